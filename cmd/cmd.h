@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The subcommands of weft, one file each. argv[0] is the subcommand's name. The result is the exit
+ * status: 0 good, 1 failed, 2 wrongly called.
+ */
+#pragma once
+
+int cmd_explain(int argc, char **argv);
+int cmd_sim(int argc, char **argv);
+int cmd_version(int argc, char **argv);

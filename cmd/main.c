@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "cmd.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+struct command {
+	const char *name;
+	const char *args;
+	const char *what;
+	int (*run)(int argc, char **argv);
+};
+
+static const struct command commands[] = {
+	{ "sim", "--seed N", "run a simulated world; the same seed, the same history", cmd_sim },
+	{ "explain", "[REASON...]", "what a refusal means, and the rule behind it", cmd_explain },
+	{ "version", "", "print the version", cmd_version },
+};
+
+enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
+
+static void usage(FILE *to)
+{
+	fprintf(to, "usage: weft COMMAND\n\n");
+	for (int i = 0; i < COMMANDS; i++)
+		fprintf(to, "  %-8s %-12s %s\n", commands[i].name, commands[i].args,
+			commands[i].what);
+}
+
+static const struct command *find(const char *name)
+{
+	for (int i = 0; i < COMMANDS; i++) {
+		if (strcmp(commands[i].name, name) == 0)
+			return &commands[i];
+	}
+	return NULL;
+}
+
+static bool is_help(const char *word)
+{
+	return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0 || strcmp(word, "help") == 0;
+}
+
+int main(int argc, char **argv)
+{
+	const struct command *command;
+
+	if (argc < 2) {
+		usage(stderr);
+		return 2;
+	}
+	if (is_help(argv[1])) {
+		usage(stdout);
+		return 0;
+	}
+	command = find(strcmp(argv[1], "--version") == 0 ? "version" : argv[1]);
+	if (!command) {
+		fprintf(stderr, "weft: there is no command \"%s\"\n\n", argv[1]);
+		usage(stderr);
+		return 2;
+	}
+	return command->run(argc - 1, argv + 1);
+}

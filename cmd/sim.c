@@ -1,0 +1,179 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* weft sim: runs simulated worlds, one a seed, and says what was found. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cmd.h"
+#include "sim/sim_trace.h"
+#include "sim/verbs_world.h"
+#include "sim/words.h"
+
+enum { LAST_EVENTS = 24, WORDS_BYTES = 256, PROGRESS_SEEDS = 100 };
+
+struct sim_args {
+	uint64_t seed, count;
+	bool shows_events, shows_hash, is_quiet;
+};
+
+/* What all runs together did. */
+struct sim_sums {
+	uint64_t runs, failed, events, requests, succeeded, refused, bytes;
+};
+
+static const char usage[] =
+	"usage: weft sim --seed N [--count N] [--events | --hash] [--quiet]\n"
+	"\n"
+	"Runs a world of simulated processes that do random RDMA to each other over one adapter,\n"
+	"while a model outside the system checks every byte, right and completion.\n"
+	"\n"
+	"  --seed N    the seed: the same number, the same history\n"
+	"  --count N   run N seeds, from that one on\n"
+	"  --events    print every event in words\n"
+	"  --hash      print the trace's hash, one line a seed\n"
+	"  --quiet     print failures only\n";
+
+static bool number(const char *text, uint64_t *value)
+{
+	char *end;
+
+	if (!text || *text == 0 || *text == '-')
+		return false;
+	errno = 0;
+	*value = strtoull(text, &end, 0);
+	return errno == 0 && *end == 0;
+}
+
+/* 0, or the exit status. */
+static int args_read(int argc, char **argv, struct sim_args *args)
+{
+	bool has_seed = false;
+
+	*args = (struct sim_args){ .count = 1 };
+	for (int i = 1; i < argc; i++) {
+		bool is_good = true;
+
+		if (strcmp(argv[i], "--seed") == 0)
+			is_good = has_seed = number(argv[++i], &args->seed);
+		else if (strcmp(argv[i], "--count") == 0)
+			is_good = number(argv[++i], &args->count);
+		else if (strcmp(argv[i], "--events") == 0)
+			args->shows_events = true;
+		else if (strcmp(argv[i], "--hash") == 0)
+			args->shows_hash = true;
+		else if (strcmp(argv[i], "--quiet") == 0)
+			args->is_quiet = true;
+		else
+			is_good = false;
+		if (!is_good) {
+			fprintf(stderr, "weft sim: \"%s\" is not understood\n\n%s",
+				argv[i < argc ? i : argc - 1], usage);
+			return 2;
+		}
+	}
+	if (has_seed)
+		return 0;
+	fprintf(stderr, "weft sim: which seed?\n\n%s", usage);
+	return 2;
+}
+
+static void print_event(FILE *to, const struct trace_event *e)
+{
+	char text[WORDS_BYTES];
+
+	if (e->kind == SIM_TRACE_EVENT)
+		return; /* the clock's own ticks say nothing to people */
+	sim_words(e, text, sizeof(text));
+	fprintf(to, "%s\n", text);
+}
+
+static void print_failure(const struct verbs_world *w, uint64_t seed)
+{
+	uint64_t count = w->world.trace.count;
+
+	fprintf(stderr, "seed %" PRIu64 " failed: %s\n", seed, verbs_world_failure(w));
+	fprintf(stderr, "the last events:\n");
+	for (uint64_t i = count > LAST_EVENTS ? count - LAST_EVENTS : 0; i < count; i++)
+		print_event(stderr, trace_at(&w->world.trace, i));
+	fprintf(stderr, "again: weft sim --seed %" PRIu64 " --events\n", seed);
+}
+
+static bool run_one(struct verbs_world *w, uint64_t seed, const struct sim_args *args,
+		    struct sim_sums *sums)
+{
+	uint64_t shown = 0;
+	bool is_good;
+
+	if (verbs_world_open(w, seed) < 0) {
+		fprintf(stderr, "weft sim: no memory for another world\n");
+		exit(1);
+	}
+	while (verbs_world_step(w) || shown < w->world.trace.count) {
+		for (; shown < w->world.trace.count; shown++) {
+			if (args->shows_events)
+				print_event(stdout, trace_at(&w->world.trace, shown));
+		}
+	}
+	is_good = verbs_world_failure(w)[0] == 0;
+	if (args->shows_hash)
+		printf("seed %" PRIu64 " hash 0x%016" PRIx64 "\n", seed, w->world.trace.hash);
+	if (!is_good)
+		print_failure(w, seed);
+	sums->runs++;
+	sums->failed += !is_good;
+	sums->events += w->world.trace.count;
+	sums->requests += w->model.retired;
+	sums->succeeded += w->model.succeeded;
+	sums->refused += w->model.refused;
+	sums->bytes += w->model.bytes;
+	verbs_world_close(w);
+	return is_good;
+}
+
+static void print_sums(const struct sim_sums *s)
+{
+	printf("%" PRIu64 " worlds, %" PRIu64 " events\n", s->runs, s->events);
+	printf("%12" PRIu64 " requests ended, each just once and as the model says\n", s->requests);
+	printf("%12" PRIu64 " of them were carried out, moving %" PRIu64 " KiB\n", s->succeeded,
+	       s->bytes / 1024);
+	printf("%12" PRIu64 " forbidden accesses were refused\n", s->refused);
+	printf("%12" PRIu64 " worlds failed\n", s->failed);
+}
+
+int cmd_sim(int argc, char **argv)
+{
+	struct sim_sums sums = { 0 };
+	struct sim_args args;
+	struct verbs_world *w;
+	bool is_terminal = isatty(STDERR_FILENO);
+	int status;
+
+	if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
+		fputs(usage, stdout);
+		return 0;
+	}
+	status = args_read(argc, argv, &args);
+	if (status != 0)
+		return status;
+	w = malloc(sizeof(*w));
+	if (!w) {
+		fprintf(stderr, "weft sim: no memory\n");
+		return 1;
+	}
+	for (uint64_t i = 0; i < args.count; i++) {
+		run_one(w, args.seed + i, &args, &sums);
+		if (is_terminal && args.count > PROGRESS_SEEDS && i % PROGRESS_SEEDS == 0)
+			fprintf(stderr, "\r%" PRIu64 " of %" PRIu64 " worlds, %" PRIu64 " failed ",
+				i, args.count, sums.failed);
+	}
+	if (is_terminal && args.count > PROGRESS_SEEDS)
+		fprintf(stderr, "\r%60s\r", "");
+	free(w);
+	if (!args.is_quiet && !args.shows_hash)
+		print_sums(&sums);
+	return sums.failed ? 1 : 0;
+}

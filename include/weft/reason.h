@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Reasons: why weft refused something.
+ *
+ * Every refusal in the system, from a bad argument to an access that a peer was denied, is one
+ * value of this enum. It is what the calls of weft.h return, what a failed completion and an
+ * asynchronous event carry, and what the trace prints. Each names the requirement that it enforces
+ * (docs/requirements.md) and has a sentence for the person who must mend the cause.
+ *
+ * Numbers are part of the interface: new reasons are added at the end.
+ */
+#pragma once
+
+#include <stdbool.h>
+
+enum weft_reason {
+	WEFT_OK = 0,
+
+	/* Arguments and objects. */
+	WEFT_R_NULL_ARGUMENT,
+	WEFT_R_BAD_ARGUMENT,
+	WEFT_R_NO_MEMORY,
+	WEFT_R_LIMIT,
+	WEFT_R_BUSY,
+	WEFT_R_SYSTEM,
+
+	/* Registration. */
+	WEFT_R_REG_LENGTH,
+	WEFT_R_REG_WRAP,
+	WEFT_R_REG_RIGHTS,
+	WEFT_R_REG_SPACE,
+	WEFT_R_REG_VIRTUAL,
+	WEFT_R_REG_PAGE_SIZE,
+	WEFT_R_REG_PAGE_ADDRESS,
+	WEFT_R_REG_PAGE_COUNT,
+	WEFT_R_REG_ORDER,
+	WEFT_R_REG_TOUCH,
+	WEFT_R_TABLE_FULL,
+	WEFT_R_TRANSLATIONS_FULL,
+
+	/* The access check, in the order in which it is made. */
+	WEFT_R_TAG_INDEX,
+	WEFT_R_TAG_INVALID,
+	WEFT_R_TAG_SPENT,
+	WEFT_R_TAG_WINDOW_LOCAL,
+	WEFT_R_TAG_REGION_REMOTE,
+	WEFT_R_TAG_TYPE,
+	WEFT_R_TAG_PD,
+	WEFT_R_TAG_QP,
+	WEFT_R_TAG_INSTANCE,
+	WEFT_R_RANGE_BOUNDS,
+	WEFT_R_RANGE_WRAP,
+	WEFT_R_RIGHT_LOCAL_READ,
+	WEFT_R_RIGHT_LOCAL_WRITE,
+	WEFT_R_RIGHT_REMOTE_READ,
+	WEFT_R_RIGHT_REMOTE_WRITE,
+	WEFT_R_RIGHT_REMOTE_ATOMIC,
+	WEFT_R_BIND_DISABLED,
+	WEFT_R_ATOMIC_ALIGN,
+	WEFT_R_SPACE_SEGMENT,
+	WEFT_R_SPACE_UNMAPPED,
+
+	/* Windows, invalidation, one touch. */
+	WEFT_R_BIND_RIGHTS,
+	WEFT_R_WINDOW_BOUND,
+	WEFT_R_WINDOW_UNBOUND,
+	WEFT_R_REGION_HAS_WINDOWS,
+	WEFT_R_INVALIDATE_REGION,
+	WEFT_R_TOUCH_SECOND,
+	WEFT_R_TOUCH_BEYOND,
+
+	/* Registration through the send queue. */
+	WEFT_R_SQR_DISABLED,
+	WEFT_R_SQR_PRIVILEGE,
+	WEFT_R_SQR_ENTRY,
+	WEFT_R_SQR_INSTANCE,
+	WEFT_R_SQR_SPACE,
+
+	/* Work requests and queues. */
+	WEFT_R_WR_OPCODE,
+	WEFT_R_WR_SERVICE,
+	WEFT_R_WR_FLAGS,
+	WEFT_R_WR_SEGMENTS,
+	WEFT_R_WR_LENGTH,
+	WEFT_R_WR_INLINE,
+	WEFT_R_WR_STATE,
+	WEFT_R_QUEUE_FULL,
+	WEFT_R_QUEUE_SHARED,
+	WEFT_R_CQ_OVERRUN,
+
+	/* Queue pairs and peers. */
+	WEFT_R_QP_STATE,
+	WEFT_R_QP_CONNECTED,
+	WEFT_R_QP_UNCONNECTED,
+	WEFT_R_QP_REMOTE_RIGHTS,
+	WEFT_R_FLUSHED,
+	WEFT_R_RECEIVER_NOT_READY,
+	WEFT_R_RECEIVE_TOO_SHORT,
+	WEFT_R_PEER_GONE,
+	WEFT_R_PEER_TERMINATED,
+	WEFT_R_PEER_UNKNOWN,
+	WEFT_R_PEER_RECEIVE,
+
+	WEFT_REASON_COUNT
+};
+
+/* Short name, e.g. "tag_instance". Never NULL: an unknown value gives "unknown". */
+const char *weft_reason_name(enum weft_reason reason);
+
+/* One sentence: what was wrong and what to do about it. Never NULL. */
+const char *weft_reason_text(enum weft_reason reason);
+
+/* The requirement it enforces, e.g. "LOC-02d". Never NULL; "-" where none applies. */
+const char *weft_reason_requirement(enum weft_reason reason);
+
+/* The nearest positive errno value; 0 for WEFT_OK. */
+int weft_reason_errno(enum weft_reason reason);
+
+/* Finds a reason by its short name. False, and *reason unchanged, if there is none. */
+bool weft_reason_find(const char *name, enum weft_reason *reason);

@@ -1,0 +1,505 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * weft: a software RDMA adapter in user space.
+ *
+ * An adapter holds one memory translation and protection table and any number of protection
+ * domains, completion queues, queue pairs and shared receive queues. Every access to memory by a
+ * tag, local or remote, passes the table's one access check.
+ *
+ * Conventions, stated once:
+ *  - A call returns WEFT_OK or the reason of its refusal; a refused call has changed nothing,
+ *    unless its contract says otherwise. Out-parameters come last and are written on success only.
+ *  - Pointers are borrowed for the duration of the call. Who creates an object destroys it; an
+ *    object that others still use is not destroyed (WEFT_R_BUSY).
+ *  - All calls may be made from any thread, also at the same time on the same object, except that
+ *    nothing may use an object during or after its destruction.
+ *  - An options struct set to zero means the defaults, where a field does not say otherwise.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <weft/reason.h>
+
+struct weft_adapter;
+struct weft_space;
+struct weft_pd;
+struct weft_cq;
+struct weft_srq;
+struct weft_qp;
+
+/* ---- Adapter ------------------------------------------------------------------------------- */
+
+/* AMB-12: which entries a peer may reach. */
+enum weft_policy {
+	WEFT_POLICY_OPEN = 0, /* regions and windows, as in today's verbs */
+	WEFT_POLICY_STRICT    /* windows only, as D1 demands */
+};
+
+struct weft_adapter_options {
+	uint32_t tags_max;	   /* of the region/window table; default 65536, below 2^24 */
+	uint32_t translations_max; /* page addresses held by all page lists; default 1048576 */
+	uint32_t qps_max;	   /* default 4096, at most 65535; the same for the three below */
+	uint32_t cqs_max;
+	uint32_t srqs_max;
+	uint32_t pds_max;
+	enum weft_policy policy;
+};
+
+/* Opens an adapter of this process. NULL options: all defaults. */
+enum weft_reason weft_adapter_open(const struct weft_adapter_options *options,
+				   struct weft_adapter **adapter);
+
+/* Closes it. WEFT_R_BUSY while any protection domain, queue or address space remains. */
+enum weft_reason weft_adapter_close(struct weft_adapter *adapter);
+
+/* What is in use now, and what happened since the adapter was opened. */
+struct weft_usage {
+	uint32_t regions, windows, tags_reserved; /* table entries, by what they hold */
+	uint32_t tags_free;
+	uint32_t translations; /* page-list blocks in use, in page addresses */
+	uint32_t spaces, pds, cqs, srqs, qps;
+	uint64_t accesses_refused;
+	uint64_t bytes_moved;	   /* payload bytes copied by the loopback transport */
+	uint64_t messages_dropped; /* by unreliable services, as they may */
+};
+
+enum weft_reason weft_adapter_query(struct weft_adapter *adapter, struct weft_usage *usage);
+
+/* ---- Address spaces ------------------------------------------------------------------------ */
+
+/*
+ * A real address is a 64-bit frame address of an address space. The default space is the process
+ * itself: every address is its own real address, and registering memory costs the same whatever its
+ * length. A space of its own has memory behind it and a table of segments (start, length, real
+ * address): an address without a segment cannot be reached, nor registered.
+ */
+struct weft_space_options {
+	void *memory;	     /* real address 0; must be aligned to 8 bytes and outlive the space */
+	uint64_t size_bytes; /* of that memory */
+	uint32_t segments_max;
+	bool is_virtual; /* system-wide virtual addresses: for privileged domains only (RKEY-03) */
+};
+
+enum weft_reason weft_space_create(struct weft_adapter *adapter,
+				   const struct weft_space_options *options,
+				   struct weft_space **space);
+enum weft_reason weft_space_destroy(struct weft_space *space);
+
+/*
+ * The segment is known but no page is behind it: an access is denied and raises WEFT_EVENT_FAULT.
+ */
+#define WEFT_REAL_NONE UINT64_MAX
+
+/* Adds a segment. Segments do not overlap. */
+enum weft_reason weft_space_map(struct weft_space *space, uint64_t addr, uint64_t length,
+				uint64_t real);
+
+/* Removes the segment that starts at addr; from then on accesses to it are denied (RKEY-08c). */
+enum weft_reason weft_space_unmap(struct weft_space *space, uint64_t addr);
+
+/* ---- Protection domains -------------------------------------------------------------------- */
+
+struct weft_pd_options {
+	struct weft_space *space; /* where local addresses are read (QP-09); NULL: the process */
+	bool is_privileged;	  /* may use virtual spaces and enable send-queue registration */
+};
+
+enum weft_reason weft_pd_create(struct weft_adapter *adapter, const struct weft_pd_options *options,
+				struct weft_pd **pd);
+enum weft_reason weft_pd_destroy(struct weft_pd *pd);
+
+/* ---- Memory: tags, regions, windows -------------------------------------------------------- */
+
+/* A tag is 24 bits of index and 8 bits of instance (MEM-02). Tag 0 names nothing. */
+static inline uint32_t weft_tag_index(uint32_t tag)
+{
+	return tag >> 8;
+}
+
+static inline uint8_t weft_tag_instance(uint32_t tag)
+{
+	return (uint8_t)tag;
+}
+
+/* Rights, each independent of the others (MEM-04f), and the binding bit (MEM-04g). */
+enum weft_right {
+	WEFT_LOCAL_READ = 1 << 0,
+	WEFT_LOCAL_WRITE = 1 << 1,
+	WEFT_REMOTE_READ = 1 << 2,
+	WEFT_REMOTE_WRITE = 1 << 3,
+	WEFT_REMOTE_ATOMIC = 1 << 4,
+	WEFT_BIND = 1 << 5 /* windows may be bound to this region */
+};
+
+/* How the address translation table is reached (MEM-05). */
+enum weft_order {
+	WEFT_ORDER_FIT = 0, /* the lowest that holds the list */
+	WEFT_ORDER_DIRECT,  /* entry -> page */
+	WEFT_ORDER_FIRST,   /* entry -> list of pages */
+	WEFT_ORDER_SECOND   /* entry -> list of entries -> lists of pages */
+};
+
+struct weft_page_list {
+	const uint64_t *pages; /* real addresses, multiples of the page size, by VA */
+	uint32_t count;
+	uint64_t page_size_bytes; /* 4 KiB, 8 KiB, 64 KiB, 1 MiB, 16 MiB or 256 MiB */
+	uint64_t first_offset;	  /* of the first byte in the first page */
+	enum weft_order order;
+};
+
+struct weft_region_options {
+	uint64_t addr;	    /* where the memory lies; ignored with a page list */
+	uint64_t length;    /* bytes; not 0 */
+	uint64_t va;	    /* names the first byte; 0: same as addr, if no page list */
+	uint32_t rights;    /* of enum weft_right */
+	bool is_zero_based; /* the first byte is named by address 0, va is ignored */
+	bool is_one_touch;  /* dies with the first remote message (TOUCH-02); not with WEFT_BIND */
+	struct weft_space *space;	    /* NULL: the domain's own */
+	const struct weft_page_list *pages; /* NULL: ordinary memory */
+};
+
+/* Registers memory. When it returns, the tag may be used (MEM-11). */
+enum weft_reason weft_region_register(struct weft_pd *pd, const struct weft_region_options *options,
+				      uint32_t *tag);
+
+/*
+ * Registers the memory of an existing region again, over the same translation entries (MEM-09): of
+ * the options only va, is_zero_based, is_one_touch and rights count. The new entry outlives the
+ * old.
+ */
+enum weft_reason weft_region_share(struct weft_pd *pd, uint32_t tag,
+				   const struct weft_region_options *options, uint32_t *shared_tag);
+
+/* WEFT_R_REGION_HAS_WINDOWS while windows are bound to it. */
+enum weft_reason weft_region_deregister(struct weft_pd *pd, uint32_t tag);
+
+/*
+ * Reserves a tag for a later WEFT_OP_REGISTER or WEFT_OP_REGISTER_SEND of a queue pair of pd. It
+ * names nothing until that request has been carried out.
+ */
+enum weft_reason weft_tag_reserve(struct weft_pd *pd, uint32_t *tag);
+
+/*
+ * Gives back a reserved tag, or deregisters the region that was made with it through a send queue.
+ */
+enum weft_reason weft_tag_release(struct weft_pd *pd, uint32_t tag);
+
+/* AllocateRKey (RKEY-02a): an unbound window. Its tag changes with every bind. */
+enum weft_reason weft_window_alloc(struct weft_pd *pd, uint32_t *tag);
+
+/* DeallocateRKey (RKEY-02d): WEFT_R_WINDOW_BOUND while it is bound. */
+enum weft_reason weft_window_free(struct weft_pd *pd, uint32_t tag);
+
+struct weft_bind {
+	uint32_t window_tag; /* any tag that this window has had: only its index counts */
+	uint32_t region_tag;
+	uint64_t addr; /* in the region's addresses; with length 0: unbind */
+	uint64_t length;
+	uint32_t rights; /* remote rights, never more than the region's (RKEY-11) */
+	bool is_zero_based;
+	bool is_one_touch;
+	bool is_qp_bound; /* for the queue pair of the request only; not in weft_window_bind */
+	/*
+	 * Out: the window's tag from now on. In a work request, 0 asks for the next instance,
+	 * another value (of this window's index) is taken as it is, as verbs programs choose their
+	 * keys.
+	 */
+	uint32_t tag;
+};
+
+/* BindRKey (RKEY-02b), without a queue: the window serves all queue pairs of pd (RKEY-06). */
+enum weft_reason weft_window_bind(struct weft_pd *pd, struct weft_bind *bind);
+
+/* UnbindRKey (RKEY-02c): tag must be the current one. */
+enum weft_reason weft_window_unbind(struct weft_pd *pd, uint32_t tag);
+
+/* An advertisement: what a peer needs to reach memory (RKEY-12). 32 bytes on the wire. */
+struct weft_advert {
+	uint64_t addr;
+	uint64_t length;
+	uint32_t tag;
+	uint32_t rights;
+};
+
+enum { WEFT_ADVERT_BYTES = 32 };
+
+void weft_advert_encode(const struct weft_advert *advert, uint8_t bytes[WEFT_ADVERT_BYTES]);
+
+/* False, and *advert unchanged, if the bytes are no advertisement. */
+bool weft_advert_decode(const uint8_t *bytes, size_t length, struct weft_advert *advert);
+
+/* ---- Completion queues --------------------------------------------------------------------- */
+
+enum weft_opcode {
+	WEFT_OP_SEND = 0,
+	WEFT_OP_SEND_IMM,
+	WEFT_OP_SEND_INVALIDATE, /* the peer's tag in invalidate_tag dies on receipt (SQR-09) */
+	WEFT_OP_WRITE,
+	WEFT_OP_WRITE_IMM,
+	WEFT_OP_READ,
+	WEFT_OP_COMPARE_SWAP,
+	WEFT_OP_FETCH_ADD,
+	WEFT_OP_BIND,
+	WEFT_OP_INVALIDATE, /* a tag of our own: window, or region registered by a send queue */
+	WEFT_OP_REGISTER,
+	WEFT_OP_REGISTER_SEND,
+	WEFT_OP_DELAY,
+	WEFT_OP_SEND_COUNT,    /* number of operations of the send queue */
+	WEFT_OP_RECV = 64,     /* in completions: a Send arrived */
+	WEFT_OP_RECV_WRITE_IMM /* in completions: a Write with immediate arrived */
+};
+
+const char *weft_opcode_name(enum weft_opcode opcode);
+
+enum weft_status {
+	WEFT_SUCCESS = 0,
+	WEFT_ERR_LOCAL_LENGTH,	   /* receive: the message was longer than the buffers */
+	WEFT_ERR_LOCAL_OPERATION,  /* the request could not be carried out here */
+	WEFT_ERR_LOCAL_ACCESS,	   /* a data segment failed the access check */
+	WEFT_ERR_BIND,		   /* Bind or local invalidate failed */
+	WEFT_ERR_REGISTER,	   /* registration through the send queue failed */
+	WEFT_ERR_FLUSHED,	   /* not carried out because of a state change */
+	WEFT_ERR_REMOTE_REQUEST,   /* the peer found the request malformed */
+	WEFT_ERR_REMOTE_ACCESS,	   /* the peer's access check refused it */
+	WEFT_ERR_REMOTE_OPERATION, /* the peer could not carry it out */
+	WEFT_ERR_RECEIVER_NOT_READY,
+	WEFT_ERR_PEER_GONE
+};
+
+const char *weft_status_name(enum weft_status status);
+
+struct weft_completion {
+	uint64_t id; /* of the work request */
+	enum weft_status status;
+	enum weft_opcode opcode;
+	enum weft_reason reason; /* WEFT_OK with WEFT_SUCCESS, else why */
+	uint32_t qp_number;
+	uint32_t src_qp_number;	  /* receive: who sent it */
+	uint32_t byte_count;	  /* receive and Read: payload bytes */
+	uint32_t imm;		  /* with has_imm */
+	uint32_t invalidated_tag; /* with has_invalidated */
+	bool has_imm;
+	bool has_invalidated;
+};
+
+struct weft_cq_options {
+	uint32_t entries_max; /* default 256, at most 2^22 */
+	void *context;	      /* returned in events */
+};
+
+enum weft_reason weft_cq_create(struct weft_adapter *adapter, const struct weft_cq_options *options,
+				struct weft_cq **cq);
+enum weft_reason weft_cq_destroy(struct weft_cq *cq);
+uint32_t weft_cq_number(const struct weft_cq *cq);
+
+/*
+ * Makes progress and takes up to max completions; *count says how many. Once a completion was lost
+ * for want of room and the queue has been emptied, it returns WEFT_R_CQ_OVERRUN.
+ */
+enum weft_reason weft_cq_poll(struct weft_cq *cq, struct weft_completion *completions, uint32_t max,
+			      uint32_t *count);
+
+enum weft_arm { WEFT_ARM_NEXT, WEFT_ARM_SOLICITED };
+
+/*
+ * Asks for one WEFT_EVENT_COMPLETION when the next completion arrives; with WEFT_ARM_SOLICITED when
+ * the next solicited or failed one does. Completions already queued do not count: poll after
+ * arming.
+ */
+enum weft_reason weft_cq_arm(struct weft_cq *cq, enum weft_arm arm);
+
+/* ---- Queue pairs --------------------------------------------------------------------------- */
+
+enum weft_service {
+	WEFT_RC = 0, /* connected, acknowledged */
+	WEFT_UC,     /* connected, not acknowledged: Send and Write only */
+	WEFT_RD,     /* each request names its destination, acknowledged */
+	WEFT_UD,     /* each request names its destination, not acknowledged: Send only */
+	WEFT_SERVICE_COUNT
+};
+
+enum weft_qp_state {
+	WEFT_QPS_RESET = 0,
+	WEFT_QPS_INIT, /* receives may be posted */
+	WEFT_QPS_RTR,  /* receives are served */
+	WEFT_QPS_RTS,  /* operational */
+	WEFT_QPS_SQD,  /* paused on request: what had begun has finished, later requests wait */
+	WEFT_QPS_SQE,  /* D1's Send Queue Drained: later requests flush, the receive side lives */
+	WEFT_QPS_ERROR,
+	WEFT_QPS_COUNT
+};
+
+const char *weft_qp_state_name(enum weft_qp_state state);
+
+/* SQR-06: what happens when a request fails on this side, before anything was sent. */
+enum weft_failure {
+	WEFT_FAIL_TERMINATE = 0, /* option 2: QP to Error, the stream ends, everything flushes */
+	WEFT_FAIL_DRAIN		 /* option 1: QP to SQE, later send requests flush */
+};
+
+enum { WEFT_SEGMENTS_MAX = 32, WEFT_INLINE_MAX = 1024, WEFT_QUEUE_MAX = 1 << 20 };
+
+/* Largest message in bytes. */
+#define WEFT_MESSAGE_MAX ((uint64_t)1 << 31)
+
+struct weft_qp_options {
+	struct weft_cq *send_cq; /* required, and so is recv_cq; they may be the same */
+	struct weft_cq *recv_cq;
+	struct weft_srq *srq; /* NULL: a receive queue of its own */
+	enum weft_service service;
+	uint32_t send_max;	   /* requests in the send queue; default 64 */
+	uint32_t recv_max;	   /* default 64 */
+	uint32_t segments_max;	   /* per request; default 4, at most WEFT_SEGMENTS_MAX */
+	uint32_t inline_max_bytes; /* default 64, at most WEFT_INLINE_MAX */
+	uint32_t outstanding_max;  /* requests not yet acknowledged (QP-02); default 16 */
+	bool is_every_send_signalled;
+	void *context;
+};
+
+/* Creates a queue pair in state RESET. */
+enum weft_reason weft_qp_create(struct weft_pd *pd, const struct weft_qp_options *options,
+				struct weft_qp **qp);
+
+/* Outstanding requests are flushed; a connected peer is told (WEFT_R_PEER_GONE). */
+enum weft_reason weft_qp_destroy(struct weft_qp *qp);
+uint32_t weft_qp_number(const struct weft_qp *qp);
+
+struct weft_qp_attr {
+	enum weft_qp_state state;
+	uint32_t remote_rights;	  /* what a peer may do through this QP; default all */
+	bool is_register_enabled; /* SQR-01; needs a privileged domain (SQR-07) */
+	enum weft_failure on_failure;
+	uint64_t receiver_wait_ns; /* a Send waits so long for a receive; default 1 s */
+	/* Read only. */
+	uint32_t peer_number;
+	enum weft_reason reason; /* why it left the operational state */
+	uint32_t send_queued, recv_queued;
+};
+
+enum weft_qp_field {
+	WEFT_QP_STATE = 1 << 0,
+	WEFT_QP_REMOTE_RIGHTS = 1 << 1,
+	WEFT_QP_REGISTER = 1 << 2,
+	WEFT_QP_ON_FAILURE = 1 << 3,
+	WEFT_QP_RECEIVER_WAIT = 1 << 4
+};
+
+/* Changes the fields named in the mask: all of them or, if one is refused, none. */
+enum weft_reason weft_qp_modify(struct weft_qp *qp, const struct weft_qp_attr *attr,
+				uint32_t fields);
+enum weft_reason weft_qp_query(struct weft_qp *qp, struct weft_qp_attr *attr);
+
+/*
+ * Connects two queue pairs of one adapter, of the same connected service and both in RESET or INIT,
+ * and makes them operational (QP-15).
+ */
+enum weft_reason weft_qp_connect(struct weft_qp *qp, struct weft_qp *peer);
+
+struct weft_segment {
+	uint64_t addr;
+	uint32_t length;
+	uint32_t tag;
+};
+
+enum weft_send_flag {
+	WEFT_SIGNALLED = 1 << 0, /* success makes a completion; failure always does */
+	WEFT_FENCE = 1 << 1,	 /* wait for earlier Reads and atomics of this queue */
+	WEFT_SOLICITED = 1 << 2,
+	WEFT_INLINE = 1 << 3 /* segments are pointers of this process, copied now; tags ignored */
+};
+
+struct weft_register {
+	struct weft_region_options region; /* with a page list, borrowed until the completion */
+	/*
+	 * In: a reserved tag, or 0 for a new one. Out: the region's tag. When the request fails or
+	 * is flushed the tag stays reserved, for another try or for weft_tag_release().
+	 */
+	uint32_t tag;
+};
+
+struct weft_send_wr {
+	uint64_t id;
+	enum weft_opcode opcode;
+	uint32_t flags;
+	const struct weft_segment *segments; /* Send, Write: source. Read, atomics: destination. */
+	uint32_t segment_count;
+	uint32_t imm;		 /* SEND_IMM, WRITE_IMM */
+	uint32_t invalidate_tag; /* SEND_INVALIDATE, INVALIDATE */
+	uint32_t remote_tag;	 /* Write, Read, atomics */
+	uint64_t remote_addr;
+	uint32_t dest_qp_number; /* RD, UD */
+	uint64_t compare_add;	 /* COMPARE_SWAP: expected value; FETCH_ADD: addend */
+	uint64_t swap;
+	uint64_t delay_ns; /* DELAY */
+	struct weft_bind bind;
+	struct weft_register reg;
+};
+
+struct weft_recv_wr {
+	uint64_t id;
+	const struct weft_segment *segments;
+	uint32_t segment_count;
+};
+
+/*
+ * Posts count requests in order. At the first bad one it stops and returns the reason: *posted (may
+ * be NULL) says how many were accepted before it. bind.tag and reg.tag of accepted requests are
+ * written at once and may be named by later requests of the same queue (SQR-02, SQR-03).
+ */
+enum weft_reason weft_qp_post_send(struct weft_qp *qp, struct weft_send_wr *wrs, uint32_t count,
+				   uint32_t *posted);
+enum weft_reason weft_qp_post_recv(struct weft_qp *qp, const struct weft_recv_wr *wrs,
+				   uint32_t count, uint32_t *posted);
+
+/* ---- Shared receive queues ----------------------------------------------------------------- */
+
+struct weft_srq_options {
+	uint32_t recv_max;     /* default 64 */
+	uint32_t segments_max; /* default 4 */
+	void *context;
+};
+
+enum weft_reason weft_srq_create(struct weft_pd *pd, const struct weft_srq_options *options,
+				 struct weft_srq **srq);
+enum weft_reason weft_srq_destroy(struct weft_srq *srq);
+enum weft_reason weft_srq_post_recv(struct weft_srq *srq, const struct weft_recv_wr *wrs,
+				    uint32_t count, uint32_t *posted);
+
+/* One WEFT_EVENT_SRQ_LIMIT when fewer than limit receives are left; 0 disarms. */
+enum weft_reason weft_srq_arm(struct weft_srq *srq, uint32_t limit);
+
+/* ---- Events -------------------------------------------------------------------------------- */
+
+enum weft_event_kind {
+	WEFT_EVENT_COMPLETION = 0, /* an armed completion queue got what it waited for */
+	WEFT_EVENT_CQ_OVERRUN,	   /* a completion was lost; its queue pairs are in Error */
+	WEFT_EVENT_QP_ERROR,	   /* the queue pair went to Error or SQE */
+	WEFT_EVENT_QP_REFUSED,	   /* a peer's access through this queue pair was refused */
+	WEFT_EVENT_QP_DRAINED,	   /* SQD was asked for and has been reached */
+	WEFT_EVENT_SRQ_LIMIT,
+	WEFT_EVENT_FAULT, /* an access met a segment without pages (RKEY-08d); addr says where */
+	WEFT_EVENT_COUNT
+};
+
+struct weft_event {
+	enum weft_event_kind kind;
+	enum weft_reason reason;
+	uint32_t number; /* of the queue, or of the queue pair */
+	uint64_t addr;
+	void *context; /* given when the object was created */
+};
+
+/*
+ * Makes progress and takes the oldest event. Waits up to timeout_ns for one (0: not at all);
+ * *has_event says whether there was one. Events of an object vanish with it.
+ */
+enum weft_reason weft_event_next(struct weft_adapter *adapter, uint64_t timeout_ns,
+				 struct weft_event *event, bool *has_event);
+
+const char *weft_event_name(enum weft_event_kind kind);
+
+/* Version of the library, e.g. "0.1.0". */
+const char *weft_version(void);

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "base/id_table.h"
+
+#include <stdlib.h>
+
+#include "base/check.h"
+
+int id_table_init(struct id_table *t, uint32_t slots_max)
+{
+	CHECK(slots_max > 0 && slots_max <= ID_SLOTS_MAX);
+	*t = (struct id_table){ .slots_max = slots_max };
+	t->objects = calloc(slots_max, sizeof(*t->objects));
+	t->generations = malloc(slots_max);
+	t->free_slots = malloc(slots_max * sizeof(*t->free_slots));
+	if (!t->objects || !t->generations || !t->free_slots) {
+		id_table_fini(t);
+		return -1;
+	}
+	for (uint32_t i = 0; i < slots_max; i++) {
+		t->generations[i] = 1;
+		t->free_slots[i] = i;
+	}
+	return 0;
+}
+
+void id_table_fini(struct id_table *t)
+{
+	free(t->objects);
+	free(t->generations);
+	free(t->free_slots);
+	*t = (struct id_table){ 0 };
+}
+
+uint32_t id_table_add(struct id_table *t, void *object)
+{
+	uint32_t slot;
+
+	if (t->used == t->slots_max)
+		return 0;
+	slot = t->free_slots[t->free_head];
+	t->free_head = (t->free_head + 1) % t->slots_max;
+	t->used++;
+	t->objects[slot] = object;
+	return (uint32_t)t->generations[slot] << ID_SLOT_BITS | slot;
+}
+
+void id_table_remove(struct id_table *t, uint32_t id)
+{
+	uint32_t slot = id_slot(id);
+	uint32_t free_count = t->slots_max - t->used;
+
+	CHECK(id_table_find(t, id));
+	t->objects[slot] = NULL;
+	/* Generation 0 is left out: slot 0 would give id 0. */
+	t->generations[slot] = t->generations[slot] == UINT8_MAX ? 1 : t->generations[slot] + 1;
+	t->free_slots[(t->free_head + free_count) % t->slots_max] = slot;
+	t->used--;
+}

@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <weft/reason.h>
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+
+struct reason_row {
+	const char *name;
+	const char *requirement;
+	int error;
+	const char *text;
+};
+
+static const struct reason_row rows[WEFT_REASON_COUNT] = {
+	[WEFT_OK] = { "ok", "-", 0, "Nothing was refused." },
+
+	[WEFT_R_NULL_ARGUMENT] = { "null_argument", "QP-03", EINVAL,
+				   "A required pointer is NULL." },
+	[WEFT_R_BAD_ARGUMENT] = { "bad_argument", "QP-03", EINVAL,
+				  "An argument is outside its documented range." },
+	[WEFT_R_NO_MEMORY] = { "no_memory", "-", ENOMEM, "The host has no memory left for this." },
+	[WEFT_R_LIMIT] = { "limit", "QP-18", ENOSPC,
+			   "The adapter holds as many objects of this kind as it was opened for; destroy "
+			   "some, or open it with a higher limit." },
+	[WEFT_R_BUSY] = { "busy", "QP-16", EBUSY,
+			  "Other objects still use this one; destroy them first." },
+	[WEFT_R_SYSTEM] = { "system", "-", EIO, "The operating system refused a call." },
+
+	[WEFT_R_REG_LENGTH] = { "reg_length", "MEM-01", EINVAL,
+				"A region must be at least one byte long." },
+	[WEFT_R_REG_WRAP] = { "reg_wrap", "MEM-04a", EINVAL,
+			      "Start and length of the region run past the end of the address space." },
+	[WEFT_R_REG_RIGHTS] = { "reg_rights", "MEM-04f", EINVAL,
+				"The rights name a bit that this kind of entry does not have." },
+	[WEFT_R_REG_SPACE] = { "reg_space", "RKEY-02b", EINVAL,
+			       "Some of the range lies outside what the caller's address space holds." },
+	[WEFT_R_REG_VIRTUAL] = { "reg_virtual", "RKEY-03", EINVAL,
+				 "Virtual addresses are for privileged protection domains; a user names "
+				 "memory by its own addresses." },
+	[WEFT_R_REG_PAGE_SIZE] = { "reg_page_size", "MEM-04l", EINVAL,
+				   "The page size is none of 4 KiB, 8 KiB, 64 KiB, 1 MiB, 16 MiB and "
+				   "256 MiB." },
+	[WEFT_R_REG_PAGE_ADDRESS] = { "reg_page_address", "MEM-06", EINVAL,
+				      "A page address is no multiple of the page size, or the page is not "
+				      "inside the address space." },
+	[WEFT_R_REG_PAGE_COUNT] = { "reg_page_count", "MEM-06", EINVAL,
+				    "The page list is not just as long as offset and length need." },
+	[WEFT_R_REG_ORDER] = { "reg_order", "MEM-04k", EINVAL,
+			       "The page list is too long for a translation table of this order." },
+	[WEFT_R_REG_TOUCH] = { "reg_touch", "TOUCH-02", EINVAL,
+			       "A one-touch region cannot have windows bound to it." },
+	[WEFT_R_TABLE_FULL] = { "table_full", "RKEY-02a", ENOSPC,
+				"Every entry of the region/window table is in use; deregister something or "
+				"open the adapter with more tags." },
+	[WEFT_R_TRANSLATIONS_FULL] = { "translations_full", "MEM-04m", ENOSPC,
+				       "No room is left for this page list; deregister something or open "
+				       "the adapter with more translations." },
+
+	[WEFT_R_TAG_INDEX] = { "tag_index", "MEM-02", EINVAL,
+			       "The tag's index lies outside the table." },
+	[WEFT_R_TAG_INVALID] = { "tag_invalid", "LOC-02a", EINVAL,
+				 "The tag names an entry that is not valid: never made, deregistered, "
+				 "unbound or invalidated." },
+	[WEFT_R_TAG_SPENT] = { "tag_spent", "TOUCH-11", EINVAL,
+			       "The one touch of this entry has been used; bind it again to allow "
+			       "another transfer." },
+	[WEFT_R_TAG_WINDOW_LOCAL] = { "tag_window_local", "LOC-02b", EINVAL,
+				      "A window cannot be used for local access; name the region." },
+	[WEFT_R_TAG_REGION_REMOTE] = { "tag_region_remote", "IWARP-06b", EINVAL,
+				       "Under the strict policy a peer reaches windows only; bind one and "
+				       "advertise its tag." },
+	[WEFT_R_TAG_TYPE] = { "tag_type", "MEM-04d", EINVAL,
+			      "The entry is of another type than this operation needs." },
+	[WEFT_R_TAG_PD] = { "tag_pd", "LOC-02c", EINVAL,
+			    "The tag belongs to another protection domain." },
+	[WEFT_R_TAG_QP] = { "tag_qp", "RKEY-06", EINVAL,
+			    "The window is bound to another queue pair." },
+	[WEFT_R_TAG_INSTANCE] = { "tag_instance", "LOC-02d", EINVAL,
+				  "The tag is stale: its index has been given another meaning since." },
+	[WEFT_R_RANGE_BOUNDS] = { "range_bounds", "LOC-02e", EINVAL,
+				  "Some of the range lies outside the region or window." },
+	[WEFT_R_RANGE_WRAP] = { "range_wrap", "LOC-02e", EINVAL,
+				"Address and length run past the end of the address space." },
+	[WEFT_R_RIGHT_LOCAL_READ] = { "right_local_read", "LOC-02f", EACCES,
+				      "The region does not grant local read." },
+	[WEFT_R_RIGHT_LOCAL_WRITE] = { "right_local_write", "LOC-02f", EACCES,
+				       "The region does not grant local write." },
+	[WEFT_R_RIGHT_REMOTE_READ] = { "right_remote_read", "IWARP-06f", EACCES,
+				       "The entry does not grant remote read." },
+	[WEFT_R_RIGHT_REMOTE_WRITE] = { "right_remote_write", "IWARP-09f", EACCES,
+					"The entry does not grant remote write." },
+	[WEFT_R_RIGHT_REMOTE_ATOMIC] = { "right_remote_atomic", "QP-07d", EACCES,
+					 "The entry does not grant remote atomics." },
+	[WEFT_R_BIND_DISABLED] = { "bind_disabled", "LOC-02g", EACCES,
+				   "The region was registered without the right to bind windows to it." },
+	[WEFT_R_ATOMIC_ALIGN] = { "atomic_align", "QP-07d", EINVAL,
+				  "An atomic works on 8 bytes at an address that is a multiple of 8." },
+	[WEFT_R_SPACE_SEGMENT] = { "space_segment", "RKEY-08c", EFAULT,
+				   "The address space has no segment for some of the range any more." },
+	[WEFT_R_SPACE_UNMAPPED] = { "space_unmapped", "RKEY-08d", EFAULT,
+				    "The segment is known but no page has been mapped behind it." },
+
+	[WEFT_R_BIND_RIGHTS] = { "bind_rights", "RKEY-11", EACCES,
+				 "A window cannot grant more than the region it is bound to." },
+	[WEFT_R_WINDOW_BOUND] = { "window_bound", "RKEY-02d", EBUSY,
+				  "The window is still bound; unbind or invalidate it first." },
+	[WEFT_R_WINDOW_UNBOUND] = { "window_unbound", "RKEY-02c", EINVAL,
+				    "The window is not bound." },
+	[WEFT_R_REGION_HAS_WINDOWS] = { "region_has_windows", "MEM-10", EBUSY,
+					"Windows are still bound to the region; unbind them first." },
+	[WEFT_R_INVALIDATE_REGION] = { "invalidate_region", "SQR-10", EINVAL,
+				       "Only windows and regions registered through a send queue can be "
+				       "invalidated; this region is deregistered by its owner." },
+	[WEFT_R_TOUCH_SECOND] = { "touch_second", "TOUCH-05c", EACCES,
+				  "A second message was aimed at a one-touch entry." },
+	[WEFT_R_TOUCH_BEYOND] = { "touch_beyond", "TOUCH-07", EACCES,
+				  "A segment of a second message was aimed at a one-touch entry whose "
+				  "message is still being completed." },
+
+	[WEFT_R_SQR_DISABLED] = { "sqr_disabled", "SQR-04a", EPERM,
+				  "Registration through the send queue is not enabled on this queue "
+				  "pair." },
+	[WEFT_R_SQR_PRIVILEGE] = { "sqr_privilege", "SQR-07", EPERM,
+				   "Only a privileged protection domain may enable registration through "
+				   "the send queue." },
+	[WEFT_R_SQR_ENTRY] = { "sqr_entry", "SQR-04b", EINVAL,
+			       "The tag to register under does not point at a reserved table entry of "
+			       "this protection domain." },
+	[WEFT_R_SQR_INSTANCE] = { "sqr_instance", "SQR-04c", EINVAL,
+				  "The tag to register under is stale: reserve a new one." },
+	[WEFT_R_SQR_SPACE] = { "sqr_space", "SQR-04d", ENOSPC,
+			       "The translation table has no room for this registration; free some and "
+			       "post it again." },
+
+	[WEFT_R_WR_OPCODE] = { "wr_opcode", "QP-07", EINVAL,
+			       "The work request names no operation of the send queue." },
+	[WEFT_R_WR_SERVICE] = { "wr_service", "QP-07", EOPNOTSUPP,
+				"The queue pair's transport service does not have this operation." },
+	[WEFT_R_WR_FLAGS] = { "wr_flags", "QP-03", EINVAL,
+			      "The work request carries a flag that is unknown or does not go with its "
+			      "operation." },
+	[WEFT_R_WR_SEGMENTS] = { "wr_segments", "QP-06", EINVAL,
+				 "The number of data segments is over the queue's limit or wrong for this "
+				 "operation." },
+	[WEFT_R_WR_LENGTH] = { "wr_length", "QP-06", EINVAL,
+			       "The message is longer than 2 GiB, or of the wrong length for this "
+			       "operation." },
+	[WEFT_R_WR_INLINE] = { "wr_inline", "QP-06", EINVAL,
+			       "The inline data is longer than the queue pair was created for." },
+	[WEFT_R_WR_STATE] = { "wr_state", "QP-14", EINVAL,
+			      "The queue pair takes no such request in its present state." },
+	[WEFT_R_QUEUE_FULL] = { "queue_full", "QP-02", ENOMEM,
+				"The work queue is full; wait for completions before posting more." },
+	[WEFT_R_QUEUE_SHARED] = { "queue_shared", "QP-08", EINVAL,
+				  "The queue pair takes its receives from a shared queue; post there." },
+	[WEFT_R_CQ_OVERRUN] = { "cq_overrun", "QP-10", EOVERFLOW,
+				"A completion was lost because its queue was full; make the queue as "
+				"large as all requests that may complete into it." },
+
+	[WEFT_R_QP_STATE] = { "qp_state", "QP-14", EINVAL,
+			      "The queue pair cannot go from its present state to that one." },
+	[WEFT_R_QP_CONNECTED] = { "qp_connected", "QP-12", EISCONN,
+				  "The queue pair has a peer already, or its service has none." },
+	[WEFT_R_QP_UNCONNECTED] = { "qp_unconnected", "QP-12", ENOTCONN,
+				    "The queue pair has no peer yet." },
+	[WEFT_R_QP_REMOTE_RIGHTS] = { "qp_remote_rights", "QP-16", EACCES,
+				      "The queue pair does not let its peer do this, whatever the tag "
+				      "grants." },
+	[WEFT_R_FLUSHED] = { "flushed", "QP-14", ECANCELED,
+			     "The request was not carried out: the queue pair left the operational state "
+			     "before its turn." },
+	[WEFT_R_RECEIVER_NOT_READY] = { "receiver_not_ready", "QP-08", ETIMEDOUT,
+					"The peer posted no receive in time." },
+	[WEFT_R_RECEIVE_TOO_SHORT] = { "receive_too_short", "QP-08", EMSGSIZE,
+				       "The message is longer than the receive that was posted for it." },
+	[WEFT_R_PEER_GONE] = { "peer_gone", "RKEY-09", ECONNRESET,
+			       "The peer's queue pair is gone or takes no messages." },
+	[WEFT_R_PEER_TERMINATED] = { "peer_terminated", "SQR-06b", ECONNABORTED,
+				     "The peer ended the stream after an error of its own." },
+	[WEFT_R_PEER_UNKNOWN] = { "peer_unknown", "QP-12", EHOSTUNREACH,
+				  "No queue pair of this service has that number." },
+	[WEFT_R_PEER_RECEIVE] = { "peer_receive", "LOC-06", EREMOTEIO,
+				  "The receive that the peer posted failed its own access check." },
+};
+
+static const struct reason_row unknown = { "unknown", "-", EINVAL, "No such reason." };
+
+static const struct reason_row *reason_row(enum weft_reason reason)
+{
+	if ((unsigned int)reason >= WEFT_REASON_COUNT)
+		return &unknown;
+	return &rows[reason];
+}
+
+const char *weft_reason_name(enum weft_reason reason)
+{
+	return reason_row(reason)->name;
+}
+
+const char *weft_reason_text(enum weft_reason reason)
+{
+	return reason_row(reason)->text;
+}
+
+const char *weft_reason_requirement(enum weft_reason reason)
+{
+	return reason_row(reason)->requirement;
+}
+
+int weft_reason_errno(enum weft_reason reason)
+{
+	return reason_row(reason)->error;
+}
+
+bool weft_reason_find(const char *name, enum weft_reason *reason)
+{
+	for (unsigned int i = 0; name && i < WEFT_REASON_COUNT; i++) {
+		if (strcmp(rows[i].name, name) == 0) {
+			*reason = (enum weft_reason)i;
+			return true;
+		}
+	}
+	return false;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The trace: what the system did, as plain values. A ring keeps the latest events; a running hash
+ * covers all of them, so two runs can be compared by one number. Nothing in an event depends on
+ * where memory happens to lie.
+ */
+#pragma once
+
+#include <stdint.h>
+
+enum trace_kind {
+	TRACE_NONE = 0,
+	/* verbs: who = QP number */
+	TRACE_QP_STATE,	    /* a = from, b = to, reason */
+	TRACE_SEND_RETIRED, /* a = id, b = opcode << 8 | status, reason: a send request ended */
+	TRACE_RECV_RETIRED, /* a = id, b = bytes << 8 | status, reason: a receive ended */
+	TRACE_REFUSED,	    /* a = address, b = tag, reason: a peer's access was refused */
+	TRACE_DROPPED,	    /* a = id, reason: an unreliable message was dropped */
+	/* memory: who = PD number */
+	TRACE_TAG_MADE, /* a = tag, b = length */
+	TRACE_TAG_GONE, /* a = tag */
+	/* The simulator's own kinds start here. */
+	TRACE_SIM = 64
+};
+
+struct trace_event {
+	uint64_t time_ns;
+	uint64_t a, b;
+	uint32_t who;
+	uint16_t kind;
+	uint16_t reason;
+};
+
+struct trace {
+	struct trace_event *events;
+	uint32_t capacity;
+	uint64_t count; /* events ever */
+	uint64_t hash;
+	uint64_t now_ns; /* set by whoever moves the clock */
+};
+
+/* 0, or -1 when memory is short. */
+int trace_init(struct trace *t, uint32_t capacity);
+void trace_fini(struct trace *t);
+
+/* The time is the trace's now_ns. A NULL trace takes nothing. */
+void trace_add(struct trace *t, struct trace_event event);
+
+/* Event number i, counted from 0 and among the latest; NULL if it is gone or not there yet. */
+const struct trace_event *trace_at(const struct trace *t, uint64_t i);

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "driver/adapter_lock.h"
+
+enum { NS_PER_S = 1000000000 };
+
+uint64_t clock_now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+void adapter_leave_working(struct weft_adapter *a)
+{
+	/* The clock is read only when somebody waits for it. */
+	bool has_timers = adapter_due(&a->core) != UINT64_MAX;
+
+	if (has_timers || !list_is_empty(&a->core.ready))
+		adapter_progress(&a->core, clock_now_ns());
+	if (a->waiters > 0)
+		pthread_cond_broadcast(&a->has_event);
+	pthread_mutex_unlock(&a->lock);
+}
+
+static int lock_init(struct weft_adapter *a)
+{
+	pthread_condattr_t attr;
+
+	if (pthread_mutex_init(&a->lock, NULL) != 0)
+		return -1;
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	if (pthread_cond_init(&a->has_event, &attr) == 0)
+		return 0;
+	pthread_mutex_destroy(&a->lock);
+	return -1;
+}
+
+enum weft_reason weft_adapter_open(const struct weft_adapter_options *options,
+				   struct weft_adapter **adapter)
+{
+	struct adapter_config config = { 0 };
+	struct weft_adapter *a;
+	enum weft_reason r;
+
+	if (!adapter)
+		return WEFT_R_NULL_ARGUMENT;
+	if (options)
+		config.options = *options;
+	if (getrandom(config.secret, sizeof(config.secret), 0) != sizeof(config.secret))
+		return WEFT_R_SYSTEM;
+	a = calloc(1, sizeof(*a));
+	if (!a)
+		return WEFT_R_NO_MEMORY;
+	r = adapter_init(&a->core, &config);
+	if (r == WEFT_OK && lock_init(a) < 0) {
+		adapter_fini(&a->core);
+		r = WEFT_R_SYSTEM;
+	}
+	if (r != WEFT_OK) {
+		free(a);
+		return r;
+	}
+	*adapter = a;
+	return WEFT_OK;
+}
+
+enum weft_reason weft_adapter_close(struct weft_adapter *adapter)
+{
+	enum weft_reason r;
+
+	if (!adapter)
+		return WEFT_R_NULL_ARGUMENT;
+	r = adapter_fini(adapter_enter(adapter));
+	adapter_leave(adapter);
+	if (r != WEFT_OK)
+		return r;
+	pthread_cond_destroy(&adapter->has_event);
+	pthread_mutex_destroy(&adapter->lock);
+	free(adapter);
+	return WEFT_OK;
+}
+
+enum weft_reason weft_adapter_query(struct weft_adapter *adapter, struct weft_usage *usage)
+{
+	if (!adapter || !usage)
+		return WEFT_R_NULL_ARGUMENT;
+	adapter_usage(adapter_enter(adapter), usage);
+	adapter_leave(adapter);
+	return WEFT_OK;
+}
+
+static struct timespec to_timespec(uint64_t ns)
+{
+	const uint64_t seconds_max = INT32_MAX;
+	uint64_t seconds = ns / NS_PER_S;
+
+	return (struct timespec){
+		.tv_sec = (time_t)(seconds < seconds_max ? seconds : seconds_max),
+		.tv_nsec = (long)(ns % NS_PER_S),
+	};
+}
+
+enum weft_reason weft_event_next(struct weft_adapter *adapter, uint64_t timeout_ns,
+				 struct weft_event *event, bool *has_event)
+{
+	struct adapter *core;
+	uint64_t now, end;
+
+	if (!adapter || !event || !has_event)
+		return WEFT_R_NULL_ARGUMENT;
+	core = adapter_enter(adapter);
+	now = clock_now_ns();
+	end = now + timeout_ns < now ? UINT64_MAX : now + timeout_ns;
+	adapter->waiters++;
+	/*
+	 * Bound: the time. Each round makes what progress is due, then sleeps to the next deadline.
+	 */
+	for (;;) {
+		struct timespec until;
+
+		adapter_progress(core, now);
+		*has_event = event_pop(&core->events, event);
+		if (*has_event || now >= end)
+			break;
+		until = to_timespec(end < adapter_due(core) ? end : adapter_due(core));
+		pthread_cond_timedwait(&adapter->has_event, &adapter->lock, &until);
+		now = clock_now_ns();
+	}
+	adapter->waiters--;
+	adapter_leave(adapter);
+	return WEFT_OK;
+}
+
+const char *weft_version(void)
+{
+	return WEFT_VERSION;
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Public calls on address spaces, protection domains and tags. */
+#include "driver/adapter_lock.h"
+
+enum weft_reason weft_space_create(struct weft_adapter *adapter,
+				   const struct weft_space_options *options,
+				   struct weft_space **space)
+{
+	enum weft_reason r;
+
+	if (!adapter || !options || !space)
+		return WEFT_R_NULL_ARGUMENT;
+	r = space_create(adapter_enter(adapter), options, space);
+	adapter_leave(adapter);
+	return r;
+}
+
+static struct weft_adapter *adapter_of_space(const struct weft_space *space)
+{
+	return adapter_of(space->owner);
+}
+
+enum weft_reason weft_space_destroy(struct weft_space *space)
+{
+	struct weft_adapter *a;
+	enum weft_reason r;
+
+	if (!space)
+		return WEFT_R_NULL_ARGUMENT;
+	a = adapter_of_space(space);
+	adapter_enter(a);
+	r = space_destroy(space);
+	adapter_leave(a);
+	return r;
+}
+
+enum weft_reason weft_space_map(struct weft_space *space, uint64_t addr, uint64_t length,
+				uint64_t real)
+{
+	enum weft_reason r;
+
+	if (!space)
+		return WEFT_R_NULL_ARGUMENT;
+	adapter_enter(adapter_of_space(space));
+	r = mem_space_map(space, addr, length, real);
+	adapter_leave(adapter_of_space(space));
+	return r;
+}
+
+enum weft_reason weft_space_unmap(struct weft_space *space, uint64_t addr)
+{
+	enum weft_reason r;
+
+	if (!space)
+		return WEFT_R_NULL_ARGUMENT;
+	adapter_enter(adapter_of_space(space));
+	r = mem_space_unmap(space, addr);
+	adapter_leave(adapter_of_space(space));
+	return r;
+}
+
+enum weft_reason weft_pd_create(struct weft_adapter *adapter, const struct weft_pd_options *options,
+				struct weft_pd **pd)
+{
+	static const struct weft_pd_options defaults;
+	enum weft_reason r;
+
+	if (!adapter || !pd)
+		return WEFT_R_NULL_ARGUMENT;
+	r = pd_create(adapter_enter(adapter), options ? options : &defaults, pd);
+	adapter_leave(adapter);
+	return r;
+}
+
+/* The lock of a protection domain's adapter, taken. */
+static struct weft_adapter *enter_pd(const struct weft_pd *pd)
+{
+	struct weft_adapter *a = adapter_of(pd->adapter);
+
+	adapter_enter(a);
+	return a;
+}
+
+enum weft_reason weft_pd_destroy(struct weft_pd *pd)
+{
+	struct weft_adapter *a;
+	enum weft_reason r;
+
+	if (!pd)
+		return WEFT_R_NULL_ARGUMENT;
+	a = enter_pd(pd);
+	r = pd_destroy(pd);
+	adapter_leave(a);
+	return r;
+}
+
+enum weft_reason weft_region_register(struct weft_pd *pd, const struct weft_region_options *options,
+				      uint32_t *tag)
+{
+	struct weft_adapter *a;
+	struct mem_owner owner;
+	enum weft_reason r;
+
+	if (!pd || !options || !tag)
+		return WEFT_R_NULL_ARGUMENT;
+	owner = pd_owner(pd);
+	a = enter_pd(pd);
+	r = mem_region_register(&a->core.mem, &owner, options, tag);
+	adapter_leave(a);
+	return r;
+}
+
+enum weft_reason weft_region_share(struct weft_pd *pd, uint32_t tag,
+				   const struct weft_region_options *options, uint32_t *shared_tag)
+{
+	struct weft_adapter *a;
+	struct mem_owner owner;
+	enum weft_reason r;
+
+	if (!pd || !options || !shared_tag)
+		return WEFT_R_NULL_ARGUMENT;
+	owner = pd_owner(pd);
+	a = enter_pd(pd);
+	r = mem_region_share(&a->core.mem, &owner, tag, options, shared_tag);
+	adapter_leave(a);
+	return r;
+}
+
+/* Calls that make a tag for a protection domain. */
+static enum weft_reason make_tag(struct weft_pd *pd, uint32_t *tag,
+				 enum weft_reason (*make)(struct mem_table *, uint32_t, uint32_t *))
+{
+	struct weft_adapter *a;
+	enum weft_reason r;
+
+	if (!pd || !tag)
+		return WEFT_R_NULL_ARGUMENT;
+	a = enter_pd(pd);
+	r = make(&a->core.mem, pd->number, tag);
+	adapter_leave(a);
+	return r;
+}
+
+/* Calls that end one. */
+static enum weft_reason end_tag(struct weft_pd *pd, uint32_t tag,
+				enum weft_reason (*end)(struct mem_table *, uint32_t, uint32_t))
+{
+	struct weft_adapter *a;
+	enum weft_reason r;
+
+	if (!pd)
+		return WEFT_R_NULL_ARGUMENT;
+	a = enter_pd(pd);
+	r = end(&a->core.mem, pd->number, tag);
+	adapter_leave(a);
+	return r;
+}
+
+enum weft_reason weft_region_deregister(struct weft_pd *pd, uint32_t tag)
+{
+	return end_tag(pd, tag, mem_region_deregister);
+}
+
+enum weft_reason weft_tag_reserve(struct weft_pd *pd, uint32_t *tag)
+{
+	return make_tag(pd, tag, mem_tag_reserve);
+}
+
+enum weft_reason weft_tag_release(struct weft_pd *pd, uint32_t tag)
+{
+	return end_tag(pd, tag, mem_tag_release);
+}
+
+enum weft_reason weft_window_alloc(struct weft_pd *pd, uint32_t *tag)
+{
+	return make_tag(pd, tag, mem_window_alloc);
+}
+
+enum weft_reason weft_window_free(struct weft_pd *pd, uint32_t tag)
+{
+	return end_tag(pd, tag, mem_window_free);
+}
+
+enum weft_reason weft_window_unbind(struct weft_pd *pd, uint32_t tag)
+{
+	return end_tag(pd, tag, mem_window_unbind);
+}
+
+enum weft_reason weft_window_bind(struct weft_pd *pd, struct weft_bind *bind)
+{
+	struct weft_adapter *a;
+	struct weft_bind wanted;
+	enum weft_reason r;
+
+	if (!pd || !bind)
+		return WEFT_R_NULL_ARGUMENT;
+	if (bind->is_qp_bound)
+		return WEFT_R_BAD_ARGUMENT;
+	wanted = *bind;
+	wanted.tag = 0;
+	a = enter_pd(pd);
+	r = mem_window_promise(&a->core.mem, pd->number, &wanted);
+	if (r == WEFT_OK)
+		r = mem_window_bind(&a->core.mem, pd->number, 0, &wanted);
+	adapter_leave(a);
+	if (r == WEFT_OK)
+		bind->tag = wanted.tag;
+	return r;
+}

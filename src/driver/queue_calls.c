@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Public calls on completion queues, queue pairs and shared receive queues. */
+#include "driver/adapter_lock.h"
+#include "loopback/loopback.h"
+
+enum weft_reason weft_cq_create(struct weft_adapter *adapter, const struct weft_cq_options *options,
+				struct weft_cq **cq)
+{
+	static const struct weft_cq_options defaults;
+	enum weft_reason r;
+
+	if (!adapter || !cq)
+		return WEFT_R_NULL_ARGUMENT;
+	r = cq_create(adapter_enter(adapter), options ? options : &defaults, cq);
+	adapter_leave(adapter);
+	return r;
+}
+
+enum weft_reason weft_cq_destroy(struct weft_cq *cq)
+{
+	struct weft_adapter *a;
+	enum weft_reason r;
+
+	if (!cq)
+		return WEFT_R_NULL_ARGUMENT;
+	a = adapter_of(cq->adapter);
+	adapter_enter(a);
+	r = cq_destroy(cq);
+	adapter_leave(a);
+	return r;
+}
+
+uint32_t weft_cq_number(const struct weft_cq *cq)
+{
+	return cq ? cq->number : 0;
+}
+
+enum weft_reason weft_cq_poll(struct weft_cq *cq, struct weft_completion *completions, uint32_t max,
+			      uint32_t *count)
+{
+	struct weft_adapter *a;
+	enum weft_reason r;
+
+	if (!cq || !count || (max > 0 && !completions))
+		return WEFT_R_NULL_ARGUMENT;
+	a = adapter_of(cq->adapter);
+	/* What is due now belongs to what this poll can find. */
+	if (adapter_due(adapter_enter(a)) != UINT64_MAX)
+		adapter_progress(&a->core, clock_now_ns());
+	r = cq_poll(cq, completions, max, count);
+	adapter_leave(a);
+	return r;
+}
+
+enum weft_reason weft_cq_arm(struct weft_cq *cq, enum weft_arm arm)
+{
+	struct weft_adapter *a;
+	enum weft_reason r;
+
+	if (!cq)
+		return WEFT_R_NULL_ARGUMENT;
+	a = adapter_of(cq->adapter);
+	adapter_enter(a);
+	r = cq_arm(cq, arm);
+	adapter_leave(a);
+	return r;
+}
+
+enum weft_reason weft_qp_create(struct weft_pd *pd, const struct weft_qp_options *options,
+				struct weft_qp **qp)
+{
+	struct weft_adapter *a;
+	enum weft_reason r;
+
+	if (!pd || !options || !qp)
+		return WEFT_R_NULL_ARGUMENT;
+	a = adapter_of(pd->adapter);
+	adapter_enter(a);
+	r = qp_create(pd, options, &loopback_transport, qp);
+	adapter_leave(a);
+	return r;
+}
+
+/* The lock of a queue pair's adapter, taken. */
+static struct weft_adapter *enter_qp(const struct weft_qp *qp)
+{
+	struct weft_adapter *a = adapter_of(qp->adapter);
+
+	adapter_enter(a);
+	return a;
+}
+
+enum weft_reason weft_qp_destroy(struct weft_qp *qp)
+{
+	struct weft_adapter *a;
+
+	if (!qp)
+		return WEFT_R_NULL_ARGUMENT;
+	a = enter_qp(qp);
+	qp_destroy(qp);
+	adapter_leave_working(a);
+	return WEFT_OK;
+}
+
+uint32_t weft_qp_number(const struct weft_qp *qp)
+{
+	return qp ? qp->number : 0;
+}
+
+enum weft_reason weft_qp_modify(struct weft_qp *qp, const struct weft_qp_attr *attr,
+				uint32_t fields)
+{
+	struct weft_adapter *a;
+	enum weft_reason r;
+
+	if (!qp || !attr)
+		return WEFT_R_NULL_ARGUMENT;
+	a = enter_qp(qp);
+	r = qp_modify(qp, attr, fields);
+	adapter_leave_working(a);
+	return r;
+}
+
+enum weft_reason weft_qp_query(struct weft_qp *qp, struct weft_qp_attr *attr)
+{
+	struct weft_adapter *a;
+
+	if (!qp || !attr)
+		return WEFT_R_NULL_ARGUMENT;
+	a = enter_qp(qp);
+	qp_query(qp, attr);
+	adapter_leave(a);
+	return WEFT_OK;
+}
+
+enum weft_reason weft_qp_connect(struct weft_qp *qp, struct weft_qp *peer)
+{
+	struct weft_adapter *a;
+	enum weft_reason r;
+
+	if (!qp || !peer)
+		return WEFT_R_NULL_ARGUMENT;
+	a = enter_qp(qp);
+	r = qp_connect(qp, peer);
+	adapter_leave_working(a);
+	return r;
+}
+
+enum weft_reason weft_qp_post_send(struct weft_qp *qp, struct weft_send_wr *wrs, uint32_t count,
+				   uint32_t *posted)
+{
+	struct weft_adapter *a;
+	uint32_t done;
+	enum weft_reason r;
+
+	if (!qp || (count > 0 && !wrs))
+		return WEFT_R_NULL_ARGUMENT;
+	a = enter_qp(qp);
+	r = qp_post_send(qp, wrs, count, &done);
+	adapter_leave_working(a);
+	if (posted)
+		*posted = done;
+	return r;
+}
+
+enum weft_reason weft_qp_post_recv(struct weft_qp *qp, const struct weft_recv_wr *wrs,
+				   uint32_t count, uint32_t *posted)
+{
+	struct weft_adapter *a;
+	uint32_t done;
+	enum weft_reason r;
+
+	if (!qp || (count > 0 && !wrs))
+		return WEFT_R_NULL_ARGUMENT;
+	a = enter_qp(qp);
+	r = qp_post_recv(qp, wrs, count, &done);
+	adapter_leave_working(a);
+	if (posted)
+		*posted = done;
+	return r;
+}
+
+enum weft_reason weft_srq_create(struct weft_pd *pd, const struct weft_srq_options *options,
+				 struct weft_srq **srq)
+{
+	static const struct weft_srq_options defaults;
+	struct weft_adapter *a;
+	enum weft_reason r;
+
+	if (!pd || !srq)
+		return WEFT_R_NULL_ARGUMENT;
+	a = adapter_of(pd->adapter);
+	adapter_enter(a);
+	r = srq_create(pd, options ? options : &defaults, srq);
+	adapter_leave(a);
+	return r;
+}
+
+/* The lock of a shared receive queue's adapter, taken. */
+static struct weft_adapter *enter_srq(const struct weft_srq *srq)
+{
+	struct weft_adapter *a = adapter_of(srq->adapter);
+
+	adapter_enter(a);
+	return a;
+}
+
+enum weft_reason weft_srq_destroy(struct weft_srq *srq)
+{
+	struct weft_adapter *a;
+	enum weft_reason r;
+
+	if (!srq)
+		return WEFT_R_NULL_ARGUMENT;
+	a = enter_srq(srq);
+	r = srq_destroy(srq);
+	adapter_leave(a);
+	return r;
+}
+
+enum weft_reason weft_srq_post_recv(struct weft_srq *srq, const struct weft_recv_wr *wrs,
+				    uint32_t count, uint32_t *posted)
+{
+	struct weft_adapter *a;
+	uint32_t done;
+	enum weft_reason r;
+
+	if (!srq || (count > 0 && !wrs))
+		return WEFT_R_NULL_ARGUMENT;
+	a = enter_srq(srq);
+	r = srq_post(srq, wrs, count, &done);
+	adapter_leave_working(a);
+	if (posted)
+		*posted = done;
+	return r;
+}
+
+enum weft_reason weft_srq_arm(struct weft_srq *srq, uint32_t limit)
+{
+	struct weft_adapter *a;
+	enum weft_reason r;
+
+	if (!srq)
+		return WEFT_R_NULL_ARGUMENT;
+	a = enter_srq(srq);
+	r = srq_arm(srq, limit);
+	adapter_leave_working(a);
+	return r;
+}

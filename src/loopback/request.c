@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "loopback/request.h"
+
+#include "base/check.h"
+
+static void request_failed(struct request *req, enum weft_status status, enum weft_reason reason)
+{
+	req->out->status = status;
+	req->out->reason = reason;
+}
+
+/* An unacknowledged message is lost without a word to the requester; the adapter counts it. */
+static void request_dropped(struct request *req, enum weft_reason reason)
+{
+	struct adapter *a = req->qp->adapter;
+
+	a->messages_dropped++;
+	trace_add(a->trace, (struct trace_event){
+				    .kind = TRACE_DROPPED,
+				    .who = req->qp->number,
+				    .a = req->wqe->wr.id,
+				    .reason = (uint16_t)reason,
+			    });
+}
+
+/* RKEY-09: the target refuses. It tells its own consumer, and the requester if that is due. */
+static void request_refused(struct request *req, enum weft_reason reason, uint32_t tag)
+{
+	struct weft_qp *target = req->target;
+
+	trace_add(target->adapter->trace, (struct trace_event){
+						  .kind = TRACE_REFUSED,
+						  .who = target->number,
+						  .a = req->wqe->wr.remote_addr,
+						  .b = tag,
+						  .reason = (uint16_t)reason,
+					  });
+	event_raise(&target->adapter->events, &target->events, WEFT_EVENT_QP_REFUSED, reason);
+	if (!qp_is_acknowledged(req->qp)) {
+		request_dropped(req, reason);
+		return;
+	}
+	if (target->service == WEFT_RC)
+		qp_record(target, reason);
+	request_failed(req, WEFT_ERR_REMOTE_ACCESS, reason);
+}
+
+/* Checks a list of segments for a queue pair, all of them before any is used (LOC-06). */
+static enum weft_reason open_segments(struct weft_qp *qp, const struct weft_segment *segments,
+				      uint32_t count, enum mem_kind kind, struct mem_vec *vec)
+{
+	mem_vec_init(vec);
+	for (uint32_t i = 0; i < count; i++) {
+		const struct mem_access access = {
+			.addr = segments[i].addr,
+			.length = segments[i].length,
+			.tag = segments[i].tag,
+			.pd = qp->pd->number,
+			.qp = qp->number,
+			.kind = kind,
+		};
+		struct mem_grant grant;
+		enum weft_reason r = adapter_access(qp->adapter, &access, &grant);
+
+		if (r != WEFT_OK)
+			return r;
+		mem_vec_add(vec, &grant);
+	}
+	return WEFT_OK;
+}
+
+bool request_open_local(struct request *req)
+{
+	const struct send_wqe *wqe = req->wqe;
+	enum weft_opcode opcode = wqe->wr.opcode;
+	bool is_sink = opcode == WEFT_OP_READ || opcode == WEFT_OP_COMPARE_SWAP ||
+		       opcode == WEFT_OP_FETCH_ADD;
+	enum weft_reason r;
+
+	if (wqe->inline_data) {
+		struct mem_grant grant = mem_grant_of(wqe->inline_data, wqe->length);
+
+		mem_vec_init(&req->local);
+		mem_vec_add(&req->local, &grant);
+		return true;
+	}
+	r = open_segments(req->qp, wqe->wr.segments, wqe->wr.segment_count,
+			  is_sink ? MEM_READ_SINK : MEM_LOCAL_READ, &req->local);
+	if (r == WEFT_OK)
+		return true;
+	request_failed(req, WEFT_ERR_LOCAL_ACCESS, r);
+	req->out->is_local = true;
+	return false;
+}
+
+void request_no_target(struct request *req)
+{
+	enum weft_reason reason = req->qp->service == WEFT_RC ? WEFT_R_PEER_GONE
+							      : WEFT_R_PEER_UNKNOWN;
+
+	if (qp_is_acknowledged(req->qp))
+		request_failed(req, WEFT_ERR_PEER_GONE, reason);
+	else
+		request_dropped(req, reason);
+}
+
+/* ---- Memory operations ---------------------------------------------------------------------- */
+
+/* The target's check of the remote range. False: refused, and the request has ended. */
+static bool open_remote(struct request *req, enum mem_kind kind, enum weft_right right,
+			struct mem_vec *vec)
+{
+	const struct weft_send_wr *wr = &req->wqe->wr;
+	struct weft_qp *target = req->target;
+	const struct mem_access access = {
+		.addr = wr->remote_addr,
+		.length = req->wqe->length,
+		.tag = wr->remote_tag,
+		.pd = target->pd->number,
+		.qp = target->number,
+		.kind = kind,
+	};
+	struct mem_grant grant;
+	enum weft_reason r = WEFT_OK;
+
+	if (!(target->remote_rights & right))
+		r = WEFT_R_QP_REMOTE_RIGHTS;
+	if (r == WEFT_OK)
+		r = adapter_access(target->adapter, &access, &grant);
+	if (r != WEFT_OK) {
+		request_refused(req, r, wr->remote_tag);
+		return false;
+	}
+	mem_vec_init(vec);
+	mem_vec_add(vec, &grant);
+	return true;
+}
+
+static void move_bytes(struct request *req, struct mem_vec *to, struct mem_vec *from,
+		       uint64_t length)
+{
+	mem_vec_copy(to, from, length);
+	req->qp->adapter->bytes_moved += length;
+}
+
+/* A message of no bytes touches nothing, so it uses up no touch either. */
+static void end_touch(struct request *req)
+{
+	if (req->wqe->length > 0)
+		mem_touch_message(&req->target->adapter->mem, req->wqe->wr.remote_tag);
+}
+
+void request_write(struct request *req)
+{
+	struct mem_vec remote;
+
+	if (!open_remote(req, MEM_REMOTE_WRITE, WEFT_REMOTE_WRITE, &remote))
+		return;
+	move_bytes(req, &remote, &req->local, req->wqe->length);
+	end_touch(req);
+}
+
+void request_read(struct request *req)
+{
+	struct mem_vec remote;
+
+	if (!open_remote(req, MEM_REMOTE_READ, WEFT_REMOTE_READ, &remote))
+		return;
+	move_bytes(req, &req->local, &remote, req->wqe->length);
+	req->out->byte_count = (uint32_t)req->wqe->length;
+	end_touch(req);
+}
+
+void request_atomic(struct request *req)
+{
+	const struct weft_send_wr *wr = &req->wqe->wr;
+	struct mem_vec remote, old_vec;
+	struct mem_grant old_grant;
+	struct mem_span word;
+	uint64_t old = wr->compare_add;
+
+	if (!open_remote(req, MEM_REMOTE_ATOMIC, WEFT_REMOTE_ATOMIC, &remote))
+		return;
+	CHECK(mem_grant_spans(&remote.grants[0], &word, 1) == 1 && word.length == 8);
+	/* Atomic towards the target's own threads too, which may use the same word. */
+	if (wr->opcode == WEFT_OP_FETCH_ADD)
+		old = __atomic_fetch_add((uint64_t *)(void *)word.bytes, wr->compare_add,
+					 __ATOMIC_SEQ_CST);
+	else
+		__atomic_compare_exchange_n((uint64_t *)(void *)word.bytes, &old, wr->swap, false,
+					    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+	old_grant = mem_grant_of(&old, sizeof(old));
+	mem_vec_init(&old_vec);
+	mem_vec_add(&old_vec, &old_grant);
+	move_bytes(req, &req->local, &old_vec, sizeof(old));
+	req->out->byte_count = sizeof(old);
+	end_touch(req);
+}
+
+/* ---- Messages ------------------------------------------------------------------------------- */
+
+/* Whether the target has a receive. If not, the message waits for one, or is lost. */
+static bool has_receive(struct request *req, bool *is_waiting)
+{
+	struct recv_queue *q = qp_recv_queue(req->target);
+
+	*is_waiting = false;
+	if (recv_queue_head(q))
+		return true;
+	if (!qp_is_acknowledged(req->qp)) {
+		request_dropped(req, WEFT_R_RECEIVER_NOT_READY);
+		return false;
+	}
+	*is_waiting = true;
+	if (!list_is_linked(&req->qp->sender_link))
+		list_add_tail(&q->senders, &req->qp->sender_link);
+	return false;
+}
+
+/* The receive at the head of the target's queue is at fault: it ends, and the message with it. */
+static void receive_failed(struct request *req, enum weft_status status, enum weft_reason reason)
+{
+	struct weft_qp *target = req->target;
+	struct weft_completion completion = {
+		.status = status,
+		.opcode = WEFT_OP_RECV,
+		.reason = reason,
+		.src_qp_number = req->qp->number,
+	};
+
+	qp_recv_retire(target, &completion, false);
+	if (target->service == WEFT_RC)
+		qp_record(target, reason);
+	else if (target->service != WEFT_RD)
+		qp_fail_later(target, reason);
+	if (!qp_is_acknowledged(req->qp))
+		request_dropped(req, reason);
+	else if (status == WEFT_ERR_LOCAL_LENGTH)
+		request_failed(req, WEFT_ERR_REMOTE_REQUEST, reason);
+	else
+		request_failed(req, WEFT_ERR_REMOTE_OPERATION, WEFT_R_PEER_RECEIVE);
+}
+
+/* Places the message by the receive's scatter list. False: that failed, and so has the request. */
+static bool place_message(struct request *req)
+{
+	struct weft_qp *target = req->target;
+	const struct recv_wqe *recv = recv_queue_head(qp_recv_queue(target));
+	struct mem_vec to;
+	enum weft_reason r = open_segments(target, recv->segments, recv->segment_count,
+					   MEM_LOCAL_WRITE, &to);
+
+	if (r != WEFT_OK) {
+		receive_failed(req, WEFT_ERR_LOCAL_ACCESS, r);
+		return false;
+	}
+	if (req->wqe->length > to.length) {
+		receive_failed(req, WEFT_ERR_LOCAL_LENGTH, WEFT_R_RECEIVE_TOO_SHORT);
+		return false;
+	}
+	move_bytes(req, &to, &req->local, req->wqe->length);
+	return true;
+}
+
+bool request_send(struct request *req)
+{
+	const struct weft_send_wr *wr = &req->wqe->wr;
+	struct weft_qp *target = req->target;
+	struct mem_table *mem = &target->adapter->mem;
+	bool is_waiting, is_invalidate = wr->opcode == WEFT_OP_SEND_INVALIDATE;
+	struct weft_completion completion = {
+		.opcode = WEFT_OP_RECV,
+		.src_qp_number = req->qp->number,
+		.byte_count = (uint32_t)req->wqe->length,
+		.has_imm = wr->opcode == WEFT_OP_SEND_IMM,
+		.imm = wr->opcode == WEFT_OP_SEND_IMM ? wr->imm : 0,
+		.has_invalidated = is_invalidate,
+		.invalidated_tag = is_invalidate ? wr->invalidate_tag : 0,
+	};
+	enum weft_reason r = WEFT_OK;
+
+	if (!has_receive(req, &is_waiting))
+		return !is_waiting;
+	if (is_invalidate)
+		r = mem_invalidate_check(mem, target->pd->number, target->number,
+					 wr->invalidate_tag);
+	if (r != WEFT_OK) {
+		request_refused(req, r, wr->invalidate_tag); /* SQR-10 */
+		return true;
+	}
+	if (!place_message(req))
+		return true;
+	if (is_invalidate) { /* SQR-09: before the consumer sees the completion */
+		r = mem_invalidate(mem, target->pd->number, target->number, wr->invalidate_tag);
+		CHECK(r == WEFT_OK);
+	}
+	qp_recv_retire(target, &completion, wr->flags & WEFT_SOLICITED);
+	return true;
+}
+
+bool request_write_imm(struct request *req)
+{
+	const struct weft_send_wr *wr = &req->wqe->wr;
+	struct weft_completion completion = {
+		.opcode = WEFT_OP_RECV_WRITE_IMM,
+		.src_qp_number = req->qp->number,
+		.byte_count = (uint32_t)req->wqe->length,
+		.has_imm = true,
+		.imm = wr->imm,
+	};
+	struct mem_vec remote;
+	bool is_waiting;
+
+	if (!has_receive(req, &is_waiting))
+		return !is_waiting;
+	if (!open_remote(req, MEM_REMOTE_WRITE, WEFT_REMOTE_WRITE, &remote))
+		return true;
+	move_bytes(req, &remote, &req->local, req->wqe->length);
+	end_touch(req);
+	qp_recv_retire(req->target, &completion, wr->flags & WEFT_SOLICITED);
+	return true;
+}

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "mem/table.h"
+
+#include <string.h>
+
+#include "base/check.h"
+
+/* What each kind of access needs. */
+static const struct {
+	bool is_remote;
+	uint8_t right;	 /* 0: none */
+	uint8_t refusal; /* when the right is missing */
+} kinds[MEM_KIND_COUNT] = {
+	[MEM_LOCAL_READ] = { false, WEFT_LOCAL_READ, WEFT_R_RIGHT_LOCAL_READ },
+	[MEM_LOCAL_WRITE] = { false, WEFT_LOCAL_WRITE, WEFT_R_RIGHT_LOCAL_WRITE },
+	[MEM_READ_SINK] = { true, WEFT_REMOTE_WRITE, WEFT_R_RIGHT_LOCAL_WRITE },
+	[MEM_REMOTE_READ] = { true, WEFT_REMOTE_READ, WEFT_R_RIGHT_REMOTE_READ },
+	[MEM_REMOTE_WRITE] = { true, WEFT_REMOTE_WRITE, WEFT_R_RIGHT_REMOTE_WRITE },
+	[MEM_REMOTE_ATOMIC] = { true, WEFT_REMOTE_ATOMIC, WEFT_R_RIGHT_REMOTE_ATOMIC },
+	[MEM_BIND] = { false, WEFT_BIND, WEFT_R_BIND_DISABLED },
+};
+
+_Static_assert(WEFT_REASON_COUNT <= UINT8_MAX, "a refusal fits its field");
+
+/* LOC-02b, IWARP-06b, IWARP-09b under the policy of AMB-12. */
+static enum weft_reason check_type(const struct mem_table *t, const struct mem_entry *e,
+				   enum mem_kind kind)
+{
+	if (kinds[kind].is_remote) {
+		if (e->type == MEM_REGION && t->policy == WEFT_POLICY_STRICT)
+			return WEFT_R_TAG_REGION_REMOTE;
+	} else if (e->type == MEM_WINDOW) {
+		return WEFT_R_TAG_WINDOW_LOCAL;
+	}
+	return e->type <= MEM_WINDOW ? WEFT_OK : WEFT_R_TAG_TYPE;
+}
+
+/*
+ * AMB-04: the sink of a Read is written by the peer's response, so it is a remote-write target;
+ * under the open policy a region's own local write serves as well, as on the SAN side.
+ */
+static bool has_right(const struct mem_table *t, const struct mem_entry *e, enum mem_kind kind)
+{
+	if (e->rights & kinds[kind].right)
+		return true;
+	return kind == MEM_READ_SINK && t->policy == WEFT_POLICY_OPEN && e->type == MEM_REGION &&
+	       (e->rights & WEFT_LOCAL_WRITE);
+}
+
+static enum weft_reason check_range(const struct mem_entry *e, const struct mem_access *a)
+{
+	uint64_t offset = a->addr - e->start;
+
+	if (a->addr + (a->length - 1) < a->addr)
+		return WEFT_R_RANGE_WRAP;
+	if (a->addr < e->start || offset > e->length || a->length > e->length - offset)
+		return WEFT_R_RANGE_BOUNDS;
+	return WEFT_OK;
+}
+
+static enum weft_reason check_entry(const struct mem_table *t, const struct mem_entry *e,
+				    const struct mem_access *a)
+{
+	enum weft_reason r;
+
+	if (e->state != MEM_VALID) {
+		bool is_spent = e->state == MEM_RESERVED && (e->touch & MEM_SPENT) &&
+				e->instance == weft_tag_instance(a->tag) && e->pd == a->pd;
+
+		return is_spent ? WEFT_R_TAG_SPENT : WEFT_R_TAG_INVALID;
+	}
+	r = check_type(t, e, a->kind);
+	if (r != WEFT_OK)
+		return r;
+	if (e->pd != a->pd)
+		return WEFT_R_TAG_PD;
+	if (e->qp != 0 && e->qp != a->qp)
+		return WEFT_R_TAG_QP;
+	if (e->instance != weft_tag_instance(a->tag))
+		return WEFT_R_TAG_INSTANCE;
+	r = check_range(e, a);
+	if (r != WEFT_OK)
+		return r;
+	if (!has_right(t, e, a->kind))
+		return (enum weft_reason)kinds[a->kind].refusal;
+	return WEFT_OK;
+}
+
+/* What lies below the entry: is the memory there, and is it fit for an atomic? */
+static enum weft_reason check_memory(const struct mem_access *a, const struct mem_grant *grant)
+{
+	enum weft_reason r = WEFT_OK;
+	struct mem_grant g = *grant;
+	struct mem_span span;
+
+	/* Binding to pages that are not there yet is allowed: the access will fault (RKEY-08d). */
+	if (!g.att)
+		r = mem_space_check(g.space, g.origin, g.length, a->kind != MEM_BIND);
+	if (r != WEFT_OK || a->kind != MEM_REMOTE_ATOMIC)
+		return r;
+	if (a->length != 8 || a->addr % 8 || mem_grant_spans(&g, &span, 1) != 1)
+		return WEFT_R_ATOMIC_ALIGN;
+	return span.length == 8 && (uintptr_t)span.bytes % 8 == 0 ? WEFT_OK : WEFT_R_ATOMIC_ALIGN;
+}
+
+enum weft_reason mem_access_check(struct mem_table *t, const struct mem_access *a,
+				  struct mem_grant *grant)
+{
+	uint32_t index = weft_tag_index(a->tag);
+	enum weft_reason r = WEFT_R_TAG_INDEX;
+
+	if (a->length == 0) {
+		*grant = (struct mem_grant){ 0 };
+		return WEFT_OK;
+	}
+	if (index < t->tags_max)
+		r = check_entry(t, &t->entries[index], a);
+	if (r == WEFT_OK) {
+		const struct mem_entry *e = &t->entries[index];
+
+		*grant = (struct mem_grant){
+			.space = e->space,
+			.att = e->att,
+			.origin = e->origin + (a->addr - e->start),
+			.length = a->length,
+		};
+		if (a->kind == MEM_REMOTE_ATOMIC || !e->space->is_flat)
+			r = check_memory(a, grant);
+	}
+	if (r != WEFT_OK)
+		t->refused++;
+	return r;
+}
+
+struct mem_grant mem_grant_of(const void *bytes, uint64_t length)
+{
+	static const struct weft_space process = { .size = UINT64_MAX, .is_flat = true };
+
+	return (struct mem_grant){
+		.space = &process,
+		.origin = (uintptr_t)bytes,
+		.length = length,
+	};
+}
+
+/* The next contiguous run of the grant: *real and *run. */
+static void grant_run(const struct mem_grant *g, uint64_t *real, uint64_t *run)
+{
+	enum weft_reason r;
+
+	if (!g->att) {
+		r = mem_space_translate(g->space, g->origin, g->length, real, run);
+		CHECK(r == WEFT_OK); /* the check that gave the grant saw all of it */
+		return;
+	}
+	uint64_t page_size = UINT64_C(1) << g->att->page_shift;
+	uint64_t page = g->origin >> g->att->page_shift;
+	uint64_t in_page = g->origin & (page_size - 1);
+
+	*real = att_page(g->att, page) + in_page;
+	*run = page_size - in_page;
+	/* Pages that happen to follow each other make one span. Bound: the pages of the range. */
+	while (*run < g->length && att_page(g->att, ++page) == *real + *run)
+		*run += page_size;
+	if (*run > g->length)
+		*run = g->length;
+}
+
+uint32_t mem_grant_spans(struct mem_grant *g, struct mem_span *spans, uint32_t max)
+{
+	uint32_t count = 0;
+
+	while (g->length > 0 && count < max) {
+		struct mem_span *s = &spans[count++];
+
+		grant_run(g, &s->real, &s->length);
+		s->bytes = mem_space_byte(g->space, s->real);
+		g->origin += s->length;
+		g->length -= s->length;
+	}
+	return count;
+}
+
+/* The vec's next span, or an empty one at its end. */
+static struct mem_span vec_next(struct mem_vec *v)
+{
+	struct mem_span span = { 0 };
+
+	while (v->at < v->count && mem_grant_spans(&v->grants[v->at], &span, 1) == 0)
+		v->at++;
+	return span;
+}
+
+void mem_vec_copy(struct mem_vec *to, struct mem_vec *from, uint64_t length)
+{
+	struct mem_span t = { 0 }, f = { 0 };
+
+	while (length > 0) {
+		uint64_t n;
+
+		if (t.length == 0)
+			t = vec_next(to);
+		if (f.length == 0)
+			f = vec_next(from);
+		n = t.length < f.length ? t.length : f.length;
+		n = n < length ? n : length;
+		CHECK(n > 0);
+		memmove(t.bytes, f.bytes, n);
+		t.bytes += n;
+		t.length -= n;
+		f.bytes += n;
+		f.length -= n;
+		length -= n;
+	}
+}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Address translation tables (MEM-05): from the number of a page in a region to its real address.
+ *
+ *	direct   root -> page
+ *	first    root -> block -> page
+ *	second   root -> block -> block -> page
+ *
+ * All tables of an adapter are made of blocks of one pool, so a registration carried out by a send
+ * queue takes and gives back translation entries without allocating. Entries are 64 bits: a page's
+ * real address in the last level, a block's number above. A table is shared by counting its users
+ * (MEM-09, MEM-10).
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include <weft/weft.h>
+
+enum { ATT_BLOCK_SHIFT = 7, ATT_BLOCK_ENTRIES = 1 << ATT_BLOCK_SHIFT, ATT_NONE = UINT32_MAX };
+
+/* Kept for every block, used for those that are a table's root. */
+struct att {
+	const struct att_pool *pool;
+	uint32_t users;
+	uint32_t page_count;
+	uint8_t page_shift;
+	uint8_t order; /* enum weft_order, never FIT */
+};
+
+struct att_pool {
+	uint64_t *entries; /* block_count * ATT_BLOCK_ENTRIES */
+	struct att *roots; /* block_count */
+	uint32_t *next;	   /* free blocks are chained through this */
+	uint32_t free_head;
+	uint32_t untouched; /* blocks from here on have never been used */
+	uint32_t block_count, used;
+};
+
+/* 0, or -1 when memory is short. */
+int att_pool_init(struct att_pool *p, uint32_t entries_max);
+void att_pool_fini(struct att_pool *p);
+
+/* The shift of a page size of MEM-04l, or 0. */
+uint8_t att_page_shift(uint64_t page_size_bytes);
+
+/*
+ * Makes a table with one user out of a page list whose page size is known good. Page addresses are
+ * checked against the space's size. Refusals: WEFT_R_REG_ORDER, WEFT_R_REG_PAGE_ADDRESS,
+ * WEFT_R_TRANSLATIONS_FULL.
+ */
+enum weft_reason att_create(struct att_pool *p, const struct weft_page_list *list,
+			    uint64_t space_size, struct att **att);
+void att_get(struct att *a);
+
+/* Gives up one use; the last one frees the blocks. */
+void att_put(struct att_pool *p, struct att *a);
+
+static inline const uint64_t *att_block(const struct att_pool *p, uint64_t block)
+{
+	return &p->entries[block << ATT_BLOCK_SHIFT];
+}
+
+/* The real address of page number i, which is below page_count. */
+static inline uint64_t att_page(const struct att *a, uint64_t i)
+{
+	const struct att_pool *p = a->pool;
+	const uint64_t *block = att_block(p, (uint64_t)(a - p->roots));
+
+	if (a->order == WEFT_ORDER_SECOND)
+		block = att_block(p, block[i >> (2 * ATT_BLOCK_SHIFT)]);
+	if (a->order >= WEFT_ORDER_FIRST)
+		block = att_block(p, block[(i >> ATT_BLOCK_SHIFT) & (ATT_BLOCK_ENTRIES - 1)]);
+	return block[i & (ATT_BLOCK_ENTRIES - 1)];
+}

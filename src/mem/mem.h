@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The memory translation and protection table: the one gate to consumer memory.
+ *
+ * An entry says what a tag names: a range of addresses, whose it is, what may be done to it, and
+ * how it is translated. mem_access_check() is the only way from a tag to memory; what it grants is
+ * a cursor from which real spans are taken. Not here: queues, connections, who is asking and why.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include <weft/weft.h>
+
+#include "base/secret.h"
+#include "base/trace.h"
+#include "mem/att.h"
+#include "mem/space.h"
+
+/* MEM-04d; 3 is reserved. */
+enum mem_type { MEM_REGION = 0, MEM_WINDOW = 1, MEM_ISCSI_REGION = 2 };
+
+enum mem_state {
+	MEM_FREE = 0, /* the index is not in use */
+	MEM_RESERVED, /* in use, but names no memory: the valid bit is clear */
+	MEM_VALID
+};
+
+/* MEM-04h. */
+enum mem_touch {
+	MEM_ONE_TOUCH = 1 << 0,
+	MEM_TOUCHED = 1 << 1, /* the message's last segment came early; see stored_sn */
+	MEM_SPENT = 1 << 2    /* the one touch is over: why the valid bit is clear */
+};
+
+enum {
+	MEM_TAGS_MAX = 1 << 24,
+	MEM_REMOTE_RIGHTS = WEFT_REMOTE_READ | WEFT_REMOTE_WRITE | WEFT_REMOTE_ATOMIC
+};
+
+/* One entry of the region/window table: one cache line. */
+struct mem_entry {
+	uint64_t start, length; /* MEM-04a */
+	/*
+	 * Where the first byte lies: with an ATT its offset from the start of page 0 (so that the
+	 * first page's byte offset is part of it, AMB-06), else its address in the space. A window
+	 * points into its region's translation (MEM-08).
+	 */
+	uint64_t origin;
+	struct weft_space *space;
+	struct att *att; /* NULL: translated by the space */
+	uint32_t pd;	 /* MEM-04b */
+	uint32_t qp;	 /* the only QP that may use it; 0: all of the PD */
+	union {
+		uint32_t region;  /* of a bound window: index of its region */
+		uint32_t windows; /* of a region: how many are bound to it */
+	};
+	uint32_t stored_sn;	/* MEM-04i */
+	uint8_t instance;	/* MEM-04c */
+	uint8_t instance_given; /* the newest instance promised to a posted bind */
+	uint8_t type, state, rights, touch;
+	uint8_t is_by_queue; /* a region registered by a send queue: invalidation frees it */
+	uint8_t unused;
+};
+
+_Static_assert(sizeof(struct mem_entry) == 64, "one cache line");
+
+struct mem_limits {
+	uint32_t tags_max, translations_max;
+	uint32_t pds_max; /* protection domains, numbered by an id table of that size */
+	enum weft_policy policy;
+	uint64_t secret[2]; /* makes tags hard to guess */
+};
+
+struct mem_table {
+	struct mem_entry *entries;
+	uint32_t *free; /* stack of free indices, see table.c */
+	void *memory;	/* what entries was carved out of */
+	uint32_t tags_max, free_count;
+	uint32_t by_type[2][3]; /* entries in use: [is valid][type] */
+	uint32_t *by_pd;	/* entries in use, by slot of the protection domain */
+	enum weft_policy policy;
+	struct secret secret;
+	struct att_pool atts;
+	struct trace *trace; /* may be NULL */
+	uint64_t refused;
+};
+
+/* 0, or -1 when memory is short. */
+int mem_table_init(struct mem_table *t, const struct mem_limits *limits);
+void mem_table_fini(struct mem_table *t);
+
+/* How many entries a protection domain has. */
+uint32_t mem_table_pd_tags(const struct mem_table *t, uint32_t pd);
+
+static inline uint32_t mem_tag(uint32_t index, uint8_t instance)
+{
+	return index << 8 | instance;
+}
+
+/* ---- Regions and windows: the owner's side (region.c, window.c) ----------------------------- */
+
+/* Who asks for a registration. */
+struct mem_owner {
+	uint32_t pd;
+	struct weft_space *space;
+	bool is_privileged;
+};
+
+enum weft_reason mem_region_register(struct mem_table *t, const struct mem_owner *owner,
+				     const struct weft_region_options *options, uint32_t *tag);
+enum weft_reason mem_region_share(struct mem_table *t, const struct mem_owner *owner, uint32_t tag,
+				  const struct weft_region_options *options, uint32_t *shared_tag);
+enum weft_reason mem_region_deregister(struct mem_table *t, uint32_t pd, uint32_t tag);
+
+/* Reserves an index for a registration that a send queue will carry out, and the way back. */
+enum weft_reason mem_tag_reserve(struct mem_table *t, uint32_t pd, uint32_t *tag);
+enum weft_reason mem_tag_release(struct mem_table *t, uint32_t pd, uint32_t tag);
+
+/* SQR-04b to d: makes the region of a reserved tag. A failure leaves the tag reserved. */
+enum weft_reason mem_region_register_reserved(struct mem_table *t, const struct mem_owner *owner,
+					      const struct weft_region_options *options,
+					      uint32_t tag);
+
+enum weft_reason mem_window_alloc(struct mem_table *t, uint32_t pd, uint32_t *tag);
+enum weft_reason mem_window_free(struct mem_table *t, uint32_t pd, uint32_t tag);
+
+/* The tag that a bind posted now will give the window: promised before it is carried out. */
+enum weft_reason mem_window_promise(struct mem_table *t, uint32_t pd, struct weft_bind *bind);
+
+/*
+ * Binds (RKEY-02b) under the tag in bind->tag, which was promised; unbinds when the length is 0. qp
+ * is 0 for a window that serves the whole protection domain.
+ */
+enum weft_reason mem_window_bind(struct mem_table *t, uint32_t pd, uint32_t qp,
+				 const struct weft_bind *bind);
+enum weft_reason mem_window_unbind(struct mem_table *t, uint32_t pd, uint32_t tag);
+
+/*
+ * Whether a Send with invalidate, or a local invalidate, of this tag would be carried out; then do.
+ */
+enum weft_reason mem_invalidate_check(const struct mem_table *t, uint32_t pd, uint32_t qp,
+				      uint32_t tag);
+enum weft_reason mem_invalidate(struct mem_table *t, uint32_t pd, uint32_t qp, uint32_t tag);
+
+/* ---- The access check (access.c) ------------------------------------------------------------ */
+
+enum mem_kind {
+	MEM_LOCAL_READ = 0, /* source of a Send or Write */
+	MEM_LOCAL_WRITE,    /* receive buffer */
+	MEM_READ_SINK,	    /* destination of an RDMA Read or atomic (AMB-04) */
+	MEM_REMOTE_READ,
+	MEM_REMOTE_WRITE,
+	MEM_REMOTE_ATOMIC,
+	MEM_BIND, /* a window is to be bound to this range */
+	MEM_KIND_COUNT
+};
+
+struct mem_access {
+	uint64_t addr, length;
+	uint32_t tag;
+	uint32_t pd, qp; /* of the queue pair that asks or is asked */
+	enum mem_kind kind;
+};
+
+/* A range that passed the check, from which spans are taken front to back. */
+struct mem_grant {
+	const struct weft_space *space;
+	const struct att *att;
+	uint64_t origin; /* of the next byte, as in mem_entry */
+	uint64_t length; /* left */
+};
+
+/* Contiguous memory: a real address of the space, and where that is in this process. */
+struct mem_span {
+	uint64_t real;
+	uint8_t *bytes;
+	uint64_t length;
+};
+
+/*
+ * Applies the checks of LOC-02, IWARP-06 and IWARP-09 in their order. An access of no bytes touches
+ * no memory: it is granted without looking at the tag.
+ */
+enum weft_reason mem_access_check(struct mem_table *t, const struct mem_access *access,
+				  struct mem_grant *grant);
+
+/* Takes the next spans off the grant, at most max; 0 when all has been taken. */
+uint32_t mem_grant_spans(struct mem_grant *grant, struct mem_span *spans, uint32_t max);
+
+/* Plain memory of this process as a grant, for bytes of our own such as inline data. */
+struct mem_grant mem_grant_of(const void *bytes, uint64_t length);
+
+/* A scatter/gather list that passed the check. */
+struct mem_vec {
+	struct mem_grant grants[WEFT_SEGMENTS_MAX];
+	uint32_t count, at;
+	uint64_t length; /* of all grants together */
+};
+
+static inline void mem_vec_init(struct mem_vec *v)
+{
+	v->count = 0;
+	v->at = 0;
+	v->length = 0;
+}
+
+static inline void mem_vec_add(struct mem_vec *v, const struct mem_grant *g)
+{
+	v->grants[v->count++] = *g;
+	v->length += g->length;
+}
+
+/* Moves length bytes, which both sides have, taking them off both. */
+void mem_vec_copy(struct mem_vec *to, struct mem_vec *from, uint64_t length);
+
+/* ---- One touch (touch.c) -------------------------------------------------------------------- */
+
+/*
+ * TCP's view of a segment; see TOUCH-09. A transport without byte sequence uses
+ * mem_touch_message().
+ */
+struct touch_stream {
+	uint32_t end_sn;  /* of the segment's last byte, pad and CRC included */
+	uint32_t next_sn; /* next expected, after this segment was absorbed */
+	uint32_t window;  /* bytes that may still arrive from next_sn on */
+};
+
+struct touch_input {
+	bool is_last, is_one_touch, is_touched;
+	uint32_t stored_sn;
+	struct touch_stream stream;
+};
+
+enum touch_action {
+	TOUCH_PLACE = 0,	/* 05a, 05b */
+	TOUCH_PLACE_AND_CLOSE,	/* 05d */
+	TOUCH_PLACE_AND_STORE,	/* 05e */
+	TOUCH_DROP,		/* 05f, and duplicates of the stored segment (08) */
+	TOUCH_CLOSE_AND_REFUSE, /* 05c */
+	TOUCH_REFUSE		/* 07 */
+};
+
+/* TOUCH-05, 07 and 08 as a pure function. */
+enum touch_action touch_decide(const struct touch_input *in);
+
+/*
+ * Decides for a tagged segment that passed the access check, and changes the entry accordingly:
+ * when it returns, place the payload, drop it, or (on a reason) refuse it. The grant taken before
+ * stays good for the placement as long as no other call has changed the table.
+ */
+enum weft_reason mem_touch_segment(struct mem_table *t, uint32_t tag, bool is_last,
+				   const struct touch_stream *stream, bool *is_placed);
+
+/* TOUCH-06: the in-order point of the stream that touched this tag moved to next_sn. */
+void mem_touch_advance(struct mem_table *t, uint32_t tag, uint32_t next_sn);
+
+/* A whole message to, or (TOUCH-10) the last response byte from, this tag went by in order. */
+void mem_touch_message(struct mem_table *t, uint32_t tag);

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "mem/space.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void mem_space_init_process(struct weft_space *s)
+{
+	*s = (struct weft_space){ .size = UINT64_MAX, .is_flat = true };
+}
+
+enum weft_reason mem_space_init(struct weft_space *s, const struct weft_space_options *options)
+{
+	if (!options->memory)
+		return WEFT_R_NULL_ARGUMENT;
+	if ((uintptr_t)options->memory % 8 || options->size_bytes == 0 ||
+	    options->segments_max == 0 || options->segments_max > 1 << 20)
+		return WEFT_R_BAD_ARGUMENT;
+	*s = (struct weft_space){
+		.memory = (uintptr_t)options->memory,
+		.size = options->size_bytes,
+		.segments_max = options->segments_max,
+		.is_virtual = options->is_virtual,
+	};
+	s->segments = calloc(options->segments_max, sizeof(*s->segments));
+	return s->segments ? WEFT_OK : WEFT_R_NO_MEMORY;
+}
+
+void mem_space_fini(struct weft_space *s)
+{
+	free(s->segments);
+	*s = (struct weft_space){ 0 };
+}
+
+/* The number of segments that start at or before addr: the candidate is the one before. */
+static uint32_t segments_up_to(const struct weft_space *s, uint64_t addr)
+{
+	uint32_t low = 0, high = s->segment_count;
+
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (s->segments[mid].addr <= addr)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low;
+}
+
+enum weft_reason mem_space_map(struct weft_space *s, uint64_t addr, uint64_t length, uint64_t real)
+{
+	uint32_t at = segments_up_to(s, addr);
+	const struct mem_segment *before = at > 0 ? &s->segments[at - 1] : NULL;
+	const struct mem_segment *after = at < s->segment_count ? &s->segments[at] : NULL;
+
+	if (s->is_flat || length == 0)
+		return WEFT_R_BAD_ARGUMENT;
+	if (addr + (length - 1) < addr)
+		return WEFT_R_REG_WRAP;
+	if (real != WEFT_REAL_NONE && (real > s->size || length > s->size - real))
+		return WEFT_R_BAD_ARGUMENT;
+	if ((before && addr - before->addr < before->length) ||
+	    (after && after->addr - addr < length))
+		return WEFT_R_BAD_ARGUMENT;
+	if (s->segment_count == s->segments_max)
+		return WEFT_R_LIMIT;
+	memmove(&s->segments[at + 1], &s->segments[at],
+		(s->segment_count - at) * sizeof(*s->segments));
+	s->segments[at] = (struct mem_segment){ .addr = addr, .length = length, .real = real };
+	s->segment_count++;
+	return WEFT_OK;
+}
+
+enum weft_reason mem_space_unmap(struct weft_space *s, uint64_t addr)
+{
+	uint32_t at = segments_up_to(s, addr);
+
+	if (at == 0 || s->segments[at - 1].addr != addr)
+		return WEFT_R_SPACE_SEGMENT;
+	memmove(&s->segments[at - 1], &s->segments[at],
+		(s->segment_count - at) * sizeof(*s->segments));
+	s->segment_count--;
+	return WEFT_OK;
+}
+
+enum weft_reason mem_space_translate(const struct weft_space *s, uint64_t addr, uint64_t length,
+				     uint64_t *real, uint64_t *run)
+{
+	const struct mem_segment *segment;
+	uint32_t at;
+	uint64_t offset;
+
+	if (s->is_flat) {
+		*real = addr;
+		*run = length;
+		return WEFT_OK;
+	}
+	at = segments_up_to(s, addr);
+	if (at == 0)
+		return WEFT_R_SPACE_SEGMENT;
+	segment = &s->segments[at - 1];
+	offset = addr - segment->addr;
+	if (offset >= segment->length)
+		return WEFT_R_SPACE_SEGMENT;
+	*run = segment->length - offset < length ? segment->length - offset : length;
+	if (segment->real == WEFT_REAL_NONE)
+		return WEFT_R_SPACE_UNMAPPED;
+	*real = segment->real + offset;
+	return WEFT_OK;
+}
+
+enum weft_reason mem_space_check(const struct weft_space *s, uint64_t addr, uint64_t length,
+				 bool needs_pages)
+{
+	uint64_t real, run;
+
+	if (s->is_flat)
+		return WEFT_OK;
+	/* Bound: every round uses up at least one segment. */
+	for (uint64_t done = 0; done < length; done += run) {
+		enum weft_reason r = mem_space_translate(s, addr + done, length - done, &real,
+							 &run);
+
+		if (r == WEFT_R_SPACE_SEGMENT || (r == WEFT_R_SPACE_UNMAPPED && needs_pages))
+			return r;
+	}
+	return WEFT_OK;
+}

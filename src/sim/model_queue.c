@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <inttypes.h>
+
+#include "base/check.h"
+#include "sim/model.h"
+
+struct model_qp *model_qp_find(struct model *m, uint32_t number)
+{
+	for (uint32_t i = 0; i < MODEL_QPS; i++) {
+		if (m->qps[i].is_open && m->qps[i].number == number)
+			return &m->qps[i];
+	}
+	return NULL;
+}
+
+struct model_recv_queue *model_recvs(struct model *m, struct model_qp *qp)
+{
+	return qp->has_srq ? &m->processes[qp->process].srq : &qp->recvs;
+}
+
+struct model_send *model_send_slot(struct model_qp *qp)
+{
+	return qp->count < MODEL_QUEUE ? &qp->sends[(qp->head + qp->count) % MODEL_QUEUE] : NULL;
+}
+
+void model_posted_send(struct model_qp *qp)
+{
+	CHECK(qp->count < MODEL_QUEUE);
+	qp->count++;
+}
+
+void model_posted_recv(struct model *m, struct model_recv_queue *q, const struct model_recv *recv)
+{
+	if (q->count == MODEL_QUEUE) {
+		model_fail(m, "a receive queue took more than it holds");
+		return;
+	}
+	q->wrs[(q->head + q->count++) % MODEL_QUEUE] = *recv;
+}
+
+/* A completion is owed to the process, unless its queue has no room: then one is lost. */
+static void owe(struct model *m, uint32_t process, const struct weft_completion *completion)
+{
+	struct model_cq *cq = &m->processes[process].cq;
+
+	if (cq->count == cq->max) {
+		cq->lost++;
+		return;
+	}
+	cq->owed[(cq->head + cq->count++) % MODEL_CQ] = *completion;
+}
+
+void model_polled(struct model *m, uint32_t process, const struct weft_completion *got)
+{
+	struct model_cq *cq = &m->processes[process].cq;
+	const struct weft_completion *owed = &cq->owed[cq->head];
+
+	if (cq->count == 0) {
+		model_fail(m,
+			   "process %u got a completion of request %" PRIu64
+			   " that none was owed for",
+			   process, got->id);
+		return;
+	}
+	cq->head = (cq->head + 1) % MODEL_CQ;
+	cq->count--;
+	if (got->id != owed->id || got->qp_number != owed->qp_number || got->status != owed->status)
+		model_fail(m,
+			   "process %u got the completion of request %" PRIu64
+			   " (%s) where that of %" PRIu64 " (%s) was due",
+			   process, got->id, weft_status_name(got->status), owed->id,
+			   weft_status_name(owed->status));
+	if ((got->status == WEFT_SUCCESS) != (got->reason == WEFT_OK))
+		model_fail(m, "request %" PRIu64 " ended with %s but gives reason %s", got->id,
+			   weft_status_name(got->status), weft_reason_name(got->reason));
+}
+
+static bool may_flush(const struct model_qp *qp, bool is_send)
+{
+	return qp->is_stopping || qp->state == WEFT_QPS_ERROR ||
+	       (is_send && qp->state == WEFT_QPS_SQE);
+}
+
+static void send_retired(struct model *m, struct model_qp *qp, const struct trace_event *e)
+{
+	const struct model_send *send = &qp->sends[qp->head];
+	enum weft_status status = (enum weft_status)(e->b & 0xff);
+	bool is_signalled;
+
+	if (qp->count == 0 || send->wr.id != e->a) {
+		model_fail(m, "QP %u ended request %" PRIu64 " out of order", qp->number, e->a);
+		return;
+	}
+	m->retired++;
+	if (status == WEFT_ERR_FLUSHED) {
+		if (!may_flush(qp, true))
+			model_fail(m, "QP %u flushed request %" PRIu64 " while in %s", qp->number,
+				   e->a, weft_qp_state_name(qp->state));
+	} else {
+		model_retired(m, qp, status, (enum weft_reason)e->reason);
+	}
+	is_signalled = (send->wr.flags & WEFT_SIGNALLED) || qp->is_every_send_signalled;
+	if (is_signalled || status != WEFT_SUCCESS)
+		owe(m, qp->process,
+		    &(struct weft_completion){
+			    .id = e->a, .qp_number = qp->number, .status = status });
+	qp->head = (qp->head + 1) % MODEL_QUEUE;
+	qp->count--;
+}
+
+static void recv_retired(struct model *m, struct model_qp *qp, const struct trace_event *e)
+{
+	struct model_recv_queue *q = model_recvs(m, qp);
+	enum weft_status status = (enum weft_status)(e->b & 0xff);
+
+	if (q->count == 0 || q->wrs[q->head].id != e->a) {
+		model_fail(m, "QP %u ended receive %" PRIu64 " out of order", qp->number, e->a);
+		return;
+	}
+	m->retired++;
+	owe(m, qp->process,
+	    &(struct weft_completion){ .id = e->a, .qp_number = qp->number, .status = status });
+	if (status == WEFT_ERR_FLUSHED) {
+		if (!may_flush(qp, false))
+			model_fail(m, "QP %u flushed receive %" PRIu64 " while in %s", qp->number,
+				   e->a, weft_qp_state_name(qp->state));
+	} else {
+		if (m->pending.is_set)
+			model_fail(m, "two receives ended for one request");
+		m->pending = (struct model_pending){
+			.is_set = true,
+			.qp = (uint32_t)(qp - m->qps),
+			.status = status,
+			.byte_count = (uint32_t)(e->b >> 8),
+			.recv = q->wrs[q->head],
+		};
+	}
+	q->head = (q->head + 1) % MODEL_QUEUE;
+	q->count--;
+}
+
+/* A send queue made the region of a tag that was reserved for it. */
+static void tag_made(struct model *m, const struct trace_event *e)
+{
+	struct model_tag *t = model_tag_find(m, (uint32_t)e->a);
+
+	if (!t || t->kind != MODEL_TAG_RESERVED)
+		return;
+	for (uint32_t i = 0; i < MODEL_QPS; i++) {
+		struct model_qp *qp = &m->qps[i];
+		struct model_send *send = &qp->sends[qp->head];
+
+		if (!qp->is_open || qp->count == 0 || qp->process != t->process ||
+		    send->wr.reg.tag != t->tag ||
+		    (send->wr.opcode != WEFT_OP_REGISTER &&
+		     send->wr.opcode != WEFT_OP_REGISTER_SEND))
+			continue;
+		if (!qp->is_register_enabled ||
+		    !model_can_register(m, qp->process, &send->wr.reg.region))
+			model_fail(m, "QP %u registered what it may not", qp->number);
+		else
+			model_register(t, &send->wr.reg.region);
+		send->is_made = true;
+		return;
+	}
+	model_fail(m, "tag 0x%08x was made valid by nobody's request", t->tag);
+}
+
+void model_observe(struct model *m, const struct trace_event *e)
+{
+	struct model_qp *qp = model_qp_find(m, e->who);
+
+	switch (e->kind) {
+	case TRACE_QP_STATE:
+		if (!qp)
+			return;
+		qp->state = (enum weft_qp_state)e->b;
+		if (e->b >= WEFT_QPS_SQE && e->reason == WEFT_OK)
+			model_fail(m, "QP %u went to %s without a reason", e->who,
+				   weft_qp_state_name(qp->state));
+		return;
+	case TRACE_SEND_RETIRED:
+	case TRACE_RECV_RETIRED:
+		if (!qp)
+			model_fail(m, "something ended on QP %u, which nobody has", e->who);
+		else if (e->kind == TRACE_SEND_RETIRED)
+			send_retired(m, qp, e);
+		else
+			recv_retired(m, qp, e);
+		return;
+	case TRACE_DROPPED:
+		m->is_dropped = true;
+		return;
+	case TRACE_REFUSED:
+		m->refused++;
+		return;
+	case TRACE_TAG_MADE:
+		tag_made(m, e);
+		return;
+	default:
+		return;
+	}
+}

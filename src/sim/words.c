@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "sim/words.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <weft/weft.h>
+
+#include "sim/sim_trace.h"
+
+static void core_words(const struct trace_event *e, char *text, size_t size)
+{
+	switch (e->kind) {
+	case TRACE_QP_STATE:
+		snprintf(text, size, "QP %06x  %s -> %s", e->who,
+			 weft_qp_state_name((enum weft_qp_state)e->a),
+			 weft_qp_state_name((enum weft_qp_state)e->b));
+		break;
+	case TRACE_SEND_RETIRED:
+		snprintf(text, size, "QP %06x  %s, request %" PRIu64 ": %s", e->who,
+			 weft_opcode_name((enum weft_opcode)(e->b >> 8)), e->a,
+			 weft_status_name((enum weft_status)(e->b & 0xff)));
+		break;
+	case TRACE_RECV_RETIRED:
+		snprintf(text, size, "QP %06x  receive %" PRIu64 ", %" PRIu64 " bytes: %s", e->who,
+			 e->a, e->b >> 8, weft_status_name((enum weft_status)(e->b & 0xff)));
+		break;
+	case TRACE_REFUSED:
+		snprintf(text, size, "QP %06x  refuses its peer: tag 0x%08" PRIx64 " at 0x%" PRIx64,
+			 e->who, e->b, e->a);
+		break;
+	case TRACE_DROPPED:
+		snprintf(text, size, "QP %06x  request %" PRIu64 " is dropped on its way", e->who,
+			 e->a);
+		break;
+	case TRACE_TAG_MADE:
+		snprintf(text, size, "PD %06x  tag 0x%08" PRIx64 " now names %" PRIu64 " bytes",
+			 e->who, e->a, e->b);
+		break;
+	case TRACE_TAG_GONE:
+		snprintf(text, size, "PD %06x  tag 0x%08" PRIx64 " names nothing any more", e->who,
+			 e->a);
+		break;
+	default:
+		snprintf(text, size, "event %u of %u: %" PRIu64 ", %" PRIu64, e->kind, e->who, e->a,
+			 e->b);
+		break;
+	}
+}
+
+void sim_words(const struct trace_event *e, char *text, size_t size)
+{
+	const char *name = sim_trace_name(e->kind);
+	int n = snprintf(text, size, "%12.3f us  ", (double)e->time_ns / 1000);
+	size_t used;
+
+	if (n < 0 || (size_t)n >= size)
+		return;
+	if (name)
+		snprintf(text + n, size - (size_t)n, "pipe %-5u %s: %" PRIu64 ", %" PRIu64, e->who,
+			 name, e->a, e->b);
+	else
+		core_words(e, text + n, size - (size_t)n);
+	used = strlen(text);
+	if (e->reason != WEFT_OK)
+		snprintf(text + used, size - used, "  [%s, %s]",
+			 weft_reason_name((enum weft_reason)e->reason),
+			 weft_reason_requirement((enum weft_reason)e->reason));
+}

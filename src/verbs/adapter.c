@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "verbs/adapter.h"
+
+#include <stdlib.h>
+
+#include "verbs/qp.h"
+
+enum {
+	TAGS_DEFAULT = 65536,
+	TRANSLATIONS_DEFAULT = 1 << 20,
+	OBJECTS_DEFAULT = 4096,
+};
+
+static uint32_t or_default(uint32_t value, uint32_t fallback)
+{
+	return value ? value : fallback;
+}
+
+static bool options_are_good(const struct weft_adapter_options *o)
+{
+	return o->tags_max < MEM_TAGS_MAX && o->translations_max <= 1U << 30 &&
+	       o->qps_max <= ID_SLOTS_MAX && o->cqs_max <= ID_SLOTS_MAX &&
+	       o->srqs_max <= ID_SLOTS_MAX && o->pds_max <= ID_SLOTS_MAX &&
+	       (unsigned int)o->policy <= WEFT_POLICY_STRICT;
+}
+
+static void adapter_release(struct adapter *a)
+{
+	mem_table_fini(&a->mem);
+	id_table_fini(&a->pds);
+	id_table_fini(&a->cqs);
+	id_table_fini(&a->srqs);
+	id_table_fini(&a->qps);
+	timer_queue_fini(&a->timers);
+}
+
+enum weft_reason adapter_init(struct adapter *a, const struct adapter_config *config)
+{
+	const struct weft_adapter_options *o = &config->options;
+	const struct mem_limits limits = {
+		.tags_max = or_default(o->tags_max, TAGS_DEFAULT),
+		.translations_max = or_default(o->translations_max, TRANSLATIONS_DEFAULT),
+		.pds_max = or_default(o->pds_max, OBJECTS_DEFAULT),
+		.policy = o->policy,
+		.secret = { config->secret[0], config->secret[1] },
+	};
+	uint32_t qps_max = or_default(o->qps_max, OBJECTS_DEFAULT);
+
+	if (!options_are_good(o))
+		return WEFT_R_BAD_ARGUMENT;
+	*a = (struct adapter){ .trace = config->trace };
+	list_init(&a->ready);
+	list_init(&a->events);
+	event_source_init(&a->own_events, 0, NULL);
+	mem_space_init_process(&a->process);
+	a->process.owner = a;
+	if (mem_table_init(&a->mem, &limits) < 0 || id_table_init(&a->pds, limits.pds_max) < 0 ||
+	    id_table_init(&a->cqs, or_default(o->cqs_max, OBJECTS_DEFAULT)) < 0 ||
+	    id_table_init(&a->srqs, or_default(o->srqs_max, OBJECTS_DEFAULT)) < 0 ||
+	    id_table_init(&a->qps, qps_max) < 0 || timer_queue_init(&a->timers, qps_max) < 0) {
+		adapter_release(a);
+		return WEFT_R_NO_MEMORY;
+	}
+	a->mem.trace = config->trace;
+	return WEFT_OK;
+}
+
+enum weft_reason adapter_fini(struct adapter *a)
+{
+	if (a->pds.used || a->cqs.used || a->srqs.used || a->qps.used || a->space_count)
+		return WEFT_R_BUSY;
+	adapter_release(a);
+	return WEFT_OK;
+}
+
+void adapter_usage(const struct adapter *a, struct weft_usage *usage)
+{
+	const struct mem_table *m = &a->mem;
+
+	*usage = (struct weft_usage){
+		.regions = m->by_type[1][MEM_REGION],
+		.windows = m->by_type[0][MEM_WINDOW] + m->by_type[1][MEM_WINDOW],
+		.tags_reserved = m->by_type[0][MEM_REGION],
+		.tags_free = m->free_count,
+		.translations = m->atts.used << ATT_BLOCK_SHIFT,
+		.spaces = a->space_count,
+		.pds = a->pds.used,
+		.cqs = a->cqs.used,
+		.srqs = a->srqs.used,
+		.qps = a->qps.used,
+		.accesses_refused = m->refused,
+		.bytes_moved = a->bytes_moved,
+		.messages_dropped = a->messages_dropped,
+	};
+}
+
+void adapter_progress(struct adapter *a, uint64_t now_ns)
+{
+	struct timer *t;
+
+	while ((t = timer_queue_expire(&a->timers, now_ns)) != NULL)
+		qp_timer_expired(CONTAINER_OF(t, struct weft_qp, timer));
+	/* Bound: a queue pair comes back only when a request of it, or of a peer, has ended. */
+	while (!list_is_empty(&a->ready))
+		qp_advance(CONTAINER_OF(list_pop(&a->ready), struct weft_qp, ready_link), now_ns);
+}
+
+uint64_t adapter_due(const struct adapter *a)
+{
+	return timer_queue_due(&a->timers);
+}
+
+enum weft_reason space_create(struct adapter *a, const struct weft_space_options *options,
+			      struct weft_space **space)
+{
+	struct weft_space *s = calloc(1, sizeof(*s));
+	enum weft_reason r;
+
+	if (!s)
+		return WEFT_R_NO_MEMORY;
+	r = mem_space_init(s, options);
+	if (r != WEFT_OK) {
+		free(s);
+		return r;
+	}
+	s->owner = a;
+	a->space_count++;
+	*space = s;
+	return WEFT_OK;
+}
+
+enum weft_reason space_destroy(struct weft_space *space)
+{
+	struct adapter *a = space->owner;
+
+	if (space->users > 0)
+		return WEFT_R_BUSY;
+	a->space_count--;
+	mem_space_fini(space);
+	free(space);
+	return WEFT_OK;
+}
+
+enum weft_reason adapter_access(struct adapter *a, const struct mem_access *access,
+				struct mem_grant *grant)
+{
+	enum weft_reason r = mem_access_check(&a->mem, access, grant);
+
+	if (r == WEFT_R_SPACE_UNMAPPED) {
+		if (!(a->own_events.pending & 1U << WEFT_EVENT_FAULT))
+			a->own_events.addr = access->addr;
+		event_raise(&a->events, &a->own_events, WEFT_EVENT_FAULT, r);
+	}
+	return r;
+}

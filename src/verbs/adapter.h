@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The adapter's core: the memory table, the objects by number, and the list of queue pairs that may
+ * move. It has no clock and no lock: whoever runs it calls adapter_progress() with the time after
+ * every call that may have given work, and at the deadline adapter_due().
+ */
+#pragma once
+
+#include "base/id_table.h"
+#include "base/list.h"
+#include "base/timer_queue.h"
+#include "mem/mem.h"
+#include "verbs/event.h"
+
+struct adapter {
+	struct mem_table mem;
+	struct weft_space process;
+	struct id_table pds, cqs, srqs, qps;
+	uint32_t space_count;
+	struct timer_queue timers; /* one for each queue pair */
+	struct list ready;	   /* queue pairs whose send queue may move */
+	struct list events;	   /* struct event_source */
+	struct event_source own_events;
+	struct trace *trace; /* may be NULL */
+	uint64_t bytes_moved, messages_dropped;
+};
+
+struct adapter_config {
+	struct weft_adapter_options options;
+	uint64_t secret[2];  /* random, from outside */
+	struct trace *trace; /* may be NULL */
+};
+
+enum weft_reason adapter_init(struct adapter *a, const struct adapter_config *config);
+
+/* WEFT_R_BUSY while objects remain. */
+enum weft_reason adapter_fini(struct adapter *a);
+void adapter_usage(const struct adapter *a, struct weft_usage *usage);
+
+/* Moves every queue pair as far as it goes now. */
+void adapter_progress(struct adapter *a, uint64_t now_ns);
+
+/* When adapter_progress() should be called at the latest; UINT64_MAX: not before the next call. */
+uint64_t adapter_due(const struct adapter *a);
+
+enum weft_reason space_create(struct adapter *a, const struct weft_space_options *options,
+			      struct weft_space **space);
+enum weft_reason space_destroy(struct weft_space *space);
+
+/* The access check, and the fault event when it meets a segment without pages (RKEY-08d). */
+enum weft_reason adapter_access(struct adapter *a, const struct mem_access *access,
+				struct mem_grant *grant);

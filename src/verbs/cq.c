@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "verbs/cq.h"
+
+#include <stdlib.h>
+
+#include "verbs/qp.h"
+
+enum { ENTRIES_DEFAULT = 256, ENTRIES_MAX = 1 << 22 };
+
+enum weft_reason cq_create(struct adapter *a, const struct weft_cq_options *options,
+			   struct weft_cq **cq)
+{
+	struct weft_cq *c;
+
+	if (options->entries_max > ENTRIES_MAX)
+		return WEFT_R_BAD_ARGUMENT;
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return WEFT_R_NO_MEMORY;
+	c->adapter = a;
+	c->max = options->entries_max ? options->entries_max : ENTRIES_DEFAULT;
+	c->entries = calloc(c->max, sizeof(*c->entries));
+	if (!c->entries) {
+		free(c);
+		return WEFT_R_NO_MEMORY;
+	}
+	c->number = id_table_add(&a->cqs, c);
+	if (c->number == 0) {
+		free(c->entries);
+		free(c);
+		return WEFT_R_LIMIT;
+	}
+	event_source_init(&c->events, c->number, options->context);
+	*cq = c;
+	return WEFT_OK;
+}
+
+enum weft_reason cq_destroy(struct weft_cq *cq)
+{
+	if (cq->users > 0)
+		return WEFT_R_BUSY;
+	id_table_remove(&cq->adapter->cqs, cq->number);
+	list_remove(&cq->events.link);
+	free(cq->entries);
+	free(cq);
+	return WEFT_OK;
+}
+
+/* QP-10: what was lost cannot be told from what never happened, so its queue pairs stop. */
+static void cq_overrun(struct weft_cq *cq)
+{
+	struct adapter *a = cq->adapter;
+
+	if (cq->lost++ > 0)
+		return;
+	event_raise(&a->events, &cq->events, WEFT_EVENT_CQ_OVERRUN, WEFT_R_CQ_OVERRUN);
+	for (uint32_t slot = 0; slot < a->qps.slots_max; slot++) {
+		struct weft_qp *qp = id_table_at(&a->qps, slot);
+
+		if (qp && (qp->send_cq == cq || qp->recv_cq == cq))
+			qp_fail_later(qp, WEFT_R_CQ_OVERRUN);
+	}
+}
+
+void cq_push(struct weft_cq *cq, const struct weft_completion *completion, bool is_solicited)
+{
+	uint32_t tail = cq->head + cq->count;
+
+	if (cq->count == cq->max) {
+		cq_overrun(cq);
+		return;
+	}
+	cq->entries[tail < cq->max ? tail : tail - cq->max] = *completion;
+	cq->count++;
+	if (cq->arm == CQ_UNARMED)
+		return;
+	if (cq->arm == CQ_ARMED_NEXT || is_solicited || completion->status != WEFT_SUCCESS) {
+		cq->arm = CQ_UNARMED;
+		event_raise(&cq->adapter->events, &cq->events, WEFT_EVENT_COMPLETION, WEFT_OK);
+	}
+}
+
+enum weft_reason cq_poll(struct weft_cq *cq, struct weft_completion *completions, uint32_t max,
+			 uint32_t *count)
+{
+	uint32_t n = cq->count < max ? cq->count : max;
+
+	*count = n;
+	if (n == 0)
+		return max > 0 && cq->lost > 0 ? WEFT_R_CQ_OVERRUN : WEFT_OK;
+	for (uint32_t i = 0; i < n; i++) {
+		completions[i] = cq->entries[cq->head];
+		cq->head = cq->head + 1 < cq->max ? cq->head + 1 : 0;
+	}
+	cq->count -= n;
+	return WEFT_OK;
+}
+
+enum weft_reason cq_arm(struct weft_cq *cq, enum weft_arm arm)
+{
+	if ((unsigned int)arm > WEFT_ARM_SOLICITED)
+		return WEFT_R_BAD_ARGUMENT;
+	/* An arm for every completion is not narrowed by a later one for solicited ones. */
+	if (arm == WEFT_ARM_NEXT)
+		cq->arm = CQ_ARMED_NEXT;
+	else if (cq->arm == CQ_UNARMED)
+		cq->arm = CQ_ARMED_SOLICITED;
+	return WEFT_OK;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Completion queues: a ring of completions, an arm, and what happens when the ring is full. */
+#pragma once
+
+#include "verbs/adapter.h"
+
+enum cq_arm { CQ_UNARMED = 0, CQ_ARMED_NEXT, CQ_ARMED_SOLICITED };
+
+struct weft_cq {
+	struct adapter *adapter;
+	struct event_source events;
+	struct weft_completion *entries;
+	uint32_t number;
+	uint32_t users; /* queue pairs, counted once for each of their queues */
+	uint32_t max, head, count;
+	enum cq_arm arm;
+	uint64_t lost; /* completions that found no room */
+};
+
+enum weft_reason cq_create(struct adapter *a, const struct weft_cq_options *options,
+			   struct weft_cq **cq);
+enum weft_reason cq_destroy(struct weft_cq *cq);
+
+/* Adds a completion. Without room it is lost, and every queue pair of this queue will fail. */
+void cq_push(struct weft_cq *cq, const struct weft_completion *completion, bool is_solicited);
+
+/* Takes up to max; WEFT_R_CQ_OVERRUN once the queue is empty after a loss. */
+enum weft_reason cq_poll(struct weft_cq *cq, struct weft_completion *completions, uint32_t max,
+			 uint32_t *count);
+enum weft_reason cq_arm(struct weft_cq *cq, enum weft_arm arm);

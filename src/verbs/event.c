@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "verbs/event.h"
+
+_Static_assert(WEFT_REASON_COUNT <= UINT8_MAX, "a reason fits its field");
+
+void event_source_init(struct event_source *s, uint32_t number, void *context)
+{
+	*s = (struct event_source){ .number = number, .context = context };
+	list_init(&s->link);
+}
+
+void event_raise(struct list *events, struct event_source *s, enum weft_event_kind kind,
+		 enum weft_reason reason)
+{
+	if (s->pending & 1U << kind)
+		return;
+	s->pending |= 1U << kind;
+	s->reasons[kind] = (uint8_t)reason;
+	if (!list_is_linked(&s->link))
+		list_add_tail(events, &s->link);
+}
+
+bool event_pop(struct list *events, struct weft_event *event)
+{
+	struct event_source *s;
+	uint32_t kind;
+
+	if (list_is_empty(events))
+		return false;
+	s = CONTAINER_OF(events->next, struct event_source, link);
+	kind = (uint32_t)__builtin_ctz(s->pending);
+	*event = (struct weft_event){
+		.kind = (enum weft_event_kind)kind,
+		.reason = (enum weft_reason)s->reasons[kind],
+		.number = s->number,
+		.addr = kind == WEFT_EVENT_FAULT ? s->addr : 0,
+		.context = s->context,
+	};
+	s->pending &= ~(1U << kind);
+	/* To the end of the list, so that no source keeps the others waiting. */
+	list_remove(&s->link);
+	if (s->pending)
+		list_add_tail(events, &s->link);
+	return true;
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Events that the owner pulls. Each object keeps its own pending events as bits and stands at most
+ * once in the adapter's list, so events need no memory and cannot be lost; a repeated one that was
+ * not fetched yet merges with the first, whose reason wins.
+ */
+#pragma once
+
+#include <stdint.h>
+
+#include <weft/weft.h>
+
+#include "base/list.h"
+
+struct event_source {
+	struct list link;
+	uint32_t pending; /* 1 << enum weft_event_kind */
+	uint8_t reasons[WEFT_EVENT_COUNT];
+	uint32_t number;
+	uint64_t addr;
+	void *context;
+};
+
+void event_source_init(struct event_source *s, uint32_t number, void *context);
+void event_raise(struct list *events, struct event_source *s, enum weft_event_kind kind,
+		 enum weft_reason reason);
+
+/* Takes the oldest source's lowest pending event. False when there is none. */
+bool event_pop(struct list *events, struct weft_event *event);

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <string.h>
+
+#include "base/check.h"
+#include "verbs/qp.h"
+
+enum {
+	RC = 1 << WEFT_RC,
+	UC = 1 << WEFT_UC,
+	RD = 1 << WEFT_RD,
+	UD = 1 << WEFT_UD,
+	ANY_FLAGS = WEFT_SIGNALLED | WEFT_FENCE,
+	MESSAGE_FLAGS = ANY_FLAGS | WEFT_SOLICITED | WEFT_INLINE,
+	WRITE_FLAGS = ANY_FLAGS | WEFT_INLINE,
+};
+
+/* QP-07: the operations, which services have them, which flags go with them. */
+static const struct {
+	const char *name;
+	uint8_t services;
+	uint8_t flags;
+	bool has_segments;
+} ops[WEFT_OP_SEND_COUNT] = {
+	[WEFT_OP_SEND] = { "Send", RC | UC | RD | UD, MESSAGE_FLAGS, true },
+	[WEFT_OP_SEND_IMM] = { "Send with immediate", RC | UC | RD | UD, MESSAGE_FLAGS, true },
+	[WEFT_OP_SEND_INVALIDATE] = { "Send with invalidate", RC | RD, MESSAGE_FLAGS, true },
+	[WEFT_OP_WRITE] = { "Write", RC | UC | RD, WRITE_FLAGS, true },
+	[WEFT_OP_WRITE_IMM] = { "Write with immediate", RC | UC | RD, MESSAGE_FLAGS, true },
+	[WEFT_OP_READ] = { "Read", RC | RD, ANY_FLAGS, true },
+	[WEFT_OP_COMPARE_SWAP] = { "Compare and swap", RC | RD, ANY_FLAGS, true },
+	[WEFT_OP_FETCH_ADD] = { "Fetch and add", RC | RD, ANY_FLAGS, true },
+	[WEFT_OP_BIND] = { "Bind", RC | UC | RD, ANY_FLAGS, false },
+	[WEFT_OP_INVALIDATE] = { "Invalidate", RC | UC | RD, ANY_FLAGS, false },
+	[WEFT_OP_REGISTER] = { "Register", RC | UC | RD, ANY_FLAGS, false },
+	[WEFT_OP_REGISTER_SEND] = { "Register and send", RC | UC | RD, MESSAGE_FLAGS, true },
+	[WEFT_OP_DELAY] = { "Delay", RC | UC | RD | UD, ANY_FLAGS, false },
+};
+
+const char *weft_opcode_name(enum weft_opcode opcode)
+{
+	if ((unsigned int)opcode < WEFT_OP_SEND_COUNT)
+		return ops[opcode].name;
+	if (opcode == WEFT_OP_RECV)
+		return "Receive";
+	return opcode == WEFT_OP_RECV_WRITE_IMM ? "Receive of a Write's immediate" : "unknown";
+}
+
+static enum weft_reason check_segments(const struct weft_qp *qp, const struct weft_send_wr *wr,
+				       uint64_t *length)
+{
+	bool is_atomic = wr->opcode == WEFT_OP_COMPARE_SWAP || wr->opcode == WEFT_OP_FETCH_ADD;
+
+	*length = 0;
+	if (wr->segment_count > (ops[wr->opcode].has_segments ? qp->sq.segments_max : 0))
+		return WEFT_R_WR_SEGMENTS;
+	if (wr->segment_count > 0 && !wr->segments)
+		return WEFT_R_NULL_ARGUMENT;
+	for (uint32_t i = 0; i < wr->segment_count; i++) {
+		if ((wr->flags & WEFT_INLINE) && wr->segments[i].length > 0 &&
+		    !wr->segments[i].addr)
+			return WEFT_R_NULL_ARGUMENT;
+		*length += wr->segments[i].length;
+	}
+	if (*length > WEFT_MESSAGE_MAX || (is_atomic && *length != 8))
+		return WEFT_R_WR_LENGTH;
+	if ((wr->flags & WEFT_INLINE) && *length > qp->sq.inline_max)
+		return WEFT_R_WR_INLINE;
+	return WEFT_OK;
+}
+
+static enum weft_reason check_request(const struct weft_qp *qp, const struct weft_send_wr *wr,
+				      uint64_t *length)
+{
+	enum weft_reason r;
+
+	if ((unsigned int)wr->opcode >= WEFT_OP_SEND_COUNT)
+		return WEFT_R_WR_OPCODE;
+	if (!(ops[wr->opcode].services & 1 << qp->service))
+		return WEFT_R_WR_SERVICE;
+	if (wr->flags & ~(uint32_t)ops[wr->opcode].flags)
+		return WEFT_R_WR_FLAGS;
+	if (qp->state < WEFT_QPS_RTS)
+		return WEFT_R_WR_STATE;
+	r = check_segments(qp, wr, length);
+	if (r != WEFT_OK)
+		return r;
+	return qp->sq.count < qp->sq.max ? WEFT_OK : WEFT_R_QUEUE_FULL;
+}
+
+/* The tags that posting promises. The last step that can refuse, so nothing needs undoing. */
+static enum weft_reason promise_tag(struct weft_qp *qp, struct weft_send_wr *wr)
+{
+	struct mem_table *mem = &qp->adapter->mem;
+
+	switch (wr->opcode) {
+	case WEFT_OP_BIND:
+		return mem_window_promise(mem, qp->pd->number, &wr->bind);
+	case WEFT_OP_REGISTER:
+	case WEFT_OP_REGISTER_SEND:
+		if (wr->reg.tag == 0)
+			return mem_tag_reserve(mem, qp->pd->number, &wr->reg.tag);
+		return WEFT_OK;
+	default:
+		return WEFT_OK;
+	}
+}
+
+static void copy_inline(const struct weft_send_wr *wr, uint8_t *to)
+{
+	for (uint32_t i = 0; i < wr->segment_count; i++) {
+		const struct weft_segment *s = &wr->segments[i];
+
+		if (s->length > 0)
+			memcpy(to, (const void *)(uintptr_t)s->addr, s->length);
+		to += s->length;
+	}
+}
+
+static void enqueue(struct weft_qp *qp, const struct weft_send_wr *wr, uint64_t length)
+{
+	struct send_queue *q = &qp->sq;
+	uint32_t tail = q->head + q->count < q->max ? q->head + q->count
+						    : q->head + q->count - q->max;
+	struct send_wqe *wqe = &q->wqes[tail];
+	struct weft_segment *segments = &q->segments[(size_t)tail * q->segments_max];
+
+	wqe->wr = *wr;
+	wqe->length = length;
+	wqe->is_registered = false;
+	wqe->inline_data = NULL;
+	wqe->wr.segments = segments;
+	if (wr->flags & WEFT_INLINE) {
+		uint8_t *data = &q->inline_data[(size_t)tail * q->inline_max];
+
+		copy_inline(wr, data);
+		wqe->inline_data = data;
+	} else {
+		for (uint32_t i = 0; i < wr->segment_count; i++)
+			segments[i] = wr->segments[i];
+	}
+	q->count++;
+}
+
+enum weft_reason qp_post_send(struct weft_qp *qp, struct weft_send_wr *wrs, uint32_t count,
+			      uint32_t *posted)
+{
+	enum weft_reason r = WEFT_OK;
+	uint32_t i;
+
+	for (i = 0; i < count; i++) {
+		uint64_t length;
+
+		r = check_request(qp, &wrs[i], &length);
+		if (r == WEFT_OK)
+			r = promise_tag(qp, &wrs[i]);
+		if (r != WEFT_OK)
+			break;
+		enqueue(qp, &wrs[i], length);
+	}
+	*posted = i;
+	if (i > 0)
+		qp_ready(qp);
+	return r;
+}

@@ -1,0 +1,391 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "verbs/qp.h"
+
+#include <stdlib.h>
+
+#include "base/check.h"
+
+#define BIT(state) (1U << WEFT_QPS_##state)
+
+/*
+ * QP-14. asked: moves that the consumer may ask for. The adapter itself moves any state to ERROR
+ * and the operational ones to SQE.
+ */
+static const struct {
+	const char *name;
+	uint32_t asked;
+	uint32_t by_adapter;
+} states[WEFT_QPS_COUNT] = {
+	[WEFT_QPS_RESET] = { "RESET", BIT(RESET) | BIT(INIT) | BIT(ERROR), 0 },
+	[WEFT_QPS_INIT] = { "INIT", BIT(RESET) | BIT(INIT) | BIT(RTR) | BIT(ERROR), 0 },
+	[WEFT_QPS_RTR] = { "RTR", BIT(RESET) | BIT(RTS) | BIT(ERROR), BIT(ERROR) },
+	[WEFT_QPS_RTS] = { "RTS", BIT(RESET) | BIT(RTS) | BIT(SQD) | BIT(ERROR),
+			   BIT(SQE) | BIT(ERROR) },
+	[WEFT_QPS_SQD] = { "SQD", BIT(RESET) | BIT(RTS) | BIT(SQD) | BIT(ERROR),
+			   BIT(SQE) | BIT(ERROR) },
+	[WEFT_QPS_SQE] = { "SQE", BIT(RESET) | BIT(RTS) | BIT(ERROR), BIT(ERROR) },
+	[WEFT_QPS_ERROR] = { "ERROR", BIT(RESET) | BIT(ERROR), BIT(ERROR) },
+};
+
+enum {
+	SEND_DEFAULT = 64,
+	SEGMENTS_DEFAULT = 4,
+	INLINE_DEFAULT = 64,
+	OUTSTANDING_DEFAULT = 16,
+};
+
+static const uint64_t receiver_wait_default_ns = 1000000000;
+
+const char *weft_qp_state_name(enum weft_qp_state state)
+{
+	return (unsigned int)state < WEFT_QPS_COUNT ? states[state].name : "unknown";
+}
+
+void qp_state_move(struct weft_qp *qp, enum weft_qp_state to, enum weft_reason reason)
+{
+	CHECK((states[qp->state].asked | states[qp->state].by_adapter) & 1U << to);
+	trace_add(qp->adapter->trace, (struct trace_event){
+					      .kind = TRACE_QP_STATE,
+					      .who = qp->number,
+					      .a = qp->state,
+					      .b = to,
+					      .reason = (uint16_t)reason,
+				      });
+	qp->state = to;
+}
+
+/* ---- Creation ------------------------------------------------------------------------------- */
+
+static enum weft_reason options_check(const struct weft_pd *pd, struct weft_qp_options *o)
+{
+	if (!o->send_cq || !o->recv_cq)
+		return WEFT_R_NULL_ARGUMENT;
+	if (o->send_cq->adapter != pd->adapter || o->recv_cq->adapter != pd->adapter ||
+	    (o->srq && o->srq->adapter != pd->adapter))
+		return WEFT_R_BAD_ARGUMENT;
+	if (o->srq && o->srq->pd != pd)
+		return WEFT_R_TAG_PD;
+	o->send_max = o->send_max ? o->send_max : SEND_DEFAULT;
+	o->recv_max = o->recv_max ? o->recv_max : SEND_DEFAULT;
+	o->segments_max = o->segments_max ? o->segments_max : SEGMENTS_DEFAULT;
+	o->inline_max_bytes = o->inline_max_bytes ? o->inline_max_bytes : INLINE_DEFAULT;
+	o->outstanding_max = o->outstanding_max ? o->outstanding_max : OUTSTANDING_DEFAULT;
+	if ((unsigned int)o->service >= WEFT_SERVICE_COUNT || o->send_max > WEFT_QUEUE_MAX ||
+	    o->recv_max > WEFT_QUEUE_MAX || o->segments_max > WEFT_SEGMENTS_MAX ||
+	    o->inline_max_bytes > WEFT_INLINE_MAX)
+		return WEFT_R_BAD_ARGUMENT;
+	return WEFT_OK;
+}
+
+static void qp_free(struct weft_qp *qp)
+{
+	send_queue_fini(&qp->sq);
+	recv_queue_fini(&qp->rq);
+	free(qp);
+}
+
+static struct weft_qp *qp_alloc(const struct weft_qp_options *o)
+{
+	struct weft_qp *qp = calloc(1, sizeof(*qp));
+
+	if (!qp)
+		return NULL;
+	list_init(&qp->ready_link);
+	list_init(&qp->sender_link);
+	list_init(&qp->rq.senders);
+	if (send_queue_init(&qp->sq, o) < 0 ||
+	    (!o->srq && recv_queue_init(&qp->rq, o->recv_max, o->segments_max) < 0)) {
+		qp_free(qp);
+		return NULL;
+	}
+	return qp;
+}
+
+enum weft_reason qp_create(struct weft_pd *pd, const struct weft_qp_options *options,
+			   const struct transport *transport, struct weft_qp **qp)
+{
+	struct weft_qp_options o = *options;
+	enum weft_reason r = options_check(pd, &o);
+	struct weft_qp *q;
+
+	if (r != WEFT_OK)
+		return r;
+	q = qp_alloc(&o);
+	if (!q)
+		return WEFT_R_NO_MEMORY;
+	q->number = id_table_add(&pd->adapter->qps, q);
+	if (q->number == 0) {
+		qp_free(q);
+		return WEFT_R_LIMIT;
+	}
+	q->adapter = pd->adapter;
+	q->pd = pd;
+	q->send_cq = o.send_cq;
+	q->recv_cq = o.recv_cq;
+	q->srq = o.srq;
+	q->transport = transport;
+	q->service = o.service;
+	q->outstanding_max = o.outstanding_max;
+	q->is_every_send_signalled = o.is_every_send_signalled;
+	q->remote_rights = MEM_REMOTE_RIGHTS;
+	q->receiver_wait_ns = receiver_wait_default_ns;
+	event_source_init(&q->events, q->number, o.context);
+	pd->users++;
+	q->send_cq->users++;
+	q->recv_cq->users++;
+	if (q->srq)
+		q->srq->users++;
+	*qp = q;
+	return WEFT_OK;
+}
+
+/* Ends the stream and ends every request with a completion: before RESET and before destruction. */
+static void qp_stop(struct weft_qp *qp)
+{
+	if (qp_is_receiving(qp))
+		qp->transport->down(qp, WEFT_R_PEER_GONE);
+	send_queue_flush(qp);
+	qp_recv_flush(qp);
+	qp_wake_senders(qp_recv_queue(qp));
+	list_remove(&qp->ready_link);
+	qp->peer = 0;
+	qp->failing = WEFT_OK;
+	qp->reason = WEFT_OK;
+	qp->is_draining = false;
+}
+
+void qp_destroy(struct weft_qp *qp)
+{
+	qp_stop(qp);
+	id_table_remove(&qp->adapter->qps, qp->number);
+	list_remove(&qp->events.link);
+	qp->pd->users--;
+	qp->send_cq->users--;
+	qp->recv_cq->users--;
+	if (qp->srq)
+		qp->srq->users--;
+	qp_free(qp);
+}
+
+/* ---- Attributes ----------------------------------------------------------------------------- */
+
+static enum weft_reason modify_check(const struct weft_qp *qp, const struct weft_qp_attr *attr,
+				     uint32_t fields)
+{
+	const uint32_t known = WEFT_QP_STATE | WEFT_QP_REMOTE_RIGHTS | WEFT_QP_REGISTER |
+			       WEFT_QP_ON_FAILURE | WEFT_QP_RECEIVER_WAIT;
+
+	if (fields & ~known)
+		return WEFT_R_BAD_ARGUMENT;
+	if (fields & WEFT_QP_STATE) {
+		if ((unsigned int)attr->state >= WEFT_QPS_COUNT ||
+		    !(states[qp->state].asked & 1U << attr->state))
+			return WEFT_R_QP_STATE;
+		if (attr->state == WEFT_QPS_RTR && qp_is_connected_service(qp) && qp->peer == 0)
+			return WEFT_R_QP_UNCONNECTED;
+	}
+	if ((fields & WEFT_QP_REMOTE_RIGHTS) &&
+	    (attr->remote_rights & ~(uint32_t)MEM_REMOTE_RIGHTS))
+		return WEFT_R_REG_RIGHTS;
+	if ((fields & WEFT_QP_REGISTER) && attr->is_register_enabled && !qp->pd->is_privileged)
+		return WEFT_R_SQR_PRIVILEGE;
+	if ((fields & WEFT_QP_ON_FAILURE) && (unsigned int)attr->on_failure > WEFT_FAIL_DRAIN)
+		return WEFT_R_BAD_ARGUMENT;
+	return WEFT_OK;
+}
+
+static void qp_modify_state(struct weft_qp *qp, enum weft_qp_state to)
+{
+	enum weft_qp_state from = qp->state;
+
+	if (to == WEFT_QPS_ERROR) {
+		if (from != WEFT_QPS_ERROR)
+			qp_fail(qp, WEFT_R_FLUSHED);
+		return;
+	}
+	if (to == WEFT_QPS_RESET)
+		qp_stop(qp);
+	qp_state_move(qp, to, WEFT_OK);
+	if (to == WEFT_QPS_SQD && from != WEFT_QPS_SQD)
+		qp->is_draining = true;
+	if (to == WEFT_QPS_RTS) {
+		qp->is_draining = false;
+		qp->reason = WEFT_OK;
+	}
+	qp_ready(qp);
+}
+
+enum weft_reason qp_modify(struct weft_qp *qp, const struct weft_qp_attr *attr, uint32_t fields)
+{
+	enum weft_reason r = modify_check(qp, attr, fields);
+
+	if (r != WEFT_OK)
+		return r;
+	if (fields & WEFT_QP_REMOTE_RIGHTS)
+		qp->remote_rights = attr->remote_rights;
+	if (fields & WEFT_QP_REGISTER)
+		qp->is_register_enabled = attr->is_register_enabled;
+	if (fields & WEFT_QP_ON_FAILURE)
+		qp->on_failure = attr->on_failure;
+	if (fields & WEFT_QP_RECEIVER_WAIT)
+		qp->receiver_wait_ns = attr->receiver_wait_ns;
+	if (fields & WEFT_QP_STATE)
+		qp_modify_state(qp, attr->state);
+	return WEFT_OK;
+}
+
+void qp_query(const struct weft_qp *qp, struct weft_qp_attr *attr)
+{
+	*attr = (struct weft_qp_attr){
+		.state = qp->state,
+		.remote_rights = qp->remote_rights,
+		.is_register_enabled = qp->is_register_enabled,
+		.on_failure = qp->on_failure,
+		.receiver_wait_ns = qp->receiver_wait_ns,
+		.peer_number = qp->peer,
+		.reason = qp->reason,
+		.send_queued = qp->sq.count,
+		.recv_queued = qp->srq ? 0 : qp->rq.count,
+	};
+}
+
+static void qp_become_operational(struct weft_qp *qp, uint32_t peer)
+{
+	qp->peer = peer;
+	if (qp->state == WEFT_QPS_RESET)
+		qp_state_move(qp, WEFT_QPS_INIT, WEFT_OK);
+	qp_state_move(qp, WEFT_QPS_RTR, WEFT_OK);
+	qp_state_move(qp, WEFT_QPS_RTS, WEFT_OK);
+}
+
+enum weft_reason qp_connect(struct weft_qp *qp, struct weft_qp *peer)
+{
+	if (qp == peer || qp->adapter != peer->adapter || qp->service != peer->service)
+		return WEFT_R_BAD_ARGUMENT;
+	if (!qp_is_connected_service(qp) || qp->peer != 0 || peer->peer != 0)
+		return WEFT_R_QP_CONNECTED;
+	if (qp->state > WEFT_QPS_INIT || peer->state > WEFT_QPS_INIT)
+		return WEFT_R_QP_STATE;
+	qp_become_operational(qp, peer->number);
+	qp_become_operational(peer, qp->number);
+	return WEFT_OK;
+}
+
+/* ---- Progress and failure ------------------------------------------------------------------- */
+
+void qp_ready(struct weft_qp *qp)
+{
+	if (!list_is_linked(&qp->ready_link))
+		list_add_tail(&qp->adapter->ready, &qp->ready_link);
+}
+
+void qp_record(struct weft_qp *qp, enum weft_reason reason)
+{
+	if (qp->reason == WEFT_OK)
+		qp->reason = reason;
+}
+
+void qp_fail(struct weft_qp *qp, enum weft_reason reason)
+{
+	bool was_receiving = qp_is_receiving(qp);
+
+	qp_record(qp, reason);
+	qp->failing = WEFT_OK;
+	qp->is_draining = false;
+	qp_state_move(qp, WEFT_QPS_ERROR, qp->reason);
+	event_raise(&qp->adapter->events, &qp->events, WEFT_EVENT_QP_ERROR, qp->reason);
+	send_queue_flush(qp);
+	qp_recv_flush(qp);
+	/* Whoever waits for this queue pair's receives finds out by trying again. */
+	qp_wake_senders(qp_recv_queue(qp));
+	if (was_receiving)
+		qp->transport->down(qp, WEFT_R_PEER_TERMINATED);
+}
+
+void qp_fail_later(struct weft_qp *qp, enum weft_reason reason)
+{
+	if (qp->state == WEFT_QPS_ERROR || qp->state == WEFT_QPS_RESET || qp->failing != WEFT_OK)
+		return;
+	qp->failing = reason;
+	qp_ready(qp);
+}
+
+void qp_timer_expired(struct weft_qp *qp)
+{
+	qp->sq.is_expired = true;
+	qp_ready(qp);
+}
+
+void qp_wake_senders(struct recv_queue *q)
+{
+	while (!list_is_empty(&q->senders))
+		qp_ready(CONTAINER_OF(list_pop(&q->senders), struct weft_qp, sender_link));
+}
+
+void qp_advance(struct weft_qp *qp, uint64_t now_ns)
+{
+	send_queue_run(qp, now_ns);
+	if (qp->state == WEFT_QPS_ERROR) {
+		/* Requests posted in Error are flushed (QP-14). */
+		send_queue_flush(qp);
+		qp_recv_flush(qp);
+	} else if (qp->state == WEFT_QPS_SQE) {
+		send_queue_flush(qp);
+	} else if (qp->is_draining && qp->sq.wait == SEND_RUNNING) {
+		qp->is_draining = false;
+		event_raise(&qp->adapter->events, &qp->events, WEFT_EVENT_QP_DRAINED, WEFT_OK);
+	}
+}
+
+void qp_recv_retire(struct weft_qp *qp, struct weft_completion *completion, bool is_solicited)
+{
+	struct recv_queue *q = qp_recv_queue(qp);
+
+	completion->id = recv_queue_head(q)->id;
+	completion->qp_number = qp->number;
+	recv_queue_pop(q);
+	trace_add(qp->adapter->trace,
+		  (struct trace_event){
+			  .kind = TRACE_RECV_RETIRED,
+			  .who = qp->number,
+			  .a = completion->id,
+			  .b = (uint64_t)completion->byte_count << 8 | completion->status,
+			  .reason = (uint16_t)completion->reason,
+		  });
+	cq_push(qp->recv_cq, completion, is_solicited);
+	if (qp->srq)
+		srq_taken(qp->srq);
+}
+
+void qp_recv_flush(struct weft_qp *qp)
+{
+	struct weft_completion flushed = {
+		.status = WEFT_ERR_FLUSHED,
+		.opcode = WEFT_OP_RECV,
+		.reason = WEFT_R_FLUSHED,
+	};
+
+	/* A shared queue's receives serve the other queue pairs. */
+	while (!qp->srq && qp->rq.count > 0)
+		qp_recv_retire(qp, &flushed, false);
+}
+
+enum weft_reason qp_post_recv(struct weft_qp *qp, const struct weft_recv_wr *wrs, uint32_t count,
+			      uint32_t *posted)
+{
+	enum weft_reason r = WEFT_OK;
+
+	*posted = 0;
+	if (qp->srq)
+		return WEFT_R_QUEUE_SHARED;
+	if (qp->state == WEFT_QPS_RESET)
+		return WEFT_R_WR_STATE;
+	for (uint32_t i = 0; i < count && r == WEFT_OK; i++) {
+		r = recv_queue_post(&qp->rq, &wrs[i]);
+		*posted += r == WEFT_OK;
+	}
+	qp_wake_senders(&qp->rq);
+	if (qp->state == WEFT_QPS_ERROR)
+		qp_ready(qp);
+	return r;
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The conformance suite: what the verbs mean, whatever carries them.
+ *
+ * Its cases know only <weft/weft.h> and this header. A transport is one more file that defines
+ * `pair_maker` and is linked with the same cases. A case opens a pair, uses it, and closes it; closing
+ * checks that every request ended in exactly one completion and that the adapter holds no more than
+ * before. What happens elsewhere is waited for, never assumed to have happened when a call returns.
+ */
+#pragma once
+
+#include <weft/weft.h>
+
+#include "test.h"
+
+/* What a transport can do beyond what every transport must. */
+enum pair_ability {
+	PAIR_REFUSAL_COMPLETES = 1 << 0, /* a refused request fails, and names the peer's reason */
+	PAIR_READ_SCATTERS = 1 << 1,	 /* a Read may have several sinks (AMB-04) */
+	PAIR_ATOMICS = 1 << 2,
+	PAIR_KNOWS_SENDER = 1 << 3, /* receives of connected services name the sender's number */
+	PAIR_ONE_ADAPTER = 1 << 4,  /* both ends are of one adapter */
+	PAIR_NO_CALLS = 1 << 5	    /* posting and polling make no system call (QP-16) */
+};
+
+enum {
+	END_BYTES = 256 * 1024,
+	SRC = 0,		/* offset from which cases take bytes */
+	DST = END_BYTES / 2,	/* offset to which they bring them */
+	BLANK = 0xa5,		/* every byte of an end's memory at first */
+	EVENTS_MAX = 128,
+	PAIR_SEGMENTS = 32, /* of the largest requests that cases make */
+	PIECE_GAP = 3	    /* bytes between the pieces of a cut */
+};
+
+struct pair_options {
+	enum weft_service service;
+	enum weft_policy policy;
+	enum weft_failure on_failure;
+	bool is_privileged; /* domains are, and registration by send queue is enabled */
+	bool has_srq;	    /* end 1 takes receives from a shared queue */
+	bool has_spaces;    /* each end has an address space, in which its memory is at SPACE_ADDR */
+	bool has_one_cq;    /* one completion queue serves both queues of an end */
+	uint32_t cq_entries, tags_max, translations_max;
+	struct weft_qp_options qp;   /* sizes and flags; the queues are filled in */
+	struct pair *beside;	   /* share its adapters, domains, memory and completion queues */
+};
+
+#define SPACE_ADDR ((uint64_t)0x40000)
+
+struct end {
+	struct pair *pair;
+	struct end *peer;
+	struct weft_adapter *adapter;
+	struct weft_space *space; /* NULL: the process */
+	struct weft_pd *pd;
+	struct weft_cq *send_cq, *recv_cq;
+	struct weft_srq *srq; /* or NULL */
+	struct weft_qp *qp;
+	uint8_t *memory; /* END_BYTES, aligned to a page; the adapter knows it as */
+	uint64_t addr;	 /* this address */
+	uint32_t tag;	 /* and this region, which grants everything */
+	struct weft_usage before;
+	struct weft_event events[EVENTS_MAX]; /* seen, not asked for yet */
+	uint32_t event_count;
+};
+
+struct pair {
+	struct pair_options options;
+	struct end ends[2];
+	bool is_overrun; /* completions were lost on purpose: do not count them at the end */
+};
+
+struct pair_maker {
+	const char *name;
+	uint32_t abilities; /* enum pair_ability */
+	uint32_t services;  /* 1 << enum weft_service */
+
+	/* Sets ends[0].adapter and ends[1].adapter, with the limits in p->options; and back. */
+	void (*open)(struct pair *p);
+	void (*close)(struct pair *p);
+
+	/* Makes the ends' queue pairs, which are in RESET, operational and able to talk. */
+	void (*connect)(struct pair *p);
+
+	/* Lets the world move; the time by which deadlines are kept. */
+	void (*progress)(struct pair *p);
+	uint64_t (*now_ns)(const struct pair *p);
+};
+
+extern const struct pair_maker pair_maker;
+
+static inline bool pair_can(enum pair_ability ability)
+{
+	return pair_maker.abilities & ability;
+}
+
+static inline bool pair_has_service(enum weft_service service)
+{
+	return pair_maker.services & 1U << service;
+}
+
+/* Ends the case, on the test's thread. */
+#define MUST_EQ(a, b)                                                                              \
+	do {                                                                                       \
+		if (!harness_equal(__FILE__, __LINE__, #a " == " #b, (intmax_t)(a), (intmax_t)(b))) \
+			harness_leave();                                                           \
+	} while (0)
+
+/* A call that must succeed. */
+#define MUST(call) MUST_EQ(call, WEFT_OK)
+
+/* ---- Pairs ---------------------------------------------------------------------------------- */
+
+/* NULL options: a reliable connection with every default. */
+void pair_open(struct pair *p, const struct pair_options *options);
+
+/* Ends what is left, checks that all was accounted for. */
+void pair_close(struct pair *p);
+
+/* Both queue pairs have failed, or will: throws their completions away and connects them anew. */
+void pair_revive(struct pair *p);
+
+/* No completion is waiting at either end. */
+void pair_quiet(struct pair *p);
+
+/* Fills both memories with BLANK. */
+void pair_blank(struct pair *p);
+
+/* One of several queue pairs of an end: made and destroyed by the case. */
+struct weft_qp *end_qp_create(struct end *e, enum weft_service service);
+
+/* ---- Memory --------------------------------------------------------------------------------- */
+
+/* The bytes that pattern `seed` puts at a position. */
+uint8_t pattern(uint32_t seed, uint64_t position);
+void end_fill(struct end *e, uint64_t offset, uint64_t length, uint32_t seed);
+
+/* The memory holds the pattern, or is still blank; else the case ends. */
+void end_holds(const struct end *e, uint64_t offset, uint64_t length, uint32_t seed);
+void end_is_blank(const struct end *e, uint64_t offset, uint64_t length);
+
+struct weft_segment end_seg(const struct end *e, uint64_t offset, uint32_t length);
+
+/* Cuts length bytes from offset on into uneven pieces, the first highest, with gaps after each. */
+void end_cut(const struct end *e, uint64_t offset, uint32_t length, uint32_t count,
+	     struct weft_segment *pieces);
+void pieces_fill(struct end *e, const struct weft_segment *pieces, uint32_t count, uint32_t seed);
+
+/* The first length bytes of the pieces hold the pattern, what follows and the gaps are blank. */
+void pieces_hold(const struct end *e, const struct weft_segment *pieces, uint32_t count,
+		 uint32_t length, uint32_t seed);
+
+/* Registers part of the memory with chosen rights; deregistered by the case. */
+uint32_t end_register(struct end *e, uint64_t offset, uint64_t length, uint32_t rights);
+
+/* Binds a new window to part of the memory; freed with end_unbind(). */
+uint32_t end_bind(struct end *e, uint64_t offset, uint64_t length, uint32_t rights);
+void end_unbind(struct end *e, uint32_t tag);
+
+/* ---- Work ----------------------------------------------------------------------------------- */
+
+/* A signalled request; segments are borrowed as in weft.h. */
+struct weft_send_wr wr_make(enum weft_opcode opcode, uint64_t id, const struct weft_segment *segments,
+			    uint32_t count);
+
+/* The same of one segment of e's, towards the peer's memory where that matters. */
+struct weft_send_wr end_wr(struct end *e, enum weft_opcode opcode, uint64_t id,
+			   const struct weft_segment *segment, uint64_t remote_offset);
+
+void end_post(struct end *e, struct weft_send_wr *wr);
+void end_post_recv(struct end *e, uint64_t id, uint64_t offset, uint32_t length);
+
+/* Waits for the next completion. */
+struct weft_completion end_take(struct end *e, struct weft_cq *cq);
+
+/* Waits for the next completion of the queue: it must be of this request, and good. */
+struct weft_completion end_sent(struct end *e, uint64_t id);
+struct weft_completion end_received(struct end *e, uint64_t id);
+
+/* The same, and it must have failed like this; WEFT_REASON_COUNT: whatever the reason. */
+void end_send_failed(struct end *e, uint64_t id, enum weft_status status, enum weft_reason reason);
+void end_recv_failed(struct end *e, uint64_t id, enum weft_status status, enum weft_reason reason);
+
+/* The next send completions, or receive completions, flush the ids first to last. */
+void end_sends_flushed(struct end *e, uint64_t first, uint64_t last);
+void end_recvs_flushed(struct end *e, uint64_t first, uint64_t last);
+
+/*
+ * Posts a request that the peer refuses: the peer's consumer is told the reason, the requester too if
+ * the transport can, and the connection is over.
+ */
+void end_refused(struct end *e, struct weft_send_wr *wr, enum weft_reason reason);
+
+/* Posts the request, and it succeeds. */
+void end_succeeds(struct end *e, struct weft_send_wr *wr);
+
+/* ---- States and events ---------------------------------------------------------------------- */
+
+struct weft_qp_attr end_query(struct end *e);
+void end_modify(struct end *e, enum weft_qp_state state);
+void end_await(struct end *e, enum weft_qp_state state);
+
+/* Waits for an event of this object. */
+struct weft_event end_event(struct end *e, enum weft_event_kind kind, uint32_t number);
+
+/* Whether there has been one that was not asked for. */
+bool end_has_event(struct end *e, enum weft_event_kind kind, uint32_t number);

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The fixture's second half: requests, completions, states, events. */
+#include "conformance.h"
+
+static const uint64_t patience_ns = 20 * UINT64_C(1000000000);
+
+/* Whether there is time left to wait for something that began at start. */
+static bool is_patient(const struct pair *p, uint64_t start)
+{
+	return pair_maker.now_ns(p) - start < patience_ns;
+}
+
+/* ---- Requests ------------------------------------------------------------------------------- */
+
+struct weft_send_wr wr_make(enum weft_opcode opcode, uint64_t id, const struct weft_segment *segments,
+			    uint32_t count)
+{
+	return (struct weft_send_wr){
+		.id = id,
+		.opcode = opcode,
+		.flags = WEFT_SIGNALLED,
+		.segments = segments,
+		.segment_count = count,
+	};
+}
+
+struct weft_send_wr end_wr(struct end *e, enum weft_opcode opcode, uint64_t id,
+			   const struct weft_segment *segment, uint64_t remote_offset)
+{
+	struct weft_send_wr wr = wr_make(opcode, id, segment, segment ? 1 : 0);
+
+	wr.remote_tag = e->peer->tag;
+	wr.remote_addr = e->peer->addr + remote_offset;
+	wr.dest_qp_number = weft_qp_number(e->peer->qp);
+	return wr;
+}
+
+void end_post(struct end *e, struct weft_send_wr *wr)
+{
+	uint32_t posted = 0;
+
+	MUST(weft_qp_post_send(e->qp, wr, 1, &posted));
+	MUST_EQ(posted, 1);
+}
+
+void end_post_recv(struct end *e, uint64_t id, uint64_t offset, uint32_t length)
+{
+	const struct weft_segment segment = end_seg(e, offset, length);
+	const struct weft_recv_wr wr = { .id = id, .segments = &segment, .segment_count = 1 };
+	uint32_t posted = 0;
+
+	if (e->srq)
+		MUST(weft_srq_post_recv(e->srq, &wr, 1, &posted));
+	else
+		MUST(weft_qp_post_recv(e->qp, &wr, 1, &posted));
+	MUST_EQ(posted, 1);
+}
+
+/* ---- Completions ---------------------------------------------------------------------------- */
+
+struct weft_completion end_take(struct end *e, struct weft_cq *cq)
+{
+	uint64_t start = pair_maker.now_ns(e->pair);
+	struct weft_completion c;
+	uint32_t count = 0;
+
+	for (;;) {
+		MUST(weft_cq_poll(cq, &c, 1, &count));
+		if (count == 1)
+			return c;
+		REQUIRE(is_patient(e->pair, start));
+		pair_maker.progress(e->pair);
+	}
+}
+
+static struct weft_completion end_take_good(struct end *e, struct weft_cq *cq, uint64_t id)
+{
+	struct weft_completion c = end_take(e, cq);
+
+	MUST_EQ(c.id, id);
+	MUST_EQ(c.status, WEFT_SUCCESS);
+	MUST_EQ(c.reason, WEFT_OK);
+	MUST_EQ(c.qp_number, weft_qp_number(e->qp));
+	return c;
+}
+
+struct weft_completion end_sent(struct end *e, uint64_t id)
+{
+	struct weft_completion c = end_take_good(e, e->send_cq, id);
+
+	REQUIRE((unsigned int)c.opcode < WEFT_OP_SEND_COUNT);
+	REQUIRE(!c.has_imm && !c.has_invalidated);
+	return c;
+}
+
+struct weft_completion end_received(struct end *e, uint64_t id)
+{
+	struct weft_completion c = end_take_good(e, e->recv_cq, id);
+
+	REQUIRE(c.opcode == WEFT_OP_RECV || c.opcode == WEFT_OP_RECV_WRITE_IMM);
+	if (pair_can(PAIR_KNOWS_SENDER))
+		MUST_EQ(c.src_qp_number, weft_qp_number(e->peer->qp));
+	return c;
+}
+
+static void failed_like(const struct weft_completion *c, enum weft_status status,
+			enum weft_reason reason)
+{
+	MUST_EQ(c->status, status);
+	if (reason == WEFT_REASON_COUNT)
+		REQUIRE(c->reason != WEFT_OK);
+	else
+		EXPECT_STR(weft_reason_name(c->reason), weft_reason_name(reason));
+}
+
+void end_send_failed(struct end *e, uint64_t id, enum weft_status status, enum weft_reason reason)
+{
+	struct weft_completion c = end_take(e, e->send_cq);
+
+	MUST_EQ(c.id, id);
+	MUST_EQ(c.qp_number, weft_qp_number(e->qp));
+	failed_like(&c, status, reason);
+}
+
+void end_recv_failed(struct end *e, uint64_t id, enum weft_status status, enum weft_reason reason)
+{
+	struct weft_completion c = end_take(e, e->recv_cq);
+
+	MUST_EQ(c.id, id);
+	MUST_EQ(c.qp_number, weft_qp_number(e->qp));
+	failed_like(&c, status, reason);
+}
+
+void end_sends_flushed(struct end *e, uint64_t first, uint64_t last)
+{
+	for (uint64_t id = first; id <= last; id++)
+		end_send_failed(e, id, WEFT_ERR_FLUSHED, WEFT_R_FLUSHED);
+}
+
+void end_recvs_flushed(struct end *e, uint64_t first, uint64_t last)
+{
+	for (uint64_t id = first; id <= last; id++)
+		end_recv_failed(e, id, WEFT_ERR_FLUSHED, WEFT_R_FLUSHED);
+}
+
+void end_refused(struct end *e, struct weft_send_wr *wr, enum weft_reason reason)
+{
+	struct weft_event event;
+
+	end_post(e, wr);
+	event = end_event(e->peer, WEFT_EVENT_QP_REFUSED, weft_qp_number(e->peer->qp));
+	EXPECT_STR(weft_reason_name(event.reason), weft_reason_name(reason));
+	if (pair_can(PAIR_REFUSAL_COMPLETES))
+		end_send_failed(e, wr->id, WEFT_ERR_REMOTE_ACCESS, reason);
+	if (e->pair->options.service == WEFT_RC) {
+		end_await(e, WEFT_QPS_ERROR);
+		end_await(e->peer, WEFT_QPS_ERROR);
+	}
+}
+
+void end_succeeds(struct end *e, struct weft_send_wr *wr)
+{
+	end_post(e, wr);
+	MUST_EQ(end_sent(e, wr->id).opcode, wr->opcode);
+}
+
+/* ---- States and events ---------------------------------------------------------------------- */
+
+struct weft_qp_attr end_query(struct end *e)
+{
+	struct weft_qp_attr attr;
+
+	MUST(weft_qp_query(e->qp, &attr));
+	return attr;
+}
+
+void end_modify(struct end *e, enum weft_qp_state state)
+{
+	const struct weft_qp_attr attr = { .state = state };
+
+	MUST(weft_qp_modify(e->qp, &attr, WEFT_QP_STATE));
+	MUST_EQ(end_query(e).state, state);
+}
+
+void end_await(struct end *e, enum weft_qp_state state)
+{
+	uint64_t start = pair_maker.now_ns(e->pair);
+
+	while (end_query(e).state != state) {
+		REQUIRE(is_patient(e->pair, start));
+		pair_maker.progress(e->pair);
+	}
+}
+
+/* Takes a remembered event out. */
+static bool event_recall(struct end *e, enum weft_event_kind kind, uint32_t number,
+			 struct weft_event *event)
+{
+	for (uint32_t i = 0; i < e->event_count; i++) {
+		if (e->events[i].kind != kind || e->events[i].number != number)
+			continue;
+		*event = e->events[i];
+		e->events[i] = e->events[--e->event_count];
+		return true;
+	}
+	return false;
+}
+
+/* Who keeps the events of an end's adapter: the first end of the first pair that uses it. */
+static struct end *events_keeper(struct end *e)
+{
+	struct pair *p = e->pair;
+
+	while (p->options.beside)
+		p = p->options.beside;
+	return e->adapter == p->ends[0].adapter ? &p->ends[0] : &p->ends[1];
+}
+
+/* Remembers every event there is now. */
+static struct end *events_fetch(struct end *e)
+{
+	struct end *keeper = events_keeper(e);
+	struct weft_event event;
+	bool has_event = true;
+
+	while (has_event) {
+		MUST(weft_event_next(e->adapter, 0, &event, &has_event));
+		if (has_event) {
+			REQUIRE(keeper->event_count < EVENTS_MAX);
+			keeper->events[keeper->event_count++] = event;
+		}
+	}
+	return keeper;
+}
+
+struct weft_event end_event(struct end *e, enum weft_event_kind kind, uint32_t number)
+{
+	uint64_t start = pair_maker.now_ns(e->pair);
+	struct weft_event event;
+
+	while (!event_recall(events_fetch(e), kind, number, &event)) {
+		REQUIRE(is_patient(e->pair, start));
+		pair_maker.progress(e->pair);
+	}
+	return event;
+}
+
+bool end_has_event(struct end *e, enum weft_event_kind kind, uint32_t number)
+{
+	struct weft_event event;
+
+	return event_recall(events_fetch(e), kind, number, &event);
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The test harness. A test program is one or more files of
+ *
+ *	TEST(test_ring_wraps)
+ *	{
+ *		EXPECT_EQ(ring_len(&r), 3);
+ *	}
+ *
+ * linked with test_main.c, which runs them in the order written and prints one line for each:
+ * `ok NAME`, `not ok NAME: why` or `skip NAME: reason`. Run by hand it takes parts of names as
+ * arguments and runs only the tests that contain one.
+ *
+ * EXPECT...() and SKIP() end the function they stand in, so they belong in the test itself or in a
+ * void function. REQUIRE() ends the whole test from any function that runs on the test's thread.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct test {
+	const char *name;
+	void (*run)(void);
+	struct test *next;
+};
+
+#define TEST(test_name)                                                                            \
+	static void test_name(void);                                                               \
+	__attribute__((constructor)) static void test_name##_register(void)                        \
+	{                                                                                          \
+		static struct test test = { .name = #test_name, .run = test_name };                \
+		harness_register(&test);                                                           \
+	}                                                                                          \
+	static void test_name(void)
+
+#define EXPECT(cond)                                                                               \
+	do {                                                                                       \
+		if (!harness_true(__FILE__, __LINE__, #cond, (cond)))                              \
+			return;                                                                    \
+	} while (0)
+
+/* Integers and enums; a and b are compared as values of 64 bits. */
+#define EXPECT_EQ(a, b)                                                                            \
+	do {                                                                                       \
+		if (!harness_equal(__FILE__, __LINE__, #a " == " #b, (intmax_t)(a),                \
+				   (intmax_t)(b)))                                                 \
+			return;                                                                    \
+	} while (0)
+
+#define EXPECT_STR(a, b)                                                                           \
+	do {                                                                                       \
+		if (!harness_equal_str(__FILE__, __LINE__, (a), (b)))                              \
+			return;                                                                    \
+	} while (0)
+
+#define EXPECT_MEM(a, b, len)                                                                      \
+	do {                                                                                       \
+		if (!harness_equal_mem(__FILE__, __LINE__, (a), (b), (len)))                       \
+			return;                                                                    \
+	} while (0)
+
+#define REQUIRE(cond)                                                                              \
+	do {                                                                                       \
+		if (!harness_true(__FILE__, __LINE__, #cond, (cond)))                              \
+			harness_leave();                                                           \
+	} while (0)
+
+#define SKIP(reason)                                                                               \
+	do {                                                                                       \
+		harness_skip(reason);                                                              \
+		return;                                                                            \
+	} while (0)
+
+/* For the macros above. The comparisons return false, and note the first failure, if it fails. */
+void harness_register(struct test *test);
+bool harness_true(const char *file, int line, const char *expr, bool is_true);
+bool harness_equal(const char *file, int line, const char *expr, intmax_t a, intmax_t b);
+bool harness_equal_str(const char *file, int line, const char *a, const char *b);
+bool harness_equal_mem(const char *file, int line, const void *a, const void *b, size_t len);
+void harness_skip(const char *reason);
+_Noreturn void harness_leave(void);

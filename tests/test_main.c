@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "test.h"
+
+#include <inttypes.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct test *tests;
+static struct test **tests_end = &tests;
+
+/* The test that is running. */
+static enum { RUN_OK, RUN_FAILED, RUN_SKIPPED } outcome;
+static char why[1024];
+static jmp_buf leave;
+
+void harness_register(struct test *test)
+{
+	*tests_end = test;
+	tests_end = &test->next;
+}
+
+/* Notes the first failure; later ones are its echo. */
+__attribute__((format(printf, 3, 4))) static void fail(const char *file, int line,
+						       const char *format, ...)
+{
+	va_list args;
+	int len;
+
+	if (outcome == RUN_FAILED)
+		return;
+	outcome = RUN_FAILED;
+	len = snprintf(why, sizeof(why), "%s:%d: ", file, line);
+	va_start(args, format);
+	vsnprintf(why + len, sizeof(why) - (size_t)len, format, args);
+	va_end(args);
+}
+
+bool harness_true(const char *file, int line, const char *expr, bool is_true)
+{
+	if (!is_true)
+		fail(file, line, "%s", expr);
+	return is_true;
+}
+
+bool harness_equal(const char *file, int line, const char *expr, intmax_t a, intmax_t b)
+{
+	if (a != b)
+		fail(file, line,
+		     "%s: %" PRIdMAX " (0x%" PRIxMAX ") is not %" PRIdMAX " (0x%" PRIxMAX ")", expr,
+		     a, (uintmax_t)a, b, (uintmax_t)b);
+	return a == b;
+}
+
+bool harness_equal_str(const char *file, int line, const char *a, const char *b)
+{
+	bool is_equal = a == b || (a && b && strcmp(a, b) == 0);
+
+	if (!is_equal)
+		fail(file, line, "\"%s\" is not \"%s\"", a ? a : "(null)", b ? b : "(null)");
+	return is_equal;
+}
+
+bool harness_equal_mem(const char *file, int line, const void *a, const void *b, size_t len)
+{
+	const unsigned char *x = a, *y = b;
+
+	for (size_t i = 0; i < len; i++) {
+		if (x[i] != y[i]) {
+			fail(file, line, "byte %zu of %zu: 0x%02x is not 0x%02x", i, len, x[i],
+			     y[i]);
+			return false;
+		}
+	}
+	return true;
+}
+
+void harness_skip(const char *reason)
+{
+	if (outcome != RUN_OK)
+		return;
+	outcome = RUN_SKIPPED;
+	snprintf(why, sizeof(why), "%s", reason);
+}
+
+void harness_leave(void)
+{
+	longjmp(leave, 1);
+}
+
+static void run(const struct test *test)
+{
+	static const char *const words[] = {
+		[RUN_OK] = "ok", [RUN_FAILED] = "not ok", [RUN_SKIPPED] = "skip"
+	};
+
+	outcome = RUN_OK;
+	if (setjmp(leave) == 0)
+		test->run();
+	printf("%s %s%s%s\n", words[outcome], test->name, outcome == RUN_OK ? "" : ": ",
+	       outcome == RUN_OK ? "" : why);
+}
+
+/* Part of the name, as an argument; or part of program/name, in the list of words WEFT_TEST. */
+static bool is_wanted(const struct test *test, int argc, char **argv)
+{
+	const char *slash = strrchr(argv[0], '/');
+	const char *env = getenv("WEFT_TEST");
+	char name[512], list[1024];
+
+	for (int i = 1; i < argc; i++) {
+		if (strstr(test->name, argv[i]))
+			return true;
+	}
+	if (argc > 1)
+		return false;
+	if (!env || !*env)
+		return true;
+	snprintf(name, sizeof(name), "%s/%s", slash ? slash + 1 : argv[0], test->name);
+	snprintf(list, sizeof(list), "%s", env);
+	for (char *word = strtok(list, " "); word; word = strtok(NULL, " ")) {
+		if (strstr(name, word))
+			return true;
+	}
+	return false;
+}
+
+int main(int argc, char **argv)
+{
+	int counts[3] = { 0 };
+
+	setvbuf(stdout, NULL, _IOLBF, 0);
+	for (const struct test *test = tests; test; test = test->next) {
+		if (!is_wanted(test, argc, argv))
+			continue;
+		run(test);
+		counts[outcome]++;
+	}
+	if (counts[RUN_FAILED])
+		return 1;
+	return counts[RUN_SKIPPED] && !counts[RUN_OK] ? 77 : 0;
+}

@@ -1,0 +1,372 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""The house rules as tests.
+
+    tidy.py SOURCE_DIR [BUILD_DIR]
+
+Prints `ok tidy_RULE`, `not ok tidy_RULE: file:line why` or `skip tidy_RULE: reason`. Without BUILD_DIR the rules about compiled objects are skipped.
+"""
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+FILE_LINES_MAX = 800
+FUNCTION_LINES_MAX = 70
+PARAMETERS_MAX = 5
+COLUMNS_MAX = 100
+CLANG_FORMAT_MAJOR = "14"  # others format a little differently
+
+# Which rooms a room may include and need; itself and <weft/...> always.
+BELOW_MEM = ["base", "wire"]
+BELOW_TRANSPORT = BELOW_MEM + ["mem", "verbs"]
+TRANSPORTS = ["loopback", "iwarp", "ib"]
+BELOW_UPPER = BELOW_TRANSPORT + TRANSPORTS + ["cm", "fabric", "store"]
+CORE_ROOMS = BELOW_UPPER + ["rio", "iscsi", "push"]
+ARROWS = {
+    "base": [],
+    "wire": ["base"],
+    "mem": BELOW_MEM,
+    "verbs": BELOW_MEM + ["mem"],
+    "loopback": BELOW_TRANSPORT,
+    "iwarp": BELOW_TRANSPORT,
+    "ib": BELOW_TRANSPORT,
+    "fabric": BELOW_MEM,
+    "store": BELOW_MEM,
+    "cm": BELOW_TRANSPORT + TRANSPORTS,
+    "rio": BELOW_UPPER,
+    "iscsi": BELOW_UPPER,
+    "push": BELOW_UPPER,
+    "driver": CORE_ROOMS,
+    "sim": CORE_ROOMS,
+    "compat": CORE_ROOMS + ["driver", "sim"],
+    "cmd": CORE_ROOMS + ["driver", "sim"],
+    "examples": [],  # only what everybody may use: <weft/...>
+}
+# The core sees no more of the C library than this: no system call, clock, lock, or printing.
+CORE_HEADERS = ("errno inttypes limits stdalign stdarg stdatomic stdbool stddef stdint stdlib "
+                "stdnoreturn string").split()
+CORE_SYMBOLS = set(
+    "memcpy memmove memset memcmp memchr bcmp strlen strcmp strncmp strnlen "
+    "malloc calloc aligned_alloc free "
+    "check_failed "  # the driver's: what CHECK does when it fails
+    "__stack_chk_fail __stack_chk_guard _GLOBAL_OFFSET_TABLE_".split())
+CORE_SYMBOL_PREFIXES = ("__aarch64_",)  # atomics by gcc's own library
+CODE_DIRS = ["include", "src", "cmd", "tests", "bench", "examples"]
+
+
+class Tree:
+    """The sources, read once: path relative to the root -> list of lines."""
+
+    def __init__(self, root):
+        self.root = root
+        self.files = {}
+        for folder, folders, names in os.walk(root):
+            at = os.path.relpath(folder, root)
+            hidden = [d for d in folders if d in (".git", "__pycache__", "corpus")]
+            folders[:] = sorted(d for d in folders if d not in hidden)
+            if at == ".":
+                folders[:] = [d for d in folders if d != "build"]
+            for name in sorted(names):
+                path = os.path.normpath(os.path.join(at, name))
+                try:
+                    with open(os.path.join(folder, name), encoding="utf-8") as f:
+                        self.files[path] = f.read().splitlines()
+                except (UnicodeDecodeError, OSError):
+                    continue  # not text
+
+    def code(self):
+        return {p: l for p, l in self.files.items()
+                if p.endswith((".c", ".h")) and p.split("/")[0] in CODE_DIRS}
+
+    def core(self):
+        return {p: l for p, l in self.code().items() if room_of(p) in CORE_ROOMS}
+
+
+def room_of(path):
+    """src/mem/att.c -> mem; cmd/sim.c -> cmd."""
+    parts = path.split("/")
+    return parts[1] if parts[0] == "src" and len(parts) > 2 else parts[0]
+
+
+def functions(lines):
+    """(index of the first line of the signature, of `{`, of `}`) of each function definition."""
+    opened = None
+    for i, line in enumerate(lines):
+        if line.rstrip() == "{":
+            opened = i
+        elif line.startswith("}") and opened is not None:
+            first = opened
+            while first > 0 and re.match(r"[\w\s*(),\[\].\"/-]*$", lines[first - 1]) and \
+                    lines[first - 1].strip():
+                first -= 1
+            yield first, opened, i
+            opened = None
+
+
+def parameters(signature):
+    """How many parameters the signature's last pair of parentheses holds."""
+    depth = 0
+    count = 1
+    end = signature.rstrip()
+    start = None
+    for i in range(len(end) - 1, -1, -1):
+        depth += (end[i] == ")") - (end[i] == "(")
+        if depth == 0 and end[i] == "(":
+            start = i
+            break
+    if start is None:
+        return 0
+    inside = end[start + 1:-1]
+    if inside.strip() in ("", "void"):
+        return 0
+    for c in inside:
+        depth += (c == "(") - (c == ")")
+        count += c == "," and depth == 0
+    return count
+
+
+# --- rules: each yields (path, line number or 0, why) --------------------------------------------
+
+
+def rule_file_length(tree):
+    for path, lines in tree.code().items():
+        if len(lines) > FILE_LINES_MAX:
+            yield path, 0, "%d lines, %d allowed" % (len(lines), FILE_LINES_MAX)
+
+
+def rule_function_length(tree):
+    for path, lines in tree.code().items():
+        for first, _, last in functions(lines):
+            if last - first + 1 > FUNCTION_LINES_MAX:
+                yield path, first + 1, "function of %d lines, %d allowed" % (
+                    last - first + 1, FUNCTION_LINES_MAX)
+
+
+def rule_parameters(tree):
+    for path, lines in tree.code().items():
+        for first, opened, _ in functions(lines):
+            count = parameters(" ".join(lines[first:opened]))
+            if count > PARAMETERS_MAX:
+                yield path, first + 1, "%d parameters, %d allowed" % (count, PARAMETERS_MAX)
+
+
+def rule_columns(tree):
+    for path, lines in tree.code().items():
+        for i, line in enumerate(lines):
+            if len(line.expandtabs(8)) > COLUMNS_MAX and '"' not in line:  # texts stay whole
+                yield path, i + 1, "wider than %d columns" % COLUMNS_MAX
+
+
+def rule_includes(tree):
+    for path, lines in tree.code().items():
+        room = room_of(path)
+        for i, line in enumerate(lines):
+            found = re.match(r'\s*#\s*include\s+([<"])([^>"]+)[>"]', line)
+            if not found:
+                continue
+            is_ours, name = found[1] == '"', found[2]
+            target = name.split("/")[0] if "/" in name else room
+            if room == "include":
+                if is_ours:
+                    yield path, i + 1, "a public header includes only <weft/...> and C's own"
+            elif is_ours and room in ARROWS and target != room and target not in ARROWS[room]:
+                yield path, i + 1, "%s must not know %s" % (room, target)
+            elif not is_ours and room in CORE_ROOMS and not name.startswith("weft/") and \
+                    name.replace(".h", "") not in CORE_HEADERS:
+                yield path, i + 1, "<%s> is not for the core" % name
+
+
+def rule_preprocessor(tree):
+    for path, lines in tree.code().items():
+        is_public = path.startswith("include/")
+        if not is_public and room_of(path) not in CORE_ROOMS:
+            continue
+        depth_cpp = 0
+        for i, line in enumerate(lines):
+            if is_public and re.match(r"#ifdef __cplusplus$", line):
+                depth_cpp += 1
+            elif depth_cpp and re.match(r"#endif", line):
+                depth_cpp -= 1
+            elif re.match(r"\s*#\s*(if|ifdef|ifndef|elif|else)\b", line):
+                yield path, i + 1, "no conditional compilation here"
+        if path.endswith(".h") and "#pragma once" not in lines:
+            yield path, 0, "headers say #pragma once"
+
+
+def rule_spdx(tree):
+    for path, lines in tree.files.items():
+        if not path.endswith((".c", ".h", ".py", ".sh")) and path != "dev":
+            continue
+        if not any("SPDX-License-Identifier: BSD-2-Clause" in line for line in lines[:2]):
+            yield path, 1, "no SPDX-License-Identifier: BSD-2-Clause"
+
+
+def rule_words(tree):
+    for path, lines in tree.files.items():
+        for i, line in enumerate(lines):
+            if re.search(r"\b(TO" r"DO|FIX" r"ME|XX" r"X)\b", line):
+                yield path, i + 1, "finish it, or leave it out"
+
+
+def rule_whitespace(tree):
+    for path, lines in tree.files.items():
+        if path.endswith(".tsv"):
+            continue
+        for i, line in enumerate(lines):
+            if line != line.rstrip():
+                yield path, i + 1, "white space at the end"
+        if lines and not lines[-1]:
+            yield path, len(lines), "empty line at the end"
+
+
+def rule_typedef(tree):
+    for path, lines in tree.code().items():
+        if room_of(path) == "compat":
+            continue
+        for i, line in enumerate(lines):
+            if re.match(r"\s*typedef\s+(struct|union|enum)\b", line):
+                yield path, i + 1, "write struct, union and enum out"
+            elif re.match(r"\s*typedef\b.*\b\w+_t\s*(;|\)|\[)", line):
+                yield path, i + 1, "names in _t are C's"
+
+
+def rule_meson(tree):
+    """A .c file is listed in the meson.build of its folder or of one above it."""
+    for path in tree.code():
+        if not path.endswith(".c"):
+            continue
+        folder, rest, is_listed = path, "", False
+        while "/" in folder and not is_listed:
+            folder, _, name = folder.rpartition("/")
+            rest = name + ("/" + rest if rest else "")
+            build = "\n".join(tree.files.get(folder + "/meson.build", []))
+            is_listed = "'%s'" % rest in build
+        if not is_listed:
+            yield path, 0, "listed in no meson.build"
+
+
+def rule_paths(tree):
+    for path, lines in tree.files.items():
+        for i, line in enumerate(lines):
+            if re.search(r"(?<![\w.$}])/(home|root|work|Users)/\w", line):
+                yield path, i + 1, "names a path of somebody's machine"
+
+
+# --- rules about compiled objects: given what nm says about the core ----------------------------
+
+
+def read_symbols(build):
+    """(room, object, symbol, class, section) of every symbol in the core's archive."""
+    archive = os.path.join(build, "libweft_core.a")
+    if not os.path.exists(archive):
+        raise FileNotFoundError("there is no " + archive)
+    text = subprocess.run(["nm", "-A", "-f", "sysv", archive], check=True,
+                          stdout=subprocess.PIPE, universal_newlines=True).stdout
+    symbols = []
+    for line in text.splitlines():
+        parts = [p.strip() for p in line.split("|")]
+        if len(parts) != 7:
+            continue
+        name, _, kind = parts[0].rpartition(":")[2], parts[1], parts[2]
+        at = re.search(r"src_([a-z]+)_(\w+)\.c\.o", parts[0])
+        if at:
+            symbols.append((at[1], "src/%s/%s.c" % (at[1], at[2]), name, kind, parts[6]))
+    return symbols
+
+
+def rule_globals(symbols):
+    for _, source, name, kind, section in symbols:
+        if kind in "bBdDC" and not section.startswith(".data.rel.ro"):
+            yield source, 0, "%s is a variable of the whole program" % name
+
+
+def definitions(symbols):
+    return {name: room for room, _, name, kind, _ in symbols if kind not in "Uw" and
+            (kind.isupper() or kind == "i")}
+
+
+def rule_symbols(symbols):
+    defined = definitions(symbols)
+    for _, source, name, kind, _ in symbols:
+        if kind in "Uw" and name not in defined and name not in CORE_SYMBOLS and \
+                not name.startswith(CORE_SYMBOL_PREFIXES):
+            yield source, 0, "the core must not need %s" % name
+
+
+def rule_symbol_arrows(symbols):
+    defined = definitions(symbols)
+    for room, source, name, kind, _ in symbols:
+        target = defined.get(name, room)
+        if kind in "Uw" and target != room and target not in ARROWS.get(room, []):
+            yield source, 0, "%s must not need %s of %s" % (room, name, target)
+
+
+# --- clang-format ---------------------------------------------------------------------------------
+
+
+def format_skip():
+    tool = shutil.which("clang-format")
+    if not tool:
+        return "clang-format is not installed"
+    version = subprocess.run([tool, "--version"], check=True, stdout=subprocess.PIPE,
+                             universal_newlines=True).stdout
+    found = re.search(r"version (\d+)", version)
+    if not found or found[1] != CLANG_FORMAT_MAJOR:
+        return "clang-format %s decides, here is: %s" % (CLANG_FORMAT_MAJOR, version.strip())
+    return None
+
+
+def rule_format(tree):
+    paths = sorted(tree.code())
+    if not paths:
+        return
+    done = subprocess.run(["clang-format", "--dry-run", "-Werror", "--ferror-limit=1"] + paths,
+                          cwd=tree.root, stderr=subprocess.PIPE, universal_newlines=True)
+    for line in done.stderr.splitlines():
+        found = re.match(r"(.*?):(\d+):\d+: error", line)
+        if found:
+            yield found[1], int(found[2]), "not as clang-format has it (./dev fmt)"
+
+
+SOURCE_RULES = [rule_file_length, rule_function_length, rule_parameters, rule_columns,
+                rule_includes, rule_preprocessor, rule_spdx, rule_words, rule_whitespace,
+                rule_typedef, rule_meson, rule_paths]
+SYMBOL_RULES = [rule_globals, rule_symbols, rule_symbol_arrows]
+
+
+def judge(rule, subject):
+    """Prints the rule's line, before it every place but the first; true if it holds."""
+    name = rule.__name__.replace("rule_", "tidy_")
+    found = ["%s%s %s" % (path, ":%d" % line if line else "", why)
+             for path, line, why in rule(subject)]
+    for place in found[1:]:
+        print("%s: %s" % (name, place))
+    if not found:
+        print("ok " + name)
+        return True
+    print("not ok %s: %s%s" % (
+        name, found[0], " (and %d more, above)" % (len(found) - 1) if found[1:] else ""))
+    return False
+
+
+def main(args):
+    tree = Tree(args[0])
+    good = all([judge(rule, tree) for rule in SOURCE_RULES])
+    reason = format_skip()
+    if reason:
+        print("skip tidy_format: " + reason)
+    else:
+        good = judge(rule_format, tree) and good
+    if len(args) > 1:
+        symbols = read_symbols(args[1])
+        good = all([judge(rule, symbols) for rule in SYMBOL_RULES]) and good
+    else:
+        for rule in SYMBOL_RULES:
+            print("skip %s: no build given" % rule.__name__.replace("rule_", "tidy_"))
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
