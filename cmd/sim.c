@@ -12,27 +12,30 @@
 #include "sim/sim_trace.h"
 #include "sim/verbs_world.h"
 #include "sim/words.h"
+#include "story.h"
 
-enum { LAST_EVENTS = 24, WORDS_BYTES = 256, PROGRESS_SEEDS = 100 };
+enum { LAST_EVENTS = 24, FAILURES_TOLD = 3, WORDS_BYTES = 256, PROGRESS_SEEDS = 100 };
 
 struct sim_args {
 	uint64_t seed, count;
-	bool shows_events, shows_hash, is_quiet;
+	bool shows_events, shows_hash, tells_story, is_quiet;
 };
 
 /* What all runs together did. */
 struct sim_sums {
 	uint64_t runs, failed, events, requests, succeeded, refused, bytes;
+	struct story story;
 };
 
 static const char usage[] =
-	"usage: weft sim --seed N [--count N] [--events | --hash] [--quiet]\n"
+	"usage: weft sim --seed N [--count N] [--story | --events | --hash] [--quiet]\n"
 	"\n"
 	"Runs a world of simulated processes that do random RDMA to each other over one adapter,\n"
 	"while a model outside the system checks every byte, right and completion.\n"
 	"\n"
 	"  --seed N    the seed: the same number, the same history\n"
 	"  --count N   run N seeds, from that one on\n"
+	"  --story     tell what happened first of each kind, and what was refused why\n"
 	"  --events    print every event in words\n"
 	"  --hash      print the trace's hash, one line a seed\n"
 	"  --quiet     print failures only\n";
@@ -63,6 +66,8 @@ static int args_read(int argc, char **argv, struct sim_args *args)
 			is_good = number(argv[++i], &args->count);
 		else if (strcmp(argv[i], "--events") == 0)
 			args->shows_events = true;
+		else if (strcmp(argv[i], "--story") == 0)
+			args->tells_story = true;
 		else if (strcmp(argv[i], "--hash") == 0)
 			args->shows_hash = true;
 		else if (strcmp(argv[i], "--quiet") == 0)
@@ -91,18 +96,29 @@ static void print_event(FILE *to, const struct trace_event *e)
 	fprintf(to, "%s\n", text);
 }
 
-static void print_failure(const struct verbs_world *w, uint64_t seed)
+/* The first few failures at length; what follows is often the same. */
+static void print_failure(const struct verbs_world *w, uint64_t seed, bool is_told)
 {
 	uint64_t count = w->world.trace.count;
 
 	fprintf(stderr, "seed %" PRIu64 " failed: %s\n", seed, verbs_world_failure(w));
+	if (!is_told)
+		return;
 	fprintf(stderr, "the last events:\n");
 	for (uint64_t i = count > LAST_EVENTS ? count - LAST_EVENTS : 0; i < count; i++)
 		print_event(stderr, trace_at(&w->world.trace, i));
 	fprintf(stderr, "again: weft sim --seed %" PRIu64 " --events\n", seed);
 }
 
-static bool run_one(struct verbs_world *w, uint64_t seed, const struct sim_args *args,
+static void show(const struct trace_event *e, const struct sim_args *args, struct story *story)
+{
+	if (args->shows_events)
+		print_event(stdout, e);
+	if (args->tells_story)
+		story_take(story, e);
+}
+
+static void run_one(struct verbs_world *w, uint64_t seed, const struct sim_args *args,
 		    struct sim_sums *sums)
 {
 	uint64_t shown = 0;
@@ -113,16 +129,15 @@ static bool run_one(struct verbs_world *w, uint64_t seed, const struct sim_args 
 		exit(1);
 	}
 	while (verbs_world_step(w) || shown < w->world.trace.count) {
-		for (; shown < w->world.trace.count; shown++) {
-			if (args->shows_events)
-				print_event(stdout, trace_at(&w->world.trace, shown));
-		}
+		for (; shown < w->world.trace.count; shown++)
+			show(trace_at(&w->world.trace, shown), args, &sums->story);
 	}
+	sums->story.is_told = true;
 	is_good = verbs_world_failure(w)[0] == 0;
 	if (args->shows_hash)
 		printf("seed %" PRIu64 " hash 0x%016" PRIx64 "\n", seed, w->world.trace.hash);
 	if (!is_good)
-		print_failure(w, seed);
+		print_failure(w, seed, sums->failed < FAILURES_TOLD);
 	sums->runs++;
 	sums->failed += !is_good;
 	sums->events += w->world.trace.count;
@@ -131,12 +146,12 @@ static bool run_one(struct verbs_world *w, uint64_t seed, const struct sim_args 
 	sums->refused += w->model.refused;
 	sums->bytes += w->model.bytes;
 	verbs_world_close(w);
-	return is_good;
 }
 
 static void print_sums(const struct sim_sums *s)
 {
-	printf("%" PRIu64 " worlds, %" PRIu64 " events\n", s->runs, s->events);
+	printf("%" PRIu64 " %s, %" PRIu64 " events\n", s->runs, s->runs == 1 ? "world" : "worlds",
+	       s->events);
 	printf("%12" PRIu64 " requests ended, each just once and as the model says\n", s->requests);
 	printf("%12" PRIu64 " of them were carried out, moving %" PRIu64 " KiB\n", s->succeeded,
 	       s->bytes / 1024);
@@ -173,6 +188,8 @@ int cmd_sim(int argc, char **argv)
 	if (is_terminal && args.count > PROGRESS_SEEDS)
 		fprintf(stderr, "\r%60s\r", "");
 	free(w);
+	if (args.tells_story)
+		story_end(&sums.story);
 	if (!args.is_quiet && !args.shows_hash)
 		print_sums(&sums);
 	return sums.failed ? 1 : 0;

@@ -19,13 +19,12 @@ static struct weft_qp *find_target(struct weft_qp *qp, const struct weft_send_wr
 
 static bool loopback_execute(struct weft_qp *qp, struct send_wqe *wqe, struct outcome *out)
 {
-	struct request req = {
-		.qp = qp,
-		.wqe = wqe,
-		.out = out,
-		.target = find_target(qp, &wqe->wr),
-	};
+	struct request req; /* not zeroed: its vec is a kilobyte, begun by request_open_local() */
 
+	req.qp = qp;
+	req.wqe = wqe;
+	req.out = out;
+	req.target = find_target(qp, &wqe->wr);
 	if (!request_open_local(&req))
 		return true;
 	if (!req.target) {

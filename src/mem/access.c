@@ -143,42 +143,76 @@ struct mem_grant mem_grant_of(const void *bytes, uint64_t length)
 	};
 }
 
-/* The next contiguous run of the grant: *real and *run. */
-static void grant_run(const struct mem_grant *g, uint64_t *real, uint64_t *run)
+/*
+ * Spans of a page list, at least one; pages that happen to follow each other make one span. Counts
+ * in whole pages: what is too much is taken off the last span.
+ */
+static uint32_t spans_by_pages(struct mem_grant *g, struct mem_span *spans, uint32_t max)
 {
-	enum weft_reason r;
+	const struct weft_space space = *g->space; /* a copy, which no store below can change */
+	const unsigned int shift = g->att->page_shift;
+	const uint64_t size = UINT64_C(1) << shift, in_page = g->origin & (size - 1);
+	const uint64_t last = (g->origin + g->length - 1) >> shift;
+	uint64_t page = g->origin >> shift, taken;
+	const uint64_t *leaf = att_leaf(g->att, page);
+	uint64_t real = leaf[page % ATT_BLOCK_ENTRIES] + in_page;
+	uint64_t next = real + (size - in_page); /* the page that would lengthen the span */
+	struct mem_span *s = spans;
 
-	if (!g->att) {
-		r = mem_space_translate(g->space, g->origin, g->length, real, run);
-		CHECK(r == WEFT_OK); /* the check that gave the grant saw all of it */
-		return;
+	*s = (struct mem_span){ real, mem_space_byte(&space, real), size - in_page };
+	/* Bound: the pages of the range. */
+	while (++page <= last) {
+		if (page % ATT_BLOCK_ENTRIES == 0)
+			leaf = att_leaf(g->att, page);
+		real = leaf[page % ATT_BLOCK_ENTRIES];
+		if (real == next) {
+			s->length += size;
+		} else {
+			if (s + 1 == spans + max)
+				break;
+			*++s = (struct mem_span){ real, mem_space_byte(&space, real), size };
+		}
+		next = real + size;
 	}
-	uint64_t page_size = UINT64_C(1) << g->att->page_shift;
-	uint64_t page = g->origin >> g->att->page_shift;
-	uint64_t in_page = g->origin & (page_size - 1);
-
-	*real = att_page(g->att, page) + in_page;
-	*run = page_size - in_page;
-	/* Pages that happen to follow each other make one span. Bound: the pages of the range. */
-	while (*run < g->length && att_page(g->att, ++page) == *real + *run)
-		*run += page_size;
-	if (*run > g->length)
-		*run = g->length;
+	taken = (page << shift) - g->origin;
+	if (taken > g->length) {
+		s->length -= taken - g->length;
+		taken = g->length;
+	}
+	g->origin += taken;
+	g->length -= taken;
+	return (uint32_t)(s - spans) + 1;
 }
 
-uint32_t mem_grant_spans(struct mem_grant *g, struct mem_span *spans, uint32_t max)
+static uint32_t spans_by_space(struct mem_grant *g, struct mem_span *spans, uint32_t max)
 {
 	uint32_t count = 0;
 
 	while (g->length > 0 && count < max) {
 		struct mem_span *s = &spans[count++];
+		enum weft_reason r = mem_space_translate(g->space, g->origin, g->length, &s->real,
+							 &s->length);
 
-		grant_run(g, &s->real, &s->length);
+		CHECK(r == WEFT_OK); /* the check that gave the grant saw all of it */
 		s->bytes = mem_space_byte(g->space, s->real);
 		g->origin += s->length;
 		g->length -= s->length;
 	}
 	return count;
+}
+
+uint32_t mem_grant_spans(struct mem_grant *g, struct mem_span *spans, uint32_t max)
+{
+	if (g->length == 0 || max == 0)
+		return 0;
+	if (g->att)
+		return spans_by_pages(g, spans, max);
+	if (!g->space->is_flat)
+		return spans_by_space(g, spans, max);
+	spans[0] = (struct mem_span){ g->origin, mem_space_byte(g->space, g->origin), g->length };
+	g->origin += g->length;
+	g->length = 0;
+	return 1;
 }
 
 /* The vec's next span, or an empty one at its end. */

@@ -156,6 +156,7 @@ enum weft_reason att_create(struct att_pool *p, const struct weft_page_list *lis
 	*att = &p->roots[root];
 	**att = (struct att){
 		.pool = p,
+		.root = att_block(p, root),
 		.users = 1,
 		.page_count = list->count,
 		.page_shift = att_page_shift(list->page_size_bytes),

@@ -22,6 +22,7 @@ enum { ATT_BLOCK_SHIFT = 7, ATT_BLOCK_ENTRIES = 1 << ATT_BLOCK_SHIFT, ATT_NONE =
 /* Kept for every block, used for those that are a table's root. */
 struct att {
 	const struct att_pool *pool;
+	const uint64_t *root; /* this block's entries */
 	uint32_t users;
 	uint32_t page_count;
 	uint8_t page_shift;
@@ -61,15 +62,20 @@ static inline const uint64_t *att_block(const struct att_pool *p, uint64_t block
 	return &p->entries[block << ATT_BLOCK_SHIFT];
 }
 
+/* The block of the last level that holds page number i, which is below page_count. */
+static inline const uint64_t *att_leaf(const struct att *a, uint64_t i)
+{
+	const uint64_t *block = a->root;
+
+	if (a->order == WEFT_ORDER_SECOND)
+		block = att_block(a->pool, block[i >> (2 * ATT_BLOCK_SHIFT)]);
+	if (a->order >= WEFT_ORDER_FIRST)
+		block = att_block(a->pool, block[(i >> ATT_BLOCK_SHIFT) % ATT_BLOCK_ENTRIES]);
+	return block;
+}
+
 /* The real address of page number i, which is below page_count. */
 static inline uint64_t att_page(const struct att *a, uint64_t i)
 {
-	const struct att_pool *p = a->pool;
-	const uint64_t *block = att_block(p, (uint64_t)(a - p->roots));
-
-	if (a->order == WEFT_ORDER_SECOND)
-		block = att_block(p, block[i >> (2 * ATT_BLOCK_SHIFT)]);
-	if (a->order >= WEFT_ORDER_FIRST)
-		block = att_block(p, block[(i >> ATT_BLOCK_SHIFT) & (ATT_BLOCK_ENTRIES - 1)]);
-	return block[i & (ATT_BLOCK_ENTRIES - 1)];
+	return att_leaf(a, i)[i % ATT_BLOCK_ENTRIES];
 }

@@ -122,6 +122,9 @@ enum weft_reason mem_region_register_reserved(struct mem_table *t, const struct 
 					      const struct weft_region_options *options,
 					      uint32_t tag);
 
+/* The way back after a later failure: the region goes if it is still there, the tag stays reserved. */
+void mem_region_unregister_reserved(struct mem_table *t, uint32_t pd, uint32_t tag);
+
 enum weft_reason mem_window_alloc(struct mem_table *t, uint32_t pd, uint32_t *tag);
 enum weft_reason mem_window_free(struct mem_table *t, uint32_t pd, uint32_t tag);
 
@@ -180,7 +183,8 @@ struct mem_span {
 
 /*
  * Applies the checks of LOC-02, IWARP-06 and IWARP-09 in their order. An access of no bytes touches
- * no memory: it is granted without looking at the tag.
+ * no memory: it is granted without looking at the tag. On WEFT_R_SPACE_UNMAPPED *grant still says
+ * where the range lies, so that the fault can be told.
  */
 enum weft_reason mem_access_check(struct mem_table *t, const struct mem_access *access,
 				  struct mem_grant *grant);
@@ -221,9 +225,10 @@ void mem_vec_copy(struct mem_vec *to, struct mem_vec *from, uint64_t length);
  * mem_touch_message().
  */
 struct touch_stream {
-	uint32_t end_sn;  /* of the segment's last byte, pad and CRC included */
-	uint32_t next_sn; /* next expected, after this segment was absorbed */
-	uint32_t window;  /* bytes that may still arrive from next_sn on */
+	uint32_t end_sn;      /* of the segment's last byte, pad and CRC included */
+	uint32_t expected_sn; /* next expected, before this segment was absorbed */
+	uint32_t next_sn;     /* and after: past end_sn + 1 if it filled a gap */
+	uint32_t window;      /* bytes that may still arrive from next_sn on */
 };
 
 struct touch_input {

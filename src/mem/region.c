@@ -221,3 +221,12 @@ enum weft_reason mem_region_register_reserved(struct mem_table *t, const struct 
 	region_open(t, e, &plan, options, att);
 	return WEFT_OK;
 }
+
+void mem_region_unregister_reserved(struct mem_table *t, uint32_t pd, uint32_t tag)
+{
+	struct mem_entry *e;
+
+	if (table_own(t, pd, tag, MEM_REGION, &e) == WEFT_OK && e->is_by_queue &&
+	    e->state == MEM_VALID && e->windows == 0)
+		table_close(t, e);
+}

@@ -127,3 +127,12 @@ enum weft_reason mem_space_check(const struct weft_space *s, uint64_t addr, uint
 	}
 	return WEFT_OK;
 }
+
+uint64_t mem_space_fault(const struct weft_space *s, uint64_t addr, uint64_t length)
+{
+	uint64_t end = addr + (length - 1), real, run;
+
+	while (addr < end && mem_space_translate(s, addr, end - addr + 1, &real, &run) == WEFT_OK)
+		addr += run;
+	return addr;
+}

@@ -46,6 +46,9 @@ enum weft_reason mem_space_translate(const struct weft_space *s, uint64_t addr, 
 enum weft_reason mem_space_check(const struct weft_space *s, uint64_t addr, uint64_t length,
 				 bool needs_pages);
 
+/* The first address of the range that has no page behind it; there is one. */
+uint64_t mem_space_fault(const struct weft_space *s, uint64_t addr, uint64_t length);
+
 /* Where a real address below the space's size lies in this process. */
 static inline uint8_t *mem_space_byte(const struct weft_space *s, uint64_t real)
 {

@@ -96,8 +96,13 @@ void table_give(struct mem_table *t, uint32_t index)
 	CHECK(e->state == MEM_RESERVED);
 	t->by_type[0][e->type]--;
 	t->by_pd[id_slot(e->pd)]--;
-	/* Past every instance that was promised for it, so none of those tags comes alive again. */
-	e->instance = (uint8_t)(e->instance_given + 1);
+	/*
+	 * Past every instance that was promised for it, so none of those tags comes alive again;
+	 * nor the one it has now, if a consumer asked for the instance just before that.
+	 */
+	if (++e->instance_given == e->instance)
+		e->instance_given++;
+	e->instance = e->instance_given;
 	e->instance_given = UINT8_MAX;
 	e->state = MEM_FREE;
 	t->free_count++;

@@ -21,7 +21,11 @@ enum touch_action touch_decide(const struct touch_input *in)
 	}
 	if (in->is_touched)
 		return s->end_sn == in->stored_sn ? TOUCH_DROP : TOUCH_CLOSE_AND_REFUSE;
-	if (s->end_sn == s->next_sn - 1)
+	/*
+	 * In order: with it, TCP has everything up to its end, which is next_sn - 1 unless bytes beyond
+	 * it were waiting for the gap that it filled.
+	 */
+	if (s->end_sn - s->expected_sn < s->next_sn - s->expected_sn)
 		return TOUCH_PLACE_AND_CLOSE;
 	if (s->end_sn - s->next_sn < s->window)
 		return TOUCH_PLACE_AND_STORE;

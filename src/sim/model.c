@@ -204,12 +204,12 @@ void model_bind(struct model *m, const struct weft_bind *bind, uint32_t qp)
 		    weft_tag_index(t->tag) == weft_tag_index(bind->window_tag))
 			window = t;
 	}
+	window->tag = bind->tag;
 	if (bind->length == 0) {
 		window->is_valid = false;
 		return;
 	}
 	window->is_valid = true;
-	window->tag = bind->tag;
 	window->qp = qp;
 	window->rights = bind->rights;
 	window->start = bind->is_zero_based ? 0 : bind->addr;

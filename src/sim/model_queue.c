@@ -81,6 +81,17 @@ static bool may_flush(const struct model_qp *qp, bool is_send)
 	       (is_send && qp->state == WEFT_QPS_SQE);
 }
 
+/* A registration whose message failed is undone, unless windows hold it; its tag can be used again. */
+static void undo_register(struct model *m, const struct model_send *send)
+{
+	struct model_tag *t = model_tag_find(m, send->wr.reg.tag);
+
+	if (!send->is_made || !t || !t->is_valid || model_region_has_windows(m, t))
+		return;
+	t->is_valid = false;
+	t->kind = MODEL_TAG_RESERVED;
+}
+
 static void send_retired(struct model *m, struct model_qp *qp, const struct trace_event *e)
 {
 	const struct model_send *send = &qp->sends[qp->head];
@@ -99,6 +110,8 @@ static void send_retired(struct model *m, struct model_qp *qp, const struct trac
 	} else {
 		model_retired(m, qp, status, (enum weft_reason)e->reason);
 	}
+	if (status != WEFT_SUCCESS)
+		undo_register(m, send);
 	is_signalled = (send->wr.flags & WEFT_SIGNALLED) || qp->is_every_send_signalled;
 	if (is_signalled || status != WEFT_SUCCESS)
 		owe(m, qp->process,

@@ -18,6 +18,12 @@ struct model_tag *draw_tag(struct verbs_world *w, uint32_t p, enum model_tag_kin
 	return NULL;
 }
 
+/* Mostly a multiple of eight, so that atomics find words. */
+static uint64_t mostly_aligned(struct verbs_world *w, uint64_t value)
+{
+	return draw(w, 4) == 0 ? value : value & ~(uint64_t)7;
+}
+
 /* A little wrong: the neighbour's tag, an old tag, a byte too far, somebody else's, anything. */
 static void spoil_range(struct verbs_world *w, struct weft_segment *range)
 {
@@ -68,7 +74,7 @@ void draw_range(struct verbs_world *w, uint32_t p, struct weft_segment *range, u
 	for (uint32_t i = 0; i < DRAWS && !(t && is_usable(w, t, rights)); i++)
 		t = draw_tag(w, p, MODEL_TAG_REGION);
 	if (t && (is_usable(w, t, rights) || is_mischief(w))) {
-		offset = prng_next(&w->world.prng) % t->length;
+		offset = mostly_aligned(w, prng_next(&w->world.prng) % t->length);
 		range->tag = t->tag;
 		range->addr = t->start + offset;
 		range->length = (uint32_t)(t->length - offset);
@@ -89,7 +95,7 @@ static void draw_addresses(struct verbs_world *w, uint32_t p, uint64_t *addr, ui
 	if (mp->mapping_count == 0)
 		return;
 	map = &mp->mappings[draw(w, mp->mapping_count)];
-	offset = prng_next(&w->world.prng) % map->length;
+	offset = mostly_aligned(w, prng_next(&w->world.prng) % map->length);
 	*addr = map->addr + offset;
 	if (!is_mischief(w) && *length > map->length - offset)
 		*length = map->length - offset;
@@ -106,7 +112,7 @@ void draw_region(struct verbs_world *w, uint32_t p, struct weft_region_options *
 	if (o->is_one_touch && !is_mischief(w))
 		o->rights &= ~(uint32_t)WEFT_BIND;
 	if (draw(w, 4) == 0)
-		o->va = prng_next(&w->world.prng) >> draw(w, 40);
+		o->va = mostly_aligned(w, prng_next(&w->world.prng) >> draw(w, 40));
 	if (!pages || draw(w, 2) == 0) {
 		draw_addresses(w, p, &o->addr, &o->length);
 		return;
@@ -117,7 +123,8 @@ void draw_region(struct verbs_world *w, uint32_t p, struct weft_region_options *
 		.count = 1 + draw(w, MODEL_PAGES),
 		.order = (enum weft_order)draw(w, 4),
 	};
-	pages->list.first_offset = draw(w, (uint32_t)pages->list.page_size_bytes);
+	pages->list.first_offset = mostly_aligned(w,
+						  draw(w, (uint32_t)pages->list.page_size_bytes));
 	for (uint32_t i = 0; i < pages->list.count; i++) {
 		uint64_t page = (uint64_t)draw(w, page_count) * PAGE;
 
@@ -242,9 +249,12 @@ void act_window(struct verbs_world *w, uint32_t p)
 void draw_bind(struct verbs_world *w, uint32_t p, struct weft_bind *bind)
 {
 	const struct model_tag *window = draw_tag(w, p, MODEL_TAG_WINDOW);
+	uint32_t rights = WEFT_BIND | REMOTE;
 	struct weft_segment range;
 
-	draw_range(w, p, &range, WEFT_BIND);
+	if (w->model.policy == WEFT_POLICY_OPEN)
+		rights = WEFT_BIND | WEFT_LOCAL_READ | WEFT_LOCAL_WRITE;
+	draw_range(w, p, &range, rights);
 	*bind = (struct weft_bind){
 		.window_tag = window ? window->tag : 0,
 		.region_tag = range.tag,
@@ -300,11 +310,11 @@ void act_map(struct verbs_world *w, uint32_t p)
 		mp->mappings[i] = mp->mappings[--mp->mapping_count];
 		return;
 	}
-	map.length = 64 + draw(w, (uint32_t)(proc->size / 2));
+	map.length = mostly_aligned(w, 64 + draw(w, (uint32_t)(proc->size / 2)));
 	map.real = (uint64_t)draw(w, (uint32_t)((proc->size - map.length) / 8 + 1)) * 8;
 	if (draw(w, 8) == 0)
 		map.real = WEFT_REAL_NONE;
-	map.addr = (UINT64_C(1) << 40) + draw(w, 1 << 20);
+	map.addr = mostly_aligned(w, (UINT64_C(1) << 40) + draw(w, 1 << 20));
 	/* Half of them begin where another ends, so that ranges run across. */
 	if (mp->mapping_count > 0 && draw(w, 2) == 0) {
 		i = draw(w, mp->mapping_count);

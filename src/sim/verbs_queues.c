@@ -5,7 +5,7 @@
 #include "loopback/loopback.h"
 #include "sim/verbs_world.h"
 
-enum { PAYLOAD_MAX = 192 };
+enum { PAYLOAD_MAX = 192, WAIT_MAX_NS = 5000000 };
 
 static struct model_qp *model_of(struct verbs_world *w, const struct weft_qp *qp)
 {
@@ -17,14 +17,16 @@ static struct weft_qp *draw_qp(struct verbs_world *w, uint32_t p)
 	return w->processes[p].qps[draw(w, PROCESS_QPS)];
 }
 
-/* One that is up (or down), if that is soon found. */
-static struct weft_qp *draw_qp_up(struct verbs_world *w, uint32_t p, bool is_up)
+/* One that works (or does not), if that is soon found. */
+static struct weft_qp *draw_qp_working(struct verbs_world *w, uint32_t p, bool is_working)
 {
 	struct weft_qp *qp = draw_qp(w, p);
 
-	for (uint32_t i = 0; i < PROCESS_QPS && qp_is_receiving(qp) != is_up && !is_mischief(w);
-	     i++)
+	for (uint32_t i = 0; i < 2 * PROCESS_QPS; i++) {
+		if ((qp->state == WEFT_QPS_RTS) == is_working || is_mischief(w))
+			break;
 		qp = draw_qp(w, p);
+	}
 	return qp;
 }
 
@@ -47,12 +49,15 @@ static int qp_open(struct verbs_world *w, uint32_t p, uint32_t i)
 		.inline_max_bytes = MODEL_INLINE,
 		.is_every_send_signalled = draw(w, 3) == 0,
 	};
+	struct weft_qp_attr attr = { 0 };
 
 	if (qp_create(proc->pd, &o, &loopback_transport, &proc->qps[i]) != WEFT_OK)
 		return -1;
+	attr.receiver_wait_ns = draw(w, 3) == 0 ? 0 : draw(w, WAIT_MAX_NS);
+	attr.is_register_enabled = draw(w, 4);
+	CHECK(qp_modify(proc->qps[i], &attr, WEFT_QP_RECEIVER_WAIT) == WEFT_OK);
 	/* Only what is privileged may; a refusal is as good. */
-	(void)qp_modify(proc->qps[i], &(struct weft_qp_attr){ .is_register_enabled = draw(w, 4) },
-			WEFT_QP_REGISTER);
+	(void)qp_modify(proc->qps[i], &attr, WEFT_QP_REGISTER);
 	*mqp = (struct model_qp){
 		.is_open = true,
 		.number = proc->qps[i]->number,
@@ -152,10 +157,10 @@ static void become_datagram(struct verbs_world *w, struct weft_qp *qp)
 
 void act_connect(struct verbs_world *w, uint32_t p)
 {
-	struct weft_qp *qp = draw_qp_up(w, p, false), *peer;
+	struct weft_qp *qp = draw_qp_working(w, p, false), *peer;
 
 	/* Most leave alone what works or can be mended. */
-	if (qp_is_receiving(qp) && draw(w, 32) != 0)
+	if (qp_is_receiving(qp) && draw(w, 64) != 0)
 		return;
 	if (!qp_is_connected_service(qp)) {
 		become_datagram(w, qp);
@@ -180,7 +185,7 @@ void act_modify(struct verbs_world *w, uint32_t p)
 						 : mqp->remote_rights,
 		.is_register_enabled = draw(w, 4) != 0,
 		.on_failure = (enum weft_failure)draw(w, 2),
-		.receiver_wait_ns = draw(w, 4) == 0 ? 0 : draw(w, 5000000),
+		.receiver_wait_ns = draw(w, 4) == 0 ? 0 : draw(w, WAIT_MAX_NS),
 		.state = qp->state == WEFT_QPS_SQE || qp->state == WEFT_QPS_SQD ? WEFT_QPS_RTS
 										: WEFT_QPS_SQD,
 	};
@@ -222,57 +227,86 @@ static void fit_payload(struct model_send *send, uint64_t length_max)
 	send->length = length;
 }
 
+/* The remote right that an operation needs; 0: none. */
 static uint32_t right_of(enum weft_opcode op)
 {
-	if (op == WEFT_OP_READ)
+	switch (op) {
+	case WEFT_OP_READ:
 		return WEFT_REMOTE_READ;
-	return op == WEFT_OP_WRITE || op == WEFT_OP_WRITE_IMM ? WEFT_REMOTE_WRITE
-							      : WEFT_REMOTE_ATOMIC;
+	case WEFT_OP_WRITE:
+	case WEFT_OP_WRITE_IMM:
+		return WEFT_REMOTE_WRITE;
+	case WEFT_OP_COMPARE_SWAP:
+	case WEFT_OP_FETCH_ADD:
+		return WEFT_REMOTE_ATOMIC;
+	default:
+		return 0;
+	}
 }
 
-/* Something that the process has heard of and that the other end of this request may have. */
-static const struct weft_advert *draw_known(struct verbs_world *w, uint32_t p, struct weft_qp *qp,
-					    const struct model_send *send)
+/* Who will get the request, or NULL. */
+static const struct model_qp *target_of(struct verbs_world *w, const struct weft_qp *qp,
+					uint32_t dest_qp_number)
 {
-	uint32_t number = qp_is_connected_service(qp) ? qp->peer : send->wr.dest_qp_number;
-	const struct model_qp *target = model_qp_find(&w->model, number);
-	const struct process *proc = &w->processes[p];
-	const struct weft_advert *known = &proc->known[draw(w, KNOWN_MAX)];
+	return model_qp_find(&w->model, qp_is_connected_service(qp) ? qp->peer : dest_qp_number);
+}
 
-	for (uint32_t i = 0; i < KNOWN_MAX && !is_mischief(w); i++) {
-		const struct weft_advert *a = &proc->known[i];
+/*
+ * Something that the process has heard of, with the right for the operation, that was the target's.
+ * It cannot know whether the tag still lives. NULL when there is none.
+ */
+static const struct weft_advert *draw_known(struct verbs_world *w, uint32_t p,
+					    const struct model_qp *target, enum weft_opcode op)
+{
+	const struct process *proc = &w->processes[p];
+	uint32_t first = draw(w, KNOWN_MAX), right = right_of(op);
+
+	for (uint32_t i = 0; i < KNOWN_MAX; i++) {
+		const struct weft_advert *a = &proc->known[(first + i) % KNOWN_MAX];
 		const struct model_tag *t = model_tag_find(&w->model, a->tag);
 
-		/* It cannot know whether the tag still lives, but whose it was it may remember. */
-		if (target && t && t->process == target->process &&
-		    (a->rights & right_of(send->wr.opcode)))
-			known = a;
+		if (target && t && t->process == target->process && (a->rights & right) == right)
+			return a;
 	}
-	return known;
+	return NULL;
+}
+
+/* The first word of what is known that an atomic can work on: hard to hit by chance. */
+static uint64_t aim_atomic(struct verbs_world *w, const struct model_qp *target,
+			   const struct weft_advert *known)
+{
+	struct weft_segment word = { .addr = known->addr, .length = 8, .tag = known->tag };
+
+	for (uint32_t i = 0; i < 64 && !model_may(&w->model, target, &word, MODEL_REMOTE_ATOMIC);
+	     i++)
+		word.addr++;
+	return word.addr;
 }
 
 static void draw_remote(struct verbs_world *w, uint32_t p, struct weft_qp *qp,
 			struct model_send *send)
 {
-	const struct weft_advert *known = draw_known(w, p, qp, send);
+	const struct model_qp *target = target_of(w, qp, send->wr.dest_qp_number);
 	enum weft_opcode op = send->wr.opcode;
+	const struct weft_advert *known = draw_known(w, p, target, op);
 	bool is_fitted = op == WEFT_OP_WRITE || op == WEFT_OP_WRITE_IMM || op == WEFT_OP_READ;
-	uint64_t offset = prng_next(&w->world.prng) % (known->length + 1);
+	uint64_t offset;
 
-	if (is_mischief(w)) {
+	if (!known || is_mischief(w)) {
 		send->wr.remote_tag = (uint32_t)prng_next(&w->world.prng);
 		send->wr.remote_addr = prng_next(&w->world.prng);
 		return;
 	}
+	offset = prng_next(&w->world.prng) % (known->length + 1);
 	if (is_fitted && send->length > known->length && !is_mischief(w))
 		fit_payload(send, known->length);
 	if (offset > known->length - send->length && !is_mischief(w))
 		offset = 0;
 	send->wr.remote_tag = known->tag;
 	send->wr.remote_addr = known->addr + offset;
-	if (send->length == 8)
-		send->wr.remote_addr = (send->wr.remote_addr + 7) & ~(uint64_t)7;
 	send->wr.invalidate_tag = known->tag;
+	if (right_of(op) == WEFT_REMOTE_ATOMIC && !is_mischief(w))
+		send->wr.remote_addr = aim_atomic(w, target, known);
 }
 
 static void draw_payload(struct verbs_world *w, uint32_t p, struct model_send *send)
@@ -280,6 +314,7 @@ static void draw_payload(struct verbs_world *w, uint32_t p, struct model_send *s
 	bool is_atomic = send->wr.opcode == WEFT_OP_COMPARE_SWAP ||
 			 send->wr.opcode == WEFT_OP_FETCH_ADD;
 	bool is_sink = is_atomic || send->wr.opcode == WEFT_OP_READ;
+	uint32_t draws = 0;
 
 	send->wr.segments = send->segments;
 	send->wr.segment_count = is_atomic ? 1 : draw(w, MODEL_SEGMENTS + 1);
@@ -295,8 +330,10 @@ static void draw_payload(struct verbs_world *w, uint32_t p, struct model_send *s
 	}
 	for (uint32_t i = 0; i < send->wr.segment_count; i++) {
 		if (!(send->wr.flags & WEFT_INLINE)) {
-			draw_range(w, p, &send->segments[i],
-				   is_sink ? WEFT_LOCAL_WRITE : WEFT_LOCAL_READ);
+			do
+				draw_range(w, p, &send->segments[i],
+					   is_sink ? WEFT_LOCAL_WRITE : WEFT_LOCAL_READ);
+			while (is_atomic && send->segments[i].length < 8 && ++draws < 8);
 			if (send->segments[i].length > PAYLOAD_MAX && !is_mischief(w))
 				send->segments[i].length = draw(w, PAYLOAD_MAX);
 		}
@@ -304,19 +341,6 @@ static void draw_payload(struct verbs_world *w, uint32_t p, struct model_send *s
 			send->segments[i].length = 8;
 		send->length += send->segments[i].length;
 	}
-}
-
-/* Something of its own that the process may want to invalidate. */
-static uint32_t draw_own_tag(struct verbs_world *w, uint32_t p)
-{
-	const struct model_tag *t = NULL;
-
-	for (uint32_t i = 0; i < 8; i++) {
-		t = draw_tag(w, p, draw(w, 2) ? MODEL_TAG_WINDOW : MODEL_TAG_REGION);
-		if (t && t->is_valid && (t->is_by_queue || t->kind == MODEL_TAG_WINDOW))
-			break;
-	}
-	return t ? t->tag : 0;
 }
 
 /* Two queues that register under one tag would race, and the model could not tell who won. */
@@ -333,26 +357,42 @@ static bool is_queued_elsewhere(struct verbs_world *w, const struct weft_qp *qp,
 	return false;
 }
 
+/* Something of its own that the process can invalidate; 0 when none is soon found. */
+static uint32_t draw_own_tag(struct verbs_world *w, uint32_t p)
+{
+	for (uint32_t i = 0; i < 8; i++) {
+		enum model_tag_kind kind = draw(w, 2) ? MODEL_TAG_WINDOW : MODEL_TAG_REGION;
+		const struct model_tag *t = draw_tag(w, p, kind);
+
+		if (t && t->is_valid && (t->is_by_queue || t->kind == MODEL_TAG_WINDOW))
+			return t->tag;
+	}
+	return 0;
+}
+
 /* What a careful process would not try at all. */
 static bool is_sensible(struct verbs_world *w, uint32_t p, const struct weft_qp *qp,
-			enum weft_opcode op)
+			const struct weft_send_wr *wr)
 {
+	const struct model_qp *target = target_of(w, qp, wr->dest_qp_number);
 	bool is_strict = w->model.policy == WEFT_POLICY_STRICT;
 
-	switch (op) {
+	switch (wr->opcode) {
 	case WEFT_OP_REGISTER:
 	case WEFT_OP_REGISTER_SEND:
 		return qp->is_register_enabled;
 	case WEFT_OP_READ:
 	case WEFT_OP_COMPARE_SWAP:
 	case WEFT_OP_FETCH_ADD:
-		return !is_strict && w->processes[p].known_count > 0;
+		return !is_strict && draw_known(w, p, target, wr->opcode);
 	case WEFT_OP_WRITE:
 	case WEFT_OP_WRITE_IMM:
 	case WEFT_OP_SEND_INVALIDATE:
-		return w->processes[p].known_count > 0;
+		return draw_known(w, p, target, wr->opcode);
 	case WEFT_OP_BIND:
 		return draw_tag(w, p, MODEL_TAG_WINDOW) != NULL;
+	case WEFT_OP_INVALIDATE:
+		return draw_own_tag(w, p) != 0;
 	default:
 		return true;
 	}
@@ -371,17 +411,18 @@ static void draw_send(struct verbs_world *w, uint32_t p, struct weft_qp *qp,
 	const struct weft_qp *dest = draw_peer(w, p, qp);
 	enum weft_opcode op = (enum weft_opcode)opcodes[qp->service][draw(w, WEFT_OP_SEND_COUNT)];
 
-	if (!is_sensible(w, p, qp, op) && !is_mischief(w))
-		op = WEFT_OP_SEND;
 	memset(send, 0, sizeof(*send));
 	send->wr.id = ++w->id_next;
+	send->wr.dest_qp_number = dest && !is_mischief(w) ? dest->number : draw(w, 1 << 18);
+	send->wr.opcode = op;
+	if (!is_sensible(w, p, qp, &send->wr) && !is_mischief(w))
+		op = WEFT_OP_SEND;
 	send->wr.opcode = is_mischief(w) ? (enum weft_opcode)draw(w, 20) : op;
 	send->wr.flags = draw(w, 4); /* signalled, fence */
 	if (op <= WEFT_OP_WRITE_IMM && draw(w, 4) == 0)
 		send->wr.flags |= WEFT_INLINE;
 	if (op <= WEFT_OP_SEND_INVALIDATE && draw(w, 4) == 0)
 		send->wr.flags |= WEFT_SOLICITED;
-	send->wr.dest_qp_number = dest && !is_mischief(w) ? dest->number : draw(w, 1 << 18);
 	send->wr.compare_add = draw(w, 4);
 	send->wr.swap = draw(w, 4);
 	send->wr.delay_ns = draw(w, 2000000);
@@ -426,9 +467,11 @@ static void post_one(struct verbs_world *w, uint32_t p, struct weft_qp *qp)
 
 void act_post_send(struct verbs_world *w, uint32_t p)
 {
-	struct weft_qp *qp = draw_qp_up(w, p, true);
+	struct weft_qp *qp = draw_qp_working(w, p, true);
 	uint32_t count = 1 + draw(w, 4);
 
+	if (draw(w, 4) != 0)
+		act_poll(w, p);
 	for (uint32_t i = 0; i < count; i++)
 		post_one(w, p, qp);
 }
@@ -460,7 +503,7 @@ static void post_one_recv(struct verbs_world *w, uint32_t p, struct weft_qp *qp)
 
 void act_post_recv(struct verbs_world *w, uint32_t p)
 {
-	struct weft_qp *qp = draw_qp_up(w, p, true);
+	struct weft_qp *qp = draw_qp_working(w, p, true);
 	uint32_t count = 1 + draw(w, 4);
 
 	for (uint32_t i = 0; i < count; i++)

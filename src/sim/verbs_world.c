@@ -16,8 +16,8 @@ static const struct {
 	verbs_action *act;
 	uint32_t weight; /* at most; each run draws how much of it */
 } actions[] = {
-	{ act_register, 10 }, { act_share, 3 },	   { act_deregister, 4 }, { act_window, 6 },
-	{ act_bind, 14 },     { act_map, 3 },	   { act_scribble, 3 },	  { act_advertise, 14 },
+	{ act_register, 10 }, { act_share, 3 },	   { act_deregister, 4 }, { act_window, 10 },
+	{ act_bind, 14 },     { act_map, 3 },	   { act_scribble, 3 },	  { act_advertise, 40 },
 	{ act_ask, 6 },	      { act_reserve, 2 },  { act_post_send, 40 }, { act_post_recv, 24 },
 	{ act_poll, 16 },     { act_connect, 16 }, { act_modify, 8 },
 };
@@ -35,8 +35,10 @@ static void process_prepare(struct verbs_world *w, uint32_t p)
 
 	for (uint32_t i = 0; i < sizeof(first) / sizeof(first[0]); i++)
 		first[i](w, p);
-	for (uint32_t i = 0; i < 2 * PROCESS_QPS; i++)
+	for (uint32_t i = 0; i < 2 * PROCESS_QPS; i++) {
 		act_connect(w, p);
+		act_post_recv(w, p);
+	}
 }
 
 int process_start(struct verbs_world *w, uint32_t p)

@@ -148,7 +148,8 @@ enum weft_reason adapter_access(struct adapter *a, const struct mem_access *acce
 
 	if (r == WEFT_R_SPACE_UNMAPPED) {
 		if (!(a->own_events.pending & 1U << WEFT_EVENT_FAULT))
-			a->own_events.addr = access->addr;
+			a->own_events.addr =
+				mem_space_fault(grant->space, grant->origin, grant->length);
 		event_raise(&a->events, &a->own_events, WEFT_EVENT_FAULT, r);
 	}
 	return r;

@@ -52,6 +52,8 @@ void send_queue_retire(struct weft_qp *qp, const struct outcome *out)
 	};
 
 	CHECK(q->count > 0);
+	if (q->wqes[q->head].is_registered && out->status != WEFT_SUCCESS)
+		mem_region_unregister_reserved(&qp->adapter->mem, qp->pd->number, wr->reg.tag);
 	if (q->wait != SEND_RUNNING)
 		send_queue_unwait(qp);
 	q->head = q->head + 1 < q->max ? q->head + 1 : 0;

@@ -128,7 +128,7 @@ static void expect_range(const struct layout *l, uint64_t at, uint64_t length)
 /* Writes across a page edge through the table, and looks at the arena itself. */
 static void expect_edge_bytes(const struct layout *l, uint64_t edge)
 {
-	uint8_t text[2 * EDGE], guard = 0xa5;
+	uint8_t text[2 * EDGE] = { 0 }, guard = 0xa5;
 	struct mem_grant grant, own = mem_grant_of(text, sizeof(text));
 	struct mem_vec to, from;
 	uint64_t at = edge - EDGE;

@@ -88,22 +88,21 @@ TEST(test_space_bad_segments_are_refused)
 	mem_space_fini(&s);
 }
 
-TEST(test_space_check_names_the_first_address_that_fails)
+TEST(test_space_check_walks_all_segments_of_a_range)
 {
 	struct weft_space s;
-	uint64_t fault = 0, real, run;
+	uint64_t real, run;
 
 	space_init(&s, 8);
 	REQUIRE(mem_space_map(&s, 1000, 100, 500) == WEFT_OK);
 	REQUIRE(mem_space_map(&s, 1100, 100, 0) == WEFT_OK);
 	REQUIRE(mem_space_map(&s, 1200, 100, WEFT_REAL_NONE) == WEFT_OK);
-	EXPECT_EQ(mem_space_check(&s, 1000, 200, &fault), WEFT_OK);
-	EXPECT_EQ(mem_space_check(&s, 1000, 201, &fault), WEFT_R_SPACE_UNMAPPED);
-	EXPECT_EQ(fault, 1200);
-	EXPECT_EQ(mem_space_check(&s, 999, 2, &fault), WEFT_R_SPACE_SEGMENT);
-	EXPECT_EQ(fault, 999);
-	EXPECT_EQ(mem_space_check(&s, 1300, 1, &fault), WEFT_R_SPACE_SEGMENT);
-	EXPECT_EQ(fault, 1300);
+	EXPECT_EQ(mem_space_check(&s, 1000, 200, true), WEFT_OK);
+	EXPECT_EQ(mem_space_check(&s, 1000, 201, true), WEFT_R_SPACE_UNMAPPED);
+	EXPECT_EQ(mem_space_check(&s, 1000, 300, false), WEFT_OK);
+	EXPECT_EQ(mem_space_check(&s, 1000, 301, false), WEFT_R_SPACE_SEGMENT);
+	EXPECT_EQ(mem_space_check(&s, 999, 2, true), WEFT_R_SPACE_SEGMENT);
+	EXPECT_EQ(mem_space_check(&s, 1300, 1, true), WEFT_R_SPACE_SEGMENT);
 	EXPECT_EQ(mem_space_translate(&s, 1050, 200, &real, &run), WEFT_OK);
 	EXPECT(real == 550 && run == 50);
 	EXPECT_EQ(mem_space_translate(&s, 1100, 10, &real, &run), WEFT_OK);
