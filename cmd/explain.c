@@ -118,6 +118,12 @@ int cmd_explain(int argc, char **argv)
 {
 	int status = 0;
 
+	if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
+		puts("usage: weft explain [REASON...]\n\n"
+		     "Says what a refusal means and which rule it enforces. A REASON is a name such as\n"
+		     "tag_instance, or its number. Without one, lists them all.");
+		return 0;
+	}
 	if (argc == 1)
 		list();
 	for (int i = 1; i < argc; i++) {

@@ -40,15 +40,19 @@ static const char usage[] =
 	"  --hash      print the trace's hash, one line a seed\n"
 	"  --quiet     print failures only\n";
 
-static bool number(const char *text, uint64_t *value)
+/* The number after an option; what is wrong with it is said. */
+static bool number(const char *option, const char *text, uint64_t *value)
 {
-	char *end;
+	char *end = NULL;
 
-	if (!text || *text == 0 || *text == '-')
-		return false;
 	errno = 0;
-	*value = strtoull(text, &end, 0);
-	return errno == 0 && *end == 0;
+	if (text && *text >= '0' && *text <= '9')
+		*value = strtoull(text, &end, 0);
+	if (end && *end == 0 && errno == 0)
+		return true;
+	fprintf(stderr, "weft sim: %s needs a number%s%s\n", option, text ? ", not " : "",
+		text ? text : "");
+	return false;
 }
 
 /* 0, or the exit status. */
@@ -58,25 +62,23 @@ static int args_read(int argc, char **argv, struct sim_args *args)
 
 	*args = (struct sim_args){ .count = 1 };
 	for (int i = 1; i < argc; i++) {
-		bool is_good = true;
+		bool is_seed = strcmp(argv[i], "--seed") == 0;
 
-		if (strcmp(argv[i], "--seed") == 0)
-			is_good = has_seed = number(argv[++i], &args->seed);
-		else if (strcmp(argv[i], "--count") == 0)
-			is_good = number(argv[++i], &args->count);
-		else if (strcmp(argv[i], "--events") == 0)
+		if (is_seed || strcmp(argv[i], "--count") == 0) {
+			if (!number(argv[i], argv[i + 1], is_seed ? &args->seed : &args->count))
+				return 2;
+			has_seed = has_seed || is_seed;
+			i++;
+		} else if (strcmp(argv[i], "--events") == 0) {
 			args->shows_events = true;
-		else if (strcmp(argv[i], "--story") == 0)
+		} else if (strcmp(argv[i], "--story") == 0) {
 			args->tells_story = true;
-		else if (strcmp(argv[i], "--hash") == 0)
+		} else if (strcmp(argv[i], "--hash") == 0) {
 			args->shows_hash = true;
-		else if (strcmp(argv[i], "--quiet") == 0)
+		} else if (strcmp(argv[i], "--quiet") == 0) {
 			args->is_quiet = true;
-		else
-			is_good = false;
-		if (!is_good) {
-			fprintf(stderr, "weft sim: \"%s\" is not understood\n\n%s",
-				argv[i < argc ? i : argc - 1], usage);
+		} else {
+			fprintf(stderr, "weft sim: what is \"%s\"?\n\n%s", argv[i], usage);
 			return 2;
 		}
 	}

@@ -32,9 +32,12 @@ static void count(struct story *s, const struct trace_event *e)
 	if (e->reason < WEFT_REASON_COUNT && e->reason != WEFT_OK && e->reason != WEFT_R_FLUSHED &&
 	    (e->kind == TRACE_SEND_RETIRED || e->kind == TRACE_DROPPED))
 		s->refused[e->reason]++;
+	s->is_drop = s->is_drop || e->kind == TRACE_DROPPED;
 	if (e->kind != TRACE_SEND_RETIRED || op >= WEFT_OP_SEND_COUNT)
 		return;
-	s->good[op] += status == WEFT_SUCCESS;
+	s->dropped[op] += s->is_drop;
+	s->good[op] += status == WEFT_SUCCESS && !s->is_drop;
+	s->is_drop = false;
 	s->flushed[op] += status == WEFT_ERR_FLUSHED;
 	s->bad[op] += status != WEFT_SUCCESS && status != WEFT_ERR_FLUSHED;
 }
@@ -65,14 +68,15 @@ void story_end(const struct story *s)
 {
 	uint64_t most = 0;
 
-	printf("\n%-22s %10s %10s %10s\n", "operation", "done", "refused", "flushed");
+	printf("\n%-22s %10s %10s %10s %10s\n", "operation", "done", "dropped", "refused",
+	       "flushed");
 	for (uint32_t op = 0; op < WEFT_OP_SEND_COUNT; op++)
-		printf("%-22s %10" PRIu64 " %10" PRIu64 " %10" PRIu64 "\n",
-		       weft_opcode_name((enum weft_opcode)op), s->good[op], s->bad[op],
-		       s->flushed[op]);
+		printf("%-22s %10" PRIu64 " %10" PRIu64 " %10" PRIu64 " %10" PRIu64 "\n",
+		       weft_opcode_name((enum weft_opcode)op), s->good[op], s->dropped[op],
+		       s->bad[op], s->flushed[op]);
 	for (uint32_t r = 0; r < WEFT_REASON_COUNT; r++)
 		most = s->refused[r] > most ? s->refused[r] : most;
-	printf("\n%-22s %-10s %6s\n", "refused because of", "rule", "times");
+	printf("\n%-22s %-10s %6s\n", "refused or dropped", "rule", "times");
 	for (uint32_t r = 0; r < WEFT_REASON_COUNT; r++) {
 		if (s->refused[r] == 0)
 			continue;

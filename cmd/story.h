@@ -18,6 +18,9 @@ struct story {
 	uint8_t seen[WEFT_REASON_COUNT];     /* reasons that the timeline has shown */
 	uint8_t seen_op[WEFT_OP_SEND_COUNT]; /* operations that it has shown to succeed */
 	uint64_t good[WEFT_OP_SEND_COUNT], bad[WEFT_OP_SEND_COUNT], flushed[WEFT_OP_SEND_COUNT];
+	uint64_t dropped
+		[WEFT_OP_SEND_COUNT]; /* by unreliable services: done here, lost on the way */
+	bool is_drop;		      /* the request that ends next was dropped */
 	uint64_t refused[WEFT_REASON_COUNT];
 };
 

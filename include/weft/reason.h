@@ -101,6 +101,10 @@ enum weft_reason {
 	WEFT_R_PEER_UNKNOWN,
 	WEFT_R_PEER_RECEIVE,
 
+	/* Later ones. */
+	WEFT_R_REG_FRAMES,
+	WEFT_R_READ_SINK,
+
 	WEFT_REASON_COUNT
 };
 

@@ -13,7 +13,11 @@
  *    object that others still use is not destroyed (WEFT_R_BUSY).
  *  - All calls may be made from any thread, also at the same time on the same object, except that
  *    nothing may use an object during or after its destruction.
- *  - An options struct set to zero means the defaults, where a field does not say otherwise.
+ *  - An options struct set to zero means the defaults, where a field does not say otherwise; where
+ *    that makes sense, so does NULL instead of the options.
+ *  - There is no thread behind the adapter: requests move, and what waits for a time (Delay, a
+ *    receiver that is not ready) goes on, inside these calls. Somebody must poll or wait for
+ *    events.
  */
 #pragma once
 
@@ -40,7 +44,7 @@ enum weft_policy {
 
 struct weft_adapter_options {
 	uint32_t tags_max;	   /* of the region/window table; default 65536, below 2^24 */
-	uint32_t translations_max; /* page addresses held by all page lists; default 1048576 */
+	uint32_t translations_max; /* pages of all page lists; default 2^20, at most 2^30 */
 	uint32_t qps_max;	   /* default 4096, at most 65535; the same for the three below */
 	uint32_t cqs_max;
 	uint32_t srqs_max;
@@ -48,7 +52,7 @@ struct weft_adapter_options {
 	enum weft_policy policy;
 };
 
-/* Opens an adapter of this process. NULL options: all defaults. */
+/* Opens an adapter of this process. */
 enum weft_reason weft_adapter_open(const struct weft_adapter_options *options,
 				   struct weft_adapter **adapter);
 
@@ -73,13 +77,14 @@ enum weft_reason weft_adapter_query(struct weft_adapter *adapter, struct weft_us
 /*
  * A real address is a 64-bit frame address of an address space. The default space is the process
  * itself: every address is its own real address, and registering memory costs the same whatever its
- * length. A space of its own has memory behind it and a table of segments (start, length, real
- * address): an address without a segment cannot be reached, nor registered.
+ * length; nobody looks whether it is there, so it must be, for as long as it is registered. A space
+ * of its own has memory behind it and a table of segments (start, length, real address): an address
+ * without a segment cannot be reached, nor registered.
  */
 struct weft_space_options {
 	void *memory;	     /* real address 0; must be aligned to 8 bytes and outlive the space */
 	uint64_t size_bytes; /* of that memory */
-	uint32_t segments_max;
+	uint32_t segments_max; /* 1 to 2^20 */
 	bool is_virtual; /* system-wide virtual addresses: for privileged domains only (RKEY-03) */
 };
 
@@ -143,8 +148,8 @@ enum weft_order {
 };
 
 struct weft_page_list {
-	const uint64_t *pages; /* real addresses, multiples of the page size, by VA */
-	uint32_t count;
+	const uint64_t *pages;	  /* real addresses, multiples of the page size, by VA */
+	uint32_t count;		  /* at most 2^21 */
 	uint64_t page_size_bytes; /* 4 KiB, 8 KiB, 64 KiB, 1 MiB, 16 MiB or 256 MiB */
 	uint64_t first_offset;	  /* of the first byte in the first page */
 	enum weft_order order;
@@ -167,8 +172,8 @@ enum weft_reason weft_region_register(struct weft_pd *pd, const struct weft_regi
 
 /*
  * Registers the memory of an existing region again, over the same translation entries (MEM-09): of
- * the options only va, is_zero_based, is_one_touch and rights count. The new entry outlives the
- * old.
+ * the options only va (0: as before), is_zero_based, is_one_touch and rights count. The new entry
+ * outlives the old.
  */
 enum weft_reason weft_region_share(struct weft_pd *pd, uint32_t tag,
 				   const struct weft_region_options *options, uint32_t *shared_tag);
@@ -190,7 +195,7 @@ enum weft_reason weft_tag_release(struct weft_pd *pd, uint32_t tag);
 /* AllocateRKey (RKEY-02a): an unbound window. Its tag changes with every bind. */
 enum weft_reason weft_window_alloc(struct weft_pd *pd, uint32_t *tag);
 
-/* DeallocateRKey (RKEY-02d): WEFT_R_WINDOW_BOUND while it is bound. */
+/* DeallocateRKey (RKEY-02d), by the current tag: WEFT_R_WINDOW_BOUND while it is bound. */
 enum weft_reason weft_window_free(struct weft_pd *pd, uint32_t tag);
 
 struct weft_bind {
@@ -203,9 +208,11 @@ struct weft_bind {
 	bool is_one_touch;
 	bool is_qp_bound; /* for the queue pair of the request only; not in weft_window_bind */
 	/*
-	 * Out: the window's tag from now on. In a work request, 0 asks for the next instance,
-	 * another value (of this window's index) is taken as it is, as verbs programs choose their
-	 * keys.
+	 * Out: the window's tag from the bind on; if the bind fails or is flushed, the window keeps
+	 * the tag it had. In a work request, 0 asks for the next instance; another value (of this
+	 * window's index, and not the one that is bound) is taken as it is, as verbs programs
+	 * choose their keys. There are 256 instances: the 256th bind gives a tag that was used
+	 * before.
 	 */
 	uint32_t tag;
 };
@@ -226,6 +233,7 @@ struct weft_advert {
 
 enum { WEFT_ADVERT_BYTES = 32 };
 
+/* Rights other than remote ones are left out. */
 void weft_advert_encode(const struct weft_advert *advert, uint8_t bytes[WEFT_ADVERT_BYTES]);
 
 /* False, and *advert unchanged, if the bytes are no advertisement. */
@@ -257,7 +265,6 @@ const char *weft_opcode_name(enum weft_opcode opcode);
 enum weft_status {
 	WEFT_SUCCESS = 0,
 	WEFT_ERR_LOCAL_LENGTH,	   /* receive: the message was longer than the buffers */
-	WEFT_ERR_LOCAL_OPERATION,  /* the request could not be carried out here */
 	WEFT_ERR_LOCAL_ACCESS,	   /* a data segment failed the access check */
 	WEFT_ERR_BIND,		   /* Bind or local invalidate failed */
 	WEFT_ERR_REGISTER,	   /* registration through the send queue failed */
@@ -363,7 +370,10 @@ struct weft_qp_options {
 enum weft_reason weft_qp_create(struct weft_pd *pd, const struct weft_qp_options *options,
 				struct weft_qp **qp);
 
-/* Outstanding requests are flushed; a connected peer is told (WEFT_R_PEER_GONE). */
+/*
+ * Outstanding requests are flushed. The peer of a reliable connection goes to Error
+ * (WEFT_R_PEER_GONE).
+ */
 enum weft_reason weft_qp_destroy(struct weft_qp *qp);
 uint32_t weft_qp_number(const struct weft_qp *qp);
 
@@ -373,7 +383,10 @@ struct weft_qp_attr {
 	bool is_register_enabled; /* SQR-01; needs a privileged domain (SQR-07) */
 	enum weft_failure on_failure;
 	uint64_t receiver_wait_ns; /* a Send waits so long for a receive; default 1 s */
-	/* Read only. */
+	/* Read only: fixed at creation (QP-02). */
+	enum weft_service service;
+	uint32_t send_max, recv_max, segments_max, inline_max_bytes, outstanding_max;
+	/* Read only: now. */
 	uint32_t peer_number;
 	enum weft_reason reason; /* why it left the operational state */
 	uint32_t send_queued, recv_queued;
@@ -387,7 +400,10 @@ enum weft_qp_field {
 	WEFT_QP_RECEIVER_WAIT = 1 << 4
 };
 
-/* Changes the fields named in the mask: all of them or, if one is refused, none. */
+/*
+ * Changes the fields named in the mask: all of them or, if one is refused, none. RESET flushes what
+ * is queued, leaves the peer, and keeps the other attributes.
+ */
 enum weft_reason weft_qp_modify(struct weft_qp *qp, const struct weft_qp_attr *attr,
 				uint32_t fields);
 enum weft_reason weft_qp_query(struct weft_qp *qp, struct weft_qp_attr *attr);
@@ -412,10 +428,15 @@ enum weft_send_flag {
 };
 
 struct weft_register {
-	struct weft_region_options region; /* with a page list, borrowed until the completion */
+	/*
+	 * In the domain's own space. The page list is borrowed until the request has ended: signal
+	 * it, or a later request of the queue, to know when.
+	 */
+	struct weft_region_options region;
 	/*
 	 * In: a reserved tag, or 0 for a new one. Out: the region's tag. When the request fails or
-	 * is flushed the tag stays reserved, for another try or for weft_tag_release().
+	 * is flushed the tag stays reserved, for another try or for weft_tag_release() (unless a
+	 * window was bound to the region before its message failed: then the region stays).
 	 */
 	uint32_t tag;
 };
@@ -446,8 +467,9 @@ struct weft_recv_wr {
 
 /*
  * Posts count requests in order. At the first bad one it stops and returns the reason: *posted (may
- * be NULL) says how many were accepted before it. bind.tag and reg.tag of accepted requests are
- * written at once and may be named by later requests of the same queue (SQR-02, SQR-03).
+ * be NULL, and is left alone if the other arguments are) says how many were accepted before it.
+ * bind.tag and reg.tag of accepted requests are written at once and may be named by later requests
+ * of the same queue (SQR-02, SQR-03).
  */
 enum weft_reason weft_qp_post_send(struct weft_qp *qp, struct weft_send_wr *wrs, uint32_t count,
 				   uint32_t *posted);
@@ -464,6 +486,7 @@ struct weft_srq_options {
 
 enum weft_reason weft_srq_create(struct weft_pd *pd, const struct weft_srq_options *options,
 				 struct weft_srq **srq);
+/* Receives that are still posted vanish without a completion: they belong to no queue pair. */
 enum weft_reason weft_srq_destroy(struct weft_srq *srq);
 enum weft_reason weft_srq_post_recv(struct weft_srq *srq, const struct weft_recv_wr *wrs,
 				    uint32_t count, uint32_t *posted);
@@ -475,12 +498,12 @@ enum weft_reason weft_srq_arm(struct weft_srq *srq, uint32_t limit);
 
 enum weft_event_kind {
 	WEFT_EVENT_COMPLETION = 0, /* an armed completion queue got what it waited for */
-	WEFT_EVENT_CQ_OVERRUN,	   /* a completion was lost; its queue pairs are in Error */
+	WEFT_EVENT_CQ_OVERRUN,	   /* a completion was lost; its queue pair goes to Error */
 	WEFT_EVENT_QP_ERROR,	   /* the queue pair went to Error or SQE */
 	WEFT_EVENT_QP_REFUSED,	   /* a peer's access through this queue pair was refused */
 	WEFT_EVENT_QP_DRAINED,	   /* SQD was asked for and has been reached */
 	WEFT_EVENT_SRQ_LIMIT,
-	WEFT_EVENT_FAULT, /* an access met a segment without pages (RKEY-08d); addr says where */
+	WEFT_EVENT_FAULT, /* QP: an access met a segment without pages (RKEY-08d), at addr */
 	WEFT_EVENT_COUNT
 };
 
@@ -493,8 +516,10 @@ struct weft_event {
 };
 
 /*
- * Makes progress and takes the oldest event. Waits up to timeout_ns for one (0: not at all);
- * *has_event says whether there was one. Events of an object vanish with it.
+ * Makes progress and takes an event. Waits up to timeout_ns for one (0: not at all); *has_event
+ * says whether there was one. Objects take turns, the longest waiting first; events of one object
+ * come in the order of the enum, not of time. An event that is raised again before it was taken is
+ * one event, with the first reason. Events of an object vanish with it.
  */
 enum weft_reason weft_event_next(struct weft_adapter *adapter, uint64_t timeout_ns,
 				 struct weft_event *event, bool *has_event);

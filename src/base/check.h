@@ -5,6 +5,7 @@
  */
 #pragma once
 
+#include <stddef.h>
 #include <stdnoreturn.h>
 
 noreturn void check_failed(const char *file, int line, const char *what);

@@ -182,6 +182,13 @@ static const struct reason_row rows[WEFT_REASON_COUNT] = {
 				  "No queue pair of this service has that number." },
 	[WEFT_R_PEER_RECEIVE] = { "peer_receive", "LOC-06", EREMOTEIO,
 				  "The receive that the peer posted failed its own access check." },
+
+	[WEFT_R_REG_FRAMES] = { "reg_frames", "SQR-07", EPERM,
+				"Naming memory by page frames is for privileged protection domains." },
+	[WEFT_R_READ_SINK] = { "read_sink", "LOC-02f", EACCES,
+			       "The destination of a Read must grant remote write, as the peer's response is "
+			       "written there: a window under the strict policy; else a region's local "
+			       "write serves too." },
 };
 
 static const struct reason_row unknown = { "unknown", "-", EINVAL, "No such reason." };

@@ -16,16 +16,17 @@ uint64_t clock_now_ns(void)
 	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
-void adapter_leave_working(struct weft_adapter *a)
+void adapter_work(struct weft_adapter *a)
 {
-	/* The clock is read only when somebody waits for it. */
-	bool has_timers = adapter_due(&a->core) != UINT64_MAX;
+	/* The clock is read only when somebody waits for it. Bound: see adapter_progress(). */
+	bool has_work = adapter_due(&a->core) != UINT64_MAX || !list_is_empty(&a->core.ready);
 
-	if (has_timers || !list_is_empty(&a->core.ready))
-		adapter_progress(&a->core, clock_now_ns());
-	if (a->waiters > 0)
+	while (has_work)
+		has_work = adapter_progress(&a->core, clock_now_ns());
+	/* Who waits sleeps to the deadline that it saw; an earlier one must be told. */
+	if (a->waiters > 0 &&
+	    (!list_is_empty(&a->core.events) || adapter_due(&a->core) < a->due_seen))
 		pthread_cond_broadcast(&a->has_event);
-	pthread_mutex_unlock(&a->lock);
 }
 
 static int lock_init(struct weft_adapter *a)
@@ -125,11 +126,13 @@ enum weft_reason weft_event_next(struct weft_adapter *adapter, uint64_t timeout_
 	for (;;) {
 		struct timespec until;
 
-		adapter_progress(core, now);
+		while (adapter_progress(core, now))
+			now = clock_now_ns();
 		*has_event = event_pop(&core->events, event);
 		if (*has_event || now >= end)
 			break;
-		until = to_timespec(end < adapter_due(core) ? end : adapter_due(core));
+		adapter->due_seen = adapter_due(core);
+		until = to_timespec(end < adapter->due_seen ? end : adapter->due_seen);
 		pthread_cond_timedwait(&adapter->has_event, &adapter->lock, &until);
 		now = clock_now_ns();
 	}

@@ -15,6 +15,7 @@ struct weft_adapter {
 	pthread_mutex_t lock;	  /* guards everything below; the only lock */
 	pthread_cond_t has_event; /* signalled when core.events may have become non-empty */
 	uint32_t waiters;	  /* threads in weft_event_next() */
+	uint64_t due_seen;	  /* the deadline that the latest of them sleeps to */
 	struct adapter core;
 };
 
@@ -37,5 +38,11 @@ static inline void adapter_leave(struct weft_adapter *a)
 	pthread_mutex_unlock(&a->lock);
 }
 
-/* Makes progress, wakes whoever waits for events, leaves. */
-void adapter_leave_working(struct weft_adapter *a);
+/* Makes what progress is due and wakes whoever waits for events. The lock is held. */
+void adapter_work(struct weft_adapter *a);
+
+static inline void adapter_leave_working(struct weft_adapter *a)
+{
+	adapter_work(a);
+	adapter_leave(a);
+}

@@ -44,9 +44,8 @@ enum weft_reason weft_cq_poll(struct weft_cq *cq, struct weft_completion *comple
 	if (!cq || !count || (max > 0 && !completions))
 		return WEFT_R_NULL_ARGUMENT;
 	a = adapter_of(cq->adapter);
-	/* What is due now belongs to what this poll can find. */
-	if (adapter_due(adapter_enter(a)) != UINT64_MAX)
-		adapter_progress(&a->core, clock_now_ns());
+	adapter_enter(a);
+	adapter_work(a); /* what is due now belongs to what this poll can find */
 	r = cq_poll(cq, completions, max, count);
 	adapter_leave(a);
 	return r;

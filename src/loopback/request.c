@@ -51,16 +51,14 @@ static enum weft_reason open_segments(struct weft_qp *qp, const struct weft_segm
 {
 	mem_vec_init(vec);
 	for (uint32_t i = 0; i < count; i++) {
-		const struct mem_access access = {
+		struct mem_access access = {
 			.addr = segments[i].addr,
 			.length = segments[i].length,
 			.tag = segments[i].tag,
-			.pd = qp->pd->number,
-			.qp = qp->number,
 			.kind = kind,
 		};
 		struct mem_grant grant;
-		enum weft_reason r = adapter_access(qp->adapter, &access, &grant);
+		enum weft_reason r = qp_access(qp, &access, &grant);
 
 		if (r != WEFT_OK)
 			return r;
@@ -73,8 +71,7 @@ bool request_open_local(struct request *req)
 {
 	const struct send_wqe *wqe = req->wqe;
 	enum weft_opcode opcode = wqe->wr.opcode;
-	bool is_sink = opcode == WEFT_OP_READ || opcode == WEFT_OP_COMPARE_SWAP ||
-		       opcode == WEFT_OP_FETCH_ADD;
+	enum mem_kind kind = MEM_LOCAL_READ;
 	enum weft_reason r;
 
 	if (wqe->inline_data) {
@@ -84,8 +81,11 @@ bool request_open_local(struct request *req)
 		mem_vec_add(&req->local, &grant);
 		return true;
 	}
-	r = open_segments(req->qp, wqe->wr.segments, wqe->wr.segment_count,
-			  is_sink ? MEM_READ_SINK : MEM_LOCAL_READ, &req->local);
+	if (opcode == WEFT_OP_READ)
+		kind = MEM_READ_SINK;
+	else if (opcode == WEFT_OP_COMPARE_SWAP || opcode == WEFT_OP_FETCH_ADD)
+		kind = MEM_LOCAL_WRITE;
+	r = open_segments(req->qp, wqe->wr.segments, wqe->wr.segment_count, kind, &req->local);
 	if (r == WEFT_OK)
 		return true;
 	request_failed(req, WEFT_ERR_LOCAL_ACCESS, r);
@@ -112,12 +112,10 @@ static bool open_remote(struct request *req, enum mem_kind kind, enum weft_right
 {
 	const struct weft_send_wr *wr = &req->wqe->wr;
 	struct weft_qp *target = req->target;
-	const struct mem_access access = {
+	struct mem_access access = {
 		.addr = wr->remote_addr,
 		.length = req->wqe->length,
 		.tag = wr->remote_tag,
-		.pd = target->pd->number,
-		.qp = target->number,
 		.kind = kind,
 	};
 	struct mem_grant grant;
@@ -126,7 +124,7 @@ static bool open_remote(struct request *req, enum mem_kind kind, enum weft_right
 	if (!(target->remote_rights & right))
 		r = WEFT_R_QP_REMOTE_RIGHTS;
 	if (r == WEFT_OK)
-		r = adapter_access(target->adapter, &access, &grant);
+		r = qp_access(target, &access, &grant);
 	if (r != WEFT_OK) {
 		request_refused(req, r, wr->remote_tag);
 		return false;
@@ -150,6 +148,17 @@ static void end_touch(struct request *req)
 		mem_touch_message(&req->target->adapter->mem, req->wqe->wr.remote_tag);
 }
 
+/* AMB-04: a Read's response is a message to its sinks, and the one touch of theirs if that is all. */
+static void touch_sinks(struct request *req)
+{
+	const struct weft_send_wr *wr = &req->wqe->wr;
+
+	for (uint32_t i = 0; i < wr->segment_count; i++) {
+		if (wr->segments[i].length > 0)
+			mem_touch_message(&req->qp->adapter->mem, wr->segments[i].tag);
+	}
+}
+
 void request_write(struct request *req)
 {
 	struct mem_vec remote;
@@ -169,6 +178,7 @@ void request_read(struct request *req)
 	move_bytes(req, &req->local, &remote, req->wqe->length);
 	req->out->byte_count = (uint32_t)req->wqe->length;
 	end_touch(req);
+	touch_sinks(req);
 }
 
 void request_atomic(struct request *req)

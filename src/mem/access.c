@@ -13,7 +13,7 @@ static const struct {
 } kinds[MEM_KIND_COUNT] = {
 	[MEM_LOCAL_READ] = { false, WEFT_LOCAL_READ, WEFT_R_RIGHT_LOCAL_READ },
 	[MEM_LOCAL_WRITE] = { false, WEFT_LOCAL_WRITE, WEFT_R_RIGHT_LOCAL_WRITE },
-	[MEM_READ_SINK] = { true, WEFT_REMOTE_WRITE, WEFT_R_RIGHT_LOCAL_WRITE },
+	[MEM_READ_SINK] = { true, WEFT_REMOTE_WRITE, WEFT_R_READ_SINK },
 	[MEM_REMOTE_READ] = { true, WEFT_REMOTE_READ, WEFT_R_RIGHT_REMOTE_READ },
 	[MEM_REMOTE_WRITE] = { true, WEFT_REMOTE_WRITE, WEFT_R_RIGHT_REMOTE_WRITE },
 	[MEM_REMOTE_ATOMIC] = { true, WEFT_REMOTE_ATOMIC, WEFT_R_RIGHT_REMOTE_ATOMIC },
@@ -28,7 +28,7 @@ static enum weft_reason check_type(const struct mem_table *t, const struct mem_e
 {
 	if (kinds[kind].is_remote) {
 		if (e->type == MEM_REGION && t->policy == WEFT_POLICY_STRICT)
-			return WEFT_R_TAG_REGION_REMOTE;
+			return kind == MEM_READ_SINK ? WEFT_R_READ_SINK : WEFT_R_TAG_REGION_REMOTE;
 	} else if (e->type == MEM_WINDOW) {
 		return WEFT_R_TAG_WINDOW_LOCAL;
 	}

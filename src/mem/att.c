@@ -103,15 +103,14 @@ static uint32_t blocks_needed(uint64_t page_count, enum weft_order order)
 	return 1;
 }
 
-static bool pages_are_good(const struct weft_page_list *list, uint64_t space_size)
+static bool pages_are_good(const uint64_t *pages, uint32_t count, uint64_t size,
+			   uint64_t space_size)
 {
-	uint64_t size = list->page_size_bytes, bits = 0, highest = 0;
+	uint64_t bits = 0, highest = 0;
 
-	for (uint32_t i = 0; i < list->count; i++) {
-		uint64_t page = list->pages[i];
-
-		bits |= page;
-		highest = page > highest ? page : highest;
+	for (uint32_t i = 0; i < count; i++) {
+		bits |= pages[i];
+		highest = pages[i] > highest ? pages[i] : highest;
 	}
 	return bits % size == 0 && space_size >= size && highest <= space_size - size;
 }
@@ -138,20 +137,22 @@ enum weft_reason att_create(struct att_pool *p, const struct weft_page_list *lis
 {
 	enum weft_order order;
 	enum weft_reason r = order_choose(list, &order);
+	bool is_good = true;
 	uint32_t root;
 
 	if (r != WEFT_OK)
 		return r;
-	if (!pages_are_good(list, space_size))
-		return WEFT_R_REG_PAGE_ADDRESS;
 	if (blocks_needed(list->count, order) > p->block_count - p->used)
 		return WEFT_R_TRANSLATIONS_FULL;
 	root = block_take(p);
+	/* The caller's list may change under us: what is checked is the copy. */
 	for (uint32_t i = 0; i < list->count; i += ATT_BLOCK_ENTRIES) {
 		uint32_t left = list->count - i;
 		uint32_t n = left < ATT_BLOCK_ENTRIES ? left : ATT_BLOCK_ENTRIES;
+		uint64_t *leaf = leaf_for(p, root, order, i);
 
-		memcpy(leaf_for(p, root, order, i), &list->pages[i], n * sizeof(*list->pages));
+		memcpy(leaf, &list->pages[i], n * sizeof(*leaf));
+		is_good = pages_are_good(leaf, n, list->page_size_bytes, space_size) && is_good;
 	}
 	*att = &p->roots[root];
 	**att = (struct att){
@@ -162,7 +163,10 @@ enum weft_reason att_create(struct att_pool *p, const struct weft_page_list *lis
 		.page_shift = att_page_shift(list->page_size_bytes),
 		.order = (uint8_t)order,
 	};
-	return WEFT_OK;
+	if (is_good)
+		return WEFT_OK;
+	att_put(p, *att);
+	return WEFT_R_REG_PAGE_ADDRESS;
 }
 
 void att_get(struct att *a)

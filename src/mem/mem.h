@@ -150,8 +150,8 @@ enum weft_reason mem_invalidate(struct mem_table *t, uint32_t pd, uint32_t qp, u
 
 enum mem_kind {
 	MEM_LOCAL_READ = 0, /* source of a Send or Write */
-	MEM_LOCAL_WRITE,    /* receive buffer */
-	MEM_READ_SINK,	    /* destination of an RDMA Read or atomic (AMB-04) */
+	MEM_LOCAL_WRITE,    /* receive buffer, and what an atomic gives back */
+	MEM_READ_SINK,	    /* destination of an RDMA Read (AMB-04) */
 	MEM_REMOTE_READ,
 	MEM_REMOTE_WRITE,
 	MEM_REMOTE_ATOMIC,
@@ -229,6 +229,7 @@ struct touch_stream {
 	uint32_t expected_sn; /* next expected, before this segment was absorbed */
 	uint32_t next_sn;     /* and after: past end_sn + 1 if it filled a gap */
 	uint32_t window;      /* bytes that may still arrive from next_sn on */
+	uint32_t qp;	      /* whose stream: while touched, no other may use the entry */
 };
 
 struct touch_input {

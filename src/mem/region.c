@@ -9,22 +9,21 @@ enum { REGION_RIGHTS = WEFT_LOCAL_READ | WEFT_LOCAL_WRITE | MEM_REMOTE_RIGHTS | 
 struct region_plan {
 	uint64_t start, origin;
 	struct weft_space *space;
-	uint8_t page_shift; /* 0: no page list */
 };
 
 static enum weft_reason plan_pages(const struct weft_region_options *o, struct region_plan *plan)
 {
 	const struct weft_page_list *list = o->pages;
 	uint64_t size = list->page_size_bytes;
+	uint8_t shift = att_page_shift(size);
 
-	plan->page_shift = att_page_shift(size);
-	if (plan->page_shift == 0)
+	if (shift == 0)
 		return WEFT_R_REG_PAGE_SIZE;
 	if (list->count > 0 && !list->pages)
 		return WEFT_R_NULL_ARGUMENT;
 	if (list->first_offset >= size || o->length > UINT64_MAX - list->first_offset)
 		return WEFT_R_REG_PAGE_COUNT;
-	if (list->count != ((list->first_offset + o->length - 1) >> plan->page_shift) + 1)
+	if (list->count != ((list->first_offset + o->length - 1) >> shift) + 1)
 		return WEFT_R_REG_PAGE_COUNT;
 	plan->origin = list->first_offset;
 	return WEFT_OK;
@@ -50,8 +49,13 @@ static enum weft_reason plan_make(const struct mem_owner *owner,
 	if (o->length == 0)
 		return WEFT_R_REG_LENGTH;
 	plan->space = o->space ? o->space : owner->space;
+	if (plan->space->owner != owner->space->owner)
+		return WEFT_R_BAD_ARGUMENT;
 	if (plan->space != owner->space && !(plan->space->is_virtual && owner->is_privileged))
 		return WEFT_R_REG_VIRTUAL;
+	/* AMB-08: in the process's own space real addresses are its own; elsewhere they are frames. */
+	if (o->pages && !plan->space->is_flat && !owner->is_privileged)
+		return WEFT_R_REG_FRAMES;
 	plan->start = o->va || o->pages ? o->va : o->addr;
 	if (o->is_zero_based)
 		plan->start = 0;
@@ -59,7 +63,6 @@ static enum weft_reason plan_make(const struct mem_owner *owner,
 		return WEFT_R_REG_WRAP;
 	if (o->pages)
 		return plan_pages(o, plan);
-	plan->page_shift = 0;
 	plan->origin = o->addr;
 	if (o->addr + (o->length - 1) < o->addr)
 		return WEFT_R_REG_WRAP;
@@ -121,6 +124,8 @@ enum weft_reason mem_region_share(struct mem_table *t, const struct mem_owner *o
 
 	if (r != WEFT_OK)
 		return r;
+	if (weft_tag_index(tag) >= t->tags_max)
+		return WEFT_R_TAG_INDEX;
 	if (!old || old->state != MEM_VALID)
 		return WEFT_R_TAG_INVALID;
 	if (old->type != MEM_REGION)

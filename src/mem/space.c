@@ -4,6 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* No process has memory at NULL, nor beyond what 64-bit machines give to users. */
+static const uint64_t PROCESS_LOW = 4096, PROCESS_HIGH = UINT64_C(1) << 56;
+
 void mem_space_init_process(struct weft_space *s)
 {
 	*s = (struct weft_space){ .size = UINT64_MAX, .is_flat = true };
@@ -116,7 +119,9 @@ enum weft_reason mem_space_check(const struct weft_space *s, uint64_t addr, uint
 	uint64_t real, run;
 
 	if (s->is_flat)
-		return WEFT_OK;
+		return addr >= PROCESS_LOW && addr < PROCESS_HIGH && length <= PROCESS_HIGH - addr
+			       ? WEFT_OK
+			       : WEFT_R_SPACE_SEGMENT;
 	/* Bound: every round uses up at least one segment. */
 	for (uint64_t done = 0; done < length; done += run) {
 		enum weft_reason r = mem_space_translate(s, addr + done, length - done, &real,

@@ -22,8 +22,8 @@ enum touch_action touch_decide(const struct touch_input *in)
 	if (in->is_touched)
 		return s->end_sn == in->stored_sn ? TOUCH_DROP : TOUCH_CLOSE_AND_REFUSE;
 	/*
-	 * In order: with it, TCP has everything up to its end, which is next_sn - 1 unless bytes beyond
-	 * it were waiting for the gap that it filled.
+	 * In order: with it, TCP has everything up to its end, which is next_sn - 1 unless bytes
+	 * beyond it were waiting for the gap that it filled.
 	 */
 	if (s->end_sn - s->expected_sn < s->next_sn - s->expected_sn)
 		return TOUCH_PLACE_AND_CLOSE;
@@ -74,6 +74,7 @@ enum weft_reason mem_touch_segment(struct mem_table *t, uint32_t tag, bool is_la
 	case TOUCH_PLACE_AND_STORE:
 		e->touch |= MEM_TOUCHED;
 		e->stored_sn = stream->end_sn;
+		e->qp = stream->qp; /* sequence numbers of other streams mean something else */
 		break;
 	case TOUCH_DROP:
 		*is_placed = false;

@@ -52,10 +52,18 @@ enum weft_reason mem_window_promise(struct mem_table *t, uint32_t pd, struct wef
 
 	if (r != WEFT_OK)
 		return r;
-	if (bind->tag == 0)
-		bind->tag = mem_tag(index, (uint8_t)(window->instance_given + 1));
-	else if (weft_tag_index(bind->tag) != index)
+	if (bind->tag == 0) {
+		uint8_t next = (uint8_t)(window->instance_given + 1);
+
+		/* Promises that came to nothing must not lead back to the tag in use. */
+		if (next == window->instance)
+			next++;
+		bind->tag = mem_tag(index, next);
+	} else if (weft_tag_index(bind->tag) != index) {
 		return WEFT_R_TAG_INDEX;
+	} else if (weft_tag_instance(bind->tag) == window->instance && window->state == MEM_VALID) {
+		return WEFT_R_TAG_INSTANCE;
+	}
 	window->instance_given = weft_tag_instance(bind->tag);
 	return WEFT_OK;
 }

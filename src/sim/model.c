@@ -118,7 +118,9 @@ bool model_can_register(const struct model *m, uint32_t process,
 	if (o->is_one_touch && (o->rights & WEFT_BIND))
 		return false;
 	if (!list)
-		return o->addr + o->length >= o->addr && is_mapped(p, o->addr, o->length, false);
+		return is_mapped(p, o->addr, o->length, false);
+	if (!p->is_privileged)
+		return false;
 	if (list->first_offset >= list->page_size_bytes ||
 	    list->count != (list->first_offset + o->length + list->page_size_bytes - 1) /
 				   list->page_size_bytes)

@@ -76,6 +76,7 @@ struct model_cq {
 	struct weft_completion owed[MODEL_CQ];
 	uint32_t max, head, count;
 	uint64_t lost;
+	bool is_overrun; /* one was lost since poll last said so */
 };
 
 struct model_qp {
@@ -83,6 +84,8 @@ struct model_qp {
 	uint32_t number, process, peer; /* peer: number */
 	enum weft_service service;
 	enum weft_qp_state state;
+	enum weft_qp_state state_due; /* where a failure must lead it; RESET: nowhere */
+	enum weft_failure on_failure;
 	uint32_t remote_rights;
 	bool is_register_enabled, is_every_send_signalled, has_srq;
 	struct model_send sends[MODEL_QUEUE];
@@ -108,6 +111,7 @@ struct model_pending {
 	enum weft_status status;
 	uint32_t byte_count;
 	struct model_recv recv;
+	struct weft_completion *owed; /* what its completion must say; NULL: it is lost */
 };
 
 struct model {
@@ -180,6 +184,9 @@ void model_observe(struct model *m, const struct trace_event *event);
 
 /* A process polled and got this. */
 void model_polled(struct model *m, uint32_t process, const struct weft_completion *completion);
+
+/* What the completion of a request that was carried out says of its length. */
+uint32_t model_byte_count(const struct model_send *send);
 
 /* The request at the head of qp ended: was that right, and what should have changed? */
 void model_retired(struct model *m, struct model_qp *qp, enum weft_status status,

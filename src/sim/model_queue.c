@@ -38,16 +38,30 @@ void model_posted_recv(struct model *m, struct model_recv_queue *q, const struct
 	q->wrs[(q->head + q->count++) % MODEL_QUEUE] = *recv;
 }
 
-/* A completion is owed to the process, unless its queue has no room: then one is lost. */
-static void owe(struct model *m, uint32_t process, const struct weft_completion *completion)
+/* A completion is owed to the process, unless its queue has no room: then one is lost (NULL). */
+static struct weft_completion *owe(struct model *m, uint32_t process,
+				   const struct weft_completion *completion)
 {
 	struct model_cq *cq = &m->processes[process].cq;
+	struct weft_completion *owed = &cq->owed[(cq->head + cq->count) % MODEL_CQ];
 
 	if (cq->count == cq->max) {
 		cq->lost++;
-		return;
+		cq->is_overrun = true;
+		return NULL;
 	}
-	cq->owed[(cq->head + cq->count++) % MODEL_CQ] = *completion;
+	cq->count++;
+	*owed = *completion;
+	return owed;
+}
+
+static bool is_same(const struct weft_completion *a, const struct weft_completion *b)
+{
+	return a->id == b->id && a->status == b->status && a->opcode == b->opcode &&
+	       a->reason == b->reason && a->qp_number == b->qp_number &&
+	       a->src_qp_number == b->src_qp_number && a->byte_count == b->byte_count &&
+	       a->has_imm == b->has_imm && a->imm == b->imm &&
+	       a->has_invalidated == b->has_invalidated && a->invalidated_tag == b->invalidated_tag;
 }
 
 void model_polled(struct model *m, uint32_t process, const struct weft_completion *got)
@@ -57,19 +71,21 @@ void model_polled(struct model *m, uint32_t process, const struct weft_completio
 
 	if (cq->count == 0) {
 		model_fail(m,
-			   "process %u got a completion of request %" PRIu64
-			   " that none was owed for",
+			   "process %u got a completion of request %" PRIu64 " that nobody owes it",
 			   process, got->id);
 		return;
 	}
 	cq->head = (cq->head + 1) % MODEL_CQ;
 	cq->count--;
-	if (got->id != owed->id || got->qp_number != owed->qp_number || got->status != owed->status)
+	if (!is_same(got, owed))
 		model_fail(m,
 			   "process %u got the completion of request %" PRIu64
-			   " (%s) where that of %" PRIu64 " (%s) was due",
-			   process, got->id, weft_status_name(got->status), owed->id,
-			   weft_status_name(owed->status));
+			   " (%s, %s, %u bytes) where that of %" PRIu64
+			   " (%s, %s, %u bytes) was due",
+			   process, got->id, weft_opcode_name(got->opcode),
+			   weft_status_name(got->status), got->byte_count, owed->id,
+			   weft_opcode_name(owed->opcode), weft_status_name(owed->status),
+			   owed->byte_count);
 	if ((got->status == WEFT_SUCCESS) != (got->reason == WEFT_OK))
 		model_fail(m, "request %" PRIu64 " ended with %s but gives reason %s", got->id,
 			   weft_status_name(got->status), weft_reason_name(got->reason));
@@ -98,6 +114,9 @@ static void send_retired(struct model *m, struct model_qp *qp, const struct trac
 	enum weft_status status = (enum weft_status)(e->b & 0xff);
 	bool is_signalled;
 
+	if (qp->state_due != WEFT_QPS_RESET)
+		model_fail(m, "QP %u should have gone to %s", qp->number,
+			   weft_qp_state_name(qp->state_due));
 	if (qp->count == 0 || send->wr.id != e->a) {
 		model_fail(m, "QP %u ended request %" PRIu64 " out of order", qp->number, e->a);
 		return;
@@ -116,7 +135,13 @@ static void send_retired(struct model *m, struct model_qp *qp, const struct trac
 	if (is_signalled || status != WEFT_SUCCESS)
 		owe(m, qp->process,
 		    &(struct weft_completion){
-			    .id = e->a, .qp_number = qp->number, .status = status });
+			    .id = e->a,
+			    .qp_number = qp->number,
+			    .status = status,
+			    .opcode = send->wr.opcode,
+			    .reason = (enum weft_reason)e->reason,
+			    .byte_count = status == WEFT_SUCCESS ? model_byte_count(send) : 0,
+		    });
 	qp->head = (qp->head + 1) % MODEL_QUEUE;
 	qp->count--;
 }
@@ -125,14 +150,21 @@ static void recv_retired(struct model *m, struct model_qp *qp, const struct trac
 {
 	struct model_recv_queue *q = model_recvs(m, qp);
 	enum weft_status status = (enum weft_status)(e->b & 0xff);
+	struct weft_completion *owed;
 
 	if (q->count == 0 || q->wrs[q->head].id != e->a) {
 		model_fail(m, "QP %u ended receive %" PRIu64 " out of order", qp->number, e->a);
 		return;
 	}
 	m->retired++;
-	owe(m, qp->process,
-	    &(struct weft_completion){ .id = e->a, .qp_number = qp->number, .status = status });
+	owed = owe(m, qp->process,
+		   &(struct weft_completion){
+			   .id = e->a,
+			   .qp_number = qp->number,
+			   .status = status,
+			   .opcode = WEFT_OP_RECV,
+			   .reason = (enum weft_reason)e->reason,
+		   });
 	if (status == WEFT_ERR_FLUSHED) {
 		if (!may_flush(qp, false))
 			model_fail(m, "QP %u flushed receive %" PRIu64 " while in %s", qp->number,
@@ -146,6 +178,7 @@ static void recv_retired(struct model *m, struct model_qp *qp, const struct trac
 			.status = status,
 			.byte_count = (uint32_t)(e->b >> 8),
 			.recv = q->wrs[q->head],
+			.owed = owed,
 		};
 	}
 	q->head = (q->head + 1) % MODEL_QUEUE;
@@ -188,6 +221,11 @@ void model_observe(struct model *m, const struct trace_event *e)
 		if (!qp)
 			return;
 		qp->state = (enum weft_qp_state)e->b;
+		if (qp->state_due != WEFT_QPS_RESET && qp->state != qp->state_due)
+			model_fail(m, "QP %u went to %s where %s was due", e->who,
+				   weft_qp_state_name(qp->state),
+				   weft_qp_state_name(qp->state_due));
+		qp->state_due = WEFT_QPS_RESET;
 		if (e->b >= WEFT_QPS_SQE && e->reason == WEFT_OK)
 			model_fail(m, "QP %u went to %s without a reason", e->who,
 				   weft_qp_state_name(qp->state));

@@ -67,13 +67,16 @@ static struct weft_segment remote_range(const struct model_send *send)
 
 static bool may_local(struct model *m, const struct model_qp *qp, const struct model_send *send)
 {
-	enum weft_opcode op = send->wr.opcode;
-	bool is_sink = op == WEFT_OP_READ || is_atomic(op);
+	enum model_access_kind kind = MODEL_LOCAL_READ;
 
+	if (send->wr.opcode == WEFT_OP_READ)
+		kind = MODEL_SINK;
+	else if (is_atomic(send->wr.opcode))
+		kind = MODEL_LOCAL_WRITE;
 	if (send->wr.flags & WEFT_INLINE)
 		return true;
 	for (uint32_t i = 0; i < send->wr.segment_count; i++) {
-		if (!model_may(m, qp, &send->segments[i], is_sink ? MODEL_SINK : MODEL_LOCAL_READ))
+		if (!model_may(m, qp, &send->segments[i], kind))
 			return false;
 	}
 	return true;
@@ -222,6 +225,10 @@ static void do_rdma(struct model *m, struct model_send *send)
 	m->bytes += send->length;
 	if (send->length > 0)
 		model_touch(m, range.tag);
+	for (uint32_t i = 0; send->wr.opcode == WEFT_OP_READ && i < send->wr.segment_count; i++) {
+		if (send->segments[i].length > 0)
+			model_touch(m, send->segments[i].tag);
+	}
 }
 
 static void do_message(struct model *m, struct model_send *send)
@@ -277,6 +284,45 @@ static void check_pending(struct model *m, const struct model_qp *target,
 		model_fail(m, "receive %" PRIu64 " tells a wrong length", m->pending.recv.id);
 }
 
+uint32_t model_byte_count(const struct model_send *send)
+{
+	if (send->wr.opcode == WEFT_OP_READ || is_atomic(send->wr.opcode))
+		return (uint32_t)send->length;
+	return 0;
+}
+
+/* What the receive's completion must tell about the message. */
+static void complete_pending(struct model *m, const struct model_qp *qp,
+			     const struct model_send *send)
+{
+	struct weft_completion *c = m->pending.owed;
+
+	if (!m->pending.is_set || !c)
+		return;
+	c->src_qp_number = qp->number;
+	if (c->status != WEFT_SUCCESS)
+		return;
+	c->byte_count = (uint32_t)send->length;
+	if (send->wr.opcode == WEFT_OP_WRITE_IMM)
+		c->opcode = WEFT_OP_RECV_WRITE_IMM;
+	if (send->wr.opcode == WEFT_OP_WRITE_IMM || send->wr.opcode == WEFT_OP_SEND_IMM) {
+		c->has_imm = true;
+		c->imm = send->wr.imm;
+	}
+	if (send->wr.opcode == WEFT_OP_SEND_INVALIDATE) {
+		c->has_invalidated = true;
+		c->invalidated_tag = send->wr.invalidate_tag;
+	}
+}
+
+/* SQR-06: where a failure leads. */
+static enum weft_qp_state state_after(const struct model_qp *qp, enum verdict verdict)
+{
+	if (verdict == BAD_LOCAL || verdict == BAD_BIND || verdict == BAD_REGISTER)
+		return qp->on_failure == WEFT_FAIL_DRAIN ? WEFT_QPS_SQE : WEFT_QPS_ERROR;
+	return qp->service == WEFT_RC ? WEFT_QPS_ERROR : WEFT_QPS_SQE;
+}
+
 /* Whether there was a cause not to carry out a registration. */
 static bool is_register_refusable(struct model *m, const struct model_qp *qp,
 				  const struct model_send *send, enum weft_reason reason)
@@ -313,6 +359,9 @@ void model_retired(struct model *m, struct model_qp *qp, enum weft_status status
 		model_fail(m, "request %" PRIu64 " was refused its registration: %s", send->wr.id,
 			   weft_reason_name(reason));
 	check_pending(m, target, send, verdict);
+	complete_pending(m, qp, send);
+	if (status != WEFT_SUCCESS)
+		qp->state_due = state_after(qp, verdict);
 	if (verdict == FINE && !m->failure[0]) {
 		carry_out(m, qp, send);
 		m->succeeded++;

@@ -203,6 +203,8 @@ void act_modify(struct verbs_world *w, uint32_t p)
 		return;
 	if (fields & WEFT_QP_REMOTE_RIGHTS)
 		mqp->remote_rights = attr.remote_rights;
+	if (fields & WEFT_QP_ON_FAILURE)
+		mqp->on_failure = attr.on_failure;
 	if (fields & WEFT_QP_REGISTER) {
 		mqp->is_register_enabled = attr.is_register_enabled;
 		if (attr.is_register_enabled && !is_privileged)
@@ -382,9 +384,9 @@ static bool is_sensible(struct verbs_world *w, uint32_t p, const struct weft_qp 
 	case WEFT_OP_REGISTER_SEND:
 		return qp->is_register_enabled;
 	case WEFT_OP_READ:
+		return !is_strict && draw_known(w, p, target, wr->opcode);
 	case WEFT_OP_COMPARE_SWAP:
 	case WEFT_OP_FETCH_ADD:
-		return !is_strict && draw_known(w, p, target, wr->opcode);
 	case WEFT_OP_WRITE:
 	case WEFT_OP_WRITE_IMM:
 	case WEFT_OP_SEND_INVALIDATE:
@@ -423,6 +425,7 @@ static void draw_send(struct verbs_world *w, uint32_t p, struct weft_qp *qp,
 		send->wr.flags |= WEFT_INLINE;
 	if (op <= WEFT_OP_SEND_INVALIDATE && draw(w, 4) == 0)
 		send->wr.flags |= WEFT_SOLICITED;
+	send->wr.imm = draw(w, 1 << 20);
 	send->wr.compare_add = draw(w, 4);
 	send->wr.swap = draw(w, 4);
 	send->wr.delay_ns = draw(w, 2000000);
@@ -436,44 +439,6 @@ static void draw_send(struct verbs_world *w, uint32_t p, struct weft_qp *qp,
 	draw_region(w, p, &send->wr.reg.region, send);
 	if (reserved && draw(w, 2) && !is_queued_elsewhere(w, qp, reserved->tag))
 		send->wr.reg.tag = reserved->tag;
-}
-
-static void post_one(struct verbs_world *w, uint32_t p, struct weft_qp *qp)
-{
-	struct model_qp *mqp = model_of(w, qp);
-	struct model_send *send = model_send_slot(mqp);
-	bool is_full = mqp->count == w->limits.send_max, is_reserving;
-	uint32_t posted;
-	enum weft_reason r;
-
-	if (!send)
-		return;
-	draw_send(w, p, qp, send);
-	is_reserving = (send->wr.opcode == WEFT_OP_REGISTER ||
-			send->wr.opcode == WEFT_OP_REGISTER_SEND) &&
-		       send->wr.reg.tag == 0;
-	r = qp_post_send(qp, &send->wr, 1, &posted);
-	if (posted != (r == WEFT_OK) || (r == WEFT_R_QUEUE_FULL && !is_full) ||
-	    (r == WEFT_OK && is_full))
-		model_fail(&w->model, "QP %u posted %u: %s", qp->number, posted,
-			   weft_reason_name(r));
-	if (r != WEFT_OK)
-		return;
-	if (is_reserving)
-		model_tag_new(&w->model, p, send->wr.reg.tag, MODEL_TAG_RESERVED)->is_by_queue =
-			true;
-	model_posted_send(mqp);
-}
-
-void act_post_send(struct verbs_world *w, uint32_t p)
-{
-	struct weft_qp *qp = draw_qp_working(w, p, true);
-	uint32_t count = 1 + draw(w, 4);
-
-	if (draw(w, 4) != 0)
-		act_poll(w, p);
-	for (uint32_t i = 0; i < count; i++)
-		post_one(w, p, qp);
 }
 
 static void post_one_recv(struct verbs_world *w, uint32_t p, struct weft_qp *qp)
@@ -501,6 +466,61 @@ static void post_one_recv(struct verbs_world *w, uint32_t p, struct weft_qp *qp)
 	model_posted_recv(&w->model, is_shared ? &w->model.processes[p].srq : &mqp->recvs, &recv);
 }
 
+/* Most see to it that a message will find a receive. */
+static void prepare_target(struct verbs_world *w, const struct weft_qp *qp,
+			   const struct model_send *send)
+{
+	const struct model_qp *target = target_of(w, qp, send->wr.dest_qp_number);
+	uint32_t slot = target ? (uint32_t)(target - w->model.qps) : 0;
+
+	if (target && draw(w, 4) != 0 && right_of(send->wr.opcode) != WEFT_REMOTE_READ)
+		post_one_recv(w, target->process,
+			      w->processes[target->process].qps[slot % PROCESS_QPS]);
+}
+
+static void post_one(struct verbs_world *w, uint32_t p, struct weft_qp *qp)
+{
+	struct model_qp *mqp = model_of(w, qp);
+	struct model_send *send = model_send_slot(mqp);
+	bool is_full = mqp->count == w->limits.send_max, is_reserving;
+	uint32_t posted;
+	enum weft_reason r;
+
+	if (!send)
+		return;
+	draw_send(w, p, qp, send);
+	prepare_target(w, qp, send);
+	is_reserving = (send->wr.opcode == WEFT_OP_REGISTER ||
+			send->wr.opcode == WEFT_OP_REGISTER_SEND) &&
+		       send->wr.reg.tag == 0;
+	r = qp_post_send(qp, &send->wr, 1, &posted);
+	if (posted != (r == WEFT_OK) || (r == WEFT_R_QUEUE_FULL && !is_full) ||
+	    (r == WEFT_OK && is_full))
+		model_fail(&w->model, "QP %u posted %u: %s", qp->number, posted,
+			   weft_reason_name(r));
+	if (r != WEFT_OK)
+		return;
+	if (is_reserving)
+		model_tag_new(&w->model, p, send->wr.reg.tag, MODEL_TAG_RESERVED)->is_by_queue =
+			true;
+	model_posted_send(mqp);
+}
+
+void act_post_send(struct verbs_world *w, uint32_t p)
+{
+	struct weft_qp *qp = draw_qp_working(w, p, true);
+	uint32_t count = 1 + draw(w, 4);
+
+	if (draw(w, 4) != 0)
+		act_poll(w, p);
+	if (qp->state != WEFT_QPS_RTS && !is_mischief(w)) {
+		act_connect(w, p);
+		return;
+	}
+	for (uint32_t i = 0; i < count; i++)
+		post_one(w, p, qp);
+}
+
 void act_post_recv(struct verbs_world *w, uint32_t p)
 {
 	struct weft_qp *qp = draw_qp_working(w, p, true);
@@ -523,7 +543,8 @@ void act_poll(struct verbs_world *w, uint32_t p)
 		for (uint32_t i = 0; i < count; i++)
 			model_polled(&w->model, p, &completions[i]);
 	} while (count > 0);
-	if ((r == WEFT_R_CQ_OVERRUN) != (w->model.processes[p].cq.lost > 0))
+	if ((r == WEFT_R_CQ_OVERRUN) != w->model.processes[p].cq.is_overrun)
 		model_fail(&w->model, "process %u: poll says %s after %lu completions were lost", p,
 			   weft_reason_name(r), (unsigned long)w->model.processes[p].cq.lost);
+	w->model.processes[p].cq.is_overrun = false;
 }

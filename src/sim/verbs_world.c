@@ -382,7 +382,8 @@ static void compare_all(struct verbs_world *w)
 
 static void settle(struct verbs_world *w)
 {
-	adapter_progress(&w->adapter, w->world.now_ns);
+	while (adapter_progress(&w->adapter, w->world.now_ns))
+		continue;
 	verbs_observe(w);
 	compare_all(w);
 	world_alarm_set(&w->world, &w->adapter_due, adapter_due(&w->adapter));

@@ -51,7 +51,6 @@ enum weft_reason adapter_init(struct adapter *a, const struct adapter_config *co
 	*a = (struct adapter){ .trace = config->trace };
 	list_init(&a->ready);
 	list_init(&a->events);
-	event_source_init(&a->own_events, 0, NULL);
 	mem_space_init_process(&a->process);
 	a->process.owner = a;
 	if (mem_table_init(&a->mem, &limits) < 0 || id_table_init(&a->pds, limits.pds_max) < 0 ||
@@ -94,15 +93,15 @@ void adapter_usage(const struct adapter *a, struct weft_usage *usage)
 	};
 }
 
-void adapter_progress(struct adapter *a, uint64_t now_ns)
+bool adapter_progress(struct adapter *a, uint64_t now_ns)
 {
 	struct timer *t;
 
 	while ((t = timer_queue_expire(&a->timers, now_ns)) != NULL)
 		qp_timer_expired(CONTAINER_OF(t, struct weft_qp, timer));
-	/* Bound: a queue pair comes back only when a request of it, or of a peer, has ended. */
-	while (!list_is_empty(&a->ready))
+	if (!list_is_empty(&a->ready))
 		qp_advance(CONTAINER_OF(list_pop(&a->ready), struct weft_qp, ready_link), now_ns);
+	return !list_is_empty(&a->ready);
 }
 
 uint64_t adapter_due(const struct adapter *a)
@@ -139,18 +138,4 @@ enum weft_reason space_destroy(struct weft_space *space)
 	mem_space_fini(space);
 	free(space);
 	return WEFT_OK;
-}
-
-enum weft_reason adapter_access(struct adapter *a, const struct mem_access *access,
-				struct mem_grant *grant)
-{
-	enum weft_reason r = mem_access_check(&a->mem, access, grant);
-
-	if (r == WEFT_R_SPACE_UNMAPPED) {
-		if (!(a->own_events.pending & 1U << WEFT_EVENT_FAULT))
-			a->own_events.addr =
-				mem_space_fault(grant->space, grant->origin, grant->length);
-		event_raise(&a->events, &a->own_events, WEFT_EVENT_FAULT, r);
-	}
-	return r;
 }

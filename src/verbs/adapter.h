@@ -20,8 +20,7 @@ struct adapter {
 	struct timer_queue timers; /* one for each queue pair */
 	struct list ready;	   /* queue pairs whose send queue may move */
 	struct list events;	   /* struct event_source */
-	struct event_source own_events;
-	struct trace *trace; /* may be NULL */
+	struct trace *trace;	   /* may be NULL */
 	uint64_t bytes_moved, messages_dropped;
 };
 
@@ -37,8 +36,11 @@ enum weft_reason adapter_init(struct adapter *a, const struct adapter_config *co
 enum weft_reason adapter_fini(struct adapter *a);
 void adapter_usage(const struct adapter *a, struct weft_usage *usage);
 
-/* Moves every queue pair as far as it goes now. */
-void adapter_progress(struct adapter *a, uint64_t now_ns);
+/*
+ * Lets the next queue pair move as far as it goes at this time. True: there is more to do, at once;
+ * what was done may have taken a while, so look at the clock again.
+ */
+bool adapter_progress(struct adapter *a, uint64_t now_ns);
 
 /* When adapter_progress() should be called at the latest; UINT64_MAX: not before the next call. */
 uint64_t adapter_due(const struct adapter *a);
@@ -46,7 +48,3 @@ uint64_t adapter_due(const struct adapter *a);
 enum weft_reason space_create(struct adapter *a, const struct weft_space_options *options,
 			      struct weft_space **space);
 enum weft_reason space_destroy(struct weft_space *space);
-
-/* The access check, and the fault event when it meets a segment without pages (RKEY-08d). */
-enum weft_reason adapter_access(struct adapter *a, const struct mem_access *access,
-				struct mem_grant *grant);

@@ -3,8 +3,6 @@
 
 #include <stdlib.h>
 
-#include "verbs/qp.h"
-
 enum { ENTRIES_DEFAULT = 256, ENTRIES_MAX = 1 << 22 };
 
 enum weft_reason cq_create(struct adapter *a, const struct weft_cq_options *options,
@@ -46,38 +44,26 @@ enum weft_reason cq_destroy(struct weft_cq *cq)
 	return WEFT_OK;
 }
 
-/* QP-10: what was lost cannot be told from what never happened, so its queue pairs stop. */
-static void cq_overrun(struct weft_cq *cq)
-{
-	struct adapter *a = cq->adapter;
-
-	if (cq->lost++ > 0)
-		return;
-	event_raise(&a->events, &cq->events, WEFT_EVENT_CQ_OVERRUN, WEFT_R_CQ_OVERRUN);
-	for (uint32_t slot = 0; slot < a->qps.slots_max; slot++) {
-		struct weft_qp *qp = id_table_at(&a->qps, slot);
-
-		if (qp && (qp->send_cq == cq || qp->recv_cq == cq))
-			qp_fail_later(qp, WEFT_R_CQ_OVERRUN);
-	}
-}
-
-void cq_push(struct weft_cq *cq, const struct weft_completion *completion, bool is_solicited)
+bool cq_push(struct weft_cq *cq, const struct weft_completion *completion, bool is_solicited)
 {
 	uint32_t tail = cq->head + cq->count;
 
 	if (cq->count == cq->max) {
-		cq_overrun(cq);
-		return;
+		cq->lost++;
+		cq->is_overrun = true;
+		event_raise(&cq->adapter->events, &cq->events, WEFT_EVENT_CQ_OVERRUN,
+			    WEFT_R_CQ_OVERRUN);
+		return false;
 	}
 	cq->entries[tail < cq->max ? tail : tail - cq->max] = *completion;
 	cq->count++;
 	if (cq->arm == CQ_UNARMED)
-		return;
+		return true;
 	if (cq->arm == CQ_ARMED_NEXT || is_solicited || completion->status != WEFT_SUCCESS) {
 		cq->arm = CQ_UNARMED;
 		event_raise(&cq->adapter->events, &cq->events, WEFT_EVENT_COMPLETION, WEFT_OK);
 	}
+	return true;
 }
 
 enum weft_reason cq_poll(struct weft_cq *cq, struct weft_completion *completions, uint32_t max,
@@ -86,8 +72,10 @@ enum weft_reason cq_poll(struct weft_cq *cq, struct weft_completion *completions
 	uint32_t n = cq->count < max ? cq->count : max;
 
 	*count = n;
-	if (n == 0)
-		return max > 0 && cq->lost > 0 ? WEFT_R_CQ_OVERRUN : WEFT_OK;
+	if (n == 0 && max > 0 && cq->is_overrun) {
+		cq->is_overrun = false;
+		return WEFT_R_CQ_OVERRUN;
+	}
 	for (uint32_t i = 0; i < n; i++) {
 		completions[i] = cq->entries[cq->head];
 		cq->head = cq->head + 1 < cq->max ? cq->head + 1 : 0;

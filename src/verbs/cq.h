@@ -14,17 +14,18 @@ struct weft_cq {
 	uint32_t users; /* queue pairs, counted once for each of their queues */
 	uint32_t max, head, count;
 	enum cq_arm arm;
-	uint64_t lost; /* completions that found no room */
+	uint64_t lost;	 /* completions that found no room */
+	bool is_overrun; /* one was lost since poll last said so */
 };
 
 enum weft_reason cq_create(struct adapter *a, const struct weft_cq_options *options,
 			   struct weft_cq **cq);
 enum weft_reason cq_destroy(struct weft_cq *cq);
 
-/* Adds a completion. Without room it is lost, and every queue pair of this queue will fail. */
-void cq_push(struct weft_cq *cq, const struct weft_completion *completion, bool is_solicited);
+/* Adds a completion. False: there was no room, it is lost, and its queue pair must fail. */
+bool cq_push(struct weft_cq *cq, const struct weft_completion *completion, bool is_solicited);
 
-/* Takes up to max; WEFT_R_CQ_OVERRUN once the queue is empty after a loss. */
+/* Takes up to max; says WEFT_R_CQ_OVERRUN once, when the queue has been emptied after a loss. */
 enum weft_reason cq_poll(struct weft_cq *cq, struct weft_completion *completions, uint32_t max,
 			 uint32_t *count);
 enum weft_reason cq_arm(struct weft_cq *cq, enum weft_arm arm);

@@ -5,7 +5,6 @@
 static const char *const statuses[] = {
 	[WEFT_SUCCESS] = "success",
 	[WEFT_ERR_LOCAL_LENGTH] = "local length error",
-	[WEFT_ERR_LOCAL_OPERATION] = "local operation error",
 	[WEFT_ERR_LOCAL_ACCESS] = "local access error",
 	[WEFT_ERR_BIND] = "bind error",
 	[WEFT_ERR_REGISTER] = "registration error",

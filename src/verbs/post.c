@@ -97,6 +97,9 @@ static enum weft_reason promise_tag(struct weft_qp *qp, struct weft_send_wr *wr)
 		return mem_window_promise(mem, qp->pd->number, &wr->bind);
 	case WEFT_OP_REGISTER:
 	case WEFT_OP_REGISTER_SEND:
+		/* Another space could be gone by the time the request is carried out. */
+		if (wr->reg.region.space && wr->reg.region.space != qp->pd->space)
+			return WEFT_R_REG_SPACE;
 		if (wr->reg.tag == 0)
 			return mem_tag_reserve(mem, qp->pd->number, &wr->reg.tag);
 		return WEFT_OK;
@@ -129,6 +132,7 @@ static void enqueue(struct weft_qp *qp, const struct weft_send_wr *wr, uint64_t 
 	wqe->is_registered = false;
 	wqe->inline_data = NULL;
 	wqe->wr.segments = segments;
+	wqe->wr.reg.region.space = NULL;
 	if (wr->flags & WEFT_INLINE) {
 		uint8_t *data = &q->inline_data[(size_t)tail * q->inline_max];
 

@@ -17,7 +17,7 @@ static const struct {
 	uint32_t by_adapter;
 } states[WEFT_QPS_COUNT] = {
 	[WEFT_QPS_RESET] = { "RESET", BIT(RESET) | BIT(INIT) | BIT(ERROR), 0 },
-	[WEFT_QPS_INIT] = { "INIT", BIT(RESET) | BIT(INIT) | BIT(RTR) | BIT(ERROR), 0 },
+	[WEFT_QPS_INIT] = { "INIT", BIT(RESET) | BIT(INIT) | BIT(RTR) | BIT(ERROR), BIT(ERROR) },
 	[WEFT_QPS_RTR] = { "RTR", BIT(RESET) | BIT(RTS) | BIT(ERROR), BIT(ERROR) },
 	[WEFT_QPS_RTS] = { "RTS", BIT(RESET) | BIT(RTS) | BIT(SQD) | BIT(ERROR),
 			   BIT(SQE) | BIT(ERROR) },
@@ -72,7 +72,7 @@ static enum weft_reason options_check(const struct weft_pd *pd, struct weft_qp_o
 	o->outstanding_max = o->outstanding_max ? o->outstanding_max : OUTSTANDING_DEFAULT;
 	if ((unsigned int)o->service >= WEFT_SERVICE_COUNT || o->send_max > WEFT_QUEUE_MAX ||
 	    o->recv_max > WEFT_QUEUE_MAX || o->segments_max > WEFT_SEGMENTS_MAX ||
-	    o->inline_max_bytes > WEFT_INLINE_MAX)
+	    o->inline_max_bytes > WEFT_INLINE_MAX || o->outstanding_max > WEFT_QUEUE_MAX)
 		return WEFT_R_BAD_ARGUMENT;
 	return WEFT_OK;
 }
@@ -242,6 +242,12 @@ void qp_query(const struct weft_qp *qp, struct weft_qp_attr *attr)
 		.is_register_enabled = qp->is_register_enabled,
 		.on_failure = qp->on_failure,
 		.receiver_wait_ns = qp->receiver_wait_ns,
+		.service = qp->service,
+		.send_max = qp->sq.max,
+		.recv_max = qp->rq.max,
+		.segments_max = qp->sq.segments_max,
+		.inline_max_bytes = qp->sq.inline_max,
+		.outstanding_max = qp->outstanding_max,
 		.peer_number = qp->peer,
 		.reason = qp->reason,
 		.send_queued = qp->sq.count,
@@ -337,6 +343,20 @@ void qp_advance(struct weft_qp *qp, uint64_t now_ns)
 	}
 }
 
+enum weft_reason qp_access(struct weft_qp *qp, struct mem_access *access, struct mem_grant *grant)
+{
+	enum weft_reason r;
+
+	access->pd = qp->pd->number;
+	access->qp = qp->number;
+	r = mem_access_check(&qp->adapter->mem, access, grant);
+	if (r == WEFT_R_SPACE_UNMAPPED && !(qp->events.pending & 1U << WEFT_EVENT_FAULT)) {
+		qp->events.addr = mem_space_fault(grant->space, grant->origin, grant->length);
+		event_raise(&qp->adapter->events, &qp->events, WEFT_EVENT_FAULT, r);
+	}
+	return r;
+}
+
 void qp_recv_retire(struct weft_qp *qp, struct weft_completion *completion, bool is_solicited)
 {
 	struct recv_queue *q = qp_recv_queue(qp);
@@ -352,7 +372,8 @@ void qp_recv_retire(struct weft_qp *qp, struct weft_completion *completion, bool
 			  .b = (uint64_t)completion->byte_count << 8 | completion->status,
 			  .reason = (uint16_t)completion->reason,
 		  });
-	cq_push(qp->recv_cq, completion, is_solicited);
+	if (!cq_push(qp->recv_cq, completion, is_solicited))
+		qp_fail_later(qp, WEFT_R_CQ_OVERRUN);
 	if (qp->srq)
 		srq_taken(qp->srq);
 }

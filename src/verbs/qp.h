@@ -119,6 +119,12 @@ static inline struct recv_queue *qp_recv_queue(struct weft_qp *qp)
 	return qp->srq ? &qp->srq->queue : &qp->rq;
 }
 
+/*
+ * The access check for this queue pair, whose number and domain are put into *access. Meeting a
+ * segment without pages raises the fault event (RKEY-08d).
+ */
+enum weft_reason qp_access(struct weft_qp *qp, struct mem_access *access, struct mem_grant *grant);
+
 /* The one function that changes the state. */
 void qp_state_move(struct weft_qp *qp, enum weft_qp_state to, enum weft_reason reason);
 

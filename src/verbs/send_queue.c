@@ -66,8 +66,9 @@ void send_queue_retire(struct weft_qp *qp, const struct outcome *out)
 			  .b = (uint64_t)completion.opcode << 8 | completion.status,
 			  .reason = (uint16_t)completion.reason,
 		  });
-	if (is_signalled || out->status != WEFT_SUCCESS)
-		cq_push(qp->send_cq, &completion, false);
+	if ((is_signalled || out->status != WEFT_SUCCESS) &&
+	    !cq_push(qp->send_cq, &completion, false))
+		qp_fail_later(qp, WEFT_R_CQ_OVERRUN);
 }
 
 void send_queue_flush(struct weft_qp *qp)
@@ -169,15 +170,16 @@ static bool run_head(struct weft_qp *qp, uint64_t now_ns, struct outcome *out)
 }
 
 /*
- * SQR-06. A request that failed on this side alone leaves the stream whole, so the consumer's
- * choice applies; datagrams and unacknowledged streams have no shared state to lose. Anything else
- * ends it.
+ * SQR-06. A request that failed on this side alone leaves the stream whole, so the consumer's choice
+ * applies. One that the other side refused ends a reliable connection; the other services share no
+ * state with a peer that could be lost.
  */
 static void send_queue_failed(struct weft_qp *qp, const struct outcome *out)
 {
-	bool is_drained = qp->service != WEFT_RC ||
-			  (out->is_local && qp->on_failure == WEFT_FAIL_DRAIN);
+	bool is_drained = qp->service != WEFT_RC;
 
+	if (out->is_local)
+		is_drained = qp->on_failure == WEFT_FAIL_DRAIN;
 	if (!is_drained) {
 		qp_fail(qp, out->reason);
 		return;
@@ -192,7 +194,7 @@ static void send_queue_failed(struct weft_qp *qp, const struct outcome *out)
 void send_queue_run(struct weft_qp *qp, uint64_t now_ns)
 {
 	/* Bound: every round retires a request, or leaves. */
-	for (;;) {
+	for (bool has_worked = false;; has_worked = true) {
 		struct outcome out = { .status = WEFT_SUCCESS };
 		bool is_running = qp->state == WEFT_QPS_RTS ||
 				  (qp->state == WEFT_QPS_SQD && qp->sq.wait != SEND_RUNNING);
@@ -201,7 +203,14 @@ void send_queue_run(struct weft_qp *qp, uint64_t now_ns)
 			qp_fail(qp, qp->failing);
 			return;
 		}
-		if (!is_running || qp->sq.count == 0 || !run_head(qp, now_ns, &out))
+		if (!is_running || qp->sq.count == 0)
+			return;
+		/* A Delay counts from now, not from before the work that preceded it. */
+		if (has_worked && qp->sq.wqes[qp->sq.head].wr.opcode == WEFT_OP_DELAY) {
+			qp_ready(qp);
+			return;
+		}
+		if (!run_head(qp, now_ns, &out))
 			return;
 		send_queue_retire(qp, &out);
 		if (out.status != WEFT_SUCCESS) {

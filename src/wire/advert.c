@@ -37,7 +37,8 @@ bool weft_advert_decode(const uint8_t *bytes, size_t length, struct weft_advert 
 	CHECK(!r.is_short && r.at == r.end);
 	if (magic != ADVERT_MAGIC || version != ADVERT_VERSION || zero != 0)
 		return false;
-	if ((v.rights & ~(uint32_t)ADVERT_RIGHTS) || v.addr + v.length < v.addr)
+	if ((v.rights & ~(uint32_t)ADVERT_RIGHTS) ||
+	    (v.length > 0 && v.addr + (v.length - 1) < v.addr))
 		return false;
 	*advert = v;
 	return true;

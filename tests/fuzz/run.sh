@@ -15,7 +15,10 @@ if [ -n "$keep" ]; then
 	mkdir -p "$keep"
 	set -- "$keep"
 else
-	set -- -seed=1
+	# libFuzzer writes into the first folder it is given: let that not be the seeds.
+	scratch=$(mktemp -d)
+	trap 'rm -rf "$scratch"' EXIT
+	set -- -seed=1 "$scratch"
 fi
 [ ! -d "$seeds" ] || set -- "$@" "$seeds"
 

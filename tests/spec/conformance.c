@@ -5,8 +5,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { QUIET_ROUNDS = 3, ALL_RIGHTS = WEFT_LOCAL_READ | WEFT_LOCAL_WRITE | WEFT_REMOTE_READ |
-				      WEFT_REMOTE_WRITE | WEFT_REMOTE_ATOMIC | WEFT_BIND };
+enum {
+	QUIET_ROUNDS = 3,
+	ALL_RIGHTS = WEFT_LOCAL_READ | WEFT_LOCAL_WRITE | WEFT_REMOTE_READ | WEFT_REMOTE_WRITE |
+		     WEFT_REMOTE_ATOMIC | WEFT_BIND
+};
+
+/* A message waits for its receive longer than a busy machine may keep a case waiting. */
+static const uint64_t receiver_wait_ns = UINT64_C(60) * 1000000000;
 
 /* ---- Opening -------------------------------------------------------------------------------- */
 
@@ -44,8 +50,11 @@ static void end_open_queues(struct end *e, const struct pair_options *o)
 
 static void end_open_qp(struct end *e, const struct pair_options *o)
 {
-	const struct weft_qp_attr attr = { .is_register_enabled = o->is_privileged,
-					   .on_failure = o->on_failure };
+	const struct weft_qp_attr attr = {
+		.is_register_enabled = o->is_privileged,
+		.on_failure = o->on_failure,
+		.receiver_wait_ns = receiver_wait_ns,
+	};
 	struct weft_qp_options qp = o->qp;
 
 	qp.service = o->service;
@@ -53,7 +62,8 @@ static void end_open_qp(struct end *e, const struct pair_options *o)
 	qp.recv_cq = e->recv_cq;
 	qp.srq = e->srq;
 	MUST(weft_qp_create(e->pd, &qp, &e->qp));
-	MUST(weft_qp_modify(e->qp, &attr, WEFT_QP_REGISTER | WEFT_QP_ON_FAILURE));
+	MUST(weft_qp_modify(e->qp, &attr,
+			    WEFT_QP_REGISTER | WEFT_QP_ON_FAILURE | WEFT_QP_RECEIVER_WAIT));
 }
 
 void pair_open(struct pair *p, const struct pair_options *options)
@@ -223,7 +233,8 @@ void pair_blank(struct pair *p)
 
 uint8_t pattern(uint32_t seed, uint64_t position)
 {
-	uint64_t x = (position + 1) * UINT64_C(0x9e3779b97f4a7c15) + seed * UINT64_C(0xd1342543de82ef95);
+	uint64_t x = (position + 1) * UINT64_C(0x9e3779b97f4a7c15) +
+		     seed * UINT64_C(0xd1342543de82ef95);
 
 	return (uint8_t)(x >> 56);
 }

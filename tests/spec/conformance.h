@@ -3,9 +3,10 @@
  * The conformance suite: what the verbs mean, whatever carries them.
  *
  * Its cases know only <weft/weft.h> and this header. A transport is one more file that defines
- * `pair_maker` and is linked with the same cases. A case opens a pair, uses it, and closes it; closing
- * checks that every request ended in exactly one completion and that the adapter holds no more than
- * before. What happens elsewhere is waited for, never assumed to have happened when a call returns.
+ * `pair_maker` and is linked with the same cases. A case opens a pair, uses it, and closes it;
+ * closing checks that every request ended in exactly one completion and that the adapter holds no
+ * more than before. What happens elsewhere is waited for, never assumed to be done when a call
+ * returns.
  */
 #pragma once
 
@@ -25,9 +26,9 @@ enum pair_ability {
 
 enum {
 	END_BYTES = 256 * 1024,
-	SRC = 0,		/* offset from which cases take bytes */
-	DST = END_BYTES / 2,	/* offset to which they bring them */
-	BLANK = 0xa5,		/* every byte of an end's memory at first */
+	SRC = 0,	     /* offset from which cases take bytes */
+	DST = END_BYTES / 2, /* offset to which they bring them */
+	BLANK = 0xa5,	     /* every byte of an end's memory at first */
 	EVENTS_MAX = 128,
 	PAIR_SEGMENTS = 32, /* of the largest requests that cases make */
 	PIECE_GAP = 3	    /* bytes between the pieces of a cut */
@@ -39,10 +40,10 @@ struct pair_options {
 	enum weft_failure on_failure;
 	bool is_privileged; /* domains are, and registration by send queue is enabled */
 	bool has_srq;	    /* end 1 takes receives from a shared queue */
-	bool has_spaces;    /* each end has an address space, in which its memory is at SPACE_ADDR */
-	bool has_one_cq;    /* one completion queue serves both queues of an end */
+	bool has_spaces; /* each end has an address space, in which its memory is at SPACE_ADDR */
+	bool has_one_cq; /* one completion queue serves both queues of an end */
 	uint32_t cq_entries, tags_max, translations_max;
-	struct weft_qp_options qp;   /* sizes and flags; the queues are filled in */
+	struct weft_qp_options qp; /* sizes and flags; the queues are filled in */
 	struct pair *beside;	   /* share its adapters, domains, memory and completion queues */
 };
 
@@ -103,7 +104,8 @@ static inline bool pair_has_service(enum weft_service service)
 /* Ends the case, on the test's thread. */
 #define MUST_EQ(a, b)                                                                              \
 	do {                                                                                       \
-		if (!harness_equal(__FILE__, __LINE__, #a " == " #b, (intmax_t)(a), (intmax_t)(b))) \
+		if (!harness_equal(__FILE__, __LINE__, #a " == " #b, (intmax_t)(a),                \
+				   (intmax_t)(b)))                                                 \
 			harness_leave();                                                           \
 	} while (0)
 
@@ -161,8 +163,8 @@ void end_unbind(struct end *e, uint32_t tag);
 /* ---- Work ----------------------------------------------------------------------------------- */
 
 /* A signalled request; segments are borrowed as in weft.h. */
-struct weft_send_wr wr_make(enum weft_opcode opcode, uint64_t id, const struct weft_segment *segments,
-			    uint32_t count);
+struct weft_send_wr wr_make(enum weft_opcode opcode, uint64_t id,
+			    const struct weft_segment *segments, uint32_t count);
 
 /* The same of one segment of e's, towards the peer's memory where that matters. */
 struct weft_send_wr end_wr(struct end *e, enum weft_opcode opcode, uint64_t id,
@@ -187,8 +189,8 @@ void end_sends_flushed(struct end *e, uint64_t first, uint64_t last);
 void end_recvs_flushed(struct end *e, uint64_t first, uint64_t last);
 
 /*
- * Posts a request that the peer refuses: the peer's consumer is told the reason, the requester too if
- * the transport can, and the connection is over.
+ * Posts a request that the peer refuses: the peer's consumer is told the reason, the requester too
+ * if the transport can, and the connection is over.
  */
 void end_refused(struct end *e, struct weft_send_wr *wr, enum weft_reason reason);
 

@@ -123,7 +123,8 @@ TEST(test_qp_08_patience_ends_after_its_time)
 
 TEST(test_qp_08_a_receive_posted_in_time)
 {
-	static const enum weft_opcode opcodes[] = { WEFT_OP_SEND, WEFT_OP_WRITE_IMM, WEFT_OP_SEND_IMM };
+	static const enum weft_opcode opcodes[] = { WEFT_OP_SEND, WEFT_OP_WRITE_IMM,
+						    WEFT_OP_SEND_IMM };
 	struct pair p;
 	struct end *a = &p.ends[0], *b = &p.ends[1];
 
@@ -187,7 +188,8 @@ TEST(test_rkey_09_the_peer_is_destroyed_in_the_middle)
 	b->qp = NULL;
 	end_await(a, WEFT_QPS_ERROR);
 	EXPECT_EQ(end_query(a).reason, WEFT_R_PEER_GONE);
-	EXPECT_EQ(end_event(a, WEFT_EVENT_QP_ERROR, weft_qp_number(a->qp)).reason, WEFT_R_PEER_GONE);
+	EXPECT_EQ(end_event(a, WEFT_EVENT_QP_ERROR, weft_qp_number(a->qp)).reason,
+		  WEFT_R_PEER_GONE);
 	end_sends_flushed(a, 1, 3);
 	end_recvs_flushed(a, 10, 10);
 	pair_close(&p);
@@ -205,7 +207,8 @@ TEST(test_qp_14_an_idle_end_learns_that_its_peer_is_gone)
 	}
 	MUST(weft_qp_destroy(b->qp));
 	b->qp = NULL;
-	EXPECT_EQ(end_event(a, WEFT_EVENT_QP_ERROR, weft_qp_number(a->qp)).reason, WEFT_R_PEER_GONE);
+	EXPECT_EQ(end_event(a, WEFT_EVENT_QP_ERROR, weft_qp_number(a->qp)).reason,
+		  WEFT_R_PEER_GONE);
 	end_await(a, WEFT_QPS_ERROR);
 	pair_close(&p);
 }

@@ -186,7 +186,8 @@ static void full_open(struct full *f, enum weft_failure on_failure)
 	struct weft_region_options o = { .length = PAGE, .va = PAGE, .rights = WEFT_REMOTE_READ };
 	struct end *a = &f->p.ends[0], *b = &f->p.ends[1];
 
-	pair_open(&f->p, &(struct pair_options){ .is_privileged = true, .on_failure = on_failure,
+	pair_open(&f->p, &(struct pair_options){ .is_privileged = true,
+						 .on_failure = on_failure,
 						 .translations_max = 1 });
 	f->page[0] = a->addr;
 	f->list = (struct weft_page_list){ .pages = f->page, .count = 1, .page_size_bytes = PAGE };

@@ -163,8 +163,9 @@ TEST(test_rkey_11_never_more_than_the_region)
 
 	pair_open(&p, &(struct pair_options){ .policy = WEFT_POLICY_STRICT });
 	for (uint32_t has = 0; has <= 7; has++) {
-		region = end_register(b, 0, 64, WEFT_BIND | has * WEFT_REMOTE_READ | WEFT_LOCAL_WRITE |
-							WEFT_LOCAL_READ);
+		region = end_register(b, 0, 64,
+				      WEFT_BIND | has * WEFT_REMOTE_READ | WEFT_LOCAL_WRITE |
+					      WEFT_LOCAL_READ);
 		for (uint32_t wants = 0; wants <= 7; wants++) {
 			EXPECT_EQ(try_bind(b, region, wants * WEFT_REMOTE_READ),
 				  wants & ~has ? WEFT_R_BIND_RIGHTS : WEFT_OK);
@@ -173,7 +174,7 @@ TEST(test_rkey_11_never_more_than_the_region)
 	}
 	pair_close(&p);
 
-	/* Under the open policy a region's local rights are enough for the window's (see window.c). */
+	/* Under the open policy a region's local rights are enough for the window's. */
 	pair_open(&p, NULL);
 	region = end_register(b, 0, 64, WEFT_BIND | WEFT_LOCAL_READ);
 	EXPECT_EQ(try_bind(b, region, WEFT_REMOTE_READ), WEFT_OK);
@@ -205,7 +206,7 @@ TEST(test_rkey_11_strict_policy_keeps_regions_from_peers)
 	/* A Read's sink is a target too (AMB-04): it must be a window that grants remote write. */
 	wr.opcode = WEFT_OP_READ;
 	end_post(a, &wr);
-	end_send_failed(a, ID, WEFT_ERR_LOCAL_ACCESS, WEFT_R_TAG_REGION_REMOTE);
+	end_send_failed(a, ID, WEFT_ERR_LOCAL_ACCESS, WEFT_R_READ_SINK);
 	pair_revive(&p);
 	sink = end_bind(a, DST, 64, WEFT_REMOTE_WRITE);
 	s = end_seg(a, DST, 8);
@@ -299,14 +300,14 @@ TEST(test_rkey_08d_never_mapped_raises_a_fault)
 	wr.remote_tag = tag;
 	wr.remote_addr = away + 5000;
 	end_refused(a, &wr, WEFT_R_SPACE_UNMAPPED);
-	event = end_event(b, WEFT_EVENT_FAULT, 0);
+	event = end_event(b, WEFT_EVENT_FAULT, weft_qp_number(b->qp));
 	EXPECT_EQ(event.addr, away + 5000);
 	EXPECT_EQ(event.reason, WEFT_R_SPACE_UNMAPPED);
 	pair_revive(&p);
 	/* The address is that of the first byte without a page, not of the access. */
 	wr.remote_addr = away + 4096 - 10;
 	end_refused(a, &wr, WEFT_R_SPACE_UNMAPPED);
-	EXPECT_EQ(end_event(b, WEFT_EVENT_FAULT, 0).addr, away + 4096);
+	EXPECT_EQ(end_event(b, WEFT_EVENT_FAULT, weft_qp_number(b->qp)).addr, away + 4096);
 	end_is_blank(b, DST, 4096);
 	pair_revive(&p);
 	/* The page arrives: the same access works. */
@@ -325,7 +326,9 @@ TEST(test_rkey_03_rkey_s3_virtual_addresses_are_for_the_kernel)
 	const uint64_t va = UINT64_C(0xffff800000000000);
 	struct pair p;
 	struct end *a = &p.ends[0], *b = &p.ends[1];
-	struct weft_space_options so = { .size_bytes = 8192, .segments_max = 4, .is_virtual = true };
+	struct weft_space_options so = { .size_bytes = 8192,
+					 .segments_max = 4,
+					 .is_virtual = true };
 	struct weft_region_options o = { .addr = va, .length = 8192, .rights = ALL_REMOTE };
 	struct weft_pd *user;
 	struct weft_segment s;

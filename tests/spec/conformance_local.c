@@ -59,7 +59,8 @@ static void flaw_make_entry(struct end *e, struct flawed *f, enum weft_right mis
 		f->reason = WEFT_R_TAG_INVALID;
 		break;
 	case FLAW_WINDOW:
-		f->segment.tag = end_bind(e, PART, PART_BYTES, WEFT_REMOTE_READ | WEFT_REMOTE_WRITE);
+		f->segment.tag = end_bind(e, PART, PART_BYTES,
+					  WEFT_REMOTE_READ | WEFT_REMOTE_WRITE);
 		f->reason = WEFT_R_TAG_WINDOW_LOCAL;
 		break;
 	case FLAW_PD:
@@ -70,8 +71,8 @@ static void flaw_make_entry(struct end *e, struct flawed *f, enum weft_right mis
 		MUST(weft_region_deregister(e->pd, f->region));
 		f->region = end_register(e, PART, PART_BYTES, LOCAL & ~(uint32_t)missing);
 		f->segment.tag = f->region;
-		f->reason = missing == WEFT_LOCAL_READ ? WEFT_R_RIGHT_LOCAL_READ :
-							 WEFT_R_RIGHT_LOCAL_WRITE;
+		f->reason = missing == WEFT_LOCAL_READ ? WEFT_R_RIGHT_LOCAL_READ
+						       : WEFT_R_RIGHT_LOCAL_WRITE;
 		break;
 	default:
 		break;
@@ -124,8 +125,8 @@ static void flaw_undo(struct end *e, struct flawed *f)
 }
 
 /* Three pieces from offset on, the one at `place` bad. */
-static void pieces_with(const struct end *e, uint64_t offset, const struct flawed *f, uint32_t place,
-			struct weft_segment *pieces)
+static void pieces_with(const struct end *e, uint64_t offset, const struct flawed *f,
+			uint32_t place, struct weft_segment *pieces)
 {
 	for (uint32_t i = 0; i < PIECES; i++)
 		pieces[i] = i == place ? f->segment : end_seg(e, offset + (uint64_t)i * 32, 16);
@@ -143,6 +144,8 @@ static void request_fails(struct pair *p, enum weft_opcode opcode, enum flaw fla
 	pair_blank(p);
 	end_fill(b, SRC, 256, 1);
 	flaw_make(a, flaw, is_sink ? WEFT_LOCAL_WRITE : WEFT_LOCAL_READ, &f);
+	if (is_sink && flaw == FLAW_RIGHT)
+		f.reason = WEFT_R_READ_SINK; /* which remote write would have satisfied too */
 	pieces_with(a, SRC, &f, place, pieces);
 	wr = end_wr(a, opcode, SEND_ID, pieces, is_sink ? SRC : DST);
 	wr.segment_count = PIECES;
@@ -165,7 +168,9 @@ static void receive_fails(struct pair *p, enum flaw flaw, uint32_t place)
 	const struct weft_segment source = end_seg(a, SRC, 48);
 	struct weft_send_wr wr = end_wr(a, WEFT_OP_SEND, SEND_ID, &source, 0);
 	struct weft_segment pieces[PIECES];
-	const struct weft_recv_wr recv = { .id = RECV_ID, .segments = pieces, .segment_count = PIECES };
+	const struct weft_recv_wr recv = { .id = RECV_ID,
+					   .segments = pieces,
+					   .segment_count = PIECES };
 	struct flawed f;
 
 	pair_blank(p);

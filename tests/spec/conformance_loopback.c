@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The conformance suite over the loopback transport: both ends are queue pairs of one adapter (QP-15). */
+/* The conformance suite over loopback: both ends are queue pairs of one adapter (QP-15). */
 #include <time.h>
 
 #include "conformance.h"

@@ -182,7 +182,8 @@ static void word_set(struct end *e, uint64_t offset, uint64_t word)
 }
 
 /* Runs an atomic on the peer's word at DST; returns the old value that came back to SRC. */
-static uint64_t atomic_run(struct end *e, enum weft_opcode opcode, uint64_t compare_add, uint64_t swap)
+static uint64_t atomic_run(struct end *e, enum weft_opcode opcode, uint64_t compare_add,
+			   uint64_t swap)
 {
 	const struct weft_segment s = end_seg(e, SRC, 8);
 	struct weft_send_wr wr = end_wr(e, opcode, 3, &s, DST);
@@ -205,7 +206,8 @@ TEST(test_qp_07d_compare_and_swap)
 	word_set(b, DST, 10);
 	EXPECT_EQ(atomic_run(a, WEFT_OP_COMPARE_SWAP, 10, 11), 10);
 	EXPECT_EQ(word_get(b, DST), 11);
-	EXPECT_EQ(atomic_run(a, WEFT_OP_COMPARE_SWAP, 10, 12), 11); /* not equal: old value, no swap */
+	EXPECT_EQ(atomic_run(a, WEFT_OP_COMPARE_SWAP, 10, 12),
+		  11); /* not equal: old value, no swap */
 	EXPECT_EQ(word_get(b, DST), 11);
 	EXPECT_EQ(atomic_run(a, WEFT_OP_COMPARE_SWAP, 11, UINT64_MAX), 11);
 	EXPECT_EQ(word_get(b, DST), -1);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Registration through the send queue (SQR): page lists, tags at once, and deregistration by Send. */
+/* Registration through the send queue (SQR): page lists, tags at once, deregistration by Send. */
 #include "conformance.h"
 
 enum {
@@ -65,7 +65,7 @@ static void region_holds(const struct end *e, uint32_t seed)
 		if (e->memory[byte_offset(i)] != pattern(seed, i))
 			MUST_EQ(e->memory[byte_offset(i)], pattern(seed, i));
 	}
-	end_is_blank(e, DST + 5 * PAGE, FIRST_OFFSET); /* before it */
+	end_is_blank(e, DST + 5 * PAGE, FIRST_OFFSET);	  /* before it */
 	end_is_blank(e, byte_offset(LENGTH - 1) + 1, 16); /* and after */
 }
 
@@ -78,7 +78,8 @@ static struct weft_usage usage_of(const struct end *e)
 }
 
 /* A's Write of LENGTH bytes from SRC to the peer's region. */
-static struct weft_send_wr write_wr(struct end *a, uint64_t id, struct weft_segment *s, uint32_t tag)
+static struct weft_send_wr write_wr(struct end *a, uint64_t id, struct weft_segment *s,
+				    uint32_t tag)
 {
 	struct weft_send_wr wr;
 
@@ -194,7 +195,8 @@ TEST(test_sqr_01_sqr_07_off_until_privileged_code_enables_it)
 	MUST(weft_qp_modify(a->qp, &off, WEFT_QP_REGISTER));
 	pair_close(&p);
 
-	pair_open(&p, &(struct pair_options){ .is_privileged = true, .on_failure = WEFT_FAIL_DRAIN });
+	pair_open(&p,
+		  &(struct pair_options){ .is_privileged = true, .on_failure = WEFT_FAIL_DRAIN });
 	paged_init(&g, a);
 	MUST(weft_qp_modify(a->qp, &off, WEFT_QP_REGISTER));
 	wr = register_wr(&g, WEFT_OP_REGISTER, 1);
@@ -224,7 +226,8 @@ static void register_fails(struct end *a, struct weft_send_wr *wr, enum weft_rea
 	MUST_EQ(end_query(a).reason, WEFT_OK);
 }
 
-static const struct pair_options draining = { .is_privileged = true, .on_failure = WEFT_FAIL_DRAIN };
+static const struct pair_options draining = { .is_privileged = true,
+					      .on_failure = WEFT_FAIL_DRAIN };
 
 TEST(test_sqr_04a_not_enabled)
 {
@@ -313,7 +316,8 @@ TEST(test_sqr_04d_no_room_for_the_translations)
 	uint32_t tags[64], count = 0;
 	enum weft_reason r = WEFT_OK;
 
-	pair_open(&p, &(struct pair_options){ .is_privileged = true, .on_failure = WEFT_FAIL_DRAIN,
+	pair_open(&p, &(struct pair_options){ .is_privileged = true,
+					      .on_failure = WEFT_FAIL_DRAIN,
 					      .translations_max = 256 });
 	paged_init(&g, a);
 	wr = register_wr(&g, WEFT_OP_REGISTER, 1);

@@ -122,7 +122,7 @@ TEST(test_qp_07a_send_with_immediate)
 	pair_close(&p);
 }
 
-/* Inline bytes are taken when the request is posted: what is written over them later is not sent. */
+/* Inline bytes are taken when the request is posted: what is written over them later stays. */
 TEST(test_qp_05_qp_07a_inline_data_is_copied_at_posting)
 {
 	struct pair p;
@@ -161,7 +161,8 @@ TEST(test_qp_07a_unsignalled_success_makes_no_completion)
 	pair_open(&p, NULL);
 	for (uint64_t id = 0; id < 40; id++) {
 		const struct weft_segment s = end_seg(a, SRC, 8);
-		struct weft_send_wr wr = end_wr(a, id % 2 ? WEFT_OP_WRITE : WEFT_OP_SEND, id, &s, DST);
+		struct weft_send_wr wr = end_wr(a, id % 2 ? WEFT_OP_WRITE : WEFT_OP_SEND, id, &s,
+						DST);
 
 		wr.flags = id % 10 == 9 ? WEFT_SIGNALLED : 0;
 		end_post_recv(b, id, DST, 8);

@@ -62,7 +62,7 @@ TEST(test_qp_14_every_move_is_legal_or_refused)
 
 	if (!pair_has_service(WEFT_UD))
 		SKIP("this transport has no datagrams");
-	pair_open(&p, &(struct pair_options){ .service = WEFT_UD });
+	pair_open(&p, &(struct pair_options){ .service = WEFT_UD, .on_failure = WEFT_FAIL_DRAIN });
 	for (int from = 0; from < WEFT_QPS_COUNT; from++) {
 		for (int to = 0; to < WEFT_QPS_COUNT; to++) {
 			bool is_legal = legal[from] & 1U << to;
@@ -74,7 +74,7 @@ TEST(test_qp_14_every_move_is_legal_or_refused)
 		}
 		walk_to(a, (enum weft_qp_state)from);
 		EXPECT_EQ(ask(a, WEFT_QPS_COUNT), WEFT_R_QP_STATE);
-		EXPECT_EQ(ask(a, (enum weft_qp_state)-1), WEFT_R_QP_STATE);
+		EXPECT_EQ(ask(a, (enum weft_qp_state) - 1), WEFT_R_QP_STATE);
 		EXPECT_EQ(end_query(a).state, from);
 	}
 	pair_close(&p);
@@ -296,7 +296,8 @@ TEST(test_qp_14_destroying_flushes_what_is_queued)
 	for (uint64_t id = 10; id <= 12; id++)
 		EXPECT_EQ(end_take(a, a->recv_cq).id, id);
 	end_await(b, WEFT_QPS_ERROR);
-	EXPECT_EQ(end_event(b, WEFT_EVENT_QP_ERROR, weft_qp_number(b->qp)).reason, WEFT_R_PEER_GONE);
+	EXPECT_EQ(end_event(b, WEFT_EVENT_QP_ERROR, weft_qp_number(b->qp)).reason,
+		  WEFT_R_PEER_GONE);
 	end_sends_flushed(b, 1, 4);
 	end_recvs_flushed(b, 10, 12);
 	pair_close(&p);
@@ -426,7 +427,7 @@ TEST(test_qp_14_sqd_failing_meanwhile)
 	wrs[0] = end_wr(a, WEFT_OP_SEND, 1, &s, 0);
 	wrs[1] = end_wr(a, WEFT_OP_WRITE, 2, &s, DST);
 	MUST(weft_qp_post_send(a->qp, wrs, 2, NULL));
-	MUST(ask(a, WEFT_QPS_SQD));
+	ask(a, WEFT_QPS_SQD); /* comes late if the time is over already */
 	end_await(a, WEFT_QPS_ERROR);
 	end_send_failed(a, 1, WEFT_ERR_RECEIVER_NOT_READY, WEFT_R_RECEIVER_NOT_READY);
 	end_sends_flushed(a, 2, 2);

@@ -133,8 +133,8 @@ TEST(test_loc_04_touch_02_one_touch_is_asked_for_when_binding)
 	MUST(weft_window_free(b->pd, tag));
 	tag = end_bind(b, DST, 4096, ALL_REMOTE);
 	for (int i = 0; i < 20; i++)
-		touch_good(a, is_known(opcodes[i % OPCODES]) ? opcodes[i % OPCODES] : WEFT_OP_WRITE, 8,
-			   tag);
+		touch_good(a, is_known(opcodes[i % OPCODES]) ? opcodes[i % OPCODES] : WEFT_OP_WRITE,
+			   8, tag);
 	end_unbind(b, tag);
 	pair_close(&p);
 }
@@ -143,7 +143,9 @@ TEST(test_touch_02_a_region_may_be_one_touch_too)
 {
 	struct pair p;
 	struct end *a = &p.ends[0], *b = &p.ends[1];
-	struct weft_region_options o = { .length = 4096, .rights = ALL_REMOTE, .is_one_touch = true };
+	struct weft_region_options o = { .length = 4096,
+					 .rights = ALL_REMOTE,
+					 .is_one_touch = true };
 	uint32_t tag;
 
 	pair_open(&p, NULL);

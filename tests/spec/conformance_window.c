@@ -185,7 +185,7 @@ TEST(test_rkey_02c_unbind)
 	pair_close(&p);
 }
 
-/* The optional realisation: Bind of no bytes. Its tag is the window's from then on, as after any. */
+/* The optional realisation: Bind of no bytes. Its tag is the window's from then on, as ever. */
 TEST(test_rkey_02c_unbind_as_a_bind_of_nothing)
 {
 	struct pair p;
@@ -345,7 +345,9 @@ TEST(test_rkey_06_a_window_of_one_queue_pair)
 	write_refused(&q.ends[0], wr.bind.tag, DST, 64, WEFT_R_TAG_QP);
 	write_good(&p.ends[0], wr.bind.tag, DST, 64);
 	wr = (struct weft_send_wr){
-		.opcode = WEFT_OP_INVALIDATE, .id = 2, .flags = WEFT_SIGNALLED,
+		.opcode = WEFT_OP_INVALIDATE,
+		.id = 2,
+		.flags = WEFT_SIGNALLED,
 		.invalidate_tag = wr.bind.tag,
 	};
 	end_post(&q.ends[1], &wr); /* not its own */

@@ -12,8 +12,8 @@ static bool is_patient(const struct pair *p, uint64_t start)
 
 /* ---- Requests ------------------------------------------------------------------------------- */
 
-struct weft_send_wr wr_make(enum weft_opcode opcode, uint64_t id, const struct weft_segment *segments,
-			    uint32_t count)
+struct weft_send_wr wr_make(enum weft_opcode opcode, uint64_t id,
+			    const struct weft_segment *segments, uint32_t count)
 {
 	return (struct weft_send_wr){
 		.id = id,

@@ -65,7 +65,7 @@ TEST(test_id_table_full_gives_0_and_a_removal_makes_room)
 	id_table_fini(&t);
 }
 
-/* One slot, so that it is used again at once: an id comes back only when all generations went by. */
+/* One slot, used again at once: an id comes back only when all generations went by. */
 TEST(test_id_table_stale_ids_stay_dead_for_all_generations)
 {
 	struct id_table t;

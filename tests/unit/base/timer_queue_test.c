@@ -158,8 +158,7 @@ TEST(test_timer_queue_random_use_agrees_with_an_array)
 			EXPECT(timer_queue_expire(&q, when) == model_expire(&m, when));
 		}
 		EXPECT_EQ(q.count, m.count);
-		EXPECT_EQ(timer_queue_due(&q),
-			  m.count ? m.deadlines[model_first(&m)] : UINT64_MAX);
+		EXPECT_EQ(timer_queue_due(&q), m.count ? m.deadlines[model_first(&m)] : UINT64_MAX);
 	}
 	timer_queue_fini(&q);
 }

@@ -11,19 +11,19 @@ enum { POLICIES = 2, LOCAL_KINDS = 3, REMOTE_KINDS = 4 };
 
 /* ---- Each check alone ----------------------------------------------------------------------- */
 
-TEST(test_loc_02a_invalid_entries_are_refused)
+TEST(test_loc_02a_iwarp_06a_iwarp_09a_invalid_entries_are_refused)
 {
 	gate_init(&g, WEFT_POLICY_OPEN);
-	for (int i = 0; i < LOCAL_KINDS; i++) {
+	for (int kind = 0; kind < MEM_KIND_COUNT; kind++) {
 		uint32_t tag = gate_region(&g, 0, 64, RIGHTS_ALL), reserved;
 
-		EXPECT_EQ(gate_access(&g, local_kinds[i], tag, 0, 8), WEFT_OK);
+		EXPECT_EQ(gate_access(&g, kind, tag, 0, 8), WEFT_OK);
 		REQUIRE(mem_region_deregister(&g.table, PD_OWN, tag) == WEFT_OK);
-		EXPECT_EQ(gate_access(&g, local_kinds[i], tag, 0, 8), WEFT_R_TAG_INVALID);
+		EXPECT_EQ(gate_access(&g, kind, tag, 0, 8), WEFT_R_TAG_INVALID);
 		REQUIRE(mem_tag_reserve(&g.table, PD_OWN, &reserved) == WEFT_OK);
-		EXPECT_EQ(gate_access(&g, local_kinds[i], reserved, 0, 8), WEFT_R_TAG_INVALID);
-		EXPECT_EQ(gate_access(&g, local_kinds[i], 0, 0, 8), WEFT_R_TAG_INVALID);
-		EXPECT_EQ(gate_access(&g, local_kinds[i], 0xff, 0, 8), WEFT_R_TAG_INVALID);
+		EXPECT_EQ(gate_access(&g, kind, reserved, 0, 8), WEFT_R_TAG_INVALID);
+		EXPECT_EQ(gate_access(&g, kind, 0, 0, 8), WEFT_R_TAG_INVALID);
+		EXPECT_EQ(gate_access(&g, kind, 0xff, 0, 8), WEFT_R_TAG_INVALID);
 	}
 	gate_fini(&g);
 }
@@ -67,7 +67,9 @@ TEST(test_iwarp_06b_iwarp_09b_strict_policy_bars_regions)
 	region = gate_region(&g, 0, 64, RIGHTS_ALL);
 	window = gate_bound(&g, region, 0, 64, MEM_REMOTE_RIGHTS);
 	for (int i = 0; i < REMOTE_KINDS; i++) {
-		EXPECT_EQ(gate_access(&g, remote_kinds[i], region, 0, 8), WEFT_R_TAG_REGION_REMOTE);
+		EXPECT_EQ(gate_access(&g, remote_kinds[i], region, 0, 8),
+			  remote_kinds[i] == MEM_READ_SINK ? WEFT_R_READ_SINK
+							   : WEFT_R_TAG_REGION_REMOTE);
 		EXPECT_EQ(gate_access(&g, remote_kinds[i], window, 0, 8), WEFT_OK);
 	}
 	gate_fini(&g);
@@ -223,14 +225,14 @@ TEST(test_iwarp_06f_iwarp_09f_window_rights_are_independent)
 	}
 }
 
-/* AMB-04: the sink of a Read is a target of the peer, so the strict policy wants a window for it. */
+/* AMB-04: the sink of a Read is a target of the peer; the strict policy wants a window for it. */
 TEST(test_loc_02f_read_sink_follows_the_policy)
 {
 	uint32_t region;
 
 	gate_init(&g, WEFT_POLICY_STRICT);
 	region = gate_region(&g, 0, 64, WEFT_LOCAL_WRITE | WEFT_REMOTE_WRITE | WEFT_BIND);
-	EXPECT_EQ(gate_access(&g, MEM_READ_SINK, region, 0, 64), WEFT_R_TAG_REGION_REMOTE);
+	EXPECT_EQ(gate_access(&g, MEM_READ_SINK, region, 0, 64), WEFT_R_READ_SINK);
 	EXPECT(gate_is_open(&g, gate_bound(&g, region, 0, 64, WEFT_REMOTE_WRITE), 0, 64));
 	gate_fini(&g);
 	gate_init(&g, WEFT_POLICY_OPEN);
@@ -255,9 +257,12 @@ struct order_case {
 static enum weft_reason order_refusal(const struct order_case *c, enum fault fault)
 {
 	static const enum weft_reason refusals[FAULTS] = {
-		[F_INDEX] = WEFT_R_TAG_INDEX,	    [F_VALID] = WEFT_R_TAG_INVALID,
-		[F_PD] = WEFT_R_TAG_PD,		    [F_QP] = WEFT_R_TAG_QP,
-		[F_INSTANCE] = WEFT_R_TAG_INSTANCE, [F_RANGE] = WEFT_R_RANGE_BOUNDS,
+		[F_INDEX] = WEFT_R_TAG_INDEX,
+		[F_VALID] = WEFT_R_TAG_INVALID,
+		[F_PD] = WEFT_R_TAG_PD,
+		[F_QP] = WEFT_R_TAG_QP,
+		[F_INSTANCE] = WEFT_R_TAG_INSTANCE,
+		[F_RANGE] = WEFT_R_RANGE_BOUNDS,
 		[F_MEMORY] = WEFT_R_SPACE_SEGMENT,
 	};
 
@@ -267,7 +272,9 @@ static enum weft_reason order_refusal(const struct order_case *c, enum fault fau
 		return refusals[fault];
 	if (!kind_is_remote(c->kind))
 		return WEFT_R_TAG_WINDOW_LOCAL;
-	return c->policy == WEFT_POLICY_STRICT ? WEFT_R_TAG_REGION_REMOTE : WEFT_R_TAG_TYPE;
+	if (c->policy == WEFT_POLICY_OPEN)
+		return WEFT_R_TAG_TYPE;
+	return c->kind == MEM_READ_SINK ? WEFT_R_READ_SINK : WEFT_R_TAG_REGION_REMOTE;
 }
 
 /* The type that does not fit: D1's iSCSI region where both others would. */
@@ -283,8 +290,12 @@ static enum weft_reason order_try(const struct order_case *c, uint32_t set)
 {
 	struct mem_entry *e = gate_entry(&g, c->tag), saved = *e;
 	struct mem_access a = {
-		.addr = ORDER_ADDR, .length = 8, .tag = c->tag,
-		.pd = PD_OWN,	    .qp = QP_OWN, .kind = c->kind,
+		.addr = ORDER_ADDR,
+		.length = 8,
+		.tag = c->tag,
+		.pd = PD_OWN,
+		.qp = QP_OWN,
+		.kind = c->kind,
 	};
 	enum weft_reason r;
 
@@ -328,16 +339,16 @@ static void order_run(const struct order_case *c)
 
 static void order_run_policy(enum weft_policy policy, bool is_window)
 {
-	const struct weft_space_options space_options = {
-		.memory = g.memory, .size_bytes = GATE_BYTES, .segments_max = 4
-	};
-	const struct weft_region_options o = {
-		.addr = ORDER_ADDR, .length = ORDER_BYTES, .rights = RIGHTS_ALL
-	};
+	const struct weft_space_options space_options = { .memory = g.memory,
+							  .size_bytes = GATE_BYTES,
+							  .segments_max = 4 };
+	const struct weft_region_options o = { .addr = ORDER_ADDR,
+					       .length = ORDER_BYTES,
+					       .rights = RIGHTS_ALL };
 	struct order_case c = { .policy = policy };
-	struct weft_bind bind = {
-		.addr = ORDER_ADDR, .length = ORDER_BYTES, .rights = MEM_REMOTE_RIGHTS
-	};
+	struct weft_bind bind = { .addr = ORDER_ADDR,
+				  .length = ORDER_BYTES,
+				  .rights = MEM_REMOTE_RIGHTS };
 	struct weft_space space;
 
 	gate_init(&g, policy);
@@ -370,7 +381,8 @@ TEST(test_loc_02_iwarp_06_iwarp_09_first_failing_check_is_reported)
 
 TEST(test_rkey_06_window_of_one_queue_pair_serves_no_other)
 {
-	struct weft_bind bind = { .addr = gate_addr(&g, 0), .length = 64,
+	struct weft_bind bind = { .addr = gate_addr(&g, 0),
+				  .length = 64,
 				  .rights = MEM_REMOTE_RIGHTS };
 
 	gate_init(&g, WEFT_POLICY_STRICT);
@@ -425,10 +437,12 @@ TEST(test_qp_07d_atomics_need_8_aligned_bytes)
 /* Both the address that the peer names and the place where the word lies must be aligned. */
 TEST(test_qp_07d_atomics_need_aligned_memory_below_an_aligned_address)
 {
-	struct weft_region_options o = { .addr = gate_addr(&g, 4), .va = 0x1000, .length = 64,
-					 .rights = RIGHTS_ALL };
-	struct mem_access a = { .addr = 0x1000, .length = 8, .pd = PD_OWN,
-				.kind = MEM_REMOTE_ATOMIC };
+	struct weft_region_options o = {
+		.addr = gate_addr(&g, 4), .va = 0x1000, .length = 64, .rights = RIGHTS_ALL
+	};
+	struct mem_access a = {
+		.addr = 0x1000, .length = 8, .pd = PD_OWN, .kind = MEM_REMOTE_ATOMIC
+	};
 
 	gate_init(&g, WEFT_POLICY_OPEN);
 	REQUIRE(mem_region_register(&g.table, &g.owner, &o, &a.tag) == WEFT_OK);
@@ -440,12 +454,13 @@ TEST(test_qp_07d_atomics_need_aligned_memory_below_an_aligned_address)
 
 TEST(test_qp_07d_atomics_need_one_piece_of_memory)
 {
-	const struct weft_space_options space_options = {
-		.memory = g.memory, .size_bytes = GATE_BYTES, .segments_max = 4
-	};
+	const struct weft_space_options space_options = { .memory = g.memory,
+							  .size_bytes = GATE_BYTES,
+							  .segments_max = 4 };
 	const struct weft_region_options o = { .addr = 0x1000, .length = 16, .rights = RIGHTS_ALL };
-	struct mem_access a = { .addr = 0x1000, .length = 8, .pd = PD_OWN,
-				.kind = MEM_REMOTE_ATOMIC };
+	struct mem_access a = {
+		.addr = 0x1000, .length = 8, .pd = PD_OWN, .kind = MEM_REMOTE_ATOMIC
+	};
 	struct weft_space space;
 
 	gate_init(&g, WEFT_POLICY_OPEN);

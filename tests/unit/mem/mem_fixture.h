@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A small memory table with an owner, a stranger and some memory, for the tests of this room. Whatever
- * a test does not expect to fail is REQUIREd here.
+ * A small memory table with an owner, a stranger and some memory, for the tests of this room.
+ * Whatever a test does not expect to fail is REQUIREd here.
  */
 #pragma once
 
@@ -97,11 +97,12 @@ static inline struct mem_entry *gate_entry(const struct gate *g, uint32_t tag)
 }
 
 /* A region of ordinary memory. */
-static inline uint32_t gate_region(struct gate *g, uint64_t offset, uint64_t length, uint32_t rights)
+static inline uint32_t gate_region(struct gate *g, uint64_t offset, uint64_t length,
+				   uint32_t rights)
 {
-	const struct weft_region_options o = {
-		.addr = gate_addr(g, offset), .length = length, .rights = rights
-	};
+	const struct weft_region_options o = { .addr = gate_addr(g, offset),
+					       .length = length,
+					       .rights = rights };
 	uint32_t tag;
 
 	REQUIRE(mem_region_register(&g->table, &g->owner, &o, &tag) == WEFT_OK);
@@ -198,9 +199,12 @@ static inline bool gate_is_open(struct gate *g, uint32_t tag, uint64_t offset, u
 static inline uint32_t kind_right(enum mem_kind kind)
 {
 	static const uint32_t rights[MEM_KIND_COUNT] = {
-		[MEM_LOCAL_READ] = WEFT_LOCAL_READ,	    [MEM_LOCAL_WRITE] = WEFT_LOCAL_WRITE,
-		[MEM_READ_SINK] = WEFT_REMOTE_WRITE,	    [MEM_REMOTE_READ] = WEFT_REMOTE_READ,
-		[MEM_REMOTE_WRITE] = WEFT_REMOTE_WRITE,	    [MEM_REMOTE_ATOMIC] = WEFT_REMOTE_ATOMIC,
+		[MEM_LOCAL_READ] = WEFT_LOCAL_READ,
+		[MEM_LOCAL_WRITE] = WEFT_LOCAL_WRITE,
+		[MEM_READ_SINK] = WEFT_REMOTE_WRITE,
+		[MEM_REMOTE_READ] = WEFT_REMOTE_READ,
+		[MEM_REMOTE_WRITE] = WEFT_REMOTE_WRITE,
+		[MEM_REMOTE_ATOMIC] = WEFT_REMOTE_ATOMIC,
 		[MEM_BIND] = WEFT_BIND,
 	};
 
@@ -213,7 +217,7 @@ static inline enum weft_reason kind_refusal(enum mem_kind kind)
 	static const enum weft_reason refusals[MEM_KIND_COUNT] = {
 		[MEM_LOCAL_READ] = WEFT_R_RIGHT_LOCAL_READ,
 		[MEM_LOCAL_WRITE] = WEFT_R_RIGHT_LOCAL_WRITE,
-		[MEM_READ_SINK] = WEFT_R_RIGHT_LOCAL_WRITE,
+		[MEM_READ_SINK] = WEFT_R_READ_SINK,
 		[MEM_REMOTE_READ] = WEFT_R_RIGHT_REMOTE_READ,
 		[MEM_REMOTE_WRITE] = WEFT_R_RIGHT_REMOTE_WRITE,
 		[MEM_REMOTE_ATOMIC] = WEFT_R_RIGHT_REMOTE_ATOMIC,

@@ -7,12 +7,13 @@ static struct gate g;
 static uint32_t paged_region(uint32_t count, uint32_t rights)
 {
 	uint64_t pages[GATE_BYTES / GATE_PAGE];
-	const struct weft_page_list list = {
-		.pages = pages, .count = count, .page_size_bytes = GATE_PAGE
-	};
-	const struct weft_region_options o = {
-		.length = count * GATE_PAGE, .va = gate_addr(&g, 0), .rights = rights, .pages = &list
-	};
+	const struct weft_page_list list = { .pages = pages,
+					     .count = count,
+					     .page_size_bytes = GATE_PAGE };
+	const struct weft_region_options o = { .length = count * GATE_PAGE,
+					       .va = gate_addr(&g, 0),
+					       .rights = rights,
+					       .pages = &list };
 	uint32_t tag;
 
 	for (uint32_t i = 0; i < count; i++)
@@ -188,7 +189,9 @@ TEST(test_mem_s2_mem_04c_stale_tag_is_refused_on_its_instance)
 /* A tag comes alive again only after the index has had all other instances. */
 TEST(test_mem_s2_instance_of_a_slot_does_not_repeat_early)
 {
-	const struct mem_limits limits = { .tags_max = 1, .translations_max = 1, .pds_max = PDS_MAX };
+	const struct mem_limits limits = { .tags_max = 1,
+					   .translations_max = 1,
+					   .pds_max = PDS_MAX };
 	uint32_t first, tag;
 
 	gate_init_limits(&g, &limits);
@@ -302,7 +305,9 @@ TEST(test_mem_10_shared_translations_go_with_the_last_user)
 TEST(test_mem_09_share_takes_its_own_address_and_rights)
 {
 	struct weft_region_options o = { .rights = WEFT_LOCAL_WRITE, .va = 0x5000 };
-	struct mem_access a = { .addr = 0x5003, .length = 2, .pd = PD_OWN, .kind = MEM_LOCAL_WRITE };
+	struct mem_access a = {
+		.addr = 0x5003, .length = 2, .pd = PD_OWN, .kind = MEM_LOCAL_WRITE
+	};
 	uint32_t first;
 
 	gate_init(&g, WEFT_POLICY_OPEN);
@@ -339,7 +344,7 @@ TEST(test_mem_09_share_refusals_change_nothing)
 	window = gate_bound(&g, region, 0, 64, WEFT_REMOTE_READ);
 	before = gate_use(&g);
 	EXPECT_EQ(mem_region_share(&g.table, &g.owner, 0, &o, &tag), WEFT_R_TAG_INVALID);
-	EXPECT_EQ(mem_region_share(&g.table, &g.owner, UINT32_MAX, &o, &tag), WEFT_R_TAG_INVALID);
+	EXPECT_EQ(mem_region_share(&g.table, &g.owner, UINT32_MAX, &o, &tag), WEFT_R_TAG_INDEX);
 	EXPECT_EQ(mem_region_share(&g.table, &g.owner, region ^ 1, &o, &tag), WEFT_R_TAG_INSTANCE);
 	EXPECT_EQ(mem_region_share(&g.table, &g.owner, window, &o, &tag), WEFT_R_TAG_TYPE);
 	EXPECT_EQ(mem_region_share(&g.table, &far_owner, region, &o, &tag), WEFT_R_REG_VIRTUAL);
@@ -358,7 +363,9 @@ TEST(test_mem_09_share_refusals_change_nothing)
 TEST(test_mem_13_tag_and_address_name_memory)
 {
 	struct weft_region_options o = { .va = 0x100, .length = 16, .rights = WEFT_REMOTE_WRITE };
-	struct mem_access a = { .addr = 0x104, .length = 1, .pd = PD_OWN, .kind = MEM_REMOTE_WRITE };
+	struct mem_access a = {
+		.addr = 0x104, .length = 1, .pd = PD_OWN, .kind = MEM_REMOTE_WRITE
+	};
 	uint32_t tags[4];
 
 	gate_init(&g, WEFT_POLICY_OPEN);
@@ -381,8 +388,11 @@ TEST(test_mem_13_tag_and_address_name_memory)
 
 TEST(test_mem_01_zero_based_region_counts_from_0)
 {
-	const struct weft_region_options o = { .addr = gate_addr(&g, 32), .va = 0x777, .length = 16,
-					       .rights = WEFT_LOCAL_WRITE, .is_zero_based = true };
+	const struct weft_region_options o = { .addr = gate_addr(&g, 32),
+					       .va = 0x777,
+					       .length = 16,
+					       .rights = WEFT_LOCAL_WRITE,
+					       .is_zero_based = true };
 	struct mem_access a = { .length = 2, .pd = PD_OWN, .kind = MEM_LOCAL_WRITE };
 
 	gate_init(&g, WEFT_POLICY_OPEN);
@@ -413,7 +423,8 @@ static void expect_register(struct weft_region_options o, enum weft_reason expec
 
 TEST(test_mem_01_bad_registrations_are_refused)
 {
-	const struct weft_region_options good = { .addr = gate_addr(&g, 0), .length = 64,
+	const struct weft_region_options good = { .addr = gate_addr(&g, 0),
+						  .length = 64,
 						  .rights = WEFT_LOCAL_READ };
 	struct weft_region_options o = good;
 	uint32_t tag;
@@ -477,8 +488,9 @@ TEST(test_mem_04l_only_the_listed_page_sizes_are_taken)
 TEST(test_mem_06_page_list_must_fit_offset_and_length)
 {
 	uint64_t pages[4] = { 0, GATE_PAGE, 3 * GATE_PAGE, 2 * GATE_PAGE };
-	struct weft_page_list list = { .pages = pages, .count = 3, .page_size_bytes = GATE_PAGE,
-				       .first_offset = 4095 };
+	struct weft_page_list list = {
+		.pages = pages, .count = 3, .page_size_bytes = GATE_PAGE, .first_offset = 4095
+	};
 	struct weft_region_options o = { .va = 1, .pages = &list };
 	uint32_t tag;
 
@@ -518,11 +530,12 @@ TEST(test_mem_06_page_list_must_fit_offset_and_length)
 
 TEST(test_mem_06_page_addresses_are_aligned_and_inside_the_space)
 {
-	const struct weft_space_options space_options = {
-		.memory = g.memory, .size_bytes = 4 * GATE_PAGE, .segments_max = 1
-	};
+	const struct weft_space_options space_options = { .memory = g.memory,
+							  .size_bytes = 4 * GATE_PAGE,
+							  .segments_max = 1 };
 	uint64_t pages[2] = { 3 * GATE_PAGE, 0 };
-	const struct weft_page_list list = { .pages = pages, .count = 2,
+	const struct weft_page_list list = { .pages = pages,
+					     .count = 2,
 					     .page_size_bytes = GATE_PAGE };
 	const struct weft_region_options o = { .length = 2 * GATE_PAGE, .pages = &list };
 	struct weft_space space;
@@ -531,6 +544,7 @@ TEST(test_mem_06_page_addresses_are_aligned_and_inside_the_space)
 	gate_init(&g, WEFT_POLICY_OPEN);
 	REQUIRE(mem_space_init(&space, &space_options) == WEFT_OK);
 	g.owner.space = &space;
+	g.owner.is_privileged = true;
 	EXPECT_EQ(mem_region_register(&g.table, &g.owner, &o, &tag), WEFT_OK);
 	for (uint64_t off = 1; off < GATE_PAGE; off <<= 1) {
 		pages[1] = off;
@@ -541,6 +555,50 @@ TEST(test_mem_06_page_addresses_are_aligned_and_inside_the_space)
 	pages[1] = UINT64_MAX - GATE_PAGE + 1;
 	expect_register(o, WEFT_R_REG_PAGE_ADDRESS);
 	mem_space_fini(&space);
+	gate_fini(&g);
+}
+
+/* AMB-08: outside the process's own space page lists name frames, which are not a user's to name. */
+TEST(test_sqr_07_page_frames_are_for_privileged_callers)
+{
+	const struct weft_space_options space_options = { .memory = g.memory,
+							  .size_bytes = GATE_BYTES,
+							  .segments_max = 1 };
+	uint64_t page = 0;
+	const struct weft_page_list list = { .pages = &page,
+					     .count = 1,
+					     .page_size_bytes = GATE_PAGE };
+	const struct weft_region_options o = { .length = 64, .pages = &list };
+	struct weft_space space;
+	uint32_t tag;
+
+	gate_init(&g, WEFT_POLICY_OPEN);
+	REQUIRE(mem_space_init(&space, &space_options) == WEFT_OK);
+	page = gate_addr(&g, 0);
+	EXPECT_EQ(mem_region_register(&g.table, &g.owner, &o, &tag), WEFT_OK);
+	page = 0;
+	g.owner.space = &space;
+	expect_register(o, WEFT_R_REG_FRAMES);
+	g.owner.is_privileged = true;
+	EXPECT_EQ(mem_region_register(&g.table, &g.owner, &o, &tag), WEFT_OK);
+	mem_space_fini(&space);
+	gate_fini(&g);
+}
+
+/* A space of another adapter is nobody's here. */
+TEST(test_mem_01_space_of_another_adapter_is_refused)
+{
+	struct weft_space far;
+	struct weft_region_options o = { .addr = gate_addr(&g, 0), .length = 64, .space = &far };
+
+	gate_init(&g, WEFT_POLICY_OPEN);
+	mem_space_init_process(&far);
+	far.is_virtual = true;
+	far.owner = &far;
+	g.owner.is_privileged = true;
+	expect_register(o, WEFT_R_BAD_ARGUMENT);
+	far.owner = NULL;
+	EXPECT_EQ(mem_region_register(&g.table, &g.owner, &o, &(uint32_t){ 0 }), WEFT_OK);
 	gate_fini(&g);
 }
 
@@ -556,7 +614,8 @@ static uint32_t reserve(void)
 
 static enum weft_reason fill(uint32_t tag)
 {
-	const struct weft_region_options o = { .addr = gate_addr(&g, 0), .length = 64,
+	const struct weft_region_options o = { .addr = gate_addr(&g, 0),
+					       .length = 64,
 					       .rights = RIGHTS_ALL };
 
 	return mem_region_register_reserved(&g.table, &g.owner, &o, tag);
@@ -564,6 +623,9 @@ static enum weft_reason fill(uint32_t tag)
 
 TEST(test_sqr_04b_tag_must_point_at_a_reserved_entry_of_the_domain)
 {
+	const struct weft_region_options spent = { .addr = gate_addr(&g, 0),
+						   .length = 64,
+						   .is_one_touch = true };
 	uint32_t tag, region, window;
 
 	gate_init(&g, WEFT_POLICY_OPEN);
@@ -582,6 +644,10 @@ TEST(test_sqr_04b_tag_must_point_at_a_reserved_entry_of_the_domain)
 	EXPECT_EQ(gate_access(&g, MEM_LOCAL_READ, tag, 0, 64), WEFT_OK);
 	EXPECT_EQ(fill(tag), WEFT_R_SQR_ENTRY); /* once */
 	EXPECT_EQ(gate_access(&g, MEM_LOCAL_READ, tag, 0, 64), WEFT_OK);
+	/* An ordinary region whose one touch is over is not valid, but not reserved for this. */
+	REQUIRE(mem_region_register(&g.table, &g.owner, &spent, &tag) == WEFT_OK);
+	mem_touch_message(&g.table, tag);
+	EXPECT_EQ(fill(tag), WEFT_R_SQR_ENTRY);
 	gate_fini(&g);
 }
 

@@ -5,9 +5,9 @@ static struct gate g;
 
 static void space_init(struct weft_space *s, uint32_t segments_max)
 {
-	const struct weft_space_options o = {
-		.memory = g.memory, .size_bytes = GATE_BYTES, .segments_max = segments_max
-	};
+	const struct weft_space_options o = { .memory = g.memory,
+					      .size_bytes = GATE_BYTES,
+					      .segments_max = segments_max };
 
 	REQUIRE(mem_space_init(s, &o) == WEFT_OK);
 }
@@ -15,7 +15,8 @@ static void space_init(struct weft_space *s, uint32_t segments_max)
 TEST(test_space_bad_options_are_refused)
 {
 	struct weft_space s;
-	const struct weft_space_options good = { .memory = g.memory, .size_bytes = 64,
+	const struct weft_space_options good = { .memory = g.memory,
+						 .size_bytes = 64,
 						 .segments_max = 1 };
 	struct weft_space_options o = good;
 
@@ -48,6 +49,37 @@ TEST(test_space_process_is_flat)
 	EXPECT(mem_space_byte(&s, gate_addr(&g, 5)) == &g.memory[5]);
 	EXPECT_EQ(mem_space_map(&s, 0, 1, 0), WEFT_R_BAD_ARGUMENT);
 	EXPECT_EQ(mem_space_unmap(&s, 0), WEFT_R_SPACE_SEGMENT);
+}
+
+/* No process has memory at NULL, nor in the upper half of the addresses. */
+TEST(test_rkey_02b_process_space_ends_where_processes_end)
+{
+	static const uint64_t top = UINT64_C(1) << 56;
+	static const struct {
+		uint64_t addr, length;
+		bool is_good;
+	} cases[] = {
+		{ 0, 1, false },
+		{ 4095, 2, false },
+		{ 4096, 1, true },
+		{ top - 1, 1, true },
+		{ top - 1, 2, false },
+		{ top, 1, false },
+		{ 4096, top - 4096, true },
+		{ 4096, top - 4095, false },
+		{ UINT64_MAX, 1, false },
+	};
+	uint32_t tag;
+
+	gate_init(&g, WEFT_POLICY_OPEN);
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		const struct weft_region_options o = { .addr = cases[i].addr,
+						       .length = cases[i].length };
+
+		EXPECT_EQ(mem_region_register(&g.table, &g.owner, &o, &tag),
+			  cases[i].is_good ? WEFT_OK : WEFT_R_REG_SPACE);
+	}
+	gate_fini(&g);
 }
 
 TEST(test_space_segments_do_not_overlap)

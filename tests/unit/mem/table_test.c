@@ -8,7 +8,9 @@ static struct gate g;
 static void gate_init_secret(uint32_t tags_max, uint64_t low, uint64_t high)
 {
 	const struct mem_limits limits = {
-		.tags_max = tags_max, .translations_max = 1, .pds_max = PDS_MAX,
+		.tags_max = tags_max,
+		.translations_max = 1,
+		.pds_max = PDS_MAX,
 		.secret = { low, high },
 	};
 
@@ -42,7 +44,8 @@ TEST(test_mem_02_table_gives_out_every_index_once_then_is_full)
 TEST(test_mem_01_full_table_refuses_regions_and_keeps_translations)
 {
 	uint64_t page = gate_addr(&g, 0);
-	const struct weft_page_list list = { .pages = &page, .count = 1,
+	const struct weft_page_list list = { .pages = &page,
+					     .count = 1,
 					     .page_size_bytes = GATE_PAGE };
 	const struct weft_region_options o = { .length = 64, .pages = &list };
 	uint32_t region, tag;
@@ -114,7 +117,7 @@ TEST(test_tags_same_secret_same_tags)
 	gate_fini(&g);
 }
 
-/* The indices in use, kept by the test, against a table in random use; occupancy ends as it began. */
+/* A table in random use against the test's own list; occupancy ends as it began. */
 TEST(test_mem_10_occupancy_returns_to_its_start)
 {
 	enum { TAGS = 50, ROUNDS = 40000 };

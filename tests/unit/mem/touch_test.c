@@ -11,10 +11,10 @@ enum place { OLD, IN_ORDER, IN_WINDOW, BEYOND, PLACES };
 static enum touch_action row(const struct touch_input *in, enum place place, int32_t from_stored)
 {
 	static const enum touch_action first[PLACES] = {
-		[OLD] = TOUCH_DROP,			/* 05f */
-		[IN_ORDER] = TOUCH_PLACE_AND_CLOSE,	/* 05d */
-		[IN_WINDOW] = TOUCH_PLACE_AND_STORE,	/* 05e */
-		[BEYOND] = TOUCH_DROP,			/* 05f */
+		[OLD] = TOUCH_DROP,		     /* 05f */
+		[IN_ORDER] = TOUCH_PLACE_AND_CLOSE,  /* 05d */
+		[IN_WINDOW] = TOUCH_PLACE_AND_STORE, /* 05e */
+		[BEYOND] = TOUCH_DROP,		     /* 05f */
 	};
 
 	if (!in->is_one_touch)
@@ -94,16 +94,18 @@ TEST(test_touch_05a_touch_05b_touch_05c_touch_05d_touch_05e_touch_05f_touch_09_a
 	}
 }
 
-/* ---- The rows on an entry --------------------------------------------------------------------- */
+/* ---- The rows on an entry ---------------------------------------------------------------- */
 
 enum { BASE = 1000, WINDOW = 500 };
 
 /* Last byte, in-order point before and after. */
 static struct touch_stream tcp(uint32_t end_sn, uint32_t expected_sn, uint32_t next_sn)
 {
-	return (struct touch_stream){
-		.end_sn = end_sn, .expected_sn = expected_sn, .next_sn = next_sn, .window = WINDOW
-	};
+	return (struct touch_stream){ .end_sn = end_sn,
+				      .expected_sn = expected_sn,
+				      .next_sn = next_sn,
+				      .window = WINDOW,
+				      .qp = QP_OWN };
 }
 
 static void expect_segment(uint32_t tag, bool is_last, struct touch_stream s,
@@ -165,8 +167,10 @@ TEST(test_touch_05d_touch_09_last_segment_that_fills_a_gap_is_in_order)
 
 TEST(test_touch_02_mem_04h_loc_04_one_touch_is_asked_for_at_bind_or_registration)
 {
-	const struct weft_region_options o = { .addr = gate_addr(&g, 0), .length = 64,
-					       .rights = WEFT_REMOTE_WRITE, .is_one_touch = true };
+	const struct weft_region_options o = { .addr = gate_addr(&g, 0),
+					       .length = 64,
+					       .rights = WEFT_REMOTE_WRITE,
+					       .is_one_touch = true };
 	uint32_t tag, window;
 
 	gate_init(&g, WEFT_POLICY_OPEN);
@@ -248,7 +252,8 @@ TEST(test_touch_05c_second_last_segment_closes_and_is_refused)
 		uint32_t tag = gate_one_touch(&g, 64);
 
 		expect_segment(tag, true, tcp(BASE + 29, BASE, BASE), WEFT_OK, true);
-		expect_segment(tag, true, tcp(ends[i], BASE, BASE + 10), WEFT_R_TOUCH_SECOND, false);
+		expect_segment(tag, true, tcp(ends[i], BASE, BASE + 10), WEFT_R_TOUCH_SECOND,
+			       false);
 		EXPECT_EQ(gate_access(&g, MEM_REMOTE_WRITE, tag, 0, 64), WEFT_R_TAG_SPENT);
 	}
 	gate_fini(&g);
@@ -317,6 +322,25 @@ TEST(test_touch_09_early_last_segment_across_the_wrap)
 	gate_fini(&g);
 }
 
+/* Two queue pairs, one window: the numbers of the other stream mean nothing here. */
+TEST(test_touch_07_touched_entry_belongs_to_the_stream_that_touched_it)
+{
+	struct mem_access a;
+	uint32_t tag;
+
+	gate_init(&g, WEFT_POLICY_STRICT);
+	tag = gate_one_touch(&g, 64);
+	a = gate_ask(&g, MEM_REMOTE_WRITE, tag, 0, 64);
+	a.qp = QP_OTHER;
+	EXPECT_EQ(gate_check(&g, a), WEFT_OK);
+	expect_segment(tag, true, tcp(BASE + 29, BASE, BASE), WEFT_OK, true);
+	EXPECT_EQ(gate_check(&g, a), WEFT_R_TAG_QP);
+	EXPECT(gate_is_open(&g, tag, 0, 64));
+	mem_touch_advance(&g.table, tag, BASE + 30);
+	EXPECT_EQ(gate_check(&g, a), WEFT_R_TAG_SPENT);
+	gate_fini(&g);
+}
+
 TEST(test_touch_10_one_touch_entry_dies_when_it_has_been_read)
 {
 	uint32_t tag;
@@ -366,8 +390,10 @@ TEST(test_touch_11_only_the_current_tag_touches)
 /* What a send queue registered for one touch leaves the table altogether. */
 TEST(test_sqr_s4_touch_01_one_touch_region_of_a_queue_leaves_no_trace)
 {
-	const struct weft_region_options o = { .addr = gate_addr(&g, 0), .length = 64,
-					       .rights = WEFT_REMOTE_WRITE, .is_one_touch = true };
+	const struct weft_region_options o = { .addr = gate_addr(&g, 0),
+					       .length = 64,
+					       .rights = WEFT_REMOTE_WRITE,
+					       .is_one_touch = true };
 	struct gate_use before;
 	uint32_t tag;
 
@@ -384,7 +410,7 @@ TEST(test_sqr_s4_touch_01_one_touch_region_of_a_queue_leaves_no_trace)
 	gate_fini(&g);
 }
 
-/* ---- TOUCH-S2: the story of each row ----------------------------------------------------------- */
+/* ---- TOUCH-S2: the story of each row ----------------------------------------------------- */
 
 /* Last segment first, the gap filled later. */
 TEST(test_touch_s2_last_segment_first)
@@ -414,8 +440,8 @@ TEST(test_touch_s2_out_of_window_is_dropped_then_resent)
 	expect_segment(tag, true, tcp(BASE + WINDOW + 9, BASE, BASE), WEFT_OK, false);
 	expect_segment(tag, false, tcp(BASE + WINDOW - 1, BASE, BASE + WINDOW), WEFT_OK, true);
 	EXPECT(gate_is_open(&g, tag, 0, 64));
-	expect_segment(tag, true, tcp(BASE + WINDOW + 9, BASE + WINDOW, BASE + WINDOW + 10), WEFT_OK,
-		       true);
+	expect_segment(tag, true, tcp(BASE + WINDOW + 9, BASE + WINDOW, BASE + WINDOW + 10),
+		       WEFT_OK, true);
 	EXPECT_EQ(gate_access(&g, MEM_REMOTE_WRITE, tag, 0, 64), WEFT_R_TAG_SPENT);
 	gate_fini(&g);
 }

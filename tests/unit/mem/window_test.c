@@ -31,7 +31,7 @@ static void expect_bind(struct weft_bind bind, enum weft_reason expected)
 		EXPECT_EQ(gate_entry(&g, bind.region_tag)->windows, windows);
 }
 
-/* ---- The four verbs --------------------------------------------------------------------------- */
+/* ---- The four verbs ---------------------------------------------------------------------- */
 
 TEST(test_rkey_01_rkey_08a_rkey_08b_window_guards_to_the_byte)
 {
@@ -124,7 +124,6 @@ TEST(test_rkey_02b_bind_needs_the_whole_range)
 	gate_fini(&g);
 }
 
-/* LOC-02g, and D3's "invalid parameter" for ranges that the caller's address space does not hold. */
 TEST(test_rkey_02b_loc_02g_region_without_the_binding_bit_takes_no_window)
 {
 	uint32_t region, window;
@@ -200,14 +199,16 @@ TEST(test_rkey_02d_deallocate_refuses_unknown_and_bound_keys)
 	gate_fini(&g);
 }
 
-/* ---- Address spaces --------------------------------------------------------------------------- */
+/* ---- Address spaces ---------------------------------------------------------------------- */
 
 enum { FILE_ADDR = 0x40000, FILE_BYTES = 0x2000 };
 
 static void space_init(struct weft_space *s, bool is_virtual)
 {
 	const struct weft_space_options o = {
-		.memory = g.memory, .size_bytes = GATE_BYTES, .segments_max = 4,
+		.memory = g.memory,
+		.size_bytes = GATE_BYTES,
+		.segments_max = 4,
 		.is_virtual = is_virtual,
 	};
 
@@ -220,11 +221,15 @@ TEST(test_rkey_03_rkey_s3_virtual_addresses_are_for_privileged_callers)
 {
 	struct mem_owner kernel = { .pd = PD_OWN, .space = &g.process, .is_privileged = true };
 	struct mem_owner user = { .pd = PD_OTHER, .space = &g.process };
-	struct weft_region_options o = { .addr = FILE_ADDR, .length = FILE_BYTES,
+	struct weft_region_options o = { .addr = FILE_ADDR,
+					 .length = FILE_BYTES,
 					 .rights = RIGHTS_ALL };
-	struct weft_bind bind = { .addr = FILE_ADDR + 10, .length = 20, .rights = WEFT_REMOTE_READ };
-	struct mem_access a = { .addr = FILE_ADDR + 10, .length = 20, .pd = PD_OWN,
-				.kind = MEM_REMOTE_READ };
+	struct weft_bind bind = { .addr = FILE_ADDR + 10,
+				  .length = 20,
+				  .rights = WEFT_REMOTE_READ };
+	struct mem_access a = {
+		.addr = FILE_ADDR + 10, .length = 20, .pd = PD_OWN, .kind = MEM_REMOTE_READ
+	};
 	struct weft_space files, effective;
 	struct mem_grant grant;
 	struct mem_span span;
@@ -291,12 +296,15 @@ TEST(test_rkey_02b_caller_must_be_authorised_for_the_whole_range)
 
 TEST(test_rkey_08c_rkey_08d_range_that_lost_its_segment_or_has_no_page_is_denied)
 {
-	const struct weft_region_options o = { .addr = FILE_ADDR, .length = FILE_BYTES + 0x1000,
+	const struct weft_region_options o = { .addr = FILE_ADDR,
+					       .length = FILE_BYTES + 0x1000,
 					       .rights = RIGHTS_ALL };
-	struct weft_bind bind = { .addr = FILE_ADDR, .length = FILE_BYTES + 0x1000,
+	struct weft_bind bind = { .addr = FILE_ADDR,
+				  .length = FILE_BYTES + 0x1000,
 				  .rights = WEFT_REMOTE_READ };
-	struct mem_access a = { .addr = FILE_ADDR, .length = FILE_BYTES, .pd = PD_OWN,
-				.kind = MEM_REMOTE_READ };
+	struct mem_access a = {
+		.addr = FILE_ADDR, .length = FILE_BYTES, .pd = PD_OWN, .kind = MEM_REMOTE_READ
+	};
 	struct weft_space space;
 
 	gate_init(&g, WEFT_POLICY_STRICT);
@@ -316,6 +324,7 @@ TEST(test_rkey_08c_rkey_08d_range_that_lost_its_segment_or_has_no_page_is_denied
 	REQUIRE(mem_space_unmap(&space, FILE_ADDR) == WEFT_OK);
 	a.addr = FILE_ADDR;
 	EXPECT_EQ(gate_check(&g, a), WEFT_R_SPACE_SEGMENT);
+	bind.tag = 0;
 	EXPECT_EQ(gate_bind(&g, &bind), WEFT_R_SPACE_SEGMENT);
 	/* Mapped again, to another place: the binding holds. */
 	REQUIRE(mem_space_map(&space, FILE_ADDR, FILE_BYTES, 0x4000) == WEFT_OK);
@@ -324,7 +333,7 @@ TEST(test_rkey_08c_rkey_08d_range_that_lost_its_segment_or_has_no_page_is_denied
 	gate_fini(&g);
 }
 
-/* ---- Keys in use ------------------------------------------------------------------------------ */
+/* ---- Keys in use ------------------------------------------------------------------------- */
 
 TEST(test_rkey_05_mem_04c_key_guards_one_range_at_a_time_and_is_reusable)
 {
@@ -372,8 +381,8 @@ TEST(test_rkey_06_ten_queue_pairs_share_one_key)
 
 	gate_init(&g, WEFT_POLICY_STRICT);
 	a = gate_ask(&g, MEM_REMOTE_WRITE,
-		     gate_bound(&g, gate_region(&g, 0, 64, RIGHTS_ALL), 0, 64, WEFT_REMOTE_WRITE), 0,
-		     64);
+		     gate_bound(&g, gate_region(&g, 0, 64, RIGHTS_ALL), 0, 64, WEFT_REMOTE_WRITE),
+		     0, 64);
 	for (uint32_t qp = 1; qp <= 10; qp++) {
 		a.qp = qp;
 		EXPECT_EQ(gate_check(&g, a), WEFT_OK);
@@ -452,8 +461,9 @@ TEST(test_rkey_11_open_policy_counts_local_rights)
 
 	gate_init(&g, WEFT_POLICY_OPEN);
 	for (uint32_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		struct weft_bind bind = bind_of(
-			gate_window(&g), gate_region(&g, 0, 64, WEFT_BIND | cases[i].region), 0, 64);
+		struct weft_bind bind = bind_of(gate_window(&g),
+						gate_region(&g, 0, 64, WEFT_BIND | cases[i].region),
+						0, 64);
 
 		bind.rights = cases[i].window;
 		EXPECT_EQ(gate_bind(&g, &bind), cases[i].expected);
@@ -471,7 +481,8 @@ TEST(test_rkey_11_windows_have_remote_rights_only)
 		struct weft_bind bind = bind_of(gate_window(&g), region, 0, 64);
 
 		bind.rights = bit;
-		EXPECT_EQ(gate_bind(&g, &bind), bit & MEM_REMOTE_RIGHTS ? WEFT_OK : WEFT_R_REG_RIGHTS);
+		EXPECT_EQ(gate_bind(&g, &bind),
+			  bit & MEM_REMOTE_RIGHTS ? WEFT_OK : WEFT_R_REG_RIGHTS);
 	}
 	gate_fini(&g);
 }
@@ -480,12 +491,16 @@ TEST(test_mem_08_window_uses_the_translation_of_its_region)
 {
 	uint64_t pages[3] = { gate_addr(&g, 2 * GATE_PAGE), gate_addr(&g, 0),
 			      gate_addr(&g, 5 * GATE_PAGE) };
-	const struct weft_page_list list = { .pages = pages, .count = 3,
-					     .page_size_bytes = GATE_PAGE, .first_offset = 96 };
-	const struct weft_region_options o = { .va = 0x1000, .length = 2 * GATE_PAGE + 1,
-					       .rights = RIGHTS_ALL, .pages = &list };
-	struct weft_bind bind = { .addr = 0x1000 + 4000 - 8, .length = 100,
-				  .rights = WEFT_REMOTE_WRITE, .is_zero_based = true };
+	const struct weft_page_list list = {
+		.pages = pages, .count = 3, .page_size_bytes = GATE_PAGE, .first_offset = 96
+	};
+	const struct weft_region_options o = {
+		.va = 0x1000, .length = 2 * GATE_PAGE + 1, .rights = RIGHTS_ALL, .pages = &list
+	};
+	struct weft_bind bind = { .addr = 0x1000 + 4000 - 8,
+				  .length = 100,
+				  .rights = WEFT_REMOTE_WRITE,
+				  .is_zero_based = true };
 	struct mem_access a = { .addr = 6, .length = 4, .pd = PD_OWN, .kind = MEM_REMOTE_WRITE };
 	struct mem_grant grant;
 	struct mem_span spans[2];
@@ -507,7 +522,7 @@ TEST(test_mem_08_window_uses_the_translation_of_its_region)
 	gate_fini(&g);
 }
 
-/* ---- Promised tags ---------------------------------------------------------------------------- */
+/* ---- Promised tags ----------------------------------------------------------------------- */
 
 TEST(test_mem_04c_promised_tags_differ_and_come_alive_in_turn)
 {
@@ -551,10 +566,45 @@ TEST(test_mem_04c_consumer_chooses_the_instance_but_not_the_index)
 	gate_fini(&g);
 }
 
+/* A rebind under the tag in force would give old holders the new range. */
+TEST(test_mem_04c_rebind_under_the_current_tag_is_refused)
+{
+	struct weft_bind bind;
+	uint32_t region, tag;
+
+	gate_init(&g, WEFT_POLICY_STRICT);
+	region = gate_region(&g, 0, 64, RIGHTS_ALL);
+	tag = gate_bound(&g, region, 0, 32, WEFT_REMOTE_WRITE);
+	bind = bind_of(tag, region, 32, 32);
+	bind.tag = tag;
+	EXPECT_EQ(gate_bind(&g, &bind), WEFT_R_TAG_INSTANCE);
+	EXPECT(gate_is_open(&g, tag, 0, 32));
+	EXPECT(!gate_is_open(&g, tag, 32, 32));
+	gate_fini(&g);
+}
+
+/* Also when 255 promises came to nothing in between. */
+TEST(test_mem_04c_promises_do_not_lead_back_to_the_tag_in_force)
+{
+	struct weft_bind bind;
+	uint32_t region, tag;
+
+	gate_init(&g, WEFT_POLICY_STRICT);
+	region = gate_region(&g, 0, 64, RIGHTS_ALL);
+	tag = gate_bound(&g, region, 0, 32, WEFT_REMOTE_WRITE);
+	for (int i = 0; i < 600; i++) {
+		bind = bind_of(tag, region, 0, 32);
+		REQUIRE(mem_window_promise(&g.table, PD_OWN, &bind) == WEFT_OK);
+		EXPECT(bind.tag != tag);
+	}
+	gate_fini(&g);
+}
+
 /* One slot, so that it is used again at once. */
 static uint32_t only_window(void)
 {
-	const struct mem_limits limits = { .tags_max = 2, .translations_max = 1,
+	const struct mem_limits limits = { .tags_max = 2,
+					   .translations_max = 1,
 					   .pds_max = PDS_MAX };
 
 	gate_init_limits(&g, &limits);
@@ -599,7 +649,7 @@ TEST(test_mem_04c_mem_s2_chosen_instance_does_not_bring_a_dead_tag_back)
 	}
 }
 
-/* ---- RKEY-S2 ---------------------------------------------------------------------------------- */
+/* ---- RKEY-S2 ----------------------------------------------------------------------------- */
 
 TEST(test_rkey_s2_rkey_08b_every_wrong_use_is_denied)
 {

@@ -15,8 +15,8 @@ static const struct weft_advert sample = {
 };
 
 static const uint8_t sample_wire[WEFT_ADVERT_BYTES] = {
-	'W',  'F',  'A',  'D',	0,    1,    0,	  0x0c, 0xaa, 0xbb, 0xcc, 0xdd, 0,    0,    0,	  0,
-	0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 1,    2,    3,	  4,	5,    6,    7,	  8,
+	'W',  'F',  'A',  'D',	0,    1,    0,	  0x0c, 0xaa, 0xbb, 0xcc, 0xdd, 0, 0, 0, 0,
+	0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 1,    2,    3,	  4,	5, 6, 7, 8,
 };
 
 static bool is_same(const struct weft_advert *a, const struct weft_advert *b)
@@ -66,7 +66,7 @@ TEST(test_rkey_12_advert_round_trip)
 	for (int i = 0; i < 20000; i++) {
 		const struct weft_advert a = {
 			.addr = prng_next(&p) >> prng_below(&p, 64),
-			.length = prng_next(&p) >> (1 + prng_below(&p, 63)),
+			.length = 1 + (prng_next(&p) >> (1 + prng_below(&p, 63))),
 			.tag = (uint32_t)prng_next(&p),
 			.rights = (uint32_t)prng_next(&p) & ADVERT_RIGHTS,
 		};
@@ -74,8 +74,8 @@ TEST(test_rkey_12_advert_round_trip)
 		struct weft_advert b;
 
 		weft_advert_encode(&a, bytes);
-		EXPECT_EQ(decode(bytes, sizeof(bytes), &b), a.addr + a.length >= a.addr);
-		if (a.addr + a.length >= a.addr)
+		EXPECT_EQ(decode(bytes, sizeof(bytes), &b), a.addr + a.length > a.addr);
+		if (a.addr + a.length > a.addr)
 			EXPECT(is_same(&a, &b));
 	}
 }
@@ -139,7 +139,11 @@ TEST(test_rkey_12_advert_whose_range_wraps_is_refused)
 	uint8_t bytes[WEFT_ADVERT_BYTES];
 
 	a.addr = UINT64_MAX - 99;
-	a.length = 99;
+	a.length = 100; /* up to the very last address */
+	weft_advert_encode(&a, bytes);
+	EXPECT(decode(bytes, sizeof(bytes), &b));
+	EXPECT(is_same(&a, &b));
+	a.length = 0;
 	weft_advert_encode(&a, bytes);
 	EXPECT(decode(bytes, sizeof(bytes), &b));
 	a.length = 101;

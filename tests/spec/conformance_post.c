@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Posting (QP-02, QP-03, QP-06): limits fixed at creation, and what becomes of bad requests. */
+#include "conformance.h"
+
+enum { LIST = 5, MIDDLE = 2, INLINE_DEFAULT = 64, SEGMENTS_DEFAULT = 4 };
+
+/* The queue is held by a pause, filled to the brim, let go; as often as it takes to wrap around. */
+static void fill_send_queue(uint32_t send_max)
+{
+	struct pair p;
+	struct end *a = &p.ends[0];
+	const struct weft_segment nothing = { 0 };
+
+	pair_open(&p, &(struct pair_options){ .qp = { .send_max = send_max } });
+	for (int round = 0; round < 3; round++) {
+		struct weft_send_wr wr = end_wr(a, WEFT_OP_WRITE, 0, &nothing, 0);
+		uint32_t posted = 9;
+
+		end_modify(a, WEFT_QPS_SQD);
+		for (uint64_t id = 0; id < send_max; id++) {
+			wr.id = id;
+			end_post(a, &wr);
+		}
+		MUST_EQ(weft_qp_post_send(a->qp, &wr, 1, &posted), WEFT_R_QUEUE_FULL);
+		MUST_EQ(posted, 0);
+		MUST_EQ(end_query(a).send_queued, send_max);
+		end_modify(a, WEFT_QPS_RTS);
+		for (uint64_t id = 0; id < send_max; id++)
+			end_sent(a, id);
+	}
+	pair_close(&p);
+}
+
+TEST(test_qp_02_the_send_queue_is_as_long_as_asked)
+{
+	fill_send_queue(1);
+	fill_send_queue(5);
+	fill_send_queue(200);
+}
+
+TEST(test_qp_02_the_receive_queue_is_as_long_as_asked)
+{
+	static const uint32_t sizes[] = { 1, 5, 200 };
+	struct pair p;
+	struct end *a = &p.ends[0], *b = &p.ends[1];
+
+	for (int i = 0; i < 3; i++) {
+		pair_open(&p, &(struct pair_options){ .qp = { .recv_max = sizes[i] } });
+		for (int round = 0; round < 3; round++) {
+			const struct weft_recv_wr recv = { .id = 1 };
+			uint32_t posted = 9;
+
+			for (uint64_t id = 0; id < sizes[i]; id++)
+				end_post_recv(b, id, DST, 8);
+			EXPECT_EQ(weft_qp_post_recv(b->qp, &recv, 1, &posted), WEFT_R_QUEUE_FULL);
+			EXPECT_EQ(posted, 0);
+			EXPECT_EQ(end_query(b).recv_queued, sizes[i]);
+			for (uint64_t id = 0; id < sizes[i]; id++) {
+				struct weft_send_wr wr = end_wr(a, WEFT_OP_SEND, id, NULL, 0);
+
+				end_succeeds(a, &wr);
+				end_received(b, id);
+			}
+		}
+		pair_close(&p);
+	}
+}
+
+/* A list that does not fit is taken as far as it fits, and *posted says how far. */
+TEST(test_qp_02_qp_03_a_list_longer_than_the_queue)
+{
+	struct pair p;
+	struct end *a = &p.ends[0], *b = &p.ends[1];
+	const struct weft_segment nothing = { 0 };
+	struct weft_send_wr wrs[10];
+	struct weft_recv_wr recvs[10];
+	uint32_t posted = 0;
+
+	pair_open(&p, &(struct pair_options){ .qp = { .send_max = 6, .recv_max = 7 } });
+	for (uint64_t i = 0; i < 10; i++) {
+		wrs[i] = end_wr(a, WEFT_OP_WRITE, i, &nothing, 0);
+		recvs[i] = (struct weft_recv_wr){ .id = i };
+	}
+	end_modify(a, WEFT_QPS_SQD);
+	EXPECT_EQ(weft_qp_post_send(a->qp, wrs, 10, &posted), WEFT_R_QUEUE_FULL);
+	EXPECT_EQ(posted, 6);
+	end_modify(a, WEFT_QPS_RTS);
+	for (uint64_t id = 0; id < 6; id++)
+		end_sent(a, id);
+	EXPECT_EQ(weft_qp_post_recv(b->qp, recvs, 10, &posted), WEFT_R_QUEUE_FULL);
+	EXPECT_EQ(posted, 7);
+	EXPECT_EQ(end_query(b).recv_queued, 7);
+	MUST(weft_qp_post_send(a->qp, wrs, 0, &posted));
+	EXPECT_EQ(posted, 0);
+	pair_close(&p);
+}
+
+/* More requests than may be outstanding at a time: they take turns, none is lost. */
+TEST(test_qp_02_outstanding_requests_take_turns)
+{
+	enum { READS = 40 };
+	struct pair p;
+	struct end *a = &p.ends[0], *b = &p.ends[1];
+
+	pair_open(&p, &(struct pair_options){ .qp = { .outstanding_max = 1 } });
+	end_fill(b, SRC, READS * 8, 3);
+	for (uint64_t id = 0; id < READS; id++) {
+		const struct weft_segment s = end_seg(a, DST + id * 8, 8);
+		struct weft_send_wr wr = end_wr(a, WEFT_OP_READ, id, &s, SRC + id * 8);
+
+		end_post(a, &wr);
+	}
+	for (uint64_t id = 0; id < READS; id++)
+		end_sent(a, id);
+	end_holds(a, DST, READS * 8, 3);
+	pair_close(&p);
+}
+
+/* ---- Bad requests --------------------------------------------------------------------------- */
+
+struct bad {
+	const char *what;
+	struct weft_send_wr wr;
+	enum weft_reason reason;
+};
+
+static const struct weft_segment wide[PAIR_SEGMENTS]; /* of no bytes */
+static const struct weft_segment four = { .addr = 64, .length = 4 };
+static const struct weft_segment sixteen = { .addr = 64, .length = 16 };
+static const struct weft_segment huge[2] = { { .length = UINT32_MAX }, { .length = 2 } };
+static const struct weft_segment over[2] = { { .length = 1U << 31 }, { .length = 1 } };
+static const struct weft_segment no_bytes_there = { .length = 1 };
+static const struct weft_segment long_inline[2] = { { .addr = 64, .length = INLINE_DEFAULT },
+						    { .addr = 64, .length = 1 } };
+
+static const struct bad bads[] = {
+	{ "opcode", { .opcode = WEFT_OP_SEND_COUNT }, WEFT_R_WR_OPCODE },
+	{ "receive opcode", { .opcode = WEFT_OP_RECV }, WEFT_R_WR_OPCODE },
+	{ "negative opcode", { .opcode = (enum weft_opcode) - 1 }, WEFT_R_WR_OPCODE },
+	{ "unknown flag", { .opcode = WEFT_OP_SEND, .flags = 1U << 31 }, WEFT_R_WR_FLAGS },
+	{ "next flag", { .opcode = WEFT_OP_SEND, .flags = 1 << 4 }, WEFT_R_WR_FLAGS },
+	{ "inline Read", { .opcode = WEFT_OP_READ, .flags = WEFT_INLINE }, WEFT_R_WR_FLAGS },
+	{ "solicited Write",
+	  { .opcode = WEFT_OP_WRITE, .flags = WEFT_SOLICITED },
+	  WEFT_R_WR_FLAGS },
+	{ "inline Bind", { .opcode = WEFT_OP_BIND, .flags = WEFT_INLINE }, WEFT_R_WR_FLAGS },
+	{ "segments",
+	  { .opcode = WEFT_OP_SEND, .segments = wide, .segment_count = SEGMENTS_DEFAULT + 1 },
+	  WEFT_R_WR_SEGMENTS },
+	{ "many segments",
+	  { .opcode = WEFT_OP_WRITE, .segments = wide, .segment_count = UINT32_MAX },
+	  WEFT_R_WR_SEGMENTS },
+	{ "Bind with segment",
+	  { .opcode = WEFT_OP_BIND, .segments = wide, .segment_count = 1 },
+	  WEFT_R_WR_SEGMENTS },
+	{ "Delay with segment",
+	  { .opcode = WEFT_OP_DELAY, .segments = wide, .segment_count = 1 },
+	  WEFT_R_WR_SEGMENTS },
+	{ "no segments", { .opcode = WEFT_OP_SEND, .segment_count = 1 }, WEFT_R_NULL_ARGUMENT },
+	{ "4 GiB",
+	  { .opcode = WEFT_OP_WRITE, .segments = huge, .segment_count = 2 },
+	  WEFT_R_WR_LENGTH },
+	{ "2 GiB and a byte",
+	  { .opcode = WEFT_OP_READ, .segments = over, .segment_count = 2 },
+	  WEFT_R_WR_LENGTH },
+	{ "atomic of 4",
+	  { .opcode = WEFT_OP_FETCH_ADD, .segments = &four, .segment_count = 1 },
+	  WEFT_R_WR_LENGTH },
+	{ "atomic of 16",
+	  { .opcode = WEFT_OP_COMPARE_SWAP, .segments = &sixteen, .segment_count = 1 },
+	  WEFT_R_WR_LENGTH },
+	{ "atomic of nothing", { .opcode = WEFT_OP_FETCH_ADD }, WEFT_R_WR_LENGTH },
+	{ "inline",
+	  { .opcode = WEFT_OP_SEND,
+	    .flags = WEFT_INLINE,
+	    .segments = long_inline,
+	    .segment_count = 2 },
+	  WEFT_R_WR_INLINE },
+	{ "inline from nowhere",
+	  { .opcode = WEFT_OP_SEND,
+	    .flags = WEFT_INLINE,
+	    .segments = &no_bytes_there,
+	    .segment_count = 1 },
+	  WEFT_R_NULL_ARGUMENT },
+	{ "window outside the table",
+	  { .opcode = WEFT_OP_BIND, .bind = { .window_tag = 0xffffff00 } },
+	  WEFT_R_TAG_INDEX },
+	{ "no window", { .opcode = WEFT_OP_BIND }, WEFT_R_TAG_INVALID },
+};
+enum { BADS = sizeof(bads) / sizeof(*bads) };
+
+/* In the middle of a list: those before it are done, it and those after it are not. */
+TEST(test_qp_03_qp_06_a_bad_request_stops_the_list_at_its_place)
+{
+	struct pair p;
+	struct end *a = &p.ends[0];
+
+	pair_open(&p, NULL);
+	for (unsigned int i = 0; i < BADS; i++) {
+		struct weft_send_wr wrs[LIST];
+		uint32_t posted = 99;
+		enum weft_reason r;
+
+		for (uint64_t k = 0; k < LIST; k++)
+			wrs[k] = end_wr(a, WEFT_OP_WRITE, k, wide, 0);
+		wrs[MIDDLE] = bads[i].wr;
+		wrs[MIDDLE].id = MIDDLE;
+		r = weft_qp_post_send(a->qp, wrs, LIST, &posted);
+		if (r != bads[i].reason || posted != MIDDLE)
+			EXPECT_STR(bads[i].what, weft_reason_name(r));
+		for (uint64_t id = 0; id < MIDDLE; id++)
+			end_sent(a, id);
+		pair_quiet(&p);
+		EXPECT_EQ(end_query(a).send_queued, 0);
+		EXPECT_EQ(end_query(a).state, WEFT_QPS_RTS);
+	}
+	pair_close(&p);
+}
+
+TEST(test_qp_03_qp_08_a_bad_receive_stops_the_list_at_its_place)
+{
+	static const struct {
+		struct weft_recv_wr wr;
+		enum weft_reason reason;
+	} recvs[] = {
+		{ { .segments = wide, .segment_count = SEGMENTS_DEFAULT + 1 }, WEFT_R_WR_SEGMENTS },
+		{ { .segments = wide, .segment_count = UINT32_MAX }, WEFT_R_WR_SEGMENTS },
+		{ { .segment_count = 1 }, WEFT_R_NULL_ARGUMENT },
+		{ { .segments = huge, .segment_count = 2 }, WEFT_R_WR_LENGTH },
+	};
+	struct pair p;
+	struct end *b = &p.ends[1];
+	uint32_t queued = 0;
+
+	pair_open(&p, NULL);
+	for (unsigned int i = 0; i < sizeof(recvs) / sizeof(*recvs); i++) {
+		struct weft_recv_wr wrs[LIST] = { { .id = i } };
+		uint32_t posted = 99;
+
+		wrs[MIDDLE] = recvs[i].wr;
+		EXPECT_EQ(weft_qp_post_recv(b->qp, wrs, LIST, &posted), recvs[i].reason);
+		EXPECT_EQ(posted, MIDDLE);
+		queued += MIDDLE;
+		EXPECT_EQ(end_query(b).recv_queued, queued);
+	}
+	pair_close(&p);
+}
+
+/* QP-02: limits given at creation are used whole. */
+TEST(test_qp_02_qp_06_the_largest_and_smallest_requests)
+{
+	struct pair p;
+	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct weft_send_wr wr;
+	struct weft_recv_wr recv = { .id = 3, .segments = wide };
+
+	pair_open(&p, &(struct pair_options){
+			      .qp = { .segments_max = PAIR_SEGMENTS, .inline_max_bytes = 1 } });
+	wr = end_wr(a, WEFT_OP_SEND, 1, wide, 0);
+	wr.segment_count = PAIR_SEGMENTS;
+	recv.segment_count = PAIR_SEGMENTS;
+	MUST(weft_qp_post_recv(b->qp, &recv, 1, NULL));
+	end_succeeds(a, &wr);
+	end_received(b, 3);
+	wr.segment_count = PAIR_SEGMENTS + 1;
+	EXPECT_EQ(weft_qp_post_send(a->qp, &wr, 1, NULL), WEFT_R_WR_SEGMENTS);
+	recv.segment_count = PAIR_SEGMENTS + 1;
+	EXPECT_EQ(weft_qp_post_recv(b->qp, &recv, 1, NULL), WEFT_R_WR_SEGMENTS);
+	wr = end_wr(a, WEFT_OP_WRITE, 1, &four, 0);
+	wr.flags |= WEFT_INLINE;
+	EXPECT_EQ(weft_qp_post_send(a->qp, &wr, 1, NULL), WEFT_R_WR_INLINE);
+	pair_close(&p);
+}
+
+/* QP-03: the call returns at once, also when the request will take its time. */
+TEST(test_qp_03_posting_does_not_wait)
+{
+	struct pair p;
+	struct end *a = &p.ends[0];
+	struct weft_send_wr wr;
+
+	pair_open(&p, NULL);
+	wr = end_wr(a, WEFT_OP_SEND, 1, NULL, 0); /* the peer has no receive */
+	for (uint64_t id = 1; id <= 20; id++) {
+		wr.id = id;
+		end_post(a, &wr);
+	}
+	EXPECT_EQ(end_query(a).send_queued, 20);
+	end_modify(a, WEFT_QPS_ERROR);
+	end_sends_flushed(a, 1, 20);
+	pair_close(&p);
+}

@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What only loopback can show: connecting two queue pairs of one adapter, and no system calls. */
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "conformance.h"
+
+TEST(test_qp_15_two_queue_pairs_of_one_adapter)
+{
+	struct pair p;
+	struct end *a = &p.ends[0];
+	struct weft_qp *qp, *uc, *ud, *other;
+
+	pair_open(&p, NULL);
+	qp = end_qp_create(a, WEFT_RC);
+	other = end_qp_create(a, WEFT_RC);
+	uc = end_qp_create(a, WEFT_UC);
+	ud = end_qp_create(a, WEFT_UD);
+	EXPECT_EQ(weft_qp_connect(qp, qp), WEFT_R_BAD_ARGUMENT);
+	EXPECT_EQ(weft_qp_connect(qp, uc), WEFT_R_BAD_ARGUMENT);
+	EXPECT_EQ(weft_qp_connect(ud, ud), WEFT_R_BAD_ARGUMENT);
+	EXPECT_EQ(weft_qp_connect(qp, a->qp), WEFT_R_QP_CONNECTED);
+	EXPECT_EQ(weft_qp_connect(a->qp, qp), WEFT_R_QP_CONNECTED);
+	EXPECT_EQ(weft_qp_connect(NULL, qp), WEFT_R_NULL_ARGUMENT);
+	EXPECT_EQ(weft_qp_connect(qp, NULL), WEFT_R_NULL_ARGUMENT);
+	MUST(weft_qp_modify(other, &(struct weft_qp_attr){ .state = WEFT_QPS_ERROR },
+			    WEFT_QP_STATE));
+	EXPECT_EQ(weft_qp_connect(qp, other), WEFT_R_QP_STATE);
+	MUST(weft_qp_modify(other, &(struct weft_qp_attr){ .state = WEFT_QPS_RESET },
+			    WEFT_QP_STATE));
+	MUST(weft_qp_modify(qp, &(struct weft_qp_attr){ .state = WEFT_QPS_INIT }, WEFT_QP_STATE));
+	MUST(weft_qp_connect(qp, other)); /* one in INIT, one in RESET */
+	MUST(weft_qp_destroy(qp));
+	MUST(weft_qp_destroy(other));
+	MUST(weft_qp_destroy(uc));
+	MUST(weft_qp_destroy(ud));
+	pair_close(&p);
+}
+
+/* Both ends in one domain, over one completion queue: it may talk to itself. */
+TEST(test_qp_15_one_domain_for_both_ends)
+{
+	struct pair p;
+	struct end *a = &p.ends[0];
+	struct weft_qp *x, *y;
+	struct weft_segment s;
+	struct weft_send_wr wr;
+
+	pair_open(&p, NULL);
+	x = end_qp_create(a, WEFT_RC);
+	y = end_qp_create(a, WEFT_RC);
+	MUST(weft_qp_connect(x, y));
+	end_fill(a, SRC, 64, 1);
+	s = end_seg(a, SRC, 64);
+	wr = wr_make(WEFT_OP_WRITE, 1, &s, 1);
+	wr.remote_tag = a->tag;
+	wr.remote_addr = a->addr + DST;
+	MUST(weft_qp_post_send(x, &wr, 1, NULL));
+	EXPECT_EQ(end_take(a, a->send_cq).status, WEFT_SUCCESS);
+	end_holds(a, DST, 64, 1);
+	/* Overlapping source and target: as if moved in one go. */
+	wr.remote_addr = a->addr + SRC + 7;
+	MUST(weft_qp_post_send(x, &wr, 1, NULL));
+	EXPECT_EQ(end_take(a, a->send_cq).status, WEFT_SUCCESS);
+	end_holds(a, SRC + 7, 64, 1);
+	MUST(weft_qp_destroy(x));
+	MUST(weft_qp_destroy(y));
+	pair_close(&p);
+}
+
+TEST(test_qp_01_a_queue_pair_belongs_to_one_adapter)
+{
+	struct pair p, q;
+	struct end *a = &p.ends[0], *c = &q.ends[0];
+	struct weft_qp_options o = { 0 };
+	struct weft_qp *qp, *far;
+
+	pair_open(&p, NULL);
+	pair_open(&q, &(struct pair_options){ .has_srq = true });
+	o.send_cq = c->send_cq;
+	o.recv_cq = a->recv_cq;
+	EXPECT_EQ(weft_qp_create(a->pd, &o, &qp), WEFT_R_BAD_ARGUMENT);
+	o.send_cq = a->send_cq;
+	o.recv_cq = c->recv_cq;
+	EXPECT_EQ(weft_qp_create(a->pd, &o, &qp), WEFT_R_BAD_ARGUMENT);
+	o.recv_cq = a->recv_cq;
+	o.srq = q.ends[1].srq;
+	EXPECT_EQ(weft_qp_create(a->pd, &o, &qp), WEFT_R_BAD_ARGUMENT);
+	qp = end_qp_create(a, WEFT_RC);
+	far = end_qp_create(c, WEFT_RC);
+	EXPECT_EQ(weft_qp_connect(qp, far), WEFT_R_BAD_ARGUMENT);
+	MUST(weft_qp_destroy(qp));
+	MUST(weft_qp_destroy(far));
+	pair_close(&q);
+	pair_close(&p);
+}
+
+/* ---- QP-16 ---------------------------------------------------------------------------------- */
+
+enum { ROUNDS = 200 };
+
+/* From here on this process may only leave. False if the system has no such filters. */
+static bool forbid_calls(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_exit_group, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+	};
+	const struct sock_fprog program = { .len = sizeof(code) / sizeof(*code), .filter = code };
+
+	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 &&
+	       prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0) == 0;
+}
+
+/* Polls until something arrives; false if it failed. Bound: loopback completes without waiting. */
+static bool poll_good(struct weft_cq *cq)
+{
+	struct weft_completion c;
+	uint32_t count = 0;
+
+	for (int i = 0; i < 1000 && count == 0; i++) {
+		if (weft_cq_poll(cq, &c, 1, &count) != WEFT_OK)
+			return false;
+	}
+	return count == 1 && c.status == WEFT_SUCCESS;
+}
+
+/* Every kind of request of the fast path. No harness here: it runs where no call is allowed. */
+static bool post_and_poll(struct pair *p)
+{
+	static const enum weft_opcode opcodes[] = { WEFT_OP_WRITE, WEFT_OP_READ, WEFT_OP_FETCH_ADD,
+						    WEFT_OP_SEND, WEFT_OP_WRITE_IMM };
+	struct end *a = &p->ends[0], *b = &p->ends[1];
+
+	for (unsigned int i = 0; i < sizeof(opcodes) / sizeof(*opcodes); i++) {
+		const struct weft_segment s = end_seg(a, SRC, 8), t = end_seg(b, DST + 64, 8);
+		const struct weft_recv_wr recv = { .id = 2, .segments = &t, .segment_count = 1 };
+		struct weft_send_wr wr = end_wr(a, opcodes[i], 1, &s, DST);
+		bool is_message = opcodes[i] == WEFT_OP_SEND || opcodes[i] == WEFT_OP_WRITE_IMM;
+
+		if (is_message && weft_qp_post_recv(b->qp, &recv, 1, NULL) != WEFT_OK)
+			return false;
+		if (weft_qp_post_send(a->qp, &wr, 1, NULL) != WEFT_OK || !poll_good(a->send_cq))
+			return false;
+		if (is_message && !poll_good(b->recv_cq))
+			return false;
+	}
+	return true;
+}
+
+/* Not _exit(): before it a sanitizer would make calls of its own. */
+static void leave(int status)
+{
+	for (;;)
+		syscall(SYS_exit_group, status);
+}
+
+static void child_run(struct pair *p, bool is_probe)
+{
+	struct timespec ts;
+
+	if (!forbid_calls())
+		leave(3);
+	if (is_probe) {
+		clock_gettime(CLOCK_MONOTONIC, &ts);
+		leave(0);
+	}
+	for (int i = 0; i < ROUNDS; i++) {
+		if (!post_and_poll(p))
+			leave(1);
+	}
+	leave(0);
+}
+
+/* The status with which a forbidden child ended; its death by a call is SIGSYS. */
+static int child_status(struct pair *p, bool is_probe)
+{
+	int status = -1;
+	pid_t pid = fork();
+
+	if (pid == 0)
+		child_run(p, is_probe);
+	REQUIRE(pid > 0);
+	REQUIRE(waitpid(pid, &status, 0) == pid);
+	return status;
+}
+
+TEST(test_qp_16_rkey_04_posting_and_polling_make_no_system_call)
+{
+	struct pair p;
+	int probe, status;
+
+	pair_open(&p, NULL);
+	EXPECT(post_and_poll(&p)); /* the program is loaded whole, the pages are there */
+	probe = child_status(&p, true);
+	status = child_status(&p, false);
+	pair_close(&p);
+	if (WIFEXITED(probe) && WEXITSTATUS(probe) == 3)
+		SKIP("this system has no seccomp filters");
+	if (WIFSIGNALED(probe))
+		SKIP("reading the clock is a system call on this machine");
+	EXPECT(!(WIFSIGNALED(status) && WTERMSIG(status) == SIGSYS));
+	EXPECT(WIFEXITED(status));
+	EXPECT_EQ(WEXITSTATUS(status), 0);
+}

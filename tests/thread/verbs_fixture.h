@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Threads over one adapter. The harness belongs to the test's own thread, so the others note what
+ * went wrong with HOLDS() and the test looks at it after joining them. Nothing here sleeps.
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include <weft/weft.h>
+
+#include "test.h"
+
+enum { NODE_BYTES = 64 * 1024, THREADS_MAX = 16 };
+
+#define PATIENCE_NS (UINT64_C(30) * 1000000000)
+
+/* A queue pair with what it needs; two of them make a connection. */
+struct node {
+	struct weft_pd *pd;
+	struct weft_cq *cq;
+	struct weft_qp *qp;
+	uint8_t *memory;
+	uint32_t tag;
+};
+
+/* Domain, completion queue and memory of `beside` are shared, if it is not NULL. */
+void node_open(struct weft_adapter *adapter, struct node *n, const struct node *beside);
+void node_close(struct node *n, const struct node *beside);
+
+/* A message of the queue pair waits for its receive as long as a test waits for anything. */
+void node_be_patient(struct node *n);
+void nodes_connect(struct node *a, struct node *b);
+
+/* A signalled request between two nodes' memories. */
+struct weft_send_wr node_wr(enum weft_opcode opcode, uint64_t id, const struct weft_segment *s,
+			    const struct node *to);
+
+/* Any thread may call these. */
+struct weft_segment node_seg(const struct node *n, uint64_t offset, uint32_t length);
+
+/* Posts, trying again while the queue is full; false if it was refused otherwise. */
+bool node_post(struct node *n, struct weft_send_wr *wr);
+
+/* Takes one completion if there is one; false if polling failed. */
+bool node_poll(struct weft_cq *cq, struct weft_completion *c, bool *has_completion);
+
+/* Waits for the next completion; false if it does not come or is no success. */
+bool node_take(struct weft_cq *cq, struct weft_completion *c);
+
+/* Notes a failure, the first one of the test. For HOLDS(). */
+bool thread_holds(bool is_true, const char *file, int line, const char *what);
+
+/* Leaves a thread's function. */
+#define HOLDS(cond)                                                                                \
+	do {                                                                                       \
+		if (!thread_holds((cond), __FILE__, __LINE__, #cond))                              \
+			return NULL;                                                               \
+	} while (0)
+
+/* Runs count threads of run(arguments[i]) and waits for them; the test fails if one of them did. */
+void threads_run(void *(*run)(void *), void **arguments, uint32_t count);
+
+/* A call that must succeed, on the test's own thread. */
+#define MUST(call) REQUIRE((call) == WEFT_OK)

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Refusals at the edges between objects: whose space, whose tag, whose completion. */
+#include <stdlib.h>
+
+#include "test.h"
+#include <weft/weft.h>
+
+#define MUST(call) REQUIRE((call) == WEFT_OK)
+
+enum { BYTES = 4096 };
+
+static _Alignas(4096) uint8_t memory[2 * BYTES];
+
+/* A connected pair on one completion queue. */
+struct bed {
+	struct weft_adapter *adapter;
+	struct weft_pd *pd;
+	struct weft_cq *cq;
+	struct weft_qp *a, *b;
+	uint32_t tag; /* of memory, with every right */
+};
+
+static void bed_open(struct bed *bed, uint32_t cq_entries, enum weft_service service)
+{
+	const struct weft_region_options region = {
+		.addr = (uintptr_t)memory,
+		.length = sizeof(memory),
+		.rights = 0x3f,
+	};
+	struct weft_qp_options o = { .service = service };
+
+	MUST(weft_adapter_open(NULL, &bed->adapter));
+	MUST(weft_pd_create(bed->adapter, &(struct weft_pd_options){ .is_privileged = true },
+			    &bed->pd));
+	MUST(weft_cq_create(bed->adapter, &(struct weft_cq_options){ .entries_max = cq_entries },
+			    &bed->cq));
+	o.send_cq = o.recv_cq = bed->cq;
+	MUST(weft_qp_create(bed->pd, &o, &bed->a));
+	MUST(weft_qp_create(bed->pd, &o, &bed->b));
+	MUST(weft_qp_connect(bed->a, bed->b));
+	MUST(weft_region_register(bed->pd, &region, &bed->tag));
+}
+
+static void bed_close(struct bed *bed)
+{
+	MUST(weft_qp_destroy(bed->a));
+	MUST(weft_qp_destroy(bed->b));
+	MUST(weft_cq_destroy(bed->cq));
+	MUST(weft_region_deregister(bed->pd, bed->tag));
+	MUST(weft_pd_destroy(bed->pd));
+	MUST(weft_adapter_close(bed->adapter));
+}
+
+/* 24 + 8 bits leave 256 instances, but binds that failed must not use them up. */
+TEST(test_mem_04c_failed_binds_do_not_lead_back_to_the_tag_in_use)
+{
+	struct weft_bind good = { .length = 16, .rights = WEFT_REMOTE_READ };
+	struct weft_bind bad;
+	struct bed bed;
+	uint32_t first;
+
+	bed_open(&bed, 0, WEFT_RC);
+	MUST(weft_window_alloc(bed.pd, &good.window_tag));
+	good.region_tag = bed.tag;
+	good.addr = (uintptr_t)memory;
+	bad = good;
+	bad.length = 3 * BYTES;
+	MUST(weft_window_bind(bed.pd, &good));
+	first = good.tag;
+	for (int i = 0; i < 600; i++) {
+		EXPECT_EQ(weft_window_bind(bed.pd, &bad), WEFT_R_RANGE_BOUNDS);
+		if (i % 51 == 0) {
+			uint32_t before = good.tag;
+
+			good.addr++;
+			MUST(weft_window_bind(bed.pd, &good));
+			EXPECT(good.tag != before && good.tag != first);
+		}
+	}
+	MUST(weft_window_unbind(bed.pd, good.tag));
+	MUST(weft_window_free(bed.pd, good.tag));
+	bed_close(&bed);
+}
+
+/* A request may choose its key, but not the key that is bound. */
+TEST(test_mem_04c_a_bind_cannot_ask_for_the_tag_in_use)
+{
+	struct weft_send_wr wr = { .opcode = WEFT_OP_BIND };
+	struct bed bed;
+
+	bed_open(&bed, 0, WEFT_RC);
+	wr.bind = (struct weft_bind){
+		.region_tag = bed.tag,
+		.addr = (uintptr_t)memory,
+		.length = 16,
+		.rights = WEFT_REMOTE_READ,
+	};
+	MUST(weft_window_alloc(bed.pd, &wr.bind.window_tag));
+	MUST(weft_qp_post_send(bed.a, &wr, 1, NULL));
+	EXPECT_EQ(weft_qp_post_send(bed.a, &wr, 1, NULL), WEFT_R_TAG_INSTANCE);
+	wr.bind.tag ^= 0x40;
+	MUST(weft_qp_post_send(bed.a, &wr, 1, NULL));
+	MUST(weft_window_unbind(bed.pd, wr.bind.tag));
+	MUST(weft_window_free(bed.pd, wr.bind.tag));
+	bed_close(&bed);
+}
+
+static void space_open(struct weft_adapter *adapter, bool is_virtual, struct weft_space **space)
+{
+	const struct weft_space_options o = {
+		.memory = memory,
+		.size_bytes = sizeof(memory),
+		.segments_max = 1,
+		.is_virtual = is_virtual,
+	};
+
+	MUST(weft_space_create(adapter, &o, space));
+}
+
+TEST(test_sqr_07_frames_are_for_privileged_domains)
+{
+	const uint64_t pages[] = { BYTES };
+	const struct weft_page_list list = { pages, 1, BYTES, 0, WEFT_ORDER_FIT };
+	const struct weft_region_options o = { .length = BYTES, .rights = 0x3f, .pages = &list };
+	struct weft_adapter *adapter;
+	struct weft_space *space;
+	struct weft_pd *pd;
+	uint32_t tag;
+
+	MUST(weft_adapter_open(NULL, &adapter));
+	space_open(adapter, false, &space);
+	for (int is_privileged = 0; is_privileged < 2; is_privileged++) {
+		struct weft_pd_options domain = { .space = space, .is_privileged = is_privileged };
+
+		MUST(weft_pd_create(adapter, &domain, &pd));
+		EXPECT_EQ(weft_region_register(pd, &o, &tag),
+			  is_privileged ? WEFT_OK : WEFT_R_REG_FRAMES);
+		if (is_privileged)
+			MUST(weft_region_deregister(pd, tag));
+		MUST(weft_pd_destroy(pd));
+	}
+	MUST(weft_space_destroy(space));
+	MUST(weft_adapter_close(adapter));
+}
+
+TEST(test_rkey_03_a_space_of_another_adapter_is_refused)
+{
+	struct weft_adapter *other;
+	struct weft_space *foreign;
+	struct weft_region_options o = { .addr = 0x10000, .length = 8, .rights = 0x3f };
+	struct bed bed;
+	uint32_t tag;
+
+	bed_open(&bed, 0, WEFT_RC);
+	MUST(weft_adapter_open(NULL, &other));
+	space_open(other, true, &foreign);
+	MUST(weft_space_map(foreign, 0x10000, BYTES, 0));
+	o.space = foreign;
+	EXPECT_EQ(weft_region_register(bed.pd, &o, &tag), WEFT_R_BAD_ARGUMENT);
+	MUST(weft_space_destroy(foreign));
+	MUST(weft_adapter_close(other));
+	bed_close(&bed);
+}
+
+/* The space could be destroyed before the request's turn. */
+TEST(test_sqr_07_a_posted_registration_is_in_the_domains_own_space)
+{
+	struct weft_send_wr wr = { .opcode = WEFT_OP_REGISTER };
+	struct weft_usage before, after;
+	struct weft_space *other;
+	struct bed bed;
+
+	bed_open(&bed, 0, WEFT_RC);
+	space_open(bed.adapter, true, &other);
+	wr.reg.region.length = 8;
+	wr.reg.region.space = other;
+	MUST(weft_adapter_query(bed.adapter, &before));
+	EXPECT_EQ(weft_qp_post_send(bed.a, &wr, 1, NULL), WEFT_R_REG_SPACE);
+	MUST(weft_adapter_query(bed.adapter, &after));
+	EXPECT_EQ(before.tags_free, after.tags_free);
+	MUST(weft_space_destroy(other));
+	bed_close(&bed);
+}
+
+TEST(test_rkey_02b_no_process_has_memory_there)
+{
+	static const uint64_t nowhere[] = { 0, 8, 4095, UINT64_C(1) << 56,
+					    UINT64_C(0xffff800000000000) };
+	struct weft_region_options o = { .length = 16, .rights = 0x3f };
+	struct bed bed;
+	uint32_t tag;
+
+	bed_open(&bed, 0, WEFT_RC);
+	for (size_t i = 0; i < sizeof(nowhere) / sizeof(nowhere[0]); i++) {
+		o.addr = nowhere[i];
+		EXPECT_EQ(weft_region_register(bed.pd, &o, &tag), WEFT_R_REG_SPACE);
+	}
+	bed_close(&bed);
+}
+
+/* Posts two Writes of nothing to a queue of one, and empties it. */
+static void overrun_once(struct bed *bed)
+{
+	struct weft_send_wr wrs[2] = { { .opcode = WEFT_OP_WRITE, .flags = WEFT_SIGNALLED },
+				       { .opcode = WEFT_OP_WRITE, .flags = WEFT_SIGNALLED } };
+	struct weft_completion c;
+	struct weft_qp_attr attr;
+	uint32_t count;
+
+	MUST(weft_qp_post_send(bed->a, wrs, 2, NULL));
+	MUST(weft_qp_query(bed->a, &attr));
+	REQUIRE(attr.state == WEFT_QPS_ERROR && attr.reason == WEFT_R_CQ_OVERRUN);
+	MUST(weft_cq_poll(bed->cq, &c, 1, &count));
+	REQUIRE(count == 1 && c.status == WEFT_SUCCESS);
+	REQUIRE(weft_cq_poll(bed->cq, &c, 1, &count) == WEFT_R_CQ_OVERRUN);
+	MUST(weft_cq_poll(bed->cq, &c, 1, &count)); /* said once */
+	REQUIRE(count == 0);
+}
+
+static bool has_event(struct bed *bed, enum weft_event_kind kind)
+{
+	struct weft_event event;
+	bool is_there = true, is_found = false;
+
+	while (is_there) {
+		MUST(weft_event_next(bed->adapter, 0, &event, &is_there));
+		is_found = is_found || (is_there && event.kind == kind);
+	}
+	return is_found;
+}
+
+TEST(test_qp_10_every_overrun_is_told)
+{
+	const struct weft_qp_attr reset = { .state = WEFT_QPS_RESET };
+	struct bed bed;
+
+	bed_open(&bed, 1, WEFT_RC);
+	for (int i = 0; i < 3; i++) {
+		overrun_once(&bed);
+		EXPECT(has_event(&bed, WEFT_EVENT_CQ_OVERRUN));
+		EXPECT(!has_event(&bed, WEFT_EVENT_CQ_OVERRUN));
+		MUST(weft_qp_modify(bed.a, &reset, WEFT_QP_STATE));
+		MUST(weft_qp_modify(bed.b, &reset, WEFT_QP_STATE));
+		MUST(weft_qp_connect(bed.a, bed.b));
+	}
+	bed_close(&bed);
+}
+
+/* The consumer's choice holds for every service. */
+TEST(test_sqr_06a_sqr_06b_the_choice_is_not_only_for_reliable_connections)
+{
+	for (int choice = WEFT_FAIL_TERMINATE; choice <= WEFT_FAIL_DRAIN; choice++) {
+		struct weft_qp_attr attr = { .on_failure = (enum weft_failure)choice };
+		const struct weft_recv_wr recv = { .id = 1 };
+		struct weft_segment bad = { .addr = 1, .length = 1, .tag = 0xffffffff };
+		struct weft_send_wr wr = { .segments = &bad, .segment_count = 1 };
+		struct bed bed;
+
+		bed_open(&bed, 0, WEFT_UC);
+		MUST(weft_qp_modify(bed.a, &attr, WEFT_QP_ON_FAILURE));
+		MUST(weft_qp_post_recv(bed.a, &recv, 1, NULL));
+		MUST(weft_qp_post_send(bed.a, &wr, 1, NULL));
+		MUST(weft_qp_query(bed.a, &attr));
+		EXPECT_EQ(attr.state, choice == WEFT_FAIL_DRAIN ? WEFT_QPS_SQE : WEFT_QPS_ERROR);
+		EXPECT_EQ(attr.recv_queued, choice == WEFT_FAIL_DRAIN);
+		bed_close(&bed);
+	}
+}
