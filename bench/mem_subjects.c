@@ -36,6 +36,7 @@ static void gate_open(struct gate *g, uint32_t tags_max)
 		.tags_max = tags_max,
 		.translations_max = 1 << 16,
 		.pds_max = 16,
+		.qps_max = 16,
 		.secret = { 1, 2 },
 	};
 
@@ -285,6 +286,7 @@ static size_t table_bytes(uint32_t tags_max)
 		.tags_max = tags_max,
 		.translations_max = 1 << 16,
 		.pds_max = 16,
+		.qps_max = 16,
 	};
 	struct mem_table table;
 	size_t before = bytes_in_use(), after;

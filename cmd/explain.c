@@ -3,6 +3,7 @@
 
 #include <weft/reason.h>
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -100,11 +101,17 @@ static bool is_near(const char *word, const char *name)
 	return (*word && strstr(name, word)) || edits(word, name) <= (int)strlen(name) / 4;
 }
 
+enum { WORD_SHOWN = 40 };
+
 static void complain(const char *word)
 {
 	const char *lead = "; did you mean";
 
-	fprintf(stderr, "weft explain: there is no reason \"%s\"", word);
+	/* The word may be anything: what a terminal would obey is not echoed. */
+	fprintf(stderr, "weft explain: there is no reason \"");
+	for (int i = 0; word[i] && i < WORD_SHOWN; i++)
+		fputc(isprint((unsigned char)word[i]) ? word[i] : '?', stderr);
+	fprintf(stderr, "\"");
 	for (int i = 0; i < WEFT_REASON_COUNT; i++) {
 		if (is_near(word, weft_reason_name(i))) {
 			fprintf(stderr, "%s %s", lead, weft_reason_name(i));

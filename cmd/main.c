@@ -45,6 +45,7 @@ static bool is_help(const char *word)
 int main(int argc, char **argv)
 {
 	const struct command *command;
+	int status;
 
 	if (argc < 2) {
 		usage(stderr);
@@ -60,5 +61,11 @@ int main(int argc, char **argv)
 		usage(stderr);
 		return 2;
 	}
-	return command->run(argc - 1, argv + 1);
+	status = command->run(argc - 1, argv + 1);
+	/* What could not be written was not said. */
+	if (fflush(stdout) != 0 || ferror(stdout)) {
+		fprintf(stderr, "weft: cannot write the output\n");
+		return 1;
+	}
+	return status;
 }

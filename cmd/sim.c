@@ -47,7 +47,7 @@ static bool number(const char *option, const char *text, uint64_t *value)
 
 	errno = 0;
 	if (text && *text >= '0' && *text <= '9')
-		*value = strtoull(text, &end, 0);
+		*value = strtoull(text, &end, text[1] == 'x' ? 16 : 10);
 	if (end && *end == 0 && errno == 0)
 		return true;
 	fprintf(stderr, "weft sim: %s needs a number%s%s\n", option, text ? ", not " : "",
@@ -81,6 +81,11 @@ static int args_read(int argc, char **argv, struct sim_args *args)
 			fprintf(stderr, "weft sim: what is \"%s\"?\n\n%s", argv[i], usage);
 			return 2;
 		}
+	}
+	if (args->count == 0 || args->seed + (args->count - 1) < args->seed) {
+		fprintf(stderr, "weft sim: there are no %" PRIu64 " seeds from %" PRIu64 " on\n",
+			args->count, args->seed);
+		return 2;
 	}
 	if (has_seed)
 		return 0;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Simulated worlds told to a person: what happened first in the first of them, what was done in all,
- * and what was refused why.
+ * Simulated worlds told to a person: what happened first in the first of them, what was done in
+ * all, and what was refused why.
  */
 #pragma once
 

@@ -15,6 +15,7 @@
  *    nothing may use an object during or after its destruction.
  *  - An options struct set to zero means the defaults, where a field does not say otherwise; where
  *    that makes sense, so does NULL instead of the options.
+ *  - An adapter belongs to the process that opened it: a child made by fork() must not use it.
  *  - There is no thread behind the adapter: requests move, and what waits for a time (Delay, a
  *    receiver that is not ready) goes on, inside these calls. Somebody must poll or wait for
  *    events.

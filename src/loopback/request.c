@@ -148,7 +148,9 @@ static void end_touch(struct request *req)
 		mem_touch_message(&req->target->adapter->mem, req->wqe->wr.remote_tag);
 }
 
-/* AMB-04: a Read's response is a message to its sinks, and the one touch of theirs if that is all. */
+/*
+ * AMB-04: a Read's response is a message to its sinks, and the one touch of theirs if that is all.
+ */
 static void touch_sinks(struct request *req)
 {
 	const struct weft_send_wr *wr = &req->wqe->wr;

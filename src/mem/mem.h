@@ -60,14 +60,14 @@ struct mem_entry {
 	uint8_t instance_given; /* the newest instance promised to a posted bind */
 	uint8_t type, state, rights, touch;
 	uint8_t is_by_queue; /* a region registered by a send queue: invalidation frees it */
-	uint8_t unused;
+	uint8_t promised;    /* binds posted and not yet ended: the window is not freed meanwhile */
 };
 
 _Static_assert(sizeof(struct mem_entry) == 64, "one cache line");
 
 struct mem_limits {
 	uint32_t tags_max, translations_max;
-	uint32_t pds_max; /* protection domains, numbered by an id table of that size */
+	uint32_t pds_max, qps_max; /* numbered by id tables of that size */
 	enum weft_policy policy;
 	uint64_t secret[2]; /* makes tags hard to guess */
 };
@@ -79,6 +79,7 @@ struct mem_table {
 	uint32_t tags_max, free_count;
 	uint32_t by_type[2][3]; /* entries in use: [is valid][type] */
 	uint32_t *by_pd;	/* entries in use, by slot of the protection domain */
+	uint32_t *by_qp;	/* valid entries for one queue pair only, by its slot */
 	enum weft_policy policy;
 	struct secret secret;
 	struct att_pool atts;
@@ -122,22 +123,31 @@ enum weft_reason mem_region_register_reserved(struct mem_table *t, const struct 
 					      const struct weft_region_options *options,
 					      uint32_t tag);
 
-/* The way back after a later failure: the region goes if it is still there, the tag stays reserved. */
+/*
+ * The way back after a later failure: the region goes if it is still there, the tag stays reserved.
+ */
 void mem_region_unregister_reserved(struct mem_table *t, uint32_t pd, uint32_t tag);
 
 enum weft_reason mem_window_alloc(struct mem_table *t, uint32_t pd, uint32_t *tag);
 enum weft_reason mem_window_free(struct mem_table *t, uint32_t pd, uint32_t tag);
 
-/* The tag that a bind posted now will give the window: promised before it is carried out. */
+/*
+ * The tag that a bind posted now will give the window: promised before it is carried out. Until it
+ * has been, by mem_window_bind(), or never will be, by mem_window_forget(), the window is not freed.
+ */
 enum weft_reason mem_window_promise(struct mem_table *t, uint32_t pd, struct weft_bind *bind);
+void mem_window_forget(struct mem_table *t, const struct weft_bind *bind);
 
 /*
- * Binds (RKEY-02b) under the tag in bind->tag, which was promised; unbinds when the length is 0. qp
+ * Carries out what was promised, well or not: binds (RKEY-02b) under the tag in bind->tag; unbinds when the length is 0. qp
  * is 0 for a window that serves the whole protection domain.
  */
 enum weft_reason mem_window_bind(struct mem_table *t, uint32_t pd, uint32_t qp,
 				 const struct weft_bind *bind);
 enum weft_reason mem_window_unbind(struct mem_table *t, uint32_t pd, uint32_t tag);
+
+/* The queue pair's stream is over: what was for it alone closes. */
+void mem_qp_gone(struct mem_table *t, uint32_t qp);
 
 /*
  * Whether a Send with invalidate, or a local invalidate, of this tag would be carried out; then do.

@@ -53,7 +53,9 @@ static enum weft_reason plan_make(const struct mem_owner *owner,
 		return WEFT_R_BAD_ARGUMENT;
 	if (plan->space != owner->space && !(plan->space->is_virtual && owner->is_privileged))
 		return WEFT_R_REG_VIRTUAL;
-	/* AMB-08: in the process's own space real addresses are its own; elsewhere they are frames. */
+	/*
+	 * AMB-08: in the process's own space real addresses are its own; elsewhere they are frames.
+	 */
 	if (o->pages && !plan->space->is_flat && !owner->is_privileged)
 		return WEFT_R_REG_FRAMES;
 	plan->start = o->va || o->pages ? o->va : o->addr;
@@ -83,7 +85,6 @@ static void region_open(struct mem_table *t, struct mem_entry *e, const struct r
 	e->space = plan->space;
 	e->space->users++;
 	e->att = att;
-	e->qp = 0;
 	e->windows = 0;
 	e->rights = (uint8_t)o->rights;
 	e->touch = o->is_one_touch ? MEM_ONE_TOUCH : 0;
@@ -132,9 +133,11 @@ enum weft_reason mem_region_share(struct mem_table *t, const struct mem_owner *o
 		return WEFT_R_TAG_TYPE;
 	if (old->instance != weft_tag_instance(tag))
 		return WEFT_R_TAG_INSTANCE;
-	/* Common translation entries mean a common address space. */
-	if (old->space != owner->space && !owner->is_privileged)
+	/* As if it were registered anew: common translation entries mean a common address space. */
+	if (old->space != owner->space && !(old->space->is_virtual && owner->is_privileged))
 		return WEFT_R_REG_VIRTUAL;
+	if (old->att && !old->space->is_flat && !owner->is_privileged)
+		return WEFT_R_REG_FRAMES;
 	o.length = old->length;
 	plan.space = old->space;
 	plan.origin = old->origin;

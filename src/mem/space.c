@@ -17,7 +17,8 @@ enum weft_reason mem_space_init(struct weft_space *s, const struct weft_space_op
 	if (!options->memory)
 		return WEFT_R_NULL_ARGUMENT;
 	if ((uintptr_t)options->memory % 8 || options->size_bytes == 0 ||
-	    options->segments_max == 0 || options->segments_max > 1 << 20)
+	    options->segments_max == 0 || options->segments_max > 1 << 20 ||
+	    (uintptr_t)options->memory + options->size_bytes < (uintptr_t)options->memory)
 		return WEFT_R_BAD_ARGUMENT;
 	*s = (struct weft_space){
 		.memory = (uintptr_t)options->memory,

@@ -27,6 +27,7 @@ int mem_table_init(struct mem_table *t, const struct mem_limits *limits)
 	uintptr_t start;
 
 	CHECK(limits->tags_max > 0 && limits->tags_max <= MEM_TAGS_MAX - 1);
+	CHECK(limits->pds_max > 0 && limits->qps_max > 0);
 	*t = (struct mem_table){
 		.tags_max = limits->tags_max + 1,
 		.free_count = limits->tags_max,
@@ -36,7 +37,8 @@ int mem_table_init(struct mem_table *t, const struct mem_limits *limits)
 	t->memory = calloc((size_t)t->tags_max + 1, line);
 	t->free = calloc(t->tags_max, sizeof(*t->free));
 	t->by_pd = calloc(limits->pds_max, sizeof(*t->by_pd));
-	if (!t->memory || !t->free || !t->by_pd ||
+	t->by_qp = calloc(limits->qps_max, sizeof(*t->by_qp));
+	if (!t->memory || !t->free || !t->by_pd || !t->by_qp ||
 	    att_pool_init(&t->atts, limits->translations_max) < 0) {
 		mem_table_fini(t);
 		return -1;
@@ -52,6 +54,7 @@ void mem_table_fini(struct mem_table *t)
 	free(t->memory);
 	free(t->free);
 	free(t->by_pd);
+	free(t->by_qp);
 	*t = (struct mem_table){ 0 };
 }
 
@@ -137,7 +140,17 @@ void table_close(struct mem_table *t, struct mem_entry *e)
 	}
 	e->space = NULL;
 	e->att = NULL;
+	table_set_qp(t, e, 0);
 	table_set_valid(t, e, false);
+}
+
+void table_set_qp(struct mem_table *t, struct mem_entry *e, uint32_t qp)
+{
+	if (e->qp != 0)
+		t->by_qp[id_slot(e->qp)]--;
+	e->qp = qp;
+	if (qp != 0)
+		t->by_qp[id_slot(qp)]++;
 }
 
 struct mem_entry *table_find(const struct mem_table *t, uint32_t tag)

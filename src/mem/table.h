@@ -18,6 +18,12 @@ void table_set_valid(struct mem_table *t, struct mem_entry *e, bool is_valid);
  */
 void table_close(struct mem_table *t, struct mem_entry *e);
 
+/* Makes an entry for one queue pair only, or (0) for all of its protection domain. */
+void table_set_qp(struct mem_table *t, struct mem_entry *e, uint32_t qp);
+
+/* The one touch is over: closes the entry. What a send queue registered goes for good (SQR-S4). */
+void touch_close(struct mem_table *t, struct mem_entry *e);
+
 /* The entry at the tag's index, or NULL when that lies outside the table or is free. */
 struct mem_entry *table_find(const struct mem_table *t, uint32_t tag);
 

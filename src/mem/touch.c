@@ -32,10 +32,7 @@ enum touch_action touch_decide(const struct touch_input *in)
 	return TOUCH_DROP;
 }
 
-/*
- * The one touch is over: reset the valid bit. What a send queue registered goes for good (SQR-S4).
- */
-static void touch_close(struct mem_table *t, struct mem_entry *e)
+void touch_close(struct mem_table *t, struct mem_entry *e)
 {
 	table_close(t, e);
 	e->touch = MEM_ONE_TOUCH | MEM_SPENT;
@@ -74,7 +71,8 @@ enum weft_reason mem_touch_segment(struct mem_table *t, uint32_t tag, bool is_la
 	case TOUCH_PLACE_AND_STORE:
 		e->touch |= MEM_TOUCHED;
 		e->stored_sn = stream->end_sn;
-		e->qp = stream->qp; /* sequence numbers of other streams mean something else */
+		/* Sequence numbers of other streams mean something else. */
+		table_set_qp(t, e, stream->qp);
 		break;
 	case TOUCH_DROP:
 		*is_placed = false;

@@ -2,6 +2,7 @@
 #include "mem/table.h"
 
 #include "base/check.h"
+#include "base/id_table.h"
 
 enum weft_reason mem_window_alloc(struct mem_table *t, uint32_t pd, uint32_t *tag)
 {
@@ -22,6 +23,8 @@ enum weft_reason mem_window_free(struct mem_table *t, uint32_t pd, uint32_t tag)
 		return r;
 	if (e->state == MEM_VALID)
 		return WEFT_R_WINDOW_BOUND;
+	if (e->promised > 0)
+		return WEFT_R_BUSY;
 	table_give(t, weft_tag_index(tag));
 	return WEFT_OK;
 }
@@ -52,6 +55,8 @@ enum weft_reason mem_window_promise(struct mem_table *t, uint32_t pd, struct wef
 
 	if (r != WEFT_OK)
 		return r;
+	if (window->promised == UINT8_MAX)
+		return WEFT_R_QUEUE_FULL;
 	if (bind->tag == 0) {
 		uint8_t next = (uint8_t)(window->instance_given + 1);
 
@@ -64,8 +69,19 @@ enum weft_reason mem_window_promise(struct mem_table *t, uint32_t pd, struct wef
 	} else if (weft_tag_instance(bind->tag) == window->instance && window->state == MEM_VALID) {
 		return WEFT_R_TAG_INSTANCE;
 	}
-	window->instance_given = weft_tag_instance(bind->tag);
+	/* A chosen instance moves it forward, never back: see table_give(). */
+	if ((uint8_t)(weft_tag_instance(bind->tag) - window->instance_given) <= INT8_MAX)
+		window->instance_given = weft_tag_instance(bind->tag);
+	window->promised++;
 	return WEFT_OK;
+}
+
+void mem_window_forget(struct mem_table *t, const struct weft_bind *bind)
+{
+	struct mem_entry *window = table_find(t, bind->window_tag);
+
+	CHECK(window && window->promised > 0);
+	window->promised--;
 }
 
 /*
@@ -117,6 +133,8 @@ enum weft_reason mem_window_bind(struct mem_table *t, uint32_t pd, uint32_t qp,
 
 	if (r != WEFT_OK)
 		return r;
+	CHECK(window->promised > 0);
+	window->promised--;
 	/* A window of one QP is rebound only after that QP has invalidated it. */
 	if (window->state == MEM_VALID && window->qp != 0)
 		return WEFT_R_WINDOW_BOUND;
@@ -140,7 +158,7 @@ enum weft_reason mem_window_bind(struct mem_table *t, uint32_t pd, uint32_t qp,
 	window->origin = region->origin + (bind->addr - region->start);
 	window->space = region->space;
 	window->att = region->att;
-	window->qp = qp;
+	table_set_qp(t, window, qp);
 	window->rights = (uint8_t)bind->rights;
 	window->touch = bind->is_one_touch ? MEM_ONE_TOUCH : 0;
 	table_set_valid(t, window, true);
@@ -158,6 +176,21 @@ enum weft_reason mem_window_unbind(struct mem_table *t, uint32_t pd, uint32_t ta
 		return WEFT_R_WINDOW_UNBOUND;
 	table_close(t, e);
 	return WEFT_OK;
+}
+
+void mem_qp_gone(struct mem_table *t, uint32_t qp)
+{
+	/* Bound: the table; looked through only if there is something to find. */
+	for (uint32_t i = 1; i < t->tags_max && t->by_qp[id_slot(qp)] > 0; i++) {
+		struct mem_entry *e = &t->entries[i];
+
+		if (e->state != MEM_VALID || e->qp != qp)
+			continue;
+		if (e->type == MEM_WINDOW)
+			table_close(t, e);
+		else
+			touch_close(t, e); /* its one message will never be whole */
+	}
 }
 
 enum weft_reason mem_invalidate_check(const struct mem_table *t, uint32_t pd, uint32_t qp,

@@ -172,6 +172,9 @@ void model_touch(struct model *m, uint32_t tag);
 struct model_qp *model_qp_find(struct model *m, uint32_t number);
 struct model_recv_queue *model_recvs(struct model *m, struct model_qp *qp);
 
+/* Whether a bind of this window waits in some queue. */
+bool model_is_bind_queued(const struct model *m, uint32_t tag);
+
 /* Where the next request is written before it is posted; NULL when the queue is full. */
 struct model_send *model_send_slot(struct model_qp *qp);
 

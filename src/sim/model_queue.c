@@ -13,6 +13,22 @@ struct model_qp *model_qp_find(struct model *m, uint32_t number)
 	return NULL;
 }
 
+bool model_is_bind_queued(const struct model *m, uint32_t tag)
+{
+	for (uint32_t i = 0; i < MODEL_QPS; i++) {
+		const struct model_qp *qp = &m->qps[i];
+
+		for (uint32_t k = 0; qp->is_open && k < qp->count; k++) {
+			const struct weft_send_wr *wr = &qp->sends[(qp->head + k) % MODEL_QUEUE].wr;
+
+			if (wr->opcode == WEFT_OP_BIND &&
+			    weft_tag_index(wr->bind.window_tag) == weft_tag_index(tag))
+				return true;
+		}
+	}
+	return false;
+}
+
 struct model_recv_queue *model_recvs(struct model *m, struct model_qp *qp)
 {
 	return qp->has_srq ? &m->processes[qp->process].srq : &qp->recvs;
@@ -97,7 +113,9 @@ static bool may_flush(const struct model_qp *qp, bool is_send)
 	       (is_send && qp->state == WEFT_QPS_SQE);
 }
 
-/* A registration whose message failed is undone, unless windows hold it; its tag can be used again. */
+/*
+ * A registration whose message failed is undone, unless windows hold it; its tag can be used again.
+ */
 static void undo_register(struct model *m, const struct model_send *send)
 {
 	struct model_tag *t = model_tag_find(m, send->wr.reg.tag);

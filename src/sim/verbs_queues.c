@@ -107,6 +107,10 @@ void queue_stop(struct verbs_world *w, struct weft_qp *qp, bool is_destroyed)
 	if (mqp->count > 0 || mqp->recvs.count > 0)
 		model_fail(&w->model, "QP %u stopped but kept %u sends and %u receives",
 			   mqp->number, mqp->count, mqp->recvs.count);
+	for (uint32_t i = 0; i < MODEL_TAGS; i++) {
+		if (w->model.tags[i].qp == mqp->number)
+			w->model.tags[i].is_valid = false; /* it was for that stream alone */
+	}
 	mqp->is_stopping = false;
 	mqp->peer = 0;
 	mqp->is_open = !is_destroyed;

@@ -41,10 +41,10 @@ enum weft_reason adapter_init(struct adapter *a, const struct adapter_config *co
 		.tags_max = or_default(o->tags_max, TAGS_DEFAULT),
 		.translations_max = or_default(o->translations_max, TRANSLATIONS_DEFAULT),
 		.pds_max = or_default(o->pds_max, OBJECTS_DEFAULT),
+		.qps_max = or_default(o->qps_max, OBJECTS_DEFAULT),
 		.policy = o->policy,
 		.secret = { config->secret[0], config->secret[1] },
 	};
-	uint32_t qps_max = or_default(o->qps_max, OBJECTS_DEFAULT);
 
 	if (!options_are_good(o))
 		return WEFT_R_BAD_ARGUMENT;
@@ -56,7 +56,8 @@ enum weft_reason adapter_init(struct adapter *a, const struct adapter_config *co
 	if (mem_table_init(&a->mem, &limits) < 0 || id_table_init(&a->pds, limits.pds_max) < 0 ||
 	    id_table_init(&a->cqs, or_default(o->cqs_max, OBJECTS_DEFAULT)) < 0 ||
 	    id_table_init(&a->srqs, or_default(o->srqs_max, OBJECTS_DEFAULT)) < 0 ||
-	    id_table_init(&a->qps, qps_max) < 0 || timer_queue_init(&a->timers, qps_max) < 0) {
+	    id_table_init(&a->qps, limits.qps_max) < 0 ||
+	    timer_queue_init(&a->timers, limits.qps_max) < 0) {
 		adapter_release(a);
 		return WEFT_R_NO_MEMORY;
 	}

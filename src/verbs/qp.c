@@ -146,6 +146,8 @@ static void qp_stop(struct weft_qp *qp)
 		qp->transport->down(qp, WEFT_R_PEER_GONE);
 	send_queue_flush(qp);
 	qp_recv_flush(qp);
+	/* What was opened to this stream's peer is not for the next one. */
+	mem_qp_gone(&qp->adapter->mem, qp->number);
 	qp_wake_senders(qp_recv_queue(qp));
 	list_remove(&qp->ready_link);
 	qp->peer = 0;

@@ -52,6 +52,8 @@ void send_queue_retire(struct weft_qp *qp, const struct outcome *out)
 	};
 
 	CHECK(q->count > 0);
+	if (wr->opcode == WEFT_OP_BIND && out->status == WEFT_ERR_FLUSHED)
+		mem_window_forget(&qp->adapter->mem, &wr->bind);
 	if (q->wqes[q->head].is_registered && out->status != WEFT_SUCCESS)
 		mem_region_unregister_reserved(&qp->adapter->mem, qp->pd->number, wr->reg.tag);
 	if (q->wait != SEND_RUNNING)
@@ -170,9 +172,9 @@ static bool run_head(struct weft_qp *qp, uint64_t now_ns, struct outcome *out)
 }
 
 /*
- * SQR-06. A request that failed on this side alone leaves the stream whole, so the consumer's choice
- * applies. One that the other side refused ends a reliable connection; the other services share no
- * state with a peer that could be lost.
+ * SQR-06. A request that failed on this side alone leaves the stream whole, so the consumer's
+ * choice applies. One that the other side refused ends a reliable connection; the other services
+ * share no state with a peer that could be lost.
  */
 static void send_queue_failed(struct weft_qp *qp, const struct outcome *out)
 {

@@ -8,6 +8,7 @@ void weft_advert_encode(const struct weft_advert *advert, uint8_t bytes[WEFT_ADV
 {
 	struct wr w = wr_of(bytes, WEFT_ADVERT_BYTES);
 
+	CHECK(advert && bytes);
 	wr_u32(&w, ADVERT_MAGIC);
 	wr_u16(&w, ADVERT_VERSION);
 	wr_u16(&w, (uint16_t)(advert->rights & ADVERT_RIGHTS));

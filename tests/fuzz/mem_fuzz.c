@@ -308,7 +308,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 							  .segments_max = 4 };
 	struct mem_limits limits = { .tags_max = TAGS,
 				     .translations_max = BLOCKS * ATT_BLOCK_ENTRIES,
-				     .pds_max = 3 };
+				     .pds_max = 3,
+				     .qps_max = 65535 };
 	struct state s = { .names_count = 0 };
 
 	if (size == 0)

@@ -259,6 +259,7 @@ static void run(struct forge *f, enum weft_policy policy)
 		.tags_max = TAGS,
 		.translations_max = 1,
 		.pds_max = PDS_MAX,
+		.qps_max = QPS_MAX,
 		.policy = policy,
 		.secret = { 3, policy },
 	};

@@ -20,6 +20,7 @@ enum {
 	PD_OWN = 1,
 	PD_OTHER = 2,
 	PDS_MAX = 8,
+	QPS_MAX = 65535, /* any number may be used */
 	QP_OWN = 7,
 	QP_OTHER = 8,
 	RIGHTS_ALL = WEFT_LOCAL_READ | WEFT_LOCAL_WRITE | MEM_REMOTE_RIGHTS | WEFT_BIND
@@ -47,6 +48,7 @@ static inline void gate_init(struct gate *g, enum weft_policy policy)
 		.tags_max = GATE_TAGS,
 		.translations_max = GATE_TRANSLATIONS,
 		.pds_max = PDS_MAX,
+		.qps_max = QPS_MAX,
 		.policy = policy,
 		.secret = { 11, 12 },
 	};

@@ -11,6 +11,7 @@ static void gate_init_secret(uint32_t tags_max, uint64_t low, uint64_t high)
 		.tags_max = tags_max,
 		.translations_max = 1,
 		.pds_max = PDS_MAX,
+		.qps_max = QPS_MAX,
 		.secret = { low, high },
 	};
 

@@ -70,7 +70,7 @@ static void expect_places(struct touch_stream s)
 	expect_rows(s, BEYOND);
 }
 
-TEST(test_touch_05a_touch_05b_touch_05c_touch_05d_touch_05e_touch_05f_touch_09_all_rows)
+TEST(test_touch_04_touch_05a_touch_05b_touch_05c_touch_05d_touch_05e_touch_05f_touch_09_all_rows)
 {
 	static const uint32_t windows[] = { 0, 1, 2, 1000, 1 << 30 };
 	static const uint32_t absorbed[] = { 0, 1, 2, 60 }; /* by this segment, gaps included */

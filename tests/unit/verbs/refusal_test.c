@@ -266,3 +266,91 @@ TEST(test_sqr_06a_sqr_06b_the_choice_is_not_only_for_reliable_connections)
 		bed_close(&bed);
 	}
 }
+
+static struct weft_send_wr bind_request(struct bed *bed, uint32_t window, bool is_qp_bound)
+{
+	struct weft_send_wr wr = { .opcode = WEFT_OP_BIND };
+
+	wr.bind = (struct weft_bind){
+		.window_tag = window,
+		.region_tag = bed->tag,
+		.addr = (uintptr_t)memory,
+		.length = 16,
+		.rights = WEFT_REMOTE_WRITE,
+		.is_qp_bound = is_qp_bound,
+	};
+	return wr;
+}
+
+/* What was opened to one peer is not for the next one that gets this queue pair, or its number. */
+TEST(test_rkey_07_a_window_of_one_queue_pair_ends_with_its_stream)
+{
+	const struct weft_qp_attr reset = { .state = WEFT_QPS_RESET };
+	struct weft_send_wr wr;
+	struct weft_usage usage;
+	struct bed bed;
+	uint32_t window;
+
+	bed_open(&bed, 0, WEFT_RC);
+	MUST(weft_window_alloc(bed.pd, &window));
+	wr = bind_request(&bed, window, true);
+	MUST(weft_qp_post_send(bed.a, &wr, 1, NULL));
+	MUST(weft_qp_modify(bed.a, &reset, WEFT_QP_STATE));
+	EXPECT_EQ(weft_window_unbind(bed.pd, wr.bind.tag), WEFT_R_WINDOW_UNBOUND);
+	/* One of the whole domain stays. */
+	MUST(weft_qp_modify(bed.b, &reset, WEFT_QP_STATE));
+	MUST(weft_qp_connect(bed.a, bed.b));
+	wr = bind_request(&bed, window, false);
+	MUST(weft_qp_post_send(bed.a, &wr, 1, NULL));
+	MUST(weft_qp_modify(bed.a, &reset, WEFT_QP_STATE));
+	MUST(weft_window_unbind(bed.pd, wr.bind.tag));
+	MUST(weft_window_free(bed.pd, wr.bind.tag));
+	MUST(weft_adapter_query(bed.adapter, &usage));
+	EXPECT_EQ(usage.windows, 0);
+	bed_close(&bed);
+}
+
+/* Else the bind would meet another window under the same number. */
+TEST(test_rkey_02d_a_window_is_not_freed_while_a_bind_of_it_is_queued)
+{
+	struct weft_send_wr wrs[2] = { { .opcode = WEFT_OP_DELAY, .delay_ns = UINT64_MAX } };
+	const struct weft_qp_attr reset = { .state = WEFT_QPS_RESET };
+	struct bed bed;
+	uint32_t window;
+
+	bed_open(&bed, 0, WEFT_RC);
+	MUST(weft_window_alloc(bed.pd, &window));
+	wrs[1] = bind_request(&bed, window, false);
+	MUST(weft_qp_post_send(bed.a, wrs, 2, NULL));
+	EXPECT_EQ(weft_window_free(bed.pd, window), WEFT_R_BUSY);
+	MUST(weft_qp_modify(bed.a, &reset, WEFT_QP_STATE));
+	MUST(weft_window_free(bed.pd, window));
+	bed_close(&bed);
+}
+
+/* Sharing gives nothing that registering would refuse. */
+TEST(test_mem_09_sharing_keeps_to_the_rules_of_registering)
+{
+	const struct weft_region_options again = { .rights = 0x3f };
+	struct weft_region_options o = { .addr = 0x10000, .length = 8, .rights = WEFT_LOCAL_READ };
+	struct weft_pd_options domain = { 0 };
+	struct weft_space *space;
+	struct weft_pd *user;
+	struct bed bed;
+	uint32_t tag, shared;
+
+	bed_open(&bed, 0, WEFT_RC);
+	space_open(bed.adapter, false, &space);
+	MUST(weft_space_map(space, 0x10000, BYTES, 0));
+	domain.space = space;
+	MUST(weft_pd_create(bed.adapter, &domain, &user));
+	MUST(weft_region_register(user, &o, &tag));
+	/* Not even a privileged domain, for the space is another process's own. */
+	EXPECT_EQ(weft_region_share(bed.pd, tag, &again, &shared), WEFT_R_REG_VIRTUAL);
+	MUST(weft_region_share(user, tag, &again, &shared));
+	MUST(weft_region_deregister(user, shared));
+	MUST(weft_region_deregister(user, tag));
+	MUST(weft_pd_destroy(user));
+	MUST(weft_space_destroy(space));
+	bed_close(&bed);
+}
