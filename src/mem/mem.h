@@ -133,14 +133,15 @@ enum weft_reason mem_window_free(struct mem_table *t, uint32_t pd, uint32_t tag)
 
 /*
  * The tag that a bind posted now will give the window: promised before it is carried out. Until it
- * has been, by mem_window_bind(), or never will be, by mem_window_forget(), the window is not freed.
+ * has been, by mem_window_bind(), or never will be, by mem_window_forget(), the window is not
+ * freed.
  */
 enum weft_reason mem_window_promise(struct mem_table *t, uint32_t pd, struct weft_bind *bind);
 void mem_window_forget(struct mem_table *t, const struct weft_bind *bind);
 
 /*
- * Carries out what was promised, well or not: binds (RKEY-02b) under the tag in bind->tag; unbinds when the length is 0. qp
- * is 0 for a window that serves the whole protection domain.
+ * Carries out what was promised, well or not: binds (RKEY-02b) under the tag in bind->tag; unbinds
+ * when the length is 0. qp is 0 for a window that serves the whole protection domain.
  */
 enum weft_reason mem_window_bind(struct mem_table *t, uint32_t pd, uint32_t qp,
 				 const struct weft_bind *bind);

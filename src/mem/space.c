@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/check.h"
+
 /* No process has memory at NULL, nor beyond what 64-bit machines give to users. */
 static const uint64_t PROCESS_LOW = 4096, PROCESS_HIGH = UINT64_C(1) << 56;
 
@@ -69,6 +71,7 @@ enum weft_reason mem_space_map(struct weft_space *s, uint64_t addr, uint64_t len
 		return WEFT_R_BAD_ARGUMENT;
 	if (s->segment_count == s->segments_max)
 		return WEFT_R_LIMIT;
+	CHECK(s->segments);
 	memmove(&s->segments[at + 1], &s->segments[at],
 		(s->segment_count - at) * sizeof(*s->segments));
 	s->segments[at] = (struct mem_segment){ .addr = addr, .length = length, .real = real };

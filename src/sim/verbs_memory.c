@@ -106,7 +106,8 @@ void draw_region(struct verbs_world *w, uint32_t p, struct weft_region_options *
 {
 	uint32_t page_count = (uint32_t)(w->processes[p].size / PAGE);
 
-	*o = (struct weft_region_options){ .rights = draw(w, 64) | draw(w, 64) };
+	*o = (struct weft_region_options){ .rights = draw(w, 64) };
+	o->rights |= draw(w, 64); /* more often yes than no */
 	o->is_zero_based = draw(w, 4) == 0;
 	o->is_one_touch = draw(w, 8) == 0;
 	if (o->is_one_touch && !is_mischief(w))
@@ -154,7 +155,7 @@ void act_register(struct verbs_world *w, uint32_t p)
 {
 	const struct mem_owner owner = pd_owner(w->processes[p].pd);
 	struct weft_region_options o;
-	struct model_send pages;
+	struct model_send pages = { 0 };
 	uint32_t tag;
 	enum weft_reason r;
 	bool is_allowed;
@@ -261,10 +262,11 @@ void draw_bind(struct verbs_world *w, uint32_t p, struct weft_bind *bind)
 		.region_tag = range.tag,
 		.addr = range.addr,
 		.length = range.length,
-		.rights = (WEFT_REMOTE_READ << draw(w, 3)) | (WEFT_REMOTE_READ << draw(w, 3)),
+		.rights = (uint32_t)WEFT_REMOTE_READ << draw(w, 3),
 		.is_zero_based = draw(w, 4) == 0,
 		.is_one_touch = draw(w, 4) == 0,
 	};
+	bind->rights |= (uint32_t)WEFT_REMOTE_READ << draw(w, 3);
 }
 
 /* Binds without a queue. True when it was done. */

@@ -271,3 +271,34 @@ TEST(test_qp_10_a_full_queue_is_no_overrun)
 	EXPECT_EQ(end_query(a).state, WEFT_QPS_RTS);
 	pair_close(&p);
 }
+
+/* The same on the receiving side: the stream of the receive that could not be told ends. */
+TEST(test_qp_10_overrun_by_receives)
+{
+	struct pair p;
+	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct weft_completion c;
+	uint32_t count;
+
+	pair_open(&p, &(struct pair_options){ .cq_entries = ENTRIES });
+	for (uint64_t id = 0; id < REQUESTS; id++)
+		end_post_recv(b, id, DST, 8);
+	for (uint64_t id = 0; id <= ENTRIES; id++) {
+		struct weft_send_wr wr = end_wr(a, WEFT_OP_SEND, id, NULL, 0);
+
+		wr.flags = 0;
+		end_post(a, &wr);
+	}
+	EXPECT_EQ(end_event(b, WEFT_EVENT_CQ_OVERRUN, weft_cq_number(b->recv_cq)).reason,
+		  WEFT_R_CQ_OVERRUN);
+	end_await(b, WEFT_QPS_ERROR);
+	EXPECT_EQ(end_query(b).reason, WEFT_R_CQ_OVERRUN);
+	end_await(a, WEFT_QPS_ERROR);
+	for (uint64_t id = 0; id < ENTRIES; id++)
+		end_received(b, id);
+	EXPECT_EQ(weft_cq_poll(b->recv_cq, &c, 1, &count), WEFT_R_CQ_OVERRUN);
+	MUST(weft_cq_poll(b->recv_cq, &c, 1, &count)); /* said once */
+	EXPECT_EQ(count, 0);
+	p.is_overrun = true;
+	pair_close(&p);
+}

@@ -280,6 +280,46 @@ TEST(test_qp_07d_an_atomic_needs_an_aligned_word)
 	pair_close(&p);
 }
 
+/* Where the old value goes is checked before the word is touched. */
+TEST(test_qp_07d_loc_02f_the_old_value_needs_local_write)
+{
+	static const enum weft_policy policies[] = { WEFT_POLICY_OPEN, WEFT_POLICY_STRICT };
+	struct pair p;
+	struct end *a = &p.ends[0], *b = &p.ends[1];
+
+	if (!pair_can(PAIR_ATOMICS))
+		SKIP("this transport has no atomics");
+	for (int i = 0; i < 2; i++) {
+		uint32_t readable, writable, word;
+		struct weft_segment s;
+		struct weft_send_wr wr;
+
+		pair_open(&p, &(struct pair_options){ .policy = policies[i] });
+		readable = end_register(a, SRC, 8, WEFT_LOCAL_READ);
+		writable = end_register(a, SRC, 8, WEFT_LOCAL_WRITE);
+		word = end_bind(b, DST, 8, WEFT_REMOTE_ATOMIC);
+		s = end_seg(a, SRC, 8);
+		s.tag = writable;
+		wr = end_wr(a, WEFT_OP_FETCH_ADD, 1, &s, DST);
+		wr.remote_tag = word;
+		wr.compare_add = 1;
+		word_set(b, DST, 5);
+		end_succeeds(a, &wr);
+		EXPECT_EQ(word_get(b, DST), 6);
+		EXPECT_EQ(word_get(a, SRC), 5);
+		s.tag = readable;
+		end_post(a, &wr);
+		end_send_failed(a, 1, WEFT_ERR_LOCAL_ACCESS, WEFT_R_RIGHT_LOCAL_WRITE);
+		EXPECT_EQ(word_get(b, DST), 6);
+		EXPECT_EQ(word_get(a, SRC), 5);
+		MUST(weft_region_deregister(a->pd, readable));
+		MUST(weft_region_deregister(a->pd, writable));
+		end_unbind(b, word);
+		pair_revive(&p);
+		pair_close(&p);
+	}
+}
+
 /* QP-16: what a peer may do at all is an attribute of the queue pair. */
 TEST(test_qp_16_remote_rights_of_the_queue_pair)
 {

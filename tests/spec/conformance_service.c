@@ -157,6 +157,62 @@ TEST(test_qp_11_qp_12_nobody_of_that_number)
 	}
 }
 
+/* A queue pair of the end in some state, with a receive where it may have one. */
+static struct weft_qp *qp_in(struct end *e, enum weft_service service, enum weft_qp_state state)
+{
+	const struct weft_recv_wr recv = { .id = 9 };
+	struct weft_qp_attr attr = { .state = state };
+	struct weft_qp *qp = end_qp_create(e, service);
+
+	if (state == WEFT_QPS_ERROR)
+		MUST(weft_qp_modify(qp, &attr, WEFT_QP_STATE));
+	for (int s = WEFT_QPS_INIT; state <= WEFT_QPS_RTS && s <= (int)state; s++) {
+		attr.state = (enum weft_qp_state)s;
+		MUST(weft_qp_modify(qp, &attr, WEFT_QP_STATE));
+		if (s == WEFT_QPS_INIT)
+			MUST(weft_qp_post_recv(qp, &recv, 1, NULL));
+	}
+	return qp;
+}
+
+/* A message to that queue pair comes to nothing. */
+static void goes_nowhere(struct end *a, struct weft_qp *to, bool has_receive)
+{
+	struct weft_send_wr wr = send_wr(a, 1, NULL);
+
+	wr.dest_qp_number = weft_qp_number(to);
+	end_post(a, &wr);
+	if (is_acknowledged(a->pair->options.service))
+		end_send_failed(a, 1, WEFT_ERR_PEER_GONE, WEFT_R_PEER_UNKNOWN);
+	else
+		end_sent(a, 1);
+	pair_quiet(a->pair);
+	MUST(weft_qp_destroy(to));
+	if (has_receive)
+		MUST_EQ(end_take(a, a->recv_cq).status, WEFT_ERR_FLUSHED);
+}
+
+/* A destination must be of the same kind, and be ready to receive. */
+TEST(test_qp_12_a_destination_that_takes_no_messages)
+{
+	static const enum weft_qp_state deaf[] = { WEFT_QPS_RESET, WEFT_QPS_INIT, WEFT_QPS_ERROR };
+	struct pair p;
+	struct end *a = &p.ends[0];
+
+	for (int i = 0; i < KINDS; i++) {
+		if (is_connected(all[i]) || !open_kind(&p, i))
+			continue;
+		for (int k = 0; k < 3; k++) {
+			goes_nowhere(a, qp_in(a, all[i], deaf[k]), deaf[k] == WEFT_QPS_INIT);
+			if (is_acknowledged(all[i]))
+				end_modify(a, WEFT_QPS_RTS);
+		}
+		goes_nowhere(a, qp_in(a, all[i] == WEFT_RD ? WEFT_UD : WEFT_RD, WEFT_QPS_RTS),
+			     true);
+		pair_close(&p);
+	}
+}
+
 /* QP-07 by service: what a kind does not have is refused at once, the rest works. */
 TEST(test_qp_03_qp_13_operations_of_each_kind)
 {

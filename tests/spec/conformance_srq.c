@@ -228,6 +228,8 @@ TEST(test_loc_06_a_bad_shared_receive)
 	end_await(&p[1].ends[1], WEFT_QPS_ERROR);
 	if (pair_can(PAIR_REFUSAL_COMPLETES))
 		end_send_failed(&p[1].ends[0], 5, WEFT_ERR_REMOTE_OPERATION, WEFT_R_PEER_RECEIVE);
+	else
+		EXPECT_EQ(end_take(&p[1].ends[0], p[1].ends[0].send_cq).id, 5);
 	send_byte(&p[2].ends[0], 6, 9);
 	end_received(&p[2].ends[1], 2);
 	end_sent(&p[2].ends[0], 6);

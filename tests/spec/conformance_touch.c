@@ -235,3 +235,37 @@ TEST(test_touch_01_refused_and_empty_messages_do_not_touch)
 	MUST(weft_window_free(b->pd, tag));
 	pair_close(&p);
 }
+
+/* AMB-04: the response to a Read is a message to its sink, and uses up the sink's one touch. */
+TEST(test_touch_01_a_response_touches_its_sink)
+{
+	struct pair p;
+	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct weft_region_options o = {
+		.length = 64,
+		.rights = WEFT_LOCAL_WRITE,
+		.is_one_touch = true,
+	};
+	struct weft_segment s;
+	struct weft_send_wr wr;
+	uint32_t tag;
+
+	pair_open(&p, NULL);
+	o.addr = a->addr + SRC;
+	MUST(weft_region_register(a->pd, &o, &tag));
+	end_fill(b, DST, 64, 7);
+	s = end_seg(a, SRC, 0);
+	s.tag = tag;
+	wr = end_wr(a, WEFT_OP_READ, ID, &s, DST);
+	end_succeeds(a, &wr); /* of nothing: touches nothing */
+	s.length = 64;
+	end_succeeds(a, &wr);
+	end_holds(a, SRC, 64, 7);
+	end_fill(b, DST, 64, 8);
+	end_post(a, &wr);
+	end_send_failed(a, ID, WEFT_ERR_LOCAL_ACCESS, WEFT_R_TAG_SPENT);
+	end_holds(a, SRC, 64, 7);
+	MUST(weft_region_deregister(a->pd, tag));
+	pair_revive(&p);
+	pair_close(&p);
+}

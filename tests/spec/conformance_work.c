@@ -152,6 +152,8 @@ void end_refused(struct end *e, struct weft_send_wr *wr, enum weft_reason reason
 	EXPECT_STR(weft_reason_name(event.reason), weft_reason_name(reason));
 	if (pair_can(PAIR_REFUSAL_COMPLETES))
 		end_send_failed(e, wr->id, WEFT_ERR_REMOTE_ACCESS, reason);
+	else /* perhaps it had completed before the refusal came back; once it has in any case */
+		MUST_EQ(end_take(e, e->send_cq).id, wr->id);
 	if (e->pair->options.service == WEFT_RC) {
 		end_await(e, WEFT_QPS_ERROR);
 		end_await(e->peer, WEFT_QPS_ERROR);

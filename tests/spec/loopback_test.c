@@ -75,6 +75,32 @@ TEST(test_qp_15_one_domain_for_both_ends)
 	pair_close(&p);
 }
 
+/* A peer that has been connected to another one since is nobody's peer any more. */
+TEST(test_qp_12_qp_15_messages_for_a_former_peer_are_lost)
+{
+	struct pair p;
+	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct weft_qp *other;
+	struct weft_send_wr wr;
+
+	pair_open(&p, &(struct pair_options){ .service = WEFT_UC });
+	other = end_qp_create(a, WEFT_UC);
+	end_modify(b, WEFT_QPS_RESET); /* without acknowledgements nobody is told */
+	EXPECT_EQ(end_query(a).state, WEFT_QPS_RTS);
+	MUST(weft_qp_connect(b->qp, other));
+	end_post_recv(b, 1, DST, 8);
+	wr = end_wr(a, WEFT_OP_SEND, 2, NULL, 0);
+	end_succeeds(a, &wr);
+	pair_quiet(&p);
+	EXPECT_EQ(end_query(b).recv_queued, 1);
+	wr.id = 3;
+	MUST(weft_qp_post_send(other, &wr, 1, NULL));
+	EXPECT_EQ(end_take(b, b->recv_cq).id, 1);
+	EXPECT_EQ(end_take(a, a->send_cq).id, 3);
+	MUST(weft_qp_destroy(other));
+	pair_close(&p);
+}
+
 TEST(test_qp_01_a_queue_pair_belongs_to_one_adapter)
 {
 	struct pair p, q;

@@ -5,7 +5,7 @@
 
 #include "verbs_fixture.h"
 
-enum { ROUNDS = 300, SENDERS = 3, RECEIVES = SENDERS * ROUNDS };
+enum { ROUNDS = 300, SENDERS = 3, RECEIVES = SENDERS * ROUNDS, DEADLINES = 100 };
 
 struct world {
 	struct weft_adapter *adapter;
@@ -122,18 +122,68 @@ TEST(test_qp_07f_waiting_for_events_makes_progress)
 	MUST(weft_event_next(adapter, 1000, &event, &has)); /* nothing comes, and it returns */
 	EXPECT(!has);
 	for (uint64_t id = 0; id < 5; id++) {
+		uint64_t start = thread_now_ns();
+
 		wr = node_wr(WEFT_OP_DELAY, id, NULL, &b);
 		wr.delay_ns = 2 * 1000 * 1000;
 		MUST(weft_cq_arm(a.cq, WEFT_ARM_NEXT));
 		MUST(weft_qp_post_send(a.qp, &wr, 1, NULL));
 		MUST(weft_event_next(adapter, PATIENCE_NS, &event, &has));
 		EXPECT(has && event.kind == WEFT_EVENT_COMPLETION);
+		EXPECT(thread_now_ns() - start < PATIENCE_NS); /* not by giving up */
 		REQUIRE(node_poll(a.cq, &c, &has));
 		EXPECT(has && c.id == id);
 	}
 	node_close(&a, NULL);
 	node_close(&b, NULL);
 	MUST(weft_adapter_close(adapter));
+}
+
+/* The waiter is asleep, with nothing to wait for, when another thread gives it a deadline. */
+static void *deadline_run(void *argument)
+{
+	struct worker *me = argument;
+	struct world *w = me->world;
+
+	for (uint32_t i = 0; i < DEADLINES; i++) {
+		struct weft_send_wr wr = node_wr(WEFT_OP_DELAY, i, NULL, &w->b[0]);
+		struct weft_completion c;
+		struct weft_event event;
+		uint64_t start = thread_now_ns();
+		bool has = false;
+
+		if (me->number == 1) {
+			while (atomic_load(&w->turn) < 2 * i + 1)
+				HOLDS(true);
+			wr.delay_ns = 100 * 1000;
+			HOLDS(node_post(&w->a[0], &wr));
+			while (atomic_load(&w->turn) < 2 * i + 2)
+				HOLDS(true);
+			continue;
+		}
+		HOLDS(weft_cq_arm(w->a[0].cq, WEFT_ARM_NEXT) == WEFT_OK);
+		atomic_store(&w->turn, 2 * i + 1);
+		HOLDS(weft_event_next(w->adapter, PATIENCE_NS, &event, &has) == WEFT_OK && has);
+		HOLDS(thread_now_ns() - start < PATIENCE_NS); /* woken by its event */
+		HOLDS(node_poll(w->a[0].cq, &c, &has) && has && c.id == i);
+		atomic_store(&w->turn, 2 * i + 2);
+	}
+	return NULL;
+}
+
+TEST(test_qp_07f_a_sleeping_thread_learns_of_a_new_deadline)
+{
+	static struct world w;
+
+	memset(&w, 0, sizeof(w));
+	MUST(weft_adapter_open(NULL, &w.adapter));
+	node_open(w.adapter, &w.a[0], NULL);
+	node_open(w.adapter, &w.b[0], NULL);
+	nodes_connect(&w.a[0], &w.b[0]);
+	world_run(&w, deadline_run, 2);
+	node_close(&w.a[0], NULL);
+	node_close(&w.b[0], NULL);
+	MUST(weft_adapter_close(w.adapter));
 }
 
 /* ---- Several senders, one shared receive queue, several who fill and empty it --------------- */

@@ -109,7 +109,7 @@ struct weft_send_wr node_wr(enum weft_opcode opcode, uint64_t id, const struct w
 	};
 }
 
-static uint64_t now_ns(void)
+uint64_t thread_now_ns(void)
 {
 	struct timespec ts;
 
@@ -119,11 +119,11 @@ static uint64_t now_ns(void)
 
 bool node_post(struct node *n, struct weft_send_wr *wr)
 {
-	uint64_t start = now_ns();
+	uint64_t start = thread_now_ns();
 	enum weft_reason r;
 
 	while ((r = weft_qp_post_send(n->qp, wr, 1, NULL)) == WEFT_R_QUEUE_FULL) {
-		if (now_ns() - start > PATIENCE_NS)
+		if (thread_now_ns() - start > PATIENCE_NS)
 			return false;
 		sched_yield();
 	}
@@ -141,11 +141,11 @@ bool node_poll(struct weft_cq *cq, struct weft_completion *c, bool *has_completi
 
 bool node_take(struct weft_cq *cq, struct weft_completion *c)
 {
-	uint64_t start = now_ns();
+	uint64_t start = thread_now_ns();
 	bool has_completion = false;
 
 	while (!has_completion) {
-		if (!node_poll(cq, c, &has_completion) || now_ns() - start > PATIENCE_NS)
+		if (!node_poll(cq, c, &has_completion) || thread_now_ns() - start > PATIENCE_NS)
 			return false;
 		if (!has_completion)
 			sched_yield();

@@ -38,6 +38,7 @@ struct weft_send_wr node_wr(enum weft_opcode opcode, uint64_t id, const struct w
 			    const struct node *to);
 
 /* Any thread may call these. */
+uint64_t thread_now_ns(void);
 struct weft_segment node_seg(const struct node *n, uint64_t offset, uint32_t length);
 
 /* Posts, trying again while the queue is full; false if it was refused otherwise. */
