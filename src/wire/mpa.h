@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * MPA (RFC 5044, RFC 6581): the start frames by which two ends agree, the header of an FPDU, and
+ * markers. Not here: where markers fall and what the CRC covers (the iwarp room).
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/cursor.h"
+
+enum {
+	MPA_START_BYTES = 20, /* before the private data */
+	MPA_PRIVATE_MAX = 512,
+	MPA_ENHANCED_BYTES = 4, /* of the private data, when the frame says so */
+	MPA_DEPTH_MAX = 0x3ffe,
+	MPA_DEPTH_UNKNOWN = 0x3fff, /* left to the upper protocol */
+	MPA_HEADER_BYTES = 2,	    /* ULPDU_Length */
+	MPA_CRC_BYTES = 4,
+	MPA_MARKER_BYTES = 4,
+	MPA_MARKER_EVERY = 512
+};
+
+enum mpa_err {
+	MPA_OK = 0,
+	MPA_ERR_SHORT,	  /* not all of the frame is here */
+	MPA_ERR_KEY,	  /* RFC 5044 section 7.1: not an MPA start frame of the kind awaited */
+	MPA_ERR_LENGTH,	  /* PD_Length over 512, or too short for what it must hold */
+	MPA_ERR_REVISION, /* neither 1 nor 2 */
+	MPA_ERR_MARKER	  /* a marker with reserved bits set, or pointing between words */
+};
+
+/* RFC 5044 section 7.1.1: MPA Request and Reply Frame, without its private data. */
+struct mpa_start {
+	bool is_reply;
+	bool wants_markers; /* in what the other end sends */
+	bool wants_crc;
+	bool is_rejected; /* replies only */
+	bool is_enhanced; /* the private data begins with struct mpa_enhanced; revision 2 */
+	uint8_t revision;
+	uint16_t private_bytes; /* the enhanced part included */
+};
+
+/* On error neither *s nor *r has changed. The private data, private_bytes of it, follows. */
+enum mpa_err mpa_start_decode(struct mpa_start *s, struct rd *r);
+void mpa_start_encode(const struct mpa_start *s, struct wr *w);
+
+/* RFC 6581 section 9: what enhanced connection set-up adds. */
+struct mpa_enhanced {
+	bool is_peer_to_peer;			     /* A */
+	bool rtr_by_send, rtr_by_write, rtr_by_read; /* B, C, D */
+	uint16_t ird, ord;			     /* at most MPA_DEPTH_UNKNOWN */
+};
+
+enum mpa_err mpa_enhanced_decode(struct mpa_enhanced *e, struct rd *r);
+void mpa_enhanced_encode(const struct mpa_enhanced *e, struct wr *w);
+
+/* RFC 5044 section 4.2: bytes of padding after a ULPDU of this length. */
+static inline uint32_t mpa_pad(uint32_t ulpdu_bytes)
+{
+	return (4 - (MPA_HEADER_BYTES + ulpdu_bytes) % 4) % 4;
+}
+
+/* A whole FPDU, markers apart. */
+static inline uint32_t mpa_fpdu_bytes(uint32_t ulpdu_bytes)
+{
+	return MPA_HEADER_BYTES + ulpdu_bytes + mpa_pad(ulpdu_bytes) + MPA_CRC_BYTES;
+}
+
+/* RFC 5044 section 4.3: back is the distance to the start of the FPDU that the marker is in. */
+enum mpa_err mpa_marker_decode(uint16_t *back, struct rd *r);
+void mpa_marker_encode(uint16_t back, struct wr *w);

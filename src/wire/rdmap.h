@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * RDMAP (RFC 5040, RFC 7306): the control byte that says which message a DDP segment belongs to,
+ * and the bodies of the messages that have one. Which queue a message comes on, and whether it is
+ * tagged, is checked here; what its fields permit is not.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/cursor.h"
+
+enum rdmap_opcode {
+	RDMAP_WRITE = 0,
+	RDMAP_READ_REQUEST,
+	RDMAP_READ_RESPONSE,
+	RDMAP_SEND,
+	RDMAP_SEND_INVALIDATE,
+	RDMAP_SEND_SE,
+	RDMAP_SEND_SE_INVALIDATE,
+	RDMAP_TERMINATE,
+	RDMAP_IMMEDIATE,
+	RDMAP_IMMEDIATE_SE,
+	RDMAP_ATOMIC_REQUEST,
+	RDMAP_ATOMIC_RESPONSE,
+	RDMAP_OPCODE_COUNT
+};
+
+/* RFC 5040 section 5.1 and RFC 7306: the untagged queues. */
+enum rdmap_queue {
+	RDMAP_QN_SEND = 0,
+	RDMAP_QN_REQUEST = 1, /* AMB-11 */
+	RDMAP_QN_TERMINATE = 2,
+	RDMAP_QN_ATOMIC_RESPONSE = 3,
+	RDMAP_QN_COUNT
+};
+
+enum rdmap_err {
+	RDMAP_OK = 0,
+	RDMAP_ERR_SHORT,
+	RDMAP_ERR_VERSION, /* 0/2/05 */
+	RDMAP_ERR_OPCODE, /* 0/2/06: unknown, or not on this queue, or not in this kind of segment */
+	RDMAP_ERR_QUEUE,  /* DDP 1/2/01: no such queue */
+	RDMAP_ERR_BODY	  /* a field holds what no sender may put there */
+};
+
+enum {
+	RDMAP_READ_REQUEST_BYTES = 28,
+	RDMAP_ATOMIC_REQUEST_BYTES = 52,
+	RDMAP_ATOMIC_RESPONSE_BYTES = 12,
+	RDMAP_IMMEDIATE_BYTES = 8,
+	RDMAP_TERMINATE_BYTES = 4 /* the control word; headers may follow */
+};
+
+const char *rdmap_opcode_name(enum rdmap_opcode opcode);
+
+/* The control byte of a segment. qn counts for untagged ones only. */
+enum rdmap_err rdmap_control_decode(uint8_t ulp, bool is_tagged, uint32_t qn,
+				    enum rdmap_opcode *opcode);
+uint8_t rdmap_control_encode(enum rdmap_opcode opcode);
+
+/* RFC 5040 section 4.4. */
+struct rdmap_read_request {
+	uint32_t sink_stag;
+	uint64_t sink_to;
+	uint32_t size;
+	uint32_t source_stag;
+	uint64_t source_to;
+};
+
+enum rdmap_err rdmap_read_request_decode(struct rdmap_read_request *q, struct rd *r);
+void rdmap_read_request_encode(const struct rdmap_read_request *q, struct wr *w);
+
+enum rdmap_atomic { RDMAP_FETCH_ADD = 0, RDMAP_COMPARE_SWAP = 2 };
+
+/* RFC 7306 section 8.2. */
+struct rdmap_atomic_request {
+	enum rdmap_atomic opcode;
+	uint32_t id;
+	uint32_t stag;
+	uint64_t to;
+	uint64_t add_swap, add_swap_mask;
+	uint64_t compare, compare_mask;
+};
+
+enum rdmap_err rdmap_atomic_request_decode(struct rdmap_atomic_request *q, struct rd *r);
+void rdmap_atomic_request_encode(const struct rdmap_atomic_request *q, struct wr *w);
+
+struct rdmap_atomic_response {
+	uint32_t id;
+	uint64_t original;
+};
+
+enum rdmap_err rdmap_atomic_response_decode(struct rdmap_atomic_response *p, struct rd *r);
+void rdmap_atomic_response_encode(const struct rdmap_atomic_response *p, struct wr *w);
+
+/*
+ * RFC 5040 section 4.8. layer, type and code say what was wrong (rdmap_terminate_text()); the
+ * headers of the message that was, as far as they are known, follow.
+ */
+struct rdmap_terminate {
+	uint8_t layer, type, code;
+	bool has_length;		/* M */
+	bool has_ddp;			/* D */
+	bool has_rdma;			/* R: a Read Request's body */
+	uint16_t segment_bytes;		/* with has_ddp */
+	uint8_t ddp[18];		/* the header as it came */
+	uint32_t ddp_bytes;		/* 14 or 18 */
+	struct rdmap_read_request read; /* with has_rdma */
+};
+
+enum rdmap_err rdmap_terminate_decode(struct rdmap_terminate *t, struct rd *r);
+void rdmap_terminate_encode(const struct rdmap_terminate *t, struct wr *w);
+
+/* What a cause means, in words; never NULL. */
+const char *rdmap_terminate_text(uint8_t layer, uint8_t type, uint8_t code);
