@@ -154,6 +154,18 @@ enum weft_reason mem_region_share(struct mem_table *t, const struct mem_owner *o
 	return WEFT_OK;
 }
 
+/* Ends an entry that its owner may end: the memory, if it still has some, then the index. */
+static enum weft_reason region_end(struct mem_table *t, struct mem_entry *e)
+{
+	if (e->state == MEM_VALID) {
+		if (e->windows > 0)
+			return WEFT_R_REGION_HAS_WINDOWS;
+		table_close(t, e);
+	}
+	table_give(t, (uint32_t)(e - t->entries));
+	return WEFT_OK;
+}
+
 enum weft_reason mem_region_deregister(struct mem_table *t, uint32_t pd, uint32_t tag)
 {
 	struct mem_entry *e;
@@ -161,19 +173,10 @@ enum weft_reason mem_region_deregister(struct mem_table *t, uint32_t pd, uint32_
 
 	if (r != WEFT_OK)
 		return r;
-	/*
-	 * A reserved tag is given back by its own call; a spent one-touch region has no memory
-	 * left.
-	 */
+	/* A reserved tag has a call of its own; a spent one-touch region has no memory left. */
 	if (e->state != MEM_VALID && !(e->touch & MEM_SPENT))
 		return WEFT_R_TAG_INVALID;
-	if (e->state == MEM_VALID) {
-		if (e->windows > 0)
-			return WEFT_R_REGION_HAS_WINDOWS;
-		table_close(t, e);
-	}
-	table_give(t, weft_tag_index(tag));
-	return WEFT_OK;
+	return region_end(t, e);
 }
 
 enum weft_reason mem_tag_reserve(struct mem_table *t, uint32_t pd, uint32_t *tag)
@@ -195,15 +198,7 @@ enum weft_reason mem_tag_release(struct mem_table *t, uint32_t pd, uint32_t tag)
 
 	if (r != WEFT_OK)
 		return r;
-	if (!e->is_by_queue)
-		return WEFT_R_INVALIDATE_REGION;
-	if (e->state == MEM_VALID) {
-		if (e->windows > 0)
-			return WEFT_R_REGION_HAS_WINDOWS;
-		table_close(t, e);
-	}
-	table_give(t, weft_tag_index(tag));
-	return WEFT_OK;
+	return e->is_by_queue ? region_end(t, e) : WEFT_R_INVALIDATE_REGION;
 }
 
 enum weft_reason mem_region_register_reserved(struct mem_table *t, const struct mem_owner *owner,

@@ -40,9 +40,9 @@ enum rdmap_err {
 	RDMAP_OK = 0,
 	RDMAP_ERR_SHORT,
 	RDMAP_ERR_VERSION, /* 0/2/05 */
-	RDMAP_ERR_OPCODE, /* 0/2/06: unknown, or not on this queue, or not in this kind of segment */
-	RDMAP_ERR_QUEUE,  /* DDP 1/2/01: no such queue */
-	RDMAP_ERR_BODY	  /* a field holds what no sender may put there */
+	RDMAP_ERR_OPCODE,  /* 0/2/06: unknown, or not on this queue or kind of segment */
+	RDMAP_ERR_QUEUE,   /* DDP 1/2/01: no such queue */
+	RDMAP_ERR_BODY	   /* a field holds what no sender may put there */
 };
 
 enum {
