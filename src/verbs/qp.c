@@ -5,7 +5,15 @@
 
 #include "base/check.h"
 
-#define BIT(state) (1U << WEFT_QPS_##state)
+enum {
+	TO_RESET = 1 << WEFT_QPS_RESET,
+	TO_INIT = 1 << WEFT_QPS_INIT,
+	TO_RTR = 1 << WEFT_QPS_RTR,
+	TO_RTS = 1 << WEFT_QPS_RTS,
+	TO_SQD = 1 << WEFT_QPS_SQD,
+	TO_SQE = 1 << WEFT_QPS_SQE,
+	TO_ERROR = 1 << WEFT_QPS_ERROR,
+};
 
 /*
  * QP-14. asked: moves that the consumer may ask for. The adapter itself moves any state to ERROR
@@ -16,15 +24,13 @@ static const struct {
 	uint32_t asked;
 	uint32_t by_adapter;
 } states[WEFT_QPS_COUNT] = {
-	[WEFT_QPS_RESET] = { "RESET", BIT(RESET) | BIT(INIT) | BIT(ERROR), 0 },
-	[WEFT_QPS_INIT] = { "INIT", BIT(RESET) | BIT(INIT) | BIT(RTR) | BIT(ERROR), BIT(ERROR) },
-	[WEFT_QPS_RTR] = { "RTR", BIT(RESET) | BIT(RTS) | BIT(ERROR), BIT(ERROR) },
-	[WEFT_QPS_RTS] = { "RTS", BIT(RESET) | BIT(RTS) | BIT(SQD) | BIT(ERROR),
-			   BIT(SQE) | BIT(ERROR) },
-	[WEFT_QPS_SQD] = { "SQD", BIT(RESET) | BIT(RTS) | BIT(SQD) | BIT(ERROR),
-			   BIT(SQE) | BIT(ERROR) },
-	[WEFT_QPS_SQE] = { "SQE", BIT(RESET) | BIT(RTS) | BIT(ERROR), BIT(ERROR) },
-	[WEFT_QPS_ERROR] = { "ERROR", BIT(RESET) | BIT(ERROR), BIT(ERROR) },
+	[WEFT_QPS_RESET] = { "RESET", TO_RESET | TO_INIT | TO_ERROR, 0 },
+	[WEFT_QPS_INIT] = { "INIT", TO_RESET | TO_INIT | TO_RTR | TO_ERROR, TO_ERROR },
+	[WEFT_QPS_RTR] = { "RTR", TO_RESET | TO_RTS | TO_ERROR, TO_ERROR },
+	[WEFT_QPS_RTS] = { "RTS", TO_RESET | TO_RTS | TO_SQD | TO_ERROR, TO_SQE | TO_ERROR },
+	[WEFT_QPS_SQD] = { "SQD", TO_RESET | TO_RTS | TO_SQD | TO_ERROR, TO_SQE | TO_ERROR },
+	[WEFT_QPS_SQE] = { "SQE", TO_RESET | TO_RTS | TO_ERROR, TO_ERROR },
+	[WEFT_QPS_ERROR] = { "ERROR", TO_RESET | TO_ERROR, TO_ERROR },
 };
 
 enum {
