@@ -16,7 +16,7 @@ enum {
 };
 
 /*
- * QP-14. asked: moves that the consumer may ask for. The adapter itself moves any state to ERROR
+ * QP-14. asked: moves that the consumer may ask for. The adapter itself moves all but RESET to ERROR
  * and the operational ones to SQE.
  */
 static const struct {
