@@ -80,7 +80,8 @@ enum weft_reason weft_adapter_query(struct weft_adapter *adapter, struct weft_us
  * itself: every address is its own real address, and registering memory costs the same whatever its
  * length; nobody looks whether it is there, so it must be, for as long as it is registered. A space
  * of its own has memory behind it and a table of segments (start, length, real address): an address
- * without a segment cannot be reached, nor registered.
+ * without a segment cannot be reached, nor registered. A page list names real addresses directly,
+ * past the segments, and is for privileged domains there.
  */
 struct weft_space_options {
 	void *memory;	     /* real address 0; must be aligned to 8 bytes and outlive the space */
@@ -163,7 +164,7 @@ struct weft_region_options {
 	uint32_t rights;    /* of enum weft_right */
 	bool is_zero_based; /* the first byte is named by address 0, va is ignored */
 	bool is_one_touch;  /* dies with the first remote message (TOUCH-02); not with WEFT_BIND */
-	struct weft_space *space;	    /* NULL: the domain's own */
+	struct weft_space *space;	    /* NULL: the domain's own; or a virtual one */
 	const struct weft_page_list *pages; /* NULL: ordinary memory */
 };
 
@@ -196,7 +197,10 @@ enum weft_reason weft_tag_release(struct weft_pd *pd, uint32_t tag);
 /* AllocateRKey (RKEY-02a): an unbound window. Its tag changes with every bind. */
 enum weft_reason weft_window_alloc(struct weft_pd *pd, uint32_t *tag);
 
-/* DeallocateRKey (RKEY-02d), by the current tag: WEFT_R_WINDOW_BOUND while it is bound. */
+/*
+ * DeallocateRKey (RKEY-02d), by the current tag: WEFT_R_WINDOW_BOUND while it is bound, WEFT_R_BUSY
+ * while a bind of it is queued.
+ */
 enum weft_reason weft_window_free(struct weft_pd *pd, uint32_t tag);
 
 struct weft_bind {
@@ -207,7 +211,8 @@ struct weft_bind {
 	uint32_t rights; /* remote rights, never more than the region's (RKEY-11) */
 	bool is_zero_based;
 	bool is_one_touch;
-	bool is_qp_bound; /* for the queue pair of the request only; not in weft_window_bind */
+	/* For the queue pair of the request only, until that is reset; not in weft_window_bind. */
+	bool is_qp_bound;
 	/*
 	 * Out: the window's tag from the bind on; if the bind fails or is flushed, the window keeps
 	 * the tag it had. In a work request, 0 asks for the next instance; another value (of this
@@ -305,7 +310,7 @@ uint32_t weft_cq_number(const struct weft_cq *cq);
 
 /*
  * Makes progress and takes up to max completions; *count says how many. Once a completion was lost
- * for want of room and the queue has been emptied, it returns WEFT_R_CQ_OVERRUN.
+ * for want of room and the queue has been emptied, it returns WEFT_R_CQ_OVERRUN, once.
  */
 enum weft_reason weft_cq_poll(struct weft_cq *cq, struct weft_completion *completions, uint32_t max,
 			      uint32_t *count);
