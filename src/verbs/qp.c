@@ -16,8 +16,8 @@ enum {
 };
 
 /*
- * QP-14. asked: moves that the consumer may ask for. The adapter itself moves all but RESET to ERROR
- * and the operational ones to SQE.
+ * QP-14. asked: moves that the consumer may ask for. The adapter itself moves all but RESET to
+ * ERROR and the operational ones to SQE.
  */
 static const struct {
 	const char *name;
