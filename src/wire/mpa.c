@@ -11,6 +11,7 @@ enum {
 	FLAG_CRC = 0x40,
 	FLAG_REJECT = 0x20,
 	FLAG_ENHANCED = 0x10,
+	FLAGS_RESERVED = 0x0f,
 	TOP_BIT = 0x8000,
 	NEXT_BIT = 0x4000,
 	DEPTH_MASK = 0x3fff
@@ -25,6 +26,7 @@ enum mpa_err mpa_start_decode(struct mpa_start *s, struct rd *r)
 		.is_reply = second == key_reply,
 		.wants_markers = flags & FLAG_MARKERS,
 		.wants_crc = flags & FLAG_CRC,
+		.reserved = flags & FLAGS_RESERVED,
 	};
 
 	v.revision = rd_u8(&at);
@@ -48,7 +50,7 @@ enum mpa_err mpa_start_decode(struct mpa_start *s, struct rd *r)
 
 void mpa_start_encode(const struct mpa_start *s, struct wr *w)
 {
-	uint8_t flags = 0;
+	uint8_t flags = s->reserved & FLAGS_RESERVED;
 
 	flags |= s->wants_markers ? FLAG_MARKERS : 0;
 	flags |= s->wants_crc ? FLAG_CRC : 0;

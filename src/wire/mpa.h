@@ -38,6 +38,7 @@ struct mpa_start {
 	bool wants_crc;
 	bool is_rejected; /* replies only */
 	bool is_enhanced; /* the private data begins with struct mpa_enhanced; revision 2 */
+	uint8_t reserved; /* four bits: sent as 0, kept as they came, never acted upon */
 	uint8_t revision;
 	uint16_t private_bytes; /* the enhanced part included */
 };

@@ -141,7 +141,7 @@ void rdmap_atomic_response_encode(const struct rdmap_atomic_response *p, struct 
 
 /* ---- Terminate ------------------------------------------------------------------------------ */
 
-enum { TERM_M = 0x8000, TERM_D = 0x4000, TERM_R = 0x2000 };
+enum { TERM_M = 0x8000, TERM_D = 0x4000, TERM_R = 0x2000, TERM_RESERVED = 0x1fff };
 
 enum rdmap_err rdmap_terminate_decode(struct rdmap_terminate *t, struct rd *r)
 {
@@ -154,6 +154,7 @@ enum rdmap_err rdmap_terminate_decode(struct rdmap_terminate *t, struct rd *r)
 		.has_length = word & TERM_M,
 		.has_ddp = word & TERM_D,
 		.has_rdma = word & TERM_R,
+		.reserved = word & TERM_RESERVED,
 	};
 
 	/* The segment's length is there with the DDP header, and counts when M says so. */
@@ -179,6 +180,7 @@ void rdmap_terminate_encode(const struct rdmap_terminate *t, struct wr *w)
 			(uint32_t)t->code << 16;
 
 	CHECK(t->ddp_bytes <= sizeof(t->ddp));
+	word |= t->reserved & TERM_RESERVED;
 	word |= t->has_length ? TERM_M : 0;
 	word |= t->has_ddp ? TERM_D : 0;
 	word |= t->has_rdma ? TERM_R : 0;

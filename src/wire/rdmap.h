@@ -101,6 +101,7 @@ void rdmap_atomic_response_encode(const struct rdmap_atomic_response *p, struct 
  */
 struct rdmap_terminate {
 	uint8_t layer, type, code;
+	uint16_t reserved;		/* 13 bits: sent as 0, kept as they came */
 	bool has_length;		/* M */
 	bool has_ddp;			/* D */
 	bool has_rdma;			/* R: a Read Request's body */

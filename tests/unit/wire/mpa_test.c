@@ -54,6 +54,7 @@ TEST(test_rfc5044_7_1_bits_that_do_not_count)
 	frame(bytes, request_key, 0x3f, 1, 0);
 	EXPECT_EQ(decode(bytes, sizeof(bytes), &s), MPA_OK);
 	EXPECT(!s.wants_markers && !s.wants_crc && !s.is_rejected && !s.is_enhanced);
+	EXPECT_EQ(s.reserved, 0x0f);
 	frame(bytes, request_key, 0x18, 2, 4);
 	EXPECT_EQ(decode(bytes, sizeof(bytes), &s), MPA_OK);
 	EXPECT(s.is_enhanced);
@@ -94,6 +95,7 @@ TEST(test_rfc5044_7_1_what_was_encoded_is_decoded)
 			.wants_crc = bits & 4,
 			.is_rejected = is_reply && (bits & 8),
 			.is_enhanced = (bits & 16) && (bits & 32),
+			.reserved = bits & 15,
 			.revision = bits & 32 ? 2 : 1,
 			.private_bytes = (uint16_t)(bits * 8 + 4),
 		};
@@ -110,6 +112,7 @@ TEST(test_rfc5044_7_1_what_was_encoded_is_decoded)
 		EXPECT_EQ(got.wants_crc, sent.wants_crc);
 		EXPECT_EQ(got.is_rejected, sent.is_rejected);
 		EXPECT_EQ(got.is_enhanced, sent.is_enhanced);
+		EXPECT_EQ(got.reserved, sent.reserved);
 		EXPECT_EQ(got.revision, sent.revision);
 		EXPECT_EQ(got.private_bytes, sent.private_bytes);
 	}

@@ -175,6 +175,7 @@ TEST(test_rfc5040_4_8_terminate)
 			.layer = 1,
 			.type = 2,
 			.code = 5,
+			.reserved = 0x1555,
 			.has_length = parts & 1,
 			.has_ddp = parts & 2,
 			.has_rdma = parts & 4,
@@ -196,7 +197,7 @@ TEST(test_rfc5040_4_8_terminate)
 		EXPECT_EQ(length, 4U + (sent.has_ddp ? 20 : 0) + (sent.has_rdma ? 28 : 0));
 		r = rd_of(bytes, length);
 		EXPECT_EQ(rdmap_terminate_decode(&got, &r), RDMAP_OK);
-		EXPECT(got.layer == 1 && got.type == 2 && got.code == 5);
+		EXPECT(got.layer == 1 && got.type == 2 && got.code == 5 && got.reserved == 0x1555);
 		EXPECT(got.has_length == sent.has_length && got.has_ddp == sent.has_ddp &&
 		       got.has_rdma == sent.has_rdma);
 		EXPECT_EQ(got.segment_bytes, sent.segment_bytes);
