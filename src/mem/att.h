@@ -73,9 +73,3 @@ static inline const uint64_t *att_leaf(const struct att *a, uint64_t i)
 		block = att_block(a->pool, block[(i >> ATT_BLOCK_SHIFT) % ATT_BLOCK_ENTRIES]);
 	return block;
 }
-
-/* The real address of page number i, which is below page_count. */
-static inline uint64_t att_page(const struct att *a, uint64_t i)
-{
-	return att_leaf(a, i)[i % ATT_BLOCK_ENTRIES];
-}

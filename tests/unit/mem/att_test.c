@@ -4,6 +4,12 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 
+/* The real address of page number i. */
+static uint64_t att_page(const struct att *a, uint64_t i)
+{
+	return att_leaf(a, i)[i % ATT_BLOCK_ENTRIES];
+}
+
 static struct gate g;
 
 /* ---- MEM-S1: byte-exact for every page size and order ---------------------------------------- */
