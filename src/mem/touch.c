@@ -72,7 +72,8 @@ enum weft_reason mem_touch_segment(struct mem_table *t, uint32_t tag, bool is_la
 		e->touch |= MEM_TOUCHED;
 		e->stored_sn = stream->end_sn;
 		/* Sequence numbers of other streams mean something else. */
-		table_set_qp(t, e, stream->qp);
+		if (e->qp == 0)
+			table_set_qp(t, e, stream->qp);
 		break;
 	case TOUCH_DROP:
 		*is_placed = false;

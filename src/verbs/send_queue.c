@@ -207,13 +207,14 @@ void send_queue_run(struct weft_qp *qp, uint64_t now_ns)
 		}
 		if (!is_running || qp->sq.count == 0)
 			return;
-		/* A Delay counts from now, not from before the work that preceded it. */
-		if (has_worked && qp->sq.wqes[qp->sq.head].wr.opcode == WEFT_OP_DELAY) {
-			qp_ready(qp);
+		if (!run_head(qp, now_ns, &out)) {
+			/* The work before it took time: the wait begins anew, by a fresh clock. */
+			if (has_worked) {
+				send_queue_unwait(qp);
+				qp_ready(qp);
+			}
 			return;
 		}
-		if (!run_head(qp, now_ns, &out))
-			return;
 		send_queue_retire(qp, &out);
 		if (out.status != WEFT_SUCCESS) {
 			send_queue_failed(qp, &out);

@@ -212,6 +212,23 @@ TEST(test_touch_05e_touch_06_mem_04h_mem_04i_early_last_segment_is_remembered)
 	gate_fini(&g);
 }
 
+/* A window of one queue pair is not opened to others by being touched. */
+TEST(test_touch_05e_rkey_06_touched_window_stays_with_its_queue_pair)
+{
+	enum { OWNER = 5 };
+	struct weft_bind bind = { .length = 64, .rights = WEFT_REMOTE_WRITE, .is_one_touch = true };
+
+	gate_init(&g, WEFT_POLICY_STRICT);
+	bind.region_tag = gate_region(&g, 0, 64, RIGHTS_ALL);
+	bind.addr = gate_addr(&g, 0);
+	bind.window_tag = gate_window(&g);
+	REQUIRE(gate_bind_qp(&g, OWNER, &bind) == WEFT_OK);
+	expect_segment(bind.tag, true, tcp(BASE + 29, BASE, BASE), WEFT_OK, true);
+	EXPECT_EQ(gate_entry(&g, bind.tag)->touch, MEM_ONE_TOUCH | MEM_TOUCHED);
+	EXPECT_EQ(gate_entry(&g, bind.tag)->qp, OWNER);
+	gate_fini(&g);
+}
+
 TEST(test_touch_06_advance_past_the_stored_number_closes_too)
 {
 	gate_init(&g, WEFT_POLICY_STRICT);

@@ -132,6 +132,29 @@ TEST(test_qp_07f_a_delay_counts_from_its_own_beginning)
 	bed_close(&bed);
 }
 
+/* So does the wait for a receive. */
+TEST(test_qp_08_a_wait_for_a_receive_counts_from_its_own_beginning)
+{
+	const struct weft_qp_attr attr = { .receiver_wait_ns = 50 };
+	enum weft_status status;
+	struct bed bed;
+
+	bed_open(&bed);
+	MUST(qp_modify(bed.a, &attr, WEFT_QP_RECEIVER_WAIT));
+	post(bed.a, WEFT_OP_WRITE, 1, 0);
+	post(bed.a, WEFT_OP_SEND, 2, 0);
+	EXPECT(adapter_progress(&bed.adapter, 100)); /* the Write took from 100 to 1000 */
+	EXPECT_EQ(next_id(&bed, NULL), 1);
+	EXPECT(!adapter_progress(&bed.adapter, 1000));
+	EXPECT_EQ(adapter_due(&bed.adapter), 1050);
+	progress_all(&bed.adapter, 1049);
+	EXPECT_EQ(next_id(&bed, NULL), 0);
+	progress_all(&bed.adapter, 1050);
+	EXPECT_EQ(next_id(&bed, &status), 2);
+	EXPECT_EQ(status, WEFT_ERR_RECEIVER_NOT_READY);
+	bed_close(&bed);
+}
+
 TEST(test_qp_07f_a_delay_past_the_end_of_time)
 {
 	struct bed bed;
