@@ -38,7 +38,7 @@ enum weft_reason {
 	WEFT_R_TABLE_FULL,
 	WEFT_R_TRANSLATIONS_FULL,
 
-	/* The access check, in the order in which it is made. */
+	/* The access check. */
 	WEFT_R_TAG_INDEX,
 	WEFT_R_TAG_INVALID,
 	WEFT_R_TAG_SPENT,

@@ -41,9 +41,3 @@ static inline void *id_table_find(const struct id_table *t, uint32_t id)
 		return (void *)0;
 	return t->objects[slot];
 }
-
-/* The object in a slot below slots_max, or NULL: for walking all of them. */
-static inline void *id_table_at(const struct id_table *t, uint32_t slot)
-{
-	return t->objects[slot];
-}

@@ -94,8 +94,7 @@ struct model_qp {
 };
 
 struct model_process {
-	bool is_alive, is_privileged;
-	uint32_t pd;
+	bool is_privileged;
 	uint8_t *shadow; /* its memory, as it should be */
 	uint64_t size;
 	struct model_mapping mappings[MODEL_MAPPINGS];
@@ -117,7 +116,6 @@ struct model_pending {
 struct model {
 	enum weft_policy policy;
 	bool is_tight; /* translations may run out at any time */
-	uint32_t tags_max;
 	struct model_process processes[MODEL_PROCESSES];
 	struct model_qp qps[MODEL_QPS];
 	struct model_tag tags[MODEL_TAGS];

@@ -54,7 +54,6 @@ int process_start(struct verbs_world *w, uint32_t p)
 	for (uint64_t i = 0; i < proc->size; i++)
 		proc->arena[i] = (uint8_t)prng_next(&w->world.prng);
 	memcpy(mp->shadow, proc->arena, proc->size);
-	mp->is_alive = true;
 	mp->is_privileged = pd.is_privileged;
 	mp->mapping_count = 0;
 	if (space_create(&w->adapter, &space, &proc->space) != WEFT_OK)
@@ -62,7 +61,6 @@ int process_start(struct verbs_world *w, uint32_t p)
 	pd.space = proc->space;
 	if (pd_create(&w->adapter, &pd, &proc->pd) != WEFT_OK || queues_open(w, p) < 0)
 		return -1;
-	mp->pd = proc->pd->number;
 	process_prepare(w, p);
 	return 0;
 }
@@ -104,7 +102,6 @@ void process_kill(struct verbs_world *w, uint32_t p)
 	kill_tags(w, p, MODEL_TAG_RESERVED);
 	if (pd_destroy(proc->pd) != WEFT_OK || space_destroy(proc->space) != WEFT_OK)
 		model_fail(&w->model, "process %u left something behind", p);
-	w->model.processes[p].is_alive = false;
 }
 
 /*
@@ -253,7 +250,6 @@ static int adapter_open(struct verbs_world *w)
 	config.secret[1] = prng_next(&w->world.prng);
 	w->model.policy = config.options.policy;
 	w->model.is_tight = w->limits.is_tight;
-	w->model.tags_max = w->limits.tags_max;
 	return adapter_init(&w->adapter, &config) == WEFT_OK ? 0 : -1;
 }
 

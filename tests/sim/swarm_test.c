@@ -9,7 +9,10 @@
 
 enum { SEEDS_DEFAULT = 2000 };
 
-/* Seeds that failed once, with what they found. They are run first, for ever. */
+/*
+ * Seeds that failed once, with what they found. They are run first, for ever, although their
+ * histories have changed since then with what the world draws from a seed.
+ */
 static const uint64_t failed_once[] = {
 	1,   /* a region was registered over a hole behind a segment without pages */
 	127, /* two queues registered under one reserved tag */
