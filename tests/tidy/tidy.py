@@ -46,10 +46,11 @@ ARROWS = {
 }
 # The core sees no more of the C library than this: no system call, clock, lock, or printing.
 CORE_HEADERS = ("errno inttypes limits stdalign stdarg stdatomic stdbool stddef stdint stdlib "
-                "stdnoreturn string").split()
+                "stdnoreturn string isa-l/crc").split()
 CORE_SYMBOLS = set(
     "memcpy memmove memset memcmp memchr bcmp strlen strcmp strncmp strnlen "
     "malloc calloc aligned_alloc free "
+    "crc32_iscsi "   # ISA-L's, in base/crc.c only
     "check_failed "  # the driver's: what CHECK does when it fails
     "__stack_chk_fail __stack_chk_guard _GLOBAL_OFFSET_TABLE_".split())
 CORE_SYMBOL_PREFIXES = ("__aarch64_",)  # atomics by gcc's own library
