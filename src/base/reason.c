@@ -21,7 +21,8 @@ static const struct reason_row rows[WEFT_REASON_COUNT] = {
 				  "An argument is outside its documented range." },
 	[WEFT_R_NO_MEMORY] = { "no_memory", "-", ENOMEM, "The host has no memory left for this." },
 	[WEFT_R_LIMIT] = { "limit", "QP-18", ENOSPC,
-			   "The adapter holds as many objects of this kind as it was opened for; destroy "
+			   "The adapter holds as many objects of this kind as it was opened "
+			   "for; destroy "
 			   "some, or open it with a higher limit." },
 	[WEFT_R_BUSY] = { "busy", "QP-16", EBUSY,
 			  "Other objects still use this one; destroy them first." },
@@ -30,45 +31,56 @@ static const struct reason_row rows[WEFT_REASON_COUNT] = {
 	[WEFT_R_REG_LENGTH] = { "reg_length", "MEM-01", EINVAL,
 				"A region must be at least one byte long." },
 	[WEFT_R_REG_WRAP] = { "reg_wrap", "MEM-04a", EINVAL,
-			      "Start and length of the region run past the end of the address space." },
+			      "Start and length of the region run past the end of the address "
+			      "space." },
 	[WEFT_R_REG_RIGHTS] = { "reg_rights", "MEM-04f", EINVAL,
 				"The rights name a bit that this kind of entry does not have." },
 	[WEFT_R_REG_SPACE] = { "reg_space", "RKEY-02b", EINVAL,
-			       "Some of the range lies outside what the caller's address space holds." },
+			       "Some of the range lies outside what the caller's address space "
+			       "holds." },
 	[WEFT_R_REG_VIRTUAL] = { "reg_virtual", "RKEY-03", EINVAL,
-				 "Virtual addresses are for privileged protection domains; a user names "
+				 "Virtual addresses are for privileged protection domains; a "
+				 "user names "
 				 "memory by its own addresses." },
 	[WEFT_R_REG_PAGE_SIZE] = { "reg_page_size", "MEM-04l", EINVAL,
-				   "The page size is none of 4 KiB, 8 KiB, 64 KiB, 1 MiB, 16 MiB and "
+				   "The page size is none of 4 KiB, 8 KiB, 64 KiB, 1 MiB, 16 "
+				   "MiB and "
 				   "256 MiB." },
 	[WEFT_R_REG_PAGE_ADDRESS] = { "reg_page_address", "MEM-06", EINVAL,
-				      "A page address is no multiple of the page size, or the page is not "
+				      "A page address is no multiple of the page size, or the "
+				      "page is not "
 				      "inside the address space." },
 	[WEFT_R_REG_PAGE_COUNT] = { "reg_page_count", "MEM-06", EINVAL,
-				    "The page list is not just as long as offset and length need." },
+				    "The page list is not just as long as offset and length "
+				    "need." },
 	[WEFT_R_REG_ORDER] = { "reg_order", "MEM-04k", EINVAL,
 			       "The page list is too long for a translation table of this order." },
 	[WEFT_R_REG_TOUCH] = { "reg_touch", "TOUCH-02", EINVAL,
 			       "A one-touch region cannot have windows bound to it." },
 	[WEFT_R_TABLE_FULL] = { "table_full", "RKEY-02a", ENOSPC,
-				"Every entry of the region/window table is in use; deregister something or "
+				"Every entry of the region/window table is in use; deregister "
+				"something or "
 				"open the adapter with more tags." },
 	[WEFT_R_TRANSLATIONS_FULL] = { "translations_full", "MEM-04m", ENOSPC,
-				       "No room is left for this page list; deregister something or open "
+				       "No room is left for this page list; deregister "
+				       "something or open "
 				       "the adapter with more translations." },
 
 	[WEFT_R_TAG_INDEX] = { "tag_index", "MEM-02", EINVAL,
 			       "The tag's index lies outside the table." },
 	[WEFT_R_TAG_INVALID] = { "tag_invalid", "LOC-02a", EINVAL,
-				 "The tag names an entry that is not valid: never made, deregistered, "
+				 "The tag names an entry that is not valid: never made, "
+				 "deregistered, "
 				 "unbound or invalidated." },
 	[WEFT_R_TAG_SPENT] = { "tag_spent", "TOUCH-11", EINVAL,
 			       "The one touch of this entry has been used; bind it again to allow "
 			       "another transfer." },
 	[WEFT_R_TAG_WINDOW_LOCAL] = { "tag_window_local", "LOC-02b", EINVAL,
-				      "A window cannot be used for local access; name the region." },
+				      "A window cannot be used for local access; name the "
+				      "region." },
 	[WEFT_R_TAG_REGION_REMOTE] = { "tag_region_remote", "IWARP-06b", EINVAL,
-				       "Under the strict policy a peer reaches windows only; bind one and "
+				       "Under the strict policy a peer reaches windows only; "
+				       "bind one and "
 				       "advertise its tag." },
 	[WEFT_R_TAG_TYPE] = { "tag_type", "MEM-04d", EINVAL,
 			      "The entry is of another type than this operation needs." },
@@ -77,7 +89,8 @@ static const struct reason_row rows[WEFT_REASON_COUNT] = {
 	[WEFT_R_TAG_QP] = { "tag_qp", "RKEY-06", EINVAL,
 			    "The window is bound to another queue pair." },
 	[WEFT_R_TAG_INSTANCE] = { "tag_instance", "LOC-02d", EINVAL,
-				  "The tag is stale: its index has been given another meaning since." },
+				  "The tag is stale: its index has been given another meaning "
+				  "since." },
 	[WEFT_R_RANGE_BOUNDS] = { "range_bounds", "LOC-02e", EINVAL,
 				  "Some of the range lies outside the region or window." },
 	[WEFT_R_RANGE_WRAP] = { "range_wrap", "LOC-02e", EINVAL,
@@ -93,11 +106,14 @@ static const struct reason_row rows[WEFT_REASON_COUNT] = {
 	[WEFT_R_RIGHT_REMOTE_ATOMIC] = { "right_remote_atomic", "QP-07d", EACCES,
 					 "The entry does not grant remote atomics." },
 	[WEFT_R_BIND_DISABLED] = { "bind_disabled", "LOC-02g", EACCES,
-				   "The region was registered without the right to bind windows to it." },
+				   "The region was registered without the right to bind windows "
+				   "to it." },
 	[WEFT_R_ATOMIC_ALIGN] = { "atomic_align", "QP-07d", EINVAL,
-				  "An atomic works on 8 bytes at an address that is a multiple of 8." },
+				  "An atomic works on 8 bytes at an address that is a multiple "
+				  "of 8." },
 	[WEFT_R_SPACE_SEGMENT] = { "space_segment", "RKEY-08c", EFAULT,
-				   "The address space has no segment for some of the range any more." },
+				   "The address space has no segment for some of the range any "
+				   "more." },
 	[WEFT_R_SPACE_UNMAPPED] = { "space_unmapped", "RKEY-08d", EFAULT,
 				    "The segment is known but no page has been mapped behind it." },
 
@@ -108,40 +124,50 @@ static const struct reason_row rows[WEFT_REASON_COUNT] = {
 	[WEFT_R_WINDOW_UNBOUND] = { "window_unbound", "RKEY-02c", EINVAL,
 				    "The window is not bound." },
 	[WEFT_R_REGION_HAS_WINDOWS] = { "region_has_windows", "MEM-10", EBUSY,
-					"Windows are still bound to the region; unbind them first." },
+					"Windows are still bound to the region; unbind them "
+					"first." },
 	[WEFT_R_INVALIDATE_REGION] = { "invalidate_region", "SQR-10", EINVAL,
-				       "Only windows and regions registered through a send queue can be "
+				       "Only windows and regions registered through a send "
+				       "queue can be "
 				       "invalidated; this region is deregistered by its owner." },
 	[WEFT_R_TOUCH_SECOND] = { "touch_second", "TOUCH-05c", EACCES,
 				  "A second message was aimed at a one-touch entry." },
 	[WEFT_R_TOUCH_BEYOND] = { "touch_beyond", "TOUCH-07", EACCES,
-				  "A segment of a second message was aimed at a one-touch entry whose "
+				  "A segment of a second message was aimed at a one-touch entry "
+				  "whose "
 				  "message is still being completed." },
 
 	[WEFT_R_SQR_DISABLED] = { "sqr_disabled", "SQR-04a", EPERM,
-				  "Registration through the send queue is not enabled on this queue "
+				  "Registration through the send queue is not enabled on this "
+				  "queue "
 				  "pair." },
 	[WEFT_R_SQR_PRIVILEGE] = { "sqr_privilege", "SQR-07", EPERM,
-				   "Only a privileged protection domain may enable registration through "
+				   "Only a privileged protection domain may enable registration "
+				   "through "
 				   "the send queue." },
 	[WEFT_R_SQR_ENTRY] = { "sqr_entry", "SQR-04b", EINVAL,
-			       "The tag to register under does not point at a reserved table entry of "
+			       "The tag to register under does not point at a reserved table "
+			       "entry of "
 			       "this protection domain." },
 	[WEFT_R_SQR_INSTANCE] = { "sqr_instance", "SQR-04c", EINVAL,
 				  "The tag to register under is stale: reserve a new one." },
 	[WEFT_R_SQR_SPACE] = { "sqr_space", "SQR-04d", ENOSPC,
-			       "The translation table has no room for this registration; free some and "
+			       "The translation table has no room for this registration; free "
+			       "some and "
 			       "post it again." },
 
 	[WEFT_R_WR_OPCODE] = { "wr_opcode", "QP-07", EINVAL,
 			       "The work request names no operation of the send queue." },
 	[WEFT_R_WR_SERVICE] = { "wr_service", "QP-07", EOPNOTSUPP,
-				"The queue pair's transport service does not have this operation." },
+				"The queue pair's transport service does not have this "
+				"operation." },
 	[WEFT_R_WR_FLAGS] = { "wr_flags", "QP-03", EINVAL,
-			      "The work request carries a flag that is unknown or does not go with its "
+			      "The work request carries a flag that is unknown or does not go "
+			      "with its "
 			      "operation." },
 	[WEFT_R_WR_SEGMENTS] = { "wr_segments", "QP-06", EINVAL,
-				 "The number of data segments is over the queue's limit or wrong for this "
+				 "The number of data segments is over the queue's limit or "
+				 "wrong for this "
 				 "operation." },
 	[WEFT_R_WR_LENGTH] = { "wr_length", "QP-06", EINVAL,
 			       "The message is longer than 2 GiB, or of the wrong length for this "
@@ -151,11 +177,14 @@ static const struct reason_row rows[WEFT_REASON_COUNT] = {
 	[WEFT_R_WR_STATE] = { "wr_state", "QP-14", EINVAL,
 			      "The queue pair takes no such request in its present state." },
 	[WEFT_R_QUEUE_FULL] = { "queue_full", "QP-02", ENOMEM,
-				"The work queue is full; wait for completions before posting more." },
+				"The work queue is full; wait for completions before posting "
+				"more." },
 	[WEFT_R_QUEUE_SHARED] = { "queue_shared", "QP-08", EINVAL,
-				  "The queue pair takes its receives from a shared queue; post there." },
+				  "The queue pair takes its receives from a shared queue; post "
+				  "there." },
 	[WEFT_R_CQ_OVERRUN] = { "cq_overrun", "QP-10", EOVERFLOW,
-				"A completion was lost because its queue was full; make the queue as "
+				"A completion was lost because its queue was full; make the "
+				"queue as "
 				"large as all requests that may complete into it." },
 
 	[WEFT_R_QP_STATE] = { "qp_state", "QP-14", EINVAL,
@@ -165,15 +194,18 @@ static const struct reason_row rows[WEFT_REASON_COUNT] = {
 	[WEFT_R_QP_UNCONNECTED] = { "qp_unconnected", "QP-12", ENOTCONN,
 				    "The queue pair has no peer yet." },
 	[WEFT_R_QP_REMOTE_RIGHTS] = { "qp_remote_rights", "QP-16", EACCES,
-				      "The queue pair does not let its peer do this, whatever the tag "
+				      "The queue pair does not let its peer do this, whatever "
+				      "the tag "
 				      "grants." },
 	[WEFT_R_FLUSHED] = { "flushed", "QP-14", ECANCELED,
-			     "The request was not carried out: the queue pair left the operational state "
+			     "The request was not carried out: the queue pair left the "
+			     "operational state "
 			     "before its turn." },
 	[WEFT_R_RECEIVER_NOT_READY] = { "receiver_not_ready", "QP-08", ETIMEDOUT,
 					"The peer posted no receive in time." },
 	[WEFT_R_RECEIVE_TOO_SHORT] = { "receive_too_short", "QP-08", EMSGSIZE,
-				       "The message is longer than the receive that was posted for it." },
+				       "The message is longer than the receive that was posted "
+				       "for it." },
 	[WEFT_R_PEER_GONE] = { "peer_gone", "RKEY-09", ECONNRESET,
 			       "The peer's queue pair is gone or takes no messages." },
 	[WEFT_R_PEER_TERMINATED] = { "peer_terminated", "SQR-06b", ECONNABORTED,
@@ -184,11 +216,90 @@ static const struct reason_row rows[WEFT_REASON_COUNT] = {
 				  "The receive that the peer posted failed its own access check." },
 
 	[WEFT_R_REG_FRAMES] = { "reg_frames", "SQR-07", EPERM,
-				"Naming memory by page frames is for privileged protection domains." },
+				"Naming memory by page frames is for privileged protection "
+				"domains." },
 	[WEFT_R_READ_SINK] = { "read_sink", "LOC-02f", EACCES,
-			       "The destination of a Read must grant remote write, as the peer's response is "
-			       "written there: a window under the strict policy; else a region's local "
+			       "The destination of a Read must grant remote write, as the "
+			       "peer's response is "
+			       "written there: a window under the strict policy; else a "
+			       "region's local "
 			       "write serves too." },
+
+	[WEFT_R_ADDRESS] = { "address", "-", EAFNOSUPPORT,
+			     "This is no address of IPv4 or IPv6 that the host can use." },
+	[WEFT_R_ADDRESS_IN_USE] = { "address_in_use", "-", EADDRINUSE,
+				    "Somebody listens at this address and port already." },
+	[WEFT_R_PRIVATE_DATA] = { "private_data", "IWARP-02", EMSGSIZE,
+				  "The private data is longer than a connection request or its "
+				  "answer can carry." },
+	[WEFT_R_CONNECT_REFUSED] = { "connect_refused", "IWARP-02", ECONNREFUSED,
+				     "Nobody listens at that address and port." },
+	[WEFT_R_CONNECT_UNREACHABLE] = { "connect_unreachable", "IWARP-02", EHOSTUNREACH,
+					 "There is no way to that address." },
+	[WEFT_R_CONNECT_TIMEOUT] = { "connect_timeout", "IWARP-02", ETIMEDOUT,
+				     "The other end did not answer in time while the connection "
+				     "was set up." },
+	[WEFT_R_CONNECT_REJECTED] = { "connect_rejected", "IWARP-02", ECONNREFUSED,
+				      "The program at the other end rejected the connection; "
+				      "its private data may say why." },
+	[WEFT_R_CONNECT_CLOSED] = { "connect_closed", "IWARP-02", ECONNRESET,
+				    "The other end closed the connection before it was set up; "
+				    "perhaps it speaks another protocol or revision." },
+	[WEFT_R_MPA_KEY] = { "mpa_key", "IWARP-02", EPROTO,
+			     "The other end did not begin with the MPA frame that was due; it "
+			     "speaks another protocol, or both ends connected or both listened." },
+	[WEFT_R_MPA_REVISION] = { "mpa_revision", "IWARP-02", EPROTO,
+				  "The other end speaks an MPA revision that is neither 1 nor 2." },
+	[WEFT_R_MPA_LENGTH] = { "mpa_length", "IWARP-02", EPROTO,
+				"The other end's MPA frame announces a length of private data "
+				"that it cannot have." },
+	[WEFT_R_MPA_DEPTH] = { "mpa_depth", "IWARP-08", EPROTO,
+			       "The other end wants more Reads in flight than this one serves, "
+			       "and would not take less." },
+	[WEFT_R_MPA_RTR] = { "mpa_rtr", "IWARP-02", EPROTO,
+			     "The two ends have no ready-to-receive message in common." },
+	[WEFT_R_MPA_CRC] = { "mpa_crc", "IWARP-01e", EBADMSG,
+			     "A frame arrived with a CRC that does not match its bytes." },
+	[WEFT_R_MPA_MARKER] = { "mpa_marker", "IWARP-02", EPROTO,
+				"A marker and a frame's length disagree about where the frame "
+				"begins." },
+	[WEFT_R_DDP_VERSION] = { "ddp_version", "IWARP-03", EPROTO,
+				 "A segment carries a DDP version other than 1." },
+	[WEFT_R_DDP_QUEUE] = { "ddp_queue", "IWARP-03", EPROTO,
+			       "An untagged segment names a queue that does not exist." },
+	[WEFT_R_DDP_MSN] = { "ddp_msn", "IWARP-05", EPROTO,
+			     "An untagged segment carries a message sequence number outside its "
+			     "queue." },
+	[WEFT_R_DDP_OFFSET] = { "ddp_offset", "IWARP-03", EPROTO,
+				"An untagged segment does not begin where the one before it "
+				"ended." },
+	[WEFT_R_RDMAP_VERSION] = { "rdmap_version", "IWARP-01d", EPROTO,
+				   "A message carries an RDMAP version that is not spoken here." },
+	[WEFT_R_RDMAP_OPCODE] = { "rdmap_opcode", "IWARP-01d", EPROTO,
+				  "A message carries an opcode that is unknown, or not due on "
+				  "this queue or kind of segment." },
+	[WEFT_R_RDMAP_BODY] = { "rdmap_body", "IWARP-01d", EPROTO,
+				"A message is not as long as its kind must be, or holds what no "
+				"sender may put there." },
+	[WEFT_R_RDMAP_RESPONSE] = { "rdmap_response", "IWARP-07", EPROTO,
+				    "A response arrived that matches no request, or not the "
+				    "oldest one." },
+	[WEFT_R_READS_BEYOND] = { "reads_beyond", "IWARP-08", EPROTO,
+				  "The peer has more Reads and atomics in flight than the depth "
+				  "that was agreed." },
+	[WEFT_R_STREAM_LOST] = { "stream_lost", "IWARP-15", ECONNRESET,
+				 "The connection below the stream was reset or lost." },
+	[WEFT_R_STREAM_CUT] = { "stream_cut", "IWARP-01c", ECONNRESET,
+				"The stream ended in the middle of a frame." },
+	[WEFT_R_SOURCE_GONE] = { "source_gone", "LOC-06", EFAULT,
+				 "Memory was deregistered while a message from it was on its "
+				 "way out." },
+	[WEFT_R_SINK_GONE] = { "sink_gone", "LOC-06", EFAULT,
+			       "Memory was deregistered while a message into it was arriving." },
+	[WEFT_R_WR_WIRE] = { "wr_wire", "QP-07a", EOPNOTSUPP,
+			     "The wire of this connection has no such message: iWARP has no "
+			     "Send with immediate (Write with immediate it has), and a Read "
+			     "there has one sink." },
 };
 
 static const struct reason_row unknown = { "unknown", "-", EINVAL, "No such reason." };
