@@ -5,8 +5,8 @@
 
 static void request_failed(struct request *req, enum weft_status status, enum weft_reason reason)
 {
-	req->out->status = status;
-	req->out->reason = reason;
+	req->out.status = status;
+	req->out.reason = reason;
 }
 
 /* An unacknowledged message is lost without a word to the requester; the adapter counts it. */
@@ -18,7 +18,7 @@ static void request_dropped(struct request *req, enum weft_reason reason)
 	trace_add(a->trace, (struct trace_event){
 				    .kind = TRACE_DROPPED,
 				    .who = req->qp->number,
-				    .a = req->wqe->wr.id,
+				    .a = req->wqe->id,
 				    .reason = (uint16_t)reason,
 			    });
 }
@@ -28,14 +28,7 @@ static void request_refused(struct request *req, enum weft_reason reason, uint32
 {
 	struct weft_qp *target = req->target;
 
-	trace_add(target->adapter->trace, (struct trace_event){
-						  .kind = TRACE_REFUSED,
-						  .who = target->number,
-						  .a = req->wqe->wr.remote_addr,
-						  .b = tag,
-						  .reason = (uint16_t)reason,
-					  });
-	event_raise(&target->adapter->events, &target->events, WEFT_EVENT_QP_REFUSED, reason);
+	qp_refused(target, reason, req->wqe->remote_addr, tag);
 	if (!qp_is_acknowledged(req->qp)) {
 		request_dropped(req, reason);
 		return;
@@ -69,13 +62,13 @@ static enum weft_reason open_segments(struct weft_qp *qp, const struct weft_segm
 
 bool request_open_local(struct request *req)
 {
-	const struct send_wqe *wqe = req->wqe;
-	enum weft_opcode opcode = wqe->wr.opcode;
+	struct send_wqe *wqe = req->wqe;
+	enum weft_opcode opcode = (enum weft_opcode)wqe->opcode;
 	enum mem_kind kind = MEM_LOCAL_READ;
 	enum weft_reason r;
 
-	if (wqe->inline_data) {
-		struct mem_grant grant = mem_grant_of(wqe->inline_data, wqe->length);
+	if (wqe->flags & WEFT_INLINE) {
+		struct mem_grant grant = mem_grant_of(wqe_inline(wqe), wqe->length);
 
 		mem_vec_init(&req->local);
 		mem_vec_add(&req->local, &grant);
@@ -85,11 +78,11 @@ bool request_open_local(struct request *req)
 		kind = MEM_READ_SINK;
 	else if (opcode == WEFT_OP_COMPARE_SWAP || opcode == WEFT_OP_FETCH_ADD)
 		kind = MEM_LOCAL_WRITE;
-	r = open_segments(req->qp, wqe->wr.segments, wqe->wr.segment_count, kind, &req->local);
+	r = open_segments(req->qp, wqe_segments(wqe), wqe->segment_count, kind, &req->local);
 	if (r == WEFT_OK)
 		return true;
 	request_failed(req, WEFT_ERR_LOCAL_ACCESS, r);
-	req->out->is_local = true;
+	req->out.is_local = true;
 	return false;
 }
 
@@ -110,12 +103,12 @@ void request_no_target(struct request *req)
 static bool open_remote(struct request *req, enum mem_kind kind, enum weft_right right,
 			struct mem_vec *vec)
 {
-	const struct weft_send_wr *wr = &req->wqe->wr;
+	struct send_wqe *wqe = req->wqe;
 	struct weft_qp *target = req->target;
 	struct mem_access access = {
-		.addr = wr->remote_addr,
+		.addr = wqe->remote_addr,
 		.length = req->wqe->length,
-		.tag = wr->remote_tag,
+		.tag = wqe->remote_tag,
 		.kind = kind,
 	};
 	struct mem_grant grant;
@@ -126,7 +119,7 @@ static bool open_remote(struct request *req, enum mem_kind kind, enum weft_right
 	if (r == WEFT_OK)
 		r = qp_access(target, &access, &grant);
 	if (r != WEFT_OK) {
-		request_refused(req, r, wr->remote_tag);
+		request_refused(req, r, wqe->remote_tag);
 		return false;
 	}
 	mem_vec_init(vec);
@@ -145,7 +138,7 @@ static void move_bytes(struct request *req, struct mem_vec *to, struct mem_vec *
 static void end_touch(struct request *req)
 {
 	if (req->wqe->length > 0)
-		mem_touch_message(&req->target->adapter->mem, req->wqe->wr.remote_tag);
+		mem_touch_message(&req->target->adapter->mem, req->wqe->remote_tag);
 }
 
 /*
@@ -153,11 +146,13 @@ static void end_touch(struct request *req)
  */
 static void touch_sinks(struct request *req)
 {
-	const struct weft_send_wr *wr = &req->wqe->wr;
+	struct send_wqe *wqe = req->wqe;
 
-	for (uint32_t i = 0; i < wr->segment_count; i++) {
-		if (wr->segments[i].length > 0)
-			mem_touch_message(&req->qp->adapter->mem, wr->segments[i].tag);
+	for (uint32_t i = 0; i < wqe->segment_count; i++) {
+		const struct weft_segment *sink = &wqe_segments(wqe)[i];
+
+		if (sink->length > 0)
+			mem_touch_message(&req->qp->adapter->mem, sink->tag);
 	}
 }
 
@@ -178,34 +173,34 @@ void request_read(struct request *req)
 	if (!open_remote(req, MEM_REMOTE_READ, WEFT_REMOTE_READ, &remote))
 		return;
 	move_bytes(req, &req->local, &remote, req->wqe->length);
-	req->out->byte_count = (uint32_t)req->wqe->length;
+	req->out.byte_count = (uint32_t)req->wqe->length;
 	end_touch(req);
 	touch_sinks(req);
 }
 
 void request_atomic(struct request *req)
 {
-	const struct weft_send_wr *wr = &req->wqe->wr;
+	struct send_wqe *wqe = req->wqe;
 	struct mem_vec remote, old_vec;
 	struct mem_grant old_grant;
 	struct mem_span word;
-	uint64_t old = wr->compare_add;
+	uint64_t old = wqe->operand;
 
 	if (!open_remote(req, MEM_REMOTE_ATOMIC, WEFT_REMOTE_ATOMIC, &remote))
 		return;
 	CHECK(mem_grant_spans(&remote.grants[0], &word, 1) == 1 && word.length == 8);
 	/* Atomic towards the target's own threads too, which may use the same word. */
-	if (wr->opcode == WEFT_OP_FETCH_ADD)
-		old = __atomic_fetch_add((uint64_t *)(void *)word.bytes, wr->compare_add,
+	if (wqe->opcode == WEFT_OP_FETCH_ADD)
+		old = __atomic_fetch_add((uint64_t *)(void *)word.bytes, wqe->operand,
 					 __ATOMIC_SEQ_CST);
 	else
-		__atomic_compare_exchange_n((uint64_t *)(void *)word.bytes, &old, wr->swap, false,
+		__atomic_compare_exchange_n((uint64_t *)(void *)word.bytes, &old, wqe->swap, false,
 					    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
 	old_grant = mem_grant_of(&old, sizeof(old));
 	mem_vec_init(&old_vec);
 	mem_vec_add(&old_vec, &old_grant);
 	move_bytes(req, &req->local, &old_vec, sizeof(old));
-	req->out->byte_count = sizeof(old);
+	req->out.byte_count = sizeof(old);
 	end_touch(req);
 }
 
@@ -217,15 +212,14 @@ static bool has_receive(struct request *req, bool *is_waiting)
 	struct recv_queue *q = qp_recv_queue(req->target);
 
 	*is_waiting = false;
-	if (recv_queue_head(q))
+	if (q->posted > 0)
 		return true;
 	if (!qp_is_acknowledged(req->qp)) {
 		request_dropped(req, WEFT_R_RECEIVER_NOT_READY);
 		return false;
 	}
 	*is_waiting = true;
-	if (!list_is_linked(&req->qp->sender_link))
-		list_add_tail(&q->senders, &req->qp->sender_link);
+	qp_await_receive(req->qp, q);
 	return false;
 }
 
@@ -257,11 +251,12 @@ static void receive_failed(struct request *req, enum weft_status status, enum we
 static bool place_message(struct request *req)
 {
 	struct weft_qp *target = req->target;
-	const struct recv_wqe *recv = recv_queue_head(qp_recv_queue(target));
 	struct mem_vec to;
-	enum weft_reason r = open_segments(target, recv->segments, recv->segment_count,
-					   MEM_LOCAL_WRITE, &to);
+	enum weft_reason r;
 
+	qp_recv_claim(target);
+	r = open_segments(target, target->recv->segments, target->recv->segment_count,
+			  MEM_LOCAL_WRITE, &to);
 	if (r != WEFT_OK) {
 		receive_failed(req, WEFT_ERR_LOCAL_ACCESS, r);
 		return false;
@@ -276,18 +271,18 @@ static bool place_message(struct request *req)
 
 bool request_send(struct request *req)
 {
-	const struct weft_send_wr *wr = &req->wqe->wr;
+	struct send_wqe *wqe = req->wqe;
 	struct weft_qp *target = req->target;
 	struct mem_table *mem = &target->adapter->mem;
-	bool is_waiting, is_invalidate = wr->opcode == WEFT_OP_SEND_INVALIDATE;
+	bool is_waiting, is_invalidate = wqe->opcode == WEFT_OP_SEND_INVALIDATE;
 	struct weft_completion completion = {
 		.opcode = WEFT_OP_RECV,
 		.src_qp_number = req->qp->number,
 		.byte_count = (uint32_t)req->wqe->length,
-		.has_imm = wr->opcode == WEFT_OP_SEND_IMM,
-		.imm = wr->opcode == WEFT_OP_SEND_IMM ? wr->imm : 0,
+		.has_imm = wqe->opcode == WEFT_OP_SEND_IMM,
+		.imm = wqe->opcode == WEFT_OP_SEND_IMM ? wqe->imm : 0,
 		.has_invalidated = is_invalidate,
-		.invalidated_tag = is_invalidate ? wr->invalidate_tag : 0,
+		.invalidated_tag = is_invalidate ? wqe->invalidate_tag : 0,
 	};
 	enum weft_reason r = WEFT_OK;
 
@@ -295,30 +290,30 @@ bool request_send(struct request *req)
 		return !is_waiting;
 	if (is_invalidate)
 		r = mem_invalidate_check(mem, target->pd->number, target->number,
-					 wr->invalidate_tag);
+					 wqe->invalidate_tag);
 	if (r != WEFT_OK) {
-		request_refused(req, r, wr->invalidate_tag); /* SQR-10 */
+		request_refused(req, r, wqe->invalidate_tag); /* SQR-10 */
 		return true;
 	}
 	if (!place_message(req))
 		return true;
 	if (is_invalidate) { /* SQR-09: before the consumer sees the completion */
-		r = mem_invalidate(mem, target->pd->number, target->number, wr->invalidate_tag);
+		r = mem_invalidate(mem, target->pd->number, target->number, wqe->invalidate_tag);
 		CHECK(r == WEFT_OK);
 	}
-	qp_recv_retire(target, &completion, wr->flags & WEFT_SOLICITED);
+	qp_recv_retire(target, &completion, wqe->flags & WEFT_SOLICITED);
 	return true;
 }
 
 bool request_write_imm(struct request *req)
 {
-	const struct weft_send_wr *wr = &req->wqe->wr;
+	struct send_wqe *wqe = req->wqe;
 	struct weft_completion completion = {
 		.opcode = WEFT_OP_RECV_WRITE_IMM,
 		.src_qp_number = req->qp->number,
 		.byte_count = (uint32_t)req->wqe->length,
 		.has_imm = true,
-		.imm = wr->imm,
+		.imm = wqe->imm,
 	};
 	struct mem_vec remote;
 	bool is_waiting;
@@ -329,6 +324,7 @@ bool request_write_imm(struct request *req)
 		return true;
 	move_bytes(req, &remote, &req->local, req->wqe->length);
 	end_touch(req);
-	qp_recv_retire(req->target, &completion, wr->flags & WEFT_SOLICITED);
+	qp_recv_claim(req->target);
+	qp_recv_retire(req->target, &completion, wqe->flags & WEFT_SOLICITED);
 	return true;
 }

@@ -10,8 +10,8 @@
 struct request {
 	struct weft_qp *qp;
 	struct send_wqe *wqe;
-	struct outcome *out;
 	struct weft_qp *target; /* NULL: nobody is there */
+	struct outcome out;	/* good, unless somebody says otherwise */
 	struct mem_vec local;	/* the requester's memory, after request_open_local() */
 };
 

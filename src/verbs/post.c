@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <string.h>
 
-#include "base/check.h"
 #include "verbs/qp.h"
 
 enum {
@@ -82,6 +81,8 @@ static enum weft_reason check_request(const struct weft_qp *qp, const struct wef
 	if (qp->state < WEFT_QPS_RTS)
 		return WEFT_R_WR_STATE;
 	r = check_segments(qp, wr, length);
+	if (r == WEFT_OK)
+		r = qp->transport->check(qp, wr);
 	if (r != WEFT_OK)
 		return r;
 	return qp->sq.count < qp->sq.max ? WEFT_OK : WEFT_R_QUEUE_FULL;
@@ -122,26 +123,37 @@ static void copy_inline(const struct weft_send_wr *wr, uint8_t *to)
 static void enqueue(struct weft_qp *qp, const struct weft_send_wr *wr, uint64_t length)
 {
 	struct send_queue *q = &qp->sq;
-	uint32_t tail = q->head + q->count < q->max ? q->head + q->count
-						    : q->head + q->count - q->max;
-	struct send_wqe *wqe = &q->wqes[tail];
-	struct weft_segment *segments = &q->segments[(size_t)tail * q->segments_max];
+	struct send_wqe *wqe = send_queue_at(q, send_queue_slot(q, q->count));
+	bool is_inline = wr->flags & WEFT_INLINE, is_bind = wr->opcode == WEFT_OP_BIND;
 
-	wqe->wr = *wr;
-	wqe->length = length;
-	wqe->is_registered = false;
-	wqe->inline_data = NULL;
-	wqe->wr.segments = segments;
-	wqe->wr.reg.region.space = NULL;
-	if (wr->flags & WEFT_INLINE) {
-		uint8_t *data = &q->inline_data[(size_t)tail * q->inline_max];
-
-		copy_inline(wr, data);
-		wqe->inline_data = data;
-	} else {
-		for (uint32_t i = 0; i < wr->segment_count; i++)
-			segments[i] = wr->segments[i];
+	*wqe = (struct send_wqe){
+		.id = wr->id,
+		.remote_addr = wr->remote_addr,
+		.operand = wr->opcode == WEFT_OP_DELAY ? wr->delay_ns : wr->compare_add,
+		.swap = wr->swap,
+		.length = (uint32_t)length,
+		.remote_tag = wr->remote_tag,
+		.imm = wr->imm,
+		.dest_qp_number = wr->dest_qp_number,
+		.opcode = (uint8_t)wr->opcode,
+		.flags = (uint8_t)wr->flags,
+		.segment_count = is_inline ? 0 : (uint8_t)wr->segment_count,
+	};
+	if (wr->opcode == WEFT_OP_SEND_INVALIDATE || wr->opcode == WEFT_OP_INVALIDATE)
+		wqe->invalidate_tag = wr->invalidate_tag;
+	if (wr->opcode == WEFT_OP_REGISTER || wr->opcode == WEFT_OP_REGISTER_SEND) {
+		wqe->register_tag = wr->reg.tag;
+		if (q->register_at > 0) {
+			*wqe_region(q, wqe) = wr->reg.region;
+			wqe_region(q, wqe)->space = NULL;
+		}
 	}
+	if (is_bind)
+		*wqe_bind(wqe) = wr->bind;
+	else if (is_inline)
+		copy_inline(wr, (uint8_t *)wqe->data);
+	else if (wr->segment_count > 0)
+		memcpy(wqe_segments(wqe), wr->segments, wr->segment_count * sizeof(*wr->segments));
 	q->count++;
 }
 

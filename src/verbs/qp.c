@@ -90,7 +90,7 @@ static void qp_free(struct weft_qp *qp)
 	free(qp);
 }
 
-static struct weft_qp *qp_alloc(const struct weft_qp_options *o)
+static struct weft_qp *qp_alloc(const struct weft_qp_options *o, bool is_privileged)
 {
 	struct weft_qp *qp = calloc(1, sizeof(*qp));
 
@@ -99,7 +99,7 @@ static struct weft_qp *qp_alloc(const struct weft_qp_options *o)
 	list_init(&qp->ready_link);
 	list_init(&qp->sender_link);
 	list_init(&qp->rq.senders);
-	if (send_queue_init(&qp->sq, o) < 0 ||
+	if (send_queue_init(&qp->sq, o, is_privileged) < 0 ||
 	    (!o->srq && recv_queue_init(&qp->rq, o->recv_max, o->segments_max) < 0)) {
 		qp_free(qp);
 		return NULL;
@@ -116,7 +116,7 @@ enum weft_reason qp_create(struct weft_pd *pd, const struct weft_qp_options *opt
 
 	if (r != WEFT_OK)
 		return r;
-	q = qp_alloc(&o);
+	q = qp_alloc(&o, pd->is_privileged);
 	if (!q)
 		return WEFT_R_NO_MEMORY;
 	q->number = id_table_add(&pd->adapter->qps, q);
@@ -130,8 +130,10 @@ enum weft_reason qp_create(struct weft_pd *pd, const struct weft_qp_options *opt
 	q->recv_cq = o.recv_cq;
 	q->srq = o.srq;
 	q->transport = transport;
+	q->transport_at_first = transport;
 	q->service = o.service;
 	q->outstanding_max = o.outstanding_max;
+	q->reads_max = o.outstanding_max;
 	q->is_every_send_signalled = o.is_every_send_signalled;
 	q->remote_rights = MEM_REMOTE_RIGHTS;
 	q->receiver_wait_ns = receiver_wait_default_ns;
@@ -145,11 +147,20 @@ enum weft_reason qp_create(struct weft_pd *pd, const struct weft_qp_options *opt
 	return WEFT_OK;
 }
 
+/* The end of the stream, if there is one; requests are flushed next. */
+static void qp_leave_stream(struct weft_qp *qp, enum weft_reason why)
+{
+	qp->transport->down(qp, why);
+	qp->transport = qp->transport_at_first;
+	qp->stream = NULL;
+	qp->reads_max = qp->outstanding_max;
+}
+
 /* Ends the stream and ends every request with a completion: before RESET and before destruction. */
 static void qp_stop(struct weft_qp *qp)
 {
 	if (qp_is_receiving(qp))
-		qp->transport->down(qp, WEFT_R_PEER_GONE);
+		qp_leave_stream(qp, WEFT_R_PEER_GONE);
 	send_queue_flush(qp);
 	qp_recv_flush(qp);
 	/* What was opened to this stream's peer is not for the next one. */
@@ -259,13 +270,12 @@ void qp_query(const struct weft_qp *qp, struct weft_qp_attr *attr)
 		.peer_number = qp->peer,
 		.reason = qp->reason,
 		.send_queued = qp->sq.count,
-		.recv_queued = qp->srq ? 0 : qp->rq.count,
+		.recv_queued = qp->srq ? qp->recv != NULL : qp->rq.used,
 	};
 }
 
-static void qp_become_operational(struct weft_qp *qp, uint32_t peer)
+static void qp_become_operational(struct weft_qp *qp)
 {
-	qp->peer = peer;
 	if (qp->state == WEFT_QPS_RESET)
 		qp_state_move(qp, WEFT_QPS_INIT, WEFT_OK);
 	qp_state_move(qp, WEFT_QPS_RTR, WEFT_OK);
@@ -280,9 +290,20 @@ enum weft_reason qp_connect(struct weft_qp *qp, struct weft_qp *peer)
 		return WEFT_R_QP_CONNECTED;
 	if (qp->state > WEFT_QPS_INIT || peer->state > WEFT_QPS_INIT)
 		return WEFT_R_QP_STATE;
-	qp_become_operational(qp, peer->number);
-	qp_become_operational(peer, qp->number);
+	qp->peer = peer->number;
+	peer->peer = qp->number;
+	qp_become_operational(qp);
+	qp_become_operational(peer);
 	return WEFT_OK;
+}
+
+void qp_attach(struct weft_qp *qp, const struct transport *transport, void *stream)
+{
+	CHECK(qp->state <= WEFT_QPS_INIT && !qp->stream);
+	qp->transport = transport;
+	qp->stream = stream;
+	qp_become_operational(qp);
+	qp_ready(qp);
 }
 
 /* ---- Progress and failure ------------------------------------------------------------------- */
@@ -299,7 +320,8 @@ void qp_record(struct weft_qp *qp, enum weft_reason reason)
 		qp->reason = reason;
 }
 
-void qp_fail(struct weft_qp *qp, enum weft_reason reason)
+/* To Error: the peer is told as the stream ends, then all that is queued is flushed. */
+static void qp_end(struct weft_qp *qp, enum weft_reason reason, enum weft_reason why)
 {
 	bool was_receiving = qp_is_receiving(qp);
 
@@ -308,12 +330,25 @@ void qp_fail(struct weft_qp *qp, enum weft_reason reason)
 	qp->is_draining = false;
 	qp_state_move(qp, WEFT_QPS_ERROR, qp->reason);
 	event_raise(&qp->adapter->events, &qp->events, WEFT_EVENT_QP_ERROR, qp->reason);
+	if (was_receiving)
+		qp_leave_stream(qp, why);
 	send_queue_flush(qp);
 	qp_recv_flush(qp);
 	/* Whoever waits for this queue pair's receives finds out by trying again. */
 	qp_wake_senders(qp_recv_queue(qp));
-	if (was_receiving)
-		qp->transport->down(qp, WEFT_R_PEER_TERMINATED);
+}
+
+void qp_fail(struct weft_qp *qp, enum weft_reason reason)
+{
+	qp_end(qp, reason, WEFT_R_PEER_TERMINATED);
+}
+
+enum weft_reason qp_disconnect(struct weft_qp *qp)
+{
+	if (!qp_is_receiving(qp))
+		return WEFT_R_QP_UNCONNECTED;
+	qp_end(qp, WEFT_R_FLUSHED, WEFT_R_PEER_GONE);
+	return WEFT_OK;
 }
 
 void qp_fail_later(struct weft_qp *qp, enum weft_reason reason)
@@ -336,8 +371,33 @@ void qp_wake_senders(struct recv_queue *q)
 		qp_ready(CONTAINER_OF(list_pop(&q->senders), struct weft_qp, sender_link));
 }
 
+void qp_await_receive(struct weft_qp *qp, struct recv_queue *q)
+{
+	if (!list_is_linked(&qp->sender_link))
+		list_add_tail(&q->senders, &qp->sender_link);
+}
+
+void qp_refused(struct weft_qp *qp, enum weft_reason reason, uint64_t addr, uint32_t tag)
+{
+	trace_add(qp->adapter->trace, (struct trace_event){
+					      .kind = TRACE_REFUSED,
+					      .who = qp->number,
+					      .a = addr,
+					      .b = tag,
+					      .reason = (uint16_t)reason,
+				      });
+	event_raise(&qp->adapter->events, &qp->events, WEFT_EVENT_QP_REFUSED, reason);
+}
+
+/* A request has begun, though nothing of it was done yet. */
+static bool is_waiting(const struct send_queue *q)
+{
+	return q->wait == SEND_DELAYED || q->wait == SEND_BLOCKED;
+}
+
 void qp_advance(struct weft_qp *qp, uint64_t now_ns)
 {
+	qp->transport->advance(qp, now_ns);
 	send_queue_run(qp, now_ns);
 	if (qp->state == WEFT_QPS_ERROR) {
 		/* Requests posted in Error are flushed (QP-14). */
@@ -345,7 +405,7 @@ void qp_advance(struct weft_qp *qp, uint64_t now_ns)
 		qp_recv_flush(qp);
 	} else if (qp->state == WEFT_QPS_SQE) {
 		send_queue_flush(qp);
-	} else if (qp->is_draining && qp->sq.wait == SEND_RUNNING) {
+	} else if (qp->is_draining && qp->sq.begun == 0 && !is_waiting(&qp->sq)) {
 		qp->is_draining = false;
 		event_raise(&qp->adapter->events, &qp->events, WEFT_EVENT_QP_DRAINED, WEFT_OK);
 	}
@@ -365,13 +425,21 @@ enum weft_reason qp_access(struct weft_qp *qp, struct mem_access *access, struct
 	return r;
 }
 
+void qp_recv_claim(struct weft_qp *qp)
+{
+	CHECK(!qp->recv);
+	qp->recv = recv_queue_claim(qp_recv_queue(qp));
+	if (qp->srq)
+		srq_taken(qp->srq);
+}
+
 void qp_recv_retire(struct weft_qp *qp, struct weft_completion *completion, bool is_solicited)
 {
-	struct recv_queue *q = qp_recv_queue(qp);
-
-	completion->id = recv_queue_head(q)->id;
+	CHECK(qp->recv);
+	completion->id = qp->recv->id;
 	completion->qp_number = qp->number;
-	recv_queue_pop(q);
+	recv_queue_release(qp_recv_queue(qp), qp->recv);
+	qp->recv = NULL;
 	trace_add(qp->adapter->trace,
 		  (struct trace_event){
 			  .kind = TRACE_RECV_RETIRED,
@@ -382,8 +450,6 @@ void qp_recv_retire(struct weft_qp *qp, struct weft_completion *completion, bool
 		  });
 	if (!cq_push(qp->recv_cq, completion, is_solicited))
 		qp_fail_later(qp, WEFT_R_CQ_OVERRUN);
-	if (qp->srq)
-		srq_taken(qp->srq);
 }
 
 void qp_recv_flush(struct weft_qp *qp)
@@ -394,9 +460,13 @@ void qp_recv_flush(struct weft_qp *qp)
 		.reason = WEFT_R_FLUSHED,
 	};
 
-	/* A shared queue's receives serve the other queue pairs. */
-	while (!qp->srq && qp->rq.count > 0)
+	if (qp->recv)
 		qp_recv_retire(qp, &flushed, false);
+	/* A shared queue's receives serve the other queue pairs. */
+	while (!qp->srq && qp->rq.posted > 0) {
+		qp_recv_claim(qp);
+		qp_recv_retire(qp, &flushed, false);
+	}
 }
 
 enum weft_reason qp_post_recv(struct weft_qp *qp, const struct weft_recv_wr *wrs, uint32_t count,

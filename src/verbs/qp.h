@@ -11,49 +11,32 @@
 #include "verbs/cq.h"
 #include "verbs/pd.h"
 #include "verbs/recv_queue.h"
+#include "verbs/send_queue.h"
 
 struct weft_qp;
 
-struct send_wqe {
-	struct weft_send_wr wr;	    /* segments point into the queue's own memory */
-	uint64_t length;	    /* of all segments */
-	const uint8_t *inline_data; /* instead of segments, or NULL */
-	bool is_registered;	    /* the first half of REGISTER_SEND is done */
+enum issue {
+	ISSUE_BEGUN = 0,  /* it ends, or has ended, by send_queue_end() */
+	ISSUE_NO_RECEIVE, /* the peer has no receive; the queue pair waits at its queue */
+	ISSUE_NO_ROOM	  /* not now; qp_ready() comes when there is room */
 };
 
-/* How a request ended. */
-struct outcome {
-	enum weft_status status;
-	enum weft_reason reason;
-	uint32_t byte_count;
-	bool is_local; /* it failed here, before anything was sent */
-};
-
-/* Who carries requests to the peer. Given at creation, by service. */
+/* Who carries requests to the peer. */
 struct transport {
+	/* Whether the wire has a message for this request; called when it is posted. */
+	enum weft_reason (*check)(const struct weft_qp *qp, const struct weft_send_wr *wr);
+
+	/* Begins the next request of the send queue. */
+	enum issue (*issue)(struct weft_qp *qp, struct send_wqe *wqe);
+
+	/* The queue pair was made ready, for whatever reason; its send queue runs after this. */
+	void (*advance)(struct weft_qp *qp, uint64_t now_ns);
+
 	/*
-	 * Carries out the request at the head of the send queue. False: not possible now; the queue
-	 * pair has put itself where it will be woken.
+	 * The queue pair leaves its stream, which must not touch it any more. WEFT_R_PEER_GONE: in
+	 * good order; another reason: after an error of this side, which the peer is told.
 	 */
-	bool (*execute)(struct weft_qp *qp, struct send_wqe *wqe, struct outcome *out);
-
-	/* The queue pair has left its operational states: end the stream, tell the peer why. */
-	void (*down)(struct weft_qp *qp, enum weft_reason for_peer);
-};
-
-enum send_wait {
-	SEND_RUNNING = 0,
-	SEND_DELAYED, /* the head is a Delay whose time has not come */
-	SEND_BLOCKED  /* the head waits for the peer's receive */
-};
-
-struct send_queue {
-	struct send_wqe *wqes;
-	struct weft_segment *segments;
-	uint8_t *inline_data;
-	uint32_t max, segments_max, inline_max, head, count;
-	enum send_wait wait;
-	bool is_expired; /* the wait's time has passed */
+	void (*down)(struct weft_qp *qp, enum weft_reason why);
 };
 
 struct weft_qp {
@@ -62,7 +45,6 @@ struct weft_qp {
 	struct weft_pd *pd;
 	struct weft_cq *send_cq, *recv_cq;
 	struct weft_srq *srq; /* or NULL */
-	const struct transport *transport;
 	enum weft_service service;
 	uint32_t number, outstanding_max;
 	bool is_every_send_signalled;
@@ -71,15 +53,20 @@ struct weft_qp {
 	bool is_register_enabled;
 	enum weft_failure on_failure;
 	uint64_t receiver_wait_ns;
+	/* Who carries its requests: from creation on, or by qp_attach() while a stream lasts. */
+	const struct transport *transport, *transport_at_first;
+	void *stream; /* the transport's own */
 	/* State. */
 	enum weft_qp_state state;
 	enum weft_reason reason;  /* first error; WEFT_OK while none */
 	enum weft_reason failing; /* to be failed for this at the next advance; WEFT_OK: not */
 	bool is_draining;	  /* SQD was asked for and the drained event is due */
 	uint32_t peer;		  /* number of the connected queue pair, 0: none */
+	uint32_t reads_max;	  /* of ours that may be in flight on this stream */
 	struct send_queue sq;
-	struct recv_queue rq; /* unused with an srq */
-	struct timer timer;   /* of the send queue's wait */
+	struct recv_queue rq;  /* unused with an srq */
+	struct recv_wqe *recv; /* claimed for the message that is arriving, or NULL */
+	struct timer timer;    /* of the send queue's wait */
 	struct list ready_link, sender_link;
 	struct event_source events;
 };
@@ -90,6 +77,9 @@ void qp_destroy(struct weft_qp *qp);
 enum weft_reason qp_modify(struct weft_qp *qp, const struct weft_qp_attr *attr, uint32_t fields);
 void qp_query(const struct weft_qp *qp, struct weft_qp_attr *attr);
 enum weft_reason qp_connect(struct weft_qp *qp, struct weft_qp *peer);
+
+/* Ends the stream in good order: what is queued is flushed and the state becomes Error. */
+enum weft_reason qp_disconnect(struct weft_qp *qp);
 
 enum weft_reason qp_post_send(struct weft_qp *qp, struct weft_send_wr *wrs, uint32_t count,
 			      uint32_t *posted);
@@ -119,16 +109,42 @@ static inline struct recv_queue *qp_recv_queue(struct weft_qp *qp)
 	return qp->srq ? &qp->srq->queue : &qp->rq;
 }
 
+static inline bool qp_has_receive(struct weft_qp *qp)
+{
+	return qp->recv || qp_recv_queue(qp)->posted > 0;
+}
+
 /*
  * The access check for this queue pair, whose number and domain are put into *access. Meeting a
  * segment without pages raises the fault event (RKEY-08d).
  */
 enum weft_reason qp_access(struct weft_qp *qp, struct mem_access *access, struct mem_grant *grant);
 
+/* A stretch of a scatter/gather list. */
+struct stretch {
+	const struct weft_segment *segments;
+	uint32_t count;
+	enum mem_kind kind;
+	uint64_t offset, length;
+};
+
+/* LOC-02 on all segments of a list, before any is used (LOC-06). */
+enum weft_reason qp_segments_check(struct weft_qp *qp, const struct stretch *all);
+
+/*
+ * Takes the spans of a stretch, checking the segments that it touches again: at most max, of which
+ * *count says how many there are; they may end before the stretch does.
+ */
+enum weft_reason qp_segments_spans(struct weft_qp *qp, const struct stretch *stretch,
+				   struct mem_span *spans, uint32_t max, uint32_t *count);
+
 /* The one function that changes the state. */
 void qp_state_move(struct weft_qp *qp, enum weft_qp_state to, enum weft_reason reason);
 
-/* The send queue may be able to move. */
+/* A stream has been made for a queue pair in RESET or INIT, which becomes operational. */
+void qp_attach(struct weft_qp *qp, const struct transport *transport, void *stream);
+
+/* The queue pair may be able to move. */
 void qp_ready(struct weft_qp *qp);
 
 /* To Error at once: everything queued is flushed, the transport is told. */
@@ -140,24 +156,28 @@ void qp_fail_later(struct weft_qp *qp, enum weft_reason reason);
 /* Remembers the first error, so that a later failure reports it. */
 void qp_record(struct weft_qp *qp, enum weft_reason reason);
 
+/* RKEY-09: a peer's access was refused; traces it and tells the consumer. */
+void qp_refused(struct weft_qp *qp, enum weft_reason reason, uint64_t addr, uint32_t tag);
+
 /* Every queue pair that waits for a receive of this queue may try again. */
 void qp_wake_senders(struct recv_queue *q);
+
+/* This queue pair waits for a receive to appear in the queue. */
+void qp_await_receive(struct weft_qp *qp, struct recv_queue *q);
 
 void qp_timer_expired(struct weft_qp *qp);
 void qp_advance(struct weft_qp *qp, uint64_t now_ns);
 
-/* Ends the oldest send request, or receive, with one completion. */
-void send_queue_retire(struct weft_qp *qp, const struct outcome *out);
+/* Takes the oldest receive for a message that has begun to arrive. */
+void qp_recv_claim(struct weft_qp *qp);
+
+/* Ends the claimed receive with one completion. */
 void qp_recv_retire(struct weft_qp *qp, struct weft_completion *completion, bool is_solicited);
-void send_queue_flush(struct weft_qp *qp);
 void qp_recv_flush(struct weft_qp *qp);
 
-/* Runs the send queue until it is empty, waits, or fails. */
+/* A request has ended; it is retired when all before it have been. */
+void send_queue_end(struct weft_qp *qp, struct send_wqe *wqe, const struct outcome *out);
+void send_queue_flush(struct weft_qp *qp);
+
+/* Retires what has ended, begins what can begin. */
 void send_queue_run(struct weft_qp *qp, uint64_t now_ns);
-
-/* Ends a wait, whatever it was for. */
-void send_queue_unwait(struct weft_qp *qp);
-
-/* 0, or -1 when memory is short. */
-int send_queue_init(struct send_queue *q, const struct weft_qp_options *options);
-void send_queue_fini(struct send_queue *q);

@@ -8,32 +8,42 @@
 
 enum { RECV_DEFAULT = 64, SEGMENTS_DEFAULT = 4 };
 
+static struct recv_wqe *slot_at(const struct recv_queue *q, uint32_t slot)
+{
+	return (struct recv_wqe *)(void *)(q->slots + (slot - 1) * q->slot_bytes);
+}
+
 int recv_queue_init(struct recv_queue *q, uint32_t max, uint32_t segments_max)
 {
 	*q = (struct recv_queue){ .max = max, .segments_max = segments_max };
 	list_init(&q->senders);
-	q->wqes = calloc(max, sizeof(*q->wqes));
-	q->segments = calloc((size_t)max * segments_max, sizeof(*q->segments));
-	if (q->wqes && q->segments)
-		return 0;
-	recv_queue_fini(q);
-	return -1;
+	q->slot_bytes = sizeof(struct recv_wqe) + segments_max * sizeof(struct weft_segment);
+	q->slots = malloc(max * q->slot_bytes);
+	return q->slots ? 0 : -1;
 }
 
 void recv_queue_fini(struct recv_queue *q)
 {
-	free(q->wqes);
-	free(q->segments);
-	q->wqes = NULL;
-	q->segments = NULL;
+	free(q->slots);
+	q->slots = NULL;
 	q->max = 0;
+}
+
+static uint32_t slot_take(struct recv_queue *q)
+{
+	uint32_t slot = q->free;
+
+	if (slot == 0)
+		return ++q->touched;
+	q->free = slot_at(q, slot)->next;
+	return slot;
 }
 
 enum weft_reason recv_queue_post(struct recv_queue *q, const struct weft_recv_wr *wr)
 {
 	uint64_t length = 0;
-	uint32_t tail;
-	struct weft_segment *segments;
+	uint32_t slot;
+	struct recv_wqe *wqe;
 
 	if (wr->segment_count > q->segments_max)
 		return WEFT_R_WR_SEGMENTS;
@@ -43,26 +53,42 @@ enum weft_reason recv_queue_post(struct recv_queue *q, const struct weft_recv_wr
 		length += wr->segments[i].length;
 	if (length > WEFT_MESSAGE_MAX)
 		return WEFT_R_WR_LENGTH;
-	if (q->count == q->max)
+	if (q->used == q->max)
 		return WEFT_R_QUEUE_FULL;
-	tail = (q->head + q->count) % q->max;
-	segments = &q->segments[(size_t)tail * q->segments_max];
+	slot = slot_take(q);
+	wqe = slot_at(q, slot);
+	wqe->id = wr->id;
+	wqe->next = 0;
+	wqe->segment_count = wr->segment_count;
 	if (wr->segment_count > 0)
-		memcpy(segments, wr->segments, wr->segment_count * sizeof(*segments));
-	q->wqes[tail] = (struct recv_wqe){
-		.id = wr->id,
-		.segments = segments,
-		.segment_count = wr->segment_count,
-	};
-	q->count++;
+		memcpy(wqe->segments, wr->segments, wr->segment_count * sizeof(*wqe->segments));
+	if (q->posted == 0)
+		q->first = slot;
+	else
+		slot_at(q, q->last)->next = slot;
+	q->last = slot;
+	q->posted++;
+	q->used++;
 	return WEFT_OK;
 }
 
-void recv_queue_pop(struct recv_queue *q)
+struct recv_wqe *recv_queue_claim(struct recv_queue *q)
 {
-	CHECK(q->count > 0);
-	q->head = q->head + 1 < q->max ? q->head + 1 : 0;
-	q->count--;
+	struct recv_wqe *wqe;
+
+	CHECK(q->posted > 0);
+	wqe = slot_at(q, q->first);
+	q->first = wqe->next;
+	q->posted--;
+	return wqe;
+}
+
+void recv_queue_release(struct recv_queue *q, struct recv_wqe *wqe)
+{
+	CHECK(q->used > q->posted);
+	wqe->next = q->free;
+	q->free = (uint32_t)((size_t)((uint8_t *)wqe - q->slots) / q->slot_bytes) + 1;
+	q->used--;
 }
 
 enum weft_reason srq_create(struct weft_pd *pd, const struct weft_srq_options *options,
@@ -135,7 +161,7 @@ enum weft_reason srq_arm(struct weft_srq *srq, uint32_t limit)
 
 void srq_taken(struct weft_srq *srq)
 {
-	if (srq->queue.count >= srq->limit)
+	if (srq->queue.posted >= srq->limit)
 		return;
 	srq->limit = 0;
 	event_raise(&srq->adapter->events, &srq->events, WEFT_EVENT_SRQ_LIMIT, WEFT_OK);

@@ -5,19 +5,31 @@
  */
 #pragma once
 
+#include <stddef.h>
+
 #include "verbs/pd.h"
 
+/* One posted receive: a slot of its queue. */
 struct recv_wqe {
 	uint64_t id;
-	const struct weft_segment *segments;
+	uint32_t next; /* slot, counted from 1; 0: none */
 	uint32_t segment_count;
+	struct weft_segment segments[]; /* segments_max of them */
 };
 
+/*
+ * Slots are taken in the order they were posted and given back in any order: the queue pair that
+ * claimed one keeps it until its message is whole, and others of a shared queue may be faster.
+ */
 struct recv_queue {
-	struct recv_wqe *wqes;
-	struct weft_segment *segments; /* segments_max for each wqe */
-	uint32_t max, segments_max, head, count;
-	struct list senders; /* queue pairs that wait for a receive to appear here */
+	uint8_t *slots;
+	size_t slot_bytes;
+	uint32_t max, segments_max;
+	uint32_t first, last;	/* posted, not yet claimed: slots, counted from 1 */
+	uint32_t free, touched; /* given back, as a list; slots that were ever used */
+	uint32_t posted;	/* not yet claimed */
+	uint32_t used;		/* posted, or claimed and not yet given back */
+	struct list senders;	/* queue pairs that wait for a receive to appear here */
 };
 
 /* 0, or -1 when memory is short. */
@@ -26,13 +38,11 @@ void recv_queue_fini(struct recv_queue *q);
 
 enum weft_reason recv_queue_post(struct recv_queue *q, const struct weft_recv_wr *wr);
 
-/* The oldest receive, or NULL. It stays until popped. */
-static inline struct recv_wqe *recv_queue_head(struct recv_queue *q)
-{
-	return q->count > 0 ? &q->wqes[q->head] : NULL;
-}
+/* Takes the oldest receive; there must be one. */
+struct recv_wqe *recv_queue_claim(struct recv_queue *q);
 
-void recv_queue_pop(struct recv_queue *q);
+/* Gives the slot of a claimed receive back. */
+void recv_queue_release(struct recv_queue *q, struct recv_wqe *wqe);
 
 struct weft_srq {
 	struct adapter *adapter;

@@ -5,60 +5,93 @@
 
 #include "base/check.h"
 
-int send_queue_init(struct send_queue *q, const struct weft_qp_options *options)
+_Static_assert(sizeof(struct send_wqe) == 64, "one cache line, its data apart");
+_Static_assert(WEFT_REASON_COUNT <= UINT8_MAX, "a reason fits its field");
+
+static size_t round_up(size_t bytes)
 {
+	return (bytes + 7) / 8 * 8;
+}
+
+int send_queue_init(struct send_queue *q, const struct weft_qp_options *options, bool is_privileged)
+{
+	size_t data = sizeof(struct weft_bind);
+
 	*q = (struct send_queue){
 		.max = options->send_max,
 		.segments_max = options->segments_max,
 		.inline_max = options->inline_max_bytes,
 	};
-	q->wqes = calloc(q->max, sizeof(*q->wqes));
-	q->segments = calloc((size_t)q->max * q->segments_max, sizeof(*q->segments));
-	q->inline_data = calloc(q->max, q->inline_max);
-	if (q->wqes && q->segments && q->inline_data)
-		return 0;
-	send_queue_fini(q);
-	return -1;
+	if (data < q->segments_max * sizeof(struct weft_segment))
+		data = q->segments_max * sizeof(struct weft_segment);
+	if (data < q->inline_max)
+		data = q->inline_max;
+	q->slot_bytes = sizeof(struct send_wqe) + round_up(data);
+	if (is_privileged) {
+		q->register_at = q->slot_bytes;
+		q->slot_bytes += round_up(sizeof(struct weft_region_options));
+	}
+	q->slots = malloc(q->max * q->slot_bytes);
+	return q->slots ? 0 : -1;
 }
 
 void send_queue_fini(struct send_queue *q)
 {
-	free(q->wqes);
-	free(q->segments);
-	free(q->inline_data);
+	free(q->slots);
 	*q = (struct send_queue){ 0 };
 }
 
-void send_queue_unwait(struct weft_qp *qp)
+/* ---- Ends ----------------------------------------------------------------------------------- */
+
+/* Ends a wait, whatever it was for. */
+static void send_queue_unwait(struct weft_qp *qp)
 {
 	timer_queue_cancel(&qp->adapter->timers, &qp->timer);
-	list_remove(&qp->sender_link);
+	if (qp->sq.wait == SEND_BLOCKED)
+		list_remove(&qp->sender_link);
 	qp->sq.wait = SEND_RUNNING;
 	qp->sq.is_expired = false;
 }
 
-void send_queue_retire(struct weft_qp *qp, const struct outcome *out)
+void send_queue_end(struct weft_qp *qp, struct send_wqe *wqe, const struct outcome *out)
+{
+	CHECK(wqe->state == WQE_BEGUN);
+	wqe->state = WQE_ENDED;
+	wqe->status = (uint8_t)out->status;
+	wqe->reason = (uint8_t)out->reason;
+	wqe->is_local = out->is_local;
+	wqe->byte_count = out->byte_count;
+	if (wqe_is_read(wqe))
+		qp->sq.reads--;
+	if (out->status != WEFT_SUCCESS)
+		qp->sq.is_stopped = true;
+	if (!qp->sq.is_worked)
+		qp_ready(qp);
+}
+
+/* Takes the oldest request off the queue, with one completion if one is due. */
+static void send_queue_retire(struct weft_qp *qp)
 {
 	struct send_queue *q = &qp->sq;
-	const struct weft_send_wr *wr = &q->wqes[q->head].wr;
-	bool is_signalled = (wr->flags & WEFT_SIGNALLED) || qp->is_every_send_signalled;
+	struct send_wqe *wqe = send_queue_at(q, q->head);
+	bool is_signalled = (wqe->flags & WEFT_SIGNALLED) || qp->is_every_send_signalled;
 	const struct weft_completion completion = {
-		.id = wr->id,
-		.status = out->status,
-		.opcode = wr->opcode,
-		.reason = out->reason,
+		.id = wqe->id,
+		.status = (enum weft_status)wqe->status,
+		.opcode = (enum weft_opcode)wqe->opcode,
+		.reason = (enum weft_reason)wqe->reason,
 		.qp_number = qp->number,
-		.byte_count = out->byte_count,
+		.byte_count = wqe->byte_count,
 	};
 
-	CHECK(q->count > 0);
-	if (wr->opcode == WEFT_OP_BIND && out->status == WEFT_ERR_FLUSHED)
-		mem_window_forget(&qp->adapter->mem, &wr->bind);
-	if (q->wqes[q->head].is_registered && out->status != WEFT_SUCCESS)
-		mem_region_unregister_reserved(&qp->adapter->mem, qp->pd->number, wr->reg.tag);
-	if (q->wait != SEND_RUNNING)
-		send_queue_unwait(qp);
-	q->head = q->head + 1 < q->max ? q->head + 1 : 0;
+	CHECK(q->begun > 0 && wqe->state == WQE_ENDED);
+	if (wqe->opcode == WEFT_OP_BIND && wqe->status == WEFT_ERR_FLUSHED)
+		mem_window_forget(&qp->adapter->mem, wqe_bind(wqe));
+	if (wqe->is_registered && wqe->status != WEFT_SUCCESS)
+		mem_region_unregister_reserved(&qp->adapter->mem, qp->pd->number,
+					       wqe->register_tag);
+	q->head = send_queue_slot(q, 1);
+	q->begun--;
 	q->count--;
 	trace_add(qp->adapter->trace,
 		  (struct trace_event){
@@ -68,26 +101,88 @@ void send_queue_retire(struct weft_qp *qp, const struct outcome *out)
 			  .b = (uint64_t)completion.opcode << 8 | completion.status,
 			  .reason = (uint16_t)completion.reason,
 		  });
-	if ((is_signalled || out->status != WEFT_SUCCESS) &&
+	if ((is_signalled || completion.status != WEFT_SUCCESS) &&
 	    !cq_push(qp->send_cq, &completion, false))
 		qp_fail_later(qp, WEFT_R_CQ_OVERRUN);
 }
 
 void send_queue_flush(struct weft_qp *qp)
 {
-	const struct outcome flushed = { .status = WEFT_ERR_FLUSHED, .reason = WEFT_R_FLUSHED };
+	struct send_queue *q = &qp->sq;
 
-	while (qp->sq.count > 0)
-		send_queue_retire(qp, &flushed);
+	if (q->wait != SEND_RUNNING)
+		send_queue_unwait(qp);
+	q->begun = q->count;
+	q->reads = 0;
+	while (q->count > 0) {
+		struct send_wqe *wqe = send_queue_at(q, q->head);
+
+		if (wqe->state != WQE_ENDED) {
+			wqe->state = WQE_ENDED;
+			wqe->status = WEFT_ERR_FLUSHED;
+			wqe->reason = WEFT_R_FLUSHED;
+			wqe->byte_count = 0;
+		}
+		send_queue_retire(qp);
+	}
+	q->is_stopped = false;
 }
 
-static void fail_locally(struct outcome *out, enum weft_status status, enum weft_reason reason)
+/*
+ * SQR-06. A request that failed on this side alone leaves the stream whole, so the consumer's
+ * choice applies. One that the other side refused ends a reliable connection; the other services
+ * share no state with a peer that could be lost.
+ */
+static void send_queue_failed(struct weft_qp *qp, enum weft_reason reason, bool is_local)
 {
-	if (reason == WEFT_OK)
+	bool is_drained = qp->service != WEFT_RC;
+
+	if (is_local)
+		is_drained = qp->on_failure == WEFT_FAIL_DRAIN;
+	if (!is_drained) {
+		qp_fail(qp, reason);
 		return;
-	out->status = status;
-	out->reason = reason;
-	out->is_local = true;
+	}
+	qp_record(qp, reason);
+	qp->is_draining = false;
+	qp_state_move(qp, WEFT_QPS_SQE, reason);
+	event_raise(&qp->adapter->events, &qp->events, WEFT_EVENT_QP_ERROR, reason);
+	send_queue_flush(qp);
+}
+
+/* Retires what has ended, up to and including the first failure. False: there was one. */
+static bool send_queue_reap(struct weft_qp *qp)
+{
+	struct send_queue *q = &qp->sq;
+
+	while (q->begun > 0) {
+		const struct send_wqe *wqe = send_queue_at(q, q->head);
+		enum weft_reason reason = (enum weft_reason)wqe->reason;
+		bool is_failed = wqe->status != WEFT_SUCCESS, is_local = wqe->is_local;
+
+		if (wqe->state != WQE_ENDED)
+			return true;
+		send_queue_retire(qp);
+		if (is_failed) {
+			send_queue_failed(qp, reason, is_local);
+			return false;
+		}
+	}
+	return true;
+}
+
+/* ---- Beginnings ----------------------------------------------------------------------------- */
+
+static void end_locally(struct weft_qp *qp, struct send_wqe *wqe, enum weft_status status,
+			enum weft_reason reason)
+{
+	const struct outcome out = {
+		.status = reason == WEFT_OK ? WEFT_SUCCESS : status,
+		.reason = reason,
+		.is_local = true,
+	};
+
+	send_queue_end(qp, wqe, &out);
 }
 
 /* SQR-04: the checks in their order, the first of them here. */
@@ -97,8 +192,8 @@ static enum weft_reason run_register(struct weft_qp *qp, struct send_wqe *wqe)
 
 	if (!qp->is_register_enabled)
 		return WEFT_R_SQR_DISABLED;
-	return mem_region_register_reserved(&qp->adapter->mem, &owner, &wqe->wr.reg.region,
-					    wqe->wr.reg.tag);
+	return mem_region_register_reserved(&qp->adapter->mem, &owner, wqe_region(&qp->sq, wqe),
+					    wqe->register_tag);
 }
 
 /* Waits in the given way until woken or until the time is over. True when it is over. */
@@ -117,108 +212,141 @@ static bool send_queue_wait(struct weft_qp *qp, enum send_wait wait, uint64_t no
 	return q->is_expired;
 }
 
-/* The operations that need no peer. */
-static bool run_local(struct weft_qp *qp, struct send_wqe *wqe, uint64_t now_ns,
-		      struct outcome *out)
+/* The operations that need no peer. False: it waits. */
+static bool run_local(struct weft_qp *qp, struct send_wqe *wqe, uint64_t now_ns)
 {
 	struct mem_table *mem = &qp->adapter->mem;
-	const struct weft_send_wr *wr = &wqe->wr;
-	enum weft_reason r;
+	const struct weft_bind *bind = wqe_bind(wqe);
+	enum weft_reason r = WEFT_OK;
 
-	switch (wr->opcode) {
+	switch (wqe->opcode) {
 	case WEFT_OP_BIND:
-		r = mem_window_bind(mem, qp->pd->number, wr->bind.is_qp_bound ? qp->number : 0,
-				    &wr->bind);
-		fail_locally(out, WEFT_ERR_BIND, r);
-		return true;
+		r = mem_window_bind(mem, qp->pd->number, bind->is_qp_bound ? qp->number : 0, bind);
+		break;
 	case WEFT_OP_INVALIDATE:
-		r = mem_invalidate(mem, qp->pd->number, qp->number, wr->invalidate_tag);
-		fail_locally(out, WEFT_ERR_BIND, r);
-		return true;
+		r = mem_invalidate(mem, qp->pd->number, qp->number, wqe->invalidate_tag);
+		break;
 	case WEFT_OP_REGISTER:
-		fail_locally(out, WEFT_ERR_REGISTER, run_register(qp, wqe));
+		end_locally(qp, wqe, WEFT_ERR_REGISTER, run_register(qp, wqe));
 		return true;
 	case WEFT_OP_DELAY:
-		return send_queue_wait(qp, SEND_DELAYED, now_ns, wr->delay_ns);
+		if (!send_queue_wait(qp, SEND_DELAYED, now_ns, wqe->operand))
+			return false;
+		break;
 	default:
 		CHECK(false);
 	}
+	end_locally(qp, wqe, WEFT_ERR_BIND, r);
 	return true;
 }
 
-/* Works on the head of the queue. False: it waits. */
-static bool run_head(struct weft_qp *qp, uint64_t now_ns, struct outcome *out)
+/* Those that the transport carries. False: it waits. */
+static bool run_wire(struct weft_qp *qp, struct send_wqe *wqe, uint64_t now_ns)
 {
-	struct send_wqe *wqe = &qp->sq.wqes[qp->sq.head];
-	enum weft_opcode opcode = wqe->wr.opcode;
-
-	if (opcode >= WEFT_OP_BIND && opcode != WEFT_OP_REGISTER_SEND)
-		return run_local(qp, wqe, now_ns, out);
-	if (opcode == WEFT_OP_REGISTER_SEND && !wqe->is_registered) {
-		fail_locally(out, WEFT_ERR_REGISTER, run_register(qp, wqe));
-		if (out->status != WEFT_SUCCESS)
-			return true;
-		wqe->is_registered = true;
-	}
-	if (qp->transport->execute(qp, wqe, out))
-		return true;
-	if (!send_queue_wait(qp, SEND_BLOCKED, now_ns, qp->receiver_wait_ns))
-		return false;
-	*out = (struct outcome){
+	static const struct outcome not_ready = {
 		.status = WEFT_ERR_RECEIVER_NOT_READY,
 		.reason = WEFT_R_RECEIVER_NOT_READY,
 	};
+
+	if (wqe->opcode == WEFT_OP_REGISTER_SEND && !wqe->is_registered) {
+		enum weft_reason r = run_register(qp, wqe);
+
+		if (r != WEFT_OK) {
+			end_locally(qp, wqe, WEFT_ERR_REGISTER, r);
+			return true;
+		}
+		wqe->is_registered = true;
+	}
+	switch (qp->transport->issue(qp, wqe)) {
+	case ISSUE_BEGUN:
+		return true;
+	case ISSUE_NO_ROOM:
+		qp->sq.wait = SEND_FULL;
+		return false;
+	case ISSUE_NO_RECEIVE:
+		break;
+	}
+	if (!send_queue_wait(qp, SEND_BLOCKED, now_ns, qp->receiver_wait_ns))
+		return false;
+	send_queue_end(qp, wqe, &not_ready);
 	return true;
 }
 
 /*
- * SQR-06. A request that failed on this side alone leaves the stream whole, so the consumer's
- * choice applies. One that the other side refused ends a reliable connection; the other services
- * share no state with a peer that could be lost.
+ * Whether a request may begin while earlier ones are in flight. A fence waits for what is answered;
+ * the depth that was agreed bounds that (QP-02); what takes memory away waits for those who may
+ * still use it.
  */
-static void send_queue_failed(struct weft_qp *qp, const struct outcome *out)
+static bool may_begin(const struct weft_qp *qp, const struct send_wqe *wqe)
 {
-	bool is_drained = qp->service != WEFT_RC;
+	const struct send_queue *q = &qp->sq;
 
-	if (out->is_local)
-		is_drained = qp->on_failure == WEFT_FAIL_DRAIN;
-	if (!is_drained) {
-		qp_fail(qp, out->reason);
-		return;
-	}
-	qp_record(qp, out->reason);
-	qp->is_draining = false;
-	qp_state_move(qp, WEFT_QPS_SQE, out->reason);
-	event_raise(&qp->adapter->events, &qp->events, WEFT_EVENT_QP_ERROR, out->reason);
-	send_queue_flush(qp);
+	if ((wqe->flags & WEFT_FENCE) && q->reads > 0)
+		return false;
+	if (wqe->opcode == WEFT_OP_BIND || wqe->opcode == WEFT_OP_INVALIDATE)
+		return q->begun == 0;
+	return !wqe_is_read(wqe) || q->reads < qp->reads_max;
 }
 
-void send_queue_run(struct weft_qp *qp, uint64_t now_ns)
+/* Begins the next request. False: it waits. */
+static bool run_next(struct weft_qp *qp, uint64_t now_ns)
 {
-	/* Bound: every round retires a request, or leaves. */
+	struct send_queue *q = &qp->sq;
+	struct send_wqe *wqe = send_queue_at(q, send_queue_slot(q, q->begun));
+	bool is_wire = wqe->opcode < WEFT_OP_BIND || wqe->opcode == WEFT_OP_REGISTER_SEND;
+
+	/* Whatever it is, it counts as begun while it is worked on, so that it can end. */
+	wqe->state = WQE_BEGUN;
+	q->begun++;
+	q->reads += wqe_is_read(wqe);
+	if (is_wire ? run_wire(qp, wqe, now_ns) : run_local(qp, wqe, now_ns))
+		return true;
+	wqe->state = WQE_QUEUED;
+	q->begun--;
+	q->reads -= wqe_is_read(wqe);
+	return false;
+}
+
+static bool has_next(const struct weft_qp *qp)
+{
+	const struct send_queue *q = &qp->sq;
+	/* While the queue drains, only what had begun to wait goes on. */
+	bool is_running = qp->state == WEFT_QPS_RTS ||
+			  (qp->state == WEFT_QPS_SQD &&
+			   (q->wait == SEND_DELAYED || q->wait == SEND_BLOCKED));
+
+	return is_running && !q->is_stopped && q->begun < q->count &&
+	       may_begin(qp, send_queue_at(q, send_queue_slot(q, q->begun)));
+}
+
+static void run_all(struct weft_qp *qp, uint64_t now_ns)
+{
+	/* Bound: every round begins a request, or leaves. */
 	for (bool has_worked = false;; has_worked = true) {
-		struct outcome out = { .status = WEFT_SUCCESS };
-		bool is_running = qp->state == WEFT_QPS_RTS ||
-				  (qp->state == WEFT_QPS_SQD && qp->sq.wait != SEND_RUNNING);
+		bool is_well = send_queue_reap(qp);
 
 		if (qp->failing != WEFT_OK) {
 			qp_fail(qp, qp->failing);
 			return;
 		}
-		if (!is_running || qp->sq.count == 0)
+		if (!is_well || !has_next(qp))
 			return;
-		if (!run_head(qp, now_ns, &out)) {
+		if (!run_next(qp, now_ns)) {
 			/* The work before it took time: the wait begins anew, by a fresh clock. */
-			if (has_worked) {
+			if (has_worked && qp->sq.wait != SEND_FULL) {
 				send_queue_unwait(qp);
 				qp_ready(qp);
 			}
 			return;
 		}
-		send_queue_retire(qp, &out);
-		if (out.status != WEFT_SUCCESS) {
-			send_queue_failed(qp, &out);
-			return;
-		}
+		if (qp->sq.wait != SEND_RUNNING)
+			send_queue_unwait(qp);
 	}
+}
+
+void send_queue_run(struct weft_qp *qp, uint64_t now_ns)
+{
+	qp->sq.is_worked = true;
+	run_all(qp, now_ns);
+	qp->sq.is_worked = false;
 }

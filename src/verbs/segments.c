@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Scatter/gather lists: from segments to memory, through the one gate. */
+#include "verbs/qp.h"
+
+static enum weft_reason segment_open(struct weft_qp *qp, const struct stretch *s,
+				     const struct weft_segment *segment, struct mem_grant *grant)
+{
+	struct mem_access access = {
+		.addr = segment->addr,
+		.length = segment->length,
+		.tag = segment->tag,
+		.kind = s->kind,
+	};
+
+	return qp_access(qp, &access, grant);
+}
+
+enum weft_reason qp_segments_check(struct weft_qp *qp, const struct stretch *all)
+{
+	enum weft_reason r = WEFT_OK;
+
+	for (uint32_t i = 0; i < all->count && r == WEFT_OK; i++) {
+		struct mem_grant grant;
+
+		r = segment_open(qp, all, &all->segments[i], &grant);
+	}
+	return r;
+}
+
+enum weft_reason qp_segments_spans(struct weft_qp *qp, const struct stretch *stretch,
+				   struct mem_span *spans, uint32_t max, uint32_t *count)
+{
+	uint64_t skip = stretch->offset, left = stretch->length;
+
+	*count = 0;
+	for (uint32_t i = 0; i < stretch->count && left > 0 && *count < max; i++) {
+		const struct weft_segment *segment = &stretch->segments[i];
+		struct weft_segment part;
+		struct mem_grant grant;
+		enum weft_reason r;
+
+		if (skip >= segment->length) {
+			skip -= segment->length;
+			continue;
+		}
+		part.addr = segment->addr + skip;
+		part.length = segment->length - (uint32_t)skip;
+		part.length = part.length < left ? part.length : (uint32_t)left;
+		part.tag = segment->tag;
+		skip = 0;
+		r = segment_open(qp, stretch, &part, &grant);
+		if (r != WEFT_OK)
+			return r;
+		*count += mem_grant_spans(&grant, &spans[*count], max - *count);
+		if (grant.length > 0)
+			break;
+		left -= part.length;
+	}
+	return WEFT_OK;
+}

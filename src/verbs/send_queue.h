@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The send queue: work queue elements in the order they were posted.
+ *
+ *	head                issued from here on          posted from here on
+ *	 |  ended, begun, ended, begun ...  |  queued, queued ...  |
+ *
+ * Requests begin in order; those in flight may end in any order, and are retired, each with at most
+ * one completion, in order. Not here: what a request does (the transports).
+ */
+#pragma once
+
+#include <stddef.h>
+
+#include <weft/weft.h>
+
+enum wqe_state {
+	WQE_QUEUED = 0,
+	WQE_BEGUN, /* in flight */
+	WQE_ENDED  /* its outcome is known */
+};
+
+/* One posted request. Its segments, or its inline data, or its bind follow in the slot. */
+struct send_wqe {
+	uint64_t id;
+	uint64_t remote_addr;
+	uint64_t operand; /* what is compared or added; the time of a Delay */
+	uint64_t swap;
+	uint32_t length; /* of all segments */
+	uint32_t remote_tag;
+	union {
+		uint32_t imm;
+		uint32_t invalidate_tag;
+		uint32_t register_tag;
+	};
+	uint32_t dest_qp_number;
+	uint32_t byte_count; /* of the outcome */
+	uint8_t opcode, flags, segment_count;
+	uint8_t state;		/* enum wqe_state */
+	uint8_t status, reason; /* of the outcome */
+	uint8_t is_local;	/* it failed here, before anything was sent */
+	uint8_t is_registered;	/* the first half of REGISTER_SEND is done */
+	uint64_t data[];	/* slot_bytes of the queue hold all of it */
+};
+
+/* How a request ended. */
+struct outcome {
+	enum weft_status status;
+	enum weft_reason reason;
+	uint32_t byte_count;
+	bool is_local; /* it failed here, before anything was sent */
+};
+
+enum send_wait {
+	SEND_RUNNING = 0,
+	SEND_DELAYED, /* the next one is a Delay whose time has not come */
+	SEND_BLOCKED, /* the next one waits for the peer's receive */
+	SEND_FULL     /* the transport has no room; it will say when it has */
+};
+
+struct send_queue {
+	uint8_t *slots;
+	size_t slot_bytes, register_at; /* register_at: in the slot; 0: no room for one */
+	uint32_t max, segments_max, inline_max;
+	uint32_t head;
+	uint32_t begun; /* from head on: begun or ended, not retired */
+	uint32_t count; /* from head on: all */
+	uint32_t reads; /* Reads and atomics in flight */
+	enum send_wait wait;
+	bool is_expired; /* the wait's time has passed */
+	bool is_stopped; /* one has failed: none after it begins */
+	bool is_worked;	 /* right now: what ends meanwhile is seen without being told */
+};
+
+/* The slot that is the n-th from the head; where a slot lies, and which slot an element is. */
+static inline uint32_t send_queue_slot(const struct send_queue *q, uint32_t n)
+{
+	return q->head + n < q->max ? q->head + n : q->head + n - q->max;
+}
+
+static inline struct send_wqe *send_queue_at(const struct send_queue *q, uint32_t slot)
+{
+	return (struct send_wqe *)(void *)(q->slots + slot * q->slot_bytes);
+}
+
+static inline uint32_t send_queue_index(const struct send_queue *q, const struct send_wqe *wqe)
+{
+	return (uint32_t)((size_t)((const uint8_t *)wqe - q->slots) / q->slot_bytes);
+}
+
+static inline struct weft_segment *wqe_segments(struct send_wqe *wqe)
+{
+	return (struct weft_segment *)(void *)wqe->data;
+}
+
+static inline const uint8_t *wqe_inline(const struct send_wqe *wqe)
+{
+	return (const uint8_t *)wqe->data;
+}
+
+static inline struct weft_bind *wqe_bind(struct send_wqe *wqe)
+{
+	return (struct weft_bind *)(void *)wqe->data;
+}
+
+/* Only where the queue has room for one: in privileged domains. */
+static inline struct weft_region_options *wqe_region(const struct send_queue *q,
+						     struct send_wqe *wqe)
+{
+	return (struct weft_region_options *)(void *)((uint8_t *)wqe + q->register_at);
+}
+
+/* What is answered: a Read or an atomic. */
+static inline bool wqe_is_read(const struct send_wqe *wqe)
+{
+	return wqe->opcode == WEFT_OP_READ || wqe->opcode == WEFT_OP_COMPARE_SWAP ||
+	       wqe->opcode == WEFT_OP_FETCH_ADD;
+}
+
+/* 0, or -1 when memory is short. */
+int send_queue_init(struct send_queue *q, const struct weft_qp_options *options,
+		    bool is_privileged);
+void send_queue_fini(struct send_queue *q);
