@@ -300,6 +300,13 @@ static const struct reason_row rows[WEFT_REASON_COUNT] = {
 			     "The wire of this connection has no such message: iWARP has no "
 			     "Send with immediate (Write with immediate it has), and a Read "
 			     "there has one sink." },
+	[WEFT_R_READS_NONE] = { "reads_none", "IWARP-08", EINVAL,
+				"The two ends agreed on a connection without Reads and atomics in this "
+				"direction; ask for a read depth when connecting." },
+	[WEFT_R_PEER_RIGHTS] = { "peer_rights", "IWARP-06f", EACCES,
+				 "The peer's memory, or its queue pair, does not grant this access." },
+	[WEFT_R_PEER_INVALIDATE] = { "peer_invalidate", "SQR-10", EACCES,
+				     "The peer refused to invalidate the tag that a Send named." },
 };
 
 static const struct reason_row unknown = { "unknown", "-", EINVAL, "No such reason." };

@@ -16,6 +16,7 @@ enum trace_kind {
 	TRACE_RECV_RETIRED, /* a = id, b = bytes << 8 | status, reason: a receive ended */
 	TRACE_REFUSED,	    /* a = address, b = tag, reason: a peer's access was refused */
 	TRACE_DROPPED,	    /* a = id, reason: an unreliable message was dropped */
+	TRACE_STREAM_STATE, /* a = from, b = to: of the stream that was made for it */
 	/* memory: who = PD number */
 	TRACE_TAG_MADE, /* a = tag, b = length */
 	TRACE_TAG_GONE, /* a = tag */

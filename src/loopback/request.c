@@ -184,18 +184,17 @@ void request_atomic(struct request *req)
 	struct mem_vec remote, old_vec;
 	struct mem_grant old_grant;
 	struct mem_span word;
-	uint64_t old = wqe->operand;
+	uint64_t old;
 
 	if (!open_remote(req, MEM_REMOTE_ATOMIC, WEFT_REMOTE_ATOMIC, &remote))
 		return;
 	CHECK(mem_grant_spans(&remote.grants[0], &word, 1) == 1 && word.length == 8);
-	/* Atomic towards the target's own threads too, which may use the same word. */
 	if (wqe->opcode == WEFT_OP_FETCH_ADD)
-		old = __atomic_fetch_add((uint64_t *)(void *)word.bytes, wqe->operand,
-					 __ATOMIC_SEQ_CST);
+		old = mem_fetch_add((uint64_t *)(void *)word.bytes, wqe->operand, 0);
 	else
-		__atomic_compare_exchange_n((uint64_t *)(void *)word.bytes, &old, wqe->swap, false,
-					    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+		old = mem_compare_swap(
+			(uint64_t *)(void *)word.bytes,
+			&(struct mem_swap){ wqe->operand, UINT64_MAX, wqe->swap, UINT64_MAX });
 	old_grant = mem_grant_of(&old, sizeof(old));
 	mem_vec_init(&old_vec);
 	mem_vec_add(&old_vec, &old_grant);

@@ -229,6 +229,19 @@ static inline void mem_vec_add(struct mem_vec *v, const struct mem_grant *g)
 /* Moves length bytes, which both sides have, taking them off both. */
 void mem_vec_copy(struct mem_vec *to, struct mem_vec *from, uint64_t length);
 
+/* ---- FetchOp (atomic.c) --------------------------------------------------------------------- */
+
+/* Adds to the fields that the mask cuts the word into (0: all of it is one). The old value. */
+uint64_t mem_fetch_add(uint64_t *word, uint64_t add, uint64_t mask);
+
+struct mem_swap {
+	uint64_t compare, compare_mask; /* only these bits are compared ... */
+	uint64_t swap, swap_mask;	/* ... and if they are equal, these are changed */
+};
+
+/* The old value. */
+uint64_t mem_compare_swap(uint64_t *word, const struct mem_swap *s);
+
 /* ---- One touch (touch.c) -------------------------------------------------------------------- */
 
 /*

@@ -117,3 +117,15 @@ void mpa_marker_encode(uint16_t back, struct wr *w)
 	wr_u16(w, 0);
 	wr_u16(w, back);
 }
+
+uint32_t mpa_crc_decode(const uint8_t bytes[MPA_CRC_BYTES])
+{
+	return bytes[0] | (uint32_t)bytes[1] << 8 | (uint32_t)bytes[2] << 16 |
+	       (uint32_t)bytes[3] << 24;
+}
+
+void mpa_crc_encode(uint32_t crc, uint8_t bytes[MPA_CRC_BYTES])
+{
+	for (int i = 0; i < MPA_CRC_BYTES; i++, crc >>= 8)
+		bytes[i] = (uint8_t)crc;
+}

@@ -72,3 +72,7 @@ static inline uint32_t mpa_fpdu_bytes(uint32_t ulpdu_bytes)
 /* RFC 5044 section 4.3: back is the distance to the start of the FPDU that the marker is in. */
 enum mpa_err mpa_marker_decode(uint16_t *back, struct rd *r);
 void mpa_marker_encode(uint16_t back, struct wr *w);
+
+/* RFC 5044 section 4.4: the CRC goes out with its least significant byte first. */
+uint32_t mpa_crc_decode(const uint8_t bytes[MPA_CRC_BYTES]);
+void mpa_crc_encode(uint32_t crc, uint8_t bytes[MPA_CRC_BYTES]);

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "iwarp/stream.h"
+
+#include <stdlib.h>
+
+#include "base/check.h"
+
+int readq_init(struct iwarp_stream *s)
+{
+	struct readq *q = &s->reads;
+
+	q->in_max = s->terms.ird;
+	q->out_max = s->terms.ord + 1U; /* one more for a ready-to-receive Read */
+	q->inbound = malloc((q->in_max + 1U) * sizeof(*q->inbound));
+	q->outbound = malloc(q->out_max * sizeof(*q->outbound));
+	return q->inbound && q->outbound ? 0 : -1;
+}
+
+void readq_fini(struct iwarp_stream *s)
+{
+	free(s->reads.inbound);
+	free(s->reads.outbound);
+}
+
+/* ---- The peer's ----------------------------------------------------------------------------- */
+
+static uint32_t in_slot(const struct readq *q, uint32_t n)
+{
+	return (q->in_first + n) % q->in_max;
+}
+
+enum weft_reason readq_access(struct iwarp_stream *s, uint32_t slot, uint32_t offset,
+			      struct mem_grant *grant)
+{
+	const struct inbound *in = &s->reads.inbound[slot];
+	uint32_t right = in->is_atomic ? WEFT_REMOTE_ATOMIC : WEFT_REMOTE_READ;
+	struct mem_access access = {
+		.addr = in->is_atomic ? in->atomic.to : in->read.source_to + offset,
+		.length = in->is_atomic ? sizeof(uint64_t) : in->read.size - offset,
+		.tag = in->is_atomic ? in->atomic.stag : in->read.source_stag,
+		.kind = in->is_atomic ? MEM_REMOTE_ATOMIC : MEM_REMOTE_READ,
+	};
+
+	/* RFC 5040 section 5.4: a Read of no bytes is not checked. */
+	if (access.length > 0 && !(s->qp->remote_rights & right))
+		return WEFT_R_QP_REMOTE_RIGHTS;
+	return qp_access(s->qp, &access, grant);
+}
+
+/* IWARP-06: refused, with all that is known about the request. */
+static void refuse_request(struct iwarp_stream *s, const struct inbound *in,
+			   enum weft_reason reason)
+{
+	struct rx_segment *seg = &s->rx.segment;
+
+	if (in->is_atomic) {
+		qp_refused(s->qp, reason, in->atomic.to, in->atomic.stag);
+	} else {
+		qp_refused(s->qp, reason, in->read.source_to, in->read.source_stag);
+		seg->has_read = true;
+		seg->read = in->read;
+	}
+	seg->opcode = in->is_atomic ? RDMAP_ATOMIC_REQUEST : RDMAP_READ_REQUEST;
+	stream_refuse(s, reason, seg);
+}
+
+static bool decode_request(const struct rx_segment *seg, const uint8_t *body, struct inbound *in)
+{
+	struct rd r = rd_of(body, seg->bytes);
+
+	in->is_atomic = seg->opcode == RDMAP_ATOMIC_REQUEST;
+	if (in->is_atomic) {
+		if (rdmap_atomic_request_decode(&in->atomic, &r) != RDMAP_OK)
+			return false;
+	} else if (rdmap_read_request_decode(&in->read, &r) != RDMAP_OK) {
+		return false;
+	}
+	return r.at == r.end && seg->is_last;
+}
+
+enum rx_result readq_request(struct iwarp_stream *s, const uint8_t *body)
+{
+	struct readq *q = &s->reads;
+	struct inbound *in;
+	struct mem_grant grant;
+	enum weft_reason r;
+
+	if (q->in_count == q->in_max) { /* IWARP-05, IWARP-08 */
+		stream_refuse(s, WEFT_R_READS_BEYOND, &s->rx.segment);
+		return RX_REFUSED;
+	}
+	in = &q->inbound[in_slot(q, q->in_count)];
+	if (!decode_request(&s->rx.segment, body, in)) {
+		stream_refuse(s, WEFT_R_RDMAP_BODY, &s->rx.segment);
+		return RX_REFUSED;
+	}
+	r = readq_access(s, in_slot(q, q->in_count), 0, &grant);
+	if (r != WEFT_OK) {
+		refuse_request(s, in, r);
+		return RX_REFUSED;
+	}
+	s->rx.msn[RDMAP_QN_REQUEST]++;
+	s->counts.messages_in++;
+	q->in_count++;
+	tx_fill(s);
+	return RX_OK;
+}
+
+static uint64_t run_atomic(const struct rdmap_atomic_request *a, struct mem_grant *grant)
+{
+	struct mem_span word;
+
+	CHECK(mem_grant_spans(grant, &word, 1) == 1 && word.length == sizeof(uint64_t));
+	if (a->opcode == RDMAP_FETCH_ADD)
+		return mem_fetch_add((uint64_t *)(void *)word.bytes, a->add_swap, a->add_swap_mask);
+	return mem_compare_swap((uint64_t *)(void *)word.bytes,
+				&(struct mem_swap){
+					.compare = a->compare,
+					.compare_mask = a->compare_mask,
+					.swap = a->add_swap,
+					.swap_mask = a->add_swap_mask,
+				});
+}
+
+static void answer_atomic(struct iwarp_stream *s, const struct rdmap_atomic_request *a,
+			  struct mem_grant *grant)
+{
+	struct tx_message *m = &s->tx.message;
+	struct wr w = wr_of(m->body, sizeof(m->body));
+	const struct rdmap_atomic_response answer = {
+		.id = a->id,
+		.original = run_atomic(a, grant),
+	};
+
+	m->opcode = RDMAP_ATOMIC_RESPONSE;
+	m->qn = RDMAP_QN_ATOMIC_RESPONSE;
+	m->msn = ++s->tx.msn[RDMAP_QN_ATOMIC_RESPONSE];
+	rdmap_atomic_response_encode(&answer, &w);
+	m->body_bytes = RDMAP_ATOMIC_RESPONSE_BYTES;
+	mem_touch_message(&s->adapter->mem, a->stag);
+}
+
+bool readq_answer(struct iwarp_stream *s)
+{
+	struct readq *q = &s->reads;
+	uint32_t slot = in_slot(q, q->in_begun);
+	struct inbound *in = &q->inbound[slot];
+	struct mem_grant grant;
+	enum weft_reason r = readq_access(s, slot, 0, &grant);
+
+	/* An earlier one may have used up what this one was granted when it came. */
+	if (r != WEFT_OK) {
+		refuse_request(s, in, r);
+		return false;
+	}
+	s->tx.message = (struct tx_message){ .ends = TX_RESPONSE, .slot = slot };
+	q->in_begun++;
+	if (in->is_atomic) {
+		answer_atomic(s, &in->atomic, &grant);
+		return true;
+	}
+	s->tx.message.opcode = RDMAP_READ_RESPONSE;
+	s->tx.message.source = TX_RESPONSE;
+	s->tx.message.is_tagged = true;
+	s->tx.message.length = in->read.size;
+	s->tx.message.stag = in->read.sink_stag;
+	s->tx.message.to = in->read.sink_to;
+	return true;
+}
+
+void readq_taken(struct iwarp_stream *s)
+{
+	struct readq *q = &s->reads;
+	const struct inbound *in = &q->inbound[q->in_first];
+
+	CHECK(q->in_begun > 0);
+	/* TOUCH-10; the kernel keeps what is not acknowledged yet, so nothing needs the memory. */
+	if (!in->is_atomic && in->read.size > 0)
+		mem_touch_message(&s->adapter->mem, in->read.source_stag);
+	q->in_first = in_slot(q, 1);
+	q->in_begun--;
+	q->in_count--;
+}
+
+/* ---- Ours ----------------------------------------------------------------------------------- */
+
+void readq_sent(struct iwarp_stream *s, const struct send_wqe *wqe)
+{
+	struct readq *q = &s->reads;
+
+	CHECK(q->out_count < q->out_max);
+	q->outbound[(q->out_first + q->out_count++) % q->out_max] = send_queue_index(&s->qp->sq,
+										     wqe);
+}
+
+struct send_wqe *readq_oldest(struct iwarp_stream *s)
+{
+	const struct readq *q = &s->reads;
+
+	return q->out_count > 0 ? send_queue_at(&s->qp->sq, q->outbound[q->out_first]) : NULL;
+}
+
+void readq_answered(struct iwarp_stream *s, const struct outcome *out)
+{
+	struct readq *q = &s->reads;
+	struct send_wqe *wqe = readq_oldest(s);
+
+	q->out_first = (q->out_first + 1) % q->out_max;
+	q->out_count--;
+	q->out_bytes = 0;
+	send_queue_end(s->qp, wqe, out);
+}

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "iwarp/stream.h"
+
+#include <stdlib.h>
+
+#include "base/check.h"
+
+/*
+ * The ways a stream goes. From OPEN it terminates after an error of either end that can be told, or
+ * closes in good order; both end when the peer has ended its direction, or its time is over.
+ */
+static const struct {
+	const char *name;
+	uint32_t moves;
+} states[STREAM_STATES] = {
+	[STREAM_OPEN] = { "OPEN", 1U << STREAM_TERMINATING | 1U << STREAM_CLOSING |
+					  1U << STREAM_CLOSED | 1U << STREAM_ABORTED },
+	[STREAM_TERMINATING] = { "TERMINATING", 1U << STREAM_CLOSING | 1U << STREAM_CLOSED |
+							1U << STREAM_ABORTED },
+	[STREAM_CLOSING] = { "CLOSING", 1U << STREAM_CLOSED | 1U << STREAM_ABORTED },
+	[STREAM_CLOSED] = { "CLOSED", 0 },
+	[STREAM_ABORTED] = { "ABORTED", 0 },
+};
+
+static void stream_move(struct iwarp_stream *s, enum stream_state to)
+{
+	CHECK(states[s->state].moves & 1U << to);
+	trace_add(s->adapter->trace, (struct trace_event){
+					     .kind = TRACE_STREAM_STATE,
+					     .who = s->number,
+					     .a = s->state,
+					     .b = to,
+				     });
+	s->state = to;
+	s->rx.deadline_ns = UINT64_MAX;
+	stream_attention(s);
+}
+
+void stream_attention(struct iwarp_stream *s)
+{
+	if (!list_is_linked(&s->attention_link))
+		list_add_tail(s->attention, &s->attention_link);
+}
+
+struct iwarp_stream *iwarp_attend(struct list *attention)
+{
+	if (list_is_empty(attention))
+		return NULL;
+	return CONTAINER_OF(list_pop(attention), struct iwarp_stream, attention_link);
+}
+
+/* ---- Life ----------------------------------------------------------------------------------- */
+
+enum weft_reason iwarp_create(struct weft_qp *qp, const struct iwarp_config *config,
+			      struct iwarp_stream **stream)
+{
+	struct iwarp_stream *s;
+
+	if (qp->service != WEFT_RC)
+		return WEFT_R_WR_SERVICE;
+	if (qp->state > WEFT_QPS_INIT)
+		return WEFT_R_QP_STATE;
+	s = calloc(1, sizeof(*s));
+	if (!s)
+		return WEFT_R_NO_MEMORY;
+	s->qp = qp;
+	s->number = qp->number;
+	s->adapter = qp->adapter;
+	s->attention = config->attention;
+	s->terms = config->terms;
+	s->close_wait_ns = config->close_wait_ns;
+	s->close_ns = UINT64_MAX;
+	list_init(&s->attention_link);
+	if (rx_init(s) < 0 || readq_init(s) < 0) {
+		s->qp = NULL;
+		iwarp_destroy(s);
+		return WEFT_R_NO_MEMORY;
+	}
+	s->tx.is_held = !s->terms.is_initiator;
+	qp_attach(qp, &iwarp_transport, s);
+	if (s->terms.ord < qp->reads_max)
+		qp->reads_max = s->terms.ord;
+	rdmap_tx_rtr(s);
+	stream_attention(s);
+	*stream = s;
+	return WEFT_OK;
+}
+
+void iwarp_destroy(struct iwarp_stream *s)
+{
+	if (s->qp)
+		iwarp_lost(s);
+	list_remove(&s->attention_link);
+	readq_fini(s);
+	free(s->rx.bytes);
+	free(s);
+}
+
+/* ---- Ends ----------------------------------------------------------------------------------- */
+
+/* The queue pair fails, if it is still there; its way back here only lets go of it. */
+static void fail_qp(struct iwarp_stream *s, enum weft_reason reason)
+{
+	if (s->qp)
+		qp_fail(s->qp, reason);
+	CHECK(!s->qp);
+}
+
+/*
+ * Nothing but a Terminate may still go out. Returns false if not even that can, because an FPDU is
+ * half gone and its rest belongs to the consumer.
+ */
+static bool end_output(struct iwarp_stream *s)
+{
+	s->tx.has_message = false;
+	return tx_prune(s);
+}
+
+/* Our direction ends now: the owner shuts it when all has been taken. */
+static void begin_close(struct iwarp_stream *s)
+{
+	stream_move(s, STREAM_CLOSING);
+	s->is_shut_due = true;
+}
+
+static void begin_terminate(struct iwarp_stream *s, const struct rdmap_terminate *t)
+{
+	if (!end_output(s)) {
+		stream_move(s, STREAM_ABORTED);
+	} else if (s->tx.is_held) {
+		/* RFC 5044 section 7.1.2: a responder sends nothing before a good FPDU came. */
+		begin_close(s);
+	} else {
+		stream_move(s, STREAM_TERMINATING);
+		rdmap_tx_terminate(s, t);
+	}
+}
+
+void stream_refuse(struct iwarp_stream *s, enum weft_reason reason,
+		   const struct rx_segment *segment)
+{
+	struct rdmap_terminate t;
+
+	if (s->state != STREAM_OPEN)
+		return;
+	terminate_of(reason, segment, &t);
+	begin_terminate(s, &t);
+	fail_qp(s, reason);
+}
+
+void stream_abort(struct iwarp_stream *s, enum weft_reason reason)
+{
+	if (s->state >= STREAM_CLOSED)
+		return;
+	stream_move(s, STREAM_ABORTED);
+	fail_qp(s, reason);
+}
+
+void stream_terminated(struct iwarp_stream *s, const struct rdmap_terminate *t)
+{
+	enum weft_reason reason = terminate_reason(t);
+	struct send_wqe *wqe = readq_oldest(s);
+
+	s->peer_words = rdmap_terminate_text(t->layer, t->type, t->code);
+	/* A refused Read is still there to be told about; what was only sent has ended by now. */
+	if (wqe && terminate_is_of_request(t))
+		readq_answered(s, &(struct outcome){
+					  .status = terminate_status(reason),
+					  .reason = reason,
+				  });
+	if (end_output(s))
+		begin_close(s);
+	else
+		stream_move(s, STREAM_ABORTED);
+	fail_qp(s, reason);
+}
+
+void iwarp_eof(struct iwarp_stream *s, uint64_t now_ns)
+{
+	bool is_cut = s->rx.stage != RX_HEADER || s->rx.start != s->rx.end;
+
+	(void)now_ns;
+	s->is_peer_done = true;
+	if (s->state == STREAM_OPEN) {
+		stream_move(s, STREAM_CLOSED);
+		fail_qp(s, is_cut ? WEFT_R_STREAM_CUT : WEFT_R_PEER_GONE);
+	} else if (s->state == STREAM_CLOSING && !s->is_shut_due) {
+		stream_move(s, STREAM_CLOSED);
+	}
+	stream_attention(s);
+}
+
+void iwarp_lost(struct iwarp_stream *s)
+{
+	stream_abort(s, WEFT_R_STREAM_LOST);
+}
+
+/* The queue pair leaves. If the stream itself was the cause, it has moved before. */
+static void iwarp_down(struct weft_qp *qp, enum weft_reason why)
+{
+	struct iwarp_stream *s = qp->stream;
+	struct rdmap_terminate t;
+
+	s->qp = NULL;
+	if (s->state != STREAM_OPEN)
+		return;
+	if (why != WEFT_R_PEER_GONE) {
+		terminate_of(why, NULL, &t);
+		begin_terminate(s, &t);
+	} else if (end_output(s)) {
+		begin_close(s);
+	} else {
+		stream_move(s, STREAM_ABORTED);
+	}
+}
+
+/* ---- Deadlines and actions ------------------------------------------------------------------ */
+
+uint64_t iwarp_due(const struct iwarp_stream *s)
+{
+	return s->rx.deadline_ns < s->close_ns ? s->rx.deadline_ns : s->close_ns;
+}
+
+void stream_close_wait(struct iwarp_stream *s, uint64_t now_ns)
+{
+	bool is_ending = s->state == STREAM_TERMINATING || s->state == STREAM_CLOSING;
+
+	if (is_ending && s->close_ns == UINT64_MAX)
+		s->close_ns = now_ns + s->close_wait_ns;
+}
+
+void iwarp_expire(struct iwarp_stream *s, uint64_t now_ns)
+{
+	stream_close_wait(s, now_ns);
+	if (s->close_ns <= now_ns && s->state < STREAM_CLOSED)
+		stream_move(s, STREAM_ABORTED);
+	else if (s->rx.deadline_ns <= now_ns)
+		stream_refuse(s, WEFT_R_RECEIVER_NOT_READY, &s->rx.segment);
+}
+
+enum iwarp_action iwarp_action(struct iwarp_stream *s)
+{
+	if (s->state == STREAM_TERMINATING && s->tx.count == 0)
+		begin_close(s);
+	if (s->state == STREAM_CLOSING && s->is_shut_due && s->tx.count == 0) {
+		s->is_shut_due = false;
+		if (!s->is_peer_done)
+			return IWARP_SHUT;
+		stream_move(s, STREAM_CLOSED);
+	}
+	if (s->state == STREAM_CLOSED)
+		return IWARP_CLOSE;
+	return s->state == STREAM_ABORTED ? IWARP_ABORT : IWARP_NOTHING;
+}
+
+bool iwarp_is_ready(const struct iwarp_stream *s)
+{
+	return s->rx.has_fpdu;
+}
+
+const char *iwarp_peer_words(const struct iwarp_stream *s)
+{
+	return s->peer_words;
+}
+
+const struct iwarp_counts *iwarp_counts(const struct iwarp_stream *s)
+{
+	return &s->counts;
+}
+
+/* ---- The transport's face to the verbs ------------------------------------------------------ */
+
+/* AMB-04: one sink; and a Send with immediate does not exist (RFC 7306 has it for Writes). */
+static enum weft_reason iwarp_check(const struct weft_qp *qp, const struct weft_send_wr *wr)
+{
+	bool is_read = wr->opcode == WEFT_OP_READ || wr->opcode == WEFT_OP_COMPARE_SWAP ||
+		       wr->opcode == WEFT_OP_FETCH_ADD;
+
+	if (wr->opcode == WEFT_OP_SEND_IMM || (wr->opcode == WEFT_OP_READ && wr->segment_count > 1))
+		return WEFT_R_WR_WIRE;
+	return is_read && qp->reads_max == 0 ? WEFT_R_READS_NONE : WEFT_OK;
+}
+
+/* Something has changed for the queue pair: perhaps the receive that a message waits for. */
+static void iwarp_advance(struct weft_qp *qp, uint64_t now_ns)
+{
+	struct iwarp_stream *s = qp->stream;
+
+	if (s->rx.is_blocked && qp_has_receive(qp)) {
+		s->rx.is_blocked = false;
+		s->rx.deadline_ns = UINT64_MAX;
+		stream_attention(s);
+		rx_process(s, now_ns);
+	}
+}
+
+const struct transport iwarp_transport = {
+	.check = iwarp_check,
+	.issue = rdmap_tx_issue,
+	.advance = iwarp_advance,
+	.down = iwarp_down,
+};

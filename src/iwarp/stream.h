@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The stream's own struct, for the files of this room:
+ *
+ *	stream.c     life and death: states, closing, deadlines, the transport's face to the verbs
+ *	fpdu_rx.c    bytes -> FPDUs: framing, markers, CRC, where the next bytes go
+ *	rdmap_rx.c   FPDUs -> messages: every check, placement, delivery
+ *	fpdu_tx.c    FPDUs -> bytes: framing, markers, CRC, what goes out next
+ *	rdmap_tx.c   messages -> FPDUs: requests, responses, ready-to-receive, Terminate
+ *	readq.c      Reads and atomics: those of the peer to be answered, ours to be matched
+ *	terminate.c  reasons <-> causes on the wire
+ */
+#pragma once
+
+#include "iwarp/iwarp.h"
+#include "wire/ddp.h"
+#include "wire/mpa.h"
+#include "wire/rdmap.h"
+
+enum {
+	RX_BYTES = 2048,		 /* of the receive buffer */
+	RX_MARKED_BYTES = 2 * 66 * 1024, /* the same with markers: whole FPDUs, and room to move */
+	RX_WHOLE_MAX = RX_BYTES / 2,	 /* an FPDU up to this is checked before it is placed */
+	TX_BYTES = 768,			 /* of headers, trailers and markers on their way out */
+	TX_FPDUS = 16,
+	TX_PAYLOAD_MAX = 65504, /* of an FPDU: what 16 bits of length leave, in words */
+	TX_MARKED_MAX = 1984,	/* the same with markers */
+	TX_COPY_MAX = 128,	/* a Read's answer up to this is taken as a snapshot */
+	TX_BATCH = 256 * 1024	/* payload that is made ready ahead of the connection */
+};
+
+enum stream_state {
+	STREAM_OPEN = 0,
+	STREAM_TERMINATING, /* our Terminate is going out */
+	STREAM_CLOSING,	    /* our direction has ended, the peer's has not */
+	STREAM_CLOSED,
+	STREAM_ABORTED, /* closed without a proper end */
+	STREAM_STATES
+};
+
+/* ---- Receiving ------------------------------------------------------------------------------ */
+
+enum rx_stage {
+	RX_HEADER = 0, /* the next FPDU's header is awaited, or all of it if it is small */
+	RX_PAYLOAD,    /* payload goes straight to its place */
+	RX_TRAILER     /* pad and CRC are awaited */
+};
+
+/* A DDP segment: what its header says. */
+struct rx_segment {
+	bool is_tagged, is_last;
+	enum rdmap_opcode opcode;
+	uint32_t stag, qn, msn, mo, ulp32;
+	uint64_t to;
+	uint32_t bytes;			/* of payload */
+	uint32_t ulpdu_bytes;		/* of header and payload */
+	uint32_t header_bytes;		/* of the DDP header */
+	uint8_t header[DDP_HEADER_MAX]; /* as it came, for a Terminate */
+	bool has_read;			/* a Read Request: its body */
+	struct rdmap_read_request read;
+};
+
+struct rx {
+	uint8_t *bytes;
+	uint32_t size, start, end; /* bytes[start] to bytes[end - 1] are to be looked at */
+	enum rx_stage stage;
+	uint64_t position; /* in the stream, of bytes[start] */
+	uint64_t first;	   /* the same, of the current FPDU's first byte */
+	uint32_t crc;	   /* so far */
+	uint32_t placed;   /* payload of the current FPDU that is in place */
+	struct rx_segment segment;
+	bool is_bulk;	      /* the last FPDU was large: read the next header alone */
+	bool is_blocked;      /* the message in the buffer waits for a receive */
+	bool is_checked;      /* the FPDU at start: its CRC and markers, while it waits */
+	bool has_fpdu;	      /* one good one has come */
+	uint64_t deadline_ns; /* of that wait; UINT64_MAX: none */
+	/* Messages. */
+	uint32_t msn[RDMAP_QN_COUNT]; /* expected next */
+	uint32_t send_bytes;	      /* of the Send that is arriving */
+	enum rdmap_opcode send_opcode;
+	uint64_t write_bytes; /* of the Write that is arriving, or was the last */
+	bool is_write_whole;
+};
+
+/* ---- Sending -------------------------------------------------------------------------------- */
+
+/* Where an FPDU's payload is. */
+enum tx_source {
+	TX_NOTHING = 0,
+	TX_REQUEST,  /* memory of a send request */
+	TX_RESPONSE, /* memory that the peer reads */
+	TX_COPY	     /* in tx.bytes, after the header */
+};
+
+/* An FPDU on its way out. Its header, copy, trailer and markers lie in tx.bytes, in this order. */
+struct tx_fpdu {
+	uint32_t payload_bytes;
+	uint32_t offset; /* of the payload in its message */
+	uint32_t slot;	 /* of the send queue, or of the read queue */
+	uint16_t at;
+	uint16_t phase; /* position in the stream, modulo the distance of markers */
+	uint8_t header_bytes, trailer_bytes, marker_count;
+	uint8_t source; /* enum tx_source */
+	uint8_t ends;	/* enum tx_source of what has ended when this was taken */
+};
+
+/* A message that is being cut into FPDUs. */
+struct tx_message {
+	enum tx_source source, ends;
+	enum rdmap_opcode opcode;
+	bool is_tagged, has_immediate; /* an Immediate message follows */
+	uint32_t slot, length, offset;
+	uint32_t stag, qn, msn, ulp32;
+	uint64_t to;
+	uint8_t body
+		[RDMAP_ATOMIC_REQUEST_BYTES]; /* of a message that has one, instead of payload */
+	uint32_t body_bytes;
+};
+
+struct tx {
+	uint8_t bytes[TX_BYTES];
+	struct tx_fpdu fpdus[TX_FPDUS]; /* a ring */
+	uint32_t used;			/* of bytes */
+	uint32_t first, count;
+	uint32_t taken;	   /* bytes of the first FPDU that have gone out */
+	uint32_t ready;	   /* payload bytes in the ring */
+	uint32_t phase;	   /* of the next FPDU */
+	bool is_held;	   /* a responder, before the first FPDU of the initiator */
+	bool has_message;  /* one is being cut */
+	bool was_response; /* the last message was one: requests are next */
+	struct tx_message message;
+	uint32_t msn[RDMAP_QN_COUNT]; /* of the last message */
+};
+
+/* ---- Reads ---------------------------------------------------------------------------------- */
+
+/* A request of the peer. */
+struct inbound {
+	bool is_atomic;
+	union {
+		struct rdmap_read_request read;
+		struct rdmap_atomic_request atomic;
+	};
+};
+
+struct readq {
+	/* Of the peer: a ring of terms.ird. */
+	struct inbound *inbound;
+	uint32_t in_max, in_first, in_count;
+	uint32_t in_begun; /* from in_first on: their answers are on their way */
+	/* Ours: a ring of send queue slots, terms.ord of them at most. */
+	uint32_t *outbound;
+	uint32_t out_max, out_first, out_count;
+	uint32_t out_bytes;		       /* of the oldest one's answer that have come */
+	uint32_t atomic_sent, atomic_answered; /* how many: the next one's identifier */
+	bool is_rtr_pending; /* the answer to a ready-to-receive Read is still to come */
+};
+
+/* ---- The stream ----------------------------------------------------------------------------- */
+
+struct iwarp_stream {
+	struct weft_qp *qp; /* NULL: it has left */
+	uint32_t number;    /* of that queue pair, for the trace */
+	struct adapter *adapter;
+	struct list attention_link;
+	struct list *attention;
+	struct iwarp_terms terms;
+	enum stream_state state;
+	bool is_shut_due, is_peer_done;
+	uint64_t close_wait_ns, close_ns; /* close_ns: deadline of TERMINATING and CLOSING */
+	const char *peer_words;
+	struct iwarp_counts counts;
+	struct rx rx;
+	struct tx tx;
+	struct readq reads;
+};
+
+/* stream.c */
+extern const struct transport iwarp_transport;
+
+/* Puts the stream on its owner's list. */
+void stream_attention(struct iwarp_stream *s);
+
+/*
+ * The stream cannot go on: the queue pair fails for the reason, the peer is told (terminate.c) and
+ * the connection closed. The segment, or NULL, is what was wrong.
+ */
+void stream_refuse(struct iwarp_stream *s, enum weft_reason reason,
+		   const struct rx_segment *segment);
+
+/* The same without a word to the peer: our direction cannot be ended well. */
+void stream_abort(struct iwarp_stream *s, enum weft_reason reason);
+
+/* The peer's time to end its direction runs from now on, if ours has ended. */
+void stream_close_wait(struct iwarp_stream *s, uint64_t now_ns);
+
+/* The peer's Terminate. */
+void stream_terminated(struct iwarp_stream *s, const struct rdmap_terminate *t);
+
+/* fpdu_rx.c */
+int rx_init(struct iwarp_stream *s);
+
+/* Looks at what is in the buffer. */
+void rx_process(struct iwarp_stream *s, uint64_t now_ns);
+
+/* rdmap_rx.c */
+enum rx_result { RX_OK = 0, RX_BLOCKED, RX_REFUSED };
+
+/* Decodes a segment's headers from the ULPDU's first bytes, of which there are enough. */
+enum rx_result rdmap_rx_header(struct iwarp_stream *s, const uint8_t *ulpdu, uint32_t ulpdu_bytes);
+
+/* Whether the current segment's payload goes to a consumer's memory, or is a message of ours. */
+bool rdmap_rx_is_placed(const struct rx_segment *seg);
+
+/* The checks of a segment whose payload is placed, before any byte is. */
+enum rx_result rdmap_rx_open(struct iwarp_stream *s, uint64_t now_ns);
+
+/* Where the current segment's payload goes from `placed` on. */
+enum rx_result rdmap_rx_spans(struct iwarp_stream *s, struct mem_span *spans, uint32_t max,
+			      uint32_t *count);
+
+/* The segment is complete and its CRC good. body: of a message of ours. */
+enum rx_result rdmap_rx_deliver(struct iwarp_stream *s, uint64_t now_ns, const uint8_t *body);
+
+/* fpdu_tx.c */
+bool tx_has_room(const struct iwarp_stream *s);
+
+/* Cuts the next FPDU of tx.message. False: its memory is gone, and the stream has failed. */
+bool tx_cut(struct iwarp_stream *s);
+
+/* Drops what has not begun to go out. False: an FPDU is half gone and cannot be ended. */
+bool tx_prune(struct iwarp_stream *s);
+
+/* rdmap_tx.c */
+
+/* Cuts what is to be cut while there is room; wakes the send queue if it waits for room. */
+void tx_fill(struct iwarp_stream *s);
+enum issue rdmap_tx_issue(struct weft_qp *qp, struct send_wqe *wqe);
+
+/* The message by which an initiator opens the responder's direction, if one was agreed. */
+void rdmap_tx_rtr(struct iwarp_stream *s);
+void rdmap_tx_terminate(struct iwarp_stream *s, const struct rdmap_terminate *t);
+
+/* What an FPDU's payload is, from offset on: spans, at most *count. */
+enum weft_reason rdmap_tx_spans(struct iwarp_stream *s, const struct tx_fpdu *f, uint32_t offset,
+				struct mem_span *spans, uint32_t *count);
+
+/* A request or response has gone out whole. */
+void rdmap_tx_taken(struct iwarp_stream *s, const struct tx_fpdu *f);
+
+/* readq.c */
+int readq_init(struct iwarp_stream *s);
+void readq_fini(struct iwarp_stream *s);
+
+/* A request of the peer has arrived. */
+enum rx_result readq_request(struct iwarp_stream *s, const uint8_t *body);
+
+/* Begins the answer to the oldest request that has none: in tx.message. False: it is refused. */
+bool readq_answer(struct iwarp_stream *s);
+
+/* The memory of an answer, from offset on; the oldest answer has gone out whole. */
+enum weft_reason readq_access(struct iwarp_stream *s, uint32_t slot, uint32_t offset,
+			      struct mem_grant *grant);
+void readq_taken(struct iwarp_stream *s);
+
+/* Our request in flight that is answered next, or NULL. */
+struct send_wqe *readq_oldest(struct iwarp_stream *s);
+void readq_sent(struct iwarp_stream *s, const struct send_wqe *wqe);
+void readq_answered(struct iwarp_stream *s, const struct outcome *out);
+
+/* terminate.c */
+void terminate_of(enum weft_reason reason, const struct rx_segment *segment,
+		  struct rdmap_terminate *t);
+enum weft_reason terminate_reason(const struct rdmap_terminate *t);
+
+/* Whether the peer refused a Read or an atomic; how a request that the peer refused has ended. */
+bool terminate_is_of_request(const struct rdmap_terminate *t);
+enum weft_status terminate_status(enum weft_reason reason);
