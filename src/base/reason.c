@@ -249,7 +249,8 @@ static const struct reason_row rows[WEFT_REASON_COUNT] = {
 			     "The other end did not begin with the MPA frame that was due; it "
 			     "speaks another protocol, or both ends connected or both listened." },
 	[WEFT_R_MPA_REVISION] = { "mpa_revision", "IWARP-02", EPROTO,
-				  "The other end speaks an MPA revision that is neither 1 nor 2." },
+				  "The other end speaks an MPA revision that is neither 1 nor 2, or "
+				  "answered in another than it was asked in." },
 	[WEFT_R_MPA_LENGTH] = { "mpa_length", "IWARP-02", EPROTO,
 				"The other end's MPA frame announces a length of private data "
 				"that it cannot have." },
