@@ -16,9 +16,10 @@
  *  - An options struct set to zero means the defaults, where a field does not say otherwise; where
  *    that makes sense, so does NULL instead of the options.
  *  - An adapter belongs to the process that opened it: a child made by fork() must not use it.
- *  - There is no thread behind the adapter: requests move, and what waits for a time (Delay, a
- *    receiver that is not ready) goes on, inside these calls. Somebody must poll or wait for
- *    events.
+ *  - Whoever polls or waits for events moves everything of that adapter. When nobody does, an
+ *    adapter that has connections is moved by a thread of its own, some milliseconds late at first:
+ *    peers are served while the program computes. An adapter without has no thread: what waits for
+ *    a time there (Delay, a receiver that is not ready) goes on inside these calls.
  */
 #pragma once
 
@@ -34,6 +35,8 @@ struct weft_pd;
 struct weft_cq;
 struct weft_srq;
 struct weft_qp;
+struct weft_listener;
+struct weft_request;
 
 /* ---- Adapter ------------------------------------------------------------------------------- */
 
@@ -482,6 +485,121 @@ enum weft_reason weft_qp_post_send(struct weft_qp *qp, struct weft_send_wr *wrs,
 enum weft_reason weft_qp_post_recv(struct weft_qp *qp, const struct weft_recv_wr *wrs,
 				   uint32_t count, uint32_t *posted);
 
+/* ---- Connections: iWARP on TCP -------------------------------------------------------------- */
+
+/* An address of IPv4 or IPv6 with a TCP port. */
+struct weft_address {
+	uint8_t family; /* 4 or 6; to listen at, 0: every address of the host */
+	uint8_t ip[16]; /* as on the wire; family 4 has it in the first four */
+	uint16_t port;	/* to listen at, 0: one that is free */
+	uint32_t scope; /* family 6, link-local: index of the interface */
+};
+
+/* Reads "192.0.2.1:7471", "[2001:db8::1]:7471", "[fe80::1%eth0]:7471", ":7471" (any address). */
+enum weft_reason weft_address_parse(const char *text, struct weft_address *address);
+
+enum { WEFT_ADDRESS_TEXT = 80 };
+
+/* Writes what weft_address_parse() reads. */
+void weft_address_text(const struct weft_address *address, char text[WEFT_ADDRESS_TEXT]);
+
+enum { WEFT_PRIVATE_MAX = 508 };
+
+/* What an end brings to a connection. */
+struct weft_connect_options {
+	const void *private_data; /* for the other end's program; Linux takes no more than 252 */
+	uint32_t private_bytes;	  /* at most WEFT_PRIVATE_MAX */
+	/*
+	 * Reads and atomics: of the peer that are served at a time, of ours in flight (never more
+	 * than the queue pair's outstanding_max). Default 16; WEFT_DEPTH_NONE: none.
+	 */
+	uint32_t ird, ord;
+	bool is_crc_off;       /* no CRC, if the other end does not want it either */
+	bool wants_markers;    /* in what the other end sends: costs a copy of every byte here */
+	bool is_client_server; /* dialling: the listener must not send first (no RTR message) */
+	uint8_t mpa_revision;  /* dialling: 1 or 2; default 2 */
+	uint64_t timeout_ns;   /* of the set-up; default 10 s */
+};
+
+#define WEFT_DEPTH_NONE UINT32_MAX
+
+/*
+ * Begins to connect a queue pair (service RC, in RESET or INIT) to a listener. How it went is told
+ * by WEFT_EVENT_CONNECTED, with the queue pair operational, or WEFT_EVENT_CONNECT_FAILED, with the
+ * queue pair as before; weft_qp_peer() says what the other end brought, also with a rejection.
+ */
+enum weft_reason weft_qp_dial(struct weft_qp *qp, const struct weft_address *to,
+			      const struct weft_connect_options *options);
+
+/*
+ * Ends a connection in good order: what the wire was given arrives, what is still queued is
+ * flushed. The queue pair goes to Error; the peer's does too (WEFT_R_PEER_GONE).
+ */
+enum weft_reason weft_qp_disconnect(struct weft_qp *qp);
+
+struct weft_listen_options {
+	uint32_t requests_max; /* that are here at a time, unanswered; default 128 */
+	uint64_t timeout_ns;   /* for a connection to become a request; default 10 s */
+	void *context;	       /* returned in events */
+};
+
+/* Takes connections at an address. WEFT_EVENT_REQUEST tells that one has come. */
+enum weft_reason weft_listen(struct weft_adapter *adapter, const struct weft_address *at,
+			     const struct weft_listen_options *options,
+			     struct weft_listener **listener);
+
+/* Where it listens, with the port that was found. */
+enum weft_reason weft_listener_address(struct weft_listener *listener,
+				       struct weft_address *address);
+uint32_t weft_listener_number(const struct weft_listener *listener);
+
+/* Requests that nobody took are rejected; those that were taken remain to be answered. */
+enum weft_reason weft_listener_close(struct weft_listener *listener);
+
+/* Takes the next request; NULL if there is none. It must be accepted or rejected. */
+enum weft_reason weft_listener_next(struct weft_listener *listener, struct weft_request **request);
+
+/*
+ * Accepts a request with a queue pair (service RC, in RESET or INIT). How it went is told as in
+ * weft_qp_dial(). The request is gone after this, unless the call was refused for its arguments;
+ * WEFT_R_CONNECT_CLOSED: the other end has left meanwhile, and the request is gone too.
+ */
+enum weft_reason weft_request_accept(struct weft_request *request, struct weft_qp *qp,
+				     const struct weft_connect_options *options);
+
+/* Rejects it; of the options only the private data counts. The request is gone after this. */
+enum weft_reason weft_request_reject(struct weft_request *request,
+				     const struct weft_connect_options *options);
+
+/* The other end of a connection, or of one to be. */
+struct weft_peer {
+	struct weft_address local, remote;
+	uint8_t private_data[WEFT_PRIVATE_MAX + 4];
+	uint32_t private_bytes;
+	uint32_t ird, ord;		 /* what it brought; WEFT_DEPTH_NONE: it did not say */
+	uint32_t agreed_ird, agreed_ord; /* what counts here, once connected */
+	bool has_crc, sends_markers, takes_markers; /* the same */
+	uint8_t mpa_revision;
+};
+
+enum weft_reason weft_request_query(struct weft_request *request, struct weft_peer *peer);
+
+/* WEFT_R_QP_UNCONNECTED if it never was, nor tried. */
+enum weft_reason weft_qp_peer(struct weft_qp *qp, struct weft_peer *peer);
+
+/* What a connection has carried. */
+struct weft_traffic {
+	uint64_t messages_in, messages_out;
+	uint64_t frames_in, frames_out;	  /* FPDUs */
+	uint64_t bytes_in, bytes_out;	  /* of the TCP stream */
+	uint64_t payload_in, payload_out; /* of these: the programs' own */
+	uint64_t payload_copied;	  /* of the payload: copied once more by weft */
+	uint64_t calls_in, calls_out;	  /* system calls that moved bytes, or tried to */
+};
+
+/* Of the connection that the queue pair has, or had last. */
+enum weft_reason weft_qp_traffic(struct weft_qp *qp, struct weft_traffic *traffic);
+
 /* ---- Shared receive queues ----------------------------------------------------------------- */
 
 struct weft_srq_options {
@@ -509,7 +627,10 @@ enum weft_event_kind {
 	WEFT_EVENT_QP_REFUSED,	   /* a peer's access through this queue pair was refused */
 	WEFT_EVENT_QP_DRAINED,	   /* SQD was asked for and has been reached */
 	WEFT_EVENT_SRQ_LIMIT,
-	WEFT_EVENT_FAULT, /* QP: an access met a segment without pages (RKEY-08d), at addr */
+	WEFT_EVENT_FAULT,     /* QP: an access met a segment without pages (RKEY-08d), at addr */
+	WEFT_EVENT_CONNECTED, /* QP: it is connected and operational */
+	WEFT_EVENT_CONNECT_FAILED, /* QP: it could not be connected */
+	WEFT_EVENT_REQUEST,	   /* listener: requests wait in weft_listener_next() */
 	WEFT_EVENT_COUNT
 };
 

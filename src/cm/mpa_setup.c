@@ -373,6 +373,12 @@ static enum weft_reason answer_make(struct mpa_setup *s, const struct mpa_answer
 	return WEFT_OK;
 }
 
+void mpa_setup_wish(struct mpa_setup *s, bool wants_crc, bool wants_markers)
+{
+	s->config.wants_crc = wants_crc;
+	s->config.wants_markers = wants_markers;
+}
+
 enum weft_reason mpa_setup_accept(struct mpa_setup *s, const struct mpa_answer *answer,
 				  uint64_t now_ns)
 {

@@ -129,6 +129,9 @@ void mpa_setup_expire(struct mpa_setup *s, uint64_t now_ns);
 /* The next event, once. */
 enum mpa_setup_event mpa_setup_event(struct mpa_setup *s);
 
+/* Wishes that only become known with the decision: like those of the config. Before accepting. */
+void mpa_setup_wish(struct mpa_setup *s, bool wants_crc, bool wants_markers);
+
 /*
  * The answer to MPA_SETUP_REQUEST. When one is refused (WEFT_R_PRIVATE_DATA, WEFT_R_BAD_ARGUMENT)
  * another may be given; when the set-up failed meanwhile, its reason is returned. The private data

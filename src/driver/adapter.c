@@ -4,30 +4,94 @@
 #include <sys/random.h>
 #include <time.h>
 
-#include "driver/adapter_lock.h"
+#include "driver/net.h"
 
 enum { NS_PER_S = 1000000000 };
 
-uint64_t clock_now_ns(void)
+/* ---- This machine --------------------------------------------------------------------------- */
+
+static uint64_t machine_now_ns(struct weft_adapter *a)
 {
 	struct timespec ts;
 
+	(void)a;
 	clock_gettime(CLOCK_MONOTONIC, &ts);
 	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
-void adapter_work(struct weft_adapter *a)
+static bool machine_output(struct weft_adapter *a)
+{
+	return a->net && net_output(a->net);
+}
+
+static bool machine_poll(struct weft_adapter *a)
+{
+	return a->net && net_poll(a->net);
+}
+
+static uint64_t machine_due(struct weft_adapter *a)
+{
+	return a->net ? net_due(a->net) : UINT64_MAX;
+}
+
+static const struct host machine = {
+	.now_ns = machine_now_ns,
+	.output = machine_output,
+	.poll = machine_poll,
+	.due = machine_due,
+};
+
+/* ---- Progress ------------------------------------------------------------------------------- */
+
+static uint64_t due_of(struct weft_adapter *a)
+{
+	uint64_t core = adapter_due(&a->core), network = a->host->due(a);
+
+	return core < network ? core : network;
+}
+
+static void core_work(struct weft_adapter *a)
 {
 	/* The clock is read only when somebody waits for it. Bound: see adapter_progress(). */
 	bool has_work = adapter_due(&a->core) != UINT64_MAX || !list_is_empty(&a->core.ready);
 
 	while (has_work)
-		has_work = adapter_progress(&a->core, clock_now_ns());
-	/* Who waits sleeps to the deadline that it saw; an earlier one must be told. */
-	if (a->waiters > 0 &&
-	    (!list_is_empty(&a->core.events) || adapter_due(&a->core) < a->due_seen))
-		pthread_cond_broadcast(&a->has_event);
+		has_work = adapter_progress(&a->core, adapter_now_ns(a));
 }
+
+/* Core and network give each other work until both rest. Bound: the network takes only so much. */
+static void work(struct weft_adapter *a, bool is_polling)
+{
+	bool has_moved = is_polling && a->host->poll(a);
+
+	do {
+		core_work(a);
+		has_moved = a->host->output(a);
+	} while (has_moved || !list_is_empty(&a->core.ready));
+	/* Who waits sleeps to the deadline that it saw; an earlier one must be told. */
+	if (a->waiters > 0 && (!list_is_empty(&a->core.events) || due_of(a) < a->due_seen))
+		pthread_cond_broadcast(&a->has_event);
+	if (a->net)
+		progress_notice(a->net);
+}
+
+void adapter_work(struct weft_adapter *a)
+{
+	work(a, false);
+}
+
+void adapter_poll(struct weft_adapter *a)
+{
+	a->polls++;
+	work(a, true);
+}
+
+void adapter_watch(struct weft_adapter *a)
+{
+	work(a, true);
+}
+
+/* ---- Life ----------------------------------------------------------------------------------- */
 
 static int lock_init(struct weft_adapter *a)
 {
@@ -68,6 +132,7 @@ enum weft_reason weft_adapter_open(const struct weft_adapter_options *options,
 		free(a);
 		return r;
 	}
+	a->host = &machine;
 	*adapter = a;
 	return WEFT_OK;
 }
@@ -78,7 +143,14 @@ enum weft_reason weft_adapter_close(struct weft_adapter *adapter)
 
 	if (!adapter)
 		return WEFT_R_NULL_ARGUMENT;
-	r = adapter_fini(adapter_enter(adapter));
+	adapter_enter(adapter);
+	r = WEFT_R_BUSY;
+	if (!adapter->net || list_is_empty(&adapter->net->listeners))
+		r = adapter_fini(&adapter->core);
+	if (r == WEFT_OK && adapter->net) {
+		progress_stop(adapter->net);
+		net_close(adapter->net);
+	}
 	adapter_leave(adapter);
 	if (r != WEFT_OK)
 		return r;
@@ -97,7 +169,7 @@ enum weft_reason weft_adapter_query(struct weft_adapter *adapter, struct weft_us
 	return WEFT_OK;
 }
 
-static struct timespec to_timespec(uint64_t ns)
+struct timespec to_timespec(uint64_t ns)
 {
 	const uint64_t seconds_max = INT32_MAX;
 	uint64_t seconds = ns / NS_PER_S;
@@ -117,26 +189,27 @@ enum weft_reason weft_event_next(struct weft_adapter *adapter, uint64_t timeout_
 	if (!adapter || !event || !has_event)
 		return WEFT_R_NULL_ARGUMENT;
 	core = adapter_enter(adapter);
-	now = clock_now_ns();
+	now = adapter_now_ns(adapter);
 	end = now + timeout_ns < now ? UINT64_MAX : now + timeout_ns;
-	adapter->waiters++;
 	/*
 	 * Bound: the time. Each round makes what progress is due, then sleeps to the next deadline.
 	 */
 	for (;;) {
 		struct timespec until;
 
-		while (adapter_progress(core, now))
-			now = clock_now_ns();
+		adapter_poll(adapter);
+		now = adapter_now_ns(adapter);
 		*has_event = event_pop(&core->events, event);
 		if (*has_event || now >= end)
 			break;
-		adapter->due_seen = adapter_due(core);
+		adapter->waiters++;
+		adapter->due_seen = due_of(adapter);
+		if (adapter->net)
+			progress_notice(adapter->net);
 		until = to_timespec(end < adapter->due_seen ? end : adapter->due_seen);
 		pthread_cond_timedwait(&adapter->has_event, &adapter->lock, &until);
-		now = clock_now_ns();
+		adapter->waiters--;
 	}
-	adapter->waiters--;
 	adapter_leave(adapter);
 	return WEFT_OK;
 }

@@ -11,15 +11,36 @@
 #include "base/check.h"
 #include "verbs/verbs.h"
 
+struct net;
+struct weft_adapter;
+
+/* The world around an adapter: this machine, or a simulated one. */
+struct host {
+	uint64_t (*now_ns)(struct weft_adapter *a);
+	/* Moves bytes between streams and the network. True: the core may have work again. */
+	bool (*output)(struct weft_adapter *a);
+	bool (*poll)(struct weft_adapter *a); /* looks for what has arrived as well */
+	uint64_t (*due)(struct weft_adapter *a);
+};
+
 struct weft_adapter {
 	pthread_mutex_t lock;	  /* guards everything below; the only lock */
 	pthread_cond_t has_event; /* signalled when core.events may have become non-empty */
 	uint32_t waiters;	  /* threads in weft_event_next() */
 	uint64_t due_seen;	  /* the deadline that the latest of them sleeps to */
+	uint64_t polls;		  /* by the program: while this counts up, the thread stands by */
+	const struct host *host;
+	void *world;	 /* of a simulated host */
+	struct net *net; /* NULL: no connection was ever made */
 	struct adapter core;
 };
 
-uint64_t clock_now_ns(void);
+struct timespec to_timespec(uint64_t ns);
+
+static inline uint64_t adapter_now_ns(struct weft_adapter *a)
+{
+	return a->host->now_ns(a);
+}
 
 static inline struct weft_adapter *adapter_of(struct adapter *core)
 {
@@ -38,8 +59,13 @@ static inline void adapter_leave(struct weft_adapter *a)
 	pthread_mutex_unlock(&a->lock);
 }
 
-/* Makes what progress is due and wakes whoever waits for events. The lock is held. */
+/*
+ * Makes what progress is due and wakes whoever waits for events; the second also looks for what has
+ * arrived, in the name of the program, the third in that of the thread. The lock is held.
+ */
 void adapter_work(struct weft_adapter *a);
+void adapter_poll(struct weft_adapter *a);
+void adapter_watch(struct weft_adapter *a);
 
 static inline void adapter_leave_working(struct weft_adapter *a)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Public calls on completion queues, queue pairs and shared receive queues. */
-#include "driver/adapter_lock.h"
+#include "driver/net.h"
 #include "loopback/loopback.h"
 
 enum weft_reason weft_cq_create(struct weft_adapter *adapter, const struct weft_cq_options *options,
@@ -45,7 +45,7 @@ enum weft_reason weft_cq_poll(struct weft_cq *cq, struct weft_completion *comple
 		return WEFT_R_NULL_ARGUMENT;
 	a = adapter_of(cq->adapter);
 	adapter_enter(a);
-	adapter_work(a); /* what is due now belongs to what this poll can find */
+	adapter_poll(a); /* what is due now belongs to what this poll can find */
 	r = cq_poll(cq, completions, max, count);
 	adapter_leave(a);
 	return r;
@@ -96,6 +96,8 @@ enum weft_reason weft_qp_destroy(struct weft_qp *qp)
 	if (!qp)
 		return WEFT_R_NULL_ARGUMENT;
 	a = enter_qp(qp);
+	if (qp->link)
+		link_qp_gone(qp->link);
 	qp_destroy(qp);
 	adapter_leave_working(a);
 	return WEFT_OK;
@@ -116,6 +118,10 @@ enum weft_reason weft_qp_modify(struct weft_qp *qp, const struct weft_qp_attr *a
 		return WEFT_R_NULL_ARGUMENT;
 	a = enter_qp(qp);
 	r = qp_modify(qp, attr, fields);
+	/* A queue pair that was taken out of use is not connected any more. */
+	if (r == WEFT_OK && qp->link && (fields & WEFT_QP_STATE) &&
+	    (attr->state == WEFT_QPS_RESET || attr->state == WEFT_QPS_ERROR))
+		link_qp_moved(qp->link, attr->state == WEFT_QPS_RESET);
 	adapter_leave_working(a);
 	return r;
 }

@@ -359,6 +359,12 @@ static uint32_t read_ahead(const struct iwarp_stream *s)
 	return available < next && next - available < room ? next - available : room;
 }
 
+bool iwarp_wants(const struct iwarp_stream *s)
+{
+	return s->state < STREAM_CLOSED && !s->is_peer_done &&
+	       !(s->state == STREAM_OPEN && s->rx.is_blocked);
+}
+
 void iwarp_want(struct iwarp_stream *s, uint64_t now_ns, struct span_list *l)
 {
 	struct rx *rx = &s->rx;
@@ -366,14 +372,12 @@ void iwarp_want(struct iwarp_stream *s, uint64_t now_ns, struct span_list *l)
 	(void)now_ns;
 	l->count = 0;
 	l->length = 0;
-	if (s->state >= STREAM_CLOSED || s->is_peer_done)
+	if (!iwarp_wants(s))
 		return;
 	if (s->state != STREAM_OPEN) { /* only for the end that comes after it */
 		span_list_add(l, rx->bytes, rx->size);
 		return;
 	}
-	if (rx->is_blocked)
-		return;
 	if (rx->start > 0) {
 		memmove(rx->bytes, rx->bytes + rx->start, rx_available(rx));
 		rx->end -= rx->start;

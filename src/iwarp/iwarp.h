@@ -34,6 +34,7 @@ struct iwarp_config {
 	struct iwarp_terms terms;
 	uint64_t close_wait_ns; /* for the peer's end of the stream, when ours has ended */
 	struct list *attention; /* of the owner; must outlive the stream */
+	void *owner;		/* given back by iwarp_owner() */
 };
 
 /*
@@ -46,11 +47,19 @@ enum weft_reason iwarp_create(struct weft_qp *qp, const struct iwarp_config *con
 /* Frees it; a queue pair that still uses it fails (WEFT_R_STREAM_LOST). */
 void iwarp_destroy(struct iwarp_stream *s);
 
+void *iwarp_owner(const struct iwarp_stream *s);
+
+/* The stream cannot be used after all, for this reason: the peer is told. */
+void iwarp_refuse(struct iwarp_stream *s, enum weft_reason reason);
+
 /* Takes the next stream off the list; NULL when it is empty. */
 struct iwarp_stream *iwarp_attend(struct list *attention);
 
 /* An empty list: nothing is wanted now. */
 void iwarp_want(struct iwarp_stream *s, uint64_t now_ns, struct span_list *l);
+
+/* Whether anything would be wanted. */
+bool iwarp_wants(const struct iwarp_stream *s);
 
 /* n bytes, at most what was wanted, are there. */
 void iwarp_got(struct iwarp_stream *s, uint64_t now_ns, const struct span_list *l, size_t n);

@@ -67,6 +67,7 @@ enum weft_reason iwarp_create(struct weft_qp *qp, const struct iwarp_config *con
 	s->number = qp->number;
 	s->adapter = qp->adapter;
 	s->attention = config->attention;
+	s->owner = config->owner;
 	s->terms = config->terms;
 	s->close_wait_ns = config->close_wait_ns;
 	s->close_ns = UINT64_MAX;
@@ -214,6 +215,11 @@ static void iwarp_down(struct weft_qp *qp, enum weft_reason why)
 	}
 }
 
+void iwarp_refuse(struct iwarp_stream *s, enum weft_reason reason)
+{
+	stream_refuse(s, reason, NULL);
+}
+
 /* ---- Deadlines and actions ------------------------------------------------------------------ */
 
 uint64_t iwarp_due(const struct iwarp_stream *s)
@@ -251,6 +257,11 @@ enum iwarp_action iwarp_action(struct iwarp_stream *s)
 	if (s->state == STREAM_CLOSED)
 		return IWARP_CLOSE;
 	return s->state == STREAM_ABORTED ? IWARP_ABORT : IWARP_NOTHING;
+}
+
+void *iwarp_owner(const struct iwarp_stream *s)
+{
+	return s->owner;
 }
 
 bool iwarp_is_ready(const struct iwarp_stream *s)

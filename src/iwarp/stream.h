@@ -164,6 +164,7 @@ struct iwarp_stream {
 	struct adapter *adapter;
 	struct list attention_link;
 	struct list *attention;
+	void *owner;
 	struct iwarp_terms terms;
 	enum stream_state state;
 	bool is_shut_due, is_peer_done;

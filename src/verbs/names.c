@@ -24,6 +24,9 @@ static const char *const events[WEFT_EVENT_COUNT] = {
 	[WEFT_EVENT_QP_DRAINED] = "send queue drained",
 	[WEFT_EVENT_SRQ_LIMIT] = "shared receive queue limit",
 	[WEFT_EVENT_FAULT] = "page fault",
+	[WEFT_EVENT_CONNECTED] = "connected",
+	[WEFT_EVENT_CONNECT_FAILED] = "connection failed",
+	[WEFT_EVENT_REQUEST] = "connection requested",
 };
 
 const char *weft_status_name(enum weft_status status)

@@ -56,6 +56,7 @@ struct weft_qp {
 	/* Who carries its requests: from creation on, or by qp_attach() while a stream lasts. */
 	const struct transport *transport, *transport_at_first;
 	void *stream; /* the transport's own */
+	void *link;   /* the driver's: the connection it has, had, or is about to have */
 	/* State. */
 	enum weft_qp_state state;
 	enum weft_reason reason;  /* first error; WEFT_OK while none */

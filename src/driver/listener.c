@@ -1,0 +1,220 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "driver/net.h"
+
+#include <stdlib.h>
+#include <sys/epoll.h>
+
+enum { REQUESTS_DEFAULT = 128, REQUESTS_MAX = 65536, ARRIVALS_MAX = 64 };
+
+static const uint64_t timeout_default_ns = UINT64_C(10) * 1000 * 1000 * 1000;
+
+/* As long as there is room for requests; others wait in the kernel. */
+static void listener_watch(struct weft_listener *l)
+{
+	net_watch(l->net, &l->watch, l->unanswered < l->requests_max ? EPOLLIN : 0);
+}
+
+static void listener_ready(struct watch *w, uint32_t events)
+{
+	struct weft_listener *l = CONTAINER_OF(w, struct weft_listener, watch);
+
+	(void)events;
+	for (int i = 0; i < ARRIVALS_MAX && l->unanswered < l->requests_max; i++) {
+		int fd;
+
+		/* When descriptors are short, those who wait try again until there are some. */
+		if (socket_accept(l->watch.fd, &fd) != WEFT_OK || fd < 0)
+			break;
+		link_arrived(l, fd);
+	}
+	listener_watch(l);
+}
+
+void listener_has_request(struct weft_listener *l, struct link *link)
+{
+	list_add_tail(&l->requests, &link->request.link);
+	event_raise(&l->net->adapter->core.events, &l->events, WEFT_EVENT_REQUEST, WEFT_OK);
+}
+
+void listener_release(struct link *link)
+{
+	struct weft_listener *l = link->listener;
+
+	list_remove(&link->request.link);
+	link->listener = NULL;
+	l->unanswered--;
+	listener_watch(l);
+}
+
+static enum weft_reason listen_at(struct weft_adapter *a, const struct weft_address *at,
+				  const struct weft_listen_options *o,
+				  struct weft_listener **listener)
+{
+	struct weft_listener *l;
+	struct net *net;
+	enum weft_reason r = net_get(a, &net);
+
+	if (r != WEFT_OK)
+		return r;
+	l = calloc(1, sizeof(*l));
+	if (!l)
+		return WEFT_R_NO_MEMORY;
+	r = socket_listen(at, &l->watch.fd);
+	if (r != WEFT_OK) {
+		free(l);
+		return r;
+	}
+	l->net = net;
+	l->watch.ready = listener_ready;
+	l->requests_max = o->requests_max ? o->requests_max : REQUESTS_DEFAULT;
+	l->timeout_ns = o->timeout_ns ? o->timeout_ns : timeout_default_ns;
+	list_init(&l->requests);
+	list_init(&l->link);
+	list_add_tail(&net->listeners, &l->link);
+	socket_addresses(l->watch.fd, &l->at, NULL);
+	event_source_init(&l->events, ++net->listener_next, o->context);
+	listener_watch(l);
+	*listener = l;
+	return WEFT_OK;
+}
+
+enum weft_reason weft_listen(struct weft_adapter *adapter, const struct weft_address *at,
+			     const struct weft_listen_options *options,
+			     struct weft_listener **listener)
+{
+	static const struct weft_listen_options defaults;
+	enum weft_reason r;
+
+	if (!adapter || !at || !listener)
+		return WEFT_R_NULL_ARGUMENT;
+	if (at->family != 0 && at->family != 4 && at->family != 6)
+		return WEFT_R_ADDRESS;
+	if (options && options->requests_max > REQUESTS_MAX)
+		return WEFT_R_BAD_ARGUMENT;
+	adapter_enter(adapter);
+	r = listen_at(adapter, at, options ? options : &defaults, listener);
+	adapter_leave(adapter);
+	return r;
+}
+
+enum weft_reason weft_listener_address(struct weft_listener *listener, struct weft_address *address)
+{
+	if (!listener || !address)
+		return WEFT_R_NULL_ARGUMENT;
+	*address = listener->at;
+	return WEFT_OK;
+}
+
+uint32_t weft_listener_number(const struct weft_listener *listener)
+{
+	return listener ? listener->events.number : 0;
+}
+
+/* The requests of this listener are those of the links that still point to it. */
+static void reject_all(struct weft_listener *l)
+{
+	static const struct weft_connect_options nothing;
+	struct list *at = l->net->links.next;
+
+	while (at != &l->net->links) {
+		struct link *link = CONTAINER_OF(at, struct link, all_link);
+
+		at = at->next;
+		if (link->listener != l)
+			continue;
+		if (link->request.is_taken)
+			listener_release(link);
+		else if (list_is_linked(&link->request.link))
+			(void)link_reject(link, &nothing);
+		else
+			link_end(link, WEFT_R_CONNECT_CLOSED, true);
+	}
+}
+
+enum weft_reason weft_listener_close(struct weft_listener *listener)
+{
+	struct weft_adapter *a;
+
+	if (!listener)
+		return WEFT_R_NULL_ARGUMENT;
+	a = listener->net->adapter;
+	adapter_enter(a);
+	reject_all(listener);
+	net_watch(listener->net, &listener->watch, 0);
+	socket_close(listener->watch.fd, false);
+	list_remove(&listener->link);
+	list_remove(&listener->events.link);
+	free(listener);
+	adapter_leave_working(a);
+	return WEFT_OK;
+}
+
+enum weft_reason weft_listener_next(struct weft_listener *listener, struct weft_request **request)
+{
+	struct weft_adapter *a;
+
+	if (!listener || !request)
+		return WEFT_R_NULL_ARGUMENT;
+	a = listener->net->adapter;
+	adapter_enter(a);
+	adapter_poll(a);
+	*request = NULL;
+	if (!list_is_empty(&listener->requests)) {
+		*request = CONTAINER_OF(list_pop(&listener->requests), struct weft_request, link);
+		(*request)->is_taken = true;
+	}
+	adapter_leave(a);
+	return WEFT_OK;
+}
+
+static struct link *link_of(struct weft_request *request)
+{
+	return CONTAINER_OF(request, struct link, request);
+}
+
+enum weft_reason weft_request_query(struct weft_request *request, struct weft_peer *peer)
+{
+	struct weft_adapter *a;
+
+	if (!request || !peer)
+		return WEFT_R_NULL_ARGUMENT;
+	a = link_of(request)->net->adapter;
+	adapter_enter(a);
+	link_peer(link_of(request), peer);
+	adapter_leave(a);
+	return WEFT_OK;
+}
+
+enum weft_reason weft_request_accept(struct weft_request *request, struct weft_qp *qp,
+				     const struct weft_connect_options *options)
+{
+	static const struct weft_connect_options defaults;
+	struct weft_adapter *a;
+	enum weft_reason r;
+
+	if (!request || !qp)
+		return WEFT_R_NULL_ARGUMENT;
+	a = link_of(request)->net->adapter;
+	if (adapter_of(qp->adapter) != a)
+		return WEFT_R_BAD_ARGUMENT;
+	adapter_enter(a);
+	r = link_accept(link_of(request), qp, options ? options : &defaults);
+	adapter_leave_working(a);
+	return r;
+}
+
+enum weft_reason weft_request_reject(struct weft_request *request,
+				     const struct weft_connect_options *options)
+{
+	static const struct weft_connect_options defaults;
+	struct weft_adapter *a;
+	enum weft_reason r;
+
+	if (!request)
+		return WEFT_R_NULL_ARGUMENT;
+	a = link_of(request)->net->adapter;
+	adapter_enter(a);
+	r = link_reject(link_of(request), options ? options : &defaults);
+	adapter_leave_working(a);
+	return r;
+}

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "driver/net.h"
+
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+enum {
+	EPOLL_EVENTS = 64,
+	/* Polls that ask the hot links alone, between two that ask about all. */
+	POLLS_BETWEEN = 16
+};
+
+/* How long streams that are closing may keep the adapter's close waiting. */
+static const uint64_t close_ns = 200 * 1000 * 1000;
+
+uint64_t net_now_ns(const struct net *net)
+{
+	return adapter_now_ns(net->adapter);
+}
+
+void net_watch(struct net *net, struct watch *w, uint32_t events)
+{
+	struct epoll_event e = { .events = events, .data.ptr = w };
+	int what = EPOLL_CTL_MOD;
+
+	if (w->interest == events)
+		return;
+	if (events == 0)
+		what = EPOLL_CTL_DEL;
+	else if (w->interest == 0)
+		what = EPOLL_CTL_ADD;
+	w->interest = events;
+	/* Only memory can be short; then the thing goes unwatched and ends by its deadline. */
+	(void)epoll_ctl(net->epoll, what, w->fd, &e);
+}
+
+static void wake_ready(struct watch *w, uint32_t events)
+{
+	uint64_t count;
+
+	(void)events;
+	(void)!read(w->fd, &count, sizeof(count));
+}
+
+/* ---- Life ----------------------------------------------------------------------------------- */
+
+static void net_free(struct net *net)
+{
+	if (net->wake.fd >= 0)
+		close(net->wake.fd);
+	if (net->epoll >= 0)
+		close(net->epoll);
+	timer_queue_fini(&net->timers);
+	free(net);
+}
+
+static struct net *net_create(struct weft_adapter *a)
+{
+	struct net *net = calloc(1, sizeof(*net));
+	uint32_t links_max = a->core.qps.slots_max + WEFT_QUEUE_MAX;
+
+	if (!net)
+		return NULL;
+	net->adapter = a;
+	list_init(&net->attention);
+	list_init(&net->links);
+	list_init(&net->listeners);
+	net->due_seen = UINT64_MAX;
+	net->epoll = epoll_create1(EPOLL_CLOEXEC);
+	net->wake.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	net->wake.ready = wake_ready;
+	if (net->epoll < 0 || net->wake.fd < 0 || timer_queue_init(&net->timers, links_max) < 0) {
+		net_free(net);
+		return NULL;
+	}
+	net_watch(net, &net->wake, EPOLLIN);
+	return net;
+}
+
+enum weft_reason net_get(struct weft_adapter *a, struct net **net)
+{
+	enum weft_reason r = WEFT_OK;
+
+	if (!a->net) {
+		a->net = net_create(a);
+		if (!a->net)
+			return WEFT_R_SYSTEM;
+		r = progress_start(a->net);
+		if (r != WEFT_OK) {
+			net_free(a->net);
+			a->net = NULL;
+		}
+	}
+	*net = a->net;
+	return r;
+}
+
+void net_close(struct net *net)
+{
+	uint64_t end = net_now_ns(net) + close_ns;
+
+	while (!list_is_empty(&net->links) && net_now_ns(net) < end) {
+		struct epoll_event e;
+
+		(void)epoll_wait(net->epoll, &e, 1, 1);
+		net_poll(net);
+	}
+	while (!list_is_empty(&net->links))
+		link_end(CONTAINER_OF(net->links.next, struct link, all_link), WEFT_R_STREAM_LOST,
+			 false);
+	net_free(net);
+}
+
+/* ---- Who is looked at ----------------------------------------------------------------------- */
+
+void net_is_hot(struct net *net, struct link *link)
+{
+	for (uint32_t i = 0; i < net->hot_count; i++) {
+		if (net->hot[i] == link)
+			return;
+	}
+	if (net->hot_count < HOT_MAX) {
+		net->hot[net->hot_count++] = link;
+		return;
+	}
+	/* The others move on and the first makes place. */
+	for (uint32_t i = 0; i + 1 < HOT_MAX; i++)
+		net->hot[i] = net->hot[i + 1];
+	net->hot[HOT_MAX - 1] = link;
+}
+
+static bool ask_epoll(struct net *net)
+{
+	struct epoll_event events[EPOLL_EVENTS];
+	int count = epoll_wait(net->epoll, events, EPOLL_EVENTS, 0);
+
+	net->polls_since_epoll = 0;
+	for (int i = 0; i < count; i++) {
+		struct watch *w = events[i].data.ptr;
+
+		w->ready(w, events[i].events);
+	}
+	return count > 0;
+}
+
+static bool ask_hot(struct net *net)
+{
+	struct link *hot[HOT_MAX];
+	uint32_t count = net->hot_count;
+	bool has_moved = false;
+
+	for (uint32_t i = 0; i < count; i++)
+		hot[i] = net->hot[i];
+	for (uint32_t i = 0; i < count; i++) {
+		/* One that has gone meanwhile has left the list. */
+		for (uint32_t k = 0; k < net->hot_count; k++) {
+			if (net->hot[k] == hot[i]) {
+				has_moved |= link_input(hot[i]);
+				break;
+			}
+		}
+	}
+	return has_moved;
+}
+
+static bool expire(struct net *net)
+{
+	uint64_t now_ns;
+	struct timer *t;
+	bool has_moved = false;
+
+	if (timer_queue_due(&net->timers) == UINT64_MAX)
+		return false;
+	now_ns = net_now_ns(net);
+	while ((t = timer_queue_expire(&net->timers, now_ns)) != NULL) {
+		link_expire(CONTAINER_OF(t, struct link, timer), now_ns);
+		has_moved = true;
+	}
+	return has_moved;
+}
+
+bool net_output(struct net *net)
+{
+	bool has_moved = false;
+	struct iwarp_stream *s;
+
+	/* Bound: a stream comes back only when its queue pair gave it more, which is not here. */
+	while ((s = iwarp_attend(&net->attention)) != NULL)
+		has_moved |= link_service(iwarp_owner(s));
+	return has_moved;
+}
+
+bool net_poll(struct net *net)
+{
+	bool has_moved = expire(net);
+
+	has_moved |= ask_hot(net);
+	if (net->hot_count == 0 || ++net->polls_since_epoll >= POLLS_BETWEEN)
+		has_moved |= ask_epoll(net);
+	return net_output(net) || has_moved;
+}
+
+uint64_t net_due(const struct net *net)
+{
+	return timer_queue_due(&net->timers);
+}

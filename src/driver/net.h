@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The network of one adapter: its connections, their deadlines, and who looks at the sockets.
+ *
+ *	net.c       which socket is looked at when: poll, deadlines, the list of streams
+ *	link.c      one TCP connection through its life: connecting, set-up, stream
+ *	listener.c  listening sockets and the requests that came to them
+ *	progress.c  the thread that moves things when nobody polls
+ *
+ * All of it is guarded by the adapter's lock, except where the thread sleeps.
+ */
+#pragma once
+
+#include <pthread.h>
+
+#include "base/timer_queue.h"
+#include "cm/cm.h"
+#include "driver/adapter_lock.h"
+#include "driver/socket.h"
+#include "iwarp/iwarp.h"
+
+enum { HOT_MAX = 4 };
+
+struct link;
+
+/* Something with a descriptor that epoll watches. */
+struct watch {
+	void (*ready)(struct watch *w, uint32_t events);
+	int fd;
+	uint32_t interest; /* what epoll was asked for; 0: not watched */
+};
+
+struct net {
+	struct weft_adapter *adapter;
+	int epoll;
+	struct watch wake;     /* an eventfd: the thread is to look again */
+	struct list attention; /* of streams */
+	struct list links, listeners;
+	struct timer_queue timers;
+	uint32_t listener_next; /* number */
+	/* Links that had input lately: asked directly, without asking epoll first. */
+	struct link *hot[HOT_MAX];
+	uint32_t hot_count, polls_since_epoll;
+	/* progress.c */
+	pthread_t thread;
+	pthread_cond_t rouse; /* the thread is to go from standing by to watching */
+	bool has_thread, is_stopping, is_standing_by;
+	uint64_t due_seen; /* deadline that the thread sleeps to */
+};
+
+/* The adapter's network, made at first use. */
+enum weft_reason net_get(struct weft_adapter *a, struct net **net);
+
+/* Ends it: what is still closing gets a moment, then everything is closed. */
+void net_close(struct net *net);
+
+/* Sends what is to be sent. True: something moved, and the core may have work again. */
+bool net_output(struct net *net);
+
+/* The same, and receives what has arrived. Asks at most once about each connection. */
+bool net_poll(struct net *net);
+
+uint64_t net_due(const struct net *net);
+uint64_t net_now_ns(const struct net *net);
+
+/* Asks epoll for these events of it; 0: no longer. */
+void net_watch(struct net *net, struct watch *w, uint32_t events);
+
+/* The next look at the sockets should be at this one. */
+void net_is_hot(struct net *net, struct link *link);
+
+/* progress.c */
+enum weft_reason progress_start(struct net *net);
+void progress_stop(struct net *net);
+
+/* A deadline may have become earlier, or somebody waits for events: see that the thread knows. */
+void progress_notice(struct net *net);
+
+/* ---- Connections ---------------------------------------------------------------------------- */
+
+enum link_phase {
+	LINK_CONNECTING = 0, /* TCP */
+	LINK_SETUP,	     /* MPA */
+	LINK_STREAM,
+	LINK_ENDED /* no socket: kept for its queue pair's or request's questions */
+};
+
+struct weft_request {
+	struct list link; /* of the listener, until it is taken */
+	bool is_taken;
+};
+
+struct link {
+	struct watch watch;
+	struct net *net;
+	struct list all_link;
+	struct timer timer;
+	enum link_phase phase;
+	enum weft_reason reason;
+	bool is_sending_blocked;     /* the socket takes no more for now */
+	bool is_connected_due;	     /* the queue pair is to be told when the peer has spoken */
+	struct weft_qp *qp;	     /* or NULL */
+	struct mpa_setup *setup;     /* in LINK_SETUP */
+	struct iwarp_stream *stream; /* in LINK_STREAM */
+	/* A responder's, until it is answered. */
+	struct weft_listener *listener;
+	struct weft_request request;
+	/* What is known of the other end. */
+	struct weft_address local, remote;
+	struct iwarp_terms terms;
+	uint16_t peer_ird, peer_ord;
+	uint8_t mpa_revision;
+	uint32_t private_bytes;
+	uint8_t *private_data;
+	struct weft_traffic traffic; /* of an ended stream; calls always */
+};
+
+enum weft_reason link_dial(struct net *net, struct weft_qp *qp, const struct weft_address *to,
+			   const struct weft_connect_options *options);
+
+/* A connection came in at a listener. */
+enum weft_reason link_arrived(struct weft_listener *listener, int fd);
+enum weft_reason link_accept(struct link *link, struct weft_qp *qp,
+			     const struct weft_connect_options *options);
+enum weft_reason link_reject(struct link *link, const struct weft_connect_options *options);
+void link_peer(const struct link *link, struct weft_peer *peer);
+void link_traffic(const struct link *link, struct weft_traffic *traffic);
+
+/* The queue pair goes: before there is a stream, the connection goes with it. */
+void link_qp_gone(struct link *link);
+
+/* The program has moved the queue pair to RESET, or to ERROR. */
+void link_qp_moved(struct link *link, bool is_reset);
+
+/* Receives what is there. True: something came. */
+bool link_input(struct link *link);
+
+/* Sends what is to be sent, and sees what else the stream's core wants done. */
+bool link_service(struct link *link);
+void link_expire(struct link *link, uint64_t now_ns);
+
+/* Closes the socket; frees it too if nobody has questions. */
+void link_end(struct link *link, enum weft_reason reason, bool is_reset);
+
+/* ---- Listeners ------------------------------------------------------------------------------ */
+
+struct weft_listener {
+	struct watch watch;
+	struct net *net;
+	struct list link;     /* of the network */
+	struct list requests; /* struct weft_request, not taken yet */
+	struct event_source events;
+	uint32_t unanswered, requests_max;
+	uint64_t timeout_ns;
+	struct weft_address at;
+};
+
+/* A request is complete; one that was unanswered is not any more. */
+void listener_has_request(struct weft_listener *listener, struct link *link);
+void listener_release(struct link *link);

@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The thread behind an adapter that has connections. It watches the sockets when nobody polls and
+ * stands by, looking now and then whether that is still so, while somebody does: whoever polls is
+ * not to pay for a thread that wakes up with every byte.
+ */
+#include <signal.h>
+#include <sys/epoll.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "driver/net.h"
+
+enum { NS_PER_MS = 1000000, MS_MAX = 1000 };
+
+/* How long nobody must have polled before the thread takes over. */
+static const uint64_t stand_by_ns = 4 * NS_PER_MS;
+
+static uint64_t due(const struct net *net)
+{
+	uint64_t core = adapter_due(&net->adapter->core), links = net_due(net);
+
+	return core < links ? core : links;
+}
+
+static void stand_by(struct net *net)
+{
+	struct weft_adapter *a = net->adapter;
+	uint64_t polls = a->polls;
+	struct timespec until = to_timespec(net_now_ns(net) + stand_by_ns);
+
+	pthread_cond_timedwait(&net->rouse, &a->lock, &until);
+	if (a->polls == polls || a->waiters > 0)
+		net->is_standing_by = false;
+}
+
+/* Sleeps until something happens at a socket, or a deadline comes. The lock is released. */
+static void sleep_watching(struct net *net)
+{
+	struct weft_adapter *a = net->adapter;
+	uint64_t now_ns = net_now_ns(net), left_ms;
+	struct epoll_event e;
+
+	net->due_seen = due(net);
+	left_ms = net->due_seen <= now_ns ? 0 : (net->due_seen - now_ns) / NS_PER_MS + 1;
+	pthread_mutex_unlock(&a->lock);
+	(void)epoll_wait(net->epoll, &e, 1, left_ms < MS_MAX ? (int)left_ms : MS_MAX);
+	pthread_mutex_lock(&a->lock);
+}
+
+static void *progress_run(void *context)
+{
+	struct net *net = context;
+	struct weft_adapter *a = net->adapter;
+
+	pthread_mutex_lock(&a->lock);
+	while (!net->is_stopping) {
+		uint64_t polls = a->polls;
+
+		if (net->is_standing_by) {
+			stand_by(net);
+			continue;
+		}
+		sleep_watching(net);
+		if (a->polls != polls && a->waiters == 0)
+			net->is_standing_by = true;
+		else
+			adapter_watch(a);
+	}
+	pthread_mutex_unlock(&a->lock);
+	return NULL;
+}
+
+enum weft_reason progress_start(struct net *net)
+{
+	pthread_condattr_t attr;
+	sigset_t all, old;
+	int error;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	if (pthread_cond_init(&net->rouse, &attr) != 0)
+		return WEFT_R_SYSTEM;
+	/* The program's signals are for its own threads. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	error = pthread_create(&net->thread, NULL, progress_run, net);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (error != 0) {
+		pthread_cond_destroy(&net->rouse);
+		return WEFT_R_SYSTEM;
+	}
+	net->has_thread = true;
+	return WEFT_OK;
+}
+
+static void rouse(struct net *net)
+{
+	const uint64_t one = 1;
+
+	if (net->is_standing_by)
+		pthread_cond_signal(&net->rouse);
+	else
+		(void)!write(net->wake.fd, &one, sizeof(one));
+}
+
+void progress_stop(struct net *net)
+{
+	struct weft_adapter *a = net->adapter;
+
+	if (!net->has_thread)
+		return;
+	net->is_stopping = true;
+	rouse(net);
+	pthread_mutex_unlock(&a->lock);
+	pthread_join(net->thread, NULL);
+	pthread_mutex_lock(&a->lock);
+	net->has_thread = false;
+	pthread_cond_destroy(&net->rouse);
+}
+
+void progress_notice(struct net *net)
+{
+	bool is_due_earlier = due(net) < net->due_seen;
+
+	if (!net->has_thread)
+		return;
+	if (is_due_earlier || (net->is_standing_by && net->adapter->waiters > 0)) {
+		net->due_seen = due(net);
+		rouse(net);
+	}
+}

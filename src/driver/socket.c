@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "driver/socket.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+_Static_assert(sizeof(struct span) == sizeof(struct iovec) &&
+		       offsetof(struct span, bytes) == offsetof(struct iovec, iov_base) &&
+		       offsetof(struct span, length) == offsetof(struct iovec, iov_len),
+	       "a span is what the kernel takes");
+
+union any_address {
+	struct sockaddr any;
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
+};
+
+static socklen_t to_kernel(const struct weft_address *a, union any_address *k)
+{
+	memset(k, 0, sizeof(*k));
+	if (a->family == 4) {
+		k->v4.sin_family = AF_INET;
+		k->v4.sin_port = htons(a->port);
+		memcpy(&k->v4.sin_addr, a->ip, sizeof(k->v4.sin_addr));
+		return sizeof(k->v4);
+	}
+	/* Family 0 is the unspecified address of IPv6, which takes IPv4 as well. */
+	k->v6.sin6_family = AF_INET6;
+	k->v6.sin6_port = htons(a->port);
+	k->v6.sin6_scope_id = a->scope;
+	if (a->family == 6)
+		memcpy(&k->v6.sin6_addr, a->ip, sizeof(a->ip));
+	return sizeof(k->v6);
+}
+
+static void from_kernel(const union any_address *k, struct weft_address *a)
+{
+	*a = (struct weft_address){ .family = 6 };
+	if (k->any.sa_family == AF_INET) {
+		a->family = 4;
+		a->port = ntohs(k->v4.sin_port);
+		memcpy(a->ip, &k->v4.sin_addr, sizeof(k->v4.sin_addr));
+		return;
+	}
+	a->port = ntohs(k->v6.sin6_port);
+	a->scope = k->v6.sin6_scope_id;
+	memcpy(a->ip, &k->v6.sin6_addr, sizeof(a->ip));
+	if (IN6_IS_ADDR_V4MAPPED(&k->v6.sin6_addr)) {
+		a->family = 4;
+		memmove(a->ip, a->ip + 12, 4);
+		memset(a->ip + 4, 0, 12);
+	}
+}
+
+static enum weft_reason reason_of(int error)
+{
+	switch (error) {
+	case EADDRINUSE:
+		return WEFT_R_ADDRESS_IN_USE;
+	case EADDRNOTAVAIL:
+	case EAFNOSUPPORT:
+	case EINVAL:
+	case EACCES:
+		return WEFT_R_ADDRESS;
+	case ECONNREFUSED:
+		return WEFT_R_CONNECT_REFUSED;
+	case ENETUNREACH:
+	case EHOSTUNREACH:
+	case ENETDOWN:
+		return WEFT_R_CONNECT_UNREACHABLE;
+	case ETIMEDOUT:
+		return WEFT_R_CONNECT_TIMEOUT;
+	case ECONNRESET:
+	case EPIPE:
+		return WEFT_R_CONNECT_CLOSED;
+	case EMFILE:
+	case ENFILE:
+		return WEFT_R_LIMIT;
+	case ENOMEM:
+	case ENOBUFS:
+		return WEFT_R_NO_MEMORY;
+	default:
+		return WEFT_R_SYSTEM;
+	}
+}
+
+static int open_socket(const struct weft_address *a)
+{
+	int family = a->family == 4 ? AF_INET : AF_INET6;
+
+	return socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+}
+
+static void set(int fd, int level, int name, int value)
+{
+	/* What the kernel does not know it does without. */
+	(void)setsockopt(fd, level, name, &value, sizeof(value));
+}
+
+enum weft_reason socket_listen(const struct weft_address *at, int *fd)
+{
+	enum { BACKLOG = 4096 };
+	union any_address k;
+	socklen_t length = to_kernel(at, &k);
+	int s = open_socket(at), error;
+
+	if (s < 0)
+		return reason_of(errno);
+	set(s, SOL_SOCKET, SO_REUSEADDR, 1);
+	if (at->family != 4)
+		set(s, IPPROTO_IPV6, IPV6_V6ONLY, at->family == 6);
+	if (bind(s, &k.any, length) == 0 && listen(s, BACKLOG) == 0) {
+		*fd = s;
+		return WEFT_OK;
+	}
+	error = errno;
+	close(s);
+	return reason_of(error);
+}
+
+enum weft_reason socket_connect(const struct weft_address *to, int *fd)
+{
+	union any_address k;
+	socklen_t length = to_kernel(to, &k);
+	int s = open_socket(to), error;
+
+	if (s < 0)
+		return reason_of(errno);
+	set(s, IPPROTO_TCP, TCP_NODELAY, 1);
+	if (connect(s, &k.any, length) == 0 || errno == EINPROGRESS) {
+		*fd = s;
+		return WEFT_OK;
+	}
+	error = errno;
+	close(s);
+	return reason_of(error);
+}
+
+enum weft_reason socket_accept(int listener, int *fd)
+{
+	*fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	if (*fd >= 0) {
+		set(*fd, IPPROTO_TCP, TCP_NODELAY, 1);
+		return WEFT_OK;
+	}
+	switch (errno) {
+	case EMFILE:
+	case ENFILE:
+	case ENOMEM:
+	case ENOBUFS:
+		return reason_of(errno);
+	default: /* nobody, or somebody who has left again */
+		return WEFT_OK;
+	}
+}
+
+enum weft_reason socket_connected(int fd)
+{
+	int error = 0;
+	socklen_t length = sizeof(error);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length) < 0)
+		return reason_of(errno);
+	return error ? reason_of(error) : WEFT_OK;
+}
+
+void socket_addresses(int fd, struct weft_address *local, struct weft_address *remote)
+{
+	union any_address k;
+	socklen_t length = sizeof(k);
+
+	memset(&k, 0, sizeof(k));
+	if (getsockname(fd, &k.any, &length) == 0)
+		from_kernel(&k, local);
+	length = sizeof(k);
+	if (remote && getpeername(fd, &k.any, &length) == 0)
+		from_kernel(&k, remote);
+}
+
+/* The list as the kernel takes it; it does not change what is sent. */
+static struct msghdr message_of(const struct span_list *l)
+{
+	return (struct msghdr){
+		.msg_iov = (struct iovec *)(uintptr_t)l->spans,
+		.msg_iovlen = l->count,
+	};
+}
+
+static enum socket_result result_of(ssize_t moved, size_t *n)
+{
+	if (moved > 0) {
+		*n = (size_t)moved;
+		return SOCKET_MOVED;
+	}
+	if (moved == 0)
+		return SOCKET_END;
+	return errno == EAGAIN || errno == EINTR || errno == ENOBUFS ? SOCKET_WAIT : SOCKET_LOST;
+}
+
+enum socket_result socket_recv(int fd, const struct span_list *l, size_t *n)
+{
+	struct msghdr m = message_of(l);
+
+	if (l->count == 1)
+		return result_of(recv(fd, l->spans[0].bytes, l->spans[0].length, 0), n);
+	return result_of(recvmsg(fd, &m, 0), n);
+}
+
+enum socket_result socket_send(int fd, const struct span_list *l, size_t *n)
+{
+	struct msghdr m = message_of(l);
+
+	if (l->count == 1)
+		return result_of(send(fd, l->spans[0].bytes, l->spans[0].length, MSG_NOSIGNAL), n);
+	return result_of(sendmsg(fd, &m, MSG_NOSIGNAL), n);
+}
+
+void socket_shut(int fd)
+{
+	(void)shutdown(fd, SHUT_WR); /* if it is gone already, that is what was wanted */
+}
+
+void socket_close(int fd, bool is_reset)
+{
+	const struct linger reset = { .l_onoff = 1 };
+
+	if (is_reset)
+		(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+	close(fd);
+}
