@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * pcapng (draft-ietf-opsawg-pcapng): the blocks of a capture of IP packets, one section, one
+ * interface, written in network byte order. Every block is a whole number of 32-bit words.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/cursor.h"
+
+enum { PCAPNG_OPENING_MAX = 512, PCAPNG_PACKET_HEAD_BYTES = 28 };
+
+/*
+ * What a file begins with: the section, with a comment for its reader, and the interface. Packets
+ * begin with their IP header. snap_bytes: the most that is kept of one, 0 for all.
+ */
+void pcapng_opening_encode(const char *comment, uint32_t snap_bytes, struct wr *w);
+
+struct pcapng_packet {
+	uint64_t time_ns;	 /* since 1970 */
+	uint32_t captured_bytes; /* that follow the head */
+	uint32_t packet_bytes;	 /* that there were */
+	bool is_outgoing;
+};
+
+/* The whole block. Head, the captured bytes, and tail together. */
+uint32_t pcapng_packet_bytes(const struct pcapng_packet *p);
+void pcapng_packet_head_encode(const struct pcapng_packet *p, struct wr *w);
+void pcapng_packet_tail_encode(const struct pcapng_packet *p, struct wr *w);
