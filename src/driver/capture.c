@@ -1,0 +1,459 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "driver/capture.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <netinet/in.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "wire/pcapng.h"
+
+enum {
+	BUFFER_BYTES = 256 * 1024,
+	NS_PER_S = 1000000000,
+	LOCAL = 0,
+	REMOTE = 1,
+	/* A receiver that sends nothing itself acknowledges so often, far within the window. */
+	ACK_EVERY_SHIFT = 26
+};
+
+static const char comment[] =
+	"Made by weft from the bytes of its own sockets. Addresses, ports, bytes and times are "
+	"real; segment boundaries, acknowledgements and the handshake are not.";
+
+struct capture {
+	int fd;
+	int error; /* 0 or negative errno: stopped */
+	pid_t owner;
+	uint32_t snap_bytes; /* UINT32_MAX: all */
+	uint32_t stream_count;
+	int64_t real_minus_monotonic_ns;
+	off_t file_bytes; /* whole blocks that are in the file */
+	size_t used;	  /* whole blocks that wait here; none once it has stopped */
+	uint8_t buffer[BUFFER_BYTES];
+};
+
+/* ---- the file ------------------------------------------------------------------------------- */
+
+static int path_expand(const char *path, char *out, size_t size)
+{
+	size_t used = 0;
+
+	for (; *path; path++) {
+		int n;
+
+		if (path[0] == '%' && path[1] == 'p') {
+			n = snprintf(out + used, size - used, "%ld", (long)getpid());
+			path++;
+		} else {
+			n = snprintf(out + used, size - used, "%c", *path);
+		}
+		used += (size_t)n;
+		if (used >= size)
+			return -ENAMETOOLONG;
+	}
+	out[used] = '\0';
+	return 0;
+}
+
+/* The lock comes before the file is emptied: it may be another's. */
+static int file_prepare(int fd)
+{
+	struct stat st;
+
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
+		return -EBUSY;
+	if (fstat(fd, &st) < 0)
+		return -errno;
+	if (S_ISREG(st.st_mode) && ftruncate(fd, 0) < 0)
+		return -errno;
+	return 0;
+}
+
+static int64_t clock_ns(clockid_t id)
+{
+	struct timespec ts;
+
+	clock_gettime(id, &ts);
+	return (int64_t)ts.tv_sec * NS_PER_S + ts.tv_nsec;
+}
+
+int capture_open(const char *path, uint32_t snap_bytes, struct capture **c)
+{
+	char expanded[PATH_MAX];
+	struct capture *new;
+	struct wr w;
+	int fd, err = path_expand(path, expanded, sizeof(expanded));
+
+	if (err < 0)
+		return err;
+	/* Not for others to read: it holds what the program sends. */
+	fd = open(expanded, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, 0600);
+	if (fd < 0)
+		return -errno;
+	err = file_prepare(fd);
+	new = err < 0 ? NULL : calloc(1, sizeof(*new));
+	if (!new) {
+		close(fd);
+		return err < 0 ? err : -ENOMEM;
+	}
+	new->fd = fd;
+	new->owner = getpid();
+	new->snap_bytes = snap_bytes ? snap_bytes : UINT32_MAX;
+	new->real_minus_monotonic_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
+	w = wr_of(new->buffer, sizeof(new->buffer));
+	pcapng_opening_encode(comment, snap_bytes, &w);
+	new->used = (size_t)(w.at - new->buffer);
+	*c = new;
+	return 0;
+}
+
+static int write_all(int fd, const uint8_t *bytes, size_t length)
+{
+	while (length > 0) {
+		ssize_t n = write(fd, bytes, length);
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		bytes += n;
+		length -= (size_t)n;
+	}
+	return 0;
+}
+
+/* A reader that left (SIGPIPE) or a file that is too large (SIGXFSZ) must not kill the program. */
+static int write_quietly(int fd, const uint8_t *bytes, size_t length)
+{
+	const struct timespec at_once = { 0 };
+	sigset_t ours, before, pending;
+	int err;
+
+	sigemptyset(&ours);
+	sigaddset(&ours, SIGPIPE);
+	sigaddset(&ours, SIGXFSZ);
+	pthread_sigmask(SIG_BLOCK, &ours, &before);
+	/* A signal that waits already is somebody else's, and stays. */
+	sigpending(&pending);
+	if (sigismember(&pending, SIGPIPE))
+		sigdelset(&ours, SIGPIPE);
+	if (sigismember(&pending, SIGXFSZ))
+		sigdelset(&ours, SIGXFSZ);
+	err = write_all(fd, bytes, length);
+	if (err == -EPIPE || err == -EFBIG)
+		(void)sigtimedwait(&ours, NULL, &at_once);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return err;
+}
+
+void capture_flush(struct capture *c)
+{
+	if (c->used == 0)
+		return;
+	/* After a fork both processes hold the same waiting bytes, and only one may write them. */
+	c->error = getpid() == c->owner ? write_quietly(c->fd, c->buffer, c->used) : -EOWNERDEAD;
+	if (c->error == 0)
+		c->file_bytes += (off_t)c->used;
+	else if (c->error != -EOWNERDEAD)
+		(void)!ftruncate(c->fd, c->file_bytes); /* to where it is whole; not a pipe */
+	c->used = 0;
+}
+
+void capture_close(struct capture *c)
+{
+	capture_flush(c);
+	close(c->fd);
+	free(c);
+}
+
+int capture_error(const struct capture *c)
+{
+	return c->error;
+}
+
+/* ---- segments ------------------------------------------------------------------------------- */
+
+/* What is left of a half's held bytes and, after them, of the caller's. */
+struct source {
+	const uint8_t *held;
+	size_t held_bytes;
+	const struct iovec *v;
+	size_t offset; /* into *v */
+};
+
+/* The next piece in one place, of at most length bytes, which must be there. */
+static size_t source_take(struct source *from, size_t length, const uint8_t **piece)
+{
+	size_t n = from->held_bytes;
+
+	if (n > 0) {
+		n = n < length ? n : length;
+		*piece = from->held;
+		from->held += n;
+		from->held_bytes -= n;
+		return n;
+	}
+	/* Bound: the spans hold what is asked for. */
+	while (from->v->iov_len == from->offset) {
+		from->v++;
+		from->offset = 0;
+	}
+	n = from->v->iov_len - from->offset;
+	n = n < length ? n : length;
+	*piece = (const uint8_t *)from->v->iov_base + from->offset;
+	from->offset += n;
+	return n;
+}
+
+static void source_copy(struct source *from, uint8_t *to, size_t length)
+{
+	while (length > 0) {
+		const uint8_t *piece;
+		size_t n = source_take(from, length, &piece);
+
+		memcpy(to, piece, n);
+		to += n;
+		length -= n;
+	}
+}
+
+static struct inet_sum source_sum(struct source from, size_t length)
+{
+	struct inet_sum sum = { 0 };
+
+	while (length > 0) {
+		const uint8_t *piece;
+		size_t n = source_take(&from, length, &piece);
+
+		inet_sum_add(&sum, piece, n);
+		length -= n;
+	}
+	return sum;
+}
+
+static size_t min_size(size_t a, size_t b)
+{
+	return a < b ? a : b;
+}
+
+/* Puts one packet into the buffer: as much of headers and payload as is captured. */
+static void packet_put(struct capture *c, const struct inet_tcp *h, struct pcapng_packet *p,
+		       const struct source *payload)
+{
+	uint8_t headers[INET_HEADERS_MAX];
+	size_t header_bytes = inet_tcp_header_bytes(h), kept;
+	struct wr w = wr_of(headers, sizeof(headers));
+	struct source from = *payload;
+
+	p->packet_bytes = (uint32_t)header_bytes + h->payload_bytes;
+	p->captured_bytes = (uint32_t)min_size(p->packet_bytes, c->snap_bytes);
+	if (pcapng_packet_bytes(p) > sizeof(c->buffer) - c->used)
+		capture_flush(c);
+	if (c->error)
+		return;
+	inet_tcp_encode(h, &w);
+	w = wr_of(c->buffer + c->used, sizeof(c->buffer) - c->used);
+	pcapng_packet_head_encode(p, &w);
+	kept = min_size(header_bytes, p->captured_bytes);
+	memcpy(w.at, headers, kept);
+	source_copy(&from, w.at + kept, p->captured_bytes - kept);
+	w.at += p->captured_bytes;
+	pcapng_packet_tail_encode(p, &w);
+	c->used = (size_t)(w.at - c->buffer);
+}
+
+struct segment {
+	int from; /* LOCAL or REMOTE */
+	uint8_t flags;
+	size_t payload_bytes;
+	struct source payload;
+	uint64_t now_ns;
+};
+
+/* One segment, and the bytes and flags of it that are counted in its half. */
+static void segment_put(struct capture_stream *s, const struct segment *g)
+{
+	struct capture *c = s->capture;
+	struct capture_half *h = &s->half[g->from];
+	uint32_t length = (uint32_t)g->payload_bytes;
+	struct inet_tcp tcp = {
+		.is_ipv6 = s->is_ipv6,
+		.from = &s->end[g->from],
+		.to = &s->end[!g->from],
+		.seq = h->seq,
+		.ack = g->flags & INET_TCP_ACK ? s->half[!g->from].seq : 0,
+		.flags = g->flags,
+		.window = UINT16_MAX,
+		.payload_bytes = length,
+		.payload = source_sum(g->payload, length),
+	};
+	struct pcapng_packet p = {
+		.time_ns = (uint64_t)((int64_t)g->now_ns + c->real_minus_monotonic_ns),
+		.is_outgoing = g->from == LOCAL,
+	};
+
+	packet_put(c, &tcp, &p, &g->payload);
+	h->seq += length + (g->flags & (INET_TCP_SYN | INET_TCP_FIN) ? 1 : 0);
+}
+
+static void bare_put(struct capture_stream *s, int from, uint8_t flags, uint64_t now_ns)
+{
+	const struct segment g = { .from = from, .flags = flags, .now_ns = now_ns };
+
+	segment_put(s, &g);
+}
+
+/* ---- streams -------------------------------------------------------------------------------- */
+
+/* False: not an address of IP. An IPv4 address within IPv6 (RFC 4291 section 2.5.5.2) is IPv4. */
+static bool end_set(struct inet_end *end, const struct sockaddr *address, bool *is_ipv6)
+{
+	struct sockaddr_in in;
+	struct sockaddr_in6 in6;
+
+	if (address->sa_family == AF_INET) {
+		memcpy(&in, address, sizeof(in));
+		memcpy(end->address, &in.sin_addr, sizeof(in.sin_addr));
+		end->port = ntohs(in.sin_port);
+		*is_ipv6 = false;
+		return true;
+	}
+	if (address->sa_family != AF_INET6)
+		return false;
+	memcpy(&in6, address, sizeof(in6));
+	end->port = ntohs(in6.sin6_port);
+	*is_ipv6 = !IN6_IS_ADDR_V4MAPPED(&in6.sin6_addr);
+	if (*is_ipv6)
+		memcpy(end->address, &in6.sin6_addr, sizeof(end->address));
+	else
+		memcpy(end->address, &in6.sin6_addr.s6_addr[12], 4);
+	return true;
+}
+
+void capture_stream_open(struct capture *c, struct capture_stream *s,
+			 const struct capture_ends *ends, uint64_t now_ns)
+{
+	bool is_remote_ipv6;
+	int initiator = ends->is_initiator ? LOCAL : REMOTE;
+
+	*s = (struct capture_stream){ 0 };
+	if (c->error || !end_set(&s->end[LOCAL], ends->local, &s->is_ipv6) ||
+	    !end_set(&s->end[REMOTE], ends->remote, &is_remote_ipv6) ||
+	    s->is_ipv6 != is_remote_ipv6)
+		return;
+	s->capture = c;
+	/* By another number a reader tells a new connection from an old one of the same ports. */
+	s->half[initiator].seq = c->stream_count++ << 16;
+	s->half[!initiator].seq = s->half[initiator].seq + (1 << 15);
+	bare_put(s, initiator, INET_TCP_SYN, now_ns);
+	bare_put(s, !initiator, INET_TCP_SYN | INET_TCP_ACK, now_ns);
+	bare_put(s, initiator, INET_TCP_ACK, now_ns);
+}
+
+/* Puts length bytes as segments. */
+static void bytes_put(struct capture_stream *s, struct segment *g, size_t length)
+{
+	struct capture_half *h = &s->half[g->from];
+	uint32_t seq = h->seq;
+
+	g->flags = INET_TCP_PSH | INET_TCP_ACK;
+	while (length > 0) {
+		const uint8_t *skipped;
+
+		g->payload_bytes = min_size(length, INET_TCP_PAYLOAD_MAX);
+		segment_put(s, g);
+		length -= g->payload_bytes;
+		for (size_t n = g->payload_bytes; n > 0;)
+			n -= source_take(&g->payload, n, &skipped);
+	}
+	if (seq >> ACK_EVERY_SHIFT != h->seq >> ACK_EVERY_SHIFT)
+		bare_put(s, !g->from, INET_TCP_ACK, g->now_ns);
+}
+
+/* How far the frame goes that begins here; 0 if too little of it is here to tell. */
+static uint32_t frame_begin(struct capture_stream *s, const struct segment *g, size_t length)
+{
+	uint8_t head[MPA_SCAN_HEAD_MAX];
+	struct source from = g->payload;
+	size_t head_bytes = min_size(length, sizeof(head));
+
+	source_copy(&from, head, head_bytes);
+	return mpa_scan_frame(&s->half[g->from].scan, s->half[!g->from].scan.wants_markers,
+			      rd_of(head, head_bytes));
+}
+
+void capture_stream_bytes(struct capture_stream *s, const struct capture_bytes *b, uint64_t now_ns)
+{
+	struct segment g = { .from = b->is_outgoing ? LOCAL : REMOTE, .now_ns = now_ns };
+	struct capture_half *h = &s->half[g.from];
+	size_t left = h->held_bytes + b->length;
+	uint8_t rest[MPA_SCAN_HEAD_MAX];
+
+	if (!s->capture || s->capture->error || h->is_closed)
+		return;
+	g.payload = (struct source){ .held = h->held, .held_bytes = h->held_bytes, .v = b->v };
+	while (left > 0) {
+		size_t n;
+
+		if (h->frame_left == 0)
+			h->frame_left = frame_begin(s, &g, left);
+		if (h->frame_left == 0)
+			break;
+		n = min_size(left, h->frame_left);
+		bytes_put(s, &g, n);
+		left -= n;
+		h->frame_left -= (uint32_t)n;
+	}
+	/* The source may begin in h->held. */
+	source_copy(&g.payload, rest, left);
+	memcpy(h->held, rest, left);
+	h->held_bytes = (uint8_t)left;
+}
+
+/* Bytes that wait will get no company any more. */
+static void held_put(struct capture_stream *s, int from, uint64_t now_ns)
+{
+	struct capture_half *h = &s->half[from];
+	struct segment g = {
+		.from = from,
+		.now_ns = now_ns,
+		.payload = { .held = h->held, .held_bytes = h->held_bytes },
+	};
+
+	bytes_put(s, &g, h->held_bytes);
+	h->held_bytes = 0;
+}
+
+void capture_stream_close(struct capture_stream *s, bool is_outgoing, bool is_reset,
+			  uint64_t now_ns)
+{
+	int from = is_outgoing ? LOCAL : REMOTE;
+	struct capture_half *h = &s->half[from];
+
+	if (!s->capture || s->capture->error)
+		return;
+	if (is_reset) {
+		held_put(s, LOCAL, now_ns);
+		held_put(s, REMOTE, now_ns);
+		bare_put(s, from, INET_TCP_RST | INET_TCP_ACK, now_ns);
+		s->capture = NULL;
+		return;
+	}
+	if (h->is_closed)
+		return;
+	held_put(s, from, now_ns);
+	bare_put(s, from, INET_TCP_FIN | INET_TCP_ACK, now_ns);
+	bare_put(s, !from, INET_TCP_ACK, now_ns);
+	h->is_closed = true;
+	if (s->half[!from].is_closed)
+		s->capture = NULL;
+}
