@@ -7,8 +7,9 @@
  * Segments are cut so that Wireshark finds every FPDU (seen with 4.0): a start frame and an FPDU
  * each begin a segment of their own, which has at least their first 20 and 8 bytes. So a few bytes
  * may wait in a stream for those that follow. Wireshark's limits are no fault of the file: it
- * expects markers in both directions if either asked for them, and of an FPDU that a snapshot
- * length cut short it shows no more than that it was one.
+ * expects markers in both directions if either asked for them, of an FPDU that a snapshot length
+ * cut short it shows no more than that it was one, and it does not know the start frames of a
+ * second connection between the same ports.
  *
  * Nothing here locks: calls for one file, its streams included, come one at a time.
  */
