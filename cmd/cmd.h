@@ -6,5 +6,6 @@
 #pragma once
 
 int cmd_explain(int argc, char **argv);
+int cmd_perf(int argc, char **argv);
 int cmd_sim(int argc, char **argv);
 int cmd_version(int argc, char **argv);
