@@ -24,9 +24,9 @@ static bool machine_output(struct weft_adapter *a)
 	return a->net && net_output(a->net);
 }
 
-static bool machine_poll(struct weft_adapter *a)
+static bool machine_poll(struct weft_adapter *a, bool is_all)
 {
-	return a->net && net_poll(a->net);
+	return a->net && net_poll(a->net, is_all);
 }
 
 static uint64_t machine_due(struct weft_adapter *a)
@@ -60,9 +60,9 @@ static void core_work(struct weft_adapter *a)
 }
 
 /* Core and network give each other work until both rest. Bound: the network takes only so much. */
-static void work(struct weft_adapter *a, bool is_polling)
+static void work(struct weft_adapter *a)
 {
-	bool has_moved = is_polling && a->host->poll(a);
+	bool has_moved;
 
 	do {
 		core_work(a);
@@ -77,18 +77,20 @@ static void work(struct weft_adapter *a, bool is_polling)
 
 void adapter_work(struct weft_adapter *a)
 {
-	work(a, false);
+	work(a);
 }
 
 void adapter_poll(struct weft_adapter *a)
 {
 	a->polls++;
-	work(a, true);
+	a->host->poll(a, false);
+	work(a);
 }
 
 void adapter_watch(struct weft_adapter *a)
 {
-	work(a, true);
+	a->host->poll(a, true);
+	work(a);
 }
 
 /* ---- Life ----------------------------------------------------------------------------------- */
@@ -144,16 +146,18 @@ enum weft_reason weft_adapter_close(struct weft_adapter *adapter)
 	if (!adapter)
 		return WEFT_R_NULL_ARGUMENT;
 	adapter_enter(adapter);
-	r = WEFT_R_BUSY;
-	if (!adapter->net || list_is_empty(&adapter->net->listeners))
-		r = adapter_fini(&adapter->core);
-	if (r == WEFT_OK && adapter->net) {
+	if (adapter_is_used(&adapter->core) ||
+	    (adapter->net && !list_is_empty(&adapter->net->listeners))) {
+		adapter_leave(adapter);
+		return WEFT_R_BUSY;
+	}
+	if (adapter->net) {
 		progress_stop(adapter->net);
 		net_close(adapter->net);
 	}
+	r = adapter_fini(&adapter->core);
+	CHECK(r == WEFT_OK);
 	adapter_leave(adapter);
-	if (r != WEFT_OK)
-		return r;
 	pthread_cond_destroy(&adapter->has_event);
 	pthread_mutex_destroy(&adapter->lock);
 	free(adapter);

@@ -20,8 +20,11 @@ static void link_ready(struct watch *w, uint32_t events);
 
 static struct link *link_create(struct net *net, int fd, enum link_phase phase)
 {
-	struct link *link = calloc(1, sizeof(*link));
+	struct link *link;
 
+	if (net->link_count == net->links_max)
+		return NULL;
+	link = calloc(1, sizeof(*link));
 	if (!link)
 		return NULL;
 	link->setup = calloc(1, sizeof(*link->setup));
@@ -35,6 +38,7 @@ static struct link *link_create(struct net *net, int fd, enum link_phase phase)
 	list_init(&link->request.link);
 	list_init(&link->all_link);
 	list_add_tail(&net->links, &link->all_link);
+	net->link_count++;
 	return link;
 }
 
@@ -49,13 +53,17 @@ static void link_forget(struct net *net, const struct link *link)
 	net->hot_count = kept;
 }
 
-/* Nobody can ask about it any more. */
-static void link_free_if_unused(struct link *link)
+void link_free(struct link *link)
 {
-	if (link->phase != LINK_ENDED || link->qp || link->request.is_taken)
-		return;
 	free(link->private_data);
 	free(link);
+}
+
+/* Nobody can ask about it any more: its memory goes when no function of it runs. */
+static void link_free_if_unused(struct link *link)
+{
+	if (link->phase == LINK_ENDED && !link->qp && !link->request.is_taken)
+		list_add_tail(&link->net->ended, &link->all_link);
 }
 
 void link_end(struct link *link, enum weft_reason reason, bool is_reset)
@@ -71,6 +79,7 @@ void link_end(struct link *link, enum weft_reason reason, bool is_reset)
 	timer_queue_cancel(&net->timers, &link->timer);
 	link_forget(net, link);
 	list_remove(&link->all_link);
+	net->link_count--;
 	if (link->listener)
 		listener_release(link);
 	if (link->stream) {
@@ -259,7 +268,8 @@ enum weft_reason link_dial(struct net *net, struct weft_qp *qp, const struct wef
 		return WEFT_R_NO_MEMORY;
 	}
 	link->remote = *to;
-	r = mpa_setup_init_initiator(link->setup, &config, private_of(options), net_now_ns(net));
+	r = mpa_setup_init_initiator(link->setup, &config, private_of(options),
+				     net_look_at_clock(net));
 	if (r != WEFT_OK) {
 		link_end(link, r, true);
 		return r;
@@ -288,7 +298,7 @@ enum weft_reason link_arrived(struct weft_listener *listener, int fd)
 	link->listener = listener;
 	listener->unanswered++;
 	socket_addresses(fd, &link->local, &link->remote);
-	mpa_setup_init_responder(link->setup, &config, net_now_ns(net));
+	mpa_setup_init_responder(link->setup, &config, net_look_at_clock(net));
 	timer_queue_set(&net->timers, &link->timer, mpa_setup_due(link->setup));
 	net_watch(net, &link->watch, EPOLLIN | EPOLLRDHUP);
 	link_input(link);
@@ -314,7 +324,7 @@ enum weft_reason link_accept(struct link *link, struct weft_qp *qp,
 	answer.ird = config.ird;
 	answer.ord = config.ord;
 	mpa_setup_wish(link->setup, config.wants_crc, config.wants_markers);
-	r = mpa_setup_accept(link->setup, &answer, net_now_ns(link->net));
+	r = mpa_setup_accept(link->setup, &answer, net_look_at_clock(link->net));
 	if (r != WEFT_OK)
 		return r;
 	link->request.is_taken = false;
@@ -334,7 +344,7 @@ enum weft_reason link_reject(struct link *link, const struct weft_connect_option
 		link_free_if_unused(link);
 		return WEFT_OK;
 	}
-	r = mpa_setup_reject(link->setup, private_of(options), net_now_ns(link->net));
+	r = mpa_setup_reject(link->setup, private_of(options), net_look_at_clock(link->net));
 	if (r != WEFT_OK)
 		return r;
 	link->request.is_taken = false;
@@ -481,13 +491,13 @@ static bool stream_output(struct link *link)
 	for (int round = 0; round < ROUNDS_MAX; round++) {
 		size_t n;
 
-		iwarp_have(link->stream, net_now_ns(link->net), &l);
+		iwarp_have(link->stream, link->net->now_ns, &l);
 		if (l.count == 0)
 			return has_moved;
 		link->traffic.calls_out++;
 		switch (socket_send(link->watch.fd, &l, &n)) {
 		case SOCKET_MOVED:
-			iwarp_sent(link->stream, net_now_ns(link->net), n);
+			iwarp_sent(link->stream, link->net->now_ns, n);
 			has_moved = true;
 			if (n == l.length)
 				break;
@@ -555,13 +565,13 @@ static bool stream_input(struct link *link)
 	for (int round = 0; round < ROUNDS_MAX; round++) {
 		size_t n;
 
-		iwarp_want(link->stream, net_now_ns(link->net), &l);
+		iwarp_want(link->stream, link->net->now_ns, &l);
 		if (l.count == 0)
 			return has_moved;
 		link->traffic.calls_in++;
 		switch (socket_recv(link->watch.fd, &l, &n)) {
 		case SOCKET_MOVED:
-			iwarp_got(link->stream, net_now_ns(link->net), &l, n);
+			iwarp_got(link->stream, link->net->now_ns, &l, n);
 			has_moved = true;
 			if (n < l.length)
 				return true;
@@ -569,7 +579,7 @@ static bool stream_input(struct link *link)
 		case SOCKET_WAIT:
 			return has_moved;
 		case SOCKET_END:
-			iwarp_eof(link->stream, net_now_ns(link->net));
+			iwarp_eof(link->stream, link->net->now_ns);
 			return true;
 		case SOCKET_LOST:
 			iwarp_lost(link->stream);
@@ -648,8 +658,10 @@ static void link_ready(struct watch *w, uint32_t events)
 	link_service(link);
 }
 
-void link_expire(struct link *link, uint64_t now_ns)
+void link_expire(struct link *link)
 {
+	uint64_t now_ns = link->net->now_ns;
+
 	if (link->phase == LINK_STREAM) {
 		iwarp_expire(link->stream, now_ns);
 	} else {

@@ -9,15 +9,17 @@
 enum {
 	EPOLL_EVENTS = 64,
 	/* Polls that ask the hot links alone, between two that ask about all. */
-	POLLS_BETWEEN = 16
+	POLLS_BETWEEN = 16,
+	REQUESTS_ROOM = 65536
 };
 
 /* How long streams that are closing may keep the adapter's close waiting. */
 static const uint64_t close_ns = 200 * 1000 * 1000;
 
-uint64_t net_now_ns(const struct net *net)
+uint64_t net_look_at_clock(struct net *net)
 {
-	return adapter_now_ns(net->adapter);
+	net->now_ns = adapter_now_ns(net->adapter);
+	return net->now_ns;
 }
 
 void net_watch(struct net *net, struct watch *w, uint32_t events)
@@ -59,19 +61,22 @@ static void net_free(struct net *net)
 static struct net *net_create(struct weft_adapter *a)
 {
 	struct net *net = calloc(1, sizeof(*net));
-	uint32_t links_max = a->core.qps.slots_max + WEFT_QUEUE_MAX;
 
 	if (!net)
 		return NULL;
 	net->adapter = a;
+	/* One for each queue pair, one that is closing, and requests. */
+	net->links_max = 2 * a->core.qps.slots_max + REQUESTS_ROOM;
 	list_init(&net->attention);
 	list_init(&net->links);
 	list_init(&net->listeners);
+	list_init(&net->ended);
 	net->due_seen = UINT64_MAX;
 	net->epoll = epoll_create1(EPOLL_CLOEXEC);
 	net->wake.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	net->wake.ready = wake_ready;
-	if (net->epoll < 0 || net->wake.fd < 0 || timer_queue_init(&net->timers, links_max) < 0) {
+	if (net->epoll < 0 || net->wake.fd < 0 ||
+	    timer_queue_init(&net->timers, net->links_max) < 0) {
 		net_free(net);
 		return NULL;
 	}
@@ -97,19 +102,26 @@ enum weft_reason net_get(struct weft_adapter *a, struct net **net)
 	return r;
 }
 
+static void free_ended(struct net *net)
+{
+	while (!list_is_empty(&net->ended))
+		link_free(CONTAINER_OF(list_pop(&net->ended), struct link, all_link));
+}
+
 void net_close(struct net *net)
 {
-	uint64_t end = net_now_ns(net) + close_ns;
+	uint64_t end = net_look_at_clock(net) + close_ns;
 
-	while (!list_is_empty(&net->links) && net_now_ns(net) < end) {
+	while (!list_is_empty(&net->links) && net_look_at_clock(net) < end) {
 		struct epoll_event e;
 
 		(void)epoll_wait(net->epoll, &e, 1, 1);
-		net_poll(net);
+		net_poll(net, true);
 	}
 	while (!list_is_empty(&net->links))
 		link_end(CONTAINER_OF(net->links.next, struct link, all_link), WEFT_R_STREAM_LOST,
 			 false);
+	free_ended(net);
 	net_free(net);
 }
 
@@ -167,15 +179,11 @@ static bool ask_hot(struct net *net)
 
 static bool expire(struct net *net)
 {
-	uint64_t now_ns;
 	struct timer *t;
 	bool has_moved = false;
 
-	if (timer_queue_due(&net->timers) == UINT64_MAX)
-		return false;
-	now_ns = net_now_ns(net);
-	while ((t = timer_queue_expire(&net->timers, now_ns)) != NULL) {
-		link_expire(CONTAINER_OF(t, struct link, timer), now_ns);
+	while ((t = timer_queue_expire(&net->timers, net->now_ns)) != NULL) {
+		link_expire(CONTAINER_OF(t, struct link, timer));
 		has_moved = true;
 	}
 	return has_moved;
@@ -189,15 +197,18 @@ bool net_output(struct net *net)
 	/* Bound: a stream comes back only when its queue pair gave it more, which is not here. */
 	while ((s = iwarp_attend(&net->attention)) != NULL)
 		has_moved |= link_service(iwarp_owner(s));
+	free_ended(net);
 	return has_moved;
 }
 
-bool net_poll(struct net *net)
+bool net_poll(struct net *net, bool is_all)
 {
-	bool has_moved = expire(net);
+	bool has_moved;
 
+	net_look_at_clock(net);
+	has_moved = expire(net);
 	has_moved |= ask_hot(net);
-	if (net->hot_count == 0 || ++net->polls_since_epoll >= POLLS_BETWEEN)
+	if (is_all || net->hot_count == 0 || ++net->polls_since_epoll >= POLLS_BETWEEN)
 		has_moved |= ask_epoll(net);
 	return net_output(net) || has_moved;
 }

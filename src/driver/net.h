@@ -36,7 +36,10 @@ struct net {
 	struct watch wake;     /* an eventfd: the thread is to look again */
 	struct list attention; /* of streams */
 	struct list links, listeners;
+	struct list ended; /* links to be freed when nobody is at work with them */
+	uint32_t link_count, links_max;
 	struct timer_queue timers;
+	uint64_t now_ns;	/* when the network was last looked at */
 	uint32_t listener_next; /* number */
 	/* Links that had input lately: asked directly, without asking epoll first. */
 	struct link *hot[HOT_MAX];
@@ -57,11 +60,16 @@ void net_close(struct net *net);
 /* Sends what is to be sent. True: something moved, and the core may have work again. */
 bool net_output(struct net *net);
 
-/* The same, and receives what has arrived. Asks at most once about each connection. */
-bool net_poll(struct net *net);
+/*
+ * The same, and receives what has arrived. Asks at most once about each connection; with is_all
+ * about every one, else perhaps only about those that were busy lately.
+ */
+bool net_poll(struct net *net, bool is_all);
 
 uint64_t net_due(const struct net *net);
-uint64_t net_now_ns(const struct net *net);
+
+/* Looks at the clock. */
+uint64_t net_look_at_clock(struct net *net);
 
 /* Asks epoll for these events of it; 0: no longer. */
 void net_watch(struct net *net, struct watch *w, uint32_t events);
@@ -137,10 +145,11 @@ bool link_input(struct link *link);
 
 /* Sends what is to be sent, and sees what else the stream's core wants done. */
 bool link_service(struct link *link);
-void link_expire(struct link *link, uint64_t now_ns);
+void link_expire(struct link *link);
 
-/* Closes the socket; frees it too if nobody has questions. */
+/* Closes the socket; it is freed later if nobody has questions. */
 void link_end(struct link *link, enum weft_reason reason, bool is_reset);
+void link_free(struct link *link);
 
 /* ---- Listeners ------------------------------------------------------------------------------ */
 

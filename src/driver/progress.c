@@ -27,7 +27,7 @@ static void stand_by(struct net *net)
 {
 	struct weft_adapter *a = net->adapter;
 	uint64_t polls = a->polls;
-	struct timespec until = to_timespec(net_now_ns(net) + stand_by_ns);
+	struct timespec until = to_timespec(net_look_at_clock(net) + stand_by_ns);
 
 	pthread_cond_timedwait(&net->rouse, &a->lock, &until);
 	if (a->polls == polls || a->waiters > 0)
@@ -38,7 +38,7 @@ static void stand_by(struct net *net)
 static void sleep_watching(struct net *net)
 {
 	struct weft_adapter *a = net->adapter;
-	uint64_t now_ns = net_now_ns(net), left_ms;
+	uint64_t now_ns = net_look_at_clock(net), left_ms;
 	struct epoll_event e;
 
 	net->due_seen = due(net);

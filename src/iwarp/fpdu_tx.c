@@ -206,18 +206,19 @@ static void encode_markers(struct iwarp_stream *s, struct tx_fpdu *f)
 }
 
 /*
- * What the peer reads may be changed by its owner at any time; what our CRC covers must not change
- * between its sum and its sending. A small answer, such as a flag that is polled, is therefore
- * taken as a copy; for a large one with a CRC that is the owner's care (docs/iwarp.md).
+ * A small payload is copied behind its header: the kernel takes one stretch of memory much faster
+ * than three, and what is copied is not looked up again. For a Read's answer it is also a snapshot:
+ * its owner may change that memory at any time, between our CRC of it and the kernel's copy too.
+ * For a large answer with a CRC that is the owner's care (docs/iwarp.md).
  */
 static enum weft_reason take_snapshot(struct iwarp_stream *s, struct tx_fpdu *f)
 {
 	uint8_t *to = s->tx.bytes + f->at + f->header_bytes;
-	struct mem_span spans[TX_COPY_MAX];
+	struct mem_span spans[TX_SPANS];
 	uint32_t done = 0;
 
 	while (done < f->payload_bytes) {
-		uint32_t count = TX_COPY_MAX;
+		uint32_t count = TX_SPANS;
 		enum weft_reason r = rdmap_tx_spans(s, f, done, spans, &count);
 
 		if (r != WEFT_OK)
@@ -273,7 +274,7 @@ bool tx_cut(struct iwarp_stream *s)
 	};
 	is_last = m->offset + f->payload_bytes == m->length;
 	encode_header(s, f, is_last);
-	if (s->terms.has_crc && f->source == TX_RESPONSE && f->payload_bytes <= TX_COPY_MAX)
+	if (f->source != TX_NOTHING && f->payload_bytes <= TX_COPY_MAX)
 		r = take_snapshot(s, f);
 	ulpdu_bytes = f->header_bytes - MPA_HEADER_BYTES + f->payload_bytes;
 	pad = mpa_pad(ulpdu_bytes);

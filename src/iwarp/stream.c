@@ -297,12 +297,16 @@ static void iwarp_advance(struct weft_qp *qp, uint64_t now_ns)
 {
 	struct iwarp_stream *s = qp->stream;
 
-	if (s->rx.is_blocked && qp_has_receive(qp)) {
-		s->rx.is_blocked = false;
-		s->rx.deadline_ns = UINT64_MAX;
-		stream_attention(s);
-		rx_process(s, now_ns);
+	if (!s->rx.is_blocked)
+		return;
+	if (!qp_has_receive(qp)) { /* another one of a shared queue was faster */
+		qp_await_receive(qp, qp_recv_queue(qp));
+		return;
 	}
+	s->rx.is_blocked = false;
+	s->rx.deadline_ns = UINT64_MAX;
+	stream_attention(s);
+	rx_process(s, now_ns);
 }
 
 const struct transport iwarp_transport = {

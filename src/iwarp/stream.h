@@ -21,11 +21,11 @@ enum {
 	RX_BYTES = 2048,		 /* of the receive buffer */
 	RX_MARKED_BYTES = 2 * 66 * 1024, /* the same with markers: whole FPDUs, and room to move */
 	RX_WHOLE_MAX = RX_BYTES / 2,	 /* an FPDU up to this is checked before it is placed */
-	TX_BYTES = 768,			 /* of headers, trailers and markers on their way out */
+	TX_BYTES = 1536,		 /* of headers, trailers and markers on their way out */
 	TX_FPDUS = 16,
 	TX_PAYLOAD_MAX = 65504, /* of an FPDU: what 16 bits of length leave, in words */
 	TX_MARKED_MAX = 1984,	/* the same with markers */
-	TX_COPY_MAX = 128,	/* a Read's answer up to this is taken as a snapshot */
+	TX_COPY_MAX = 128,	/* payload up to this goes out behind its header */
 	TX_BATCH = 256 * 1024	/* payload that is made ready ahead of the connection */
 };
 

@@ -65,9 +65,14 @@ enum weft_reason adapter_init(struct adapter *a, const struct adapter_config *co
 	return WEFT_OK;
 }
 
+bool adapter_is_used(const struct adapter *a)
+{
+	return a->pds.used || a->cqs.used || a->srqs.used || a->qps.used || a->space_count;
+}
+
 enum weft_reason adapter_fini(struct adapter *a)
 {
-	if (a->pds.used || a->cqs.used || a->srqs.used || a->qps.used || a->space_count)
+	if (adapter_is_used(a))
 		return WEFT_R_BUSY;
 	adapter_release(a);
 	return WEFT_OK;

@@ -32,7 +32,8 @@ struct adapter_config {
 
 enum weft_reason adapter_init(struct adapter *a, const struct adapter_config *config);
 
-/* WEFT_R_BUSY while objects remain. */
+/* Whether objects remain; then it is not released (WEFT_R_BUSY). */
+bool adapter_is_used(const struct adapter *a);
 enum weft_reason adapter_fini(struct adapter *a);
 void adapter_usage(const struct adapter *a, struct weft_usage *usage);
 
