@@ -469,7 +469,6 @@ static enum rx_result deliver_terminate(struct iwarp_stream *s, const uint8_t *b
 enum rx_result rdmap_rx_deliver(struct iwarp_stream *s, uint64_t now_ns, const uint8_t *body)
 {
 	const struct rx_segment *seg = &s->rx.segment;
-	enum rx_result result;
 
 	switch (seg->opcode) {
 	case RDMAP_WRITE:
@@ -480,8 +479,7 @@ enum rx_result rdmap_rx_deliver(struct iwarp_stream *s, uint64_t now_ns, const u
 		return deliver_response(s);
 	case RDMAP_READ_REQUEST:
 	case RDMAP_ATOMIC_REQUEST:
-		result = check_order(s, 0);
-		return result == RX_OK ? readq_request(s, body) : result;
+		return readq_request(s, body);
 	case RDMAP_ATOMIC_RESPONSE:
 		return deliver_atomic(s, body);
 	case RDMAP_IMMEDIATE:

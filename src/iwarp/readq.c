@@ -11,7 +11,8 @@ int readq_init(struct iwarp_stream *s)
 
 	q->in_max = s->terms.ird;
 	q->out_max = s->terms.ord + 1U; /* one more for a ready-to-receive Read */
-	q->inbound = malloc((q->in_max + 1U) * sizeof(*q->inbound));
+	q->in_msn = 1;			/* RFC 5041 section 5.1 */
+	q->inbound = calloc(q->in_max + 1U, sizeof(*q->inbound));
 	q->outbound = malloc(q->out_max * sizeof(*q->outbound));
 	return q->inbound && q->outbound ? 0 : -1;
 }
@@ -78,30 +79,40 @@ static bool decode_request(const struct rx_segment *seg, const uint8_t *body, st
 	return r.at == r.end && seg->is_last;
 }
 
+static enum rx_result refuse(struct iwarp_stream *s, enum weft_reason reason)
+{
+	stream_refuse(s, reason, &s->rx.segment);
+	return RX_REFUSED;
+}
+
 enum rx_result readq_request(struct iwarp_stream *s, const uint8_t *body)
 {
 	struct readq *q = &s->reads;
+	const struct rx_segment *seg = &s->rx.segment;
+	uint32_t n = seg->msn - q->in_msn; /* from in_first on, modulo 2^32 */
 	struct inbound *in;
 	struct mem_grant grant;
 	enum weft_reason r;
 
-	if (q->in_count == q->in_max) { /* IWARP-05, IWARP-08 */
-		stream_refuse(s, WEFT_R_READS_BEYOND, &s->rx.segment);
-		return RX_REFUSED;
-	}
-	in = &q->inbound[in_slot(q, q->in_count)];
-	if (!decode_request(&s->rx.segment, body, in)) {
-		stream_refuse(s, WEFT_R_RDMAP_BODY, &s->rx.segment);
-		return RX_REFUSED;
-	}
-	r = readq_access(s, in_slot(q, q->in_count), 0, &grant);
+	/* IWARP-05, IWARP-08: a free entry of the queue, also past a gap; nothing else. */
+	if (n >= q->in_max)
+		return refuse(s, n == q->in_count ? WEFT_R_READS_BEYOND : WEFT_R_DDP_MSN);
+	in = &q->inbound[in_slot(q, n)];
+	if (in->is_here)
+		return refuse(s, WEFT_R_DDP_MSN);
+	if (seg->mo != 0)
+		return refuse(s, WEFT_R_DDP_OFFSET);
+	if (!decode_request(seg, body, in))
+		return refuse(s, WEFT_R_RDMAP_BODY);
+	r = readq_access(s, in_slot(q, n), 0, &grant);
 	if (r != WEFT_OK) {
 		refuse_request(s, in, r);
 		return RX_REFUSED;
 	}
-	s->rx.msn[RDMAP_QN_REQUEST]++;
+	in->is_here = true;
 	s->counts.messages_in++;
-	q->in_count++;
+	while (q->in_count < q->in_max && q->inbound[in_slot(q, q->in_count)].is_here)
+		q->in_count++;
 	tx_fill(s);
 	return RX_OK;
 }
@@ -171,12 +182,14 @@ bool readq_answer(struct iwarp_stream *s)
 void readq_taken(struct iwarp_stream *s)
 {
 	struct readq *q = &s->reads;
-	const struct inbound *in = &q->inbound[q->in_first];
+	struct inbound *in = &q->inbound[q->in_first];
 
 	CHECK(q->in_begun > 0);
 	/* TOUCH-10; the kernel keeps what is not acknowledged yet, so nothing needs the memory. */
 	if (!in->is_atomic && in->read.size > 0)
 		mem_touch_message(&s->adapter->mem, in->read.source_stag);
+	in->is_here = false;
+	q->in_msn++;
 	q->in_first = in_slot(q, 1);
 	q->in_begun--;
 	q->in_count--;

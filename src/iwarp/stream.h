@@ -136,6 +136,7 @@ struct tx {
 
 /* A request of the peer. */
 struct inbound {
+	bool is_here; /* it has come; those before it perhaps not */
 	bool is_atomic;
 	union {
 		struct rdmap_read_request read;
@@ -144,9 +145,11 @@ struct inbound {
 };
 
 struct readq {
-	/* Of the peer: a ring of terms.ird. */
+	/* Of the peer: a ring of terms.ird, by message sequence number. */
 	struct inbound *inbound;
-	uint32_t in_max, in_first, in_count;
+	uint32_t in_max, in_first;
+	uint32_t in_msn;   /* of in_first */
+	uint32_t in_count; /* from in_first on: they are here, without a gap */
 	uint32_t in_begun; /* from in_first on: their answers are on their way */
 	/* Ours: a ring of send queue slots, terms.ord of them at most. */
 	uint32_t *outbound;
