@@ -53,6 +53,14 @@ static void link_forget(struct net *net, const struct link *link)
 	net->hot_count = kept;
 }
 
+/* Whether the socket takes more, as far as is known. */
+static void link_block(struct link *link, bool is_blocked)
+{
+	if (link->is_sending_blocked != is_blocked)
+		link->net->blocked_count += is_blocked ? 1U : UINT32_MAX;
+	link->is_sending_blocked = is_blocked;
+}
+
 void link_free(struct link *link)
 {
 	free(link->private_data);
@@ -74,6 +82,7 @@ void link_end(struct link *link, enum weft_reason reason, bool is_reset)
 		return;
 	link->phase = LINK_ENDED;
 	link->reason = reason;
+	link_block(link, false);
 	net_watch(net, &link->watch, 0);
 	socket_close(link->watch.fd, is_reset);
 	timer_queue_cancel(&net->timers, &link->timer);
@@ -501,10 +510,10 @@ static bool stream_output(struct link *link)
 			has_moved = true;
 			if (n == l.length)
 				break;
-			link->is_sending_blocked = true; /* the socket is full */
+			link_block(link, true);
 			return true;
 		case SOCKET_WAIT:
-			link->is_sending_blocked = true;
+			link_block(link, true);
 			return has_moved;
 		default:
 			iwarp_lost(link->stream);
@@ -650,7 +659,7 @@ static void link_ready(struct watch *w, uint32_t events)
 		return;
 	}
 	if (events & EPOLLOUT)
-		link->is_sending_blocked = false;
+		link_block(link, false);
 	if (events & EPOLLERR)
 		iwarp_lost(link->stream);
 	else if (events & (EPOLLIN | EPOLLHUP))

@@ -208,7 +208,8 @@ bool net_poll(struct net *net, bool is_all)
 	net_look_at_clock(net);
 	has_moved = expire(net);
 	has_moved |= ask_hot(net);
-	if (is_all || net->hot_count == 0 || ++net->polls_since_epoll >= POLLS_BETWEEN)
+	is_all |= net->hot_count == 0 || net->blocked_count > 0;
+	if (is_all || ++net->polls_since_epoll >= POLLS_BETWEEN)
 		has_moved |= ask_epoll(net);
 	return net_output(net) || has_moved;
 }

@@ -44,6 +44,7 @@ struct net {
 	/* Links that had input lately: asked directly, without asking epoll first. */
 	struct link *hot[HOT_MAX];
 	uint32_t hot_count, polls_since_epoll;
+	uint32_t blocked_count; /* links whose socket is full: epoll says when it is not */
 	/* progress.c */
 	pthread_t thread;
 	pthread_cond_t rouse; /* the thread is to go from standing by to watching */
