@@ -141,59 +141,6 @@ void rdmap_atomic_response_encode(const struct rdmap_atomic_response *p, struct 
 
 /* ---- Terminate ------------------------------------------------------------------------------ */
 
-enum { TERM_M = 0x8000, TERM_D = 0x4000, TERM_R = 0x2000, TERM_RESERVED = 0x1fff };
-
-enum rdmap_err rdmap_terminate_decode(struct rdmap_terminate *t, struct rd *r)
-{
-	struct rd at = *r;
-	uint32_t word = rd_u32(&at);
-	struct rdmap_terminate v = {
-		.layer = (uint8_t)(word >> 28),
-		.type = (uint8_t)(word >> 24 & 0xf),
-		.code = (uint8_t)(word >> 16),
-		.has_length = word & TERM_M,
-		.has_ddp = word & TERM_D,
-		.has_rdma = word & TERM_R,
-		.reserved = word & TERM_RESERVED,
-	};
-
-	/* The segment's length is there with the DDP header, and counts when M says so. */
-	if (v.has_ddp) {
-		v.segment_bytes = rd_u16(&at);
-		v.ddp[0] = rd_u8(&at);
-		v.ddp_bytes = ddp_is_tagged(v.ddp[0]) ? DDP_TAGGED_BYTES : DDP_UNTAGGED_BYTES;
-		for (uint32_t i = 1; i < v.ddp_bytes; i++)
-			v.ddp[i] = rd_u8(&at);
-	}
-	if (v.has_rdma && rdmap_read_request_decode(&v.read, &at) != RDMAP_OK)
-		return RDMAP_ERR_SHORT;
-	if (at.is_short)
-		return RDMAP_ERR_SHORT;
-	*t = v;
-	*r = at;
-	return RDMAP_OK;
-}
-
-void rdmap_terminate_encode(const struct rdmap_terminate *t, struct wr *w)
-{
-	uint32_t word = (uint32_t)t->layer << 28 | (uint32_t)(t->type & 0xf) << 24 |
-			(uint32_t)t->code << 16;
-
-	CHECK(t->ddp_bytes <= sizeof(t->ddp));
-	word |= t->reserved & TERM_RESERVED;
-	word |= t->has_length ? TERM_M : 0;
-	word |= t->has_ddp ? TERM_D : 0;
-	word |= t->has_rdma ? TERM_R : 0;
-	wr_u32(w, word);
-	if (t->has_ddp) {
-		wr_u16(w, t->segment_bytes);
-		for (uint32_t i = 0; i < t->ddp_bytes; i++)
-			wr_u8(w, t->ddp[i]);
-	}
-	if (t->has_rdma)
-		rdmap_read_request_encode(&t->read, w);
-}
-
 /* RFC 5040 section 4.8, RFC 5041 section 6.2, RFC 5044 section 8, RFC 6581 section 8. */
 static const struct {
 	uint8_t layer, type, code;
@@ -234,11 +181,140 @@ static const struct {
 	{ 2, 0, 0x07, "MPA: no matching RTR option" },
 };
 
-const char *rdmap_terminate_text(uint8_t layer, uint8_t type, uint8_t code)
+static const char *cause_find(uint8_t layer, uint8_t type, uint8_t code)
 {
+	/* RFC 5040 section 4.8: a local catastrophic error has no codes; siw sends 0xff. */
+	if (layer == 0 && type == 0)
+		code = 0;
 	for (size_t i = 0; i < sizeof(causes) / sizeof(causes[0]); i++) {
 		if (causes[i].layer == layer && causes[i].type == type && causes[i].code == code)
 			return causes[i].text;
 	}
-	return "unknown cause";
+	return NULL;
+}
+
+enum { TERM_M = 0x8000, TERM_D = 0x4000, TERM_R = 0x2000, TERM_RESERVED = 0x1fff };
+
+/* What follows the control word, as its bits say. */
+static enum rdmap_err headers_decode(struct rdmap_terminate *t, struct rd *r)
+{
+	/* The segment's length is there with the DDP header, and counts when M says so. */
+	if (t->has_ddp) {
+		t->segment_bytes = rd_u16(r);
+		t->ddp[0] = rd_u8(r);
+		t->ddp_bytes = ddp_is_tagged(t->ddp[0]) ? DDP_TAGGED_BYTES : DDP_UNTAGGED_BYTES;
+		for (uint32_t i = 1; i < t->ddp_bytes; i++)
+			t->ddp[i] = rd_u8(r);
+	}
+	if (t->has_rdma && rdmap_read_request_decode(&t->read, r) != RDMAP_OK)
+		return RDMAP_ERR_SHORT;
+	return r->is_short ? RDMAP_ERR_SHORT : RDMAP_OK;
+}
+
+static struct rdmap_terminate word_decode(uint32_t word)
+{
+	return (struct rdmap_terminate){
+		.layer = (uint8_t)(word >> 28),
+		.type = (uint8_t)(word >> 24 & 0xf),
+		.code = (uint8_t)(word >> 16),
+		.has_length = word & TERM_M,
+		.has_ddp = word & TERM_D,
+		.has_rdma = word & TERM_R,
+		.reserved = word & TERM_RESERVED,
+	};
+}
+
+enum rdmap_err rdmap_terminate_decode(struct rdmap_terminate *t, struct rd *r)
+{
+	struct rd at = *r;
+	struct rdmap_terminate v = word_decode(rd_u32(&at));
+
+	if (at.is_short || headers_decode(&v, &at) != RDMAP_OK)
+		return RDMAP_ERR_SHORT;
+	*t = v;
+	*r = at;
+	return RDMAP_OK;
+}
+
+/* The fields of siw's word begin at the low bit of each byte, and the bytes are in order. */
+static struct rdmap_terminate siw_word_decode(uint32_t word)
+{
+	uint8_t first = (uint8_t)(word >> 24), third = (uint8_t)(word >> 8);
+
+	return (struct rdmap_terminate){
+		.layer = first & 0xf,
+		.type = first >> 4,
+		.code = (uint8_t)(word >> 16),
+		.has_length = third & 1,
+		.has_ddp = third & 2,
+		.has_rdma = third & 4,
+		.reserved = (uint16_t)(third >> 3 | (word & 0xff) << 5),
+		.is_siw_order = true,
+	};
+}
+
+/* How well a reading fits what came: length first, then the cause. Negative: not at all. */
+static int reading_try(struct rdmap_terminate *t, struct rd *at)
+{
+	struct rdmap_terminate bare = *t;
+	struct rd behind = *at;
+	bool is_known = cause_find(t->layer, t->type, t->code);
+
+	bare.has_rdma = false;
+	if (t->has_ddp && t->has_rdma && headers_decode(&bare, &behind) == RDMAP_OK &&
+	    behind.at == behind.end) {
+		*t = bare;
+		*at = behind;
+	} else if (headers_decode(t, at) != RDMAP_OK) {
+		return -1;
+	}
+	return (at->at == at->end ? 2 : 0) + is_known;
+}
+
+enum rdmap_err rdmap_terminate_decode_any(struct rdmap_terminate *t, struct rd *r)
+{
+	struct rd at = *r, siw_at;
+	uint32_t word = rd_u32(&at);
+	struct rdmap_terminate rfc = word_decode(word), siw = siw_word_decode(word);
+	int rfc_fit, siw_fit;
+
+	if (at.is_short)
+		return RDMAP_ERR_SHORT;
+	siw_at = at;
+	rfc_fit = reading_try(&rfc, &at);
+	siw_fit = reading_try(&siw, &siw_at);
+	if (rfc_fit < 0 && siw_fit < 0)
+		return RDMAP_ERR_SHORT;
+	rfc.is_ambiguous = rfc_fit == siw_fit && rfc.layer != rfc.type &&
+			   cause_find(rfc.layer, rfc.type, rfc.code);
+	*t = rfc_fit >= siw_fit ? rfc : siw;
+	*r = rfc_fit >= siw_fit ? at : siw_at;
+	return RDMAP_OK;
+}
+
+void rdmap_terminate_encode(const struct rdmap_terminate *t, struct wr *w)
+{
+	uint32_t word = (uint32_t)t->layer << 28 | (uint32_t)(t->type & 0xf) << 24 |
+			(uint32_t)t->code << 16;
+
+	CHECK(t->ddp_bytes <= sizeof(t->ddp));
+	word |= t->reserved & TERM_RESERVED;
+	word |= t->has_length ? TERM_M : 0;
+	word |= t->has_ddp ? TERM_D : 0;
+	word |= t->has_rdma ? TERM_R : 0;
+	wr_u32(w, word);
+	if (t->has_ddp) {
+		wr_u16(w, t->segment_bytes);
+		for (uint32_t i = 0; i < t->ddp_bytes; i++)
+			wr_u8(w, t->ddp[i]);
+	}
+	if (t->has_rdma)
+		rdmap_read_request_encode(&t->read, w);
+}
+
+const char *rdmap_terminate_text(uint8_t layer, uint8_t type, uint8_t code)
+{
+	const char *text = cause_find(layer, type, code);
+
+	return text ? text : "unknown cause";
 }

@@ -109,9 +109,32 @@ struct rdmap_terminate {
 	uint8_t ddp[18];		/* the header as it came */
 	uint32_t ddp_bytes;		/* 14 or 18 */
 	struct rdmap_read_request read; /* with has_rdma */
+	bool is_siw_order;		/* the control word came as Linux siw writes it */
+	bool is_ambiguous;		/* it reads well in the other order too, and differently */
 };
 
+/* By the RFC. */
 enum rdmap_err rdmap_terminate_decode(struct rdmap_terminate *t, struct rd *r);
+
+/*
+ * What the peer meant, for a receiver that meets Linux siw. On little-endian machines siw writes
+ * the control word from its wrong end: layer and type change places, and M, D, R are the low bits
+ * of the third byte. The cursor must end where the message does: the word is read in the order
+ * whose headers take up all that follows; if that decides nothing, in the order whose cause is
+ * known; if that does not either, by the RFC. So a word is certain when headers follow it. Without
+ * headers 0/2 (remote operation) and 2/0 (MPA) with code 5, 6 or 7, and 0/1/00 (invalid STag) and
+ * 1/0/00 (DDP catastrophic), may stand for each other: is_ambiguous then says so, and the other
+ * meaning has layer and type exchanged.
+ *
+ * R with a DDP header and nothing after it is taken for no R: siw sets it for a failed Send too.
+ * What siw gives for a Read Request (segment length 0, the read's size as MSN) is passed on as it
+ * is.
+ *
+ * Short in both orders is an error; t and r are then unchanged. Bytes too many are left in r.
+ */
+enum rdmap_err rdmap_terminate_decode_any(struct rdmap_terminate *t, struct rd *r);
+
+/* Always by the RFC. */
 void rdmap_terminate_encode(const struct rdmap_terminate *t, struct wr *w);
 
 /* What a cause means, in words; never NULL. */

@@ -46,6 +46,18 @@ static void try_terminate(struct rd *r)
 	CHECK(rdmap_terminate_text(a.layer, a.type, a.code));
 }
 
+/* Whatever can be read by the RFC alone can be read in either order. */
+static void try_terminate_any(struct rd r)
+{
+	struct rd at = r, by_rfc = r;
+	struct rdmap_terminate a, b;
+	bool is_good = rdmap_terminate_decode_any(&a, &at) == RDMAP_OK;
+
+	CHECK(is_good || at.at == r.at);
+	CHECK(is_good || rdmap_terminate_decode(&b, &by_rfc) != RDMAP_OK);
+	CHECK(!is_good || (!(a.is_siw_order && a.is_ambiguous) && a.ddp_bytes <= sizeof(a.ddp)));
+}
+
 static void try_segment(const uint8_t *data, size_t size)
 {
 	struct rd r = rd_of(data, size);
@@ -82,6 +94,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	try_start(data, size);
 	try_segment(data, size);
+	try_terminate_any(r);
 	try_terminate(&r);
 	return 0;
 }

@@ -226,3 +226,175 @@ TEST(test_rfc5040_4_8_terminate_control_word)
 	EXPECT_STR(rdmap_terminate_text(2, 0, 2), "MPA: CRC error");
 	EXPECT_STR(rdmap_terminate_text(9, 9, 9), "unknown cause");
 }
+
+/* ---- Terminate of a peer that may be Linux siw ---------------------------------------------- */
+
+static const uint8_t read_body[RDMAP_READ_REQUEST_BYTES] = { 0xcf, 0x72, 0x48, [15] = 0x40 };
+
+/* A Terminate as bytes: the word, then of the headers what it takes. */
+static size_t terminate(uint8_t *bytes, uint32_t word, size_t ddp_bytes, bool has_read)
+{
+	struct wr w = wr_of(bytes, 64);
+
+	wr_u32(&w, word);
+	if (ddp_bytes > 0) {
+		wr_u16(&w, 64);
+		for (size_t i = 0; i < ddp_bytes; i++)
+			wr_u8(&w, ddp_bytes == DDP_TAGGED_BYTES && i == 0 ? 0xc1 : send_header[i]);
+	}
+	for (size_t i = 0; has_read && i < sizeof(read_body); i++)
+		wr_u8(&w, read_body[i]);
+	REQUIRE(!w.is_short);
+	return (size_t)(w.at - bytes);
+}
+
+static struct rdmap_terminate any(const uint8_t *bytes, size_t length)
+{
+	struct rdmap_terminate t;
+	struct rd r = rd_of(bytes, length);
+
+	REQUIRE(rdmap_terminate_decode_any(&t, &r) == RDMAP_OK);
+	return t;
+}
+
+/* Every cause there is, with each set of headers that goes with it, in both orders. */
+TEST(test_rfc5040_4_8_headers_tell_in_which_order_a_terminate_is_written)
+{
+	for (uint32_t cause = 0; cause < 0x300; cause++) {
+		uint8_t layer = (uint8_t)(cause >> 8), type = cause >> 4 & 3, code = cause & 15;
+
+		for (uint32_t parts = 1; parts < 4; parts++) {
+			bool is_tagged = parts == 2, has_read = parts == 3;
+			uint32_t flags = has_read ? 7 : 3, rfc_flags = has_read ? 0xe000 : 0xc000;
+			uint32_t rfc_word = (uint32_t)layer << 28 | (uint32_t)type << 24 |
+					    (uint32_t)code << 16 | rfc_flags;
+			uint32_t siw_word = (uint32_t)type << 28 | (uint32_t)layer << 24 |
+					    (uint32_t)code << 16 | flags << 8;
+			uint8_t bytes[64];
+
+			for (int is_siw = 0; is_siw < 2; is_siw++) {
+				size_t length = terminate(bytes, is_siw ? siw_word : rfc_word,
+							  is_tagged ? DDP_TAGGED_BYTES
+								    : DDP_UNTAGGED_BYTES,
+							  has_read);
+				struct rdmap_terminate t = any(bytes, length);
+
+				EXPECT_EQ(t.is_siw_order, is_siw);
+				EXPECT_EQ(t.layer, layer);
+				EXPECT_EQ(t.type, type);
+				EXPECT_EQ(t.code, code);
+				EXPECT(t.has_length && t.has_ddp && t.has_rdma == has_read);
+				EXPECT(!t.is_ambiguous && t.reserved == 0);
+				EXPECT_EQ(t.segment_bytes, 64);
+				EXPECT_EQ(t.ddp_bytes,
+					  is_tagged ? DDP_TAGGED_BYTES : DDP_UNTAGGED_BYTES);
+				EXPECT_EQ(t.read.size, has_read ? 0x40 : 0);
+			}
+		}
+	}
+}
+
+/* Without headers only the cause can tell, and where it cannot the RFC's order counts. */
+TEST(test_rfc5040_4_8_a_terminate_without_headers_may_be_ambiguous)
+{
+	static const struct {
+		uint8_t first, code, layer, type;
+		bool is_siw, is_ambiguous;
+	} rows[] = {
+		{ 0x00, 0xff, 0, 0, false, false }, /* the same both ways */
+		{ 0x11, 0x04, 1, 1, false, false },
+		{ 0x21, 0x06, 1, 2, true, false }, /* 2/1 does not exist */
+		{ 0x12, 0x06, 1, 2, false, false },
+		{ 0x02, 0x02, 2, 0, true, false }, /* a CRC error: 0/2/02 does not exist */
+		{ 0x20, 0x02, 2, 0, false, false },
+		{ 0x20, 0x08, 0, 2, true, false },
+		{ 0x10, 0x03, 0, 1, true, false },
+		{ 0x10, 0x00, 1, 0, false, true },
+		{ 0x01, 0x00, 0, 1, false, true },
+		{ 0x20, 0x05, 2, 0, false, true },
+		{ 0x02, 0x06, 0, 2, false, true },
+		{ 0x02, 0x07, 0, 2, false, true },
+		{ 0x98, 0x00, 9, 8, false, false }, /* neither means anything */
+	};
+
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const uint8_t bytes[] = { rows[i].first, rows[i].code, 0, 0 };
+		struct rdmap_terminate t = any(bytes, sizeof(bytes));
+
+		EXPECT_EQ(t.layer, rows[i].layer);
+		EXPECT_EQ(t.type, rows[i].type);
+		EXPECT_EQ(t.code, rows[i].code);
+		EXPECT_EQ(t.is_siw_order, rows[i].is_siw);
+		EXPECT_EQ(t.is_ambiguous, rows[i].is_ambiguous);
+	}
+}
+
+/* siw sets R for a Send whose STag cannot be invalidated, and sends no Read Request's header. */
+TEST(test_rfc5040_4_8_siw_sets_r_for_a_send)
+{
+	uint8_t bytes[64];
+	size_t length = terminate(bytes, 0x10090700, DDP_UNTAGGED_BYTES, false);
+	struct rdmap_terminate t = any(bytes, length);
+
+	EXPECT(t.is_siw_order && t.has_ddp && !t.has_rdma);
+	EXPECT_STR(rdmap_terminate_text(t.layer, t.type, t.code),
+		   "RDMAP remote protection: STag cannot be invalidated");
+	EXPECT_MEM(t.ddp, send_header, sizeof(send_header));
+	/* Big-endian machines set it too, in the right place. */
+	length = terminate(bytes, 0x0109e000, DDP_UNTAGGED_BYTES, false);
+	t = any(bytes, length);
+	EXPECT(!t.is_siw_order && t.has_ddp && !t.has_rdma && t.type == 1);
+}
+
+TEST(test_rfc5040_4_8_a_terminate_that_fits_neither_order)
+{
+	struct rdmap_terminate t = { .code = 77 };
+	uint8_t bytes[64];
+	size_t length = terminate(bytes, 0x1102c000, DDP_TAGGED_BYTES, false);
+	struct rd r;
+
+	/* Cut off: nothing is taken. By siw's order it is whole, with bytes too many. */
+	for (size_t n = 0; n < 4; n++) {
+		r = rd_of(bytes, n);
+		EXPECT_EQ(rdmap_terminate_decode_any(&t, &r), RDMAP_ERR_SHORT);
+		EXPECT(r.at == bytes && t.code == 77);
+	}
+	length = terminate(bytes, 0x1102c300, DDP_TAGGED_BYTES, false);
+	for (size_t n = 4; n < length; n++) {
+		r = rd_of(bytes, n);
+		EXPECT_EQ(rdmap_terminate_decode_any(&t, &r), RDMAP_ERR_SHORT);
+		EXPECT(r.at == bytes && t.code == 77);
+	}
+	/* Too long: what is too much is left. Of two that do not fit the known cause counts. */
+	length = terminate(bytes, 0x12020000, DDP_TAGGED_BYTES, false);
+	r = rd_of(bytes, length);
+	EXPECT_EQ(rdmap_terminate_decode_any(&t, &r), RDMAP_OK);
+	EXPECT(!t.is_siw_order && t.layer == 1 && r.at == bytes + 4);
+	length = terminate(bytes, 0x21020000, DDP_TAGGED_BYTES, false);
+	r = rd_of(bytes, length);
+	EXPECT_EQ(rdmap_terminate_decode_any(&t, &r), RDMAP_OK);
+	EXPECT(t.is_siw_order && t.layer == 1 && r.at == bytes + 4);
+	/* The length counts more than the cause: 2/1 is none, but its headers fit. */
+	length = terminate(bytes, 0x2102c000, DDP_TAGGED_BYTES, false);
+	r = rd_of(bytes, length);
+	EXPECT_EQ(rdmap_terminate_decode_any(&t, &r), RDMAP_OK);
+	EXPECT(!t.is_siw_order && t.layer == 2 && r.at == r.end);
+}
+
+/* What came in siw's order is sent on in the RFC's; reserved bits are kept in both. */
+TEST(test_rfc5040_4_8_a_terminate_is_encoded_by_the_rfc)
+{
+	uint8_t bytes[64], again[64];
+	size_t length = terminate(bytes, 0x2102fb55, DDP_UNTAGGED_BYTES, false);
+	struct rdmap_terminate t = any(bytes, length);
+	struct wr w = wr_of(again, sizeof(again));
+
+	EXPECT(t.is_siw_order && t.has_length && t.has_ddp && !t.has_rdma);
+	EXPECT_EQ(t.reserved, 0x55 << 5 | 0x1f);
+	t.reserved = 0;
+	rdmap_terminate_encode(&t, &w);
+	EXPECT_EQ(w.at - again, length);
+	EXPECT(again[0] == 0x12 && again[1] == 0x02 && again[2] == 0xc0 && again[3] == 0);
+	EXPECT_MEM(again + 4, bytes + 4, length - 4);
+	EXPECT_STR(rdmap_terminate_text(0, 0, 0xff), "RDMAP: local catastrophic error");
+}
