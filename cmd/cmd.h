@@ -5,6 +5,7 @@
  */
 #pragma once
 
+int cmd_dump(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
 int cmd_perf(int argc, char **argv);
 int cmd_sim(int argc, char **argv);

@@ -15,6 +15,7 @@ struct command {
 static const struct command commands[] = {
 	{ "sim", "--seed N", "run a simulated world; the same seed, the same history", cmd_sim },
 	{ "perf", "ADDRESS:PORT", "measure a connection to another weft perf", cmd_perf },
+	{ "dump", "FILE", "what a capture of RDMA traffic says, in words", cmd_dump },
 	{ "explain", "[REASON...]", "what a refusal means, and the rule behind it", cmd_explain },
 	{ "version", "", "print the version", cmd_version },
 };
