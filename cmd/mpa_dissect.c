@@ -362,17 +362,24 @@ static void message_begin(struct mpa_side *s, int from, const struct segment *g)
 	item->stag = g->stag;
 	item->qn = g->qn;
 	item->msn = g->msn;
+	item->to = s->item_next = g->is_tagged ? g->offset : 0;
+}
+
+/* Does it come in its turn? A number under a wrong CRC is not counted on from. */
+static void message_check(struct mpa_side *s, const struct segment *g)
+{
+	struct mpa_item *item = &s->item;
+	bool is_sure = item->fault != MPA_FAULT_CRC;
+	uint32_t due = s->msn[g->qn];
+
 	if (s->has_terminated)
 		fault(item, MPA_FAULT_AFTER_END, "it comes after a Terminate");
-	if (g->is_tagged) {
-		item->to = s->item_next = g->offset;
+	if (g->is_tagged)
 		return;
-	}
-	s->item_next = 0;
-	if (g->msn != s->msn[g->qn])
+	if (g->msn != due)
 		fault(item, MPA_FAULT_MSN, "its MSN is %" PRIu32 ", the next is %" PRIu32, g->msn,
-		      s->msn[g->qn]);
-	s->msn[g->qn] = g->msn + 1;
+		      due);
+	s->msn[g->qn] = (is_sure ? g->msn : due) + 1;
 }
 
 /* RFC 6581 section 4: peer to peer, the initiator's first message is one of those agreed on. */
@@ -457,7 +464,7 @@ static bool fpdu_take(struct mpa_dissect *d, int from, struct rd *bytes, struct 
 		      bool *is_short)
 {
 	struct mpa_side *s = &d->sides[from];
-	bool has_crc = d->sides[0].start.wants_crc || d->sides[1].start.wants_crc;
+	bool has_crc = d->sides[0].start.wants_crc || d->sides[1].start.wants_crc, is_first;
 	struct segment g;
 	struct fpdu f;
 	const char *wrong;
@@ -488,10 +495,13 @@ static bool fpdu_take(struct mpa_dissect *d, int from, struct rd *bytes, struct 
 		fpdu_reject(s, &f, has_crc, wrong, item_begin(item, MPA_ITEM_FAULT, from));
 		return true;
 	}
-	if (!s->is_open)
+	is_first = !s->is_open;
+	if (is_first)
 		message_begin(s, from, &g);
 	if (has_crc && f.crc != f.crc_due)
 		fault_crc(&s->item, &f);
+	if (is_first)
+		message_check(s, &g);
 	if (!message_add(d, s, &g))
 		return false;
 	*item = s->item;
