@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * weft dump on arbitrary bytes, in two ways: as a file, and, which gets further, as the two streams
+ * of a connection, handed over in pieces. Whatever it reads, it ends, stays within its memory, and
+ * accounts for every byte that it was given.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "capture.h"
+#include "conversation.h"
+#include "dump_words.h"
+#include "wire/mpa.h"
+
+enum { STREAM_MAX = 1 << 16 };
+
+static void tell(void *context, const struct conversation *c, const struct mpa_item *item)
+{
+	char text[DUMP_LINE_BYTES], end[DUMP_END_BYTES];
+
+	(void)context;
+	CHECK(c->mpa && c->number > 0);
+	CHECK((item->fault == MPA_FAULT_NONE) == (item->text[0] == 0));
+	dump_end_words(&c->ends[0], end);
+	dump_item_words(c->mpa, item, text, sizeof(text));
+	CHECK(strlen(text) < sizeof(text));
+}
+
+static void try_file(const uint8_t *data, size_t size)
+{
+	struct conversations all = { .tell = tell };
+	char error[CAPTURE_ERROR_BYTES];
+	struct capture_packet p;
+	struct capture *c;
+	FILE *file = size > 0 ? fmemopen((void *)(uintptr_t)data, size, "rb") : NULL;
+
+	if (!file)
+		return;
+	c = capture_open_file(file, error);
+	if (!c)
+		return;
+	while (capture_next(c, &p, error) == 1) {
+		if (p.kind == PACKET_TCP)
+			conversations_take(&all, &p.packet);
+	}
+	conversations_end(&all);
+	conversations_fini(&all);
+	capture_close(c);
+}
+
+/* One direction: what was given of its bytes, and what was taken. */
+struct side {
+	uint8_t bytes[STREAM_MAX];
+	size_t length, at;
+};
+
+static void tell_item(const struct mpa_dissect *d, const struct mpa_item *item)
+{
+	char text[DUMP_LINE_BYTES];
+
+	dump_item_words(d, item, text, sizeof(text));
+	CHECK((item->fault == MPA_FAULT_NONE) == (item->text[0] == 0));
+}
+
+static void give(struct mpa_dissect *d, int from, struct side *s)
+{
+	struct rd r = rd_of(s->bytes + s->at, s->length - s->at);
+	struct mpa_item item;
+
+	while (mpa_dissect_next(d, from, &r, &item))
+		tell_item(d, &item);
+	s->at = (size_t)(r.at - s->bytes);
+}
+
+/* A pair of start frames by the first byte; then pieces: a byte that says side and length. */
+static void try_streams(struct rd r)
+{
+	static struct side sides[2];
+	struct mpa_dissect d;
+	struct mpa_item item;
+	uint8_t terms = rd_u8(&r);
+
+	mpa_dissect_init(&d);
+	for (int i = 0; i < 2; i++) {
+		struct wr w = wr_of(sides[i].bytes, STREAM_MAX);
+		const struct mpa_start start = {
+			.is_reply = i == 1,
+			.revision = 2,
+			.wants_crc = terms & 1,
+			.wants_markers = terms & (2 << i),
+			.is_enhanced = true,
+			.private_bytes = MPA_ENHANCED_BYTES,
+		};
+		const struct mpa_enhanced e = { terms & 8, true, true, true, 1, 1 };
+
+		mpa_start_encode(&start, &w);
+		mpa_enhanced_encode(&e, &w);
+		sides[i].length = terms & 16 ? 0 : (size_t)(w.at - sides[i].bytes);
+		sides[i].at = 0;
+	}
+	while (r.at < r.end) {
+		uint8_t head = rd_u8(&r);
+		struct side *s = &sides[head & 1];
+		size_t length = head >> 1, left = (size_t)(r.end - r.at);
+
+		length = length < left ? length : left;
+		if (s->length + length > STREAM_MAX)
+			break;
+		memcpy(s->bytes + s->length, r.at, length);
+		s->length += length;
+		r.at += length;
+		give(&d, head & 1, s);
+		give(&d, !(head & 1), &sides[!(head & 1)]);
+	}
+	for (int i = 0; i < 2; i++) {
+		struct rd rest = rd_of(sides[i].bytes + sides[i].at, sides[i].length - sides[i].at);
+
+		while (mpa_dissect_end(&d, i, &rest, &item))
+			tell_item(&d, &item);
+		CHECK(rest.at == rest.end);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	try_file(data, size);
+	try_streams(rd_of(data, size));
+	return 0;
+}
