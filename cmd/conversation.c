@@ -78,8 +78,8 @@ static void tell(struct conversations *all, struct conversation *c, const struct
 	all->tell(all->context, c, item);
 }
 
-/* Takes all items that the bytes of a side hold. True if it took bytes. */
-static bool pump(struct conversations *all, struct conversation *c, int from)
+/* Takes all items that the bytes of a side hold. */
+static void pump(struct conversations *all, struct conversation *c, int from)
 {
 	struct tcp_stream *s = &c->streams[from];
 	struct rd ready = tcp_stream_ready(s);
@@ -91,18 +91,14 @@ static bool pump(struct conversations *all, struct conversation *c, int from)
 			c->initiator = item.start.is_reply ? !from : from;
 		tell(all, c, &item);
 	}
-	if (ready.at == begin)
-		return false;
 	tcp_stream_take(s, (size_t)(ready.at - begin));
-	return true;
 }
 
-/* The start frame of one side may be what the bytes of the other have waited for. */
+/* The start frame of one side may be what the FPDUs of the other have waited for. */
 static void pump_both(struct conversations *all, struct conversation *c, int from)
 {
-	(void)pump(all, c, from);
-	if (pump(all, c, !from))
-		(void)pump(all, c, from);
+	pump(all, c, from);
+	pump(all, c, !from);
 }
 
 static void end_side(struct conversations *all, struct conversation *c, int from)

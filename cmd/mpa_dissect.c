@@ -199,11 +199,13 @@ static bool fpdu_measure(const struct mpa_dissect *d, int from, struct rd r, str
 /* The ULPDU's first bytes, without markers; each marker is checked. */
 static bool fpdu_unmark(const struct mpa_dissect *d, int from, struct rd r, struct fpdu *f)
 {
+	bool has_markers = d->sides[!from].start.wants_markers;
 	uint64_t at = d->sides[from].at;
 	uint64_t begin = at + (is_marker_due(d, from, at) ? MPA_MARKER_BYTES : 0);
 	uint32_t skip = MPA_HEADER_BYTES;
 
-	while (left(&r) > 0) {
+	/* Without markers the first bytes are enough. */
+	while (left(&r) > 0 && (has_markers || f->head_bytes < HEAD_MAX)) {
 		uint8_t byte;
 
 		if (is_marker_due(d, from, at)) {

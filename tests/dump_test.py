@@ -147,6 +147,16 @@ def test_dump_packets_cut_when_captured():
     expect(out, " cut short when captured\n" in out)
 
 
+def test_dump_says_that_it_does_not_know_roce():
+    """One packet of UDP to port 4791, as raw IP: it is RDMA, and was not decoded."""
+    udp = bytes.fromhex("c00012b700140000") + bytes(12)
+    ip = bytes.fromhex("450000280000400040110000" "0a0000010a000002") + udp
+    head = bytes.fromhex("d4c3b2a1020004000000000000000000ffff000065000000")
+    size = len(ip).to_bytes(4, "little")
+    status, out, _ = dump("-", data=head + bytes(8) + size + size + ip)
+    expect(out, status == 1 and "\n1 RoCEv2 packet, which I cannot decode yet\n" in out)
+
+
 def test_dump_says_what_is_wrong_with_a_file():
     for path, why in (("/nonexistent", "cannot be opened"), (sys.argv[0], "is not a capture"),
                       ("/", "is not a capture")):

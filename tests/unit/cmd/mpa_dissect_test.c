@@ -336,6 +336,20 @@ TEST(test_rfc5044_8_dissect_a_wrong_crc)
 	}
 }
 
+/* A message number that the CRC does not vouch for is not counted on from. */
+TEST(test_rfc5044_8_dissect_a_wrong_crc_over_the_message_number)
+{
+	struct pair *p = with_crc();
+
+	send_of(&p->a, 1, 0, 40, false);
+	p->a.bytes[p->a.begin + 15] = 9;
+	send_of(&p->a, 2, 0, 40, false);
+	run(p);
+	EXPECT_EQ(p->count, 4);
+	EXPECT(p->items[2].fault == MPA_FAULT_CRC && p->items[3].fault == MPA_FAULT_NONE);
+	free(p);
+}
+
 /* Without CRC its field may hold anything. */
 TEST(test_rfc5044_7_1_dissect_without_crc)
 {
@@ -492,6 +506,14 @@ TEST(test_rfc5041_5_3_dissect_segments_that_do_not_follow)
 /* A message that another one ends is told, and the other one too. */
 TEST(test_rfc5041_5_3_dissect_a_message_cut_by_another)
 {
+	struct pair *q = plain();
+
+	send_of(&q->a, 1, 0, 5, true);
+	send_of(&q->a, 2, 0, 5, false);
+	run(q);
+	EXPECT_EQ(q->count, 4);
+	EXPECT(q->items[2].fault == MPA_FAULT_CUT && q->items[3].fault == MPA_FAULT_NONE);
+	free(q);
 	for (int how = 0; how < 3; how++) {
 		struct pair *p = plain();
 
@@ -587,6 +609,13 @@ TEST(test_rfc5040_dissect_bodies)
 						      .msn = 1,
 						      .bytes = RDMAP_IMMEDIATE_BYTES });
 	expect_fault(p, MPA_FAULT_BODY);
+	/* Nor does it begin elsewhere. */
+	p = plain();
+	speak_untagged(&p->a, (struct speak_segment){ .opcode = RDMAP_IMMEDIATE,
+						      .msn = 1,
+						      .offset = 4,
+						      .bytes = RDMAP_IMMEDIATE_BYTES });
+	expect_fault(p, MPA_FAULT_BODY);
 }
 
 TEST(test_rfc5040_4_8_dissect_terminate_of_siw)
@@ -636,6 +665,39 @@ TEST(test_rfc6581_dissect_rtr)
 			EXPECT_EQ(item->is_rtr, is_good);
 			EXPECT_EQ(item->fault, is_good ? MPA_FAULT_NONE : MPA_FAULT_RTR);
 			free(p);
+		}
+	}
+}
+
+/* What the Request offers and the Reply does not is not agreed on, and A is asked for by both. */
+TEST(test_rfc6581_dissect_rtr_that_one_side_offers)
+{
+	for (int who = 0; who < 2; who++) {
+		struct pair *p = plain();
+		struct speak *s = who ? &p->b : &p->a, *t = who ? &p->a : &p->b;
+
+		s->bytes[MPA_START_BYTES] = 0xc0;     /* A and B */
+		s->bytes[MPA_START_BYTES + 2] = 0xc0; /* C and D */
+		write_to(&p->a, 0, 0, false);
+		EXPECT(!only(p)->is_rtr);
+		no_fault(p);
+		t->bytes[MPA_START_BYTES] = 0x80; /* A, and none of the rest */
+		p->count = 0;
+		mpa_dissect_init(&p->d);
+		EXPECT_EQ(only(p)->fault, MPA_FAULT_RTR);
+		free(p);
+		for (int how = 0; how < 2; how++) {
+			p = plain();
+			s = who ? &p->b : &p->a;
+			t = who ? &p->a : &p->b;
+			s->bytes[MPA_START_BYTES] = 0xc0;
+			s->bytes[MPA_START_BYTES + 2] = 0xc0;
+			t->bytes[MPA_START_BYTES] = 0x80;
+			if (how == 0)
+				send_of(&p->a, 1, 0, 0, false);
+			else
+				speak_read(&p->a, 1, 0);
+			expect_fault(p, MPA_FAULT_RTR);
 		}
 	}
 }

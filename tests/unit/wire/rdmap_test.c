@@ -365,6 +365,10 @@ TEST(test_rfc5040_4_8_a_terminate_that_fits_neither_order)
 		EXPECT_EQ(rdmap_terminate_decode_any(&t, &r), RDMAP_ERR_SHORT);
 		EXPECT(r.at == bytes && t.code == 77);
 	}
+	/* R alone, in both orders, and no header. */
+	(void)terminate(bytes, 0x01002400, 0, false);
+	r = rd_of(bytes, 4);
+	EXPECT_EQ(rdmap_terminate_decode_any(&t, &r), RDMAP_ERR_SHORT);
 	/* Too long: what is too much is left. Of two that do not fit the known cause counts. */
 	length = terminate(bytes, 0x12020000, DDP_TAGGED_BYTES, false);
 	r = rd_of(bytes, length);
