@@ -460,7 +460,7 @@ static enum rx_result deliver_terminate(struct iwarp_stream *s, const uint8_t *b
 	struct rd r = rd_of(body, seg->bytes);
 	struct rdmap_terminate t;
 
-	if (rdmap_terminate_decode(&t, &r) != RDMAP_OK)
+	if (rdmap_terminate_decode_any(&t, &r) != RDMAP_OK)
 		return refuse(s, WEFT_R_RDMAP_BODY);
 	stream_terminated(s, &t);
 	return RX_REFUSED;
