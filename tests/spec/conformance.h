@@ -21,7 +21,9 @@ enum pair_ability {
 	PAIR_ATOMICS = 1 << 2,
 	PAIR_KNOWS_SENDER = 1 << 3, /* receives of connected services name the sender's number */
 	PAIR_ONE_ADAPTER = 1 << 4,  /* both ends are of one adapter */
-	PAIR_NO_CALLS = 1 << 5	    /* posting and polling make no system call (QP-16) */
+	PAIR_NO_CALLS = 1 << 5,	    /* posting and polling make no system call (QP-16) */
+	PAIR_ACKNOWLEDGES = 1 << 6, /* a reliable Send or Write ends when the peer has taken it */
+	PAIR_SEND_IMM = 1 << 7	    /* a Send may carry an immediate */
 };
 
 enum {
@@ -86,6 +88,12 @@ struct pair_maker {
 
 	/* Lets the world move; the time by which deadlines are kept. */
 	void (*progress)(struct pair *p);
+
+	/*
+	 * Lets the world move until what was given to the wire is where it belongs, or waits there
+	 * for a receive. NULL: it is there when a call returns.
+	 */
+	void (*settle)(struct pair *p);
 	uint64_t (*now_ns)(const struct pair *p);
 };
 
@@ -123,7 +131,13 @@ void pair_close(struct pair *p);
 /* Both queue pairs have failed, or will: throws their completions away and connects them anew. */
 void pair_revive(struct pair *p);
 
-/* No completion is waiting at either end. */
+/* Lets the world move for somebody who has waited since then: false if that is too long. */
+bool pair_wait(struct pair *p, uint64_t since_ns);
+
+/* What was given to the wire has arrived. */
+void pair_settle(struct pair *p);
+
+/* No completion is waiting at either end, nor on its way. */
 void pair_quiet(struct pair *p);
 
 /* Fills both memories with BLANK. */
@@ -138,7 +152,10 @@ struct weft_qp *end_qp_create(struct end *e, enum weft_service service);
 uint8_t pattern(uint32_t seed, uint64_t position);
 void end_fill(struct end *e, uint64_t offset, uint64_t length, uint32_t seed);
 
-/* The memory holds the pattern, or is still blank; else the case ends. */
+/*
+ * The memory holds the pattern before long, or is still blank; else the case ends. A Write may end
+ * before its bytes are there, and nobody tells when they are.
+ */
 void end_holds(const struct end *e, uint64_t offset, uint64_t length, uint32_t seed);
 void end_is_blank(const struct end *e, uint64_t offset, uint64_t length);
 
@@ -149,7 +166,10 @@ void end_cut(const struct end *e, uint64_t offset, uint32_t length, uint32_t cou
 	     struct weft_segment *pieces);
 void pieces_fill(struct end *e, const struct weft_segment *pieces, uint32_t count, uint32_t seed);
 
-/* The first length bytes of the pieces hold the pattern, what follows and the gaps are blank. */
+/* The same of one byte. */
+void byte_holds(const struct end *e, uint64_t offset, uint8_t value);
+
+/* The same of the pieces' first length bytes; what follows and the gaps are blank. */
 void pieces_hold(const struct end *e, const struct weft_segment *pieces, uint32_t count,
 		 uint32_t length, uint32_t seed);
 
@@ -180,7 +200,17 @@ struct weft_completion end_take(struct end *e, struct weft_cq *cq);
 struct weft_completion end_sent(struct end *e, uint64_t id);
 struct weft_completion end_received(struct end *e, uint64_t id);
 
-/* The same, and it must have failed like this; WEFT_REASON_COUNT: whatever the reason. */
+/*
+ * The same for a request that waits for a receive of the peer. Where a Send ends when the peer has
+ * taken it, the second waits for its completion, else the first does.
+ */
+void end_sent_before(struct end *e, uint64_t id);
+void end_sent_after(struct end *e, uint64_t id);
+
+/*
+ * The next completion is of this request, which failed like this; WEFT_REASON_COUNT: whatever the
+ * reason.
+ */
 void end_send_failed(struct end *e, uint64_t id, enum weft_status status, enum weft_reason reason);
 void end_recv_failed(struct end *e, uint64_t id, enum weft_status status, enum weft_reason reason);
 
@@ -189,12 +219,20 @@ void end_sends_flushed(struct end *e, uint64_t first, uint64_t last);
 void end_recvs_flushed(struct end *e, uint64_t first, uint64_t last);
 
 /*
+ * The next send completions are of the ids first to last, of which the peer refused the first: it
+ * failed like this and the others were flushed, if the transport can tell; else what had ended
+ * before the refusal came back did so well, and the rest was flushed.
+ */
+void end_sends_refused(struct end *e, uint64_t first, uint64_t last, enum weft_status status,
+		       enum weft_reason reason);
+
+/*
  * Posts a request that the peer refuses: the peer's consumer is told the reason, the requester too
  * if the transport can, and the connection is over.
  */
 void end_refused(struct end *e, struct weft_send_wr *wr, enum weft_reason reason);
 
-/* Posts the request, and it succeeds. */
+/* Posts the request, it succeeds, and the peer has taken it. */
 void end_succeeds(struct end *e, struct weft_send_wr *wr);
 
 /* ---- States and events ---------------------------------------------------------------------- */
@@ -206,5 +244,5 @@ void end_await(struct end *e, enum weft_qp_state state);
 /* Waits for an event of this object. */
 struct weft_event end_event(struct end *e, enum weft_event_kind kind, uint32_t number);
 
-/* Whether there has been one that was not asked for. */
+/* Whether there has been one that was not asked for, by all that was given to the wire. */
 bool end_has_event(struct end *e, enum weft_event_kind kind, uint32_t number);

@@ -315,6 +315,7 @@ TEST(test_sqr_06a_option_1_for_a_bad_segment)
 	end_send_failed(a, 2, WEFT_ERR_LOCAL_ACCESS, WEFT_R_TAG_INSTANCE);
 	end_sends_flushed(a, 3, 3);
 	end_await(a, WEFT_QPS_SQE);
+	pair_settle(&p);
 	EXPECT_EQ(end_query(b).state, WEFT_QPS_RTS);
 	end_is_blank(b, DST + 8, 16);
 	end_modify(a, WEFT_QPS_RTS);

@@ -149,6 +149,10 @@ static void request_fails(struct pair *p, enum weft_opcode opcode, enum flaw fla
 	pieces_with(a, SRC, &f, place, pieces);
 	wr = end_wr(a, opcode, SEND_ID, pieces, is_sink ? SRC : DST);
 	wr.segment_count = PIECES;
+	if (is_sink && !pair_can(PAIR_READ_SCATTERS)) { /* the bad one alone, then */
+		wr.segments = &pieces[place];
+		wr.segment_count = 1;
+	}
 	end_post_recv(b, RECV_ID, DST, 256);
 	end_post(a, &wr);
 	end_send_failed(a, SEND_ID, WEFT_ERR_LOCAL_ACCESS, f.reason);
@@ -180,8 +184,9 @@ static void receive_fails(struct pair *p, enum flaw flaw, uint32_t place)
 	MUST(weft_qp_post_recv(b->qp, &recv, 1, NULL));
 	end_post(a, &wr);
 	end_recv_failed(b, RECV_ID, WEFT_ERR_LOCAL_ACCESS, f.reason);
-	if (pair_can(PAIR_REFUSAL_COMPLETES))
-		end_send_failed(a, SEND_ID, WEFT_ERR_REMOTE_OPERATION, WEFT_R_PEER_RECEIVE);
+	end_sends_refused(a, SEND_ID, SEND_ID, WEFT_ERR_REMOTE_OPERATION, WEFT_R_PEER_RECEIVE);
+	end_await(a, WEFT_QPS_ERROR);
+	MUST_EQ(end_query(a).reason, WEFT_R_PEER_RECEIVE);
 	end_await(b, WEFT_QPS_ERROR);
 	MUST_EQ(end_query(b).reason, f.reason);
 	end_is_blank(b, 0, END_BYTES);
@@ -192,7 +197,7 @@ static void receive_fails(struct pair *p, enum flaw flaw, uint32_t place)
 static void flaw_is_refused(enum flaw flaw)
 {
 	/* A window may be a Read's sink: to the peer's response it is a target (AMB-04). */
-	bool is_read_flawed = flaw != FLAW_WINDOW && pair_can(PAIR_READ_SCATTERS);
+	bool is_read_flawed = flaw != FLAW_WINDOW;
 	struct pair p;
 
 	pair_open(&p, NULL);

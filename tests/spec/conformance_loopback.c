@@ -55,7 +55,8 @@ static uint64_t loopback_now_ns(const struct pair *p)
 const struct pair_maker pair_maker = {
 	.name = "loopback",
 	.abilities = PAIR_REFUSAL_COMPLETES | PAIR_READ_SCATTERS | PAIR_ATOMICS |
-		     PAIR_KNOWS_SENDER | PAIR_ONE_ADAPTER | PAIR_NO_CALLS,
+		     PAIR_KNOWS_SENDER | PAIR_ONE_ADAPTER | PAIR_NO_CALLS | PAIR_ACKNOWLEDGES |
+		     PAIR_SEND_IMM,
 	.services = 1U << WEFT_RC | 1U << WEFT_UC | 1U << WEFT_RD | 1U << WEFT_UD,
 	.open = loopback_open,
 	.close = loopback_close,

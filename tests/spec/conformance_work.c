@@ -2,14 +2,6 @@
 /* The fixture's second half: requests, completions, states, events. */
 #include "conformance.h"
 
-static const uint64_t patience_ns = 20 * UINT64_C(1000000000);
-
-/* Whether there is time left to wait for something that began at start. */
-static bool is_patient(const struct pair *p, uint64_t start)
-{
-	return pair_maker.now_ns(p) - start < patience_ns;
-}
-
 /* ---- Requests ------------------------------------------------------------------------------- */
 
 struct weft_send_wr wr_make(enum weft_opcode opcode, uint64_t id,
@@ -68,8 +60,7 @@ struct weft_completion end_take(struct end *e, struct weft_cq *cq)
 		MUST(weft_cq_poll(cq, &c, 1, &count));
 		if (count == 1)
 			return c;
-		REQUIRE(is_patient(e->pair, start));
-		pair_maker.progress(e->pair);
+		REQUIRE(pair_wait(e->pair, start));
 	}
 }
 
@@ -101,6 +92,18 @@ struct weft_completion end_received(struct end *e, uint64_t id)
 	if (pair_can(PAIR_KNOWS_SENDER))
 		MUST_EQ(c.src_qp_number, weft_qp_number(e->peer->qp));
 	return c;
+}
+
+void end_sent_before(struct end *e, uint64_t id)
+{
+	if (!pair_can(PAIR_ACKNOWLEDGES))
+		end_sent(e, id);
+}
+
+void end_sent_after(struct end *e, uint64_t id)
+{
+	if (pair_can(PAIR_ACKNOWLEDGES))
+		end_sent(e, id);
 }
 
 static void failed_like(const struct weft_completion *c, enum weft_status status,
@@ -143,6 +146,45 @@ void end_recvs_flushed(struct end *e, uint64_t first, uint64_t last)
 		end_recv_failed(e, id, WEFT_ERR_FLUSHED, WEFT_R_FLUSHED);
 }
 
+void end_sends_refused(struct end *e, uint64_t first, uint64_t last, enum weft_status status,
+		       enum weft_reason reason)
+{
+	bool is_flushing = false;
+
+	if (pair_can(PAIR_REFUSAL_COMPLETES)) {
+		end_send_failed(e, first, status, reason);
+		end_sends_flushed(e, first + 1, last);
+		return;
+	}
+	for (uint64_t id = first; id <= last; id++) {
+		struct weft_completion c = end_take(e, e->send_cq);
+
+		MUST_EQ(c.id, id);
+		MUST_EQ(c.qp_number, weft_qp_number(e->qp));
+		is_flushing |= c.status != WEFT_SUCCESS;
+		failed_like(&c, is_flushing ? WEFT_ERR_FLUSHED : WEFT_SUCCESS,
+			    is_flushing ? WEFT_R_FLUSHED : WEFT_OK);
+	}
+}
+
+/* Whether the request waits for something that the peer has. */
+static bool is_answered(enum weft_opcode opcode)
+{
+	return opcode == WEFT_OP_READ || opcode == WEFT_OP_COMPARE_SWAP ||
+	       opcode == WEFT_OP_FETCH_ADD;
+}
+
+/* It is still there when the refusal comes, which may say less than the peer knows. */
+static void end_request_failed(struct end *e, uint64_t id)
+{
+	struct weft_completion c = end_take(e, e->send_cq);
+
+	MUST_EQ(c.id, id);
+	REQUIRE(c.status == WEFT_ERR_REMOTE_ACCESS || c.status == WEFT_ERR_REMOTE_OPERATION ||
+		c.status == WEFT_ERR_REMOTE_REQUEST);
+	REQUIRE(c.reason != WEFT_OK);
+}
+
 void end_refused(struct end *e, struct weft_send_wr *wr, enum weft_reason reason)
 {
 	struct weft_event event;
@@ -150,10 +192,10 @@ void end_refused(struct end *e, struct weft_send_wr *wr, enum weft_reason reason
 	end_post(e, wr);
 	event = end_event(e->peer, WEFT_EVENT_QP_REFUSED, weft_qp_number(e->peer->qp));
 	EXPECT_STR(weft_reason_name(event.reason), weft_reason_name(reason));
-	if (pair_can(PAIR_REFUSAL_COMPLETES))
-		end_send_failed(e, wr->id, WEFT_ERR_REMOTE_ACCESS, reason);
-	else /* perhaps it had completed before the refusal came back; once it has in any case */
-		MUST_EQ(end_take(e, e->send_cq).id, wr->id);
+	if (is_answered(wr->opcode) && !pair_can(PAIR_REFUSAL_COMPLETES))
+		end_request_failed(e, wr->id);
+	else
+		end_sends_refused(e, wr->id, wr->id, WEFT_ERR_REMOTE_ACCESS, reason);
 	if (e->pair->options.service == WEFT_RC) {
 		end_await(e, WEFT_QPS_ERROR);
 		end_await(e->peer, WEFT_QPS_ERROR);
@@ -164,6 +206,7 @@ void end_succeeds(struct end *e, struct weft_send_wr *wr)
 {
 	end_post(e, wr);
 	MUST_EQ(end_sent(e, wr->id).opcode, wr->opcode);
+	pair_settle(e->pair);
 }
 
 /* ---- States and events ---------------------------------------------------------------------- */
@@ -188,10 +231,8 @@ void end_await(struct end *e, enum weft_qp_state state)
 {
 	uint64_t start = pair_maker.now_ns(e->pair);
 
-	while (end_query(e).state != state) {
-		REQUIRE(is_patient(e->pair, start));
-		pair_maker.progress(e->pair);
-	}
+	while (end_query(e).state != state)
+		REQUIRE(pair_wait(e->pair, start));
 }
 
 /* Takes a remembered event out. */
@@ -240,10 +281,8 @@ struct weft_event end_event(struct end *e, enum weft_event_kind kind, uint32_t n
 	uint64_t start = pair_maker.now_ns(e->pair);
 	struct weft_event event;
 
-	while (!event_recall(events_fetch(e), kind, number, &event)) {
-		REQUIRE(is_patient(e->pair, start));
-		pair_maker.progress(e->pair);
-	}
+	while (!event_recall(events_fetch(e), kind, number, &event))
+		REQUIRE(pair_wait(e->pair, start));
 	return event;
 }
 
@@ -251,5 +290,6 @@ bool end_has_event(struct end *e, enum weft_event_kind kind, uint32_t number)
 {
 	struct weft_event event;
 
+	pair_settle(e->pair);
 	return event_recall(events_fetch(e), kind, number, &event);
 }
