@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 struct rd {
 	const uint8_t *at, *end;
@@ -29,68 +30,95 @@ static inline struct wr wr_of(uint8_t *bytes, size_t length)
 	return (struct wr){ .at = bytes, .end = bytes + length };
 }
 
-/* The next width (at most 8) bytes as one big-endian number. */
-static inline uint64_t rd_uint(struct rd *r, size_t width)
+/* From the order of the wire to that of the machine, and back. */
+static inline uint16_t be16(uint16_t v)
 {
-	uint64_t v = 0;
-
-	if ((size_t)(r->end - r->at) < width) {
-		r->is_short = true;
-		return 0;
-	}
-	for (size_t i = 0; i < width; i++)
-		v = v << 8 | r->at[i];
-	r->at += width;
-	return v;
+	return __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? __builtin_bswap16(v) : v;
 }
 
-static inline void wr_uint(struct wr *w, uint64_t v, size_t width)
+static inline uint32_t be32(uint32_t v)
 {
-	if ((size_t)(w->end - w->at) < width) {
+	return __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? __builtin_bswap32(v) : v;
+}
+
+static inline uint64_t be64(uint64_t v)
+{
+	return __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? __builtin_bswap64(v) : v;
+}
+
+/* The next bytes as they are; zeros past the end. */
+static inline void rd_bytes(struct rd *r, void *to, size_t length)
+{
+	if ((size_t)(r->end - r->at) < length) {
+		r->is_short = true;
+		memset(to, 0, length);
+		return;
+	}
+	memcpy(to, r->at, length);
+	r->at += length;
+}
+
+static inline void wr_bytes(struct wr *w, const void *from, size_t length)
+{
+	if ((size_t)(w->end - w->at) < length) {
 		w->is_short = true;
 		return;
 	}
-	for (size_t i = width; i > 0; i--, v >>= 8)
-		w->at[i - 1] = (uint8_t)v;
-	w->at += width;
+	memcpy(w->at, from, length);
+	w->at += length;
 }
 
 static inline uint8_t rd_u8(struct rd *r)
 {
-	return (uint8_t)rd_uint(r, 1);
+	uint8_t v;
+
+	rd_bytes(r, &v, sizeof(v));
+	return v;
 }
 
 static inline uint16_t rd_u16(struct rd *r)
 {
-	return (uint16_t)rd_uint(r, 2);
+	uint16_t v;
+
+	rd_bytes(r, &v, sizeof(v));
+	return be16(v);
 }
 
 static inline uint32_t rd_u32(struct rd *r)
 {
-	return (uint32_t)rd_uint(r, 4);
+	uint32_t v;
+
+	rd_bytes(r, &v, sizeof(v));
+	return be32(v);
 }
 
 static inline uint64_t rd_u64(struct rd *r)
 {
-	return rd_uint(r, 8);
+	uint64_t v;
+
+	rd_bytes(r, &v, sizeof(v));
+	return be64(v);
 }
 
 static inline void wr_u8(struct wr *w, uint8_t v)
 {
-	wr_uint(w, v, 1);
+	wr_bytes(w, &v, sizeof(v));
 }
 
 static inline void wr_u16(struct wr *w, uint16_t v)
 {
-	wr_uint(w, v, 2);
+	v = be16(v);
+	wr_bytes(w, &v, sizeof(v));
 }
 
 static inline void wr_u32(struct wr *w, uint32_t v)
 {
-	wr_uint(w, v, 4);
+	v = be32(v);
+	wr_bytes(w, &v, sizeof(v));
 }
 
 static inline void wr_u64(struct wr *w, uint64_t v)
 {
-	wr_uint(w, v, 8);
+	v = be64(v);
+	wr_bytes(w, &v, sizeof(v));
 }

@@ -183,8 +183,7 @@ static void encode_header(struct iwarp_stream *s, struct tx_fpdu *f, bool is_las
 				.mo = m->offset,
 			},
 			&w);
-	for (uint32_t i = 0; i < m->body_bytes; i++)
-		wr_u8(&w, m->body[i]);
+	wr_bytes(&w, m->body, m->body_bytes);
 	CHECK(!w.is_short);
 	f->header_bytes = (uint8_t)(MPA_HEADER_BYTES + ddp_bytes + m->body_bytes);
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "iwarp/stream.h"
 
+#include <string.h>
+
 #include "base/check.h"
 
 static enum rx_result refuse(struct iwarp_stream *s, enum weft_reason reason)
@@ -73,8 +75,7 @@ enum rx_result rdmap_rx_header(struct iwarp_stream *s, const uint8_t *ulpdu, uin
 		seg->header_bytes = 0; /* none that could be shown */
 		return refuse(s, WEFT_R_RDMAP_BODY);
 	}
-	for (uint32_t i = 0; i < seg->header_bytes; i++)
-		seg->header[i] = ulpdu[i];
+	memcpy(seg->header, ulpdu, seg->header_bytes);
 	seg->bytes = ulpdu_bytes - seg->header_bytes;
 	r = decode_ddp(seg, ulpdu);
 	return r == WEFT_OK ? RX_OK : refuse(s, r);

@@ -59,12 +59,6 @@ static uint16_t sum_end(const struct inet_sum *s)
 	return (uint16_t)~s->sum;
 }
 
-static void wr_bytes(struct wr *w, const uint8_t *bytes, size_t length)
-{
-	for (size_t i = 0; i < length; i++)
-		wr_u8(w, bytes[i]);
-}
-
 static uint32_t address_bytes(const struct inet_tcp *h)
 {
 	return h->is_ipv6 ? 16 : 4;
