@@ -323,10 +323,10 @@ static void post_flow(struct perf_end *e, uint32_t count)
 	e->posted += count;
 }
 
-/* Keeps depth messages under way, in batches of a quarter of it. */
+/* Keeps depth messages under way, in batches of half of it. */
 static void feed_flow(struct perf_end *e)
 {
-	uint32_t batch = (e->test.depth + 3) / 4, room;
+	uint32_t batch = (e->test.depth + 1) / 2, room;
 
 	batch = batch < BATCH_MAX ? batch : BATCH_MAX;
 	room = e->test.depth - (uint32_t)(e->posted - e->ended);

@@ -37,6 +37,7 @@ static struct link *link_create(struct net *net, int fd, enum link_phase phase)
 	link->phase = phase;
 	list_init(&link->request.link);
 	list_init(&link->all_link);
+	list_init(&link->borrower_link);
 	list_add_tail(&net->links, &link->all_link);
 	net->link_count++;
 	return link;
@@ -93,6 +94,7 @@ void link_end(struct link *link, enum weft_reason reason, bool is_reset)
 		listener_release(link);
 	if (link->stream) {
 		link_traffic(link, &link->traffic);
+		desks_return(net, link);
 		iwarp_destroy(link->stream);
 		link->stream = NULL;
 	}
@@ -534,9 +536,12 @@ static void tell_connected(struct link *link)
 
 static bool stream_service(struct link *link)
 {
-	bool has_moved = !link->is_sending_blocked && stream_output(link);
+	bool has_moved;
 	uint32_t interest = EPOLLIN;
 
+	if (iwarp_is_cramped(link->stream))
+		desks_lend(link->net, link);
+	has_moved = !link->is_sending_blocked && stream_output(link);
 	tell_connected(link);
 	switch (iwarp_action(link->stream)) {
 	case IWARP_NOTHING:

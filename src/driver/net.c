@@ -55,6 +55,7 @@ static void net_free(struct net *net)
 	if (net->epoll >= 0)
 		close(net->epoll);
 	timer_queue_fini(&net->timers);
+	iwarp_desk_destroy(net->spare_desk);
 	free(net);
 }
 
@@ -71,6 +72,7 @@ static struct net *net_create(struct weft_adapter *a)
 	list_init(&net->links);
 	list_init(&net->listeners);
 	list_init(&net->ended);
+	list_init(&net->borrowers);
 	net->due_seen = UINT64_MAX;
 	net->epoll = epoll_create1(EPOLL_CLOEXEC);
 	net->wake.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);

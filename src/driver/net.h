@@ -5,6 +5,7 @@
  *	net.c       which socket is looked at when: poll, deadlines, the list of streams
  *	link.c      one TCP connection through its life: connecting, set-up, stream
  *	listener.c  listening sockets and the requests that came to them
+ *	desks.c     working memory for the streams that are busy
  *	progress.c  the thread that moves things when nobody polls
  *
  * All of it is guarded by the adapter's lock, except where the thread sleeps.
@@ -19,7 +20,7 @@
 #include "driver/socket.h"
 #include "iwarp/iwarp.h"
 
-enum { HOT_MAX = 4 };
+enum { HOT_MAX = 4, DESKS_MAX = 64 };
 
 struct link;
 
@@ -45,6 +46,10 @@ struct net {
 	struct link *hot[HOT_MAX];
 	uint32_t hot_count, polls_since_epoll;
 	uint32_t blocked_count; /* links whose socket is full: epoll says when it is not */
+	/* desks.c: lent to busy streams, the longest lent first */
+	struct list borrowers; /* struct link */
+	struct iwarp_desk *spare_desk;
+	uint32_t desk_count;
 	/* progress.c */
 	pthread_t thread;
 	pthread_cond_t rouse; /* the thread is to go from standing by to watching */
@@ -78,6 +83,14 @@ void net_watch(struct net *net, struct watch *w, uint32_t events);
 /* The next look at the sockets should be at this one. */
 void net_is_hot(struct net *net, struct link *link);
 
+/* desks.c */
+
+/* The link's stream could use a desk: gives it one, perhaps another's that lies idle. */
+void desks_lend(struct net *net, struct link *link);
+
+/* The stream is about to be destroyed. */
+void desks_return(struct net *net, struct link *link);
+
 /* progress.c */
 enum weft_reason progress_start(struct net *net);
 void progress_stop(struct net *net);
@@ -103,6 +116,7 @@ struct link {
 	struct watch watch;
 	struct net *net;
 	struct list all_link;
+	struct list borrower_link; /* while its stream has a desk */
 	struct timer timer;
 	enum link_phase phase;
 	enum weft_reason reason;

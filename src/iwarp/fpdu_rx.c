@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "iwarp/stream.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
@@ -9,16 +8,13 @@
 
 enum { RX_SPANS = 16 };
 
-int rx_init(struct iwarp_stream *s)
+void rx_init(struct iwarp_stream *s)
 {
 	struct rx *rx = &s->rx;
 
-	rx->size = s->terms.takes_markers ? RX_MARKED_BYTES : RX_BYTES;
-	rx->bytes = malloc(rx->size);
 	rx->deadline_ns = UINT64_MAX;
 	for (int i = 0; i < RDMAP_QN_COUNT; i++)
 		rx->msn[i] = 1; /* RFC 5041 section 5.1 */
-	return rx->bytes ? 0 : -1;
 }
 
 static uint32_t rx_available(const struct rx *rx)
@@ -426,5 +422,10 @@ void iwarp_got(struct iwarp_stream *s, uint64_t now_ns, const struct span_list *
 	if (rx->stage == RX_PAYLOAD)
 		n -= got_in_place(s, l, n);
 	rx->end += (uint32_t)n;
+	/* As much as fits came at once, of small messages: there is more. */
+	if (rx->end == rx->size && !s->desk) {
+		s->is_cramped = true;
+		stream_attention(s);
+	}
 	rx_process(s, now_ns);
 }

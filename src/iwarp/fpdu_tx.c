@@ -20,12 +20,13 @@ bool tx_has_room(const struct iwarp_stream *s)
 {
 	const struct tx *tx = &s->tx;
 
-	return tx->count < TX_FPDUS && tx->used + FPDU_MAX <= TX_BYTES && tx->ready < TX_BATCH;
+	return tx->count < tx->fpdus_max && tx->used + FPDU_MAX <= tx->size && tx->ready < TX_BATCH;
 }
 
 static struct tx_fpdu *fpdu_at(struct tx *tx, uint32_t n)
 {
-	return &tx->fpdus[(tx->first + n) % TX_FPDUS];
+	n += tx->first;
+	return &tx->fpdus[n < tx->fpdus_max ? n : n - tx->fpdus_max];
 }
 
 /* What of an FPDU lies in tx.bytes before its payload, and the payload if that is a copy. */
@@ -366,7 +367,7 @@ void iwarp_sent(struct iwarp_stream *s, uint64_t now_ns, size_t n)
 		tx->taken = 0;
 		tx->ready -= f->payload_bytes;
 		rdmap_tx_taken(s, f);
-		tx->first = (tx->first + 1) % TX_FPDUS;
+		tx->first = tx->first + 1 < tx->fpdus_max ? tx->first + 1 : 0;
 		tx->count--;
 	}
 	if (tx->count == 0)

@@ -44,8 +44,27 @@ struct iwarp_config {
 enum weft_reason iwarp_create(struct weft_qp *qp, const struct iwarp_config *config,
 			      struct iwarp_stream **stream);
 
-/* Frees it; a queue pair that still uses it fails (WEFT_R_STREAM_LOST). */
+/*
+ * Frees it, and a desk that it still has; a queue pair that still uses it fails
+ * (WEFT_R_STREAM_LOST).
+ */
 void iwarp_destroy(struct iwarp_stream *s);
+
+/*
+ * A stream makes do with little memory of its own. While it is busy its owner may lend it a desk,
+ * so that more messages go through at once.
+ */
+struct iwarp_desk;
+
+struct iwarp_desk *iwarp_desk_create(void);
+void iwarp_desk_destroy(struct iwarp_desk *desk);
+
+/* Whether a desk would help. */
+bool iwarp_is_cramped(const struct iwarp_stream *s);
+void iwarp_lend(struct iwarp_stream *s, struct iwarp_desk *own_desk);
+
+/* NULL: there is none, or something lies on it. */
+struct iwarp_desk *iwarp_take_back(struct iwarp_stream *s);
 
 void *iwarp_owner(const struct iwarp_stream *s);
 

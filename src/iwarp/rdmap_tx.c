@@ -192,8 +192,10 @@ enum issue rdmap_tx_issue(struct weft_qp *qp, struct send_wqe *wqe)
 	const struct stretch all = request_stretch(wqe);
 	enum weft_reason r = WEFT_OK;
 
-	if (s->tx.is_held || s->tx.has_message || !tx_has_room(s))
+	if (s->tx.is_held || s->tx.has_message || !tx_has_room(s)) {
+		s->is_cramped |= !s->tx.has_message && s->tx.ready < TX_BATCH && !s->desk;
 		return ISSUE_NO_ROOM;
+	}
 	if (!(wqe->flags & WEFT_INLINE))
 		r = qp_segments_check(qp, &all);
 	if (r != WEFT_OK) {

@@ -9,6 +9,7 @@
  *	rdmap_tx.c   messages -> FPDUs: requests, responses, ready-to-receive, Terminate
  *	readq.c      Reads and atomics: those of the peer to be answered, ours to be matched
  *	terminate.c  reasons <-> causes on the wire
+ *	desk.c       memory lent to a busy stream
  */
 #pragma once
 
@@ -18,11 +19,14 @@
 #include "wire/rdmap.h"
 
 enum {
-	RX_BYTES = 2048,		 /* of the receive buffer */
+	RX_BYTES = 1024,		 /* of a stream's own receive buffer */
 	RX_MARKED_BYTES = 2 * 66 * 1024, /* the same with markers: whole FPDUs, and room to move */
 	RX_WHOLE_MAX = RX_BYTES / 2,	 /* an FPDU up to this is checked before it is placed */
-	TX_BYTES = 1536,		 /* of headers, trailers and markers on their way out */
-	TX_FPDUS = 16,
+	TX_BYTES = 512,			 /* of its headers, trailers and markers on their way out */
+	TX_FPDUS = 8,
+	DESK_RX_BYTES = 32 * 1024, /* the same on a desk */
+	DESK_TX_BYTES = 16 * 1024,
+	DESK_FPDUS = 128,
 	TX_PAYLOAD_MAX = 65504, /* of an FPDU: what 16 bits of length leave, in words */
 	TX_MARKED_MAX = 1984,	/* the same with markers */
 	TX_COPY_MAX = 128,	/* payload up to this goes out behind its header */
@@ -61,7 +65,7 @@ struct rx_segment {
 };
 
 struct rx {
-	uint8_t *bytes;
+	uint8_t *bytes;		   /* the stream's own, or a desk's */
 	uint32_t size, start, end; /* bytes[start] to bytes[end - 1] are to be looked at */
 	enum rx_stage stage;
 	uint64_t position; /* in the stream, of bytes[start] */
@@ -112,15 +116,16 @@ struct tx_message {
 	uint32_t slot, length, offset;
 	uint32_t stag, qn, msn, ulp32;
 	uint64_t to;
-	uint8_t body
-		[RDMAP_ATOMIC_REQUEST_BYTES]; /* of a message that has one, instead of payload */
+	/* Of a message that has one, instead of payload. */
+	uint8_t body[RDMAP_ATOMIC_REQUEST_BYTES];
 	uint32_t body_bytes;
 };
 
 struct tx {
-	uint8_t bytes[TX_BYTES];
-	struct tx_fpdu fpdus[TX_FPDUS]; /* a ring */
-	uint32_t used;			/* of bytes */
+	uint8_t *bytes;	       /* the stream's own, or a desk's */
+	struct tx_fpdu *fpdus; /* the same: a ring */
+	uint32_t size, fpdus_max;
+	uint32_t used; /* of bytes */
 	uint32_t first, count;
 	uint32_t taken;	   /* bytes of the first FPDU that have gone out */
 	uint32_t ready;	   /* payload bytes in the ring */
@@ -161,6 +166,12 @@ struct readq {
 
 /* ---- The stream ----------------------------------------------------------------------------- */
 
+struct iwarp_desk {
+	uint8_t rx[DESK_RX_BYTES];
+	uint8_t tx[DESK_TX_BYTES];
+	struct tx_fpdu fpdus[DESK_FPDUS];
+};
+
 struct iwarp_stream {
 	struct weft_qp *qp; /* NULL: it has left */
 	uint32_t number;    /* of that queue pair, for the trace */
@@ -177,6 +188,12 @@ struct iwarp_stream {
 	struct rx rx;
 	struct tx tx;
 	struct readq reads;
+	struct iwarp_desk *desk; /* or NULL */
+	bool is_cramped;	 /* it could use one */
+	/* What it has without. */
+	uint8_t *own_rx;
+	uint8_t own_tx[TX_BYTES];
+	struct tx_fpdu own_fpdus[TX_FPDUS];
 };
 
 /* stream.c */
@@ -201,8 +218,12 @@ void stream_close_wait(struct iwarp_stream *s, uint64_t now_ns);
 /* The peer's Terminate. */
 void stream_terminated(struct iwarp_stream *s, const struct rdmap_terminate *t);
 
+/* desk.c */
+int desk_init(struct iwarp_stream *s);
+void desk_fini(struct iwarp_stream *s);
+
 /* fpdu_rx.c */
-int rx_init(struct iwarp_stream *s);
+void rx_init(struct iwarp_stream *s);
 
 /* Looks at what is in the buffer. */
 void rx_process(struct iwarp_stream *s, uint64_t now_ns);

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "iwarp/stream.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+
+struct iwarp_desk *iwarp_desk_create(void)
+{
+	return malloc(sizeof(struct iwarp_desk));
+}
+
+void iwarp_desk_destroy(struct iwarp_desk *desk)
+{
+	free(desk);
+}
+
+static uint32_t own_rx_bytes(const struct iwarp_stream *s)
+{
+	return s->terms.takes_markers ? RX_MARKED_BYTES : RX_BYTES;
+}
+
+int desk_init(struct iwarp_stream *s)
+{
+	s->own_rx = malloc(own_rx_bytes(s));
+	s->rx.bytes = s->own_rx;
+	s->rx.size = own_rx_bytes(s);
+	s->tx.bytes = s->own_tx;
+	s->tx.size = TX_BYTES;
+	s->tx.fpdus = s->own_fpdus;
+	s->tx.fpdus_max = TX_FPDUS;
+	return s->own_rx ? 0 : -1;
+}
+
+void desk_fini(struct iwarp_stream *s)
+{
+	free(s->desk);
+	free(s->own_rx);
+}
+
+bool iwarp_is_cramped(const struct iwarp_stream *s)
+{
+	/* With markers it has a large buffer of its own, for good. */
+	return s->is_cramped && !s->desk && !s->terms.takes_markers && s->state == STREAM_OPEN;
+}
+
+/* Moves what is on its way to other memory, which is large enough. */
+static void move_rx(struct rx *rx, uint8_t *bytes, uint32_t size)
+{
+	uint32_t n = rx->end - rx->start;
+
+	memcpy(bytes, rx->bytes + rx->start, n);
+	rx->bytes = bytes;
+	rx->size = size;
+	rx->start = 0;
+	rx->end = n;
+}
+
+static void move_tx(struct tx *tx, uint8_t *bytes, struct tx_fpdu *fpdus)
+{
+	memcpy(bytes, tx->bytes, tx->used);
+	for (uint32_t i = 0; i < tx->count; i++)
+		fpdus[i] = tx->fpdus[(tx->first + i) % tx->fpdus_max];
+	tx->bytes = bytes;
+	tx->fpdus = fpdus;
+	tx->first = 0;
+}
+
+void iwarp_lend(struct iwarp_stream *s, struct iwarp_desk *own_desk)
+{
+	CHECK(!s->desk);
+	s->desk = own_desk;
+	s->is_cramped = false;
+	move_rx(&s->rx, own_desk->rx, DESK_RX_BYTES);
+	move_tx(&s->tx, own_desk->tx, own_desk->fpdus);
+	s->tx.size = DESK_TX_BYTES;
+	s->tx.fpdus_max = DESK_FPDUS;
+}
+
+struct iwarp_desk *iwarp_take_back(struct iwarp_stream *s)
+{
+	struct iwarp_desk *desk = s->desk;
+
+	if (!desk || s->tx.count > 0 || s->rx.end - s->rx.start > RX_BYTES)
+		return NULL;
+	move_rx(&s->rx, s->own_rx, RX_BYTES);
+	move_tx(&s->tx, s->own_tx, s->own_fpdus);
+	s->tx.size = TX_BYTES;
+	s->tx.fpdus_max = TX_FPDUS;
+	s->desk = NULL;
+	return desk;
+}
