@@ -18,19 +18,17 @@ void trace_fini(struct trace *t)
 	*t = (struct trace){ 0 };
 }
 
-void trace_add(struct trace *t, struct trace_event event)
+void trace_put(struct trace *t, const struct trace_event *event)
 {
+	struct trace_event e = *event;
 	uint64_t h;
 
-	if (!t)
-		return;
-	event.time_ns = t->now_ns;
-	h = prng_mix(t->hash ^ event.time_ns);
-	h = prng_mix(h ^ event.a);
-	h = prng_mix(h ^ event.b);
-	t->hash = prng_mix(h ^
-			   ((uint64_t)event.who << 32 | (uint32_t)event.kind << 16 | event.reason));
-	t->events[t->count++ % t->capacity] = event;
+	e.time_ns = t->now_ns;
+	h = prng_mix(t->hash ^ e.time_ns);
+	h = prng_mix(h ^ e.a);
+	h = prng_mix(h ^ e.b);
+	t->hash = prng_mix(h ^ ((uint64_t)e.who << 32 | (uint32_t)e.kind << 16 | e.reason));
+	t->events[t->count++ % t->capacity] = e;
 }
 
 const struct trace_event *trace_at(const struct trace *t, uint64_t i)

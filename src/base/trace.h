@@ -44,8 +44,14 @@ struct trace {
 int trace_init(struct trace *t, uint32_t capacity);
 void trace_fini(struct trace *t);
 
+void trace_put(struct trace *t, const struct trace_event *event);
+
 /* The time is the trace's now_ns. A NULL trace takes nothing. */
-void trace_add(struct trace *t, struct trace_event event);
+static inline void trace_add(struct trace *t, struct trace_event event)
+{
+	if (t)
+		trace_put(t, &event);
+}
 
 /* Event number i, counted from 0 and among the latest; NULL if it is gone or not there yet. */
 const struct trace_event *trace_at(const struct trace *t, uint64_t i);

@@ -125,6 +125,10 @@ static enum weft_reason walk_fpdu(struct walk *w)
 	uint32_t pad = f->trailer_bytes - MPA_CRC_BYTES;
 	enum weft_reason r;
 
+	if (outer_payload(f) == 0 && f->marker_count == 0) { /* it lies in one stretch */
+		walk_bytes(w, front, whole_bytes(f) - (w->list ? 0 : MPA_CRC_BYTES));
+		return WEFT_OK;
+	}
 	walk_marked(w, front, front_bytes(f));
 	r = walk_payload(w);
 	if (r != WEFT_OK)

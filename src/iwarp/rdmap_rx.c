@@ -68,7 +68,12 @@ enum rx_result rdmap_rx_header(struct iwarp_stream *s, const uint8_t *ulpdu, uin
 
 	s->rx.placed = 0;
 	s->rx.first = s->rx.position;
-	*seg = (struct rx_segment){ .ulpdu_bytes = ulpdu_bytes };
+	seg->ulpdu_bytes = ulpdu_bytes;
+	seg->is_last = false;
+	seg->has_read = false;
+	seg->stag = seg->qn = seg->msn = seg->mo = seg->ulp32 = 0;
+	seg->to = 0;
+	seg->bytes = 0;
 	seg->is_tagged = ulpdu_bytes > 0 && ddp_is_tagged(ulpdu[0]);
 	seg->header_bytes = seg->is_tagged ? DDP_TAGGED_BYTES : DDP_UNTAGGED_BYTES;
 	if (ulpdu_bytes < seg->header_bytes) {

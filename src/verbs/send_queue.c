@@ -69,12 +69,8 @@ void send_queue_end(struct weft_qp *qp, struct send_wqe *wqe, const struct outco
 		qp_ready(qp);
 }
 
-/* Takes the oldest request off the queue, with one completion if one is due. */
-static void send_queue_retire(struct weft_qp *qp)
+static void complete(struct weft_qp *qp, const struct send_wqe *wqe)
 {
-	struct send_queue *q = &qp->sq;
-	struct send_wqe *wqe = send_queue_at(q, q->head);
-	bool is_signalled = (wqe->flags & WEFT_SIGNALLED) || qp->is_every_send_signalled;
 	const struct weft_completion completion = {
 		.id = wqe->id,
 		.status = (enum weft_status)wqe->status,
@@ -84,26 +80,35 @@ static void send_queue_retire(struct weft_qp *qp)
 		.byte_count = wqe->byte_count,
 	};
 
+	if (!cq_push(qp->send_cq, &completion, false))
+		qp_fail_later(qp, WEFT_R_CQ_OVERRUN);
+}
+
+/* Takes the oldest request off the queue, with one completion if one is due. */
+static void send_queue_retire(struct weft_qp *qp)
+{
+	struct send_queue *q = &qp->sq;
+	struct send_wqe *wqe = send_queue_at(q, q->head);
+	bool is_good = wqe->status == WEFT_SUCCESS;
+
 	CHECK(q->begun > 0 && wqe->state == WQE_ENDED);
 	if (wqe->opcode == WEFT_OP_BIND && wqe->status == WEFT_ERR_FLUSHED)
 		mem_window_forget(&qp->adapter->mem, wqe_bind(wqe));
-	if (wqe->is_registered && wqe->status != WEFT_SUCCESS)
+	if (wqe->is_registered && !is_good)
 		mem_region_unregister_reserved(&qp->adapter->mem, qp->pd->number,
 					       wqe->register_tag);
 	q->head = send_queue_slot(q, 1);
 	q->begun--;
 	q->count--;
-	trace_add(qp->adapter->trace,
-		  (struct trace_event){
-			  .kind = TRACE_SEND_RETIRED,
-			  .who = qp->number,
-			  .a = completion.id,
-			  .b = (uint64_t)completion.opcode << 8 | completion.status,
-			  .reason = (uint16_t)completion.reason,
-		  });
-	if ((is_signalled || completion.status != WEFT_SUCCESS) &&
-	    !cq_push(qp->send_cq, &completion, false))
-		qp_fail_later(qp, WEFT_R_CQ_OVERRUN);
+	trace_add(qp->adapter->trace, (struct trace_event){
+					      .kind = TRACE_SEND_RETIRED,
+					      .who = qp->number,
+					      .a = wqe->id,
+					      .b = (uint64_t)wqe->opcode << 8 | wqe->status,
+					      .reason = wqe->reason,
+				      });
+	if (!is_good || (wqe->flags & WEFT_SIGNALLED) || qp->is_every_send_signalled)
+		complete(qp, wqe);
 }
 
 void send_queue_flush(struct weft_qp *qp)

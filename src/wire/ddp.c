@@ -44,18 +44,24 @@ enum ddp_err ddp_untagged_decode(struct ddp_untagged *h, struct rd *r)
 
 void ddp_tagged_encode(const struct ddp_tagged *h, struct wr *w)
 {
-	wr_u8(w, (uint8_t)(DDP_T | (h->is_last ? DDP_L : 0) | DDP_DV));
-	wr_u8(w, h->ulp);
-	wr_u32(w, h->stag);
-	wr_u64(w, h->to);
+	struct wr at = *w; /* a copy, which what is written cannot change */
+
+	wr_u8(&at, (uint8_t)(DDP_T | (h->is_last ? DDP_L : 0) | DDP_DV));
+	wr_u8(&at, h->ulp);
+	wr_u32(&at, h->stag);
+	wr_u64(&at, h->to);
+	*w = at;
 }
 
 void ddp_untagged_encode(const struct ddp_untagged *h, struct wr *w)
 {
-	wr_u8(w, (uint8_t)((h->is_last ? DDP_L : 0) | DDP_DV));
-	wr_u8(w, h->ulp);
-	wr_u32(w, h->ulp32);
-	wr_u32(w, h->qn);
-	wr_u32(w, h->msn);
-	wr_u32(w, h->mo);
+	struct wr at = *w;
+
+	wr_u8(&at, (uint8_t)((h->is_last ? DDP_L : 0) | DDP_DV));
+	wr_u8(&at, h->ulp);
+	wr_u32(&at, h->ulp32);
+	wr_u32(&at, h->qn);
+	wr_u32(&at, h->msn);
+	wr_u32(&at, h->mo);
+	*w = at;
 }
