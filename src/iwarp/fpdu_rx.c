@@ -209,11 +209,15 @@ static uint32_t marked_bytes(uint64_t position, uint32_t fpdu_bytes)
 	return fpdu_bytes + (1 + (fpdu_bytes - to_marker - 1) / between) * MPA_MARKER_BYTES;
 }
 
-/* RFC 5044 section 4.3: checks the markers of the FPDU in the buffer and takes them out of it. */
+/*
+ * RFC 5044 section 4.3: checks the markers of the FPDU in the buffer and takes them out of it. They
+ * count from its length field, which a marker in front of it does not.
+ */
 static bool unmark(struct iwarp_stream *s, uint32_t raw_bytes)
 {
 	struct rx *rx = &s->rx;
 	uint8_t *fpdu = rx->bytes + rx->start;
+	uint32_t front = rx->position % MPA_MARKER_EVERY == 0 ? MPA_MARKER_BYTES : 0;
 	uint32_t in = 0, out = 0;
 
 	while (in < raw_bytes) {
@@ -223,7 +227,8 @@ static bool unmark(struct iwarp_stream *s, uint32_t raw_bytes)
 			struct rd r = rd_of(fpdu + in, MPA_MARKER_BYTES);
 			uint16_t back;
 
-			if (mpa_marker_decode(&back, &r) != MPA_OK || back != in)
+			if (mpa_marker_decode(&back, &r) != MPA_OK ||
+			    back != (in == 0 ? 0 : in - front))
 				return false;
 			in += MPA_MARKER_BYTES;
 			phase = MPA_MARKER_BYTES;

@@ -193,16 +193,20 @@ static void encode_header(struct iwarp_stream *s, struct tx_fpdu *f, bool is_las
 	f->header_bytes = (uint8_t)(MPA_HEADER_BYTES + ddp_bytes + m->body_bytes);
 }
 
-/* Writes the markers that fall into the FPDU, with their distance to its beginning. */
+/*
+ * Writes the markers that fall into the FPDU, with their distance to its length field: RFC 5044
+ * section 4.3. One in front of that is not part of the distance.
+ */
 static void encode_markers(struct iwarp_stream *s, struct tx_fpdu *f)
 {
 	uint32_t end = f->header_bytes + f->payload_bytes + f->trailer_bytes;
 	struct wr w = wr_of(s->tx.bytes + f->at + front_bytes(f) + f->trailer_bytes,
 			    MARKERS_MAX * MPA_MARKER_BYTES);
 	uint32_t at = (MPA_MARKER_EVERY - f->phase) % MPA_MARKER_EVERY;
+	uint32_t front = at == 0 ? MPA_MARKER_BYTES : 0;
 
 	for (; s->terms.sends_markers && at < end; at += MPA_MARKER_EVERY) {
-		mpa_marker_encode((uint16_t)at, &w);
+		mpa_marker_encode((uint16_t)(at == 0 ? 0 : at - front), &w);
 		f->marker_count++;
 		end += MPA_MARKER_BYTES;
 	}
