@@ -43,7 +43,6 @@ static bool cut_message(struct iwarp_stream *s)
 void tx_fill(struct iwarp_stream *s)
 {
 	struct tx *tx = &s->tx;
-	struct readq *q = &s->reads;
 
 	if (s->state != STREAM_OPEN || tx->is_held)
 		return;
@@ -52,8 +51,7 @@ void tx_fill(struct iwarp_stream *s)
 		bool has_request = s->qp->sq.wait == SEND_FULL;
 
 		/* Answers and requests take turns where both are due. */
-		if (q->in_begun == q->in_count || (has_request && tx->was_response) ||
-		    !tx_has_room(s))
+		if (!readq_has_next(s) || (has_request && tx->was_response) || !tx_has_room(s))
 			break;
 		if (!readq_answer(s))
 			return;

@@ -2,6 +2,7 @@
 #include "iwarp/stream.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/check.h"
 
@@ -48,21 +49,28 @@ enum weft_reason readq_access(struct iwarp_stream *s, uint32_t slot, uint32_t of
 	return qp_access(s->qp, &access, grant);
 }
 
-/* IWARP-06: refused, with all that is known about the request. */
+/*
+ * IWARP-06: refused, with all that is known about the request. It may have come a while ago: what
+ * arrived since is not to blame.
+ */
 static void refuse_request(struct iwarp_stream *s, const struct inbound *in,
 			   enum weft_reason reason)
 {
-	struct rx_segment *seg = &s->rx.segment;
+	struct rx_segment seg = { .header_bytes = DDP_UNTAGGED_BYTES };
 
+	memcpy(seg.header, in->header, sizeof(in->header));
 	if (in->is_atomic) {
+		seg.opcode = RDMAP_ATOMIC_REQUEST;
+		seg.ulpdu_bytes = DDP_UNTAGGED_BYTES + RDMAP_ATOMIC_REQUEST_BYTES;
 		qp_refused(s->qp, reason, in->atomic.to, in->atomic.stag);
 	} else {
+		seg.opcode = RDMAP_READ_REQUEST;
+		seg.ulpdu_bytes = DDP_UNTAGGED_BYTES + RDMAP_READ_REQUEST_BYTES;
+		seg.has_read = true;
+		seg.read = in->read;
 		qp_refused(s->qp, reason, in->read.source_to, in->read.source_stag);
-		seg->has_read = true;
-		seg->read = in->read;
 	}
-	seg->opcode = in->is_atomic ? RDMAP_ATOMIC_REQUEST : RDMAP_READ_REQUEST;
-	stream_refuse(s, reason, seg);
+	stream_refuse(s, reason, &seg);
 }
 
 static bool decode_request(const struct rx_segment *seg, const uint8_t *body, struct inbound *in)
@@ -70,6 +78,7 @@ static bool decode_request(const struct rx_segment *seg, const uint8_t *body, st
 	struct rd r = rd_of(body, seg->bytes);
 
 	in->is_atomic = seg->opcode == RDMAP_ATOMIC_REQUEST;
+	memcpy(in->header, seg->header, sizeof(in->header));
 	if (in->is_atomic) {
 		if (rdmap_atomic_request_decode(&in->atomic, &r) != RDMAP_OK)
 			return false;
@@ -151,6 +160,32 @@ static void answer_atomic(struct iwarp_stream *s, const struct rdmap_atomic_requ
 	mem_touch_message(&s->adapter->mem, a->stag);
 }
 
+static uint32_t tag_of(const struct inbound *in)
+{
+	return in->is_atomic ? in->atomic.stag : in->read.source_stag;
+}
+
+/*
+ * TOUCH-10: what may be read once is still there while its answer is on its way. The next one waits
+ * until that has gone out, and finds that it is too late.
+ */
+bool readq_has_next(const struct iwarp_stream *s)
+{
+	const struct readq *q = &s->reads;
+	uint32_t tag;
+
+	if (q->in_begun == q->in_count)
+		return false;
+	tag = tag_of(&q->inbound[in_slot(q, q->in_begun)]);
+	if (q->in_begun == 0 || !mem_touch_is_once(&s->adapter->mem, tag))
+		return true;
+	for (uint32_t n = 0; n < q->in_begun; n++) {
+		if (tag_of(&q->inbound[in_slot(q, n)]) == tag)
+			return false;
+	}
+	return true;
+}
+
 bool readq_answer(struct iwarp_stream *s)
 {
 	struct readq *q = &s->reads;
@@ -159,9 +194,13 @@ bool readq_answer(struct iwarp_stream *s)
 	struct mem_grant grant;
 	enum weft_reason r = readq_access(s, slot, 0, &grant);
 
-	/* An earlier one may have used up what this one was granted when it came. */
+	/*
+	 * An earlier one may have used up what this one was granted when it came. The answers
+	 * before it were right: they go out first.
+	 */
 	if (r != WEFT_OK) {
-		refuse_request(s, in, r);
+		if (s->tx.count == 0)
+			refuse_request(s, in, r);
 		return false;
 	}
 	s->tx.message = (struct tx_message){ .ends = TX_RESPONSE, .slot = slot };

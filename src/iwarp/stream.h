@@ -143,6 +143,7 @@ struct tx {
 struct inbound {
 	bool is_here; /* it has come; those before it perhaps not */
 	bool is_atomic;
+	uint8_t header[DDP_UNTAGGED_BYTES]; /* as it came, for a Terminate */
 	union {
 		struct rdmap_read_request read;
 		struct rdmap_atomic_request atomic;
@@ -280,7 +281,13 @@ void readq_fini(struct iwarp_stream *s);
 /* A request of the peer has arrived. */
 enum rx_result readq_request(struct iwarp_stream *s, const uint8_t *body);
 
-/* Begins the answer to the oldest request that has none: in tx.message. False: it is refused. */
+/* Whether there is a request whose answer can begin. */
+bool readq_has_next(const struct iwarp_stream *s);
+
+/*
+ * Begins the answer to the oldest request that has none: in tx.message. False: it is refused, or
+ * will be when all before it has gone out.
+ */
 bool readq_answer(struct iwarp_stream *s);
 
 /* The memory of an answer, from offset on; the oldest answer has gone out whole. */

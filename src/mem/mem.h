@@ -285,5 +285,8 @@ enum weft_reason mem_touch_segment(struct mem_table *t, uint32_t tag, bool is_la
 /* TOUCH-06: the in-order point of the stream that touched this tag moved to next_sn. */
 void mem_touch_advance(struct mem_table *t, uint32_t tag, uint32_t next_sn);
 
+/* Whether the tag names an entry that dies with its first message. */
+bool mem_touch_is_once(const struct mem_table *t, uint32_t tag);
+
 /* A whole message to, or (TOUCH-10) the last response byte from, this tag went by in order. */
 void mem_touch_message(struct mem_table *t, uint32_t tag);

@@ -97,6 +97,11 @@ void mem_touch_advance(struct mem_table *t, uint32_t tag, uint32_t next_sn)
 		touch_close(t, e);
 }
 
+bool mem_touch_is_once(const struct mem_table *t, uint32_t tag)
+{
+	return touch_entry(t, tag) != NULL;
+}
+
 void mem_touch_message(struct mem_table *t, uint32_t tag)
 {
 	struct mem_entry *e = touch_entry(t, tag);
