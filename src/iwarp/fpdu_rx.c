@@ -262,7 +262,9 @@ static bool rx_marked(struct iwarp_stream *s, uint64_t now_ns, enum rx_result *r
 	uint8_t *fpdu = rx->bytes + rx->start;
 
 	*result = RX_REFUSED;
-	if (!marked_length(rx, &ulpdu_bytes))
+	if (rx->is_checked) /* it has waited; its markers are out of it */
+		ulpdu_bytes = rx->segment.ulpdu_bytes;
+	else if (!marked_length(rx, &ulpdu_bytes))
 		return false;
 	raw_bytes = marked_bytes(rx->position, mpa_fpdu_bytes(ulpdu_bytes));
 	if (rx_available(rx) < raw_bytes)
