@@ -185,7 +185,8 @@ static enum rx_result open_send(struct iwarp_stream *s, uint64_t now_ns)
 
 	if (result != RX_OK || is_rtr_send(s))
 		return result;
-	if (rx->send_bytes > 0 && seg->opcode != rx->send_opcode)
+	/* A receive that is claimed already: the message has begun. */
+	if (qp->recv && seg->opcode != rx->send_opcode)
 		return refuse(s, WEFT_R_RDMAP_OPCODE);
 	result = claim_receive(s, now_ns);
 	if (result != RX_OK)
@@ -448,8 +449,10 @@ static enum rx_result deliver_immediate(struct iwarp_stream *s, uint64_t now_ns,
 
 	if (result != RX_OK)
 		return result;
-	if (seg->bytes != RDMAP_IMMEDIATE_BYTES || !seg->is_last || rx->send_bytes > 0)
+	if (seg->bytes != RDMAP_IMMEDIATE_BYTES || !seg->is_last)
 		return refuse(s, WEFT_R_RDMAP_BODY);
+	if (s->qp->recv) /* of a Send that is not whole yet */
+		return refuse(s, WEFT_R_RDMAP_OPCODE);
 	result = claim_receive(s, now_ns);
 	if (result != RX_OK)
 		return result;
