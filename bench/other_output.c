@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "other_output.h"
+
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { LINE_BYTES = 512, FIELDS_MAX = 16 };
+
+static const double ns_per_us = 1000;
+
+/* One line, and the words it consists of. */
+struct line {
+	char text[LINE_BYTES];
+	const char *fields[FIELDS_MAX];
+	int count;
+};
+
+/* Reads the line at *text and moves on to the next; false: the text is at its end. */
+static bool line_next(struct line *l, const char **text, const char *separators)
+{
+	size_t length = strcspn(*text, "\n"), kept = length < LINE_BYTES ? length : LINE_BYTES - 1;
+	char *rest = NULL;
+
+	if (**text == '\0')
+		return false;
+	memcpy(l->text, *text, kept);
+	l->text[kept] = '\0';
+	*text += length + ((*text)[length] == '\n');
+	l->count = 0;
+	for (char *word = strtok_r(l->text, separators, &rest);
+	     word != NULL && l->count < FIELDS_MAX; word = strtok_r(NULL, separators, &rest))
+		l->fields[l->count++] = word;
+	return true;
+}
+
+static int line_column(const struct line *l, const char *name)
+{
+	for (int i = 0; i < l->count; i++) {
+		if (strcmp(l->fields[i], name) == 0)
+			return i;
+	}
+	return -1;
+}
+
+/* The number in a column, if all of the word is one; else 0. */
+static double line_number(const struct line *l, int column)
+{
+	char *end = NULL;
+	double value;
+
+	if (column < 0 || column >= l->count)
+		return 0;
+	value = strtod(l->fields[column], &end);
+	return *end == '\0' && value < 1e18 ? value : 0;
+}
+
+bool other_output_ucx(const char *text, struct other_result *r)
+{
+	int latency = -1, rate = -1;
+	struct line l;
+
+	while (line_next(&l, &text, ", \r")) {
+		double us = line_number(&l, latency), per_s = line_number(&l, rate);
+
+		if (us > 0 && per_s > 0) {
+			*r = (struct other_result){ us * ns_per_us, per_s };
+			return true;
+		}
+		if (line_column(&l, "overall_lat") >= 0) {
+			latency = line_column(&l, "overall_lat");
+			rate = line_column(&l, "overall_mr");
+		}
+	}
+	return false;
+}
+
+bool other_output_pingpong(const char *text, struct other_result *r)
+{
+	int latency = -1;
+	struct line l;
+
+	while (line_next(&l, &text, " \t\r")) {
+		double us = line_number(&l, latency);
+
+		if (us > 0) {
+			*r = (struct other_result){ us * ns_per_us, 1e9 / (us * ns_per_us) };
+			return true;
+		}
+		if (line_column(&l, "usec/xfer") >= 0)
+			latency = line_column(&l, "usec/xfer");
+	}
+	return false;
+}
+
+bool other_output_is_listening(const char *text, uint16_t port)
+{
+	enum { ADDRESS = 1, STATE = 3 };
+	struct line l;
+
+	while (line_next(&l, &text, " ")) {
+		const char *number = l.count > STATE ? strchr(l.fields[ADDRESS], ':') : NULL;
+
+		/* linux/Documentation/networking/proc_net_tcp: state 0A is LISTEN. */
+		if (number != NULL && strcmp(l.fields[STATE], "0A") == 0 &&
+		    strtoul(number + 1, NULL, 16) == port)
+			return true;
+	}
+	return false;
+}
+
+void other_output_last_line(const char *text, char *line, uint32_t line_bytes)
+{
+	struct line l;
+
+	line[0] = '\0';
+	while (line_next(&l, &text, "\r")) {
+		if (l.count > 0)
+			snprintf(line, line_bytes, "%s", l.fields[0]);
+	}
+}
