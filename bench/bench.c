@@ -3,20 +3,32 @@
  * The bench: what weft costs, as a table for people or as lines for programs. A missed goal is
  * said, but no error: the machine may be a slow one.
  */
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "net_report.h"
+#include "net_subjects.h"
 #include "subjects.h"
 
 static const double bytes_goal = 96;
 
+struct options {
+	bool is_json;
+	bool has_cost;
+	bool has_net;
+};
+
 static void usage(FILE *to)
 {
 	fprintf(to,
-		"usage: bench [--json]\n\n"
-		"Measures what weft costs, next to memcpy of 4 KiB between two buffers in cache.\n"
+		"usage: bench [--json] [cost] [net]\n\n"
+		"Measures what weft costs. Without a name, both parts:\n\n"
+		"  cost     calls, next to memcpy of 4 KiB between two buffers in cache\n"
+		"  net      messages over loopback TCP, next to plain TCP and what others offer;\n"
+		"           with net.json, bandwidth.svg and latency.svg beside this program\n"
 		"\n"
 		"  --json   one object a line instead of the table\n"
 		"  --help   this text\n");
@@ -79,7 +91,7 @@ static void show(const struct subject *s, bool is_json)
 	fflush(stdout);
 }
 
-static void show_all(bool is_json)
+static void show_cost(bool is_json)
 {
 	double bytes;
 
@@ -97,22 +109,71 @@ static void show_all(bool is_json)
 		fprintf(stderr, "bench: this allocator does not say how much it holds\n");
 }
 
+/* The folder this program is in; the present one where the system does not tell. */
+static void own_folder(char *path, size_t path_bytes)
+{
+	ssize_t length = readlink("/proc/self/exe", path, path_bytes - 1);
+	char *end;
+
+	path[length > 0 ? length : 0] = '\0';
+	end = strrchr(path, '/');
+	if (end != NULL)
+		*end = '\0';
+	else
+		snprintf(path, path_bytes, ".");
+}
+
+static void show_net(bool is_json)
+{
+	static struct net_rows rows;
+	char folder[PATH_MAX];
+
+	net_rows_measure(&rows);
+	if (is_json)
+		net_report_lines(&rows);
+	else
+		net_report_table(&rows);
+	own_folder(folder, sizeof(folder));
+	net_report_files(&rows, folder);
+}
+
+/* False: there is a word that is none of ours. */
+static bool options_read(struct options *o, int argc, char **argv)
+{
+	for (int i = 1; i < argc; i++) {
+		if (strcmp(argv[i], "--json") == 0)
+			o->is_json = true;
+		else if (strcmp(argv[i], "cost") == 0)
+			o->has_cost = true;
+		else if (strcmp(argv[i], "net") == 0)
+			o->has_net = true;
+		else {
+			fprintf(stderr, "bench: there is no \"%s\"\n\n", argv[i]);
+			return false;
+		}
+	}
+	if (!o->has_cost && !o->has_net)
+		o->has_cost = o->has_net = true;
+	return true;
+}
+
 int main(int argc, char **argv)
 {
-	bool is_json = false;
+	struct options o = { 0 };
 
 	for (int i = 1; i < argc; i++) {
 		if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
 			usage(stdout);
 			return 0;
 		}
-		if (strcmp(argv[i], "--json") != 0) {
-			fprintf(stderr, "bench: there is no option \"%s\"\n\n", argv[i]);
-			usage(stderr);
-			return 2;
-		}
-		is_json = true;
 	}
-	show_all(is_json);
+	if (!options_read(&o, argc, argv)) {
+		usage(stderr);
+		return 2;
+	}
+	if (o.has_cost)
+		show_cost(o.is_json);
+	if (o.has_net)
+		show_net(o.is_json);
 	return fflush(stdout) == 0 ? 0 : 1;
 }
