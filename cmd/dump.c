@@ -5,10 +5,10 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "capture.h"
 #include "cmd.h"
 #include "conversation.h"
 #include "dump_words.h"
+#include "recording.h"
 
 struct dump_args {
 	const char *path;
@@ -86,7 +86,7 @@ static void tell(void *context, const struct conversation *c, const struct mpa_i
 	putchar('\n');
 }
 
-static void take(struct dump *d, struct conversations *all, const struct capture_packet *p)
+static void take(struct dump *d, struct conversations *all, const struct recorded_packet *p)
 {
 	if (d->packets++ == 0)
 		d->begin_ns = p->time_ns;
@@ -151,11 +151,11 @@ static bool print_sums(const struct dump *d, const struct conversations *all)
 
 int cmd_dump(int argc, char **argv)
 {
-	char error[CAPTURE_ERROR_BYTES];
+	char error[RECORDING_ERROR_BYTES];
 	struct dump d = { 0 };
 	struct conversations all = { .tell = tell, .context = &d };
-	struct capture *capture;
-	struct capture_packet p;
+	struct recording *capture;
+	struct recorded_packet p;
 	struct dump_args args;
 	int status, got;
 
@@ -166,13 +166,13 @@ int cmd_dump(int argc, char **argv)
 	status = args_read(argc, argv, &args);
 	if (status != 0)
 		return status;
-	capture = capture_open(args.path, error);
+	capture = recording_open(args.path, error);
 	if (!capture) {
 		fprintf(stderr, "weft dump: %s %s\n", args.path, error);
 		return 1;
 	}
 	d.is_quiet = args.is_quiet;
-	while ((got = capture_next(capture, &p, error)) == 1)
+	while ((got = recording_next(capture, &p, error)) == 1)
 		take(&d, &all, &p);
 	conversations_end(&all);
 	if (got < 0) {
@@ -181,6 +181,6 @@ int cmd_dump(int argc, char **argv)
 	}
 	status = print_sums(&d, &all) ? 0 : 1;
 	conversations_fini(&all);
-	capture_close(capture);
+	recording_close(capture);
 	return status;
 }

@@ -9,9 +9,9 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "capture.h"
 #include "conversation.h"
 #include "dump_words.h"
+#include "recording.h"
 #include "wire/mpa.h"
 
 enum { STREAM_MAX = 1 << 16 };
@@ -31,23 +31,23 @@ static void tell(void *context, const struct conversation *c, const struct mpa_i
 static void try_file(const uint8_t *data, size_t size)
 {
 	struct conversations all = { .tell = tell };
-	char error[CAPTURE_ERROR_BYTES];
-	struct capture_packet p;
-	struct capture *c;
+	char error[RECORDING_ERROR_BYTES];
+	struct recorded_packet p;
+	struct recording *c;
 	FILE *file = size > 0 ? fmemopen((void *)(uintptr_t)data, size, "rb") : NULL;
 
 	if (!file)
 		return;
-	c = capture_open_file(file, error);
+	c = recording_open_file(file, error);
 	if (!c)
 		return;
-	while (capture_next(c, &p, error) == 1) {
+	while (recording_next(c, &p, error) == 1) {
 		if (p.kind == PACKET_TCP)
 			conversations_take(&all, &p.packet);
 	}
 	conversations_end(&all);
 	conversations_fini(&all);
-	capture_close(c);
+	recording_close(c);
 }
 
 /* One direction: what was given of its bytes, and what was taken. */

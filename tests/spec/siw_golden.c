@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/crc.h"
-#include "capture.h"
 #include "conversation.h"
+#include "recording.h"
 #include "test.h"
 #include "wire/ddp.h"
 
@@ -61,14 +61,14 @@ static struct golden_connection *place(struct golden *g, const struct packet *p,
 }
 
 /* All packets of the file, into the streams and into the dissector. */
-static void read_packets(struct golden *g, struct capture *file, struct conversations *all)
+static void read_packets(struct golden *g, struct recording *file, struct conversations *all)
 {
 	struct tcp_stream streams[GOLDEN_CONNECTIONS][2] = { 0 };
-	char error[CAPTURE_ERROR_BYTES];
-	struct capture_packet p;
+	char error[RECORDING_ERROR_BYTES];
+	struct recorded_packet p;
 	int got;
 
-	while ((got = capture_next(file, &p, error)) == 1) {
+	while ((got = recording_next(file, &p, error)) == 1) {
 		struct golden_connection *c;
 		struct tcp_stream *t;
 		int side = 0;
@@ -317,16 +317,16 @@ static char *text_read(const char *name)
 
 struct golden *golden_open(const char *name)
 {
-	char path[PATH_BYTES], error[CAPTURE_ERROR_BYTES];
+	char path[PATH_BYTES], error[RECORDING_ERROR_BYTES];
 	struct golden *g = grab(sizeof(*g));
 	struct seen *seen = grab(sizeof(*seen));
 	struct conversations all = { .tell = see, .context = seen };
-	struct capture *file;
+	struct recording *file;
 
 	g->connections = grab(GOLDEN_CONNECTIONS * sizeof(*g->connections));
 	g->text = text_read(name);
 	(void)snprintf(path, sizeof(path), "%s/siw/%s.pcap", GOLDEN_DIR, name);
-	file = capture_open(path, error);
+	file = recording_open(path, error);
 	REQUIRE(file);
 	read_packets(g, file, &all);
 	for (uint32_t i = 0; i < g->count; i++) {
@@ -337,7 +337,7 @@ struct golden *golden_open(const char *name)
 			side_compare(&c->sides[side], seen->items[i][side], seen->count[i][side]);
 	}
 	conversations_fini(&all);
-	capture_close(file);
+	recording_close(file);
 	free(seen);
 	return g;
 }

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "capture.h"
+#include "recording.h"
 #include "test.h"
 
 enum { FRAME_MAX = 256 };
@@ -304,22 +304,22 @@ TEST(test_capture_every_link)
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-		char error[CAPTURE_ERROR_BYTES], *bytes;
-		struct capture_packet p;
-		struct capture *c;
+		char error[RECORDING_ERROR_BYTES], *bytes;
+		struct recorded_packet p;
+		struct recording *c;
 		struct frame f;
 
 		link_head(&f, rows[i].link, 0x0800);
 		ip4(&f, IP4_TOTAL, 6);
 		tcp(&f);
-		c = capture_open_file(file_of(rows[i].type, &f, &bytes), error);
+		c = recording_open_file(file_of(rows[i].type, &f, &bytes), error);
 		EXPECT(c);
-		EXPECT_EQ(capture_next(c, &p, error), 1);
+		EXPECT_EQ(recording_next(c, &p, error), 1);
 		EXPECT(p.number == 1 && p.is_cut && p.kind == PACKET_TCP);
 		EXPECT_EQ(p.time_ns, UINT64_C(7000005000));
 		EXPECT_EQ(p.packet.to.port, 2000);
-		EXPECT_EQ(capture_next(c, &p, error), 0);
-		capture_close(c);
+		EXPECT_EQ(recording_next(c, &p, error), 0);
+		recording_close(c);
 		free(bytes);
 	}
 }
@@ -330,10 +330,10 @@ TEST(test_capture_pcapng)
 	static const uint32_t head[] = { 0x0a0d0d0a, 28,	 0x1a2b3c4d, 1,	 UINT32_MAX,
 					 UINT32_MAX, 28,	 1,	     32, 1,
 					 0,	     0x00010009, 9,	     0,	 32 };
-	char error[CAPTURE_ERROR_BYTES];
+	char error[RECORDING_ERROR_BYTES];
 	uint32_t file[64] = { 0 }, length, words;
-	struct capture_packet p;
-	struct capture *c;
+	struct recorded_packet p;
+	struct recording *c;
 	struct frame f;
 
 	link_head(&f, PACKET_ETHERNET, 0x0800);
@@ -348,33 +348,33 @@ TEST(test_capture_pcapng)
 	file[words + 5] = file[words + 6] = length;
 	memcpy(&file[words + 7], f.bytes, length);
 	words += 8 + (length + 3) / 4;
-	c = capture_open_file(fmemopen(file, words * 4, "rb"), error);
+	c = recording_open_file(fmemopen(file, words * 4, "rb"), error);
 	EXPECT(c);
-	EXPECT_EQ(capture_next(c, &p, error), 1);
+	EXPECT_EQ(recording_next(c, &p, error), 1);
 	EXPECT(p.kind == PACKET_TCP && !p.is_cut);
 	EXPECT_EQ(p.time_ns, 12345);
-	EXPECT_EQ(capture_next(c, &p, error), 0);
-	capture_close(c);
+	EXPECT_EQ(recording_next(c, &p, error), 0);
+	recording_close(c);
 	/* Cut off inside the packet. */
-	c = capture_open_file(fmemopen(file, words * 4 - 8, "rb"), error);
+	c = recording_open_file(fmemopen(file, words * 4 - 8, "rb"), error);
 	EXPECT(c);
-	EXPECT_EQ(capture_next(c, &p, error), -1);
+	EXPECT_EQ(recording_next(c, &p, error), -1);
 	EXPECT(error[0]);
-	capture_close(c);
+	recording_close(c);
 }
 
 TEST(test_capture_files_that_cannot_be_read)
 {
 	static char junk[] = "this is a letter, not a capture, and long enough to see that";
-	char error[CAPTURE_ERROR_BYTES] = "", *bytes;
+	char error[RECORDING_ERROR_BYTES] = "", *bytes;
 	struct frame f;
 
-	EXPECT(!capture_open("/nonexistent/file", error));
+	EXPECT(!recording_open("/nonexistent/file", error));
 	EXPECT(strstr(error, "cannot be opened"));
-	EXPECT(!capture_open_file(fmemopen(junk, sizeof(junk), "rb"), error));
+	EXPECT(!recording_open_file(fmemopen(junk, sizeof(junk), "rb"), error));
 	EXPECT(strstr(error, "is not a capture"));
 	begin(&f);
-	EXPECT(!capture_open_file(file_of(DLT_USB_LINUX, &f, &bytes), error));
+	EXPECT(!recording_open_file(file_of(DLT_USB_LINUX, &f, &bytes), error));
 	EXPECT(strstr(error, "link"));
 	free(bytes);
 }

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "capture.h"
+#include "recording.h"
 
 #include <errno.h>
 #include <pcap/pcap.h>
 #include <stdlib.h>
 #include <string.h>
 
-struct capture {
+struct recording {
 	pcap_t *pcap;
 	enum packet_link link;
 	uint64_t count;
@@ -38,22 +38,22 @@ static bool link_of(int type, enum packet_link *link)
 	}
 }
 
-struct capture *capture_open_file(FILE *own_file, char error[CAPTURE_ERROR_BYTES])
+struct recording *recording_open_file(FILE *own_file, char error[RECORDING_ERROR_BYTES])
 {
 	char why[PCAP_ERRBUF_SIZE] = "";
-	struct capture *c = calloc(1, sizeof(*c));
+	struct recording *c = calloc(1, sizeof(*c));
 	const char *name;
 	int type;
 
 	if (!c) {
-		snprintf(error, CAPTURE_ERROR_BYTES, "cannot be opened: no memory");
+		snprintf(error, RECORDING_ERROR_BYTES, "cannot be opened: no memory");
 		(void)fclose(own_file);
 		return NULL;
 	}
 	c->pcap = pcap_fopen_offline_with_tstamp_precision(own_file, PCAP_TSTAMP_PRECISION_NANO,
 							   why);
 	if (!c->pcap) {
-		snprintf(error, CAPTURE_ERROR_BYTES, "is not a capture: %s", why);
+		snprintf(error, RECORDING_ERROR_BYTES, "is not a capture: %s", why);
 		(void)fclose(own_file);
 		free(c);
 		return NULL;
@@ -61,26 +61,27 @@ struct capture *capture_open_file(FILE *own_file, char error[CAPTURE_ERROR_BYTES
 	type = pcap_datalink(c->pcap);
 	if (!link_of(type, &c->link)) {
 		name = pcap_datalink_val_to_description_or_dlt(type);
-		snprintf(error, CAPTURE_ERROR_BYTES, "is of a kind of link that I do not know: %s",
-			 name);
-		capture_close(c);
+		snprintf(error, RECORDING_ERROR_BYTES,
+			 "is of a kind of link that I do not know: %s", name);
+		recording_close(c);
 		return NULL;
 	}
 	return c;
 }
 
-struct capture *capture_open(const char *path, char error[CAPTURE_ERROR_BYTES])
+struct recording *recording_open(const char *path, char error[RECORDING_ERROR_BYTES])
 {
 	FILE *file = strcmp(path, "-") == 0 ? fdopen(0, "rb") : fopen(path, "rb");
 
 	if (!file) {
-		snprintf(error, CAPTURE_ERROR_BYTES, "cannot be opened: %s", strerror(errno));
+		snprintf(error, RECORDING_ERROR_BYTES, "cannot be opened: %s", strerror(errno));
 		return NULL;
 	}
-	return capture_open_file(file, error);
+	return recording_open_file(file, error);
 }
 
-int capture_next(struct capture *c, struct capture_packet *p, char error[CAPTURE_ERROR_BYTES])
+int recording_next(struct recording *c, struct recorded_packet *p,
+		   char error[RECORDING_ERROR_BYTES])
 {
 	struct pcap_pkthdr *head;
 	const u_char *bytes;
@@ -89,10 +90,10 @@ int capture_next(struct capture *c, struct capture_packet *p, char error[CAPTURE
 	if (got == PCAP_ERROR_BREAK)
 		return 0;
 	if (got != 1) {
-		snprintf(error, CAPTURE_ERROR_BYTES, "%s", pcap_geterr(c->pcap));
+		snprintf(error, RECORDING_ERROR_BYTES, "%s", pcap_geterr(c->pcap));
 		return -1;
 	}
-	*p = (struct capture_packet){
+	*p = (struct recorded_packet){
 		.number = ++c->count,
 		/* The microseconds are nanoseconds: that precision was asked for. */
 		.time_ns = (uint64_t)head->ts.tv_sec * 1000000000U + (uint64_t)head->ts.tv_usec,
@@ -103,7 +104,7 @@ int capture_next(struct capture *c, struct capture_packet *p, char error[CAPTURE
 	return 1;
 }
 
-void capture_close(struct capture *own_c)
+void recording_close(struct recording *own_c)
 {
 	if (!own_c)
 		return;

@@ -10,11 +10,11 @@
 
 #include "packet.h"
 
-enum { CAPTURE_ERROR_BYTES = 320 };
+enum { RECORDING_ERROR_BYTES = 320 };
 
-struct capture;
+struct recording;
 
-struct capture_packet {
+struct recorded_packet {
 	uint64_t number;  /* from 1, as other tools count */
 	uint64_t time_ns; /* since 1970 */
 	bool is_cut;	  /* the capture has not all of it */
@@ -23,12 +23,13 @@ struct capture_packet {
 };
 
 /* "-" is the standard input. If it cannot be read NULL, and error goes on from its name. */
-struct capture *capture_open(const char *path, char error[CAPTURE_ERROR_BYTES]);
+struct recording *recording_open(const char *path, char error[RECORDING_ERROR_BYTES]);
 
 /* Closes own_file in any case. */
-struct capture *capture_open_file(FILE *own_file, char error[CAPTURE_ERROR_BYTES]);
+struct recording *recording_open_file(FILE *own_file, char error[RECORDING_ERROR_BYTES]);
 
 /* 1: a packet; 0: there are no more; -1: the file is broken here, and error says how. */
-int capture_next(struct capture *c, struct capture_packet *p, char error[CAPTURE_ERROR_BYTES]);
+int recording_next(struct recording *c, struct recorded_packet *p,
+		   char error[RECORDING_ERROR_BYTES]);
 
-void capture_close(struct capture *own_c);
+void recording_close(struct recording *own_c);
