@@ -40,5 +40,5 @@ struct net_peer {
 };
 
 /* The peers in the order of the table; the first is the one that others are compared to. */
-enum { NET_PEERS = 3 };
+enum { NET_PEERS = 6 };
 extern const struct net_peer *const net_peers[NET_PEERS];

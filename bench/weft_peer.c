@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* weft itself, over iWARP: what `weft perf` does, with a child at the other end. */
+#include "weft_peer.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "child.h"
+#include "cmd/perf_run.h"
+
+enum { SIZE_MIN = 4096 };
+
+static const uint64_t run_ns_max = UINT64_C(20000000000);
+static const uint64_t sample_ns = 80 * 1000 * 1000, warm_ns = 10 * 1000 * 1000;
+
+struct session {
+	struct weft_connect_options options;
+	struct perf_test test;
+	int address[2]; /* a pipe: where the child listens */
+};
+
+/* The other end: serves one connection until that is over. */
+static int serve(void *context)
+{
+	const struct session *s = context;
+	struct weft_address at = { .family = 4, .ip = { 127, 0, 0, 1 } };
+	struct weft_listener *listener;
+	struct perf_end *e;
+
+	if (perf_open(s->test.size > SIZE_MIN ? s->test.size : SIZE_MIN, &e) != WEFT_OK)
+		return 1;
+	if (perf_listen(e, &at, &listener) != WEFT_OK ||
+	    weft_listener_address(listener, &at) != WEFT_OK ||
+	    write(s->address[1], &at, sizeof(at)) != sizeof(at) ||
+	    perf_take(e, listener, &s->options) != WEFT_OK)
+		return 1;
+	(void)perf_serve(e);
+	(void)weft_listener_close(listener);
+	perf_close(e);
+	return 0;
+}
+
+static enum weft_reason ask(struct session *s, struct perf_result *result)
+{
+	struct weft_address at;
+	struct perf_end *e;
+	enum weft_reason r;
+
+	if (read(s->address[0], &at, sizeof(at)) != sizeof(at))
+		return WEFT_R_PEER_GONE;
+	r = perf_open(s->test.size > SIZE_MIN ? s->test.size : SIZE_MIN, &e);
+	if (r != WEFT_OK)
+		return r;
+	r = perf_dial(e, &at, &s->options);
+	s->test.duration_ns = warm_ns;
+	if (r == WEFT_OK)
+		r = perf_run(e, &s->test, result);
+	s->test.duration_ns = sample_ns;
+	if (r == WEFT_OK)
+		r = perf_run(e, &s->test, result);
+	perf_close(e);
+	return r;
+}
+
+static bool measure(struct session *s, struct net_figure *f, struct perf_result *result)
+{
+	static const char *const ops[PERF_OPS] = { "write", "read", "send" };
+	enum weft_reason r = WEFT_R_SYSTEM;
+	struct child child;
+
+	if (pipe(s->address) == 0) {
+		if (child_fork(&child, serve, s) == 0) {
+			close(s->address[1]);
+			s->address[1] = -1;
+			r = ask(s, result);
+			if (child_finish(&child, child_clock_ns() + run_ns_max, NULL, 0) != 0 &&
+			    r == WEFT_OK)
+				r = WEFT_R_PEER_GONE;
+		}
+		close(s->address[0]);
+		if (s->address[1] >= 0)
+			close(s->address[1]);
+	}
+	snprintf(f->how, sizeof(f->how), "weft perf --op %s%s --size %u --depth %u%s",
+		 ops[s->test.op], s->test.is_latency ? " --latency" : "", s->test.size,
+		 s->test.depth, s->options.is_crc_off ? " --no-crc" : "");
+	if (r != WEFT_OK)
+		snprintf(f->why, sizeof(f->why), "%s", weft_reason_text(r));
+	return r == WEFT_OK;
+}
+
+static struct session session_of(const struct net_ask *n, enum perf_op op, bool is_crc_off)
+{
+	return (struct session){
+		.options = { .is_crc_off = is_crc_off },
+		.test = { .op = op, .size = n->size_bytes, .depth = n->depth },
+	};
+}
+
+static bool bandwidth(struct net_figure *f, struct session s)
+{
+	struct perf_result result;
+
+	if (!measure(&s, f, &result))
+		return false;
+	f->value = (double)result.bytes * 1e9 / (double)result.elapsed_ns;
+	return true;
+}
+
+static bool latency(struct net_figure *f, struct session s)
+{
+	struct perf_result result;
+
+	s.test.is_latency = true;
+	if (!measure(&s, f, &result))
+		return false;
+	f->value = (double)sample_ns / (double)result.messages / 2;
+	return true;
+}
+
+static bool rate(struct net_figure *f, struct session s)
+{
+	struct perf_result result;
+
+	if (!measure(&s, f, &result))
+		return false;
+	f->value = (double)result.messages * 1e9 / (double)result.elapsed_ns;
+	return true;
+}
+
+/* ---- The peers ------------------------------------------------------------------------------- */
+
+static bool crc_bandwidth(struct net_figure *f, const struct net_ask *n)
+{
+	return bandwidth(f, session_of(n, PERF_WRITE, false));
+}
+
+static bool crc_latency(struct net_figure *f, const struct net_ask *n)
+{
+	return latency(f, session_of(n, PERF_WRITE, false));
+}
+
+static bool crc_rate(struct net_figure *f, const struct net_ask *n)
+{
+	return rate(f, session_of(n, PERF_SEND, false));
+}
+
+static bool plain_bandwidth(struct net_figure *f, const struct net_ask *n)
+{
+	return bandwidth(f, session_of(n, PERF_WRITE, true));
+}
+
+static bool plain_latency(struct net_figure *f, const struct net_ask *n)
+{
+	return latency(f, session_of(n, PERF_WRITE, true));
+}
+
+static bool plain_rate(struct net_figure *f, const struct net_ask *n)
+{
+	return rate(f, session_of(n, PERF_SEND, true));
+}
+
+static bool read_bandwidth(struct net_figure *f, const struct net_ask *n)
+{
+	return bandwidth(f, session_of(n, PERF_READ, false));
+}
+
+const struct net_peer weft_peer = {
+	.name = "weft",
+	.title = "weft",
+	.color = "#0969da",
+	.note = "iWARP with CRC: bandwidth and latency of Writes, rate of Sends",
+	.bandwidth = crc_bandwidth,
+	.latency = crc_latency,
+	.rate = crc_rate,
+};
+
+const struct net_peer weft_plain_peer = {
+	.name = "weft_no_crc",
+	.title = "weft, no CRC",
+	.color = "#54aeff",
+	.bandwidth = plain_bandwidth,
+	.latency = plain_latency,
+	.rate = plain_rate,
+};
+
+const struct net_peer weft_read_peer = {
+	.name = "weft_read",
+	.title = "weft Read",
+	.color = "#8250df",
+	.bandwidth = read_bandwidth,
+};
