@@ -262,3 +262,17 @@ void readq_answered(struct iwarp_stream *s, const struct outcome *out)
 	q->out_bytes = 0;
 	send_queue_end(s->qp, wqe, out);
 }
+
+/* One whose number fits none of ours has lost it on the way: then it is the oldest. */
+void readq_refused(struct iwarp_stream *s, uint32_t msn, const struct outcome *out)
+{
+	const struct readq *q = &s->reads;
+	uint32_t after = s->tx.msn[RDMAP_QN_REQUEST] - msn; /* so many were sent after it */
+	uint32_t n = after < q->out_count ? q->out_count - 1 - after : 0;
+
+	if (q->out_count > 0)
+		send_queue_end(s->qp,
+			       send_queue_at(&s->qp->sq,
+					     q->outbound[(q->out_first + n) % q->out_max]),
+			       out);
+}

@@ -161,15 +161,16 @@ void stream_abort(struct iwarp_stream *s, enum weft_reason reason)
 void stream_terminated(struct iwarp_stream *s, const struct rdmap_terminate *t)
 {
 	enum weft_reason reason = terminate_reason(t);
-	struct send_wqe *wqe = readq_oldest(s);
+	uint32_t msn;
 
 	s->peer_words = rdmap_terminate_text(t->layer, t->type, t->code);
 	/* A refused Read is still there to be told about; what was only sent has ended by now. */
-	if (wqe && terminate_is_of_request(t))
-		readq_answered(s, &(struct outcome){
-					  .status = terminate_status(reason),
-					  .reason = reason,
-				  });
+	if (terminate_is_of_request(t, &msn))
+		readq_refused(s, msn,
+			      &(struct outcome){
+				      .status = terminate_status(reason),
+				      .reason = reason,
+			      });
 	if (end_output(s))
 		begin_close(s);
 	else

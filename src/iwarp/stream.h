@@ -300,11 +300,17 @@ struct send_wqe *readq_oldest(struct iwarp_stream *s);
 void readq_sent(struct iwarp_stream *s, const struct send_wqe *wqe);
 void readq_answered(struct iwarp_stream *s, const struct outcome *out);
 
+/* The peer refused the request of this number and ends the stream. */
+void readq_refused(struct iwarp_stream *s, uint32_t msn, const struct outcome *out);
+
 /* terminate.c */
 void terminate_of(enum weft_reason reason, const struct rx_segment *segment,
 		  struct rdmap_terminate *t);
 enum weft_reason terminate_reason(const struct rdmap_terminate *t);
 
-/* Whether the peer refused a Read or an atomic; how a request that the peer refused has ended. */
-bool terminate_is_of_request(const struct rdmap_terminate *t);
+/*
+ * Whether the peer refused a Read or an atomic, and its number; how a request that the peer refused
+ * has ended.
+ */
+bool terminate_is_of_request(const struct rdmap_terminate *t, uint32_t *msn);
 enum weft_status terminate_status(enum weft_reason reason);

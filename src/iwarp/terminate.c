@@ -174,7 +174,7 @@ enum weft_reason terminate_reason(const struct rdmap_terminate *t)
 	return WEFT_R_PEER_TERMINATED;
 }
 
-bool terminate_is_of_request(const struct rdmap_terminate *t)
+bool terminate_is_of_request(const struct rdmap_terminate *t, uint32_t *msn)
 {
 	struct rd r = rd_of(t->ddp, t->ddp_bytes);
 	struct ddp_untagged h;
@@ -182,6 +182,7 @@ bool terminate_is_of_request(const struct rdmap_terminate *t)
 
 	if (!t->has_ddp || ddp_is_tagged(t->ddp[0]) || ddp_untagged_decode(&h, &r) != DDP_OK)
 		return false;
+	*msn = h.msn;
 	return rdmap_control_decode(h.ulp, false, h.qn, &opcode) == RDMAP_OK && is_request(opcode);
 }
 
