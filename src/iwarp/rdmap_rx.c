@@ -381,6 +381,7 @@ static enum rx_result deliver_response(struct iwarp_stream *s)
 
 	if (s->reads.is_rtr_pending) {
 		s->reads.is_rtr_pending = false;
+		tx_fill(s);
 		return RX_OK;
 	}
 	s->reads.out_bytes += seg->bytes;

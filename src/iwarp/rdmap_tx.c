@@ -194,6 +194,9 @@ enum issue rdmap_tx_issue(struct weft_qp *qp, struct send_wqe *wqe)
 		s->is_cramped |= !s->tx.has_message && s->tx.ready < TX_BATCH && !s->desk;
 		return ISSUE_NO_ROOM;
 	}
+	/* The ready-to-receive Read is one of those that the peer serves at a time. */
+	if (s->reads.is_rtr_pending && wqe_is_read(wqe) && qp->sq.reads >= s->terms.ord)
+		return ISSUE_NO_ROOM;
 	if (!(wqe->flags & WEFT_INLINE))
 		r = qp_segments_check(qp, &all);
 	if (r != WEFT_OK) {
