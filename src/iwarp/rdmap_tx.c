@@ -48,10 +48,14 @@ void tx_fill(struct iwarp_stream *s)
 		return;
 	/* Bound: every round cuts an FPDU, or leaves. */
 	while (cut_message(s)) {
-		bool has_request = s->qp->sq.wait == SEND_FULL;
+		/*
+		 * Answers and requests take turns where both are due. A request that does not come,
+		 * as in SQD, has its turn only as long as something else is on its way.
+		 */
+		bool is_turn_over = tx->was_response && s->qp->sq.wait == SEND_FULL &&
+				    tx->count > 0;
 
-		/* Answers and requests take turns where both are due. */
-		if (!readq_has_next(s) || (has_request && tx->was_response) || !tx_has_room(s))
+		if (!readq_has_next(s) || is_turn_over || !tx_has_room(s))
 			break;
 		if (!readq_answer(s))
 			return;

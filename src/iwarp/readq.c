@@ -271,8 +271,8 @@ void readq_refused(struct iwarp_stream *s, uint32_t msn, const struct outcome *o
 	uint32_t n = after < q->out_count ? q->out_count - 1 - after : 0;
 
 	if (q->out_count > 0)
-		send_queue_end(s->qp,
-			       send_queue_at(&s->qp->sq,
-					     q->outbound[(q->out_first + n) % q->out_max]),
-			       out);
+		send_queue_end(
+			s->qp,
+			send_queue_at(&s->qp->sq, q->outbound[(q->out_first + n) % q->out_max]),
+			out);
 }
