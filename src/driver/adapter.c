@@ -135,6 +135,7 @@ enum weft_reason weft_adapter_open(const struct weft_adapter_options *options,
 		return r;
 	}
 	a->host = &machine;
+	observe_open(a);
 	*adapter = a;
 	return WEFT_OK;
 }
@@ -158,6 +159,7 @@ enum weft_reason weft_adapter_close(struct weft_adapter *adapter)
 	r = adapter_fini(&adapter->core);
 	CHECK(r == WEFT_OK);
 	adapter_leave(adapter);
+	observe_close(adapter);
 	pthread_cond_destroy(&adapter->has_event);
 	pthread_mutex_destroy(&adapter->lock);
 	free(adapter);

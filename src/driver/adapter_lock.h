@@ -12,6 +12,7 @@
 #include "verbs/verbs.h"
 
 struct net;
+struct recording;
 struct weft_adapter;
 
 /* The world around an adapter: this machine, or a simulated one. */
@@ -31,8 +32,10 @@ struct weft_adapter {
 	uint64_t due_seen;	  /* the deadline that the latest of them sleeps to */
 	uint64_t polls;		  /* by the program: while this counts up, the thread stands by */
 	const struct host *host;
-	void *world;	 /* of a simulated host */
-	struct net *net; /* NULL: no connection was ever made */
+	void *world;		     /* of a simulated host */
+	struct net *net;	     /* NULL: no connection was ever made */
+	struct recording *recording; /* NULL: connections are not captured; see observe.h */
+	bool is_recorded_by_environment;
 	struct adapter core;
 };
 

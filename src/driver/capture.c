@@ -2,18 +2,13 @@
 #include "driver/capture.h"
 
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
 #include <netinet/in.h>
-#include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "driver/output.h"
 #include "wire/pcapng.h"
 
 enum {
@@ -21,6 +16,7 @@ enum {
 	NS_PER_S = 1000000000,
 	LOCAL = 0,
 	REMOTE = 1,
+	CLOCK_OFF_NS = 1000000, /* less than this is how long it takes to read two clocks */
 	/* A receiver that sends nothing itself acknowledges so often, far within the window. */
 	ACK_EVERY_SHIFT = 26
 };
@@ -43,41 +39,6 @@ struct capture {
 
 /* ---- the file ------------------------------------------------------------------------------- */
 
-static int path_expand(const char *path, char *out, size_t size)
-{
-	size_t used = 0;
-
-	for (; *path; path++) {
-		int n;
-
-		if (path[0] == '%' && path[1] == 'p') {
-			n = snprintf(out + used, size - used, "%ld", (long)getpid());
-			path++;
-		} else {
-			n = snprintf(out + used, size - used, "%c", *path);
-		}
-		used += (size_t)n;
-		if (used >= size)
-			return -ENAMETOOLONG;
-	}
-	out[used] = '\0';
-	return 0;
-}
-
-/* The lock comes before the file is emptied: it may be another's. */
-static int file_prepare(int fd)
-{
-	struct stat st;
-
-	if (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
-		return -EBUSY;
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	if (S_ISREG(st.st_mode) && ftruncate(fd, 0) < 0)
-		return -errno;
-	return 0;
-}
-
 static int64_t clock_ns(clockid_t id)
 {
 	struct timespec ts;
@@ -88,22 +49,16 @@ static int64_t clock_ns(clockid_t id)
 
 int capture_open(const char *path, uint32_t snap_bytes, struct capture **c)
 {
-	char expanded[PATH_MAX];
 	struct capture *new;
 	struct wr w;
-	int fd, err = path_expand(path, expanded, sizeof(expanded));
+	int fd = output_open(path);
 
-	if (err < 0)
-		return err;
-	/* Not for others to read: it holds what the program sends. */
-	fd = open(expanded, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY, 0600);
 	if (fd < 0)
-		return -errno;
-	err = file_prepare(fd);
-	new = err < 0 ? NULL : calloc(1, sizeof(*new));
+		return fd;
+	new = calloc(1, sizeof(*new));
 	if (!new) {
 		close(fd);
-		return err < 0 ? err : -ENOMEM;
+		return -ENOMEM;
 	}
 	new->fd = fd;
 	new->owner = getpid();
@@ -116,51 +71,23 @@ int capture_open(const char *path, uint32_t snap_bytes, struct capture **c)
 	return 0;
 }
 
-static int write_all(int fd, const uint8_t *bytes, size_t length)
+/* The wall clock may be set, and CLOCK_MONOTONIC stands still while a machine sleeps. */
+static void clock_follow(struct capture *c)
 {
-	while (length > 0) {
-		ssize_t n = write(fd, bytes, length);
+	int64_t now = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
+	int64_t off = now - c->real_minus_monotonic_ns;
 
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		bytes += n;
-		length -= (size_t)n;
-	}
-	return 0;
-}
-
-/* A reader that left (SIGPIPE) or a file that is too large (SIGXFSZ) must not kill the program. */
-static int write_quietly(int fd, const uint8_t *bytes, size_t length)
-{
-	const struct timespec at_once = { 0 };
-	sigset_t ours, before, pending;
-	int err;
-
-	sigemptyset(&ours);
-	sigaddset(&ours, SIGPIPE);
-	sigaddset(&ours, SIGXFSZ);
-	pthread_sigmask(SIG_BLOCK, &ours, &before);
-	/* A signal that waits already is somebody else's, and stays. */
-	sigpending(&pending);
-	if (sigismember(&pending, SIGPIPE))
-		sigdelset(&ours, SIGPIPE);
-	if (sigismember(&pending, SIGXFSZ))
-		sigdelset(&ours, SIGXFSZ);
-	err = write_all(fd, bytes, length);
-	if (err == -EPIPE || err == -EFBIG)
-		(void)sigtimedwait(&ours, NULL, &at_once);
-	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return err;
+	if (off > CLOCK_OFF_NS || off < -CLOCK_OFF_NS)
+		c->real_minus_monotonic_ns = now;
 }
 
 void capture_flush(struct capture *c)
 {
+	clock_follow(c);
 	if (c->used == 0)
 		return;
 	/* After a fork both processes hold the same waiting bytes, and only one may write them. */
-	c->error = getpid() == c->owner ? write_quietly(c->fd, c->buffer, c->used) : -EOWNERDEAD;
+	c->error = getpid() == c->owner ? output_write(c->fd, c->buffer, c->used) : -EOWNERDEAD;
 	if (c->error == 0)
 		c->file_bytes += (off_t)c->used;
 	else if (c->error != -EOWNERDEAD)

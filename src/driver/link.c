@@ -85,6 +85,8 @@ void link_end(struct link *link, enum weft_reason reason, bool is_reset)
 	link->reason = reason;
 	link_block(link, false);
 	net_watch(net, &link->watch, 0);
+	if (link->record.recording)
+		record_close(link, is_reset);
 	socket_close(link->watch.fd, is_reset);
 	timer_queue_cancel(&net->timers, &link->timer);
 	link_forget(net, link);
@@ -309,6 +311,7 @@ enum weft_reason link_arrived(struct weft_listener *listener, int fd)
 	link->listener = listener;
 	listener->unanswered++;
 	socket_addresses(fd, &link->local, &link->remote);
+	record_open(link, false);
 	mpa_setup_init_responder(link->setup, &config, net_look_at_clock(net));
 	timer_queue_set(&net->timers, &link->timer, mpa_setup_due(link->setup));
 	net_watch(net, &link->watch, EPOLLIN | EPOLLRDHUP);
@@ -363,6 +366,32 @@ enum weft_reason link_reject(struct link *link, const struct weft_connect_option
 		listener_release(link);
 	link_service(link);
 	return WEFT_OK;
+}
+
+/* ---- Bytes ---------------------------------------------------------------------------------- */
+
+static enum socket_result link_recv(struct link *link, const struct span_list *l, size_t *n)
+{
+	enum socket_result r = socket_recv(link->watch.fd, l, n);
+
+	link->traffic.calls_in++;
+	if (!link->record.recording || r == SOCKET_WAIT)
+		return r;
+	if (r == SOCKET_MOVED)
+		record_bytes(link, l, *n, false);
+	else
+		record_end(link, false, r == SOCKET_LOST);
+	return r;
+}
+
+static enum socket_result link_send(struct link *link, const struct span_list *l, size_t *n)
+{
+	enum socket_result r = socket_send(link->watch.fd, l, n);
+
+	link->traffic.calls_out++;
+	if (link->record.recording && r == SOCKET_MOVED)
+		record_bytes(link, l, *n, true);
+	return r;
 }
 
 /* ---- Set-up --------------------------------------------------------------------------------- */
@@ -440,8 +469,7 @@ static bool setup_input(struct link *link)
 	if (want.length == 0)
 		return false;
 	l.length = want.length;
-	link->traffic.calls_in++;
-	switch (socket_recv(link->watch.fd, &l, &n)) {
+	switch (link_recv(link, &l, &n)) {
 	case SOCKET_MOVED:
 		mpa_setup_got(link->setup, n);
 		return true;
@@ -464,8 +492,7 @@ static void setup_output(struct link *link)
 
 		/* What is sent is only read. */
 		l.spans[0] = (struct span){ (uint8_t *)(uintptr_t)have.bytes, have.length };
-		link->traffic.calls_out++;
-		switch (socket_send(link->watch.fd, &l, &n)) {
+		switch (link_send(link, &l, &n)) {
 		case SOCKET_MOVED:
 			mpa_setup_sent(link->setup, n);
 			break;
@@ -505,8 +532,7 @@ static bool stream_output(struct link *link)
 		iwarp_have(link->stream, link->net->now_ns, &l);
 		if (l.count == 0)
 			return has_moved;
-		link->traffic.calls_out++;
-		switch (socket_send(link->watch.fd, &l, &n)) {
+		switch (link_send(link, &l, &n)) {
 		case SOCKET_MOVED:
 			iwarp_sent(link->stream, link->net->now_ns, n);
 			has_moved = true;
@@ -548,6 +574,8 @@ static bool stream_service(struct link *link)
 		break;
 	case IWARP_SHUT:
 		socket_shut(link->watch.fd);
+		if (link->record.recording)
+			record_end(link, true, false);
 		break;
 	case IWARP_CLOSE:
 		link_end(link, WEFT_OK, false);
@@ -582,8 +610,7 @@ static bool stream_input(struct link *link)
 		iwarp_want(link->stream, link->net->now_ns, &l);
 		if (l.count == 0)
 			return has_moved;
-		link->traffic.calls_in++;
-		switch (socket_recv(link->watch.fd, &l, &n)) {
+		switch (link_recv(link, &l, &n)) {
 		case SOCKET_MOVED:
 			iwarp_got(link->stream, link->net->now_ns, &l, n);
 			has_moved = true;
@@ -641,6 +668,7 @@ static void connected(struct link *link)
 		return;
 	}
 	socket_addresses(link->watch.fd, &link->local, &link->remote);
+	record_open(link, true);
 	link->phase = LINK_SETUP;
 	link_service(link);
 }
@@ -665,10 +693,13 @@ static void link_ready(struct watch *w, uint32_t events)
 	}
 	if (events & EPOLLOUT)
 		link_block(link, false);
-	if (events & EPOLLERR)
+	if (events & EPOLLERR) {
+		if (link->record.recording)
+			record_end(link, false, true);
 		iwarp_lost(link->stream);
-	else if (events & (EPOLLIN | EPOLLHUP))
+	} else if (events & (EPOLLIN | EPOLLHUP)) {
 		link_input(link);
+	}
 	link_service(link);
 }
 

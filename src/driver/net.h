@@ -17,6 +17,7 @@
 #include "base/timer_queue.h"
 #include "cm/cm.h"
 #include "driver/adapter_lock.h"
+#include "driver/observe.h"
 #include "driver/socket.h"
 #include "iwarp/iwarp.h"
 
@@ -136,6 +137,7 @@ struct link {
 	uint32_t private_bytes;
 	uint8_t *private_data;
 	struct weft_traffic traffic; /* of an ended stream; calls always */
+	struct record record;
 };
 
 enum weft_reason link_dial(struct net *net, struct weft_qp *qp, const struct weft_address *to,

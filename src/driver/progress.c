@@ -11,7 +11,7 @@
 
 #include "driver/net.h"
 
-enum { NS_PER_MS = 1000000, MS_MAX = 1000 };
+enum { NS_PER_MS = 1000000, MS_MAX = 1000, MS_MAX_SEEN = 250 };
 
 /* How long nobody must have polled before the thread takes over. */
 static const uint64_t stand_by_ns = 4 * NS_PER_MS;
@@ -39,12 +39,13 @@ static void sleep_watching(struct net *net)
 {
 	struct weft_adapter *a = net->adapter;
 	uint64_t now_ns = net_look_at_clock(net), left_ms;
+	uint64_t most_ms = a->recording ? MS_MAX_SEEN : MS_MAX;
 	struct epoll_event e;
 
 	net->due_seen = due(net);
 	left_ms = net->due_seen <= now_ns ? 0 : (net->due_seen - now_ns) / NS_PER_MS + 1;
 	pthread_mutex_unlock(&a->lock);
-	(void)epoll_wait(net->epoll, &e, 1, left_ms < MS_MAX ? (int)left_ms : MS_MAX);
+	(void)epoll_wait(net->epoll, &e, 1, (int)(left_ms < most_ms ? left_ms : most_ms));
 	pthread_mutex_lock(&a->lock);
 }
 
@@ -57,6 +58,7 @@ static void *progress_run(void *context)
 	while (!net->is_stopping) {
 		uint64_t polls = a->polls;
 
+		observe_tick(a);
 		if (net->is_standing_by) {
 			stand_by(net);
 			continue;

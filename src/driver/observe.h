@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * How a person sees what an adapter does, without the program's help:
+ *
+ *	observe.c   what the environment asks for, and what the adapters of a process share
+ *	record.c    captures of connections (WEFT_PCAP)
+ *
+ * Off, each costs a test of one pointer.
+ *
+ * Locks, in the order they are taken: an adapter's, the process's, a recording's.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/list.h"
+#include "driver/capture.h"
+
+struct link;
+struct net;
+struct recording;
+struct span_list;
+struct weft_adapter;
+
+/* An adapter has been opened: it gets what the environment asks for. It is about to be closed. */
+void observe_open(struct weft_adapter *a);
+void observe_close(struct weft_adapter *a);
+
+/* Now and then, by the adapter's thread: nothing waits longer than about a second to be seen. */
+void observe_tick(struct weft_adapter *a);
+
+/* What the environment asked for cannot be had: said once, whatever WEFT_LOG says. */
+void observe_complain(const char *variable, const char *value, int error);
+
+/* The lock of what the adapters of a process share; after a fork it is as in a new process. */
+void observe_lock(void);
+void observe_unlock(void);
+
+/* ---- record.c ------------------------------------------------------------------------------- */
+
+/* A link's part in a capture. The adapter's lock and the recording's guard it. */
+struct record {
+	struct recording *recording; /* NULL: not captured */
+	struct list link;	     /* of the recording */
+	struct capture_stream stream;
+};
+
+/*
+ * The recording to a file, which all who name the same path share. Gives 0 or a negative errno. It
+ * ends when nobody has it any more, unless it is to be kept: then it waits for the next one. put()
+ * gives the errno that stopped it, or 0.
+ */
+int recording_get(const char *path, bool is_kept, struct recording **r);
+int recording_put(struct recording *r);
+
+/* Writes out what waits, if the last time is a while ago. */
+void recording_flush(struct recording *r, uint64_t now_ns);
+
+/* All that this process writes, as it ends. In the child of a fork: they are the parent's. */
+void recordings_flush(void);
+void recordings_forget(void);
+
+/* TCP is connected: if the adapter is captured, so is this link from here on. */
+void record_open(struct link *link, bool is_initiator);
+void record_close(struct link *link, bool is_reset);
+
+/* Of a link that is captured: n bytes have moved; one direction has ended, or by a reset both. */
+void record_bytes(struct link *link, const struct span_list *l, size_t n, bool is_outgoing);
+void record_end(struct link *link, bool is_outgoing, bool is_reset);
+
+/* No link of the network is captured any more, though it goes on. */
+void record_leave_all(struct net *net);

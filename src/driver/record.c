@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Captures: which links of which adapters go to which file. */
+#include <errno.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "driver/net.h"
+
+struct recording {
+	/* The process's lock guards these. */
+	struct list link; /* of the process */
+	uint32_t users;
+	bool is_kept;
+	/* Its own lock guards these. */
+	pthread_mutex_t lock;
+	struct capture *capture;
+	struct list records; /* of links that are captured here */
+	uint64_t flushed_ns;
+	char path[]; /* as it was given */
+};
+
+/* The process's lock guards it. */
+static struct list recordings = { &recordings, &recordings };
+
+static const uint64_t flush_every_ns = 500 * 1000 * 1000;
+
+/* ---- Files ---------------------------------------------------------------------------------- */
+
+static struct recording *recording_find(const char *path)
+{
+	for (struct list *at = recordings.next; at != &recordings; at = at->next) {
+		struct recording *r = CONTAINER_OF(at, struct recording, link);
+
+		if (strcmp(r->path, path) == 0)
+			return r;
+	}
+	return NULL;
+}
+
+static int recording_create(const char *path, struct recording **made)
+{
+	size_t length = strlen(path) + 1;
+	struct recording *r = calloc(1, sizeof(*r) + length);
+	int err;
+
+	if (!r)
+		return -ENOMEM;
+	err = capture_open(path, 0, &r->capture);
+	if (err < 0) {
+		free(r);
+		return err;
+	}
+	/* Even if nothing ever happens it is a capture. */
+	capture_flush(r->capture);
+	pthread_mutex_init(&r->lock, NULL);
+	list_init(&r->link);
+	list_init(&r->records);
+	memcpy(r->path, path, length);
+	*made = r;
+	return 0;
+}
+
+int recording_get(const char *path, bool is_kept, struct recording **r)
+{
+	int err = 0;
+
+	observe_lock();
+	*r = recording_find(path);
+	if (!*r) {
+		err = recording_create(path, r);
+		if (err == 0)
+			list_add_tail(&recordings, &(*r)->link);
+	}
+	if (err == 0) {
+		(*r)->users++;
+		(*r)->is_kept |= is_kept;
+	}
+	observe_unlock();
+	return err;
+}
+
+int recording_put(struct recording *r)
+{
+	bool is_over;
+	int err;
+
+	pthread_mutex_lock(&r->lock);
+	capture_flush(r->capture);
+	err = capture_error(r->capture);
+	pthread_mutex_unlock(&r->lock);
+	observe_lock();
+	is_over = --r->users == 0 && !r->is_kept;
+	if (is_over)
+		list_remove(&r->link);
+	observe_unlock();
+	if (is_over) {
+		capture_close(r->capture);
+		pthread_mutex_destroy(&r->lock);
+		free(r);
+	}
+	return err;
+}
+
+void recording_flush(struct recording *r, uint64_t now_ns)
+{
+	pthread_mutex_lock(&r->lock);
+	if (now_ns - r->flushed_ns >= flush_every_ns) {
+		capture_flush(r->capture);
+		r->flushed_ns = now_ns;
+	}
+	pthread_mutex_unlock(&r->lock);
+}
+
+void recordings_flush(void)
+{
+	observe_lock();
+	for (struct list *at = recordings.next; at != &recordings; at = at->next) {
+		struct recording *r = CONTAINER_OF(at, struct recording, link);
+
+		/* A thread that is in the middle of it may have been stopped there for good. */
+		if (pthread_mutex_trylock(&r->lock) == 0) {
+			capture_flush(r->capture);
+			pthread_mutex_unlock(&r->lock);
+		}
+	}
+	observe_unlock();
+}
+
+void recordings_forget(void)
+{
+	list_init(&recordings);
+}
+
+/* ---- Links ---------------------------------------------------------------------------------- */
+
+static bool is_same(const struct weft_address *a, const struct weft_address *b)
+{
+	return a->family == b->family && a->port == b->port &&
+	       memcmp(a->ip, b->ip, sizeof(a->ip)) == 0;
+}
+
+/* Whether the other end is captured in the same file: the bytes would be there twice. */
+static bool has_mirror(const struct recording *r, const struct link *link)
+{
+	for (const struct list *at = r->records.next; at != &r->records; at = at->next) {
+		const struct link *other = CONTAINER_OF(at, const struct link, record.link);
+
+		if (is_same(&other->local, &link->remote) && is_same(&other->remote, &link->local))
+			return true;
+	}
+	return false;
+}
+
+static struct sockaddr_in6 end_of(const struct weft_address *a)
+{
+	struct sockaddr_in6 end = { .sin6_family = AF_INET6, .sin6_port = htons(a->port) };
+
+	if (a->family == 6) {
+		memcpy(&end.sin6_addr, a->ip, sizeof(a->ip));
+	} else {
+		memset(&end.sin6_addr.s6_addr[10], 0xff, 2);
+		memcpy(&end.sin6_addr.s6_addr[12], a->ip, 4);
+	}
+	return end;
+}
+
+void record_open(struct link *link, bool is_initiator)
+{
+	struct recording *r = link->net->adapter->recording;
+	struct sockaddr_in6 local = end_of(&link->local), remote = end_of(&link->remote);
+	const struct capture_ends ends = {
+		.local = (const struct sockaddr *)&local,
+		.remote = (const struct sockaddr *)&remote,
+		.is_initiator = is_initiator,
+	};
+
+	if (!r)
+		return;
+	pthread_mutex_lock(&r->lock);
+	if (!has_mirror(r, link)) {
+		capture_stream_open(r->capture, &link->record.stream, &ends, link->net->now_ns);
+		list_init(&link->record.link);
+		list_add_tail(&r->records, &link->record.link);
+		link->record.recording = r;
+	}
+	pthread_mutex_unlock(&r->lock);
+}
+
+void record_bytes(struct link *link, const struct span_list *l, size_t n, bool is_outgoing)
+{
+	struct recording *r = link->record.recording;
+	/* A span is an iovec, see socket.c. */
+	const struct capture_bytes bytes = {
+		.v = (const struct iovec *)(const void *)l->spans,
+		.length = n,
+		.is_outgoing = is_outgoing,
+	};
+
+	pthread_mutex_lock(&r->lock);
+	capture_stream_bytes(&link->record.stream, &bytes, link->net->now_ns);
+	pthread_mutex_unlock(&r->lock);
+}
+
+void record_end(struct link *link, bool is_outgoing, bool is_reset)
+{
+	struct recording *r = link->record.recording;
+
+	pthread_mutex_lock(&r->lock);
+	capture_stream_close(&link->record.stream, is_outgoing, is_reset, link->net->now_ns);
+	pthread_mutex_unlock(&r->lock);
+}
+
+static void leave(struct link *link)
+{
+	struct recording *r = link->record.recording;
+
+	pthread_mutex_lock(&r->lock);
+	list_remove(&link->record.link);
+	capture_flush(r->capture);
+	pthread_mutex_unlock(&r->lock);
+	link->record.recording = NULL;
+}
+
+void record_close(struct link *link, bool is_reset)
+{
+	record_end(link, true, is_reset);
+	leave(link);
+}
+
+void record_leave_all(struct net *net)
+{
+	for (struct list *at = net->links.next; at != &net->links; at = at->next) {
+		struct link *link = CONTAINER_OF(at, struct link, all_link);
+
+		if (link->record.recording)
+			leave(link);
+	}
+}

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the environment or the program asks to be seen: whose file is whose. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <weft/weft.h>
+
+#include "capture_fixture.h"
+#include "test.h"
+
+static struct weft_adapter *opened(void)
+{
+	const struct weft_adapter_options small = { .tags_max = 64, .translations_max = 64 };
+	struct weft_adapter *a;
+
+	REQUIRE(weft_adapter_open(&small, &a) == WEFT_OK);
+	return a;
+}
+
+static void close_adapter(struct weft_adapter *a)
+{
+	REQUIRE(weft_adapter_close(a) == WEFT_OK);
+}
+
+/* A connection of near to far that nobody takes, to its end. */
+static void knock(struct weft_adapter *near, struct weft_adapter *far)
+{
+	struct weft_address at = { .family = 4, .ip = { 127, 0, 0, 1 } };
+	struct weft_listener *listener;
+	struct weft_request *request = NULL;
+	struct weft_event event;
+	bool has_event = false;
+	struct weft_pd *pd;
+	struct weft_cq *cq;
+	struct weft_qp *qp;
+
+	REQUIRE(weft_listen(far, &at, NULL, &listener) == WEFT_OK);
+	REQUIRE(weft_listener_address(listener, &at) == WEFT_OK);
+	REQUIRE(weft_pd_create(near, NULL, &pd) == WEFT_OK);
+	REQUIRE(weft_cq_create(near, NULL, &cq) == WEFT_OK);
+	REQUIRE(weft_qp_create(pd, &(struct weft_qp_options){ .send_cq = cq, .recv_cq = cq },
+			       &qp) == WEFT_OK);
+	REQUIRE(weft_qp_dial(qp, &at, NULL) == WEFT_OK);
+	while (!request) {
+		REQUIRE(weft_event_next(near, 0, &event, &has_event) == WEFT_OK);
+		REQUIRE(weft_listener_next(listener, &request) == WEFT_OK);
+	}
+	REQUIRE(weft_request_reject(request, NULL) == WEFT_OK);
+	/* Bound: the patience of the connection. */
+	while (!has_event || event.kind != WEFT_EVENT_CONNECT_FAILED)
+		REQUIRE(weft_event_next(near, UINT64_MAX, &event, &has_event) == WEFT_OK);
+	REQUIRE(weft_listener_close(listener) == WEFT_OK);
+	REQUIRE(weft_qp_destroy(qp) == WEFT_OK);
+	REQUIRE(weft_cq_destroy(cq) == WEFT_OK);
+	REQUIRE(weft_pd_destroy(pd) == WEFT_OK);
+}
+
+/* How many connections a capture shows. */
+static uint32_t connections_in(const char *path)
+{
+	struct reading r;
+	uint32_t count = 0;
+
+	reading_open(&r, path);
+	for (size_t i = 0; i < r.count; i++)
+		count += r.packets[i].flags == INET_TCP_SYN;
+	reading_close(&r);
+	return count;
+}
+
+static const char *other_path(void)
+{
+	static char path[600];
+
+	snprintf(path, sizeof(path), "%s.other", capture_path());
+	return path;
+}
+
+TEST(test_capture_start_and_stop_come_in_turn)
+{
+	struct weft_adapter *a = opened();
+
+	EXPECT_EQ(weft_capture_start(NULL, capture_path()), WEFT_R_NULL_ARGUMENT);
+	EXPECT_EQ(weft_capture_start(a, NULL), WEFT_R_NULL_ARGUMENT);
+	EXPECT_EQ(weft_capture_stop(NULL), WEFT_R_NULL_ARGUMENT);
+	EXPECT_EQ(weft_capture_stop(a), WEFT_R_BAD_ARGUMENT);
+	EXPECT_EQ(weft_capture_start(a, "/no/such/file"), WEFT_R_SYSTEM);
+	EXPECT_EQ(weft_capture_start(a, capture_path()), WEFT_OK);
+	EXPECT_EQ(weft_capture_start(a, capture_path()), WEFT_R_BUSY);
+	EXPECT_EQ(weft_capture_start(a, other_path()), WEFT_R_BUSY);
+	EXPECT_EQ(weft_capture_stop(a), WEFT_OK);
+	EXPECT_EQ(weft_capture_stop(a), WEFT_R_BAD_ARGUMENT);
+	EXPECT_EQ(weft_capture_start(a, capture_path()), WEFT_OK);
+	close_adapter(a);
+	EXPECT_EQ(connections_in(capture_path()), 0);
+	unlink(capture_path());
+}
+
+/* One line of each end in two files, one line for both in one. */
+TEST(test_capture_shows_a_connection_once_in_a_file)
+{
+	struct weft_adapter *near = opened(), *far = opened();
+
+	EXPECT_EQ(weft_capture_start(near, capture_path()), WEFT_OK);
+	EXPECT_EQ(weft_capture_start(far, other_path()), WEFT_OK);
+	knock(near, far);
+	EXPECT_EQ(weft_capture_stop(far), WEFT_OK);
+	EXPECT_EQ(connections_in(other_path()), 1);
+	EXPECT_EQ(weft_capture_start(far, capture_path()), WEFT_OK);
+	knock(near, far);
+	EXPECT_EQ(weft_capture_stop(near), WEFT_OK);
+	knock(near, far);
+	EXPECT_EQ(weft_capture_stop(far), WEFT_OK);
+	/* Of near alone, of both, of far alone; and none after that. */
+	EXPECT_EQ(connections_in(capture_path()), 3);
+	knock(near, far);
+	EXPECT_EQ(connections_in(capture_path()), 3);
+	close_adapter(near);
+	close_adapter(far);
+	unlink(capture_path());
+	unlink(other_path());
+}
+
+TEST(test_capture_of_the_environment_is_not_the_programs_to_stop)
+{
+	struct weft_adapter *a;
+
+	REQUIRE(setenv("WEFT_PCAP", capture_path(), 1) == 0);
+	a = opened();
+	EXPECT_EQ(weft_capture_start(a, other_path()), WEFT_R_BUSY);
+	EXPECT_EQ(weft_capture_stop(a), WEFT_R_BAD_ARGUMENT);
+	knock(a, a);
+	close_adapter(a);
+	EXPECT_EQ(connections_in(capture_path()), 1);
+	/* The next adapter goes on in the same file. */
+	a = opened();
+	knock(a, a);
+	close_adapter(a);
+	unsetenv("WEFT_PCAP");
+	EXPECT_EQ(connections_in(capture_path()), 2);
+	unlink(capture_path());
+}
+
+TEST(test_capture_of_a_forked_child_is_its_own)
+{
+	struct weft_adapter *a;
+	char given[600], childs[600];
+	int status;
+	pid_t pid;
+
+	snprintf(given, sizeof(given), "%s.%%p", capture_path());
+	REQUIRE(setenv("WEFT_PCAP", given, 1) == 0);
+	a = opened();
+	knock(a, a);
+	pid = fork();
+	REQUIRE(pid >= 0);
+	if (pid == 0) {
+		struct weft_adapter *mine;
+
+		if (weft_adapter_open(NULL, &mine) != WEFT_OK)
+			_exit(1);
+		knock(mine, mine);
+		knock(mine, mine);
+		_exit(weft_adapter_close(mine) == WEFT_OK ? 0 : 1);
+	}
+	REQUIRE(waitpid(pid, &status, 0) == pid);
+	EXPECT_EQ(status, 0);
+	close_adapter(a);
+	unsetenv("WEFT_PCAP");
+	snprintf(childs, sizeof(childs), "%s.%ld", capture_path(), (long)pid);
+	EXPECT_EQ(connections_in(childs), 2);
+	unlink(childs);
+	snprintf(childs, sizeof(childs), "%s.%ld", capture_path(), (long)getpid());
+	EXPECT_EQ(connections_in(childs), 1);
+	unlink(childs);
+}
