@@ -17,10 +17,18 @@ static const struct command commands[] = {
 	{ "perf", "ADDRESS:PORT", "measure a connection to another weft perf", cmd_perf },
 	{ "dump", "FILE", "what a capture of RDMA traffic says, in words", cmd_dump },
 	{ "explain", "[REASON...]", "what a refusal means, and the rule behind it", cmd_explain },
+	{ "trace", "FILE", "what a program did that ran with WEFT_TRACE=FILE", cmd_trace },
 	{ "version", "", "print the version", cmd_version },
 };
 
 enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
+
+static const char environment[] =
+	"\nEnvironment of programs that use weft (%p stands for the process id):\n\n"
+	"  WEFT_PCAP=FILE   capture every connection, for Wireshark; without root\n"
+	"  WEFT_TRACE=FILE  write what happens, for weft trace\n"
+	"  WEFT_LOG=LEVEL   off (the default); error: a line on stderr for each queue pair that\n"
+	"                   fails or is not connected, and why; info: for those that end well, too\n";
 
 static void usage(FILE *to)
 {
@@ -28,6 +36,7 @@ static void usage(FILE *to)
 	for (int i = 0; i < COMMANDS; i++)
 		fprintf(to, "  %-8s %-12s %s\n", commands[i].name, commands[i].args,
 			commands[i].what);
+	fputs(environment, to);
 }
 
 static const struct command *find(const char *name)

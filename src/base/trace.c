@@ -23,6 +23,8 @@ void trace_put(struct trace *t, const struct trace_event *event)
 	struct trace_event e = *event;
 	uint64_t h;
 
+	if (t->only && !(t->only >> (e.kind % TRACE_SIM) & 1))
+		return;
 	e.time_ns = t->now_ns;
 	h = prng_mix(t->hash ^ e.time_ns);
 	h = prng_mix(h ^ e.a);

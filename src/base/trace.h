@@ -20,8 +20,38 @@ enum trace_kind {
 	/* memory: who = PD number */
 	TRACE_TAG_MADE, /* a = tag, b = length */
 	TRACE_TAG_GONE, /* a = tag */
+	/* iwarp: who = QP number */
+	TRACE_TERMINATE_SENT, /* a = layer << 16 | type << 8 | code, reason */
+	TRACE_TERMINATE_TAKEN,
+	/*
+	 * connections: who = QP number, 0 while there is none. Each comes after a TRACE_ADDRESS of
+	 * the same, and the low 16 bits of its a are that address's port.
+	 */
+	TRACE_ADDRESS,	      /* a, b = address of IPv6, an IPv4 one within it */
+	TRACE_LISTENING,      /* there */
+	TRACE_DIALLED,	      /* to there */
+	TRACE_ARRIVED,	      /* from there */
+	TRACE_ACCEPTED,	      /* that which came from there */
+	TRACE_REJECTED,	      /* the same */
+	TRACE_AGREED,	      /* a | ird << 16 | ord << 32, b = enum trace_terms */
+	TRACE_CONNECTED,      /* both ends are in full operation */
+	TRACE_CONNECT_FAILED, /* reason */
+	TRACE_ENDED,	      /* reason */
+	TRACE_RESET,	      /* the same, without a proper end */
+	/* Events that found no room: a = how many, before this. */
+	TRACE_LOST,
 	/* The simulator's own kinds start here. */
 	TRACE_SIM = 64
+};
+
+/* With TRACE_AGREED; the revision of MPA and the ready-to-receive message in bytes of their own. */
+enum trace_terms {
+	TRACE_IS_INITIATOR = 1 << 0,
+	TRACE_HAS_CRC = 1 << 1,
+	TRACE_SENDS_MARKERS = 1 << 2,
+	TRACE_TAKES_MARKERS = 1 << 3,
+	TRACE_REVISION_SHIFT = 8,
+	TRACE_RTR_SHIFT = 16
 };
 
 struct trace_event {
@@ -38,6 +68,7 @@ struct trace {
 	uint64_t count; /* events ever */
 	uint64_t hash;
 	uint64_t now_ns; /* set by whoever moves the clock */
+	uint64_t only;	 /* 1 << kind, of those below TRACE_SIM that are taken; 0: all */
 };
 
 /* 0, or -1 when memory is short. */

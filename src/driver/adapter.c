@@ -68,6 +68,8 @@ static void work(struct weft_adapter *a)
 		core_work(a);
 		has_moved = a->host->output(a);
 	} while (has_moved || !list_is_empty(&a->core.ready));
+	if (a->observer)
+		observe_drain(a);
 	/* Who waits sleeps to the deadline that it saw; an earlier one must be told. */
 	if (a->waiters > 0 && (!list_is_empty(&a->core.events) || due_of(a) < a->due_seen))
 		pthread_cond_broadcast(&a->has_event);

@@ -9,10 +9,10 @@
 #include <pthread.h>
 
 #include "base/check.h"
+#include "driver/observe.h"
 #include "verbs/verbs.h"
 
 struct net;
-struct recording;
 struct weft_adapter;
 
 /* The world around an adapter: this machine, or a simulated one. */
@@ -32,18 +32,26 @@ struct weft_adapter {
 	uint64_t due_seen;	  /* the deadline that the latest of them sleeps to */
 	uint64_t polls;		  /* by the program: while this counts up, the thread stands by */
 	const struct host *host;
-	void *world;		     /* of a simulated host */
-	struct net *net;	     /* NULL: no connection was ever made */
-	struct recording *recording; /* NULL: connections are not captured; see observe.h */
+	void *world;	 /* of a simulated host */
+	struct net *net; /* NULL: no connection was ever made */
+	/* See observe.h. */
+	uint32_t number;	     /* among those of the process */
+	struct observer *observer;   /* NULL: neither traced nor logged */
+	struct recording *recording; /* NULL: connections are not captured */
 	bool is_recorded_by_environment;
 	struct adapter core;
 };
 
 struct timespec to_timespec(uint64_t ns);
 
+/* What is traced after this happened then. */
 static inline uint64_t adapter_now_ns(struct weft_adapter *a)
 {
-	return a->host->now_ns(a);
+	uint64_t now_ns = a->host->now_ns(a);
+
+	if (a->core.trace)
+		a->core.trace->now_ns = now_ns;
+	return now_ns;
 }
 
 static inline struct weft_adapter *adapter_of(struct adapter *core)
@@ -54,12 +62,16 @@ static inline struct weft_adapter *adapter_of(struct adapter *core)
 static inline struct adapter *adapter_enter(struct weft_adapter *a)
 {
 	pthread_mutex_lock(&a->lock);
+	if (a->core.trace)
+		(void)adapter_now_ns(a);
 	return &a->core;
 }
 
 /* Leaves without progress: the call cannot have given work. */
 static inline void adapter_leave(struct weft_adapter *a)
 {
+	if (a->observer)
+		observe_drain(a);
 	pthread_mutex_unlock(&a->lock);
 }
 

@@ -5,7 +5,6 @@
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "driver/output.h"
@@ -13,10 +12,8 @@
 
 enum {
 	BUFFER_BYTES = 256 * 1024,
-	NS_PER_S = 1000000000,
 	LOCAL = 0,
 	REMOTE = 1,
-	CLOCK_OFF_NS = 1000000, /* less than this is how long it takes to read two clocks */
 	/* A receiver that sends nothing itself acknowledges so often, far within the window. */
 	ACK_EVERY_SHIFT = 26
 };
@@ -39,14 +36,6 @@ struct capture {
 
 /* ---- the file ------------------------------------------------------------------------------- */
 
-static int64_t clock_ns(clockid_t id)
-{
-	struct timespec ts;
-
-	clock_gettime(id, &ts);
-	return (int64_t)ts.tv_sec * NS_PER_S + ts.tv_nsec;
-}
-
 int capture_open(const char *path, uint32_t snap_bytes, struct capture **c)
 {
 	struct capture *new;
@@ -63,7 +52,7 @@ int capture_open(const char *path, uint32_t snap_bytes, struct capture **c)
 	new->fd = fd;
 	new->owner = getpid();
 	new->snap_bytes = snap_bytes ? snap_bytes : UINT32_MAX;
-	new->real_minus_monotonic_ns = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
+	output_clock_follow(&new->real_minus_monotonic_ns);
 	w = wr_of(new->buffer, sizeof(new->buffer));
 	pcapng_opening_encode(comment, snap_bytes, &w);
 	new->used = (size_t)(w.at - new->buffer);
@@ -71,19 +60,9 @@ int capture_open(const char *path, uint32_t snap_bytes, struct capture **c)
 	return 0;
 }
 
-/* The wall clock may be set, and CLOCK_MONOTONIC stands still while a machine sleeps. */
-static void clock_follow(struct capture *c)
-{
-	int64_t now = clock_ns(CLOCK_REALTIME) - clock_ns(CLOCK_MONOTONIC);
-	int64_t off = now - c->real_minus_monotonic_ns;
-
-	if (off > CLOCK_OFF_NS || off < -CLOCK_OFF_NS)
-		c->real_minus_monotonic_ns = now;
-}
-
 void capture_flush(struct capture *c)
 {
-	clock_follow(c);
+	output_clock_follow(&c->real_minus_monotonic_ns);
 	if (c->used == 0)
 		return;
 	/* After a fork both processes hold the same waiting bytes, and only one may write them. */

@@ -81,6 +81,10 @@ void link_end(struct link *link, enum weft_reason reason, bool is_reset)
 
 	if (link->phase == LINK_ENDED)
 		return;
+	if (link->phase != LINK_STREAM && reason != WEFT_OK)
+		observe_link(link, TRACE_CONNECT_FAILED, reason);
+	else
+		observe_link(link, is_reset ? TRACE_RESET : TRACE_ENDED, reason);
 	link->phase = LINK_ENDED;
 	link->reason = reason;
 	link_block(link, false);
@@ -96,6 +100,7 @@ void link_end(struct link *link, enum weft_reason reason, bool is_reset)
 		listener_release(link);
 	if (link->stream) {
 		link_traffic(link, &link->traffic);
+		link->peer_words = iwarp_peer_words(link->stream);
 		desks_return(net, link);
 		iwarp_destroy(link->stream);
 		link->stream = NULL;
@@ -141,6 +146,7 @@ static void link_own(struct link *link, struct weft_qp *qp)
 		link_qp_gone(qp->link);
 	qp->link = link;
 	link->qp = qp;
+	link->qp_number = qp->number;
 }
 
 static enum weft_reason check_qp(const struct weft_qp *qp)
@@ -237,6 +243,11 @@ void link_peer(const struct link *link, struct weft_peer *peer)
 		memcpy(peer->private_data, link->private_data, link->private_bytes);
 }
 
+const char *link_peer_words(const struct link *link)
+{
+	return link->stream ? iwarp_peer_words(link->stream) : link->peer_words;
+}
+
 void link_traffic(const struct link *link, struct weft_traffic *t)
 {
 	struct weft_traffic v = link->traffic;
@@ -263,6 +274,7 @@ enum weft_reason link_dial(struct net *net, struct weft_qp *qp, const struct wef
 			   const struct weft_connect_options *options)
 {
 	struct mpa_config config;
+	struct trace_event e = { .who = qp->number };
 	enum weft_reason r = check_qp(qp);
 	struct link *link;
 	int fd;
@@ -271,10 +283,17 @@ enum weft_reason link_dial(struct net *net, struct weft_qp *qp, const struct wef
 		r = config_of(options, qp, &config);
 	if (r == WEFT_OK && to->family != 4 && to->family != 6)
 		r = WEFT_R_ADDRESS;
-	if (r == WEFT_OK)
-		r = socket_connect(to, &fd);
 	if (r != WEFT_OK)
 		return r;
+	e.kind = TRACE_DIALLED;
+	observe_address(net->adapter, to, e);
+	r = socket_connect(to, &fd);
+	if (r != WEFT_OK) {
+		e.kind = TRACE_CONNECT_FAILED;
+		e.reason = (uint16_t)r;
+		observe_address(net->adapter, to, e);
+		return r;
+	}
 	link = link_create(net, fd, LINK_CONNECTING);
 	if (!link) {
 		socket_close(fd, true);
@@ -312,6 +331,7 @@ enum weft_reason link_arrived(struct weft_listener *listener, int fd)
 	listener->unanswered++;
 	socket_addresses(fd, &link->local, &link->remote);
 	record_open(link, false);
+	observe_link(link, TRACE_ARRIVED, WEFT_OK);
 	mpa_setup_init_responder(link->setup, &config, net_look_at_clock(net));
 	timer_queue_set(&net->timers, &link->timer, mpa_setup_due(link->setup));
 	net_watch(net, &link->watch, EPOLLIN | EPOLLRDHUP);
@@ -345,6 +365,7 @@ enum weft_reason link_accept(struct link *link, struct weft_qp *qp,
 	if (link->listener)
 		listener_release(link);
 	link_own(link, qp);
+	observe_link(link, TRACE_ACCEPTED, WEFT_OK);
 	link_service(link);
 	return WEFT_OK;
 }
@@ -361,6 +382,7 @@ enum weft_reason link_reject(struct link *link, const struct weft_connect_option
 	r = mpa_setup_reject(link->setup, private_of(options), net_look_at_clock(link->net));
 	if (r != WEFT_OK)
 		return r;
+	observe_link(link, TRACE_REJECTED, WEFT_OK);
 	link->request.is_taken = false;
 	if (link->listener)
 		listener_release(link);
@@ -396,6 +418,12 @@ static enum socket_result link_send(struct link *link, const struct span_list *l
 
 /* ---- Set-up --------------------------------------------------------------------------------- */
 
+static void is_connected(struct link *link)
+{
+	observe_link(link, TRACE_CONNECTED, WEFT_OK);
+	raise_event(link, WEFT_EVENT_CONNECTED, WEFT_OK);
+}
+
 /* Both ends agree: the stream begins. */
 static void begin_stream(struct link *link)
 {
@@ -418,14 +446,16 @@ static void begin_stream(struct link *link)
 	free(link->setup);
 	link->setup = NULL;
 	link->phase = LINK_STREAM;
+	observe_terms(link);
 	timer_queue_cancel(&link->net->timers, &link->timer);
 	if (failure != WEFT_OK) {
+		observe_link(link, TRACE_CONNECT_FAILED, failure);
 		raise_event(link, WEFT_EVENT_CONNECT_FAILED, failure);
 		iwarp_refuse(link->stream, failure);
 	} else if (config.terms.rtr != IWARP_RTR_NONE && !config.terms.is_initiator) {
 		link->is_connected_due = true;
 	} else {
-		raise_event(link, WEFT_EVENT_CONNECTED, WEFT_OK);
+		is_connected(link);
 	}
 }
 
@@ -556,7 +586,7 @@ static void tell_connected(struct link *link)
 {
 	if (link->is_connected_due && iwarp_is_ready(link->stream)) {
 		link->is_connected_due = false;
-		raise_event(link, WEFT_EVENT_CONNECTED, WEFT_OK);
+		is_connected(link);
 	}
 }
 

@@ -124,6 +124,7 @@ struct link {
 	bool is_sending_blocked;     /* the socket takes no more for now */
 	bool is_connected_due;	     /* the queue pair is to be told when the peer has spoken */
 	struct weft_qp *qp;	     /* or NULL */
+	uint32_t qp_number;	     /* of the one it had last, 0: none */
 	struct mpa_setup *setup;     /* in LINK_SETUP */
 	struct iwarp_stream *stream; /* in LINK_STREAM */
 	/* A responder's, until it is answered. */
@@ -137,6 +138,7 @@ struct link {
 	uint32_t private_bytes;
 	uint8_t *private_data;
 	struct weft_traffic traffic; /* of an ended stream; calls always */
+	const char *peer_words;	     /* the same; see iwarp_peer_words() */
 	struct record record;
 };
 
@@ -149,6 +151,7 @@ enum weft_reason link_accept(struct link *link, struct weft_qp *qp,
 			     const struct weft_connect_options *options);
 enum weft_reason link_reject(struct link *link, const struct weft_connect_options *options);
 void link_peer(const struct link *link, struct weft_peer *peer);
+const char *link_peer_words(const struct link *link);
 void link_traffic(const struct link *link, struct weft_traffic *traffic);
 
 /* The queue pair goes: before there is a stream, the connection goes with it. */

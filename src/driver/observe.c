@@ -10,10 +10,13 @@
 
 #include "driver/net.h"
 
+enum { VARIABLES = 4 };
+
 static struct {
 	pthread_mutex_t lock;
 	pthread_once_t once;
-	bool is_told; /* what could not be had */
+	const char *told[VARIABLES]; /* that could not be had */
+	uint32_t adapters;	     /* ever */
 } process = { .lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT };
 
 void observe_lock(void)
@@ -30,8 +33,9 @@ void observe_unlock(void)
 static void forked(void)
 {
 	pthread_mutex_init(&process.lock, NULL);
-	process.is_told = false;
+	memset(process.told, 0, sizeof(process.told));
 	recordings_forget();
+	traces_forget();
 }
 
 static void prepare(void)
@@ -39,13 +43,26 @@ static void prepare(void)
 	(void)pthread_atfork(NULL, NULL, forked);
 }
 
+/* Whether it was; it is from now on. */
+static bool is_told(const char *variable)
+{
+	int i = 0;
+
+	for (; i < VARIABLES && process.told[i]; i++) {
+		if (strcmp(process.told[i], variable) == 0)
+			return true;
+	}
+	if (i < VARIABLES)
+		process.told[i] = variable;
+	return false;
+}
+
 void observe_complain(const char *variable, const char *value, int error)
 {
 	observe_lock();
-	if (!process.is_told)
+	if (!is_told(variable))
 		fprintf(stderr, "weft[%ld]: %s=%s: %s\n", (long)getpid(), variable, value,
 			strerror(-error));
-	process.is_told = true;
 	observe_unlock();
 }
 
@@ -71,14 +88,37 @@ static void record_by_environment(struct weft_adapter *a)
 		a->is_recorded_by_environment = true;
 }
 
+static enum log_level level_wished(void)
+{
+	const char *level = wish("WEFT_LOG");
+
+	if (!level || strcmp(level, "off") == 0)
+		return LOG_OFF;
+	if (strcmp(level, "info") == 0)
+		return LOG_INFO;
+	if (strcmp(level, "error") != 0)
+		observe_complain("WEFT_LOG", level, -EINVAL);
+	return LOG_ERROR;
+}
+
 void observe_open(struct weft_adapter *a)
 {
+	const char *path = wish("WEFT_TRACE");
+	int err;
+
 	pthread_once(&process.once, prepare);
+	observe_lock();
+	a->number = ++process.adapters;
+	observe_unlock();
 	record_by_environment(a);
+	err = observer_open(a, path, level_wished());
+	if (err < 0)
+		observe_complain("WEFT_TRACE", path ? path : "", err);
 }
 
 void observe_close(struct weft_adapter *a)
 {
+	observer_close(a);
 	if (a->recording)
 		(void)recording_put(a->recording);
 	a->recording = NULL;

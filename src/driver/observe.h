@@ -4,6 +4,8 @@
  *
  *	observe.c   what the environment asks for, and what the adapters of a process share
  *	record.c    captures of connections (WEFT_PCAP)
+ *	tracing.c   events of the trace on their way to a file (WEFT_TRACE)
+ *	log.c       the few of them that become lines on stderr (WEFT_LOG)
  *
  * Off, each costs a test of one pointer.
  *
@@ -14,11 +16,15 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <weft/weft.h>
+
 #include "base/list.h"
+#include "base/trace.h"
 #include "driver/capture.h"
 
 struct link;
 struct net;
+struct observer;
 struct recording;
 struct span_list;
 struct weft_adapter;
@@ -36,6 +42,31 @@ void observe_complain(const char *variable, const char *value, int error);
 /* The lock of what the adapters of a process share; after a fork it is as in a new process. */
 void observe_lock(void);
 void observe_unlock(void);
+
+/* ---- tracing.c and log.c --------------------------------------------------------------------- */
+
+enum log_level { LOG_OFF = 0, LOG_ERROR, LOG_INFO };
+
+/* Takes the adapter's trace, if anybody wants it: a path, or NULL, and a level. */
+int observer_open(struct weft_adapter *a, const char *path, enum log_level level);
+void observer_close(struct weft_adapter *a);
+
+/* In the child of a fork: the files are the parent's. */
+void traces_forget(void);
+
+/* Events that nobody has looked at yet are written and told. The adapter's lock is held. */
+void observe_drain(struct weft_adapter *a);
+
+/* Something happened with a connection to there, or at a listener; nothing while not traced. */
+void observe_address(struct weft_adapter *a, const struct weft_address *of,
+		     struct trace_event event);
+
+/* The same of a link; what its ends agreed on. */
+void observe_link(const struct link *link, enum trace_kind kind, enum weft_reason reason);
+void observe_terms(const struct link *link);
+
+/* A line on stderr, if the level has one for this event. */
+void log_event(struct weft_adapter *a, enum log_level level, const struct trace_event *e);
 
 /* ---- record.c ------------------------------------------------------------------------------- */
 

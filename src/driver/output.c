@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+enum { NS_PER_S = 1000000000, CLOCK_OFF_NS = 1000000 };
+
 static int path_expand(const char *path, char *out, size_t size)
 {
 	size_t used = 0;
@@ -100,4 +102,30 @@ int output_write(int fd, const uint8_t *bytes, size_t length)
 		(void)sigtimedwait(&ours, NULL, &at_once);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return err;
+}
+
+static int64_t clock_ns(clockid_t id)
+{
+	struct timespec ts;
+
+	clock_gettime(id, &ts);
+	return (int64_t)ts.tv_sec * NS_PER_S + ts.tv_nsec;
+}
+
+void output_clock_follow(int64_t *ns)
+{
+	int64_t before, between, after, off;
+
+	/* Whoever is interrupted between two clocks reads nonsense; some do not get it better. */
+	for (int tries = 0; tries < 4; tries++) {
+		before = clock_ns(CLOCK_REALTIME);
+		between = clock_ns(CLOCK_MONOTONIC);
+		after = clock_ns(CLOCK_REALTIME);
+		off = before + (after - before) / 2 - between - *ns;
+		if (off <= CLOCK_OFF_NS && off >= -CLOCK_OFF_NS)
+			return;
+		if (after - before < CLOCK_OFF_NS && after >= before)
+			break;
+	}
+	*ns += off;
 }

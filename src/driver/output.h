@@ -14,3 +14,9 @@ int output_open(const char *path);
 
 /* Writes all of it: 0 or a negative errno. No signal comes of it, whatever happens to the file. */
 int output_write(int fd, const uint8_t *bytes, size_t length);
+
+/*
+ * CLOCK_REALTIME less CLOCK_MONOTONIC, brought up to date: the wall clock may be set, and the other
+ * stands still while the machine sleeps. Small differences are those of reading, and are left.
+ */
+void output_clock_follow(int64_t *ns);

@@ -107,6 +107,9 @@ enum iwarp_action iwarp_action(struct iwarp_stream *s);
 /* Whether both ends have shown that they are in full operation: a good FPDU has arrived. */
 bool iwarp_is_ready(const struct iwarp_stream *s);
 
+/* Of TRACE_STREAM_STATE. Never NULL. */
+const char *iwarp_state_name(uint64_t state);
+
 /* Why it ended: the reason, and what the peer said in its Terminate, or NULL. */
 const char *iwarp_peer_words(const struct iwarp_stream *s);
 

@@ -125,7 +125,20 @@ static void begin_close(struct iwarp_stream *s)
 	s->is_shut_due = true;
 }
 
-static void begin_terminate(struct iwarp_stream *s, const struct rdmap_terminate *t)
+static void trace_terminate(struct iwarp_stream *s, enum trace_kind kind,
+			    const struct rdmap_terminate *t, enum weft_reason reason)
+{
+	trace_add(s->adapter->trace,
+		  (struct trace_event){
+			  .kind = (uint16_t)kind,
+			  .who = s->number,
+			  .a = (uint64_t)t->layer << 16 | (uint64_t)t->type << 8 | t->code,
+			  .reason = (uint16_t)reason,
+		  });
+}
+
+static void begin_terminate(struct iwarp_stream *s, const struct rdmap_terminate *t,
+			    enum weft_reason reason)
 {
 	if (!end_output(s)) {
 		stream_move(s, STREAM_ABORTED);
@@ -134,6 +147,7 @@ static void begin_terminate(struct iwarp_stream *s, const struct rdmap_terminate
 		begin_close(s);
 	} else {
 		stream_move(s, STREAM_TERMINATING);
+		trace_terminate(s, TRACE_TERMINATE_SENT, t, reason);
 		rdmap_tx_terminate(s, t);
 	}
 }
@@ -146,7 +160,7 @@ void stream_refuse(struct iwarp_stream *s, enum weft_reason reason,
 	if (s->state != STREAM_OPEN)
 		return;
 	terminate_of(reason, segment, &t);
-	begin_terminate(s, &t);
+	begin_terminate(s, &t, reason);
 	fail_qp(s, reason);
 }
 
@@ -164,6 +178,7 @@ void stream_terminated(struct iwarp_stream *s, const struct rdmap_terminate *t)
 	uint32_t msn;
 
 	s->peer_words = rdmap_terminate_text(t->layer, t->type, t->code);
+	trace_terminate(s, TRACE_TERMINATE_TAKEN, t, reason);
 	/* A refused Read is still there to be told about; what was only sent has ended by now. */
 	if (terminate_is_of_request(t, &msn))
 		readq_refused(s, msn,
@@ -209,7 +224,7 @@ static void iwarp_down(struct weft_qp *qp, enum weft_reason why)
 		return;
 	if (why != WEFT_R_PEER_GONE) {
 		terminate_of(why, NULL, &t);
-		begin_terminate(s, &t);
+		begin_terminate(s, &t, qp->reason);
 	} else if (end_output(s)) {
 		begin_close(s);
 	} else {
@@ -264,6 +279,11 @@ enum iwarp_action iwarp_action(struct iwarp_stream *s)
 void *iwarp_owner(const struct iwarp_stream *s)
 {
 	return s->owner;
+}
+
+const char *iwarp_state_name(uint64_t state)
+{
+	return state < STREAM_STATES ? states[state].name : "unknown";
 }
 
 bool iwarp_is_ready(const struct iwarp_stream *s)

@@ -7,9 +7,24 @@
 
 #include <weft/weft.h>
 
+#include "iwarp/iwarp.h"
 #include "sim/sim_trace.h"
+#include "wire/rdmap.h"
 
-static void core_words(const struct trace_event *e, char *text, size_t size)
+static void iwarp_words(const struct trace_event *e, char *text, size_t size)
+{
+	uint8_t layer = (uint8_t)(e->a >> 16), type = (uint8_t)(e->a >> 8), code = (uint8_t)e->a;
+
+	if (e->kind == TRACE_STREAM_STATE)
+		snprintf(text, size, "QP %06x  its stream: %s -> %s", e->who,
+			 iwarp_state_name(e->a), iwarp_state_name(e->b));
+	else
+		snprintf(text, size, "QP %06x  %s Terminate %u/%u/0x%02x (%s)", e->who,
+			 e->kind == TRACE_TERMINATE_SENT ? "sends" : "gets", layer, type, code,
+			 rdmap_terminate_text(layer, type, code));
+}
+
+void trace_words(const struct trace_event *e, char *text, size_t size)
 {
 	switch (e->kind) {
 	case TRACE_QP_STATE:
@@ -42,6 +57,14 @@ static void core_words(const struct trace_event *e, char *text, size_t size)
 		snprintf(text, size, "PD %06x  tag 0x%08" PRIx64 " names nothing any more", e->who,
 			 e->a);
 		break;
+	case TRACE_STREAM_STATE:
+	case TRACE_TERMINATE_SENT:
+	case TRACE_TERMINATE_TAKEN:
+		iwarp_words(e, text, size);
+		break;
+	case TRACE_LOST:
+		snprintf(text, size, "%" PRIu64 " events are missing here", e->a);
+		break;
 	default:
 		snprintf(text, size, "event %u of %u: %" PRIu64 ", %" PRIu64, e->kind, e->who, e->a,
 			 e->b);
@@ -61,7 +84,7 @@ void sim_words(const struct trace_event *e, char *text, size_t size)
 		snprintf(text + n, size - (size_t)n, "pipe %-5u %s: %" PRIu64 ", %" PRIu64, e->who,
 			 name, e->a, e->b);
 	else
-		core_words(e, text + n, size - (size_t)n);
+		trace_words(e, text + n, size - (size_t)n);
 	used = strlen(text);
 	if (e->reason != WEFT_OK)
 		snprintf(text + used, size - used, "  [%s, %s]",

@@ -5,6 +5,7 @@
 SAMPLE (seeing_sample.c) is watched from outside: by Wireshark's dissectors and by the weft command.
 """
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -62,7 +63,10 @@ class Place:
     def end(self):
         for child in self.children:
             child.kill()
-            child.communicate()
+            child.wait()
+            for stream in (child.stdin, child.stdout, child.stderr):
+                if stream:
+                    stream.close()
 
 
 def until(condition):
@@ -161,6 +165,162 @@ def test_capture_that_cannot_be_made_is_told_once(place):
         yield "exit status %d: %s" % (done.returncode, done.stderr)
     if done.stderr.count("WEFT_PCAP=") != 1 or "No such file or directory" not in done.stderr:
         yield "it says: " + done.stderr
+
+
+# --- traces --------------------------------------------------------------------------------------
+
+# What the story must hold, in this order.
+STORY = [
+    "adapter 2  -          listens at 127.0.0.1:",
+    "adapter 1  QP 010000  dials 127.0.0.1:",
+    "adapter 2  -          a connection has come from 127.0.0.1:",
+    "adapter 2  QP 010000  accepts the connection from 127.0.0.1:",
+    "adapter 2  QP 010000  agrees with 127.0.0.1:",
+    ": MPA revision 2, CRC, no markers, 16 Reads in and 16 out, a Write comes first",
+    "adapter 1  QP 010000  is connected with 127.0.0.1:",
+    "adapter 1  QP 010000  Write, request 0: success",
+    "adapter 2  QP 010000  receive 0, 200000 bytes: success",
+    "adapter 1  QP 010000  Fetch and add, request 0: success",
+    "adapter 1  QP 010000  its stream: OPEN -> CLOSING",
+    "adapter 2  QP 010000  RTS -> ERROR: peer_gone: ",
+    "adapter 2  QP 010000  closes the connection with 127.0.0.1:",
+    "adapter 2  QP 010001  refuses its peer: tag 0x",
+    "adapter 2  QP 010001  sends Terminate 1/1/0x00 (DDP tagged buffer: invalid STag): tag_instance: "
+    "The tag is stale",
+    "adapter 2  QP 010001  RTS -> ERROR: tag_instance: The tag is stale",
+    "adapter 1  QP 010001  gets Terminate 1/1/0x00 (DDP tagged buffer: invalid STag): tag_invalid: ",
+    "adapter 1  QP 010002  is not connected with 127.0.0.1:",
+    "connect_refused: Nobody listens at that address and port.",
+]
+
+
+def order_faults(text, parts):
+    at = 0
+    for part in parts:
+        found = text.find(part, at)
+        if found < 0:
+            yield "not there, or not in its place: " + part
+        else:
+            at = found
+
+
+@test
+def test_trace_tells_the_story(place):
+    done = place.run("story", WEFT_TRACE=place.path("%p.trace"))
+    if done.returncode or done.stderr:
+        yield "exit status %d: %s" % (done.returncode, done.stderr)
+    path = place.path(os.listdir(place.directory)[0])
+    told = place.ask("trace", path)
+    if told.returncode or told.stderr:
+        yield "exit status %d: %s" % (told.returncode, told.stderr)
+    yield from order_faults(told.stdout, STORY)
+    times = [line.split()[0] for line in told.stdout.splitlines()]
+    if times != sorted(times) and times[0][:2] != "23":
+        yield "times go back"
+    if told.stdout.count("is not connected") != 1 or "resets" in told.stdout:
+        yield "the connection that failed is told more than once"
+    only = place.ask("trace", "--qp", "010001", "--kind", "terminate", path).stdout.splitlines()
+    if len(only) != 2 or not all("QP 010001  " in o and "Terminate 1/1/0x00" in o for o in only):
+        yield "by --qp and --kind: %s" % only
+    tags = place.ask("trace", "--kind", "tag", path).stdout.splitlines()
+    if not tags or not all(" tag 0x" in t for t in tags):
+        yield "by --kind tag: %s" % tags
+    if place.ask("trace", "--qp", "0abcde", path).stdout:
+        yield "a queue pair that never was has events"
+
+
+@test
+def test_trace_is_followed_to_the_end_of_the_program(place):
+    path = place.path("it.trace")
+    child = place.start("hold", WEFT_TRACE=path)
+    follower = subprocess.Popen([place.weft, "trace", "-f", path], text=True,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    place.children.append(follower)
+    for line in follower.stdout:
+        if "Fetch and add" in line:
+            break
+    else:
+        yield "it ended before the program did"
+    child.stdin.close()
+    rest = follower.stdout.read()
+    if follower.wait(PATIENCE_S) != 0:
+        yield "exit status %d" % follower.returncode
+    if "resets" in rest or "ERROR" in rest:
+        yield "a good end looks bad: " + rest
+
+
+@test
+def test_trace_that_is_none_is_refused_in_one_sentence(place):
+    good = place.path("good")
+    place.run("story", WEFT_TRACE=good)
+    with open(good, "rb") as f:
+        content = f.read()
+
+    def written(name, data):
+        with open(place.path(name), "wb") as to:
+            to.write(data)
+        return place.path(name)
+
+    cases = [(place.path("nothing"), "No such file"), (place.directory, "directory"),
+             (written("empty", b""), "no trace of weft"),
+             (written("text", b"hello" * 100), "no trace of weft"),
+             (written("short", content[:20]), "no trace of weft"),
+             (written("later", content[:17] + b"\2" + content[18:]), "version 2"),
+             (written("zero", content[:18] + b"\0\0" + content[20:]), "no trace of weft")]
+    for path, why in cases:
+        told = place.ask("trace", path)
+        if told.returncode != 1 or told.stdout or told.stderr.count("\n") != 1 or \
+                why not in told.stderr:
+            yield "%s: exit status %d: %s" % (path, told.returncode, told.stderr)
+    cut = place.ask("trace", written("cut", content[:-7]))
+    if cut.returncode != 0 or "within an event" not in cut.stderr or "dials" not in cut.stdout:
+        yield "cut short: exit status %d: %s" % (cut.returncode, cut.stderr)
+    for wrong in (["--kind", "fish", good], ["--qp", "x", good], [], [good, good], ["--what"]):
+        if place.ask("trace", *wrong).returncode != 2:
+            yield "%s is taken" % wrong
+
+
+# --- the log -------------------------------------------------------------------------------------
+
+
+@test
+def test_log_is_off_unless_asked_for(place):
+    for wishes in ({}, {"WEFT_LOG": "off"}, {"WEFT_LOG": ""}):
+        done = place.run("story", **wishes)
+        if done.returncode or done.stderr:
+            yield "%s: %s" % (wishes, done.stderr)
+
+
+@test
+def test_log_tells_each_failure_once(place):
+    lines = place.run("story", WEFT_LOG="error").stderr.splitlines()
+    if len(lines) != 3:
+        yield "%d lines: %s" % (len(lines), lines)
+    both = r"^weft\[\d+\]: QP 010001, 127.0.0.1:\d+ to 127.0.0.1:\d+: failed: "
+    for what in (both + "tag_instance: The tag is stale: .*$",
+                 both + "tag_invalid: .* The peer said: DDP tagged buffer: invalid STag.$",
+                 r"^weft\[\d+\]: QP 010002 to 127.0.0.1:\d+: not connected: connect_refused: "):
+        if sum(1 for line in lines if re.search(what, line)) != 1:
+            yield "not there once: " + what
+    # The trace beside it takes nothing away.
+    traced = place.run("story", WEFT_LOG="error", WEFT_TRACE=place.path("t")).stderr.splitlines()
+    if len(traced) != 3:
+        yield "%d lines with a trace: %s" % (len(traced), traced)
+
+
+@test
+def test_log_tells_good_ends_too(place):
+    told = place.run("story", WEFT_LOG="info").stderr
+    if told.count(": agreed: CRC, no markers, 16 Reads in, 16 out\n") != 4 or \
+            told.count(": ended by this program.\n") != 1 or told.count(": ended: peer_gone: ") != 1:
+        yield told
+
+
+@test
+def test_log_level_that_is_none_is_told(place):
+    lines = place.run("story", WEFT_LOG="loud").stderr.splitlines()
+    if len(lines) != 4 or "WEFT_LOG=loud: " not in lines[0]:
+        yield "%s" % lines
 
 
 # --- all -----------------------------------------------------------------------------------------

@@ -95,3 +95,19 @@ TEST(test_trace_hash_covers_events_that_left_the_ring_and_their_order)
 	trace_fini(&one);
 	trace_fini(&two);
 }
+
+TEST(test_trace_takes_only_what_is_asked_for)
+{
+	struct trace t;
+
+	REQUIRE(trace_init(&t, 4) == 0);
+	t.only = 1ULL << TRACE_QP_STATE;
+	trace_add(&t, (struct trace_event){ .kind = TRACE_REFUSED });
+	EXPECT_EQ(t.count, 0);
+	trace_add(&t, (struct trace_event){ .kind = TRACE_QP_STATE });
+	EXPECT_EQ(t.count, 1);
+	t.only = 0;
+	trace_add(&t, (struct trace_event){ .kind = TRACE_REFUSED });
+	EXPECT_EQ(t.count, 2);
+	trace_fini(&t);
+}

@@ -12,6 +12,7 @@
 
 #include "capture_fixture.h"
 #include "test.h"
+#include "wire/trace_file.h"
 
 static struct weft_adapter *opened(void)
 {
@@ -178,4 +179,105 @@ TEST(test_capture_of_a_forked_child_is_its_own)
 	snprintf(childs, sizeof(childs), "%s.%ld", capture_path(), (long)getpid());
 	EXPECT_EQ(connections_in(childs), 1);
 	unlink(childs);
+}
+
+/* ---- Traces --------------------------------------------------------------------------------- */
+
+struct traced {
+	uint32_t count, adapters; /* records; the last adapter's number */
+	uint64_t lost, retired;
+};
+
+static void read_trace(const char *path, struct traced *t)
+{
+	static uint8_t bytes[1 << 20];
+	struct trace_file_record record;
+	struct trace_file_head head;
+	FILE *f = fopen(path, "rb");
+	struct rd r;
+
+	REQUIRE(f);
+	r = rd_of(bytes, fread(bytes, 1, sizeof(bytes), f));
+	fclose(f);
+	REQUIRE(trace_file_head_decode(&head, &r));
+	REQUIRE(head.pid == (uint32_t)getpid());
+	*t = (struct traced){ 0 };
+	while (trace_file_record_decode(&record, &r)) {
+		t->count++;
+		t->adapters = record.adapter > t->adapters ? record.adapter : t->adapters;
+		t->retired += record.event.kind == TRACE_RECV_RETIRED;
+		t->lost += record.event.kind == TRACE_LOST ? record.event.a : 0;
+	}
+	REQUIRE(r.at == r.end);
+}
+
+/* Flushes so many receives in one call. */
+static void flush_receives(struct weft_adapter *a, uint32_t count)
+{
+	struct weft_qp_options options = { .recv_max = count };
+	struct weft_recv_wr receive = { 0 };
+	struct weft_pd *pd;
+	struct weft_qp *qp;
+
+	REQUIRE(weft_pd_create(a, NULL, &pd) == WEFT_OK);
+	REQUIRE(weft_cq_create(a, NULL, &options.send_cq) == WEFT_OK);
+	options.recv_cq = options.send_cq;
+	REQUIRE(weft_qp_create(pd, &options, &qp) == WEFT_OK);
+	REQUIRE(weft_qp_modify(qp, &(struct weft_qp_attr){ .state = WEFT_QPS_INIT },
+			       WEFT_QP_STATE) == WEFT_OK);
+	for (uint32_t i = 0; i < count; i++)
+		REQUIRE(weft_qp_post_recv(qp, &receive, 1, NULL) == WEFT_OK);
+	REQUIRE(weft_qp_modify(qp, &(struct weft_qp_attr){ .state = WEFT_QPS_ERROR },
+			       WEFT_QP_STATE) == WEFT_OK);
+	REQUIRE(weft_qp_destroy(qp) == WEFT_OK);
+	REQUIRE(weft_cq_destroy(options.send_cq) == WEFT_OK);
+	REQUIRE(weft_pd_destroy(pd) == WEFT_OK);
+}
+
+TEST(test_trace_of_two_adapters_is_one_file)
+{
+	struct weft_adapter *near, *far;
+	struct traced t, later;
+
+	REQUIRE(setenv("WEFT_TRACE", capture_path(), 1) == 0);
+	near = opened();
+	far = opened();
+	knock(near, far);
+	close_adapter(near);
+	close_adapter(far);
+	read_trace(capture_path(), &t);
+	/* Two adapters' worth of address and event: they listen, dial, come, reject, fail, end. */
+	EXPECT_EQ(t.count, 12);
+	EXPECT_EQ(t.lost, 0);
+	near = opened();
+	knock(near, near);
+	close_adapter(near);
+	unsetenv("WEFT_TRACE");
+	read_trace(capture_path(), &later);
+	EXPECT_EQ(later.count, 24);
+	EXPECT_EQ(later.adapters, t.adapters + 1);
+	unlink(capture_path());
+}
+
+TEST(test_trace_tells_how_many_events_are_missing)
+{
+	enum { FEW = 10000, MANY = 20000, RING = 1 << 14 };
+	struct weft_adapter *a;
+	struct traced t;
+
+	REQUIRE(setenv("WEFT_TRACE", other_path(), 1) == 0);
+	a = opened();
+	unsetenv("WEFT_TRACE");
+	flush_receives(a, FEW);
+	read_trace(other_path(), &t);
+	EXPECT_EQ(t.retired, FEW);
+	EXPECT_EQ(t.lost, 0);
+	flush_receives(a, MANY);
+	close_adapter(a);
+	read_trace(other_path(), &t);
+	EXPECT(t.lost > 0);
+	/* INIT, ERROR and the note are the others; the first move to ERROR is among the missing. */
+	EXPECT_EQ(t.retired, FEW + RING);
+	EXPECT_EQ(t.lost, 1 + MANY - RING);
+	unlink(other_path());
 }

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Lines on stderr, for who asked for them by WEFT_LOG. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "driver/net.h"
+#include "driver/output.h"
+
+enum { LINE_BYTES = 1024 };
+
+struct line {
+	char text[LINE_BYTES];
+	size_t used;
+};
+
+__attribute__((format(printf, 2, 3))) static void add(struct line *l, const char *format, ...)
+{
+	size_t room = sizeof(l->text) - l->used;
+	va_list args;
+	int n;
+
+	va_start(args, format);
+	n = vsnprintf(l->text + l->used, room, format, args);
+	va_end(args);
+	if (n > 0)
+		l->used += (size_t)n < room ? (size_t)n : room - 1;
+}
+
+static void add_ends(struct line *l, const struct link *link)
+{
+	char text[WEFT_ADDRESS_TEXT];
+
+	if (!link)
+		return;
+	if (link->local.family != 0) {
+		weft_address_text(&link->local, text);
+		add(l, ", %s", text);
+	}
+	weft_address_text(&link->remote, text);
+	add(l, " to %s", text);
+}
+
+/* In one piece, so that lines of several threads do not mix. */
+static void say(struct line *l)
+{
+	l->text[l->used++] = '\n';
+	(void)output_write(STDERR_FILENO, (const uint8_t *)l->text, l->used);
+}
+
+static void say_failure(const struct trace_event *e, const struct link *link, const char *what)
+{
+	struct line l = { .used = 0 };
+	const char *peer = link ? link_peer_words(link) : NULL;
+
+	add(&l, "weft[%ld]: QP %06x", (long)getpid(), e->who);
+	add_ends(&l, link);
+	if (e->reason == WEFT_R_FLUSHED)
+		add(&l, ": %s by this program.", what);
+	else
+		add(&l, ": %s: %s: %s", what, weft_reason_name((enum weft_reason)e->reason),
+		    weft_reason_text((enum weft_reason)e->reason));
+	if (peer)
+		add(&l, " The peer said: %s.", peer);
+	say(&l);
+}
+
+static void say_agreed(const struct trace_event *e, const struct link *link)
+{
+	struct line l = { .used = 0 };
+
+	add(&l, "weft[%ld]: QP %06x", (long)getpid(), e->who);
+	add_ends(&l, link);
+	add(&l, ": agreed: %s, %s, %u Reads in, %u out", e->b & TRACE_HAS_CRC ? "CRC" : "no CRC",
+	    e->b & (TRACE_SENDS_MARKERS | TRACE_TAKES_MARKERS) ? "markers" : "no markers",
+	    (unsigned int)(e->a >> 16 & 0xffff), (unsigned int)(e->a >> 32 & 0xffff));
+	say(&l);
+}
+
+/* What the program itself or its peer did on purpose is no error. */
+static enum log_level level_of(enum weft_reason reason)
+{
+	return reason == WEFT_R_FLUSHED || reason == WEFT_R_PEER_GONE ? LOG_INFO : LOG_ERROR;
+}
+
+void log_event(struct weft_adapter *a, enum log_level level, const struct trace_event *e)
+{
+	const struct weft_qp *qp = e->who ? id_table_find(&a->core.qps, e->who) : NULL;
+	const struct link *link = qp ? qp->link : NULL;
+	enum weft_reason reason = (enum weft_reason)e->reason;
+
+	if (e->kind == TRACE_QP_STATE && (e->b == WEFT_QPS_ERROR || e->b == WEFT_QPS_SQE)) {
+		if (reason != WEFT_OK && level >= level_of(reason))
+			say_failure(e, link, level_of(reason) == LOG_INFO ? "ended" : "failed");
+	} else if (e->kind == TRACE_CONNECT_FAILED && e->who != 0) {
+		if (level >= level_of(reason))
+			say_failure(e, link, "not connected");
+	} else if (e->kind == TRACE_AGREED && level >= LOG_INFO) {
+		say_agreed(e, link);
+	}
+}
