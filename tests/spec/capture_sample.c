@@ -129,7 +129,7 @@ static uint32_t queue_of(enum rdmap_opcode opcode)
 	}
 }
 
-static void tell(const char *format, ...)
+__attribute__((format(printf, 1, 2))) static void tell(const char *format, ...)
 {
 	va_list args;
 
