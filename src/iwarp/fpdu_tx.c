@@ -381,7 +381,6 @@ void iwarp_sent(struct iwarp_stream *s, uint64_t now_ns, size_t n)
 	if (tx->count == 0)
 		tx->used = 0;
 	tx_fill(s);
-	stream_attention(s);
 }
 
 bool tx_prune(struct iwarp_stream *s)

@@ -87,7 +87,7 @@ void iwarp_got(struct iwarp_stream *s, uint64_t now_ns, const struct span_list *
 void iwarp_eof(struct iwarp_stream *s, uint64_t now_ns);
 void iwarp_lost(struct iwarp_stream *s);
 
-/* An empty list: nothing to send now. */
+/* An empty list: nothing to send now. After iwarp_sent() there may be more: ask again. */
 void iwarp_have(struct iwarp_stream *s, uint64_t now_ns, struct span_list *l);
 void iwarp_sent(struct iwarp_stream *s, uint64_t now_ns, size_t n);
 
