@@ -9,5 +9,6 @@ int cmd_dump(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
 int cmd_perf(int argc, char **argv);
 int cmd_sim(int argc, char **argv);
+int cmd_stat(int argc, char **argv);
 int cmd_trace(int argc, char **argv);
 int cmd_version(int argc, char **argv);

@@ -17,6 +17,7 @@ static const struct command commands[] = {
 	{ "perf", "ADDRESS:PORT", "measure a connection to another weft perf", cmd_perf },
 	{ "dump", "FILE", "what a capture of RDMA traffic says, in words", cmd_dump },
 	{ "explain", "[REASON...]", "what a refusal means, and the rule behind it", cmd_explain },
+	{ "stat", "[PID]", "counters of programs that are running", cmd_stat },
 	{ "trace", "FILE", "what a program did that ran with WEFT_TRACE=FILE", cmd_trace },
 	{ "version", "", "print the version", cmd_version },
 };
@@ -28,7 +29,8 @@ static const char environment[] =
 	"  WEFT_PCAP=FILE   capture every connection, for Wireshark; without root\n"
 	"  WEFT_TRACE=FILE  write what happens, for weft trace\n"
 	"  WEFT_LOG=LEVEL   off (the default); error: a line on stderr for each queue pair that\n"
-	"                   fails or is not connected, and why; info: for those that end well, too\n";
+	"                   fails or is not connected, and why; info: for those that end well, too\n"
+	"  WEFT_STAT=off    do not show counters to weft stat\n";
 
 static void usage(FILE *to)
 {

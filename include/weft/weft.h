@@ -595,6 +595,7 @@ struct weft_traffic {
 	uint64_t payload_in, payload_out; /* of these: the programs' own */
 	uint64_t payload_copied;	  /* of the payload: copied once more by weft */
 	uint64_t calls_in, calls_out;	  /* system calls that moved bytes, or tried to */
+	uint64_t calls_empty;		  /* of these: found nothing to move, as polling may */
 };
 
 /* Of the connection that the queue pair has, or had last. */

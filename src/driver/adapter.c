@@ -144,6 +144,7 @@ enum weft_reason weft_adapter_open(const struct weft_adapter_options *options,
 
 enum weft_reason weft_adapter_close(struct weft_adapter *adapter)
 {
+	bool had_net = false;
 	enum weft_reason r;
 
 	if (!adapter)
@@ -157,10 +158,14 @@ enum weft_reason weft_adapter_close(struct weft_adapter *adapter)
 	if (adapter->net) {
 		progress_stop(adapter->net);
 		net_close(adapter->net);
+		adapter->net = NULL;
+		had_net = true;
 	}
 	r = adapter_fini(&adapter->core);
 	CHECK(r == WEFT_OK);
 	adapter_leave(adapter);
+	if (had_net)
+		stat_remove(adapter);
 	observe_close(adapter);
 	pthread_cond_destroy(&adapter->has_event);
 	pthread_mutex_destroy(&adapter->lock);

@@ -39,6 +39,7 @@ struct weft_adapter {
 	struct observer *observer;   /* NULL: neither traced nor logged */
 	struct recording *recording; /* NULL: connections are not captured */
 	bool is_recorded_by_environment;
+	struct list stat_link; /* of those that have a network; the lock of stat.c guards it */
 	struct adapter core;
 };
 

@@ -105,6 +105,7 @@ void link_end(struct link *link, enum weft_reason reason, bool is_reset)
 		iwarp_destroy(link->stream);
 		link->stream = NULL;
 	}
+	net_link_ended(net, link);
 	free(link->setup);
 	link->setup = NULL;
 	link_free_if_unused(link);
@@ -259,8 +260,8 @@ void link_traffic(const struct link *link, struct weft_traffic *t)
 		v.messages_out = c->messages_out;
 		v.frames_in = c->fpdus_in;
 		v.frames_out = c->fpdus_out;
-		v.bytes_in = c->bytes_in;
-		v.bytes_out = c->bytes_out;
+		v.bytes_in += c->bytes_in;
+		v.bytes_out += c->bytes_out;
 		v.payload_in = c->payload_in;
 		v.payload_out = c->payload_out;
 		v.payload_copied = c->payload_copied;
@@ -397,6 +398,7 @@ static enum socket_result link_recv(struct link *link, const struct span_list *l
 	enum socket_result r = socket_recv(link->watch.fd, l, n);
 
 	link->traffic.calls_in++;
+	link->traffic.calls_empty += r == SOCKET_WAIT;
 	if (!link->record.recording || r == SOCKET_WAIT)
 		return r;
 	if (r == SOCKET_MOVED)
@@ -411,6 +413,7 @@ static enum socket_result link_send(struct link *link, const struct span_list *l
 	enum socket_result r = socket_send(link->watch.fd, l, n);
 
 	link->traffic.calls_out++;
+	link->traffic.calls_empty += r == SOCKET_WAIT;
 	if (link->record.recording && r == SOCKET_MOVED)
 		record_bytes(link, l, *n, true);
 	return r;
@@ -501,6 +504,7 @@ static bool setup_input(struct link *link)
 	l.length = want.length;
 	switch (link_recv(link, &l, &n)) {
 	case SOCKET_MOVED:
+		link->traffic.bytes_in += n;
 		mpa_setup_got(link->setup, n);
 		return true;
 	case SOCKET_WAIT:
@@ -524,6 +528,7 @@ static void setup_output(struct link *link)
 		l.spans[0] = (struct span){ (uint8_t *)(uintptr_t)have.bytes, have.length };
 		switch (link_send(link, &l, &n)) {
 		case SOCKET_MOVED:
+			link->traffic.bytes_out += n;
 			mpa_setup_sent(link->setup, n);
 			break;
 		case SOCKET_WAIT:

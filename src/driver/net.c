@@ -34,15 +34,18 @@ void net_watch(struct net *net, struct watch *w, uint32_t events)
 	else if (w->interest == 0)
 		what = EPOLL_CTL_ADD;
 	w->interest = events;
+	net->calls_other++;
 	/* Only memory can be short; then the thing goes unwatched and ends by its deadline. */
 	(void)epoll_ctl(net->epoll, what, w->fd, &e);
 }
 
 static void wake_ready(struct watch *w, uint32_t events)
 {
+	struct net *net = CONTAINER_OF(w, struct net, wake);
 	uint64_t count;
 
 	(void)events;
+	net->calls_other++;
 	(void)!read(w->fd, &count, sizeof(count));
 }
 
@@ -89,8 +92,9 @@ static struct net *net_create(struct weft_adapter *a)
 enum weft_reason net_get(struct weft_adapter *a, struct net **net)
 {
 	enum weft_reason r = WEFT_OK;
+	bool is_new = !a->net;
 
-	if (!a->net) {
+	if (is_new) {
 		a->net = net_create(a);
 		if (!a->net)
 			return WEFT_R_SYSTEM;
@@ -100,6 +104,8 @@ enum weft_reason net_get(struct weft_adapter *a, struct net **net)
 			a->net = NULL;
 		}
 	}
+	if (r == WEFT_OK && is_new)
+		stat_add(a);
 	*net = a->net;
 	return r;
 }
@@ -151,6 +157,7 @@ static bool ask_epoll(struct net *net)
 	int count = epoll_wait(net->epoll, events, EPOLL_EVENTS, 0);
 
 	net->polls_since_epoll = 0;
+	net->calls_other++;
 	for (int i = 0; i < count; i++) {
 		struct watch *w = events[i].data.ptr;
 
@@ -219,4 +226,36 @@ bool net_poll(struct net *net, bool is_all)
 uint64_t net_due(const struct net *net)
 {
 	return timer_queue_due(&net->timers);
+}
+
+static void traffic_add(struct weft_traffic *sum, const struct weft_traffic *t)
+{
+	sum->messages_in += t->messages_in;
+	sum->messages_out += t->messages_out;
+	sum->frames_in += t->frames_in;
+	sum->frames_out += t->frames_out;
+	sum->bytes_in += t->bytes_in;
+	sum->bytes_out += t->bytes_out;
+	sum->payload_in += t->payload_in;
+	sum->payload_out += t->payload_out;
+	sum->payload_copied += t->payload_copied;
+	sum->calls_in += t->calls_in;
+	sum->calls_out += t->calls_out;
+	sum->calls_empty += t->calls_empty;
+}
+
+void net_link_ended(struct net *net, const struct link *link)
+{
+	traffic_add(&net->ended, &link->traffic);
+}
+
+void net_traffic(const struct net *net, struct weft_traffic *t)
+{
+	*t = net->ended;
+	for (const struct list *at = net->links.next; at != &net->links; at = at->next) {
+		struct weft_traffic of;
+
+		link_traffic(CONTAINER_OF(at, const struct link, all_link), &of);
+		traffic_add(t, &of);
+	}
 }

@@ -43,6 +43,9 @@ struct net {
 	struct timer_queue timers;
 	uint64_t now_ns;	/* when the network was last looked at */
 	uint32_t listener_next; /* number */
+	/* What links that have ended carried; system calls that moved no bytes of theirs. */
+	struct weft_traffic ended;
+	uint64_t calls_other;
 	/* Links that had input lately: asked directly, without asking epoll first. */
 	struct link *hot[HOT_MAX];
 	uint32_t hot_count, polls_since_epoll;
@@ -72,6 +75,10 @@ bool net_output(struct net *net);
  * about every one, else perhaps only about those that were busy lately.
  */
 bool net_poll(struct net *net, bool is_all);
+
+/* A link has ended, and its traffic is complete; what all links carried that ever were. */
+void net_link_ended(struct net *net, const struct link *link);
+void net_traffic(const struct net *net, struct weft_traffic *t);
 
 uint64_t net_due(const struct net *net);
 
@@ -137,7 +144,7 @@ struct link {
 	uint8_t mpa_revision;
 	uint32_t private_bytes;
 	uint8_t *private_data;
-	struct weft_traffic traffic; /* of an ended stream; calls always */
+	struct weft_traffic traffic; /* of an ended stream; calls and set-up bytes always */
 	const char *peer_words;	     /* the same; see iwarp_peer_words() */
 	struct record record;
 };

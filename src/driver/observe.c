@@ -36,6 +36,7 @@ static void forked(void)
 	memset(process.told, 0, sizeof(process.told));
 	recordings_forget();
 	traces_forget();
+	stat_forget();
 }
 
 static void prepare(void)
@@ -67,7 +68,7 @@ void observe_complain(const char *variable, const char *value, int error)
 }
 
 /* Not for programs that run with more rights than their user. */
-static const char *wish(const char *variable)
+const char *observe_wish(const char *variable)
 {
 	const char *value = secure_getenv(variable);
 
@@ -76,7 +77,7 @@ static const char *wish(const char *variable)
 
 static void record_by_environment(struct weft_adapter *a)
 {
-	const char *path = wish("WEFT_PCAP");
+	const char *path = observe_wish("WEFT_PCAP");
 	int err;
 
 	if (!path)
@@ -90,7 +91,7 @@ static void record_by_environment(struct weft_adapter *a)
 
 static enum log_level level_wished(void)
 {
-	const char *level = wish("WEFT_LOG");
+	const char *level = observe_wish("WEFT_LOG");
 
 	if (!level || strcmp(level, "off") == 0)
 		return LOG_OFF;
@@ -103,7 +104,7 @@ static enum log_level level_wished(void)
 
 void observe_open(struct weft_adapter *a)
 {
-	const char *path = wish("WEFT_TRACE");
+	const char *path = observe_wish("WEFT_TRACE");
 	int err;
 
 	pthread_once(&process.once, prepare);

@@ -6,6 +6,7 @@
  *	record.c    captures of connections (WEFT_PCAP)
  *	tracing.c   events of the trace on their way to a file (WEFT_TRACE)
  *	log.c       the few of them that become lines on stderr (WEFT_LOG)
+ *	stat.c      counters for other processes to ask for (WEFT_STAT)
  *
  * Off, each costs a test of one pointer.
  *
@@ -39,6 +40,9 @@ void observe_tick(struct weft_adapter *a);
 /* What the environment asked for cannot be had: said once, whatever WEFT_LOG says. */
 void observe_complain(const char *variable, const char *value, int error);
 
+/* The value of a variable; NULL where it is empty, or not to be trusted. */
+const char *observe_wish(const char *variable);
+
 /* The lock of what the adapters of a process share; after a fork it is as in a new process. */
 void observe_lock(void);
 void observe_unlock(void);
@@ -67,6 +71,15 @@ void observe_terms(const struct link *link);
 
 /* A line on stderr, if the level has one for this event. */
 void log_event(struct weft_adapter *a, enum log_level level, const struct trace_event *e);
+
+/* ---- stat.c ---------------------------------------------------------------------------------- */
+
+/* The adapter has got its network; its lock is held. It is gone again, and the lock is not held. */
+void stat_add(struct weft_adapter *a);
+void stat_remove(struct weft_adapter *a);
+
+/* In the child of a fork: the socket is the parent's. */
+void stat_forget(void);
 
 /* ---- record.c ------------------------------------------------------------------------------- */
 

@@ -44,6 +44,7 @@ static void sleep_watching(struct net *net)
 
 	net->due_seen = due(net);
 	left_ms = net->due_seen <= now_ns ? 0 : (net->due_seen - now_ns) / NS_PER_MS + 1;
+	net->calls_other++;
 	pthread_mutex_unlock(&a->lock);
 	(void)epoll_wait(net->epoll, &e, 1, (int)(left_ms < most_ms ? left_ms : most_ms));
 	pthread_mutex_lock(&a->lock);
@@ -100,10 +101,12 @@ static void rouse(struct net *net)
 {
 	const uint64_t one = 1;
 
-	if (net->is_standing_by)
+	if (net->is_standing_by) {
 		pthread_cond_signal(&net->rouse);
-	else
+	} else {
+		net->calls_other++;
 		(void)!write(net->wake.fd, &one, sizeof(one));
+	}
 }
 
 void progress_stop(struct net *net)

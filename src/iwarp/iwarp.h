@@ -118,7 +118,7 @@ struct iwarp_counts {
 	uint64_t fpdus_in, fpdus_out;
 	uint64_t bytes_in, bytes_out;	  /* of the stream */
 	uint64_t payload_in, payload_out; /* of those: the consumers' own */
-	uint64_t payload_copied;	  /* of those: by way of our buffer */
+	uint64_t payload_copied;	  /* of those: by way of our buffer, or inline */
 };
 
 const struct iwarp_counts *iwarp_counts(const struct iwarp_stream *s);

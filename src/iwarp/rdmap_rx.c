@@ -472,6 +472,7 @@ static enum rx_result deliver_terminate(struct iwarp_stream *s, const uint8_t *b
 
 	if (rdmap_terminate_decode_any(&t, &r) != RDMAP_OK)
 		return refuse(s, WEFT_R_RDMAP_BODY);
+	s->counts.messages_in++;
 	stream_terminated(s, &t);
 	return RX_REFUSED;
 }

@@ -212,6 +212,8 @@ enum issue rdmap_tx_issue(struct weft_qp *qp, struct send_wqe *wqe)
 			       });
 		return ISSUE_BEGUN;
 	}
+	if (wqe->flags & WEFT_INLINE)
+		s->counts.payload_copied += wqe->length; /* when it was posted */
 	begin_message(s, wqe);
 	cut_message(s);
 	return ISSUE_BEGUN;

@@ -8,6 +8,9 @@
  *	hold    every kind of message; says "ready PID" and stays, computing nothing, until its input
  *	        ends
  *	spin    the same, but polls all the while
+ *	work    the same, but sends all the while, and has so many queue pairs that a report of
+ *	        them fills no socket's buffer
+ *	broken  only what the bad tag does, then stays
  *	start   as story, captured by the program itself to the file that is the next argument
  */
 #include <fcntl.h>
@@ -18,7 +21,14 @@
 
 #include <weft/weft.h>
 
-enum { MEMORY = 1 << 20, HALF = MEMORY / 2, LARGE = 200000, SMALL = 24, COMPLETIONS = 16 };
+enum {
+	MEMORY = 1 << 20,
+	HALF = MEMORY / 2,
+	LARGE = 200000,
+	SMALL = 24,
+	COMPLETIONS = 16,
+	QPS = 2000
+};
 
 #define MUST(call) must((call), #call)
 
@@ -227,8 +237,25 @@ static void tell_story(struct side *near, struct side *far, struct weft_listener
 		side_poll(near);
 }
 
+static void many_qps(struct side *s)
+{
+	struct weft_qp *one = s->qp;
+
+	for (int i = 0; i < QPS; i++)
+		side_qp(s);
+	s->qp = one;
+}
+
+static void send_one(struct side *near, struct side *far)
+{
+	struct weft_segment s = { (uintptr_t)near->memory, SMALL, near->tag };
+	struct weft_send_wr wr = { .opcode = WEFT_OP_SEND, .segments = &s, .segment_count = 1 };
+
+	carry(near, far, &wr, 1);
+}
+
 /* Until the input ends. */
-static void stay(struct side *near, struct side *far, bool is_polling)
+static void stay(struct side *near, struct side *far, bool is_polling, bool is_sending)
 {
 	char byte;
 
@@ -241,12 +268,15 @@ static void stay(struct side *near, struct side *far, bool is_polling)
 			side_poll(near);
 			side_poll(far);
 		}
+		if (is_sending)
+			send_one(near, far);
 	}
 }
 
 int main(int argc, char **argv)
 {
 	const char *mode = argc > 1 ? argv[1] : "story";
+	bool is_sending = strcmp(mode, "work") == 0;
 	struct weft_address at = { .family = 4, .ip = { 127, 0, 0, 1 } };
 	struct weft_listener *listener;
 	static struct side near, far; /* left open: the end of the process must do */
@@ -258,11 +288,17 @@ int main(int argc, char **argv)
 		MUST(weft_capture_start(far.adapter, argv[2]));
 	}
 	MUST(weft_listen(far.adapter, &at, NULL, &listener));
-	if (strcmp(mode, "hold") == 0 || strcmp(mode, "spin") == 0) {
+	if (strcmp(mode, "hold") == 0 || strcmp(mode, "spin") == 0 || is_sending) {
 		connect_both(&near, &far, listener);
 		every_message(&near, &far);
-		stay(&near, &far, strcmp(mode, "spin") == 0);
+		if (is_sending)
+			many_qps(&near);
+		stay(&near, &far, strcmp(mode, "hold") != 0, is_sending);
 		MUST(weft_listener_close(listener));
+	} else if (strcmp(mode, "broken") == 0) {
+		connect_both(&near, &far, listener);
+		bad_write(&near, &far);
+		stay(&near, &far, false, false);
 	} else {
 		tell_story(&near, &far, listener);
 	}

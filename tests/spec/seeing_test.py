@@ -4,9 +4,12 @@
 
 SAMPLE (seeing_sample.c) is watched from outside: by Wireshark's dissectors and by the weft command.
 """
+import json
 import os
 import re
 import shutil
+import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -321,6 +324,188 @@ def test_log_level_that_is_none_is_told(place):
     lines = place.run("story", WEFT_LOG="loud").stderr.splitlines()
     if len(lines) != 4 or "WEFT_LOG=loud: " not in lines[0]:
         yield "%s" % lines
+
+
+# --- counters ------------------------------------------------------------------------------------
+
+# What the sample carries, both ways together: a ready-to-receive message, 7 lengths of Send, Write
+# and Read, and twice Send, Send with invalidate, Write with immediate (two messages) and an atomic.
+MESSAGES_OUT = 1 + 7 * 3 + 2 * 5
+MESSAGES_IN = 7 + 2
+PAYLOAD = 1 + 8 + 24 + 1000 + 1500 + 200000
+
+
+def stat(place, *args):
+    told = place.ask("stat", "--json", *args)
+    if told.returncode or told.stderr:
+        raise ValueError("exit status %d: %s" % (told.returncode, told.stderr))
+    return json.loads(told.stdout)
+
+
+def counter_faults(of, wanted):
+    for key, value in wanted.items():
+        if of[key] != value:
+            yield "%s is %s, not %s" % (key, of[key], value)
+
+
+@test
+def test_stat_shows_counters_of_a_running_process(place):
+    child = place.start("hold")
+    seen = stat(place, str(child.pid))
+    yield from counter_faults(seen, {"pid": child.pid, "program": "seeing_sample"})
+    if len(seen["adapters"]) != 2:
+        yield "adapters: %s" % seen["adapters"]
+    near, far = seen["adapters"]
+    yield from counter_faults(near, {"qps": 1, "cqs": 1, "pds": 1, "regions": 1, "links": 1,
+                                     "listeners": 0, "accesses_refused": 0})
+    yield from counter_faults(far, {"qps": 1, "windows": 2, "listeners": 1})
+    (one,), (two,) = near["queue_pairs"], far["queue_pairs"]
+    for of in (near, one):
+        yield from counter_faults(of, {
+            "messages_out": MESSAGES_OUT, "messages_in": MESSAGES_IN,
+            "payload_out": 2 * PAYLOAD + 6 * 24, "payload_in": PAYLOAD})
+    yield from counter_faults(one, {"state": "RTS", "link": "stream", "reason": "ok",
+                                    "local": two["peer"], "peer": two["local"]})
+    for way, back in (("in", "out"), ("out", "in")):
+        for what in ("messages", "frames", "bytes", "payload"):
+            if one["%s_%s" % (what, way)] != two["%s_%s" % (what, back)]:
+                yield "%s do not agree" % what
+    moved = one["calls_in"] + one["calls_out"] - one["calls_empty"]
+    if not MESSAGES_OUT <= moved <= 3 * (MESSAGES_IN + MESSAGES_OUT):
+        yield "%d system calls moved bytes" % moved
+    # What is large is not copied.
+    if not 0 < one["payload_copied"] < 20000 or not 0 < two["payload_copied"] < 20000:
+        yield "copied: %d and %d" % (one["payload_copied"], two["payload_copied"])
+
+
+@test
+def test_stat_in_words(place):
+    child = place.start("hold")
+    told = place.ask("stat", str(child.pid))
+    if told.returncode or told.stderr:
+        yield "exit status %d: %s" % (told.returncode, told.stderr)
+    row = r"^  010000 RTS   127\.0\.0\.1:\d+ +9 +32 +\d+ +\d+ +\d+ +\d+ +\d\.\d\d +\d+\.\d  ok$"
+    for what in (r"^process %d \(seeing_sample\), weft \d" % child.pid,
+                 r"^adapter 1: 1 QPs, 1 CQs, 0 SRQs, 1 PDs, 1 regions, 0 windows, 1 connections, 0 ",
+                 r"^  per message   \d\.\d\d system calls that moved bytes, \d+\.\d bytes copied$", row):
+        if not re.search(what, told.stdout, re.M):
+            yield "not there: %s in %s" % (what, told.stdout)
+    everybody = place.ask("stat").stdout
+    if not re.search(r"^ *%d  seeing_sample +2 +2 +%d " % (
+            child.pid, 2 * (MESSAGES_IN + MESSAGES_OUT)), everybody, re.M):
+        yield "not in the list: " + everybody
+    if child.pid not in [p["pid"] for p in stat(place)]:
+        yield "not in the list as JSON"
+
+
+@test
+def test_stat_tells_why_a_queue_pair_failed(place):
+    child = place.start("broken")
+
+    def is_over():
+        return all(a["links"] == 0 for a in stat(place, str(child.pid))["adapters"])
+
+    if not until(is_over):
+        yield "the connection does not end"
+    near, far = stat(place, str(child.pid))["adapters"]
+    (one,), (two,) = near["queue_pairs"], far["queue_pairs"]
+    yield from counter_faults(one, {"state": "ERROR", "link": "ended", "reason": "tag_invalid",
+                                    "said": "DDP tagged buffer: invalid STag"})
+    yield from counter_faults(two, {"state": "ERROR", "reason": "tag_instance"})
+    # What the ended connections carried is in the sum.
+    yield from counter_faults(near, {"links": 0, "messages_in": 1, "messages_out": 2})
+    yield from counter_faults(far, {"accesses_refused": 1})
+
+
+@test
+def test_stat_watches_to_the_end(place):
+    child = place.start("work")
+    watcher = subprocess.Popen([place.weft, "stat", "--json", "--watch", "0.1", str(child.pid)],
+                               text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    place.children.append(watcher)
+    seen, text = [], ""
+    while len(seen) < 3:
+        line = watcher.stdout.readline()
+        text += line
+        if line.endswith("]}]}\n"):
+            seen.append(json.loads(text)["adapters"][0]["messages_out"])
+            text = ""
+    if not seen[0] < seen[1] < seen[2]:
+        yield "messages: %s" % seen
+    child.stdin.close()
+    watcher.stdout.read()
+    if watcher.wait(PATIENCE_S) != 1 or "shows no counters" not in watcher.stderr.read():
+        yield "exit status %d" % watcher.returncode
+
+
+def stat_socket(pid):
+    s = socket.socket(socket.AF_UNIX)
+    s.connect("\0weft/%d" % pid)
+    return s
+
+
+@test
+def test_stat_survives_hostile_clients(place):
+    """Clients that say nothing and never read, that talk, that leave: the program goes on."""
+    child = place.start("work")
+    before = stat(place, str(child.pid))["adapters"][0]
+    if len(before["queue_pairs"]) != 2001:
+        yield "%d queue pairs" % len(before["queue_pairs"])
+    mute = [stat_socket(child.pid) for _ in range(12)]
+    for _ in range(12):
+        stat_socket(child.pid).close()
+    talker = stat_socket(child.pid)
+    talker.settimeout(0.1)
+    try:
+        talker.sendall(b"GET / HTTP/1.0\r\n" * 100000)
+    except OSError:
+        pass
+    counts = [before["messages_out"]]
+    for _ in range(2):
+        counts.append(stat(place, str(child.pid))["adapters"][0]["messages_out"])
+    if not counts[0] < counts[1] < counts[2]:
+        yield "messages: %s" % counts
+    if child.poll() is not None:
+        yield "it died"
+    for s in mute + [talker]:
+        s.close()
+    if not until(lambda: len(os.listdir("/proc/%d/fd" % child.pid)) < 20):
+        yield "connections stay open"
+
+
+@test
+def test_stat_is_for_the_same_user_only(place):
+    if os.geteuid() != 0:
+        return
+    child = place.start("hold")
+    pid = os.fork()
+    if pid == 0:
+        os.setuid(65534)
+        s = stat_socket(child.pid)
+        os._exit(0 if s.recv(1) == b"" else 1)
+    if os.waitpid(pid, 0)[1] != 0:
+        yield "another user is told"
+    if "adapters" not in stat(place, str(child.pid)):
+        yield "nobody is told any more"
+
+
+@test
+def test_stat_of_those_that_do_not_answer(place):
+    off = place.start("hold", WEFT_STAT="off")
+    stopped = place.start("hold")
+    os.kill(stopped.pid, signal.SIGSTOP)
+    for child, why in ((off, "shows no counters"), (stopped, "does not answer")):
+        told = place.ask("stat", str(child.pid))
+        if told.returncode != 1 or told.stdout or told.stderr.count("\n") != 1 or \
+                why not in told.stderr:
+            yield "exit status %d: %s" % (told.returncode, told.stderr)
+    listed = place.ask("stat").stdout
+    if not re.search(r"^ *%d  \(does not answer\)$" % stopped.pid, listed, re.M) or \
+            re.search(r"^ *%d " % off.pid, listed, re.M):
+        yield "listed: " + listed
+    for wrong in (["x"], ["--watch"], ["--watch", "0"], ["1", "2"], ["1x"], ["--what"]):
+        if place.ask("stat", *wrong).returncode != 2:
+            yield "%s is taken" % wrong
 
 
 # --- all -----------------------------------------------------------------------------------------

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "driver/stat_report.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* ---- Looking -------------------------------------------------------------------------------- */
+
+static void look_at_qp(const struct weft_qp *qp, struct stat_qp *seen)
+{
+	const struct link *link = qp->link;
+
+	*seen = (struct stat_qp){
+		.number = qp->number,
+		.state = qp->state,
+		.service = qp->service,
+		.reason = qp->reason,
+		.send_queued = qp->sq.count,
+		.recv_queued = qp->srq ? 0 : qp->rq.used,
+	};
+	if (!link)
+		return;
+	seen->has_link = true;
+	seen->phase = link->phase;
+	seen->local = link->local;
+	seen->remote = link->remote;
+	seen->said = link_peer_words(link);
+	link_traffic(link, &seen->traffic);
+	if (seen->reason == WEFT_OK)
+		seen->reason = link->reason; /* it was not connected */
+}
+
+static uint32_t length_of(const struct list *l)
+{
+	uint32_t n = 0;
+
+	for (const struct list *at = l->next; at != l; at = at->next)
+		n++;
+	return n;
+}
+
+bool report_look(struct weft_adapter *a, struct stat_adapter *seen)
+{
+	const struct id_table *qps = &a->core.qps;
+
+	seen->number = a->number;
+	seen->links = length_of(&a->net->links);
+	seen->listeners = length_of(&a->net->listeners);
+	seen->calls_other = a->net->calls_other;
+	adapter_usage(&a->core, &seen->usage);
+	net_traffic(a->net, &seen->traffic);
+	seen->qps = calloc(qps->used + 1, sizeof(*seen->qps));
+	if (!seen->qps)
+		return false;
+	for (uint32_t i = 0; i < qps->slots_max && seen->qp_count < qps->used; i++) {
+		if (qps->objects[i])
+			look_at_qp(qps->objects[i], &seen->qps[seen->qp_count++]);
+	}
+	return true;
+}
+
+/* ---- Telling -------------------------------------------------------------------------------- */
+
+static void tell(FILE *to, const char *key, uint64_t value)
+{
+	fprintf(to, " %s=%" PRIu64, key, value);
+}
+
+static void tell_traffic(FILE *to, const struct weft_traffic *t)
+{
+	tell(to, "messages_in", t->messages_in);
+	tell(to, "messages_out", t->messages_out);
+	tell(to, "frames_in", t->frames_in);
+	tell(to, "frames_out", t->frames_out);
+	tell(to, "bytes_in", t->bytes_in);
+	tell(to, "bytes_out", t->bytes_out);
+	tell(to, "payload_in", t->payload_in);
+	tell(to, "payload_out", t->payload_out);
+	tell(to, "payload_copied", t->payload_copied);
+	tell(to, "calls_in", t->calls_in);
+	tell(to, "calls_out", t->calls_out);
+	tell(to, "calls_empty", t->calls_empty);
+}
+
+void report_begin(FILE *to)
+{
+	fprintf(to, "weft 1 version=%s pid=%ld program=", weft_version(), (long)getpid());
+	for (const char *at = program_invocation_short_name; *at; at++)
+		fputc(isgraph((unsigned char)*at) ? *at : '_', to);
+	fputc('\n', to);
+}
+
+static void tell_qp(FILE *to, const struct stat_qp *q)
+{
+	static const char *const services[] = { "RC", "UC", "RD", "UD" };
+	static const char *const phases[] = { "connecting", "setup", "stream", "ended" };
+	char text[WEFT_ADDRESS_TEXT];
+
+	fprintf(to, "qp number=%06x state=%s service=%s link=%s", q->number,
+		weft_qp_state_name(q->state), services[q->service],
+		q->has_link ? phases[q->phase] : "none");
+	if (q->has_link) {
+		weft_address_text(&q->local, text);
+		fprintf(to, " local=%s", text);
+		weft_address_text(&q->remote, text);
+		fprintf(to, " peer=%s", text);
+	}
+	tell(to, "send_queued", q->send_queued);
+	tell(to, "recv_queued", q->recv_queued);
+	tell_traffic(to, &q->traffic);
+	fprintf(to, " reason=%s", weft_reason_name(q->reason));
+	if (q->said)
+		fprintf(to, " said=%s", q->said);
+	fputc('\n', to);
+}
+
+void report_adapter(FILE *to, const struct stat_adapter *seen)
+{
+	const struct weft_usage *u = &seen->usage;
+
+	fprintf(to, "adapter number=%" PRIu32, seen->number);
+	tell(to, "pds", u->pds);
+	tell(to, "cqs", u->cqs);
+	tell(to, "srqs", u->srqs);
+	tell(to, "qps", u->qps);
+	tell(to, "regions", u->regions);
+	tell(to, "windows", u->windows);
+	tell(to, "links", seen->links);
+	tell(to, "listeners", seen->listeners);
+	tell(to, "accesses_refused", u->accesses_refused);
+	tell_traffic(to, &seen->traffic);
+	tell(to, "calls_other", seen->calls_other);
+	fputc('\n', to);
+	for (uint32_t i = 0; i < seen->qp_count; i++)
+		tell_qp(to, &seen->qps[i]);
+}
+
+void report_end(FILE *to)
+{
+	fputs("end\n", to);
+}
