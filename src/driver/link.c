@@ -452,7 +452,6 @@ static void begin_stream(struct link *link)
 	observe_terms(link);
 	timer_queue_cancel(&link->net->timers, &link->timer);
 	if (failure != WEFT_OK) {
-		observe_link(link, TRACE_CONNECT_FAILED, failure);
 		raise_event(link, WEFT_EVENT_CONNECT_FAILED, failure);
 		iwarp_refuse(link->stream, failure);
 	} else if (config.terms.rtr != IWARP_RTR_NONE && !config.terms.is_initiator) {

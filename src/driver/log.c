@@ -91,7 +91,8 @@ void log_event(struct weft_adapter *a, enum log_level level, const struct trace_
 	enum weft_reason reason = (enum weft_reason)e->reason;
 
 	if (e->kind == TRACE_QP_STATE && (e->b == WEFT_QPS_ERROR || e->b == WEFT_QPS_SQE)) {
-		if (reason != WEFT_OK && level >= level_of(reason))
+		/* From SQE on to ERROR it was told before. */
+		if (reason != WEFT_OK && e->a != WEFT_QPS_SQE && level >= level_of(reason))
 			say_failure(e, link, level_of(reason) == LOG_INFO ? "ended" : "failed");
 	} else if (e->kind == TRACE_CONNECT_FAILED && e->who != 0) {
 		if (level >= level_of(reason))

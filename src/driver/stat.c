@@ -24,7 +24,7 @@
 
 enum { CLIENTS_MAX = 8, BACKLOG = 16, NS_PER_S = 1000000000, NS_PER_MS = 1000000 };
 
-/* How long a client may take to read, who keeps others from being served; how long to wait when descriptors are short. */
+/* How long a client may take to read, as it takes another's place; to wait for descriptors. */
 static const uint64_t client_ns = NS_PER_S;
 static const uint64_t retry_ns = 100 * (uint64_t)NS_PER_MS;
 
