@@ -68,11 +68,13 @@ void link_free(struct link *link)
 	free(link);
 }
 
-/* Nobody can ask about it any more: its memory goes when no function of it runs. */
+/* Nobody can ask about it any more; but who works on it right now still looks at its phase. */
 static void link_free_if_unused(struct link *link)
 {
-	if (link->phase == LINK_ENDED && !link->qp && !link->request.is_taken)
-		list_add_tail(&link->net->ended, &link->all_link);
+	if (link->phase != LINK_ENDED || link->qp || link->request.is_taken ||
+	    list_is_linked(&link->all_link))
+		return;
+	list_add_tail(&link->net->ended, &link->all_link);
 }
 
 void link_end(struct link *link, enum weft_reason reason, bool is_reset)
@@ -711,6 +713,8 @@ static void link_ready(struct watch *w, uint32_t events)
 {
 	struct link *link = CONTAINER_OF(w, struct link, watch);
 
+	if (link->phase == LINK_ENDED)
+		return;
 	if (link->phase == LINK_CONNECTING) {
 		connected(link);
 		return;

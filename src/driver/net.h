@@ -44,7 +44,7 @@ struct net {
 	uint64_t now_ns;	/* when the network was last looked at */
 	uint32_t listener_next; /* number */
 	/* What links that have ended carried; system calls that moved no bytes of theirs. */
-	struct weft_traffic ended;
+	struct weft_traffic ended_traffic;
 	uint64_t calls_other;
 	/* Links that had input lately: asked directly, without asking epoll first. */
 	struct link *hot[HOT_MAX];
@@ -123,7 +123,7 @@ struct weft_request {
 struct link {
 	struct watch watch;
 	struct net *net;
-	struct list all_link;
+	struct list all_link;	   /* of net->links, then net->ended */
 	struct list borrower_link; /* while its stream has a desk */
 	struct timer timer;
 	enum link_phase phase;
