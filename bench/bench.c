@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "net_goals.h"
 #include "net_report.h"
 #include "net_subjects.h"
 #include "subjects.h"
@@ -129,10 +130,12 @@ static void show_net(bool is_json)
 	char folder[PATH_MAX];
 
 	net_rows_measure(&rows);
-	if (is_json)
+	if (is_json) {
 		net_report_lines(&rows);
-	else
+	} else {
 		net_report_table(&rows);
+		net_goals_show(&rows);
+	}
 	own_folder(folder, sizeof(folder));
 	net_report_files(&rows, folder);
 }

@@ -82,12 +82,20 @@ static bool measure(struct session *s, struct net_figure *f, struct perf_result 
 		if (s->address[1] >= 0)
 			close(s->address[1]);
 	}
-	snprintf(f->how, sizeof(f->how), "weft perf --op %s%s --size %u --depth %u%s",
-		 ops[s->test.op], s->test.is_latency ? " --latency" : "", s->test.size,
-		 s->test.depth, s->options.is_crc_off ? " --no-crc" : "");
-	if (r != WEFT_OK)
+	if (r != WEFT_OK) {
 		snprintf(f->why, sizeof(f->why), "%s", weft_reason_text(r));
-	return r == WEFT_OK;
+		return false;
+	}
+	snprintf(f->how, sizeof(f->how),
+		 "weft perf --op %s%s --size %u --depth %u%s: per message %.3f calls that send, "
+		 "%.3f that received, %.1f bytes copied by weft",
+		 ops[s->test.op], s->test.is_latency ? " --latency" : "", s->test.size,
+		 s->test.depth, s->options.is_crc_off ? " --no-crc" : "",
+		 (double)result->traffic.calls_out / (double)result->messages,
+		 (double)(result->traffic.calls_in - result->traffic.calls_empty) /
+			 (double)result->messages,
+		 (double)result->traffic.payload_copied / (double)result->messages);
+	return true;
 }
 
 static struct session session_of(const struct net_ask *n, enum perf_op op, bool is_crc_off)

@@ -510,6 +510,7 @@ static struct weft_traffic traffic_since(const struct weft_traffic *was, struct 
 	now.payload_copied -= was->payload_copied;
 	now.calls_in -= was->calls_in;
 	now.calls_out -= was->calls_out;
+	now.calls_empty -= was->calls_empty;
 	return now;
 }
 

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a connection costs that is there and does nothing. */
+#include "idle_memory.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <weft/weft.h>
+
+#include "child.h"
+
+enum { WARM = 32, CONNECTIONS = 512, ALL = WARM + CONNECTIONS };
+
+static const uint64_t run_ns_max = UINT64_C(20000000000);
+
+struct side {
+	struct weft_adapter *adapter;
+	struct weft_pd *pd;
+	struct weft_cq *cq;
+	struct weft_qp *qps[ALL];
+	int address[2]; /* a pipe: where the child listens */
+};
+
+static bool side_open(struct side *s)
+{
+	return weft_adapter_open(NULL, &s->adapter) == WEFT_OK &&
+	       weft_pd_create(s->adapter, NULL, &s->pd) == WEFT_OK &&
+	       weft_cq_create(s->adapter, NULL, &s->cq) == WEFT_OK;
+}
+
+static struct weft_qp *qp_open(struct side *s)
+{
+	const struct weft_qp_options options = { .send_cq = s->cq, .recv_cq = s->cq };
+	struct weft_qp *qp = NULL;
+
+	(void)weft_qp_create(s->pd, &options, &qp);
+	return qp;
+}
+
+/* Waits until count queue pairs have been connected. */
+static bool await(struct side *s, int count)
+{
+	struct weft_event event;
+	bool has_event;
+
+	while (count > 0) {
+		if (weft_event_next(s->adapter, run_ns_max, &event, &has_event) != WEFT_OK ||
+		    !has_event || event.kind == WEFT_EVENT_CONNECT_FAILED)
+			return false;
+		count -= event.kind == WEFT_EVENT_CONNECTED;
+	}
+	return true;
+}
+
+static bool take(struct side *s, struct weft_listener *listener)
+{
+	struct weft_request *request = NULL;
+	struct weft_event event;
+	struct weft_qp *qp = qp_open(s);
+	bool has_event;
+
+	while (qp && !request) {
+		if (weft_listener_next(listener, &request) != WEFT_OK)
+			return false;
+		if (!request)
+			(void)weft_event_next(s->adapter, 1000000, &event, &has_event);
+	}
+	return qp && weft_request_accept(request, qp, NULL) == WEFT_OK;
+}
+
+/* The other end: takes all of them, and stays until it is killed. */
+static int serve(void *context)
+{
+	struct side *s = context;
+	struct weft_address at = { .family = 4, .ip = { 127, 0, 0, 1 } };
+	struct weft_listener *listener;
+
+	if (!side_open(s) || weft_listen(s->adapter, &at, NULL, &listener) != WEFT_OK ||
+	    weft_listener_address(listener, &at) != WEFT_OK ||
+	    write(s->address[1], &at, sizeof(at)) != sizeof(at))
+		return 1;
+	for (int i = 0; i < ALL; i++) {
+		if (!take(s, listener))
+			return 1;
+	}
+	for (;;)
+		pause();
+}
+
+static double resident_bytes(void)
+{
+	FILE *f = fopen("/proc/self/statm", "r");
+	unsigned long all, resident = 0;
+
+	if (!f)
+		return 0;
+	if (fscanf(f, "%lu %lu", &all, &resident) != 2)
+		resident = 0;
+	fclose(f);
+	return (double)resident * (double)sysconf(_SC_PAGESIZE);
+}
+
+static bool dial(struct side *s, const struct weft_address *to, int first, int count)
+{
+	for (int i = first; i < first + count; i++) {
+		s->qps[i] = qp_open(s);
+		if (!s->qps[i] || weft_qp_dial(s->qps[i], to, NULL) != WEFT_OK || !await(s, 1))
+			return false;
+	}
+	return true;
+}
+
+static void side_close(struct side *s)
+{
+	for (int i = 0; i < ALL; i++) {
+		if (s->qps[i])
+			(void)weft_qp_destroy(s->qps[i]);
+	}
+	(void)weft_cq_destroy(s->cq);
+	(void)weft_pd_destroy(s->pd);
+	(void)weft_adapter_close(s->adapter);
+}
+
+static double measure(struct side *s)
+{
+	struct weft_address at;
+	double before, after = 0;
+
+	if (read(s->address[0], &at, sizeof(at)) != sizeof(at) || !side_open(s))
+		return 0;
+	if (dial(s, &at, 0, WARM)) {
+		before = resident_bytes();
+		if (dial(s, &at, WARM, CONNECTIONS))
+			after = (resident_bytes() - before) / CONNECTIONS;
+	}
+	side_close(s);
+	return after;
+}
+
+double idle_connection_bytes(void)
+{
+	struct side *s = calloc(1, sizeof(*s));
+	struct child child;
+	double bytes = 0;
+
+	if (s && pipe(s->address) == 0) {
+		if (child_fork(&child, serve, s) == 0) {
+			bytes = measure(s);
+			child_kill(&child);
+		}
+		close(s->address[0]);
+		close(s->address[1]);
+	}
+	free(s);
+	return bytes;
+}
