@@ -22,7 +22,8 @@ struct wr {
 
 static inline struct rd rd_of(const uint8_t *bytes, size_t length)
 {
-	return (struct rd){ .at = bytes, .end = bytes + length };
+	/* Nothing at nowhere is nothing. */
+	return (struct rd){ .at = bytes, .end = length > 0 ? bytes + length : bytes };
 }
 
 static inline struct wr wr_of(uint8_t *bytes, size_t length)

@@ -60,7 +60,7 @@ TEST(test_rfc5040_4_1_old_version_is_taken)
 	}
 }
 
-TEST(test_rfc5040_4_1_unexpected_opcode)
+TEST(test_iwarp_01d_rfc5040_4_1_unexpected_opcode)
 {
 	const struct end end = { WEFT_R_RDMAP_OPCODE, { 0, 2, 6 }, HEADERS_DDP };
 
@@ -116,7 +116,7 @@ TEST(test_rfc5044_4_4_crc_off)
 }
 
 /* Every bit of an FPDU is covered; one that is flipped in the header may show as something else. */
-TEST(test_rfc5044_4_4_every_byte_is_covered)
+TEST(test_iwarp_01e_rfc5044_4_4_every_byte_is_covered)
 {
 	for (size_t at = 2; at < 52; at++) {
 		for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
@@ -152,7 +152,7 @@ TEST(test_rfc5044_4_3_bad_marker)
 }
 
 /* FPDUs of all lengths, so that a marker falls at every place in one. */
-TEST(test_rfc5044_4_3_markers_everywhere)
+TEST(test_iwarp_02_rfc5044_4_3_markers_everywhere)
 {
 	static const struct setup setup = {
 		.terms = { .is_initiator = true,
@@ -193,7 +193,7 @@ static void put(uint8_t *bytes, uint32_t at, const char *hex)
 }
 
 /* RFC 5044 appendix: two Sends of 24 zero bytes, the second one with a marker inside. */
-TEST(test_rfc5044_b_vectors)
+TEST(test_iwarp_01_iwarp_01c_rfc5044_b_vectors)
 {
 	static const struct setup setup = {
 		.terms = { .is_initiator = true,

@@ -48,7 +48,7 @@ TEST(test_iwarp_11_send_is_delivered)
 }
 
 /* In segments, into a scatter list that cuts them elsewhere. */
-TEST(test_iwarp_11_send_in_segments)
+TEST(test_iwarp_03_iwarp_11_send_in_segments)
 {
 	static const uint32_t pieces[] = { 100, 3000, 1, 2000 };
 
@@ -118,7 +118,7 @@ static void refuse_segment(const struct ddp_untagged *h, uint32_t length, const 
 	}
 }
 
-TEST(test_rfc5041_5_1_message_number)
+TEST(test_iwarp_03_rfc5041_5_1_message_number)
 {
 	static const uint32_t numbers[] = { 0, 2, 3, UINT32_MAX };
 	const struct end end = { WEFT_R_DDP_MSN, { 1, 2, 3 }, HEADERS_DDP };
@@ -272,7 +272,7 @@ TEST(test_rfc5042_6_2_3_deregistered_in_the_middle_of_a_send)
 }
 
 /* The kind of a message does not change on its way. */
-TEST(test_rfc5040_4_3_opcode_changes_in_a_message)
+TEST(test_iwarp_01d_rfc5040_4_3_opcode_changes_in_a_message)
 {
 	static const uint32_t sizes[] = { 0, 100, LARGE };
 

@@ -228,7 +228,7 @@ TEST(test_rkey_09_refused_write_raises_an_event)
 
 /* ---- Placement ------------------------------------------------------------------------------ */
 
-TEST(test_iwarp_10_write_is_placed)
+TEST(test_iwarp_03_iwarp_04e_iwarp_10_write_is_placed)
 {
 	static const uint32_t sizes[] = { 1, 8, 1005, 1006, 1007, 2047, 64700 };
 
@@ -361,7 +361,7 @@ TEST(test_rfc5044_4_4_bad_crc_small)
  * and nothing completes. Without markers its bytes are in the granted memory by then, and nowhere
  * else.
  */
-TEST(test_rfc5044_4_4_bad_crc_in_a_large_write)
+TEST(test_iwarp_15_rfc5044_4_4_bad_crc_in_a_large_write)
 {
 	fill(0x99);
 	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
