@@ -24,12 +24,12 @@ struct kind {
 };
 
 static const struct kind kinds[NET_WHATS] = {
-	[NET_BANDWIDTH] = { "bandwidth", "B/s", "Bandwidth", "64 messages under way", "GB/s", 1e9,
-			    true },
+	[NET_BANDWIDTH] = { "bandwidth", "B/s", "Bandwidth", "up to 64 messages under way", "GB/s",
+			    1e9, true },
 	[NET_LATENCY] = { "latency", "ns", "Latency", "half a round trip, both sides polling", "us",
 			  1e3, true },
-	[NET_RATE] = { "rate", "messages/s", "Messages per second", "128 under way", "M/s", 1e6,
-		       false },
+	[NET_RATE] = { "rate", "messages/s", "Messages per second", "up to 128 under way", "M/s",
+		       1e6, false },
 };
 
 static void size_text(char *text, uint32_t size_bytes)
@@ -284,6 +284,21 @@ static bool has_any(const struct net_rows *rows, const struct net_peer *peer, en
 	return false;
 }
 
+/* What to know before comparing, below the picture. */
+static void write_notes(FILE *to, const struct net_rows *rows, enum net_what what)
+{
+	int count = 0;
+
+	for (int p = 0; p < NET_PEERS; p++) {
+		if (net_peers[p]->note != NULL && has_any(rows, net_peers[p], what))
+			fprintf(to,
+				"set label '%s' at screen 0.02, %.3f font ',11' noenhanced "
+				"textcolor '#57606a'\n",
+				net_peers[p]->note, 0.02 + 0.03 * count++);
+	}
+	fprintf(to, "set bmargin %d\n", 4 + 2 * (count + 1) / 2);
+}
+
 /* The points of each peer, then the lines through them. */
 static void write_lines(FILE *to, const struct net_rows *rows, enum net_what what)
 {
@@ -338,6 +353,7 @@ static void write_picture(const struct net_rows *rows, enum net_what what, const
 		return;
 	snprintf(path, sizeof(path), "%s/%s.svg", folder, kinds[what].name);
 	write_style(to, what, path);
+	write_notes(to, rows, what);
 	write_lines(to, rows, what);
 	finish(to, name);
 	snprintf(path, sizeof(path), "%s/%s", folder, name);
