@@ -1,0 +1,236 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""weft against the Linux kernel's siw, which runs in a guest under QEMU.
+
+    interop.py [--kernel SERIES] [--peer PROGRAM] [--keep] [NAME...]
+
+Prints `ok NAME`, `not ok NAME: why` for each case whose name contains one of the NAMEs, and a
+summary; `skipped: reason` and exit status 0 if this machine cannot run the guest. --peer names
+another build of siw_peer, --keep leaves the guest running. Captures are in build/interop.
+"""
+import argparse
+import os
+import re
+import subprocess
+import sys
+import threading
+import time
+
+import interop_cases
+import wire_check
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(os.path.dirname(HERE))
+RIG = os.path.join(HERE, "kernel", "rig.sh")
+CASE_SECONDS = 40
+PORT_FIRST = 7500
+CAPTURE_SECONDS = 0.1  # until what is on the wire is in the capture's file
+
+
+class Program:
+    """A program with its lines as they come; ended by its own process id."""
+
+    def __init__(self, command):
+        self.lines = []
+        self.news = threading.Condition()
+        self.has_ended = False
+        self.process = subprocess.Popen(command, stdin=subprocess.DEVNULL, text=True,
+                                        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                                        errors="replace")
+        self.reader = threading.Thread(target=self.read, daemon=True)
+        self.reader.start()
+
+    def read(self):
+        for line in self.process.stdout:
+            with self.news:
+                self.lines.append(line.strip())
+                self.news.notify_all()
+        with self.news:
+            self.has_ended = True
+            self.news.notify_all()
+
+    def await_line(self, text, deadline):
+        with self.news:
+            while text not in self.lines and not self.has_ended:
+                if not self.news.wait(max(0, deadline - time.monotonic())):
+                    break
+            return text in self.lines
+
+    def await_end(self, deadline):
+        """Its exit status; None if it had to be killed."""
+        try:
+            return self.process.wait(max(0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            return None
+        finally:
+            self.kill()
+            self.reader.join(5)
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+
+
+def rig(*words, check=True):
+    done = subprocess.run([RIG] + list(words), stdin=subprocess.DEVNULL, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if check and done.returncode != 0:
+        raise RuntimeError("rig.sh %s: %s" % (" ".join(words), done.stdout.strip()))
+    return done
+
+
+def first_missing(lines, wanted):
+    """The first wanted line (a regular expression) that does not come, in this order."""
+    at = 0
+    for want in wanted:
+        while at < len(lines) and not re.fullmatch(want, lines[at]):
+            at += 1
+        if at == len(lines):
+            return want
+        at += 1
+    return None
+
+
+def judge(who, program, wanted, status, status_wanted):
+    missing = first_missing(program.lines, wanted)
+    if missing:
+        return "%s does not say \"%s\"" % (who, missing)
+    if status is None:
+        return "%s does not end" % who
+    if status != status_wanted:
+        return "%s ends with status %s" % (who, status)
+    return None
+
+
+def run_case(case, port, peer):
+    """Why it failed, or None; and both programs' lines."""
+    deadline = time.monotonic() + CASE_SECONDS
+    commands = {
+        "weft": [RIG, "host", peer] + [w.replace("PORT", str(port)) for w in case.weft],
+        "guest": [RIG, "exec", "-t", str(CASE_SECONDS), case.guest.replace("PORT", str(port))
+                  .replace("HEX", "%04X" % port)],
+    }
+    order = ["weft", "guest"] if case.weft_listens else ["guest", "weft"]
+    if not case.has_listener:
+        order = order[1:]
+    programs, talk, why = {}, [], None
+    for who in order:
+        programs[who] = Program(commands[who])
+        if who == order[0] and case.has_listener and \
+                not programs[who].await_line("listening", deadline):
+            why = "%s does not listen" % who
+            break
+    for who in reversed([w for w in order if w in programs]):
+        status = programs[who].await_end(deadline)
+        wanted = case.weft_says if who == "weft" else case.guest_says
+        why = why or judge(who, programs[who], wanted, status, 0)
+        talk += ["  %s: %s" % (who, line[:100]) for line in programs[who].lines]
+    return why, talk
+
+
+def check_wire(case, streams):
+    """What the capture says about a case; None if all is well."""
+    for s in streams:
+        if s.complaints:
+            return "on the wire: " + s.complaints[0]
+        is_weft = s.is_request != case.weft_listens
+        if case.crc is not None and s.has_crc != case.crc:
+            return "on the wire: CRC %s" % ("on" if s.has_crc else "off")
+        wanted = case.weft_terminates if is_weft else case.guest_terminates
+        got = s.terminate.hex() if s.terminate else None
+        if wanted != "any" and got != wanted:
+            return "on the wire: Terminate %s of %s, expected %s" % (
+                got, "weft" if is_weft else "the guest", wanted)
+        if s.is_request and case.rtr != "any" and s.rtr != case.rtr:
+            return "on the wire: RTR %s, expected %s" % (s.rtr, case.rtr)
+    return None
+
+
+def check_tshark(path):
+    """Wireshark's own opinion: a complaint, or None."""
+    done = subprocess.run(
+        ["tshark", "-r", path, "-Y", "iwarp_mpa.bad_length || iwarp_mpa.crc_bad"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    if done.returncode != 0:
+        return done.stderr.strip().splitlines()[-1]
+    return done.stdout.strip().splitlines()[0] if done.stdout.strip() else None
+
+
+class Run:
+    def __init__(self, peer):
+        self.peer = peer
+        self.results = []
+
+    def report(self, name, why, talk=()):
+        self.results.append(why is None)
+        if why is None:
+            print("ok " + name, flush=True)
+        else:
+            print("\n".join(list(talk) + ["not ok %s: %s" % (name, why)]), flush=True)
+
+    def group(self, module, cases, capture):
+        """The cases of one module, with one capture."""
+        rig("exec", "-t", "30", "use " + module)
+        rig("capture-start", capture)
+        for case in cases:
+            port = PORT_FIRST + len(self.results)
+            begin = os.path.getsize(capture)
+            why, talk = run_case(case, port, self.peer)
+            time.sleep(CAPTURE_SECONDS)
+            streams = wire_check.read_streams(capture, begin)
+            why = why or check_wire(case, [s for s in streams if s.port == port])
+            self.report(case.name, why, talk)
+        rig("capture-stop")
+        self.report("wire_" + cases[0].name, check_tshark(capture))
+
+
+def prepare(series):
+    """Makes the guest. The reason why that cannot be, or None."""
+    if not os.path.exists("/dev/net/tun"):
+        return "there is no /dev/net/tun"
+    if not os.path.exists("/bin/bash"):
+        return "there is no bash"
+    print("== prepare the guest, Linux %s" % series, flush=True)
+    done = subprocess.run([os.path.join(HERE, "kernel", "build.sh"), series],
+                          stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, text=True)
+    if done.returncode == 77:
+        return done.stdout.strip().splitlines()[-1]
+    if done.returncode != 0:
+        sys.exit("interop: the guest could not be made")
+    return None
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--kernel", default="6.1")
+    parser.add_argument("--peer", default=os.path.join(ROOT, "build/tests/interop/siw_peer"))
+    parser.add_argument("--keep", action="store_true")
+    parser.add_argument("names", nargs="*")
+    args = parser.parse_args()
+    reason = prepare(args.kernel)
+    if reason:
+        print("skipped: " + reason)
+        return 0
+    out = os.path.join(ROOT, "build", "interop")
+    os.makedirs(out, exist_ok=True)
+    run = Run(os.path.abspath(args.peer))
+    try:
+        rig("down")
+        print("== " + rig("up", "-k", args.kernel).stdout.strip(), flush=True)
+        for number, (module, cases) in enumerate(interop_cases.groups()):
+            cases = [c for c in cases
+                     if not args.names or any(n in c.name for n in args.names)]
+            if cases:
+                print("== " + module, flush=True)
+                run.group(module, cases, os.path.join(out, "%02d.pcap" % number))
+    finally:
+        if not args.keep:
+            rig("down", check=False)
+    passed = sum(run.results)
+    print("%d passed, %d failed, 0 skipped" % (passed, len(run.results) - passed))
+    return 0 if run.results and passed == len(run.results) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
