@@ -330,14 +330,17 @@ void mpa_setup_sent(struct mpa_setup *s, size_t length)
 	}
 }
 
-/* The reply in kind: revision and S are the request's. */
+/*
+ * The reply in kind: revision and S are the request's. C says what came of both wishes: RFC 5044
+ * section 7.1.2 leaves that open, but Linux goes by the reply alone.
+ */
 static void reply_make(struct mpa_setup *s, bool is_rejected, struct mpa_bytes private_data)
 {
 	const struct mpa_enhanced *request = &s->theirs_enhanced;
 	const struct mpa_start start = {
 		.is_reply = true,
 		.wants_markers = s->config.wants_markers,
-		.wants_crc = s->config.wants_crc,
+		.wants_crc = s->terms.has_crc,
 		.is_rejected = is_rejected,
 		.is_enhanced = s->theirs.is_enhanced,
 		.revision = s->theirs.revision,

@@ -353,7 +353,7 @@ TEST(test_linux_siw_read_rtr_and_private_flag)
 	mpa_setup_init_responder(&s, &config, 0);
 	(void)cm_feed(&s, cm_bytes(read_request, 24), 24);
 	reply = cm_accept(&s, cm_nothing());
-	EXPECT_EQ(reply.bytes[16], CM_S); /* siw wanted CRC as well, this end leaves it to it */
+	EXPECT_EQ(reply.bytes[16], CM_S | CM_C); /* siw wanted CRC, so the reply has it */
 	EXPECT_MEM(reply.bytes + 17, read_reply + 17, 7);
 	EXPECT_EQ(mpa_setup_terms(&s)->rtr, IWARP_RTR_READ);
 	EXPECT(mpa_setup_terms(&s)->has_crc);

@@ -77,12 +77,13 @@ static void expect_terms(const struct iwarp_terms *t, const struct iwarp_terms *
 	EXPECT_EQ(t->rtr, expected->rtr);
 }
 
-/* What each end learns of the other. */
+/* What each end learns of the other. The reply's C says what came of both wishes. */
 static void expect_peer(const struct mpa_setup *s, const struct mpa_config *other, bool is_enhanced)
 {
+	bool is_reply = s->terms.is_initiator;
 	struct mpa_peer peer = mpa_setup_peer(s);
 
-	EXPECT_EQ(peer.wants_crc, other->wants_crc);
+	EXPECT_EQ(peer.wants_crc, other->wants_crc || (is_reply && s->config.wants_crc));
 	EXPECT_EQ(peer.wants_markers, other->wants_markers);
 	EXPECT_EQ(peer.revision, is_enhanced ? 2 : 1);
 	EXPECT_EQ(peer.ird, is_enhanced ? other->ird : MPA_DEPTH_UNKNOWN);

@@ -98,7 +98,7 @@ TEST(test_rfc6581_9_request_as_bytes)
 	}
 }
 
-/* The reply says what this end wishes, not what came of it. */
+/* The reply says what this end wishes; of CRC, what came of it: Linux reads no more than that. */
 TEST(test_rfc5044_7_1_2_reply_carries_the_responders_wishes)
 {
 	const struct cm_frame request = cm_frame("Req", CM_C, 1, cm_nothing());
@@ -110,7 +110,7 @@ TEST(test_rfc5044_7_1_2_reply_carries_the_responders_wishes)
 	config.wants_markers = true;
 	cm_was_asked(&s, &config, &request);
 	reply = cm_accept(&s, cm_nothing());
-	EXPECT_EQ(reply.bytes[16], CM_M);
+	EXPECT_EQ(reply.bytes[16], CM_M | CM_C);
 	EXPECT(mpa_setup_terms(&s)->has_crc);
 	EXPECT(mpa_setup_terms(&s)->takes_markers && !mpa_setup_terms(&s)->sends_markers);
 }
