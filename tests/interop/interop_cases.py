@@ -190,7 +190,7 @@ def refusals_by_siw():
              guest_says=["received 64 good", "received failed: remote invalid request error",
                          "received 32 good", "end"]),
         client("siw_stale_write", ["write:64", "sendinv:64"],
-               fails=("badwrite:64", "badwrite 64 success"), end="tag_invalid",
+               fails=("rawwrite:64", "rawwrite 64 success"), end="tag_invalid",
                guest_terminates="1100"),
         # With a ready-to-receive message that comes together with what it refuses, siw never
         # says to its program that the connection was there, and hangs.
@@ -198,7 +198,8 @@ def refusals_by_siw():
                fails=("send:64", "send 64 success"), end=SWAPPED + "|receiver_not_ready",
                guest_terminates="2102"),
         client("siw_short_receive", [], weft="--client-server", guest="--recv-bytes 32",
-               fails=("send:64", "send 64 success"), end=".*", guest_terminates="any"),
+               fails=("send:64", "send 64 success"), end=SWAPPED + "|receiver_not_ready",
+               guest_terminates="2102"),
     ]
 
 
@@ -218,7 +219,7 @@ def refusals_by_weft():
         server("siw_invalidate_region", ["send:64"], fails=("sendinv:64", "sendinv 64 .*"),
                end="invalidate_region", weft_terminates="0109"),
         server("siw_stale_write", ["write:64", "sendinv:64"], weft="--window",
-               fails=("oobwrite:64", "oobwrite 64 .*"), end="tag_.*", weft_terminates="1100"),
+               fails=("rawwrite:64", "rawwrite 64 .*"), end="tag_.*", weft_terminates="1100"),
         server("siw_no_receive", [], weft="--recvs 0", fails=("send:64", "send 64 .*"),
                end="receiver_not_ready", weft_terminates="1202"),
         server("siw_short_receive", [], weft="--recv-bytes 32", fails=("send:64", "send 64 .*"),
@@ -226,8 +227,8 @@ def refusals_by_weft():
     ]
 
 
-def tunable(prefix, ops=None, **more):
-    return both(prefix, ops or MIXED, **more) + rping(prefix + "_rping", 64, GUEST, HOST)
+def tunable(prefix, **more):
+    return both(prefix, MIXED, **more) + rping(prefix + "_rping", 64, GUEST, HOST, **more)
 
 
 def groups():
@@ -236,9 +237,14 @@ def groups():
         ("siw", transfers() + connections() + refusals_by_siw() + refusals_by_weft()),
         ("siw:mpa_crc_required=1",
          tunable("siw_crc_required", crc=True)
-         + both("siw_crc_required_weft_off", MIXED, weft="--crc-off", crc=True)),
+         # Who listens does not insist, whatever siw's parameter says.
+         + [client("siw_crc_required_weft_off", MIXED, weft="--crc-off", crc=False),
+            server("siw_crc_required_weft_off", MIXED, weft="--crc-off", crc=True)]),
+        # As a listener siw always takes a Write to open, as weft does; who dials has the choice.
         ("siw:peer_to_peer=1", tunable("siw_p2p", rtr="write")),
-        ("siw:peer_to_peer=1,rtr_type=0x40", tunable("siw_p2p_read", rtr="any")),
+        ("siw:peer_to_peer=1,rtr_type=0x40",
+         [c._replace(rtr="read" if c.weft_listens else "write")
+          for c in tunable("siw_p2p_read")]),
         ("siw:mpa_version=1",
          [server("siw_mpa1", ["send:64", "write:4097", "send:1", "write:3"], rtr=None,
                  terms="crc on rev 1 .*")]),

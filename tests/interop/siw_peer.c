@@ -13,6 +13,7 @@
  *	send write read sendinv        one message; sendinv invalidates what was advertised
  *	badwrite badread badinv        with a tag that nobody registered
  *	oobwrite oobread               beyond the end of what was advertised
+ *	rawwrite                       a Write that the other end is not told of
  *	reads sends writes             several at a time
  *	end                            waits for the end of the connection
  *
@@ -240,7 +241,8 @@ static bool starts(const char *text, const char *with)
 static bool request_make(const char *op, uint32_t bytes, const struct advert *theirs,
 			 struct weft_send_wr *wr)
 {
-	const char *kind = starts(op, "bad") || starts(op, "oob") ? op + 3 : op;
+	bool has_prefix = starts(op, "bad") || starts(op, "oob") || starts(op, "raw");
+	const char *kind = has_prefix ? op + 3 : op;
 	uint32_t wrong = starts(op, "bad") ? WRONG : 0;
 
 	wr->remote_tag = theirs->tag ^ wrong;

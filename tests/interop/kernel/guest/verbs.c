@@ -283,7 +283,8 @@ static bool starts(const char *text, const char *with)
 /* Fills a request in by an operation's name; false: there is none of that name. */
 static bool request_make(const char *op, uint32_t bytes, struct ibv_send_wr *wr)
 {
-	const char *kind = starts(op, "bad") || starts(op, "oob") ? op + 3 : op;
+	bool has_prefix = starts(op, "bad") || starts(op, "oob") || starts(op, "raw");
+	const char *kind = has_prefix ? op + 3 : op;
 	uint32_t wrong = starts(op, "bad") ? WRONG : 0;
 
 	wr->wr.rdma.rkey = theirs.rkey ^ wrong;
