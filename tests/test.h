@@ -11,6 +11,9 @@
  * `ok NAME`, `not ok NAME: why` or `skip NAME: reason`. Run by hand it takes parts of names as
  * arguments and runs only the tests that contain one.
  *
+ * A program may define harness_round(): then every test is run once for each round, until one
+ * fails.
+ *
  * EXPECT...() and SKIP() end the function they stand in, so they belong in the test itself or in a
  * void function. REQUIRE() ends the whole test from any function that runs on the test's thread.
  */
@@ -72,6 +75,12 @@ struct test {
 		harness_skip(reason);                                                              \
 		return;                                                                            \
 	} while (0)
+
+/*
+ * Called before each run of a test with 0, 1 and so on: makes that round's world. NULL: there is no
+ * such round. Else words that help whoever sees it fail.
+ */
+const char *harness_round(uint64_t round) __attribute__((weak));
 
 /* For the macros above. The comparisons return false, and note the first failure, if it fails. */
 void harness_register(struct test *test);

@@ -92,15 +92,34 @@ void harness_leave(void)
 
 static void run(const struct test *test)
 {
-	static const char *const words[] = {
-		[RUN_OK] = "ok", [RUN_FAILED] = "not ok", [RUN_SKIPPED] = "skip"
-	};
-
 	outcome = RUN_OK;
 	if (setjmp(leave) == 0)
 		test->run();
-	printf("%s %s%s%s\n", words[outcome], test->name, outcome == RUN_OK ? "" : ": ",
+}
+
+/* Rounds end with the first that fails, or is skipped. */
+static void run_rounds(const struct test *test)
+{
+	static const char *const words[] = {
+		[RUN_OK] = "ok", [RUN_FAILED] = "not ok", [RUN_SKIPPED] = "skip"
+	};
+	const char *round_words = "";
+
+	outcome = RUN_OK;
+	if (!harness_round)
+		run(test);
+	for (uint64_t i = 0; harness_round && outcome == RUN_OK; i++) {
+		const char *next = harness_round(i);
+
+		if (!next)
+			break;
+		round_words = next;
+		run(test);
+	}
+	printf("%s %s%s%s", words[outcome], test->name, outcome == RUN_OK ? "" : ": ",
 	       outcome == RUN_OK ? "" : why);
+	printf("%s%s\n", outcome == RUN_FAILED && *round_words ? "; " : "",
+	       outcome == RUN_FAILED ? round_words : "");
 }
 
 /* Part of the name, as an argument; or part of program/name, in the list of words WEFT_TEST. */
@@ -135,7 +154,7 @@ int main(int argc, char **argv)
 	for (const struct test *test = tests; test; test = test->next) {
 		if (!is_wanted(test, argc, argv))
 			continue;
-		run(test);
+		run_rounds(test);
 		counts[outcome]++;
 	}
 	if (counts[RUN_FAILED])
