@@ -23,7 +23,8 @@ enum pair_ability {
 	PAIR_ONE_ADAPTER = 1 << 4,  /* both ends are of one adapter */
 	PAIR_NO_CALLS = 1 << 5,	    /* posting and polling make no system call (QP-16) */
 	PAIR_ACKNOWLEDGES = 1 << 6, /* a reliable Send or Write ends when the peer has taken it */
-	PAIR_SEND_IMM = 1 << 7	    /* a Send may carry an immediate */
+	PAIR_SEND_IMM = 1 << 7,	    /* a Send may carry an immediate */
+	PAIR_CHECKS_WHOLE = 1 << 8  /* no byte of a refused message is placed, however long it is */
 };
 
 enum {
@@ -200,12 +201,15 @@ struct weft_completion end_take(struct end *e, struct weft_cq *cq);
 struct weft_completion end_sent(struct end *e, uint64_t id);
 struct weft_completion end_received(struct end *e, uint64_t id);
 
+/* The same for requests of these ids, in order. */
+void end_all_sent(struct end *e, uint64_t first, uint64_t last);
+
 /*
- * The same for a request that waits for a receive of the peer. Where a Send ends when the peer has
- * taken it, the second waits for its completion, else the first does.
+ * The requests of these ids wait for a receive of the peer. Takes the completions of those that
+ * have ended all the same, as they may where the wire does not acknowledge; gives the first of the
+ * rest.
  */
-void end_sent_before(struct end *e, uint64_t id);
-void end_sent_after(struct end *e, uint64_t id);
+uint64_t end_waiting(struct end *e, uint64_t first, uint64_t last);
 
 /*
  * The next completion is of this request, which failed like this; WEFT_REASON_COUNT: whatever the
@@ -218,10 +222,12 @@ void end_recv_failed(struct end *e, uint64_t id, enum weft_status status, enum w
 void end_sends_flushed(struct end *e, uint64_t first, uint64_t last);
 void end_recvs_flushed(struct end *e, uint64_t first, uint64_t last);
 
+/* The same, but where the wire does not acknowledge, some before them may have ended well. */
+void end_sends_cut(struct end *e, uint64_t first, uint64_t last);
+
 /*
  * The next send completions are of the ids first to last, of which the peer refused the first: it
- * failed like this and the others were flushed, if the transport can tell; else what had ended
- * before the refusal came back did so well, and the rest was flushed.
+ * failed like this and the others were flushed, if the transport can tell; else they were cut.
  */
 void end_sends_refused(struct end *e, uint64_t first, uint64_t last, enum weft_status status,
 		       enum weft_reason reason);

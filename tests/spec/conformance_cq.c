@@ -72,6 +72,7 @@ TEST(test_qp_10_polling_takes_at_most_what_is_asked_for)
 	const struct weft_segment nothing = { 0 };
 	struct weft_completion c[8] = { { .id = 99 } };
 	uint32_t count = 7, got = 0;
+	uint64_t since;
 
 	pair_open(&p, NULL);
 	MUST(weft_cq_poll(a->send_cq, c, 8, &count));
@@ -83,7 +84,9 @@ TEST(test_qp_10_polling_takes_at_most_what_is_asked_for)
 		end_post(a, &wr);
 	}
 	MUST_EQ(end_take(a, a->send_cq).id, 0);
+	since = pair_maker.now_ns(&p);
 	for (got = 1; got < 10; got += count) {
+		REQUIRE(pair_wait(&p, since));
 		MUST(weft_cq_poll(a->send_cq, c, 4, &count));
 		EXPECT(count <= 4);
 		for (uint32_t i = 0; i < count; i++)

@@ -86,11 +86,12 @@ TEST(test_qp_11_qp_s4_completion_waits_for_the_receiver_or_not)
 		end_fill(a, SRC, 16, 1);
 		end_post(a, &wr);
 		if (is_acknowledged(all[i])) {
-			end_sent_before(a, 1);
+			uint64_t waiting = end_waiting(a, 1, 1);
+
 			pair_quiet(&p);
 			end_post_recv(b, 2, DST, 16);
 			end_received(b, 2);
-			end_sent_after(a, 1);
+			end_all_sent(a, waiting, 1);
 			end_holds(b, DST, 16, 1);
 		} else {
 			end_sent(a, 1); /* and was lost: nobody had a receive for it */

@@ -356,6 +356,7 @@ static void begin_waiting(struct end *a, uint64_t id)
 	const struct weft_segment s = end_seg(a, SRC, 64), sink = end_seg(a, DST, 8);
 	struct weft_send_wr wr = end_wr(a, WEFT_OP_SEND, id, &s, 0);
 
+	pair_settle(a->pair); /* nothing of before is in the way of its beginning */
 	if (!pair_can(PAIR_ACKNOWLEDGES)) {
 		wr.flags = 0;
 		end_post(a, &wr);

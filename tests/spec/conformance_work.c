@@ -64,14 +64,19 @@ struct weft_completion end_take(struct end *e, struct weft_cq *cq)
 	}
 }
 
+static void is_good(const struct end *e, const struct weft_completion *c, uint64_t id)
+{
+	MUST_EQ(c->id, id);
+	MUST_EQ(c->status, WEFT_SUCCESS);
+	MUST_EQ(c->reason, WEFT_OK);
+	MUST_EQ(c->qp_number, weft_qp_number(e->qp));
+}
+
 static struct weft_completion end_take_good(struct end *e, struct weft_cq *cq, uint64_t id)
 {
 	struct weft_completion c = end_take(e, cq);
 
-	MUST_EQ(c.id, id);
-	MUST_EQ(c.status, WEFT_SUCCESS);
-	MUST_EQ(c.reason, WEFT_OK);
-	MUST_EQ(c.qp_number, weft_qp_number(e->qp));
+	is_good(e, &c, id);
 	return c;
 }
 
@@ -94,16 +99,25 @@ struct weft_completion end_received(struct end *e, uint64_t id)
 	return c;
 }
 
-void end_sent_before(struct end *e, uint64_t id)
+void end_all_sent(struct end *e, uint64_t first, uint64_t last)
 {
-	if (!pair_can(PAIR_ACKNOWLEDGES))
+	for (uint64_t id = first; id <= last; id++)
 		end_sent(e, id);
 }
 
-void end_sent_after(struct end *e, uint64_t id)
+uint64_t end_waiting(struct end *e, uint64_t first, uint64_t last)
 {
-	if (pair_can(PAIR_ACKNOWLEDGES))
-		end_sent(e, id);
+	struct weft_completion c;
+	uint32_t count = 1;
+
+	pair_settle(e->pair);
+	while (first <= last && !pair_can(PAIR_ACKNOWLEDGES)) {
+		MUST(weft_cq_poll(e->send_cq, &c, 1, &count));
+		if (count == 0)
+			break;
+		is_good(e, &c, first++);
+	}
+	return first;
 }
 
 static void failed_like(const struct weft_completion *c, enum weft_status status,
@@ -146,16 +160,10 @@ void end_recvs_flushed(struct end *e, uint64_t first, uint64_t last)
 		end_recv_failed(e, id, WEFT_ERR_FLUSHED, WEFT_R_FLUSHED);
 }
 
-void end_sends_refused(struct end *e, uint64_t first, uint64_t last, enum weft_status status,
-		       enum weft_reason reason)
+void end_sends_cut(struct end *e, uint64_t first, uint64_t last)
 {
-	bool is_flushing = false;
+	bool is_flushing = pair_can(PAIR_ACKNOWLEDGES);
 
-	if (pair_can(PAIR_REFUSAL_COMPLETES)) {
-		end_send_failed(e, first, status, reason);
-		end_sends_flushed(e, first + 1, last);
-		return;
-	}
 	for (uint64_t id = first; id <= last; id++) {
 		struct weft_completion c = end_take(e, e->send_cq);
 
@@ -165,6 +173,17 @@ void end_sends_refused(struct end *e, uint64_t first, uint64_t last, enum weft_s
 		failed_like(&c, is_flushing ? WEFT_ERR_FLUSHED : WEFT_SUCCESS,
 			    is_flushing ? WEFT_R_FLUSHED : WEFT_OK);
 	}
+}
+
+void end_sends_refused(struct end *e, uint64_t first, uint64_t last, enum weft_status status,
+		       enum weft_reason reason)
+{
+	if (!pair_can(PAIR_REFUSAL_COMPLETES)) {
+		end_sends_cut(e, first, last);
+		return;
+	}
+	end_send_failed(e, first, status, reason);
+	end_sends_flushed(e, first + 1, last);
 }
 
 /* Whether the request waits for something that the peer has. */
