@@ -320,15 +320,6 @@ static void list_note(const struct span_list *l, struct span_list *was)
 	was->spans[0] = l->spans[l->count - (l->count > 0)];
 }
 
-/* Memory behind the first FPDU is gone. At its beginning the peer can still be told. */
-static void source_gone(struct iwarp_stream *s)
-{
-	if (s->tx.taken > 0)
-		stream_abort(s, WEFT_R_SOURCE_GONE);
-	else
-		stream_refuse(s, WEFT_R_SOURCE_GONE, NULL);
-}
-
 void iwarp_have(struct iwarp_stream *s, uint64_t now_ns, struct span_list *l)
 {
 	struct tx *tx = &s->tx;
@@ -349,7 +340,7 @@ void iwarp_have(struct iwarp_stream *s, uint64_t now_ns, struct span_list *l)
 		if (walk_fpdu(&w) != WEFT_OK) {
 			list_cut_back(l, &was);
 			if (n == 0)
-				source_gone(s);
+				stream_refuse(s, WEFT_R_SOURCE_GONE, NULL);
 			return; /* what is before it goes first */
 		}
 	}
