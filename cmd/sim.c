@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "cmd.h"
+#include "sim/iwarp_world.h"
 #include "sim/sim_trace.h"
 #include "sim/verbs_world.h"
 #include "sim/words.h"
@@ -16,29 +17,135 @@
 
 enum { LAST_EVENTS = 24, FAILURES_TOLD = 3, WORDS_BYTES = 256, PROGRESS_SEEDS = 100 };
 
+/* What all runs together did. */
+struct sim_sums {
+	uint64_t runs, failed, events, requests, succeeded, refused, bytes;
+	uint64_t connections, deaths, corruptions;
+	struct story story;
+};
+
+/* A kind of world; its functions take the world itself. */
+struct kind {
+	const char *name;
+	int (*open)(void *world, uint64_t seed);
+	bool (*step)(void *world);
+	const char *(*failure)(const void *world);
+	void (*close)(void *world);
+	struct world *(*clock)(void *world);
+	void (*add)(const void *world, struct sim_sums *sums);
+};
+
 struct sim_args {
+	const struct kind *kind;
 	uint64_t seed, count;
 	bool shows_events, shows_hash, tells_story, is_quiet;
 };
 
-/* What all runs together did. */
-struct sim_sums {
-	uint64_t runs, failed, events, requests, succeeded, refused, bytes;
-	struct story story;
-};
-
 static const char usage[] =
-	"usage: weft sim --seed N [--count N] [--story | --events | --hash] [--quiet]\n"
+	"usage: weft sim [--world NAME] --seed N [--count N] [--story | --events | --hash] "
+	"[--quiet]\n"
 	"\n"
-	"Runs a world of simulated processes that do random RDMA to each other over one adapter,\n"
-	"while a model outside the system checks every byte, right and completion.\n"
+	"Runs a world of simulated processes that do random RDMA to each other, while judges\n"
+	"outside the system check every byte, right and completion.\n"
 	"\n"
+	"  --world loopback   over one adapter, by all services (this is the default)\n"
+	"  --world iwarp      each with its own adapter, over TCP connections that delay, chop,\n"
+	"                     cut, reset and corrupt\n"
 	"  --seed N    the seed: the same number, the same history\n"
 	"  --count N   run N seeds, from that one on\n"
 	"  --story     tell what happened first of each kind, and what was refused why\n"
 	"  --events    print every event in words\n"
 	"  --hash      print the trace's hash, one line a seed\n"
 	"  --quiet     print failures only\n";
+
+/* ---- The worlds ----------------------------------------------------------------------------- */
+
+static int loopback_open(void *world, uint64_t seed)
+{
+	return verbs_world_open(world, seed);
+}
+
+static bool loopback_step(void *world)
+{
+	return verbs_world_step(world);
+}
+
+static const char *loopback_failure(const void *world)
+{
+	return verbs_world_failure(world);
+}
+
+static void loopback_close(void *world)
+{
+	verbs_world_close(world);
+}
+
+static struct world *loopback_clock(void *world)
+{
+	return &((struct verbs_world *)world)->world;
+}
+
+static void loopback_add(const void *world, struct sim_sums *sums)
+{
+	const struct verbs_world *w = world;
+
+	sums->requests += w->model.retired;
+	sums->succeeded += w->model.succeeded;
+	sums->refused += w->model.refused;
+	sums->bytes += w->model.bytes;
+}
+
+static int iwarp_open(void *world, uint64_t seed)
+{
+	return iwarp_world_open(world, seed);
+}
+
+static bool iwarp_step(void *world)
+{
+	return iwarp_world_step(world);
+}
+
+static const char *iwarp_failure(const void *world)
+{
+	return iwarp_world_failure(world);
+}
+
+static void iwarp_close(void *world)
+{
+	iwarp_world_close(world);
+}
+
+static struct world *iwarp_clock(void *world)
+{
+	return &((struct iwarp_world *)world)->world;
+}
+
+static void iwarp_add(const void *world, struct sim_sums *sums)
+{
+	const struct iwarp_world *w = world;
+
+	sums->requests += w->requests;
+	sums->succeeded += w->succeeded;
+	sums->refused += w->forbidden;
+	sums->bytes += w->bytes;
+	sums->connections += w->dials;
+	sums->deaths += w->deaths;
+	sums->corruptions += w->corruptions;
+}
+
+static const struct kind kinds[] = {
+	{ "loopback", loopback_open, loopback_step, loopback_failure, loopback_close,
+	  loopback_clock, loopback_add },
+	{ "iwarp", iwarp_open, iwarp_step, iwarp_failure, iwarp_close, iwarp_clock, iwarp_add },
+};
+
+/* Room for either. */
+union any_world {
+	struct verbs_world loopback;
+	struct iwarp_world iwarp;
+};
+
+/* ---- Arguments ------------------------------------------------------------------------------ */
 
 /* The number after an option; what is wrong with it is said. */
 static bool number(const char *option, const char *text, uint64_t *value)
@@ -55,12 +162,22 @@ static bool number(const char *option, const char *text, uint64_t *value)
 	return false;
 }
 
+static const struct kind *kind_find(const char *name)
+{
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		if (name && strcmp(name, kinds[i].name) == 0)
+			return &kinds[i];
+	}
+	fprintf(stderr, "weft sim: there is no world %s\n", name ? name : "without a name");
+	return NULL;
+}
+
 /* 0, or the exit status. */
 static int args_read(int argc, char **argv, struct sim_args *args)
 {
 	bool has_seed = false;
 
-	*args = (struct sim_args){ .count = 1 };
+	*args = (struct sim_args){ .kind = &kinds[0], .count = 1 };
 	for (int i = 1; i < argc; i++) {
 		bool is_seed = strcmp(argv[i], "--seed") == 0;
 
@@ -69,6 +186,10 @@ static int args_read(int argc, char **argv, struct sim_args *args)
 				return 2;
 			has_seed = has_seed || is_seed;
 			i++;
+		} else if (strcmp(argv[i], "--world") == 0) {
+			args->kind = kind_find(argv[++i]);
+			if (!args->kind)
+				return 2;
 		} else if (strcmp(argv[i], "--events") == 0) {
 			args->shows_events = true;
 		} else if (strcmp(argv[i], "--story") == 0) {
@@ -104,17 +225,19 @@ static void print_event(FILE *to, const struct trace_event *e)
 }
 
 /* The first few failures at length; what follows is often the same. */
-static void print_failure(const struct verbs_world *w, uint64_t seed, bool is_told)
+static void print_failure(const struct sim_args *args, void *w, uint64_t seed, bool is_told)
 {
-	uint64_t count = w->world.trace.count;
+	const struct trace *trace = &args->kind->clock(w)->trace;
 
-	fprintf(stderr, "seed %" PRIu64 " failed: %s\n", seed, verbs_world_failure(w));
+	fprintf(stderr, "seed %" PRIu64 " failed: %s\n", seed, args->kind->failure(w));
 	if (!is_told)
 		return;
 	fprintf(stderr, "the last events:\n");
-	for (uint64_t i = count > LAST_EVENTS ? count - LAST_EVENTS : 0; i < count; i++)
-		print_event(stderr, trace_at(&w->world.trace, i));
-	fprintf(stderr, "again: weft sim --seed %" PRIu64 " --events\n", seed);
+	for (uint64_t i = trace->count > LAST_EVENTS ? trace->count - LAST_EVENTS : 0;
+	     i < trace->count; i++)
+		print_event(stderr, trace_at(trace, i));
+	fprintf(stderr, "again: weft sim --world %s --seed %" PRIu64 " --events\n",
+		args->kind->name, seed);
 }
 
 static void show(const struct trace_event *e, const struct sim_args *args, struct story *story)
@@ -125,34 +248,33 @@ static void show(const struct trace_event *e, const struct sim_args *args, struc
 		story_take(story, e);
 }
 
-static void run_one(struct verbs_world *w, uint64_t seed, const struct sim_args *args,
-		    struct sim_sums *sums)
+static void run_one(void *w, uint64_t seed, const struct sim_args *args, struct sim_sums *sums)
 {
+	const struct kind *kind = args->kind;
+	const struct trace *trace;
 	uint64_t shown = 0;
 	bool is_good;
 
-	if (verbs_world_open(w, seed) < 0) {
+	if (kind->open(w, seed) < 0) {
 		fprintf(stderr, "weft sim: no memory for another world\n");
 		exit(1);
 	}
-	while (verbs_world_step(w) || shown < w->world.trace.count) {
-		for (; shown < w->world.trace.count; shown++)
-			show(trace_at(&w->world.trace, shown), args, &sums->story);
+	trace = &kind->clock(w)->trace;
+	while (kind->step(w) || shown < trace->count) {
+		for (; shown < trace->count; shown++)
+			show(trace_at(trace, shown), args, &sums->story);
 	}
 	sums->story.is_told = true;
-	is_good = verbs_world_failure(w)[0] == 0;
+	is_good = kind->failure(w)[0] == 0;
 	if (args->shows_hash)
-		printf("seed %" PRIu64 " hash 0x%016" PRIx64 "\n", seed, w->world.trace.hash);
+		printf("seed %" PRIu64 " hash 0x%016" PRIx64 "\n", seed, trace->hash);
 	if (!is_good)
-		print_failure(w, seed, sums->failed < FAILURES_TOLD);
+		print_failure(args, w, seed, sums->failed < FAILURES_TOLD);
 	sums->runs++;
 	sums->failed += !is_good;
-	sums->events += w->world.trace.count;
-	sums->requests += w->model.retired;
-	sums->succeeded += w->model.succeeded;
-	sums->refused += w->model.refused;
-	sums->bytes += w->model.bytes;
-	verbs_world_close(w);
+	sums->events += trace->count;
+	kind->add(w, sums);
+	kind->close(w);
 }
 
 static void print_sums(const struct sim_sums *s)
@@ -163,6 +285,10 @@ static void print_sums(const struct sim_sums *s)
 	printf("%12" PRIu64 " of them were carried out, moving %" PRIu64 " KiB\n", s->succeeded,
 	       s->bytes / 1024);
 	printf("%12" PRIu64 " forbidden accesses were refused\n", s->refused);
+	if (s->connections > 0)
+		printf("%12" PRIu64 " connections were tried, %" PRIu64
+		       " ends of them died, %" PRIu64 " bits flipped\n",
+		       s->connections, s->deaths, s->corruptions);
 	printf("%12" PRIu64 " worlds failed\n", s->failed);
 }
 
@@ -170,7 +296,7 @@ int cmd_sim(int argc, char **argv)
 {
 	struct sim_sums sums = { 0 };
 	struct sim_args args;
-	struct verbs_world *w;
+	union any_world *w;
 	bool is_terminal = isatty(STDERR_FILENO);
 	int status;
 
