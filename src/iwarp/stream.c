@@ -239,16 +239,25 @@ void iwarp_refuse(struct iwarp_stream *s, enum weft_reason reason)
 
 /* ---- Deadlines and actions ------------------------------------------------------------------ */
 
+/* The peer's time to take our end, and to end its direction, has yet to begin. */
+static bool is_close_wait_due(const struct iwarp_stream *s)
+{
+	return (s->state == STREAM_TERMINATING || s->state == STREAM_CLOSING) &&
+	       s->close_ns == UINT64_MAX;
+}
+
 uint64_t iwarp_due(const struct iwarp_stream *s)
 {
+	/* Whatever ended the stream had no clock; and to a peer that takes nothing, nothing more
+	 * is sent that would look at one. */
+	if (is_close_wait_due(s))
+		return 0;
 	return s->rx.deadline_ns < s->close_ns ? s->rx.deadline_ns : s->close_ns;
 }
 
 void stream_close_wait(struct iwarp_stream *s, uint64_t now_ns)
 {
-	bool is_ending = s->state == STREAM_TERMINATING || s->state == STREAM_CLOSING;
-
-	if (is_ending && s->close_ns == UINT64_MAX)
+	if (is_close_wait_due(s))
 		s->close_ns = now_ns + s->close_wait_ns;
 }
 
