@@ -305,9 +305,11 @@ static bool is_write_whole(struct iwarp_world *w, const struct iw_end *from, uin
 	return true;
 }
 
-static bool is_write(const struct iw_wr *wr)
+/* A Write of which bytes may still come. */
+static bool is_writing(const struct iw_wr *wr, uint32_t slot)
 {
-	return wr->opcode == WEFT_OP_WRITE || wr->opcode == WEFT_OP_WRITE_IMM;
+	return (wr->opcode == WEFT_OP_WRITE || wr->opcode == WEFT_OP_WRITE_IMM) &&
+	       wr->remote == slot && (!wr->is_forbidden || wr->is_partial) && !wr->is_dead;
 }
 
 void iw_slot_closed(struct iwarp_world *w, uint32_t p, struct iw_slot *s)
@@ -322,9 +324,10 @@ void iw_slot_closed(struct iwarp_world *w, uint32_t p, struct iw_slot *s)
 		for (uint32_t n = from->settled; n < from->posted; n++) {
 			struct iw_wr *wr = &from->log[n];
 
-			if (!is_write(wr) || wr->remote != index || wr->is_forbidden || wr->is_dead)
+			if (!is_writing(wr, index))
 				continue;
-			wr->was_whole = s->is_tainted || is_write_whole(w, from, n);
+			wr->was_whole = s->is_tainted || wr->is_partial ||
+					is_write_whole(w, from, n);
 			wr->is_dead = true;
 		}
 		iw_shadow_sync(proc, s->offset, s->size);
@@ -513,8 +516,7 @@ static bool is_written(const struct iwarp_world *w, const struct iw_process *pro
 	for (uint32_t n = from->settled; n < from->posted; n++) {
 		const struct iw_wr *wr = &from->log[n];
 
-		if (is_write(wr) && wr->remote == index && !wr->is_forbidden && !wr->is_dead &&
-		    at >= wr->at && at - wr->at < wr->length &&
+		if (is_writing(wr, index) && at >= wr->at && at - wr->at < wr->length &&
 		    *byte_at(proc, offset) == iw_pattern(wr->key, at - wr->at))
 			return true;
 	}

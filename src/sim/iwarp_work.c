@@ -426,6 +426,7 @@ static void wrong_access(struct iwarp_world *w, uint32_t end, bool is_read)
 		return;
 	aim(w, &p, s, how == 1 ? s->size - length + 1 + iw_draw(w, length) : 0);
 	p.wr->is_forbidden = true;
+	p.wr->is_partial = how == 1;
 	if (how == 0)
 		p.request.remote_tag = s->old_tag;
 	if (how == 4)

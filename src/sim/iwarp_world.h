@@ -113,6 +113,7 @@ struct iw_wr {
 	uint32_t birth; /* of the peer's process that was meant */
 	bool is_signalled;
 	bool is_forbidden;	   /* the peer must refuse it */
+	bool is_partial;	   /* forbidden, but its first frames may be within bounds */
 	bool is_doomed;		   /* it must fail here */
 	bool is_local_bad;	   /* it may: its memory is no more fit */
 	bool is_pulled;		   /* the peer may refuse it: the peer's memory is no more fit */
