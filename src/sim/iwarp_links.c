@@ -208,6 +208,9 @@ void iw_leave(struct iwarp_world *w, uint32_t end)
 
 	if (!t->qp)
 		return;
+	/* A set-up does not outlive a move of its queue pair. */
+	if (t->phase == TCP_SETUP)
+		tcp_end_kill(t, true);
 	iw_allow_end(w, end);
 	iw_allow(w, end, WEFT_R_FLUSHED);
 	switch (iw_draw(w, 4)) {

@@ -12,7 +12,7 @@
  * histories have changed since then with what the world draws from a seed.
  */
 static const uint64_t failed_once[] = {
-	15, /* a frame that began with a marker and waited for a receive was read wrongly then */
+	15,  /* a frame that began with a marker and waited for a receive was read wrongly then */
 	129, /* a stream that could not send its Terminate never gave up */
 	189, /* a Read beside the ready-to-receive Read was one too many for the responder */
 	745, /* the oldest atomic was blamed for another one that the peer had refused */
