@@ -360,6 +360,8 @@ static void message_received(struct iwarp_world *w, uint32_t end, const struct i
 		iw_fail(w, "receive %u (%u bytes) is not like %s %u (%u bytes)", (uint32_t)c->id,
 			c->byte_count, weft_opcode_name(wr->opcode), (uint32_t)wr->id, wr->length);
 	judge_payload(w, end, recv, wr);
+	if (wr->flags & WEFT_SOLICITED)
+		iw_owner(w, end)->has_news = true;
 	w->received++;
 	from->received++;
 	iw_log_settle(w, end ^ 1, from->received);
@@ -421,27 +423,49 @@ static void recv_completed(struct iwarp_world *w, uint32_t end, const struct wef
 		receive_failed(w, end, &recv, c);
 }
 
+static void completed(struct iwarp_world *w, uint32_t p, const struct weft_completion *c)
+{
+	uint32_t end = iw_end_next(w, p, IW_NONE);
+
+	while (end != IW_NONE && w->ends[end].qp_number != c->qp_number)
+		end = iw_end_next(w, p, end);
+	if (c->status != WEFT_SUCCESS)
+		w->processes[p].has_news = true;
+	if (end == IW_NONE)
+		iw_fail(w, "process %u: a completion of nobody's queue pair", p);
+	else if (c->opcode >= WEFT_OP_RECV)
+		recv_completed(w, end, c);
+	else
+		send_completed(w, end, c);
+}
+
+/* An armed queue has rung if a solicited or failed completion came, and only then. */
+static void judge_arm(struct iwarp_world *w, uint32_t p)
+{
+	struct iw_process *proc = &w->processes[p];
+
+	if (proc->is_armed && proc->has_news != (proc->cq->arm == CQ_UNARMED))
+		iw_fail(w, "process %u: its completion queue has %srung", p,
+			proc->has_news ? "not " : "");
+	proc->is_armed = proc->is_armed || iw_draw(w, 8) == 0;
+	proc->has_news = false;
+	if (proc->is_armed)
+		CHECK(cq_arm(proc->cq, WEFT_ARM_SOLICITED) == WEFT_OK);
+}
+
 void iw_poll(struct iwarp_world *w, uint32_t p)
 {
 	struct weft_completion c;
 	uint32_t count = 1;
 
 	while (count > 0 && !w->failure[0]) {
-		uint32_t end = iw_end_next(w, p, IW_NONE);
-
 		if (cq_poll(w->processes[p].cq, &c, 1, &count) != WEFT_OK)
 			iw_fail(w, "process %u: a completion was lost", p);
-		if (count == 0)
-			return;
-		while (end != IW_NONE && w->ends[end].qp_number != c.qp_number)
-			end = iw_end_next(w, p, end);
-		if (end == IW_NONE)
-			iw_fail(w, "process %u: a completion of nobody's queue pair", p);
-		else if (c.opcode >= WEFT_OP_RECV)
-			recv_completed(w, end, &c);
-		else
-			send_completed(w, end, &c);
+		if (count > 0)
+			completed(w, p, &c);
 	}
+	if (!w->failure[0])
+		judge_arm(w, p);
 }
 
 /* ---- Ends ----------------------------------------------------------------------------------- */

@@ -45,7 +45,13 @@ int iw_end_open(struct iwarp_world *w, uint32_t end)
 		attr.receiver_wait_ns = iw_draw(w, 3) == 0 ? 0 : iw_draw(w, 5 * MS);
 	if (!w->limits.is_honest && iw_draw(w, 3) == 0)
 		attr.on_failure = WEFT_FAIL_DRAIN;
-	CHECK(qp_modify(t->qp, &attr, WEFT_QP_RECEIVER_WAIT | WEFT_QP_ON_FAILURE) == WEFT_OK);
+	w->ends[end].lacks = 0;
+	if (w->limits.mischief_ppm > 0 && iw_draw(w, 6) == 0)
+		w->ends[end].lacks = (uint32_t)WEFT_REMOTE_READ << iw_draw(w, 3);
+	attr.remote_rights = MEM_REMOTE_RIGHTS & ~w->ends[end].lacks;
+	CHECK(qp_modify(t->qp, &attr,
+			WEFT_QP_RECEIVER_WAIT | WEFT_QP_ON_FAILURE | WEFT_QP_REMOTE_RIGHTS) ==
+	      WEFT_OK);
 	return 0;
 }
 
@@ -110,6 +116,7 @@ static void end_prepare(struct iwarp_world *w, uint32_t end)
 	e->is_flushing = false;
 	e->is_deciding = false;
 	e->is_awake = false;
+	e->is_stubborn = w->limits.is_lazy && !e->has_srq && iw_draw(w, 6) == 0;
 	e->reasons[0] = 0;
 	e->reasons[1] = 0;
 	e->posted = 0;
@@ -173,7 +180,7 @@ void iw_dial(struct iwarp_world *w, uint32_t link)
 	if (d.rtr == IWARP_RTR_READ && (ird == 0 || d.configs[d.initiator].ord == 0))
 		d.rtr = IWARP_RTR_NONE;
 	if (w->limits.has_corruption)
-		d.corrupt_ppm = 1U << iw_draw(w, 15);
+		d.corrupt_ppm = 1U << (5 + iw_draw(w, 12));
 	/* Without a revision that tells the depths the program must know them. */
 	if (d.configs[d.initiator].revision == 1) {
 		for (uint32_t side = 0; side < 2; side++) {

@@ -449,7 +449,7 @@ void iw_slot_pull(struct iwarp_world *w, uint32_t p, struct iw_slot *s)
 	/* A one-touch tag may be spent and closed already. */
 	if (s->window && s->tag)
 		(void)mem_window_unbind(mem, pd, s->tag);
-	if (!s->window || iw_draw(w, 2) == 0) {
+	if (!s->window || s->kind == IW_SINK || iw_draw(w, 2) == 0) {
 		CHECK(mem_region_deregister(mem, pd, s->region) == WEFT_OK);
 		s->region = 0;
 	}

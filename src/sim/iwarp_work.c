@@ -150,7 +150,7 @@ static bool post(struct iwarp_world *w, struct posting *p)
 	uint32_t posted;
 	enum weft_reason r;
 
-	if (wr->opcode != WEFT_OP_BIND && wr->opcode != WEFT_OP_INVALIDATE && !wr->is_doomed)
+	if (wr->opcode < WEFT_OP_BIND && !wr->is_doomed)
 		segments_make(w, p);
 	p->request.flags = wr->flags;
 	r = qp_post_send(t->qp, &p->request, 1, &posted);
@@ -200,8 +200,23 @@ static void aim(struct iwarp_world *w, struct posting *p, const struct iw_slot *
 /* What a message to a one-touch slot does to it. */
 static void touch(struct iw_slot *s, const struct iw_wr *wr)
 {
-	if (s->is_one_touch && wr->length > 0)
+	if (s->is_one_touch && wr->length > 0 && !wr->is_forbidden)
 		s->is_spent = true;
+}
+
+/*
+ * Whether the request may be posted: one for which the peer's queue pair gives no right only on
+ * purpose, and then the peer must refuse it.
+ */
+static bool may_ask(struct iwarp_world *w, struct posting *p, uint32_t right)
+{
+	if (!(w->ends[p->end ^ 1].lacks & right) || p->wr->length == 0)
+		return true;
+	p->wr->is_forbidden = true;
+	iw_allow_end(w, p->end);
+	iw_allow(w, p->end ^ 1, WEFT_R_QP_REMOTE_RIGHTS);
+	iw_allow(w, p->end, WEFT_R_PEER_RIGHTS);
+	return iw_mischief(w);
 }
 
 /* ---- Right ---------------------------------------------------------------------------------- */
@@ -251,7 +266,7 @@ void iw_act_write(struct iwarp_world *w, uint32_t p)
 		if (iw_draw(w, 3) == 0)
 			post_it.wr->flags |= WEFT_SOLICITED;
 	}
-	if (post(w, &post_it))
+	if (may_ask(w, &post_it, WEFT_REMOTE_WRITE) && post(w, &post_it))
 		touch(s, post_it.wr);
 }
 
@@ -275,7 +290,7 @@ void iw_act_read(struct iwarp_world *w, uint32_t p)
 		return;
 	aim(w, &post_it, s, iw_draw(w, s->size - length + 1));
 	post_it.wr->key = s->key;
-	if (post(w, &post_it))
+	if (may_ask(w, &post_it, WEFT_REMOTE_READ) && post(w, &post_it))
 		touch(s, post_it.wr);
 }
 
@@ -331,7 +346,8 @@ void iw_act_atomic(struct iwarp_world *w, uint32_t p)
 		draw_atomic(w, &post_it);
 		aim(w, &post_it, s, 0);
 	}
-	if (!post(w, &post_it))
+	if (!may_ask(w, &post_it, WEFT_REMOTE_ATOMIC) || !post(w, &post_it) ||
+	    post_it.wr->is_forbidden)
 		return;
 	if (post_it.wr->word != IW_NONE)
 		iw_owner(w, end ^ 1)->words[post_it.wr->word].posted++;
@@ -351,22 +367,36 @@ static bool is_awaited(const struct iwarp_world *w, uint32_t end, uint32_t slot)
 	return false;
 }
 
-/* A window of the end is opened or closed by its own queue. */
+/* A window of the end that its own queue may open or close; NULL: none. */
+static struct iw_slot *draw_window(struct iwarp_world *w, uint32_t end)
+{
+	struct iw_process *proc = iw_owner(w, end);
+	uint32_t first = iw_draw(w, proc->slot_count);
+
+	for (uint32_t i = 0; i < proc->slot_count; i++) {
+		uint32_t k = (first + i) % proc->slot_count;
+		struct iw_slot *s = &proc->slots[k];
+
+		if (s->end == end && (s->kind == IW_TARGET || s->kind == IW_SOURCE) && s->window &&
+		    s->region && !s->is_moving && !s->is_spent &&
+		    !(s->tag && is_awaited(w, end, k)))
+			return s;
+	}
+	return NULL;
+}
+
 void iw_act_bind(struct iwarp_world *w, uint32_t p)
 {
 	struct iw_process *proc = &w->processes[p];
-	uint32_t end = draw_end(w, p), i = iw_draw(w, proc->slot_count);
-	struct iw_slot *s = &proc->slots[i];
+	uint32_t end = draw_end(w, p);
+	struct iw_slot *s = end == IW_NONE ? NULL : draw_window(w, end);
 	struct posting post_it;
 	struct weft_bind *bind = &post_it.request.bind;
 
-	if (end == IW_NONE || s->end != end || !s->window || !s->region || s->is_moving ||
-	    s->is_spent || (s->kind != IW_TARGET && s->kind != IW_SOURCE))
-		return;
-	if (s->tag && is_awaited(w, end, i))
+	if (!s)
 		return;
 	post_it = begin(w, end, s->tag ? WEFT_OP_INVALIDATE : WEFT_OP_BIND);
-	post_it.wr->slot = i;
+	post_it.wr->slot = (uint32_t)(s - proc->slots);
 	post_it.request.invalidate_tag = s->tag;
 	if (!s->tag) {
 		*bind = (struct weft_bind){
@@ -385,6 +415,7 @@ void iw_act_bind(struct iwarp_world *w, uint32_t p)
 	if (!post(w, &post_it))
 		return;
 	post_it.wr->remote_tag = bind->tag;
+	s->window_next = bind->tag;
 	s->is_moving = true;
 }
 
@@ -404,6 +435,26 @@ static void allow_tag(struct iwarp_world *w, uint32_t end)
 	for (uint32_t r = WEFT_R_TAG_INDEX; r <= WEFT_R_TAG_INSTANCE; r++)
 		iw_allow(w, end ^ 1, (enum weft_reason)r);
 	iw_allow(w, end, WEFT_R_TAG_PD);
+	if (w->ends[end ^ 1].lacks) {
+		iw_allow(w, end ^ 1, WEFT_R_QP_REMOTE_RIGHTS);
+		iw_allow(w, end, WEFT_R_PEER_RIGHTS);
+	}
+}
+
+/* Another queue pair's own window. */
+static void wrong_window(struct iwarp_world *w, uint32_t end)
+{
+	struct iw_process *peer = iw_owner(w, end ^ 1);
+	const struct iw_slot *s = &peer->slots[iw_draw(w, peer->slot_count)];
+	struct posting p = begin(w, end, s->kind == IW_SOURCE ? WEFT_OP_READ : WEFT_OP_WRITE);
+	bool is_fit = s->kind == IW_SOURCE ? with_sink(w, &p, 8) : with_source(w, &p, 8);
+
+	if (!is_fit || s->end == (end ^ 1) || !s->is_qp_bound || s->is_moving)
+		return;
+	aim(w, &p, s, 0);
+	p.wr->is_forbidden = true;
+	if (post(w, &p))
+		allow_tag(w, end);
 }
 
 /* A Write or Read that the peer must refuse. */
@@ -512,7 +563,10 @@ void iw_act_wrong(struct iwarp_world *w, uint32_t p)
 
 	if (end == IW_NONE || !iw_mischief(w))
 		return;
-	switch (iw_draw(w, 6)) {
+	switch (iw_draw(w, 7)) {
+	case 6:
+		wrong_window(w, end);
+		break;
 	case 0:
 	case 1:
 		wrong_access(w, end, false);
@@ -540,6 +594,19 @@ void iw_act_pull(struct iwarp_world *w, uint32_t p)
 	iw_poll(w, p);
 	if (!w->failure[0])
 		iw_slot_pull(w, p, &proc->slots[iw_draw(w, proc->slot_count)]);
+}
+
+/* The queue pauses by itself. */
+void iw_act_delay(struct iwarp_world *w, uint32_t p)
+{
+	uint32_t end = draw_end(w, p);
+	struct posting post_it;
+
+	if (end == IW_NONE)
+		return;
+	post_it = begin(w, end, WEFT_OP_DELAY);
+	post_it.request.delay_ns = iw_draw(w, 100000);
+	post(w, &post_it);
 }
 
 /* ---- States --------------------------------------------------------------------------------- */
@@ -650,7 +717,7 @@ void iw_receive_all(struct iwarp_world *w, uint32_t p)
 {
 	for (uint32_t end = iw_end_next(w, p, IW_NONE); end != IW_NONE;
 	     end = iw_end_next(w, p, end)) {
-		if (!w->ends[end].is_live)
+		if (!w->ends[end].is_live || (w->is_quiet && w->ends[end].is_stubborn))
 			continue;
 		for (uint32_t i = 0; i < IW_RECVS && !w->failure[0]; i++)
 			iw_receive_one(w, end);

@@ -29,8 +29,9 @@ static const struct {
 	iw_action *act;
 	uint32_t weight;
 } actions[] = {
-	{ iw_act_send, 12 }, { iw_act_write, 12 }, { iw_act_read, 10 }, { iw_act_atomic, 8 },
-	{ iw_act_bind, 12 }, { iw_act_wrong, 6 },  { iw_act_pull, 2 },	{ iw_act_state, 2 },
+	{ iw_act_send, 12 },  { iw_act_write, 12 }, { iw_act_read, 10 },
+	{ iw_act_atomic, 8 }, { iw_act_bind, 12 },  { iw_act_wrong, 6 },
+	{ iw_act_pull, 2 },   { iw_act_state, 2 },  { iw_act_delay, 2 },
 };
 
 enum { ACTIONS = sizeof(actions) / sizeof(actions[0]) };
@@ -69,6 +70,7 @@ static int process_start(struct iwarp_world *w, uint32_t p)
 	config.secret[1] = prng_next(&w->world.prng);
 	list_init(&proc->attention);
 	proc->births++;
+	proc->is_armed = false;
 	if (adapter_init(&proc->adapter, &config) != WEFT_OK || iw_memory_open(w, p) < 0)
 		return -1;
 	pd.space = proc->space;
@@ -98,12 +100,12 @@ static void process_stop(struct iwarp_world *w, uint32_t p)
 	for (uint32_t i = 0; i < proc->slot_count; i++) {
 		const struct iw_slot *s = &proc->slots[i];
 
-		if (s->window) {
-			(void)mem_window_unbind(mem, pd, s->window);
-			if (mem_window_free(mem, pd, s->window) != WEFT_OK)
-				iw_fail(w, "process %u: window 0x%08x cannot be freed", p,
-					s->window);
-		}
+		/* Of a bind that was on its way nobody knows whether it was done. */
+		(void)mem_window_unbind(mem, pd, s->window);
+		(void)mem_window_unbind(mem, pd, s->window_next);
+		if (s->window && mem_window_free(mem, pd, s->window) != WEFT_OK &&
+		    mem_window_free(mem, pd, s->window_next) != WEFT_OK)
+			iw_fail(w, "process %u: window 0x%08x cannot be freed", p, s->window);
 		if (s->region && mem_region_deregister(mem, pd, s->region) != WEFT_OK)
 			iw_fail(w, "process %u: region 0x%08x cannot go", p, s->region);
 	}
@@ -183,6 +185,8 @@ static void faults_draw(struct iwarp_world *w)
 	sim_faults_draw(&w->world.prng, &l->faults);
 	if (!l->has_resets)
 		l->faults.reset_ppm = 0;
+	/* So slow that something comes of what they do. */
+	l->gap_ns += (uint32_t)(l->faults.delay_max_ns >> iw_draw(w, 6));
 	l->pipe_bytes = 1 + iw_draw(w, pipes[iw_draw(w, 6)]);
 	step = l->pipe_bytes;
 	if (l->faults.chunk_max_bytes > 0 && l->faults.chunk_max_bytes < step)
@@ -211,6 +215,7 @@ static void limits_draw(struct iwarp_world *w)
 	l->link_count = 1 + iw_draw(w, IW_LINKS);
 	l->actions = 20 + iw_draw(w, 150);
 	l->gap_ns = 1U << (8 + iw_draw(w, 14));
+	l->burst = 1 + iw_draw(w, 4);
 	l->policy = (enum weft_policy)iw_draw(w, 2);
 	l->has_srq = iw_draw(w, 2) == 0;
 	l->is_honest = iw_draw(w, 3) == 0;
@@ -316,7 +321,7 @@ static void slots_open(struct iwarp_world *w, uint32_t p)
 	for (uint32_t i = 0; i < proc->slot_count; i++) {
 		struct iw_slot *s = &proc->slots[i];
 
-		if (!s->region || iw_draw(w, 4) == 0)
+		if (!s->region || iw_draw(w, s->window ? 24 : 4) == 0)
 			iw_slot_open(w, p, s);
 	}
 }
@@ -353,10 +358,21 @@ static void receive_lazily(struct iwarp_world *w, uint32_t p)
 		iw_receive_one(w, end);
 }
 
+static void act_once(struct iwarp_world *w, uint32_t p)
+{
+	uint32_t pick, i = 0;
+
+	if (w->limits.weight_sum == 0)
+		return;
+	pick = iw_draw(w, w->limits.weight_sum);
+	while (pick >= w->limits.weights[i])
+		pick -= w->limits.weights[i++];
+	actions[i].act(w, p);
+}
+
 static void process_act(struct iwarp_world *w, uint32_t p)
 {
 	struct iw_process *proc = &w->processes[p];
-	uint32_t pick, i = 0;
 
 	if (proc->actions_left == 0 || w->is_quiet)
 		return;
@@ -366,11 +382,9 @@ static void process_act(struct iwarp_world *w, uint32_t p)
 		iw_receive_all(w, p);
 	else if (iw_draw(w, 3) == 0)
 		receive_lazily(w, p);
-	if (!disaster(w, p) && w->limits.weight_sum > 0) {
-		pick = iw_draw(w, w->limits.weight_sum);
-		while (pick >= w->limits.weights[i])
-			pick -= w->limits.weights[i++];
-		actions[i].act(w, p);
+	if (!disaster(w, p)) {
+		for (uint32_t n = 1 + iw_draw(w, w->limits.burst); n > 0 && !w->failure[0]; n--)
+			act_once(w, p);
 	}
 	if (iw_draw(w, 2) == 0)
 		iw_poll(w, p);

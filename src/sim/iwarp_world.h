@@ -41,6 +41,7 @@ struct iw_limits {
 	uint32_t slot_bytes;  /* of every slot */
 	uint32_t length_max;  /* of a message; at most slot_bytes */
 	uint32_t gap_ns;      /* between actions of a process, at most */
+	uint32_t burst;	      /* of actions, at most */
 	uint32_t weights[16]; /* of the actions */
 	uint32_t weight_sum;
 	struct sim_faults faults;
@@ -69,6 +70,7 @@ struct iw_slot {
 	uint32_t size;
 	uint32_t users;		 /* requests of its owner that use it */
 	uint32_t region, window; /* tags; 0: none */
+	uint32_t window_next;	 /* the window's tag, if the bind on its way has been done */
 	uint64_t base;		 /* address of its first byte, by its region */
 	uint32_t tag;		 /* by which peers reach it; 0: they do not */
 	uint64_t start;		 /* address of its first byte, by that tag */
@@ -149,6 +151,8 @@ struct iw_end {
 	bool is_flushing;    /* receives of its own queue are being flushed */
 	bool is_awake;	     /* an initiator that has spoken in any case */
 	bool is_deciding;    /* its answer to a request has its time */
+	bool is_stubborn;    /* it posts no receives in the end: what waits for one must fail */
+	uint32_t lacks;	     /* rights that its queue pair does not give the peer */
 	uint64_t reasons[2]; /* for which the connection may end here, as bits */
 	struct iw_wr log[IW_LOG];
 	uint32_t posted;
@@ -174,7 +178,8 @@ struct iw_process {
 	uint32_t slot_count;
 	struct iw_word words[IW_WORDS];
 	uint32_t actions_left;
-	uint32_t births; /* a crash is followed by another */
+	bool is_armed, has_news; /* for solicited completions; one has come since */
+	uint32_t births;	 /* a crash is followed by another */
 	struct world_alarm due;
 };
 
@@ -300,7 +305,7 @@ uint32_t iw_end_next(const struct iwarp_world *w, uint32_t p, uint32_t end);
 typedef void iw_action(struct iwarp_world *w, uint32_t p);
 
 iw_action iw_act_send, iw_act_write, iw_act_read, iw_act_atomic, iw_act_bind, iw_act_wrong,
-	iw_act_pull, iw_act_state;
+	iw_act_pull, iw_act_state, iw_act_delay;
 
 /* A queue that pauses, or has failed a request, goes on. */
 void iw_resume(struct iwarp_world *w, uint32_t end);
