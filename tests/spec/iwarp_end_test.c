@@ -237,6 +237,19 @@ TEST(test_rfc5044_8_connection_is_lost)
 	}
 }
 
+/* The owner of the connection gives it up. */
+TEST(test_rfc5044_8_stream_is_destroyed)
+{
+	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+		bed_receive(b, 0, 0, 0);
+		iwarp_destroy(b->stream);
+		b->stream = NULL;
+		EXPECT_EQ(b->qp->state, WEFT_QPS_ERROR);
+		EXPECT_EQ(b->qp->reason, WEFT_R_STREAM_LOST);
+		expect_completion(b, 1, WEFT_ERR_FLUSHED, WEFT_R_FLUSHED);
+	}
+}
+
 /* ---- Ours ----------------------------------------------------------------------------------- */
 
 TEST(test_iwarp_12_error_by_the_consumer)
@@ -318,6 +331,25 @@ TEST(test_iwarp_12_destroyed_in_order)
 		bed_move(b);
 		(void)expect_frame(b, RDMAP_READ_RESPONSE);
 		expect_shut(b);
+	}
+}
+
+/* The same with a request of no bytes: it was flushed, and its FPDU is ours alone. */
+TEST(test_iwarp_12_terminate_follows_an_empty_send)
+{
+	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+		struct weft_send_wr send = { .opcode = WEFT_OP_SEND };
+
+		b->out_credit = 7;
+		MUST(bed_post(b, &send));
+		MUST(bed_post(b, &send));
+		bed_modify(b, WEFT_QPS_ERROR);
+		b->out_credit = SIZE_MAX;
+		bed_move(b);
+		(void)expect_frame(b, RDMAP_SEND);
+		expect_terminated(b, WEFT_R_FLUSHED);
+		expect_completion(b, 1, WEFT_ERR_FLUSHED, WEFT_R_FLUSHED);
+		expect_completion(b, 2, WEFT_ERR_FLUSHED, WEFT_R_FLUSHED);
 	}
 }
 

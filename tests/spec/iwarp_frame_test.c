@@ -365,6 +365,27 @@ TEST(test_rfc6581_9_responder_takes_rtr)
 	}
 }
 
+/* A Send that brings something, or only begins, is the consumer's, even as the first. */
+TEST(test_rfc6581_9_first_send_is_no_rtr)
+{
+	const struct setup setup = with_rtr(IWARP_RTR_SEND, false, 2);
+
+	for (struct bed *b = bed_first(&setup); b; b = bed_next(b)) {
+		uint32_t tag = bed_region(b, 0, 8192, ALL_RIGHTS);
+		struct ddp_untagged h = untagged(RDMAP_SEND, RDMAP_QN_SEND, 1);
+
+		bed_receive(b, tag, 0, 64);
+		if (b->way % 2) {
+			h.is_last = false;
+			peer_untagged(b, &h, NULL, 0);
+			h.is_last = true;
+		}
+		peer_untagged(b, &h, payload, 8);
+		bed_move(b);
+		expect_completion(b, 1, WEFT_SUCCESS, WEFT_OK);
+	}
+}
+
 /* The answer to it has no bytes. */
 TEST(test_rfc6581_9_rtr_read_answered_with_bytes)
 {
@@ -376,6 +397,28 @@ TEST(test_rfc6581_9_rtr_read_answered_with_bytes)
 		bed_move(b);
 		(void)expect_frame(b, RDMAP_READ_REQUEST);
 		peer_response(b, tag, addr_of(b, 0), payload, 8);
+		expect_refused(b, &(struct end){ WEFT_R_RDMAP_RESPONSE, { 0, 2, 6 }, HEADERS_DDP });
+	}
+}
+
+/* Answers come in the order of the requests: nothing before that of the first Read. */
+TEST(test_rfc6581_9_atomic_answered_before_the_rtr_read)
+{
+	const struct setup setup = with_rtr(IWARP_RTR_READ, true, 2);
+
+	for (struct bed *b = bed_first(&setup); b; b = bed_next(b)) {
+		uint32_t tag = bed_region(b, 0, 8192, ALL_RIGHTS);
+		const struct weft_segment segment = { addr_of(b, 0), 8, tag };
+		struct weft_send_wr atomic = {
+			.opcode = WEFT_OP_FETCH_ADD,
+			.segments = &segment,
+			.segment_count = 1,
+		};
+
+		MUST(bed_post(b, &atomic));
+		(void)expect_frame(b, RDMAP_READ_REQUEST);
+		(void)expect_frame(b, RDMAP_ATOMIC_REQUEST);
+		peer_atomic_response(b, 0, 0);
 		expect_refused(b, &(struct end){ WEFT_R_RDMAP_RESPONSE, { 0, 2, 6 }, HEADERS_DDP });
 	}
 }

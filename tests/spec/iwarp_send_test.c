@@ -230,7 +230,7 @@ TEST(test_rfc5041_5_1_message_too_long)
 	refuse_too_long(64, LARGE, 64);
 }
 
-/* LOC-02: the receive's own list does not pass. That is this side's fault, and ends the message. */
+/* LOC-02: the receive's own list does not pass. That is this side's fault. */
 TEST(test_loc_02_receive_list_is_bad)
 {
 	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
@@ -308,7 +308,7 @@ TEST(test_rfc5041_5_1_send_waits_for_a_receive)
 			peer_write(b, tag, addr_of(b, 100000), payload, 1);
 			peer_send(b, RDMAP_SEND, 0, payload, sizes[i]);
 			bed_move(b);
-			/* Nothing behind it is looked at, nor taken from the connection. */
+			/* Nothing behind it is looked at, nor taken for ever. */
 			EXPECT(!iwarp_wants(b->stream));
 			EXPECT(is_unchanged(b));
 			EXPECT_EQ(iwarp_due(b->stream), b->now_ns + RECEIVER_WAIT_NS);

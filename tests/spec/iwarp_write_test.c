@@ -252,6 +252,25 @@ TEST(test_iwarp_03_iwarp_04e_iwarp_10_write_is_placed)
 	}
 }
 
+/* Large ones in a row are received where they belong; only the first one's beginning is not. */
+TEST(test_iwarp_10_large_writes_are_not_copied)
+{
+	static const struct setup setup = {
+		.terms = { .is_initiator = true, .has_crc = true },
+		.is_plain = true,
+	};
+
+	for (struct bed *b = bed_first(&setup); b; b = bed_next(b)) {
+		uint32_t tag = bed_region(b, 0, MEMORY_BYTES, WEFT_REMOTE_WRITE);
+
+		for (uint32_t i = 0; i < 10; i++)
+			peer_write(b, tag, addr_of(b, 0), payload, LARGE);
+		bed_move(b);
+		EXPECT_EQ(iwarp_counts(b->stream)->payload_in, 10 * LARGE);
+		EXPECT(iwarp_counts(b->stream)->payload_copied < 2048);
+	}
+}
+
 /* RFC 5041 section 5.2: the STag and TO of a message of no bytes are not checked. */
 TEST(test_rfc5041_5_2_empty_write_is_not_checked)
 {
