@@ -103,9 +103,10 @@ enum mpa_err mpa_marker_decode(uint16_t *back, struct rd *r)
 	struct rd at = *r;
 	uint16_t reserved = rd_u16(&at), pointer = rd_u16(&at);
 
+	(void)reserved; /* for the CRC only */
 	if (at.is_short)
 		return MPA_ERR_SHORT;
-	if (reserved != 0 || pointer % 4 != 0)
+	if (pointer % 4 != 0)
 		return MPA_ERR_MARKER;
 	*back = pointer;
 	*r = at;

@@ -28,7 +28,7 @@ enum mpa_err {
 	MPA_ERR_KEY,	  /* RFC 5044 section 7.1: not an MPA start frame of the kind awaited */
 	MPA_ERR_LENGTH,	  /* PD_Length over 512, or too short for what it must hold */
 	MPA_ERR_REVISION, /* neither 1 nor 2 */
-	MPA_ERR_MARKER	  /* a marker with reserved bits set, or pointing between words */
+	MPA_ERR_MARKER	  /* a marker that points between words */
 };
 
 /* RFC 5044 section 7.1.1: MPA Request and Reply Frame, without its private data. */
