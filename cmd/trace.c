@@ -190,7 +190,8 @@ static int compare(const void *left, const void *right)
 /* Adapters write one after the other what they did at the same time. */
 static void show_in_order(struct shown *all, size_t count, const struct trace_args *args)
 {
-	qsort(all, count, sizeof(*all), compare);
+	if (count > 0)
+		qsort(all, count, sizeof(*all), compare);
 	for (size_t i = 0; i < count; i++)
 		show(&all[i], args);
 }

@@ -64,6 +64,8 @@ static void work(struct weft_adapter *a)
 {
 	bool has_moved;
 
+	if (a->core.trace)
+		(void)adapter_now_ns(a); /* who comes here may have slept */
 	do {
 		core_work(a);
 		has_moved = a->host->output(a);

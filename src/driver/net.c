@@ -246,12 +246,12 @@ static void traffic_add(struct weft_traffic *sum, const struct weft_traffic *t)
 
 void net_link_ended(struct net *net, const struct link *link)
 {
-	traffic_add(&net->ended_traffic, &link->traffic);
+	traffic_add(&net->carried, &link->traffic);
 }
 
 void net_traffic(const struct net *net, struct weft_traffic *t)
 {
-	*t = net->ended_traffic;
+	*t = net->carried;
 	for (const struct list *at = net->links.next; at != &net->links; at = at->next) {
 		struct weft_traffic of;
 

@@ -44,7 +44,7 @@ struct net {
 	uint64_t now_ns;	/* when the network was last looked at */
 	uint32_t listener_next; /* number */
 	/* What links that have ended carried; system calls that moved no bytes of theirs. */
-	struct weft_traffic ended_traffic;
+	struct weft_traffic carried;
 	uint64_t calls_other;
 	/* Links that had input lately: asked directly, without asking epoll first. */
 	struct link *hot[HOT_MAX];

@@ -11,7 +11,8 @@
  *	work    the same, but sends all the while, and has so many queue pairs that a report of
  *	        them fills no socket's buffer
  *	broken  only what the bad tag does, then stays
- *	start   as story, captured by the program itself to the file that is the next argument
+ *	start   as story, the dialling end captured by the program itself to the file that is
+ *	        the next argument
  */
 #include <fcntl.h>
 #include <stdio.h>
@@ -283,10 +284,8 @@ int main(int argc, char **argv)
 
 	side_open(&near);
 	side_open(&far);
-	if (strcmp(mode, "start") == 0 && argc > 2) {
+	if (strcmp(mode, "start") == 0 && argc > 2)
 		MUST(weft_capture_start(near.adapter, argv[2]));
-		MUST(weft_capture_start(far.adapter, argv[2]));
-	}
 	MUST(weft_listen(far.adapter, &at, NULL, &listener));
 	if (strcmp(mode, "hold") == 0 || strcmp(mode, "spin") == 0 || is_sending) {
 		connect_both(&near, &far, listener);
@@ -302,9 +301,7 @@ int main(int argc, char **argv)
 	} else {
 		tell_story(&near, &far, listener);
 	}
-	if (strcmp(mode, "start") == 0) {
+	if (strcmp(mode, "start") == 0)
 		MUST(weft_capture_stop(near.adapter));
-		MUST(weft_capture_stop(far.adapter));
-	}
 	return 0;
 }

@@ -133,6 +133,13 @@ def test_capture_by_the_program(place):
     if done.returncode or done.stderr:
         yield "exit status %d: %s" % (done.returncode, done.stderr)
     yield from capture_faults(path, place.directory, EVERY_OPCODE, 2)
+    frames = shark.dissect(path, place.directory)
+    # On the first stream the initiator, which is captured, ends its direction first.
+    first = [(shark.number(f.fields["tcp.flags"][0]), f.fields["tcp.srcport"]) for f in frames
+             if f.stream == 0]
+    fins = [port for flags, port in first if flags & 0x01]
+    if fins[0] != first[0][1]:
+        yield "the ends come in the wrong order"
 
 
 def killed_capture_faults(place, mode):

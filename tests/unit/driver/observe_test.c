@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What the environment or the program asks to be seen: whose file is whose. */
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -147,45 +149,12 @@ TEST(test_capture_of_the_environment_is_not_the_programs_to_stop)
 	unlink(capture_path());
 }
 
-TEST(test_capture_of_a_forked_child_is_its_own)
-{
-	struct weft_adapter *a;
-	char given[600], childs[600];
-	int status;
-	pid_t pid;
-
-	snprintf(given, sizeof(given), "%s.%%p", capture_path());
-	REQUIRE(setenv("WEFT_PCAP", given, 1) == 0);
-	a = opened();
-	knock(a, a);
-	pid = fork();
-	REQUIRE(pid >= 0);
-	if (pid == 0) {
-		struct weft_adapter *mine;
-
-		if (weft_adapter_open(NULL, &mine) != WEFT_OK)
-			_exit(1);
-		knock(mine, mine);
-		knock(mine, mine);
-		_exit(weft_adapter_close(mine) == WEFT_OK ? 0 : 1);
-	}
-	REQUIRE(waitpid(pid, &status, 0) == pid);
-	EXPECT_EQ(status, 0);
-	close_adapter(a);
-	unsetenv("WEFT_PCAP");
-	snprintf(childs, sizeof(childs), "%s.%ld", capture_path(), (long)pid);
-	EXPECT_EQ(connections_in(childs), 2);
-	unlink(childs);
-	snprintf(childs, sizeof(childs), "%s.%ld", capture_path(), (long)getpid());
-	EXPECT_EQ(connections_in(childs), 1);
-	unlink(childs);
-}
-
 /* ---- Traces --------------------------------------------------------------------------------- */
 
 struct traced {
 	uint32_t count, adapters; /* records; the last adapter's number */
 	uint64_t lost, retired;
+	pid_t pid;
 };
 
 static void read_trace(const char *path, struct traced *t)
@@ -200,8 +169,7 @@ static void read_trace(const char *path, struct traced *t)
 	r = rd_of(bytes, fread(bytes, 1, sizeof(bytes), f));
 	fclose(f);
 	REQUIRE(trace_file_head_decode(&head, &r));
-	REQUIRE(head.pid == (uint32_t)getpid());
-	*t = (struct traced){ 0 };
+	*t = (struct traced){ .pid = (pid_t)head.pid };
 	while (trace_file_record_decode(&record, &r)) {
 		t->count++;
 		t->adapters = record.adapter > t->adapters ? record.adapter : t->adapters;
@@ -248,6 +216,7 @@ TEST(test_trace_of_two_adapters_is_one_file)
 	read_trace(capture_path(), &t);
 	/* Two adapters' worth of address and event: they listen, dial, come, reject, fail, end. */
 	EXPECT_EQ(t.count, 12);
+	EXPECT_EQ(t.pid, getpid());
 	EXPECT_EQ(t.lost, 0);
 	near = opened();
 	knock(near, near);
@@ -280,4 +249,139 @@ TEST(test_trace_tells_how_many_events_are_missing)
 	EXPECT_EQ(t.retired, FEW + RING);
 	EXPECT_EQ(t.lost, 1 + MANY - RING);
 	unlink(other_path());
+}
+
+/* ---- Forks ---------------------------------------------------------------------------------- */
+
+static bool has_counters(pid_t pid)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	int n = snprintf(at.sun_path + 1, sizeof(at.sun_path) - 1, "weft/%ld", (long)pid);
+	socklen_t length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+	char byte;
+	bool is_there = connect(fd, (const struct sockaddr *)&at, length) == 0 &&
+			read(fd, &byte, 1) == 1 && byte == 'w';
+
+	close(fd);
+	return is_there;
+}
+
+/* What the child of a fork does, with files and counters of its own. */
+static int child_run(void)
+{
+	struct weft_adapter *mine = opened();
+
+	knock(mine, mine);
+	knock(mine, mine);
+	if (!has_counters(getpid()))
+		return 1;
+	return weft_adapter_close(mine) == WEFT_OK && !has_counters(getpid()) ? 0 : 2;
+}
+
+static const char *path_of(pid_t pid, const char *what)
+{
+	static char path[600];
+
+	snprintf(path, sizeof(path), "%s.%ld.%s", capture_path(), (long)pid, what);
+	return path;
+}
+
+static void check_files(pid_t pid, uint32_t connections)
+{
+	struct traced t;
+
+	EXPECT_EQ(connections_in(path_of(pid, "pcapng")), connections);
+	read_trace(path_of(pid, "trace"), &t);
+	EXPECT_EQ(t.pid, pid);
+	EXPECT_EQ(t.count, 12 * connections);
+	unlink(path_of(pid, "pcapng"));
+	unlink(path_of(pid, "trace"));
+}
+
+TEST(test_seen_of_a_forked_child_is_its_own)
+{
+	struct weft_adapter *a;
+	char given[600];
+	int status;
+	pid_t pid;
+
+	snprintf(given, sizeof(given), "%s.%%p.pcapng", capture_path());
+	REQUIRE(setenv("WEFT_PCAP", given, 1) == 0);
+	snprintf(given, sizeof(given), "%s.%%p.trace", capture_path());
+	REQUIRE(setenv("WEFT_TRACE", given, 1) == 0);
+	a = opened();
+	knock(a, a);
+	pid = fork();
+	REQUIRE(pid >= 0);
+	if (pid == 0)
+		_exit(child_run());
+	REQUIRE(waitpid(pid, &status, 0) == pid);
+	EXPECT_EQ(status, 0);
+	EXPECT(has_counters(getpid()));
+	close_adapter(a);
+	unsetenv("WEFT_PCAP");
+	unsetenv("WEFT_TRACE");
+	check_files(pid, 2);
+	check_files(getpid(), 1);
+}
+
+/* ---- The log -------------------------------------------------------------------------------- */
+
+/* A request that fails on this side, and then the whole queue pair. */
+static void fail_twice(struct weft_adapter *a)
+{
+	const struct weft_qp_attr drain = { .on_failure = WEFT_FAIL_DRAIN };
+	const struct weft_qp_attr error = { .state = WEFT_QPS_ERROR };
+	struct weft_segment bad = { .length = 8, .tag = 1 };
+	struct weft_send_wr wr = { .opcode = WEFT_OP_SEND, .segments = &bad, .segment_count = 1 };
+	struct weft_qp_options options = { 0 };
+	struct weft_qp *qp, *peer;
+	struct weft_qp_attr now;
+	struct weft_pd *pd;
+
+	REQUIRE(weft_pd_create(a, NULL, &pd) == WEFT_OK);
+	REQUIRE(weft_cq_create(a, NULL, &options.send_cq) == WEFT_OK);
+	options.recv_cq = options.send_cq;
+	REQUIRE(weft_qp_create(pd, &options, &qp) == WEFT_OK);
+	REQUIRE(weft_qp_create(pd, &options, &peer) == WEFT_OK);
+	REQUIRE(weft_qp_connect(qp, peer) == WEFT_OK);
+	REQUIRE(weft_qp_modify(qp, &drain, WEFT_QP_ON_FAILURE) == WEFT_OK);
+	REQUIRE(weft_qp_post_send(qp, &wr, 1, NULL) == WEFT_OK);
+	REQUIRE(weft_qp_query(qp, &now) == WEFT_OK);
+	REQUIRE(now.state == WEFT_QPS_SQE);
+	REQUIRE(weft_qp_modify(qp, &error, WEFT_QP_STATE) == WEFT_OK);
+	REQUIRE(weft_qp_destroy(qp) == WEFT_OK);
+	REQUIRE(weft_qp_destroy(peer) == WEFT_OK);
+	REQUIRE(weft_cq_destroy(options.send_cq) == WEFT_OK);
+	REQUIRE(weft_pd_destroy(pd) == WEFT_OK);
+}
+
+TEST(test_log_tells_a_failure_in_two_steps_once)
+{
+	int file = open(other_path(), O_RDWR | O_CREAT | O_TRUNC, 0600);
+	int stderr_before = dup(STDERR_FILENO);
+	struct weft_adapter *a;
+	char text[2000], *second;
+	ssize_t n;
+
+	REQUIRE(file >= 0 && stderr_before >= 0);
+	REQUIRE(setenv("WEFT_LOG", "error", 1) == 0);
+	a = opened();
+	unsetenv("WEFT_LOG");
+	dup2(file, STDERR_FILENO);
+	fail_twice(a);
+	dup2(stderr_before, STDERR_FILENO);
+	close(stderr_before);
+	close_adapter(a);
+	n = pread(file, text, sizeof(text) - 1, 0);
+	close(file);
+	unlink(other_path());
+	REQUIRE(n > 0);
+	text[n] = '\0';
+	/* A line of its own for the peer, which has failed too. */
+	second = strchr(text, '\n') + 1;
+	EXPECT(strstr(text, ": failed: tag_invalid: ") < second);
+	EXPECT(strstr(second, ": failed: peer_terminated: ") != NULL);
+	EXPECT(strchr(second, '\n') == text + n - 1);
 }
