@@ -26,6 +26,7 @@ int desk_init(struct iwarp_stream *s)
 	s->own_rx = malloc(own_rx_bytes(s));
 	s->rx.bytes = s->own_rx;
 	s->rx.size = own_rx_bytes(s);
+	s->rx.ahead = s->rx.size;
 	s->tx.bytes = s->own_tx;
 	s->tx.size = TX_BYTES;
 	s->tx.fpdus = s->own_fpdus;

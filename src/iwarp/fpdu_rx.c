@@ -153,6 +153,8 @@ static enum rx_result rx_begin(struct iwarp_stream *s, uint64_t now_ns, uint32_t
 		rx->crc = crc32c_add(CRC32C_BEGIN, fpdu, header_bytes);
 	rx_consume(rx, header_bytes);
 	rx->stage = RX_PAYLOAD;
+	rx->has_large = true;
+	rx->ahead = RX_BYTES;
 	return RX_OK;
 }
 
@@ -358,6 +360,8 @@ static uint32_t read_ahead(const struct iwarp_stream *s)
 	uint32_t next = header_bytes_due(rx);
 	uint32_t available = rx_available(rx), room = rx->size - rx->end;
 
+	if (rx->end < rx->ahead && rx->ahead < rx->size)
+		room = rx->ahead - rx->end;
 	if (rx->stage != RX_HEADER)
 		next += mpa_pad(rx->segment.ulpdu_bytes) + MPA_CRC_BYTES;
 	else if (!rx->is_bulk)
@@ -422,9 +426,23 @@ static size_t got_in_place(struct iwarp_stream *s, const struct span_list *l, si
 	return placed;
 }
 
+/* As much as was asked for came at once, and it was all small messages: ask for more. */
+static void rx_grow(struct iwarp_stream *s)
+{
+	struct rx *rx = &s->rx;
+
+	if (rx->ahead < rx->size) {
+		rx->ahead = 2 * rx->ahead < rx->size ? 2 * rx->ahead : rx->size;
+	} else if (!s->desk && s->state == STREAM_OPEN) {
+		s->is_cramped = true;
+		stream_attention(s);
+	}
+}
+
 void iwarp_got(struct iwarp_stream *s, uint64_t now_ns, const struct span_list *l, size_t n)
 {
 	struct rx *rx = &s->rx;
+	bool is_full;
 
 	CHECK(n <= l->length);
 	s->counts.bytes_in += n;
@@ -433,10 +451,9 @@ void iwarp_got(struct iwarp_stream *s, uint64_t now_ns, const struct span_list *
 	if (rx->stage == RX_PAYLOAD)
 		n -= got_in_place(s, l, n);
 	rx->end += (uint32_t)n;
-	/* As much as fits came at once, of small messages: there is more. */
-	if (rx->end == rx->size && !s->desk) {
-		s->is_cramped = true;
-		stream_attention(s);
-	}
+	is_full = rx->end >= rx->ahead || rx->end == rx->size;
+	rx->has_large = false;
 	rx_process(s, now_ns);
+	if (is_full && !rx->has_large)
+		rx_grow(s);
 }

@@ -73,7 +73,10 @@ struct rx {
 	uint32_t crc;	   /* so far */
 	uint32_t placed;   /* payload of the current FPDU that is in place */
 	struct rx_segment segment;
+	uint32_t ahead;	      /* of the buffer, to be filled at most: what is read past a large
+			       * FPDU's header must be copied */
 	bool is_bulk;	      /* the last FPDU was large: read the next header alone */
+	bool has_large;	      /* one has begun in what came last */
 	bool is_blocked;      /* the message in the buffer waits for a receive */
 	bool is_checked;      /* the FPDU at start: its CRC and markers, while it waits */
 	bool has_fpdu;	      /* one good one has come */
