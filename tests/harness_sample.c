@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Tests that pass, fail and skip on purpose; harness_test.sh looks at what the harness says. */
+#include <stdlib.h>
+
 #include "test.h"
 
 static int helper(void)
@@ -52,4 +54,24 @@ TEST(sample_fails_in_helper)
 TEST(sample_skips)
 {
 	SKIP("no loom here");
+}
+
+/* Rounds: one, unless the caller wants more. */
+static uint64_t round_now;
+
+const char *harness_round(uint64_t round)
+{
+	const char *rounds = getenv("SAMPLE_ROUNDS");
+
+	round_now = round;
+	if (!rounds)
+		return round == 0 ? "" : NULL;
+	return round < strtoull(rounds, NULL, 10) ? "in this round" : NULL;
+}
+
+TEST(sample_runs_three_rounds)
+{
+	if (!getenv("SAMPLE_ROUNDS"))
+		SKIP("one round only");
+	EXPECT(round_now < 3);
 }

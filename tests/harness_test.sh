@@ -33,4 +33,10 @@ not ok sample_differs_in_text: "warp" is not "(null)"
 not ok sample_differs_in_memory: byte 3 of 4: 0x70 is not 0x74' differs
 check test_harness_runs_what_is_named 0 'ok sample_passes
 skip sample_skips: no loom here' passes skips
+SAMPLE_ROUNDS=3
+export SAMPLE_ROUNDS
+check test_harness_runs_rounds 0 'ok sample_runs_three_rounds' three_rounds
+SAMPLE_ROUNDS=9
+check test_harness_stops_at_the_round_that_fails 1 \
+	'not ok sample_runs_three_rounds: round_now < 3; in this round' three_rounds
 exit $failed
