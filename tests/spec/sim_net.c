@@ -443,12 +443,13 @@ static void expire(struct wire_end *e, uint64_t now_ns)
 	end_ready(e);
 }
 
-static bool sim_poll(struct weft_adapter *a)
+static bool sim_poll(struct weft_adapter *a, bool is_all)
 {
 	struct node *n = node_of(a);
 	struct timer *t;
 	bool has_moved = false;
 
+	(void)is_all; /* there is only one look here */
 	while ((t = timer_queue_expire(&n->timers, now_of(n))) != NULL)
 		expire(CONTAINER_OF(t, struct wire_end, timer), now_of(n));
 	while (!list_is_empty(&n->ready)) {
