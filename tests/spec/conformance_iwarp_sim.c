@@ -308,7 +308,7 @@ TEST(test_sim_the_same_seed_is_the_same_run)
 	EXPECT(run_once(was + 1) != hash);
 }
 
-/* RFC 6581: it is among the Reads that the other end serves at a time, and its answer goes slowly. */
+/* RFC 6581: it is among the Reads that the other end serves at a time; its answer goes slowly. */
 TEST(test_rfc6581_a_ready_to_receive_read_counts)
 {
 	static const enum iwarp_rtr rtrs[] = { IWARP_RTR_SEND, IWARP_RTR_WRITE, IWARP_RTR_READ };
