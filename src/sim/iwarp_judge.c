@@ -195,10 +195,11 @@ static void judge_answer(struct iwarp_world *w, uint32_t end, const struct iw_wr
 /* A bind or an invalidation of the end's own queue. */
 static void local_ended(struct iwarp_world *w, uint32_t end, const struct iw_wr *wr)
 {
-	struct iw_slot *s = &iw_owner(w, end)->slots[wr->slot];
+	struct iw_slot *s;
 
 	if (wr->opcode != WEFT_OP_BIND && wr->opcode != WEFT_OP_INVALIDATE)
 		return;
+	s = &iw_owner(w, end)->slots[wr->slot];
 	s->is_moving = false;
 	if (wr->is_dropped)
 		return;

@@ -288,7 +288,7 @@ void iw_settle(struct iwarp_world *w, uint32_t p)
 	uint32_t rounds = 0;
 
 	do {
-		while (adapter_progress(&proc->adapter, w->world.now_ns))
+		while (adapter_progress(&proc->adapter, w->world.now_ns) && rounds < ROUNDS_MAX)
 			rounds++;
 		s = iwarp_attend(&proc->attention);
 		if (s)
