@@ -238,6 +238,7 @@ static void request_ended(struct iwarp_world *w, uint32_t end, enum weft_status 
 	w->succeeded += status == WEFT_SUCCESS;
 	wr->is_ended = true;
 	wr->is_dropped = status != WEFT_SUCCESS;
+	wr->status = status;
 	if (!status_fits(w, end, wr, status))
 		iw_fail(w, "%s %u of end %u ended with %s", weft_opcode_name(wr->opcode),
 			(uint32_t)wr->id, end, weft_status_name(status));
@@ -515,6 +516,23 @@ static void freeze(struct iwarp_world *w, uint32_t end)
 	}
 }
 
+/* The peer has told which request it refused: a Read or atomic has ended so. */
+static void judge_refused(struct iwarp_world *w, uint32_t end, enum weft_reason reason)
+{
+	const struct iw_end *e = &w->ends[end];
+	uint32_t n = 0;
+
+	if ((reason != WEFT_R_PEER_RIGHTS && reason != WEFT_R_PEER_RECEIVE) ||
+	    w->limits.has_pulling || is_corrupted(w, end))
+		return;
+	while (n < e->posted && (!e->log[n].is_forbidden || e->log[n].is_unsent))
+		n++;
+	if (n < e->posted && is_answered(&e->log[n]) && e->log[n].is_ended &&
+	    e->log[n].status == WEFT_ERR_FLUSHED)
+		iw_fail(w, "%s %u was refused, but its completion does not say so",
+			weft_opcode_name(e->log[n].opcode), (uint32_t)e->log[n].id);
+}
+
 static void end_died(struct iwarp_world *w, uint32_t end)
 {
 	struct iw_end *e = &w->ends[end];
@@ -531,6 +549,8 @@ static void end_died(struct iwarp_world *w, uint32_t end)
 			weft_reason_name(qp->reason));
 	else if ((!qp || qp->state != WEFT_QPS_ERROR) && !e->is_left)
 		iw_fail(w, "end %u is gone, but nobody took it away", end);
+	if (qp)
+		judge_refused(w, end, qp->reason);
 	freeze(w, end);
 }
 

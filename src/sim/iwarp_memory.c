@@ -473,7 +473,7 @@ struct iw_slot *iw_slot_draw(struct iwarp_world *w, uint32_t end, enum iw_kind k
 
 		if (s->kind != kind || s->end != owner || s->users > 0 || !s->region)
 			continue;
-		if (kind == IW_SINK && is_remote(w, s) && !s->tag)
+		if (kind == IW_SINK && is_remote(w, s) && (!s->tag || s->is_moving))
 			continue;
 		return s;
 	}

@@ -71,9 +71,10 @@ static struct posting begin(struct iwarp_world *w, uint32_t end, enum weft_opcod
 		.word = IW_NONE,
 		.birth = iw_owner(w, end ^ 1)->births,
 		.key = prng_next(&w->world.prng),
-		.flags = (iw_draw(w, 4) > 0 ? WEFT_SIGNALLED : 0) |
-			 (iw_draw(w, 8) == 0 ? WEFT_FENCE : 0),
+		.flags = iw_draw(w, 4) > 0 ? WEFT_SIGNALLED : 0,
 	};
+	if (iw_draw(w, 8) == 0)
+		p.wr->flags |= WEFT_FENCE;
 	p.request.opcode = opcode;
 	p.request.id = p.wr->id;
 	return p;
@@ -377,9 +378,8 @@ static struct iw_slot *draw_window(struct iwarp_world *w, uint32_t end)
 		uint32_t k = (first + i) % proc->slot_count;
 		struct iw_slot *s = &proc->slots[k];
 
-		if (s->end == end && (s->kind == IW_TARGET || s->kind == IW_SOURCE) && s->window &&
-		    s->region && !s->is_moving && !s->is_spent &&
-		    !(s->tag && is_awaited(w, end, k)))
+		if (s->end == end && s->kind != IW_WORD && s->window && s->region &&
+		    !s->is_moving && !s->is_spent && !(s->tag && is_awaited(w, end, k)))
 			return s;
 	}
 	return NULL;
@@ -404,9 +404,9 @@ void iw_act_bind(struct iwarp_world *w, uint32_t p)
 			.region_tag = s->region,
 			.addr = s->base,
 			.length = s->size,
-			.rights = s->kind == IW_TARGET ? WEFT_REMOTE_WRITE : WEFT_REMOTE_READ,
+			.rights = s->kind == IW_SOURCE ? WEFT_REMOTE_READ : WEFT_REMOTE_WRITE,
 			.is_zero_based = iw_draw(w, 4) == 0,
-			.is_one_touch = iw_draw(w, 3) == 0,
+			.is_one_touch = s->kind != IW_SINK && iw_draw(w, 3) == 0,
 			.is_qp_bound = iw_draw(w, 2) == 0,
 		};
 		post_it.wr->expected = bind->is_zero_based ? 0 : s->base;

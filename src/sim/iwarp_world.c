@@ -25,6 +25,9 @@ enum {
 	PPM = 1000000
 };
 
+/* From the last fault to rest: two ends may each wait 2 s for the other to close. */
+static const uint64_t quiet_max_ns = UINT64_C(5) * 1000 * 1000 * 1000;
+
 static const struct {
 	iw_action *act;
 	uint32_t weight;
@@ -423,6 +426,7 @@ static void quiet_act(struct iwarp_world *w, uint32_t p)
 static void quiet_begin(struct iwarp_world *w)
 {
 	w->is_quiet = true;
+	w->quiet_ns = w->world.now_ns;
 	for (uint32_t i = 0; i < w->limits.link_count; i++) {
 		tcp_link_calm(&w->links[i]);
 		/* A length that was corrupted may keep a stream waiting for ever. */
@@ -437,6 +441,9 @@ static void finish(struct iwarp_world *w)
 {
 	w->is_over = true;
 	iw_judge_quiet(w);
+	if (w->world.now_ns - w->quiet_ns > quiet_max_ns)
+		iw_fail(w, "it took %u ms to come to rest",
+			(uint32_t)((w->world.now_ns - w->quiet_ns) / 1000000));
 	for (uint32_t i = 0; i < w->limits.link_count; i++)
 		w->corruptions += w->links[i].corruptions;
 	if (w->failure[0])

@@ -119,6 +119,7 @@ struct iw_wr {
 	bool is_doomed;		   /* it must fail here */
 	bool is_local_bad;	   /* it may: its memory is no more fit */
 	bool is_pulled;		   /* the peer may refuse it: the peer's memory is no more fit */
+	enum weft_status status;   /* when it has ended */
 	bool is_ended, is_dropped; /* dropped: ended without success */
 	bool is_unsent;		   /* dropped, and the connection has gone on without it */
 	bool is_dead;	/* its target closed while it was on its way: no byte may follow */
@@ -192,6 +193,7 @@ struct iwarp_world {
 	uint64_t id_next;
 	bool is_quiet, is_over;
 	uint64_t steps;
+	uint64_t quiet_ns; /* when it began */
 	/* how much was judged */
 	uint64_t requests, succeeded, received, bytes, forbidden, dials, deaths, corruptions;
 	char failure[IW_FAILURE_BYTES];

@@ -243,10 +243,19 @@ static void setup_input(struct tcp_end *e)
 	}
 }
 
+/*
+ * A set-up that sends does not read, and so does not see that nobody is there any more: the other
+ * kernel answers with a reset. (A stream reads; there the same peer is one that takes nothing.)
+ */
+static bool is_refused(struct tcp_end *e)
+{
+	return e->is_blocked && other_end(e)->phase == TCP_ENDED;
+}
+
 static void setup_service(struct tcp_end *e)
 {
 	for (int round = 0; round < ROUNDS_MAX && e->phase == TCP_SETUP; round++) {
-		if (other_end(e)->out.state == SIM_STREAM_BROKEN)
+		if (other_end(e)->out.state == SIM_STREAM_BROKEN || is_refused(e))
 			mpa_setup_eof(&e->setup);
 		setup_output(e);
 		setup_input(e);
