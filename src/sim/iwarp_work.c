@@ -198,10 +198,16 @@ static void aim(struct iwarp_world *w, struct posting *p, const struct iw_slot *
 	p->request.remote_addr = s->start + at;
 }
 
-/* What a message to a one-touch slot does to it. */
-static void touch(struct iw_slot *s, const struct iw_wr *wr)
+/* Whether what is posted can still arrive. */
+static bool is_connected(const struct iwarp_world *w, uint32_t end)
 {
-	if (s->is_one_touch && wr->length > 0 && !wr->is_forbidden)
+	return w->ends[end].is_live && !w->ends[end ^ 1].is_frozen;
+}
+
+/* What a message to a one-touch slot does to it. */
+static void touch(struct iwarp_world *w, uint32_t end, struct iw_slot *s, const struct iw_wr *wr)
+{
+	if (s->is_one_touch && wr->length > 0 && !wr->is_forbidden && is_connected(w, end))
 		s->is_spent = true;
 }
 
@@ -245,7 +251,7 @@ void iw_act_send(struct iwarp_world *w, uint32_t p)
 		post_it.request.invalidate_tag = s->tag;
 	}
 	if (post(w, &post_it) && s)
-		s->is_moving = true;
+		s->is_moving = is_connected(w, end);
 }
 
 void iw_act_write(struct iwarp_world *w, uint32_t p)
@@ -268,7 +274,7 @@ void iw_act_write(struct iwarp_world *w, uint32_t p)
 			post_it.wr->flags |= WEFT_SOLICITED;
 	}
 	if (may_ask(w, &post_it, WEFT_REMOTE_WRITE) && post(w, &post_it))
-		touch(s, post_it.wr);
+		touch(w, end, s, post_it.wr);
 }
 
 bool iw_wake(struct iwarp_world *w, uint32_t end)
@@ -292,7 +298,7 @@ void iw_act_read(struct iwarp_world *w, uint32_t p)
 	aim(w, &post_it, s, iw_draw(w, s->size - length + 1));
 	post_it.wr->key = s->key;
 	if (may_ask(w, &post_it, WEFT_REMOTE_READ) && post(w, &post_it))
-		touch(s, post_it.wr);
+		touch(w, end, s, post_it.wr);
 }
 
 /* The slot of words that all peers share is the last of its process. */
@@ -361,8 +367,11 @@ static bool is_awaited(const struct iwarp_world *w, uint32_t end, uint32_t slot)
 {
 	const struct iw_end *from = &w->ends[end ^ 1];
 
-	for (uint32_t n = from->settled; n < from->posted; n++) {
-		if (from->log[n].remote == slot)
+	for (uint32_t n = 0; n < from->posted; n++) {
+		const struct iw_wr *wr = &from->log[n];
+		bool is_unanswered = wr->opcode == WEFT_OP_READ && !wr->is_ended;
+
+		if (wr->remote == slot && (n >= from->settled || is_unanswered))
 			return true;
 	}
 	return false;
@@ -457,43 +466,62 @@ static void wrong_window(struct iwarp_world *w, uint32_t end)
 		allow_tag(w, end);
 }
 
+/* How an access is wrong. */
+enum wrong { WRONG_OLD, WRONG_END, WRONG_RIGHT, WRONG_SPENT, WRONG_WRAP, WRONGS };
+
+/* A slot of the peer at which this can be done wrongly; NULL: none. */
+static struct iw_slot *draw_wrong(struct iwarp_world *w, uint32_t end, bool is_read, enum wrong how)
+{
+	struct iw_process *peer = iw_owner(w, end ^ 1);
+	uint32_t first = iw_draw(w, peer->slot_count);
+	enum iw_kind kind = is_read != (how == WRONG_RIGHT) ? IW_SOURCE : IW_TARGET;
+
+	for (uint32_t i = 0; i < peer->slot_count; i++) {
+		struct iw_slot *s = &peer->slots[(first + i) % peer->slot_count];
+		bool is_fit = how == WRONG_OLD ? s->old_tag != 0
+					       : s->tag && s->is_spent == (how == WRONG_SPENT);
+
+		if (s->kind == kind && s->end == (end ^ 1) && !s->is_moving && is_fit)
+			return s;
+	}
+	return NULL;
+}
+
+static void allow_wrong(struct iwarp_world *w, uint32_t end, bool is_read, enum wrong how)
+{
+	enum weft_reason right = is_read ? WEFT_R_RIGHT_REMOTE_READ : WEFT_R_RIGHT_REMOTE_WRITE;
+
+	allow_tag(w, end);
+	if (how == WRONG_END || how == WRONG_WRAP)
+		allow_both(w, end, WEFT_R_RANGE_BOUNDS, WEFT_R_RANGE_BOUNDS);
+	if (how == WRONG_WRAP)
+		allow_both(w, end, WEFT_R_RANGE_WRAP, WEFT_R_RANGE_WRAP);
+	if (how == WRONG_RIGHT)
+		allow_both(w, end, right, WEFT_R_PEER_RIGHTS);
+	if (how == WRONG_SPENT)
+		allow_both(w, end, WEFT_R_TOUCH_SECOND, WEFT_R_TAG_INVALID);
+}
+
 /* A Write or Read that the peer must refuse. */
 static void wrong_access(struct iwarp_world *w, uint32_t end, bool is_read)
 {
-	enum iw_kind kind = is_read ? IW_SOURCE : IW_TARGET;
 	struct posting p = begin(w, end, is_read ? WEFT_OP_READ : WEFT_OP_WRITE);
-	uint32_t length = 1 + iw_draw(w, w->limits.length_max), how = iw_draw(w, 5);
-	struct iw_slot *s =
-		&iw_owner(w, end ^ 1)->slots[iw_draw(w, iw_owner(w, end ^ 1)->slot_count - 1)];
-	bool is_fit = is_read ? with_sink(w, &p, length) : with_source(w, &p, length);
+	uint32_t length = 1 + iw_draw(w, w->limits.length_max);
+	enum wrong how = (enum wrong)iw_draw(w, WRONGS);
+	struct iw_slot *s = draw_wrong(w, end, is_read, how);
 
-	/* How: 0 an old tag, 1 past the end, 2 the wrong right, 3 spent, 4 around zero. */
-	if (!is_fit || s->end != (end ^ 1) || s->is_moving)
+	if (!s || !(is_read ? with_sink(w, &p, length) : with_source(w, &p, length)))
 		return;
-	if (how == 2)
-		kind = is_read ? IW_TARGET : IW_SOURCE;
-	if (s->kind != kind || !(how == 0 ? s->old_tag : s->tag) || (how == 3 && !s->is_spent) ||
-	    (how != 3 && how != 0 && s->is_spent))
-		return;
-	aim(w, &p, s, how == 1 ? s->size - length + 1 + iw_draw(w, length) : 0);
+	aim(w, &p, s, how == WRONG_END ? s->size - length + 1 + iw_draw(w, length) : 0);
 	p.wr->is_forbidden = true;
-	p.wr->is_partial = how == 1;
-	if (how == 0)
+	p.wr->is_partial = how == WRONG_END;
+	if (how == WRONG_OLD)
 		p.request.remote_tag = s->old_tag;
-	if (how == 4)
+	p.wr->remote_tag = p.request.remote_tag;
+	if (how == WRONG_WRAP)
 		p.request.remote_addr = UINT64_MAX - iw_draw(w, length);
-	if (!post(w, &p))
-		return;
-	allow_tag(w, end);
-	if (how == 1 || how == 4)
-		allow_both(w, end, WEFT_R_RANGE_BOUNDS, WEFT_R_RANGE_BOUNDS);
-	if (how == 4)
-		allow_both(w, end, WEFT_R_RANGE_WRAP, WEFT_R_RANGE_WRAP);
-	if (how == 2)
-		allow_both(w, end, is_read ? WEFT_R_RIGHT_REMOTE_READ : WEFT_R_RIGHT_REMOTE_WRITE,
-			   WEFT_R_PEER_RIGHTS);
-	if (how == 3)
-		allow_both(w, end, WEFT_R_TOUCH_SECOND, WEFT_R_TAG_INVALID);
+	if (post(w, &p))
+		allow_wrong(w, end, is_read, how);
 }
 
 static void wrong_atomic(struct iwarp_world *w, uint32_t end)
