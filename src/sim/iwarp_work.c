@@ -645,6 +645,7 @@ static void forget_unsent(struct iwarp_world *w, uint32_t end)
 	struct iw_end *e = &w->ends[end];
 	bool has_word = false;
 
+	e->is_awake = false;
 	for (uint32_t n = e->settled; n < e->posted; n++) {
 		struct iw_wr *wr = &e->log[n];
 
