@@ -4,7 +4,7 @@
 #include "base/check.h"
 #include "sim/sim_trace.h"
 
-enum { ROUNDS_MAX = 32 };
+enum { ROUNDS_MAX = 32, DESK_PPM = 500000, DESK_BACK_PPM = 20000 };
 
 static const uint64_t close_wait_ns = UINT64_C(2) * 1000 * 1000 * 1000;
 
@@ -302,10 +302,24 @@ static enum sim_stream_status send_list(struct tcp_end *e, const struct span_lis
 	return SIM_STREAM_OK;
 }
 
+/* Desks come when they are asked for and go when nothing lies on them, at any moment. */
+static void change_desk(struct tcp_end *e)
+{
+	if (iwarp_is_cramped(e->stream) && prng_chance(&e->link->prng, DESK_PPM)) {
+		struct iwarp_desk *desk = iwarp_desk_create();
+
+		if (desk)
+			iwarp_lend(e->stream, desk);
+	} else if (prng_chance(&e->link->prng, DESK_BACK_PPM)) {
+		iwarp_desk_destroy(iwarp_take_back(e->stream));
+	}
+}
+
 static void stream_output(struct tcp_end *e)
 {
 	uint64_t now_ns = e->link->world->now_ns;
 
+	change_desk(e);
 	for (int round = 0; round < ROUNDS_MAX && !e->is_blocked; round++) {
 		struct span_list l;
 		enum sim_stream_status status;
