@@ -107,7 +107,7 @@ TEST(test_rfc5042_6_4_3_listener_that_answers_slowly)
 	dialled_open(&d, &soon);
 	REQUIRE(setsockopt(d.fd, SOL_SOCKET, SO_RCVTIMEO, &pause, sizeof(pause)) == 0);
 	for (i = 0; i < 16; i++) {
-		raw_send(d.fd, "MPA ID Rep Frame" + i, 1);
+		raw_send(d.fd, &"MPA ID Rep Frame"[i], 1);
 		if (recv(d.fd, &byte, 1, 0) == 0)
 			break;
 	}
