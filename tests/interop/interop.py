@@ -139,6 +139,8 @@ def run_case(case, port, peer):
 
 def check_wire(case, streams):
     """What the capture says about a case; None if all is well."""
+    if case.has_listener and len(streams) != 2:
+        return "on the wire: %d directions" % len(streams)
     for s in streams:
         if s.complaints:
             return "on the wire: " + s.complaints[0]
