@@ -134,7 +134,11 @@ static void end_prepare(struct iwarp_world *w, uint32_t end)
 
 static uint16_t draw_depth(struct iwarp_world *w)
 {
-	return (uint16_t)(iw_draw(w, 6) == 0 ? 0 : 1 + iw_draw(w, DEPTH_MAX));
+	uint32_t kind = iw_draw(w, 6);
+
+	if (kind == 0)
+		return 0;
+	return (uint16_t)(1 + iw_draw(w, kind < 3 ? 2 : DEPTH_MAX));
 }
 
 static void draw_config(struct iwarp_world *w, struct mpa_config *c, const struct weft_qp *qp)
