@@ -198,6 +198,21 @@ static void aim(struct iwarp_world *w, struct posting *p, const struct iw_slot *
 	p->request.remote_addr = s->start + at;
 }
 
+/* Whether the peer may have something on its way to the slot. */
+static bool is_awaited(const struct iwarp_world *w, uint32_t end, uint32_t slot)
+{
+	const struct iw_end *from = &w->ends[end ^ 1];
+
+	for (uint32_t n = 0; n < from->posted; n++) {
+		const struct iw_wr *wr = &from->log[n];
+		bool is_unanswered = wr->opcode == WEFT_OP_READ && !wr->is_ended;
+
+		if (wr->remote == slot && (n >= from->settled || is_unanswered))
+			return true;
+	}
+	return false;
+}
+
 /* Whether what is posted can still arrive. */
 static bool is_connected(const struct iwarp_world *w, uint32_t end)
 {
@@ -237,7 +252,13 @@ void iw_act_send(struct iwarp_world *w, uint32_t p)
 	if (end == IW_NONE)
 		return;
 	if (iw_draw(w, 5) == 0)
-		s = draw_remote(w, end, iw_draw(w, 2) ? IW_TARGET : IW_SOURCE);
+		s = draw_remote(w, end, IW_TARGET);
+	/* Where Reads are on their way, so that the fence has something to do. */
+	for (uint32_t i = 0; i < 4 && !s && iw_draw(w, 2) == 0; i++) {
+		s = draw_remote(w, end, IW_SOURCE);
+		if (s && !is_awaited(w, end ^ 1, (uint32_t)(s - iw_owner(w, end ^ 1)->slots)))
+			s = NULL;
+	}
 	if (s && !s->window)
 		s = NULL; /* regions are not for peers to invalidate */
 	post_it = begin(w, end, s ? WEFT_OP_SEND_INVALIDATE : WEFT_OP_SEND);
@@ -360,21 +381,6 @@ void iw_act_atomic(struct iwarp_world *w, uint32_t p)
 		iw_owner(w, end ^ 1)->words[post_it.wr->word].posted++;
 	else
 		w->ends[end].word_next = post_it.wr->after;
-}
-
-/* Whether the peer may have something on its way to the slot. */
-static bool is_awaited(const struct iwarp_world *w, uint32_t end, uint32_t slot)
-{
-	const struct iw_end *from = &w->ends[end ^ 1];
-
-	for (uint32_t n = 0; n < from->posted; n++) {
-		const struct iw_wr *wr = &from->log[n];
-		bool is_unanswered = wr->opcode == WEFT_OP_READ && !wr->is_ended;
-
-		if (wr->remote == slot && (n >= from->settled || is_unanswered))
-			return true;
-	}
-	return false;
 }
 
 /* A window of the end that its own queue may open or close; NULL: none. */
@@ -507,7 +513,7 @@ static void wrong_access(struct iwarp_world *w, uint32_t end, bool is_read)
 {
 	struct posting p = begin(w, end, is_read ? WEFT_OP_READ : WEFT_OP_WRITE);
 	uint32_t length = 1 + iw_draw(w, w->limits.length_max);
-	enum wrong how = (enum wrong)iw_draw(w, WRONGS);
+	enum wrong how = iw_draw(w, 2) == 0 ? WRONG_SPENT : (enum wrong)iw_draw(w, WRONGS);
 	struct iw_slot *s = draw_wrong(w, end, is_read, how);
 
 	if (!s || !(is_read ? with_sink(w, &p, length) : with_source(w, &p, length)))

@@ -25,8 +25,9 @@ enum {
 	PPM = 1000000
 };
 
-/* From the last fault to rest: two ends may each wait 2 s for the other to close. */
-static const uint64_t quiet_max_ns = UINT64_C(5) * 1000 * 1000 * 1000;
+/* From the last fault to rest: an end waits 2 s for one that does not close. */
+static const uint64_t quiet_max_ns = UINT64_C(1) * 1000 * 1000 * 1000;
+static const uint64_t quiet_deaf_max_ns = UINT64_C(5) * 1000 * 1000 * 1000;
 
 static const struct {
 	iw_action *act;
@@ -329,6 +330,16 @@ static void slots_open(struct iwarp_world *w, uint32_t p)
 	}
 }
 
+/* An end stops reading, or goes on. */
+static void deafen(struct iwarp_world *w, uint32_t end)
+{
+	struct tcp_end *t = iw_tcp(w, end);
+
+	t->is_deaf = t->phase == TCP_STREAM && !t->is_deaf;
+	tcp_end_service(t);
+	iw_settle(w, w->ends[end].process);
+}
+
 /* What happens to processes and connections as a whole. */
 static bool disaster(struct iwarp_world *w, uint32_t p)
 {
@@ -338,8 +349,11 @@ static bool disaster(struct iwarp_world *w, uint32_t p)
 		process_crash(w, p);
 		return true;
 	}
-	if (w->limits.has_resets && iw_draw(w, 40) == 0) {
-		tcp_link_reset(&w->links[link]);
+	if (w->limits.has_resets && iw_draw(w, 20) == 0) {
+		if (iw_draw(w, 2) == 0)
+			tcp_link_reset(&w->links[link]);
+		else
+			deafen(w, end);
 		return true;
 	}
 	if (w->limits.has_leaving && iw_draw(w, 30) == 0 && w->ends[end].process == p) {
@@ -433,15 +447,25 @@ static void quiet_begin(struct iwarp_world *w)
 		if (w->links[i].ends[0].is_corrupted || w->links[i].ends[1].is_corrupted)
 			tcp_link_reset(&w->links[i]);
 	}
+	for (uint32_t end = 0; end < 2 * w->limits.link_count && !w->failure[0]; end++) {
+		bool is_ending = iw_tcp(w, end ^ 1)->phase == TCP_STREAM &&
+				 !w->ends[end ^ 1].is_live;
+
+		/* Where the peer is ending, that end must come without its help. */
+		if (iw_tcp(w, end)->is_deaf && !is_ending)
+			deafen(w, end);
+	}
 	for (uint32_t p = 0; p < w->limits.process_count && !w->failure[0]; p++)
 		quiet_act(w, p);
 }
 
 static void finish(struct iwarp_world *w)
 {
+	bool is_deaf = w->limits.has_resets || w->limits.has_crashes;
+
 	w->is_over = true;
 	iw_judge_quiet(w);
-	if (w->world.now_ns - w->quiet_ns > quiet_max_ns)
+	if (w->world.now_ns - w->quiet_ns > (is_deaf ? quiet_deaf_max_ns : quiet_max_ns))
 		iw_fail(w, "it took %u ms to come to rest",
 			(uint32_t)((w->world.now_ns - w->quiet_ns) / 1000000));
 	for (uint32_t i = 0; i < w->limits.link_count; i++)

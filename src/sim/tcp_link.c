@@ -83,6 +83,7 @@ int tcp_link_dial(struct tcp_link *l, const struct tcp_dial *dial)
 		e->is_blocked = false;
 		e->is_readable = false;
 		e->is_corrupted = false;
+		e->is_deaf = false;
 		if (pipe_init(e, dial) < 0)
 			return -1;
 		if (side == dial->initiator)
@@ -385,7 +386,7 @@ static void stream_input(struct tcp_end *e)
 {
 	uint64_t now_ns = e->link->world->now_ns;
 
-	for (int round = 0; round < ROUNDS_MAX && e->is_readable; round++) {
+	for (int round = 0; round < ROUNDS_MAX && e->is_readable && !e->is_deaf; round++) {
 		struct span_list l;
 		size_t n;
 

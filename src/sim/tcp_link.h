@@ -38,6 +38,7 @@ struct tcp_end {
 	bool was_stream;   /* the stream has begun */
 	bool is_blocked;   /* the pipe takes no more */
 	bool is_readable;  /* the other pipe may have something */
+	bool is_deaf;	   /* of the scenario: it reads nothing, as a process that hangs */
 	bool is_corrupted; /* a bit that came here was flipped */
 };
 
