@@ -219,11 +219,22 @@ static bool is_connected(const struct iwarp_world *w, uint32_t end)
 	return w->ends[end].is_live && !w->ends[end ^ 1].is_frozen;
 }
 
+/* How an access is wrong. */
+enum wrong { WRONG_OLD, WRONG_END, WRONG_RIGHT, WRONG_SPENT, WRONG_WRAP, WRONGS };
+
+static void wrong_access(struct iwarp_world *w, uint32_t end, bool is_read, enum wrong how);
+
 /* What a message to a one-touch slot does to it. */
 static void touch(struct iwarp_world *w, uint32_t end, struct iw_slot *s, const struct iw_wr *wr)
 {
-	if (s->is_one_touch && wr->length > 0 && !wr->is_forbidden && is_connected(w, end))
-		s->is_spent = true;
+	bool is_read = wr->opcode == WEFT_OP_READ;
+
+	if (!s->is_one_touch || wr->length == 0 || wr->is_forbidden || !is_connected(w, end))
+		return;
+	s->is_spent = true;
+	/* Another one right behind it must find it closed. */
+	if (iw_mischief(w) && w->ends[end].posted + 1 < IW_LOG)
+		wrong_access(w, end, is_read, WRONG_SPENT);
 }
 
 /*
@@ -472,9 +483,6 @@ static void wrong_window(struct iwarp_world *w, uint32_t end)
 		allow_tag(w, end);
 }
 
-/* How an access is wrong. */
-enum wrong { WRONG_OLD, WRONG_END, WRONG_RIGHT, WRONG_SPENT, WRONG_WRAP, WRONGS };
-
 /* A slot of the peer at which this can be done wrongly; NULL: none. */
 static struct iw_slot *draw_wrong(struct iwarp_world *w, uint32_t end, bool is_read, enum wrong how)
 {
@@ -509,11 +517,10 @@ static void allow_wrong(struct iwarp_world *w, uint32_t end, bool is_read, enum 
 }
 
 /* A Write or Read that the peer must refuse. */
-static void wrong_access(struct iwarp_world *w, uint32_t end, bool is_read)
+static void wrong_access(struct iwarp_world *w, uint32_t end, bool is_read, enum wrong how)
 {
 	struct posting p = begin(w, end, is_read ? WEFT_OP_READ : WEFT_OP_WRITE);
 	uint32_t length = 1 + iw_draw(w, w->limits.length_max);
-	enum wrong how = iw_draw(w, 2) == 0 ? WRONG_SPENT : (enum wrong)iw_draw(w, WRONGS);
 	struct iw_slot *s = draw_wrong(w, end, is_read, how);
 
 	if (!s || !(is_read ? with_sink(w, &p, length) : with_source(w, &p, length)))
@@ -603,10 +610,10 @@ void iw_act_wrong(struct iwarp_world *w, uint32_t p)
 		break;
 	case 0:
 	case 1:
-		wrong_access(w, end, false);
+		wrong_access(w, end, false, (enum wrong)iw_draw(w, WRONGS));
 		break;
 	case 2:
-		wrong_access(w, end, true);
+		wrong_access(w, end, true, (enum wrong)iw_draw(w, WRONGS));
 		break;
 	case 3:
 		wrong_atomic(w, end);

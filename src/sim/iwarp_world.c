@@ -356,6 +356,12 @@ static bool disaster(struct iwarp_world *w, uint32_t p)
 			deafen(w, end);
 		return true;
 	}
+	/* One who cannot even say that he leaves. */
+	if (iw_tcp(w, end ^ 1)->is_deaf && iw_tcp(w, end)->is_blocked &&
+	    w->ends[end].process == p && iw_draw(w, 2) == 0) {
+		iw_leave(w, end);
+		return true;
+	}
 	if (w->limits.has_leaving && iw_draw(w, 30) == 0 && w->ends[end].process == p) {
 		iw_leave(w, end);
 		return true;
