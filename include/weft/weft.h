@@ -60,7 +60,10 @@ struct weft_adapter_options {
 enum weft_reason weft_adapter_open(const struct weft_adapter_options *options,
 				   struct weft_adapter **adapter);
 
-/* Closes it. WEFT_R_BUSY while any protection domain, queue or address space remains. */
+/*
+ * Closes it. WEFT_R_BUSY while any protection domain, queue, address space, listener or unanswered
+ * request remains. Connections that are still closing get up to 200 ms.
+ */
 enum weft_reason weft_adapter_close(struct weft_adapter *adapter);
 
 /* What is in use now, and what happened since the adapter was opened. */
@@ -518,7 +521,7 @@ struct weft_connect_options {
 	bool wants_markers;    /* in what the other end sends: costs a copy of every byte here */
 	bool is_client_server; /* dialling: the listener must not send first (no RTR message) */
 	uint8_t mpa_revision;  /* dialling: 1 or 2; default 2 */
-	uint64_t timeout_ns;   /* of the set-up; default 10 s */
+	uint64_t timeout_ns; /* of the set-up, or what is left of it when accepting; default 10 s */
 };
 
 #define WEFT_DEPTH_NONE UINT32_MAX
@@ -526,7 +529,13 @@ struct weft_connect_options {
 /*
  * Begins to connect a queue pair (service RC, in RESET or INIT) to a listener. How it went is told
  * by WEFT_EVENT_CONNECTED, with the queue pair operational, or WEFT_EVENT_CONNECT_FAILED, with the
- * queue pair as before; weft_qp_peer() says what the other end brought, also with a rejection.
+ * queue pair as before, or in Error if the two ends had agreed already and could not go on; what
+ * is known at once the call itself returns. weft_qp_peer() says what the other end brought, also
+ * with a rejection.
+ *
+ * On such a connection a Send or Write that ended well has been given to TCP; that it arrived only
+ * an answer can tell. Send with immediate does not exist and a Read has one sink (WEFT_R_WR_WIRE);
+ * completions and attributes do not name the peer's queue pair.
  */
 enum weft_reason weft_qp_dial(struct weft_qp *qp, const struct weft_address *to,
 			      const struct weft_connect_options *options);
@@ -538,7 +547,7 @@ enum weft_reason weft_qp_dial(struct weft_qp *qp, const struct weft_address *to,
 enum weft_reason weft_qp_disconnect(struct weft_qp *qp);
 
 struct weft_listen_options {
-	uint32_t requests_max; /* that are here at a time, unanswered; default 128 */
+	uint32_t requests_max; /* that are here at a time, unanswered; default 128, at most 65536 */
 	uint64_t timeout_ns;   /* for a connection to become a request; default 10 s */
 	void *context;	       /* returned in events */
 };
@@ -640,14 +649,14 @@ enum weft_reason weft_srq_arm(struct weft_srq *srq, uint32_t limit);
 enum weft_event_kind {
 	WEFT_EVENT_COMPLETION = 0, /* an armed completion queue got what it waited for */
 	WEFT_EVENT_CQ_OVERRUN,	   /* a completion was lost; its queue pair goes to Error */
+	WEFT_EVENT_CONNECTED,	   /* QP: it is connected and operational */
+	WEFT_EVENT_CONNECT_FAILED, /* QP: it could not be connected */
 	WEFT_EVENT_QP_ERROR,	   /* the queue pair went to Error or SQE */
 	WEFT_EVENT_QP_REFUSED,	   /* a peer's access through this queue pair was refused */
 	WEFT_EVENT_QP_DRAINED,	   /* SQD was asked for and has been reached */
 	WEFT_EVENT_SRQ_LIMIT,
-	WEFT_EVENT_FAULT,     /* QP: an access met a segment without pages (RKEY-08d), at addr */
-	WEFT_EVENT_CONNECTED, /* QP: it is connected and operational */
-	WEFT_EVENT_CONNECT_FAILED, /* QP: it could not be connected */
-	WEFT_EVENT_REQUEST,	   /* listener: requests wait in weft_listener_next() */
+	WEFT_EVENT_FAULT,   /* QP: an access met a segment without pages (RKEY-08d), at addr */
+	WEFT_EVENT_REQUEST, /* listener: requests wait in weft_listener_next() */
 	WEFT_EVENT_COUNT
 };
 

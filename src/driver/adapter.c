@@ -6,7 +6,7 @@
 
 #include "driver/net.h"
 
-enum { NS_PER_S = 1000000000 };
+enum { NS_PER_S = 1000000000, ROUNDS_MAX = 8 };
 
 /* ---- This machine --------------------------------------------------------------------------- */
 
@@ -59,17 +59,18 @@ static void core_work(struct weft_adapter *a)
 		has_work = adapter_progress(&a->core, adapter_now_ns(a));
 }
 
-/* Core and network give each other work until both rest. Bound: the network takes only so much. */
+/* Core and network give each other work until both rest, or others have waited long enough. */
 static void work(struct weft_adapter *a)
 {
 	bool has_moved;
+	int round = 0;
 
 	if (a->core.trace)
 		(void)adapter_now_ns(a); /* who comes here may have slept */
 	do {
 		core_work(a);
 		has_moved = a->host->output(a);
-	} while (has_moved || !list_is_empty(&a->core.ready));
+	} while (++round < ROUNDS_MAX && (has_moved || !list_is_empty(&a->core.ready)));
 	if (a->observer)
 		observe_drain(a);
 	/* Who waits sleeps to the deadline that it saw; an earlier one must be told. */
@@ -153,7 +154,8 @@ enum weft_reason weft_adapter_close(struct weft_adapter *adapter)
 		return WEFT_R_NULL_ARGUMENT;
 	adapter_enter(adapter);
 	if (adapter_is_used(&adapter->core) ||
-	    (adapter->net && !list_is_empty(&adapter->net->listeners))) {
+	    (adapter->net &&
+	     (!list_is_empty(&adapter->net->listeners) || adapter->net->requests_taken > 0))) {
 		adapter_leave(adapter);
 		return WEFT_R_BUSY;
 	}

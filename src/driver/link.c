@@ -8,7 +8,8 @@
 enum {
 	DEPTH_DEFAULT = 16,
 	DEPTH_MAX = MPA_DEPTH_MAX,
-	ROUNDS_MAX = 32 /* of receiving or sending, before it is another link's turn */
+	ROUNDS_IN = 32, /* of receiving, before it is another link's turn */
+	ROUNDS_OUT = 4	/* of sending: 256 KiB each at most */
 };
 
 static const uint64_t timeout_default_ns = UINT64_C(10) * 1000 * 1000 * 1000;
@@ -342,6 +343,13 @@ enum weft_reason link_arrived(struct weft_listener *listener, int fd)
 	return WEFT_OK;
 }
 
+/* The program's handle is used up. */
+static void request_answered(struct link *link)
+{
+	link->net->requests_taken -= link->request.is_taken;
+	link->request.is_taken = false;
+}
+
 enum weft_reason link_accept(struct link *link, struct weft_qp *qp,
 			     const struct weft_connect_options *options)
 {
@@ -354,17 +362,18 @@ enum weft_reason link_accept(struct link *link, struct weft_qp *qp,
 	if (r != WEFT_OK)
 		return r;
 	if (link->phase == LINK_ENDED) {
-		link->request.is_taken = false;
+		request_answered(link);
 		link_free_if_unused(link);
 		return WEFT_R_CONNECT_CLOSED;
 	}
 	answer.ird = config.ird;
 	answer.ord = config.ord;
+	link->ready_wait_ns = config.timeout_ns;
 	mpa_setup_wish(link->setup, config.wants_crc, config.wants_markers);
 	r = mpa_setup_accept(link->setup, &answer, net_look_at_clock(link->net));
 	if (r != WEFT_OK)
 		return r;
-	link->request.is_taken = false;
+	request_answered(link);
 	if (link->listener)
 		listener_release(link);
 	link_own(link, qp);
@@ -378,7 +387,7 @@ enum weft_reason link_reject(struct link *link, const struct weft_connect_option
 	enum weft_reason r;
 
 	if (link->phase == LINK_ENDED) {
-		link->request.is_taken = false;
+		request_answered(link);
 		link_free_if_unused(link);
 		return WEFT_OK;
 	}
@@ -386,7 +395,7 @@ enum weft_reason link_reject(struct link *link, const struct weft_connect_option
 	if (r != WEFT_OK)
 		return r;
 	observe_link(link, TRACE_REJECTED, WEFT_OK);
-	link->request.is_taken = false;
+	request_answered(link);
 	if (link->listener)
 		listener_release(link);
 	link_service(link);
@@ -458,6 +467,7 @@ static void begin_stream(struct link *link)
 		iwarp_refuse(link->stream, failure);
 	} else if (config.terms.rtr != IWARP_RTR_NONE && !config.terms.is_initiator) {
 		link->is_connected_due = true;
+		link->ready_ns = link->net->now_ns + link->ready_wait_ns;
 	} else {
 		is_connected(link);
 	}
@@ -557,12 +567,50 @@ static void setup_service(struct link *link)
 
 /* ---- The stream ----------------------------------------------------------------------------- */
 
+static void stream_lost(struct link *link)
+{
+	if (link->record.recording)
+		record_end(link, false, true);
+	iwarp_lost(link->stream);
+}
+
+static bool stream_input(struct link *link)
+{
+	struct span_list l;
+	bool has_moved = false;
+
+	for (int round = 0; round < ROUNDS_IN; round++) {
+		size_t n;
+
+		iwarp_want(link->stream, link->net->now_ns, &l);
+		if (l.count == 0)
+			return has_moved;
+		switch (link_recv(link, &l, &n)) {
+		case SOCKET_MOVED:
+			iwarp_got(link->stream, link->net->now_ns, &l, n);
+			has_moved = true;
+			if (n < l.length)
+				return true;
+			break;
+		case SOCKET_WAIT:
+			return has_moved;
+		case SOCKET_END:
+			iwarp_eof(link->stream, link->net->now_ns);
+			return true;
+		case SOCKET_LOST:
+			stream_lost(link);
+			return true;
+		}
+	}
+	return has_moved;
+}
+
 static bool stream_output(struct link *link)
 {
 	struct span_list l;
 	bool has_moved = false;
 
-	for (int round = 0; round < ROUNDS_MAX; round++) {
+	for (int round = 0; round < ROUNDS_OUT; round++) {
 		size_t n;
 
 		iwarp_have(link->stream, link->net->now_ns, &l);
@@ -580,20 +628,43 @@ static bool stream_output(struct link *link)
 			link_block(link, true);
 			return has_moved;
 		default:
-			iwarp_lost(link->stream);
+			/* What has arrived may say why: a Terminate, before the peer's reset. */
+			(void)stream_input(link);
+			stream_lost(link);
 			return true;
 		}
 	}
+	iwarp_again(link->stream); /* the others first */
 	return has_moved;
 }
 
 /* The peer has spoken for the first time: a responder is connected now. */
 static void tell_connected(struct link *link)
 {
-	if (link->is_connected_due && iwarp_is_ready(link->stream)) {
+	if (!link->is_connected_due)
+		return;
+	if (iwarp_is_ready(link->stream)) {
 		link->is_connected_due = false;
 		is_connected(link);
+	} else if (!iwarp_is_open(link->stream)) {
+		link->is_connected_due = false;
+		raise_event(link, WEFT_EVENT_CONNECT_FAILED,
+			    link->qp ? link->qp->reason : WEFT_R_CONNECT_CLOSED);
 	}
+}
+
+static void stream_set_timer(struct link *link)
+{
+	uint64_t due_ns = iwarp_due(link->stream);
+
+	if (link->is_connected_due && link->ready_ns < due_ns)
+		due_ns = link->ready_ns;
+	if (due_ns == UINT64_MAX) {
+		timer_queue_cancel(&link->net->timers, &link->timer);
+		return;
+	}
+	timer_queue_set(&link->net->timers, &link->timer, due_ns);
+	progress_notice(link->net);
 }
 
 static bool stream_service(struct link *link)
@@ -626,43 +697,7 @@ static bool stream_service(struct link *link)
 		interest |= EPOLLOUT;
 	/* Not watched at all, a lost connection would go unseen. */
 	net_watch(link->net, &link->watch, interest ? interest : (uint32_t)EPOLLERR);
-	if (iwarp_due(link->stream) == UINT64_MAX) {
-		timer_queue_cancel(&link->net->timers, &link->timer);
-	} else {
-		timer_queue_set(&link->net->timers, &link->timer, iwarp_due(link->stream));
-		progress_notice(link->net);
-	}
-	return has_moved;
-}
-
-static bool stream_input(struct link *link)
-{
-	struct span_list l;
-	bool has_moved = false;
-
-	for (int round = 0; round < ROUNDS_MAX; round++) {
-		size_t n;
-
-		iwarp_want(link->stream, link->net->now_ns, &l);
-		if (l.count == 0)
-			return has_moved;
-		switch (link_recv(link, &l, &n)) {
-		case SOCKET_MOVED:
-			iwarp_got(link->stream, link->net->now_ns, &l, n);
-			has_moved = true;
-			if (n < l.length)
-				return true;
-			break;
-		case SOCKET_WAIT:
-			return has_moved;
-		case SOCKET_END:
-			iwarp_eof(link->stream, link->net->now_ns);
-			return true;
-		case SOCKET_LOST:
-			iwarp_lost(link->stream);
-			return true;
-		}
-	}
+	stream_set_timer(link);
 	return has_moved;
 }
 
@@ -731,13 +766,10 @@ static void link_ready(struct watch *w, uint32_t events)
 	}
 	if (events & EPOLLOUT)
 		link_block(link, false);
-	if (events & EPOLLERR) {
-		if (link->record.recording)
-			record_end(link, false, true);
-		iwarp_lost(link->stream);
-	} else if (events & (EPOLLIN | EPOLLHUP)) {
+	if (events & (EPOLLIN | EPOLLHUP | EPOLLERR))
 		link_input(link);
-	}
+	if (events & EPOLLERR)
+		stream_lost(link);
 	link_service(link);
 }
 
@@ -746,6 +778,8 @@ void link_expire(struct link *link)
 	uint64_t now_ns = link->net->now_ns;
 
 	if (link->phase == LINK_STREAM) {
+		if (link->is_connected_due && link->ready_ns <= now_ns)
+			iwarp_refuse(link->stream, WEFT_R_CONNECT_TIMEOUT);
 		iwarp_expire(link->stream, now_ns);
 	} else {
 		mpa_setup_expire(link->setup, now_ns);

@@ -6,12 +6,27 @@
 
 enum { REQUESTS_DEFAULT = 128, REQUESTS_MAX = 65536, ARRIVALS_MAX = 64 };
 
+static const uint64_t retry_after_ns = 100 * 1000 * 1000;
 static const uint64_t timeout_default_ns = UINT64_C(10) * 1000 * 1000 * 1000;
 
 /* As long as there is room for requests; others wait in the kernel. */
 static void listener_watch(struct weft_listener *l)
 {
-	net_watch(l->net, &l->watch, l->unanswered < l->requests_max ? EPOLLIN : 0);
+	bool is_open = l->unanswered < l->requests_max && l->retry_ns == 0;
+
+	net_watch(l->net, &l->watch, is_open ? EPOLLIN : 0);
+}
+
+void listeners_retry(struct net *net)
+{
+	for (struct list *at = net->listeners.next; at != &net->listeners; at = at->next) {
+		struct weft_listener *l = CONTAINER_OF(at, struct weft_listener, link);
+
+		if (l->retry_ns != 0 && l->retry_ns <= net->now_ns) {
+			l->retry_ns = 0;
+			listener_watch(l);
+		}
+	}
 }
 
 static void listener_ready(struct watch *w, uint32_t events)
@@ -22,8 +37,10 @@ static void listener_ready(struct watch *w, uint32_t events)
 	for (int i = 0; i < ARRIVALS_MAX && l->unanswered < l->requests_max; i++) {
 		int fd;
 
-		/* When descriptors are short, those who wait try again until there are some. */
-		if (socket_accept(l->watch.fd, &fd) != WEFT_OK || fd < 0)
+		/* When descriptors are short, those who wait must wait: not spin, nor be lost. */
+		if (socket_accept(l->watch.fd, &fd) != WEFT_OK)
+			l->retry_ns = l->net->now_ns + retry_after_ns;
+		if (fd < 0)
 			break;
 		link_arrived(l, fd);
 	}
@@ -163,6 +180,7 @@ enum weft_reason weft_listener_next(struct weft_listener *listener, struct weft_
 	if (!list_is_empty(&listener->requests)) {
 		*request = CONTAINER_OF(list_pop(&listener->requests), struct weft_request, link);
 		(*request)->is_taken = true;
+		listener->net->requests_taken++;
 	}
 	adapter_leave(a);
 	return WEFT_OK;

@@ -200,12 +200,17 @@ static bool expire(struct net *net)
 
 bool net_output(struct net *net)
 {
-	bool has_moved = false;
-	struct iwarp_stream *s;
+	struct iwarp_stream *s, *last = iwarp_last(&net->attention);
+	bool has_moved = false, is_last = false;
 
-	/* Bound: a stream comes back only when its queue pair gave it more, which is not here. */
-	while ((s = iwarp_attend(&net->attention)) != NULL)
+	if (last && net->adapter->recording)
+		net_look_at_clock(net); /* captured bytes have their true time */
+
+	/* Each has one turn: a stream that has more to send comes back behind the others. */
+	while (!is_last && (s = iwarp_attend(&net->attention)) != NULL) {
+		is_last = s == last;
 		has_moved |= link_service(iwarp_owner(s));
+	}
 	free_ended(net);
 	return has_moved;
 }
@@ -215,6 +220,7 @@ bool net_poll(struct net *net, bool is_all)
 	bool has_moved;
 
 	net_look_at_clock(net);
+	listeners_retry(net);
 	has_moved = expire(net);
 	has_moved |= ask_hot(net);
 	is_all |= net->hot_count == 0 || net->blocked_count > 0;

@@ -40,6 +40,7 @@ struct net {
 	struct list links, listeners;
 	struct list ended; /* links to be freed when nobody is at work with them */
 	uint32_t link_count, links_max;
+	uint32_t requests_taken; /* by the program, and not answered yet */
 	struct timer_queue timers;
 	uint64_t now_ns;	/* when the network was last looked at */
 	uint32_t listener_next; /* number */
@@ -128,12 +129,13 @@ struct link {
 	struct timer timer;
 	enum link_phase phase;
 	enum weft_reason reason;
-	bool is_sending_blocked;     /* the socket takes no more for now */
-	bool is_connected_due;	     /* the queue pair is to be told when the peer has spoken */
-	struct weft_qp *qp;	     /* or NULL */
-	uint32_t qp_number;	     /* of the one it had last, 0: none */
-	struct mpa_setup *setup;     /* in LINK_SETUP */
-	struct iwarp_stream *stream; /* in LINK_STREAM */
+	bool is_sending_blocked; /* the socket takes no more for now */
+	bool is_connected_due;	 /* the queue pair is to be told when the peer has spoken */
+	uint64_t ready_wait_ns, ready_ns; /* how long that may take; until when */
+	struct weft_qp *qp;		  /* or NULL */
+	uint32_t qp_number;		  /* of the one it had last, 0: none */
+	struct mpa_setup *setup;	  /* in LINK_SETUP */
+	struct iwarp_stream *stream;	  /* in LINK_STREAM */
 	/* A responder's, until it is answered. */
 	struct weft_listener *listener;
 	struct weft_request request;
@@ -188,8 +190,12 @@ struct weft_listener {
 	struct event_source events;
 	uint32_t unanswered, requests_max;
 	uint64_t timeout_ns;
+	uint64_t retry_ns; /* descriptors are short: not watched until then */
 	struct weft_address at;
 };
+
+/* Watches again those that had to pause. */
+void listeners_retry(struct net *net);
 
 /* A request is complete; one that was unanswered is not any more. */
 void listener_has_request(struct weft_listener *listener, struct link *link);

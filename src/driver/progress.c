@@ -127,10 +127,12 @@ void progress_stop(struct net *net)
 void progress_notice(struct net *net)
 {
 	bool is_due_earlier = due(net) < net->due_seen;
+	/* What was left for the next round needs somebody to come round. */
+	bool has_left = !net->is_standing_by && !list_is_empty(&net->attention);
 
 	if (!net->has_thread)
 		return;
-	if (is_due_earlier || (net->is_standing_by && net->adapter->waiters > 0)) {
+	if (is_due_earlier || has_left || (net->is_standing_by && net->adapter->waiters > 0)) {
 		net->due_seen = due(net);
 		rouse(net);
 	}

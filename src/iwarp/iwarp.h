@@ -71,8 +71,12 @@ void *iwarp_owner(const struct iwarp_stream *s);
 /* The stream cannot be used after all, for this reason: the peer is told. */
 void iwarp_refuse(struct iwarp_stream *s, enum weft_reason reason);
 
-/* Takes the next stream off the list; NULL when it is empty. */
+/* Takes the next stream off the list; NULL when it is empty. And the one that would come last. */
 struct iwarp_stream *iwarp_attend(struct list *attention);
+struct iwarp_stream *iwarp_last(const struct list *attention);
+
+/* Puts it on the list: its owner left something undone. */
+void iwarp_again(struct iwarp_stream *s);
 
 /* An empty list: nothing is wanted now. */
 void iwarp_want(struct iwarp_stream *s, uint64_t now_ns, struct span_list *l);
@@ -103,6 +107,9 @@ enum iwarp_action {
 };
 
 enum iwarp_action iwarp_action(struct iwarp_stream *s);
+
+/* Whether it is still in use, and not ending. */
+bool iwarp_is_open(const struct iwarp_stream *s);
 
 /* Whether both ends have shown that they are in full operation: a good FPDU has arrived. */
 bool iwarp_is_ready(const struct iwarp_stream *s);

@@ -49,6 +49,18 @@ struct iwarp_stream *iwarp_attend(struct list *attention)
 	return CONTAINER_OF(list_pop(attention), struct iwarp_stream, attention_link);
 }
 
+void iwarp_again(struct iwarp_stream *s)
+{
+	stream_attention(s);
+}
+
+struct iwarp_stream *iwarp_last(const struct list *attention)
+{
+	if (list_is_empty(attention))
+		return NULL;
+	return CONTAINER_OF(attention->prev, struct iwarp_stream, attention_link);
+}
+
 /* ---- Life ----------------------------------------------------------------------------------- */
 
 enum weft_reason iwarp_create(struct weft_qp *qp, const struct iwarp_config *config,
@@ -116,6 +128,13 @@ static bool end_output(struct iwarp_stream *s)
 {
 	s->tx.has_message = false;
 	return tx_prune(s);
+}
+
+/* The same where nothing has to follow: if half a frame is out, the peer sees that it was cut. */
+static void cut_output(struct iwarp_stream *s)
+{
+	if (!end_output(s))
+		s->tx.count = 0;
 }
 
 /* Our direction ends now: the owner shuts it when all has been taken. */
@@ -186,10 +205,8 @@ void stream_terminated(struct iwarp_stream *s, const struct rdmap_terminate *t)
 				      .status = terminate_status(reason),
 				      .reason = reason,
 			      });
-	if (end_output(s))
-		begin_close(s);
-	else
-		stream_move(s, STREAM_ABORTED);
+	cut_output(s);
+	begin_close(s);
 	fail_qp(s, reason);
 }
 
@@ -225,10 +242,9 @@ static void iwarp_down(struct weft_qp *qp, enum weft_reason why)
 	if (why != WEFT_R_PEER_GONE) {
 		terminate_of(why, NULL, &t);
 		begin_terminate(s, &t, qp->reason);
-	} else if (end_output(s)) {
-		begin_close(s);
 	} else {
-		stream_move(s, STREAM_ABORTED);
+		cut_output(s);
+		begin_close(s);
 	}
 }
 
@@ -293,6 +309,11 @@ void *iwarp_owner(const struct iwarp_stream *s)
 const char *iwarp_state_name(uint64_t state)
 {
 	return state < STREAM_STATES ? states[state].name : "unknown";
+}
+
+bool iwarp_is_open(const struct iwarp_stream *s)
+{
+	return s->state == STREAM_OPEN;
 }
 
 bool iwarp_is_ready(const struct iwarp_stream *s)

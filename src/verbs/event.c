@@ -20,6 +20,12 @@ void event_raise(struct list *events, struct event_source *s, enum weft_event_ki
 		list_add_tail(events, &s->link);
 }
 
+void event_clear(struct event_source *s)
+{
+	s->pending = 0;
+	list_remove(&s->link);
+}
+
 bool event_pop(struct list *events, struct weft_event *event)
 {
 	struct event_source *s;

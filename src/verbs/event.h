@@ -25,5 +25,8 @@ void event_source_init(struct event_source *s, uint32_t number, void *context);
 void event_raise(struct list *events, struct event_source *s, enum weft_event_kind kind,
 		 enum weft_reason reason);
 
+/* What was not fetched yet is forgotten. */
+void event_clear(struct event_source *s);
+
 /* Takes the oldest source's lowest pending event. False when there is none. */
 bool event_pop(struct list *events, struct weft_event *event);

@@ -171,6 +171,8 @@ static void qp_stop(struct weft_qp *qp)
 	qp->failing = WEFT_OK;
 	qp->reason = WEFT_OK;
 	qp->is_draining = false;
+	/* What happened to this stream is not the next one's. */
+	event_clear(&qp->events);
 }
 
 void qp_destroy(struct weft_qp *qp)

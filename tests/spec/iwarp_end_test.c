@@ -163,7 +163,7 @@ TEST(test_rfc5040_4_8_bad_terminate)
 	}
 }
 
-/* A request of ours is on its way when it comes: half an FPDU of the consumer's cannot be ended. */
+/* A request of ours is on its way when it comes: it ends there, in the middle of a frame too. */
 TEST(test_iwarp_13_terminate_while_sending)
 {
 	for (size_t gone = 0; gone <= 100; gone += 100) {
@@ -180,8 +180,8 @@ TEST(test_iwarp_13_terminate_while_sending)
 			bed_move(b);
 			expect_completion(b, 1, WEFT_ERR_FLUSHED, WEFT_R_FLUSHED);
 			EXPECT_EQ(b->out.length, gone);
-			EXPECT_EQ(b->is_aborted, gone > 0);
-			EXPECT_EQ(b->is_shut, gone == 0);
+			EXPECT(!b->is_aborted); /* cut, if it was half out */
+			EXPECT(b->is_shut);
 		}
 	}
 }
