@@ -92,7 +92,8 @@ static void settle_one(struct iwarp_world *w, uint32_t end, const struct iw_wr *
 {
 	const struct iw_slot *s = NULL;
 
-	if (wr->is_unsent)
+	/* What is answered may be refused as late as that. */
+	if (wr->is_unsent || (wr->is_forbidden && is_answered(wr)))
 		return;
 	if (wr->is_forbidden) {
 		/* A Read may wait for the answers before it; its own end tells. */
