@@ -531,6 +531,11 @@ static void judge_refused(struct iwarp_world *w, uint32_t end, enum weft_reason 
 		return;
 	while (n < e->posted && (!e->log[n].is_forbidden || e->log[n].is_unsent))
 		n++;
+	/* What is not answered is refused at once, and so perhaps before it. */
+	for (uint32_t k = n; k < e->posted; k++) {
+		if (e->log[k].is_forbidden && !is_answered(&e->log[k]))
+			return;
+	}
 	if (n < e->posted && is_answered(&e->log[n]) && e->log[n].is_ended &&
 	    e->log[n].status == WEFT_ERR_FLUSHED)
 		iw_fail(w, "%s %u was refused, but its completion does not say so",
