@@ -7,7 +7,6 @@
 enum { REQUESTS_DEFAULT = 128, REQUESTS_MAX = 65536, ARRIVALS_MAX = 64 };
 
 static const uint64_t retry_after_ns = 100 * 1000 * 1000;
-static const uint64_t timeout_default_ns = UINT64_C(10) * 1000 * 1000 * 1000;
 
 /* As long as there is room for requests; others wait in the kernel. */
 static void listener_watch(struct weft_listener *l)
@@ -84,7 +83,7 @@ static enum weft_reason listen_at(struct weft_adapter *a, const struct weft_addr
 	l->net = net;
 	l->watch.ready = listener_ready;
 	l->requests_max = o->requests_max ? o->requests_max : REQUESTS_DEFAULT;
-	l->timeout_ns = o->timeout_ns ? o->timeout_ns : timeout_default_ns;
+	l->timeout_ns = net_timeout_ns(o->timeout_ns);
 	list_init(&l->requests);
 	list_init(&l->link);
 	list_add_tail(&net->listeners, &l->link);

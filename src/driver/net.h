@@ -3,7 +3,7 @@
  * The network of one adapter: its connections, their deadlines, and who looks at the sockets.
  *
  *	net.c       which socket is looked at when: poll, deadlines, the list of streams
- *	link.c      one TCP connection through its life: connecting, set-up, stream
+ *	link.h      one TCP connection through its life: connecting, set-up, stream
  *	listener.c  listening sockets and the requests that came to them
  *	desks.c     working memory for the streams that are busy
  *	progress.c  the thread that moves things when nobody polls
@@ -106,6 +106,12 @@ void progress_stop(struct net *net);
 
 /* A deadline may have become earlier, or somebody waits for events: see that the thread knows. */
 void progress_notice(struct net *net);
+
+/* How long a set-up may take: as asked for, or 10 s. */
+static inline uint64_t net_timeout_ns(uint64_t asked_ns)
+{
+	return asked_ns ? asked_ns : UINT64_C(10) * 1000 * 1000 * 1000;
+}
 
 /* ---- Connections ---------------------------------------------------------------------------- */
 
