@@ -68,6 +68,15 @@ static inline struct adapter *adapter_enter(struct weft_adapter *a)
 	return &a->core;
 }
 
+/* The lock of a queue pair's adapter, taken. */
+static inline struct weft_adapter *adapter_enter_qp(const struct weft_qp *qp)
+{
+	struct weft_adapter *a = adapter_of(qp->adapter);
+
+	adapter_enter(a);
+	return a;
+}
+
 /* Leaves without progress: the call cannot have given work. */
 static inline void adapter_leave(struct weft_adapter *a)
 {

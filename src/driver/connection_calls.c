@@ -2,15 +2,6 @@
 /* Public calls on a queue pair's connection. */
 #include "driver/net.h"
 
-/* The lock of a queue pair's adapter, taken. */
-static struct weft_adapter *enter_qp(const struct weft_qp *qp)
-{
-	struct weft_adapter *a = adapter_of(qp->adapter);
-
-	adapter_enter(a);
-	return a;
-}
-
 enum weft_reason weft_qp_dial(struct weft_qp *qp, const struct weft_address *to,
 			      const struct weft_connect_options *options)
 {
@@ -21,7 +12,7 @@ enum weft_reason weft_qp_dial(struct weft_qp *qp, const struct weft_address *to,
 
 	if (!qp || !to)
 		return WEFT_R_NULL_ARGUMENT;
-	a = enter_qp(qp);
+	a = adapter_enter_qp(qp);
 	r = net_get(a, &net);
 	if (r == WEFT_OK)
 		r = link_dial(net, qp, to, options ? options : &defaults);
@@ -36,7 +27,7 @@ enum weft_reason weft_qp_disconnect(struct weft_qp *qp)
 
 	if (!qp)
 		return WEFT_R_NULL_ARGUMENT;
-	a = enter_qp(qp);
+	a = adapter_enter_qp(qp);
 	r = qp_disconnect(qp);
 	adapter_leave_working(a);
 	return r;
@@ -49,7 +40,7 @@ enum weft_reason weft_qp_peer(struct weft_qp *qp, struct weft_peer *peer)
 
 	if (!qp || !peer)
 		return WEFT_R_NULL_ARGUMENT;
-	a = enter_qp(qp);
+	a = adapter_enter_qp(qp);
 	if (qp->link) {
 		link_peer(qp->link, peer);
 		r = WEFT_OK;
@@ -65,7 +56,7 @@ enum weft_reason weft_qp_traffic(struct weft_qp *qp, struct weft_traffic *traffi
 
 	if (!qp || !traffic)
 		return WEFT_R_NULL_ARGUMENT;
-	a = enter_qp(qp);
+	a = adapter_enter_qp(qp);
 	if (qp->link) {
 		link_traffic(qp->link, traffic);
 		r = WEFT_OK;

@@ -80,22 +80,13 @@ enum weft_reason weft_qp_create(struct weft_pd *pd, const struct weft_qp_options
 	return r;
 }
 
-/* The lock of a queue pair's adapter, taken. */
-static struct weft_adapter *enter_qp(const struct weft_qp *qp)
-{
-	struct weft_adapter *a = adapter_of(qp->adapter);
-
-	adapter_enter(a);
-	return a;
-}
-
 enum weft_reason weft_qp_destroy(struct weft_qp *qp)
 {
 	struct weft_adapter *a;
 
 	if (!qp)
 		return WEFT_R_NULL_ARGUMENT;
-	a = enter_qp(qp);
+	a = adapter_enter_qp(qp);
 	if (qp->link)
 		link_qp_gone(qp->link);
 	qp_destroy(qp);
@@ -116,7 +107,7 @@ enum weft_reason weft_qp_modify(struct weft_qp *qp, const struct weft_qp_attr *a
 
 	if (!qp || !attr)
 		return WEFT_R_NULL_ARGUMENT;
-	a = enter_qp(qp);
+	a = adapter_enter_qp(qp);
 	r = qp_modify(qp, attr, fields);
 	/* A queue pair that was taken out of use is not connected any more. */
 	if (r == WEFT_OK && qp->link && (fields & WEFT_QP_STATE) &&
@@ -132,7 +123,7 @@ enum weft_reason weft_qp_query(struct weft_qp *qp, struct weft_qp_attr *attr)
 
 	if (!qp || !attr)
 		return WEFT_R_NULL_ARGUMENT;
-	a = enter_qp(qp);
+	a = adapter_enter_qp(qp);
 	qp_query(qp, attr);
 	adapter_leave(a);
 	return WEFT_OK;
@@ -145,7 +136,7 @@ enum weft_reason weft_qp_connect(struct weft_qp *qp, struct weft_qp *peer)
 
 	if (!qp || !peer)
 		return WEFT_R_NULL_ARGUMENT;
-	a = enter_qp(qp);
+	a = adapter_enter_qp(qp);
 	r = qp_connect(qp, peer);
 	adapter_leave_working(a);
 	return r;
@@ -160,7 +151,7 @@ enum weft_reason weft_qp_post_send(struct weft_qp *qp, struct weft_send_wr *wrs,
 
 	if (!qp || (count > 0 && !wrs))
 		return WEFT_R_NULL_ARGUMENT;
-	a = enter_qp(qp);
+	a = adapter_enter_qp(qp);
 	r = qp_post_send(qp, wrs, count, &done);
 	adapter_leave_working(a);
 	if (posted)
@@ -177,7 +168,7 @@ enum weft_reason weft_qp_post_recv(struct weft_qp *qp, const struct weft_recv_wr
 
 	if (!qp || (count > 0 && !wrs))
 		return WEFT_R_NULL_ARGUMENT;
-	a = enter_qp(qp);
+	a = adapter_enter_qp(qp);
 	r = qp_post_recv(qp, wrs, count, &done);
 	adapter_leave_working(a);
 	if (posted)
