@@ -156,14 +156,6 @@ static bool is_marker_due(const struct mpa_dissect *d, int from, uint64_t at)
 	return d->sides[!from].start.wants_markers && at % MPA_MARKER_EVERY == 0;
 }
 
-/* The CRC is the one number of the house that is sent with its least byte first. */
-static uint32_t crc_read(struct rd *r)
-{
-	uint32_t v = rd_u32(r);
-
-	return v >> 24 | (v >> 8 & 0xff00) | (v << 8 & 0xff0000) | v << 24;
-}
-
 enum fpdu_result { FPDU_READ, FPDU_SHORT, FPDU_BAD_MARKER };
 
 /*
@@ -231,7 +223,6 @@ static bool fpdu_unmark(const struct mpa_dissect *d, int from, struct rd r, stru
 static enum fpdu_result fpdu_read(const struct mpa_dissect *d, int from, struct rd r,
 				  struct fpdu *f)
 {
-	struct rd tail;
 
 	memset(f, 0, sizeof(*f));
 	if (!fpdu_measure(d, from, r, f) || left(&r) < f->raw_bytes)
@@ -240,10 +231,9 @@ static enum fpdu_result fpdu_read(const struct mpa_dissect *d, int from, struct 
 	if (!fpdu_unmark(d, from, r, f))
 		return FPDU_BAD_MARKER;
 	/* RFC 5044 section 4.4: markers are covered too, also the one before the FPDU. */
-	tail = rd_of(r.end - MPA_CRC_BYTES, MPA_CRC_BYTES);
 	f->crc_due = crc32c_end(
 		crc32c_add(CRC32C_BEGIN, r.at, f->raw_bytes - (uint32_t)MPA_CRC_BYTES));
-	f->crc = crc_read(&tail);
+	f->crc = mpa_crc_decode(r.end - MPA_CRC_BYTES);
 	return FPDU_READ;
 }
 

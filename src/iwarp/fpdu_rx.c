@@ -244,14 +244,10 @@ static bool unmark(struct iwarp_stream *s, uint32_t raw_bytes)
 	return true;
 }
 
-/*
- * The length field of the FPDU that begins at start, behind a marker perhaps; one that waits for
- * its receive has lost its markers already. False: not there.
- */
+/* The length field of the FPDU that begins at start, behind a marker perhaps. False: not there. */
 static bool marked_length(const struct rx *rx, uint32_t *ulpdu_bytes)
 {
-	bool has_marker = rx->position % MPA_MARKER_EVERY == 0 && !rx->is_checked;
-	uint32_t at = has_marker ? MPA_MARKER_BYTES : 0;
+	uint32_t at = rx->position % MPA_MARKER_EVERY == 0 ? MPA_MARKER_BYTES : 0;
 	struct rd r = rd_of(rx->bytes + rx->start + at, MPA_HEADER_BYTES);
 
 	if (rx_available(rx) < at + MPA_HEADER_BYTES)
