@@ -11,6 +11,7 @@ enum {
 	RECVS = 256,	   /* receives that are posted at all times */
 	SAMPLES = 1 << 20, /* latencies that are kept */
 	ORDER_BYTES = 32,  /* of the message that begins a test */
+	INLINE_BYTES = 64, /* what is not longer is sent inline, as a program would */
 	ALIGN = 4096,
 	TELL_EVERY = 1 << 12 /* rounds between two looks at the clock for the progress line */
 };
@@ -57,6 +58,7 @@ static enum weft_reason open_queues(struct perf_end *e)
 		.send_max = PERF_DEPTH_MAX + 16,
 		.recv_max = 2 * RECVS,
 		.segments_max = 1,
+		.inline_max_bytes = INLINE_BYTES,
 		.outstanding_max = 64,
 	};
 	enum weft_reason r = weft_cq_create(e->adapter, &cq, &e->cq);
@@ -293,8 +295,11 @@ static struct weft_send_wr flow_wr(struct perf_end *e, const struct weft_segment
 	static const enum weft_opcode opcodes[PERF_OPS] = { WEFT_OP_WRITE, WEFT_OP_READ,
 							    WEFT_OP_SEND };
 
+	bool is_inline = s->length <= INLINE_BYTES && e->test.op != PERF_READ;
+
 	return (struct weft_send_wr){
 		.opcode = opcodes[e->test.op],
+		.flags = is_inline ? WEFT_INLINE : 0,
 		.segments = s,
 		.segment_count = 1,
 		.remote_addr = e->peer.addr,
@@ -315,7 +320,7 @@ static void post_flow(struct perf_end *e, uint32_t count)
 
 	for (uint32_t i = 0; i < count; i++)
 		wrs[i] = flow_wr(e, &s);
-	wrs[count - 1].flags = WEFT_SIGNALLED;
+	wrs[count - 1].flags |= WEFT_SIGNALLED;
 	wrs[count - 1].id = (uint64_t)count << 1 | ID_FLOW;
 	r = weft_qp_post_send(e->qp, wrs, count, NULL);
 	if (r != WEFT_OK && e->failure == WEFT_OK)

@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdnoreturn.h>
 
-noreturn void check_failed(const char *file, int line, const char *what);
+__attribute__((cold)) noreturn void check_failed(const char *file, int line, const char *what);
 
 #define CHECK(condition)                                                                           \
 	do {                                                                                       \

@@ -75,7 +75,8 @@ struct trace {
 int trace_init(struct trace *t, uint32_t capacity);
 void trace_fini(struct trace *t);
 
-void trace_put(struct trace *t, const struct trace_event *event);
+/* Cold: what is not traced should not step over it. */
+__attribute__((cold)) void trace_put(struct trace *t, const struct trace_event *event);
 
 /* The time is the trace's now_ns. A NULL trace takes nothing. */
 static inline void trace_add(struct trace *t, struct trace_event event)

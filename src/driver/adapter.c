@@ -13,10 +13,13 @@ enum { NS_PER_S = 1000000000, ROUNDS_MAX = 8 };
 static uint64_t machine_now_ns(struct weft_adapter *a)
 {
 	struct timespec ts;
+	uint64_t now_ns;
 
-	(void)a;
 	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+	now_ns = (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+	if (a->net)
+		a->net->now_ns = now_ns;
+	return now_ns;
 }
 
 static bool machine_output(struct weft_adapter *a)
@@ -88,8 +91,10 @@ void adapter_work(struct weft_adapter *a)
 void adapter_poll(struct weft_adapter *a)
 {
 	a->polls++;
-	a->host->poll(a, false);
-	work(a);
+	/* Polls that find nothing are many: the next one should come soon. */
+	if (a->host->poll(a, false) || !list_is_empty(&a->core.ready) || a->waiters > 0 ||
+	    due_of(a) != UINT64_MAX)
+		work(a);
 }
 
 void adapter_watch(struct weft_adapter *a)

@@ -20,7 +20,7 @@ struct host {
 	uint64_t (*now_ns)(struct weft_adapter *a);
 	/* Moves bytes between streams and the network. True: the core may have work again. */
 	bool (*output)(struct weft_adapter *a);
-	/* Looks for what has arrived as well: everywhere, or where it is likely. */
+	/* Looks for what has arrived: everywhere, or where it is likely. True: as above. */
 	bool (*poll)(struct weft_adapter *a, bool is_all);
 	uint64_t (*due)(struct weft_adapter *a);
 };

@@ -34,23 +34,20 @@ struct link *link_create(struct net *net, int fd, enum link_phase phase)
 	return link;
 }
 
-static void link_forget(struct net *net, const struct link *link)
-{
-	uint32_t kept = 0;
-
-	for (uint32_t i = 0; i < net->hot_count; i++) {
-		if (net->hot[i] != link)
-			net->hot[kept++] = net->hot[i];
-	}
-	net->hot_count = kept;
-}
-
 /* Whether the socket takes more, as far as is known. */
 void link_block(struct link *link, bool is_blocked)
 {
 	if (link->is_sending_blocked != is_blocked)
 		link->net->blocked_count += is_blocked ? 1U : UINT32_MAX;
 	link->is_sending_blocked = is_blocked;
+}
+
+void link_watch(struct link *link, uint32_t interest)
+{
+	link->interest = interest;
+	if (link->is_asked && interest == EPOLLIN)
+		interest = 0;
+	net_watch(link->net, &link->watch, interest);
 }
 
 void link_free(struct link *link)
@@ -86,7 +83,7 @@ void link_end(struct link *link, enum weft_reason reason, bool is_reset)
 		record_close(link, is_reset);
 	socket_close(link->watch.fd, is_reset);
 	timer_queue_cancel(&net->timers, &link->timer);
-	link_forget(net, link);
+	hot_remove(net, link);
 	list_remove(&link->all_link);
 	net->link_count--;
 	if (link->listener)
@@ -219,7 +216,10 @@ enum socket_result link_socket_recv(struct link *link, const struct span_list *l
 
 	link->traffic.calls_in++;
 	link->traffic.calls_empty += r == SOCKET_WAIT;
-	if (!link->record.recording || r == SOCKET_WAIT)
+	if (r == SOCKET_WAIT)
+		return r;
+	net_look_at_clock(link->net);
+	if (!link->record.recording)
 		return r;
 	if (r == SOCKET_MOVED)
 		record_bytes(link, l, *n, false);
@@ -248,7 +248,7 @@ bool link_input(struct link *link)
 	if (link->phase == LINK_STREAM) {
 		has_moved = link_stream_input(link);
 		if (has_moved)
-			net_is_hot(link->net, link);
+			hot_add(link->net, link);
 		return has_moved;
 	}
 	while (link->phase == LINK_SETUP && link_setup_input(link)) {

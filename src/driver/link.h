@@ -28,6 +28,9 @@ void link_own(struct link *link, struct weft_qp *qp);
 /* Whether the socket takes more, as far as is known. */
 void link_block(struct link *link, bool is_blocked);
 
+/* Asks epoll for these events, unless the link is asked at every poll anyway. */
+void link_watch(struct link *link, uint32_t interest);
+
 /* Every byte goes through these: counted, and captured if that is wanted. */
 enum socket_result link_socket_recv(struct link *link, const struct span_list *l, size_t *n);
 enum socket_result link_socket_send(struct link *link, const struct span_list *l, size_t *n);

@@ -137,7 +137,7 @@ bool link_stream_service(struct link *link)
 	if (link->is_sending_blocked)
 		interest |= EPOLLOUT;
 	/* Not watched at all, a lost connection would go unseen. */
-	net_watch(link->net, &link->watch, interest ? interest : (uint32_t)EPOLLERR);
+	link_watch(link, interest ? interest : (uint32_t)EPOLLERR);
 	stream_set_timer(link);
 	return has_moved;
 }

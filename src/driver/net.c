@@ -9,7 +9,8 @@
 enum {
 	EPOLL_EVENTS = 64,
 	/* Polls that ask the hot links alone, between two that ask about all. */
-	POLLS_BETWEEN = 16,
+	POLLS_IDLE = 16,
+	POLLS_BUSY = 64,
 	REQUESTS_ROOM = 65536
 };
 
@@ -18,8 +19,7 @@ static const uint64_t close_ns = 200 * 1000 * 1000;
 
 uint64_t net_look_at_clock(struct net *net)
 {
-	net->now_ns = adapter_now_ns(net->adapter);
-	return net->now_ns;
+	return adapter_now_ns(net->adapter); /* which sets it */
 }
 
 void net_watch(struct net *net, struct watch *w, uint32_t events)
@@ -125,6 +125,7 @@ void net_close(struct net *net)
 
 		(void)epoll_wait(net->epoll, &e, 1, 1);
 		net_poll(net, true);
+		net_output(net);
 	}
 	while (!list_is_empty(&net->links))
 		link_end(CONTAINER_OF(net->links.next, struct link, all_link), WEFT_R_STREAM_LOST,
@@ -135,27 +136,14 @@ void net_close(struct net *net)
 
 /* ---- Who is looked at ----------------------------------------------------------------------- */
 
-void net_is_hot(struct net *net, struct link *link)
-{
-	for (uint32_t i = 0; i < net->hot_count; i++) {
-		if (net->hot[i] == link)
-			return;
-	}
-	if (net->hot_count < HOT_MAX) {
-		net->hot[net->hot_count++] = link;
-		return;
-	}
-	/* The others move on and the first makes place. */
-	for (uint32_t i = 0; i + 1 < HOT_MAX; i++)
-		net->hot[i] = net->hot[i + 1];
-	net->hot[HOT_MAX - 1] = link;
-}
-
 static bool ask_epoll(struct net *net)
 {
 	struct epoll_event events[EPOLL_EVENTS];
-	int count = epoll_wait(net->epoll, events, EPOLL_EVENTS, 0);
+	int count;
 
+	net_look_at_clock(net);
+	listeners_retry(net);
+	count = epoll_wait(net->epoll, events, EPOLL_EVENTS, 0);
 	net->polls_since_epoll = 0;
 	net->calls_other++;
 	for (int i = 0; i < count; i++) {
@@ -164,26 +152,6 @@ static bool ask_epoll(struct net *net)
 		w->ready(w, events[i].events);
 	}
 	return count > 0;
-}
-
-static bool ask_hot(struct net *net)
-{
-	struct link *hot[HOT_MAX];
-	uint32_t count = net->hot_count;
-	bool has_moved = false;
-
-	for (uint32_t i = 0; i < count; i++)
-		hot[i] = net->hot[i];
-	for (uint32_t i = 0; i < count; i++) {
-		/* One that has gone meanwhile has left the list. */
-		for (uint32_t k = 0; k < net->hot_count; k++) {
-			if (net->hot[k] == hot[i]) {
-				has_moved |= link_input(hot[i]);
-				break;
-			}
-		}
-	}
-	return has_moved;
 }
 
 static bool expire(struct net *net)
@@ -217,16 +185,18 @@ bool net_output(struct net *net)
 
 bool net_poll(struct net *net, bool is_all)
 {
-	bool has_moved;
+	bool has_moved = false;
 
-	net_look_at_clock(net);
-	listeners_retry(net);
-	has_moved = expire(net);
-	has_moved |= ask_hot(net);
+	/* The clock is read for deadlines, and when bytes have come: not for nothing. */
+	if (net_due(net) != UINT64_MAX) {
+		net_look_at_clock(net);
+		has_moved = expire(net);
+	}
+	has_moved |= hot_ask(net);
 	is_all |= net->hot_count == 0 || net->blocked_count > 0;
-	if (is_all || ++net->polls_since_epoll >= POLLS_BETWEEN)
+	if (is_all || ++net->polls_since_epoll >= (has_moved ? POLLS_BUSY : POLLS_IDLE))
 		has_moved |= ask_epoll(net);
-	return net_output(net) || has_moved;
+	return has_moved || !list_is_empty(&net->attention) || !list_is_empty(&net->ended);
 }
 
 uint64_t net_due(const struct net *net)

@@ -4,6 +4,7 @@
  *
  *	net.c       which socket is looked at when: poll, deadlines, the list of streams
  *	link.h      one TCP connection through its life: connecting, set-up, stream
+ *	hot.c       the busy ones, which are asked without asking epoll first
  *	listener.c  listening sockets and the requests that came to them
  *	desks.c     working memory for the streams that are busy
  *	progress.c  the thread that moves things when nobody polls
@@ -42,13 +43,12 @@ struct net {
 	uint32_t link_count, links_max;
 	uint32_t requests_taken; /* by the program, and not answered yet */
 	struct timer_queue timers;
-	uint64_t now_ns;	/* when the network was last looked at */
+	uint64_t now_ns;	/* when the clock was last looked at */
 	uint32_t listener_next; /* number */
 	/* What links that have ended carried; system calls that moved no bytes of theirs. */
 	struct weft_traffic carried;
 	uint64_t calls_other;
-	/* Links that had input lately: asked directly, without asking epoll first. */
-	struct link *hot[HOT_MAX];
+	struct link *hot[HOT_MAX]; /* hot.c: those that had input lately, the oldest first */
 	uint32_t hot_count, polls_since_epoll;
 	uint32_t blocked_count; /* links whose socket is full: epoll says when it is not */
 	/* desks.c: lent to busy streams, the longest lent first */
@@ -72,8 +72,8 @@ void net_close(struct net *net);
 bool net_output(struct net *net);
 
 /*
- * The same, and receives what has arrived. Asks at most once about each connection; with is_all
- * about every one, else perhaps only about those that were busy lately.
+ * Receives what has arrived. Asks at most once about each connection; with is_all about every one,
+ * else perhaps only about those that were busy lately. True: there is work, net_output() too.
  */
 bool net_poll(struct net *net, bool is_all);
 
@@ -89,8 +89,17 @@ uint64_t net_look_at_clock(struct net *net);
 /* Asks epoll for these events of it; 0: no longer. */
 void net_watch(struct net *net, struct watch *w, uint32_t events);
 
-/* The next look at the sockets should be at this one. */
-void net_is_hot(struct net *net, struct link *link);
+/* hot.c */
+
+/* Bytes have come here: the next poll asks this one directly. */
+void hot_add(struct net *net, struct link *link);
+void hot_remove(struct net *net, struct link *link);
+
+/* Asks them all. True: something came. */
+bool hot_ask(struct net *net);
+
+/* The program has stopped polling: epoll is to tell of them again. */
+void hot_watch(struct net *net);
 
 /* desks.c */
 
@@ -136,6 +145,9 @@ struct link {
 	enum link_phase phase;
 	enum weft_reason reason;
 	bool is_sending_blocked; /* the socket takes no more for now */
+	bool is_asked;		 /* at every poll, and not watched: hot.c */
+	uint32_t times_asked;	 /* since it is hot */
+	uint32_t interest;	 /* in events, whether it is watched or not */
 	bool is_connected_due;	 /* the queue pair is to be told when the peer has spoken */
 	uint64_t ready_wait_ns, ready_ns; /* how long that may take; until when */
 	struct weft_qp *qp;		  /* or NULL */

@@ -30,8 +30,10 @@ static void stand_by(struct net *net)
 	struct timespec until = to_timespec(net_look_at_clock(net) + stand_by_ns);
 
 	pthread_cond_timedwait(&net->rouse, &a->lock, &until);
-	if (a->polls == polls || a->waiters > 0)
-		net->is_standing_by = false;
+	if (a->polls != polls && a->waiters == 0)
+		return;
+	net->is_standing_by = false;
+	hot_watch(net);
 }
 
 /* Sleeps until something happens at a socket, or a deadline comes. The lock is released. */

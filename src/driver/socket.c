@@ -6,6 +6,7 @@
 #include <netinet/tcp.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -202,22 +203,32 @@ static enum socket_result result_of(ssize_t moved, size_t *n)
 	return errno == EAGAIN || errno == EINTR || errno == ENOBUFS ? SOCKET_WAIT : SOCKET_LOST;
 }
 
+/*
+ * The calls that move bytes are not the C library's: those are cancellation points, which must not
+ * be where a lock is held, and which cost a message of few bytes a good part of its time.
+ */
 enum socket_result socket_recv(int fd, const struct span_list *l, size_t *n)
 {
-	struct msghdr m = message_of(l);
+	struct msghdr m;
 
 	if (l->count == 1)
-		return result_of(recv(fd, l->spans[0].bytes, l->spans[0].length, 0), n);
-	return result_of(recvmsg(fd, &m, 0), n);
+		return result_of(syscall(SYS_recvfrom, fd, l->spans[0].bytes, l->spans[0].length, 0,
+					 NULL, NULL),
+				 n);
+	m = message_of(l);
+	return result_of(syscall(SYS_recvmsg, fd, &m, 0), n);
 }
 
 enum socket_result socket_send(int fd, const struct span_list *l, size_t *n)
 {
-	struct msghdr m = message_of(l);
+	struct msghdr m;
 
 	if (l->count == 1)
-		return result_of(send(fd, l->spans[0].bytes, l->spans[0].length, MSG_NOSIGNAL), n);
-	return result_of(sendmsg(fd, &m, MSG_NOSIGNAL), n);
+		return result_of(syscall(SYS_sendto, fd, l->spans[0].bytes, l->spans[0].length,
+					 MSG_NOSIGNAL, NULL, 0),
+				 n);
+	m = message_of(l);
+	return result_of(syscall(SYS_sendmsg, fd, &m, MSG_NOSIGNAL), n);
 }
 
 void socket_shut(int fd)

@@ -210,8 +210,8 @@ void stream_attention(struct iwarp_stream *s);
  * The stream cannot go on: the queue pair fails for the reason, the peer is told (terminate.c) and
  * the connection closed. The segment, or NULL, is what was wrong.
  */
-void stream_refuse(struct iwarp_stream *s, enum weft_reason reason,
-		   const struct rx_segment *segment);
+__attribute__((cold)) void stream_refuse(struct iwarp_stream *s, enum weft_reason reason,
+					 const struct rx_segment *segment);
 
 /* The same without a word to the peer: our direction cannot be ended well. */
 void stream_abort(struct iwarp_stream *s, enum weft_reason reason);

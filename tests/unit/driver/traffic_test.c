@@ -4,6 +4,7 @@
  * own here, so that they can be counted beside what weft says.
  */
 #include <errno.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -33,24 +34,29 @@ static ssize_t count(int way, ssize_t n)
 	return n;
 }
 
-ssize_t recv(int fd, void *bytes, size_t length, int flags)
+/* As the driver calls it: with a descriptor, then two or more that depend on the call. */
+long syscall(long number, ...)
 {
-	return count(IN, syscall(SYS_recvfrom, fd, bytes, length, flags, NULL, NULL));
-}
+	va_list more;
+	long a[6];
 
-ssize_t send(int fd, const void *bytes, size_t length, int flags)
-{
-	return count(OUT, syscall(SYS_sendto, fd, bytes, length, flags, NULL, 0));
-}
-
-ssize_t recvmsg(int fd, struct msghdr *m, int flags)
-{
-	return count(IN, syscall(SYS_recvmsg, fd, m, flags));
-}
-
-ssize_t sendmsg(int fd, const struct msghdr *m, int flags)
-{
-	return count(OUT, syscall(SYS_sendmsg, fd, m, flags));
+	va_start(more, number);
+	for (int i = 0; i < 6; i++)
+		a[i] = va_arg(more, long);
+	va_end(more);
+	switch (number) {
+	case SYS_recvfrom:
+		return count(IN, recv((int)a[0], (void *)a[1], (size_t)a[2], (int)a[3]));
+	case SYS_sendto:
+		return count(OUT, send((int)a[0], (void *)a[1], (size_t)a[2], (int)a[3]));
+	case SYS_recvmsg:
+		return count(IN, recvmsg((int)a[0], (struct msghdr *)a[1], (int)a[2]));
+	case SYS_sendmsg:
+		return count(OUT, sendmsg((int)a[0], (struct msghdr *)a[1], (int)a[2]));
+	default:
+		errno = ENOSYS;
+		return -1;
+	}
 }
 
 /* ---- Two ends ------------------------------------------------------------------------------- */

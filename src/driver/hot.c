@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The links that had input lately. A poll asks their sockets directly: that is the question which
+ * is most often answered with bytes. One that was asked for a while is not watched any more, for
+ * the kernel does work for epoll with every packet, between the peer's bytes and us.
+ */
+#include <sys/epoll.h>
+
+#include "driver/link.h"
+
+enum { ASKED_FOR_A_WHILE = 64 };
+
+static void set_asked(struct link *link, bool is_asked)
+{
+	link->is_asked = is_asked;
+	link->times_asked = 0;
+	link_watch(link, link->interest);
+}
+
+void hot_remove(struct net *net, struct link *link)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < net->hot_count; i++) {
+		if (net->hot[i] != link)
+			net->hot[kept++] = net->hot[i];
+	}
+	net->hot_count = kept;
+}
+
+void hot_add(struct net *net, struct link *link)
+{
+	for (uint32_t i = 0; i < net->hot_count; i++) {
+		if (net->hot[i] == link)
+			return;
+	}
+	if (net->hot_count == HOT_MAX) {
+		struct link *oldest = net->hot[0];
+
+		hot_remove(net, oldest);
+		set_asked(oldest, false);
+	}
+	net->hot[net->hot_count++] = link;
+	link->times_asked = 0;
+}
+
+static bool ask(struct net *net, struct link *link)
+{
+	if (net->is_standing_by && !link->is_asked && link->phase == LINK_STREAM &&
+	    ++link->times_asked > ASKED_FOR_A_WHILE)
+		set_asked(link, true);
+	return link_input(link);
+}
+
+bool hot_ask(struct net *net)
+{
+	struct link *hot[HOT_MAX];
+	uint32_t count = net->hot_count;
+	bool has_moved = false;
+
+	for (uint32_t i = 0; i < count; i++)
+		hot[i] = net->hot[i];
+	for (uint32_t i = 0; i < count; i++) {
+		/* One that has gone meanwhile has left the list. */
+		for (uint32_t k = 0; k < net->hot_count; k++) {
+			if (net->hot[k] == hot[i]) {
+				has_moved |= ask(net, hot[i]);
+				break;
+			}
+		}
+	}
+	return has_moved;
+}
+
+void hot_watch(struct net *net)
+{
+	for (uint32_t i = 0; i < net->hot_count; i++)
+		set_asked(net->hot[i], false);
+}
