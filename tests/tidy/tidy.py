@@ -11,7 +11,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tempfile
 
 FILE_LINES_MAX = 800
 FUNCTION_LINES_MAX = 70
@@ -264,12 +263,9 @@ def read_symbols(build):
     archive = os.path.join(build, "libweft_core.a")
     if not os.path.exists(archive):
         raise FileNotFoundError("there is no " + archive)
-    with tempfile.TemporaryDirectory() as folder:
-        # Of objects for link-time optimisation nm would show that part, which has no sections.
-        plain = os.path.join(folder, "plain.a")
-        subprocess.run(["objcopy", "--remove-section=.gnu.lto_*", archive, plain], check=True)
-        text = subprocess.run(["nm", "-A", "-f", "sysv", plain], check=True,
-                              stdout=subprocess.PIPE, universal_newlines=True).stdout
+    # Of objects for link-time optimisation a plug-in would show that part, without sections.
+    text = subprocess.run(["nm", "--plugin=/dev/null", "-A", "-f", "sysv", archive], check=True,
+                          stdout=subprocess.PIPE, universal_newlines=True).stdout
     symbols = []
     for line in text.splitlines():
         parts = [p.strip() for p in line.split("|")]
