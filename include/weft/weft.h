@@ -30,6 +30,7 @@
 #include <weft/reason.h>
 
 struct weft_adapter;
+struct weft_event;
 struct weft_space;
 struct weft_pd;
 struct weft_cq;
@@ -54,6 +55,12 @@ struct weft_adapter_options {
 	uint32_t srqs_max;
 	uint32_t pds_max;
 	enum weft_policy policy;
+	/*
+	 * Takes every event, in place of weft_event_next(): called by whoever moved the adapter,
+	 * which is locked meanwhile. It must not call weft, nor wait for a thread that does.
+	 */
+	void (*on_event)(void *context, const struct weft_event *event);
+	void *context; /* given to it */
 };
 
 /* Opens an adapter of this process. */
@@ -312,6 +319,9 @@ struct weft_cq_options {
 enum weft_reason weft_cq_create(struct weft_adapter *adapter, const struct weft_cq_options *options,
 				struct weft_cq **cq);
 enum weft_reason weft_cq_destroy(struct weft_cq *cq);
+
+/* Changes its room; WEFT_R_BAD_ARGUMENT if it holds more completions than that. */
+enum weft_reason weft_cq_resize(struct weft_cq *cq, uint32_t entries_max);
 uint32_t weft_cq_number(const struct weft_cq *cq);
 
 /*
@@ -510,6 +520,7 @@ enum { WEFT_PRIVATE_MAX = 508 };
 
 /* What an end brings to a connection. */
 struct weft_connect_options {
+	const struct weft_address *from; /* dialling: our end; NULL: as the system chooses */
 	const void *private_data; /* for the other end's program; Linux takes no more than 252 */
 	uint32_t private_bytes;	  /* at most WEFT_PRIVATE_MAX */
 	/*

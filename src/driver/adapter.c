@@ -62,6 +62,15 @@ static void core_work(struct weft_adapter *a)
 		has_work = adapter_progress(&a->core, adapter_now_ns(a));
 }
 
+static void hand_out_events(struct weft_adapter *a)
+{
+	struct weft_event event;
+
+	/* Bound: nobody raises more while the lock is held. */
+	while (event_pop(&a->core.events, &event))
+		a->on_event(a->on_event_context, &event);
+}
+
 /* Core and network give each other work until both rest, or others have waited long enough. */
 static void work(struct weft_adapter *a)
 {
@@ -76,6 +85,8 @@ static void work(struct weft_adapter *a)
 	} while (++round < ROUNDS_MAX && (has_moved || !list_is_empty(&a->core.ready)));
 	if (a->observer)
 		observe_drain(a);
+	if (a->on_event)
+		hand_out_events(a);
 	/* Who waits sleeps to the deadline that it saw; an earlier one must be told. */
 	if (a->waiters > 0 && (!list_is_empty(&a->core.events) || due_of(a) < a->due_seen))
 		pthread_cond_broadcast(&a->has_event);
@@ -145,6 +156,8 @@ enum weft_reason weft_adapter_open(const struct weft_adapter_options *options,
 		return r;
 	}
 	a->host = &machine;
+	a->on_event = config.options.on_event;
+	a->on_event_context = config.options.context;
 	observe_open(a);
 	*adapter = a;
 	return WEFT_OK;

@@ -31,6 +31,8 @@ struct weft_adapter {
 	uint32_t waiters;	  /* threads in weft_event_next() */
 	uint64_t due_seen;	  /* the deadline that the latest of them sleeps to */
 	uint64_t polls;		  /* by the program: while this counts up, the thread stands by */
+	void (*on_event)(void *context, const struct weft_event *event); /* or NULL */
+	void *on_event_context;
 	const struct host *host;
 	void *world;	 /* of a simulated host */
 	struct net *net; /* NULL: no connection was ever made */
@@ -42,6 +44,12 @@ struct weft_adapter {
 	struct list stat_link; /* of those that have a network; the lock of stat.c guards it */
 	struct adapter core;
 };
+
+/* Whether somebody may sleep until an event wakes it: then the thread must watch. */
+static inline bool adapter_has_sleepers(const struct weft_adapter *a)
+{
+	return a->waiters > 0 || (a->on_event && a->core.cqs_armed > 0);
+}
 
 struct timespec to_timespec(uint64_t ns);
 

@@ -52,7 +52,15 @@ static bool ask(struct net *net, struct link *link)
 	return link_input(link);
 }
 
-bool hot_ask(struct net *net)
+bool hot_ask_next(struct net *net)
+{
+	uint32_t turn = net->hot_turn < net->hot_count ? net->hot_turn : 0;
+
+	net->hot_turn = turn + 1;
+	return ask(net, net->hot[turn]);
+}
+
+bool hot_ask_all(struct net *net)
 {
 	struct link *hot[HOT_MAX];
 	uint32_t count = net->hot_count;

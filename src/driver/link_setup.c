@@ -87,7 +87,7 @@ enum weft_reason link_dial(struct net *net, struct weft_qp *qp, const struct wef
 		return r;
 	e.kind = TRACE_DIALLED;
 	observe_address(net->adapter, to, e);
-	r = socket_connect(to, &fd);
+	r = socket_connect(to, options->from, &fd);
 	if (r != WEFT_OK) {
 		e.kind = TRACE_CONNECT_FAILED;
 		e.reason = (uint16_t)r;

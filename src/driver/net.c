@@ -8,9 +8,10 @@
 
 enum {
 	EPOLL_EVENTS = 64,
-	/* Polls that ask the hot links alone, between two that ask about all. */
+	/* Polls that ask a hot link, between two that ask about all. */
 	POLLS_IDLE = 16,
 	POLLS_BUSY = 64,
+	POLLS_BLOCKED = 2,
 	REQUESTS_ROOM = 65536
 };
 
@@ -183,6 +184,14 @@ bool net_output(struct net *net)
 	return has_moved;
 }
 
+/* Of those that ask one of the hot links, until the next that asks about all. */
+static uint32_t polls_until_epoll(const struct net *net)
+{
+	if (net->blocked_count > 0) /* only epoll says when a socket takes more */
+		return POLLS_BLOCKED;
+	return net->was_busy ? POLLS_BUSY : POLLS_IDLE;
+}
+
 bool net_poll(struct net *net, bool is_all)
 {
 	bool has_moved = false;
@@ -192,10 +201,16 @@ bool net_poll(struct net *net, bool is_all)
 		net_look_at_clock(net);
 		has_moved = expire(net);
 	}
-	has_moved |= hot_ask(net);
-	is_all |= net->hot_count == 0 || net->blocked_count > 0;
-	if (is_all || ++net->polls_since_epoll >= (has_moved ? POLLS_BUSY : POLLS_IDLE))
+	/* One question each time: a poll that finds nothing is one system call. */
+	if (is_all) {
+		has_moved |= hot_ask_all(net);
 		has_moved |= ask_epoll(net);
+	} else if (net->hot_count == 0 || ++net->polls_since_epoll >= polls_until_epoll(net)) {
+		has_moved |= ask_epoll(net);
+	} else {
+		has_moved |= hot_ask_next(net);
+	}
+	net->was_busy = has_moved;
 	return has_moved || !list_is_empty(&net->attention) || !list_is_empty(&net->ended);
 }
 

@@ -49,7 +49,8 @@ struct net {
 	struct weft_traffic carried;
 	uint64_t calls_other;
 	struct link *hot[HOT_MAX]; /* hot.c: those that had input lately, the oldest first */
-	uint32_t hot_count, polls_since_epoll;
+	uint32_t hot_count, hot_turn, polls_since_epoll;
+	bool was_busy;		/* the last poll found something */
 	uint32_t blocked_count; /* links whose socket is full: epoll says when it is not */
 	/* desks.c: lent to busy streams, the longest lent first */
 	struct list borrowers; /* struct link */
@@ -95,8 +96,9 @@ void net_watch(struct net *net, struct watch *w, uint32_t events);
 void hot_add(struct net *net, struct link *link);
 void hot_remove(struct net *net, struct link *link);
 
-/* Asks them all. True: something came. */
-bool hot_ask(struct net *net);
+/* Asks the one whose turn it is, or all of them. True: something came. */
+bool hot_ask_next(struct net *net);
+bool hot_ask_all(struct net *net);
 
 /* The program has stopped polling: epoll is to tell of them again. */
 void hot_watch(struct net *net);

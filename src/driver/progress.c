@@ -30,7 +30,7 @@ static void stand_by(struct net *net)
 	struct timespec until = to_timespec(net_look_at_clock(net) + stand_by_ns);
 
 	pthread_cond_timedwait(&net->rouse, &a->lock, &until);
-	if (a->polls != polls && a->waiters == 0)
+	if (a->polls != polls && !adapter_has_sleepers(a))
 		return;
 	net->is_standing_by = false;
 	hot_watch(net);
@@ -67,7 +67,7 @@ static void *progress_run(void *context)
 			continue;
 		}
 		sleep_watching(net);
-		if (a->polls != polls && a->waiters == 0)
+		if (a->polls != polls && !adapter_has_sleepers(a))
 			net->is_standing_by = true;
 		else
 			adapter_watch(a);
@@ -134,7 +134,8 @@ void progress_notice(struct net *net)
 
 	if (!net->has_thread)
 		return;
-	if (is_due_earlier || has_left || (net->is_standing_by && net->adapter->waiters > 0)) {
+	if (is_due_earlier || has_left ||
+	    (net->is_standing_by && adapter_has_sleepers(net->adapter))) {
 		net->due_seen = due(net);
 		rouse(net);
 	}

@@ -30,6 +30,20 @@ enum weft_reason weft_cq_destroy(struct weft_cq *cq)
 	return r;
 }
 
+enum weft_reason weft_cq_resize(struct weft_cq *cq, uint32_t entries_max)
+{
+	struct weft_adapter *a;
+	enum weft_reason r;
+
+	if (!cq)
+		return WEFT_R_NULL_ARGUMENT;
+	a = adapter_of(cq->adapter);
+	adapter_enter(a);
+	r = cq_resize(cq, entries_max);
+	adapter_leave(a);
+	return r;
+}
+
 uint32_t weft_cq_number(const struct weft_cq *cq)
 {
 	return cq ? cq->number : 0;
@@ -61,6 +75,8 @@ enum weft_reason weft_cq_arm(struct weft_cq *cq, enum weft_arm arm)
 	a = adapter_of(cq->adapter);
 	adapter_enter(a);
 	r = cq_arm(cq, arm);
+	if (a->net)
+		progress_notice(a->net); /* whoever arms is about to sleep */
 	adapter_leave(a);
 	return r;
 }

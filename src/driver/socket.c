@@ -124,7 +124,23 @@ enum weft_reason socket_listen(const struct weft_address *at, int *fd)
 	return reason_of(error);
 }
 
-enum weft_reason socket_connect(const struct weft_address *to, int *fd)
+/* True: the socket has that address, or may have any. */
+static bool bind_to(int s, const struct weft_address *from)
+{
+	union any_address k;
+	socklen_t length;
+
+	if (!from)
+		return true;
+	length = to_kernel(from, &k);
+	/* Without a port of its own it shares one with connections that go elsewhere. */
+	set(s, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, from->port == 0);
+	set(s, SOL_SOCKET, SO_REUSEADDR, 1);
+	return bind(s, &k.any, length) == 0;
+}
+
+enum weft_reason socket_connect(const struct weft_address *to, const struct weft_address *from,
+				int *fd)
 {
 	union any_address k;
 	socklen_t length = to_kernel(to, &k);
@@ -133,7 +149,7 @@ enum weft_reason socket_connect(const struct weft_address *to, int *fd)
 	if (s < 0)
 		return reason_of(errno);
 	set(s, IPPROTO_TCP, TCP_NODELAY, 1);
-	if (connect(s, &k.any, length) == 0 || errno == EINPROGRESS) {
+	if (bind_to(s, from) && (connect(s, &k.any, length) == 0 || errno == EINPROGRESS)) {
 		*fd = s;
 		return WEFT_OK;
 	}

@@ -8,7 +8,8 @@
 
 /* All return a descriptor through *fd, or a reason. */
 enum weft_reason socket_listen(const struct weft_address *at, int *fd);
-enum weft_reason socket_connect(const struct weft_address *to, int *fd);
+enum weft_reason socket_connect(const struct weft_address *to, const struct weft_address *from,
+				int *fd);
 
 /* WEFT_OK with *fd = -1: nobody is there now. */
 enum weft_reason socket_accept(int listener, int *fd);

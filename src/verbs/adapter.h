@@ -20,7 +20,8 @@ struct adapter {
 	struct timer_queue timers; /* one for each queue pair */
 	struct list ready;	   /* queue pairs whose send queue may move */
 	struct list events;	   /* struct event_source */
-	struct trace *trace;	   /* may be NULL */
+	uint32_t cqs_armed;
+	struct trace *trace; /* may be NULL */
 	uint64_t bytes_moved, messages_dropped;
 };
 

@@ -5,6 +5,12 @@
 
 enum { ENTRIES_DEFAULT = 256, ENTRIES_MAX = 1 << 22 };
 
+static void set_arm(struct weft_cq *cq, enum cq_arm arm)
+{
+	cq->adapter->cqs_armed += (arm != CQ_UNARMED) - (cq->arm != CQ_UNARMED);
+	cq->arm = arm;
+}
+
 enum weft_reason cq_create(struct adapter *a, const struct weft_cq_options *options,
 			   struct weft_cq **cq)
 {
@@ -37,10 +43,33 @@ enum weft_reason cq_destroy(struct weft_cq *cq)
 {
 	if (cq->users > 0)
 		return WEFT_R_BUSY;
+	set_arm(cq, CQ_UNARMED);
 	id_table_remove(&cq->adapter->cqs, cq->number);
 	list_remove(&cq->events.link);
 	free(cq->entries);
 	free(cq);
+	return WEFT_OK;
+}
+
+enum weft_reason cq_resize(struct weft_cq *cq, uint32_t max)
+{
+	struct weft_completion *entries;
+	uint32_t count = cq->count;
+
+	if (max == 0 || max > ENTRIES_MAX || max < count)
+		return WEFT_R_BAD_ARGUMENT;
+	entries = calloc(max, sizeof(*entries));
+	if (!entries)
+		return WEFT_R_NO_MEMORY;
+	for (uint32_t i = 0; i < count; i++) {
+		uint32_t at = cq->head + i;
+
+		entries[i] = cq->entries[at < cq->max ? at : at - cq->max];
+	}
+	free(cq->entries);
+	cq->entries = entries;
+	cq->head = 0;
+	cq->max = max;
 	return WEFT_OK;
 }
 
@@ -60,7 +89,7 @@ bool cq_push(struct weft_cq *cq, const struct weft_completion *completion, bool 
 	if (cq->arm == CQ_UNARMED)
 		return true;
 	if (cq->arm == CQ_ARMED_NEXT || is_solicited || completion->status != WEFT_SUCCESS) {
-		cq->arm = CQ_UNARMED;
+		set_arm(cq, CQ_UNARMED);
 		event_raise(&cq->adapter->events, &cq->events, WEFT_EVENT_COMPLETION, WEFT_OK);
 	}
 	return true;
@@ -90,8 +119,8 @@ enum weft_reason cq_arm(struct weft_cq *cq, enum weft_arm arm)
 		return WEFT_R_BAD_ARGUMENT;
 	/* An arm for every completion is not narrowed by a later one for solicited ones. */
 	if (arm == WEFT_ARM_NEXT)
-		cq->arm = CQ_ARMED_NEXT;
+		set_arm(cq, CQ_ARMED_NEXT);
 	else if (cq->arm == CQ_UNARMED)
-		cq->arm = CQ_ARMED_SOLICITED;
+		set_arm(cq, CQ_ARMED_SOLICITED);
 	return WEFT_OK;
 }

@@ -22,6 +22,9 @@ enum weft_reason cq_create(struct adapter *a, const struct weft_cq_options *opti
 			   struct weft_cq **cq);
 enum weft_reason cq_destroy(struct weft_cq *cq);
 
+/* What is in it stays: WEFT_R_BAD_ARGUMENT if there is no room for that. */
+enum weft_reason cq_resize(struct weft_cq *cq, uint32_t max);
+
 /* Adds a completion. False: there was no room, it is lost, and its queue pair must fail. */
 bool cq_push(struct weft_cq *cq, const struct weft_completion *completion, bool is_solicited);
 

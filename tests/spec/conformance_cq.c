@@ -275,6 +275,43 @@ TEST(test_qp_10_a_full_queue_is_no_overrun)
 	pair_close(&p);
 }
 
+/* What is in the queue survives, in order, wherever in the ring it lay. */
+TEST(test_qp_10_a_queue_changes_its_room)
+{
+	struct pair p;
+	struct end *a = &p.ends[0];
+	const struct weft_segment nothing = { 0 };
+	struct weft_completion c;
+	uint64_t since;
+	uint32_t count;
+
+	pair_open(&p, &(struct pair_options){ .cq_entries = 7 });
+	for (uint64_t id = 0; id < 10; id++) {
+		struct weft_send_wr wr = end_wr(a, WEFT_OP_WRITE, id, &nothing, 0);
+
+		if (id == 5) { /* the rest wraps around the end of the ring */
+			for (uint64_t done = 0; done < 5; done++)
+				end_sent(a, done);
+		}
+		end_post(a, &wr);
+	}
+	MUST_EQ(end_take(a, a->send_cq).id, 5);
+	since = pair_maker.now_ns(&p);
+	while (end_query(a).send_queued > 0)
+		REQUIRE(pair_wait(&p, since));
+	EXPECT_EQ(weft_cq_resize(a->send_cq, 3), WEFT_R_BAD_ARGUMENT);
+	EXPECT_EQ(weft_cq_resize(a->send_cq, 0), WEFT_R_BAD_ARGUMENT);
+	EXPECT_EQ(weft_cq_resize(a->send_cq, UINT32_MAX), WEFT_R_BAD_ARGUMENT);
+	EXPECT_EQ(weft_cq_resize(NULL, 8), WEFT_R_NULL_ARGUMENT);
+	MUST(weft_cq_resize(a->send_cq, 4)); /* just what is there */
+	MUST(weft_cq_poll(a->send_cq, &c, 1, &count));
+	EXPECT_EQ(c.id, 6);
+	MUST(weft_cq_resize(a->send_cq, 100));
+	for (uint64_t id = 7; id < 10; id++)
+		end_sent(a, id);
+	pair_close(&p);
+}
+
 /* The same on the receiving side: the stream of the receive that could not be told ends. */
 TEST(test_qp_10_overrun_by_receives)
 {
