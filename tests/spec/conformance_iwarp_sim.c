@@ -176,8 +176,13 @@ static struct sim_net *net_of(const struct pair *p)
 static void adapter_open(struct pair *p, struct weft_adapter **adapter, struct prng *r)
 {
 	const struct adapter_config config = {
-		.options = { .tags_max = p->options.tags_max,
-			     .translations_max = p->options.translations_max,
+		/* Thousands are opened: tables of a size that can be cleared in no time. */
+		.options = { .tags_max = p->options.tags_max ? p->options.tags_max : 4096,
+			     .translations_max = p->options.translations_max
+							 ? p->options.translations_max
+							 : 1 << 16,
+			     .srqs_max = 64,
+			     .pds_max = 64,
 			     .policy = p->options.policy },
 		.secret = { prng_next(r), prng_next(r) },
 	};
