@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What devices and their one port say of themselves. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "compat/ibverbs/object.h"
+#include "compat/ibverbs/undeclared.h"
+
+enum {
+	OBJECTS = 1 << 14,
+	REGIONS = 1 << 18,
+	COMPLETIONS = 1 << 22,
+	VENDOR_ID = 0x626d74 /* as other software adapters have it: no hardware vendor */
+};
+
+int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
+{
+	*attr = (struct ibv_device_attr){
+		.node_guid = ibv_get_device_guid(context->device),
+		.sys_image_guid = ibv_get_device_guid(context->device),
+		.max_mr_size = UINT64_MAX,
+		.page_size_cap = (uint64_t)sysconf(_SC_PAGESIZE),
+		.vendor_id = VENDOR_ID,
+		.max_qp = OBJECTS,
+		.max_qp_wr = QUEUE_MAX,
+		.device_cap_flags = IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_MEM_WINDOW |
+				    IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_CURR_QP_STATE_MOD,
+		.max_sge = WEFT_SEGMENTS_MAX,
+		.max_sge_rd = 1, /* RFC 5040: a Read has one sink */
+		.max_cq = OBJECTS,
+		.max_cqe = COMPLETIONS,
+		.max_mr = REGIONS,
+		.max_pd = OBJECTS,
+		.max_qp_rd_atom = READS_MAX,
+		.max_res_rd_atom = READS_MAX * OBJECTS,
+		.max_qp_init_rd_atom = READS_MAX,
+		.atomic_cap = IBV_ATOMIC_HCA,
+		.max_mw = REGIONS,
+		.max_srq = OBJECTS,
+		.max_srq_wr = QUEUE_MAX,
+		.max_srq_sge = WEFT_SEGMENTS_MAX,
+		.max_pkeys = 1,
+		.phys_port_cnt = 1,
+	};
+	snprintf(attr->fw_ver, sizeof(attr->fw_ver), "%s", weft_version());
+	return 0;
+}
+
+/* The program says how large its struct is: an older one is shorter. */
+int query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
+		    struct ibv_device_attr_ex *attr, size_t attr_bytes)
+{
+	struct ibv_device_attr_ex all = {
+		.phys_port_cnt_ex = 1,
+		.device_cap_flags_ex = 0,
+		.max_dm_size = DM_BYTES_MAX,
+	};
+
+	if ((input && input->comp_mask) || attr_bytes < sizeof(all.orig_attr))
+		return EINVAL;
+	(void)ibv_query_device(context, &all.orig_attr);
+	all.device_cap_flags_ex = all.orig_attr.device_cap_flags;
+	memcpy(attr, &all, attr_bytes < sizeof(all) ? attr_bytes : sizeof(all));
+	return 0;
+}
+
+static int interface_mtu(const char *name)
+{
+	struct ifreq request = { 0 };
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), mtu = 0;
+
+	if (fd < 0)
+		return 0;
+	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", name);
+	if (ioctl(fd, SIOCGIFMTU, &request) == 0)
+		mtu = request.ifr_mtu;
+	close(fd);
+	return mtu;
+}
+
+static enum ibv_mtu mtu_of(int bytes)
+{
+	enum ibv_mtu mtu = IBV_MTU_256;
+
+	while (mtu < IBV_MTU_4096 && bytes >= 256 << mtu)
+		mtu++;
+	return mtu;
+}
+
+int query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *attr,
+	       size_t attr_bytes)
+{
+	enum { PHYSICAL_LINK_UP = 5, WIDTH_4X = 2, SPEED_10G = 4 };
+	const struct device *d = device_of(context->device);
+	struct ibv_port_attr all = {
+		.state = IBV_PORT_ACTIVE,
+		.max_mtu = IBV_MTU_4096,
+		.active_mtu = mtu_of(interface_mtu(d->interface)),
+		.gid_tbl_len = 1,
+		.port_cap_flags = 0,
+		.max_msg_sz = (uint32_t)WEFT_MESSAGE_MAX,
+		.pkey_tbl_len = 1,
+		.active_width = WIDTH_4X,
+		.active_speed = SPEED_10G,
+		.phys_state = PHYSICAL_LINK_UP,
+		.link_layer = IBV_LINK_LAYER_ETHERNET,
+	};
+
+	if (port_num != 1)
+		return EINVAL;
+	memcpy(attr, &all, attr_bytes < sizeof(all) ? attr_bytes : sizeof(all));
+	return 0;
+}
+
+#undef ibv_query_port
+
+/* Programs older than the link layer's field bring a struct that ends before it. */
+int ibv_query_port(struct ibv_context *context, uint8_t port_num,
+		   struct _compat_ibv_port_attr *attr)
+{
+	return query_port(context, port_num, (struct ibv_port_attr *)(void *)attr,
+			  offsetof(struct ibv_port_attr, link_layer));
+}
+
+/* ---- Names of the port ---------------------------------------------------------------------- */
+
+int ibv_query_gid(struct ibv_context *context, uint8_t port_num, int index, union ibv_gid *gid)
+{
+	const struct device *d = device_of(context->device);
+	uint64_t guid = ibv_get_device_guid(context->device);
+	static const uint8_t none[sizeof(d->mac)];
+
+	if (port_num != 1 || index != 0) {
+		errno = EINVAL;
+		return -1;
+	}
+	memset(gid, 0, sizeof(*gid));
+	if (memcmp(d->mac, none, sizeof(none)) != 0)
+		memcpy(gid->raw, d->mac, sizeof(d->mac)); /* iWARP: the hardware address */
+	else
+		memcpy(gid->raw, &guid, sizeof(guid));
+	return 0;
+}
+
+int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uint32_t index,
+		      struct ibv_gid_entry *entry, uint32_t flags, size_t entry_bytes)
+{
+	struct ibv_gid_entry all = {
+		.gid_index = index,
+		.port_num = port_num,
+		.gid_type = IBV_GID_TYPE_IB,
+		.ndev_ifindex = device_of(context->device)->index,
+	};
+
+	if (flags || port_num != 1)
+		return EINVAL;
+	if (index != 0)
+		return ENODATA;
+	(void)ibv_query_gid(context, 1, 0, &all.gid);
+	memcpy(entry, &all, entry_bytes < sizeof(all) ? entry_bytes : sizeof(all));
+	return 0;
+}
+
+ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries, size_t max,
+			     uint32_t flags, size_t entry_bytes)
+{
+	int error;
+
+	if (flags)
+		return -EINVAL;
+	if (max == 0)
+		return 0;
+	error = _ibv_query_gid_ex(context, 1, 0, entries, 0, entry_bytes);
+	return error ? -error : 1;
+}
+
+int ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index, __be16 *pkey)
+{
+	(void)context;
+	if (port_num != 1 || index != 0) {
+		errno = EINVAL;
+		return -1;
+	}
+	*pkey = 0xffff;
+	return 0;
+}
+
+int ibv_get_pkey_index(struct ibv_context *context, uint8_t port_num, __be16 pkey)
+{
+	__be16 only;
+
+	return ibv_query_pkey(context, port_num, 0, &only) == 0 && only == pkey ? 0 : -1;
+}
+
+/* ---- Files that describe devices of the kernel ---------------------------------------------- */
+
+const char *ibv_get_sysfs_path(void)
+{
+	const char *path = secure_getenv("SYSFS_PATH");
+
+	return path ? path : "/sys";
+}
+
+/* Ours have none: what programs look for there is told as if they had. */
+int ibv_read_sysfs_file(const char *dir, const char *file, char *text, size_t size)
+{
+	static const char ours[] = "/sys/class/infiniband/iw_";
+	char path[IBV_SYSFS_PATH_MAX + 64];
+	FILE *f;
+	size_t n;
+
+	if (strncmp(dir, ours, sizeof(ours) - 1) == 0) {
+		if (strcmp(file, "board_id") != 0)
+			return -1;
+		return snprintf(text, size, "weft %s", weft_version());
+	}
+	snprintf(path, sizeof(path), "%s/%s", dir, file);
+	f = fopen(path, "re");
+	if (!f)
+		return -1;
+	n = fread(text, 1, size, f);
+	(void)fclose(f);
+	if (n > 0 && text[n - 1] == '\n')
+		text[--n] = '\0';
+	return (int)n;
+}

@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The ibv_wr_ calls: requests are built one after the other between wr_start and wr_complete, which
+ * posts them all or none. Whoever has started holds the batch; others wait.
+ */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "compat/ibverbs/post.h"
+
+struct wr_batch {
+	pthread_mutex_t lock; /* from wr_start to wr_complete or wr_abort */
+	int error;	      /* the first one */
+	uint32_t count, max;
+	uint32_t segments_max, inline_max;
+	struct weft_send_wr *wrs;
+	struct weft_segment *segments; /* segments_max for each request */
+	uint8_t *inline_data;	       /* inline_max for each */
+};
+
+static struct wr_batch *batch_of(struct ibv_qp_ex *ex)
+{
+	return CONTAINER_OF(ex, struct qp, ex)->batch;
+}
+
+/* ---- Requests ------------------------------------------------------------------------------- */
+
+/* The next request; one that has no place is built where nobody looks. */
+static struct weft_send_wr *begin(struct ibv_qp_ex *ex, enum weft_opcode opcode)
+{
+	struct wr_batch *b = batch_of(ex);
+	struct weft_send_wr *w = &b->wrs[b->count < b->max ? b->count : b->max];
+
+	*w = (struct weft_send_wr){
+		.id = ex->wr_id,
+		.opcode = opcode,
+		.flags = send_flags_of(ex->wr_flags & ~(unsigned int)IBV_SEND_INLINE, opcode),
+	};
+	if (b->count < b->max)
+		b->count++;
+	else if (!b->error)
+		b->error = ENOMEM;
+	return w;
+}
+
+static void begin_remote(struct ibv_qp_ex *ex, enum weft_opcode opcode, uint32_t rkey,
+			 uint64_t addr)
+{
+	struct weft_send_wr *w = begin(ex, opcode);
+
+	w->remote_tag = rkey;
+	w->remote_addr = addr;
+}
+
+static void wr_send(struct ibv_qp_ex *ex)
+{
+	begin(ex, WEFT_OP_SEND);
+}
+
+static void wr_send_imm(struct ibv_qp_ex *ex, __be32 imm)
+{
+	begin(ex, WEFT_OP_SEND_IMM)->imm = ntohl(imm);
+}
+
+static void wr_send_inv(struct ibv_qp_ex *ex, uint32_t rkey)
+{
+	begin(ex, WEFT_OP_SEND_INVALIDATE)->invalidate_tag = rkey;
+}
+
+static void wr_rdma_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr)
+{
+	begin_remote(ex, WEFT_OP_WRITE, rkey, addr);
+}
+
+static void wr_rdma_write_imm(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, __be32 imm)
+{
+	struct weft_send_wr *w = begin(ex, WEFT_OP_WRITE_IMM);
+
+	w->remote_tag = rkey;
+	w->remote_addr = addr;
+	w->imm = ntohl(imm);
+}
+
+static void wr_rdma_read(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr)
+{
+	begin_remote(ex, WEFT_OP_READ, rkey, addr);
+}
+
+static void wr_atomic_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, uint64_t compare,
+			      uint64_t swap)
+{
+	struct weft_send_wr *w = begin(ex, WEFT_OP_COMPARE_SWAP);
+
+	w->remote_tag = rkey;
+	w->remote_addr = addr;
+	w->compare_add = compare;
+	w->swap = swap;
+}
+
+static void wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, uint64_t add)
+{
+	struct weft_send_wr *w = begin(ex, WEFT_OP_FETCH_ADD);
+
+	w->remote_tag = rkey;
+	w->remote_addr = addr;
+	w->compare_add = add;
+}
+
+static void wr_local_inv(struct ibv_qp_ex *ex, uint32_t rkey)
+{
+	begin(ex, WEFT_OP_INVALIDATE)->invalidate_tag = rkey;
+}
+
+static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
+		       const struct ibv_mw_bind_info *info)
+{
+	struct wr_batch *b = batch_of(ex);
+	struct weft_send_wr *w = begin(ex, WEFT_OP_BIND);
+	int error = mw->type == IBV_MW_TYPE_2 ? bind_of(mw, rkey, info, &w->bind) : EINVAL;
+
+	if (error && !b->error)
+		b->error = error;
+}
+
+/* ---- Their data ----------------------------------------------------------------------------- */
+
+/* The request that was begun last, and its number; NULL: there is none. */
+static struct weft_send_wr *last(struct wr_batch *b, uint32_t *number)
+{
+	if (b->count == 0 || b->error)
+		return NULL;
+	*number = b->count - 1;
+	return &b->wrs[*number];
+}
+
+static void fail(struct wr_batch *b, int error)
+{
+	if (!b->error)
+		b->error = error;
+}
+
+static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t count, const struct ibv_sge *list)
+{
+	struct wr_batch *b = batch_of(ex);
+	uint32_t n;
+	struct weft_send_wr *w = last(b, &n);
+	struct weft_segment *s;
+
+	if (!w)
+		return;
+	if (count > b->segments_max) {
+		fail(b, ENOMEM);
+		return;
+	}
+	s = &b->segments[(size_t)n * b->segments_max];
+	memcpy(s, segments_of(list), count * sizeof(*s));
+	w->segments = s;
+	w->segment_count = (uint32_t)count;
+}
+
+static void wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint32_t length)
+{
+	wr_set_sge_list(ex, 1, &(struct ibv_sge){ .addr = addr, .length = length, .lkey = lkey });
+}
+
+/* Copied now: the program may use its memory again before the batch is complete. */
+static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t count,
+				    const struct ibv_data_buf *list)
+{
+	struct wr_batch *b = batch_of(ex);
+	uint32_t n;
+	struct weft_send_wr *w = last(b, &n);
+	struct weft_segment *s;
+	uint8_t *to;
+	size_t length = 0;
+
+	if (!w)
+		return;
+	s = &b->segments[(size_t)n * b->segments_max];
+	to = &b->inline_data[(size_t)n * b->inline_max];
+	for (size_t i = 0; i < count; i++) {
+		if (list[i].length > b->inline_max - length) {
+			fail(b, EINVAL);
+			return;
+		}
+		memcpy(to + length, list[i].addr, list[i].length);
+		length += list[i].length;
+	}
+	*s = (struct weft_segment){ .addr = (uintptr_t)to, .length = (uint32_t)length };
+	w->segments = s;
+	w->segment_count = 1;
+	w->flags |= WEFT_INLINE;
+}
+
+static void wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)
+{
+	wr_set_inline_data_list(ex, 1, &(struct ibv_data_buf){ .addr = addr, .length = length });
+}
+
+/* ---- Batches -------------------------------------------------------------------------------- */
+
+static void wr_start(struct ibv_qp_ex *ex)
+{
+	struct wr_batch *b = batch_of(ex);
+
+	pthread_mutex_lock(&b->lock);
+	b->count = 0;
+	b->error = 0;
+}
+
+static int wr_complete(struct ibv_qp_ex *ex)
+{
+	struct wr_batch *b = batch_of(ex);
+	int error = b->error;
+
+	if (!error)
+		error = weftv_errno(weft_qp_post_send(CONTAINER_OF(ex, struct qp, ex)->weft, b->wrs,
+						      b->count, NULL));
+	pthread_mutex_unlock(&b->lock);
+	return error;
+}
+
+static void wr_abort(struct ibv_qp_ex *ex)
+{
+	pthread_mutex_unlock(&batch_of(ex)->lock);
+}
+
+/* ---- Life ----------------------------------------------------------------------------------- */
+
+static void batch_free(struct wr_batch *b)
+{
+	if (!b)
+		return;
+	free(b->wrs);
+	free(b->segments);
+	free(b->inline_data);
+	pthread_mutex_destroy(&b->lock);
+	free(b);
+}
+
+static struct wr_batch *batch_create(const struct ibv_qp_cap *cap)
+{
+	struct wr_batch *b = calloc(1, sizeof(*b));
+
+	if (!b)
+		return NULL;
+	b->max = cap->max_send_wr;
+	b->segments_max = cap->max_send_sge;
+	b->inline_max = cap->max_inline_data;
+	pthread_mutex_init(&b->lock, NULL);
+	b->wrs = calloc((size_t)b->max + 1, sizeof(*b->wrs));
+	b->segments = calloc((size_t)b->max * b->segments_max, sizeof(*b->segments));
+	b->inline_data = malloc((size_t)b->max * b->inline_max + 1);
+	if (b->wrs && b->segments && b->inline_data)
+		return b;
+	batch_free(b);
+	return NULL;
+}
+
+int builders_init(struct qp *qp, uint64_t send_ops)
+{
+	enum {
+		OPS = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
+		      IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_READ |
+		      IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |
+		      IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW |
+		      IBV_QP_EX_WITH_SEND_WITH_INV
+	};
+	struct ibv_qp_ex *ex = &qp->ex;
+
+	if (send_ops & ~(uint64_t)OPS)
+		return EOPNOTSUPP;
+	qp->batch = batch_create(&qp->cap);
+	if (!qp->batch)
+		return ENOMEM;
+	ex->wr_atomic_cmp_swp = wr_atomic_cmp_swp;
+	ex->wr_atomic_fetch_add = wr_atomic_fetch_add;
+	ex->wr_bind_mw = wr_bind_mw;
+	ex->wr_local_inv = wr_local_inv;
+	ex->wr_rdma_read = wr_rdma_read;
+	ex->wr_rdma_write = wr_rdma_write;
+	ex->wr_rdma_write_imm = wr_rdma_write_imm;
+	ex->wr_send = wr_send;
+	ex->wr_send_imm = wr_send_imm;
+	ex->wr_send_inv = wr_send_inv;
+	ex->wr_set_inline_data = wr_set_inline_data;
+	ex->wr_set_inline_data_list = wr_set_inline_data_list;
+	ex->wr_set_sge = wr_set_sge;
+	ex->wr_set_sge_list = wr_set_sge_list;
+	ex->wr_start = wr_start;
+	ex->wr_complete = wr_complete;
+	ex->wr_abort = wr_abort;
+	return 0;
+}
+
+void builders_fini(struct qp *qp)
+{
+	batch_free(qp->batch);
+	qp->batch = NULL;
+}

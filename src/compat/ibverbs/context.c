@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "compat/ibverbs/engine.h"
+#include "compat/ibverbs/object.h"
+
+/* What the inline functions of verbs.h call: a slot that is NULL they refuse themselves. */
+void context_ops_init(struct context *c)
+{
+	struct verbs_context *v = &c->verbs;
+	struct ibv_context_ops *ops = &v->context.ops;
+
+	ops->alloc_mw = alloc_mw;
+	ops->bind_mw = bind_mw;
+	ops->dealloc_mw = dealloc_mw;
+	ops->poll_cq = poll_cq;
+	ops->req_notify_cq = req_notify_cq;
+	ops->post_srq_recv = post_srq_recv;
+	ops->post_send = post_send;
+	ops->post_recv = post_recv;
+	v->sz = sizeof(*v);
+	v->query_port = query_port;
+	v->query_device_ex = query_device_ex;
+	v->create_cq_ex = create_cq_ex;
+	v->modify_cq = modify_cq;
+	v->create_qp_ex = create_qp_ex;
+	v->create_srq_ex = create_srq_ex;
+	v->get_srq_num = get_srq_num;
+	v->alloc_null_mr = alloc_null_mr;
+	v->advise_mr = advise_mr;
+	v->alloc_td = alloc_td;
+	v->dealloc_td = dealloc_td;
+	v->alloc_parent_domain = alloc_parent_domain;
+	v->alloc_dm = alloc_dm;
+	v->free_dm = free_dm;
+	v->reg_dm_mr = reg_dm_mr;
+}
+
+struct context *context_open(struct device *device)
+{
+	struct context *c = calloc(1, sizeof(*c));
+	struct ibv_context *ibv;
+	enum weft_reason r;
+	int error;
+
+	if (!c) {
+		errno = ENOMEM;
+		return NULL;
+	}
+	error = bell_init(&c->async);
+	if (error) {
+		free(c);
+		errno = error;
+		return NULL;
+	}
+	r = engine_get();
+	if (r != WEFT_OK) {
+		bell_fini(&c->async);
+		free(c);
+		return refused(r);
+	}
+	ibv = &c->verbs.context;
+	ibv->device = &device->ibv;
+	ibv->cmd_fd = -1;
+	ibv->async_fd = c->async.fd;
+	ibv->num_comp_vectors = 1;
+	ibv->abi_compat = (void *)UINTPTR_MAX; /* there is a struct verbs_context around it */
+	pthread_mutex_init(&ibv->mutex, NULL);
+	context_ops_init(c);
+	return c;
+}
+
+struct ibv_context *ibv_open_device(struct ibv_device *device)
+{
+	struct context *c = context_open(device_of(device));
+
+	return c ? &c->verbs.context : NULL;
+}
+
+int ibv_close_device(struct ibv_context *context)
+{
+	struct context *c = context_of(context);
+
+	bell_fini(&c->async);
+	pthread_mutex_destroy(&context->mutex);
+	free(c);
+	engine_put();
+	return 0;
+}

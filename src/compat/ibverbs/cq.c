@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Completion queues and the channels that tell of them. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "compat/ibverbs/object.h"
+
+enum { POLL_MAX = 16 };
+
+/* ---- Channels ------------------------------------------------------------------------------- */
+
+static struct channel *channel_of(struct ibv_comp_channel *c)
+{
+	return CONTAINER_OF(c, struct channel, ibv);
+}
+
+struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
+{
+	struct channel *c = calloc(1, sizeof(*c));
+	int error;
+
+	if (!c)
+		return refused(WEFT_R_NO_MEMORY);
+	error = bell_init(&c->bell);
+	if (error) {
+		free(c);
+		errno = error;
+		return NULL;
+	}
+	c->ibv.context = context;
+	c->ibv.fd = c->bell.fd;
+	return &c->ibv;
+}
+
+int ibv_destroy_comp_channel(struct ibv_comp_channel *ibv)
+{
+	struct channel *c = channel_of(ibv);
+	int users;
+
+	pthread_mutex_lock(&ibv->context->mutex);
+	users = ibv->refcnt;
+	pthread_mutex_unlock(&ibv->context->mutex);
+	if (users > 0)
+		return EBUSY;
+	bell_fini(&c->bell);
+	free(c);
+	return 0;
+}
+
+static void channel_use(struct ibv_comp_channel *channel, int change)
+{
+	if (!channel)
+		return;
+	pthread_mutex_lock(&channel->context->mutex);
+	channel->refcnt += change;
+	pthread_mutex_unlock(&channel->context->mutex);
+}
+
+static void channel_tell(struct channel *c, struct cq *cq)
+{
+	pthread_mutex_lock(&c->bell.lock);
+	cq->events_waiting++;
+	if (!list_is_linked(&cq->waiting_link))
+		list_add_tail(&c->bell.waiting, &cq->waiting_link);
+	bell_ring(&c->bell);
+	pthread_mutex_unlock(&c->bell.lock);
+}
+
+/* The next queue with an event; NULL: it has gone since. */
+static struct cq *channel_take(struct channel *c)
+{
+	struct cq *cq = NULL;
+
+	pthread_mutex_lock(&c->bell.lock);
+	if (!list_is_empty(&c->bell.waiting)) {
+		cq = CONTAINER_OF(list_pop(&c->bell.waiting), struct cq, waiting_link);
+		cq->events_taken++;
+		if (--cq->events_waiting > 0)
+			list_add_tail(&c->bell.waiting, &cq->waiting_link);
+	}
+	pthread_mutex_unlock(&c->bell.lock);
+	return cq;
+}
+
+int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **ibv, void **cq_context)
+{
+	struct cq *cq = NULL;
+
+	while (!cq) {
+		int error = bell_await(&channel_of(channel)->bell);
+
+		if (error) {
+			errno = error;
+			return -1;
+		}
+		cq = channel_take(channel_of(channel));
+	}
+	*ibv = &cq->ibv;
+	*cq_context = cq->ibv.cq_context;
+	return 0;
+}
+
+void ibv_ack_cq_events(struct ibv_cq *cq, unsigned int count)
+{
+	pthread_mutex_lock(&cq->mutex);
+	cq->comp_events_completed += count;
+	pthread_cond_signal(&cq->cond);
+	pthread_mutex_unlock(&cq->mutex);
+}
+
+/* ---- Life ----------------------------------------------------------------------------------- */
+
+static void take_event(struct weftv_sink *sink, const struct weft_event *event)
+{
+	struct cq *cq = CONTAINER_OF(sink, struct cq, sink);
+
+	if (event->kind == WEFT_EVENT_CQ_OVERRUN)
+		async_raise(context_of(cq->ibv.context), &cq->overrun);
+	else if (cq->ibv.channel)
+		channel_tell(channel_of(cq->ibv.channel), cq);
+}
+
+struct cq *cq_open(struct ibv_context *context, int cqe, void *cq_context,
+		   struct ibv_comp_channel *channel)
+{
+	struct weft_cq_options o = { .entries_max = (uint32_t)cqe };
+	struct cq *cq;
+	enum weft_reason r;
+
+	if (cqe <= 0)
+		return refused(WEFT_R_BAD_ARGUMENT);
+	cq = calloc(1, sizeof(*cq));
+	if (!cq)
+		return refused(WEFT_R_NO_MEMORY);
+	cq->sink.take = take_event;
+	list_init(&cq->waiting_link);
+	list_init(&cq->overrun.link);
+	cq->overrun.event = (struct ibv_async_event){
+		.element.cq = &cq->ibv,
+		.event_type = IBV_EVENT_CQ_ERR,
+	};
+	cq->ibv.context = context;
+	cq->ibv.channel = channel;
+	cq->ibv.cq_context = cq_context;
+	cq->ibv.cqe = cqe;
+	pthread_mutex_init(&cq->ibv.mutex, NULL);
+	pthread_cond_init(&cq->ibv.cond, NULL);
+	o.context = &cq->sink;
+	r = weft_cq_create(weftv_adapter(), &o, &cq->weft);
+	if (r != WEFT_OK) {
+		free(cq);
+		return refused(r);
+	}
+	cq->ibv.handle = weft_cq_number(cq->weft);
+	channel_use(channel, 1);
+	return cq;
+}
+
+struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_context,
+			     struct ibv_comp_channel *channel, int vector)
+{
+	struct cq *cq;
+
+	if (vector < 0 || vector >= context->num_comp_vectors)
+		return refused(WEFT_R_BAD_ARGUMENT);
+	cq = cq_open(context, cqe, cq_context, channel);
+	return cq ? &cq->ibv : NULL;
+}
+
+int ibv_resize_cq(struct ibv_cq *cq, int cqe)
+{
+	enum weft_reason r = WEFT_R_BAD_ARGUMENT;
+
+	if (cqe > 0)
+		r = weft_cq_resize(cq_of(cq)->weft, (uint32_t)cqe);
+	if (r == WEFT_OK)
+		cq->cqe = cqe;
+	return weftv_errno(r);
+}
+
+int ibv_destroy_cq(struct ibv_cq *ibv)
+{
+	struct cq *cq = cq_of(ibv);
+	enum weft_reason r = weft_cq_destroy(cq->weft);
+	struct channel *c;
+	uint32_t taken = 0;
+
+	if (r != WEFT_OK)
+		return weftv_errno(r);
+	/* No event comes any more. Those that wait vanish, those taken must be acknowledged. */
+	if (ibv->channel) {
+		c = channel_of(ibv->channel);
+		pthread_mutex_lock(&c->bell.lock);
+		list_remove(&cq->waiting_link);
+		taken = cq->events_taken;
+		pthread_mutex_unlock(&c->bell.lock);
+	}
+	async_forget(context_of(ibv->context), &cq->overrun, 1);
+	pthread_mutex_lock(&ibv->mutex);
+	while (ibv->comp_events_completed != taken ||
+	       ibv->async_events_completed != cq->async_taken)
+		pthread_cond_wait(&ibv->cond, &ibv->mutex);
+	pthread_mutex_unlock(&ibv->mutex);
+	channel_use(ibv->channel, -1);
+	pthread_mutex_destroy(&ibv->mutex);
+	pthread_cond_destroy(&ibv->cond);
+	free(cq);
+	return 0;
+}
+
+/* ---- Polling -------------------------------------------------------------------------------- */
+
+unsigned int wc_flags_of(const struct weft_completion *c)
+{
+	return (c->has_imm ? IBV_WC_WITH_IMM : 0U) | (c->has_invalidated ? IBV_WC_WITH_INV : 0U);
+}
+
+static void wc_fill(struct ibv_wc *wc, const struct weft_completion *c)
+{
+	*wc = (struct ibv_wc){
+		.wr_id = c->id,
+		.status = wc_status_of(c->status),
+		.opcode = wc_opcode_of(c->opcode),
+		.vendor_err = (uint32_t)c->reason,
+		.byte_len = c->byte_count,
+		.qp_num = c->qp_number,
+		.src_qp = c->src_qp_number,
+		.wc_flags = wc_flags_of(c),
+	};
+	if (c->has_invalidated)
+		wc->invalidated_rkey = c->invalidated_tag;
+	else if (c->has_imm)
+		wc->imm_data = htonl(c->imm);
+}
+
+int poll_cq(struct ibv_cq *ibv, int count, struct ibv_wc *wc)
+{
+	struct weft_completion completions[POLL_MAX];
+	struct cq *cq = cq_of(ibv);
+	int done = 0;
+
+	while (done < count) {
+		uint32_t max = count - done < POLL_MAX ? (uint32_t)(count - done) : POLL_MAX, n;
+
+		if (weft_cq_poll(cq->weft, completions, max, &n) != WEFT_OK)
+			return -1;
+		for (uint32_t i = 0; i < n; i++)
+			wc_fill(&wc[done++], &completions[i]);
+		if (n < max)
+			break;
+	}
+	return done;
+}
+
+int req_notify_cq(struct ibv_cq *cq, int is_solicited_only)
+{
+	return weftv_errno(weft_cq_arm(cq_of(cq)->weft,
+				       is_solicited_only ? WEFT_ARM_SOLICITED : WEFT_ARM_NEXT));
+}
+
+/* Moderation would only delay what is told: the engine gathers what comes together anyway. */
+int modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
+{
+	(void)cq, (void)attr;
+	return EOPNOTSUPP;
+}

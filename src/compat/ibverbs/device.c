@@ -1,0 +1,269 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* One device for each network interface that is up and has an address: iw_lo, iw_eth0. */
+#include <endian.h>
+#include <errno.h>
+#include <ifaddrs.h>
+#include <netinet/in.h>
+#include <netpacket/packet.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "compat/ibverbs/object.h"
+
+/* Devices stay until the process ends: programs keep pointers to them. */
+static struct {
+	pthread_mutex_t lock;
+	struct list devices;
+	uint32_t made;
+} all = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static const char prefix[] = "iw_";
+
+/* ---- Which there are ------------------------------------------------------------------------ */
+
+/* WEFT_DEVICES: names with commas between them; not set: all. */
+static bool is_wanted(const char *name)
+{
+	const char *at = getenv("WEFT_DEVICES");
+	size_t length = strlen(name);
+
+	if (!at)
+		return true;
+	while (*at) {
+		size_t n = strcspn(at, ", ");
+
+		if (n == length && memcmp(at, name, n) == 0)
+			return true;
+		at += n + (at[n] != '\0');
+	}
+	return false;
+}
+
+static struct device *find(const char *interface)
+{
+	for (struct list *at = all.devices.next; at != &all.devices; at = at->next) {
+		struct device *d = CONTAINER_OF(at, struct device, link);
+
+		if (strcmp(d->interface, interface) == 0)
+			return d;
+	}
+	return NULL;
+}
+
+static struct device *device_create(const char *interface)
+{
+	static const char other_ops; /* an address that is nobody's table of operations */
+	struct device *d = calloc(1, sizeof(*d));
+
+	if (!d)
+		return NULL;
+	d->ibv.node_type = IBV_NODE_RNIC;
+	d->ibv.transport_type = IBV_TRANSPORT_IWARP;
+	d->ops = &other_ops;
+	snprintf(d->interface, sizeof(d->interface), "%s", interface);
+	snprintf(d->ibv.name, sizeof(d->ibv.name), "%s%s", prefix, interface);
+	snprintf(d->ibv.dev_name, sizeof(d->ibv.dev_name), "uverbs%u", all.made++);
+	snprintf(d->ibv.dev_path, sizeof(d->ibv.dev_path), "/sys/class/infiniband_verbs/%s",
+		 d->ibv.dev_name);
+	snprintf(d->ibv.ibdev_path, sizeof(d->ibv.ibdev_path), "/sys/class/infiniband/%s",
+		 d->ibv.name);
+	list_add_tail(&all.devices, &d->link);
+	return d;
+}
+
+static bool is_usable(const struct ifaddrs *i)
+{
+	char name[sizeof(prefix) + IF_NAMESIZE];
+
+	snprintf(name, sizeof(name), "%s%s", prefix, i->ifa_name);
+	return (i->ifa_flags & IFF_UP) && i->ifa_addr &&
+	       (i->ifa_addr->sa_family == AF_INET || i->ifa_addr->sa_family == AF_INET6) &&
+	       is_wanted(name);
+}
+
+/* What identifies the interface on its link; loopback has zeros there, and others may have none. */
+static void take_hardware_address(struct device *d, const struct ifaddrs *i)
+{
+	const struct sockaddr_ll *link = (const void *)i->ifa_addr;
+
+	if (link->sll_halen == sizeof(d->mac))
+		memcpy(d->mac, link->sll_addr, sizeof(d->mac));
+}
+
+static void look(void)
+{
+	struct ifaddrs *list, *i;
+
+	if (getifaddrs(&list) < 0)
+		return;
+	for (struct list *at = all.devices.next; at != &all.devices; at = at->next)
+		CONTAINER_OF(at, struct device, link)->is_present = false;
+	for (i = list; i; i = i->ifa_next) {
+		struct device *d = find(i->ifa_name);
+
+		if (!is_usable(i))
+			continue;
+		if (!d)
+			d = device_create(i->ifa_name);
+		if (!d)
+			continue;
+		d->is_present = true;
+		d->index = if_nametoindex(i->ifa_name);
+	}
+	for (i = list; i; i = i->ifa_next) {
+		struct device *d = find(i->ifa_name);
+
+		if (d && i->ifa_addr && i->ifa_addr->sa_family == AF_PACKET)
+			take_hardware_address(d, i);
+	}
+	freeifaddrs(list);
+}
+
+struct list *device_list_get(void)
+{
+	pthread_mutex_lock(&all.lock);
+	if (!all.devices.next)
+		list_init(&all.devices);
+	look();
+	return &all.devices;
+}
+
+void device_list_put(void)
+{
+	pthread_mutex_unlock(&all.lock);
+}
+
+struct ibv_device **ibv_get_device_list(int *count)
+{
+	struct list *devices = device_list_get();
+	struct ibv_device **list;
+	int n = 0;
+
+	list = calloc(all.made + 1, sizeof(*list));
+	for (struct list *at = devices->next; list && at != devices; at = at->next) {
+		struct device *d = CONTAINER_OF(at, struct device, link);
+
+		if (d->is_present)
+			list[n++] = &d->ibv;
+	}
+	device_list_put();
+	if (count)
+		*count = n;
+	if (!list)
+		errno = ENOMEM;
+	return list;
+}
+
+void ibv_free_device_list(struct ibv_device **list)
+{
+	free(list);
+}
+
+/* ---- What they are called ------------------------------------------------------------------- */
+
+const char *ibv_get_device_name(struct ibv_device *device)
+{
+	return device->name;
+}
+
+/* The hardware address made 64 bits long as EUI-64 does, or the interface's number. */
+__be64 ibv_get_device_guid(struct ibv_device *device)
+{
+	const struct device *d = device_of(device);
+	const uint8_t *m = d->mac;
+	const uint8_t eui[8] = { m[0] ^ 2, m[1], m[2], 0xff, 0xfe, m[3], m[4], m[5] };
+	static const uint8_t none[sizeof(d->mac)];
+	uint64_t guid;
+
+	memcpy(&guid, eui, sizeof(guid));
+	if (memcmp(m, none, sizeof(none)) == 0)
+		guid = htobe64(UINT64_C(0x020000fffe000000) | d->index);
+	return guid;
+}
+
+int ibv_get_device_index(struct ibv_device *device)
+{
+	return (int)device_of(device)->index;
+}
+
+/* ---- For librdmacm -------------------------------------------------------------------------- */
+
+static bool is_same(const struct sockaddr *a, const struct sockaddr *b)
+{
+	if (a->sa_family != b->sa_family)
+		return false;
+	if (a->sa_family == AF_INET)
+		return memcmp(&((const struct sockaddr_in *)(const void *)a)->sin_addr,
+			      &((const struct sockaddr_in *)(const void *)b)->sin_addr,
+			      sizeof(struct in_addr)) == 0;
+	return memcmp(&((const struct sockaddr_in6 *)(const void *)a)->sin6_addr,
+		      &((const struct sockaddr_in6 *)(const void *)b)->sin6_addr,
+		      sizeof(struct in6_addr)) == 0;
+}
+
+static bool is_loopback(const struct sockaddr *a)
+{
+	return a->sa_family == AF_INET &&
+	       ntohl(((const struct sockaddr_in *)(const void *)a)->sin_addr.s_addr) >> 24 == 127;
+}
+
+/* The interface that has the address. Loopback has all of 127, though it lists one. */
+static bool has_address(const struct ifaddrs *i, const struct sockaddr *address)
+{
+	if (!i->ifa_addr || i->ifa_addr->sa_family != address->sa_family)
+		return false;
+	return is_same(i->ifa_addr, address) ||
+	       ((i->ifa_flags & IFF_LOOPBACK) && is_loopback(address));
+}
+
+static struct context *shared_context(struct device *d)
+{
+	if (!d->shared)
+		d->shared = context_open(d);
+	return d->shared;
+}
+
+struct ibv_context *weftv_context_at(const struct sockaddr *address)
+{
+	struct ifaddrs *list, *i;
+	struct context *c = NULL;
+
+	if (getifaddrs(&list) < 0)
+		return NULL;
+	device_list_get();
+	errno = ENODEV;
+	for (i = list; i && !c; i = i->ifa_next) {
+		struct device *d = find(i->ifa_name);
+
+		if (d && d->is_present && has_address(i, address)) {
+			c = shared_context(d);
+			if (!c)
+				break;
+		}
+	}
+	device_list_put();
+	freeifaddrs(list);
+	return c ? &c->verbs.context : NULL;
+}
+
+struct ibv_context **weftv_contexts(int *count)
+{
+	struct list *devices = device_list_get();
+	struct ibv_context **list = calloc(all.made + 1, sizeof(*list));
+	int n = 0;
+
+	for (struct list *at = devices->next; list && at != devices; at = at->next) {
+		struct device *d = CONTAINER_OF(at, struct device, link);
+		struct context *c = d->is_present ? shared_context(d) : NULL;
+
+		if (c)
+			list[n++] = &c->verbs.context;
+	}
+	device_list_put();
+	if (count)
+		*count = n;
+	if (!list)
+		errno = ENOMEM;
+	return list;
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Device memory: the device is this process, so it is ordinary memory with an address from 0 on. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "compat/ibverbs/object.h"
+
+enum { ALIGN_LOG_MAX = 20 };
+
+struct dm {
+	struct ibv_dm ibv;
+	uint8_t *memory;
+	size_t length;
+	atomic_uint users; /* regions */
+};
+
+static bool is_inside(const struct dm *dm, uint64_t offset, size_t length)
+{
+	return offset <= dm->length && length <= dm->length - offset;
+}
+
+static int to_dm(struct ibv_dm *ibv, uint64_t offset, const void *from, size_t length)
+{
+	struct dm *dm = CONTAINER_OF(ibv, struct dm, ibv);
+
+	if (!is_inside(dm, offset, length))
+		return EFAULT;
+	memcpy(dm->memory + offset, from, length);
+	return 0;
+}
+
+static int from_dm(void *to, struct ibv_dm *ibv, uint64_t offset, size_t length)
+{
+	const struct dm *dm = CONTAINER_OF(ibv, struct dm, ibv);
+
+	if (!is_inside(dm, offset, length))
+		return EFAULT;
+	memcpy(to, dm->memory + offset, length);
+	return 0;
+}
+
+struct ibv_dm *alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr *attr)
+{
+	struct dm *dm;
+	size_t align;
+
+	if (attr->length == 0 || attr->length > DM_BYTES_MAX ||
+	    attr->log_align_req > ALIGN_LOG_MAX || attr->comp_mask) {
+		errno = EINVAL;
+		return NULL;
+	}
+	align = (size_t)1 << attr->log_align_req;
+	dm = calloc(1, sizeof(*dm));
+	if (!dm)
+		return refused(WEFT_R_NO_MEMORY);
+	if (posix_memalign((void **)&dm->memory, align < 64 ? 64 : align, attr->length) != 0) {
+		free(dm);
+		return refused(WEFT_R_NO_MEMORY);
+	}
+	memset(dm->memory, 0, attr->length);
+	dm->length = attr->length;
+	dm->ibv.context = context;
+	dm->ibv.memcpy_to_dm = to_dm;
+	dm->ibv.memcpy_from_dm = from_dm;
+	return &dm->ibv;
+}
+
+int free_dm(struct ibv_dm *ibv)
+{
+	struct dm *dm = CONTAINER_OF(ibv, struct dm, ibv);
+
+	if (atomic_load(&dm->users) > 0)
+		return EBUSY;
+	free(dm->memory);
+	free(dm);
+	return 0;
+}
+
+struct ibv_mr *reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *ibv, uint64_t offset, size_t length,
+			 unsigned int access)
+{
+	struct dm *dm = CONTAINER_OF(ibv, struct dm, ibv);
+	struct ibv_mr *mr;
+
+	/* man ibv_alloc_dm: such regions are zero based. */
+	if (!(access & IBV_ACCESS_ZERO_BASED) || !is_inside(dm, offset, length)) {
+		errno = EINVAL;
+		return NULL;
+	}
+	mr = ibv_reg_mr_iova2(pd, dm->memory + offset, length, 0, access);
+	if (mr) {
+		CONTAINER_OF(mr, struct mr, ibv)->device_memory = &dm->users;
+		atomic_fetch_add(&dm->users, 1);
+		mr->addr = NULL;
+	}
+	return mr;
+}

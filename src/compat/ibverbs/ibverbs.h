@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What librdmacm takes from our libibverbs beyond the verbs themselves: both translate for one
+ * engine. Exported under a version of its own, which programs do not see.
+ */
+#pragma once
+
+#include <infiniband/verbs.h>
+#include <sys/socket.h>
+
+#include <weft/weft.h>
+
+/*
+ * Who is told of an object's events. Called with the engine locked: it may take locks of its own
+ * that are never held while weft or a verb is called, and must not call either.
+ */
+struct weftv_sink {
+	void (*take)(struct weftv_sink *sink, const struct weft_event *event);
+};
+
+/* The adapter behind every device of this process. It lives from the first open context on. */
+struct weft_adapter *weftv_adapter(void);
+
+/*
+ * The context that all of librdmacm shares, of the device that has the address: opened when first
+ * asked for, never closed. NULL and errno: ENODEV if no device has it.
+ */
+struct ibv_context *weftv_context_at(const struct sockaddr *address);
+
+/* The shared contexts of all devices, ended by NULL; to be freed. NULL and errno. */
+struct ibv_context **weftv_contexts(int *count);
+
+/* The queue pair itself, and who is told when it gets connected, fails to, or comes to its end. */
+struct weft_qp *weftv_qp(struct ibv_qp *qp);
+void weftv_qp_set_sink(struct ibv_qp *qp, struct weftv_sink *sink);
+
+/* 0, or what errno says of a refusal. */
+int weftv_errno(enum weft_reason reason);

@@ -1,0 +1,341 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Protection domains, memory regions and windows. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "compat/ibverbs/object.h"
+
+/* ---- Protection domains --------------------------------------------------------------------- */
+
+struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
+{
+	struct pd *pd = calloc(1, sizeof(*pd));
+	enum weft_reason r;
+
+	if (!pd)
+		return refused(WEFT_R_NO_MEMORY);
+	r = weft_pd_create(weftv_adapter(), NULL, &pd->weft);
+	if (r != WEFT_OK) {
+		free(pd);
+		return refused(r);
+	}
+	pd->ibv.context = context;
+	return &pd->ibv;
+}
+
+int ibv_dealloc_pd(struct ibv_pd *ibv)
+{
+	struct pd *pd = pd_of(ibv);
+	enum weft_reason r = WEFT_OK;
+
+	if (atomic_load(&pd->users) > 0)
+		return EBUSY;
+	if (pd->parent)
+		atomic_fetch_sub(&pd->parent->users, 1);
+	else
+		r = weft_pd_destroy(pd->weft);
+	if (r == WEFT_OK)
+		free(pd);
+	return weftv_errno(r);
+}
+
+struct ibv_pd *alloc_parent_domain(struct ibv_context *context,
+				   struct ibv_parent_domain_init_attr *attr)
+{
+	struct pd *pd;
+
+	if (!attr->pd || attr->pd->context != context)
+		return refused(WEFT_R_BAD_ARGUMENT);
+	if (attr->comp_mask & ~(uint32_t)IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT) {
+		errno = EOPNOTSUPP; /* memory is not allocated the program's own way */
+		return NULL;
+	}
+	pd = calloc(1, sizeof(*pd));
+	if (!pd)
+		return refused(WEFT_R_NO_MEMORY);
+	pd->parent = pd_real(attr->pd);
+	pd->weft = pd->parent->weft;
+	pd->ibv.context = context;
+	atomic_fetch_add(&pd->parent->users, 1);
+	return &pd->ibv;
+}
+
+/* Threads lock nothing that a thread domain could spare them: it is only held. */
+struct ibv_td *alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr)
+{
+	struct ibv_td *td;
+
+	if (attr->comp_mask) {
+		errno = EINVAL;
+		return NULL;
+	}
+	td = calloc(1, sizeof(*td));
+	if (!td)
+		return refused(WEFT_R_NO_MEMORY);
+	td->context = context;
+	return td;
+}
+
+int dealloc_td(struct ibv_td *td)
+{
+	free(td);
+	return 0;
+}
+
+/* ---- Regions -------------------------------------------------------------------------------- */
+
+enum {
+	/* Hints, which change nothing here. */
+	ACCESS_HINTS = IBV_ACCESS_HUGETLB | IBV_ACCESS_OPTIONAL_RANGE,
+	ACCESS_REMOTE = IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
+	ACCESS_KNOWN = IBV_ACCESS_LOCAL_WRITE | ACCESS_REMOTE | IBV_ACCESS_MW_BIND |
+		       IBV_ACCESS_ZERO_BASED
+};
+
+int rights_of(unsigned int access, uint32_t *rights)
+{
+	static const struct {
+		unsigned int flag;
+		uint32_t right;
+	} table[] = {
+		{ IBV_ACCESS_LOCAL_WRITE, WEFT_LOCAL_WRITE },
+		{ IBV_ACCESS_REMOTE_WRITE, WEFT_REMOTE_WRITE },
+		{ IBV_ACCESS_REMOTE_READ, WEFT_REMOTE_READ },
+		{ IBV_ACCESS_REMOTE_ATOMIC, WEFT_REMOTE_ATOMIC },
+		{ IBV_ACCESS_MW_BIND, WEFT_BIND },
+	};
+
+	if (access & ~(unsigned int)(ACCESS_KNOWN | ACCESS_HINTS))
+		return EOPNOTSUPP;
+	*rights = 0;
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		if (access & table[i].flag)
+			*rights |= table[i].right;
+	}
+	return 0;
+}
+
+/* The first and the last page are there: most mistakes show at one of them, whatever the length. */
+static bool is_mapped(const void *addr, size_t length)
+{
+	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = (uintptr_t)addr & -page;
+	uintptr_t last = ((uintptr_t)addr + length - 1) & -page;
+	unsigned char in_core;
+
+	return (uintptr_t)addr + length - 1 >= (uintptr_t)addr &&
+	       mincore((void *)first, 1, &in_core) == 0 && mincore((void *)last, 1, &in_core) == 0;
+}
+
+static int region_options(void *addr, size_t length, uint64_t iova, unsigned int access,
+			  struct weft_region_options *o)
+{
+	uint32_t rights;
+	int error = rights_of(access, &rights);
+
+	if (error)
+		return error;
+	/* man ibv_reg_mr: who lets others write must be able to write. */
+	if ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) &&
+	    !(access & IBV_ACCESS_LOCAL_WRITE))
+		return EINVAL;
+	if (length == 0)
+		return EINVAL;
+	if (!is_mapped(addr, length))
+		return EFAULT;
+	*o = (struct weft_region_options){
+		.addr = (uintptr_t)addr,
+		.length = length,
+		.va = iova,
+		.rights = rights | WEFT_LOCAL_READ,
+		.is_zero_based = (access & IBV_ACCESS_ZERO_BASED) || iova == 0,
+	};
+	return 0;
+}
+
+static struct ibv_mr *mr_create(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+				unsigned int access)
+{
+	struct weft_region_options o;
+	int error = region_options(addr, length, iova, access, &o);
+	struct mr *mr;
+	enum weft_reason r;
+
+	if (error) {
+		errno = error;
+		return NULL;
+	}
+	mr = calloc(1, sizeof(*mr));
+	if (!mr)
+		return refused(WEFT_R_NO_MEMORY);
+	mr->weft_pd = pd_of(pd)->weft;
+	r = weft_region_register(mr->weft_pd, &o, &mr->ibv.lkey);
+	if (r != WEFT_OK) {
+		free(mr);
+		return refused(r);
+	}
+	mr->access = access;
+	mr->ibv.rkey = mr->ibv.lkey;
+	mr->ibv.handle = weft_tag_index(mr->ibv.lkey);
+	mr->ibv.context = pd->context;
+	mr->ibv.pd = pd;
+	mr->ibv.addr = addr;
+	mr->ibv.length = length;
+	return &mr->ibv;
+}
+
+/* The header has macros of these names. */
+#undef ibv_reg_mr
+#undef ibv_reg_mr_iova
+
+struct ibv_mr *ibv_reg_mr(struct ibv_pd *pd, void *addr, size_t length, int access)
+{
+	return mr_create(pd, addr, length, (uintptr_t)addr, (unsigned int)access);
+}
+
+struct ibv_mr *ibv_reg_mr_iova(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+			       int access)
+{
+	return mr_create(pd, addr, length, iova, (unsigned int)access);
+}
+
+struct ibv_mr *ibv_reg_mr_iova2(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
+				unsigned int access)
+{
+	return mr_create(pd, addr, length, iova, access);
+}
+
+struct ibv_mr *ibv_reg_dmabuf_mr(struct ibv_pd *pd, uint64_t offset, size_t length, uint64_t iova,
+				 int fd, int access)
+{
+	(void)pd, (void)offset, (void)length, (void)iova, (void)fd, (void)access;
+	errno = EOPNOTSUPP; /* device memory of others is not mapped here */
+	return NULL;
+}
+
+int ibv_dereg_mr(struct ibv_mr *ibv)
+{
+	struct mr *mr = CONTAINER_OF(ibv, struct mr, ibv);
+	enum weft_reason r = weft_region_deregister(mr->weft_pd, ibv->lkey);
+
+	if (r != WEFT_OK)
+		return weftv_errno(r);
+	if (mr->device_memory)
+		atomic_fetch_sub(mr->device_memory, 1);
+	free(mr);
+	return 0;
+}
+
+/* The keys change: what was not asked to change is registered again as it was. */
+int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, size_t length,
+		 int access)
+{
+	struct mr *mr = CONTAINER_OF(ibv, struct mr, ibv);
+	struct weft_pd *weft_pd = mr->weft_pd;
+	struct weft_region_options o;
+	uint32_t tag;
+
+	if (flags == 0 || (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED) ||
+	    ((flags & IBV_REREG_MR_CHANGE_PD) && !pd) ||
+	    ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) && (!addr || length == 0))) {
+		errno = EINVAL;
+		return IBV_REREG_MR_ERR_INPUT;
+	}
+	if (!(flags & IBV_REREG_MR_CHANGE_TRANSLATION)) {
+		addr = ibv->addr;
+		length = ibv->length;
+	}
+	if (!(flags & IBV_REREG_MR_CHANGE_ACCESS))
+		access = (int)mr->access;
+	if (flags & IBV_REREG_MR_CHANGE_PD)
+		weft_pd = pd_of(pd)->weft;
+	errno = region_options(addr, length, (uintptr_t)addr, (unsigned int)access, &o);
+	if (errno)
+		return IBV_REREG_MR_ERR_INPUT;
+	errno = weftv_errno(weft_region_register(weft_pd, &o, &tag));
+	if (errno)
+		return IBV_REREG_MR_ERR_CMD;
+	errno = weftv_errno(weft_region_deregister(mr->weft_pd, ibv->lkey));
+	if (errno) { /* windows are bound to it: it stays as it was */
+		(void)weft_region_deregister(weft_pd, tag);
+		return IBV_REREG_MR_ERR_CMD;
+	}
+	mr->weft_pd = weft_pd;
+	mr->access = (unsigned int)access;
+	ibv->lkey = ibv->rkey = tag;
+	ibv->handle = weft_tag_index(tag);
+	ibv->addr = addr;
+	ibv->length = length;
+	if (flags & IBV_REREG_MR_CHANGE_PD)
+		ibv->pd = pd;
+	return 0;
+}
+
+struct ibv_mr *alloc_null_mr(struct ibv_pd *pd)
+{
+	(void)pd;
+	errno = EOPNOTSUPP;
+	return NULL;
+}
+
+int advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
+	      struct ibv_sge *list, uint32_t count)
+{
+	/* Regions are ordinary memory of the process: there is nothing to fetch. */
+	(void)pd, (void)advice, (void)flags, (void)list, (void)count;
+	return EOPNOTSUPP;
+}
+
+/* ---- Windows -------------------------------------------------------------------------------- */
+
+struct ibv_mw *alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
+{
+	struct mw *mw;
+	enum weft_reason r;
+
+	if (type != IBV_MW_TYPE_1 && type != IBV_MW_TYPE_2) {
+		errno = EINVAL;
+		return NULL;
+	}
+	mw = calloc(1, sizeof(*mw));
+	if (!mw)
+		return refused(WEFT_R_NO_MEMORY);
+	mw->weft_pd = pd_of(pd)->weft;
+	r = weft_window_alloc(mw->weft_pd, &mw->ibv.rkey);
+	if (r != WEFT_OK) {
+		free(mw);
+		return refused(r);
+	}
+	mw->ibv.context = pd->context;
+	mw->ibv.pd = pd;
+	mw->ibv.type = type;
+	mw->ibv.handle = weft_tag_index(mw->ibv.rkey);
+	return &mw->ibv;
+}
+
+/* Frees the window under one of the tags that it can have. */
+static enum weft_reason window_free(struct weft_pd *pd, uint32_t tag)
+{
+	enum weft_reason r = weft_window_free(pd, tag);
+
+	if (r != WEFT_R_WINDOW_BOUND)
+		return r;
+	r = weft_window_unbind(pd, tag); /* man ibv_alloc_mw: one that is bound may go */
+	return r == WEFT_OK ? weft_window_free(pd, tag) : r;
+}
+
+int dealloc_mw(struct ibv_mw *ibv)
+{
+	struct mw *mw = CONTAINER_OF(ibv, struct mw, ibv);
+	uint32_t tag = ibv->rkey;
+	enum weft_reason r = window_free(mw->weft_pd, tag);
+
+	/* A program need not note the key of its last bind: the index is what stays. */
+	for (uint32_t i = 0; i < 256 && r != WEFT_OK && r != WEFT_R_BUSY; i++)
+		r = window_free(mw->weft_pd, (tag & ~UINT32_C(0xff)) | i);
+	if (r == WEFT_OK)
+		free(mw);
+	return weftv_errno(r);
+}

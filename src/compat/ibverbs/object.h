@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The objects of verbs programs: each is the public struct, which comes first, and what is behind
+ * it. Numbers, states and rights are the engine's; here they are only translated.
+ */
+#pragma once
+
+#include <net/if.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "base/check.h"
+#include "base/list.h"
+#include "compat/ibverbs/ibverbs.h"
+
+/* ---- Descriptors that tell of events -------------------------------------------------------- */
+
+/*
+ * A descriptor that can be read once for each event, and the events. The lock is taken while the
+ * engine's is held, never the other way round.
+ */
+struct bell {
+	pthread_mutex_t lock; /* guards the list and everything in it */
+	struct list waiting;
+	int fd;
+};
+
+int bell_init(struct bell *b);
+void bell_fini(struct bell *b);
+
+/* One more event. The lock is held. */
+void bell_ring(struct bell *b);
+
+/* Waits for one, unless the program made the descriptor non-blocking. 0 or errno. */
+int bell_await(struct bell *b);
+
+/* ---- Devices -------------------------------------------------------------------------------- */
+
+struct device {
+	struct ibv_device ibv;
+	const void *ops; /* where other providers look for their own: not theirs */
+	struct list link;
+	char interface[IF_NAMESIZE];
+	uint8_t mac[6];
+	unsigned int index; /* of the interface */
+	bool is_present;
+	struct context *shared; /* librdmacm's, or NULL */
+};
+
+static inline struct device *device_of(struct ibv_device *d)
+{
+	return CONTAINER_OF(d, struct device, ibv);
+}
+
+/* Looks at the interfaces again; the list of devices, locked until device_list_put(). */
+struct list *device_list_get(void);
+void device_list_put(void);
+
+/* ---- Contexts ------------------------------------------------------------------------------- */
+
+struct context {
+	struct verbs_context verbs; /* which ends with the struct ibv_context */
+	struct bell async;	    /* of struct async_record */
+};
+
+static inline struct context *context_of(struct ibv_context *c)
+{
+	return CONTAINER_OF(c, struct context, verbs.context);
+}
+
+struct context *context_open(struct device *device);
+
+/* An asynchronous event that an object can have; at most one of a kind is under way. */
+struct async_record {
+	struct list link;
+	struct ibv_async_event event;
+};
+
+/* ---- Protection domains, memory ------------------------------------------------------------- */
+
+struct pd {
+	struct ibv_pd ibv;
+	struct weft_pd *weft;
+	struct pd *parent; /* of a parent domain: the one it stands for */
+	atomic_uint users;
+};
+
+static inline struct pd *pd_of(struct ibv_pd *p)
+{
+	return CONTAINER_OF(p, struct pd, ibv);
+}
+
+/* The domain itself, behind a parent domain. */
+static inline struct pd *pd_real(struct ibv_pd *p)
+{
+	struct pd *pd = pd_of(p);
+
+	return pd->parent ? pd->parent : pd;
+}
+
+struct mr {
+	struct ibv_mr ibv;
+	struct weft_pd *weft_pd;
+	unsigned int access;
+	atomic_uint *device_memory; /* whose user it is, or NULL */
+};
+
+/* Of device memory that can be allocated at a time. */
+#define DM_BYTES_MAX ((size_t)64 << 20)
+
+struct mw {
+	struct ibv_mw ibv;
+	struct weft_pd *weft_pd;
+};
+
+/* Rights of the engine for access flags of verbs; -1: flags that it does not have. */
+int rights_of(unsigned int access, uint32_t *rights);
+
+/* ---- Queues --------------------------------------------------------------------------------- */
+
+struct channel {
+	struct ibv_comp_channel ibv;
+	struct bell bell; /* of struct cq */
+};
+
+struct cq {
+	union {
+		struct ibv_cq ibv;
+		struct ibv_cq_ex ex; /* begins with the same fields */
+	};
+	struct weftv_sink sink;
+	struct weft_cq *weft;
+	/* The channel's lock guards these. */
+	struct list waiting_link;
+	uint32_t events_waiting, events_taken;
+	struct async_record overrun;
+	uint32_t async_taken; /* its own mutex guards this, as in the others */
+	/* Whoever polls with the iterators has them, from start_poll to end_poll. */
+	struct weft_completion current;
+};
+
+static inline struct cq *cq_of(struct ibv_cq *c)
+{
+	return CONTAINER_OF(c, struct cq, ibv);
+}
+
+/* NULL and errno. */
+struct cq *cq_open(struct ibv_context *context, int cqe, void *cq_context,
+		   struct ibv_comp_channel *channel);
+
+enum srq_events { SRQ_LIMIT_REACHED, SRQ_EVENTS };
+
+struct srq {
+	struct ibv_srq ibv;
+	struct weftv_sink sink;
+	struct weft_srq *weft;
+	uint32_t max, segments_max, limit, number;
+	struct async_record events[SRQ_EVENTS];
+	uint32_t events_taken;
+};
+
+static inline struct srq *srq_of(struct ibv_srq *s)
+{
+	return CONTAINER_OF(s, struct srq, ibv);
+}
+
+/* Of a queue pair: Reads and atomics in flight either way; requests in a queue. */
+enum { READS_MAX = 128, QUEUE_MAX = 1 << 16 };
+
+enum qp_events { QP_FATAL, QP_ACCESS, QP_DRAINED, QP_LAST_WQE, QP_EVENTS };
+
+struct wr_batch;
+
+struct qp {
+	union {
+		struct ibv_qp ibv;
+		struct ibv_qp_ex ex; /* begins with it */
+	};
+	struct weftv_sink sink;
+	struct weft_qp *weft;
+	struct weftv_sink *_Atomic connection_sink;
+	struct ibv_qp_cap cap;
+	int sq_sig_all;
+	unsigned int access;
+	struct wr_batch *batch;
+	struct async_record events[QP_EVENTS];
+	uint32_t events_taken;
+};
+
+static inline struct qp *qp_of(struct ibv_qp *q)
+{
+	return CONTAINER_OF(q, struct qp, ibv);
+}
+
+/* ---- Asynchronous events -------------------------------------------------------------------- */
+
+/* Raises one; nothing if it is under way already. Called with the engine locked. */
+void async_raise(struct context *c, struct async_record *record);
+
+/* The object goes: its records leave the list. Those that were taken must be acknowledged. */
+void async_forget(struct context *c, struct async_record *records, uint32_t count);
+
+/* ---- Translation ---------------------------------------------------------------------------- */
+
+enum ibv_wc_status wc_status_of(enum weft_status status);
+enum ibv_wc_opcode wc_opcode_of(enum weft_opcode opcode);
+
+unsigned int wc_flags_of(const struct weft_completion *c);
+
+/* NULL, with errno for the reason. */
+void *refused(enum weft_reason reason);
+
+/* The slots of a context, filled. */
+void context_ops_init(struct context *c);
+int query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *attr,
+	       size_t attr_bytes);
+int query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
+		    struct ibv_device_attr_ex *attr, size_t attr_bytes);
+struct ibv_cq_ex *create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
+struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
+struct ibv_srq *create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr);
+int get_srq_num(struct ibv_srq *srq, uint32_t *number);
+int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+int post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+int post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+int poll_cq(struct ibv_cq *cq, int count, struct ibv_wc *wc);
+int req_notify_cq(struct ibv_cq *cq, int is_solicited_only);
+int modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
+struct ibv_mw *alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
+int bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
+int dealloc_mw(struct ibv_mw *mw);
+struct ibv_mr *alloc_null_mr(struct ibv_pd *pd);
+int advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
+	      struct ibv_sge *list, uint32_t count);
+struct ibv_td *alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr);
+int dealloc_td(struct ibv_td *td);
+struct ibv_pd *alloc_parent_domain(struct ibv_context *context,
+				   struct ibv_parent_domain_init_attr *attr);
+struct ibv_dm *alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr *attr);
+int free_dm(struct ibv_dm *dm);
+struct ibv_mr *reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *dm, uint64_t offset, size_t length,
+			 unsigned int access);
+
+/* builders.c: the ibv_wr_ calls of a queue pair that was made for them. 0 or errno. */
+int builders_init(struct qp *qp, uint64_t send_ops);
+void builders_fini(struct qp *qp);

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Work requests: translated on the stack, in batches, and given to the engine. */
+#include "compat/ibverbs/post.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+
+enum { BATCH = 16 };
+
+_Static_assert(sizeof(struct ibv_sge) == sizeof(struct weft_segment) &&
+		       offsetof(struct ibv_sge, addr) == offsetof(struct weft_segment, addr) &&
+		       offsetof(struct ibv_sge, length) == offsetof(struct weft_segment, length) &&
+		       offsetof(struct ibv_sge, lkey) == offsetof(struct weft_segment, tag),
+	       "a scatter/gather element is a segment");
+
+const struct weft_segment *segments_of(const struct ibv_sge *list)
+{
+	return (const struct weft_segment *)(const void *)list;
+}
+
+uint32_t send_flags_of(unsigned int flags, enum weft_opcode opcode)
+{
+	uint32_t f = 0;
+	bool is_told = opcode == WEFT_OP_SEND || opcode == WEFT_OP_SEND_INVALIDATE ||
+		       opcode == WEFT_OP_WRITE_IMM;
+
+	if (flags & IBV_SEND_SIGNALED)
+		f |= WEFT_SIGNALLED;
+	if (flags & IBV_SEND_FENCE)
+		f |= WEFT_FENCE;
+	if ((flags & IBV_SEND_SOLICITED) && is_told)
+		f |= WEFT_SOLICITED;
+	if (flags & IBV_SEND_INLINE)
+		f |= WEFT_INLINE;
+	return f;
+}
+
+int bind_of(struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *info,
+	    struct weft_bind *bind)
+{
+	uint32_t rights;
+	int error = rights_of(info->mw_access_flags, &rights);
+
+	if (error)
+		return error;
+	*bind = (struct weft_bind){
+		.window_tag = mw->rkey,
+		.region_tag = info->mr ? info->mr->lkey : 0,
+		.addr = info->addr,
+		.length = info->mr ? info->length : 0,
+		.rights = rights & (WEFT_REMOTE_READ | WEFT_REMOTE_WRITE | WEFT_REMOTE_ATOMIC),
+		.is_zero_based = info->mw_access_flags & IBV_ACCESS_ZERO_BASED,
+		.is_qp_bound = mw->type == IBV_MW_TYPE_2,
+		.tag = rkey,
+	};
+	return 0;
+}
+
+static void set_remote(struct weft_send_wr *w, uint64_t addr, uint32_t rkey)
+{
+	w->remote_addr = addr;
+	w->remote_tag = rkey;
+}
+
+/* What the opcode needs beside its segments. 0 or errno. */
+static int translate_operation(const struct ibv_send_wr *wr, struct weft_send_wr *w)
+{
+	switch (wr->opcode) {
+	case IBV_WR_RDMA_WRITE_WITH_IMM:
+		w->imm = ntohl(wr->imm_data);
+		w->opcode = WEFT_OP_WRITE_IMM;
+		set_remote(w, wr->wr.rdma.remote_addr, wr->wr.rdma.rkey);
+		return 0;
+	case IBV_WR_RDMA_WRITE:
+	case IBV_WR_RDMA_READ:
+		w->opcode = wr->opcode == IBV_WR_RDMA_READ ? WEFT_OP_READ : WEFT_OP_WRITE;
+		set_remote(w, wr->wr.rdma.remote_addr, wr->wr.rdma.rkey);
+		return 0;
+	case IBV_WR_SEND:
+		w->opcode = WEFT_OP_SEND;
+		return 0;
+	case IBV_WR_SEND_WITH_IMM:
+		w->opcode = WEFT_OP_SEND_IMM;
+		w->imm = ntohl(wr->imm_data);
+		return 0;
+	case IBV_WR_SEND_WITH_INV:
+		w->opcode = WEFT_OP_SEND_INVALIDATE;
+		w->invalidate_tag = wr->invalidate_rkey;
+		return 0;
+	case IBV_WR_ATOMIC_CMP_AND_SWP:
+	case IBV_WR_ATOMIC_FETCH_AND_ADD:
+		w->opcode = wr->opcode == IBV_WR_ATOMIC_CMP_AND_SWP ? WEFT_OP_COMPARE_SWAP
+								    : WEFT_OP_FETCH_ADD;
+		set_remote(w, wr->wr.atomic.remote_addr, wr->wr.atomic.rkey);
+		w->compare_add = wr->wr.atomic.compare_add;
+		w->swap = wr->wr.atomic.swap;
+		return 0;
+	case IBV_WR_LOCAL_INV:
+		w->opcode = WEFT_OP_INVALIDATE;
+		w->invalidate_tag = wr->invalidate_rkey;
+		w->segment_count = 0;
+		return 0;
+	case IBV_WR_BIND_MW:
+		w->opcode = WEFT_OP_BIND;
+		w->segment_count = 0;
+		if (wr->bind_mw.mw->type != IBV_MW_TYPE_2)
+			return EINVAL;
+		return bind_of(wr->bind_mw.mw, wr->bind_mw.rkey, &wr->bind_mw.bind_info, &w->bind);
+	default:
+		return EOPNOTSUPP;
+	}
+}
+
+static int translate(const struct ibv_send_wr *wr, struct weft_send_wr *w)
+{
+	int error;
+
+	memset(w, 0, offsetof(struct weft_send_wr, bind)); /* what follows, those set who need it */
+	w->id = wr->wr_id;
+	w->segments = segments_of(wr->sg_list);
+	w->segment_count = wr->num_sge < 0 ? UINT32_MAX : (uint32_t)wr->num_sge;
+	error = translate_operation(wr, w);
+	w->flags = send_flags_of(wr->send_flags, w->opcode);
+	return error;
+}
+
+int post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
+{
+	struct weft_send_wr batch[BATCH];
+	struct qp *qp = qp_of(ibv);
+
+	while (wr) {
+		struct ibv_send_wr *first = wr;
+		uint32_t count = 0, posted = 0;
+		int error = 0, refusal;
+
+		for (; wr && count < BATCH && !error; wr = wr->next) {
+			error = translate(wr, &batch[count]);
+			count += !error;
+			if (error)
+				break;
+		}
+		refusal = weftv_errno(weft_qp_post_send(qp->weft, batch, count, &posted));
+		if (refusal || error) {
+			for (*bad = first; posted > 0; posted--)
+				*bad = (*bad)->next;
+			return refusal ? refusal : error;
+		}
+	}
+	return 0;
+}
+
+/* Which of the two queues it is makes the difference. */
+static int post_receives(struct qp *qp, struct srq *srq, struct ibv_recv_wr *wr,
+			 struct ibv_recv_wr **bad)
+{
+	struct weft_recv_wr batch[BATCH];
+
+	while (wr) {
+		struct ibv_recv_wr *first = wr;
+		uint32_t count = 0, posted = 0;
+		enum weft_reason r;
+
+		for (; wr && count < BATCH; wr = wr->next)
+			batch[count++] = (struct weft_recv_wr){
+				.id = wr->wr_id,
+				.segments = segments_of(wr->sg_list),
+				.segment_count = wr->num_sge < 0 ? UINT32_MAX
+								 : (uint32_t)wr->num_sge,
+			};
+		r = srq ? weft_srq_post_recv(srq->weft, batch, count, &posted)
+			: weft_qp_post_recv(qp->weft, batch, count, &posted);
+		if (r != WEFT_OK) {
+			for (*bad = first; posted > 0; posted--)
+				*bad = (*bad)->next;
+			return weftv_errno(r);
+		}
+	}
+	return 0;
+}
+
+int post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	return post_receives(qp_of(qp), NULL, wr, bad);
+}
+
+int post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad)
+{
+	return post_receives(NULL, srq_of(srq), wr, bad);
+}
+
+/* Windows of type 1: the key changes when the bind is posted. */
+int bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind)
+{
+	struct weft_send_wr w = {
+		.id = bind->wr_id,
+		.opcode = WEFT_OP_BIND,
+		.flags = send_flags_of(bind->send_flags, WEFT_OP_BIND),
+	};
+	int error;
+
+	if (mw->type != IBV_MW_TYPE_1)
+		return EINVAL;
+	error = bind_of(mw, 0, &bind->bind_info, &w.bind);
+	if (error)
+		return error;
+	error = weftv_errno(weft_qp_post_send(qp_of(qp)->weft, &w, 1, NULL));
+	if (!error)
+		mw->rkey = w.bind.tag;
+	return error;
+}

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "compat/ibverbs/object.h"
+
+/* ---- Events --------------------------------------------------------------------------------- */
+
+/* The stream ended as streams do: nothing went wrong that a program should be alarmed about. */
+static bool is_ordinary_end(enum weft_reason reason)
+{
+	return reason == WEFT_R_PEER_GONE || reason == WEFT_R_FLUSHED || reason == WEFT_OK ||
+	       reason == WEFT_R_STREAM_LOST;
+}
+
+static void take_event(struct weftv_sink *sink, const struct weft_event *event)
+{
+	struct qp *qp = CONTAINER_OF(sink, struct qp, sink);
+	struct context *c = context_of(qp->ibv.context);
+	struct weftv_sink *connection = atomic_load(&qp->connection_sink);
+
+	switch (event->kind) {
+	case WEFT_EVENT_QP_ERROR:
+		if (!is_ordinary_end(event->reason))
+			async_raise(c, &qp->events[QP_FATAL]);
+		if (qp->ibv.srq)
+			async_raise(c, &qp->events[QP_LAST_WQE]);
+		break;
+	case WEFT_EVENT_QP_REFUSED:
+		async_raise(c, &qp->events[QP_ACCESS]);
+		break;
+	case WEFT_EVENT_QP_DRAINED:
+		async_raise(c, &qp->events[QP_DRAINED]);
+		break;
+	default:
+		break;
+	}
+	if (connection)
+		connection->take(connection, event);
+}
+
+struct weft_qp *weftv_qp(struct ibv_qp *qp)
+{
+	return qp_of(qp)->weft;
+}
+
+void weftv_qp_set_sink(struct ibv_qp *qp, struct weftv_sink *sink)
+{
+	atomic_store(&qp_of(qp)->connection_sink, sink);
+}
+
+/* ---- Life ----------------------------------------------------------------------------------- */
+
+static uint32_t at_least_one(uint32_t n)
+{
+	return n ? n : 1;
+}
+
+static void init_public(struct qp *qp, struct ibv_pd *pd, const struct ibv_qp_init_attr_ex *attr)
+{
+	static const enum ibv_event_type types[QP_EVENTS] = {
+		[QP_FATAL] = IBV_EVENT_QP_FATAL,
+		[QP_ACCESS] = IBV_EVENT_QP_ACCESS_ERR,
+		[QP_DRAINED] = IBV_EVENT_SQ_DRAINED,
+		[QP_LAST_WQE] = IBV_EVENT_QP_LAST_WQE_REACHED,
+	};
+
+	qp->sink.take = take_event;
+	qp->ibv.context = pd->context;
+	qp->ibv.qp_context = attr->qp_context;
+	qp->ibv.pd = pd;
+	qp->ibv.send_cq = attr->send_cq;
+	qp->ibv.recv_cq = attr->recv_cq;
+	qp->ibv.srq = attr->srq;
+	qp->ibv.qp_type = attr->qp_type;
+	qp->ibv.state = IBV_QPS_RESET;
+	qp->sq_sig_all = attr->sq_sig_all;
+	for (int i = 0; i < QP_EVENTS; i++) {
+		list_init(&qp->events[i].link);
+		qp->events[i].event.element.qp = &qp->ibv;
+		qp->events[i].event.event_type = types[i];
+	}
+	pthread_mutex_init(&qp->ibv.mutex, NULL);
+	pthread_cond_init(&qp->ibv.cond, NULL);
+}
+
+static enum weft_reason create_weft(struct qp *qp, const struct ibv_qp_cap *cap)
+{
+	uint32_t send_segments = at_least_one(cap->max_send_sge);
+	uint32_t recv_segments = at_least_one(cap->max_recv_sge);
+	struct weft_qp_options o = {
+		.send_cq = cq_of(qp->ibv.send_cq)->weft,
+		.recv_cq = cq_of(qp->ibv.recv_cq)->weft,
+		.srq = qp->ibv.srq ? srq_of(qp->ibv.srq)->weft : NULL,
+		.send_max = at_least_one(cap->max_send_wr),
+		.recv_max = at_least_one(cap->max_recv_wr),
+		.segments_max = send_segments > recv_segments ? send_segments : recv_segments,
+		.inline_max_bytes = cap->max_inline_data,
+		.outstanding_max = READS_MAX,
+		.is_every_send_signalled = qp->sq_sig_all,
+		.context = &qp->sink,
+	};
+	enum weft_reason r = weft_qp_create(pd_of(qp->ibv.pd)->weft, &o, &qp->weft);
+
+	qp->cap = (struct ibv_qp_cap){
+		.max_send_wr = o.send_max,
+		.max_recv_wr = qp->ibv.srq ? 0 : o.recv_max,
+		.max_send_sge = o.segments_max,
+		.max_recv_sge = qp->ibv.srq ? 0 : o.segments_max,
+		.max_inline_data = o.inline_max_bytes,
+	};
+	return r;
+}
+
+/* What is not there is refused by name, not by chance. */
+static int check(const struct ibv_qp_init_attr_ex *attr)
+{
+	enum {
+		KNOWN = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS |
+			IBV_QP_INIT_ATTR_CREATE_FLAGS
+	};
+
+	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd || !attr->send_cq ||
+	    !attr->recv_cq)
+		return EINVAL;
+	if (attr->qp_type != IBV_QPT_RC || (attr->comp_mask & ~(uint32_t)KNOWN) ||
+	    ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && attr->create_flags))
+		return EOPNOTSUPP;
+	if (attr->cap.max_inline_data > WEFT_INLINE_MAX ||
+	    attr->cap.max_send_sge > WEFT_SEGMENTS_MAX ||
+	    attr->cap.max_recv_sge > WEFT_SEGMENTS_MAX || attr->cap.max_send_wr > QUEUE_MAX ||
+	    (!attr->srq && attr->cap.max_recv_wr > QUEUE_MAX))
+		return EINVAL;
+	return 0;
+}
+
+static void qp_free(struct qp *qp)
+{
+	pthread_mutex_destroy(&qp->ibv.mutex);
+	pthread_cond_destroy(&qp->ibv.cond);
+	free(qp);
+}
+
+struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
+{
+	struct qp *qp;
+	enum weft_reason r;
+	int error = check(attr);
+
+	(void)context;
+	if (error) {
+		errno = error;
+		return NULL;
+	}
+	qp = calloc(1, sizeof(*qp));
+	if (!qp)
+		return refused(WEFT_R_NO_MEMORY);
+	init_public(qp, attr->pd, attr);
+	r = create_weft(qp, &attr->cap);
+	if (r != WEFT_OK) {
+		qp_free(qp);
+		return refused(r);
+	}
+	/* A peer may do nothing until INIT says what. */
+	(void)weft_qp_modify(qp->weft, &(struct weft_qp_attr){ 0 }, WEFT_QP_REMOTE_RIGHTS);
+	qp->ibv.handle = qp->ibv.qp_num = weft_qp_number(qp->weft);
+	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
+		error = builders_init(qp, attr->send_ops_flags);
+	if (error) {
+		(void)weft_qp_destroy(qp->weft);
+		qp_free(qp);
+		errno = error;
+		return NULL;
+	}
+	attr->cap = qp->cap;
+	return &qp->ibv;
+}
+
+struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
+{
+	struct ibv_qp_init_attr_ex ex = {
+		.qp_context = attr->qp_context,
+		.send_cq = attr->send_cq,
+		.recv_cq = attr->recv_cq,
+		.srq = attr->srq,
+		.cap = attr->cap,
+		.qp_type = attr->qp_type,
+		.sq_sig_all = attr->sq_sig_all,
+		.comp_mask = IBV_QP_INIT_ATTR_PD,
+		.pd = pd,
+	};
+	struct ibv_qp *qp = create_qp_ex(pd->context, &ex);
+
+	if (qp)
+		attr->cap = ex.cap;
+	return qp;
+}
+
+int ibv_destroy_qp(struct ibv_qp *ibv)
+{
+	struct qp *qp = qp_of(ibv);
+
+	(void)weft_qp_destroy(qp->weft); /* it refuses nobody */
+	async_forget(context_of(ibv->context), qp->events, QP_EVENTS);
+	pthread_mutex_lock(&ibv->mutex);
+	while (ibv->events_completed != qp->events_taken)
+		pthread_cond_wait(&ibv->cond, &ibv->mutex);
+	pthread_mutex_unlock(&ibv->mutex);
+	builders_fini(qp);
+	qp_free(qp);
+	return 0;
+}
+
+/* ---- States --------------------------------------------------------------------------------- */
+
+static const enum ibv_qp_state states[WEFT_QPS_COUNT] = {
+	[WEFT_QPS_RESET] = IBV_QPS_RESET, [WEFT_QPS_INIT] = IBV_QPS_INIT,
+	[WEFT_QPS_RTR] = IBV_QPS_RTR,	  [WEFT_QPS_RTS] = IBV_QPS_RTS,
+	[WEFT_QPS_SQD] = IBV_QPS_SQD,	  [WEFT_QPS_SQE] = IBV_QPS_SQE,
+	[WEFT_QPS_ERROR] = IBV_QPS_ERR,
+};
+
+/*
+ * The connection makes an iWARP queue pair operational, not the program. One that names RTR or RTS
+ * on the way there, as for InfiniBand, is told yes: what it cannot do before it is refused there.
+ */
+static bool is_for_the_connection(const struct qp *qp, enum weft_qp_state now,
+				  enum ibv_qp_state asked)
+{
+	(void)qp;
+	if (asked == IBV_QPS_RTR)
+		return now == WEFT_QPS_INIT || now == WEFT_QPS_RTS;
+	return asked == IBV_QPS_RTS && (now == WEFT_QPS_INIT || now == WEFT_QPS_RTS);
+}
+
+static int to_weft_state(enum ibv_qp_state state, enum weft_qp_state *weft)
+{
+	for (int i = 0; i < WEFT_QPS_COUNT; i++) {
+		if (states[i] == state) {
+			*weft = (enum weft_qp_state)i;
+			return 0;
+		}
+	}
+	return EINVAL;
+}
+
+static int change(struct qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	struct weft_qp_attr now, next = { 0 };
+	uint32_t fields = 0;
+	int error;
+
+	(void)weft_qp_query(qp->weft, &now);
+	if ((mask & IBV_QP_CUR_STATE) && attr->cur_qp_state != states[now.state])
+		return EINVAL;
+	if (mask & IBV_QP_ACCESS_FLAGS) {
+		error = rights_of(attr->qp_access_flags, &next.remote_rights);
+		if (error)
+			return EINVAL;
+		next.remote_rights &= WEFT_REMOTE_READ | WEFT_REMOTE_WRITE | WEFT_REMOTE_ATOMIC;
+		fields |= WEFT_QP_REMOTE_RIGHTS;
+	}
+	if ((mask & IBV_QP_STATE) && !is_for_the_connection(qp, now.state, attr->qp_state)) {
+		error = to_weft_state(attr->qp_state, &next.state);
+		if (error)
+			return error;
+		fields |= WEFT_QP_STATE;
+	}
+	return fields ? weftv_errno(weft_qp_modify(qp->weft, &next, fields)) : 0;
+}
+
+int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
+{
+	struct qp *qp = qp_of(ibv);
+	int error;
+
+	if ((mask & IBV_QP_PORT) && attr->port_num != 1)
+		return EINVAL;
+	if ((mask & IBV_QP_PKEY_INDEX) && attr->pkey_index != 0)
+		return EINVAL;
+	error = change(qp, attr, mask);
+	if (error)
+		return error;
+	if (mask & IBV_QP_ACCESS_FLAGS)
+		qp->access = attr->qp_access_flags;
+	if (mask & IBV_QP_STATE)
+		ibv->state = attr->qp_state;
+	return 0;
+}
+
+int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask,
+		 struct ibv_qp_init_attr *init)
+{
+	struct qp *qp = qp_of(ibv);
+	struct weft_qp_attr now;
+	struct weft_peer peer;
+
+	(void)mask; /* everything is told that is known */
+	(void)weft_qp_query(qp->weft, &now);
+	ibv->state = states[now.state];
+	*attr = (struct ibv_qp_attr){
+		.qp_state = ibv->state,
+		.cur_qp_state = ibv->state,
+		.path_mtu = IBV_MTU_4096,
+		.qp_access_flags = qp->access,
+		.cap = qp->cap,
+		.sq_draining = now.state == WEFT_QPS_SQD && now.send_queued > 0,
+		.max_rd_atomic = (uint8_t)now.outstanding_max,
+		.max_dest_rd_atomic = READS_MAX,
+		.port_num = 1,
+	};
+	if (weft_qp_peer(qp->weft, &peer) == WEFT_OK && now.state >= WEFT_QPS_RTS) {
+		attr->max_rd_atomic = (uint8_t)peer.agreed_ord;
+		attr->max_dest_rd_atomic = (uint8_t)peer.agreed_ird;
+	}
+	*init = (struct ibv_qp_init_attr){
+		.qp_context = ibv->qp_context,
+		.send_cq = ibv->send_cq,
+		.recv_cq = ibv->recv_cq,
+		.srq = ibv->srq,
+		.cap = qp->cap,
+		.qp_type = ibv->qp_type,
+		.sq_sig_all = qp->sq_sig_all,
+	};
+	return 0;
+}
+
+struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
+{
+	return qp_of(qp)->batch ? &qp_of(qp)->ex : NULL;
+}
+
+/* TCP delivers in order, and bytes are placed as it delivers them. */
+int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
+{
+	(void)qp, (void)op;
+	return flags == 0;
+}

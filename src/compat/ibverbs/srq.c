@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "compat/ibverbs/object.h"
+
+static void take_event(struct weftv_sink *sink, const struct weft_event *event)
+{
+	struct srq *srq = CONTAINER_OF(sink, struct srq, sink);
+
+	if (event->kind == WEFT_EVENT_SRQ_LIMIT) {
+		srq->limit = 0; /* one event for each time it was armed */
+		async_raise(context_of(srq->ibv.context), &srq->events[SRQ_LIMIT_REACHED]);
+	}
+}
+
+static void srq_init(struct srq *srq, struct ibv_pd *pd, void *srq_context)
+{
+	srq->sink.take = take_event;
+	srq->ibv.context = pd->context;
+	srq->ibv.srq_context = srq_context;
+	srq->ibv.pd = pd;
+	list_init(&srq->events[SRQ_LIMIT_REACHED].link);
+	srq->events[SRQ_LIMIT_REACHED].event = (struct ibv_async_event){
+		.element.srq = &srq->ibv,
+		.event_type = IBV_EVENT_SRQ_LIMIT_REACHED,
+	};
+	pthread_mutex_init(&srq->ibv.mutex, NULL);
+	pthread_cond_init(&srq->ibv.cond, NULL);
+}
+
+struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
+{
+	struct weft_srq_options o = {
+		.recv_max = attr->attr.max_wr,
+		.segments_max = attr->attr.max_sge ? attr->attr.max_sge : 1,
+	};
+	struct srq *srq;
+	enum weft_reason r;
+
+	if (o.recv_max == 0)
+		return refused(WEFT_R_BAD_ARGUMENT);
+	srq = calloc(1, sizeof(*srq));
+	if (!srq)
+		return refused(WEFT_R_NO_MEMORY);
+	srq_init(srq, pd, attr->srq_context);
+	o.context = &srq->sink;
+	r = weft_srq_create(pd_of(pd)->weft, &o, &srq->weft);
+	if (r != WEFT_OK) {
+		free(srq);
+		return refused(r);
+	}
+	srq->max = o.recv_max;
+	srq->segments_max = o.segments_max;
+	attr->attr.max_sge = o.segments_max;
+	return &srq->ibv;
+}
+
+struct ibv_srq *create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr)
+{
+	struct ibv_srq_init_attr basic = { .srq_context = attr->srq_context, .attr = attr->attr };
+	struct ibv_srq *srq;
+
+	(void)context;
+	if (((attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) && attr->srq_type != IBV_SRQT_BASIC) ||
+	    (attr->comp_mask & (IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_TM))) {
+		errno = EOPNOTSUPP; /* only reliable connections are there */
+		return NULL;
+	}
+	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD))
+		return refused(WEFT_R_BAD_ARGUMENT);
+	srq = ibv_create_srq(attr->pd, &basic);
+	if (srq)
+		attr->attr = basic.attr;
+	return srq;
+}
+
+/* Only shared queues of extended connections have a number. */
+int get_srq_num(struct ibv_srq *srq, uint32_t *number)
+{
+	(void)srq, (void)number;
+	return EOPNOTSUPP;
+}
+
+int ibv_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int mask)
+{
+	struct srq *srq = srq_of(ibv);
+	enum weft_reason r;
+
+	if (mask & IBV_SRQ_MAX_WR)
+		return EOPNOTSUPP; /* and the capability says so */
+	if (!(mask & IBV_SRQ_LIMIT))
+		return mask ? EINVAL : 0;
+	if (attr->srq_limit > srq->max)
+		return EINVAL;
+	srq->limit = attr->srq_limit;
+	r = weft_srq_arm(srq->weft, attr->srq_limit);
+	return weftv_errno(r);
+}
+
+int ibv_query_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr)
+{
+	const struct srq *srq = srq_of(ibv);
+
+	*attr = (struct ibv_srq_attr){
+		.max_wr = srq->max,
+		.max_sge = srq->segments_max,
+		.srq_limit = srq->limit,
+	};
+	return 0;
+}
+
+int ibv_destroy_srq(struct ibv_srq *ibv)
+{
+	struct srq *srq = srq_of(ibv);
+	enum weft_reason r = weft_srq_destroy(srq->weft);
+
+	if (r != WEFT_OK)
+		return weftv_errno(r);
+	async_forget(context_of(ibv->context), srq->events, SRQ_EVENTS);
+	pthread_mutex_lock(&ibv->mutex);
+	while (ibv->events_completed != srq->events_taken)
+		pthread_cond_wait(&ibv->cond, &ibv->mutex);
+	pthread_mutex_unlock(&ibv->mutex);
+	pthread_mutex_destroy(&ibv->mutex);
+	pthread_cond_destroy(&ibv->cond);
+	free(srq);
+	return 0;
+}
