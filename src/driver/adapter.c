@@ -231,6 +231,7 @@ enum weft_reason weft_event_next(struct weft_adapter *adapter, uint64_t timeout_
 	 */
 	for (;;) {
 		struct timespec until;
+		int cancel;
 
 		adapter_poll(adapter);
 		now = adapter_now_ns(adapter);
@@ -242,7 +243,10 @@ enum weft_reason weft_event_next(struct weft_adapter *adapter, uint64_t timeout_
 		if (adapter->net)
 			progress_notice(adapter->net);
 		until = to_timespec(end < adapter->due_seen ? end : adapter->due_seen);
+		/* A thread that was cancelled here would leave the lock behind. */
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 		pthread_cond_timedwait(&adapter->has_event, &adapter->lock, &until);
+		pthread_setcancelstate(cancel, NULL);
 		adapter->waiters--;
 	}
 	adapter_leave(adapter);

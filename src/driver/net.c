@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <unistd.h>
+
+#include "driver/calls.h"
 
 enum {
 	EPOLL_EVENTS = 64,
@@ -47,7 +48,7 @@ static void wake_ready(struct watch *w, uint32_t events)
 
 	(void)events;
 	net->calls_other++;
-	(void)!read(w->fd, &count, sizeof(count));
+	(void)call_read(w->fd, &count, sizeof(count));
 }
 
 /* ---- Life ----------------------------------------------------------------------------------- */
@@ -55,9 +56,9 @@ static void wake_ready(struct watch *w, uint32_t events)
 static void net_free(struct net *net)
 {
 	if (net->wake.fd >= 0)
-		close(net->wake.fd);
+		call_close(net->wake.fd);
 	if (net->epoll >= 0)
-		close(net->epoll);
+		call_close(net->epoll);
 	timer_queue_fini(&net->timers);
 	iwarp_desk_destroy(net->spare_desk);
 	free(net);
@@ -124,7 +125,7 @@ void net_close(struct net *net)
 	while (!list_is_empty(&net->links) && net_look_at_clock(net) < end) {
 		struct epoll_event e;
 
-		(void)epoll_wait(net->epoll, &e, 1, 1);
+		(void)call_epoll_wait(net->epoll, &e, 1, 1);
 		net_poll(net, true);
 		net_output(net);
 	}
@@ -144,7 +145,7 @@ static bool ask_epoll(struct net *net)
 
 	net_look_at_clock(net);
 	listeners_retry(net);
-	count = epoll_wait(net->epoll, events, EPOLL_EVENTS, 0);
+	count = call_epoll_wait(net->epoll, events, EPOLL_EVENTS, 0);
 	net->polls_since_epoll = 0;
 	net->calls_other++;
 	for (int i = 0; i < count; i++) {

@@ -11,6 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "driver/calls.h"
+
 enum { NS_PER_S = 1000000000, CLOCK_OFF_NS = 1000000 };
 
 static int path_expand(const char *path, char *out, size_t size)
@@ -68,7 +70,7 @@ int output_open(const char *path)
 static int write_all(int fd, const uint8_t *bytes, size_t length)
 {
 	while (length > 0) {
-		ssize_t n = write(fd, bytes, length);
+		ssize_t n = call_write(fd, bytes, length);
 
 		if (n < 0 && errno == EINTR)
 			continue;

@@ -7,8 +7,8 @@
 #include <signal.h>
 #include <sys/epoll.h>
 #include <time.h>
-#include <unistd.h>
 
+#include "driver/calls.h"
 #include "driver/net.h"
 
 enum { NS_PER_MS = 1000000, MS_MAX = 1000, MS_MAX_SEEN = 250 };
@@ -107,7 +107,7 @@ static void rouse(struct net *net)
 		pthread_cond_signal(&net->rouse);
 	} else {
 		net->calls_other++;
-		(void)!write(net->wake.fd, &one, sizeof(one));
+		(void)call_write(net->wake.fd, &one, sizeof(one));
 	}
 }
 

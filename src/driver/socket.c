@@ -6,9 +6,9 @@
 #include <netinet/tcp.h>
 #include <string.h>
 #include <sys/socket.h>
-#include <sys/syscall.h>
 #include <sys/uio.h>
-#include <unistd.h>
+
+#include "driver/calls.h"
 
 _Static_assert(sizeof(struct span) == sizeof(struct iovec) &&
 		       offsetof(struct span, bytes) == offsetof(struct iovec, iov_base) &&
@@ -120,7 +120,7 @@ enum weft_reason socket_listen(const struct weft_address *at, int *fd)
 		return WEFT_OK;
 	}
 	error = errno;
-	close(s);
+	call_close(s);
 	return reason_of(error);
 }
 
@@ -149,18 +149,18 @@ enum weft_reason socket_connect(const struct weft_address *to, const struct weft
 	if (s < 0)
 		return reason_of(errno);
 	set(s, IPPROTO_TCP, TCP_NODELAY, 1);
-	if (bind_to(s, from) && (connect(s, &k.any, length) == 0 || errno == EINPROGRESS)) {
+	if (bind_to(s, from) && (call_connect(s, &k.any, length) == 0 || errno == EINPROGRESS)) {
 		*fd = s;
 		return WEFT_OK;
 	}
 	error = errno;
-	close(s);
+	call_close(s);
 	return reason_of(error);
 }
 
 enum weft_reason socket_accept(int listener, int *fd)
 {
-	*fd = accept4(listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+	*fd = call_accept(listener);
 	if (*fd >= 0) {
 		set(*fd, IPPROTO_TCP, TCP_NODELAY, 1);
 		return WEFT_OK;
@@ -219,20 +219,14 @@ static enum socket_result result_of(ssize_t moved, size_t *n)
 	return errno == EAGAIN || errno == EINTR || errno == ENOBUFS ? SOCKET_WAIT : SOCKET_LOST;
 }
 
-/*
- * The calls that move bytes are not the C library's: those are cancellation points, which must not
- * be where a lock is held, and which cost a message of few bytes a good part of its time.
- */
 enum socket_result socket_recv(int fd, const struct span_list *l, size_t *n)
 {
 	struct msghdr m;
 
 	if (l->count == 1)
-		return result_of(syscall(SYS_recvfrom, fd, l->spans[0].bytes, l->spans[0].length, 0,
-					 NULL, NULL),
-				 n);
+		return result_of(call_recv(fd, l->spans[0].bytes, l->spans[0].length), n);
 	m = message_of(l);
-	return result_of(syscall(SYS_recvmsg, fd, &m, 0), n);
+	return result_of(call_recvmsg(fd, &m), n);
 }
 
 enum socket_result socket_send(int fd, const struct span_list *l, size_t *n)
@@ -240,11 +234,9 @@ enum socket_result socket_send(int fd, const struct span_list *l, size_t *n)
 	struct msghdr m;
 
 	if (l->count == 1)
-		return result_of(syscall(SYS_sendto, fd, l->spans[0].bytes, l->spans[0].length,
-					 MSG_NOSIGNAL, NULL, 0),
-				 n);
+		return result_of(call_send(fd, l->spans[0].bytes, l->spans[0].length), n);
 	m = message_of(l);
-	return result_of(syscall(SYS_sendmsg, fd, &m, MSG_NOSIGNAL), n);
+	return result_of(call_sendmsg(fd, &m), n);
 }
 
 void socket_shut(int fd)
@@ -258,5 +250,5 @@ void socket_close(int fd, bool is_reset)
 
 	if (is_reset)
 		(void)setsockopt(fd, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
-	close(fd);
+	call_close(fd);
 }

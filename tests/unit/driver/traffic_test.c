@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -53,6 +54,18 @@ long syscall(long number, ...)
 		return count(IN, recvmsg((int)a[0], (struct msghdr *)a[1], (int)a[2]));
 	case SYS_sendmsg:
 		return count(OUT, sendmsg((int)a[0], (struct msghdr *)a[1], (int)a[2]));
+	case SYS_epoll_pwait:
+		return epoll_wait((int)a[0], (struct epoll_event *)a[1], (int)a[2], (int)a[3]);
+	case SYS_read:
+		return read((int)a[0], (void *)a[1], (size_t)a[2]);
+	case SYS_write:
+		return write((int)a[0], (void *)a[1], (size_t)a[2]);
+	case SYS_close:
+		return close((int)a[0]);
+	case SYS_accept4:
+		return accept4((int)a[0], NULL, NULL, (int)a[3]);
+	case SYS_connect:
+		return connect((int)a[0], (struct sockaddr *)a[1], (socklen_t)a[2]);
 	default:
 		errno = ENOSYS;
 		return -1;
