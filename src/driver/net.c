@@ -212,6 +212,8 @@ bool net_poll(struct net *net, bool is_all)
 		has_moved |= hot_ask_next(net);
 	}
 	net->was_busy = has_moved;
+	if (has_moved)
+		progress_found(net, !is_all);
 	return has_moved || !list_is_empty(&net->attention) || !list_is_empty(&net->ended);
 }
 

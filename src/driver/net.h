@@ -60,6 +60,7 @@ struct net {
 	pthread_t thread;
 	pthread_cond_t rouse; /* the thread is to go from standing by to watching */
 	bool has_thread, is_stopping, is_standing_by;
+	int favour; /* above 0: what comes is found by polls; below: by the thread */
 	uint64_t due_seen; /* deadline that the thread sleeps to */
 };
 
@@ -114,6 +115,9 @@ void desks_return(struct net *net, struct link *link);
 /* progress.c */
 enum weft_reason progress_start(struct net *net);
 void progress_stop(struct net *net);
+
+/* Something came, and was found by the program's poll or by the thread. */
+void progress_found(struct net *net, bool is_poll);
 
 /* A deadline may have become earlier, or somebody waits for events: see that the thread knows. */
 void progress_notice(struct net *net);

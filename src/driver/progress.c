@@ -16,6 +16,27 @@ enum { NS_PER_MS = 1000000, MS_MAX = 1000, MS_MAX_SEEN = 250 };
 /* How long nobody must have polled before the thread takes over. */
 static const uint64_t stand_by_ns = 4 * NS_PER_MS;
 
+/* How much is remembered of who found what came. */
+enum { FAVOUR_MAX = 16, FAVOUR_THREAD = 4 };
+
+/*
+ * Polls count for more than that they happen: a program that waits for bytes to change in its
+ * memory polls now and then, for its own requests, and never finds what its peer sends.
+ */
+void progress_found(struct net *net, bool is_poll)
+{
+	if (is_poll && net->favour < FAVOUR_MAX)
+		net->favour++;
+	else if (!is_poll && net->favour > -FAVOUR_MAX)
+		net->favour -= FAVOUR_THREAD;
+}
+
+/* Whether polls, of which there were some, do what the thread is for. */
+static bool may_stand_by(const struct net *net)
+{
+	return net->favour >= 0 && !adapter_has_sleepers(net->adapter);
+}
+
 static uint64_t due(const struct net *net)
 {
 	uint64_t core = adapter_due(&net->adapter->core), links = net_due(net);
@@ -30,7 +51,7 @@ static void stand_by(struct net *net)
 	struct timespec until = to_timespec(net_look_at_clock(net) + stand_by_ns);
 
 	pthread_cond_timedwait(&net->rouse, &a->lock, &until);
-	if (a->polls != polls && !adapter_has_sleepers(a))
+	if (a->polls != polls && may_stand_by(net))
 		return;
 	net->is_standing_by = false;
 	hot_watch(net);
@@ -67,7 +88,7 @@ static void *progress_run(void *context)
 			continue;
 		}
 		sleep_watching(net);
-		if (a->polls != polls && !adapter_has_sleepers(a))
+		if (a->polls != polls && may_stand_by(net))
 			net->is_standing_by = true;
 		else
 			adapter_watch(a);
