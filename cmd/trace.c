@@ -12,6 +12,7 @@
 #include <weft/weft.h>
 
 #include "cmd.h"
+#include "driver/link_phase.h"
 #include "sim/words.h"
 #include "wire/trace_file.h"
 
@@ -24,8 +25,8 @@ static const char usage[] =
 	"\n"
 	"  -f, --follow  go on as the file grows, until the program ends\n"
 	"  --qp N        only events of this queue pair, as the lines number it\n"
-	"  --kind KIND   only events of this kind: connect, state, stream, terminate, refused,\n"
-	"                send, recv, dropped or tag\n";
+	"  --kind KIND   only events of this kind: connect, link, state, stream, terminate,\n"
+	"                refused, send, recv, dropped or tag\n";
 
 struct trace_args {
 	const char *path;
@@ -40,7 +41,7 @@ struct shown {
 	size_t place;		    /* in the file */
 };
 
-static const char *const kinds[TRACE_LOST + 1] = {
+static const char *const kinds[TRACE_KINDS] = {
 	[TRACE_QP_STATE] = "state",
 	[TRACE_SEND_RETIRED] = "send",
 	[TRACE_RECV_RETIRED] = "recv",
@@ -61,11 +62,12 @@ static const char *const kinds[TRACE_LOST + 1] = {
 	[TRACE_CONNECT_FAILED] = "connect",
 	[TRACE_ENDED] = "connect",
 	[TRACE_RESET] = "connect",
+	[TRACE_LINK_PHASE] = "link",
 };
 
 static bool is_kind(const char *name)
 {
-	for (int i = 0; i <= TRACE_LOST; i++) {
+	for (int i = 0; i < TRACE_KINDS; i++) {
 		if (kinds[i] && strcmp(kinds[i], name) == 0)
 			return true;
 	}
@@ -112,7 +114,7 @@ static void terms_words(const struct trace_event *e, char *text, size_t size)
 static bool connect_words(const struct trace_event *e, const struct trace_event *address,
 			  char *text, size_t size)
 {
-	static const char *const words[TRACE_LOST + 1] = {
+	static const char *const words[TRACE_KINDS] = {
 		[TRACE_LISTENING] = "listens at",
 		[TRACE_DIALLED] = "dials",
 		[TRACE_ARRIVED] = "a connection has come from",
@@ -123,17 +125,21 @@ static bool connect_words(const struct trace_event *e, const struct trace_event 
 		[TRACE_CONNECT_FAILED] = "is not connected with",
 		[TRACE_ENDED] = "closes the connection with",
 		[TRACE_RESET] = "resets the connection with",
+		[TRACE_LINK_PHASE] = "its link with",
 	};
-	char at[WEFT_ADDRESS_TEXT], who[16] = "-", terms[WORDS_BYTES] = "";
+	char at[WEFT_ADDRESS_TEXT], who[16] = "-", more[WORDS_BYTES] = "";
 
-	if (e->kind > TRACE_LOST || !words[e->kind])
+	if (e->kind >= TRACE_KINDS || !words[e->kind])
 		return false;
 	if (e->who)
 		snprintf(who, sizeof(who), "QP %06x", e->who);
 	if (e->kind == TRACE_AGREED)
-		terms_words(e, terms, sizeof(terms));
+		terms_words(e, more, sizeof(more));
+	if (e->kind == TRACE_LINK_PHASE)
+		snprintf(more, sizeof(more), ": %s -> %s", link_phase_name(e->a >> 16),
+			 link_phase_name(e->b));
 	address_words(address, (uint16_t)e->a, at);
-	snprintf(text, size, "%-9s  %s %s%s", who, words[e->kind], at, terms);
+	snprintf(text, size, "%-9s  %s %s%s", who, words[e->kind], at, more);
 	return true;
 }
 
@@ -149,7 +155,7 @@ static void print_time(uint64_t time_ns)
 
 static bool is_wanted(const struct trace_event *e, const struct trace_args *args)
 {
-	const char *kind = e->kind <= TRACE_LOST ? kinds[e->kind] : NULL;
+	const char *kind = e->kind < TRACE_KINDS ? kinds[e->kind] : NULL;
 	bool is_of_pd = e->kind == TRACE_TAG_MADE || e->kind == TRACE_TAG_GONE;
 
 	if (e->kind == TRACE_LOST)

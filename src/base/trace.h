@@ -40,6 +40,9 @@ enum trace_kind {
 	TRACE_RESET,	      /* the same, without a proper end */
 	/* Events that found no room: a = how many, before this. */
 	TRACE_LOST,
+	/* Of connections, as above. */
+	TRACE_LINK_PHASE, /* a | from << 16, b = to */
+	TRACE_KINDS,
 	/* The simulator's own kinds start here. */
 	TRACE_SIM = 64
 };

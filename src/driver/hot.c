@@ -46,7 +46,7 @@ void hot_add(struct net *net, struct link *link)
 
 static bool ask(struct net *net, struct link *link)
 {
-	if (net->is_standing_by && !link->is_asked && link->phase == LINK_STREAM &&
+	if (net->is_standing_by && !link->is_asked && link_has_stream(link) &&
 	    ++link->times_asked > ASKED_FOR_A_WHILE)
 		set_asked(link, true);
 	return link_input(link);

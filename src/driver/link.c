@@ -71,11 +71,11 @@ void link_end(struct link *link, enum weft_reason reason, bool is_reset)
 
 	if (link->phase == LINK_ENDED)
 		return;
-	if (link->phase != LINK_STREAM && reason != WEFT_OK)
+	if (!link_has_stream(link) && reason != WEFT_OK)
 		observe_link(link, TRACE_CONNECT_FAILED, reason);
 	else
 		observe_link(link, is_reset ? TRACE_RESET : TRACE_ENDED, reason);
-	link->phase = LINK_ENDED;
+	link_move(link, LINK_ENDED);
 	link->reason = reason;
 	link_block(link, false);
 	net_watch(net, &link->watch, 0);
@@ -245,7 +245,7 @@ bool link_input(struct link *link)
 {
 	bool has_moved = false;
 
-	if (link->phase == LINK_STREAM) {
+	if (link_has_stream(link)) {
 		has_moved = link_stream_input(link);
 		if (has_moved)
 			hot_add(link->net, link);
@@ -260,7 +260,7 @@ bool link_input(struct link *link)
 
 bool link_service(struct link *link)
 {
-	if (link->phase == LINK_STREAM)
+	if (link_has_stream(link))
 		return link_stream_service(link);
 	if (link->phase == LINK_SETUP)
 		link_setup_service(link);
@@ -278,7 +278,7 @@ static void connected(struct link *link)
 	}
 	socket_addresses(link->watch.fd, &link->local, &link->remote);
 	record_open(link, true);
-	link->phase = LINK_SETUP;
+	link_move(link, LINK_SETUP);
 	link_service(link);
 }
 
@@ -315,13 +315,14 @@ void link_expire(struct link *link)
 {
 	uint64_t now_ns = link->net->now_ns;
 
-	if (link->phase == LINK_STREAM) {
-		if (link->is_connected_due && link->ready_ns <= now_ns)
+	if (link_has_stream(link)) {
+		if (link->phase == LINK_AWAITING_RTR && link->ready_ns <= now_ns)
 			iwarp_refuse(link->stream, WEFT_R_CONNECT_TIMEOUT);
 		iwarp_expire(link->stream, now_ns);
 	} else {
 		mpa_setup_expire(link->setup, now_ns);
-		link->phase = LINK_SETUP;
+		if (link->phase == LINK_CONNECTING) /* it is the set-up that says what failed */
+			link_move(link, LINK_SETUP);
 	}
 	link_service(link);
 }

@@ -2,6 +2,7 @@
 /*
  * A link's own functions, for the files that it consists of:
  *
+ *	link_phase.c   how far it is, and where it may go from there
  *	link.c         life and death, what it is asked, which of the others has the word
  *	link_setup.c   from the first packet to what both ends agreed on
  *	link_stream.c  bytes between the socket and the stream's core
@@ -9,6 +10,9 @@
 #pragma once
 
 #include "driver/net.h"
+
+/* link_phase.c: the only way from one phase to another. */
+void link_move(struct link *link, enum link_phase to);
 
 /* link.c */
 struct link *link_create(struct net *net, int fd, enum link_phase phase);

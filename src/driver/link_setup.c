@@ -221,17 +221,20 @@ static void begin_stream(struct link *link)
 	link->terms = config.terms;
 	free(link->setup);
 	link->setup = NULL;
-	link->phase = LINK_STREAM;
 	observe_terms(link);
 	timer_queue_cancel(&link->net->timers, &link->timer);
-	if (failure != WEFT_OK) {
+	if (failure == WEFT_OK && config.terms.rtr != IWARP_RTR_NONE &&
+	    !config.terms.is_initiator) {
+		link->ready_ns = link->net->now_ns + link->ready_wait_ns;
+		link_move(link, LINK_AWAITING_RTR);
+		return;
+	}
+	link_move(link, LINK_STREAM);
+	if (failure == WEFT_OK) {
+		link_connected(link);
+	} else {
 		link_raise(link, WEFT_EVENT_CONNECT_FAILED, failure);
 		iwarp_refuse(link->stream, failure);
-	} else if (config.terms.rtr != IWARP_RTR_NONE && !config.terms.is_initiator) {
-		link->is_connected_due = true;
-		link->ready_ns = link->net->now_ns + link->ready_wait_ns;
-	} else {
-		link_connected(link);
 	}
 }
 
@@ -323,6 +326,6 @@ void link_setup_service(struct link *link)
 	setup_events(link);
 	if (link->phase == LINK_SETUP)
 		timer_queue_set(&link->net->timers, &link->timer, mpa_setup_due(link->setup));
-	else if (link->phase == LINK_STREAM)
+	else if (link_has_stream(link))
 		net_watch(link->net, &link->watch, EPOLLIN);
 }

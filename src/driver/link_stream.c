@@ -79,16 +79,14 @@ static bool stream_output(struct link *link)
 	return has_moved;
 }
 
-/* The peer has spoken for the first time: a responder is connected now. */
-static void tell_connected(struct link *link)
+/* The peer has spoken for the first time: a responder is connected now. Or it never will. */
+static void await_rtr(struct link *link)
 {
-	if (!link->is_connected_due)
-		return;
 	if (iwarp_is_ready(link->stream)) {
-		link->is_connected_due = false;
+		link_move(link, LINK_STREAM);
 		link_connected(link);
 	} else if (!iwarp_is_open(link->stream)) {
-		link->is_connected_due = false;
+		link_move(link, LINK_STREAM);
 		link_raise(link, WEFT_EVENT_CONNECT_FAILED,
 			   link->qp ? link->qp->reason : WEFT_R_CONNECT_CLOSED);
 	}
@@ -98,7 +96,7 @@ static void stream_set_timer(struct link *link)
 {
 	uint64_t due_ns = iwarp_due(link->stream);
 
-	if (link->is_connected_due && link->ready_ns < due_ns)
+	if (link->phase == LINK_AWAITING_RTR && link->ready_ns < due_ns)
 		due_ns = link->ready_ns;
 	if (due_ns == UINT64_MAX) {
 		timer_queue_cancel(&link->net->timers, &link->timer);
@@ -116,7 +114,8 @@ bool link_stream_service(struct link *link)
 	if (iwarp_is_cramped(link->stream))
 		desks_lend(link->net, link);
 	has_moved = !link->is_sending_blocked && stream_output(link);
-	tell_connected(link);
+	if (link->phase == LINK_AWAITING_RTR)
+		await_rtr(link);
 	switch (iwarp_action(link->stream)) {
 	case IWARP_NOTHING:
 		break;

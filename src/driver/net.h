@@ -18,6 +18,7 @@
 #include "base/timer_queue.h"
 #include "cm/cm.h"
 #include "driver/adapter_lock.h"
+#include "driver/link_phase.h"
 #include "driver/observe.h"
 #include "driver/socket.h"
 #include "iwarp/iwarp.h"
@@ -130,13 +131,6 @@ static inline uint64_t net_timeout_ns(uint64_t asked_ns)
 
 /* ---- Connections ---------------------------------------------------------------------------- */
 
-enum link_phase {
-	LINK_CONNECTING = 0, /* TCP */
-	LINK_SETUP,	     /* MPA */
-	LINK_STREAM,
-	LINK_ENDED /* no socket: kept for its queue pair's or request's questions */
-};
-
 struct weft_request {
 	struct list link; /* of the listener, until it is taken */
 	bool is_taken;
@@ -150,16 +144,15 @@ struct link {
 	struct timer timer;
 	enum link_phase phase;
 	enum weft_reason reason;
-	bool is_sending_blocked; /* the socket takes no more for now */
-	bool is_asked;		 /* at every poll, and not watched: hot.c */
-	uint32_t times_asked;	 /* since it is hot */
-	uint32_t interest;	 /* in events, whether it is watched or not */
-	bool is_connected_due;	 /* the queue pair is to be told when the peer has spoken */
-	uint64_t ready_wait_ns, ready_ns; /* how long that may take; until when */
+	bool is_sending_blocked;	  /* the socket takes no more for now */
+	bool is_asked;			  /* at every poll, and not watched: hot.c */
+	uint32_t times_asked;		  /* since it is hot */
+	uint32_t interest;		  /* in events, whether it is watched or not */
+	uint64_t ready_wait_ns, ready_ns; /* how long LINK_AWAITING_RTR may last; until when */
 	struct weft_qp *qp;		  /* or NULL */
 	uint32_t qp_number;		  /* of the one it had last, 0: none */
 	struct mpa_setup *setup;	  /* in LINK_SETUP */
-	struct iwarp_stream *stream;	  /* in LINK_STREAM */
+	struct iwarp_stream *stream;	  /* see link_has_stream() */
 	/* A responder's, until it is answered. */
 	struct weft_listener *listener;
 	struct weft_request request;
@@ -174,6 +167,12 @@ struct link {
 	const char *peer_words;	     /* the same; see iwarp_peer_words() */
 	struct record record;
 };
+
+/* Whether the stream's core runs. */
+static inline bool link_has_stream(const struct link *link)
+{
+	return link->phase == LINK_AWAITING_RTR || link->phase == LINK_STREAM;
+}
 
 enum weft_reason link_dial(struct net *net, struct weft_qp *qp, const struct weft_address *to,
 			   const struct weft_connect_options *options);

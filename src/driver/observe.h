@@ -22,6 +22,7 @@
 #include "base/list.h"
 #include "base/trace.h"
 #include "driver/capture.h"
+#include "driver/link_phase.h"
 
 struct link;
 struct net;
@@ -65,8 +66,9 @@ void observe_drain(struct weft_adapter *a);
 void observe_address(struct weft_adapter *a, const struct weft_address *of,
 		     struct trace_event event);
 
-/* The same of a link; what its ends agreed on. */
+/* The same of a link; from its phase to the next; what its ends agreed on. */
 void observe_link(const struct link *link, enum trace_kind kind, enum weft_reason reason);
+void observe_move(const struct link *link, enum link_phase to);
 void observe_terms(const struct link *link);
 
 /* A line on stderr, if the level has one for this event. */

@@ -96,12 +96,11 @@ void report_begin(FILE *to)
 static void tell_qp(FILE *to, const struct stat_qp *q)
 {
 	static const char *const services[] = { "RC", "UC", "RD", "UD" };
-	static const char *const phases[] = { "connecting", "setup", "stream", "ended" };
 	char text[WEFT_ADDRESS_TEXT];
 
 	fprintf(to, "qp number=%06x state=%s service=%s link=%s", q->number,
 		weft_qp_state_name(q->state), services[q->service],
-		q->has_link ? phases[q->phase] : "none");
+		q->has_link ? link_phase_name(q->phase) : "none");
 	if (q->has_link) {
 		weft_address_text(&q->local, text);
 		fprintf(to, " local=%s", text);

@@ -244,6 +244,17 @@ void observe_link(const struct link *link, enum trace_kind kind, enum weft_reaso
 			});
 }
 
+void observe_move(const struct link *link, enum link_phase to)
+{
+	observe_address(link->net->adapter, &link->remote,
+			(struct trace_event){
+				.kind = TRACE_LINK_PHASE,
+				.who = link->qp_number,
+				.a = link->phase,
+				.b = to,
+			});
+}
+
 void observe_terms(const struct link *link)
 {
 	const struct iwarp_terms *t = &link->terms;

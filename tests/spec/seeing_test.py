@@ -202,6 +202,12 @@ STORY = [
     "connect_refused: Nobody listens at that address and port.",
 ]
 
+# The phases of the link of the first queue pair: who dials, and who waits for the other to speak first.
+LINKS = {
+    1: ["connecting", "setup", "stream", "ended"],
+    2: ["setup", "awaiting_rtr", "stream", "ended"],
+}
+
 
 def order_faults(text, parts):
     at = 0
@@ -231,6 +237,11 @@ def test_trace_tells_the_story(place):
     only = place.ask("trace", "--qp", "010001", "--kind", "terminate", path).stdout.splitlines()
     if len(only) != 2 or not all("QP 010001  " in o and "Terminate 1/1/0x00" in o for o in only):
         yield "by --qp and --kind: %s" % only
+    links = place.ask("trace", "--qp", "010000", "--kind", "link", path).stdout.splitlines()
+    for adapter, phases in LINKS.items():
+        moves = [o.rsplit(": ", 1)[1] for o in links if "adapter %d  QP 010000  its link" % adapter in o]
+        if moves != ["%s -> %s" % move for move in zip(phases, phases[1:])]:
+            yield "its link went another way: %s" % moves
     tags = place.ask("trace", "--kind", "tag", path).stdout.splitlines()
     if not tags or not all(" tag 0x" in t for t in tags):
         yield "by --kind tag: %s" % tags

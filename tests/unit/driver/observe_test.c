@@ -151,6 +151,12 @@ TEST(test_capture_of_the_environment_is_not_the_programs_to_stop)
 
 /* ---- Traces --------------------------------------------------------------------------------- */
 
+/*
+ * An address and an event for each: they listen, dial, come, reject, fail, end; the one link moves
+ * from connecting to set-up to its end, the other from set-up to its end.
+ */
+enum { KNOCK_RECORDS = 2 * (6 + 3) };
+
 struct traced {
 	uint32_t count, adapters; /* records; the last adapter's number */
 	uint64_t lost, retired;
@@ -214,8 +220,7 @@ TEST(test_trace_of_two_adapters_is_one_file)
 	close_adapter(near);
 	close_adapter(far);
 	read_trace(capture_path(), &t);
-	/* Two adapters' worth of address and event: they listen, dial, come, reject, fail, end. */
-	EXPECT_EQ(t.count, 12);
+	EXPECT_EQ(t.count, KNOCK_RECORDS);
 	EXPECT_EQ(t.pid, getpid());
 	EXPECT_EQ(t.lost, 0);
 	near = opened();
@@ -223,7 +228,7 @@ TEST(test_trace_of_two_adapters_is_one_file)
 	close_adapter(near);
 	unsetenv("WEFT_TRACE");
 	read_trace(capture_path(), &later);
-	EXPECT_EQ(later.count, 24);
+	EXPECT_EQ(later.count, 2 * KNOCK_RECORDS);
 	EXPECT_EQ(later.adapters, t.adapters + 1);
 	unlink(capture_path());
 }
@@ -294,7 +299,7 @@ static void check_files(pid_t pid, uint32_t connections)
 	EXPECT_EQ(connections_in(path_of(pid, "pcapng")), connections);
 	read_trace(path_of(pid, "trace"), &t);
 	EXPECT_EQ(t.pid, pid);
-	EXPECT_EQ(t.count, 12 * connections);
+	EXPECT_EQ(t.count, KNOCK_RECORDS * connections);
 	unlink(path_of(pid, "pcapng"));
 	unlink(path_of(pid, "trace"));
 }
