@@ -10,6 +10,7 @@
 
 #include "cmd.h"
 #include "sim/iwarp_world.h"
+#include "sim/kind.h"
 #include "sim/sim_trace.h"
 #include "sim/verbs_world.h"
 #include "sim/words.h"
@@ -24,19 +25,8 @@ struct sim_sums {
 	struct story story;
 };
 
-/* A kind of world; its functions take the world itself. */
-struct kind {
-	const char *name;
-	int (*open)(void *world, uint64_t seed);
-	bool (*step)(void *world);
-	const char *(*failure)(const void *world);
-	void (*close)(void *world);
-	struct world *(*clock)(void *world);
-	void (*add)(const void *world, struct sim_sums *sums);
-};
-
 struct sim_args {
-	const struct kind *kind;
+	enum sim_kind_id world;
 	uint64_t seed, count;
 	bool shows_events, shows_hash, tells_story, is_quiet;
 };
@@ -60,31 +50,6 @@ static const char usage[] =
 
 /* ---- The worlds ----------------------------------------------------------------------------- */
 
-static int loopback_open(void *world, uint64_t seed)
-{
-	return verbs_world_open(world, seed);
-}
-
-static bool loopback_step(void *world)
-{
-	return verbs_world_step(world);
-}
-
-static const char *loopback_failure(const void *world)
-{
-	return verbs_world_failure(world);
-}
-
-static void loopback_close(void *world)
-{
-	verbs_world_close(world);
-}
-
-static struct world *loopback_clock(void *world)
-{
-	return &((struct verbs_world *)world)->world;
-}
-
 static void loopback_add(const void *world, struct sim_sums *sums)
 {
 	const struct verbs_world *w = world;
@@ -93,31 +58,6 @@ static void loopback_add(const void *world, struct sim_sums *sums)
 	sums->succeeded += w->model.succeeded;
 	sums->refused += w->model.refused;
 	sums->bytes += w->model.bytes;
-}
-
-static int iwarp_open(void *world, uint64_t seed)
-{
-	return iwarp_world_open(world, seed);
-}
-
-static bool iwarp_step(void *world)
-{
-	return iwarp_world_step(world);
-}
-
-static const char *iwarp_failure(const void *world)
-{
-	return iwarp_world_failure(world);
-}
-
-static void iwarp_close(void *world)
-{
-	iwarp_world_close(world);
-}
-
-static struct world *iwarp_clock(void *world)
-{
-	return &((struct iwarp_world *)world)->world;
 }
 
 static void iwarp_add(const void *world, struct sim_sums *sums)
@@ -133,16 +73,9 @@ static void iwarp_add(const void *world, struct sim_sums *sums)
 	sums->corruptions += w->corruptions;
 }
 
-static const struct kind kinds[] = {
-	{ "loopback", loopback_open, loopback_step, loopback_failure, loopback_close,
-	  loopback_clock, loopback_add },
-	{ "iwarp", iwarp_open, iwarp_step, iwarp_failure, iwarp_close, iwarp_clock, iwarp_add },
-};
-
-/* Room for either. */
-union any_world {
-	struct verbs_world loopback;
-	struct iwarp_world iwarp;
+static void (*const adders[SIM_KINDS])(const void *world, struct sim_sums *sums) = {
+	[SIM_LOOPBACK] = loopback_add,
+	[SIM_IWARP] = iwarp_add,
 };
 
 /* ---- Arguments ------------------------------------------------------------------------------ */
@@ -162,14 +95,16 @@ static bool number(const char *option, const char *text, uint64_t *value)
 	return false;
 }
 
-static const struct kind *kind_find(const char *name)
+static bool world_find(const char *name, enum sim_kind_id *world)
 {
-	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
-		if (name && strcmp(name, kinds[i].name) == 0)
-			return &kinds[i];
+	for (uint32_t i = 0; i < SIM_KINDS; i++) {
+		if (name && strcmp(name, sim_kinds[i].name) == 0) {
+			*world = (enum sim_kind_id)i;
+			return true;
+		}
 	}
 	fprintf(stderr, "weft sim: there is no world %s\n", name ? name : "without a name");
-	return NULL;
+	return false;
 }
 
 /* 0, or the exit status. */
@@ -177,7 +112,7 @@ static int args_read(int argc, char **argv, struct sim_args *args)
 {
 	bool has_seed = false;
 
-	*args = (struct sim_args){ .kind = &kinds[0], .count = 1 };
+	*args = (struct sim_args){ .world = SIM_LOOPBACK, .count = 1 };
 	for (int i = 1; i < argc; i++) {
 		bool is_seed = strcmp(argv[i], "--seed") == 0;
 
@@ -187,8 +122,7 @@ static int args_read(int argc, char **argv, struct sim_args *args)
 			has_seed = has_seed || is_seed;
 			i++;
 		} else if (strcmp(argv[i], "--world") == 0) {
-			args->kind = kind_find(argv[++i]);
-			if (!args->kind)
+			if (!world_find(argv[++i], &args->world))
 				return 2;
 		} else if (strcmp(argv[i], "--events") == 0) {
 			args->shows_events = true;
@@ -227,17 +161,18 @@ static void print_event(FILE *to, const struct trace_event *e)
 /* The first few failures at length; what follows is often the same. */
 static void print_failure(const struct sim_args *args, void *w, uint64_t seed, bool is_told)
 {
-	const struct trace *trace = &args->kind->clock(w)->trace;
+	const struct sim_kind *kind = &sim_kinds[args->world];
+	const struct trace *trace = &kind->clock(w)->trace;
 
-	fprintf(stderr, "seed %" PRIu64 " failed: %s\n", seed, args->kind->failure(w));
+	fprintf(stderr, "seed %" PRIu64 " failed: %s\n", seed, kind->failure(w));
 	if (!is_told)
 		return;
 	fprintf(stderr, "the last events:\n");
 	for (uint64_t i = trace->count > LAST_EVENTS ? trace->count - LAST_EVENTS : 0;
 	     i < trace->count; i++)
 		print_event(stderr, trace_at(trace, i));
-	fprintf(stderr, "again: weft sim --world %s --seed %" PRIu64 " --events\n",
-		args->kind->name, seed);
+	fprintf(stderr, "again: weft sim --world %s --seed %" PRIu64 " --events\n", kind->name,
+		seed);
 }
 
 static void show(const struct trace_event *e, const struct sim_args *args, struct story *story)
@@ -250,7 +185,7 @@ static void show(const struct trace_event *e, const struct sim_args *args, struc
 
 static void run_one(void *w, uint64_t seed, const struct sim_args *args, struct sim_sums *sums)
 {
-	const struct kind *kind = args->kind;
+	const struct sim_kind *kind = &sim_kinds[args->world];
 	const struct trace *trace;
 	uint64_t shown = 0;
 	bool is_good;
@@ -273,7 +208,7 @@ static void run_one(void *w, uint64_t seed, const struct sim_args *args, struct 
 	sums->runs++;
 	sums->failed += !is_good;
 	sums->events += trace->count;
-	kind->add(w, sums);
+	adders[args->world](w, sums);
 	kind->close(w);
 }
 
@@ -296,7 +231,7 @@ int cmd_sim(int argc, char **argv)
 {
 	struct sim_sums sums = { 0 };
 	struct sim_args args;
-	union any_world *w;
+	void *w;
 	bool is_terminal = isatty(STDERR_FILENO);
 	int status;
 
@@ -307,7 +242,7 @@ int cmd_sim(int argc, char **argv)
 	status = args_read(argc, argv, &args);
 	if (status != 0)
 		return status;
-	w = malloc(sizeof(*w));
+	w = malloc(sim_kinds[args.world].world_bytes);
 	if (!w) {
 		fprintf(stderr, "weft sim: no memory\n");
 		return 1;

@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "sim/kind.h"
+
+#include "sim/iwarp_world.h"
+#include "sim/verbs_world.h"
+
+static int loopback_open(void *world, uint64_t seed)
+{
+	return verbs_world_open(world, seed);
+}
+
+static bool loopback_step(void *world)
+{
+	return verbs_world_step(world);
+}
+
+static const char *loopback_failure(const void *world)
+{
+	return verbs_world_failure(world);
+}
+
+static void loopback_close(void *world)
+{
+	verbs_world_close(world);
+}
+
+static struct world *loopback_clock(void *world)
+{
+	return &((struct verbs_world *)world)->world;
+}
+
+static int iwarp_open(void *world, uint64_t seed)
+{
+	return iwarp_world_open(world, seed);
+}
+
+static bool iwarp_step(void *world)
+{
+	return iwarp_world_step(world);
+}
+
+static const char *iwarp_failure(const void *world)
+{
+	return iwarp_world_failure(world);
+}
+
+static void iwarp_close(void *world)
+{
+	iwarp_world_close(world);
+}
+
+static struct world *iwarp_clock(void *world)
+{
+	return &((struct iwarp_world *)world)->world;
+}
+
+const struct sim_kind sim_kinds[SIM_KINDS] = {
+	[SIM_LOOPBACK] = {
+		.name = "loopback",
+		.world_bytes = sizeof(struct verbs_world),
+		.open = loopback_open,
+		.step = loopback_step,
+		.failure = loopback_failure,
+		.close = loopback_close,
+		.clock = loopback_clock,
+	},
+	[SIM_IWARP] = {
+		.name = "iwarp",
+		.world_bytes = sizeof(struct iwarp_world),
+		.open = iwarp_open,
+		.step = iwarp_step,
+		.failure = iwarp_failure,
+		.close = iwarp_close,
+		.clock = iwarp_clock,
+	},
+};

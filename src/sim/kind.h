@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The kinds of worlds that can be run from a seed, behind one face. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "sim/world.h"
+
+enum sim_kind_id {
+	SIM_LOOPBACK, /* sim/verbs_world.h */
+	SIM_IWARP,    /* sim/iwarp_world.h */
+	SIM_KINDS
+};
+
+/* The functions take the world itself, which is the caller's memory of world_bytes. */
+struct sim_kind {
+	const char *name;
+	size_t world_bytes;
+	int (*open)(void *world, uint64_t seed); /* 0, or -1 when memory is short */
+	bool (*step)(void *world);		 /* false: it is over */
+	const char *(*failure)(const void *world);
+	void (*close)(void *world);
+	struct world *(*clock)(void *world);
+};
+
+extern const struct sim_kind sim_kinds[SIM_KINDS];
