@@ -153,38 +153,24 @@ static bool start_take(struct mpa_dissect *d, int from, struct rd *bytes, struct
 
 static bool is_marker_due(const struct mpa_dissect *d, int from, uint64_t at)
 {
-	return d->sides[!from].start.wants_markers && at % MPA_MARKER_EVERY == 0;
+	return d->sides[!from].start.wants_markers && mpa_marker_front(at) > 0;
 }
 
 enum fpdu_result { FPDU_READ, FPDU_SHORT, FPDU_BAD_MARKER };
 
-/*
- * RFC 5044 section 4.3: how long the FPDU at this place of the stream is, markers included. A
- * marker right behind its CRC is the next one's.
- */
+/* How long the FPDU at this place of the stream is, markers included. */
 static bool fpdu_measure(const struct mpa_dissect *d, int from, struct rd r, struct fpdu *f)
 {
-	uint64_t at = d->sides[from].at, start = at;
-	uint32_t content;
+	uint64_t at = d->sides[from].at;
 
 	if (is_marker_due(d, from, at))
 		(void)rd_u32(&r);
 	f->ulpdu_bytes = rd_u16(&r);
 	if (r.is_short)
 		return false;
-	content = mpa_fpdu_bytes(f->ulpdu_bytes);
-	while (content > 0) { /* 130 times at most */
-		uint32_t room = MPA_MARKER_EVERY - (uint32_t)(at % MPA_MARKER_EVERY);
-
-		if (is_marker_due(d, from, at)) {
-			at += MPA_MARKER_BYTES;
-			room -= MPA_MARKER_BYTES;
-		}
-		room = room < content ? room : content;
-		at += room;
-		content -= room;
-	}
-	f->raw_bytes = (uint32_t)(at - start);
+	f->raw_bytes = mpa_fpdu_bytes(f->ulpdu_bytes);
+	if (d->sides[!from].start.wants_markers)
+		f->raw_bytes = mpa_marked_bytes(at, f->raw_bytes);
 	return true;
 }
 
@@ -192,8 +178,7 @@ static bool fpdu_measure(const struct mpa_dissect *d, int from, struct rd r, str
 static bool fpdu_unmark(const struct mpa_dissect *d, int from, struct rd r, struct fpdu *f)
 {
 	bool has_markers = d->sides[!from].start.wants_markers;
-	uint64_t at = d->sides[from].at;
-	uint64_t begin = at + (is_marker_due(d, from, at) ? MPA_MARKER_BYTES : 0);
+	uint64_t begin = d->sides[from].at, at = begin;
 	uint32_t skip = MPA_HEADER_BYTES;
 
 	/* Without markers the first bytes are enough. */
@@ -201,9 +186,10 @@ static bool fpdu_unmark(const struct mpa_dissect *d, int from, struct rd r, stru
 		uint8_t byte;
 
 		if (is_marker_due(d, from, at)) {
-			uint16_t back, due = at < begin ? 0 : (uint16_t)(at - begin);
+			uint32_t due = mpa_marker_back(begin, (uint32_t)(at - begin));
+			uint16_t back;
 
-			if (mpa_marker_decode(&back, &r) != MPA_OK || back != due) {
+			if (mpa_marker_decode(&back, &r) != MPA_OK || back != (uint16_t)due) {
 				f->bad_marker = at;
 				return false;
 			}

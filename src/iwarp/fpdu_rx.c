@@ -198,44 +198,26 @@ static enum rx_result rx_trailer(struct iwarp_stream *s, uint64_t now_ns)
 
 /* ---- Markers -------------------------------------------------------------------------------- */
 
-/* Bytes that an FPDU takes in a stream with markers, when it starts at this position. */
-static uint32_t marked_bytes(uint64_t position, uint32_t fpdu_bytes)
-{
-	uint32_t to_marker = (uint32_t)((MPA_MARKER_EVERY - position % MPA_MARKER_EVERY) %
-					MPA_MARKER_EVERY);
-	const uint32_t between = MPA_MARKER_EVERY - MPA_MARKER_BYTES;
-
-	/* The marker that would come right after the last byte belongs to the next FPDU. */
-	if (fpdu_bytes <= to_marker)
-		return fpdu_bytes;
-	return fpdu_bytes + (1 + (fpdu_bytes - to_marker - 1) / between) * MPA_MARKER_BYTES;
-}
-
-/*
- * RFC 5044 section 4.3: checks the markers of the FPDU in the buffer and takes them out of it. They
- * count from its length field, which a marker in front of it does not.
- */
+/* RFC 5044 section 4.3: checks the markers of the FPDU in the buffer and takes them out of it. */
 static bool unmark(struct iwarp_stream *s, uint32_t raw_bytes)
 {
 	struct rx *rx = &s->rx;
 	uint8_t *fpdu = rx->bytes + rx->start;
-	uint32_t front = rx->position % MPA_MARKER_EVERY == 0 ? MPA_MARKER_BYTES : 0;
 	uint32_t in = 0, out = 0;
 
 	while (in < raw_bytes) {
-		uint32_t phase = (uint32_t)((rx->position + in) % MPA_MARKER_EVERY), n;
+		uint32_t n = mpa_marker_distance(rx->position + in);
 
-		if (phase == 0) {
+		if (n == 0) {
 			struct rd r = rd_of(fpdu + in, MPA_MARKER_BYTES);
 			uint16_t back;
 
 			if (mpa_marker_decode(&back, &r) != MPA_OK ||
-			    back != (in == 0 ? 0 : in - front))
+			    back != mpa_marker_back(rx->position, in))
 				return false;
 			in += MPA_MARKER_BYTES;
-			phase = MPA_MARKER_BYTES;
+			n = MPA_MARKER_EVERY - MPA_MARKER_BYTES;
 		}
-		n = MPA_MARKER_EVERY - phase;
 		n = n < raw_bytes - in ? n : raw_bytes - in;
 		memmove(fpdu + out, fpdu + in, n);
 		in += n;
@@ -247,7 +229,7 @@ static bool unmark(struct iwarp_stream *s, uint32_t raw_bytes)
 /* The length field of the FPDU that begins at start, behind a marker perhaps. False: not there. */
 static bool marked_length(const struct rx *rx, uint32_t *ulpdu_bytes)
 {
-	uint32_t at = rx->position % MPA_MARKER_EVERY == 0 ? MPA_MARKER_BYTES : 0;
+	uint32_t at = mpa_marker_front(rx->position);
 	struct rd r = rd_of(rx->bytes + rx->start + at, MPA_HEADER_BYTES);
 
 	if (rx_available(rx) < at + MPA_HEADER_BYTES)
@@ -268,7 +250,7 @@ static bool rx_marked(struct iwarp_stream *s, uint64_t now_ns, enum rx_result *r
 		ulpdu_bytes = rx->segment.ulpdu_bytes;
 	else if (!marked_length(rx, &ulpdu_bytes))
 		return false;
-	raw_bytes = marked_bytes(rx->position, mpa_fpdu_bytes(ulpdu_bytes));
+	raw_bytes = mpa_marked_bytes(rx->position, mpa_fpdu_bytes(ulpdu_bytes));
 	if (rx_available(rx) < raw_bytes)
 		return false;
 	covered = raw_bytes - MPA_CRC_BYTES;

@@ -83,12 +83,11 @@ static void walk_marked(struct walk *w, uint8_t *bytes, size_t length)
 		return;
 	}
 	while (length > 0 && !w->is_full) {
-		uint32_t phase = (f->phase + w->at) % MPA_MARKER_EVERY;
-		size_t n = MPA_MARKER_EVERY - phase;
+		size_t n = mpa_marker_distance(f->phase + w->at);
 
-		if (phase == 0) {
+		if (n == 0) {
 			walk_bytes(w, marker + MPA_MARKER_BYTES * w->markers++, MPA_MARKER_BYTES);
-			n -= MPA_MARKER_BYTES;
+			n = MPA_MARKER_EVERY - MPA_MARKER_BYTES;
 		}
 		n = n < length ? n : length;
 		walk_bytes(w, bytes, n);
@@ -193,23 +192,19 @@ static void encode_header(struct iwarp_stream *s, struct tx_fpdu *f, bool is_las
 	f->header_bytes = (uint8_t)(MPA_HEADER_BYTES + ddp_bytes + m->body_bytes);
 }
 
-/*
- * Writes the markers that fall into the FPDU, with their distance to its length field: RFC 5044
- * section 4.3. One in front of that is not part of the distance.
- */
+/* RFC 5044 section 4.3: writes the markers that fall into the FPDU. */
 static void encode_markers(struct iwarp_stream *s, struct tx_fpdu *f)
 {
-	uint32_t end = f->header_bytes + f->payload_bytes + f->trailer_bytes;
+	uint32_t bytes = f->header_bytes + f->payload_bytes + f->trailer_bytes;
 	struct wr w = wr_of(s->tx.bytes + f->at + front_bytes(f) + f->trailer_bytes,
 			    MARKERS_MAX * MPA_MARKER_BYTES);
-	uint32_t at = (MPA_MARKER_EVERY - f->phase) % MPA_MARKER_EVERY;
-	uint32_t front = at == 0 ? MPA_MARKER_BYTES : 0;
+	uint32_t at = mpa_marker_distance(f->phase);
 
-	for (; s->terms.sends_markers && at < end; at += MPA_MARKER_EVERY) {
-		mpa_marker_encode((uint16_t)(at == 0 ? 0 : at - front), &w);
-		f->marker_count++;
-		end += MPA_MARKER_BYTES;
-	}
+	if (!s->terms.sends_markers)
+		return;
+	f->marker_count = (uint8_t)mpa_marker_count(f->phase, bytes);
+	for (uint32_t i = 0; i < f->marker_count; i++, at += MPA_MARKER_EVERY)
+		mpa_marker_encode((uint16_t)mpa_marker_back(f->phase, at), &w);
 	CHECK(!w.is_short);
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * MPA (RFC 5044, RFC 6581): the start frames by which two ends agree, the header of an FPDU, and
- * markers. Not here: where markers fall and what the CRC covers (the iwarp room).
+ * markers: what they say and where they fall. Not here: what the CRC covers (the iwarp room).
  */
 #pragma once
 
@@ -67,6 +67,48 @@ static inline uint32_t mpa_pad(uint32_t ulpdu_bytes)
 static inline uint32_t mpa_fpdu_bytes(uint32_t ulpdu_bytes)
 {
 	return MPA_HEADER_BYTES + ulpdu_bytes + mpa_pad(ulpdu_bytes) + MPA_CRC_BYTES;
+}
+
+/*
+ * RFC 5044 section 4.3: where markers fall. One stands at every position of the stream that is a
+ * multiple of 512, so 508 bytes of FPDUs lie between two. One that falls between two FPDUs is the
+ * second's. A position may be given modulo 512.
+ */
+
+/* Bytes from this position to the next marker; 0: it stands here. */
+static inline uint32_t mpa_marker_distance(uint64_t position)
+{
+	return (uint32_t)(-position % MPA_MARKER_EVERY);
+}
+
+/* Bytes of the marker in front of an FPDU that starts at this position, if there is one. */
+static inline uint32_t mpa_marker_front(uint64_t position)
+{
+	return mpa_marker_distance(position) == 0 ? MPA_MARKER_BYTES : 0;
+}
+
+/* How many markers fall into an FPDU of fpdu_bytes that starts there, the one in front included. */
+static inline uint32_t mpa_marker_count(uint64_t position, uint32_t fpdu_bytes)
+{
+	const uint32_t between = MPA_MARKER_EVERY - MPA_MARKER_BYTES;
+	uint32_t before = mpa_marker_distance(position);
+
+	return fpdu_bytes > before ? 1 + (fpdu_bytes - before - 1) / between : 0;
+}
+
+/* What the FPDU takes in the stream with them. */
+static inline uint32_t mpa_marked_bytes(uint64_t position, uint32_t fpdu_bytes)
+{
+	return fpdu_bytes + mpa_marker_count(position, fpdu_bytes) * MPA_MARKER_BYTES;
+}
+
+/*
+ * What the marker says that stands at this many bytes behind that position: the distance to the
+ * FPDU's length field. The marker in front of that field says 0, and is not counted by the others.
+ */
+static inline uint32_t mpa_marker_back(uint64_t position, uint32_t at)
+{
+	return at == 0 ? 0 : at - mpa_marker_front(position);
 }
 
 /* RFC 5044 section 4.3: back is the distance to the start of the FPDU that the marker is in. */

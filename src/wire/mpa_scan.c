@@ -18,29 +18,17 @@ static uint32_t start_frame(struct mpa_scan *s, struct rd head)
 	}
 }
 
-/*
- * RFC 5044 section 4.3: a marker stands at every 512th byte of the stream, so 508 bytes of FPDU
- * between two. One that falls between FPDUs belongs to the second.
- */
-static uint32_t marker_count(uint32_t position, uint32_t bytes)
-{
-	const uint32_t between = MPA_MARKER_EVERY - MPA_MARKER_BYTES;
-	uint32_t before = (MPA_MARKER_EVERY - position) % MPA_MARKER_EVERY;
-
-	return bytes > before ? 1 + (bytes - before - 1) / between : 0;
-}
-
 static uint32_t fpdu(struct mpa_scan *s, bool has_markers, struct rd head)
 {
 	uint32_t bytes;
 
 	if (head.end - head.at < MPA_SCAN_FPDU_HEAD)
 		return 0;
-	if (has_markers && s->position == 0)
+	if (has_markers && mpa_marker_front(s->position) > 0)
 		(void)rd_u32(&head);
 	bytes = mpa_fpdu_bytes(rd_u16(&head));
 	if (has_markers)
-		bytes += MPA_MARKER_BYTES * marker_count(s->position, bytes);
+		bytes = mpa_marked_bytes(s->position, bytes);
 	s->position = (uint16_t)((s->position + bytes) % MPA_MARKER_EVERY);
 	return bytes;
 }

@@ -177,3 +177,45 @@ TEST(test_rfc5044_4_3_markers)
 	mpa_marker_encode(back, &w);
 	EXPECT_MEM(bytes, good, sizeof(good));
 }
+
+/* A stream of FPDUs laid out byte by byte says the same as the arithmetic. */
+TEST(test_rfc5044_4_3_where_markers_fall)
+{
+	static const uint32_t fpdus[] = { 8, 12, 484, 496, 504, 508, 512, 516, 1016, 1020, 65540 };
+
+	for (uint64_t start = 0; start <= 2 * MPA_MARKER_EVERY; start += 4) {
+		for (size_t i = 0; i < sizeof(fpdus) / sizeof(fpdus[0]); i++) {
+			uint64_t at = start, field = start;
+			uint32_t count = 0;
+
+			for (uint32_t done = 0; done < fpdus[i]; done += 4, at += 4) {
+				EXPECT_EQ(mpa_marker_distance(at) == 0, at % 512 == 0);
+				if (at % 512 != 0)
+					continue;
+				EXPECT_EQ(mpa_marker_back(start, (uint32_t)(at - start)),
+					  at == start ? 0 : at - field);
+				field += at == start ? 4 : 0;
+				count++;
+				at += 4;
+			}
+			EXPECT_EQ(mpa_marker_front(start), field - start);
+			EXPECT_EQ(mpa_marker_count(start, fpdus[i]), count);
+			EXPECT_EQ(mpa_marked_bytes(start, fpdus[i]), at - start);
+			EXPECT_EQ(mpa_marked_bytes(start % 512, fpdus[i]), at - start);
+		}
+	}
+}
+
+TEST(test_rfc5044_4_3_the_way_to_the_next_marker)
+{
+	for (uint32_t n = 1; n < 512; n++)
+		EXPECT_EQ(mpa_marker_distance(n), 512 - n);
+	EXPECT_EQ(mpa_marker_distance(0), 0);
+	EXPECT_EQ(mpa_marker_distance(UINT64_C(512) << 40), 0);
+	EXPECT_EQ(mpa_marker_distance((UINT64_C(512) << 40) - 4), 4);
+	/* A marker right behind an FPDU is not its own. */
+	EXPECT_EQ(mpa_marker_count(4, 508), 0);
+	EXPECT_EQ(mpa_marker_count(4, 512), 1);
+	EXPECT_EQ(mpa_marker_count(0, 508), 1);
+	EXPECT_EQ(mpa_marker_count(0, 512), 2);
+}
