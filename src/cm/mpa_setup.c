@@ -271,11 +271,11 @@ static void frame_take(struct mpa_setup *s)
 	}
 }
 
-struct mpa_span mpa_setup_want(struct mpa_setup *s)
+struct span mpa_setup_want(struct mpa_setup *s)
 {
 	if (states[s->state].wait != WAIT_FRAME_IN)
-		return (struct mpa_span){ 0 };
-	return (struct mpa_span){
+		return (struct span){ 0 };
+	return (struct span){
 		.bytes = s->frame + s->frame_done,
 		.length = (size_t)s->frame_bytes - s->frame_done,
 	};

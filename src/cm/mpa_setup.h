@@ -19,15 +19,11 @@
 
 #include <weft/reason.h>
 
+#include "base/span.h"
 #include "iwarp/terms.h"
 #include "wire/mpa.h"
 
-/* Where bytes go to, and where they come from. */
-struct mpa_span {
-	uint8_t *bytes;
-	size_t length;
-};
-
+/* Bytes that are only read; where some are to be written is a struct span. */
 struct mpa_bytes {
 	const uint8_t *bytes;
 	size_t length;
@@ -112,7 +108,7 @@ void mpa_setup_init_responder(struct mpa_setup *s, const struct mpa_config *conf
 			      uint64_t now_ns);
 
 /* Where the next bytes belong, never more than the frame has left; none are due at length 0. */
-struct mpa_span mpa_setup_want(struct mpa_setup *s);
+struct span mpa_setup_want(struct mpa_setup *s);
 void mpa_setup_got(struct mpa_setup *s, size_t length);
 
 /* What to send; nothing at length 0. */

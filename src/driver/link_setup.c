@@ -271,13 +271,12 @@ static void setup_events(struct link *link)
 
 bool link_setup_input(struct link *link)
 {
-	struct mpa_span want = mpa_setup_want(link->setup);
-	struct span_list l = { .spans = { { want.bytes, want.length } }, .count = 1 };
+	struct span want = mpa_setup_want(link->setup);
+	struct span_list l = { .spans = { want }, .count = 1, .length = want.length };
 	size_t n;
 
 	if (want.length == 0)
 		return false;
-	l.length = want.length;
 	switch (link_socket_recv(link, &l, &n)) {
 	case SOCKET_MOVED:
 		link->traffic.bytes_in += n;

@@ -227,7 +227,7 @@ static void setup_output(struct tcp_end *e)
 
 static void setup_input(struct tcp_end *e)
 {
-	struct mpa_span want = mpa_setup_want(&e->setup);
+	struct span want = mpa_setup_want(&e->setup);
 	size_t n;
 
 	if (want.length == 0 || !e->is_readable)

@@ -52,7 +52,7 @@ static struct plan plan_of(struct rd *r)
 }
 
 /* Only the frame is asked for: 20 bytes, then what bytes 18 and 19 said. */
-static void check_want(const struct mpa_span *want, const uint8_t *stream, size_t taken)
+static void check_want(const struct span *want, const uint8_t *stream, size_t taken)
 {
 	size_t frame = MPA_START_BYTES;
 
@@ -66,7 +66,7 @@ static size_t feed(struct mpa_setup *s, const uint8_t *stream, size_t length, ui
 	size_t taken = 0;
 
 	for (uint32_t n = 0; taken < length; n++) {
-		struct mpa_span want = mpa_setup_want(s);
+		struct span want = mpa_setup_want(s);
 		size_t piece = pieces == WHOLE ? WHOLE : 1 + (pieces >> n % 10 * 3 & 7);
 
 		if (want.length == 0)

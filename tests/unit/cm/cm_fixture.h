@@ -65,7 +65,7 @@ static inline size_t cm_feed(struct mpa_setup *s, struct mpa_bytes from, size_t 
 	size_t taken = 0;
 
 	while (taken < from.length) {
-		struct mpa_span want = mpa_setup_want(s);
+		struct span want = mpa_setup_want(s);
 		size_t n = from.length - taken;
 
 		if (want.length == 0)
