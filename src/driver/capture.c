@@ -26,7 +26,6 @@ struct capture {
 	int fd;
 	int error; /* 0 or negative errno: stopped */
 	pid_t owner;
-	uint32_t snap_bytes; /* UINT32_MAX: all */
 	uint32_t stream_count;
 	int64_t real_minus_monotonic_ns;
 	off_t file_bytes; /* whole blocks that are in the file */
@@ -36,7 +35,7 @@ struct capture {
 
 /* ---- the file ------------------------------------------------------------------------------- */
 
-int capture_open(const char *path, uint32_t snap_bytes, struct capture **c)
+int capture_open(const char *path, struct capture **c)
 {
 	struct capture *new;
 	struct wr w;
@@ -51,10 +50,9 @@ int capture_open(const char *path, uint32_t snap_bytes, struct capture **c)
 	}
 	new->fd = fd;
 	new->owner = getpid();
-	new->snap_bytes = snap_bytes ? snap_bytes : UINT32_MAX;
 	output_clock_follow(&new->real_minus_monotonic_ns);
 	w = wr_of(new->buffer, sizeof(new->buffer));
-	pcapng_opening_encode(comment, snap_bytes, &w);
+	pcapng_opening_encode(comment, &w);
 	new->used = (size_t)(w.at - new->buffer);
 	*c = new;
 	return 0;
@@ -156,12 +154,11 @@ static void packet_put(struct capture *c, const struct inet_tcp *h, struct pcapn
 		       const struct source *payload)
 {
 	uint8_t headers[INET_HEADERS_MAX];
-	size_t header_bytes = inet_tcp_header_bytes(h), kept;
+	size_t header_bytes = inet_tcp_header_bytes(h);
 	struct wr w = wr_of(headers, sizeof(headers));
 	struct source from = *payload;
 
 	p->packet_bytes = (uint32_t)header_bytes + h->payload_bytes;
-	p->captured_bytes = (uint32_t)min_size(p->packet_bytes, c->snap_bytes);
 	if (pcapng_packet_bytes(p) > sizeof(c->buffer) - c->used)
 		capture_flush(c);
 	if (c->error)
@@ -169,10 +166,9 @@ static void packet_put(struct capture *c, const struct inet_tcp *h, struct pcapn
 	inet_tcp_encode(h, &w);
 	w = wr_of(c->buffer + c->used, sizeof(c->buffer) - c->used);
 	pcapng_packet_head_encode(p, &w);
-	kept = min_size(header_bytes, p->captured_bytes);
-	memcpy(w.at, headers, kept);
-	source_copy(&from, w.at + kept, p->captured_bytes - kept);
-	w.at += p->captured_bytes;
+	memcpy(w.at, headers, header_bytes);
+	source_copy(&from, w.at + header_bytes, h->payload_bytes);
+	w.at += p->packet_bytes;
 	pcapng_packet_tail_encode(p, &w);
 	c->used = (size_t)(w.at - c->buffer);
 }

@@ -7,9 +7,8 @@
  * Segments are cut so that Wireshark finds every FPDU (seen with 4.0): a start frame and an FPDU
  * each begin a segment of their own, which has at least their first 20 and 8 bytes. So a few bytes
  * may wait in a stream for those that follow. Wireshark's limits are no fault of the file: it
- * expects markers in both directions if either asked for them, of an FPDU that a snapshot length
- * cut short it shows no more than that it was one, and it does not know the start frames of a
- * second connection between the same ports.
+ * expects markers in both directions if either asked for them, and it does not know the start
+ * frames of a second connection between the same ports.
  *
  * Nothing here locks: calls for one file, its streams included, come one at a time.
  */
@@ -27,11 +26,10 @@
 struct capture;
 
 /*
- * Creates or empties the file; each `%p` in the path becomes the process id. Of each packet
- * snap_bytes are kept at most, 0 for all. Gives 0 or a negative errno; -EBUSY if another capture is
- * writing to that file.
+ * Creates or empties the file; each `%p` in the path becomes the process id. Gives 0 or a negative
+ * errno; -EBUSY if another capture is writing to that file.
  */
-int capture_open(const char *path, uint32_t snap_bytes, struct capture **c);
+int capture_open(const char *path, struct capture **c);
 
 /* Writes out what waits, and frees. Streams still open must not be used any more. */
 void capture_close(struct capture *c);

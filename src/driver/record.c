@@ -47,7 +47,7 @@ static int recording_create(const char *path, struct recording **made)
 
 	if (!r)
 		return -ENOMEM;
-	err = capture_open(path, 0, &r->capture);
+	err = capture_open(path, &r->capture);
 	if (err < 0) {
 		free(r);
 		return err;

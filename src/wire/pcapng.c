@@ -50,7 +50,7 @@ static void block_end(uint8_t *begin, struct wr *w)
 	wr_u32(w, length);
 }
 
-void pcapng_opening_encode(const char *comment, uint32_t snap_bytes, struct wr *w)
+void pcapng_opening_encode(const char *comment, struct wr *w)
 {
 	static const char program[] = "weft";
 	const uint8_t resolution = TIME_NS;
@@ -73,7 +73,7 @@ void pcapng_opening_encode(const char *comment, uint32_t snap_bytes, struct wr *
 	wr_u32(w, 0);
 	wr_u16(w, LINKTYPE_RAW);
 	wr_u16(w, 0);
-	wr_u32(w, snap_bytes);
+	wr_u32(w, 0); /* no limit to what is kept of a packet */
 	option(OPTION_TIME_RESOLUTION, &resolution, 1, w);
 	option(OPTION_END, NULL, 0, w);
 	block_end(begin, w);
@@ -81,7 +81,7 @@ void pcapng_opening_encode(const char *comment, uint32_t snap_bytes, struct wr *
 
 uint32_t pcapng_packet_bytes(const struct pcapng_packet *p)
 {
-	return PCAPNG_PACKET_HEAD_BYTES + (p->captured_bytes + 3) / 4 * 4 + 16;
+	return PCAPNG_PACKET_HEAD_BYTES + (p->packet_bytes + 3) / 4 * 4 + 16;
 }
 
 void pcapng_packet_head_encode(const struct pcapng_packet *p, struct wr *w)
@@ -90,7 +90,7 @@ void pcapng_packet_head_encode(const struct pcapng_packet *p, struct wr *w)
 	wr_u32(w, pcapng_packet_bytes(p));
 	wr_u32(w, 0); /* the only interface */
 	wr_u64(w, p->time_ns);
-	wr_u32(w, p->captured_bytes);
+	wr_u32(w, p->packet_bytes); /* kept, and on the wire */
 	wr_u32(w, p->packet_bytes);
 }
 
@@ -98,7 +98,7 @@ void pcapng_packet_tail_encode(const struct pcapng_packet *p, struct wr *w)
 {
 	const uint8_t flags[4] = { [3] = p->is_outgoing ? FLAGS_OUTGOING : FLAGS_INCOMING };
 
-	pad(p->captured_bytes, w);
+	pad(p->packet_bytes, w);
 	option(OPTION_FLAGS, flags, sizeof(flags), w);
 	option(OPTION_END, NULL, 0, w);
 	wr_u32(w, pcapng_packet_bytes(p));

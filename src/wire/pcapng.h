@@ -14,18 +14,17 @@ enum { PCAPNG_OPENING_MAX = 512, PCAPNG_PACKET_HEAD_BYTES = 28 };
 
 /*
  * What a file begins with: the section, with a comment for its reader, and the interface. Packets
- * begin with their IP header. snap_bytes: the most that is kept of one, 0 for all.
+ * begin with their IP header, and are kept whole.
  */
-void pcapng_opening_encode(const char *comment, uint32_t snap_bytes, struct wr *w);
+void pcapng_opening_encode(const char *comment, struct wr *w);
 
 struct pcapng_packet {
-	uint64_t time_ns;	 /* since 1970 */
-	uint32_t captured_bytes; /* that follow the head */
-	uint32_t packet_bytes;	 /* that there were */
+	uint64_t time_ns; /* since 1970 */
+	uint32_t packet_bytes;
 	bool is_outgoing;
 };
 
-/* The whole block. Head, the captured bytes, and tail together. */
+/* The whole block. Head, the packet, and tail together. */
 uint32_t pcapng_packet_bytes(const struct pcapng_packet *p);
 void pcapng_packet_head_encode(const struct pcapng_packet *p, struct wr *w);
 void pcapng_packet_tail_encode(const struct pcapng_packet *p, struct wr *w);

@@ -419,13 +419,13 @@ static void connection_fini(struct connection *c)
 
 /* ---- files ---------------------------------------------------------------------------------- */
 
-static struct capture *file_open(const char *directory, const char *name, uint32_t snap_bytes)
+static struct capture *file_open(const char *directory, const char *name)
 {
 	char path[1000];
 	struct capture *c = NULL;
 
 	snprintf(path, sizeof(path), "%s/%s.pcapng", directory, name);
-	need(capture_open(path, snap_bytes, &c) == 0, "the file cannot be made");
+	need(capture_open(path, &c) == 0, "the file cannot be made");
 	return c;
 }
 
@@ -448,7 +448,7 @@ static void sample_every(const char *directory)
 	const struct mpa_start enhanced = {
 		.wants_crc = true, .is_enhanced = true, .revision = 2, .private_bytes = 60
 	};
-	struct capture *file = file_open(directory, "every", 0);
+	struct capture *file = file_open(directory, "every");
 	struct connection a = { .file = "every", .stream = 0, .is_initiator = true };
 	struct connection b = { .file = "every", .stream = 1 };
 	struct connection *both[] = { &a, &b };
@@ -488,7 +488,7 @@ static void sample_every(const char *directory)
 static void sample_again(const char *directory)
 {
 	const struct mpa_start plain = { .wants_crc = true, .revision = 1 };
-	struct capture *file = file_open(directory, "again", 0);
+	struct capture *file = file_open(directory, "again");
 
 	for (int i = 0; i < 2; i++) {
 		struct connection c = { .file = "again", .stream = i, .is_initiator = true };
@@ -505,23 +505,6 @@ static void sample_again(const char *directory)
 	file_close(file);
 }
 
-/* Of each packet only so much is kept. */
-static void sample_snap(const char *directory)
-{
-	const struct mpa_start plain = { .wants_crc = true, .revision = 1 };
-	struct capture *file = file_open(directory, "snap", 200);
-	struct connection c = { .file = "snap", .is_initiator = true };
-
-	connection_open(&c, file, AF_INET);
-	connection_start(&c, plain, plain);
-	put_every_message(&c);
-	give(&c, OUT, STREAM_BYTES);
-	give(&c, IN, STREAM_BYTES);
-	capture_stream_close(&c.captured, true, true, 1000000000);
-	connection_fini(&c);
-	file_close(file);
-}
-
 /* Markers in what we send, if they ask for them, and in what they send, if we do. */
 static void sample_markers(const char *directory, const char *name, bool in_both)
 {
@@ -529,7 +512,7 @@ static void sample_markers(const char *directory, const char *name, bool in_both
 					.wants_markers = in_both,
 					.revision = 1 };
 	const struct mpa_start theirs = { .wants_crc = true, .wants_markers = true, .revision = 1 };
-	struct capture *file = file_open(directory, name, 0);
+	struct capture *file = file_open(directory, name);
 	struct connection c = { .file = name, .is_initiator = true };
 
 	connection_open(&c, file, AF_INET);
@@ -549,7 +532,6 @@ int main(int argc, char **argv)
 	random_pieces.state = 1;
 	sample_every(argv[1]);
 	sample_again(argv[1]);
-	sample_snap(argv[1]);
 	sample_markers(argv[1], "markers_both", true);
 	sample_markers(argv[1], "markers_one", false);
 	return 0;

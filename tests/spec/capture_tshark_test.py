@@ -178,22 +178,6 @@ def test_capture_ports_used_again_are_another_stream(files):
 
 
 @test
-def test_capture_snapshot_keeps_what_fits(files):
-    """Wireshark looks into an FPDU only after its CRC, so into none that is cut short."""
-    frames, fpdus = files("snap")
-    yield from tcp_faults(frames)
-    kept = [number(f.fields["frame.cap_len"][0]) for f in frames]
-    lengths = [number(f.fields["frame.len"][0]) for f in frames]
-    if kept != [min(n, 200) for n in lengths] or max(lengths) < 8192:
-        yield "kept %s of %s" % (kept, lengths)
-    whole = [f for f, k, n in zip(frames, kept, lengths) if k == n]
-    yield from frame_faults(whole, USUAL)
-    for of, wanted_of in fpdus.items():
-        short = [w for w in wanted_of if 40 + w["iwarp_mpa.ulpdulength"] + 9 <= 200]
-        yield from fpdu_faults(whole, short, of)
-
-
-@test
 def test_capture_markers_in_both_directions_are_dissected(files):
     """Of an FPDU that ends where a marker is due, and has one itself, Wireshark expects one more;
     and of one that comes in pieces it may count too few. The sample holds neither."""

@@ -28,7 +28,7 @@ static off_t size_of(const char *path)
 TEST(test_capture_flush_leaves_a_whole_file)
 {
 	struct capture_stream s;
-	struct capture *c = capture_begin(&s, 0);
+	struct capture *c = capture_begin(&s);
 	struct reading r;
 
 	EXPECT_EQ(size_of(capture_path()), 0);
@@ -53,7 +53,7 @@ TEST(test_capture_flush_leaves_a_whole_file)
 TEST(test_capture_full_buffer_is_written)
 {
 	struct capture_stream s;
-	struct capture *c = capture_begin(&s, 0);
+	struct capture *c = capture_begin(&s);
 	struct reading r;
 
 	for (int i = 1; i <= 30; i++) {
@@ -78,14 +78,14 @@ TEST(test_capture_file_that_cannot_be_made)
 	char longest[PATH_MAX + 10];
 	struct capture *c;
 
-	EXPECT_EQ(capture_open("/no/such/directory/file", 0, &c), -ENOENT);
-	EXPECT_EQ(capture_open("/", 0, &c), -EISDIR);
+	EXPECT_EQ(capture_open("/no/such/directory/file", &c), -ENOENT);
+	EXPECT_EQ(capture_open("/", &c), -EISDIR);
 	memset(longest, 'x', sizeof(longest));
 	longest[PATH_MAX - 1] = '\0';
-	EXPECT_EQ(capture_open(longest, 0, &c), -ENAMETOOLONG);
+	EXPECT_EQ(capture_open(longest, &c), -ENAMETOOLONG);
 	longest[PATH_MAX - 1] = 'x';
 	longest[PATH_MAX] = '\0';
-	EXPECT_EQ(capture_open(longest, 0, &c), -ENAMETOOLONG);
+	EXPECT_EQ(capture_open(longest, &c), -ENAMETOOLONG);
 }
 
 TEST(test_capture_path_names_the_process)
@@ -98,7 +98,7 @@ TEST(test_capture_path_names_the_process)
 	snprintf(given, sizeof(given), "%s.%%p.%%%%p%%", capture_path());
 	snprintf(expanded, sizeof(expanded), "%s.%ld.%%%ld%%", capture_path(), (long)getpid(),
 		 (long)getpid());
-	EXPECT_EQ(capture_open(given, 0, &c), 0);
+	EXPECT_EQ(capture_open(given, &c), 0);
 	capture_close(c);
 	reading_open(&r, expanded);
 	reading_close(&r);
@@ -112,17 +112,17 @@ TEST(test_capture_path_names_the_process)
 TEST(test_capture_file_has_one_writer)
 {
 	struct capture_stream s;
-	struct capture *c = capture_begin(&s, 0), *other;
+	struct capture *c = capture_begin(&s), *other;
 	struct reading r;
 
 	capture_give(&s, true, much, sizeof(much));
 	capture_flush(c);
-	EXPECT_EQ(capture_open(capture_path(), 0, &other), -EBUSY);
+	EXPECT_EQ(capture_open(capture_path(), &other), -EBUSY);
 	capture_close(c);
 	reading_open(&r, capture_path());
 	EXPECT_EQ(r.count, 4);
 	reading_close(&r);
-	EXPECT_EQ(capture_open(capture_path(), 0, &other), 0);
+	EXPECT_EQ(capture_open(capture_path(), &other), 0);
 	capture_close(other);
 	reading_open(&r, capture_path());
 	EXPECT_EQ(r.count, 0);
@@ -133,7 +133,7 @@ TEST(test_capture_file_has_one_writer)
 TEST(test_capture_stays_with_the_parent)
 {
 	struct capture_stream s;
-	struct capture *c = capture_begin(&s, 0);
+	struct capture *c = capture_begin(&s);
 	struct reading r;
 	const char *path = capture_path();
 	int status;
@@ -163,7 +163,7 @@ TEST(test_capture_full_disk_stops_it)
 
 	if (access("/dev/full", W_OK) != 0)
 		SKIP("there is no /dev/full");
-	EXPECT_EQ(capture_open("/dev/full", 0, &c), 0);
+	EXPECT_EQ(capture_open("/dev/full", &c), 0);
 	capture_stream_open(c, &s, &ends, 1);
 	EXPECT_EQ(capture_error(c), 0);
 	for (int i = 0; i < 10; i++)
@@ -192,7 +192,7 @@ TEST(test_capture_file_at_its_limit)
 {
 	struct rlimit before, little;
 	struct capture_stream s;
-	struct capture *c = capture_begin(&s, 0);
+	struct capture *c = capture_begin(&s);
 	struct reading r;
 	int error;
 
@@ -232,7 +232,7 @@ TEST(test_capture_pipe_without_reader)
 	REQUIRE(mkfifo(capture_path(), 0600) == 0);
 	reader = open(capture_path(), O_RDONLY | O_NONBLOCK);
 	REQUIRE(reader >= 0 && signal(SIGPIPE, count_signal) != SIG_ERR);
-	EXPECT_EQ(capture_open(capture_path(), 0, &c), 0);
+	EXPECT_EQ(capture_open(capture_path(), &c), 0);
 	close(reader);
 	capture_flush(c);
 	error = capture_error(c);
@@ -245,7 +245,7 @@ TEST(test_capture_pipe_without_reader)
 	sigaddset(&pipe_only, SIGPIPE);
 	pthread_sigmask(SIG_BLOCK, &pipe_only, &before);
 	reader = open(capture_path(), O_RDONLY | O_NONBLOCK);
-	EXPECT_EQ(capture_open(capture_path(), 0, &c), 0);
+	EXPECT_EQ(capture_open(capture_path(), &c), 0);
 	close(reader);
 	raise(SIGPIPE);
 	capture_close(c);

@@ -46,12 +46,12 @@ static void check_sum(uint32_t s)
 	REQUIRE(s == 0xffff);
 }
 
-static void read_tcp(struct packet *p, const uint8_t *at, uint32_t length, uint32_t present)
+static void read_tcp(struct packet *p, const uint8_t *at, uint32_t length)
 {
 	uint32_t header = (uint32_t)(at[12] >> 4) * 4;
 	int address = p->is_ipv6 ? 16 : 4;
 
-	REQUIRE(present >= header && header == (at[13] & INET_TCP_SYN ? 28 : 20));
+	REQUIRE(length >= header && header == (at[13] & INET_TCP_SYN ? 28 : 20));
 	p->source_port = (uint16_t)big(at, 2);
 	p->target_port = (uint16_t)big(at + 2, 2);
 	p->seq = big(at + 4, 4);
@@ -60,8 +60,6 @@ static void read_tcp(struct packet *p, const uint8_t *at, uint32_t length, uint3
 	REQUIRE(big(at + 14, 2) == 65535 && big(at + 18, 2) == 0);
 	p->payload = at + header;
 	p->payload_bytes = length - header;
-	if (present < length)
-		return;
 	check_sum(sum(sum(sum(6 + length, p->source, address), p->target, address), at, length));
 }
 
@@ -83,7 +81,7 @@ static void read_ip(struct packet *p, const uint8_t *at)
 		p->source = at + 12;
 		p->target = at + 16;
 	}
-	read_tcp(p, at + header, p->length - header, p->captured - header);
+	read_tcp(p, at + header, p->length - header);
 }
 
 /* ---- blocks --------------------------------------------------------------------------------- */
@@ -96,20 +94,17 @@ static void read_packet(struct reading *r, const uint8_t *at, uint32_t length)
 
 	REQUIRE(r->count < PACKETS_MAX && big(at + 8, 4) == 0);
 	p->time_ns = (uint64_t)big(at + 12, 4) << 32 | big(at + 16, 4);
-	p->captured = big(at + 20, 4);
 	p->length = big(at + 24, 4);
-	REQUIRE(p->captured ==
-		(r->snap_bytes && r->snap_bytes < p->length ? r->snap_bytes : p->length));
-	end = at + 28 + (p->captured + 3) / 4 * 4;
+	REQUIRE(big(at + 20, 4) == p->length);
+	end = at + 28 + (p->length + 3) / 4 * 4;
 	REQUIRE(end + 16 == at + length);
-	for (const uint8_t *pad = at + 28 + p->captured; pad < end; pad++)
+	for (const uint8_t *pad = at + 28 + p->length; pad < end; pad++)
 		REQUIRE(*pad == 0);
 	REQUIRE(memcmp(end, tail, sizeof(tail)) == 0);
 	REQUIRE(end[7] == 1 || end[7] == 2);
 	REQUIRE(big(end + 8, 4) == 0);
 	p->is_outgoing = end[7] == 2;
-	if (p->captured >= 48 || p->captured == p->length)
-		read_ip(p, at + 28);
+	read_ip(p, at + 28);
 }
 
 /* The options of a section or interface end with the block, and hold this one. */
@@ -142,7 +137,7 @@ static void read_block(struct reading *r, const uint8_t *at, uint32_t length, in
 		break;
 	case 1:
 		REQUIRE(big(at, 4) == 1 && big(at + 8, 4) == 101 << 16);
-		r->snap_bytes = big(at + 12, 4);
+		REQUIRE(big(at + 12, 4) == 0);
 		read_options(at + 16, at + length - 4, nanoseconds, sizeof(nanoseconds));
 		break;
 	default:
@@ -196,12 +191,12 @@ struct capture_ends ends_ipv4(bool is_initiator)
 				      is_initiator };
 }
 
-struct capture *capture_begin(struct capture_stream *s, uint32_t snap_bytes)
+struct capture *capture_begin(struct capture_stream *s)
 {
 	struct capture_ends ends = ends_ipv4(true);
 	struct capture *c = NULL;
 
-	REQUIRE(capture_open(capture_path(), snap_bytes, &c) == 0);
+	REQUIRE(capture_open(capture_path(), &c) == 0);
 	capture_stream_open(c, s, &ends, 1);
 	return c;
 }

@@ -14,7 +14,7 @@ enum { PACKETS_MAX = 20000 };
 struct packet {
 	uint64_t time_ns;
 	bool is_outgoing, is_ipv6;
-	uint32_t captured, length;
+	uint32_t length;
 	const uint8_t *source, *target; /* addresses */
 	uint16_t source_port, target_port;
 	uint32_t seq, ack;
@@ -26,7 +26,6 @@ struct packet {
 struct reading {
 	uint8_t *bytes; /* the file */
 	size_t length;
-	uint32_t snap_bytes;
 	struct packet *packets;
 	size_t count;
 };
@@ -40,6 +39,6 @@ void reading_close(struct reading *r);
 struct capture_ends ends_ipv4(bool is_initiator);
 
 /* Opens a capture at capture_path(), and a stream of these ends. */
-struct capture *capture_begin(struct capture_stream *s, uint32_t snap_bytes);
+struct capture *capture_begin(struct capture_stream *s);
 
 void capture_give(struct capture_stream *s, bool is_outgoing, const void *bytes, size_t length);
