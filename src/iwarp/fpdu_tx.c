@@ -14,7 +14,8 @@ enum {
 	FPDU_MAX = HEADER_MAX + TX_COPY_MAX + TRAILER_MAX + MARKERS_MAX * MPA_MARKER_BYTES
 };
 
-_Static_assert((int)TX_BYTES >= (int)FPDU_MAX, "there is always room for one FPDU");
+_Static_assert((int)TX_BYTES >= 2 * (int)FPDU_MAX && (int)TX_FPDUS >= 2,
+	       "there is always room for one FPDU, after tx_prune() for a Terminate too");
 
 bool tx_has_room(const struct iwarp_stream *s)
 {
@@ -38,6 +39,12 @@ static uint32_t front_bytes(const struct tx_fpdu *f)
 static uint32_t outer_payload(const struct tx_fpdu *f)
 {
 	return f->source == TX_COPY ? 0 : f->payload_bytes;
+}
+
+/* What it takes of tx.bytes. */
+static uint32_t own_bytes(const struct tx_fpdu *f)
+{
+	return front_bytes(f) + f->trailer_bytes + f->marker_count * (uint32_t)MPA_MARKER_BYTES;
 }
 
 static uint32_t whole_bytes(const struct tx_fpdu *f)
@@ -242,8 +249,7 @@ static void end_piece(struct iwarp_stream *s, struct tx_fpdu *f, bool is_last)
 	struct tx_message *m = &tx->message;
 
 	f->ends = is_last && !m->has_immediate ? (uint8_t)m->ends : TX_NOTHING;
-	tx->used = f->at + front_bytes(f) + f->trailer_bytes +
-		   f->marker_count * (uint32_t)MPA_MARKER_BYTES;
+	tx->used = f->at + own_bytes(f);
 	tx->phase = (tx->phase + whole_bytes(f)) % MPA_MARKER_EVERY;
 	tx->ready += f->payload_bytes;
 	tx->count++;
@@ -372,7 +378,7 @@ void iwarp_sent(struct iwarp_stream *s, uint64_t now_ns, size_t n)
 bool tx_prune(struct iwarp_stream *s)
 {
 	struct tx *tx = &s->tx;
-	const struct tx_fpdu *f = fpdu_at(tx, 0);
+	struct tx_fpdu *f = fpdu_at(tx, 0);
 
 	tx->ready = 0;
 	if (tx->count == 0)
@@ -383,11 +389,12 @@ bool tx_prune(struct iwarp_stream *s)
 		tx->used = 0;
 		return true;
 	}
-	/* Half gone: its rest may go if it is ours alone. */
+	/* Half gone: its rest may go if it is ours alone. At the front it leaves room behind it. */
 	tx->count = 1;
 	tx->phase = (f->phase + whole_bytes(f)) % MPA_MARKER_EVERY;
-	fpdu_at(tx, 0)->ends = TX_NOTHING;
-	tx->used = f->at + front_bytes(f) + f->trailer_bytes +
-		   f->marker_count * (uint32_t)MPA_MARKER_BYTES;
+	f->ends = TX_NOTHING;
+	tx->used = own_bytes(f);
+	memmove(tx->bytes, tx->bytes + f->at, tx->used);
+	f->at = 0;
 	return outer_payload(f) == 0;
 }

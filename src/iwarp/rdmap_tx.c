@@ -265,6 +265,7 @@ void rdmap_tx_terminate(struct iwarp_stream *s, const struct rdmap_terminate *t)
 	CHECK(!w.is_short);
 	m->body_bytes = (uint32_t)(w.at - m->body);
 	s->tx.has_message = true;
+	CHECK(tx_has_room(s)); /* tx_prune() has made it */
 	tx_cut(s);
 }
 
