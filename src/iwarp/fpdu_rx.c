@@ -62,9 +62,10 @@ static void fpdu_arrived(struct iwarp_stream *s)
 /* Copies payload that lies in our buffer to its place. */
 static enum rx_result place(struct iwarp_stream *s, const uint8_t *from, uint32_t length)
 {
+	/* Bound: every round places something. */
 	while (length > 0) {
 		struct mem_span spans[RX_SPANS];
-		uint32_t count;
+		uint32_t count, left = length;
 		enum rx_result r = rdmap_rx_spans(s, spans, RX_SPANS, &count);
 
 		if (r != RX_OK)
@@ -78,6 +79,7 @@ static enum rx_result place(struct iwarp_stream *s, const uint8_t *from, uint32_
 			s->rx.placed += n;
 			s->counts.payload_copied += n;
 		}
+		CHECK(length < left);
 	}
 	return RX_OK;
 }

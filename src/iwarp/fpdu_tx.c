@@ -108,9 +108,10 @@ static enum weft_reason walk_payload(struct walk *w)
 {
 	uint32_t done = 0;
 
+	/* Bound: every round passes something. */
 	while (done < outer_payload(w->f) && !w->is_full) {
 		struct mem_span spans[TX_SPANS];
-		uint32_t count = TX_SPANS;
+		uint32_t count = TX_SPANS, before = done;
 		enum weft_reason r = rdmap_tx_spans(w->s, w->f, done, spans, &count);
 
 		if (r != WEFT_OK)
@@ -119,6 +120,7 @@ static enum weft_reason walk_payload(struct walk *w)
 			walk_marked(w, spans[i].bytes, spans[i].length);
 			done += (uint32_t)spans[i].length;
 		}
+		CHECK(done > before);
 	}
 	return WEFT_OK;
 }
@@ -227,8 +229,9 @@ static enum weft_reason take_snapshot(struct iwarp_stream *s, struct tx_fpdu *f)
 	struct mem_span spans[TX_SPANS];
 	uint32_t done = 0;
 
+	/* Bound: every round copies something. */
 	while (done < f->payload_bytes) {
-		uint32_t count = TX_SPANS;
+		uint32_t count = TX_SPANS, before = done;
 		enum weft_reason r = rdmap_tx_spans(s, f, done, spans, &count);
 
 		if (r != WEFT_OK)
@@ -237,6 +240,7 @@ static enum weft_reason take_snapshot(struct iwarp_stream *s, struct tx_fpdu *f)
 			memcpy(to + done, spans[i].bytes, spans[i].length);
 			done += (uint32_t)spans[i].length;
 		}
+		CHECK(done > before);
 	}
 	s->counts.payload_copied += done;
 	f->source = TX_COPY;
