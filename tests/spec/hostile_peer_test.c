@@ -5,8 +5,11 @@
  */
 #include "hostile_raw.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
+#include <netinet/in.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -72,6 +75,50 @@ TEST(test_rfc5044_7_1_listener_takes_the_longest_request)
 	MUST(weft_request_query(request, &peer));
 	EXPECT_EQ(peer.private_bytes, 512);
 	EXPECT_MEM(peer.private_data, private_data, 512);
+	MUST(weft_request_reject(request, NULL));
+	EXPECT(raw_ends(fd));
+	close(fd);
+	rig_close(&r);
+}
+
+/* No descriptor more can be had, from here on; gives what the limit was. */
+static struct rlimit descriptors_end(void)
+{
+	struct rlimit before, now;
+	int next = dup(STDERR_FILENO);
+
+	REQUIRE(next >= 0 && getrlimit(RLIMIT_NOFILE, &before) == 0);
+	close(next);
+	now = before;
+	now.rlim_cur = (rlim_t)next;
+	REQUIRE(setrlimit(RLIMIT_NOFILE, &now) == 0);
+	return before;
+}
+
+/* Who comes then waits, and is not lost. */
+TEST(test_rfc5042_6_4_listener_without_descriptors_goes_on_later)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET };
+	struct weft_request *request;
+	struct rlimit limit;
+	struct rig r;
+	int fd;
+
+	rig_open(&r, NULL);
+	at.sin_port = htons(r.at.port);
+	memcpy(&at.sin_addr, r.at.ip, sizeof(at.sin_addr));
+	fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	REQUIRE(fd >= 0);
+	limit = descriptors_end();
+	/* The kernel takes the connection, and keeps it. */
+	REQUIRE(connect(fd, (const struct sockaddr *)&at, sizeof(at)) == 0);
+	raw_request(fd);
+	request = rig_request(&r, SOON_MS);
+	expect_undisturbed(&r);
+	REQUIRE(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+	EXPECT(!request);
+	request = rig_request(&r, RAW_MS);
+	REQUIRE(request);
 	MUST(weft_request_reject(request, NULL));
 	EXPECT(raw_ends(fd));
 	close(fd);
