@@ -44,6 +44,12 @@ static uint64_t due(const struct net *net)
 	return core < links ? core : links;
 }
 
+/* What was left for the next round needs somebody to come round. */
+static bool has_left(const struct net *net)
+{
+	return !list_is_empty(&net->attention) || !list_is_empty(&net->adapter->core.ready);
+}
+
 static void stand_by(struct net *net)
 {
 	struct weft_adapter *a = net->adapter;
@@ -67,6 +73,8 @@ static void sleep_watching(struct net *net)
 
 	net->due_seen = due(net);
 	left_ms = net->due_seen <= now_ns ? 0 : (net->due_seen - now_ns) / NS_PER_MS + 1;
+	if (has_left(net))
+		left_ms = 0;
 	net->calls_other++;
 	pthread_mutex_unlock(&a->lock);
 	(void)epoll_wait(net->epoll, &e, 1, (int)(left_ms < most_ms ? left_ms : most_ms));
@@ -150,13 +158,11 @@ void progress_stop(struct net *net)
 void progress_notice(struct net *net)
 {
 	bool is_due_earlier = due(net) < net->due_seen;
-	/* What was left for the next round needs somebody to come round. */
-	bool has_left = !net->is_standing_by && !list_is_empty(&net->attention);
+	bool is_wanted = net->is_standing_by ? adapter_has_sleepers(net->adapter) : has_left(net);
 
 	if (!net->has_thread)
 		return;
-	if (is_due_earlier || has_left ||
-	    (net->is_standing_by && adapter_has_sleepers(net->adapter))) {
+	if (is_due_earlier || is_wanted) {
 		net->due_seen = due(net);
 		rouse(net);
 	}

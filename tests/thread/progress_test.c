@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The adapter's own thread, over real connections: it goes on where the program's calls stop, and
+ * is in time. The program's own part is in these tests to make no call that would do the work.
+ */
+#include <sched.h>
+#include <stdlib.h>
+
+#include "verbs_fixture.h"
+
+enum { MANY = 30000 };
+
+static const uint64_t ms = 1000000;
+
+/* ---- Two adapters, one connection ----------------------------------------------------------- */
+
+struct end {
+	struct weft_adapter *adapter;
+	struct node node;
+	struct weft_listener *listener;
+	struct weft_address at;
+};
+
+static void end_open(struct end *e)
+{
+	const struct weft_address any = { .family = 4, .ip = { 127, 0, 0, 1 } };
+
+	MUST(weft_adapter_open(NULL, &e->adapter));
+	node_open(e->adapter, &e->node, NULL);
+	MUST(weft_listen(e->adapter, &any, NULL, &e->listener));
+	MUST(weft_listener_address(e->listener, &e->at));
+}
+
+static void end_close(struct end *e)
+{
+	MUST(weft_listener_close(e->listener));
+	node_close(&e->node, NULL);
+	MUST(weft_adapter_close(e->adapter));
+}
+
+/* The next event of this kind; how it went. */
+static enum weft_reason end_await(struct end *e, enum weft_event_kind kind)
+{
+	struct weft_event event;
+	bool has_event;
+
+	for (;;) {
+		MUST(weft_event_next(e->adapter, PATIENCE_NS, &event, &has_event));
+		REQUIRE(has_event);
+		if (event.kind == kind)
+			return event.reason;
+		REQUIRE(event.kind != WEFT_EVENT_CONNECT_FAILED);
+	}
+}
+
+static void ends_connect(struct end *near, struct end *far,
+			 const struct weft_connect_options *options)
+{
+	struct weft_request *request;
+
+	MUST(weft_qp_dial(near->node.qp, &far->at, options));
+	end_await(far, WEFT_EVENT_REQUEST);
+	MUST(weft_listener_next(far->listener, &request));
+	REQUIRE(request);
+	MUST(weft_request_accept(request, far->node.qp, options));
+	end_await(far, WEFT_EVENT_CONNECTED);
+	end_await(near, WEFT_EVENT_CONNECTED);
+}
+
+/* How long until the send queue is empty, seen without making progress. */
+static uint64_t time_to_empty(const struct node *n)
+{
+	uint64_t start = thread_now_ns();
+	struct weft_qp_attr attr;
+
+	do {
+		MUST(weft_qp_query(n->qp, &attr));
+		sched_yield();
+	} while (attr.send_queued > 0 && thread_now_ns() - start < PATIENCE_NS);
+	return thread_now_ns() - start;
+}
+
+/* ---- What a call could not finish ----------------------------------------------------------- */
+
+static void make_deep(struct node *n)
+{
+	const struct weft_qp_options deep = {
+		.send_cq = n->cq,
+		.recv_cq = n->cq,
+		.send_max = MANY,
+	};
+
+	MUST(weft_qp_destroy(n->qp));
+	MUST(weft_qp_create(n->pd, &deep, &n->qp));
+}
+
+static void post_many(struct node *n, const struct node *to)
+{
+	const struct weft_segment s = node_seg(n, 0, 8);
+	struct weft_send_wr *wrs = calloc(MANY, sizeof(*wrs));
+
+	REQUIRE(wrs);
+	for (uint32_t i = 0; i < MANY; i++) {
+		wrs[i] = node_wr(WEFT_OP_WRITE, i, &s, to);
+		wrs[i].flags = i + 1 == MANY ? WEFT_SIGNALLED : 0;
+	}
+	MUST(weft_qp_post_send(n->qp, wrs, MANY, NULL));
+	free(wrs);
+}
+
+/* More than one call sends: the rest goes without another one. */
+TEST(test_qp_07c_requests_that_a_call_left_go_on)
+{
+	struct end near, far;
+	struct weft_event event;
+	bool has_event;
+
+	end_open(&near);
+	end_open(&far);
+	make_deep(&near.node);
+	ends_connect(&near, &far, NULL);
+	MUST(weft_cq_arm(near.node.cq, WEFT_ARM_NEXT));
+	post_many(&near.node, &far.node);
+	MUST(weft_event_next(near.adapter, 5000 * ms, &event, &has_event));
+	EXPECT(has_event && event.kind == WEFT_EVENT_COMPLETION);
+	/* And with nobody who waits, after somebody polled. */
+	post_many(&near.node, &far.node);
+	EXPECT(time_to_empty(&near.node) < 5000 * ms);
+	end_close(&near);
+	end_close(&far);
+}
+
+/* ---- Peers of a program that computes ------------------------------------------------------- */
+
+/* A busy connection is not watched while the program polls; it is when the program has stopped. */
+TEST(test_iwarp_07_a_read_is_answered_while_the_program_computes)
+{
+	struct end near, far;
+	struct weft_segment s;
+	struct weft_send_wr read;
+	uint64_t start;
+
+	end_open(&near);
+	end_open(&far);
+	ends_connect(&near, &far, NULL);
+	s = node_seg(&near.node, 0, 8);
+	read = node_wr(WEFT_OP_READ, 0, &s, &far.node);
+	for (int i = 0; i < 20; i++) {
+		struct weft_completion c;
+		uint64_t until = thread_now_ns() + 10 * ms;
+		bool has;
+
+		/* Both poll, for so long that the far thread stands by. */
+		while (thread_now_ns() < until) {
+			REQUIRE(node_post(&near.node, &read));
+			do {
+				REQUIRE(node_poll(far.node.cq, &c, &has) && !has);
+				REQUIRE(node_poll(near.node.cq, &c, &has));
+			} while (!has);
+			REQUIRE(c.status == WEFT_SUCCESS);
+		}
+		/* Now only the near end. */
+		start = thread_now_ns();
+		REQUIRE(node_post(&near.node, &read));
+		REQUIRE(node_take(near.node.cq, &c));
+		EXPECT(thread_now_ns() - start < 500 * ms);
+	}
+	end_close(&near);
+	end_close(&far);
+}
