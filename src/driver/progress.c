@@ -79,6 +79,13 @@ static void sleep_watching(struct net *net)
 	pthread_mutex_unlock(&a->lock);
 	(void)epoll_wait(net->epoll, &e, 1, (int)(left_ms < most_ms ? left_ms : most_ms));
 	pthread_mutex_lock(&a->lock);
+	if (net->is_woken) {
+		uint64_t count;
+
+		net->is_woken = false;
+		net->calls_other++;
+		(void)!read(net->wake.fd, &count, sizeof(count));
+	}
 }
 
 static void *progress_run(void *context)
@@ -134,7 +141,8 @@ static void rouse(struct net *net)
 
 	if (net->is_standing_by) {
 		pthread_cond_signal(&net->rouse);
-	} else {
+	} else if (!net->is_woken) {
+		net->is_woken = true;
 		net->calls_other++;
 		(void)call_write(net->wake.fd, &one, sizeof(one));
 	}

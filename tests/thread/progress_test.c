@@ -8,7 +8,7 @@
 
 #include "verbs_fixture.h"
 
-enum { MANY = 30000 };
+enum { MANY = 30000, POLLS = 200 };
 
 static const uint64_t ms = 1000000;
 
@@ -65,6 +65,15 @@ static void ends_connect(struct end *near, struct end *far,
 	MUST(weft_request_accept(request, far->node.qp, options));
 	end_await(far, WEFT_EVENT_CONNECTED);
 	end_await(near, WEFT_EVENT_CONNECTED);
+}
+
+/* The program has other things to do, for so long. */
+static void compute(uint64_t ns)
+{
+	uint64_t start = thread_now_ns();
+
+	while (thread_now_ns() - start < ns)
+		sched_yield();
 }
 
 /* How long until the send queue is empty, seen without making progress. */
@@ -128,6 +137,32 @@ TEST(test_qp_07c_requests_that_a_call_left_go_on)
 	EXPECT(time_to_empty(&near.node) < 5000 * ms);
 	end_close(&near);
 	end_close(&far);
+}
+
+/* ---- Deadlines ------------------------------------------------------------------------------ */
+
+/* A poll right after the call that made a deadline must not keep the thread from knowing of it. */
+TEST(test_qp_07f_a_delay_ends_though_polling_stopped)
+{
+	struct end e;
+	struct node peer;
+	struct weft_send_wr delay = { .opcode = WEFT_OP_DELAY, .delay_ns = 20 * ms };
+
+	end_open(&e);
+	node_open(e.adapter, &peer, &e.node);
+	nodes_connect(&e.node, &peer);
+	for (int i = 0; i < 4; i++) {
+		struct weft_completion c;
+		bool has;
+
+		compute(20 * ms); /* the thread sleeps: there is nothing to come */
+		MUST(weft_qp_post_send(e.node.qp, &delay, 1, NULL));
+		for (int k = 0; k < POLLS; k++)
+			REQUIRE(node_poll(e.node.cq, &c, &has) && !has);
+		EXPECT(time_to_empty(&e.node) < 500 * ms);
+	}
+	node_close(&peer, &e.node);
+	end_close(&e);
 }
 
 /* ---- Peers of a program that computes ------------------------------------------------------- */
