@@ -200,6 +200,14 @@ enum weft_reason link_reject(struct link *link, const struct weft_connect_option
 
 /* ---- Set-up --------------------------------------------------------------------------------- */
 
+/* How long the peer's first message may take: perhaps for ever. */
+static uint64_t ready_until(const struct link *link)
+{
+	uint64_t now_ns = link->net->now_ns, left_ns = UINT64_MAX - now_ns;
+
+	return link->ready_wait_ns < left_ns ? now_ns + link->ready_wait_ns : UINT64_MAX;
+}
+
 /* Both ends agree: the stream begins. */
 static void begin_stream(struct link *link)
 {
@@ -225,7 +233,7 @@ static void begin_stream(struct link *link)
 	timer_queue_cancel(&link->net->timers, &link->timer);
 	if (failure == WEFT_OK && config.terms.rtr != IWARP_RTR_NONE &&
 	    !config.terms.is_initiator) {
-		link->ready_ns = link->net->now_ns + link->ready_wait_ns;
+		link->ready_ns = ready_until(link);
 		link_move(link, LINK_AWAITING_RTR);
 		return;
 	}

@@ -165,6 +165,19 @@ TEST(test_qp_07f_a_delay_ends_though_polling_stopped)
 	end_close(&e);
 }
 
+/* RFC 6581 section 9: the time that the first message may take, if it may take any. */
+TEST(test_rfc6581_9_a_set_up_may_take_for_ever)
+{
+	const struct weft_connect_options patient = { .timeout_ns = UINT64_MAX };
+	struct end near, far;
+
+	end_open(&near);
+	end_open(&far);
+	ends_connect(&near, &far, &patient);
+	end_close(&near);
+	end_close(&far);
+}
+
 /* ---- Peers of a program that computes ------------------------------------------------------- */
 
 /* A busy connection is not watched while the program polls; it is when the program has stopped. */
