@@ -133,8 +133,10 @@ static bool end_output(struct iwarp_stream *s)
 /* The same where nothing has to follow: if half a frame is out, the peer sees that it was cut. */
 static void cut_output(struct iwarp_stream *s)
 {
-	if (!end_output(s))
-		s->tx.count = 0;
+	if (end_output(s))
+		return;
+	s->tx.count = 0;
+	s->tx.used = 0;
 }
 
 /* Our direction ends now: the owner shuts it when all has been taken. */

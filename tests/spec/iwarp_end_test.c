@@ -186,6 +186,45 @@ TEST(test_iwarp_13_terminate_while_sending)
 	}
 }
 
+/* The same behind as much as a desk holds: the desk is empty then, and can be taken back. */
+TEST(test_iwarp_13_terminate_while_sending_from_a_desk)
+{
+	enum { BEFORE = 60, BYTES = 100, GONE = 50 };
+	static const struct setup setup = {
+		.terms = { .is_initiator = true, .has_crc = true, .ord = 2 },
+		.is_plain = true,
+		.send_max = BEFORE + 1,
+	};
+
+	for (struct bed *b = bed_first(&setup); b; b = bed_next(b)) {
+		uint32_t tag = bed_region(b, 0, MEMORY_BYTES, ALL_RIGHTS);
+		struct weft_segment segment = { addr_of(b, 0), BYTES, tag };
+		struct weft_send_wr send = { .segments = &segment, .segment_count = 1 };
+		struct iwarp_desk *desk = iwarp_desk_create();
+
+		REQUIRE(desk);
+		iwarp_lend(b->stream, desk);
+		b->out_credit = 0;
+		for (uint32_t i = 0; i < BEFORE; i++)
+			MUST(bed_post(b, &send));
+		segment.length = 100000;
+		MUST(bed_post(b, &send));
+		b->out_credit = (size_t)BEFORE * mpa_fpdu_bytes(DDP_UNTAGGED_BYTES + BYTES) + GONE;
+		bed_move(b);
+		for (uint32_t i = 0; i < BEFORE; i++) {
+			(void)expect_frame(b, RDMAP_SEND);
+			expect_completion(b, i + 1, WEFT_SUCCESS, WEFT_OK);
+		}
+		peer_terminate(b, &(struct rdmap_terminate){ 0 });
+		bed_move(b);
+		EXPECT(iwarp_take_back(b->stream) == desk);
+		iwarp_desk_destroy(desk);
+		expect_completion(b, BEFORE + 1, WEFT_ERR_FLUSHED, WEFT_R_FLUSHED);
+		EXPECT_EQ(peer_left(b), GONE);
+		EXPECT(b->is_shut);
+	}
+}
+
 /* ---- The peer's end ------------------------------------------------------------------------- */
 
 TEST(test_rfc5044_8_peer_closes_between_fpdus)
