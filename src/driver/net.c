@@ -145,6 +145,7 @@ static bool ask_epoll(struct net *net)
 	listeners_retry(net);
 	count = call_epoll_wait(net->epoll, events, EPOLL_EVENTS, 0);
 	net->polls_since_epoll = 0;
+	net->is_all_due = false;
 	net->calls_other++;
 	for (int i = 0; i < count; i++) {
 		struct watch *w = events[i].data.ptr;
@@ -201,7 +202,7 @@ bool net_poll(struct net *net, bool is_all)
 		has_moved = expire(net);
 	}
 	/* One question each time: a poll that finds nothing is one system call. */
-	if (is_all) {
+	if (is_all || net->is_all_due) {
 		has_moved |= hot_ask_all(net);
 		has_moved |= ask_epoll(net);
 	} else if (net->hot_count == 0 || ++net->polls_since_epoll >= polls_until_epoll(net)) {

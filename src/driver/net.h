@@ -52,6 +52,7 @@ struct net {
 	struct link *hot[HOT_MAX]; /* hot.c: those that had input lately, the oldest first */
 	uint32_t hot_count, hot_turn, polls_since_epoll;
 	bool was_busy;		/* the last poll found something */
+	bool is_all_due;	/* by time, however few the polls were */
 	uint32_t blocked_count; /* links whose socket is full: epoll says when it is not */
 	/* desks.c: lent to busy streams, the longest lent first */
 	struct list borrowers; /* struct link */

@@ -57,8 +57,10 @@ static void stand_by(struct net *net)
 	struct timespec until = to_timespec(net_look_at_clock(net) + stand_by_ns);
 
 	pthread_cond_timedwait(&net->rouse, &a->lock, &until);
-	if (a->polls != polls && may_stand_by(net))
+	if (a->polls != polls && may_stand_by(net)) {
+		net->is_all_due = true; /* whoever polls may do so seldom */
 		return;
+	}
 	net->is_standing_by = false;
 	hot_watch(net);
 }

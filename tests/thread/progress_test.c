@@ -216,3 +216,56 @@ TEST(test_iwarp_07_a_read_is_answered_while_the_program_computes)
 	end_close(&near);
 	end_close(&far);
 }
+
+/* How often the far end polls, every 3 ms, until the Read has ended. */
+static uint32_t polls_until_read(struct node *near, struct node *far)
+{
+	const struct weft_segment s = node_seg(near, 0, 8);
+	struct weft_send_wr read = node_wr(WEFT_OP_READ, 0, &s, far);
+	struct weft_completion c;
+	uint32_t polls = 0;
+	bool has = false;
+
+	REQUIRE(node_post(near, &read));
+	while (!has && polls < POLLS) {
+		uint64_t until = thread_now_ns() + 3 * ms;
+
+		REQUIRE(node_poll(far->cq, &c, &has) && !has);
+		polls++;
+		while (!has && thread_now_ns() < until)
+			REQUIRE(node_poll(near->cq, &c, &has));
+	}
+	REQUIRE(has && c.status == WEFT_SUCCESS);
+	return polls;
+}
+
+/* One that was busy once is asked at every poll; the others are not to wait for many of them. */
+TEST(test_iwarp_07_a_read_is_answered_by_a_program_that_polls_seldom)
+{
+	enum { PAIRS = 6 };
+	struct end near, far;
+	struct node a[PAIRS], b[PAIRS];
+	uint32_t polls = 0;
+
+	end_open(&near);
+	end_open(&far);
+	for (int i = 0; i < PAIRS; i++) {
+		struct end x = near, y = far;
+
+		node_open(near.adapter, &a[i], &near.node);
+		node_open(far.adapter, &b[i], &far.node);
+		x.node = a[i];
+		y.node = b[i];
+		ends_connect(&x, &y, NULL);
+	}
+	/* Each reads for the first time. */
+	for (int i = 0; i < PAIRS; i++)
+		polls += polls_until_read(&a[i], &b[i]);
+	EXPECT(polls < 5 * PAIRS);
+	for (int i = 0; i < PAIRS; i++) {
+		node_close(&a[i], &near.node);
+		node_close(&b[i], &far.node);
+	}
+	end_close(&near);
+	end_close(&far);
+}
