@@ -62,7 +62,7 @@ struct net {
 	pthread_t thread;
 	pthread_cond_t rouse; /* the thread is to go from standing by to watching */
 	bool has_thread, is_stopping, is_standing_by;
-	int favour; /* above 0: what comes is found by polls; below: by the thread */
+	int favour;	   /* above 0: what comes is found by polls; below: by the thread */
 	bool is_woken;	   /* the thread has been told, and has not come yet */
 	uint64_t due_seen; /* deadline that the thread sleeps to */
 };

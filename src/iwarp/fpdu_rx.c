@@ -138,7 +138,8 @@ static enum rx_result rx_begin(struct iwarp_stream *s, uint64_t now_ns, uint32_t
 	struct rx *rx = &s->rx;
 	const uint8_t *fpdu = rx->bytes + rx->start;
 	enum rx_result r = rdmap_rx_header(s, fpdu + MPA_HEADER_BYTES, ulpdu_bytes);
-	uint32_t header_bytes;
+	struct mem_span first;
+	uint32_t header_bytes, count;
 
 	if (r != RX_OK)
 		return r;
@@ -148,6 +149,8 @@ static enum rx_result rx_begin(struct iwarp_stream *s, uint64_t now_ns, uint32_t
 		return RX_REFUSED;
 	}
 	r = rdmap_rx_open(s, now_ns);
+	if (r == RX_OK) /* refused now if it must be, not when its payload comes */
+		r = rdmap_rx_spans(s, &first, 1, &count);
 	if (r != RX_OK)
 		return r;
 	header_bytes = MPA_HEADER_BYTES + rx->segment.header_bytes;
