@@ -533,6 +533,7 @@ struct weft_connect_options {
 	bool is_client_server; /* dialling: the listener must not send first (no RTR message) */
 	uint8_t mpa_revision;  /* dialling: 1 or 2; default 2 */
 	uint64_t timeout_ns; /* of the set-up, or what is left of it when accepting; default 10 s */
+	uint64_t refused_wait_ns; /* dialling: when nobody listens, try again for so long */
 };
 
 #define WEFT_DEPTH_NONE UINT32_MAX

@@ -81,7 +81,8 @@ void link_end(struct link *link, enum weft_reason reason, bool is_reset)
 	net_watch(net, &link->watch, 0);
 	if (link->record.recording)
 		record_close(link, is_reset);
-	socket_close(link->watch.fd, is_reset);
+	if (link->watch.fd >= 0)
+		socket_close(link->watch.fd, is_reset);
 	timer_queue_cancel(&net->timers, &link->timer);
 	hot_remove(net, link);
 	list_remove(&link->all_link);
@@ -124,7 +125,7 @@ void link_qp_gone(struct link *link)
 {
 	link->qp->link = NULL;
 	link->qp = NULL;
-	if (link->phase == LINK_CONNECTING || link->phase == LINK_SETUP)
+	if (link->phase <= LINK_SETUP)
 		link_end(link, WEFT_R_FLUSHED, true);
 	else
 		link_free_if_unused(link);
@@ -132,7 +133,7 @@ void link_qp_gone(struct link *link)
 
 void link_qp_moved(struct link *link, bool is_reset)
 {
-	if (is_reset || link->phase == LINK_CONNECTING || link->phase == LINK_SETUP)
+	if (is_reset || link->phase <= LINK_SETUP)
 		link_qp_gone(link);
 }
 
@@ -272,6 +273,8 @@ static void connected(struct link *link)
 {
 	enum weft_reason r = socket_connected(link->watch.fd);
 
+	if (r == WEFT_R_CONNECT_REFUSED && link_refused(link))
+		return;
 	if (r != WEFT_OK) {
 		link_failed(link, r, true);
 		return;
@@ -319,9 +322,15 @@ void link_expire(struct link *link)
 		if (link->phase == LINK_AWAITING_RTR && link->ready_ns <= now_ns)
 			iwarp_refuse(link->stream, WEFT_R_CONNECT_TIMEOUT);
 		iwarp_expire(link->stream, now_ns);
+	} else if (link->phase == LINK_REFUSED && mpa_setup_due(link->setup) > now_ns) {
+		enum weft_reason r = link_connect(link);
+
+		if (r != WEFT_OK)
+			link_failed(link, r, true);
+		return;
 	} else {
 		mpa_setup_expire(link->setup, now_ns);
-		if (link->phase == LINK_CONNECTING) /* it is the set-up that says what failed */
+		if (link->phase < LINK_SETUP) /* it is the set-up that says what failed */
 			link_move(link, LINK_SETUP);
 	}
 	link_service(link);

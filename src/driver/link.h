@@ -40,6 +40,10 @@ enum socket_result link_socket_recv(struct link *link, const struct span_list *l
 enum socket_result link_socket_send(struct link *link, const struct span_list *l, size_t *n);
 
 /* link_setup.c */
+
+/* Tries to connect, or notes that it was refused and when to try again. */
+enum weft_reason link_connect(struct link *link);
+bool link_refused(struct link *link);
 bool link_setup_input(struct link *link);
 void link_setup_service(struct link *link);
 

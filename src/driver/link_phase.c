@@ -5,6 +5,8 @@
 #include "driver/link.h"
 
 enum {
+	TO_CONNECTING = 1 << LINK_CONNECTING,
+	TO_REFUSED = 1 << LINK_REFUSED,
 	TO_SETUP = 1 << LINK_SETUP,
 	TO_AWAITING_RTR = 1 << LINK_AWAITING_RTR,
 	TO_STREAM = 1 << LINK_STREAM,
@@ -16,7 +18,8 @@ static const struct {
 	const char *name;
 	uint32_t moves;
 } phases[LINK_PHASES] = {
-	[LINK_CONNECTING] = { "connecting", TO_SETUP | TO_ENDED },
+	[LINK_CONNECTING] = { "connecting", TO_REFUSED | TO_SETUP | TO_ENDED },
+	[LINK_REFUSED] = { "refused", TO_CONNECTING | TO_SETUP | TO_ENDED },
 	[LINK_SETUP] = { "setup", TO_AWAITING_RTR | TO_STREAM | TO_ENDED },
 	[LINK_AWAITING_RTR] = { "awaiting_rtr", TO_STREAM | TO_ENDED },
 	[LINK_STREAM] = { "stream", TO_ENDED },

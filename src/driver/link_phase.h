@@ -6,6 +6,7 @@
 
 enum link_phase {
 	LINK_CONNECTING = 0, /* TCP's handshake */
+	LINK_REFUSED,	     /* nobody listened: no socket, until it is tried again */
 	LINK_SETUP,	     /* MPA's start frames, and what the program decides on them */
 	LINK_AWAITING_RTR,   /* the stream runs; a responder's peer has yet to speak first */
 	LINK_STREAM,	     /* the stream runs, to its very end */

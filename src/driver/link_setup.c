@@ -8,6 +8,8 @@
 enum { DEPTH_DEFAULT = 16, DEPTH_MAX = MPA_DEPTH_MAX };
 
 static const uint64_t close_wait_ns = UINT64_C(2) * 1000 * 1000 * 1000;
+/* Between two tries, when nobody listens yet. */
+static const uint64_t redial_ns = 5 * 1000 * 1000;
 
 /* ---- What is agreed ------------------------------------------------------------------------- */
 
@@ -70,14 +72,49 @@ static void remember_peer(struct link *link)
 
 /* ---- Beginnings ----------------------------------------------------------------------------- */
 
+bool link_refused(struct link *link)
+{
+	struct net *net = link->net;
+
+	if (net_look_at_clock(net) >= link->redial_until_ns)
+		return false;
+	if (link->phase == LINK_CONNECTING)
+		link_move(link, LINK_REFUSED);
+	net_watch(net, &link->watch, 0);
+	if (link->watch.fd >= 0)
+		socket_close(link->watch.fd, false);
+	link->watch.fd = -1;
+	timer_queue_set(&net->timers, &link->timer, net->now_ns + redial_ns);
+	progress_notice(net);
+	return true;
+}
+
+enum weft_reason link_connect(struct link *link)
+{
+	struct net *net = link->net;
+	enum weft_reason r = socket_connect(&link->remote, link->from.family ? &link->from : NULL,
+					    &link->watch.fd);
+
+	if (r == WEFT_R_CONNECT_REFUSED && link_refused(link))
+		return WEFT_OK;
+	if (r != WEFT_OK)
+		return r;
+	if (link->phase == LINK_REFUSED)
+		link_move(link, LINK_CONNECTING);
+	timer_queue_set(&net->timers, &link->timer, mpa_setup_due(link->setup));
+	net_watch(net, &link->watch, EPOLLOUT);
+	progress_notice(net);
+	return WEFT_OK;
+}
+
 enum weft_reason link_dial(struct net *net, struct weft_qp *qp, const struct weft_address *to,
 			   const struct weft_connect_options *options)
 {
 	struct mpa_config config;
-	struct trace_event e = { .who = qp->number };
+	struct trace_event e = { .who = qp->number, .kind = TRACE_DIALLED };
 	enum weft_reason r = link_check_qp(qp);
 	struct link *link;
-	int fd;
+	uint64_t now_ns;
 
 	if (r == WEFT_OK)
 		r = config_of(options, qp, &config);
@@ -85,31 +122,27 @@ enum weft_reason link_dial(struct net *net, struct weft_qp *qp, const struct wef
 		r = WEFT_R_ADDRESS;
 	if (r != WEFT_OK)
 		return r;
-	e.kind = TRACE_DIALLED;
-	observe_address(net->adapter, to, e);
-	r = socket_connect(to, options->from, &fd);
-	if (r != WEFT_OK) {
-		e.kind = TRACE_CONNECT_FAILED;
-		e.reason = (uint16_t)r;
-		observe_address(net->adapter, to, e);
-		return r;
-	}
-	link = link_create(net, fd, LINK_CONNECTING);
-	if (!link) {
-		socket_close(fd, true);
+	link = link_create(net, -1, LINK_CONNECTING);
+	if (!link)
 		return WEFT_R_NO_MEMORY;
-	}
 	link->remote = *to;
-	r = mpa_setup_init_initiator(link->setup, &config, private_of(options),
-				     net_look_at_clock(net));
+	link->qp_number = qp->number;
+	if (options->from)
+		link->from = *options->from;
+	now_ns = net_look_at_clock(net);
+	link->redial_until_ns = now_ns + options->refused_wait_ns < now_ns
+					? UINT64_MAX
+					: now_ns + options->refused_wait_ns;
+	r = mpa_setup_init_initiator(link->setup, &config, private_of(options), now_ns);
+	if (r == WEFT_OK) {
+		observe_address(net->adapter, to, e);
+		r = link_connect(link);
+	}
 	if (r != WEFT_OK) {
 		link_end(link, r, true);
 		return r;
 	}
 	link_own(link, qp);
-	timer_queue_set(&net->timers, &link->timer, mpa_setup_due(link->setup));
-	net_watch(net, &link->watch, EPOLLOUT);
-	progress_notice(net);
 	return WEFT_OK;
 }
 

@@ -155,6 +155,9 @@ struct link {
 	uint32_t qp_number;		  /* of the one it had last, 0: none */
 	struct mpa_setup *setup;	  /* in LINK_SETUP */
 	struct iwarp_stream *stream;	  /* see link_has_stream() */
+	/* An initiator's: our end, family 0 if it does not matter; until when it is tried again. */
+	struct weft_address from;
+	uint64_t redial_until_ns;
 	/* A responder's, until it is answered. */
 	struct weft_listener *listener;
 	struct weft_request request;

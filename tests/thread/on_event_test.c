@@ -202,3 +202,35 @@ TEST(test_dialling_from_an_address_that_is_not_ours)
 		  WEFT_R_ADDRESS);
 	side_close(&s);
 }
+
+/* Who listens a little late is found all the same, if the program says so. */
+TEST(test_dialling_again_until_somebody_listens)
+{
+	const struct weft_connect_options patient = { .refused_wait_ns = UINT64_C(20000000000) };
+	const struct weft_connect_options hasty = { .refused_wait_ns = 1 };
+	struct weft_address at = { .family = 4, .ip = { 127, 0, 0, 1 } };
+	struct weft_listener *listener;
+	struct weft_request *request;
+	struct side near, far;
+	enum weft_reason r;
+
+	side_open(&near);
+	side_open(&far);
+	MUST(weft_listen(far.adapter, &at, NULL, &listener));
+	MUST(weft_listener_address(listener, &at));
+	MUST(weft_listener_close(listener));
+	r = weft_qp_dial(near.qp, &at, &hasty);
+	if (r == WEFT_OK)
+		side_await(&near, WEFT_EVENT_CONNECT_FAILED);
+	else
+		EXPECT_EQ(r, WEFT_R_CONNECT_REFUSED);
+	MUST(weft_qp_dial(near.qp, &at, &patient));
+	MUST(weft_listen(far.adapter, &at, NULL, &listener));
+	side_await(&far, WEFT_EVENT_REQUEST);
+	MUST(weft_listener_next(listener, &request));
+	MUST(weft_request_accept(request, far.qp, NULL));
+	side_await(&near, WEFT_EVENT_CONNECTED);
+	MUST(weft_listener_close(listener));
+	side_close(&near);
+	side_close(&far);
+}
