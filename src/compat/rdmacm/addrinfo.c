@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* rdma_getaddrinfo(): names are the system's own to resolve. */
+#include <errno.h>
+#include <netdb.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "compat/rdmacm/rdmacm.h"
+
+enum { KNOWN_FLAGS = RAI_PASSIVE | RAI_NUMERICHOST | RAI_NOROUTE | RAI_FAMILY };
+
+static void info_free(struct rdma_addrinfo *info)
+{
+	free(info->ai_src_addr);
+	free(info->ai_dst_addr);
+	free(info->ai_src_canonname);
+	free(info->ai_dst_canonname);
+	free(info->ai_connect);
+	free(info->ai_route);
+	free(info);
+}
+
+void rdma_freeaddrinfo(struct rdma_addrinfo *res)
+{
+	while (res) {
+		struct rdma_addrinfo *next = res->ai_next;
+
+		info_free(res);
+		res = next;
+	}
+}
+
+/* A copy of an address. False: no memory. */
+static bool copy(const struct sockaddr *from, socklen_t length, struct sockaddr **to,
+		 socklen_t *to_length)
+{
+	if (length == 0 || !from)
+		return true;
+	*to = malloc(length);
+	if (!*to)
+		return false;
+	memcpy(*to, from, length);
+	*to_length = length;
+	return true;
+}
+
+static bool copy_name(const char *from, char **to)
+{
+	if (!from)
+		return true;
+	*to = strdup(from);
+	return *to != NULL;
+}
+
+/* One result: what was found, which is the source for who listens, and the hints' other end. */
+static struct rdma_addrinfo *info_make(const struct addrinfo *found,
+				       const struct rdma_addrinfo *hints)
+{
+	struct rdma_addrinfo *i = calloc(1, sizeof(*i));
+	bool is_passive = hints->ai_flags & RAI_PASSIVE;
+	bool is_good;
+
+	if (!i)
+		return NULL;
+	i->ai_flags = hints->ai_flags;
+	i->ai_qp_type = hints->ai_qp_type ? hints->ai_qp_type : IBV_QPT_RC;
+	i->ai_port_space = hints->ai_port_space ? hints->ai_port_space : RDMA_PS_TCP;
+	if (found && is_passive)
+		is_good = copy(found->ai_addr, found->ai_addrlen, &i->ai_src_addr,
+			       &i->ai_src_len) &&
+			  copy_name(found->ai_canonname, &i->ai_src_canonname);
+	else if (found)
+		is_good = copy(found->ai_addr, found->ai_addrlen, &i->ai_dst_addr,
+			       &i->ai_dst_len) &&
+			  copy_name(found->ai_canonname, &i->ai_dst_canonname);
+	else
+		is_good = copy(hints->ai_dst_addr, hints->ai_dst_len, &i->ai_dst_addr,
+			       &i->ai_dst_len);
+	if (is_good && !i->ai_src_addr)
+		is_good = copy(hints->ai_src_addr, hints->ai_src_len, &i->ai_src_addr,
+			       &i->ai_src_len);
+	if (!is_good) {
+		info_free(i);
+		return NULL;
+	}
+	if (i->ai_dst_addr)
+		i->ai_family = i->ai_dst_addr->sa_family;
+	else if (i->ai_src_addr)
+		i->ai_family = i->ai_src_addr->sa_family;
+	return i;
+}
+
+/* A list of all that was found, which may be nothing but the hints. */
+static int list_make(const struct addrinfo *found, const struct rdma_addrinfo *hints,
+		     struct rdma_addrinfo **res)
+{
+	struct rdma_addrinfo *first = NULL, **last = &first;
+
+	do {
+		*last = info_make(found, hints);
+		if (!*last) {
+			rdma_freeaddrinfo(first);
+			return EAI_MEMORY;
+		}
+		last = &(*last)->ai_next;
+		found = found ? found->ai_next : NULL;
+	} while (found);
+	*res = first;
+	return 0;
+}
+
+/* Which families there are to find: the one that is asked for, or that of the other end. */
+static int family_of(const struct rdma_addrinfo *hints)
+{
+	const struct sockaddr *other = hints->ai_flags & RAI_PASSIVE ? NULL : hints->ai_src_addr;
+
+	if (hints->ai_flags & RAI_FAMILY)
+		return hints->ai_family;
+	return other && hints->ai_src_len > 0 ? other->sa_family : AF_UNSPEC;
+}
+
+static int look_up(const char *node, const char *service, const struct rdma_addrinfo *hints,
+		   struct rdma_addrinfo **res)
+{
+	struct addrinfo wanted = { .ai_socktype = SOCK_STREAM }, *found;
+	int r;
+
+	wanted.ai_family = family_of(hints);
+	if (hints->ai_flags & RAI_PASSIVE)
+		wanted.ai_flags |= AI_PASSIVE;
+	if (hints->ai_flags & RAI_NUMERICHOST)
+		wanted.ai_flags |= AI_NUMERICHOST;
+	r = getaddrinfo(node, service, &wanted, &found);
+	if (r != 0)
+		return r;
+	r = list_make(found, hints, res);
+	freeaddrinfo(found);
+	return r;
+}
+
+int rdma_getaddrinfo(const char *node, const char *service, const struct rdma_addrinfo *hints,
+		     struct rdma_addrinfo **res)
+{
+	static const struct rdma_addrinfo none;
+
+	if (!res || (!node && !service && !hints))
+		return cm_result(-EINVAL);
+	if (!hints)
+		hints = &none;
+	if (hints->ai_flags & ~KNOWN_FLAGS)
+		return EAI_BADFLAGS;
+	if ((hints->ai_flags & RAI_FAMILY) && hints->ai_family != AF_INET &&
+	    hints->ai_family != AF_INET6 && hints->ai_family != AF_UNSPEC)
+		return EAI_FAMILY;
+	return node || service ? look_up(node, service, hints, res) : list_make(NULL, hints, res);
+}

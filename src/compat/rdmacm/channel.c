@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Event channels. A channel is a list of notes and an eventfd whose count is the list's length;
+ * both change together under cm_lock(), so whoever finds the descriptor readable finds a note.
+ * What a note means is worked out by the thread that takes it, where weft may be called.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "compat/rdmacm/rdmacm.h"
+
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t acknowledged; /* an event was, of whichever id */
+} cm = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER };
+
+void cm_lock(void)
+{
+	pthread_mutex_lock(&cm.lock);
+}
+
+void cm_unlock(void)
+{
+	pthread_mutex_unlock(&cm.lock);
+}
+
+int cm_result(int result)
+{
+	if (result >= 0)
+		return result;
+	errno = -result;
+	return -1;
+}
+
+/* ---- Notes ---------------------------------------------------------------------------------- */
+
+static void channel_count_up(struct channel *c)
+{
+	const uint64_t one = 1;
+
+	/* It counts to 2^64: it cannot be full. */
+	(void)!write(c->rdma.fd, &one, sizeof(one));
+}
+
+/* The count is not 0: nobody reads it but under the lock, and a note is still there. */
+static void channel_count_down(struct channel *c)
+{
+	uint64_t one;
+
+	(void)!read(c->rdma.fd, &one, sizeof(one));
+}
+
+bool note_add(struct note *note)
+{
+	struct channel *c = note->id->channel;
+
+	if (!c)
+		return false;
+	list_add_tail(&c->notes, &note->link);
+	channel_count_up(c);
+	return true;
+}
+
+void note_post(struct id *id, enum note_kind kind, enum rdma_cm_event_type event, int status)
+{
+	struct note *note = &id->notes[kind];
+
+	if (list_is_linked(&note->link))
+		return;
+	note->event = event;
+	note->status = status;
+	(void)note_add(note); /* a program that destroyed the channel wants to hear nothing */
+}
+
+void note_withdraw(struct note *note)
+{
+	if (!list_is_linked(&note->link))
+		return;
+	list_remove(&note->link);
+	channel_count_down(note->id->channel);
+}
+
+void channel_add(struct channel *c, struct id *id)
+{
+	id->channel = c;
+	id->rdma.channel = &c->rdma;
+	list_add_tail(&c->ids, &id->channel_link);
+}
+
+static void channel_remove(struct id *id, struct list *arrivals)
+{
+	struct list *notes = &id->channel->notes, *at = notes->next;
+
+	while (at != notes) {
+		struct note *note = CONTAINER_OF(at, struct note, link);
+
+		at = at->next;
+		if (note->id != id)
+			continue;
+		note_withdraw(note);
+		if (note->kind == NOTE_ARRIVAL)
+			list_add_tail(arrivals, &note->link);
+	}
+	list_remove(&id->channel_link);
+	id->channel = NULL;
+	id->rdma.channel = NULL;
+}
+
+/* ---- Channels ------------------------------------------------------------------------------- */
+
+struct channel *channel_create(void)
+{
+	struct channel *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	list_init(&c->notes);
+	list_init(&c->ids);
+	c->rdma.fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
+	if (c->rdma.fd >= 0)
+		return c;
+	free(c);
+	return NULL;
+}
+
+/* Requests that were taken from weft, and will not be by the program. */
+static void arrivals_reject(struct list *arrivals)
+{
+	while (!list_is_empty(arrivals)) {
+		struct note *note = CONTAINER_OF(list_pop(arrivals), struct note, link);
+
+		(void)weft_request_reject(note->request, NULL);
+		free(note);
+	}
+}
+
+void channel_destroy(struct channel *c)
+{
+	struct list arrivals;
+
+	list_init(&arrivals);
+	cm_lock();
+	while (!list_is_empty(&c->ids))
+		channel_remove(CONTAINER_OF(c->ids.next, struct id, channel_link), &arrivals);
+	cm_unlock();
+	arrivals_reject(&arrivals);
+	close(c->rdma.fd);
+	free(c);
+}
+
+struct rdma_event_channel *rdma_create_event_channel(void)
+{
+	struct channel *c = channel_create();
+
+	return c ? &c->rdma : NULL;
+}
+
+void rdma_destroy_event_channel(struct rdma_event_channel *channel)
+{
+	if (channel)
+		channel_destroy(channel_of(channel));
+}
+
+/* ---- Taking and acknowledging --------------------------------------------------------------- */
+
+/* Waits until there may be a note. -EAGAIN if the program does not want to wait. */
+static int channel_wait(struct channel *c)
+{
+	struct pollfd p = { .fd = c->rdma.fd, .events = POLLIN };
+	int flags = fcntl(c->rdma.fd, F_GETFL);
+
+	if (flags < 0)
+		return cm_errno();
+	if (flags & O_NONBLOCK)
+		return -EAGAIN;
+	return poll(&p, 1, -1) < 0 ? cm_errno() : 0;
+}
+
+/* The first note, as a copy; an id whose note it is cannot go before the event does. */
+static bool channel_pop(struct channel *c, struct note *copy)
+{
+	bool is_there;
+
+	cm_lock();
+	is_there = !list_is_empty(&c->notes);
+	if (is_there) {
+		struct note *note = CONTAINER_OF(list_pop(&c->notes), struct note, link);
+
+		channel_count_down(c);
+		note->id->events_taken++;
+		*copy = *note;
+		if (note->kind == NOTE_ARRIVAL)
+			free(note);
+	}
+	cm_unlock();
+	return is_there;
+}
+
+static void event_done(struct id *id)
+{
+	cm_lock();
+	id->events_taken--;
+	pthread_cond_broadcast(&cm.acknowledged);
+	cm_unlock();
+}
+
+static int channel_take(struct channel *c, struct rdma_cm_event **event)
+{
+	struct taken *taken = calloc(1, sizeof(*taken));
+	int r = taken ? 0 : -ENOMEM;
+
+	while (r == 0) {
+		struct note note;
+
+		if (!channel_pop(c, &note)) {
+			r = channel_wait(c);
+			continue;
+		}
+		taken->counted = note.id;
+		if (event_make(&note, taken) == 0) {
+			*event = &taken->rdma;
+			return 0;
+		}
+		event_done(note.id);
+	}
+	free(taken);
+	return r;
+}
+
+int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **event)
+{
+	if (!channel || !event)
+		return cm_result(-EINVAL);
+	return cm_result(channel_take(channel_of(channel), event));
+}
+
+int rdma_ack_cm_event(struct rdma_cm_event *event)
+{
+	struct taken *taken = (struct taken *)(void *)event;
+
+	if (!event)
+		return cm_result(-EINVAL);
+	event_done(taken->counted);
+	free(taken);
+	return 0;
+}
+
+/* Until the program has acknowledged all events of the id. cm_lock() is held. */
+static void await_acknowledged(struct id *id)
+{
+	while (id->events_taken > 0)
+		pthread_cond_wait(&cm.acknowledged, &cm.lock);
+}
+
+/* Out of its channel, for good. */
+void id_leave_channel(struct id *id)
+{
+	struct list arrivals;
+
+	list_init(&arrivals);
+	cm_lock();
+	if (id->channel)
+		channel_remove(id, &arrivals);
+	await_acknowledged(id);
+	cm_unlock();
+	arrivals_reject(&arrivals);
+}
+
+/* ---- Moving --------------------------------------------------------------------------------- */
+
+static void id_move_notes(struct id *id, struct channel *to)
+{
+	struct list *notes = &id->channel->notes, *at = notes->next;
+
+	list_remove(&id->channel_link);
+	while (at != notes) {
+		struct note *note = CONTAINER_OF(at, struct note, link);
+
+		at = at->next;
+		if (note->id != id)
+			continue;
+		note_withdraw(note);
+		list_add_tail(&to->notes, &note->link);
+		channel_count_up(to);
+	}
+	channel_add(to, id);
+}
+
+int id_migrate(struct id *id, struct channel *to)
+{
+	struct channel *own_to = NULL, *own_from = NULL;
+
+	if (!to) {
+		own_to = channel_create();
+		if (!own_to)
+			return cm_errno();
+		to = own_to;
+	}
+	id_forget_event(id);
+	cm_lock();
+	await_acknowledged(id);
+	if (id->is_synchronous)
+		own_from = id->channel;
+	if (id->channel)
+		id_move_notes(id, to);
+	else
+		channel_add(to, id);
+	cm_unlock();
+	id->is_synchronous = own_to != NULL;
+	if (own_from)
+		channel_destroy(own_from);
+	return 0;
+}
+
+int rdma_migrate_id(struct rdma_cm_id *id, struct rdma_event_channel *channel)
+{
+	if (!id)
+		return cm_result(-EINVAL);
+	return cm_result(id_migrate(id_of(id), channel ? channel_of(channel) : NULL));
+}

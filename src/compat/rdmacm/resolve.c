@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Addresses of an id: its own, its destination's, and the device between them. */
+#include <errno.h>
+#include <netinet/in.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "compat/rdmacm/rdmacm.h"
+
+/* ---- Source --------------------------------------------------------------------------------- */
+
+void port_release(struct id *id)
+{
+	if (id->port_holder >= 0)
+		close(id->port_holder);
+	id->port_holder = -1;
+}
+
+/*
+ * The port is chosen when an address is bound, and listened at or dialled from later. A socket that
+ * does neither keeps it meanwhile: weft's own may share it, as both say SO_REUSEADDR.
+ */
+static int port_hold(struct id *id, struct sockaddr_storage *address)
+{
+	struct sockaddr *a = (struct sockaddr *)address;
+	socklen_t size = address_size(a);
+	const int on = 1, v6only = id->is_family_only || !address_is_any(a);
+	int s = socket(a->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0), error;
+
+	if (s < 0)
+		return cm_errno();
+	(void)setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+	if (a->sa_family == AF_INET6)
+		(void)setsockopt(s, IPPROTO_IPV6, IPV6_V6ONLY, &v6only, sizeof(v6only));
+	if (bind(s, a, size) == 0 && getsockname(s, a, &size) == 0) {
+		id->port_holder = s;
+		return 0;
+	}
+	error = -cm_errno();
+	close(s);
+	return -error;
+}
+
+int id_bind(struct id *id, const struct sockaddr *address)
+{
+	struct sockaddr_storage bound;
+	socklen_t size = address_size(address);
+	int r;
+
+	if (size == 0)
+		return -EINVAL;
+	if (id_state(id) != ID_IDLE)
+		return -EINVAL;
+	memset(&bound, 0, sizeof(bound));
+	memcpy(&bound, address, size);
+	r = port_hold(id, &bound);
+	if (r == 0 && !address_is_any(address))
+		r = device_bind(id, address);
+	if (r != 0) {
+		port_release(id);
+		return r;
+	}
+	id->rdma.route.addr.src_storage = bound;
+	(void)id_try(id, ID_BOUND);
+	return 0;
+}
+
+int rdma_bind_addr(struct rdma_cm_id *rdma, struct sockaddr *addr)
+{
+	struct id *id = id_of(rdma);
+	int r;
+
+	if (!rdma || !addr)
+		return cm_result(-EINVAL);
+	pthread_mutex_lock(&id->calls);
+	r = id_bind(id, addr);
+	pthread_mutex_unlock(&id->calls);
+	return cm_result(r);
+}
+
+/* ---- Destination ---------------------------------------------------------------------------- */
+
+/* The address from which this host reaches another: what a UDP socket gets that is connected. */
+static int source_towards(const struct sockaddr *dst, struct sockaddr_storage *src)
+{
+	socklen_t size = sizeof(*src);
+	int s = socket(dst->sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0), r = 0;
+
+	if (s < 0)
+		return cm_errno();
+	memset(src, 0, sizeof(*src));
+	if (connect(s, dst, address_size(dst)) < 0 ||
+	    getsockname(s, (struct sockaddr *)src, &size) < 0)
+		r = cm_errno();
+	close(s);
+	address_set_port((struct sockaddr *)src, 0);
+	return r;
+}
+
+/* Finds out where from, and with which device. Whatever fails here is told as an event. */
+static int find_route(struct id *id)
+{
+	struct rdma_addr *addr = &id->rdma.route.addr;
+	in_port_t src_port = address_port(&addr->src_addr);
+	in_port_t dst_port = address_port(&addr->dst_addr);
+	struct sockaddr_storage src = addr->src_storage;
+	int r = 0;
+
+	if (!id->home) {
+		r = source_towards(&addr->dst_addr, &src);
+		if (r == 0)
+			r = device_bind(id, (struct sockaddr *)&src);
+	}
+	if (r != 0)
+		return r;
+	addr->src_storage = src;
+	address_set_port(&addr->src_addr, src_port);
+	if (address_is_any(&addr->dst_addr)) { /* to nobody in particular: to this host */
+		addr->dst_storage = src;
+		address_set_port(&addr->dst_addr, dst_port);
+	}
+	return 0;
+}
+
+static int resolve_address(struct id *id, struct sockaddr *src, struct sockaddr *dst)
+{
+	struct rdma_addr *addr = &id->rdma.route.addr;
+	socklen_t size = address_size(dst);
+	enum id_state state;
+	int r = 0;
+
+	if (size == 0 || (src && src->sa_family != dst->sa_family))
+		return -EINVAL;
+	if (src && id_state(id) == ID_IDLE)
+		r = id_bind(id, src);
+	if (r != 0)
+		return r;
+	state = id_state(id);
+	if ((state != ID_IDLE && state != ID_BOUND) ||
+	    (state == ID_BOUND && addr->src_addr.sa_family != dst->sa_family))
+		return -EINVAL;
+	memset(&addr->dst_storage, 0, sizeof(addr->dst_storage));
+	memcpy(&addr->dst_storage, dst, size);
+	r = find_route(id);
+	cm_lock();
+	if (r == 0)
+		(void)id_move(id, ID_ADDRESS);
+	note_post(id, NOTE_ADDRESS, r == 0 ? RDMA_CM_EVENT_ADDR_RESOLVED : RDMA_CM_EVENT_ADDR_ERROR,
+		  r);
+	cm_unlock();
+	return 0;
+}
+
+int rdma_resolve_addr(struct rdma_cm_id *rdma, struct sockaddr *src_addr, struct sockaddr *dst_addr,
+		      int timeout_ms)
+{
+	struct id *id = id_of(rdma);
+	int r;
+
+	(void)timeout_ms; /* what the system knows it says at once */
+	if (!rdma || !dst_addr)
+		return cm_result(-EINVAL);
+	id_forget_event(id);
+	pthread_mutex_lock(&id->calls);
+	r = resolve_address(id, src_addr, dst_addr);
+	pthread_mutex_unlock(&id->calls);
+	return cm_result(r == 0 ? id_await(id) : r);
+}
+
+/* TCP finds its way by itself. */
+int rdma_resolve_route(struct rdma_cm_id *rdma, int timeout_ms)
+{
+	struct id *id = id_of(rdma);
+	bool has_moved;
+
+	(void)timeout_ms;
+	if (!rdma)
+		return cm_result(-EINVAL);
+	id_forget_event(id);
+	cm_lock();
+	has_moved = id_move(id, ID_ROUTE);
+	if (has_moved)
+		note_post(id, NOTE_ROUTE, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
+	cm_unlock();
+	return cm_result(has_moved ? id_await(id) : -EINVAL);
+}
