@@ -176,6 +176,7 @@ struct qp {
 		struct ibv_qp ibv;
 		struct ibv_qp_ex ex; /* begins with it */
 	};
+	struct list link; /* in the list of all */
 	struct weftv_sink sink;
 	struct weft_qp *weft;
 	struct weftv_sink *_Atomic connection_sink;

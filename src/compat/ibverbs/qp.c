@@ -50,6 +50,44 @@ void weftv_qp_set_sink(struct ibv_qp *qp, struct weftv_sink *sink)
 	atomic_store(&qp_of(qp)->connection_sink, sink);
 }
 
+/* ---- All of them ---------------------------------------------------------------------------- */
+
+static struct {
+	pthread_mutex_t lock;
+	struct list qps;
+} all = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+static void enlist(struct qp *qp)
+{
+	pthread_mutex_lock(&all.lock);
+	if (!all.qps.next)
+		list_init(&all.qps);
+	list_add_tail(&all.qps, &qp->link);
+	pthread_mutex_unlock(&all.lock);
+}
+
+static void delist(struct qp *qp)
+{
+	pthread_mutex_lock(&all.lock);
+	list_remove(&qp->link);
+	pthread_mutex_unlock(&all.lock);
+}
+
+struct ibv_qp *weftv_qp_find(struct ibv_context *context, uint32_t number)
+{
+	struct ibv_qp *found = NULL;
+
+	pthread_mutex_lock(&all.lock);
+	for (struct list *at = all.qps.next; at && at != &all.qps && !found; at = at->next) {
+		struct qp *qp = CONTAINER_OF(at, struct qp, link);
+
+		if (qp->ibv.context == context && qp->ibv.qp_num == number)
+			found = &qp->ibv;
+	}
+	pthread_mutex_unlock(&all.lock);
+	return found;
+}
+
 /* ---- Life ----------------------------------------------------------------------------------- */
 
 static uint32_t at_least_one(uint32_t n)
@@ -174,6 +212,7 @@ struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr
 		return NULL;
 	}
 	attr->cap = qp->cap;
+	enlist(qp);
 	return &qp->ibv;
 }
 
@@ -201,6 +240,7 @@ int ibv_destroy_qp(struct ibv_qp *ibv)
 {
 	struct qp *qp = qp_of(ibv);
 
+	delist(qp);
 	(void)weft_qp_destroy(qp->weft); /* it refuses nobody */
 	async_forget(context_of(ibv->context), qp->events, QP_EVENTS);
 	pthread_mutex_lock(&ibv->mutex);
@@ -224,14 +264,17 @@ static const enum ibv_qp_state states[WEFT_QPS_COUNT] = {
 /*
  * The connection makes an iWARP queue pair operational, not the program. One that names RTR or RTS
  * on the way there, as for InfiniBand, is told yes: what it cannot do before it is refused there.
+ * A program that drives the states itself begins when librdmacm told it of the other end's
+ * response, and with INIT: by then the queue pair is operational.
  */
 static bool is_for_the_connection(const struct qp *qp, enum weft_qp_state now,
 				  enum ibv_qp_state asked)
 {
-	(void)qp;
-	if (asked == IBV_QPS_RTR)
-		return now == WEFT_QPS_INIT || now == WEFT_QPS_RTS;
-	return asked == IBV_QPS_RTS && (now == WEFT_QPS_INIT || now == WEFT_QPS_RTS);
+	if (asked == IBV_QPS_INIT)
+		return now == WEFT_QPS_RTS && atomic_load(&qp->connection_sink);
+	if (asked != IBV_QPS_RTR && asked != IBV_QPS_RTS)
+		return false;
+	return now == WEFT_QPS_INIT || now == WEFT_QPS_RTS;
 }
 
 static int to_weft_state(enum ibv_qp_state state, enum weft_qp_state *weft)
