@@ -171,7 +171,7 @@ static int connection_qp(struct id *id, const struct rdma_conn_param *param)
 
 	if (id->qp)
 		return 0;
-	qp = param && weftv_qp_find ? weftv_qp_find(id->rdma.verbs, param->qp_num) : NULL;
+	qp = param ? weftv_qp_find(id->rdma.verbs, param->qp_num) : NULL;
 	return qp ? wire_attach(id, qp, true) : -EINVAL;
 }
 

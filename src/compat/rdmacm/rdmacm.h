@@ -236,12 +236,6 @@ int device_bind(struct id *id, const struct sockaddr *address);
 int id_bind(struct id *id, const struct sockaddr *address);
 void port_release(struct id *id);
 
-/*
- * The queue pair of a context that has the number, or NULL: of programs that make their own. Of our
- * libibverbs.
- */
-struct ibv_qp *weftv_qp_find(struct ibv_context *context, uint32_t number) __attribute__((weak));
-
 /* ---- listen.c, connect.c -------------------------------------------------------------------- */
 
 /* Makes notes of all requests that wait at the listener. */
