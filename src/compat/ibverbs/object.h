@@ -182,6 +182,7 @@ struct qp {
 	struct weftv_sink *_Atomic connection_sink;
 	struct ibv_qp_cap cap;
 	int sq_sig_all;
+	uint8_t timeout; /* of InfiniBand's acknowledgements: kept for who asks */
 	unsigned int access;
 	struct wr_batch *batch;
 	struct async_record events[QP_EVENTS];

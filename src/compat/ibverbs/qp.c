@@ -327,6 +327,8 @@ int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 		return error;
 	if (mask & IBV_QP_ACCESS_FLAGS)
 		qp->access = attr->qp_access_flags;
+	if (mask & IBV_QP_TIMEOUT)
+		qp->timeout = attr->timeout;
 	if (mask & IBV_QP_STATE)
 		ibv->state = attr->qp_state;
 	return 0;
@@ -352,6 +354,7 @@ int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask,
 		.max_rd_atomic = (uint8_t)now.outstanding_max,
 		.max_dest_rd_atomic = READS_MAX,
 		.port_num = 1,
+		.timeout = qp->timeout,
 	};
 	if (weft_qp_peer(qp->weft, &peer) == WEFT_OK && now.state >= WEFT_QPS_RTS) {
 		attr->max_rd_atomic = (uint8_t)peer.agreed_ord;
