@@ -34,6 +34,13 @@ bool address_is_any(const struct sockaddr *a)
 	return IN6_IS_ADDR_UNSPECIFIED(&v6(a)->sin6_addr);
 }
 
+bool address_is_loopback(const struct sockaddr *a)
+{
+	if (a->sa_family == AF_INET)
+		return ntohl(v4(a)->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+	return IN6_IS_ADDR_LOOPBACK(&v6(a)->sin6_addr);
+}
+
 in_port_t address_port(const struct sockaddr *a)
 {
 	switch (a->sa_family) {

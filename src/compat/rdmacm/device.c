@@ -64,12 +64,26 @@ static int home_get(struct ibv_context *context, struct home **home)
 	return r;
 }
 
+/* Where no device has loopback's addresses any of them does, as in the kernel: the first. */
+static struct ibv_context *context_for_loopback(void)
+{
+	struct ibv_context **list = weftv_contexts(NULL);
+	struct ibv_context *first = list ? list[0] : NULL;
+
+	free(list);
+	if (!first)
+		errno = ENODEV;
+	return first;
+}
+
 int device_bind(struct id *id, const struct sockaddr *address)
 {
 	struct ibv_context *context = weftv_context_at(address);
 	struct home *home = NULL;
 	int r;
 
+	if (!context && address_is_loopback(address))
+		context = context_for_loopback();
 	if (!context)
 		return cm_errno();
 	r = home_get(context, &home);

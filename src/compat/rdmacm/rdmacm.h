@@ -224,6 +224,7 @@ int event_make(const struct note *note, struct taken *taken);
 /* 0 if it is no address that we know. */
 socklen_t address_size(const struct sockaddr *address);
 bool address_is_any(const struct sockaddr *address);
+bool address_is_loopback(const struct sockaddr *address);
 in_port_t address_port(const struct sockaddr *address); /* as on the wire */
 void address_set_port(struct sockaddr *address, in_port_t port);
 void address_to_weft(const struct sockaddr *from, struct weft_address *to);
