@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""Runs programs of others, unmodified, on the drop-in libraries, and judges what they say.
+
+A case is a server and its clients. The server is waited for until it listens at its port (or has
+printed a line), the clients run one after the other or all at once, every output is kept, and
+whatever does not end by itself is ended by its process id.
+"""
+import dataclasses
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import time
+
+LOOK_EVERY_S = 0.01
+END_S = 5
+TAIL = 12
+# What a sanitizer says; libraries that were built without never say it.
+SANITIZER = re.compile(r"ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|runtime error:")
+
+
+@dataclasses.dataclass
+class Side:
+    """A command and its verdict. PORT and DIR in words are replaced."""
+    command: str
+    # Regular expressions; each must be found, in no order. With a number: in exactly so many lines.
+    says: list = dataclasses.field(default_factory=list)
+    says_not: list = dataclasses.field(default_factory=list)
+    status: object = 0  # expected exit status; None: whatever; "ended": it stays, and is ended
+    env: dict = dataclasses.field(default_factory=dict)
+
+
+@dataclasses.dataclass
+class Case:
+    name: str
+    server: Side = None
+    client: Side = None
+    clients: int = 1
+    at_once: bool = False
+    ready: str = None  # a line of the server; None: it listens at PORT
+    seconds: int = 30
+    check: object = None  # function(folder) -> why it failed, or None; after all have ended
+
+
+class Process:
+    """A program whose output goes to files; ended by its own process id."""
+
+    def __init__(self, side, words, folder, name, env):
+        self.side, self.words = side, words
+        # Two, or what it says on one would tear the lines of the other.
+        self.paths = [os.path.join(folder, name + end) for end in (".out", ".err")]
+        with open(self.paths[0], "wb") as out, open(self.paths[1], "wb") as err:
+            self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=out, cwd=folder,
+                                            stderr=err, env=dict(env, **side.env))
+
+    def output(self):
+        texts = []
+        for path in self.paths:
+            with open(path, encoding="utf-8", errors="replace") as f:
+                texts.append(f.read())
+        return "".join(t if not t or t.endswith("\n") else t + "\n" for t in texts)
+
+    def has_ended(self):
+        return self.process.poll() is not None
+
+    def await_end(self, deadline):
+        try:
+            self.process.wait(max(0, deadline - time.monotonic()))
+            return True
+        except subprocess.TimeoutExpired:
+            return False
+
+    def end(self):
+        """Politely, then not."""
+        for how in (signal.SIGTERM, signal.SIGKILL):
+            if not self.has_ended():
+                self.process.send_signal(how)
+                self.await_end(time.monotonic() + END_S)
+
+
+def sockets_of(pid):
+    """Inodes of the sockets that a process has open."""
+    found = set()
+    try:
+        for fd in os.listdir("/proc/%d/fd" % pid):
+            try:
+                to = os.readlink("/proc/%d/fd/%s" % (pid, fd))
+            except OSError:
+                continue  # closed meanwhile
+            if to.startswith("socket:["):
+                found.add(to[len("socket:["):-1])
+    except OSError:
+        pass  # it has ended
+    return found
+
+
+def is_listening(pid, port):
+    """Whether the process has a TCP socket that listens at the port."""
+    inodes = sockets_of(pid)
+    for path in ("/proc/net/tcp", "/proc/net/tcp6"):
+        try:
+            with open(path, encoding="ascii") as f:
+                rows = [line.split() for line in f.readlines()[1:]]
+        except OSError:
+            continue
+        for row in rows:
+            if row[3] == "0A" and int(row[1].rpartition(":")[2], 16) == port and row[9] in inodes:
+                return True
+    return False
+
+
+def free_port():
+    with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as s:
+        s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
+        s.bind(("::", 0))
+        return s.getsockname()[1]
+
+
+def tail(text):
+    return "".join("    | %s\n" % line[:160] for line in text.splitlines()[-TAIL:])
+
+
+def judge_text(side, text):
+    for want in side.says:
+        pattern, count = want if isinstance(want, tuple) else (want, None)
+        lines = sum(1 for line in text.splitlines() if re.search(pattern, line))
+        if lines == 0 or (count is not None and lines != count):
+            return "says \"%s\" %d times%s" % (
+                pattern, lines, "" if count is None else ", not %d" % count)
+    for pattern in side.says_not:
+        found = re.search(pattern, text, re.MULTILINE)
+        if found:
+            return "says \"%s\"" % found[0]
+    found = SANITIZER.search(text)
+    return found and "sanitizer: \"%s\"" % found[0]
+
+
+def judge(who, process, must_end):
+    """Why this process failed, or None."""
+    status = process.process.returncode
+    why = judge_text(process.side, process.output())
+    if why is None and must_end and status != process.side.status and \
+            process.side.status is not None:
+        why = "ends with status %s, not %s" % (status, process.side.status)
+    return why and "%s %s" % (who, why)
+
+
+class Runner:
+    """Runs cases with the libraries of one build."""
+
+    def __init__(self, libraries, more_env=None, keep=False):
+        self.env = {k: v for k, v in os.environ.items() if not k.startswith("WEFT_")}
+        self.env.update({"LD_LIBRARY_PATH": os.path.abspath(libraries), "LC_ALL": "C"})
+        self.env.update(more_env or {})
+        self.keep = keep
+
+    def start(self, side, name, port, folder):
+        words = [w.replace("PORT", str(port)).replace("DIR", folder)
+                 for w in side.command.split()]
+        return Process(side, words, folder, name, self.env)
+
+    @staticmethod
+    def await_ready(case, server, port, deadline):
+        """Why the server is not ready, or None."""
+        while time.monotonic() < deadline:
+            if case.ready and re.search(case.ready, server.output(), re.MULTILINE):
+                return None
+            if not case.ready and is_listening(server.process.pid, port):
+                return None
+            if server.has_ended():
+                return "the server ended at once, status %s" % server.process.returncode
+            time.sleep(LOOK_EVERY_S)  # nobody tells: it is looked at
+        return "the server does not listen"
+
+    def run_clients(self, case, port, folder, deadline, started):
+        """Why, or None; started gets every client."""
+        for i in range(case.clients):
+            client = self.start(case.client, "client%d" % i, port, folder)
+            started.append(client)
+            if not case.at_once and not client.await_end(deadline):
+                return "client %d does not end" % i
+        for i, client in enumerate(started):
+            if not client.await_end(deadline):
+                return "client %d does not end" % i
+        for i, client in enumerate(started):
+            why = judge("client" if case.clients == 1 else "client %d" % i, client, True)
+            if why:
+                return why
+        return None
+
+    def run_in(self, case, folder):
+        """Why the case failed, or None; and all processes."""
+        deadline = time.monotonic() + case.seconds
+        port = free_port()
+        server, clients, why = None, [], None
+        try:
+            if case.server:
+                server = self.start(case.server, "server", port, folder)
+                why = self.await_ready(case, server, port, deadline)
+            if not why and case.client:
+                why = self.run_clients(case, port, folder, deadline, clients)
+            if server and not why:
+                stays = case.server.status == "ended"
+                if stays and server.has_ended():
+                    why = "the server did not stay, status %s" % server.process.returncode
+                elif not stays and not server.await_end(deadline):
+                    why = "the server does not end"
+                why = why or judge("the server", server, not stays)
+        finally:
+            for process in clients + ([server] if server else []):
+                process.end()
+        return why, ([server] if server else []) + clients
+
+    def run(self, case):
+        """True: it passed or was skipped. Prints the line for it."""
+        for side in (case.server, case.client):
+            program = side and side.command.split()[0]
+            if program and not shutil.which(program):
+                print("skip %s: %s is not installed" % (case.name, program), flush=True)
+                return True
+        folder = tempfile.mkdtemp(prefix="weft-programs-")
+        try:
+            why, processes = self.run_in(case, folder)
+            if not why and case.check:
+                why = case.check(folder)
+            if not why:
+                print("ok %s" % case.name, flush=True)
+                return True
+            for p in processes:
+                if p is processes[0] or p is processes[-1] or judge("", p, True):
+                    print("  %s\n%s" % (" ".join(p.words), tail(p.output())), end="")
+            print("not ok %s: %s" % (case.name, why), flush=True)
+            return False
+        finally:
+            if not self.keep:
+                shutil.rmtree(folder)
