@@ -15,17 +15,46 @@
 
 static struct {
 	pthread_mutex_t lock;
+	int cancel;		     /* whether the thread that has the lock may be cancelled */
 	pthread_cond_t acknowledged; /* an event was, of whichever id */
-} cm = { PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER };
+} cm = { .lock = PTHREAD_MUTEX_INITIALIZER, .acknowledged = PTHREAD_COND_INITIALIZER };
+
+/* A thread that was cancelled while it has a lock would leave it behind. */
+static void lock(pthread_mutex_t *mutex, int *cancel)
+{
+	int before;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before);
+	pthread_mutex_lock(mutex);
+	*cancel = before;
+}
+
+static void unlock(pthread_mutex_t *mutex, const int *cancel)
+{
+	int before = *cancel;
+
+	pthread_mutex_unlock(mutex);
+	pthread_setcancelstate(before, NULL);
+}
 
 void cm_lock(void)
 {
-	pthread_mutex_lock(&cm.lock);
+	lock(&cm.lock, &cm.cancel);
 }
 
 void cm_unlock(void)
 {
-	pthread_mutex_unlock(&cm.lock);
+	unlock(&cm.lock, &cm.cancel);
+}
+
+void id_lock(struct id *id)
+{
+	lock(&id->calls, &id->calls_cancel);
+}
+
+void id_unlock(struct id *id)
+{
+	unlock(&id->calls, &id->calls_cancel);
 }
 
 int cm_result(int result)
@@ -167,17 +196,23 @@ void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 
 /* ---- Taking and acknowledging --------------------------------------------------------------- */
 
-/* Waits until there may be a note. -EAGAIN if the program does not want to wait. */
-static int channel_wait(struct channel *c)
+/*
+ * Waits until there may be a note. -EAGAIN if the program does not want to wait. Here, where it has
+ * nothing, its thread may be cancelled if it allows that.
+ */
+static int channel_wait(struct channel *c, int cancel)
 {
 	struct pollfd p = { .fd = c->rdma.fd, .events = POLLIN };
-	int flags = fcntl(c->rdma.fd, F_GETFL);
+	int flags = fcntl(c->rdma.fd, F_GETFL), r;
 
 	if (flags < 0)
 		return cm_errno();
 	if (flags & O_NONBLOCK)
 		return -EAGAIN;
-	return poll(&p, 1, -1) < 0 ? cm_errno() : 0;
+	pthread_setcancelstate(cancel, NULL);
+	r = poll(&p, 1, -1) < 0 ? cm_errno() : 0;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+	return r;
 }
 
 /* The first note, as a copy; an id whose note it is cannot go before the event does. */
@@ -208,34 +243,54 @@ static void event_done(struct id *id)
 	cm_unlock();
 }
 
-static int channel_take(struct channel *c, struct rdma_cm_event **event)
+static bool channel_is_empty(struct channel *c)
 {
-	struct taken *taken = calloc(1, sizeof(*taken));
-	int r = taken ? 0 : -ENOMEM;
+	bool is_empty;
+
+	cm_lock();
+	is_empty = list_is_empty(&c->notes);
+	cm_unlock();
+	return is_empty;
+}
+
+static int channel_take(struct channel *c, int cancel, struct rdma_cm_event **event)
+{
+	int r = 0;
 
 	while (r == 0) {
+		struct taken *taken;
 		struct note note;
 
-		if (!channel_pop(c, &note)) {
-			r = channel_wait(c);
+		if (channel_is_empty(c)) {
+			r = channel_wait(c, cancel);
 			continue;
 		}
-		taken->counted = note.id;
-		if (event_make(&note, taken) == 0) {
-			*event = &taken->rdma;
-			return 0;
+		taken = calloc(1, sizeof(*taken));
+		if (!taken)
+			return -ENOMEM;
+		if (channel_pop(c, &note)) {
+			taken->counted = note.id;
+			if (event_make(&note, taken) == 0) {
+				*event = &taken->rdma;
+				return 0;
+			}
+			event_done(note.id);
 		}
-		event_done(note.id);
+		free(taken);
 	}
-	free(taken);
 	return r;
 }
 
 int rdma_get_cm_event(struct rdma_event_channel *channel, struct rdma_cm_event **event)
 {
+	int cancel, r;
+
 	if (!channel || !event)
 		return cm_result(-EINVAL);
-	return cm_result(channel_take(channel_of(channel), event));
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	r = channel_take(channel_of(channel), cancel, event);
+	pthread_setcancelstate(cancel, NULL);
+	return cm_result(r);
 }
 
 int rdma_ack_cm_event(struct rdma_cm_event *event)
@@ -252,8 +307,11 @@ int rdma_ack_cm_event(struct rdma_cm_event *event)
 /* Until the program has acknowledged all events of the id. cm_lock() is held. */
 static void await_acknowledged(struct id *id)
 {
+	int cancel = cm.cancel;
+
 	while (id->events_taken > 0)
 		pthread_cond_wait(&cm.acknowledged, &cm.lock);
+	cm.cancel = cancel;
 }
 
 /* Out of its channel, for good. */

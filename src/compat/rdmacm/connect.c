@@ -238,9 +238,9 @@ int rdma_connect(struct rdma_cm_id *rdma, struct rdma_conn_param *conn_param)
 	if (!rdma)
 		return cm_result(-EINVAL);
 	id_forget_event(id);
-	pthread_mutex_lock(&id->calls);
+	id_lock(id);
 	r = connect_id(id, conn_param);
-	pthread_mutex_unlock(&id->calls);
+	id_unlock(id);
 	return cm_result(r == 0 ? id_await(id) : r);
 }
 
@@ -287,9 +287,9 @@ int rdma_accept(struct rdma_cm_id *rdma, struct rdma_conn_param *conn_param)
 
 	if (!rdma)
 		return cm_result(-EINVAL);
-	pthread_mutex_lock(&id->calls);
+	id_lock(id);
 	r = accept_id(id, conn_param);
-	pthread_mutex_unlock(&id->calls);
+	id_unlock(id);
 	/* Only now: conn_param may point into the event of the request. */
 	id_forget_event(id);
 	return cm_result(r == 0 ? id_await(id) : r);
@@ -304,12 +304,12 @@ int rdma_reject(struct rdma_cm_id *rdma, const void *private_data, uint8_t priva
 
 	if (!rdma || (private_data_len > 0 && !private_data))
 		return cm_result(-EINVAL);
-	pthread_mutex_lock(&id->calls);
+	id_lock(id);
 	if (id_try(id, ID_REJECTED)) {
 		r = cm_error(weft_request_reject(id->request, &options));
 		id->request = NULL;
 	}
-	pthread_mutex_unlock(&id->calls);
+	id_unlock(id);
 	id_forget_event(id);
 	return cm_result(r);
 }
@@ -352,9 +352,9 @@ int rdma_disconnect(struct rdma_cm_id *rdma)
 
 	if (!rdma)
 		return cm_result(-EINVAL);
-	pthread_mutex_lock(&id->calls);
+	id_lock(id);
 	r = disconnect_id(id, &will_tell);
-	pthread_mutex_unlock(&id->calls);
+	id_unlock(id);
 	id_forget_event(id);
 	return cm_result(r == 0 && will_tell ? id_await(id) : r);
 }

@@ -88,7 +88,7 @@ static void tell_answer(struct id *id, struct taken *taken)
 	struct weft_peer peer;
 	bool is_known;
 
-	pthread_mutex_lock(&id->calls);
+	id_lock(id);
 	is_known = id->qp && weft_qp_peer(weftv_qp(id->qp), &peer) == WEFT_OK;
 	if (is_known && taken->rdma.status == 0) {
 		tell_peer(taken, &peer, id->home);
@@ -96,7 +96,7 @@ static void tell_answer(struct id *id, struct taken *taken)
 	}
 	if (is_known && id->is_active)
 		tell_private_data(taken, &peer);
-	pthread_mutex_unlock(&id->calls);
+	id_unlock(id);
 }
 
 int event_make(const struct note *note, struct taken *taken)

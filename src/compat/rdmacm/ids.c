@@ -33,9 +33,9 @@ int id_destroy(struct id *id)
 
 	id_forget_event(id);
 	listener_close(id);
-	pthread_mutex_lock(&id->calls);
+	id_lock(id);
 	wire_detach(id);
-	pthread_mutex_unlock(&id->calls);
+	id_unlock(id);
 	id_leave_channel(id);
 	if (id->request)
 		(void)weft_request_reject(id->request, NULL);

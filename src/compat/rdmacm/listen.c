@@ -135,11 +135,11 @@ int rdma_listen(struct rdma_cm_id *rdma, int backlog)
 	if (!rdma)
 		return cm_result(-EINVAL);
 	id_forget_event(id);
-	pthread_mutex_lock(&id->calls);
+	id_lock(id);
 	if (id_state(id) == ID_IDLE)
 		r = id_bind(id, (const struct sockaddr *)(const void *)&anywhere);
 	if (r == 0)
 		r = listen_at(id, backlog);
-	pthread_mutex_unlock(&id->calls);
+	id_unlock(id);
 	return cm_result(r);
 }

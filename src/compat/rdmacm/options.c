@@ -50,9 +50,9 @@ int rdma_set_option(struct rdma_cm_id *rdma, int level, int optname, void *optva
 		return cm_result(-EINVAL);
 	if (level != RDMA_OPTION_ID)
 		return cm_result(-ENOSYS); /* paths are InfiniBand's */
-	pthread_mutex_lock(&id->calls);
+	id_lock(id);
 	r = set_id_option(id, optname, optval, optlen);
-	pthread_mutex_unlock(&id->calls);
+	id_unlock(id);
 	return cm_result(r);
 }
 

@@ -138,9 +138,9 @@ int rdma_create_qp_ex(struct rdma_cm_id *rdma, struct ibv_qp_init_attr_ex *qp_in
 
 	if (!rdma || !qp_init_attr)
 		return cm_result(-EINVAL);
-	pthread_mutex_lock(&id->calls);
+	id_lock(id);
 	r = create_qp(id, qp_init_attr);
-	pthread_mutex_unlock(&id->calls);
+	id_unlock(id);
 	return cm_result(r);
 }
 
@@ -174,14 +174,14 @@ void rdma_destroy_qp(struct rdma_cm_id *rdma)
 
 	if (!rdma || !rdma->qp)
 		return;
-	pthread_mutex_lock(&id->calls);
+	id_lock(id);
 	id_end(id); /* it is the end of a connection, too */
 	weftv_qp_set_sink(rdma->qp, NULL);
 	wire_detach(id);
 	(void)ibv_destroy_qp(rdma->qp);
 	rdma->qp = NULL;
 	cqs_destroy(id);
-	pthread_mutex_unlock(&id->calls);
+	id_unlock(id);
 }
 
 int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *qp_attr, int *qp_attr_mask)
@@ -232,9 +232,9 @@ int rdma_create_srq_ex(struct rdma_cm_id *rdma, struct ibv_srq_init_attr_ex *att
 
 	if (!rdma || !attr)
 		return cm_result(-EINVAL);
-	pthread_mutex_lock(&id->calls);
+	id_lock(id);
 	r = create_srq(id, attr);
-	pthread_mutex_unlock(&id->calls);
+	id_unlock(id);
 	return cm_result(r);
 }
 
@@ -264,8 +264,8 @@ void rdma_destroy_srq(struct rdma_cm_id *rdma)
 
 	if (!rdma || !rdma->srq)
 		return;
-	pthread_mutex_lock(&id->calls);
+	id_lock(id);
 	(void)ibv_destroy_srq(rdma->srq);
 	rdma->srq = NULL;
-	pthread_mutex_unlock(&id->calls);
+	id_unlock(id);
 }

@@ -103,6 +103,7 @@ struct wire {
 struct id {
 	struct rdma_cm_id rdma; /* first: it is what programs have */
 	pthread_mutex_t calls;
+	int calls_cancel;
 
 	/* cm_lock() guards these. */
 	enum id_state state;
@@ -143,8 +144,11 @@ static inline struct channel *channel_of(struct rdma_event_channel *rdma)
 	return (struct channel *)(void *)rdma;
 }
 
+/* Whoever has one of these locks cannot be cancelled. */
 void cm_lock(void);
 void cm_unlock(void);
+void id_lock(struct id *id); /* id->calls */
+void id_unlock(struct id *id);
 
 /* 0, or -1 with errno. */
 int cm_result(int result);

@@ -73,9 +73,9 @@ int rdma_bind_addr(struct rdma_cm_id *rdma, struct sockaddr *addr)
 
 	if (!rdma || !addr)
 		return cm_result(-EINVAL);
-	pthread_mutex_lock(&id->calls);
+	id_lock(id);
 	r = id_bind(id, addr);
-	pthread_mutex_unlock(&id->calls);
+	id_unlock(id);
 	return cm_result(r);
 }
 
@@ -162,9 +162,9 @@ int rdma_resolve_addr(struct rdma_cm_id *rdma, struct sockaddr *src_addr, struct
 	if (!rdma || !dst_addr)
 		return cm_result(-EINVAL);
 	id_forget_event(id);
-	pthread_mutex_lock(&id->calls);
+	id_lock(id);
 	r = resolve_address(id, src_addr, dst_addr);
-	pthread_mutex_unlock(&id->calls);
+	id_unlock(id);
 	return cm_result(r == 0 ? id_await(id) : r);
 }
 

@@ -191,6 +191,22 @@ class Runner:
                 return why
         return None
 
+    @staticmethod
+    def judge_server(case, server, deadline):
+        if case.server.status != "ended":
+            if not server.await_end(deadline):
+                return "the server does not end"
+            return judge("the server", server, True)
+        # It may have something to say still of clients that have ended.
+        while time.monotonic() < deadline and not server.has_ended():
+            why = judge("the server", server, False)
+            if not why:
+                return None
+            time.sleep(LOOK_EVERY_S)
+        if server.has_ended():
+            return "the server did not stay, status %s" % server.process.returncode
+        return why
+
     def run_in(self, case, folder):
         """Why the case failed, or None; and all processes."""
         deadline = time.monotonic() + case.seconds
@@ -203,12 +219,7 @@ class Runner:
             if not why and case.client:
                 why = self.run_clients(case, port, folder, deadline, clients)
             if server and not why:
-                stays = case.server.status == "ended"
-                if stays and server.has_ended():
-                    why = "the server did not stay, status %s" % server.process.returncode
-                elif not stays and not server.await_end(deadline):
-                    why = "the server does not end"
-                why = why or judge("the server", server, not stays)
+                why = self.judge_server(case, server, deadline)
         finally:
             for process in clients + ([server] if server else []):
                 process.end()
