@@ -149,7 +149,11 @@ static int options_of(const struct id *id, const struct rdma_conn_param *param,
 	uint8_t ord = id->is_active ? id->home->ord_max : id->peer_ird;
 	int r;
 
-	*o = (struct weft_connect_options){ 0 };
+	/*
+	 * Adapters take longer to connect than this one, and programs rely on it: servers that end
+	 * one listener and begin the next are met in between.
+	 */
+	*o = (struct weft_connect_options){ .refused_wait_ns = 200 * 1000 * 1000 };
 	if (param && param->private_data_len > 0) {
 		if (!param->private_data)
 			return -EINVAL;
