@@ -193,6 +193,13 @@ enum weft_reason weft_region_register(struct weft_pd *pd, const struct weft_regi
 enum weft_reason weft_region_share(struct weft_pd *pd, uint32_t tag,
 				   const struct weft_region_options *options, uint32_t *shared_tag);
 
+/*
+ * Lets an existing region's tag name other memory, with other rights or in another domain (new_pd,
+ * which may be the same), at once. Not with page lists; WEFT_R_REGION_HAS_WINDOWS as below.
+ */
+enum weft_reason weft_region_change(struct weft_pd *pd, uint32_t tag, struct weft_pd *new_pd,
+				    const struct weft_region_options *options);
+
 /* WEFT_R_REGION_HAS_WINDOWS while windows are bound to it. */
 enum weft_reason weft_region_deregister(struct weft_pd *pd, uint32_t tag);
 
@@ -330,6 +337,9 @@ uint32_t weft_cq_number(const struct weft_cq *cq);
  */
 enum weft_reason weft_cq_poll(struct weft_cq *cq, struct weft_completion *completions, uint32_t max,
 			      uint32_t *count);
+
+/* Takes out the completions of one queue pair, as a program may want whose queue pair was reset. */
+enum weft_reason weft_cq_forget(struct weft_cq *cq, uint32_t qp_number);
 
 enum weft_arm { WEFT_ARM_NEXT, WEFT_ARM_SOLICITED };
 

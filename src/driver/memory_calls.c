@@ -126,6 +126,24 @@ enum weft_reason weft_region_share(struct weft_pd *pd, uint32_t tag,
 	return r;
 }
 
+enum weft_reason weft_region_change(struct weft_pd *pd, uint32_t tag, struct weft_pd *new_pd,
+				    const struct weft_region_options *options)
+{
+	struct weft_adapter *a;
+	struct mem_owner owner;
+	enum weft_reason r;
+
+	if (!pd || !new_pd || !options)
+		return WEFT_R_NULL_ARGUMENT;
+	if (pd->adapter != new_pd->adapter)
+		return WEFT_R_BAD_ARGUMENT;
+	owner = pd_owner(new_pd);
+	a = enter_pd(pd);
+	r = mem_region_change(&a->core.mem, pd->number, tag, &owner, options);
+	adapter_leave(a);
+	return r;
+}
+
 /* Calls that make a tag for a protection domain. */
 static enum weft_reason make_tag(struct weft_pd *pd, uint32_t *tag,
 				 enum weft_reason (*make)(struct mem_table *, uint32_t, uint32_t *))

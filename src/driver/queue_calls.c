@@ -65,6 +65,19 @@ enum weft_reason weft_cq_poll(struct weft_cq *cq, struct weft_completion *comple
 	return r;
 }
 
+enum weft_reason weft_cq_forget(struct weft_cq *cq, uint32_t qp_number)
+{
+	struct weft_adapter *a;
+
+	if (!cq)
+		return WEFT_R_NULL_ARGUMENT;
+	a = adapter_of(cq->adapter);
+	adapter_enter(a);
+	cq_forget(cq, qp_number);
+	adapter_leave(a);
+	return WEFT_OK;
+}
+
 enum weft_reason weft_cq_arm(struct weft_cq *cq, enum weft_arm arm)
 {
 	struct weft_adapter *a;

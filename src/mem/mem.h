@@ -114,6 +114,11 @@ enum weft_reason mem_region_share(struct mem_table *t, const struct mem_owner *o
 				  const struct weft_region_options *options, uint32_t *shared_tag);
 enum weft_reason mem_region_deregister(struct mem_table *t, uint32_t pd, uint32_t tag);
 
+/* Registers other memory, or in another domain, under the same tag. Of ordinary memory only. */
+enum weft_reason mem_region_change(struct mem_table *t, uint32_t pd, uint32_t tag,
+				   const struct mem_owner *owner,
+				   const struct weft_region_options *options);
+
 /* Reserves an index for a registration that a send queue will carry out, and the way back. */
 enum weft_reason mem_tag_reserve(struct mem_table *t, uint32_t pd, uint32_t *tag);
 enum weft_reason mem_tag_release(struct mem_table *t, uint32_t pd, uint32_t tag);

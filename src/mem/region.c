@@ -179,6 +179,31 @@ enum weft_reason mem_region_deregister(struct mem_table *t, uint32_t pd, uint32_
 	return region_end(t, e);
 }
 
+enum weft_reason mem_region_change(struct mem_table *t, uint32_t pd, uint32_t tag,
+				   const struct mem_owner *owner,
+				   const struct weft_region_options *options)
+{
+	struct region_plan plan;
+	struct mem_entry *e;
+	enum weft_reason r = table_own(t, pd, tag, MEM_REGION, &e);
+
+	if (r != WEFT_OK)
+		return r;
+	if (e->state != MEM_VALID)
+		return WEFT_R_TAG_INVALID;
+	if (e->windows > 0)
+		return WEFT_R_REGION_HAS_WINDOWS;
+	if (e->is_by_queue || options->pages)
+		return WEFT_R_BAD_ARGUMENT;
+	r = plan_make(owner, options, &plan);
+	if (r != WEFT_OK)
+		return r;
+	table_close(t, e);
+	table_set_pd(t, e, owner->pd);
+	region_open(t, e, &plan, options, NULL);
+	return WEFT_OK;
+}
+
 enum weft_reason mem_tag_reserve(struct mem_table *t, uint32_t pd, uint32_t *tag)
 {
 	uint32_t index;

@@ -144,6 +144,13 @@ void table_close(struct mem_table *t, struct mem_entry *e)
 	table_set_valid(t, e, false);
 }
 
+void table_set_pd(struct mem_table *t, struct mem_entry *e, uint32_t pd)
+{
+	t->by_pd[id_slot(e->pd)]--;
+	t->by_pd[id_slot(pd)]++;
+	e->pd = pd;
+}
+
 void table_set_qp(struct mem_table *t, struct mem_entry *e, uint32_t qp)
 {
 	if (e->qp != 0)

@@ -21,6 +21,9 @@ void table_close(struct mem_table *t, struct mem_entry *e);
 /* Makes an entry for one queue pair only, or (0) for all of its protection domain. */
 void table_set_qp(struct mem_table *t, struct mem_entry *e, uint32_t qp);
 
+/* The entry belongs to another domain from now on. */
+void table_set_pd(struct mem_table *t, struct mem_entry *e, uint32_t pd);
+
 /* The one touch is over: closes the entry. What a send queue registered goes for good (SQR-S4). */
 void touch_close(struct mem_table *t, struct mem_entry *e);
 

@@ -124,3 +124,19 @@ enum weft_reason cq_arm(struct weft_cq *cq, enum weft_arm arm)
 		set_arm(cq, CQ_ARMED_SOLICITED);
 	return WEFT_OK;
 }
+
+void cq_forget(struct weft_cq *cq, uint32_t qp_number)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < cq->count; i++) {
+		uint32_t from = cq->head + i, to = cq->head + kept;
+		const struct weft_completion *c = &cq->entries[from % cq->max];
+
+		if (c->qp_number != qp_number) {
+			cq->entries[to % cq->max] = *c;
+			kept++;
+		}
+	}
+	cq->count = kept;
+}

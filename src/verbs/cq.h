@@ -32,3 +32,6 @@ bool cq_push(struct weft_cq *cq, const struct weft_completion *completion, bool 
 enum weft_reason cq_poll(struct weft_cq *cq, struct weft_completion *completions, uint32_t max,
 			 uint32_t *count);
 enum weft_reason cq_arm(struct weft_cq *cq, enum weft_arm arm);
+
+/* Takes out what is there of one queue pair. */
+void cq_forget(struct weft_cq *cq, uint32_t qp_number);

@@ -275,6 +275,34 @@ TEST(test_qp_10_a_full_queue_is_no_overrun)
 	pair_close(&p);
 }
 
+/* Of two queue pairs on one queue, one is forgotten; the other's completions keep their order. */
+TEST(test_qp_10_a_queue_forgets_one_queue_pair)
+{
+	static struct pair p, q;
+	struct end *a = &p.ends[0], *b = &q.ends[0];
+	const struct weft_segment nothing = { 0 };
+	uint64_t since;
+
+	pair_open(&p, &(struct pair_options){ .cq_entries = 7 });
+	pair_open(&q, &(struct pair_options){ .beside = &p });
+	for (uint64_t id = 0; id < 6; id++) {
+		struct end *e = id % 2 ? b : a;
+		struct weft_send_wr wr = end_wr(e, WEFT_OP_WRITE, id, &nothing, 0);
+
+		end_post(e, &wr);
+		since = pair_maker.now_ns(&p);
+		while (end_query(e).send_queued > 0)
+			REQUIRE(pair_wait(&p, since));
+	}
+	EXPECT_EQ(weft_cq_forget(NULL, 1), WEFT_R_NULL_ARGUMENT);
+	MUST(weft_cq_forget(a->send_cq, weft_qp_number(a->qp)));
+	MUST(weft_cq_forget(a->send_cq, weft_qp_number(a->qp))); /* nothing is left of it */
+	for (uint64_t id = 1; id < 6; id += 2)
+		EXPECT_EQ(end_take(b, b->send_cq).id, id);
+	pair_close(&q);
+	pair_close(&p);
+}
+
 /* What is in the queue survives, in order, wherever in the ring it lay. */
 TEST(test_qp_10_a_queue_changes_its_room)
 {

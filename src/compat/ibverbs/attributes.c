@@ -128,21 +128,17 @@ int ibv_query_port(struct ibv_context *context, uint8_t port_num,
 
 /* ---- Names of the port ---------------------------------------------------------------------- */
 
+/* fe80::, and the device's own number: the form that every program understands. */
 int ibv_query_gid(struct ibv_context *context, uint8_t port_num, int index, union ibv_gid *gid)
 {
-	const struct device *d = device_of(context->device);
 	uint64_t guid = ibv_get_device_guid(context->device);
-	static const uint8_t none[sizeof(d->mac)];
 
 	if (port_num != 1 || index != 0) {
 		errno = EINVAL;
 		return -1;
 	}
-	memset(gid, 0, sizeof(*gid));
-	if (memcmp(d->mac, none, sizeof(none)) != 0)
-		memcpy(gid->raw, d->mac, sizeof(d->mac)); /* iWARP: the hardware address */
-	else
-		memcpy(gid->raw, &guid, sizeof(guid));
+	*gid = (union ibv_gid){ .raw = { 0xfe, 0x80 } };
+	memcpy(gid->raw + sizeof(guid), &guid, sizeof(guid));
 	return 0;
 }
 
@@ -173,7 +169,7 @@ ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *
 	if (flags)
 		return -EINVAL;
 	if (max == 0)
-		return 0;
+		return -EINVAL; /* there is one */
 	error = _ibv_query_gid_ex(context, 1, 0, entries, 0, entry_bytes);
 	return error ? -error : 1;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -63,7 +64,8 @@ struct context *context_open(struct device *device)
 	}
 	ibv = &c->verbs.context;
 	ibv->device = &device->ibv;
-	ibv->cmd_fd = -1;
+	/* A descriptor of the context's own: some programs copy it, none can use it. */
+	ibv->cmd_fd = fcntl(c->async.fd, F_DUPFD_CLOEXEC, 0);
 	ibv->async_fd = c->async.fd;
 	ibv->num_comp_vectors = 1;
 	ibv->abi_compat = (void *)UINTPTR_MAX; /* there is a struct verbs_context around it */
@@ -84,6 +86,8 @@ int ibv_close_device(struct ibv_context *context)
 	struct context *c = context_of(context);
 
 	bell_fini(&c->async);
+	if (context->cmd_fd >= 0)
+		close(context->cmd_fd);
 	pthread_mutex_destroy(&context->mutex);
 	free(c);
 	engine_put();

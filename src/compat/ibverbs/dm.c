@@ -6,7 +6,7 @@
 
 #include "compat/ibverbs/object.h"
 
-enum { ALIGN_LOG_MAX = 20 };
+enum { ALIGN_LOG_MAX = 20, WORD = 4 };
 
 struct dm {
 	struct ibv_dm ibv;
@@ -20,24 +20,32 @@ static bool is_inside(const struct dm *dm, uint64_t offset, size_t length)
 	return offset <= dm->length && length <= dm->length - offset;
 }
 
+/* Device memory is reached by words. 0 or errno. */
+static int check(const struct dm *dm, uint64_t offset, size_t length)
+{
+	if (offset % WORD || length % WORD)
+		return EINVAL;
+	return is_inside(dm, offset, length) ? 0 : EFAULT;
+}
+
 static int to_dm(struct ibv_dm *ibv, uint64_t offset, const void *from, size_t length)
 {
 	struct dm *dm = CONTAINER_OF(ibv, struct dm, ibv);
+	int error = check(dm, offset, length);
 
-	if (!is_inside(dm, offset, length))
-		return EFAULT;
-	memcpy(dm->memory + offset, from, length);
-	return 0;
+	if (!error)
+		memcpy(dm->memory + offset, from, length);
+	return error;
 }
 
 static int from_dm(void *to, struct ibv_dm *ibv, uint64_t offset, size_t length)
 {
 	const struct dm *dm = CONTAINER_OF(ibv, struct dm, ibv);
+	int error = check(dm, offset, length);
 
-	if (!is_inside(dm, offset, length))
-		return EFAULT;
-	memcpy(to, dm->memory + offset, length);
-	return 0;
+	if (!error)
+		memcpy(to, dm->memory + offset, length);
+	return error;
 }
 
 struct ibv_dm *alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr *attr)
@@ -54,7 +62,7 @@ struct ibv_dm *alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr *a
 	dm = calloc(1, sizeof(*dm));
 	if (!dm)
 		return refused(WEFT_R_NO_MEMORY);
-	if (posix_memalign((void **)&dm->memory, align < 64 ? 64 : align, attr->length) != 0) {
+	if (posix_memalign((void **)&dm->memory, align < 64 ? 64 : align, attr->length + 1) != 0) {
 		free(dm);
 		return refused(WEFT_R_NO_MEMORY);
 	}
@@ -88,8 +96,10 @@ struct ibv_mr *reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *ibv, uint64_t offset,
 		errno = EINVAL;
 		return NULL;
 	}
-	mr = ibv_reg_mr_iova2(pd, dm->memory + offset, length, 0, access);
+	/* A region of no bytes may be wanted here: it has one, which nobody is told of. */
+	mr = ibv_reg_mr_iova2(pd, dm->memory + offset, length ? length : 1, 0, access);
 	if (mr) {
+		mr->length = length;
 		CONTAINER_OF(mr, struct mr, ibv)->device_memory = &dm->users;
 		atomic_fetch_add(&dm->users, 1);
 		mr->addr = NULL;

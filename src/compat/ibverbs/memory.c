@@ -228,14 +228,13 @@ int ibv_dereg_mr(struct ibv_mr *ibv)
 	return 0;
 }
 
-/* The keys change: what was not asked to change is registered again as it was. */
+/* The keys stay: peers go on using them. */
 int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, size_t length,
 		 int access)
 {
 	struct mr *mr = CONTAINER_OF(ibv, struct mr, ibv);
 	struct weft_pd *weft_pd = mr->weft_pd;
 	struct weft_region_options o;
-	uint32_t tag;
 
 	if (flags == 0 || (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED) ||
 	    ((flags & IBV_REREG_MR_CHANGE_PD) && !pd) ||
@@ -254,18 +253,11 @@ int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, s
 	errno = region_options(addr, length, (uintptr_t)addr, (unsigned int)access, &o);
 	if (errno)
 		return IBV_REREG_MR_ERR_INPUT;
-	errno = weftv_errno(weft_region_register(weft_pd, &o, &tag));
-	if (errno)
+	errno = weftv_errno(weft_region_change(mr->weft_pd, ibv->lkey, weft_pd, &o));
+	if (errno) /* windows are bound to it, perhaps: it stays as it was */
 		return IBV_REREG_MR_ERR_CMD;
-	errno = weftv_errno(weft_region_deregister(mr->weft_pd, ibv->lkey));
-	if (errno) { /* windows are bound to it: it stays as it was */
-		(void)weft_region_deregister(weft_pd, tag);
-		return IBV_REREG_MR_ERR_CMD;
-	}
 	mr->weft_pd = weft_pd;
 	mr->access = (unsigned int)access;
-	ibv->lkey = ibv->rkey = tag;
-	ibv->handle = weft_tag_index(tag);
 	ibv->addr = addr;
 	ibv->length = length;
 	if (flags & IBV_REREG_MR_CHANGE_PD)

@@ -184,6 +184,7 @@ struct qp {
 	int sq_sig_all;
 	uint8_t timeout; /* of InfiniBand's acknowledgements: kept for who asks */
 	unsigned int access;
+	_Atomic uint32_t named; /* the number that it wants to be connected with, 0: none */
 	struct wr_batch *batch;
 	struct async_record events[QP_EVENTS];
 	uint32_t events_taken;

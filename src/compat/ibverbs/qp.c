@@ -81,7 +81,7 @@ struct ibv_qp *weftv_qp_find(struct ibv_context *context, uint32_t number)
 	for (struct list *at = all.qps.next; at && at != &all.qps && !found; at = at->next) {
 		struct qp *qp = CONTAINER_OF(at, struct qp, link);
 
-		if (qp->ibv.context == context && qp->ibv.qp_num == number)
+		if ((!context || qp->ibv.context == context) && qp->ibv.qp_num == number)
 			found = &qp->ibv;
 	}
 	pthread_mutex_unlock(&all.lock);
@@ -200,8 +200,9 @@ struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr
 		qp_free(qp);
 		return refused(r);
 	}
-	/* A peer may do nothing until INIT says what. */
-	(void)weft_qp_modify(qp->weft, &(struct weft_qp_attr){ 0 }, WEFT_QP_REMOTE_RIGHTS);
+	/* An iWARP queue pair is born idle, which verbs call INIT; a peer may do nothing yet. */
+	(void)weft_qp_modify(qp->weft, &(struct weft_qp_attr){ .state = WEFT_QPS_INIT },
+			     WEFT_QP_STATE | WEFT_QP_REMOTE_RIGHTS);
 	qp->ibv.handle = qp->ibv.qp_num = weft_qp_number(qp->weft);
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 		error = builders_init(qp, attr->send_ops_flags);
@@ -271,7 +272,8 @@ static bool is_for_the_connection(const struct qp *qp, enum weft_qp_state now,
 				  enum ibv_qp_state asked)
 {
 	if (asked == IBV_QPS_INIT)
-		return now == WEFT_QPS_RTS && atomic_load(&qp->connection_sink);
+		return now == WEFT_QPS_INIT ||
+		       (now == WEFT_QPS_RTS && atomic_load(&qp->connection_sink));
 	if (asked != IBV_QPS_RTR && asked != IBV_QPS_RTS)
 		return false;
 	return now == WEFT_QPS_INIT || now == WEFT_QPS_RTS;
@@ -286,6 +288,32 @@ static int to_weft_state(enum ibv_qp_state state, enum weft_qp_state *weft)
 		}
 	}
 	return EINVAL;
+}
+
+static enum weft_qp_state state_now(struct qp *qp)
+{
+	struct weft_qp_attr now;
+
+	(void)weft_qp_query(qp->weft, &now);
+	return now.state;
+}
+
+/*
+ * Two queue pairs of this process may be connected by number, as InfiniBand's are: once each has
+ * named the other. Anybody else's can be reached through librdmacm alone.
+ */
+static int connect_by_number(struct qp *qp, const struct ibv_qp_attr *attr)
+{
+	struct ibv_qp *found = weftv_qp_find(NULL, attr->dest_qp_num);
+	struct qp *peer = found ? qp_of(found) : NULL;
+
+	if (!peer)
+		return EINVAL;
+	qp->named = attr->dest_qp_num;
+	if (peer->named != qp->ibv.qp_num || state_now(qp) != WEFT_QPS_INIT ||
+	    state_now(peer) != WEFT_QPS_INIT)
+		return 0; /* it will name this one, too */
+	return weftv_errno(weft_qp_connect(qp->weft, peer->weft));
 }
 
 static int change(struct qp *qp, const struct ibv_qp_attr *attr, int mask)
@@ -310,7 +338,17 @@ static int change(struct qp *qp, const struct ibv_qp_attr *attr, int mask)
 			return error;
 		fields |= WEFT_QP_STATE;
 	}
-	return fields ? weftv_errno(weft_qp_modify(qp->weft, &next, fields)) : 0;
+	error = fields ? weftv_errno(weft_qp_modify(qp->weft, &next, fields)) : 0;
+	if (!error && (mask & IBV_QP_DEST_QPN) && (mask & IBV_QP_STATE) &&
+	    attr->qp_state == IBV_QPS_RTR)
+		error = connect_by_number(qp, attr);
+	if (!error && (mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RESET) {
+		qp->named = 0;
+		/* Verbs say nothing of what a reset found queued. */
+		(void)weft_cq_forget(cq_of(qp->ibv.send_cq)->weft, qp->ibv.qp_num);
+		(void)weft_cq_forget(cq_of(qp->ibv.recv_cq)->weft, qp->ibv.qp_num);
+	}
+	return error;
 }
 
 int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
@@ -348,6 +386,7 @@ int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask,
 		.qp_state = ibv->state,
 		.cur_qp_state = ibv->state,
 		.path_mtu = IBV_MTU_4096,
+		.dest_qp_num = qp->named,
 		.qp_access_flags = qp->access,
 		.cap = qp->cap,
 		.sq_draining = now.state == WEFT_QPS_SQD && now.send_queued > 0,
