@@ -99,7 +99,6 @@ static int listen_at(struct id *id, int backlog)
 		.context = &id->listener_sink,
 	};
 	struct weft_adapter *adapter;
-	struct weft_listener *listener;
 	struct weft_address at;
 	enum weft_reason reason;
 	int r = adapter_get(&adapter);
@@ -114,14 +113,14 @@ static int listen_at(struct id *id, int backlog)
 	id->listener_sink.take = listener_take;
 	if (!id_try(id, ID_LISTENING))
 		return -EINVAL;
-	reason = weft_listen(adapter, &at, &options, &listener);
+	/* Requests may come before the call returns: whoever looks for them waits for it. */
+	pthread_mutex_lock(&id->drain);
+	reason = weft_listen(adapter, &at, &options, &id->listener);
+	pthread_mutex_unlock(&id->drain);
 	if (reason != WEFT_OK) {
 		(void)id_try(id, ID_BOUND);
 		return cm_error(reason);
 	}
-	pthread_mutex_lock(&id->drain);
-	id->listener = listener;
-	pthread_mutex_unlock(&id->drain);
 	port_release(id);
 	return 0;
 }

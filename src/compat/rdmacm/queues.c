@@ -171,17 +171,20 @@ int rdma_create_qp(struct rdma_cm_id *id, struct ibv_pd *pd, struct ibv_qp_init_
 void rdma_destroy_qp(struct rdma_cm_id *rdma)
 {
 	struct id *id = id_of(rdma);
+	struct ibv_qp *qp;
 
 	if (!rdma || !rdma->qp)
 		return;
 	id_lock(id);
-	id_end(id); /* it is the end of a connection, too */
-	weftv_qp_set_sink(rdma->qp, NULL);
-	wire_detach(id);
-	(void)ibv_destroy_qp(rdma->qp);
+	qp = rdma->qp;
 	rdma->qp = NULL;
-	cqs_destroy(id);
+	id_end(id); /* it is the end of a connection, too */
+	weftv_qp_set_sink(qp, NULL);
+	wire_detach(id);
 	id_unlock(id);
+	/* Unlocked: it may wait for a thread that reads events, ours among them. */
+	(void)ibv_destroy_qp(qp);
+	cqs_destroy(id);
 }
 
 int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *qp_attr, int *qp_attr_mask)

@@ -118,11 +118,11 @@ struct id {
 	struct home *home;
 	struct ibv_qp *qp; /* the one that connects: its own, or the program's */
 	struct weft_request *request;
-	struct weft_listener *listener;
 	struct weftv_sink listener_sink;
 	pthread_mutex_t drain;
-	int port_holder; /* a socket that keeps the port for us, or -1 */
-	bool is_active;	 /* it connects, rather than accepts */
+	struct weft_listener *listener; /* under the lock above */
+	int port_holder;		/* a socket that keeps the port for us, or -1 */
+	bool is_active;			/* it connects, rather than accepts */
 	bool is_synchronous;
 	bool is_reuse_wanted, is_family_only, has_ack_timeout;
 	uint8_t ack_timeout;
