@@ -179,7 +179,7 @@ static int connection_qp(struct id *id, const struct rdma_conn_param *param)
 	return qp ? wire_attach(id, qp, true) : -EINVAL;
 }
 
-/* An option of the id that belongs to its queue pair; a device that has no such thing ignores it. */
+/* An option of the id that its queue pair has; iWARP does nothing with it. */
 static void set_ack_timeout(struct id *id)
 {
 	struct ibv_qp_attr attr = { .timeout = id->ack_timeout };
