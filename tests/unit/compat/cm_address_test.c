@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <netdb.h>
 #include <rdma/rsocket.h>
-#include <string.h>
+#include <stdlib.h>
 
 #include "test.h"
 #include "unit/compat/cm_fixture.h"
@@ -200,6 +200,40 @@ TEST(test_rdma_resolve_addr_tells_what_cannot_be_reached)
 	EXPECT_EQ(rdma_resolve_addr(id, NULL, (struct sockaddr *)&home, 100), 0);
 	cm_expect(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
 	EXPECT_EQ(rdma_destroy_id(id), 0);
+	rdma_destroy_event_channel(channel);
+}
+
+TEST(test_rdma_resolve_addr_tells_it_once_until_it_is_read)
+{
+	struct rdma_event_channel *channel = cm_channel();
+	struct sockaddr_in to = { .sin_family = AF_INET };
+	struct rdma_cm_id *id = fresh(channel);
+
+	to.sin_addr.s_addr = htonl(INADDR_BROADCAST);
+	EXPECT_EQ(rdma_resolve_addr(id, NULL, (struct sockaddr *)&to, 100), 0);
+	EXPECT_EQ(rdma_resolve_addr(id, NULL, (struct sockaddr *)&to, 100), 0);
+	cm_expect(channel, RDMA_CM_EVENT_ADDR_ERROR);
+	cm_expect_none(channel);
+	EXPECT_EQ(rdma_destroy_id(id), 0);
+	rdma_destroy_event_channel(channel);
+}
+
+TEST(test_rdma_bind_addr_without_devices)
+{
+	struct rdma_event_channel *channel = cm_channel();
+	struct sockaddr_in at = cm_loopback(0);
+	struct rdma_cm_id *id = fresh(channel), *any = fresh(channel);
+
+	REQUIRE(setenv("WEFT_DEVICES", "none", 1) == 0);
+	EXPECT_EQ(rdma_bind_addr(id, (struct sockaddr *)&at), -1);
+	EXPECT_EQ(errno, ENODEV);
+	EXPECT_EQ(rdma_listen(any, 1), -1);
+	EXPECT_EQ(errno, ENODEV);
+	REQUIRE(unsetenv("WEFT_DEVICES") == 0);
+	EXPECT_EQ(rdma_bind_addr(id, (struct sockaddr *)&at), 0);
+	EXPECT_EQ(rdma_listen(any, 1), 0);
+	EXPECT_EQ(rdma_destroy_id(id), 0);
+	EXPECT_EQ(rdma_destroy_id(any), 0);
 	rdma_destroy_event_channel(channel);
 }
 

@@ -88,6 +88,7 @@ TEST(test_rdma_connect_without_parameters_asks_for_all_that_the_device_can)
 TEST(test_rdma_connect_refuses_depths_that_the_device_has_not)
 {
 	struct rdma_conn_param param = { .responder_resources = 0xFE };
+	struct rdma_cm_event *event;
 	struct cm_pair p;
 
 	p.near_channel = cm_channel();
@@ -102,6 +103,12 @@ TEST(test_rdma_connect_refuses_depths_that_the_device_has_not)
 	EXPECT_EQ(errno, EINVAL);
 	param.private_data_len = 0;
 	EXPECT_EQ(rdma_connect(p.near, &param), 0); /* it was refused, not spoilt */
+	event = cm_event(p.far_channel);
+	REQUIRE(event && event->event == RDMA_CM_EVENT_CONNECT_REQUEST);
+	EXPECT_EQ(event->param.conn.responder_resources, 0); /* none, and not the default */
+	EXPECT_EQ(event->param.conn.initiator_depth, 0);
+	p.far = event->id;
+	EXPECT_EQ(rdma_ack_cm_event(event), 0);
 	cm_pair_free(&p);
 }
 
@@ -216,8 +223,9 @@ TEST(test_rdma_destroy_qp_tells_both_ends_once)
 /* As rping does: the queue pair goes by one library and the id by the other, in either order. */
 TEST(test_rdma_destroy_id_needs_no_queue_pair_and_a_queue_pair_no_id)
 {
-	struct rdma_event_channel *channel;
-	struct cm_pair p;
+	struct ibv_qp_init_attr init;
+	struct cm_pair p, others;
+	struct ibv_qp_attr now;
 	struct ibv_qp *left;
 
 	cm_pair_make(&p);
@@ -231,14 +239,69 @@ TEST(test_rdma_destroy_id_needs_no_queue_pair_and_a_queue_pair_no_id)
 	left = p.far->qp;
 	EXPECT_EQ(rdma_destroy_id(p.far), 0);
 	p.far = NULL;
-	channel = cm_channel();
-	/* What the old queue pair told is now free to tell of another one. */
-	p.far = cm_dialler(channel, p.listener);
+	/* Where the old queue pair tells of its end, others tell of theirs now. */
+	cm_pair_make(&others);
 	EXPECT_EQ(rdma_disconnect(p.near), 0);
 	cm_expect(p.near_channel, RDMA_CM_EVENT_DISCONNECTED);
+	do {
+		EXPECT_EQ(ibv_query_qp(left, &now, IBV_QP_STATE, &init), 0);
+	} while (now.qp_state != IBV_QPS_ERR); /* or the test takes too long */
 	EXPECT_EQ(ibv_destroy_qp(left), 0);
-	cm_expect_none(channel);
+	cm_expect_none(others.near_channel);
+	cm_expect_none(others.far_channel);
+	cm_pair_free(&others);
 	cm_pair_free(&p);
+}
+
+TEST(test_rdma_connect_that_was_refused_may_be_tried_again)
+{
+	struct rdma_event_channel *channel = cm_channel();
+	struct rdma_cm_id *listener = cm_listener(channel), *id = cm_dialler(channel, listener);
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+	struct rdma_cm_event *event;
+
+	EXPECT_EQ(ibv_modify_qp(id->qp, &attr, IBV_QP_STATE), 0);
+	EXPECT_EQ(rdma_connect(id, NULL), -1);
+	EXPECT_EQ(errno, EINVAL);
+	attr.qp_state = IBV_QPS_RESET;
+	EXPECT_EQ(ibv_modify_qp(id->qp, &attr, IBV_QP_STATE), 0);
+	EXPECT_EQ(rdma_connect(id, NULL), 0);
+	event = cm_event(channel);
+	REQUIRE(event && event->event == RDMA_CM_EVENT_CONNECT_REQUEST);
+	EXPECT_EQ(rdma_destroy_id(event->id), 0);
+	EXPECT_EQ(rdma_ack_cm_event(event), 0);
+	rdma_destroy_qp(id);
+	EXPECT_EQ(rdma_destroy_id(id), 0);
+	EXPECT_EQ(rdma_destroy_id(listener), 0);
+	rdma_destroy_event_channel(channel);
+}
+
+TEST(test_rdma_connect_comes_from_the_address_that_was_bound)
+{
+	struct rdma_event_channel *channel = cm_channel();
+	struct rdma_cm_id *listener = cm_listener(channel), *id;
+	struct sockaddr_in from = cm_loopback(0);
+	struct sockaddr_in to = cm_loopback(ntohs(rdma_get_src_port(listener)));
+	struct rdma_cm_event *event;
+
+	from.sin_addr.s_addr = htonl(INADDR_LOOPBACK + 1);
+	EXPECT_EQ(rdma_create_id(channel, &id, NULL, RDMA_PS_TCP), 0);
+	EXPECT_EQ(rdma_resolve_addr(id, (struct sockaddr *)&from, (struct sockaddr *)&to, 100), 0);
+	cm_expect(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+	EXPECT_EQ(rdma_resolve_route(id, 100), 0);
+	cm_expect(channel, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	cm_create_qp(id);
+	EXPECT(rdma_get_src_port(id) != 0);
+	EXPECT_EQ(rdma_connect(id, NULL), 0);
+	event = cm_event(channel);
+	REQUIRE(event && event->event == RDMA_CM_EVENT_CONNECT_REQUEST);
+	EXPECT_EQ(rdma_get_dst_port(event->id), rdma_get_src_port(id));
+	EXPECT_EQ(event->id->route.addr.dst_sin.sin_addr.s_addr, from.sin_addr.s_addr);
+	EXPECT_EQ(rdma_destroy_id(event->id), 0);
+	EXPECT_EQ(rdma_ack_cm_event(event), 0);
+	rdma_destroy_qp(id);
+	EXPECT_EQ(rdma_destroy_id(id), 0);
+	EXPECT_EQ(rdma_destroy_id(listener), 0);
 	rdma_destroy_event_channel(channel);
 }
 
