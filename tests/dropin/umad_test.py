@@ -1,0 +1,182 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""umad_test.py DIRECTORY: the drop-in libibumad.so.3 there, beside rdma-core's where that is.
+
+Prints `ok NAME`, `not ok NAME: why` or `skip NAME: reason`, a line for each test.
+"""
+import ctypes
+import errno
+import os
+import re
+import subprocess
+import sys
+
+OURS = os.path.join(sys.argv[1], "libibumad.so.3")
+TEXTS = ("umad_class_str umad_method_str umad_attribute_str umad_common_mad_status_str "
+         "umad_sa_mad_status_str").split()
+
+
+class Skip(Exception):
+    pass
+
+
+def load(path):
+    library = ctypes.CDLL(path, use_errno=True)
+    for name in TEXTS:
+        getattr(library, name).restype = ctypes.c_char_p
+    library.umad_get_ca_device_list.restype = ctypes.c_void_p
+    library.umad_get_mad.restype = library.umad_get_mad_addr.restype = ctypes.c_void_p
+    return library
+
+
+def theirs():
+    """Where rdma-core's library is."""
+    listed = subprocess.run(["/sbin/ldconfig", "-p"], stdout=subprocess.PIPE, text=True).stdout
+    found = re.search(r"libibumad\.so\.3 .*=> (\S+)", listed)
+    if not found:
+        raise Skip("rdma-core's libibumad is not installed")
+    return found[1]
+
+
+def exports(path):
+    text = subprocess.run(["readelf", "--dyn-syms", "-W", path], check=True, text=True,
+                          stdout=subprocess.PIPE).stdout
+    return sorted(re.findall(r"(\S+@@IBUMAD_\S+)", text))
+
+
+def expect_equal(what, got, wanted):
+    if got != wanted:
+        raise AssertionError("%s: %r, not %r" % (what, got, wanted))
+
+
+def swap(number):
+    return (number & 255) << 8 | number >> 8
+
+
+def test_umad_exports_what_rdma_core_does():
+    expect_equal("exports", exports(OURS), exports(theirs()))
+
+
+def test_umad_says_what_rdma_core_says():
+    a, b = load(OURS), load(theirs())
+
+    def same(name, *args):
+        ours, upstream = (getattr(lib, name)(*args) for lib in (a, b))
+        # rdma-core forgets a bracket in one place.
+        if upstream == b"<unknown":
+            upstream = b"<unknown>"
+        expect_equal("%s%r" % (name, args), ours, upstream)
+
+    for kind in range(256):
+        same("umad_class_str", kind)
+        for method in range(256):
+            same("umad_method_str", kind, method)
+        for attribute in list(range(0x110)) + [0xff00, 0xff90, 0xffff]:
+            same("umad_attribute_str", kind, swap(attribute))
+    for status in list(range(0x40)) + list(range(0, 0x10000, 0x80)):
+        same("umad_common_mad_status_str", swap(status))
+        same("umad_sa_mad_status_str", swap(status))
+
+
+def test_umad_has_no_devices():
+    lib = load(OURS)
+    room = ctypes.create_string_buffer(4096)
+    expect_equal("init", lib.umad_init(), 0)
+    expect_equal("names", lib.umad_get_cas_names(room, 10), 0)
+    ctypes.set_errno(errno.EIO)
+    expect_equal("list", lib.umad_get_ca_device_list(), None)
+    expect_equal("errno of the empty list", ctypes.get_errno(), 0)
+    head = ctypes.c_void_p()
+    expect_equal("sort", lib.umad_sort_ca_device_list(ctypes.byref(head), 0), 0)
+    expect_equal("sort what is not there", lib.umad_sort_ca_device_list(ctypes.byref(head), 3),
+                 errno.EINVAL)
+    lib.umad_free_ca_device_list(None)
+    for name in (None, b"iw_lo"):
+        expect_equal("GUIDs", lib.umad_get_ca_portguids(name, room, 3), -errno.ENODEV)
+        expect_equal("device", lib.umad_get_ca(name, room), -errno.ENODEV)
+        expect_equal("port", lib.umad_get_port(name, 0, room), -errno.ENODEV)
+        expect_equal("path", lib.umad_get_issm_path(name, 1, room, 9), -errno.ENODEV)
+        expect_equal("open", lib.umad_open_port(name, 1), -errno.ENODEV)
+    expect_equal("release device", lib.umad_release_ca(room), -errno.ENODEV)
+    expect_equal("release port", lib.umad_release_port(room), -errno.ENODEV)
+    expect_equal("untouched", room.raw, bytes(4096))
+    expect_equal("done", lib.umad_done(), 0)
+
+
+def test_umad_has_no_open_port():
+    lib = load(OURS)
+    room = ctypes.create_string_buffer(4096)
+    length = ctypes.c_int(256)
+    mask = (ctypes.c_long * 2)()
+    for port in (-1, 0, 7):
+        for what, result in (
+                ("close", lib.umad_close_port(port)), ("poll", lib.umad_poll(port, -1)),
+                ("fd", lib.umad_get_fd(port)), ("register", lib.umad_register(port, 1, 1, 0, mask)),
+                ("oui", lib.umad_register_oui(port, 0x30, 0, room, mask)),
+                ("unregister", lib.umad_unregister(port, 0))):
+            expect_equal(what, result, -errno.EINVAL)
+        expect_equal("register2", lib.umad_register2(port, room, room), errno.EINVAL)
+        for what, call in (("send", lambda: lib.umad_send(port, 0, room, 256, 0, 0)),
+                           ("recv", lambda: lib.umad_recv(port, room, ctypes.byref(length), -1))):
+            ctypes.set_errno(0)
+            expect_equal(what, call(), -errno.EINVAL)
+            expect_equal("errno of " + what, ctypes.get_errno(), errno.EINVAL)
+
+
+def test_umad_buffer():
+    lib = load(OURS)
+    umad = ctypes.create_string_buffer(320)
+    at = ctypes.addressof(umad)
+    address = lib.umad_get_mad_addr(umad) - at
+    expect_equal("size", lib.umad_size(), 64)
+    expect_equal("mad", lib.umad_get_mad(umad) - at, 64)
+    umad[4] = 110
+    expect_equal("status", lib.umad_status(umad), 110)
+    expect_equal("set", lib.umad_set_addr(umad, 0x1234, 5, 6, 0x80010000 - (1 << 32)), 0)
+    expect_equal("address", umad.raw[address:address + 11].hex(), "00000005" "80010000" "1234" "06")
+    lib.umad_set_addr_net(umad, 0x1234, 5, 3, 7)
+    expect_equal("as it is", umad.raw[address:address + 11].hex(), "05000000" "07000000" "3412" "03")
+    other = ctypes.create_string_buffer(bytes(range(64, 108)))
+    expect_equal("route", lib.umad_set_grh(umad, other), 0)
+    expect_equal("with route", umad.raw[address + 12:address + 36].hex(),
+                 "01" "00" "4e4f" "505152535455565758595a5b5c5d5e5f" "63626160")
+    lib.umad_set_grh(umad, None)
+    expect_equal("no route", umad.raw[address + 12], 0)
+    expect_equal("P_Key", lib.umad_set_pkey(umad, 0x2345), 0)
+    expect_equal("P_Key again", lib.umad_get_pkey(umad), 0x2345)
+
+
+def test_umad_debug_keeps_its_level():
+    lib = load(OURS)
+    expect_equal("first", lib.umad_debug(-1), 0)
+    expect_equal("set", lib.umad_debug(2), 2)
+    expect_equal("kept", lib.umad_debug(-1), 2)
+
+
+def test_umad_dumps_to_stderr():
+    code = ("import ctypes; l = ctypes.CDLL(%r); u = ctypes.create_string_buffer(64);"
+            "l.umad_set_addr(u, 9, 5, 6, 7); l.umad_dump(u)" % OURS)
+    done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, text=True)
+    expect_equal("stdout", done.stdout, "")
+    expect_equal("stderr", done.stderr.splitlines()[:2],
+                 ["agent id 0 status 0 timeout 0", "qpn 5 qkey 0x7 lid 9 sl 6"])
+
+
+def main():
+    failed = 0
+    for name, function in sorted(globals().items()):
+        if not name.startswith("test_"):
+            continue
+        try:
+            function()
+            print("ok", name)
+        except Skip as why:
+            print("skip %s: %s" % (name, why))
+        except Exception as why:  # whatever it is, it failed
+            failed += 1
+            print("not ok %s: %s" % (name, str(why).replace("\n", " ")))
+    return 1 if failed else 0
+
+
+sys.exit(main())
