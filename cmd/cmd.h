@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The subcommands of weft, one file each. argv[0] is the subcommand's name. The result is the exit
- * status: 0 good, 1 failed, 2 wrongly called.
+ * status: 0 good, 1 failed, 2 wrongly called; that of weft run is its program's.
  */
 #pragma once
 
 int cmd_dump(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
 int cmd_perf(int argc, char **argv);
+int cmd_run(int argc, char **argv);
 int cmd_sim(int argc, char **argv);
 int cmd_stat(int argc, char **argv);
 int cmd_trace(int argc, char **argv);

@@ -11,13 +11,11 @@ import re
 import subprocess
 import sys
 
+from script import Skip, expect_equal, main
+
 OURS = os.path.join(sys.argv[1], "libibumad.so.3")
 TEXTS = ("umad_class_str umad_method_str umad_attribute_str umad_common_mad_status_str "
          "umad_sa_mad_status_str").split()
-
-
-class Skip(Exception):
-    pass
 
 
 def load(path):
@@ -44,20 +42,15 @@ def exports(path):
     return sorted(re.findall(r"(\S+@@IBUMAD_\S+)", text))
 
 
-def expect_equal(what, got, wanted):
-    if got != wanted:
-        raise AssertionError("%s: %r, not %r" % (what, got, wanted))
-
-
 def swap(number):
     return (number & 255) << 8 | number >> 8
 
 
-def test_umad_exports_what_rdma_core_does():
+def test_umad_exports_what_rdma_core_does(_folder):
     expect_equal("exports", exports(OURS), exports(theirs()))
 
 
-def test_umad_says_what_rdma_core_says():
+def test_umad_says_what_rdma_core_says(_folder):
     a, b = load(OURS), load(theirs())
 
     def same(name, *args):
@@ -78,7 +71,7 @@ def test_umad_says_what_rdma_core_says():
         same("umad_sa_mad_status_str", swap(status))
 
 
-def test_umad_has_no_devices():
+def test_umad_has_no_devices(_folder):
     lib = load(OURS)
     room = ctypes.create_string_buffer(4096)
     expect_equal("init", lib.umad_init(), 0)
@@ -103,7 +96,7 @@ def test_umad_has_no_devices():
     expect_equal("done", lib.umad_done(), 0)
 
 
-def test_umad_has_no_open_port():
+def test_umad_has_no_open_port(_folder):
     lib = load(OURS)
     room = ctypes.create_string_buffer(4096)
     length = ctypes.c_int(256)
@@ -123,7 +116,7 @@ def test_umad_has_no_open_port():
             expect_equal("errno of " + what, ctypes.get_errno(), errno.EINVAL)
 
 
-def test_umad_buffer():
+def test_umad_buffer(_folder):
     lib = load(OURS)
     umad = ctypes.create_string_buffer(320)
     at = ctypes.addressof(umad)
@@ -146,14 +139,14 @@ def test_umad_buffer():
     expect_equal("P_Key again", lib.umad_get_pkey(umad), 0x2345)
 
 
-def test_umad_debug_keeps_its_level():
+def test_umad_debug_keeps_its_level(_folder):
     lib = load(OURS)
     expect_equal("first", lib.umad_debug(-1), 0)
     expect_equal("set", lib.umad_debug(2), 2)
     expect_equal("kept", lib.umad_debug(-1), 2)
 
 
-def test_umad_dumps_to_stderr():
+def test_umad_dumps_to_stderr(_folder):
     code = ("import ctypes; l = ctypes.CDLL(%r); u = ctypes.create_string_buffer(64);"
             "l.umad_set_addr(u, 9, 5, 6, 7); l.umad_dump(u)" % OURS)
     done = subprocess.run([sys.executable, "-c", code], stdout=subprocess.PIPE,
@@ -163,20 +156,4 @@ def test_umad_dumps_to_stderr():
                  ["agent id 0 status 0 timeout 0", "qpn 5 qkey 0x7 lid 9 sl 6"])
 
 
-def main():
-    failed = 0
-    for name, function in sorted(globals().items()):
-        if not name.startswith("test_"):
-            continue
-        try:
-            function()
-            print("ok", name)
-        except Skip as why:
-            print("skip %s: %s" % (name, why))
-        except Exception as why:  # whatever it is, it failed
-            failed += 1
-            print("not ok %s: %s" % (name, str(why).replace("\n", " ")))
-    return 1 if failed else 0
-
-
-sys.exit(main())
+main(globals())

@@ -1,0 +1,236 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""run_test.py WEFT: weft run as a person meets it.
+
+Prints `ok NAME`, `not ok NAME: why` or `skip NAME: reason`, a line for each test.
+"""
+import os
+import shutil
+import socket
+import subprocess
+import sys
+
+from script import (NOBODY, PATIENCE_S, Skip, compile_c, environment, expect, expect_equal, main,
+                    need, need_root, run, write)
+
+WEFT = os.path.realpath(sys.argv[1])
+LIBRARIES = os.path.dirname(WEFT)
+PROGRAM = "int main(void) { return 7; }\n"
+
+
+def weft_run(*words, **wishes):
+    return run(WEFT, "run", *words, **wishes)
+
+
+def expect_refused(done, status, *words):
+    expect_equal("status", done.returncode, status)
+    expect_equal("stdout", done.stdout, "")
+    for word in words:
+        expect("%r in %r" % (word, done.stderr), word in done.stderr)
+    expect("one line: " + done.stderr, done.stderr.count("\n") == 1 or "usage:" in done.stderr)
+
+
+def test_run_passes_the_exit_status(_folder):
+    for status in (0, 1, 7, 255):
+        expect_equal("status", weft_run("sh", "-c", "exit %d" % status).returncode, status)
+
+
+def test_run_passes_signals(_folder):
+    expect_equal("status", weft_run("sh", "-c", "kill -TERM $$").returncode, -15)
+    expect_equal("status", weft_run("sh", "-c", "kill -KILL $$").returncode, -9)
+
+
+def test_run_leaves_no_process_between(_folder):
+    child = subprocess.Popen([WEFT, "run", "sh", "-c", "echo $$"], stdout=subprocess.PIPE,
+                             text=True, env=environment())
+    expect_equal("process id", int(child.communicate(timeout=PATIENCE_S)[0]), child.pid)
+
+
+def test_run_passes_the_arguments(_folder):
+    done = weft_run("cat", "/proc/self/cmdline")
+    expect_equal("arguments", done.stdout, "cat\0/proc/self/cmdline\0")
+    expect_equal("options", weft_run("echo", "--log", "x", "-h", "--").stdout, "--log x -h --\n")
+    expect_equal("after --", weft_run("--log", "off", "--", "echo", "a").stdout, "a\n")
+
+
+def test_run_passes_standard_input(_folder):
+    done = subprocess.run([WEFT, "run", "cat"], input="some\nlines", stdout=subprocess.PIPE,
+                          text=True, timeout=PATIENCE_S)
+    expect_equal("output", done.stdout, "some\nlines")
+
+
+def test_run_sets_the_environment(_folder):
+    done = weft_run("--devices", "iw_lo", "--pcap=/x/%p", "--trace", "/t", "--log", "info",
+                    "--faults", "seed=7", "env", WEFT_PCAP="old")
+    lines = set(done.stdout.splitlines())
+    for line in ("WEFT_DEVICES=iw_lo", "WEFT_PCAP=/x/%p", "WEFT_TRACE=/t", "WEFT_LOG=info",
+                 "WEFT_FAULTS=seed=7"):
+        expect(line, line in lines)
+    plain = weft_run("env", KEPT="yes").stdout
+    expect("nothing of its own: " + plain, "WEFT_" not in plain)
+    expect("the rest is kept", "KEPT=yes\n" in plain)
+
+
+def test_run_puts_the_libraries_first(_folder):
+    words = ("sh", "-c", "echo $LD_LIBRARY_PATH")
+    expect_equal("alone", weft_run(*words).stdout, LIBRARIES + "\n")
+    expect_equal("empty", weft_run(*words, LD_LIBRARY_PATH="").stdout, LIBRARIES + "\n")
+    expect_equal("before others", weft_run(*words, LD_LIBRARY_PATH="/a:/b").stdout,
+                 LIBRARIES + ":/a:/b\n")
+
+
+def test_run_shows_devices_to_programs(_folder):
+    need("ibv_devices", "ibv_devinfo")
+    done = weft_run("ibv_devices")
+    expect("iw_lo in " + done.stdout, done.returncode == 0 and "iw_lo " in done.stdout)
+    done = weft_run("--devices", "iw_lo", "ibv_devinfo", "-l")
+    expect_equal("only one", done.stdout.split(), ["1", "HCA", "found:", "iw_lo"])
+
+
+def test_run_connects_rping(_folder):
+    need("rping")
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = str(s.getsockname()[1])
+    server = subprocess.Popen([WEFT, "run", "rping", "-s", "-a", "127.0.0.1", "-p", port, "-C", "3",
+                               "-V"], env=environment(), stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL)
+    try:
+        for _ in range(400):  # until it listens
+            done = weft_run("rping", "-c", "-a", "127.0.0.1", "-p", port, "-C", "3", "-V", "-v")
+            if done.returncode == 0 or server.poll() is not None:
+                break
+        expect_equal("client", done.returncode, 0)
+        expect_equal("pings", done.stdout.count("ping data: rdma-ping-"), 3)
+        server.wait(PATIENCE_S)
+    finally:
+        if server.poll() is None:
+            server.kill()
+            server.wait()
+
+
+def test_run_finds_programs_in_path(folder):
+    write(os.path.join(folder, "mine"), "#!/bin/sh\necho found\n")
+    hidden = os.path.join(folder, "hidden")
+    os.mkdir(hidden)
+    write(os.path.join(hidden, "mine"), "not this\n", 0o644)
+    expect_equal("found", weft_run("mine", PATH=hidden + ":/nowhere:" + folder).stdout, "found\n")
+    expect_refused(weft_run("mine", PATH=hidden), 126, hidden + "/mine", "cannot be executed")
+    expect_equal("path", weft_run(folder + "/mine").stdout, "found\n")
+
+
+def test_run_runs_scripts(folder):
+    inner = write(os.path.join(folder, "inner"), "#!/bin/sh\necho inner $2\n")
+    outer = write(os.path.join(folder, "outer"), "#! %s arg\nunused\n" % inner)
+    expect_equal("script of a script", weft_run(outer, "x").stdout, "inner %s\n" % outer)
+    lost = write(os.path.join(folder, "lost"), "#!/no/such/shell -x\n")
+    expect_refused(weft_run(lost), 127, lost, "interpreter /no/such/shell is not found")
+
+
+def test_run_refuses_wrong_calls(_folder):
+    for words, why in ((("--nonsense", "true"), "there is no option --nonsense"), ((), "which program"),
+                       (("--log",), "what is to follow --log"), (("--log", "loud", "true"), "loud"),
+                       (("--devices", "x"), "which program")):
+        expect_refused(weft_run(*words), 125, why, "usage: weft run")
+    done = weft_run("--help")
+    expect("help", done.returncode == 0 and done.stdout.startswith("usage: weft run"))
+
+
+def test_run_refuses_what_is_not_there(folder):
+    expect_refused(weft_run("no-such-program"), 127, "no-such-program", "is not found", "PATH")
+    expect_refused(weft_run("/no/such/program"), 127, "/no/such/program")
+    expect_refused(weft_run(""), 127, "is not found")
+    expect_refused(weft_run(folder), 126, folder, "cannot be executed")
+    plain = write(os.path.join(folder, "plain"), "#!/bin/sh\n", 0o644)
+    expect_refused(weft_run(plain), 126, plain, "chmod +x")
+
+
+def test_run_refuses_what_is_no_program(folder):
+    for text in ("", "#", "just text\n", "\x7fELF", "\x7fELF" + "\2\1\1" + "\0" * 200):
+        path = write(os.path.join(folder, "it"), text)
+        expect_refused(weft_run(path), 126, path, "neither an ELF program nor a script")
+
+
+def test_run_refuses_static_programs(folder):
+    need("gcc")
+    path = compile_c(os.path.join(folder, "static"), PROGRAM, "-static")
+    expect_refused(weft_run(path), 126, path, "statically linked", "link it dynamically")
+    script = write(os.path.join(folder, "script"), "#!%s\n" % path)
+    expect_refused(weft_run(script), 126, script, "statically linked")
+
+
+def test_run_refuses_other_architectures(folder):
+    path = os.path.join(folder, "true")
+    shutil.copy(shutil.which("true"), path)
+    with open(path, "r+b") as f:  # e_machine
+        f.seek(18)
+        f.write(b"\x15\x00")
+    expect_refused(weft_run(path), 126, "another architecture (ppc64, 64 bits, little endian)")
+
+
+def test_run_refuses_musl(folder):
+    need("gcc")
+    path = compile_c(os.path.join(folder, "musl"), PROGRAM,
+                     "-Wl,--dynamic-linker=/lib/ld-musl-x86_64.so.1")
+    expect_refused(weft_run(path), 126, path, "musl", "glibc")
+
+
+def test_run_refuses_more_rights(folder):
+    need("gcc")
+    need_root()
+    path = compile_c(os.path.join(folder, "prog"), PROGRAM)
+    os.chown(path, NOBODY, -1)
+    os.chmod(path, 0o4755)
+    expect_refused(weft_run(path), 126, path, "LD_LIBRARY_PATH", "run a copy")
+    os.chown(path, 0, NOBODY)
+    os.chmod(path, 0o2755)
+    expect_refused(weft_run(path), 126, path, "set-group-ID")
+    os.chmod(path, 0o2745)  # then it means locking
+    expect_equal("not for the group", weft_run(path).returncode, 7)
+    # What it is already, it need not become.
+    os.chown(path, 0, 0)
+    os.chmod(path, 0o6755)
+    expect_equal("its own user", weft_run(path).returncode, 7)
+
+
+def test_run_knows_where_rights_cannot_be_gained(folder):
+    need("gcc", "setpriv")
+    need_root()
+    path = compile_c(os.path.join(folder, "prog"), PROGRAM)
+    os.chown(path, NOBODY, -1)
+    os.chmod(path, 0o4755)
+    expect_equal("status", run("setpriv", "--no-new-privs", WEFT, "run", path).returncode, 7)
+
+
+def test_run_refuses_what_it_cannot_read(folder):
+    need("gcc", "setpriv")
+    need_root()
+    if not os.access(WEFT, os.R_OK):
+        raise Skip("others cannot reach weft")
+    os.chmod(folder, 0o755)
+    path = compile_c(os.path.join(folder, "prog"), PROGRAM)
+    os.chmod(path, 0o711)
+    done = run("setpriv", "--reuid", str(NOBODY), "--regid", str(NOBODY), "--clear-groups", WEFT,
+               "run", path)
+    if "setpriv" in done.stderr:
+        raise Skip("another user cannot run weft here: " + done.stderr.strip())
+    expect_refused(done, 126, path, "cannot be read")
+
+
+def test_run_refuses_without_its_libraries(folder):
+    alone = os.path.join(folder, "weft")
+    shutil.copy(WEFT, alone)
+    expect_refused(run(alone, "run", "true"), 125, "weft's libraries are not all in")
+    for name in ("libibverbs.so.1", "librdmacm.so.1"):
+        shutil.copy(os.path.join(LIBRARIES, name), folder)
+    expect_refused(run(alone, "run", "true"), 125, "weft's libraries are not all in")
+    shutil.copy(os.path.join(LIBRARIES, "libibumad.so.3"), folder)
+    expect_equal("all", run(alone, "run", "true").returncode, 0)
+    odd = os.path.join(folder, "a:b")
+    os.mkdir(odd)
+    for name in ("weft", "libibverbs.so.1", "librdmacm.so.1", "libibumad.so.3"):
+        shutil.move(os.path.join(folder, name), odd)
+    expect_refused(run(os.path.join(odd, "weft"), "run", "true"), 125, "colon")
+
+
+main(globals())
