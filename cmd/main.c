@@ -14,6 +14,7 @@ struct command {
 
 static const struct command commands[] = {
 	{ "run", "PROGRAM...", "run an RDMA program as it is, without RDMA hardware", cmd_run },
+	{ "devices", "", "the RDMA devices that such a program sees", cmd_devices },
 	{ "sim", "--seed N", "run a simulated world; the same seed, the same history", cmd_sim },
 	{ "perf", "ADDRESS:PORT", "measure a connection to another weft perf", cmd_perf },
 	{ "dump", "FILE", "what a capture of RDMA traffic says, in words", cmd_dump },

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <dlfcn.h>
+#include <endian.h>
+#include <errno.h>
+#include <ifaddrs.h>
+#include <infiniband/verbs.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "device_list.h"
+
+/* What is asked of the library; its inline functions would need it at link time. */
+struct verbs {
+	struct ibv_device **(*get_device_list)(int *count);
+	void (*free_device_list)(struct ibv_device **list);
+	const char *(*get_device_name)(struct ibv_device *device);
+	__be64 (*get_device_guid)(struct ibv_device *device);
+	int (*get_device_index)(struct ibv_device *device);
+	struct ibv_context *(*open_device)(struct ibv_device *device);
+	int (*close_device)(struct ibv_context *context);
+	const char *(*port_state_str)(enum ibv_port_state state);
+};
+
+static bool take(void *library, const char *name, void *to)
+{
+	void *symbol = dlsym(library, name);
+
+	memcpy(to, &symbol, sizeof(symbol));
+	return symbol != NULL;
+}
+
+/* The library stays loaded: it has threads of its own once a device was open. */
+static int verbs_load(const struct dropin *d, struct verbs *v, char *why, size_t size)
+{
+	char path[PATH_MAX + 32];
+	void *library;
+
+	snprintf(path, sizeof(path), "%s/%s", d->directory, dropin_names[0]);
+	library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+	if (library && take(library, "ibv_get_device_list", &v->get_device_list) &&
+	    take(library, "ibv_free_device_list", &v->free_device_list) &&
+	    take(library, "ibv_get_device_name", &v->get_device_name) &&
+	    take(library, "ibv_get_device_guid", &v->get_device_guid) &&
+	    take(library, "ibv_get_device_index", &v->get_device_index) &&
+	    take(library, "ibv_open_device", &v->open_device) &&
+	    take(library, "ibv_close_device", &v->close_device) &&
+	    take(library, "ibv_port_state_str", &v->port_state_str))
+		return 0;
+	snprintf(why, size, "%s", dlerror());
+	return -ENOSYS;
+}
+
+/* The state of the device's first port, or why it cannot be had. */
+static const char *port_state(const struct verbs *v, struct ibv_device *device)
+{
+	struct ibv_context *context = v->open_device(device);
+	struct verbs_context *extended;
+	struct ibv_port_attr attr = { 0 };
+	const char *state = "unknown";
+
+	if (!context)
+		return strerrorname_np(errno);
+	extended = verbs_get_ctx_op(context, query_port);
+	if (extended && extended->query_port(context, 1, &attr, sizeof(attr)) == 0)
+		state = v->port_state_str(attr.state);
+	v->close_device(context);
+	return state;
+}
+
+int device_list_read(const struct dropin *d, struct device_list *list, char *why, size_t size)
+{
+	struct ibv_device **devices;
+	struct verbs v;
+	int result = verbs_load(d, &v, why, size);
+
+	list->count = 0;
+	if (result < 0)
+		return result;
+	devices = v.get_device_list(NULL);
+	if (!devices) {
+		result = errno ? -errno : -ENOSYS;
+		snprintf(why, size, "ibv_get_device_list: %s", strerror(-result));
+		return result;
+	}
+	for (size_t i = 0; devices[i] && i < DEVICES_MAX; i++) {
+		struct device_row *row = &list->rows[list->count++];
+		int index = v.get_device_index(devices[i]);
+
+		snprintf(row->name, sizeof(row->name), "%s", v.get_device_name(devices[i]));
+		row->guid = be64toh(v.get_device_guid(devices[i]));
+		if (index <= 0 || !if_indextoname((unsigned int)index, row->interface))
+			snprintf(row->interface, sizeof(row->interface), "-");
+		row->state = port_state(&v, devices[i]);
+	}
+	v.free_device_list(devices);
+	return 0;
+}
+
+/* ---- Why there are none --------------------------------------------------------------------- */
+
+static void add(char *text, size_t size, const char *between, const char *word)
+{
+	size_t length = strlen(text);
+
+	snprintf(text + length, size - length, "%s%s", length ? between : "", word);
+}
+
+/* Whether there would be devices if WEFT_DEVICES did not choose among them; then why says so. */
+static bool is_narrowed(const struct dropin *d, char *why, size_t size)
+{
+	static struct device_list all;
+	const char *now = getenv("WEFT_DEVICES");
+	char *wanted = now ? strdup(now) : NULL, names[512] = "", ignored[256];
+
+	if (!wanted)
+		return false;
+	unsetenv("WEFT_DEVICES");
+	if (device_list_read(d, &all, ignored, sizeof(ignored)) < 0)
+		all.count = 0;
+	setenv("WEFT_DEVICES", wanted, 1);
+	for (size_t i = 0; i < all.count; i++)
+		add(names, sizeof(names), ", ", all.rows[i].name);
+	snprintf(why, size, "WEFT_DEVICES=%s names none of those that are here: %s", wanted, names);
+	free(wanted);
+	return all.count > 0;
+}
+
+static const char *lack(const struct ifaddrs *list, const struct if_nameindex *interface)
+{
+	const struct ifaddrs *i;
+	bool is_up = false;
+
+	for (i = list; i; i = i->ifa_next)
+		is_up |= strcmp(i->ifa_name, interface->if_name) == 0 && (i->ifa_flags & IFF_UP);
+	return is_up ? "has no address" : "is down";
+}
+
+void device_list_why_none(const struct dropin *d, char *why, size_t size)
+{
+	struct if_nameindex *interfaces;
+	struct ifaddrs *list = NULL;
+	char lacks[512] = "";
+
+	if (is_narrowed(d, why, size))
+		return;
+	interfaces = if_nameindex();
+	(void)getifaddrs(&list);
+	for (struct if_nameindex *i = interfaces; i && i->if_index; i++) {
+		char one[64];
+
+		snprintf(one, sizeof(one), "%s %s", i->if_name, lack(list, i));
+		add(lacks, sizeof(lacks), ", ", one);
+	}
+	snprintf(why, size, "no network interface is up and has an address (%s); ip link set lo up",
+		 *lacks ? lacks : "there is none");
+	freeifaddrs(list);
+	if (interfaces)
+		if_freenameindex(interfaces);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The RDMA devices that a program sees: asked of the drop-in libibverbs, as a program asks it. */
+#pragma once
+
+#include <net/if.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "dropin.h"
+
+enum { DEVICES_MAX = 256 };
+
+struct device_row {
+	char name[64];
+	char interface[IF_NAMESIZE];
+	const char *state; /* of its port */
+	uint64_t guid;
+};
+
+struct device_list {
+	struct device_row rows[DEVICES_MAX];
+	size_t count;
+};
+
+/* 0; -ENOSYS if the library cannot be used, or what it said: then why tells more. */
+int device_list_read(const struct dropin *d, struct device_list *list, char *why, size_t size);
+
+/* Why it is empty, and what to do about it. */
+void device_list_why_none(const struct dropin *d, char *why, size_t size);

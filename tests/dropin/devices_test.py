@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""devices_test.py WEFT: weft devices as a person meets it.
+
+Prints `ok NAME`, `not ok NAME: why` or `skip NAME: reason`, a line for each test.
+"""
+import os
+import re
+import shutil
+import sys
+
+from script import Skip, expect, expect_equal, main, need, run
+
+WEFT = os.path.realpath(sys.argv[1])
+
+
+def without_network(*words):
+    """In a network namespace of its own, where only a loopback is that is down."""
+    need("unshare")
+    if run("unshare", "-rn", "true").returncode != 0:
+        raise Skip("no leave to make a network namespace")
+    return run("unshare", "-rn", *words)
+
+
+def test_devices_shows_loopback(_folder):
+    done = run(WEFT, "devices")
+    expect_equal("status", done.returncode, 0)
+    found = re.search(r"^iw_lo +lo +active +([0-9a-f]{4}:){3}[0-9a-f]{4} +127\.0\.0\.1( ::1)?$",
+                      done.stdout, re.M)
+    expect("loopback in " + done.stdout, found)
+
+
+def test_devices_shows_what_programs_see(_folder):
+    need("ibv_devices")
+    ours = {line.split()[0]: line.split()[3].replace(":", "")
+            for line in run(WEFT, "devices").stdout.splitlines()[1:]}
+    seen = dict(line.split() for line in run(WEFT, "run", "ibv_devices").stdout.splitlines()[2:])
+    expect_equal("names and GUIDs", ours, seen)
+
+
+def test_devices_are_narrowed(_folder):
+    lines = run(WEFT, "devices", WEFT_DEVICES="iw_lo,other").stdout.splitlines()
+    expect_equal("devices", [line.split()[0] for line in lines], ["device", "iw_lo"])
+    for wish in ("iw_nothing", "", "lo", "iw_"):
+        done = run(WEFT, "devices", WEFT_DEVICES=wish)
+        expect_equal("status", done.returncode, 1)
+        expect_equal("stdout", done.stdout, "")
+        expect("why: " + done.stderr, "WEFT_DEVICES=%s names none" % wish in done.stderr and
+               "iw_lo" in done.stderr)
+
+
+def test_devices_says_that_loopback_is_down(_folder):
+    done = without_network(WEFT, "devices")
+    expect_equal("status", done.returncode, 1)
+    expect_equal("why", done.stderr, "weft devices: none: no network interface is up and has an "
+                 "address (lo is down); ip link set lo up\n")
+
+
+def test_devices_says_that_there_is_no_address(_folder):
+    need("ip")
+    done = without_network("sh", "-c", "ip link set lo up && ip addr flush dev lo && exec " + WEFT +
+                           " devices")
+    expect("why: " + done.stderr, done.returncode == 1 and "lo has no address" in done.stderr)
+
+
+def test_devices_do_not_blame_a_choice_for_what_is_not_there(_folder):
+    done = without_network("env", "WEFT_DEVICES=iw_lo", WEFT, "devices")
+    expect("why: " + done.stderr, "lo is down" in done.stderr)
+
+
+def test_devices_refuses_wrong_calls(folder):
+    done = run(WEFT, "devices", "all")
+    expect("usage", done.returncode == 2 and 'what is "all"?' in done.stderr)
+    expect("help", run(WEFT, "devices", "-h").stdout.startswith("usage: weft devices"))
+    alone = shutil.copy(WEFT, folder)
+    done = run(alone, "devices")
+    expect("libraries: " + done.stderr, done.returncode == 1 and "libraries" in done.stderr)
+    for name in ("libibverbs.so.1", "librdmacm.so.1", "libibumad.so.3"):
+        with open(os.path.join(folder, name), "w"):
+            pass
+    done = run(alone, "devices")
+    expect("loader's word: " + done.stderr, done.returncode == 1 and "too short" in done.stderr)
+
+
+main(globals())
