@@ -6,6 +6,7 @@
 #pragma once
 
 int cmd_devices(int argc, char **argv);
+int cmd_doctor(int argc, char **argv);
 int cmd_dump(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
 int cmd_perf(int argc, char **argv);

@@ -45,9 +45,12 @@ static void *grow(struct elf_inside *in, void *list, size_t count, size_t size)
 
 static void need_add(struct elf_file *f, struct elf_need need)
 {
-	struct elf_need *longer = grow(f->inside, f->needs, f->need_count, sizeof(need));
+	struct elf_need *longer;
 
-	if (!longer || !need.node)
+	if (!need.node) /* the symbol has no version */
+		return;
+	longer = grow(f->inside, f->needs, f->need_count, sizeof(need));
+	if (!longer)
 		return;
 	f->needs = longer;
 	f->needs[f->need_count++] = need;
@@ -55,9 +58,12 @@ static void need_add(struct elf_file *f, struct elf_need need)
 
 static void offer_add(struct elf_file *f, struct elf_offer offer)
 {
-	struct elf_offer *longer = grow(f->inside, f->offers, f->offer_count, sizeof(offer));
+	struct elf_offer *longer;
 
-	if (!longer || !offer.node)
+	if (!offer.node) /* the symbol has no version */
+		return;
+	longer = grow(f->inside, f->offers, f->offer_count, sizeof(offer));
+	if (!longer)
 		return;
 	f->offers = longer;
 	f->offers[f->offer_count++] = offer;
@@ -192,14 +198,17 @@ static void read_dynamic(struct elf_file *f)
 {
 	GElf_Shdr header;
 	Elf_Data *data = section(f, SHT_DYNAMIC, &header);
-	bool has_runpath = false;
+	bool has_runpath = false, is_program = !data || f->interpreter;
 	GElf_Dyn dyn;
 
 	for (int i = 0; data && gelf_getdyn(data, i, &dyn) && dyn.d_tag != DT_NULL; i++) {
 		if (dyn.d_tag == DT_RPATH)
 			f->rpath = text(f, &header, dyn.d_un.d_val);
 		has_runpath |= dyn.d_tag == DT_RUNPATH;
+		is_program |= dyn.d_tag == DT_FLAGS_1 && (dyn.d_un.d_val & DF_1_PIE);
 	}
+	/* A static program may be position independent, as a library is, but says so. */
+	f->is_library = !is_program;
 	if (has_runpath)
 		f->rpath = NULL;
 }

@@ -25,6 +25,7 @@ struct elf_file {
 	int machine; /* EM_ */
 	int bits;
 	bool is_big_endian;
+	bool is_library;	 /* it is not started, but loaded */
 	const char *interpreter; /* NULL: nobody loads libraries for it */
 	const char *rpath;	 /* NULL: none; so is one that a RUNPATH overrides */
 

@@ -15,6 +15,8 @@ struct command {
 static const struct command commands[] = {
 	{ "run", "PROGRAM...", "run an RDMA program as it is, without RDMA hardware", cmd_run },
 	{ "devices", "", "the RDMA devices that such a program sees", cmd_devices },
+	{ "doctor", "[PROGRAM]", "what would keep programs, or this one, from working",
+	  cmd_doctor },
 	{ "sim", "--seed N", "run a simulated world; the same seed, the same history", cmd_sim },
 	{ "perf", "ADDRESS:PORT", "measure a connection to another weft perf", cmd_perf },
 	{ "dump", "FILE", "what a capture of RDMA traffic says, in words", cmd_dump },
@@ -28,6 +30,7 @@ enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 
 static const char environment[] =
 	"\nEnvironment of programs that use weft, or that weft run runs (%p stands for the process id):\n\n"
+	"  WEFT_DEVICES=A,B under weft run: only these of what weft devices shows\n"
 	"  WEFT_PCAP=FILE   capture every connection, for Wireshark; without root\n"
 	"  WEFT_TRACE=FILE  write what happens, for weft trace\n"
 	"  WEFT_LOG=LEVEL   off (the default); error: a line on stderr for each queue pair that\n"

@@ -137,6 +137,8 @@ static enum program_fault inspect(struct program *p)
 		return PROGRAM_NOT_A_PROGRAM;
 	if (!is_our_machine(&p->elf))
 		return PROGRAM_MACHINE;
+	if (p->elf.is_library)
+		return PROGRAM_LIBRARY;
 	if (!p->elf.interpreter)
 		return PROGRAM_STATIC;
 	if (is_musl(&p->elf))
@@ -150,7 +152,13 @@ enum program_fault program_open(struct program *p, const char *name)
 
 	*p = (struct program){ 0 };
 	fault = locate(p->path, name);
-	return fault == PROGRAM_OK ? inspect(p) : fault;
+	if (fault == PROGRAM_OK)
+		return inspect(p);
+	/* Libraries need no leave to be executed. */
+	if (fault == PROGRAM_NOT_EXECUTABLE && inspect(p) == PROGRAM_LIBRARY)
+		return PROGRAM_LIBRARY;
+	program_close(p);
+	return fault;
 }
 
 void program_close(struct program *p)
@@ -174,6 +182,7 @@ const char *program_fault_text(const struct program *p, enum program_fault fault
 					 "that you may read",
 		[PROGRAM_NOT_A_PROGRAM] = "is neither an ELF program nor a script that begins with "
 					  "#!",
+		[PROGRAM_LIBRARY] = "is a library; name the program that uses it",
 		[PROGRAM_STATIC] = "is statically linked: its RDMA library is inside it and cannot "
 				   "be replaced; link it dynamically",
 		[PROGRAM_MUSL] = "uses musl, and weft's libraries were built for glibc; run a "

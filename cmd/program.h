@@ -19,6 +19,7 @@ enum program_fault {
 	PROGRAM_NOT_READABLE,	/* nothing can be said about it */
 	PROGRAM_NOT_A_PROGRAM,	/* neither ELF nor a script */
 	PROGRAM_MACHINE,	/* made for another architecture */
+	PROGRAM_LIBRARY,	/* not to be run, but loaded */
 	PROGRAM_STATIC,		/* nobody loads libraries for it */
 	PROGRAM_MUSL,		/* another C library than the drop-in libraries have */
 	PROGRAM_PRIVILEGED,	/* runs with more rights: the loader then ignores LD_LIBRARY_PATH */
@@ -32,7 +33,7 @@ struct program {
 	struct elf_file elf; /* of the binary, if is_open */
 };
 
-/* Finds it as a shell does. Close it in any case. */
+/* Finds it as a shell does. A library is open after its fault, too. Close it in any case. */
 enum program_fault program_open(struct program *p, const char *name);
 void program_close(struct program *p);
 
