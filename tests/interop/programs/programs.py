@@ -14,9 +14,11 @@ import subprocess
 import sys
 
 import cm_cases
+import perftest_cases
+import verbs_cases
 from runner import Runner
 
-CASES = cm_cases.CASES
+CASES = verbs_cases.CASES + cm_cases.CASES + perftest_cases.CASES
 
 
 def asan_env():
