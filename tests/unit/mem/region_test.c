@@ -621,3 +621,36 @@ TEST(test_mem_01_space_of_another_adapter_is_refused)
 	EXPECT_EQ(mem_region_register(&g.table, &g.owner, &o, &(uint32_t){ 0 }), WEFT_OK);
 	gate_fini(&g);
 }
+
+/* The tag stays; memory, rights and domain are the new ones at once. */
+TEST(test_mem_09_a_region_changes_under_its_tag)
+{
+	struct weft_region_options o = { .length = 32, .rights = WEFT_LOCAL_WRITE };
+	struct gate_use before;
+	struct mem_access a;
+	uint32_t tag;
+
+	gate_init(&g, WEFT_POLICY_OPEN);
+	before = gate_use(&g);
+	tag = gate_region(&g, 16, 64, WEFT_LOCAL_READ);
+	a = gate_ask(&g, MEM_LOCAL_WRITE, tag, 128, 2);
+	EXPECT_EQ(put(a, "ab"), WEFT_R_RANGE_BOUNDS);
+	o.addr = gate_addr(&g, 128);
+	REQUIRE(mem_region_change(&g.table, PD_OWN, tag, &g.other, &o) == WEFT_OK);
+	EXPECT_EQ(put(a, "ab"), WEFT_R_TAG_PD);
+	a.pd = PD_OTHER;
+	EXPECT_EQ(put(a, "ab"), WEFT_OK);
+	EXPECT_MEM(&g.memory[127], "\0ab", 3);
+	a.addr = gate_addr(&g, 16);
+	EXPECT_EQ(put(a, "ab"), WEFT_R_RANGE_BOUNDS);
+	/* What is refused leaves it as it was. */
+	EXPECT_EQ(mem_region_change(&g.table, PD_OWN, tag, &g.owner, &o), WEFT_R_TAG_PD);
+	o.length = 0;
+	EXPECT_EQ(mem_region_change(&g.table, PD_OTHER, tag, &g.owner, &o), WEFT_R_REG_LENGTH);
+	a.addr = gate_addr(&g, 158);
+	EXPECT_EQ(put(a, "cd"), WEFT_OK);
+	REQUIRE(mem_region_deregister(&g.table, PD_OTHER, tag) == WEFT_OK);
+	EXPECT_EQ(mem_region_change(&g.table, PD_OTHER, tag, &g.owner, &o), WEFT_R_TAG_INVALID);
+	EXPECT(gate_use_is(&g, before));
+	gate_fini(&g);
+}
