@@ -145,9 +145,7 @@ static void read_own_versions(struct elf_file *f)
 	for (int i = 0; data && i < VERSIONS_MAX && gelf_getverdef(data, at, &own); i++) {
 		GElf_Verdaux aux;
 
-		/* The base version is the library's own name. */
-		if (!(own.vd_flags & VER_FLG_BASE) &&
-		    gelf_getverdaux(data, at + (int)own.vd_aux, &aux)) {
+		if (gelf_getverdaux(data, at + (int)own.vd_aux, &aux)) {
 			const char *node = text(f, &header, aux.vda_name);
 
 			version_set(f->inside, own.vd_ndx & VERSION_INDEX,
@@ -198,19 +196,16 @@ static void read_dynamic(struct elf_file *f)
 {
 	GElf_Shdr header;
 	Elf_Data *data = section(f, SHT_DYNAMIC, &header);
-	bool has_runpath = false, is_program = !data || f->interpreter;
+	bool is_program = !data || f->interpreter;
 	GElf_Dyn dyn;
 
 	for (int i = 0; data && gelf_getdyn(data, i, &dyn) && dyn.d_tag != DT_NULL; i++) {
 		if (dyn.d_tag == DT_RPATH)
 			f->rpath = text(f, &header, dyn.d_un.d_val);
-		has_runpath |= dyn.d_tag == DT_RUNPATH;
 		is_program |= dyn.d_tag == DT_FLAGS_1 && (dyn.d_un.d_val & DF_1_PIE);
 	}
 	/* A static program may be position independent, as a library is, but says so. */
 	f->is_library = !is_program;
-	if (has_runpath)
-		f->rpath = NULL;
 }
 
 /* ---- The file ------------------------------------------------------------------------------- */

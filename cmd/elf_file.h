@@ -27,7 +27,7 @@ struct elf_file {
 	bool is_big_endian;
 	bool is_library;	 /* it is not started, but loaded */
 	const char *interpreter; /* NULL: nobody loads libraries for it */
-	const char *rpath;	 /* NULL: none; so is one that a RUNPATH overrides */
+	const char *rpath;	 /* NULL: none */
 
 	struct elf_need *needs;
 	size_t need_count;

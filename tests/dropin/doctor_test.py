@@ -124,6 +124,9 @@ def test_doctor_finds_what_stops_weft_run(folder):
         f.seek(18)
         f.write(b"\x15\x00")
     expect_finding(doctor(other), "stop", other, "another architecture")
+    half = shutil.copy(shutil.which("true"), os.path.join(folder, "half"))
+    os.truncate(half, os.path.getsize(half) // 8)
+    expect_finding(doctor(half), "stop", "loader: it cannot be asked")
     text = write(os.path.join(folder, "text"), "text\n")
     expect_finding(doctor(text), "stop", text, "neither an ELF program nor a script")
 
@@ -166,6 +169,16 @@ def test_doctor_finds_versions_that_are_missing(folder):
     done = doctor(program("symbol", ["ibv_new", "ibv_get_device_list"]))
     expect_finding(done, "stop", "symbol needs ibv_new@IBVERBS_1.1", "rebuild it")
     expect_equal("only that", len(findings(done, "stop")), 1)
+    done = doctor(program("both", ["ibv_get_device_list", "newer", "fake"]))
+    expect_finding(done, "stop", "both needs IBVERBS_1.99")
+    expect_finding(done, "stop", "both needs IBVERBS_PRIVATE_99")
+    expect("not all of them:\n" + done.stdout, "versions: weft has all" not in done.stdout)
+    # What need not be there may be missing.
+    weak = compile_c(os.path.join(folder, "weak"),
+                     "void ibv_new(void) __attribute__((weak)); void ibv_get_device_list(int *);\n"
+                     "int main(void) { int n; ibv_get_device_list(&n); return ibv_new != 0; }\n", *lib)
+    expect_equal("stops", findings(doctor(weak), "stop"), [])
+    expect_equal("and it runs", run(WEFT, "run", weak).returncode, 0)
     # The loader agrees.
     done = run(WEFT, "run", os.path.join(folder, "private"))
     expect("it does not start: " + done.stderr, done.returncode == 1 and
@@ -202,6 +215,12 @@ def test_doctor_finds_an_rpath(folder):
     count = run(WEFT, "run", wins, LD_PRELOAD=preload).stdout
     expect("weft's devices: " + count, 1 <= int(count) < 1000)
     expect_finding(doctor(wins, LD_PRELOAD=preload), "ok", "loader: it gets weft's")
+    # One of weft's and one of another's is no pair.
+    mixed = compile_c(os.path.join(folder, "mixed"), ASKS, "-Wl,--disable-new-dtags,--no-as-needed",
+                      "-Wl,--allow-shlib-undefined", "-L" + LIBRARIES, "-l:librdmacm.so.1", *options)
+    done = doctor(mixed)
+    expect_finding(done, "stop", "loader: libibverbs.so.1 comes from " + folder)
+    expect("not well:\n" + done.stdout, "it gets weft's libraries" not in done.stdout)
     # What comes after LD_LIBRARY_PATH does no harm.
     loses = compile_c(os.path.join(folder, "loses"), ASKS, "-Wl,--enable-new-dtags", *options)
     expect_finding(doctor(loses), "ok", "loader: it gets weft's")

@@ -144,6 +144,7 @@ def test_umad_debug_keeps_its_level(_folder):
     expect_equal("first", lib.umad_debug(-1), 0)
     expect_equal("set", lib.umad_debug(2), 2)
     expect_equal("kept", lib.umad_debug(-1), 2)
+    expect_equal("none again", lib.umad_debug(0), 0)
 
 
 def test_umad_dumps_to_stderr(_folder):
