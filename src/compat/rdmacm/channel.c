@@ -141,6 +141,22 @@ static void channel_remove(struct id *id, struct list *arrivals)
 
 /* ---- Channels ------------------------------------------------------------------------------- */
 
+/* All that there are, under cm_lock(). */
+static struct list channels;
+
+/*
+ * Threads of programs wait at channels that another thread destroys: rping does, when it ends. What
+ * they bring is looked up before it is looked at.
+ */
+static bool channel_is_alive(const struct channel *c)
+{
+	for (const struct list *at = channels.next; at && at != &channels; at = at->next) {
+		if (at == &c->all_link)
+			return true;
+	}
+	return false;
+}
+
 struct channel *channel_create(void)
 {
 	struct channel *c = calloc(1, sizeof(*c));
@@ -149,11 +165,18 @@ struct channel *channel_create(void)
 		return NULL;
 	list_init(&c->notes);
 	list_init(&c->ids);
+	list_init(&c->all_link);
 	c->rdma.fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
-	if (c->rdma.fd >= 0)
-		return c;
-	free(c);
-	return NULL;
+	if (c->rdma.fd < 0) {
+		free(c);
+		return NULL;
+	}
+	cm_lock();
+	if (!channels.next)
+		list_init(&channels);
+	list_add_tail(&channels, &c->all_link);
+	cm_unlock();
+	return c;
 }
 
 /* Requests that were taken from weft, and will not be by the program. */
@@ -175,6 +198,7 @@ void channel_destroy(struct channel *c)
 	cm_lock();
 	while (!list_is_empty(&c->ids))
 		channel_remove(CONTAINER_OF(c->ids.next, struct id, channel_link), &arrivals);
+	list_remove(&c->all_link);
 	cm_unlock();
 	arrivals_reject(&arrivals);
 	close(c->rdma.fd);
@@ -200,10 +224,10 @@ void rdma_destroy_event_channel(struct rdma_event_channel *channel)
  * Waits until there may be a note. -EAGAIN if the program does not want to wait. Here, where it has
  * nothing, its thread may be cancelled if it allows that.
  */
-static int channel_wait(struct channel *c, int cancel)
+static int channel_wait(int fd, int cancel)
 {
-	struct pollfd p = { .fd = c->rdma.fd, .events = POLLIN };
-	int flags = fcntl(c->rdma.fd, F_GETFL), r;
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	int flags = fcntl(fd, F_GETFL), r;
 
 	if (flags < 0)
 		return cm_errno();
@@ -221,7 +245,7 @@ static bool channel_pop(struct channel *c, struct note *copy)
 	bool is_there;
 
 	cm_lock();
-	is_there = !list_is_empty(&c->notes);
+	is_there = channel_is_alive(c) && !list_is_empty(&c->notes);
 	if (is_there) {
 		struct note *note = CONTAINER_OF(list_pop(&c->notes), struct note, link);
 
@@ -243,14 +267,16 @@ static void event_done(struct id *id)
 	cm_unlock();
 }
 
-static bool channel_is_empty(struct channel *c)
+/* The descriptor to wait at, if there is nothing to take; -1 if there is, or -EBADF. */
+static int channel_look(struct channel *c)
 {
-	bool is_empty;
+	int fd = -EBADF;
 
 	cm_lock();
-	is_empty = list_is_empty(&c->notes);
+	if (channel_is_alive(c))
+		fd = list_is_empty(&c->notes) ? c->rdma.fd : -1;
 	cm_unlock();
-	return is_empty;
+	return fd;
 }
 
 static int channel_take(struct channel *c, int cancel, struct rdma_cm_event **event)
@@ -260,9 +286,12 @@ static int channel_take(struct channel *c, int cancel, struct rdma_cm_event **ev
 	while (r == 0) {
 		struct taken *taken;
 		struct note note;
+		int fd = channel_look(c);
 
-		if (channel_is_empty(c)) {
-			r = channel_wait(c, cancel);
+		if (fd == -EBADF)
+			return fd;
+		if (fd >= 0) {
+			r = channel_wait(fd, cancel);
 			continue;
 		}
 		taken = calloc(1, sizeof(*taken));

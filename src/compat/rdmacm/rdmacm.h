@@ -73,6 +73,7 @@ struct note {
 /* cm_lock() guards all of it but the public part, which does not change. */
 struct channel {
 	struct rdma_event_channel rdma; /* first: it is what programs have */
+	struct list all_link;		/* of those that there are */
 	struct list notes;		/* its descriptor is readable as often as this is long */
 	struct list ids;
 };

@@ -310,3 +310,16 @@ TEST(test_rdma_connect_synchronous_says_why_not)
 	rdma_destroy_ep(id);
 	rdma_destroy_event_channel(channel);
 }
+
+/* A thread that comes late to a channel which another has destroyed, as rping's does. */
+TEST(test_rdma_get_cm_event_of_a_channel_that_is_gone)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+	struct rdma_cm_event *event;
+
+	REQUIRE(channel);
+	rdma_destroy_event_channel(channel);
+	errno = 0;
+	EXPECT_EQ(rdma_get_cm_event(channel, &event), -1);
+	EXPECT_EQ(errno, EBADF);
+}
