@@ -23,7 +23,7 @@ static const char usage[] =
 	"  --pcap FILE     capture what it sends and receives, for Wireshark (WEFT_PCAP)\n"
 	"  --trace FILE    write what happens, for weft trace (WEFT_TRACE)\n"
 	"  --log LEVEL     off, error or info, on stderr (WEFT_LOG)\n"
-	"  --faults SPEC   let rare failures happen, reproducibly (WEFT_FAULTS)\n"
+	"  --faults SPEC   sets WEFT_FAULTS, which the libraries do not read yet\n"
 	"\n"
 	"%p in the name of a FILE is the process id. The exit status is 125 if weft run itself\n"
 	"fails, 126 if the program cannot run this way, 127 if it is not found; weft doctor PROGRAM\n"

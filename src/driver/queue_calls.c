@@ -16,6 +16,15 @@ enum weft_reason weft_cq_create(struct weft_adapter *adapter, const struct weft_
 	return r;
 }
 
+/* The lock of a completion queue's adapter, taken. */
+static struct weft_adapter *enter_cq(const struct weft_cq *cq)
+{
+	struct weft_adapter *a = adapter_of(cq->adapter);
+
+	adapter_enter(a);
+	return a;
+}
+
 enum weft_reason weft_cq_destroy(struct weft_cq *cq)
 {
 	struct weft_adapter *a;
@@ -23,8 +32,7 @@ enum weft_reason weft_cq_destroy(struct weft_cq *cq)
 
 	if (!cq)
 		return WEFT_R_NULL_ARGUMENT;
-	a = adapter_of(cq->adapter);
-	adapter_enter(a);
+	a = enter_cq(cq);
 	r = cq_destroy(cq);
 	adapter_leave(a);
 	return r;
@@ -37,8 +45,7 @@ enum weft_reason weft_cq_resize(struct weft_cq *cq, uint32_t entries_max)
 
 	if (!cq)
 		return WEFT_R_NULL_ARGUMENT;
-	a = adapter_of(cq->adapter);
-	adapter_enter(a);
+	a = enter_cq(cq);
 	r = cq_resize(cq, entries_max);
 	adapter_leave(a);
 	return r;
@@ -57,8 +64,7 @@ enum weft_reason weft_cq_poll(struct weft_cq *cq, struct weft_completion *comple
 
 	if (!cq || !count || (max > 0 && !completions))
 		return WEFT_R_NULL_ARGUMENT;
-	a = adapter_of(cq->adapter);
-	adapter_enter(a);
+	a = enter_cq(cq);
 	adapter_poll(a); /* what is due now belongs to what this poll can find */
 	r = cq_poll(cq, completions, max, count);
 	adapter_leave(a);
@@ -71,8 +77,7 @@ enum weft_reason weft_cq_forget(struct weft_cq *cq, uint32_t qp_number)
 
 	if (!cq)
 		return WEFT_R_NULL_ARGUMENT;
-	a = adapter_of(cq->adapter);
-	adapter_enter(a);
+	a = enter_cq(cq);
 	cq_forget(cq, qp_number);
 	adapter_leave(a);
 	return WEFT_OK;
@@ -85,8 +90,7 @@ enum weft_reason weft_cq_arm(struct weft_cq *cq, enum weft_arm arm)
 
 	if (!cq)
 		return WEFT_R_NULL_ARGUMENT;
-	a = adapter_of(cq->adapter);
-	adapter_enter(a);
+	a = enter_cq(cq);
 	r = cq_arm(cq, arm);
 	if (a->net)
 		progress_notice(a->net); /* whoever arms is about to sleep */

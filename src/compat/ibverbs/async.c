@@ -26,41 +26,28 @@ void async_forget(struct context *c, struct async_record *records, uint32_t coun
 /* Counts an event as taken, or as acknowledged, at the object that it is about. */
 static void count(const struct ibv_async_event *event, bool is_taken)
 {
-	struct qp *qp;
-	struct cq *cq;
-	struct srq *srq;
+	struct qp *qp = qp_of(event->element.qp);
+	struct cq *cq = cq_of(event->element.cq);
+	struct srq *srq = srq_of(event->element.srq);
+	uint32_t *taken = &qp->events_taken, *acknowledged = &qp->ibv.events_completed;
+	pthread_mutex_t *mutex = &qp->ibv.mutex;
+	pthread_cond_t *cond = &qp->ibv.cond;
 
-	switch (event->event_type) {
-	case IBV_EVENT_CQ_ERR:
-		cq = cq_of(event->element.cq);
-		pthread_mutex_lock(&cq->ibv.mutex);
-		if (is_taken)
-			cq->async_taken++;
-		else
-			cq->ibv.async_events_completed++;
-		pthread_cond_signal(&cq->ibv.cond);
-		pthread_mutex_unlock(&cq->ibv.mutex);
-		break;
-	case IBV_EVENT_SRQ_LIMIT_REACHED:
-		srq = srq_of(event->element.srq);
-		pthread_mutex_lock(&srq->ibv.mutex);
-		if (is_taken)
-			srq->events_taken++;
-		else
-			srq->ibv.events_completed++;
-		pthread_cond_signal(&srq->ibv.cond);
-		pthread_mutex_unlock(&srq->ibv.mutex);
-		break;
-	default:
-		qp = qp_of(event->element.qp);
-		pthread_mutex_lock(&qp->ibv.mutex);
-		if (is_taken)
-			qp->events_taken++;
-		else
-			qp->ibv.events_completed++;
-		pthread_cond_signal(&qp->ibv.cond);
-		pthread_mutex_unlock(&qp->ibv.mutex);
+	if (event->event_type == IBV_EVENT_CQ_ERR) {
+		taken = &cq->async_taken;
+		acknowledged = &cq->ibv.async_events_completed;
+		mutex = &cq->ibv.mutex;
+		cond = &cq->ibv.cond;
+	} else if (event->event_type == IBV_EVENT_SRQ_LIMIT_REACHED) {
+		taken = &srq->events_taken;
+		acknowledged = &srq->ibv.events_completed;
+		mutex = &srq->ibv.mutex;
+		cond = &srq->ibv.cond;
 	}
+	pthread_mutex_lock(mutex);
+	++*(is_taken ? taken : acknowledged);
+	pthread_cond_signal(cond);
+	pthread_mutex_unlock(mutex);
 }
 
 int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)

@@ -8,7 +8,7 @@
 #include "compat/ibverbs/object.h"
 
 /* What the inline functions of verbs.h call: a slot that is NULL they refuse themselves. */
-void context_ops_init(struct context *c)
+static void ops_init(struct context *c)
 {
 	struct verbs_context *v = &c->verbs;
 	struct ibv_context_ops *ops = &v->context.ops;
@@ -25,12 +25,8 @@ void context_ops_init(struct context *c)
 	v->query_port = query_port;
 	v->query_device_ex = query_device_ex;
 	v->create_cq_ex = create_cq_ex;
-	v->modify_cq = modify_cq;
 	v->create_qp_ex = create_qp_ex;
 	v->create_srq_ex = create_srq_ex;
-	v->get_srq_num = get_srq_num;
-	v->alloc_null_mr = alloc_null_mr;
-	v->advise_mr = advise_mr;
 	v->alloc_td = alloc_td;
 	v->dealloc_td = dealloc_td;
 	v->alloc_parent_domain = alloc_parent_domain;
@@ -70,7 +66,7 @@ struct context *context_open(struct device *device)
 	ibv->num_comp_vectors = 1;
 	ibv->abi_compat = (void *)UINTPTR_MAX; /* there is a struct verbs_context around it */
 	pthread_mutex_init(&ibv->mutex, NULL);
-	context_ops_init(c);
+	ops_init(c);
 	return c;
 }
 

@@ -258,10 +258,3 @@ int req_notify_cq(struct ibv_cq *cq, int is_solicited_only)
 	return weftv_errno(weft_cq_arm(cq_of(cq)->weft,
 				       is_solicited_only ? WEFT_ARM_SOLICITED : WEFT_ARM_NEXT));
 }
-
-/* Moderation would only delay what is told: the engine gathers what comes together anyway. */
-int modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr)
-{
-	(void)cq, (void)attr;
-	return EOPNOTSUPP;
-}

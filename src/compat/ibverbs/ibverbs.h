@@ -34,7 +34,7 @@ struct ibv_context **weftv_contexts(int *count);
 struct weft_qp *weftv_qp(struct ibv_qp *qp);
 void weftv_qp_set_sink(struct ibv_qp *qp, struct weftv_sink *sink);
 
-/* The one of a context that has the number, which its program made without librdmacm; or NULL. */
+/* The queue pair of that number, of the context or, if that is NULL, of any; or NULL. */
 struct ibv_qp *weftv_qp_find(struct ibv_context *context, uint32_t number);
 
 /* 0, or what errno says of a refusal. */

@@ -265,21 +265,6 @@ int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, s
 	return 0;
 }
 
-struct ibv_mr *alloc_null_mr(struct ibv_pd *pd)
-{
-	(void)pd;
-	errno = EOPNOTSUPP;
-	return NULL;
-}
-
-int advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
-	      struct ibv_sge *list, uint32_t count)
-{
-	/* Regions are ordinary memory of the process: there is nothing to fetch. */
-	(void)pd, (void)advice, (void)flags, (void)list, (void)count;
-	return EOPNOTSUPP;
-}
-
 /* ---- Windows -------------------------------------------------------------------------------- */
 
 struct ibv_mw *alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)

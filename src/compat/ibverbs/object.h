@@ -154,7 +154,7 @@ struct srq {
 	struct ibv_srq ibv;
 	struct weftv_sink sink;
 	struct weft_srq *weft;
-	uint32_t max, segments_max, limit, number;
+	uint32_t max, segments_max, limit;
 	struct async_record events[SRQ_EVENTS];
 	uint32_t events_taken;
 };
@@ -213,8 +213,7 @@ unsigned int wc_flags_of(const struct weft_completion *c);
 /* NULL, with errno for the reason. */
 void *refused(enum weft_reason reason);
 
-/* The slots of a context, filled. */
-void context_ops_init(struct context *c);
+/* What the slots of a context hold. */
 int query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *attr,
 	       size_t attr_bytes);
 int query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
@@ -222,19 +221,14 @@ int query_device_ex(struct ibv_context *context, const struct ibv_query_device_e
 struct ibv_cq_ex *create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
 struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
 struct ibv_srq *create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr);
-int get_srq_num(struct ibv_srq *srq, uint32_t *number);
 int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 int post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 int poll_cq(struct ibv_cq *cq, int count, struct ibv_wc *wc);
 int req_notify_cq(struct ibv_cq *cq, int is_solicited_only);
-int modify_cq(struct ibv_cq *cq, struct ibv_modify_cq_attr *attr);
 struct ibv_mw *alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
 int bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
 int dealloc_mw(struct ibv_mw *mw);
-struct ibv_mr *alloc_null_mr(struct ibv_pd *pd);
-int advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
-	      struct ibv_sge *list, uint32_t count);
 struct ibv_td *alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr);
 int dealloc_td(struct ibv_td *td);
 struct ibv_pd *alloc_parent_domain(struct ibv_context *context,

@@ -75,13 +75,6 @@ struct ibv_srq *create_srq_ex(struct ibv_context *context, struct ibv_srq_init_a
 	return srq;
 }
 
-/* Only shared queues of extended connections have a number. */
-int get_srq_num(struct ibv_srq *srq, uint32_t *number)
-{
-	(void)srq, (void)number;
-	return EOPNOTSUPP;
-}
-
 int ibv_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int mask)
 {
 	struct srq *srq = srq_of(ibv);
