@@ -157,9 +157,10 @@ static void look_at_faults(struct doctor *d)
 	const char *faults = getenv("WEFT_FAULTS");
 
 	if (faults && *faults)
-		doctor_say(d, DOCTOR_WARN, "faults",
-			   "WEFT_FAULTS=%s makes failures happen; unset it for a quiet run",
-			   faults);
+		doctor_say(
+			d, DOCTOR_WARN, "faults",
+			"WEFT_FAULTS=%s is set, and nothing reads it yet: no failure will happen",
+			faults);
 }
 
 void doctor_machine(struct doctor *d)
