@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/fault_plan.h"
 #include "device_list.h"
 #include "doctor.h"
 
@@ -154,13 +155,19 @@ static void look_at_kernel(struct doctor *d)
 
 static void look_at_faults(struct doctor *d)
 {
-	const char *faults = getenv("WEFT_FAULTS");
+	const char *text = getenv("WEFT_FAULTS");
+	struct fault_complaint complaint;
+	struct fault_plan plan;
 
-	if (faults && *faults)
-		doctor_say(
-			d, DOCTOR_WARN, "faults",
-			"WEFT_FAULTS=%s is set, and nothing reads it yet: no failure will happen",
-			faults);
+	if (!text || !*text)
+		return;
+	if (fault_plan_read(&plan, text, &complaint))
+		doctor_say(d, DOCTOR_WARN, "faults",
+			   "WEFT_FAULTS=%s is set: failures will be made on purpose", text);
+	else
+		doctor_say(d, DOCTOR_STOP, "faults",
+			   "WEFT_FAULTS=%s is set, and no device opens: %.*s: %s", text,
+			   (int)complaint.length, complaint.at, complaint.why);
 }
 
 void doctor_machine(struct doctor *d)

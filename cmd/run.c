@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/fault_plan.h"
 #include "cmd.h"
 #include "dropin.h"
 #include "program.h"
@@ -23,7 +24,7 @@ static const char usage[] =
 	"  --pcap FILE     capture what it sends and receives, for Wireshark (WEFT_PCAP)\n"
 	"  --trace FILE    write what happens, for weft trace (WEFT_TRACE)\n"
 	"  --log LEVEL     off, error or info, on stderr (WEFT_LOG)\n"
-	"  --faults SPEC   sets WEFT_FAULTS, which the libraries do not read yet\n"
+	"  --faults SPEC   make failures on purpose, such as seed=7,qp_error=0.001 (WEFT_FAULTS)\n"
 	"\n"
 	"%p in the name of a FILE is the process id. The exit status is 125 if weft run itself\n"
 	"fails, 126 if the program cannot run this way, 127 if it is not found; weft doctor PROGRAM\n"
@@ -72,6 +73,19 @@ static bool is_level(const char *word)
 	return strcmp(word, "off") == 0 || strcmp(word, "error") == 0 || strcmp(word, "info") == 0;
 }
 
+/* A plan that cannot be read would be met only when the program opens a device. */
+static bool is_plan(const char *text)
+{
+	struct fault_complaint complaint;
+	struct fault_plan plan;
+
+	if (fault_plan_read(&plan, text, &complaint))
+		return true;
+	fprintf(stderr, "weft run: --faults: %.*s: %s\n", (int)complaint.length, complaint.at,
+		complaint.why);
+	return false;
+}
+
 /* Puts the options into the environment. Returns an exit status, or -1 to go on. */
 static int take_options(int argc, char **argv)
 {
@@ -91,6 +105,8 @@ static int take_options(int argc, char **argv)
 			return misused("there is no option ", argv[optind - 1]);
 		if (option == 'l' && !is_level(optarg))
 			return misused("--log takes off, error or info, not ", optarg);
+		if (option == 'f' && !is_plan(optarg))
+			return STATUS_OWN;
 		if (setenv(variable(option), optarg, 1) < 0) {
 			perror("weft run");
 			return STATUS_OWN;

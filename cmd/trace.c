@@ -26,7 +26,7 @@ static const char usage[] =
 	"  -f, --follow  go on as the file grows, until the program ends\n"
 	"  --qp N        only events of this queue pair, as the lines number it\n"
 	"  --kind KIND   only events of this kind: connect, link, state, stream, terminate,\n"
-	"                refused, send, recv, dropped or tag\n";
+	"                refused, send, recv, dropped, fault or tag\n";
 
 struct trace_args {
 	const char *path;
@@ -63,6 +63,7 @@ static const char *const kinds[TRACE_KINDS] = {
 	[TRACE_ENDED] = "connect",
 	[TRACE_RESET] = "connect",
 	[TRACE_LINK_PHASE] = "link",
+	[TRACE_FAULT] = "fault",
 };
 
 static bool is_kind(const char *name)

@@ -308,6 +308,8 @@ static const struct reason_row rows[WEFT_REASON_COUNT] = {
 				 "The peer's memory, or its queue pair, does not grant this access." },
 	[WEFT_R_PEER_INVALIDATE] = { "peer_invalidate", "SQR-10", EACCES,
 				     "The peer refused to invalidate the tag that a Send named." },
+	[WEFT_R_FAULT_INJECTED] = { "fault_injected", "-", EIO,
+				    "WEFT_FAULTS asked for failures, and this is one of them." },
 };
 
 static const struct reason_row unknown = { "unknown", "-", EINVAL, "No such reason." };

@@ -42,6 +42,8 @@ enum trace_kind {
 	TRACE_LOST,
 	/* Of connections, as above. */
 	TRACE_LINK_PHASE, /* a | from << 16, b = to */
+	/* who = QP number or 0: a fault on purpose, a = enum fault */
+	TRACE_FAULT,
 	TRACE_KINDS,
 	/* The simulator's own kinds start here. */
 	TRACE_SIM = 64

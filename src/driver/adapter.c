@@ -146,12 +146,15 @@ enum weft_reason weft_adapter_open(const struct weft_adapter_options *options,
 	a = calloc(1, sizeof(*a));
 	if (!a)
 		return WEFT_R_NO_MEMORY;
-	r = adapter_init(&a->core, &config);
+	r = faults_open(a, &config.faults);
+	if (r == WEFT_OK)
+		r = adapter_init(&a->core, &config);
 	if (r == WEFT_OK && lock_init(a) < 0) {
 		adapter_fini(&a->core);
 		r = WEFT_R_SYSTEM;
 	}
 	if (r != WEFT_OK) {
+		faults_close(a);
 		free(a);
 		return r;
 	}

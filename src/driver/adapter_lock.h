@@ -41,7 +41,9 @@ struct weft_adapter {
 	struct observer *observer;   /* NULL: neither traced nor logged */
 	struct recording *recording; /* NULL: connections are not captured */
 	bool is_recorded_by_environment;
-	struct list stat_link; /* of those that have a network; the lock of stat.c guards it */
+	struct fault_plan faults; /* of WEFT_FAULTS; core.faults says whether */
+	struct list faults_link;  /* observe_lock() guards it */
+	struct list stat_link;	  /* of those that have a network; the lock of stat.c guards it */
 	struct adapter core;
 };
 
@@ -83,6 +85,12 @@ static inline struct weft_adapter *adapter_enter_qp(const struct weft_qp *qp)
 
 	adapter_enter(a);
 	return a;
+}
+
+/* Whether memory is short, on purpose. */
+static inline bool adapter_is_short(struct weft_adapter *a)
+{
+	return a->core.faults && adapter_fault_falls(&a->core, &a->core.dice, FAULT_NO_MEMORY, 0);
 }
 
 /* Leaves without progress: the call cannot have given work. */

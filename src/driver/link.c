@@ -211,9 +211,37 @@ void link_traffic(const struct link *link, struct weft_traffic *t)
 
 /* ---- Bytes ---------------------------------------------------------------------------------- */
 
+/* The connection is to be lost on purpose some time. */
+static bool is_cut_off(const struct link *link)
+{
+	const struct fault_plan *plan = link->net->adapter->core.faults;
+
+	return plan && plan->disconnect_after > 0;
+}
+
+/* One call that receives or sends. */
+static enum socket_result move(struct link *link, const struct span_list *l, size_t *n,
+			       bool is_outgoing)
+{
+	enum socket_result (*call)(int, const struct span_list *,
+				   size_t *) = is_outgoing ? socket_send : socket_recv;
+	struct span_list clipped;
+	enum socket_result r;
+
+	if (!is_cut_off(link))
+		return call(link->watch.fd, l, n);
+	clipped = *l;
+	if (!faults_clip(link, &clipped, is_outgoing))
+		return SOCKET_LOST;
+	r = call(link->watch.fd, &clipped, n);
+	if (r == SOCKET_MOVED)
+		link->moved[is_outgoing] += *n;
+	return r;
+}
+
 enum socket_result link_socket_recv(struct link *link, const struct span_list *l, size_t *n)
 {
-	enum socket_result r = socket_recv(link->watch.fd, l, n);
+	enum socket_result r = move(link, l, n, false);
 
 	link->traffic.calls_in++;
 	link->traffic.calls_empty += r == SOCKET_WAIT;
@@ -231,7 +259,7 @@ enum socket_result link_socket_recv(struct link *link, const struct span_list *l
 
 enum socket_result link_socket_send(struct link *link, const struct span_list *l, size_t *n)
 {
-	enum socket_result r = socket_send(link->watch.fd, l, n);
+	enum socket_result r = move(link, l, n, true);
 
 	link->traffic.calls_out++;
 	link->traffic.calls_empty += r == SOCKET_WAIT;
@@ -273,6 +301,10 @@ static void connected(struct link *link)
 {
 	enum weft_reason r = socket_connected(link->watch.fd);
 
+	if (r == WEFT_OK && link->qp && qp_fault_falls(link->qp, FAULT_CONNECT_REFUSED)) {
+		link_failed(link, WEFT_R_CONNECT_REFUSED, true);
+		return;
+	}
 	if (r == WEFT_R_CONNECT_REFUSED && link_refused(link))
 		return;
 	if (r != WEFT_OK) {

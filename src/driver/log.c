@@ -78,6 +78,18 @@ static void say_agreed(const struct trace_event *e, const struct link *link)
 	say(&l);
 }
 
+static void say_fault(const struct trace_event *e, const struct link *link)
+{
+	struct line l = { .used = 0 };
+
+	add(&l, "weft[%ld]: ", (long)getpid());
+	if (e->who)
+		add(&l, "QP %06x", e->who);
+	add_ends(&l, link);
+	add(&l, "%sWEFT_FAULTS: %s", e->who ? ": " : "", fault_name((enum fault)e->a));
+	say(&l);
+}
+
 /* What the program itself or its peer did on purpose is no error. */
 static enum log_level level_of(enum weft_reason reason)
 {
@@ -99,5 +111,7 @@ void log_event(struct weft_adapter *a, enum log_level level, const struct trace_
 			say_failure(e, link, "not connected");
 	} else if (e->kind == TRACE_AGREED && level >= LOG_INFO) {
 		say_agreed(e, link);
+	} else if (e->kind == TRACE_FAULT && level >= LOG_INFO) {
+		say_fault(e, link);
 	}
 }

@@ -105,7 +105,8 @@ enum weft_reason weft_region_register(struct weft_pd *pd, const struct weft_regi
 		return WEFT_R_NULL_ARGUMENT;
 	owner = pd_owner(pd);
 	a = enter_pd(pd);
-	r = mem_region_register(&a->core.mem, &owner, options, tag);
+	r = adapter_is_short(a) ? WEFT_R_NO_MEMORY
+				: mem_region_register(&a->core.mem, &owner, options, tag);
 	adapter_leave(a);
 	return r;
 }

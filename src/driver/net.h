@@ -170,6 +170,7 @@ struct link {
 	uint8_t *private_data;
 	struct weft_traffic traffic; /* of an ended stream; calls and set-up bytes always */
 	const char *peer_words;	     /* the same; see iwarp_peer_words() */
+	uint64_t moved[2];	     /* bytes in and out, counted while they may be cut off */
 	struct record record;
 };
 

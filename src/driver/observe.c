@@ -37,6 +37,7 @@ static void forked(void)
 	recordings_forget();
 	traces_forget();
 	stat_forget();
+	faults_forget();
 }
 
 static void prepare(void)
@@ -120,6 +121,7 @@ void observe_open(struct weft_adapter *a)
 void observe_close(struct weft_adapter *a)
 {
 	observer_close(a);
+	faults_close(a);
 	if (a->recording)
 		(void)recording_put(a->recording);
 	a->recording = NULL;
@@ -134,6 +136,7 @@ void observe_tick(struct weft_adapter *a)
 __attribute__((destructor)) static void process_ends(void)
 {
 	recordings_flush();
+	faults_tell();
 }
 
 /* ---- Public calls --------------------------------------------------------------------------- */

@@ -7,6 +7,7 @@
  *	tracing.c   events of the trace on their way to a file (WEFT_TRACE)
  *	log.c       the few of them that become lines on stderr (WEFT_LOG)
  *	stat.c      counters for other processes to ask for (WEFT_STAT)
+ *	faults.c    and what goes wrong because somebody asked for that (WEFT_FAULTS)
  *
  * Off, each costs a test of one pointer.
  *
@@ -24,6 +25,7 @@
 #include "driver/capture.h"
 #include "driver/link_phase.h"
 
+struct fault_plan;
 struct link;
 struct net;
 struct observer;
@@ -82,6 +84,23 @@ void stat_remove(struct weft_adapter *a);
 
 /* In the child of a fork: the socket is the parent's. */
 void stat_forget(void);
+
+/* ---- faults.c -------------------------------------------------------------------------------- */
+
+/*
+ * Reads what the environment asks for, and says so: *plan is NULL if it is nothing. Without what it
+ * asked for a test would pass for no reason: if it cannot be read, the adapter does not open.
+ */
+enum weft_reason faults_open(struct weft_adapter *a, struct fault_plan **plan);
+
+void faults_close(struct weft_adapter *a);
+
+/* As the process ends: how many there were. In the child of a fork: they are the parent's. */
+void faults_tell(void);
+void faults_forget(void);
+
+/* A connection may be lost on purpose: what of the list may still move; false: nothing may. */
+bool faults_clip(struct link *link, struct span_list *l, bool is_outgoing);
 
 /* ---- record.c ------------------------------------------------------------------------------- */
 

@@ -11,7 +11,10 @@ enum weft_reason weft_cq_create(struct weft_adapter *adapter, const struct weft_
 
 	if (!adapter || !cq)
 		return WEFT_R_NULL_ARGUMENT;
-	r = cq_create(adapter_enter(adapter), options ? options : &defaults, cq);
+	adapter_enter(adapter);
+	r = adapter_is_short(adapter)
+		    ? WEFT_R_NO_MEMORY
+		    : cq_create(&adapter->core, options ? options : &defaults, cq);
 	adapter_leave(adapter);
 	return r;
 }
@@ -108,7 +111,8 @@ enum weft_reason weft_qp_create(struct weft_pd *pd, const struct weft_qp_options
 		return WEFT_R_NULL_ARGUMENT;
 	a = adapter_of(pd->adapter);
 	adapter_enter(a);
-	r = qp_create(pd, options, &loopback_transport, qp);
+	r = adapter_is_short(a) ? WEFT_R_NO_MEMORY
+				: qp_create(pd, options, &loopback_transport, qp);
 	adapter_leave(a);
 	return r;
 }
@@ -222,7 +226,8 @@ enum weft_reason weft_srq_create(struct weft_pd *pd, const struct weft_srq_optio
 		return WEFT_R_NULL_ARGUMENT;
 	a = adapter_of(pd->adapter);
 	adapter_enter(a);
-	r = srq_create(pd, options ? options : &defaults, srq);
+	r = adapter_is_short(a) ? WEFT_R_NO_MEMORY
+				: srq_create(pd, options ? options : &defaults, srq);
 	adapter_leave(a);
 	return r;
 }

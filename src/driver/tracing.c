@@ -116,7 +116,7 @@ int observer_open(struct weft_adapter *a, const char *path, enum log_level level
 		err = o->fd;
 	if (o->fd < 0) /* what the log looks at is little */
 		o->trace.only = 1ULL << TRACE_QP_STATE | 1ULL << TRACE_AGREED |
-				1ULL << TRACE_CONNECT_FAILED;
+				1ULL << TRACE_CONNECT_FAILED | 1ULL << TRACE_FAULT;
 	if (err < 0 && level == LOG_OFF) {
 		trace_fini(&o->trace);
 		free(o);

@@ -7,6 +7,7 @@
 
 #include <weft/weft.h>
 
+#include "base/fault_plan.h"
 #include "iwarp/iwarp.h"
 #include "sim/sim_trace.h"
 #include "wire/rdmap.h"
@@ -61,6 +62,10 @@ void trace_words(const struct trace_event *e, char *text, size_t size)
 	case TRACE_TERMINATE_SENT:
 	case TRACE_TERMINATE_TAKEN:
 		iwarp_words(e, text, size);
+		break;
+	case TRACE_FAULT:
+		snprintf(text, size, "QP %06x  a fault on purpose: %s", e->who,
+			 e->a < FAULT_COUNT ? fault_name((enum fault)e->a) : "unknown");
 		break;
 	case TRACE_LOST:
 		snprintf(text, size, "%" PRIu64 " events are missing here", e->a);

@@ -48,7 +48,10 @@ enum weft_reason adapter_init(struct adapter *a, const struct adapter_config *co
 
 	if (!options_are_good(o))
 		return WEFT_R_BAD_ARGUMENT;
-	*a = (struct adapter){ .trace = config->trace };
+	*a = (struct adapter){ .trace = config->trace, .faults = config->faults };
+	if (a->faults)
+		fault_dice_init(&a->dice, a->faults, 0);
+	list_init(&a->held);
 	list_init(&a->ready);
 	list_init(&a->events);
 	mem_space_init_process(&a->process);
@@ -105,6 +108,8 @@ bool adapter_progress(struct adapter *a, uint64_t now_ns)
 
 	while ((t = timer_queue_expire(&a->timers, now_ns)) != NULL)
 		qp_timer_expired(CONTAINER_OF(t, struct weft_qp, timer));
+	if (!list_is_empty(&a->held))
+		cqs_release(a, now_ns);
 	if (!list_is_empty(&a->ready))
 		qp_advance(CONTAINER_OF(list_pop(&a->ready), struct weft_qp, ready_link), now_ns);
 	return !list_is_empty(&a->ready);
@@ -112,7 +117,21 @@ bool adapter_progress(struct adapter *a, uint64_t now_ns)
 
 uint64_t adapter_due(const struct adapter *a)
 {
-	return timer_queue_due(&a->timers);
+	uint64_t timers = timer_queue_due(&a->timers), held = UINT64_MAX;
+
+	if (!list_is_empty(&a->held))
+		held = cqs_due(a);
+	return timers < held ? timers : held;
+}
+
+bool adapter_fault_falls(struct adapter *a, struct fault_dice *dice, enum fault fault,
+			 uint32_t qp_number)
+{
+	if (!fault_falls(a->faults, dice, fault))
+		return false;
+	trace_add(a->trace,
+		  (struct trace_event){ .kind = TRACE_FAULT, .who = qp_number, .a = fault });
+	return true;
 }
 
 enum weft_reason space_create(struct adapter *a, const struct weft_space_options *options,

@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include "base/fault_plan.h"
 #include "base/id_table.h"
 #include "base/list.h"
 #include "base/timer_queue.h"
@@ -22,13 +23,19 @@ struct adapter {
 	struct list events;	   /* struct event_source */
 	uint32_t cqs_armed;
 	struct trace *trace; /* may be NULL */
+	/* Faults on purpose; NULL: none. */
+	struct fault_plan *faults;
+	struct fault_dice dice; /* of what belongs to no queue pair */
+	uint64_t qps_made;
+	struct list held; /* completion queues that show nothing new for a while */
 	uint64_t bytes_moved, messages_dropped;
 };
 
 struct adapter_config {
 	struct weft_adapter_options options;
-	uint64_t secret[2];  /* random, from outside */
-	struct trace *trace; /* may be NULL */
+	uint64_t secret[2];	   /* random, from outside */
+	struct trace *trace;	   /* may be NULL */
+	struct fault_plan *faults; /* NULL: none */
 };
 
 enum weft_reason adapter_init(struct adapter *a, const struct adapter_config *config);
@@ -46,6 +53,10 @@ bool adapter_progress(struct adapter *a, uint64_t now_ns);
 
 /* When adapter_progress() should be called at the latest; UINT64_MAX: not before the next call. */
 uint64_t adapter_due(const struct adapter *a);
+
+/* Whether a fault on purpose happens here, to this queue pair or, with 0, to none. */
+__attribute__((cold)) bool adapter_fault_falls(struct adapter *a, struct fault_dice *dice,
+					       enum fault fault, uint32_t qp_number);
 
 enum weft_reason space_create(struct adapter *a, const struct weft_space_options *options,
 			      struct weft_space **space);

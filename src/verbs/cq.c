@@ -34,6 +34,7 @@ enum weft_reason cq_create(struct adapter *a, const struct weft_cq_options *opti
 		free(c);
 		return WEFT_R_LIMIT;
 	}
+	list_init(&c->held_link);
 	event_source_init(&c->events, c->number, options->context);
 	*cq = c;
 	return WEFT_OK;
@@ -46,6 +47,7 @@ enum weft_reason cq_destroy(struct weft_cq *cq)
 	set_arm(cq, CQ_UNARMED);
 	id_table_remove(&cq->adapter->cqs, cq->number);
 	list_remove(&cq->events.link);
+	list_remove(&cq->held_link);
 	free(cq->entries);
 	free(cq);
 	return WEFT_OK;
@@ -73,9 +75,19 @@ enum weft_reason cq_resize(struct weft_cq *cq, uint32_t max)
 	return WEFT_OK;
 }
 
+/* There is one more to see: whoever armed is told. */
+static void wake(struct weft_cq *cq, bool is_waker)
+{
+	if (cq->arm == CQ_ARMED_NEXT || (cq->arm == CQ_ARMED_SOLICITED && is_waker)) {
+		set_arm(cq, CQ_UNARMED);
+		event_raise(&cq->adapter->events, &cq->events, WEFT_EVENT_COMPLETION, WEFT_OK);
+	}
+}
+
 bool cq_push(struct weft_cq *cq, const struct weft_completion *completion, bool is_solicited)
 {
 	uint32_t tail = cq->head + cq->count;
+	bool is_waker = is_solicited || completion->status != WEFT_SUCCESS;
 
 	if (cq->count == cq->max) {
 		cq->lost++;
@@ -86,22 +98,76 @@ bool cq_push(struct weft_cq *cq, const struct weft_completion *completion, bool 
 	}
 	cq->entries[tail < cq->max ? tail : tail - cq->max] = *completion;
 	cq->count++;
-	if (cq->arm == CQ_UNARMED)
-		return true;
-	if (cq->arm == CQ_ARMED_NEXT || is_solicited || completion->status != WEFT_SUCCESS) {
-		set_arm(cq, CQ_UNARMED);
-		event_raise(&cq->adapter->events, &cq->events, WEFT_EVENT_COMPLETION, WEFT_OK);
+	if (list_is_linked(&cq->held_link)) {
+		cq->hidden++;
+		cq->has_hidden_waker |= is_waker;
+	} else if (cq->arm != CQ_UNARMED) {
+		wake(cq, is_waker);
 	}
 	return true;
 }
 
+/* ---- Completions that come late ------------------------------------------------------------- */
+
+void cq_hold(struct weft_cq *cq)
+{
+	if (list_is_linked(&cq->held_link))
+		return;
+	cq->release_ns = 0;
+	list_add_tail(&cq->adapter->held, &cq->held_link);
+}
+
+static struct weft_cq *held_at(const struct list *at)
+{
+	return CONTAINER_OF(at, struct weft_cq, held_link);
+}
+
+uint64_t cqs_due(const struct adapter *a)
+{
+	uint64_t due = UINT64_MAX;
+
+	for (const struct list *at = a->held.next; at != &a->held; at = at->next) {
+		if (held_at(at)->release_ns < due)
+			due = held_at(at)->release_ns;
+	}
+	return due;
+}
+
+static void release(struct weft_cq *cq)
+{
+	bool is_waker = cq->has_hidden_waker, has_hidden = cq->hidden > 0;
+
+	list_remove(&cq->held_link);
+	cq->hidden = 0;
+	cq->has_hidden_waker = false;
+	if (has_hidden)
+		wake(cq, is_waker);
+}
+
+void cqs_release(struct adapter *a, uint64_t now_ns)
+{
+	struct list *at = a->held.next;
+
+	while (at != &a->held) {
+		struct weft_cq *cq = held_at(at);
+
+		at = at->next;
+		if (cq->release_ns == 0)
+			cq->release_ns = now_ns + a->faults->wc_delay_ns;
+		if (cq->release_ns <= now_ns)
+			release(cq);
+	}
+}
+
+/* ---- Consumers ------------------------------------------------------------------------------ */
+
 enum weft_reason cq_poll(struct weft_cq *cq, struct weft_completion *completions, uint32_t max,
 			 uint32_t *count)
 {
-	uint32_t n = cq->count < max ? cq->count : max;
+	uint32_t seen = cq->count - cq->hidden, n = seen < max ? seen : max;
 
 	*count = n;
-	if (n == 0 && max > 0 && cq->is_overrun) {
+	if (cq->count == 0 && max > 0 && cq->is_overrun) {
 		cq->is_overrun = false;
 		return WEFT_R_CQ_OVERRUN;
 	}
@@ -127,7 +193,7 @@ enum weft_reason cq_arm(struct weft_cq *cq, enum weft_arm arm)
 
 void cq_forget(struct weft_cq *cq, uint32_t qp_number)
 {
-	uint32_t kept = 0;
+	uint32_t kept = 0, seen = cq->count - cq->hidden;
 
 	for (uint32_t i = 0; i < cq->count; i++) {
 		uint32_t from = cq->head + i, to = cq->head + kept;
@@ -136,6 +202,8 @@ void cq_forget(struct weft_cq *cq, uint32_t qp_number)
 		if (c->qp_number != qp_number) {
 			cq->entries[to % cq->max] = *c;
 			kept++;
+		} else if (i >= seen) {
+			cq->hidden--;
 		}
 	}
 	cq->count = kept;

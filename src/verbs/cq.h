@@ -16,6 +16,11 @@ struct weft_cq {
 	enum cq_arm arm;
 	uint64_t lost;	 /* completions that found no room */
 	bool is_overrun; /* one was lost since poll last said so */
+	/* While it is held: the latest of them are not seen until then, 0: not known yet. */
+	struct list held_link;
+	uint32_t hidden;
+	bool has_hidden_waker; /* one that whoever armed for solicited ones waits for */
+	uint64_t release_ns;
 };
 
 enum weft_reason cq_create(struct adapter *a, const struct weft_cq_options *options,
@@ -27,6 +32,13 @@ enum weft_reason cq_resize(struct weft_cq *cq, uint32_t max);
 
 /* Adds a completion. False: there was no room, it is lost, and its queue pair must fail. */
 bool cq_push(struct weft_cq *cq, const struct weft_completion *completion, bool is_solicited);
+
+/* A fault on purpose: what is added from now on is not seen for the time that the plan says. */
+void cq_hold(struct weft_cq *cq);
+
+/* When the first that is held is due; lets those that are due now show what they have. */
+uint64_t cqs_due(const struct adapter *a);
+void cqs_release(struct adapter *a, uint64_t now_ns);
 
 /* Takes up to max; says WEFT_R_CQ_OVERRUN once, when the queue has been emptied after a loss. */
 enum weft_reason cq_poll(struct weft_cq *cq, struct weft_completion *completions, uint32_t max,

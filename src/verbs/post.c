@@ -120,6 +120,14 @@ static void copy_inline(const struct weft_send_wr *wr, uint8_t *to)
 	}
 }
 
+/* Whether the peer needs a receive for it. */
+static bool takes_receive(enum weft_opcode opcode)
+{
+	return opcode == WEFT_OP_SEND || opcode == WEFT_OP_SEND_IMM ||
+	       opcode == WEFT_OP_SEND_INVALIDATE || opcode == WEFT_OP_WRITE_IMM ||
+	       opcode == WEFT_OP_REGISTER_SEND;
+}
+
 static void enqueue(struct weft_qp *qp, const struct weft_send_wr *wr, uint64_t length)
 {
 	struct send_queue *q = &qp->sq;
@@ -154,6 +162,11 @@ static void enqueue(struct weft_qp *qp, const struct weft_send_wr *wr, uint64_t 
 		copy_inline(wr, (uint8_t *)wqe->data);
 	else if (wr->segment_count > 0)
 		memcpy(wqe_segments(wqe), wr->segments, wr->segment_count * sizeof(*wr->segments));
+	if (qp->dice) {
+		wqe->is_doomed = opcode_is_carried(wr->opcode) &&
+				 qp_fault_falls(qp, FAULT_QP_ERROR);
+		wqe->is_held_up = takes_receive(wr->opcode) && qp_fault_falls(qp, FAULT_RNR);
+	}
 	q->count++;
 }
 
@@ -167,6 +180,8 @@ enum weft_reason qp_post_send(struct weft_qp *qp, struct weft_send_wr *wrs, uint
 		uint64_t length;
 
 		r = check_request(qp, &wrs[i], &length);
+		if (r == WEFT_OK && qp_fault_falls(qp, FAULT_POST_FULL))
+			r = WEFT_R_QUEUE_FULL;
 		if (r == WEFT_OK)
 			r = promise_tag(qp, &wrs[i]);
 		if (r != WEFT_OK)

@@ -87,10 +87,22 @@ static void qp_free(struct weft_qp *qp)
 {
 	send_queue_fini(&qp->sq);
 	recv_queue_fini(&qp->rq);
+	free(qp->dice);
 	free(qp);
 }
 
-static struct weft_qp *qp_alloc(const struct weft_qp_options *o, bool is_privileged)
+/* False: memory is short. */
+static bool get_dice(struct adapter *a, struct weft_qp *qp)
+{
+	if (!a->faults)
+		return true;
+	qp->dice = calloc(1, sizeof(*qp->dice));
+	if (qp->dice)
+		fault_dice_init(qp->dice, a->faults, ++a->qps_made);
+	return qp->dice;
+}
+
+static struct weft_qp *qp_alloc(struct weft_pd *pd, const struct weft_qp_options *o)
 {
 	struct weft_qp *qp = calloc(1, sizeof(*qp));
 
@@ -99,7 +111,7 @@ static struct weft_qp *qp_alloc(const struct weft_qp_options *o, bool is_privile
 	list_init(&qp->ready_link);
 	list_init(&qp->sender_link);
 	list_init(&qp->rq.senders);
-	if (send_queue_init(&qp->sq, o, is_privileged) < 0 ||
+	if (!get_dice(pd->adapter, qp) || send_queue_init(&qp->sq, o, pd->is_privileged) < 0 ||
 	    (!o->srq && recv_queue_init(&qp->rq, o->recv_max, o->segments_max) < 0)) {
 		qp_free(qp);
 		return NULL;
@@ -116,7 +128,7 @@ enum weft_reason qp_create(struct weft_pd *pd, const struct weft_qp_options *opt
 
 	if (r != WEFT_OK)
 		return r;
-	q = qp_alloc(&o, pd->is_privileged);
+	q = qp_alloc(pd, &o);
 	if (!q)
 		return WEFT_R_NO_MEMORY;
 	q->number = id_table_add(&pd->adapter->qps, q);
@@ -450,6 +462,8 @@ void qp_recv_retire(struct weft_qp *qp, struct weft_completion *completion, bool
 			  .b = (uint64_t)completion->byte_count << 8 | completion->status,
 			  .reason = (uint16_t)completion->reason,
 		  });
+	if (qp_fault_falls(qp, FAULT_WC_DELAY_RECV))
+		cq_hold(qp->recv_cq);
 	if (!cq_push(qp->recv_cq, completion, is_solicited))
 		qp_fail_later(qp, WEFT_R_CQ_OVERRUN);
 }

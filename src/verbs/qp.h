@@ -70,6 +70,7 @@ struct weft_qp {
 	struct timer timer;    /* of the send queue's wait */
 	struct list ready_link, sender_link;
 	struct event_source events;
+	struct fault_dice *dice; /* NULL: no faults on purpose */
 };
 
 enum weft_reason qp_create(struct weft_pd *pd, const struct weft_qp_options *options,
@@ -138,6 +139,12 @@ enum weft_reason qp_segments_check(struct weft_qp *qp, const struct stretch *all
  */
 enum weft_reason qp_segments_spans(struct weft_qp *qp, const struct stretch *stretch,
 				   struct mem_span *spans, uint32_t max, uint32_t *count);
+
+/* Whether a fault on purpose happens to it here. */
+static inline bool qp_fault_falls(struct weft_qp *qp, enum fault fault)
+{
+	return qp->dice && adapter_fault_falls(qp->adapter, qp->dice, fault, qp->number);
+}
 
 /* The one function that changes the state. */
 void qp_state_move(struct weft_qp *qp, enum weft_qp_state to, enum weft_reason reason);

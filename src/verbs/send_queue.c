@@ -80,6 +80,8 @@ static void complete(struct weft_qp *qp, const struct send_wqe *wqe)
 		.byte_count = wqe->byte_count,
 	};
 
+	if (qp_fault_falls(qp, FAULT_WC_DELAY))
+		cq_hold(qp->send_cq);
 	if (!cq_push(qp->send_cq, &completion, false))
 		qp_fail_later(qp, WEFT_R_CQ_OVERRUN);
 }
@@ -277,6 +279,25 @@ static bool run_wire(struct weft_qp *qp, struct send_wqe *wqe, uint64_t now_ns)
 	return true;
 }
 
+/* A fault on purpose that was drawn for this request. False: it waits. */
+static bool run_fault(struct weft_qp *qp, struct send_wqe *wqe, uint64_t now_ns)
+{
+	static const struct outcome failed = {
+		.status = WEFT_ERR_REMOTE_OPERATION,
+		.reason = WEFT_R_FAULT_INJECTED,
+	};
+
+	if (wqe->is_held_up) {
+		if (!send_queue_wait(qp, SEND_DELAYED, now_ns, qp->adapter->faults->rnr_ns))
+			return false;
+		send_queue_unwait(qp);
+		wqe->is_held_up = false;
+	}
+	if (wqe->is_doomed)
+		send_queue_end(qp, wqe, &failed);
+	return true;
+}
+
 /*
  * Whether a request may begin while earlier ones are in flight. A fence waits for what is answered;
  * the depth that was agreed bounds that (QP-02); what takes memory away waits for those who may
@@ -293,18 +314,30 @@ static bool may_begin(const struct weft_qp *qp, const struct send_wqe *wqe)
 	return !wqe_is_read(wqe) || q->reads < qp->reads_max;
 }
 
+/* False: it waits. */
+static bool run_request(struct weft_qp *qp, struct send_wqe *wqe, uint64_t now_ns)
+{
+	if (wqe->is_held_up || wqe->is_doomed) {
+		if (!run_fault(qp, wqe, now_ns))
+			return false;
+		if (wqe->state == WQE_ENDED)
+			return true;
+	}
+	return opcode_is_carried(wqe->opcode) ? run_wire(qp, wqe, now_ns)
+					      : run_local(qp, wqe, now_ns);
+}
+
 /* Begins the next request. False: it waits. */
 static bool run_next(struct weft_qp *qp, uint64_t now_ns)
 {
 	struct send_queue *q = &qp->sq;
 	struct send_wqe *wqe = send_queue_at(q, send_queue_slot(q, q->begun));
-	bool is_wire = wqe->opcode < WEFT_OP_BIND || wqe->opcode == WEFT_OP_REGISTER_SEND;
 
 	/* Whatever it is, it counts as begun while it is worked on, so that it can end. */
 	wqe->state = WQE_BEGUN;
 	q->begun++;
 	q->reads += wqe_is_read(wqe);
-	if (is_wire ? run_wire(qp, wqe, now_ns) : run_local(qp, wqe, now_ns))
+	if (run_request(qp, wqe, now_ns))
 		return true;
 	wqe->state = WQE_QUEUED;
 	q->begun--;

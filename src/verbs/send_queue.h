@@ -40,7 +40,9 @@ struct send_wqe {
 	uint8_t status, reason; /* of the outcome */
 	uint8_t is_local;	/* it failed here, before anything was sent */
 	uint8_t is_registered;	/* the first half of REGISTER_SEND is done */
-	uint64_t data[];	/* slot_bytes of the queue hold all of it */
+	/* Faults on purpose: it fails; it waits before it begins. */
+	uint8_t is_doomed, is_held_up;
+	uint64_t data[]; /* slot_bytes of the queue hold all of it */
 };
 
 /* How a request ended. */
@@ -108,6 +110,12 @@ static inline struct weft_region_options *wqe_region(const struct send_queue *q,
 						     struct send_wqe *wqe)
 {
 	return (struct weft_region_options *)(void *)((uint8_t *)wqe + q->register_at);
+}
+
+/* Whether the transport carries it; the others need no peer. */
+static inline bool opcode_is_carried(uint32_t opcode)
+{
+	return opcode < WEFT_OP_BIND || opcode == WEFT_OP_REGISTER_SEND;
 }
 
 /* What is answered: a Read or an atomic. */

@@ -258,6 +258,7 @@ def test_doctor_warns_of_few_descriptors(_folder):
 
 def test_doctor_warns_of_faults(_folder):
     expect_finding(doctor(WEFT_FAULTS="seed=7"), "warn", "WEFT_FAULTS=seed=7")
+    expect_finding(doctor(WEFT_FAULTS="seed=7,rnr=2"), "stop", "rnr=2: a chance is")
 
 
 def test_doctor_finds_a_call_that_is_forbidden(folder):

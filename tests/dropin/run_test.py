@@ -71,6 +71,11 @@ def test_run_sets_the_environment(_folder):
     expect("the rest is kept", "KEPT=yes\n" in plain)
 
 
+def test_run_refuses_faults_that_it_cannot_read(_folder):
+    done = weft_run("--faults", "seed=7,qp_eror=0.1", "true")
+    expect_refused(done, 125, "--faults: qp_eror=0.1: there are seed, qp_error")
+
+
 def test_run_puts_the_libraries_first(_folder):
     words = ("sh", "-c", "echo $LD_LIBRARY_PATH")
     expect_equal("alone", weft_run(*words).stdout, LIBRARIES + "\n")

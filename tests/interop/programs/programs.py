@@ -14,11 +14,13 @@ import subprocess
 import sys
 
 import cm_cases
+import fault_cases
 import perftest_cases
 import verbs_cases
 from runner import Runner
 
-CASES = verbs_cases.CASES + cm_cases.CASES + perftest_cases.CASES
+CASES = verbs_cases.CASES + cm_cases.CASES + perftest_cases.CASES + \
+    fault_cases.CASES
 
 
 def asan_env():
