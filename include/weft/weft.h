@@ -15,7 +15,8 @@
  *    nothing may use an object during or after its destruction.
  *  - An options struct set to zero means the defaults, where a field does not say otherwise; where
  *    that makes sense, so does NULL instead of the options.
- *  - An adapter belongs to the process that opened it: a child made by fork() must not use it.
+ *  - An adapter belongs to the process that opened it. The child of a fork() has none of its
+ *    connections and can make none with it; it opens its own.
  *  - Whoever polls or waits for events moves everything of that adapter. When nobody does, an
  *    adapter that has connections is moved by a thread of its own, some milliseconds late at first:
  *    peers are served while the program computes. An adapter without has no thread: what waits for

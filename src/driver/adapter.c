@@ -4,6 +4,7 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include "driver/fork.h"
 #include "driver/net.h"
 
 enum { NS_PER_S = 1000000000, ROUNDS_MAX = 8 };
@@ -162,6 +163,7 @@ enum weft_reason weft_adapter_open(const struct weft_adapter_options *options,
 	a->on_event = config.options.on_event;
 	a->on_event_context = config.options.context;
 	observe_open(a);
+	fork_enlist(a);
 	*adapter = a;
 	return WEFT_OK;
 }
@@ -191,6 +193,7 @@ enum weft_reason weft_adapter_close(struct weft_adapter *adapter)
 	adapter_leave(adapter);
 	if (had_net)
 		stat_remove(adapter);
+	fork_delist(adapter);
 	observe_close(adapter);
 	pthread_cond_destroy(&adapter->has_event);
 	pthread_mutex_destroy(&adapter->lock);

@@ -43,6 +43,7 @@ struct weft_adapter {
 	bool is_recorded_by_environment;
 	struct fault_plan faults; /* of WEFT_FAULTS; core.faults says whether */
 	struct list faults_link;  /* observe_lock() guards it */
+	struct list fork_link;	  /* of those that are open; the lock of fork.c guards it */
 	struct list stat_link;	  /* of those that have a network; the lock of stat.c guards it */
 	struct adapter core;
 };

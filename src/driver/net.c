@@ -93,6 +93,8 @@ enum weft_reason net_get(struct weft_adapter *a, struct net **net)
 	enum weft_reason r = WEFT_OK;
 	bool is_new = !a->net;
 
+	if (!is_new && a->net->is_abandoned)
+		return WEFT_R_SYSTEM;
 	if (is_new) {
 		a->net = net_create(a);
 		if (!a->net)
@@ -117,7 +119,7 @@ static void free_ended(struct net *net)
 
 void net_close(struct net *net)
 {
-	uint64_t end = net_look_at_clock(net) + close_ns;
+	uint64_t end = net_look_at_clock(net) + (net->is_abandoned ? 0 : close_ns);
 
 	net_watch(net, &net->wake, 0);
 	while (!list_is_empty(&net->links) && net_look_at_clock(net) < end) {

@@ -42,6 +42,7 @@ struct net {
 	struct list links, listeners;
 	struct list ended; /* links to be freed when nobody is at work with them */
 	uint32_t link_count, links_max;
+	bool is_abandoned;	 /* it is the parent's: this process was forked */
 	uint32_t requests_taken; /* by the program, and not answered yet */
 	struct timer_queue timers;
 	uint64_t now_ns;	/* when the clock was last looked at */

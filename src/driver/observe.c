@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "driver/fork.h"
 #include "driver/net.h"
 
 enum { VARIABLES = 4 };
@@ -32,6 +33,7 @@ void observe_unlock(void)
 /* The child of a fork has none of its parent's adapters; it may open its own. */
 static void forked(void)
 {
+	fork_child();
 	pthread_mutex_init(&process.lock, NULL);
 	memset(process.told, 0, sizeof(process.told));
 	recordings_forget();
@@ -42,7 +44,7 @@ static void forked(void)
 
 static void prepare(void)
 {
-	(void)pthread_atfork(NULL, NULL, forked);
+	(void)pthread_atfork(fork_prepare, fork_parent, forked);
 }
 
 /* Whether it was; it is from now on. */

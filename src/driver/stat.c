@@ -325,7 +325,8 @@ void stat_forget(void)
 	close_sockets();
 	pthread_mutex_init(&stat.lock, NULL);
 	pthread_cond_init(&stat.changed, NULL);
-	list_init(&stat.adapters);
+	while (!list_is_empty(&stat.adapters))
+		(void)list_pop(&stat.adapters);
 	stat.busy = NULL;
 	stat.state = STAT_NONE;
 }

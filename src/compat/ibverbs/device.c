@@ -120,9 +120,20 @@ static void look(void)
 	freeifaddrs(list);
 }
 
-struct list *device_list_get(void)
+void device_list_lock(void)
 {
 	pthread_mutex_lock(&all.lock);
+}
+
+void devices_forked(void)
+{
+	for (struct list *at = all.devices.next; at && at != &all.devices; at = at->next)
+		CONTAINER_OF(at, struct device, link)->shared = NULL;
+}
+
+struct list *device_list_get(void)
+{
+	device_list_lock();
 	if (!all.devices.next)
 		list_init(&all.devices);
 	look();

@@ -4,15 +4,16 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "compat/ibverbs/ibverbs.h"
+#include "compat/ibverbs/object.h"
 
 enum { TAGS = 1 << 18, TRANSLATIONS = 1 << 12, QUEUES = 1 << 14 };
 
 static struct {
 	pthread_mutex_t lock;
+	pthread_once_t once;
 	uint32_t users;
 	struct weft_adapter *_Atomic adapter;
-} engine = { .lock = PTHREAD_MUTEX_INITIALIZER };
+} engine = { .lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT };
 
 /* Every object that has events was created with its sink as context. */
 static void dispatch(void *context, const struct weft_event *event)
@@ -22,6 +23,36 @@ static void dispatch(void *context, const struct weft_event *event)
 	(void)context;
 	if (sink)
 		sink->take(sink, event);
+}
+
+/*
+ * fork(): whoever is in the middle of something finishes it first. These locks are taken before an
+ * adapter's, so the driver must have registered what it does by then: handlers run backwards.
+ */
+static void fork_prepare(void)
+{
+	device_list_lock();
+	pthread_mutex_lock(&engine.lock);
+}
+
+static void fork_parent(void)
+{
+	pthread_mutex_unlock(&engine.lock);
+	device_list_put();
+}
+
+/* The adapter, and all that was made with it, is the parent's: the next device opens another. */
+static void fork_child(void)
+{
+	engine.users = 0;
+	atomic_store(&engine.adapter, NULL);
+	devices_forked();
+	fork_parent();
+}
+
+static void register_fork(void)
+{
+	(void)pthread_atfork(fork_prepare, fork_parent, fork_child);
 }
 
 enum weft_reason engine_get(void)
@@ -46,6 +77,8 @@ enum weft_reason engine_get(void)
 	}
 	engine.users += r == WEFT_OK;
 	pthread_mutex_unlock(&engine.lock);
+	if (r == WEFT_OK)
+		pthread_once(&engine.once, register_fork);
 	return r;
 }
 

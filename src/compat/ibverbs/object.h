@@ -54,7 +54,11 @@ static inline struct device *device_of(struct ibv_device *d)
 
 /* Looks at the interfaces again; the list of devices, locked until device_list_put(). */
 struct list *device_list_get(void);
+void device_list_lock(void);
 void device_list_put(void);
+
+/* In the child of a fork, while it is locked: contexts are the parent's. */
+void devices_forked(void);
 
 /* ---- Contexts ------------------------------------------------------------------------------- */
 

@@ -73,6 +73,30 @@ static void delist(struct qp *qp)
 	pthread_mutex_unlock(&all.lock);
 }
 
+/* fork(): the lock is taken after an adapter's, so this is registered before the driver's. */
+static void fork_prepare(void)
+{
+	pthread_mutex_lock(&all.lock);
+}
+
+static void fork_parent(void)
+{
+	pthread_mutex_unlock(&all.lock);
+}
+
+/* They are the parent's, and one of the child's may get the same number. */
+static void fork_child(void)
+{
+	while (all.qps.next && !list_is_empty(&all.qps))
+		(void)list_pop(&all.qps);
+	fork_parent();
+}
+
+__attribute__((constructor)) static void register_fork(void)
+{
+	(void)pthread_atfork(fork_prepare, fork_parent, fork_child);
+}
+
 struct ibv_qp *weftv_qp_find(struct ibv_context *context, uint32_t number)
 {
 	struct ibv_qp *found = NULL;

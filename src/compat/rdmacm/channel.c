@@ -157,6 +157,48 @@ static bool channel_is_alive(const struct channel *c)
 	return false;
 }
 
+/* ---- fork() --------------------------------------------------------------------------------- */
+
+/* The lock is taken after an adapter's, so this is registered before what the driver does. */
+static void fork_prepare(void)
+{
+	pthread_mutex_lock(&cm.lock);
+}
+
+static void fork_parent(void)
+{
+	pthread_mutex_unlock(&cm.lock);
+}
+
+/* A descriptor of its own under the same number: its count is not for the parent to see. */
+static void channel_forked(struct channel *c)
+{
+	int flags = fcntl(c->rdma.fd, F_GETFL), fd;
+	unsigned int notes = 0;
+
+	for (const struct list *at = c->notes.next; at != &c->notes; at = at->next)
+		notes++;
+	fd = eventfd(notes, EFD_SEMAPHORE | (flags & O_NONBLOCK ? EFD_NONBLOCK : 0));
+	if (fd < 0)
+		return;
+	(void)dup3(fd, c->rdma.fd, O_CLOEXEC);
+	close(fd);
+}
+
+static void fork_child(void)
+{
+	for (struct list *at = channels.next; at && at != &channels; at = at->next)
+		channel_forked(CONTAINER_OF(at, struct channel, all_link));
+	pthread_mutex_unlock(&cm.lock);
+}
+
+__attribute__((constructor)) static void register_fork(void)
+{
+	(void)pthread_atfork(fork_prepare, fork_parent, fork_child);
+}
+
+/* ---- Life ----------------------------------------------------------------------------------- */
+
 struct channel *channel_create(void)
 {
 	struct channel *c = calloc(1, sizeof(*c));

@@ -7,8 +7,25 @@
 
 static struct {
 	pthread_mutex_t lock;
+	pthread_once_t once;
 	struct list homes;
-} all = { .lock = PTHREAD_MUTEX_INITIALIZER };
+} all = { .lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT };
+
+/* fork(): the lock is taken before those of libibverbs, which are registered by now. */
+static void fork_prepare(void)
+{
+	pthread_mutex_lock(&all.lock);
+}
+
+static void fork_done(void)
+{
+	pthread_mutex_unlock(&all.lock);
+}
+
+static void register_fork(void)
+{
+	(void)pthread_atfork(fork_prepare, fork_done, fork_done);
+}
 
 static uint8_t depth_max(int depth)
 {
@@ -61,6 +78,7 @@ static int home_get(struct ibv_context *context, struct home **home)
 	if (r != 0)
 		r = home_create(context, home);
 	pthread_mutex_unlock(&all.lock);
+	pthread_once(&all.once, register_fork);
 	return r;
 }
 

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * fork(): an adapter stays with the process that opened it. The child gives its copies of the
+ * sockets back, so that a peer learns when the parent is gone, and what it still has of the adapter
+ * it can only destroy.
+ */
+#include "driver/fork.h"
+
+#include <unistd.h>
+
+#include "driver/net.h"
+
+/* The lock is taken before an adapter's. */
+static struct {
+	pthread_mutex_t lock;
+	struct list adapters;
+} process = {
+	.lock = PTHREAD_MUTEX_INITIALIZER,
+	.adapters = { &process.adapters, &process.adapters },
+};
+
+void fork_enlist(struct weft_adapter *a)
+{
+	pthread_mutex_lock(&process.lock);
+	list_add_tail(&process.adapters, &a->fork_link);
+	pthread_mutex_unlock(&process.lock);
+}
+
+void fork_delist(struct weft_adapter *a)
+{
+	pthread_mutex_lock(&process.lock);
+	list_remove(&a->fork_link);
+	pthread_mutex_unlock(&process.lock);
+}
+
+static struct weft_adapter *adapter_at(struct list *at)
+{
+	return CONTAINER_OF(at, struct weft_adapter, fork_link);
+}
+
+/* Nobody else is in the middle of something that the child would find half done. */
+void fork_prepare(void)
+{
+	pthread_mutex_lock(&process.lock);
+	for (struct list *at = process.adapters.next; at != &process.adapters; at = at->next)
+		pthread_mutex_lock(&adapter_at(at)->lock);
+}
+
+void fork_parent(void)
+{
+	for (struct list *at = process.adapters.next; at != &process.adapters; at = at->next)
+		pthread_mutex_unlock(&adapter_at(at)->lock);
+	pthread_mutex_unlock(&process.lock);
+}
+
+static void give_back(struct watch *w)
+{
+	if (w->fd >= 0)
+		close(w->fd);
+	w->fd = -1;
+	w->interest = 0;
+}
+
+/* The descriptors only: a shutdown, or what epoll is told, would be the parent's as well. */
+static void net_abandon(struct net *net)
+{
+	for (struct list *at = net->links.next; at != &net->links; at = at->next)
+		give_back(&CONTAINER_OF(at, struct link, all_link)->watch);
+	for (struct list *at = net->listeners.next; at != &net->listeners; at = at->next)
+		give_back(&CONTAINER_OF(at, struct weft_listener, link)->watch);
+	give_back(&net->wake);
+	close(net->epoll);
+	net->epoll = -1;
+	net->has_thread = false;
+	net->is_abandoned = true;
+}
+
+void fork_child(void)
+{
+	while (!list_is_empty(&process.adapters)) {
+		struct weft_adapter *a = adapter_at(list_pop(&process.adapters));
+
+		/* Whoever is told of events, and where they are written, is the parent's. */
+		a->on_event = NULL;
+		a->observer = NULL;
+		a->recording = NULL;
+		a->core.trace = NULL;
+		a->core.mem.trace = NULL;
+		if (a->net)
+			net_abandon(a->net);
+		pthread_mutex_unlock(&a->lock);
+	}
+	pthread_mutex_unlock(&process.lock);
+}

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* fork() in programs that have connections: they stay the parent's, and its alone. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "test.h"
+#include "unit/compat/cm_fixture.h"
+
+enum { OK_STATUS = 42 };
+
+/* The child leaves as most do: what the libraries do as a process ends is done too. */
+static void leave(bool is_good)
+{
+	exit(is_good ? OK_STATUS : 1);
+}
+
+static void expect_good(pid_t pid)
+{
+	int status = 0;
+
+	REQUIRE(waitpid(pid, &status, 0) == pid);
+	EXPECT(WIFEXITED(status));
+	EXPECT_EQ(WEXITSTATUS(status), OK_STATUS);
+}
+
+static uint8_t buffer[2][64];
+
+/* One Send from near to far, by memory that is registered for it. */
+static bool send_one(struct cm_pair *p, const char *text)
+{
+	struct ibv_mr *from = rdma_reg_msgs(p->near, buffer[0], sizeof(buffer[0]));
+	struct ibv_mr *to = rdma_reg_msgs(p->far, buffer[1], sizeof(buffer[1]));
+	struct ibv_wc wc;
+	bool is_good = from && to;
+
+	memset(buffer, 0, sizeof(buffer));
+	strcpy((char *)buffer[0], text);
+	is_good = is_good && rdma_post_recv(p->far, NULL, buffer[1], sizeof(buffer[1]), to) == 0 &&
+		  rdma_post_send(p->near, NULL, buffer[0], sizeof(buffer[0]), from, 0) == 0 &&
+		  rdma_get_send_comp(p->near, &wc) == 1 && wc.status == IBV_WC_SUCCESS &&
+		  rdma_get_recv_comp(p->far, &wc) == 1 && wc.status == IBV_WC_SUCCESS &&
+		  strcmp((char *)buffer[1], text) == 0;
+	if (from)
+		rdma_dereg_mr(from);
+	if (to)
+		rdma_dereg_mr(to);
+	return is_good;
+}
+
+TEST(test_fork_a_child_that_ends_leaves_the_connection_alone)
+{
+	struct cm_pair p;
+
+	cm_pair_make(&p);
+	for (int i = 0; i < 5; i++) {
+		pid_t pid = fork();
+
+		if (pid == 0)
+			leave(true);
+		expect_good(pid);
+		EXPECT(send_one(&p, "after"));
+	}
+	cm_expect_none(p.near_channel);
+	cm_expect_none(p.far_channel);
+	cm_pair_free(&p);
+}
+
+TEST(test_fork_a_child_makes_connections_of_its_own)
+{
+	struct cm_pair p;
+	pid_t pid;
+
+	cm_pair_make(&p);
+	pid = fork();
+	if (pid == 0) {
+		struct cm_pair own;
+
+		cm_pair_make(&own);
+		leave(send_one(&own, "the child's"));
+	}
+	EXPECT(send_one(&p, "the parent's, meanwhile"));
+	expect_good(pid);
+	EXPECT(send_one(&p, "and after"));
+	cm_pair_free(&p);
+}
+
+/* Whatever it tries: an error, or nothing; the parent does not notice. */
+static bool misuse(struct cm_pair *p)
+{
+	struct ibv_sge sge = { .addr = (uintptr_t)buffer[0], .length = 8 };
+	struct ibv_send_wr wr = { .sg_list = &sge, .num_sge = 1, .opcode = IBV_WR_SEND }, *bad;
+	struct ibv_mr *mr = ibv_reg_mr(p->near->pd, buffer[0], sizeof(buffer[0]), 0);
+	struct rdma_cm_id *another = NULL;
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+	struct ibv_wc wc;
+	bool is_good = true;
+
+	if (mr) {
+		sge.lkey = mr->lkey;
+		(void)ibv_post_send(p->near->qp, &wr, &bad);
+	}
+	for (int i = 0; i < 100; i++) {
+		if (ibv_poll_cq(p->near->send_cq, 1, &wc) > 0)
+			is_good &= wc.status != IBV_WC_SUCCESS;
+	}
+	(void)ibv_req_notify_cq(p->near->send_cq, 0);
+	(void)ibv_modify_qp(p->near->qp, &attr, IBV_QP_STATE);
+	(void)rdma_disconnect(p->far);
+	if (mr)
+		is_good &= ibv_dereg_mr(mr) == 0;
+	/* An id that the parent made, and never used. */
+	if (rdma_create_id(p->near_channel, &another, NULL, RDMA_PS_TCP) == 0)
+		is_good &= rdma_destroy_id(another) == 0;
+	rdma_destroy_qp(p->near);
+	return is_good;
+}
+
+TEST(test_fork_a_child_that_uses_what_is_its_parents)
+{
+	struct cm_pair p;
+	pid_t pid;
+
+	cm_pair_make(&p);
+	pid = fork();
+	if (pid == 0)
+		leave(misuse(&p));
+	expect_good(pid);
+	EXPECT(send_one(&p, "after"));
+	cm_expect_none(p.near_channel);
+	cm_expect_none(p.far_channel);
+	cm_pair_free(&p);
+}
+
+/* A process dials, forks a child that outlives it, and is killed. */
+static void dial_and_fork(uint16_t port, const int *alive)
+{
+	struct rdma_cm_id seen = { 0 };
+
+	seen.route.addr.src_sin = cm_loopback(port);
+	if (rdma_connect(cm_dialler(cm_channel(), &seen), NULL) != 0)
+		_exit(1);
+	if (fork() == 0) {
+		char byte;
+
+		/* Until the test is over. */
+		close(alive[1]);
+		(void)!read(alive[0], &byte, 1);
+		_exit(0);
+	}
+	for (;;)
+		pause();
+}
+
+TEST(test_fork_a_peer_learns_of_a_parents_death_though_its_child_lives)
+{
+	struct rdma_event_channel *channel;
+	struct rdma_cm_id *listener, *id;
+	struct rdma_cm_event *event;
+	int alive[2], ports[2], status;
+	uint16_t port;
+	pid_t pid;
+
+	REQUIRE(pipe(alive) == 0 && pipe(ports) == 0);
+	/* Before this process has anything that the other would inherit. */
+	pid = fork();
+	if (pid == 0) {
+		if (read(ports[0], &port, sizeof(port)) != sizeof(port))
+			_exit(1);
+		close(ports[1]);
+		dial_and_fork(port, alive);
+	}
+	channel = cm_channel();
+	listener = cm_listener(channel);
+	port = ntohs(rdma_get_src_port(listener));
+	REQUIRE(write(ports[1], &port, sizeof(port)) == sizeof(port));
+	event = cm_event(channel);
+	REQUIRE(event && event->event == RDMA_CM_EVENT_CONNECT_REQUEST);
+	id = event->id;
+	cm_create_qp(id);
+	EXPECT_EQ(rdma_accept(id, NULL), 0);
+	EXPECT_EQ(rdma_ack_cm_event(event), 0);
+	cm_expect(channel, RDMA_CM_EVENT_ESTABLISHED);
+	EXPECT_EQ(kill(pid, SIGKILL), 0);
+	EXPECT_EQ(waitpid(pid, &status, 0), pid);
+	cm_expect(channel, RDMA_CM_EVENT_DISCONNECTED);
+	close(alive[0]);
+	close(alive[1]); /* the child of the one that was killed ends as well */
+	close(ports[0]);
+	close(ports[1]);
+	rdma_destroy_qp(id);
+	EXPECT_EQ(rdma_destroy_id(id), 0);
+	EXPECT_EQ(rdma_destroy_id(listener), 0);
+	rdma_destroy_event_channel(channel);
+}
