@@ -359,6 +359,18 @@ bool iwarp_wants(const struct iwarp_stream *s)
 	       !(s->state == STREAM_OPEN && s->rx.is_blocked);
 }
 
+/* Whether memory is in the list already: a receive may name some twice, or throw bytes away. */
+static bool is_listed(const struct span_list *l, const struct mem_span *span)
+{
+	for (uint32_t i = 0; i < l->count; i++) {
+		const struct span *at = &l->spans[i];
+
+		if (span->bytes < at->bytes + at->length && at->bytes < span->bytes + span->length)
+			return true;
+	}
+	return false;
+}
+
 void iwarp_want(struct iwarp_stream *s, uint64_t now_ns, struct span_list *l)
 {
 	struct rx *rx = &s->rx;
@@ -383,7 +395,8 @@ void iwarp_want(struct iwarp_stream *s, uint64_t now_ns, struct span_list *l)
 
 		if (rdmap_rx_spans(s, spans, RX_SPANS, &count) != RX_OK)
 			return;
-		for (uint32_t i = 0; i < count; i++)
+		/* The CRC is taken of what lies there: nothing is overwritten before. */
+		for (uint32_t i = 0; i < count && !is_listed(l, &spans[i]); i++)
 			span_list_add(l, spans[i].bytes, spans[i].length);
 		if (l->length < rx->segment.bytes - rx->placed)
 			return;

@@ -323,3 +323,27 @@ TEST(test_qp_04_each_queue_starts_work_by_its_own_post)
 	EXPECT_EQ(end_query(a).send_queued + end_query(b).recv_queued, 0);
 	pair_close(&p);
 }
+
+/* Memory that a receive names twice holds what came last: no frame is taken for a damaged one. */
+TEST(test_qp_08_receive_that_names_memory_twice)
+{
+	enum { HALF = 20000 };
+	struct pair p;
+	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct weft_segment all, into[2];
+	struct weft_send_wr wr;
+	const struct weft_recv_wr recv = { 7, into, 2 };
+
+	pair_open(&p, NULL);
+	all = end_seg(a, SRC, 2 * HALF);
+	wr = end_wr(a, WEFT_OP_SEND, 7, &all, 0);
+	into[0] = end_seg(b, DST, HALF);
+	into[1] = end_seg(b, DST + 1, HALF);
+	end_fill(a, SRC, 2 * HALF, 8);
+	MUST(weft_qp_post_recv(b->qp, &recv, 1, NULL));
+	end_post(a, &wr);
+	end_received(b, 7);
+	end_sent(a, 7);
+	EXPECT(memcmp(b->memory + DST + 1, a->memory + SRC + HALF, HALF) == 0);
+	pair_close(&p);
+}
