@@ -205,6 +205,13 @@ enum weft_reason weft_region_change(struct weft_pd *pd, uint32_t tag, struct wef
 enum weft_reason weft_region_deregister(struct weft_pd *pd, uint32_t tag);
 
 /*
+ * A null region: it reaches from address 0 over UINT64_MAX bytes and has no memory. What is read
+ * from it is zero, what is written to it is thrown away. For the segments of this side's requests,
+ * to skip parts of a message; no peer reaches it. Ended by weft_region_deregister().
+ */
+enum weft_reason weft_region_null(struct weft_pd *pd, uint32_t *tag);
+
+/*
  * Reserves a tag for a later WEFT_OP_REGISTER or WEFT_OP_REGISTER_SEND of a queue pair of pd. It
  * names nothing until that request has been carried out.
  */

@@ -87,12 +87,18 @@ static enum weft_reason check_entry(const struct mem_table *t, const struct mem_
 }
 
 /* What lies below the entry: is the memory there, and is it fit for an atomic? */
-static enum weft_reason check_memory(const struct mem_access *a, const struct mem_grant *grant)
+static enum weft_reason check_memory(const struct mem_table *t, const struct mem_access *a,
+				     struct mem_grant *grant)
 {
 	enum weft_reason r = WEFT_OK;
 	struct mem_grant g = *grant;
 	struct mem_span span;
 
+	if (g.space == &t->zeroes) { /* a null region: its rights are local reads and writes */
+		if (a->kind != MEM_LOCAL_READ)
+			grant->space = &t->discard;
+		return WEFT_OK;
+	}
 	/* Binding to pages that are not there yet is allowed: the access will fault (RKEY-08d). */
 	if (!g.att)
 		r = mem_space_check(g.space, g.origin, g.length, a->kind != MEM_BIND);
@@ -125,7 +131,7 @@ enum weft_reason mem_access_check(struct mem_table *t, const struct mem_access *
 			.length = a->length,
 		};
 		if (a->kind == MEM_REMOTE_ATOMIC || !e->space->is_flat)
-			r = check_memory(a, grant);
+			r = check_memory(t, a, grant);
 	}
 	if (r != WEFT_OK)
 		t->refused++;

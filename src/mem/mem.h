@@ -35,6 +35,7 @@ enum mem_touch {
 
 enum {
 	MEM_TAGS_MAX = 1 << 24,
+	MEM_NULL_BYTES = 1 << 16, /* of a null region, before its memory repeats */
 	MEM_REMOTE_RIGHTS = WEFT_REMOTE_READ | WEFT_REMOTE_WRITE | WEFT_REMOTE_ATOMIC
 };
 
@@ -83,6 +84,9 @@ struct mem_table {
 	enum weft_policy policy;
 	struct secret secret;
 	struct att_pool atts;
+	/* Of null regions: what is read from them, and where goes what is written to them. */
+	struct weft_space zeroes, discard;
+	void *null_memory;   /* of both */
 	struct trace *trace; /* may be NULL */
 	uint64_t refused;
 };
@@ -118,6 +122,12 @@ enum weft_reason mem_region_deregister(struct mem_table *t, uint32_t pd, uint32_
 enum weft_reason mem_region_change(struct mem_table *t, uint32_t pd, uint32_t tag,
 				   const struct mem_owner *owner,
 				   const struct weft_region_options *options);
+
+/*
+ * A region of all addresses with no memory of its own: it reads as zeroes, and what is written to
+ * it is thrown away. For local use only.
+ */
+enum weft_reason mem_region_null(struct mem_table *t, uint32_t pd, uint32_t *tag);
 
 /* Reserves an index for a registration that a send queue will carry out, and the way back. */
 enum weft_reason mem_tag_reserve(struct mem_table *t, uint32_t pd, uint32_t *tag);

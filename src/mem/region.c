@@ -114,6 +114,23 @@ enum weft_reason mem_region_register(struct mem_table *t, const struct mem_owner
 	return WEFT_OK;
 }
 
+enum weft_reason mem_region_null(struct mem_table *t, uint32_t pd, uint32_t *tag)
+{
+	const struct weft_region_options options = {
+		.length = UINT64_MAX,
+		.rights = WEFT_LOCAL_READ | WEFT_LOCAL_WRITE,
+	};
+	const struct region_plan plan = { .space = &t->zeroes };
+	uint32_t index;
+	enum weft_reason r = table_take(t, MEM_REGION, pd, &index);
+
+	if (r != WEFT_OK)
+		return r;
+	region_open(t, &t->entries[index], &plan, &options, NULL);
+	*tag = table_tag(t, &t->entries[index]);
+	return WEFT_OK;
+}
+
 enum weft_reason mem_region_share(struct mem_table *t, const struct mem_owner *owner, uint32_t tag,
 				  const struct weft_region_options *options, uint32_t *shared_tag)
 {
@@ -193,7 +210,7 @@ enum weft_reason mem_region_change(struct mem_table *t, uint32_t pd, uint32_t ta
 		return WEFT_R_TAG_INVALID;
 	if (e->windows > 0)
 		return WEFT_R_REGION_HAS_WINDOWS;
-	if (e->is_by_queue || options->pages)
+	if (e->is_by_queue || e->space == &t->zeroes || options->pages)
 		return WEFT_R_BAD_ARGUMENT;
 	r = plan_make(owner, options, &plan);
 	if (r != WEFT_OK)

@@ -14,6 +14,15 @@ void mem_space_init_process(struct weft_space *s)
 	*s = (struct weft_space){ .size = UINT64_MAX, .is_flat = true };
 }
 
+void mem_space_init_endless(struct weft_space *s, void *memory, uint64_t size_bytes)
+{
+	*s = (struct weft_space){
+		.memory = (uintptr_t)memory,
+		.size = size_bytes,
+		.is_endless = true,
+	};
+}
+
 enum weft_reason mem_space_init(struct weft_space *s, const struct weft_space_options *options)
 {
 	if (!options->memory)
@@ -101,6 +110,11 @@ enum weft_reason mem_space_translate(const struct weft_space *s, uint64_t addr, 
 	if (s->is_flat) {
 		*real = addr;
 		*run = length;
+		return WEFT_OK;
+	}
+	if (s->is_endless) {
+		*real = addr % s->size;
+		*run = s->size - *real < length ? s->size - *real : length;
 		return WEFT_OK;
 	}
 	at = segments_up_to(s, addr);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Address spaces: from an address that a consumer uses to a real address, and from a real address
- * to a byte of this process. The process space is flat: every address is its own real address. Any
- * other space has a table of segments in ascending order. Not here: who may use which space
- * (region.c).
+ * to a byte of this process. The process space is flat: every address is its own real address. An
+ * endless space has a page at every address, in memory that repeats. Any other space has a table of
+ * segments in ascending order. Not here: who may use which space (region.c).
  */
 #pragma once
 
@@ -23,12 +23,15 @@ struct weft_space {
 	struct mem_segment *segments;
 	uint32_t segment_count, segments_max;
 	uint32_t users; /* protection domains and table entries that point here */
-	bool is_flat, is_virtual;
+	bool is_flat, is_virtual, is_endless;
 	void *owner; /* the adapter, for whoever holds only the space */
 };
 
 /* The whole process. Needs no fini. */
 void mem_space_init_process(struct weft_space *s);
+
+/* Memory that repeats at all addresses. Needs no fini. */
+void mem_space_init_endless(struct weft_space *s, void *memory, uint64_t size_bytes);
 enum weft_reason mem_space_init(struct weft_space *s, const struct weft_space_options *options);
 void mem_space_fini(struct weft_space *s);
 

@@ -38,13 +38,17 @@ int mem_table_init(struct mem_table *t, const struct mem_limits *limits)
 	t->free = calloc(t->tags_max, sizeof(*t->free));
 	t->by_pd = calloc(limits->pds_max, sizeof(*t->by_pd));
 	t->by_qp = calloc(limits->qps_max, sizeof(*t->by_qp));
-	if (!t->memory || !t->free || !t->by_pd || !t->by_qp ||
+	t->null_memory = calloc(2, MEM_NULL_BYTES);
+	if (!t->memory || !t->free || !t->by_pd || !t->by_qp || !t->null_memory ||
 	    att_pool_init(&t->atts, limits->translations_max) < 0) {
 		mem_table_fini(t);
 		return -1;
 	}
 	start = ((uintptr_t)t->memory + line - 1) & ~(uintptr_t)(line - 1);
 	t->entries = (struct mem_entry *)start;
+	mem_space_init_endless(&t->zeroes, t->null_memory, MEM_NULL_BYTES);
+	mem_space_init_endless(&t->discard, (uint8_t *)t->null_memory + MEM_NULL_BYTES,
+			       MEM_NULL_BYTES);
 	return 0;
 }
 
@@ -55,6 +59,7 @@ void mem_table_fini(struct mem_table *t)
 	free(t->free);
 	free(t->by_pd);
 	free(t->by_qp);
+	free(t->null_memory);
 	*t = (struct mem_table){ 0 };
 }
 

@@ -155,34 +155,57 @@ static int region_options(void *addr, size_t length, uint64_t iova, unsigned int
 	return 0;
 }
 
+/* Without options: a null region. */
+static struct mr *mr_open(struct ibv_pd *pd, const struct weft_region_options *o)
+{
+	struct mr *mr = calloc(1, sizeof(*mr));
+	enum weft_reason r;
+
+	if (!mr)
+		return refused(WEFT_R_NO_MEMORY);
+	mr->weft_pd = pd_of(pd)->weft;
+	r = o ? weft_region_register(mr->weft_pd, o, &mr->ibv.lkey)
+	      : weft_region_null(mr->weft_pd, &mr->ibv.lkey);
+	if (r != WEFT_OK) {
+		free(mr);
+		return refused(r);
+	}
+	mr->ibv.handle = weft_tag_index(mr->ibv.lkey);
+	mr->ibv.context = pd->context;
+	mr->ibv.pd = pd;
+	return mr;
+}
+
 static struct ibv_mr *mr_create(struct ibv_pd *pd, void *addr, size_t length, uint64_t iova,
 				unsigned int access)
 {
 	struct weft_region_options o;
 	int error = region_options(addr, length, iova, access, &o);
 	struct mr *mr;
-	enum weft_reason r;
 
 	if (error) {
 		errno = error;
 		return NULL;
 	}
-	mr = calloc(1, sizeof(*mr));
+	mr = mr_open(pd, &o);
 	if (!mr)
-		return refused(WEFT_R_NO_MEMORY);
-	mr->weft_pd = pd_of(pd)->weft;
-	r = weft_region_register(mr->weft_pd, &o, &mr->ibv.lkey);
-	if (r != WEFT_OK) {
-		free(mr);
-		return refused(r);
-	}
+		return NULL;
 	mr->access = access;
 	mr->ibv.rkey = mr->ibv.lkey;
-	mr->ibv.handle = weft_tag_index(mr->ibv.lkey);
-	mr->ibv.context = pd->context;
-	mr->ibv.pd = pd;
 	mr->ibv.addr = addr;
 	mr->ibv.length = length;
+	return &mr->ibv;
+}
+
+/* man ibv_alloc_null_mr: it has the maximum length, and no key for peers. */
+struct ibv_mr *alloc_null_mr(struct ibv_pd *pd)
+{
+	struct mr *mr = mr_open(pd, NULL);
+
+	if (!mr)
+		return NULL;
+	mr->is_null = true;
+	mr->ibv.length = SIZE_MAX;
 	return &mr->ibv;
 }
 
@@ -236,7 +259,7 @@ int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, s
 	struct weft_pd *weft_pd = mr->weft_pd;
 	struct weft_region_options o;
 
-	if (flags == 0 || (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED) ||
+	if (flags == 0 || (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED) || mr->is_null ||
 	    ((flags & IBV_REREG_MR_CHANGE_PD) && !pd) ||
 	    ((flags & IBV_REREG_MR_CHANGE_TRANSLATION) && (!addr || length == 0))) {
 		errno = EINVAL;

@@ -107,6 +107,7 @@ struct mr {
 	struct weft_pd *weft_pd;
 	unsigned int access;
 	atomic_uint *device_memory; /* whose user it is, or NULL */
+	bool is_null;
 };
 
 /* Of device memory that can be allocated at a time. */
@@ -230,6 +231,7 @@ int post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **ba
 int post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 int poll_cq(struct ibv_cq *cq, int count, struct ibv_wc *wc);
 int req_notify_cq(struct ibv_cq *cq, int is_solicited_only);
+struct ibv_mr *alloc_null_mr(struct ibv_pd *pd);
 struct ibv_mw *alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
 int bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
 int dealloc_mw(struct ibv_mw *mw);

@@ -81,7 +81,7 @@ void cm_create_qp(struct rdma_cm_id *id)
 	REQUIRE(rdma_create_qp(id, NULL, &attr) == 0);
 }
 
-struct rdma_cm_id *cm_dialler(struct rdma_event_channel *channel, struct rdma_cm_id *listener)
+struct rdma_cm_id *cm_resolved(struct rdma_event_channel *channel, struct rdma_cm_id *listener)
 {
 	struct sockaddr_in to = cm_loopback(ntohs(rdma_get_src_port(listener)));
 	struct rdma_cm_id *id;
@@ -91,6 +91,13 @@ struct rdma_cm_id *cm_dialler(struct rdma_event_channel *channel, struct rdma_cm
 	cm_expect(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
 	REQUIRE(rdma_resolve_route(id, RESOLVE_MS) == 0);
 	cm_expect(channel, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	return id;
+}
+
+struct rdma_cm_id *cm_dialler(struct rdma_event_channel *channel, struct rdma_cm_id *listener)
+{
+	struct rdma_cm_id *id = cm_resolved(channel, listener);
+
 	cm_create_qp(id);
 	return id;
 }

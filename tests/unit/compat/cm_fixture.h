@@ -26,7 +26,8 @@ void cm_expect_none(struct rdma_event_channel *channel);
 /* Listens at a port of loopback that is free. */
 struct rdma_cm_id *cm_listener(struct rdma_event_channel *channel);
 
-/* An id that knows its way to the listener, with a queue pair. */
+/* An id that knows its way to the listener; and one with a queue pair. */
+struct rdma_cm_id *cm_resolved(struct rdma_event_channel *channel, struct rdma_cm_id *listener);
 struct rdma_cm_id *cm_dialler(struct rdma_event_channel *channel, struct rdma_cm_id *listener);
 void cm_create_qp(struct rdma_cm_id *id);
 
