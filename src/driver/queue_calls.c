@@ -198,6 +198,19 @@ enum weft_reason weft_qp_post_send(struct weft_qp *qp, struct weft_send_wr *wrs,
 	return r;
 }
 
+enum weft_reason weft_qp_post_send_all(struct weft_qp *qp, struct weft_send_wr *wrs, uint32_t count)
+{
+	struct weft_adapter *a;
+	enum weft_reason r;
+
+	if (!qp || (count > 0 && !wrs))
+		return WEFT_R_NULL_ARGUMENT;
+	a = adapter_enter_qp(qp);
+	r = qp_post_send_all(qp, wrs, count);
+	adapter_leave_working(a);
+	return r;
+}
+
 enum weft_reason weft_qp_post_recv(struct weft_qp *qp, const struct weft_recv_wr *wrs,
 				   uint32_t count, uint32_t *posted)
 {

@@ -170,8 +170,9 @@ static void enqueue(struct weft_qp *qp, const struct weft_send_wr *wr, uint64_t 
 	q->count++;
 }
 
-enum weft_reason qp_post_send(struct weft_qp *qp, struct weft_send_wr *wrs, uint32_t count,
-			      uint32_t *posted)
+/* Queues requests up to the first bad one; *posted says how many. None begins yet. */
+static enum weft_reason enqueue_list(struct weft_qp *qp, struct weft_send_wr *wrs, uint32_t count,
+				     uint32_t *posted)
 {
 	enum weft_reason r = WEFT_OK;
 	uint32_t i;
@@ -189,7 +190,40 @@ enum weft_reason qp_post_send(struct weft_qp *qp, struct weft_send_wr *wrs, uint
 		enqueue(qp, &wrs[i], length);
 	}
 	*posted = i;
-	if (i > 0)
+	return r;
+}
+
+/* Takes the newest requests off the queue again; what they reserved stays reserved. */
+static void take_back(struct weft_qp *qp, uint32_t count)
+{
+	struct send_queue *q = &qp->sq;
+
+	for (; count > 0; count--) {
+		struct send_wqe *wqe = send_queue_at(q, send_queue_slot(q, --q->count));
+
+		if (wqe->opcode == WEFT_OP_BIND)
+			mem_window_forget(&qp->adapter->mem, wqe_bind(wqe));
+	}
+}
+
+enum weft_reason qp_post_send(struct weft_qp *qp, struct weft_send_wr *wrs, uint32_t count,
+			      uint32_t *posted)
+{
+	enum weft_reason r = enqueue_list(qp, wrs, count, posted);
+
+	if (*posted > 0)
+		qp_ready(qp);
+	return r;
+}
+
+enum weft_reason qp_post_send_all(struct weft_qp *qp, struct weft_send_wr *wrs, uint32_t count)
+{
+	uint32_t posted;
+	enum weft_reason r = enqueue_list(qp, wrs, count, &posted);
+
+	if (r != WEFT_OK)
+		take_back(qp, posted);
+	else if (posted > 0)
 		qp_ready(qp);
 	return r;
 }

@@ -85,6 +85,7 @@ enum weft_reason qp_disconnect(struct weft_qp *qp);
 
 enum weft_reason qp_post_send(struct weft_qp *qp, struct weft_send_wr *wrs, uint32_t count,
 			      uint32_t *posted);
+enum weft_reason qp_post_send_all(struct weft_qp *qp, struct weft_send_wr *wrs, uint32_t count);
 enum weft_reason qp_post_recv(struct weft_qp *qp, const struct weft_recv_wr *wrs, uint32_t count,
 			      uint32_t *posted);
 

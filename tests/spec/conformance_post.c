@@ -298,3 +298,88 @@ TEST(test_qp_03_posting_does_not_wait)
 	end_sends_flushed(a, waiting, 40);
 	pair_close(&p);
 }
+
+/* ---- All or none ---------------------------------------------------------------------------- */
+
+/* Wherever the bad one stands, those before it are not posted either, and nothing remains. */
+TEST(test_qp_03_all_requests_are_posted_or_none)
+{
+	struct pair p;
+	struct end *a = &p.ends[0];
+
+	pair_open(&p, NULL);
+	for (unsigned int i = 0; i < BADS; i++) {
+		struct weft_send_wr wrs[LIST];
+		enum weft_reason r;
+
+		for (uint64_t k = 0; k < LIST; k++)
+			wrs[k] = end_wr(a, WEFT_OP_WRITE, k, wide, 0);
+		wrs[i % LIST] = bads[i].wr;
+		r = weft_qp_post_send_all(a->qp, wrs, LIST);
+		if (r != bads[i].reason)
+			EXPECT_STR(bads[i].what, weft_reason_name(r));
+		EXPECT_EQ(end_query(a).send_queued, 0);
+		pair_quiet(&p);
+	}
+	EXPECT_EQ(weft_qp_post_send_all(NULL, NULL, 0), WEFT_R_NULL_ARGUMENT);
+	EXPECT_EQ(weft_qp_post_send_all(a->qp, NULL, 1), WEFT_R_NULL_ARGUMENT);
+	MUST(weft_qp_post_send_all(a->qp, NULL, 0));
+	pair_close(&p);
+}
+
+/* What was queued before stays in its place, also where the queue wraps around. */
+TEST(test_qp_02_qp_03_all_that_fit_or_none)
+{
+	enum { MAX = 6 };
+	struct pair p;
+	struct end *a = &p.ends[0];
+	struct weft_send_wr wrs[MAX + 1];
+
+	pair_open(&p, &(struct pair_options){ .qp = { .send_max = MAX } });
+	for (uint64_t before = 0; before <= MAX; before++) {
+		end_modify(a, WEFT_QPS_SQD);
+		for (uint64_t k = 0; k <= MAX; k++)
+			wrs[k] = end_wr(a, WEFT_OP_WRITE, k, wide, 0);
+		MUST(weft_qp_post_send_all(a->qp, wrs, (uint32_t)before));
+		EXPECT_EQ(weft_qp_post_send_all(a->qp, wrs + before, (uint32_t)(MAX + 1 - before)),
+			  WEFT_R_QUEUE_FULL);
+		EXPECT_EQ(end_query(a).send_queued, before);
+		MUST(weft_qp_post_send_all(a->qp, wrs + before, (uint32_t)(MAX - before)));
+		end_modify(a, WEFT_QPS_RTS);
+		end_all_sent(a, 0, MAX - 1);
+		pair_quiet(&p);
+	}
+	pair_close(&p);
+}
+
+/* A bind that was taken back holds its window no longer, and a region's tag stays reserved. */
+TEST(test_qp_03_rkey_02d_sqr_02_what_was_promised_is_taken_back)
+{
+	struct pair p;
+	struct end *a = &p.ends[0];
+	struct weft_send_wr wrs[3];
+	uint32_t window;
+
+	pair_open(&p, &(struct pair_options){ .is_privileged = true });
+	MUST(weft_window_alloc(a->pd, &window));
+	wrs[0] = wr_make(WEFT_OP_BIND, 0, NULL, 0);
+	wrs[0].bind = (struct weft_bind){
+		.window_tag = window,
+		.region_tag = a->tag,
+		.addr = a->addr,
+		.length = 64,
+		.rights = WEFT_REMOTE_READ,
+	};
+	wrs[1] = wr_make(WEFT_OP_REGISTER, 1, NULL, 0);
+	wrs[1].reg.region = (struct weft_region_options){
+		.addr = a->addr,
+		.length = 64,
+		.rights = WEFT_LOCAL_READ,
+	};
+	wrs[2] = wr_make(WEFT_OP_SEND_COUNT, 2, NULL, 0);
+	EXPECT_EQ(weft_qp_post_send_all(a->qp, wrs, 3), WEFT_R_WR_OPCODE);
+	EXPECT_EQ(end_query(a).send_queued, 0);
+	MUST(weft_tag_release(a->pd, wrs[1].reg.tag));
+	MUST(weft_window_free(a->pd, window));
+	pair_close(&p);
+}

@@ -216,8 +216,8 @@ static int wr_complete(struct ibv_qp_ex *ex)
 	int error = b->error;
 
 	if (!error)
-		error = weftv_errno(weft_qp_post_send(CONTAINER_OF(ex, struct qp, ex)->weft, b->wrs,
-						      b->count, NULL));
+		error = weftv_errno(weft_qp_post_send_all(CONTAINER_OF(ex, struct qp, ex)->weft,
+							  b->wrs, b->count));
 	pthread_mutex_unlock(&b->lock);
 	return error;
 }
