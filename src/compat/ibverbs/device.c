@@ -166,6 +166,17 @@ struct ibv_device **ibv_get_device_list(int *count)
 	return list;
 }
 
+bool device_is_ours(const struct ibv_device *device)
+{
+	bool is_found = false;
+
+	pthread_mutex_lock(&all.lock);
+	for (struct list *at = all.devices.next; at && at != &all.devices; at = at->next)
+		is_found |= &CONTAINER_OF(at, struct device, link)->ibv == device;
+	pthread_mutex_unlock(&all.lock);
+	return is_found;
+}
+
 void ibv_free_device_list(struct ibv_device **list)
 {
 	free(list);

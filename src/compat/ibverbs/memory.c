@@ -10,20 +10,25 @@
 
 /* ---- Protection domains --------------------------------------------------------------------- */
 
-struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
+struct ibv_pd *pd_open(struct ibv_context *context, const struct weft_pd_options *options)
 {
 	struct pd *pd = calloc(1, sizeof(*pd));
 	enum weft_reason r;
 
 	if (!pd)
 		return refused(WEFT_R_NO_MEMORY);
-	r = weft_pd_create(weftv_adapter(), NULL, &pd->weft);
+	r = weft_pd_create(weftv_adapter(), options, &pd->weft);
 	if (r != WEFT_OK) {
 		free(pd);
 		return refused(r);
 	}
 	pd->ibv.context = context;
 	return &pd->ibv;
+}
+
+struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
+{
+	return pd_open(context, NULL);
 }
 
 int ibv_dealloc_pd(struct ibv_pd *ibv)
@@ -129,8 +134,8 @@ static bool is_mapped(const void *addr, size_t length)
 	       mincore((void *)first, 1, &in_core) == 0 && mincore((void *)last, 1, &in_core) == 0;
 }
 
-static int region_options(void *addr, size_t length, uint64_t iova, unsigned int access,
-			  struct weft_region_options *o)
+int region_options(void *addr, size_t length, uint64_t iova, unsigned int access,
+		   struct weft_region_options *o)
 {
 	uint32_t rights;
 	int error = rights_of(access, &rights);

@@ -52,6 +52,9 @@ static inline struct device *device_of(struct ibv_device *d)
 	return CONTAINER_OF(d, struct device, ibv);
 }
 
+/* Whether it is one of these. */
+bool device_is_ours(const struct ibv_device *device);
+
 /* Looks at the interfaces again; the list of devices, locked until device_list_put(). */
 struct list *device_list_get(void);
 void device_list_lock(void);
@@ -117,6 +120,13 @@ struct mw {
 	struct ibv_mw ibv;
 	struct weft_pd *weft_pd;
 };
+
+/* NULL and errno. */
+struct ibv_pd *pd_open(struct ibv_context *context, const struct weft_pd_options *options);
+
+/* A registration of ordinary memory, as ibv_reg_mr() is given it. 0 or errno. */
+int region_options(void *addr, size_t length, uint64_t iova, unsigned int access,
+		   struct weft_region_options *o);
 
 /* Rights of the engine for access flags of verbs; -1: flags that it does not have. */
 int rights_of(unsigned int access, uint32_t *rights);

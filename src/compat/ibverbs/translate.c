@@ -17,6 +17,9 @@ int weftv_errno(enum weft_reason reason)
 	case WEFT_R_REGION_HAS_WINDOWS:
 	case WEFT_R_WINDOW_BOUND:
 		return EBUSY;
+	case WEFT_R_SQR_DISABLED:
+	case WEFT_R_SQR_PRIVILEGE:
+		return EPERM;
 	case WEFT_R_WR_SERVICE:
 	case WEFT_R_WR_WIRE:
 		return EOPNOTSUPP;
@@ -86,6 +89,10 @@ enum ibv_wc_opcode wc_opcode_of(enum weft_opcode opcode)
 		return IBV_WC_BIND_MW;
 	case WEFT_OP_INVALIDATE:
 		return IBV_WC_LOCAL_INV;
+	case WEFT_OP_REGISTER:
+		return IBV_WC_DRIVER1;
+	case WEFT_OP_DELAY:
+		return IBV_WC_DRIVER2;
 	case WEFT_OP_RECV:
 		return IBV_WC_RECV;
 	case WEFT_OP_RECV_WRITE_IMM:
