@@ -234,9 +234,10 @@ TEST(test_sqr_s1_weftdv_post_register_then_use_the_key_at_once)
 	reg = near_register(&p);
 	EXPECT_EQ(weftdv_qp_allow_register(p.near.qp, true), 0);
 	memset(p.far.memory, 0x77, 4096);
+	reg.iova = 0x5000;
 	EXPECT_EQ(weftdv_post_register(p.near.qp, &reg), 0);
 	EXPECT(reg.key != 0);
-	sink = (struct ibv_sge){ (uintptr_t)p.near.memory, 4096, reg.key };
+	sink = (struct ibv_sge){ 0x5000, 4096, reg.key };
 	qp_post(&p.near, IBV_WR_RDMA_READ, 4, sink, qp_remote(&p.far, 0));
 	wc = qp_wc(p.near.qp->send_cq);
 	EXPECT(wc.wr_id == 3 && wc.opcode == IBV_WC_DRIVER1 && wc.status == IBV_WC_SUCCESS);
@@ -253,6 +254,7 @@ TEST(test_sqr_01_sqr_07_weftdv_qp_allow_register_needs_its_domain)
 	struct qp_pair p;
 	struct weftdv_register reg;
 	struct ibv_wc wc;
+	uint32_t key;
 
 	qp_pair_make(&p, NULL);
 	EXPECT_EQ(weftdv_qp_allow_register(p.near.qp, true), EPERM);
@@ -267,6 +269,11 @@ TEST(test_sqr_01_sqr_07_weftdv_qp_allow_register_needs_its_domain)
 	wc = qp_wc(p.near.qp->send_cq);
 	EXPECT_EQ(wc.status, IBV_WC_LOC_QP_OP_ERR);
 	EXPECT_STR(weftdv_reason_name(wc.vendor_err), "sqr_disabled");
+	/* Its key stays reserved, for another try. */
+	key = reg.key;
+	EXPECT_EQ(weftdv_post_register(p.near.qp, &reg), 0);
+	qp_sent(&p.near, 3, IBV_WC_WR_FLUSH_ERR);
+	EXPECT_EQ(reg.key, key);
 	EXPECT_EQ(weftdv_release_key(p.near.pd, reg.key), 0);
 	qp_pair_free(&p);
 }
