@@ -6,7 +6,7 @@
 
 #include "compat/ibverbs/object.h"
 
-enum { POLL_MAX = 16 };
+enum { POLL_MAX = 16, CQS_KEPT = 16 };
 
 /* ---- Channels ------------------------------------------------------------------------------- */
 
@@ -172,20 +172,42 @@ int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 {
 	enum weft_reason r = WEFT_R_BAD_ARGUMENT;
 
-	if (cqe > 0)
+	if (cqe > 0 && cq_of(cq)->weft)
 		r = weft_cq_resize(cq_of(cq)->weft, (uint32_t)cqe);
 	if (r == WEFT_OK)
 		cq->cqe = cqe;
 	return weftv_errno(r);
 }
 
+/* Some programs poll a queue once more after they have destroyed it: libiscsi 1.19 does, when what it
+ * polled made it disconnect. ibv_poll_cq is inline and reads the queue itself, so the last few that
+ * were destroyed stay readable. */
+static void cq_keep_a_while(struct cq *cq)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	static struct cq *kept[CQS_KEPT];
+	static unsigned int oldest;
+	struct cq *goes;
+
+	cq->weft = NULL;
+	pthread_mutex_lock(&lock);
+	goes = kept[oldest];
+	kept[oldest] = cq;
+	oldest = (oldest + 1) % CQS_KEPT;
+	pthread_mutex_unlock(&lock);
+	free(goes);
+}
+
 int ibv_destroy_cq(struct ibv_cq *ibv)
 {
 	struct cq *cq = cq_of(ibv);
-	enum weft_reason r = weft_cq_destroy(cq->weft);
 	struct channel *c;
 	uint32_t taken = 0;
+	enum weft_reason r;
 
+	if (!cq->weft)
+		return EINVAL;
+	r = weft_cq_destroy(cq->weft);
 	if (r != WEFT_OK)
 		return weftv_errno(r);
 	/* No event comes any more. Those that wait vanish, those taken must be acknowledged. */
@@ -205,7 +227,7 @@ int ibv_destroy_cq(struct ibv_cq *ibv)
 	channel_use(ibv->channel, -1);
 	pthread_mutex_destroy(&ibv->mutex);
 	pthread_cond_destroy(&ibv->cond);
-	free(cq);
+	cq_keep_a_while(cq);
 	return 0;
 }
 
@@ -240,6 +262,8 @@ int poll_cq(struct ibv_cq *ibv, int count, struct ibv_wc *wc)
 	struct cq *cq = cq_of(ibv);
 	int done = 0;
 
+	if (!cq->weft)
+		return 0;
 	while (done < count) {
 		uint32_t max = count - done < POLL_MAX ? (uint32_t)(count - done) : POLL_MAX, n;
 
@@ -255,6 +279,8 @@ int poll_cq(struct ibv_cq *ibv, int count, struct ibv_wc *wc)
 
 int req_notify_cq(struct ibv_cq *cq, int is_solicited_only)
 {
+	if (!cq_of(cq)->weft)
+		return EINVAL;
 	return weftv_errno(weft_cq_arm(cq_of(cq)->weft,
 				       is_solicited_only ? WEFT_ARM_SOLICITED : WEFT_ARM_NEXT));
 }

@@ -22,6 +22,8 @@ static int next(struct ibv_cq_ex *ex)
 	struct cq *cq = of(ex);
 	uint32_t count;
 
+	if (!cq->weft)
+		return ENOENT;
 	if (weft_cq_poll(cq->weft, &cq->current, 1, &count) != WEFT_OK)
 		return EIO;
 	if (count == 0)
