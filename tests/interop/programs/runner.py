@@ -3,10 +3,12 @@
 
 A case is a server and its clients. The server is waited for until it listens at its port (or has
 printed a line), the clients run one after the other or all at once, every output is kept, and
-whatever does not end by itself is ended by its process id.
+whatever does not end by itself is ended by its process id. A case may ask for a network of its own.
 """
 import dataclasses
+import errno
 import os
+import random
 import re
 import shutil
 import signal
@@ -14,6 +16,8 @@ import socket
 import subprocess
 import tempfile
 import time
+
+import network
 
 LOOK_EVERY_S = 0.01
 END_S = 5
@@ -25,12 +29,14 @@ SANITIZER = re.compile(r"ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|runtime er
 @dataclasses.dataclass
 class Side:
     """A command and its verdict. PORT and DIR in words are replaced."""
-    command: str
+    command: object  # a string that is split at spaces, or a list of words
     # Regular expressions; each must be found, in no order. With a number: in exactly so many lines.
     says: list = dataclasses.field(default_factory=list)
     says_not: list = dataclasses.field(default_factory=list)
     status: object = 0  # expected exit status; None: whatever; "ended": it stays, and is ended
     env: dict = dataclasses.field(default_factory=dict)
+    # Politely, then not.
+    end_by: list = dataclasses.field(default_factory=lambda: [signal.SIGTERM, signal.SIGKILL])
 
 
 @dataclasses.dataclass
@@ -40,9 +46,23 @@ class Case:
     client: Side = None
     clients: int = 1
     at_once: bool = False
+    steps: list = dataclasses.field(default_factory=list)  # Sides in place of client, in turn
+    network: bool = False  # run in a network.Network
+    has_short_port: bool = False  # PORT is kept in 16 bits with a sign
     ready: str = None  # a line of the server; None: it listens at PORT
     seconds: int = 30
+    prepare: object = None  # function(folder), before all
     check: object = None  # function(folder) -> why it failed, or None; after all have ended
+
+    def sides(self):
+        return [s for s in [self.server, self.client] + self.steps if s]
+
+    def clients_in_turn(self):
+        return self.steps or [self.client] * (self.clients if self.client else 0)
+
+
+def words_of(side):
+    return side.command.split() if isinstance(side.command, str) else side.command
 
 
 class Process:
@@ -74,8 +94,7 @@ class Process:
             return False
 
     def end(self):
-        """Politely, then not."""
-        for how in (signal.SIGTERM, signal.SIGKILL):
+        for how in self.side.end_by:
             if not self.has_ended():
                 self.process.send_signal(how)
                 self.await_end(time.monotonic() + END_S)
@@ -98,11 +117,11 @@ def sockets_of(pid):
 
 
 def is_listening(pid, port):
-    """Whether the process has a TCP socket that listens at the port."""
+    """Whether the process has a TCP socket that listens at the port, in its own network."""
     inodes = sockets_of(pid)
-    for path in ("/proc/net/tcp", "/proc/net/tcp6"):
+    for table in ("tcp", "tcp6"):
         try:
-            with open(path, encoding="ascii") as f:
+            with open("/proc/%d/net/%s" % (pid, table), encoding="ascii") as f:
                 rows = [line.split() for line in f.readlines()[1:]]
         except OSError:
             continue
@@ -112,11 +131,18 @@ def is_listening(pid, port):
     return False
 
 
-def free_port():
+def free_port(ports=(0,)):
+    """The first of the ports that nobody has; 0 is any."""
     with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as s:
         s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
-        s.bind(("::", 0))
-        return s.getsockname()[1]
+        for port in ports:
+            try:
+                s.bind(("::", port))
+                return s.getsockname()[1]
+            except OSError as e:
+                if e.errno != errno.EADDRINUSE:
+                    raise
+        raise OSError(errno.EADDRINUSE, "none of %d ports is free" % len(ports))
 
 
 def tail(text):
@@ -154,13 +180,18 @@ class Runner:
     def __init__(self, libraries, more_env=None, keep=False):
         self.env = {k: v for k, v in os.environ.items() if not k.startswith("WEFT_")}
         self.env.update({"LD_LIBRARY_PATH": os.path.abspath(libraries), "LC_ALL": "C"})
+        # Where Debian has its servers; not in everybody's path.
+        self.env["PATH"] = self.env.get("PATH", os.defpath) + ":/usr/sbin:/sbin"
         self.env.update(more_env or {})
         self.keep = keep
+        self.network = None  # that of the case that runs
 
     def start(self, side, name, port, folder):
-        words = [w.replace("PORT", str(port)).replace("DIR", folder)
-                 for w in side.command.split()]
-        return Process(side, words, folder, name, self.env)
+        def fill(text):
+            return text.replace("PORT", str(port)).replace("DIR", folder)
+        words = (self.network.enter() if self.network else []) + [fill(w) for w in words_of(side)]
+        return Process(dataclasses.replace(side, env={k: fill(v) for k, v in side.env.items()}),
+                       words, folder, name, self.env)
 
     @staticmethod
     def await_ready(case, server, port, deadline):
@@ -177,11 +208,15 @@ class Runner:
 
     def run_clients(self, case, port, folder, deadline, started):
         """Why, or None; started gets every client."""
-        for i in range(case.clients):
-            client = self.start(case.client, "client%d" % i, port, folder)
+        for i, side in enumerate(case.clients_in_turn()):
+            client = self.start(side, "client%d" % i, port, folder)
             started.append(client)
             if not case.at_once and not client.await_end(deadline):
                 return "client %d does not end" % i
+            # A step builds on the one before.
+            why = case.steps and judge("step %d, %s," % (i, words_of(side)[0]), client, True)
+            if why:
+                return why
         for i, client in enumerate(started):
             if not client.await_end(deadline):
                 return "client %d does not end" % i
@@ -210,13 +245,13 @@ class Runner:
     def run_in(self, case, folder):
         """Why the case failed, or None; and all processes."""
         deadline = time.monotonic() + case.seconds
-        port = free_port()
+        port = free_port(random.sample(range(10000, 32768), 100)) if case.has_short_port else free_port()
         server, clients, why = None, [], None
         try:
             if case.server:
                 server = self.start(case.server, "server", port, folder)
                 why = self.await_ready(case, server, port, deadline)
-            if not why and case.client:
+            if not why:
                 why = self.run_clients(case, port, folder, deadline, clients)
             if server and not why:
                 why = self.judge_server(case, server, deadline)
@@ -225,15 +260,35 @@ class Runner:
                 process.end()
         return why, ([server] if server else []) + clients
 
+    def why_skip(self, case):
+        """What the machine lacks for the case, or None. Makes the network if it needs one."""
+        for side in case.sides():
+            program = words_of(side)[0]
+            if not shutil.which(program, path=self.env["PATH"]):
+                return "%s is not installed" % program
+        if case.network:
+            self.network = network.Network()
+            return self.network.why_not
+        return None
+
     def run(self, case):
         """True: it passed or was skipped. Prints the line for it."""
-        for side in (case.server, case.client):
-            program = side and side.command.split()[0]
-            if program and not shutil.which(program):
-                print("skip %s: %s is not installed" % (case.name, program), flush=True)
+        try:
+            why = self.why_skip(case)
+            if why:
+                print("skip %s: %s" % (case.name, why), flush=True)
                 return True
+            return self.run_and_judge(case)
+        finally:
+            if self.network:
+                self.network.close()
+                self.network = None
+
+    def run_and_judge(self, case):
         folder = tempfile.mkdtemp(prefix="weft-programs-")
         try:
+            if case.prepare:
+                case.prepare(folder)
             why, processes = self.run_in(case, folder)
             if not why and case.check:
                 why = case.check(folder)
