@@ -15,12 +15,15 @@ import sys
 
 import cm_cases
 import fault_cases
+import fio_cases
+import iser_cases
+import libfabric_cases
 import perftest_cases
 import verbs_cases
 from runner import Runner
 
-CASES = verbs_cases.CASES + cm_cases.CASES + perftest_cases.CASES + \
-    fault_cases.CASES
+CASES = (verbs_cases.CASES + fio_cases.CASES + cm_cases.CASES + perftest_cases.CASES +
+         libfabric_cases.CASES + iser_cases.CASES + fault_cases.CASES)
 
 
 def asan_env():

@@ -1,18 +1,6 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""rdma-core's programs that only look (package ibverbs-utils), and fio's rdma engine."""
+"""rdma-core's programs that only look (package ibverbs-utils)."""
 from runner import Case, Side
-
-FIO = ("fio --ioengine=rdma --hostname=127.0.0.1 --port=PORT --bs=64k --size=8m --iodepth=8 "
-       "--name=%s --rw=%s %s")
-FIO_NOT = ["(?i)error", "(?i) fail", "verify:"]
-
-
-def fio(verb):
-    return Case("fio_" + verb,
-                Side(FIO % ("receiver", "read", ""), [r"err= 0"], FIO_NOT),
-                Side(FIO % ("sender", "write", "--verb=" + verb), [r"err= 0", r"io=8192KiB"], FIO_NOT),
-                ready="waiting for connection", seconds=60)
-
 
 CASES = [
     Case("ibv_devices", client=Side("ibv_devices", [r"^ +iw_lo +\t[0-9a-f]{16}$"])),
@@ -27,7 +15,4 @@ CASES = [
     Case("ibv_asyncwatch",
          server=Side("ibv_asyncwatch -d iw_lo", [r"^iw_lo: async event FD \d+$"], status="ended"),
          ready="async event FD"),
-    fio("write"),
-    fio("read"),
-    fio("send"),
 ]
