@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "idle_memory.h"
+#include "idle_connections.h"
 #include "other_peers.h"
 #include "tcp_peer.h"
 #include "weft_peer.h"
@@ -107,6 +107,27 @@ static void show_how(const struct net_rows *rows, const struct point *p)
 		printf("  %s\n", row->how);
 }
 
+void net_goals_head(void)
+{
+	printf("\n%-52s %10s %10s\n", "goal", "ratio", "goal");
+}
+
+void net_goal_show(const struct net_goal *g)
+{
+	double ratio;
+	bool is_met;
+
+	if (!g->ours || !g->theirs) {
+		printf("%-52s %10s\n", g->text, "not known");
+		return;
+	}
+	ratio = g->ours->value / g->theirs->value;
+	is_met = g->is_most ? ratio <= g->goal : ratio >= g->goal;
+	printf("%-52s %8.2f x %4s %3g x  %s%s\n", g->text, ratio, g->is_most ? "<=" : ">=", g->goal,
+	       is_met ? "met" : "missed",
+	       g->ours->is_disturbed || g->theirs->is_disturbed ? " ~" : "");
+}
+
 void net_goals_show(const struct net_rows *rows)
 {
 	static const struct point told[] = { { &weft_peer, NET_BANDWIDTH, 64 * KIB },
@@ -116,23 +137,17 @@ void net_goals_show(const struct net_rows *rows)
 					     { &weft_peer, NET_RATE, 64 } };
 	double idle = idle_connection_bytes();
 
-	printf("\n%-52s %10s %10s\n", "goal", "ratio", "goal");
+	net_goals_head();
 	for (size_t i = 0; i < sizeof(goals) / sizeof(*goals); i++) {
-		const struct net_row *ours = row_at(rows, &goals[i].ours);
-		const struct net_row *theirs = row_at(rows, &goals[i].theirs);
-		double ratio;
+		const struct net_goal g = {
+			.text = goals[i].text,
+			.ours = row_at(rows, &goals[i].ours),
+			.theirs = row_at(rows, &goals[i].theirs),
+			.goal = goals[i].goal,
+			.is_most = goals[i].is_most,
+		};
 
-		if (!ours || !theirs) {
-			printf("%-52s %10s\n", goals[i].text, "not known");
-			continue;
-		}
-		ratio = ours->value / theirs->value;
-		printf("%-52s %8.2f x %4s %3g x  %s%s\n", goals[i].text, ratio,
-		       goals[i].is_most ? "<=" : ">=", goals[i].goal,
-		       (goals[i].is_most ? ratio <= goals[i].goal : ratio >= goals[i].goal)
-			       ? "met"
-			       : "missed",
-		       ours->is_disturbed || theirs->is_disturbed ? " ~" : "");
+		net_goal_show(&g);
 	}
 	if (idle > 0)
 		printf("%-52s %6.0f bytes <= %.0f  %s\n", "memory of an idle connection", idle,

@@ -4,4 +4,15 @@
 
 #include "net_subjects.h"
 
+/* The first, as a multiple of the second, is to be at least or at most so much; NULL: not known. */
+struct net_goal {
+	const char *text;
+	const struct net_row *ours, *theirs;
+	double goal;
+	bool is_most;
+};
+
+void net_goals_head(void);
+void net_goal_show(const struct net_goal *g);
+
 void net_goals_show(const struct net_rows *rows);

@@ -32,6 +32,11 @@ static const struct kind kinds[NET_WHATS] = {
 		       1e6, false },
 };
 
+const char *net_unit(enum net_what what)
+{
+	return kinds[what].unit;
+}
+
 static void size_text(char *text, uint32_t size_bytes)
 {
 	if (size_bytes >= 1 << 20)

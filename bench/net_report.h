@@ -6,6 +6,9 @@
 
 #include "net_subjects.h"
 
+/* Of a value, for programs. */
+const char *net_unit(enum net_what what);
+
 /* A table for people: a line for each size, a column for each peer, and the ratio to the first. */
 void net_report_table(const struct net_rows *rows);
 

@@ -41,7 +41,7 @@ static bool (*function_of(const struct net_peer *peer,
 	return peer->rate;
 }
 
-static uint32_t depth_of(enum net_what what)
+uint32_t net_depth(enum net_what what)
 {
 	static const uint32_t depths[NET_WHATS] = { BANDWIDTH_DEPTH, 1, RATE_DEPTH };
 
@@ -78,8 +78,7 @@ static void progress_end(void)
 		fprintf(stderr, "\r\033[K");
 }
 
-/* False: the peer failed. What an earlier round has brought stays. */
-static bool row_sample(struct net_row *row)
+bool net_row_sample(struct net_row *row)
 {
 	struct net_ask ask = ask_of(row);
 	struct net_figure figure = { 0 };
@@ -97,6 +96,11 @@ static bool row_sample(struct net_row *row)
 	return true;
 }
 
+void net_row_judge(struct net_row *row)
+{
+	row->value = net_samples_judge(row->samples, row->sample_count, &row->is_disturbed);
+}
+
 static void rows_list(struct net_rows *rows)
 {
 	rows->count = 0;
@@ -110,7 +114,7 @@ static void rows_list(struct net_rows *rows)
 					.peer = net_peers[p],
 					.what = what,
 					.size_bytes = net_sizes[size],
-					.depth = depth_of(what),
+					.depth = net_depth(what),
 				};
 			}
 		}
@@ -137,7 +141,7 @@ static void round_make(struct net_rows *rows, int *failures, uint64_t end_ns)
 		if (rows->rounds > 0 && child_clock_ns() > end_ns)
 			return;
 		progress(rows->rounds, row);
-		if (*failed < FAILURES_MAX && !row_sample(row))
+		if (*failed < FAILURES_MAX && !net_row_sample(row))
 			++*failed;
 	}
 }
@@ -150,11 +154,8 @@ void net_rows_measure(struct net_rows *rows)
 	rows_list(rows);
 	for (rows->rounds = 0; rows->rounds < NET_ROUNDS; rows->rounds++)
 		round_make(rows, failures, start_ns + part_ns_max);
-	for (int i = 0; i < rows->count; i++) {
-		struct net_row *row = &rows->row[i];
-
-		row->value = net_samples_judge(row->samples, row->sample_count, &row->is_disturbed);
-	}
+	for (int i = 0; i < rows->count; i++)
+		net_row_judge(&rows->row[i]);
 	rows->seconds = (double)(child_clock_ns() - start_ns) / 1e9;
 	progress_end();
 }

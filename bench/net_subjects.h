@@ -39,6 +39,15 @@ struct net_rows {
 	double seconds;
 };
 
+/* Once more, at most NET_ROUNDS times. False: the peer failed; what was there before stays. */
+bool net_row_sample(struct net_row *row);
+
+/* What comes out of its samples. */
+void net_row_judge(struct net_row *row);
+
+/* How many messages are under way. */
+uint32_t net_depth(enum net_what what);
+
 /* Measures everything, in bounded time. Says on a terminal's stderr how far it is. */
 void net_rows_measure(struct net_rows *rows);
 

@@ -94,6 +94,28 @@ bool other_output_pingpong(const char *text, struct other_result *r)
 	return false;
 }
 
+bool other_output_perftest(const char *text, struct other_result *r)
+{
+	static const double per_mega = 1e6;
+	int latency = -1, rate = -1;
+	struct line l;
+
+	while (line_next(&l, &text, " \t\r")) {
+		double us = line_number(&l, latency), millions = line_number(&l, rate);
+
+		if (us > 0 || millions > 0) {
+			*r = (struct other_result){ us * ns_per_us, millions * per_mega };
+			return true;
+		}
+		/* The name of a bandwidth is two words, of which the second has the unit. */
+		if (line_column(&l, "MsgRate[Mpps]") >= 0)
+			rate = line_column(&l, "MsgRate[Mpps]") - 2;
+		if (line_column(&l, "t_avg[usec]") >= 0)
+			latency = line_column(&l, "t_avg[usec]");
+	}
+	return false;
+}
+
 bool other_output_is_listening(const char *text, uint16_t port)
 {
 	enum { ADDRESS = 1, STATE = 3 };

@@ -22,6 +22,12 @@ bool other_output_ucx(const char *text, struct other_result *r);
  */
 bool other_output_pingpong(const char *text, struct other_result *r);
 
+/*
+ * perftest: a line with the names of the columns, then one with the numbers: of a latency test the
+ * average, else messages per second, and the other is 0. False as above.
+ */
+bool other_output_perftest(const char *text, struct other_result *r);
+
 /* Is something listening on this port? The text is that of /proc/net/tcp or tcp6. */
 bool other_output_is_listening(const char *text, uint16_t port);
 

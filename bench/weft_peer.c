@@ -169,6 +169,11 @@ static bool plain_rate(struct net_figure *f, const struct net_ask *n)
 	return rate(f, session_of(n, PERF_SEND, true));
 }
 
+static bool send_latency(struct net_figure *f, const struct net_ask *n)
+{
+	return latency(f, session_of(n, PERF_SEND, false));
+}
+
 static bool read_bandwidth(struct net_figure *f, const struct net_ask *n)
 {
 	return bandwidth(f, session_of(n, PERF_READ, false));
@@ -198,4 +203,11 @@ const struct net_peer weft_read_peer = {
 	.title = "weft Read",
 	.color = "#8250df",
 	.bandwidth = read_bandwidth,
+};
+
+const struct net_peer weft_send_peer = {
+	.name = "weft_send",
+	.title = "weft Send",
+	.latency = send_latency,
+	.rate = crc_rate,
 };

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a connection costs that is there and does nothing. */
-#include "idle_memory.h"
+/* What connections cost that are there and do nothing. */
+#include "idle_connections.h"
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <weft/weft.h>
 
 #include "child.h"
 
-enum { WARM = 32, CONNECTIONS = 512, ALL = WARM + CONNECTIONS };
+enum { WARM = 32, CONNECTIONS = 968, ALL = WARM + CONNECTIONS, POLLS = 100000, ROUNDS = 5 };
 
 static const uint64_t run_ns_max = UINT64_C(20000000000);
 
@@ -122,36 +123,90 @@ static void side_close(struct side *s)
 	(void)weft_adapter_close(s->adapter);
 }
 
-static double measure(struct side *s)
+static double bytes_each(struct side *s, const struct weft_address *at)
 {
-	struct weft_address at;
-	double before, after = 0;
+	double before;
 
-	if (read(s->address[0], &at, sizeof(at)) != sizeof(at) || !side_open(s))
+	if (!dial(s, at, 0, WARM))
 		return 0;
-	if (dial(s, &at, 0, WARM)) {
-		before = resident_bytes();
-		if (dial(s, &at, WARM, CONNECTIONS))
-			after = (resident_bytes() - before) / CONNECTIONS;
-	}
-	side_close(s);
-	return after;
+	before = resident_bytes();
+	return dial(s, at, WARM, CONNECTIONS) ? (resident_bytes() - before) / CONNECTIONS : 0;
 }
 
-double idle_connection_bytes(void)
+static double poll_ns(struct side *s)
+{
+	uint64_t start_ns = child_clock_ns();
+	struct weft_completion c;
+	uint32_t count;
+
+	for (int i = 0; i < POLLS; i++)
+		(void)weft_cq_poll(s->cq, &c, 1, &count);
+	return (double)(child_clock_ns() - start_ns) / POLLS;
+}
+
+/* The best of each: others can only make it slower. */
+static double poll_ratio(struct side *s, const struct weft_address *at)
+{
+	double one = 1e9, all = 1e9;
+
+	if (!dial(s, at, 0, 1))
+		return 0;
+	for (int i = 0; i < ROUNDS; i++) {
+		double ns = poll_ns(s);
+
+		one = ns < one ? ns : one;
+	}
+	if (!dial(s, at, 1, ALL - 1))
+		return 0;
+	for (int i = 0; i < ROUNDS; i++) {
+		double ns = poll_ns(s);
+
+		all = ns < all ? ns : all;
+	}
+	return all / one;
+}
+
+/* Each connection takes a descriptor at both ends. */
+static void allow_descriptors(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+		limit.rlim_cur = limit.rlim_max;
+		(void)setrlimit(RLIMIT_NOFILE, &limit);
+	}
+}
+
+/* With somebody at the other end who takes all that dial. 0: it failed. */
+static double with_peer(double (*measure)(struct side *s, const struct weft_address *at))
 {
 	struct side *s = calloc(1, sizeof(*s));
+	struct weft_address at;
 	struct child child;
-	double bytes = 0;
+	double value = 0;
 
+	allow_descriptors();
 	if (s && pipe(s->address) == 0) {
 		if (child_fork(&child, serve, s) == 0) {
-			bytes = measure(s);
+			if (read(s->address[0], &at, sizeof(at)) == sizeof(at) && side_open(s)) {
+				value = measure(s, &at);
+				side_close(s);
+			}
 			child_kill(&child);
 		}
 		close(s->address[0]);
 		close(s->address[1]);
 	}
 	free(s);
-	return bytes;
+	return value;
+}
+
+double idle_connection_bytes(void)
+{
+	return with_peer(bytes_each);
+}
+
+double idle_poll_ratio(void)
+{
+	return with_peer(poll_ratio);
 }

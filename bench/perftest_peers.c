@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "perftest_peers.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "other_run.h"
+
+/* The libraries are in the folder above this program's, where the build has put them. */
+static void libraries_setting(char *text, size_t text_bytes)
+{
+	char path[PATH_MAX] = "";
+	ssize_t length = readlink("/proc/self/exe", path, sizeof(path) - 1);
+
+	for (int up = 0; length > 0 && up < 2; up++) {
+		char *end = strrchr(path, '/');
+
+		if (end)
+			*end = '\0';
+	}
+	snprintf(text, text_bytes, "LD_LIBRARY_PATH=%s", path);
+}
+
+/* -F: its opinion of the processor's clock is not asked for. */
+static bool run(struct net_figure *f, const struct net_ask *ask, const char *program,
+		struct other_result *r)
+{
+	char libraries[PATH_MAX + 32];
+	const char *const settings[] = { libraries, "WEFT_DEVICES=iw_lo", NULL };
+	struct other_words w;
+	uint16_t port = other_free_port();
+	bool is_latency = ask->depth == 1;
+
+	libraries_setting(libraries, sizeof(libraries));
+	other_words_init(&w, ask, port);
+	return other_run(
+		f,
+		&(struct other_command){
+			.package = "perftest",
+			.settings = settings,
+			.server = { program, "-R", "-F", "-p", w.port, "-s", w.size, "-n", w.count,
+				    is_latency ? NULL : "-t", w.depth },
+			.client = { program, "-R", "-F", "-p", w.port, "-s", w.size, "-n", w.count,
+				    "127.0.0.1", is_latency ? NULL : "-t", w.depth },
+			.port = port,
+			.parse = other_output_perftest,
+		},
+		r);
+}
+
+static bool bandwidth(struct net_figure *f, const struct net_ask *ask, const char *program)
+{
+	struct other_result r;
+
+	if (!run(f, ask, program, &r))
+		return false;
+	f->value = r.messages_per_s * ask->size_bytes;
+	return true;
+}
+
+static bool latency(struct net_figure *f, const struct net_ask *ask, const char *program)
+{
+	struct other_result r;
+
+	if (!run(f, ask, program, &r))
+		return false;
+	f->value = r.latency_ns;
+	return true;
+}
+
+static bool write_bandwidth(struct net_figure *f, const struct net_ask *ask)
+{
+	return bandwidth(f, ask, "ib_write_bw");
+}
+
+static bool write_latency(struct net_figure *f, const struct net_ask *ask)
+{
+	return latency(f, ask, "ib_write_lat");
+}
+
+static bool read_bandwidth(struct net_figure *f, const struct net_ask *ask)
+{
+	return bandwidth(f, ask, "ib_read_bw");
+}
+
+static bool send_latency(struct net_figure *f, const struct net_ask *ask)
+{
+	return latency(f, ask, "ib_send_lat");
+}
+
+static bool send_rate(struct net_figure *f, const struct net_ask *ask)
+{
+	struct other_result r;
+
+	if (!run(f, ask, "ib_send_bw", &r))
+		return false;
+	f->value = r.messages_per_s;
+	return true;
+}
+
+const struct net_peer perftest_write_peer = {
+	.name = "perftest_write",
+	.title = "perftest Write",
+	.bandwidth = write_bandwidth,
+	.latency = write_latency,
+};
+
+const struct net_peer perftest_read_peer = {
+	.name = "perftest_read",
+	.title = "perftest Read",
+	.bandwidth = read_bandwidth,
+};
+
+const struct net_peer perftest_send_peer = {
+	.name = "perftest_send",
+	.title = "perftest Send",
+	.latency = send_latency,
+	.rate = send_rate,
+};

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * perftest (Debian: perftest), a program of verbs that knows nothing of weft, on the drop-in
+ * libraries beside this program: what `weft perf` is compared with.
+ */
+#pragma once
+
+#include "net_peer.h"
+
+extern const struct net_peer perftest_write_peer, perftest_read_peer, perftest_send_peer;
