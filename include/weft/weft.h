@@ -559,6 +559,11 @@ struct weft_connect_options {
 	uint8_t mpa_revision;  /* dialling: 1 or 2; default 2 */
 	uint64_t timeout_ns; /* of the set-up, or what is left of it when accepting; default 10 s */
 	uint64_t refused_wait_ns; /* dialling: when nobody listens, try again for so long */
+	/*
+	 * Accepting: an end that dialled without an RTR message speaks first (RFC 5044 section
+	 * 7.1.2). If it stays silent for so long, send all the same; default: never.
+	 */
+	uint64_t first_wait_ns;
 };
 
 #define WEFT_DEPTH_NONE UINT32_MAX

@@ -8,6 +8,7 @@
 enum { DEPTH_DEFAULT = 16, DEPTH_MAX = MPA_DEPTH_MAX };
 
 static const uint64_t close_wait_ns = UINT64_C(2) * 1000 * 1000 * 1000;
+static const uint64_t again_wait_ns = 50 * 1000 * 1000;
 /* Between two tries, when nobody listens yet. */
 static const uint64_t redial_ns = 5 * 1000 * 1000;
 
@@ -198,6 +199,7 @@ enum weft_reason link_accept(struct link *link, struct weft_qp *qp,
 	answer.ird = config.ird;
 	answer.ord = config.ord;
 	link->ready_wait_ns = config.timeout_ns;
+	link->first_wait_ns = options->first_wait_ns;
 	mpa_setup_wish(link->setup, config.wants_crc, config.wants_markers);
 	r = mpa_setup_accept(link->setup, &answer, net_look_at_clock(link->net));
 	if (r != WEFT_OK)
@@ -247,6 +249,9 @@ static void begin_stream(struct link *link)
 	const struct iwarp_config config = {
 		.terms = *mpa_setup_terms(link->setup),
 		.close_wait_ns = close_wait_ns,
+		.begin_ns = link->net->now_ns,
+		.again_wait_ns = again_wait_ns,
+		.first_wait_ns = link->first_wait_ns,
 		.attention = &link->net->attention,
 		.owner = link,
 	};

@@ -33,6 +33,13 @@ struct iwarp_stream;
 struct iwarp_config {
 	struct iwarp_terms terms;
 	uint64_t close_wait_ns; /* for the peer's end of the stream, when ours has ended */
+	/*
+	 * What is done about a peer that says nothing at all, from begin_ns on; 0: nothing. After
+	 * again_wait_ns, and some more times, each after twice as long, an initiator repeats the
+	 * Write by which it has opened the stream. After first_wait_ns a responder may send, if no
+	 * ready-to-receive message was agreed (where one was, it waits).
+	 */
+	uint64_t begin_ns, again_wait_ns, first_wait_ns;
 	struct list *attention; /* of the owner; must outlive the stream */
 	void *owner;		/* given back by iwarp_owner() */
 };

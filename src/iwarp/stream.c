@@ -61,6 +61,52 @@ struct iwarp_stream *iwarp_last(const struct list *attention)
 	return CONTAINER_OF(attention->prev, struct iwarp_stream, attention_link);
 }
 
+/* ---- A silent peer -------------------------------------------------------------------------- */
+
+/*
+ * Linux's siw looks at what arrives between its MPA reply and the end of its accept() only when
+ * something more arrives: our opening, and the first request behind it, would lie there for ever.
+ * A Write of no bytes does nothing at the other end, so it may come once more.
+ */
+enum { AGAIN_MAX = 6 };
+
+static void silence_begin(struct iwarp_stream *s, const struct iwarp_config *config)
+{
+	const struct iwarp_terms *terms = &config->terms;
+	uint64_t wait_ns = 0;
+
+	if (terms->is_initiator && terms->rtr == IWARP_RTR_WRITE)
+		wait_ns = config->again_wait_ns;
+	else if (!terms->is_initiator && terms->rtr == IWARP_RTR_NONE)
+		wait_ns = config->first_wait_ns;
+	s->silence_ns = wait_ns ? config->begin_ns + wait_ns : UINT64_MAX;
+	s->again_wait_ns = wait_ns;
+	s->again_left = AGAIN_MAX;
+}
+
+static uint64_t silence_due(const struct iwarp_stream *s)
+{
+	return s->rx.has_fpdu || s->state != STREAM_OPEN ? UINT64_MAX : s->silence_ns;
+}
+
+static void silence_expire(struct iwarp_stream *s, uint64_t now_ns)
+{
+	s->silence_ns = UINT64_MAX;
+	stream_attention(s);
+	if (!s->terms.is_initiator) {
+		s->tx.is_held = false;
+		tx_fill(s);
+		return;
+	}
+	if (--s->again_left > 0) {
+		s->again_wait_ns *= 2;
+		s->silence_ns = now_ns + s->again_wait_ns;
+	}
+	/* Else there is more to come, which will do as well. */
+	if (!s->tx.has_message && tx_has_room(s))
+		rdmap_tx_rtr(s);
+}
+
 /* ---- Life ----------------------------------------------------------------------------------- */
 
 enum weft_reason iwarp_create(struct weft_qp *qp, const struct iwarp_config *config,
@@ -91,6 +137,7 @@ enum weft_reason iwarp_create(struct weft_qp *qp, const struct iwarp_config *con
 		return WEFT_R_NO_MEMORY;
 	}
 	s->tx.is_held = !s->terms.is_initiator;
+	silence_begin(s, config);
 	qp_attach(qp, &iwarp_transport, s);
 	if (s->terms.ord < qp->reads_max)
 		qp->reads_max = s->terms.ord;
@@ -266,11 +313,14 @@ static bool is_close_wait_due(const struct iwarp_stream *s)
 
 uint64_t iwarp_due(const struct iwarp_stream *s)
 {
+	uint64_t silence_ns = silence_due(s), due_ns;
+
 	/* Whatever ended the stream had no clock; and to a peer that takes nothing, nothing more
 	 * is sent that would look at one. */
 	if (is_close_wait_due(s))
 		return 0;
-	return s->rx.deadline_ns < s->close_ns ? s->rx.deadline_ns : s->close_ns;
+	due_ns = s->rx.deadline_ns < s->close_ns ? s->rx.deadline_ns : s->close_ns;
+	return silence_ns < due_ns ? silence_ns : due_ns;
 }
 
 void stream_close_wait(struct iwarp_stream *s, uint64_t now_ns)
@@ -286,6 +336,8 @@ void iwarp_expire(struct iwarp_stream *s, uint64_t now_ns)
 		stream_move(s, STREAM_ABORTED);
 	else if (s->rx.deadline_ns <= now_ns)
 		stream_refuse(s, WEFT_R_RECEIVER_NOT_READY, &s->rx.segment);
+	else if (silence_due(s) <= now_ns)
+		silence_expire(s, now_ns);
 }
 
 enum iwarp_action iwarp_action(struct iwarp_stream *s)

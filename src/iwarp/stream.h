@@ -187,6 +187,9 @@ struct iwarp_stream {
 	enum stream_state state;
 	bool is_shut_due, is_peer_done;
 	uint64_t close_wait_ns, close_ns; /* close_ns: deadline of TERMINATING and CLOSING */
+	/* Until the first good FPDU of the peer: see struct iwarp_config. */
+	uint64_t silence_ns, again_wait_ns;
+	uint32_t again_left;
 	const char *peer_words;
 	struct iwarp_counts counts;
 	struct rx rx;

@@ -32,6 +32,9 @@ static void open_qp(struct bed *b)
 	const struct iwarp_config config = {
 		.terms = b->terms,
 		.close_wait_ns = CLOSE_WAIT_NS,
+		.begin_ns = b->now_ns,
+		.again_wait_ns = b->setup.again_wait_ns,
+		.first_wait_ns = b->setup.first_wait_ns,
 		.attention = &b->attention,
 		.owner = b,
 	};

@@ -338,6 +338,147 @@ TEST(test_rfc6581_9_initiator_opens_with_rtr)
 	}
 }
 
+enum { SILENCE_NS = 100, AGAIN_TIMES = 6 };
+
+/* The peer may have missed it, and with it all that came behind (siw does). */
+TEST(test_rfc6581_9_initiator_opens_again_while_nothing_comes)
+{
+	struct setup setup = with_rtr(IWARP_RTR_WRITE, true, 2);
+
+	setup.again_wait_ns = SILENCE_NS;
+	for (struct bed *b = bed_first(&setup); b; b = bed_next(b)) {
+		struct weft_send_wr send = { .opcode = WEFT_OP_SEND };
+		uint64_t wait_ns = SILENCE_NS;
+
+		MUST(bed_post(b, &send));
+		(void)expect_frame(b, RDMAP_WRITE);
+		(void)expect_frame(b, RDMAP_SEND);
+		for (int i = 0; i < AGAIN_TIMES; i++, wait_ns *= 2) {
+			EXPECT_EQ(iwarp_due(b->stream), b->now_ns + wait_ns);
+			bed_wait(b, wait_ns - 1);
+			EXPECT_EQ(peer_left(b), 0);
+			bed_wait(b, 1);
+			EXPECT_EQ(expect_frame(b, RDMAP_WRITE)->bytes, 0);
+			EXPECT_EQ(peer_left(b), 0);
+		}
+		EXPECT_EQ(iwarp_due(b->stream), UINT64_MAX);
+		expect_completion(b, 1, WEFT_SUCCESS, WEFT_OK);
+		expect_no_completion(b);
+		MUST(bed_post(b, &send));
+		EXPECT_EQ(expect_frame(b, RDMAP_SEND)->u.msn, 2);
+		expect_completion(b, 2, WEFT_SUCCESS, WEFT_OK);
+	}
+}
+
+TEST(test_rfc6581_9_initiator_does_not_open_again_once_something_came)
+{
+	struct setup setup = with_rtr(IWARP_RTR_WRITE, true, 2);
+
+	setup.again_wait_ns = SILENCE_NS;
+	for (struct bed *b = bed_first(&setup); b; b = bed_next(b)) {
+		bed_move(b);
+		(void)expect_frame(b, RDMAP_WRITE);
+		bed_wait(b, SILENCE_NS - 1);
+		peer_write(b, 0, 0, NULL, 0);
+		bed_move(b);
+		EXPECT_EQ(iwarp_due(b->stream), UINT64_MAX);
+		bed_wait(b, SILENCE_NS);
+		EXPECT_EQ(peer_left(b), 0);
+	}
+}
+
+/* Where the connection takes nothing it is not added to: what waits will do as well. */
+TEST(test_rfc6581_9_initiator_does_not_open_again_behind_a_full_ring)
+{
+	enum { SENDS = 12 };
+	struct setup setup = with_rtr(IWARP_RTR_WRITE, true, 2);
+
+	setup.again_wait_ns = SILENCE_NS;
+	for (struct bed *b = bed_first(&setup); b; b = bed_next(b)) {
+		struct weft_send_wr send = { .opcode = WEFT_OP_SEND };
+
+		b->out_credit = 0;
+		for (int i = 0; i < SENDS; i++)
+			MUST(bed_post(b, &send));
+		bed_wait(b, SILENCE_NS);
+		EXPECT_EQ(iwarp_due(b->stream), b->now_ns + 2 * SILENCE_NS);
+		b->out_credit = SIZE_MAX;
+		bed_move(b);
+		(void)expect_frame(b, RDMAP_WRITE);
+		for (uint64_t i = 1; i <= SENDS; i++) {
+			(void)expect_frame(b, RDMAP_SEND);
+			expect_completion(b, i, WEFT_SUCCESS, WEFT_OK);
+		}
+		EXPECT_EQ(peer_left(b), 0);
+	}
+}
+
+TEST(test_rfc6581_9_initiator_does_not_open_again_at_the_end)
+{
+	const struct weft_qp_attr attr = { .state = WEFT_QPS_ERROR };
+	struct setup setup = with_rtr(IWARP_RTR_WRITE, true, 2);
+
+	setup.again_wait_ns = SILENCE_NS;
+	for (struct bed *b = bed_first(&setup); b; b = bed_next(b)) {
+		size_t length;
+
+		bed_move(b);
+		MUST(qp_modify(b->qp, &attr, WEFT_QP_STATE));
+		bed_move(b);
+		length = b->out.length;
+		bed_wait(b, SILENCE_NS);
+		EXPECT_EQ(b->out.length, length);
+	}
+}
+
+/* Other ways to open are not harmless if they come twice. */
+TEST(test_rfc6581_9_only_a_write_opens_again)
+{
+	static const enum iwarp_rtr rtrs[] = { IWARP_RTR_NONE, IWARP_RTR_SEND, IWARP_RTR_READ };
+
+	for (size_t i = 0; i < sizeof(rtrs) / sizeof(*rtrs); i++) {
+		struct setup setup = with_rtr(rtrs[i], true, 2);
+
+		setup.again_wait_ns = SILENCE_NS;
+		setup.first_wait_ns = SILENCE_NS;
+		for (struct bed *b = bed_first(&setup); b; b = bed_next(b))
+			EXPECT_EQ(iwarp_due(b->stream), UINT64_MAX);
+	}
+}
+
+/* Programs have servers that send first, whether the other end asked to be ready or not. */
+TEST(test_rfc5044_7_1_2_responder_sends_after_a_silence_if_told_so)
+{
+	struct setup setup = responder;
+
+	setup.again_wait_ns = SILENCE_NS;
+	setup.first_wait_ns = 2 * SILENCE_NS;
+	for (struct bed *b = bed_first(&setup); b; b = bed_next(b)) {
+		struct weft_send_wr send = { .opcode = WEFT_OP_SEND };
+
+		MUST(bed_post(b, &send));
+		bed_wait(b, 2 * SILENCE_NS - 1);
+		EXPECT_EQ(b->out.length, 0);
+		bed_wait(b, 1);
+		EXPECT_EQ(iwarp_due(b->stream), UINT64_MAX);
+		(void)expect_frame(b, RDMAP_SEND);
+		EXPECT_EQ(peer_left(b), 0);
+		expect_completion(b, 1, WEFT_SUCCESS, WEFT_OK);
+		EXPECT(!iwarp_is_ready(b->stream));
+	}
+}
+
+/* One that announced a message to open with has to send it. */
+TEST(test_rfc6581_9_responder_waits_for_the_rtr_whatever_it_was_told)
+{
+	struct setup setup = with_rtr(IWARP_RTR_WRITE, false, 2);
+
+	setup.again_wait_ns = SILENCE_NS;
+	setup.first_wait_ns = SILENCE_NS;
+	for (struct bed *b = bed_first(&setup); b; b = bed_next(b))
+		EXPECT_EQ(iwarp_due(b->stream), UINT64_MAX);
+}
+
 TEST(test_rfc6581_9_responder_takes_rtr)
 {
 	for (enum iwarp_rtr rtr = IWARP_RTR_SEND; rtr <= IWARP_RTR_READ; rtr++) {

@@ -38,6 +38,7 @@ struct setup {
 	bool is_whole; /* only with all bytes at once: for large messages */
 	bool has_srq;
 	uint32_t send_max;
+	uint64_t again_wait_ns, first_wait_ns;
 };
 
 struct pipe {

@@ -154,6 +154,11 @@ static int options_of(const struct id *id, const struct rdma_conn_param *param,
 	 * one listener and begin the next are met in between.
 	 */
 	*o = (struct weft_connect_options){ .refused_wait_ns = 200 * 1000 * 1000 };
+	/*
+	 * Linux's siw dials without an RTR message, and programs have servers that send first
+	 * (ib_write_lat): what adapters let them do.
+	 */
+	o->first_wait_ns = 20 * 1000 * 1000;
 	if (param && param->private_data_len > 0) {
 		if (!param->private_data)
 			return -EINVAL;
