@@ -261,6 +261,29 @@ TEST(test_rfc6581_8_no_common_rtr)
 	dialled_close(&d);
 }
 
+/* One that says nothing at all may have missed the message to open with: it comes again. */
+TEST(test_rfc6581_9_listener_is_silent)
+{
+	enum { WRITE_BYTES = 20 };
+	uint8_t first[WRITE_BYTES], again[WRITE_BYTES];
+	struct dialled d;
+
+	dialled_open(&d, NULL);
+	raw_start(d.fd, &(struct start){ "Rep", 0x50, 2, 4, { 0x8008, 0x8008 } });
+	expect_event(&d.rig, d.qp, WEFT_EVENT_CONNECTED, WEFT_OK);
+	raw_recv(d.fd, first, sizeof(first));
+	EXPECT_EQ(first[3], 0x40);
+	for (int i = 0; i < 2; i++) {
+		raw_recv(d.fd, again, sizeof(again));
+		EXPECT_MEM(again, first, sizeof(first));
+	}
+	raw_reset(d.fd);
+	expect_event(&d.rig, d.qp, WEFT_EVENT_QP_ERROR, WEFT_R_STREAM_LOST);
+	MUST(weft_qp_modify(d.qp, &(struct weft_qp_attr){ .state = WEFT_QPS_RESET },
+			    WEFT_QP_STATE));
+	dialled_close(&d);
+}
+
 /* Random bytes instead of a stream, after a good reply. */
 TEST(test_iwarp_s1_dialler_meets_garbage)
 {

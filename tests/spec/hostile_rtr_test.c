@@ -63,6 +63,36 @@ TEST(test_rfc6581_9_the_peer_leaves_instead)
 	}
 }
 
+/* Dials without such a message, and then waits to be spoken to, as siw's programs do. */
+TEST(test_rfc5044_7_1_2_listener_sends_first_if_told_so)
+{
+	enum { SEND_BYTES = 24 };
+	const struct weft_connect_options options = { .first_wait_ns = 1000 * 1000 };
+	struct weft_send_wr send = { .opcode = WEFT_OP_SEND };
+	const struct start s = { "Req", 0x50, 2, 4, { 0x0008, 0x0008 } };
+	struct weft_request *request;
+	uint8_t bytes[REPLY_MAX];
+	struct weft_qp *qp;
+	struct rig r;
+	int fd;
+
+	rig_open(&r, NULL);
+	qp = rig_qp(&r);
+	fd = raw_dial(&r);
+	raw_start(fd, &s);
+	request = rig_request(&r, RAW_MS);
+	REQUIRE(request);
+	MUST(weft_request_accept(request, qp, &options));
+	raw_recv(fd, bytes, START_BYTES + 4);
+	MUST(weft_qp_post_send(qp, &send, 1, NULL));
+	raw_recv(fd, bytes, SEND_BYTES);
+	EXPECT_EQ(bytes[3], 0x43);
+	raw_reset(fd);
+	expect_event(&r, qp, WEFT_EVENT_QP_ERROR, WEFT_R_STREAM_LOST);
+	MUST(weft_qp_destroy(qp));
+	rig_close(&r);
+}
+
 /* A request that was taken must be answered before the adapter goes. */
 TEST(test_qp_16_adapter_is_busy_while_a_request_is_unanswered)
 {
