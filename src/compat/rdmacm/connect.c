@@ -151,9 +151,10 @@ static int options_of(const struct id *id, const struct rdma_conn_param *param,
 
 	/*
 	 * Adapters take longer to connect than this one, and programs rely on it: servers that end
-	 * one listener and begin the next are met in between.
+	 * one listener and begin the next are met in between. On a busy machine, or in an emulated
+	 * one, that takes them more than 200 ms.
 	 */
-	*o = (struct weft_connect_options){ .refused_wait_ns = 200 * 1000 * 1000 };
+	*o = (struct weft_connect_options){ .refused_wait_ns = 1000 * 1000 * 1000 };
 	/*
 	 * Linux's siw dials without an RTR message, and programs have servers that send first
 	 * (ib_write_lat): what adapters let them do.
