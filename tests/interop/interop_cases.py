@@ -5,9 +5,10 @@ NAME_client: weft dials and acts; NAME_server: the guest dials and acts, weft li
 """
 import collections
 
+# weft: words for siw_peer; or, if is_program, a program and its words for `weft run`.
 Case = collections.namedtuple(
     "Case", "name weft guest weft_listens has_listener weft_says guest_says crc rtr "
-            "weft_terminates guest_terminates")
+            "weft_terminates guest_terminates is_program connections may_miss")
 
 HOST, GUEST = "10.77.0.1", "10.77.0.11"
 HOST6, GUEST6 = "fd77::1", "fd77::11"
@@ -16,7 +17,8 @@ HOST6, GUEST6 = "fd77::1", "fd77::11"
 def make(name, weft, guest, **more):
     """A case of any commands; the rest by name."""
     fields = dict(weft_listens=False, has_listener=True, weft_says=[], guest_says=[], crc=None,
-                  rtr="any", weft_terminates=None, guest_terminates=None)
+                  rtr="any", weft_terminates=None, guest_terminates=None, is_program=False,
+                  connections=1, may_miss=None)
     fields.update(more)
     return Case(name, weft, guest, **fields)
 
@@ -90,14 +92,18 @@ def both(name, ops, **more):
     return [client(name, ops, **more), server(name, ops, **more)]
 
 
+# For programs that do not say when they listen; their status is that of wait.
+AWAIT_LISTEN = (" & p=$!; while kill -0 $p &&"
+                " ! grep -qi ':HEX .* 0A ' /proc/net/tcp /proc/net/tcp6;"
+                " do usleep 20000; done; echo listening; wait $p; ")
+
+
 def rping(name, size, address, host, **more):
     """rping as it comes, in both roles: in a round its server reads and writes."""
     start = "rping -s -a %s -p PORT -C 3 -S %d -V -v" % (address, size)
-    # It does not say when it listens.
-    wait = "& p=$!; until grep -qi :HEX /proc/net/tcp /proc/net/tcp6; do usleep 20000; done"
     return [
         make(name + "_client", ["rping-dial", "%s:PORT" % bracket(address), "3", str(size)],
-             "%s %s; echo listening; wait $p; echo ended" % (start, wait),
+             start + AWAIT_LISTEN + "echo ended",
              weft_says=["connected.*", "rounds 3", "end flushed"],
              guest_says=["server ping data: .*"] * 3 + ["ended"], **more),
         make(name + "_server", ["rping-listen", "%s:PORT" % bracket(host), "3", str(size)],
@@ -105,6 +111,72 @@ def rping(name, size, address, host, **more):
              weft_says=["connected.*", "rounds 3", "end peer_gone"],
              guest_says=["ping data: .*"] * 3, **more),
     ]
+
+
+# siw may fail a Send that has gone out whole, if the peer closes as soon as it has come
+# (siw_qp_sq_proc_tx(), tx_suspend). It is perftest's last one, after its results.
+KEEP = " >/tmp/out 2>&1"
+TELL = "s=$?; cat /tmp/out; echo; echo status $s $(grep -o 'Bad wc status 2' /tmp/out)"
+ENDED = "status (0|1 Bad wc status 2)"
+
+
+def programs(name, weft, guest, says, weft_row=None, **more):
+    """The same program at both ends, as Debian has it, in both roles: weft's by `weft run`.
+
+    weft, guest: (as a server, as a client). says: lines of both as (server, client); weft_row
+    takes the place of the client's where weft is that.
+    """
+    serves, dials = says
+    return [
+        make(name + "_client", weft[1].split(), guest[0] + KEEP + AWAIT_LISTEN + TELL,
+             is_program=True, rtr="write", weft_says=weft_row or dials,
+             guest_says=["listening"] + serves + [ENDED], **more),
+        make(name + "_server", weft[0].split(), guest[1] + KEEP + "; " + TELL,
+             is_program=True, weft_listens=True, weft_says=serves,
+             guest_says=dials + [ENDED], **more),
+    ]
+
+
+def rping_program(name, size, address, host):
+    """-V: the client looks at every byte that came back, and stops where one is wrong."""
+    words = "-p PORT -C 3 -S %d -V -v" % size
+    command = ["rping -s -a %s " + words, "rping -c -a %s " + words]
+    says = [[who + r"ping data: rdma-ping-%d: .*" % n for n in range(3)]
+            for who in ("server ", "")]
+    return programs("siw_run_rping" + name, [command[0] % host, command[1] % address],
+                    [command[0] % address, command[1] % host], says)
+
+
+# perftest's server closes its listener amid it all and opens another one. The emulated guest may
+# take longer for that than weft tries, or miss who comes just then: so the case is tried again.
+PERFTEST_MISSED = "RDMA_CM_EVENT_(UNREACHABLE|REJECTED); error: -1(10|11)"
+
+
+def perftest(tool, size, count=20, name=""):
+    """Each end prints its row; the server of ib_read_lat only looks on. The guest's clock is
+    emulated and not always one by which perftest can measure: its figures do not count."""
+    words = "%s -R -F -p PORT -n %d -s %d " % (tool, count, size)
+    row = r"%d +%d +" % (size, count)
+    commands = [[words + "-d %s " % device, words + "-d %s %s" % (device, to)]
+                for device, to in (("iw_rig0", GUEST), ("siw0", HOST))]
+    return programs("siw_run_" + tool + name, commands[0], commands[1],
+                    [[] if tool == "ib_read_lat" else [row + ".*"], [row + ".*"]],
+                    weft_row=[row + r"\d+\.\d+ +.*"], connections=2, may_miss=PERFTEST_MISSED)
+
+
+def run_programs():
+    """No ib_atomic_bw and _lat: siw has no atomics. No more of perftest's modes either: what
+    weft does with them ./dev test says, here it is siw that would be tried."""
+    cases = rping_program("", 64, GUEST, HOST)
+    cases += rping_program("_long", 20000, GUEST, HOST)
+    cases += rping_program("_ipv6", 1000, GUEST6, HOST6)
+    for tool in ("ib_write_bw", "ib_read_bw", "ib_send_bw"):
+        cases += perftest(tool, 4096)
+    for tool in ("ib_write_lat", "ib_read_lat", "ib_send_lat"):
+        cases += perftest(tool, 64)
+    cases += perftest("ib_write_bw", 262144, 5, "_long")
+    cases += perftest("ib_read_bw", 262144, 5, "_long")
+    return cases
 
 
 SIZES = [0, 1, 2, 3, 4, 5, 63, 64, 65, 1441, 1442, 1443, 4097, 65537]
@@ -233,6 +305,7 @@ def groups():
     """(what to put on eth0, cases)."""
     return [
         ("siw", transfers() + connections() + refusals_by_siw() + refusals_by_weft()),
+        ("siw", run_programs()),
         ("siw:mpa_crc_required=1",
          tunable("siw_crc_required", crc=True)
          # Who listens does not insist, whatever siw's parameter says.

@@ -42,7 +42,7 @@ cd "$cache/siw"
 # --- the guest's user space ---------------------------------------------------------------------
 
 # Extracted, not installed: no maintainer script runs, and nothing in the guest is a service.
-packages=busybox-static,dash,kmod,iproute2,ibverbs-providers,ibverbs-utils,rdmacm-utils
+packages=busybox-static,dash,kmod,iproute2,ibverbs-providers,ibverbs-utils,rdmacm-utils,perftest
 if [ ! -e root.packages ] || [ "$(cat root.packages)" != "$packages" ]; then
 	say "extracting $packages"
 	rm -rf root
