@@ -179,9 +179,11 @@ int ibv_resize_cq(struct ibv_cq *cq, int cqe)
 	return weftv_errno(r);
 }
 
-/* Some programs poll a queue once more after they have destroyed it: libiscsi 1.19 does, when what it
- * polled made it disconnect. ibv_poll_cq is inline and reads the queue itself, so the last few that
- * were destroyed stay readable. */
+/*
+ * Some programs poll a queue once more after they have destroyed it: libiscsi 1.19 does, when what
+ * it polled made it disconnect. ibv_poll_cq is inline and reads the queue itself, so the last few
+ * that were destroyed stay readable.
+ */
 static void cq_keep_a_while(struct cq *cq)
 {
 	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

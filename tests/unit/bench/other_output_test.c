@@ -162,3 +162,26 @@ TEST(test_other_output_last_line_is_the_last_with_words)
 	other_output_last_line("", line, sizeof(line));
 	EXPECT_STR(line, "");
 }
+
+static const char perftest_rate_text[] =
+	" #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]   MsgRate[Mpps]\n"
+	" 65536      1000             3471.09            3384.06\t\t   0.054145\n";
+
+static const char perftest_latency_text[] =
+	" #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    "
+	"t_stdev[usec]   99% percentile[usec]   99.9% percentile[usec] \n"
+	" 8       1000          4.48           75.14        4.73     \t       4.84        \t"
+	"2.39   \t\t5.35    \t\t\t75.14  \n";
+
+TEST(test_other_output_perftest_takes_the_rate_or_the_average_latency)
+{
+	struct other_result r;
+
+	EXPECT(other_output_perftest(perftest_rate_text, &r));
+	EXPECT(r.messages_per_s > 54144.9 && r.messages_per_s < 54145.1);
+	EXPECT_EQ(r.latency_ns, 0);
+	EXPECT(other_output_perftest(perftest_latency_text, &r));
+	EXPECT(r.latency_ns > 4839.9 && r.latency_ns < 4840.1);
+	EXPECT_EQ(r.messages_per_s, 0);
+	EXPECT(!other_output_perftest(" Couldn't connect to 127.0.0.1:18515\n", &r));
+}
