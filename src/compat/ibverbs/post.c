@@ -20,6 +20,27 @@ const struct weft_segment *segments_of(const struct ibv_sge *list)
 	return (const struct weft_segment *)(const void *)list;
 }
 
+/* Some programs keep their lists in packed structs (libiscsi does). Such a list is copied to `room`;
+ * true: it was, so the room is taken. One that is too long is left for the engine to refuse. */
+static bool segments_set(const struct weft_segment **segments, uint32_t count,
+			 const struct ibv_sge *list, struct weft_segment room[WEFT_SEGMENTS_MAX])
+{
+	bool is_aligned = (uintptr_t)list % _Alignof(struct weft_segment) == 0;
+
+	if (is_aligned || count > WEFT_SEGMENTS_MAX) {
+		*segments = segments_of(list);
+		return false;
+	}
+	memcpy(room, (const void *)list, count * sizeof(*room));
+	*segments = room;
+	return true;
+}
+
+static uint32_t count_of(int num_sge)
+{
+	return num_sge < 0 ? UINT32_MAX : (uint32_t)num_sge;
+}
+
 uint32_t send_flags_of(unsigned int flags, enum weft_opcode opcode)
 {
 	uint32_t f = 0;
@@ -119,8 +140,7 @@ static int translate(const struct ibv_send_wr *wr, struct weft_send_wr *w)
 
 	memset(w, 0, offsetof(struct weft_send_wr, bind)); /* what follows, those set who need it */
 	w->id = wr->wr_id;
-	w->segments = segments_of(wr->sg_list);
-	w->segment_count = wr->num_sge < 0 ? UINT32_MAX : (uint32_t)wr->num_sge;
+	w->segment_count = count_of(wr->num_sge);
 	error = translate_operation(wr, w);
 	w->flags = send_flags_of(wr->send_flags, w->opcode);
 	return error;
@@ -128,19 +148,25 @@ static int translate(const struct ibv_send_wr *wr, struct weft_send_wr *w)
 
 int post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
+	struct weft_segment room[WEFT_SEGMENTS_MAX];
 	struct weft_send_wr batch[BATCH];
 	struct qp *qp = qp_of(ibv);
 
 	while (wr) {
 		struct ibv_send_wr *first = wr;
 		uint32_t count = 0, posted = 0;
+		bool is_room_taken = false;
 		int error = 0, refusal;
 
-		for (; wr && count < BATCH && !error; wr = wr->next) {
-			error = translate(wr, &batch[count]);
-			count += !error;
+		for (; wr && count < BATCH && !is_room_taken; wr = wr->next) {
+			struct weft_send_wr *w = &batch[count];
+
+			error = translate(wr, w);
 			if (error)
 				break;
+			is_room_taken = segments_set(&w->segments, w->segment_count, wr->sg_list,
+						     room);
+			count++;
 		}
 		refusal = weftv_errno(weft_qp_post_send(qp->weft, batch, count, &posted));
 		if (refusal || error) {
@@ -156,20 +182,25 @@ int post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **b
 static int post_receives(struct qp *qp, struct srq *srq, struct ibv_recv_wr *wr,
 			 struct ibv_recv_wr **bad)
 {
+	struct weft_segment room[WEFT_SEGMENTS_MAX];
 	struct weft_recv_wr batch[BATCH];
 
 	while (wr) {
 		struct ibv_recv_wr *first = wr;
 		uint32_t count = 0, posted = 0;
+		bool is_room_taken = false;
 		enum weft_reason r;
 
-		for (; wr && count < BATCH; wr = wr->next)
-			batch[count++] = (struct weft_recv_wr){
+		for (; wr && count < BATCH && !is_room_taken; wr = wr->next) {
+			struct weft_recv_wr *w = &batch[count++];
+
+			*w = (struct weft_recv_wr){
 				.id = wr->wr_id,
-				.segments = segments_of(wr->sg_list),
-				.segment_count = wr->num_sge < 0 ? UINT32_MAX
-								 : (uint32_t)wr->num_sge,
+				.segment_count = count_of(wr->num_sge),
 			};
+			is_room_taken = segments_set(&w->segments, w->segment_count, wr->sg_list,
+						     room);
+		}
 		r = srq ? weft_srq_post_recv(srq->weft, batch, count, &posted)
 			: weft_qp_post_recv(qp->weft, batch, count, &posted);
 		if (r != WEFT_OK) {
