@@ -11,9 +11,11 @@ void id_forget_event(struct id *id)
 {
 	struct rdma_cm_event *event = id->rdma.event;
 
+	/* Of an id that is not synchronous it is never set, and other threads look at it too. */
+	if (!event)
+		return;
 	id->rdma.event = NULL;
-	if (event)
-		(void)rdma_ack_cm_event(event);
+	(void)rdma_ack_cm_event(event);
 }
 
 int id_await(struct id *id)

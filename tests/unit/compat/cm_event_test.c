@@ -323,3 +323,25 @@ TEST(test_rdma_get_cm_event_of_a_channel_that_is_gone)
 	EXPECT_EQ(rdma_get_cm_event(channel, &event), -1);
 	EXPECT_EQ(errno, EBADF);
 }
+
+static void *disconnect(void *id)
+{
+	(void)rdma_disconnect(id);
+	return NULL;
+}
+
+/* cmtime accepts in one thread and disconnects in another. Under the thread sanitizer. */
+TEST(test_calls_on_one_id_in_two_threads_write_nothing_in_it_without_a_lock)
+{
+	struct rdma_event_channel *channel = cm_channel();
+	struct rdma_cm_id *id;
+	pthread_t other;
+
+	REQUIRE(rdma_create_id(channel, &id, NULL, RDMA_PS_TCP) == 0);
+	REQUIRE(pthread_create(&other, NULL, disconnect, id) == 0);
+	EXPECT_EQ(rdma_disconnect(id), -1);
+	EXPECT_EQ(errno, EINVAL);
+	REQUIRE(pthread_join(other, NULL) == 0);
+	EXPECT_EQ(rdma_destroy_id(id), 0);
+	rdma_destroy_event_channel(channel);
+}
