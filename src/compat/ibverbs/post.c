@@ -20,8 +20,9 @@ const struct weft_segment *segments_of(const struct ibv_sge *list)
 	return (const struct weft_segment *)(const void *)list;
 }
 
-/* Some programs keep their lists in packed structs (libiscsi does). Such a list is copied to `room`;
- * true: it was, so the room is taken. One that is too long is left for the engine to refuse. */
+/* Some programs keep their lists in packed structs (libiscsi does). Such a list is copied to
+ * `room`; true: it was, so the room is taken. One that is too long is left for the engine to
+ * refuse. */
 static bool segments_set(const struct weft_segment **segments, uint32_t count,
 			 const struct ibv_sge *list, struct weft_segment room[WEFT_SEGMENTS_MAX])
 {
