@@ -49,6 +49,7 @@ class Case:
     steps: list = dataclasses.field(default_factory=list)  # Sides in place of client, in turn
     network: bool = False  # run in a network.Network
     has_short_port: bool = False  # PORT is kept in 16 bits with a sign
+    no_sanitizer: str = None  # why it cannot run with one in its process
     ready: str = None  # a line of the server; None: it listens at PORT
     seconds: int = 30
     prepare: object = None  # function(folder), before all
@@ -183,6 +184,7 @@ class Runner:
         # Where Debian has its servers; not in everybody's path.
         self.env["PATH"] = self.env.get("PATH", os.defpath) + ":/usr/sbin:/sbin"
         self.env.update(more_env or {})
+        self.has_sanitizer = bool(more_env)
         self.keep = keep
         self.network = None  # that of the case that runs
 
@@ -245,7 +247,8 @@ class Runner:
     def run_in(self, case, folder):
         """Why the case failed, or None; and all processes."""
         deadline = time.monotonic() + case.seconds
-        port = free_port(random.sample(range(10000, 32768), 100)) if case.has_short_port else free_port()
+        ports = random.sample(range(10000, 32768), 100) if case.has_short_port else (0,)
+        port = free_port(ports)
         server, clients, why = None, [], None
         try:
             if case.server:
@@ -262,6 +265,8 @@ class Runner:
 
     def why_skip(self, case):
         """What the machine lacks for the case, or None. Makes the network if it needs one."""
+        if case.no_sanitizer and self.has_sanitizer:
+            return case.no_sanitizer
         for side in case.sides():
             program = words_of(side)[0]
             if not shutil.which(program, path=self.env["PATH"]):
