@@ -78,6 +78,8 @@ static void work(struct weft_adapter *a)
 	bool has_moved;
 	int round = 0;
 
+	if (a->net)
+		a->net->is_waiting = false;
 	if (a->core.trace)
 		(void)adapter_now_ns(a); /* who comes here may have slept */
 	do {

@@ -141,6 +141,7 @@ void net_close(struct net *net)
 static bool ask_epoll(struct net *net)
 {
 	struct epoll_event events[EPOLL_EVENTS];
+	bool has_found = false;
 	int count;
 
 	net_look_at_clock(net);
@@ -153,8 +154,9 @@ static bool ask_epoll(struct net *net)
 		struct watch *w = events[i].data.ptr;
 
 		w->ready(w, events[i].events);
+		has_found |= w != &net->wake;
 	}
-	return count > 0;
+	return has_found;
 }
 
 static bool expire(struct net *net)
@@ -196,7 +198,7 @@ static uint32_t polls_until_epoll(const struct net *net)
 
 bool net_poll(struct net *net, bool is_all)
 {
-	bool has_moved = false;
+	bool has_found = false, has_moved = false;
 
 	/* The clock is read for deadlines, and when bytes have come: not for nothing. */
 	if (net_due(net) != UINT64_MAX) {
@@ -205,15 +207,16 @@ bool net_poll(struct net *net, bool is_all)
 	}
 	/* One question each time: a poll that finds nothing is one system call. */
 	if (is_all || net->is_all_due) {
-		has_moved |= hot_ask_all(net);
-		has_moved |= ask_epoll(net);
+		has_found |= hot_ask_all(net);
+		has_found |= ask_epoll(net);
 	} else if (net->hot_count == 0 || ++net->polls_since_epoll >= polls_until_epoll(net)) {
-		has_moved |= ask_epoll(net);
+		has_found |= ask_epoll(net);
 	} else {
-		has_moved |= hot_ask_next(net);
+		has_found |= hot_ask_next(net);
 	}
+	has_moved |= has_found;
 	net->was_busy = has_moved;
-	if (has_moved)
+	if (has_found)
 		progress_found(net, !is_all);
 	return has_moved || !list_is_empty(&net->attention) || !list_is_empty(&net->ended);
 }

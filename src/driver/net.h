@@ -63,8 +63,14 @@ struct net {
 	pthread_t thread;
 	pthread_cond_t rouse; /* the thread is to go from standing by to watching */
 	bool has_thread, is_stopping, is_standing_by;
-	int favour;	   /* above 0: what comes is found by polls; below: by the thread */
-	bool is_woken;	   /* the thread has been told, and has not come yet */
+	int favour;    /* above 0: what comes is found by polls; below: by the thread */
+	bool is_woken; /* the thread has been told, and has not come yet */
+	/* Small requests posted one by one since the program last polled, of which some wait. */
+	uint64_t burst_polls;
+	uint32_t burst;
+	bool is_waiting;
+	uint64_t waits;	   /* times that this began */
+	bool is_guarded;   /* the thread looks often whether somebody ends it */
 	uint64_t due_seen; /* deadline that the thread sleeps to */
 };
 
@@ -122,6 +128,12 @@ void progress_stop(struct net *net);
 
 /* Something came, and was found by the program's poll or by the thread. */
 void progress_found(struct net *net, bool is_poll);
+
+/*
+ * A request of so many bytes has been posted, and others before it, with no poll in between: may it
+ * wait for those that follow? The next poll sends them together, or the thread if none comes.
+ */
+bool progress_may_wait(struct net *net, uint64_t bytes);
 
 /* A deadline may have become earlier, or somebody waits for events: see that the thread knows. */
 void progress_notice(struct net *net);

@@ -16,8 +16,17 @@ enum { NS_PER_MS = 1000000, MS_MAX = 1000, MS_MAX_SEEN = 250 };
 /* How long nobody must have polled before the thread takes over. */
 static const uint64_t stand_by_ns = 4 * NS_PER_MS;
 
+/* How long requests may wait for others at most. */
+static const uint64_t guard_ns = NS_PER_MS / 10;
+
 /* How much is remembered of who found what came. */
 enum { FAVOUR_MAX = 16, FAVOUR_THREAD = 4 };
+
+/* Polls from one arrival to the next, of a program that leaves nothing to the thread. */
+enum { POLLS_MANY = 8 };
+
+/* Requests that wait for each other, and how large they may be. */
+enum { BURST_MAX = 32, BURST_BYTES = 1024 };
 
 /*
  * Polls count for more than that they happen: a program that waits for bytes to change in its
@@ -50,6 +59,24 @@ static bool has_left(const struct net *net)
 	return !list_is_empty(&net->attention) || !list_is_empty(&net->adapter->core.ready);
 }
 
+/* Until the program has polled, or posted its next ones: what then still waits is sent. */
+static void guard(struct net *net)
+{
+	struct weft_adapter *a = net->adapter;
+	uint64_t waits;
+
+	net->is_guarded = true;
+	do {
+		struct timespec until = to_timespec(net_look_at_clock(net) + guard_ns);
+
+		waits = net->waits;
+		pthread_cond_timedwait(&net->rouse, &a->lock, &until);
+		if (net->is_waiting && net->waits == waits)
+			adapter_work(a);
+	} while (net->waits != waits && !net->is_stopping);
+	net->is_guarded = false;
+}
+
 static void stand_by(struct net *net)
 {
 	struct weft_adapter *a = net->adapter;
@@ -57,6 +84,8 @@ static void stand_by(struct net *net)
 	struct timespec until = to_timespec(net_look_at_clock(net) + stand_by_ns);
 
 	pthread_cond_timedwait(&net->rouse, &a->lock, &until);
+	if (net->is_waiting)
+		guard(net);
 	if (a->polls != polls && may_stand_by(net)) {
 		net->is_all_due = true; /* whoever polls may do so seldom */
 		return;
@@ -105,6 +134,8 @@ static void *progress_run(void *context)
 			continue;
 		}
 		sleep_watching(net);
+		if (a->polls - polls >= POLLS_MANY)
+			net->favour = FAVOUR_MAX; /* it was only too late */
 		if (a->polls != polls && may_stand_by(net))
 			net->is_standing_by = true;
 		else
@@ -148,6 +179,30 @@ static void rouse(struct net *net)
 		net->calls_other++;
 		(void)call_write(net->wake.fd, &one, sizeof(one));
 	}
+}
+
+/*
+ * Programs of verbs post one request at a time, and a send call for each would take longer than all
+ * the rest. Whoever waits for an answer polls, or stops posting, and loses nothing.
+ */
+bool progress_may_wait(struct net *net, uint64_t bytes)
+{
+	struct weft_adapter *a = net->adapter;
+
+	if (net->burst_polls != a->polls) {
+		net->burst_polls = a->polls;
+		net->burst = 0;
+		return false;
+	}
+	if (!net->is_standing_by || bytes > BURST_BYTES || ++net->burst % BURST_MAX == 0)
+		return false;
+	if (!net->is_waiting) {
+		net->is_waiting = true;
+		net->waits++;
+		if (!net->is_guarded)
+			rouse(net);
+	}
+	return true;
 }
 
 void progress_stop(struct net *net)

@@ -181,6 +181,15 @@ enum weft_reason weft_qp_connect(struct weft_qp *qp, struct weft_qp *peer)
 	return r;
 }
 
+/* Sends what was posted, unless it may wait for more. */
+static void leave_posting(struct weft_adapter *a, const struct weft_qp *qp)
+{
+	if (qp->stream && a->net && progress_may_wait(a->net, send_queue_last_bytes(&qp->sq)))
+		adapter_leave(a);
+	else
+		adapter_leave_working(a);
+}
+
 enum weft_reason weft_qp_post_send(struct weft_qp *qp, struct weft_send_wr *wrs, uint32_t count,
 				   uint32_t *posted)
 {
@@ -192,7 +201,7 @@ enum weft_reason weft_qp_post_send(struct weft_qp *qp, struct weft_send_wr *wrs,
 		return WEFT_R_NULL_ARGUMENT;
 	a = adapter_enter_qp(qp);
 	r = qp_post_send(qp, wrs, count, &done);
-	adapter_leave_working(a);
+	leave_posting(a, qp);
 	if (posted)
 		*posted = done;
 	return r;
@@ -207,7 +216,7 @@ enum weft_reason weft_qp_post_send_all(struct weft_qp *qp, struct weft_send_wr *
 		return WEFT_R_NULL_ARGUMENT;
 	a = adapter_enter_qp(qp);
 	r = qp_post_send_all(qp, wrs, count);
-	adapter_leave_working(a);
+	leave_posting(a, qp);
 	return r;
 }
 

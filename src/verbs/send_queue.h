@@ -90,6 +90,12 @@ static inline uint32_t send_queue_index(const struct send_queue *q, const struct
 	return (uint32_t)((size_t)((const uint8_t *)wqe - q->slots) / q->slot_bytes);
 }
 
+/* Of the request that was posted last, if it has not been carried out yet. */
+static inline uint32_t send_queue_last_bytes(const struct send_queue *q)
+{
+	return q->count > 0 ? send_queue_at(q, send_queue_slot(q, q->count - 1))->length : 0;
+}
+
 static inline struct weft_segment *wqe_segments(struct send_wqe *wqe)
 {
 	return (struct weft_segment *)(void *)wqe->data;

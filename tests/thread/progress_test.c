@@ -162,6 +162,65 @@ TEST(test_qp_07c_requests_that_a_call_left_go_on)
 	end_close(&far);
 }
 
+/* ---- Requests that wait for each other ------------------------------------------------------ */
+
+enum { BURST = 20, BURSTS = 50 };
+
+static void post_writes(struct node *near, struct node *far, int count)
+{
+	const struct weft_segment s = node_seg(near, 0, 8);
+	struct weft_send_wr write = node_wr(WEFT_OP_WRITE, 0, &s, far);
+
+	for (int i = 0; i < count; i++)
+		REQUIRE(node_post(near, &write));
+}
+
+TEST(test_qp_07b_small_requests_posted_one_by_one_are_sent_together)
+{
+	struct weft_traffic before, after;
+	struct weft_completion c;
+	struct end near, far;
+	bool has;
+
+	end_open(&near);
+	end_open(&far);
+	ends_connect(&near, &far, NULL);
+	read_polling(&near.node, &far.node); /* the thread leaves it to the program */
+	MUST(weft_qp_traffic(near.node.qp, &before));
+	for (int i = 0; i < BURSTS; i++) {
+		post_writes(&near.node, &far.node, BURST);
+		for (int ended = 0; ended < BURST; ended += has)
+			REQUIRE(node_poll(near.node.cq, &c, &has));
+	}
+	MUST(weft_qp_traffic(near.node.qp, &after));
+	EXPECT_EQ(after.messages_out - before.messages_out, BURST * BURSTS);
+	EXPECT(after.calls_out - before.calls_out < BURST * BURSTS / 2);
+	end_close(&near);
+	end_close(&far);
+}
+
+/* The last of them has no poll to follow it. */
+TEST(test_qp_07b_requests_that_wait_for_others_go_though_nobody_polls)
+{
+	struct end near, far;
+
+	end_open(&near);
+	end_open(&far);
+	ends_connect(&near, &far, NULL);
+	for (int i = 1; i <= BURSTS; i++) {
+		struct weft_completion c;
+		bool has;
+
+		read_polling(&near.node, &far.node);
+		post_writes(&near.node, &far.node, 1 + i % BURST);
+		EXPECT(time_to_empty(&near.node) < PATIENCE_NS);
+		for (int ended = 0; ended < 1 + i % BURST; ended += has)
+			REQUIRE(node_poll(near.node.cq, &c, &has));
+	}
+	end_close(&near);
+	end_close(&far);
+}
+
 /* ---- Deadlines ------------------------------------------------------------------------------ */
 
 /* A poll right after the call that made a deadline must not keep the thread from knowing of it. */
