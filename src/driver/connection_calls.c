@@ -27,7 +27,7 @@ enum weft_reason weft_qp_disconnect(struct weft_qp *qp)
 
 	if (!qp)
 		return WEFT_R_NULL_ARGUMENT;
-	a = adapter_enter_qp(qp);
+	a = net_enter_settled(qp);
 	(void)adapter_now_ns(a); /* the time that closing may take begins */
 	r = qp_disconnect(qp);
 	adapter_leave_working(a);

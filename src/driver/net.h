@@ -135,6 +135,16 @@ void progress_found(struct net *net, bool is_poll);
  */
 bool progress_may_wait(struct net *net, uint64_t bytes);
 
+/* The lock of a queue pair's adapter, taken; whatever was posted before goes first. */
+static inline struct weft_adapter *net_enter_settled(const struct weft_qp *qp)
+{
+	struct weft_adapter *a = adapter_enter_qp(qp);
+
+	if (a->net && a->net->is_waiting)
+		adapter_work(a);
+	return a;
+}
+
 /* A deadline may have become earlier, or somebody waits for events: see that the thread knows. */
 void progress_notice(struct net *net);
 

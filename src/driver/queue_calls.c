@@ -123,7 +123,7 @@ enum weft_reason weft_qp_destroy(struct weft_qp *qp)
 
 	if (!qp)
 		return WEFT_R_NULL_ARGUMENT;
-	a = adapter_enter_qp(qp);
+	a = net_enter_settled(qp);
 	(void)adapter_now_ns(a); /* the time that closing may take begins */
 	if (qp->link)
 		link_qp_gone(qp->link);
@@ -145,7 +145,7 @@ enum weft_reason weft_qp_modify(struct weft_qp *qp, const struct weft_qp_attr *a
 
 	if (!qp || !attr)
 		return WEFT_R_NULL_ARGUMENT;
-	a = adapter_enter_qp(qp);
+	a = net_enter_settled(qp);
 	(void)adapter_now_ns(a); /* the time that closing may take begins */
 	r = qp_modify(qp, attr, fields);
 	/* A queue pair that was taken out of use is not connected any more. */

@@ -221,6 +221,39 @@ TEST(test_qp_07b_requests_that_wait_for_others_go_though_nobody_polls)
 	end_close(&far);
 }
 
+/* They were posted before: so they are sent before. */
+TEST(test_qp_07b_requests_that_wait_for_others_go_before_the_end)
+{
+	for (int how = 0; how < 3; how++) {
+		const struct weft_qp_attr error = { .state = WEFT_QPS_ERROR };
+		struct weft_traffic before, after;
+		struct end near, far;
+
+		end_open(&near);
+		end_open(&far);
+		ends_connect(&near, &far, NULL);
+		read_polling(&near.node, &far.node);
+		MUST(weft_qp_traffic(far.node.qp, &before));
+		post_writes(&near.node, &far.node, BURST);
+		if (how == 0)
+			MUST(weft_qp_disconnect(near.node.qp));
+		else if (how == 1)
+			MUST(weft_qp_modify(near.node.qp, &error, WEFT_QP_STATE));
+		else
+			MUST(weft_qp_destroy(near.node.qp));
+		(void)end_await(&far, WEFT_EVENT_QP_ERROR);
+		MUST(weft_qp_traffic(far.node.qp, &after));
+		EXPECT(after.messages_in - before.messages_in >= BURST);
+		if (how == 2)
+			MUST(weft_qp_create(near.node.pd,
+					    &(struct weft_qp_options){ .send_cq = near.node.cq,
+								       .recv_cq = near.node.cq },
+					    &near.node.qp));
+		end_close(&near);
+		end_close(&far);
+	}
+}
+
 /* ---- Deadlines ------------------------------------------------------------------------------ */
 
 /* A poll right after the call that made a deadline must not keep the thread from knowing of it. */
