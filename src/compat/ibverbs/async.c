@@ -8,10 +8,8 @@
 void async_raise(struct context *c, struct async_record *record)
 {
 	pthread_mutex_lock(&c->async.lock);
-	if (!list_is_linked(&record->link)) {
-		list_add_tail(&c->async.waiting, &record->link);
-		bell_ring(&c->async);
-	}
+	if (!list_is_linked(&record->link))
+		bell_add(&c->async.bell, &record->link);
 	pthread_mutex_unlock(&c->async.lock);
 }
 
@@ -19,7 +17,7 @@ void async_forget(struct context *c, struct async_record *records, uint32_t coun
 {
 	pthread_mutex_lock(&c->async.lock);
 	for (uint32_t i = 0; i < count; i++)
-		list_remove(&records[i].link);
+		bell_remove(&c->async.bell, &records[i].link);
 	pthread_mutex_unlock(&c->async.lock);
 }
 
@@ -53,27 +51,17 @@ static void count(const struct ibv_async_event *event, bool is_taken)
 int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)
 {
 	struct context *c = context_of(context);
+	struct list *link;
+	int error = teller_take(&c->async, &link);
 
-	for (;;) {
-		int error = bell_await(&c->async);
-		struct async_record *record = NULL;
-
-		if (error) {
-			errno = error;
-			return -1;
-		}
-		pthread_mutex_lock(&c->async.lock);
-		if (!list_is_empty(&c->async.waiting)) {
-			record = CONTAINER_OF(list_pop(&c->async.waiting), struct async_record,
-					      link);
-			*event = record->event;
-			count(event, true);
-		}
-		pthread_mutex_unlock(&c->async.lock);
-		if (record)
-			return 0;
-		/* Its object has gone meanwhile; the next one, then. */
+	if (error) {
+		errno = error;
+		return -1;
 	}
+	*event = CONTAINER_OF(link, struct async_record, link)->event;
+	count(event, true);
+	pthread_mutex_unlock(&c->async.lock);
+	return 0;
 }
 
 void ibv_ack_async_event(struct ibv_async_event *event)

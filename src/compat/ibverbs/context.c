@@ -47,7 +47,7 @@ struct context *context_open(struct device *device)
 		errno = ENOMEM;
 		return NULL;
 	}
-	error = bell_init(&c->async);
+	error = teller_init(&c->async);
 	if (error) {
 		free(c);
 		errno = error;
@@ -55,15 +55,15 @@ struct context *context_open(struct device *device)
 	}
 	r = engine_get();
 	if (r != WEFT_OK) {
-		bell_fini(&c->async);
+		teller_fini(&c->async);
 		free(c);
 		return refused(r);
 	}
 	ibv = &c->verbs.context;
 	ibv->device = &device->ibv;
 	/* A descriptor of the context's own: some programs copy it, none can use it. */
-	ibv->cmd_fd = fcntl(c->async.fd, F_DUPFD_CLOEXEC, 0);
-	ibv->async_fd = c->async.fd;
+	ibv->cmd_fd = fcntl(c->async.bell.fd, F_DUPFD_CLOEXEC, 0);
+	ibv->async_fd = c->async.bell.fd;
 	ibv->num_comp_vectors = 1;
 	ibv->abi_compat = (void *)UINTPTR_MAX; /* there is a struct verbs_context around it */
 	pthread_mutex_init(&ibv->mutex, NULL);
@@ -82,7 +82,7 @@ int ibv_close_device(struct ibv_context *context)
 {
 	struct context *c = context_of(context);
 
-	bell_fini(&c->async);
+	teller_fini(&c->async);
 	if (context->cmd_fd >= 0)
 		close(context->cmd_fd);
 	pthread_mutex_destroy(&context->mutex);

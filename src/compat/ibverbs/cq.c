@@ -22,14 +22,14 @@ struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 
 	if (!c)
 		return refused(WEFT_R_NO_MEMORY);
-	error = bell_init(&c->bell);
+	error = teller_init(&c->teller);
 	if (error) {
 		free(c);
 		errno = error;
 		return NULL;
 	}
 	c->ibv.context = context;
-	c->ibv.fd = c->bell.fd;
+	c->ibv.fd = c->teller.bell.fd;
 	return &c->ibv;
 }
 
@@ -43,7 +43,7 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *ibv)
 	pthread_mutex_unlock(&ibv->context->mutex);
 	if (users > 0)
 		return EBUSY;
-	bell_fini(&c->bell);
+	teller_fini(&c->teller);
 	free(c);
 	return 0;
 }
@@ -59,45 +59,30 @@ static void channel_use(struct ibv_comp_channel *channel, int change)
 
 static void channel_tell(struct channel *c, struct cq *cq)
 {
-	pthread_mutex_lock(&c->bell.lock);
+	pthread_mutex_lock(&c->teller.lock);
 	cq->events_waiting++;
-	if (!list_is_linked(&cq->waiting_link))
-		list_add_tail(&c->bell.waiting, &cq->waiting_link);
-	bell_ring(&c->bell);
-	pthread_mutex_unlock(&c->bell.lock);
-}
-
-/* The next queue with an event; NULL: it has gone since. */
-static struct cq *channel_take(struct channel *c)
-{
-	struct cq *cq = NULL;
-
-	pthread_mutex_lock(&c->bell.lock);
-	if (!list_is_empty(&c->bell.waiting)) {
-		cq = CONTAINER_OF(list_pop(&c->bell.waiting), struct cq, waiting_link);
-		cq->events_taken++;
-		if (--cq->events_waiting > 0)
-			list_add_tail(&c->bell.waiting, &cq->waiting_link);
-	}
-	pthread_mutex_unlock(&c->bell.lock);
-	return cq;
+	bell_add(&c->teller.bell, &cq->waiting_link);
+	pthread_mutex_unlock(&c->teller.lock);
 }
 
 int ibv_get_cq_event(struct ibv_comp_channel *channel, struct ibv_cq **ibv, void **cq_context)
 {
-	struct cq *cq = NULL;
+	struct channel *c = channel_of(channel);
+	struct list *link;
+	struct cq *cq;
+	int error = teller_take(&c->teller, &link);
 
-	while (!cq) {
-		int error = bell_await(&channel_of(channel)->bell);
-
-		if (error) {
-			errno = error;
-			return -1;
-		}
-		cq = channel_take(channel_of(channel));
+	if (error) {
+		errno = error;
+		return -1;
 	}
+	cq = CONTAINER_OF(link, struct cq, waiting_link);
+	cq->events_taken++;
+	if (--cq->events_waiting > 0)
+		bell_add(&c->teller.bell, link);
 	*ibv = &cq->ibv;
 	*cq_context = cq->ibv.cq_context;
+	pthread_mutex_unlock(&c->teller.lock);
 	return 0;
 }
 
@@ -215,10 +200,10 @@ int ibv_destroy_cq(struct ibv_cq *ibv)
 	/* No event comes any more. Those that wait vanish, those taken must be acknowledged. */
 	if (ibv->channel) {
 		c = channel_of(ibv->channel);
-		pthread_mutex_lock(&c->bell.lock);
-		list_remove(&cq->waiting_link);
+		pthread_mutex_lock(&c->teller.lock);
+		bell_remove(&c->teller.bell, &cq->waiting_link);
 		taken = cq->events_taken;
-		pthread_mutex_unlock(&c->bell.lock);
+		pthread_mutex_unlock(&c->teller.lock);
 	}
 	async_forget(context_of(ibv->context), &cq->overrun, 1);
 	pthread_mutex_lock(&ibv->mutex);

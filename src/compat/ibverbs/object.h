@@ -11,28 +11,26 @@
 
 #include "base/check.h"
 #include "base/list.h"
+#include "compat/bell.h"
 #include "compat/ibverbs/ibverbs.h"
 
 /* ---- Descriptors that tell of events -------------------------------------------------------- */
 
-/*
- * A descriptor that can be read once for each event, and the events. The lock is taken while the
- * engine's is held, never the other way round.
- */
-struct bell {
-	pthread_mutex_t lock; /* guards the list and everything in it */
-	struct list waiting;
-	int fd;
+/* The lock is taken while the engine's is held, never the other way round. */
+struct teller {
+	pthread_mutex_t lock; /* guards the bell and everything in it */
+	struct bell bell;
 };
 
-int bell_init(struct bell *b);
-void bell_fini(struct bell *b);
+/* 0 or errno. */
+int teller_init(struct teller *t);
+void teller_fini(struct teller *t);
 
-/* One more event. The lock is held. */
-void bell_ring(struct bell *b);
-
-/* Waits for one, unless the program made the descriptor non-blocking. 0 or errno. */
-int bell_await(struct bell *b);
+/*
+ * Takes the first event; waits for one, unless the program made the descriptor non-blocking. 0, and
+ * the lock is held, or errno.
+ */
+int teller_take(struct teller *t, struct list **link);
 
 /* ---- Devices -------------------------------------------------------------------------------- */
 
@@ -67,7 +65,7 @@ void devices_forked(void);
 
 struct context {
 	struct verbs_context verbs; /* which ends with the struct ibv_context */
-	struct bell async;	    /* of struct async_record */
+	struct teller async;	    /* of struct async_record */
 };
 
 static inline struct context *context_of(struct ibv_context *c)
@@ -135,7 +133,7 @@ int rights_of(unsigned int access, uint32_t *rights);
 
 struct channel {
 	struct ibv_comp_channel ibv;
-	struct bell bell; /* of struct cq */
+	struct teller teller; /* of struct cq */
 };
 
 struct cq {

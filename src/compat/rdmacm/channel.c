@@ -1,15 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Event channels. A channel is a list of notes and an eventfd whose count is the list's length;
- * both change together under cm_lock(), so whoever finds the descriptor readable finds a note.
- * What a note means is worked out by the thread that takes it, where weft may be called.
+ * Event channels. A channel is a bell of notes, under cm_lock(). What a note means is worked out by
+ * the thread that takes it, where weft may be called.
  */
 #include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
 #include <stdlib.h>
-#include <sys/eventfd.h>
-#include <unistd.h>
 
 #include "compat/rdmacm/rdmacm.h"
 
@@ -67,30 +62,13 @@ int cm_result(int result)
 
 /* ---- Notes ---------------------------------------------------------------------------------- */
 
-static void channel_count_up(struct channel *c)
-{
-	const uint64_t one = 1;
-
-	/* It counts to 2^64: it cannot be full. */
-	(void)!write(c->rdma.fd, &one, sizeof(one));
-}
-
-/* The count is not 0: nobody reads it but under the lock, and a note is still there. */
-static void channel_count_down(struct channel *c)
-{
-	uint64_t one;
-
-	(void)!read(c->rdma.fd, &one, sizeof(one));
-}
-
 bool note_add(struct note *note)
 {
 	struct channel *c = note->id->channel;
 
 	if (!c)
 		return false;
-	list_add_tail(&c->notes, &note->link);
-	channel_count_up(c);
+	bell_add(&c->notes, &note->link);
 	return true;
 }
 
@@ -107,10 +85,8 @@ void note_post(struct id *id, enum note_kind kind, enum rdma_cm_event_type event
 
 void note_withdraw(struct note *note)
 {
-	if (!list_is_linked(&note->link))
-		return;
-	list_remove(&note->link);
-	channel_count_down(note->id->channel);
+	if (note->id->channel)
+		bell_remove(&note->id->channel->notes, &note->link);
 }
 
 void channel_add(struct channel *c, struct id *id)
@@ -122,7 +98,7 @@ void channel_add(struct channel *c, struct id *id)
 
 static void channel_remove(struct id *id, struct list *arrivals)
 {
-	struct list *notes = &id->channel->notes, *at = notes->next;
+	struct list *notes = &id->channel->notes.waiting, *at = notes->next;
 
 	while (at != notes) {
 		struct note *note = CONTAINER_OF(at, struct note, link);
@@ -170,25 +146,11 @@ static void fork_parent(void)
 	pthread_mutex_unlock(&cm.lock);
 }
 
-/* A descriptor of its own under the same number: its count is not for the parent to see. */
-static void channel_forked(struct channel *c)
-{
-	int flags = fcntl(c->rdma.fd, F_GETFL), fd;
-	unsigned int notes = 0;
-
-	for (const struct list *at = c->notes.next; at != &c->notes; at = at->next)
-		notes++;
-	fd = eventfd(notes, EFD_SEMAPHORE | (flags & O_NONBLOCK ? EFD_NONBLOCK : 0));
-	if (fd < 0)
-		return;
-	(void)dup3(fd, c->rdma.fd, O_CLOEXEC);
-	close(fd);
-}
-
+/* What the child takes from its channels is not for the parent to see. */
 static void fork_child(void)
 {
 	for (struct list *at = channels.next; at && at != &channels; at = at->next)
-		channel_forked(CONTAINER_OF(at, struct channel, all_link));
+		bell_forked(&CONTAINER_OF(at, struct channel, all_link)->notes);
 	pthread_mutex_unlock(&cm.lock);
 }
 
@@ -202,17 +164,19 @@ __attribute__((constructor)) static void register_fork(void)
 struct channel *channel_create(void)
 {
 	struct channel *c = calloc(1, sizeof(*c));
+	int r;
 
 	if (!c)
 		return NULL;
-	list_init(&c->notes);
 	list_init(&c->ids);
 	list_init(&c->all_link);
-	c->rdma.fd = eventfd(0, EFD_SEMAPHORE | EFD_CLOEXEC);
-	if (c->rdma.fd < 0) {
+	r = bell_init(&c->notes);
+	if (r != 0) {
 		free(c);
+		errno = -r;
 		return NULL;
 	}
+	c->rdma.fd = c->notes.fd;
 	cm_lock();
 	if (!channels.next)
 		list_init(&channels);
@@ -243,7 +207,7 @@ void channel_destroy(struct channel *c)
 	list_remove(&c->all_link);
 	cm_unlock();
 	arrivals_reject(&arrivals);
-	close(c->rdma.fd);
+	bell_fini(&c->notes);
 	free(c);
 }
 
@@ -262,21 +226,13 @@ void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 
 /* ---- Taking and acknowledging --------------------------------------------------------------- */
 
-/*
- * Waits until there may be a note. -EAGAIN if the program does not want to wait. Here, where it has
- * nothing, its thread may be cancelled if it allows that.
- */
+/* Here, where it has nothing, the program's thread may be cancelled if it allows that. */
 static int channel_wait(int fd, int cancel)
 {
-	struct pollfd p = { .fd = fd, .events = POLLIN };
-	int flags = fcntl(fd, F_GETFL), r;
+	int r;
 
-	if (flags < 0)
-		return cm_errno();
-	if (flags & O_NONBLOCK)
-		return -EAGAIN;
 	pthread_setcancelstate(cancel, NULL);
-	r = poll(&p, 1, -1) < 0 ? cm_errno() : 0;
+	r = bell_wait(fd);
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
 	return r;
 }
@@ -287,11 +243,11 @@ static bool channel_pop(struct channel *c, struct note *copy)
 	bool is_there;
 
 	cm_lock();
-	is_there = channel_is_alive(c) && !list_is_empty(&c->notes);
+	is_there = channel_is_alive(c) && !list_is_empty(&c->notes.waiting);
 	if (is_there) {
-		struct note *note = CONTAINER_OF(list_pop(&c->notes), struct note, link);
+		struct note *note = CONTAINER_OF(c->notes.waiting.next, struct note, link);
 
-		channel_count_down(c);
+		bell_remove(&c->notes, &note->link);
 		note->id->events_taken++;
 		*copy = *note;
 		if (note->kind == NOTE_ARRIVAL)
@@ -316,7 +272,7 @@ static int channel_look(struct channel *c)
 
 	cm_lock();
 	if (channel_is_alive(c))
-		fd = list_is_empty(&c->notes) ? c->rdma.fd : -1;
+		fd = list_is_empty(&c->notes.waiting) ? c->rdma.fd : -1;
 	cm_unlock();
 	return fd;
 }
@@ -403,7 +359,7 @@ void id_leave_channel(struct id *id)
 
 static void id_move_notes(struct id *id, struct channel *to)
 {
-	struct list *notes = &id->channel->notes, *at = notes->next;
+	struct list *notes = &id->channel->notes.waiting, *at = notes->next;
 
 	list_remove(&id->channel_link);
 	while (at != notes) {
@@ -413,8 +369,7 @@ static void id_move_notes(struct id *id, struct channel *to)
 		if (note->id != id)
 			continue;
 		note_withdraw(note);
-		list_add_tail(&to->notes, &note->link);
-		channel_count_up(to);
+		bell_add(&to->notes, &note->link);
 	}
 	channel_add(to, id);
 }

@@ -21,6 +21,7 @@
 #include <weft/weft.h>
 
 #include "base/list.h"
+#include "compat/bell.h"
 #include "compat/ibverbs/ibverbs.h"
 
 enum { PRIVATE_MAX = UINT8_MAX, PORT = 1 };
@@ -74,7 +75,7 @@ struct note {
 struct channel {
 	struct rdma_event_channel rdma; /* first: it is what programs have */
 	struct list all_link;		/* of those that there are */
-	struct list notes;		/* its descriptor is readable as often as this is long */
+	struct bell notes;
 	struct list ids;
 };
 

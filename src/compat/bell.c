@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "compat/bell.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdint.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+/*
+ * The count is above 0 while something waits, and never full, so neither of these blocks. Both are
+ * cancellation points, and a thread that went here would leave its locks behind: the engine's among
+ * them.
+ */
+static void set_readable(const struct bell *b, bool is_readable)
+{
+	uint64_t count = 1;
+	int cancel;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+	if (is_readable)
+		(void)!write(b->fd, &count, sizeof(count));
+	else
+		(void)!read(b->fd, &count, sizeof(count));
+	pthread_setcancelstate(cancel, NULL);
+}
+
+int bell_init(struct bell *b)
+{
+	list_init(&b->waiting);
+	b->fd = eventfd(0, EFD_CLOEXEC);
+	return b->fd < 0 ? -errno : 0;
+}
+
+void bell_fini(struct bell *b)
+{
+	close(b->fd);
+}
+
+void bell_add(struct bell *b, struct list *link)
+{
+	if (!list_is_linked(link))
+		list_add_tail(&b->waiting, link);
+	/* Each time: who waits for edges (EPOLLET) takes one thing for each, as of the kernel. */
+	set_readable(b, true);
+}
+
+void bell_remove(struct bell *b, struct list *link)
+{
+	if (!list_is_linked(link))
+		return;
+	list_remove(link);
+	if (list_is_empty(&b->waiting))
+		set_readable(b, false);
+}
+
+int bell_wait(int fd)
+{
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	int flags = fcntl(fd, F_GETFL);
+
+	if (flags < 0)
+		return -errno;
+	if (flags & O_NONBLOCK)
+		return -EAGAIN;
+	return poll(&p, 1, -1) < 0 ? -errno : 0;
+}
+
+void bell_forked(struct bell *b)
+{
+	int flags = fcntl(b->fd, F_GETFL);
+	int fd = eventfd(!list_is_empty(&b->waiting), flags & O_NONBLOCK ? EFD_NONBLOCK : 0);
+
+	if (fd < 0)
+		return;
+	(void)dup3(fd, b->fd, O_CLOEXEC);
+	close(fd);
+}

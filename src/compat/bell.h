@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What waits to be told to a program, and a descriptor that is readable exactly while something
+ * does: for poll, select and epoll. Whoever has one guards it with a lock of its own, which is held
+ * in every call but bell_wait().
+ */
+#pragma once
+
+#include "base/list.h"
+
+struct bell {
+	struct list waiting;
+	int fd;
+};
+
+/* 0 or a negative errno. */
+int bell_init(struct bell *b);
+void bell_fini(struct bell *b);
+
+/* One more thing to tell, after all others unless it is in already; takes it out, if it is in. */
+void bell_add(struct bell *b, struct list *link);
+void bell_remove(struct bell *b, struct list *link);
+
+/* Waits until something may be there. -EAGAIN if the program made the descriptor non-blocking. */
+int bell_wait(int fd);
+
+/* In the child of a fork: a descriptor of its own under the same number. */
+void bell_forked(struct bell *b);
