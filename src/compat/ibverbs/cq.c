@@ -251,11 +251,16 @@ int poll_cq(struct ibv_cq *ibv, int count, struct ibv_wc *wc)
 
 	if (!cq->weft)
 		return 0;
+	if (atomic_load(&cq->is_loss_untold) && atomic_exchange(&cq->is_loss_untold, false))
+		return -1;
 	while (done < count) {
 		uint32_t max = count - done < POLL_MAX ? (uint32_t)(count - done) : POLL_MAX, n;
 
-		if (weft_cq_poll(cq->weft, completions, max, &n) != WEFT_OK)
-			return -1;
+		if (weft_cq_poll(cq->weft, completions, max, &n) != WEFT_OK) {
+			/* What was taken before it must not be lost, too. */
+			atomic_store(&cq->is_loss_untold, done > 0);
+			return done > 0 ? done : -1;
+		}
 		for (uint32_t i = 0; i < n; i++)
 			wc_fill(&wc[done++], &completions[i]);
 		if (n < max)

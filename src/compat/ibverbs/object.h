@@ -147,7 +147,8 @@ struct cq {
 	struct list waiting_link;
 	uint32_t events_waiting, events_taken;
 	struct async_record overrun;
-	uint32_t async_taken; /* its own mutex guards this, as in the others */
+	uint32_t async_taken;	    /* its own mutex guards this, as in the others */
+	atomic_bool is_loss_untold; /* an overrun, which the next poll says */
 	/* Whoever polls with the iterators has them, from start_poll to end_poll. */
 	struct weft_completion current;
 };
