@@ -68,6 +68,7 @@ struct context *context_open(struct device *device)
 	ibv->abi_compat = (void *)UINTPTR_MAX; /* there is a struct verbs_context around it */
 	pthread_mutex_init(&ibv->mutex, NULL);
 	ops_init(c);
+	context_get(ibv);
 	return c;
 }
 
@@ -78,15 +79,27 @@ struct ibv_context *ibv_open_device(struct ibv_device *device)
 	return c ? &c->verbs.context : NULL;
 }
 
-int ibv_close_device(struct ibv_context *context)
+void context_get(struct ibv_context *context)
+{
+	atomic_fetch_add(&context_of(context)->users, 1);
+}
+
+void context_put(struct ibv_context *context)
 {
 	struct context *c = context_of(context);
 
+	if (atomic_fetch_sub(&c->users, 1) > 1)
+		return;
 	teller_fini(&c->async);
 	if (context->cmd_fd >= 0)
 		close(context->cmd_fd);
 	pthread_mutex_destroy(&context->mutex);
 	free(c);
 	engine_put();
+}
+
+int ibv_close_device(struct ibv_context *context)
+{
+	context_put(context);
 	return 0;
 }

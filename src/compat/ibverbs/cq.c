@@ -28,6 +28,7 @@ struct ibv_comp_channel *ibv_create_comp_channel(struct ibv_context *context)
 		errno = error;
 		return NULL;
 	}
+	context_get(context);
 	c->ibv.context = context;
 	c->ibv.fd = c->teller.bell.fd;
 	return &c->ibv;
@@ -44,6 +45,7 @@ int ibv_destroy_comp_channel(struct ibv_comp_channel *ibv)
 	if (users > 0)
 		return EBUSY;
 	teller_fini(&c->teller);
+	context_put(ibv->context);
 	free(c);
 	return 0;
 }
@@ -139,6 +141,7 @@ struct cq *cq_open(struct ibv_context *context, int cqe, void *cq_context,
 	}
 	cq->ibv.handle = weft_cq_number(cq->weft);
 	channel_use(channel, 1);
+	context_get(context);
 	return cq;
 }
 
@@ -214,6 +217,7 @@ int ibv_destroy_cq(struct ibv_cq *ibv)
 	channel_use(ibv->channel, -1);
 	pthread_mutex_destroy(&ibv->mutex);
 	pthread_cond_destroy(&ibv->cond);
+	context_put(ibv->context);
 	cq_keep_a_while(cq);
 	return 0;
 }

@@ -66,6 +66,7 @@ void devices_forked(void);
 struct context {
 	struct verbs_context verbs; /* which ends with the struct ibv_context */
 	struct teller async;	    /* of struct async_record */
+	atomic_uint users;	    /* the program, until it closes it, and what tells of events */
 };
 
 static inline struct context *context_of(struct ibv_context *c)
@@ -74,6 +75,10 @@ static inline struct context *context_of(struct ibv_context *c)
 }
 
 struct context *context_open(struct device *device);
+
+/* For an object that uses it as long as it lives: programs may close it first. */
+void context_get(struct ibv_context *context);
+void context_put(struct ibv_context *context);
 
 /* An asynchronous event that an object can have; at most one of a kind is under way. */
 struct async_record {

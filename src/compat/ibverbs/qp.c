@@ -237,6 +237,7 @@ struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr
 		return NULL;
 	}
 	attr->cap = qp->cap;
+	context_get(qp->ibv.context);
 	enlist(qp);
 	return &qp->ibv;
 }
@@ -273,6 +274,7 @@ int ibv_destroy_qp(struct ibv_qp *ibv)
 		pthread_cond_wait(&ibv->cond, &ibv->mutex);
 	pthread_mutex_unlock(&ibv->mutex);
 	builders_fini(qp);
+	context_put(ibv->context);
 	qp_free(qp);
 	return 0;
 }

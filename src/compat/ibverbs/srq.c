@@ -53,6 +53,7 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr
 	srq->max = o.recv_max;
 	srq->segments_max = o.segments_max;
 	attr->attr.max_sge = o.segments_max;
+	context_get(pd->context);
 	return &srq->ibv;
 }
 
@@ -117,6 +118,7 @@ int ibv_destroy_srq(struct ibv_srq *ibv)
 	pthread_mutex_unlock(&ibv->mutex);
 	pthread_mutex_destroy(&ibv->mutex);
 	pthread_cond_destroy(&ibv->cond);
+	context_put(ibv->context);
 	free(srq);
 	return 0;
 }

@@ -1,29 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a program may still touch of a completion queue that it has destroyed. */
+/* What a program may still touch when it has destroyed a completion queue, or closed a device. */
 #include <errno.h>
 #include <infiniband/verbs.h>
 
 #include "test.h"
+#include "unit/compat/loop_fixture.h"
 
 enum { ENTRIES = 16, KEPT = 16, TURNS = 3 * KEPT };
 
-static struct ibv_context *open_first(void)
-{
-	int count;
-	struct ibv_device **list = ibv_get_device_list(&count);
-	struct ibv_context *context = NULL;
-
-	REQUIRE(list);
-	for (int i = 0; i < count && !context; i++)
-		context = ibv_open_device(list[i]);
-	ibv_free_device_list(list);
-	REQUIRE(context);
-	return context;
-}
-
 TEST(test_a_destroyed_cq_is_empty_and_refuses)
 {
-	struct ibv_context *context = open_first();
+	struct ibv_context *context = loop_context();
 	struct ibv_cq *cq = ibv_create_cq(context, ENTRIES, NULL, NULL, 0);
 	struct ibv_wc wc;
 
@@ -38,7 +25,7 @@ TEST(test_a_destroyed_cq_is_empty_and_refuses)
 
 TEST(test_a_destroyed_extended_cq_is_empty)
 {
-	struct ibv_context *context = open_first();
+	struct ibv_context *context = loop_context();
 	struct ibv_cq_init_attr_ex attr = { .cqe = ENTRIES };
 	struct ibv_cq_ex *cq = ibv_create_cq_ex(context, &attr);
 	struct ibv_poll_cq_attr poll = { 0 };
@@ -51,7 +38,7 @@ TEST(test_a_destroyed_extended_cq_is_empty)
 
 TEST(test_the_last_destroyed_cqs_stay_while_others_come_and_go)
 {
-	struct ibv_context *context = open_first();
+	struct ibv_context *context = loop_context();
 	struct ibv_cq *last[KEPT];
 	struct ibv_wc wc;
 
@@ -65,4 +52,23 @@ TEST(test_the_last_destroyed_cqs_stay_while_others_come_and_go)
 	for (int i = 0; i < KEPT; i++)
 		EXPECT_EQ(ibv_poll_cq(last[i], 1, &wc), 0);
 	EXPECT_EQ(ibv_close_device(context), 0);
+}
+
+/* man ibv_close_device: it "does not release all the resources allocated using context". */
+TEST(test_ibv_close_device_before_its_objects)
+{
+	struct ibv_wc wc;
+	struct loop l;
+
+	loop_make(&l);
+	EXPECT_EQ(ibv_close_device(l.context), 0);
+	/* One more than there is room for: the queue tells of an overrun, and the pair fails. */
+	for (int i = 0; i <= LOOP_CQ; i++)
+		EXPECT_EQ(loop_write_nothing(&l), 0);
+	EXPECT_EQ(ibv_poll_cq(l.cq, 1, &wc), 1);
+	EXPECT_EQ(ibv_destroy_qp(l.near), 0);
+	EXPECT_EQ(ibv_destroy_qp(l.far), 0);
+	EXPECT_EQ(ibv_destroy_cq(l.cq), 0);
+	EXPECT_EQ(ibv_dealloc_pd(l.pd), 0);
+	EXPECT_EQ(ibv_destroy_comp_channel(l.channel), 0);
 }
