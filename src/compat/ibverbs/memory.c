@@ -195,6 +195,9 @@ static struct ibv_mr *mr_create(struct ibv_pd *pd, void *addr, size_t length, ui
 	mr = mr_open(pd, &o);
 	if (!mr)
 		return NULL;
+	mr->memory = addr;
+	mr->length = length;
+	mr->iova = iova;
 	mr->access = access;
 	mr->ibv.rkey = mr->ibv.lkey;
 	mr->ibv.addr = addr;
@@ -263,6 +266,7 @@ int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, s
 	struct mr *mr = CONTAINER_OF(ibv, struct mr, ibv);
 	struct weft_pd *weft_pd = mr->weft_pd;
 	struct weft_region_options o;
+	uint64_t iova = (uintptr_t)addr;
 
 	if (flags == 0 || (flags & ~IBV_REREG_MR_FLAGS_SUPPORTED) || mr->is_null ||
 	    ((flags & IBV_REREG_MR_CHANGE_PD) && !pd) ||
@@ -271,23 +275,29 @@ int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, s
 		return IBV_REREG_MR_ERR_INPUT;
 	}
 	if (!(flags & IBV_REREG_MR_CHANGE_TRANSLATION)) {
-		addr = ibv->addr;
-		length = ibv->length;
+		addr = mr->memory;
+		length = mr->length;
+		iova = mr->iova;
 	}
 	if (!(flags & IBV_REREG_MR_CHANGE_ACCESS))
 		access = (int)mr->access;
 	if (flags & IBV_REREG_MR_CHANGE_PD)
 		weft_pd = pd_of(pd)->weft;
-	errno = region_options(addr, length, (uintptr_t)addr, (unsigned int)access, &o);
+	errno = region_options(addr, length, iova, (unsigned int)access, &o);
 	if (errno)
 		return IBV_REREG_MR_ERR_INPUT;
 	errno = weftv_errno(weft_region_change(mr->weft_pd, ibv->lkey, weft_pd, &o));
 	if (errno) /* windows are bound to it, perhaps: it stays as it was */
 		return IBV_REREG_MR_ERR_CMD;
 	mr->weft_pd = weft_pd;
+	mr->memory = addr;
+	mr->length = length;
+	mr->iova = iova;
 	mr->access = (unsigned int)access;
-	ibv->addr = addr;
-	ibv->length = length;
+	if (flags & IBV_REREG_MR_CHANGE_TRANSLATION) {
+		ibv->addr = addr;
+		ibv->length = length;
+	}
 	if (flags & IBV_REREG_MR_CHANGE_PD)
 		ibv->pd = pd;
 	return 0;

@@ -111,6 +111,10 @@ static inline struct pd *pd_real(struct ibv_pd *p)
 struct mr {
 	struct ibv_mr ibv;
 	struct weft_pd *weft_pd;
+	/* As it was registered. */
+	void *memory;
+	size_t length;
+	uint64_t iova;
 	unsigned int access;
 	atomic_uint *device_memory; /* whose user it is, or NULL */
 	bool is_null;
@@ -131,7 +135,7 @@ struct ibv_pd *pd_open(struct ibv_context *context, const struct weft_pd_options
 int region_options(void *addr, size_t length, uint64_t iova, unsigned int access,
 		   struct weft_region_options *o);
 
-/* Rights of the engine for access flags of verbs; -1: flags that it does not have. */
+/* Rights of the engine for access flags of verbs. 0, or EOPNOTSUPP: flags that it does not have. */
 int rights_of(unsigned int access, uint32_t *rights);
 
 /* ---- Queues --------------------------------------------------------------------------------- */
