@@ -30,7 +30,10 @@ struct ibv_context *weftv_context_at(const struct sockaddr *address);
 /* The shared contexts of all devices, ended by NULL; to be freed. NULL and errno. */
 struct ibv_context **weftv_contexts(int *count);
 
-/* The queue pair itself, and who is told when it gets connected, fails to, or comes to its end. */
+/*
+ * The queue pair itself, and who is told when it gets connected, fails to, or comes to its end; the
+ * last time as a WEFT_EVENT_QP_ERROR, when it is destroyed.
+ */
 struct weft_qp *weftv_qp(struct ibv_qp *qp);
 void weftv_qp_set_sink(struct ibv_qp *qp, struct weftv_sink *sink);
 

@@ -262,12 +262,24 @@ struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)
 	return qp;
 }
 
+/* Events of an object vanish with it, but a connection that ends with it has an end to tell. */
+static void tell_gone(const struct qp *qp)
+{
+	struct weftv_sink *connection = atomic_load(&qp->connection_sink);
+
+	if (connection)
+		connection->take(connection, &(struct weft_event){ .kind = WEFT_EVENT_QP_ERROR,
+								   .reason = WEFT_R_FLUSHED,
+								   .number = qp->ibv.qp_num });
+}
+
 int ibv_destroy_qp(struct ibv_qp *ibv)
 {
 	struct qp *qp = qp_of(ibv);
 
 	delist(qp);
 	(void)weft_qp_destroy(qp->weft); /* it refuses nobody */
+	tell_gone(qp);
 	async_forget(context_of(ibv->context), qp->events, QP_EVENTS);
 	pthread_mutex_lock(&ibv->mutex);
 	while (ibv->events_completed != qp->events_taken)

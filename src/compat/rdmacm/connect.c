@@ -109,7 +109,7 @@ int wire_attach(struct id *id, struct ibv_qp *qp, bool is_external)
 	wire->is_external = is_external;
 	id->wire = wire;
 	cm_unlock();
-	id->qp = qp;
+	id->qp_number = qp->qp_num;
 	weftv_qp_set_sink(qp, &wire->sink);
 	return 0;
 }
@@ -125,7 +125,12 @@ void wire_detach(struct id *id)
 	}
 	id->wire = NULL;
 	cm_unlock();
-	id->qp = NULL;
+	id->qp_number = 0;
+}
+
+struct ibv_qp *id_qp(const struct id *id)
+{
+	return id->qp_number ? weftv_qp_find(id->rdma.verbs, id->qp_number) : NULL;
 }
 
 /* ---- Parameters ----------------------------------------------------------------------------- */
@@ -179,8 +184,9 @@ static int connection_qp(struct id *id, const struct rdma_conn_param *param)
 {
 	struct ibv_qp *qp;
 
-	if (id->qp)
+	if (id_qp(id))
 		return 0;
+	wire_detach(id); /* from one that is gone */
 	qp = param ? weftv_qp_find(id->rdma.verbs, param->qp_num) : NULL;
 	return qp ? wire_attach(id, qp, true) : -EINVAL;
 }
@@ -191,7 +197,7 @@ static void set_ack_timeout(struct id *id)
 	struct ibv_qp_attr attr = { .timeout = id->ack_timeout };
 
 	if (id->has_ack_timeout)
-		(void)ibv_modify_qp(id->qp, &attr, IBV_QP_TIMEOUT);
+		(void)ibv_modify_qp(id_qp(id), &attr, IBV_QP_TIMEOUT);
 }
 
 /* ---- Active --------------------------------------------------------------------------------- */
@@ -205,7 +211,7 @@ static int dial(struct id *id, const struct weft_connect_options *options)
 	address_to_weft(&id->rdma.route.addr.dst_addr, &to);
 	if (!id_try(id, ID_CONNECTING))
 		return -EINVAL;
-	reason = weft_qp_dial(weftv_qp(id->qp), &to, options);
+	reason = weft_qp_dial(weftv_qp(id_qp(id)), &to, options);
 	if (reason == WEFT_OK)
 		return 0;
 	cm_lock();
@@ -280,7 +286,7 @@ static int accept_id(struct id *id, const struct rdma_conn_param *param)
 	set_ack_timeout(id);
 	if (!id_try(id, ID_ACCEPTING))
 		return -EINVAL;
-	reason = weft_request_accept(id->request, weftv_qp(id->qp), &options);
+	reason = weft_request_accept(id->request, weftv_qp(id_qp(id)), &options);
 	if (reason == WEFT_OK || reason == WEFT_R_CONNECT_CLOSED)
 		id->request = NULL;
 	if (reason == WEFT_R_CONNECT_CLOSED)
@@ -335,18 +341,19 @@ static int disconnect_id(struct id *id, bool *will_tell)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
 	enum id_state state = id_state(id);
+	struct ibv_qp *qp = id_qp(id);
 
 	*will_tell = state == ID_ESTABLISHED;
 	switch (state) {
 	case ID_ESTABLISHED:
 		/* It may have ended by itself just now, which is as good. */
-		if (id->qp)
-			(void)weft_qp_disconnect(weftv_qp(id->qp));
+		if (qp)
+			(void)weft_qp_disconnect(weftv_qp(qp));
 		id_end(id);
 		return 0;
 	case ID_CONNECTING:
 	case ID_ACCEPTING:
-		return id->qp ? -ibv_modify_qp(id->qp, &attr, IBV_QP_STATE) : -EINVAL;
+		return qp ? -ibv_modify_qp(qp, &attr, IBV_QP_STATE) : -EINVAL;
 	case ID_DISCONNECTED:
 		return 0;
 	default:

@@ -86,10 +86,12 @@ static void tell_answer(struct id *id, struct taken *taken)
 {
 	struct rdma_addr *addr = &id->rdma.route.addr;
 	struct weft_peer peer;
+	struct ibv_qp *qp;
 	bool is_known;
 
 	id_lock(id);
-	is_known = id->qp && weft_qp_peer(weftv_qp(id->qp), &peer) == WEFT_OK;
+	qp = id_qp(id);
+	is_known = qp && weft_qp_peer(weftv_qp(qp), &peer) == WEFT_OK;
 	if (is_known && taken->rdma.status == 0) {
 		tell_peer(taken, &peer, id->home);
 		address_set_port(&addr->src_addr, htons(peer.local.port));

@@ -118,7 +118,8 @@ struct id {
 
 	/* id->calls guards these. */
 	struct home *home;
-	struct ibv_qp *qp; /* the one that connects: its own, or the program's */
+	/* Of the queue pair that connects, its own or the program's, which may be gone; 0: none. */
+	uint32_t qp_number;
 	struct weft_request *request;
 	struct weftv_sink listener_sink;
 	pthread_mutex_t drain;
@@ -254,6 +255,9 @@ int wire_attach(struct id *id, struct ibv_qp *qp, bool is_external);
 
 /* From now on it does not. */
 void wire_detach(struct id *id);
+
+/* The queue pair that it connects; NULL: there is none, or none any more. */
+struct ibv_qp *id_qp(const struct id *id);
 
 /* The connection is over, if it was: tells so. */
 void id_end(struct id *id);

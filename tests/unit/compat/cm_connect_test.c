@@ -220,6 +220,37 @@ TEST(test_rdma_destroy_qp_tells_both_ends_once)
 	cm_pair_free(&p);
 }
 
+/* The other library's call destroys it as well; the id knows nothing of it then. */
+TEST(test_ibv_destroy_qp_tells_both_ends_once)
+{
+	struct cm_pair p;
+
+	cm_pair_make(&p);
+	EXPECT_EQ(ibv_destroy_qp(p.near->qp), 0);
+	p.near->qp = NULL;
+	cm_expect(p.near_channel, RDMA_CM_EVENT_DISCONNECTED);
+	cm_expect(p.far_channel, RDMA_CM_EVENT_DISCONNECTED);
+	EXPECT_EQ(rdma_disconnect(p.near), 0);
+	cm_expect_none(p.near_channel);
+	cm_pair_free(&p);
+}
+
+TEST(test_ibv_destroy_qp_while_it_connects)
+{
+	struct cm_pair p;
+	struct rdma_cm_event *event = request(&p, NULL);
+
+	EXPECT_EQ(ibv_destroy_qp(p.near->qp), 0);
+	p.near->qp = NULL;
+	cm_expect(p.near_channel, RDMA_CM_EVENT_CONNECT_ERROR);
+	EXPECT_EQ(rdma_disconnect(p.near), -1);
+	EXPECT_EQ(errno, EINVAL);
+	EXPECT_EQ(rdma_destroy_id(event->id), 0);
+	EXPECT_EQ(rdma_ack_cm_event(event), 0);
+	cm_expect_none(p.near_channel);
+	cm_pair_free(&p);
+}
+
 /* As rping does: the queue pair goes by one library and the id by the other, in either order. */
 TEST(test_rdma_destroy_id_needs_no_queue_pair_and_a_queue_pair_no_id)
 {
