@@ -34,7 +34,8 @@ int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ib
 			struct ibv_grh *grh, struct ibv_ah_attr *attr)
 {
 	(void)context, (void)port_num, (void)wc, (void)grh, (void)attr;
-	return EOPNOTSUPP;
+	errno = EOPNOTSUPP; /* man ibv_create_ah_from_wc: -1 on error, as of no other here */
+	return -1;
 }
 
 struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, struct ibv_grh *grh,

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Verbs that are not here: each refuses in the way that its man page says. */
+#include <errno.h>
+#include <infiniband/verbs.h>
+
+#include "test.h"
+#include "unit/compat/loop_fixture.h"
+
+/* NULL and errno. */
+#define EXPECT_NONE(call)                                                                          \
+	do {                                                                                       \
+		errno = 0;                                                                         \
+		EXPECT(!(call));                                                                   \
+		EXPECT_EQ(errno, EOPNOTSUPP);                                                      \
+	} while (0)
+
+TEST(test_verbs_of_datagrams_and_multicast_refuse)
+{
+	struct ibv_ah_attr attr = { .port_num = 1 };
+	union ibv_gid gid = { 0 };
+	struct ibv_grh grh = { 0 };
+	struct ibv_wc wc = { 0 };
+	struct loop l;
+
+	loop_make(&l);
+	EXPECT_NONE(ibv_create_ah(l.pd, &attr));
+	EXPECT_NONE(ibv_create_ah_from_wc(l.pd, &wc, &grh, 1));
+	errno = 0;
+	EXPECT_EQ(ibv_init_ah_from_wc(l.context, 1, &wc, &grh, &attr), -1);
+	EXPECT_EQ(errno, EOPNOTSUPP);
+	EXPECT_EQ(ibv_attach_mcast(l.near, &gid, 0), EOPNOTSUPP);
+	EXPECT_EQ(ibv_detach_mcast(l.near, &gid, 0), EOPNOTSUPP);
+	loop_free(&l);
+}
+
+TEST(test_ibv_create_qp_of_other_services_refuses)
+{
+	static const enum ibv_qp_type types[] = { IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_RAW_PACKET,
+						  IBV_QPT_XRC_SEND };
+	struct loop l;
+
+	loop_make(&l);
+	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+		struct ibv_qp_init_attr attr = {
+			.send_cq = l.cq,
+			.recv_cq = l.cq,
+			.cap = { .max_send_wr = 1, .max_send_sge = 1 },
+			.qp_type = types[i],
+		};
+
+		EXPECT_NONE(ibv_create_qp(l.pd, &attr));
+	}
+	loop_free(&l);
+}
+
+TEST(test_verbs_of_other_adapters_refuse)
+{
+	struct ibv_xrcd_init_attr xrcd = { 0 };
+	struct ibv_wq_init_attr wq = { 0 };
+	struct ibv_rwq_ind_table_init_attr table = { 0 };
+	struct ibv_counters_init_attr counters = { 0 };
+	struct ibv_flow_attr flow = { 0 };
+	struct ibv_modify_cq_attr moderation = { .attr_mask = IBV_CQ_ATTR_MODERATE };
+	struct ibv_sge sge = { 0 };
+	struct loop l;
+
+	loop_make(&l);
+	EXPECT_NONE(ibv_open_xrcd(l.context, &xrcd));
+	EXPECT_NONE(ibv_create_wq(l.context, &wq));
+	EXPECT_NONE(ibv_create_rwq_ind_table(l.context, &table));
+	EXPECT_NONE(ibv_create_counters(l.context, &counters));
+	EXPECT_NONE(ibv_create_flow(l.near, &flow));
+	EXPECT_NONE(ibv_import_device(0));
+	EXPECT_NONE(ibv_import_pd(l.context, 0));
+	EXPECT_NONE(ibv_import_mr(l.pd, 0));
+	EXPECT_NONE(ibv_import_dm(l.context, 0));
+	EXPECT_NONE(ibv_reg_dmabuf_mr(l.pd, 0, 1, 0, 0, 0));
+	EXPECT_EQ(ibv_modify_cq(l.cq, &moderation), EOPNOTSUPP);
+	EXPECT_EQ(ibv_advise_mr(l.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1), EOPNOTSUPP);
+	EXPECT_EQ(ibv_modify_qp_rate_limit(l.near, &(struct ibv_qp_rate_limit_attr){ 0 }),
+		  EOPNOTSUPP);
+	loop_free(&l);
+}
