@@ -7,12 +7,11 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "compat/ibverbs/engine.h"
 #include "compat/ibverbs/object.h"
 #include "compat/ibverbs/undeclared.h"
 
 enum {
-	OBJECTS = 1 << 14,
-	REGIONS = 1 << 18,
 	COMPLETIONS = 1 << 22,
 	VENDOR_ID = 0x626d74 /* as other software adapters have it: no hardware vendor */
 };
@@ -25,22 +24,22 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 		.max_mr_size = UINT64_MAX,
 		.page_size_cap = (uint64_t)sysconf(_SC_PAGESIZE),
 		.vendor_id = VENDOR_ID,
-		.max_qp = OBJECTS,
+		.max_qp = ENGINE_OBJECTS,
 		.max_qp_wr = QUEUE_MAX,
 		.device_cap_flags = IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_MEM_WINDOW |
 				    IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_CURR_QP_STATE_MOD,
 		.max_sge = WEFT_SEGMENTS_MAX,
 		.max_sge_rd = 1, /* RFC 5040: a Read has one sink */
-		.max_cq = OBJECTS,
+		.max_cq = ENGINE_OBJECTS,
 		.max_cqe = COMPLETIONS,
-		.max_mr = REGIONS,
-		.max_pd = OBJECTS,
+		.max_mr = ENGINE_TAGS,
+		.max_pd = ENGINE_OBJECTS,
 		.max_qp_rd_atom = READS_MAX,
-		.max_res_rd_atom = READS_MAX * OBJECTS,
+		.max_res_rd_atom = READS_MAX * ENGINE_OBJECTS,
 		.max_qp_init_rd_atom = READS_MAX,
 		.atomic_cap = IBV_ATOMIC_HCA,
-		.max_mw = REGIONS,
-		.max_srq = OBJECTS,
+		.max_mw = ENGINE_TAGS,
+		.max_srq = ENGINE_OBJECTS,
 		.max_srq_wr = QUEUE_MAX,
 		.max_srq_sge = WEFT_SEGMENTS_MAX,
 		.max_pkeys = 1,
@@ -220,7 +219,9 @@ int ibv_read_sysfs_file(const char *dir, const char *file, char *text, size_t si
 		return -1;
 	n = fread(text, 1, size, f);
 	(void)fclose(f);
-	if (n > 0 && text[n - 1] == '\n')
-		text[--n] = '\0';
+	n -= n > 0 && text[n - 1] == '\n';
+	if (n == size)
+		return -1; /* no room for its end */
+	text[n] = '\0';
 	return (int)n;
 }

@@ -25,6 +25,12 @@ static struct wr_batch *batch_of(struct ibv_qp_ex *ex)
 	return CONTAINER_OF(ex, struct qp, ex)->batch;
 }
 
+static void fail(struct wr_batch *b, int error)
+{
+	if (!b->error)
+		b->error = error;
+}
+
 /* ---- Requests ------------------------------------------------------------------------------- */
 
 /* The next request; one that has no place is built where nobody looks. */
@@ -40,18 +46,19 @@ static struct weft_send_wr *begin(struct ibv_qp_ex *ex, enum weft_opcode opcode)
 	};
 	if (b->count < b->max)
 		b->count++;
-	else if (!b->error)
-		b->error = ENOMEM;
+	else
+		fail(b, ENOMEM);
 	return w;
 }
 
-static void begin_remote(struct ibv_qp_ex *ex, enum weft_opcode opcode, uint32_t rkey,
-			 uint64_t addr)
+static struct weft_send_wr *begin_remote(struct ibv_qp_ex *ex, enum weft_opcode opcode,
+					 uint32_t rkey, uint64_t addr)
 {
 	struct weft_send_wr *w = begin(ex, opcode);
 
 	w->remote_tag = rkey;
 	w->remote_addr = addr;
+	return w;
 }
 
 static void wr_send(struct ibv_qp_ex *ex)
@@ -76,11 +83,7 @@ static void wr_rdma_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr)
 
 static void wr_rdma_write_imm(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, __be32 imm)
 {
-	struct weft_send_wr *w = begin(ex, WEFT_OP_WRITE_IMM);
-
-	w->remote_tag = rkey;
-	w->remote_addr = addr;
-	w->imm = ntohl(imm);
+	begin_remote(ex, WEFT_OP_WRITE_IMM, rkey, addr)->imm = ntohl(imm);
 }
 
 static void wr_rdma_read(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr)
@@ -91,21 +94,15 @@ static void wr_rdma_read(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr)
 static void wr_atomic_cmp_swp(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, uint64_t compare,
 			      uint64_t swap)
 {
-	struct weft_send_wr *w = begin(ex, WEFT_OP_COMPARE_SWAP);
+	struct weft_send_wr *w = begin_remote(ex, WEFT_OP_COMPARE_SWAP, rkey, addr);
 
-	w->remote_tag = rkey;
-	w->remote_addr = addr;
 	w->compare_add = compare;
 	w->swap = swap;
 }
 
 static void wr_atomic_fetch_add(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr, uint64_t add)
 {
-	struct weft_send_wr *w = begin(ex, WEFT_OP_FETCH_ADD);
-
-	w->remote_tag = rkey;
-	w->remote_addr = addr;
-	w->compare_add = add;
+	begin_remote(ex, WEFT_OP_FETCH_ADD, rkey, addr)->compare_add = add;
 }
 
 static void wr_local_inv(struct ibv_qp_ex *ex, uint32_t rkey)
@@ -116,12 +113,11 @@ static void wr_local_inv(struct ibv_qp_ex *ex, uint32_t rkey)
 static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
 		       const struct ibv_mw_bind_info *info)
 {
-	struct wr_batch *b = batch_of(ex);
 	struct weft_send_wr *w = begin(ex, WEFT_OP_BIND);
 	int error = mw->type == IBV_MW_TYPE_2 ? bind_of(mw, rkey, info, &w->bind) : EINVAL;
 
-	if (error && !b->error)
-		b->error = error;
+	if (error)
+		fail(batch_of(ex), error);
 }
 
 /* ---- Their data ----------------------------------------------------------------------------- */
@@ -133,12 +129,6 @@ static struct weft_send_wr *last(struct wr_batch *b, uint32_t *number)
 		return NULL;
 	*number = b->count - 1;
 	return &b->wrs[*number];
-}
-
-static void fail(struct wr_batch *b, int error)
-{
-	if (!b->error)
-		b->error = error;
 }
 
 static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t count, const struct ibv_sge *list)

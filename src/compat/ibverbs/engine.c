@@ -6,8 +6,6 @@
 
 #include "compat/ibverbs/object.h"
 
-enum { TAGS = 1 << 18, TRANSLATIONS = 1 << 12, QUEUES = 1 << 14 };
-
 static struct {
 	pthread_mutex_t lock;
 	pthread_once_t once;
@@ -58,12 +56,12 @@ static void register_fork(void)
 enum weft_reason engine_get(void)
 {
 	const struct weft_adapter_options options = {
-		.tags_max = TAGS,
-		.translations_max = TRANSLATIONS,
-		.qps_max = QUEUES,
-		.cqs_max = QUEUES,
-		.srqs_max = QUEUES,
-		.pds_max = QUEUES,
+		.tags_max = ENGINE_TAGS,
+		.translations_max = ENGINE_TRANSLATIONS,
+		.qps_max = ENGINE_OBJECTS,
+		.cqs_max = ENGINE_OBJECTS,
+		.srqs_max = ENGINE_OBJECTS,
+		.pds_max = ENGINE_OBJECTS,
 		.on_event = dispatch,
 	};
 	struct weft_adapter *adapter;

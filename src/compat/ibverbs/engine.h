@@ -7,6 +7,9 @@
 
 #include <weft/weft.h>
 
+/* How many there can be: regions with windows, pages of their lists; queues and domains of a kind. */
+enum { ENGINE_TAGS = 1 << 18, ENGINE_TRANSLATIONS = 1 << 12, ENGINE_OBJECTS = 1 << 14 };
+
 /* Opens it for one more context; every success wants an engine_put(). */
 enum weft_reason engine_get(void);
 void engine_put(void);

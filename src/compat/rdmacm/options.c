@@ -23,11 +23,13 @@ static int set_before_bind(struct id *id, const void *value, size_t length, bool
 
 static int set_id_option(struct id *id, int name, const void *value, size_t length)
 {
+	bool is_reuse_wanted;
+
 	switch (name) {
 	case RDMA_OPTION_ID_TOS: /* taken, and without effect: TCP is not told */
 		return length == sizeof(uint8_t) ? 0 : -EINVAL;
 	case RDMA_OPTION_ID_REUSEADDR: /* every address may be used again here */
-		return flag_of(value, length, &id->is_reuse_wanted);
+		return flag_of(value, length, &is_reuse_wanted);
 	case RDMA_OPTION_ID_AFONLY:
 		return set_before_bind(id, value, length, &id->is_family_only);
 	case RDMA_OPTION_ID_ACK_TIMEOUT:

@@ -127,7 +127,7 @@ struct id {
 	int port_holder;		/* a socket that keeps the port for us, or -1 */
 	bool is_active;			/* it connects, rather than accepts */
 	bool is_synchronous;
-	bool is_reuse_wanted, is_family_only, has_ack_timeout;
+	bool is_family_only, has_ack_timeout;
 	uint8_t ack_timeout;
 	uint8_t peer_ird, peer_ord; /* what the request brought */
 	bool owns_send_cq, owns_recv_cq;
