@@ -4,15 +4,10 @@
  * is most often answered with bytes. One that was asked for a while is not watched any more, for
  * the kernel does work for epoll with every packet, between the peer's bytes and us.
  */
-#include <sys/epoll.h>
-
 #include "driver/link.h"
 
-enum { ASKED_FOR_A_WHILE = 64 };
-
-static void set_asked(struct link *link, bool is_asked)
+static void watch_again(struct link *link)
 {
-	link->is_asked = is_asked;
 	link->times_asked = 0;
 	link_watch(link, link->interest);
 }
@@ -38,7 +33,7 @@ void hot_add(struct net *net, struct link *link)
 		struct link *oldest = net->hot[0];
 
 		hot_remove(net, oldest);
-		set_asked(oldest, false);
+		watch_again(oldest);
 	}
 	net->hot[net->hot_count++] = link;
 	link->times_asked = 0;
@@ -46,9 +41,9 @@ void hot_add(struct net *net, struct link *link)
 
 static bool ask(struct net *net, struct link *link)
 {
-	if (net->is_standing_by && !link->is_asked && link_has_stream(link) &&
-	    ++link->times_asked > ASKED_FOR_A_WHILE)
-		set_asked(link, true);
+	if (net->is_standing_by && link->times_asked < HOT_ASKED && link_has_stream(link) &&
+	    ++link->times_asked == HOT_ASKED)
+		link_watch(link, link->interest);
 	return link_input(link);
 }
 
@@ -83,5 +78,5 @@ bool hot_ask_all(struct net *net)
 void hot_watch(struct net *net)
 {
 	for (uint32_t i = 0; i < net->hot_count; i++)
-		set_asked(net->hot[i], false);
+		watch_again(net->hot[i]);
 }

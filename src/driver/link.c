@@ -45,7 +45,7 @@ void link_block(struct link *link, bool is_blocked)
 void link_watch(struct link *link, uint32_t interest)
 {
 	link->interest = interest;
-	if (link->is_asked && interest == EPOLLIN)
+	if (link->times_asked == HOT_ASKED && interest == EPOLLIN)
 		interest = 0;
 	net_watch(link->net, &link->watch, interest);
 }

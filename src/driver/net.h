@@ -23,7 +23,8 @@
 #include "driver/socket.h"
 #include "iwarp/iwarp.h"
 
-enum { HOT_MAX = 4, DESKS_MAX = 64 };
+/* HOT_ASKED: one that was asked so often is not watched, see hot.c. */
+enum { HOT_MAX = 4, HOT_ASKED = 65, DESKS_MAX = 64 };
 
 struct link;
 
@@ -170,8 +171,7 @@ struct link {
 	enum link_phase phase;
 	enum weft_reason reason;
 	bool is_sending_blocked;	  /* the socket takes no more for now */
-	bool is_asked;			  /* at every poll, and not watched: hot.c */
-	uint32_t times_asked;		  /* since it is hot */
+	uint32_t times_asked;		  /* since it is hot, up to HOT_ASKED */
 	uint32_t interest;		  /* in events, whether it is watched or not */
 	uint64_t ready_wait_ns, ready_ns; /* how long LINK_AWAITING_RTR may last; until when */
 	uint64_t first_wait_ns;		  /* a responder's, see weft_connect_options */
