@@ -127,8 +127,14 @@ void device_list_lock(void)
 
 void devices_forked(void)
 {
-	for (struct list *at = all.devices.next; at && at != &all.devices; at = at->next)
-		CONTAINER_OF(at, struct device, link)->shared = NULL;
+	for (struct list *at = all.devices.next; at && at != &all.devices; at = at->next) {
+		struct device *d = CONTAINER_OF(at, struct device, link);
+
+		/* Kept: ids that the child has from its parent know it. */
+		if (d->shared)
+			d->parents = d->shared;
+		d->shared = NULL;
+	}
 }
 
 struct list *device_list_get(void)

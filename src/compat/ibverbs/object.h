@@ -42,7 +42,8 @@ struct device {
 	uint8_t mac[6];
 	unsigned int index; /* of the interface */
 	bool is_present;
-	struct context *shared; /* librdmacm's, or NULL */
+	struct context *shared;	 /* librdmacm's, or NULL */
+	struct context *parents; /* the same, of the process that forked this one */
 };
 
 static inline struct device *device_of(struct ibv_device *d)
