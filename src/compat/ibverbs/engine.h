@@ -7,7 +7,7 @@
 
 #include <weft/weft.h>
 
-/* How many there can be: regions with windows, pages of their lists; queues and domains of a kind. */
+/* How many there can be: regions and windows, pages in lists, and of each other kind. */
 enum { ENGINE_TAGS = 1 << 18, ENGINE_TRANSLATIONS = 1 << 12, ENGINE_OBJECTS = 1 << 14 };
 
 /* Opens it for one more context; every success wants an engine_put(). */
