@@ -93,6 +93,7 @@ int wire_attach(struct id *id, struct ibv_qp *qp, bool is_external)
 {
 	struct wire *wire = NULL;
 
+	wire_detach(id); /* one that was refused may be there */
 	cm_lock();
 	if (wires_free.next && !list_is_empty(&wires_free))
 		wire = CONTAINER_OF(list_pop(&wires_free), struct wire, link);
@@ -337,23 +338,43 @@ int rdma_reject_ece(struct rdma_cm_id *id, const void *private_data, uint8_t pri
 
 /* ---- The end -------------------------------------------------------------------------------- */
 
-static int disconnect_id(struct id *id, bool *will_tell)
+static void hang_up(struct ibv_qp *qp, enum id_state state)
 {
 	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_ERR };
+
+	if (!qp)
+		return;
+	/* It may have ended by itself just now, which is as good. */
+	if (state == ID_ESTABLISHED)
+		(void)weft_qp_disconnect(weftv_qp(qp));
+	else if (state == ID_CONNECTING || state == ID_ACCEPTING)
+		(void)ibv_modify_qp(qp, &attr, IBV_QP_STATE);
+}
+
+void id_hang_up(struct id *id)
+{
+	struct ibv_qp *qp = id_qp(id);
+	enum id_state state = id_state(id);
+
+	wire_detach(id);
+	hang_up(qp, state);
+}
+
+static int disconnect_id(struct id *id, bool *will_tell)
+{
 	enum id_state state = id_state(id);
 	struct ibv_qp *qp = id_qp(id);
 
 	*will_tell = state == ID_ESTABLISHED;
 	switch (state) {
 	case ID_ESTABLISHED:
-		/* It may have ended by itself just now, which is as good. */
-		if (qp)
-			(void)weft_qp_disconnect(weftv_qp(qp));
+		hang_up(qp, state);
 		id_end(id);
 		return 0;
 	case ID_CONNECTING:
 	case ID_ACCEPTING:
-		return qp ? -ibv_modify_qp(qp, &attr, IBV_QP_STATE) : -EINVAL;
+		hang_up(qp, state);
+		return 0;
 	case ID_DISCONNECTED:
 		return 0;
 	default:

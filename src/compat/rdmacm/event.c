@@ -34,22 +34,30 @@ static void tell_private_data(struct taken *taken, const struct weft_peer *peer)
 
 /* ---- Requests ------------------------------------------------------------------------------- */
 
+/* False: the program has just destroyed the listener's channel. */
+static bool join_channel(struct id *id, const struct id *listener)
+{
+	bool is_there;
+
+	cm_lock();
+	is_there = listener->channel;
+	if (is_there)
+		channel_add(listener->channel, id);
+	cm_unlock();
+	return is_there;
+}
+
 /* An id for a request, in the listener's channel or in one of its own. */
 static struct id *id_for_request(struct id *listener, const struct weft_peer *peer)
 {
-	struct channel *channel;
-	struct id *id;
+	struct id *id = id_create(NULL, listener->rdma.context);
 
-	cm_lock();
-	channel = listener->channel;
-	cm_unlock();
-	id = channel ? id_create(channel, listener->rdma.context) : NULL;
 	if (!id)
 		return NULL;
 	address_from_weft(&peer->local, &id->rdma.route.addr.src_storage);
 	address_from_weft(&peer->remote, &id->rdma.route.addr.dst_storage);
 	if (device_bind(id, &id->rdma.route.addr.src_addr) != 0 ||
-	    (listener->is_synchronous && id_migrate(id, NULL) != 0)) {
+	    (listener->is_synchronous ? id_migrate(id, NULL) != 0 : !join_channel(id, listener))) {
 		(void)id_destroy(id);
 		return NULL;
 	}

@@ -21,6 +21,8 @@ struct id *id_create(struct channel *channel, void *context)
 		id->notes[i] = (struct note){ .id = id, .kind = (enum note_kind)i };
 		list_init(&id->notes[i].link);
 	}
+	if (!channel)
+		return id;
 	cm_lock();
 	channel_add(channel, id);
 	cm_unlock();
@@ -34,7 +36,7 @@ int id_destroy(struct id *id)
 	id_forget_event(id);
 	listener_close(id);
 	id_lock(id);
-	wire_detach(id);
+	id_hang_up(id);
 	id_unlock(id);
 	id_leave_channel(id);
 	if (id->request)

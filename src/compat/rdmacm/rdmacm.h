@@ -177,6 +177,7 @@ bool id_move(struct id *id, enum id_state to);
 bool id_try(struct id *id, enum id_state to);
 enum id_state id_state(struct id *id);
 
+/* NULL: in no channel yet. */
 struct id *id_create(struct channel *channel, void *context);
 int id_destroy(struct id *id);
 
@@ -258,6 +259,9 @@ void wire_detach(struct id *id);
 
 /* The queue pair that it connects; NULL: there is none, or none any more. */
 struct ibv_qp *id_qp(const struct id *id);
+
+/* The id goes: so does what it connected, as the kernel does it. */
+void id_hang_up(struct id *id);
 
 /* The connection is over, if it was: tells so. */
 void id_end(struct id *id);

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Ids and queue pairs that go in another order than they should. */
+#include <errno.h>
+
+#include "test.h"
+#include "unit/compat/cm_fixture.h"
+
+struct own {
+	struct ibv_pd *pd;
+	struct ibv_cq *cq;
+	struct ibv_qp *qp;
+};
+
+/* A queue pair that librdmacm does not know. */
+static void own_make(struct own *o, struct ibv_context *context)
+{
+	struct ibv_qp_init_attr attr = {
+		.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_send_sge = 1, .max_recv_sge = 1 },
+		.qp_type = IBV_QPT_RC,
+	};
+
+	o->pd = ibv_alloc_pd(context);
+	o->cq = ibv_create_cq(context, 4, NULL, NULL, 0);
+	REQUIRE(o->pd && o->cq);
+	attr.send_cq = attr.recv_cq = o->cq;
+	o->qp = ibv_create_qp(o->pd, &attr);
+	REQUIRE(o->qp);
+}
+
+static void own_free(struct own *o)
+{
+	EXPECT_EQ(ibv_destroy_cq(o->cq), 0);
+	EXPECT_EQ(ibv_dealloc_pd(o->pd), 0);
+}
+
+/* The kernel's connection manager ends what a destroyed id had connected. */
+TEST(test_rdma_destroy_id_before_its_queue_pair_tells_the_peer)
+{
+	struct cm_pair p;
+	struct ibv_qp *qp;
+	struct ibv_cq *send_cq, *recv_cq;
+
+	cm_pair_make(&p);
+	qp = p.near->qp;
+	send_cq = qp->send_cq;
+	recv_cq = qp->recv_cq;
+	EXPECT_EQ(rdma_destroy_id(p.near), 0);
+	cm_expect(p.far_channel, RDMA_CM_EVENT_DISCONNECTED);
+	EXPECT_EQ(ibv_destroy_qp(qp), 0);
+	EXPECT_EQ(ibv_destroy_cq(send_cq), 0);
+	if (recv_cq != send_cq)
+		EXPECT_EQ(ibv_destroy_cq(recv_cq), 0);
+	rdma_destroy_qp(p.far);
+	EXPECT_EQ(rdma_destroy_id(p.far), 0);
+	EXPECT_EQ(rdma_destroy_id(p.listener), 0);
+	rdma_destroy_event_channel(p.near_channel);
+	rdma_destroy_event_channel(p.far_channel);
+}
+
+TEST(test_rdma_disconnect_after_the_program_destroyed_its_queue_pair)
+{
+	struct rdma_event_channel *near = cm_channel(), *far = cm_channel();
+	struct rdma_cm_id *listener = cm_listener(far), *id = cm_resolved(near, listener);
+	struct rdma_conn_param param = { 0 };
+	struct rdma_cm_event *event;
+	struct rdma_cm_id *accepted;
+	struct own o;
+
+	own_make(&o, id->verbs);
+	param.qp_num = o.qp->qp_num;
+	REQUIRE(rdma_connect(id, &param) == 0);
+	event = cm_event(far);
+	REQUIRE(event && event->event == RDMA_CM_EVENT_CONNECT_REQUEST);
+	accepted = event->id;
+	EXPECT_EQ(rdma_ack_cm_event(event), 0);
+	cm_create_qp(accepted);
+	REQUIRE(rdma_accept(accepted, NULL) == 0);
+	cm_expect(near, RDMA_CM_EVENT_CONNECT_RESPONSE);
+	cm_expect(far, RDMA_CM_EVENT_ESTABLISHED);
+	EXPECT_EQ(ibv_destroy_qp(o.qp), 0);
+	EXPECT_EQ(rdma_disconnect(id), 0);
+	cm_expect(near, RDMA_CM_EVENT_DISCONNECTED);
+	cm_expect(far, RDMA_CM_EVENT_DISCONNECTED);
+	EXPECT_EQ(rdma_destroy_id(id), 0);
+	rdma_destroy_qp(accepted);
+	EXPECT_EQ(rdma_destroy_id(accepted), 0);
+	EXPECT_EQ(rdma_destroy_id(listener), 0);
+	own_free(&o);
+	rdma_destroy_event_channel(near);
+	rdma_destroy_event_channel(far);
+}
+
+/* The one that was refused tells of itself when the id is gone. */
+TEST(test_rdma_create_qp_after_a_queue_pair_that_could_not_connect)
+{
+	struct ibv_qp_attr error = { .qp_state = IBV_QPS_ERR };
+	struct ibv_qp_attr reset = { .qp_state = IBV_QPS_RESET };
+	struct rdma_event_channel *near = cm_channel(), *far = cm_channel();
+	struct rdma_cm_id *listener = cm_listener(far), *id = cm_resolved(near, listener);
+	struct rdma_conn_param param = { 0 };
+	struct own o;
+
+	own_make(&o, id->verbs);
+	param.qp_num = o.qp->qp_num;
+	EXPECT_EQ(ibv_modify_qp(o.qp, &error, IBV_QP_STATE), 0);
+	EXPECT_EQ(rdma_connect(id, &param), -1);
+	EXPECT_EQ(errno, EINVAL);
+	cm_create_qp(id);
+	rdma_destroy_qp(id);
+	EXPECT_EQ(rdma_destroy_id(id), 0);
+	EXPECT_EQ(ibv_modify_qp(o.qp, &reset, IBV_QP_STATE), 0);
+	EXPECT_EQ(ibv_modify_qp(o.qp, &error, IBV_QP_STATE), 0);
+	EXPECT_EQ(ibv_destroy_qp(o.qp), 0);
+	own_free(&o);
+	EXPECT_EQ(rdma_destroy_id(listener), 0);
+	rdma_destroy_event_channel(near);
+	rdma_destroy_event_channel(far);
+}
