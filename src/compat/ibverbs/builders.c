@@ -11,14 +11,17 @@
 #include "compat/ibverbs/post.h"
 
 struct wr_batch {
-	pthread_mutex_t lock; /* from wr_start to wr_complete or wr_abort */
-	int error;	      /* the first one */
+	pthread_mutex_t lock;	   /* from wr_start to wr_complete or wr_abort */
+	const char *_Atomic owner; /* the thread that has it: its address of self; NULL: none */
+	int error;		   /* the first one */
 	uint32_t count, max;
 	uint32_t segments_max, inline_max;
 	struct weft_send_wr *wrs;
 	struct weft_segment *segments; /* segments_max for each request */
 	uint8_t *inline_data;	       /* inline_max for each */
 };
+
+static _Thread_local const char self;
 
 static struct wr_batch *batch_of(struct ibv_qp_ex *ex)
 {
@@ -175,7 +178,8 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t count,
 			fail(b, EINVAL);
 			return;
 		}
-		memcpy(to + length, list[i].addr, list[i].length);
+		if (list[i].length > 0) /* its address may be NULL */
+			memcpy(to + length, list[i].addr, list[i].length);
 		length += list[i].length;
 	}
 	*s = (struct weft_segment){ .addr = (uintptr_t)to, .length = (uint32_t)length };
@@ -191,13 +195,26 @@ static void wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)
 
 /* ---- Batches -------------------------------------------------------------------------------- */
 
+/* Who starts twice has lost count: that batch fails. */
 static void wr_start(struct ibv_qp_ex *ex)
 {
 	struct wr_batch *b = batch_of(ex);
 
+	if (atomic_load(&b->owner) == &self) {
+		fail(b, EINVAL);
+		return;
+	}
 	pthread_mutex_lock(&b->lock);
+	atomic_store(&b->owner, &self);
 	b->count = 0;
 	b->error = 0;
+}
+
+static void batch_end(struct wr_batch *b)
+{
+	b->count = 0;
+	atomic_store(&b->owner, NULL);
+	pthread_mutex_unlock(&b->lock);
 }
 
 static int wr_complete(struct ibv_qp_ex *ex)
@@ -205,16 +222,21 @@ static int wr_complete(struct ibv_qp_ex *ex)
 	struct wr_batch *b = batch_of(ex);
 	int error = b->error;
 
+	if (!atomic_load(&b->owner))
+		return EINVAL; /* nobody has started */
 	if (!error)
 		error = weftv_errno(weft_qp_post_send_all(CONTAINER_OF(ex, struct qp, ex)->weft,
 							  b->wrs, b->count));
-	pthread_mutex_unlock(&b->lock);
+	batch_end(b);
 	return error;
 }
 
 static void wr_abort(struct ibv_qp_ex *ex)
 {
-	pthread_mutex_unlock(&batch_of(ex)->lock);
+	struct wr_batch *b = batch_of(ex);
+
+	if (atomic_load(&b->owner))
+		batch_end(b);
 }
 
 /* ---- Life ----------------------------------------------------------------------------------- */

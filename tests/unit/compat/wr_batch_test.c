@@ -81,3 +81,48 @@ TEST(test_ibv_wr_complete_posts_none_if_one_is_too_many)
 	qp_quiet(&p.near);
 	qp_pair_free(&p);
 }
+
+/* Calls that belong to no batch post nothing, least of all what another batch posted. */
+TEST(test_ibv_wr_complete_without_ibv_wr_start_posts_nothing)
+{
+	struct qp_pair p;
+	struct ibv_qp_ex *ex;
+
+	qp_pair_make(&p, NULL);
+	ex = ibv_qp_to_qp_ex(p.near.qp);
+	ibv_wr_set_sge(ex, p.near.mr->lkey, (uintptr_t)p.near.memory, 8);
+	ibv_wr_abort(ex);
+	EXPECT_EQ(ibv_wr_complete(ex), EINVAL);
+	ibv_wr_start(ex);
+	add_write(&p, ex, 1);
+	ibv_wr_abort(ex);
+	EXPECT_EQ(ibv_wr_complete(ex), EINVAL);
+	qp_quiet(&p.near);
+	ibv_wr_start(ex);
+	add_write(&p, ex, 2);
+	EXPECT_EQ(ibv_wr_complete(ex), 0);
+	EXPECT_EQ(ibv_wr_complete(ex), EINVAL);
+	qp_sent(&p.near, 2, IBV_WC_SUCCESS);
+	qp_quiet(&p.near);
+	qp_pair_free(&p);
+}
+
+TEST(test_ibv_wr_start_twice_fails_the_batch)
+{
+	struct qp_pair p;
+	struct ibv_qp_ex *ex;
+
+	qp_pair_make(&p, NULL);
+	ex = ibv_qp_to_qp_ex(p.near.qp);
+	ibv_wr_start(ex);
+	add_write(&p, ex, 1);
+	ibv_wr_start(ex);
+	add_write(&p, ex, 2);
+	EXPECT_EQ(ibv_wr_complete(ex), EINVAL);
+	qp_quiet(&p.near);
+	ibv_wr_start(ex);
+	add_write(&p, ex, 3);
+	EXPECT_EQ(ibv_wr_complete(ex), 0);
+	qp_sent(&p.near, 3, IBV_WC_SUCCESS);
+	qp_pair_free(&p);
+}
