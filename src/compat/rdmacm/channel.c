@@ -387,12 +387,12 @@ int id_migrate(struct id *id, struct channel *to)
 	id_forget_event(id);
 	cm_lock();
 	await_acknowledged(id);
-	if (id->is_synchronous)
+	if (id->is_synchronous && id->channel != to)
 		own_from = id->channel;
-	if (id->channel)
-		id_move_notes(id, to);
-	else
+	if (!id->channel)
 		channel_add(to, id);
+	else if (id->channel != to) /* it may be there already */
+		id_move_notes(id, to);
 	cm_unlock();
 	id->is_synchronous = own_to != NULL;
 	if (own_from)

@@ -178,6 +178,32 @@ TEST(test_rdma_migrate_id_takes_its_events_along)
 	rdma_destroy_event_channel(b);
 }
 
+/* With an event that waits there: it stays, once. */
+TEST(test_rdma_migrate_id_to_the_channel_where_it_is)
+{
+	struct sockaddr_in to = cm_loopback(1);
+	struct rdma_event_channel *channel = cm_channel();
+	struct rdma_cm_id *id;
+
+	REQUIRE(rdma_create_id(channel, &id, NULL, RDMA_PS_TCP) == 0);
+	REQUIRE(rdma_resolve_addr(id, NULL, (struct sockaddr *)&to, 100) == 0);
+	EXPECT_EQ(rdma_migrate_id(id, channel), 0);
+	EXPECT(id->channel == channel);
+	cm_expect(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+	cm_expect_none(channel);
+	EXPECT_EQ(rdma_destroy_id(id), 0);
+	rdma_destroy_event_channel(channel);
+	/* One that waits for itself has a channel, too. From now on it is the program's. */
+	REQUIRE(rdma_create_id(NULL, &id, NULL, RDMA_PS_TCP) == 0);
+	channel = id->channel;
+	EXPECT_EQ(rdma_migrate_id(id, channel), 0);
+	EXPECT(id->channel == channel);
+	REQUIRE(rdma_resolve_addr(id, NULL, (struct sockaddr *)&to, 100) == 0);
+	cm_expect(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+	EXPECT_EQ(rdma_destroy_id(id), 0);
+	rdma_destroy_event_channel(channel);
+}
+
 TEST(test_rdma_migrate_id_of_both_ends_of_a_connection)
 {
 	struct rdma_event_channel *other = cm_channel();
