@@ -64,7 +64,12 @@ void faults_close(struct weft_adapter *a)
 void faults_forget(void)
 {
 	process.is_on = false;
-	list_init(&process.adapters);
+	while (!list_is_empty(&process.adapters)) {
+		struct weft_adapter *a = CONTAINER_OF(list_pop(&process.adapters),
+						      struct weft_adapter, faults_link);
+
+		memset(a->faults.happened, 0, sizeof(a->faults.happened));
+	}
 	memset(process.happened, 0, sizeof(process.happened));
 }
 

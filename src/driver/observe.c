@@ -30,21 +30,37 @@ void observe_unlock(void)
 	pthread_mutex_unlock(&process.lock);
 }
 
-/* The child of a fork has none of its parent's adapters; it may open its own. */
+/* A fork finds nothing half done, neither in adapters nor in what they share: all is locked. */
+static void before_fork(void)
+{
+	fork_prepare();
+	observe_lock();
+	stat_lock();
+}
+
+static void after_fork(void)
+{
+	stat_unlock();
+	observe_unlock();
+	fork_parent();
+}
+
+/* The child has none of its parent's adapters; it may open its own. */
 static void forked(void)
 {
-	fork_child();
-	pthread_mutex_init(&process.lock, NULL);
 	memset(process.told, 0, sizeof(process.told));
 	recordings_forget();
 	traces_forget();
 	stat_forget();
 	faults_forget();
+	stat_unlock();
+	observe_unlock();
+	fork_child();
 }
 
 static void prepare(void)
 {
-	(void)pthread_atfork(fork_prepare, fork_parent, forked);
+	(void)pthread_atfork(before_fork, after_fork, forked);
 }
 
 /* Whether it was; it is from now on. */

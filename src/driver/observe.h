@@ -46,7 +46,7 @@ void observe_complain(const char *variable, const char *value, int error);
 /* The value of a variable; NULL where it is empty, or not to be trusted. */
 const char *observe_wish(const char *variable);
 
-/* The lock of what the adapters of a process share; after a fork it is as in a new process. */
+/* The lock of what the adapters of a process share. */
 void observe_lock(void);
 void observe_unlock(void);
 
@@ -82,7 +82,9 @@ void log_event(struct weft_adapter *a, enum log_level level, const struct trace_
 void stat_add(struct weft_adapter *a);
 void stat_remove(struct weft_adapter *a);
 
-/* In the child of a fork: the socket is the parent's. */
+/* Around a fork; in its child, which holds the lock: the socket is the parent's. */
+void stat_lock(void);
+void stat_unlock(void);
 void stat_forget(void);
 
 /* ---- faults.c -------------------------------------------------------------------------------- */

@@ -319,11 +319,20 @@ void stat_remove(struct weft_adapter *a)
 	pthread_mutex_unlock(&stat.lock);
 }
 
+void stat_lock(void)
+{
+	pthread_mutex_lock(&stat.lock);
+}
+
+void stat_unlock(void)
+{
+	pthread_mutex_unlock(&stat.lock);
+}
+
 void stat_forget(void)
 {
 	/* The names are the parent's; a copy held here would outlive it. */
 	close_sockets();
-	pthread_mutex_init(&stat.lock, NULL);
 	pthread_cond_init(&stat.changed, NULL);
 	while (!list_is_empty(&stat.adapters))
 		(void)list_pop(&stat.adapters);

@@ -178,7 +178,8 @@ struct srq {
 	struct ibv_srq ibv;
 	struct weftv_sink sink;
 	struct weft_srq *weft;
-	uint32_t max, segments_max, limit;
+	uint32_t max, segments_max;
+	_Atomic uint32_t limit;
 	struct async_record events[SRQ_EVENTS];
 	uint32_t events_taken;
 };

@@ -9,7 +9,7 @@ static void take_event(struct weftv_sink *sink, const struct weft_event *event)
 	struct srq *srq = CONTAINER_OF(sink, struct srq, sink);
 
 	if (event->kind == WEFT_EVENT_SRQ_LIMIT) {
-		srq->limit = 0; /* one event for each time it was armed */
+		atomic_store(&srq->limit, 0); /* one event for each time it was armed */
 		async_raise(context_of(srq->ibv.context), &srq->events[SRQ_LIMIT_REACHED]);
 	}
 }
@@ -87,7 +87,8 @@ int ibv_modify_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr, int mask)
 		return mask ? EINVAL : 0;
 	if (attr->srq_limit > srq->max)
 		return EINVAL;
-	srq->limit = attr->srq_limit;
+	/* Before it is armed: it may be reached, and be 0 again, before that call returns. */
+	atomic_store(&srq->limit, attr->srq_limit);
 	r = weft_srq_arm(srq->weft, attr->srq_limit);
 	return weftv_errno(r);
 }
@@ -99,7 +100,7 @@ int ibv_query_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr)
 	*attr = (struct ibv_srq_attr){
 		.max_wr = srq->max,
 		.max_sge = srq->segments_max,
-		.srq_limit = srq->limit,
+		.srq_limit = atomic_load(&srq->limit),
 	};
 	return 0;
 }
