@@ -68,6 +68,7 @@ struct context *context_open(struct device *device)
 	ibv->abi_compat = (void *)UINTPTR_MAX; /* there is a struct verbs_context around it */
 	pthread_mutex_init(&ibv->mutex, NULL);
 	ops_init(c);
+	c->adapter = weftv_adapter();
 	context_get(ibv);
 	return c;
 }
@@ -94,12 +95,15 @@ void context_put(struct ibv_context *context)
 	if (context->cmd_fd >= 0)
 		close(context->cmd_fd);
 	pthread_mutex_destroy(&context->mutex);
+	engine_put(c->adapter);
 	free(c);
-	engine_put();
 }
 
 int ibv_close_device(struct ibv_context *context)
 {
+	if (context_of(context)
+		    ->is_shared) /* a program may close what its id has: others have it, too */
+		return 0;
 	context_put(context);
 	return 0;
 }

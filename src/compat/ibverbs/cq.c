@@ -62,8 +62,10 @@ static void channel_use(struct ibv_comp_channel *channel, int change)
 static void channel_tell(struct channel *c, struct cq *cq)
 {
 	pthread_mutex_lock(&c->teller.lock);
-	cq->events_waiting++;
-	bell_add(&c->teller.bell, &cq->waiting_link);
+	if (!cq->is_going) {
+		cq->events_waiting++;
+		bell_add(&c->teller.bell, &cq->waiting_link);
+	}
 	pthread_mutex_unlock(&c->teller.lock);
 }
 
@@ -188,32 +190,51 @@ static void cq_keep_a_while(struct cq *cq)
 	free(goes);
 }
 
+static void set_going(struct cq *cq, bool is_going)
+{
+	struct channel *c;
+
+	if (!cq->ibv.channel)
+		return;
+	c = channel_of(cq->ibv.channel);
+	pthread_mutex_lock(&c->teller.lock);
+	cq->is_going = is_going;
+	if (is_going)
+		bell_remove(&c->teller.bell, &cq->waiting_link);
+	pthread_mutex_unlock(&c->teller.lock);
+}
+
+/* Events that wait vanish, those taken must be acknowledged. */
+static void await_acknowledged(struct cq *cq)
+{
+	struct ibv_cq *ibv = &cq->ibv;
+
+	async_forget(context_of(ibv->context), &cq->overrun, 1);
+	pthread_mutex_lock(&ibv->mutex);
+	while (ibv->comp_events_completed != cq->events_taken ||
+	       ibv->async_events_completed != cq->async_taken)
+		pthread_cond_wait(&ibv->cond, &ibv->mutex);
+	pthread_mutex_unlock(&ibv->mutex);
+}
+
+/* Whoever took an event may poll the queue until it acknowledges: it is destroyed after that. */
 int ibv_destroy_cq(struct ibv_cq *ibv)
 {
 	struct cq *cq = cq_of(ibv);
-	struct channel *c;
-	uint32_t taken = 0;
 	enum weft_reason r;
 
 	if (!cq->weft)
 		return EINVAL;
+	if (atomic_load(&cq->users) > 0)
+		return EBUSY;
+	set_going(cq, true);
+	await_acknowledged(cq);
 	r = weft_cq_destroy(cq->weft);
-	if (r != WEFT_OK)
+	if (r != WEFT_OK) {
+		set_going(cq, false);
 		return weftv_errno(r);
-	/* No event comes any more. Those that wait vanish, those taken must be acknowledged. */
-	if (ibv->channel) {
-		c = channel_of(ibv->channel);
-		pthread_mutex_lock(&c->teller.lock);
-		bell_remove(&c->teller.bell, &cq->waiting_link);
-		taken = cq->events_taken;
-		pthread_mutex_unlock(&c->teller.lock);
 	}
-	async_forget(context_of(ibv->context), &cq->overrun, 1);
-	pthread_mutex_lock(&ibv->mutex);
-	while (ibv->comp_events_completed != taken ||
-	       ibv->async_events_completed != cq->async_taken)
-		pthread_cond_wait(&ibv->cond, &ibv->mutex);
-	pthread_mutex_unlock(&ibv->mutex);
+	await_acknowledged(cq); /* of an overrun meanwhile */
 	channel_use(ibv->channel, -1);
 	pthread_mutex_destroy(&ibv->mutex);
 	pthread_cond_destroy(&ibv->cond);

@@ -249,6 +249,8 @@ static struct context *shared_context(struct device *d)
 {
 	if (!d->shared)
 		d->shared = context_open(d);
+	if (d->shared)
+		d->shared->is_shared = true;
 	return d->shared;
 }
 

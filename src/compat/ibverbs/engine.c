@@ -80,9 +80,13 @@ enum weft_reason engine_get(void)
 	return r;
 }
 
-void engine_put(void)
+void engine_put(const struct weft_adapter *adapter)
 {
 	pthread_mutex_lock(&engine.lock);
+	if (adapter != atomic_load(&engine.adapter)) { /* that of a parent */
+		pthread_mutex_unlock(&engine.lock);
+		return;
+	}
 	/* What a program left behind stays, and the adapter with it, until the process ends. */
 	if (engine.users == 1 && weft_adapter_close(atomic_load(&engine.adapter)) == WEFT_OK) {
 		atomic_store(&engine.adapter, NULL);

@@ -12,4 +12,4 @@ enum { ENGINE_TAGS = 1 << 18, ENGINE_TRANSLATIONS = 1 << 12, ENGINE_OBJECTS = 1 
 
 /* Opens it for one more context; every success wants an engine_put(). */
 enum weft_reason engine_get(void);
-void engine_put(void);
+void engine_put(const struct weft_adapter *adapter);

@@ -68,6 +68,8 @@ struct context {
 	struct verbs_context verbs; /* which ends with the struct ibv_context */
 	struct teller async;	    /* of struct async_record */
 	atomic_uint users;	    /* the program, until it closes it, and what tells of events */
+	bool is_shared;		    /* librdmacm's: it stays open */
+	struct weft_adapter *adapter; /* the parent's, after a fork */
 };
 
 static inline struct context *context_of(struct ibv_context *c)
@@ -153,9 +155,11 @@ struct cq {
 	};
 	struct weftv_sink sink;
 	struct weft_cq *weft;
+	atomic_uint users; /* queue pairs */
 	/* The channel's lock guards these. */
 	struct list waiting_link;
 	uint32_t events_waiting, events_taken;
+	bool is_going; /* it tells the channel no more */
 	struct async_record overrun;
 	uint32_t async_taken;	    /* its own mutex guards this, as in the others */
 	atomic_bool is_loss_untold; /* an overrun, which the next poll says */
@@ -178,6 +182,7 @@ struct srq {
 	struct ibv_srq ibv;
 	struct weftv_sink sink;
 	struct weft_srq *weft;
+	atomic_uint users; /* queue pairs */
 	uint32_t max, segments_max;
 	_Atomic uint32_t limit;
 	struct async_record events[SRQ_EVENTS];

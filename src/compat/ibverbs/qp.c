@@ -197,6 +197,25 @@ static int check(const struct ibv_qp_init_attr_ex *attr)
 	return 0;
 }
 
+/* Other queues and the context are in use by it. */
+static void hold(struct qp *qp)
+{
+	context_get(qp->ibv.context);
+	atomic_fetch_add(&cq_of(qp->ibv.send_cq)->users, 1);
+	atomic_fetch_add(&cq_of(qp->ibv.recv_cq)->users, 1);
+	if (qp->ibv.srq)
+		atomic_fetch_add(&srq_of(qp->ibv.srq)->users, 1);
+}
+
+static void release(struct qp *qp)
+{
+	if (qp->ibv.srq)
+		atomic_fetch_sub(&srq_of(qp->ibv.srq)->users, 1);
+	atomic_fetch_sub(&cq_of(qp->ibv.send_cq)->users, 1);
+	atomic_fetch_sub(&cq_of(qp->ibv.recv_cq)->users, 1);
+	context_put(qp->ibv.context);
+}
+
 static void qp_free(struct qp *qp)
 {
 	pthread_mutex_destroy(&qp->ibv.mutex);
@@ -237,7 +256,7 @@ struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr
 		return NULL;
 	}
 	attr->cap = qp->cap;
-	context_get(qp->ibv.context);
+	hold(qp);
 	enlist(qp);
 	return &qp->ibv;
 }
@@ -273,20 +292,41 @@ static void tell_gone(const struct qp *qp)
 								   .number = qp->ibv.qp_num });
 }
 
+/* Events that wait vanish, those taken must be acknowledged. */
+static void await_acknowledged(struct qp *qp)
+{
+	async_forget(context_of(qp->ibv.context), qp->events, QP_EVENTS);
+	pthread_mutex_lock(&qp->ibv.mutex);
+	while (qp->ibv.events_completed != qp->events_taken)
+		pthread_cond_wait(&qp->ibv.cond, &qp->ibv.mutex);
+	pthread_mutex_unlock(&qp->ibv.mutex);
+}
+
+static bool has_taken_events(struct qp *qp)
+{
+	bool is_any;
+
+	pthread_mutex_lock(&qp->ibv.mutex);
+	is_any = qp->ibv.events_completed != qp->events_taken;
+	pthread_mutex_unlock(&qp->ibv.mutex);
+	return is_any;
+}
+
+/* Whoever took an event may ask until it acknowledges: it is destroyed after that. */
 int ibv_destroy_qp(struct ibv_qp *ibv)
 {
+	static const struct weft_qp_attr error = { .state = WEFT_QPS_ERROR };
 	struct qp *qp = qp_of(ibv);
 
 	delist(qp);
+	if (has_taken_events(qp)) /* the peer need not wait for that */
+		(void)weft_qp_modify(qp->weft, &error, WEFT_QP_STATE);
+	await_acknowledged(qp);
 	(void)weft_qp_destroy(qp->weft); /* it refuses nobody */
 	tell_gone(qp);
-	async_forget(context_of(ibv->context), qp->events, QP_EVENTS);
-	pthread_mutex_lock(&ibv->mutex);
-	while (ibv->events_completed != qp->events_taken)
-		pthread_cond_wait(&ibv->cond, &ibv->mutex);
-	pthread_mutex_unlock(&ibv->mutex);
+	await_acknowledged(qp); /* of what happened meanwhile */
 	builders_fini(qp);
-	context_put(ibv->context);
+	release(qp);
 	qp_free(qp);
 	return 0;
 }

@@ -7,7 +7,8 @@ What the programs themselves ask for:
   only InfiniBand has. So it cannot be told to end, and SIGTERM does not end it while it has a target.
 - iscsi-ls takes iSER as "?iser" only, and looks at the LUNs (-s) over TCP whatever it was told.
 - libiscsi 1.19 copies every iSER write, of any length, to a buffer of 256 KiB without looking: more
-  in one command overruns it. So requests are that long at most, or blkdebug divides them.
+  in one command overruns it. So requests are that long at most, or blkdebug divides them. And it
+  takes the list of its buffers for empty in memory that it never wrote: that must be zeros.
 """
 import os
 import random
@@ -61,6 +62,8 @@ def empty_lun(folder):
 
 
 def iser(name, steps, prepare=empty_lun, **more):
+    for side in steps:
+        side.env = dict(side.env, MALLOC_PERTURB_="0")
     return Case("iser_" + name, TGTD, steps=SET_UP + steps, prepare=prepare, has_short_port=True,
                 seconds=60, **more)
 

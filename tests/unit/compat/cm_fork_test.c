@@ -156,6 +156,34 @@ static void dial_and_fork(uint16_t port, const int *alive)
 		pause();
 }
 
+/* A context that a child inherits is none of those that its own devices count. */
+TEST(test_fork_a_child_closes_its_parents_context_and_keeps_its_own)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	struct ibv_context *inherited, *own;
+	struct ibv_pd *pd;
+	pid_t pid;
+
+	REQUIRE(list && list[0]);
+	inherited = ibv_open_device(list[0]);
+	REQUIRE(inherited);
+	pid = fork();
+	REQUIRE(pid >= 0);
+	if (pid == 0) {
+		own = ibv_open_device(list[0]);
+		ibv_free_device_list(list);
+		(void)ibv_close_device(inherited);
+		pd = own ? ibv_alloc_pd(own) : NULL;
+		leave(pd && ibv_dealloc_pd(pd) == 0 && ibv_close_device(own) == 0);
+	}
+	expect_good(pid);
+	pd = ibv_alloc_pd(inherited);
+	REQUIRE(pd);
+	EXPECT_EQ(ibv_dealloc_pd(pd), 0);
+	EXPECT_EQ(ibv_close_device(inherited), 0);
+	ibv_free_device_list(list);
+}
+
 TEST(test_fork_a_peer_learns_of_a_parents_death_though_its_child_lives)
 {
 	struct rdma_event_channel *channel;
