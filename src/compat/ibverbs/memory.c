@@ -123,15 +123,29 @@ int rights_of(unsigned int access, uint32_t *rights)
 	return 0;
 }
 
-/* The first and the last page are there: most mistakes show at one of them, whatever the length. */
-static bool is_mapped(const void *addr, size_t length)
+/* Kernels before 5.14 know only whether there is something. */
+static bool is_page(uintptr_t page, int advice)
 {
-	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = (uintptr_t)addr & -page;
-	uintptr_t last = ((uintptr_t)addr + length - 1) & -page;
 	unsigned char in_core;
 
-	return (uintptr_t)addr + length - 1 >= (uintptr_t)addr &&
-	       mincore((void *)first, 1, &in_core) == 0 && mincore((void *)last, 1, &in_core) == 0;
+	if (madvise((void *)page, 1, advice) == 0)
+		return true;
+	if (errno != EINVAL || madvise((void *)page, 0, advice) == 0)
+		return false;
+	return mincore((void *)page, 1, &in_core) == 0;
+}
+
+/*
+ * The first and the last page are there, and may be used like this: most mistakes show at one of
+ * them, whatever the length.
+ */
+static bool is_usable(const void *addr, size_t length, bool is_written)
+{
+	int advice = is_written ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
+	uintptr_t size = (uintptr_t)sysconf(_SC_PAGESIZE), first = (uintptr_t)addr & -size;
+	uintptr_t last = (uintptr_t)addr + length - 1;
+
+	return last >= (uintptr_t)addr && is_page(first, advice) && is_page(last & -size, advice);
 }
 
 int region_options(void *addr, size_t length, uint64_t iova, unsigned int access,
@@ -148,7 +162,7 @@ int region_options(void *addr, size_t length, uint64_t iova, unsigned int access
 		return EINVAL;
 	if (length == 0)
 		return EINVAL;
-	if (!is_mapped(addr, length))
+	if (!is_usable(addr, length, access & IBV_ACCESS_LOCAL_WRITE))
 		return EFAULT;
 	*o = (struct weft_region_options){
 		.addr = (uintptr_t)addr,
