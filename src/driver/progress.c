@@ -22,7 +22,7 @@ static const uint64_t guard_ns = NS_PER_MS / 10;
 /* How much is remembered of who found what came. */
 enum { FAVOUR_MAX = 16, FAVOUR_THREAD = 4 };
 
-/* Polls from one arrival to the next, of a program that leaves nothing to the thread. */
+/* Polls from one arrival to the next, or in stand_by_ns, of who leaves nothing to the thread. */
 enum { POLLS_MANY = 8 };
 
 /* Requests that wait for each other, and how large they may be. */
@@ -86,11 +86,13 @@ static void stand_by(struct net *net)
 	pthread_cond_timedwait(&net->rouse, &a->lock, &until);
 	if (net->is_waiting)
 		guard(net);
-	if (a->polls != polls && may_stand_by(net)) {
+	if (a->polls - polls >= POLLS_MANY && may_stand_by(net)) {
 		net->is_all_due = true; /* whoever polls may do so seldom */
 		return;
 	}
 	net->is_standing_by = false;
+	if (net->favour > 0)
+		net->favour = 0; /* it polls, but not for what comes */
 	hot_watch(net);
 }
 
@@ -136,7 +138,7 @@ static void *progress_run(void *context)
 		sleep_watching(net);
 		if (a->polls - polls >= POLLS_MANY)
 			net->favour = FAVOUR_MAX; /* it was only too late */
-		if (a->polls != polls && may_stand_by(net))
+		if (a->polls != polls && net->favour > 0 && may_stand_by(net))
 			net->is_standing_by = true;
 		else
 			adapter_watch(a);
