@@ -117,7 +117,7 @@ def rping(name, size, address, host, **more):
 # (siw_qp_sq_proc_tx(), tx_suspend). It is perftest's last one, after its results.
 KEEP = " >/tmp/out 2>&1"
 TELL = "s=$?; cat /tmp/out; echo; echo status $s $(grep -o 'Bad wc status 2' /tmp/out)"
-ENDED = "status (0|1 Bad wc status 2)"
+ENDED = "status (0|[01] Bad wc status 2)"
 
 
 def programs(name, weft, guest, says, weft_row=None, **more):
