@@ -73,7 +73,7 @@ static void delist(struct qp *qp)
 	pthread_mutex_unlock(&all.lock);
 }
 
-/* fork(): the lock is taken after an adapter's, so this is registered before the driver's. */
+/* fork(): nothing is locked while this is, so it is registered first and its turn comes last. */
 static void fork_prepare(void)
 {
 	pthread_mutex_lock(&all.lock);

@@ -102,21 +102,27 @@ struct rdma_cm_id *cm_dialler(struct rdma_event_channel *channel, struct rdma_cm
 	return id;
 }
 
+struct rdma_cm_id *cm_accept(struct rdma_event_channel *channel)
+{
+	struct rdma_cm_event *event = cm_event(channel);
+	struct rdma_cm_id *id;
+
+	REQUIRE(event && event->event == RDMA_CM_EVENT_CONNECT_REQUEST);
+	id = event->id;
+	cm_create_qp(id);
+	REQUIRE(rdma_accept(id, NULL) == 0);
+	REQUIRE(rdma_ack_cm_event(event) == 0);
+	return id;
+}
+
 void cm_pair_make(struct cm_pair *pair)
 {
-	struct rdma_cm_event *event;
-
 	pair->near_channel = cm_channel();
 	pair->far_channel = cm_channel();
 	pair->listener = cm_listener(pair->far_channel);
 	pair->near = cm_dialler(pair->near_channel, pair->listener);
 	REQUIRE(rdma_connect(pair->near, NULL) == 0);
-	event = cm_event(pair->far_channel);
-	REQUIRE(event && event->event == RDMA_CM_EVENT_CONNECT_REQUEST);
-	pair->far = event->id;
-	cm_create_qp(pair->far);
-	REQUIRE(rdma_accept(pair->far, NULL) == 0);
-	REQUIRE(rdma_ack_cm_event(event) == 0);
+	pair->far = cm_accept(pair->far_channel);
 	cm_expect(pair->near_channel, RDMA_CM_EVENT_ESTABLISHED);
 	cm_expect(pair->far_channel, RDMA_CM_EVENT_ESTABLISHED);
 }

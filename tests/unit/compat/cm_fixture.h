@@ -31,6 +31,9 @@ struct rdma_cm_id *cm_resolved(struct rdma_event_channel *channel, struct rdma_c
 struct rdma_cm_id *cm_dialler(struct rdma_event_channel *channel, struct rdma_cm_id *listener);
 void cm_create_qp(struct rdma_cm_id *id);
 
+/* Accepts the request that is the next event, with a queue pair. */
+struct rdma_cm_id *cm_accept(struct rdma_event_channel *channel);
+
 /* Both ends of a connection, each with a channel of its own, both told of it. */
 struct cm_pair {
 	struct rdma_event_channel *near_channel, *far_channel;

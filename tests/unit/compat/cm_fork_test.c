@@ -188,7 +188,6 @@ TEST(test_fork_a_peer_learns_of_a_parents_death_though_its_child_lives)
 {
 	struct rdma_event_channel *channel;
 	struct rdma_cm_id *listener, *id;
-	struct rdma_cm_event *event;
 	int alive[2], ports[2], status;
 	uint16_t port;
 	pid_t pid;
@@ -206,12 +205,7 @@ TEST(test_fork_a_peer_learns_of_a_parents_death_though_its_child_lives)
 	listener = cm_listener(channel);
 	port = ntohs(rdma_get_src_port(listener));
 	REQUIRE(write(ports[1], &port, sizeof(port)) == sizeof(port));
-	event = cm_event(channel);
-	REQUIRE(event && event->event == RDMA_CM_EVENT_CONNECT_REQUEST);
-	id = event->id;
-	cm_create_qp(id);
-	EXPECT_EQ(rdma_accept(id, NULL), 0);
-	EXPECT_EQ(rdma_ack_cm_event(event), 0);
+	id = cm_accept(channel);
 	cm_expect(channel, RDMA_CM_EVENT_ESTABLISHED);
 	EXPECT_EQ(kill(pid, SIGKILL), 0);
 	EXPECT_EQ(waitpid(pid, &status, 0), pid);

@@ -62,19 +62,13 @@ TEST(test_rdma_disconnect_after_the_program_destroyed_its_queue_pair)
 	struct rdma_event_channel *near = cm_channel(), *far = cm_channel();
 	struct rdma_cm_id *listener = cm_listener(far), *id = cm_resolved(near, listener);
 	struct rdma_conn_param param = { 0 };
-	struct rdma_cm_event *event;
 	struct rdma_cm_id *accepted;
 	struct own o;
 
 	own_make(&o, id->verbs);
 	param.qp_num = o.qp->qp_num;
 	REQUIRE(rdma_connect(id, &param) == 0);
-	event = cm_event(far);
-	REQUIRE(event && event->event == RDMA_CM_EVENT_CONNECT_REQUEST);
-	accepted = event->id;
-	EXPECT_EQ(rdma_ack_cm_event(event), 0);
-	cm_create_qp(accepted);
-	REQUIRE(rdma_accept(accepted, NULL) == 0);
+	accepted = cm_accept(far);
 	cm_expect(near, RDMA_CM_EVENT_CONNECT_RESPONSE);
 	cm_expect(far, RDMA_CM_EVENT_ESTABLISHED);
 	EXPECT_EQ(ibv_destroy_qp(o.qp), 0);
