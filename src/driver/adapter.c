@@ -79,7 +79,7 @@ static void work(struct weft_adapter *a)
 	int round = 0;
 
 	if (a->net)
-		a->net->is_waiting = false;
+		progress_sends(a->net);
 	if (a->core.trace)
 		(void)adapter_now_ns(a); /* who comes here may have slept */
 	do {

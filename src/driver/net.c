@@ -13,6 +13,8 @@ enum {
 	POLLS_IDLE = 16,
 	POLLS_BUSY = 64,
 	POLLS_BLOCKED = 2,
+	/* In vain: many times what an answer takes from a peer that runs. */
+	POLLS_PATIENT = 128,
 	REQUESTS_ROOM = 65536
 };
 
@@ -216,9 +218,19 @@ bool net_poll(struct net *net, bool is_all)
 	}
 	has_moved |= has_found;
 	net->was_busy = has_moved;
+	if (!is_all)
+		net->polls_empty = has_found ? 0 : net->polls_empty + 1;
 	if (has_found)
 		progress_found(net, !is_all);
 	return has_moved || !list_is_empty(&net->attention) || !list_is_empty(&net->ended);
+}
+
+bool net_is_patient(struct net *net)
+{
+	if (net->polls_empty < POLLS_PATIENT)
+		return false;
+	net->polls_empty = 0;
+	return true;
 }
 
 uint64_t net_due(const struct net *net)

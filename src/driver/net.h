@@ -55,6 +55,7 @@ struct net {
 	uint32_t hot_count, hot_turn, polls_since_epoll;
 	bool was_busy;		/* the last poll found something */
 	bool is_all_due;	/* by time, however few the polls were */
+	uint32_t polls_empty;	/* by the program, one after the other */
 	uint32_t blocked_count; /* links whose socket is full: epoll says when it is not */
 	/* desks.c: lent to busy streams, the longest lent first */
 	struct list borrowers; /* struct link */
@@ -66,10 +67,11 @@ struct net {
 	bool has_thread, is_stopping, is_standing_by;
 	int favour;    /* above 0: what comes is found by polls; below: by the thread */
 	bool is_woken; /* the thread has been told, and has not come yet */
-	/* Small requests posted one by one since the program last polled, of which some wait. */
+	/* Requests posted one by one since the program last polled, of which some wait. */
 	uint64_t burst_polls;
 	uint32_t burst;
 	bool is_waiting;
+	uint64_t waiting_bytes;
 	uint64_t waits;	   /* times that this began */
 	bool is_guarded;   /* the thread looks often whether somebody ends it */
 	uint64_t due_seen; /* deadline that the thread sleeps to */
@@ -89,6 +91,12 @@ bool net_output(struct net *net);
  * else perhaps only about those that were busy lately. True: there is work, net_output() too.
  */
 bool net_poll(struct net *net, bool is_all);
+
+/*
+ * Whether a program has polled in vain for so long that it should let others run: the peer may be
+ * waiting for this very core.
+ */
+bool net_is_patient(struct net *net);
 
 /* A link has ended, and its traffic is complete; what all links carried that ever were. */
 void net_link_ended(struct net *net, const struct link *link);
@@ -135,6 +143,13 @@ void progress_found(struct net *net, bool is_poll);
  * wait for those that follow? The next poll sends them together, or the thread if none comes.
  */
 bool progress_may_wait(struct net *net, uint64_t bytes);
+
+/* What waits is sent now. */
+static inline void progress_sends(struct net *net)
+{
+	net->is_waiting = false;
+	net->waiting_bytes = 0;
+}
 
 /* The lock of a queue pair's adapter, taken; whatever was posted before goes first. */
 static inline struct weft_adapter *net_enter_settled(const struct weft_qp *qp)

@@ -4,6 +4,7 @@
  * stands by, looking now and then whether that is still so, while somebody does: whoever polls is
  * not to pay for a thread that wakes up with every byte.
  */
+#include <sched.h>
 #include <signal.h>
 #include <sys/epoll.h>
 #include <time.h>
@@ -16,8 +17,11 @@ enum { NS_PER_MS = 1000000, MS_MAX = 1000, MS_MAX_SEEN = 250 };
 /* How long nobody must have polled before the thread takes over. */
 static const uint64_t stand_by_ns = 4 * NS_PER_MS;
 
-/* How long requests may wait for others at most. */
-static const uint64_t guard_ns = NS_PER_MS / 10;
+/* How long requests may wait for others at most: where that happens, and where polls send them. */
+static const uint64_t guard_ns = NS_PER_MS / 10, guard_most_ns = NS_PER_MS * 4 / 5;
+
+/* The shortest turn that the kernel's scheduler knows. */
+static const uint64_t turn_ns = NS_PER_MS / 10;
 
 /* How much is remembered of who found what came. */
 enum { FAVOUR_MAX = 16, FAVOUR_THREAD = 4 };
@@ -25,8 +29,8 @@ enum { FAVOUR_MAX = 16, FAVOUR_THREAD = 4 };
 /* Polls from one arrival to the next, or in stand_by_ns, of who leaves nothing to the thread. */
 enum { POLLS_MANY = 8 };
 
-/* Requests that wait for each other, and how large they may be. */
-enum { BURST_MAX = 32, BURST_BYTES = 1024 };
+/* Requests that wait for each other, and how large they may be together. */
+enum { BURST_MAX = 64, BURST_BYTES = 256 * 1024 };
 
 /*
  * Polls count for more than that they happen: a program that waits for bytes to change in its
@@ -63,14 +67,15 @@ static bool has_left(const struct net *net)
 static void guard(struct net *net)
 {
 	struct weft_adapter *a = net->adapter;
-	uint64_t waits;
+	uint64_t waits, wait_ns = guard_ns;
 
 	net->is_guarded = true;
 	do {
-		struct timespec until = to_timespec(net_look_at_clock(net) + guard_ns);
+		struct timespec until = to_timespec(net_look_at_clock(net) + wait_ns);
 
 		waits = net->waits;
 		pthread_cond_timedwait(&net->rouse, &a->lock, &until);
+		wait_ns = wait_ns < guard_most_ns ? 2 * wait_ns : wait_ns;
 		if (net->is_waiting && net->waits == waits)
 			adapter_work(a);
 	} while (net->waits != waits && !net->is_stopping);
@@ -121,11 +126,36 @@ static void sleep_watching(struct net *net)
 	}
 }
 
+/* The kernel's struct sched_attr, whose header cannot be included beside the library's. */
+struct turns {
+	uint32_t size, policy;
+	uint64_t flags;
+	int32_t nice;
+	uint32_t priority;
+	uint64_t runtime_ns, deadline_ns, period_ns;
+};
+
+/*
+ * A program may spin on its memory where the thread wakes up. From Linux 6.12 whoever asks for
+ * short turns is let in before such a one; earlier kernels take no notice, nor does it matter if
+ * this fails.
+ */
+static void ask_for_short_turns(void)
+{
+	struct turns attr = { .size = sizeof(attr) };
+
+	if (syscall(SYS_sched_getattr, 0, &attr, sizeof(attr), 0) < 0 || attr.policy != SCHED_OTHER)
+		return;
+	attr.runtime_ns = turn_ns;
+	(void)syscall(SYS_sched_setattr, 0, &attr, 0);
+}
+
 static void *progress_run(void *context)
 {
 	struct net *net = context;
 	struct weft_adapter *a = net->adapter;
 
+	ask_for_short_turns();
 	pthread_mutex_lock(&a->lock);
 	while (!net->is_stopping) {
 		uint64_t polls = a->polls;
@@ -196,8 +226,15 @@ bool progress_may_wait(struct net *net, uint64_t bytes)
 		net->burst = 0;
 		return false;
 	}
-	if (!net->is_standing_by || bytes > BURST_BYTES || ++net->burst % BURST_MAX == 0)
+	net->waiting_bytes += bytes;
+	if (net->waiting_bytes > BURST_BYTES || ++net->burst % BURST_MAX == 0)
 		return false;
+	if (!net->is_standing_by) {
+		/* Where nothing comes in, nothing else tells the thread of polls. */
+		if (net->burst == BURST_MAX - 1 && may_stand_by(net))
+			rouse(net);
+		return false;
+	}
 	if (!net->is_waiting) {
 		net->is_waiting = true;
 		net->waits++;

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Public calls on completion queues, queue pairs and shared receive queues. */
+#include <sched.h>
+
 #include "driver/net.h"
 #include "loopback/loopback.h"
 
@@ -59,18 +61,37 @@ uint32_t weft_cq_number(const struct weft_cq *cq)
 	return cq ? cq->number : 0;
 }
 
+static bool has_work(const struct weft_adapter *a)
+{
+	return !list_is_empty(&a->core.ready) || (a->net && !list_is_empty(&a->net->attention));
+}
+
+/* What is due now belongs to what this poll can find, unless it finds all it wants. */
+static void look_for_more(struct weft_adapter *a, const struct weft_cq *cq, uint32_t max)
+{
+	if (max > 0 && cq->count - cq->hidden >= max && !has_work(a))
+		a->polls++;
+	else
+		adapter_poll(a);
+}
+
 enum weft_reason weft_cq_poll(struct weft_cq *cq, struct weft_completion *completions, uint32_t max,
 			      uint32_t *count)
 {
 	struct weft_adapter *a;
 	enum weft_reason r;
+	bool is_patient;
 
 	if (!cq || !count || (max > 0 && !completions))
 		return WEFT_R_NULL_ARGUMENT;
 	a = enter_cq(cq);
-	adapter_poll(a); /* what is due now belongs to what this poll can find */
+	is_patient = a->net && net_is_patient(a->net);
+	if (!is_patient)
+		look_for_more(a, cq, max);
 	r = cq_poll(cq, completions, max, count);
 	adapter_leave(a);
+	if (is_patient && *count == 0)
+		sched_yield();
 	return r;
 }
 
@@ -220,6 +241,17 @@ enum weft_reason weft_qp_post_send_all(struct weft_qp *qp, struct weft_send_wr *
 	return r;
 }
 
+/* A receive gives work only to who waited for it, and to who is told that it was flushed. */
+static void leave_receiving(struct weft_adapter *a)
+{
+	bool is_waiting = a->net && a->net->is_waiting;
+
+	if (list_is_empty(&a->core.events) && (!has_work(a) || is_waiting))
+		adapter_leave(a);
+	else
+		adapter_leave_working(a);
+}
+
 enum weft_reason weft_qp_post_recv(struct weft_qp *qp, const struct weft_recv_wr *wrs,
 				   uint32_t count, uint32_t *posted)
 {
@@ -231,7 +263,7 @@ enum weft_reason weft_qp_post_recv(struct weft_qp *qp, const struct weft_recv_wr
 		return WEFT_R_NULL_ARGUMENT;
 	a = adapter_enter_qp(qp);
 	r = qp_post_recv(qp, wrs, count, &done);
-	adapter_leave_working(a);
+	leave_receiving(a);
 	if (posted)
 		*posted = done;
 	return r;
@@ -287,7 +319,7 @@ enum weft_reason weft_srq_post_recv(struct weft_srq *srq, const struct weft_recv
 		return WEFT_R_NULL_ARGUMENT;
 	a = enter_srq(srq);
 	r = srq_post(srq, wrs, count, &done);
-	adapter_leave_working(a);
+	leave_receiving(a);
 	if (posted)
 		*posted = done;
 	return r;
