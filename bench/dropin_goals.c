@@ -32,8 +32,10 @@ static const struct {
 	  NET_BANDWIDTH, MIB, 0.9, false },
 	{ "ib_read_bw", "Read 1 MiB, ib_read_bw", &perftest_read_peer, &weft_read_peer,
 	  NET_BANDWIDTH, MIB, 0.9, false },
-	{ "ib_send_bw", "rate of 64-byte Sends, ib_send_bw", &perftest_send_peer, &weft_send_peer,
+	{ "ib_send_bw", "rate of 64-byte Sends, ib_send_bw", &perftest_send_peer, &weft_single_peer,
 	  NET_RATE, 64, 0.9, false },
+	{ "ib_send_bw_list", "rate of 64-byte Sends, ib_send_bw -l 64", &perftest_list_peer,
+	  &weft_list_peer, NET_RATE, 64, 0.9, false },
 };
 
 enum { GOALS = sizeof(goals) / sizeof(goals[0]) };

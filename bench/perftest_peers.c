@@ -8,6 +8,8 @@
 
 #include "other_run.h"
 
+static const char *const nothing_more[2];
+
 /* The libraries are in the folder above this program's, where the build has put them. */
 static void libraries_setting(char *text, size_t text_bytes)
 {
@@ -28,7 +30,7 @@ static void libraries_setting(char *text, size_t text_bytes)
  * every message, which took a third of its time.
  */
 static bool run(struct net_figure *f, const struct net_ask *ask, const char *program,
-		struct other_result *r)
+		const char *const more[2], struct other_result *r)
 {
 	char libraries[PATH_MAX + 32];
 	const char *const settings[] = { libraries, "WEFT_DEVICES=iw_lo", NULL };
@@ -44,9 +46,10 @@ static bool run(struct net_figure *f, const struct net_ask *ask, const char *pro
 			.package = "perftest",
 			.settings = settings,
 			.server = { program, "-R", "-F", "-p", w.port, "-s", w.size, "-n", w.count,
-				    is_latency ? NULL : "-N", "-t", w.depth },
+				    is_latency ? NULL : "-N", "-t", w.depth, more[0], more[1] },
 			.client = { program, "-R", "-F", "-p", w.port, "-s", w.size, "-n", w.count,
-				    "127.0.0.1", is_latency ? NULL : "-N", "-t", w.depth },
+				    "127.0.0.1", is_latency ? NULL : "-N", "-t", w.depth, more[0],
+				    more[1] },
 			.port = port,
 			.parse = other_output_perftest,
 		},
@@ -57,7 +60,7 @@ static bool bandwidth(struct net_figure *f, const struct net_ask *ask, const cha
 {
 	struct other_result r;
 
-	if (!run(f, ask, program, &r))
+	if (!run(f, ask, program, nothing_more, &r))
 		return false;
 	f->value = r.messages_per_s * ask->size_bytes;
 	return true;
@@ -67,7 +70,7 @@ static bool latency(struct net_figure *f, const struct net_ask *ask, const char 
 {
 	struct other_result r;
 
-	if (!run(f, ask, program, &r))
+	if (!run(f, ask, program, nothing_more, &r))
 		return false;
 	f->value = r.latency_ns;
 	return true;
@@ -93,14 +96,26 @@ static bool send_latency(struct net_figure *f, const struct net_ask *ask)
 	return latency(f, ask, "ib_send_lat");
 }
 
-static bool send_rate(struct net_figure *f, const struct net_ask *ask)
+static bool rate(struct net_figure *f, const struct net_ask *ask, const char *const more[2])
 {
 	struct other_result r;
 
-	if (!run(f, ask, "ib_send_bw", &r))
+	if (!run(f, ask, "ib_send_bw", more, &r))
 		return false;
 	f->value = r.messages_per_s;
 	return true;
+}
+
+static bool send_rate(struct net_figure *f, const struct net_ask *ask)
+{
+	return rate(f, ask, nothing_more);
+}
+
+static bool list_rate(struct net_figure *f, const struct net_ask *ask)
+{
+	static const char *const lists[2] = { "--post_list=64", "--recv_post_list=64" };
+
+	return rate(f, ask, lists);
 }
 
 const struct net_peer perftest_write_peer = {
@@ -121,4 +136,10 @@ const struct net_peer perftest_send_peer = {
 	.title = "perftest Send",
 	.latency = send_latency,
 	.rate = send_rate,
+};
+
+const struct net_peer perftest_list_peer = {
+	.name = "perftest_list",
+	.title = "perftest Send, lists",
+	.rate = list_rate,
 };

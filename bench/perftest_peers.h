@@ -7,4 +7,5 @@
 
 #include "net_peer.h"
 
-extern const struct net_peer perftest_write_peer, perftest_read_peer, perftest_send_peer;
+extern const struct net_peer perftest_write_peer, perftest_read_peer, perftest_send_peer,
+	perftest_list_peer;

@@ -86,15 +86,17 @@ static bool measure(struct session *s, struct net_figure *f, struct perf_result 
 		snprintf(f->why, sizeof(f->why), "%s", weft_reason_text(r));
 		return false;
 	}
-	snprintf(f->how, sizeof(f->how),
-		 "weft perf --op %s%s --size %u --depth %u%s: per message %.3f calls that send, "
-		 "%.3f that received, %.1f bytes copied by weft",
-		 ops[s->test.op], s->test.is_latency ? " --latency" : "", s->test.size,
-		 s->test.depth, s->options.is_crc_off ? " --no-crc" : "",
-		 (double)result->traffic.calls_out / (double)result->messages,
-		 (double)(result->traffic.calls_in - result->traffic.calls_empty) /
-			 (double)result->messages,
-		 (double)result->traffic.payload_copied / (double)result->messages);
+	snprintf(
+		f->how, sizeof(f->how),
+		"weft perf --op %s%s --size %u --depth %u --batch %u --inline %u%s: per message %.3f calls that send, "
+		"%.3f that received, %.1f bytes copied by weft",
+		ops[s->test.op], s->test.is_latency ? " --latency" : "", s->test.size,
+		s->test.depth, s->test.batch, s->test.inline_max,
+		s->options.is_crc_off ? " --no-crc" : "",
+		(double)result->traffic.calls_out / (double)result->messages,
+		(double)(result->traffic.calls_in - result->traffic.calls_empty) /
+			(double)result->messages,
+		(double)result->traffic.payload_copied / (double)result->messages);
 	return true;
 }
 
@@ -102,7 +104,11 @@ static struct session session_of(const struct net_ask *n, enum perf_op op, bool 
 {
 	return (struct session){
 		.options = { .is_crc_off = is_crc_off },
-		.test = { .op = op, .size = n->size_bytes, .depth = n->depth },
+		.test = { .op = op,
+			  .size = n->size_bytes,
+			  .depth = n->depth,
+			  .batch = PERF_BATCH_MAX,
+			  .inline_max = PERF_INLINE_MAX },
 	};
 }
 
@@ -174,6 +180,26 @@ static bool send_latency(struct net_figure *f, const struct net_ask *n)
 	return latency(f, session_of(n, PERF_SEND, false));
 }
 
+/* As perftest does: a call for each request or a list of 64, and inline only if it is asked to. */
+static bool as_perftest_rate(struct net_figure *f, const struct net_ask *n, uint32_t batch)
+{
+	struct session s = session_of(n, PERF_SEND, false);
+
+	s.test.batch = batch;
+	s.test.inline_max = 0;
+	return rate(f, s);
+}
+
+static bool single_rate(struct net_figure *f, const struct net_ask *n)
+{
+	return as_perftest_rate(f, n, 1);
+}
+
+static bool list_rate(struct net_figure *f, const struct net_ask *n)
+{
+	return as_perftest_rate(f, n, PERF_BATCH_MAX);
+}
+
 static bool read_bandwidth(struct net_figure *f, const struct net_ask *n)
 {
 	return bandwidth(f, session_of(n, PERF_READ, false));
@@ -210,4 +236,16 @@ const struct net_peer weft_send_peer = {
 	.title = "weft Send",
 	.latency = send_latency,
 	.rate = crc_rate,
+};
+
+const struct net_peer weft_single_peer = {
+	.name = "weft_single",
+	.title = "weft Send, one by one",
+	.rate = single_rate,
+};
+
+const struct net_peer weft_list_peer = {
+	.name = "weft_list",
+	.title = "weft Send, lists",
+	.rate = list_rate,
 };

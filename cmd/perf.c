@@ -31,6 +31,8 @@ static const char help[] =
 	"                    (of a read: all of it)\n"
 	"  --size N[,N...]   bytes of a message, with k and m; default 64k, or 8 for latency\n"
 	"  --depth N         messages under way; default 64\n"
+	"  --batch N         requests in one call, 64 at most (default); 1: as most programs do\n"
+	"  --inline N        messages of up to N bytes are sent inline, 64 at most (default)\n"
 	"  --both            both ends send at the same time\n"
 	"  --seconds S       of each size; default 1\n"
 	"  --no-crc          agree to no CRC; both ends must say so\n"
@@ -90,13 +92,13 @@ static bool parse_seconds(const char *text, uint64_t *ns)
 	return true;
 }
 
-static bool parse_depth(const char *text, uint32_t *depth)
+static bool parse_count(const char *text, uint32_t least, uint32_t most, uint32_t *count)
 {
 	char *end;
 	unsigned long n = strtoul(text, &end, 10);
 
-	*depth = (uint32_t)n;
-	return end != text && !*end && n > 0 && n <= PERF_DEPTH_MAX;
+	*count = (uint32_t)n;
+	return end != text && !*end && n >= least && n <= most;
 }
 
 enum {
@@ -106,6 +108,8 @@ enum {
 	OPT_LATENCY,
 	OPT_SIZE,
 	OPT_DEPTH,
+	OPT_BATCH,
+	OPT_INLINE,
 	OPT_BOTH,
 	OPT_SECONDS,
 	OPT_NO_CRC,
@@ -122,6 +126,8 @@ static const struct option names[] = {
 	{ "latency", no_argument, NULL, OPT_LATENCY },
 	{ "size", required_argument, NULL, OPT_SIZE },
 	{ "depth", required_argument, NULL, OPT_DEPTH },
+	{ "batch", required_argument, NULL, OPT_BATCH },
+	{ "inline", required_argument, NULL, OPT_INLINE },
 	{ "both", no_argument, NULL, OPT_BOTH },
 	{ "seconds", required_argument, NULL, OPT_SECONDS },
 	{ "no-crc", no_argument, NULL, OPT_NO_CRC },
@@ -150,7 +156,11 @@ static bool set_option(struct options *o, int what, const char *arg)
 	case OPT_SIZE:
 		return parse_sizes(arg, o);
 	case OPT_DEPTH:
-		return parse_depth(arg, &o->test.depth);
+		return parse_count(arg, 1, PERF_DEPTH_MAX, &o->test.depth);
+	case OPT_BATCH:
+		return parse_count(arg, 1, PERF_BATCH_MAX, &o->test.batch);
+	case OPT_INLINE:
+		return parse_count(arg, 0, PERF_INLINE_MAX, &o->test.inline_max);
 	case OPT_BOTH:
 		o->test.is_both = true;
 		return true;
@@ -355,7 +365,10 @@ static int run_server(const struct options *o)
 int cmd_perf(int argc, char **argv)
 {
 	struct options o = {
-		.test = { .depth = 64, .duration_ns = NS_PER_S },
+		.test = { .depth = 64,
+			  .batch = PERF_BATCH_MAX,
+			  .inline_max = PERF_INLINE_MAX,
+			  .duration_ns = NS_PER_S },
 		.is_quiet = !isatty(STDERR_FILENO),
 	};
 	int status = parse(argc, argv, &o);

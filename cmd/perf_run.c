@@ -7,11 +7,9 @@
 
 enum {
 	POLL_MAX = 64,
-	BATCH_MAX = 64,	   /* requests posted in one call */
 	RECVS = 256,	   /* receives that are posted at all times */
 	SAMPLES = 1 << 20, /* latencies that are kept */
 	ORDER_BYTES = 32,  /* of the message that begins a test */
-	INLINE_BYTES = 64, /* what is not longer is sent inline, as a program would */
 	ALIGN = 4096,
 	TELL_EVERY = 1 << 12 /* rounds between two looks at the clock for the progress line */
 };
@@ -58,7 +56,7 @@ static enum weft_reason open_queues(struct perf_end *e)
 		.send_max = PERF_DEPTH_MAX + 16,
 		.recv_max = 2 * RECVS,
 		.segments_max = 1,
-		.inline_max_bytes = INLINE_BYTES,
+		.inline_max_bytes = PERF_INLINE_MAX,
 		.outstanding_max = 64,
 	};
 	enum weft_reason r = weft_cq_create(e->adapter, &cq, &e->cq);
@@ -78,6 +76,7 @@ enum weft_reason perf_open(uint32_t size_max, struct perf_end **end)
 
 	if (!e)
 		return WEFT_R_NO_MEMORY;
+	e->test.batch = PERF_BATCH_MAX;
 	e->size_max = (size_max + ALIGN - 1) / ALIGN * ALIGN;
 	e->memory = aligned_alloc(ALIGN, 2 * (size_t)e->size_max);
 	e->samples = malloc(SAMPLES * sizeof(*e->samples));
@@ -132,16 +131,23 @@ enum weft_reason perf_renew(struct perf_end *e)
 /* All receives go to one place: nobody looks at what came there but for orders. */
 static enum weft_reason post_recvs(struct perf_end *e, uint32_t count)
 {
-	struct weft_recv_wr wrs[RECVS];
+	struct weft_recv_wr wrs[PERF_BATCH_MAX];
+	enum weft_reason r = WEFT_OK;
 	const struct weft_segment into = {
 		.addr = (uintptr_t)e->memory + e->size_max,
 		.length = e->size_max,
 		.tag = e->tag,
 	};
 
-	for (uint32_t i = 0; i < count; i++)
+	for (uint32_t i = 0; i < e->test.batch; i++)
 		wrs[i] = (struct weft_recv_wr){ .segments = &into, .segment_count = 1 };
-	return weft_qp_post_recv(e->qp, wrs, count, NULL);
+	while (count > 0 && r == WEFT_OK) {
+		uint32_t some = count < e->test.batch ? count : e->test.batch;
+
+		r = weft_qp_post_recv(e->qp, wrs, some, NULL);
+		count -= some;
+	}
+	return r;
 }
 
 /* Waits until the queue pair is connected, or is not going to be. */
@@ -295,7 +301,7 @@ static struct weft_send_wr flow_wr(struct perf_end *e, const struct weft_segment
 	static const enum weft_opcode opcodes[PERF_OPS] = { WEFT_OP_WRITE, WEFT_OP_READ,
 							    WEFT_OP_SEND };
 
-	bool is_inline = s->length <= INLINE_BYTES && e->test.op != PERF_READ;
+	bool is_inline = s->length <= e->test.inline_max && e->test.op != PERF_READ;
 
 	return (struct weft_send_wr){
 		.opcode = opcodes[e->test.op],
@@ -307,37 +313,39 @@ static struct weft_send_wr flow_wr(struct perf_end *e, const struct weft_segment
 	};
 }
 
-/* Posts a batch; its last one's completion ends all of it. */
+/* Posts so many; the last one's completion ends them all. */
 static void post_flow(struct perf_end *e, uint32_t count)
 {
-	struct weft_send_wr wrs[BATCH_MAX];
+	struct weft_send_wr wrs[PERF_BATCH_MAX];
 	const struct weft_segment s = {
 		.addr = (uintptr_t)e->memory,
 		.length = e->test.size,
 		.tag = e->tag,
 	};
-	enum weft_reason r;
 
 	for (uint32_t i = 0; i < count; i++)
 		wrs[i] = flow_wr(e, &s);
 	wrs[count - 1].flags |= WEFT_SIGNALLED;
 	wrs[count - 1].id = (uint64_t)count << 1 | ID_FLOW;
-	r = weft_qp_post_send(e->qp, wrs, count, NULL);
-	if (r != WEFT_OK && e->failure == WEFT_OK)
-		e->failure = r;
+	for (uint32_t done = 0; done < count && e->failure == WEFT_OK;) {
+		uint32_t left = count - done, some = left < e->test.batch ? left : e->test.batch;
+
+		e->failure = weft_qp_post_send(e->qp, &wrs[done], some, NULL);
+		done += some;
+	}
 	e->posted += count;
 }
 
-/* Keeps depth messages under way, in batches of half of it. */
+/* Keeps depth messages under way; a completion for each half of them. */
 static void feed_flow(struct perf_end *e)
 {
-	uint32_t batch = (e->test.depth + 1) / 2, room;
+	uint32_t half = (e->test.depth + 1) / 2, room;
 
-	batch = batch < BATCH_MAX ? batch : BATCH_MAX;
+	half = half < PERF_BATCH_MAX ? half : PERF_BATCH_MAX;
 	room = e->test.depth - (uint32_t)(e->posted - e->ended);
-	while (room >= batch && e->failure == WEFT_OK) {
-		post_flow(e, batch);
-		room -= batch;
+	while (room >= half && e->failure == WEFT_OK) {
+		post_flow(e, half);
+		room -= half;
 	}
 }
 
@@ -463,7 +471,8 @@ static void sum_samples(struct perf_end *e, struct perf_result *result)
 static void order_encode(const struct perf_test *t, uint8_t *to)
 {
 	const uint64_t words[ORDER_BYTES / 8] = {
-		(uint64_t)t->op << 8 | (uint64_t)t->is_latency << 1 | t->is_both,
+		(uint64_t)t->inline_max << 32 | (uint64_t)t->batch << 16 | (uint64_t)t->op << 8 |
+			(uint64_t)t->is_latency << 1 | t->is_both,
 		t->size,
 		t->depth,
 		t->duration_ns,
@@ -485,9 +494,12 @@ static bool order_decode(struct perf_test *t, const uint8_t *from)
 		.is_both = words[0] & 1,
 		.size = (uint32_t)words[1],
 		.depth = (uint32_t)words[2],
+		.batch = (uint32_t)(words[0] >> 16 & 0xffff),
+		.inline_max = (uint32_t)(words[0] >> 32),
 		.duration_ns = words[3],
 	};
-	return t->op < PERF_OPS && t->size > 0 && t->depth > 0 && t->depth <= PERF_DEPTH_MAX;
+	return t->op < PERF_OPS && t->size > 0 && t->depth > 0 && t->depth <= PERF_DEPTH_MAX &&
+	       t->batch > 0 && t->batch <= PERF_BATCH_MAX && t->inline_max <= PERF_INLINE_MAX;
 }
 
 static void begin_test(struct perf_end *e, const struct perf_test *test)

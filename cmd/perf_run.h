@@ -12,13 +12,15 @@
 
 enum perf_op { PERF_WRITE = 0, PERF_READ, PERF_SEND, PERF_OPS };
 
-enum { PERF_SIZE_MAX = 16 << 20, PERF_DEPTH_MAX = 4096 };
+enum { PERF_SIZE_MAX = 16 << 20, PERF_DEPTH_MAX = 4096, PERF_BATCH_MAX = 64, PERF_INLINE_MAX = 64 };
 
 struct perf_test {
 	enum perf_op op;
 	bool is_latency; /* one message at a time, there and back; else as many as depth */
 	bool is_both;	 /* both ends send, or read; not with is_latency */
 	uint32_t size, depth;
+	uint32_t batch;	     /* posted in one call, at most */
+	uint32_t inline_max; /* bytes of messages that are sent inline, at most */
 	uint64_t duration_ns;
 };
 
