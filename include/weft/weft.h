@@ -231,6 +231,12 @@ enum weft_reason weft_window_alloc(struct weft_pd *pd, uint32_t *tag);
  */
 enum weft_reason weft_window_free(struct weft_pd *pd, uint32_t tag);
 
+/*
+ * Unbinds a window, if it is bound, and frees it, by any tag that it has had: only the index counts.
+ * For who need not know the current tag, as verbs programs. WEFT_R_BUSY as above.
+ */
+enum weft_reason weft_window_discard(struct weft_pd *pd, uint32_t tag);
+
 struct weft_bind {
 	uint32_t window_tag; /* any tag that this window has had: only its index counts */
 	uint32_t region_tag;

@@ -205,6 +205,11 @@ enum weft_reason weft_window_free(struct weft_pd *pd, uint32_t tag)
 	return end_tag(pd, tag, mem_window_free);
 }
 
+enum weft_reason weft_window_discard(struct weft_pd *pd, uint32_t tag)
+{
+	return end_tag(pd, tag, mem_window_discard);
+}
+
 enum weft_reason weft_window_unbind(struct weft_pd *pd, uint32_t tag)
 {
 	return end_tag(pd, tag, mem_window_unbind);

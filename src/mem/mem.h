@@ -146,6 +146,9 @@ void mem_region_unregister_reserved(struct mem_table *t, uint32_t pd, uint32_t t
 enum weft_reason mem_window_alloc(struct mem_table *t, uint32_t pd, uint32_t *tag);
 enum weft_reason mem_window_free(struct mem_table *t, uint32_t pd, uint32_t tag);
 
+/* The same of any tag that it has had, whether it is bound or not. */
+enum weft_reason mem_window_discard(struct mem_table *t, uint32_t pd, uint32_t tag);
+
 /*
  * The tag that a bind posted now will give the window: promised before it is carried out. Until it
  * has been, by mem_window_bind(), or never will be, by mem_window_forget(), the window is not

@@ -29,13 +29,13 @@ enum weft_reason mem_window_free(struct mem_table *t, uint32_t pd, uint32_t tag)
 	return WEFT_OK;
 }
 
-/* The window that a bind names: by index alone, since its instance may have moved on meanwhile. */
-static enum weft_reason window_named(const struct mem_table *t, uint32_t pd,
-				     const struct weft_bind *bind, struct mem_entry **window)
+/* The window that a tag names by its index alone: the instance may have moved on meanwhile. */
+static enum weft_reason window_named(const struct mem_table *t, uint32_t pd, uint32_t tag,
+				     struct mem_entry **window)
 {
-	struct mem_entry *e = table_find(t, bind->window_tag);
+	struct mem_entry *e = table_find(t, tag);
 
-	if (weft_tag_index(bind->window_tag) >= t->tags_max)
+	if (weft_tag_index(tag) >= t->tags_max)
 		return WEFT_R_TAG_INDEX;
 	if (!e)
 		return WEFT_R_TAG_INVALID;
@@ -47,10 +47,25 @@ static enum weft_reason window_named(const struct mem_table *t, uint32_t pd,
 	return WEFT_OK;
 }
 
+enum weft_reason mem_window_discard(struct mem_table *t, uint32_t pd, uint32_t tag)
+{
+	struct mem_entry *e;
+	enum weft_reason r = window_named(t, pd, tag, &e);
+
+	if (r != WEFT_OK)
+		return r;
+	if (e->promised > 0)
+		return WEFT_R_BUSY;
+	if (e->state == MEM_VALID)
+		table_close(t, e);
+	table_give(t, weft_tag_index(tag));
+	return WEFT_OK;
+}
+
 enum weft_reason mem_window_promise(struct mem_table *t, uint32_t pd, struct weft_bind *bind)
 {
 	struct mem_entry *window;
-	enum weft_reason r = window_named(t, pd, bind, &window);
+	enum weft_reason r = window_named(t, pd, bind->window_tag, &window);
 	uint32_t index = weft_tag_index(bind->window_tag);
 
 	if (r != WEFT_OK)
@@ -129,7 +144,7 @@ enum weft_reason mem_window_bind(struct mem_table *t, uint32_t pd, uint32_t qp,
 				 const struct weft_bind *bind)
 {
 	struct mem_entry *window, *region;
-	enum weft_reason r = window_named(t, pd, bind, &window);
+	enum weft_reason r = window_named(t, pd, bind->window_tag, &window);
 
 	if (r != WEFT_OK)
 		return r;

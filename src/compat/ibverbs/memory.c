@@ -332,7 +332,7 @@ struct ibv_mw *alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	if (!mw)
 		return refused(WEFT_R_NO_MEMORY);
 	mw->weft_pd = pd_of(pd)->weft;
-	r = weft_window_alloc(mw->weft_pd, &mw->ibv.rkey);
+	r = weft_window_alloc(mw->weft_pd, &mw->tag);
 	if (r != WEFT_OK) {
 		free(mw);
 		return refused(r);
@@ -340,30 +340,17 @@ struct ibv_mw *alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	mw->ibv.context = pd->context;
 	mw->ibv.pd = pd;
 	mw->ibv.type = type;
-	mw->ibv.handle = weft_tag_index(mw->ibv.rkey);
+	mw->ibv.rkey = mw->tag;
+	mw->ibv.handle = weft_tag_index(mw->tag);
 	return &mw->ibv;
 }
 
-/* Frees the window under one of the tags that it can have. */
-static enum weft_reason window_free(struct weft_pd *pd, uint32_t tag)
-{
-	enum weft_reason r = weft_window_free(pd, tag);
-
-	if (r != WEFT_R_WINDOW_BOUND)
-		return r;
-	r = weft_window_unbind(pd, tag); /* man ibv_alloc_mw: one that is bound may go */
-	return r == WEFT_OK ? weft_window_free(pd, tag) : r;
-}
-
+/* man ibv_alloc_mw: one that is bound may go. A program need not note the key of its last bind. */
 int dealloc_mw(struct ibv_mw *ibv)
 {
 	struct mw *mw = CONTAINER_OF(ibv, struct mw, ibv);
-	uint32_t tag = ibv->rkey;
-	enum weft_reason r = window_free(mw->weft_pd, tag);
+	enum weft_reason r = weft_window_discard(mw->weft_pd, mw->tag);
 
-	/* A program need not note the key of its last bind: the index is what stays. */
-	for (uint32_t i = 0; i < 256 && r != WEFT_OK && r != WEFT_R_BUSY; i++)
-		r = window_free(mw->weft_pd, (tag & ~UINT32_C(0xff)) | i);
 	if (r == WEFT_OK)
 		free(mw);
 	return weftv_errno(r);

@@ -129,6 +129,7 @@ struct mr {
 struct mw {
 	struct ibv_mw ibv;
 	struct weft_pd *weft_pd;
+	uint32_t tag; /* the first that it had: programs may write to the key */
 };
 
 /* NULL and errno. */

@@ -199,6 +199,39 @@ TEST(test_rkey_02d_deallocate_refuses_unknown_and_bound_keys)
 	gate_fini(&g);
 }
 
+/* By any tag that it has had, bound or not; whatever that freed is as free as any other. */
+TEST(test_rkey_02d_window_is_discarded_by_its_index)
+{
+	struct gate_use before;
+	struct weft_bind bind;
+	uint32_t region, first;
+
+	gate_init(&g, WEFT_POLICY_OPEN);
+	region = gate_region(&g, 0, 1000, RIGHTS_ALL);
+	before = gate_use(&g);
+	for (int turn = 0; turn < 2 * GATE_TAGS; turn++) {
+		first = gate_window(&g);
+		for (int i = 0; i < turn % 3; i++) {
+			bind = bind_of(first, region, 0, 100);
+			REQUIRE(gate_bind(&g, &bind) == WEFT_OK);
+		}
+		REQUIRE(mem_window_discard(&g.table, PD_OWN, first) == WEFT_OK);
+		EXPECT(gate_use_is(&g, before));
+		EXPECT_EQ(gate_entry(&g, region)->windows, 0);
+		EXPECT_EQ(mem_window_discard(&g.table, PD_OWN, first), WEFT_R_TAG_INVALID);
+	}
+	bind = (struct weft_bind){ .window_tag = gate_window(&g) };
+	EXPECT_EQ(mem_window_discard(&g.table, PD_OTHER, bind.window_tag), WEFT_R_TAG_PD);
+	EXPECT_EQ(mem_window_discard(&g.table, PD_OWN, region), WEFT_R_TAG_TYPE);
+	EXPECT_EQ(mem_window_discard(&g.table, PD_OWN, UINT32_MAX), WEFT_R_TAG_INDEX);
+	REQUIRE(mem_window_promise(&g.table, PD_OWN, &bind) == WEFT_OK);
+	EXPECT_EQ(mem_window_discard(&g.table, PD_OWN, bind.window_tag), WEFT_R_BUSY);
+	mem_window_forget(&g.table, &bind);
+	EXPECT_EQ(mem_window_discard(&g.table, PD_OWN, bind.window_tag ^ 1), WEFT_OK);
+	EXPECT(gate_use_is(&g, before));
+	gate_fini(&g);
+}
+
 /* ---- Address spaces ---------------------------------------------------------------------- */
 
 enum { FILE_ADDR = 0x40000, FILE_BYTES = 0x2000 };

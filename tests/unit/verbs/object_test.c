@@ -291,6 +291,7 @@ TEST(test_qp_03_null_instead_of_an_object)
 	EXPECT_EQ(weft_tag_release(NULL, 1), WEFT_R_NULL_ARGUMENT);
 	EXPECT_EQ(weft_window_alloc(NULL, &count), WEFT_R_NULL_ARGUMENT);
 	EXPECT_EQ(weft_window_free(NULL, 1), WEFT_R_NULL_ARGUMENT);
+	EXPECT_EQ(weft_window_discard(NULL, 1), WEFT_R_NULL_ARGUMENT);
 	EXPECT_EQ(weft_window_bind(NULL, &bind), WEFT_R_NULL_ARGUMENT);
 	EXPECT_EQ(weft_window_unbind(NULL, 1), WEFT_R_NULL_ARGUMENT);
 	EXPECT_EQ(weft_cq_destroy(NULL), WEFT_R_NULL_ARGUMENT);
