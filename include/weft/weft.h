@@ -209,7 +209,7 @@ enum weft_reason weft_region_deregister(struct weft_pd *pd, uint32_t tag);
  * from it is zero, what is written to it is thrown away. For the segments of this side's requests,
  * to skip parts of a message; no peer reaches it. Ended by weft_region_deregister().
  */
-enum weft_reason weft_region_null(struct weft_pd *pd, uint32_t *tag);
+enum weft_reason weft_region_register_null(struct weft_pd *pd, uint32_t *tag);
 
 /*
  * Reserves a tag for a later WEFT_OP_REGISTER or WEFT_OP_REGISTER_SEND of a queue pair of pd. It

@@ -180,9 +180,9 @@ enum weft_reason weft_region_deregister(struct weft_pd *pd, uint32_t tag)
 	return end_tag(pd, tag, mem_region_deregister);
 }
 
-enum weft_reason weft_region_null(struct weft_pd *pd, uint32_t *tag)
+enum weft_reason weft_region_register_null(struct weft_pd *pd, uint32_t *tag)
 {
-	return make_tag(pd, tag, mem_region_null);
+	return make_tag(pd, tag, mem_region_register_null);
 }
 
 enum weft_reason weft_tag_reserve(struct weft_pd *pd, uint32_t *tag)

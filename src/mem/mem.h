@@ -127,7 +127,7 @@ enum weft_reason mem_region_change(struct mem_table *t, uint32_t pd, uint32_t ta
  * A region of all addresses with no memory of its own: it reads as zeroes, and what is written to
  * it is thrown away. For local use only.
  */
-enum weft_reason mem_region_null(struct mem_table *t, uint32_t pd, uint32_t *tag);
+enum weft_reason mem_region_register_null(struct mem_table *t, uint32_t pd, uint32_t *tag);
 
 /* Reserves an index for a registration that a send queue will carry out, and the way back. */
 enum weft_reason mem_tag_reserve(struct mem_table *t, uint32_t pd, uint32_t *tag);

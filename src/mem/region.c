@@ -114,7 +114,7 @@ enum weft_reason mem_region_register(struct mem_table *t, const struct mem_owner
 	return WEFT_OK;
 }
 
-enum weft_reason mem_region_null(struct mem_table *t, uint32_t pd, uint32_t *tag)
+enum weft_reason mem_region_register_null(struct mem_table *t, uint32_t pd, uint32_t *tag)
 {
 	const struct weft_region_options options = {
 		.length = UINT64_MAX,

@@ -13,7 +13,7 @@ static uint32_t null_region(struct end *e)
 {
 	uint32_t tag;
 
-	MUST(weft_region_null(e->pd, &tag));
+	MUST(weft_region_register_null(e->pd, &tag));
 	return tag;
 }
 
@@ -170,7 +170,7 @@ TEST(test_iwarp_06f_iwarp_09f_peer_does_not_reach_a_null_region)
 		pair_revive(&p);
 	}
 	MUST(weft_region_deregister(b->pd, null));
-	EXPECT_EQ(weft_region_null(NULL, &null), WEFT_R_NULL_ARGUMENT);
-	EXPECT_EQ(weft_region_null(b->pd, NULL), WEFT_R_NULL_ARGUMENT);
+	EXPECT_EQ(weft_region_register_null(NULL, &null), WEFT_R_NULL_ARGUMENT);
+	EXPECT_EQ(weft_region_register_null(b->pd, NULL), WEFT_R_NULL_ARGUMENT);
 	pair_close(&p);
 }

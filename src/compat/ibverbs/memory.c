@@ -184,7 +184,7 @@ static struct mr *mr_open(struct ibv_pd *pd, const struct weft_region_options *o
 		return refused(WEFT_R_NO_MEMORY);
 	mr->weft_pd = pd_of(pd)->weft;
 	r = o ? weft_region_register(mr->weft_pd, o, &mr->ibv.lkey)
-	      : weft_region_null(mr->weft_pd, &mr->ibv.lkey);
+	      : weft_region_register_null(mr->weft_pd, &mr->ibv.lkey);
 	if (r != WEFT_OK) {
 		free(mr);
 		return refused(r);

@@ -6,7 +6,7 @@ static uint32_t gate_null(struct gate *g)
 {
 	uint32_t tag;
 
-	REQUIRE(mem_region_null(&g->table, PD_OWN, &tag) == WEFT_OK);
+	REQUIRE(mem_region_register_null(&g->table, PD_OWN, &tag) == WEFT_OK);
 	return tag;
 }
 
@@ -114,6 +114,6 @@ TEST(test_mem_10_null_region_ends_as_others_do)
 	EXPECT_EQ(gate_check(&g, null_ask(MEM_LOCAL_READ, tag, 0, 8)), WEFT_R_TAG_INVALID);
 	for (int i = 0; i < GATE_TAGS; i++)
 		gate_null(&g);
-	EXPECT_EQ(mem_region_null(&g.table, PD_OWN, &tag), WEFT_R_TABLE_FULL);
+	EXPECT_EQ(mem_region_register_null(&g.table, PD_OWN, &tag), WEFT_R_TABLE_FULL);
 	gate_fini(&g);
 }
