@@ -200,11 +200,8 @@ void fault_dice_init(struct fault_dice *dice, const struct fault_plan *plan, uin
 		dice->of[i].state = prng_next(&all);
 }
 
-bool fault_falls(struct fault_plan *plan, struct fault_dice *dice, enum fault fault)
+bool fault_falls(const struct fault_plan *plan, struct fault_dice *dice, enum fault fault)
 {
-	if (plan->chances[fault] == 0 ||
-	    prng_below(&dice->of[fault], CHANCE_ONE) >= plan->chances[fault])
-		return false;
-	plan->happened[fault]++;
-	return true;
+	return plan->chances[fault] > 0 &&
+	       prng_below(&dice->of[fault], CHANCE_ONE) < plan->chances[fault];
 }

@@ -28,8 +28,8 @@ struct fault_plan {
 	uint64_t seed;
 	uint32_t chances[FAULT_COUNT]; /* in 10^9 */
 	uint64_t rnr_ns, wc_delay_ns;
-	uint64_t disconnect_after; /* bytes in either direction; 0: never */
-	uint64_t happened[FAULT_COUNT];
+	uint64_t disconnect_after;	/* bytes in either direction; 0: never */
+	uint64_t happened[FAULT_COUNT]; /* counted when it was made, not when it was drawn */
 };
 
 /* What a text has that cannot be read, and why not. */
@@ -53,5 +53,5 @@ struct fault_dice {
 /* Of the n-th object of its kind. */
 void fault_dice_init(struct fault_dice *dice, const struct fault_plan *plan, uint64_t n);
 
-/* Whether this one happens, now that it could; counted if so. */
-bool fault_falls(struct fault_plan *plan, struct fault_dice *dice, enum fault fault);
+/* Whether this one is to happen, now that it could. Who makes it counts it. */
+bool fault_falls(const struct fault_plan *plan, struct fault_dice *dice, enum fault fault);

@@ -111,10 +111,7 @@ bool faults_clip(struct link *link, struct span_list *l, bool is_outgoing)
 	uint64_t left = core->faults->disconnect_after - link->moved[is_outgoing];
 
 	if (left == 0) {
-		core->faults->happened[FAULT_DISCONNECT_AFTER]++;
-		trace_add(core->trace, (struct trace_event){ .kind = TRACE_FAULT,
-							     .who = link->qp_number,
-							     .a = FAULT_DISCONNECT_AFTER });
+		adapter_fault_made(core, FAULT_DISCONNECT_AFTER, link->qp_number);
 		if (link->qp)
 			qp_record(link->qp, WEFT_R_FAULT_INJECTED);
 		return false;

@@ -124,13 +124,19 @@ uint64_t adapter_due(const struct adapter *a)
 	return timers < held ? timers : held;
 }
 
+void adapter_fault_made(struct adapter *a, enum fault fault, uint32_t qp_number)
+{
+	a->faults->happened[fault]++;
+	trace_add(a->trace,
+		  (struct trace_event){ .kind = TRACE_FAULT, .who = qp_number, .a = fault });
+}
+
 bool adapter_fault_falls(struct adapter *a, struct fault_dice *dice, enum fault fault,
 			 uint32_t qp_number)
 {
 	if (!fault_falls(a->faults, dice, fault))
 		return false;
-	trace_add(a->trace,
-		  (struct trace_event){ .kind = TRACE_FAULT, .who = qp_number, .a = fault });
+	adapter_fault_made(a, fault, qp_number);
 	return true;
 }
 

@@ -54,7 +54,11 @@ bool adapter_progress(struct adapter *a, uint64_t now_ns);
 /* When adapter_progress() should be called at the latest; UINT64_MAX: not before the next call. */
 uint64_t adapter_due(const struct adapter *a);
 
-/* Whether a fault on purpose happens here, to this queue pair or, with 0, to none. */
+/* A fault on purpose happens, to this queue pair or, with 0, to none: counts it, and traces. */
+__attribute__((cold)) void adapter_fault_made(struct adapter *a, enum fault fault,
+					      uint32_t qp_number);
+
+/* Whether it falls; and then it happens. */
 __attribute__((cold)) bool adapter_fault_falls(struct adapter *a, struct fault_dice *dice,
 					       enum fault fault, uint32_t qp_number);
 

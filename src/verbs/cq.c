@@ -109,12 +109,13 @@ bool cq_push(struct weft_cq *cq, const struct weft_completion *completion, bool 
 
 /* ---- Completions that come late ------------------------------------------------------------- */
 
-void cq_hold(struct weft_cq *cq)
+bool cq_hold(struct weft_cq *cq)
 {
 	if (list_is_linked(&cq->held_link))
-		return;
+		return false;
 	cq->release_ns = 0;
 	list_add_tail(&cq->adapter->held, &cq->held_link);
+	return true;
 }
 
 static struct weft_cq *held_at(const struct list *at)

@@ -33,8 +33,11 @@ enum weft_reason cq_resize(struct weft_cq *cq, uint32_t max);
 /* Adds a completion. False: there was no room, it is lost, and its queue pair must fail. */
 bool cq_push(struct weft_cq *cq, const struct weft_completion *completion, bool is_solicited);
 
-/* A fault on purpose: what is added from now on is not seen for the time that the plan says. */
-void cq_hold(struct weft_cq *cq);
+/*
+ * A fault on purpose: what is added from now on is not seen for the time that the plan says. False:
+ * so it was already.
+ */
+bool cq_hold(struct weft_cq *cq);
 
 /* When the first that is held is due; lets those that are due now show what they have. */
 uint64_t cqs_due(const struct adapter *a);

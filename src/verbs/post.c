@@ -164,8 +164,8 @@ static void enqueue(struct weft_qp *qp, const struct weft_send_wr *wr, uint64_t 
 		memcpy(wqe_segments(wqe), wr->segments, wr->segment_count * sizeof(*wr->segments));
 	if (qp->dice) {
 		wqe->is_doomed = opcode_is_carried(wr->opcode) &&
-				 qp_fault_falls(qp, FAULT_QP_ERROR);
-		wqe->is_held_up = takes_receive(wr->opcode) && qp_fault_falls(qp, FAULT_RNR);
+				 qp_fault_drawn(qp, FAULT_QP_ERROR);
+		wqe->is_held_up = takes_receive(wr->opcode) && qp_fault_drawn(qp, FAULT_RNR);
 	}
 	q->count++;
 }

@@ -462,8 +462,8 @@ void qp_recv_retire(struct weft_qp *qp, struct weft_completion *completion, bool
 			  .b = (uint64_t)completion->byte_count << 8 | completion->status,
 			  .reason = (uint16_t)completion->reason,
 		  });
-	if (qp_fault_falls(qp, FAULT_WC_DELAY_RECV))
-		cq_hold(qp->recv_cq);
+	if (qp_fault_drawn(qp, FAULT_WC_DELAY_RECV) && cq_hold(qp->recv_cq))
+		qp_fault_made(qp, FAULT_WC_DELAY_RECV);
 	if (!cq_push(qp->recv_cq, completion, is_solicited))
 		qp_fail_later(qp, WEFT_R_CQ_OVERRUN);
 }

@@ -141,7 +141,18 @@ enum weft_reason qp_segments_check(struct weft_qp *qp, const struct stretch *all
 enum weft_reason qp_segments_spans(struct weft_qp *qp, const struct stretch *stretch,
 				   struct mem_span *spans, uint32_t max, uint32_t *count);
 
-/* Whether a fault on purpose happens to it here. */
+/* Whether a fault on purpose is drawn for it, which happens later; it is made, then. */
+static inline bool qp_fault_drawn(struct weft_qp *qp, enum fault fault)
+{
+	return qp->dice && fault_falls(qp->adapter->faults, qp->dice, fault);
+}
+
+static inline void qp_fault_made(struct weft_qp *qp, enum fault fault)
+{
+	adapter_fault_made(qp->adapter, fault, qp->number);
+}
+
+/* Whether one happens to it here. */
 static inline bool qp_fault_falls(struct weft_qp *qp, enum fault fault)
 {
 	return qp->dice && adapter_fault_falls(qp->adapter, qp->dice, fault, qp->number);

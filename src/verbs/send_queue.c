@@ -80,8 +80,8 @@ static void complete(struct weft_qp *qp, const struct send_wqe *wqe)
 		.byte_count = wqe->byte_count,
 	};
 
-	if (qp_fault_falls(qp, FAULT_WC_DELAY))
-		cq_hold(qp->send_cq);
+	if (qp_fault_drawn(qp, FAULT_WC_DELAY) && cq_hold(qp->send_cq))
+		qp_fault_made(qp, FAULT_WC_DELAY);
 	if (!cq_push(qp->send_cq, &completion, false))
 		qp_fail_later(qp, WEFT_R_CQ_OVERRUN);
 }
@@ -288,13 +288,18 @@ static bool run_fault(struct weft_qp *qp, struct send_wqe *wqe, uint64_t now_ns)
 	};
 
 	if (wqe->is_held_up) {
+		if (!wqe->is_holding)
+			qp_fault_made(qp, FAULT_RNR);
+		wqe->is_holding = true; /* the wait may begin anew */
 		if (!send_queue_wait(qp, SEND_DELAYED, now_ns, qp->adapter->faults->rnr_ns))
 			return false;
 		send_queue_unwait(qp);
 		wqe->is_held_up = false;
 	}
-	if (wqe->is_doomed)
+	if (wqe->is_doomed) {
+		qp_fault_made(qp, FAULT_QP_ERROR);
 		send_queue_end(qp, wqe, &failed);
+	}
 	return true;
 }
 

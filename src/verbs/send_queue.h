@@ -40,8 +40,8 @@ struct send_wqe {
 	uint8_t status, reason; /* of the outcome */
 	uint8_t is_local;	/* it failed here, before anything was sent */
 	uint8_t is_registered;	/* the first half of REGISTER_SEND is done */
-	/* Faults on purpose: it fails; it waits before it begins. */
-	uint8_t is_doomed, is_held_up;
+	/* Faults on purpose: it fails; it waits before it begins, and has begun to. */
+	uint8_t is_doomed, is_held_up, is_holding;
 	uint64_t data[]; /* slot_bytes of the queue hold all of it */
 };
 

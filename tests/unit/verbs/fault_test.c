@@ -270,6 +270,39 @@ TEST(test_faults_post_full_posts_nothing)
 	bed_close(&bed);
 }
 
+/* Drawn when they are posted; what was flushed, or never was late, is not told at the end. */
+TEST(test_faults_that_were_drawn_count_when_they_are_made)
+{
+	struct bed bed;
+
+	bed_open(&bed, "qp_error=1");
+	for (uint64_t i = 0; i < 3; i++)
+		MUST(post(&bed, WEFT_OP_WRITE, i));
+	EXPECT_EQ(bed.plan.happened[FAULT_QP_ERROR], 0);
+	progress(&bed);
+	EXPECT_EQ(bed.plan.happened[FAULT_QP_ERROR], 1);
+	bed_close(&bed);
+
+	bed_open(&bed, "rnr=1:3ms");
+	MUST(post(&bed, WEFT_OP_WRITE, 0)); /* which takes time: the wait begins anew after it */
+	for (uint64_t i = 1; i < 3; i++)
+		MUST(post(&bed, WEFT_OP_SEND, i));
+	EXPECT_EQ(bed.plan.happened[FAULT_RNR], 0);
+	progress(&bed);
+	progress(&bed);
+	EXPECT_EQ(bed.plan.happened[FAULT_RNR], 1);
+	qp_fail(bed.qp[0], WEFT_R_FLUSHED);
+	EXPECT_EQ(bed.plan.happened[FAULT_RNR], 1);
+	bed_close(&bed);
+
+	bed_open(&bed, "wc_delay=1:2ms");
+	for (uint64_t i = 0; i < 3; i++)
+		MUST(post(&bed, WEFT_OP_WRITE, i));
+	progress(&bed);
+	EXPECT_EQ(bed.plan.happened[FAULT_WC_DELAY], 1); /* the others are behind it */
+	bed_close(&bed);
+}
+
 enum { REQUESTS = 200 };
 
 /* What came of a run: the hash of all that happened, and completions by request. */
