@@ -522,10 +522,7 @@ enum weft_reason weft_qp_post_send(struct weft_qp *qp, struct weft_send_wr *wrs,
 enum weft_reason weft_qp_post_recv(struct weft_qp *qp, const struct weft_recv_wr *wrs,
 				   uint32_t count, uint32_t *posted);
 
-/*
- * Posts all of the requests or, if one is bad, none. Tags that were written all the same are as
- * after requests that failed: bind.tag is not the window's, reg.tag stays reserved.
- */
+/* Posts all of the requests or, if one is bad, none, and leaves them as they were. */
 enum weft_reason weft_qp_post_send_all(struct weft_qp *qp, struct weft_send_wr *wrs,
 				       uint32_t count);
 

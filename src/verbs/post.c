@@ -88,6 +88,15 @@ static enum weft_reason check_request(const struct weft_qp *qp, const struct wef
 	return qp->sq.count < qp->sq.max ? WEFT_OK : WEFT_R_QUEUE_FULL;
 }
 
+/* Whether it asks for a tag, rather than bring one. */
+static bool wants_tag(const struct weft_send_wr *wr)
+{
+	if (wr->opcode == WEFT_OP_BIND)
+		return wr->bind.tag == 0;
+	return (wr->opcode == WEFT_OP_REGISTER || wr->opcode == WEFT_OP_REGISTER_SEND) &&
+	       wr->reg.tag == 0;
+}
+
 /* The tags that posting promises. The last step that can refuse, so nothing needs undoing. */
 static enum weft_reason promise_tag(struct weft_qp *qp, struct weft_send_wr *wr)
 {
@@ -128,7 +137,7 @@ static bool takes_receive(enum weft_opcode opcode)
 	       opcode == WEFT_OP_REGISTER_SEND;
 }
 
-static void enqueue(struct weft_qp *qp, const struct weft_send_wr *wr, uint64_t length)
+static struct send_wqe *enqueue(struct weft_qp *qp, const struct weft_send_wr *wr, uint64_t length)
 {
 	struct send_queue *q = &qp->sq;
 	struct send_wqe *wqe = send_queue_at(q, send_queue_slot(q, q->count));
@@ -168,6 +177,7 @@ static void enqueue(struct weft_qp *qp, const struct weft_send_wr *wr, uint64_t 
 		wqe->is_held_up = takes_receive(wr->opcode) && qp_fault_drawn(qp, FAULT_RNR);
 	}
 	q->count++;
+	return wqe;
 }
 
 /* Queues requests up to the first bad one; *posted says how many. None begins yet. */
@@ -178,6 +188,7 @@ static enum weft_reason enqueue_list(struct weft_qp *qp, struct weft_send_wr *wr
 	uint32_t i;
 
 	for (i = 0; i < count; i++) {
+		bool has_new_tag = wants_tag(&wrs[i]);
 		uint64_t length;
 
 		r = check_request(qp, &wrs[i], &length);
@@ -187,22 +198,32 @@ static enum weft_reason enqueue_list(struct weft_qp *qp, struct weft_send_wr *wr
 			r = promise_tag(qp, &wrs[i]);
 		if (r != WEFT_OK)
 			break;
-		enqueue(qp, &wrs[i], length);
+		enqueue(qp, &wrs[i], length)->has_new_tag = has_new_tag;
 	}
 	*posted = i;
 	return r;
 }
 
-/* Takes the newest requests off the queue again; what they reserved stays reserved. */
-static void take_back(struct weft_qp *qp, uint32_t count)
+/* Takes the newest requests off the queue again, and what they were promised. */
+static void take_back(struct weft_qp *qp, struct weft_send_wr *wrs, uint32_t count)
 {
+	struct mem_table *mem = &qp->adapter->mem;
 	struct send_queue *q = &qp->sq;
 
-	for (; count > 0; count--) {
+	while (count > 0) {
 		struct send_wqe *wqe = send_queue_at(q, send_queue_slot(q, --q->count));
+		struct weft_send_wr *wr = &wrs[--count];
 
 		if (wqe->opcode == WEFT_OP_BIND)
-			mem_window_forget(&qp->adapter->mem, wqe_bind(wqe));
+			mem_window_forget(mem, wqe_bind(wqe));
+		if (!wqe->has_new_tag)
+			continue;
+		if (wqe->opcode == WEFT_OP_BIND) {
+			wr->bind.tag = 0;
+		} else {
+			(void)mem_tag_release(mem, qp->pd->number, wr->reg.tag);
+			wr->reg.tag = 0;
+		}
 	}
 }
 
@@ -222,7 +243,7 @@ enum weft_reason qp_post_send_all(struct weft_qp *qp, struct weft_send_wr *wrs, 
 	enum weft_reason r = enqueue_list(qp, wrs, count, &posted);
 
 	if (r != WEFT_OK)
-		take_back(qp, posted);
+		take_back(qp, wrs, posted);
 	else if (posted > 0)
 		qp_ready(qp);
 	return r;

@@ -40,6 +40,7 @@ struct send_wqe {
 	uint8_t status, reason; /* of the outcome */
 	uint8_t is_local;	/* it failed here, before anything was sent */
 	uint8_t is_registered;	/* the first half of REGISTER_SEND is done */
+	uint8_t has_new_tag;	/* posting gave it the tag that it makes */
 	/* Faults on purpose: it fails; it waits before it begins, and has begun to. */
 	uint8_t is_doomed, is_held_up, is_holding;
 	uint64_t data[]; /* slot_bytes of the queue hold all of it */

@@ -352,16 +352,21 @@ TEST(test_qp_02_qp_03_all_that_fit_or_none)
 	pair_close(&p);
 }
 
-/* A bind that was taken back holds its window no longer, and a region's tag stays reserved. */
+/*
+ * A bind that was taken back holds its window no longer, a tag that was reserved for a region is
+ * free again, and the requests are as they came; so is one that brought tags of its own.
+ */
 TEST(test_qp_03_rkey_02d_sqr_02_what_was_promised_is_taken_back)
 {
 	struct pair p;
 	struct end *a = &p.ends[0];
-	struct weft_send_wr wrs[3];
-	uint32_t window;
+	struct weft_send_wr wrs[5];
+	uint32_t window, reserved, chosen;
 
 	pair_open(&p, &(struct pair_options){ .is_privileged = true });
 	MUST(weft_window_alloc(a->pd, &window));
+	MUST(weft_tag_reserve(a->pd, &reserved));
+	chosen = window ^ 0x55;
 	wrs[0] = wr_make(WEFT_OP_BIND, 0, NULL, 0);
 	wrs[0].bind = (struct weft_bind){
 		.window_tag = window,
@@ -370,16 +375,24 @@ TEST(test_qp_03_rkey_02d_sqr_02_what_was_promised_is_taken_back)
 		.length = 64,
 		.rights = WEFT_REMOTE_READ,
 	};
-	wrs[1] = wr_make(WEFT_OP_REGISTER, 1, NULL, 0);
-	wrs[1].reg.region = (struct weft_region_options){
+	wrs[1] = wrs[0];
+	wrs[1].bind.tag = chosen;
+	wrs[2] = wr_make(WEFT_OP_REGISTER, 1, NULL, 0);
+	wrs[2].reg.region = (struct weft_region_options){
 		.addr = a->addr,
 		.length = 64,
 		.rights = WEFT_LOCAL_READ,
 	};
-	wrs[2] = wr_make(WEFT_OP_SEND_COUNT, 2, NULL, 0);
-	EXPECT_EQ(weft_qp_post_send_all(a->qp, wrs, 3), WEFT_R_WR_OPCODE);
+	wrs[3] = wrs[2];
+	wrs[3].reg.tag = reserved;
+	wrs[4] = wr_make(WEFT_OP_SEND_COUNT, 2, NULL, 0);
+	EXPECT_EQ(weft_qp_post_send_all(a->qp, wrs, 5), WEFT_R_WR_OPCODE);
 	EXPECT_EQ(end_query(a).send_queued, 0);
-	MUST(weft_tag_release(a->pd, wrs[1].reg.tag));
+	EXPECT_EQ(wrs[0].bind.tag, 0);
+	EXPECT_EQ(wrs[1].bind.tag, chosen);
+	EXPECT_EQ(wrs[2].reg.tag, 0);
+	EXPECT_EQ(wrs[3].reg.tag, reserved);
+	MUST(weft_tag_release(a->pd, reserved)); /* still ours */
 	MUST(weft_window_free(a->pd, window));
-	pair_close(&p);
+	pair_close(&p); /* nothing is left of the other */
 }
