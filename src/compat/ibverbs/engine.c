@@ -31,10 +31,12 @@ static void fork_prepare(void)
 {
 	device_list_lock();
 	pthread_mutex_lock(&engine.lock);
+	qps_lock();
 }
 
 static void fork_parent(void)
 {
+	qps_unlock();
 	pthread_mutex_unlock(&engine.lock);
 	device_list_put();
 }
@@ -45,6 +47,7 @@ static void fork_child(void)
 	engine.users = 0;
 	atomic_store(&engine.adapter, NULL);
 	devices_forked();
+	qps_forked();
 	fork_parent();
 }
 

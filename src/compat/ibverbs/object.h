@@ -226,6 +226,13 @@ static inline struct qp *qp_of(struct ibv_qp *q)
 	return CONTAINER_OF(q, struct qp, ibv);
 }
 
+/* The list of all. */
+void qps_lock(void);
+void qps_unlock(void);
+
+/* In the child of a fork, while it is locked: they are the parent's, and numbers come again. */
+void qps_forked(void);
+
 /* ---- Asynchronous events -------------------------------------------------------------------- */
 
 /* Raises one; nothing if it is under way already. Called with the engine locked. */

@@ -52,63 +52,63 @@ void weftv_qp_set_sink(struct ibv_qp *qp, struct weftv_sink *sink)
 
 /* ---- All of them ---------------------------------------------------------------------------- */
 
+/* The lock is taken before the engine's: who is found under it stays as long as it is held. */
 static struct {
 	pthread_mutex_t lock;
 	struct list qps;
 } all = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-static void enlist(struct qp *qp)
+void qps_lock(void)
 {
 	pthread_mutex_lock(&all.lock);
+}
+
+void qps_unlock(void)
+{
+	pthread_mutex_unlock(&all.lock);
+}
+
+void qps_forked(void)
+{
+	while (all.qps.next && !list_is_empty(&all.qps))
+		(void)list_pop(&all.qps);
+}
+
+static void enlist(struct qp *qp)
+{
+	qps_lock();
 	if (!all.qps.next)
 		list_init(&all.qps);
 	list_add_tail(&all.qps, &qp->link);
-	pthread_mutex_unlock(&all.lock);
+	qps_unlock();
 }
 
 static void delist(struct qp *qp)
 {
-	pthread_mutex_lock(&all.lock);
+	qps_lock();
 	list_remove(&qp->link);
-	pthread_mutex_unlock(&all.lock);
+	qps_unlock();
 }
 
-/* fork(): nothing is locked while this is, so it is registered first and its turn comes last. */
-static void fork_prepare(void)
+/* Locked. */
+static struct ibv_qp *find(const struct ibv_context *context, uint32_t number)
 {
-	pthread_mutex_lock(&all.lock);
-}
+	for (struct list *at = all.qps.next; at && at != &all.qps; at = at->next) {
+		struct qp *qp = CONTAINER_OF(at, struct qp, link);
 
-static void fork_parent(void)
-{
-	pthread_mutex_unlock(&all.lock);
-}
-
-/* They are the parent's, and one of the child's may get the same number. */
-static void fork_child(void)
-{
-	while (all.qps.next && !list_is_empty(&all.qps))
-		(void)list_pop(&all.qps);
-	fork_parent();
-}
-
-__attribute__((constructor)) static void register_fork(void)
-{
-	(void)pthread_atfork(fork_prepare, fork_parent, fork_child);
+		if ((!context || qp->ibv.context == context) && qp->ibv.qp_num == number)
+			return &qp->ibv;
+	}
+	return NULL;
 }
 
 struct ibv_qp *weftv_qp_find(struct ibv_context *context, uint32_t number)
 {
-	struct ibv_qp *found = NULL;
+	struct ibv_qp *found;
 
-	pthread_mutex_lock(&all.lock);
-	for (struct list *at = all.qps.next; at && at != &all.qps && !found; at = at->next) {
-		struct qp *qp = CONTAINER_OF(at, struct qp, link);
-
-		if ((!context || qp->ibv.context == context) && qp->ibv.qp_num == number)
-			found = &qp->ibv;
-	}
-	pthread_mutex_unlock(&all.lock);
+	qps_lock();
+	found = find(context, number);
+	qps_unlock();
 	return found;
 }
 
@@ -376,22 +376,33 @@ static enum weft_qp_state state_now(struct qp *qp)
 	return now.state;
 }
 
-/*
- * Two queue pairs of this process may be connected by number, as InfiniBand's are: once each has
- * named the other. Anybody else's can be reached through librdmacm alone.
- */
-static int connect_by_number(struct qp *qp, const struct ibv_qp_attr *attr)
+/* Locked, so that no other thread connects them or destroys the other. */
+static int name(struct qp *qp, uint32_t number)
 {
-	struct ibv_qp *found = weftv_qp_find(NULL, attr->dest_qp_num);
+	struct ibv_qp *found = find(NULL, number);
 	struct qp *peer = found ? qp_of(found) : NULL;
 
 	if (!peer)
 		return EINVAL;
-	qp->named = attr->dest_qp_num;
+	qp->named = number;
 	if (peer->named != qp->ibv.qp_num || state_now(qp) != WEFT_QPS_INIT ||
 	    state_now(peer) != WEFT_QPS_INIT)
 		return 0; /* it will name this one, too */
 	return weftv_errno(weft_qp_connect(qp->weft, peer->weft));
+}
+
+/*
+ * Two queue pairs of this process may be connected by number, as InfiniBand's are: once each has
+ * named the other. Anybody else's can be reached through librdmacm alone.
+ */
+static int connect_by_number(struct qp *qp, uint32_t number)
+{
+	int error;
+
+	qps_lock();
+	error = name(qp, number);
+	qps_unlock();
+	return error;
 }
 
 static int change(struct qp *qp, const struct ibv_qp_attr *attr, int mask)
@@ -419,7 +430,7 @@ static int change(struct qp *qp, const struct ibv_qp_attr *attr, int mask)
 	error = fields ? weftv_errno(weft_qp_modify(qp->weft, &next, fields)) : 0;
 	if (!error && (mask & IBV_QP_DEST_QPN) && (mask & IBV_QP_STATE) &&
 	    attr->qp_state == IBV_QPS_RTR)
-		error = connect_by_number(qp, attr);
+		error = connect_by_number(qp, attr->dest_qp_num);
 	if (!error && (mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RESET) {
 		qp->named = 0;
 		/* Verbs say nothing of what a reset found queued. */

@@ -17,7 +17,7 @@ struct ibv_context *loop_context(void)
 	return context;
 }
 
-static struct ibv_qp *qp_make(struct loop *l)
+struct ibv_qp *loop_qp(struct loop *l)
 {
 	struct ibv_qp_init_attr attr = {
 		.send_cq = l->cq,
@@ -40,11 +40,11 @@ static struct ibv_qp *qp_make(struct loop *l)
 	return qp;
 }
 
-static void name(struct ibv_qp *qp, struct ibv_qp *peer)
+int loop_name(struct ibv_qp *qp, uint32_t peer)
 {
-	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTR, .dest_qp_num = peer->qp_num };
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTR, .dest_qp_num = peer };
 
-	REQUIRE(ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_DEST_QPN) == 0);
+	return ibv_modify_qp(qp, &attr, IBV_QP_STATE | IBV_QP_DEST_QPN);
 }
 
 void loop_make(struct loop *l)
@@ -55,10 +55,10 @@ void loop_make(struct loop *l)
 	REQUIRE(l->pd && l->channel);
 	l->cq = ibv_create_cq(l->context, LOOP_CQ, NULL, l->channel, 0);
 	REQUIRE(l->cq);
-	l->near = qp_make(l);
-	l->far = qp_make(l);
-	name(l->near, l->far);
-	name(l->far, l->near);
+	l->near = loop_qp(l);
+	l->far = loop_qp(l);
+	REQUIRE(loop_name(l->near, l->far->qp_num) == 0);
+	REQUIRE(loop_name(l->far, l->near->qp_num) == 0);
 }
 
 void loop_free(struct loop *l)

@@ -16,6 +16,11 @@ struct loop {
 
 /* The first device that there is. */
 struct ibv_context *loop_context(void);
+
+/* A queue pair that is no end of it yet; asks to be connected with another: what that returns. */
+struct ibv_qp *loop_qp(struct loop *l);
+int loop_name(struct ibv_qp *qp, uint32_t peer);
+
 void loop_make(struct loop *l);
 void loop_free(struct loop *l);
 
