@@ -109,3 +109,25 @@ TEST(test_a_qp_is_asked_until_its_events_are_acknowledged)
 	p.near.id->qp = NULL; /* librdmacm must not destroy it again */
 	qp_pair_free(&p);
 }
+
+/* The peer of a queue pair that is well hears of the end at once, whoever took an event. */
+TEST(test_the_peer_need_not_wait_until_events_are_acknowledged)
+{
+	struct ibv_qp_attr drain = { .qp_state = IBV_QPS_SQD };
+	struct ibv_async_event event;
+	struct qp_pair p;
+	pthread_t thread;
+	void *gone;
+
+	qp_pair_make(&p, NULL);
+	REQUIRE(ibv_modify_qp(p.near.qp, &drain, IBV_QP_STATE) == 0);
+	REQUIRE(ibv_get_async_event(p.near.qp->context, &event) == 0);
+	EXPECT_EQ(event.event_type, IBV_EVENT_SQ_DRAINED);
+	REQUIRE(pthread_create(&thread, NULL, destroy_qp, p.near.qp) == 0);
+	cm_expect(p.cm.far_channel, RDMA_CM_EVENT_DISCONNECTED);
+	ibv_ack_async_event(&event);
+	REQUIRE(pthread_join(thread, &gone) == 0);
+	EXPECT(gone == p.near.qp);
+	p.near.id->qp = NULL; /* librdmacm must not destroy it again */
+	qp_pair_free(&p);
+}
