@@ -66,6 +66,25 @@ TEST(test_iwarp_09a_write_to_no_entry)
 	});
 }
 
+/* Its payload may take long, or never come: the tag is looked at when the header is there. */
+TEST(test_iwarp_09a_large_write_to_no_entry_is_refused_by_its_header)
+{
+	enum { SEEN = MPA_HEADER_BYTES + DDP_TAGGED_BYTES };
+	static const struct end end = { WEFT_R_TAG_INDEX, { 1, 1, 0 }, HEADERS_DDP };
+	const struct setup setup = { .terms = { .is_initiator = true, .has_crc = true },
+				     .is_plain = true };
+
+	for (struct bed *b = bed_first(&setup); b; b = bed_next(b)) {
+		uint32_t tag = bed_region(b, REGION_AT, REGION_BYTES, ALL_RIGHTS);
+		struct ddp_tagged h = tagged(RDMAP_WRITE, tag, addr_of(b, REGION_AT));
+
+		spoil_index(b, &h);
+		peer_tagged(b, &h, payload, LARGE);
+		b->in.length = b->in.at + SEEN;
+		expect_refused(b, &end);
+	}
+}
+
 static void spoil_valid(struct bed *b, struct ddp_tagged *h)
 {
 	uint32_t tag = bed_region(b, 0, 4096, ALL_RIGHTS);
