@@ -110,6 +110,12 @@ static void take_event(struct weftv_sink *sink, const struct weft_event *event)
 		channel_tell(channel_of(cq->ibv.channel), cq);
 }
 
+static void locks_fini(struct cq *cq)
+{
+	pthread_mutex_destroy(&cq->ibv.mutex);
+	pthread_cond_destroy(&cq->ibv.cond);
+}
+
 struct cq *cq_open(struct ibv_context *context, int cqe, void *cq_context,
 		   struct ibv_comp_channel *channel)
 {
@@ -138,6 +144,7 @@ struct cq *cq_open(struct ibv_context *context, int cqe, void *cq_context,
 	o.context = &cq->sink;
 	r = weft_cq_create(weftv_adapter(), &o, &cq->weft);
 	if (r != WEFT_OK) {
+		locks_fini(cq);
 		free(cq);
 		return refused(r);
 	}
@@ -236,8 +243,7 @@ int ibv_destroy_cq(struct ibv_cq *ibv)
 	}
 	await_acknowledged(cq); /* of an overrun meanwhile */
 	channel_use(ibv->channel, -1);
-	pthread_mutex_destroy(&ibv->mutex);
-	pthread_cond_destroy(&ibv->cond);
+	locks_fini(cq);
 	context_put(ibv->context);
 	cq_keep_a_while(cq);
 	return 0;

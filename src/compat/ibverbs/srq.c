@@ -29,6 +29,13 @@ static void srq_init(struct srq *srq, struct ibv_pd *pd, void *srq_context)
 	pthread_cond_init(&srq->ibv.cond, NULL);
 }
 
+static void srq_free(struct srq *srq)
+{
+	pthread_mutex_destroy(&srq->ibv.mutex);
+	pthread_cond_destroy(&srq->ibv.cond);
+	free(srq);
+}
+
 struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
 {
 	struct weft_srq_options o = {
@@ -47,7 +54,7 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr
 	o.context = &srq->sink;
 	r = weft_srq_create(pd_of(pd)->weft, &o, &srq->weft);
 	if (r != WEFT_OK) {
-		free(srq);
+		srq_free(srq);
 		return refused(r);
 	}
 	srq->max = o.recv_max;
@@ -128,9 +135,7 @@ int ibv_destroy_srq(struct ibv_srq *ibv)
 	if (r != WEFT_OK)
 		return weftv_errno(r);
 	await_acknowledged(srq); /* of what happened meanwhile */
-	pthread_mutex_destroy(&ibv->mutex);
-	pthread_cond_destroy(&ibv->cond);
 	context_put(ibv->context);
-	free(srq);
+	srq_free(srq);
 	return 0;
 }
