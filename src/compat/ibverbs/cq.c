@@ -243,6 +243,8 @@ int ibv_destroy_cq(struct ibv_cq *ibv)
 	}
 	await_acknowledged(cq); /* of an overrun meanwhile */
 	channel_use(ibv->channel, -1);
+	if (cq->parent_domain)
+		pd_put(cq->parent_domain);
 	locks_fini(cq);
 	context_put(ibv->context);
 	cq_keep_a_while(cq);

@@ -106,11 +106,16 @@ struct ibv_cq_ex *create_cq_ex(struct ibv_context *context, struct ibv_cq_init_a
 		errno = EOPNOTSUPP;
 		return NULL;
 	}
-	if (attr->cqe > INT32_MAX)
+	if (attr->cqe > INT32_MAX ||
+	    ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) && !attr->parent_domain))
 		return refused(WEFT_R_BAD_ARGUMENT);
 	cq = cq_open(context, (int)attr->cqe, attr->cq_context, attr->channel);
 	if (!cq)
 		return NULL;
+	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) {
+		cq->parent_domain = attr->parent_domain;
+		pd_get(cq->parent_domain);
+	}
 	cq->ex.start_poll = start;
 	cq->ex.next_poll = next;
 	cq->ex.end_poll = end;

@@ -39,9 +39,11 @@ int ibv_dealloc_pd(struct ibv_pd *ibv)
 	if (atomic_load(&pd->users) > 0)
 		return EBUSY;
 	if (pd->parent)
-		atomic_fetch_sub(&pd->parent->users, 1);
+		pd_put(&pd->parent->ibv);
 	else
 		r = weft_pd_destroy(pd->weft);
+	if (pd->td)
+		atomic_fetch_sub(&pd->td->users, 1);
 	if (r == WEFT_OK)
 		free(pd);
 	return weftv_errno(r);
@@ -52,7 +54,7 @@ struct ibv_pd *alloc_parent_domain(struct ibv_context *context,
 {
 	struct pd *pd;
 
-	if (!attr->pd || attr->pd->context != context)
+	if (!attr->pd || attr->pd->context != context || (attr->td && attr->td->context != context))
 		return refused(WEFT_R_BAD_ARGUMENT);
 	if (attr->comp_mask & ~(uint32_t)IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT) {
 		errno = EOPNOTSUPP; /* memory is not allocated the program's own way */
@@ -64,14 +66,18 @@ struct ibv_pd *alloc_parent_domain(struct ibv_context *context,
 	pd->parent = pd_real(attr->pd);
 	pd->weft = pd->parent->weft;
 	pd->ibv.context = context;
-	atomic_fetch_add(&pd->parent->users, 1);
+	pd_get(&pd->parent->ibv);
+	if (attr->td) {
+		pd->td = CONTAINER_OF(attr->td, struct td, ibv);
+		atomic_fetch_add(&pd->td->users, 1);
+	}
 	return &pd->ibv;
 }
 
 /* Threads lock nothing that a thread domain could spare them: it is only held. */
 struct ibv_td *alloc_td(struct ibv_context *context, struct ibv_td_init_attr *attr)
 {
-	struct ibv_td *td;
+	struct td *td;
 
 	if (attr->comp_mask) {
 		errno = EINVAL;
@@ -80,12 +86,16 @@ struct ibv_td *alloc_td(struct ibv_context *context, struct ibv_td_init_attr *at
 	td = calloc(1, sizeof(*td));
 	if (!td)
 		return refused(WEFT_R_NO_MEMORY);
-	td->context = context;
-	return td;
+	td->ibv.context = context;
+	return &td->ibv;
 }
 
-int dealloc_td(struct ibv_td *td)
+int dealloc_td(struct ibv_td *ibv)
 {
+	struct td *td = CONTAINER_OF(ibv, struct td, ibv);
+
+	if (atomic_load(&td->users) > 0)
+		return EBUSY;
 	free(td);
 	return 0;
 }
@@ -192,6 +202,7 @@ static struct mr *mr_open(struct ibv_pd *pd, const struct weft_region_options *o
 	mr->ibv.handle = weft_tag_index(mr->ibv.lkey);
 	mr->ibv.context = pd->context;
 	mr->ibv.pd = pd;
+	pd_get(pd);
 	return mr;
 }
 
@@ -269,6 +280,7 @@ int ibv_dereg_mr(struct ibv_mr *ibv)
 		return weftv_errno(r);
 	if (mr->device_memory)
 		atomic_fetch_sub(mr->device_memory, 1);
+	pd_put(ibv->pd);
 	free(mr);
 	return 0;
 }
@@ -312,8 +324,11 @@ int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, s
 		ibv->addr = addr;
 		ibv->length = length;
 	}
-	if (flags & IBV_REREG_MR_CHANGE_PD)
+	if (flags & IBV_REREG_MR_CHANGE_PD) {
+		pd_get(pd);
+		pd_put(ibv->pd);
 		ibv->pd = pd;
+	}
 	return 0;
 }
 
@@ -342,6 +357,7 @@ struct ibv_mw *alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type)
 	mw->ibv.type = type;
 	mw->ibv.rkey = mw->tag;
 	mw->ibv.handle = weft_tag_index(mw->tag);
+	pd_get(pd);
 	return &mw->ibv;
 }
 
@@ -351,7 +367,9 @@ int dealloc_mw(struct ibv_mw *ibv)
 	struct mw *mw = CONTAINER_OF(ibv, struct mw, ibv);
 	enum weft_reason r = weft_window_discard(mw->weft_pd, mw->tag);
 
-	if (r == WEFT_OK)
-		free(mw);
-	return weftv_errno(r);
+	if (r != WEFT_OK)
+		return weftv_errno(r);
+	pd_put(ibv->pd);
+	free(mw);
+	return 0;
 }

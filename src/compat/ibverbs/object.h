@@ -91,16 +91,33 @@ struct async_record {
 
 /* ---- Protection domains, memory ------------------------------------------------------------- */
 
+struct td {
+	struct ibv_td ibv;
+	atomic_uint users; /* parent domains */
+};
+
 struct pd {
 	struct ibv_pd ibv;
 	struct weft_pd *weft;
 	struct pd *parent; /* of a parent domain: the one it stands for */
-	atomic_uint users;
+	struct td *td;	   /* of a parent domain, or NULL */
+	atomic_uint users; /* what was made with it, parent domains too */
 };
 
 static inline struct pd *pd_of(struct ibv_pd *p)
 {
 	return CONTAINER_OF(p, struct pd, ibv);
+}
+
+/* For an object that was made with it, as long as that lives. */
+static inline void pd_get(struct ibv_pd *p)
+{
+	atomic_fetch_add(&pd_of(p)->users, 1);
+}
+
+static inline void pd_put(struct ibv_pd *p)
+{
+	atomic_fetch_sub(&pd_of(p)->users, 1);
 }
 
 /* The domain itself, behind a parent domain. */
@@ -156,7 +173,8 @@ struct cq {
 	};
 	struct weftv_sink sink;
 	struct weft_cq *weft;
-	atomic_uint users; /* queue pairs */
+	struct ibv_pd *parent_domain; /* or NULL */
+	atomic_uint users;	      /* queue pairs */
 	/* The channel's lock guards these. */
 	struct list waiting_link;
 	uint32_t events_waiting, events_taken;

@@ -201,6 +201,7 @@ static int check(const struct ibv_qp_init_attr_ex *attr)
 static void hold(struct qp *qp)
 {
 	context_get(qp->ibv.context);
+	pd_get(qp->ibv.pd);
 	atomic_fetch_add(&cq_of(qp->ibv.send_cq)->users, 1);
 	atomic_fetch_add(&cq_of(qp->ibv.recv_cq)->users, 1);
 	if (qp->ibv.srq)
@@ -213,6 +214,7 @@ static void release(struct qp *qp)
 		atomic_fetch_sub(&srq_of(qp->ibv.srq)->users, 1);
 	atomic_fetch_sub(&cq_of(qp->ibv.send_cq)->users, 1);
 	atomic_fetch_sub(&cq_of(qp->ibv.recv_cq)->users, 1);
+	pd_put(qp->ibv.pd);
 	context_put(qp->ibv.context);
 }
 

@@ -61,6 +61,7 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr
 	srq->segments_max = o.segments_max;
 	attr->attr.max_sge = o.segments_max;
 	context_get(pd->context);
+	pd_get(pd);
 	return &srq->ibv;
 }
 
@@ -135,6 +136,7 @@ int ibv_destroy_srq(struct ibv_srq *ibv)
 	if (r != WEFT_OK)
 		return weftv_errno(r);
 	await_acknowledged(srq); /* of what happened meanwhile */
+	pd_put(ibv->pd);
 	context_put(ibv->context);
 	srq_free(srq);
 	return 0;

@@ -35,6 +35,83 @@ TEST(test_the_context_of_an_id_stays_open)
 	cm_pair_free(&first);
 }
 
+/* ---- Domains -------------------------------------------------------------------------------- */
+
+/* A parent domain, and the thread domain that it was made with, or NULL. */
+static struct ibv_pd *parent_domain(struct loop *l, struct ibv_td *td)
+{
+	struct ibv_parent_domain_init_attr attr = { .pd = l->pd, .td = td };
+	struct ibv_pd *pd = ibv_alloc_parent_domain(l->context, &attr);
+
+	REQUIRE(pd);
+	return pd;
+}
+
+/* man ibv_alloc_parent_domain: nobody of the three goes before those that were made with it. */
+TEST(test_domains_in_use_are_busy)
+{
+	struct ibv_td_init_attr attr = { 0 };
+	struct ibv_pd *outer, *inner;
+	struct ibv_td *td;
+	struct loop l;
+
+	loop_make(&l);
+	td = ibv_alloc_td(l.context, &attr);
+	REQUIRE(td);
+	outer = parent_domain(&l, td);
+	inner = parent_domain(&l, NULL);
+	EXPECT_EQ(ibv_dealloc_td(td), EBUSY);
+	EXPECT_EQ(ibv_dealloc_pd(l.pd), EBUSY);
+	EXPECT_EQ(ibv_dealloc_pd(inner), 0);
+	EXPECT_EQ(ibv_dealloc_td(td), EBUSY);
+	EXPECT_EQ(ibv_dealloc_pd(outer), 0);
+	EXPECT_EQ(ibv_dealloc_td(td), 0);
+	loop_free(&l);
+}
+
+TEST(test_a_parent_domain_of_objects_is_busy)
+{
+	struct ibv_srq_init_attr srq_attr = { .attr = { .max_wr = 1, .max_sge = 1 } };
+	struct ibv_cq_init_attr_ex cq_attr = { .cqe = 1, .comp_mask = IBV_CQ_INIT_ATTR_MASK_PD };
+	struct loop l, with_parent;
+	static char memory[64];
+	struct ibv_pd *parent;
+	struct ibv_cq_ex *cq;
+	struct ibv_srq *srq;
+	struct ibv_qp *qp;
+	struct ibv_mr *mr;
+	struct ibv_mw *mw;
+
+	loop_make(&l);
+	parent = parent_domain(&l, NULL);
+	with_parent = l;
+	with_parent.pd = parent;
+	qp = loop_qp(&with_parent);
+	EXPECT_EQ(ibv_dealloc_pd(parent), EBUSY);
+	EXPECT_EQ(ibv_destroy_qp(qp), 0);
+	mr = ibv_reg_mr(parent, memory, sizeof(memory), 0);
+	REQUIRE(mr);
+	EXPECT_EQ(ibv_dealloc_pd(parent), EBUSY);
+	REQUIRE(ibv_rereg_mr(mr, IBV_REREG_MR_CHANGE_PD, l.pd, NULL, 0, 0) == 0);
+	mw = ibv_alloc_mw(parent, IBV_MW_TYPE_1);
+	REQUIRE(mw);
+	EXPECT_EQ(ibv_dealloc_pd(parent), EBUSY);
+	EXPECT_EQ(ibv_dealloc_mw(mw), 0);
+	srq = ibv_create_srq(parent, &srq_attr);
+	REQUIRE(srq);
+	EXPECT_EQ(ibv_dealloc_pd(parent), EBUSY);
+	EXPECT_EQ(ibv_destroy_srq(srq), 0);
+	cq_attr.parent_domain = parent;
+	cq = ibv_create_cq_ex(l.context, &cq_attr);
+	REQUIRE(cq);
+	EXPECT_EQ(ibv_dealloc_pd(parent), EBUSY);
+	EXPECT_EQ(ibv_destroy_cq(ibv_cq_ex_to_cq(cq)), 0);
+	EXPECT_EQ(ibv_dealloc_pd(parent), 0);
+	EXPECT_EQ(ibv_dealloc_pd(l.pd), EBUSY);
+	EXPECT_EQ(ibv_dereg_mr(mr), 0);
+	loop_free(&l);
+}
+
 /* ---- Events that were taken ----------------------------------------------------------------- */
 
 static void *destroy_cq(void *cq)
