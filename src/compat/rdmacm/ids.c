@@ -29,10 +29,13 @@ struct id *id_create(struct channel *channel, void *context)
 	return id;
 }
 
+/* A thread that is to be cancelled destroys the whole of it first, or none. */
 int id_destroy(struct id *id)
 {
 	struct channel *own = id->is_synchronous ? id->channel : NULL;
+	int cancel;
 
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	id_forget_event(id);
 	listener_close(id);
 	id_lock(id);
@@ -47,6 +50,7 @@ int id_destroy(struct id *id)
 	pthread_mutex_destroy(&id->calls);
 	pthread_mutex_destroy(&id->drain);
 	free(id);
+	pthread_setcancelstate(cancel, NULL);
 	return 0;
 }
 

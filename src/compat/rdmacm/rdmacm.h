@@ -122,6 +122,7 @@ struct id {
 	uint32_t qp_number;
 	struct weft_request *request;
 	struct weftv_sink listener_sink;
+	/* Whoever takes this cannot be cancelled already. */
 	pthread_mutex_t drain;
 	struct weft_listener *listener; /* under the lock above */
 	int port_holder;		/* a socket that keeps the port for us, or -1 */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Ids and queue pairs that go in another order than they should. */
 #include <errno.h>
+#include <pthread.h>
 
 #include "test.h"
 #include "unit/compat/cm_fixture.h"
@@ -109,4 +110,41 @@ TEST(test_rdma_create_qp_after_a_queue_pair_that_could_not_connect)
 	EXPECT_EQ(rdma_destroy_id(listener), 0);
 	rdma_destroy_event_channel(near);
 	rdma_destroy_event_channel(far);
+}
+
+static void *destroy_when_cancelled(void *arg)
+{
+	struct rdma_cm_id **id = arg;
+
+	pthread_cancel(pthread_self()); /* at the next point that there is */
+	if (rdma_destroy_id(*id) == 0)
+		*id = NULL;
+	pthread_testcancel();
+	return NULL;
+}
+
+/* One that listens, without a channel or with the program's. */
+static void cancelled_destroys(struct rdma_event_channel *channel)
+{
+	struct sockaddr_in at = cm_loopback(0);
+	struct rdma_cm_id *id;
+	pthread_t thread;
+	void *result;
+
+	REQUIRE(rdma_create_id(channel, &id, NULL, RDMA_PS_TCP) == 0);
+	REQUIRE(rdma_bind_addr(id, (struct sockaddr *)(void *)&at) == 0);
+	REQUIRE(rdma_listen(id, 1) == 0);
+	REQUIRE(pthread_create(&thread, NULL, destroy_when_cancelled, &id) == 0);
+	REQUIRE(pthread_join(thread, &result) == 0);
+	EXPECT(result == PTHREAD_CANCELED);
+	EXPECT(!id);
+}
+
+TEST(test_a_thread_that_is_cancelled_destroys_its_id_first)
+{
+	struct rdma_event_channel *channel = cm_channel();
+
+	cancelled_destroys(channel);
+	cancelled_destroys(NULL);
+	rdma_destroy_event_channel(channel);
 }
