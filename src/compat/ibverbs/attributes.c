@@ -16,6 +16,13 @@ enum {
 	VENDOR_ID = 0x626d74 /* as other software adapters have it: no hardware vendor */
 };
 
+/* The program says how large its struct is: an older one is shorter, a newer one ends in zeros. */
+static void fill(void *to, size_t bytes, const void *from, size_t known)
+{
+	memset(to, 0, bytes);
+	memcpy(to, from, bytes < known ? bytes : known);
+}
+
 int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 {
 	*attr = (struct ibv_device_attr){
@@ -49,7 +56,6 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 	return 0;
 }
 
-/* The program says how large its struct is: an older one is shorter. */
 int query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
 		    struct ibv_device_attr_ex *attr, size_t attr_bytes)
 {
@@ -63,7 +69,7 @@ int query_device_ex(struct ibv_context *context, const struct ibv_query_device_e
 		return EINVAL;
 	(void)ibv_query_device(context, &all.orig_attr);
 	all.device_cap_flags_ex = all.orig_attr.device_cap_flags;
-	memcpy(attr, &all, attr_bytes < sizeof(all) ? attr_bytes : sizeof(all));
+	fill(attr, attr_bytes, &all, sizeof(all));
 	return 0;
 }
 
@@ -111,7 +117,7 @@ int query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_at
 
 	if (port_num != 1)
 		return EINVAL;
-	memcpy(attr, &all, attr_bytes < sizeof(all) ? attr_bytes : sizeof(all));
+	fill(attr, attr_bytes, &all, sizeof(all));
 	return 0;
 }
 
@@ -156,7 +162,7 @@ int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uint32_t i
 	if (index != 0)
 		return ENODATA;
 	(void)ibv_query_gid(context, 1, 0, &all.gid);
-	memcpy(entry, &all, entry_bytes < sizeof(all) ? entry_bytes : sizeof(all));
+	fill(entry, entry_bytes, &all, sizeof(all));
 	return 0;
 }
 
