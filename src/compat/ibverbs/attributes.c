@@ -154,7 +154,7 @@ int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uint32_t i
 		.gid_index = index,
 		.port_num = port_num,
 		.gid_type = IBV_GID_TYPE_IB,
-		.ndev_ifindex = device_of(context->device)->index,
+		.ndev_ifindex = (uint32_t)ibv_get_device_index(context->device),
 	};
 
 	if (flags || port_num != 1)

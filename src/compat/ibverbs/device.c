@@ -91,6 +91,20 @@ static void take_hardware_address(struct device *d, const struct ifaddrs *i)
 		memcpy(d->mac, link->sll_addr, sizeof(d->mac));
 }
 
+/* The hardware address made 64 bits long as EUI-64 does, or the interface's number. */
+static uint64_t guid_of(const struct device *d)
+{
+	const uint8_t *m = d->mac;
+	const uint8_t eui[8] = { m[0] ^ 2, m[1], m[2], 0xff, 0xfe, m[3], m[4], m[5] };
+	static const uint8_t none[sizeof(d->mac)];
+	uint64_t guid;
+
+	memcpy(&guid, eui, sizeof(guid));
+	if (memcmp(m, none, sizeof(none)) == 0)
+		guid = htobe64(UINT64_C(0x020000fffe000000) | d->index);
+	return guid;
+}
+
 static void look(void)
 {
 	struct ifaddrs *list, *i;
@@ -116,6 +130,11 @@ static void look(void)
 
 		if (d && i->ifa_addr && i->ifa_addr->sa_family == AF_PACKET)
 			take_hardware_address(d, i);
+	}
+	for (struct list *at = all.devices.next; at != &all.devices; at = at->next) {
+		struct device *d = CONTAINER_OF(at, struct device, link);
+
+		d->guid = guid_of(d);
 	}
 	freeifaddrs(list);
 }
@@ -195,19 +214,9 @@ const char *ibv_get_device_name(struct ibv_device *device)
 	return device->name;
 }
 
-/* The hardware address made 64 bits long as EUI-64 does, or the interface's number. */
 __be64 ibv_get_device_guid(struct ibv_device *device)
 {
-	const struct device *d = device_of(device);
-	const uint8_t *m = d->mac;
-	const uint8_t eui[8] = { m[0] ^ 2, m[1], m[2], 0xff, 0xfe, m[3], m[4], m[5] };
-	static const uint8_t none[sizeof(d->mac)];
-	uint64_t guid;
-
-	memcpy(&guid, eui, sizeof(guid));
-	if (memcmp(m, none, sizeof(none)) == 0)
-		guid = htobe64(UINT64_C(0x020000fffe000000) | d->index);
-	return guid;
+	return device_of(device)->guid;
 }
 
 int ibv_get_device_index(struct ibv_device *device)

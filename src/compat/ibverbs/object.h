@@ -39,8 +39,11 @@ struct device {
 	const void *ops; /* where other providers look for their own: not theirs */
 	struct list link;
 	char interface[IF_NAMESIZE];
+	/* Written when devices are looked for, while others may ask. */
+	_Atomic uint32_t index; /* of the interface */
+	_Atomic uint64_t guid;	/* as on the wire */
+	/* The list's lock guards these. */
 	uint8_t mac[6];
-	unsigned int index; /* of the interface */
 	bool is_present;
 	struct context *shared;	 /* librdmacm's, or NULL */
 	struct context *parents; /* the same, of the process that forked this one */

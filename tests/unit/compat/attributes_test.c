@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What devices say of themselves, to programs of other versions. */
+/* What devices say of themselves: to programs of other versions, and to several threads. */
 #include <errno.h>
-#include <stdbool.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "test.h"
 #include "unit/compat/loop_fixture.h"
 
-enum { BEYOND = 64 };
+enum { BEYOND = 64, LOOKS = 50 };
 
 static bool is_all(const uint8_t *bytes, size_t length, uint8_t value)
 {
@@ -53,5 +54,37 @@ TEST(test_attributes_beyond_those_known_are_zero)
 	EXPECT(is_all(a.bytes + sizeof(a.gid), BEYOND, 0));
 	EXPECT(is_all(a.bytes + sizeof(a.gid) + BEYOND, BEYOND, 0xff));
 	EXPECT_EQ(a.gid.port_num, 1);
+	EXPECT_EQ(ibv_close_device(context), 0);
+}
+
+static void *look_again(void *is_done)
+{
+	for (int i = 0; i < LOOKS; i++) {
+		struct ibv_device **list = ibv_get_device_list(NULL);
+
+		if (list)
+			ibv_free_device_list(list);
+	}
+	atomic_store((atomic_bool *)is_done, true);
+	return NULL;
+}
+
+/* The thread sanitizer sees to the rest. */
+TEST(test_a_device_is_the_same_while_another_thread_lists_devices)
+{
+	struct ibv_context *context = loop_context();
+	struct ibv_device *device = context->device;
+	uint64_t guid = ibv_get_device_guid(device);
+	int index = ibv_get_device_index(device);
+	atomic_bool is_done = false;
+	pthread_t thread;
+
+	EXPECT(guid != 0 && index > 0);
+	REQUIRE(pthread_create(&thread, NULL, look_again, &is_done) == 0);
+	while (!atomic_load(&is_done)) {
+		EXPECT(ibv_get_device_guid(device) == guid);
+		EXPECT_EQ(ibv_get_device_index(device), index);
+	}
+	REQUIRE(pthread_join(thread, NULL) == 0);
 	EXPECT_EQ(ibv_close_device(context), 0);
 }
