@@ -142,6 +142,9 @@ enum weft_reason {
 	WEFT_R_PEER_INVALIDATE,
 	WEFT_R_FAULT_INJECTED,
 
+	/* Of the host, once more. */
+	WEFT_R_DESCRIPTORS,
+
 	WEFT_REASON_COUNT
 };
 

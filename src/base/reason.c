@@ -310,6 +310,9 @@ static const struct reason_row rows[WEFT_REASON_COUNT] = {
 				     "The peer refused to invalidate the tag that a Send named." },
 	[WEFT_R_FAULT_INJECTED] = { "fault_injected", "-", EIO,
 				    "WEFT_FAULTS asked for failures, and this is one of them." },
+	[WEFT_R_DESCRIPTORS] = { "descriptors", "-", EMFILE,
+				 "The process, or the host, has no file descriptor left; see "
+				 "ulimit -n." },
 };
 
 static const struct reason_row unknown = { "unknown", "-", EINVAL, "No such reason." };

@@ -63,12 +63,12 @@ static void net_free(struct net *net)
 	free(net);
 }
 
-static struct net *net_create(struct weft_adapter *a)
+static enum weft_reason net_create(struct weft_adapter *a, struct net **made)
 {
 	struct net *net = calloc(1, sizeof(*net));
 
 	if (!net)
-		return NULL;
+		return WEFT_R_NO_MEMORY;
 	net->adapter = a;
 	/* One for each queue pair, one that is closing, and requests. */
 	net->links_max = 2 * a->core.qps.slots_max + REQUESTS_ROOM;
@@ -81,13 +81,17 @@ static struct net *net_create(struct weft_adapter *a)
 	net->epoll = epoll_create1(EPOLL_CLOEXEC);
 	net->wake.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	net->wake.ready = wake_ready;
-	if (net->epoll < 0 || net->wake.fd < 0 ||
-	    timer_queue_init(&net->timers, net->links_max) < 0) {
+	if (net->epoll < 0 || net->wake.fd < 0) {
 		net_free(net);
-		return NULL;
+		return WEFT_R_DESCRIPTORS;
+	}
+	if (timer_queue_init(&net->timers, net->links_max) < 0) {
+		net_free(net);
+		return WEFT_R_NO_MEMORY;
 	}
 	net_watch(net, &net->wake, EPOLLIN);
-	return net;
+	*made = net;
+	return WEFT_OK;
 }
 
 enum weft_reason net_get(struct weft_adapter *a, struct net **net)
@@ -98,9 +102,9 @@ enum weft_reason net_get(struct weft_adapter *a, struct net **net)
 	if (!is_new && a->net->is_abandoned)
 		return WEFT_R_SYSTEM;
 	if (is_new) {
-		a->net = net_create(a);
-		if (!a->net)
-			return WEFT_R_SYSTEM;
+		r = net_create(a, &a->net);
+		if (r != WEFT_OK)
+			return r;
 		r = progress_start(a->net);
 		if (r != WEFT_OK) {
 			net_free(a->net);

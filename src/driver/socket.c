@@ -81,7 +81,7 @@ static enum weft_reason reason_of(int error)
 		return WEFT_R_CONNECT_CLOSED;
 	case EMFILE:
 	case ENFILE:
-		return WEFT_R_LIMIT;
+		return WEFT_R_DESCRIPTORS;
 	case ENOMEM:
 	case ENOBUFS:
 		return WEFT_R_NO_MEMORY;

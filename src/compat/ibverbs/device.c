@@ -290,7 +290,7 @@ struct ibv_context **weftv_contexts(int *count)
 {
 	struct list *devices = device_list_get();
 	struct ibv_context **list = calloc(all.made + 1, sizeof(*list));
-	int n = 0;
+	int n = 0, error = list ? ENODEV : ENOMEM;
 
 	for (struct list *at = devices->next; list && at != devices; at = at->next) {
 		struct device *d = CONTAINER_OF(at, struct device, link);
@@ -298,11 +298,13 @@ struct ibv_context **weftv_contexts(int *count)
 
 		if (c)
 			list[n++] = &c->verbs.context;
+		else if (d->is_present)
+			error = errno;
 	}
 	device_list_put();
 	if (count)
 		*count = n;
-	if (!list)
-		errno = ENOMEM;
+	if (n == 0)
+		errno = error;
 	return list;
 }

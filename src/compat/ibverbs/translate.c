@@ -23,6 +23,8 @@ int weftv_errno(enum weft_reason reason)
 	case WEFT_R_WR_SERVICE:
 	case WEFT_R_WR_WIRE:
 		return EOPNOTSUPP;
+	case WEFT_R_DESCRIPTORS:
+		return EMFILE;
 	case WEFT_R_ADDRESS:
 		return EADDRNOTAVAIL;
 	case WEFT_R_ADDRESS_IN_USE:

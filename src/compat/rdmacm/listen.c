@@ -84,11 +84,11 @@ void listener_close(struct id *id)
 static int adapter_get(struct weft_adapter **adapter)
 {
 	struct ibv_context **contexts = weftv_contexts(NULL);
-	bool is_any = contexts && contexts[0];
+	int r = contexts && contexts[0] ? 0 : cm_errno();
 
 	free(contexts);
-	*adapter = is_any ? weftv_adapter() : NULL;
-	return *adapter ? 0 : -ENODEV;
+	*adapter = r == 0 ? weftv_adapter() : NULL;
+	return r;
 }
 
 static int listen_at(struct id *id, int backlog)

@@ -5,6 +5,8 @@
 #include <netdb.h>
 #include <rdma/rsocket.h>
 #include <stdlib.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "test.h"
 #include "unit/compat/cm_fixture.h"
@@ -376,5 +378,52 @@ TEST(test_rsocket_and_multicast_refuse)
 	EXPECT_STR(rdma_event_str(RDMA_CM_EVENT_TIMEWAIT_EXIT), "RDMA_CM_EVENT_TIMEWAIT_EXIT");
 	EXPECT_STR(rdma_event_str((enum rdma_cm_event_type)99), "UNKNOWN EVENT");
 	EXPECT_EQ(rdma_destroy_id(id), 0);
+	rdma_destroy_event_channel(channel);
+}
+
+/* ---- Without descriptors -------------------------------------------------------------------- */
+
+/* No descriptor more can be had, from here on; gives what the limit was. */
+static struct rlimit descriptors_end(void)
+{
+	struct rlimit before, now;
+	int next = dup(STDERR_FILENO);
+
+	REQUIRE(next >= 0 && getrlimit(RLIMIT_NOFILE, &before) == 0);
+	close(next);
+	now = before;
+	now.rlim_cur = (rlim_t)next;
+	REQUIRE(setrlimit(RLIMIT_NOFILE, &now) == 0);
+	return before;
+}
+
+static void expect_no_descriptor(int result)
+{
+	EXPECT_EQ(result, -1);
+	EXPECT_EQ(errno, EMFILE);
+}
+
+TEST(test_calls_that_find_no_descriptor_say_so)
+{
+	struct rdma_event_channel *channel = cm_channel();
+	struct rdma_cm_id *id = fresh(channel), *bound = fresh(channel), *none;
+	struct sockaddr_in at = cm_loopback(0);
+	struct sockaddr *loopback = (struct sockaddr *)(void *)&at;
+	struct rlimit limit;
+
+	REQUIRE(rdma_bind_addr(bound, loopback) == 0);
+	limit = descriptors_end();
+	errno = 0;
+	EXPECT(!rdma_create_event_channel());
+	EXPECT_EQ(errno, EMFILE);
+	expect_no_descriptor(rdma_create_id(NULL, &none, NULL, RDMA_PS_TCP));
+	expect_no_descriptor(rdma_bind_addr(id, loopback));
+	expect_no_descriptor(rdma_listen(id, 1));
+	expect_no_descriptor(rdma_listen(bound, 1));
+	REQUIRE(setrlimit(RLIMIT_NOFILE, &limit) == 0);
+	EXPECT_EQ(rdma_listen(bound, 1), 0);
+	EXPECT_EQ(rdma_listen(id, 1), 0);
+	EXPECT_EQ(rdma_destroy_id(id), 0);
+	EXPECT_EQ(rdma_destroy_id(bound), 0);
 	rdma_destroy_event_channel(channel);
 }
