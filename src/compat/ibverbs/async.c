@@ -13,39 +13,65 @@ void async_raise(struct context *c, struct async_record *record)
 	pthread_mutex_unlock(&c->async.lock);
 }
 
-void async_forget(struct context *c, struct async_record *records, uint32_t count)
-{
-	pthread_mutex_lock(&c->async.lock);
-	for (uint32_t i = 0; i < count; i++)
-		bell_remove(&c->async.bell, &records[i].link);
-	pthread_mutex_unlock(&c->async.lock);
-}
+/* Where the object that an event is about counts those taken and those acknowledged. */
+struct tally {
+	pthread_mutex_t *mutex;
+	pthread_cond_t *cond;
+	uint32_t *taken, *acknowledged;
+};
 
-/* Counts an event as taken, or as acknowledged, at the object that it is about. */
-static void count(const struct ibv_async_event *event, bool is_taken)
+static struct tally tally_of(const struct ibv_async_event *event)
 {
 	struct qp *qp = qp_of(event->element.qp);
 	struct cq *cq = cq_of(event->element.cq);
 	struct srq *srq = srq_of(event->element.srq);
-	uint32_t *taken = &qp->events_taken, *acknowledged = &qp->ibv.events_completed;
-	pthread_mutex_t *mutex = &qp->ibv.mutex;
-	pthread_cond_t *cond = &qp->ibv.cond;
 
-	if (event->event_type == IBV_EVENT_CQ_ERR) {
-		taken = &cq->async_taken;
-		acknowledged = &cq->ibv.async_events_completed;
-		mutex = &cq->ibv.mutex;
-		cond = &cq->ibv.cond;
-	} else if (event->event_type == IBV_EVENT_SRQ_LIMIT_REACHED) {
-		taken = &srq->events_taken;
-		acknowledged = &srq->ibv.events_completed;
-		mutex = &srq->ibv.mutex;
-		cond = &srq->ibv.cond;
+	switch (event->event_type) {
+	case IBV_EVENT_CQ_ERR:
+		return (struct tally){ &cq->ibv.mutex, &cq->ibv.cond, &cq->async_taken,
+				       &cq->ibv.async_events_completed };
+	case IBV_EVENT_SRQ_LIMIT_REACHED:
+		return (struct tally){ &srq->ibv.mutex, &srq->ibv.cond, &srq->events_taken,
+				       &srq->ibv.events_completed };
+	default:
+		return (struct tally){ &qp->ibv.mutex, &qp->ibv.cond, &qp->events_taken,
+				       &qp->ibv.events_completed };
 	}
-	pthread_mutex_lock(mutex);
-	++*(is_taken ? taken : acknowledged);
-	pthread_cond_signal(cond);
-	pthread_mutex_unlock(mutex);
+}
+
+static void count(const struct ibv_async_event *event, bool is_taken)
+{
+	struct tally t = tally_of(event);
+
+	pthread_mutex_lock(t.mutex);
+	++*(is_taken ? t.taken : t.acknowledged);
+	pthread_cond_signal(t.cond);
+	pthread_mutex_unlock(t.mutex);
+}
+
+bool async_is_taken(const struct async_record *record)
+{
+	struct tally t = tally_of(&record->event);
+	bool is_any;
+
+	pthread_mutex_lock(t.mutex);
+	is_any = *t.taken != *t.acknowledged;
+	pthread_mutex_unlock(t.mutex);
+	return is_any;
+}
+
+void async_settle(struct context *c, struct async_record *records, uint32_t count)
+{
+	struct tally t = tally_of(&records[0].event);
+
+	pthread_mutex_lock(&c->async.lock);
+	for (uint32_t i = 0; i < count; i++)
+		bell_remove(&c->async.bell, &records[i].link);
+	pthread_mutex_unlock(&c->async.lock);
+	pthread_mutex_lock(t.mutex);
+	while (*t.taken != *t.acknowledged)
+		pthread_cond_wait(t.cond, t.mutex);
+	pthread_mutex_unlock(t.mutex);
 }
 
 int ibv_get_async_event(struct ibv_context *context, struct ibv_async_event *event)

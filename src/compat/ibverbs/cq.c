@@ -211,17 +211,16 @@ static void set_going(struct cq *cq, bool is_going)
 	pthread_mutex_unlock(&c->teller.lock);
 }
 
-/* Events that wait vanish, those taken must be acknowledged. */
+/* Events that wait vanish, those taken must be acknowledged: of the channel, and of an overrun. */
 static void await_acknowledged(struct cq *cq)
 {
 	struct ibv_cq *ibv = &cq->ibv;
 
-	async_forget(context_of(ibv->context), &cq->overrun, 1);
 	pthread_mutex_lock(&ibv->mutex);
-	while (ibv->comp_events_completed != cq->events_taken ||
-	       ibv->async_events_completed != cq->async_taken)
+	while (ibv->comp_events_completed != cq->events_taken)
 		pthread_cond_wait(&ibv->cond, &ibv->mutex);
 	pthread_mutex_unlock(&ibv->mutex);
+	async_settle(context_of(ibv->context), &cq->overrun, 1);
 }
 
 /* Whoever took an event may poll the queue until it acknowledges: it is destroyed after that. */

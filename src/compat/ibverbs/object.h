@@ -259,8 +259,11 @@ void qps_forked(void);
 /* Raises one; nothing if it is under way already. Called with the engine locked. */
 void async_raise(struct context *c, struct async_record *record);
 
-/* The object goes: its records leave the list. Those that were taken must be acknowledged. */
-void async_forget(struct context *c, struct async_record *records, uint32_t count);
+/* The program took one of the object's events, and did not acknowledge it yet. */
+bool async_is_taken(const struct async_record *record);
+
+/* The object goes: events that wait vanish, and it waits until those taken are acknowledged. */
+void async_settle(struct context *c, struct async_record *records, uint32_t count);
 
 /* ---- Translation ---------------------------------------------------------------------------- */
 

@@ -294,39 +294,20 @@ static void tell_gone(const struct qp *qp)
 								   .number = qp->ibv.qp_num });
 }
 
-/* Events that wait vanish, those taken must be acknowledged. */
-static void await_acknowledged(struct qp *qp)
-{
-	async_forget(context_of(qp->ibv.context), qp->events, QP_EVENTS);
-	pthread_mutex_lock(&qp->ibv.mutex);
-	while (qp->ibv.events_completed != qp->events_taken)
-		pthread_cond_wait(&qp->ibv.cond, &qp->ibv.mutex);
-	pthread_mutex_unlock(&qp->ibv.mutex);
-}
-
-static bool has_taken_events(struct qp *qp)
-{
-	bool is_any;
-
-	pthread_mutex_lock(&qp->ibv.mutex);
-	is_any = qp->ibv.events_completed != qp->events_taken;
-	pthread_mutex_unlock(&qp->ibv.mutex);
-	return is_any;
-}
-
 /* Whoever took an event may ask until it acknowledges: it is destroyed after that. */
 int ibv_destroy_qp(struct ibv_qp *ibv)
 {
 	static const struct weft_qp_attr error = { .state = WEFT_QPS_ERROR };
 	struct qp *qp = qp_of(ibv);
+	struct context *c = context_of(ibv->context);
 
 	delist(qp);
-	if (has_taken_events(qp)) /* the peer need not wait for that */
+	if (async_is_taken(&qp->events[0])) /* the peer need not wait for that */
 		(void)weft_qp_modify(qp->weft, &error, WEFT_QP_STATE);
-	await_acknowledged(qp);
+	async_settle(c, qp->events, QP_EVENTS);
 	(void)weft_qp_destroy(qp->weft); /* it refuses nobody */
 	tell_gone(qp);
-	await_acknowledged(qp); /* of what happened meanwhile */
+	async_settle(c, qp->events, QP_EVENTS); /* of what happened meanwhile */
 	builders_fini(qp);
 	release(qp);
 	qp_free(qp);

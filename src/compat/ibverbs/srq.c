@@ -113,29 +113,20 @@ int ibv_query_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr)
 	return 0;
 }
 
-/* Events that wait vanish, those taken must be acknowledged. */
-static void await_acknowledged(struct srq *srq)
-{
-	async_forget(context_of(srq->ibv.context), srq->events, SRQ_EVENTS);
-	pthread_mutex_lock(&srq->ibv.mutex);
-	while (srq->ibv.events_completed != srq->events_taken)
-		pthread_cond_wait(&srq->ibv.cond, &srq->ibv.mutex);
-	pthread_mutex_unlock(&srq->ibv.mutex);
-}
-
 /* Whoever took an event may post to the queue until it acknowledges: it is destroyed after that. */
 int ibv_destroy_srq(struct ibv_srq *ibv)
 {
 	struct srq *srq = srq_of(ibv);
+	struct context *c = context_of(ibv->context);
 	enum weft_reason r;
 
 	if (atomic_load(&srq->users) > 0)
 		return EBUSY;
-	await_acknowledged(srq);
+	async_settle(c, srq->events, SRQ_EVENTS);
 	r = weft_srq_destroy(srq->weft);
 	if (r != WEFT_OK)
 		return weftv_errno(r);
-	await_acknowledged(srq); /* of what happened meanwhile */
+	async_settle(c, srq->events, SRQ_EVENTS); /* of what happened meanwhile */
 	pd_put(ibv->pd);
 	context_put(ibv->context);
 	srq_free(srq);
