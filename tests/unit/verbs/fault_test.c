@@ -102,6 +102,16 @@ static uint32_t poll_one(struct bed *bed, int side, struct weft_completion *c)
 	return count;
 }
 
+/* The next completion of a side. */
+static void ended(struct bed *bed, int side, uint64_t id, enum weft_status status)
+{
+	struct weft_completion c;
+
+	REQUIRE(poll_one(bed, side, &c) == 1);
+	EXPECT_EQ(c.id, id);
+	EXPECT_EQ(c.status, status);
+}
+
 TEST(test_faults_qp_error_fails_the_request_and_its_queue_pair)
 {
 	struct weft_completion c;
@@ -116,9 +126,7 @@ TEST(test_faults_qp_error_fails_the_request_and_its_queue_pair)
 	EXPECT_EQ(c.id, 1);
 	EXPECT_EQ(c.status, WEFT_ERR_REMOTE_OPERATION);
 	EXPECT_EQ(c.reason, WEFT_R_FAULT_INJECTED);
-	REQUIRE(poll_one(&bed, 0, &c) == 1);
-	EXPECT_EQ(c.id, 2);
-	EXPECT_EQ(c.status, WEFT_ERR_FLUSHED);
+	ended(&bed, 0, 2, WEFT_ERR_FLUSHED);
 	EXPECT_EQ(bed.qp[0]->state, WEFT_QPS_ERROR);
 	EXPECT_EQ(bed.qp[0]->reason, WEFT_R_FAULT_INJECTED);
 	EXPECT_EQ(bed.qp[1]->state, WEFT_QPS_ERROR); /* the peer learns of it */
@@ -152,21 +160,16 @@ TEST(test_faults_rnr_holds_a_send_up_and_what_is_behind_it)
 	MUST(post(&bed, WEFT_OP_SEND, 2));
 	MUST(post(&bed, WEFT_OP_WRITE, 3));
 	progress(&bed);
-	REQUIRE(poll_one(&bed, 0, &c) == 1);
-	EXPECT_EQ(c.id, 1);
+	ended(&bed, 0, 1, WEFT_SUCCESS);
 	EXPECT_EQ(adapter_due(&bed.adapter), 1 + 3 * MS);
 	bed.now_ns = 3 * MS;
 	progress(&bed);
 	EXPECT_EQ(poll_one(&bed, 0, &c), 0);
 	bed.now_ns = 1 + 3 * MS;
 	progress(&bed);
-	REQUIRE(poll_one(&bed, 0, &c) == 1);
-	EXPECT_EQ(c.id, 2);
-	EXPECT_EQ(c.status, WEFT_SUCCESS);
-	REQUIRE(poll_one(&bed, 0, &c) == 1);
-	EXPECT_EQ(c.id, 3);
-	REQUIRE(poll_one(&bed, 1, &c) == 1);
-	EXPECT_EQ(c.id, 9);
+	ended(&bed, 0, 2, WEFT_SUCCESS);
+	ended(&bed, 0, 3, WEFT_SUCCESS);
+	ended(&bed, 1, 9, WEFT_SUCCESS);
 	bed_close(&bed);
 }
 
@@ -206,10 +209,8 @@ TEST(test_faults_wc_delay_shows_completions_late_and_in_order)
 	EXPECT_EQ(poll_one(&bed, 0, &c), 0);
 	bed.now_ns = 1 + 2 * MS;
 	progress(&bed);
-	REQUIRE(poll_one(&bed, 0, &c) == 1);
-	EXPECT_EQ(c.id, 1);
-	REQUIRE(poll_one(&bed, 0, &c) == 1);
-	EXPECT_EQ(c.id, 2);
+	ended(&bed, 0, 1, WEFT_SUCCESS);
+	ended(&bed, 0, 2, WEFT_SUCCESS);
 	EXPECT_EQ(adapter_due(&bed.adapter), UINT64_MAX);
 	bed_close(&bed);
 }
