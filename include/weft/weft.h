@@ -232,8 +232,8 @@ enum weft_reason weft_window_alloc(struct weft_pd *pd, uint32_t *tag);
 enum weft_reason weft_window_free(struct weft_pd *pd, uint32_t tag);
 
 /*
- * Unbinds a window, if it is bound, and frees it, by any tag that it has had: only the index counts.
- * For who need not know the current tag, as verbs programs. WEFT_R_BUSY as above.
+ * Unbinds a window, if it is bound, and frees it, by any tag that it has had: its index
+ * counts. For those who need not know the current tag, as verbs programs. WEFT_R_BUSY as above.
  */
 enum weft_reason weft_window_discard(struct weft_pd *pd, uint32_t tag);
 

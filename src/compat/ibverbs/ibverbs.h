@@ -28,8 +28,8 @@ struct weft_adapter *weftv_adapter(void);
 struct ibv_context *weftv_context_at(const struct sockaddr *address);
 
 /*
- * The shared contexts of all devices that can be opened, ended by NULL; to be freed. NULL and errno,
- * which is also set if there is none in it.
+ * The shared contexts of all devices that can be opened, ended by NULL; to be freed. NULL and
+ * errno, which is also set if there is none in it.
  */
 struct ibv_context **weftv_contexts(int *count);
 
