@@ -8,6 +8,8 @@
 
 #include "other_run.h"
 
+enum { LIST = 64, LONGER = 15 };
+
 static const char *const nothing_more[2];
 
 /* The libraries are in the folder above this program's, where the build has put them. */
@@ -35,11 +37,14 @@ static bool run(struct net_figure *f, const struct net_ask *ask, const char *pro
 	char libraries[PATH_MAX + 32];
 	const char *const settings[] = { libraries, "WEFT_DEVICES=iw_lo", NULL };
 	struct other_words w;
+	struct net_ask longer = *ask;
 	uint16_t port = other_free_port();
 	bool is_latency = ask->depth == 1;
 
 	libraries_setting(libraries, sizeof(libraries));
-	other_words_init(&w, ask, port);
+	/* A whole number of lists; the first ones, while it warms up, are to count for little. */
+	longer.count = (ask->count * (is_latency ? 1 : LONGER) + LIST - 1) / LIST * LIST;
+	other_words_init(&w, &longer, port);
 	return other_run(
 		f,
 		&(struct other_command){

@@ -30,7 +30,7 @@ enum { FAVOUR_MAX = 16, FAVOUR_THREAD = 4 };
 enum { POLLS_MANY = 8 };
 
 /* Requests that wait for each other, and how large they may be together. */
-enum { BURST_MAX = 64, BURST_BYTES = 256 * 1024 };
+enum { BURST_LONG = 16, BURST_MAX = 128, BURST_BYTES = 256 * 1024 };
 
 /*
  * Polls count for more than that they happen: a program that waits for bytes to change in its
@@ -76,8 +76,10 @@ static void guard(struct net *net)
 		waits = net->waits;
 		pthread_cond_timedwait(&net->rouse, &a->lock, &until);
 		wait_ns = wait_ns < guard_most_ns ? 2 * wait_ns : wait_ns;
-		if (net->is_waiting && net->waits == waits)
+		if (net->is_waiting && net->waits == waits) {
+			net->burst = 0; /* no longer one who polls */
 			adapter_work(a);
+		}
 	} while (net->waits != waits && !net->is_stopping);
 	net->is_guarded = false;
 }
@@ -222,9 +224,13 @@ bool progress_may_wait(struct net *net, uint64_t bytes)
 	struct weft_adapter *a = net->adapter;
 
 	if (net->burst_polls != a->polls) {
+		/* The first goes at once, unless it is likely that many follow again. */
+		bool was_long = net->burst >= BURST_LONG;
+
 		net->burst_polls = a->polls;
 		net->burst = 0;
-		return false;
+		if (!was_long)
+			return false;
 	}
 	net->waiting_bytes += bytes;
 	if (net->waiting_bytes > BURST_BYTES || ++net->burst % BURST_MAX == 0)
