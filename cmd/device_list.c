@@ -127,13 +127,20 @@ static bool is_narrowed(const struct dropin *d, char *why, size_t size)
 	return all.count > 0;
 }
 
+bool device_list_is_of(const struct ifaddrs *address, const char *interface)
+{
+	size_t length = strcspn(address->ifa_name, ":");
+
+	return strlen(interface) == length && memcmp(address->ifa_name, interface, length) == 0;
+}
+
 static const char *lack(const struct ifaddrs *list, const struct if_nameindex *interface)
 {
 	const struct ifaddrs *i;
 	bool is_up = false;
 
 	for (i = list; i; i = i->ifa_next)
-		is_up |= strcmp(i->ifa_name, interface->if_name) == 0 && (i->ifa_flags & IFF_UP);
+		is_up |= device_list_is_of(i, interface->if_name) && (i->ifa_flags & IFF_UP);
 	return is_up ? "has no address" : "is down";
 }
 

@@ -2,6 +2,7 @@
 /* The RDMA devices that a program sees: asked of the drop-in libibverbs, as a program asks it. */
 #pragma once
 
+#include <ifaddrs.h>
 #include <net/if.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -24,6 +25,9 @@ struct device_list {
 
 /* 0; -ENOSYS if the library cannot be used, or what it said: then why tells more. */
 int device_list_read(const struct dropin *d, struct device_list *list, char *why, size_t size);
+
+/* Whether an address is of the interface; its label (eth0:1) is part of its name there. */
+bool device_list_is_of(const struct ifaddrs *address, const char *interface);
 
 /* Why it is empty, and what to do about it. */
 void device_list_why_none(const struct dropin *d, char *why, size_t size);

@@ -27,7 +27,7 @@ static void print_addresses(const struct ifaddrs *list, const char *interface)
 		char text[NI_MAXHOST];
 		socklen_t length = sizeof(struct sockaddr_in);
 
-		if (strcmp(i->ifa_name, interface) != 0 || !i->ifa_addr)
+		if (!device_list_is_of(i, interface) || !i->ifa_addr)
 			continue;
 		if (i->ifa_addr->sa_family == AF_INET6)
 			length = sizeof(struct sockaddr_in6);

@@ -56,6 +56,15 @@ def test_devices_says_that_loopback_is_down(_folder):
                  "address (lo is down); ip link set lo up\n")
 
 
+def test_devices_are_interfaces_whatever_labels_their_addresses_have(_folder):
+    need("ip")
+    done = without_network("sh", "-c", "ip link set lo up && ip addr add 127.9.0.1/8 dev lo label "
+                           "lo:one && exec " + WEFT + " devices")
+    rows = [line.split() for line in done.stdout.splitlines()[1:]]
+    expect_equal("devices", [row[0] for row in rows], ["iw_lo"])
+    expect("addresses: " + done.stdout, {"127.0.0.1", "127.9.0.1"} <= set(rows[0]))
+
+
 def test_devices_says_that_there_is_no_address(_folder):
     need("ip")
     done = without_network("sh", "-c", "ip link set lo up && ip addr flush dev lo && exec " + WEFT +

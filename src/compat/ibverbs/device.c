@@ -40,18 +40,27 @@ static bool is_wanted(const char *name)
 	return false;
 }
 
-static struct device *find(const char *interface)
+/* Of an interface. Addresses of IPv4 may have a label behind its name: eth0:1. */
+static int name_length(const struct ifaddrs *i)
 {
+	return (int)strcspn(i->ifa_name, ":");
+}
+
+static struct device *find(const struct ifaddrs *i)
+{
+	size_t length = (size_t)name_length(i);
+
 	for (struct list *at = all.devices.next; at != &all.devices; at = at->next) {
 		struct device *d = CONTAINER_OF(at, struct device, link);
 
-		if (strcmp(d->interface, interface) == 0)
+		if (strlen(d->interface) == length &&
+		    memcmp(d->interface, i->ifa_name, length) == 0)
 			return d;
 	}
 	return NULL;
 }
 
-static struct device *device_create(const char *interface)
+static struct device *device_create(const struct ifaddrs *i)
 {
 	static const char other_ops; /* an address that is nobody's table of operations */
 	struct device *d = calloc(1, sizeof(*d));
@@ -61,8 +70,8 @@ static struct device *device_create(const char *interface)
 	d->ibv.node_type = IBV_NODE_RNIC;
 	d->ibv.transport_type = IBV_TRANSPORT_IWARP;
 	d->ops = &other_ops;
-	snprintf(d->interface, sizeof(d->interface), "%s", interface);
-	snprintf(d->ibv.name, sizeof(d->ibv.name), "%s%s", prefix, interface);
+	snprintf(d->interface, sizeof(d->interface), "%.*s", name_length(i), i->ifa_name);
+	snprintf(d->ibv.name, sizeof(d->ibv.name), "%s%s", prefix, d->interface);
 	snprintf(d->ibv.dev_name, sizeof(d->ibv.dev_name), "uverbs%u", all.made++);
 	snprintf(d->ibv.dev_path, sizeof(d->ibv.dev_path), "/sys/class/infiniband_verbs/%s",
 		 d->ibv.dev_name);
@@ -76,7 +85,7 @@ static bool is_usable(const struct ifaddrs *i)
 {
 	char name[sizeof(prefix) + IF_NAMESIZE];
 
-	snprintf(name, sizeof(name), "%s%s", prefix, i->ifa_name);
+	snprintf(name, sizeof(name), "%s%.*s", prefix, name_length(i), i->ifa_name);
 	return (i->ifa_flags & IFF_UP) && i->ifa_addr &&
 	       (i->ifa_addr->sa_family == AF_INET || i->ifa_addr->sa_family == AF_INET6) &&
 	       is_wanted(name);
@@ -114,19 +123,19 @@ static void look(void)
 	for (struct list *at = all.devices.next; at != &all.devices; at = at->next)
 		CONTAINER_OF(at, struct device, link)->is_present = false;
 	for (i = list; i; i = i->ifa_next) {
-		struct device *d = find(i->ifa_name);
+		struct device *d = find(i);
 
 		if (!is_usable(i))
 			continue;
 		if (!d)
-			d = device_create(i->ifa_name);
+			d = device_create(i);
 		if (!d)
 			continue;
 		d->is_present = true;
-		d->index = if_nametoindex(i->ifa_name);
+		d->index = if_nametoindex(d->interface);
 	}
 	for (i = list; i; i = i->ifa_next) {
-		struct device *d = find(i->ifa_name);
+		struct device *d = find(i);
 
 		if (d && i->ifa_addr && i->ifa_addr->sa_family == AF_PACKET)
 			take_hardware_address(d, i);
@@ -273,7 +282,7 @@ struct ibv_context *weftv_context_at(const struct sockaddr *address)
 	device_list_get();
 	errno = ENODEV;
 	for (i = list; i && !c; i = i->ifa_next) {
-		struct device *d = find(i->ifa_name);
+		struct device *d = find(i);
 
 		if (d && d->is_present && has_address(i, address)) {
 			c = shared_context(d);
