@@ -108,3 +108,29 @@ TEST(test_ibv_post_send_of_a_cancelled_thread_goes_to_its_end)
 	expect_event(&l);
 	loop_free(&l);
 }
+
+/* man ibv_req_notify_cq: whoever asked for solicited ones hears of every kind of message. */
+TEST(test_ibv_req_notify_cq_solicited_hears_of_each_kind_of_message)
+{
+	static const enum ibv_wr_opcode kinds[] = { IBV_WR_SEND, IBV_WR_SEND_WITH_IMM,
+						    IBV_WR_RDMA_WRITE_WITH_IMM };
+	struct loop l;
+
+	loop_make(&l);
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		struct ibv_send_wr *bad, wr = { .opcode = kinds[i] };
+		struct ibv_recv_wr *bad_recv, recv = { 0 };
+		struct ibv_wc wc;
+
+		for (int is_solicited = 0; is_solicited < 2; is_solicited++) {
+			wr.send_flags = is_solicited ? IBV_SEND_SOLICITED : 0;
+			REQUIRE(ibv_req_notify_cq(l.cq, 1) == 0);
+			REQUIRE(ibv_post_recv(l.far, &recv, &bad_recv) == 0);
+			REQUIRE(ibv_post_send(l.near, &wr, &bad) == 0);
+			REQUIRE(ibv_poll_cq(l.cq, 1, &wc) == 1 && wc.status == IBV_WC_SUCCESS);
+			EXPECT_EQ(is_readable(&l), is_solicited);
+		}
+		expect_event(&l);
+	}
+	loop_free(&l);
+}
