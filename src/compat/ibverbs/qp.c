@@ -150,13 +150,14 @@ static void init_public(struct qp *qp, struct ibv_pd *pd, const struct ibv_qp_in
 static enum weft_reason create_weft(struct qp *qp, const struct ibv_qp_cap *cap)
 {
 	uint32_t send_segments = at_least_one(cap->max_send_sge);
-	uint32_t recv_segments = at_least_one(cap->max_recv_sge);
+	/* man ibv_create_qp: with a shared receive queue those of receiving are ignored. */
+	uint32_t recv_segments = qp->ibv.srq ? 1 : at_least_one(cap->max_recv_sge);
 	struct weft_qp_options o = {
 		.send_cq = cq_of(qp->ibv.send_cq)->weft,
 		.recv_cq = cq_of(qp->ibv.recv_cq)->weft,
 		.srq = qp->ibv.srq ? srq_of(qp->ibv.srq)->weft : NULL,
 		.send_max = at_least_one(cap->max_send_wr),
-		.recv_max = at_least_one(cap->max_recv_wr),
+		.recv_max = qp->ibv.srq ? 1 : at_least_one(cap->max_recv_wr),
 		.segments_max = send_segments > recv_segments ? send_segments : recv_segments,
 		.inline_max_bytes = cap->max_inline_data,
 		.outstanding_max = READS_MAX,
@@ -190,9 +191,9 @@ static int check(const struct ibv_qp_init_attr_ex *attr)
 	    ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && attr->create_flags))
 		return EOPNOTSUPP;
 	if (attr->cap.max_inline_data > WEFT_INLINE_MAX ||
-	    attr->cap.max_send_sge > WEFT_SEGMENTS_MAX ||
-	    attr->cap.max_recv_sge > WEFT_SEGMENTS_MAX || attr->cap.max_send_wr > QUEUE_MAX ||
-	    (!attr->srq && attr->cap.max_recv_wr > QUEUE_MAX))
+	    attr->cap.max_send_sge > WEFT_SEGMENTS_MAX || attr->cap.max_send_wr > QUEUE_MAX ||
+	    (!attr->srq &&
+	     (attr->cap.max_recv_sge > WEFT_SEGMENTS_MAX || attr->cap.max_recv_wr > QUEUE_MAX)))
 		return EINVAL;
 	return 0;
 }

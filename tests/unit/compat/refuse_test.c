@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Verbs that are not here: each refuses in the way that its man page says. */
+/* What verbs refuse: as their man pages say it, and nothing more. */
 #include <errno.h>
 #include <infiniband/verbs.h>
 
@@ -79,5 +79,33 @@ TEST(test_verbs_of_other_adapters_refuse)
 	EXPECT_EQ(ibv_advise_mr(l.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1), EOPNOTSUPP);
 	EXPECT_EQ(ibv_modify_qp_rate_limit(l.near, &(struct ibv_qp_rate_limit_attr){ 0 }),
 		  EOPNOTSUPP);
+	loop_free(&l);
+}
+
+/* man ibv_create_qp: max_recv_wr and max_recv_sge are ignored then. */
+TEST(test_ibv_create_qp_with_a_shared_receive_queue_ignores_sizes_of_its_own)
+{
+	struct ibv_srq_init_attr srq_attr = { .attr = { .max_wr = 1, .max_sge = 1 } };
+	struct ibv_qp_init_attr attr = {
+		.cap = { .max_send_wr = 1,
+			 .max_send_sge = 1,
+			 .max_recv_wr = UINT32_MAX,
+			 .max_recv_sge = UINT32_MAX },
+		.qp_type = IBV_QPT_RC,
+	};
+	struct ibv_qp *qp;
+	struct loop l;
+
+	loop_make(&l);
+	attr.send_cq = attr.recv_cq = l.cq;
+	attr.srq = ibv_create_srq(l.pd, &srq_attr);
+	REQUIRE(attr.srq);
+	qp = ibv_create_qp(l.pd, &attr);
+	REQUIRE(qp);
+	EXPECT_EQ(attr.cap.max_recv_wr, 0);
+	EXPECT_EQ(attr.cap.max_recv_sge, 0);
+	EXPECT_EQ(attr.cap.max_send_sge, 1);
+	EXPECT_EQ(ibv_destroy_qp(qp), 0);
+	EXPECT_EQ(ibv_destroy_srq(attr.srq), 0);
 	loop_free(&l);
 }
