@@ -114,12 +114,13 @@ static uint64_t guid_of(const struct device *d)
 	return guid;
 }
 
-static void look(void)
+/* 0 or errno: then what was known before is all that is known. */
+static int look(void)
 {
 	struct ifaddrs *list, *i;
 
 	if (getifaddrs(&list) < 0)
-		return;
+		return errno;
 	for (struct list *at = all.devices.next; at != &all.devices; at = at->next)
 		CONTAINER_OF(at, struct device, link)->is_present = false;
 	for (i = list; i; i = i->ifa_next) {
@@ -146,6 +147,7 @@ static void look(void)
 		d->guid = guid_of(d);
 	}
 	freeifaddrs(list);
+	return 0;
 }
 
 void device_list_lock(void)
@@ -165,12 +167,13 @@ void devices_forked(void)
 	}
 }
 
-struct list *device_list_get(void)
+/* Looks at the interfaces again. The list, locked until device_list_put(); *error as look(). */
+static struct list *device_list_get(int *error)
 {
 	device_list_lock();
 	if (!all.devices.next)
 		list_init(&all.devices);
-	look();
+	*error = look();
 	return &all.devices;
 }
 
@@ -181,11 +184,10 @@ void device_list_put(void)
 
 struct ibv_device **ibv_get_device_list(int *count)
 {
-	struct list *devices = device_list_get();
-	struct ibv_device **list;
-	int n = 0;
+	int n = 0, error;
+	struct list *devices = device_list_get(&error);
+	struct ibv_device **list = calloc(all.made + 1, sizeof(*list));
 
-	list = calloc(all.made + 1, sizeof(*list));
 	for (struct list *at = devices->next; list && at != devices; at = at->next) {
 		struct device *d = CONTAINER_OF(at, struct device, link);
 
@@ -194,10 +196,12 @@ struct ibv_device **ibv_get_device_list(int *count)
 	}
 	device_list_put();
 	if (count)
-		*count = n;
-	if (!list)
-		errno = ENOMEM;
-	return list;
+		*count = error ? 0 : n;
+	if (list && !error)
+		return list;
+	errno = list ? error : ENOMEM;
+	free(list);
+	return NULL;
 }
 
 bool device_is_ours(const struct ibv_device *device)
@@ -276,10 +280,11 @@ struct ibv_context *weftv_context_at(const struct sockaddr *address)
 {
 	struct ifaddrs *list, *i;
 	struct context *c = NULL;
+	int error;
 
 	if (getifaddrs(&list) < 0)
 		return NULL;
-	device_list_get();
+	(void)device_list_get(&error); /* no device has it, as far as is known */
 	errno = ENODEV;
 	for (i = list; i && !c; i = i->ifa_next) {
 		struct device *d = find(i);
@@ -297,10 +302,14 @@ struct ibv_context *weftv_context_at(const struct sockaddr *address)
 
 struct ibv_context **weftv_contexts(int *count)
 {
-	struct list *devices = device_list_get();
+	int n = 0, error;
+	struct list *devices = device_list_get(&error);
 	struct ibv_context **list = calloc(all.made + 1, sizeof(*list));
-	int n = 0, error = list ? ENODEV : ENOMEM;
 
+	if (!list)
+		error = ENOMEM;
+	else if (!error)
+		error = ENODEV;
 	for (struct list *at = devices->next; list && at != devices; at = at->next) {
 		struct device *d = CONTAINER_OF(at, struct device, link);
 		struct context *c = d->is_present ? shared_context(d) : NULL;

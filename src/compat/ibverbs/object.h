@@ -57,8 +57,7 @@ static inline struct device *device_of(struct ibv_device *d)
 /* Whether it is one of these. */
 bool device_is_ours(const struct ibv_device *device);
 
-/* Looks at the interfaces again; the list of devices, locked until device_list_put(). */
-struct list *device_list_get(void);
+/* The list of devices. */
 void device_list_lock(void);
 void device_list_put(void);
 

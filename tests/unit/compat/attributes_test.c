@@ -4,6 +4,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "test.h"
 #include "unit/compat/loop_fixture.h"
@@ -55,6 +58,26 @@ TEST(test_attributes_beyond_those_known_are_zero)
 	EXPECT(is_all(a.bytes + sizeof(a.gid) + BEYOND, BEYOND, 0xff));
 	EXPECT_EQ(a.gid.port_num, 1);
 	EXPECT_EQ(ibv_close_device(context), 0);
+}
+
+/* man ibv_get_device_list: whoever cannot look is told so, and not that there are none. */
+TEST(test_ibv_get_device_list_that_cannot_look_says_so)
+{
+	pid_t pid = fork();
+	int status = 0;
+
+	REQUIRE(pid >= 0);
+	if (pid == 0) {
+		const struct rlimit none = { 0, 0 };
+		struct ibv_device **list;
+		int count = -1;
+
+		setrlimit(RLIMIT_NOFILE, &none);
+		list = ibv_get_device_list(&count);
+		_exit(!list && errno == EMFILE && count == 0 ? 0 : 1);
+	}
+	REQUIRE(waitpid(pid, &status, 0) == pid);
+	EXPECT(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 }
 
 static void *look_again(void *is_done)
