@@ -5,9 +5,12 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
-#include <stdint.h>
+#include <stdatomic.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
+
+/* Times that all bells were left to a parent. */
+static _Atomic uint32_t forks;
 
 /*
  * The count is above 0 while something waits, and never full, so neither of these blocks. Both are
@@ -19,6 +22,8 @@ static void set_readable(const struct bell *b, bool is_readable)
 	uint64_t count = 1;
 	int cancel;
 
+	if (b->forks != atomic_load_explicit(&forks, memory_order_relaxed))
+		return;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
 	if (is_readable)
 		(void)!write(b->fd, &count, sizeof(count));
@@ -30,6 +35,7 @@ static void set_readable(const struct bell *b, bool is_readable)
 int bell_init(struct bell *b)
 {
 	list_init(&b->waiting);
+	b->forks = atomic_load(&forks);
 	b->fd = eventfd(0, EFD_CLOEXEC);
 	return b->fd < 0 ? -errno : 0;
 }
@@ -77,4 +83,9 @@ void bell_forked(struct bell *b)
 		return;
 	(void)dup3(fd, b->fd, O_CLOEXEC);
 	close(fd);
+}
+
+void bells_abandon(void)
+{
+	atomic_fetch_add(&forks, 1);
 }

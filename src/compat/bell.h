@@ -6,11 +6,14 @@
  */
 #pragma once
 
+#include <stdint.h>
+
 #include "base/list.h"
 
 struct bell {
 	struct list waiting;
 	int fd;
+	uint32_t forks; /* how often the process had been forked when it was made */
 };
 
 /* 0 or a negative errno. */
@@ -24,5 +27,9 @@ void bell_remove(struct bell *b, struct list *link);
 /* Waits until something may be there. -EAGAIN if the program made the descriptor non-blocking. */
 int bell_wait(int fd);
 
-/* In the child of a fork: a descriptor of its own under the same number. */
+/*
+ * In the child of a fork: a descriptor of its own under the same number; or, of all that there are,
+ * the descriptors stay the parent's and are not rung any more.
+ */
 void bell_forked(struct bell *b);
+void bells_abandon(void);

@@ -46,6 +46,7 @@ static void fork_child(void)
 {
 	engine.users = 0;
 	atomic_store(&engine.adapter, NULL);
+	bells_abandon();
 	devices_forked();
 	qps_forked();
 	fork_parent();

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/epoll.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "test.h"
@@ -105,6 +106,26 @@ TEST(test_ibv_post_send_of_a_cancelled_thread_goes_to_its_end)
 	REQUIRE(pthread_create(&thread, NULL, post_cancelled, &l) == 0);
 	REQUIRE(pthread_join(thread, NULL) == 0);
 	EXPECT(atomic_load(&is_posted));
+	expect_event(&l);
+	loop_free(&l);
+}
+
+/* A child that destroys what it has from its parent takes nothing from it. */
+TEST(test_fork_a_child_that_destroys_its_copies_leaves_the_parents_event)
+{
+	struct loop l;
+	int status = 0;
+	pid_t pid;
+
+	loop_make(&l);
+	make_event(&l);
+	pid = fork();
+	if (pid == 0) {
+		loop_free(&l);
+		_exit(0);
+	}
+	REQUIRE(waitpid(pid, &status, 0) == pid);
+	EXPECT(WIFEXITED(status) && WEXITSTATUS(status) == 0);
 	expect_event(&l);
 	loop_free(&l);
 }
