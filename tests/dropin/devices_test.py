@@ -65,6 +65,18 @@ def test_devices_are_interfaces_whatever_labels_their_addresses_have(_folder):
     expect("addresses: " + done.stdout, {"127.0.0.1", "127.9.0.1"} <= set(rows[0]))
 
 
+def test_devices_whose_link_is_down_are_down(_folder):
+    need("ip")
+    # The other end of it is not up, so it has no carrier.
+    done = without_network("sh", "-c", "ip link add weft0 type veth peer name weft1 && ip addr add "
+                           "192.0.2.1/24 dev weft0 && ip link set weft0 up && exec " + WEFT +
+                           " devices")
+    if "Unknown device type" in done.stderr or "not supported" in done.stderr:
+        raise Skip("no veth here")
+    expect("weft0 in " + done.stdout + done.stderr, re.search(r"^iw_weft0 +weft0 +down ",
+                                                              done.stdout, re.M))
+
+
 def test_devices_says_that_there_is_no_address(_folder):
     need("ip")
     done = without_network("sh", "-c", "ip link set lo up && ip addr flush dev lo && exec " + WEFT +

@@ -73,18 +73,27 @@ int query_device_ex(struct ibv_context *context, const struct ibv_query_device_e
 	return 0;
 }
 
-static int interface_mtu(const char *name)
+struct interface {
+	int mtu;
+	bool is_running; /* it is up, and its link too */
+};
+
+/* 0 or errno. One that has vanished has no link. */
+static int interface_look(const char *name, struct interface *i)
 {
 	struct ifreq request = { 0 };
-	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), mtu = 0;
+	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
+	*i = (struct interface){ 0 };
 	if (fd < 0)
-		return 0;
+		return errno;
 	snprintf(request.ifr_name, sizeof(request.ifr_name), "%s", name);
 	if (ioctl(fd, SIOCGIFMTU, &request) == 0)
-		mtu = request.ifr_mtu;
+		i->mtu = request.ifr_mtu;
+	if (ioctl(fd, SIOCGIFFLAGS, &request) == 0)
+		i->is_running = (request.ifr_flags & IFF_UP) && (request.ifr_flags & IFF_RUNNING);
 	close(fd);
-	return mtu;
+	return 0;
 }
 
 static enum ibv_mtu mtu_of(int bytes)
@@ -99,24 +108,28 @@ static enum ibv_mtu mtu_of(int bytes)
 int query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *attr,
 	       size_t attr_bytes)
 {
-	enum { PHYSICAL_LINK_UP = 5, WIDTH_4X = 2, SPEED_10G = 4 };
-	const struct device *d = device_of(context->device);
+	enum { PHYSICAL_DISABLED = 3, PHYSICAL_LINK_UP = 5, WIDTH_4X = 2, SPEED_10G = 4 };
 	struct ibv_port_attr all = {
-		.state = IBV_PORT_ACTIVE,
 		.max_mtu = IBV_MTU_4096,
-		.active_mtu = mtu_of(interface_mtu(d->interface)),
 		.gid_tbl_len = 1,
 		.port_cap_flags = 0,
 		.max_msg_sz = (uint32_t)WEFT_MESSAGE_MAX,
 		.pkey_tbl_len = 1,
 		.active_width = WIDTH_4X,
 		.active_speed = SPEED_10G,
-		.phys_state = PHYSICAL_LINK_UP,
 		.link_layer = IBV_LINK_LAYER_ETHERNET,
 	};
+	struct interface now;
+	int error;
 
 	if (port_num != 1)
 		return EINVAL;
+	error = interface_look(device_of(context->device)->interface, &now);
+	if (error)
+		return error;
+	all.state = now.is_running ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
+	all.phys_state = now.is_running ? PHYSICAL_LINK_UP : PHYSICAL_DISABLED;
+	all.active_mtu = mtu_of(now.mtu);
 	fill(attr, attr_bytes, &all, sizeof(all));
 	return 0;
 }
