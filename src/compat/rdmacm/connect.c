@@ -136,6 +136,19 @@ struct ibv_qp *id_qp(const struct id *id)
 
 /* ---- Parameters ----------------------------------------------------------------------------- */
 
+/*
+ * Adapters take longer to connect than this one, and programs rely on it: servers that end one
+ * listener and begin the next are met in between. On a busy machine, or in an emulated one, that
+ * takes them more than 200 ms.
+ */
+static const uint64_t refused_wait_ns = 1000 * 1000 * 1000;
+
+/*
+ * Linux's siw dials without an RTR message, and programs have servers that send first
+ * (ib_write_lat): what adapters let them do.
+ */
+static const uint64_t first_wait_ns = 20 * 1000 * 1000;
+
 /* A depth as the program gave it, or what it leaves to us, as weft takes it. */
 static int depth_of(uint8_t asked, uint8_t rest, uint8_t max, uint32_t *depth)
 {
@@ -155,17 +168,10 @@ static int options_of(const struct id *id, const struct rdma_conn_param *param,
 	uint8_t ord = id->is_active ? id->home->ord_max : id->peer_ird;
 	int r;
 
-	/*
-	 * Adapters take longer to connect than this one, and programs rely on it: servers that end
-	 * one listener and begin the next are met in between. On a busy machine, or in an emulated
-	 * one, that takes them more than 200 ms.
-	 */
-	*o = (struct weft_connect_options){ .refused_wait_ns = 1000 * 1000 * 1000 };
-	/*
-	 * Linux's siw dials without an RTR message, and programs have servers that send first
-	 * (ib_write_lat): what adapters let them do.
-	 */
-	o->first_wait_ns = 20 * 1000 * 1000;
+	*o = (struct weft_connect_options){
+		.refused_wait_ns = refused_wait_ns,
+		.first_wait_ns = first_wait_ns,
+	};
 	if (param && param->private_data_len > 0) {
 		if (!param->private_data)
 			return -EINVAL;
