@@ -61,8 +61,6 @@ static int cqs_get(struct id *id, struct ibv_qp_init_attr_ex *attr)
 		id->owns_recv_cq = r == 0;
 		attr->recv_cq = rdma->recv_cq;
 	}
-	if (r != 0)
-		cqs_destroy(id);
 	return r;
 }
 
@@ -101,6 +99,7 @@ static int qp_make(struct id *id, struct ibv_qp_init_attr_ex *attr, struct ibv_q
 
 static int create_qp(struct id *id, struct ibv_qp_init_attr_ex *attr)
 {
+	const struct ibv_qp_init_attr_ex asked = *attr;
 	struct rdma_cm_id *rdma = &id->rdma;
 	struct ibv_qp *qp;
 	int r;
@@ -116,11 +115,11 @@ static int create_qp(struct id *id, struct ibv_qp_init_attr_ex *attr)
 	if (!attr->srq)
 		attr->srq = rdma->srq;
 	r = cqs_get(id, attr);
-	if (r != 0)
-		return r;
-	r = qp_make(id, attr, &qp);
+	if (r == 0)
+		r = qp_make(id, attr, &qp);
 	if (r != 0) {
 		cqs_destroy(id);
+		*attr = asked; /* who tries again is not to bring queues that are gone */
 		return r;
 	}
 	rdma->qp = qp;

@@ -310,6 +310,29 @@ TEST(test_rdma_create_qp_makes_what_is_missing)
 	rdma_destroy_event_channel(channel);
 }
 
+/* A program may try again with less: by then the queues of the first time are gone. */
+TEST(test_rdma_create_qp_ex_that_was_refused_changes_no_attributes)
+{
+	struct rdma_event_channel *channel = cm_channel();
+	struct rdma_cm_id *listener = cm_listener(channel), *id = cm_dialler(channel, listener);
+	struct ibv_qp_init_attr_ex attr = {
+		.cap = { .max_send_wr = 1, .max_recv_wr = 1, .max_inline_data = UINT32_MAX },
+		.qp_type = IBV_QPT_RC,
+	};
+
+	rdma_destroy_qp(id);
+	EXPECT_EQ(rdma_create_qp_ex(id, &attr), -1);
+	EXPECT_EQ(errno, EINVAL);
+	EXPECT(!attr.send_cq && !attr.recv_cq && !id->send_cq && !id->recv_cq);
+	attr.cap.max_inline_data = 0;
+	EXPECT_EQ(rdma_create_qp_ex(id, &attr), 0);
+	EXPECT(attr.send_cq == id->send_cq && id->qp);
+	rdma_destroy_qp(id);
+	EXPECT_EQ(rdma_destroy_id(id), 0);
+	EXPECT_EQ(rdma_destroy_id(listener), 0);
+	rdma_destroy_event_channel(channel);
+}
+
 TEST(test_rdma_getaddrinfo_resolves_either_end)
 {
 	struct rdma_addrinfo hints = { .ai_flags = RAI_PASSIVE }, *res;
