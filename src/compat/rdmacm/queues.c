@@ -45,6 +45,16 @@ static void cqs_destroy(struct id *id)
 	cq_destroy(&id->owns_recv_cq, &r->recv_cq_channel, &r->recv_cq);
 }
 
+/* Completions of receives that may wait: of a shared queue as many as that holds. */
+static uint32_t recvs_max(const struct ibv_qp_init_attr_ex *attr)
+{
+	struct ibv_srq_attr srq;
+
+	if (attr->srq && ibv_query_srq(attr->srq, &srq) == 0)
+		return srq.max_wr;
+	return attr->cap.max_recv_wr;
+}
+
 /* Those that the program did not bring. */
 static int cqs_get(struct id *id, struct ibv_qp_init_attr_ex *attr)
 {
@@ -57,7 +67,7 @@ static int cqs_get(struct id *id, struct ibv_qp_init_attr_ex *attr)
 		attr->send_cq = rdma->send_cq;
 	}
 	if (r == 0 && !attr->recv_cq) {
-		r = cq_create(id, attr->cap.max_recv_wr, &rdma->recv_cq_channel, &rdma->recv_cq);
+		r = cq_create(id, recvs_max(attr), &rdma->recv_cq_channel, &rdma->recv_cq);
 		id->owns_recv_cq = r == 0;
 		attr->recv_cq = rdma->recv_cq;
 	}

@@ -333,6 +333,23 @@ TEST(test_rdma_create_qp_ex_that_was_refused_changes_no_attributes)
 	rdma_destroy_event_channel(channel);
 }
 
+/* A queue that is made for receives takes all that the shared one holds. */
+TEST(test_rdma_create_qp_has_room_for_what_a_shared_receive_queue_holds)
+{
+	struct rdma_event_channel *channel = cm_channel();
+	struct rdma_cm_id *listener = cm_listener(channel), *id = cm_dialler(channel, listener);
+	struct ibv_qp_init_attr attr = { .cap = { .max_send_wr = 1 }, .qp_type = IBV_QPT_RC };
+	struct ibv_srq_init_attr srq = { .attr = { .max_wr = 64, .max_sge = 1 } };
+
+	rdma_destroy_qp(id);
+	REQUIRE(rdma_create_srq(id, NULL, &srq) == 0);
+	REQUIRE(rdma_create_qp(id, NULL, &attr) == 0);
+	EXPECT(id->recv_cq && id->recv_cq->cqe >= 64);
+	rdma_destroy_ep(id);
+	EXPECT_EQ(rdma_destroy_id(listener), 0);
+	rdma_destroy_event_channel(channel);
+}
+
 TEST(test_rdma_getaddrinfo_resolves_either_end)
 {
 	struct rdma_addrinfo hints = { .ai_flags = RAI_PASSIVE }, *res;
