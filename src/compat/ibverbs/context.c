@@ -101,9 +101,8 @@ void context_put(struct ibv_context *context)
 
 int ibv_close_device(struct ibv_context *context)
 {
-	if (context_of(context)
-		    ->is_shared) /* a program may close what its id has: others have it, too */
-		return 0;
-	context_put(context);
+	/* A program may close what its id has: others have it, too. */
+	if (!context_of(context)->is_shared)
+		context_put(context);
 	return 0;
 }
