@@ -68,12 +68,12 @@ static bool parse_sizes(const char *text, struct options *o)
 	return *end == '\0';
 }
 
+static const char *const op_names[PERF_OPS] = { "write", "read", "send" };
+
 static bool parse_op(const char *text, struct options *o)
 {
-	static const char *const names[PERF_OPS] = { "write", "read", "send" };
-
 	for (int i = 0; i < PERF_OPS; i++) {
-		if (strcmp(text, names[i]) == 0) {
+		if (strcmp(text, op_names[i]) == 0) {
 			o->test.op = (enum perf_op)i;
 			return true;
 		}
@@ -235,14 +235,13 @@ static double per(uint64_t a, uint64_t b)
 
 static void show_json(const struct options *o, const struct perf_result *r)
 {
-	static const char *const ops[PERF_OPS] = { "write", "read", "send" };
 	const struct weft_traffic *t = &r->traffic;
 
 	printf("{\"op\":\"%s\",\"kind\":\"%s\",\"both\":%s,\"size\":%u,\"depth\":%u,"
 	       "\"messages\":%llu,\"elapsed_ns\":%llu,\"bytes_per_s\":%.0f,"
 	       "\"messages_per_s\":%.0f,\"median_ns\":%u,\"least_ns\":%u,\"p99_ns\":%u,"
 	       "\"most_ns\":%u,\"calls_in\":%llu,\"calls_out\":%llu,\"copied_bytes\":%llu}\n",
-	       ops[o->test.op], o->test.is_latency ? "latency" : "bandwidth",
+	       op_names[o->test.op], o->test.is_latency ? "latency" : "bandwidth",
 	       o->test.is_both ? "true" : "false", o->test.size, o->test.depth,
 	       (unsigned long long)r->messages, (unsigned long long)r->elapsed_ns,
 	       per(r->bytes, r->elapsed_ns) * 1e9, per(r->messages, r->elapsed_ns) * 1e9,
