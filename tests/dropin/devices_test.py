@@ -9,7 +9,7 @@ import re
 import shutil
 import sys
 
-from script import Skip, expect, expect_equal, main, need, run
+from script import Skip, compile_c, expect, expect_equal, main, need, run
 
 WEFT = os.path.realpath(sys.argv[1])
 
@@ -75,6 +75,46 @@ def test_devices_whose_link_is_down_are_down(_folder):
         raise Skip("no veth here")
     expect("weft0 in " + done.stdout + done.stderr, re.search(r"^iw_weft0 +weft0 +down ",
                                                               done.stdout, re.M))
+
+
+BIND = r"""
+#include <net/if.h>
+#include <netinet/in.h>
+#include <rdma/rdma_cma.h>
+#include <stdio.h>
+
+/* Binds to fe80::1 of each interface that it is given, and prints which devices that were. */
+int main(int argc, char **argv)
+{
+	struct rdma_event_channel *channel = rdma_create_event_channel();
+
+	for (int i = 1; i < argc; i++) {
+		struct sockaddr_in6 at = { .sin6_family = AF_INET6, .sin6_addr = {{{ 0xfe, 0x80 }}} };
+		struct rdma_cm_id *id;
+
+		at.sin6_addr.s6_addr[15] = 1;
+		at.sin6_scope_id = if_nametoindex(argv[i]);
+		if (rdma_create_id(channel, &id, NULL, RDMA_PS_TCP) != 0 ||
+		    rdma_bind_addr(id, (struct sockaddr *)&at) != 0) {
+			perror(argv[i]);
+			return 1;
+		}
+		puts(id->verbs->device->name);
+	}
+	return 0;
+}
+"""
+
+
+def test_devices_of_one_address_are_told_apart_by_its_link(folder):
+    need("gcc", "ip")
+    program = compile_c(os.path.join(folder, "bind"), BIND, "-lrdmacm", "-libverbs")
+    done = without_network("sh", "-c", "ip link add weft0 type veth peer name weft1 && for i in "
+                           "weft0 weft1; do ip link set $i up; ip addr add fe80::1/64 dev $i nodad;"
+                           " done && exec %s run %s weft0 weft1" % (WEFT, program))
+    if "Unknown device type" in done.stderr or "not supported" in done.stderr:
+        raise Skip("no veth here")
+    expect_equal("devices", done.stdout.split(), ["iw_weft0", "iw_weft1"])
 
 
 def test_devices_says_that_there_is_no_address(_folder):

@@ -239,6 +239,12 @@ int ibv_get_device_index(struct ibv_device *device)
 
 /* ---- For librdmacm -------------------------------------------------------------------------- */
 
+static const struct sockaddr_in6 *v6(const struct sockaddr *a)
+{
+	return (const struct sockaddr_in6 *)(const void *)a;
+}
+
+/* Addresses of a link (fe80::) may be the same on several: their scope tells which. */
 static bool is_same(const struct sockaddr *a, const struct sockaddr *b)
 {
 	if (a->sa_family != b->sa_family)
@@ -247,9 +253,10 @@ static bool is_same(const struct sockaddr *a, const struct sockaddr *b)
 		return memcmp(&((const struct sockaddr_in *)(const void *)a)->sin_addr,
 			      &((const struct sockaddr_in *)(const void *)b)->sin_addr,
 			      sizeof(struct in_addr)) == 0;
-	return memcmp(&((const struct sockaddr_in6 *)(const void *)a)->sin6_addr,
-		      &((const struct sockaddr_in6 *)(const void *)b)->sin6_addr,
-		      sizeof(struct in6_addr)) == 0;
+	if (v6(a)->sin6_scope_id && v6(b)->sin6_scope_id &&
+	    v6(a)->sin6_scope_id != v6(b)->sin6_scope_id)
+		return false;
+	return memcmp(&v6(a)->sin6_addr, &v6(b)->sin6_addr, sizeof(struct in6_addr)) == 0;
 }
 
 static bool is_loopback(const struct sockaddr *a)
