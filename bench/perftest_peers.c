@@ -29,7 +29,8 @@ static void libraries_setting(char *text, size_t text_bytes)
 
 /*
  * -F: its opinion of the processor's clock is not asked for. -N: it does not look at the clock for
- * every message, which took a third of its time.
+ * every message, which took a third of its time. That, and what follows it, is for bandwidth and
+ * rate: the words of a latency test end there, at a NULL.
  */
 static bool run(struct net_figure *f, const struct net_ask *ask, const char *program,
 		const char *const more[2], struct other_result *r)
