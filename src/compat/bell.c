@@ -3,14 +3,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <poll.h>
+#include <limits.h>
+#include <linux/futex.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <sys/eventfd.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 /* Times that all bells were left to a parent. */
 static _Atomic uint32_t forks;
+
+/* Who waits, at whatever bell: seldom anybody does. */
+static _Atomic uint32_t waiters;
 
 /*
  * The count is above 0 while something waits, and never full, so neither of these blocks. Both are
@@ -51,6 +55,9 @@ void bell_add(struct bell *b, struct list *link)
 		list_add_tail(&b->waiting, link);
 	/* Each time: who waits for edges (EPOLLET) takes one thing for each, as of the kernel. */
 	set_readable(b, true);
+	atomic_fetch_add(&b->rings, 1);
+	if (atomic_load(&waiters) > 0)
+		(void)syscall(SYS_futex, &b->rings, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
 }
 
 void bell_remove(struct bell *b, struct list *link)
@@ -62,16 +69,38 @@ void bell_remove(struct bell *b, struct list *link)
 		set_readable(b, false);
 }
 
-int bell_wait(int fd)
+static void leave(void *unused)
 {
-	struct pollfd p = { .fd = fd, .events = POLLIN };
-	int flags = fcntl(fd, F_GETFL);
+	(void)unused;
+	atomic_fetch_sub(&waiters, 1);
+}
+
+struct bell_ear bell_listen(struct bell *b)
+{
+	return (struct bell_ear){ b->fd, &b->rings, atomic_load(&b->rings) };
+}
+
+/*
+ * Not poll(), which no handler has restarted. The kernel looks at the bell's memory, and nobody
+ * here does after that.
+ */
+int bell_wait(const struct bell_ear *ear)
+{
+	int flags = fcntl(ear->fd, F_GETFL), type, error = 0;
 
 	if (flags < 0)
 		return -errno;
 	if (flags & O_NONBLOCK)
 		return -EAGAIN;
-	return poll(&p, 1, -1) < 0 ? -errno : 0;
+	atomic_fetch_add(&waiters, 1);
+	pthread_cleanup_push(leave, NULL);
+	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
+	if (syscall(SYS_futex, ear->rings, FUTEX_WAIT_PRIVATE, ear->heard, NULL, NULL, 0) < 0 &&
+	    errno == EINTR)
+		error = -EINTR;
+	pthread_setcanceltype(type, NULL);
+	pthread_cleanup_pop(1);
+	return error;
 }
 
 void bell_forked(struct bell *b)

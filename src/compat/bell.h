@@ -6,6 +6,7 @@
  */
 #pragma once
 
+#include <stdatomic.h>
 #include <stdint.h>
 
 #include "base/list.h"
@@ -13,6 +14,7 @@
 struct bell {
 	struct list waiting;
 	int fd;
+	_Atomic uint32_t rings;
 	uint32_t forks; /* how often the process had been forked when it was made */
 };
 
@@ -24,8 +26,21 @@ void bell_fini(struct bell *b);
 void bell_add(struct bell *b, struct list *link);
 void bell_remove(struct bell *b, struct list *link);
 
-/* Waits until something may be there. -EAGAIN if the program made the descriptor non-blocking. */
-int bell_wait(int fd);
+/* What somebody needs to hear of the next thing, who has found that there is none. */
+struct bell_ear {
+	int fd;
+	_Atomic uint32_t *rings; /* of the bell, which may be gone while he waits */
+	uint32_t heard;
+};
+
+struct bell_ear bell_listen(struct bell *b);
+
+/*
+ * Waits until something may be there. -EAGAIN if the program made the descriptor non-blocking;
+ * -EINTR if a signal came whose handler does not have the call restarted. The thread may be
+ * cancelled here.
+ */
+int bell_wait(const struct bell_ear *ear);
 
 /*
  * In the child of a fork: a descriptor of its own under the same number; or, of all that there are,

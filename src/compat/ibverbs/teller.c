@@ -20,6 +20,7 @@ int teller_take(struct teller *t, struct list **link)
 {
 	/* Bound: each round waits for an event, which another thread may be faster to take. */
 	for (;;) {
+		struct bell_ear ear;
 		int error;
 
 		pthread_mutex_lock(&t->lock);
@@ -28,8 +29,9 @@ int teller_take(struct teller *t, struct list **link)
 			bell_remove(&t->bell, *link);
 			return 0;
 		}
+		ear = bell_listen(&t->bell);
 		pthread_mutex_unlock(&t->lock);
-		error = -bell_wait(t->bell.fd);
+		error = -bell_wait(&ear);
 		if (error)
 			return error;
 	}

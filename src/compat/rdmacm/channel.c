@@ -227,12 +227,12 @@ void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 /* ---- Taking and acknowledging --------------------------------------------------------------- */
 
 /* Here, where it has nothing, the program's thread may be cancelled if it allows that. */
-static int channel_wait(int fd, int cancel)
+static int channel_wait(const struct bell_ear *ear, int cancel)
 {
 	int r;
 
 	pthread_setcancelstate(cancel, NULL);
-	r = bell_wait(fd);
+	r = bell_wait(ear);
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
 	return r;
 }
@@ -265,16 +265,18 @@ static void event_done(struct id *id)
 	cm_unlock();
 }
 
-/* The descriptor to wait at, if there is nothing to take; -1 if there is, or -EBADF. */
-static int channel_look(struct channel *c)
+/* 1 if there is something to take; 0 if not, with what to wait at; or -EBADF. */
+static int channel_look(struct channel *c, struct bell_ear *ear)
 {
-	int fd = -EBADF;
+	int r = -EBADF;
 
 	cm_lock();
-	if (channel_is_alive(c))
-		fd = list_is_empty(&c->notes.waiting) ? c->rdma.fd : -1;
+	if (channel_is_alive(c)) {
+		r = !list_is_empty(&c->notes.waiting);
+		*ear = bell_listen(&c->notes);
+	}
 	cm_unlock();
-	return fd;
+	return r;
 }
 
 static int channel_take(struct channel *c, int cancel, struct rdma_cm_event **event)
@@ -283,13 +285,14 @@ static int channel_take(struct channel *c, int cancel, struct rdma_cm_event **ev
 
 	while (r == 0) {
 		struct taken *taken;
+		struct bell_ear ear;
 		struct note note;
-		int fd = channel_look(c);
+		int found = channel_look(c, &ear);
 
-		if (fd == -EBADF)
-			return fd;
-		if (fd >= 0) {
-			r = channel_wait(fd, cancel);
+		if (found < 0)
+			return found;
+		if (found == 0) {
+			r = channel_wait(&ear, cancel);
 			continue;
 		}
 		taken = calloc(1, sizeof(*taken));
