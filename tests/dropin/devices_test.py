@@ -77,6 +77,25 @@ def test_devices_whose_link_is_down_are_down(_folder):
                                                               done.stdout, re.M))
 
 
+def test_devices_are_as_fast_as_their_links(_folder):
+    need("ip")
+    need("ibv_devinfo")
+    done = without_network("sh", "-c", "ip link add weft0 type veth peer name weft1 && ip addr add "
+                           "192.0.2.1/24 dev weft0 && ip link set weft0 up && ip link set weft1 up "
+                           "&& ip link set lo up && exec " + WEFT + " run ibv_devinfo -v")
+    if "Unknown device type" in done.stderr or "not supported" in done.stderr:
+        raise Skip("no veth here")
+    speeds = {}
+    for line in done.stdout.splitlines():
+        words = line.split()
+        if words[:1] == ["hca_id:"]:
+            device = words[1]
+        elif words[:1] in (["active_width:"], ["active_speed:"]):
+            speeds.setdefault(device, []).append(" ".join(words[1:]))
+    expect_equal("veth, of 10 Gb/s", speeds.get("iw_weft0"), ["1X (1)", "10.0 Gbps (8)"])
+    expect_equal("loopback, which has no speed", speeds.get("iw_lo"), ["1X (1)", "2.5 Gbps (1)"])
+
+
 BIND = r"""
 #include <net/if.h>
 #include <netinet/in.h>

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What devices and their one port say of themselves. */
 #include <errno.h>
+#include <linux/ethtool.h>
+#include <linux/sockios.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,12 +77,14 @@ int query_device_ex(struct ibv_context *context, const struct ibv_query_device_e
 
 struct interface {
 	int mtu;
-	bool is_running; /* it is up, and its link too */
+	bool is_running;   /* it is up, and its link too */
+	uint32_t megabits; /* in a second; 0: it does not say */
 };
 
 /* 0 or errno. One that has vanished has no link. */
 static int interface_look(const char *name, struct interface *i)
 {
+	struct ethtool_cmd link = { .cmd = ETHTOOL_GSET };
 	struct ifreq request = { 0 };
 	int fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
 
@@ -92,6 +96,10 @@ static int interface_look(const char *name, struct interface *i)
 		i->mtu = request.ifr_mtu;
 	if (ioctl(fd, SIOCGIFFLAGS, &request) == 0)
 		i->is_running = (request.ifr_flags & IFF_UP) && (request.ifr_flags & IFF_RUNNING);
+	request.ifr_data = (void *)&link;
+	if (ioctl(fd, SIOCETHTOOL, &request) == 0 &&
+	    ethtool_cmd_speed(&link) != (uint32_t)SPEED_UNKNOWN)
+		i->megabits = ethtool_cmd_speed(&link);
 	close(fd);
 	return 0;
 }
@@ -105,18 +113,35 @@ static enum ibv_mtu mtu_of(int bytes)
 	return mtu;
 }
 
+/* In the words of InfiniBand, as Linux says it of its devices: what is not known is the slowest. */
+static void tell_speed(uint32_t megabits, struct ibv_port_attr *attr)
+{
+	enum { WIDTH_1X = 1, WIDTH_4X = 2, SDR = 1, DDR = 2, FDR10 = 8, EDR = 32 };
+	static const struct {
+		uint32_t megabits;
+		uint8_t width, speed;
+	} known[] = {
+		{ 1000, WIDTH_1X, SDR },  { 10000, WIDTH_1X, FDR10 }, { 20000, WIDTH_4X, DDR },
+		{ 25000, WIDTH_1X, EDR }, { 40000, WIDTH_4X, FDR10 }, { UINT32_MAX, WIDTH_4X, EDR },
+	};
+	int i = 0;
+
+	while (megabits > known[i].megabits)
+		i++;
+	attr->active_width = known[i].width;
+	attr->active_speed = known[i].speed;
+}
+
 int query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *attr,
 	       size_t attr_bytes)
 {
-	enum { PHYSICAL_DISABLED = 3, PHYSICAL_LINK_UP = 5, WIDTH_4X = 2, SPEED_10G = 4 };
+	enum { PHYSICAL_DISABLED = 3, PHYSICAL_LINK_UP = 5 };
 	struct ibv_port_attr all = {
 		.max_mtu = IBV_MTU_4096,
 		.gid_tbl_len = 1,
 		.port_cap_flags = 0,
 		.max_msg_sz = (uint32_t)WEFT_MESSAGE_MAX,
 		.pkey_tbl_len = 1,
-		.active_width = WIDTH_4X,
-		.active_speed = SPEED_10G,
 		.link_layer = IBV_LINK_LAYER_ETHERNET,
 	};
 	struct interface now;
@@ -130,6 +155,7 @@ int query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_at
 	all.state = now.is_running ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
 	all.phys_state = now.is_running ? PHYSICAL_LINK_UP : PHYSICAL_DISABLED;
 	all.active_mtu = mtu_of(now.mtu);
+	tell_speed(now.megabits, &all);
 	fill(attr, attr_bytes, &all, sizeof(all));
 	return 0;
 }

@@ -208,6 +208,8 @@ static void set_going(struct cq *cq, bool is_going)
 	cq->is_going = is_going;
 	if (is_going)
 		bell_remove(&c->teller.bell, &cq->waiting_link);
+	else if (cq->events_waiting > 0)
+		bell_add(&c->teller.bell, &cq->waiting_link);
 	pthread_mutex_unlock(&c->teller.lock);
 }
 
