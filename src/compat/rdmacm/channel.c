@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "compat/rdmacm/rdmacm.h"
 
@@ -237,6 +238,18 @@ static int channel_wait(const struct bell_ear *ear, int cancel)
 	return r;
 }
 
+/*
+ * At a channel that went meanwhile. In the kernel the descriptor stays for those who wait at
+ * it, and nothing comes any more; rping, whose thread waits so, takes an error for its own.
+ */
+static int wait_in_vain(int cancel)
+{
+	pthread_setcancelstate(cancel, NULL);
+	(void)pause();
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
+	return -EINTR;
+}
+
 /* The first note, as a copy; an id whose note it is cannot go before the event does. */
 static bool channel_pop(struct channel *c, struct note *copy)
 {
@@ -281,6 +294,7 @@ static int channel_look(struct channel *c, struct bell_ear *ear)
 
 static int channel_take(struct channel *c, int cancel, struct rdma_cm_event **event)
 {
+	bool has_waited = false;
 	int r = 0;
 
 	while (r == 0) {
@@ -290,9 +304,10 @@ static int channel_take(struct channel *c, int cancel, struct rdma_cm_event **ev
 		int found = channel_look(c, &ear);
 
 		if (found < 0)
-			return found;
+			return has_waited ? wait_in_vain(cancel) : found;
 		if (found == 0) {
 			r = channel_wait(&ear, cancel);
+			has_waited = true;
 			continue;
 		}
 		taken = calloc(1, sizeof(*taken));

@@ -371,3 +371,56 @@ TEST(test_calls_on_one_id_in_two_threads_write_nothing_in_it_without_a_lock)
 	EXPECT_EQ(rdma_destroy_id(id), 0);
 	rdma_destroy_event_channel(channel);
 }
+
+struct waiter {
+	struct rdma_event_channel *channel;
+	atomic_int thread;
+};
+
+static void *take_one(void *context)
+{
+	struct waiter *w = context;
+	struct rdma_cm_event *event;
+
+	atomic_store(&w->thread, gettid());
+	if (rdma_get_cm_event(w->channel, &event) < 0)
+		return NULL;
+	(void)rdma_ack_cm_event(event);
+	return w;
+}
+
+/* A thread waits; an event comes, and goes with its id and the channel. */
+static void destroy_under_waiter(void)
+{
+	struct waiter w = { .channel = rdma_create_event_channel() };
+	struct sockaddr_in to = cm_loopback(7);
+	struct rdma_cm_id *id;
+	pthread_t thread;
+	void *result;
+
+	REQUIRE(w.channel && rdma_create_id(w.channel, &id, NULL, RDMA_PS_TCP) == 0);
+	REQUIRE(pthread_create(&thread, NULL, take_one, &w) == 0);
+	while (atomic_load(&w.thread) == 0 || !is_asleep(atomic_load(&w.thread)))
+		sched_yield();
+	EXPECT_EQ(rdma_resolve_addr(id, NULL, (struct sockaddr *)&to, 100), 0);
+	EXPECT_EQ(rdma_destroy_id(id), 0);
+	rdma_destroy_event_channel(w.channel);
+	EXPECT_EQ(pthread_cancel(thread), 0);
+	EXPECT_EQ(pthread_join(thread, &result), 0);
+	/* It was quick and got the event, or it still waits. */
+	EXPECT(result == &w || result == PTHREAD_CANCELED);
+}
+
+/*
+ * As in the kernel, where the descriptor stays for those who wait: rping takes an error for
+ * its own.
+ */
+TEST(test_rdma_get_cm_event_that_waits_is_not_told_that_the_channel_goes)
+{
+	enum { ROUNDS = 100 };
+
+	if (IS_CANCELLING_SEEN_AS_OVERFLOW)
+		SKIP("the address sanitizer takes cancelled threads for faulty ones");
+	for (int i = 0; i < ROUNDS; i++)
+		destroy_under_waiter();
+}
