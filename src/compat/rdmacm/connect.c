@@ -263,8 +263,7 @@ int rdma_connect(struct rdma_cm_id *rdma, struct rdma_conn_param *conn_param)
 	id_forget_event(id);
 	id_lock(id);
 	r = connect_id(id, conn_param);
-	id_unlock(id);
-	return cm_result(r == 0 ? id_await(id) : r);
+	return cm_result(id_unlock_await(id, r, true));
 }
 
 /* The stream began with the response: what is left to say was said. */
@@ -312,10 +311,7 @@ int rdma_accept(struct rdma_cm_id *rdma, struct rdma_conn_param *conn_param)
 		return cm_result(-EINVAL);
 	id_lock(id);
 	r = accept_id(id, conn_param);
-	id_unlock(id);
-	/* Only now: conn_param may point into the event of the request. */
-	id_forget_event(id);
-	return cm_result(r == 0 ? id_await(id) : r);
+	return cm_result(id_unlock_await(id, r, true));
 }
 
 int rdma_reject(struct rdma_cm_id *rdma, const void *private_data, uint8_t private_data_len)
@@ -332,9 +328,7 @@ int rdma_reject(struct rdma_cm_id *rdma, const void *private_data, uint8_t priva
 		r = cm_error(weft_request_reject(id->request, &options));
 		id->request = NULL;
 	}
-	id_unlock(id);
-	id_forget_event(id);
-	return cm_result(r);
+	return cm_result(id_unlock_await(id, r, false));
 }
 
 int rdma_reject_ece(struct rdma_cm_id *id, const void *private_data, uint8_t private_data_len)
@@ -398,9 +392,7 @@ int rdma_disconnect(struct rdma_cm_id *rdma)
 		return cm_result(-EINVAL);
 	id_lock(id);
 	r = disconnect_id(id, &will_tell);
-	id_unlock(id);
-	id_forget_event(id);
-	return cm_result(r == 0 && will_tell ? id_await(id) : r);
+	return cm_result(id_unlock_await(id, r, will_tell));
 }
 
 int rdma_notify(struct rdma_cm_id *rdma, enum ibv_event_type event)

@@ -18,12 +18,10 @@ void id_forget_event(struct id *id)
 	(void)rdma_ack_cm_event(event);
 }
 
-int id_await(struct id *id)
+static int await_event(struct id *id)
 {
 	struct rdma_cm_event *event;
 
-	if (!id->is_synchronous)
-		return 0;
 	if (rdma_get_cm_event(id->rdma.channel, &event) < 0)
 		return cm_errno();
 	id->rdma.event = event;
@@ -32,6 +30,18 @@ int id_await(struct id *id)
 	if (event->event == RDMA_CM_EVENT_REJECTED)
 		return -ECONNREFUSED;
 	return event->status < 0 ? event->status : -event->status;
+}
+
+int id_unlock_await(struct id *id, int r, bool will_tell)
+{
+	bool is_synchronous = id->is_synchronous;
+
+	id_unlock(id);
+	if (!is_synchronous)
+		return r;
+	/* Only now: what the call was given may point into it. */
+	id_forget_event(id);
+	return r == 0 && will_tell ? await_event(id) : r;
 }
 
 /* ---- Endpoints ------------------------------------------------------------------------------ */

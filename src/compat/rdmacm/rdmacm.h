@@ -210,8 +210,12 @@ bool note_add(struct note *note);
 
 /* ---- endpoint.c ----------------------------------------------------------------------------- */
 
-/* An id that is synchronous waits for its event; others return 0 at once. */
-int id_await(struct id *id);
+/*
+ * In place of id_unlock(), at the end of a call that events come of: an id that is synchronous
+ * waits for its own. r is the result so far. Any other id is not touched any more: another
+ * thread may have taken the event, and destroyed it.
+ */
+int id_unlock_await(struct id *id, int r, bool will_tell);
 
 /* Before a call on a synchronous id: what the last one brought is gone. */
 void id_forget_event(struct id *id);

@@ -164,8 +164,7 @@ int rdma_resolve_addr(struct rdma_cm_id *rdma, struct sockaddr *src_addr, struct
 	id_forget_event(id);
 	id_lock(id);
 	r = resolve_address(id, src_addr, dst_addr);
-	id_unlock(id);
-	return cm_result(r == 0 ? id_await(id) : r);
+	return cm_result(id_unlock_await(id, r, true));
 }
 
 /* TCP finds its way by itself. */
@@ -178,10 +177,11 @@ int rdma_resolve_route(struct rdma_cm_id *rdma, int timeout_ms)
 	if (!rdma)
 		return cm_result(-EINVAL);
 	id_forget_event(id);
+	id_lock(id);
 	cm_lock();
 	has_moved = id_move(id, ID_ROUTE);
 	if (has_moved)
 		note_post(id, NOTE_ROUTE, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
 	cm_unlock();
-	return cm_result(has_moved ? id_await(id) : -EINVAL);
+	return cm_result(id_unlock_await(id, has_moved ? 0 : -EINVAL, true));
 }

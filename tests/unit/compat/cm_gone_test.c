@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Ids and queue pairs that go in another order than they should. */
+/* Ids and queue pairs that go in another order than they should, or while calls are on them. */
 #include <errno.h>
 #include <pthread.h>
 
@@ -148,4 +148,118 @@ TEST(test_a_thread_that_is_cancelled_destroys_its_id_first)
 	cancelled_destroys(channel);
 	cancelled_destroys(NULL);
 	rdma_destroy_event_channel(channel);
+}
+
+/* ---- While a call of another thread ends --------------------------------------------------- */
+
+struct call {
+	int (*make)(struct rdma_cm_id *id);
+	struct rdma_cm_id *id;
+	int result;
+};
+
+static int resolve_address(struct rdma_cm_id *id)
+{
+	struct sockaddr_in to = cm_loopback(7);
+
+	return rdma_resolve_addr(id, NULL, (struct sockaddr *)(void *)&to, 100);
+}
+
+static int resolve_route(struct rdma_cm_id *id)
+{
+	return rdma_resolve_route(id, 100);
+}
+
+static int connect_id(struct rdma_cm_id *id)
+{
+	return rdma_connect(id, NULL);
+}
+
+static int accept_id(struct rdma_cm_id *id)
+{
+	return rdma_accept(id, NULL);
+}
+
+static void *call_run(void *context)
+{
+	struct call *call = context;
+
+	call->result = call->make(call->id);
+	return NULL;
+}
+
+/*
+ * Destroys the id as soon as the event of the call is there, whether the call has returned or
+ * not.
+ */
+static void destroy_at_event(struct call call, enum rdma_cm_event_type type)
+{
+	struct rdma_event_channel *channel = call.id->channel;
+	pthread_t thread;
+
+	REQUIRE(pthread_create(&thread, NULL, call_run, &call) == 0);
+	cm_expect(channel, type);
+	if (call.id->qp)
+		rdma_destroy_qp(call.id);
+	EXPECT_EQ(rdma_destroy_id(call.id), 0);
+	REQUIRE(pthread_join(thread, NULL) == 0);
+	EXPECT_EQ(call.result, 0);
+}
+
+/* cmtime accepts in one thread and takes events in another. Under the thread sanitizer. */
+TEST(test_rdma_destroy_id_at_the_event_of_a_resolve_that_has_not_returned)
+{
+	struct rdma_event_channel *channel = cm_channel();
+	struct sockaddr_in to = cm_loopback(7);
+	struct rdma_cm_id *id;
+
+	REQUIRE(rdma_create_id(channel, &id, NULL, RDMA_PS_TCP) == 0);
+	destroy_at_event((struct call){ resolve_address, id, -1 }, RDMA_CM_EVENT_ADDR_RESOLVED);
+	REQUIRE(rdma_create_id(channel, &id, NULL, RDMA_PS_TCP) == 0);
+	REQUIRE(rdma_resolve_addr(id, NULL, (struct sockaddr *)(void *)&to, 100) == 0);
+	cm_expect(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+	destroy_at_event((struct call){ resolve_route, id, -1 }, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	rdma_destroy_event_channel(channel);
+}
+
+TEST(test_rdma_destroy_id_at_the_event_of_an_accept_that_has_not_returned)
+{
+	struct rdma_event_channel *near = cm_channel(), *far = cm_channel();
+	struct rdma_cm_id *listener = cm_listener(far), *id = cm_dialler(near, listener), *accepted;
+	struct rdma_cm_event *event;
+
+	REQUIRE(rdma_connect(id, NULL) == 0);
+	event = cm_event(far);
+	REQUIRE(event && event->event == RDMA_CM_EVENT_CONNECT_REQUEST);
+	accepted = event->id;
+	EXPECT_EQ(rdma_ack_cm_event(event), 0);
+	cm_create_qp(accepted);
+	destroy_at_event((struct call){ accept_id, accepted, -1 }, RDMA_CM_EVENT_ESTABLISHED);
+	rdma_destroy_qp(id);
+	EXPECT_EQ(rdma_destroy_id(id), 0);
+	EXPECT_EQ(rdma_destroy_id(listener), 0);
+	rdma_destroy_event_channel(near);
+	rdma_destroy_event_channel(far);
+}
+
+TEST(test_rdma_destroy_id_at_the_event_of_a_connect_that_has_not_returned)
+{
+	struct rdma_event_channel *near = cm_channel(), *far = cm_channel();
+	struct rdma_cm_id *listener = cm_listener(far), *id = cm_dialler(near, listener);
+
+	/* The end of the listener rejects it, as soon as it comes. */
+	EXPECT_EQ(rdma_destroy_id(listener), 0);
+	destroy_at_event((struct call){ connect_id, id, -1 }, RDMA_CM_EVENT_REJECTED);
+	rdma_destroy_event_channel(near);
+	rdma_destroy_event_channel(far);
+}
+
+TEST(test_rdma_destroy_id_at_the_event_of_a_disconnect_that_has_not_returned)
+{
+	struct cm_pair p;
+
+	cm_pair_make(&p);
+	destroy_at_event((struct call){ rdma_disconnect, p.near, -1 }, RDMA_CM_EVENT_DISCONNECTED);
+	p.near = NULL;
+	cm_pair_free(&p);
 }
