@@ -68,7 +68,8 @@ def iser(name, steps, prepare=empty_lun, **more):
                 seconds=60, **more)
 
 
-NO_SANITIZER = "qemu's coroutines change stacks, which no sanitizer follows"
+# With local files alone too: its coroutines take what its threads have read, by atomics of its own.
+NO_TSAN = "qemu-img's own reads and copies look like a race at every 8 bytes, which takes for ever"
 
 # --- patterns: (offset, length, byte) ----------------------------------------------------------
 
@@ -149,8 +150,7 @@ CASES = [
         # A name that may not come in is told so.
         Side("iscsi-inq -i iqn.2001-04.test.weft:stranger " + URL, ["Target not found"], status=10),
     ]),
-    iser("qemu_io", [write_patterns(), read_patterns()], check=check_patterns,
-         no_sanitizer=NO_SANITIZER),
+    iser("qemu_io", [write_patterns(), read_patterns()], check=check_patterns),
     iser("qemu_img", [
         Side("qemu-img info -f raw " + URL, [r"^virtual size: .*\(%d bytes\)$" % LUN_BYTES], IMAGE_NOT),
         Side("qemu-img convert -n --image-opts --target-image-opts %simage %s" % (IMAGE, DIVIDED),
@@ -158,5 +158,5 @@ CASES = [
         Side("qemu-img compare --image-opts %simage %s" % (IMAGE, DIVIDED),
              ["^Images are identical.$"], IMAGE_NOT),
         Side("qemu-img convert --image-opts -O raw %s DIR/back" % DIVIDED, [], IMAGE_NOT),
-    ], prepare=prepare_image, check=check_image, no_sanitizer=NO_SANITIZER),
+    ], prepare=prepare_image, check=check_image, no_tsan=NO_TSAN),
 ]

@@ -10,8 +10,6 @@ says that they were built with gcc's address sanitizer (./dev build gcc-san), --
 thread sanitizer (./dev build tsan); --keep leaves the outputs.
 """
 import argparse
-import os
-import subprocess
 import sys
 
 import cm_cases
@@ -20,6 +18,7 @@ import fio_cases
 import iser_cases
 import libfabric_cases
 import perftest_cases
+import sanitizers
 import verbs_cases
 from runner import Runner
 
@@ -27,39 +26,14 @@ CASES = (verbs_cases.CASES + fio_cases.CASES + cm_cases.CASES + perftest_cases.C
          libfabric_cases.CASES + iser_cases.CASES + fault_cases.CASES)
 
 
-def library_of(compiler, name):
-    """Where a compiler has a library. It must be in the program before all else."""
-    path = subprocess.run([compiler, "-print-file-name=" + name], check=True, text=True,
-                          stdout=subprocess.PIPE).stdout.strip()
-    return os.path.realpath(path)
-
-
-def asan_env():
-    """What a program leaks is its own."""
-    return {"LD_PRELOAD": library_of("gcc", "libasan.so"),
-            "ASAN_OPTIONS": "detect_leaks=0", "UBSAN_OPTIONS": "print_stacktrace=1"}
-
-
-def tsan_env():
-    """Only the drop-in libraries are watched: what the programs do among themselves is not seen.
-
-    The runtime is gcc's, which knows the same calls: that of clang 14, as a shared library, dies at
-    the start of every program on arm64. Threads that a program leaks are its own.
-    """
-    return {"LD_PRELOAD": library_of("gcc", "libtsan.so"),
-            "TSAN_OPTIONS": "ignore_noninstrumented_modules=1 die_after_fork=0 report_thread_leaks=0"}
-
-
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
-    sanitizer = parser.add_mutually_exclusive_group()
-    sanitizer.add_argument("--asan", action="store_const", const=asan_env, dest="env", default=dict)
-    sanitizer.add_argument("--tsan", action="store_const", const=tsan_env, dest="env")
+    sanitizers.add_options(parser)
     parser.add_argument("--keep", action="store_true")
     parser.add_argument("libraries")
     parser.add_argument("names", nargs="*")
     o = parser.parse_args()
-    runner = Runner(o.libraries, o.env(), o.keep)
+    runner = Runner(o.libraries, o.sanitizer, o.keep)
     chosen = [c for c in CASES if not o.names or any(n in c.name for n in o.names)]
     return 0 if all([runner.run(case) for case in chosen]) else 1
 

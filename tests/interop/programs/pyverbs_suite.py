@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """rdma-core's own test suite (packages python3-pyverbs and rdma-core) on the drop-in libraries.
 
-    pyverbs_suite.py [--write PAGE] LIBRARIES
+    pyverbs_suite.py [--asan | --tsan] [--write PAGE] LIBRARIES
 
 Runs it on iw_lo. None of its tests may fail, and PASSED_LEAST must pass: what is skipped has a
-reason, which --write puts on a page with the counts.
+reason, which --write puts on a page with the counts. --asan and --tsan as for programs.py.
 """
 import argparse
 import collections
@@ -18,9 +18,12 @@ import subprocess
 import sys
 import tempfile
 
+import sanitizers
+
 SUITE = "/usr/share/doc/rdma-core/tests"
 PYTHON = "/usr/bin/python3"  # the packages are for Debian's
 PASSED_LEAST = 60
+SECONDS = 250
 SKIP = 77
 RESULT = re.compile(r"^(.*?) \.\.\. (ok|FAIL|ERROR|skipped (.*))$")
 NAME = re.compile(r"(test_\w+) \(tests\.(\w+)\.")
@@ -36,11 +39,13 @@ def unpack(folder):
         os.remove(path)
 
 
-def run(libraries, folder):
+def run(libraries, sanitizer, folder):
     env = dict(os.environ, LD_LIBRARY_PATH=os.path.abspath(libraries))
+    env.update(sanitizer(libraries) if sanitizer else {})
     return subprocess.run([PYTHON, "tests/run_tests.py", "--dev", "iw_lo", "-v"], cwd=folder, env=env,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True,
-                          timeout=250, check=False).stdout
+                          timeout=SECONDS * (sanitizers.PATIENCE if sanitizer else 1),
+                          check=False).stdout
 
 
 def results(text):
@@ -92,6 +97,7 @@ the adapter has a way between them. Between processes an iWARP device needs libr
 
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
+    sanitizers.add_options(parser)
     parser.add_argument("--write")
     parser.add_argument("libraries")
     o = parser.parse_args()
@@ -101,17 +107,19 @@ def main():
         return SKIP
     with tempfile.TemporaryDirectory() as folder:
         unpack(folder)
-        text = run(o.libraries, folder)
+        text = run(o.libraries, o.sanitizer, folder)
     found = results(text)
+    says = sanitizers.SAYS.search(sanitizers.without_remarks(text))
     bad = [f for f in found if f[2] in ("FAIL", "ERROR")]
     passed = sum(f[2] == "ok" for f in found)
     if o.write:
         with open(o.write, "w", encoding="utf-8") as f:
             f.write(page(found))
-    if bad or passed < PASSED_LEAST:
+    if bad or says or passed < PASSED_LEAST:
         print(text[-4000:])
-        print("not ok pyverbs_suite: %d passed, at least %d should; %d failed: %s"
-              % (passed, PASSED_LEAST, len(bad), ", ".join(f[1] for f in bad)))
+        print("not ok pyverbs_suite: %d passed, at least %d should; %d failed: %s%s"
+              % (passed, PASSED_LEAST, len(bad), ", ".join(f[1] for f in bad),
+                 "; sanitizer: " + says[0] if says else ""))
         return 1
     print("ok pyverbs_suite")
     return 0

@@ -18,12 +18,11 @@ import tempfile
 import time
 
 import network
+import sanitizers
 
 LOOK_EVERY_S = 0.01
 END_S = 5
 TAIL = 12
-# What a sanitizer says; libraries that were built without never say it.
-SANITIZER = re.compile(r"ERROR: \w+Sanitizer|WARNING: ThreadSanitizer|runtime error:")
 
 
 @dataclasses.dataclass
@@ -49,7 +48,7 @@ class Case:
     steps: list = dataclasses.field(default_factory=list)  # Sides in place of client, in turn
     network: bool = False  # run in a network.Network
     has_short_port: bool = False  # PORT is kept in 16 bits with a sign
-    no_sanitizer: str = None  # why it cannot run with one in its process
+    no_tsan: str = None  # why it cannot run with the thread sanitizer
     ready: str = None  # a line of the server; None: it listens at PORT
     seconds: int = 30
     prepare: object = None  # function(folder), before all
@@ -151,6 +150,7 @@ def tail(text):
 
 
 def judge_text(side, text):
+    text = sanitizers.without_remarks(text)
     for want in side.says:
         pattern, count = want if isinstance(want, tuple) else (want, None)
         lines = sum(1 for line in text.splitlines() if re.search(pattern, line))
@@ -161,7 +161,7 @@ def judge_text(side, text):
         found = re.search(pattern, text, re.MULTILINE)
         if found:
             return "says \"%s\"" % found[0]
-    found = SANITIZER.search(text)
+    found = sanitizers.SAYS.search(text)
     return found and "sanitizer: \"%s\"" % found[0]
 
 
@@ -178,13 +178,14 @@ def judge(who, process, must_end):
 class Runner:
     """Runs cases with the libraries of one build."""
 
-    def __init__(self, libraries, more_env=None, keep=False):
+    def __init__(self, libraries, sanitizer=None, keep=False):
         self.env = {k: v for k, v in os.environ.items() if not k.startswith("WEFT_")}
         self.env.update({"LD_LIBRARY_PATH": os.path.abspath(libraries), "LC_ALL": "C"})
         # Where Debian has its servers; not in everybody's path.
         self.env["PATH"] = self.env.get("PATH", os.defpath) + ":/usr/sbin:/sbin"
-        self.env.update(more_env or {})
-        self.has_sanitizer = bool(more_env)
+        self.env.update(sanitizer(libraries) if sanitizer else {})
+        self.patience = sanitizers.PATIENCE if sanitizer else 1
+        self.has_tsan = sanitizer is sanitizers.tsan_env
         self.keep = keep
         self.network = None  # that of the case that runs
 
@@ -246,7 +247,7 @@ class Runner:
 
     def run_in(self, case, folder):
         """Why the case failed, or None; and all processes."""
-        deadline = time.monotonic() + case.seconds
+        deadline = time.monotonic() + case.seconds * self.patience
         ports = random.sample(range(10000, 32768), 100) if case.has_short_port else (0,)
         port = free_port(ports)
         server, clients, why = None, [], None
@@ -265,8 +266,8 @@ class Runner:
 
     def why_skip(self, case):
         """What the machine lacks for the case, or None. Makes the network if it needs one."""
-        if case.no_sanitizer and self.has_sanitizer:
-            return case.no_sanitizer
+        if case.no_tsan and self.has_tsan:
+            return case.no_tsan
         for side in case.sides():
             program = words_of(side)[0]
             if not shutil.which(program, path=self.env["PATH"]):
