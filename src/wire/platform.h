@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The platform identifier (RIO-14): which unit of the cluster, and which process in it. Written
+ * 7.1 for people. Unit 0 is nobody, and no decoder lets it pass.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/cursor.h"
+
+enum { PLATFORM_BYTES = 8 };
+
+struct platform {
+	uint32_t unit, process;
+};
+
+static inline bool platform_is_same(struct platform a, struct platform b)
+{
+	return a.unit == b.unit && a.process == b.process;
+}
+
+static inline bool platform_is_nobody(struct platform p)
+{
+	return p.unit == 0;
+}
+
+static inline struct platform platform_decode(struct rd *r)
+{
+	struct platform p;
+
+	p.unit = rd_u32(r);
+	p.process = rd_u32(r);
+	return p;
+}
+
+static inline void platform_encode(struct platform p, struct wr *w)
+{
+	wr_u32(w, p.unit);
+	wr_u32(w, p.process);
+}

@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The elements of a scatter-gather list (RIO-12, RIO-13), one at a time: docs/wire/rio.md. Each
+ * begins with a word of the Last flag, a kind of 7 bits and a length of 24 bits:
+ *
+ *	attributes    how wide addresses are in this list
+ *	chain         where a further sequence of elements lies
+ *	platform      whose memory the details that follow are in
+ *	transaction   what the device is asked for
+ *	detail        a segment of memory that takes part in it
+ *	immediate     a segment that lies in the list itself
+ *
+ * Here an element is judged by itself. What may follow what is judged in rio/list.h.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cursor.h"
+#include "wire/platform.h"
+
+enum {
+	SGL_WORD_BYTES = 4, /* every element is so many, some times */
+	SGL_IMMEDIATE_HEADER_BYTES = 12,
+	SGL_LENGTH_MAX = 0xfffffc,
+	SGL_IMMEDIATE_MAX = SGL_LENGTH_MAX - SGL_IMMEDIATE_HEADER_BYTES,
+	SGL_FIXED_MAX = 28, /* the longest of the others */
+	SGL_CONTEXT_BYTES = 4,
+	SGL_PAGE_SHIFT_MIN = 12,
+	SGL_PAGE_SHIFT_MAX = 30
+};
+
+enum sgl_err {
+	SGL_OK = 0,
+	SGL_ERR_SHORT,	    /* the sequence ends inside the element */
+	SGL_ERR_KIND,	    /* there is no such kind */
+	SGL_ERR_LENGTH,	    /* an element of this kind has another length */
+	SGL_ERR_RESERVED,   /* a reserved bit or the padding is not 0 */
+	SGL_ERR_ATTRIBUTES, /* sizes that are not spoken here */
+	SGL_ERR_OPERATION,  /* there is no such operation */
+	SGL_ERR_FLAGS,	    /* no such flag, or not one of this operation */
+	SGL_ERR_ROLE,	    /* neither source nor result, or immediate data as result */
+	SGL_ERR_UNIT,	    /* unit 0 is nobody */
+	SGL_ERR_EMPTY,	    /* of no bytes, where there must be some */
+	SGL_ERR_FLUSH,	    /* a flush is of the whole device: it has no range */
+	SGL_ERR_CHAIN,	    /* a chained sequence is of whole words */
+	SGL_ERR_WRAP,	    /* a range runs past the end of what can be addressed */
+	SGL_ERR_COUNT
+};
+
+enum sgl_kind {
+	SGL_ATTRIBUTES = 1,
+	SGL_CHAIN,
+	SGL_PLATFORM,
+	SGL_TRANSACTION,
+	SGL_DETAIL,
+	SGL_IMMEDIATE,
+	SGL_KIND_COUNT
+};
+
+enum sgl_operation {
+	SGL_READ = 1,	  /* from the device into memory */
+	SGL_WRITE,	  /* from memory to the device */
+	SGL_FLUSH,	  /* what was written before becomes durable */
+	SGL_WRITE_ZEROES, /* needs no memory */
+	SGL_DISCARD,	  /* the device may forget what is there */
+	SGL_OPERATION_COUNT
+};
+
+enum sgl_role {
+	SGL_SOURCE,
+	SGL_RESULT,
+};
+
+/* RIO-13a. */
+struct sgl_attributes {
+	uint8_t address_bytes; /* 4 or 8 */
+	uint8_t context_bytes; /* SGL_CONTEXT_BYTES: the handle */
+	uint8_t page_shift;    /* page frames are 1 << page_shift bytes */
+};
+
+/* What holds in a list that does not say. */
+static inline struct sgl_attributes sgl_attributes_default(void)
+{
+	return (struct sgl_attributes){ 8, SGL_CONTEXT_BYTES, SGL_PAGE_SHIFT_MIN };
+}
+
+/* RIO-13b: a buffer with a further sequence. */
+struct sgl_chain {
+	struct platform platform;
+	uint32_t handle, length;
+	uint64_t address;
+};
+
+/* RIO-15. */
+struct sgl_transaction {
+	enum sgl_operation operation;
+	bool is_fua; /* durable when it has ended; writes, zeroes and discards only */
+	uint32_t device;
+	uint64_t offset, length; /* bytes */
+};
+
+/* RIO-13c: without its platform, which stands once for a run of these. */
+struct sgl_detail {
+	enum sgl_role role;
+	bool ends_buffer;
+	uint32_t handle, length;
+	uint64_t address;
+};
+
+/* RIO-13d: a source, always. */
+struct sgl_immediate {
+	bool ends_buffer;
+	uint32_t length;
+	const uint8_t *data; /* in the bytes that were decoded */
+};
+
+struct sgl_element {
+	enum sgl_kind kind;
+	bool is_last;
+	union {
+		struct sgl_attributes attributes;
+		struct sgl_chain chain;
+		struct platform platform;
+		struct sgl_transaction transaction;
+		struct sgl_detail detail;
+		struct sgl_immediate immediate;
+	};
+};
+
+/* What the element takes in a list of these attributes, which are good ones. */
+uint64_t sgl_bytes(const struct sgl_element *e, const struct sgl_attributes *in);
+
+/* The next element, of a list of these attributes. On error neither *e nor *r has changed. */
+enum sgl_err sgl_next(struct sgl_element *e, struct rd *r, const struct sgl_attributes *in);
+
+/*
+ * Writes the element as it is told, even one that no decoder would take. If it does not fit then
+ * is_short is set, and nothing else has changed.
+ */
+void sgl_put(const struct sgl_element *e, const struct sgl_attributes *in, struct wr *w);
+
+/* Sets the Last flag of an element that was written at these bytes. */
+void sgl_set_last(uint8_t *element);
+
+/* For people; never NULL. */
+const char *sgl_kind_name(enum sgl_kind kind);
+const char *sgl_operation_name(enum sgl_operation operation);
