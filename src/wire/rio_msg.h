@@ -1,0 +1,221 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The control messages of directed remote I/O, and the private data by which its data connections
+ * are asked for: docs/wire/rio.md. One message is one Send: a header of 24 bytes, a body, and, but
+ * for the three of the greeting, a seal. Decoding judges form; who may say what and when, seals,
+ * signatures and sequence numbers are the business of who receives it. Lists travel as bytes
+ * (wire/sgl.h, rio/list.h).
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/cursor.h"
+#include "wire/platform.h"
+
+enum {
+	RIO_MSG_MAGIC = 0x5246, /* "RF" */
+	RIO_MSG_VERSION = 1,
+	RIO_MSG_HEADER_BYTES = 24,
+	RIO_MSG_BYTES_MAX = 8192, /* the seal included */
+	RIO_SEAL_BYTES = 16,
+	RIO_KEY_BYTES = 32,
+	RIO_TOKEN_BYTES = 32,
+	RIO_SIGNATURE_BYTES = 64,
+	RIO_IP_BYTES = 16,
+	RIO_TEXT_MAX = 200,
+	RIO_DEVICE_NAME_MAX = 64,
+	RIO_BLOCK_BYTES_MIN = 512,
+	RIO_BLOCK_BYTES_MAX = 65536,
+	/* What a message can hold of a list: less in a command, which names the requester. */
+	RIO_REQUEST_LIST_MAX = RIO_MSG_BYTES_MAX - RIO_MSG_HEADER_BYTES - 8 - RIO_SEAL_BYTES,
+	RIO_COMMAND_LIST_MAX = RIO_REQUEST_LIST_MAX - PLATFORM_BYTES,
+	/* What is signed of a welcome, and of a prove: the whole but for the signature. */
+	RIO_WELCOME_SIGNED_BYTES = RIO_MSG_HEADER_BYTES + 84,
+	RIO_PROVE_SIGNED_AT = RIO_MSG_HEADER_BYTES + RIO_SIGNATURE_BYTES,
+	RIO_PROVE_SIGNED_BYTES = 24
+};
+
+enum rio_msg_err {
+	RIO_MSG_OK = 0,
+	RIO_MSG_ERR_SHORT,    /* it ends inside what it must hold */
+	RIO_MSG_ERR_MAGIC,    /* it is something else */
+	RIO_MSG_ERR_VERSION,  /* not spoken here */
+	RIO_MSG_ERR_TYPE,     /* there is no such message, or private data of no such kind */
+	RIO_MSG_ERR_LENGTH,   /* it is not as long as it says, or as its type must be */
+	RIO_MSG_ERR_SEQUENCE, /* they begin with 1, and so do the counters of private data */
+	RIO_MSG_ERR_RESERVED, /* a reserved byte or the padding is not 0 */
+	RIO_MSG_ERR_UNIT,     /* unit 0 is nobody */
+	RIO_MSG_ERR_ROLE,     /* there is no such role */
+	RIO_MSG_ERR_ADDRESS,  /* neither IPv4 nor IPv6, or port 0 */
+	RIO_MSG_ERR_LIST,     /* no list, or one that is not of whole words */
+	RIO_MSG_ERR_TEXT,     /* too long, not UTF-8, or with control characters */
+	RIO_MSG_ERR_DEVICE,   /* block size, size and flags that no device has */
+	RIO_MSG_ERR_ASK,      /* private data that asks does not give a reason */
+	RIO_MSG_ERR_COUNT
+};
+
+enum rio_msg_type {
+	RIO_HELLO = 1,
+	RIO_WELCOME,
+	RIO_PROVE,
+	RIO_REQUEST,
+	RIO_COMMAND,
+	RIO_STATUS,
+	RIO_ANNOUNCE,
+	RIO_GRANT,
+	RIO_DEVICES,
+	RIO_REVOKE,
+	RIO_CANCEL,
+	RIO_PING,
+	RIO_PONG,
+	RIO_BYE,
+	RIO_MSG_TYPE_COUNT
+};
+
+enum rio_role {
+	RIO_REQUESTER = 1,
+	RIO_OWNER,
+	RIO_IOUNIT,
+};
+
+enum rio_device_flag {
+	RIO_DEVICE_READ_ONLY = 1,
+	RIO_DEVICE_FLUSH = 2,
+	RIO_DEVICE_FUA = 4,
+	RIO_DEVICE_DISCARD = 8,
+	RIO_DEVICE_ZEROES = 16,
+	RIO_DEVICE_FLAGS = 31
+};
+
+/* Where data connections are taken. An IPv4 address is the first four bytes of ip. */
+struct rio_address {
+	uint8_t family; /* 4 or 6; in a prove also 0: nowhere, and all else is 0 */
+	uint16_t port;
+	uint8_t ip[RIO_IP_BYTES];
+};
+
+/* Bytes that lie in the message which was decoded, or that are to be put into one. */
+struct rio_bytes {
+	const uint8_t *bytes;
+	size_t length;
+};
+
+struct rio_hello {
+	struct platform platform;
+	enum rio_role role;
+	uint8_t ephemeral[RIO_KEY_BYTES], key[RIO_KEY_BYTES];
+};
+
+struct rio_welcome {
+	struct rio_hello hello;
+	uint32_t requests_max; /* under way at a time */
+	uint32_t list_max;     /* bytes of a list in a message */
+	uint8_t signature[RIO_SIGNATURE_BYTES];
+};
+
+struct rio_prove {
+	uint8_t signature[RIO_SIGNATURE_BYTES];
+	struct rio_address address;
+};
+
+/* A request or, with the requester's platform, a command. */
+struct rio_request {
+	struct platform requester; /* commands only */
+	uint32_t timeout_ms;	   /* 0: as the receiver has it */
+	struct rio_bytes list;
+};
+
+struct rio_status {
+	uint32_t reason;      /* enum weft_reason, or one that a newer peer has; 0: well */
+	uint32_t transaction; /* the one that failed, from 0 */
+	uint64_t done_bytes;
+	struct rio_bytes text; /* UTF-8 without control characters, at most RIO_TEXT_MAX */
+};
+
+/* Decoded from or to be put into `entries`, one after the other: rio_device_next/put. */
+struct rio_devices {
+	uint32_t count;
+	struct rio_bytes entries;
+};
+
+struct rio_device {
+	uint32_t number, block_bytes, flags;
+	uint64_t size_bytes;
+	struct rio_bytes name; /* UTF-8, 1..RIO_DEVICE_NAME_MAX */
+};
+
+struct rio_announce {
+	struct platform iounit;
+	uint8_t token[RIO_TOKEN_BYTES];
+	struct rio_devices devices;
+};
+
+struct rio_grant {
+	struct platform requester;
+	uint8_t token[RIO_TOKEN_BYTES];
+	struct rio_address address;
+};
+
+struct rio_msg {
+	enum rio_msg_type type;
+	uint64_t sequence, id;
+	union {
+		struct rio_hello hello;
+		struct rio_welcome welcome;
+		struct rio_prove prove;
+		struct rio_request request; /* RIO_REQUEST and RIO_COMMAND */
+		struct rio_status status;
+		struct rio_announce announce;
+		struct rio_grant grant;
+		struct rio_devices devices;
+		struct platform revoked;
+		uint32_t bye_reason;
+	};
+	uint8_t seal[RIO_SEAL_BYTES]; /* not in the greeting */
+};
+
+/* One whole message: it must be of just these bytes. On error *m has not changed. */
+enum rio_msg_err rio_msg_decode(struct rio_msg *m, const uint8_t *bytes, size_t length);
+
+/*
+ * Writes the message as it is told, even one that no decoder would take, with the seal that is in
+ * it. If it does not fit, or would be longer than RIO_MSG_BYTES_MAX, then is_short is set and
+ * nothing else has changed.
+ */
+void rio_msg_encode(const struct rio_msg *m, struct wr *w);
+
+/* Has a message of this type a seal? */
+bool rio_msg_is_sealed(enum rio_msg_type type);
+
+/*
+ * How many bytes the seal covers of an encoded message of this type and length: all before the
+ * seal, which follows. To send: encode, compute over bytes[0..n), write to bytes + n. 0: there is
+ * no seal, or no room for one.
+ */
+size_t rio_msg_sealed_bytes(enum rio_msg_type type, size_t length);
+
+/* For people; never NULL. */
+const char *rio_msg_type_name(enum rio_msg_type type);
+
+/* The next device of the entries. On error neither *d nor *r has changed. */
+enum rio_msg_err rio_device_next(struct rio_device *d, struct rd *r);
+void rio_device_put(const struct rio_device *d, struct wr *w);
+
+/* MPA private data of a data connection, 80 bytes: an I/O unit asks, a requester answers. */
+enum { RIO_DATA_BYTES = 80, RIO_DATA_SEALED_BYTES = 64, RIO_NONCE_BYTES = 32 };
+
+struct rio_data {
+	bool is_answer;
+	uint32_t reason; /* answers: why not; 0: well */
+	struct platform from, to;
+	uint64_t counter;
+	uint8_t nonce[RIO_NONCE_BYTES];
+	uint8_t seal[RIO_SEAL_BYTES]; /* covers the RIO_DATA_SEALED_BYTES before it */
+};
+
+/* It must be of just these bytes. On error *d has not changed. */
+enum rio_msg_err rio_data_decode(struct rio_data *d, const uint8_t *bytes, size_t length);
+void rio_data_encode(const struct rio_data *d, uint8_t bytes[RIO_DATA_BYTES]);
