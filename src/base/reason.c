@@ -305,7 +305,8 @@ static const struct reason_row rows[WEFT_REASON_COUNT] = {
 				"The two ends agreed on a connection without Reads and atomics in this "
 				"direction; ask for a read depth when connecting." },
 	[WEFT_R_PEER_RIGHTS] = { "peer_rights", "IWARP-06f", EACCES,
-				 "The peer's memory, or its queue pair, does not grant this access." },
+				 "The peer's memory, or its queue pair, does not grant this "
+				 "access." },
 	[WEFT_R_PEER_INVALIDATE] = { "peer_invalidate", "SQR-10", EACCES,
 				     "The peer refused to invalidate the tag that a Send named." },
 	[WEFT_R_FAULT_INJECTED] = { "fault_injected", "-", EIO,
@@ -313,6 +314,105 @@ static const struct reason_row rows[WEFT_REASON_COUNT] = {
 	[WEFT_R_DESCRIPTORS] = { "descriptors", "-", EMFILE,
 				 "The process, or the host, has no file descriptor left; see "
 				 "ulimit -n." },
+
+	[WEFT_R_SGL_SHORT] = { "sgl_short", "RIO-16", EBADMSG,
+			       "The scatter-gather list, or one of its chained parts, ends in the "
+			       "middle of an element." },
+	[WEFT_R_SGL_KIND] = { "sgl_kind", "RIO-13", EPROTO,
+			      "The scatter-gather list holds an element of a kind that is unknown "
+			      "here." },
+	[WEFT_R_SGL_ELEMENT_LENGTH] = { "sgl_element_length", "RIO-12", EPROTO,
+					"An element of the scatter-gather list says a length that "
+					"its kind cannot have." },
+	[WEFT_R_SGL_RESERVED] = { "sgl_reserved", "RIO-12", EPROTO,
+				  "An element of the scatter-gather list has bits set that must be "
+				  "0." },
+	[WEFT_R_SGL_ATTRIBUTES] = { "sgl_attributes", "RIO-13a", EPROTO,
+				    "The list's attributes name sizes that are not spoken here: "
+				    "addresses are of 4 or 8 bytes, handles of 4, page frames of 4 "
+				    "KiB to 1 GiB." },
+	[WEFT_R_SGL_OPERATION] = { "sgl_operation", "RIO-15", EOPNOTSUPP,
+				   "A transaction asks for an operation that is unknown here." },
+	[WEFT_R_SGL_FLAGS] = { "sgl_flags", "RIO-15", EINVAL,
+			       "An element of the scatter-gather list carries a flag that is "
+			       "unknown, or that its operation does not have." },
+	[WEFT_R_SGL_ROLE] = { "sgl_role", "RIO-15", EPROTO,
+			      "A segment of the list says that it is neither source nor result, or "
+			      "is immediate data and no source." },
+	[WEFT_R_SGL_UNIT] = { "sgl_unit", "RIO-14", EINVAL,
+			      "The scatter-gather list names unit 0, which is nobody." },
+	[WEFT_R_SGL_EMPTY] = { "sgl_empty", "RIO-15", EINVAL,
+			       "A transaction, a segment or a chained part of the list is of 0 "
+			       "bytes." },
+	[WEFT_R_SGL_FLUSH] = { "sgl_flush", "RIO-15", EINVAL,
+			       "A flush is of the whole device; its offset and length must be 0." },
+	[WEFT_R_SGL_CHAIN_LENGTH] = { "sgl_chain_length", "RIO-13b", EINVAL,
+				      "The length of a chained part of the list is no multiple of "
+				      "4." },
+	[WEFT_R_SGL_WRAP] = { "sgl_wrap", "RIO-16", EOVERFLOW,
+			      "A range in the scatter-gather list, or the sum of its lengths, is "
+			      "beyond what can be counted." },
+
+	[WEFT_R_SGL_ATTRIBUTES_PLACE] = { "sgl_attributes_place", "RIO-13a", EPROTO,
+					  "The list's attributes stand elsewhere than at the very "
+					  "beginning." },
+	[WEFT_R_SGL_ATTRIBUTES_TWICE] = { "sgl_attributes_twice", "RIO-16", EPROTO,
+					  "The scatter-gather list gives its attributes more than "
+					  "once." },
+	[WEFT_R_SGL_CHAIN_PLACE] = { "sgl_chain_place", "RIO-13b", EPROTO,
+				     "A chain pointer stands behind other elements; all of them "
+				     "belong at the beginning of their part." },
+	[WEFT_R_SGL_CHAIN_LOOP] = { "sgl_chain_loop", "RIO-16", ELOOP,
+				    "A chain pointer leads to where the list has been, or will be, "
+				    "already." },
+	[WEFT_R_SGL_LAST_EARLY] = { "sgl_last_early", "RIO-12", EPROTO,
+				    "An element says that it is the last one of the list, and it "
+				    "is not." },
+	[WEFT_R_SGL_LAST_MISSING] = { "sgl_last_missing", "RIO-16", EPROTO,
+				      "The scatter-gather list ends without an element that says "
+				      "it is the last." },
+	[WEFT_R_SGL_NO_TRANSACTION] = { "sgl_no_transaction", "RIO-15", EINVAL,
+					"The scatter-gather list asks for nothing: it has no "
+					"transaction." },
+	[WEFT_R_SGL_OUTSIDE] = { "sgl_outside", "RIO-15", EPROTO,
+				 "A segment of the list stands before the first transaction, so it "
+				 "belongs to none." },
+	[WEFT_R_SGL_SEGMENT] = { "sgl_segment", "RIO-15", EINVAL,
+				 "A transaction has a segment that does not go with its operation: "
+				 "reads have results only, writes have sources only, and all "
+				 "others have neither." },
+	[WEFT_R_SGL_BUFFERS] = { "sgl_buffers", "RIO-15", EINVAL,
+				 "A read or write has other than one buffer; just the last of its "
+				 "segments ends it." },
+	[WEFT_R_SGL_SUM] = { "sgl_sum", "RIO-15", EINVAL,
+			     "The lengths of a transaction's segments do not add up to its own." },
+	[WEFT_R_SGL_ELEMENTS] = { "sgl_elements", "RIO-16", E2BIG,
+				  "The scatter-gather list has more elements than are taken here." },
+	[WEFT_R_SGL_TRANSACTIONS] = { "sgl_transactions", "RIO-16", E2BIG,
+				      "The scatter-gather list has more transactions than are "
+				      "taken here." },
+	[WEFT_R_SGL_CHAINED] = { "sgl_chained", "RIO-16", E2BIG,
+				 "The scatter-gather list has more chained parts than are taken "
+				 "here." },
+	[WEFT_R_SGL_BYTES] = { "sgl_bytes", "RIO-16", E2BIG,
+			       "The scatter-gather list is longer, its chained parts included, "
+			       "than is taken here." },
+
+	[WEFT_R_RIO_SHORT] = { "rio_short", "RIO-02e", EBADMSG,
+			       "A control message ends in the middle of what it must hold." },
+	[WEFT_R_RIO_MAGIC] = { "rio_magic", "RIO-02e", EPROTO,
+			       "What arrived is no control message of directed remote I/O; perhaps "
+			       "the other end speaks another protocol." },
+	[WEFT_R_RIO_VERSION] = { "rio_version", "RIO-02e", EPROTO,
+				 "The other end speaks a version of directed remote I/O that is "
+				 "unknown here." },
+	[WEFT_R_RIO_TYPE] = { "rio_type", "RIO-02e", EPROTO,
+			      "A control message is of a type that is unknown here." },
+	[WEFT_R_RIO_LENGTH] = { "rio_length", "RIO-02e", EBADMSG,
+				"A control message is not as long as it says, or as its type must "
+				"be." },
+	[WEFT_R_RIO_FORM] = { "rio_form", "RIO-02e", EPROTO,
+			      "A control message holds a value that its field cannot have." },
 };
 
 static const struct reason_row unknown = { "unknown", "-", EINVAL, "No such reason." };
