@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "store/store.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct mem_store {
+	struct store store;
+	uint8_t *bytes;
+	struct list done;
+};
+
+static struct mem_store *mem_of(struct store *s)
+{
+	return CONTAINER_OF(s, struct mem_store, store);
+}
+
+static void mem_submit(struct store *s, struct store_request *r, uint64_t now_ns)
+{
+	struct mem_store *m = mem_of(s);
+	uint8_t *at = m->bytes + r->offset;
+
+	(void)now_ns;
+	for (uint32_t i = 0; i < r->span_count; i++) {
+		const struct span *span = &r->spans[i];
+
+		/* Of a span of no bytes memcpy would still want an address; memmove, as it may be
+		   a stretch of this very device. */
+		if (span->length == 0)
+			continue;
+		if (r->op == STORE_READ)
+			memmove(span->bytes, at, span->length);
+		else
+			memmove(at, span->bytes, span->length);
+		at += span->length;
+	}
+	if (r->op == STORE_WRITE_ZEROES || r->op == STORE_DISCARD)
+		memset(at, 0, (size_t)r->length);
+	list_add_tail(&m->done, &r->link);
+}
+
+static struct store_request *mem_next_done(struct store *s, uint64_t now_ns)
+{
+	struct mem_store *m = mem_of(s);
+
+	(void)now_ns;
+	if (list_is_empty(&m->done))
+		return NULL;
+	return CONTAINER_OF(list_pop(&m->done), struct store_request, link);
+}
+
+static struct span mem_memory(struct store *s, uint64_t offset, uint64_t length)
+{
+	return (struct span){ mem_of(s)->bytes + offset, (size_t)length };
+}
+
+static void mem_destroy(struct store *s)
+{
+	free(mem_of(s));
+}
+
+static const struct store_calls mem_calls = {
+	.submit = mem_submit,
+	.next_done = mem_next_done,
+	.due = store_never_due,
+	.expire = store_nothing_expires,
+	.memory = mem_memory,
+	.event = store_no_event,
+	.destroy = mem_destroy,
+};
+
+enum weft_reason mem_store_create(const struct mem_store_config *c, struct store **out)
+{
+	struct store_shape shape = { .size_bytes = c->size_bytes,
+				     .block_bytes = c->block_bytes,
+				     .can = STORE_CAN_ALL,
+				     .is_readonly = c->is_readonly };
+	enum weft_reason reason = store_shape_check(&shape);
+	struct mem_store *m;
+
+	if (reason != WEFT_OK)
+		return reason;
+	if (!c->bytes)
+		return WEFT_R_NULL_ARGUMENT;
+	if (shape.size_bytes > SIZE_MAX)
+		return WEFT_R_STORE_SIZE;
+	m = malloc(sizeof(*m));
+	if (!m)
+		return WEFT_R_NO_MEMORY;
+	*m = (struct mem_store){ .store = { .calls = &mem_calls, .shape = shape },
+				 .bytes = c->bytes };
+	list_init(&m->done);
+	*out = &m->store;
+	return WEFT_OK;
+}

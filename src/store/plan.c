@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ *	device	= kind [":" item {"," item}] ["(" device {"," device} ")"]
+ *	item	= word | word "=" value | value, which comes first
+ *
+ * A comma inside parentheses is followed by another item, or by another device, which is seen by
+ * its beginning with a kind and ":" or "(".
+ */
+#include "store/plan.h"
+
+#include <string.h>
+
+enum { CHANCE_ONE = 1000000000, CHANCE_DIGITS = 9, TEXT_MAX = 65536 };
+
+struct word {
+	const char *at;
+	uint32_t length;
+};
+
+struct reader {
+	struct store_plan *plan;
+	struct store_complaint *complaint;
+	const char *text, *at;
+};
+
+struct kind_rule {
+	const char *name;
+	uint32_t members_min, members_max;
+	const char *value; /* what comes first, to say when it is missing; NULL: nothing does */
+};
+
+static const struct kind_rule kind_rules[STORE_KIND_COUNT] = {
+	[STORE_KIND_MEM] = { "mem", 0, 0, "memory has a size: mem:1G" },
+	[STORE_KIND_FILE] = { "file", 0, 0, "a file has a path: file:/path" },
+	[STORE_KIND_STRIPE] = { "stripe", 1, STORE_MEMBERS_MAX,
+				"a stripe has a length: stripe:64k(...)" },
+	[STORE_KIND_MIRROR] = { "mirror", 1, STORE_MEMBERS_MAX, NULL },
+	[STORE_KIND_DELAY] = { "delay", 1, 1, "a delay has a time: delay:1ms(...)" },
+	[STORE_KIND_FAULT] = { "fault", 1, 1, NULL },
+};
+
+const char *store_kind_name(enum store_kind kind)
+{
+	return kind_rules[kind].name;
+}
+
+static bool complain(struct reader *r, const char *at, const char *why)
+{
+	r->complaint->at = (uint32_t)(at - r->text);
+	r->complaint->why = why;
+	return false;
+}
+
+/* ---- Words ---------------------------------------------------------------------------------- */
+
+static bool word_is(struct word w, const char *text)
+{
+	return strlen(text) == w.length && memcmp(w.at, text, w.length) == 0;
+}
+
+static bool is_digit(char c)
+{
+	return c >= '0' && c <= '9';
+}
+
+static bool is_sign(char c)
+{
+	return c == ',' || c == '(' || c == ')' || c == '\0';
+}
+
+/* The digits that it begins with; they go. */
+static bool take_number(struct word *w, uint64_t *number)
+{
+	uint32_t n = 0;
+
+	for (*number = 0; n < w->length && is_digit(w->at[n]); n++) {
+		uint64_t digit = (uint64_t)(w->at[n] - '0');
+
+		if (*number > (UINT64_MAX - digit) / 10)
+			return false;
+		*number = *number * 10 + digit;
+	}
+	w->at += n;
+	w->length -= n;
+	return n > 0;
+}
+
+struct unit {
+	const char *name;
+	uint64_t size;
+};
+
+static const struct unit sizes[] = {
+	{ "", 1 },
+	{ "B", 1 },
+	{ "k", UINT64_C(1) << 10 },
+	{ "K", UINT64_C(1) << 10 },
+	{ "KiB", UINT64_C(1) << 10 },
+	{ "M", UINT64_C(1) << 20 },
+	{ "MiB", UINT64_C(1) << 20 },
+	{ "G", UINT64_C(1) << 30 },
+	{ "GiB", UINT64_C(1) << 30 },
+	{ "T", UINT64_C(1) << 40 },
+	{ "TiB", UINT64_C(1) << 40 },
+	{ "P", UINT64_C(1) << 50 },
+	{ "PiB", UINT64_C(1) << 50 },
+	{ NULL, 0 },
+};
+
+static const struct unit times[] = {
+	{ "ns", 1 }, { "us", 1000 }, { "ms", 1000000 }, { "s", 1000000000 }, { NULL, 0 },
+};
+
+/* A whole number with a unit, of which "" may be one. */
+static bool quantity_of(struct word w, const struct unit *units, uint64_t *value)
+{
+	if (!take_number(&w, value))
+		return false;
+	for (; units->name; units++) {
+		if (!word_is(w, units->name))
+			continue;
+		if (*value > UINT64_MAX / units->size)
+			return false;
+		*value *= units->size;
+		return true;
+	}
+	return false;
+}
+
+/* From 0 to 1, such as "0.001". */
+static bool chance_of(struct word w, uint32_t *chance)
+{
+	uint64_t ones, parts = 0;
+	uint32_t digits = 0;
+
+	if (!take_number(&w, &ones) || ones > 1)
+		return false;
+	if (w.length > 0) {
+		if (*w.at != '.')
+			return false;
+		w.at++;
+		w.length--;
+		digits = w.length;
+		if (digits > CHANCE_DIGITS || !take_number(&w, &parts) || w.length > 0)
+			return false;
+	}
+	for (; digits < CHANCE_DIGITS; digits++)
+		parts *= 10;
+	if (ones > 0 && parts > 0)
+		return false;
+	*chance = (uint32_t)(ones * CHANCE_ONE + parts);
+	return true;
+}
+
+static bool number_of(struct word w, uint64_t *number)
+{
+	return take_number(&w, number) && w.length == 0;
+}
+
+/* ---- Items: NULL or what is wrong with it --------------------------------------------------- */
+
+static const char bad_size[] = "a size is a whole number with k, M, G, T or P, or without";
+
+static const char *read_value(struct store_node *n, struct word w)
+{
+	switch (n->kind) {
+	case STORE_KIND_MEM:
+		return quantity_of(w, sizes, &n->size_bytes) ? NULL : bad_size;
+	case STORE_KIND_FILE:
+		n->path = w.at;
+		n->path_length = w.length;
+		return w.length > 0 ? NULL : "a file has a path: file:/path";
+	case STORE_KIND_STRIPE:
+		return quantity_of(w, sizes, &n->unit_bytes) ? NULL : bad_size;
+	case STORE_KIND_DELAY:
+		return quantity_of(w, times, &n->delay_ns)
+			       ? NULL
+			       : "a time is a whole number with ns, us, ms or s";
+	default:
+		return "this kind of device has no such value";
+	}
+}
+
+static const char *read_block(struct store_node *n, struct word w)
+{
+	uint64_t bytes;
+
+	if (!quantity_of(w, sizes, &bytes) || (bytes != 512 && bytes != 4096))
+		return "a block has 512 or 4096 bytes";
+	n->block_bytes = (uint32_t)bytes;
+	return NULL;
+}
+
+static const char *read_range(struct fault_store_config *c, struct word w)
+{
+	const char *plus = w.length > 0 ? memchr(w.at, '+', w.length) : NULL;
+	struct fault_store_range *range = &c->ranges[c->range_count];
+	uint32_t before;
+
+	if (!plus)
+		return "a bad range is OFFSET+LENGTH: at=1M+4k";
+	if (c->range_count == FAULT_STORE_RANGES_MAX)
+		return "there can be 8 bad ranges";
+	before = (uint32_t)(plus - w.at);
+	if (!quantity_of((struct word){ w.at, before }, sizes, &range->offset) ||
+	    !quantity_of((struct word){ plus + 1, w.length - before - 1 }, sizes, &range->length))
+		return bad_size;
+	c->range_count++;
+	return NULL;
+}
+
+static const char *read_file_item(struct store_node *n, struct word name, struct word value)
+{
+	bool is_file = n->kind == STORE_KIND_FILE, has_value = value.at != NULL;
+
+	if (word_is(name, "block") && has_value)
+		return read_block(n, value);
+	if (word_is(name, "ro") && !has_value) {
+		n->is_readonly = true;
+		return NULL;
+	}
+	if (!is_file)
+		return "mem has block=512, block=4096 and ro";
+	if (word_is(name, "size") && has_value)
+		return quantity_of(value, sizes, &n->size_bytes) && n->size_bytes > 0 ? NULL
+										      : bad_size;
+	if (word_is(name, "direct") && !has_value)
+		n->is_direct = true;
+	else if (word_is(name, "uring") && !has_value)
+		n->engine = STORE_ENGINE_URING;
+	else if (word_is(name, "threads") && !has_value)
+		n->engine = STORE_ENGINE_THREADS;
+	else
+		return "file has size=SIZE, block=512, block=4096, ro, direct, uring and threads";
+	return NULL;
+}
+
+static const char *read_fault_item(struct fault_store_config *c, struct word name,
+				   struct word value)
+{
+	static const char bad_chance[] = "a chance is a number from 0 to 1 with at most 9 decimals";
+	static const char bad_number[] = "this is a whole number below 2^64";
+
+	if (word_is(name, "seed"))
+		return number_of(value, &c->seed) ? NULL : bad_number;
+	if (word_is(name, "crash"))
+		return number_of(value, &c->crash_at) ? NULL : bad_number;
+	if (word_is(name, "error"))
+		return chance_of(value, &c->error) ? NULL : bad_chance;
+	if (word_is(name, "torn"))
+		return chance_of(value, &c->torn) ? NULL : bad_chance;
+	if (word_is(name, "at"))
+		return read_range(c, value);
+	return "fault has seed=N, error=CHANCE, torn=CHANCE, crash=N and at=OFFSET+LENGTH";
+}
+
+static const char *read_named(struct store_node *n, struct word item)
+{
+	const char *equals = item.length > 0 ? memchr(item.at, '=', item.length) : NULL;
+	struct word name = item, value = { NULL, 0 };
+
+	if (equals) {
+		name.length = (uint32_t)(equals - item.at);
+		value = (struct word){ equals + 1, item.length - name.length - 1 };
+	}
+	switch (n->kind) {
+	case STORE_KIND_MEM:
+	case STORE_KIND_FILE:
+		return read_file_item(n, name, value);
+	case STORE_KIND_FAULT:
+		return read_fault_item(&n->fault, name, value);
+	default:
+		return "this kind of device has no more to say before its members";
+	}
+}
+
+/* ---- Devices -------------------------------------------------------------------------------- */
+
+/* Which kind begins here, as the beginning of a device? */
+static bool kind_at(const char *at, enum store_kind *kind)
+{
+	for (int i = 0; i < STORE_KIND_COUNT; i++) {
+		size_t length = strlen(kind_rules[i].name);
+
+		if (strncmp(at, kind_rules[i].name, length) == 0 &&
+		    (at[length] == ':' || at[length] == '(')) {
+			*kind = (enum store_kind)i;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* Takes an item; one in quotes may hold any sign but quotes. */
+static bool take_item(struct reader *r, struct word *item)
+{
+	const char *from = r->at;
+
+	if (*from == '"') {
+		for (r->at++; *r->at != '"'; r->at++) {
+			if (*r->at == '\0')
+				return complain(r, from, "these quotes do not end");
+		}
+		*item = (struct word){ from + 1, (uint32_t)(r->at - from - 1) };
+		r->at++;
+		if (!is_sign(*r->at))
+			return complain(r, r->at, "after quotes comes a comma or a parenthesis");
+		return true;
+	}
+	while (!is_sign(*r->at))
+		r->at++;
+	*item = (struct word){ from, (uint32_t)(r->at - from) };
+	return true;
+}
+
+static bool read_items(struct reader *r, struct store_node *n)
+{
+	bool is_value = kind_rules[n->kind].value != NULL;
+	enum store_kind next;
+
+	for (;;) {
+		const char *from = r->at, *why;
+		struct word item;
+
+		if (!take_item(r, &item))
+			return false;
+		why = is_value ? read_value(n, item) : read_named(n, item);
+		if (why)
+			return complain(r, from, why);
+		is_value = false;
+		if (*r->at != ',' || (n->parent != STORE_NO_NODE && kind_at(r->at + 1, &next)))
+			return true;
+		r->at++;
+	}
+}
+
+static bool begin_device(struct reader *r, uint32_t parent)
+{
+	struct store_plan *plan = r->plan;
+	struct store_node *n = &plan->nodes[plan->count];
+	const char *from = r->at;
+	enum store_kind kind;
+
+	if (!kind_at(r->at, &kind))
+		return complain(r, from,
+				"a device begins with mem: file: stripe: mirror( delay: or fault:");
+	if (plan->count == STORE_NODES_MAX)
+		return complain(r, from, "these are more than 64 devices");
+	if (parent != STORE_NO_NODE &&
+	    plan->nodes[parent].member_count == kind_rules[plan->nodes[parent].kind].members_max)
+		return complain(r, from, "this is one member too many");
+	*n = (struct store_node){
+		.kind = kind, .at = (uint32_t)(from - r->text), .parent = parent, .fault.seed = 1
+	};
+	plan->count++;
+	if (parent != STORE_NO_NODE)
+		plan->nodes[parent].member_count++;
+	r->at += strlen(kind_rules[kind].name);
+	if (*r->at == '(')
+		return !kind_rules[kind].value || complain(r, r->at, kind_rules[kind].value);
+	r->at++;
+	return read_items(r, n);
+}
+
+/* Where a device has ended: ends those around it. Says in *open which one goes on, if any. */
+static bool end_devices(struct reader *r, uint32_t *open)
+{
+	while (*r->at == ')' && *open != STORE_NO_NODE) {
+		*open = r->plan->nodes[*open].parent;
+		r->at++;
+	}
+	if (*open == STORE_NO_NODE)
+		return *r->at == '\0' || complain(r, r->at, "the device has ended before this");
+	if (*r->at != ',')
+		return complain(r, r->at, "a comma or a closing parenthesis is missing here");
+	r->at++;
+	return true;
+}
+
+static bool read_devices(struct reader *r)
+{
+	uint32_t open = STORE_NO_NODE, nest;
+
+	do {
+		uint32_t index = r->plan->count;
+		const struct kind_rule *rule;
+
+		if (!begin_device(r, open))
+			return false;
+		rule = &kind_rules[r->plan->nodes[index].kind];
+		if (*r->at == '(') {
+			if (rule->members_max == 0)
+				return complain(r, r->at, "this kind of device has no members");
+			nest = 0;
+			for (uint32_t i = index; i != STORE_NO_NODE; i = r->plan->nodes[i].parent)
+				nest++;
+			if (nest >= STORE_NEST_MAX)
+				return complain(r, r->at, "devices can be nested 8 deep");
+			open = index;
+			r->at++;
+			continue;
+		}
+		if (rule->members_min > 0)
+			return complain(r, r->at, "here the members follow, in parentheses");
+		if (!end_devices(r, &open))
+			return false;
+	} while (open != STORE_NO_NODE);
+	return true;
+}
+
+bool store_plan_read(struct store_plan *plan, const char *text, struct store_complaint *complaint)
+{
+	struct reader r = { .plan = plan, .complaint = complaint, .text = text, .at = text };
+
+	*complaint = (struct store_complaint){ 0 };
+	plan->count = 0;
+	if (strlen(text) >= TEXT_MAX)
+		return complain(&r, text, "a description has less than 65536 characters");
+	return read_devices(&r);
+}
