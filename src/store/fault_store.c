@@ -80,7 +80,7 @@ static void tear(struct fault_store *f, struct store_request *r, uint64_t now_ns
 static void fault_submit(struct store *s, struct store_request *r, uint64_t now_ns)
 {
 	struct fault_store *f = fault_of(s);
-	/* Each is thrown whether it matters or not: later ones do not depend on what this one is. */
+	/* Thrown whether they matter or not: the next ones do not depend on this one. */
 	bool is_error = falls(&f->errors, f->config.error);
 	bool is_torn = falls(&f->torns, f->config.torn);
 

@@ -85,7 +85,7 @@ struct store_event {
 
 struct store;
 
-/* What a kind of device does. Called only by the functions below, which have checked all they say. */
+/* What a kind of device does. Only the functions below call it, having checked all they say. */
 struct store_calls {
 	void (*submit)(struct store *s, struct store_request *r, uint64_t now_ns);
 	struct store_request *(*next_done)(struct store *s, uint64_t now_ns);
@@ -185,10 +185,9 @@ struct fault_store_range {
 
 struct fault_store_config {
 	uint64_t seed;
-	uint32_t error; /* chance in 10^9 that a request fails, with nothing done */
-	uint32_t torn;	/* that a write fails after some of its first blocks were written */
-	uint64_t
-		crash_at; /* this request, counted from 1, is torn, and all later ones fail; 0: none */
+	uint32_t error;	   /* chance in 10^9 that a request fails, with nothing done */
+	uint32_t torn;	   /* that a write fails after some of its first blocks were written */
+	uint64_t crash_at; /* this request, from 1, is torn, later ones fail; 0: none */
 	struct fault_store_range ranges[FAULT_STORE_RANGES_MAX]; /* whoever touches one fails */
 	uint32_t range_count;
 };
