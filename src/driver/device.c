@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "driver/device.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "driver/file_store.h"
+
+enum { REQUESTS_MAX = 128, MEM_BLOCK_BYTES = 512 };
+
+struct device {
+	int epoll_fd;
+	struct store_plan plan;
+	struct store *stores[STORE_NODES_MAX]; /* of the plan's nodes; NULL: not made */
+	void *memory[STORE_NODES_MAX];
+};
+
+struct store *device_store(const struct device *d)
+{
+	return d->stores[0];
+}
+
+int device_descriptor(const struct device *d)
+{
+	return d->epoll_fd;
+}
+
+static enum weft_reason mem_make(struct device *d, uint32_t i)
+{
+	const struct store_node *n = &d->plan.nodes[i];
+	struct mem_store_config c = { .size_bytes = n->size_bytes,
+				      .block_bytes = n->block_bytes ? n->block_bytes
+								    : MEM_BLOCK_BYTES,
+				      .is_readonly = n->is_readonly };
+	void *bytes;
+
+	if (n->size_bytes == 0 || n->size_bytes > SIZE_MAX)
+		return WEFT_R_STORE_SIZE;
+	/* Pages come when they are touched: a large one costs nothing before. */
+	bytes = mmap(NULL, (size_t)n->size_bytes, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (bytes == MAP_FAILED)
+		return WEFT_R_NO_MEMORY;
+	d->memory[i] = bytes;
+	c.bytes = bytes;
+	return mem_store_create(&c, &d->stores[i]);
+}
+
+static enum weft_reason file_make(struct device *d, uint32_t i, int *error)
+{
+	const struct store_node *n = &d->plan.nodes[i];
+	struct epoll_event event = { .events = EPOLLIN };
+	char path[PATH_MAX];
+	struct file_store_config c = { .path = path,
+				       .size_bytes = n->size_bytes,
+				       .block_bytes = n->block_bytes,
+				       .is_readonly = n->is_readonly,
+				       .is_direct = n->is_direct,
+				       .engine = n->engine };
+	enum weft_reason reason;
+
+	if (n->path_length >= sizeof(path)) {
+		*error = ENAMETOOLONG;
+		return WEFT_R_STORE_OPEN;
+	}
+	memcpy(path, n->path, n->path_length);
+	path[n->path_length] = '\0';
+	reason = file_store_open(&c, &d->stores[i], error);
+	if (reason != WEFT_OK)
+		return reason;
+	if (epoll_ctl(d->epoll_fd, EPOLL_CTL_ADD, file_store_descriptor(d->stores[i]), &event) <
+	    0) {
+		*error = errno;
+		return WEFT_R_SYSTEM;
+	}
+	return WEFT_OK;
+}
+
+/* Members have higher numbers than their parent, and are made before it. */
+static enum weft_reason node_make(struct device *d, uint32_t i, int *error)
+{
+	const struct store_node *n = &d->plan.nodes[i];
+	struct store *members[STORE_MEMBERS_MAX];
+	struct joint_config joint = { .members = members, .requests_max = REQUESTS_MAX };
+
+	for (uint32_t m = i + 1; m < d->plan.count; m++) {
+		if (d->plan.nodes[m].parent == i)
+			members[joint.member_count++] = d->stores[m];
+	}
+	switch (n->kind) {
+	case STORE_KIND_MEM:
+		return mem_make(d, i);
+	case STORE_KIND_FILE:
+		return file_make(d, i, error);
+	case STORE_KIND_STRIPE:
+		return stripe_store_create(&joint, n->unit_bytes, &d->stores[i]);
+	case STORE_KIND_MIRROR:
+		return mirror_store_create(&joint, &d->stores[i]);
+	case STORE_KIND_DELAY:
+		return delay_store_create(members[0], n->delay_ns, &d->stores[i]);
+	case STORE_KIND_FAULT:
+		return fault_store_create(members[0], &n->fault, &d->stores[i]);
+	default:
+		return WEFT_R_STORE_TEXT;
+	}
+}
+
+static void refuse_text(const struct store_complaint *complaint, struct device_refusal *why)
+{
+	*why = (struct device_refusal){ .reason = WEFT_R_STORE_TEXT, .at = complaint->at + 1 };
+	snprintf(why->text, sizeof(why->text), "at character %u: %s", why->at, complaint->why);
+}
+
+static void refuse_node(const struct store_node *n, enum weft_reason reason, int error,
+			struct device_refusal *why)
+{
+	char system[80] = "", buffer[64];
+
+	if (error != 0)
+		snprintf(system, sizeof(system), " (%s)",
+			 strerror_r(error, buffer, sizeof(buffer)));
+	*why = (struct device_refusal){ .reason = reason, .error = error, .at = n->at + 1 };
+	snprintf(why->text, sizeof(why->text), "at character %u, %s: %s%s", why->at,
+		 store_kind_name(n->kind), weft_reason_text(reason), system);
+}
+
+enum weft_reason device_open(const char *text, struct device **out, struct device_refusal *why)
+{
+	struct device *d = calloc(1, sizeof(*d));
+	struct store_complaint complaint;
+
+	*why = (struct device_refusal){ .reason = WEFT_R_NO_MEMORY, .at = 1 };
+	if (!d)
+		return why->reason;
+	if (!store_plan_read(&d->plan, text, &complaint)) {
+		refuse_text(&complaint, why);
+		free(d);
+		return why->reason;
+	}
+	d->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
+	if (d->epoll_fd < 0) {
+		refuse_node(&d->plan.nodes[0], WEFT_R_DESCRIPTORS, errno, why);
+		free(d);
+		return why->reason;
+	}
+	for (uint32_t i = d->plan.count; i-- > 0;) {
+		int error = 0;
+		enum weft_reason reason = node_make(d, i, &error);
+
+		if (reason == WEFT_OK)
+			continue;
+		refuse_node(&d->plan.nodes[i], reason, error, why);
+		device_close(d);
+		return reason;
+	}
+	why->reason = WEFT_OK;
+	*out = d;
+	return WEFT_OK;
+}
+
+/* Parents go before their members. */
+void device_close(struct device *d)
+{
+	for (uint32_t i = 0; i < d->plan.count; i++) {
+		if (d->stores[i])
+			store_destroy(d->stores[i]);
+		if (d->memory[i])
+			munmap(d->memory[i], (size_t)d->plan.nodes[i].size_bytes);
+	}
+	close(d->epoll_fd);
+	free(d);
+}

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Block devices as people write them: makes the whole tree of store/plan.h and takes it down. */
+#pragma once
+
+#include "store/plan.h"
+#include "store/store.h"
+
+struct device;
+
+/* Why a device could not be opened. */
+struct device_refusal {
+	enum weft_reason reason;
+	int error;   /* what the system said (errno), 0 if it was not asked */
+	uint32_t at; /* which character of the text it is about, counted from 1 */
+	char text[400];
+};
+
+enum weft_reason device_open(const char *text, struct device **out, struct device_refusal *why);
+
+/* Nothing is under way. */
+void device_close(struct device *d);
+
+struct store *device_store(const struct device *d);
+
+/*
+ * Readable (poll, epoll) when a request may be done. Who waits on it has got NULL from
+ * store_next_done before, and looks at store_due too.
+ */
+int device_descriptor(const struct device *d);

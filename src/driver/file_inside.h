@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What the parts of a file store share. */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "driver/file_store.h"
+
+enum { FILE_THREADS_MAX = 16 };
+
+struct file_ring;
+
+/* Threads that do one request after the other. */
+struct file_pool {
+	/* Guarded by the lock. */
+	pthread_mutex_t lock;
+	pthread_cond_t wake;
+	struct list todo, done;
+	uint32_t todo_count, idle;
+	bool is_ending;
+
+	atomic_uint done_count; /* written under the lock, read without: is it worth taking it? */
+
+	/* The user's. */
+	pthread_t threads[FILE_THREADS_MAX];
+	uint32_t count;
+	int event_fd; /* readable if and only if something is done */
+};
+
+struct file_store {
+	struct store store;
+	int fd, epoll_fd;
+	bool is_block, is_direct;
+	uint32_t memory_align; /* of spans, if is_direct */
+	atomic_int lost;       /* what a flush failed of: nothing can be flushed since */
+	struct file_pool pool;
+	struct file_ring *ring; /* NULL: the pool does it all */
+	struct list done;
+};
+
+/* ---- file_work.c: one request, until it is done --------------------------------------------- */
+
+void file_work(struct file_store *f, struct store_request *r);
+
+/* What a request comes to that the system refused; error is positive. */
+void file_fail(struct store_request *r, int error);
+
+/* Of a request that flushes, with what it came to: 0 or an errno. */
+void file_flushed(struct file_store *f, struct store_request *r, int error);
+
+/* May its memory be used for direct I/O? */
+bool file_is_aligned(const struct file_store *f, const struct store_request *r);
+
+/* ---- file_pool.c ---------------------------------------------------------------------------- */
+
+/* 0 or a negative errno. */
+int file_pool_init(struct file_pool *p);
+void file_pool_fini(struct file_pool *p);
+void file_pool_put(struct file_store *f, struct store_request *r);
+
+/* Moves what is done to the end of a list. */
+void file_pool_take(struct file_pool *p, struct list *done);
+
+/* ---- file_ring.c, or file_ring_none.c where there is no liburing ---------------------------- */
+
+/* 0 or a negative errno: io_uring is not there, or not allowed. */
+int file_ring_create(struct file_ring **out);
+void file_ring_destroy(struct file_ring *g);
+int file_ring_descriptor(const struct file_ring *g);
+
+/* Reads, writes and flushes. */
+void file_ring_put(struct file_store *f, struct store_request *r);
+
+/* Sets going what was put, and moves what is done to the end of the store's list. */
+void file_ring_take(struct file_store *f);
