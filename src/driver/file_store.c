@@ -13,11 +13,12 @@
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "driver/file_inside.h"
 
-enum { DIRECT_ALIGN_SAFE = 4096 };
+enum { DIRECT_ALIGN_SAFE = 4096, CLAIM_TRIES = 50, CLAIM_PAUSE_NS = 10000000 };
 
 static struct file_store *file_of(struct store *s)
 {
@@ -118,7 +119,7 @@ static enum weft_reason open_reason(int error)
 }
 
 /* Looks first: merely opening a pipe would wait for somebody. */
-static int open_there(const struct file_store_config *c, struct stat *st)
+static int open_claimed(const struct file_store_config *c, struct stat *st)
 {
 	int flags = (c->is_readonly ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NOCTTY;
 	int fd, err;
@@ -135,6 +136,22 @@ static int open_there(const struct file_store_config *c, struct stat *st)
 		err = -errno;
 		close(fd);
 		return err;
+	}
+	return fd;
+}
+
+/*
+ * Requests of a process that was killed may go on for a moment after its end, and keep the claim
+ * until they are done: just so long it must be waited for.
+ */
+static int open_there(const struct file_store_config *c, struct stat *st)
+{
+	const struct timespec pause = { .tv_nsec = CLAIM_PAUSE_NS };
+	int fd = open_claimed(c, st);
+
+	for (int i = 0; i < CLAIM_TRIES && (fd == -EWOULDBLOCK || fd == -EBUSY); i++) {
+		(void)nanosleep(&pause, NULL);
+		fd = open_claimed(c, st);
 	}
 	return fd;
 }

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "unit/driver/store_run.h"
+
+#include <dirent.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "driver/file_inside.h"
+#include "test.h"
+
+enum { PATIENCE_MS = 60000 };
+
+struct store_request *store_run_wait(struct store_run *run)
+{
+	for (;;) {
+		struct store_request *r = store_next_done(run->store, run->now_ns);
+		struct pollfd p = { .fd = run->fd, .events = POLLIN };
+
+		if (r)
+			return r;
+		REQUIRE(run->store->under_way > 0);
+		if (store_due(run->store) != STORE_NEVER) {
+			run->now_ns = store_due(run->store);
+			store_expire(run->store, run->now_ns);
+			continue;
+		}
+		REQUIRE(run->fd >= 0);
+		REQUIRE(poll(&p, 1, PATIENCE_MS) == 1);
+	}
+}
+
+bool store_run_is_readable(const struct store_run *run)
+{
+	struct pollfd p = { .fd = run->fd, .events = POLLIN };
+
+	return poll(&p, 1, 0) == 1;
+}
+
+enum weft_reason store_run_one(struct store_run *run, struct store_request *r)
+{
+	enum weft_reason reason = store_submit(run->store, r, run->now_ns);
+
+	if (reason != WEFT_OK)
+		return reason;
+	REQUIRE(store_run_wait(run) == r);
+	return r->reason;
+}
+
+enum weft_reason store_run_op(struct store_run *run, enum store_op op, uint64_t offset, void *bytes,
+			      uint64_t length)
+{
+	struct span span = { bytes, (size_t)length };
+	struct store_request r = { .op = op, .offset = offset, .length = length };
+
+	if (bytes) {
+		r.spans = &span;
+		r.span_count = 1;
+	}
+	return store_run_one(run, &r);
+}
+
+void store_folder_make(char path[64])
+{
+	const char *where = getenv("TMPDIR");
+
+	snprintf(path, 64, "%.40s/weft-store-XXXXXX", where ? where : "/tmp");
+	REQUIRE(mkdtemp(path) != NULL);
+}
+
+void store_folder_remove(const char *path)
+{
+	DIR *folder = opendir(path);
+	struct dirent *entry;
+	char name[400];
+
+	REQUIRE(folder != NULL);
+	while ((entry = readdir(folder))) {
+		snprintf(name, sizeof(name), "%s/%s", path, entry->d_name);
+		if (entry->d_name[0] != '.')
+			REQUIRE(unlink(name) == 0);
+	}
+	closedir(folder);
+	REQUIRE(rmdir(path) == 0);
+}
+
+bool store_has_uring(void)
+{
+	struct file_ring *ring;
+
+	if (file_ring_create(&ring) < 0)
+		return false;
+	file_ring_destroy(ring);
+	return true;
+}

@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* For tests of devices that take their time: runs requests to their end, in virtual time. */
+#pragma once
+
+#include "driver/device.h"
+
+struct store_run {
+	struct store *store;
+	int fd;		 /* of the device; -1: it has none */
+	uint64_t now_ns; /* goes to what is due when nothing else happens */
+};
+
+/* Waits for a request that is done. Something is under way. */
+struct store_request *store_run_wait(struct store_run *run);
+
+/* Does its descriptor say that something may be done? */
+bool store_run_is_readable(const struct store_run *run);
+
+/* Submits one and waits for it; nothing else is under way. Gives the reason, of refusals too. */
+enum weft_reason store_run_one(struct store_run *run, struct store_request *r);
+
+/* A read or write of one piece of memory, or any other operation (bytes is NULL). */
+enum weft_reason store_run_op(struct store_run *run, enum store_op op, uint64_t offset, void *bytes,
+			      uint64_t length);
+
+/* A folder of its own, and how to get rid of it with all that is in it. */
+void store_folder_make(char path[64]);
+void store_folder_remove(const char *path);
+
+/* False where io_uring is not to be had. */
+bool store_has_uring(void);
