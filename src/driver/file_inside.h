@@ -49,6 +49,9 @@ void file_fail(struct store_request *r, int error);
 /* Of a request that flushes, with what it came to: 0 or an errno. */
 void file_flushed(struct file_store *f, struct store_request *r, int error);
 
+/* Of a read or write, with what it came to: a failure to reach the disk is not forgotten. */
+void file_write_failed(struct file_store *f, const struct store_request *r, int error);
+
 /* May its memory be used for direct I/O? */
 bool file_is_aligned(const struct file_store *f, const struct store_request *r);
 
@@ -69,7 +72,7 @@ int file_ring_create(struct file_ring **out);
 void file_ring_destroy(struct file_ring *g);
 int file_ring_descriptor(const struct file_ring *g);
 
-/* Reads, writes and flushes. */
+/* Reads and writes. */
 void file_ring_put(struct file_store *f, struct store_request *r);
 
 /* Sets going what was put, and moves what is done to the end of the store's list. */

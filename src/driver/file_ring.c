@@ -47,9 +47,7 @@ static void prepare(struct file_store *f, struct store_request *r, struct io_uri
 	const struct iovec *iov = (const struct iovec *)(const void *)r->spans;
 	int flags = r->flags & STORE_FUA ? RWF_DSYNC : 0;
 
-	if (r->op == STORE_FLUSH)
-		io_uring_prep_fsync(sqe, f->fd, IORING_FSYNC_DATASYNC);
-	else if (r->op == STORE_READ)
+	if (r->op == STORE_READ)
 		io_uring_prep_readv(sqe, f->fd, iov, r->span_count, r->offset);
 	else
 		io_uring_prep_writev2(sqe, f->fd, iov, r->span_count, r->offset, flags);
@@ -73,19 +71,12 @@ void file_ring_put(struct file_store *f, struct store_request *r)
 /* True: it is done. Else a thread does it once more, and finds out what is the matter. */
 static bool ended(struct file_store *f, struct store_request *r, int result)
 {
-	bool is_whole = result >= 0 && (uint64_t)result == r->length;
-
 	if (result == -EAGAIN || result == -EINTR || result == -ECANCELED || result == -EINVAL ||
 	    result == -EOPNOTSUPP)
 		return false;
-	if (r->op == STORE_FLUSH) {
-		file_flushed(f, r, result < 0 ? -result : 0);
-		return true;
-	}
 	if (result >= 0)
-		return is_whole;
-	if (result == -EIO && (r->flags & STORE_FUA))
-		atomic_store(&f->lost, EIO);
+		return (uint64_t)result == r->length;
+	file_write_failed(f, r, -result);
 	file_fail(r, -result);
 	return true;
 }

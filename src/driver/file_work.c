@@ -58,6 +58,13 @@ void file_flushed(struct file_store *f, struct store_request *r, int error)
 		store_request_end(r, WEFT_R_STORE_LOST, error);
 }
 
+/* It may be the failure of an earlier write that this one was told. */
+void file_write_failed(struct file_store *f, const struct store_request *r, int error)
+{
+	if (error == EIO && (r->flags & STORE_FUA))
+		atomic_store(&f->lost, error);
+}
+
 bool file_is_aligned(const struct file_store *f, const struct store_request *r)
 {
 	uintptr_t bits = 0;
@@ -213,9 +220,7 @@ static int read_write(struct file_store *f, struct store_request *r)
 		err = move_bounced(f->fd, r, flags);
 	else
 		err = move_spans(f->fd, r, flags);
-	/* It may be the failure of an earlier write that this one was told. */
-	if (err == EIO && flags != 0)
-		atomic_store(&f->lost, err);
+	file_write_failed(f, r, err);
 	return err;
 }
 

@@ -337,6 +337,22 @@ TEST(test_file_store_failed_flush_is_never_forgotten)
 	EXPECT_EQ(r.error, EIO);
 }
 
+TEST(test_file_store_fua_that_did_not_reach_the_disk_is_a_failed_flush)
+{
+	struct store_request w = { .op = STORE_WRITE }, r = { .op = STORE_FLUSH };
+	struct file_store f = { .fd = -1 };
+
+	file_write_failed(&f, &w, EIO);
+	w.flags = STORE_FUA;
+	file_write_failed(&f, &w, 0);
+	file_write_failed(&f, &w, ENOSPC);
+	file_flushed(&f, &r, 0);
+	EXPECT_EQ(r.reason, WEFT_OK);
+	file_write_failed(&f, &w, EIO);
+	file_flushed(&f, &r, 0);
+	EXPECT_EQ(r.reason, WEFT_R_STORE_LOST);
+}
+
 TEST(test_file_store_errors_have_reasons)
 {
 	static const struct {
