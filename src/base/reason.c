@@ -451,6 +451,39 @@ static const struct reason_row rows[WEFT_REASON_COUNT] = {
 				 "A fault filter in front of the block device was asked for failures, and this is one of them." },
 	[WEFT_R_STORE_GONE] = { "store_gone", "-", EIO,
 				"A fault filter let the block device die on purpose." },
+
+	[WEFT_R_RIO_UNEXPECTED] = { "rio_unexpected", "RIO-03", EPROTO,
+				    "The other side sent a message that has no place here, or not "
+				    "now." },
+	[WEFT_R_RIO_STRANGER] = { "rio_stranger", "RIO-03", EACCES,
+				  "The other side's public key is not one that the configuration "
+				  "lets in." },
+	[WEFT_R_RIO_FORGED] = { "rio_forged", "RIO-03", EACCES,
+				"A signature or seal is not true: the message was altered, or its "
+				"sender is not who it says." },
+	[WEFT_R_RIO_SEQUENCE] = { "rio_sequence", "RIO-03", EPROTO,
+				  "A message came twice, too late or out of order: somebody repeats "
+				  "what was said before." },
+	[WEFT_R_RIO_DENIED] = { "rio_denied", "RIO-03", EACCES,
+				"No rule of the owner's policy allows this requester to do that "
+				"there." },
+	[WEFT_R_RIO_DEVICE] = { "rio_device", "RIO-02d", ENODEV,
+				"There is no device of this number." },
+	[WEFT_R_RIO_PLATFORM] = { "rio_platform", "RIO-14", EACCES,
+				  "The list names memory of a platform that the owner has not let "
+				  "the I/O unit reach." },
+	[WEFT_R_RIO_PLATFORMS] = { "rio_platforms", "RIO-06", E2BIG,
+				   "One command writes to the memory of too many platforms; ask in "
+				   "several." },
+	[WEFT_R_RIO_CHAIN] = { "rio_chain", "RIO-16", EACCES,
+			       "A part of the list lies where it cannot be fetched from, or is too "
+			       "long." },
+	[WEFT_R_RIO_TIMEOUT] = { "rio_timeout", "RIO-02i", ETIMEDOUT,
+				 "It was not done in the time that it had." },
+	[WEFT_R_RIO_CANCELLED] = { "rio_cancelled", "RIO-02i", ECANCELED,
+				   "It was cancelled by the one who asked for it." },
+	[WEFT_R_RIO_OWNER_LEFT] = { "rio_owner_left", "RIO-03", ECONNABORTED,
+				    "The owner, who had asked for it, is gone." },
 };
 
 static const struct reason_row unknown = { "unknown", "-", EINVAL, "No such reason." };

@@ -105,7 +105,7 @@ void rio_list_clear(struct rio_list *list)
 	};
 }
 
-/* ---- transactions: RIO-15 ------------------------------------------------------------------- */
+/* ---- transactions: RIO-15 ----------------------------------------------------------------- */
 
 static bool has_buffer(enum sgl_operation operation)
 {
@@ -160,7 +160,7 @@ static enum weft_reason segment_add(struct rio_list *l, enum sgl_role role, uint
 	return WEFT_OK;
 }
 
-/* ---- the beginning of a sequence: RIO-13a, RIO-13b ------------------------------------------- */
+/* ---- the beginning of a sequence: RIO-13a, RIO-13b ----------------------------------------- */
 
 /* Where in its sequence an element stands. */
 enum place {
@@ -212,7 +212,7 @@ static enum weft_reason chain_add(struct rio_list *l, const struct sgl_chain *ch
 	return WEFT_OK;
 }
 
-/* ---- sequences ------------------------------------------------------------------------------ */
+/* ---- sequences ---------------------------------------------------------------------------- */
 
 /* A sequence as it is being checked. */
 struct sequence {
@@ -391,7 +391,7 @@ void rio_list_flat(const struct rio_list *list, struct wr *w)
 	wr_bytes(w, list->bytes, list->used);
 }
 
-/* ---- walking -------------------------------------------------------------------------------- */
+/* ---- walking ------------------------------------------------------------------------------ */
 
 void rio_walk_start(struct rio_walk *walk, const struct rio_list *list)
 {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Control messages, devices and private data of directed remote I/O on arbitrary bytes: there is
- * one way to write each, so what is accepted encodes to the same bytes; what is not changes nothing.
+ * one way to write each, so what is accepted encodes to the same bytes; what is not changes
+ * nothing.
  */
 #include <string.h>
 

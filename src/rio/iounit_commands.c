@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "rio/iounit_parts.h"
+
+void unit_command_ready(struct rio_iounit *u, struct unit_command *c)
+{
+	if (!list_is_linked(&c->waiter.link))
+		list_add_tail(&u->ready, &c->waiter.link);
+}
+
+struct unit_command *unit_command_find(struct rio_iounit *u, uint64_t id)
+{
+	for (uint32_t i = 0; i < u->config.commands_max; i++) {
+		struct unit_command *c = &u->commands[i];
+
+		if (c->state != COMMAND_FREE && !c->is_dropped && c->id == id)
+			return c;
+	}
+	return NULL;
+}
+
+void unit_command_free(struct rio_iounit *u, struct unit_command *c)
+{
+	timer_queue_cancel(&u->timers, &c->timer);
+	rio_list_clear(c->list);
+	c->state = COMMAND_FREE;
+	u->counts.commands_now--;
+	list_remove(&c->waiter.link);
+	list_add_tail(&u->free_commands, &c->waiter.link);
+}
+
+/* All of it has ended. */
+static void say(struct rio_iounit *u, struct unit_command *c)
+{
+	if (c->reason != WEFT_OK)
+		u->counts.failed++;
+	if (c->is_dropped) {
+		unit_command_free(u, c);
+		return;
+	}
+	c->state = COMMAND_SAYING;
+	list_remove(&c->waiter.link);
+	list_add_tail(&u->saying, &c->waiter.link);
+}
+
+void unit_command_fail(struct rio_iounit *u, struct unit_command *c, enum weft_reason reason)
+{
+	if (c->state == COMMAND_SAYING)
+		return;
+	if (c->reason == WEFT_OK) {
+		c->reason = reason;
+		list_remove(&c->waiter.link); /* it waits for nothing any more */
+		unit_piece_abort_waiting(u, c);
+	}
+	unit_command_ready(u, c);
+}
+
+/* ---- Before anything moves: RIO-16 ---------------------------------------------------------- */
+
+static struct unit_device *device_find(struct rio_iounit *u, uint32_t number)
+{
+	for (uint32_t i = 0; i < u->device_count; i++) {
+		if (u->devices[i].number == number)
+			return &u->devices[i];
+	}
+	return NULL;
+}
+
+static enum weft_reason segments_check(struct rio_iounit *u, struct unit_command *c,
+				       struct rio_walk *walk, bool is_written)
+{
+	struct rio_segment s;
+
+	while (rio_walk_segment(walk, &s)) {
+		struct unit_platform *p;
+
+		if (s.where == RIO_IMMEDIATE)
+			continue;
+		p = unit_platform_of(u, &s);
+		if (!p)
+			return WEFT_R_RIO_PLATFORM;
+		if (is_written && !unit_command_touches(c, p))
+			return WEFT_R_RIO_PLATFORMS;
+	}
+	return WEFT_OK;
+}
+
+static enum weft_reason list_check(struct rio_iounit *u, struct unit_command *c)
+{
+	struct sgl_transaction t;
+	struct rio_walk walk;
+	enum weft_reason r = WEFT_OK;
+
+	rio_walk_start(&walk, c->list);
+	for (c->number = 0; r == WEFT_OK && rio_walk_transaction(&walk, &t); c->number++) {
+		struct unit_device *d = device_find(u, t.device);
+		struct span bytes = { u->config.buffers, t.length };
+		struct store_request request = unit_request_of(&t, &bytes);
+
+		if (!d)
+			return WEFT_R_RIO_DEVICE;
+		r = store_request_check(&d->store->shape, &request);
+		if (r == WEFT_OK)
+			r = segments_check(u, c, &walk, t.operation == SGL_READ);
+		if (r != WEFT_OK)
+			return r; /* and the number is its */
+	}
+	return WEFT_OK;
+}
+
+/* False: there is no room for one more. */
+bool unit_command_touches(struct unit_command *c, struct unit_platform *p)
+{
+	for (uint32_t i = 0; i < c->touched_count; i++) {
+		if (c->touched[i].platform == p)
+			return true;
+	}
+	if (c->touched_count == COMMAND_PLATFORMS_MAX)
+		return false;
+	c->touched[c->touched_count++].platform = p;
+	return true;
+}
+
+bool unit_command_writes(struct unit_command *c, struct unit_platform *p)
+{
+	uint32_t i = 0;
+
+	while (c->touched[i].platform != p) {
+		i++;
+		CHECK(i < c->touched_count); /* segments_check() has seen it */
+	}
+	if (c->touched[i].connection == 0)
+		c->touched[i].connection = p->connections;
+	return c->touched[i].connection == p->connections;
+}
+
+/* ---- From the list to the status ------------------------------------------------------------ */
+
+/* The next transaction; false: there is none. */
+static bool next_transaction(struct rio_iounit *u, struct unit_command *c)
+{
+	if (!rio_walk_transaction(&c->cursor.walk, &c->now))
+		return false;
+	c->cursor.segment.length = 0;
+	c->cursor.used = 0;
+	c->device = device_find(u, c->now.device);
+	c->cut = 0;
+	c->is_cut = false;
+	return true;
+}
+
+static void begin(struct rio_iounit *u, struct unit_command *c)
+{
+	enum weft_reason r = list_check(u, c);
+
+	c->state = COMMAND_RUNNING;
+	if (r != WEFT_OK) {
+		u->counts.refused++;
+		unit_command_fail(u, c, r);
+		return;
+	}
+	rio_walk_start(&c->cursor.walk, c->list);
+	c->number = 0;
+	CHECK(next_transaction(u, c)); /* a list has one at least */
+	unit_command_ready(u, c);
+}
+
+/* The next part of its list, or all that the list says. */
+static void fetch_or_begin(struct rio_iounit *u, struct unit_command *c)
+{
+	struct sgl_chain chain;
+
+	if (c->pieces > 0)
+		return;
+	if (c->reason != WEFT_OK) {
+		say(u, c);
+	} else if (!rio_list_wants(c->list, &chain)) {
+		begin(u, c);
+	} else if (!platform_is_same(chain.platform, u->owner) ||
+		   chain.length > u->config.piece_bytes) {
+		/* The owner vouches for lists: it hands on what it has read and judged. */
+		unit_command_fail(u, c, WEFT_R_RIO_CHAIN);
+	} else if (!unit_piece_fetch(u, c)) {
+		list_add_tail(&u->hungry, &c->waiter.link);
+	}
+}
+
+static void run_pieces(struct rio_iounit *u, struct unit_command *c)
+{
+	while (c->reason == WEFT_OK && !c->is_cut && c->pieces < COMMAND_PIECES_MAX) {
+		if (!unit_piece_begin(u, c)) {
+			list_add_tail(&u->hungry, &c->waiter.link);
+			return;
+		}
+	}
+	if (c->pieces > 0)
+		return;
+	if (c->reason != WEFT_OK) {
+		say(u, c);
+	} else if (next_transaction(u, c)) {
+		c->number++;
+		unit_command_ready(u, c);
+	} else {
+		c->state = COMMAND_SETTLING;
+		unit_command_ready(u, c);
+	}
+}
+
+/* Each platform that was written to, one after the other; then it is over. */
+static void settle(struct rio_iounit *u, struct unit_command *c)
+{
+	if (c->settles > 0)
+		return;
+	if (c->reason != WEFT_OK || c->settled_count == c->touched_count)
+		say(u, c);
+	else
+		list_add_tail(&u->movers, &c->waiter.link);
+}
+
+void unit_command_go_on(struct rio_iounit *u, struct unit_command *c)
+{
+	switch (c->state) {
+	case COMMAND_FETCHING:
+		fetch_or_begin(u, c);
+		break;
+	case COMMAND_RUNNING:
+		run_pieces(u, c);
+		break;
+	case COMMAND_SETTLING:
+		settle(u, c);
+		break;
+	default:
+		break;
+	}
+}
+
+bool unit_command_settle_act(struct rio_iounit *u, struct unit_command *c, struct rio_act *act)
+{
+	const struct unit_touch *t = &c->touched[c->settled_count];
+	struct unit_platform *p = t->platform;
+
+	/* If that connection was lost meanwhile, nobody knows what has arrived. */
+	if (p->state != PLATFORM_UP || t->connection != p->connections) {
+		unit_command_fail(u, c, WEFT_R_PEER_GONE);
+		return false;
+	}
+	if (!unit_platform_is_ready(u, p, &c->waiter))
+		return false;
+	c->settled_count++;
+	c->settles++;
+	*act = (struct rio_act){
+		.kind = RIO_ACT_SETTLE,
+		.id = unit_move_begin(u, p, c, NULL),
+		.platform = p->name,
+	};
+	return true;
+}
+
+void unit_command_settled(struct rio_iounit *u, struct unit_command *c, enum weft_reason reason)
+{
+	c->settles--;
+	if (reason != WEFT_OK)
+		unit_command_fail(u, c, reason);
+	else
+		unit_command_ready(u, c);
+}
+
+void unit_command_begin(struct rio_iounit *u, uint64_t id, const struct rio_request *request)
+{
+	struct unit_command *c = CONTAINER_OF(list_pop(&u->free_commands), struct unit_command,
+					      waiter.link);
+	uint64_t timeout_ns = request->timeout_ms > 0 ? (uint64_t)request->timeout_ms * 1000 * 1000
+						      : u->config.timeout_ns;
+	enum weft_reason r;
+
+	*c = (struct unit_command){
+		.waiter = c->waiter,
+		.list = c->list,
+		.state = COMMAND_FETCHING,
+		.id = id,
+	};
+	u->counts.commands++;
+	u->counts.commands_now++;
+	timer_queue_set(&u->timers, &c->timer, u->now_ns + timeout_ns);
+	r = rio_list_take(c->list, request->list.bytes, request->list.length);
+	if (r != WEFT_OK) {
+		u->counts.refused++;
+		unit_command_fail(u, c, r);
+	} else {
+		unit_command_ready(u, c);
+	}
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What an I/O unit consists of, for its own files only: iounit.c (life, messages, acts),
+ * iounit_commands.c (a command from its list to its status), iounit_pieces.c (data on its way),
+ * iounit_platforms.c (whose memory, and the connections to it).
+ *
+ *	command   fetching -> running -> settling -> saying
+ *	piece     device -> moving (a read), moving -> device (a write), device (all else)
+ *	move      of a piece, of a settling command, or of a fetched list
+ */
+#pragma once
+
+#include "base/timer_queue.h"
+#include "rio/iounit.h"
+#include "rio/list.h"
+#include "rio/refusal.h"
+
+enum {
+	UNIT_DEVICES_MAX = 64,
+	COMMAND_PIECES_MAX = 8,	  /* under way at a time */
+	COMMAND_PLATFORMS_MAX = 8 /* that one command writes to */
+};
+
+struct unit_device {
+	struct store *store;
+	uint32_t number;
+	char name[RIO_DEVICE_NAME_MAX];
+	uint32_t name_bytes;
+};
+
+enum platform_state {
+	PLATFORM_FREE = 0, /* the slot */
+	PLATFORM_GRANTED,  /* may be dialled, when somebody needs it */
+	PLATFORM_WANTED,   /* is to be dialled */
+	PLATFORM_DIALLING,
+	PLATFORM_UP,
+	PLATFORM_LEAVING, /* up, and to be hung up */
+	PLATFORM_STATES
+};
+
+struct unit_platform {
+	struct platform name;
+	enum platform_state state;
+	bool is_revoked; /* the slot is free once nobody moves anything there */
+	uint8_t token[RIO_TOKEN_BYTES];
+	uint8_t nonce[RIO_NONCE_BYTES];
+	uint64_t counter;     /* of the last private data */
+	uint32_t connections; /* that were made for this slot: the number of the one that is up */
+	uint8_t question[RIO_DATA_BYTES];
+	struct rio_address address;
+	uint32_t moves; /* under way */
+	struct list
+		waiting; /* struct unit_piece, struct unit_command: for it to be up, or less busy */
+	struct list link; /* of those with an act to be done */
+};
+
+enum command_state {
+	COMMAND_FREE = 0,
+	COMMAND_FETCHING, /* the rest of its list */
+	COMMAND_RUNNING,
+	COMMAND_SETTLING,
+	COMMAND_SAYING, /* all has ended, the owner is to be told */
+	COMMAND_STATES
+};
+
+/* What waits for a turn: with a platform, for a buffer, or to be told. */
+struct unit_waiter {
+	struct list link;
+	bool is_piece;
+};
+
+/* A place in the memory of a transaction. */
+struct unit_cursor {
+	struct rio_walk walk;
+	struct rio_segment segment;
+	uint32_t used; /* bytes of the segment */
+};
+
+/* Who was written to, and over which connection: 0, none yet. */
+struct unit_touch {
+	struct unit_platform *platform;
+	uint32_t connection;
+};
+
+struct unit_command {
+	struct unit_waiter waiter;
+	enum command_state state;
+	uint64_t id;
+	struct rio_list *list;
+	struct timer timer;
+	/* The transaction that is carried out, and where its next piece begins. */
+	struct unit_cursor cursor;
+	struct sgl_transaction now;
+	struct unit_device *device;
+	uint32_t number; /* of it, from 0 */
+	uint64_t cut;	 /* bytes of it that are in pieces, or were */
+	bool is_cut;	 /* all of it is */
+	uint32_t pieces; /* under way */
+	/* How it goes. */
+	enum weft_reason reason; /* the first one */
+	uint64_t done_bytes;
+	bool is_dropped; /* nobody is to be told */
+	struct unit_touch touched[COMMAND_PLATFORMS_MAX];
+	uint32_t touched_count, settled_count; /* asked to settle so far */
+	uint32_t settles;		       /* under way */
+};
+
+enum piece_state {
+	PIECE_FREE = 0,
+	PIECE_DEVICE, /* the device works on it */
+	PIECE_MOVING, /* to or from memory of others */
+	PIECE_STATES
+};
+
+struct unit_piece {
+	struct unit_waiter waiter;
+	enum piece_state state;
+	struct unit_command *command;
+	uint8_t *buffer;   /* its own */
+	struct span bytes; /* there, or in the device's memory */
+	struct store_request request;
+	/* Where the next move begins. */
+	struct unit_cursor cursor;
+	uint64_t issued; /* bytes in moves, or copied */
+	uint32_t moves;	 /* under way */
+	enum weft_reason reason;
+	bool is_fetch;	/* a part of the command's list */
+	bool is_direct; /* the device's own memory is moved from, or to */
+};
+
+struct unit_move {
+	struct list link;		/* of the free ones */
+	struct unit_platform *platform; /* NULL: the owner */
+	struct unit_piece *piece;	/* NULL: the command settles */
+	struct unit_command *command;
+};
+
+struct rio_iounit {
+	struct rio_iounit_config config;
+	uint64_t now_ns;
+	struct unit_device devices[UNIT_DEVICES_MAX];
+	uint32_t device_count;
+	/* The owner. */
+	bool has_owner, is_devices_due;
+	struct platform owner;
+	struct rio_session session;
+	uint32_t pongs_due;
+	uint64_t pong_id;
+	uint8_t message[RIO_MSG_BYTES_MAX];
+	/* Slots of each kind, and who waits for what. */
+	struct unit_command *commands;
+	struct unit_piece *pieces;
+	struct unit_platform *platforms; /* the first is itself */
+	uint32_t platform_count;
+	struct unit_move *moves;
+	uint32_t move_count, moves_under_way;
+	struct timer_queue timers;
+	struct list free_commands, free_pieces, free_moves;
+	struct list ready;	   /* commands that can go on */
+	struct list hungry;	   /* commands that could if there were a buffer */
+	struct list movers;	   /* pieces and settling commands with a move to make */
+	struct list saying;	   /* commands */
+	struct list platforms_due; /* with something to be done */
+	struct rio_iounit_counts counts;
+};
+
+/* ---- iounit.c ------------------------------------------------------------------------------- */
+
+/* Lets commands go on that can. */
+void unit_run(struct rio_iounit *u);
+
+/* ---- iounit_platforms.c --------------------------------------------------------------------- */
+
+/* NULL: it is not granted; the second finds also those that no longer are. */
+struct unit_platform *unit_platform_find(struct rio_iounit *u, struct platform name);
+struct unit_platform *unit_platform_of(struct rio_iounit *u, const struct rio_segment *s);
+enum weft_reason unit_platform_grant(struct rio_iounit *u, const struct rio_grant *grant);
+void unit_platform_revoke(struct rio_iounit *u, struct platform name);
+
+/* May a move with it begin now? If not, the waiter is told to go on when one may. */
+bool unit_platform_is_ready(struct rio_iounit *u, struct unit_platform *p, struct unit_waiter *w);
+void unit_platform_hang_up(struct rio_iounit *u, struct unit_platform *p);
+bool unit_platform_act(struct rio_iounit *u, struct rio_act *act);
+
+/* One move less is under way with it. */
+void unit_platform_relieved(struct rio_iounit *u, struct unit_platform *p);
+
+/* ---- iounit_commands.c ---------------------------------------------------------------------- */
+
+void unit_command_begin(struct rio_iounit *u, uint64_t id, const struct rio_request *request);
+void unit_command_ready(struct rio_iounit *u, struct unit_command *c);
+void unit_command_go_on(struct rio_iounit *u, struct unit_command *c);
+void unit_command_fail(struct rio_iounit *u, struct unit_command *c, enum weft_reason reason);
+struct unit_command *unit_command_find(struct rio_iounit *u, uint64_t id);
+void unit_command_free(struct rio_iounit *u, struct unit_command *c);
+
+/* It will write there. False: to too many. */
+bool unit_command_touches(struct unit_command *c, struct unit_platform *p);
+
+/* It writes there now. False: it did before, over a connection that is gone. */
+bool unit_command_writes(struct unit_command *c, struct unit_platform *p);
+bool unit_command_settle_act(struct rio_iounit *u, struct unit_command *c, struct rio_act *act);
+void unit_command_settled(struct rio_iounit *u, struct unit_command *c, enum weft_reason reason);
+
+/* ---- iounit_pieces.c ------------------------------------------------------------------------ */
+
+struct store_request unit_request_of(const struct sgl_transaction *t, const struct span *bytes);
+
+/* Goes so far in the transaction's memory, or to the end of the segment; says how far. */
+uint32_t unit_cursor_step(struct unit_cursor *cursor, uint64_t most);
+
+/* The next piece of a command that runs; false: there is no buffer. */
+bool unit_piece_begin(struct rio_iounit *u, struct unit_command *c);
+
+/* A part of its list. */
+bool unit_piece_fetch(struct rio_iounit *u, struct unit_command *c);
+bool unit_piece_act(struct rio_iounit *u, struct unit_piece *p, struct rio_act *act);
+void unit_piece_moved(struct rio_iounit *u, struct unit_piece *p, enum weft_reason reason);
+
+/* A move that it wanted to make cannot be made. */
+void unit_piece_refused(struct rio_iounit *u, struct unit_piece *p, enum weft_reason reason);
+void unit_piece_stored(struct rio_iounit *u, struct unit_piece *p);
+void unit_piece_abort_waiting(struct rio_iounit *u, const struct unit_command *c);
+
+/* A move with this platform (NULL: the owner), of a piece or (NULL) of a command that settles. */
+uint32_t unit_move_begin(struct rio_iounit *u, struct unit_platform *platform,
+			 struct unit_command *c, struct unit_piece *piece);

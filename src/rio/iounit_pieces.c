@@ -1,0 +1,376 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <string.h>
+
+#include "rio/iounit_parts.h"
+
+uint32_t unit_cursor_step(struct unit_cursor *cursor, uint64_t most)
+{
+	uint32_t left;
+
+	if (cursor->used == cursor->segment.length) {
+		CHECK(rio_walk_segment(&cursor->walk, &cursor->segment)); /* the sum is checked */
+		cursor->used = 0;
+	}
+	left = cursor->segment.length - cursor->used;
+	if (left > most)
+		left = (uint32_t)most;
+	cursor->used += left;
+	return left;
+}
+
+/* ---- Moves ---------------------------------------------------------------------------------- */
+
+uint32_t unit_move_begin(struct rio_iounit *u, struct unit_platform *platform,
+			 struct unit_command *c, struct unit_piece *piece)
+{
+	struct unit_move *m = CONTAINER_OF(list_pop(&u->free_moves), struct unit_move, link);
+
+	m->platform = platform;
+	m->command = c;
+	m->piece = piece;
+	if (platform)
+		platform->moves++;
+	if (piece)
+		piece->moves++;
+	u->moves_under_way++;
+	return (uint32_t)(m - u->moves);
+}
+
+void rio_iounit_ended(struct rio_iounit *u, uint32_t id, enum weft_reason reason)
+{
+	struct unit_move *m;
+	struct unit_platform *platform;
+
+	CHECK(id < u->move_count);
+	m = &u->moves[id];
+	platform = m->platform;
+	u->moves_under_way--;
+	if (m->piece)
+		unit_piece_moved(u, m->piece, reason);
+	else
+		unit_command_settled(u, m->command, reason);
+	list_add_tail(&u->free_moves, &m->link);
+	if (platform)
+		unit_platform_relieved(u, platform);
+	unit_run(u);
+}
+
+/* ---- The life of a piece -------------------------------------------------------------------- */
+
+static struct unit_piece *piece_take(struct rio_iounit *u, struct unit_command *c)
+{
+	struct unit_piece *p;
+
+	if (list_is_empty(&u->free_pieces))
+		return NULL;
+	p = CONTAINER_OF(list_pop(&u->free_pieces), struct unit_piece, waiter.link);
+	p->command = c;
+	p->issued = 0;
+	p->moves = 0;
+	p->reason = WEFT_OK;
+	p->is_fetch = false;
+	c->pieces++;
+	u->counts.pieces_now++;
+	return p;
+}
+
+static void piece_give_back(struct rio_iounit *u, struct unit_piece *p)
+{
+	p->state = PIECE_FREE;
+	p->command->pieces--;
+	u->counts.pieces_now--;
+	list_remove(&p->waiter.link);
+	list_add_tail(&u->free_pieces, &p->waiter.link);
+	if (!list_is_empty(&u->hungry))
+		list_add_tail(&u->ready, list_pop(&u->hungry));
+}
+
+static bool is_of_data(const struct unit_command *c)
+{
+	return c->now.operation == SGL_READ || c->now.operation == SGL_WRITE;
+}
+
+static void piece_end(struct rio_iounit *u, struct unit_piece *p)
+{
+	struct unit_command *c = p->command;
+
+	if (p->reason == WEFT_OK && is_of_data(c)) {
+		c->done_bytes += p->bytes.length;
+		if (c->now.operation == SGL_READ)
+			u->counts.read_bytes += p->bytes.length;
+		else
+			u->counts.written_bytes += p->bytes.length;
+	}
+	piece_give_back(u, p);
+	if (p->reason != WEFT_OK)
+		unit_command_fail(u, c, p->reason);
+	else
+		unit_command_ready(u, c);
+}
+
+static void piece_submit(struct rio_iounit *u, struct unit_piece *p)
+{
+	enum weft_reason r = store_submit(p->command->device->store, &p->request, u->now_ns);
+
+	p->state = PIECE_DEVICE;
+	if (r != WEFT_OK) {
+		p->reason = r;
+		piece_end(u, p);
+	}
+}
+
+static void piece_move(struct rio_iounit *u, struct unit_piece *p)
+{
+	p->state = PIECE_MOVING;
+	list_add_tail(&u->movers, &p->waiter.link);
+}
+
+static enum store_op store_op_of(enum sgl_operation operation)
+{
+	static const enum store_op ops[SGL_OPERATION_COUNT] = {
+		[SGL_READ] = STORE_READ,       [SGL_WRITE] = STORE_WRITE,
+		[SGL_FLUSH] = STORE_FLUSH,     [SGL_WRITE_ZEROES] = STORE_WRITE_ZEROES,
+		[SGL_DISCARD] = STORE_DISCARD,
+	};
+
+	return ops[operation];
+}
+
+struct store_request unit_request_of(const struct sgl_transaction *t, const struct span *bytes)
+{
+	bool has_memory = t->operation == SGL_READ || t->operation == SGL_WRITE;
+
+	return (struct store_request){
+		.op = store_op_of(t->operation),
+		.flags = t->is_fua ? STORE_FUA : 0,
+		.offset = t->offset,
+		.length = t->length,
+		.spans = has_memory ? bytes : NULL,
+		.span_count = has_memory ? 1 : 0,
+	};
+}
+
+/* As much of it as fits into a buffer, or lies in the device's memory in one piece. */
+static bool place(struct rio_iounit *u, struct unit_piece *p, const struct sgl_transaction *t)
+{
+	uint64_t most = t->length < u->config.piece_bytes ? t->length : u->config.piece_bytes;
+	struct span at = store_memory(p->command->device->store, t->offset, most);
+	/* A direct write could not be made durable on its way. */
+	bool is_direct = at.length == most && !t->is_fua;
+
+	p->bytes = is_direct ? at : (struct span){ p->buffer, most };
+	return is_direct;
+}
+
+bool unit_piece_begin(struct rio_iounit *u, struct unit_command *c)
+{
+	struct unit_piece *p = piece_take(u, c);
+	struct sgl_transaction part = c->now;
+	bool is_direct;
+
+	if (!p)
+		return false;
+	if (!is_of_data(c)) {
+		c->is_cut = true;
+		p->request = unit_request_of(&part, NULL);
+		piece_submit(u, p);
+		return true;
+	}
+	part.offset += c->cut;
+	part.length -= c->cut;
+	is_direct = place(u, p, &part);
+	part.length = p->bytes.length;
+	p->request = unit_request_of(&part, &p->bytes);
+	p->is_direct = is_direct;
+	p->cursor = c->cursor;
+	c->cut += part.length;
+	c->is_cut = c->cut == c->now.length;
+	for (uint64_t left = part.length; left > 0;)
+		left -= unit_cursor_step(&c->cursor, left);
+	if (c->now.operation == SGL_READ && !is_direct)
+		piece_submit(u, p);
+	else
+		piece_move(u, p);
+	return true;
+}
+
+/* The device has done its part. */
+void unit_piece_stored(struct rio_iounit *u, struct unit_piece *p)
+{
+	bool is_read = p->command->now.operation == SGL_READ;
+
+	p->reason = p->request.reason;
+	if (p->reason == WEFT_OK && is_read)
+		p->reason = p->command->reason; /* it is not moved for nothing */
+	if (p->reason == WEFT_OK && is_read)
+		piece_move(u, p);
+	else
+		piece_end(u, p);
+}
+
+/* A part of the list is here; the list makes a copy of it. */
+static void fetch_end(struct rio_iounit *u, struct unit_piece *p)
+{
+	struct unit_command *c = p->command;
+
+	if (p->reason == WEFT_OK && c->reason == WEFT_OK)
+		p->reason = rio_list_take(c->list, p->bytes.bytes, p->bytes.length);
+	piece_give_back(u, p);
+	if (p->reason != WEFT_OK)
+		unit_command_fail(u, c, p->reason);
+	else
+		unit_command_ready(u, c);
+}
+
+/* All that was to be moved has been, or one of the moves has failed and none is under way. */
+static void piece_all_moved(struct rio_iounit *u, struct unit_piece *p)
+{
+	list_remove(&p->waiter.link);
+	if (p->is_fetch) {
+		fetch_end(u, p);
+	} else if (p->command->now.operation == SGL_WRITE && !p->is_direct) {
+		if (p->reason == WEFT_OK)
+			p->reason = p->command->reason;
+		if (p->reason == WEFT_OK)
+			piece_submit(u, p);
+		else
+			piece_end(u, p);
+	} else {
+		piece_end(u, p);
+	}
+}
+
+/* No more of it is to be moved; what is under way ends. */
+static void piece_stop(struct unit_piece *p, enum weft_reason reason)
+{
+	list_remove(&p->waiter.link);
+	if (p->reason == WEFT_OK)
+		p->reason = reason;
+	p->issued = p->bytes.length;
+}
+
+void unit_piece_moved(struct rio_iounit *u, struct unit_piece *p, enum weft_reason reason)
+{
+	p->moves--;
+	if (reason != WEFT_OK)
+		piece_stop(p, reason);
+	if (p->moves == 0 && p->issued == p->bytes.length)
+		piece_all_moved(u, p);
+}
+
+void unit_piece_refused(struct rio_iounit *u, struct unit_piece *p, enum weft_reason reason)
+{
+	p->moves++;
+	unit_piece_moved(u, p, reason);
+}
+
+void unit_piece_abort_waiting(struct rio_iounit *u, const struct unit_command *c)
+{
+	for (uint32_t i = 0; i < u->config.pieces_max; i++) {
+		struct unit_piece *p = &u->pieces[i];
+
+		if (p->command != c || p->state != PIECE_MOVING)
+			continue;
+		if (p->issued < p->bytes.length)
+			piece_stop(p, c->reason);
+		if (p->moves == 0)
+			piece_end(u, p);
+	}
+}
+
+/* ---- Acts ----------------------------------------------------------------------------------- */
+
+bool unit_piece_fetch(struct rio_iounit *u, struct unit_command *c)
+{
+	struct unit_piece *p = piece_take(u, c);
+	struct sgl_chain chain;
+
+	if (!p)
+		return false;
+	CHECK(rio_list_wants(c->list, &chain));
+	p->bytes = (struct span){ p->buffer, chain.length };
+	p->is_fetch = true;
+	piece_move(u, p);
+	return true;
+}
+
+static void fetch_act(struct rio_iounit *u, struct unit_piece *p, struct rio_act *act)
+{
+	struct sgl_chain chain;
+
+	CHECK(rio_list_wants(p->command->list, &chain));
+	p->issued = p->bytes.length;
+	*act = (struct rio_act){
+		.kind = RIO_ACT_FETCH,
+		.id = unit_move_begin(u, NULL, p->command, p),
+		.platform = chain.platform,
+		.bytes = p->bytes.bytes,
+		.length = p->bytes.length,
+		.handle = chain.handle,
+		.remote = chain.address,
+	};
+}
+
+/* Segments that lie in the list itself need nobody. */
+static void copy_immediates(struct unit_piece *p)
+{
+	while (p->issued < p->bytes.length) {
+		struct unit_cursor next = p->cursor;
+		uint32_t length = unit_cursor_step(&next, p->bytes.length - p->issued);
+
+		if (next.segment.where != RIO_IMMEDIATE)
+			return;
+		memcpy(p->bytes.bytes + p->issued, next.segment.data + next.used - length, length);
+		p->issued += length;
+		p->cursor = next;
+	}
+}
+
+/*
+ * The next move of a piece that has one to make, off the list of movers. False: it waits, or has
+ * ended.
+ */
+bool unit_piece_act(struct rio_iounit *u, struct unit_piece *p, struct rio_act *act)
+{
+	struct unit_cursor next;
+	struct unit_platform *platform;
+	uint32_t length;
+
+	if (p->is_fetch) {
+		fetch_act(u, p, act);
+		return true;
+	}
+	copy_immediates(p);
+	if (p->issued == p->bytes.length) {
+		if (p->moves == 0)
+			piece_all_moved(u, p);
+		return false;
+	}
+	next = p->cursor;
+	length = unit_cursor_step(&next, p->bytes.length - p->issued);
+	platform = unit_platform_of(u, &next.segment);
+	if (!platform) {
+		unit_piece_refused(u, p, WEFT_R_RIO_PLATFORM); /* revoked meanwhile */
+		return false;
+	}
+	if (!unit_platform_is_ready(u, platform, &p->waiter))
+		return false;
+	if (p->command->now.operation == SGL_READ && !unit_command_writes(p->command, platform)) {
+		unit_piece_refused(u, p, WEFT_R_PEER_GONE);
+		return false;
+	}
+	*act = (struct rio_act){
+		.kind = p->command->now.operation == SGL_READ ? RIO_ACT_WRITE : RIO_ACT_READ,
+		.id = unit_move_begin(u, platform, p->command, p),
+		.platform = platform->name,
+		.bytes = p->bytes.bytes + p->issued,
+		.length = length,
+		.handle = next.segment.handle,
+		.remote = next.segment.address + next.used - length,
+	};
+	p->cursor = next;
+	p->issued += length;
+	if (p->issued < p->bytes.length)
+		list_add_tail(&u->movers, &p->waiter.link);
+	return true;
+}

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What an owner lets requesters do: rules, each for one requester or all, one device or all, some
+ * operations and a range of bytes. What no rule allows is denied. The first rule that covers the
+ * whole of a transaction allows it, and is named in the audit.
+ */
+#pragma once
+
+#include <weft/reason.h>
+
+#include "wire/platform.h"
+#include "wire/sgl.h"
+
+enum { RIO_POLICY_RULES_MAX = 1024 };
+
+#define RIO_ANY_DEVICE UINT32_MAX
+
+struct rio_rule {
+	struct platform requester; /* unit 0: whoever it is; process 0: any of that unit */
+	uint32_t device;	   /* the owner's number of it, or RIO_ANY_DEVICE */
+	uint32_t operations;	   /* 1 << enum sgl_operation for each */
+	uint64_t first, length;	   /* bytes of the device; length 0: to its end */
+};
+
+struct rio_policy {
+	struct rio_rule rules[RIO_POLICY_RULES_MAX];
+	uint32_t count;
+};
+
+/*
+ * WEFT_R_LIMIT: there are too many. WEFT_R_BAD_ARGUMENT: it names no operation, or one that does
+ * not exist, or a range past the end of all devices.
+ */
+enum weft_reason rio_policy_add(struct rio_policy *p, const struct rio_rule *rule);
+
+/* What is asked for. A flush has no range, and needs a rule for any part of the device. */
+struct rio_wish {
+	struct platform requester;
+	uint32_t device;
+	enum sgl_operation operation;
+	uint64_t offset, length;
+};
+
+/* WEFT_OK, with the rule that says so, counted from 0; or WEFT_R_RIO_DENIED. */
+enum weft_reason rio_policy_judge(const struct rio_policy *p, const struct rio_wish *w,
+				  uint32_t *rule);

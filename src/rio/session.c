@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "rio/session.h"
+
+#include <sodium/crypto_generichash_blake2b.h>
+#include <sodium/utils.h>
+#include <string.h>
+
+#include "rio/refusal.h"
+
+void rio_seal(const uint8_t key[RIO_KEY_BYTES], const uint8_t *bytes, size_t length,
+	      uint8_t seal[RIO_SEAL_BYTES])
+{
+	/* It refuses lengths of keys and of what it makes, and these are in its range. */
+	(void)crypto_generichash_blake2b(seal, RIO_SEAL_BYTES, bytes, length, key, RIO_KEY_BYTES);
+}
+
+bool rio_seal_is_true(const uint8_t key[RIO_KEY_BYTES], const uint8_t *bytes, size_t length,
+		      const uint8_t seal[RIO_SEAL_BYTES])
+{
+	uint8_t truth[RIO_SEAL_BYTES];
+
+	rio_seal(key, bytes, length, truth);
+	return sodium_memcmp(truth, seal, RIO_SEAL_BYTES) == 0;
+}
+
+size_t rio_session_close(struct rio_session *s, const struct rio_msg *m, uint8_t *bytes,
+			 size_t room)
+{
+	struct rio_msg numbered = *m;
+	struct wr w = wr_of(bytes, room);
+	size_t length, sealed;
+
+	numbered.sequence = s->sent + 1;
+	rio_msg_encode(&numbered, &w);
+	if (w.is_short)
+		return 0;
+	s->sent++;
+	length = (size_t)(w.at - bytes);
+	sealed = rio_msg_sealed_bytes(m->type, length);
+	if (sealed > 0)
+		rio_seal(s->send_key, bytes, sealed, bytes + sealed);
+	return length;
+}
+
+enum weft_reason rio_session_open(struct rio_session *s, const uint8_t *bytes, size_t length,
+				  struct rio_msg *m)
+{
+	struct rio_msg v;
+	enum rio_msg_err err;
+	size_t sealed;
+
+	err = rio_msg_decode(&v, bytes, length);
+	if (err != RIO_MSG_OK)
+		return refusal_of_msg(err);
+	sealed = rio_msg_sealed_bytes(v.type, length);
+	/* A greeting that comes again has no seal, and no place here. */
+	if (sealed == 0)
+		return WEFT_R_RIO_UNEXPECTED;
+	if (!rio_seal_is_true(s->receive_key, bytes, sealed, v.seal))
+		return WEFT_R_RIO_FORGED;
+	if (v.sequence != s->received + 1)
+		return WEFT_R_RIO_SEQUENCE;
+	s->received++;
+	*m = v;
+	return WEFT_OK;
+}

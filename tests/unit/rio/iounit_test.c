@@ -1,0 +1,493 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <string.h>
+
+#include "test.h"
+#include "unit/rio/unit_fixture.h"
+
+enum { SEEDS = 60 };
+
+static struct unit_world w;
+static struct unit_list l;
+
+static bool has_ended_well(uint64_t id, uint64_t bytes)
+{
+	const struct status *s = world_status(&w, id);
+
+	return s && s->reason == 0 && s->done_bytes == bytes;
+}
+
+static enum weft_reason ended_with(uint64_t id)
+{
+	const struct status *s = world_status(&w, id);
+
+	return s ? (enum weft_reason)s->reason : WEFT_REASON_COUNT;
+}
+
+/* Both ways of reaching the device: straight from its memory, and through a buffer. */
+#define FOR_BOTH_DEVICES(seed)                                                                     \
+	for (int is_slow = 0; is_slow < 2; is_slow++)                                              \
+		for (uint64_t seed = 1; seed <= SEEDS; seed++)
+
+TEST(test_rio_02g_a_read_arrives_in_fragments_a_and_b)
+{
+	FOR_BOTH_DEVICES(seed)
+	{
+		world_open(&w, seed, is_slow);
+		w.is_alone = true;
+		world_grant(&w, 0);
+		list_start(&l);
+		list_platform(&l, 0);
+		list_transaction(&l, SGL_READ, 1024, 20 * 512);
+		list_result(&l, 0, 100, 5000);
+		list_result(&l, 0, 30000, 5240);
+		world_command(&w, 1, &l);
+		world_run(&w);
+		EXPECT(has_ended_well(1, 20 * 512));
+		EXPECT(memcmp(w.requesters[0].memory + 100, w.disk_bytes + 1024, 5000) == 0);
+		EXPECT(memcmp(w.requesters[0].memory + 30000, w.disk_bytes + 6024, 5240) == 0);
+		EXPECT_EQ(w.dials, 1U);
+		EXPECT_EQ(w.settles, 1U);
+		world_close(&w);
+	}
+}
+
+TEST(test_rio_02h_a_write_comes_from_fragments_a_and_b)
+{
+	FOR_BOTH_DEVICES(seed)
+	{
+		world_open(&w, seed, is_slow);
+		world_grant(&w, 0);
+		list_start(&l);
+		list_platform(&l, 0);
+		list_transaction(&l, SGL_WRITE, 512, 20 * 512);
+		list_source(&l, 0, 7, 9000);
+		list_source(&l, 0, 40000, 1240);
+		world_command(&w, 1, &l);
+		world_run(&w);
+		EXPECT(has_ended_well(1, 20 * 512));
+		EXPECT(memcmp(w.disk_bytes + 512, w.requesters[0].memory + 7, 9000) == 0);
+		EXPECT(memcmp(w.disk_bytes + 9512, w.requesters[0].memory + 40000, 1240) == 0);
+		EXPECT_EQ(w.settles, 0U);
+		world_close(&w);
+	}
+}
+
+/* RIO-08, RIO-10: made on demand, kept, and made again when it is lost. */
+TEST(test_rio_10_a_connection_is_made_when_it_is_needed_and_kept)
+{
+	world_open(&w, 1, false);
+	world_grant(&w, 0);
+	world_run(&w);
+	EXPECT_EQ(w.dials, 0U);
+	for (uint64_t id = 1; id <= 4; id++) {
+		list_start(&l);
+		list_platform(&l, 0);
+		list_transaction(&l, SGL_READ, 0, 512);
+		list_result(&l, 0, 0, 512);
+		world_command(&w, id, &l);
+		world_run(&w);
+		EXPECT(has_ended_well(id, 512));
+		if (id == 2)
+			world_break(&w, 0);
+	}
+	EXPECT_EQ(w.dials, 2U);
+	world_close(&w);
+}
+
+TEST(test_rio_06_one_command_writes_to_two_platforms_and_gathers_from_them)
+{
+	FOR_BOTH_DEVICES(seed)
+	{
+		world_open(&w, seed, is_slow);
+		w.is_alone = true;
+		world_grant(&w, 0);
+		world_grant(&w, 2);
+		list_start(&l);
+		list_platform(&l, 0);
+		list_transaction(&l, SGL_READ, 0, 4096);
+		list_result(&l, 0, 0, 1000);
+		list_platform(&l, 2);
+		list_result(&l, 2, 0, 2000);
+		list_platform(&l, 0);
+		list_result(&l, 0, 5000, 1096);
+		list_transaction(&l, SGL_WRITE, 8192, 1024);
+		list_source(&l, 0, 20000, 512);
+		list_platform(&l, 2);
+		list_source(&l, 2, 20000, 512);
+		world_command(&w, 1, &l);
+		world_run(&w);
+		EXPECT(has_ended_well(1, 5120));
+		EXPECT(memcmp(w.requesters[0].memory, w.disk_bytes, 1000) == 0);
+		EXPECT(memcmp(w.requesters[2].memory, w.disk_bytes + 1000, 2000) == 0);
+		EXPECT(memcmp(w.requesters[0].memory + 5000, w.disk_bytes + 3000, 1096) == 0);
+		EXPECT(memcmp(w.disk_bytes + 8192, w.requesters[0].memory + 20000, 512) == 0);
+		EXPECT(memcmp(w.disk_bytes + 8704, w.requesters[2].memory + 20000, 512) == 0);
+		EXPECT_EQ(w.settles, 2U);
+		world_close(&w);
+	}
+}
+
+/* RIO-15: one transaction begins when the one before it has ended. */
+TEST(test_rio_15_transactions_of_a_request_are_carried_out_in_order)
+{
+	FOR_BOTH_DEVICES(seed)
+	{
+		world_open(&w, seed, is_slow);
+		w.is_alone = true;
+		world_grant(&w, 0);
+		list_start(&l);
+		list_platform(&l, 0);
+		list_transaction(&l, SGL_WRITE, 0, 16384);
+		list_source(&l, 0, 0, 16384);
+		list_transaction(&l, SGL_FLUSH, 0, 0);
+		list_transaction(&l, SGL_WRITE_ZEROES, 512, 512);
+		list_transaction(&l, SGL_READ, 0, 16384);
+		list_result(&l, 0, 32768, 16384);
+		world_command(&w, 1, &l);
+		world_run(&w);
+		EXPECT(has_ended_well(1, 32768));
+		memset(w.requesters[0].memory + 512, 0, 512);
+		EXPECT(memcmp(w.requesters[0].memory, w.requesters[0].memory + 32768, 16384) == 0);
+		world_close(&w);
+	}
+}
+
+TEST(test_rio_13d_data_in_the_list_needs_no_connection)
+{
+	static uint8_t data[512];
+
+	FOR_BOTH_DEVICES(seed)
+	{
+		memset(data, (int)seed, sizeof(data));
+		world_open(&w, seed, is_slow);
+		list_start(&l);
+		list_transaction(&l, SGL_WRITE, 2048, 1024);
+		list_data(&l, data, 300);
+		list_data(&l, data, 212);
+		list_data(&l, data, 512);
+		world_command(&w, 1, &l);
+		world_run(&w);
+		EXPECT(has_ended_well(1, 1024));
+		EXPECT(memcmp(w.disk_bytes + 2048, data, 512) == 0);
+		EXPECT(memcmp(w.disk_bytes + 2560, data, 512) == 0);
+		EXPECT_EQ(w.dials + w.moves, 0U);
+		world_close(&w);
+	}
+}
+
+TEST(test_rio_14_without_a_platform_the_memory_is_the_units_own)
+{
+	FOR_BOTH_DEVICES(seed)
+	{
+		world_open(&w, seed, is_slow);
+		list_start(&l);
+		list_transaction(&l, SGL_READ, 4096, 8192);
+		list_own_result(&l, 50, 8192);
+		world_command(&w, 1, &l);
+		world_run(&w);
+		EXPECT(has_ended_well(1, 8192));
+		EXPECT(memcmp(w.own_memory + 50, w.disk_bytes + 4096, 8192) == 0);
+		EXPECT_EQ(w.dials, 0U);
+		world_close(&w);
+	}
+}
+
+/* ---- Refusals: nothing has moved ------------------------------------------------------------ */
+
+static void refused(enum weft_reason reason, uint32_t transaction)
+{
+	static uint8_t disk[DISK], memory[MEMORY];
+	const struct status *s;
+
+	memcpy(disk, w.disk_bytes, DISK);
+	memcpy(memory, w.requesters[0].memory, MEMORY);
+	world_command(&w, 1, &l);
+	world_run(&w);
+	s = world_status(&w, 1);
+	REQUIRE(s);
+	EXPECT_EQ(s->reason, (uint32_t)reason);
+	EXPECT_EQ(s->transaction, transaction);
+	EXPECT_EQ(s->done_bytes, 0U);
+	EXPECT_EQ(w.dials + w.moves, 0U);
+	EXPECT(memcmp(disk, w.disk_bytes, DISK) == 0);
+	EXPECT(memcmp(memory, w.requesters[0].memory, MEMORY) == 0);
+	world_close(&w);
+}
+
+static void good_write_first(void)
+{
+	world_open(&w, 1, false);
+	world_grant(&w, 0);
+	list_start(&l);
+	list_platform(&l, 0);
+	list_transaction(&l, SGL_WRITE, 0, 512);
+	list_source(&l, 0, 0, 512);
+}
+
+TEST(test_rio_16_a_command_is_refused_whole_for_its_second_transaction)
+{
+	good_write_first();
+	list_transaction(&l, SGL_READ, DISK, 512);
+	list_result(&l, 0, 0, 512);
+	refused(WEFT_R_STORE_RANGE, 1);
+
+	good_write_first();
+	list_transaction(&l, SGL_READ, 100, 512);
+	list_result(&l, 0, 0, 512);
+	refused(WEFT_R_STORE_ALIGN, 1);
+
+	good_write_first();
+	list_transaction(&l, SGL_READ, 0, 512);
+	list_platform(&l, 1); /* not granted */
+	list_result(&l, 1, 0, 512);
+	refused(WEFT_R_RIO_PLATFORM, 1);
+
+	good_write_first();
+	list_transaction(&l, SGL_READ, 0, 512);
+	list_result(&l, 0, 0, 100); /* the sum is wrong */
+	refused(WEFT_R_SGL_SUM, 0);
+}
+
+TEST(test_rio_02d_a_device_that_is_not_there_is_refused)
+{
+	const struct sgl_attributes attributes = sgl_attributes_default();
+	const struct sgl_element e = { .kind = SGL_TRANSACTION,
+				       .transaction = { .operation = SGL_FLUSH,
+							.device = DEVICE + 1 } };
+
+	world_open(&w, 1, false);
+	list_start(&l);
+	l.latest = l.w.at;
+	sgl_put(&e, &attributes, &l.w);
+	refused(WEFT_R_RIO_DEVICE, 0);
+}
+
+/* ---- Chained lists -------------------------------------------------------------------------- */
+
+TEST(test_rio_13b_a_chained_list_is_fetched_from_the_owner)
+{
+	size_t length;
+
+	world_open(&w, 1, false);
+	world_grant(&w, 0);
+	list_start(&l);
+	list_platform(&l, 0);
+	list_transaction(&l, SGL_READ, 0, 512);
+	list_result(&l, 0, 64, 512);
+	length = list_end(&l);
+	memcpy(w.owner_memory + 16, l.bytes, length);
+	world_chained(&w, 1, (struct platform){ OWNER, 1 }, (uint32_t)length);
+	world_run(&w);
+	EXPECT(has_ended_well(1, 512));
+	EXPECT(memcmp(w.requesters[0].memory + 64, w.disk_bytes, 512) == 0);
+	/* It vouches for what it hands on; nobody else does. */
+	world_chained(&w, 2, (struct platform){ FIRST, 1 }, (uint32_t)length);
+	world_run(&w);
+	EXPECT_EQ(ended_with(2), WEFT_R_RIO_CHAIN);
+	world_chained(&w, 3, (struct platform){ OWNER, 1 }, PIECE + 4);
+	world_run(&w);
+	EXPECT_EQ(ended_with(3), WEFT_R_RIO_CHAIN);
+	EXPECT_EQ(w.moves, 1U);
+	world_close(&w);
+}
+
+TEST(test_rio_16_a_chained_list_that_is_malformed_moves_nothing)
+{
+	world_open(&w, 1, false);
+	world_chained(&w, 1, (struct platform){ OWNER, 1 }, 64);
+	world_run(&w);
+	EXPECT_EQ(ended_with(1), WEFT_R_SGL_KIND);
+	EXPECT_EQ(w.moves, 0U);
+	world_close(&w);
+}
+
+/* ---- Faults --------------------------------------------------------------------------------- */
+
+static void command_read(uint64_t id, int requester, uint32_t length)
+{
+	list_start(&l);
+	list_platform(&l, requester);
+	list_transaction(&l, SGL_READ, 0, length);
+	list_result(&l, requester, 0, length);
+	world_command(&w, id, &l);
+}
+
+TEST(test_rio_02f_who_cannot_be_reached_or_does_not_answer_truly_is_told_of)
+{
+	world_open(&w, 1, false);
+	world_grant(&w, 0);
+	w.requesters[0].is_refusing = true;
+	command_read(1, 0, 8192);
+	world_run(&w);
+	EXPECT_EQ(ended_with(1), WEFT_R_CONNECT_CLOSED);
+	w.requesters[0].is_refusing = false;
+	w.requesters[0].is_lying = true;
+	command_read(2, 0, 8192);
+	world_run(&w);
+	EXPECT_EQ(ended_with(2), WEFT_R_RIO_FORGED);
+	w.requesters[0].is_lying = false;
+	command_read(3, 0, 8192);
+	world_run(&w);
+	EXPECT(has_ended_well(3, 8192));
+	EXPECT_EQ(w.dials, 3U);
+	EXPECT_EQ(w.moves, 2U);
+	world_close(&w);
+}
+
+/* A Write that has ended may still be lost: nobody may be told that it is there. */
+TEST(test_rio_02i_a_connection_that_breaks_before_it_settled_is_no_success)
+{
+	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+		world_open(&w, seed, seed % 2);
+		world_grant(&w, 0);
+		command_read(1, 0, 16384);
+		while (w.settles == 0 && !w.failure)
+			REQUIRE(world_step(&w));
+		world_break(&w, 0);
+		command_read(2, 0, 512); /* which makes a new one */
+		world_run(&w);
+		EXPECT_EQ(ended_with(1), WEFT_R_PEER_GONE);
+		EXPECT(has_ended_well(2, 512));
+		world_close(&w);
+	}
+}
+
+TEST(test_rio_02i_a_command_that_is_late_is_given_up_and_its_connection_too)
+{
+	world_open(&w, 1, false);
+	world_grant(&w, 0);
+	world_grant(&w, 1);
+	command_read(1, 0, 16384);
+	w.is_stuck = true;
+	world_run(&w);
+	EXPECT_EQ(ended_with(1), WEFT_R_RIO_TIMEOUT);
+	EXPECT_EQ(w.hang_ups, 1U);
+	w.is_stuck = false;
+	command_read(2, 0, 512);
+	world_run(&w);
+	EXPECT(has_ended_well(2, 512));
+	world_close(&w);
+}
+
+TEST(test_rio_02i_a_command_can_be_cancelled_at_any_step)
+{
+	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+		world_open(&w, seed, seed % 2);
+		world_grant(&w, 0);
+		command_read(1, 0, 32768);
+		for (uint64_t i = 0; i < seed && world_step(&w); i++)
+			;
+		world_say(&w, &(struct rio_msg){ .type = RIO_CANCEL, .id = 1 });
+		world_say(&w, &(struct rio_msg){ .type = RIO_CANCEL, .id = 99 });
+		world_run(&w);
+		EXPECT(has_ended_well(1, 32768) || (ended_with(1) == WEFT_R_RIO_CANCELLED &&
+						    world_status(&w, 1)->done_bytes <= 32768));
+		EXPECT_EQ(w.status_count, 1U);
+		world_close(&w);
+	}
+}
+
+/* Its commands are dropped, without a word; the next one finds a unit that is free. */
+TEST(test_rio_03_an_owner_that_leaves_takes_its_commands_along)
+{
+	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+		struct rio_session session;
+		uint32_t said;
+
+		world_open(&w, seed, seed % 2);
+		world_grant(&w, 0);
+		command_read(1, 0, 32768);
+		command_read(2, 0, 4096);
+		for (uint64_t i = 0; i < seed && world_step(&w); i++)
+			;
+		said = w.status_count;
+		rio_iounit_owner_left(w.unit);
+		world_run(&w);
+		EXPECT_EQ(w.status_count, said);
+		EXPECT(rio_iounit_is_idle(w.unit));
+
+		session = w.owner;
+		memcpy(session.send_key, w.owner.receive_key, RIO_KEY_BYTES);
+		memcpy(session.receive_key, w.owner.send_key, RIO_KEY_BYTES);
+		session.sent = w.owner.received;
+		session.received = w.owner.sent;
+		rio_iounit_owner_came(w.unit, (struct platform){ OWNER, 1 }, &session);
+		world_grant(&w, 0);
+		command_read(3, 0, 512);
+		world_run(&w);
+		EXPECT(has_ended_well(3, 512));
+		world_close(&w);
+	}
+}
+
+TEST(test_rio_03_who_is_revoked_is_reached_no_more)
+{
+	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+		uint32_t moves;
+
+		world_open(&w, seed, seed % 2);
+		world_grant(&w, 0);
+		command_read(1, 0, 32768);
+		for (uint64_t i = 0; i < seed && world_step(&w); i++)
+			;
+		world_say(&w, &(struct rio_msg){ .type = RIO_REVOKE, .revoked = { FIRST, 1 } });
+		moves = w.moves;
+		world_run(&w);
+		EXPECT_EQ(w.moves, moves);
+		command_read(2, 0, 512);
+		world_run(&w);
+		EXPECT_EQ(ended_with(2), WEFT_R_RIO_PLATFORM);
+		world_close(&w);
+	}
+}
+
+TEST(test_rio_03_an_owner_that_breaks_the_rules_is_found_out)
+{
+	uint8_t bytes[RIO_MSG_BYTES_MAX];
+	size_t length;
+
+	world_open(&w, 1, false);
+	world_grant(&w, 0);
+	command_read(1, 0, 512);
+	length = rio_session_close(
+		&w.owner,
+		&(struct rio_msg){ .type = RIO_COMMAND,
+				   .id = 1,
+				   .request = { .requester = { FIRST, 1 },
+						.list = { l.bytes, (size_t)(l.w.at - l.bytes) } } },
+		bytes, sizeof(bytes));
+	EXPECT_EQ(rio_iounit_take(w.unit, bytes, length, 0), WEFT_R_RIO_UNEXPECTED);
+	EXPECT_EQ(rio_iounit_take(w.unit, bytes, length, 0), WEFT_R_RIO_SEQUENCE);
+	world_run(&w);
+	EXPECT(has_ended_well(1, 512));
+	world_close(&w);
+}
+
+/* RIO-04: several at once, none of which waits for another; connections break meanwhile. */
+TEST(test_rio_04_commands_of_several_requesters_end_once_each)
+{
+	FOR_BOTH_DEVICES(seed)
+	{
+		uint32_t sent = 0;
+
+		world_open(&w, seed, is_slow);
+		for (int r = 0; r < REQUESTERS; r++)
+			world_grant(&w, r);
+		while (sent < 40) {
+			struct rio_iounit_counts counts;
+
+			rio_iounit_count(w.unit, &counts);
+			if (counts.commands_now < COMMANDS && prng_below(&w.prng, 3) == 0)
+				command_read(++sent, (int)prng_below(&w.prng, REQUESTERS),
+					     512 * (1 + prng_below(&w.prng, 60)));
+			if (prng_below(&w.prng, 50) == 0)
+				world_break(&w, (int)prng_below(&w.prng, REQUESTERS));
+			(void)world_step(&w);
+		}
+		world_run(&w);
+		EXPECT_EQ(w.status_count, sent);
+		for (uint64_t id = 1; id <= sent; id++)
+			EXPECT(world_status(&w, id));
+		world_close(&w);
+	}
+}

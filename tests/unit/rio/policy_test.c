@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "rio/policy.h"
+
+#include "test.h"
+
+enum { KIB = 1024, READ = 1 << SGL_READ, WRITE = 1 << SGL_WRITE, FLUSH = 1 << SGL_FLUSH };
+
+static struct rio_policy policy;
+
+static void allow(struct rio_rule rule)
+{
+	REQUIRE(rio_policy_add(&policy, &rule) == WEFT_OK);
+}
+
+/* The rule that allows it; -1: none does. */
+static int judge(struct rio_wish w)
+{
+	uint32_t rule = UINT32_MAX;
+	enum weft_reason r = rio_policy_judge(&policy, &w, &rule);
+
+	if (r == WEFT_OK)
+		return (int)rule;
+	return r == WEFT_R_RIO_DENIED && rule == UINT32_MAX ? -1 : -2;
+}
+
+TEST(test_rio_03_what_no_rule_allows_is_denied)
+{
+	struct rio_wish w = { .requester = { 7, 1 }, .operation = SGL_READ, .length = 512 };
+
+	policy.count = 0;
+	EXPECT_EQ(judge(w), -1);
+	allow((struct rio_rule){ .requester = { 8, 0 }, .device = 0, .operations = READ });
+	allow((struct rio_rule){ .requester = { 7, 2 }, .device = 0, .operations = READ });
+	allow((struct rio_rule){ .requester = { 7, 1 }, .device = 1, .operations = READ });
+	allow((struct rio_rule){ .requester = { 7, 1 }, .device = 0, .operations = WRITE });
+	EXPECT_EQ(judge(w), -1);
+	allow((struct rio_rule){ .requester = { 7, 1 }, .device = 0, .operations = READ });
+	EXPECT_EQ(judge(w), 4);
+}
+
+TEST(test_rio_04_a_rule_may_be_for_a_whole_unit_for_all_and_for_every_device)
+{
+	struct rio_wish w = { .requester = { 7, 3 }, .device = 5, .operation = SGL_WRITE };
+
+	policy.count = 0;
+	allow((struct rio_rule){ .requester = { 7, 0 }, .device = 5, .operations = READ | WRITE });
+	EXPECT_EQ(judge(w), 0);
+	w.requester.unit = 9;
+	EXPECT_EQ(judge(w), -1);
+	allow((struct rio_rule){ .device = RIO_ANY_DEVICE, .operations = WRITE });
+	EXPECT_EQ(judge(w), 1);
+	/* Without a unit its process means nothing. */
+	policy.count = 0;
+	allow((struct rio_rule){ .requester = { 0, 4 }, .device = 5, .operations = WRITE });
+	EXPECT_EQ(judge(w), 0);
+}
+
+TEST(test_rio_03_a_range_is_allowed_whole_or_not)
+{
+	static const struct {
+		uint64_t offset, length;
+		int rule;
+	} asked[] = {
+		{ 4 * KIB, 4 * KIB, 0 },     { 4 * KIB, 0, 0 },
+		{ 8 * KIB, 0, 0 },	     { 4 * KIB - 1, 512, -1 },
+		{ 0, 4 * KIB, -1 },	     { 7 * KIB, KIB, 0 },
+		{ 7 * KIB, KIB + 1, -1 },    { 8 * KIB, 1, -1 },
+		{ 4 * KIB, UINT64_MAX, -1 }, { UINT64_MAX, UINT64_MAX, -1 },
+		{ UINT64_MAX - 1, 1, 1 },    { 1 << 20, UINT64_MAX - (1 << 20), 1 },
+		{ 1 << 20, UINT64_MAX, -1 },
+	};
+
+	policy.count = 0;
+	allow((struct rio_rule){ .operations = READ, .first = 4 * KIB, .length = 4 * KIB });
+	allow((struct rio_rule){ .operations = READ, .first = 1 << 20 });
+	for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
+		EXPECT_EQ(judge((struct rio_wish){ .requester = { 7, 1 },
+						   .operation = SGL_READ,
+						   .offset = asked[i].offset,
+						   .length = asked[i].length }),
+			  asked[i].rule);
+	}
+}
+
+TEST(test_rio_03_a_flush_needs_a_rule_for_some_part_of_the_device)
+{
+	struct rio_wish w = { .requester = { 7, 1 }, .device = 2, .operation = SGL_FLUSH };
+
+	policy.count = 0;
+	allow((struct rio_rule){ .device = 2, .operations = WRITE, .first = 512, .length = 512 });
+	EXPECT_EQ(judge(w), -1);
+	allow((struct rio_rule){ .device = 2, .operations = FLUSH, .first = 512, .length = 512 });
+	EXPECT_EQ(judge(w), 1);
+}
+
+TEST(test_rio_03_rules_that_mean_nothing_are_refused)
+{
+	struct rio_rule rule = { .device = 1 };
+
+	policy.count = 0;
+	EXPECT_EQ(rio_policy_add(&policy, &rule), WEFT_R_BAD_ARGUMENT);
+	rule.operations = 1U << SGL_OPERATION_COUNT;
+	EXPECT_EQ(rio_policy_add(&policy, &rule), WEFT_R_BAD_ARGUMENT);
+	rule.operations = 1U;
+	EXPECT_EQ(rio_policy_add(&policy, &rule), WEFT_R_BAD_ARGUMENT);
+	rule = (struct rio_rule){ .operations = READ, .first = 1, .length = UINT64_MAX };
+	EXPECT_EQ(rio_policy_add(&policy, &rule), WEFT_R_BAD_ARGUMENT);
+	rule.first = 0;
+	for (int i = 0; i < RIO_POLICY_RULES_MAX; i++)
+		REQUIRE(rio_policy_add(&policy, &rule) == WEFT_OK);
+	EXPECT_EQ(rio_policy_add(&policy, &rule), WEFT_R_LIMIT);
+	EXPECT_EQ(policy.count, (uint32_t)RIO_POLICY_RULES_MAX);
+}

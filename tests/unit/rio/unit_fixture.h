@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * An I/O unit in a small world: an owner that commands it, requesters that have memory, a device.
+ * Its acts end when the world wants, in an order that a seed says; the world keeps the rules of the
+ * real one and fails if the unit breaks them.
+ */
+#pragma once
+
+#include "base/prng.h"
+#include "rio/iounit.h"
+#include "wire/sgl.h"
+
+enum {
+	UNIT = 2, /* the I/O unit is 2.1, the owner 1.1, requesters 7.1 and up */
+	OWNER = 1,
+	FIRST = 7,
+	REQUESTERS = 3,
+	MEMORY = 64 * 1024, /* of each requester, under handle 0x700 + its number */
+	DISK = 64 * 1024,
+	DEVICE = 5,
+	PIECE = 4096,
+	PIECES = 6,
+	COMMANDS = 4,
+	MOVES = 3,
+	UNDER_WAY_MAX = 256,
+	LIST_MAX = 4096
+};
+
+struct requester {
+	uint8_t memory[MEMORY];
+	uint8_t token[RIO_TOKEN_BYTES];
+	bool is_up, is_granted;
+	bool is_refusing, is_lying; /* dialling fails; the answer is not true */
+	uint32_t writes;	    /* under way, or not settled */
+};
+
+struct status {
+	uint64_t id;
+	uint32_t reason, transaction;
+	uint64_t done_bytes;
+};
+
+struct unit_world {
+	struct rio_iounit *unit;
+	struct rio_session owner; /* the other end of the unit's */
+	struct store *disk, *slow;
+	uint8_t disk_bytes[DISK];
+	uint8_t buffers[PIECES * PIECE];
+	struct requester requesters[REQUESTERS];
+	uint8_t own_memory[DISK];	/* of the unit, handle 0x900, from 0 */
+	uint8_t owner_memory[LIST_MAX]; /* chained lists, handle 0x100, at 0 */
+	struct prng prng;
+	uint64_t now_ns;
+	struct rio_act under_way[UNDER_WAY_MAX];
+	uint32_t under_way_count;
+	struct status statuses[64];
+	uint32_t status_count, dials, hang_ups, moves, settles;
+	bool is_stuck; /* nothing ends any more but what is hung up */
+	bool is_alone; /* there is one command at a time: all is there when it has ended */
+	const char *failure;
+};
+
+/* is_slow: the device is not just memory. */
+void world_open(struct unit_world *w, uint64_t seed, bool is_slow);
+void world_close(struct unit_world *w);
+
+void world_grant(struct unit_world *w, int requester);
+void world_say(struct unit_world *w, const struct rio_msg *m);
+
+/* A list as it is being written. */
+struct unit_list {
+	uint8_t bytes[LIST_MAX];
+	struct wr w;
+	uint8_t *latest;
+	struct sgl_element segment; /* to be written, once it is known whether it is the last */
+	bool has_segment;
+};
+
+void list_start(struct unit_list *l);
+void list_transaction(struct unit_list *l, enum sgl_operation operation, uint64_t offset,
+		      uint64_t length);
+void list_platform(struct unit_list *l, int requester);
+/* The latest of these ends its buffer when a transaction follows, or nothing. */
+void list_source(struct unit_list *l, int requester, uint64_t at, uint32_t length);
+void list_result(struct unit_list *l, int requester, uint64_t at, uint32_t length);
+/* Of the unit itself, if no platform was named before. */
+void list_own_result(struct unit_list *l, uint64_t at, uint32_t length);
+void list_data(struct unit_list *l, const void *data, uint32_t length);
+
+/* It is complete; its length. */
+size_t list_end(struct unit_list *l);
+
+/* Ends it and sends it as a command. */
+void world_command(struct unit_world *w, uint64_t id, struct unit_list *l);
+
+/* A command whose list is all in the owner's memory: so many bytes at 16, as that platform says. */
+void world_chained(struct unit_world *w, uint64_t id, struct platform where, uint32_t length);
+
+/* Everything that can happen happens. */
+void world_run(struct unit_world *w);
+
+/* One thing happens; false: nothing can. */
+bool world_step(struct unit_world *w);
+
+/* The connection of a requester breaks: what is under way over it fails. */
+void world_break(struct unit_world *w, int requester);
+
+/* The status of that command, or NULL. */
+const struct status *world_status(const struct unit_world *w, uint64_t id);
