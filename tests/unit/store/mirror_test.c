@@ -16,7 +16,7 @@ static const struct span span = { bytes, sizeof(bytes) };
 
 static void bed_init(struct bed *b)
 {
-	struct joint_config c = { b->members, MEMBERS, 8 };
+	struct joint_config c = { b->members, MEMBERS, 6 };
 
 	for (int i = 0; i < MEMBERS; i++) {
 		probe_init(&b->probes[i], 8192);
@@ -158,6 +158,14 @@ TEST(test_mirror_what_all_fail_fails_and_leaves_none_out)
 	EXPECT_EQ(w.reason, WEFT_R_STORE_FULL);
 	EXPECT_EQ(mirror_store_out(b.mirror), 0);
 	EXPECT(!store_event(b.mirror, &event));
+	/* It is forgotten with the request. */
+	for (uint32_t i = 2; i < 10; i++) {
+		EXPECT_EQ(store_submit(b.mirror, &w, 0), WEFT_OK);
+		for (int m = 0; m < MEMBERS; m++)
+			probe_end(&b.probes[m], i, WEFT_OK);
+		EXPECT(store_next_done(b.mirror, 0) == &w);
+		EXPECT_EQ(w.reason, WEFT_OK);
+	}
 	store_destroy(b.mirror);
 }
 

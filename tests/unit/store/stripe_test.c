@@ -199,6 +199,60 @@ TEST(test_stripe_many_spans_and_units_go_in_pieces)
 	store_destroy(members[1]);
 }
 
+/* 60 blocks of the first member fill its list but for 4; of the next one it takes no part. */
+TEST(test_stripe_piece_ends_with_a_block_whatever_the_spans)
+{
+	enum { BLOCKS = 120, TINY = 63 };
+	static uint8_t large[BLOCKS * 512], tiny[TINY * 32];
+	struct probe probes[2];
+	struct store *members[] = { &probes[0].store, &probes[1].store }, *stripe;
+	struct joint_config c = { members, 2, 1 };
+	struct span spans[1 + TINY] = { { large, sizeof(large) } };
+	struct store_request w = { STORE_WRITE, 0,     0, (BLOCKS + 1) * 512, spans, 1 + TINY, 0,
+				   0,		{ 0 }, 0 };
+
+	for (int i = 0; i < TINY; i++)
+		spans[1 + i] = (struct span){ tiny + (size_t)i * 32, i == 0 ? 16 : 8 };
+	probe_init(&probes[0], 128 * 512);
+	probe_init(&probes[1], 128 * 512);
+	REQUIRE(stripe_store_create(&c, 512, &stripe) == WEFT_OK);
+	EXPECT_EQ(store_submit(stripe, &w, 0), WEFT_OK);
+	EXPECT(is_asked(&probes[0], 0, 0, 60 * 512));
+	EXPECT_EQ(probes[0].asked[0]->span_count, 60);
+	EXPECT(is_asked(&probes[1], 0, 0, 60 * 512));
+	probe_end(&probes[0], 0, WEFT_OK);
+	EXPECT(!store_next_done(stripe, 0));
+	EXPECT(is_asked(&probes[0], 1, 60 * 512, 512));
+	EXPECT_EQ(probes[0].asked[1]->span_count, TINY);
+	EXPECT(probes[0].asked[1]->spans[0].bytes == tiny);
+	probe_end(&probes[0], 1, WEFT_OK);
+	probe_end(&probes[1], 0, WEFT_OK);
+	EXPECT(store_next_done(stripe, 0) == &w);
+	store_destroy(stripe);
+}
+
+TEST(test_stripe_goes_no_further_after_a_failure)
+{
+	static uint8_t bytes[MEMBERS * 65 * UNIT];
+	struct span span = { bytes, sizeof(bytes) };
+	struct store_request w = { STORE_WRITE, 0, 0, sizeof(bytes), &span, 1, 0, 0, { 0 }, 0 };
+	struct bed b;
+
+	bed_init(&b, 65 * UNIT, 1);
+	EXPECT_EQ(store_submit(b.stripe, &w, 0), WEFT_OK);
+	for (int m = 0; m < MEMBERS; m++)
+		EXPECT(is_asked(&b.probes[m], 0, 0, 64 * UNIT));
+	probe_end(&b.probes[1], 0, WEFT_R_STORE_IO);
+	EXPECT(!store_next_done(b.stripe, 0));
+	probe_end(&b.probes[0], 0, WEFT_OK);
+	probe_end(&b.probes[2], 0, WEFT_OK);
+	EXPECT(store_next_done(b.stripe, 0) == &w);
+	EXPECT_EQ(w.reason, WEFT_R_STORE_IO);
+	for (int m = 0; m < MEMBERS; m++)
+		EXPECT_EQ(b.probes[m].asked_count, 1);
+	store_destroy(b.stripe);
+}
+
 TEST(test_stripe_memory_is_that_of_a_unit)
 {
 	static uint8_t memory[2][2 * UNIT];
