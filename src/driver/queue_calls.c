@@ -66,10 +66,19 @@ static bool has_work(const struct weft_adapter *a)
 	return !list_is_empty(&a->core.ready) || (a->net && !list_is_empty(&a->net->attention));
 }
 
+/* Polls in a row that may find all they want and ask no socket, while others write to our memory. */
+enum { POLLS_CONTENT = 32 };
+
+/* By number, and by time where polls are few. */
+static bool is_look_due(const struct weft_adapter *a)
+{
+	return a->polls % POLLS_CONTENT == 0 || (a->net && a->net->is_all_due);
+}
+
 /* What is due now belongs to what this poll can find, unless it finds all it wants. */
 static void look_for_more(struct weft_adapter *a, const struct weft_cq *cq, uint32_t max)
 {
-	if (max > 0 && cq->count - cq->hidden >= max && !has_work(a))
+	if (max > 0 && cq->count - cq->hidden >= max && !has_work(a) && !is_look_due(a))
 		a->polls++;
 	else
 		adapter_poll(a);

@@ -334,6 +334,30 @@ TEST(test_iwarp_07_a_read_is_answered_while_the_program_computes)
 	end_close(&far);
 }
 
+/* It finds what it wants at every poll; what its peer writes to its memory is to come all the same. */
+TEST(test_iwarp_07_who_finds_all_it_wants_still_hears_of_its_peer)
+{
+	enum { WRITES = 3200, ASKED = WRITES / 64 };
+	struct weft_traffic before, after;
+	struct end near, far;
+
+	end_open(&near);
+	end_open(&far);
+	ends_connect(&near, &far, NULL);
+	read_polling(&near.node, &far.node); /* the thread leaves it to the program */
+	MUST(weft_qp_traffic(near.node.qp, &before));
+	for (int i = 0; i < WRITES; i++) {
+		struct weft_completion c;
+
+		post_writes(&near.node, &far.node, 1);
+		REQUIRE(node_take(near.node.cq, &c));
+	}
+	MUST(weft_qp_traffic(near.node.qp, &after));
+	EXPECT(after.calls_in - before.calls_in >= ASKED);
+	end_close(&near);
+	end_close(&far);
+}
+
 /* How often the far end polls, every 3 ms, until the Read has ended. */
 static uint32_t polls_until_read(struct node *near, struct node *far)
 {
