@@ -1,14 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
+ * exit(): requests that wait for others (progress.c) are sent, as an adapter would have done.
+ *
  * fork(): an adapter stays with the process that opened it. The child gives its copies of the
  * sockets back, so that a peer learns when the parent is gone, and what it still has of the adapter
  * it can only destroy.
  */
 #include "driver/fork.h"
 
+#include <sched.h>
 #include <unistd.h>
 
 #include "driver/net.h"
+
+/* How often exit() looks for whoever is at work: it may be the one who called it, in a handler. */
+enum { EXIT_TRIES = 10000 };
 
 /* The lock is taken before an adapter's. */
 static struct {
@@ -36,6 +42,34 @@ void fork_delist(struct weft_adapter *a)
 static struct weft_adapter *adapter_at(struct list *at)
 {
 	return CONTAINER_OF(at, struct weft_adapter, fork_link);
+}
+
+static bool lock_soon(pthread_mutex_t *lock)
+{
+	int tries = 0;
+
+	while (pthread_mutex_trylock(lock) != 0) {
+		if (++tries == EXIT_TRIES)
+			return false;
+		sched_yield();
+	}
+	return true;
+}
+
+__attribute__((destructor)) static void send_what_waits(void)
+{
+	if (!lock_soon(&process.lock))
+		return;
+	for (struct list *at = process.adapters.next; at != &process.adapters; at = at->next) {
+		struct weft_adapter *a = adapter_at(at);
+
+		if (!lock_soon(&a->lock))
+			continue;
+		if (a->net && a->net->is_waiting)
+			adapter_work(a);
+		pthread_mutex_unlock(&a->lock);
+	}
+	pthread_mutex_unlock(&process.lock);
 }
 
 /* Nobody else is in the middle of something that the child would find half done. */

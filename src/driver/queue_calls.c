@@ -66,7 +66,7 @@ static bool has_work(const struct weft_adapter *a)
 	return !list_is_empty(&a->core.ready) || (a->net && !list_is_empty(&a->net->attention));
 }
 
-/* Polls in a row that may find all they want and ask no socket, while others write to our memory. */
+/* Polls in a row that may find all they want and ask no socket; peers may write to our memory. */
 enum { POLLS_CONTENT = 32 };
 
 /* By number, and by time where polls are few. */

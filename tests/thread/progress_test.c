@@ -334,7 +334,7 @@ TEST(test_iwarp_07_a_read_is_answered_while_the_program_computes)
 	end_close(&far);
 }
 
-/* It finds what it wants at every poll; what its peer writes to its memory is to come all the same. */
+/* It finds what it wants at every poll; what its peer writes to its memory comes all the same. */
 TEST(test_iwarp_07_who_finds_all_it_wants_still_hears_of_its_peer)
 {
 	enum { WRITES = 3200, ASKED = WRITES / 64 };
