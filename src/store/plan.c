@@ -80,9 +80,11 @@ static bool take_number(struct word *w, uint64_t *number)
 			return false;
 		*number = *number * 10 + digit;
 	}
+	if (n == 0)
+		return false; /* there may be no text at all */
 	w->at += n;
 	w->length -= n;
-	return n > 0;
+	return true;
 }
 
 struct unit {

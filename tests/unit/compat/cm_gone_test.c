@@ -40,17 +40,23 @@ TEST(test_rdma_destroy_id_before_its_queue_pair_tells_the_peer)
 	struct cm_pair p;
 	struct ibv_qp *qp;
 	struct ibv_cq *send_cq, *recv_cq;
+	struct ibv_comp_channel *send_channel, *recv_channel;
 
 	cm_pair_make(&p);
 	qp = p.near->qp;
 	send_cq = qp->send_cq;
 	recv_cq = qp->recv_cq;
+	send_channel = p.near->send_cq_channel;
+	recv_channel = p.near->recv_cq_channel;
 	EXPECT_EQ(rdma_destroy_id(p.near), 0);
 	cm_expect(p.far_channel, RDMA_CM_EVENT_DISCONNECTED);
 	EXPECT_EQ(ibv_destroy_qp(qp), 0);
 	EXPECT_EQ(ibv_destroy_cq(send_cq), 0);
 	if (recv_cq != send_cq)
 		EXPECT_EQ(ibv_destroy_cq(recv_cq), 0);
+	EXPECT_EQ(ibv_destroy_comp_channel(send_channel), 0);
+	if (recv_channel != send_channel)
+		EXPECT_EQ(ibv_destroy_comp_channel(recv_channel), 0);
 	rdma_destroy_qp(p.far);
 	EXPECT_EQ(rdma_destroy_id(p.far), 0);
 	EXPECT_EQ(rdma_destroy_id(p.listener), 0);

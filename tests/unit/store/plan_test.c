@@ -146,6 +146,7 @@ TEST(test_plan_refusals_say_where_and_why)
 		{ "fault:error=0.0000000001(mem:1G)", 6, "a chance" },
 		{ "fault:error(mem:1G)", 6, "a chance" },
 		{ "fault:seed=x(mem:1G)", 6, "whole number" },
+		{ "fault:seed(mem:1G)", 6, "whole number" },
 		{ "fault:at=5(mem:1G)", 6, "OFFSET+LENGTH" },
 		{ "fault:at=5+x(mem:1G)", 6, "a size" },
 		{ "fault:seed=1,what=2(mem:1G)", 13, "fault has" },
