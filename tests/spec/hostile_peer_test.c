@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "base/prng.h"
+#include "descriptors.h"
 
 static const struct weft_listen_options soon = {
 	.timeout_ns = (uint64_t)SOON_MS * 1000000,
@@ -79,20 +80,6 @@ TEST(test_rfc5044_7_1_listener_takes_the_longest_request)
 	EXPECT(raw_ends(fd));
 	close(fd);
 	rig_close(&r);
-}
-
-/* No descriptor more can be had, from here on; gives what the limit was. */
-static struct rlimit descriptors_end(void)
-{
-	struct rlimit before, now;
-	int next = dup(STDERR_FILENO);
-
-	REQUIRE(next >= 0 && getrlimit(RLIMIT_NOFILE, &before) == 0);
-	close(next);
-	now = before;
-	now.rlim_cur = (rlim_t)next;
-	REQUIRE(setrlimit(RLIMIT_NOFILE, &now) == 0);
-	return before;
 }
 
 /* Who comes then waits, and is not lost. */

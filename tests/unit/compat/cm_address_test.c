@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "descriptors.h"
 #include "test.h"
 #include "unit/compat/cm_fixture.h"
 
@@ -422,20 +423,6 @@ TEST(test_rsocket_and_multicast_refuse)
 }
 
 /* ---- Without descriptors -------------------------------------------------------------------- */
-
-/* No descriptor more can be had, from here on; gives what the limit was. */
-static struct rlimit descriptors_end(void)
-{
-	struct rlimit before, now;
-	int next = dup(STDERR_FILENO);
-
-	REQUIRE(next >= 0 && getrlimit(RLIMIT_NOFILE, &before) == 0);
-	close(next);
-	now = before;
-	now.rlim_cur = (rlim_t)next;
-	REQUIRE(setrlimit(RLIMIT_NOFILE, &now) == 0);
-	return before;
-}
 
 static void expect_no_descriptor(int result)
 {

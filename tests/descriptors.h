@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A process that has no file descriptor left. */
+#pragma once
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "test.h"
+
+/* No descriptor more can be had, from here on; gives what the limit was. */
+static inline struct rlimit descriptors_end(void)
+{
+	struct rlimit before, now;
+	int next = dup(STDERR_FILENO);
+
+	REQUIRE(next >= 0 && getrlimit(RLIMIT_NOFILE, &before) == 0);
+	close(next);
+	now = before;
+	now.rlim_cur = (rlim_t)next;
+	REQUIRE(setrlimit(RLIMIT_NOFILE, &now) == 0);
+	return before;
+}
