@@ -152,7 +152,7 @@ void rio_iounit_owner_came(struct rio_iounit *u, struct platform owner,
 void rio_iounit_owner_left(struct rio_iounit *u)
 {
 	u->has_owner = false;
-	u->pongs_due = 0;
+	u->is_pong_due = false;
 	for (uint32_t i = 0; i < u->config.commands_max; i++) {
 		struct unit_command *c = &u->commands[i];
 
@@ -197,7 +197,7 @@ static enum weft_reason take(struct rio_iounit *u, const struct rio_msg *m)
 			unit_command_fail(u, c, WEFT_R_RIO_CANCELLED);
 		return WEFT_OK;
 	case RIO_PING:
-		u->pongs_due = 1; /* one answer is enough for all that wait */
+		u->is_pong_due = true; /* one answer is enough for all that wait */
 		u->pong_id = m->id;
 		return WEFT_OK;
 	case RIO_PONG:
@@ -352,8 +352,8 @@ static bool say_act(struct rio_iounit *u, struct rio_act *act)
 		return false;
 	if (u->is_devices_due) {
 		say_devices(u, act);
-	} else if (u->pongs_due > 0) {
-		u->pongs_due = 0;
+	} else if (u->is_pong_due) {
+		u->is_pong_due = false;
 		say(u, &(struct rio_msg){ .type = RIO_PONG, .id = u->pong_id }, act);
 	} else if (!list_is_empty(&u->saying)) {
 		say_status(u, CONTAINER_OF(u->saying.next, struct unit_command, waiter.link), act);

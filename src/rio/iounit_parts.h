@@ -141,10 +141,9 @@ struct rio_iounit {
 	struct unit_device devices[UNIT_DEVICES_MAX];
 	uint32_t device_count;
 	/* The owner. */
-	bool has_owner, is_devices_due;
+	bool has_owner, is_devices_due, is_pong_due;
 	struct platform owner;
 	struct rio_session session;
-	uint32_t pongs_due;
 	uint64_t pong_id;
 	uint8_t message[RIO_MSG_BYTES_MAX];
 	/* Slots of each kind, and who waits for what. */
@@ -171,7 +170,7 @@ void unit_run(struct rio_iounit *u);
 
 /* ---- iounit_platforms.c --------------------------------------------------------------------- */
 
-/* NULL: it is not granted; the second finds also those that no longer are. */
+/* NULL: it is not granted. The second: whose memory the segment is. */
 struct unit_platform *unit_platform_find(struct rio_iounit *u, struct platform name);
 struct unit_platform *unit_platform_of(struct rio_iounit *u, const struct rio_segment *s);
 enum weft_reason unit_platform_grant(struct rio_iounit *u, const struct rio_grant *grant);

@@ -208,7 +208,9 @@ static void ask(struct rio_iounit *u, struct unit_platform *p, struct rio_act *a
 {
 	struct rio_data d = { .from = u->config.self, .to = p->name, .counter = ++p->counter };
 
-	rio_seal(p->token, (const uint8_t *)&p->counter, sizeof(p->counter), d.nonce);
+	/* Of the question without its nonce. */
+	rio_data_encode(&d, p->question);
+	rio_seal(p->token, p->question, RIO_DATA_SEALED_BYTES, d.nonce);
 	memcpy(p->nonce, d.nonce, sizeof(p->nonce));
 	rio_data_encode(&d, p->question);
 	rio_seal(p->token, p->question, RIO_DATA_SEALED_BYTES, p->question + RIO_DATA_SEALED_BYTES);
