@@ -483,7 +483,22 @@ static const struct reason_row rows[WEFT_REASON_COUNT] = {
 	[WEFT_R_RIO_CANCELLED] = { "rio_cancelled", "RIO-02i", ECANCELED,
 				   "It was cancelled by the one who asked for it." },
 	[WEFT_R_RIO_OWNER_LEFT] = { "rio_owner_left", "RIO-03", ECONNABORTED,
-				    "The owner, who had asked for it, is gone." },
+				    "The connection with the owner has ended; what was under way may "
+				    "or may not have been done." },
+	[WEFT_R_RIO_IOUNIT_LEFT] = { "rio_iounit_left", "RIO-02i", ECONNABORTED,
+				     "The I/O unit that has the device is gone; what was under way "
+				     "may or may not have been done." },
+	[WEFT_R_RIO_FOREIGN] = { "rio_foreign", "MEM-13", EACCES,
+				 "The list names memory that is not the requester's, and no rule of "
+				 "the owner's policy lets it." },
+	[WEFT_R_RIO_UNITS] = { "rio_units", "RIO-15", EINVAL,
+			       "The transactions of one request are for devices of different I/O "
+			       "units; ask for each by itself." },
+	[WEFT_R_RIO_REPLAYED] = { "rio_replayed", "RIO-11", EACCES,
+				  "A data connection was asked for with words that were used "
+				  "before." },
+	[WEFT_R_RIO_TWICE] = { "rio_twice", "RIO-09", EBUSY,
+			       "One with this platform identifier is connected already." },
 };
 
 static const struct reason_row unknown = { "unknown", "-", EINVAL, "No such reason." };

@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A control connection until its two sides know each other: whom a process talks to, and the three
+ * messages of the greeting (rio/greet.h) in their order. When it is done, its session goes to the
+ * role that the messages are for.
+ *
+ *	rio_contact_dial(c, ...)  or  rio_contact_await(c, ...)
+ *	while (!rio_contact_is_done(c)) {
+ *		while ((length = rio_contact_say(c, bytes)) > 0)
+ *			send;
+ *		reason = rio_contact_take(c, what has come);
+ *	}
+ *
+ * Whoever dialled may have something to say when it is done: the last word of the greeting.
+ */
+#pragma once
+
+#include "rio/greet.h"
+
+/* Somebody who is let in, by key, as just that. */
+struct rio_known {
+	struct platform platform;
+	enum rio_role role;
+	uint8_t key[RIO_KEY_BYTES];
+};
+
+struct rio_book {
+	const struct rio_known *known; /* borrowed */
+	uint32_t count;
+};
+
+struct rio_contact {
+	struct rio_greet greet;
+	struct rio_book book;
+	struct rio_known expected;  /* dialling: who must answer */
+	struct rio_address address; /* dialling: ours, to be told; else the peer's, once done */
+	uint32_t requests_max,
+		list_max; /* awaiting: ours, to be told; else the peer's, once done */
+	bool is_dialling, has_word;
+};
+
+/* The random bytes are as for rio_greet_init(). address: where this side takes data connections. */
+void rio_contact_dial(struct rio_contact *c, const struct rio_identity *self,
+		      const struct rio_known *expected, const struct rio_address *address,
+		      const uint8_t random[RIO_SEED_BYTES]);
+
+/* Somebody of the book will say hello, and is told these limits. */
+struct rio_contact_limits {
+	uint32_t requests_max, list_max;
+};
+
+void rio_contact_await(struct rio_contact *c, const struct rio_identity *self,
+		       const struct rio_book *book, const struct rio_contact_limits *limits,
+		       const uint8_t random[RIO_SEED_BYTES]);
+
+/* Forgets the secrets, the session's too. */
+void rio_contact_fini(struct rio_contact *c);
+
+/* What is to be said now, in room for RIO_GREETING_MAX bytes; 0: nothing. */
+size_t rio_contact_say(struct rio_contact *c, uint8_t *bytes);
+
+/* After a refusal the connection must be ended. */
+enum weft_reason rio_contact_take(struct rio_contact *c, const uint8_t *bytes, size_t length);
+
+/* Both are known, and all has been said. */
+bool rio_contact_is_done(const struct rio_contact *c);
+
+/* Who it is; of one that is done. */
+struct rio_known rio_contact_peer(const struct rio_contact *c);

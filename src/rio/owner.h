@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The owner of directed I/O (D0): decides who may do what with the devices of its I/O units, hands
+ * on what it allows, and says how it went. No payload comes near it (RIO-01): it sees lists.
+ *
+ * Its core: what has come is handed in, what is to be done is pulled as acts. Every connection that
+ * has greeted has a number here, as long as it lasts.
+ *
+ *	request   fetching -> waiting -> commanded -> saying
+ *	              \-----------------------------/
+ *
+ * A list that does not lie in its message is fetched first, checked whole, and judged whole; what
+ * is handed on is the copy that was judged, so nobody can change it afterwards (RIO-16). Devices have
+ * numbers of the owner's, one for each in the cluster: (number of the I/O unit) << 16 | (the unit's
+ * own number).
+ */
+#pragma once
+
+#include "rio/contact.h"
+#include "rio/list.h"
+#include "rio/policy.h"
+
+struct rio_owner;
+
+enum {
+	RIO_OWNER_UNIT_SHIFT = 16, /* of the owner's device numbers */
+	RIO_LIST_BYTES_MAX = 256 << 10
+};
+
+struct rio_owner_config {
+	struct platform self;
+	uint32_t requesters_max; /* at a time */
+	uint32_t iounits_max;
+	uint32_t requests_max; /* of one requester at a time: what its welcome says */
+	uint32_t lists_max;    /* at a time, of those that do not fit into a message */
+	uint8_t *lists; /* lists_max * RIO_LIST_BYTES_MAX, borrowed; the caller registers them */
+	uint32_t lists_handle; /* by which I/O units read them, the first at this address */
+	uint64_t lists_address;
+	uint64_t timeout_ns;	       /* of requests that name none */
+	uint8_t secret[RIO_KEY_BYTES]; /* random, and nobody else's: tokens are made of it */
+};
+
+/* WEFT_R_BAD_ARGUMENT: a limit is 0. The policy is borrowed, and may change between calls. */
+enum weft_reason rio_owner_create(const struct rio_owner_config *config,
+				  const struct rio_policy *policy, struct rio_owner **owner);
+void rio_owner_destroy(struct rio_owner *o);
+
+/* ---- What has come -------------------------------------------------------------------------- */
+
+/*
+ * A requester or an I/O unit has greeted. place: of an I/O unit, which one it is in the
+ * configuration, from 1 (it makes its devices' numbers); 0 of a requester. Gives it a number.
+ * WEFT_R_RIO_TWICE: one with this platform, or in this place, is here. WEFT_R_LIMIT: too many are.
+ */
+enum weft_reason rio_owner_came(struct rio_owner *o, const struct rio_contact *contact,
+				uint32_t place, uint32_t *number);
+
+/* It is gone, for whatever reason; its number too. */
+void rio_owner_left(struct rio_owner *o, uint32_t number);
+
+/* A message of it. After a refusal it must be sent away, and has left: rio_owner_left(). */
+enum weft_reason rio_owner_take(struct rio_owner *o, uint32_t number, const uint8_t *bytes,
+				size_t length, uint64_t now_ns);
+
+/* A fetch has ended. */
+void rio_owner_fetched(struct rio_owner *o, uint32_t id, enum weft_reason reason);
+
+/* What is late; when something will be. */
+void rio_owner_expire(struct rio_owner *o, uint64_t now_ns);
+uint64_t rio_owner_due(const struct rio_owner *o);
+
+/* ---- What is to be done --------------------------------------------------------------------- */
+
+enum rio_owner_act_kind {
+	RIO_OWNER_SAY,	 /* these bytes to that number */
+	RIO_OWNER_FETCH, /* bytes from that requester's memory; ends with its id */
+	RIO_OWNER_NOTE,	 /* a decision, to be written down before what follows is done */
+};
+
+enum rio_note_kind {
+	RIO_NOTE_CAME,
+	RIO_NOTE_LEFT,
+	RIO_NOTE_ALLOWED, /* a request: what comes of it follows */
+	RIO_NOTE_REFUSED, /* a request, for this reason */
+	RIO_NOTE_ENDED,	  /* a request that was allowed, well or for this reason */
+};
+
+/* One decision, or what came of it. */
+struct rio_note {
+	enum rio_note_kind kind;
+	enum rio_role role;	/* CAME, LEFT: of whom */
+	struct platform who;	/* the same; else the requester */
+	struct platform iounit; /* of requests; unit 0: it came to none */
+	uint64_t request;	/* the requester's id of it */
+	enum weft_reason reason;
+	uint32_t transaction;	   /* REFUSED, ENDED with a reason: which one it is about, from 0 */
+	struct sgl_transaction is; /* that one, with the owner's device number; operation 0: none */
+	uint32_t transactions;	   /* in all; 0: the list was not whole */
+	uint32_t rule;		   /* ALLOWED: the one that allows `is` */
+	uint64_t bytes;		   /* ENDED: moved */
+};
+
+struct rio_owner_act {
+	enum rio_owner_act_kind kind;
+	uint32_t number;
+	uint8_t *bytes; /* SAY: good until the next act is asked for; FETCH: until ended */
+	size_t length;
+	uint32_t id, handle; /* FETCH */
+	uint64_t remote;
+	struct rio_note note;
+};
+
+/* The next one; false if there is none at present. */
+bool rio_owner_act(struct rio_owner *o, struct rio_owner_act *act);
+
+/* ---- For people ----------------------------------------------------------------------------- */
+
+/* A connection that is there. */
+struct rio_owner_peer {
+	struct platform platform;
+	enum rio_role role;
+	uint32_t place; /* of an I/O unit */
+	uint32_t now;	/* requests or commands under way */
+	uint64_t requests, refused, failed;
+	uint64_t read_bytes, written_bytes; /* that it moved, or had moved for it */
+};
+
+/* The next number from this one on that is in use; UINT32_MAX: none. */
+uint32_t rio_owner_next(const struct rio_owner *o, uint32_t number);
+void rio_owner_query(const struct rio_owner *o, uint32_t number, struct rio_owner_peer *peer);
+
+/* Its devices, by the owner's numbers; names are good until it leaves. */
+uint32_t rio_owner_devices(const struct rio_owner *o, uint32_t number, struct rio_device *devices,
+			   uint32_t most);
