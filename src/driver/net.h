@@ -72,9 +72,14 @@ struct net {
 	uint32_t burst;
 	bool is_waiting;
 	uint64_t waiting_bytes;
-	uint64_t waits;	   /* times that this began */
-	bool is_guarded;   /* the thread looks often whether somebody ends it */
-	uint64_t due_seen; /* deadline that the thread sleeps to */
+	uint64_t waits;	 /* times that this began */
+	bool is_guarded; /* the thread looks often whether somebody ends it */
+	/* A program that watches the sockets itself, see progress_sleep(). */
+	uint64_t leads;	     /* times that it slept there */
+	bool is_led;	     /* it does now */
+	bool is_following;   /* the thread has seen it */
+	bool is_thread_idle; /* the thread has gone to sleep until it no longer does */
+	uint64_t due_seen;   /* deadline that the thread sleeps to */
 };
 
 /* The adapter's network, made at first use. */
@@ -160,6 +165,13 @@ static inline struct weft_adapter *net_enter_settled(const struct weft_qp *qp)
 		adapter_work(a);
 	return a;
 }
+
+/*
+ * Watches the sockets in the thread's place, and sleeps until something happens there or at the
+ * descriptor (-1: none), a deadline comes, or it is that late. Then what has come has been
+ * received. The lock is held, and released meanwhile.
+ */
+void progress_sleep(struct net *net, int also, uint64_t until_ns);
 
 /* A deadline may have become earlier, or somebody waits for events: see that the thread knows. */
 void progress_notice(struct net *net);

@@ -4,6 +4,7 @@
  * stands by, looking now and then whether that is still so, while somebody does: whoever polls is
  * not to pay for a thread that wakes up with every byte.
  */
+#include <poll.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/epoll.h>
@@ -103,29 +104,74 @@ static void stand_by(struct net *net)
 	hot_watch(net);
 }
 
+/* How long nobody need look at the sockets. */
+static uint64_t sleep_ns(struct net *net)
+{
+	uint64_t now_ns = net_look_at_clock(net), left_ns;
+	uint64_t most_ms = net->adapter->recording ? MS_MAX_SEEN : MS_MAX;
+
+	net->due_seen = due(net);
+	left_ns = net->due_seen <= now_ns || has_left(net) ? 0 : net->due_seen - now_ns;
+	return left_ns < most_ms * NS_PER_MS ? left_ns : most_ms * NS_PER_MS;
+}
+
+static void forget_waking(struct net *net)
+{
+	uint64_t count;
+
+	if (!net->is_woken)
+		return;
+	net->is_woken = false;
+	net->calls_other++;
+	(void)!read(net->wake.fd, &count, sizeof(count));
+}
+
 /* Sleeps until something happens at a socket, or a deadline comes. The lock is released. */
 static void sleep_watching(struct net *net)
 {
 	struct weft_adapter *a = net->adapter;
-	uint64_t now_ns = net_look_at_clock(net), left_ms;
-	uint64_t most_ms = a->recording ? MS_MAX_SEEN : MS_MAX;
+	uint64_t left_ns = sleep_ns(net);
 	struct epoll_event e;
 
-	net->due_seen = due(net);
-	left_ms = net->due_seen <= now_ns ? 0 : (net->due_seen - now_ns) / NS_PER_MS + 1;
-	if (has_left(net))
-		left_ms = 0;
 	net->calls_other++;
 	pthread_mutex_unlock(&a->lock);
-	(void)epoll_wait(net->epoll, &e, 1, (int)(left_ms < most_ms ? left_ms : most_ms));
+	(void)epoll_wait(net->epoll, &e, 1, (int)((left_ns + NS_PER_MS - 1) / NS_PER_MS));
 	pthread_mutex_lock(&a->lock);
-	if (net->is_woken) {
-		uint64_t count;
+	forget_waking(net);
+}
 
-		net->is_woken = false;
-		net->calls_other++;
-		(void)!read(net->wake.fd, &count, sizeof(count));
-	}
+/* Whether a program does the thread's work: leads says how often it had when this was asked. */
+static bool is_led_still(const struct net *net, uint64_t leads)
+{
+	return net->is_led || net->leads != leads;
+}
+
+/*
+ * While a program watches the sockets. If it sleeps there for long the thread sleeps too, until it
+ * is told that this is over.
+ */
+static void follow(struct net *net)
+{
+	struct weft_adapter *a = net->adapter;
+	uint64_t leads;
+
+	net->is_standing_by = true;
+	net->is_following = true;
+	do {
+		struct timespec until = to_timespec(net_look_at_clock(net) + stand_by_ns);
+		bool was_led = net->is_led;
+
+		leads = net->leads;
+		pthread_cond_timedwait(&net->rouse, &a->lock, &until);
+		net->is_thread_idle = was_led && net->is_led && net->leads == leads;
+		while (net->is_thread_idle && !net->is_stopping)
+			pthread_cond_wait(&net->rouse, &a->lock);
+	} while (is_led_still(net, leads) && !net->is_stopping);
+	net->is_standing_by = false;
+	net->is_following = false;
+	if (net->is_waiting)
+		adapter_work(a);
+	hot_watch(net);
 }
 
 /* The kernel's struct sched_attr, whose header cannot be included beside the library's. */
@@ -156,6 +202,7 @@ static void *progress_run(void *context)
 {
 	struct net *net = context;
 	struct weft_adapter *a = net->adapter;
+	uint64_t leads = 0;
 
 	ask_for_short_turns();
 	pthread_mutex_lock(&a->lock);
@@ -163,6 +210,11 @@ static void *progress_run(void *context)
 		uint64_t polls = a->polls;
 
 		observe_tick(a);
+		if (is_led_still(net, leads)) {
+			follow(net);
+			leads = net->leads;
+			continue;
+		}
 		if (net->is_standing_by) {
 			stand_by(net);
 			continue;
@@ -206,7 +258,7 @@ static void rouse(struct net *net)
 {
 	const uint64_t one = 1;
 
-	if (net->is_standing_by) {
+	if (net->is_standing_by && !net->is_led) {
 		pthread_cond_signal(&net->rouse);
 	} else if (!net->is_woken) {
 		net->is_woken = true;
@@ -235,19 +287,57 @@ bool progress_may_wait(struct net *net, uint64_t bytes)
 	net->waiting_bytes += bytes;
 	if (net->waiting_bytes > BURST_BYTES || ++net->burst % BURST_MAX == 0)
 		return false;
-	if (!net->is_standing_by) {
+	if (!net->is_standing_by || net->is_led) {
 		/* Where nothing comes in, nothing else tells the thread of polls. */
-		if (net->burst == BURST_MAX - 1 && may_stand_by(net))
+		if (net->burst == BURST_MAX - 1 && may_stand_by(net) && !net->is_led)
 			rouse(net);
 		return false;
 	}
 	if (!net->is_waiting) {
 		net->is_waiting = true;
 		net->waits++;
-		if (!net->is_guarded)
+		if (!net->is_guarded && !net->is_following)
 			rouse(net);
 	}
 	return true;
+}
+
+void progress_sleep(struct net *net, int also, uint64_t until_ns)
+{
+	struct weft_adapter *a = net->adapter;
+	struct pollfd watched[] = { { .fd = net->epoll, .events = POLLIN },
+				    { .fd = also, .events = POLLIN } };
+	struct timespec left;
+	uint64_t left_ns;
+	int count;
+
+	observe_tick(a);
+	if (net->is_waiting)
+		adapter_work(a);
+	hot_watch(net);
+	left_ns = sleep_ns(net);
+	if (until_ns < net->now_ns + left_ns)
+		left_ns = until_ns < net->now_ns ? 0 : until_ns - net->now_ns;
+	left = to_timespec(left_ns);
+	net->leads++;
+	net->is_led = true;
+	net->calls_other++;
+	pthread_mutex_unlock(&a->lock);
+	count = ppoll(watched, also < 0 ? 1 : 2, &left, NULL);
+	pthread_mutex_lock(&a->lock);
+	net->is_led = false;
+	forget_waking(net);
+	if (net->is_thread_idle) {
+		net->is_thread_idle = false;
+		pthread_cond_signal(&net->rouse);
+	}
+	/* At the descriptor alone: whoever polls next finds the rest. */
+	if (count == 0 || watched[0].revents != 0) {
+		int favour = net->favour;
+
+		adapter_watch(a);
+		net->favour = favour; /* it was not the thread */
+	}
 }
 
 void progress_stop(struct net *net)

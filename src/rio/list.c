@@ -11,7 +11,6 @@ enum {
 	ELEMENTS_MAX = 4096,
 	TRANSACTIONS_MAX = 64,
 	CHAINED_MAX = 16,
-	BYTES_MAX = 256 << 10,
 	ATTRIBUTES_BYTES = 8
 };
 
@@ -61,7 +60,7 @@ struct rio_list_limits rio_list_limits_default(void)
 		.elements = ELEMENTS_MAX,
 		.transactions = TRANSACTIONS_MAX,
 		.chained = CHAINED_MAX,
-		.bytes = BYTES_MAX,
+		.bytes = RIO_LIST_BYTES_MAX,
 	};
 }
 

@@ -31,6 +31,8 @@
 
 struct rio_list;
 
+enum { RIO_LIST_BYTES_MAX = 256 << 10 }; /* of all sequences */
+
 struct rio_list_limits {
 	uint32_t elements; /* of all kinds, in all sequences */
 	uint32_t transactions;

@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Directed remote I/O: an owner says who may use which device; an I/O unit has the devices and
+ * moves data straight between them and the memory of a requester. The data never comes near the
+ * owner. docs/rio.md tells the whole; docs/config.md how the roles are set up by files.
+ *
+ * The conventions of weft.h hold, and:
+ *  - A role is a process of the cluster with a platform identifier (7.1) and a key. It talks only to
+ *    those whose platform, role and public key it was told when it was opened.
+ *  - Connections are made and made again by the library, in the background, for as long as the role
+ *    is open.
+ */
+#pragma once
+
+#include <weft/weft.h>
+
+/* Which unit of the cluster, and which process in it. Unit 0 is nobody. */
+struct weft_platform {
+	uint32_t unit, process;
+};
+
+enum weft_rio_role {
+	WEFT_RIO_REQUESTER = 1,
+	WEFT_RIO_OWNER,
+	WEFT_RIO_IOUNIT,
+};
+
+enum { WEFT_RIO_KEY_BYTES = 32, WEFT_RIO_NAME_MAX = 64, WEFT_RIO_TEXT_MAX = 200 };
+
+/* Somebody to talk to. */
+struct weft_rio_peer {
+	struct weft_platform platform;
+	enum weft_rio_role role;
+	uint8_t key[WEFT_RIO_KEY_BYTES]; /* public */
+	struct weft_address address;	 /* an owner's for requesters, an I/O unit's for owners */
+};
+
+/* Who one is, and whom one talks to. All of it is copied. */
+struct weft_rio_self {
+	struct weft_platform platform;
+	uint8_t seed[WEFT_RIO_KEY_BYTES]; /* secret: the key pair is made of it */
+	/*
+	 * Where connections are taken: control connections by owner and I/O unit, data connections
+	 * by a requester. Zero: any address, and a port that is free.
+	 */
+	struct weft_address listen;
+	const struct weft_rio_peer *peers;
+	uint32_t peer_count;
+	uint64_t spin_ns; /* looks for what comes for so long before it sleeps; default 0 */
+};
+
+/* The public key of a seed. */
+void weft_rio_public_key(const uint8_t seed[WEFT_RIO_KEY_BYTES], uint8_t key[WEFT_RIO_KEY_BYTES]);
+
+/* ---- Requester ------------------------------------------------------------------------------ */
+
+struct weft_rio_requester;
+
+struct weft_rio_requester_options {
+	uint32_t requests_max; /* under way at a time; default 64, at most 4096 */
+	uint32_t segments_max; /* of all of them together; default 4096, at most 65536 */
+	uint64_t timeout_ns;   /* of requests that name none; default 30 s */
+};
+
+/* Opens it and begins to connect to the one owner among the peers. */
+enum weft_reason weft_rio_requester_open(const struct weft_rio_self *self,
+					 const struct weft_rio_requester_options *options,
+					 struct weft_rio_requester **requester);
+
+/* Requests under way end, and are not told any more. No other thread may be in a call. */
+void weft_rio_requester_close(struct weft_rio_requester *requester);
+
+/* Where data connections are taken, with the port that was found. */
+void weft_rio_requester_address(struct weft_rio_requester *requester, struct weft_address *address);
+
+struct weft_rio_device {
+	uint32_t number; /* by which requests name it */
+	uint32_t block_bytes;
+	uint64_t size_bytes;
+	bool is_readonly, can_flush, can_fua, can_discard, can_write_zeroes;
+	struct weft_platform iounit;
+	char name[WEFT_RIO_NAME_MAX + 1];
+};
+
+/*
+ * The nth device that the owner lets this requester use at present, from 0. WEFT_R_RIO_DEVICE: there
+ * are not so many.
+ */
+enum weft_reason weft_rio_device(struct weft_rio_requester *requester, uint32_t nth,
+				 struct weft_rio_device *device);
+
+/*
+ * Waits for a device of this name. WEFT_R_RIO_TIMEOUT: it did not come; WEFT_R_RIO_OWNER_LEFT: nor
+ * was the owner to be reached.
+ */
+enum weft_reason weft_rio_device_find(struct weft_rio_requester *requester, const char *name,
+				      uint64_t timeout_ns, struct weft_rio_device *device);
+
+/*
+ * Memory that requests may name parts of. Nobody else can reach it but the I/O unit that carries
+ * out a request, the part that the request names, while it is under way.
+ */
+enum weft_reason weft_rio_memory_add(struct weft_rio_requester *requester, void *memory,
+				     uint64_t length, uint32_t *tag);
+enum weft_reason weft_rio_memory_remove(struct weft_rio_requester *requester, uint32_t tag);
+
+enum weft_rio_operation {
+	WEFT_RIO_READ = 1,     /* from the device into memory */
+	WEFT_RIO_WRITE,	       /* from memory to the device */
+	WEFT_RIO_FLUSH,	       /* what was written before becomes durable */
+	WEFT_RIO_WRITE_ZEROES, /* needs no memory */
+	WEFT_RIO_DISCARD       /* the device may forget what is there */
+};
+
+/* A fragment of memory. */
+struct weft_rio_segment {
+	void *memory;
+	uint32_t length;
+	uint32_t tag; /* of weft_rio_memory_add() */
+};
+
+struct weft_rio_transaction {
+	enum weft_rio_operation operation;
+	bool is_fua; /* of what writes: durable when it has ended */
+	uint32_t device;
+	uint64_t offset, length; /* bytes, multiples of the block size; a flush has neither */
+	const struct weft_rio_segment *segments; /* of read and write: length bytes in all */
+	uint32_t segment_count;
+};
+
+/* Transactions are carried out one after the other; their devices are of one I/O unit. */
+struct weft_rio_request {
+	const struct weft_rio_transaction *transactions;
+	uint32_t transaction_count;
+	uint64_t timeout_ns; /* 0: the requester's */
+	void *context;	     /* given back when it has ended */
+};
+
+struct weft_rio_ended {
+	void *context;
+	enum weft_reason reason; /* WEFT_OK: all of it was done */
+	uint32_t transaction;	 /* the one that failed, from 0 */
+	uint64_t done_bytes;
+	char text[WEFT_RIO_TEXT_MAX + 1]; /* what the one who refused it says, if anything */
+};
+
+/*
+ * Asks. WEFT_OK: it ends exactly once, whatever happens to the others. The memory must stay until
+ * then, and is nobody else's to reach from then on. WEFT_R_BUSY: so many are under way.
+ */
+enum weft_reason weft_rio_submit(struct weft_rio_requester *requester,
+				 const struct weft_rio_request *request);
+
+/* Takes up to max requests that have ended; waits up to timeout_ns for the first. */
+enum weft_reason weft_rio_wait(struct weft_rio_requester *requester, uint64_t timeout_ns,
+			       struct weft_rio_ended *ended, uint32_t max, uint32_t *count);
+
+/*
+ * Asks and waits; any number of threads may. Returns the reason that it ended with, or why it was
+ * not asked. ended may be NULL.
+ */
+enum weft_reason weft_rio_do(struct weft_rio_requester *requester,
+			     const struct weft_rio_request *request, struct weft_rio_ended *ended);
+
+/* What moved between this requester and I/O units: by the adapter's counters. */
+struct weft_rio_moved {
+	uint64_t payload_in, payload_out; /* of data connections */
+	uint64_t control_in, control_out; /* of control connections: messages and lists */
+	uint64_t connections;		  /* data connections that were made */
+};
+
+void weft_rio_requester_moved(struct weft_rio_requester *requester, struct weft_rio_moved *moved);
+
+/* ---- I/O unit ------------------------------------------------------------------------------- */
+
+struct weft_rio_iounit;
+
+struct weft_rio_store {
+	uint32_t number; /* 1 to 65535, of one's choice */
+	const char *name;
+	const char *text; /* "mem:1G", "file:/dev/sdb,direct": docs/store.md */
+};
+
+struct weft_rio_iounit_options {
+	const struct weft_rio_store *stores;
+	uint32_t store_count;
+	uint32_t commands_max; /* under way at a time; default 256 */
+	uint32_t pieces_max;   /* buffers; default 64 */
+	uint32_t piece_bytes;  /* of each; default 256 KiB */
+	uint64_t timeout_ns;   /* of commands that name none; default 60 s */
+	/* Told of what a person may want to know, in one line. May be NULL. */
+	void (*tell)(void *context, const char *line);
+	void *context;
+};
+
+/* why (may be NULL): a sentence about the device that could not be opened. */
+enum weft_reason weft_rio_iounit_open(const struct weft_rio_self *self,
+				      const struct weft_rio_iounit_options *options,
+				      struct weft_rio_iounit **iounit, char why[400]);
+
+/* Serves until weft_rio_iounit_stop(), which any thread or signal handler may call. */
+enum weft_reason weft_rio_iounit_run(struct weft_rio_iounit *iounit);
+void weft_rio_iounit_stop(struct weft_rio_iounit *iounit);
+void weft_rio_iounit_close(struct weft_rio_iounit *iounit);
+void weft_rio_iounit_address(struct weft_rio_iounit *iounit, struct weft_address *address);
+void weft_rio_iounit_moved(struct weft_rio_iounit *iounit, struct weft_rio_moved *moved);
+
+/* ---- Owner ---------------------------------------------------------------------------------- */
+
+struct weft_rio_owner;
+
+/* What a requester may do. What no rule allows is denied. */
+struct weft_rio_rule {
+	struct weft_platform requester; /* unit 0: whoever it is */
+	const char *device;		/* its name; NULL: any */
+	struct weft_platform iounit;	/* whose device; unit 0: any */
+	uint32_t operations;		/* 1 << enum weft_rio_operation for each */
+	uint64_t first, length;		/* bytes of the device; length 0: to its end */
+};
+
+/* A requester may name the memory of another platform in its lists. */
+struct weft_rio_share {
+	struct weft_platform requester, platform;
+};
+
+struct weft_rio_owner_options {
+	const struct weft_rio_rule *rules;
+	uint32_t rule_count;
+	const struct weft_rio_share *shares;
+	uint32_t share_count;
+	uint32_t requesters_max; /* at a time; default 16 */
+	uint32_t requests_max;	 /* of one requester at a time; default 64 */
+	uint64_t timeout_ns;	 /* of requests that name none; default 30 s */
+	/* Told of every decision, in one line, before it takes effect. May be NULL. */
+	void (*note)(void *context, const char *line);
+	void *context;
+};
+
+enum weft_reason weft_rio_owner_open(const struct weft_rio_self *self,
+				     const struct weft_rio_owner_options *options,
+				     struct weft_rio_owner **owner);
+enum weft_reason weft_rio_owner_run(struct weft_rio_owner *owner);
+void weft_rio_owner_stop(struct weft_rio_owner *owner);
+void weft_rio_owner_close(struct weft_rio_owner *owner);
+void weft_rio_owner_address(struct weft_rio_owner *owner, struct weft_address *address);
+void weft_rio_owner_moved(struct weft_rio_owner *owner, struct weft_rio_moved *moved);

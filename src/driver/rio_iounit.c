@@ -1,0 +1,344 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The I/O unit's core (rio/iounit.h) on this machine: an adapter, connections, devices. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/check.h"
+#include "driver/device.h"
+#include "driver/rio_end.h"
+#include "rio/iounit.h"
+
+enum {
+	COMMANDS = 256,
+	PIECES = 64,
+	PIECE_BYTES = 256 << 10,
+	PLATFORMS = 32,
+	MOVES = 32,
+	DEVICES = 64,
+	MESSAGES_EXTRA = 64,
+	LINE = 256
+};
+
+static const uint64_t timeout_ns = UINT64_C(60) * 1000 * 1000 * 1000;
+
+struct weft_rio_iounit {
+	struct rio_loop loop; /* first: the role is found by it */
+	struct weft_rio_iounit_options options;
+	struct rio_iounit *core;
+	struct rio_end *owner; /* NULL: nobody is here */
+	struct device *devices[DEVICES];
+	uint32_t device_count;
+	uint8_t *buffers;
+	size_t buffers_bytes;
+};
+
+static struct weft_rio_iounit *unit_of(struct rio_loop *loop)
+{
+	return CONTAINER_OF(loop, struct weft_rio_iounit, loop);
+}
+
+static void tell(struct weft_rio_iounit *u, const char *what, struct platform who,
+		 enum weft_reason reason)
+{
+	char line[LINE];
+
+	if (!u->options.tell)
+		return;
+	snprintf(line, sizeof(line), "%u.%u %s%s%s", who.unit, who.process, what,
+		 reason == WEFT_OK ? "" : ": ", reason == WEFT_OK ? "" : weft_reason_text(reason));
+	u->options.tell(u->options.context, line);
+}
+
+/* ---- What has happened ---------------------------------------------------------------------- */
+
+/* A new owner, or the same once more: the connection that it had is as good as gone. */
+static enum weft_reason came(struct rio_loop *loop, struct rio_end *end)
+{
+	struct weft_rio_iounit *u = unit_of(loop);
+
+	if (rio_contact_peer(&end->contact).role != RIO_OWNER)
+		return WEFT_R_RIO_STRANGER;
+	if (u->owner)
+		rio_end_hang_up(u->owner, WEFT_R_RIO_TWICE);
+	u->owner = end;
+	rio_iounit_owner_came(u->core, end->peer, &end->contact.greet.session);
+	tell(u, "is the owner now", end->peer, WEFT_OK);
+	return WEFT_OK;
+}
+
+static enum weft_reason message(struct rio_loop *loop, struct rio_end *end, const uint8_t *bytes,
+				size_t length)
+{
+	struct weft_rio_iounit *u = unit_of(loop);
+
+	if (end != u->owner)
+		return WEFT_R_RIO_UNEXPECTED;
+	return rio_iounit_take(u->core, bytes, length, loop->now_ns);
+}
+
+static void connected(struct rio_loop *loop, struct rio_end *end)
+{
+	struct weft_peer peer = { 0 };
+	enum weft_reason r = weft_qp_peer(end->qp, &peer);
+
+	rio_iounit_dialled(unit_of(loop)->core, end->peer, r,
+			   &(struct rio_bytes){ peer.private_data, peer.private_bytes });
+}
+
+static void gone(struct rio_loop *loop, struct rio_end *end)
+{
+	struct weft_rio_iounit *u = unit_of(loop);
+
+	if (end->own_peer) {
+		/* Somebody named memory that is not there; the next one shall not suffer. */
+		(void)rio_end_own(loop);
+	} else if (end->kind == RIO_END_DATA) {
+		tell(u, "is no longer connected", end->peer, end->reason);
+		if (end->was_told)
+			rio_iounit_lost(u->core, end->peer);
+		else
+			rio_iounit_dialled(u->core, end->peer, end->reason, NULL);
+	} else if (end == u->owner) {
+		u->owner = NULL;
+		tell(u, "has left, the owner", end->peer, end->reason);
+		rio_iounit_owner_left(u->core);
+	}
+}
+
+static void moved(struct rio_loop *loop, struct rio_end *end, uint32_t id, enum weft_reason reason)
+{
+	(void)end;
+	rio_iounit_ended(unit_of(loop)->core, id, reason);
+}
+
+/* ---- What is to be done --------------------------------------------------------------------- */
+
+static void dial(struct weft_rio_iounit *u, const struct rio_act *act)
+{
+	const struct weft_address to = rio_address_public(&act->address);
+	const struct rio_bytes question = { act->bytes, act->length };
+	enum weft_reason r = rio_end_dial_data(&u->loop, act->platform, &to, &question);
+
+	if (r != WEFT_OK)
+		rio_iounit_dialled(u->core, act->platform, r, NULL);
+}
+
+static struct rio_end *end_for(struct weft_rio_iounit *u, const struct rio_act *act)
+{
+	if (act->kind == RIO_ACT_FETCH)
+		return u->owner;
+	return rio_end_find(&u->loop, RIO_END_DATA, act->platform);
+}
+
+static void move(struct weft_rio_iounit *u, const struct rio_act *act)
+{
+	const struct rio_move m = { .is_read = act->kind != RIO_ACT_WRITE,
+				    .id = act->id,
+				    .bytes = act->bytes,
+				    .length = (uint32_t)act->length,
+				    .handle = act->handle,
+				    .remote = act->remote };
+	struct rio_end *end = end_for(u, act);
+	enum weft_reason r = end ? rio_end_move(end, &m) : WEFT_R_PEER_GONE;
+
+	if (r != WEFT_OK)
+		rio_iounit_ended(u->core, act->id, r);
+}
+
+static void act_do(struct weft_rio_iounit *u, const struct rio_act *act)
+{
+	struct rio_end *end;
+
+	switch (act->kind) {
+	case RIO_ACT_SAY:
+		if (u->owner)
+			rio_end_say(u->owner, act->bytes, act->length);
+		break;
+	case RIO_ACT_DIAL:
+		dial(u, act);
+		break;
+	case RIO_ACT_HANG_UP:
+		end = rio_end_find(&u->loop, RIO_END_DATA, act->platform);
+		if (end)
+			rio_end_hang_up(end, WEFT_R_PEER_GONE);
+		break;
+	default:
+		move(u, act);
+	}
+}
+
+static void work(struct rio_loop *loop)
+{
+	struct weft_rio_iounit *u = unit_of(loop);
+	struct rio_act act;
+
+	rio_iounit_progress(u->core, loop->now_ns);
+	while (rio_iounit_act(u->core, &act))
+		act_do(u, &act);
+}
+
+static uint64_t due(struct rio_loop *loop)
+{
+	return rio_iounit_due(unit_of(loop)->core);
+}
+
+static const struct rio_role_calls calls = {
+	.came = came,
+	.message = message,
+	.connected = connected,
+	.gone = gone,
+	.moved = moved,
+	.work = work,
+	.due = due,
+};
+
+/* ---- Life ----------------------------------------------------------------------------------- */
+
+static enum weft_reason device_add(struct weft_rio_iounit *u, const struct weft_rio_store *s,
+				   char why[400])
+{
+	struct device_refusal refusal = { 0 };
+	struct device *d;
+	enum weft_reason r;
+
+	if (s->number == 0 || s->number > UINT16_MAX || !s->name || !s->text)
+		return WEFT_R_BAD_ARGUMENT;
+	r = device_open(s->text, &d, &refusal);
+	if (r != WEFT_OK) {
+		snprintf(why, sizeof(refusal.text), "%s", refusal.text);
+		return r;
+	}
+	u->devices[u->device_count++] = d;
+	r = rio_iounit_add_device(u->core, s->number, s->name, device_store(d));
+	return r == WEFT_OK ? rio_loop_also(&u->loop, device_descriptor(d)) : r;
+}
+
+static enum weft_reason core_open(struct weft_rio_iounit *u)
+{
+	const struct weft_rio_iounit_options *o = &u->options;
+	const struct rio_iounit_config config = {
+		.self = u->loop.self.platform,
+		.devices_max = DEVICES,
+		.commands_max = o->commands_max,
+		.platforms_max = PLATFORMS,
+		.moves_max = MOVES,
+		.pieces_max = o->pieces_max,
+		.piece_bytes = o->piece_bytes,
+		.buffers = u->buffers,
+		.timeout_ns = o->timeout_ns,
+	};
+
+	return rio_iounit_create(&config, &u->core);
+}
+
+static void defaults(struct weft_rio_iounit_options *o)
+{
+	o->commands_max = o->commands_max ? o->commands_max : COMMANDS;
+	o->pieces_max = o->pieces_max ? o->pieces_max : PIECES;
+	o->piece_bytes = o->piece_bytes ? o->piece_bytes : PIECE_BYTES;
+	o->timeout_ns = o->timeout_ns ? o->timeout_ns : timeout_ns;
+}
+
+static enum weft_reason open_all(struct weft_rio_iounit *u, const struct weft_rio_self *self,
+				 char why[400])
+{
+	const struct weft_rio_iounit_options *o = &u->options;
+	const struct rio_loop_config config = {
+		.calls = &calls,
+		.role = WEFT_RIO_IOUNIT,
+		.ends_max = PLATFORMS + RIO_STRANGERS_MAX + 2,
+		.messages_max = 2 * o->commands_max + MESSAGES_EXTRA,
+		.limits = { o->commands_max, RIO_COMMAND_LIST_MAX },
+		.takes_control = true,
+	};
+	enum weft_reason r;
+
+	u->buffers_bytes = (size_t)o->pieces_max * o->piece_bytes;
+	u->buffers = mmap(NULL, u->buffers_bytes, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (u->buffers == MAP_FAILED) {
+		u->buffers = NULL;
+		return WEFT_R_NO_MEMORY;
+	}
+	r = rio_loop_open(&u->loop, self, &config);
+	if (r == WEFT_OK)
+		r = core_open(u);
+	if (r == WEFT_OK)
+		r = rio_end_own(&u->loop); /* its own memory is reached like any other's */
+	for (uint32_t i = 0; i < o->store_count && r == WEFT_OK; i++)
+		r = i < DEVICES ? device_add(u, &o->stores[i], why) : WEFT_R_LIMIT;
+	return r;
+}
+
+enum weft_reason weft_rio_iounit_open(const struct weft_rio_self *self,
+				      const struct weft_rio_iounit_options *options,
+				      struct weft_rio_iounit **iounit, char why[400])
+{
+	struct weft_rio_iounit *u;
+	char unheard[400] = "";
+	enum weft_reason r;
+
+	if (!self || !options || !iounit)
+		return WEFT_R_NULL_ARGUMENT;
+	u = calloc(1, sizeof(*u));
+	if (!u)
+		return WEFT_R_NO_MEMORY;
+	u->options = *options;
+	defaults(&u->options);
+	r = open_all(u, self, why ? why : unheard);
+	if (r != WEFT_OK) {
+		weft_rio_iounit_close(u);
+		return r;
+	}
+	*iounit = u;
+	return WEFT_OK;
+}
+
+enum weft_reason weft_rio_iounit_run(struct weft_rio_iounit *iounit)
+{
+	rio_loop_run(&iounit->loop);
+	return WEFT_OK;
+}
+
+void weft_rio_iounit_stop(struct weft_rio_iounit *iounit)
+{
+	rio_loop_stop(&iounit->loop);
+}
+
+/* Commands end, and with them what devices do. */
+static void core_close(struct weft_rio_iounit *u)
+{
+	rio_iounit_owner_left(u->core);
+	u->owner = NULL;
+	while (!rio_iounit_is_idle(u->core)) {
+		if (!rio_loop_turn(&u->loop))
+			rio_loop_sleep(&u->loop, UINT64_MAX);
+	}
+	rio_iounit_destroy(u->core);
+	u->core = NULL;
+}
+
+void weft_rio_iounit_close(struct weft_rio_iounit *iounit)
+{
+	if (iounit->core)
+		core_close(iounit);
+	if (iounit->loop.adapter)
+		rio_loop_close(&iounit->loop);
+	for (uint32_t i = 0; i < iounit->device_count; i++)
+		device_close(iounit->devices[i]);
+	if (iounit->buffers)
+		munmap(iounit->buffers, iounit->buffers_bytes);
+	free(iounit);
+}
+
+void weft_rio_iounit_address(struct weft_rio_iounit *iounit, struct weft_address *address)
+{
+	*address = iounit->loop.listen;
+}
+
+void weft_rio_iounit_moved(struct weft_rio_iounit *iounit, struct weft_rio_moved *m)
+{
+	rio_loop_moved(&iounit->loop, m);
+}

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the three roles of directed I/O have in common: an adapter, ends of connections on it, and a
+ * loop that looks what has happened, lets the role's core have it, and sleeps.
+ *
+ *	control ends   carry the messages of two sides that have greeted each other
+ *	data ends      carry Reads and Writes; which of them there are the role says
+ *
+ * A loop is used by one thread at a time.
+ */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include <weft/rio.h>
+
+#include "rio/contact.h"
+
+struct rio_loop;
+
+enum { RIO_STRANGERS_MAX = 8 }; /* control ends that have not greeted */
+
+enum rio_end_kind { RIO_END_CONTROL, RIO_END_DATA };
+
+enum rio_end_state {
+	RIO_END_FREE = 0,
+	RIO_END_CONNECTING,
+	RIO_END_GREETING, /* control ends */
+	RIO_END_UP,
+	RIO_END_DYING, /* its queue pair is in Error; what was posted comes back */
+};
+
+struct rio_end {
+	enum rio_end_kind kind;
+	enum rio_end_state state;
+	struct rio_loop *loop;
+	struct weft_qp *qp;
+	struct weft_qp *own_peer; /* the other end is here too: this queue pair */
+	struct platform peer;	  /* of control ends: once it has greeted */
+	enum weft_reason reason;  /* why it dies */
+	uint32_t number;	  /* the role's own */
+	uint32_t posted;	  /* signalled requests that have not come back */
+	bool was_told;		  /* the role knows of it, and is to be told that it is gone */
+	/* Control ends. */
+	struct rio_contact contact;
+	struct rio_dial *dial; /* whom it reaches; NULL: it came here */
+	uint64_t deadline_ns;  /* of the greeting */
+	uint8_t *mail;	       /* receive buffers, then send buffers for what is long */
+	uint32_t free_sends[64];
+	uint32_t free_send_count;
+};
+
+/* Somebody to be connected to, always. */
+struct rio_dial {
+	const struct weft_rio_peer *peer;
+	struct rio_end *end;	 /* NULL: there is none now */
+	uint64_t next_ns;	 /* then it is tried again */
+	uint64_t wait_ns;	 /* and the next time so much later */
+	enum weft_reason reason; /* of the last failure */
+};
+
+/* What a role does with what happens. */
+struct rio_role_calls {
+	/* A control end has greeted; its contact says who it is. Refused: it is ended. */
+	enum weft_reason (*came)(struct rio_loop *loop, struct rio_end *end);
+	/* A message. Refused: it is ended. */
+	enum weft_reason (*message)(struct rio_loop *loop, struct rio_end *end,
+				    const uint8_t *bytes, size_t length);
+	/* A data end is connected. */
+	void (*connected)(struct rio_loop *loop, struct rio_end *end);
+	/* An end is gone, one that the role knows: it came, or it is a data end. */
+	void (*gone)(struct rio_loop *loop, struct rio_end *end);
+	/* A Read or Write has come back. */
+	void (*moved)(struct rio_loop *loop, struct rio_end *end, uint32_t id,
+		      enum weft_reason reason);
+	/* Somebody asks for a connection at the data listener; to be accepted or rejected. */
+	void (*asked)(struct rio_loop *loop, struct weft_request *request);
+	/* Lets the core go on, and does what it wants done. */
+	void (*work)(struct rio_loop *loop);
+	uint64_t (*due)(struct rio_loop *loop);
+};
+
+struct rio_loop_config {
+	const struct rio_role_calls *calls;
+	enum weft_rio_role role;
+	uint32_t ends_max;
+	uint32_t messages_max;		  /* of a peer, that may come before they are taken */
+	struct rio_contact_limits limits; /* for those who come */
+	bool takes_control;		  /* else its listener is for data */
+	enum weft_rio_role dials;	  /* whom of the peers; 0: nobody */
+	enum weft_policy policy;	  /* of the adapter */
+};
+
+struct rio_loop {
+	struct rio_loop_config config;
+	struct rio_identity self;
+	struct weft_rio_peer *peers;
+	struct rio_known *known; /* the same, as the greeting wants them */
+	uint32_t peer_count;
+	struct weft_adapter *adapter;
+	struct weft_pd *control_pd, *data_pd;
+	struct weft_cq *cq;
+	struct weft_listener *listener;
+	uint32_t control_tag, data_tag; /* all memory of this process, for this side only */
+	int wake, also; /* an eventfd; an epoll with it and what else the role waits for */
+	atomic_bool is_stopping;
+	bool is_closing;
+	uint64_t now_ns, spin_ns;
+	uint64_t look_ns;	  /* when deadlines of ends are looked at again */
+	uint32_t dying;		  /* ends */
+	uint64_t asleep_until_ns; /* while it sleeps */
+	pthread_mutex_t *lock;	  /* released while it sleeps; or NULL */
+	struct rio_end *ends;
+	struct rio_dial *dials;
+	uint32_t dial_count;
+	struct weft_address listen;
+	struct weft_rio_moved moved; /* by ends that are gone */
+};
+
+/* All that is needed to begin; the listener too. */
+enum weft_reason rio_loop_open(struct rio_loop *loop, const struct weft_rio_self *self,
+			       const struct rio_loop_config *config);
+void rio_loop_close(struct rio_loop *loop);
+
+/* One look at everything. True: something happened. */
+bool rio_loop_turn(struct rio_loop *loop);
+
+/* Sleeps until something may have happened, or it is that late. */
+void rio_loop_sleep(struct rio_loop *loop, uint64_t until_ns);
+
+/* Turns and sleeps until it is told to stop, by any thread or signal handler. */
+void rio_loop_run(struct rio_loop *loop);
+void rio_loop_stop(struct rio_loop *loop);
+
+/* For any thread and any signal handler: it does not sleep now. */
+void rio_loop_wake(struct rio_loop *loop);
+
+/* Another descriptor that it wakes up for. */
+enum weft_reason rio_loop_also(struct rio_loop *loop, int descriptor);
+
+uint64_t rio_loop_clock(void);
+
+/* What connections carried, also those that are gone. */
+void rio_loop_moved(struct rio_loop *loop, struct weft_rio_moved *moved);

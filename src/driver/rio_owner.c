@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The owner's core (rio/owner.h) on this machine. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/check.h"
+#include "driver/rio_end.h"
+#include "driver/rio_note.h"
+#include "rio/owner.h"
+
+enum {
+	REQUESTERS = 16,
+	REQUESTS = 64,
+	IOUNITS = 32,
+	LISTS = 8,
+	MESSAGES_EXTRA = 64,
+	COMMANDS_MOST = 1024, /* of an I/O unit, whose statuses may come before they are taken */
+	LINE = 512
+};
+
+static const uint64_t timeout_ns = UINT64_C(30) * 1000 * 1000 * 1000;
+
+struct weft_rio_owner {
+	struct rio_loop loop; /* first: the role is found by it */
+	struct weft_rio_owner_options options;
+	struct rio_owner *core;
+	struct rio_policy *policy;
+	uint8_t *lists;
+	uint32_t lists_tag;
+};
+
+static struct weft_rio_owner *owner_of(struct rio_loop *loop)
+{
+	return CONTAINER_OF(loop, struct weft_rio_owner, loop);
+}
+
+/* ---- What has happened ---------------------------------------------------------------------- */
+
+/* Which of the I/O units in the configuration it is, from 1; 0: it is a requester. */
+static uint32_t place_of(const struct rio_loop *loop, const struct rio_end *end)
+{
+	return end->dial ? (uint32_t)(end->dial - loop->dials) + 1 : 0;
+}
+
+static enum weft_reason came(struct rio_loop *loop, struct rio_end *end)
+{
+	enum rio_role wanted = end->dial ? RIO_IOUNIT : RIO_REQUESTER;
+
+	if (rio_contact_peer(&end->contact).role != wanted)
+		return WEFT_R_RIO_STRANGER;
+	return rio_owner_came(owner_of(loop)->core, &end->contact, place_of(loop, end),
+			      &end->number);
+}
+
+static enum weft_reason message(struct rio_loop *loop, struct rio_end *end, const uint8_t *bytes,
+				size_t length)
+{
+	return rio_owner_take(owner_of(loop)->core, end->number, bytes, length, loop->now_ns);
+}
+
+static void gone(struct rio_loop *loop, struct rio_end *end)
+{
+	rio_owner_left(owner_of(loop)->core, end->number);
+}
+
+static void moved(struct rio_loop *loop, struct rio_end *end, uint32_t id, enum weft_reason reason)
+{
+	(void)end;
+	rio_owner_fetched(owner_of(loop)->core, id, reason);
+}
+
+/* ---- What is to be done --------------------------------------------------------------------- */
+
+static struct rio_end *end_of(struct rio_loop *loop, uint32_t number)
+{
+	struct rio_end *end = NULL;
+
+	while ((end = rio_end_next(loop, end)) != NULL) {
+		if (end->was_told && end->state == RIO_END_UP && end->number == number)
+			return end;
+	}
+	return NULL;
+}
+
+static void note(struct weft_rio_owner *o, const struct rio_note *n)
+{
+	char line[LINE];
+
+	if (!o->options.note)
+		return;
+	rio_note_text(o->core, n, line, sizeof(line));
+	o->options.note(o->options.context, line);
+}
+
+static void act_do(struct weft_rio_owner *o, const struct rio_owner_act *act)
+{
+	struct rio_end *end = end_of(&o->loop, act->number);
+	enum weft_reason r;
+
+	switch (act->kind) {
+	case RIO_OWNER_SAY:
+		if (end)
+			rio_end_say(end, act->bytes, act->length);
+		break;
+	case RIO_OWNER_FETCH:
+		r = end ? rio_end_move(end, &(struct rio_move){ .is_read = true,
+								.id = act->id,
+								.bytes = act->bytes,
+								.length = (uint32_t)act->length,
+								.handle = act->handle,
+								.remote = act->remote })
+			: WEFT_R_PEER_GONE;
+		if (r != WEFT_OK)
+			rio_owner_fetched(o->core, act->id, r);
+		break;
+	case RIO_OWNER_NOTE:
+		note(o, &act->note);
+		break;
+	}
+}
+
+static void work(struct rio_loop *loop)
+{
+	struct weft_rio_owner *o = owner_of(loop);
+	struct rio_owner_act act;
+
+	rio_owner_expire(o->core, loop->now_ns);
+	while (rio_owner_act(o->core, &act))
+		act_do(o, &act);
+}
+
+static uint64_t due(struct rio_loop *loop)
+{
+	return rio_owner_due(owner_of(loop)->core);
+}
+
+static const struct rio_role_calls calls = {
+	.came = came,
+	.message = message,
+	.gone = gone,
+	.moved = moved,
+	.work = work,
+	.due = due,
+};
+
+/* ---- Life ----------------------------------------------------------------------------------- */
+
+static struct platform platform_of(struct weft_platform p)
+{
+	return (struct platform){ p.unit, p.process };
+}
+
+static enum weft_reason policy_open(struct weft_rio_owner *o)
+{
+	enum weft_reason r = WEFT_OK;
+
+	o->policy = calloc(1, sizeof(*o->policy));
+	if (!o->policy)
+		return WEFT_R_NO_MEMORY;
+	for (uint32_t i = 0; i < o->options.rule_count && r == WEFT_OK; i++) {
+		const struct weft_rio_rule *from = &o->options.rules[i];
+		struct rio_rule rule = { .requester = platform_of(from->requester),
+					 .iounit = platform_of(from->iounit),
+					 .operations = from->operations,
+					 .first = from->first,
+					 .length = from->length };
+
+		if (from->device && strlen(from->device) > sizeof(rule.name))
+			return WEFT_R_BAD_ARGUMENT;
+		if (from->device) {
+			rule.name_bytes = (uint32_t)strlen(from->device);
+			memcpy(rule.name, from->device, rule.name_bytes);
+		}
+		r = rio_policy_add(o->policy, &rule);
+	}
+	for (uint32_t i = 0; i < o->options.share_count && r == WEFT_OK; i++) {
+		const struct weft_rio_share *from = &o->options.shares[i];
+
+		r = rio_policy_add_share(o->policy,
+					 &(struct rio_share){ platform_of(from->requester),
+							      platform_of(from->platform) });
+	}
+	return r;
+}
+
+static enum weft_reason core_open(struct weft_rio_owner *o)
+{
+	const struct weft_region_options lists = { .addr = (uintptr_t)o->lists,
+						   .length = (uint64_t)LISTS * RIO_LIST_BYTES_MAX,
+						   .rights = WEFT_REMOTE_READ };
+	struct rio_owner_config config = {
+		.self = o->loop.self.platform,
+		.requesters_max = o->options.requesters_max,
+		.iounits_max = IOUNITS,
+		.requests_max = o->options.requests_max,
+		.lists_max = LISTS,
+		.lists = o->lists,
+		.lists_address = (uintptr_t)o->lists,
+		.timeout_ns = o->options.timeout_ns,
+	};
+	enum weft_reason r = weft_region_register(o->loop.data_pd, &lists, &o->lists_tag);
+
+	config.lists_handle = o->lists_tag;
+	if (r == WEFT_OK &&
+	    getrandom(config.secret, sizeof(config.secret), 0) != sizeof(config.secret))
+		r = WEFT_R_SYSTEM;
+	return r == WEFT_OK ? rio_owner_create(&config, o->policy, &o->core) : r;
+}
+
+static enum weft_reason open_all(struct weft_rio_owner *o, const struct weft_rio_self *self)
+{
+	const struct rio_loop_config config = {
+		.calls = &calls,
+		.role = WEFT_RIO_OWNER,
+		.ends_max = o->options.requesters_max + IOUNITS + RIO_STRANGERS_MAX + 1,
+		.messages_max = COMMANDS_MOST,
+		.limits = { o->options.requests_max, RIO_REQUEST_LIST_MAX },
+		.takes_control = true,
+		.dials = WEFT_RIO_IOUNIT,
+	};
+	enum weft_reason r = policy_open(o);
+
+	o->lists = malloc((size_t)LISTS * RIO_LIST_BYTES_MAX);
+	if (r == WEFT_OK && !o->lists)
+		r = WEFT_R_NO_MEMORY;
+	if (r == WEFT_OK)
+		r = rio_loop_open(&o->loop, self, &config);
+	if (r == WEFT_OK && o->loop.dial_count > IOUNITS)
+		r = WEFT_R_LIMIT;
+	if (r == WEFT_OK)
+		r = core_open(o);
+	return r;
+}
+
+enum weft_reason weft_rio_owner_open(const struct weft_rio_self *self,
+				     const struct weft_rio_owner_options *options,
+				     struct weft_rio_owner **owner)
+{
+	struct weft_rio_owner *o;
+	enum weft_reason r;
+
+	if (!self || !options || !owner)
+		return WEFT_R_NULL_ARGUMENT;
+	o = calloc(1, sizeof(*o));
+	if (!o)
+		return WEFT_R_NO_MEMORY;
+	o->options = *options;
+	if (o->options.requesters_max == 0)
+		o->options.requesters_max = REQUESTERS;
+	if (o->options.requests_max == 0)
+		o->options.requests_max = REQUESTS;
+	if (o->options.timeout_ns == 0)
+		o->options.timeout_ns = timeout_ns;
+	r = open_all(o, self);
+	if (r != WEFT_OK) {
+		weft_rio_owner_close(o);
+		return r;
+	}
+	*owner = o;
+	return WEFT_OK;
+}
+
+enum weft_reason weft_rio_owner_run(struct weft_rio_owner *owner)
+{
+	rio_loop_run(&owner->loop);
+	return WEFT_OK;
+}
+
+void weft_rio_owner_stop(struct weft_rio_owner *owner)
+{
+	rio_loop_stop(&owner->loop);
+}
+
+void weft_rio_owner_close(struct weft_rio_owner *owner)
+{
+	if (owner->core)
+		rio_owner_destroy(owner->core);
+	if (owner->lists_tag)
+		weft_region_deregister(owner->loop.data_pd, owner->lists_tag);
+	if (owner->loop.adapter)
+		rio_loop_close(&owner->loop);
+	free(owner->lists);
+	free(owner->policy);
+	free(owner);
+}
+
+void weft_rio_owner_address(struct weft_rio_owner *owner, struct weft_address *address)
+{
+	*address = owner->loop.listen;
+}
+
+void weft_rio_owner_moved(struct weft_rio_owner *owner, struct weft_rio_moved *m)
+{
+	rio_loop_moved(&owner->loop, m);
+}

@@ -1,0 +1,633 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The requester's core (rio/requester.h) on this machine, for any number of threads: one of those
+ * that wait looks at the adapter, the others are told by it.
+ */
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "driver/adapter_lock.h"
+#include "driver/rio_end.h"
+#include "rio/requester.h"
+
+enum {
+	REQUESTS = 64,
+	REQUESTS_MOST = 4096,
+	SEGMENTS = 4096,
+	SEGMENTS_MOST = 65536,
+	IOUNITS = 16,
+	LISTS = 4,
+	MESSAGES_EXTRA = 64,
+	TRANSACTIONS = 64,
+	NS_PER_MS = 1000000
+};
+
+static const uint64_t timeout_ns = UINT64_C(30) * 1000 * NS_PER_MS;
+static const uint64_t grace_ns = UINT64_C(2) * 1000 * NS_PER_MS;
+
+/* A request of somebody who waits for just this one. */
+struct waiter {
+	struct weft_rio_ended ended;
+	bool has_ended;
+};
+
+/* What the core gives back of each request. */
+struct ticket {
+	struct list link;      /* of the free ones, or of those that have ended */
+	struct waiter *waiter; /* NULL: weft_rio_wait() takes it */
+	struct weft_rio_ended ended;
+};
+
+struct weft_rio_requester {
+	struct rio_loop loop;
+	pthread_mutex_t lock;	/* guards everything here */
+	pthread_cond_t changed; /* something has ended or come, or nobody looks any more */
+	bool is_looked_at;	/* one of those who wait looks at the adapter */
+	uint32_t followers;	/* who wait for it to see something */
+	struct rio_requester *core;
+	struct rio_end *owner;
+	uint8_t *lists;
+	uint32_t lists_tag, lists_window;
+	uint32_t *windows; /* by the core's id; the current tag */
+	struct ticket *tickets;
+	struct list free_tickets, ended;
+	struct rio_fragment *fragments; /* as the core wants them, of the request that is asked */
+	uint32_t requests_max, segments_max;
+};
+
+static struct weft_rio_requester *requester_of(struct rio_loop *loop)
+{
+	return CONTAINER_OF(loop, struct weft_rio_requester, loop);
+}
+
+/* ---- What has happened ---------------------------------------------------------------------- */
+
+static enum weft_reason came(struct rio_loop *loop, struct rio_end *end)
+{
+	struct weft_rio_requester *q = requester_of(loop);
+
+	q->owner = end;
+	rio_requester_owner_came(q->core, &end->contact);
+	return WEFT_OK;
+}
+
+static enum weft_reason message(struct rio_loop *loop, struct rio_end *end, const uint8_t *bytes,
+				size_t length)
+{
+	(void)end;
+	return rio_requester_take(requester_of(loop)->core, bytes, length, loop->now_ns);
+}
+
+static void gone(struct rio_loop *loop, struct rio_end *end)
+{
+	struct weft_rio_requester *q = requester_of(loop);
+
+	if (end != q->owner)
+		return;
+	q->owner = NULL;
+	rio_requester_owner_left(q->core);
+}
+
+static void connected(struct rio_loop *loop, struct rio_end *end)
+{
+	(void)loop;
+	(void)end;
+}
+
+static void moved(struct rio_loop *loop, struct rio_end *end, uint32_t id, enum weft_reason reason)
+{
+	(void)loop;
+	(void)end;
+	(void)id;
+	(void)reason;
+}
+
+/* AMB-26: only an I/O unit that the owner has announced is let in, once for each connection. */
+static void asked(struct rio_loop *loop, struct weft_request *request)
+{
+	struct weft_rio_requester *q = requester_of(loop);
+	uint8_t answer[RIO_DATA_BYTES];
+	const struct rio_bytes said = { answer, sizeof(answer) };
+	const struct weft_connect_options with = { .private_data = answer,
+						   .private_bytes = sizeof(answer) };
+	struct weft_peer peer = { 0 };
+	struct platform iounit;
+	struct rio_end *old;
+
+	(void)weft_request_query(request, &peer);
+	if (rio_requester_asked(q->core,
+				&(struct rio_bytes){ peer.private_data, peer.private_bytes },
+				&iounit, answer) != WEFT_OK) {
+		weft_request_reject(request, &with);
+		return;
+	}
+	/* It would not ask if it still had the one before. */
+	old = rio_end_find(loop, RIO_END_DATA, iounit);
+	if (old)
+		rio_end_hang_up(old, WEFT_R_PEER_GONE);
+	(void)rio_end_accept_data(loop, iounit, request, &said);
+}
+
+/* ---- What is to be done --------------------------------------------------------------------- */
+
+static void expose(struct weft_rio_requester *q, const struct rio_requester_act *act)
+{
+	struct weft_bind bind = { .window_tag = q->windows[act->id],
+				  .region_tag = act->tag,
+				  .addr = act->address,
+				  .length = act->window_length,
+				  .rights = act->is_written ? WEFT_REMOTE_WRITE
+							    : WEFT_REMOTE_READ };
+	enum weft_reason r = WEFT_OK;
+
+	if (q->windows[act->id] == 0) {
+		r = weft_window_alloc(q->loop.data_pd, &q->windows[act->id]);
+		bind.window_tag = q->windows[act->id];
+	}
+	if (r == WEFT_OK)
+		r = weft_window_bind(q->loop.data_pd, &bind);
+	if (r == WEFT_OK)
+		q->windows[act->id] = bind.tag;
+	rio_requester_exposed(q->core, act->id, r, bind.tag);
+}
+
+static void act_do(struct weft_rio_requester *q, const struct rio_requester_act *act)
+{
+	struct rio_end *end;
+	enum weft_reason r;
+
+	switch (act->kind) {
+	case RIO_REQUESTER_SAY:
+		if (q->owner)
+			rio_end_say(q->owner, act->bytes, act->length);
+		break;
+	case RIO_REQUESTER_EXPOSE:
+		expose(q, act);
+		break;
+	case RIO_REQUESTER_CLOSE:
+		r = weft_window_unbind(q->loop.data_pd, q->windows[act->id]);
+		CHECK(r == WEFT_OK); /* nobody else knows the window */
+		break;
+	case RIO_REQUESTER_HANG_UP:
+		end = rio_end_find(&q->loop, RIO_END_DATA, act->iounit);
+		if (end)
+			rio_end_hang_up(end, WEFT_R_PEER_GONE);
+		break;
+	}
+}
+
+static void ended_take(struct weft_rio_requester *q, const struct rio_ended *e)
+{
+	struct ticket *t = e->context;
+	struct weft_rio_ended *to = t->waiter ? &t->waiter->ended : &t->ended;
+
+	to->context = t->ended.context;
+	to->reason = (enum weft_reason)e->reason;
+	to->transaction = e->transaction;
+	to->done_bytes = e->done_bytes;
+	memcpy(to->text, e->text, sizeof(to->text));
+	if (t->waiter) {
+		t->waiter->has_ended = true;
+		list_add_tail(&q->free_tickets, &t->link);
+	} else {
+		list_add_tail(&q->ended, &t->link);
+	}
+}
+
+static void work(struct rio_loop *loop)
+{
+	struct weft_rio_requester *q = requester_of(loop);
+	struct rio_requester_act act;
+	struct rio_ended ended;
+
+	rio_requester_expire(q->core, loop->now_ns);
+	while (rio_requester_act(q->core, &act))
+		act_do(q, &act);
+	while (rio_requester_ended(q->core, &ended))
+		ended_take(q, &ended);
+}
+
+static uint64_t due(struct rio_loop *loop)
+{
+	return rio_requester_due(requester_of(loop)->core);
+}
+
+static const struct rio_role_calls calls = {
+	.came = came,
+	.message = message,
+	.connected = connected,
+	.gone = gone,
+	.moved = moved,
+	.asked = asked,
+	.work = work,
+	.due = due,
+};
+
+/* ---- Life ----------------------------------------------------------------------------------- */
+
+static enum weft_reason memory_open(struct weft_rio_requester *q)
+{
+	q->lists = malloc((size_t)LISTS * RIO_LIST_BYTES_MAX);
+	q->windows = calloc(q->segments_max, sizeof(*q->windows));
+	q->tickets = calloc(q->requests_max, sizeof(*q->tickets));
+	q->fragments = calloc(q->segments_max, sizeof(*q->fragments));
+	list_init(&q->free_tickets);
+	list_init(&q->ended);
+	if (!q->lists || !q->windows || !q->tickets || !q->fragments)
+		return WEFT_R_NO_MEMORY;
+	for (uint32_t i = 0; i < q->requests_max; i++)
+		list_add_tail(&q->free_tickets, &q->tickets[i].link);
+	return WEFT_OK;
+}
+
+/* To be read by the owner, who is the only one in this domain. */
+static enum weft_reason lists_expose(struct weft_rio_requester *q)
+{
+	const struct weft_region_options lists = { .addr = (uintptr_t)q->lists,
+						   .length = (uint64_t)LISTS * RIO_LIST_BYTES_MAX,
+						   .rights = WEFT_REMOTE_READ | WEFT_BIND };
+	struct weft_bind bind = { .addr = lists.addr,
+				  .length = lists.length,
+				  .rights = WEFT_REMOTE_READ };
+	enum weft_reason r = weft_region_register(q->loop.control_pd, &lists, &q->lists_tag);
+
+	if (r == WEFT_OK)
+		r = weft_window_alloc(q->loop.control_pd, &q->lists_window);
+	bind.window_tag = q->lists_window;
+	bind.region_tag = q->lists_tag;
+	if (r == WEFT_OK)
+		r = weft_window_bind(q->loop.control_pd, &bind);
+	if (r == WEFT_OK)
+		q->lists_window = bind.tag;
+	return r;
+}
+
+static enum weft_reason core_open(struct weft_rio_requester *q, uint64_t timeout)
+{
+	struct rio_requester_config config = {
+		.self = q->loop.self.platform,
+		.requests_max = q->requests_max,
+		.segments_max = q->segments_max,
+		.iounits_max = IOUNITS,
+		.lists_max = LISTS,
+		.lists = q->lists,
+		.lists_address = (uintptr_t)q->lists,
+		.timeout_ns = timeout ? timeout : timeout_ns,
+		.grace_ns = grace_ns,
+	};
+	enum weft_reason r = lists_expose(q);
+
+	config.lists_handle = q->lists_window;
+	return r == WEFT_OK ? rio_requester_create(&config, &q->core) : r;
+}
+
+static enum weft_reason open_all(struct weft_rio_requester *q, const struct weft_rio_self *self,
+				 uint64_t timeout)
+{
+	const struct rio_loop_config config = {
+		.calls = &calls,
+		.role = WEFT_RIO_REQUESTER,
+		.ends_max = 2 * IOUNITS + 2,
+		.messages_max = 2 * q->requests_max + MESSAGES_EXTRA,
+		.dials = WEFT_RIO_OWNER,
+		.policy = WEFT_POLICY_STRICT, /* memory is reached by windows, or not at all */
+	};
+	enum weft_reason r = memory_open(q);
+
+	if (r == WEFT_OK)
+		r = rio_loop_open(&q->loop, self, &config);
+	q->loop.lock = &q->lock;
+	if (r == WEFT_OK && q->loop.dial_count != 1)
+		r = WEFT_R_BAD_ARGUMENT; /* one owner, and where it is */
+	if (r == WEFT_OK)
+		r = core_open(q, timeout);
+	return r;
+}
+
+enum weft_reason weft_rio_requester_open(const struct weft_rio_self *self,
+					 const struct weft_rio_requester_options *options,
+					 struct weft_rio_requester **requester)
+{
+	static const struct weft_rio_requester_options none;
+	const struct weft_rio_requester_options *o = options ? options : &none;
+	struct weft_rio_requester *q;
+	pthread_condattr_t attr;
+	enum weft_reason r;
+
+	if (!self || !requester)
+		return WEFT_R_NULL_ARGUMENT;
+	if (o->requests_max > REQUESTS_MOST || o->segments_max > SEGMENTS_MOST)
+		return WEFT_R_LIMIT;
+	q = calloc(1, sizeof(*q));
+	if (!q)
+		return WEFT_R_NO_MEMORY;
+	q->requests_max = o->requests_max ? o->requests_max : REQUESTS;
+	q->segments_max = o->segments_max ? o->segments_max : SEGMENTS;
+	pthread_mutex_init(&q->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&q->changed, &attr);
+	r = open_all(q, self, o->timeout_ns);
+	if (r != WEFT_OK) {
+		weft_rio_requester_close(q);
+		return r;
+	}
+	*requester = q;
+	return WEFT_OK;
+}
+
+void weft_rio_requester_close(struct weft_rio_requester *q)
+{
+	if (q->core) {
+		rio_requester_owner_left(q->core);
+		work(&q->loop); /* closes the windows */
+		rio_requester_destroy(q->core);
+	}
+	for (uint32_t i = 0; q->core && i < q->segments_max; i++) {
+		if (q->windows[i])
+			weft_window_discard(q->loop.data_pd, q->windows[i]);
+	}
+	if (q->lists_window)
+		weft_window_discard(q->loop.control_pd, q->lists_window);
+	if (q->lists_tag)
+		weft_region_deregister(q->loop.control_pd, q->lists_tag);
+	if (q->loop.adapter)
+		rio_loop_close(&q->loop);
+	free(q->lists);
+	free(q->windows);
+	free(q->tickets);
+	free(q->fragments);
+	pthread_cond_destroy(&q->changed);
+	pthread_mutex_destroy(&q->lock);
+	free(q);
+}
+
+void weft_rio_requester_address(struct weft_rio_requester *q, struct weft_address *address)
+{
+	*address = q->loop.listen;
+}
+
+void weft_rio_requester_moved(struct weft_rio_requester *q, struct weft_rio_moved *m)
+{
+	pthread_mutex_lock(&q->lock);
+	rio_loop_moved(&q->loop, m);
+	pthread_mutex_unlock(&q->lock);
+}
+
+/* ---- Waiting -------------------------------------------------------------------------------- */
+
+/*
+ * Until something may have changed, or it is that late. The lock is held, and released meanwhile.
+ * One of those who wait looks at the adapter, the others sleep until it says that it has seen
+ * something, or that it has what it wanted.
+ */
+static void wait_change(struct weft_rio_requester *q, uint64_t until_ns)
+{
+	struct timespec until = to_timespec(until_ns);
+	uint64_t start_ns = rio_loop_clock();
+
+	if (q->is_looked_at) {
+		q->followers++;
+		pthread_cond_timedwait(&q->changed, &q->lock, &until);
+		q->followers--;
+		return;
+	}
+	q->is_looked_at = true;
+	while (!rio_loop_turn(&q->loop)) {
+		if (q->loop.now_ns - start_ns >= q->loop.spin_ns) {
+			rio_loop_sleep(&q->loop, until_ns);
+			rio_loop_turn(&q->loop);
+			break;
+		}
+		pthread_mutex_unlock(&q->lock); /* others may have something to ask */
+		pthread_mutex_lock(&q->lock);
+	}
+	q->is_looked_at = false;
+	if (q->followers > 0)
+		pthread_cond_broadcast(&q->changed);
+}
+
+static uint64_t end_of(uint64_t from_ns, uint64_t length_ns)
+{
+	return from_ns + length_ns < from_ns ? UINT64_MAX : from_ns + length_ns;
+}
+
+/* ---- Asking --------------------------------------------------------------------------------- */
+
+static enum weft_reason fragments_of(struct weft_rio_requester *q,
+				     const struct weft_rio_transaction *t, uint32_t *used)
+{
+	if (t->segment_count > 0 && !t->segments)
+		return WEFT_R_NULL_ARGUMENT;
+	if (t->segment_count > q->segments_max - *used)
+		return WEFT_R_LIMIT;
+	for (uint32_t i = 0; i < t->segment_count; i++) {
+		q->fragments[*used + i] = (struct rio_fragment){
+			.tag = t->segments[i].tag,
+			.length = t->segments[i].length,
+			.address = (uintptr_t)t->segments[i].memory,
+		};
+	}
+	*used += t->segment_count;
+	return WEFT_OK;
+}
+
+static enum weft_reason ask(struct weft_rio_requester *q, const struct weft_rio_request *request,
+			    struct waiter *waiter)
+{
+	struct rio_wanted wanted[TRANSACTIONS];
+	struct rio_ask a = { .wanted = wanted, .count = request->transaction_count };
+	struct ticket *t;
+	enum weft_reason r = WEFT_OK;
+	uint32_t used = 0;
+	uint64_t id;
+
+	if (request->transaction_count == 0 || !request->transactions)
+		return WEFT_R_SGL_NO_TRANSACTION;
+	if (request->transaction_count > TRANSACTIONS)
+		return WEFT_R_SGL_TRANSACTIONS;
+	for (uint32_t i = 0; i < request->transaction_count && r == WEFT_OK; i++) {
+		const struct weft_rio_transaction *from = &request->transactions[i];
+
+		wanted[i] = (struct rio_wanted){
+			.is = { .operation = (enum sgl_operation)from->operation,
+				.is_fua = from->is_fua,
+				.device = from->device,
+				.offset = from->offset,
+				.length = from->length },
+			.fragments = q->fragments + used,
+			.fragment_count = from->segment_count,
+		};
+		r = fragments_of(q, from, &used);
+	}
+	if (r == WEFT_OK && list_is_empty(&q->free_tickets))
+		r = WEFT_R_BUSY;
+	if (r != WEFT_OK)
+		return r;
+	t = CONTAINER_OF(q->free_tickets.next, struct ticket, link);
+	a.timeout_ns = request->timeout_ns;
+	a.context = t;
+	r = rio_requester_ask(q->core, &a, rio_loop_clock(), &id);
+	if (r != WEFT_OK)
+		return r;
+	list_remove(&t->link);
+	t->waiter = waiter;
+	t->ended.context = request->context;
+	q->loop.now_ns = rio_loop_clock();
+	work(&q->loop);
+	if (due(&q->loop) < q->loop.asleep_until_ns)
+		rio_loop_wake(&q->loop);
+	return WEFT_OK;
+}
+
+enum weft_reason weft_rio_submit(struct weft_rio_requester *q,
+				 const struct weft_rio_request *request)
+{
+	enum weft_reason r;
+
+	if (!q || !request)
+		return WEFT_R_NULL_ARGUMENT;
+	pthread_mutex_lock(&q->lock);
+	r = ask(q, request, NULL);
+	pthread_mutex_unlock(&q->lock);
+	return r;
+}
+
+enum weft_reason weft_rio_wait(struct weft_rio_requester *q, uint64_t timeout,
+			       struct weft_rio_ended *ended, uint32_t max, uint32_t *count)
+{
+	uint64_t end_ns;
+
+	if (!q || !count || (max > 0 && !ended))
+		return WEFT_R_NULL_ARGUMENT;
+	*count = 0;
+	pthread_mutex_lock(&q->lock);
+	end_ns = end_of(rio_loop_clock(), timeout);
+	while (list_is_empty(&q->ended) && rio_loop_clock() < end_ns)
+		wait_change(q, end_ns);
+	if (list_is_empty(&q->ended) && !q->is_looked_at)
+		rio_loop_turn(&q->loop);
+	while (*count < max && !list_is_empty(&q->ended)) {
+		struct ticket *t = CONTAINER_OF(list_pop(&q->ended), struct ticket, link);
+
+		ended[(*count)++] = t->ended;
+		list_add_tail(&q->free_tickets, &t->link);
+	}
+	pthread_mutex_unlock(&q->lock);
+	return WEFT_OK;
+}
+
+enum weft_reason weft_rio_do(struct weft_rio_requester *q, const struct weft_rio_request *request,
+			     struct weft_rio_ended *ended)
+{
+	struct waiter w = { .has_ended = false };
+	enum weft_reason r;
+
+	if (!q || !request)
+		return WEFT_R_NULL_ARGUMENT;
+	pthread_mutex_lock(&q->lock);
+	while ((r = ask(q, request, &w)) == WEFT_R_BUSY)
+		wait_change(q, UINT64_MAX); /* somebody else's ends */
+	while (r == WEFT_OK && !w.has_ended)
+		wait_change(q, UINT64_MAX);
+	pthread_mutex_unlock(&q->lock);
+	if (r != WEFT_OK)
+		return r;
+	if (ended)
+		*ended = w.ended;
+	return w.ended.reason;
+}
+
+/* ---- Devices and memory --------------------------------------------------------------------- */
+
+static void offer_copy(const struct rio_offer *offer, struct weft_rio_device *d)
+{
+	const struct rio_device *from = &offer->device;
+
+	*d = (struct weft_rio_device){
+		.number = from->number,
+		.block_bytes = from->block_bytes,
+		.size_bytes = from->size_bytes,
+		.is_readonly = from->flags & RIO_DEVICE_READ_ONLY,
+		.can_flush = from->flags & RIO_DEVICE_FLUSH,
+		.can_fua = from->flags & RIO_DEVICE_FUA,
+		.can_discard = from->flags & RIO_DEVICE_DISCARD,
+		.can_write_zeroes = from->flags & RIO_DEVICE_ZEROES,
+		.iounit = { offer->iounit.unit, offer->iounit.process },
+	};
+	memcpy(d->name, from->name.bytes, from->name.length);
+}
+
+enum weft_reason weft_rio_device(struct weft_rio_requester *q, uint32_t nth,
+				 struct weft_rio_device *device)
+{
+	enum weft_reason r = WEFT_R_RIO_DEVICE;
+
+	if (!q || !device)
+		return WEFT_R_NULL_ARGUMENT;
+	pthread_mutex_lock(&q->lock);
+	if (nth < rio_requester_offers(q->core)) {
+		struct rio_offer offer = rio_requester_offer(q->core, nth);
+
+		offer_copy(&offer, device);
+		r = WEFT_OK;
+	}
+	pthread_mutex_unlock(&q->lock);
+	return r;
+}
+
+static bool find(struct weft_rio_requester *q, const char *name, struct weft_rio_device *device)
+{
+	for (uint32_t i = 0; i < rio_requester_offers(q->core); i++) {
+		struct rio_offer offer = rio_requester_offer(q->core, i);
+
+		if (offer.device.name.length != strlen(name) ||
+		    memcmp(offer.device.name.bytes, name, strlen(name)) != 0)
+			continue;
+		offer_copy(&offer, device);
+		return true;
+	}
+	return false;
+}
+
+enum weft_reason weft_rio_device_find(struct weft_rio_requester *q, const char *name,
+				      uint64_t timeout, struct weft_rio_device *device)
+{
+	enum weft_reason r = WEFT_OK;
+	uint64_t end_ns;
+
+	if (!q || !name || !device)
+		return WEFT_R_NULL_ARGUMENT;
+	pthread_mutex_lock(&q->lock);
+	end_ns = end_of(rio_loop_clock(), timeout);
+	while (!find(q, name, device)) {
+		if (rio_loop_clock() >= end_ns) {
+			r = rio_requester_has_owner(q->core) ? WEFT_R_RIO_DEVICE
+							     : q->loop.dials[0].reason;
+			r = r == WEFT_OK ? WEFT_R_RIO_OWNER_LEFT : r;
+			break;
+		}
+		wait_change(q, end_ns);
+	}
+	pthread_mutex_unlock(&q->lock);
+	return r;
+}
+
+enum weft_reason weft_rio_memory_add(struct weft_rio_requester *q, void *memory, uint64_t length,
+				     uint32_t *tag)
+{
+	const struct weft_region_options options = {
+		.addr = (uintptr_t)memory,
+		.length = length,
+		.rights = WEFT_REMOTE_READ | WEFT_REMOTE_WRITE | WEFT_BIND,
+	};
+
+	return q ? weft_region_register(q->loop.data_pd, &options, tag) : WEFT_R_NULL_ARGUMENT;
+}
+
+enum weft_reason weft_rio_memory_remove(struct weft_rio_requester *q, uint32_t tag)
+{
+	return q ? weft_region_deregister(q->loop.data_pd, tag) : WEFT_R_NULL_ARGUMENT;
+}
