@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "rio/contact.h"
+
+#include <sodium/utils.h>
+#include <string.h>
+
+#include "base/check.h"
+
+void rio_contact_dial(struct rio_contact *c, const struct rio_identity *self,
+		      const struct rio_known *expected, const struct rio_address *address,
+		      const uint8_t random[RIO_SEED_BYTES])
+{
+	*c = (struct rio_contact){
+		.expected = *expected, .address = *address, .is_dialling = true, .has_word = true
+	};
+	rio_greet_init(&c->greet, self, random);
+}
+
+void rio_contact_await(struct rio_contact *c, const struct rio_identity *self,
+		       const struct rio_book *book, const struct rio_contact_limits *limits,
+		       const uint8_t random[RIO_SEED_BYTES])
+{
+	*c = (struct rio_contact){ .book = *book,
+				   .requests_max = limits->requests_max,
+				   .list_max = limits->list_max };
+	rio_greet_init(&c->greet, self, random);
+}
+
+void rio_contact_fini(struct rio_contact *c)
+{
+	sodium_memzero(c, sizeof(*c));
+}
+
+/* Nothing is said or believed any more, and no secret of it is left. */
+static enum weft_reason refuse(struct rio_contact *c, enum weft_reason reason)
+{
+	rio_greet_fini(&c->greet);
+	c->greet.state = RIO_GREET_REFUSED;
+	c->has_word = false;
+	return reason;
+}
+
+/* A key is good for what it is known as, and for nothing else. */
+static bool is_just(const struct rio_hello *said, const struct rio_known *known)
+{
+	return platform_is_same(said->platform, known->platform) && said->role == known->role &&
+	       memcmp(said->key, known->key, RIO_KEY_BYTES) == 0;
+}
+
+static bool book_has(const struct rio_book *book, const struct rio_hello *said)
+{
+	for (uint32_t i = 0; i < book->count; i++) {
+		if (is_just(said, &book->known[i]))
+			return true;
+	}
+	return false;
+}
+
+size_t rio_contact_say(struct rio_contact *c, uint8_t *bytes)
+{
+	if (!c->has_word)
+		return 0;
+	c->has_word = false;
+	if (!c->is_dialling)
+		return rio_greet_welcome(&c->greet, c->requests_max, c->list_max, bytes);
+	if (c->greet.state == RIO_GREET_NEW)
+		return rio_greet_hello(&c->greet, bytes);
+	return rio_greet_prove(&c->greet, &c->address, bytes);
+}
+
+static enum weft_reason take_welcome(struct rio_contact *c, const uint8_t *bytes, size_t length)
+{
+	enum weft_reason r = rio_greet_take_welcome(&c->greet, bytes, length, c->expected.key);
+
+	if (r != WEFT_OK)
+		return r;
+	if (!is_just(&c->greet.peer, &c->expected))
+		return WEFT_R_RIO_STRANGER;
+	c->requests_max = c->greet.requests_max;
+	c->list_max = c->greet.list_max;
+	c->has_word = true;
+	return WEFT_OK;
+}
+
+/* Strangers learn nothing: not even who this is. */
+static enum weft_reason take_hello(struct rio_contact *c, const uint8_t *bytes, size_t length)
+{
+	enum weft_reason r = rio_greet_take_hello(&c->greet, bytes, length);
+
+	if (r != WEFT_OK)
+		return r;
+	if (!book_has(&c->book, &c->greet.peer))
+		return WEFT_R_RIO_STRANGER;
+	c->has_word = true;
+	return WEFT_OK;
+}
+
+static enum weft_reason take(struct rio_contact *c, const uint8_t *bytes, size_t length)
+{
+	if (c->is_dialling)
+		return take_welcome(c, bytes, length);
+	if (c->greet.state == RIO_GREET_NEW)
+		return take_hello(c, bytes, length);
+	return rio_greet_take_prove(&c->greet, bytes, length, &c->address);
+}
+
+enum weft_reason rio_contact_take(struct rio_contact *c, const uint8_t *bytes, size_t length)
+{
+	enum weft_reason r = take(c, bytes, length);
+
+	return r == WEFT_OK ? WEFT_OK : refuse(c, r);
+}
+
+bool rio_contact_is_done(const struct rio_contact *c)
+{
+	return c->greet.state == RIO_GREET_DONE;
+}
+
+struct rio_known rio_contact_peer(const struct rio_contact *c)
+{
+	const struct rio_hello *peer = &c->greet.peer;
+	struct rio_known known = { .platform = peer->platform, .role = peer->role };
+
+	CHECK(rio_contact_is_done(c));
+	memcpy(known.key, peer->key, sizeof(known.key));
+	return known;
+}
