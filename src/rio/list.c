@@ -7,13 +7,7 @@
 #include "base/check.h"
 #include "rio/refusal.h"
 
-enum {
-	ELEMENTS_MAX = 4096,
-	TRANSACTIONS_MAX = 64,
-	CHAINED_MAX = 16,
-	BYTES_MAX = 256 << 10,
-	ATTRIBUTES_BYTES = 8
-};
+enum { ELEMENTS_MAX = 4096, TRANSACTIONS_MAX = 64, CHAINED_MAX = 16, ATTRIBUTES_BYTES = 8 };
 
 enum state {
 	EMPTY,	/* nothing was taken */
@@ -61,7 +55,7 @@ struct rio_list_limits rio_list_limits_default(void)
 		.elements = ELEMENTS_MAX,
 		.transactions = TRANSACTIONS_MAX,
 		.chained = CHAINED_MAX,
-		.bytes = BYTES_MAX,
+		.bytes = RIO_LIST_BYTES_MAX,
 	};
 }
 
