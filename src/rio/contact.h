@@ -5,13 +5,15 @@
  * role that the messages are for.
  *
  *	rio_contact_dial(c, ...)  or  rio_contact_await(c, ...)
- *	while (!rio_contact_is_done(c)) {
- *		while ((length = rio_contact_say(c, bytes)) > 0)
+ *	for (;;) {
+ *		if ((length = rio_contact_say(c, bytes)) > 0)
  *			send;
+ *		if (rio_contact_is_done(c))
+ *			break;
  *		reason = rio_contact_take(c, what has come);
  *	}
  *
- * Whoever dialled may have something to say when it is done: the last word of the greeting.
+ * Whoever dialled has the last word, and is done with it.
  */
 #pragma once
 

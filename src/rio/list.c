@@ -7,12 +7,7 @@
 #include "base/check.h"
 #include "rio/refusal.h"
 
-enum {
-	ELEMENTS_MAX = 4096,
-	TRANSACTIONS_MAX = 64,
-	CHAINED_MAX = 16,
-	ATTRIBUTES_BYTES = 8
-};
+enum { ELEMENTS_MAX = 4096, TRANSACTIONS_MAX = 64, CHAINED_MAX = 16, ATTRIBUTES_BYTES = 8 };
 
 enum state {
 	EMPTY,	/* nothing was taken */

@@ -22,9 +22,7 @@
 
 struct rio_owner;
 
-enum {
-	RIO_OWNER_UNIT_SHIFT = 16 /* of the owner's device numbers */
-};
+enum { RIO_OWNER_UNIT_SHIFT = 16 /* of the owner's device numbers */ };
 
 struct rio_owner_config {
 	struct platform self;

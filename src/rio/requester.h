@@ -31,16 +31,19 @@ struct rio_requester_config {
 	uint64_t grace_ns;   /* that the owner has beyond a request's timeout to say so itself */
 };
 
-/* WEFT_R_BAD_ARGUMENT: a limit is 0. */
+/* WEFT_R_BAD_ARGUMENT: a limit or the timeout is 0, or there is no room for lists. */
 enum weft_reason rio_requester_create(const struct rio_requester_config *config,
 				      struct rio_requester **requester);
 void rio_requester_destroy(struct rio_requester *q);
+
+/* Nothing of any request is left: not here, and, as far as is known, not with the owner. */
+bool rio_requester_is_idle(const struct rio_requester *q);
 
 /* ---- What is wanted ------------------------------------------------------------------------- */
 
 /* A fragment of memory. */
 struct rio_fragment {
-	struct platform platform; /* unit 0: this one's own; else another's, exposed by it */
+	struct platform platform; /* unit 0, or self: own; else another's, exposed by it */
 	uint32_t tag;		  /* own: the region that it lies in. Others': the handle */
 	uint32_t length;
 	uint64_t address;
@@ -61,14 +64,15 @@ struct rio_ask {
 };
 
 /*
- * WEFT_OK: it ends exactly once, by rio_requester_ended(). Else nothing has changed: WEFT_R_BUSY: so
- * many are under way; WEFT_R_RIO_OWNER_LEFT: there is no owner; or the reason why the list
- * would be refused.
+ * Nothing of the ask is needed after the call but the memory of its own fragments. WEFT_OK: it ends
+ * exactly once, by rio_requester_ended(). Else nothing has changed: WEFT_R_BUSY: so many are
+ * under way; WEFT_R_LIMIT: it has more fragments than there are windows;
+ * WEFT_R_RIO_OWNER_LEFT: there is no owner; or the reason why the list would be refused.
  */
 enum weft_reason rio_requester_ask(struct rio_requester *q, const struct rio_ask *ask,
 				   uint64_t now_ns, uint64_t *id);
 
-/* The request shall end soon. */
+/* The request shall end soon: at once if the owner has not been asked, else with his status. */
 void rio_requester_cancel(struct rio_requester *q, uint64_t id);
 
 struct rio_ended {
@@ -103,7 +107,10 @@ struct rio_offer rio_requester_offer(const struct rio_requester *q, uint32_t nth
 void rio_requester_owner_came(struct rio_requester *q, const struct rio_contact *contact);
 void rio_requester_owner_left(struct rio_requester *q);
 
-/* A message of the owner. After a refusal the owner must be sent away. */
+/*
+ * A message of the owner. After a refusal the owner must be sent away; WEFT_R_RIO_OWNER_LEFT: he
+ * said that he goes.
+ */
 enum weft_reason rio_requester_take(struct rio_requester *q, const uint8_t *bytes, size_t length,
 				    uint64_t now_ns);
 
@@ -111,7 +118,8 @@ enum weft_reason rio_requester_take(struct rio_requester *q, const uint8_t *byte
  * An I/O unit asks for a data connection, with these bytes as private data (AMB-26). WEFT_OK: accept
  * it, onto a queue pair in the domain of the fragments; else reject it. The answer goes with
  * either. WEFT_R_RIO_REPLAYED: its counter was there before; WEFT_R_RIO_STRANGER: not announced;
- * WEFT_R_RIO_FORGED.
+ * WEFT_R_RIO_FORGED; WEFT_R_BUSY: a HANG_UP of it is still to be taken. iounit: who it says it is;
+ * unit 0 if that cannot be read.
  */
 enum weft_reason rio_requester_asked(struct rio_requester *q, const struct rio_bytes *question,
 				     struct platform *iounit, uint8_t answer[RIO_DATA_BYTES]);

@@ -23,6 +23,41 @@ bool rio_seal_is_true(const uint8_t key[RIO_KEY_BYTES], const uint8_t *bytes, si
 	return sodium_memcmp(truth, seal, RIO_SEAL_BYTES) == 0;
 }
 
+/* ---- Tokens --------------------------------------------------------------------------------- */
+
+static const char token_label[] = "weft rio 1 token";
+
+/* Whoever reads a token could ask for data connections: NULL, the message has none. */
+static uint8_t *token_of(struct rio_msg *m)
+{
+	if (m->type == RIO_ANNOUNCE)
+		return m->announce.token;
+	return m->type == RIO_GRANT ? m->grant.token : NULL;
+}
+
+/*
+ * Puts the mask of a direction's message on its token, or takes it off. No number comes twice under
+ * a key, so no mask does.
+ */
+static void token_mask(const uint8_t key[RIO_KEY_BYTES], struct rio_msg *m)
+{
+	uint8_t text[sizeof(token_label) - 1 + sizeof(m->sequence)], mask[RIO_TOKEN_BYTES];
+	struct wr w = wr_of(text, sizeof(text));
+	uint8_t *token = token_of(m);
+
+	if (!token)
+		return;
+	wr_bytes(&w, token_label, sizeof(token_label) - 1);
+	wr_u64(&w, m->sequence);
+	(void)crypto_generichash_blake2b(mask, sizeof(mask), text, sizeof(text), key,
+					 RIO_KEY_BYTES);
+	for (size_t i = 0; i < sizeof(mask); i++)
+		token[i] ^= mask[i];
+	sodium_memzero(mask, sizeof(mask));
+}
+
+/* ---- Messages ------------------------------------------------------------------------------- */
+
 size_t rio_session_close(struct rio_session *s, const struct rio_msg *m, uint8_t *bytes,
 			 size_t room)
 {
@@ -31,6 +66,7 @@ size_t rio_session_close(struct rio_session *s, const struct rio_msg *m, uint8_t
 	size_t length, sealed;
 
 	numbered.sequence = s->sent + 1;
+	token_mask(s->send_key, &numbered);
 	rio_msg_encode(&numbered, &w);
 	if (w.is_short)
 		return 0;
@@ -61,6 +97,7 @@ enum weft_reason rio_session_open(struct rio_session *s, const uint8_t *bytes, s
 	if (v.sequence != s->received + 1)
 		return WEFT_R_RIO_SEQUENCE;
 	s->received++;
+	token_mask(s->receive_key, &v);
 	*m = v;
 	return WEFT_OK;
 }

@@ -2,7 +2,7 @@
 /*
  * Messages between two sides that have greeted each other (rio/greet.h): each carries the next
  * number of its direction and a seal that only the two can make. What was forged, altered,
- * repeated, left out or put in another order does not open.
+ * repeated, left out or put in another order does not open. Tokens are hidden on their way.
  */
 #pragma once
 

@@ -147,6 +147,7 @@ struct rio_device {
 	struct rio_bytes name; /* UTF-8, 1..RIO_DEVICE_NAME_MAX */
 };
 
+/* On the wire tokens are masked; rio/session.h does that. */
 struct rio_announce {
 	struct platform iounit;
 	uint8_t token[RIO_TOKEN_BYTES];

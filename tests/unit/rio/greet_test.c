@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "rio/greet.h"
 
+#include <sodium/crypto_generichash_blake2b.h>
 #include <string.h>
 
 #include "test.h"
@@ -314,4 +315,122 @@ TEST(test_rio_03_a_message_without_room_is_not_counted)
 	two_greet(&t);
 	EXPECT_EQ(rio_session_close(&t.dialler.greet.session, &m, bytes, RIO_MSG_HEADER_BYTES), 0U);
 	EXPECT_EQ(hear(&t.dialled, bytes, ping(&t.dialler, bytes)), WEFT_OK);
+}
+
+/* ---- Tokens --------------------------------------------------------------------------------- */
+
+static struct rio_msg announce_of(const uint8_t *token)
+{
+	struct rio_msg m = { .type = RIO_ANNOUNCE, .announce = { .iounit = { 2, 1 } } };
+
+	memcpy(m.announce.token, token, RIO_TOKEN_BYTES);
+	return m;
+}
+
+static struct rio_msg grant_of(const uint8_t *token)
+{
+	struct rio_msg m = { .type = RIO_GRANT,
+			     .grant = { .requester = { 7, 1 }, .address = address } };
+
+	memcpy(m.grant.token, token, RIO_TOKEN_BYTES);
+	return m;
+}
+
+/* Does so much as a word of it stand there? */
+static bool shows(const uint8_t *bytes, size_t length, const uint8_t *token)
+{
+	for (size_t at = 0; at + 4 <= length; at++) {
+		for (size_t word = 0; word < RIO_TOKEN_BYTES; word += 4) {
+			if (memcmp(bytes + at, token + word, 4) == 0)
+				return true;
+		}
+	}
+	return false;
+}
+
+static void token_init(uint8_t token[RIO_TOKEN_BYTES])
+{
+	for (int i = 0; i < RIO_TOKEN_BYTES; i++)
+		token[i] = (uint8_t)(0xa0 + 5 * i);
+}
+
+TEST(test_rio_11_a_token_cannot_be_read_on_its_way)
+{
+	uint8_t token[RIO_TOKEN_BYTES], bytes[MESSAGE];
+	struct rio_msg said[2], m;
+	struct two t;
+
+	two_greet(&t);
+	token_init(token);
+	said[0] = announce_of(token);
+	said[1] = grant_of(token);
+	for (int i = 0; i < 2; i++) {
+		struct rio_session *s = &t.dialled.greet.session;
+		size_t length = rio_session_close(s, &said[i], bytes, sizeof(bytes));
+
+		EXPECT(length > 0 && !shows(bytes, length, token));
+		EXPECT_EQ(rio_session_open(&t.dialler.greet.session, bytes, length, &m), WEFT_OK);
+		EXPECT_MEM(i == 0 ? m.announce.token : m.grant.token, token, RIO_TOKEN_BYTES);
+	}
+	EXPECT_MEM(said[0].announce.token, token, RIO_TOKEN_BYTES); /* the sender's is as it was */
+}
+
+/* Else who reads two messages knows that the tokens are the same, or how they differ. */
+TEST(test_rio_11_the_same_token_looks_different_each_time)
+{
+	uint8_t token[RIO_TOKEN_BYTES], wire[4][RIO_TOKEN_BYTES], bytes[MESSAGE];
+	struct rio_msg said, m;
+	struct two t;
+
+	two_greet(&t);
+	token_init(token);
+	said = announce_of(token);
+	for (int i = 0; i < 4; i++) {
+		struct side *from = i < 2 ? &t.dialler : &t.dialled;
+		size_t length = rio_session_close(&from->greet.session, &said, bytes, MESSAGE);
+
+		REQUIRE(rio_msg_decode(&m, bytes, length) == RIO_MSG_OK);
+		memcpy(wire[i], m.announce.token, RIO_TOKEN_BYTES);
+		for (int k = 0; k < i; k++)
+			EXPECT(memcmp(wire[i], wire[k], RIO_TOKEN_BYTES) != 0);
+	}
+}
+
+/* What the page says, by libsodium alone. */
+TEST(test_rio_11_the_mask_of_a_token_is_what_the_page_says)
+{
+	uint8_t token[RIO_TOKEN_BYTES] = { 0 }, bytes[MESSAGE], mask[RIO_TOKEN_BYTES];
+	uint8_t text[24] = "weft rio 1 token";
+	struct rio_msg said = grant_of(token), m;
+	struct two t;
+	size_t length;
+
+	two_greet(&t);
+	t.dialler.greet.session.sent = 0x0102030405060707;
+	length = rio_session_close(&t.dialler.greet.session, &said, bytes, sizeof(bytes));
+	for (int i = 0; i < 8; i++)
+		text[16 + i] = (uint8_t)(i + 1);
+	crypto_generichash_blake2b(mask, sizeof(mask), text, sizeof(text),
+				   t.dialler.greet.session.send_key, RIO_KEY_BYTES);
+	REQUIRE(rio_msg_decode(&m, bytes, length) == RIO_MSG_OK);
+	EXPECT_MEM(m.grant.token, mask, RIO_TOKEN_BYTES);
+	EXPECT(rio_seal_is_true(t.dialler.greet.session.send_key, bytes, length - RIO_SEAL_BYTES,
+				m.seal));
+}
+
+TEST(test_rio_11_a_token_that_was_altered_on_its_way_does_not_open)
+{
+	uint8_t token[RIO_TOKEN_BYTES], bytes[MESSAGE];
+	struct rio_msg said, m;
+	struct two t;
+	size_t length;
+
+	two_greet(&t);
+	token_init(token);
+	said = announce_of(token);
+	length = rio_session_close(&t.dialler.greet.session, &said, bytes, sizeof(bytes));
+	bytes[RIO_MSG_HEADER_BYTES + PLATFORM_BYTES] ^= 1;
+	EXPECT_EQ(rio_session_open(&t.dialled.greet.session, bytes, length, &m), WEFT_R_RIO_FORGED);
+	bytes[RIO_MSG_HEADER_BYTES + PLATFORM_BYTES] ^= 1;
+	EXPECT_EQ(rio_session_open(&t.dialled.greet.session, bytes, length, &m), WEFT_OK);
 }

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What a requester consists of, for its own files only: requester.c (life, messages, acts),
+ * requester_list.c (a request's list), requester_requests.c (a request from its windows to its
+ * end), requester_units.c (I/O units that were announced, and their devices).
+ *
+ *	request   exposing -> waiting -> asked -> closing -> ended
+ *	window    wanted -> exposing -> open -> leaving -> closed
+ *
+ * What the owner has been asked for and has not answered is a debt of his. It outlives its request
+ * when that is given up: until his status comes he may read the request's list, and counts it.
+ */
+#pragma once
+
+#include "base/list.h"
+#include "base/timer_queue.h"
+#include "rio/refusal.h"
+#include "rio/requester.h"
+
+enum { LIST_NONE = UINT32_MAX };
+
+enum window_state {
+	WINDOW_FREE = 0, /* the slot */
+	WINDOW_WANTED,	 /* to be exposed */
+	WINDOW_EXPOSING, /* the caller does so */
+	WINDOW_OPEN,
+	WINDOW_LEAVING, /* to be closed */
+	WINDOW_CLOSED,	/* when the next act is asked for */
+	WINDOW_STATES
+};
+
+struct window {
+	enum window_state state;
+	struct list link; /* of its request, or the free ones */
+	struct list due;  /* of those to be exposed, or to be closed */
+	struct request *request;
+	uint8_t *detail; /* its element in the list, which its handle goes into */
+	uint32_t tag, length, handle;
+	uint64_t address;
+	bool is_written;
+};
+
+enum request_state {
+	REQUEST_FREE = 0,
+	REQUEST_EXPOSING, /* not all of its windows are open */
+	REQUEST_WAITING,  /* for its turn with the owner */
+	REQUEST_ASKED,
+	REQUEST_CLOSING, /* how it ends is known, its windows are not all closed */
+	REQUEST_ENDED,	 /* and is to be taken */
+	REQUEST_STATES
+};
+
+struct request {
+	enum request_state state;
+	struct list link; /* of the free, waiting or ended ones */
+	uint64_t id, deadline_ns;
+	struct timer timer;
+	struct list windows;
+	uint32_t unopened; /* of its windows, that are not open yet */
+	uint32_t list;	   /* slot of a long list; LIST_NONE */
+	struct debt *debt;
+	struct rio_ended end;
+	size_t length; /* of what goes into the message */
+	uint8_t bytes[RIO_REQUEST_LIST_MAX];
+};
+
+/* A request that the owner has, and has not answered. */
+struct debt {
+	struct list link;	 /* of the free ones, or those to be cancelled */
+	struct request *request; /* NULL: given up, or the slot is free */
+	uint64_t id;		 /* 0: the slot is free */
+	uint32_t list;		 /* slot, of a request that was given up */
+	bool is_cancelled;	 /* he was told, or will be */
+};
+
+/*
+ * An I/O unit that the owner has announced, or one that is to be hung up. A slot that is free still
+ * knows which token it had and what was asked with it, until another needs the slot.
+ */
+struct unit {
+	struct platform name;
+	bool is_announced;
+	bool is_leaving; /* to be hung up */
+	struct list link;
+	uint8_t token[RIO_TOKEN_BYTES];
+	uint64_t counter; /* the highest one that was seen with this token */
+};
+
+struct offer {
+	struct rio_device device; /* its name is here */
+	uint8_t name[RIO_DEVICE_NAME_MAX];
+	struct platform iounit;
+};
+
+struct rio_requester {
+	struct rio_requester_config config;
+	uint64_t now_ns;
+	uint64_t serial; /* of the last request */
+	/* The owner. */
+	bool has_owner, is_pong_due;
+	struct rio_session session;
+	uint32_t owner_requests_max, owner_list_max;
+	uint64_t pong_id;
+	uint8_t message[RIO_MSG_BYTES_MAX];
+	/* Slots of each kind. */
+	struct request *requests;
+	struct window *windows;
+	struct debt *debts;
+	struct unit *units;
+	uint32_t unit_count, units_announced; /* slots; in use */
+	uint32_t *free_lists;
+	uint32_t free_list_count, free_window_count, request_count, debt_count;
+	struct timer_queue timers;
+	struct rio_list *check; /* what the owner will say of a list */
+	struct list free_requests, free_windows, free_debts;
+	struct list waiting;	/* requests, for the owner */
+	struct list ended;	/* requests, to be taken */
+	struct list exposing;	/* windows to be exposed */
+	struct list leaving;	/* windows to be closed */
+	struct list cancelling; /* debts that the owner is to be told of */
+	struct list units_leaving;
+	struct window *closed; /* by the last act */
+	struct offer offers[RIO_REQUESTER_DEVICES_MAX];
+	uint32_t offer_count;
+};
+
+/* ---- requester_list.c ----------------------------------------------------------------------- */
+
+/* What a request's list needs. */
+struct list_size {
+	uint64_t bytes;	  /* without attributes and chain pointer */
+	uint32_t windows; /* own fragments */
+	bool is_long;	  /* it does not fit into a message */
+};
+
+enum weft_reason list_measure(const struct rio_requester *q, const struct rio_ask *ask,
+			      struct list_size *size);
+
+/* Writes it, into the request or its slot, and gives the request its windows. */
+void list_build(struct rio_requester *q, struct request *r, const struct rio_ask *ask,
+		const struct list_size *size);
+
+/* Will it be refused? */
+enum weft_reason list_check(struct rio_requester *q, const struct request *r,
+			    const struct list_size *size);
+
+/* The window is open: what stands for it in the list is its handle. */
+void list_set_handle(const struct window *w);
+
+/* ---- requester_requests.c ------------------------------------------------------------------- */
+
+/* How it ends is known. */
+void request_end(struct rio_requester *q, struct request *r, uint32_t reason);
+void request_late(struct rio_requester *q, struct request *r);
+enum weft_reason request_take_status(struct rio_requester *q, uint64_t id,
+				     const struct rio_status *status);
+void debts_forget(struct rio_requester *q);
+
+/* For the driver to do: the last CLOSE is done; windows; what is to be said to the owner. */
+void window_act_done(struct rio_requester *q);
+bool window_act(struct rio_requester *q, struct rio_requester_act *act);
+bool request_act(struct rio_requester *q, struct rio_requester_act *act);
+bool cancel_act(struct rio_requester *q, struct rio_requester_act *act);
+
+/* A new window of the request. There is a free one. */
+struct window *window_new(struct rio_requester *q, struct request *r);
+
+/* ---- requester_units.c ---------------------------------------------------------------------- */
+
+enum weft_reason unit_announce(struct rio_requester *q, const struct rio_announce *announce);
+void unit_revoke(struct rio_requester *q, struct platform name);
+void units_forget(struct rio_requester *q);
+bool unit_act(struct rio_requester *q, struct rio_requester_act *act);
+
+/* ---- requester.c ---------------------------------------------------------------------------- */
+
+void requester_say(struct rio_requester *q, const struct rio_msg *m, struct rio_requester_act *act);

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <sodium/utils.h>
+#include <string.h>
+
+#include "rio/requester_parts.h"
+
+static struct unit *unit_find(struct rio_requester *q, struct platform name)
+{
+	for (uint32_t i = 0; i < q->unit_count; i++) {
+		struct unit *u = &q->units[i];
+
+		if ((u->is_announced || u->is_leaving) && platform_is_same(u->name, name))
+			return u;
+	}
+	return NULL;
+}
+
+static bool is_token_of(const struct unit *u, const struct rio_announce *announce)
+{
+	return platform_is_same(u->name, announce->iounit) &&
+	       sodium_memcmp(u->token, announce->token, sizeof(u->token)) == 0;
+}
+
+/*
+ * A slot that is free: one that knows this token, one that was never used, or else any. So what was
+ * asked with a token is remembered when the unit is revoked and announced again.
+ */
+static struct unit *unit_new(struct rio_requester *q, const struct rio_announce *announce)
+{
+	struct unit *found = NULL;
+
+	for (uint32_t i = 0; i < q->unit_count; i++) {
+		struct unit *u = &q->units[i];
+
+		if (u->is_announced || u->is_leaving)
+			continue;
+		if (is_token_of(u, announce))
+			return u;
+		if (!found || (platform_is_nobody(u->name) && !platform_is_nobody(found->name)))
+			found = u;
+	}
+	return found;
+}
+
+/* ---- Their devices -------------------------------------------------------------------------- */
+
+static void offers_forget(struct rio_requester *q, struct platform iounit)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < q->offer_count; i++) {
+		if (!platform_is_same(q->offers[i].iounit, iounit))
+			q->offers[kept++] = q->offers[i];
+	}
+	q->offer_count = kept;
+}
+
+static uint32_t offers_of(const struct rio_requester *q, struct platform iounit)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < q->offer_count; i++)
+		count += platform_is_same(q->offers[i].iounit, iounit);
+	return count;
+}
+
+/* They were decoded before: each of them is good. */
+static void offers_add(struct rio_requester *q, const struct rio_announce *announce)
+{
+	const struct rio_bytes *entries = &announce->devices.entries;
+	struct rd at = rd_of(entries->bytes, entries->length);
+
+	for (uint32_t i = 0; i < announce->devices.count; i++) {
+		struct offer *o = &q->offers[q->offer_count++];
+
+		CHECK(rio_device_next(&o->device, &at) == RIO_MSG_OK);
+		memcpy(o->name, o->device.name.bytes, o->device.name.length);
+		o->iounit = announce->iounit;
+	}
+}
+
+uint32_t rio_requester_offers(const struct rio_requester *q)
+{
+	return q->offer_count;
+}
+
+struct rio_offer rio_requester_offer(const struct rio_requester *q, uint32_t nth)
+{
+	struct rio_offer offer;
+
+	CHECK(nth < q->offer_count);
+	offer = (struct rio_offer){ .device = q->offers[nth].device,
+				    .iounit = q->offers[nth].iounit };
+	offer.device.name.bytes = q->offers[nth].name;
+	return offer;
+}
+
+/* ---- Coming and going ----------------------------------------------------------------------- */
+
+enum weft_reason unit_announce(struct rio_requester *q, const struct rio_announce *announce)
+{
+	struct unit *u = unit_find(q, announce->iounit);
+	bool is_new = !u || !u->is_announced;
+	uint32_t others = q->offer_count - offers_of(q, announce->iounit);
+
+	if (announce->devices.count > RIO_REQUESTER_DEVICES_MAX - others ||
+	    (is_new && q->units_announced == q->config.iounits_max))
+		return WEFT_R_LIMIT;
+	if (!u)
+		u = unit_new(q, announce);
+	if (!u)
+		return WEFT_R_LIMIT;
+	/* What was asked with a token counts as long as it is the token. */
+	if (!is_token_of(u, announce))
+		u->counter = 0;
+	q->units_announced += is_new;
+	u->name = announce->iounit;
+	u->is_announced = true;
+	memcpy(u->token, announce->token, sizeof(u->token));
+	offers_forget(q, announce->iounit);
+	offers_add(q, announce);
+	return WEFT_OK;
+}
+
+static void unit_forget(struct rio_requester *q, struct unit *u)
+{
+	u->is_announced = false;
+	q->units_announced--;
+	offers_forget(q, u->name);
+	if (!u->is_leaving)
+		list_add_tail(&q->units_leaving, &u->link);
+	u->is_leaving = true;
+}
+
+void unit_revoke(struct rio_requester *q, struct platform name)
+{
+	struct unit *u = unit_find(q, name);
+
+	if (u && u->is_announced)
+		unit_forget(q, u);
+}
+
+void units_forget(struct rio_requester *q)
+{
+	for (uint32_t i = 0; i < q->unit_count; i++) {
+		if (q->units[i].is_announced)
+			unit_forget(q, &q->units[i]);
+	}
+}
+
+bool unit_act(struct rio_requester *q, struct rio_requester_act *act)
+{
+	struct unit *u;
+
+	if (list_is_empty(&q->units_leaving))
+		return false;
+	u = CONTAINER_OF(list_pop(&q->units_leaving), struct unit, link);
+	u->is_leaving = false;
+	*act = (struct rio_requester_act){ .kind = RIO_REQUESTER_HANG_UP, .iounit = u->name };
+	return true;
+}
+
+/* ---- Data connections (AMB-26) -------------------------------------------------------------- */
+
+/* The seal comes before the counter: who has not the token learns nothing of it. */
+static enum weft_reason question_check(const struct rio_requester *q, const struct rio_data *d,
+				       const struct unit *u, const uint8_t *bytes)
+{
+	if (d->is_answer || !platform_is_same(d->to, q->config.self))
+		return WEFT_R_RIO_UNEXPECTED;
+	if (!u || !u->is_announced)
+		return WEFT_R_RIO_STRANGER;
+	if (!rio_seal_is_true(u->token, bytes, RIO_DATA_SEALED_BYTES, d->seal))
+		return WEFT_R_RIO_FORGED;
+	if (d->counter <= u->counter)
+		return WEFT_R_RIO_REPLAYED;
+	/* The one before is to be hung up first, by its name. */
+	return u->is_leaving ? WEFT_R_BUSY : WEFT_OK;
+}
+
+enum weft_reason rio_requester_asked(struct rio_requester *q, const struct rio_bytes *question,
+				     struct platform *iounit, uint8_t answer[RIO_DATA_BYTES])
+{
+	struct rio_data d = { 0 };
+	struct unit *u = NULL;
+	enum weft_reason reason = refusal_of_msg(
+		rio_data_decode(&d, question->bytes, question->length));
+
+	if (reason == WEFT_OK) {
+		u = unit_find(q, d.from);
+		reason = question_check(q, &d, u, question->bytes);
+	}
+	*iounit = d.from;
+	d.is_answer = true;
+	d.reason = (uint32_t)reason;
+	d.to = d.from;
+	d.from = q->config.self;
+	memset(d.seal, 0, sizeof(d.seal)); /* of a rejection: it is information, not proof */
+	rio_data_encode(&d, answer);
+	if (reason != WEFT_OK)
+		return reason;
+	u->counter = d.counter;
+	rio_seal(u->token, answer, RIO_DATA_SEALED_BYTES, answer + RIO_DATA_SEALED_BYTES);
+	return WEFT_OK;
+}
