@@ -29,8 +29,6 @@
 #include "base/cursor.h"
 #include "wire/sgl.h"
 
-enum { RIO_LIST_BYTES_MAX = 256 << 10 }; /* of all sequences */
-
 struct rio_list;
 
 enum { RIO_LIST_BYTES_MAX = 256 << 10 }; /* of all sequences */
