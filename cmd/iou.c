@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "cmd.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "rio_role.h"
+
+static const char help[] =
+	"usage: weft iou FILE\n"
+	"\n"
+	"Serves the devices of an I/O unit: moves data straight between them and the memory of\n"
+	"requesters, as its owner directs. FILE is its configuration (docs/config.md). Runs until\n"
+	"it is told to end by SIGINT or SIGTERM.\n";
+
+static void stop(void *iounit)
+{
+	weft_rio_iounit_stop(iounit);
+}
+
+static void tell(void *context, const char *line)
+{
+	(void)context;
+	rio_role_say(stdout, line);
+}
+
+static void say_devices(const struct rio_config *c, const struct weft_address *at)
+{
+	char address[WEFT_ADDRESS_TEXT], line[WEFT_ADDRESS_TEXT + 64];
+
+	weft_address_text(at, address);
+	for (uint32_t i = 0; i < c->device_count; i++) {
+		char text[256];
+
+		snprintf(text, sizeof(text), "device %u %s: %s", c->devices[i].number,
+			 c->devices[i].name, c->devices[i].text);
+		rio_role_say(stdout, text);
+	}
+	snprintf(line, sizeof(line), "I/O unit %u.%u serves at %s", c->self.unit, c->self.process,
+		 address);
+	rio_role_say(stdout, line);
+}
+
+static int serve(const struct rio_role_file *f)
+{
+	const struct rio_config *c = f->host->config;
+	struct weft_rio_store stores[RIO_CONFIG_DEVICES_MAX];
+	struct weft_rio_iounit_options options = { .stores = stores,
+						   .store_count = c->device_count,
+						   .commands_max = c->requests_max,
+						   .timeout_ns = c->timeout_ns,
+						   .tell = tell };
+	struct weft_rio_iounit *iounit;
+	struct weft_address at;
+	char why[400] = "";
+	enum weft_reason r;
+
+	for (uint32_t i = 0; i < c->device_count; i++)
+		stores[i] = (struct weft_rio_store){ c->devices[i].number, c->devices[i].name,
+						     c->devices[i].text };
+	r = weft_rio_iounit_open(&f->self, &options, &iounit, why);
+	if (r != WEFT_OK)
+		return rio_role_fail("iou", why[0] ? why : "cannot begin", r);
+	rio_role_until_signal(stop, iounit);
+	weft_rio_iounit_address(iounit, &at);
+	say_devices(c, &at);
+	weft_rio_iounit_run(iounit);
+	weft_rio_iounit_close(iounit);
+	return 0;
+}
+
+int cmd_iou(int argc, char **argv)
+{
+	struct rio_role_file f;
+	int status;
+
+	if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
+		fputs(help, stdout);
+		return 0;
+	}
+	if (argc != 2 || argv[1][0] == '-') {
+		fputs(help, stderr);
+		return 2;
+	}
+	if (!rio_role_open(&f, "iou", RIO_IOUNIT, argv[1]))
+		return 1;
+	status = serve(&f);
+	rio_role_close(&f);
+	return status;
+}

@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "cmd.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "rio_role.h"
+
+static const char help[] =
+	"usage: weft own FILE\n"
+	"\n"
+	"Owns the devices of I/O units: decides who may do what with them, directs the I/O units, and\n"
+	"carries no data. FILE is its configuration with the rules (docs/config.md); what no rule\n"
+	"allows is denied. Every decision is a line of the log. Runs until it is told to end by\n"
+	"SIGINT or SIGTERM.\n";
+
+static void stop(void *owner)
+{
+	weft_rio_owner_stop(owner);
+}
+
+static void note(void *log, const char *line)
+{
+	rio_role_say(log, line);
+}
+
+static struct weft_platform platform_of(const struct rio_config *c, uint32_t peer)
+{
+	if (peer == RIO_CONFIG_ANY)
+		return (struct weft_platform){ 0 };
+	return (struct weft_platform){ c->known[peer].platform.unit,
+				       c->known[peer].platform.process };
+}
+
+static void rules_make(const struct rio_config *c, struct weft_rio_rule *rules,
+		       struct weft_rio_share *shares)
+{
+	for (uint32_t i = 0; i < c->rule_count; i++) {
+		const struct rio_config_rule *from = &c->rules[i];
+
+		rules[i] = (struct weft_rio_rule){ .requester = platform_of(c, from->requester),
+						   .device = from->device,
+						   .iounit = platform_of(c, from->iounit),
+						   .operations = from->operations,
+						   .first = from->first,
+						   .length = from->length };
+	}
+	for (uint32_t i = 0; i < c->share_count; i++)
+		shares[i] = (struct weft_rio_share){ platform_of(c, c->shares[i].requester),
+						     platform_of(c, c->shares[i].memory) };
+}
+
+static void say_where(const struct rio_config *c, struct weft_rio_owner *owner, FILE *log)
+{
+	char address[WEFT_ADDRESS_TEXT], line[WEFT_ADDRESS_TEXT + 64];
+	struct weft_address at;
+
+	weft_rio_owner_address(owner, &at);
+	weft_address_text(&at, address);
+	snprintf(line, sizeof(line), "owner %u.%u takes requests at %s", c->self.unit,
+		 c->self.process, address);
+	rio_role_say(stdout, line);
+	if (log != stdout)
+		rio_role_say(log, line);
+}
+
+static int own(const struct rio_role_file *f, FILE *log)
+{
+	const struct rio_config *c = f->host->config;
+	struct weft_rio_rule *rules = calloc((size_t)c->rule_count + 1, sizeof(*rules));
+	struct weft_rio_share *shares = calloc((size_t)c->share_count + 1, sizeof(*shares));
+	struct weft_rio_owner_options options = { .rules = rules,
+						  .rule_count = c->rule_count,
+						  .shares = shares,
+						  .share_count = c->share_count,
+						  .requests_max = c->requests_max,
+						  .timeout_ns = c->timeout_ns,
+						  .note = note,
+						  .context = log };
+	struct weft_rio_owner *owner = NULL;
+	enum weft_reason r = WEFT_R_NO_MEMORY;
+
+	if (rules && shares) {
+		rules_make(c, rules, shares);
+		r = weft_rio_owner_open(&f->self, &options, &owner);
+	}
+	if (r == WEFT_OK) {
+		rio_role_until_signal(stop, owner);
+		say_where(c, owner, log);
+		weft_rio_owner_run(owner);
+		weft_rio_owner_close(owner);
+	}
+	free(rules);
+	free(shares);
+	return r == WEFT_OK ? 0 : rio_role_fail("own", "cannot begin", r);
+}
+
+static int own_logging(const struct rio_role_file *f)
+{
+	const char *path = f->host->log_path;
+	FILE *log = path ? fopen(path, "ae") : stdout;
+	int status;
+
+	if (!log) {
+		fprintf(stderr, "weft own: cannot write the log %s: %s\n", path, strerror(errno));
+		return 1;
+	}
+	status = own(f, log);
+	if (log != stdout && fclose(log) != 0)
+		status = 1;
+	return status;
+}
+
+int cmd_own(int argc, char **argv)
+{
+	struct rio_role_file f;
+	int status;
+
+	if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
+		fputs(help, stdout);
+		return 0;
+	}
+	if (argc != 2 || argv[1][0] == '-') {
+		fputs(help, stderr);
+		return 2;
+	}
+	if (!rio_role_open(&f, "own", RIO_OWNER, argv[1]))
+		return 1;
+	status = own_logging(&f);
+	rio_role_close(&f);
+	return status;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What weft iou, own and io share: a configuration file becomes a role of directed I/O. */
+#pragma once
+
+#include <weft/rio.h>
+
+#include "driver/rio_config.h"
+
+struct rio_role_file {
+	struct rio_host *host;
+	struct weft_rio_self self; /* peers too; with the secret */
+	struct weft_rio_peer peers[RIO_CONFIG_PEERS_MAX];
+};
+
+/*
+ * Reads the file of this role, and asks etcd if it says so. False: stderr has been told why, in the
+ * name of the command.
+ */
+bool rio_role_open(struct rio_role_file *f, const char *command, enum rio_role role,
+		   const char *path);
+void rio_role_close(struct rio_role_file *f);
+
+/* Ends well with SIGINT and SIGTERM: they call stop(of) once. */
+void rio_role_until_signal(void (*stop)(void *of), void *of);
+
+/* A line for people, with the time. */
+void rio_role_say(FILE *to, const char *line);
+
+/* Why it cannot go on, on stderr; returns 1. */
+int rio_role_fail(const char *command, const char *what, enum weft_reason reason);
