@@ -21,6 +21,7 @@ static const struct command commands[] = {
 	{ "perf", "ADDRESS:PORT", "measure a connection to another weft perf", cmd_perf },
 	{ "dump", "FILE", "what a capture of RDMA traffic says, in words", cmd_dump },
 	{ "explain", "[REASON...]", "what a refusal means, and the rule behind it", cmd_explain },
+	{ "key", "new FILE", "make and show keys for directed remote I/O", cmd_key },
 	{ "stat", "[PID]", "counters of programs that are running", cmd_stat },
 	{ "trace", "FILE", "what a program did that ran with WEFT_TRACE=FILE", cmd_trace },
 	{ "version", "", "print the version", cmd_version },

@@ -10,12 +10,9 @@
 
 #include <string.h>
 
-enum { CHANCE_ONE = 1000000000, CHANCE_DIGITS = 9, TEXT_MAX = 65536 };
+#include "base/quantity.h"
 
-struct word {
-	const char *at;
-	uint32_t length;
-};
+enum { CHANCE_ONE = 1000000000, CHANCE_DIGITS = 9, TEXT_MAX = 65536 };
 
 struct reader {
 	struct store_plan *plan;
@@ -53,80 +50,9 @@ static bool complain(struct reader *r, const char *at, const char *why)
 
 /* ---- Words ---------------------------------------------------------------------------------- */
 
-static bool word_is(struct word w, const char *text)
-{
-	return strlen(text) == w.length && memcmp(w.at, text, w.length) == 0;
-}
-
-static bool is_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
-
 static bool is_sign(char c)
 {
 	return c == ',' || c == '(' || c == ')' || c == '\0';
-}
-
-/* The digits that it begins with; they go. */
-static bool take_number(struct word *w, uint64_t *number)
-{
-	uint32_t n = 0;
-
-	for (*number = 0; n < w->length && is_digit(w->at[n]); n++) {
-		uint64_t digit = (uint64_t)(w->at[n] - '0');
-
-		if (*number > (UINT64_MAX - digit) / 10)
-			return false;
-		*number = *number * 10 + digit;
-	}
-	if (n == 0)
-		return false; /* there may be no text at all */
-	w->at += n;
-	w->length -= n;
-	return true;
-}
-
-struct unit {
-	const char *name;
-	uint64_t size;
-};
-
-static const struct unit sizes[] = {
-	{ "", 1 },
-	{ "B", 1 },
-	{ "k", UINT64_C(1) << 10 },
-	{ "K", UINT64_C(1) << 10 },
-	{ "KiB", UINT64_C(1) << 10 },
-	{ "M", UINT64_C(1) << 20 },
-	{ "MiB", UINT64_C(1) << 20 },
-	{ "G", UINT64_C(1) << 30 },
-	{ "GiB", UINT64_C(1) << 30 },
-	{ "T", UINT64_C(1) << 40 },
-	{ "TiB", UINT64_C(1) << 40 },
-	{ "P", UINT64_C(1) << 50 },
-	{ "PiB", UINT64_C(1) << 50 },
-	{ NULL, 0 },
-};
-
-static const struct unit times[] = {
-	{ "ns", 1 }, { "us", 1000 }, { "ms", 1000000 }, { "s", 1000000000 }, { NULL, 0 },
-};
-
-/* A whole number with a unit, of which "" may be one. */
-static bool quantity_of(struct word w, const struct unit *units, uint64_t *value)
-{
-	if (!take_number(&w, value))
-		return false;
-	for (; units->name; units++) {
-		if (!word_is(w, units->name))
-			continue;
-		if (*value > UINT64_MAX / units->size)
-			return false;
-		*value *= units->size;
-		return true;
-	}
-	return false;
 }
 
 /* From 0 to 1, such as "0.001". */
@@ -135,7 +61,7 @@ static bool chance_of(struct word w, uint32_t *chance)
 	uint64_t ones, parts = 0;
 	uint32_t digits = 0;
 
-	if (!take_number(&w, &ones) || ones > 1)
+	if (!word_take_number(&w, &ones) || ones > 1)
 		return false;
 	if (w.length > 0) {
 		if (*w.at != '.')
@@ -143,7 +69,7 @@ static bool chance_of(struct word w, uint32_t *chance)
 		w.at++;
 		w.length--;
 		digits = w.length;
-		if (digits > CHANCE_DIGITS || !take_number(&w, &parts) || w.length > 0)
+		if (digits > CHANCE_DIGITS || !word_take_number(&w, &parts) || w.length > 0)
 			return false;
 	}
 	for (; digits < CHANCE_DIGITS; digits++)
@@ -154,11 +80,6 @@ static bool chance_of(struct word w, uint32_t *chance)
 	return true;
 }
 
-static bool number_of(struct word w, uint64_t *number)
-{
-	return take_number(&w, number) && w.length == 0;
-}
-
 /* ---- Items: NULL or what is wrong with it --------------------------------------------------- */
 
 static const char bad_size[] = "a size is a whole number with k, M, G, T or P, or without";
@@ -167,15 +88,15 @@ static const char *read_value(struct store_node *n, struct word w)
 {
 	switch (n->kind) {
 	case STORE_KIND_MEM:
-		return quantity_of(w, sizes, &n->size_bytes) ? NULL : bad_size;
+		return quantity_size(w, &n->size_bytes) ? NULL : bad_size;
 	case STORE_KIND_FILE:
 		n->path = w.at;
 		n->path_length = w.length;
 		return w.length > 0 ? NULL : "a file has a path: file:/path";
 	case STORE_KIND_STRIPE:
-		return quantity_of(w, sizes, &n->unit_bytes) ? NULL : bad_size;
+		return quantity_size(w, &n->unit_bytes) ? NULL : bad_size;
 	case STORE_KIND_DELAY:
-		return quantity_of(w, times, &n->delay_ns)
+		return quantity_time(w, &n->delay_ns)
 			       ? NULL
 			       : "a time is a whole number with ns, us, ms or s";
 	default:
@@ -187,7 +108,7 @@ static const char *read_block(struct store_node *n, struct word w)
 {
 	uint64_t bytes;
 
-	if (!quantity_of(w, sizes, &bytes) || (bytes != 512 && bytes != 4096))
+	if (!quantity_size(w, &bytes) || (bytes != 512 && bytes != 4096))
 		return "a block has 512 or 4096 bytes";
 	n->block_bytes = (uint32_t)bytes;
 	return NULL;
@@ -204,8 +125,8 @@ static const char *read_range(struct fault_store_config *c, struct word w)
 	if (c->range_count == FAULT_STORE_RANGES_MAX)
 		return "there can be 8 bad ranges";
 	before = (uint32_t)(plus - w.at);
-	if (!quantity_of((struct word){ w.at, before }, sizes, &range->offset) ||
-	    !quantity_of((struct word){ plus + 1, w.length - before - 1 }, sizes, &range->length))
+	if (!quantity_size((struct word){ w.at, before }, &range->offset) ||
+	    !quantity_size((struct word){ plus + 1, w.length - before - 1 }, &range->length))
 		return bad_size;
 	c->range_count++;
 	return NULL;
@@ -224,8 +145,7 @@ static const char *read_file_item(struct store_node *n, struct word name, struct
 	if (!is_file)
 		return "mem has block=512, block=4096 and ro";
 	if (word_is(name, "size") && has_value)
-		return quantity_of(value, sizes, &n->size_bytes) && n->size_bytes > 0 ? NULL
-										      : bad_size;
+		return quantity_size(value, &n->size_bytes) && n->size_bytes > 0 ? NULL : bad_size;
 	if (word_is(name, "direct") && !has_value)
 		n->is_direct = true;
 	else if (word_is(name, "uring") && !has_value)
@@ -244,9 +164,9 @@ static const char *read_fault_item(struct fault_store_config *c, struct word nam
 	static const char bad_number[] = "this is a whole number below 2^64";
 
 	if (word_is(name, "seed"))
-		return number_of(value, &c->seed) ? NULL : bad_number;
+		return quantity_number(value, &c->seed) ? NULL : bad_number;
 	if (word_is(name, "crash"))
-		return number_of(value, &c->crash_at) ? NULL : bad_number;
+		return quantity_number(value, &c->crash_at) ? NULL : bad_number;
 	if (word_is(name, "error"))
 		return chance_of(value, &c->error) ? NULL : bad_chance;
 	if (word_is(name, "torn"))

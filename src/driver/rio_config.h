@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A role of directed I/O as its configuration file (rio/config.h, docs/config.md) and its key file
+ * make it: everything that can be known without asking anybody else. Devices are not opened, and
+ * addresses that are not in the file are not looked up (driver/etcd.h).
+ */
+#pragma once
+
+#include <weft/weft.h>
+
+#include "rio/config.h"
+
+struct rio_host {
+	struct rio_config *config;
+	struct rio_identity self;   /* with its secret */
+	struct rio_book book;	    /* config->known */
+	struct weft_address listen; /* family 0: every address; port 0: one that is free */
+	struct weft_address addresses[RIO_CONFIG_PEERS_MAX]; /* of peers; family 0: not known */
+	char *log_path, *ca_path; /* from where this process is; NULL: not said */
+};
+
+enum { RIO_HOST_WHY = 1024 };
+
+/* role: whose file it must be. False: why says it, with file, line and column, if there is one. */
+bool rio_host_open(const char *path, enum rio_role role, struct rio_host **host,
+		   char why[RIO_HOST_WHY]);
+
+/* Wipes the secret. */
+void rio_host_close(struct rio_host *host);
+
+/* Is there somebody to be dialled whose address only etcd can know? */
+bool rio_host_needs_etcd(const struct rio_host *host);
