@@ -94,7 +94,7 @@ static enum weft_reason list_check(struct rio_iounit *u, struct unit_command *c)
 	for (c->number = 0; r == WEFT_OK && rio_walk_transaction(&walk, &t); c->number++) {
 		struct unit_device *d = device_find(u, t.device);
 		struct span bytes = { u->config.buffers, t.length };
-		struct store_request request = unit_request_of(&t, &bytes);
+		struct store_request request = rio_store_request(&t, &bytes);
 
 		if (!d)
 			return WEFT_R_RIO_DEVICE;

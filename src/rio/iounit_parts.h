@@ -11,6 +11,7 @@
 #pragma once
 
 #include "base/timer_queue.h"
+#include "rio/device.h"
 #include "rio/iounit.h"
 #include "rio/list.h"
 #include "rio/refusal.h"
@@ -202,8 +203,6 @@ bool unit_command_settle_act(struct rio_iounit *u, struct unit_command *c, struc
 void unit_command_settled(struct rio_iounit *u, struct unit_command *c, enum weft_reason reason);
 
 /* ---- iounit_pieces.c ------------------------------------------------------------------------ */
-
-struct store_request unit_request_of(const struct sgl_transaction *t, const struct span *bytes);
 
 /* Goes so far in the transaction's memory, or to the end of the segment; says how far. */
 uint32_t unit_cursor_step(struct unit_cursor *cursor, uint64_t most);

@@ -125,31 +125,6 @@ static void piece_move(struct rio_iounit *u, struct unit_piece *p)
 	list_add_tail(&u->movers, &p->waiter.link);
 }
 
-static enum store_op store_op_of(enum sgl_operation operation)
-{
-	static const enum store_op ops[SGL_OPERATION_COUNT] = {
-		[SGL_READ] = STORE_READ,       [SGL_WRITE] = STORE_WRITE,
-		[SGL_FLUSH] = STORE_FLUSH,     [SGL_WRITE_ZEROES] = STORE_WRITE_ZEROES,
-		[SGL_DISCARD] = STORE_DISCARD,
-	};
-
-	return ops[operation];
-}
-
-struct store_request unit_request_of(const struct sgl_transaction *t, const struct span *bytes)
-{
-	bool has_memory = t->operation == SGL_READ || t->operation == SGL_WRITE;
-
-	return (struct store_request){
-		.op = store_op_of(t->operation),
-		.flags = t->is_fua ? STORE_FUA : 0,
-		.offset = t->offset,
-		.length = t->length,
-		.spans = has_memory ? bytes : NULL,
-		.span_count = has_memory ? 1 : 0,
-	};
-}
-
 /* As much of it as fits into a buffer, or lies in the device's memory in one piece. */
 static bool place(struct rio_iounit *u, struct unit_piece *p, const struct sgl_transaction *t)
 {
@@ -172,7 +147,7 @@ bool unit_piece_begin(struct rio_iounit *u, struct unit_command *c)
 		return false;
 	if (!is_of_data(c)) {
 		c->is_cut = true;
-		p->request = unit_request_of(&part, NULL);
+		p->request = rio_store_request(&part, NULL);
 		piece_submit(u, p);
 		return true;
 	}
@@ -180,7 +155,7 @@ bool unit_piece_begin(struct rio_iounit *u, struct unit_command *c)
 	part.length -= c->cut;
 	is_direct = place(u, p, &part);
 	part.length = p->bytes.length;
-	p->request = unit_request_of(&part, &p->bytes);
+	p->request = rio_store_request(&part, &p->bytes);
 	p->is_direct = is_direct;
 	p->cursor = c->cursor;
 	c->cut += part.length;

@@ -385,6 +385,42 @@ void rio_list_flat(const struct rio_list *list, struct wr *w)
 	wr_bytes(w, list->bytes, list->used);
 }
 
+size_t rio_list_body_bytes(const struct rio_list *list)
+{
+	CHECK(list->state == WHOLE);
+	return list->used;
+}
+
+void rio_list_body(const struct rio_list *list, struct wr *w)
+{
+	if (rio_list_body_bytes(list) > (size_t)(w->end - w->at))
+		w->is_short = true;
+	if (!w->is_short)
+		wr_bytes(w, list->bytes, list->used);
+}
+
+bool rio_list_attributes(const struct rio_list *list, struct sgl_attributes *attributes)
+{
+	*attributes = list->attributes;
+	return list->has_attributes;
+}
+
+/* All have been checked; at most limits.elements. */
+void rio_list_mask_devices(struct rio_list *list, uint32_t mask)
+{
+	struct rd at = rd_of(list->bytes, list->used);
+
+	CHECK(list->state == WHOLE);
+	while (at.at != at.end) {
+		uint8_t *start = list->bytes + (at.at - list->bytes);
+		struct sgl_element e;
+
+		CHECK(sgl_next(&e, &at, &list->attributes) == SGL_OK);
+		if (e.kind == SGL_TRANSACTION)
+			sgl_set_device(start, e.transaction.device & mask);
+	}
+}
+
 /* ---- walking ------------------------------------------------------------------------------ */
 
 void rio_walk_start(struct rio_walk *walk, const struct rio_list *list)

@@ -76,6 +76,17 @@ uint64_t rio_list_data_bytes(const struct rio_list *list);
 size_t rio_list_flat_bytes(const struct rio_list *list);
 void rio_list_flat(const struct rio_list *list, struct wr *w);
 
+/*
+ * The flat list without its attributes: what can be chained behind a message that has them. As
+ * above if it does not fit. The attributes hold by default, or (true) because the list has them.
+ */
+size_t rio_list_body_bytes(const struct rio_list *list);
+void rio_list_body(const struct rio_list *list, struct wr *w);
+bool rio_list_attributes(const struct rio_list *list, struct sgl_attributes *attributes);
+
+/* Every device number keeps just these bits. */
+void rio_list_mask_devices(struct rio_list *list, uint32_t mask);
+
 /* Where a segment's bytes are (RIO-14). */
 enum rio_where {
 	RIO_OWN,      /* in the I/O unit's own memory: no platform was named */

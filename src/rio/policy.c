@@ -15,14 +15,37 @@ enum weft_reason rio_policy_add(struct rio_policy *p, const struct rio_rule *rul
 	return WEFT_OK;
 }
 
+enum weft_reason rio_policy_add_share(struct rio_policy *p, const struct rio_share *share)
+{
+	if (platform_is_nobody(share->platform))
+		return WEFT_R_BAD_ARGUMENT;
+	if (p->share_count == RIO_POLICY_SHARES_MAX)
+		return WEFT_R_LIMIT;
+	p->shares[p->share_count++] = *share;
+	return WEFT_OK;
+}
+
+/* Unit 0 stands for all, process 0 for all of its unit. */
+static bool covers(struct platform pattern, struct platform p)
+{
+	return pattern.unit == 0 ||
+	       (pattern.unit == p.unit && (pattern.process == 0 || pattern.process == p.process));
+}
+
+/* Is there anybody whom both cover? */
+static bool overlap(struct platform a, struct platform b)
+{
+	return covers(a, b) || covers(b, a);
+}
+
+static bool is_of_device(const struct rio_rule *rule, uint32_t device)
+{
+	return rule->device == RIO_ANY_DEVICE || rule->device == device;
+}
+
 static bool is_for(const struct rio_rule *rule, const struct rio_wish *w)
 {
-	if (rule->requester.unit != 0 && rule->requester.unit != w->requester.unit)
-		return false;
-	if (rule->requester.unit != 0 && rule->requester.process != 0 &&
-	    rule->requester.process != w->requester.process)
-		return false;
-	return (rule->device == RIO_ANY_DEVICE || rule->device == w->device) &&
+	return covers(rule->requester, w->requester) && is_of_device(rule, w->device) &&
 	       (rule->operations & 1U << w->operation) != 0;
 }
 
@@ -45,4 +68,47 @@ enum weft_reason rio_policy_judge(const struct rio_policy *p, const struct rio_w
 		}
 	}
 	return WEFT_R_RIO_DENIED;
+}
+
+bool rio_policy_may_name(const struct rio_policy *p, struct platform requester,
+			 struct platform platform)
+{
+	if (platform_is_same(requester, platform))
+		return true;
+	for (uint32_t i = 0; i < p->share_count; i++) {
+		if (covers(p->shares[i].requester, requester) &&
+		    covers(p->shares[i].platform, platform))
+			return true;
+	}
+	return false;
+}
+
+bool rio_policy_may_touch(const struct rio_policy *p, struct platform requester, uint32_t device)
+{
+	for (uint32_t i = 0; i < p->count; i++) {
+		if (covers(p->rules[i].requester, requester) && is_of_device(&p->rules[i], device))
+			return true;
+	}
+	return false;
+}
+
+static bool anybody_may_touch(const struct rio_policy *p, struct platform pattern, uint32_t device)
+{
+	for (uint32_t i = 0; i < p->count; i++) {
+		if (overlap(p->rules[i].requester, pattern) && is_of_device(&p->rules[i], device))
+			return true;
+	}
+	return false;
+}
+
+bool rio_policy_may_meet(const struct rio_policy *p, struct platform platform, uint32_t device)
+{
+	if (rio_policy_may_touch(p, platform, device))
+		return true;
+	for (uint32_t i = 0; i < p->share_count; i++) {
+		if (covers(p->shares[i].platform, platform) &&
+		    anybody_may_touch(p, p->shares[i].requester, device))
+			return true;
+	}
+	return false;
 }

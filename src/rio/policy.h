@@ -2,7 +2,8 @@
 /*
  * What an owner lets requesters do: rules, each for one requester or all, one device or all, some
  * operations and a range of bytes. What no rule allows is denied. The first rule that covers the
- * whole of a transaction allows it, and is named in the audit.
+ * whole of a transaction allows it, and is named in the audit. Whose memory a requester may name
+ * besides its own is said by shares; what no share allows is denied (MEM-13).
  */
 #pragma once
 
@@ -11,7 +12,7 @@
 #include "wire/platform.h"
 #include "wire/sgl.h"
 
-enum { RIO_POLICY_RULES_MAX = 1024 };
+enum { RIO_POLICY_RULES_MAX = 1024, RIO_POLICY_SHARES_MAX = 256 };
 
 #define RIO_ANY_DEVICE UINT32_MAX
 
@@ -22,9 +23,17 @@ struct rio_rule {
 	uint64_t first, length;	   /* bytes of the device; length 0: to its end */
 };
 
+/* This requester may name memory of that platform in its lists. */
+struct rio_share {
+	struct platform requester; /* unit 0: whoever it is; process 0: any of that unit */
+	struct platform platform;  /* process 0: any of that unit */
+};
+
 struct rio_policy {
 	struct rio_rule rules[RIO_POLICY_RULES_MAX];
 	uint32_t count;
+	struct rio_share shares[RIO_POLICY_SHARES_MAX];
+	uint32_t share_count;
 };
 
 /*
@@ -32,6 +41,9 @@ struct rio_policy {
  * not exist, or a range past the end of all devices.
  */
 enum weft_reason rio_policy_add(struct rio_policy *p, const struct rio_rule *rule);
+
+/* WEFT_R_LIMIT: there are too many. WEFT_R_BAD_ARGUMENT: it is of nobody's memory. */
+enum weft_reason rio_policy_add_share(struct rio_policy *p, const struct rio_share *share);
 
 /* What is asked for. A flush has no range, and needs a rule for any part of the device. */
 struct rio_wish {
@@ -44,3 +56,13 @@ struct rio_wish {
 /* WEFT_OK, with the rule that says so, counted from 0; or WEFT_R_RIO_DENIED. */
 enum weft_reason rio_policy_judge(const struct rio_policy *p, const struct rio_wish *w,
 				  uint32_t *rule);
+
+/* May the requester name memory of that platform? Its own it may. */
+bool rio_policy_may_name(const struct rio_policy *p, struct platform requester,
+			 struct platform platform);
+
+/* Is there anything that the requester may do with any part of the device? */
+bool rio_policy_may_touch(const struct rio_policy *p, struct platform requester, uint32_t device);
+
+/* May data of the device go to that platform's memory, or come from there, for whoever asks? */
+bool rio_policy_may_meet(const struct rio_policy *p, struct platform platform, uint32_t device);

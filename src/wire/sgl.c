@@ -8,7 +8,8 @@ enum {
 	LENGTH_MASK = 0xffffff,
 	FLAG_FUA = 0x01,
 	FLAG_ENDS = 0x01,
-	ROLE_COUNT = 2
+	ROLE_COUNT = 2,
+	DEVICE_AT = 8 /* in a transaction */
 };
 
 static const char *const kind_names[SGL_KIND_COUNT] = {
@@ -348,4 +349,11 @@ void sgl_put(const struct sgl_element *e, const struct sgl_attributes *in, struc
 void sgl_set_last(uint8_t *element)
 {
 	*element |= LAST;
+}
+
+void sgl_set_device(uint8_t *transaction, uint32_t device)
+{
+	struct wr w = wr_of(transaction + DEVICE_AT, sizeof(device));
+
+	wr_u32(&w, device);
 }

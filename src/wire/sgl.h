@@ -145,6 +145,9 @@ void sgl_put(const struct sgl_element *e, const struct sgl_attributes *in, struc
 /* Sets the Last flag of an element that was written at these bytes. */
 void sgl_set_last(uint8_t *element);
 
+/* Names another device in a transaction that was written at these bytes. */
+void sgl_set_device(uint8_t *transaction, uint32_t device);
+
 /* For people; never NULL. */
 const char *sgl_kind_name(enum sgl_kind kind);
 const char *sgl_operation_name(enum sgl_operation operation);

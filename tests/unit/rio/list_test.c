@@ -392,3 +392,52 @@ TEST(test_rio_16_thousands_of_tiny_elements)
 	}
 	free(bytes);
 }
+
+/* ---- To be handed on ------------------------------------------------------------------------ */
+
+TEST(test_rio_02e_a_list_is_handed_on_without_attributes_and_with_other_device_numbers)
+{
+	uint8_t body[TEXT_BYTES_MAX];
+	struct rio_list *l = list_of(rio_list_limits_default());
+	struct sgl_attributes attributes;
+	struct sgl_transaction transaction;
+	struct rio_segment segment;
+	struct rio_walk walk;
+	struct text t;
+	struct wr w;
+
+	text_start(&t);
+	put_attributes(&t, 4);
+	put_platform(&t, 7);
+	put_read(&t, 512);
+	put_transaction(&t, SGL_FLUSH, 0);
+	put_last(&t);
+	REQUIRE(take(l, &t) == WEFT_OK);
+	EXPECT(rio_list_attributes(l, &attributes));
+	EXPECT_EQ(attributes.address_bytes, 4);
+	EXPECT_EQ(rio_list_body_bytes(l), text_bytes(&t) - 8);
+	w = wr_of(body, text_bytes(&t) - 9);
+	rio_list_body(l, &w);
+	EXPECT(w.is_short && w.at == body);
+	w = wr_of(body, text_bytes(&t) - 8);
+	rio_list_body(l, &w);
+	EXPECT(!w.is_short && w.at == w.end);
+	EXPECT_MEM(body, t.bytes + 8, text_bytes(&t) - 8);
+
+	/* The fixture's device is 3. */
+	rio_list_mask_devices(l, 2);
+	rio_walk_start(&walk, l);
+	for (int i = 0; i < 2; i++) {
+		EXPECT(rio_walk_transaction(&walk, &transaction));
+		EXPECT_EQ(transaction.device, 2U);
+	}
+	rio_walk_start(&walk, l);
+	EXPECT(rio_walk_transaction(&walk, &transaction));
+	EXPECT(transaction.operation == SGL_READ && transaction.length == 512);
+	EXPECT(rio_walk_segment(&walk, &segment));
+	EXPECT(segment.platform.unit == 7 && segment.handle == 0xa1);
+	rio_list_clear(l);
+	EXPECT(!rio_list_attributes(l, &attributes));
+	EXPECT_EQ(attributes.address_bytes, 8);
+	rio_list_destroy(l);
+}

@@ -111,3 +111,72 @@ TEST(test_rio_03_rules_that_mean_nothing_are_refused)
 	EXPECT_EQ(rio_policy_add(&policy, &rule), WEFT_R_LIMIT);
 	EXPECT_EQ(policy.count, (uint32_t)RIO_POLICY_RULES_MAX);
 }
+
+/* ---- Whose memory (MEM-13) ------------------------------------------------------------------ */
+
+static void share(struct platform requester, struct platform platform)
+{
+	struct rio_share s = { requester, platform };
+
+	REQUIRE(rio_policy_add_share(&policy, &s) == WEFT_OK);
+}
+
+static bool may_name(struct platform requester, struct platform platform)
+{
+	return rio_policy_may_name(&policy, requester, platform);
+}
+
+TEST(test_mem_13_memory_of_others_is_named_only_if_a_share_says_so)
+{
+	const struct platform a = { 7, 1 }, b = { 8, 1 }, c = { 8, 2 }, d = { 9, 1 };
+
+	policy.count = policy.share_count = 0;
+	allow((struct rio_rule){ .device = RIO_ANY_DEVICE, .operations = READ });
+	EXPECT(may_name(a, a));
+	EXPECT(!may_name(a, b));
+	share(a, b);
+	EXPECT(may_name(a, b));
+	EXPECT(!may_name(b, a));
+	EXPECT(!may_name(a, c));
+	EXPECT(!may_name((struct platform){ 7, 2 }, b));
+	share((struct platform){ 7, 0 }, (struct platform){ 8, 0 });
+	EXPECT(may_name(a, c));
+	EXPECT(may_name((struct platform){ 7, 2 }, b));
+	EXPECT(!may_name(a, d));
+	EXPECT(!may_name(d, a));
+	share((struct platform){ 0, 0 }, d);
+	EXPECT(may_name(c, d));
+}
+
+TEST(test_mem_13_shares_that_mean_nothing_are_refused)
+{
+	struct rio_share s = { .requester = { 7, 1 } };
+
+	policy.share_count = 0;
+	EXPECT_EQ(rio_policy_add_share(&policy, &s), WEFT_R_BAD_ARGUMENT);
+	s.platform.unit = 8;
+	for (int i = 0; i < RIO_POLICY_SHARES_MAX; i++)
+		REQUIRE(rio_policy_add_share(&policy, &s) == WEFT_OK);
+	EXPECT_EQ(rio_policy_add_share(&policy, &s), WEFT_R_LIMIT);
+	policy.share_count = 0;
+}
+
+TEST(test_rio_03_who_meets_whom_follows_from_rules_and_shares)
+{
+	const struct platform a = { 7, 1 }, b = { 8, 1 };
+
+	policy.count = policy.share_count = 0;
+	allow((struct rio_rule){ .requester = a, .device = 3, .operations = READ, .length = 1 });
+	EXPECT(rio_policy_may_touch(&policy, a, 3));
+	EXPECT(!rio_policy_may_touch(&policy, a, 4));
+	EXPECT(!rio_policy_may_touch(&policy, b, 3));
+	EXPECT(rio_policy_may_meet(&policy, a, 3));
+	EXPECT(!rio_policy_may_meet(&policy, b, 3));
+	share((struct platform){ 6, 0 }, b); /* who has no rule */
+	EXPECT(!rio_policy_may_meet(&policy, b, 3));
+	share((struct platform){ 7, 0 }, b);
+	EXPECT(rio_policy_may_meet(&policy, b, 3));
+	EXPECT(!rio_policy_may_meet(&policy, b, 4));
+	EXPECT(!rio_policy_may_touch(&policy, b, 3));
+	policy.share_count = 0;
+}

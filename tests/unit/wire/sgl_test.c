@@ -535,6 +535,21 @@ TEST(test_rio_12_last_is_the_top_bit_of_the_first_word)
 	}
 }
 
+TEST(test_rio_15_another_device_is_named_in_place)
+{
+	const struct sgl_element *e = &samples[3];
+	uint8_t bytes[BYTES_MAX];
+	struct sgl_element got;
+	size_t length = encode(e, &wide, bytes);
+
+	sgl_set_device(bytes, 0xa1b2c3d4);
+	REQUIRE(decode(bytes, length, &wide, &got) == SGL_OK);
+	EXPECT_EQ(got.transaction.device, 0xa1b2c3d4);
+	EXPECT(got.transaction.operation == SGL_WRITE && got.transaction.is_fua && !got.is_last);
+	EXPECT_EQ(got.transaction.offset, e->transaction.offset);
+	EXPECT_EQ(got.transaction.length, e->transaction.length);
+}
+
 TEST(test_rio_13_names)
 {
 	EXPECT_STR(sgl_kind_name(SGL_CHAIN), "chain pointer");
