@@ -220,6 +220,8 @@ static void *progress_run(void *context)
 			continue;
 		}
 		sleep_watching(net);
+		if (is_led_still(net, leads))
+			continue; /* what has come is not the thread's to take */
 		if (a->polls - polls >= POLLS_MANY)
 			net->favour = FAVOUR_MAX; /* it was only too late */
 		if (a->polls != polls && net->favour > 0 && may_stand_by(net))

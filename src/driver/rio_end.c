@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "driver/rio_end.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -305,13 +306,14 @@ enum weft_reason rio_end_accept_data(struct rio_loop *loop, struct platform peer
 
 enum weft_reason rio_end_own(struct rio_loop *loop)
 {
-	const struct weft_qp_options options = { .send_cq = loop->cq, .recv_cq = loop->cq };
+	struct weft_qp_options options = { .send_cq = loop->cq, .recv_cq = loop->cq };
 	struct rio_end *end;
 	enum weft_reason r = make(loop, RIO_END_DATA, NULL, &end);
 
 	if (r != WEFT_OK)
 		return r;
 	end->peer = loop->self.platform;
+	options.context = end;
 	r = weft_qp_create(loop->data_pd, &options, &end->own_peer);
 	if (r == WEFT_OK)
 		r = weft_qp_connect(end->qp, end->own_peer);
@@ -424,6 +426,19 @@ void rio_loop_moved(struct rio_loop *loop, struct weft_rio_moved *moved)
 		count_moved(end, moved);
 }
 
+void rio_end_refusal_text(struct rio_end *end, char *line, size_t room)
+{
+	char at[WEFT_ADDRESS_TEXT] = "nobody";
+	struct weft_peer peer;
+
+	if (end->dial)
+		weft_address_text(&end->dial->peer->address, at);
+	else if (weft_qp_peer(end->qp, &peer) == WEFT_OK)
+		weft_address_text(&peer.remote, at);
+	snprintf(line, room, "no connection %s %s: %s: %s", end->dial ? "to" : "from", at,
+		 weft_reason_name(end->reason), weft_reason_text(end->reason));
+}
+
 void rio_end_bury(struct rio_end *end)
 {
 	struct rio_loop *loop = end->loop;
@@ -440,6 +455,8 @@ void rio_end_bury(struct rio_end *end)
 	}
 	if (!loop->is_closing && (end->was_told || end->kind == RIO_END_DATA))
 		loop->config.calls->gone(loop, end);
+	else if (!loop->is_closing && loop->config.calls->refused)
+		loop->config.calls->refused(loop, end);
 	count_moved(end, &loop->moved);
 	take_down(end);
 }
@@ -508,6 +525,7 @@ static void received(struct rio_end *end, uint32_t nth, uint32_t length)
 	const uint8_t *bytes = receive_buffer(end, nth);
 	enum weft_reason r;
 
+	rio_end_connected(end); /* if nobody has said so yet */
 	if (end->state == RIO_END_GREETING) {
 		r = rio_contact_take(&end->contact, bytes, length);
 		if (r == WEFT_OK)

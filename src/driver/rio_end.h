@@ -37,6 +37,9 @@ void rio_end_failed(struct rio_end *end, enum weft_reason reason);
 /* Ends it. The role is told when nothing of it is under way any more. */
 void rio_end_hang_up(struct rio_end *end, enum weft_reason reason);
 
+/* Whom it would have reached or was reached by, and why not, in a line. */
+void rio_end_refusal_text(struct rio_end *end, char *line, size_t room);
+
 /* Frees it, if nothing of it is under way any more. */
 void rio_end_bury(struct rio_end *end);
 

@@ -107,6 +107,17 @@ static void gone(struct rio_loop *loop, struct rio_end *end)
 	}
 }
 
+static void refused(struct rio_loop *loop, struct rio_end *end)
+{
+	struct weft_rio_iounit *u = unit_of(loop);
+	char line[LINE];
+
+	if (!u->options.tell)
+		return;
+	rio_end_refusal_text(end, line, sizeof(line));
+	u->options.tell(u->options.context, line);
+}
+
 static void moved(struct rio_loop *loop, struct rio_end *end, uint32_t id, enum weft_reason reason)
 {
 	(void)end;
@@ -189,6 +200,7 @@ static const struct rio_role_calls calls = {
 	.message = message,
 	.connected = connected,
 	.gone = gone,
+	.refused = refused,
 	.moved = moved,
 	.work = work,
 	.due = due,
@@ -324,8 +336,7 @@ void weft_rio_iounit_close(struct weft_rio_iounit *iounit)
 {
 	if (iounit->core)
 		core_close(iounit);
-	if (iounit->loop.adapter)
-		rio_loop_close(&iounit->loop);
+	rio_loop_close(&iounit->loop);
 	for (uint32_t i = 0; i < iounit->device_count; i++)
 		device_close(iounit->devices[i]);
 	if (iounit->buffers)

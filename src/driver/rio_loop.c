@@ -16,6 +16,10 @@
 
 enum { NS_PER_S = 1000000000, COMPLETIONS = 64, TURNS_MAX = 16 };
 
+/* What programs can have of the address space, page 0 apart. */
+#define PROCESS_FIRST ((uint64_t)4096)
+#define PROCESS_BYTES (((uint64_t)1 << 56) - PROCESS_FIRST)
+
 static const uint64_t longest_sleep_ns = UINT64_C(10) * NS_PER_S;
 
 uint64_t rio_loop_clock(void)
@@ -64,8 +68,8 @@ static enum weft_reason copy_peers(struct rio_loop *loop, const struct weft_rio_
 /* One tag for all that lies in this process, for requests of this side only. */
 static enum weft_reason domain_open(struct rio_loop *loop, struct weft_pd **pd, uint32_t *tag)
 {
-	const struct weft_region_options all = { .addr = 1,
-						 .length = UINT64_MAX - 1,
+	const struct weft_region_options all = { .addr = PROCESS_FIRST,
+						 .length = PROCESS_BYTES,
 						 .rights = WEFT_LOCAL_READ | WEFT_LOCAL_WRITE };
 	enum weft_reason r = weft_pd_create(loop->adapter, NULL, pd);
 
@@ -112,9 +116,8 @@ static enum weft_reason open_all(struct rio_loop *loop, const struct weft_rio_se
 enum weft_reason rio_loop_open(struct rio_loop *loop, const struct weft_rio_self *self,
 			       const struct rio_loop_config *config)
 {
-	enum weft_reason r;
-
 	*loop = (struct rio_loop){ .config = *config,
+				   .is_open = true,
 				   .wake = -1,
 				   .also = -1,
 				   .spin_ns = self->spin_ns,
@@ -126,10 +129,7 @@ enum weft_reason rio_loop_open(struct rio_loop *loop, const struct weft_rio_self
 	loop->self.platform = (struct platform){ self->platform.unit, self->platform.process };
 	loop->self.role = (enum rio_role)config->role;
 	rio_identity_make(&loop->self, self->seed);
-	r = open_all(loop, self);
-	if (r != WEFT_OK)
-		rio_loop_close(loop);
-	return r;
+	return open_all(loop, self);
 }
 
 static void ends_close(struct rio_loop *loop)
@@ -145,6 +145,8 @@ static void ends_close(struct rio_loop *loop)
 
 void rio_loop_close(struct rio_loop *loop)
 {
+	if (!loop->is_open)
+		return;
 	loop->is_closing = true;
 	if (loop->listener)
 		weft_listener_close(loop->listener);
@@ -171,7 +173,7 @@ void rio_loop_close(struct rio_loop *loop)
 	free(loop->dials);
 	free(loop->known);
 	free(loop->peers);
-	sodium_memzero(&loop->self, sizeof(loop->self));
+	sodium_memzero(loop, sizeof(*loop));
 }
 
 /* ---- Looking -------------------------------------------------------------------------------- */

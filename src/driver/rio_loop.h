@@ -71,6 +71,8 @@ struct rio_role_calls {
 	void (*connected)(struct rio_loop *loop, struct rio_end *end);
 	/* An end is gone, one that the role knows: it came, or it is a data end. */
 	void (*gone)(struct rio_loop *loop, struct rio_end *end);
+	/* A control end is gone that never came. May be NULL. */
+	void (*refused)(struct rio_loop *loop, struct rio_end *end);
 	/* A Read or Write has come back. */
 	void (*moved)(struct rio_loop *loop, struct rio_end *end, uint32_t id,
 		      enum weft_reason reason);
@@ -105,7 +107,7 @@ struct rio_loop {
 	uint32_t control_tag, data_tag; /* all memory of this process, for this side only */
 	int wake, also; /* an eventfd; an epoll with it and what else the role waits for */
 	atomic_bool is_stopping;
-	bool is_closing;
+	bool is_open, is_closing;
 	uint64_t now_ns, spin_ns;
 	uint64_t look_ns;	  /* when deadlines of ends are looked at again */
 	uint32_t dying;		  /* ends */
@@ -118,7 +120,7 @@ struct rio_loop {
 	struct weft_rio_moved moved; /* by ends that are gone */
 };
 
-/* All that is needed to begin; the listener too. */
+/* All that is needed to begin; the listener too. It is to be closed also if this was refused. */
 enum weft_reason rio_loop_open(struct rio_loop *loop, const struct weft_rio_self *self,
 			       const struct rio_loop_config *config);
 void rio_loop_close(struct rio_loop *loop);

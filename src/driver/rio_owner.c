@@ -65,6 +65,17 @@ static void gone(struct rio_loop *loop, struct rio_end *end)
 	rio_owner_left(owner_of(loop)->core, end->number);
 }
 
+static void refused(struct rio_loop *loop, struct rio_end *end)
+{
+	struct weft_rio_owner *o = owner_of(loop);
+	char line[LINE];
+
+	if (!o->options.note)
+		return;
+	rio_end_refusal_text(end, line, sizeof(line));
+	o->options.note(o->options.context, line);
+}
+
 static void moved(struct rio_loop *loop, struct rio_end *end, uint32_t id, enum weft_reason reason)
 {
 	(void)end;
@@ -118,6 +129,10 @@ static void act_do(struct weft_rio_owner *o, const struct rio_owner_act *act)
 	case RIO_OWNER_NOTE:
 		note(o, &act->note);
 		break;
+	case RIO_OWNER_SEND_AWAY:
+		if (end)
+			rio_end_hang_up(end, WEFT_R_RIO_TIMEOUT);
+		break;
 	}
 }
 
@@ -140,6 +155,7 @@ static const struct rio_role_calls calls = {
 	.came = came,
 	.message = message,
 	.gone = gone,
+	.refused = refused,
 	.moved = moved,
 	.work = work,
 	.due = due,
@@ -162,17 +178,11 @@ static enum weft_reason policy_open(struct weft_rio_owner *o)
 	for (uint32_t i = 0; i < o->options.rule_count && r == WEFT_OK; i++) {
 		const struct weft_rio_rule *from = &o->options.rules[i];
 		struct rio_rule rule = { .requester = platform_of(from->requester),
-					 .iounit = platform_of(from->iounit),
+					 .device = RIO_ANY_DEVICE,
 					 .operations = from->operations,
 					 .first = from->first,
 					 .length = from->length };
 
-		if (from->device && strlen(from->device) > sizeof(rule.name))
-			return WEFT_R_BAD_ARGUMENT;
-		if (from->device) {
-			rule.name_bytes = (uint32_t)strlen(from->device);
-			memcpy(rule.name, from->device, rule.name_bytes);
-		}
 		r = rio_policy_add(o->policy, &rule);
 	}
 	for (uint32_t i = 0; i < o->options.share_count && r == WEFT_OK; i++) {
@@ -279,8 +289,7 @@ void weft_rio_owner_close(struct weft_rio_owner *owner)
 		rio_owner_destroy(owner->core);
 	if (owner->lists_tag)
 		weft_region_deregister(owner->loop.data_pd, owner->lists_tag);
-	if (owner->loop.adapter)
-		rio_loop_close(&owner->loop);
+	rio_loop_close(&owner->loop);
 	free(owner->lists);
 	free(owner->policy);
 	free(owner);

@@ -353,8 +353,7 @@ void weft_rio_requester_close(struct weft_rio_requester *q)
 		weft_window_discard(q->loop.control_pd, q->lists_window);
 	if (q->lists_tag)
 		weft_region_deregister(q->loop.control_pd, q->lists_tag);
-	if (q->loop.adapter)
-		rio_loop_close(&q->loop);
+	rio_loop_close(&q->loop);
 	free(q->lists);
 	free(q->windows);
 	free(q->tickets);

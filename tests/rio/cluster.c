@@ -2,11 +2,17 @@
 #include "rio/cluster.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const struct weft_address loopback = { .family = 4, .ip = { 127, 0, 0, 1 } };
 
-#define MUST(call) REQUIRE((call) == WEFT_OK)
+static void must(enum weft_reason r)
+{
+	if (r != WEFT_OK)
+		printf("# refused: %s\n", weft_reason_name(r));
+	REQUIRE(r == WEFT_OK);
+}
 
 /* ---- Who is who ----------------------------------------------------------------------------- */
 
@@ -65,7 +71,7 @@ void cluster_start_iounit(struct cluster *c, int nth)
 
 	if (c->iounit_at[nth].port != 0)
 		self.listen = c->iounit_at[nth];
-	MUST(weft_rio_iounit_open(&self, &c->iounit_options[nth], &c->iounits[nth], why));
+	must(weft_rio_iounit_open(&self, &c->iounit_options[nth], &c->iounits[nth], why));
 	weft_rio_iounit_address(c->iounits[nth], &c->iounit_at[nth]);
 	REQUIRE(pthread_create(&c->iounit_threads[nth], NULL, iounit_run, c->iounits[nth]) == 0);
 }
@@ -99,6 +105,8 @@ static void take_note(void *context, const char *line)
 {
 	struct cluster *c = context;
 
+	if (getenv("CLUSTER_NOTES"))
+		printf("# %s\n", line);
 	pthread_mutex_lock(&c->lock);
 	if (c->note_count < NOTES_MAX)
 		snprintf(c->notes[c->note_count++], sizeof(c->notes[0]), "%s", line);
@@ -131,7 +139,7 @@ void cluster_start_owner(struct cluster *c)
 		self.listen = c->owner_at;
 	c->owner_options.note = take_note;
 	c->owner_options.context = c;
-	MUST(weft_rio_owner_open(&self, &c->owner_options, &c->owner));
+	must(weft_rio_owner_open(&self, &c->owner_options, &c->owner));
 	weft_rio_owner_address(c->owner, &c->owner_at);
 	REQUIRE(pthread_create(&c->owner_thread, NULL, owner_run, c->owner) == 0);
 }
@@ -153,7 +161,7 @@ struct weft_rio_requester *cluster_requester(struct cluster *c, int nth)
 						       1);
 
 	if (!c->requesters[nth])
-		MUST(weft_rio_requester_open(&self, NULL, &c->requesters[nth]));
+		must(weft_rio_requester_open(&self, NULL, &c->requesters[nth]));
 	return c->requesters[nth];
 }
 
@@ -161,7 +169,7 @@ struct weft_rio_device cluster_device(struct weft_rio_requester *q, const char *
 {
 	struct weft_rio_device d = { 0 };
 
-	MUST(weft_rio_device_find(q, name, 10 * SECONDS, &d));
+	must(weft_rio_device_find(q, name, 10 * SECONDS, &d));
 	return d;
 }
 
