@@ -252,3 +252,87 @@ bool asker_list_is_open(struct asker_world *w, const struct heard *heard)
 	rio_list_destroy(list);
 	return is_good;
 }
+
+/* ---- Asking ----------------------------------------------------------------------------------- */
+
+struct rio_fragment asker_own(uint64_t address, uint32_t length)
+{
+	return (struct rio_fragment){ .tag = ASKER_TAG, .length = length, .address = address };
+}
+
+struct sgl_transaction asker_transaction(enum sgl_operation operation, uint64_t length)
+{
+	return (struct sgl_transaction){
+		.operation = operation, .device = ASKER_DEVICE, .offset = 1 << 20, .length = length
+	};
+}
+
+struct rio_wanted asker_wanted(enum sgl_operation operation, const struct rio_fragment *f,
+			       uint32_t count)
+{
+	uint64_t length = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		length += f[i].length;
+	return (struct rio_wanted){ .is = asker_transaction(operation, length),
+				    .fragments = f,
+				    .fragment_count = count };
+}
+
+enum weft_reason asker_ask(struct asker_world *w, const struct rio_wanted *what, uint32_t count,
+			   uint64_t *id)
+{
+	const struct rio_ask a = { .wanted = what, .count = count, .context = w };
+
+	return rio_requester_ask(w->q, &a, w->now_ns, id);
+}
+
+uint64_t asker_read(struct asker_world *w, uint32_t fragments)
+{
+	struct rio_fragment f[ASKER_WINDOWS];
+	struct rio_wanted what;
+	uint64_t id;
+
+	for (uint32_t i = 0; i < fragments; i++)
+		f[i] = asker_own(0x10000 + i * 0x2000, 4096);
+	what = asker_wanted(SGL_READ, f, fragments);
+	REQUIRE(asker_ask(w, &what, 1, &id) == WEFT_OK);
+	return id;
+}
+
+void asker_expect_ended(struct asker_world *w, uint64_t id, uint32_t reason)
+{
+	struct rio_ended e;
+
+	REQUIRE(rio_requester_ended(w->q, &e));
+	REQUIRE(e.id == id);
+	REQUIRE(e.reason == reason);
+	REQUIRE(e.context == w);
+	REQUIRE(!rio_requester_ended(w->q, &e));
+}
+
+bool asker_has_ended(struct asker_world *w)
+{
+	struct rio_ended e;
+
+	return rio_requester_ended(w->q, &e);
+}
+
+uint32_t asker_pane(const struct asker_world *w)
+{
+	uint32_t i = 0;
+
+	while (i < ASKER_WINDOWS && w->panes[i].state != PANE_ASKED)
+		i++;
+	REQUIRE(i < ASKER_WINDOWS);
+	return i;
+}
+
+enum weft_reason asker_ask_long(struct asker_world *w, uint32_t bytes, uint64_t *id)
+{
+	static const uint8_t data[RIO_LIST_BYTES_MAX];
+	const struct rio_wanted what = { .is = asker_transaction(SGL_WRITE, bytes),
+					 .immediate = data };
+
+	return asker_ask(w, &what, 1, id);
+}

@@ -15,6 +15,8 @@ enum {
 	ASKER_UNITS = 2,
 	ASKER_LISTS = 2,
 	ASKER_HANDLE = 0x11570000, /* of the lists */
+	ASKER_DEVICE = 0x10003,
+	ASKER_TAG = 0x77, /* of the memory that is asked for */
 	ASKER_TIMEOUT_MS = 1000,
 	ASKER_GRACE_MS = 50,
 	ASKER_HEARD_MAX = 64,
@@ -91,3 +93,27 @@ struct rio_list *asker_list(struct asker_world *w, const struct heard *heard);
 
 /* Every detail of it that is the requester's own is a window that is open, just so wide. */
 bool asker_list_is_open(struct asker_world *w, const struct heard *heard);
+
+/* ---- Asking --------------------------------------------------------------------------------- */
+
+struct rio_fragment asker_own(uint64_t address, uint32_t length);
+struct sgl_transaction asker_transaction(enum sgl_operation operation, uint64_t length);
+
+/* As long as its fragments. */
+struct rio_wanted asker_wanted(enum sgl_operation operation, const struct rio_fragment *f,
+			       uint32_t count);
+enum weft_reason asker_ask(struct asker_world *w, const struct rio_wanted *what, uint32_t count,
+			   uint64_t *id);
+
+/* Reads into so many fragments of 4 KiB; the request's id. */
+uint64_t asker_read(struct asker_world *w, uint32_t fragments);
+
+/* A write of so many bytes of immediate data: makes a list of 48 bytes more. */
+enum weft_reason asker_ask_long(struct asker_world *w, uint32_t bytes, uint64_t *id);
+
+/* The first of the windows that are to be opened; there must be one. */
+uint32_t asker_pane(const struct asker_world *w);
+
+/* It has ended, so, and nothing else has. Or: takes one that has ended, if there is one. */
+void asker_expect_ended(struct asker_world *w, uint64_t id, uint32_t reason);
+bool asker_has_ended(struct asker_world *w);
