@@ -5,8 +5,8 @@
  * and rights come from nobody but the configuration file.
  *
  * Every call waits for its answer, up to the timeout; etcd_agent.h does not. One thread at a time
- * uses an etcd. In a library of its own: who links it needs libcurl and jansson; where they were not
- * there when weft was built, etcd_open() refuses.
+ * uses an etcd. In a library of its own: who links it needs libcurl and jansson; where they were
+ * not there when weft was built, etcd_open() refuses.
  */
 #pragma once
 
@@ -30,8 +30,8 @@ bool etcd_open(const struct etcd_config *config, struct etcd **etcd, char why[ET
 void etcd_close(struct etcd *e);
 
 /*
- * Where these platforms are, of whom no one is named twice; family 0: not there, or not an address, of which why tells one; else
- * why is empty.
+ * Where these platforms are, of whom no one is named twice; family 0: not there, or not an address,
+ * of which why tells one; else why is empty.
  */
 bool etcd_find(struct etcd *e, const struct platform *who, uint32_t count,
 	       struct weft_address *addresses, char why[ETCD_WHY]);

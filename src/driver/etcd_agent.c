@@ -160,7 +160,8 @@ static struct etcd_agent *agent_make(const struct etcd_agent_config *c)
 		agent_free(a);
 		return NULL;
 	}
-	memcpy(a->wanted, c->wanted, c->wanted_count * sizeof(*a->wanted));
+	if (c->wanted_count > 0)
+		memcpy(a->wanted, c->wanted, c->wanted_count * sizeof(*a->wanted));
 	return a;
 }
 
