@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Numbers as people write them: whole ones, sizes such as 64k and times such as 50us. What is no such
- * number, or does not fit into 64 bits, is not read.
+ * Numbers as people write them: whole ones, sizes such as 64k and times such as 50us. What is no
+ * such number, or does not fit into 64 bits, is not read.
  */
 #pragma once
 

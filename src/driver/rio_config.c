@@ -191,10 +191,14 @@ bool rio_host_open(const char *path, enum rio_role role, struct rio_host **out,
 {
 	struct rio_host *host = calloc(1, sizeof(*host));
 
-	if (!host)
-		return refuse(why, "%s: there is no memory for it", path);
-	if (!read_config(path, &host->config, why)) {
+	if (host)
+		host->path = strdup(path);
+	if (!host || !host->path) {
 		free(host);
+		return refuse(why, "%s: there is no memory for it", path);
+	}
+	if (!read_config(path, &host->config, why)) {
+		rio_host_close(host);
 		return false;
 	}
 	host->book = (struct rio_book){ host->config->known, host->config->peer_count };
@@ -215,21 +219,17 @@ void rio_host_close(struct rio_host *host)
 {
 	sodium_memzero(&host->self, sizeof(host->self));
 	rio_config_destroy(host->config);
+	free(host->path);
 	free(host->log_path);
 	free(host->ca_path);
 	free(host);
 }
 
-bool rio_host_needs_etcd(const struct rio_host *host)
+bool rio_host_is_lost(const struct rio_host *host, uint32_t peer)
 {
 	const struct rio_config *c = host->config;
+	/* Requesters dial their owner, an owner its I/O units. */
+	bool is_dialled = c->role == RIO_REQUESTER || c->known[peer].role == RIO_IOUNIT;
 
-	/* The reader has seen to it that there is an etcd then; an I/O unit's owner dials it. */
-	for (uint32_t i = 0; i < c->peer_count; i++) {
-		bool is_dialled = c->role == RIO_REQUESTER || c->known[i].role == RIO_IOUNIT;
-
-		if (is_dialled && host->addresses[i].family == 0)
-			return true;
-	}
-	return false;
+	return is_dialled && host->addresses[peer].family == 0;
 }

@@ -2,7 +2,7 @@
 /*
  * A role of directed I/O as its configuration file (rio/config.h, docs/config.md) and its key file
  * make it: everything that can be known without asking anybody else. Devices are not opened, and
- * addresses that are not in the file are not looked up (driver/etcd.h).
+ * addresses that are not in the file are not looked up (driver/rio_where.h).
  */
 #pragma once
 
@@ -11,6 +11,7 @@
 #include "rio/config.h"
 
 struct rio_host {
+	char *path; /* of the file */
 	struct rio_config *config;
 	struct rio_identity self;   /* with its secret */
 	struct rio_book book;	    /* config->known */
@@ -28,5 +29,5 @@ bool rio_host_open(const char *path, enum rio_role role, struct rio_host **host,
 /* Wipes the secret. */
 void rio_host_close(struct rio_host *host);
 
-/* Is there somebody to be dialled whose address only etcd can know? */
-bool rio_host_needs_etcd(const struct rio_host *host);
+/* Is this peer to be dialled, and only etcd can know where? There is an etcd line then. */
+bool rio_host_is_lost(const struct rio_host *host, uint32_t peer);

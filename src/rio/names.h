@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* How people write platform identifiers, keys, roles and names of directed I/O; texts end with a 0. */
+/* How people write platforms, keys, roles and names of directed I/O; texts end with a 0. */
 #pragma once
 
 #include "wire/rio_msg.h"

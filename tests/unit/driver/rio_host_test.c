@@ -232,7 +232,8 @@ TEST(test_rio_14_host_has_what_its_files_say)
 	EXPECT(host->addresses[0].family == 6 && host->addresses[0].port == 7471);
 	EXPECT(host->book.known == host->config->known && host->book.count == 1);
 	EXPECT_STR(host->log_path, "/l");
-	EXPECT(!host->ca_path && !rio_host_needs_etcd(host));
+	EXPECT(!host->ca_path && !rio_host_is_lost(host, 0));
+	EXPECT_STR(host->path, path_of("owner.conf"));
 	rio_host_close(host);
 	/* Paths are from the folder of the file. */
 	host = host_open("role owner\nlog decisions\nlisten 127.0.0.1:7470\n"
@@ -242,19 +243,19 @@ TEST(test_rio_14_host_has_what_its_files_say)
 	EXPECT_STR(host->log_path, path_of("decisions"));
 	EXPECT_STR(host->ca_path, path_of("ca/ca.pem"));
 	EXPECT(memcmp(host->self.key, key, sizeof(key)) != 0);
-	EXPECT(!rio_host_needs_etcd(host)); /* a requester dials, and is not dialled */
+	EXPECT(!rio_host_is_lost(host, 0)); /* a requester dials, and is not dialled */
 	rio_host_close(host);
 	host = host_open(
 		"role owner\nlisten 127.0.0.1:1\netcd http://127.0.0.1:1\niounit u 2.1 " KEY_A,
 		RIO_OWNER);
-	EXPECT(host && rio_host_needs_etcd(host));
+	EXPECT(host && rio_host_is_lost(host, 0));
 	rio_host_close(host);
 	host = host_open("role requester\nkey a.key\netcd http://127.0.0.1:1\nowner o 1.1 " KEY_A,
 			 RIO_REQUESTER);
-	EXPECT(host && rio_host_needs_etcd(host));
+	EXPECT(host && rio_host_is_lost(host, 0));
 	rio_host_close(host);
 	host = host_open("role iounit\nkey a.key\nowner o 1.1 " KEY_A, RIO_IOUNIT);
-	EXPECT(host && !rio_host_needs_etcd(host));
+	EXPECT(host && !rio_host_is_lost(host, 0));
 	rio_host_close(host);
 	folder_remove();
 }
