@@ -403,3 +403,58 @@ void bed_ask_read(struct bed *b, int end, uint64_t id, uint32_t device)
 	paper_last(&p);
 	bed_ask(b, end, id, &p);
 }
+
+void bed_open_all(struct bed *b)
+{
+	bed_open(b);
+	bed_start(b);
+	bed_allow_all(b);
+	bed_everybody(b);
+}
+
+enum weft_reason bed_ended_with(struct bed *b, int end)
+{
+	const struct heard *h = bed_heard(b, end, RIO_STATUS);
+
+	return h ? (enum weft_reason)h->m.status.reason : WEFT_REASON_COUNT;
+}
+
+uint32_t bed_under_way(struct bed *b, int end)
+{
+	struct rio_owner_peer q;
+
+	rio_owner_query(b->owner, b->ends[end].number, &q);
+	return q.now;
+}
+
+size_t bed_write_chained(struct bed *b, int end, struct paper *p, uint32_t pieces)
+{
+	static struct paper rest;
+	const uint64_t at = 64;
+
+	paper_start(&rest);
+	paper_platform(&rest, b->ends[end].platform);
+	paper_read_pieces(&rest, BED_DEVICE(0, 1), pieces);
+	paper_last(&rest);
+	memcpy(b->ends[end].memory + at, rest.bytes, paper_bytes(&rest));
+	paper_start(p);
+	paper_chain(p, b->ends[end].platform, at, paper_bytes(&rest));
+	return paper_bytes(&rest);
+}
+
+size_t bed_ask_chained(struct bed *b, int end, uint64_t id, uint32_t pieces)
+{
+	static struct paper p;
+	size_t length = bed_write_chained(b, end, &p, pieces);
+
+	bed_ask(b, end, id, &p);
+	return length;
+}
+
+void bed_status_next(struct bed *b, int unit)
+{
+	const struct heard *h = bed_heard(b, unit, RIO_COMMAND);
+
+	REQUIRE(h);
+	bed_status(b, unit, h->m.id, WEFT_OK, 512);
+}

@@ -21,7 +21,8 @@ enum {
 	BED_NOTES_MAX = 256,
 	BED_DISK = 64 << 10,
 	BED_HANDLE = 0x5000, /* of the owner's lists */
-	PAPER_MAX = 300 << 10
+	PAPER_MAX = 300 << 10,
+	MANY = 512 /* segments: their list fits no message */
 };
 
 #define BED_LISTS_ADDRESS UINT64_C(0x7f0012340000)
@@ -90,6 +91,8 @@ void bed_tell_devices(struct bed *b, int end);
 
 /* All of them, units with their devices; what they hear of it is not kept. */
 void bed_everybody(struct bed *b);
+/* Open, with all that. */
+void bed_open_all(struct bed *b);
 
 enum weft_reason bed_try_say(struct bed *b, int end, const struct rio_msg *m);
 void bed_say(struct bed *b, int end, const struct rio_msg *m);
@@ -109,7 +112,13 @@ void bed_forget(struct bed *b);
 struct bed_note *bed_note_of(struct bed *b, enum rio_note_kind kind, uint64_t request,
 			     uint32_t nth);
 void bed_status(struct bed *b, int unit, uint64_t id, enum weft_reason reason, uint64_t bytes);
+/* Of the next command that was not found yet. */
+void bed_status_next(struct bed *b, int unit);
 void bed_cancel(struct bed *b, int end, uint64_t id);
+
+/* The reason of the next status that was not found yet; WEFT_REASON_COUNT: there is none. */
+enum weft_reason bed_ended_with(struct bed *b, int end);
+uint32_t bed_under_way(struct bed *b, int end);
 
 /* The whole of a command's list, as a unit would fetch it. */
 struct rio_list *bed_list_of(struct bed *b, const struct heard *command);
@@ -142,3 +151,10 @@ void bed_ask(struct bed *b, int end, uint64_t id, const struct paper *p);
 
 /* A good request for 512 bytes into the requester's memory. */
 void bed_ask_read(struct bed *b, int end, uint64_t id, uint32_t device);
+
+/*
+ * One that lies in its memory, at 64, with so many segments of unit 0's device 1: a chain pointer.
+ * The length of the part there.
+ */
+size_t bed_write_chained(struct bed *b, int end, struct paper *p, uint32_t pieces);
+size_t bed_ask_chained(struct bed *b, int end, uint64_t id, uint32_t pieces);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Who is told of whom, what is allowed, what is handed on. Turns and ends: owner_turns_test.c. */
+/* Who is told of whom, what is allowed, what is handed on. */
 #include <string.h>
 
 #include "test.h"
@@ -14,13 +14,6 @@ static void open_quiet(void)
 {
 	bed_open(&b);
 	bed_start(&b);
-}
-
-static void open_all(void)
-{
-	open_quiet();
-	bed_allow_all(&b);
-	bed_everybody(&b);
 }
 
 /* ---- Who is told of whom -------------------------------------------------------------------- */
@@ -145,7 +138,7 @@ TEST(test_rio_03_who_leaves_is_revoked_with_the_other)
 {
 	const struct heard *revoke, *grant;
 
-	open_all();
+	bed_open_all(&b);
 	bed_leave(&b, A);
 	bed_run(&b);
 	EXPECT(platform_is_same(bed_heard(&b, U, RIO_REVOKE)->m.revoked, b.ends[A].platform));
@@ -395,7 +388,7 @@ static void put_operation(enum sgl_operation operation, bool is_fua, uint32_t de
 
 TEST(test_rio_02d_what_the_device_cannot_do_is_refused)
 {
-	open_all();
+	bed_open_all(&b);
 	good_read_first();
 	paper_read(&p, BED_DEVICE(0, 1), BED_DISK, 512);
 	refused(WEFT_R_STORE_RANGE, 1);
@@ -429,7 +422,7 @@ static void put_write(uint32_t device, bool is_fua)
 
 TEST(test_rio_02d_a_read_only_device_is_not_written)
 {
-	open_all();
+	bed_open_all(&b);
 	good_read_first();
 	put_write(BED_DEVICE(0, 2), false);
 	refused(WEFT_R_STORE_READONLY, 1);
@@ -463,7 +456,7 @@ TEST(test_rio_02d_devices_that_are_not_there_are_refused)
 
 TEST(test_rio_15_transactions_are_all_for_one_unit)
 {
-	open_all();
+	bed_open_all(&b);
 	good_read_first();
 	paper_read(&p, BED_DEVICE(1, 1), 0, 512);
 	refused(WEFT_R_RIO_UNITS, 1);
@@ -501,7 +494,7 @@ TEST(test_rio_03_every_transaction_needs_a_rule)
 
 TEST(test_mem_13_memory_of_others_is_refused_without_a_share)
 {
-	open_all();
+	bed_open_all(&b);
 	good_read_first();
 	paper_platform(&p, b.ends[B].platform);
 	paper_read(&p, BED_DEVICE(0, 1), 0, 512);
@@ -531,7 +524,7 @@ TEST(test_mem_13_memory_of_others_is_refused_without_a_share)
 
 TEST(test_rio_16_malformed_lists_are_refused)
 {
-	open_all();
+	bed_open_all(&b);
 	paper_start(&p);
 	paper_platform(&p, b.ends[A].platform);
 	refused(WEFT_R_SGL_NO_TRANSACTION, 0);
@@ -621,7 +614,7 @@ TEST(test_rio_02i_how_it_went_is_handed_back_as_the_unit_says_it)
 	const struct bed_note *ended;
 	struct rio_owner_peer q, u;
 
-	open_all();
+	bed_open_all(&b);
 	paper_start(&p);
 	paper_platform(&p, b.ends[B].platform);
 	paper_read(&p, BED_DEVICE(0, 1), 0, 512);
@@ -717,7 +710,7 @@ TEST(test_sys_09_who_is_here_can_be_asked)
 	struct rio_owner_peer q;
 	uint32_t number, count = 0;
 
-	open_all();
+	bed_open_all(&b);
 	bed_leave(&b, B);
 	for (number = rio_owner_next(b.owner, 0); number != UINT32_MAX;
 	     number = rio_owner_next(b.owner, number + 1)) {
