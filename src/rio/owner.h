@@ -47,7 +47,9 @@ void rio_owner_destroy(struct rio_owner *o);
 /*
  * A requester or an I/O unit has greeted. place: of an I/O unit, which one it is in the
  * configuration, from 1 (it makes its devices' numbers); 0 of a requester. Gives it a number.
- * WEFT_R_RIO_TWICE: one with this platform, or in this place, is here. WEFT_R_LIMIT: too many are.
+ * WEFT_R_RIO_TWICE: one with this platform, or in this place, is here. WEFT_R_LIMIT: too many are, or
+ * just left, and acts are due that say so. WEFT_R_RIO_UNEXPECTED: an owner, or an I/O unit that
+ * takes no commands, or none with a chain pointer in it.
  */
 enum weft_reason rio_owner_came(struct rio_owner *o, const struct rio_contact *contact,
 				uint32_t place, uint32_t *number);
@@ -69,15 +71,16 @@ uint64_t rio_owner_due(const struct rio_owner *o);
 /* ---- What is to be done --------------------------------------------------------------------- */
 
 enum rio_owner_act_kind {
-	RIO_OWNER_SAY,	 /* these bytes to that number */
-	RIO_OWNER_FETCH, /* bytes from that requester's memory; ends with its id */
-	RIO_OWNER_NOTE,	 /* a decision, to be written down before what follows is done */
+	RIO_OWNER_SAY,	    /* these bytes to that number */
+	RIO_OWNER_FETCH,    /* bytes from that requester's memory; ends with its id */
+	RIO_OWNER_NOTE,	    /* a decision, to be written down before what follows is done */
+	RIO_OWNER_SEND_AWAY /* that number: it lets a fetch wait; and has left, rio_owner_left() */
 };
 
 enum rio_note_kind {
 	RIO_NOTE_CAME,
 	RIO_NOTE_LEFT,
-	RIO_NOTE_ALLOWED, /* a request: what comes of it follows */
+	RIO_NOTE_ALLOWED, /* a transaction of a request, all of which are: what comes of it follows */
 	RIO_NOTE_REFUSED, /* a request, for this reason */
 	RIO_NOTE_ENDED,	  /* a request that was allowed, well or for this reason */
 };
@@ -90,7 +93,7 @@ struct rio_note {
 	struct platform iounit; /* of requests; unit 0: it came to none */
 	uint64_t request;	/* the requester's id of it */
 	enum weft_reason reason;
-	uint32_t transaction;	   /* REFUSED, ENDED with a reason: which one it is about, from 0 */
+	uint32_t transaction;	   /* the one it is about, from 0; ENDED well: none */
 	struct sgl_transaction is; /* that one, with the owner's device number; operation 0: none */
 	uint32_t transactions;	   /* in all; 0: the list was not whole */
 	uint32_t rule;		   /* ALLOWED: the one that allows `is` */

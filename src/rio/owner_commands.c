@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Whose turn it is with an I/O unit: requesters in turn, each of them its requests in order. One
+ * requester never has all the commands that a unit takes at a time, if it takes more than one.
+ */
+#include "rio/owner_parts.h"
+
+enum { MS_NS = 1000 * 1000 };
+
+/* ---- Turns ---------------------------------------------------------------------------------- */
+
+static void unit_update(struct rio_owner *o, struct owner_unit *u)
+{
+	if (u->peer.state != PEER_HERE || list_is_empty(&u->ready) ||
+	    u->peer.is.now >= u->commands_max)
+		list_remove(&u->ready_link);
+	else if (!list_is_linked(&u->ready_link))
+		list_add_tail(&o->ready, &u->ready_link);
+}
+
+void owner_turn_update(struct rio_owner *o, struct owner_pair *p)
+{
+	if (list_is_empty(&p->waiting) || p->commands >= owner_share(o, p->unit->commands_max))
+		list_remove(&p->ready_link);
+	else if (!list_is_linked(&p->ready_link))
+		list_add_tail(&p->unit->ready, &p->ready_link);
+	unit_update(o, p->unit);
+}
+
+void owner_turn_wait(struct rio_owner *o, struct owner_request *r)
+{
+	list_add_tail(&r->pair->waiting, &r->link);
+	owner_turn_update(o, r->pair);
+}
+
+/* ---- Commands ------------------------------------------------------------------------------- */
+
+/* Serial numbers are never used twice, so neither are these; and they say which slot it is. */
+static struct owner_command *command_begin(struct rio_owner *o, struct owner_request *r)
+{
+	struct owner_unit *u = r->pair->unit;
+	struct owner_command *c = CONTAINER_OF(list_pop(&u->free_commands), struct owner_command,
+					       link);
+
+	c->id = ++o->serial * o->commands_each + (uint64_t)(c - u->commands);
+	c->pair = r->pair;
+	c->request = r;
+	c->slot = r->slot;
+	c->is_cancelled = false;
+	c->pair->commands++;
+	u->peer.is.now++;
+	u->peer.is.requests++;
+	r->command = c;
+	r->state = REQUEST_COMMANDED;
+	return c;
+}
+
+/* What is left of its time; 0 would mean that it has none. */
+static uint32_t left_ms(const struct rio_owner *o, const struct owner_request *r)
+{
+	uint64_t at = r->timer.deadline_ns;
+	uint64_t left = at > o->now_ns ? (at - o->now_ns - 1) / MS_NS + 1 : 1;
+
+	return left > UINT32_MAX ? UINT32_MAX : (uint32_t)left;
+}
+
+void owner_command_act(struct rio_owner *o, struct rio_owner_act *act)
+{
+	struct owner_unit *u = CONTAINER_OF(list_pop(&o->ready), struct owner_unit, ready_link);
+	struct owner_pair *p = CONTAINER_OF(list_pop(&u->ready), struct owner_pair, ready_link);
+	struct owner_request *r = CONTAINER_OF(list_pop(&p->waiting), struct owner_request, link);
+	const struct owner_command *c = command_begin(o, r);
+
+	owner_turn_update(o, p);
+	owner_say(o, &u->peer,
+		  &(struct rio_msg){ .type = RIO_COMMAND,
+				     .id = c->id,
+				     .request = { .requester = r->requester->peer.is.platform,
+						  .timeout_ms = left_ms(o, r),
+						  .list = { r->list, r->list_bytes } } },
+		  act);
+}
+
+void owner_command_cancel(struct rio_owner *o, struct owner_command *c)
+{
+	if (c->is_cancelled)
+		return;
+	c->is_cancelled = true;
+	list_add_tail(&o->cancels, &c->link);
+}
+
+void owner_cancel_act(struct rio_owner *o, struct rio_owner_act *act)
+{
+	const struct owner_command *c = CONTAINER_OF(list_pop(&o->cancels), struct owner_command,
+						     link);
+
+	owner_say(o, &c->unit->peer, &(struct rio_msg){ .type = RIO_CANCEL, .id = c->id }, act);
+}
+
+void owner_command_free(struct rio_owner *o, struct owner_command *c)
+{
+	struct owner_pair *p = c->pair;
+
+	CHECK(!c->request);
+	c->id = 0;
+	c->pair = NULL;
+	list_remove(&c->link);
+	list_add_tail(&c->unit->free_commands, &c->link);
+	c->unit->peer.is.now--;
+	if (p) {
+		p->commands--;
+		owner_turn_update(o, p);
+	}
+	unit_update(o, c->unit);
+	if (c->slot)
+		owner_slot_free(o, c->slot);
+	c->slot = NULL;
+}
+
+/*
+ * RIO-02i. That of a command whose request has ended already is awaited too, and told to nobody.
+ */
+enum weft_reason owner_status_take(struct rio_owner *o, struct owner_unit *u,
+				   const struct rio_msg *m)
+{
+	struct owner_command *c = &u->commands[m->id % o->commands_each];
+
+	if (m->id == 0 || c->id != m->id)
+		return WEFT_R_RIO_UNEXPECTED;
+	if (m->status.reason != 0)
+		u->peer.is.failed++;
+	if (c->request)
+		owner_request_end(o, c->request, &m->status);
+	owner_command_free(o, c);
+	return WEFT_OK;
+}
