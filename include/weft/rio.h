@@ -90,8 +90,8 @@ enum weft_reason weft_rio_device(struct weft_rio_requester *requester, uint32_t 
 				 struct weft_rio_device *device);
 
 /*
- * Waits for a device of this name. WEFT_R_RIO_TIMEOUT: it did not come; WEFT_R_RIO_OWNER_LEFT: nor
- * was the owner to be reached.
+ * Waits for a device of this name, or, if that is empty, for any. WEFT_R_RIO_DEVICE: it did not
+ * come; else the reason why the owner could not be reached.
  */
 enum weft_reason weft_rio_device_find(struct weft_rio_requester *requester, const char *name,
 				      uint64_t timeout_ns, struct weft_rio_device *device);

@@ -179,10 +179,17 @@ static enum weft_reason policy_open(struct weft_rio_owner *o)
 		const struct weft_rio_rule *from = &o->options.rules[i];
 		struct rio_rule rule = { .requester = platform_of(from->requester),
 					 .device = RIO_ANY_DEVICE,
+					 .iounit = platform_of(from->iounit),
 					 .operations = from->operations,
 					 .first = from->first,
 					 .length = from->length };
 
+		if (from->device && strlen(from->device) > sizeof(rule.name))
+			return WEFT_R_BAD_ARGUMENT;
+		if (from->device) {
+			rule.name_bytes = (uint32_t)strlen(from->device);
+			memcpy(rule.name, from->device, rule.name_bytes);
+		}
 		r = rio_policy_add(o->policy, &rule);
 	}
 	for (uint32_t i = 0; i < o->options.share_count && r == WEFT_OK; i++) {

@@ -582,8 +582,8 @@ static bool find(struct weft_rio_requester *q, const char *name, struct weft_rio
 	for (uint32_t i = 0; i < rio_requester_offers(q->core); i++) {
 		struct rio_offer offer = rio_requester_offer(q->core, i);
 
-		if (offer.device.name.length != strlen(name) ||
-		    memcmp(offer.device.name.bytes, name, strlen(name)) != 0)
+		if (name[0] && (offer.device.name.length != strlen(name) ||
+				memcmp(offer.device.name.bytes, name, strlen(name)) != 0))
 			continue;
 		offer_copy(&offer, device);
 		return true;

@@ -38,9 +38,8 @@ static enum weft_reason segments_check(struct rio_owner *o, const struct owner_r
 static enum weft_reason transaction_check(struct rio_owner *o, const struct owner_requester *q,
 					  struct owner_verdict *v, uint32_t *rule)
 {
-	const struct rio_wish wish = {
+	struct rio_wish wish = {
 		.requester = q->peer.is.platform,
-		.device = v->is.device,
 		.operation = v->is.operation,
 		.offset = v->is.offset,
 		.length = v->is.length,
@@ -51,6 +50,7 @@ static enum weft_reason transaction_check(struct rio_owner *o, const struct owne
 
 	if (!d)
 		return WEFT_R_RIO_DEVICE;
+	wish.device = owner_target(unit, d);
 	r = rio_policy_judge(o->policy, &wish, rule);
 	if (r != WEFT_OK)
 		return r;

@@ -229,6 +229,9 @@ void owner_note(struct rio_owner *o, struct owner_notable *n);
 struct owner_pair *owner_pair_of(struct rio_owner *o, const struct owner_requester *q,
 				 const struct owner_unit *u);
 
+/* A device of the unit as rules know it. */
+struct rio_target owner_target(const struct owner_unit *u, const struct rio_device *d);
+
 /* The device of this number, by the owner's numbers, and who has it; NULL: there is none. */
 const struct rio_device *owner_device_find(struct rio_owner *o, uint32_t number,
 					   struct owner_unit **unit);

@@ -37,6 +37,11 @@ static uint32_t number_of(const struct owner_unit *u, uint32_t number)
 	return u->peer.is.place << RIO_OWNER_UNIT_SHIFT | number;
 }
 
+struct rio_target owner_target(const struct owner_unit *u, const struct rio_device *d)
+{
+	return (struct rio_target){ number_of(u, d->number), u->peer.is.platform, d->name };
+}
+
 const struct rio_device *owner_device_find(struct rio_owner *o, uint32_t number,
 					   struct owner_unit **unit)
 {
@@ -74,8 +79,9 @@ uint32_t rio_owner_devices(const struct rio_owner *o, uint32_t number, struct ri
 static bool may_meet(const struct rio_owner *o, const struct owner_pair *p)
 {
 	for (uint32_t i = 0; i < p->unit->device_count; i++) {
-		if (rio_policy_may_meet(o->policy, p->requester->peer.is.platform,
-					number_of(p->unit, p->unit->devices[i].is.number)))
+		const struct rio_target target = owner_target(p->unit, &p->unit->devices[i].is);
+
+		if (rio_policy_may_meet(o->policy, p->requester->peer.is.platform, &target))
 			return true;
 	}
 	return false;
@@ -156,9 +162,10 @@ static void say_announce(struct rio_owner *o, struct owner_pair *p, struct rio_o
 
 	for (uint32_t i = 0; i < p->unit->device_count; i++) {
 		struct rio_device d = p->unit->devices[i].is;
+		const struct rio_target target = owner_target(p->unit, &d);
 
-		d.number = number_of(p->unit, d.number);
-		if (!rio_policy_may_touch(o->policy, p->requester->peer.is.platform, d.number))
+		d.number = target.number;
+		if (!rio_policy_may_touch(o->policy, p->requester->peer.is.platform, &target))
 			continue;
 		rio_device_put(&d, &w);
 		m.announce.devices.count++;

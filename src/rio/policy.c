@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "rio/policy.h"
 
+#include <string.h>
+
 static const uint32_t operations_all = 1U << SGL_READ | 1U << SGL_WRITE | 1U << SGL_FLUSH |
 				       1U << SGL_WRITE_ZEROES | 1U << SGL_DISCARD;
 
@@ -38,14 +40,18 @@ static bool overlap(struct platform a, struct platform b)
 	return covers(a, b) || covers(b, a);
 }
 
-static bool is_of_device(const struct rio_rule *rule, uint32_t device)
+static bool is_of_device(const struct rio_rule *rule, const struct rio_target *device)
 {
-	return rule->device == RIO_ANY_DEVICE || rule->device == device;
+	return (rule->device == RIO_ANY_DEVICE || rule->device == device->number) &&
+	       covers(rule->iounit, device->iounit) &&
+	       (rule->name_bytes == 0 ||
+		(rule->name_bytes == device->name.length &&
+		 memcmp(rule->name, device->name.bytes, rule->name_bytes) == 0));
 }
 
 static bool is_for(const struct rio_rule *rule, const struct rio_wish *w)
 {
-	return covers(rule->requester, w->requester) && is_of_device(rule, w->device) &&
+	return covers(rule->requester, w->requester) && is_of_device(rule, &w->device) &&
 	       (rule->operations & 1U << w->operation) != 0;
 }
 
@@ -83,7 +89,8 @@ bool rio_policy_may_name(const struct rio_policy *p, struct platform requester,
 	return false;
 }
 
-bool rio_policy_may_touch(const struct rio_policy *p, struct platform requester, uint32_t device)
+bool rio_policy_may_touch(const struct rio_policy *p, struct platform requester,
+			  const struct rio_target *device)
 {
 	for (uint32_t i = 0; i < p->count; i++) {
 		if (covers(p->rules[i].requester, requester) && is_of_device(&p->rules[i], device))
@@ -92,7 +99,8 @@ bool rio_policy_may_touch(const struct rio_policy *p, struct platform requester,
 	return false;
 }
 
-static bool anybody_may_touch(const struct rio_policy *p, struct platform pattern, uint32_t device)
+static bool anybody_may_touch(const struct rio_policy *p, struct platform pattern,
+			      const struct rio_target *device)
 {
 	for (uint32_t i = 0; i < p->count; i++) {
 		if (overlap(p->rules[i].requester, pattern) && is_of_device(&p->rules[i], device))
@@ -101,7 +109,8 @@ static bool anybody_may_touch(const struct rio_policy *p, struct platform patter
 	return false;
 }
 
-bool rio_policy_may_meet(const struct rio_policy *p, struct platform platform, uint32_t device)
+bool rio_policy_may_meet(const struct rio_policy *p, struct platform platform,
+			 const struct rio_target *device)
 {
 	if (rio_policy_may_touch(p, platform, device))
 		return true;

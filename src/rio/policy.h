@@ -9,7 +9,7 @@
 
 #include <weft/reason.h>
 
-#include "wire/platform.h"
+#include "wire/rio_msg.h"
 #include "wire/sgl.h"
 
 enum { RIO_POLICY_RULES_MAX = 1024, RIO_POLICY_SHARES_MAX = 256 };
@@ -17,10 +17,13 @@ enum { RIO_POLICY_RULES_MAX = 1024, RIO_POLICY_SHARES_MAX = 256 };
 #define RIO_ANY_DEVICE UINT32_MAX
 
 struct rio_rule {
-	struct platform requester; /* unit 0: whoever it is; process 0: any of that unit */
-	uint32_t device;	   /* the owner's number of it, or RIO_ANY_DEVICE */
-	uint32_t operations;	   /* 1 << enum sgl_operation for each */
-	uint64_t first, length;	   /* bytes of the device; length 0: to its end */
+	struct platform requester;	   /* unit 0: whoever it is; process 0: any of that unit */
+	uint32_t device;		   /* the owner's number of it, or RIO_ANY_DEVICE */
+	struct platform iounit;		   /* whose device; unit 0: whoever's */
+	uint8_t name[RIO_DEVICE_NAME_MAX]; /* the device's */
+	uint32_t name_bytes;		   /* 0: whatever its name is */
+	uint32_t operations;		   /* 1 << enum sgl_operation for each */
+	uint64_t first, length;		   /* bytes of the device; length 0: to its end */
 };
 
 /* This requester may name memory of that platform in its lists. */
@@ -45,10 +48,17 @@ enum weft_reason rio_policy_add(struct rio_policy *p, const struct rio_rule *rul
 /* WEFT_R_LIMIT: there are too many. WEFT_R_BAD_ARGUMENT: it is of nobody's memory. */
 enum weft_reason rio_policy_add_share(struct rio_policy *p, const struct rio_share *share);
 
+/* A device, as rules know it. */
+struct rio_target {
+	uint32_t number; /* the owner's */
+	struct platform iounit;
+	struct rio_bytes name;
+};
+
 /* What is asked for. A flush has no range, and needs a rule for any part of the device. */
 struct rio_wish {
 	struct platform requester;
-	uint32_t device;
+	struct rio_target device;
 	enum sgl_operation operation;
 	uint64_t offset, length;
 };
@@ -62,7 +72,9 @@ bool rio_policy_may_name(const struct rio_policy *p, struct platform requester,
 			 struct platform platform);
 
 /* Is there anything that the requester may do with any part of the device? */
-bool rio_policy_may_touch(const struct rio_policy *p, struct platform requester, uint32_t device);
+bool rio_policy_may_touch(const struct rio_policy *p, struct platform requester,
+			  const struct rio_target *device);
 
 /* May data of the device go to that platform's memory, or come from there, for whoever asks? */
-bool rio_policy_may_meet(const struct rio_policy *p, struct platform platform, uint32_t device);
+bool rio_policy_may_meet(const struct rio_policy *p, struct platform platform,
+			 const struct rio_target *device);

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "rio/policy.h"
 
+#include <string.h>
+
 #include "test.h"
 
 enum { KIB = 1024, READ = 1 << SGL_READ, WRITE = 1 << SGL_WRITE, FLUSH = 1 << SGL_FLUSH };
@@ -40,7 +42,7 @@ TEST(test_rio_03_what_no_rule_allows_is_denied)
 
 TEST(test_rio_04_a_rule_may_be_for_a_whole_unit_for_all_and_for_every_device)
 {
-	struct rio_wish w = { .requester = { 7, 3 }, .device = 5, .operation = SGL_WRITE };
+	struct rio_wish w = { .requester = { 7, 3 }, .device.number = 5, .operation = SGL_WRITE };
 
 	policy.count = 0;
 	allow((struct rio_rule){ .requester = { 7, 0 }, .device = 5, .operations = READ | WRITE });
@@ -84,7 +86,7 @@ TEST(test_rio_03_a_range_is_allowed_whole_or_not)
 
 TEST(test_rio_03_a_flush_needs_a_rule_for_some_part_of_the_device)
 {
-	struct rio_wish w = { .requester = { 7, 1 }, .device = 2, .operation = SGL_FLUSH };
+	struct rio_wish w = { .requester = { 7, 1 }, .device.number = 2, .operation = SGL_FLUSH };
 
 	policy.count = 0;
 	allow((struct rio_rule){ .device = 2, .operations = WRITE, .first = 512, .length = 512 });
@@ -167,16 +169,40 @@ TEST(test_rio_03_who_meets_whom_follows_from_rules_and_shares)
 
 	policy.count = policy.share_count = 0;
 	allow((struct rio_rule){ .requester = a, .device = 3, .operations = READ, .length = 1 });
-	EXPECT(rio_policy_may_touch(&policy, a, 3));
-	EXPECT(!rio_policy_may_touch(&policy, a, 4));
-	EXPECT(!rio_policy_may_touch(&policy, b, 3));
-	EXPECT(rio_policy_may_meet(&policy, a, 3));
-	EXPECT(!rio_policy_may_meet(&policy, b, 3));
+	EXPECT(rio_policy_may_touch(&policy, a, &(struct rio_target){ 3, { 0 }, { 0 } }));
+	EXPECT(!rio_policy_may_touch(&policy, a, &(struct rio_target){ 4, { 0 }, { 0 } }));
+	EXPECT(!rio_policy_may_touch(&policy, b, &(struct rio_target){ 3, { 0 }, { 0 } }));
+	EXPECT(rio_policy_may_meet(&policy, a, &(struct rio_target){ 3, { 0 }, { 0 } }));
+	EXPECT(!rio_policy_may_meet(&policy, b, &(struct rio_target){ 3, { 0 }, { 0 } }));
 	share((struct platform){ 6, 0 }, b); /* who has no rule */
-	EXPECT(!rio_policy_may_meet(&policy, b, 3));
+	EXPECT(!rio_policy_may_meet(&policy, b, &(struct rio_target){ 3, { 0 }, { 0 } }));
 	share((struct platform){ 7, 0 }, b);
-	EXPECT(rio_policy_may_meet(&policy, b, 3));
-	EXPECT(!rio_policy_may_meet(&policy, b, 4));
-	EXPECT(!rio_policy_may_touch(&policy, b, 3));
+	EXPECT(rio_policy_may_meet(&policy, b, &(struct rio_target){ 3, { 0 }, { 0 } }));
+	EXPECT(!rio_policy_may_meet(&policy, b, &(struct rio_target){ 4, { 0 }, { 0 } }));
+	EXPECT(!rio_policy_may_touch(&policy, b, &(struct rio_target){ 3, { 0 }, { 0 } }));
 	policy.share_count = 0;
+}
+
+TEST(test_rio_03_a_rule_may_name_the_device_and_whose_it_is)
+{
+	static const uint8_t name[] = "disk";
+	struct rio_rule rule = {
+		.device = RIO_ANY_DEVICE, .iounit = { 2, 1 }, .name_bytes = 4, .operations = READ
+	};
+	struct rio_wish w = { .requester = { 7, 1 },
+			      .device = { 9, { 2, 1 }, { name, 4 } },
+			      .operation = SGL_READ,
+			      .length = 512 };
+
+	policy.count = 0;
+	memcpy(rule.name, name, 4);
+	allow(rule);
+	EXPECT_EQ(judge(w), 0);
+	w.device.iounit.unit = 3;
+	EXPECT_EQ(judge(w), -1);
+	w.device.iounit.unit = 2;
+	w.device.name.length = 3; /* only the beginning of it */
+	EXPECT_EQ(judge(w), -1);
+	w.device.name = (struct rio_bytes){ (const uint8_t *)"disc", 4 };
+	EXPECT_EQ(judge(w), -1);
 }
