@@ -108,8 +108,7 @@ static enum weft_reason put_all(struct writer *w, const struct rio_ask *ask)
 		if (reason != WEFT_OK)
 			return reason;
 	}
-	/* With those that its message has besides. */
-	if (w->elements > limits.elements - 2)
+	if (w->elements > limits.elements)
 		return WEFT_R_SGL_ELEMENTS;
 	return w->bytes > limits.bytes - ATTRIBUTES_BYTES - CHAIN_BYTES ? WEFT_R_SGL_BYTES
 									: WEFT_OK;

@@ -159,7 +159,7 @@ void rio_requester_cancel(struct rio_requester *q, uint64_t id)
 static struct debt *debt_find(struct rio_requester *q, uint64_t id)
 {
 	for (uint32_t i = 0; i < q->config.requests_max; i++) {
-		if (q->debts[i].id == id && !q->debts[i].request)
+		if (q->debts[i].id == id)
 			return &q->debts[i];
 	}
 	return NULL;

@@ -70,11 +70,13 @@ void asker_owner_comes(struct asker_world *w, uint32_t requests_max, uint32_t li
 
 enum weft_reason asker_hears(struct asker_world *w, const struct rio_msg *m)
 {
-	uint8_t bytes[RIO_MSG_BYTES_MAX];
-	size_t length = rio_session_close(&w->owner, m, bytes, sizeof(bytes));
+	size_t length = rio_session_close(&w->owner, m, w->said, sizeof(w->said));
+	enum weft_reason r;
 
 	REQUIRE(length > 0);
-	return rio_requester_take(w->q, bytes, length, w->now_ns);
+	r = rio_requester_take(w->q, w->said, length, w->now_ns);
+	memset(w->said, 0xff, sizeof(w->said)); /* what it needs of it, it has copied */
+	return r;
 }
 
 enum weft_reason asker_status(struct asker_world *w, uint64_t id, enum weft_reason reason)

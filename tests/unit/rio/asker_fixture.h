@@ -46,8 +46,9 @@ struct heard {
 
 struct asker_world {
 	struct rio_requester *q;
-	struct rio_session owner; /* the other end of the requester's */
-	uint32_t owners;	  /* that have come so far */
+	struct rio_session owner;	 /* the other end of the requester's */
+	uint32_t owners;		 /* that have come so far */
+	uint8_t said[RIO_MSG_BYTES_MAX]; /* by the owner */
 	uint8_t *lists;
 	struct pane_of panes[ASKER_WINDOWS];
 	uint32_t handles;  /* given so far */

@@ -145,12 +145,23 @@ TEST(test_rio_03_who_is_revoked_is_hung_up)
 	asker_run(&w);
 	EXPECT_EQ(w.hung_up_count, 1U);
 	EXPECT(platform_is_same(w.hung_up[0], unit_name(1)));
+	/* Once, if it comes and goes before that is done. */
+	EXPECT_EQ(revoke(&w, 0), WEFT_OK);
+	EXPECT_EQ(announce(&w, 0, 2, 0, 1), WEFT_OK);
+	EXPECT_EQ(announce(&w, 1, 2, 0, 1), WEFT_OK);
+	EXPECT_EQ(revoke(&w, 1), WEFT_OK);
+	EXPECT_EQ(revoke(&w, 0), WEFT_OK);
+	asker_run(&w);
+	EXPECT_EQ(w.hung_up_count, 3U);
+	EXPECT(platform_is_same(w.hung_up[1], unit_name(0)));
+	EXPECT(platform_is_same(w.hung_up[2], unit_name(1)));
 	/* Those of an owner go with him. */
+	EXPECT_EQ(announce(&w, 0, 1, 0, 1), WEFT_OK);
 	EXPECT_EQ(announce(&w, 1, 1, 0, 1), WEFT_OK);
 	rio_requester_owner_left(w.q);
 	EXPECT_EQ(rio_requester_offers(w.q), 0U);
 	asker_run(&w);
-	EXPECT_EQ(w.hung_up_count, 3U);
+	EXPECT_EQ(w.hung_up_count, 5U);
 	asker_close(&w);
 }
 
@@ -254,6 +265,13 @@ TEST(test_rio_11_a_question_of_before_a_revoke_is_refused)
 	struct asker_world w;
 
 	open_one(&w);
+	EXPECT_EQ(announce(&w, 0, 1, 0, 0), WEFT_OK);
+	EXPECT_EQ(connects(&w, 0, 1, 4), WEFT_OK);
+	EXPECT_EQ(revoke(&w, 0), WEFT_OK);
+	asker_run(&w);
+	EXPECT_EQ(announce(&w, 1, 9, 0, 0), WEFT_OK); /* somebody who is new takes nobody's place */
+	EXPECT_EQ(announce(&w, 0, 1, 0, 0), WEFT_OK);
+	EXPECT_EQ(connects(&w, 0, 1, 4), WEFT_R_RIO_REPLAYED);
 	for (int is_run = 0; is_run < 2; is_run++) {
 		EXPECT_EQ(announce(&w, 0, 1, 0, 0), WEFT_OK);
 		EXPECT_EQ(connects(&w, 0, 1, 5 + (uint64_t)is_run), WEFT_OK);
