@@ -36,7 +36,7 @@ static struct etcd_agent *agent_start(struct platform self, uint16_t port, struc
 						   .port = port };
 	if (!etcd_agent_start(&c, &a, why)) {
 		printf("%s\n", why);
-		harness_leave();
+		REQUIRE(false);
 	}
 	return a;
 }

@@ -24,7 +24,7 @@ static struct etcd *etcd_at(const char *url, const char *prefix, const char *ca)
 
 	if (!etcd_open(&c, &e, why)) {
 		printf("%s\n", why);
-		harness_leave();
+		REQUIRE(false);
 	}
 	return e;
 }
@@ -45,7 +45,7 @@ static const char *found(struct etcd *e, struct platform who)
 
 	if (!etcd_find(e, &who, 1, &a, why)) {
 		printf("%s\n", why);
-		harness_leave();
+		REQUIRE(false);
 	}
 	text[0] = '\0';
 	if (a.family != 0)
@@ -59,7 +59,7 @@ static void put(struct etcd *e, struct platform who, const char *text, int64_t l
 
 	if (!etcd_put(e, who, &a, lease, why)) {
 		printf("%s\n", why);
-		harness_leave();
+		REQUIRE(false);
 	}
 }
 

@@ -48,7 +48,7 @@ static void role_open(struct role *r, enum rio_role role, const char *text)
 	if (!rio_host_open(r->path, role, &r->host, why) ||
 	    !rio_where_open(r->host, &r->host->listen, &r->where, why)) {
 		printf("%s\n", why);
-		harness_leave();
+		REQUIRE(false);
 	}
 }
 

@@ -21,7 +21,7 @@ static struct rio_config *read_text(const char *text)
 
 	if (!rio_config_read(text, strlen(text), &c, &complaint)) {
 		printf("%u:%u: %s\n", complaint.line, complaint.column, complaint.why);
-		harness_leave();
+		REQUIRE(false);
 	}
 	return c;
 }
@@ -144,7 +144,7 @@ TEST(test_config_of_an_iounit)
 	struct rio_config *c = read_text(
 		"role iounit\n" OWNER "\n"
 		"device 1 fast mem:64M\n"
-		"device 65535 a-b_c.d stripe:64k(file:\"/odd #1 (name)\",mem:1G)   # two\n"
+		"device 65535 a-b_c.d stripe:64k(file:\"/odd #1 (name)\",mem:1G)   # \"two\"\n"
 		"etcd https://[::1]:2379 /here/units/\n"
 		"etcd-ca ca.pem\n");
 
@@ -191,6 +191,15 @@ TEST(test_config_has_defaults)
 	EXPECT(c->self.unit == 2 && c->self.process == 1);
 	EXPECT_STR(c->key.is, "iounit.key");
 	EXPECT_STR(c->listen.is, ":7471");
+	rio_config_destroy(c);
+	/* The ends of what is allowed. */
+	c = read_text("role owner\ntimeout 1ms\nrequests 1024");
+	EXPECT_EQ(c->timeout_ns, 1000000);
+	EXPECT_EQ(c->requests_max, 1024);
+	rio_config_destroy(c);
+	c = read_text("role owner\ntimeout 86400s\nrequests 1");
+	EXPECT_EQ(c->timeout_ns, INT64_C(86400000000000));
+	EXPECT_EQ(c->requests_max, 1);
 	rio_config_destroy(c);
 	c = read_text("role requester\n" OWNER "\netcd http://127.0.0.1:2379");
 	EXPECT(!c->peers[0].address);
