@@ -324,6 +324,7 @@ void paper_start(struct paper *p)
 {
 	p->w = wr_of(p->bytes, sizeof(p->bytes));
 	p->attributes = sgl_attributes_default();
+	p->handle = 0xa1;
 }
 
 size_t paper_bytes(const struct paper *p)
@@ -355,8 +356,9 @@ void paper_transaction(struct paper *p, struct sgl_transaction t)
 
 static void put_result(struct paper *p, uint32_t length, bool ends_buffer)
 {
-	put(p, (struct sgl_element){ .kind = SGL_DETAIL,
-				     .detail = { SGL_RESULT, ends_buffer, 0xa1, length, 0x1000 } });
+	put(p, (struct sgl_element){
+		       .kind = SGL_DETAIL,
+		       .detail = { SGL_RESULT, ends_buffer, p->handle, length, 0x1000 } });
 }
 
 void paper_read(struct paper *p, uint32_t device, uint64_t offset, uint32_t length)

@@ -130,6 +130,7 @@ struct paper {
 	struct wr w;
 	uint8_t *latest;
 	struct sgl_attributes attributes;
+	uint32_t handle; /* of segments to come */
 };
 
 void paper_start(struct paper *p);
