@@ -354,7 +354,7 @@ void paper_transaction(struct paper *p, struct sgl_transaction t)
 	put(p, (struct sgl_element){ .kind = SGL_TRANSACTION, .transaction = t });
 }
 
-static void put_result(struct paper *p, uint32_t length, bool ends_buffer)
+void paper_result(struct paper *p, uint32_t length, bool ends_buffer)
 {
 	put(p, (struct sgl_element){
 		       .kind = SGL_DETAIL,
@@ -364,14 +364,14 @@ static void put_result(struct paper *p, uint32_t length, bool ends_buffer)
 void paper_read(struct paper *p, uint32_t device, uint64_t offset, uint32_t length)
 {
 	paper_transaction(p, (struct sgl_transaction){ SGL_READ, false, device, offset, length });
-	put_result(p, length, true);
+	paper_result(p, length, true);
 }
 
 void paper_read_pieces(struct paper *p, uint32_t device, uint32_t count)
 {
 	paper_transaction(p, (struct sgl_transaction){ SGL_READ, false, device, 0, count * 16ULL });
 	for (uint32_t i = 0; i < count; i++)
-		put_result(p, 16, i + 1 == count);
+		paper_result(p, 16, i + 1 == count);
 }
 
 void paper_last(struct paper *p)
