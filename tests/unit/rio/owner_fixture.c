@@ -324,6 +324,7 @@ void paper_start(struct paper *p)
 {
 	p->w = wr_of(p->bytes, sizeof(p->bytes));
 	p->attributes = sgl_attributes_default();
+	p->handle = 0xa1;
 }
 
 size_t paper_bytes(const struct paper *p)
@@ -353,23 +354,24 @@ void paper_transaction(struct paper *p, struct sgl_transaction t)
 	put(p, (struct sgl_element){ .kind = SGL_TRANSACTION, .transaction = t });
 }
 
-static void put_result(struct paper *p, uint32_t length, bool ends_buffer)
+void paper_result(struct paper *p, uint32_t length, bool ends_buffer)
 {
-	put(p, (struct sgl_element){ .kind = SGL_DETAIL,
-				     .detail = { SGL_RESULT, ends_buffer, 0xa1, length, 0x1000 } });
+	put(p, (struct sgl_element){
+		       .kind = SGL_DETAIL,
+		       .detail = { SGL_RESULT, ends_buffer, p->handle, length, 0x1000 } });
 }
 
 void paper_read(struct paper *p, uint32_t device, uint64_t offset, uint32_t length)
 {
 	paper_transaction(p, (struct sgl_transaction){ SGL_READ, false, device, offset, length });
-	put_result(p, length, true);
+	paper_result(p, length, true);
 }
 
 void paper_read_pieces(struct paper *p, uint32_t device, uint32_t count)
 {
 	paper_transaction(p, (struct sgl_transaction){ SGL_READ, false, device, 0, count * 16ULL });
 	for (uint32_t i = 0; i < count; i++)
-		put_result(p, 16, i + 1 == count);
+		paper_result(p, 16, i + 1 == count);
 }
 
 void paper_last(struct paper *p)

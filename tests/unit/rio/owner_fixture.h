@@ -130,6 +130,7 @@ struct paper {
 	struct wr w;
 	uint8_t *latest;
 	struct sgl_attributes attributes;
+	uint32_t handle; /* of segments to come */
 };
 
 void paper_start(struct paper *p);
@@ -137,6 +138,7 @@ void paper_attributes(struct paper *p, uint8_t address_bytes);
 void paper_chain(struct paper *p, struct platform platform, uint64_t address, size_t length);
 void paper_platform(struct paper *p, struct platform platform);
 void paper_transaction(struct paper *p, struct sgl_transaction t);
+void paper_result(struct paper *p, uint32_t length, bool ends_buffer);
 /* With one segment. */
 void paper_read(struct paper *p, uint32_t device, uint64_t offset, uint32_t length);
 /* With so many, of 16 bytes each. */

@@ -515,10 +515,14 @@ TEST(test_mem_13_memory_of_others_is_refused_without_a_share)
 	paper_read(&p, BED_DEVICE(0, 1), 0, 512);
 	refused(WEFT_R_RIO_PLATFORM, 1);
 	/* What is said of the first segment does not hold for the next. */
-	good_read_first();
+	paper_start(&p);
+	paper_platform(&p, b.ends[A].platform);
+	paper_transaction(&p,
+			  (struct sgl_transaction){ SGL_READ, false, BED_DEVICE(0, 1), 0, 512 });
+	paper_result(&p, 256, false);
 	paper_platform(&p, b.ends[B].platform);
-	paper_read_pieces(&p, BED_DEVICE(0, 1), 32);
-	refused(WEFT_R_RIO_FOREIGN, 1);
+	paper_result(&p, 256, true);
+	refused(WEFT_R_RIO_FOREIGN, 0);
 	bed_close(&b);
 }
 
