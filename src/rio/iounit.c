@@ -158,6 +158,7 @@ void rio_iounit_owner_left(struct rio_iounit *u)
 
 		if (c->state == COMMAND_FREE)
 			continue;
+		u->dropped += !c->is_dropped;
 		c->is_dropped = true;
 		if (c->state == COMMAND_SAYING)
 			unit_command_free(u, c);
@@ -350,7 +351,11 @@ static bool say_act(struct rio_iounit *u, struct rio_act *act)
 {
 	if (!u->has_owner)
 		return false;
-	if (u->is_devices_due) {
+	/*
+	 * An owner that knows of no device wants nothing yet: what it wants must not be overtaken by
+	 * what its predecessor wanted, and there is a slot for each of its commands.
+	 */
+	if (u->is_devices_due && u->dropped == 0) {
 		say_devices(u, act);
 	} else if (u->is_pong_due) {
 		u->is_pong_due = false;

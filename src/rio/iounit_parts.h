@@ -146,6 +146,7 @@ struct rio_iounit {
 	struct platform owner;
 	struct rio_session session;
 	uint64_t pong_id;
+	uint32_t dropped; /* commands of the one before that have not ended */
 	uint8_t message[RIO_MSG_BYTES_MAX];
 	/* Slots of each kind, and who waits for what. */
 	struct unit_command *commands;

@@ -420,6 +420,59 @@ TEST(test_rio_03_an_owner_that_leaves_takes_its_commands_along)
 	}
 }
 
+/* What it hears first of a new owner's unit; false: nothing. */
+static bool hears_devices(void)
+{
+	struct rio_act act;
+	struct rio_msg m;
+
+	while (rio_iounit_act(w.unit, &act)) {
+		if (act.kind == RIO_ACT_SAY)
+			return rio_session_open(&w.owner, act.bytes, act.length, &m) == WEFT_OK &&
+			       m.type == RIO_DEVICES;
+	}
+	return false;
+}
+
+/*
+ * What the device is still at for the owner before must not be done after what the next one wants:
+ * until it has ended nobody knows of a device.
+ */
+TEST(test_rio_03_a_new_owner_waits_for_what_the_old_one_had_begun)
+{
+	static const uint8_t old[512] = { 1 }, new[512] = { 2 };
+	struct rio_session session;
+
+	world_open(&w, 1, true);
+	world_run(&w);
+	list_start(&l);
+	list_transaction(&l, SGL_WRITE, 0, sizeof(old));
+	list_data(&l, old, sizeof(old));
+	world_command(&w, 1, &l);
+	REQUIRE(!hears_devices()); /* it is at the device, which is slow */
+	session = w.owner;
+	memcpy(session.send_key, w.owner.receive_key, RIO_KEY_BYTES);
+	memcpy(session.receive_key, w.owner.send_key, RIO_KEY_BYTES);
+	session.sent = w.owner.received;
+	session.received = w.owner.sent;
+	rio_iounit_owner_came(w.unit, (struct platform){ OWNER, 1 }, &session);
+	rio_iounit_owner_came(w.unit, (struct platform){ OWNER, 1 }, &session);
+	EXPECT(!hears_devices());
+	rio_iounit_progress(w.unit, 999);
+	EXPECT(!hears_devices());
+	rio_iounit_progress(w.unit, 1000);
+	EXPECT(w.disk_bytes[0] == 1);
+	EXPECT(hears_devices());
+	list_start(&l);
+	list_transaction(&l, SGL_WRITE, 0, sizeof(new));
+	list_data(&l, new, sizeof(new));
+	world_command(&w, 1, &l);
+	world_run(&w);
+	EXPECT(has_ended_well(1, sizeof(new)));
+	EXPECT(w.disk_bytes[0] == 2);
+	world_close(&w);
+}
+
 TEST(test_rio_03_who_is_revoked_is_reached_no_more)
 {
 	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
