@@ -91,5 +91,4 @@ void rio_role_say(FILE *to, const char *line)
 	gmtime_r(&now.tv_sec, &tm);
 	strftime(time, sizeof(time), "%Y-%m-%dT%H:%M:%S", &tm);
 	fprintf(to, "%s.%03ldZ %s\n", time, now.tv_nsec / 1000000, line);
-	fflush(to);
 }

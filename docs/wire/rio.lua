@@ -49,6 +49,9 @@ local f = {
 	ipv6 = ProtoField.ipv6("weft_rio.ipv6", "Data address"),
 	ip = ProtoField.bytes("weft_rio.ip", "Data address"),
 	timeout = ProtoField.uint32("weft_rio.timeout", "Timeout in ms"),
+	asked = ProtoField.uint64("weft_rio.asked", "Id of the request", base.HEX),
+	told = ProtoField.bool("weft_rio.told", "Told by the I/O unit", 16, nil, 1),
+	status_flags = ProtoField.uint16("weft_rio.status_flags", "Flags", base.HEX),
 	reason = ProtoField.uint32("weft_rio.reason", "Reason (0: well)"),
 	transaction = ProtoField.uint32("weft_rio.transaction", "Transaction"),
 	done = ProtoField.uint64("weft_rio.done", "Bytes done"),
@@ -245,9 +248,14 @@ end
 
 -- ---- messages -----------------------------------------------------------------------------------
 
-local function put_padded(c, tree, length_field, text_field)
+-- flags: puts what stands between length and text, if that is not zero always.
+local function put_padded(c, tree, length_field, text_field, flags)
 	local length = put(c, tree, length_field, 2):uint()
-	put_zero(c, tree, 2)
+	if flags then
+		flags()
+	else
+		put_zero(c, tree, 2)
+	end
 	local text = ""
 	if length > 0 then
 		local bytes = take(c, length)
@@ -320,6 +328,7 @@ bodies[4] = put_request
 
 bodies[5] = function(c, tree)
 	local platform = put_platform(c, tree, f.platform)
+	put(c, tree, f.asked, 8)
 	return "for " .. platform .. ": " .. put_request(c, tree)
 end
 
@@ -327,7 +336,10 @@ bodies[6] = function(c, tree)
 	local reason = put(c, tree, f.reason, 4):uint()
 	put(c, tree, f.transaction, 4)
 	put(c, tree, f.done, 8)
-	local text = put_padded(c, tree, f.text_length, f.text)
+	local text = put_padded(c, tree, f.text_length, f.text, function()
+		local bytes = put(c, tree, f.status_flags, 2)
+		tree:add(f.told, bytes)
+	end)
 	return reason == 0 and "well" or string.format("reason %u %s", reason, text)
 end
 

@@ -341,10 +341,20 @@ static void say_status(struct rio_iounit *u, struct unit_command *c, struct rio_
 		    .status = { .reason = (uint32_t)c->reason,
 				.transaction = c->reason == WEFT_OK ? 0 : c->number,
 				.done_bytes = c->done_bytes,
+				.is_told = c->is_told,
 				.text = { (const uint8_t *)text,
 					  length < RIO_TEXT_MAX ? length : RIO_TEXT_MAX } } },
 	    act);
 	unit_command_free(u, c);
+}
+
+/* How a command went: to its requester first, then to the owner. */
+static void saying_act(struct rio_iounit *u, struct rio_act *act)
+{
+	struct unit_command *c = CONTAINER_OF(u->saying.next, struct unit_command, waiter.link);
+
+	if (!c->is_to_be_told || !unit_command_tell_act(u, c, act))
+		say_status(u, c, act);
 }
 
 static bool say_act(struct rio_iounit *u, struct rio_act *act)
@@ -361,7 +371,7 @@ static bool say_act(struct rio_iounit *u, struct rio_act *act)
 		u->is_pong_due = false;
 		say(u, &(struct rio_msg){ .type = RIO_PONG, .id = u->pong_id }, act);
 	} else if (!list_is_empty(&u->saying)) {
-		say_status(u, CONTAINER_OF(u->saying.next, struct unit_command, waiter.link), act);
+		saying_act(u, act);
 	} else {
 		return false;
 	}

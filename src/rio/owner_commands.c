@@ -93,6 +93,7 @@ void owner_command_act(struct rio_owner *o, struct rio_owner_act *act)
 		  &(struct rio_msg){ .type = RIO_COMMAND,
 				     .id = c->id,
 				     .request = { .requester = r->requester->peer.is.platform,
+						  .asked = r->id,
 						  .timeout_ms = left_ms(o, r),
 						  .list = { r->list, r->list_bytes } } },
 		  act);

@@ -56,6 +56,23 @@ static void token_mask(const uint8_t key[RIO_KEY_BYTES], struct rio_msg *m)
 	sodium_memzero(mask, sizeof(mask));
 }
 
+/* ---- Data connections ----------------------------------------------------------------------- */
+
+static const char tell_label[] = "weft rio 1 tell";
+
+void rio_session_of_data(struct rio_session *s, const uint8_t token[RIO_TOKEN_BYTES],
+			 const uint8_t nonce[RIO_NONCE_BYTES])
+{
+	uint8_t text[sizeof(tell_label) - 1 + RIO_NONCE_BYTES];
+
+	memcpy(text, tell_label, sizeof(tell_label) - 1);
+	memcpy(text + sizeof(tell_label) - 1, nonce, RIO_NONCE_BYTES);
+	*s = (struct rio_session){ .sent = 0 };
+	(void)crypto_generichash_blake2b(s->send_key, sizeof(s->send_key), text, sizeof(text),
+					 token, RIO_TOKEN_BYTES);
+	memcpy(s->receive_key, s->send_key, sizeof(s->receive_key));
+}
+
 /* ---- Messages ------------------------------------------------------------------------------- */
 
 size_t rio_session_close(struct rio_session *s, const struct rio_msg *m, uint8_t *bytes,

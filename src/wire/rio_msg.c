@@ -6,7 +6,13 @@
 #include "base/check.h"
 #include "wire/rio_text.h"
 
-enum { LENGTH_AT = 4, WORD_BYTES = 4, DEVICES_BYTES = 8, DATA_MAGIC = 0x5244 /* "RD" */ };
+enum {
+	LENGTH_AT = 4,
+	WORD_BYTES = 4,
+	DEVICES_BYTES = 8,
+	STATUS_TOLD = 1,    /* flag */
+	DATA_MAGIC = 0x5244 /* "RD" */
+};
 
 static const char *const type_names[RIO_MSG_TYPE_COUNT] = {
 	[RIO_HELLO] = "hello",	     [RIO_WELCOME] = "welcome", [RIO_PROVE] = "prove",
@@ -156,6 +162,7 @@ static enum rio_msg_err command_decode(struct rio_request *q, struct rd *r)
 	enum rio_msg_err err;
 
 	q->requester = platform_decode(r);
+	q->asked = rd_u64(r);
 	err = request_decode(q, r);
 	if (err)
 		return err;
@@ -165,13 +172,16 @@ static enum rio_msg_err command_decode(struct rio_request *q, struct rd *r)
 static enum rio_msg_err status_decode(struct rio_status *s, struct rd *r)
 {
 	size_t length;
+	uint32_t flags;
 	bool is_zero;
 
 	s->reason = rd_u32(r);
 	s->transaction = rd_u32(r);
 	s->done_bytes = rd_u64(r);
 	length = rd_u16(r);
-	is_zero = take_zeros(r, 2);
+	flags = rd_u16(r);
+	s->is_told = flags & STATUS_TOLD;
+	is_zero = (flags & ~STATUS_TOLD) == 0;
 	if (length > RIO_TEXT_MAX)
 		return RIO_MSG_ERR_TEXT;
 	s->text = take(r, length);
@@ -382,11 +392,11 @@ static void put_bytes(struct wr *w, struct rio_bytes b)
 		wr_bytes(w, b.bytes, b.length);
 }
 
-static void put_text(struct wr *w, struct rio_bytes text)
+static void put_text(struct wr *w, struct rio_bytes text, uint16_t flags)
 {
 	CHECK(text.length <= UINT16_MAX);
 	wr_u16(w, (uint16_t)text.length);
-	wr_u16(w, 0);
+	wr_u16(w, flags);
 	put_bytes(w, text);
 	put_zeros(w, -text.length % WORD_BYTES);
 }
@@ -430,7 +440,7 @@ static void status_encode(const struct rio_status *s, struct wr *w)
 	wr_u32(w, s->reason);
 	wr_u32(w, s->transaction);
 	wr_u64(w, s->done_bytes);
-	put_text(w, s->text);
+	put_text(w, s->text, s->is_told ? STATUS_TOLD : 0);
 }
 
 void rio_device_put(const struct rio_device *d, struct wr *w)
@@ -441,7 +451,7 @@ void rio_device_put(const struct rio_device *d, struct wr *w)
 	wr_u32(&at, d->block_bytes);
 	wr_u64(&at, d->size_bytes);
 	wr_u32(&at, d->flags);
-	put_text(&at, d->name);
+	put_text(&at, d->name, 0);
 	if (at.is_short)
 		w->is_short = true;
 	else
@@ -486,6 +496,7 @@ static void body_encode(const struct rio_msg *m, struct wr *w)
 		break;
 	case RIO_COMMAND:
 		platform_encode(m->request.requester, w);
+		wr_u64(w, m->request.asked);
 		request_encode(&m->request, w);
 		break;
 	case RIO_REQUEST:

@@ -29,9 +29,9 @@ enum {
 	RIO_DEVICE_NAME_MAX = 64,
 	RIO_BLOCK_BYTES_MIN = 512,
 	RIO_BLOCK_BYTES_MAX = 65536,
-	/* What a message can hold of a list: less in a command, which names the requester. */
+	/* What a message can hold of a list: less in a command, which names who asks for what. */
 	RIO_REQUEST_LIST_MAX = RIO_MSG_BYTES_MAX - RIO_MSG_HEADER_BYTES - 8 - RIO_SEAL_BYTES,
-	RIO_COMMAND_LIST_MAX = RIO_REQUEST_LIST_MAX - PLATFORM_BYTES,
+	RIO_COMMAND_LIST_MAX = RIO_REQUEST_LIST_MAX - PLATFORM_BYTES - 8,
 	/* What is signed of a welcome, and of a prove: the whole but for the signature. */
 	RIO_WELCOME_SIGNED_BYTES = RIO_MSG_HEADER_BYTES + 84,
 	RIO_PROVE_SIGNED_AT = RIO_MSG_HEADER_BYTES + RIO_SIGNATURE_BYTES,
@@ -121,9 +121,10 @@ struct rio_prove {
 	struct rio_address address;
 };
 
-/* A request or, with the requester's platform, a command. */
+/* A request or, with who asked for it, a command. */
 struct rio_request {
-	struct platform requester; /* commands only */
+	struct platform requester; /* commands only, as the next */
+	uint64_t asked;		   /* the requester's id of the request */
 	uint32_t timeout_ms;	   /* 0: as the receiver has it */
 	struct rio_bytes list;
 };
@@ -132,6 +133,7 @@ struct rio_status {
 	uint32_t reason;      /* enum weft_reason, or one that a newer peer has; 0: well */
 	uint32_t transaction; /* the one that failed, from 0 */
 	uint64_t done_bytes;
+	bool is_told; /* the I/O unit tells the requester itself, whom this does not tell enough */
 	struct rio_bytes text; /* UTF-8 without control characters, at most RIO_TEXT_MAX */
 };
 

@@ -6,6 +6,8 @@
 #include "base/check.h"
 #include "test.h"
 
+enum { ASKED = 1000 }; /* added to ids of commands: those of their requests */
+
 static const struct platform unit = { UNIT, 1 }, owner = { OWNER, 1 };
 
 static void fail(struct unit_world *w, const char *why)
@@ -199,7 +201,9 @@ static void command(struct unit_world *w, uint64_t id, struct rio_bytes list)
 {
 	world_say(w, &(struct rio_msg){ .type = RIO_COMMAND,
 					.id = id,
-					.request = { .requester = name_of(0), .list = list } });
+					.request = { .requester = name_of(0),
+						     .asked = ASKED + id,
+						     .list = list } });
 }
 
 void world_command(struct unit_world *w, uint64_t id, struct unit_list *l)
@@ -232,8 +236,10 @@ static void hear(struct unit_world *w, const struct rio_act *act)
 		fail(w, "the owner cannot read what the unit says");
 	} else if (m.type == RIO_STATUS) {
 		*s = (struct status){ m.id, m.status.reason, m.status.transaction,
-				      m.status.done_bytes };
+				      m.status.done_bytes, m.status.is_told };
 		w->status_count++;
+		if (m.status.is_told && !w->told[m.id % 64])
+			fail(w, "nobody was told");
 		for (int r = 0; w->is_alone && m.status.reason == 0 && r < REQUESTERS; r++) {
 			if (w->requesters[r].writes > 0)
 				fail(w, "it was said to be done before all was there");
@@ -265,8 +271,30 @@ static void answer(struct unit_world *w, const struct rio_act *act)
 	rio_seal(r->token, bytes, RIO_DATA_SEALED_BYTES, bytes + RIO_DATA_SEALED_BYTES);
 	bytes[RIO_DATA_BYTES - 1] ^= r->is_lying;
 	r->is_up = !r->is_lying;
+	rio_session_of_data(&r->session, r->token, d.nonce);
 	rio_iounit_dialled(w->unit, act->platform, WEFT_OK,
 			   &(struct rio_bytes){ bytes, sizeof(bytes) });
+}
+
+/* Behind the data: all that was written there is there now. */
+static void told(struct unit_world *w, const struct rio_act *act)
+{
+	struct requester *r = requester_of(w, act->platform);
+	struct rio_msg m;
+
+	if (!r || !r->is_up ||
+	    rio_session_open(&r->session, act->bytes, act->length, &m) != WEFT_OK ||
+	    m.type != RIO_STATUS || m.status.reason != 0 || m.id < ASKED) {
+		fail(w, "the requester cannot read what it is told");
+		return;
+	}
+	for (uint32_t i = 0; i < w->under_way_count && w->is_alone; i++) {
+		if (w->under_way[i].kind == RIO_ACT_WRITE)
+			fail(w, "it was told before the data");
+	}
+	r->writes = 0;
+	w->told[(m.id - ASKED) % 64] = true;
+	w->tells++;
 }
 
 /* Moves begin, and end later. */
@@ -365,6 +393,9 @@ static bool act_one(struct unit_world *w)
 		break;
 	case RIO_ACT_DIAL:
 		answer(w, &act);
+		break;
+	case RIO_ACT_TELL:
+		told(w, &act);
 		break;
 	case RIO_ACT_HANG_UP:
 		w->hang_ups++;

@@ -112,12 +112,15 @@ struct rio_msg fixture_message(enum rio_msg_type type)
 		fixture_list(list);
 		m.request.timeout_ms = 30000;
 		m.request.list = (struct rio_bytes){ list, sizeof(list) };
-		if (type == RIO_COMMAND)
+		if (type == RIO_COMMAND) {
 			m.request.requester = requester;
+			m.request.asked = 0x1112131415161718;
+		}
 	} else if (type == RIO_STATUS) {
 		m.status.reason = 36;
 		m.status.transaction = 1;
 		m.status.done_bytes = 4096;
+		m.status.is_told = true;
 		m.status.text = text_of("no such device");
 	} else if (type == RIO_BYE) {
 		m.bye_reason = 6;

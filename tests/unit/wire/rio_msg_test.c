@@ -64,7 +64,8 @@ static void set_length(uint8_t *bytes, size_t length)
 
 /*
  * A status by hand: "RF", version 1, type 6; 68 bytes; the second of its direction; about request
- * 0x20; reason 36 in transaction 1, 4096 bytes done; 5 bytes of text, padded to 8; the seal.
+ * 0x20; reason 36 in transaction 1, 4096 bytes done; 5 bytes of text; told; the text, padded to 8;
+ * the seal.
  */
 static const uint8_t status_wire[] = {
 	0x52, 0x46, 0x01, 0x06, 0x00, 0x00, 0x00, 0x44, /* */
@@ -72,7 +73,7 @@ static const uint8_t status_wire[] = {
 	0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x20, /* */
 	0x00, 0x00, 0x00, 0x24, 0x00, 0x00, 0x00, 0x01, /* */
 	0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x10, 0x00, /* */
-	0x00, 0x05, 0x00, 0x00, 's',  't',  'a',  'l',	/* */
+	0x00, 0x05, 0x00, 0x01, 's',  't',  'a',  'l',	/* */
 	'e',  0x00, 0x00, 0x00,				/* */
 	0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, /* */
 	0x08, 0x09, 0x0a, 0x0b, 0x0c, 0x0d, 0x0e, 0x0f, /* */
@@ -90,6 +91,7 @@ TEST(test_rio_02e_status_has_the_written_layout)
 	EXPECT_EQ(m.status.reason, 36);
 	EXPECT_EQ(m.status.transaction, 1);
 	EXPECT_EQ(m.status.done_bytes, 4096);
+	EXPECT(m.status.is_told);
 	EXPECT_EQ(m.status.text.length, 5);
 	EXPECT_MEM(m.status.text.bytes, "stale", 5);
 	EXPECT_MEM(m.seal, status_wire + 52, RIO_SEAL_BYTES);
@@ -136,7 +138,7 @@ TEST(test_rio_02e_every_message_round_trip)
 		[RIO_WELCOME] = HEADER + 148,
 		[RIO_PROVE] = HEADER + 88,
 		[RIO_REQUEST] = HEADER + 8 + 96 + 16,
-		[RIO_COMMAND] = HEADER + 16 + 96 + 16,
+		[RIO_COMMAND] = HEADER + 24 + 96 + 16,
 		[RIO_STATUS] = HEADER + 20 + 16 + 16,
 		[RIO_ANNOUNCE] = HEADER + 40 + 8 + 32 + 32 + 16,
 		[RIO_GRANT] = HEADER + 60 + 16,
@@ -185,7 +187,9 @@ TEST(test_rio_02e_fields_stand_where_they_are_written)
 	EXPECT_EQ(RIO_PROVE_SIGNED_AT + RIO_PROVE_SIGNED_BYTES, 112);
 	m = fixture_message(RIO_COMMAND);
 	encode(&m, bytes);
-	EXPECT_MEM(bytes + HEADER, "\0\0\0\x07\0\0\0\x01\0\0\x75\x30\0\0\0\0\x01", 17);
+	EXPECT_MEM(bytes + HEADER,
+		   "\0\0\0\x07\0\0\0\x01\x11\x12\x13\x14\x15\x16\x17\x18\0\0\x75\x30\0\0\0\0\x01",
+		   25);
 	m = fixture_message(RIO_GRANT);
 	encode(&m, bytes);
 	EXPECT_MEM(bytes + HEADER + 39, "\x70\x04\0\x1d\x2f\xc0\0\x02\x07\0", 10);
@@ -204,7 +208,7 @@ TEST(test_rio_02e_every_truncation_is_refused)
 		size_t length = encode(&m, bytes);
 		/* Of a list any part is one to the message. */
 		size_t least = type == RIO_REQUEST   ? HEADER + 8 + 4 + 16
-			       : type == RIO_COMMAND ? HEADER + 16 + 4 + 16
+			       : type == RIO_COMMAND ? HEADER + 24 + 4 + 16
 						     : length;
 
 		for (size_t n = 0; n < length; n++) {
@@ -265,8 +269,8 @@ TEST(test_rio_02e_reserved_bytes_and_padding_are_zero)
 		size_t at, bytes;
 	} reserved[] = {
 		{ RIO_HELLO, 9, 3 },	{ RIO_WELCOME, 9, 3 },	{ RIO_PROVE, 66, 2 },
-		{ RIO_PROVE, 69, 3 },	{ RIO_REQUEST, 4, 4 },	{ RIO_COMMAND, 12, 4 },
-		{ RIO_STATUS, 18, 2 },	{ RIO_STATUS, 34, 2 },	{ RIO_ANNOUNCE, 44, 4 },
+		{ RIO_PROVE, 69, 3 },	{ RIO_REQUEST, 4, 4 },	{ RIO_COMMAND, 20, 4 },
+		{ RIO_STATUS, 18, 1 },	{ RIO_STATUS, 34, 2 },	{ RIO_ANNOUNCE, 44, 4 },
 		{ RIO_GRANT, 41, 1 },	{ RIO_GRANT, 48, 12 },	{ RIO_DEVICES, 4, 4 },
 		{ RIO_DEVICES, 30, 2 }, { RIO_DEVICES, 39, 1 }, { RIO_BYE, 4, 4 },
 	};
@@ -280,6 +284,23 @@ TEST(test_rio_02e_reserved_bytes_and_padding_are_zero)
 			bytes[HEADER + reserved[i].at + bit / 8] ^= (uint8_t)(1 << bit % 8);
 			EXPECT_EQ(decode(bytes, length), RIO_MSG_ERR_RESERVED);
 		}
+	}
+}
+
+TEST(test_rio_02i_a_status_has_one_flag)
+{
+	struct rio_msg m = fixture_message(RIO_STATUS), v;
+	uint8_t bytes[BYTES_MAX], *keep;
+	size_t length;
+
+	m.status.is_told = false;
+	length = encode(&m, bytes);
+	EXPECT_EQ(decode_keep(bytes, length, &v, &keep), RIO_MSG_OK);
+	EXPECT(!v.status.is_told);
+	free(keep);
+	for (int bit = 1; bit < 8; bit++) {
+		bytes[HEADER + 19] = (uint8_t)(1 << bit);
+		EXPECT_EQ(decode(bytes, length), RIO_MSG_ERR_RESERVED);
 	}
 }
 
