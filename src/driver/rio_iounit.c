@@ -25,6 +25,7 @@ static const uint64_t timeout_ns = UINT64_C(60) * 1000 * 1000 * 1000;
 
 struct weft_rio_iounit {
 	struct rio_loop loop; /* first: the role is found by it */
+	pthread_mutex_t lock; /* guards everything here while it runs */
 	struct weft_rio_iounit_options options;
 	struct rio_iounit *core;
 	struct rio_end *owner; /* NULL: nobody is here */
@@ -303,6 +304,7 @@ enum weft_reason weft_rio_iounit_open(const struct weft_rio_self *self,
 	u = calloc(1, sizeof(*u));
 	if (!u)
 		return WEFT_R_NO_MEMORY;
+	pthread_mutex_init(&u->lock, NULL);
 	u->options = *options;
 	defaults(&u->options);
 	r = open_all(u, self, why ? why : unheard);
@@ -316,7 +318,7 @@ enum weft_reason weft_rio_iounit_open(const struct weft_rio_self *self,
 
 enum weft_reason weft_rio_iounit_run(struct weft_rio_iounit *iounit)
 {
-	rio_loop_run(&iounit->loop);
+	rio_loop_run(&iounit->loop, &iounit->lock);
 	return WEFT_OK;
 }
 
@@ -347,6 +349,7 @@ void weft_rio_iounit_close(struct weft_rio_iounit *iounit)
 		device_close(iounit->devices[i]);
 	if (iounit->buffers)
 		munmap(iounit->buffers, iounit->buffers_bytes);
+	pthread_mutex_destroy(&iounit->lock);
 	free(iounit);
 }
 
@@ -357,5 +360,7 @@ void weft_rio_iounit_address(struct weft_rio_iounit *iounit, struct weft_address
 
 void weft_rio_iounit_moved(struct weft_rio_iounit *iounit, struct weft_rio_moved *m)
 {
+	pthread_mutex_lock(&iounit->lock);
 	rio_loop_moved(&iounit->loop, m);
+	pthread_mutex_unlock(&iounit->lock);
 }

@@ -353,16 +353,23 @@ void rio_loop_sleep(struct rio_loop *loop, uint64_t until_ns)
 	loop->asleep_until_ns = 0;
 }
 
-void rio_loop_run(struct rio_loop *loop)
+void rio_loop_run(struct rio_loop *loop, pthread_mutex_t *lock)
 {
 	uint64_t busy_ns = 0;
 
+	pthread_mutex_lock(lock);
+	loop->lock = lock;
 	while (!atomic_load(&loop->is_stopping)) {
 		if (rio_loop_turn(loop))
 			busy_ns = loop->now_ns;
 		else if (loop->now_ns - busy_ns >= loop->spin_ns)
 			rio_loop_sleep(loop, UINT64_MAX);
+		/* Others may have something to ask. */
+		pthread_mutex_unlock(lock);
+		pthread_mutex_lock(lock);
 	}
+	loop->lock = NULL;
+	pthread_mutex_unlock(lock);
 }
 
 void rio_loop_stop(struct rio_loop *loop)

@@ -133,8 +133,11 @@ bool rio_loop_turn(struct rio_loop *loop);
 /* Sleeps until something may have happened, or it is that late. */
 void rio_loop_sleep(struct rio_loop *loop, uint64_t until_ns);
 
-/* Turns and sleeps until it is told to stop, by any thread or signal handler. */
-void rio_loop_run(struct rio_loop *loop);
+/*
+ * Turns and sleeps until it is told to stop, by any thread or signal handler. Holds the lock but
+ * when it sleeps.
+ */
+void rio_loop_run(struct rio_loop *loop, pthread_mutex_t *lock);
 void rio_loop_stop(struct rio_loop *loop);
 
 /* For any thread and any signal handler: it does not sleep now. */
