@@ -18,6 +18,7 @@ enum {
 	MOVES = 32,
 	DEVICES = 64,
 	MESSAGES_EXTRA = 64,
+	ENDS_EXTRA = 10, /* its own, the owner's, and those that are replaced */
 	LINE = 256
 };
 
@@ -88,19 +89,35 @@ static void connected(struct rio_loop *loop, struct rio_end *end)
 			   &(struct rio_bytes){ peer.private_data, peer.private_bytes });
 }
 
+/*
+ * It can carry nothing any more: somebody named memory that is not there, or the peer is gone. What
+ * comes next gets another one at once.
+ */
+static void lose(struct rio_loop *loop, struct rio_end *end, enum weft_reason reason)
+{
+	struct weft_rio_iounit *u = unit_of(loop);
+
+	if (end->was_lost)
+		return;
+	end->was_lost = true;
+	rio_end_hang_up(end, reason);
+	if (end->own_peer) {
+		(void)rio_end_own(loop);
+		return;
+	}
+	tell(u, "is no longer connected", end->peer, end->reason);
+	if (end->was_told)
+		rio_iounit_lost(u->core, end->peer);
+	else
+		rio_iounit_dialled(u->core, end->peer, end->reason, NULL);
+}
+
 static void gone(struct rio_loop *loop, struct rio_end *end)
 {
 	struct weft_rio_iounit *u = unit_of(loop);
 
-	if (end->own_peer) {
-		/* Somebody named memory that is not there; the next one shall not suffer. */
-		(void)rio_end_own(loop);
-	} else if (end->kind == RIO_END_DATA) {
-		tell(u, "is no longer connected", end->peer, end->reason);
-		if (end->was_told)
-			rio_iounit_lost(u->core, end->peer);
-		else
-			rio_iounit_dialled(u->core, end->peer, end->reason, NULL);
+	if (end->kind == RIO_END_DATA) {
+		lose(loop, end, end->reason);
 	} else if (end == u->owner) {
 		u->owner = NULL;
 		tell(u, "has left, the owner", end->peer, end->reason);
@@ -121,7 +138,8 @@ static void refused(struct rio_loop *loop, struct rio_end *end)
 
 static void moved(struct rio_loop *loop, struct rio_end *end, uint32_t id, enum weft_reason reason)
 {
-	(void)end;
+	if (reason != WEFT_OK && end->kind == RIO_END_DATA)
+		lose(loop, end, reason);
 	rio_iounit_ended(unit_of(loop)->core, id, reason);
 }
 
@@ -266,7 +284,7 @@ static enum weft_reason open_all(struct weft_rio_iounit *u, const struct weft_ri
 	const struct rio_loop_config config = {
 		.calls = &calls,
 		.role = WEFT_RIO_IOUNIT,
-		.ends_max = PLATFORMS + RIO_STRANGERS_MAX + 2,
+		.ends_max = PLATFORMS + RIO_STRANGERS_MAX + ENDS_EXTRA,
 		.messages_max = 2 * o->commands_max + MESSAGES_EXTRA,
 		.tells_max = o->commands_max,
 		.limits = { o->commands_max, RIO_COMMAND_LIST_MAX },

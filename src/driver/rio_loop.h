@@ -42,6 +42,7 @@ struct rio_end {
 	uint32_t number;	  /* the role's own */
 	uint32_t posted;	  /* signalled requests that have not come back */
 	bool was_told;		  /* the role knows of it, and is to be told that it is gone */
+	bool was_lost;		  /* the role has given it up */
 	/* Control ends. */
 	struct rio_contact contact;
 	struct rio_dial *dial; /* whom it reaches; NULL: it came here */

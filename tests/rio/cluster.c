@@ -142,6 +142,25 @@ void cluster_wait_note(struct cluster *c, const char *text)
 	REQUIRE(left > 0);
 }
 
+uint32_t cluster_notes(struct cluster *c)
+{
+	uint32_t count;
+
+	pthread_mutex_lock(&c->lock);
+	count = c->note_count;
+	pthread_mutex_unlock(&c->lock);
+	return count;
+}
+
+void cluster_wait_notes(struct cluster *c, uint32_t count)
+{
+	int left = 20000;
+
+	while (cluster_notes(c) < count && --left > 0)
+		nap();
+	REQUIRE(left > 0);
+}
+
 void cluster_start_owner(struct cluster *c)
 {
 	struct weft_rio_peer peers[IOUNITS_MAX + REQUESTERS_MAX];

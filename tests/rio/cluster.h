@@ -73,6 +73,10 @@ void cluster_close(struct cluster *c);
 bool cluster_noted(struct cluster *c, const char *text);
 void cluster_wait_note(struct cluster *c, const char *text);
 
+/* How many there are; waits until there are so many. */
+uint32_t cluster_notes(struct cluster *c);
+void cluster_wait_notes(struct cluster *c, uint32_t count);
+
 /* Who somebody is in this cluster. */
 struct weft_rio_self cluster_self(uint32_t unit, const struct weft_rio_peer *peers, uint32_t count);
 struct weft_rio_peer cluster_peer(uint32_t unit, enum weft_rio_role role,
