@@ -208,10 +208,17 @@ static void work(struct rio_loop *loop)
 {
 	struct weft_rio_iounit *u = unit_of(loop);
 	struct rio_act act;
+	bool has_act;
 
-	rio_iounit_progress(u->core, loop->now_ns);
-	while (rio_iounit_act(u->core, &act))
-		act_do(u, &act);
+	/* Acts may give work to devices, which begin with it when they are asked what is done. */
+	do {
+		rio_iounit_progress(u->core, loop->now_ns);
+		has_act = false;
+		while (rio_iounit_act(u->core, &act)) {
+			act_do(u, &act);
+			has_act = true;
+		}
+	} while (has_act);
 }
 
 static uint64_t due(struct rio_loop *loop)

@@ -273,12 +273,15 @@ static void timers_look(struct rio_loop *loop)
 	loop->look_ns = loop->now_ns + NS_PER_S / 100;
 }
 
-static void bury(struct rio_loop *loop)
+/* False: nobody is gone of whom the role did not know yet. */
+static bool bury(struct rio_loop *loop)
 {
 	struct rio_end *end = NULL;
+	bool has_any = false;
 
 	while (loop->dying > 0 && (end = rio_end_next(loop, end)) != NULL)
-		rio_end_bury(end);
+		has_any |= rio_end_bury(end);
+	return has_any;
 }
 
 bool rio_loop_turn(struct rio_loop *loop)
@@ -294,8 +297,8 @@ bool rio_loop_turn(struct rio_loop *loop)
 		timers_look(loop);
 	if (!loop->is_closing)
 		loop->config.calls->work(loop);
-	bury(loop);
-	return has_any;
+	/* Who is told of that may have something to do: it must not sleep before. */
+	return bury(loop) || has_any;
 }
 
 /* ---- Sleeping ------------------------------------------------------------------------------- */
@@ -343,7 +346,12 @@ void rio_loop_sleep(struct rio_loop *loop, uint64_t until_ns)
 	if (loop->lock)
 		pthread_mutex_unlock(loop->lock);
 	adapter_enter(a);
-	/* What the adapter's thread has found meanwhile makes no descriptor ready. */
+	/*
+	 * What ends when it is sent at last makes no descriptor ready, nor does what the adapter's
+	 * thread has found meanwhile.
+	 */
+	if (a->net->is_waiting)
+		adapter_work(a);
 	if (loop->cq->count == 0 && list_is_empty(&a->core.events))
 		progress_sleep(a->net, loop->also, at);
 	adapter_leave(a);

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 static const struct weft_address loopback = { .family = 4, .ip = { 127, 0, 0, 1 } };
@@ -107,8 +108,11 @@ static void take_note(void *context, const char *line)
 {
 	struct cluster *c = context;
 
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
 	if (getenv("CLUSTER_NOTES"))
-		printf("# %s\n", line);
+		printf("# %ld.%03ld %s\n", (long)now.tv_sec % 1000, now.tv_nsec / 1000000, line);
 	pthread_mutex_lock(&c->lock);
 	if (c->note_count < NOTES_MAX)
 		snprintf(c->notes[c->note_count++], sizeof(c->notes[0]), "%s", line);
