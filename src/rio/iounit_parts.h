@@ -61,7 +61,7 @@ enum command_state {
 	COMMAND_FETCHING, /* the rest of its list */
 	COMMAND_RUNNING,
 	COMMAND_SETTLING,
-	COMMAND_SAYING, /* all has ended, the owner is to be told */
+	COMMAND_SAYING, /* all has ended, requester or owner are to be told */
 	COMMAND_STATES
 };
 
@@ -148,10 +148,10 @@ struct rio_iounit {
 	uint32_t device_count;
 	/* The owner. */
 	bool has_owner, is_devices_due, is_pong_due;
+	uint32_t dropped; /* commands of former ones that have not ended */
 	struct platform owner;
 	struct rio_session session;
 	uint64_t pong_id;
-	uint32_t dropped; /* commands of the one before that have not ended */
 	uint8_t message[RIO_MSG_BYTES_MAX];
 	/* Slots of each kind, and who waits for what. */
 	struct unit_command *commands;
@@ -162,10 +162,11 @@ struct rio_iounit {
 	uint32_t move_count, moves_under_way;
 	struct timer_queue timers;
 	struct list free_commands, free_pieces, free_moves;
-	struct list ready;	   /* commands that can go on */
-	struct list hungry;	   /* commands that could if there were a buffer */
-	struct list movers;	   /* pieces and settling commands with a move to make */
-	struct list saying;	   /* commands */
+	struct list ready;  /* commands that can go on */
+	struct list hungry; /* commands that could if there were a buffer */
+	struct list movers; /* pieces and settling commands with a move to make */
+	struct list saying; /* commands */
+	struct list told;   /* commands, of which the requester was told, but not the owner */
 	struct list platforms_due; /* with something to be done */
 	struct rio_iounit_counts counts;
 };

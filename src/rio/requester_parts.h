@@ -157,6 +157,7 @@ void request_end(struct rio_requester *q, struct request *r, uint32_t reason);
 void request_late(struct rio_requester *q, struct request *r);
 enum weft_reason request_take_status(struct rio_requester *q, uint64_t id,
 				     const struct rio_status *status);
+enum weft_reason requests_take_told(struct rio_requester *q, const struct rio_told *told);
 enum weft_reason request_take_word(struct rio_requester *q, struct platform iounit,
 				   const struct rio_msg *m);
 void debts_forget(struct rio_requester *q);

@@ -226,16 +226,34 @@ enum weft_reason request_take_status(struct rio_requester *q, uint64_t id,
 	struct debt *d;
 
 	if (r && r->state == REQUEST_ASKED && r->debt) {
-		if (status->is_told)
-			await_word(q, r);
-		else
-			end_with(q, r, status);
+		end_with(q, r, status);
 		return WEFT_OK;
 	}
 	d = id != 0 ? debt_find(q, id) : NULL;
 	if (!d)
 		return WEFT_R_RIO_UNEXPECTED;
 	debt_free(q, d);
+	return WEFT_OK;
+}
+
+enum weft_reason requests_take_told(struct rio_requester *q, const struct rio_told *told)
+{
+	struct rd at = rd_of(told->entries.bytes, told->entries.length);
+
+	for (uint32_t i = 0; i < told->count; i++) {
+		uint64_t id = rio_told_next(&at).id;
+		struct request *r = request_find(q, id);
+		struct debt *d = r && r->state == REQUEST_ASKED ? r->debt : NULL;
+
+		if (d) {
+			await_word(q, r);
+			continue;
+		}
+		d = id != 0 ? debt_find(q, id) : NULL;
+		if (!d)
+			return WEFT_R_RIO_UNEXPECTED;
+		debt_free(q, d);
+	}
 	return WEFT_OK;
 }
 

@@ -15,7 +15,7 @@ struct rio_session {
 	uint64_t sent, received; /* numbers of the last ones; the greeting's count */
 };
 
-/* Keyed BLAKE2b, as long as a seal. */
+/* Of private data: keyed BLAKE2b, as long as a seal. Messages have seals of another kind. */
 void rio_seal(const uint8_t key[RIO_KEY_BYTES], const uint8_t *bytes, size_t length,
 	      uint8_t seal[RIO_SEAL_BYTES]);
 bool rio_seal_is_true(const uint8_t key[RIO_KEY_BYTES], const uint8_t *bytes, size_t length,

@@ -10,7 +10,6 @@ enum {
 	LENGTH_AT = 4,
 	WORD_BYTES = 4,
 	DEVICES_BYTES = 8,
-	STATUS_TOLD = 1,    /* flag */
 	DATA_MAGIC = 0x5244 /* "RD" */
 };
 
@@ -19,7 +18,7 @@ static const char *const type_names[RIO_MSG_TYPE_COUNT] = {
 	[RIO_REQUEST] = "request",   [RIO_COMMAND] = "command", [RIO_STATUS] = "status",
 	[RIO_ANNOUNCE] = "announce", [RIO_GRANT] = "grant",	[RIO_DEVICES] = "devices",
 	[RIO_REVOKE] = "revoke",     [RIO_CANCEL] = "cancel",	[RIO_PING] = "ping",
-	[RIO_PONG] = "pong",	     [RIO_BYE] = "bye",
+	[RIO_PONG] = "pong",	     [RIO_BYE] = "bye",		[RIO_TOLD] = "told",
 };
 
 static bool is_type(unsigned int type)
@@ -172,16 +171,13 @@ static enum rio_msg_err command_decode(struct rio_request *q, struct rd *r)
 static enum rio_msg_err status_decode(struct rio_status *s, struct rd *r)
 {
 	size_t length;
-	uint32_t flags;
 	bool is_zero;
 
 	s->reason = rd_u32(r);
 	s->transaction = rd_u32(r);
 	s->done_bytes = rd_u64(r);
 	length = rd_u16(r);
-	flags = rd_u16(r);
-	s->is_told = flags & STATUS_TOLD;
-	is_zero = (flags & ~STATUS_TOLD) == 0;
+	is_zero = take_zeros(r, 2);
 	if (length > RIO_TEXT_MAX)
 		return RIO_MSG_ERR_TEXT;
 	s->text = take(r, length);
@@ -191,6 +187,31 @@ static enum rio_msg_err status_decode(struct rio_status *s, struct rd *r)
 	if (!rio_text_is_good(s->text.bytes, length))
 		return RIO_MSG_ERR_TEXT;
 	return is_zero ? RIO_MSG_OK : RIO_MSG_ERR_RESERVED;
+}
+
+struct rio_told_entry rio_told_next(struct rd *r)
+{
+	struct rio_told_entry e;
+
+	e.id = rd_u64(r);
+	e.done_bytes = rd_u64(r);
+	return e;
+}
+
+static enum rio_msg_err told_decode(struct rio_told *t, struct rd *r)
+{
+	bool is_zero;
+
+	t->count = rd_u32(r);
+	is_zero = take_zeros(r, WORD_BYTES);
+	t->entries = take(r, left(r));
+	if (r->is_short)
+		return RIO_MSG_ERR_SHORT;
+	if (!is_zero)
+		return RIO_MSG_ERR_RESERVED;
+	return t->count > 0 && t->entries.length == (size_t)t->count * RIO_TOLD_ENTRY_BYTES
+		       ? RIO_MSG_OK
+		       : RIO_MSG_ERR_LENGTH;
 }
 
 static bool is_block_size(uint32_t bytes)
@@ -311,6 +332,8 @@ static enum rio_msg_err body_decode(struct rio_msg *m, struct rd *r)
 		return command_decode(&m->request, r);
 	case RIO_STATUS:
 		return status_decode(&m->status, r);
+	case RIO_TOLD:
+		return told_decode(&m->told, r);
 	case RIO_ANNOUNCE:
 		return announce_decode(&m->announce, r);
 	case RIO_GRANT:
@@ -392,11 +415,11 @@ static void put_bytes(struct wr *w, struct rio_bytes b)
 		wr_bytes(w, b.bytes, b.length);
 }
 
-static void put_text(struct wr *w, struct rio_bytes text, uint16_t flags)
+static void put_text(struct wr *w, struct rio_bytes text)
 {
 	CHECK(text.length <= UINT16_MAX);
 	wr_u16(w, (uint16_t)text.length);
-	wr_u16(w, flags);
+	wr_u16(w, 0);
 	put_bytes(w, text);
 	put_zeros(w, -text.length % WORD_BYTES);
 }
@@ -440,7 +463,13 @@ static void status_encode(const struct rio_status *s, struct wr *w)
 	wr_u32(w, s->reason);
 	wr_u32(w, s->transaction);
 	wr_u64(w, s->done_bytes);
-	put_text(w, s->text, s->is_told ? STATUS_TOLD : 0);
+	put_text(w, s->text);
+}
+
+void rio_told_put(const struct rio_told_entry *e, struct wr *w)
+{
+	wr_u64(w, e->id);
+	wr_u64(w, e->done_bytes);
 }
 
 void rio_device_put(const struct rio_device *d, struct wr *w)
@@ -451,7 +480,7 @@ void rio_device_put(const struct rio_device *d, struct wr *w)
 	wr_u32(&at, d->block_bytes);
 	wr_u64(&at, d->size_bytes);
 	wr_u32(&at, d->flags);
-	put_text(&at, d->name, 0);
+	put_text(&at, d->name);
 	if (at.is_short)
 		w->is_short = true;
 	else
@@ -504,6 +533,11 @@ static void body_encode(const struct rio_msg *m, struct wr *w)
 		break;
 	case RIO_STATUS:
 		status_encode(&m->status, w);
+		break;
+	case RIO_TOLD:
+		wr_u32(w, m->told.count);
+		wr_u32(w, 0);
+		put_bytes(w, m->told.entries);
 		break;
 	case RIO_ANNOUNCE:
 		announce_encode(&m->announce, w);

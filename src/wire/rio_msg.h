@@ -27,6 +27,7 @@ enum {
 	RIO_IP_BYTES = 16,
 	RIO_TEXT_MAX = 200,
 	RIO_DEVICE_NAME_MAX = 64,
+	RIO_TOLD_ENTRY_BYTES = 16,
 	RIO_BLOCK_BYTES_MIN = 512,
 	RIO_BLOCK_BYTES_MAX = 65536,
 	/* What a message can hold of a list: less in a command, which names who asks for what. */
@@ -72,6 +73,7 @@ enum rio_msg_type {
 	RIO_PING,
 	RIO_PONG,
 	RIO_BYE,
+	RIO_TOLD,
 	RIO_MSG_TYPE_COUNT
 };
 
@@ -133,7 +135,6 @@ struct rio_status {
 	uint32_t reason;      /* enum weft_reason, or one that a newer peer has; 0: well */
 	uint32_t transaction; /* the one that failed, from 0 */
 	uint64_t done_bytes;
-	bool is_told; /* the I/O unit tells the requester itself, whom this does not tell enough */
 	struct rio_bytes text; /* UTF-8 without control characters, at most RIO_TEXT_MAX */
 };
 
@@ -150,6 +151,16 @@ struct rio_device {
 };
 
 /* On the wire tokens are masked; rio/session.h does that. */
+/* What went well, and was told to the requester by the I/O unit itself: rio_told_next/put. */
+struct rio_told {
+	uint32_t count;
+	struct rio_bytes entries;
+};
+
+struct rio_told_entry {
+	uint64_t id, done_bytes;
+};
+
 struct rio_announce {
 	struct platform iounit;
 	uint8_t token[RIO_TOKEN_BYTES];
@@ -175,6 +186,7 @@ struct rio_msg {
 		struct rio_grant grant;
 		struct rio_devices devices;
 		struct platform revoked;
+		struct rio_told told;
 		uint32_t bye_reason;
 	};
 	uint8_t seal[RIO_SEAL_BYTES]; /* not in the greeting */
@@ -206,6 +218,10 @@ const char *rio_msg_type_name(enum rio_msg_type type);
 /* The next device of the entries. On error neither *d nor *r has changed. */
 enum rio_msg_err rio_device_next(struct rio_device *d, struct rd *r);
 void rio_device_put(const struct rio_device *d, struct wr *w);
+
+/* The same of what was told; entries that were decoded are good. */
+struct rio_told_entry rio_told_next(struct rd *r);
+void rio_told_put(const struct rio_told_entry *e, struct wr *w);
 
 /* MPA private data of a data connection, 80 bytes: an I/O unit asks, a requester answers. */
 enum { RIO_DATA_BYTES = 80, RIO_DATA_SEALED_BYTES = 64, RIO_NONCE_BYTES = 32 };

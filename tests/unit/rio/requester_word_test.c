@@ -61,9 +61,12 @@ static enum weft_reason tell(uint64_t id)
 
 static enum weft_reason told_status(uint64_t id)
 {
+	uint8_t entry[RIO_TOLD_ENTRY_BYTES];
+	struct wr at = wr_of(entry, sizeof(entry));
+
+	rio_told_put(&(struct rio_told_entry){ id, 4096 }, &at);
 	return asker_hears(
-		&w,
-		&(struct rio_msg){ .type = RIO_STATUS, .id = id, .status = { .is_told = true } });
+		&w, &(struct rio_msg){ .type = RIO_TOLD, .told = { 1, { entry, sizeof(entry) } } });
 }
 
 /* A request of one fragment that the owner has been asked for. */

@@ -227,6 +227,21 @@ void world_chained(struct unit_world *w, uint64_t id, struct platform where, uin
 
 /* ---- What the unit does --------------------------------------------------------------------- */
 
+static void hear_told(struct unit_world *w, const struct rio_told *told)
+{
+	struct rd at = rd_of(told->entries.bytes, told->entries.length);
+
+	for (uint32_t i = 0; i < told->count; i++) {
+		const struct rio_told_entry e = rio_told_next(&at);
+
+		w->statuses[w->status_count++ % 64] = (struct status){ .id = e.id,
+								       .done_bytes = e.done_bytes,
+								       .is_told = true };
+		if (!w->told[e.id % 64])
+			fail(w, "nobody was told");
+	}
+}
+
 static void hear(struct unit_world *w, const struct rio_act *act)
 {
 	struct rio_msg m;
@@ -234,12 +249,18 @@ static void hear(struct unit_world *w, const struct rio_act *act)
 
 	if (rio_session_open(&w->owner, act->bytes, act->length, &m) != WEFT_OK) {
 		fail(w, "the owner cannot read what the unit says");
+	} else if (m.type == RIO_TOLD) {
+		hear_told(w, &m.told);
+	} else if (m.type == RIO_DEVICES) {
+		struct rio_iounit_counts counts;
+
+		rio_iounit_count(w->unit, &counts);
+		w->devices_said++;
+		w->commands_at_devices = counts.commands_now;
 	} else if (m.type == RIO_STATUS) {
 		*s = (struct status){ m.id, m.status.reason, m.status.transaction,
-				      m.status.done_bytes, m.status.is_told };
+				      m.status.done_bytes, false };
 		w->status_count++;
-		if (m.status.is_told && !w->told[m.id % 64])
-			fail(w, "nobody was told");
 		for (int r = 0; w->is_alone && m.status.reason == 0 && r < REQUESTERS; r++) {
 			if (w->requesters[r].writes > 0)
 				fail(w, "it was said to be done before all was there");

@@ -99,6 +99,16 @@ static void rights(struct rio_msg *m)
 	}
 }
 
+static struct rio_told told(void)
+{
+	static uint8_t bytes[2 * RIO_TOLD_ENTRY_BYTES];
+	struct wr w = wr_of(bytes, sizeof(bytes));
+
+	rio_told_put(&(struct rio_told_entry){ 0x21, 4096 }, &w);
+	rio_told_put(&(struct rio_told_entry){ 0x22, 8192 }, &w);
+	return (struct rio_told){ 2, { bytes, sizeof(bytes) } };
+}
+
 struct rio_msg fixture_message(enum rio_msg_type type)
 {
 	static uint8_t list[FIXTURE_LIST_BYTES];
@@ -116,11 +126,12 @@ struct rio_msg fixture_message(enum rio_msg_type type)
 			m.request.requester = requester;
 			m.request.asked = 0x1112131415161718;
 		}
+	} else if (type == RIO_TOLD) {
+		m.told = told();
 	} else if (type == RIO_STATUS) {
 		m.status.reason = 36;
 		m.status.transaction = 1;
 		m.status.done_bytes = 4096;
-		m.status.is_told = true;
 		m.status.text = text_of("no such device");
 	} else if (type == RIO_BYE) {
 		m.bye_reason = 6;

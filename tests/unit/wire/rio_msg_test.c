@@ -64,8 +64,7 @@ static void set_length(uint8_t *bytes, size_t length)
 
 /*
  * A status by hand: "RF", version 1, type 6; 68 bytes; the second of its direction; about request
- * 0x20; reason 36 in transaction 1, 4096 bytes done; 5 bytes of text; told; the text, padded to 8;
- * the seal.
+ * 0x20; reason 36 in transaction 1, 4096 bytes done; 5 bytes of text, padded to 8; the seal.
  */
 static const uint8_t status_wire[] = {
 	0x52, 0x46, 0x01, 0x06, 0x00, 0x00, 0x00, 0x44, /* */
@@ -73,7 +72,7 @@ static const uint8_t status_wire[] = {
 	0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x20, /* */
 	0x00, 0x00, 0x00, 0x24, 0x00, 0x00, 0x00, 0x01, /* */
 	0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x10, 0x00, /* */
-	0x00, 0x05, 0x00, 0x01, 's',  't',  'a',  'l',	/* */
+	0x00, 0x05, 0x00, 0x00, 's',  't',  'a',  'l',	/* */
 	'e',  0x00, 0x00, 0x00,				/* */
 	0x00, 0x01, 0x02, 0x03, 0x04, 0x05, 0x06, 0x07, /* */
 	0x08, 0x09, 0x0a, 0x0b, 0x0c, 0x0d, 0x0e, 0x0f, /* */
@@ -91,7 +90,6 @@ TEST(test_rio_02e_status_has_the_written_layout)
 	EXPECT_EQ(m.status.reason, 36);
 	EXPECT_EQ(m.status.transaction, 1);
 	EXPECT_EQ(m.status.done_bytes, 4096);
-	EXPECT(m.status.is_told);
 	EXPECT_EQ(m.status.text.length, 5);
 	EXPECT_MEM(m.status.text.bytes, "stale", 5);
 	EXPECT_MEM(m.seal, status_wire + 52, RIO_SEAL_BYTES);
@@ -148,6 +146,7 @@ TEST(test_rio_02e_every_message_round_trip)
 		[RIO_PING] = HEADER + 16,
 		[RIO_PONG] = HEADER + 16,
 		[RIO_BYE] = HEADER + 8 + 16,
+		[RIO_TOLD] = HEADER + 8 + 32 + 16,
 	};
 
 	for (int type = RIO_HELLO; type < RIO_MSG_TYPE_COUNT; type++) {
@@ -256,7 +255,7 @@ TEST(test_rio_02e_bad_headers_are_refused)
 	bytes[2] = 1;
 	for (unsigned int v = 0; v < 256; v++) {
 		bytes[3] = (uint8_t)v;
-		EXPECT_EQ(decode(bytes, length) == RIO_MSG_ERR_TYPE, v < 1 || v > 14);
+		EXPECT_EQ(decode(bytes, length) == RIO_MSG_ERR_TYPE, v < 1 || v > 15);
 	}
 	m.sequence = 0;
 	EXPECT_EQ(recoded(&m), RIO_MSG_ERR_SEQUENCE);
@@ -270,9 +269,10 @@ TEST(test_rio_02e_reserved_bytes_and_padding_are_zero)
 	} reserved[] = {
 		{ RIO_HELLO, 9, 3 },	{ RIO_WELCOME, 9, 3 },	{ RIO_PROVE, 66, 2 },
 		{ RIO_PROVE, 69, 3 },	{ RIO_REQUEST, 4, 4 },	{ RIO_COMMAND, 20, 4 },
-		{ RIO_STATUS, 18, 1 },	{ RIO_STATUS, 34, 2 },	{ RIO_ANNOUNCE, 44, 4 },
+		{ RIO_STATUS, 18, 2 },	{ RIO_STATUS, 34, 2 },	{ RIO_ANNOUNCE, 44, 4 },
 		{ RIO_GRANT, 41, 1 },	{ RIO_GRANT, 48, 12 },	{ RIO_DEVICES, 4, 4 },
 		{ RIO_DEVICES, 30, 2 }, { RIO_DEVICES, 39, 1 }, { RIO_BYE, 4, 4 },
+		{ RIO_TOLD, 4, 4 },
 	};
 
 	for (size_t i = 0; i < sizeof(reserved) / sizeof(reserved[0]); i++) {
@@ -287,21 +287,27 @@ TEST(test_rio_02e_reserved_bytes_and_padding_are_zero)
 	}
 }
 
-TEST(test_rio_02i_a_status_has_one_flag)
+TEST(test_rio_02i_what_was_told_is_as_many_as_it_says)
 {
-	struct rio_msg m = fixture_message(RIO_STATUS), v;
+	struct rio_msg m = fixture_message(RIO_TOLD), v;
 	uint8_t bytes[BYTES_MAX], *keep;
-	size_t length;
+	size_t length = encode(&m, bytes);
+	struct rio_told_entry e;
+	struct rd at;
 
-	m.status.is_told = false;
-	length = encode(&m, bytes);
 	EXPECT_EQ(decode_keep(bytes, length, &v, &keep), RIO_MSG_OK);
-	EXPECT(!v.status.is_told);
+	EXPECT_EQ(v.told.count, 2);
+	at = rd_of(v.told.entries.bytes, v.told.entries.length);
+	(void)rio_told_next(&at);
+	e = rio_told_next(&at);
+	EXPECT(e.id == 0x22 && e.done_bytes == 8192 && at.at == at.end);
 	free(keep);
-	for (int bit = 1; bit < 8; bit++) {
-		bytes[HEADER + 19] = (uint8_t)(1 << bit);
-		EXPECT_EQ(decode(bytes, length), RIO_MSG_ERR_RESERVED);
+	for (uint8_t count = 0; count < 4; count++) {
+		bytes[HEADER + 3] = count;
+		EXPECT_EQ(decode(bytes, length), count == 2 ? RIO_MSG_OK : RIO_MSG_ERR_LENGTH);
 	}
+	m.told = (struct rio_told){ 0 };
+	EXPECT_EQ(recoded(&m), RIO_MSG_ERR_LENGTH);
 }
 
 TEST(test_rio_14_messages_do_not_name_unit_0)
