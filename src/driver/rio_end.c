@@ -274,7 +274,7 @@ static void make_room(struct rio_loop *loop)
 	}
 	if (oldest && strangers >= RIO_STRANGERS_MAX) {
 		rio_end_hang_up(oldest, WEFT_R_LIMIT);
-		rio_end_bury(oldest);
+		(void)rio_end_bury(oldest);
 	}
 }
 
@@ -459,13 +459,13 @@ void rio_end_refusal_text(struct rio_end *end, char *line, size_t room)
 		 weft_reason_name(end->reason), weft_reason_text(end->reason));
 }
 
-void rio_end_bury(struct rio_end *end)
+bool rio_end_bury(struct rio_end *end)
 {
 	struct rio_loop *loop = end->loop;
 	struct rio_dial *dial = end->dial;
 
 	if (end->state != RIO_END_DYING || end->posted > 0)
-		return;
+		return false;
 	loop->dying--;
 	if (dial) {
 		dial->end = NULL;
@@ -479,6 +479,7 @@ void rio_end_bury(struct rio_end *end)
 		loop->config.calls->refused(loop, end);
 	count_moved(end, &loop->moved);
 	take_down(end);
+	return true;
 }
 
 /* ---- What it carries ------------------------------------------------------------------------ */

@@ -40,8 +40,8 @@ void rio_end_hang_up(struct rio_end *end, enum weft_reason reason);
 /* Whom it would have reached or was reached by, and why not, in a line. */
 void rio_end_refusal_text(struct rio_end *end, char *line, size_t room);
 
-/* Frees it, if nothing of it is under way any more. */
-void rio_end_bury(struct rio_end *end);
+/* Frees it, if nothing of it is under way any more. False: it is not dying, or something is. */
+bool rio_end_bury(struct rio_end *end);
 
 /* A message; what cannot be said ends the connection. */
 void rio_end_say(struct rio_end *end, const uint8_t *bytes, size_t length);

@@ -283,12 +283,15 @@ static void timers_look(struct rio_loop *loop)
 	loop->look_ns = loop->now_ns + NS_PER_S / 100;
 }
 
-static void bury(struct rio_loop *loop)
+/* False: nobody is gone of whom the role did not know yet. */
+static bool bury(struct rio_loop *loop)
 {
 	struct rio_end *end = NULL;
+	bool has_any = false;
 
 	while (loop->dying > 0 && (end = rio_end_next(loop, end)) != NULL)
-		rio_end_bury(end);
+		has_any |= rio_end_bury(end);
+	return has_any;
 }
 
 bool rio_loop_turn(struct rio_loop *loop)
@@ -304,8 +307,8 @@ bool rio_loop_turn(struct rio_loop *loop)
 		timers_look(loop);
 	if (!loop->is_closing)
 		loop->config.calls->work(loop);
-	bury(loop);
-	return has_any;
+	/* Who is told of that may have something to do: it must not sleep before. */
+	return bury(loop) || has_any;
 }
 
 /* ---- Sleeping ------------------------------------------------------------------------------- */
@@ -353,7 +356,12 @@ void rio_loop_sleep(struct rio_loop *loop, uint64_t until_ns)
 	if (loop->lock)
 		pthread_mutex_unlock(loop->lock);
 	adapter_enter(a);
-	/* What the adapter's thread has found meanwhile makes no descriptor ready. */
+	/*
+	 * What ends when it is sent at last makes no descriptor ready, nor does what the adapter's
+	 * thread has found meanwhile.
+	 */
+	if (a->net->is_waiting)
+		adapter_work(a);
 	if (loop->cq->count == 0 && list_is_empty(&a->core.events))
 		progress_sleep(a->net, loop->also, at);
 	adapter_leave(a);
@@ -363,16 +371,23 @@ void rio_loop_sleep(struct rio_loop *loop, uint64_t until_ns)
 	loop->asleep_until_ns = 0;
 }
 
-void rio_loop_run(struct rio_loop *loop)
+void rio_loop_run(struct rio_loop *loop, pthread_mutex_t *lock)
 {
 	uint64_t busy_ns = 0;
 
+	pthread_mutex_lock(lock);
+	loop->lock = lock;
 	while (!atomic_load(&loop->is_stopping)) {
 		if (rio_loop_turn(loop))
 			busy_ns = loop->now_ns;
 		else if (loop->now_ns - busy_ns >= loop->spin_ns)
 			rio_loop_sleep(loop, UINT64_MAX);
+		/* Others may have something to ask. */
+		pthread_mutex_unlock(lock);
+		pthread_mutex_lock(lock);
 	}
+	loop->lock = NULL;
+	pthread_mutex_unlock(lock);
 }
 
 void rio_loop_stop(struct rio_loop *loop)

@@ -46,6 +46,7 @@ struct rio_end {
 	uint32_t number;	  /* the role's own */
 	uint32_t posted;	  /* signalled requests that have not come back */
 	bool was_told;		  /* the role knows of it, and is to be told that it is gone */
+	bool was_lost;		  /* the role has given it up */
 	/* Control ends. */
 	struct rio_contact contact;
 	struct rio_dial *dial; /* whom it reaches; NULL: it came here */
@@ -139,8 +140,11 @@ bool rio_loop_turn(struct rio_loop *loop);
 /* Sleeps until something may have happened, or it is that late. */
 void rio_loop_sleep(struct rio_loop *loop, uint64_t until_ns);
 
-/* Turns and sleeps until it is told to stop, by any thread or signal handler. */
-void rio_loop_run(struct rio_loop *loop);
+/*
+ * Turns and sleeps until it is told to stop, by any thread or signal handler. Holds the lock but
+ * when it sleeps.
+ */
+void rio_loop_run(struct rio_loop *loop, pthread_mutex_t *lock);
 void rio_loop_stop(struct rio_loop *loop);
 
 /* For any thread and any signal handler: it does not sleep now. */

@@ -428,10 +428,13 @@ static enum weft_reason fragments_of(struct weft_rio_requester *q,
 	if (t->segment_count > q->segments_max - *used)
 		return WEFT_R_LIMIT;
 	for (uint32_t i = 0; i < t->segment_count; i++) {
+		const struct weft_rio_segment *s = &t->segments[i];
+
 		q->fragments[*used + i] = (struct rio_fragment){
-			.tag = t->segments[i].tag,
-			.length = t->segments[i].length,
-			.address = (uintptr_t)t->segments[i].memory,
+			.platform = { s->platform.unit, s->platform.process },
+			.tag = s->tag,
+			.length = s->length,
+			.address = (uintptr_t)s->memory,
 		};
 	}
 	*used += t->segment_count;
@@ -634,4 +637,33 @@ enum weft_reason weft_rio_memory_add(struct weft_rio_requester *q, void *memory,
 enum weft_reason weft_rio_memory_remove(struct weft_rio_requester *q, uint32_t tag)
 {
 	return q ? weft_region_deregister(q->loop.data_pd, tag) : WEFT_R_NULL_ARGUMENT;
+}
+
+enum weft_reason weft_rio_expose(struct weft_rio_requester *q, const struct weft_rio_segment *part,
+				 bool is_written, uint32_t *handle)
+{
+	struct weft_bind bind = { .rights = is_written ? WEFT_REMOTE_WRITE : WEFT_REMOTE_READ };
+	enum weft_reason r;
+
+	if (!q || !part || !handle)
+		return WEFT_R_NULL_ARGUMENT;
+	if (part->length == 0 || part->platform.unit != 0)
+		return WEFT_R_BAD_ARGUMENT;
+	bind.region_tag = part->tag;
+	bind.addr = (uintptr_t)part->memory;
+	bind.length = part->length;
+	r = weft_window_alloc(q->loop.data_pd, &bind.window_tag);
+	if (r != WEFT_OK)
+		return r;
+	r = weft_window_bind(q->loop.data_pd, &bind);
+	if (r == WEFT_OK)
+		*handle = bind.tag;
+	else
+		weft_window_discard(q->loop.data_pd, bind.window_tag);
+	return r;
+}
+
+enum weft_reason weft_rio_conceal(struct weft_rio_requester *q, uint32_t handle)
+{
+	return q ? weft_window_discard(q->loop.data_pd, handle) : WEFT_R_NULL_ARGUMENT;
 }
