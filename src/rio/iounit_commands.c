@@ -360,6 +360,7 @@ void unit_command_begin(struct rio_iounit *u, uint64_t id, const struct rio_requ
 		.requester = request->requester,
 		.asked = request->asked,
 	};
+	list_init(&c->tell_link);
 	u->counts.commands++;
 	u->counts.commands_now++;
 	timer_queue_set(&u->timers, &c->timer, u->now_ns + timeout_ns);
