@@ -243,12 +243,17 @@ static struct rio_end *end_of(struct rio_loop *loop, uint32_t qp_number)
 
 static bool completions_take(struct rio_loop *loop)
 {
+	struct weft_adapter *a = loop->adapter;
 	struct weft_completion c[COMPLETIONS];
 	struct rio_end *end = NULL;
 	uint32_t count = 0;
 
-	if (weft_cq_poll(loop->cq, c, COMPLETIONS, &count) != WEFT_OK)
-		return false;
+	/* Sockets are not asked while there is something to do without. */
+	adapter_enter(a);
+	if (loop->cq->count == 0)
+		adapter_poll(a);
+	(void)cq_poll(loop->cq, c, COMPLETIONS, &count);
+	adapter_leave(a);
 	for (uint32_t i = 0; i < count; i++) {
 		if (!end || weft_qp_number(end->qp) != c[i].qp_number)
 			end = end_of(loop, c[i].qp_number);
@@ -307,6 +312,7 @@ bool rio_loop_turn(struct rio_loop *loop)
 		timers_look(loop);
 	if (!loop->is_closing)
 		loop->config.calls->work(loop);
+	rio_loop_flush(loop);
 	/* Who is told of that may have something to do: it must not sleep before. */
 	return bury(loop) || has_any;
 }

@@ -484,6 +484,7 @@ static enum weft_reason ask(struct weft_rio_requester *q, const struct weft_rio_
 	t->ended.context = request->context;
 	q->loop.now_ns = rio_loop_clock();
 	work(&q->loop);
+	rio_loop_flush(&q->loop);
 	if (due(&q->loop) < q->loop.asleep_until_ns)
 		rio_loop_wake(&q->loop);
 	return WEFT_OK;
