@@ -20,11 +20,41 @@ static void unit_update(struct rio_owner *o, struct owner_unit *u)
 
 void owner_turn_update(struct rio_owner *o, struct owner_pair *p)
 {
-	if (list_is_empty(&p->waiting) || p->commands >= owner_share(o, p->unit->commands_max))
+	if (list_is_empty(&p->waiting) || p->old > 0 ||
+	    p->commands >= owner_share(o, p->unit->commands_max))
 		list_remove(&p->ready_link);
 	else if (!list_is_linked(&p->ready_link))
 		list_add_tail(&p->unit->ready, &p->ready_link);
 	unit_update(o, p->unit);
+}
+
+static bool is_old(const struct owner_command *c, const struct owner_requester *q)
+{
+	return c->id != 0 && !c->pair && platform_is_same(c->requester, q->peer.is.platform);
+}
+
+/*
+ * What it had asked may still be written: what it asks now must not come before. The two would be
+ * under way together, and a device keeps no order.
+ */
+void owner_turn_begin(struct rio_owner *o, struct owner_pair *p)
+{
+	p->old = 0;
+	for (uint32_t i = 0; i < o->commands_each; i++)
+		p->old += is_old(&p->unit->commands[i], p->requester);
+}
+
+/* This one has ended, or will in a moment. */
+static void old_ends(struct rio_owner *o, const struct owner_command *c)
+{
+	for (uint32_t i = 0; i < o->config.requesters_max; i++) {
+		struct owner_requester *q = &o->requesters[i];
+
+		if (q->peer.state != PEER_HERE || !is_old(c, q))
+			continue;
+		owner_pair_of(o, q, c->unit)->old--;
+		owner_turn_update(o, owner_pair_of(o, q, c->unit));
+	}
 }
 
 void owner_turn_wait(struct rio_owner *o, struct owner_request *r)
@@ -44,6 +74,7 @@ static struct owner_command *command_begin(struct rio_owner *o, struct owner_req
 
 	c->id = ++o->serial * o->commands_each + (uint64_t)(c - u->commands);
 	c->pair = r->pair;
+	c->requester = r->requester->peer.is.platform;
 	c->request = r;
 	c->slot = r->slot;
 	c->is_cancelled = false;
@@ -102,6 +133,8 @@ void owner_command_free(struct rio_owner *o, struct owner_command *c)
 	struct owner_pair *p = c->pair;
 
 	CHECK(!c->request);
+	if (!p)
+		old_ends(o, c);
 	c->id = 0;
 	c->pair = NULL;
 	list_remove(&c->link);

@@ -110,6 +110,7 @@ struct owner_pair {
 	/* Requests of the one for the other. */
 	struct list waiting;
 	uint32_t commands; /* under way */
+	uint32_t old;	   /* under way too, asked for before the requester came again */
 	struct list ready_link;
 };
 
@@ -174,6 +175,7 @@ struct owner_command {
 	uint64_t id;	  /* 0: free */
 	struct owner_unit *unit;
 	struct owner_pair *pair;       /* NULL: the requester is gone */
+	struct platform requester;     /* who it is, or was */
 	struct owner_request *request; /* NULL: it has ended already */
 	struct owner_slot *slot;
 	bool is_cancelled;
@@ -295,6 +297,8 @@ void owner_fetch_act(struct rio_owner *o, struct rio_owner_act *act);
 void owner_turn_wait(struct rio_owner *o, struct owner_request *r);
 
 /* What waits, or may go on, has changed. */
+/* A requester came: what it had asked before comes first. */
+void owner_turn_begin(struct rio_owner *o, struct owner_pair *p);
 void owner_turn_update(struct rio_owner *o, struct owner_pair *p);
 void owner_command_act(struct rio_owner *o, struct rio_owner_act *act);
 void owner_cancel_act(struct rio_owner *o, struct rio_owner_act *act);

@@ -286,8 +286,10 @@ static enum weft_reason requester_came(struct rio_owner *o, const struct rio_con
 		return WEFT_R_LIMIT;
 	peer_begin(o, &q->peer, contact, 0);
 	q->address = contact->address;
-	for (uint32_t i = 0; i < o->config.iounits_max; i++)
+	for (uint32_t i = 0; i < o->config.iounits_max; i++) {
+		owner_turn_begin(o, owner_pair_of(o, q, &o->units[i]));
 		meet(o, owner_pair_of(o, q, &o->units[i]));
+	}
 	*number = q->peer.number;
 	return WEFT_OK;
 }
