@@ -56,13 +56,24 @@ void rio_role_until_signal(void (*stop)(void *of), void *of)
 
 void rio_role_say(FILE *to, const char *line)
 {
+	static time_t second = -1; /* of the text */
+	static char text[32];
 	struct timespec now;
-	struct tm tm;
-	char time[32];
+	long ms;
 
 	clock_gettime(CLOCK_REALTIME, &now);
-	gmtime_r(&now.tv_sec, &tm);
-	strftime(time, sizeof(time), "%Y-%m-%dT%H:%M:%S", &tm);
-	fprintf(to, "%s.%03ldZ %s\n", time, now.tv_nsec / 1000000, line);
-	fflush(to);
+	if (now.tv_sec != second) {
+		struct tm tm;
+
+		gmtime_r(&now.tv_sec, &tm);
+		strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S.000Z ", &tm);
+		second = now.tv_sec;
+	}
+	ms = now.tv_nsec / 1000000;
+	text[20] = (char)('0' + ms / 100);
+	text[21] = (char)('0' + ms / 10 % 10);
+	text[22] = (char)('0' + ms % 10);
+	fputs_unlocked(text, to);
+	fputs_unlocked(line, to);
+	fputc_unlocked('\n', to);
 }

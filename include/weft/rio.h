@@ -233,6 +233,8 @@ struct weft_rio_owner_options {
 	uint64_t timeout_ns;	 /* of requests that name none; default 30 s */
 	/* Told of every decision, in one line, before it takes effect. May be NULL. */
 	void (*note)(void *context, const char *line);
+	/* Called when there is nothing more to note for now: a log may be written out. May be NULL. */
+	void (*noted)(void *context);
 	void *context;
 };
 

@@ -8,7 +8,13 @@
 
 #include "base/check.h"
 
-enum { NS_PER_MS = 1000000, SENDS = 64, SHORT_MAX = WEFT_INLINE_MAX, DEPTH = 32 };
+enum {
+	NS_PER_MS = 1000000,
+	SENDS = 64,
+	SHORT_MAX = WEFT_INLINE_MAX,
+	WORD_BYTES = 320, /* a status, whatever its text */
+	DEPTH = 32
+};
 
 static const uint64_t greeting_ns = UINT64_C(5000) * NS_PER_MS;
 static const uint64_t redial_ns = 20 * NS_PER_MS, redial_most_ns = UINT64_C(1000) * NS_PER_MS;
@@ -102,20 +108,34 @@ static uint32_t local_tag(const struct rio_end *end)
 	return domain(end) == end->loop->data_pd ? end->loop->data_tag : end->loop->control_tag;
 }
 
+/* What comes over a data connection is the words of an I/O unit, and short. */
+static uint32_t mail_bytes(const struct rio_end *end)
+{
+	return end->kind == RIO_END_CONTROL ? RIO_MSG_BYTES_MAX : WORD_BYTES;
+}
+
+/* Of messages that may come before they are taken. */
+static uint32_t mail_count(const struct rio_end *end)
+{
+	const struct rio_loop_config *c = &end->loop->config;
+
+	return end->kind == RIO_END_CONTROL ? c->messages_max : c->words_max;
+}
+
 static uint8_t *receive_buffer(const struct rio_end *end, uint32_t nth)
 {
-	return end->mail + (size_t)nth * RIO_MSG_BYTES_MAX;
+	return end->mail + (size_t)nth * mail_bytes(end);
 }
 
 static uint8_t *send_buffer(const struct rio_end *end, uint32_t nth)
 {
-	return receive_buffer(end, end->loop->config.messages_max + nth);
+	return receive_buffer(end, mail_count(end) + nth);
 }
 
 static enum weft_reason post_receive(struct rio_end *end, uint32_t nth)
 {
 	const struct weft_segment segment = { .addr = (uintptr_t)receive_buffer(end, nth),
-					      .length = RIO_MSG_BYTES_MAX,
+					      .length = mail_bytes(end),
 					      .tag = local_tag(end) };
 
 	return weft_qp_post_recv(
@@ -128,14 +148,14 @@ static enum weft_reason post_receive(struct rio_end *end, uint32_t nth)
 
 static enum weft_reason mail_open(struct rio_end *end)
 {
-	uint32_t count = end->loop->config.messages_max;
+	uint32_t count = mail_count(end), sends = end->kind == RIO_END_CONTROL ? SENDS : 0;
 	enum weft_reason r = WEFT_OK;
 
 	_Static_assert(sizeof(end->free_sends) / sizeof(end->free_sends[0]) == SENDS, "");
-	end->mail = malloc((size_t)(count + SENDS) * RIO_MSG_BYTES_MAX);
+	end->mail = malloc((size_t)(count + sends) * mail_bytes(end));
 	if (!end->mail)
 		return WEFT_R_NO_MEMORY;
-	for (end->free_send_count = 0; end->free_send_count < SENDS; end->free_send_count++)
+	for (end->free_send_count = 0; end->free_send_count < sends; end->free_send_count++)
 		end->free_sends[end->free_send_count] = end->free_send_count;
 	for (uint32_t i = 0; i < count && r == WEFT_OK; i++)
 		r = post_receive(end, i);
@@ -161,15 +181,15 @@ static void take_down(struct rio_end *end)
 static enum weft_reason set_up(struct rio_end *end)
 {
 	struct rio_loop *loop = end->loop;
-	uint32_t messages = loop->config.messages_max;
+	uint32_t messages = mail_count(end);
 	bool is_control = end->kind == RIO_END_CONTROL;
 	const struct weft_qp_options options = {
 		.send_cq = loop->cq,
 		.recv_cq = loop->cq,
-		.send_max = is_control ? messages + SENDS : 2 * DEPTH,
-		.recv_max = is_control ? messages : 1,
+		.send_max = is_control ? messages + SENDS : 2 * DEPTH + loop->config.tells_max,
+		.recv_max = messages > 0 ? messages : 1,
 		.segments_max = 1,
-		.inline_max_bytes = is_control ? SHORT_MAX : 0,
+		.inline_max_bytes = is_control ? SHORT_MAX : WORD_BYTES,
 		.outstanding_max = DEPTH,
 		.context = end,
 	};
@@ -182,7 +202,7 @@ static enum weft_reason set_up(struct rio_end *end)
 
 	if (r == WEFT_OK)
 		r = weft_qp_modify(end->qp, &attr, WEFT_QP_STATE | WEFT_QP_REMOTE_RIGHTS);
-	if (r == WEFT_OK && is_control)
+	if (r == WEFT_OK && messages > 0)
 		r = mail_open(end);
 	return r;
 }

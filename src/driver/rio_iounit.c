@@ -170,6 +170,11 @@ static void act_do(struct weft_rio_iounit *u, const struct rio_act *act)
 	case RIO_ACT_DIAL:
 		dial(u, act);
 		break;
+	case RIO_ACT_TELL:
+		end = rio_end_find(&u->loop, RIO_END_DATA, act->platform);
+		if (end)
+			rio_end_say(end, act->bytes, act->length);
+		break;
 	case RIO_ACT_HANG_UP:
 		end = rio_end_find(&u->loop, RIO_END_DATA, act->platform);
 		if (end)
@@ -262,6 +267,7 @@ static enum weft_reason open_all(struct weft_rio_iounit *u, const struct weft_ri
 		.role = WEFT_RIO_IOUNIT,
 		.ends_max = PLATFORMS + RIO_STRANGERS_MAX + 2,
 		.messages_max = 2 * o->commands_max + MESSAGES_EXTRA,
+		.tells_max = o->commands_max,
 		.limits = { o->commands_max, RIO_COMMAND_LIST_MAX },
 		.takes_control = true,
 	};

@@ -64,7 +64,7 @@ struct rio_dial {
 struct rio_role_calls {
 	/* A control end has greeted; its contact says who it is. Refused: it is ended. */
 	enum weft_reason (*came)(struct rio_loop *loop, struct rio_end *end);
-	/* A message. Refused: it is ended. */
+	/* A message, also over a data end. Refused: it is ended. */
 	enum weft_reason (*message)(struct rio_loop *loop, struct rio_end *end,
 				    const uint8_t *bytes, size_t length);
 	/* A data end is connected. */
@@ -87,7 +87,9 @@ struct rio_loop_config {
 	const struct rio_role_calls *calls;
 	enum weft_rio_role role;
 	uint32_t ends_max;
-	uint32_t messages_max;		  /* of a peer, that may come before they are taken */
+	uint32_t messages_max; /* of a peer, that may come before they are taken */
+	uint32_t words_max;    /* the same over a data connection; 0: nobody says anything there */
+	uint32_t tells_max;    /* that this side says there, at a time */
 	struct rio_contact_limits limits; /* for those who come */
 	bool takes_control;		  /* else its listener is for data */
 	enum weft_rio_role dials;	  /* whom of the peers; 0: nobody */

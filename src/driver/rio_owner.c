@@ -29,6 +29,7 @@ struct weft_rio_owner {
 	struct rio_policy *policy;
 	uint8_t *lists;
 	uint32_t lists_tag;
+	bool has_noted;
 };
 
 static struct weft_rio_owner *owner_of(struct rio_loop *loop)
@@ -103,6 +104,7 @@ static void note(struct weft_rio_owner *o, const struct rio_note *n)
 		return;
 	rio_note_text(o->core, n, line, sizeof(line));
 	o->options.note(o->options.context, line);
+	o->has_noted = true;
 }
 
 static void act_do(struct weft_rio_owner *o, const struct rio_owner_act *act)
@@ -144,6 +146,9 @@ static void work(struct rio_loop *loop)
 	rio_owner_expire(o->core, loop->now_ns);
 	while (rio_owner_act(o->core, &act))
 		act_do(o, &act);
+	if (o->has_noted && o->options.noted)
+		o->options.noted(o->options.context);
+	o->has_noted = false;
 }
 
 static uint64_t due(struct rio_loop *loop)

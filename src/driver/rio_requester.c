@@ -76,7 +76,8 @@ static enum weft_reason came(struct rio_loop *loop, struct rio_end *end)
 static enum weft_reason message(struct rio_loop *loop, struct rio_end *end, const uint8_t *bytes,
 				size_t length)
 {
-	(void)end;
+	if (end->kind == RIO_END_DATA)
+		return rio_requester_told(requester_of(loop)->core, end->peer, bytes, length);
 	return rio_requester_take(requester_of(loop)->core, bytes, length, loop->now_ns);
 }
 
@@ -84,10 +85,13 @@ static void gone(struct rio_loop *loop, struct rio_end *end)
 {
 	struct weft_rio_requester *q = requester_of(loop);
 
-	if (end != q->owner)
-		return;
-	q->owner = NULL;
-	rio_requester_owner_left(q->core);
+	if (end->kind == RIO_END_DATA) {
+		if (!rio_end_find(loop, RIO_END_DATA, end->peer))
+			rio_requester_lost(q->core, end->peer);
+	} else if (end == q->owner) {
+		q->owner = NULL;
+		rio_requester_owner_left(q->core);
+	}
 }
 
 static void connected(struct rio_loop *loop, struct rio_end *end)
@@ -291,6 +295,7 @@ static enum weft_reason open_all(struct weft_rio_requester *q, const struct weft
 		.role = WEFT_RIO_REQUESTER,
 		.ends_max = 2 * IOUNITS + 2,
 		.messages_max = 2 * q->requests_max + MESSAGES_EXTRA,
+		.words_max = q->requests_max,
 		.dials = WEFT_RIO_OWNER,
 		.policy = WEFT_POLICY_STRICT, /* memory is reached by windows, or not at all */
 	};

@@ -4,7 +4,7 @@
 
 #include "rio/iounit_parts.h"
 
-enum { BLOCK = 4096 };
+enum { BLOCK = 4096, TOLD_MAX = 64 };
 
 /* ---- Life ----------------------------------------------------------------------------------- */
 
@@ -17,9 +17,9 @@ static bool config_is_good(const struct rio_iounit_config *c)
 
 static void lists_init(struct rio_iounit *u)
 {
-	struct list *const heads[] = { &u->free_commands, &u->free_pieces,  &u->free_moves,
-				       &u->ready,	  &u->hungry,	    &u->movers,
-				       &u->saying,	  &u->platforms_due };
+	struct list *const heads[] = { &u->free_commands, &u->free_pieces, &u->free_moves,
+				       &u->ready,	  &u->hungry,	   &u->movers,
+				       &u->saying,	  &u->told,	   &u->platforms_due };
 
 	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++)
 		list_init(heads[i]);
@@ -348,6 +348,38 @@ static void say_status(struct rio_iounit *u, struct unit_command *c, struct rio_
 	unit_command_free(u, c);
 }
 
+/* How a command went: to its requester first, then to the owner. */
+static void saying_act(struct rio_iounit *u, struct rio_act *act)
+{
+	struct unit_command *c = CONTAINER_OF(u->saying.next, struct unit_command, waiter.link);
+
+	if (!c->is_to_be_told || !unit_command_tell_act(u, c, act)) {
+		say_status(u, c, act);
+	} else if (c->is_told) {
+		list_remove(&c->waiter.link);
+		list_add_tail(&u->told, &c->waiter.link);
+	}
+}
+
+/* Of several at once: the owner need not hurry. */
+static void told_act(struct rio_iounit *u, struct rio_act *act)
+{
+	uint8_t entries[TOLD_MAX * RIO_TOLD_ENTRY_BYTES];
+	struct wr w = wr_of(entries, sizeof(entries));
+	struct rio_msg m = { .type = RIO_TOLD };
+
+	while (!list_is_empty(&u->told) && m.told.count < TOLD_MAX) {
+		struct unit_command *c = CONTAINER_OF(list_pop(&u->told), struct unit_command,
+						      waiter.link);
+
+		rio_told_put(&(struct rio_told_entry){ c->id, c->done_bytes }, &w);
+		m.told.count++;
+		unit_command_free(u, c);
+	}
+	m.told.entries = (struct rio_bytes){ entries, (size_t)(w.at - entries) };
+	say(u, &m, act);
+}
+
 static bool say_act(struct rio_iounit *u, struct rio_act *act)
 {
 	if (!u->has_owner)
@@ -359,7 +391,9 @@ static bool say_act(struct rio_iounit *u, struct rio_act *act)
 		u->is_pong_due = false;
 		say(u, &(struct rio_msg){ .type = RIO_PONG, .id = u->pong_id }, act);
 	} else if (!list_is_empty(&u->saying)) {
-		say_status(u, CONTAINER_OF(u->saying.next, struct unit_command, waiter.link), act);
+		saying_act(u, act);
+	} else if (!list_is_empty(&u->told)) {
+		told_act(u, act);
 	} else {
 		return false;
 	}

@@ -9,9 +9,10 @@
  * device, then written to memory; or read from memory, then written to the device. Commands do not
  * wait for each other.
  *
- * A Write that has ended is in the hands of the transport, not yet in the other side's memory. So
- * every platform that was written to is asked to settle before the status is said: the status goes
- * another way, and must not be there first.
+ * A Write that has ended is in the hands of the transport, not yet in the other side's memory. The
+ * status goes another way, over the owner, and must not be there first. So a requester that was
+ * written to is told over the same connection, behind the data, and the owner's word is not enough
+ * for it. Other platforms that were written to are asked to settle before anything is said.
  */
 #pragma once
 
@@ -87,6 +88,7 @@ enum rio_act_kind {
 	RIO_ACT_READ,	 /* bytes from there; ends with its id */
 	RIO_ACT_SETTLE,	 /* all that was written there before is there; ends with its id */
 	RIO_ACT_FETCH,	 /* like READ, from the owner's memory: a part of a list */
+	RIO_ACT_TELL,	 /* these bytes to the platform, behind all that was written there */
 };
 
 struct rio_act {

@@ -40,6 +40,7 @@ static void say(struct rio_iounit *u, struct unit_command *c)
 		return;
 	}
 	c->state = COMMAND_SAYING;
+	c->is_to_be_told = c->reason == WEFT_OK;
 	list_remove(&c->waiter.link);
 	list_add_tail(&u->saying, &c->waiter.link);
 }
@@ -207,11 +208,22 @@ static void run_pieces(struct rio_iounit *u, struct unit_command *c)
 	}
 }
 
+/* Who is told over the connection that it was written to by knows then what has arrived. */
+static bool needs_no_settling(const struct unit_command *c)
+{
+	return c->settled_count < c->touched_count &&
+	       platform_is_same(c->touched[c->settled_count].platform->name, c->requester);
+}
+
 /* Each platform that was written to, one after the other; then it is over. */
 static void settle(struct rio_iounit *u, struct unit_command *c)
 {
 	if (c->settles > 0)
 		return;
+	if (needs_no_settling(c)) {
+		c->is_told = true;
+		c->settled_count++;
+	}
 	if (c->reason != WEFT_OK || c->settled_count == c->touched_count)
 		say(u, c);
 	else
@@ -233,6 +245,42 @@ void unit_command_go_on(struct rio_iounit *u, struct unit_command *c)
 	default:
 		break;
 	}
+}
+
+/* The connection that the requester was written to by; 0: it was not. */
+static uint32_t connection_of(const struct unit_command *c, const struct unit_platform *p)
+{
+	for (uint32_t i = 0; i < c->touched_count; i++) {
+		if (c->touched[i].platform == p)
+			return c->touched[i].connection;
+	}
+	return 0;
+}
+
+bool unit_command_tell_act(struct rio_iounit *u, struct unit_command *c, struct rio_act *act)
+{
+	struct unit_platform *p = unit_platform_find(u, c->requester);
+	const struct rio_msg m = { .type = RIO_STATUS,
+				   .id = c->asked,
+				   .status = { .done_bytes = c->done_bytes } };
+	bool is_up = p && p != u->platforms && p->state == PLATFORM_UP;
+
+	c->is_to_be_told = false;
+	if (c->is_told && (!is_up || connection_of(c, p) != p->connections)) {
+		/* Nobody knows what has arrived. */
+		c->reason = WEFT_R_PEER_GONE;
+		c->is_told = false;
+		u->counts.failed++;
+	}
+	if (!is_up || c->reason != WEFT_OK)
+		return false;
+	*act = (struct rio_act){
+		.kind = RIO_ACT_TELL,
+		.platform = p->name,
+		.bytes = u->message,
+		.length = rio_session_close(&p->session, &m, u->message, sizeof(u->message)),
+	};
+	return true;
 }
 
 bool unit_command_settle_act(struct rio_iounit *u, struct unit_command *c, struct rio_act *act)
@@ -279,6 +327,8 @@ void unit_command_begin(struct rio_iounit *u, uint64_t id, const struct rio_requ
 		.list = c->list,
 		.state = COMMAND_FETCHING,
 		.id = id,
+		.requester = request->requester,
+		.asked = request->asked,
 	};
 	u->counts.commands++;
 	u->counts.commands_now++;

@@ -47,6 +47,7 @@ struct unit_platform {
 	uint8_t nonce[RIO_NONCE_BYTES];
 	uint64_t counter;     /* of the last private data */
 	uint32_t connections; /* that were made for this slot: the number of the one that is up */
+	struct rio_session session; /* of that one */
 	uint8_t question[RIO_DATA_BYTES];
 	struct rio_address address;
 	uint32_t moves; /* under way */
@@ -60,7 +61,7 @@ enum command_state {
 	COMMAND_FETCHING, /* the rest of its list */
 	COMMAND_RUNNING,
 	COMMAND_SETTLING,
-	COMMAND_SAYING, /* all has ended, the owner is to be told */
+	COMMAND_SAYING, /* all has ended, requester or owner are to be told */
 	COMMAND_STATES
 };
 
@@ -87,6 +88,8 @@ struct unit_command {
 	struct unit_waiter waiter;
 	enum command_state state;
 	uint64_t id;
+	struct platform requester;
+	uint64_t asked; /* the requester's id */
 	struct rio_list *list;
 	struct timer timer;
 	/* The transaction that is carried out, and where its next piece begins. */
@@ -104,6 +107,8 @@ struct unit_command {
 	struct unit_touch touched[COMMAND_PLATFORMS_MAX];
 	uint32_t touched_count, settled_count; /* asked to settle so far */
 	uint32_t settles;		       /* under way */
+	bool is_to_be_told;		       /* the requester, by this unit */
+	bool is_told;			       /* and only that counts: it was written to */
 };
 
 enum piece_state {
@@ -157,10 +162,11 @@ struct rio_iounit {
 	uint32_t move_count, moves_under_way;
 	struct timer_queue timers;
 	struct list free_commands, free_pieces, free_moves;
-	struct list ready;	   /* commands that can go on */
-	struct list hungry;	   /* commands that could if there were a buffer */
-	struct list movers;	   /* pieces and settling commands with a move to make */
-	struct list saying;	   /* commands */
+	struct list ready;  /* commands that can go on */
+	struct list hungry; /* commands that could if there were a buffer */
+	struct list movers; /* pieces and settling commands with a move to make */
+	struct list saying; /* commands */
+	struct list told;   /* commands, of which the requester was told, but not the owner */
 	struct list platforms_due; /* with something to be done */
 	struct rio_iounit_counts counts;
 };
@@ -200,6 +206,9 @@ bool unit_command_touches(struct unit_command *c, struct unit_platform *p);
 
 /* It writes there now. False: it did before, over a connection that is gone. */
 bool unit_command_writes(struct unit_command *c, struct unit_platform *p);
+
+/* Tells the requester, if that can be done; else the owner will. */
+bool unit_command_tell_act(struct rio_iounit *u, struct unit_command *c, struct rio_act *act);
 bool unit_command_settle_act(struct rio_iounit *u, struct unit_command *c, struct rio_act *act);
 void unit_command_settled(struct rio_iounit *u, struct unit_command *c, enum weft_reason reason);
 

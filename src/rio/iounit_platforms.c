@@ -178,6 +178,7 @@ void rio_iounit_dialled(struct rio_iounit *u, struct platform platform, enum wef
 	if (reason == WEFT_OK) {
 		p->state = PLATFORM_UP;
 		p->connections++;
+		rio_session_of_data(&p->session, p->token, p->nonce);
 		wake(u, p);
 	} else {
 		p->state = PLATFORM_GRANTED;

@@ -107,6 +107,7 @@ void owner_command_act(struct rio_owner *o, struct rio_owner_act *act)
 		  &(struct rio_msg){ .type = RIO_COMMAND,
 				     .id = c->id,
 				     .request = { .requester = r->requester->peer.is.platform,
+						  .asked = r->id,
 						  .timeout_ms = left_ms(o, r),
 						  .list = { r->list, r->list_bytes } } },
 		  act);
@@ -165,5 +166,27 @@ enum weft_reason owner_status_take(struct rio_owner *o, struct owner_unit *u,
 	if (c->request)
 		owner_request_end(o, c->request, &m->status);
 	owner_command_free(o, c);
+	return WEFT_OK;
+}
+
+/* The same of several that went well; who asked for them knows. */
+enum weft_reason owner_told_take(struct rio_owner *o, struct owner_unit *u,
+				 const struct rio_told *told)
+{
+	struct rd at = rd_of(told->entries.bytes, told->entries.length);
+
+	for (uint32_t i = 0; i < told->count; i++) {
+		const struct rio_told_entry e = rio_told_next(&at);
+		struct owner_command *c = &u->commands[e.id % o->commands_each];
+
+		if (e.id == 0 || c->id != e.id)
+			return WEFT_R_RIO_UNEXPECTED;
+		if (c->request) {
+			c->request->is_told = true;
+			owner_request_end(o, c->request,
+					  &(struct rio_status){ .done_bytes = e.done_bytes });
+		}
+		owner_command_free(o, c);
+	}
 	return WEFT_OK;
 }

@@ -141,6 +141,7 @@ struct owner_request {
 	bool wants_slot;     /* the rest of it must lie in one to go on */
 	/* Decisions. */
 	bool is_allowed, is_final_due;
+	bool is_told;		 /* by the I/O unit: it went well */
 	uint32_t transactions;	 /* of a list that is whole */
 	uint32_t to_note, noted; /* that are allowed; and how many of those are written down */
 	size_t noted_bytes;	 /* of the list */
@@ -207,6 +208,7 @@ struct rio_owner {
 	struct list pongs;    /* peers */
 	struct list cancels;  /* commands */
 	struct list saying;   /* requests */
+	struct list telling;  /* requests that their requesters were told of */
 	struct list ready;    /* units that can take a command */
 	struct list to_fetch; /* slots */
 	uint8_t message[RIO_MSG_BYTES_MAX], entries[RIO_MSG_BYTES_MAX];
@@ -265,6 +267,7 @@ void owner_request_end(struct rio_owner *o, struct owner_request *r, const struc
 /* Its requester is gone. */
 void owner_request_drop(struct rio_owner *o, struct owner_request *r);
 void owner_request_note(struct rio_owner *o, struct owner_request *r, struct rio_note *note);
+void owner_told_act(struct rio_owner *o, struct rio_owner_act *act);
 void owner_status_act(struct rio_owner *o, struct rio_owner_act *act);
 
 /* ---- owner_judge.c -------------------------------------------------------------------------- */
@@ -304,5 +307,7 @@ void owner_command_act(struct rio_owner *o, struct rio_owner_act *act);
 void owner_cancel_act(struct rio_owner *o, struct rio_owner_act *act);
 void owner_command_cancel(struct rio_owner *o, struct owner_command *c);
 void owner_command_free(struct rio_owner *o, struct owner_command *c);
+enum weft_reason owner_told_take(struct rio_owner *o, struct owner_unit *u,
+				 const struct rio_told *told);
 enum weft_reason owner_status_take(struct rio_owner *o, struct owner_unit *u,
 				   const struct rio_msg *m);

@@ -46,7 +46,8 @@ TEST(test_rio_02g_a_read_arrives_in_fragments_a_and_b)
 		EXPECT(memcmp(w.requesters[0].memory + 100, w.disk_bytes + 1024, 5000) == 0);
 		EXPECT(memcmp(w.requesters[0].memory + 30000, w.disk_bytes + 6024, 5240) == 0);
 		EXPECT_EQ(w.dials, 1U);
-		EXPECT_EQ(w.settles, 1U);
+		EXPECT_EQ(w.settles, 0U);
+		EXPECT(w.told[1] && world_status(&w, 1)->is_told);
 		world_close(&w);
 	}
 }
@@ -68,6 +69,7 @@ TEST(test_rio_02h_a_write_comes_from_fragments_a_and_b)
 		EXPECT(memcmp(w.disk_bytes + 512, w.requesters[0].memory + 7, 9000) == 0);
 		EXPECT(memcmp(w.disk_bytes + 9512, w.requesters[0].memory + 40000, 1240) == 0);
 		EXPECT_EQ(w.settles, 0U);
+		EXPECT(w.told[1] && !world_status(&w, 1)->is_told); /* the owner's word is enough */
 		world_close(&w);
 	}
 }
@@ -122,7 +124,8 @@ TEST(test_rio_06_one_command_writes_to_two_platforms_and_gathers_from_them)
 		EXPECT(memcmp(w.requesters[0].memory + 5000, w.disk_bytes + 3000, 1096) == 0);
 		EXPECT(memcmp(w.disk_bytes + 8192, w.requesters[0].memory + 20000, 512) == 0);
 		EXPECT(memcmp(w.disk_bytes + 8704, w.requesters[2].memory + 20000, 512) == 0);
-		EXPECT_EQ(w.settles, 2U);
+		EXPECT_EQ(w.settles, 1U); /* the other one's; the requester is told */
+		EXPECT(w.told[1] && world_status(&w, 1)->is_told);
 		world_close(&w);
 	}
 }
@@ -340,14 +343,38 @@ TEST(test_rio_02i_a_connection_that_breaks_before_it_settled_is_no_success)
 	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
 		world_open(&w, seed, seed % 2);
 		world_grant(&w, 0);
-		command_read(1, 0, 16384);
+		world_grant(&w, 1);
+		list_start(&l);
+		list_platform(&l, 1);
+		list_transaction(&l, SGL_READ, 0, 16384);
+		list_result(&l, 1, 0, 16384);
+		world_command(&w, 1, &l);
 		while (w.settles == 0 && !w.failure)
 			REQUIRE(world_step(&w));
-		world_break(&w, 0);
+		world_break(&w, 1);
 		command_read(2, 0, 512); /* which makes a new one */
 		world_run(&w);
 		EXPECT_EQ(ended_with(1), WEFT_R_PEER_GONE);
 		EXPECT(has_ended_well(2, 512));
+		world_close(&w);
+	}
+}
+
+/* The requester's own connection breaks when all has been written, and nothing been said. */
+TEST(test_rio_02i_a_connection_that_breaks_before_the_word_is_no_success)
+{
+	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+		world_open(&w, seed, seed % 2);
+		world_grant(&w, 0);
+		command_read(1, 0, 16384);
+		while ((w.moves < 4 || w.under_way_count > 0) && !w.failure)
+			REQUIRE(world_step(&w));
+		EXPECT_EQ(w.tells, 0U);
+		world_break(&w, 0);
+		command_read(2, 0, 512); /* which makes a new one */
+		world_run(&w);
+		EXPECT_EQ(ended_with(1), WEFT_R_PEER_GONE);
+		EXPECT(!w.told[1] && has_ended_well(2, 512));
 		world_close(&w);
 	}
 }
