@@ -2,37 +2,10 @@
 #include "driver/rio_role_file.h"
 
 #include <poll.h>
-#include <sodium/utils.h>
 #include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 enum { NS_PER_MS = 1000 * 1000, POLL_MS_MAX = 1000 };
-
-static struct weft_platform platform_of(struct platform p)
-{
-	return (struct weft_platform){ p.unit, p.process };
-}
-
-static void self_make(struct rio_role_file *f)
-{
-	const struct rio_host *h = f->host;
-
-	f->self = (struct weft_rio_self){ .platform = platform_of(h->self.platform),
-					  .listen = h->listen,
-					  .peers = f->peers,
-					  .peer_count = h->config->peer_count };
-	/* Libsodium's secret begins with the seed. */
-	memcpy(f->self.seed, h->self.secret, sizeof(f->self.seed));
-	for (uint32_t i = 0; i < h->config->peer_count; i++) {
-		const struct rio_known *k = &h->config->known[i];
-
-		f->peers[i] = (struct weft_rio_peer){ .platform = platform_of(k->platform),
-						      .role = (enum weft_rio_role)k->role,
-						      .address = h->addresses[i] };
-		memcpy(f->peers[i].key, k->key, sizeof(k->key));
-	}
-}
 
 /* ---- Addresses that only etcd knows --------------------------------------------------------- */
 
@@ -74,6 +47,13 @@ static uint32_t await_addresses(struct rio_role_file *f, uint64_t wait_ns)
 	return missing;
 }
 
+static bool find(void *context, uint32_t peer, struct weft_address *address)
+{
+	struct rio_role_file *f = context;
+
+	return rio_where_address(f->where, peer, address);
+}
+
 static bool ask_etcd(struct rio_role_file *f, uint64_t wait_ns, char why[RIO_HOST_WHY])
 {
 	const struct rio_config *c = f->host->config;
@@ -83,8 +63,12 @@ static bool ask_etcd(struct rio_role_file *f, uint64_t wait_ns, char why[RIO_HOS
 	if (!rio_where_open(f->host, &f->host->listen, &f->where, why))
 		return false;
 	missing = await_addresses(f, wait_ns);
-	if (c->role != RIO_REQUESTER)
+	if (c->role != RIO_REQUESTER) {
+		/* Others may come later, or be elsewhere then. */
+		f->self.find = find;
+		f->self.context = f;
 		return true;
+	}
 	if (missing > 0) {
 		(void)rio_where_trouble(f->where, trouble);
 		snprintf(why, RIO_HOST_WHY, "%s:%u: %s", f->host->path, c->etcd.line, trouble);
@@ -103,7 +87,7 @@ bool rio_role_file_open(struct rio_role_file *f, enum rio_role role, const char 
 	f->where = NULL;
 	if (!rio_host_open(path, role, &f->host, why))
 		return false;
-	self_make(f);
+	rio_host_self(f->host, &f->self, f->peers);
 	if (!f->host->config->etcd.is || ask_etcd(f, wait_ns, why))
 		return true;
 	rio_role_file_close(f);
@@ -112,7 +96,7 @@ bool rio_role_file_open(struct rio_role_file *f, enum rio_role role, const char 
 
 void rio_role_file_close(struct rio_role_file *f)
 {
-	sodium_memzero(&f->self, sizeof(f->self));
+	rio_host_self_wipe(&f->self);
 	if (f->where)
 		rio_where_close(f->where);
 	rio_host_close(f->host);

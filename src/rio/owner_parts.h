@@ -84,6 +84,7 @@ struct owner_unit {
 	uint32_t device_count;
 	struct owner_command *commands; /* rio_owner.commands_each */
 	struct list free_commands;
+	uint32_t orphans;	/* commands whose requester is gone */
 	struct list ready;	/* pairs with a request whose turn may come */
 	struct list ready_link; /* it can take a command */
 };
@@ -110,7 +111,6 @@ struct owner_pair {
 	/* Requests of the one for the other. */
 	struct list waiting;
 	uint32_t commands; /* under way */
-	uint32_t old;	   /* under way too, asked for before the requester came again */
 	struct list ready_link;
 };
 
@@ -175,8 +175,8 @@ struct owner_command {
 	struct list link; /* of the free ones, or of those to be cancelled */
 	uint64_t id;	  /* 0: free */
 	struct owner_unit *unit;
-	struct owner_pair *pair;       /* NULL: the requester is gone */
-	struct platform requester;     /* who it is, or was */
+	struct platform who;	       /* the requester */
+	struct owner_pair *pair;       /* NULL: it is gone */
 	struct owner_request *request; /* NULL: it has ended already */
 	struct owner_slot *slot;
 	bool is_cancelled;
@@ -300,8 +300,6 @@ void owner_fetch_act(struct rio_owner *o, struct rio_owner_act *act);
 void owner_turn_wait(struct rio_owner *o, struct owner_request *r);
 
 /* What waits, or may go on, has changed. */
-/* A requester came: what it had asked before comes first. */
-void owner_turn_begin(struct rio_owner *o, struct owner_pair *p);
 void owner_turn_update(struct rio_owner *o, struct owner_pair *p);
 void owner_command_act(struct rio_owner *o, struct rio_owner_act *act);
 void owner_cancel_act(struct rio_owner *o, struct rio_owner_act *act);
@@ -309,5 +307,8 @@ void owner_command_cancel(struct rio_owner *o, struct owner_command *c);
 void owner_command_free(struct rio_owner *o, struct owner_command *c);
 enum weft_reason owner_told_take(struct rio_owner *o, struct owner_unit *u,
 				 const struct rio_told *told);
+
+/* The requester of these is gone. */
+void owner_commands_orphan(struct rio_owner *o, struct owner_pair *p);
 enum weft_reason owner_status_take(struct rio_owner *o, struct owner_unit *u,
 				   const struct rio_msg *m);
