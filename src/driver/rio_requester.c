@@ -56,6 +56,12 @@ struct ticket {
 	struct weft_rio_ended ended;
 };
 
+/* Memory that was added, or a part of it that was exposed. */
+struct held {
+	uint32_t tag;
+	bool is_window;
+};
+
 struct weft_rio_requester {
 	struct rio_loop loop;
 	pthread_mutex_t lock; /* guards everything here */
@@ -73,6 +79,8 @@ struct weft_rio_requester {
 	uint32_t *windows; /* by the core's id; the current tag */
 	struct ticket *tickets;
 	struct list free_tickets, ended;
+	struct held *held;
+	uint32_t held_count, held_room;
 	struct rio_fragment *fragments; /* as the core wants them, of the request that is asked */
 	uint32_t requests_max, segments_max;
 };
@@ -486,6 +494,20 @@ enum weft_reason weft_rio_requester_open(const struct weft_rio_self *self,
 	return WEFT_OK;
 }
 
+/* What the program has not taken back: windows first, which are parts of the others. */
+static void held_forget(struct weft_rio_requester *q)
+{
+	for (uint32_t i = 0; i < q->held_count; i++) {
+		if (q->held[i].is_window)
+			weft_window_discard(q->loop.data_pd, q->held[i].tag);
+	}
+	for (uint32_t i = 0; i < q->held_count; i++) {
+		if (!q->held[i].is_window)
+			weft_region_deregister(q->loop.data_pd, q->held[i].tag);
+	}
+	free(q->held);
+}
+
 void weft_rio_requester_close(struct weft_rio_requester *q)
 {
 	keeper_end(q);
@@ -498,6 +520,7 @@ void weft_rio_requester_close(struct weft_rio_requester *q)
 		if (q->windows[i])
 			weft_window_discard(q->loop.data_pd, q->windows[i]);
 	}
+	held_forget(q);
 	if (q->lists_window)
 		weft_window_discard(q->loop.control_pd, q->lists_window);
 	if (q->lists_tag)
@@ -742,6 +765,41 @@ enum weft_reason weft_rio_device_find(struct weft_rio_requester *q, const char *
 	return r;
 }
 
+/* Room to remember one more. The lock is held. */
+static bool held_grow(struct weft_rio_requester *q)
+{
+	uint32_t room = 2 * q->held_room + 8;
+	struct held *more;
+
+	if (q->held_count < q->held_room)
+		return true;
+	more = realloc(q->held, room * sizeof(*more));
+	if (!more)
+		return false;
+	q->held = more;
+	q->held_room = room;
+	return true;
+}
+
+/* It is taken back, if it is one of these: windows of requests are not the program's. */
+static enum weft_reason held_end(struct weft_rio_requester *q, struct held which)
+{
+	enum weft_reason r = WEFT_R_BAD_ARGUMENT;
+	uint32_t i = 0;
+
+	pthread_mutex_lock(&q->lock);
+	while (i < q->held_count &&
+	       (q->held[i].tag != which.tag || q->held[i].is_window != which.is_window))
+		i++;
+	if (i < q->held_count)
+		r = which.is_window ? weft_window_discard(q->loop.data_pd, which.tag)
+				    : weft_region_deregister(q->loop.data_pd, which.tag);
+	if (r == WEFT_OK)
+		q->held[i] = q->held[--q->held_count];
+	pthread_mutex_unlock(&q->lock);
+	return r;
+}
+
 enum weft_reason weft_rio_memory_add(struct weft_rio_requester *q, void *memory, uint64_t length,
 				     uint32_t *tag)
 {
@@ -750,20 +808,41 @@ enum weft_reason weft_rio_memory_add(struct weft_rio_requester *q, void *memory,
 		.length = length,
 		.rights = WEFT_REMOTE_READ | WEFT_REMOTE_WRITE | WEFT_BIND,
 	};
+	enum weft_reason r = WEFT_R_NO_MEMORY;
 
-	return q ? weft_region_register(q->loop.data_pd, &options, tag) : WEFT_R_NULL_ARGUMENT;
+	if (!q || !tag)
+		return WEFT_R_NULL_ARGUMENT;
+	pthread_mutex_lock(&q->lock);
+	if (held_grow(q))
+		r = weft_region_register(q->loop.data_pd, &options, tag);
+	if (r == WEFT_OK)
+		q->held[q->held_count++] = (struct held){ *tag, false };
+	pthread_mutex_unlock(&q->lock);
+	return r;
 }
 
 enum weft_reason weft_rio_memory_remove(struct weft_rio_requester *q, uint32_t tag)
 {
-	return q ? weft_region_deregister(q->loop.data_pd, tag) : WEFT_R_NULL_ARGUMENT;
+	return q ? held_end(q, (struct held){ tag, false }) : WEFT_R_NULL_ARGUMENT;
+}
+
+static enum weft_reason bind_new(struct weft_rio_requester *q, struct weft_bind *bind)
+{
+	enum weft_reason r = weft_window_alloc(q->loop.data_pd, &bind->window_tag);
+
+	if (r != WEFT_OK)
+		return r;
+	r = weft_window_bind(q->loop.data_pd, bind);
+	if (r != WEFT_OK)
+		weft_window_discard(q->loop.data_pd, bind->window_tag);
+	return r;
 }
 
 enum weft_reason weft_rio_expose(struct weft_rio_requester *q, const struct weft_rio_segment *part,
 				 bool is_written, uint32_t *handle)
 {
 	struct weft_bind bind = { .rights = is_written ? WEFT_REMOTE_WRITE : WEFT_REMOTE_READ };
-	enum weft_reason r;
+	enum weft_reason r = WEFT_R_NO_MEMORY;
 
 	if (!q || !part || !handle)
 		return WEFT_R_NULL_ARGUMENT;
@@ -772,18 +851,18 @@ enum weft_reason weft_rio_expose(struct weft_rio_requester *q, const struct weft
 	bind.region_tag = part->tag;
 	bind.addr = (uintptr_t)part->memory;
 	bind.length = part->length;
-	r = weft_window_alloc(q->loop.data_pd, &bind.window_tag);
-	if (r != WEFT_OK)
-		return r;
-	r = weft_window_bind(q->loop.data_pd, &bind);
-	if (r == WEFT_OK)
+	pthread_mutex_lock(&q->lock);
+	if (held_grow(q))
+		r = bind_new(q, &bind);
+	if (r == WEFT_OK) {
 		*handle = bind.tag;
-	else
-		weft_window_discard(q->loop.data_pd, bind.window_tag);
+		q->held[q->held_count++] = (struct held){ bind.tag, true };
+	}
+	pthread_mutex_unlock(&q->lock);
 	return r;
 }
 
 enum weft_reason weft_rio_conceal(struct weft_rio_requester *q, uint32_t handle)
 {
-	return q ? weft_window_discard(q->loop.data_pd, handle) : WEFT_R_NULL_ARGUMENT;
+	return q ? held_end(q, (struct held){ handle, true }) : WEFT_R_NULL_ARGUMENT;
 }

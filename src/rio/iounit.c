@@ -438,6 +438,7 @@ static bool telling_act(struct rio_iounit *u, struct rio_act *act)
 
 bool rio_iounit_act(struct rio_iounit *u, struct rio_act *act)
 {
+	/* Who wants to move may want a connection first. */
 	return telling_act(u, act) || unit_platform_act(u, act) || move_act(u, act) ||
-	       say_act(u, act);
+	       unit_platform_act(u, act) || say_act(u, act);
 }

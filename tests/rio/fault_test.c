@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Directed I/O when one of the three is gone, or slow: every request ends, and memory is safe. */
+#include <dirent.h>
 #include <string.h>
 
 #include "rio/cluster.h"
@@ -41,12 +42,11 @@ static void crowd_ask(struct crowd *w, uint64_t timeout_ns)
 			.segment_count = 1,
 		};
 
-		REQUIRE(weft_rio_submit(w->q,
-					&(struct weft_rio_request){ .transactions = &t,
-								    .transaction_count = 1,
-								    .timeout_ns = timeout_ns,
-								    .context = memory + i }) ==
-			WEFT_OK);
+		REQUIRE(weft_rio_submit(w->q, &(struct weft_rio_request){
+						      .transactions = &t,
+						      .transaction_count = 1,
+						      .timeout_ns = timeout_ns,
+						      .context = memory + i }) == WEFT_OK);
 	}
 }
 
@@ -173,10 +173,11 @@ TEST(test_rio_03_an_owner_comes_and_goes_under_load)
 
 TEST(test_rio_02i_an_iounit_that_stops_ends_requests_and_is_used_again_when_it_is_back)
 {
-	static struct weft_rio_store stores[2] = { { 5, "disk", "delay:10ms(mem:1M)" },
+	static struct weft_rio_store stores[2] = { { 5, "disk", "delay:30ms(mem:1M)" },
 						   { 6, "more", "mem:1M" } };
 	static struct weft_rio_store others[1] = { { 5, "other", "mem:1M" } };
 	struct weft_rio_device d;
+	uint32_t noted;
 	struct crowd w;
 
 	cluster_begin(&c);
@@ -189,7 +190,9 @@ TEST(test_rio_02i_an_iounit_that_stops_ends_requests_and_is_used_again_when_it_i
 
 		memset(w.reasons, 0, sizeof(w.reasons));
 		w.ended = 0;
+		noted = cluster_notes(&c);
 		crowd_ask(&w, 0);
+		cluster_wait_notes(&c, noted + MANY); /* all of them were allowed at least */
 		cluster_stop_iounit(&c, 0);
 		crowd_wait(&w);
 		EXPECT_EQ(w.reasons[WEFT_OK] + w.reasons[WEFT_R_RIO_IOUNIT_LEFT], MANY);
@@ -221,18 +224,21 @@ TEST(test_rio_03_a_requester_that_is_gone_does_no_harm)
 	struct weft_rio_requester *other;
 	struct cluster_move m = { .bytes = others, .length = LENGTH };
 	struct crowd w;
+	uint32_t noted;
 
-	cluster_open(&c, "delay:5ms(mem:1M)");
+	cluster_open(&c, "delay:20ms(mem:1M)");
 	other = cluster_requester(&c, 1);
 	m.device = cluster_device(other, "disk").number;
 	m.tag = cluster_memory(other, others, sizeof(others));
 	for (int round = 0; round < 5; round++) {
 		crowd_open(&w, 0);
+		noted = cluster_notes(&c);
 		crowd_ask(&w, 0);
-		EXPECT_EQ(cluster_write(other, m), WEFT_OK);
+		cluster_wait_notes(&c, noted + MANY);
 		cluster_close_requester(&c, 0);
 		cluster_fill(memory, sizeof(memory), (uint8_t)round);
 		memcpy(kept, memory, sizeof(memory));
+		EXPECT_EQ(cluster_write(other, m), WEFT_OK);
 		EXPECT_EQ(cluster_read(other, m), WEFT_OK);
 		EXPECT_MEM(memory, kept, sizeof(memory));
 	}
@@ -242,6 +248,51 @@ TEST(test_rio_03_a_requester_that_is_gone_does_no_harm)
 	crowd_ask(&w, 0);
 	crowd_wait(&w);
 	EXPECT_EQ(w.reasons[WEFT_OK], MANY);
+	cluster_close(&c);
+}
+
+static uint32_t count_in(const char *folder)
+{
+	uint32_t count = 0;
+	DIR *d = opendir(folder);
+
+	REQUIRE(d);
+	while (readdir(d))
+		count++;
+	closedir(d);
+	return count;
+}
+
+/* Memory that it was not told to forget is forgotten with it, and all else that it had. */
+TEST(test_rio_02i_a_requester_that_is_closed_leaves_nothing_behind)
+{
+	uint32_t threads = 0, descriptors = 0;
+
+	cluster_open(&c, "mem:1M");
+	for (int round = 0; round < 12; round++) {
+		struct weft_rio_segment s = { .memory = memory, .length = 512 };
+		struct crowd w;
+		uint32_t handle;
+
+		crowd_open(&w, 0);
+		s.tag = w.tag;
+		EXPECT_EQ(weft_rio_expose(w.q, &s, true, &handle), WEFT_OK);
+		if (round % 2) {
+			EXPECT_EQ(weft_rio_expose(w.q, &s, false, &handle), WEFT_OK);
+			EXPECT_EQ(weft_rio_conceal(w.q, handle), WEFT_OK);
+		}
+		crowd_ask(&w, 0);
+		if (round % 3 == 0)
+			crowd_wait(&w);
+		cluster_close_requester(&c, 0);
+		if (round == 5) {
+			threads = count_in("/proc/self/task");
+			descriptors = count_in("/proc/self/fd");
+		}
+	}
+	/* The others may not have seen yet that the last one is gone. */
+	EXPECT(count_in("/proc/self/task") <= threads);
+	EXPECT(count_in("/proc/self/fd") <= descriptors + 4);
 	cluster_close(&c);
 }
 

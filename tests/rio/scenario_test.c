@@ -311,10 +311,9 @@ TEST(test_rio_10_a_refused_move_does_no_harm_to_the_next_request)
 {
 	struct weft_rio_requester *q;
 	struct weft_rio_segment s;
-	struct weft_rio_transaction t = { .operation = WEFT_RIO_READ,
-					  .length = 4096,
-					  .segments = &s,
-					  .segment_count = 1 };
+	struct weft_rio_transaction t = {
+		.operation = WEFT_RIO_READ, .length = 4096, .segments = &s, .segment_count = 1
+	};
 	uint32_t region, handle;
 
 	open_shared();
@@ -356,6 +355,15 @@ TEST(test_mem_13_only_own_memory_is_exposed)
 	EXPECT_EQ(handle, 77);
 	EXPECT_EQ(weft_rio_expose(q, &s, true, &handle), WEFT_OK);
 	EXPECT(handle != 77);
+	/* Neither is the other, and each is taken back once. */
+	EXPECT(weft_rio_memory_remove(q, handle) != WEFT_OK);
+	EXPECT(weft_rio_conceal(q, s.tag) != WEFT_OK);
+	EXPECT(weft_rio_conceal(q, handle + 1) != WEFT_OK);
+	EXPECT(weft_rio_memory_remove(q, s.tag) != WEFT_OK); /* a part of it is exposed */
+	EXPECT_EQ(weft_rio_conceal(q, handle), WEFT_OK);
+	EXPECT(weft_rio_conceal(q, handle) != WEFT_OK);
+	EXPECT_EQ(weft_rio_memory_remove(q, s.tag), WEFT_OK);
+	EXPECT(weft_rio_memory_remove(q, s.tag) != WEFT_OK);
 	cluster_close(&c);
 }
 
