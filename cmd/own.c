@@ -77,10 +77,13 @@ static int own(const struct rio_role_file *f, FILE *log)
 	const struct rio_config *c = f->host->config;
 	struct weft_rio_rule *rules = calloc((size_t)c->rule_count + 1, sizeof(*rules));
 	struct weft_rio_share *shares = calloc((size_t)c->share_count + 1, sizeof(*shares));
+	struct weft_platform watchers[RIO_CONFIG_WATCHERS_MAX];
 	struct weft_rio_owner_options options = { .rules = rules,
 						  .rule_count = c->rule_count,
 						  .shares = shares,
 						  .share_count = c->share_count,
+						  .watchers = watchers,
+						  .watcher_count = c->watcher_count,
 						  .requests_max = c->requests_max,
 						  .timeout_ns = c->timeout_ns,
 						  .note = note,
@@ -91,6 +94,8 @@ static int own(const struct rio_role_file *f, FILE *log)
 
 	if (rules && shares) {
 		rules_make(c, rules, shares);
+		for (uint32_t i = 0; i < c->watcher_count; i++)
+			watchers[i] = platform_of(c, c->watchers[i].requester);
 		r = weft_rio_owner_open(&f->self, &options, &owner);
 	}
 	if (r == WEFT_OK) {

@@ -29,6 +29,8 @@ static void self_make(struct rio_role_file *f)
 						      .role = (enum weft_rio_role)k->role,
 						      .address = h->addresses[i] };
 		memcpy(f->peers[i].key, k->key, sizeof(k->key));
+		/* Names of a file are no longer. */
+		strcpy(f->peers[i].name, h->config->peers[i].name);
 	}
 }
 
