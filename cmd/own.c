@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cluster_view.h"
 #include "rio_role.h"
 
 static const char help[] =
@@ -72,6 +73,18 @@ static void say_where(const struct rio_config *c, struct weft_rio_owner *owner, 
 	fflush(NULL);
 }
 
+static void say_moved(struct weft_rio_owner *owner, FILE *log)
+{
+	char line[CLUSTER_MOVED_TEXT];
+	struct weft_rio_moved moved;
+
+	weft_rio_owner_moved(owner, &moved);
+	cluster_view_moved(&moved, line);
+	rio_role_say(stdout, line);
+	if (log != stdout)
+		rio_role_say(log, line);
+}
+
 static int own(const struct rio_role_file *f, FILE *log)
 {
 	const struct rio_config *c = f->host->config;
@@ -102,6 +115,7 @@ static int own(const struct rio_role_file *f, FILE *log)
 		rio_role_until_signal(stop, owner);
 		say_where(c, owner, log);
 		weft_rio_owner_run(owner);
+		say_moved(owner, log);
 		weft_rio_owner_close(owner);
 	}
 	free(rules);
