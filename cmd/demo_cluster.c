@@ -570,6 +570,6 @@ int demo_cluster(const struct demo_cluster_options *options)
 		(void)good(&d,
 			   "owner and I/O unit ended in order, the folder is gone: all verified");
 	else
-		(void)bad(&d, "not verified");
+		printf("%sno%s  not verified\n", paint(&d, RED), paint(&d, PLAIN));
 	return is_good ? 0 : 1;
 }
