@@ -1,56 +1,27 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <signal.h>
-#include <sodium/utils.h>
 #include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 #include "rio_role.h"
 
-static struct weft_platform platform_of(struct platform p)
-{
-	return (struct weft_platform){ p.unit, p.process };
-}
-
-static void self_make(struct rio_role_file *f)
-{
-	const struct rio_host *h = f->host;
-
-	f->self = (struct weft_rio_self){ .platform = platform_of(h->self.platform),
-					  .listen = h->listen,
-					  .peers = f->peers,
-					  .peer_count = h->config->peer_count };
-	/* Libsodium's secret begins with the seed. */
-	memcpy(f->self.seed, h->self.secret, sizeof(f->self.seed));
-	for (uint32_t i = 0; i < h->config->peer_count; i++) {
-		const struct rio_known *k = &h->config->known[i];
-
-		f->peers[i] = (struct weft_rio_peer){ .platform = platform_of(k->platform),
-						      .role = (enum weft_rio_role)k->role,
-						      .address = h->addresses[i] };
-		memcpy(f->peers[i].key, k->key, sizeof(k->key));
-		/* Names of a file are no longer. */
-		strcpy(f->peers[i].name, h->config->peers[i].name);
-	}
-}
+/* How long addresses are waited for that only etcd knows. */
+static const uint64_t wait_ns = UINT64_C(10) * 1000 * 1000 * 1000;
 
 bool rio_role_open(struct rio_role_file *f, const char *command, enum rio_role role,
 		   const char *path)
 {
 	char why[RIO_HOST_WHY] = "";
 
-	if (!rio_host_open(path, role, &f->host, why)) {
-		fprintf(stderr, "weft %s: %s\n", command, why);
-		return false;
-	}
-	self_make(f);
-	return true;
+	if (rio_role_file_open(f, role, path, wait_ns, why))
+		return true;
+	fprintf(stderr, "weft %s: %s\n", command, why);
+	return false;
 }
 
 void rio_role_close(struct rio_role_file *f)
 {
-	sodium_memzero(&f->self, sizeof(f->self));
-	rio_host_close(f->host);
+	rio_role_file_close(f);
 }
 
 int rio_role_fail(const char *command, const char *what, enum weft_reason reason)

@@ -47,6 +47,12 @@ struct weft_rio_self {
 	struct weft_address listen;
 	const struct weft_rio_peer *peers;
 	uint32_t peer_count;
+	/*
+	 * Asked for the address of a peer, by its index, each time before it is dialled. False: it
+	 * is not known at present. NULL: the addresses above are where they are.
+	 */
+	bool (*find)(void *context, uint32_t peer, struct weft_address *address);
+	void *context;	  /* given to it */
 	uint64_t spin_ns; /* looks for what comes for so long before it sleeps; default 0 */
 };
 

@@ -16,10 +16,6 @@
 
 enum { NS_PER_S = 1000000000, COMPLETIONS = 64, TURNS_MAX = 16 };
 
-/* What programs can have of the address space, page 0 apart. */
-#define PROCESS_FIRST ((uint64_t)4096)
-#define PROCESS_BYTES (((uint64_t)1 << 56) - PROCESS_FIRST)
-
 static const uint64_t longest_sleep_ns = UINT64_C(10) * NS_PER_S;
 
 uint64_t rio_loop_clock(void)
@@ -41,6 +37,16 @@ void weft_rio_public_key(const uint8_t seed[WEFT_RIO_KEY_BYTES], uint8_t key[WEF
 
 /* ---- Life ----------------------------------------------------------------------------------- */
 
+/* Where it is now. */
+static enum weft_reason find(struct rio_loop *loop, const struct rio_dial *d)
+{
+	uint32_t nth = (uint32_t)(d->peer - loop->peers);
+
+	if (loop->find && !loop->find(loop->find_context, nth, &loop->peers[nth].address))
+		return WEFT_R_CONNECT_UNREACHABLE;
+	return WEFT_OK;
+}
+
 static enum weft_reason copy_peers(struct rio_loop *loop, const struct weft_rio_self *self)
 {
 	const struct rio_loop_config *c = &loop->config;
@@ -59,7 +65,7 @@ static enum weft_reason copy_peers(struct rio_loop *loop, const struct weft_rio_
 							     p->platform.process };
 		loop->known[i].role = (enum rio_role)p->role;
 		memcpy(loop->known[i].key, p->key, sizeof(p->key));
-		if (c->dials && p->role == c->dials && p->address.family != 0)
+		if (c->dials && p->role == c->dials && (p->address.family != 0 || self->find))
 			loop->dials[loop->dial_count++].peer = &loop->peers[i];
 	}
 	return WEFT_OK;
@@ -121,6 +127,8 @@ enum weft_reason rio_loop_open(struct rio_loop *loop, const struct weft_rio_self
 				   .wake = -1,
 				   .also = -1,
 				   .spin_ns = self->spin_ns,
+				   .find = self->find,
+				   .find_context = self->context,
 				   .now_ns = rio_loop_clock() };
 	if (sodium_init() < 0)
 		return WEFT_R_SYSTEM;
@@ -266,9 +274,11 @@ static void timers_look(struct rio_loop *loop)
 
 		if (d->end || d->next_ns > loop->now_ns)
 			continue;
-		d->reason = rio_end_dial(loop, d);
+		d->reason = find(loop, d);
+		if (d->reason == WEFT_OK)
+			d->reason = rio_end_dial(loop, d);
 		if (d->reason != WEFT_OK)
-			d->next_ns = loop->now_ns + NS_PER_S;
+			d->next_ns = loop->now_ns + NS_PER_S / 5;
 	}
 	loop->look_ns = loop->now_ns + NS_PER_S / 100;
 }

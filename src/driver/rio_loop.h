@@ -19,6 +19,10 @@
 
 struct rio_loop;
 
+/* What programs can have of the address space, page 0 apart. */
+#define PROCESS_FIRST ((uintptr_t)4096)
+#define PROCESS_BYTES (((uint64_t)1 << 56) - PROCESS_FIRST)
+
 enum { RIO_STRANGERS_MAX = 8 }; /* control ends that have not greeted */
 
 enum rio_end_kind { RIO_END_CONTROL, RIO_END_DATA };
@@ -101,6 +105,8 @@ struct rio_loop {
 	struct rio_identity self;
 	struct weft_rio_peer *peers;
 	struct rio_known *known; /* the same, as the greeting wants them */
+	bool (*find)(void *context, uint32_t peer, struct weft_address *address); /* or NULL */
+	void *find_context;
 	uint32_t peer_count;
 	struct weft_adapter *adapter;
 	struct weft_pd *control_pd, *data_pd;

@@ -158,6 +158,8 @@ void rio_iounit_owner_left(struct rio_iounit *u)
 
 		if (c->state == COMMAND_FREE)
 			continue;
+		if (!c->is_dropped)
+			u->dropped++;
 		c->is_dropped = true;
 		if (c->state == COMMAND_SAYING)
 			unit_command_free(u, c);
@@ -382,7 +384,8 @@ static bool say_act(struct rio_iounit *u, struct rio_act *act)
 {
 	if (!u->has_owner)
 		return false;
-	if (u->is_devices_due) {
+	/* What the former owner ordered must not come after what this one will. */
+	if (u->is_devices_due && u->dropped == 0) {
 		say_devices(u, act);
 	} else if (u->is_pong_due) {
 		u->is_pong_due = false;

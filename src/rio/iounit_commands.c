@@ -22,6 +22,8 @@ void unit_command_free(struct rio_iounit *u, struct unit_command *c)
 {
 	timer_queue_cancel(&u->timers, &c->timer);
 	rio_list_clear(c->list);
+	if (c->is_dropped)
+		u->dropped--;
 	c->state = COMMAND_FREE;
 	u->counts.commands_now--;
 	list_remove(&c->waiter.link);

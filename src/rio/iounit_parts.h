@@ -148,6 +148,7 @@ struct rio_iounit {
 	uint32_t device_count;
 	/* The owner. */
 	bool has_owner, is_devices_due, is_pong_due;
+	uint32_t dropped; /* commands of former ones that have not ended */
 	struct platform owner;
 	struct rio_session session;
 	uint64_t pong_id;

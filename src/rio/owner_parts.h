@@ -91,6 +91,7 @@ struct owner_unit {
 	uint32_t device_count;
 	struct owner_command *commands; /* rio_owner.commands_each */
 	struct list free_commands;
+	uint32_t orphans;	/* commands whose requester is gone */
 	struct list ready;	/* pairs with a request whose turn may come */
 	struct list ready_link; /* it can take a command */
 };
@@ -181,7 +182,8 @@ struct owner_command {
 	struct list link; /* of the free ones, or of those to be cancelled */
 	uint64_t id;	  /* 0: free */
 	struct owner_unit *unit;
-	struct owner_pair *pair;       /* NULL: the requester is gone */
+	struct platform who;	       /* the requester */
+	struct owner_pair *pair;       /* NULL: it is gone */
 	struct owner_request *request; /* NULL: it has ended already */
 	struct owner_slot *slot;
 	bool is_cancelled;
@@ -319,5 +321,8 @@ void owner_command_cancel(struct rio_owner *o, struct owner_command *c);
 void owner_command_free(struct rio_owner *o, struct owner_command *c);
 enum weft_reason owner_told_take(struct rio_owner *o, struct owner_unit *u,
 				 const struct rio_told *told);
+
+/* The requester of these is gone. */
+void owner_commands_orphan(struct rio_owner *o, struct owner_pair *p);
 enum weft_reason owner_status_take(struct rio_owner *o, struct owner_unit *u,
 				   const struct rio_msg *m);

@@ -86,6 +86,19 @@ void cluster_add_iounit(struct cluster *c, const struct weft_rio_store *stores, 
 	cluster_start_iounit(c, nth);
 }
 
+/* A port that is free now, and very likely then. */
+void cluster_reserve_iounit(struct cluster *c)
+{
+	struct weft_adapter *adapter;
+	struct weft_listener *listener;
+
+	must(weft_adapter_open(NULL, &adapter));
+	must(weft_listen(adapter, &loopback, NULL, &listener));
+	must(weft_listener_address(listener, &c->iounit_at[c->iounit_count++]));
+	must(weft_listener_close(listener));
+	must(weft_adapter_close(adapter));
+}
+
 void cluster_stop_iounit(struct cluster *c, int nth)
 {
 	weft_rio_iounit_stop(c->iounits[nth]);

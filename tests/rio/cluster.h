@@ -44,6 +44,9 @@ void cluster_open(struct cluster *c, const char *text);
 /* The parts of it, for those who want another: the set-up, then I/O units, then the owner. */
 void cluster_begin(struct cluster *c);
 void cluster_add_iounit(struct cluster *c, const struct weft_rio_store *stores, uint32_t count);
+
+/* A place for an I/O unit that begins later: cluster_start_iounit(). */
+void cluster_reserve_iounit(struct cluster *c);
 void cluster_start_owner(struct cluster *c);
 void cluster_stop_owner(struct cluster *c);
 void cluster_stop_iounit(struct cluster *c, int nth);

@@ -414,11 +414,30 @@ TEST(test_rio_02i_a_command_can_be_cancelled_at_any_step)
 	}
 }
 
+static void command_write(uint64_t id, int requester, uint32_t length)
+{
+	list_start(&l);
+	list_platform(&l, requester);
+	list_transaction(&l, SGL_WRITE, 0, length);
+	list_source(&l, requester, 0, length);
+	world_command(&w, id, &l);
+}
+
+static void owner_again(void)
+{
+	struct rio_session session = w.owner;
+
+	memcpy(session.send_key, w.owner.receive_key, RIO_KEY_BYTES);
+	memcpy(session.receive_key, w.owner.send_key, RIO_KEY_BYTES);
+	session.sent = w.owner.received;
+	session.received = w.owner.sent;
+	rio_iounit_owner_came(w.unit, (struct platform){ OWNER, 1 }, &session);
+}
+
 /* Its commands are dropped, without a word; the next one finds a unit that is free. */
 TEST(test_rio_03_an_owner_that_leaves_takes_its_commands_along)
 {
 	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
-		struct rio_session session;
 		uint32_t said;
 
 		world_open(&w, seed, seed % 2);
@@ -433,18 +452,48 @@ TEST(test_rio_03_an_owner_that_leaves_takes_its_commands_along)
 		EXPECT_EQ(w.status_count, said);
 		EXPECT(rio_iounit_is_idle(w.unit));
 
-		session = w.owner;
-		memcpy(session.send_key, w.owner.receive_key, RIO_KEY_BYTES);
-		memcpy(session.receive_key, w.owner.send_key, RIO_KEY_BYTES);
-		session.sent = w.owner.received;
-		session.received = w.owner.sent;
-		rio_iounit_owner_came(w.unit, (struct platform){ OWNER, 1 }, &session);
+		owner_again();
 		world_grant(&w, 0);
 		command_read(3, 0, 512);
 		world_run(&w);
 		EXPECT(has_ended_well(3, 512));
 		world_close(&w);
 	}
+}
+
+/*
+ * What the former owner had ordered may still be written. Until that has ended the next one is not
+ * offered the devices, so nothing that it orders can come before.
+ */
+TEST(test_rio_03_the_next_owner_waits_for_what_the_former_had_ordered)
+{
+	uint32_t had_commands = 0;
+
+	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+		struct rio_iounit_counts counts;
+
+		world_open(&w, seed, seed % 2);
+		world_grant(&w, 0);
+		for (uint64_t id = 1; id <= COMMANDS; id++)
+			command_write(id, 0, 32768);
+		for (uint64_t i = 0; i < 3 * seed && world_step(&w); i++)
+			;
+		owner_again();
+		rio_iounit_count(w.unit, &counts);
+		had_commands += counts.commands_now > 0;
+		w.devices_said = 0;
+		world_run(&w);
+		EXPECT_EQ(w.devices_said, 1U);
+		EXPECT_EQ(w.commands_at_devices, 0U);
+		/* Its slots are all there again. */
+		world_grant(&w, 0);
+		for (uint64_t id = 11; id < 11 + COMMANDS; id++)
+			command_write(id, 0, 512);
+		world_run(&w);
+		EXPECT(has_ended_well(11, 512));
+		world_close(&w);
+	}
+	EXPECT(had_commands > 0);
 }
 
 TEST(test_rio_03_who_is_revoked_is_reached_no_more)

@@ -160,11 +160,66 @@ TEST(test_rio_03_a_requester_that_leaves_takes_its_requests_along)
 	for (uint64_t id = 1; id <= BED_REQUESTS; id++)
 		(void)bed_ask_chained(&b, A, id, MANY);
 	bed_run(&b);
-	EXPECT_EQ(bed_count(&b, U, RIO_COMMAND), 3U);
+	EXPECT_EQ(bed_count(&b, U, RIO_COMMAND), 2U);
 	bed_status(&b, U, command->m.id, WEFT_R_RIO_CANCELLED, 0);
+	bed_status_next(&b, U);
 	bed_run(&b);
 	EXPECT_EQ(bed_count(&b, U, RIO_COMMAND), 4U);
 	EXPECT_EQ(bed_count(&b, A, RIO_STATUS), 0U);
+	bed_close(&b);
+}
+
+/*
+ * Who was gone and is here again, maybe restarted: what it had wanted in the life before must not be
+ * done after what it wants now. Others do not wait for that, nor do other units.
+ */
+TEST(test_rio_03_a_requester_that_comes_again_waits_for_what_it_had_begun)
+{
+	const struct heard *first, *second;
+
+	bed_open_all(&b);
+	bed_ask_read(&b, A, 1, BED_DEVICE(0, 1));
+	bed_ask_read(&b, A, 2, BED_DEVICE(0, 1));
+	bed_run(&b);
+	first = bed_heard(&b, U, RIO_COMMAND);
+	second = bed_heard(&b, U, RIO_COMMAND);
+	bed_leave(&b, A);
+	bed_leave(&b, C);
+	bed_run(&b);
+	bed_come(&b, C); /* another one has its slot */
+	bed_come(&b, A);
+	bed_ask_read(&b, A, 1, BED_DEVICE(0, 1));
+	bed_ask_read(&b, A, 2, BED_DEVICE(1, 1));
+	bed_run(&b);
+	EXPECT_EQ(bed_count(&b, U, RIO_COMMAND), 2U);
+	EXPECT_EQ(bed_count(&b, V, RIO_COMMAND), 1U);
+	bed_ask_read(&b, B, 1, BED_DEVICE(0, 1));
+	bed_run(&b);
+	EXPECT_EQ(bed_count(&b, U, RIO_COMMAND), 3U);
+	bed_status(&b, U, first->m.id, WEFT_R_RIO_CANCELLED, 0);
+	bed_run(&b);
+	EXPECT_EQ(bed_count(&b, U, RIO_COMMAND), 3U);
+	/* And once more. */
+	bed_leave(&b, A);
+	bed_run(&b);
+	bed_come(&b, A);
+	bed_ask_read(&b, A, 1, BED_DEVICE(0, 1));
+	bed_run(&b);
+	EXPECT_EQ(bed_count(&b, U, RIO_COMMAND), 3U);
+	bed_status(&b, U, second->m.id, WEFT_OK, 512);
+	bed_run(&b);
+	EXPECT_EQ(bed_count(&b, U, RIO_COMMAND), 4U);
+	/* Nobody waits for a unit that is gone. */
+	bed_leave(&b, A);
+	bed_leave(&b, U);
+	bed_run(&b);
+	bed_come(&b, A);
+	bed_come(&b, U);
+	bed_tell_devices(&b, U);
+	bed_forget(&b);
+	bed_ask_read(&b, A, 1, BED_DEVICE(0, 1));
+	bed_run(&b);
+	EXPECT_EQ(bed_count(&b, U, RIO_COMMAND), 1U);
 	bed_close(&b);
 }
 

@@ -251,6 +251,12 @@ static void hear(struct unit_world *w, const struct rio_act *act)
 		fail(w, "the owner cannot read what the unit says");
 	} else if (m.type == RIO_TOLD) {
 		hear_told(w, &m.told);
+	} else if (m.type == RIO_DEVICES) {
+		struct rio_iounit_counts counts;
+
+		rio_iounit_count(w->unit, &counts);
+		w->devices_said++;
+		w->commands_at_devices = counts.commands_now;
 	} else if (m.type == RIO_STATUS) {
 		*s = (struct status){ m.id, m.status.reason, m.status.transaction,
 				      m.status.done_bytes, false };
