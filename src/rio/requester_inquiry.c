@@ -13,7 +13,8 @@ enum weft_reason rio_requester_inquire(struct rio_requester *q, uint32_t first)
 	if (i->state != INQUIRY_NONE)
 		return WEFT_R_BUSY;
 	i->state = INQUIRY_DUE;
-	i->id = ++q->serial;
+	/* As requests have theirs: no two have the same. */
+	i->id = ++q->serial * q->config.requests_max;
 	i->first = first;
 	return WEFT_OK;
 }

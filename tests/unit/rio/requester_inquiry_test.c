@@ -126,3 +126,33 @@ TEST(test_rio_03_an_inquiry_ends_with_its_owner)
 	EXPECT_EQ(asker_heard(&w, RIO_INQUIRE), 1U);
 	asker_close(&w);
 }
+
+TEST(test_rio_03_no_inquiry_has_the_id_of_a_request)
+{
+	struct asker_world w;
+	uint64_t requests[20], inquiries[20];
+
+	asker_open(&w, 4, LIST_MAX);
+	for (int i = 0; i < 20; i++) {
+		struct rio_reported got;
+		struct rio_msg m;
+
+		REQUIRE(rio_requester_inquire(w.q, 0) == WEFT_OK);
+		asker_run(&w);
+		inquiries[i] = asker_latest(&w, RIO_INQUIRE)->id;
+		m = report(inquiries[i]);
+		REQUIRE(asker_hears(&w, &m) == WEFT_OK && rio_requester_reported(w.q, &got));
+		requests[i] = asker_read(&w, 1);
+		asker_run(&w);
+		REQUIRE(asker_status(&w, requests[i], WEFT_OK) == WEFT_OK);
+		asker_run(&w);
+		asker_expect_ended(&w, requests[i], 0);
+	}
+	for (int i = 0; i < 20; i++) {
+		for (int k = 0; k < 20; k++) {
+			EXPECT(inquiries[i] != requests[k]);
+			EXPECT(i == k || inquiries[i] != inquiries[k]);
+		}
+	}
+	asker_close(&w);
+}
