@@ -83,6 +83,7 @@ struct weft_rio_requester {
 	uint32_t held_count, held_room;
 	struct rio_fragment *fragments; /* as the core wants them, of the request that is asked */
 	uint32_t requests_max, segments_max;
+	bool is_inquiring; /* a thread, for which the core's answer is */
 };
 
 static struct weft_rio_requester *requester_of(struct rio_loop *loop)
@@ -690,10 +691,9 @@ enum weft_reason weft_rio_do(struct weft_rio_requester *q, const struct weft_rio
 
 /* ---- Devices and memory --------------------------------------------------------------------- */
 
-static void offer_copy(const struct rio_offer *offer, struct weft_rio_device *d)
+static void device_copy(const struct rio_device *from, struct platform iounit,
+			struct weft_rio_device *d)
 {
-	const struct rio_device *from = &offer->device;
-
 	*d = (struct weft_rio_device){
 		.number = from->number,
 		.block_bytes = from->block_bytes,
@@ -703,7 +703,7 @@ static void offer_copy(const struct rio_offer *offer, struct weft_rio_device *d)
 		.can_fua = from->flags & RIO_DEVICE_FUA,
 		.can_discard = from->flags & RIO_DEVICE_DISCARD,
 		.can_write_zeroes = from->flags & RIO_DEVICE_ZEROES,
-		.iounit = { offer->iounit.unit, offer->iounit.process },
+		.iounit = { iounit.unit, iounit.process },
 	};
 	memcpy(d->name, from->name.bytes, from->name.length);
 }
@@ -719,7 +719,7 @@ enum weft_reason weft_rio_device(struct weft_rio_requester *q, uint32_t nth,
 	if (nth < rio_requester_offers(q->core)) {
 		struct rio_offer offer = rio_requester_offer(q->core, nth);
 
-		offer_copy(&offer, device);
+		device_copy(&offer.device, offer.iounit, device);
 		r = WEFT_OK;
 	}
 	pthread_mutex_unlock(&q->lock);
@@ -734,7 +734,7 @@ static bool find(struct weft_rio_requester *q, const char *name, struct weft_rio
 		if (name[0] && (offer.device.name.length != strlen(name) ||
 				memcmp(offer.device.name.bytes, name, strlen(name)) != 0))
 			continue;
-		offer_copy(&offer, device);
+		device_copy(&offer.device, offer.iounit, device);
 		return true;
 	}
 	return false;
@@ -865,4 +865,107 @@ enum weft_reason weft_rio_expose(struct weft_rio_requester *q, const struct weft
 enum weft_reason weft_rio_conceal(struct weft_rio_requester *q, uint32_t handle)
 {
 	return q ? held_end(q, (struct held){ handle, true }) : WEFT_R_NULL_ARGUMENT;
+}
+
+/* ---- How the cluster stands ----------------------------------------------------------------- */
+
+static void seen_copy(const struct rio_seen *from, struct weft_rio_seen *to)
+{
+	*to = (struct weft_rio_seen){
+		.kind = (enum weft_rio_kind)from->kind,
+		.is_here = from->is_here,
+		.platform = { from->platform.unit, from->platform.process },
+		.now = from->now,
+		.requests = from->done.requests,
+		.refused = from->done.refused,
+		.failed = from->done.failed,
+		.read_bytes = from->done.read_bytes,
+		.written_bytes = from->done.written_bytes,
+		.moved = { from->moved.payload_in, from->moved.payload_out, from->moved.control_in,
+			   from->moved.control_out, from->moved.connections },
+	};
+	if (from->kind == RIO_SEEN_DEVICE) {
+		device_copy(&from->device, from->platform, &to->device);
+		memcpy(to->name, to->device.name, sizeof(to->name));
+	} else if (from->name.length > 0) {
+		memcpy(to->name, from->name.bytes, from->name.length);
+	}
+}
+
+/* One report. The lock is held, and released meanwhile. */
+static enum weft_reason inquire_part(struct weft_rio_requester *q, uint32_t first, uint64_t end_ns,
+				     struct rio_reported *reported)
+{
+	enum weft_reason r;
+
+	while ((r = rio_requester_inquire(q->core, first)) != WEFT_OK) {
+		if (rio_loop_clock() >= end_ns)
+			return rio_requester_has_owner(q->core) ? WEFT_R_RIO_TIMEOUT
+			       : q->loop.dials[0].reason	? q->loop.dials[0].reason
+								: WEFT_R_RIO_OWNER_LEFT;
+		/* It may be an answer that somebody did not wait for. */
+		if (r != WEFT_R_BUSY || !rio_requester_reported(q->core, reported))
+			wait_change(q, end_ns);
+	}
+	q->loop.now_ns = rio_loop_clock();
+	work(&q->loop);
+	while (!rio_requester_reported(q->core, reported)) {
+		if (rio_loop_clock() >= end_ns)
+			return WEFT_R_RIO_TIMEOUT;
+		wait_change(q, end_ns);
+	}
+	return (enum weft_reason)reported->reason;
+}
+
+static enum weft_reason inquire(struct weft_rio_requester *q, uint64_t end_ns,
+				struct weft_rio_seen *seen, uint32_t max, uint32_t *count)
+{
+	uint32_t taken = 0;
+
+	do {
+		struct rio_reported part;
+		enum weft_reason r = inquire_part(q, taken, end_ns, &part);
+		struct rd at;
+
+		if (r != WEFT_OK)
+			return r;
+		*count = part.report.total;
+		at = rd_of(part.report.entries.bytes, part.report.entries.length);
+		for (uint32_t i = 0; i < part.report.count && taken < max; i++) {
+			struct rio_seen each;
+
+			CHECK(rio_seen_next(&each, &at) == RIO_MSG_OK); /* it was decoded before */
+			seen_copy(&each, &seen[taken++]);
+		}
+		if (part.report.count == 0)
+			break;
+	} while (taken < *count && taken < max);
+	*count = taken < max ? taken : *count; /* there may have been more before */
+	return WEFT_OK;
+}
+
+enum weft_reason weft_rio_inquire(struct weft_rio_requester *q, uint64_t timeout,
+				  struct weft_rio_seen *seen, uint32_t max, uint32_t *count)
+{
+	enum weft_reason r = WEFT_OK;
+	uint64_t end_ns;
+
+	if (!q || !count || (max > 0 && !seen))
+		return WEFT_R_NULL_ARGUMENT;
+	*count = 0;
+	pthread_mutex_lock(&q->lock);
+	end_ns = end_of(rio_loop_clock(), timeout);
+	while (q->is_inquiring && rio_loop_clock() < end_ns)
+		wait_change(q, end_ns);
+	if (q->is_inquiring) {
+		r = WEFT_R_RIO_TIMEOUT;
+	} else {
+		q->is_inquiring = true;
+		r = inquire(q, end_ns, seen, max, count);
+		q->is_inquiring = false;
+		if (q->followers > 0)
+			pthread_cond_broadcast(&q->changed);
+	}
+	pthread_mutex_unlock(&q->lock);
+	return r;
 }

@@ -41,6 +41,7 @@ struct weft_rio_peer cluster_peer(uint32_t unit, enum weft_rio_role role,
 	struct weft_rio_peer peer = { .platform = { unit, 1 }, .role = role };
 	uint8_t seed[WEFT_RIO_KEY_BYTES];
 
+	snprintf(peer.name, sizeof(peer.name), "unit %u", unit);
 	seed_of(unit, seed);
 	weft_rio_public_key(seed, peer.key);
 	if (at)
