@@ -204,6 +204,10 @@ class Bench:
                 s.sample(self.place, self.options.seconds)
         tell(None)
 
+    def is_cpu_disturbed(self):
+        """It is of all rounds; who is disturbed often pays for cold caches, and sleeps less."""
+        return any(s.is_disturbed() for s in self.rows if s.name.endswith("_1m"))
+
     def failed(self):
         """What of weft did not run: that is an error."""
         return [s for s in self.rows if s.why and not s.name.startswith(("nbd_", "iscsi_"))]
@@ -290,14 +294,18 @@ def show_table(b):
         show_goal(text, ratio_of(ours.value(), theirs.value()), goal, is_most,
                   ours.is_disturbed() or theirs.is_disturbed())
     for text, ours, theirs in ASIDE:
-        ratio = ratio_of(b.by_name[ours].value(), b.by_name[theirs].value())
-        print("%-52s %10s" % (text, "not known" if ratio is None else "%.2f x" % ratio))
+        ours, theirs = b.by_name[ours], b.by_name[theirs]
+        ratio = ratio_of(ours.value(), theirs.value())
+        is_disturbed = ours.is_disturbed() or theirs.is_disturbed()
+        print("%-52s %10s%s" % (text, "not known" if ratio is None else "%.2f x" % ratio,
+                                " ~" if is_disturbed else ""))
     cpu = ratio_of(b.direct_cpu.per_gib(), b.relayed_cpu.per_gib())
     if cpu is None:
         print("%-52s %10s" % ("CPU of the owner, against relayed", "not known"))
     else:
-        print("%-52s %8.2f %% %4s %3g %%  %s" % ("CPU of the owner, against relayed", cpu * 100, "<=",
-                                              CPU_GOAL * 100, verdict(cpu <= CPU_GOAL)))
+        print("%-52s %8.2f %% %4s %3g %%  %s%s"
+              % ("CPU of the owner, against relayed", cpu * 100, "<=", CPU_GOAL * 100,
+                 verdict(cpu <= CPU_GOAL), " ~" if b.is_cpu_disturbed() else ""))
     print("\n%.1f s each; the median of the calmest %d of %d rounds. Latencies are means."
           % (b.options.seconds, min(ROUNDS_USED, b.options.rounds), b.options.rounds))
     if any(s.is_disturbed() for s in b.rows):
@@ -324,7 +332,8 @@ def show_lines(b):
                               "versus": theirs.name, "ratio": None, "why": ours.why or theirs.why}))
     cpu = ratio_of(b.direct_cpu.per_gib(), b.relayed_cpu.per_gib())
     if cpu is not None:
-        show_line("rio_owner_cpu", b.direct_cpu.per_gib(), "s/GiB", "rio_relayed_cpu", cpu)
+        show_line("rio_owner_cpu", b.direct_cpu.per_gib(), "s/GiB", "rio_relayed_cpu", cpu,
+                  b.is_cpu_disturbed())
 
 
 # ---- The command -------------------------------------------------------------------------------
