@@ -31,8 +31,9 @@ enum { WEFT_RIO_KEY_BYTES = 32, WEFT_RIO_NAME_MAX = 64, WEFT_RIO_TEXT_MAX = 200 
 struct weft_rio_peer {
 	struct weft_platform platform;
 	enum weft_rio_role role;
-	uint8_t key[WEFT_RIO_KEY_BYTES]; /* public */
-	struct weft_address address;	 /* an owner's for requesters, an I/O unit's for owners */
+	uint8_t key[WEFT_RIO_KEY_BYTES];  /* public */
+	struct weft_address address;	  /* an owner's for requesters, an I/O unit's for owners */
+	char name[WEFT_RIO_NAME_MAX + 1]; /* for people; may be empty */
 };
 
 /* Who one is, and whom one talks to. All of it is copied. */
@@ -123,7 +124,20 @@ struct weft_rio_segment {
 	void *memory;
 	uint32_t length;
 	uint32_t tag; /* of weft_rio_memory_add() */
+	/* Unit 0: own. Else whose it is: memory is its address there, tag the handle of its exposure. */
+	struct weft_platform platform;
 };
+
+/*
+ * Exposes a part of own memory to requests of others, whom the owner lets name it (struct
+ * weft_rio_share): to be written, else to be read. It is reached by this handle and its address, by
+ * I/O units that the owner has announced, until weft_rio_conceal(). They connect while a thread is
+ * in weft_rio_wait() or another call that waits.
+ */
+enum weft_reason weft_rio_expose(struct weft_rio_requester *requester,
+				 const struct weft_rio_segment *part, bool is_written,
+				 uint32_t *handle);
+enum weft_reason weft_rio_conceal(struct weft_rio_requester *requester, uint32_t handle);
 
 struct weft_rio_transaction {
 	enum weft_rio_operation operation;
@@ -176,6 +190,37 @@ struct weft_rio_moved {
 };
 
 void weft_rio_requester_moved(struct weft_rio_requester *requester, struct weft_rio_moved *moved);
+
+enum weft_rio_kind {
+	WEFT_RIO_IS_REQUESTER = WEFT_RIO_REQUESTER,
+	WEFT_RIO_IS_OWNER = WEFT_RIO_OWNER,
+	WEFT_RIO_IS_IOUNIT = WEFT_RIO_IOUNIT,
+	WEFT_RIO_IS_DEVICE,
+};
+
+/* Somebody, or a device, as the owner sees it. */
+struct weft_rio_seen {
+	enum weft_rio_kind kind;
+	bool is_here;			  /* connected */
+	struct weft_platform platform;	  /* of a device: of the I/O unit that has it */
+	char name[WEFT_RIO_NAME_MAX + 1]; /* as the owner calls it; may be empty */
+	uint32_t now;			  /* requests under way */
+	/* Of requesters and I/O units, since they connected. */
+	uint64_t requests, refused, failed;
+	uint64_t read_bytes, written_bytes;
+	struct weft_rio_moved moved;   /* of the owner: what its adapter carried */
+	struct weft_rio_device device; /* of a device */
+};
+
+/*
+ * How the cluster stands: the owner, then who is connected, after each I/O unit its devices, then
+ * who is not. Waits up to timeout_ns for the owner. Takes up to max entries; count is how many there
+ * are in all. They come in parts, so one that changes its place meanwhile may be there twice or
+ * not at all. WEFT_R_RIO_DENIED: the owner does not let this requester watch. WEFT_R_RIO_TIMEOUT:
+ * it did not answer.
+ */
+enum weft_reason weft_rio_inquire(struct weft_rio_requester *requester, uint64_t timeout_ns,
+				  struct weft_rio_seen *seen, uint32_t max, uint32_t *count);
 
 /* ---- I/O unit ------------------------------------------------------------------------------- */
 
@@ -234,6 +279,9 @@ struct weft_rio_owner_options {
 	uint32_t rule_count;
 	const struct weft_rio_share *shares;
 	uint32_t share_count;
+	/* Who may see how the cluster stands: weft_rio_inquire(). Unit 0: whoever it is. */
+	const struct weft_platform *watchers;
+	uint32_t watcher_count;
 	uint32_t requesters_max; /* at a time; default 16 */
 	uint32_t requests_max;	 /* of one requester at a time; default 64 */
 	uint64_t timeout_ns;	 /* of requests that name none; default 30 s */

@@ -3,14 +3,12 @@
  * The requester's core (rio/requester.h) on this machine, for any number of threads: one of those
  * that wait looks at the adapter, the others are told by it.
  */
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
 #include "driver/adapter_lock.h"
-#include "driver/rio_end.h"
-#include "rio/requester.h"
+#include "driver/rio_requester_inside.h"
 
 enum {
 	REQUESTS = 64,
@@ -20,46 +18,62 @@ enum {
 	IOUNITS = 16,
 	LISTS = 4,
 	MESSAGES_EXTRA = 64,
-	TRANSACTIONS = 64,
 	NS_PER_MS = 1000000
 };
 
 static const uint64_t timeout_ns = UINT64_C(30) * 1000 * NS_PER_MS;
+static const uint64_t keep_ns = UINT64_C(200) * NS_PER_MS;
 static const uint64_t grace_ns = UINT64_C(2) * 1000 * NS_PER_MS;
-
-/* A request of somebody who waits for just this one. */
-struct waiter {
-	struct weft_rio_ended ended;
-	bool has_ended;
-};
-
-/* What the core gives back of each request. */
-struct ticket {
-	struct list link;      /* of the free ones, or of those that have ended */
-	struct waiter *waiter; /* NULL: weft_rio_wait() takes it */
-	struct weft_rio_ended ended;
-};
-
-struct weft_rio_requester {
-	struct rio_loop loop;
-	pthread_mutex_t lock;	/* guards everything here */
-	pthread_cond_t changed; /* something has ended or come, or nobody looks any more */
-	bool is_looked_at;	/* one of those who wait looks at the adapter */
-	uint32_t followers;	/* who wait for it to see something */
-	struct rio_requester *core;
-	struct rio_end *owner;
-	uint8_t *lists;
-	uint32_t lists_tag, lists_window;
-	uint32_t *windows; /* by the core's id; the current tag */
-	struct ticket *tickets;
-	struct list free_tickets, ended;
-	struct rio_fragment *fragments; /* as the core wants them, of the request that is asked */
-	uint32_t requests_max, segments_max;
-};
 
 static struct weft_rio_requester *requester_of(struct rio_loop *loop)
 {
 	return CONTAINER_OF(loop, struct weft_rio_requester, loop);
+}
+
+/* ---- Those who wait ------------------------------------------------------------------------- */
+
+static struct follower *follower_of(struct list *l)
+{
+	return CONTAINER_OF(l, struct follower, link);
+}
+
+/* It goes on, and sees for itself. */
+static void follower_tell(struct weft_rio_requester *q, struct follower *f)
+{
+	if (f != q->looker)
+		pthread_cond_signal(&f->told);
+	else if (q->loop.asleep_until_ns > 0)
+		rio_loop_wake(&q->loop);
+}
+
+void requester_tell(struct weft_rio_requester *q, enum follower_wants what)
+{
+	for (struct list *l = q->followers.next; l != &q->followers; l = l->next) {
+		if (follower_of(l)->wants == what)
+			follower_tell(q, follower_of(l));
+	}
+	if (q->looker && q->looker->wants == what)
+		follower_tell(q, q->looker);
+}
+
+void requester_tell_room(struct weft_rio_requester *q)
+{
+	for (struct list *l = q->followers.next; l != &q->followers; l = l->next) {
+		if (follower_of(l)->wants == WANTS_ROOM) {
+			follower_tell(q, follower_of(l));
+			return;
+		}
+	}
+	if (q->looker && q->looker->wants == WANTS_ROOM)
+		follower_tell(q, q->looker);
+}
+
+void requester_hand_on(struct weft_rio_requester *q)
+{
+	if (q->looker || q->heir || list_is_empty(&q->followers))
+		return;
+	q->heir = follower_of(q->followers.next);
+	pthread_cond_signal(&q->heir->told);
 }
 
 /* ---- What has happened ---------------------------------------------------------------------- */
@@ -194,10 +208,13 @@ static void ended_take(struct weft_rio_requester *q, const struct rio_ended *e)
 	memcpy(to->text, e->text, sizeof(to->text));
 	if (t->waiter) {
 		t->waiter->has_ended = true;
+		follower_tell(q, &t->waiter->thread);
 		list_add_tail(&q->free_tickets, &t->link);
 	} else {
 		list_add_tail(&q->ended, &t->link);
+		requester_tell(q, WANTS_ALL);
 	}
+	requester_tell_room(q);
 }
 
 static void work(struct rio_loop *loop)
@@ -211,6 +228,13 @@ static void work(struct rio_loop *loop)
 		act_do(q, &act);
 	while (rio_requester_ended(q->core, &ended))
 		ended_take(q, &ended);
+}
+
+void requester_work(struct weft_rio_requester *q)
+{
+	q->loop.now_ns = rio_loop_clock();
+	work(&q->loop);
+	rio_loop_flush(&q->loop);
 }
 
 static uint64_t due(struct rio_loop *loop)
@@ -228,6 +252,71 @@ static const struct rio_role_calls calls = {
 	.work = work,
 	.due = due,
 };
+
+/* ---- Waiting -------------------------------------------------------------------------------- */
+
+/* Looks at the adapter until something has happened, or it is that late. */
+static void look(struct weft_rio_requester *q, uint64_t until_ns)
+{
+	uint64_t start_ns = rio_loop_clock();
+
+	while (!rio_loop_turn(&q->loop)) {
+		if (q->loop.now_ns - start_ns >= q->loop.spin_ns) {
+			rio_loop_sleep(&q->loop, until_ns);
+			rio_loop_turn(&q->loop);
+			break;
+		}
+		pthread_mutex_unlock(&q->lock); /* others may have something to ask */
+		pthread_mutex_lock(&q->lock);
+	}
+}
+
+void requester_wait(struct weft_rio_requester *q, struct follower *f, uint64_t until_ns)
+{
+	if (q->looker || q->heir) {
+		struct timespec until = to_timespec(until_ns);
+
+		list_add_tail(&q->followers, &f->link);
+		pthread_cond_clockwait(&f->told, &q->lock, CLOCK_MONOTONIC, &until);
+		list_remove(&f->link);
+		if (q->heir == f)
+			q->heir = NULL;
+		return;
+	}
+	q->looker = f;
+	look(q, until_ns);
+	q->looker = NULL;
+	requester_tell(q, WANTS_ALL);
+}
+
+static void *keep(void *requester)
+{
+	struct weft_rio_requester *q = requester;
+
+	pthread_mutex_lock(&q->lock);
+	while (!q->is_closing) {
+		struct timespec until = to_timespec(rio_loop_clock() + keep_ns);
+
+		pthread_cond_clockwait(&q->keeper_told, &q->lock, CLOCK_MONOTONIC, &until);
+		if (q->looker || q->heir || q->is_closing)
+			continue;
+		rio_loop_turn(&q->loop);
+		requester_tell(q, WANTS_ALL);
+	}
+	pthread_mutex_unlock(&q->lock);
+	return NULL;
+}
+
+static void keeper_end(struct weft_rio_requester *q)
+{
+	if (!q->has_keeper)
+		return;
+	pthread_mutex_lock(&q->lock);
+	q->is_closing = true;
+	pthread_cond_signal(&q->keeper_told);
+	pthread_mutex_unlock(&q->lock);
+	pthread_join(q->keeper, NULL);
+}
 
 /* ---- Life ----------------------------------------------------------------------------------- */
 
@@ -318,7 +407,6 @@ enum weft_reason weft_rio_requester_open(const struct weft_rio_self *self,
 	static const struct weft_rio_requester_options none;
 	const struct weft_rio_requester_options *o = options ? options : &none;
 	struct weft_rio_requester *q;
-	pthread_condattr_t attr;
 	enum weft_reason r;
 
 	if (!self || !requester)
@@ -331,10 +419,13 @@ enum weft_reason weft_rio_requester_open(const struct weft_rio_self *self,
 	q->requests_max = o->requests_max ? o->requests_max : REQUESTS;
 	q->segments_max = o->segments_max ? o->segments_max : SEGMENTS;
 	pthread_mutex_init(&q->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&q->changed, &attr);
+	pthread_cond_init(&q->keeper_told, NULL);
+	list_init(&q->followers);
 	r = open_all(q, self, o->timeout_ns);
+	if (r == WEFT_OK) {
+		q->has_keeper = pthread_create(&q->keeper, NULL, keep, q) == 0;
+		r = q->has_keeper ? WEFT_OK : WEFT_R_SYSTEM;
+	}
 	if (r != WEFT_OK) {
 		weft_rio_requester_close(q);
 		return r;
@@ -345,6 +436,7 @@ enum weft_reason weft_rio_requester_open(const struct weft_rio_self *self,
 
 void weft_rio_requester_close(struct weft_rio_requester *q)
 {
+	keeper_end(q);
 	if (q->core) {
 		rio_requester_owner_left(q->core);
 		work(&q->loop); /* closes the windows */
@@ -354,6 +446,7 @@ void weft_rio_requester_close(struct weft_rio_requester *q)
 		if (q->windows[i])
 			weft_window_discard(q->loop.data_pd, q->windows[i]);
 	}
+	requester_memory_forget(q);
 	if (q->lists_window)
 		weft_window_discard(q->loop.control_pd, q->lists_window);
 	if (q->lists_tag)
@@ -363,7 +456,7 @@ void weft_rio_requester_close(struct weft_rio_requester *q)
 	free(q->windows);
 	free(q->tickets);
 	free(q->fragments);
-	pthread_cond_destroy(&q->changed);
+	pthread_cond_destroy(&q->keeper_told);
 	pthread_mutex_destroy(&q->lock);
 	free(q);
 }
@@ -378,260 +471,4 @@ void weft_rio_requester_moved(struct weft_rio_requester *q, struct weft_rio_move
 	pthread_mutex_lock(&q->lock);
 	rio_loop_moved(&q->loop, m);
 	pthread_mutex_unlock(&q->lock);
-}
-
-/* ---- Waiting -------------------------------------------------------------------------------- */
-
-/*
- * Until something may have changed, or it is that late. The lock is held, and released meanwhile.
- * One of those who wait looks at the adapter, the others sleep until it says that it has seen
- * something, or that it has what it wanted.
- */
-static void wait_change(struct weft_rio_requester *q, uint64_t until_ns)
-{
-	struct timespec until = to_timespec(until_ns);
-	uint64_t start_ns = rio_loop_clock();
-
-	if (q->is_looked_at) {
-		q->followers++;
-		pthread_cond_timedwait(&q->changed, &q->lock, &until);
-		q->followers--;
-		return;
-	}
-	q->is_looked_at = true;
-	while (!rio_loop_turn(&q->loop)) {
-		if (q->loop.now_ns - start_ns >= q->loop.spin_ns) {
-			rio_loop_sleep(&q->loop, until_ns);
-			rio_loop_turn(&q->loop);
-			break;
-		}
-		pthread_mutex_unlock(&q->lock); /* others may have something to ask */
-		pthread_mutex_lock(&q->lock);
-	}
-	q->is_looked_at = false;
-	if (q->followers > 0)
-		pthread_cond_broadcast(&q->changed);
-}
-
-static uint64_t end_of(uint64_t from_ns, uint64_t length_ns)
-{
-	return from_ns + length_ns < from_ns ? UINT64_MAX : from_ns + length_ns;
-}
-
-/* ---- Asking --------------------------------------------------------------------------------- */
-
-static enum weft_reason fragments_of(struct weft_rio_requester *q,
-				     const struct weft_rio_transaction *t, uint32_t *used)
-{
-	if (t->segment_count > 0 && !t->segments)
-		return WEFT_R_NULL_ARGUMENT;
-	if (t->segment_count > q->segments_max - *used)
-		return WEFT_R_LIMIT;
-	for (uint32_t i = 0; i < t->segment_count; i++) {
-		q->fragments[*used + i] = (struct rio_fragment){
-			.tag = t->segments[i].tag,
-			.length = t->segments[i].length,
-			.address = (uintptr_t)t->segments[i].memory,
-		};
-	}
-	*used += t->segment_count;
-	return WEFT_OK;
-}
-
-static enum weft_reason ask(struct weft_rio_requester *q, const struct weft_rio_request *request,
-			    struct waiter *waiter)
-{
-	struct rio_wanted wanted[TRANSACTIONS];
-	struct rio_ask a = { .wanted = wanted, .count = request->transaction_count };
-	struct ticket *t;
-	enum weft_reason r = WEFT_OK;
-	uint32_t used = 0;
-	uint64_t id;
-
-	if (request->transaction_count == 0 || !request->transactions)
-		return WEFT_R_SGL_NO_TRANSACTION;
-	if (request->transaction_count > TRANSACTIONS)
-		return WEFT_R_SGL_TRANSACTIONS;
-	for (uint32_t i = 0; i < request->transaction_count && r == WEFT_OK; i++) {
-		const struct weft_rio_transaction *from = &request->transactions[i];
-
-		wanted[i] = (struct rio_wanted){
-			.is = { .operation = (enum sgl_operation)from->operation,
-				.is_fua = from->is_fua,
-				.device = from->device,
-				.offset = from->offset,
-				.length = from->length },
-			.fragments = q->fragments + used,
-			.fragment_count = from->segment_count,
-		};
-		r = fragments_of(q, from, &used);
-	}
-	if (r == WEFT_OK && list_is_empty(&q->free_tickets))
-		r = WEFT_R_BUSY;
-	if (r != WEFT_OK)
-		return r;
-	t = CONTAINER_OF(q->free_tickets.next, struct ticket, link);
-	a.timeout_ns = request->timeout_ns;
-	a.context = t;
-	r = rio_requester_ask(q->core, &a, rio_loop_clock(), &id);
-	if (r != WEFT_OK)
-		return r;
-	list_remove(&t->link);
-	t->waiter = waiter;
-	t->ended.context = request->context;
-	q->loop.now_ns = rio_loop_clock();
-	work(&q->loop);
-	if (due(&q->loop) < q->loop.asleep_until_ns)
-		rio_loop_wake(&q->loop);
-	return WEFT_OK;
-}
-
-enum weft_reason weft_rio_submit(struct weft_rio_requester *q,
-				 const struct weft_rio_request *request)
-{
-	enum weft_reason r;
-
-	if (!q || !request)
-		return WEFT_R_NULL_ARGUMENT;
-	pthread_mutex_lock(&q->lock);
-	r = ask(q, request, NULL);
-	pthread_mutex_unlock(&q->lock);
-	return r;
-}
-
-enum weft_reason weft_rio_wait(struct weft_rio_requester *q, uint64_t timeout,
-			       struct weft_rio_ended *ended, uint32_t max, uint32_t *count)
-{
-	uint64_t end_ns;
-
-	if (!q || !count || (max > 0 && !ended))
-		return WEFT_R_NULL_ARGUMENT;
-	*count = 0;
-	pthread_mutex_lock(&q->lock);
-	end_ns = end_of(rio_loop_clock(), timeout);
-	while (list_is_empty(&q->ended) && rio_loop_clock() < end_ns)
-		wait_change(q, end_ns);
-	if (list_is_empty(&q->ended) && !q->is_looked_at)
-		rio_loop_turn(&q->loop);
-	while (*count < max && !list_is_empty(&q->ended)) {
-		struct ticket *t = CONTAINER_OF(list_pop(&q->ended), struct ticket, link);
-
-		ended[(*count)++] = t->ended;
-		list_add_tail(&q->free_tickets, &t->link);
-	}
-	pthread_mutex_unlock(&q->lock);
-	return WEFT_OK;
-}
-
-enum weft_reason weft_rio_do(struct weft_rio_requester *q, const struct weft_rio_request *request,
-			     struct weft_rio_ended *ended)
-{
-	struct waiter w = { .has_ended = false };
-	enum weft_reason r;
-
-	if (!q || !request)
-		return WEFT_R_NULL_ARGUMENT;
-	pthread_mutex_lock(&q->lock);
-	while ((r = ask(q, request, &w)) == WEFT_R_BUSY)
-		wait_change(q, UINT64_MAX); /* somebody else's ends */
-	while (r == WEFT_OK && !w.has_ended)
-		wait_change(q, UINT64_MAX);
-	pthread_mutex_unlock(&q->lock);
-	if (r != WEFT_OK)
-		return r;
-	if (ended)
-		*ended = w.ended;
-	return w.ended.reason;
-}
-
-/* ---- Devices and memory --------------------------------------------------------------------- */
-
-static void offer_copy(const struct rio_offer *offer, struct weft_rio_device *d)
-{
-	const struct rio_device *from = &offer->device;
-
-	*d = (struct weft_rio_device){
-		.number = from->number,
-		.block_bytes = from->block_bytes,
-		.size_bytes = from->size_bytes,
-		.is_readonly = from->flags & RIO_DEVICE_READ_ONLY,
-		.can_flush = from->flags & RIO_DEVICE_FLUSH,
-		.can_fua = from->flags & RIO_DEVICE_FUA,
-		.can_discard = from->flags & RIO_DEVICE_DISCARD,
-		.can_write_zeroes = from->flags & RIO_DEVICE_ZEROES,
-		.iounit = { offer->iounit.unit, offer->iounit.process },
-	};
-	memcpy(d->name, from->name.bytes, from->name.length);
-}
-
-enum weft_reason weft_rio_device(struct weft_rio_requester *q, uint32_t nth,
-				 struct weft_rio_device *device)
-{
-	enum weft_reason r = WEFT_R_RIO_DEVICE;
-
-	if (!q || !device)
-		return WEFT_R_NULL_ARGUMENT;
-	pthread_mutex_lock(&q->lock);
-	if (nth < rio_requester_offers(q->core)) {
-		struct rio_offer offer = rio_requester_offer(q->core, nth);
-
-		offer_copy(&offer, device);
-		r = WEFT_OK;
-	}
-	pthread_mutex_unlock(&q->lock);
-	return r;
-}
-
-static bool find(struct weft_rio_requester *q, const char *name, struct weft_rio_device *device)
-{
-	for (uint32_t i = 0; i < rio_requester_offers(q->core); i++) {
-		struct rio_offer offer = rio_requester_offer(q->core, i);
-
-		if (name[0] && (offer.device.name.length != strlen(name) ||
-				memcmp(offer.device.name.bytes, name, strlen(name)) != 0))
-			continue;
-		offer_copy(&offer, device);
-		return true;
-	}
-	return false;
-}
-
-enum weft_reason weft_rio_device_find(struct weft_rio_requester *q, const char *name,
-				      uint64_t timeout, struct weft_rio_device *device)
-{
-	enum weft_reason r = WEFT_OK;
-	uint64_t end_ns;
-
-	if (!q || !name || !device)
-		return WEFT_R_NULL_ARGUMENT;
-	pthread_mutex_lock(&q->lock);
-	end_ns = end_of(rio_loop_clock(), timeout);
-	while (!find(q, name, device)) {
-		if (rio_loop_clock() >= end_ns) {
-			r = rio_requester_has_owner(q->core) ? WEFT_R_RIO_DEVICE
-							     : q->loop.dials[0].reason;
-			r = r == WEFT_OK ? WEFT_R_RIO_OWNER_LEFT : r;
-			break;
-		}
-		wait_change(q, end_ns);
-	}
-	pthread_mutex_unlock(&q->lock);
-	return r;
-}
-
-enum weft_reason weft_rio_memory_add(struct weft_rio_requester *q, void *memory, uint64_t length,
-				     uint32_t *tag)
-{
-	const struct weft_region_options options = {
-		.addr = (uintptr_t)memory,
-		.length = length,
-		.rights = WEFT_REMOTE_READ | WEFT_REMOTE_WRITE | WEFT_BIND,
-	};
-
-	return q ? weft_region_register(q->loop.data_pd, &options, tag) : WEFT_R_NULL_ARGUMENT;
-}
-
-enum weft_reason weft_rio_memory_remove(struct weft_rio_requester *q, uint32_t tag)
-{
-	return q ? weft_region_deregister(q->loop.data_pd, tag) : WEFT_R_NULL_ARGUMENT;
 }

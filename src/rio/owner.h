@@ -24,6 +24,13 @@ struct rio_owner;
 
 enum { RIO_OWNER_UNIT_SHIFT = 16 /* of the owner's device numbers */ };
 
+/* Somebody whom the owner knows, for reports. */
+struct rio_owner_known {
+	struct platform platform;
+	enum rio_role role;
+	struct rio_bytes name; /* UTF-8, at most RIO_DEVICE_NAME_MAX; may be empty */
+};
+
 struct rio_owner_config {
 	struct platform self;
 	uint32_t requesters_max; /* at a time */
@@ -33,8 +40,10 @@ struct rio_owner_config {
 	uint8_t *lists; /* lists_max * RIO_LIST_BYTES_MAX, borrowed; the caller registers them */
 	uint32_t lists_handle; /* by which I/O units read them, the first at this address */
 	uint64_t lists_address;
-	uint64_t timeout_ns;	       /* of requests that name none */
-	uint8_t secret[RIO_KEY_BYTES]; /* random, and nobody else's: tokens are made of it */
+	uint64_t timeout_ns;		     /* of requests that name none */
+	uint8_t secret[RIO_KEY_BYTES];	     /* random, and nobody else's: tokens are made of it */
+	const struct rio_owner_known *known; /* borrowed; reports show them also if not here */
+	uint32_t known_count;
 };
 
 /* WEFT_R_BAD_ARGUMENT: a limit is 0. The policy is borrowed, and may change between calls. */
@@ -83,6 +92,7 @@ enum rio_note_kind {
 	RIO_NOTE_ALLOWED, /* a transaction of a request, all of which are: what comes of it follows */
 	RIO_NOTE_REFUSED, /* a request, for this reason */
 	RIO_NOTE_ENDED,	  /* a request that was allowed, well or for this reason */
+	RIO_NOTE_WATCH,	  /* it sees how the cluster stands from now on, or may not */
 };
 
 /* One decision, or what came of it. */
@@ -128,6 +138,10 @@ struct rio_owner_peer {
 /* The next number from this one on that is in use; UINT32_MAX: none. */
 uint32_t rio_owner_next(const struct rio_owner *o, uint32_t number);
 void rio_owner_query(const struct rio_owner *o, uint32_t number, struct rio_owner_peer *peer);
+
+/* Does somebody wait for a report? Then what the adapter carried so far is to be said before. */
+bool rio_owner_is_inquired(const struct rio_owner *o);
+void rio_owner_moved(struct rio_owner *o, const struct rio_moved *moved);
 
 /* Its devices, by the owner's numbers; names are good until it leaves. */
 uint32_t rio_owner_devices(const struct rio_owner *o, uint32_t number, struct rio_device *devices,
