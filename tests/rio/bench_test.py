@@ -66,17 +66,18 @@ class Run:
         """What it said."""
         try:
             out, err = self.process.communicate(timeout=PATIENCE_S)
+            require(self.process.returncode == status, "status %d, not %d: %s"
+                    % (self.process.returncode, status, (out + err).strip()[-500:]))
+            left = os.listdir(self.folder)
+            require(not left, "it leaves %s" % left)
+            require(not processes_in(self.folder), "it leaves processes: %s" % processes_in(self.folder))
+            return out
         except subprocess.TimeoutExpired:
             self.process.terminate()  # it ends what it has started
             self.process.communicate()
             raise Failure("it does not end")
-        require(self.process.returncode == status,
-                "status %d, not %d: %s" % (self.process.returncode, status, (out + err).strip()[-500:]))
-        left = os.listdir(self.folder)
-        require(not left, "it leaves %s" % left)
-        require(not processes_in(self.folder), "it leaves processes: %s" % processes_in(self.folder))
-        os.rmdir(self.folder)
-        return out
+        finally:
+            shutil.rmtree(self.folder)
 
 
 def is_number(value):
