@@ -124,7 +124,20 @@ struct weft_rio_segment {
 	void *memory;
 	uint32_t length;
 	uint32_t tag; /* of weft_rio_memory_add() */
+	/* Unit 0: own. Else whose it is: memory is its address there, tag the handle of its exposure. */
+	struct weft_platform platform;
 };
+
+/*
+ * Exposes a part of own memory to requests of others, whom the owner lets name it (struct
+ * weft_rio_share): to be written, else to be read. It is reached by this handle and its address, by
+ * I/O units that the owner has announced, until weft_rio_conceal(). They connect while a thread is
+ * in weft_rio_wait() or another call that waits.
+ */
+enum weft_reason weft_rio_expose(struct weft_rio_requester *requester,
+				 const struct weft_rio_segment *part, bool is_written,
+				 uint32_t *handle);
+enum weft_reason weft_rio_conceal(struct weft_rio_requester *requester, uint32_t handle);
 
 struct weft_rio_transaction {
 	enum weft_rio_operation operation;

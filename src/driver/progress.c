@@ -325,8 +325,6 @@ void progress_sleep(struct net *net, int also, uint64_t until_ns)
 	int count;
 
 	observe_tick(a);
-	if (net->is_waiting)
-		adapter_work(a);
 	hot_watch(net);
 	left_ns = sleep_ns(net);
 	if (until_ns < net->now_ns + left_ns)

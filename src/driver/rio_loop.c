@@ -243,12 +243,17 @@ static struct rio_end *end_of(struct rio_loop *loop, uint32_t qp_number)
 
 static bool completions_take(struct rio_loop *loop)
 {
+	struct weft_adapter *a = loop->adapter;
 	struct weft_completion c[COMPLETIONS];
 	struct rio_end *end = NULL;
 	uint32_t count = 0;
 
-	if (weft_cq_poll(loop->cq, c, COMPLETIONS, &count) != WEFT_OK)
-		return false;
+	/* Sockets are not asked while there is something to do without. */
+	adapter_enter(a);
+	if (loop->cq->count == 0)
+		adapter_poll(a);
+	(void)cq_poll(loop->cq, c, COMPLETIONS, &count);
+	adapter_leave(a);
 	for (uint32_t i = 0; i < count; i++) {
 		if (!end || weft_qp_number(end->qp) != c[i].qp_number)
 			end = end_of(loop, c[i].qp_number);
@@ -283,12 +288,15 @@ static void timers_look(struct rio_loop *loop)
 	loop->look_ns = loop->now_ns + NS_PER_S / 100;
 }
 
-static void bury(struct rio_loop *loop)
+/* False: nobody is gone of whom the role did not know yet. */
+static bool bury(struct rio_loop *loop)
 {
 	struct rio_end *end = NULL;
+	bool has_any = false;
 
 	while (loop->dying > 0 && (end = rio_end_next(loop, end)) != NULL)
-		rio_end_bury(end);
+		has_any |= rio_end_bury(end);
+	return has_any;
 }
 
 bool rio_loop_turn(struct rio_loop *loop)
@@ -304,8 +312,9 @@ bool rio_loop_turn(struct rio_loop *loop)
 		timers_look(loop);
 	if (!loop->is_closing)
 		loop->config.calls->work(loop);
-	bury(loop);
-	return has_any;
+	rio_loop_flush(loop);
+	/* Who is told of that may have something to do: it must not sleep before. */
+	return bury(loop) || has_any;
 }
 
 /* ---- Sleeping ------------------------------------------------------------------------------- */
@@ -353,7 +362,12 @@ void rio_loop_sleep(struct rio_loop *loop, uint64_t until_ns)
 	if (loop->lock)
 		pthread_mutex_unlock(loop->lock);
 	adapter_enter(a);
-	/* What the adapter's thread has found meanwhile makes no descriptor ready. */
+	/*
+	 * What ends when it is sent at last makes no descriptor ready, nor does what the adapter's
+	 * thread has found meanwhile.
+	 */
+	if (a->net->is_waiting)
+		adapter_work(a);
 	if (loop->cq->count == 0 && list_is_empty(&a->core.events))
 		progress_sleep(a->net, loop->also, at);
 	adapter_leave(a);
@@ -363,16 +377,23 @@ void rio_loop_sleep(struct rio_loop *loop, uint64_t until_ns)
 	loop->asleep_until_ns = 0;
 }
 
-void rio_loop_run(struct rio_loop *loop)
+void rio_loop_run(struct rio_loop *loop, pthread_mutex_t *lock)
 {
 	uint64_t busy_ns = 0;
 
+	pthread_mutex_lock(lock);
+	loop->lock = lock;
 	while (!atomic_load(&loop->is_stopping)) {
 		if (rio_loop_turn(loop))
 			busy_ns = loop->now_ns;
 		else if (loop->now_ns - busy_ns >= loop->spin_ns)
 			rio_loop_sleep(loop, UINT64_MAX);
+		/* Others may have something to ask. */
+		pthread_mutex_unlock(lock);
+		pthread_mutex_lock(lock);
 	}
+	loop->lock = NULL;
+	pthread_mutex_unlock(lock);
 }
 
 void rio_loop_stop(struct rio_loop *loop)

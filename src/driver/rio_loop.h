@@ -23,7 +23,10 @@ struct rio_loop;
 #define PROCESS_FIRST ((uintptr_t)4096)
 #define PROCESS_BYTES (((uint64_t)1 << 56) - PROCESS_FIRST)
 
-enum { RIO_STRANGERS_MAX = 8 }; /* control ends that have not greeted */
+enum {
+	RIO_STRANGERS_MAX = 8, /* control ends that have not greeted */
+	RIO_BATCH = 16	       /* requests that are posted at once */
+};
 
 enum rio_end_kind { RIO_END_CONTROL, RIO_END_DATA };
 
@@ -46,6 +49,12 @@ struct rio_end {
 	uint32_t number;	  /* the role's own */
 	uint32_t posted;	  /* signalled requests that have not come back */
 	bool was_told;		  /* the role knows of it, and is to be told that it is gone */
+	bool was_lost;		  /* the role has given it up */
+	/* What is to be posted, all at once: rio_end_flush(). */
+	struct weft_send_wr queue[RIO_BATCH];
+	struct weft_segment segments[RIO_BATCH];
+	uint8_t *words; /* of short messages in there */
+	uint32_t queued;
 	/* Control ends. */
 	struct rio_contact contact;
 	struct rio_dial *dial; /* whom it reaches; NULL: it came here */
@@ -119,6 +128,7 @@ struct rio_loop {
 	uint64_t now_ns, spin_ns;
 	uint64_t look_ns;	  /* when deadlines of ends are looked at again */
 	uint32_t dying;		  /* ends */
+	uint32_t queued;	  /* requests, of all ends, that are to be posted */
 	uint64_t asleep_until_ns; /* while it sleeps */
 	pthread_mutex_t *lock;	  /* released while it sleeps; or NULL */
 	struct rio_end *ends;
@@ -136,11 +146,17 @@ void rio_loop_close(struct rio_loop *loop);
 /* One look at everything. True: something happened. */
 bool rio_loop_turn(struct rio_loop *loop);
 
+/* Posts what the role has given to ends. */
+void rio_loop_flush(struct rio_loop *loop);
+
 /* Sleeps until something may have happened, or it is that late. */
 void rio_loop_sleep(struct rio_loop *loop, uint64_t until_ns);
 
-/* Turns and sleeps until it is told to stop, by any thread or signal handler. */
-void rio_loop_run(struct rio_loop *loop);
+/*
+ * Turns and sleeps until it is told to stop, by any thread or signal handler. Holds the lock but
+ * when it sleeps.
+ */
+void rio_loop_run(struct rio_loop *loop, pthread_mutex_t *lock);
 void rio_loop_stop(struct rio_loop *loop);
 
 /* For any thread and any signal handler: it does not sleep now. */

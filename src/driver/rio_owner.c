@@ -25,6 +25,7 @@ static const uint64_t timeout_ns = UINT64_C(30) * 1000 * 1000 * 1000;
 
 struct weft_rio_owner {
 	struct rio_loop loop; /* first: the role is found by it */
+	pthread_mutex_t lock; /* guards everything here while it runs */
 	struct weft_rio_owner_options options;
 	struct rio_owner *core;
 	struct rio_policy *policy;
@@ -310,6 +311,7 @@ enum weft_reason weft_rio_owner_open(const struct weft_rio_self *self,
 	o = calloc(1, sizeof(*o));
 	if (!o)
 		return WEFT_R_NO_MEMORY;
+	pthread_mutex_init(&o->lock, NULL);
 	o->options = *options;
 	if (o->options.requesters_max == 0)
 		o->options.requesters_max = REQUESTERS;
@@ -328,7 +330,7 @@ enum weft_reason weft_rio_owner_open(const struct weft_rio_self *self,
 
 enum weft_reason weft_rio_owner_run(struct weft_rio_owner *owner)
 {
-	rio_loop_run(&owner->loop);
+	rio_loop_run(&owner->loop, &owner->lock);
 	return WEFT_OK;
 }
 
@@ -347,6 +349,7 @@ void weft_rio_owner_close(struct weft_rio_owner *owner)
 	free(owner->lists);
 	free(owner->known);
 	free(owner->policy);
+	pthread_mutex_destroy(&owner->lock);
 	free(owner);
 }
 
@@ -357,5 +360,7 @@ void weft_rio_owner_address(struct weft_rio_owner *owner, struct weft_address *a
 
 void weft_rio_owner_moved(struct weft_rio_owner *owner, struct weft_rio_moved *m)
 {
+	pthread_mutex_lock(&owner->lock);
 	rio_loop_moved(&owner->loop, m);
+	pthread_mutex_unlock(&owner->lock);
 }

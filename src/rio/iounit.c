@@ -19,7 +19,8 @@ static void lists_init(struct rio_iounit *u)
 {
 	struct list *const heads[] = { &u->free_commands, &u->free_pieces, &u->free_moves,
 				       &u->ready,	  &u->hungry,	   &u->movers,
-				       &u->saying,	  &u->told,	   &u->platforms_due };
+				       &u->saying,	  &u->telling,	   &u->told,
+				       &u->platforms_due };
 
 	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++)
 		list_init(heads[i]);
@@ -420,7 +421,24 @@ static bool move_act(struct rio_iounit *u, struct rio_act *act)
 	return false;
 }
 
+/* Bound: each leaves the list. */
+static bool telling_act(struct rio_iounit *u, struct rio_act *act)
+{
+	while (!list_is_empty(&u->telling)) {
+		struct unit_command *c = CONTAINER_OF(list_pop(&u->telling), struct unit_command,
+						      tell_link);
+
+		c->is_told_behind = unit_command_tell_act(u, c, act);
+		if (c->is_told_behind)
+			return true;
+		unit_run(u);
+	}
+	return false;
+}
+
 bool rio_iounit_act(struct rio_iounit *u, struct rio_act *act)
 {
-	return unit_platform_act(u, act) || move_act(u, act) || say_act(u, act);
+	/* Who wants to move may want a connection first. */
+	return telling_act(u, act) || unit_platform_act(u, act) || move_act(u, act) ||
+	       unit_platform_act(u, act) || say_act(u, act);
 }

@@ -50,8 +50,8 @@ enum weft_reason rio_iounit_add_device(struct rio_iounit *u, uint32_t number, co
 /* ---- What has come -------------------------------------------------------------------------- */
 
 /*
- * The owner has greeted, or is gone. What it had ordered and has not ended is dropped with it; a new
- * one is told of the devices only when all of that has ended.
+ * The owner has greeted, or is gone. What it had ordered and has not ended is dropped with it; a
+ * new one is told of the devices only when all of that has ended.
  */
 void rio_iounit_owner_came(struct rio_iounit *u, struct platform owner,
 			   const struct rio_session *session);

@@ -26,6 +26,7 @@ void unit_command_free(struct rio_iounit *u, struct unit_command *c)
 		u->dropped--;
 	c->state = COMMAND_FREE;
 	u->counts.commands_now--;
+	list_remove(&c->tell_link);
 	list_remove(&c->waiter.link);
 	list_add_tail(&u->free_commands, &c->waiter.link);
 }
@@ -40,9 +41,11 @@ static void say(struct rio_iounit *u, struct unit_command *c)
 		return;
 	}
 	c->state = COMMAND_SAYING;
-	c->is_to_be_told = c->reason == WEFT_OK;
+	list_remove(&c->tell_link); /* there is no hurry any more */
+	c->is_told = c->is_told && c->reason == WEFT_OK;
+	c->is_to_be_told = c->reason == WEFT_OK && !c->is_told_behind;
 	list_remove(&c->waiter.link);
-	list_add_tail(&u->saying, &c->waiter.link);
+	list_add_tail(c->is_told && c->is_told_behind ? &u->told : &u->saying, &c->waiter.link);
 }
 
 void unit_command_fail(struct rio_iounit *u, struct unit_command *c, enum weft_reason reason)
@@ -51,6 +54,7 @@ void unit_command_fail(struct rio_iounit *u, struct unit_command *c, enum weft_r
 		return;
 	if (c->reason == WEFT_OK) {
 		c->reason = reason;
+		list_remove(&c->tell_link);
 		list_remove(&c->waiter.link); /* it waits for nothing any more */
 		unit_piece_abort_waiting(u, c);
 	}
@@ -141,13 +145,19 @@ bool unit_command_writes(struct unit_command *c, struct unit_platform *p)
 /* The next transaction; false: there is none. */
 static bool next_transaction(struct rio_iounit *u, struct unit_command *c)
 {
+	struct sgl_transaction next;
+	struct rio_walk after;
+
 	if (!rio_walk_transaction(&c->cursor.walk, &c->now))
 		return false;
+	after = c->cursor.walk;
 	c->cursor.segment.length = 0;
 	c->cursor.used = 0;
 	c->device = device_find(u, c->now.device);
 	c->cut = 0;
 	c->is_cut = false;
+	c->unissued = 0;
+	c->is_last = !rio_walk_transaction(&after, &next);
 	return true;
 }
 
@@ -257,20 +267,40 @@ static uint32_t connection_of(const struct unit_command *c, const struct unit_pl
 	return 0;
 }
 
+/*
+ * The word goes behind the last data as soon as that has been sent off: if any of it fails, the
+ * connection has failed before the word.
+ */
+void unit_command_issued(struct rio_iounit *u, struct unit_command *c)
+{
+	c->unissued--;
+	if (c->unissued > 0 || !c->is_cut || !c->is_last || c->reason != WEFT_OK || c->is_dropped ||
+	    c->touched_count != 1 ||
+	    !platform_is_same(c->touched[0].platform->name, c->requester) ||
+	    c->touched[0].platform == u->platforms)
+		return;
+	c->is_told = true;
+	list_add_tail(&u->telling, &c->tell_link);
+}
+
 bool unit_command_tell_act(struct rio_iounit *u, struct unit_command *c, struct rio_act *act)
 {
 	struct unit_platform *p = unit_platform_find(u, c->requester);
 	const struct rio_msg m = { .type = RIO_STATUS,
 				   .id = c->asked,
-				   .status = { .done_bytes = c->done_bytes } };
+				   .status = { .done_bytes = c->done_bytes + c->moving } };
 	bool is_up = p && p != u->platforms && p->state == PLATFORM_UP;
 
 	c->is_to_be_told = false;
 	if (c->is_told && (!is_up || connection_of(c, p) != p->connections)) {
-		/* Nobody knows what has arrived. */
-		c->reason = WEFT_R_PEER_GONE;
+		/* Nobody knows what has arrived, or will. */
 		c->is_told = false;
-		u->counts.failed++;
+		if (c->state == COMMAND_SAYING) {
+			c->reason = WEFT_R_PEER_GONE;
+			u->counts.failed++;
+		} else {
+			unit_command_fail(u, c, WEFT_R_PEER_GONE);
+		}
 	}
 	if (!is_up || c->reason != WEFT_OK)
 		return false;
@@ -330,6 +360,7 @@ void unit_command_begin(struct rio_iounit *u, uint64_t id, const struct rio_requ
 		.requester = request->requester,
 		.asked = request->asked,
 	};
+	list_init(&c->tell_link);
 	u->counts.commands++;
 	u->counts.commands_now++;
 	timer_queue_set(&u->timers, &c->timer, u->now_ns + timeout_ns);

@@ -107,8 +107,14 @@ struct unit_command {
 	struct unit_touch touched[COMMAND_PLATFORMS_MAX];
 	uint32_t touched_count, settled_count; /* asked to settle so far */
 	uint32_t settles;		       /* under way */
-	bool is_to_be_told;		       /* the requester, by this unit */
-	bool is_told;			       /* and only that counts: it was written to */
+	/* Its requester, by this unit: behind the last data, or when all has ended. */
+	struct list tell_link;
+	bool is_last;	   /* no transaction follows */
+	uint32_t unissued; /* pieces of a read that have still something to move */
+	uint64_t moving;   /* bytes in pieces */
+	bool is_to_be_told;
+	bool is_told;	     /* and only that counts: it was written to */
+	bool is_told_behind; /* it was, behind the last data */
 };
 
 enum piece_state {
@@ -162,11 +168,12 @@ struct rio_iounit {
 	uint32_t move_count, moves_under_way;
 	struct timer_queue timers;
 	struct list free_commands, free_pieces, free_moves;
-	struct list ready;  /* commands that can go on */
-	struct list hungry; /* commands that could if there were a buffer */
-	struct list movers; /* pieces and settling commands with a move to make */
-	struct list saying; /* commands */
-	struct list told;   /* commands, of which the requester was told, but not the owner */
+	struct list ready;   /* commands that can go on */
+	struct list hungry;  /* commands that could if there were a buffer */
+	struct list movers;  /* pieces and settling commands with a move to make */
+	struct list saying;  /* commands */
+	struct list telling; /* commands whose last data has been sent off just now */
+	struct list told;    /* commands, of which the requester was told, but not the owner */
 	struct list platforms_due; /* with something to be done */
 	struct rio_iounit_counts counts;
 };
@@ -206,6 +213,9 @@ bool unit_command_touches(struct unit_command *c, struct unit_platform *p);
 
 /* It writes there now. False: it did before, over a connection that is gone. */
 bool unit_command_writes(struct unit_command *c, struct unit_platform *p);
+
+/* Another piece of a read has been sent off. */
+void unit_command_issued(struct rio_iounit *u, struct unit_command *c);
 
 /* Tells the requester, if that can be done; else the owner will. */
 bool unit_command_tell_act(struct rio_iounit *u, struct unit_command *c, struct rio_act *act);

@@ -27,7 +27,8 @@ static bool has_past(const struct rio_owner *o, const struct owner_pair *p)
 	for (uint32_t i = 0; u->orphans > 0 && i < o->commands_each; i++) {
 		const struct owner_command *c = &u->commands[i];
 
-		if (c->id != 0 && !c->pair && platform_is_same(c->who, p->requester->peer.is.platform))
+		if (c->id != 0 && !c->pair &&
+		    platform_is_same(c->who, p->requester->peer.is.platform))
 			return true;
 	}
 	return false;

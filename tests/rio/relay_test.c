@@ -98,7 +98,7 @@ static uint64_t payload(void)
 static enum weft_reason io(struct weft_rio_requester *q, enum weft_rio_operation operation,
 			   const char *device, void *bytes, uint32_t tag)
 {
-	const struct weft_rio_segment segment = { bytes, 4 * MIB, tag };
+	const struct weft_rio_segment segment = { .memory = bytes, .length = 4 * MIB, .tag = tag };
 
 	return cluster_io(
 		q, &(struct weft_rio_transaction){ .operation = operation,

@@ -124,7 +124,9 @@ static uint32_t cut(struct op *op, struct weft_rio_segment pieces[PIECES_MAX])
 
 		if (count + 1 < PIECES_MAX && prng_below(&prng, 2) == 0)
 			length = 1 + prng_below(&prng, length);
-		pieces[count++] = (struct weft_rio_segment){ op->bytes + at, length, memory_tag };
+		pieces[count++] = (struct weft_rio_segment){ .memory = op->bytes + at,
+							     .length = length,
+							     .tag = memory_tag };
 		at += length;
 	}
 	return count;

@@ -77,7 +77,9 @@ static bool looks_same(const struct weft_rio_device *a, const struct weft_rio_de
 static enum weft_reason ask(struct directed *d, const struct directed_request *q, uint32_t tag,
 			    uint32_t device, struct weft_rio_ended *ended)
 {
-	const struct weft_rio_segment segment = { q->memory, (uint32_t)q->length, tag };
+	const struct weft_rio_segment segment = { .memory = q->memory,
+						  .length = (uint32_t)q->length,
+						  .tag = tag };
 	const bool is_discard = q->operation == WEFT_RIO_DISCARD;
 	const struct weft_rio_transaction transactions[2] = {
 		{ .operation = q->operation,

@@ -135,6 +135,41 @@ TEST(test_rio_02i_a_request_that_waits_too_long_is_not_handed_on)
 	bed_close(&b);
 }
 
+/* A unit that comes anew has nothing under way; a requester that is gone waits for nothing. */
+TEST(test_rio_03_who_waits_for_what_it_had_asked_need_not_for_ever)
+{
+	const struct heard *command;
+
+	bed_open_all(&b);
+	bed_ask_read(&b, A, 1, BED_DEVICE(0, 1));
+	bed_run(&b);
+	bed_leave(&b, A);
+	bed_run(&b);
+	bed_come(&b, A);
+	bed_ask_read(&b, A, 2, BED_DEVICE(0, 1));
+	rio_owner_expire(b.owner, BED_TIMEOUT_NS);
+	bed_run(&b);
+	EXPECT_EQ(bed_ended_with(&b, A), WEFT_R_RIO_TIMEOUT);
+	bed_leave(&b, U);
+	bed_run(&b);
+	bed_forget(&b);
+	bed_come(&b, U);
+	bed_tell_devices(&b, U);
+	bed_ask_read(&b, A, 3, BED_DEVICE(0, 1));
+	bed_run(&b);
+	command = bed_heard(&b, U, RIO_COMMAND);
+	REQUIRE(command);
+	bed_leave(&b, A);
+	bed_run(&b);
+	bed_status(&b, U, command->m.id, WEFT_OK, 512);
+	bed_run(&b);
+	bed_come(&b, A);
+	bed_ask_read(&b, A, 4, BED_DEVICE(0, 1));
+	bed_run(&b);
+	EXPECT(bed_heard(&b, U, RIO_COMMAND));
+	bed_close(&b);
+}
+
 TEST(test_rio_03_a_requester_that_leaves_takes_its_requests_along)
 {
 	const struct heard *command, *revoke, *cancel;

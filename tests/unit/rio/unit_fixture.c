@@ -297,27 +297,6 @@ static void answer(struct unit_world *w, const struct rio_act *act)
 			   &(struct rio_bytes){ bytes, sizeof(bytes) });
 }
 
-/* Behind the data: all that was written there is there now. */
-static void told(struct unit_world *w, const struct rio_act *act)
-{
-	struct requester *r = requester_of(w, act->platform);
-	struct rio_msg m;
-
-	if (!r || !r->is_up ||
-	    rio_session_open(&r->session, act->bytes, act->length, &m) != WEFT_OK ||
-	    m.type != RIO_STATUS || m.status.reason != 0 || m.id < ASKED) {
-		fail(w, "the requester cannot read what it is told");
-		return;
-	}
-	for (uint32_t i = 0; i < w->under_way_count && w->is_alone; i++) {
-		if (w->under_way[i].kind == RIO_ACT_WRITE)
-			fail(w, "it was told before the data");
-	}
-	r->writes = 0;
-	w->told[(m.id - ASKED) % 64] = true;
-	w->tells++;
-}
-
 /* Moves begin, and end later. */
 static void begin(struct unit_world *w, const struct rio_act *act)
 {
@@ -382,6 +361,31 @@ static void end_one(struct unit_world *w, uint32_t i)
 
 	w->under_way[i] = w->under_way[--w->under_way_count];
 	rio_iounit_ended(w->unit, act.id, reason);
+}
+
+/* Behind the data: all that was written there is there now. */
+static void told(struct unit_world *w, const struct rio_act *act)
+{
+	struct requester *r = requester_of(w, act->platform);
+	struct rio_msg m;
+
+	if (!r || !r->is_up ||
+	    rio_session_open(&r->session, act->bytes, act->length, &m) != WEFT_OK ||
+	    m.type != RIO_STATUS || m.status.reason != 0 || m.id < ASKED) {
+		fail(w, "the requester cannot read what it is told");
+		return;
+	}
+	/* What was sent off before has arrived before. */
+	for (uint32_t i = 0; i < w->under_way_count;) {
+		if (w->under_way[i].kind == RIO_ACT_WRITE &&
+		    platform_is_same(w->under_way[i].platform, act->platform))
+			end_one(w, i);
+		else
+			i++;
+	}
+	r->writes = 0;
+	w->told[(m.id - ASKED) % 64] = true;
+	w->tells++;
 }
 
 static void end_all_of(struct unit_world *w, struct platform name)

@@ -60,7 +60,7 @@ struct unit_world {
 	bool told[64]; /* by id: the requester knows by the unit's own word that it went well */
 	uint32_t tells;
 	uint32_t devices_said, commands_at_devices; /* how often; commands there were then */
-	bool is_stuck; /* nothing ends any more but what is hung up */
+	bool is_stuck;				    /* nothing ends any more but what is hung up */
 	bool is_alone; /* there is one command at a time: all is there when it has ended */
 	const char *failure;
 };
