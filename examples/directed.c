@@ -140,18 +140,22 @@ static void use(const struct weft_address *owner_at)
 	for (int i = 0; i < 8 * MIB; i++)
 		memory[i] = (uint8_t)(i * 7 / 5);
 	must(move(q, WEFT_RIO_WRITE, 4 * MIB,
-		  (struct weft_rio_segment[]){ { memory, MIB, tag },
-					       { memory + 3 * MIB, MIB, tag } }),
+		  (struct weft_rio_segment[]){
+			  { .memory = memory, .length = MIB, .tag = tag },
+			  { .memory = memory + 3 * MIB, .length = MIB, .tag = tag } }),
 	     "write");
 	must(move(q, WEFT_RIO_READ, 4 * MIB,
-		  (struct weft_rio_segment[]){ { memory + 5 * MIB, MIB, tag },
-					       { memory + 7 * MIB, MIB, tag } }),
+		  (struct weft_rio_segment[]){
+			  { .memory = memory + 5 * MIB, .length = MIB, .tag = tag },
+			  { .memory = memory + 7 * MIB, .length = MIB, .tag = tag } }),
 	     "read");
 	if (memcmp(memory, memory + 5 * MIB, MIB) != 0 ||
 	    memcmp(memory + 3 * MIB, memory + 7 * MIB, MIB) != 0)
 		must(WEFT_R_BAD_ARGUMENT, "what was read is not what was written");
-	denied = move(q, WEFT_RIO_WRITE, 40 * MIB,
-		      (struct weft_rio_segment[]){ { memory, MIB, tag }, { memory, MIB, tag } });
+	denied = move(
+		q, WEFT_RIO_WRITE, 40 * MIB,
+		(struct weft_rio_segment[]){ { .memory = memory, .length = MIB, .tag = tag },
+					     { .memory = memory, .length = MIB, .tag = tag } });
 	printf("written and read back: 2 MiB in two fragments each\n");
 	printf("outside of what the rule allows: %s\n", weft_reason_name(denied));
 	must(weft_rio_memory_remove(q, tag), "memory");
