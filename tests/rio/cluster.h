@@ -58,6 +58,8 @@ void cluster_add_iounit(struct cluster *c, const struct weft_rio_store *stores, 
 /* A place for an I/O unit that begins later: cluster_start_iounit(). */
 void cluster_reserve_iounit(struct cluster *c);
 void cluster_start_owner(struct cluster *c);
+/* As this one, who knows whom the test wants. */
+void cluster_own(struct cluster *c, const struct weft_rio_self *self);
 void cluster_stop_owner(struct cluster *c);
 void cluster_stop_iounit(struct cluster *c, int nth);
 void cluster_start_iounit(struct cluster *c, int nth);
