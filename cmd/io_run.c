@@ -74,7 +74,9 @@ static void fail(struct pass *p, enum weft_reason reason, uint64_t at, const cha
 static void submit(struct pass *p, struct slot *s, enum weft_rio_operation operation,
 		   const struct weft_rio_device *device, uint64_t at)
 {
-	const struct weft_rio_segment segment = { buffer(p, s), s->length, p->run->tag };
+	const struct weft_rio_segment segment = { .memory = buffer(p, s),
+						  .length = s->length,
+						  .tag = p->run->tag };
 	const struct weft_rio_transaction t = { .operation = operation,
 						.device = device->number,
 						.offset = at,

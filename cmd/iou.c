@@ -22,6 +22,7 @@ static void tell(void *context, const char *line)
 {
 	(void)context;
 	rio_role_say(stdout, line);
+	fflush(stdout);
 }
 
 static void say_devices(const struct rio_config *c, const struct weft_address *at)
@@ -39,6 +40,7 @@ static void say_devices(const struct rio_config *c, const struct weft_address *a
 	snprintf(line, sizeof(line), "I/O unit %u.%u serves at %s", c->self.unit, c->self.process,
 		 address);
 	rio_role_say(stdout, line);
+	fflush(stdout);
 }
 
 static int serve(const struct rio_role_file *f)

@@ -26,6 +26,11 @@ static void note(void *log, const char *line)
 	rio_role_say(log, line);
 }
 
+static void noted(void *log)
+{
+	fflush(log);
+}
+
 static struct weft_platform platform_of(const struct rio_config *c, uint32_t peer)
 {
 	if (peer == RIO_CONFIG_ANY)
@@ -64,6 +69,7 @@ static void say_where(const struct rio_config *c, struct weft_rio_owner *owner, 
 	rio_role_say(stdout, line);
 	if (log != stdout)
 		rio_role_say(log, line);
+	fflush(NULL);
 }
 
 static int own(const struct rio_role_file *f, FILE *log)
@@ -78,6 +84,7 @@ static int own(const struct rio_role_file *f, FILE *log)
 						  .requests_max = c->requests_max,
 						  .timeout_ns = c->timeout_ns,
 						  .note = note,
+						  .noted = noted,
 						  .context = log };
 	struct weft_rio_owner *owner = NULL;
 	enum weft_reason r = WEFT_R_NO_MEMORY;

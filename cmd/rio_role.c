@@ -1,54 +1,27 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <signal.h>
-#include <sodium/utils.h>
 #include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 #include "rio_role.h"
 
-static struct weft_platform platform_of(struct platform p)
-{
-	return (struct weft_platform){ p.unit, p.process };
-}
-
-static void self_make(struct rio_role_file *f)
-{
-	const struct rio_host *h = f->host;
-
-	f->self = (struct weft_rio_self){ .platform = platform_of(h->self.platform),
-					  .listen = h->listen,
-					  .peers = f->peers,
-					  .peer_count = h->config->peer_count };
-	/* Libsodium's secret begins with the seed. */
-	memcpy(f->self.seed, h->self.secret, sizeof(f->self.seed));
-	for (uint32_t i = 0; i < h->config->peer_count; i++) {
-		const struct rio_known *k = &h->config->known[i];
-
-		f->peers[i] = (struct weft_rio_peer){ .platform = platform_of(k->platform),
-						      .role = (enum weft_rio_role)k->role,
-						      .address = h->addresses[i] };
-		memcpy(f->peers[i].key, k->key, sizeof(k->key));
-	}
-}
+/* How long addresses are waited for that only etcd knows. */
+static const uint64_t wait_ns = UINT64_C(10) * 1000 * 1000 * 1000;
 
 bool rio_role_open(struct rio_role_file *f, const char *command, enum rio_role role,
 		   const char *path)
 {
 	char why[RIO_HOST_WHY] = "";
 
-	if (!rio_host_open(path, role, &f->host, why)) {
-		fprintf(stderr, "weft %s: %s\n", command, why);
-		return false;
-	}
-	self_make(f);
-	return true;
+	if (rio_role_file_open(f, role, path, wait_ns, why))
+		return true;
+	fprintf(stderr, "weft %s: %s\n", command, why);
+	return false;
 }
 
 void rio_role_close(struct rio_role_file *f)
 {
-	sodium_memzero(&f->self, sizeof(f->self));
-	rio_host_close(f->host);
+	rio_role_file_close(f);
 }
 
 int rio_role_fail(const char *command, const char *what, enum weft_reason reason)
@@ -83,13 +56,24 @@ void rio_role_until_signal(void (*stop)(void *of), void *of)
 
 void rio_role_say(FILE *to, const char *line)
 {
+	static time_t second = -1; /* of the text */
+	static char text[32];
 	struct timespec now;
-	struct tm tm;
-	char time[32];
+	long ms;
 
 	clock_gettime(CLOCK_REALTIME, &now);
-	gmtime_r(&now.tv_sec, &tm);
-	strftime(time, sizeof(time), "%Y-%m-%dT%H:%M:%S", &tm);
-	fprintf(to, "%s.%03ldZ %s\n", time, now.tv_nsec / 1000000, line);
-	fflush(to);
+	if (now.tv_sec != second) {
+		struct tm tm;
+
+		gmtime_r(&now.tv_sec, &tm);
+		strftime(text, sizeof(text), "%Y-%m-%dT%H:%M:%S.000Z ", &tm);
+		second = now.tv_sec;
+	}
+	ms = now.tv_nsec / 1000000;
+	text[20] = (char)('0' + ms / 100);
+	text[21] = (char)('0' + ms / 10 % 10);
+	text[22] = (char)('0' + ms % 10);
+	fputs_unlocked(text, to);
+	fputs_unlocked(line, to);
+	fputc_unlocked('\n', to);
 }

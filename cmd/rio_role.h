@@ -2,15 +2,9 @@
 /* What weft iou, own and io share: a configuration file becomes a role of directed I/O. */
 #pragma once
 
-#include <weft/rio.h>
+#include <stdio.h>
 
-#include "driver/rio_config.h"
-
-struct rio_role_file {
-	struct rio_host *host;
-	struct weft_rio_self self; /* peers too; with the secret */
-	struct weft_rio_peer peers[RIO_CONFIG_PEERS_MAX];
-};
+#include "driver/rio_role_file.h"
 
 /*
  * Reads the file of this role, and asks etcd if it says so. False: stderr has been told why, in the

@@ -13,7 +13,7 @@ local rio = Proto("weft_rio", "weft directed remote I/O")
 
 local types = { [1] = "hello", [2] = "welcome", [3] = "prove", [4] = "request", [5] = "command",
 	[6] = "status", [7] = "announce", [8] = "grant", [9] = "devices", [10] = "revoke",
-	[11] = "cancel", [12] = "ping", [13] = "pong", [14] = "bye" }
+	[11] = "cancel", [12] = "ping", [13] = "pong", [14] = "bye", [15] = "told" }
 local roles = { [1] = "requester", [2] = "owner", [3] = "I/O unit" }
 local kinds = { [1] = "attributes", [2] = "chain pointer", [3] = "platform", [4] = "transaction",
 	[5] = "detail", [6] = "immediate data" }
@@ -49,6 +49,10 @@ local f = {
 	ipv6 = ProtoField.ipv6("weft_rio.ipv6", "Data address"),
 	ip = ProtoField.bytes("weft_rio.ip", "Data address"),
 	timeout = ProtoField.uint32("weft_rio.timeout", "Timeout in ms"),
+	asked = ProtoField.uint64("weft_rio.asked", "Id of the request", base.HEX),
+	told_count = ProtoField.uint32("weft_rio.told.count", "Told"),
+	told_id = ProtoField.uint64("weft_rio.told.id", "Id", base.HEX),
+	told_done = ProtoField.uint64("weft_rio.told.done", "Bytes done"),
 	reason = ProtoField.uint32("weft_rio.reason", "Reason (0: well)"),
 	transaction = ProtoField.uint32("weft_rio.transaction", "Transaction"),
 	done = ProtoField.uint64("weft_rio.done", "Bytes done"),
@@ -320,6 +324,7 @@ bodies[4] = put_request
 
 bodies[5] = function(c, tree)
 	local platform = put_platform(c, tree, f.platform)
+	put(c, tree, f.asked, 8)
 	return "for " .. platform .. ": " .. put_request(c, tree)
 end
 
@@ -362,6 +367,16 @@ bodies[14] = function(c, tree)
 	local reason = put(c, tree, f.reason, 4):uint()
 	put_zero(c, tree, 4)
 	return string.format("reason %u", reason)
+end
+
+bodies[15] = function(c, tree)
+	local count = put(c, tree, f.told_count, 4):uint()
+	put_zero(c, tree, 4)
+	for _ = 1, count do
+		put(c, tree, f.told_id, 8)
+		put(c, tree, f.told_done, 8)
+	end
+	return string.format("%u went well", count)
 end
 
 -- Runs it; if the bytes end before it does, says so in the tree.

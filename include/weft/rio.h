@@ -46,6 +46,12 @@ struct weft_rio_self {
 	struct weft_address listen;
 	const struct weft_rio_peer *peers;
 	uint32_t peer_count;
+	/*
+	 * Asked for the address of a peer, by its index, each time before it is dialled. False: it
+	 * is not known at present. NULL: the addresses above are where they are.
+	 */
+	bool (*find)(void *context, uint32_t peer, struct weft_address *address);
+	void *context;	  /* given to it */
 	uint64_t spin_ns; /* looks for what comes for so long before it sleeps; default 0 */
 };
 
@@ -117,7 +123,20 @@ struct weft_rio_segment {
 	void *memory;
 	uint32_t length;
 	uint32_t tag; /* of weft_rio_memory_add() */
+	/* Unit 0: own. Else whose it is: memory is its address there, tag the handle of its exposure. */
+	struct weft_platform platform;
 };
+
+/*
+ * Exposes a part of own memory to requests of others, whom the owner lets name it (struct
+ * weft_rio_share): to be written, else to be read. It is reached by this handle and its address, by
+ * I/O units that the owner has announced, until weft_rio_conceal(). They connect while a thread is
+ * in weft_rio_wait() or another call that waits.
+ */
+enum weft_reason weft_rio_expose(struct weft_rio_requester *requester,
+				 const struct weft_rio_segment *part, bool is_written,
+				 uint32_t *handle);
+enum weft_reason weft_rio_conceal(struct weft_rio_requester *requester, uint32_t handle);
 
 struct weft_rio_transaction {
 	enum weft_rio_operation operation;
@@ -233,6 +252,8 @@ struct weft_rio_owner_options {
 	uint64_t timeout_ns;	 /* of requests that name none; default 30 s */
 	/* Told of every decision, in one line, before it takes effect. May be NULL. */
 	void (*note)(void *context, const char *line);
+	/* Called when there is nothing more to note for now: a log may be written out. May be NULL. */
+	void (*noted)(void *context);
 	void *context;
 };
 

@@ -10,7 +10,10 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <weft/rio.h>
+
 #include "driver/file_store.h"
+#include "driver/rio_store.h"
 
 enum { REQUESTS_MAX = 128, MEM_BLOCK_BYTES = 512 };
 
@@ -82,8 +85,30 @@ static enum weft_reason file_make(struct device *d, uint32_t i, int *error)
 	return WEFT_OK;
 }
 
+/* Why it was refused may be more than a reason says. */
+static enum weft_reason rio_make(struct device *d, uint32_t i, char why[RIO_STORE_WHY])
+{
+	const struct store_node *n = &d->plan.nodes[i];
+	struct epoll_event event = { .events = EPOLLIN };
+	char path[PATH_MAX], name[WEFT_RIO_NAME_MAX + 1];
+	enum weft_reason reason;
+
+	if (n->path_length >= sizeof(path) || n->device_length >= sizeof(name) ||
+	    n->device_length == 0) {
+		snprintf(why, RIO_STORE_WHY, "rio has a path and device=NAME");
+		return WEFT_R_STORE_OPEN;
+	}
+	snprintf(path, sizeof(path), "%.*s", (int)n->path_length, n->path);
+	snprintf(name, sizeof(name), "%.*s", (int)n->device_length, n->device);
+	reason = rio_store_open(&(struct rio_store_config){ path, name }, &d->stores[i], why);
+	if (reason == WEFT_OK &&
+	    epoll_ctl(d->epoll_fd, EPOLL_CTL_ADD, rio_store_descriptor(d->stores[i]), &event) < 0)
+		reason = WEFT_R_SYSTEM;
+	return reason;
+}
+
 /* Members have higher numbers than their parent, and are made before it. */
-static enum weft_reason node_make(struct device *d, uint32_t i, int *error)
+static enum weft_reason node_make(struct device *d, uint32_t i, int *error, char why[RIO_STORE_WHY])
 {
 	const struct store_node *n = &d->plan.nodes[i];
 	struct store *members[STORE_MEMBERS_MAX];
@@ -98,6 +123,8 @@ static enum weft_reason node_make(struct device *d, uint32_t i, int *error)
 		return mem_make(d, i);
 	case STORE_KIND_FILE:
 		return file_make(d, i, error);
+	case STORE_KIND_RIO:
+		return rio_make(d, i, why);
 	case STORE_KIND_STRIPE:
 		return stripe_store_create(&joint, n->unit_bytes, &d->stores[i]);
 	case STORE_KIND_MIRROR:
@@ -151,11 +178,14 @@ enum weft_reason device_open(const char *text, struct device **out, struct devic
 	}
 	for (uint32_t i = d->plan.count; i-- > 0;) {
 		int error = 0;
-		enum weft_reason reason = node_make(d, i, &error);
+		char more[RIO_STORE_WHY] = "";
+		enum weft_reason reason = node_make(d, i, &error, more);
 
 		if (reason == WEFT_OK)
 			continue;
 		refuse_node(&d->plan.nodes[i], reason, error, why);
+		if (more[0])
+			snprintf(why->text, sizeof(why->text), "%s", more);
 		device_close(d);
 		return reason;
 	}

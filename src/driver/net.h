@@ -169,7 +169,7 @@ static inline struct weft_adapter *net_enter_settled(const struct weft_qp *qp)
 /*
  * Watches the sockets in the thread's place, and sleeps until something happens there or at the
  * descriptor (-1: none), a deadline comes, or it is that late. Then what has come has been
- * received. The lock is held, and released meanwhile.
+ * received. The lock is held, and released meanwhile. Nothing waits to be sent: is_waiting.
  */
 void progress_sleep(struct net *net, int also, uint64_t until_ns);
 

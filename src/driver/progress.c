@@ -140,10 +140,21 @@ static void sleep_watching(struct net *net)
 	forget_waking(net);
 }
 
-/* Whether a program does the thread's work: leads says how often it had when this was asked. */
-static bool is_led_still(const struct net *net, uint64_t leads)
+/* What a program that does the thread's work had done at some time. */
+struct leading {
+	uint64_t leads, polls;
+};
+
+static struct leading leading_now(const struct net *net)
 {
-	return net->is_led || net->leads != leads;
+	return (struct leading){ net->leads, net->adapter->polls };
+}
+
+/* Whether it does so now, or has since; one that ever did so does when it polls, too. */
+static bool is_led_since(const struct net *net, const struct leading *then)
+{
+	return net->is_led || net->leads != then->leads ||
+	       (net->leads > 0 && net->adapter->polls != then->polls);
 }
 
 /*
@@ -153,7 +164,7 @@ static bool is_led_still(const struct net *net, uint64_t leads)
 static void follow(struct net *net)
 {
 	struct weft_adapter *a = net->adapter;
-	uint64_t leads;
+	struct leading then;
 
 	net->is_standing_by = true;
 	net->is_following = true;
@@ -161,12 +172,12 @@ static void follow(struct net *net)
 		struct timespec until = to_timespec(net_look_at_clock(net) + stand_by_ns);
 		bool was_led = net->is_led;
 
-		leads = net->leads;
+		then = leading_now(net);
 		pthread_cond_timedwait(&net->rouse, &a->lock, &until);
-		net->is_thread_idle = was_led && net->is_led && net->leads == leads;
+		net->is_thread_idle = was_led && net->is_led && net->leads == then.leads;
 		while (net->is_thread_idle && !net->is_stopping)
 			pthread_cond_wait(&net->rouse, &a->lock);
-	} while (is_led_still(net, leads) && !net->is_stopping);
+	} while (is_led_since(net, &then) && !net->is_stopping);
 	net->is_standing_by = false;
 	net->is_following = false;
 	if (net->is_waiting)
@@ -202,7 +213,7 @@ static void *progress_run(void *context)
 {
 	struct net *net = context;
 	struct weft_adapter *a = net->adapter;
-	uint64_t leads = 0;
+	struct leading then = { 0 };
 
 	ask_for_short_turns();
 	pthread_mutex_lock(&a->lock);
@@ -210,9 +221,9 @@ static void *progress_run(void *context)
 		uint64_t polls = a->polls;
 
 		observe_tick(a);
-		if (is_led_still(net, leads)) {
+		if (is_led_since(net, &then)) {
 			follow(net);
-			leads = net->leads;
+			then = leading_now(net);
 			continue;
 		}
 		if (net->is_standing_by) {
@@ -220,7 +231,7 @@ static void *progress_run(void *context)
 			continue;
 		}
 		sleep_watching(net);
-		if (is_led_still(net, leads))
+		if (is_led_since(net, &then))
 			continue; /* what has come is not the thread's to take */
 		if (a->polls - polls >= POLLS_MANY)
 			net->favour = FAVOUR_MAX; /* it was only too late */
@@ -314,8 +325,6 @@ void progress_sleep(struct net *net, int also, uint64_t until_ns)
 	int count;
 
 	observe_tick(a);
-	if (net->is_waiting)
-		adapter_work(a);
 	hot_watch(net);
 	left_ns = sleep_ns(net);
 	if (until_ns < net->now_ns + left_ns)

@@ -233,3 +233,34 @@ bool rio_host_is_lost(const struct rio_host *host, uint32_t peer)
 
 	return is_dialled && host->addresses[peer].family == 0;
 }
+
+/* ---- As the library wants it ---------------------------------------------------------------- */
+
+static struct weft_platform platform_of(struct platform p)
+{
+	return (struct weft_platform){ p.unit, p.process };
+}
+
+void rio_host_self(const struct rio_host *host, struct weft_rio_self *self,
+		   struct weft_rio_peer *peers)
+{
+	*self = (struct weft_rio_self){ .platform = platform_of(host->self.platform),
+					.listen = host->listen,
+					.peers = peers,
+					.peer_count = host->config->peer_count };
+	/* Libsodium's secret begins with the seed. */
+	memcpy(self->seed, host->self.secret, sizeof(self->seed));
+	for (uint32_t i = 0; i < host->config->peer_count; i++) {
+		const struct rio_known *k = &host->config->known[i];
+
+		peers[i] = (struct weft_rio_peer){ .platform = platform_of(k->platform),
+						   .role = (enum weft_rio_role)k->role,
+						   .address = host->addresses[i] };
+		memcpy(peers[i].key, k->key, sizeof(k->key));
+	}
+}
+
+void rio_host_self_wipe(struct weft_rio_self *self)
+{
+	sodium_memzero(self, sizeof(*self));
+}

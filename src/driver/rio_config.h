@@ -6,7 +6,7 @@
  */
 #pragma once
 
-#include <weft/weft.h>
+#include <weft/rio.h>
 
 #include "rio/config.h"
 
@@ -25,6 +25,11 @@ enum { RIO_HOST_WHY = 1024 };
 /* role: whose file it must be. False: why says it, with file, line and column, if there is one. */
 bool rio_host_open(const char *path, enum rio_role role, struct rio_host **host,
 		   char why[RIO_HOST_WHY]);
+
+/* As <weft/rio.h> wants it, with the secret; peers are put where there is room for all. */
+void rio_host_self(const struct rio_host *host, struct weft_rio_self *self,
+		   struct weft_rio_peer *peers);
+void rio_host_self_wipe(struct weft_rio_self *self);
 
 /* Wipes the secret. */
 void rio_host_close(struct rio_host *host);

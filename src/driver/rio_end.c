@@ -8,7 +8,13 @@
 
 #include "base/check.h"
 
-enum { NS_PER_MS = 1000000, SENDS = 64, SHORT_MAX = WEFT_INLINE_MAX, DEPTH = 32 };
+enum {
+	NS_PER_MS = 1000000,
+	SENDS = 64,
+	SHORT_MAX = WEFT_INLINE_MAX,
+	WORD_BYTES = 320, /* a status, whatever its text */
+	DEPTH = 32
+};
 
 static const uint64_t greeting_ns = UINT64_C(5000) * NS_PER_MS;
 static const uint64_t redial_ns = 20 * NS_PER_MS, redial_most_ns = UINT64_C(1000) * NS_PER_MS;
@@ -102,20 +108,40 @@ static uint32_t local_tag(const struct rio_end *end)
 	return domain(end) == end->loop->data_pd ? end->loop->data_tag : end->loop->control_tag;
 }
 
+/* What comes over a data connection is the words of an I/O unit, and short. */
+static uint32_t mail_bytes(const struct rio_end *end)
+{
+	return end->kind == RIO_END_CONTROL ? RIO_MSG_BYTES_MAX : WORD_BYTES;
+}
+
+/* Of messages that may come before they are taken. */
+static uint32_t mail_count(const struct rio_end *end)
+{
+	const struct rio_loop_config *c = &end->loop->config;
+
+	return end->kind == RIO_END_CONTROL ? c->messages_max : c->words_max;
+}
+
+/* What is sent inline. */
+static size_t short_bytes(const struct rio_end *end)
+{
+	return end->kind == RIO_END_CONTROL ? SHORT_MAX : WORD_BYTES;
+}
+
 static uint8_t *receive_buffer(const struct rio_end *end, uint32_t nth)
 {
-	return end->mail + (size_t)nth * RIO_MSG_BYTES_MAX;
+	return end->mail + (size_t)nth * mail_bytes(end);
 }
 
 static uint8_t *send_buffer(const struct rio_end *end, uint32_t nth)
 {
-	return receive_buffer(end, end->loop->config.messages_max + nth);
+	return receive_buffer(end, mail_count(end) + nth);
 }
 
 static enum weft_reason post_receive(struct rio_end *end, uint32_t nth)
 {
 	const struct weft_segment segment = { .addr = (uintptr_t)receive_buffer(end, nth),
-					      .length = RIO_MSG_BYTES_MAX,
+					      .length = mail_bytes(end),
 					      .tag = local_tag(end) };
 
 	return weft_qp_post_recv(
@@ -128,14 +154,14 @@ static enum weft_reason post_receive(struct rio_end *end, uint32_t nth)
 
 static enum weft_reason mail_open(struct rio_end *end)
 {
-	uint32_t count = end->loop->config.messages_max;
+	uint32_t count = mail_count(end), sends = end->kind == RIO_END_CONTROL ? SENDS : 0;
 	enum weft_reason r = WEFT_OK;
 
 	_Static_assert(sizeof(end->free_sends) / sizeof(end->free_sends[0]) == SENDS, "");
-	end->mail = malloc((size_t)(count + SENDS) * RIO_MSG_BYTES_MAX);
+	end->mail = malloc((size_t)(count + sends) * mail_bytes(end));
 	if (!end->mail)
 		return WEFT_R_NO_MEMORY;
-	for (end->free_send_count = 0; end->free_send_count < SENDS; end->free_send_count++)
+	for (end->free_send_count = 0; end->free_send_count < sends; end->free_send_count++)
 		end->free_sends[end->free_send_count] = end->free_send_count;
 	for (uint32_t i = 0; i < count && r == WEFT_OK; i++)
 		r = post_receive(end, i);
@@ -154,6 +180,7 @@ static void take_down(struct rio_end *end)
 		weft_qp_destroy(end->own_peer);
 	rio_contact_fini(&end->contact);
 	free(end->mail);
+	free(end->words);
 	*end = (struct rio_end){ .state = RIO_END_FREE };
 }
 
@@ -161,15 +188,15 @@ static void take_down(struct rio_end *end)
 static enum weft_reason set_up(struct rio_end *end)
 {
 	struct rio_loop *loop = end->loop;
-	uint32_t messages = loop->config.messages_max;
+	uint32_t messages = mail_count(end);
 	bool is_control = end->kind == RIO_END_CONTROL;
 	const struct weft_qp_options options = {
 		.send_cq = loop->cq,
 		.recv_cq = loop->cq,
-		.send_max = is_control ? messages + SENDS : 2 * DEPTH,
-		.recv_max = is_control ? messages : 1,
+		.send_max = is_control ? messages + SENDS : 2 * DEPTH + loop->config.tells_max,
+		.recv_max = messages > 0 ? messages : 1,
 		.segments_max = 1,
-		.inline_max_bytes = is_control ? SHORT_MAX : 0,
+		.inline_max_bytes = (uint32_t)short_bytes(end),
 		.outstanding_max = DEPTH,
 		.context = end,
 	};
@@ -180,9 +207,12 @@ static enum weft_reason set_up(struct rio_end *end)
 	};
 	enum weft_reason r = weft_qp_create(domain(end), &options, &end->qp);
 
+	end->words = malloc(RIO_BATCH * short_bytes(end));
+	if (r == WEFT_OK && !end->words)
+		r = WEFT_R_NO_MEMORY;
 	if (r == WEFT_OK)
 		r = weft_qp_modify(end->qp, &attr, WEFT_QP_STATE | WEFT_QP_REMOTE_RIGHTS);
-	if (r == WEFT_OK && is_control)
+	if (r == WEFT_OK && messages > 0)
 		r = mail_open(end);
 	return r;
 }
@@ -254,7 +284,7 @@ static void make_room(struct rio_loop *loop)
 	}
 	if (oldest && strangers >= RIO_STRANGERS_MAX) {
 		rio_end_hang_up(oldest, WEFT_R_LIMIT);
-		rio_end_bury(oldest);
+		(void)rio_end_bury(oldest);
 	}
 }
 
@@ -323,6 +353,8 @@ enum weft_reason rio_end_own(struct rio_loop *loop)
 		end->state = RIO_END_UP;
 	return r;
 }
+
+static void give_back(struct rio_end *end, uint32_t from, enum weft_reason reason);
 
 /* ---- What happens to it --------------------------------------------------------------------- */
 
@@ -400,6 +432,7 @@ void rio_end_hang_up(struct rio_end *end, enum weft_reason reason)
 		weft_qp_modify(end->qp, &attr, WEFT_QP_STATE);
 	end->state = RIO_END_DYING;
 	end->loop->dying++;
+	give_back(end, 0, reason);
 }
 
 static void count_moved(const struct rio_end *end, struct weft_rio_moved *m)
@@ -439,13 +472,13 @@ void rio_end_refusal_text(struct rio_end *end, char *line, size_t room)
 		 weft_reason_name(end->reason), weft_reason_text(end->reason));
 }
 
-void rio_end_bury(struct rio_end *end)
+bool rio_end_bury(struct rio_end *end)
 {
 	struct rio_loop *loop = end->loop;
 	struct rio_dial *dial = end->dial;
 
 	if (end->state != RIO_END_DYING || end->posted > 0)
-		return;
+		return false;
 	loop->dying--;
 	if (dial) {
 		dial->end = NULL;
@@ -459,65 +492,122 @@ void rio_end_bury(struct rio_end *end)
 		loop->config.calls->refused(loop, end);
 	count_moved(end, &loop->moved);
 	take_down(end);
+	return true;
 }
 
 /* ---- What it carries ------------------------------------------------------------------------ */
 
+/* The next place in the queue, with a segment. */
+static struct weft_send_wr *queue_add(struct rio_end *end)
+{
+	struct weft_send_wr *wr;
+
+	if (end->queued == RIO_BATCH)
+		rio_end_flush(end);
+	wr = &end->queue[end->queued];
+	*wr = (struct weft_send_wr){ .segments = &end->segments[end->queued], .segment_count = 1 };
+	return wr;
+}
+
+static void queue_added(struct rio_end *end)
+{
+	end->queued++;
+	end->loop->queued++;
+}
+
+/* These were not posted, and will not be. */
+static void give_back(struct rio_end *end, uint32_t from, enum weft_reason reason)
+{
+	struct rio_loop *loop = end->loop;
+	uint32_t count = end->queued;
+
+	end->queued = 0;
+	loop->queued -= count;
+	for (uint32_t i = from; i < count; i++) {
+		uint64_t id = end->queue[i].id;
+
+		if (!(end->queue[i].flags & WEFT_SIGNALLED))
+			continue;
+		end->posted--;
+		if ((id & ((1U << RIO_WORK_BITS) - 1)) == RIO_WORK_MOVE && !loop->is_closing)
+			loop->config.calls->moved(loop, end, (uint32_t)(id >> RIO_WORK_BITS),
+						  reason);
+	}
+}
+
+void rio_end_flush(struct rio_end *end)
+{
+	uint32_t posted = 0;
+	enum weft_reason r;
+
+	if (end->queued == 0)
+		return;
+	r = weft_qp_post_send(end->qp, end->queue, end->queued, &posted);
+	give_back(end, r == WEFT_OK ? end->queued : posted, r);
+	if (r != WEFT_OK)
+		rio_end_hang_up(end, r);
+}
+
+void rio_loop_flush(struct rio_loop *loop)
+{
+	struct rio_end *end = NULL;
+
+	while (loop->queued > 0 && (end = rio_end_next(loop, end)) != NULL)
+		rio_end_flush(end);
+}
+
 void rio_end_say(struct rio_end *end, const uint8_t *bytes, size_t length)
 {
-	struct weft_segment segment = { .addr = (uintptr_t)bytes, .length = (uint32_t)length };
-	struct weft_send_wr wr = { .id = RIO_WORK_SHORT,
-				   .opcode = WEFT_OP_SEND,
-				   .flags = WEFT_INLINE,
-				   .segments = &segment,
-				   .segment_count = 1 };
-	enum weft_reason r;
+	struct weft_send_wr *wr;
+	uint8_t *copy;
 
 	if (end->state != RIO_END_UP && end->state != RIO_END_GREETING)
 		return;
-	if (length > SHORT_MAX) {
-		uint32_t nth;
+	wr = queue_add(end);
+	wr->opcode = WEFT_OP_SEND;
+	if (length <= short_bytes(end)) {
+		copy = end->words + (size_t)end->queued * short_bytes(end);
+		wr->id = RIO_WORK_SHORT;
+		wr->flags = WEFT_INLINE;
+	} else if (end->free_send_count > 0) {
+		uint32_t nth = end->free_sends[--end->free_send_count];
 
-		if (end->free_send_count == 0) {
-			rio_end_hang_up(end, WEFT_R_QUEUE_FULL);
-			return;
-		}
-		nth = end->free_sends[--end->free_send_count];
-		memcpy(send_buffer(end, nth), bytes, length);
-		segment.addr = (uintptr_t)send_buffer(end, nth);
-		segment.tag = local_tag(end);
-		wr.id = (uint64_t)nth << RIO_WORK_BITS | RIO_WORK_SEND;
-		wr.flags = WEFT_SIGNALLED;
+		copy = send_buffer(end, nth);
+		wr->id = (uint64_t)nth << RIO_WORK_BITS | RIO_WORK_SEND;
+		wr->flags = WEFT_SIGNALLED;
 		end->posted++;
-	}
-	r = weft_qp_post_send(end->qp, &wr, 1, NULL);
-	if (r == WEFT_OK)
+	} else {
+		rio_end_hang_up(end, WEFT_R_QUEUE_FULL);
 		return;
-	if (wr.flags & WEFT_SIGNALLED)
-		end->posted--;
-	rio_end_hang_up(end, r);
+	}
+	memcpy(copy, bytes, length);
+	end->segments[end->queued] = (struct weft_segment){ .addr = (uintptr_t)copy,
+							    .length = (uint32_t)length,
+							    .tag = local_tag(end) };
+	queue_added(end);
 }
 
 enum weft_reason rio_end_move(struct rio_end *end, const struct rio_move *move)
 {
-	const struct weft_segment segment = { .addr = (uintptr_t)move->bytes,
-					      .length = move->length,
-					      .tag = local_tag(end) };
-	struct weft_send_wr wr = { .id = (uint64_t)move->id << RIO_WORK_BITS | RIO_WORK_MOVE,
-				   .opcode = move->is_read ? WEFT_OP_READ : WEFT_OP_WRITE,
-				   .flags = WEFT_SIGNALLED,
-				   .segments = &segment,
-				   .segment_count = move->length > 0 ? 1 : 0,
-				   .remote_tag = move->handle,
-				   .remote_addr = move->remote };
-	enum weft_reason r;
+	struct weft_send_wr *wr;
 
 	if (end->state != RIO_END_UP)
 		return WEFT_R_PEER_GONE;
-	r = weft_qp_post_send(end->qp, &wr, 1, NULL);
-	if (r == WEFT_OK)
-		end->posted++;
-	return r;
+	wr = queue_add(end);
+	if (end->state != RIO_END_UP)
+		return WEFT_R_PEER_GONE; /* since what was in the queue was posted */
+	wr->id = (uint64_t)move->id << RIO_WORK_BITS | RIO_WORK_MOVE;
+	wr->opcode = move->is_read ? WEFT_OP_READ : WEFT_OP_WRITE;
+	wr->flags = WEFT_SIGNALLED;
+	wr->remote_tag = move->handle;
+	wr->remote_addr = move->remote;
+	wr->segment_count = move->length > 0 ? 1 : 0;
+	end->segments[end->queued] = (struct weft_segment){ .addr = (uintptr_t)move->bytes,
+							    .length = move->length,
+							    .tag = local_tag(end) };
+	end->posted++;
+	queue_added(end);
+	return WEFT_OK;
 }
 
 static void received(struct rio_end *end, uint32_t nth, uint32_t length)

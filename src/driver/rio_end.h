@@ -40,8 +40,14 @@ void rio_end_hang_up(struct rio_end *end, enum weft_reason reason);
 /* Whom it would have reached or was reached by, and why not, in a line. */
 void rio_end_refusal_text(struct rio_end *end, char *line, size_t room);
 
-/* Frees it, if nothing of it is under way any more. */
-void rio_end_bury(struct rio_end *end);
+/* Frees it, if nothing of it is under way any more. False: it is not dying, or something is. */
+bool rio_end_bury(struct rio_end *end);
+
+/*
+ * Messages and moves are gathered, and posted together by this; to be called when there is no more
+ * for now.
+ */
+void rio_end_flush(struct rio_end *end);
 
 /* A message; what cannot be said ends the connection. */
 void rio_end_say(struct rio_end *end, const uint8_t *bytes, size_t length);
@@ -56,7 +62,7 @@ struct rio_move {
 	uint64_t remote;
 };
 
-/* Refused: it has not begun, and nothing will be said of it. */
+/* Refused: it has not begun, and nothing will be said of it. Else it comes back, well or not. */
 enum weft_reason rio_end_move(struct rio_end *end, const struct rio_move *move);
 
 /* A request has come back. */

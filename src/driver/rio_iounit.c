@@ -18,6 +18,7 @@ enum {
 	MOVES = 32,
 	DEVICES = 64,
 	MESSAGES_EXTRA = 64,
+	ENDS_EXTRA = 10, /* its own, the owner's, and those that are replaced */
 	LINE = 256
 };
 
@@ -25,6 +26,7 @@ static const uint64_t timeout_ns = UINT64_C(60) * 1000 * 1000 * 1000;
 
 struct weft_rio_iounit {
 	struct rio_loop loop; /* first: the role is found by it */
+	pthread_mutex_t lock; /* guards everything here while it runs */
 	struct weft_rio_iounit_options options;
 	struct rio_iounit *core;
 	struct rio_end *owner; /* NULL: nobody is here */
@@ -87,19 +89,35 @@ static void connected(struct rio_loop *loop, struct rio_end *end)
 			   &(struct rio_bytes){ peer.private_data, peer.private_bytes });
 }
 
+/*
+ * It can carry nothing any more: somebody named memory that is not there, or the peer is gone. What
+ * comes next gets another one at once.
+ */
+static void lose(struct rio_loop *loop, struct rio_end *end, enum weft_reason reason)
+{
+	struct weft_rio_iounit *u = unit_of(loop);
+
+	if (end->was_lost)
+		return;
+	end->was_lost = true;
+	rio_end_hang_up(end, reason);
+	if (end->own_peer) {
+		(void)rio_end_own(loop);
+		return;
+	}
+	tell(u, "is no longer connected", end->peer, end->reason);
+	if (end->was_told)
+		rio_iounit_lost(u->core, end->peer);
+	else
+		rio_iounit_dialled(u->core, end->peer, end->reason, NULL);
+}
+
 static void gone(struct rio_loop *loop, struct rio_end *end)
 {
 	struct weft_rio_iounit *u = unit_of(loop);
 
-	if (end->own_peer) {
-		/* Somebody named memory that is not there; the next one shall not suffer. */
-		(void)rio_end_own(loop);
-	} else if (end->kind == RIO_END_DATA) {
-		tell(u, "is no longer connected", end->peer, end->reason);
-		if (end->was_told)
-			rio_iounit_lost(u->core, end->peer);
-		else
-			rio_iounit_dialled(u->core, end->peer, end->reason, NULL);
+	if (end->kind == RIO_END_DATA) {
+		lose(loop, end, end->reason);
 	} else if (end == u->owner) {
 		u->owner = NULL;
 		tell(u, "has left, the owner", end->peer, end->reason);
@@ -120,7 +138,8 @@ static void refused(struct rio_loop *loop, struct rio_end *end)
 
 static void moved(struct rio_loop *loop, struct rio_end *end, uint32_t id, enum weft_reason reason)
 {
-	(void)end;
+	if (reason != WEFT_OK && end->kind == RIO_END_DATA)
+		lose(loop, end, reason);
 	rio_iounit_ended(unit_of(loop)->core, id, reason);
 }
 
@@ -170,6 +189,11 @@ static void act_do(struct weft_rio_iounit *u, const struct rio_act *act)
 	case RIO_ACT_DIAL:
 		dial(u, act);
 		break;
+	case RIO_ACT_TELL:
+		end = rio_end_find(&u->loop, RIO_END_DATA, act->platform);
+		if (end)
+			rio_end_say(end, act->bytes, act->length);
+		break;
 	case RIO_ACT_HANG_UP:
 		end = rio_end_find(&u->loop, RIO_END_DATA, act->platform);
 		if (end)
@@ -184,10 +208,17 @@ static void work(struct rio_loop *loop)
 {
 	struct weft_rio_iounit *u = unit_of(loop);
 	struct rio_act act;
+	bool has_act;
 
-	rio_iounit_progress(u->core, loop->now_ns);
-	while (rio_iounit_act(u->core, &act))
-		act_do(u, &act);
+	/* Acts may give work to devices, which begin with it when they are asked what is done. */
+	do {
+		rio_iounit_progress(u->core, loop->now_ns);
+		has_act = false;
+		while (rio_iounit_act(u->core, &act)) {
+			act_do(u, &act);
+			has_act = true;
+		}
+	} while (has_act);
 }
 
 static uint64_t due(struct rio_loop *loop)
@@ -260,8 +291,9 @@ static enum weft_reason open_all(struct weft_rio_iounit *u, const struct weft_ri
 	const struct rio_loop_config config = {
 		.calls = &calls,
 		.role = WEFT_RIO_IOUNIT,
-		.ends_max = PLATFORMS + RIO_STRANGERS_MAX + 2,
+		.ends_max = PLATFORMS + RIO_STRANGERS_MAX + ENDS_EXTRA,
 		.messages_max = 2 * o->commands_max + MESSAGES_EXTRA,
+		.tells_max = o->commands_max,
 		.limits = { o->commands_max, RIO_COMMAND_LIST_MAX },
 		.takes_control = true,
 	};
@@ -297,6 +329,7 @@ enum weft_reason weft_rio_iounit_open(const struct weft_rio_self *self,
 	u = calloc(1, sizeof(*u));
 	if (!u)
 		return WEFT_R_NO_MEMORY;
+	pthread_mutex_init(&u->lock, NULL);
 	u->options = *options;
 	defaults(&u->options);
 	r = open_all(u, self, why ? why : unheard);
@@ -310,7 +343,7 @@ enum weft_reason weft_rio_iounit_open(const struct weft_rio_self *self,
 
 enum weft_reason weft_rio_iounit_run(struct weft_rio_iounit *iounit)
 {
-	rio_loop_run(&iounit->loop);
+	rio_loop_run(&iounit->loop, &iounit->lock);
 	return WEFT_OK;
 }
 
@@ -341,6 +374,7 @@ void weft_rio_iounit_close(struct weft_rio_iounit *iounit)
 		device_close(iounit->devices[i]);
 	if (iounit->buffers)
 		munmap(iounit->buffers, iounit->buffers_bytes);
+	pthread_mutex_destroy(&iounit->lock);
 	free(iounit);
 }
 
@@ -351,5 +385,7 @@ void weft_rio_iounit_address(struct weft_rio_iounit *iounit, struct weft_address
 
 void weft_rio_iounit_moved(struct weft_rio_iounit *iounit, struct weft_rio_moved *m)
 {
+	pthread_mutex_lock(&iounit->lock);
 	rio_loop_moved(&iounit->loop, m);
+	pthread_mutex_unlock(&iounit->lock);
 }

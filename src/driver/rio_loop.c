@@ -16,10 +16,6 @@
 
 enum { NS_PER_S = 1000000000, COMPLETIONS = 64, TURNS_MAX = 16 };
 
-/* What programs can have of the address space, page 0 apart. */
-#define PROCESS_FIRST ((uint64_t)4096)
-#define PROCESS_BYTES (((uint64_t)1 << 56) - PROCESS_FIRST)
-
 static const uint64_t longest_sleep_ns = UINT64_C(10) * NS_PER_S;
 
 uint64_t rio_loop_clock(void)
@@ -41,6 +37,16 @@ void weft_rio_public_key(const uint8_t seed[WEFT_RIO_KEY_BYTES], uint8_t key[WEF
 
 /* ---- Life ----------------------------------------------------------------------------------- */
 
+/* Where it is now. */
+static enum weft_reason find(struct rio_loop *loop, const struct rio_dial *d)
+{
+	uint32_t nth = (uint32_t)(d->peer - loop->peers);
+
+	if (loop->find && !loop->find(loop->find_context, nth, &loop->peers[nth].address))
+		return WEFT_R_CONNECT_UNREACHABLE;
+	return WEFT_OK;
+}
+
 static enum weft_reason copy_peers(struct rio_loop *loop, const struct weft_rio_self *self)
 {
 	const struct rio_loop_config *c = &loop->config;
@@ -59,7 +65,7 @@ static enum weft_reason copy_peers(struct rio_loop *loop, const struct weft_rio_
 							     p->platform.process };
 		loop->known[i].role = (enum rio_role)p->role;
 		memcpy(loop->known[i].key, p->key, sizeof(p->key));
-		if (c->dials && p->role == c->dials && p->address.family != 0)
+		if (c->dials && p->role == c->dials && (p->address.family != 0 || self->find))
 			loop->dials[loop->dial_count++].peer = &loop->peers[i];
 	}
 	return WEFT_OK;
@@ -121,6 +127,8 @@ enum weft_reason rio_loop_open(struct rio_loop *loop, const struct weft_rio_self
 				   .wake = -1,
 				   .also = -1,
 				   .spin_ns = self->spin_ns,
+				   .find = self->find,
+				   .find_context = self->context,
 				   .now_ns = rio_loop_clock() };
 	if (sodium_init() < 0)
 		return WEFT_R_SYSTEM;
@@ -235,12 +243,17 @@ static struct rio_end *end_of(struct rio_loop *loop, uint32_t qp_number)
 
 static bool completions_take(struct rio_loop *loop)
 {
+	struct weft_adapter *a = loop->adapter;
 	struct weft_completion c[COMPLETIONS];
 	struct rio_end *end = NULL;
 	uint32_t count = 0;
 
-	if (weft_cq_poll(loop->cq, c, COMPLETIONS, &count) != WEFT_OK)
-		return false;
+	/* Sockets are not asked while there is something to do without. */
+	adapter_enter(a);
+	if (loop->cq->count == 0)
+		adapter_poll(a);
+	(void)cq_poll(loop->cq, c, COMPLETIONS, &count);
+	adapter_leave(a);
 	for (uint32_t i = 0; i < count; i++) {
 		if (!end || weft_qp_number(end->qp) != c[i].qp_number)
 			end = end_of(loop, c[i].qp_number);
@@ -266,19 +279,24 @@ static void timers_look(struct rio_loop *loop)
 
 		if (d->end || d->next_ns > loop->now_ns)
 			continue;
-		d->reason = rio_end_dial(loop, d);
+		d->reason = find(loop, d);
+		if (d->reason == WEFT_OK)
+			d->reason = rio_end_dial(loop, d);
 		if (d->reason != WEFT_OK)
-			d->next_ns = loop->now_ns + NS_PER_S;
+			d->next_ns = loop->now_ns + NS_PER_S / 5;
 	}
 	loop->look_ns = loop->now_ns + NS_PER_S / 100;
 }
 
-static void bury(struct rio_loop *loop)
+/* False: nobody is gone of whom the role did not know yet. */
+static bool bury(struct rio_loop *loop)
 {
 	struct rio_end *end = NULL;
+	bool has_any = false;
 
 	while (loop->dying > 0 && (end = rio_end_next(loop, end)) != NULL)
-		rio_end_bury(end);
+		has_any |= rio_end_bury(end);
+	return has_any;
 }
 
 bool rio_loop_turn(struct rio_loop *loop)
@@ -294,8 +312,9 @@ bool rio_loop_turn(struct rio_loop *loop)
 		timers_look(loop);
 	if (!loop->is_closing)
 		loop->config.calls->work(loop);
-	bury(loop);
-	return has_any;
+	rio_loop_flush(loop);
+	/* Who is told of that may have something to do: it must not sleep before. */
+	return bury(loop) || has_any;
 }
 
 /* ---- Sleeping ------------------------------------------------------------------------------- */
@@ -343,7 +362,12 @@ void rio_loop_sleep(struct rio_loop *loop, uint64_t until_ns)
 	if (loop->lock)
 		pthread_mutex_unlock(loop->lock);
 	adapter_enter(a);
-	/* What the adapter's thread has found meanwhile makes no descriptor ready. */
+	/*
+	 * What ends when it is sent at last makes no descriptor ready, nor does what the adapter's
+	 * thread has found meanwhile.
+	 */
+	if (a->net->is_waiting)
+		adapter_work(a);
 	if (loop->cq->count == 0 && list_is_empty(&a->core.events))
 		progress_sleep(a->net, loop->also, at);
 	adapter_leave(a);
@@ -353,16 +377,23 @@ void rio_loop_sleep(struct rio_loop *loop, uint64_t until_ns)
 	loop->asleep_until_ns = 0;
 }
 
-void rio_loop_run(struct rio_loop *loop)
+void rio_loop_run(struct rio_loop *loop, pthread_mutex_t *lock)
 {
 	uint64_t busy_ns = 0;
 
+	pthread_mutex_lock(lock);
+	loop->lock = lock;
 	while (!atomic_load(&loop->is_stopping)) {
 		if (rio_loop_turn(loop))
 			busy_ns = loop->now_ns;
 		else if (loop->now_ns - busy_ns >= loop->spin_ns)
 			rio_loop_sleep(loop, UINT64_MAX);
+		/* Others may have something to ask. */
+		pthread_mutex_unlock(lock);
+		pthread_mutex_lock(lock);
 	}
+	loop->lock = NULL;
+	pthread_mutex_unlock(lock);
 }
 
 void rio_loop_stop(struct rio_loop *loop)

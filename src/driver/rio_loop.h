@@ -19,7 +19,14 @@
 
 struct rio_loop;
 
-enum { RIO_STRANGERS_MAX = 8 }; /* control ends that have not greeted */
+/* What programs can have of the address space, page 0 apart. */
+#define PROCESS_FIRST ((uintptr_t)4096)
+#define PROCESS_BYTES (((uint64_t)1 << 56) - PROCESS_FIRST)
+
+enum {
+	RIO_STRANGERS_MAX = 8, /* control ends that have not greeted */
+	RIO_BATCH = 16	       /* requests that are posted at once */
+};
 
 enum rio_end_kind { RIO_END_CONTROL, RIO_END_DATA };
 
@@ -42,6 +49,12 @@ struct rio_end {
 	uint32_t number;	  /* the role's own */
 	uint32_t posted;	  /* signalled requests that have not come back */
 	bool was_told;		  /* the role knows of it, and is to be told that it is gone */
+	bool was_lost;		  /* the role has given it up */
+	/* What is to be posted, all at once: rio_end_flush(). */
+	struct weft_send_wr queue[RIO_BATCH];
+	struct weft_segment segments[RIO_BATCH];
+	uint8_t *words; /* of short messages in there */
+	uint32_t queued;
 	/* Control ends. */
 	struct rio_contact contact;
 	struct rio_dial *dial; /* whom it reaches; NULL: it came here */
@@ -64,7 +77,7 @@ struct rio_dial {
 struct rio_role_calls {
 	/* A control end has greeted; its contact says who it is. Refused: it is ended. */
 	enum weft_reason (*came)(struct rio_loop *loop, struct rio_end *end);
-	/* A message. Refused: it is ended. */
+	/* A message, also over a data end. Refused: it is ended. */
 	enum weft_reason (*message)(struct rio_loop *loop, struct rio_end *end,
 				    const uint8_t *bytes, size_t length);
 	/* A data end is connected. */
@@ -87,7 +100,9 @@ struct rio_loop_config {
 	const struct rio_role_calls *calls;
 	enum weft_rio_role role;
 	uint32_t ends_max;
-	uint32_t messages_max;		  /* of a peer, that may come before they are taken */
+	uint32_t messages_max; /* of a peer, that may come before they are taken */
+	uint32_t words_max;    /* the same over a data connection; 0: nobody says anything there */
+	uint32_t tells_max;    /* that this side says there, at a time */
 	struct rio_contact_limits limits; /* for those who come */
 	bool takes_control;		  /* else its listener is for data */
 	enum weft_rio_role dials;	  /* whom of the peers; 0: nobody */
@@ -99,6 +114,8 @@ struct rio_loop {
 	struct rio_identity self;
 	struct weft_rio_peer *peers;
 	struct rio_known *known; /* the same, as the greeting wants them */
+	bool (*find)(void *context, uint32_t peer, struct weft_address *address); /* or NULL */
+	void *find_context;
 	uint32_t peer_count;
 	struct weft_adapter *adapter;
 	struct weft_pd *control_pd, *data_pd;
@@ -111,6 +128,7 @@ struct rio_loop {
 	uint64_t now_ns, spin_ns;
 	uint64_t look_ns;	  /* when deadlines of ends are looked at again */
 	uint32_t dying;		  /* ends */
+	uint32_t queued;	  /* requests, of all ends, that are to be posted */
 	uint64_t asleep_until_ns; /* while it sleeps */
 	pthread_mutex_t *lock;	  /* released while it sleeps; or NULL */
 	struct rio_end *ends;
@@ -128,11 +146,17 @@ void rio_loop_close(struct rio_loop *loop);
 /* One look at everything. True: something happened. */
 bool rio_loop_turn(struct rio_loop *loop);
 
+/* Posts what the role has given to ends. */
+void rio_loop_flush(struct rio_loop *loop);
+
 /* Sleeps until something may have happened, or it is that late. */
 void rio_loop_sleep(struct rio_loop *loop, uint64_t until_ns);
 
-/* Turns and sleeps until it is told to stop, by any thread or signal handler. */
-void rio_loop_run(struct rio_loop *loop);
+/*
+ * Turns and sleeps until it is told to stop, by any thread or signal handler. Holds the lock but
+ * when it sleeps.
+ */
+void rio_loop_run(struct rio_loop *loop, pthread_mutex_t *lock);
 void rio_loop_stop(struct rio_loop *loop);
 
 /* For any thread and any signal handler: it does not sleep now. */

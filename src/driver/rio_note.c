@@ -1,29 +1,48 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+/* A line for every request: so it is put together by hand, not by printf. */
 #include "driver/rio_note.h"
 
-#include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 
-enum { DEVICES = 256 };
+#include "rio/names.h"
+
+enum { DEVICES = 256, DIGITS = 20 };
 
 struct line {
-	char *text;
-	size_t room, used;
+	char *at, *end; /* what does not fit is left out */
 };
 
-__attribute__((format(printf, 2, 3))) static void add(struct line *l, const char *format, ...)
+static void add_bytes(struct line *l, const void *bytes, size_t length)
 {
-	va_list args;
-	int length;
+	size_t room = (size_t)(l->end - l->at);
 
-	va_start(args, format);
-	length = vsnprintf(l->text + l->used, l->room - l->used, format, args);
-	va_end(args);
-	if (length > 0)
-		l->used += (size_t)length < l->room - l->used ? (size_t)length
-							      : l->room - l->used - 1;
+	length = length < room ? length : room;
+	memcpy(l->at, bytes, length);
+	l->at += length;
+}
+
+static void add(struct line *l, const char *text)
+{
+	add_bytes(l, text, strlen(text));
+}
+
+static void add_number(struct line *l, uint64_t number)
+{
+	char digits[DIGITS];
+	size_t at = DIGITS;
+
+	do {
+		digits[--at] = (char)('0' + number % 10);
+		number /= 10;
+	} while (number > 0);
+	add_bytes(l, digits + at, DIGITS - at);
+}
+
+static void add_platform(struct line *l, struct platform p)
+{
+	add_number(l, p.unit);
+	add(l, ".");
+	add_number(l, p.process);
 }
 
 static void add_device(struct line *l, const struct rio_owner *o, uint32_t device)
@@ -36,63 +55,84 @@ static void add_device(struct line *l, const struct rio_owner *o, uint32_t devic
 		for (uint32_t i = 0; i < count; i++) {
 			if (devices[i].number != device)
 				continue;
-			add(l, " %.*s", (int)devices[i].name.length,
-			    (const char *)devices[i].name.bytes);
+			add(l, " ");
+			add_bytes(l, devices[i].name.bytes, devices[i].name.length);
 			return;
 		}
 	}
-	add(l, " device %" PRIu32, device);
+	add(l, " device ");
+	add_number(l, device);
 }
 
 static void add_transaction(struct line *l, const struct rio_owner *o, const struct rio_note *n)
 {
 	if (n->is.operation == 0)
 		return;
-	add(l, " %s", sgl_operation_name(n->is.operation));
+	add(l, " ");
+	add(l, sgl_operation_name(n->is.operation));
 	add_device(l, o, n->is.device);
-	if (n->is.operation != SGL_FLUSH)
-		add(l, " %" PRIu64 "+%" PRIu64, n->is.offset, n->is.length);
+	if (n->is.operation != SGL_FLUSH) {
+		add(l, " ");
+		add_number(l, n->is.offset);
+		add(l, "+");
+		add_number(l, n->is.length);
+	}
 	if (n->is.is_fua)
 		add(l, " fua");
-	if (n->transactions > 1)
-		add(l, " (%" PRIu32 " of %" PRIu32 ")", n->transaction + 1, n->transactions);
+	if (n->transactions > 1) {
+		add(l, " (");
+		add_number(l, (uint64_t)n->transaction + 1);
+		add(l, " of ");
+		add_number(l, n->transactions);
+		add(l, ")");
+	}
 }
 
 static void add_reason(struct line *l, enum weft_reason reason)
 {
-	if (reason != WEFT_OK)
-		add(l, ": %s: %s", weft_reason_name(reason), weft_reason_text(reason));
+	if (reason == WEFT_OK)
+		return;
+	add(l, ": ");
+	add(l, weft_reason_name(reason));
+	add(l, ": ");
+	add(l, weft_reason_text(reason));
 }
 
-static const char *role_name(enum rio_role role)
+static void add_request(struct line *l, const struct rio_owner *o, const struct rio_note *n)
 {
-	static const char *const names[] = { "nobody", "requester", "owner", "iounit" };
-
-	return role <= RIO_IOUNIT ? names[role] : names[0];
+	add_platform(l, n->who);
+	add(l, "#");
+	add_number(l, n->request);
+	add_transaction(l, o, n);
+	if (n->kind == RIO_NOTE_ALLOWED) {
+		add(l, " by rule ");
+		add_number(l, (uint64_t)n->rule + 1);
+		add(l, " at ");
+		add_platform(l, n->iounit);
+	} else if (n->kind == RIO_NOTE_ENDED) {
+		add(l, " ");
+		add_number(l, n->bytes);
+		add(l, " bytes");
+	}
 }
 
 void rio_note_text(const struct rio_owner *owner, const struct rio_note *n, char *line, size_t room)
 {
-	static const char *const verbs[] = { [RIO_NOTE_CAME] = "came",
-					     [RIO_NOTE_LEFT] = "left",
-					     [RIO_NOTE_ALLOWED] = "allowed",
-					     [RIO_NOTE_REFUSED] = "refused",
-					     [RIO_NOTE_ENDED] = "ended" };
-	struct line l = { line, room, 0 };
+	static const char *const verbs[] = { [RIO_NOTE_CAME] = "came ",
+					     [RIO_NOTE_LEFT] = "left ",
+					     [RIO_NOTE_ALLOWED] = "allowed ",
+					     [RIO_NOTE_REFUSED] = "refused ",
+					     [RIO_NOTE_ENDED] = "ended " };
+	struct line l = { line, line + room - 1 };
 
+	add(&l, verbs[n->kind]);
 	if (n->kind == RIO_NOTE_CAME || n->kind == RIO_NOTE_LEFT) {
-		add(&l, "%s %s %" PRIu32 ".%" PRIu32, verbs[n->kind], role_name(n->role),
-		    n->who.unit, n->who.process);
-		add_reason(&l, n->reason);
-		return;
+		add(&l, rio_role_name(n->role));
+		add(&l, " ");
+		add_platform(&l, n->who);
+	} else {
+		add_request(&l, owner, n);
 	}
-	add(&l, "%s %" PRIu32 ".%" PRIu32 "#%" PRIu64, verbs[n->kind], n->who.unit, n->who.process,
-	    n->request);
-	add_transaction(&l, owner, n);
-	if (n->kind == RIO_NOTE_ALLOWED)
-		add(&l, " by rule %" PRIu32 " at %" PRIu32 ".%" PRIu32, n->rule + 1, n->iounit.unit,
-		    n->iounit.process);
-	if (n->kind == RIO_NOTE_ENDED)
-		add(&l, " %" PRIu64 " bytes", n->bytes);
 	add_reason(&l, n->reason);
+	*l.at = '\0';
 }

@@ -24,11 +24,13 @@ static const uint64_t timeout_ns = UINT64_C(30) * 1000 * 1000 * 1000;
 
 struct weft_rio_owner {
 	struct rio_loop loop; /* first: the role is found by it */
+	pthread_mutex_t lock; /* guards everything here while it runs */
 	struct weft_rio_owner_options options;
 	struct rio_owner *core;
 	struct rio_policy *policy;
 	uint8_t *lists;
 	uint32_t lists_tag;
+	bool has_noted;
 };
 
 static struct weft_rio_owner *owner_of(struct rio_loop *loop)
@@ -103,6 +105,7 @@ static void note(struct weft_rio_owner *o, const struct rio_note *n)
 		return;
 	rio_note_text(o->core, n, line, sizeof(line));
 	o->options.note(o->options.context, line);
+	o->has_noted = true;
 }
 
 static void act_do(struct weft_rio_owner *o, const struct rio_owner_act *act)
@@ -144,6 +147,9 @@ static void work(struct rio_loop *loop)
 	rio_owner_expire(o->core, loop->now_ns);
 	while (rio_owner_act(o->core, &act))
 		act_do(o, &act);
+	if (o->has_noted && o->options.noted)
+		o->options.noted(o->options.context);
+	o->has_noted = false;
 }
 
 static uint64_t due(struct rio_loop *loop)
@@ -263,6 +269,7 @@ enum weft_reason weft_rio_owner_open(const struct weft_rio_self *self,
 	o = calloc(1, sizeof(*o));
 	if (!o)
 		return WEFT_R_NO_MEMORY;
+	pthread_mutex_init(&o->lock, NULL);
 	o->options = *options;
 	if (o->options.requesters_max == 0)
 		o->options.requesters_max = REQUESTERS;
@@ -281,7 +288,7 @@ enum weft_reason weft_rio_owner_open(const struct weft_rio_self *self,
 
 enum weft_reason weft_rio_owner_run(struct weft_rio_owner *owner)
 {
-	rio_loop_run(&owner->loop);
+	rio_loop_run(&owner->loop, &owner->lock);
 	return WEFT_OK;
 }
 
@@ -299,6 +306,7 @@ void weft_rio_owner_close(struct weft_rio_owner *owner)
 	rio_loop_close(&owner->loop);
 	free(owner->lists);
 	free(owner->policy);
+	pthread_mutex_destroy(&owner->lock);
 	free(owner);
 }
 
@@ -309,5 +317,7 @@ void weft_rio_owner_address(struct weft_rio_owner *owner, struct weft_address *a
 
 void weft_rio_owner_moved(struct weft_rio_owner *owner, struct weft_rio_moved *m)
 {
+	pthread_mutex_lock(&owner->lock);
 	rio_loop_moved(&owner->loop, m);
+	pthread_mutex_unlock(&owner->lock);
 }

@@ -25,12 +25,28 @@ enum {
 };
 
 static const uint64_t timeout_ns = UINT64_C(30) * 1000 * NS_PER_MS;
+static const uint64_t keep_ns = UINT64_C(200) * NS_PER_MS;
 static const uint64_t grace_ns = UINT64_C(2) * 1000 * NS_PER_MS;
+
+/* What a thread waits for. */
+enum follower_wants {
+	WANTS_ALL,  /* whatever happens */
+	WANTS_ROOM, /* that some request ends */
+	WANTS_OWN   /* that its own ends */
+};
+
+/* A thread that waits, and does not look at the adapter itself: another one does. */
+struct follower {
+	struct list link;
+	pthread_cond_t told;
+	enum follower_wants wants;
+};
 
 /* A request of somebody who waits for just this one. */
 struct waiter {
 	struct weft_rio_ended ended;
 	bool has_ended;
+	struct follower thread;
 };
 
 /* What the core gives back of each request. */
@@ -40,12 +56,22 @@ struct ticket {
 	struct weft_rio_ended ended;
 };
 
+/* Memory that was added, or a part of it that was exposed. */
+struct held {
+	uint32_t tag;
+	bool is_window;
+};
+
 struct weft_rio_requester {
 	struct rio_loop loop;
-	pthread_mutex_t lock;	/* guards everything here */
-	pthread_cond_t changed; /* something has ended or come, or nobody looks any more */
-	bool is_looked_at;	/* one of those who wait looks at the adapter */
-	uint32_t followers;	/* who wait for it to see something */
+	pthread_mutex_t lock; /* guards everything here */
+	/* Who looks at the adapter, or was told to; NULL: nobody. Who waits for them to see something. */
+	struct follower *looker, *heir;
+	struct list followers;
+	/* Looks now and then if nobody else does, so that connections are made again. */
+	pthread_t keeper;
+	pthread_cond_t keeper_told;
+	bool has_keeper, is_closing;
 	struct rio_requester *core;
 	struct rio_end *owner;
 	uint8_t *lists;
@@ -53,6 +79,8 @@ struct weft_rio_requester {
 	uint32_t *windows; /* by the core's id; the current tag */
 	struct ticket *tickets;
 	struct list free_tickets, ended;
+	struct held *held;
+	uint32_t held_count, held_room;
 	struct rio_fragment *fragments; /* as the core wants them, of the request that is asked */
 	uint32_t requests_max, segments_max;
 };
@@ -60,6 +88,54 @@ struct weft_rio_requester {
 static struct weft_rio_requester *requester_of(struct rio_loop *loop)
 {
 	return CONTAINER_OF(loop, struct weft_rio_requester, loop);
+}
+
+/* ---- Those who wait ------------------------------------------------------------------------- */
+
+static struct follower *follower_of(struct list *l)
+{
+	return CONTAINER_OF(l, struct follower, link);
+}
+
+/* It goes on, and sees for itself. */
+static void follower_tell(struct weft_rio_requester *q, struct follower *f)
+{
+	if (f != q->looker)
+		pthread_cond_signal(&f->told);
+	else if (q->loop.asleep_until_ns > 0)
+		rio_loop_wake(&q->loop);
+}
+
+static void followers_tell(struct weft_rio_requester *q, enum follower_wants what)
+{
+	for (struct list *l = q->followers.next; l != &q->followers; l = l->next) {
+		if (follower_of(l)->wants == what)
+			follower_tell(q, follower_of(l));
+	}
+	if (q->looker && q->looker->wants == what)
+		follower_tell(q, q->looker);
+}
+
+/* One of those who wait for room: it tells the next if it finds enough. */
+static void room_tell(struct weft_rio_requester *q)
+{
+	for (struct list *l = q->followers.next; l != &q->followers; l = l->next) {
+		if (follower_of(l)->wants == WANTS_ROOM) {
+			follower_tell(q, follower_of(l));
+			return;
+		}
+	}
+	if (q->looker && q->looker->wants == WANTS_ROOM)
+		follower_tell(q, q->looker);
+}
+
+/* To be called by who need not wait any more: somebody else looks from now on. */
+static void look_hand_on(struct weft_rio_requester *q)
+{
+	if (q->looker || q->heir || list_is_empty(&q->followers))
+		return;
+	q->heir = follower_of(q->followers.next);
+	pthread_cond_signal(&q->heir->told);
 }
 
 /* ---- What has happened ---------------------------------------------------------------------- */
@@ -76,7 +152,8 @@ static enum weft_reason came(struct rio_loop *loop, struct rio_end *end)
 static enum weft_reason message(struct rio_loop *loop, struct rio_end *end, const uint8_t *bytes,
 				size_t length)
 {
-	(void)end;
+	if (end->kind == RIO_END_DATA)
+		return rio_requester_told(requester_of(loop)->core, end->peer, bytes, length);
 	return rio_requester_take(requester_of(loop)->core, bytes, length, loop->now_ns);
 }
 
@@ -84,10 +161,13 @@ static void gone(struct rio_loop *loop, struct rio_end *end)
 {
 	struct weft_rio_requester *q = requester_of(loop);
 
-	if (end != q->owner)
-		return;
-	q->owner = NULL;
-	rio_requester_owner_left(q->core);
+	if (end->kind == RIO_END_DATA) {
+		if (!rio_end_find(loop, RIO_END_DATA, end->peer))
+			rio_requester_lost(q->core, end->peer);
+	} else if (end == q->owner) {
+		q->owner = NULL;
+		rio_requester_owner_left(q->core);
+	}
 }
 
 static void connected(struct rio_loop *loop, struct rio_end *end)
@@ -190,10 +270,13 @@ static void ended_take(struct weft_rio_requester *q, const struct rio_ended *e)
 	memcpy(to->text, e->text, sizeof(to->text));
 	if (t->waiter) {
 		t->waiter->has_ended = true;
+		follower_tell(q, &t->waiter->thread);
 		list_add_tail(&q->free_tickets, &t->link);
 	} else {
 		list_add_tail(&q->ended, &t->link);
+		followers_tell(q, WANTS_ALL);
 	}
+	room_tell(q);
 }
 
 static void work(struct rio_loop *loop)
@@ -224,6 +307,76 @@ static const struct rio_role_calls calls = {
 	.work = work,
 	.due = due,
 };
+
+/* ---- Waiting -------------------------------------------------------------------------------- */
+
+/* Looks at the adapter until something has happened, or it is that late. */
+static void look(struct weft_rio_requester *q, uint64_t until_ns)
+{
+	uint64_t start_ns = rio_loop_clock();
+
+	while (!rio_loop_turn(&q->loop)) {
+		if (q->loop.now_ns - start_ns >= q->loop.spin_ns) {
+			rio_loop_sleep(&q->loop, until_ns);
+			rio_loop_turn(&q->loop);
+			break;
+		}
+		pthread_mutex_unlock(&q->lock); /* others may have something to ask */
+		pthread_mutex_lock(&q->lock);
+	}
+}
+
+/*
+ * Until what it waits for may have happened, or it is that late. The lock is held, and released
+ * meanwhile. One of those who wait looks at the adapter; the others sleep until it has seen what
+ * they want, or until it is their turn to look. Who has waited calls look_hand_on() in the end.
+ */
+static void wait_change(struct weft_rio_requester *q, struct follower *f, uint64_t until_ns)
+{
+	if (q->looker || q->heir) {
+		struct timespec until = to_timespec(until_ns);
+
+		list_add_tail(&q->followers, &f->link);
+		pthread_cond_clockwait(&f->told, &q->lock, CLOCK_MONOTONIC, &until);
+		list_remove(&f->link);
+		if (q->heir == f)
+			q->heir = NULL;
+		return;
+	}
+	q->looker = f;
+	look(q, until_ns);
+	q->looker = NULL;
+	followers_tell(q, WANTS_ALL);
+}
+
+static void *keep(void *requester)
+{
+	struct weft_rio_requester *q = requester;
+
+	pthread_mutex_lock(&q->lock);
+	while (!q->is_closing) {
+		struct timespec until = to_timespec(rio_loop_clock() + keep_ns);
+
+		pthread_cond_clockwait(&q->keeper_told, &q->lock, CLOCK_MONOTONIC, &until);
+		if (q->looker || q->heir || q->is_closing)
+			continue;
+		rio_loop_turn(&q->loop);
+		followers_tell(q, WANTS_ALL);
+	}
+	pthread_mutex_unlock(&q->lock);
+	return NULL;
+}
+
+static void keeper_end(struct weft_rio_requester *q)
+{
+	if (!q->has_keeper)
+		return;
+	pthread_mutex_lock(&q->lock);
+	q->is_closing = true;
+	pthread_cond_signal(&q->keeper_told);
+	pthread_mutex_unlock(&q->lock);
+	pthread_join(q->keeper, NULL);
+}
 
 /* ---- Life ----------------------------------------------------------------------------------- */
 
@@ -291,6 +444,7 @@ static enum weft_reason open_all(struct weft_rio_requester *q, const struct weft
 		.role = WEFT_RIO_REQUESTER,
 		.ends_max = 2 * IOUNITS + 2,
 		.messages_max = 2 * q->requests_max + MESSAGES_EXTRA,
+		.words_max = q->requests_max,
 		.dials = WEFT_RIO_OWNER,
 		.policy = WEFT_POLICY_STRICT, /* memory is reached by windows, or not at all */
 	};
@@ -313,7 +467,6 @@ enum weft_reason weft_rio_requester_open(const struct weft_rio_self *self,
 	static const struct weft_rio_requester_options none;
 	const struct weft_rio_requester_options *o = options ? options : &none;
 	struct weft_rio_requester *q;
-	pthread_condattr_t attr;
 	enum weft_reason r;
 
 	if (!self || !requester)
@@ -326,10 +479,13 @@ enum weft_reason weft_rio_requester_open(const struct weft_rio_self *self,
 	q->requests_max = o->requests_max ? o->requests_max : REQUESTS;
 	q->segments_max = o->segments_max ? o->segments_max : SEGMENTS;
 	pthread_mutex_init(&q->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&q->changed, &attr);
+	pthread_cond_init(&q->keeper_told, NULL);
+	list_init(&q->followers);
 	r = open_all(q, self, o->timeout_ns);
+	if (r == WEFT_OK) {
+		q->has_keeper = pthread_create(&q->keeper, NULL, keep, q) == 0;
+		r = q->has_keeper ? WEFT_OK : WEFT_R_SYSTEM;
+	}
 	if (r != WEFT_OK) {
 		weft_rio_requester_close(q);
 		return r;
@@ -338,8 +494,23 @@ enum weft_reason weft_rio_requester_open(const struct weft_rio_self *self,
 	return WEFT_OK;
 }
 
+/* What the program has not taken back: windows first, which are parts of the others. */
+static void held_forget(struct weft_rio_requester *q)
+{
+	for (uint32_t i = 0; i < q->held_count; i++) {
+		if (q->held[i].is_window)
+			weft_window_discard(q->loop.data_pd, q->held[i].tag);
+	}
+	for (uint32_t i = 0; i < q->held_count; i++) {
+		if (!q->held[i].is_window)
+			weft_region_deregister(q->loop.data_pd, q->held[i].tag);
+	}
+	free(q->held);
+}
+
 void weft_rio_requester_close(struct weft_rio_requester *q)
 {
+	keeper_end(q);
 	if (q->core) {
 		rio_requester_owner_left(q->core);
 		work(&q->loop); /* closes the windows */
@@ -349,6 +520,7 @@ void weft_rio_requester_close(struct weft_rio_requester *q)
 		if (q->windows[i])
 			weft_window_discard(q->loop.data_pd, q->windows[i]);
 	}
+	held_forget(q);
 	if (q->lists_window)
 		weft_window_discard(q->loop.control_pd, q->lists_window);
 	if (q->lists_tag)
@@ -358,7 +530,7 @@ void weft_rio_requester_close(struct weft_rio_requester *q)
 	free(q->windows);
 	free(q->tickets);
 	free(q->fragments);
-	pthread_cond_destroy(&q->changed);
+	pthread_cond_destroy(&q->keeper_told);
 	pthread_mutex_destroy(&q->lock);
 	free(q);
 }
@@ -373,39 +545,6 @@ void weft_rio_requester_moved(struct weft_rio_requester *q, struct weft_rio_move
 	pthread_mutex_lock(&q->lock);
 	rio_loop_moved(&q->loop, m);
 	pthread_mutex_unlock(&q->lock);
-}
-
-/* ---- Waiting -------------------------------------------------------------------------------- */
-
-/*
- * Until something may have changed, or it is that late. The lock is held, and released meanwhile.
- * One of those who wait looks at the adapter, the others sleep until it says that it has seen
- * something, or that it has what it wanted.
- */
-static void wait_change(struct weft_rio_requester *q, uint64_t until_ns)
-{
-	struct timespec until = to_timespec(until_ns);
-	uint64_t start_ns = rio_loop_clock();
-
-	if (q->is_looked_at) {
-		q->followers++;
-		pthread_cond_timedwait(&q->changed, &q->lock, &until);
-		q->followers--;
-		return;
-	}
-	q->is_looked_at = true;
-	while (!rio_loop_turn(&q->loop)) {
-		if (q->loop.now_ns - start_ns >= q->loop.spin_ns) {
-			rio_loop_sleep(&q->loop, until_ns);
-			rio_loop_turn(&q->loop);
-			break;
-		}
-		pthread_mutex_unlock(&q->lock); /* others may have something to ask */
-		pthread_mutex_lock(&q->lock);
-	}
-	q->is_looked_at = false;
-	if (q->followers > 0)
-		pthread_cond_broadcast(&q->changed);
 }
 
 static uint64_t end_of(uint64_t from_ns, uint64_t length_ns)
@@ -423,10 +562,13 @@ static enum weft_reason fragments_of(struct weft_rio_requester *q,
 	if (t->segment_count > q->segments_max - *used)
 		return WEFT_R_LIMIT;
 	for (uint32_t i = 0; i < t->segment_count; i++) {
+		const struct weft_rio_segment *s = &t->segments[i];
+
 		q->fragments[*used + i] = (struct rio_fragment){
-			.tag = t->segments[i].tag,
-			.length = t->segments[i].length,
-			.address = (uintptr_t)t->segments[i].memory,
+			.platform = { s->platform.unit, s->platform.process },
+			.tag = s->tag,
+			.length = s->length,
+			.address = (uintptr_t)s->memory,
 		};
 	}
 	*used += t->segment_count;
@@ -476,6 +618,7 @@ static enum weft_reason ask(struct weft_rio_requester *q, const struct weft_rio_
 	t->ended.context = request->context;
 	q->loop.now_ns = rio_loop_clock();
 	work(&q->loop);
+	rio_loop_flush(&q->loop);
 	if (due(&q->loop) < q->loop.asleep_until_ns)
 		rio_loop_wake(&q->loop);
 	return WEFT_OK;
@@ -497,6 +640,7 @@ enum weft_reason weft_rio_submit(struct weft_rio_requester *q,
 enum weft_reason weft_rio_wait(struct weft_rio_requester *q, uint64_t timeout,
 			       struct weft_rio_ended *ended, uint32_t max, uint32_t *count)
 {
+	struct follower self = { .told = PTHREAD_COND_INITIALIZER, .wants = WANTS_ALL };
 	uint64_t end_ns;
 
 	if (!q || !count || (max > 0 && !ended))
@@ -505,15 +649,17 @@ enum weft_reason weft_rio_wait(struct weft_rio_requester *q, uint64_t timeout,
 	pthread_mutex_lock(&q->lock);
 	end_ns = end_of(rio_loop_clock(), timeout);
 	while (list_is_empty(&q->ended) && rio_loop_clock() < end_ns)
-		wait_change(q, end_ns);
-	if (list_is_empty(&q->ended) && !q->is_looked_at)
+		wait_change(q, &self, end_ns);
+	if (list_is_empty(&q->ended) && !q->looker)
 		rio_loop_turn(&q->loop);
 	while (*count < max && !list_is_empty(&q->ended)) {
 		struct ticket *t = CONTAINER_OF(list_pop(&q->ended), struct ticket, link);
 
 		ended[(*count)++] = t->ended;
 		list_add_tail(&q->free_tickets, &t->link);
+		room_tell(q);
 	}
+	look_hand_on(q);
 	pthread_mutex_unlock(&q->lock);
 	return WEFT_OK;
 }
@@ -521,16 +667,19 @@ enum weft_reason weft_rio_wait(struct weft_rio_requester *q, uint64_t timeout,
 enum weft_reason weft_rio_do(struct weft_rio_requester *q, const struct weft_rio_request *request,
 			     struct weft_rio_ended *ended)
 {
-	struct waiter w = { .has_ended = false };
+	struct waiter w = { .thread = { .told = PTHREAD_COND_INITIALIZER, .wants = WANTS_ROOM } };
 	enum weft_reason r;
 
 	if (!q || !request)
 		return WEFT_R_NULL_ARGUMENT;
 	pthread_mutex_lock(&q->lock);
 	while ((r = ask(q, request, &w)) == WEFT_R_BUSY)
-		wait_change(q, UINT64_MAX); /* somebody else's ends */
+		wait_change(q, &w.thread, UINT64_MAX);
+	w.thread.wants = WANTS_OWN;
+	room_tell(q); /* for another one, maybe */
 	while (r == WEFT_OK && !w.has_ended)
-		wait_change(q, UINT64_MAX);
+		wait_change(q, &w.thread, UINT64_MAX);
+	look_hand_on(q);
 	pthread_mutex_unlock(&q->lock);
 	if (r != WEFT_OK)
 		return r;
@@ -594,6 +743,7 @@ static bool find(struct weft_rio_requester *q, const char *name, struct weft_rio
 enum weft_reason weft_rio_device_find(struct weft_rio_requester *q, const char *name,
 				      uint64_t timeout, struct weft_rio_device *device)
 {
+	struct follower self = { .told = PTHREAD_COND_INITIALIZER, .wants = WANTS_ALL };
 	enum weft_reason r = WEFT_OK;
 	uint64_t end_ns;
 
@@ -608,8 +758,44 @@ enum weft_reason weft_rio_device_find(struct weft_rio_requester *q, const char *
 			r = r == WEFT_OK ? WEFT_R_RIO_OWNER_LEFT : r;
 			break;
 		}
-		wait_change(q, end_ns);
+		wait_change(q, &self, end_ns);
 	}
+	look_hand_on(q);
+	pthread_mutex_unlock(&q->lock);
+	return r;
+}
+
+/* Room to remember one more. The lock is held. */
+static bool held_grow(struct weft_rio_requester *q)
+{
+	uint32_t room = 2 * q->held_room + 8;
+	struct held *more;
+
+	if (q->held_count < q->held_room)
+		return true;
+	more = realloc(q->held, room * sizeof(*more));
+	if (!more)
+		return false;
+	q->held = more;
+	q->held_room = room;
+	return true;
+}
+
+/* It is taken back, if it is one of these: windows of requests are not the program's. */
+static enum weft_reason held_end(struct weft_rio_requester *q, struct held which)
+{
+	enum weft_reason r = WEFT_R_BAD_ARGUMENT;
+	uint32_t i = 0;
+
+	pthread_mutex_lock(&q->lock);
+	while (i < q->held_count &&
+	       (q->held[i].tag != which.tag || q->held[i].is_window != which.is_window))
+		i++;
+	if (i < q->held_count)
+		r = which.is_window ? weft_window_discard(q->loop.data_pd, which.tag)
+				    : weft_region_deregister(q->loop.data_pd, which.tag);
+	if (r == WEFT_OK)
+		q->held[i] = q->held[--q->held_count];
 	pthread_mutex_unlock(&q->lock);
 	return r;
 }
@@ -622,11 +808,61 @@ enum weft_reason weft_rio_memory_add(struct weft_rio_requester *q, void *memory,
 		.length = length,
 		.rights = WEFT_REMOTE_READ | WEFT_REMOTE_WRITE | WEFT_BIND,
 	};
+	enum weft_reason r = WEFT_R_NO_MEMORY;
 
-	return q ? weft_region_register(q->loop.data_pd, &options, tag) : WEFT_R_NULL_ARGUMENT;
+	if (!q || !tag)
+		return WEFT_R_NULL_ARGUMENT;
+	pthread_mutex_lock(&q->lock);
+	if (held_grow(q))
+		r = weft_region_register(q->loop.data_pd, &options, tag);
+	if (r == WEFT_OK)
+		q->held[q->held_count++] = (struct held){ *tag, false };
+	pthread_mutex_unlock(&q->lock);
+	return r;
 }
 
 enum weft_reason weft_rio_memory_remove(struct weft_rio_requester *q, uint32_t tag)
 {
-	return q ? weft_region_deregister(q->loop.data_pd, tag) : WEFT_R_NULL_ARGUMENT;
+	return q ? held_end(q, (struct held){ tag, false }) : WEFT_R_NULL_ARGUMENT;
+}
+
+static enum weft_reason bind_new(struct weft_rio_requester *q, struct weft_bind *bind)
+{
+	enum weft_reason r = weft_window_alloc(q->loop.data_pd, &bind->window_tag);
+
+	if (r != WEFT_OK)
+		return r;
+	r = weft_window_bind(q->loop.data_pd, bind);
+	if (r != WEFT_OK)
+		weft_window_discard(q->loop.data_pd, bind->window_tag);
+	return r;
+}
+
+enum weft_reason weft_rio_expose(struct weft_rio_requester *q, const struct weft_rio_segment *part,
+				 bool is_written, uint32_t *handle)
+{
+	struct weft_bind bind = { .rights = is_written ? WEFT_REMOTE_WRITE : WEFT_REMOTE_READ };
+	enum weft_reason r = WEFT_R_NO_MEMORY;
+
+	if (!q || !part || !handle)
+		return WEFT_R_NULL_ARGUMENT;
+	if (part->length == 0 || part->platform.unit != 0)
+		return WEFT_R_BAD_ARGUMENT;
+	bind.region_tag = part->tag;
+	bind.addr = (uintptr_t)part->memory;
+	bind.length = part->length;
+	pthread_mutex_lock(&q->lock);
+	if (held_grow(q))
+		r = bind_new(q, &bind);
+	if (r == WEFT_OK) {
+		*handle = bind.tag;
+		q->held[q->held_count++] = (struct held){ bind.tag, true };
+	}
+	pthread_mutex_unlock(&q->lock);
+	return r;
+}
+
+enum weft_reason weft_rio_conceal(struct weft_rio_requester *q, uint32_t handle)
+{
+	return q ? held_end(q, (struct held){ handle, true }) : WEFT_R_NULL_ARGUMENT;
 }

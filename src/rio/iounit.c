@@ -4,7 +4,7 @@
 
 #include "rio/iounit_parts.h"
 
-enum { BLOCK = 4096 };
+enum { BLOCK = 4096, TOLD_MAX = 64 };
 
 /* ---- Life ----------------------------------------------------------------------------------- */
 
@@ -17,9 +17,10 @@ static bool config_is_good(const struct rio_iounit_config *c)
 
 static void lists_init(struct rio_iounit *u)
 {
-	struct list *const heads[] = { &u->free_commands, &u->free_pieces,  &u->free_moves,
-				       &u->ready,	  &u->hungry,	    &u->movers,
-				       &u->saying,	  &u->platforms_due };
+	struct list *const heads[] = { &u->free_commands, &u->free_pieces, &u->free_moves,
+				       &u->ready,	  &u->hungry,	   &u->movers,
+				       &u->saying,	  &u->telling,	   &u->told,
+				       &u->platforms_due };
 
 	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++)
 		list_init(heads[i]);
@@ -158,6 +159,8 @@ void rio_iounit_owner_left(struct rio_iounit *u)
 
 		if (c->state == COMMAND_FREE)
 			continue;
+		if (!c->is_dropped)
+			u->dropped++;
 		c->is_dropped = true;
 		if (c->state == COMMAND_SAYING)
 			unit_command_free(u, c);
@@ -350,17 +353,52 @@ static void say_status(struct rio_iounit *u, struct unit_command *c, struct rio_
 	unit_command_free(u, c);
 }
 
+/* How a command went: to its requester first, then to the owner. */
+static void saying_act(struct rio_iounit *u, struct rio_act *act)
+{
+	struct unit_command *c = CONTAINER_OF(u->saying.next, struct unit_command, waiter.link);
+
+	if (!c->is_to_be_told || !unit_command_tell_act(u, c, act)) {
+		say_status(u, c, act);
+	} else if (c->is_told) {
+		list_remove(&c->waiter.link);
+		list_add_tail(&u->told, &c->waiter.link);
+	}
+}
+
+/* Of several at once: the owner need not hurry. */
+static void told_act(struct rio_iounit *u, struct rio_act *act)
+{
+	uint8_t entries[TOLD_MAX * RIO_TOLD_ENTRY_BYTES];
+	struct wr w = wr_of(entries, sizeof(entries));
+	struct rio_msg m = { .type = RIO_TOLD };
+
+	while (!list_is_empty(&u->told) && m.told.count < TOLD_MAX) {
+		struct unit_command *c = CONTAINER_OF(list_pop(&u->told), struct unit_command,
+						      waiter.link);
+
+		rio_told_put(&(struct rio_told_entry){ c->id, c->done_bytes }, &w);
+		m.told.count++;
+		unit_command_free(u, c);
+	}
+	m.told.entries = (struct rio_bytes){ entries, (size_t)(w.at - entries) };
+	say(u, &m, act);
+}
+
 static bool say_act(struct rio_iounit *u, struct rio_act *act)
 {
 	if (!u->has_owner)
 		return false;
-	if (u->is_devices_due) {
+	/* What the former owner ordered must not come after what this one will. */
+	if (u->is_devices_due && u->dropped == 0) {
 		say_devices(u, act);
 	} else if (u->is_pong_due) {
 		u->is_pong_due = false;
 		say(u, &(struct rio_msg){ .type = RIO_PONG, .id = u->pong_id }, act);
 	} else if (!list_is_empty(&u->saying)) {
-		say_status(u, CONTAINER_OF(u->saying.next, struct unit_command, waiter.link), act);
+		saying_act(u, act);
+	} else if (!list_is_empty(&u->told)) {
+		told_act(u, act);
 	} else {
 		return false;
 	}
@@ -387,11 +425,26 @@ static bool move_act(struct rio_iounit *u, struct rio_act *act)
 	return false;
 }
 
+/* Bound: each leaves the list. */
+static bool telling_act(struct rio_iounit *u, struct rio_act *act)
+{
+	while (!list_is_empty(&u->telling)) {
+		struct unit_command *c = CONTAINER_OF(list_pop(&u->telling), struct unit_command,
+						      tell_link);
+
+		c->is_told_behind = unit_command_tell_act(u, c, act);
+		if (c->is_told_behind)
+			return true;
+		unit_run(u);
+	}
+	return false;
+}
+
 static bool next_act(struct rio_iounit *u, struct rio_act *act)
 {
-	/* Who wants to move something may find that he must dial first. */
-	return unit_platform_act(u, act) || move_act(u, act) || unit_platform_act(u, act) ||
-	       say_act(u, act);
+	/* Who wants to move may want a connection first. */
+	return telling_act(u, act) || unit_platform_act(u, act) || move_act(u, act) ||
+	       unit_platform_act(u, act) || say_act(u, act);
 }
 
 /* Bound: what a device has done at once may let commands go on, which end. */

@@ -9,9 +9,10 @@
  * device, then written to memory; or read from memory, then written to the device. Commands do not
  * wait for each other.
  *
- * A Write that has ended is in the hands of the transport, not yet in the other side's memory. So
- * every platform that was written to is asked to settle before the status is said: the status goes
- * another way, and must not be there first.
+ * A Write that has ended is in the hands of the transport, not yet in the other side's memory. The
+ * status goes another way, over the owner, and must not be there first. So a requester that was
+ * written to is told over the same connection, behind the data, and the owner's word is not enough
+ * for it. Other platforms that were written to are asked to settle before anything is said.
  */
 #pragma once
 
@@ -48,7 +49,10 @@ enum weft_reason rio_iounit_add_device(struct rio_iounit *u, uint32_t number, co
 
 /* ---- What has come -------------------------------------------------------------------------- */
 
-/* The owner has greeted, or is gone. What it had ordered and has not ended is dropped with it. */
+/*
+ * The owner has greeted, or is gone. What it had ordered and has not ended is dropped with it; a
+ * new one is told of the devices only when all of that has ended.
+ */
 void rio_iounit_owner_came(struct rio_iounit *u, struct platform owner,
 			   const struct rio_session *session);
 void rio_iounit_owner_left(struct rio_iounit *u);
@@ -84,6 +88,7 @@ enum rio_act_kind {
 	RIO_ACT_READ,	 /* bytes from there; ends with its id */
 	RIO_ACT_SETTLE,	 /* all that was written there before is there; ends with its id */
 	RIO_ACT_FETCH,	 /* like READ, from the owner's memory: a part of a list */
+	RIO_ACT_TELL,	 /* these bytes to the platform, behind all that was written there */
 };
 
 struct rio_act {

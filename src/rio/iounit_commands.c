@@ -22,8 +22,11 @@ void unit_command_free(struct rio_iounit *u, struct unit_command *c)
 {
 	timer_queue_cancel(&u->timers, &c->timer);
 	rio_list_clear(c->list);
+	if (c->is_dropped)
+		u->dropped--;
 	c->state = COMMAND_FREE;
 	u->counts.commands_now--;
+	list_remove(&c->tell_link);
 	list_remove(&c->waiter.link);
 	list_add_tail(&u->free_commands, &c->waiter.link);
 }
@@ -38,8 +41,11 @@ static void say(struct rio_iounit *u, struct unit_command *c)
 		return;
 	}
 	c->state = COMMAND_SAYING;
+	list_remove(&c->tell_link); /* there is no hurry any more */
+	c->is_told = c->is_told && c->reason == WEFT_OK;
+	c->is_to_be_told = c->reason == WEFT_OK && !c->is_told_behind;
 	list_remove(&c->waiter.link);
-	list_add_tail(&u->saying, &c->waiter.link);
+	list_add_tail(c->is_told && c->is_told_behind ? &u->told : &u->saying, &c->waiter.link);
 }
 
 void unit_command_fail(struct rio_iounit *u, struct unit_command *c, enum weft_reason reason)
@@ -48,6 +54,7 @@ void unit_command_fail(struct rio_iounit *u, struct unit_command *c, enum weft_r
 		return;
 	if (c->reason == WEFT_OK) {
 		c->reason = reason;
+		list_remove(&c->tell_link);
 		list_remove(&c->waiter.link); /* it waits for nothing any more */
 		unit_piece_abort_waiting(u, c);
 		unit_platforms_nudge(u);
@@ -139,13 +146,19 @@ bool unit_command_writes(struct unit_command *c, struct unit_platform *p)
 /* The next transaction; false: there is none. */
 static bool next_transaction(struct rio_iounit *u, struct unit_command *c)
 {
+	struct sgl_transaction next;
+	struct rio_walk after;
+
 	if (!rio_walk_transaction(&c->cursor.walk, &c->now))
 		return false;
+	after = c->cursor.walk;
 	c->cursor.segment.length = 0;
 	c->cursor.used = 0;
 	c->device = device_find(u, c->now.device);
 	c->cut = 0;
 	c->is_cut = false;
+	c->unissued = 0;
+	c->is_last = !rio_walk_transaction(&after, &next);
 	return true;
 }
 
@@ -203,6 +216,13 @@ static void run_pieces(struct rio_iounit *u, struct unit_command *c)
 	unit_command_ready(u, c);
 }
 
+/* Who is told over the connection that it was written to by knows then what has arrived. */
+static bool needs_no_settling(const struct unit_command *c)
+{
+	return c->settled_count < c->touched_count &&
+	       platform_is_same(c->touched[c->settled_count].platform->name, c->requester);
+}
+
 /* Nothing was written there, or over a connection that is gone: nobody knows what has arrived. */
 static bool is_past(const struct unit_touch *t)
 {
@@ -222,6 +242,10 @@ static void settle(struct rio_iounit *u, struct unit_command *c)
 	while (c->reason != WEFT_OK && c->settled_count < c->touched_count &&
 	       is_past(&c->touched[c->settled_count]))
 		c->settled_count++;
+	if (c->reason == WEFT_OK && needs_no_settling(c)) {
+		c->is_told = true;
+		c->settled_count++;
+	}
 	if (c->is_dropped || c->is_late || c->settled_count == c->touched_count)
 		say(u, c);
 	else
@@ -243,6 +267,62 @@ void unit_command_go_on(struct rio_iounit *u, struct unit_command *c)
 	default:
 		break;
 	}
+}
+
+/* The connection that the requester was written to by; 0: it was not. */
+static uint32_t connection_of(const struct unit_command *c, const struct unit_platform *p)
+{
+	for (uint32_t i = 0; i < c->touched_count; i++) {
+		if (c->touched[i].platform == p)
+			return c->touched[i].connection;
+	}
+	return 0;
+}
+
+/*
+ * The word goes behind the last data as soon as that has been sent off: if any of it fails, the
+ * connection has failed before the word.
+ */
+void unit_command_issued(struct rio_iounit *u, struct unit_command *c)
+{
+	c->unissued--;
+	if (c->unissued > 0 || !c->is_cut || !c->is_last || c->reason != WEFT_OK || c->is_dropped ||
+	    c->touched_count != 1 ||
+	    !platform_is_same(c->touched[0].platform->name, c->requester) ||
+	    c->touched[0].platform == u->platforms)
+		return;
+	c->is_told = true;
+	list_add_tail(&u->telling, &c->tell_link);
+}
+
+bool unit_command_tell_act(struct rio_iounit *u, struct unit_command *c, struct rio_act *act)
+{
+	struct unit_platform *p = unit_platform_find(u, c->requester);
+	const struct rio_msg m = { .type = RIO_STATUS,
+				   .id = c->asked,
+				   .status = { .done_bytes = c->done_bytes + c->moving } };
+	bool is_up = p && p != u->platforms && p->state == PLATFORM_UP;
+
+	c->is_to_be_told = false;
+	if (c->is_told && (!is_up || connection_of(c, p) != p->connections)) {
+		/* Nobody knows what has arrived, or will. */
+		c->is_told = false;
+		if (c->state == COMMAND_SAYING) {
+			c->reason = WEFT_R_PEER_GONE;
+			u->counts.failed++;
+		} else {
+			unit_command_fail(u, c, WEFT_R_PEER_GONE);
+		}
+	}
+	if (!is_up || c->reason != WEFT_OK)
+		return false;
+	*act = (struct rio_act){
+		.kind = RIO_ACT_TELL,
+		.platform = p->name,
+		.bytes = u->message,
+		.length = rio_session_close(&p->session, &m, u->message, sizeof(u->message)),
+	};
+	return true;
 }
 
 bool unit_command_settle_act(struct rio_iounit *u, struct unit_command *c, struct rio_act *act)
@@ -288,7 +368,10 @@ void unit_command_begin(struct rio_iounit *u, uint64_t id, const struct rio_requ
 		.list = c->list,
 		.state = COMMAND_FETCHING,
 		.id = id,
+		.requester = request->requester,
+		.asked = request->asked,
 	};
+	list_init(&c->tell_link);
 	u->counts.commands++;
 	u->counts.commands_now++;
 	timer_queue_set(&u->timers, &c->timer, u->now_ns + timeout_ns);

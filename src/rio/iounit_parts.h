@@ -48,6 +48,7 @@ struct unit_platform {
 	uint8_t nonce[RIO_NONCE_BYTES];
 	uint64_t counter;     /* of the last private data */
 	uint32_t connections; /* that were made for this slot: the number of the one that is up */
+	struct rio_session session; /* of that one */
 	uint8_t question[RIO_DATA_BYTES];
 	struct rio_address address;
 	uint32_t moves; /* under way */
@@ -61,7 +62,7 @@ enum command_state {
 	COMMAND_FETCHING, /* the rest of its list */
 	COMMAND_RUNNING,
 	COMMAND_SETTLING,
-	COMMAND_SAYING, /* all has ended, the owner is to be told */
+	COMMAND_SAYING, /* all has ended, requester or owner are to be told */
 	COMMAND_STATES
 };
 
@@ -88,6 +89,8 @@ struct unit_command {
 	struct unit_waiter waiter;
 	enum command_state state;
 	uint64_t id;
+	struct platform requester;
+	uint64_t asked; /* the requester's id */
 	struct rio_list *list;
 	uint64_t grants; /* that there were when it was checked */
 	struct timer timer;
@@ -107,6 +110,14 @@ struct unit_command {
 	struct unit_touch touched[COMMAND_PLATFORMS_MAX];
 	uint32_t touched_count, settled_count; /* asked to settle so far */
 	uint32_t settles;		       /* under way */
+	/* Its requester, by this unit: behind the last data, or when all has ended. */
+	struct list tell_link;
+	bool is_last;	   /* no transaction follows */
+	uint32_t unissued; /* pieces of a read that have still something to move */
+	uint64_t moving;   /* bytes in pieces */
+	bool is_to_be_told;
+	bool is_told;	     /* and only that counts: it was written to */
+	bool is_told_behind; /* it was, behind the last data */
 };
 
 enum piece_state {
@@ -146,6 +157,7 @@ struct rio_iounit {
 	uint32_t device_count;
 	/* The owner. */
 	bool has_owner, is_devices_due, is_pong_due;
+	uint32_t dropped; /* commands of former ones that have not ended */
 	struct platform owner;
 	struct rio_session session;
 	uint64_t pong_id;
@@ -161,10 +173,12 @@ struct rio_iounit {
 	bool has_submitted; /* something to a device, after devices were looked at */
 	struct timer_queue timers;
 	struct list free_commands, free_pieces, free_moves;
-	struct list ready;	   /* commands that can go on */
-	struct list hungry;	   /* commands that could if there were a buffer */
-	struct list movers;	   /* pieces and settling commands with a move to make */
-	struct list saying;	   /* commands */
+	struct list ready;   /* commands that can go on */
+	struct list hungry;  /* commands that could if there were a buffer */
+	struct list movers;  /* pieces and settling commands with a move to make */
+	struct list saying;  /* commands */
+	struct list telling; /* commands whose last data has been sent off just now */
+	struct list told;    /* commands, of which the requester was told, but not the owner */
 	struct list platforms_due; /* with something to be done */
 	struct rio_iounit_counts counts;
 };
@@ -211,6 +225,12 @@ bool unit_command_touches(struct unit_command *c, struct unit_platform *p);
 
 /* It writes there now. False: it did before, over a connection that is gone. */
 bool unit_command_writes(struct unit_command *c, struct unit_platform *p);
+
+/* Another piece of a read has been sent off. */
+void unit_command_issued(struct rio_iounit *u, struct unit_command *c);
+
+/* Tells the requester, if that can be done; else the owner will. */
+bool unit_command_tell_act(struct rio_iounit *u, struct unit_command *c, struct rio_act *act);
 bool unit_command_settle_act(struct rio_iounit *u, struct unit_command *c, struct rio_act *act);
 void unit_command_settled(struct rio_iounit *u, struct unit_command *c, enum weft_reason reason);
 

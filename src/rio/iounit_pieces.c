@@ -94,6 +94,8 @@ static void piece_end(struct rio_iounit *u, struct unit_piece *p)
 {
 	struct unit_command *c = p->command;
 
+	if (is_of_data(c))
+		c->moving -= p->bytes.length;
 	if (p->reason == WEFT_OK && is_of_data(c)) {
 		c->done_bytes += p->bytes.length;
 		if (c->now.operation == SGL_READ)
@@ -160,6 +162,8 @@ bool unit_piece_begin(struct rio_iounit *u, struct unit_command *c)
 	p->is_direct = is_direct;
 	p->cursor = c->cursor;
 	c->cut += part.length;
+	c->moving += part.length;
+	c->unissued += c->now.operation == SGL_READ;
 	c->is_cut = c->cut == c->now.length;
 	for (uint64_t left = part.length; left > 0;)
 		left -= unit_cursor_step(&c->cursor, left);
@@ -348,5 +352,7 @@ bool unit_piece_act(struct rio_iounit *u, struct unit_piece *p, struct rio_act *
 	p->issued += length;
 	if (p->issued < p->bytes.length)
 		list_add_tail(&u->movers, &p->waiter.link);
+	else if (p->command->now.operation == SGL_READ)
+		unit_command_issued(u, p->command);
 	return true;
 }

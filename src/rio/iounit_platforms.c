@@ -196,6 +196,7 @@ void rio_iounit_dialled(struct rio_iounit *u, struct platform platform, enum wef
 		reason = answer_check(u, p, answer);
 		p->state = PLATFORM_UP;
 		p->connections++;
+		rio_session_of_data(&p->session, p->token, p->nonce);
 		if (reason != WEFT_OK)
 			unit_platform_hang_up(u, p);
 	} else {

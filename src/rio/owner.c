@@ -103,9 +103,9 @@ static void unit_init(struct rio_owner *o, uint32_t i)
 
 static void lists_init(struct rio_owner *o)
 {
-	struct list *const heads[] = { &o->free_slots, &o->hungry,  &o->noting,	 &o->away,
-				       &o->parting,    &o->meeting, &o->pongs,	 &o->cancels,
-				       &o->saying,     &o->ready,   &o->to_fetch };
+	struct list *const heads[] = { &o->free_slots, &o->hungry,  &o->noting, &o->away,
+				       &o->parting,    &o->meeting, &o->pongs,	&o->cancels,
+				       &o->saying,     &o->telling, &o->ready,	&o->to_fetch };
 
 	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++)
 		list_init(heads[i]);
@@ -198,6 +198,8 @@ static enum weft_reason take_of_unit(struct rio_owner *o, struct owner_unit *u,
 		return owner_devices_take(o, u, &m->devices);
 	case RIO_STATUS:
 		return owner_status_take(o, u, m);
+	case RIO_TOLD:
+		return owner_told_take(o, u, &m->told);
 	case RIO_PING:
 		take_ping(o, &u->peer, m->id);
 		return WEFT_OK;
@@ -320,7 +322,7 @@ bool rio_owner_act(struct rio_owner *o, struct rio_owner_act *act)
 		{ &o->parting, owner_part_act },   { &o->meeting, owner_meet_act },
 		{ &o->pongs, pong_act },	   { &o->cancels, owner_cancel_act },
 		{ &o->saying, owner_status_act },  { &o->ready, owner_command_act },
-		{ &o->to_fetch, owner_fetch_act },
+		{ &o->to_fetch, owner_fetch_act }, { &o->telling, owner_told_act },
 	};
 
 	for (size_t i = 0; i < sizeof(acts) / sizeof(acts[0]); i++) {

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Whose turn it is with an I/O unit: requesters in turn, each of them its requests in order. One
- * requester never has all the commands that a unit takes at a time, if it takes more than one.
+ * requester never has all the commands that a unit takes at a time, if it takes more than one. Who
+ * comes again waits until the unit is done with what it wanted before it left.
  */
 #include "rio/owner_parts.h"
 
@@ -18,9 +19,25 @@ static void unit_update(struct rio_owner *o, struct owner_unit *u)
 		list_add_tail(&o->ready, &u->ready_link);
 }
 
+/* Has the unit anything to do of an earlier life of this requester? */
+static bool has_past(const struct rio_owner *o, const struct owner_pair *p)
+{
+	const struct owner_unit *u = p->unit;
+
+	for (uint32_t i = 0; u->orphans > 0 && i < o->commands_each; i++) {
+		const struct owner_command *c = &u->commands[i];
+
+		if (c->id != 0 && !c->pair &&
+		    platform_is_same(c->who, p->requester->peer.is.platform))
+			return true;
+	}
+	return false;
+}
+
 void owner_turn_update(struct rio_owner *o, struct owner_pair *p)
 {
-	if (list_is_empty(&p->waiting) || p->commands >= owner_share(o, p->unit->commands_max))
+	if (list_is_empty(&p->waiting) || p->commands >= owner_share(o, p->unit->commands_max) ||
+	    has_past(o, p))
 		list_remove(&p->ready_link);
 	else if (!list_is_linked(&p->ready_link))
 		list_add_tail(&p->unit->ready, &p->ready_link);
@@ -43,6 +60,7 @@ static struct owner_command *command_begin(struct rio_owner *o, struct owner_req
 					       link);
 
 	c->id = ++o->serial * o->commands_each + (uint64_t)(c - u->commands);
+	c->who = r->requester->peer.is.platform;
 	c->pair = r->pair;
 	c->request = r;
 	c->slot = r->slot;
@@ -76,6 +94,7 @@ void owner_command_act(struct rio_owner *o, struct rio_owner_act *act)
 		  &(struct rio_msg){ .type = RIO_COMMAND,
 				     .id = c->id,
 				     .request = { .requester = r->requester->peer.is.platform,
+						  .asked = r->id,
 						  .timeout_ms = left_ms(o, r),
 						  .list = { r->list, r->list_bytes } } },
 		  act);
@@ -97,6 +116,27 @@ void owner_cancel_act(struct rio_owner *o, struct rio_owner_act *act)
 	owner_say(o, &c->unit->peer, &(struct rio_msg){ .type = RIO_CANCEL, .id = c->id }, act);
 }
 
+void owner_commands_orphan(struct rio_owner *o, struct owner_pair *p)
+{
+	for (uint32_t i = 0; i < o->commands_each; i++) {
+		struct owner_command *c = &p->unit->commands[i];
+
+		if (c->pair != p)
+			continue;
+		c->pair = NULL;
+		p->unit->orphans++;
+	}
+	p->commands = 0;
+}
+
+/* Whoever waited for it, under another number. */
+static void orphan_ended(struct rio_owner *o, struct owner_unit *u)
+{
+	u->orphans--;
+	for (uint32_t i = 0; i < o->config.requesters_max; i++)
+		owner_turn_update(o, owner_pair_of(o, &o->requesters[i], u));
+}
+
 void owner_command_free(struct rio_owner *o, struct owner_command *c)
 {
 	struct owner_pair *p = c->pair;
@@ -110,6 +150,8 @@ void owner_command_free(struct rio_owner *o, struct owner_command *c)
 	if (p) {
 		p->commands--;
 		owner_turn_update(o, p);
+	} else {
+		orphan_ended(o, c->unit);
 	}
 	unit_update(o, c->unit);
 	if (c->slot)
@@ -132,5 +174,27 @@ enum weft_reason owner_status_take(struct rio_owner *o, struct owner_unit *u,
 	if (c->request)
 		owner_request_end(o, c->request, &m->status);
 	owner_command_free(o, c);
+	return WEFT_OK;
+}
+
+/* The same of several that went well; who asked for them knows. */
+enum weft_reason owner_told_take(struct rio_owner *o, struct owner_unit *u,
+				 const struct rio_told *told)
+{
+	struct rd at = rd_of(told->entries.bytes, told->entries.length);
+
+	for (uint32_t i = 0; i < told->count; i++) {
+		const struct rio_told_entry e = rio_told_next(&at);
+		struct owner_command *c = &u->commands[e.id % o->commands_each];
+
+		if (e.id == 0 || c->id != e.id)
+			return WEFT_R_RIO_UNEXPECTED;
+		if (c->request) {
+			c->request->is_told = true;
+			owner_request_end(o, c->request,
+					  &(struct rio_status){ .done_bytes = e.done_bytes });
+		}
+		owner_command_free(o, c);
+	}
 	return WEFT_OK;
 }

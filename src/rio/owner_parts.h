@@ -84,6 +84,7 @@ struct owner_unit {
 	uint32_t device_count;
 	struct owner_command *commands; /* rio_owner.commands_each */
 	struct list free_commands;
+	uint32_t orphans;	/* commands whose requester is gone */
 	struct list ready;	/* pairs with a request whose turn may come */
 	struct list ready_link; /* it can take a command */
 };
@@ -140,6 +141,7 @@ struct owner_request {
 	bool wants_slot;     /* the rest of it must lie in one to go on */
 	/* Decisions. */
 	bool is_allowed, is_final_due;
+	bool is_told;		 /* by the I/O unit: it went well */
 	uint32_t transactions;	 /* of a list that is whole */
 	uint32_t to_note, noted; /* that are allowed; and how many of those are written down */
 	size_t noted_bytes;	 /* of the list */
@@ -173,7 +175,8 @@ struct owner_command {
 	struct list link; /* of the free ones, or of those to be cancelled */
 	uint64_t id;	  /* 0: free */
 	struct owner_unit *unit;
-	struct owner_pair *pair;       /* NULL: the requester is gone */
+	struct platform who;	       /* the requester */
+	struct owner_pair *pair;       /* NULL: it is gone */
 	struct owner_request *request; /* NULL: it has ended already */
 	struct owner_slot *slot;
 	bool is_cancelled;
@@ -205,6 +208,7 @@ struct rio_owner {
 	struct list pongs;    /* peers */
 	struct list cancels;  /* commands */
 	struct list saying;   /* requests */
+	struct list telling;  /* requests that their requesters were told of */
 	struct list ready;    /* units that can take a command */
 	struct list to_fetch; /* slots */
 	uint8_t message[RIO_MSG_BYTES_MAX], entries[RIO_MSG_BYTES_MAX];
@@ -263,6 +267,7 @@ void owner_request_end(struct rio_owner *o, struct owner_request *r, const struc
 /* Its requester is gone. */
 void owner_request_drop(struct rio_owner *o, struct owner_request *r);
 void owner_request_note(struct rio_owner *o, struct owner_request *r, struct rio_note *note);
+void owner_told_act(struct rio_owner *o, struct rio_owner_act *act);
 void owner_status_act(struct rio_owner *o, struct rio_owner_act *act);
 
 /* ---- owner_judge.c -------------------------------------------------------------------------- */
@@ -300,5 +305,10 @@ void owner_command_act(struct rio_owner *o, struct rio_owner_act *act);
 void owner_cancel_act(struct rio_owner *o, struct rio_owner_act *act);
 void owner_command_cancel(struct rio_owner *o, struct owner_command *c);
 void owner_command_free(struct rio_owner *o, struct owner_command *c);
+enum weft_reason owner_told_take(struct rio_owner *o, struct owner_unit *u,
+				 const struct rio_told *told);
+
+/* The requester of these is gone. */
+void owner_commands_orphan(struct rio_owner *o, struct owner_pair *p);
 enum weft_reason owner_status_take(struct rio_owner *o, struct owner_unit *u,
 				   const struct rio_msg *m);

@@ -343,11 +343,7 @@ static void requester_left(struct rio_owner *o, struct owner_requester *q)
 	for (uint32_t i = 0; i < o->config.iounits_max; i++) {
 		struct owner_pair *p = owner_pair_of(o, q, &o->units[i]);
 
-		for (uint32_t k = 0; k < o->commands_each; k++) {
-			if (p->unit->commands[k].pair == p)
-				p->unit->commands[k].pair = NULL;
-		}
-		p->commands = 0;
+		owner_commands_orphan(o, p);
 		part(o, p, false);
 	}
 }

@@ -3,7 +3,7 @@
 
 #include "rio/owner_parts.h"
 
-enum { MS_NS = 1000 * 1000 };
+enum { MS_NS = 1000 * 1000, TOLD_MAX = 64 };
 
 /* ---- Its list, once it is allowed ----------------------------------------------------------- */
 
@@ -166,7 +166,7 @@ static void end(struct rio_owner *o, struct owner_request *r, const struct rio_s
 	r->is_final_due = true;
 	owner_note(o, &r->notable);
 	r->state = REQUEST_SAYING;
-	list_add_tail(&o->saying, &r->link);
+	list_add_tail(r->is_told ? &o->telling : &o->saying, &r->link);
 }
 
 /* A sentence, and not half a character at its end. */
@@ -394,4 +394,29 @@ void owner_status_act(struct rio_owner *o, struct rio_owner_act *act)
 	owner_say(o, &r->requester->peer,
 		  &(struct rio_msg){ .type = RIO_STATUS, .id = r->id, .status = r->status }, act);
 	request_free(o, r);
+}
+
+/* One message for as many as there are of the same requester. */
+void owner_told_act(struct rio_owner *o, struct rio_owner_act *act)
+{
+	uint8_t entries[TOLD_MAX * RIO_TOLD_ENTRY_BYTES];
+	struct wr w = wr_of(entries, sizeof(entries));
+	struct owner_requester *q =
+		CONTAINER_OF(o->telling.next, struct owner_request, link)->requester;
+	struct rio_msg m = { .type = RIO_TOLD };
+	struct list *next;
+
+	for (struct list *l = o->telling.next; l != &o->telling && m.told.count < TOLD_MAX;
+	     l = next) {
+		struct owner_request *r = CONTAINER_OF(l, struct owner_request, link);
+
+		next = l->next;
+		if (r->requester != q)
+			continue;
+		rio_told_put(&(struct rio_told_entry){ r->id, r->status.done_bytes }, &w);
+		m.told.count++;
+		request_free(o, r);
+	}
+	m.told.entries = (struct rio_bytes){ entries, (size_t)(w.at - entries) };
+	owner_say(o, &q->peer, &m, act);
 }

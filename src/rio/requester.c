@@ -134,6 +134,8 @@ static enum weft_reason take(struct rio_requester *q, const struct rio_msg *m)
 	switch (m->type) {
 	case RIO_STATUS:
 		return request_take_status(q, m->id, &m->status);
+	case RIO_TOLD:
+		return requests_take_told(q, &m->told);
 	case RIO_ANNOUNCE:
 		return unit_announce(q, &m->announce);
 	case RIO_REVOKE:

@@ -124,6 +124,16 @@ enum weft_reason rio_requester_take(struct rio_requester *q, const uint8_t *byte
 enum weft_reason rio_requester_asked(struct rio_requester *q, const struct rio_bytes *question,
 				     struct platform *iounit, uint8_t answer[RIO_DATA_BYTES]);
 
+/*
+ * An I/O unit says over its data connection how a request went: behind the data that it wrote, so
+ * that is here. After a refusal the connection must be ended.
+ */
+enum weft_reason rio_requester_told(struct rio_requester *q, struct platform iounit,
+				    const uint8_t *bytes, size_t length);
+
+/* The data connection with it is gone. */
+void rio_requester_lost(struct rio_requester *q, struct platform iounit);
+
 /* How an EXPOSE went; with WEFT_OK, the window's handle. A CLOSE needs no answer: it is done. */
 void rio_requester_exposed(struct rio_requester *q, uint32_t id, enum weft_reason reason,
 			   uint32_t handle);

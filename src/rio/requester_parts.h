@@ -56,9 +56,10 @@ struct request {
 	uint64_t id, deadline_ns;
 	struct timer timer;
 	struct list windows;
-	uint32_t unopened; /* of its windows, that are not open yet */
-	uint32_t list;	   /* slot of a long list; LIST_NONE */
-	struct debt *debt;
+	uint32_t unopened;	/* of its windows, that are not open yet */
+	uint32_t list;		/* slot of a long list; LIST_NONE */
+	struct debt *debt;	/* NULL: the owner has answered, or was not asked */
+	struct platform iounit; /* that has the device */
 	struct rio_ended end;
 	size_t length; /* of what goes into the message */
 	uint8_t bytes[RIO_REQUEST_LIST_MAX];
@@ -84,6 +85,8 @@ struct unit {
 	struct list link;
 	uint8_t token[RIO_TOKEN_BYTES];
 	uint64_t counter; /* the highest one that was seen with this token */
+	bool is_connected;
+	struct rio_session session; /* of the data connection */
 };
 
 struct offer {
@@ -154,7 +157,13 @@ void request_end(struct rio_requester *q, struct request *r, uint32_t reason);
 void request_late(struct rio_requester *q, struct request *r);
 enum weft_reason request_take_status(struct rio_requester *q, uint64_t id,
 				     const struct rio_status *status);
+enum weft_reason requests_take_told(struct rio_requester *q, const struct rio_told *told);
+enum weft_reason request_take_word(struct rio_requester *q, struct platform iounit,
+				   const struct rio_msg *m);
 void debts_forget(struct rio_requester *q);
+
+/* Those that only this I/O unit could have told of end: its connection is gone. */
+void requests_untold(struct rio_requester *q, struct platform iounit);
 
 /* For the driver to do: the last CLOSE is done; windows; what is to be said to the owner. */
 void window_act_done(struct rio_requester *q);
@@ -171,6 +180,10 @@ enum weft_reason unit_announce(struct rio_requester *q, const struct rio_announc
 void unit_revoke(struct rio_requester *q, struct platform name);
 void units_forget(struct rio_requester *q);
 bool unit_act(struct rio_requester *q, struct rio_requester_act *act);
+bool unit_is_connected(struct rio_requester *q, struct platform name);
+
+/* Who has the device of this number; unit 0: nobody that was announced. */
+struct platform unit_of_device(const struct rio_requester *q, uint32_t number);
 
 /* ---- requester.c ---------------------------------------------------------------------------- */
 

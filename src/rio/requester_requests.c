@@ -130,18 +130,25 @@ static void debt_cancel(struct rio_requester *q, struct debt *d)
 	d->is_cancelled = true;
 }
 
-/* It is given up. What the owner has of it he may use until he answers. */
-void request_late(struct rio_requester *q, struct request *r)
+/* It ends before the owner has answered: what he has of it he may use until then. */
+static void debt_leave(struct request *r)
 {
 	struct debt *d = r->debt;
 
-	if (d) {
-		debt_cancel(q, d);
-		d->request = NULL;
-		d->list = r->list;
-		r->debt = NULL;
-		r->list = LIST_NONE;
-	}
+	if (!d)
+		return;
+	d->request = NULL;
+	d->list = r->list;
+	r->debt = NULL;
+	r->list = LIST_NONE;
+}
+
+/* It is given up. */
+void request_late(struct rio_requester *q, struct request *r)
+{
+	if (r->debt)
+		debt_cancel(q, r->debt);
+	debt_leave(r);
 	request_end(q, r, WEFT_R_RIO_TIMEOUT);
 }
 
@@ -149,9 +156,9 @@ void rio_requester_cancel(struct rio_requester *q, uint64_t id)
 {
 	struct request *r = request_find(q, id);
 
-	if (r && r->state == REQUEST_ASKED)
+	if (r && r->state == REQUEST_ASKED && r->debt)
 		debt_cancel(q, r->debt);
-	else if (r)
+	else if (r && r->state != REQUEST_ASKED)
 		request_end(q, r, WEFT_R_RIO_CANCELLED);
 }
 
@@ -165,24 +172,88 @@ static struct debt *debt_find(struct rio_requester *q, uint64_t id)
 	return NULL;
 }
 
+static void end_with(struct rio_requester *q, struct request *r, const struct rio_status *status)
+{
+	r->end.transaction = status->transaction;
+	r->end.done_bytes = status->done_bytes;
+	if (status->text.length > 0)
+		memcpy(r->end.text, status->text.bytes, status->text.length);
+	request_end(q, r, status->reason);
+}
+
+/*
+ * The owner has answered, but whether the data is here only the I/O unit's own word can say, which
+ * comes behind it over the data connection; if that is there.
+ */
+static void await_word(struct rio_requester *q, struct request *r)
+{
+	debt_free(q, r->debt);
+	r->debt = NULL;
+	list_slot_free(q, &r->list);
+	if (!unit_is_connected(q, r->iounit))
+		request_end(q, r, WEFT_R_PEER_GONE);
+}
+
+void requests_untold(struct rio_requester *q, struct platform iounit)
+{
+	for (uint32_t i = 0; i < q->config.requests_max; i++) {
+		struct request *r = &q->requests[i];
+
+		if (r->state == REQUEST_ASKED && !r->debt && platform_is_same(r->iounit, iounit))
+			request_end(q, r, WEFT_R_PEER_GONE);
+	}
+}
+
+enum weft_reason request_take_word(struct rio_requester *q, struct platform iounit,
+				   const struct rio_msg *m)
+{
+	struct request *r = request_find(q, m->id);
+
+	if (m->type != RIO_STATUS)
+		return WEFT_R_RIO_UNEXPECTED;
+	/* It may have ended otherwise; and nobody speaks for another's device. */
+	if (!r || r->state != REQUEST_ASKED || !platform_is_same(r->iounit, iounit))
+		return WEFT_OK;
+	debt_leave(r);
+	end_with(q, r, &m->status);
+	return WEFT_OK;
+}
+
 enum weft_reason request_take_status(struct rio_requester *q, uint64_t id,
 				     const struct rio_status *status)
 {
 	struct request *r = request_find(q, id);
 	struct debt *d;
 
-	if (r && r->state == REQUEST_ASKED) {
-		r->end.transaction = status->transaction;
-		r->end.done_bytes = status->done_bytes;
-		if (status->text.length > 0)
-			memcpy(r->end.text, status->text.bytes, status->text.length);
-		request_end(q, r, status->reason);
+	if (r && r->state == REQUEST_ASKED && r->debt) {
+		end_with(q, r, status);
 		return WEFT_OK;
 	}
 	d = id != 0 ? debt_find(q, id) : NULL;
 	if (!d)
 		return WEFT_R_RIO_UNEXPECTED;
 	debt_free(q, d);
+	return WEFT_OK;
+}
+
+enum weft_reason requests_take_told(struct rio_requester *q, const struct rio_told *told)
+{
+	struct rd at = rd_of(told->entries.bytes, told->entries.length);
+
+	for (uint32_t i = 0; i < told->count; i++) {
+		uint64_t id = rio_told_next(&at).id;
+		struct request *r = request_find(q, id);
+		struct debt *d = r && r->state == REQUEST_ASKED ? r->debt : NULL;
+
+		if (d) {
+			await_word(q, r);
+			continue;
+		}
+		d = id != 0 ? debt_find(q, id) : NULL;
+		if (!d)
+			return WEFT_R_RIO_UNEXPECTED;
+		debt_free(q, d);
+	}
 	return WEFT_OK;
 }
 
@@ -263,6 +334,7 @@ enum weft_reason rio_requester_ask(struct rio_requester *q, const struct rio_ask
 	r->id = ++q->serial * q->config.requests_max + (uint64_t)(r - q->requests);
 	r->end.id = r->id;
 	r->end.context = ask->context;
+	r->iounit = unit_of_device(q, ask->wanted[0].is.device);
 	r->deadline_ns = later(now_ns, ask->timeout_ns ? ask->timeout_ns : q->config.timeout_ns);
 	timer_queue_set(&q->timers, &r->timer, r->deadline_ns);
 	request_try_wait(q, r);

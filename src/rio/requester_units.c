@@ -160,6 +160,22 @@ bool unit_act(struct rio_requester *q, struct rio_requester_act *act)
 	return true;
 }
 
+bool unit_is_connected(struct rio_requester *q, struct platform name)
+{
+	const struct unit *u = unit_find(q, name);
+
+	return u && u->is_connected;
+}
+
+struct platform unit_of_device(const struct rio_requester *q, uint32_t number)
+{
+	for (uint32_t i = 0; i < q->offer_count; i++) {
+		if (q->offers[i].device.number == number)
+			return q->offers[i].iounit;
+	}
+	return (struct platform){ 0 };
+}
+
 /* ---- Data connections (AMB-26) -------------------------------------------------------------- */
 
 /* The seal comes before the counter: who has not the token learns nothing of it. */
@@ -200,6 +216,32 @@ enum weft_reason rio_requester_asked(struct rio_requester *q, const struct rio_b
 	if (reason != WEFT_OK)
 		return reason;
 	u->counter = d.counter;
+	/* What went over the one before and has not come will not. */
+	requests_untold(q, u->name);
+	u->is_connected = true;
+	rio_session_of_data(&u->session, u->token, d.nonce);
 	rio_seal(u->token, answer, RIO_DATA_SEALED_BYTES, answer + RIO_DATA_SEALED_BYTES);
 	return WEFT_OK;
+}
+
+enum weft_reason rio_requester_told(struct rio_requester *q, struct platform iounit,
+				    const uint8_t *bytes, size_t length)
+{
+	struct unit *u = unit_find(q, iounit);
+	struct rio_msg m;
+	enum weft_reason r;
+
+	if (!u || !u->is_connected)
+		return WEFT_R_RIO_UNEXPECTED;
+	r = rio_session_open(&u->session, bytes, length, &m);
+	return r == WEFT_OK ? request_take_word(q, iounit, &m) : r;
+}
+
+void rio_requester_lost(struct rio_requester *q, struct platform iounit)
+{
+	struct unit *u = unit_find(q, iounit);
+
+	if (u)
+		u->is_connected = false;
+	requests_untold(q, iounit);
 }

@@ -15,11 +15,18 @@ struct rio_session {
 	uint64_t sent, received; /* numbers of the last ones; the greeting's count */
 };
 
-/* Keyed BLAKE2b, as long as a seal. */
+/* Of private data: keyed BLAKE2b, as long as a seal. Messages have seals of another kind. */
 void rio_seal(const uint8_t key[RIO_KEY_BYTES], const uint8_t *bytes, size_t length,
 	      uint8_t seal[RIO_SEAL_BYTES]);
 bool rio_seal_is_true(const uint8_t key[RIO_KEY_BYTES], const uint8_t *bytes, size_t length,
 		      const uint8_t seal[RIO_SEAL_BYTES]);
+
+/*
+ * The session of a data connection, on which only the I/O unit says something: how requests ended.
+ * Token and nonce are those that the connection was asked for with.
+ */
+void rio_session_of_data(struct rio_session *s, const uint8_t token[RIO_TOKEN_BYTES],
+			 const uint8_t nonce[RIO_NONCE_BYTES]);
 
 /*
  * Writes a message, which need not have its sequence and seal yet. Returns its length; 0, and

@@ -147,8 +147,10 @@ void rw_say(struct rio_world *w, uint32_t end, const uint8_t *bytes, size_t leng
 		free(f.data);
 		return;
 	}
-	w->owner_bytes += length;
-	rw_model_message(w, bytes, length);
+	if (!rw_conn_of(w, end)->is_data) {
+		w->owner_bytes += length;
+		rw_model_message(w, bytes, length);
+	}
 	rw_trace(w, RW_TRACE_MESSAGE, e->node, rw_end_of(w, end ^ 1)->node,
 		 (uint64_t)bytes[3] << 32 | length);
 	flight_post(w, flight_new(w, end, &f));

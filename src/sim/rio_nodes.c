@@ -172,9 +172,10 @@ static void message(struct rio_world *w, uint32_t end, const struct rw_mail *m)
 	}
 	if (r == WEFT_OK)
 		return;
-	/* All of them are honest. */
-	rw_fail(w, "node %u refuses a message of node %u: %s", e->node, rw_end_of(w, end ^ 1)->node,
-		weft_reason_name(r));
+	/* All of them are honest; but a word of a unit may come after that it is gone. */
+	if (!rw_conn_of(w, end)->is_data)
+		rw_fail(w, "node %u refuses a message of node %u: %s", e->node,
+			rw_end_of(w, end ^ 1)->node, weft_reason_name(r));
 	rw_end_fail(w, end, r);
 }
 

@@ -175,10 +175,31 @@ static void unit_work(struct rio_world *w, uint32_t node)
 			if (end != RW_NONE)
 				rw_end_fail(w, end, WEFT_R_PEER_GONE);
 			break;
+		case RIO_ACT_TELL:
+			end = rw_data_end(w, node, act.platform);
+			if (end != RW_NONE)
+				rw_say(w, end, act.bytes, act.length);
+			break;
 		default:
 			unit_move(w, node, &act);
 		}
 	}
+}
+
+/* It can carry nothing any more; what comes next gets another one at once. */
+static void unit_lose(struct rio_world *w, uint32_t end, enum weft_reason reason)
+{
+	struct rw_end *e = rw_end_of(w, end);
+	struct rio_iounit *unit = w->nodes[e->node].unit;
+
+	if (e->was_lost)
+		return;
+	e->was_lost = true;
+	rw_end_fail(w, end, reason);
+	if (e->was_told)
+		rio_iounit_lost(unit, e->peer);
+	else
+		rio_iounit_dialled(unit, e->peer, reason, NULL);
 }
 
 static void unit_gone(struct rio_world *w, uint32_t end)
@@ -187,14 +208,20 @@ static void unit_gone(struct rio_world *w, uint32_t end)
 	struct rw_node *n = &w->nodes[e->node];
 
 	if (rw_conn_of(w, end)->is_data) {
-		if (e->was_told)
-			rio_iounit_lost(n->unit, e->peer);
-		else
-			rio_iounit_dialled(n->unit, e->peer, e->reason, NULL);
+		unit_lose(w, end, e->reason);
 	} else if (end == n->owner_end) {
 		n->owner_end = RW_NONE;
 		rio_iounit_owner_left(n->unit);
 	}
+}
+
+static void unit_moved(struct rio_world *w, uint32_t node, const struct rw_mail *mail)
+{
+	const struct rw_conn *c = rw_conn_of(w, mail->end);
+
+	if (mail->reason != WEFT_OK && c->is_data && c->serial == mail->serial)
+		unit_lose(w, mail->end, mail->reason);
+	rio_iounit_ended(w->nodes[node].unit, mail->id, mail->reason);
 }
 
 /* ---- Requester ------------------------------------------------------------------------------ */
@@ -402,6 +429,8 @@ enum weft_reason rw_role_message(struct rio_world *w, uint32_t end, const struct
 
 	if (n->owner)
 		return rio_owner_take(n->owner, e->number, mail->bytes, mail->length, now_ns);
+	if (rw_conn_of(w, end)->is_data)
+		return rio_requester_told(n->requester, e->peer, mail->bytes, mail->length);
 	if (end != n->owner_end)
 		return WEFT_R_RIO_UNEXPECTED;
 	if (n->unit)
@@ -416,7 +445,7 @@ void rw_role_moved(struct rio_world *w, uint32_t node, const struct rw_mail *mai
 	if (n->owner)
 		rio_owner_fetched(n->owner, mail->id, mail->reason);
 	else
-		rio_iounit_ended(n->unit, mail->id, mail->reason);
+		unit_moved(w, node, mail);
 }
 
 void rw_role_gone(struct rio_world *w, uint32_t end)
@@ -428,6 +457,9 @@ void rw_role_gone(struct rio_world *w, uint32_t end)
 		rio_owner_left(n->owner, e->number);
 	} else if (n->unit) {
 		unit_gone(w, end);
+	} else if (rw_conn_of(w, end)->is_data) {
+		if (rw_data_end(w, e->node, e->peer) == RW_NONE)
+			rio_requester_lost(n->requester, e->peer);
 	} else if (end == n->owner_end) {
 		n->owner_end = RW_NONE;
 		rio_requester_owner_left(n->requester);

@@ -10,7 +10,7 @@ static const char *const messages[RIO_MSG_TYPE_COUNT] = {
 	[RIO_REQUEST] = "request",   [RIO_COMMAND] = "command", [RIO_STATUS] = "status",
 	[RIO_ANNOUNCE] = "announce", [RIO_GRANT] = "grant",	[RIO_DEVICES] = "devices",
 	[RIO_REVOKE] = "revoke",     [RIO_CANCEL] = "cancel",	[RIO_PING] = "ping",
-	[RIO_PONG] = "pong",	     [RIO_BYE] = "bye",
+	[RIO_PONG] = "pong",	     [RIO_BYE] = "bye",		[RIO_TOLD] = "told",
 };
 
 static const char *const notes[] = {

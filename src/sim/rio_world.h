@@ -103,9 +103,9 @@ struct rw_end {
 	enum rw_end_state state;
 	uint32_t node;
 	enum weft_reason reason; /* why it dies */
-	bool was_told;
-	uint32_t dial;	 /* of its node; RW_NONE */
-	uint32_t number; /* the owner's */
+	bool was_told, was_lost; /* its role knows of it; and that it is no good any more */
+	uint32_t dial;		 /* of its node; RW_NONE */
+	uint32_t number;	 /* the owner's */
 	struct platform peer;
 	uint64_t deadline_ns; /* of the greeting */
 	struct rio_contact contact;

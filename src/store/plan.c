@@ -34,6 +34,8 @@ static const struct kind_rule kind_rules[STORE_KIND_COUNT] = {
 	[STORE_KIND_MIRROR] = { "mirror", 1, STORE_MEMBERS_MAX, NULL },
 	[STORE_KIND_DELAY] = { "delay", 1, 1, "a delay has a time: delay:1ms(...)" },
 	[STORE_KIND_FAULT] = { "fault", 1, 1, NULL },
+	[STORE_KIND_RIO] = { "rio", 0, 0,
+			     "a directed device has a configuration: rio:/path,device=NAME" },
 };
 
 const char *store_kind_name(enum store_kind kind)
@@ -93,6 +95,10 @@ static const char *read_value(struct store_node *n, struct word w)
 		n->path = w.at;
 		n->path_length = w.length;
 		return w.length > 0 ? NULL : "a file has a path: file:/path";
+	case STORE_KIND_RIO:
+		n->path = w.at;
+		n->path_length = w.length;
+		return w.length > 0 ? NULL : kind_rules[STORE_KIND_RIO].value;
 	case STORE_KIND_STRIPE:
 		return quantity_size(w, &n->unit_bytes) ? NULL : bad_size;
 	case STORE_KIND_DELAY:
@@ -191,6 +197,12 @@ static const char *read_named(struct store_node *n, struct word item)
 		return read_file_item(n, name, value);
 	case STORE_KIND_FAULT:
 		return read_fault_item(&n->fault, name, value);
+	case STORE_KIND_RIO:
+		if (!word_is(name, "device") || value.length == 0)
+			return "rio has device=NAME";
+		n->device = value.at;
+		n->device_length = value.length;
+		return NULL;
 	default:
 		return "this kind of device has no more to say before its members";
 	}
@@ -264,8 +276,9 @@ static bool begin_device(struct reader *r, uint32_t parent)
 	enum store_kind kind;
 
 	if (!kind_at(r->at, &kind))
-		return complain(r, from,
-				"a device begins with mem: file: stripe: mirror( delay: or fault:");
+		return complain(
+			r, from,
+			"a device begins with mem: file: rio: stripe: mirror( delay: or fault:");
 	if (plan->count == STORE_NODES_MAX)
 		return complain(r, from, "these are more than 64 devices");
 	if (parent != STORE_NO_NODE &&

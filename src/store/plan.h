@@ -14,6 +14,7 @@ enum store_kind {
 	STORE_KIND_MIRROR,
 	STORE_KIND_DELAY,
 	STORE_KIND_FAULT,
+	STORE_KIND_RIO,
 	STORE_KIND_COUNT
 };
 
@@ -38,8 +39,10 @@ struct store_node {
 	bool is_readonly;     /* mem, file */
 	bool is_direct;	      /* file */
 	enum store_engine engine;
-	const char *path; /* file: within the text, not ended by a 0 */
+	const char *path; /* file, rio: within the text, not ended by a 0 */
 	uint32_t path_length;
+	const char *device; /* rio: the same */
+	uint32_t device_length;
 	uint64_t unit_bytes; /* stripe */
 	uint64_t delay_ns;   /* delay */
 	struct fault_store_config fault;

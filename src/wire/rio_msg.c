@@ -6,14 +6,19 @@
 #include "base/check.h"
 #include "wire/rio_text.h"
 
-enum { LENGTH_AT = 4, WORD_BYTES = 4, DEVICES_BYTES = 8, DATA_MAGIC = 0x5244 /* "RD" */ };
+enum {
+	LENGTH_AT = 4,
+	WORD_BYTES = 4,
+	DEVICES_BYTES = 8,
+	DATA_MAGIC = 0x5244 /* "RD" */
+};
 
 static const char *const type_names[RIO_MSG_TYPE_COUNT] = {
 	[RIO_HELLO] = "hello",	     [RIO_WELCOME] = "welcome", [RIO_PROVE] = "prove",
 	[RIO_REQUEST] = "request",   [RIO_COMMAND] = "command", [RIO_STATUS] = "status",
 	[RIO_ANNOUNCE] = "announce", [RIO_GRANT] = "grant",	[RIO_DEVICES] = "devices",
 	[RIO_REVOKE] = "revoke",     [RIO_CANCEL] = "cancel",	[RIO_PING] = "ping",
-	[RIO_PONG] = "pong",	     [RIO_BYE] = "bye",
+	[RIO_PONG] = "pong",	     [RIO_BYE] = "bye",		[RIO_TOLD] = "told",
 };
 
 static bool is_type(unsigned int type)
@@ -156,6 +161,7 @@ static enum rio_msg_err command_decode(struct rio_request *q, struct rd *r)
 	enum rio_msg_err err;
 
 	q->requester = platform_decode(r);
+	q->asked = rd_u64(r);
 	err = request_decode(q, r);
 	if (err)
 		return err;
@@ -181,6 +187,31 @@ static enum rio_msg_err status_decode(struct rio_status *s, struct rd *r)
 	if (!rio_text_is_good(s->text.bytes, length))
 		return RIO_MSG_ERR_TEXT;
 	return is_zero ? RIO_MSG_OK : RIO_MSG_ERR_RESERVED;
+}
+
+struct rio_told_entry rio_told_next(struct rd *r)
+{
+	struct rio_told_entry e;
+
+	e.id = rd_u64(r);
+	e.done_bytes = rd_u64(r);
+	return e;
+}
+
+static enum rio_msg_err told_decode(struct rio_told *t, struct rd *r)
+{
+	bool is_zero;
+
+	t->count = rd_u32(r);
+	is_zero = take_zeros(r, WORD_BYTES);
+	t->entries = take(r, left(r));
+	if (r->is_short)
+		return RIO_MSG_ERR_SHORT;
+	if (!is_zero)
+		return RIO_MSG_ERR_RESERVED;
+	return t->count > 0 && t->entries.length == (size_t)t->count * RIO_TOLD_ENTRY_BYTES
+		       ? RIO_MSG_OK
+		       : RIO_MSG_ERR_LENGTH;
 }
 
 static bool is_block_size(uint32_t bytes)
@@ -301,6 +332,8 @@ static enum rio_msg_err body_decode(struct rio_msg *m, struct rd *r)
 		return command_decode(&m->request, r);
 	case RIO_STATUS:
 		return status_decode(&m->status, r);
+	case RIO_TOLD:
+		return told_decode(&m->told, r);
 	case RIO_ANNOUNCE:
 		return announce_decode(&m->announce, r);
 	case RIO_GRANT:
@@ -433,6 +466,12 @@ static void status_encode(const struct rio_status *s, struct wr *w)
 	put_text(w, s->text);
 }
 
+void rio_told_put(const struct rio_told_entry *e, struct wr *w)
+{
+	wr_u64(w, e->id);
+	wr_u64(w, e->done_bytes);
+}
+
 void rio_device_put(const struct rio_device *d, struct wr *w)
 {
 	struct wr at = *w;
@@ -486,6 +525,7 @@ static void body_encode(const struct rio_msg *m, struct wr *w)
 		break;
 	case RIO_COMMAND:
 		platform_encode(m->request.requester, w);
+		wr_u64(w, m->request.asked);
 		request_encode(&m->request, w);
 		break;
 	case RIO_REQUEST:
@@ -493,6 +533,11 @@ static void body_encode(const struct rio_msg *m, struct wr *w)
 		break;
 	case RIO_STATUS:
 		status_encode(&m->status, w);
+		break;
+	case RIO_TOLD:
+		wr_u32(w, m->told.count);
+		wr_u32(w, 0);
+		put_bytes(w, m->told.entries);
 		break;
 	case RIO_ANNOUNCE:
 		announce_encode(&m->announce, w);

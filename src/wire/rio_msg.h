@@ -27,11 +27,12 @@ enum {
 	RIO_IP_BYTES = 16,
 	RIO_TEXT_MAX = 200,
 	RIO_DEVICE_NAME_MAX = 64,
+	RIO_TOLD_ENTRY_BYTES = 16,
 	RIO_BLOCK_BYTES_MIN = 512,
 	RIO_BLOCK_BYTES_MAX = 65536,
-	/* What a message can hold of a list: less in a command, which names the requester. */
+	/* What a message can hold of a list: less in a command, which names who asks for what. */
 	RIO_REQUEST_LIST_MAX = RIO_MSG_BYTES_MAX - RIO_MSG_HEADER_BYTES - 8 - RIO_SEAL_BYTES,
-	RIO_COMMAND_LIST_MAX = RIO_REQUEST_LIST_MAX - PLATFORM_BYTES,
+	RIO_COMMAND_LIST_MAX = RIO_REQUEST_LIST_MAX - PLATFORM_BYTES - 8,
 	/* What is signed of a welcome, and of a prove: the whole but for the signature. */
 	RIO_WELCOME_SIGNED_BYTES = RIO_MSG_HEADER_BYTES + 84,
 	RIO_PROVE_SIGNED_AT = RIO_MSG_HEADER_BYTES + RIO_SIGNATURE_BYTES,
@@ -72,6 +73,7 @@ enum rio_msg_type {
 	RIO_PING,
 	RIO_PONG,
 	RIO_BYE,
+	RIO_TOLD,
 	RIO_MSG_TYPE_COUNT
 };
 
@@ -121,9 +123,10 @@ struct rio_prove {
 	struct rio_address address;
 };
 
-/* A request or, with the requester's platform, a command. */
+/* A request or, with who asked for it, a command. */
 struct rio_request {
-	struct platform requester; /* commands only */
+	struct platform requester; /* commands only, as the next */
+	uint64_t asked;		   /* the requester's id of the request */
 	uint32_t timeout_ms;	   /* 0: as the receiver has it */
 	struct rio_bytes list;
 };
@@ -148,6 +151,16 @@ struct rio_device {
 };
 
 /* On the wire tokens are masked; rio/session.h does that. */
+/* What went well, and was told to the requester by the I/O unit itself: rio_told_next/put. */
+struct rio_told {
+	uint32_t count;
+	struct rio_bytes entries;
+};
+
+struct rio_told_entry {
+	uint64_t id, done_bytes;
+};
+
 struct rio_announce {
 	struct platform iounit;
 	uint8_t token[RIO_TOKEN_BYTES];
@@ -173,6 +186,7 @@ struct rio_msg {
 		struct rio_grant grant;
 		struct rio_devices devices;
 		struct platform revoked;
+		struct rio_told told;
 		uint32_t bye_reason;
 	};
 	uint8_t seal[RIO_SEAL_BYTES]; /* not in the greeting */
@@ -204,6 +218,10 @@ const char *rio_msg_type_name(enum rio_msg_type type);
 /* The next device of the entries. On error neither *d nor *r has changed. */
 enum rio_msg_err rio_device_next(struct rio_device *d, struct rd *r);
 void rio_device_put(const struct rio_device *d, struct wr *w);
+
+/* The same of what was told; entries that were decoded are good. */
+struct rio_told_entry rio_told_next(struct rd *r);
+void rio_told_put(const struct rio_told_entry *e, struct wr *w);
 
 /* MPA private data of a data connection, 80 bytes: an I/O unit asks, a requester answers. */
 enum { RIO_DATA_BYTES = 80, RIO_DATA_SEALED_BYTES = 64, RIO_NONCE_BYTES = 32 };

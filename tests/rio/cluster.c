@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "rio/cluster.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 static const struct weft_address loopback = { .family = 4, .ip = { 127, 0, 0, 1 } };
 
@@ -85,6 +88,19 @@ void cluster_add_iounit(struct cluster *c, const struct weft_rio_store *stores, 
 	cluster_start_iounit(c, nth);
 }
 
+/* A port that is free now, and very likely then. */
+void cluster_reserve_iounit(struct cluster *c)
+{
+	struct weft_adapter *adapter;
+	struct weft_listener *listener;
+
+	must(weft_adapter_open(NULL, &adapter));
+	must(weft_listen(adapter, &loopback, NULL, &listener));
+	must(weft_listener_address(listener, &c->iounit_at[c->iounit_count++]));
+	must(weft_listener_close(listener));
+	must(weft_adapter_close(adapter));
+}
+
 void cluster_stop_iounit(struct cluster *c, int nth)
 {
 	weft_rio_iounit_stop(c->iounits[nth]);
@@ -105,8 +121,11 @@ static void take_note(void *context, const char *line)
 {
 	struct cluster *c = context;
 
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
 	if (getenv("CLUSTER_NOTES"))
-		printf("# %s\n", line);
+		printf("# %ld.%03ld %s\n", (long)now.tv_sec % 1000, now.tv_nsec / 1000000, line);
 	pthread_mutex_lock(&c->lock);
 	if (c->note_count < NOTES_MAX)
 		snprintf(c->notes[c->note_count++], sizeof(c->notes[0]), "%s", line);
@@ -122,6 +141,41 @@ bool cluster_noted(struct cluster *c, const char *text)
 		is_there |= strstr(c->notes[i], text) != NULL;
 	pthread_mutex_unlock(&c->lock);
 	return is_there;
+}
+
+static void nap(void)
+{
+	usleep(1000);
+}
+
+void cluster_wait_note(struct cluster *c, const char *text)
+{
+	int left = 20000;
+
+	while (!cluster_noted(c, text) && --left > 0)
+		nap();
+	if (left == 0)
+		printf("# never noted: %s\n", text);
+	REQUIRE(left > 0);
+}
+
+uint32_t cluster_notes(struct cluster *c)
+{
+	uint32_t count;
+
+	pthread_mutex_lock(&c->lock);
+	count = c->note_count;
+	pthread_mutex_unlock(&c->lock);
+	return count;
+}
+
+void cluster_wait_notes(struct cluster *c, uint32_t count)
+{
+	int left = 20000;
+
+	while (cluster_notes(c) < count && --left > 0)
+		nap();
+	REQUIRE(left > 0);
 }
 
 void cluster_start_owner(struct cluster *c)
@@ -161,8 +215,35 @@ struct weft_rio_requester *cluster_requester(struct cluster *c, int nth)
 						       1);
 
 	if (!c->requesters[nth])
-		must(weft_rio_requester_open(&self, NULL, &c->requesters[nth]));
+		must(weft_rio_requester_open(&self, &c->requester_options, &c->requesters[nth]));
 	return c->requesters[nth];
+}
+
+struct waiting {
+	struct cluster *c;
+	int nth;
+};
+
+static void *requester_wait(void *context)
+{
+	struct waiting w = *(struct waiting *)context;
+	struct weft_rio_ended ended;
+	uint32_t count;
+
+	free(context);
+	while (!atomic_load(&w.c->is_over))
+		weft_rio_wait(w.c->requesters[w.nth], SECONDS / 50, &ended, 1, &count);
+	return NULL;
+}
+
+void cluster_requester_waits(struct cluster *c, int nth)
+{
+	struct waiting *w = malloc(sizeof(*w));
+
+	REQUIRE(w);
+	*w = (struct waiting){ c, nth };
+	REQUIRE(pthread_create(&c->waiting_threads[nth], NULL, requester_wait, w) == 0);
+	c->is_waiting[nth] = true;
 }
 
 struct weft_rio_device cluster_device(struct weft_rio_requester *q, const char *name)
@@ -185,20 +266,100 @@ enum weft_reason cluster_io(struct weft_rio_requester *q, const struct weft_rio_
 		q, &(struct weft_rio_request){ .transactions = t, .transaction_count = 1 }, NULL);
 }
 
+static enum weft_reason move(struct weft_rio_requester *q, enum weft_rio_operation operation,
+			     const struct cluster_move *m)
+{
+	const struct weft_rio_segment segment = { .memory = m->bytes,
+						  .length = m->length,
+						  .tag = m->tag };
+
+	return cluster_io(q, &(struct weft_rio_transaction){ .operation = operation,
+							     .device = m->device,
+							     .offset = m->offset,
+							     .length = m->length,
+							     .segments = &segment,
+							     .segment_count = 1 });
+}
+
+enum weft_reason cluster_read(struct weft_rio_requester *q, struct cluster_move m)
+{
+	return move(q, WEFT_RIO_READ, &m);
+}
+
+enum weft_reason cluster_write(struct weft_rio_requester *q, struct cluster_move m)
+{
+	return move(q, WEFT_RIO_WRITE, &m);
+}
+
+uint32_t cluster_memory(struct weft_rio_requester *q, void *bytes, uint64_t length)
+{
+	uint32_t tag = 0;
+
+	must(weft_rio_memory_add(q, bytes, length, &tag));
+	return tag;
+}
+
+void cluster_fill(void *bytes, size_t length, uint8_t seed)
+{
+	for (size_t i = 0; i < length; i++)
+		((uint8_t *)bytes)[i] = (uint8_t)(1 + (i * 7 + i / 251 + seed) % 255);
+}
+
+/* ---- Files ---------------------------------------------------------------------------------- */
+
+void cluster_file(char text[CLUSTER_TEXT], uint64_t size)
+{
+	char path[] = "/tmp/weft-cluster-XXXXXX";
+	int fd = mkstemp(path);
+
+	REQUIRE(fd >= 0);
+	close(fd);
+	snprintf(text, CLUSTER_TEXT, "file:%s,size=%llu", path, (unsigned long long)size);
+}
+
+static void path_of(const char *text, char path[CLUSTER_TEXT])
+{
+	REQUIRE(sscanf(text, "file:%127[^,]", path) == 1);
+}
+
+void cluster_file_read(const char *text, uint64_t offset, void *bytes, size_t length)
+{
+	char path[CLUSTER_TEXT];
+	int fd;
+
+	path_of(text, path);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	REQUIRE(fd >= 0);
+	REQUIRE(pread(fd, bytes, length, (off_t)offset) == (ssize_t)length);
+	close(fd);
+}
+
+void cluster_file_remove(const char *text)
+{
+	char path[CLUSTER_TEXT];
+
+	path_of(text, path);
+	unlink(path);
+}
+
 /* ---- All of it ------------------------------------------------------------------------------ */
 
 void cluster_open(struct cluster *c, const char *text)
 {
-	const struct weft_rio_store store = { .number = 5, .name = "disk", .text = text };
-
 	cluster_begin(c);
-	cluster_add_iounit(c, &store, 1);
-	c->iounit_options[0].stores = NULL; /* the text is the caller's */
+	snprintf(c->store_text, sizeof(c->store_text), "%s", text);
+	c->store = (struct weft_rio_store){ .number = 5, .name = "disk", .text = c->store_text };
+	cluster_add_iounit(c, &c->store, 1);
 	cluster_start_owner(c);
 }
 
 void cluster_close(struct cluster *c)
 {
+	atomic_store(&c->is_over, true);
+	for (int i = 0; i < REQUESTERS_MAX; i++) {
+		if (c->is_waiting[i])
+			pthread_join(c->waiting_threads[i], NULL);
+	}
 	for (int i = 0; i < REQUESTERS_MAX; i++) {
 		if (c->requesters[i])
 			cluster_close_requester(c, i);

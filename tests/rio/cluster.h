@@ -6,6 +6,7 @@
 #pragma once
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include <weft/rio.h>
 
@@ -17,7 +18,9 @@ enum {
 	FIRST_REQUESTER = 7, /* platforms 7.1, 8.1, 9.1 */
 	IOUNITS_MAX = 2,
 	REQUESTERS_MAX = 3,
-	NOTES_MAX = 4096
+	NOTES_MAX = 4096,
+	NOTE_MAX = 320,
+	CLUSTER_TEXT = 128
 };
 
 #define SECONDS UINT64_C(1000000000)
@@ -28,13 +31,20 @@ struct cluster {
 	struct weft_rio_owner *owner;
 	pthread_t owner_thread;
 	struct weft_rio_requester *requesters[REQUESTERS_MAX];
+	pthread_t waiting_threads[REQUESTERS_MAX];
+	bool is_waiting[REQUESTERS_MAX];
+	atomic_bool is_over;
 	struct weft_address iounit_at[IOUNITS_MAX], owner_at;
 	/* To be set before it is opened; zero: everybody may do everything. */
 	struct weft_rio_owner_options owner_options;
 	struct weft_rio_iounit_options iounit_options[IOUNITS_MAX];
+	struct weft_rio_requester_options requester_options;
 	uint32_t iounit_count;
+	/* Of cluster_open(). */
+	struct weft_rio_store store;
+	char store_text[CLUSTER_TEXT];
 	pthread_mutex_t lock; /* of the notes */
-	char notes[NOTES_MAX][160];
+	char notes[NOTES_MAX][NOTE_MAX];
 	uint32_t note_count;
 };
 
@@ -44,6 +54,9 @@ void cluster_open(struct cluster *c, const char *text);
 /* The parts of it, for those who want another: the set-up, then I/O units, then the owner. */
 void cluster_begin(struct cluster *c);
 void cluster_add_iounit(struct cluster *c, const struct weft_rio_store *stores, uint32_t count);
+
+/* A place for an I/O unit that begins later: cluster_start_iounit(). */
+void cluster_reserve_iounit(struct cluster *c);
 void cluster_start_owner(struct cluster *c);
 void cluster_stop_owner(struct cluster *c);
 void cluster_stop_iounit(struct cluster *c, int nth);
@@ -53,16 +66,50 @@ void cluster_start_iounit(struct cluster *c, int nth);
 struct weft_rio_requester *cluster_requester(struct cluster *c, int nth);
 struct weft_rio_device cluster_device(struct weft_rio_requester *q, const char *name);
 
+/* A thread waits for it from now on, so that others can reach its memory. */
+void cluster_requester_waits(struct cluster *c, int nth);
+
 void cluster_close_requester(struct cluster *c, int nth);
 void cluster_close(struct cluster *c);
 
-/* Whether a line that was noted contains this. */
+/* Whether a line that was noted contains this; waits until one does. */
 bool cluster_noted(struct cluster *c, const char *text);
+void cluster_wait_note(struct cluster *c, const char *text);
+
+/* How many there are; waits until there are so many. */
+uint32_t cluster_notes(struct cluster *c);
+void cluster_wait_notes(struct cluster *c, uint32_t count);
 
 /* Who somebody is in this cluster. */
 struct weft_rio_self cluster_self(uint32_t unit, const struct weft_rio_peer *peers, uint32_t count);
 struct weft_rio_peer cluster_peer(uint32_t unit, enum weft_rio_role role,
 				  const struct weft_address *at);
 
-/* One transaction with one segment, and how it ended. */
+/* ---- Requests ------------------------------------------------------------------------------- */
+
+/* Makes it known to the requester. */
+uint32_t cluster_memory(struct weft_rio_requester *q, void *bytes, uint64_t length);
+
+/* One transaction, and how it ended. */
 enum weft_reason cluster_io(struct weft_rio_requester *q, const struct weft_rio_transaction *t);
+
+/* A read or write of one segment. */
+struct cluster_move {
+	uint32_t device;
+	uint64_t offset;
+	void *bytes;
+	uint32_t length, tag;
+};
+
+enum weft_reason cluster_read(struct weft_rio_requester *q, struct cluster_move m);
+enum weft_reason cluster_write(struct weft_rio_requester *q, struct cluster_move m);
+
+/* Bytes that are not zero, and different for each seed. */
+void cluster_fill(void *bytes, size_t length, uint8_t seed);
+
+/* ---- Files ---------------------------------------------------------------------------------- */
+
+/* A device that is a new file of this size; the text of it. Removes it again. */
+void cluster_file(char text[CLUSTER_TEXT], uint64_t size);
+void cluster_file_read(const char *text, uint64_t offset, void *bytes, size_t length);
+void cluster_file_remove(const char *text);

@@ -162,7 +162,7 @@ WANTED = {
     "prove": {"port": [7471], "family": [6], "ipv6": ["fd00::1"],
               "signature": [":".join(["52"] * 64)]},
     "request": dict(LIST, platform=["7.1"]),
-    "command": dict(LIST, platform=["7.1", "7.1"]),
+    "command": dict(LIST, platform=["7.1", "7.1"], asked=[0x1112131415161718]),
     "status": {"reason": [36], "transaction": [1], "done": [4096], "text": ["no such device"]},
     "announce": dict(DEVICES, platform=["9.0"], token=[":".join(["70"] * 32)]),
     "grant": {"platform": ["7.1"], "family": [4], "port": [7471], "ipv4": ["192.0.2.7"]},
@@ -170,6 +170,7 @@ WANTED = {
     "revoke": {"platform": ["9.0"]},
     "cancel": {}, "ping": {}, "pong": {},
     "bye": {"reason": [6]},
+    "told": {"told.count": [2], "told.id": [0x21, 0x22], "told.done": [4096, 8192]},
 }
 GREETING = ("hello", "welcome", "prove")
 
@@ -255,7 +256,7 @@ def test_rio_broken_messages_are_dissected_as_far_as_they_go(samples, root):
 @test_tshark
 def test_rio_other_sends_are_left_alone(samples, root):
     others = [b"", b"R", b"RF\x01", b"RF\x02" + samples["ping"][3:], b"XX" + samples["ping"][2:],
-              samples["ping"][:3] + b"\x0f" + samples["ping"][4:],
+              samples["ping"][:3] + b"\x10" + samples["ping"][4:],
               samples["ping"][:4] + b"\xff" + samples["ping"][5:]]
     frames = dissect(messages_capture(others), lua_of(root))[4:]
     for other, fields in zip(others, frames):

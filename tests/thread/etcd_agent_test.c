@@ -18,6 +18,8 @@ static const struct platform seven = { 7, 1 }, two = { 2, 1 };
 static struct etcd_server server;
 static char why[ETCD_WHY];
 
+static uint32_t lease_s = 1;
+
 /* As self, at this port, if any; looks for the other one. */
 static struct etcd_agent *agent_start(struct platform self, uint16_t port, struct platform other)
 {
@@ -26,7 +28,7 @@ static struct etcd_agent *agent_start(struct platform self, uint16_t port, struc
 		.self = self,
 		.wanted = &other,
 		.wanted_count = 1,
-		.lease_s = 1
+		.lease_s = lease_s
 	};
 	struct etcd_agent *a = NULL;
 
@@ -98,7 +100,7 @@ TEST(test_rio_14_agents_find_each_other)
 	EXPECT_EQ(await_address(a).port, 7471);
 	EXPECT_EQ(await_address(b).port, 7470);
 	EXPECT(!etcd_agent_trouble(a, why));
-	/* Leaving in order takes the address away at once; who knew it knows it still. */
+	/* Who knew where it was knows it still. */
 	etcd_agent_stop(b);
 	EXPECT(await_in_etcd(two, false));
 	EXPECT_EQ(await_address(a).port, 7471);
@@ -109,6 +111,22 @@ TEST(test_rio_14_agents_find_each_other)
 		await_change(a);
 	etcd_agent_stop(a);
 	etcd_agent_stop(b);
+	etcd_server_stop(&server);
+}
+
+TEST(test_etcd_agent_takes_its_address_away)
+{
+	struct etcd_agent *a;
+
+	if (etcd_server_lack())
+		SKIP(etcd_server_lack());
+	etcd_server_start(&server, false);
+	lease_s = 1000;
+	a = agent_start(two, 7471, seven);
+	EXPECT(await_in_etcd(two, true));
+	etcd_agent_stop(a);
+	lease_s = 1;
+	EXPECT(await_in_etcd(two, false));
 	etcd_server_stop(&server);
 }
 

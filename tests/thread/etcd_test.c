@@ -275,6 +275,8 @@ TEST(test_etcd_answers_are_read_with_care)
 		/* /weft/7.1x, weft/7.1, /weft/7.1 with a 0 at the end */
 		HTTP_200 "{\"kvs\":[{\"key\":\"L3dlZnQvNy4xeA==\"," VALUE "}]}",
 		HTTP_200 "{\"kvs\":[{\"key\":\"d2VmdC83LjE=\"," VALUE "}]}",
+		/* /xxxx/7.1 */
+		HTTP_200 "{\"kvs\":[{\"key\":\"L3h4eHgvNy4x\"," VALUE "}]}",
 		HTTP_200 "{\"kvs\":[{\"key\":\"L3dlZnQvNy4xAA==\"," VALUE "}]}",
 	};
 	static const char *const bad[] = {

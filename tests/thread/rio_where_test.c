@@ -98,15 +98,17 @@ TEST(test_rio_14_roles_find_each_other_by_etcd)
 	role_open(&far, RIO_IOUNIT, text);
 	snprintf(text, sizeof(text),
 		 "listen 127.0.0.1:7000\nrequester q 3.1 %s\niounit near 2.1 %s 127.0.0.1:7001\n"
-		 "iounit far 4.1 %s\netcd %s /c/\n",
-		 requester.key_text, near.key_text, far.key_text, server.url);
+		 "iounit gone 5.1 %064d\niounit far 4.1 %s\netcd %s /c/\n",
+		 requester.key_text, near.key_text, 5, far.key_text, server.url);
 	role_open(&owner, RIO_OWNER, text);
-	snprintf(text, sizeof(text), "owner o 1.1 %s\netcd %s /c/\n", owner.key_text, server.url);
+	snprintf(text, sizeof(text), "listen 127.0.0.1:7003\nowner o 1.1 %s\netcd %s /c/\n",
+		 owner.key_text, server.url);
 	role_open(&requester, RIO_REQUESTER, text);
 
 	/* The first peer is a requester, whom nobody dials. */
 	EXPECT_EQ(await_port(&owner, 1), 7001);
-	EXPECT_EQ(await_port(&owner, 2), 7002);
+	EXPECT_EQ(await_port(&owner, 3), 7002);
+	EXPECT(!rio_where_address(owner.where, 2, &a));
 	EXPECT(!rio_where_address(owner.where, 0, &a));
 	EXPECT_EQ(await_port(&requester, 0), 7000);
 	EXPECT(!rio_where_address(near.where, 0, &a));

@@ -48,6 +48,7 @@ ARROWS = {
 CORE_HEADERS = ("errno inttypes limits stdalign stdarg stdatomic stdbool stddef stdint stdlib "
                 "stdnoreturn string isa-l/crc "
                 "sodium/crypto_generichash_blake2b sodium/crypto_scalarmult_curve25519 "
+                "sodium/crypto_shorthash_siphash24 "
                 "sodium/crypto_sign_ed25519 sodium/utils").split()
 CORE_SYMBOLS = set(
     "memcpy memmove memset memcmp memchr bcmp strlen strcmp strncmp strnlen "
@@ -55,7 +56,7 @@ CORE_SYMBOLS = set(
     "crc32_iscsi "   # ISA-L's, in base/crc.c only
     "crypto_generichash_blake2b crypto_generichash_blake2b_init "  # libsodium's, in rio/ only
     "crypto_generichash_blake2b_update crypto_generichash_blake2b_final "
-    "crypto_scalarmult_curve25519 crypto_scalarmult_curve25519_base "
+    "crypto_scalarmult_curve25519 crypto_scalarmult_curve25519_base crypto_shorthash_siphashx24 "
     "crypto_sign_ed25519_seed_keypair crypto_sign_ed25519_detached "
     "crypto_sign_ed25519_verify_detached sodium_memcmp sodium_memzero "
     "check_failed "  # the driver's: what CHECK does when it fails

@@ -46,7 +46,8 @@ TEST(test_rio_02g_a_read_arrives_in_fragments_a_and_b)
 		EXPECT(memcmp(w.requesters[0].memory + 100, w.disk_bytes + 1024, 5000) == 0);
 		EXPECT(memcmp(w.requesters[0].memory + 30000, w.disk_bytes + 6024, 5240) == 0);
 		EXPECT_EQ(w.dials, 1U);
-		EXPECT_EQ(w.settles, 1U);
+		EXPECT_EQ(w.settles, 0U);
+		EXPECT(w.told[1] && world_status(&w, 1)->is_told);
 		world_close(&w);
 	}
 }
@@ -68,6 +69,7 @@ TEST(test_rio_02h_a_write_comes_from_fragments_a_and_b)
 		EXPECT(memcmp(w.disk_bytes + 512, w.requesters[0].memory + 7, 9000) == 0);
 		EXPECT(memcmp(w.disk_bytes + 9512, w.requesters[0].memory + 40000, 1240) == 0);
 		EXPECT_EQ(w.settles, 0U);
+		EXPECT(w.told[1] && !world_status(&w, 1)->is_told); /* the owner's word is enough */
 		world_close(&w);
 	}
 }
@@ -92,6 +94,33 @@ TEST(test_rio_10_a_connection_is_made_when_it_is_needed_and_kept)
 	}
 	EXPECT_EQ(w.dials, 2U);
 	world_close(&w);
+}
+
+/* Who is told that there is no more to be done sleeps. */
+TEST(test_rio_10_all_that_is_to_be_done_is_said_at_once)
+{
+	FOR_BOTH_DEVICES(seed)
+	{
+		bool has_dialled = false;
+		struct rio_act act;
+
+		world_open(&w, seed, is_slow);
+		world_run(&w);
+		world_grant(&w, 0);
+		list_start(&l);
+		list_platform(&l, 0);
+		list_transaction(&l, SGL_READ, 0, 512);
+		list_result(&l, 0, 0, 512);
+		world_command(&w, 1, &l);
+		rio_iounit_progress(w.unit, 1000);
+		while (rio_iounit_act(w.unit, &act))
+			has_dialled |= act.kind == RIO_ACT_DIAL;
+		EXPECT(has_dialled);
+		rio_iounit_dialled(w.unit, (struct platform){ FIRST, 1 }, WEFT_R_CONNECT_CLOSED,
+				   NULL);
+		world_run(&w);
+		world_close(&w);
+	}
 }
 
 TEST(test_rio_06_one_command_writes_to_two_platforms_and_gathers_from_them)
@@ -122,7 +151,8 @@ TEST(test_rio_06_one_command_writes_to_two_platforms_and_gathers_from_them)
 		EXPECT(memcmp(w.requesters[0].memory + 5000, w.disk_bytes + 3000, 1096) == 0);
 		EXPECT(memcmp(w.disk_bytes + 8192, w.requesters[0].memory + 20000, 512) == 0);
 		EXPECT(memcmp(w.disk_bytes + 8704, w.requesters[2].memory + 20000, 512) == 0);
-		EXPECT_EQ(w.settles, 2U);
+		EXPECT_EQ(w.settles, 1U); /* the other one's; the requester is told */
+		EXPECT(w.told[1] && world_status(&w, 1)->is_told);
 		world_close(&w);
 	}
 }
@@ -340,14 +370,38 @@ TEST(test_rio_02i_a_connection_that_breaks_before_it_settled_is_no_success)
 	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
 		world_open(&w, seed, seed % 2);
 		world_grant(&w, 0);
-		command_read(1, 0, 16384);
+		world_grant(&w, 1);
+		list_start(&l);
+		list_platform(&l, 1);
+		list_transaction(&l, SGL_READ, 0, 16384);
+		list_result(&l, 1, 0, 16384);
+		world_command(&w, 1, &l);
 		while (w.settles == 0 && !w.failure)
 			REQUIRE(world_step(&w));
-		world_break(&w, 0);
+		world_break(&w, 1);
 		command_read(2, 0, 512); /* which makes a new one */
 		world_run(&w);
 		EXPECT_EQ(ended_with(1), WEFT_R_PEER_GONE);
 		EXPECT(has_ended_well(2, 512));
+		world_close(&w);
+	}
+}
+
+/* The requester's own connection breaks when all has been written, and nothing been said. */
+TEST(test_rio_02i_a_connection_that_breaks_before_the_word_is_no_success)
+{
+	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+		world_open(&w, seed, seed % 2);
+		world_grant(&w, 0);
+		command_read(1, 0, 16384);
+		while (w.moves < 4 && !w.failure)
+			REQUIRE(world_step(&w));
+		EXPECT_EQ(w.tells, 0U); /* it is what comes next */
+		world_break(&w, 0);
+		command_read(2, 0, 512); /* which makes a new one */
+		world_run(&w);
+		EXPECT_EQ(ended_with(1), WEFT_R_PEER_GONE);
+		EXPECT(!w.told[1] && has_ended_well(2, 512));
 		world_close(&w);
 	}
 }
@@ -387,11 +441,30 @@ TEST(test_rio_02i_a_command_can_be_cancelled_at_any_step)
 	}
 }
 
+static void command_write(uint64_t id, int requester, uint32_t length)
+{
+	list_start(&l);
+	list_platform(&l, requester);
+	list_transaction(&l, SGL_WRITE, 0, length);
+	list_source(&l, requester, 0, length);
+	world_command(&w, id, &l);
+}
+
+static void owner_again(void)
+{
+	struct rio_session session = w.owner;
+
+	memcpy(session.send_key, w.owner.receive_key, RIO_KEY_BYTES);
+	memcpy(session.receive_key, w.owner.send_key, RIO_KEY_BYTES);
+	session.sent = w.owner.received;
+	session.received = w.owner.sent;
+	rio_iounit_owner_came(w.unit, (struct platform){ OWNER, 1 }, &session);
+}
+
 /* Its commands are dropped, without a word; the next one finds a unit that is free. */
 TEST(test_rio_03_an_owner_that_leaves_takes_its_commands_along)
 {
 	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
-		struct rio_session session;
 		uint32_t said;
 
 		world_open(&w, seed, seed % 2);
@@ -406,18 +479,48 @@ TEST(test_rio_03_an_owner_that_leaves_takes_its_commands_along)
 		EXPECT_EQ(w.status_count, said);
 		EXPECT(rio_iounit_is_idle(w.unit));
 
-		session = w.owner;
-		memcpy(session.send_key, w.owner.receive_key, RIO_KEY_BYTES);
-		memcpy(session.receive_key, w.owner.send_key, RIO_KEY_BYTES);
-		session.sent = w.owner.received;
-		session.received = w.owner.sent;
-		rio_iounit_owner_came(w.unit, (struct platform){ OWNER, 1 }, &session);
+		owner_again();
 		world_grant(&w, 0);
 		command_read(3, 0, 512);
 		world_run(&w);
 		EXPECT(has_ended_well(3, 512));
 		world_close(&w);
 	}
+}
+
+/*
+ * What the former owner had ordered may still be written. Until that has ended the next one is not
+ * offered the devices, so nothing that it orders can come before.
+ */
+TEST(test_rio_03_the_next_owner_waits_for_what_the_former_had_ordered)
+{
+	uint32_t had_commands = 0;
+
+	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+		struct rio_iounit_counts counts;
+
+		world_open(&w, seed, seed % 2);
+		world_grant(&w, 0);
+		for (uint64_t id = 1; id <= COMMANDS; id++)
+			command_write(id, 0, 32768);
+		for (uint64_t i = 0; i < 3 * seed && world_step(&w); i++)
+			;
+		owner_again();
+		rio_iounit_count(w.unit, &counts);
+		had_commands += counts.commands_now > 0;
+		w.devices_said = 0;
+		world_run(&w);
+		EXPECT_EQ(w.devices_said, 1U);
+		EXPECT_EQ(w.commands_at_devices, 0U);
+		/* Its slots are all there again. */
+		world_grant(&w, 0);
+		for (uint64_t id = 11; id < 11 + COMMANDS; id++)
+			command_write(id, 0, 512);
+		world_run(&w);
+		EXPECT(has_ended_well(11, 512));
+		world_close(&w);
+	}
+	EXPECT(had_commands > 0);
 }
 
 TEST(test_rio_03_who_is_revoked_is_reached_no_more)

@@ -135,6 +135,41 @@ TEST(test_rio_02i_a_request_that_waits_too_long_is_not_handed_on)
 	bed_close(&b);
 }
 
+/* A unit that comes anew has nothing under way; a requester that is gone waits for nothing. */
+TEST(test_rio_03_who_waits_for_what_it_had_asked_need_not_for_ever)
+{
+	const struct heard *command;
+
+	bed_open_all(&b);
+	bed_ask_read(&b, A, 1, BED_DEVICE(0, 1));
+	bed_run(&b);
+	bed_leave(&b, A);
+	bed_run(&b);
+	bed_come(&b, A);
+	bed_ask_read(&b, A, 2, BED_DEVICE(0, 1));
+	rio_owner_expire(b.owner, BED_TIMEOUT_NS);
+	bed_run(&b);
+	EXPECT_EQ(bed_ended_with(&b, A), WEFT_R_RIO_TIMEOUT);
+	bed_leave(&b, U);
+	bed_run(&b);
+	bed_forget(&b);
+	bed_come(&b, U);
+	bed_tell_devices(&b, U);
+	bed_ask_read(&b, A, 3, BED_DEVICE(0, 1));
+	bed_run(&b);
+	command = bed_heard(&b, U, RIO_COMMAND);
+	REQUIRE(command);
+	bed_leave(&b, A);
+	bed_run(&b);
+	bed_status(&b, U, command->m.id, WEFT_OK, 512);
+	bed_run(&b);
+	bed_come(&b, A);
+	bed_ask_read(&b, A, 4, BED_DEVICE(0, 1));
+	bed_run(&b);
+	EXPECT(bed_heard(&b, U, RIO_COMMAND));
+	bed_close(&b);
+}
+
 TEST(test_rio_03_a_requester_that_leaves_takes_its_requests_along)
 {
 	const struct heard *command, *revoke, *cancel;
@@ -160,11 +195,66 @@ TEST(test_rio_03_a_requester_that_leaves_takes_its_requests_along)
 	for (uint64_t id = 1; id <= BED_REQUESTS; id++)
 		(void)bed_ask_chained(&b, A, id, MANY);
 	bed_run(&b);
-	EXPECT_EQ(bed_count(&b, U, RIO_COMMAND), 3U);
+	EXPECT_EQ(bed_count(&b, U, RIO_COMMAND), 2U);
 	bed_status(&b, U, command->m.id, WEFT_R_RIO_CANCELLED, 0);
+	bed_status_next(&b, U);
 	bed_run(&b);
 	EXPECT_EQ(bed_count(&b, U, RIO_COMMAND), 4U);
 	EXPECT_EQ(bed_count(&b, A, RIO_STATUS), 0U);
+	bed_close(&b);
+}
+
+/*
+ * Who was gone and is here again, maybe restarted: what it had wanted in the life before must not be
+ * done after what it wants now. Others do not wait for that, nor do other units.
+ */
+TEST(test_rio_03_a_requester_that_comes_again_waits_for_what_it_had_begun)
+{
+	const struct heard *first, *second;
+
+	bed_open_all(&b);
+	bed_ask_read(&b, A, 1, BED_DEVICE(0, 1));
+	bed_ask_read(&b, A, 2, BED_DEVICE(0, 1));
+	bed_run(&b);
+	first = bed_heard(&b, U, RIO_COMMAND);
+	second = bed_heard(&b, U, RIO_COMMAND);
+	bed_leave(&b, A);
+	bed_leave(&b, C);
+	bed_run(&b);
+	bed_come(&b, C); /* another one has its slot */
+	bed_come(&b, A);
+	bed_ask_read(&b, A, 1, BED_DEVICE(0, 1));
+	bed_ask_read(&b, A, 2, BED_DEVICE(1, 1));
+	bed_run(&b);
+	EXPECT_EQ(bed_count(&b, U, RIO_COMMAND), 2U);
+	EXPECT_EQ(bed_count(&b, V, RIO_COMMAND), 1U);
+	bed_ask_read(&b, B, 1, BED_DEVICE(0, 1));
+	bed_run(&b);
+	EXPECT_EQ(bed_count(&b, U, RIO_COMMAND), 3U);
+	bed_status(&b, U, first->m.id, WEFT_R_RIO_CANCELLED, 0);
+	bed_run(&b);
+	EXPECT_EQ(bed_count(&b, U, RIO_COMMAND), 3U);
+	/* And once more. */
+	bed_leave(&b, A);
+	bed_run(&b);
+	bed_come(&b, A);
+	bed_ask_read(&b, A, 1, BED_DEVICE(0, 1));
+	bed_run(&b);
+	EXPECT_EQ(bed_count(&b, U, RIO_COMMAND), 3U);
+	bed_status(&b, U, second->m.id, WEFT_OK, 512);
+	bed_run(&b);
+	EXPECT_EQ(bed_count(&b, U, RIO_COMMAND), 4U);
+	/* Nobody waits for a unit that is gone. */
+	bed_leave(&b, A);
+	bed_leave(&b, U);
+	bed_run(&b);
+	bed_come(&b, A);
+	bed_come(&b, U);
+	bed_tell_devices(&b, U);
+	bed_forget(&b);
+	bed_ask_read(&b, A, 1, BED_DEVICE(0, 1));
+	bed_run(&b);
+	EXPECT_EQ(bed_count(&b, U, RIO_COMMAND), 1U);
 	bed_close(&b);
 }
 

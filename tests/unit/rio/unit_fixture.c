@@ -6,6 +6,8 @@
 #include "base/check.h"
 #include "test.h"
 
+enum { ASKED = 1000 }; /* added to ids of commands: those of their requests */
+
 static const struct platform unit = { UNIT, 1 }, owner = { OWNER, 1 };
 
 static void fail(struct unit_world *w, const char *why)
@@ -199,7 +201,9 @@ static void command(struct unit_world *w, uint64_t id, struct rio_bytes list)
 {
 	world_say(w, &(struct rio_msg){ .type = RIO_COMMAND,
 					.id = id,
-					.request = { .requester = name_of(0), .list = list } });
+					.request = { .requester = name_of(0),
+						     .asked = ASKED + id,
+						     .list = list } });
 }
 
 void world_command(struct unit_world *w, uint64_t id, struct unit_list *l)
@@ -223,6 +227,21 @@ void world_chained(struct unit_world *w, uint64_t id, struct platform where, uin
 
 /* ---- What the unit does --------------------------------------------------------------------- */
 
+static void hear_told(struct unit_world *w, const struct rio_told *told)
+{
+	struct rd at = rd_of(told->entries.bytes, told->entries.length);
+
+	for (uint32_t i = 0; i < told->count; i++) {
+		const struct rio_told_entry e = rio_told_next(&at);
+
+		w->statuses[w->status_count++ % 64] = (struct status){ .id = e.id,
+								       .done_bytes = e.done_bytes,
+								       .is_told = true };
+		if (!w->told[e.id % 64])
+			fail(w, "nobody was told");
+	}
+}
+
 static void hear(struct unit_world *w, const struct rio_act *act)
 {
 	struct rio_msg m;
@@ -230,9 +249,17 @@ static void hear(struct unit_world *w, const struct rio_act *act)
 
 	if (rio_session_open(&w->owner, act->bytes, act->length, &m) != WEFT_OK) {
 		fail(w, "the owner cannot read what the unit says");
+	} else if (m.type == RIO_TOLD) {
+		hear_told(w, &m.told);
+	} else if (m.type == RIO_DEVICES) {
+		struct rio_iounit_counts counts;
+
+		rio_iounit_count(w->unit, &counts);
+		w->devices_said++;
+		w->commands_at_devices = counts.commands_now;
 	} else if (m.type == RIO_STATUS) {
 		*s = (struct status){ m.id, m.status.reason, m.status.transaction,
-				      m.status.done_bytes };
+				      m.status.done_bytes, false };
 		w->status_count++;
 		for (int r = 0; w->is_alone && m.status.reason == 0 && r < REQUESTERS; r++) {
 			if (w->requesters[r].writes > 0)
@@ -265,6 +292,7 @@ static void answer(struct unit_world *w, const struct rio_act *act)
 	rio_seal(r->token, bytes, RIO_DATA_SEALED_BYTES, bytes + RIO_DATA_SEALED_BYTES);
 	bytes[RIO_DATA_BYTES - 1] ^= r->is_lying;
 	r->is_up = !r->is_lying;
+	rio_session_of_data(&r->session, r->token, d.nonce);
 	rio_iounit_dialled(w->unit, act->platform, WEFT_OK,
 			   &(struct rio_bytes){ bytes, sizeof(bytes) });
 }
@@ -335,6 +363,31 @@ static void end_one(struct unit_world *w, uint32_t i)
 	rio_iounit_ended(w->unit, act.id, reason);
 }
 
+/* Behind the data: all that was written there is there now. */
+static void told(struct unit_world *w, const struct rio_act *act)
+{
+	struct requester *r = requester_of(w, act->platform);
+	struct rio_msg m;
+
+	if (!r || !r->is_up ||
+	    rio_session_open(&r->session, act->bytes, act->length, &m) != WEFT_OK ||
+	    m.type != RIO_STATUS || m.status.reason != 0 || m.id < ASKED) {
+		fail(w, "the requester cannot read what it is told");
+		return;
+	}
+	/* What was sent off before has arrived before. */
+	for (uint32_t i = 0; i < w->under_way_count;) {
+		if (w->under_way[i].kind == RIO_ACT_WRITE &&
+		    platform_is_same(w->under_way[i].platform, act->platform))
+			end_one(w, i);
+		else
+			i++;
+	}
+	r->writes = 0;
+	w->told[(m.id - ASKED) % 64] = true;
+	w->tells++;
+}
+
 static void end_all_of(struct unit_world *w, struct platform name)
 {
 	for (uint32_t i = 0; i < w->under_way_count;) {
@@ -365,6 +418,9 @@ static bool act_one(struct unit_world *w)
 		break;
 	case RIO_ACT_DIAL:
 		answer(w, &act);
+		break;
+	case RIO_ACT_TELL:
+		told(w, &act);
 		break;
 	case RIO_ACT_HANG_UP:
 		w->hang_ups++;

@@ -31,13 +31,15 @@ struct requester {
 	uint8_t token[RIO_TOKEN_BYTES];
 	bool is_up, is_granted;
 	bool is_refusing, is_lying; /* dialling fails; the answer is not true */
-	uint32_t writes;	    /* under way, or not settled */
+	uint32_t writes;	    /* that have ended, and are not known to be there */
+	struct rio_session session; /* of the data connection */
 };
 
 struct status {
 	uint64_t id;
 	uint32_t reason, transaction;
 	uint64_t done_bytes;
+	bool is_told;
 };
 
 struct unit_world {
@@ -55,7 +57,10 @@ struct unit_world {
 	uint32_t under_way_count;
 	struct status statuses[64];
 	uint32_t status_count, dials, hang_ups, moves, settles;
-	bool is_stuck; /* nothing ends any more but what is hung up */
+	bool told[64]; /* by id: the requester knows by the unit's own word that it went well */
+	uint32_t tells;
+	uint32_t devices_said, commands_at_devices; /* how often; commands there were then */
+	bool is_stuck;				    /* nothing ends any more but what is hung up */
 	bool is_alone; /* there is one command at a time: all is there when it has ended */
 	const char *failure;
 };

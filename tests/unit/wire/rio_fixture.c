@@ -99,6 +99,16 @@ static void rights(struct rio_msg *m)
 	}
 }
 
+static struct rio_told told(void)
+{
+	static uint8_t bytes[2 * RIO_TOLD_ENTRY_BYTES];
+	struct wr w = wr_of(bytes, sizeof(bytes));
+
+	rio_told_put(&(struct rio_told_entry){ 0x21, 4096 }, &w);
+	rio_told_put(&(struct rio_told_entry){ 0x22, 8192 }, &w);
+	return (struct rio_told){ 2, { bytes, sizeof(bytes) } };
+}
+
 struct rio_msg fixture_message(enum rio_msg_type type)
 {
 	static uint8_t list[FIXTURE_LIST_BYTES];
@@ -112,8 +122,12 @@ struct rio_msg fixture_message(enum rio_msg_type type)
 		fixture_list(list);
 		m.request.timeout_ms = 30000;
 		m.request.list = (struct rio_bytes){ list, sizeof(list) };
-		if (type == RIO_COMMAND)
+		if (type == RIO_COMMAND) {
 			m.request.requester = requester;
+			m.request.asked = 0x1112131415161718;
+		}
+	} else if (type == RIO_TOLD) {
+		m.told = told();
 	} else if (type == RIO_STATUS) {
 		m.status.reason = 36;
 		m.status.transaction = 1;

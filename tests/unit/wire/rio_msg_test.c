@@ -136,7 +136,7 @@ TEST(test_rio_02e_every_message_round_trip)
 		[RIO_WELCOME] = HEADER + 148,
 		[RIO_PROVE] = HEADER + 88,
 		[RIO_REQUEST] = HEADER + 8 + 96 + 16,
-		[RIO_COMMAND] = HEADER + 16 + 96 + 16,
+		[RIO_COMMAND] = HEADER + 24 + 96 + 16,
 		[RIO_STATUS] = HEADER + 20 + 16 + 16,
 		[RIO_ANNOUNCE] = HEADER + 40 + 8 + 32 + 32 + 16,
 		[RIO_GRANT] = HEADER + 60 + 16,
@@ -146,6 +146,7 @@ TEST(test_rio_02e_every_message_round_trip)
 		[RIO_PING] = HEADER + 16,
 		[RIO_PONG] = HEADER + 16,
 		[RIO_BYE] = HEADER + 8 + 16,
+		[RIO_TOLD] = HEADER + 8 + 32 + 16,
 	};
 
 	for (int type = RIO_HELLO; type < RIO_MSG_TYPE_COUNT; type++) {
@@ -185,7 +186,9 @@ TEST(test_rio_02e_fields_stand_where_they_are_written)
 	EXPECT_EQ(RIO_PROVE_SIGNED_AT + RIO_PROVE_SIGNED_BYTES, 112);
 	m = fixture_message(RIO_COMMAND);
 	encode(&m, bytes);
-	EXPECT_MEM(bytes + HEADER, "\0\0\0\x07\0\0\0\x01\0\0\x75\x30\0\0\0\0\x01", 17);
+	EXPECT_MEM(bytes + HEADER,
+		   "\0\0\0\x07\0\0\0\x01\x11\x12\x13\x14\x15\x16\x17\x18\0\0\x75\x30\0\0\0\0\x01",
+		   25);
 	m = fixture_message(RIO_GRANT);
 	encode(&m, bytes);
 	EXPECT_MEM(bytes + HEADER + 39, "\x70\x04\0\x1d\x2f\xc0\0\x02\x07\0", 10);
@@ -204,7 +207,7 @@ TEST(test_rio_02e_every_truncation_is_refused)
 		size_t length = encode(&m, bytes);
 		/* Of a list any part is one to the message. */
 		size_t least = type == RIO_REQUEST   ? HEADER + 8 + 4 + 16
-			       : type == RIO_COMMAND ? HEADER + 16 + 4 + 16
+			       : type == RIO_COMMAND ? HEADER + 24 + 4 + 16
 						     : length;
 
 		for (size_t n = 0; n < length; n++) {
@@ -252,7 +255,7 @@ TEST(test_rio_02e_bad_headers_are_refused)
 	bytes[2] = 1;
 	for (unsigned int v = 0; v < 256; v++) {
 		bytes[3] = (uint8_t)v;
-		EXPECT_EQ(decode(bytes, length) == RIO_MSG_ERR_TYPE, v < 1 || v > 14);
+		EXPECT_EQ(decode(bytes, length) == RIO_MSG_ERR_TYPE, v < 1 || v > 15);
 	}
 	m.sequence = 0;
 	EXPECT_EQ(recoded(&m), RIO_MSG_ERR_SEQUENCE);
@@ -265,10 +268,11 @@ TEST(test_rio_02e_reserved_bytes_and_padding_are_zero)
 		size_t at, bytes;
 	} reserved[] = {
 		{ RIO_HELLO, 9, 3 },	{ RIO_WELCOME, 9, 3 },	{ RIO_PROVE, 66, 2 },
-		{ RIO_PROVE, 69, 3 },	{ RIO_REQUEST, 4, 4 },	{ RIO_COMMAND, 12, 4 },
+		{ RIO_PROVE, 69, 3 },	{ RIO_REQUEST, 4, 4 },	{ RIO_COMMAND, 20, 4 },
 		{ RIO_STATUS, 18, 2 },	{ RIO_STATUS, 34, 2 },	{ RIO_ANNOUNCE, 44, 4 },
 		{ RIO_GRANT, 41, 1 },	{ RIO_GRANT, 48, 12 },	{ RIO_DEVICES, 4, 4 },
 		{ RIO_DEVICES, 30, 2 }, { RIO_DEVICES, 39, 1 }, { RIO_BYE, 4, 4 },
+		{ RIO_TOLD, 4, 4 },
 	};
 
 	for (size_t i = 0; i < sizeof(reserved) / sizeof(reserved[0]); i++) {
@@ -281,6 +285,29 @@ TEST(test_rio_02e_reserved_bytes_and_padding_are_zero)
 			EXPECT_EQ(decode(bytes, length), RIO_MSG_ERR_RESERVED);
 		}
 	}
+}
+
+TEST(test_rio_02i_what_was_told_is_as_many_as_it_says)
+{
+	struct rio_msg m = fixture_message(RIO_TOLD), v;
+	uint8_t bytes[BYTES_MAX], *keep;
+	size_t length = encode(&m, bytes);
+	struct rio_told_entry e;
+	struct rd at;
+
+	EXPECT_EQ(decode_keep(bytes, length, &v, &keep), RIO_MSG_OK);
+	EXPECT_EQ(v.told.count, 2);
+	at = rd_of(v.told.entries.bytes, v.told.entries.length);
+	(void)rio_told_next(&at);
+	e = rio_told_next(&at);
+	EXPECT(e.id == 0x22 && e.done_bytes == 8192 && at.at == at.end);
+	free(keep);
+	for (uint8_t count = 0; count < 4; count++) {
+		bytes[HEADER + 3] = count;
+		EXPECT_EQ(decode(bytes, length), count == 2 ? RIO_MSG_OK : RIO_MSG_ERR_LENGTH);
+	}
+	m.told = (struct rio_told){ 0 };
+	EXPECT_EQ(recoded(&m), RIO_MSG_ERR_LENGTH);
 }
 
 TEST(test_rio_14_messages_do_not_name_unit_0)

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* nbdkit serves a directed device: docs/nbd.md. The callbacks are those of nbdkit-plugin(3). */
+#define NBDKIT_API_VERSION 2
+#include <nbdkit-plugin.h>
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/quantity.h"
+#include "compat/nbdkit/directed.h"
+#include "driver/rio_role_file.h"
+
+#define THREAD_MODEL NBDKIT_THREAD_MODEL_PARALLEL
+
+enum { PREFERRED_BYTES = 4096, REQUEST_BYTES_MAX = 64 << 20, NS_PER_S = 1000000000 };
+
+/* Written before there are threads. */
+static char *config_path, *device_name;
+static uint64_t wait_ns = UINT64_C(10) * NS_PER_S;
+static struct rio_role_file role_file;
+static struct directed *directed; /* NULL: not connected */
+
+/* A connection of a client. */
+struct handle {
+	struct weft_rio_device device; /* as the client was told; it cannot be told anything else */
+	atomic_uint losses_told;       /* of directed_losses() */
+};
+
+/* ---- Errors --------------------------------------------------------------------------------- */
+
+/* NBD has few errors, and nbdkit says EINVAL for all others. */
+static int error_of(enum weft_reason reason)
+{
+	int error = weft_reason_errno(reason);
+
+	switch (error) {
+	case EACCES:
+	case EPERM:
+		return EPERM;
+	case EROFS:
+	case EINVAL:
+	case ENOMEM:
+	case ENOSPC:
+	case EOPNOTSUPP:
+		return error;
+	case ERANGE:
+		return EINVAL;
+	default:
+		return EIO;
+	}
+}
+
+static int fail(const char *what, enum weft_reason reason, const char *text)
+{
+	nbdkit_error("%s %s: %s (%s)", what, device_name,
+		     text && text[0] ? text : weft_reason_text(reason), weft_reason_name(reason));
+	nbdkit_set_error(error_of(reason));
+	return -1;
+}
+
+/* ---- Parameters ----------------------------------------------------------------------------- */
+
+static const char config_help[] =
+	"config=FILE   (required) Configuration file of the requester.\n"
+	"device=NAME   (required) Device to serve.\n"
+	"wait=TIME     How long to wait for owner and device: 10s, 500ms. Default 10s.";
+
+static int take_wait(const char *value)
+{
+	if (quantity_time((struct word){ value, (uint32_t)strlen(value) }, &wait_ns))
+		return 0;
+	nbdkit_error("wait=%s: a time is a whole number with ns, us, ms or s: 10s", value);
+	return -1;
+}
+
+static int config(const char *key, const char *value)
+{
+	char **to = strcmp(key, "config") == 0 ? &config_path : &device_name;
+
+	if (strcmp(key, "wait") == 0)
+		return take_wait(value);
+	if (strcmp(key, "config") != 0 && strcmp(key, "device") != 0) {
+		nbdkit_error("no parameter \"%s\"; there are config, device and wait", key);
+		return -1;
+	}
+	free(*to);
+	/* nbdkit goes to another folder before the file is read. */
+	*to = to == &config_path ? nbdkit_absolute_path(value) : strdup(value);
+	return *to ? 0 : -1;
+}
+
+static int config_complete(void)
+{
+	if (config_path && device_name)
+		return 0;
+	nbdkit_error("config=FILE and device=NAME are needed");
+	return -1;
+}
+
+/* ---- Beginning and end ---------------------------------------------------------------------- */
+
+static int connect_device(void)
+{
+	const struct rio_config *c = role_file.host->config;
+	const struct directed_config with = { .self = &role_file.self,
+					      .requests_max = c->requests_max,
+					      .timeout_ns = c->timeout_ns,
+					      .wait_ns = wait_ns,
+					      .name = device_name };
+	enum weft_reason r = directed_open(&with, &directed);
+
+	return r == WEFT_OK ? 0 : fail("cannot use", r, NULL);
+}
+
+/*
+ * Whoever started nbdkit is still there to be told what is wrong: so it is tried here. But threads
+ * do not survive the fork that follows, so all is closed again. The files are read only now, when
+ * nbdkit is still the user who may read them.
+ */
+static int get_ready(void)
+{
+	char why[RIO_HOST_WHY] = "";
+
+	if (!rio_role_file_open(&role_file, RIO_REQUESTER, config_path, wait_ns, why)) {
+		nbdkit_error("%s", why);
+		return -1;
+	}
+	if (connect_device() < 0) {
+		rio_role_file_close(&role_file);
+		return -1;
+	}
+	directed_close(directed);
+	directed = NULL;
+	return 0;
+}
+
+/* The secret is needed no more. */
+static int after_fork(void)
+{
+	int status = connect_device();
+
+	rio_role_file_close(&role_file);
+	return status;
+}
+
+static void cleanup(void)
+{
+	if (directed)
+		directed_close(directed);
+	directed = NULL;
+}
+
+static void unload(void)
+{
+	free(config_path);
+	free(device_name);
+}
+
+/* ---- Connections ---------------------------------------------------------------------------- */
+
+static void *open_handle(int readonly)
+{
+	struct handle *h = calloc(1, sizeof(*h));
+	enum weft_reason r = WEFT_R_NO_MEMORY;
+
+	(void)readonly; /* nbdkit sees to it */
+	if (h) {
+		atomic_init(&h->losses_told, directed_losses(directed));
+		r = directed_device(directed, &h->device);
+	}
+	if (r == WEFT_OK)
+		return h;
+	free(h);
+	fail("cannot use", r, NULL);
+	return NULL;
+}
+
+static void close_handle(void *handle)
+{
+	free(handle);
+}
+
+static const struct weft_rio_device *device_of(void *handle)
+{
+	return &((struct handle *)handle)->device;
+}
+
+static int64_t get_size(void *handle)
+{
+	return (int64_t)device_of(handle)->size_bytes;
+}
+
+static int block_size(void *handle, uint32_t *minimum, uint32_t *preferred, uint32_t *maximum)
+{
+	*minimum = device_of(handle)->block_bytes;
+	*preferred = PREFERRED_BYTES;
+	*maximum = REQUEST_BYTES_MAX;
+	return 0;
+}
+
+static int can_write(void *handle)
+{
+	return !device_of(handle)->is_readonly;
+}
+
+static int can_flush(void *handle)
+{
+	return device_of(handle)->can_flush;
+}
+
+static int can_fua(void *handle)
+{
+	if (device_of(handle)->can_fua)
+		return NBDKIT_FUA_NATIVE;
+	return device_of(handle)->can_flush ? NBDKIT_FUA_EMULATE : NBDKIT_FUA_NONE;
+}
+
+static int can_trim(void *handle)
+{
+	return device_of(handle)->can_discard;
+}
+
+/* If it cannot, nbdkit writes zeroes. */
+static int can_zero(void *handle)
+{
+	return device_of(handle)->can_write_zeroes;
+}
+
+/*
+ * Zeroes that the I/O unit makes do not travel, so they are never slower than a write of the same
+ * length. If the device cannot make them nbdkit refuses fast zeroes, as it should.
+ */
+static int can_fast_zero(void *handle)
+{
+	(void)handle;
+	return 1;
+}
+
+/*
+ * All connections of this nbdkit, and of any other, use one device of one I/O unit: what was
+ * written by one is seen by all when it is done, and a flush makes durable what any of them wrote.
+ */
+static int can_multi_conn(void *handle)
+{
+	(void)handle;
+	return 1;
+}
+
+/* ---- Requests ------------------------------------------------------------------------------- */
+
+static int do_request(void *handle, const char *what, struct directed_request *q)
+{
+	struct weft_rio_ended ended = { 0 };
+	enum weft_reason r;
+
+	q->was = device_of(handle);
+	r = directed_do(directed, q, &ended);
+	return r == WEFT_OK ? 0 : fail(what, r, ended.text);
+}
+
+static int read_blocks(void *handle, void *buf, uint32_t count, uint64_t offset, uint32_t flags)
+{
+	(void)flags;
+	return do_request(handle, "cannot read",
+			  &(struct directed_request){ .operation = WEFT_RIO_READ,
+						      .memory = buf,
+						      .offset = offset,
+						      .length = count });
+}
+
+static int write_blocks(void *handle, const void *buf, uint32_t count, uint64_t offset,
+			uint32_t flags)
+{
+	/* The memory is only read: by the I/O unit, through a window that lets it do no more. */
+	return do_request(handle, "cannot write",
+			  &(struct directed_request){ .operation = WEFT_RIO_WRITE,
+						      .is_fua = flags & NBDKIT_FLAG_FUA,
+						      .memory = (void *)(uintptr_t)buf,
+						      .offset = offset,
+						      .length = count });
+}
+
+static int zero(void *handle, uint32_t count, uint64_t offset, uint32_t flags)
+{
+	/* NBDKIT_FLAG_MAY_TRIM is no help: what is discarded need not read as zeroes. */
+	return do_request(handle, "cannot zero",
+			  &(struct directed_request){ .operation = WEFT_RIO_WRITE_ZEROES,
+						      .is_fua = flags & NBDKIT_FLAG_FUA,
+						      .offset = offset,
+						      .length = count });
+}
+
+static int trim(void *handle, uint32_t count, uint64_t offset, uint32_t flags)
+{
+	return do_request(handle, "cannot discard",
+			  &(struct directed_request){ .operation = WEFT_RIO_DISCARD,
+						      .is_fua = flags & NBDKIT_FLAG_FUA,
+						      .offset = offset,
+						      .length = count });
+}
+
+/* Of what was done before the I/O unit left nobody knows whether it is still there. */
+static int flush(void *handle, uint32_t flags)
+{
+	struct handle *h = handle;
+	uint32_t losses = directed_losses(directed);
+
+	(void)flags;
+	if (atomic_exchange(&h->losses_told, losses) != losses)
+		return fail("cannot flush", WEFT_R_RIO_IOUNIT_LEFT,
+			    "The I/O unit had left: what was not flushed before may be lost.");
+	return do_request(handle, "cannot flush",
+			  &(struct directed_request){ .operation = WEFT_RIO_FLUSH });
+}
+
+static struct nbdkit_plugin plugin = {
+	.name = "weft",
+	.longname = "weft directed remote I/O",
+	.version = WEFT_VERSION,
+	.config = config,
+	.config_complete = config_complete,
+	.config_help = config_help,
+	.get_ready = get_ready,
+	.after_fork = after_fork,
+	.cleanup = cleanup,
+	.unload = unload,
+	.open = open_handle,
+	.close = close_handle,
+	.get_size = get_size,
+	.block_size = block_size,
+	.can_write = can_write,
+	.can_flush = can_flush,
+	.can_fua = can_fua,
+	.can_trim = can_trim,
+	.can_zero = can_zero,
+	.can_fast_zero = can_fast_zero,
+	.can_multi_conn = can_multi_conn,
+	.pread = read_blocks,
+	.pwrite = write_blocks,
+	.zero = zero,
+	.trim = trim,
+	.flush = flush,
+};
+
+struct nbdkit_plugin *plugin_init(void);
+
+NBDKIT_REGISTER_PLUGIN(plugin)

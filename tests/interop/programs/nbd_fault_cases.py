@@ -1,0 +1,165 @@
+# SPDX-License-Identifier: BSD-2-Clause
+"""What block clients see of a directed device when they may not, or when a role dies."""
+import time
+
+from nbd_cases import NbdCase, expect_same, qemu_io, random_file, read_file
+from nbd_cluster import LOOK_EVERY_S, Failure, Process, Side
+
+MIB = 1 << 20
+SIZE = 16 * MIB
+# Slow enough that a copy is under way for a second or two.
+SLOW = "delay:20ms(mem:16M)"
+SLOW_FILE = "delay:20ms(file:DIR/disk,size=16M)"
+COPY = ["nbdcopy", "--connections=2", "--requests=4", "--request-size=65536", "--flush"]
+RESTARTS = 3
+
+
+# --- permission --------------------------------------------------------------------------------
+
+
+def hidden(cluster):
+    """Who may do nothing with a device does not even hear of it."""
+    cluster.start("iounit")
+    cluster.start("owner")
+    cluster.run(cluster.kit_words("wait=300ms"), [r"cannot use disk: .*\(rio_device\)"], status=1)
+
+
+def stranger(cluster):
+    """Another key than the owner was told."""
+    cluster.start("iounit")
+    cluster.start("owner")
+    cluster.run(["rm", "DIR/requester.key"])
+    cluster.make_key("requester")
+    cluster.run(cluster.kit_words("wait=500ms"), [r"cannot use disk: .*\((rio|connect|peer)_\w+\)"],
+                status=1)
+
+
+def denied(cluster):
+    cluster.start_all()
+    qemu_io(cluster, ["read -P 0 0 4k"], [r"^read 4096/4096"])
+    qemu_io(cluster, ["write -P 1 0 4k"], ["(?i)operation not permitted"], [r"^wrote"], status=1)
+    cluster.expect_kit_says(r"cannot write disk: .*\(rio_denied\)")
+    qemu_io(cluster, ["read -P 0 0 4k"], [r"^read 4096/4096"])
+
+
+# --- roles die ---------------------------------------------------------------------------------
+
+
+def copy_begin(cluster, source, target):
+    words = [w.replace("DIR", cluster.folder).replace("URI", cluster.uri)
+             for w in COPY + [source, target]]
+    copy = Process(Side(words), words, cluster.folder, "copy", cluster.tools.env)
+    cluster.processes["copy"] = copy
+    return copy
+
+
+def requests_so_far(cluster):
+    try:
+        with open(cluster.path("decisions.log"), encoding="utf-8") as f:
+            return f.read().count("\n")
+    except OSError:
+        return 0
+
+
+def await_requests(cluster, copy, count):
+    """So many more decisions are in the log; the copy is in the middle."""
+    want = requests_so_far(cluster) + count
+    cluster.await_true(lambda: requests_so_far(cluster) >= want, "the copy ended too early", copy)
+
+
+def copy_end(cluster, copy, status):
+    if not copy.await_end(time.monotonic() + 60 * cluster.tools.patience):
+        raise Failure("the copy does not end")
+    if copy.process.returncode != status:
+        raise Failure("the copy ends with status %d, not %d" % (copy.process.returncode, status))
+
+
+def owner_restarts(cluster):
+    """Again and again, in the middle of copies both ways: nobody notices."""
+    data = random_file(cluster, "raw", SIZE, 3)
+    cluster.start_all()
+    for source, target in (("DIR/raw", "URI"), ("URI", "DIR/back")):
+        copy = copy_begin(cluster, source, target)
+        for _ in range(RESTARTS):
+            await_requests(cluster, copy, 20)
+            cluster.kill("owner")
+            cluster.start("owner")
+        copy_end(cluster, copy, 0)
+    if read_file(cluster, "back") != data:
+        raise Failure("the copy holds other data")
+
+
+def owner_restarts_idle(cluster):
+    """Nobody asks anything meanwhile."""
+    cluster.start_all()
+    qemu_io(cluster, ["write -P 5 0 1m", "flush"], ["^wrote"])
+    cluster.kill("owner")
+    cluster.start("owner")
+    qemu_io(cluster, ["read -P 5 0 1m", "write -P 6 0 1m", "flush"], ["^wrote"])
+
+
+def owner_dies(cluster):
+    """For good: what was asked fails when nobody has come for as long as was said."""
+    random_file(cluster, "raw", SIZE, 4)
+    cluster.start_all("wait=1s")
+    copy = copy_begin(cluster, "DIR/raw", "URI")
+    await_requests(cluster, copy, 20)
+    cluster.kill("owner")
+    copy_end(cluster, copy, 1)
+    cluster.expect_kit_says(r"cannot write disk: .*\(\w+\)")
+    qemu_io(cluster, ["read 0 4k"], [], ["^read"], status=1)
+    cluster.start("owner")
+    qemu_io(cluster, ["read 0 4k"], ["^read 4096/4096"])
+
+
+def iounit_dies(cluster):
+    """What it had not flushed may be gone: the copy fails, and can be made again."""
+    data = random_file(cluster, "raw", SIZE, 5)
+    cluster.start_all()
+    copy = copy_begin(cluster, "DIR/raw", "URI")
+    await_requests(cluster, copy, 20)
+    cluster.kill("iounit")
+    cluster.start("iounit")
+    copy_end(cluster, copy, 1)
+    cluster.expect_kit_says(r"cannot (write|flush) disk: .*\(rio_iounit_left\)")
+    cluster.run(COPY + ["DIR/raw", "URI"])
+    expect_same(cluster, "disk", data)
+
+
+def iounit_dies_reading(cluster):
+    data = random_file(cluster, "raw", SIZE, 6)
+    cluster.start_all()
+    cluster.run(COPY + ["DIR/raw", "URI"])
+    copy = copy_begin(cluster, "URI", "DIR/back")
+    await_requests(cluster, copy, 20)
+    cluster.kill("iounit")
+    cluster.start("iounit")
+    copy_end(cluster, copy, 0)
+    if read_file(cluster, "back") != data:
+        raise Failure("the copy holds other data")
+
+
+def kit_dies(cluster):
+    """The next nbdkit has the same name and key."""
+    random_file(cluster, "raw", SIZE, 7)
+    cluster.start_all()
+    copy = copy_begin(cluster, "DIR/raw", "URI")
+    await_requests(cluster, copy, 20)
+    cluster.kill("nbdkit")
+    copy_end(cluster, copy, 1)
+    cluster.run(["rm", "DIR/socket", "DIR/kit.pid"])
+    cluster.start_kit()
+    qemu_io(cluster, ["write -P 9 0 1m", "read -P 9 0 1m"], ["^read 1048576/1048576"])
+
+
+CASES = [
+    NbdCase("hidden", "", "mem:16M", hidden, {"allow": "# nothing"}),
+    NbdCase("stranger", "", "mem:16M", stranger),
+    NbdCase("denied", "qemu-io", "mem:16M", denied, {"allow": "allow kit read disks/disk"}),
+    NbdCase("owner_restarts", "nbdcopy", SLOW, owner_restarts),
+    NbdCase("owner_restarts_idle", "qemu-io", "mem:16M", owner_restarts_idle),
+    NbdCase("owner_dies", "nbdcopy qemu-io", SLOW, owner_dies),
+    NbdCase("iounit_dies", "nbdcopy", SLOW_FILE, iounit_dies),
+    NbdCase("iounit_dies_reading", "nbdcopy", SLOW_FILE, iounit_dies_reading),
+    NbdCase("kit_dies", "nbdcopy qemu-io", SLOW, kit_dies),
+]

@@ -1,0 +1,370 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""kill_test.py WEFT WRITER [--kills N] [--seed N]: acknowledged writes survive kill -9 of every role.
+
+An I/O unit with a file, an owner and a writer (writer_sample.c) run as processes. At random points one
+of them, or several, are killed and started again. Each time, when the writer writes again, it is told
+to stop, and every block is looked at, in the file and through the device: it must be the one that was
+acknowledged last, or, sector by sector, one that was asked for later. Nothing may hang, and no process
+may gather descriptors or memory.
+
+Prints `ok NAME` or `not ok NAME: why`, a line for each test. The seed of what failed is in the line:
+--seed runs it again, as far as time lets it be the same.
+"""
+import argparse
+import os
+import queue
+import random
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+PATIENCE_S = 30
+SECTOR, BLOCK_SECTORS, SLOTS = 512, 16, 48
+BLOCK = SECTOR * BLOCK_SECTORS
+HEADER = re.compile(rb"weft (\d+) (\d+) (\d+) ")
+# What a process may have more than when it was seen at rest for the third time.
+RESTS, DESCRIPTORS_MORE, KIB_MORE = 3, 4, 12 * 1024
+
+
+class Failure(Exception):
+    pass
+
+
+# ---- Blocks ------------------------------------------------------------------------------------
+
+def sector(slot, nth, version):
+    """As writer_sample.c makes it."""
+    made = b"weft %d %d %d " % (slot, nth, version)
+    seed = ((slot * 2654435761) ^ ((version & 0xffffffff) * 40503) ^ nth) & 0xffffffff
+    more = bytearray()
+    for _ in range(SECTOR - len(made)):
+        seed = (seed * 1103515245 + 12345) & 0xffffffff
+        more.append((seed >> 16) & 0xff)
+    return made + bytes(more)
+
+
+class Blocks:
+    """What the writer has said of every block."""
+
+    def __init__(self):
+        self.lock = threading.Lock()
+        self.durable = {}  # slot: version
+        self.asked = {slot: {0} for slot in range(SLOTS)}  # versions since then
+        self.last = 0
+        self.acknowledged = self.failed = 0
+        self.known = {}  # sector bytes that were found right: (slot, nth, version)
+
+    def take(self, word, slot, version):
+        with self.lock:
+            if word == "S":
+                self.asked[slot].add(version)
+                self.last = max(self.last, version)
+            elif word == "A":
+                self.acknowledged += 1
+                if version > self.durable.get(slot, 0):
+                    self.durable[slot] = version
+                    self.asked[slot] = {v for v in self.asked[slot] if v >= version}
+            elif word == "F":
+                self.failed += 1
+
+    def version_of(self, slot, nth, data):
+        if data == bytes(SECTOR):
+            return 0
+        header = HEADER.match(data)
+        if not header:
+            raise Failure("block %d sector %d is no sector: %r" % (slot, nth, data[:32]))
+        said = tuple(int(x) for x in header.groups())
+        if self.known.get((slot, nth)) == data:
+            return said[2]
+        if said[:2] != (slot, nth) or data != sector(*said):
+            raise Failure("block %d sector %d holds another, or a damaged one: %r"
+                          % (slot, nth, data[:32]))
+        self.known[(slot, nth)] = data
+        return said[2]
+
+    def check(self, data, where):
+        """True of bytes that were read while nothing was written."""
+        if len(data) != SLOTS * BLOCK:
+            raise Failure("%s: %d bytes" % (where, len(data)))
+        for slot in range(SLOTS):
+            for nth in range(BLOCK_SECTORS):
+                at = slot * BLOCK + nth * SECTOR
+                version = self.version_of(slot, nth, data[at:at + SECTOR])
+                if version not in self.asked[slot]:
+                    raise Failure("%s: block %d sector %d has version %d; acknowledged %d, asked for %s"
+                                  % (where, slot, nth, version, self.durable.get(slot, 0),
+                                     sorted(self.asked[slot])))
+
+
+# ---- Processes ---------------------------------------------------------------------------------
+
+class Role:
+    def __init__(self, cluster, name, words):
+        self.cluster, self.name, self.words = cluster, name, words
+        self.process, self.rest, self.rests = None, None, 0
+        self.lives = 0
+
+    def start(self):
+        log = open(os.path.join(self.cluster.folder, self.name + ".log"), "ab")
+        self.process = subprocess.Popen(self.words, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        log.close()
+        self.rest, self.rests = None, 0
+        self.lives += 1
+
+    def kill(self):
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait()
+
+    def alive(self):
+        if self.process.poll() is not None:
+            with open(os.path.join(self.cluster.folder, self.name + ".log"), "rb") as f:
+                said = f.read().decode(errors="replace").strip().splitlines()[-3:]
+            raise Failure("%s ended by itself, status %d: %s"
+                          % (self.name, self.process.returncode, " / ".join(said)))
+
+    def holds(self):
+        """
+        Descriptors, and memory in KiB: what it has asked the system for. What it has touched of that
+        grows for long, as slots are used in turn.
+        """
+        pid = self.process.pid
+        with open("/proc/%d/status" % pid) as f:
+            kib = int(re.search(r"VmData:\s+(\d+)", f.read())[1])
+        return len(os.listdir("/proc/%d/fd" % pid)), kib
+
+    def look_at_rest(self):
+        now = self.holds()
+        self.rests += 1
+        if self.rests <= RESTS:
+            self.rest = now
+        if now[0] > self.rest[0] + DESCRIPTORS_MORE or now[1] > self.rest[1] + KIB_MORE:
+            raise Failure("%s holds %d descriptors and %d KiB, and held %d and %d"
+                          % ((self.name,) + now + self.rest))
+
+
+class Writer(Role):
+    def start(self):
+        words = self.words + [str(SLOTS), str(self.cluster.dice.randrange(1 << 32)),
+                              str(self.cluster.blocks.last + 1)]
+        err = open(os.path.join(self.cluster.folder, "writer.log"), "ab")
+        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=err,
+                                        bufsize=0)
+        err.close()
+        self.idle = queue.Queue()
+        self.fatal = None
+        self.reader = threading.Thread(target=self.read, args=(self.process,), daemon=True)
+        self.reader.start()
+        self.rest, self.rests = None, 0
+        self.lives += 1
+
+    def read(self, process):
+        for line in process.stdout:
+            if not line.endswith(b"\n"):
+                return  # it was killed as it spoke
+            words = line.decode().split()
+            if words[0] == "idle":
+                self.idle.put(True)
+            elif words[0] == "fatal":
+                self.fatal = line.decode()
+            else:
+                self.cluster.blocks.take(words[0], int(words[1]), int(words[2]))
+
+    def kill(self):
+        super().kill()
+        self.reader.join()  # it has said everything
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+    def tell(self, word):
+        self.process.stdin.write(word + b"\n")
+
+    def stop(self):
+        self.tell(b"stop")
+        try:
+            self.idle.get(timeout=PATIENCE_S)
+        except queue.Empty:
+            raise Failure("the writer hangs%s" % (": " + self.fatal if self.fatal else ""))
+
+
+def free_port():
+    """Below those that the system gives to connections, so that it is free again later."""
+    while True:
+        port = random.randrange(15000, 30000)
+        with socket.socket() as s:
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                s.bind(("127.0.0.1", port))
+                return port
+            except OSError:
+                pass
+
+
+class Cluster:
+    def __init__(self, weft, writer, seed, device):
+        self.weft, self.dice, self.blocks = weft, random.Random(seed), Blocks()
+        self.folder = tempfile.mkdtemp(prefix="weft-kill-")
+        self.file = os.path.join(self.folder, "disk")
+        self.configure(device % ("%s,size=%d" % (self.file, SLOTS * BLOCK)))
+        self.iou = Role(self, "iou", [weft, "iou", self.path("iou.conf")])
+        self.own = Role(self, "own", [weft, "own", self.path("own.conf")])
+        self.writer = Writer(self, "writer", [writer, self.path("writer.conf")])
+        self.roles = [self.iou, self.own, self.writer]
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def key(self, name):
+        return subprocess.run([self.weft, "key", "new", self.path(name + ".key")], check=True, text=True,
+                              stdout=subprocess.PIPE).stdout.strip()
+
+    def put(self, name, text):
+        with open(self.path(name + ".conf"), "w") as f:
+            f.write(text)
+        os.chmod(self.path(name + ".conf"), 0o600)
+
+    def configure(self, device):
+        keys = {name: self.key(name) for name in ("own", "iou", "writer", "reader")}
+        own_at, iou_at = ("127.0.0.1:%d" % free_port() for _ in range(2))
+        self.put("own", "role owner\nself 1.1\nkey own.key\nlisten %s\nlog decisions.log\n"
+                        "iounit disks 2.1 %s %s\nrequester writer 7.1 %s\nrequester reader 8.1 %s\n"
+                        "allow writer read,write,flush disks/disk\nallow reader read disks/disk\n"
+                 % (own_at, keys["iou"], iou_at, keys["writer"], keys["reader"]))
+        self.put("iou", "role iounit\nself 2.1\nkey iou.key\nlisten %s\nowner boss 1.1 %s\n"
+                        "device 1 disk %s\n" % (iou_at, keys["own"], device))
+        for name, unit in (("writer", 7), ("reader", 8)):
+            self.put(name, "role requester\nself %d.1\nkey %s.key\nlisten 127.0.0.1:0\n"
+                           "owner boss 1.1 %s %s\n" % (unit, name, keys["own"], own_at))
+
+    def start(self):
+        for role in self.roles:
+            role.start()
+
+    def end(self):
+        for role in self.roles:
+            if role.process and role.process.poll() is None:
+                role.kill()
+
+    def alive(self):
+        for role in self.roles:
+            role.alive()
+
+    def wait_for_progress(self):
+        """Until blocks are acknowledged that were asked for from now on."""
+        first, wanted = self.blocks.last + 1, 8
+        until = time.monotonic() + PATIENCE_S
+        while sum(v >= first for v in list(self.blocks.durable.values())) < wanted:
+            self.alive()
+            if time.monotonic() > until:
+                raise Failure("nothing is written any more%s"
+                              % (": " + self.writer.fatal if self.writer.fatal else ""))
+            time.sleep(0.002)
+
+    def look_at_file(self):
+        with open(self.file, "rb") as f:
+            self.blocks.check(f.read(), "in the file")
+
+    def look_through_device(self):
+        read = subprocess.run([self.weft, "io", self.path("reader.conf"), "read", "disk", "--quiet"],
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE_S)
+        if read.returncode != 0:
+            raise Failure("cannot be read: " + read.stderr.decode().strip())
+        self.blocks.check(read.stdout, "through the device")
+
+    def look(self):
+        self.writer.stop()
+        self.look_at_file()
+        self.look_through_device()
+        for role in self.roles:
+            role.look_at_rest()
+        self.writer.tell(b"go")
+
+
+# ---- Tests -------------------------------------------------------------------------------------
+
+def kill_one_round(c, victims):
+    time.sleep(c.dice.random() ** 2 * 0.15)
+    for role in victims:
+        role.kill()
+        if role is c.writer:
+            continue
+        if c.dice.random() < 0.3:
+            time.sleep(c.dice.random() * 0.05)
+    for role in victims:
+        role.start()
+    c.wait_for_progress()
+    c.look()
+
+
+def victims_of(c):
+    """One of them mostly; now and then two, or all, in any order."""
+    count = c.dice.choices((1, 2, 3), (8, 2, 1))[0]
+    return c.dice.sample(c.roles, count)
+
+
+def run_kills(options, device, kills, choose):
+    c = Cluster(options.weft, options.writer, options.seed, device)
+    done = 0
+    try:
+        c.start()
+        c.wait_for_progress()
+        c.look()
+        while done < kills:
+            victims = choose(c)
+            done += len(victims)
+            kill_one_round(c, victims)
+        print("# %d kills, %d blocks acknowledged, %d not; lives: %s"
+              % (done, c.blocks.acknowledged, c.blocks.failed,
+                 ", ".join("%s %d" % (r.name, r.lives) for r in c.roles)), flush=True)
+    except Failure as e:
+        raise Failure("seed %d, after %d kills, files in %s: %s" % (options.seed, done, c.folder, e))
+    finally:
+        c.end()
+    shutil.rmtree(c.folder)
+
+
+def only(name):
+    return lambda c: [getattr(c, name)]
+
+
+# What is killed, and what the device is: one that is slow has more under way when it is.
+TESTS = {
+    "test_rio_kill_any_role_of_a_file": ("file:%s", 10, victims_of),
+    "test_rio_kill_any_role_of_a_slow_file": ("delay:80ms(file:%s,threads)", 10, victims_of),
+    "test_rio_kill_owner_alone": ("delay:150ms(file:%s)", 4, only("own")),
+    "test_rio_kill_iounit_alone": ("file:%s,direct", 4, only("iou")),
+    "test_rio_kill_requester_alone": ("delay:150ms(file:%s)", 4, only("writer")),
+}
+KILLS = 32
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("weft")
+    parser.add_argument("writer")
+    parser.add_argument("--kills", type=int, default=KILLS)
+    parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
+    parser.add_argument("names", nargs="*")
+    options = parser.parse_args()
+    options.weft, options.writer = os.path.realpath(options.weft), os.path.realpath(options.writer)
+    print("# seed %d" % options.seed, flush=True)
+    has_failed = False
+    for name, (device, share, choose) in TESTS.items():
+        if options.names and not any(n in name for n in options.names):
+            continue
+        try:
+            run_kills(options, device, max(1, options.kills * share // KILLS), choose)
+            print("ok " + name, flush=True)
+        except (Failure, subprocess.SubprocessError) as e:
+            has_failed = True
+            print("not ok %s: %s" % (name, e), flush=True)
+    sys.exit(1 if has_failed else 0)
+
+
+main()
