@@ -166,13 +166,25 @@ struct look {
 	uint64_t offset;
 };
 
-/* The one was surely over when the other began. */
+/*
+ * An I/O unit does nothing for a new owner before it is done with what the former ordered, and an
+ * owner has nothing done for who comes again before that is done which it had asked for.
+ */
+static bool is_of_the_past(const struct rw_ask *one, const struct rw_ask *other)
+{
+	return one->owner < other->owner ||
+	       (one->node == other->node && one->meeting < other->meeting);
+}
+
+/* The one was surely over when the other began, which was carried out. */
 static bool is_before(const struct rio_world *w, uint32_t a, uint32_t b)
 {
 	const struct rw_transaction *one = &w->transactions[a], *other = &w->transactions[b];
 
 	if (one->ask == other->ask)
 		return a < b;
+	if (is_of_the_past(&w->asks[one->ask], &w->asks[other->ask]))
+		return true;
 	return one->fate == RW_DONE && w->asks[one->ask].ended_seq < w->asks[other->ask].asked_seq;
 }
 

@@ -408,6 +408,7 @@ enum weft_reason rw_role_came(struct rio_world *w, uint32_t end)
 		return rio_owner_came(n->owner, &e->contact, e->dial == RW_NONE ? 0 : e->dial + 1,
 				      &e->number);
 	CHECK(role == RIO_OWNER);
+	n->meetings++;
 	if (rw_is_requester(w, e->node)) {
 		n->owner_end = end;
 		rio_requester_owner_came(n->requester, &e->contact);

@@ -189,6 +189,7 @@ struct rw_node {
 	struct rio_iounit *unit;
 	struct rio_requester *requester;
 	uint32_t owner_end; /* of a requester or an I/O unit */
+	uint32_t meetings;  /* with an owner, in all lives */
 	uint8_t *buffers;   /* of an I/O unit */
 	uint8_t *arena;	    /* of a requester */
 	uint8_t cells[RW_CELLS];
@@ -260,6 +261,7 @@ struct rw_transaction {
 
 struct rw_ask {
 	uint32_t node, incarnation;
+	uint32_t owner, meeting; /* incarnation of the owner; which connection with him */
 	uint64_t id;
 	uint64_t asked_seq, ended_seq; /* 0: not yet */
 	uint64_t asked_ns, timeout_ns;
