@@ -217,6 +217,8 @@ static struct sgl_transaction draw_transaction(struct rio_world *w, uint32_t dev
 	struct sgl_transaction is = { .operation = draw_operation(w), .device = d->owner_number };
 	uint32_t count;
 
+	if (w->limits.hot_blocks > 0)
+		first %= w->limits.hot_blocks;
 	most = rw_draw(w, 2) == 0 ? 2 : most;
 	most = blocks - first < most ? blocks - first : most;
 	count = 1 + rw_draw(w, most);
@@ -292,7 +294,7 @@ static struct making begin(struct rio_world *w, uint32_t node, uint32_t device)
 	return m;
 }
 
-static bool has_offer(const struct rio_world *w, uint32_t node, uint32_t device)
+bool rw_has_offer(const struct rio_world *w, uint32_t node, uint32_t device)
 {
 	const struct rio_requester *q = w->nodes[node].requester;
 
@@ -340,7 +342,7 @@ static bool submit(struct rio_world *w, struct making *m, bool has_room)
 	}
 	/* A list that does not fit into a piece is refused. */
 	m->is_doubtful = m->is_doubtful || m->list_bytes > LIST_SURE;
-	a->is_right = !a->is_wrong && !m->is_doubtful && has_offer(w, m->node, m->device);
+	a->is_right = !a->is_wrong && !m->is_doubtful && rw_has_offer(w, m->node, m->device);
 	w->ask_count++;
 	rw_trace(w, RW_TRACE_ASKED, m->node, m->ask, a->count);
 	rw_model_asked(w, m->ask);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Connections of the world of directed I/O. What is sent over one leaves and arrives in order, at
- * its own time. A Write has ended for its sender when it has left; a Read when its response is back.
- * An end that breaks takes nothing any more, while what has left it is still on its way; the other
- * end learns of it some time later.
+ * its own time. A Write has ended for its sender when it has left; a Read when its response has
+ * come. An end that breaks takes nothing any more, while what has left it is still on its way; the
+ * other end learns of it some time later.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -86,6 +86,7 @@ static void limits_draw(struct rio_world *w)
 	if (l->is_calm || rw_draw(w, 3) == 0)
 		l->timeout_ns = rw_patient_ns;
 	l->mischief_ppm = mischief[rw_draw(w, 4)];
+	l->hot_blocks = rw_draw(w, 3) == 0 ? 1 + rw_draw(w, 3) : 0;
 	l->owner_requests = 1 + rw_draw(w, 8);
 	l->owner_lists = 1 + rw_draw(w, RW_LISTS);
 	l->owner_list_max = rw_draw(w, 2) == 0 ? RIO_REQUEST_LIST_MAX : 64 + rw_draw(w, 512);
@@ -232,17 +233,6 @@ static void fault(struct rio_world *w)
 
 /* ---- The end -------------------------------------------------------------------------------- */
 
-static bool is_offered(const struct rio_world *w, uint32_t node, uint32_t device)
-{
-	const struct rio_requester *q = w->nodes[node].requester;
-
-	for (uint32_t i = 0; i < rio_requester_offers(q); i++) {
-		if (rio_requester_offer(q, i).device.number == w->devices[device].owner_number)
-			return true;
-	}
-	return false;
-}
-
 static bool is_to_be_offered(const struct rio_world *w, uint32_t node, uint32_t device)
 {
 	for (uint32_t i = 0; i < w->rule_count; i++) {
@@ -264,7 +254,7 @@ static const char *requester_unrest(const struct rio_world *w, uint32_t node)
 	if (!rio_requester_is_idle(q))
 		return "a requester is not idle";
 	for (uint32_t i = 0; i < w->device_count; i++) {
-		if (is_offered(w, node, i) != is_to_be_offered(w, node, i))
+		if (rw_has_offer(w, node, i) != is_to_be_offered(w, node, i))
 			return "a requester is not offered what it may use, or more";
 	}
 	return NULL;

@@ -6,7 +6,7 @@
  * late; an I/O unit hangs. Outside the cores stands a model that knows who asked for what, and
  * judges every end, every byte and every access.
  *
- *	rio_world.c      the world: what the seed draws, the loop, faults, what is checked at the end
+ *	rio_world.c      the world: what the seed draws, the loop, faults, the end
  *	rio_net.c        connections: messages, Reads and Writes on their way, and windows
  *	rio_nodes.c      processes: their mail, greetings and dialling, stopping and starting
  *	rio_roles.c      what the cores of the three roles want done
@@ -303,6 +303,7 @@ struct rw_limits {
 	uint32_t expose_ppm;	   /* a window cannot be opened */
 	bool is_calm;		   /* nothing goes wrong */
 	uint32_t mischief_ppm;
+	uint32_t hot_blocks; /* of each device, that all want; 0: they want any */
 	uint32_t owner_requests, owner_lists, owner_list_max;
 	uint32_t commands, pieces, piece_bytes, moves, unit_list_max;
 };
@@ -448,6 +449,8 @@ void rw_devices_stop(struct rio_world *w, uint32_t node);
 
 /* rio_asks.c */
 void rw_ask_act(struct rio_world *w, uint32_t node);
+
+bool rw_has_offer(const struct rio_world *w, uint32_t node, uint32_t device);
 
 /* One that must go well: reads or writes so much of a device. False: it could not be asked. */
 bool rw_ask_audit(struct rio_world *w, const struct sgl_transaction *is, uint32_t device);
