@@ -11,6 +11,7 @@
 #include "cmd.h"
 #include "sim/iwarp_world.h"
 #include "sim/kind.h"
+#include "sim/rio_world.h"
 #include "sim/sim_trace.h"
 #include "sim/verbs_world.h"
 #include "sim/words.h"
@@ -22,6 +23,7 @@ enum { LAST_EVENTS = 24, FAILURES_TOLD = 3, WORDS_BYTES = 256, PROGRESS_SEEDS = 
 struct sim_sums {
 	uint64_t runs, failed, events, requests, succeeded, refused, bytes;
 	uint64_t connections, deaths, corruptions;
+	uint64_t stops, control_bytes;
 	struct story story;
 };
 
@@ -41,6 +43,8 @@ static const char usage[] =
 	"  --world loopback   over one adapter, by all services (this is the default)\n"
 	"  --world iwarp      each with its own adapter, over TCP connections that delay, chop,\n"
 	"                     cut, reset and corrupt\n"
+	"  --world rio        directed I/O: requesters, an owner and I/O units with disks, any of\n"
+	"                     which may stop at any step\n"
 	"  --seed N    the seed: the same number, the same history\n"
 	"  --count N   run N seeds, from that one on\n"
 	"  --story     tell what happened first of each kind, and what was refused why\n"
@@ -73,9 +77,22 @@ static void iwarp_add(const void *world, struct sim_sums *sums)
 	sums->corruptions += w->corruptions;
 }
 
+static void rio_add(const void *world, struct sim_sums *sums)
+{
+	const struct rio_world *w = world;
+
+	sums->requests += w->ended_well + w->ended_badly;
+	sums->succeeded += w->ended_well;
+	sums->refused += w->refused;
+	sums->bytes += w->payload_bytes;
+	sums->stops += w->stops;
+	sums->control_bytes += w->owner_bytes;
+}
+
 static void (*const adders[SIM_KINDS])(const void *world, struct sim_sums *sums) = {
 	[SIM_LOOPBACK] = loopback_add,
 	[SIM_IWARP] = iwarp_add,
+	[SIM_RIO] = rio_add,
 };
 
 /* ---- Arguments ------------------------------------------------------------------------------ */
@@ -224,6 +241,10 @@ static void print_sums(const struct sim_sums *s)
 		printf("%12" PRIu64 " connections were tried, %" PRIu64
 		       " ends of them died, %" PRIu64 " bits flipped\n",
 		       s->connections, s->deaths, s->corruptions);
+	if (s->stops > 0)
+		printf("%12" PRIu64 " times somebody stopped without a word; %" PRIu64
+		       " KiB of messages passed the owner, and no payload\n",
+		       s->stops, s->control_bytes / 1024);
 	printf("%12" PRIu64 " worlds failed\n", s->failed);
 }
 

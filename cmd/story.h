@@ -12,10 +12,13 @@
 
 #include "base/trace.h"
 
+enum { STORY_KINDS = 64 };
+
 struct story {
 	bool is_told;			     /* the timeline is over */
 	uint32_t told;			     /* lines of the timeline so far */
 	uint8_t seen[WEFT_REASON_COUNT];     /* reasons that the timeline has shown */
+	uint8_t seen_kind[STORY_KINDS];	     /* the same of a world's own kinds of events */
 	uint8_t seen_op[WEFT_OP_SEND_COUNT]; /* operations that it has shown to succeed */
 	uint64_t good[WEFT_OP_SEND_COUNT], bad[WEFT_OP_SEND_COUNT], flushed[WEFT_OP_SEND_COUNT];
 	uint64_t dropped

@@ -237,6 +237,9 @@ static void command_late(struct rio_iounit *u, struct unit_command *c)
 				unit_platform_hang_up(u, p);
 		}
 	}
+	c->is_late = true;
+	if (c->state == COMMAND_SETTLING)
+		list_remove(&c->waiter.link);
 	unit_command_fail(u, c, WEFT_R_RIO_TIMEOUT);
 }
 
@@ -245,6 +248,7 @@ static bool take_done(struct rio_iounit *u)
 {
 	bool has_done = false;
 
+	u->has_submitted = false;
 	for (uint32_t i = 0; i < u->device_count; i++) {
 		struct store *store = u->devices[i].store;
 		struct store_request *r;
@@ -436,9 +440,19 @@ static bool telling_act(struct rio_iounit *u, struct rio_act *act)
 	return false;
 }
 
-bool rio_iounit_act(struct rio_iounit *u, struct rio_act *act)
+static bool next_act(struct rio_iounit *u, struct rio_act *act)
 {
 	/* Who wants to move may want a connection first. */
 	return telling_act(u, act) || unit_platform_act(u, act) || move_act(u, act) ||
 	       unit_platform_act(u, act) || say_act(u, act);
+}
+
+/* Bound: what a device has done at once may let commands go on, which end. */
+bool rio_iounit_act(struct rio_iounit *u, struct rio_act *act)
+{
+	while (!next_act(u, act)) {
+		if (!u->has_submitted || !take_done(u))
+			return false;
+	}
+	return true;
 }

@@ -57,6 +57,7 @@ void unit_command_fail(struct rio_iounit *u, struct unit_command *c, enum weft_r
 		list_remove(&c->tell_link);
 		list_remove(&c->waiter.link); /* it waits for nothing any more */
 		unit_piece_abort_waiting(u, c);
+		unit_platforms_nudge(u);
 	}
 	unit_command_ready(u, c);
 }
@@ -166,6 +167,7 @@ static void begin(struct rio_iounit *u, struct unit_command *c)
 	enum weft_reason r = list_check(u, c);
 
 	c->state = COMMAND_RUNNING;
+	c->grants = u->grants;
 	if (r != WEFT_OK) {
 		u->counts.refused++;
 		unit_command_fail(u, c, r);
@@ -207,15 +209,11 @@ static void run_pieces(struct rio_iounit *u, struct unit_command *c)
 	}
 	if (c->pieces > 0)
 		return;
-	if (c->reason != WEFT_OK) {
-		say(u, c);
-	} else if (next_transaction(u, c)) {
+	if (c->reason == WEFT_OK && next_transaction(u, c))
 		c->number++;
-		unit_command_ready(u, c);
-	} else {
+	else
 		c->state = COMMAND_SETTLING;
-		unit_command_ready(u, c);
-	}
+	unit_command_ready(u, c);
 }
 
 /* Who is told over the connection that it was written to by knows then what has arrived. */
@@ -225,16 +223,30 @@ static bool needs_no_settling(const struct unit_command *c)
 	       platform_is_same(c->touched[c->settled_count].platform->name, c->requester);
 }
 
-/* Each platform that was written to, one after the other; then it is over. */
+/* Nothing was written there, or over a connection that is gone: nobody knows what has arrived. */
+static bool is_past(const struct unit_touch *t)
+{
+	return t->connection == 0 || t->platform->state != PLATFORM_UP ||
+	       t->connection != t->platform->connections;
+}
+
+/*
+ * Each platform that was written to, one after the other; then it is over. Also if it has failed:
+ * what is still on its way must not find its window closed, for that would end the connection, and
+ * with it what others move. But nobody waits long for that.
+ */
 static void settle(struct rio_iounit *u, struct unit_command *c)
 {
 	if (c->settles > 0)
 		return;
-	if (needs_no_settling(c)) {
+	while (c->reason != WEFT_OK && c->settled_count < c->touched_count &&
+	       is_past(&c->touched[c->settled_count]))
+		c->settled_count++;
+	if (c->reason == WEFT_OK && needs_no_settling(c)) {
 		c->is_told = true;
 		c->settled_count++;
 	}
-	if (c->reason != WEFT_OK || c->settled_count == c->touched_count)
+	if (c->is_dropped || c->is_late || c->settled_count == c->touched_count)
 		say(u, c);
 	else
 		list_add_tail(&u->movers, &c->waiter.link);
@@ -318,8 +330,7 @@ bool unit_command_settle_act(struct rio_iounit *u, struct unit_command *c, struc
 	const struct unit_touch *t = &c->touched[c->settled_count];
 	struct unit_platform *p = t->platform;
 
-	/* If that connection was lost meanwhile, nobody knows what has arrived. */
-	if (p->state != PLATFORM_UP || t->connection != p->connections) {
+	if (is_past(t)) {
 		unit_command_fail(u, c, WEFT_R_PEER_GONE);
 		return false;
 	}

@@ -43,6 +43,7 @@ struct unit_platform {
 	struct platform name;
 	enum platform_state state;
 	bool is_revoked; /* the slot is free once nobody moves anything there */
+	uint64_t grant;	 /* which one it has this slot by */
 	uint8_t token[RIO_TOKEN_BYTES];
 	uint8_t nonce[RIO_NONCE_BYTES];
 	uint64_t counter;     /* of the last private data */
@@ -91,6 +92,7 @@ struct unit_command {
 	struct platform requester;
 	uint64_t asked; /* the requester's id */
 	struct rio_list *list;
+	uint64_t grants; /* that there were when it was checked */
 	struct timer timer;
 	/* The transaction that is carried out, and where its next piece begins. */
 	struct unit_cursor cursor;
@@ -104,6 +106,7 @@ struct unit_command {
 	enum weft_reason reason; /* the first one */
 	uint64_t done_bytes;
 	bool is_dropped; /* nobody is to be told */
+	bool is_late;	 /* it waits for nothing but what is under way */
 	struct unit_touch touched[COMMAND_PLATFORMS_MAX];
 	uint32_t touched_count, settled_count; /* asked to settle so far */
 	uint32_t settles;		       /* under way */
@@ -166,6 +169,8 @@ struct rio_iounit {
 	uint32_t platform_count;
 	struct unit_move *moves;
 	uint32_t move_count, moves_under_way;
+	uint64_t grants;    /* so far */
+	bool has_submitted; /* something to a device, after devices were looked at */
 	struct timer_queue timers;
 	struct list free_commands, free_pieces, free_moves;
 	struct list ready;   /* commands that can go on */
@@ -188,6 +193,10 @@ void unit_run(struct rio_iounit *u);
 /* NULL: it is not granted. The second: whose memory the segment is. */
 struct unit_platform *unit_platform_find(struct rio_iounit *u, struct platform name);
 struct unit_platform *unit_platform_of(struct rio_iounit *u, const struct rio_segment *s);
+
+/* As the command was checked for it: who was let in anew since then is somebody else. */
+struct unit_platform *unit_platform_for(struct rio_iounit *u, const struct unit_command *c,
+					const struct rio_segment *s);
 enum weft_reason unit_platform_grant(struct rio_iounit *u, const struct rio_grant *grant);
 void unit_platform_revoke(struct rio_iounit *u, struct platform name);
 
@@ -195,6 +204,9 @@ void unit_platform_revoke(struct rio_iounit *u, struct platform name);
 bool unit_platform_is_ready(struct rio_iounit *u, struct unit_platform *p, struct unit_waiter *w);
 void unit_platform_hang_up(struct rio_iounit *u, struct unit_platform *p);
 bool unit_platform_act(struct rio_iounit *u, struct rio_act *act);
+
+/* Whose turn it was may have given it up: whoever waits for one tries again. */
+void unit_platforms_nudge(struct rio_iounit *u);
 
 /* One move less is under way with it. */
 void unit_platform_relieved(struct rio_iounit *u, struct unit_platform *p);

@@ -115,6 +115,7 @@ static void piece_submit(struct rio_iounit *u, struct unit_piece *p)
 	enum weft_reason r = store_submit(p->command->device->store, &p->request, u->now_ns);
 
 	p->state = PIECE_DEVICE;
+	u->has_submitted = true;
 	if (r != WEFT_OK) {
 		p->reason = r;
 		piece_end(u, p);
@@ -327,7 +328,7 @@ bool unit_piece_act(struct rio_iounit *u, struct unit_piece *p, struct rio_act *
 	}
 	next = p->cursor;
 	length = unit_cursor_step(&next, p->bytes.length - p->issued);
-	platform = unit_platform_of(u, &next.segment);
+	platform = unit_platform_for(u, p->command, &next.segment);
 	if (!platform) {
 		unit_piece_refused(u, p, WEFT_R_RIO_PLATFORM); /* revoked meanwhile */
 		return false;

@@ -25,6 +25,14 @@ struct unit_platform *unit_platform_of(struct rio_iounit *u, const struct rio_se
 	return unit_platform_find(u, s->where == RIO_OWN ? u->config.self : s->platform);
 }
 
+struct unit_platform *unit_platform_for(struct rio_iounit *u, const struct unit_command *c,
+					const struct rio_segment *s)
+{
+	struct unit_platform *p = unit_platform_of(u, s);
+
+	return p && p->grant <= c->grants ? p : NULL;
+}
+
 static void wants_act(struct rio_iounit *u, struct unit_platform *p)
 {
 	if (!list_is_linked(&p->link))
@@ -70,6 +78,7 @@ enum weft_reason unit_platform_grant(struct rio_iounit *u, const struct rio_gran
 		p->state = PLATFORM_GRANTED;
 	}
 	p->is_revoked = false;
+	p->grant = ++u->grants;
 	memcpy(p->token, grant->token, sizeof(p->token));
 	p->counter = 0;
 	p->address = grant->address;
@@ -108,6 +117,16 @@ bool unit_platform_is_ready(struct rio_iounit *u, struct unit_platform *p, struc
 	}
 	list_add_tail(&p->waiting, &w->link);
 	return false;
+}
+
+void unit_platforms_nudge(struct rio_iounit *u)
+{
+	for (uint32_t i = 0; i < u->platform_count; i++) {
+		struct unit_platform *p = &u->platforms[i];
+
+		if (p->state == PLATFORM_UP && p->moves < u->config.moves_max)
+			wake(u, p);
+	}
 }
 
 void unit_platform_relieved(struct rio_iounit *u, struct unit_platform *p)
@@ -173,19 +192,22 @@ void rio_iounit_dialled(struct rio_iounit *u, struct platform platform, enum wef
 		return;
 	if (p->state == PLATFORM_LEAVING && reason == WEFT_OK)
 		return; /* it will be lost, as was asked for */
-	if (reason == WEFT_OK)
-		reason = answer_check(u, p, answer);
 	if (reason == WEFT_OK) {
+		reason = answer_check(u, p, answer);
 		p->state = PLATFORM_UP;
 		p->connections++;
 		rio_session_of_data(&p->session, p->token, p->nonce);
-		wake(u, p);
+		if (reason != WEFT_OK)
+			unit_platform_hang_up(u, p);
 	} else {
 		p->state = PLATFORM_GRANTED;
 		list_remove(&p->link);
-		fail_waiting(u, p, reason);
-		tidy(u, p);
 	}
+	if (reason == WEFT_OK)
+		wake(u, p);
+	else
+		fail_waiting(u, p, reason);
+	tidy(u, p);
 	unit_run(u);
 }
 

@@ -60,7 +60,8 @@ struct request {
 	uint32_t unopened;	/* of its windows, that are not open yet */
 	uint32_t list;		/* slot of a long list; LIST_NONE */
 	struct debt *debt;	/* NULL: the owner has answered, or was not asked */
-	struct platform iounit; /* that has the device */
+	uint32_t device;	/* of its first transaction */
+	struct platform iounit; /* that has it; unit 0: not known yet */
 	struct rio_ended end;
 	size_t length; /* of what goes into the message */
 	uint8_t bytes[RIO_REQUEST_LIST_MAX];

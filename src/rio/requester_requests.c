@@ -181,6 +181,14 @@ static void end_with(struct rio_requester *q, struct request *r, const struct ri
 	request_end(q, r, status->reason);
 }
 
+/* Who has its device: he may have been announced after it was asked for. */
+static struct platform iounit_of(const struct rio_requester *q, struct request *r)
+{
+	if (platform_is_nobody(r->iounit))
+		r->iounit = unit_of_device(q, r->device);
+	return r->iounit;
+}
+
 /*
  * The owner has answered, but whether the data is here only the I/O unit's own word can say, which
  * comes behind it over the data connection; if that is there.
@@ -190,7 +198,7 @@ static void await_word(struct rio_requester *q, struct request *r)
 	debt_free(q, r->debt);
 	r->debt = NULL;
 	list_slot_free(q, &r->list);
-	if (!unit_is_connected(q, r->iounit))
+	if (!unit_is_connected(q, iounit_of(q, r)))
 		request_end(q, r, WEFT_R_PEER_GONE);
 }
 
@@ -212,7 +220,7 @@ enum weft_reason request_take_word(struct rio_requester *q, struct platform ioun
 	if (m->type != RIO_STATUS)
 		return WEFT_R_RIO_UNEXPECTED;
 	/* It may have ended otherwise; and nobody speaks for another's device. */
-	if (!r || r->state != REQUEST_ASKED || !platform_is_same(r->iounit, iounit))
+	if (!r || r->state != REQUEST_ASKED || !platform_is_same(iounit_of(q, r), iounit))
 		return WEFT_OK;
 	debt_leave(r);
 	end_with(q, r, &m->status);
@@ -334,7 +342,8 @@ enum weft_reason rio_requester_ask(struct rio_requester *q, const struct rio_ask
 	r->id = ++q->serial * q->config.requests_max + (uint64_t)(r - q->requests);
 	r->end.id = r->id;
 	r->end.context = ask->context;
-	r->iounit = unit_of_device(q, ask->wanted[0].is.device);
+	r->device = ask->wanted[0].is.device;
+	r->iounit = unit_of_device(q, r->device);
 	r->deadline_ns = later(now_ns, ask->timeout_ns ? ask->timeout_ns : q->config.timeout_ns);
 	timer_queue_set(&q->timers, &r->timer, r->deadline_ns);
 	request_try_wait(q, r);

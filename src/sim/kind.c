@@ -2,6 +2,7 @@
 #include "sim/kind.h"
 
 #include "sim/iwarp_world.h"
+#include "sim/rio_world.h"
 #include "sim/verbs_world.h"
 
 static int loopback_open(void *world, uint64_t seed)
@@ -54,6 +55,31 @@ static struct world *iwarp_clock(void *world)
 	return &((struct iwarp_world *)world)->world;
 }
 
+static int rio_open(void *world, uint64_t seed)
+{
+	return rio_world_open(world, seed);
+}
+
+static bool rio_step(void *world)
+{
+	return rio_world_step(world);
+}
+
+static const char *rio_failure(const void *world)
+{
+	return rio_world_failure(world);
+}
+
+static void rio_close(void *world)
+{
+	rio_world_close(world);
+}
+
+static struct world *rio_clock(void *world)
+{
+	return &((struct rio_world *)world)->world;
+}
+
 const struct sim_kind sim_kinds[SIM_KINDS] = {
 	[SIM_LOOPBACK] = {
 		.name = "loopback",
@@ -72,5 +98,14 @@ const struct sim_kind sim_kinds[SIM_KINDS] = {
 		.failure = iwarp_failure,
 		.close = iwarp_close,
 		.clock = iwarp_clock,
+	},
+	[SIM_RIO] = {
+		.name = "rio",
+		.world_bytes = sizeof(struct rio_world),
+		.open = rio_open,
+		.step = rio_step,
+		.failure = rio_failure,
+		.close = rio_close,
+		.clock = rio_clock,
 	},
 };

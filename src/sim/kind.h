@@ -11,6 +11,7 @@
 enum sim_kind_id {
 	SIM_LOOPBACK, /* sim/verbs_world.h */
 	SIM_IWARP,    /* sim/iwarp_world.h */
+	SIM_RIO,      /* sim/rio_world.h */
 	SIM_KINDS
 };
 

@@ -9,6 +9,7 @@
 
 #include "base/fault_plan.h"
 #include "iwarp/iwarp.h"
+#include "sim/rio_world.h"
 #include "sim/sim_trace.h"
 #include "wire/rdmap.h"
 
@@ -88,7 +89,7 @@ void sim_words(const struct trace_event *e, char *text, size_t size)
 	if (name)
 		snprintf(text + n, size - (size_t)n, "pipe %-5u %s: %" PRIu64 ", %" PRIu64, e->who,
 			 name, e->a, e->b);
-	else
+	else if (!rio_world_words(e, text + n, size - (size_t)n))
 		trace_words(e, text + n, size - (size_t)n);
 	used = strlen(text);
 	if (e->reason != WEFT_OK)

@@ -6,6 +6,7 @@ set -eu
 hashes() {
 	"$1" sim --seed 1 --count 50 --hash
 	"$1" sim --world iwarp --seed 1 --count 50 --hash
+	"$1" sim --world rio --seed 1 --count 50 --hash
 }
 
 [ -x "$1" ] || {

@@ -121,6 +121,28 @@ TEST(test_rio_02i_the_owners_word_does_not_end_what_the_unit_tells)
 }
 
 /* Nobody knows what of the data has come. */
+/* Who knows a device's number may ask for it before he is told who has it. */
+TEST(test_rio_02i_a_unit_that_is_announced_after_the_request_tells_of_it)
+{
+	for (int is_owner_first = 0; is_owner_first < 2; is_owner_first++) {
+		uint64_t id;
+
+		asker_open(&w, 4, 8144);
+		id = ask();
+		announce(unit, ASKER_DEVICE);
+		connect(unit, 1, &words);
+		if (is_owner_first)
+			EXPECT_EQ(told_status(id), WEFT_OK);
+		EXPECT_EQ(w.open_now, 1U);
+		EXPECT_EQ(tell(id), WEFT_OK);
+		asker_run(&w);
+		asker_expect_ended(&w, id, WEFT_OK);
+		if (!is_owner_first)
+			EXPECT_EQ(told_status(id), WEFT_OK);
+		asker_close(&w);
+	}
+}
+
 TEST(test_rio_02i_a_connection_that_ends_before_the_word_fails_its_requests)
 {
 	uint64_t first, second, third;

@@ -1,0 +1,486 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The judge of the world of directed I/O. Whatever is written says in every word who wrote it, and
+ * where: so a word that is read names the transaction that it came from.
+ *
+ *	word   "PY", or "IM" if it lay in the list | transaction u24 | place u24
+ *
+ * A transaction lasts, for the judge, from when its request was asked for to when that ended; those
+ * of one request come one after the other. One that may have failed may take effect at any time
+ * afterwards. What may be read is what no later transaction has overwritten that is known to have
+ * been carried out. When an I/O unit stops, all that was not durable is no longer known to be.
+ */
+#include <string.h>
+
+#include "base/check.h"
+#include "sim/rio_world.h"
+
+enum { MS = 1000000 };
+
+static const uint64_t slack_ns = UINT64_C(1000) * MS;
+
+/* ---- Policy --------------------------------------------------------------------------------- */
+
+static bool rule_covers(const struct rw_rule *r, const struct sgl_transaction *is)
+{
+	if (!(r->operations >> is->operation & 1))
+		return false;
+	if (is->operation == SGL_FLUSH)
+		return true;
+	return is->offset >= r->first &&
+	       (r->length == 0 ||
+		(is->length <= r->length && is->offset - r->first <= r->length - is->length));
+}
+
+bool rw_is_allowed(const struct rio_world *w, uint32_t node, uint32_t device,
+		   const struct sgl_transaction *is)
+{
+	for (uint32_t i = 0; i < w->rule_count; i++) {
+		const struct rw_rule *r = &w->rules[i];
+
+		if ((r->requester == RW_NONE || r->requester == node) &&
+		    (r->device == RW_NONE || r->device == device) && rule_covers(r, is))
+			return true;
+	}
+	return false;
+}
+
+static void rule_add(struct rio_world *w, const struct rw_rule *r)
+{
+	struct rio_rule rule = { .device = RIO_ANY_DEVICE,
+				 .operations = r->operations,
+				 .first = r->first,
+				 .length = r->length };
+
+	if (r->requester != RW_NONE)
+		rule.requester = w->known[r->requester].platform;
+	if (r->device != RW_NONE)
+		rule.device = w->devices[r->device].owner_number;
+	CHECK(rio_policy_add(w->policy, &rule) == WEFT_OK);
+	w->rules[w->rule_count++] = *r;
+}
+
+/* The first requester may do everything: it looks at all of it in the end. */
+void rw_policy_draw(struct rio_world *w)
+{
+	uint32_t all = ((1U << SGL_OPERATION_COUNT) - 1) & ~1U, more = rw_draw(w, RW_RULES_MAX);
+
+	rule_add(w, &(struct rw_rule){ 1, RW_NONE, all, 0, 0 });
+	for (uint32_t i = 0; i < more; i++) {
+		struct rw_rule r = { rw_draw(w, 5) == 0 ? RW_NONE
+							: 1 + rw_draw(w, w->limits.requesters),
+				     rw_draw(w, 5) == 0 ? RW_NONE : rw_draw(w, w->device_count),
+				     all, 0, 0 };
+
+		if (rw_draw(w, 2) == 0)
+			r.operations = 2 * (1 + rw_draw(w, all / 2));
+		if (rw_draw(w, 3) == 0) {
+			r.first = 512 * (uint64_t)rw_draw(w, 64);
+			r.length = 512 * (uint64_t)rw_draw(w, 64);
+		}
+		if (w->rule_count < RW_RULES_MAX)
+			rule_add(w, &r);
+	}
+	for (uint32_t who = 1; who <= w->limits.requesters; who++) {
+		for (uint32_t whose = 1; whose <= w->limits.requesters; whose++) {
+			w->shares[who][whose] = who == whose || rw_draw(w, 2) == 0;
+			if (who == whose || !w->shares[who][whose])
+				continue;
+			CHECK(rio_policy_add_share(
+				      w->policy, &(struct rio_share){ w->known[who].platform,
+								      w->known[whose].platform }) ==
+			      WEFT_OK);
+		}
+	}
+}
+
+/* ---- Words ---------------------------------------------------------------------------------- */
+
+static void put_u24(uint8_t *at, uint32_t value)
+{
+	at[0] = (uint8_t)(value >> 16);
+	at[1] = (uint8_t)(value >> 8);
+	at[2] = (uint8_t)value;
+}
+
+static uint32_t get_u24(const uint8_t *at)
+{
+	return (uint32_t)at[0] << 16 | (uint32_t)at[1] << 8 | at[2];
+}
+
+void rw_word_put(uint8_t *at, const struct rio_world *w, uint32_t transaction, uint64_t offset)
+{
+	memcpy(at, w->transactions[transaction].is_immediate ? "IM" : "PY", 2);
+	put_u24(at + 2, transaction);
+	put_u24(at + 5, (uint32_t)(offset / RW_WORD));
+}
+
+static bool is_zero(const uint8_t *word)
+{
+	static const uint8_t zeroes[RW_WORD];
+
+	return memcmp(word, zeroes, RW_WORD) == 0;
+}
+
+static bool covers(const struct rw_transaction *t, uint32_t device, uint64_t offset)
+{
+	return t->device == device && offset >= t->is.offset &&
+	       offset - t->is.offset < t->is.length;
+}
+
+/* The transaction that wrote it there; RW_NONE: nobody wrote that. */
+static uint32_t word_writer(const struct rio_world *w, const uint8_t *word, uint32_t device,
+			    uint64_t offset)
+{
+	uint32_t transaction = get_u24(word + 2);
+	uint8_t expected[RW_WORD];
+
+	if (transaction >= w->transaction_count)
+		return RW_NONE;
+	rw_word_put(expected, w, transaction, offset);
+	if (memcmp(word, expected, RW_WORD) != 0 ||
+	    w->transactions[transaction].is.operation != SGL_WRITE ||
+	    !covers(&w->transactions[transaction], device, offset))
+		return RW_NONE;
+	return transaction;
+}
+
+void rw_model_message(struct rio_world *w, const uint8_t *bytes, size_t length)
+{
+	for (size_t i = 0; i + 2 * RW_WORD <= length; i++) {
+		const uint8_t *next = bytes + i + RW_WORD;
+
+		if (bytes[i] == 'P' && memcmp(bytes + i, next, 5) == 0 && bytes[i + 1] == 'Y' &&
+		    get_u24(next + 5) == get_u24(bytes + i + 5) + 1) {
+			rw_fail(w, "a message to or from the owner has payload in it");
+			return;
+		}
+	}
+}
+
+/* ---- What may be read ----------------------------------------------------------------------- */
+
+/* A read, from when to when. */
+struct look {
+	uint32_t transaction, device;
+	uint64_t offset;
+};
+
+/*
+ * An I/O unit does nothing for a new owner before it is done with what the former ordered, and an
+ * owner has nothing done for who comes again before that is done which it had asked for.
+ */
+static bool is_of_the_past(const struct rw_ask *one, const struct rw_ask *other)
+{
+	return one->owner < other->owner ||
+	       (one->node == other->node && one->meeting < other->meeting);
+}
+
+/* The one was surely over when the other began, which was carried out. */
+static bool is_before(const struct rio_world *w, uint32_t a, uint32_t b)
+{
+	const struct rw_transaction *one = &w->transactions[a], *other = &w->transactions[b];
+
+	if (one->ask == other->ask)
+		return a < b;
+	if (is_of_the_past(&w->asks[one->ask], &w->asks[other->ask]))
+		return true;
+	return one->fate == RW_DONE && w->asks[one->ask].ended_seq < w->asks[other->ask].asked_seq;
+}
+
+static bool overwrites(const struct rw_transaction *t)
+{
+	return t->fate == RW_DONE && !t->is_shaky &&
+	       (t->is.operation == SGL_WRITE || t->is.operation == SGL_WRITE_ZEROES);
+}
+
+/* Has somebody surely overwritten it by then? RW_NONE: zeroes since zero_seq. */
+static bool is_gone(const struct rio_world *w, const struct look *l, uint32_t writer)
+{
+	uint64_t zero_seq = w->devices[l->device].zero_seq;
+
+	for (uint32_t k = 0; k < w->transaction_count; k++) {
+		const struct rw_transaction *t = &w->transactions[k];
+
+		if (!overwrites(t) || !covers(t, l->device, l->offset) ||
+		    !is_before(w, k, l->transaction))
+			continue;
+		if (writer == RW_NONE ? w->asks[t->ask].asked_seq > zero_seq
+				      : is_before(w, writer, k))
+			return true;
+	}
+	return false;
+}
+
+static bool may_see(const struct rio_world *w, const struct look *l, uint32_t writer)
+{
+	const struct rw_transaction *t = &w->transactions[writer];
+
+	if (t->fate == RW_NEVER || t->is_dead)
+		return false;
+	if (t->ask == w->transactions[l->transaction].ask && writer > l->transaction)
+		return false;
+	return !is_gone(w, l, writer);
+}
+
+static bool may_see_zero(const struct rio_world *w, const struct look *l)
+{
+	if (!is_gone(w, l, RW_NONE))
+		return true;
+	for (uint32_t i = 0; i < w->transaction_count; i++) {
+		const struct rw_transaction *t = &w->transactions[i];
+
+		if ((t->is.operation == SGL_WRITE_ZEROES || t->is.operation == SGL_DISCARD) &&
+		    covers(t, l->device, l->offset) && may_see(w, l, i))
+			return true;
+	}
+	return false;
+}
+
+static void judge_word(struct rio_world *w, const struct look *l, const uint8_t *word)
+{
+	uint32_t writer = is_zero(word) ? RW_NONE : word_writer(w, word, l->device, l->offset);
+	bool is_good = is_zero(word) ? may_see_zero(w, l)
+				     : writer != RW_NONE && may_see(w, l, writer);
+
+	if (is_good)
+		return;
+	rw_fail(w,
+		"transaction %u reads %02x%02x %02x%02x%02x %02x%02x%02x at %u of device %u "
+		"(kind %u), which nobody may see",
+		l->transaction, word[0], word[1], word[2], word[3], word[4], word[5], word[6],
+		word[7], (uint32_t)l->offset, l->device, w->devices[l->device].kind);
+}
+
+/* Each block is of one writer, but where data goes straight into the device. */
+static void judge_read(struct rio_world *w, uint32_t transaction)
+{
+	const struct rw_transaction *t = &w->transactions[transaction];
+	const struct rw_device *d = &w->devices[t->device];
+	struct look l = { transaction, t->device, t->is.offset };
+	const uint8_t *before = NULL;
+
+	for (uint32_t i = 0; i < t->segment_count; i++) {
+		const struct rw_segment *s = &t->segments[i];
+
+		if (!w->nodes[s->node].is_up || w->nodes[s->node].incarnation != s->incarnation)
+			return; /* nobody has that memory any more */
+		for (uint32_t at = 0; at < s->length; at += RW_WORD, l.offset += RW_WORD) {
+			const uint8_t *word = s->bytes + at;
+			bool is_first = l.offset % d->block_bytes == 0 || !before;
+			bool is_same = !is_first && memcmp(before, word, 5) == 0;
+
+			if (!is_same)
+				judge_word(w, &l, word);
+			if (!is_same && !is_first && d->kind != RW_MEMORY)
+				rw_fail(w, "transaction %u reads a torn block at %u of device %u",
+					transaction, (uint32_t)l.offset, t->device);
+			if (is_same && !is_zero(word) &&
+			    word_writer(w, word, t->device, l.offset) == RW_NONE)
+				judge_word(w, &l, word);
+			before = word;
+		}
+	}
+}
+
+/* ---- Asking and ending ---------------------------------------------------------------------- */
+
+void rw_model_asked(struct rio_world *w, uint32_t ask)
+{
+	struct rw_ask *a = &w->asks[ask];
+
+	a->asked_seq = ++w->seq;
+	a->asked_ns = w->world.now_ns;
+	for (uint32_t i = a->first; i < a->first + a->count; i++)
+		w->transactions[i].fate = a->is_wrong ? RW_NEVER : RW_OPEN;
+}
+
+/* It was asked for before the I/O unit stopped, and ended after that. */
+static bool is_cut(const struct rio_world *w, const struct rw_transaction *t)
+{
+	return w->cut_seq[w->devices[t->device].node] > w->asks[t->ask].asked_seq;
+}
+
+/* Everything before the flush is durable; in doubt, only what is of the same request. */
+static void flushed(struct rio_world *w, uint32_t flush)
+{
+	const struct rw_transaction *f = &w->transactions[flush];
+
+	for (uint32_t i = 0; i < w->transaction_count; i++) {
+		struct rw_transaction *t = &w->transactions[i];
+
+		if (t->device == f->device && t->fate == RW_DONE && !t->is_shaky &&
+		    is_before(w, i, flush) && (t->ask == f->ask || !is_cut(w, f)))
+			t->is_durable = true;
+	}
+}
+
+static void done(struct rio_world *w, uint32_t transaction)
+{
+	struct rw_transaction *t = &w->transactions[transaction];
+
+	t->fate = RW_DONE;
+	if (t->is.operation == SGL_FLUSH)
+		flushed(w, transaction);
+	else
+		t->is_durable = t->is.is_fua;
+}
+
+/* Of all that has been done by then; what follows in the same request made it durable or not. */
+static void shake(struct rio_world *w, struct rw_transaction *t)
+{
+	if (t->fate != RW_DONE || t->device == RW_NONE)
+		return;
+	if (!t->is_durable || w->devices[t->device].kind == RW_MEMORY)
+		t->is_shaky = true;
+}
+
+void rw_model_ended(struct rio_world *w, uint32_t ask)
+{
+	struct rw_ask *a = &w->asks[ask];
+	uint32_t end = a->first + a->count;
+
+	a->ended_seq = ++w->seq;
+	a->is_over = true;
+	for (uint32_t i = a->first; i < end; i++) {
+		struct rw_transaction *t = &w->transactions[i];
+
+		if (a->reason == WEFT_OK)
+			done(w, i);
+		else if (t->fate == RW_OPEN)
+			t->fate = RW_MAYBE;
+	}
+	if (a->reason != WEFT_OK || a->is_wrong)
+		return;
+	for (uint32_t i = a->first; i < end; i++) {
+		if (is_cut(w, &w->transactions[i]))
+			shake(w, &w->transactions[i]);
+	}
+	for (uint32_t i = a->first; i < end; i++) {
+		if (w->transactions[i].is.operation == SGL_READ)
+			judge_read(w, i);
+	}
+}
+
+void rw_model_lost(struct rio_world *w, uint32_t node)
+{
+	for (uint32_t i = 0; i < w->ask_count; i++) {
+		struct rw_ask *a = &w->asks[i];
+
+		if (a->node != node || a->is_over)
+			continue;
+		a->is_over = true;
+		a->reason = WEFT_R_PEER_GONE;
+		for (uint32_t k = a->first; k < a->first + a->count; k++) {
+			if (w->transactions[k].fate == RW_OPEN)
+				w->transactions[k].fate = RW_MAYBE;
+		}
+	}
+}
+
+void rw_model_cut(struct rio_world *w, uint32_t node)
+{
+	w->cut_seq[node] = ++w->seq;
+	for (uint32_t i = 0; i < w->transaction_count; i++) {
+		struct rw_transaction *t = &w->transactions[i];
+
+		if (t->device == RW_NONE || w->devices[t->device].node != node)
+			continue;
+		shake(w, t);
+		if (t->fate == RW_DONE && w->devices[t->device].kind == RW_MEMORY)
+			t->is_dead = true;
+	}
+	for (uint32_t i = 0; i < w->device_count; i++) {
+		if (w->devices[i].node == node && w->devices[i].kind == RW_MEMORY)
+			w->devices[i].zero_seq = w->seq;
+	}
+}
+
+/* ---- What reaches devices ------------------------------------------------------------------- */
+
+static enum store_op op_of(enum sgl_operation operation)
+{
+	static const enum store_op ops[SGL_OPERATION_COUNT] = {
+		[SGL_READ] = STORE_READ,       [SGL_WRITE] = STORE_WRITE,
+		[SGL_FLUSH] = STORE_FLUSH,     [SGL_WRITE_ZEROES] = STORE_WRITE_ZEROES,
+		[SGL_DISCARD] = STORE_DISCARD,
+	};
+
+	return ops[operation];
+}
+
+/* Could the device be asked for this because of that transaction? */
+static bool is_of(const struct rio_world *w, const struct rw_transaction *t, uint32_t device,
+		  const struct store_request *r)
+{
+	const struct rw_ask *a = &w->asks[t->ask];
+
+	if (t->device != device || op_of(t->is.operation) != r->op ||
+	    t->is.is_fua != (bool)(r->flags & STORE_FUA))
+		return false;
+	if (t->fate != RW_OPEN && t->fate != RW_MAYBE)
+		return false;
+	if (w->world.now_ns > a->asked_ns + a->timeout_ns + w->limits.hang_ns + slack_ns)
+		return false;
+	if (r->op == STORE_READ || r->op == STORE_WRITE)
+		return r->offset >= t->is.offset && r->length <= t->is.length &&
+		       r->offset - t->is.offset <= t->is.length - r->length;
+	return r->offset == t->is.offset && r->length == t->is.length;
+}
+
+static void judge_write(struct rio_world *w, uint32_t device, const struct store_request *r)
+{
+	uint64_t offset = r->offset;
+	uint32_t writer = word_writer(w, r->spans[0].bytes, device, offset);
+
+	if (writer == RW_NONE || !is_of(w, &w->transactions[writer], device, r)) {
+		rw_fail(w, "device %u is asked for a write at %u that nobody may want", device,
+			(uint32_t)offset);
+		return;
+	}
+	for (uint32_t i = 0; i < r->span_count; i++) {
+		for (size_t at = 0; at < r->spans[i].length; at += RW_WORD, offset += RW_WORD) {
+			if (word_writer(w, r->spans[i].bytes + at, device, offset) != writer)
+				rw_fail(w, "device %u gets other bytes than it should at %u",
+					device, (uint32_t)offset);
+		}
+	}
+}
+
+void rw_model_stored(struct rio_world *w, uint32_t device, const struct store_request *r)
+{
+	if (r->op == STORE_WRITE) {
+		judge_write(w, device, r);
+		return;
+	}
+	for (uint32_t i = w->transaction_count; i-- > 0;) {
+		if (is_of(w, &w->transactions[i], device, r))
+			return;
+	}
+	rw_fail(w, "device %u is asked for operation %u at %u that nobody may want", device, r->op,
+		(uint32_t)r->offset);
+}
+
+/* ---- What memory is reached for ------------------------------------------------------------- */
+
+void rw_model_barred(struct rio_world *w, uint32_t node, const struct rw_flight *f)
+{
+	const struct rw_handle *h;
+	const char *what = f->kind == RW_WRITE ? "Write" : "Read";
+
+	if (f->handle == 0 || f->handle > w->handle_count) {
+		rw_fail(w, "a %s by handle %u, which nobody has", what, f->handle);
+		return;
+	}
+	h = &w->handles[f->handle - 1];
+	if (h->node != node)
+		rw_fail(w, "a %s at node %u by a handle of node %u", what, node, h->node);
+	else if (h->incarnation != w->nodes[node].incarnation)
+		return; /* of a process that is no more */
+	else if (h->ask == RW_NONE)
+		rw_fail(w, "a %s outside the memory that node %u has for all", what, node);
+	else if (!w->asks[h->ask].is_over)
+		rw_fail(w, "a %s of ask %u that is under way was refused", what, h->ask);
+	else if (w->asks[h->ask].reason == WEFT_OK)
+		rw_fail(w, "a %s came after ask %u had ended well", what, h->ask);
+}
