@@ -47,8 +47,10 @@ class Tools:
 
     def __init__(self, weft, plugin, sanitizer_env=None, patience=1):
         self.weft, self.plugin = os.path.abspath(weft), os.path.abspath(plugin)
-        self.env = dict(os.environ, LC_ALL="C")
         self.kit_env = sanitizer_env or {}
+        # weft itself has its sanitizer inside; looking for leaks takes seconds a process.
+        self.env = dict(os.environ, LC_ALL="C")
+        self.env.update({k: v for k, v in self.kit_env.items() if k != "LD_PRELOAD"})
         self.patience = patience
 
 
