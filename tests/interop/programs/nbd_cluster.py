@@ -142,6 +142,12 @@ class Cluster:
         if not re.search(pattern, self.kit_says()):
             raise Failure("nbdkit does not say \"%s\"" % pattern)
 
+    def expect_decision(self, pattern):
+        """In the owner's log, which is written before anything is done."""
+        with open(self.path("decisions.log"), encoding="utf-8") as f:
+            if not re.search(pattern, f.read()):
+                raise Failure("the owner's log has no \"%s\"" % pattern)
+
     def check_kit(self):
         """It must be there still, and no sanitizer may have spoken."""
         if "nbdkit" not in self.processes:
