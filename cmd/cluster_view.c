@@ -87,17 +87,21 @@ static void print_peer(const struct weft_rio_seen *s, const struct cluster_look 
 	cluster_view_bytes(s->written_bytes, written);
 	rate_text(s->read_bytes, was ? was->read_bytes : 0, seconds, read_rate);
 	rate_text(s->written_bytes, was ? was->written_bytes : 0, seconds, written_rate);
-	printf("%-20s %-8s %5" PRIu32 " %10" PRIu64 " %8" PRIu64 " %8" PRIu64
-	       " %11s %11s %13s %13s\n",
-	       s->name, platform, s->now, s->requests, s->refused, s->failed, read, written,
-	       read_rate, written_rate);
+	printf("%-20s %-8s %5" PRIu32 " %10" PRIu64 " %8" PRIu64 " %8" PRIu64 " %11s %11s", s->name,
+	       platform, s->now, s->requests, s->refused, s->failed, read, written);
+	if (before)
+		printf(" %13s %13s", read_rate, written_rate);
+	printf("\n");
 }
 
 static void print_peers(enum weft_rio_kind kind, const char *title, const struct cluster_look *now,
 			const struct cluster_look *before)
 {
-	printf("\n%-20s %-8s %5s %10s %8s %8s %11s %11s\n", title, "platform", "now", "requests",
+	printf("\n%-20s %-8s %5s %10s %8s %8s %11s %11s", title, "platform", "now", "requests",
 	       "refused", "failed", "read", "written");
+	if (before)
+		printf(" %13s %13s", "reading", "writing");
+	printf("\n");
 	for (uint32_t i = 0; i < now->count; i++) {
 		if (now->seen[i].kind == kind)
 			print_peer(&now->seen[i], now, before);

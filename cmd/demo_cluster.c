@@ -280,6 +280,20 @@ static bool write_requesters(struct demo *d)
 	return true;
 }
 
+/* The owner has connected to it. */
+static bool await_iounit(struct demo *d)
+{
+	uint64_t end_ns = demo_clock_ns() + UINT64_C(10000) * MS_NS;
+
+	do {
+		if (!look(d))
+			return false;
+		if (d->iounit_seen.is_here)
+			return true;
+	} while (demo_clock_ns() < end_ns && !demo_is_interrupted());
+	return bad(d, "the owner does not reach the I/O unit");
+}
+
 /* This process watches, as a requester that may do nothing else. */
 static bool start_watching(struct demo *d)
 {
@@ -296,7 +310,7 @@ static bool start_watching(struct demo *d)
 	r = weft_rio_requester_open(&d->screen->self, NULL, &d->watcher);
 	if (r != WEFT_OK)
 		return bad(d, "the one who watches cannot begin: %s", weft_reason_text(r));
-	return look(d);
+	return await_iounit(d);
 }
 
 /* ---- Moving data ---------------------------------------------------------------------------- */
@@ -305,7 +319,7 @@ static bool start_io(struct demo *d, enum identity who, const char *verb, uint64
 {
 	char file[DEMO_NAME], path[DEMO_PATH], bytes[32];
 	const char *const args[DEMO_ARGS] = { "io",  path,	verb,	  "disk", "--length",
-					      bytes, "--quiet", "--wait", "20s" };
+					      bytes, "--quiet", "--wait", "10s" };
 
 	snprintf(bytes, sizeof(bytes), "%" PRIu64, length);
 	snprintf(file, sizeof(file), "%s.conf", names[who]);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Directed remote I/O by the library: an I/O unit with a device in memory, an owner that says who may
- * use it, and a requester that writes and reads it. Here all three are in one process, over
+ * Directed remote I/O by the library: an I/O unit with a device in memory, an owner that says who
+ * may use it, and a requester that writes and reads it. Here all three are in one process, over
  * loopback TCP; in a cluster each is a process of its own, with just these calls.
  *
- * The data goes straight between requester and I/O unit. What the owner carried is shown at the end.
+ * The data goes straight between requester and I/O unit. What the owner carried is shown at the
+ * end.
  */
 #include <inttypes.h>
 #include <pthread.h>

@@ -108,6 +108,8 @@ enum weft_reason weft_rio_inquire(struct weft_rio_requester *q, uint64_t timeout
 		q->is_inquiring = false;
 		requester_tell(q, WANTS_ALL);
 	}
+	if (r != WEFT_OK)
+		*count = 0; /* a part may have come */
 	requester_hand_on(q);
 	pthread_mutex_unlock(&q->lock);
 	return r;

@@ -131,3 +131,81 @@ TEST(test_rio_03_an_inquiry_without_an_owner_says_why)
 	EXPECT_EQ(weft_rio_inquire(q, 30 * SECONDS, seen, SEEN_MAX, &count), WEFT_R_RIO_DENIED);
 	cluster_close(&c);
 }
+
+enum { CROWD = 250, WATCHERS = 4, INQUIRIES = 20 };
+
+static struct weft_rio_seen crowd_seen[WATCHERS][CROWD + 8];
+
+/* Everybody is there once, whatever others ask meanwhile. */
+static void *inquire_often(void *room)
+{
+	struct weft_rio_seen *s = room;
+
+	for (int i = 0; i < INQUIRIES; i++) {
+		bool has[CROWD] = { false };
+		uint32_t count = 0;
+
+		if (weft_rio_inquire(c.requesters[0], 30 * SECONDS, s, CROWD + 8, &count) !=
+			    WEFT_OK ||
+		    count != CROWD + 4)
+			return NULL;
+		for (uint32_t k = 0; k < count; k++) {
+			if (s[k].platform.unit >= 1000)
+				has[s[k].platform.unit - 1000] = true;
+		}
+		for (int k = 0; k < CROWD; k++) {
+			if (!has[k])
+				return NULL;
+		}
+	}
+	return room;
+}
+
+/* The owner of a crowd of which one is here: it takes more than one message to tell of them. */
+static void open_crowd(void)
+{
+	static struct weft_rio_peer peers[CROWD + 2];
+	static const struct weft_platform watcher = { FIRST_REQUESTER, 1 };
+	const struct weft_rio_store store = { .number = 5, .name = "disk", .text = "mem:1M" };
+	struct weft_rio_self self = cluster_self(OWNER_UNIT, peers, CROWD + 2);
+
+	cluster_begin(&c);
+	cluster_add_iounit(&c, &store, 1);
+	c.owner_options.watchers = &watcher;
+	c.owner_options.watcher_count = 1;
+	peers[0] = cluster_peer(FIRST_IOUNIT, WEFT_RIO_IOUNIT, &c.iounit_at[0]);
+	peers[1] = cluster_peer(FIRST_REQUESTER, WEFT_RIO_REQUESTER, NULL);
+	for (uint32_t i = 0; i < CROWD; i++)
+		peers[2 + i] = cluster_peer(1000 + i, WEFT_RIO_REQUESTER, NULL);
+	cluster_own(&c, &self);
+}
+
+TEST(test_rio_03_a_crowd_is_told_of_in_parts_to_several_threads)
+{
+	pthread_t threads[WATCHERS];
+	void *room;
+
+	open_crowd();
+	(void)cluster_device(cluster_requester(&c, 0), "disk");
+	for (int i = 0; i < WATCHERS; i++)
+		REQUIRE(pthread_create(&threads[i], NULL, inquire_often, crowd_seen[i]) == 0);
+	for (int i = 0; i < WATCHERS; i++) {
+		pthread_join(threads[i], &room);
+		EXPECT(room == crowd_seen[i]);
+	}
+	cluster_close(&c);
+}
+
+TEST(test_rio_03_names_that_are_no_text_are_refused)
+{
+	struct weft_rio_peer peer = cluster_peer(FIRST_REQUESTER, WEFT_RIO_REQUESTER, NULL);
+	const struct weft_rio_self self = cluster_self(OWNER_UNIT, &peer, 1);
+	const struct weft_rio_owner_options options = { 0 };
+	struct weft_rio_owner *owner;
+
+	strcpy(peer.name, "a\nb");
+	EXPECT_EQ(weft_rio_owner_open(&self, &options, &owner), WEFT_R_BAD_ARGUMENT);
+	memset(peer.name, 'x', sizeof(peer.name)); /* without an end */
+	REQUIRE(weft_rio_owner_open(&self, &options, &owner) == WEFT_OK);
+	weft_rio_owner_close(owner);
+}
