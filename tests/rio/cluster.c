@@ -112,7 +112,7 @@ void cluster_stop_iounit(struct cluster *c, int nth)
 
 /* ---- Owner ---------------------------------------------------------------------------------- */
 
-static void *owner_run(void *owner)
+void *cluster_owner_run(void *owner)
 {
 	weft_rio_owner_run(owner);
 	return NULL;
@@ -185,7 +185,7 @@ void cluster_own(struct cluster *c, const struct weft_rio_self *self)
 	c->owner_options.context = c;
 	must(weft_rio_owner_open(self, &c->owner_options, &c->owner));
 	weft_rio_owner_address(c->owner, &c->owner_at);
-	REQUIRE(pthread_create(&c->owner_thread, NULL, owner_run, c->owner) == 0);
+	REQUIRE(pthread_create(&c->owner_thread, NULL, cluster_owner_run, c->owner) == 0);
 }
 
 void cluster_start_owner(struct cluster *c)

@@ -82,6 +82,9 @@ void cluster_wait_note(struct cluster *c, const char *text);
 uint32_t cluster_notes(struct cluster *c);
 void cluster_wait_notes(struct cluster *c, uint32_t count);
 
+/* A thread that runs an owner. */
+void *cluster_owner_run(void *owner);
+
 /* Who somebody is in this cluster. */
 struct weft_rio_self cluster_self(uint32_t unit, const struct weft_rio_peer *peers, uint32_t count);
 struct weft_rio_peer cluster_peer(uint32_t unit, enum weft_rio_role role,
