@@ -553,8 +553,8 @@ static void clean(struct demo *d)
 		rio_role_close(d->screen);
 	free(d->screen);
 	(void)demo_end(&d->requester, SIGTERM, 2);
-	(void)demo_end(&d->owner, SIGTERM, 5);
-	(void)demo_end(&d->iounit, SIGTERM, 5);
+	(void)demo_end(&d->owner, SIGTERM, STILL_S);
+	(void)demo_end(&d->iounit, SIGTERM, STILL_S);
 	for (int i = 0; i < 3; i++) {
 		struct demo_child *c = i == 0 ? &d->requester : i == 1 ? &d->owner : &d->iounit;
 

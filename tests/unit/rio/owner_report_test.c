@@ -93,6 +93,28 @@ TEST(test_rio_03_that_somebody_watches_is_noted_once)
 	bed_close(&b);
 }
 
+TEST(test_rio_03_who_watched_and_may_no_longer_is_noted)
+{
+	const struct bed_note *n;
+
+	bed_open_all(&b);
+	watch((struct platform){ 8, 1 });
+	inquire(B, 1, 0);
+	bed_run(&b);
+	b.policy.watcher_count = 0;
+	inquire(B, 2, 0);
+	bed_run(&b);
+	n = bed_note_of(&b, RIO_NOTE_WATCH, 0, 1);
+	EXPECT(n && n->note.reason == WEFT_R_RIO_DENIED);
+	EXPECT_EQ(bed_ended_with(&b, B), WEFT_R_RIO_DENIED);
+	watch((struct platform){ 8, 1 });
+	inquire(B, 3, 0);
+	bed_run(&b);
+	n = bed_note_of(&b, RIO_NOTE_WATCH, 0, 2);
+	EXPECT(n && n->note.reason == WEFT_OK);
+	bed_close(&b);
+}
+
 TEST(test_rio_03_io_units_do_not_inquire)
 {
 	bed_open_all(&b);
