@@ -5,8 +5,8 @@
  * owner. docs/rio.md tells the whole; docs/config.md how the roles are set up by files.
  *
  * The conventions of weft.h hold, and:
- *  - A role is a process of the cluster with a platform identifier (7.1) and a key. It talks only to
- *    those whose platform, role and public key it was told when it was opened.
+ *  - A role is a process of the cluster with a platform identifier (7.1) and a key. It talks only
+ *    to those whose platform, role and public key it was told when it was opened.
  *  - Connections are made and made again by the library, in the background, for as long as the role
  *    is open.
  */
@@ -90,8 +90,8 @@ struct weft_rio_device {
 };
 
 /*
- * The nth device that the owner lets this requester use at present, from 0. WEFT_R_RIO_DEVICE: there
- * are not so many.
+ * The nth device that the owner lets this requester use at present, from 0. WEFT_R_RIO_DEVICE:
+ * there are not so many.
  */
 enum weft_reason weft_rio_device(struct weft_rio_requester *requester, uint32_t nth,
 				 struct weft_rio_device *device);
@@ -124,7 +124,10 @@ struct weft_rio_segment {
 	void *memory;
 	uint32_t length;
 	uint32_t tag; /* of weft_rio_memory_add() */
-	/* Unit 0: own. Else whose it is: memory is its address there, tag the handle of its exposure. */
+	/*
+	 * Unit 0: own. Else whose it is: memory is its address there, tag the handle of its
+	 * exposure.
+	 */
 	struct weft_platform platform;
 };
 
@@ -216,8 +219,8 @@ struct weft_rio_seen {
  * How the cluster stands: the owner, then who is connected, after each I/O unit its devices, then
  * who is not. Waits up to timeout_ns for the owner. Takes up to max entries; count is how many
  * there are in all. They come in parts, so one that changes its place meanwhile may be there twice
- * or not at all. WEFT_R_RIO_DENIED: the owner does not let this requester watch. WEFT_R_RIO_TIMEOUT:
- * it did not answer.
+ * or not at all. WEFT_R_RIO_DENIED: the owner does not let this requester watch.
+ * WEFT_R_RIO_TIMEOUT: it did not answer.
  */
 enum weft_reason weft_rio_inquire(struct weft_rio_requester *requester, uint64_t timeout_ns,
 				  struct weft_rio_seen *seen, uint32_t max, uint32_t *count);
@@ -287,7 +290,9 @@ struct weft_rio_owner_options {
 	uint64_t timeout_ns;	 /* of requests that name none; default 30 s */
 	/* Told of every decision, in one line, before it takes effect. May be NULL. */
 	void (*note)(void *context, const char *line);
-	/* Called when there is nothing more to note for now: a log may be written out. May be NULL. */
+	/*
+	 * Called when there is nothing more to note for now: a log may be written out. May be NULL.
+	 */
 	void (*noted)(void *context);
 	void *context;
 };

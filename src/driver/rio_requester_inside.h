@@ -49,7 +49,10 @@ struct held {
 struct weft_rio_requester {
 	struct rio_loop loop;
 	pthread_mutex_t lock; /* guards everything here */
-	/* Who looks at the adapter, or was told to; NULL: nobody. Who waits for them to see something. */
+	/*
+	 * Who looks at the adapter, or was told to; NULL: nobody. Who waits for them to see
+	 * something.
+	 */
 	struct follower *looker, *heir;
 	struct list followers;
 	/* Looks now and then if nobody else does, so that connections are made again. */

@@ -10,9 +10,9 @@
  *	              \-----------------------------/
  *
  * A list that does not lie in its message is fetched first, checked whole, and judged whole; what
- * is handed on is the copy that was judged, so nobody can change it afterwards (RIO-16). Devices have
- * numbers of the owner's, one for each in the cluster: (number of the I/O unit) << 16 | (the unit's
- * own number).
+ * is handed on is the copy that was judged, so nobody can change it afterwards (RIO-16). Devices
+ * have numbers of the owner's, one for each in the cluster: (number of the I/O unit) << 16 | (the
+ * unit's own number).
  */
 #pragma once
 
@@ -56,8 +56,8 @@ void rio_owner_destroy(struct rio_owner *o);
 /*
  * A requester or an I/O unit has greeted. place: of an I/O unit, which one it is in the
  * configuration, from 1 (it makes its devices' numbers); 0 of a requester. Gives it a number.
- * WEFT_R_RIO_TWICE: one with this platform, or in this place, is here. WEFT_R_LIMIT: too many are, or
- * just left, and acts are due that say so. WEFT_R_RIO_UNEXPECTED: an owner, or an I/O unit that
+ * WEFT_R_RIO_TWICE: one with this platform, or in this place, is here. WEFT_R_LIMIT: too many are,
+ * or just left, and acts are due that say so. WEFT_R_RIO_UNEXPECTED: an owner, or an I/O unit that
  * takes no commands, or none with a chain pointer in it.
  */
 enum weft_reason rio_owner_came(struct rio_owner *o, const struct rio_contact *contact,
@@ -89,7 +89,7 @@ enum rio_owner_act_kind {
 enum rio_note_kind {
 	RIO_NOTE_CAME,
 	RIO_NOTE_LEFT,
-	RIO_NOTE_ALLOWED, /* a transaction of a request, all of which are: what comes of it follows */
+	RIO_NOTE_ALLOWED, /* a transaction of a request that is allowed as a whole */
 	RIO_NOTE_REFUSED, /* a request, for this reason */
 	RIO_NOTE_ENDED,	  /* a request that was allowed, well or for this reason */
 	RIO_NOTE_WATCH,	  /* it sees how the cluster stands from now on, or may not */
