@@ -216,8 +216,8 @@ struct weft_rio_seen {
  * How the cluster stands: the owner, then who is connected, after each I/O unit its devices, then
  * who is not. Waits up to timeout_ns for the owner. Takes up to max entries; count is how many
  * there are in all. They come in parts, so one that changes its place meanwhile may be there twice
- * or not at all. WEFT_R_RIO_DENIED: the owner does not let this requester watch. WEFT_R_RIO_TIMEOUT:
- * it did not answer.
+ * or not at all. WEFT_R_RIO_DENIED: the owner does not let this requester watch.
+ * WEFT_R_RIO_TIMEOUT: it did not answer.
  */
 enum weft_reason weft_rio_inquire(struct weft_rio_requester *requester, uint64_t timeout_ns,
 				  struct weft_rio_seen *seen, uint32_t max, uint32_t *count);
