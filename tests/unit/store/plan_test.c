@@ -42,6 +42,22 @@ TEST(test_plan_reads_memory_and_files)
 	EXPECT_EQ(n->path_length, 6);
 }
 
+TEST(test_plan_reads_devices_of_other_units)
+{
+	const struct store_node *n = &plan.nodes[0];
+
+	EXPECT(is_read("rio:/etc/weft/other.conf,device=disk"));
+	EXPECT_EQ(n->kind, STORE_KIND_RIO);
+	EXPECT_EQ(n->path_length, 20);
+	EXPECT_MEM(n->path, "/etc/weft/other.conf", 20);
+	EXPECT_EQ(n->device_length, 4);
+	EXPECT_MEM(n->device, "disk", 4);
+	EXPECT(!is_read("rio"));
+	EXPECT(!is_read("rio:/path,device="));
+	EXPECT(!is_read("rio:/path,size=1M"));
+	EXPECT(!is_read("rio:/path,device=a(mem:1M)"));
+}
+
 TEST(test_plan_sizes_have_units)
 {
 	static const struct {
