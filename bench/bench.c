@@ -35,7 +35,9 @@ static void usage(FILE *to)
 		"  dropin   perftest on the drop-in libraries, next to weft perf\n"
 		"\n"
 		"  --json   one object a line instead of the table\n"
-		"  --help   this text\n");
+		"  --help   this text\n"
+		"\n"
+		"The part rio of ./dev bench is bench/rio_bench.py.\n");
 }
 
 static void progress(const struct subject *s)

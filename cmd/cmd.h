@@ -5,6 +5,8 @@
  */
 #pragma once
 
+int cmd_cluster(int argc, char **argv);
+int cmd_demo(int argc, char **argv);
 int cmd_devices(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
 int cmd_dump(int argc, char **argv);

@@ -37,14 +37,14 @@ static const char help[] =
 	"  --wait TIME    how long to wait for the owner and the device; default 10s\n"
 	"  --write        bench: write, which destroys what is there; default: read\n"
 	"  --random       bench: blocks in no order\n"
-	"  --seconds N    bench: for so long; default 2\n"
+	"  --seconds S    bench: for so long; default 2\n"
 	"  --spin TIME    look for answers so long before sleeping; default 0\n"
 	"  --json         list and bench: for programs\n"
 	"  --quiet        no progress line\n";
 
 struct options {
 	const char *file, *verb, *devices[2], *path;
-	uint64_t at, length, to, block, depth, wait_ns, seconds, spin_ns;
+	uint64_t at, length, to, block, depth, wait_ns, duration_ns, spin_ns;
 	bool has_length, has_to, is_write, is_random, is_json, is_quiet;
 };
 
@@ -90,6 +90,17 @@ static struct word word_of(const char *text)
 	return (struct word){ text, (uint32_t)strlen(text) };
 }
 
+static bool take_seconds(const char *text, uint64_t *ns)
+{
+	char *end;
+	double s = strtod(text, &end);
+
+	if (end == text || *end || !(s >= 0.001 && s <= 86400))
+		return false;
+	*ns = (uint64_t)(s * NS_PER_S);
+	return true;
+}
+
 /* False: it is no such number. */
 static bool take_value(int option, const char *text, struct options *o)
 {
@@ -114,8 +125,7 @@ static bool take_value(int option, const char *text, struct options *o)
 	case OPT_WAIT:
 		return quantity_time(word_of(text), &o->wait_ns);
 	case OPT_SECONDS:
-		return quantity_number(word_of(text), &o->seconds) && o->seconds > 0 &&
-		       o->seconds <= 86400;
+		return take_seconds(text, &o->duration_ns);
 	case OPT_SPIN:
 		return quantity_time(word_of(text), &o->spin_ns);
 	default:
@@ -314,7 +324,7 @@ static int order(struct io_run *run, const struct options *o, struct io_range *r
 static int bench(struct io_run *run, const struct options *o, const struct io_range *range,
 		 struct io_outcome *out)
 {
-	const struct io_bench b = { o->is_write, o->is_random, o->seconds * NS_PER_S };
+	const struct io_bench b = { o->is_write, o->is_random, o->duration_ns };
 	struct io_figures f = { 0 };
 	int status;
 
@@ -432,7 +442,8 @@ static int io(const struct options *o)
 
 int cmd_io(int argc, char **argv)
 {
-	struct options o = { .wait_ns = UINT64_C(10) * NS_PER_S, .seconds = 2 };
+	struct options o = { .wait_ns = UINT64_C(10) * NS_PER_S,
+			     .duration_ns = UINT64_C(2) * NS_PER_S };
 	int wrong = take_options(argc, argv, &o);
 
 	if (wrong == 1) {

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "cluster_view.h"
 #include "rio_role.h"
 
 static const char help[] =
@@ -53,8 +54,9 @@ static int serve(const struct rio_role_file *f)
 						   .timeout_ns = c->timeout_ns,
 						   .tell = tell };
 	struct weft_rio_iounit *iounit;
+	struct weft_rio_moved moved;
 	struct weft_address at;
-	char why[400] = "";
+	char why[400] = "", carried[CLUSTER_MOVED_TEXT];
 	enum weft_reason r;
 
 	for (uint32_t i = 0; i < c->device_count; i++)
@@ -67,6 +69,9 @@ static int serve(const struct rio_role_file *f)
 	weft_rio_iounit_address(iounit, &at);
 	say_devices(c, &at);
 	weft_rio_iounit_run(iounit);
+	weft_rio_iounit_moved(iounit, &moved);
+	cluster_view_moved(&moved, carried);
+	rio_role_say(stdout, carried);
 	weft_rio_iounit_close(iounit);
 	return 0;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cluster_view.h"
 #include "rio_role.h"
 
 static const char help[] =
@@ -72,15 +73,30 @@ static void say_where(const struct rio_config *c, struct weft_rio_owner *owner, 
 	fflush(NULL);
 }
 
+static void say_moved(struct weft_rio_owner *owner, FILE *log)
+{
+	char line[CLUSTER_MOVED_TEXT];
+	struct weft_rio_moved moved;
+
+	weft_rio_owner_moved(owner, &moved);
+	cluster_view_moved(&moved, line);
+	rio_role_say(stdout, line);
+	if (log != stdout)
+		rio_role_say(log, line);
+}
+
 static int own(const struct rio_role_file *f, FILE *log)
 {
 	const struct rio_config *c = f->host->config;
 	struct weft_rio_rule *rules = calloc((size_t)c->rule_count + 1, sizeof(*rules));
 	struct weft_rio_share *shares = calloc((size_t)c->share_count + 1, sizeof(*shares));
+	struct weft_platform watchers[RIO_CONFIG_WATCHERS_MAX];
 	struct weft_rio_owner_options options = { .rules = rules,
 						  .rule_count = c->rule_count,
 						  .shares = shares,
 						  .share_count = c->share_count,
+						  .watchers = watchers,
+						  .watcher_count = c->watcher_count,
 						  .requests_max = c->requests_max,
 						  .timeout_ns = c->timeout_ns,
 						  .note = note,
@@ -91,12 +107,15 @@ static int own(const struct rio_role_file *f, FILE *log)
 
 	if (rules && shares) {
 		rules_make(c, rules, shares);
+		for (uint32_t i = 0; i < c->watcher_count; i++)
+			watchers[i] = platform_of(c, c->watchers[i].requester);
 		r = weft_rio_owner_open(&f->self, &options, &owner);
 	}
 	if (r == WEFT_OK) {
 		rio_role_until_signal(stop, owner);
 		say_where(c, owner, log);
 		weft_rio_owner_run(owner);
+		say_moved(owner, log);
 		weft_rio_owner_close(owner);
 	}
 	free(rules);

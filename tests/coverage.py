@@ -6,7 +6,7 @@
     coverage.py ROOT --check   is it up to date, and is every requirement spoken for?
 
 A test claims the ids in its name: TEST(test_loc_s1_rkey_s2_each_check_alone) claims LOC-S1 and
-RKEY-S2. The ids that exist are the rows of docs/requirements.md. docs/open.tsv says, a line for an id,
+RKEY-S2; so does a function of a script ..._test.py. The ids that exist are the rows of docs/requirements.md. docs/open.tsv says, a line for an id,
 why one has no test yet: id, tab, sentence.
 """
 import collections
@@ -64,10 +64,10 @@ def claims(root):
     for folder, folders, names in os.walk(os.path.join(root, "tests")):
         folders.sort()
         for name in sorted(names):
-            if not name.endswith((".c", ".h")):
+            if not name.endswith((".c", ".h", "_test.py")):
                 continue
             path = os.path.relpath(os.path.join(folder, name), root)
-            for test in re.findall(r"^TEST\((\w+)\)", read(root, path), re.M):
+            for test in re.findall(r"^(?:TEST\(|def (?=test_))(\w+)[()]", read(root, path), re.M):
                 for one in ids_of(test):
                     found[one].append(Test(test, path))
     return found

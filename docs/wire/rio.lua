@@ -13,7 +13,9 @@ local rio = Proto("weft_rio", "weft directed remote I/O")
 
 local types = { [1] = "hello", [2] = "welcome", [3] = "prove", [4] = "request", [5] = "command",
 	[6] = "status", [7] = "announce", [8] = "grant", [9] = "devices", [10] = "revoke",
-	[11] = "cancel", [12] = "ping", [13] = "pong", [14] = "bye", [15] = "told" }
+	[11] = "cancel", [12] = "ping", [13] = "pong", [14] = "bye", [15] = "told",
+	[16] = "inquire", [17] = "report" }
+local seen_kinds = { [1] = "requester", [2] = "owner", [3] = "I/O unit", [4] = "device" }
 local roles = { [1] = "requester", [2] = "owner", [3] = "I/O unit" }
 local kinds = { [1] = "attributes", [2] = "chain pointer", [3] = "platform", [4] = "transaction",
 	[5] = "detail", [6] = "immediate data" }
@@ -53,6 +55,24 @@ local f = {
 	told_count = ProtoField.uint32("weft_rio.told.count", "Told"),
 	told_id = ProtoField.uint64("weft_rio.told.id", "Id", base.HEX),
 	told_done = ProtoField.uint64("weft_rio.told.done", "Bytes done"),
+	inquire_first = ProtoField.uint32("weft_rio.inquire.first", "First entry"),
+	report_total = ProtoField.uint32("weft_rio.report.total", "Entries in all"),
+	report_count = ProtoField.uint32("weft_rio.report.count", "Entries"),
+	seen_kind = ProtoField.uint8("weft_rio.seen.kind", "Kind", base.DEC, seen_kinds),
+	seen_here = ProtoField.uint8("weft_rio.seen.here", "Connected"),
+	seen_now = ProtoField.uint32("weft_rio.seen.now", "Requests under way"),
+	seen_requests = ProtoField.uint64("weft_rio.seen.requests", "Requests"),
+	seen_refused = ProtoField.uint64("weft_rio.seen.refused", "Refused"),
+	seen_failed = ProtoField.uint64("weft_rio.seen.failed", "Failed"),
+	seen_read = ProtoField.uint64("weft_rio.seen.read", "Bytes read"),
+	seen_written = ProtoField.uint64("weft_rio.seen.written", "Bytes written"),
+	seen_payload_in = ProtoField.uint64("weft_rio.seen.payload_in", "Payload in"),
+	seen_payload_out = ProtoField.uint64("weft_rio.seen.payload_out", "Payload out"),
+	seen_control_in = ProtoField.uint64("weft_rio.seen.control_in", "Control in"),
+	seen_control_out = ProtoField.uint64("weft_rio.seen.control_out", "Control out"),
+	seen_connections = ProtoField.uint64("weft_rio.seen.connections", "Data connections"),
+	seen_name_length = ProtoField.uint16("weft_rio.seen.name_length", "Name length"),
+	seen_name = ProtoField.string("weft_rio.seen.name", "Name", base.UNICODE),
 	reason = ProtoField.uint32("weft_rio.reason", "Reason (0: well)"),
 	transaction = ProtoField.uint32("weft_rio.transaction", "Transaction"),
 	done = ProtoField.uint64("weft_rio.done", "Bytes done"),
@@ -262,23 +282,51 @@ local function put_padded(c, tree, length_field, text_field)
 	return text
 end
 
+local function put_device(c, tree)
+	local start = c.at
+	local sub = tree:add(rio, c.tvb(start, 0), "Device")
+	put(c, sub, f.number, 4)
+	put(c, sub, f.block, 4)
+	put(c, sub, f.size, 8)
+	local flags = put(c, sub, f.flags, 4)
+	for _, field in ipairs({ f.read_only, f.can_flush, f.can_fua, f.can_discard,
+		f.can_zeroes }) do
+		sub:add(field, flags)
+	end
+	sub:append_text(": " .. put_padded(c, sub, f.name_length, f.name))
+	sub:set_len(c.at - start)
+end
+
 local function put_devices(c, tree)
 	local count = put(c, tree, f.count, 4):uint()
 	put_zero(c, tree, 4)
 	for _ = 1, count do
-		local start = c.at
-		local sub = tree:add(rio, c.tvb(start, 0), "Device")
-		put(c, sub, f.number, 4)
-		put(c, sub, f.block, 4)
-		put(c, sub, f.size, 8)
-		local flags = put(c, sub, f.flags, 4)
-		for _, field in ipairs({ f.read_only, f.can_flush, f.can_fua, f.can_discard,
-			f.can_zeroes }) do
-			sub:add(field, flags)
-		end
-		sub:append_text(": " .. put_padded(c, sub, f.name_length, f.name))
-		sub:set_len(c.at - start)
+		put_device(c, tree)
 	end
+end
+
+local function put_seen(c, tree)
+	local start = c.at
+	local sub = tree:add(rio, c.tvb(start, 0), "Entry")
+	local kind = put(c, sub, f.seen_kind, 1):uint()
+	put(c, sub, f.seen_here, 1)
+	put_zero(c, sub, 2)
+	sub:append_text(string.format(": %s %s", seen_kinds[kind] or "unknown",
+		put_platform(c, sub, f.platform)))
+	if kind == 4 then
+		put_device(c, sub)
+	else
+		local counters = kind == 2 and { f.seen_payload_in, f.seen_payload_out,
+			f.seen_control_in, f.seen_control_out, f.seen_connections } or
+			{ f.seen_requests, f.seen_refused, f.seen_failed, f.seen_read,
+			f.seen_written }
+		put(c, sub, f.seen_now, 4)
+		for _, field in ipairs(counters) do
+			put(c, sub, field, 8)
+		end
+		sub:append_text(" " .. put_padded(c, sub, f.seen_name_length, f.seen_name))
+	end
+	sub:set_len(c.at - start)
 end
 
 local function put_hello(c, tree)
@@ -377,6 +425,21 @@ bodies[15] = function(c, tree)
 		put(c, tree, f.told_done, 8)
 	end
 	return string.format("%u went well", count)
+end
+
+bodies[16] = function(c, tree)
+	local first = put(c, tree, f.inquire_first, 4):uint()
+	put_zero(c, tree, 4)
+	return string.format("from entry %u", first)
+end
+
+bodies[17] = function(c, tree)
+	local total = put(c, tree, f.report_total, 4):uint()
+	local count = put(c, tree, f.report_count, 4):uint()
+	for _ = 1, count do
+		put_seen(c, tree)
+	end
+	return string.format("%u of %u entries", count, total)
 end
 
 -- Runs it; if the bytes end before it does, says so in the tree.

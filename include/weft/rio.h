@@ -5,8 +5,8 @@
  * owner. docs/rio.md tells the whole; docs/config.md how the roles are set up by files.
  *
  * The conventions of weft.h hold, and:
- *  - A role is a process of the cluster with a platform identifier (7.1) and a key. It talks only to
- *    those whose platform, role and public key it was told when it was opened.
+ *  - A role is a process of the cluster with a platform identifier (7.1) and a key. It talks only
+ *    to those whose platform, role and public key it was told when it was opened.
  *  - Connections are made and made again by the library, in the background, for as long as the role
  *    is open.
  */
@@ -31,8 +31,9 @@ enum { WEFT_RIO_KEY_BYTES = 32, WEFT_RIO_NAME_MAX = 64, WEFT_RIO_TEXT_MAX = 200 
 struct weft_rio_peer {
 	struct weft_platform platform;
 	enum weft_rio_role role;
-	uint8_t key[WEFT_RIO_KEY_BYTES]; /* public */
-	struct weft_address address;	 /* an owner's for requesters, an I/O unit's for owners */
+	uint8_t key[WEFT_RIO_KEY_BYTES];  /* public */
+	struct weft_address address;	  /* an owner's for requesters, an I/O unit's for owners */
+	char name[WEFT_RIO_NAME_MAX + 1]; /* for people; may be empty */
 };
 
 /* Who one is, and whom one talks to. All of it is copied. */
@@ -89,8 +90,8 @@ struct weft_rio_device {
 };
 
 /*
- * The nth device that the owner lets this requester use at present, from 0. WEFT_R_RIO_DEVICE: there
- * are not so many.
+ * The nth device that the owner lets this requester use at present, from 0. WEFT_R_RIO_DEVICE:
+ * there are not so many.
  */
 enum weft_reason weft_rio_device(struct weft_rio_requester *requester, uint32_t nth,
 				 struct weft_rio_device *device);
@@ -123,7 +124,10 @@ struct weft_rio_segment {
 	void *memory;
 	uint32_t length;
 	uint32_t tag; /* of weft_rio_memory_add() */
-	/* Unit 0: own. Else whose it is: memory is its address there, tag the handle of its exposure. */
+	/*
+	 * Unit 0: own. Else whose it is: memory is its address there, tag the handle of its
+	 * exposure.
+	 */
 	struct weft_platform platform;
 };
 
@@ -190,6 +194,37 @@ struct weft_rio_moved {
 
 void weft_rio_requester_moved(struct weft_rio_requester *requester, struct weft_rio_moved *moved);
 
+enum weft_rio_kind {
+	WEFT_RIO_IS_REQUESTER = WEFT_RIO_REQUESTER,
+	WEFT_RIO_IS_OWNER = WEFT_RIO_OWNER,
+	WEFT_RIO_IS_IOUNIT = WEFT_RIO_IOUNIT,
+	WEFT_RIO_IS_DEVICE,
+};
+
+/* Somebody, or a device, as the owner sees it. */
+struct weft_rio_seen {
+	enum weft_rio_kind kind;
+	bool is_here;			  /* connected */
+	struct weft_platform platform;	  /* of a device: of the I/O unit that has it */
+	char name[WEFT_RIO_NAME_MAX + 1]; /* as the owner calls it; may be empty */
+	uint32_t now;			  /* requests under way */
+	/* Of requesters and I/O units, since they connected. */
+	uint64_t requests, refused, failed;
+	uint64_t read_bytes, written_bytes;
+	struct weft_rio_moved moved;   /* of the owner: what its adapter carried */
+	struct weft_rio_device device; /* of a device */
+};
+
+/*
+ * How the cluster stands: the owner, then who is connected, after each I/O unit its devices, then
+ * who is not. Waits up to timeout_ns for the owner. Takes up to max entries; count is how many
+ * there are in all. They come in parts, so one that changes its place meanwhile may be there twice
+ * or not at all. WEFT_R_RIO_DENIED: the owner does not let this requester watch.
+ * WEFT_R_RIO_TIMEOUT: it did not answer.
+ */
+enum weft_reason weft_rio_inquire(struct weft_rio_requester *requester, uint64_t timeout_ns,
+				  struct weft_rio_seen *seen, uint32_t max, uint32_t *count);
+
 /* ---- I/O unit ------------------------------------------------------------------------------- */
 
 struct weft_rio_iounit;
@@ -247,12 +282,17 @@ struct weft_rio_owner_options {
 	uint32_t rule_count;
 	const struct weft_rio_share *shares;
 	uint32_t share_count;
+	/* Who may see how the cluster stands: weft_rio_inquire(). Unit 0: whoever it is. */
+	const struct weft_platform *watchers;
+	uint32_t watcher_count;
 	uint32_t requesters_max; /* at a time; default 16 */
 	uint32_t requests_max;	 /* of one requester at a time; default 64 */
 	uint64_t timeout_ns;	 /* of requests that name none; default 30 s */
 	/* Told of every decision, in one line, before it takes effect. May be NULL. */
 	void (*note)(void *context, const char *line);
-	/* Called when there is nothing more to note for now: a log may be written out. May be NULL. */
+	/*
+	 * Called when there is nothing more to note for now: a log may be written out. May be NULL.
+	 */
 	void (*noted)(void *context);
 	void *context;
 };

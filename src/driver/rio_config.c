@@ -257,6 +257,9 @@ void rio_host_self(const struct rio_host *host, struct weft_rio_self *self,
 						   .role = (enum weft_rio_role)k->role,
 						   .address = host->addresses[i] };
 		memcpy(peers[i].key, k->key, sizeof(k->key));
+		/* What is no longer than this is a name: rio/names.h. */
+		memcpy(peers[i].name, host->config->peers[i].name,
+		       strlen(host->config->peers[i].name));
 	}
 }
 

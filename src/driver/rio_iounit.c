@@ -358,7 +358,7 @@ static void core_close(struct weft_rio_iounit *u)
 	rio_iounit_owner_left(u->core);
 	u->owner = NULL;
 	while (!rio_iounit_is_idle(u->core)) {
-		if (!rio_loop_turn(&u->loop))
+		if (!rio_loop_turn(&u->loop) && !rio_iounit_is_idle(u->core))
 			rio_loop_sleep(&u->loop, UINT64_MAX);
 	}
 	rio_iounit_destroy(u->core);

@@ -125,6 +125,14 @@ void rio_note_text(const struct rio_owner *owner, const struct rio_note *n, char
 					     [RIO_NOTE_ENDED] = "ended " };
 	struct line l = { line, line + room - 1 };
 
+	if (n->kind == RIO_NOTE_WATCH) {
+		add(&l, n->reason == WEFT_OK ? "allowed " : "refused ");
+		add_platform(&l, n->who);
+		add(&l, " watch");
+		add_reason(&l, n->reason);
+		*l.at = '\0';
+		return;
+	}
 	add(&l, verbs[n->kind]);
 	if (n->kind == RIO_NOTE_CAME || n->kind == RIO_NOTE_LEFT) {
 		add(&l, rio_role_name(n->role));

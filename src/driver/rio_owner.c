@@ -9,6 +9,7 @@
 #include "driver/rio_end.h"
 #include "driver/rio_note.h"
 #include "rio/owner.h"
+#include "wire/rio_text.h"
 
 enum {
 	REQUESTERS = 16,
@@ -28,6 +29,7 @@ struct weft_rio_owner {
 	struct weft_rio_owner_options options;
 	struct rio_owner *core;
 	struct rio_policy *policy;
+	struct rio_owner_known *known; /* the loop's peers, for reports */
 	uint8_t *lists;
 	uint32_t lists_tag;
 	bool has_noted;
@@ -139,12 +141,25 @@ static void act_do(struct weft_rio_owner *o, const struct rio_owner_act *act)
 	}
 }
 
+/* Who watches sees what the adapter has carried until now. */
+static void say_moved(struct weft_rio_owner *o)
+{
+	struct weft_rio_moved m;
+
+	if (!rio_owner_is_inquired(o->core))
+		return;
+	rio_loop_moved(&o->loop, &m);
+	rio_owner_moved(o->core, &(struct rio_moved){ m.payload_in, m.payload_out, m.control_in,
+						      m.control_out, m.connections });
+}
+
 static void work(struct rio_loop *loop)
 {
 	struct weft_rio_owner *o = owner_of(loop);
 	struct rio_owner_act act;
 
 	rio_owner_expire(o->core, loop->now_ns);
+	say_moved(o);
 	while (rio_owner_act(o->core, &act))
 		act_do(o, &act);
 	if (o->has_noted && o->options.noted)
@@ -205,7 +220,30 @@ static enum weft_reason policy_open(struct weft_rio_owner *o)
 					 &(struct rio_share){ platform_of(from->requester),
 							      platform_of(from->platform) });
 	}
+	for (uint32_t i = 0; i < o->options.watcher_count && r == WEFT_OK; i++)
+		r = rio_policy_add_watcher(o->policy, platform_of(o->options.watchers[i]));
 	return r;
+}
+
+static enum weft_reason known_open(struct weft_rio_owner *o)
+{
+	const struct rio_loop *l = &o->loop;
+
+	o->known = calloc((size_t)l->peer_count + 1, sizeof(*o->known));
+	if (!o->known)
+		return WEFT_R_NO_MEMORY;
+	for (uint32_t i = 0; i < l->peer_count; i++) {
+		const char *name = l->peers[i].name;
+
+		o->known[i] = (struct rio_owner_known){
+			.platform = l->known[i].platform,
+			.role = l->known[i].role,
+			.name = { (const uint8_t *)name, strnlen(name, WEFT_RIO_NAME_MAX) },
+		};
+		if (!rio_text_is_good(o->known[i].name.bytes, o->known[i].name.length))
+			return WEFT_R_BAD_ARGUMENT;
+	}
+	return WEFT_OK;
 }
 
 static enum weft_reason core_open(struct weft_rio_owner *o)
@@ -222,6 +260,8 @@ static enum weft_reason core_open(struct weft_rio_owner *o)
 		.lists = o->lists,
 		.lists_address = (uintptr_t)o->lists,
 		.timeout_ns = o->options.timeout_ns,
+		.known = o->known,
+		.known_count = o->loop.peer_count,
 	};
 	enum weft_reason r = weft_region_register(o->loop.data_pd, &lists, &o->lists_tag);
 
@@ -252,6 +292,8 @@ static enum weft_reason open_all(struct weft_rio_owner *o, const struct weft_rio
 		r = rio_loop_open(&o->loop, self, &config);
 	if (r == WEFT_OK && o->loop.dial_count > IOUNITS)
 		r = WEFT_R_LIMIT;
+	if (r == WEFT_OK)
+		r = known_open(o);
 	if (r == WEFT_OK)
 		r = core_open(o);
 	return r;
@@ -305,6 +347,7 @@ void weft_rio_owner_close(struct weft_rio_owner *owner)
 		weft_region_deregister(owner->loop.data_pd, owner->lists_tag);
 	rio_loop_close(&owner->loop);
 	free(owner->lists);
+	free(owner->known);
 	free(owner->policy);
 	pthread_mutex_destroy(&owner->lock);
 	free(owner);

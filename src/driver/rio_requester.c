@@ -3,14 +3,12 @@
  * The requester's core (rio/requester.h) on this machine, for any number of threads: one of those
  * that wait looks at the adapter, the others are told by it.
  */
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
 #include "driver/adapter_lock.h"
-#include "driver/rio_end.h"
-#include "rio/requester.h"
+#include "driver/rio_requester_inside.h"
 
 enum {
 	REQUESTS = 64,
@@ -20,70 +18,12 @@ enum {
 	IOUNITS = 16,
 	LISTS = 4,
 	MESSAGES_EXTRA = 64,
-	TRANSACTIONS = 64,
 	NS_PER_MS = 1000000
 };
 
 static const uint64_t timeout_ns = UINT64_C(30) * 1000 * NS_PER_MS;
 static const uint64_t keep_ns = UINT64_C(200) * NS_PER_MS;
 static const uint64_t grace_ns = UINT64_C(2) * 1000 * NS_PER_MS;
-
-/* What a thread waits for. */
-enum follower_wants {
-	WANTS_ALL,  /* whatever happens */
-	WANTS_ROOM, /* that some request ends */
-	WANTS_OWN   /* that its own ends */
-};
-
-/* A thread that waits, and does not look at the adapter itself: another one does. */
-struct follower {
-	struct list link;
-	pthread_cond_t told;
-	enum follower_wants wants;
-};
-
-/* A request of somebody who waits for just this one. */
-struct waiter {
-	struct weft_rio_ended ended;
-	bool has_ended;
-	struct follower thread;
-};
-
-/* What the core gives back of each request. */
-struct ticket {
-	struct list link;      /* of the free ones, or of those that have ended */
-	struct waiter *waiter; /* NULL: weft_rio_wait() takes it */
-	struct weft_rio_ended ended;
-};
-
-/* Memory that was added, or a part of it that was exposed. */
-struct held {
-	uint32_t tag;
-	bool is_window;
-};
-
-struct weft_rio_requester {
-	struct rio_loop loop;
-	pthread_mutex_t lock; /* guards everything here */
-	/* Who looks at the adapter, or was told to; NULL: nobody. Who waits for them to see something. */
-	struct follower *looker, *heir;
-	struct list followers;
-	/* Looks now and then if nobody else does, so that connections are made again. */
-	pthread_t keeper;
-	pthread_cond_t keeper_told;
-	bool has_keeper, is_closing;
-	struct rio_requester *core;
-	struct rio_end *owner;
-	uint8_t *lists;
-	uint32_t lists_tag, lists_window;
-	uint32_t *windows; /* by the core's id; the current tag */
-	struct ticket *tickets;
-	struct list free_tickets, ended;
-	struct held *held;
-	uint32_t held_count, held_room;
-	struct rio_fragment *fragments; /* as the core wants them, of the request that is asked */
-	uint32_t requests_max, segments_max;
-};
 
 static struct weft_rio_requester *requester_of(struct rio_loop *loop)
 {
@@ -106,7 +46,7 @@ static void follower_tell(struct weft_rio_requester *q, struct follower *f)
 		rio_loop_wake(&q->loop);
 }
 
-static void followers_tell(struct weft_rio_requester *q, enum follower_wants what)
+void requester_tell(struct weft_rio_requester *q, enum follower_wants what)
 {
 	for (struct list *l = q->followers.next; l != &q->followers; l = l->next) {
 		if (follower_of(l)->wants == what)
@@ -116,8 +56,7 @@ static void followers_tell(struct weft_rio_requester *q, enum follower_wants wha
 		follower_tell(q, q->looker);
 }
 
-/* One of those who wait for room: it tells the next if it finds enough. */
-static void room_tell(struct weft_rio_requester *q)
+void requester_tell_room(struct weft_rio_requester *q)
 {
 	for (struct list *l = q->followers.next; l != &q->followers; l = l->next) {
 		if (follower_of(l)->wants == WANTS_ROOM) {
@@ -129,8 +68,7 @@ static void room_tell(struct weft_rio_requester *q)
 		follower_tell(q, q->looker);
 }
 
-/* To be called by who need not wait any more: somebody else looks from now on. */
-static void look_hand_on(struct weft_rio_requester *q)
+void requester_hand_on(struct weft_rio_requester *q)
 {
 	if (q->looker || q->heir || list_is_empty(&q->followers))
 		return;
@@ -274,9 +212,9 @@ static void ended_take(struct weft_rio_requester *q, const struct rio_ended *e)
 		list_add_tail(&q->free_tickets, &t->link);
 	} else {
 		list_add_tail(&q->ended, &t->link);
-		followers_tell(q, WANTS_ALL);
+		requester_tell(q, WANTS_ALL);
 	}
-	room_tell(q);
+	requester_tell_room(q);
 }
 
 static void work(struct rio_loop *loop)
@@ -290,6 +228,13 @@ static void work(struct rio_loop *loop)
 		act_do(q, &act);
 	while (rio_requester_ended(q->core, &ended))
 		ended_take(q, &ended);
+}
+
+void requester_work(struct weft_rio_requester *q)
+{
+	q->loop.now_ns = rio_loop_clock();
+	work(&q->loop);
+	rio_loop_flush(&q->loop);
 }
 
 static uint64_t due(struct rio_loop *loop)
@@ -326,12 +271,7 @@ static void look(struct weft_rio_requester *q, uint64_t until_ns)
 	}
 }
 
-/*
- * Until what it waits for may have happened, or it is that late. The lock is held, and released
- * meanwhile. One of those who wait looks at the adapter; the others sleep until it has seen what
- * they want, or until it is their turn to look. Who has waited calls look_hand_on() in the end.
- */
-static void wait_change(struct weft_rio_requester *q, struct follower *f, uint64_t until_ns)
+void requester_wait(struct weft_rio_requester *q, struct follower *f, uint64_t until_ns)
 {
 	if (q->looker || q->heir) {
 		struct timespec until = to_timespec(until_ns);
@@ -346,7 +286,7 @@ static void wait_change(struct weft_rio_requester *q, struct follower *f, uint64
 	q->looker = f;
 	look(q, until_ns);
 	q->looker = NULL;
-	followers_tell(q, WANTS_ALL);
+	requester_tell(q, WANTS_ALL);
 }
 
 static void *keep(void *requester)
@@ -361,7 +301,7 @@ static void *keep(void *requester)
 		if (q->looker || q->heir || q->is_closing)
 			continue;
 		rio_loop_turn(&q->loop);
-		followers_tell(q, WANTS_ALL);
+		requester_tell(q, WANTS_ALL);
 	}
 	pthread_mutex_unlock(&q->lock);
 	return NULL;
@@ -494,20 +434,6 @@ enum weft_reason weft_rio_requester_open(const struct weft_rio_self *self,
 	return WEFT_OK;
 }
 
-/* What the program has not taken back: windows first, which are parts of the others. */
-static void held_forget(struct weft_rio_requester *q)
-{
-	for (uint32_t i = 0; i < q->held_count; i++) {
-		if (q->held[i].is_window)
-			weft_window_discard(q->loop.data_pd, q->held[i].tag);
-	}
-	for (uint32_t i = 0; i < q->held_count; i++) {
-		if (!q->held[i].is_window)
-			weft_region_deregister(q->loop.data_pd, q->held[i].tag);
-	}
-	free(q->held);
-}
-
 void weft_rio_requester_close(struct weft_rio_requester *q)
 {
 	keeper_end(q);
@@ -520,7 +446,7 @@ void weft_rio_requester_close(struct weft_rio_requester *q)
 		if (q->windows[i])
 			weft_window_discard(q->loop.data_pd, q->windows[i]);
 	}
-	held_forget(q);
+	requester_memory_forget(q);
 	if (q->lists_window)
 		weft_window_discard(q->loop.control_pd, q->lists_window);
 	if (q->lists_tag)
@@ -545,324 +471,4 @@ void weft_rio_requester_moved(struct weft_rio_requester *q, struct weft_rio_move
 	pthread_mutex_lock(&q->lock);
 	rio_loop_moved(&q->loop, m);
 	pthread_mutex_unlock(&q->lock);
-}
-
-static uint64_t end_of(uint64_t from_ns, uint64_t length_ns)
-{
-	return from_ns + length_ns < from_ns ? UINT64_MAX : from_ns + length_ns;
-}
-
-/* ---- Asking --------------------------------------------------------------------------------- */
-
-static enum weft_reason fragments_of(struct weft_rio_requester *q,
-				     const struct weft_rio_transaction *t, uint32_t *used)
-{
-	if (t->segment_count > 0 && !t->segments)
-		return WEFT_R_NULL_ARGUMENT;
-	if (t->segment_count > q->segments_max - *used)
-		return WEFT_R_LIMIT;
-	for (uint32_t i = 0; i < t->segment_count; i++) {
-		const struct weft_rio_segment *s = &t->segments[i];
-
-		q->fragments[*used + i] = (struct rio_fragment){
-			.platform = { s->platform.unit, s->platform.process },
-			.tag = s->tag,
-			.length = s->length,
-			.address = (uintptr_t)s->memory,
-		};
-	}
-	*used += t->segment_count;
-	return WEFT_OK;
-}
-
-static enum weft_reason ask(struct weft_rio_requester *q, const struct weft_rio_request *request,
-			    struct waiter *waiter)
-{
-	struct rio_wanted wanted[TRANSACTIONS];
-	struct rio_ask a = { .wanted = wanted, .count = request->transaction_count };
-	struct ticket *t;
-	enum weft_reason r = WEFT_OK;
-	uint32_t used = 0;
-	uint64_t id;
-
-	if (request->transaction_count == 0 || !request->transactions)
-		return WEFT_R_SGL_NO_TRANSACTION;
-	if (request->transaction_count > TRANSACTIONS)
-		return WEFT_R_SGL_TRANSACTIONS;
-	for (uint32_t i = 0; i < request->transaction_count && r == WEFT_OK; i++) {
-		const struct weft_rio_transaction *from = &request->transactions[i];
-
-		wanted[i] = (struct rio_wanted){
-			.is = { .operation = (enum sgl_operation)from->operation,
-				.is_fua = from->is_fua,
-				.device = from->device,
-				.offset = from->offset,
-				.length = from->length },
-			.fragments = q->fragments + used,
-			.fragment_count = from->segment_count,
-		};
-		r = fragments_of(q, from, &used);
-	}
-	if (r == WEFT_OK && list_is_empty(&q->free_tickets))
-		r = WEFT_R_BUSY;
-	if (r != WEFT_OK)
-		return r;
-	t = CONTAINER_OF(q->free_tickets.next, struct ticket, link);
-	a.timeout_ns = request->timeout_ns;
-	a.context = t;
-	r = rio_requester_ask(q->core, &a, rio_loop_clock(), &id);
-	if (r != WEFT_OK)
-		return r;
-	list_remove(&t->link);
-	t->waiter = waiter;
-	t->ended.context = request->context;
-	q->loop.now_ns = rio_loop_clock();
-	work(&q->loop);
-	rio_loop_flush(&q->loop);
-	if (due(&q->loop) < q->loop.asleep_until_ns)
-		rio_loop_wake(&q->loop);
-	return WEFT_OK;
-}
-
-enum weft_reason weft_rio_submit(struct weft_rio_requester *q,
-				 const struct weft_rio_request *request)
-{
-	enum weft_reason r;
-
-	if (!q || !request)
-		return WEFT_R_NULL_ARGUMENT;
-	pthread_mutex_lock(&q->lock);
-	r = ask(q, request, NULL);
-	pthread_mutex_unlock(&q->lock);
-	return r;
-}
-
-enum weft_reason weft_rio_wait(struct weft_rio_requester *q, uint64_t timeout,
-			       struct weft_rio_ended *ended, uint32_t max, uint32_t *count)
-{
-	struct follower self = { .told = PTHREAD_COND_INITIALIZER, .wants = WANTS_ALL };
-	uint64_t end_ns;
-
-	if (!q || !count || (max > 0 && !ended))
-		return WEFT_R_NULL_ARGUMENT;
-	*count = 0;
-	pthread_mutex_lock(&q->lock);
-	end_ns = end_of(rio_loop_clock(), timeout);
-	while (list_is_empty(&q->ended) && rio_loop_clock() < end_ns)
-		wait_change(q, &self, end_ns);
-	if (list_is_empty(&q->ended) && !q->looker)
-		rio_loop_turn(&q->loop);
-	while (*count < max && !list_is_empty(&q->ended)) {
-		struct ticket *t = CONTAINER_OF(list_pop(&q->ended), struct ticket, link);
-
-		ended[(*count)++] = t->ended;
-		list_add_tail(&q->free_tickets, &t->link);
-		room_tell(q);
-	}
-	look_hand_on(q);
-	pthread_mutex_unlock(&q->lock);
-	return WEFT_OK;
-}
-
-enum weft_reason weft_rio_do(struct weft_rio_requester *q, const struct weft_rio_request *request,
-			     struct weft_rio_ended *ended)
-{
-	struct waiter w = { .thread = { .told = PTHREAD_COND_INITIALIZER, .wants = WANTS_ROOM } };
-	enum weft_reason r;
-
-	if (!q || !request)
-		return WEFT_R_NULL_ARGUMENT;
-	pthread_mutex_lock(&q->lock);
-	while ((r = ask(q, request, &w)) == WEFT_R_BUSY)
-		wait_change(q, &w.thread, UINT64_MAX);
-	w.thread.wants = WANTS_OWN;
-	room_tell(q); /* for another one, maybe */
-	while (r == WEFT_OK && !w.has_ended)
-		wait_change(q, &w.thread, UINT64_MAX);
-	look_hand_on(q);
-	pthread_mutex_unlock(&q->lock);
-	if (r != WEFT_OK)
-		return r;
-	if (ended)
-		*ended = w.ended;
-	return w.ended.reason;
-}
-
-/* ---- Devices and memory --------------------------------------------------------------------- */
-
-static void offer_copy(const struct rio_offer *offer, struct weft_rio_device *d)
-{
-	const struct rio_device *from = &offer->device;
-
-	*d = (struct weft_rio_device){
-		.number = from->number,
-		.block_bytes = from->block_bytes,
-		.size_bytes = from->size_bytes,
-		.is_readonly = from->flags & RIO_DEVICE_READ_ONLY,
-		.can_flush = from->flags & RIO_DEVICE_FLUSH,
-		.can_fua = from->flags & RIO_DEVICE_FUA,
-		.can_discard = from->flags & RIO_DEVICE_DISCARD,
-		.can_write_zeroes = from->flags & RIO_DEVICE_ZEROES,
-		.iounit = { offer->iounit.unit, offer->iounit.process },
-	};
-	memcpy(d->name, from->name.bytes, from->name.length);
-}
-
-enum weft_reason weft_rio_device(struct weft_rio_requester *q, uint32_t nth,
-				 struct weft_rio_device *device)
-{
-	enum weft_reason r = WEFT_R_RIO_DEVICE;
-
-	if (!q || !device)
-		return WEFT_R_NULL_ARGUMENT;
-	pthread_mutex_lock(&q->lock);
-	if (nth < rio_requester_offers(q->core)) {
-		struct rio_offer offer = rio_requester_offer(q->core, nth);
-
-		offer_copy(&offer, device);
-		r = WEFT_OK;
-	}
-	pthread_mutex_unlock(&q->lock);
-	return r;
-}
-
-static bool find(struct weft_rio_requester *q, const char *name, struct weft_rio_device *device)
-{
-	for (uint32_t i = 0; i < rio_requester_offers(q->core); i++) {
-		struct rio_offer offer = rio_requester_offer(q->core, i);
-
-		if (name[0] && (offer.device.name.length != strlen(name) ||
-				memcmp(offer.device.name.bytes, name, strlen(name)) != 0))
-			continue;
-		offer_copy(&offer, device);
-		return true;
-	}
-	return false;
-}
-
-enum weft_reason weft_rio_device_find(struct weft_rio_requester *q, const char *name,
-				      uint64_t timeout, struct weft_rio_device *device)
-{
-	struct follower self = { .told = PTHREAD_COND_INITIALIZER, .wants = WANTS_ALL };
-	enum weft_reason r = WEFT_OK;
-	uint64_t end_ns;
-
-	if (!q || !name || !device)
-		return WEFT_R_NULL_ARGUMENT;
-	pthread_mutex_lock(&q->lock);
-	end_ns = end_of(rio_loop_clock(), timeout);
-	while (!find(q, name, device)) {
-		if (rio_loop_clock() >= end_ns) {
-			r = rio_requester_has_owner(q->core) ? WEFT_R_RIO_DEVICE
-							     : q->loop.dials[0].reason;
-			r = r == WEFT_OK ? WEFT_R_RIO_OWNER_LEFT : r;
-			break;
-		}
-		wait_change(q, &self, end_ns);
-	}
-	look_hand_on(q);
-	pthread_mutex_unlock(&q->lock);
-	return r;
-}
-
-/* Room to remember one more. The lock is held. */
-static bool held_grow(struct weft_rio_requester *q)
-{
-	uint32_t room = 2 * q->held_room + 8;
-	struct held *more;
-
-	if (q->held_count < q->held_room)
-		return true;
-	more = realloc(q->held, room * sizeof(*more));
-	if (!more)
-		return false;
-	q->held = more;
-	q->held_room = room;
-	return true;
-}
-
-/* It is taken back, if it is one of these: windows of requests are not the program's. */
-static enum weft_reason held_end(struct weft_rio_requester *q, struct held which)
-{
-	enum weft_reason r = WEFT_R_BAD_ARGUMENT;
-	uint32_t i = 0;
-
-	pthread_mutex_lock(&q->lock);
-	while (i < q->held_count &&
-	       (q->held[i].tag != which.tag || q->held[i].is_window != which.is_window))
-		i++;
-	if (i < q->held_count)
-		r = which.is_window ? weft_window_discard(q->loop.data_pd, which.tag)
-				    : weft_region_deregister(q->loop.data_pd, which.tag);
-	if (r == WEFT_OK)
-		q->held[i] = q->held[--q->held_count];
-	pthread_mutex_unlock(&q->lock);
-	return r;
-}
-
-enum weft_reason weft_rio_memory_add(struct weft_rio_requester *q, void *memory, uint64_t length,
-				     uint32_t *tag)
-{
-	const struct weft_region_options options = {
-		.addr = (uintptr_t)memory,
-		.length = length,
-		.rights = WEFT_REMOTE_READ | WEFT_REMOTE_WRITE | WEFT_BIND,
-	};
-	enum weft_reason r = WEFT_R_NO_MEMORY;
-
-	if (!q || !tag)
-		return WEFT_R_NULL_ARGUMENT;
-	pthread_mutex_lock(&q->lock);
-	if (held_grow(q))
-		r = weft_region_register(q->loop.data_pd, &options, tag);
-	if (r == WEFT_OK)
-		q->held[q->held_count++] = (struct held){ *tag, false };
-	pthread_mutex_unlock(&q->lock);
-	return r;
-}
-
-enum weft_reason weft_rio_memory_remove(struct weft_rio_requester *q, uint32_t tag)
-{
-	return q ? held_end(q, (struct held){ tag, false }) : WEFT_R_NULL_ARGUMENT;
-}
-
-static enum weft_reason bind_new(struct weft_rio_requester *q, struct weft_bind *bind)
-{
-	enum weft_reason r = weft_window_alloc(q->loop.data_pd, &bind->window_tag);
-
-	if (r != WEFT_OK)
-		return r;
-	r = weft_window_bind(q->loop.data_pd, bind);
-	if (r != WEFT_OK)
-		weft_window_discard(q->loop.data_pd, bind->window_tag);
-	return r;
-}
-
-enum weft_reason weft_rio_expose(struct weft_rio_requester *q, const struct weft_rio_segment *part,
-				 bool is_written, uint32_t *handle)
-{
-	struct weft_bind bind = { .rights = is_written ? WEFT_REMOTE_WRITE : WEFT_REMOTE_READ };
-	enum weft_reason r = WEFT_R_NO_MEMORY;
-
-	if (!q || !part || !handle)
-		return WEFT_R_NULL_ARGUMENT;
-	if (part->length == 0 || part->platform.unit != 0)
-		return WEFT_R_BAD_ARGUMENT;
-	bind.region_tag = part->tag;
-	bind.addr = (uintptr_t)part->memory;
-	bind.length = part->length;
-	pthread_mutex_lock(&q->lock);
-	if (held_grow(q))
-		r = bind_new(q, &bind);
-	if (r == WEFT_OK) {
-		*handle = bind.tag;
-		q->held[q->held_count++] = (struct held){ bind.tag, true };
-	}
-	pthread_mutex_unlock(&q->lock);
-	return r;
-}
-
-enum weft_reason weft_rio_conceal(struct weft_rio_requester *q, uint32_t handle)
-{
-	return q ? held_end(q, (struct held){ handle, true }) : WEFT_R_NULL_ARGUMENT;
 }

@@ -348,6 +348,17 @@ static bool read_share(struct reader *r)
 	return true;
 }
 
+static bool read_watch(struct reader *r)
+{
+	struct rio_config *c = r->config;
+
+	if (c->watcher_count == RIO_CONFIG_WATCHERS_MAX)
+		return complain(r, r->words[0], "256 can watch");
+	c->watchers[c->watcher_count++] = (struct rio_config_watcher){ .name = r->words[1],
+								       .line = r->line };
+	return true;
+}
+
 /* ---- The file ------------------------------------------------------------------------------- */
 
 enum { BY_OWNER = 1 << RIO_OWNER, BY_IOUNIT = 1 << RIO_IOUNIT, BY_REQUESTER = 1 << RIO_REQUESTER };
@@ -384,6 +395,7 @@ static const struct keyword keywords[] = {
 	{ "allow", BY_OWNER, 4, 6, false, false, read_allow,
 	  "a line is: allow REQUESTER OPERATIONS DEVICE [FIRST LENGTH]" },
 	{ "share", BY_OWNER, 3, 3, false, false, read_share, "a line is: share REQUESTER NAME" },
+	{ "watch", BY_OWNER, 2, 2, false, false, read_watch, "a line is: watch REQUESTER" },
 };
 
 enum { KEYWORDS = sizeof(keywords) / sizeof(keywords[0]) };
@@ -549,6 +561,21 @@ static bool resolve_rules(struct reader *r)
 	return true;
 }
 
+static bool resolve_watchers(struct reader *r)
+{
+	struct rio_config *c = r->config;
+
+	for (uint32_t i = 0; i < c->watcher_count; i++) {
+		struct rio_config_watcher *w = &c->watchers[i];
+
+		w->requester = RIO_CONFIG_ANY;
+		if (strcmp(w->name, "any") != 0 &&
+		    !find_role(c, w->name, RIO_REQUESTER, &w->requester))
+			return complain_line(r, w->line, "there is no requester of this name");
+	}
+	return true;
+}
+
 static bool check_peers(struct reader *r)
 {
 	struct rio_config *c = r->config;
@@ -598,7 +625,7 @@ static bool finish(struct reader *r)
 		return complain_line(r, r->line, "a line is missing: owner NAME PLATFORM KEY");
 	if (c->etcd_ca.is && (!c->etcd.is || strncmp(c->etcd.is, "https:", 6) != 0))
 		return complain_line(r, c->etcd_ca.line, "etcd-ca is for etcd at https://");
-	return check_peers(r) && resolve_rules(r);
+	return check_peers(r) && resolve_rules(r) && resolve_watchers(r);
 }
 
 bool rio_config_read(const char *text, size_t length, struct rio_config **config,

@@ -17,6 +17,7 @@ enum {
 	RIO_CONFIG_DEVICES_MAX = 64, /* so many fit into one message, whatever their names */
 	RIO_CONFIG_RULES_MAX = RIO_POLICY_RULES_MAX,
 	RIO_CONFIG_SHARES_MAX = 256,
+	RIO_CONFIG_WATCHERS_MAX = RIO_POLICY_WATCHERS_MAX,
 	RIO_CONFIG_DEVICE_NUMBER_MAX = 65535,
 	RIO_CONFIG_REQUESTS_MAX = 1024
 };
@@ -62,6 +63,13 @@ struct rio_config_share {
 	uint32_t line;
 };
 
+/* Of an owner: who may see how the cluster stands. */
+struct rio_config_watcher {
+	const char *name;
+	uint32_t requester; /* index of the peer, or RIO_CONFIG_ANY */
+	uint32_t line;
+};
+
 /* Texts lie in the struct itself and live as long. */
 struct rio_config {
 	enum rio_role role;
@@ -84,6 +92,8 @@ struct rio_config {
 	uint32_t rule_count;
 	struct rio_config_share shares[RIO_CONFIG_SHARES_MAX];
 	uint32_t share_count;
+	struct rio_config_watcher watchers[RIO_CONFIG_WATCHERS_MAX];
+	uint32_t watcher_count;
 	char text[];
 };
 

@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "base/quantity.h"
-
 static bool is_name_char(char c)
 {
 	return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -23,17 +21,11 @@ bool rio_name_is_good(const char *text)
 /* Process 0 would be any process of the unit (rio/policy.h), which no one is. */
 bool rio_platform_read(const char *text, struct platform *platform)
 {
-	struct word w = { text, (uint32_t)strlen(text) };
-	uint64_t unit, process;
+	struct platform p;
 
-	if (!word_take_number(&w, &unit) || w.length == 0 || *w.at != '.')
+	if (!platform_parse(text, &p) || p.process == 0)
 		return false;
-	w.at++;
-	w.length--;
-	if (!quantity_number(w, &process) || unit == 0 || unit > UINT32_MAX || process == 0 ||
-	    process > UINT32_MAX)
-		return false;
-	*platform = (struct platform){ (uint32_t)unit, (uint32_t)process };
+	*platform = p;
 	return true;
 }
 

@@ -63,6 +63,7 @@ static void requester_init(struct rio_owner *o, uint32_t i)
 	list_init(&q->free_requests);
 	list_init(&q->wanting);
 	list_init(&q->hungry_link);
+	list_init(&q->inquiry_link);
 	q->requests = &o->requests[first];
 	for (size_t k = 0; k < o->config.requests_max; k++) {
 		struct owner_request *r = &q->requests[k];
@@ -105,7 +106,8 @@ static void lists_init(struct rio_owner *o)
 {
 	struct list *const heads[] = { &o->free_slots, &o->hungry,  &o->noting, &o->away,
 				       &o->parting,    &o->meeting, &o->pongs,	&o->cancels,
-				       &o->saying,     &o->telling, &o->ready,	&o->to_fetch };
+				       &o->saying,     &o->telling, &o->ready,	&o->to_fetch,
+				       &o->inquiries };
 
 	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++)
 		list_init(heads[i]);
@@ -184,6 +186,9 @@ static enum weft_reason take_of_requester(struct rio_owner *o, struct owner_requ
 		return WEFT_OK;
 	case RIO_PING:
 		take_ping(o, &q->peer, m->id);
+		return WEFT_OK;
+	case RIO_INQUIRE:
+		owner_inquire_take(o, q, m);
 		return WEFT_OK;
 	default:
 		return WEFT_R_RIO_UNEXPECTED;
@@ -318,11 +323,17 @@ bool rio_owner_act(struct rio_owner *o, struct rio_owner_act *act)
 		struct list *due;
 		void (*act)(struct rio_owner *o, struct rio_owner_act *act);
 	} acts[] = {
-		{ &o->noting, note_act },	   { &o->away, away_act },
-		{ &o->parting, owner_part_act },   { &o->meeting, owner_meet_act },
-		{ &o->pongs, pong_act },	   { &o->cancels, owner_cancel_act },
-		{ &o->saying, owner_status_act },  { &o->ready, owner_command_act },
-		{ &o->to_fetch, owner_fetch_act }, { &o->telling, owner_told_act },
+		{ &o->noting, note_act },
+		{ &o->away, away_act },
+		{ &o->parting, owner_part_act },
+		{ &o->meeting, owner_meet_act },
+		{ &o->pongs, pong_act },
+		{ &o->cancels, owner_cancel_act },
+		{ &o->saying, owner_status_act },
+		{ &o->ready, owner_command_act },
+		{ &o->to_fetch, owner_fetch_act },
+		{ &o->telling, owner_told_act },
+		{ &o->inquiries, owner_inquire_act },
 	};
 
 	for (size_t i = 0; i < sizeof(acts) / sizeof(acts[0]); i++) {

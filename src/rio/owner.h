@@ -10,9 +10,9 @@
  *	              \-----------------------------/
  *
  * A list that does not lie in its message is fetched first, checked whole, and judged whole; what
- * is handed on is the copy that was judged, so nobody can change it afterwards (RIO-16). Devices have
- * numbers of the owner's, one for each in the cluster: (number of the I/O unit) << 16 | (the unit's
- * own number).
+ * is handed on is the copy that was judged, so nobody can change it afterwards (RIO-16). Devices
+ * have numbers of the owner's, one for each in the cluster: (number of the I/O unit) << 16 | (the
+ * unit's own number).
  */
 #pragma once
 
@@ -24,6 +24,13 @@ struct rio_owner;
 
 enum { RIO_OWNER_UNIT_SHIFT = 16 /* of the owner's device numbers */ };
 
+/* Somebody whom the owner knows, for reports. */
+struct rio_owner_known {
+	struct platform platform;
+	enum rio_role role;
+	struct rio_bytes name; /* UTF-8, at most RIO_DEVICE_NAME_MAX; may be empty */
+};
+
 struct rio_owner_config {
 	struct platform self;
 	uint32_t requesters_max; /* at a time */
@@ -33,8 +40,10 @@ struct rio_owner_config {
 	uint8_t *lists; /* lists_max * RIO_LIST_BYTES_MAX, borrowed; the caller registers them */
 	uint32_t lists_handle; /* by which I/O units read them, the first at this address */
 	uint64_t lists_address;
-	uint64_t timeout_ns;	       /* of requests that name none */
-	uint8_t secret[RIO_KEY_BYTES]; /* random, and nobody else's: tokens are made of it */
+	uint64_t timeout_ns;		     /* of requests that name none */
+	uint8_t secret[RIO_KEY_BYTES];	     /* random, and nobody else's: tokens are made of it */
+	const struct rio_owner_known *known; /* borrowed; reports show them also if not here */
+	uint32_t known_count;
 };
 
 /* WEFT_R_BAD_ARGUMENT: a limit is 0. The policy is borrowed, and may change between calls. */
@@ -47,8 +56,8 @@ void rio_owner_destroy(struct rio_owner *o);
 /*
  * A requester or an I/O unit has greeted. place: of an I/O unit, which one it is in the
  * configuration, from 1 (it makes its devices' numbers); 0 of a requester. Gives it a number.
- * WEFT_R_RIO_TWICE: one with this platform, or in this place, is here. WEFT_R_LIMIT: too many are, or
- * just left, and acts are due that say so. WEFT_R_RIO_UNEXPECTED: an owner, or an I/O unit that
+ * WEFT_R_RIO_TWICE: one with this platform, or in this place, is here. WEFT_R_LIMIT: too many are,
+ * or just left, and acts are due that say so. WEFT_R_RIO_UNEXPECTED: an owner, or an I/O unit that
  * takes no commands, or none with a chain pointer in it.
  */
 enum weft_reason rio_owner_came(struct rio_owner *o, const struct rio_contact *contact,
@@ -80,9 +89,10 @@ enum rio_owner_act_kind {
 enum rio_note_kind {
 	RIO_NOTE_CAME,
 	RIO_NOTE_LEFT,
-	RIO_NOTE_ALLOWED, /* a transaction of a request, all of which are: what comes of it follows */
+	RIO_NOTE_ALLOWED, /* a transaction of a request that is allowed as a whole */
 	RIO_NOTE_REFUSED, /* a request, for this reason */
 	RIO_NOTE_ENDED,	  /* a request that was allowed, well or for this reason */
+	RIO_NOTE_WATCH,	  /* it sees how the cluster stands from now on, or may not */
 };
 
 /* One decision, or what came of it. */
@@ -128,6 +138,10 @@ struct rio_owner_peer {
 /* The next number from this one on that is in use; UINT32_MAX: none. */
 uint32_t rio_owner_next(const struct rio_owner *o, uint32_t number);
 void rio_owner_query(const struct rio_owner *o, uint32_t number, struct rio_owner_peer *peer);
+
+/* Does somebody wait for a report? Then what the adapter carried so far is to be said before. */
+bool rio_owner_is_inquired(const struct rio_owner *o);
+void rio_owner_moved(struct rio_owner *o, const struct rio_moved *moved);
 
 /* Its devices, by the owner's numbers; names are good until it leaves. */
 uint32_t rio_owner_devices(const struct rio_owner *o, uint32_t number, struct rio_device *devices,

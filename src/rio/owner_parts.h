@@ -3,7 +3,8 @@
  * What an owner consists of, for its own files only: owner.c (life, messages, acts), owner_peers.c
  * (who is here, and who was told of whom), owner_requests.c (a request from its message to its
  * status), owner_judge.c (may it be?), owner_slots.c (lists that do not fit into a message),
- * owner_commands.c (what I/O units are told to do, and in which turn).
+ * owner_commands.c (what I/O units are told to do, and in which turn), owner_report.c (how the
+ * cluster stands).
  *
  *	requester --- pair --- unit
  *	    request --- command
@@ -54,8 +55,8 @@ struct owner_peer {
 	uint32_t number;
 	struct rio_owner_peer is; /* and what it has done */
 	struct rio_session session;
-	bool is_came_due, is_left_due; /* notes */
-	bool is_refused;	       /* it is to be sent away, and heard no more */
+	bool is_came_due, is_watch_due, is_left_due; /* notes */
+	bool is_refused;			     /* it is to be sent away, and heard no more */
 	uint64_t pong_id;
 	struct list pong_link, away_link;
 };
@@ -69,6 +70,12 @@ struct owner_requester {
 	struct list hungry_link;  /* it may have one */
 	uint32_t slots;		  /* that it has */
 	struct owner_slot *fetch; /* the one that is filled from its memory: one at a time */
+	/* Its last inquiry. */
+	struct list inquiry_link; /* it waits for an answer */
+	uint64_t inquiry_id;
+	uint32_t inquiry_first;
+	enum weft_reason inquiry_reason; /* WEFT_OK: it may */
+	bool is_watching;		 /* which was written down */
 };
 
 struct owner_device {
@@ -201,16 +208,18 @@ struct rio_owner {
 	struct list free_slots;
 	struct list hungry; /* requesters that may have a slot */
 	/* What is to be done, in this order. */
-	struct list noting;   /* struct owner_notable */
-	struct list away;     /* peers to be sent away */
-	struct list parting;  /* pairs of which one is gone */
-	struct list meeting;  /* pairs that are told of each other */
-	struct list pongs;    /* peers */
-	struct list cancels;  /* commands */
-	struct list saying;   /* requests */
-	struct list telling;  /* requests that their requesters were told of */
-	struct list ready;    /* units that can take a command */
-	struct list to_fetch; /* slots */
+	struct list noting;    /* struct owner_notable */
+	struct list away;      /* peers to be sent away */
+	struct list parting;   /* pairs of which one is gone */
+	struct list meeting;   /* pairs that are told of each other */
+	struct list pongs;     /* peers */
+	struct list cancels;   /* commands */
+	struct list saying;    /* requests */
+	struct list telling;   /* requests that their requesters were told of */
+	struct list ready;     /* units that can take a command */
+	struct list to_fetch;  /* slots */
+	struct list inquiries; /* requesters */
+	struct rio_moved moved;
 	uint8_t message[RIO_MSG_BYTES_MAX], entries[RIO_MSG_BYTES_MAX];
 };
 
@@ -293,6 +302,11 @@ void owner_slot_free(struct rio_owner *o, struct owner_slot *s);
 void owner_slot_leave(struct rio_owner *o, struct owner_slot *s);
 void owner_slots_forget(struct rio_owner *o, const struct owner_requester *q);
 void owner_fetch_act(struct rio_owner *o, struct rio_owner_act *act);
+
+/* ---- owner_report.c ------------------------------------------------------------------------- */
+
+void owner_inquire_take(struct rio_owner *o, struct owner_requester *q, const struct rio_msg *m);
+void owner_inquire_act(struct rio_owner *o, struct rio_owner_act *act);
 
 /* ---- owner_commands.c ----------------------------------------------------------------------- */
 

@@ -286,6 +286,7 @@ static enum weft_reason requester_came(struct rio_owner *o, const struct rio_con
 		return WEFT_R_LIMIT;
 	peer_begin(o, &q->peer, contact, 0);
 	q->address = contact->address;
+	q->is_watching = false;
 	for (uint32_t i = 0; i < o->config.iounits_max; i++)
 		meet(o, owner_pair_of(o, q, &o->units[i]));
 	*number = q->peer.number;
@@ -337,6 +338,7 @@ static void requester_left(struct rio_owner *o, struct owner_requester *q)
 	for (uint32_t i = 0; i < o->config.requests_max; i++)
 		owner_request_drop(o, &q->requests[i]);
 	owner_slots_forget(o, q);
+	list_remove(&q->inquiry_link);
 	q->slots = 0;
 	q->fetch = NULL;
 	owner_slots_turn(o, q);
@@ -395,21 +397,23 @@ void rio_owner_left(struct rio_owner *o, uint32_t number)
 /* What it has done is written down before that it left. */
 void owner_peer_note(struct rio_owner *o, struct owner_peer *p, struct rio_note *note)
 {
-	*note = (struct rio_note){
-		.kind = p->is_came_due ? RIO_NOTE_CAME : RIO_NOTE_LEFT,
-		.role = p->is.role,
-		.who = p->is.platform,
-	};
+	*note = (struct rio_note){ .role = p->is.role, .who = p->is.platform };
 	list_remove(&p->notable.link);
 	if (p->is_came_due) {
+		note->kind = RIO_NOTE_CAME;
 		p->is_came_due = false;
-		if (p->is_left_due)
-			owner_note(o, &p->notable);
+	} else if (p->is_watch_due) {
+		note->kind = RIO_NOTE_WATCH;
+		note->reason = CONTAINER_OF(p, struct owner_requester, peer)->inquiry_reason;
+		p->is_watch_due = false;
 	} else {
+		note->kind = RIO_NOTE_LEFT;
 		CHECK(p->is.now == 0);
 		p->is_left_due = false;
 		p->state = PEER_FREE;
 	}
+	if (p->is_watch_due || p->is_left_due)
+		owner_note(o, &p->notable);
 }
 
 /* ---- For people ----------------------------------------------------------------------------- */

@@ -115,7 +115,9 @@ static void request_free(struct rio_owner *o, struct owner_request *r)
 		owner_slot_free(o, s);
 }
 
-/* What it held, or waited for. What was allowed is still to be written down: that keeps its slot. */
+/*
+ * What it held, or waited for. What was allowed is still to be written down: that keeps its slot.
+ */
 static void step_back(struct rio_owner *o, struct owner_request *r)
 {
 	struct owner_slot *s = r->slot;

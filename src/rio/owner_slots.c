@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Lists that do not lie in one message. What is fetched from a requester goes into a slot, part by
- * part; what is handed on to a unit lies in one until its command has ended. Requesters get slots in
- * turn, none of them all of them, and each fetches one list at a time: whoever does not answer holds
- * up himself.
+ * part; what is handed on to a unit lies in one until its command has ended. Requesters get slots
+ * in turn, none of them all of them, and each fetches one list at a time: whoever does not answer
+ * holds up himself.
  */
 #include "rio/owner_parts.h"
 

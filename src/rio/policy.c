@@ -27,6 +27,14 @@ enum weft_reason rio_policy_add_share(struct rio_policy *p, const struct rio_sha
 	return WEFT_OK;
 }
 
+enum weft_reason rio_policy_add_watcher(struct rio_policy *p, struct platform requester)
+{
+	if (p->watcher_count == RIO_POLICY_WATCHERS_MAX)
+		return WEFT_R_LIMIT;
+	p->watchers[p->watcher_count++] = requester;
+	return WEFT_OK;
+}
+
 /* Unit 0 stands for all, process 0 for all of its unit. */
 static bool covers(struct platform pattern, struct platform p)
 {
@@ -84,6 +92,15 @@ bool rio_policy_may_name(const struct rio_policy *p, struct platform requester,
 	for (uint32_t i = 0; i < p->share_count; i++) {
 		if (covers(p->shares[i].requester, requester) &&
 		    covers(p->shares[i].platform, platform))
+			return true;
+	}
+	return false;
+}
+
+bool rio_policy_may_watch(const struct rio_policy *p, struct platform requester)
+{
+	for (uint32_t i = 0; i < p->watcher_count; i++) {
+		if (covers(p->watchers[i], requester))
 			return true;
 	}
 	return false;

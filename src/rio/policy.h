@@ -3,7 +3,8 @@
  * What an owner lets requesters do: rules, each for one requester or all, one device or all, some
  * operations and a range of bytes. What no rule allows is denied. The first rule that covers the
  * whole of a transaction allows it, and is named in the audit. Whose memory a requester may name
- * besides its own is said by shares; what no share allows is denied (MEM-13).
+ * besides its own is said by shares; what no share allows is denied (MEM-13). The same of those who
+ * may watch the cluster.
  */
 #pragma once
 
@@ -12,7 +13,7 @@
 #include "wire/rio_msg.h"
 #include "wire/sgl.h"
 
-enum { RIO_POLICY_RULES_MAX = 1024, RIO_POLICY_SHARES_MAX = 256 };
+enum { RIO_POLICY_RULES_MAX = 1024, RIO_POLICY_SHARES_MAX = 256, RIO_POLICY_WATCHERS_MAX = 256 };
 
 #define RIO_ANY_DEVICE UINT32_MAX
 
@@ -37,6 +38,8 @@ struct rio_policy {
 	uint32_t count;
 	struct rio_share shares[RIO_POLICY_SHARES_MAX];
 	uint32_t share_count;
+	struct platform watchers[RIO_POLICY_WATCHERS_MAX]; /* as the requester of a rule */
+	uint32_t watcher_count;
 };
 
 /*
@@ -47,6 +50,9 @@ enum weft_reason rio_policy_add(struct rio_policy *p, const struct rio_rule *rul
 
 /* WEFT_R_LIMIT: there are too many. WEFT_R_BAD_ARGUMENT: it is of nobody's memory. */
 enum weft_reason rio_policy_add_share(struct rio_policy *p, const struct rio_share *share);
+
+/* This requester may see how the cluster stands. WEFT_R_LIMIT: there are too many. */
+enum weft_reason rio_policy_add_watcher(struct rio_policy *p, struct platform requester);
 
 /* A device, as rules know it. */
 struct rio_target {
@@ -70,6 +76,8 @@ enum weft_reason rio_policy_judge(const struct rio_policy *p, const struct rio_w
 /* May the requester name memory of that platform? Its own it may. */
 bool rio_policy_may_name(const struct rio_policy *p, struct platform requester,
 			 struct platform platform);
+
+bool rio_policy_may_watch(const struct rio_policy *p, struct platform requester);
 
 /* Is there anything that the requester may do with any part of the device? */
 bool rio_policy_may_touch(const struct rio_policy *p, struct platform requester,

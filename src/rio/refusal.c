@@ -36,6 +36,7 @@ static const uint8_t of_msg[RIO_MSG_ERR_COUNT] = {
 	[RIO_MSG_ERR_TEXT] = WEFT_R_RIO_FORM,
 	[RIO_MSG_ERR_DEVICE] = WEFT_R_RIO_FORM,
 	[RIO_MSG_ERR_ASK] = WEFT_R_RIO_FORM,
+	[RIO_MSG_ERR_SEEN] = WEFT_R_RIO_FORM,
 };
 
 _Static_assert(WEFT_REASON_COUNT <= UINT8_MAX, "a reason fits its field");

@@ -125,6 +125,7 @@ void rio_requester_owner_left(struct rio_requester *q)
 			request_end(q, &q->requests[i], WEFT_R_RIO_OWNER_LEFT);
 	}
 	debts_forget(q);
+	inquiry_forget(q);
 	/* Whom he had announced nobody answers for any more. */
 	units_forget(q);
 }
@@ -133,7 +134,10 @@ static enum weft_reason take(struct rio_requester *q, const struct rio_msg *m)
 {
 	switch (m->type) {
 	case RIO_STATUS:
-		return request_take_status(q, m->id, &m->status);
+		return inquiry_take_status(q, m) ? WEFT_OK
+						 : request_take_status(q, m->id, &m->status);
+	case RIO_REPORT:
+		return inquiry_take_report(q, m);
 	case RIO_TOLD:
 		return requests_take_told(q, &m->told);
 	case RIO_ANNOUNCE:
@@ -210,5 +214,5 @@ bool rio_requester_act(struct rio_requester *q, struct rio_requester_act *act)
 {
 	window_act_done(q);
 	return cancel_act(q, act) || unit_act(q, act) || window_act(q, act) || pong_act(q, act) ||
-	       request_act(q, act);
+	       request_act(q, act) || inquiry_act(q, act);
 }

@@ -101,6 +101,20 @@ struct rio_offer {
 uint32_t rio_requester_offers(const struct rio_requester *q);
 struct rio_offer rio_requester_offer(const struct rio_requester *q, uint32_t nth);
 
+/*
+ * How the cluster stands, from that entry on: the owner is asked. WEFT_OK: it ends once, by
+ * rio_requester_reported(). WEFT_R_BUSY: the one before has not; WEFT_R_RIO_OWNER_LEFT: no owner.
+ */
+enum weft_reason rio_requester_inquire(struct rio_requester *q, uint32_t first);
+
+struct rio_reported {
+	uint32_t reason;	  /* as in struct rio_ended */
+	struct rio_report report; /* good until the next message is taken */
+};
+
+/* Takes the answer. False: there is none yet. */
+bool rio_requester_reported(struct rio_requester *q, struct rio_reported *reported);
+
 /* ---- What has come -------------------------------------------------------------------------- */
 
 /* The owner has greeted, or is gone: every request ends with WEFT_R_RIO_OWNER_LEFT. */
@@ -115,8 +129,8 @@ enum weft_reason rio_requester_take(struct rio_requester *q, const uint8_t *byte
 				    uint64_t now_ns);
 
 /*
- * An I/O unit asks for a data connection, with these bytes as private data (AMB-26). WEFT_OK: accept
- * it, onto a queue pair in the domain of the fragments; else reject it. The answer goes with
+ * An I/O unit asks for a data connection, with these bytes as private data (AMB-26). WEFT_OK:
+ * accept it, onto a queue pair in the domain of the fragments; else reject it. The answer goes with
  * either. WEFT_R_RIO_REPLAYED: its counter was there before; WEFT_R_RIO_STRANGER: not announced;
  * WEFT_R_RIO_FORGED; WEFT_R_BUSY: a HANG_UP of it is still to be taken. iounit: who it says it is;
  * unit 0 if that cannot be read.

@@ -2,7 +2,8 @@
 /*
  * What a requester consists of, for its own files only: requester.c (life, messages, acts),
  * requester_list.c (a request's list), requester_requests.c (a request from its windows to its
- * end), requester_units.c (I/O units that were announced, and their devices).
+ * end), requester_units.c (I/O units that were announced, and their devices),
+ * requester_inquiry.c (how the cluster stands).
  *
  *	request   exposing -> waiting -> asked -> closing -> ended
  *	window    wanted -> exposing -> open -> leaving -> closed
@@ -96,6 +97,21 @@ struct offer {
 	struct platform iounit;
 };
 
+enum inquiry_state {
+	INQUIRY_NONE = 0,
+	INQUIRY_DUE, /* to be said */
+	INQUIRY_ASKED,
+	INQUIRY_ENDED, /* and is to be taken */
+};
+
+struct inquiry {
+	enum inquiry_state state;
+	uint64_t id;
+	uint32_t first;
+	struct rio_reported answer;
+	uint8_t entries[RIO_MSG_BYTES_MAX];
+};
+
 struct rio_requester {
 	struct rio_requester_config config;
 	uint64_t now_ns;
@@ -106,6 +122,7 @@ struct rio_requester {
 	uint32_t owner_requests_max, owner_list_max;
 	uint64_t pong_id;
 	uint8_t message[RIO_MSG_BYTES_MAX];
+	struct inquiry inquiry;
 	/* Slots of each kind. */
 	struct request *requests;
 	struct window *windows;
@@ -185,6 +202,14 @@ bool unit_is_connected(struct rio_requester *q, struct platform name);
 
 /* Who has the device of this number; unit 0: nobody that was announced. */
 struct platform unit_of_device(const struct rio_requester *q, uint32_t number);
+
+/* ---- requester_inquiry.c -------------------------------------------------------------------- */
+
+/* False: it is not the answer to the inquiry. */
+bool inquiry_take_status(struct rio_requester *q, const struct rio_msg *m);
+enum weft_reason inquiry_take_report(struct rio_requester *q, const struct rio_msg *m);
+void inquiry_forget(struct rio_requester *q);
+bool inquiry_act(struct rio_requester *q, struct rio_requester_act *act);
 
 /* ---- requester.c ---------------------------------------------------------------------------- */
 

@@ -42,7 +42,7 @@ static inline void platform_encode(struct platform p, struct wr *w)
 }
 
 /*
- * Text as people write it: two decimal numbers with a point between them, and nothing else: no signs,
- * blanks, leading zeros. False, and nothing has changed: it is not that, or names nobody.
+ * Text as people write it: two decimal numbers with a point between them, and nothing else: no
+ * signs, blanks, leading zeros. False, and nothing has changed: it is not that, or names nobody.
  */
 bool platform_parse(const char *text, struct platform *platform);

@@ -55,6 +55,7 @@ enum rio_msg_err {
 	RIO_MSG_ERR_TEXT,     /* too long, not UTF-8, or with control characters */
 	RIO_MSG_ERR_DEVICE,   /* block size, size and flags that no device has */
 	RIO_MSG_ERR_ASK,      /* private data that asks does not give a reason */
+	RIO_MSG_ERR_SEEN,     /* an entry of no such kind, or neither here nor gone */
 	RIO_MSG_ERR_COUNT
 };
 
@@ -74,6 +75,8 @@ enum rio_msg_type {
 	RIO_PONG,
 	RIO_BYE,
 	RIO_TOLD,
+	RIO_INQUIRE,
+	RIO_REPORT,
 	RIO_MSG_TYPE_COUNT
 };
 
@@ -150,7 +153,6 @@ struct rio_device {
 	struct rio_bytes name; /* UTF-8, 1..RIO_DEVICE_NAME_MAX */
 };
 
-/* On the wire tokens are masked; rio/session.h does that. */
 /* What went well, and was told to the requester by the I/O unit itself: rio_told_next/put. */
 struct rio_told {
 	uint32_t count;
@@ -161,6 +163,7 @@ struct rio_told_entry {
 	uint64_t id, done_bytes;
 };
 
+/* On the wire tokens are masked; rio/session.h does that. */
 struct rio_announce {
 	struct platform iounit;
 	uint8_t token[RIO_TOKEN_BYTES];
@@ -171,6 +174,44 @@ struct rio_grant {
 	struct platform requester;
 	uint8_t token[RIO_TOKEN_BYTES];
 	struct rio_address address;
+};
+
+/* How the cluster stands: some of the entries, from the one that was asked for on. */
+struct rio_report {
+	uint32_t total, count;	  /* entries in all; in this message */
+	struct rio_bytes entries; /* rio_seen_next/put */
+};
+
+enum rio_seen_kind {
+	RIO_SEEN_REQUESTER = RIO_REQUESTER,
+	RIO_SEEN_OWNER = RIO_OWNER,
+	RIO_SEEN_IOUNIT = RIO_IOUNIT,
+	RIO_SEEN_DEVICE
+};
+
+/* What a requester had done, or an I/O unit did, since it came. */
+struct rio_done {
+	uint64_t requests, refused, failed;
+	uint64_t read_bytes, written_bytes;
+};
+
+/* What an adapter carried, by its counters. */
+struct rio_moved {
+	uint64_t payload_in, payload_out;
+	uint64_t control_in, control_out;
+	uint64_t connections; /* for data, that were made */
+};
+
+/* An entry of a report. */
+struct rio_seen {
+	enum rio_seen_kind kind;
+	bool is_here;
+	struct platform platform; /* who it is; of a device: who has it */
+	uint32_t now;		  /* requests under way; not of a device */
+	struct rio_done done;	  /* of a requester, of an I/O unit */
+	struct rio_moved moved;	  /* of an owner */
+	struct rio_bytes name;	  /* not of a device; may be empty */
+	struct rio_device device; /* of a device: by the owner's number */
 };
 
 struct rio_msg {
@@ -187,6 +228,8 @@ struct rio_msg {
 		struct rio_devices devices;
 		struct platform revoked;
 		struct rio_told told;
+		uint32_t inquire_first; /* entry, from 0 */
+		struct rio_report report;
 		uint32_t bye_reason;
 	};
 	uint8_t seal[RIO_SEAL_BYTES]; /* not in the greeting */
@@ -222,6 +265,10 @@ void rio_device_put(const struct rio_device *d, struct wr *w);
 /* The same of what was told; entries that were decoded are good. */
 struct rio_told_entry rio_told_next(struct rd *r);
 void rio_told_put(const struct rio_told_entry *e, struct wr *w);
+
+/* The same of a report. What does not fit is not put. */
+enum rio_msg_err rio_seen_next(struct rio_seen *s, struct rd *r);
+void rio_seen_put(const struct rio_seen *s, struct wr *w);
 
 /* MPA private data of a data connection, 80 bytes: an I/O unit asks, a requester answers. */
 enum { RIO_DATA_BYTES = 80, RIO_DATA_SEALED_BYTES = 64, RIO_NONCE_BYTES = 32 };

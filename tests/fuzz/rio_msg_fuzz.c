@@ -29,6 +29,23 @@ static void try_devices(const struct rio_devices *d)
 	CHECK(d->count == 0 || memcmp(bytes, d->entries.bytes, d->entries.length) == 0);
 }
 
+static void try_report(const struct rio_report *v)
+{
+	struct rd r = rd_of(v->entries.bytes, v->entries.length);
+	uint8_t bytes[RIO_MSG_BYTES_MAX];
+	struct wr w = wr_of(bytes, sizeof(bytes));
+	struct rio_seen each;
+
+	for (uint32_t i = 0; i < v->count; i++) {
+		CHECK(rio_seen_next(&each, &r) == RIO_MSG_OK);
+		CHECK(rio_text_is_good(each.name.bytes, each.name.length));
+		rio_seen_put(&each, &w);
+	}
+	CHECK(r.at == r.end && !w.is_short);
+	CHECK((size_t)(w.at - bytes) == v->entries.length);
+	CHECK(v->count == 0 || memcmp(bytes, v->entries.bytes, v->entries.length) == 0);
+}
+
 static void try_message(const uint8_t *data, size_t size)
 {
 	struct rio_msg m, before;
@@ -50,6 +67,8 @@ static void try_message(const uint8_t *data, size_t size)
 		try_devices(&m.devices);
 	else if (m.type == RIO_ANNOUNCE)
 		try_devices(&m.announce.devices);
+	else if (m.type == RIO_REPORT)
+		try_report(&m.report);
 }
 
 static void try_data(const uint8_t *data, size_t size)

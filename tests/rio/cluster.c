@@ -41,6 +41,7 @@ struct weft_rio_peer cluster_peer(uint32_t unit, enum weft_rio_role role,
 	struct weft_rio_peer peer = { .platform = { unit, 1 }, .role = role };
 	uint8_t seed[WEFT_RIO_KEY_BYTES];
 
+	snprintf(peer.name, sizeof(peer.name), "unit %u", unit);
 	seed_of(unit, seed);
 	weft_rio_public_key(seed, peer.key);
 	if (at)
@@ -111,7 +112,7 @@ void cluster_stop_iounit(struct cluster *c, int nth)
 
 /* ---- Owner ---------------------------------------------------------------------------------- */
 
-static void *owner_run(void *owner)
+void *cluster_owner_run(void *owner)
 {
 	weft_rio_owner_run(owner);
 	return NULL;
@@ -178,6 +179,15 @@ void cluster_wait_notes(struct cluster *c, uint32_t count)
 	REQUIRE(left > 0);
 }
 
+void cluster_own(struct cluster *c, const struct weft_rio_self *self)
+{
+	c->owner_options.note = take_note;
+	c->owner_options.context = c;
+	must(weft_rio_owner_open(self, &c->owner_options, &c->owner));
+	weft_rio_owner_address(c->owner, &c->owner_at);
+	REQUIRE(pthread_create(&c->owner_thread, NULL, cluster_owner_run, c->owner) == 0);
+}
+
 void cluster_start_owner(struct cluster *c)
 {
 	struct weft_rio_peer peers[IOUNITS_MAX + REQUESTERS_MAX];
@@ -191,11 +201,7 @@ void cluster_start_owner(struct cluster *c)
 							NULL);
 	if (c->owner_at.port != 0)
 		self.listen = c->owner_at;
-	c->owner_options.note = take_note;
-	c->owner_options.context = c;
-	must(weft_rio_owner_open(&self, &c->owner_options, &c->owner));
-	weft_rio_owner_address(c->owner, &c->owner_at);
-	REQUIRE(pthread_create(&c->owner_thread, NULL, owner_run, c->owner) == 0);
+	cluster_own(c, &self);
 }
 
 void cluster_stop_owner(struct cluster *c)

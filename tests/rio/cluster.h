@@ -58,6 +58,8 @@ void cluster_add_iounit(struct cluster *c, const struct weft_rio_store *stores, 
 /* A place for an I/O unit that begins later: cluster_start_iounit(). */
 void cluster_reserve_iounit(struct cluster *c);
 void cluster_start_owner(struct cluster *c);
+/* As this one, who knows whom the test wants. */
+void cluster_own(struct cluster *c, const struct weft_rio_self *self);
 void cluster_stop_owner(struct cluster *c);
 void cluster_stop_iounit(struct cluster *c, int nth);
 void cluster_start_iounit(struct cluster *c, int nth);
@@ -79,6 +81,9 @@ void cluster_wait_note(struct cluster *c, const char *text);
 /* How many there are; waits until there are so many. */
 uint32_t cluster_notes(struct cluster *c);
 void cluster_wait_notes(struct cluster *c, uint32_t count);
+
+/* A thread that runs an owner. */
+void *cluster_owner_run(void *owner);
 
 /* Who somebody is in this cluster. */
 struct weft_rio_self cluster_self(uint32_t unit, const struct weft_rio_peer *peers, uint32_t count);

@@ -30,7 +30,7 @@ SECTOR, BLOCK_SECTORS, SLOTS = 512, 16, 48
 BLOCK = SECTOR * BLOCK_SECTORS
 HEADER = re.compile(rb"weft (\d+) (\d+) (\d+) ")
 # What a process may have more than when it was seen at rest for the third time.
-RESTS, DESCRIPTORS_MORE, KIB_MORE = 3, 4, 12 * 1024
+RESTS, DESCRIPTORS_MORE, KIB_MORE, STACK_KIB = 3, 4, 24 * 1024, 8 * 1024
 
 
 class Failure(Exception):
@@ -131,12 +131,14 @@ class Role:
 
     def holds(self):
         """
-        Descriptors, and memory in KiB: what it has asked the system for. What it has touched of that
-        grows for long, as slots are used in turn.
+        Descriptors, and memory in KiB: what it has asked the system for, without stacks, as a file's
+        threads begin when they are needed. What it has touched of that grows for long, as slots are
+        used in turn.
         """
         pid = self.process.pid
         with open("/proc/%d/status" % pid) as f:
-            kib = int(re.search(r"VmData:\s+(\d+)", f.read())[1])
+            status = dict(line.split(":", 1) for line in f)
+        kib = int(status["VmData"].split()[0]) - int(status["Threads"]) * STACK_KIB
         return len(os.listdir("/proc/%d/fd" % pid)), kib
 
     def look_at_rest(self):

@@ -109,7 +109,7 @@ static enum weft_reason io(struct weft_rio_requester *q, enum weft_rio_operation
 						   .segment_count = 1 });
 }
 
-TEST(test_rio_s5_s7_an_io_unit_requests_and_what_is_relayed_moves_twice)
+TEST(test_rio_s5_rio_s7_an_io_unit_requests_and_what_is_relayed_moves_twice)
 {
 	struct weft_rio_requester *q;
 	uint64_t before, straight, relayed;

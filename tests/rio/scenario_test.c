@@ -63,7 +63,7 @@ static void expect_nothing_at_the_owner(struct weft_rio_requester *q)
 	EXPECT_EQ(at_requester.connections, 1);
 }
 
-TEST(test_rio_01_rio_s1_s2_fragments_go_to_the_device_and_back_past_the_owner)
+TEST(test_rio_01_rio_s1_rio_s2_fragments_go_to_the_device_and_back_past_the_owner)
 {
 	struct weft_rio_requester *q;
 
@@ -74,7 +74,7 @@ TEST(test_rio_01_rio_s1_s2_fragments_go_to_the_device_and_back_past_the_owner)
 	cluster_close(&c);
 }
 
-TEST(test_rio_01_rio_s1_s2_the_same_with_a_file)
+TEST(test_rio_01_rio_s1_rio_s2_the_same_with_a_file)
 {
 	char text[CLUSTER_TEXT];
 	struct weft_rio_requester *q;

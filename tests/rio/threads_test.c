@@ -16,7 +16,9 @@ static atomic_uint wrong;
 
 static enum weft_reason move(enum weft_rio_operation operation, size_t nth)
 {
-	const struct weft_rio_segment segment = { memory[nth], BLOCK, tag };
+	const struct weft_rio_segment segment = { .memory = memory[nth],
+						  .length = BLOCK,
+						  .tag = tag };
 
 	return cluster_io(shared, &(struct weft_rio_transaction){ .operation = operation,
 								  .device = number,

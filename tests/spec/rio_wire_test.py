@@ -171,6 +171,13 @@ WANTED = {
     "cancel": {}, "ping": {}, "pong": {},
     "bye": {"reason": [6]},
     "told": {"told.count": [2], "told.id": [0x21, 0x22], "told.done": [4096, 8192]},
+    "inquire": {"inquire.first": [40]},
+    "report": {"report.total": [7], "report.count": [4], "seen.kind": [2, 1, 3, 4],
+               "seen.here": [1, 0, 1, 1], "platform": ["1.1", "7.1", "9.0", "9.0"],
+               "seen.now": [3, 0, 3], "seen.control_in": [70000], "seen.control_out": [90000],
+               "seen.requests": [12, 9], "seen.refused": [2, 0], "seen.failed": [1, 1],
+               "seen.read": [1 << 20] * 2, "seen.written": [8192] * 2, "seen.name": ["db", "disks"],
+               "device.number": [0x10003], "device.name": ["archive"]},
 }
 GREETING = ("hello", "welcome", "prove")
 
@@ -256,7 +263,7 @@ def test_rio_broken_messages_are_dissected_as_far_as_they_go(samples, root):
 @test_tshark
 def test_rio_other_sends_are_left_alone(samples, root):
     others = [b"", b"R", b"RF\x01", b"RF\x02" + samples["ping"][3:], b"XX" + samples["ping"][2:],
-              samples["ping"][:3] + b"\x10" + samples["ping"][4:],
+              samples["ping"][:3] + b"\x12" + samples["ping"][4:],
               samples["ping"][:4] + b"\xff" + samples["ping"][5:]]
     frames = dissect(messages_capture(others), lua_of(root))[4:]
     for other, fields in zip(others, frames):

@@ -86,8 +86,7 @@ static int config(const char *key, const char *value)
 		return -1;
 	}
 	free(*to);
-	/* nbdkit goes to another folder before the file is read. */
-	*to = to == &config_path ? nbdkit_absolute_path(value) : strdup(value);
+	*to = strdup(value);
 	return *to ? 0 : -1;
 }
 
@@ -117,7 +116,7 @@ static int connect_device(void)
 /*
  * Whoever started nbdkit is still there to be told what is wrong: so it is tried here. But threads
  * do not survive the fork that follows, so all is closed again. The files are read only now, when
- * nbdkit is still the user who may read them.
+ * nbdkit is still in its folder, and the user who may read them.
  */
 static int get_ready(void)
 {

@@ -248,10 +248,17 @@ class RawClient:
             data += more
         return data
 
+    def send(self, command, at, length, data=b"", flags=0):
+        self.socket.sendall(struct.pack(">IHHQQI", 0x25609513, flags, command, 1, at, length) + data)
+
+    def answer(self):
+        """The error; NBD's are those of Linux."""
+        return struct.unpack(">IIQ", self.get(16))[1]
+
     def ask(self, command, at, length, data=b"", flags=0):
         """The error, and what was read."""
-        self.socket.sendall(struct.pack(">IHHQQI", 0x25609513, flags, command, 1, at, length) + data)
-        error = struct.unpack(">IIQ", self.get(16))[1]
+        self.send(command, at, length, data, flags)
+        error = self.answer()
         return error, self.get(length) if command == READ and error == 0 else b""
 
     def expect(self, error, *what, **more):
@@ -295,6 +302,10 @@ def flags(cluster):
             want[at:at + 4096] = bytes(4096)
         if raw.expect(0, READ, 0, 65536) != want:
             raise Failure("the device holds other data")
+    for said in (r"write disk 0\+65536 fua", r"write zeroes disk 8192\+4096 fua",
+                 r"write zeroes disk 16384\+4096 by", r"discard disk 32768\+4096 \(1 of 2\)",
+                 r"flush disk \(2 of 2\)", r"discard disk 40960\+4096 by", r"flush disk by"):
+        cluster.expect_decision("allowed .* " + said)
 
 
 # --- starting nbdkit ---------------------------------------------------------------------------

@@ -47,8 +47,10 @@ class Tools:
 
     def __init__(self, weft, plugin, sanitizer_env=None, patience=1):
         self.weft, self.plugin = os.path.abspath(weft), os.path.abspath(plugin)
-        self.env = dict(os.environ, LC_ALL="C")
         self.kit_env = sanitizer_env or {}
+        # weft itself has its sanitizer inside; looking for leaks takes seconds a process.
+        self.env = dict(os.environ, LC_ALL="C")
+        self.env.update({k: v for k, v in self.kit_env.items() if k != "LD_PRELOAD"})
         self.patience = patience
 
 
@@ -139,6 +141,12 @@ class Cluster:
     def expect_kit_says(self, pattern):
         if not re.search(pattern, self.kit_says()):
             raise Failure("nbdkit does not say \"%s\"" % pattern)
+
+    def expect_decision(self, pattern):
+        """In the owner's log, which is written before anything is done."""
+        with open(self.path("decisions.log"), encoding="utf-8") as f:
+            if not re.search(pattern, f.read()):
+                raise Failure("the owner's log has no \"%s\"" % pattern)
 
     def check_kit(self):
         """It must be there still, and no sanitizer may have spoken."""

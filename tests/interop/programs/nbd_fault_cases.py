@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What block clients see of a directed device when they may not, or when a role dies."""
+import errno
 import time
 
-from nbd_cases import NbdCase, expect_same, qemu_io, random_file, read_file
+from nbd_cases import (FLUSH, READ, WRITE, NbdCase, RawClient, expect_info, expect_same, qemu_io,
+                       random_file, read_file)
 from nbd_cluster import LOOK_EVERY_S, Failure, Process, Side
 
 MIB = 1 << 20
@@ -53,12 +55,16 @@ def copy_begin(cluster, source, target):
     return copy
 
 
-def requests_so_far(cluster):
+def log_of(cluster):
     try:
         with open(cluster.path("decisions.log"), encoding="utf-8") as f:
-            return f.read().count("\n")
+            return f.read()
     except OSError:
-        return 0
+        return ""
+
+
+def requests_so_far(cluster):
+    return log_of(cluster).count("\n")
 
 
 def await_requests(cluster, copy, count):
@@ -126,6 +132,42 @@ def iounit_dies(cluster):
     expect_same(cluster, "disk", data)
 
 
+def loss_is_told(cluster):
+    """A flush after the I/O unit left says once that something may be lost."""
+    cluster.start_all()
+    with RawClient(cluster.path("socket")) as raw:
+        raw.expect(0, WRITE, 0, 4096, b"a" * 4096)
+        raw.expect(0, FLUSH, 0, 0)
+        raw.send(WRITE, 0, 4096, b"b" * 4096)
+        cluster.await_true(lambda: "allowed 7.1" in log_of(cluster).rpartition("flush")[2],
+                           "the write is not asked for", cluster.processes["nbdkit"])
+        cluster.kill("iounit")
+        cluster.start("iounit")
+        if raw.answer() != errno.EIO:
+            raise Failure("a write does not say that the I/O unit has left")
+        raw.expect(0, READ, 0, 4096)
+        raw.expect(errno.EIO, FLUSH, 0, 0)
+        raw.expect(0, FLUSH, 0, 0)
+
+
+def device_changes(cluster):
+    """Who was there before cannot be told; who comes sees what there is."""
+    cluster.start_all()
+    with RawClient(cluster.path("socket")) as raw:
+        raw.expect(0, WRITE, 0, 4096, b"a" * 4096)
+        cluster.kill("iounit")
+        with open(cluster.path("iounit.conf"), "a+", encoding="utf-8") as f:
+            f.seek(0)
+            text = f.read().replace("mem:16M", "mem:32M")
+            f.truncate(0)
+            f.write(text)
+        cluster.start("iounit")
+        raw.expect(errno.EIO, WRITE, 0, 4096, b"a" * 4096)
+        raw.expect(errno.EIO, READ, 0, 4096)
+    expect_info(cluster, {"export-size": 2 * SIZE})
+    qemu_io(cluster, ["write -P 3 20m 64k", "read -P 3 20m 64k"], ["^read 65536/65536"])
+
+
 def iounit_dies_reading(cluster):
     data = random_file(cluster, "raw", SIZE, 6)
     cluster.start_all()
@@ -161,5 +203,7 @@ CASES = [
     NbdCase("owner_dies", "nbdcopy qemu-io", SLOW, owner_dies),
     NbdCase("iounit_dies", "nbdcopy", SLOW_FILE, iounit_dies),
     NbdCase("iounit_dies_reading", "nbdcopy", SLOW_FILE, iounit_dies_reading),
+    NbdCase("loss_is_told", "", "delay:500ms(file:DIR/disk,size=16M)", loss_is_told),
+    NbdCase("device_changes", "nbdinfo qemu-io", "mem:16M", device_changes),
     NbdCase("kit_dies", "nbdcopy qemu-io", SLOW, kit_dies),
 ]

@@ -255,7 +255,9 @@ bool asker_list_is_open(struct asker_world *w, const struct heard *heard)
 	return is_good;
 }
 
-/* ---- Asking ----------------------------------------------------------------------------------- */
+/*
+ * ---- Asking -----------------------------------------------------------------------------------
+ */
 
 struct rio_fragment asker_own(uint64_t address, uint32_t length)
 {

@@ -44,7 +44,9 @@ static const char whole_owner[] = "# All of it.\n"
 				  "iounit disks 2.1 " KEY_A " 10.0.0.2:7471\n"
 				  "requester db 7.1 " KEY_B "\n"
 				  "iounit more 3.1 " KEY_C " [fe80::1%lo]:7471 # there\n"
-				  "requester web 7.2 " KEY_D;
+				  "requester web 7.2 " KEY_D "\n"
+				  "watch web\n"
+				  "watch any";
 
 TEST(test_config_of_an_owner)
 {
@@ -114,6 +116,9 @@ TEST(test_rio_03_config_has_rules)
 	EXPECT_EQ(rule[3].operations, 1 << SGL_FLUSH | 1 << SGL_WRITE_ZEROES | 1 << SGL_DISCARD);
 	EXPECT(rule[3].first == 4096 && rule[3].length == 0);
 	EXPECT_EQ(c->share_count, 2);
+	EXPECT_EQ(c->watcher_count, 2);
+	EXPECT_EQ(c->watchers[0].requester, 3);
+	EXPECT_EQ(c->watchers[1].requester, RIO_CONFIG_ANY);
 	EXPECT(c->shares[0].requester == 1 && c->shares[0].memory == 0);
 	EXPECT(c->shares[1].requester == 3 && c->shares[1].memory == 1);
 	rio_config_destroy(c);
@@ -415,6 +420,11 @@ TEST(test_rio_03_config_refusals_of_rules)
 		{ TWO "share x u", 4, 1, "no requester" },
 		{ TWO "share u q", 4, 1, "no requester" },
 		{ TWO "\nshare q x", 5, 1, "nobody" },
+		{ "role requester\nwatch q", 2, 1, "this role" },
+		{ TWO "watch", 4, 1, "watch REQUESTER" },
+		{ TWO "watch q q", 4, 9, "watch REQUESTER" },
+		{ TWO "watch x", 4, 1, "no requester" },
+		{ TWO "\nwatch u", 5, 1, "no requester" },
 	};
 
 	EXPECT_REFUSALS(rows);
@@ -439,6 +449,11 @@ static int write_allow(char *at, size_t size, uint32_t i)
 static int write_share(char *at, size_t size, uint32_t i)
 {
 	return snprintf(at, size, "share q u # %u\n", i);
+}
+
+static int write_watch(char *at, size_t size, uint32_t i)
+{
+	return snprintf(at, size, "watch q # %u\n", i);
 }
 
 static void expect_limit(const char *head, int (*write)(char *at, size_t size, uint32_t i),
@@ -470,6 +485,7 @@ TEST(test_config_has_limits)
 	expect_limit("role iounit\n" OWNER "\n", write_device, RIO_CONFIG_DEVICES_MAX, "64");
 	expect_limit(TWO, write_allow, RIO_CONFIG_RULES_MAX, "1024");
 	expect_limit(TWO, write_share, RIO_CONFIG_SHARES_MAX, "256");
+	expect_limit(TWO, write_watch, RIO_CONFIG_WATCHERS_MAX, "256");
 
 	snprintf(name, sizeof(name), "role requester\nowner %064d 1.1 %s a", 1, KEY_A);
 	rio_config_destroy(read_text(name));

@@ -205,8 +205,8 @@ TEST(test_rio_03_a_requester_that_leaves_takes_its_requests_along)
 }
 
 /*
- * Who was gone and is here again, maybe restarted: what it had wanted in the life before must not be
- * done after what it wants now. Others do not wait for that, nor do other units.
+ * Who was gone and is here again, maybe restarted: what it had wanted in the life before must not
+ * be done after what it wants now. Others do not wait for that, nor do other units.
  */
 TEST(test_rio_03_a_requester_that_comes_again_waits_for_what_it_had_begun)
 {

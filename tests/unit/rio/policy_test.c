@@ -206,3 +206,21 @@ TEST(test_rio_03_a_rule_may_name_the_device_and_whose_it_is)
 	w.device.name = (struct rio_bytes){ (const uint8_t *)"disc", 4 };
 	EXPECT_EQ(judge(w), -1);
 }
+
+TEST(test_rio_03_nobody_watches_whom_no_line_names)
+{
+	const struct platform a = { 7, 1 }, b = { 7, 2 }, c = { 8, 1 };
+
+	policy.watcher_count = 0;
+	EXPECT(!rio_policy_may_watch(&policy, a));
+	REQUIRE(rio_policy_add_watcher(&policy, a) == WEFT_OK);
+	EXPECT(rio_policy_may_watch(&policy, a) && !rio_policy_may_watch(&policy, b));
+	REQUIRE(rio_policy_add_watcher(&policy, (struct platform){ 7, 0 }) == WEFT_OK);
+	EXPECT(rio_policy_may_watch(&policy, b) && !rio_policy_may_watch(&policy, c));
+	while (policy.watcher_count < RIO_POLICY_WATCHERS_MAX)
+		REQUIRE(rio_policy_add_watcher(&policy, a) == WEFT_OK);
+	EXPECT_EQ(rio_policy_add_watcher(&policy, a), WEFT_R_LIMIT);
+	policy.watcher_count = 0;
+	REQUIRE(rio_policy_add_watcher(&policy, (struct platform){ 0 }) == WEFT_OK);
+	EXPECT(rio_policy_may_watch(&policy, c));
+}

@@ -109,6 +109,41 @@ static struct rio_told told(void)
 	return (struct rio_told){ 2, { bytes, sizeof(bytes) } };
 }
 
+static struct rio_report report(void)
+{
+	static uint8_t bytes[512];
+	struct wr w = wr_of(bytes, sizeof(bytes));
+	const struct rio_seen each[] = {
+		{ .kind = RIO_SEEN_OWNER,
+		  .is_here = true,
+		  .platform = { 1, 1 },
+		  .now = 3,
+		  .moved = { 0, 0, 70000, 90000, 0 } },
+		{ .kind = RIO_SEEN_REQUESTER,
+		  .platform = requester,
+		  .done = { 12, 2, 1, 1 << 20, 8192 },
+		  .name = text_of("db") },
+		{ .kind = RIO_SEEN_IOUNIT,
+		  .is_here = true,
+		  .platform = iounit,
+		  .now = 3,
+		  .done = { 9, 0, 1, 1 << 20, 8192 },
+		  .name = text_of("disks") },
+		{ .kind = RIO_SEEN_DEVICE,
+		  .is_here = true,
+		  .platform = iounit,
+		  .device = { .number = 0x10003,
+			      .block_bytes = 4096,
+			      .size_bytes = UINT64_C(3) << 40,
+			      .flags = RIO_DEVICE_FLUSH,
+			      .name = text_of("archive") } },
+	};
+
+	for (size_t i = 0; i < sizeof(each) / sizeof(each[0]); i++)
+		rio_seen_put(&each[i], &w);
+	return (struct rio_report){ 7, 4, { bytes, (size_t)(w.at - bytes) } };
+}
+
 struct rio_msg fixture_message(enum rio_msg_type type)
 {
 	static uint8_t list[FIXTURE_LIST_BYTES];
@@ -128,6 +163,10 @@ struct rio_msg fixture_message(enum rio_msg_type type)
 		}
 	} else if (type == RIO_TOLD) {
 		m.told = told();
+	} else if (type == RIO_INQUIRE) {
+		m.inquire_first = 40;
+	} else if (type == RIO_REPORT) {
+		m.report = report();
 	} else if (type == RIO_STATUS) {
 		m.status.reason = 36;
 		m.status.transaction = 1;

@@ -147,6 +147,8 @@ TEST(test_rio_02e_every_message_round_trip)
 		[RIO_PONG] = HEADER + 16,
 		[RIO_BYE] = HEADER + 8 + 16,
 		[RIO_TOLD] = HEADER + 8 + 32 + 16,
+		[RIO_INQUIRE] = HEADER + 8 + 16,
+		[RIO_REPORT] = HEADER + 8 + 3 * 60 + 4 + 8 + 12 + 32 + 16,
 	};
 
 	for (int type = RIO_HELLO; type < RIO_MSG_TYPE_COUNT; type++) {
@@ -255,7 +257,7 @@ TEST(test_rio_02e_bad_headers_are_refused)
 	bytes[2] = 1;
 	for (unsigned int v = 0; v < 256; v++) {
 		bytes[3] = (uint8_t)v;
-		EXPECT_EQ(decode(bytes, length) == RIO_MSG_ERR_TYPE, v < 1 || v > 15);
+		EXPECT_EQ(decode(bytes, length) == RIO_MSG_ERR_TYPE, v < 1 || v > 17);
 	}
 	m.sequence = 0;
 	EXPECT_EQ(recoded(&m), RIO_MSG_ERR_SEQUENCE);
@@ -272,7 +274,8 @@ TEST(test_rio_02e_reserved_bytes_and_padding_are_zero)
 		{ RIO_STATUS, 18, 2 },	{ RIO_STATUS, 34, 2 },	{ RIO_ANNOUNCE, 44, 4 },
 		{ RIO_GRANT, 41, 1 },	{ RIO_GRANT, 48, 12 },	{ RIO_DEVICES, 4, 4 },
 		{ RIO_DEVICES, 30, 2 }, { RIO_DEVICES, 39, 1 }, { RIO_BYE, 4, 4 },
-		{ RIO_TOLD, 4, 4 },
+		{ RIO_TOLD, 4, 4 },	{ RIO_INQUIRE, 4, 4 },	{ RIO_REPORT, 10, 2 },
+		{ RIO_REPORT, 66, 2 },	{ RIO_REPORT, 130, 2 }, { RIO_REPORT, 202, 2 },
 	};
 
 	for (size_t i = 0; i < sizeof(reserved) / sizeof(reserved[0]); i++) {
@@ -308,6 +311,86 @@ TEST(test_rio_02i_what_was_told_is_as_many_as_it_says)
 	}
 	m.told = (struct rio_told){ 0 };
 	EXPECT_EQ(recoded(&m), RIO_MSG_ERR_LENGTH);
+}
+
+TEST(test_rio_02e_a_report_has_what_it_says)
+{
+	struct rio_msg m = fixture_message(RIO_REPORT), v;
+	uint8_t bytes[BYTES_MAX], *keep;
+	size_t length = encode(&m, bytes);
+	struct rio_seen s = { 0 };
+	struct rd at;
+
+	EXPECT_EQ(decode_keep(bytes, length, &v, &keep), RIO_MSG_OK);
+	EXPECT(v.report.total == 7 && v.report.count == 4);
+	at = rd_of(v.report.entries.bytes, v.report.entries.length);
+	EXPECT_EQ(rio_seen_next(&s, &at), RIO_MSG_OK);
+	EXPECT(s.kind == RIO_SEEN_OWNER && s.is_here && s.now == 3 && s.name.length == 0);
+	EXPECT(s.moved.payload_in == 0 && s.moved.control_in == 70000 &&
+	       s.moved.control_out == 90000);
+	EXPECT_EQ(rio_seen_next(&s, &at), RIO_MSG_OK);
+	EXPECT(s.kind == RIO_SEEN_REQUESTER && !s.is_here && s.platform.unit == 7);
+	EXPECT(s.done.requests == 12 && s.done.refused == 2 && s.done.failed == 1);
+	EXPECT(s.done.read_bytes == 1 << 20 && s.done.written_bytes == 8192);
+	EXPECT(s.name.length == 2 && memcmp(s.name.bytes, "db", 2) == 0);
+	EXPECT_EQ(rio_seen_next(&s, &at), RIO_MSG_OK);
+	EXPECT(s.kind == RIO_SEEN_IOUNIT && s.name.length == 5);
+	EXPECT_EQ(rio_seen_next(&s, &at), RIO_MSG_OK);
+	EXPECT(s.kind == RIO_SEEN_DEVICE && s.device.number == 0x10003 && at.at == at.end);
+	EXPECT_EQ(rio_seen_next(&s, &at), RIO_MSG_ERR_SHORT);
+	free(keep);
+}
+
+TEST(test_rio_02e_entries_that_cannot_be_are_refused)
+{
+	struct rio_msg m = fixture_message(RIO_REPORT);
+	uint8_t bytes[BYTES_MAX];
+	size_t length = encode(&m, bytes);
+
+	for (unsigned int kind = 0; kind < 256; kind++) {
+		bytes[HEADER + 8] = (uint8_t)kind;
+		EXPECT_EQ(decode(bytes, length) == RIO_MSG_ERR_SEEN, kind < 1 || kind > 4);
+	}
+	bytes[HEADER + 8] = RIO_SEEN_OWNER;
+	for (unsigned int here = 0; here < 256; here++) {
+		bytes[HEADER + 9] = (uint8_t)here;
+		EXPECT_EQ(decode(bytes, length), here > 1 ? RIO_MSG_ERR_SEEN : RIO_MSG_OK);
+	}
+	bytes[HEADER + 9] = 1;
+	bytes[HEADER + 15] = 0; /* the unit */
+	EXPECT_EQ(decode(bytes, length), RIO_MSG_ERR_UNIT);
+	bytes[HEADER + 15] = 1;
+	bytes[HEADER + 7] = 5; /* entries, of four */
+	EXPECT_EQ(decode(bytes, length), RIO_MSG_ERR_SHORT);
+	bytes[HEADER + 7] = 3;
+	EXPECT_EQ(decode(bytes, length), RIO_MSG_ERR_LENGTH);
+	bytes[HEADER + 7] = 4;
+	bytes[HEADER + 3] = 3; /* in all */
+	EXPECT_EQ(decode(bytes, length), RIO_MSG_ERR_LENGTH);
+	bytes[HEADER + 3] = 4;
+	EXPECT_EQ(decode(bytes, length), RIO_MSG_OK);
+	bytes[HEADER + 8 + 60 + 60] = '\n'; /* in the requester's name */
+	EXPECT_EQ(decode(bytes, length), RIO_MSG_ERR_TEXT);
+}
+
+TEST(test_rio_02e_an_entry_is_put_whole_or_not_at_all)
+{
+	const uint8_t long_name[RIO_DEVICE_NAME_MAX + 1] = "";
+	struct rio_seen s = { .kind = RIO_SEEN_OWNER, .platform = { 1, 1 } };
+	uint8_t bytes[128];
+	struct wr w = wr_of(bytes, 59);
+	struct rd r;
+
+	rio_seen_put(&s, &w);
+	EXPECT(w.is_short && w.at == bytes);
+	w = wr_of(bytes, 60);
+	rio_seen_put(&s, &w);
+	EXPECT(!w.is_short && w.at == w.end);
+	s.name = (struct rio_bytes){ long_name, sizeof(long_name) };
+	w = wr_of(bytes, sizeof(bytes));
+	rio_seen_put(&s, &w);
+	r = rd_of(bytes, (size_t)(w.at - bytes));
+	EXPECT_EQ(rio_seen_next(&s, &r), RIO_MSG_ERR_TEXT);
 }
 
 TEST(test_rio_14_messages_do_not_name_unit_0)

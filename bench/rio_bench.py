@@ -1,0 +1,380 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""rio_bench.py [--json] [--rounds N] [--seconds S] [--weft PROGRAM]: what directed remote I/O is worth.
+
+Measured against the same data relayed through the owner, a plain iWARP Write, nbdkit and tgtd, in one run
+on one machine. In each round those that are compared run one after the other. Of the rounds the
+calmest count, and of these the median. A missed goal is said, but no error: the machine may be a slow one.
+
+Relayed: what the requester reads and writes is a device of another I/O unit, which reads and writes
+the real one as a requester itself, and so moves the data twice. It stands for the adapter of an owner
+that the data goes through; its processor time is counted with the owner's. Of the owner's processor time
+all counts, also what a run's beginning and end take.
+"""
+import argparse
+import json
+import os
+import signal
+import statistics
+import sys
+import time
+
+from rio_processes import Cluster, Failure, Iscsi, Nbd, Place, cpu_s
+
+ROUNDS, ROUNDS_USED = 5, 3
+SECONDS = 1.5
+GIB, MIB, SECTOR = 1 << 30, 1 << 20, 512
+SPIN = "100us"
+# Requester, I/O unit, relay and owner want to run at once; what is missing others have used.
+PROCESSORS_WANTED, PROCESSORS_MISSING = 4, 0.2
+
+
+# ---- The machine -------------------------------------------------------------------------------
+
+class Mark:
+    """How much of the machine others use while we measure."""
+
+    def __init__(self, place):
+        self.place = place
+        self.start = self.now()
+
+    def now(self):
+        t = os.times()
+        ours = t.user + t.system + t.children_user + t.children_system
+        ours += sum(cpu_s(s.pid) for s in self.place.servers if s.process.poll() is None)
+        with open("/proc/stat", encoding="ascii") as f:
+            # cpu user nice system idle iowait irq softirq steal, in ticks
+            ticks = [int(word) for word in f.readline().split()[1:9]]
+        busy = (sum(ticks) - ticks[3] - ticks[4]) / os.sysconf("SC_CLK_TCK")
+        return time.monotonic(), busy, ours
+
+    def processors_left(self):
+        wall, busy, ours = (now - then for now, then in zip(self.now(), self.start))
+        return os.cpu_count() - max(0, busy - ours) / wall
+
+
+def is_calm(left):
+    return left >= min(os.cpu_count(), PROCESSORS_WANTED) - PROCESSORS_MISSING
+
+
+# ---- Subjects ----------------------------------------------------------------------------------
+
+class Subject:
+    """What is measured: run(seconds) gives one value of it."""
+
+    def __init__(self, name, title, unit, run, why=None):
+        self.name, self.title, self.unit, self.run, self.why = name, title, unit, run, why
+        self.samples = []  # (value, processors left)
+
+    def sample(self, place, seconds):
+        if self.why:
+            return
+        mark = Mark(place)
+        try:
+            value = self.run(seconds)
+        except Failure as e:
+            self.why = str(e)
+            return
+        self.samples.append((value, mark.processors_left()))
+
+    def used(self):
+        return sorted(self.samples, key=lambda s: -s[1])[:ROUNDS_USED]
+
+    def value(self):
+        """None: there is none."""
+        return None if self.why else statistics.median(value for value, _ in self.used())
+
+    def is_disturbed(self):
+        return not self.why and not all(is_calm(left) for _, left in self.used())
+
+
+class Moved:
+    """Processor time by the bytes that were moved meanwhile, of all rounds together."""
+
+    def __init__(self):
+        self.bytes, self.cpu_s = 0, 0.0
+
+    def add(self, said, cpu_s_used):
+        self.bytes += said["bytes"]
+        self.cpu_s += cpu_s_used
+
+    def per_gib(self):
+        return self.cpu_s / self.bytes * GIB if self.bytes else None
+
+
+class Bench:
+    def __init__(self, place, options):
+        self.place, self.options = place, options
+        self.cluster = Cluster(place, options.weft)
+        self.others = [self.open_other(kind) for kind in (Nbd, Iscsi)]
+        self.direct_cpu, self.relayed_cpu = Moved(), Moved()
+        self.rows = self.sequential() + self.random() + self.latency()
+        self.by_name = {s.name: s for s in self.rows}
+
+    def open_other(self, kind):
+        """Whatever is wrong with a program of others, weft is measured."""
+        other = kind.__new__(kind)
+        try:
+            other.__init__(self.place)
+        except (Failure, OSError) as e:
+            other.why = str(e)
+        return other
+
+    # In this order they run: next to each other stands what is compared.
+    def sequential(self):
+        def moving(device, *more):
+            def run(seconds):
+                said = self.cluster.io_bench(seconds, device, "--block", "1M", "--depth", "16", *more)
+                if device == "disk":
+                    self.direct_cpu.add(said, said["own_cpu_s"])
+                else:
+                    self.relayed_cpu.add(said, said["own_cpu_s"] + said["relay_cpu_s"])
+                return said["bytes"] / said["seconds"]
+            return run
+        text = "sequential %s, 1 MiB, depth 16"
+        return [
+            Subject("rio_relayed_read_1m", "  relayed through the owner", "B/s", moving("relayed")),
+            Subject("rio_read_1m", text % "read", "B/s", moving("disk")),
+            Subject("iwarp_write_1m", "  plain iWARP Write, 1 MiB, depth 16", "B/s",
+                    self.cluster.perf_write),
+            Subject("rio_write_1m", text % "write", "B/s", moving("disk", "--write")),
+            Subject("rio_relayed_write_1m", "  relayed through the owner", "B/s",
+                    moving("relayed", "--write")),
+        ]
+
+    def reads(self, depth, *more):
+        return lambda seconds: self.cluster.io_bench(
+            seconds, "disk", "--block", "4k", "--random", "--depth", str(depth), *more)
+
+    def random(self):
+        weft, (nbd, iscsi) = self.reads(32), self.others
+        return [
+            Subject("rio_random_4k", "random read, 4 KiB, depth 32", "requests/s",
+                    lambda seconds: weft(seconds)["iops"]),
+            Subject("nbd_random_4k", "  " + nbd.title, "requests/s",
+                    lambda seconds: nbd.random_reads(32, seconds), nbd.why),
+            Subject("iscsi_random_4k", "  " + iscsi.title, "requests/s",
+                    lambda seconds: iscsi.random_reads(32, seconds), iscsi.why),
+        ]
+
+    def latency(self):
+        """The mean: iscsi-perf tells no other, and it only as so many a second."""
+        (nbd, iscsi), spin, sleep = self.others, self.reads(1, "--spin", SPIN), self.reads(1)
+        return [
+            Subject("rio_latency_4k_spin", "read latency, 4 KiB, depth 1, --spin " + SPIN, "ns",
+                    lambda seconds: 1e9 / spin(seconds)["iops"]),
+            Subject("nbd_latency_4k", "  " + nbd.title, "ns",
+                    lambda seconds: 1e9 / nbd.random_reads(1, seconds), nbd.why),
+            Subject("iscsi_latency_4k", "  " + iscsi.title, "ns",
+                    lambda seconds: 1e9 / iscsi.random_reads(1, seconds), iscsi.why),
+            Subject("rio_latency_4k", "  the same without --spin", "ns",
+                    lambda seconds: 1e9 / sleep(seconds)["iops"]),
+        ]
+
+    # ---- What the owner's adapter carried ----
+
+    COUNT = 64
+
+    def carried(self, device, servers, block):
+        """What came into the adapters of servers, and went out, for requests of this size."""
+        before = [self.cluster.counters(s) for s in servers]
+        for verb, path in (("read", "/dev/null"), ("write", "/dev/zero")):
+            # One at a time: how messages gather does not depend on chance.
+            self.cluster.io(verb, device, "--block", str(block), "--length", str(block * self.COUNT),
+                            "--depth", "1", "--file", path)
+        after = [self.cluster.counters(s) for s in servers]
+        return {key: sum(a[key] - b[key] for a, b in zip(after, before)) for key in after[0]}
+
+    def payload(self, device, servers):
+        """What goes through must come in. What as many requests of one sector bring in is control;
+        more than that, in whole sectors, is payload. And the bytes of control."""
+        large, small = (self.carried(device, servers, block) for block in (MIB, SECTOR))
+        more = max(0, large["payload_in"] - small["payload_in"])
+        return more // SECTOR * SECTOR, large["bytes_in"] + large["bytes_out"]
+
+    def measure(self):
+        c = self.cluster
+        self.moved_bytes = 2 * self.COUNT * MIB
+        self.own_payload, own_bytes = self.payload("disk", [c.own])
+        self.own_control = own_bytes / (2 * self.COUNT)
+        self.relay_payload, _ = self.payload("relayed", [c.relay])
+        for n in range(self.options.rounds):
+            for s in self.rows:
+                tell("round %d of %d, %s" % (n + 1, self.options.rounds, s.title.strip()))
+                s.sample(self.place, self.options.seconds)
+        tell(None)
+
+    def is_cpu_disturbed(self):
+        """It is of all rounds; who is disturbed often pays for cold caches, and sleeps less."""
+        return any(s.is_disturbed() for s in self.rows if s.name.endswith("_1m"))
+
+    def failed(self):
+        """What of weft did not run: that is an error."""
+        return [s for s in self.rows if s.why and not s.name.startswith(("nbd_", "iscsi_"))]
+
+
+def tell(what):
+    if sys.stderr.isatty():
+        sys.stderr.write("\r\033[K" + ("measuring: " + what if what else ""))
+        sys.stderr.flush()
+
+
+# ---- What is shown -----------------------------------------------------------------------------
+
+SHOWN = {"B/s": ("GB/s", 1e-9, "%.3f"), "requests/s": ("requests/s", 1, "%.0f"), "ns": ("us", 1e-3, "%.1f")}
+
+# text, ours, theirs, goal, whether it is the most
+GOALS = [
+    ("sequential read, against relayed", "rio_read_1m", "rio_relayed_read_1m", 1.7, False),
+    ("sequential read, against plain iWARP Write", "rio_read_1m", "iwarp_write_1m", 0.8, False),
+    ("sequential write, against relayed", "rio_write_1m", "rio_relayed_write_1m", 1.7, False),
+    ("sequential write, against plain iWARP Write", "rio_write_1m", "iwarp_write_1m", 0.8, False),
+    ("random read, 4 KiB, against NBD", "rio_random_4k", "nbd_random_4k", 2, False),
+    ("random read, 4 KiB, against iSCSI", "rio_random_4k", "iscsi_random_4k", 1, False),
+    ("latency of 4 KiB, --spin %s, against NBD" % SPIN, "rio_latency_4k_spin", "nbd_latency_4k", 1, True),
+    ("latency of 4 KiB, --spin %s, against iSCSI" % SPIN, "rio_latency_4k_spin", "iscsi_latency_4k", 1,
+     True),
+]
+# Told, and no goal: who does not spin leaves a processor to others.
+ASIDE = [
+    ("latency of 4 KiB, without --spin, against NBD", "rio_latency_4k", "nbd_latency_4k"),
+    ("latency of 4 KiB, without --spin, against iSCSI", "rio_latency_4k", "iscsi_latency_4k"),
+]
+CPU_GOAL = 0.01
+
+
+def verdict(is_met):
+    return "met" if is_met else "missed"
+
+
+def ratio_of(ours, theirs):
+    """None: one of the two is not known."""
+    return ours / theirs if ours is not None and theirs else None
+
+
+def show_values(b):
+    print("\nDirected remote I/O on loopback, memory device\n%-52s %12s" % ("what", "value"))
+    # A subject first, then what it is compared with.
+    order = [b.by_name[name] for name in (
+        "rio_read_1m", "rio_relayed_read_1m", "iwarp_write_1m", "rio_write_1m", "rio_relayed_write_1m",
+        "rio_random_4k", "nbd_random_4k", "iscsi_random_4k", "rio_latency_4k_spin", "rio_latency_4k",
+        "nbd_latency_4k", "iscsi_latency_4k")]
+    for s in order:
+        if s.why:
+            print("%-52s %12s  %s" % (s.title, "-", s.why))
+            continue
+        unit, scale, form = SHOWN[s.unit]
+        print("%-52s %12s %s%s" % (s.title, form % (s.value() * scale), unit,
+                                   " ~" if s.is_disturbed() else ""))
+    for text, cpu in (("CPU of the owner for 1 GiB, requests of 1 MiB", b.direct_cpu),
+                      ("  relayed: of owner and relay", b.relayed_cpu)):
+        print("%-52s %12s" % (text, "-" if cpu.per_gib() is None else "%.2f ms" % (cpu.per_gib() * 1e3)))
+    print("%-52s %12.1f bytes, for a request of 1 MiB" % ("control through the owner's adapter",
+                                                         b.own_control))
+    print("%-52s %12d bytes, of %d that were moved" % ("payload through the relay's adapters, if relayed",
+                                                      b.relay_payload, b.moved_bytes))
+
+
+def show_goal(text, ratio, goal, is_most, is_disturbed):
+    if ratio is None:
+        print("%-52s %10s" % (text, "not known"))
+        return
+    print("%-52s %8.2f x %4s %3g x  %s%s"
+          % (text, ratio, "<=" if is_most else ">=", goal,
+             verdict(ratio <= goal if is_most else ratio >= goal), " ~" if is_disturbed else ""))
+
+
+def show_table(b):
+    show_values(b)
+    print("\n%-52s %10s %10s" % ("goal", "ratio", "goal"))
+    print("%-52s %4d bytes %4s %3d    %s" % ("payload through the owner's adapter", b.own_payload, "=", 0,
+                                           verdict(b.own_payload == 0)))
+    for text, ours, theirs, goal, is_most in GOALS:
+        ours, theirs = b.by_name[ours], b.by_name[theirs]
+        show_goal(text, ratio_of(ours.value(), theirs.value()), goal, is_most,
+                  ours.is_disturbed() or theirs.is_disturbed())
+    for text, ours, theirs in ASIDE:
+        ours, theirs = b.by_name[ours], b.by_name[theirs]
+        ratio = ratio_of(ours.value(), theirs.value())
+        is_disturbed = ours.is_disturbed() or theirs.is_disturbed()
+        print("%-52s %10s%s" % (text, "not known" if ratio is None else "%.2f x" % ratio,
+                                " ~" if is_disturbed else ""))
+    cpu = ratio_of(b.direct_cpu.per_gib(), b.relayed_cpu.per_gib())
+    if cpu is None:
+        print("%-52s %10s" % ("CPU of the owner, against relayed", "not known"))
+    else:
+        print("%-52s %8.2f %% %4s %3g %%  %s%s"
+              % ("CPU of the owner, against relayed", cpu * 100, "<=", CPU_GOAL * 100,
+                 verdict(cpu <= CPU_GOAL), " ~" if b.is_cpu_disturbed() else ""))
+    print("\n%.1f s each; the median of the calmest %d of %d rounds. Latencies are means."
+          % (b.options.seconds, min(ROUNDS_USED, b.options.rounds), b.options.rounds))
+    if any(s.is_disturbed() for s in b.rows):
+        print("~: others used the machine meanwhile; do not trust this figure")
+
+
+def show_line(name, value, unit, versus, ratio, is_disturbed=False):
+    print(json.dumps({"bench": name, "value": round(value, 4), "unit": unit, "versus": versus,
+                      "ratio": round(ratio, 4), "is_disturbed": is_disturbed}))
+
+
+def show_lines(b):
+    show_line("rio_owner_payload", b.own_payload, "bytes", "rio_moved", b.own_payload / b.moved_bytes)
+    show_line("rio_relay_payload", b.relay_payload, "bytes", "rio_moved", b.relay_payload / b.moved_bytes)
+    show_line("rio_owner_control", b.own_control, "bytes/request", "block_1m", b.own_control / MIB)
+    pairs = [(g[1], g[2]) for g in GOALS] + [(a[1], a[2]) for a in ASIDE]
+    for ours, theirs in ((b.by_name[x], b.by_name[y]) for x, y in pairs):
+        ratio = ratio_of(ours.value(), theirs.value())
+        if ratio is not None:
+            show_line(ours.name, ours.value(), ours.unit, theirs.name, ratio,
+                      ours.is_disturbed() or theirs.is_disturbed())
+        else:
+            print(json.dumps({"bench": ours.name, "value": ours.value(), "unit": ours.unit,
+                              "versus": theirs.name, "ratio": None, "why": ours.why or theirs.why}))
+    cpu = ratio_of(b.direct_cpu.per_gib(), b.relayed_cpu.per_gib())
+    if cpu is not None:
+        show_line("rio_owner_cpu", b.direct_cpu.per_gib(), "s/GiB", "rio_relayed_cpu", cpu,
+                  b.is_cpu_disturbed())
+
+
+# ---- The command -------------------------------------------------------------------------------
+
+def options_read():
+    root = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))
+    parser = argparse.ArgumentParser(usage=__doc__.split(":")[0], description=__doc__.partition("\n\n")[2])
+    parser.add_argument("--json", action="store_true", help="one object a line instead of the table")
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--seconds", type=float, default=SECONDS, help="of each measurement")
+    parser.add_argument("--weft", default=os.path.join(root, "build/weft"))
+    options = parser.parse_args()
+    if options.rounds < 1 or not 0.1 <= options.seconds <= 600:
+        parser.error("at least one round, of 0.1 to 600 seconds")
+    options.weft = os.path.realpath(options.weft)
+    return options
+
+
+def main():
+    options = options_read()
+    for name in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(name, lambda *_: sys.exit(1))  # by the way of all errors: everything is ended
+    place = Place()
+    try:
+        bench = Bench(place, options)
+        bench.measure()
+        (show_lines if options.json else show_table)(bench)
+        for s in bench.failed():
+            sys.stderr.write("rio_bench: %s: %s\n" % (s.name, s.why))
+        return 1 if bench.failed() else 0
+    except (Failure, OSError) as e:
+        tell(None)
+        sys.stderr.write("rio_bench: %s\n" % e)
+        return 1
+    except KeyboardInterrupt:
+        tell(None)
+        return 130
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # who is impatient leaves nothing behind either
+        place.close()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "cmd.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/quantity.h"
+#include "cluster_view.h"
+#include "rio_role.h"
+
+enum { SEEN_MAX = 4096 };
+
+static const uint64_t ns_per_s = 1000000000;
+
+static const char help[] =
+	"usage: weft cluster FILE [--once] [--json] [--wait TIME]\n"
+	"\n"
+	"Shows how a cluster of directed I/O stands, as its owner sees it: I/O units, devices, who is\n"
+	"connected, what was asked, refused and moved, and what went through the owner's own adapter.\n"
+	"Shown again each second until it is ended. FILE is the configuration of a requester of its\n"
+	"own that the owner's file lets watch: \"watch NAME\" (docs/config.md).\n"
+	"\n"
+	"  --once         show it once\n"
+	"  --json         for programs: an object in a line\n"
+	"  --wait TIME    how long to wait for the owner; default 10s\n";
+
+struct options {
+	const char *file;
+	uint64_t wait_ns;
+	bool is_once, is_json;
+};
+
+/* Two, of which one is from before. */
+struct looks {
+	struct weft_rio_seen *seen[2];
+	struct cluster_look look[2];
+	int latest; /* -1: there is none */
+};
+
+static enum weft_reason look_again(struct weft_rio_requester *q, const struct options *o,
+				   struct looks *l)
+{
+	int next = l->latest == 0 ? 1 : 0;
+	struct cluster_look *to = &l->look[next];
+	struct timespec now;
+	enum weft_reason r = weft_rio_inquire(q, o->wait_ns, l->seen[next], SEEN_MAX, &to->total);
+
+	if (r != WEFT_OK)
+		return r;
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	to->seen = l->seen[next];
+	to->count = to->total < SEEN_MAX ? to->total : SEEN_MAX;
+	to->at_ns = (uint64_t)now.tv_sec * ns_per_s + (uint64_t)now.tv_nsec;
+	l->latest = next;
+	return WEFT_OK;
+}
+
+static void show(const struct options *o, const struct looks *l)
+{
+	const struct cluster_look *before = &l->look[1 - l->latest];
+
+	if (o->is_json)
+		cluster_view_json(&l->look[l->latest]);
+	else
+		cluster_view_print(&l->look[l->latest], before->seen ? before : NULL);
+}
+
+static void clear(const struct options *o)
+{
+	if (o->is_json)
+		return;
+	fputs(isatty(STDOUT_FILENO) ? "\033[H\033[J" : "\n", stdout);
+}
+
+/* An owner that is gone may come again: only who watches once is told and ends. */
+static int watch(struct weft_rio_requester *q, const struct options *o, struct looks *l)
+{
+	for (bool is_first = true;; is_first = false) {
+		enum weft_reason r = look_again(q, o, l);
+
+		if (r == WEFT_R_RIO_DENIED || (r != WEFT_OK && (is_first || o->is_once)))
+			return rio_role_fail("cluster", "the owner", r);
+		if (!o->is_once && (!is_first || isatty(STDOUT_FILENO)))
+			clear(o);
+		if (r == WEFT_OK)
+			show(o, l);
+		else
+			(void)rio_role_fail("cluster", "the owner", r);
+		if (o->is_once || fflush(stdout) != 0)
+			return 0;
+		nanosleep(&(struct timespec){ .tv_sec = 1 }, NULL);
+	}
+}
+
+static int cluster(const struct options *o)
+{
+	struct looks l = { .latest = -1 };
+	struct weft_rio_requester *q;
+	struct rio_role_file f;
+	enum weft_reason r;
+	int status = 1;
+
+	if (!rio_role_open(&f, "cluster", RIO_REQUESTER, o->file))
+		return 1;
+	r = weft_rio_requester_open(&f.self, NULL, &q);
+	if (r != WEFT_OK) {
+		rio_role_close(&f);
+		return rio_role_fail("cluster", "cannot begin", r);
+	}
+	for (int i = 0; i < 2; i++) {
+		l.seen[i] = calloc(SEEN_MAX, sizeof(*l.seen[i]));
+		l.look[i].owner = f.peers[0].name;
+	}
+	if (l.seen[0] && l.seen[1])
+		status = watch(q, o, &l);
+	else
+		(void)rio_role_fail("cluster", "cannot begin", WEFT_R_NO_MEMORY);
+	free(l.seen[0]);
+	free(l.seen[1]);
+	weft_rio_requester_close(q);
+	rio_role_close(&f);
+	return status;
+}
+
+/* 0: go on; 1: help was asked for; 2: it is wrong. */
+static int take_options(int argc, char **argv, struct options *o)
+{
+	static const struct option names[] = {
+		{ "once", no_argument, NULL, 'o' },
+		{ "json", no_argument, NULL, 'j' },
+		{ "wait", required_argument, NULL, 'w' },
+		{ "help", no_argument, NULL, 'h' },
+		{ NULL, 0, NULL, 0 },
+	};
+	int option;
+
+	while ((option = getopt_long(argc, argv, "h", names, NULL)) != -1) {
+		if (option == 'h')
+			return 1;
+		if (option == 'o')
+			o->is_once = true;
+		else if (option == 'j')
+			o->is_json = true;
+		else if (option != 'w' ||
+			 !quantity_time((struct word){ optarg, (uint32_t)strlen(optarg) },
+					&o->wait_ns))
+			return 2;
+	}
+	if (argc - optind != 1)
+		return 2;
+	o->file = argv[optind];
+	return 0;
+}
+
+int cmd_cluster(int argc, char **argv)
+{
+	struct options o = { .wait_ns = 10 * ns_per_s };
+	int wrong = take_options(argc, argv, &o);
+
+	if (wrong == 0)
+		return cluster(&o);
+	fputs(help, wrong == 1 ? stdout : stderr);
+	return wrong == 1 ? 0 : 2;
+}

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <string.h>
+
+#include "driver/rio_requester_inside.h"
+
+enum { TRANSACTIONS = 64 };
+
+/* ---- Asking --------------------------------------------------------------------------------- */
+
+static enum weft_reason fragments_of(struct weft_rio_requester *q,
+				     const struct weft_rio_transaction *t, uint32_t *used)
+{
+	if (t->segment_count > 0 && !t->segments)
+		return WEFT_R_NULL_ARGUMENT;
+	if (t->segment_count > q->segments_max - *used)
+		return WEFT_R_LIMIT;
+	for (uint32_t i = 0; i < t->segment_count; i++) {
+		const struct weft_rio_segment *s = &t->segments[i];
+
+		q->fragments[*used + i] = (struct rio_fragment){
+			.platform = { s->platform.unit, s->platform.process },
+			.tag = s->tag,
+			.length = s->length,
+			.address = (uintptr_t)s->memory,
+		};
+	}
+	*used += t->segment_count;
+	return WEFT_OK;
+}
+
+static enum weft_reason ask(struct weft_rio_requester *q, const struct weft_rio_request *request,
+			    struct waiter *waiter)
+{
+	struct rio_wanted wanted[TRANSACTIONS];
+	struct rio_ask a = { .wanted = wanted, .count = request->transaction_count };
+	struct ticket *t;
+	enum weft_reason r = WEFT_OK;
+	uint32_t used = 0;
+	uint64_t id;
+
+	if (request->transaction_count == 0 || !request->transactions)
+		return WEFT_R_SGL_NO_TRANSACTION;
+	if (request->transaction_count > TRANSACTIONS)
+		return WEFT_R_SGL_TRANSACTIONS;
+	for (uint32_t i = 0; i < request->transaction_count && r == WEFT_OK; i++) {
+		const struct weft_rio_transaction *from = &request->transactions[i];
+
+		wanted[i] = (struct rio_wanted){
+			.is = { .operation = (enum sgl_operation)from->operation,
+				.is_fua = from->is_fua,
+				.device = from->device,
+				.offset = from->offset,
+				.length = from->length },
+			.fragments = q->fragments + used,
+			.fragment_count = from->segment_count,
+		};
+		r = fragments_of(q, from, &used);
+	}
+	if (r == WEFT_OK && list_is_empty(&q->free_tickets))
+		r = WEFT_R_BUSY;
+	if (r != WEFT_OK)
+		return r;
+	t = CONTAINER_OF(q->free_tickets.next, struct ticket, link);
+	a.timeout_ns = request->timeout_ns;
+	a.context = t;
+	r = rio_requester_ask(q->core, &a, rio_loop_clock(), &id);
+	if (r != WEFT_OK)
+		return r;
+	list_remove(&t->link);
+	t->waiter = waiter;
+	t->ended.context = request->context;
+	requester_work(q);
+	if (rio_requester_due(q->core) < q->loop.asleep_until_ns)
+		rio_loop_wake(&q->loop);
+	return WEFT_OK;
+}
+
+enum weft_reason weft_rio_submit(struct weft_rio_requester *q,
+				 const struct weft_rio_request *request)
+{
+	enum weft_reason r;
+
+	if (!q || !request)
+		return WEFT_R_NULL_ARGUMENT;
+	pthread_mutex_lock(&q->lock);
+	r = ask(q, request, NULL);
+	pthread_mutex_unlock(&q->lock);
+	return r;
+}
+
+enum weft_reason weft_rio_wait(struct weft_rio_requester *q, uint64_t timeout,
+			       struct weft_rio_ended *ended, uint32_t max, uint32_t *count)
+{
+	struct follower self = { .told = PTHREAD_COND_INITIALIZER, .wants = WANTS_ALL };
+	uint64_t end_ns;
+
+	if (!q || !count || (max > 0 && !ended))
+		return WEFT_R_NULL_ARGUMENT;
+	*count = 0;
+	pthread_mutex_lock(&q->lock);
+	end_ns = requester_end_ns(rio_loop_clock(), timeout);
+	while (list_is_empty(&q->ended) && rio_loop_clock() < end_ns)
+		requester_wait(q, &self, end_ns);
+	if (list_is_empty(&q->ended) && !q->looker)
+		rio_loop_turn(&q->loop);
+	while (*count < max && !list_is_empty(&q->ended)) {
+		struct ticket *t = CONTAINER_OF(list_pop(&q->ended), struct ticket, link);
+
+		ended[(*count)++] = t->ended;
+		list_add_tail(&q->free_tickets, &t->link);
+		requester_tell_room(q);
+	}
+	requester_hand_on(q);
+	pthread_mutex_unlock(&q->lock);
+	return WEFT_OK;
+}
+
+enum weft_reason weft_rio_do(struct weft_rio_requester *q, const struct weft_rio_request *request,
+			     struct weft_rio_ended *ended)
+{
+	struct waiter w = { .thread = { .told = PTHREAD_COND_INITIALIZER, .wants = WANTS_ROOM } };
+	enum weft_reason r;
+
+	if (!q || !request)
+		return WEFT_R_NULL_ARGUMENT;
+	pthread_mutex_lock(&q->lock);
+	while ((r = ask(q, request, &w)) == WEFT_R_BUSY)
+		requester_wait(q, &w.thread, UINT64_MAX);
+	w.thread.wants = WANTS_OWN;
+	requester_tell_room(q); /* for another one, maybe */
+	while (r == WEFT_OK && !w.has_ended)
+		requester_wait(q, &w.thread, UINT64_MAX);
+	requester_hand_on(q);
+	pthread_mutex_unlock(&q->lock);
+	if (r != WEFT_OK)
+		return r;
+	if (ended)
+		*ended = w.ended;
+	return w.ended.reason;
+}

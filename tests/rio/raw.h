@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * One side of a control connection, made by hand of verbs, the greeting and a session: it can say
+ * what no role would. It knows the keys of cluster.h.
+ */
+#pragma once
+
+#include "rio/cluster.h"
+#include "rio/contact.h"
+
+enum { RAW_RECEIVES = 64, RAW_MEMORY = 256 << 10 };
+
+struct raw {
+	struct weft_adapter *adapter;
+	struct weft_pd *pd;
+	struct weft_cq *cq;
+	struct weft_qp *qp;
+	struct weft_listener *listener;
+	struct weft_address at; /* of the listener */
+	struct rio_identity self;
+	struct rio_known expected;
+	struct rio_contact contact;
+	struct rio_session session; /* once they have greeted */
+	uint32_t tag;
+	bool is_over; /* the connection has ended */
+	uint8_t mail[RAW_RECEIVES][RIO_MSG_BYTES_MAX];
+	uint8_t sent[RIO_MSG_BYTES_MAX];
+	/* Messages that came while something was said. */
+	struct weft_completion early[RAW_RECEIVES];
+	uint32_t early_first, early_count;
+	/* The other side may read this, by handle and its address. */
+	uint8_t memory[RAW_MEMORY];
+	uint32_t handle;
+};
+
+void raw_open(struct raw *r, uint32_t unit, enum rio_role role);
+void raw_close(struct raw *r);
+
+/* Connects, with these bytes as private data. False: it was rejected, or closed. */
+bool raw_connect(struct raw *r, const struct weft_address *to, const struct rio_bytes *words);
+
+/* Connects and greets that unit. */
+void raw_dial(struct raw *r, const struct weft_address *to, uint32_t unit, enum rio_role role);
+
+/* Takes a connection and is greeted by that unit; listens first. */
+void raw_listen(struct raw *r);
+void raw_await(struct raw *r, uint32_t unit, enum rio_role role);
+
+/* As they are; sealed, as the next of the session; sealed only, to be sent later. */
+void raw_send(struct raw *r, const uint8_t *bytes, size_t length);
+void raw_say(struct raw *r, const struct rio_msg *m);
+size_t raw_seal(struct raw *r, const struct rio_msg *m, uint8_t bytes[RIO_MSG_BYTES_MAX]);
+
+/* The next message of this type; false: the connection ended before. */
+bool raw_hear(struct raw *r, enum rio_msg_type type, struct rio_msg *m);
+
+/* Waits for the end of the connection. */
+void raw_expect_end(struct raw *r);
+
+/* Its end, from here; then it may connect again. */
+void raw_hang_up(struct raw *r);
