@@ -132,12 +132,23 @@ void rio_iounit_count(const struct rio_iounit *u, struct rio_iounit_counts *coun
 
 /* ---- What has come -------------------------------------------------------------------------- */
 
+/* The next one that can go on: nobody waits for a buffer while one is free. */
+static struct list *next_ready(struct rio_iounit *u)
+{
+	if (!list_is_empty(&u->ready))
+		return list_pop(&u->ready);
+	if (!list_is_empty(&u->hungry) && !list_is_empty(&u->free_pieces))
+		return list_pop(&u->hungry);
+	return NULL;
+}
+
 /* Bound: each turn begins a piece, ends something, or leaves a command waiting. */
 void unit_run(struct rio_iounit *u)
 {
-	while (!list_is_empty(&u->ready))
-		unit_command_go_on(
-			u, CONTAINER_OF(list_pop(&u->ready), struct unit_command, waiter.link));
+	struct list *l;
+
+	while ((l = next_ready(u)) != NULL)
+		unit_command_go_on(u, CONTAINER_OF(l, struct unit_command, waiter.link));
 }
 
 void rio_iounit_owner_came(struct rio_iounit *u, struct platform owner,

@@ -81,8 +81,6 @@ static void piece_give_back(struct rio_iounit *u, struct unit_piece *p)
 	u->counts.pieces_now--;
 	list_remove(&p->waiter.link);
 	list_add_tail(&u->free_pieces, &p->waiter.link);
-	if (!list_is_empty(&u->hungry))
-		list_add_tail(&u->ready, list_pop(&u->hungry));
 }
 
 static bool is_of_data(const struct unit_command *c)

@@ -175,6 +175,34 @@ TEST(test_rio_02i_a_cancelled_command_lets_others_have_its_turn)
 	world_close(&w);
 }
 
+/* Nobody waits for a buffer while one is free: also if it was to be the next one of who failed. */
+TEST(test_rio_02i_a_command_that_fails_leaves_its_buffer_to_others)
+{
+	struct taken e, b, d;
+
+	world_open(&w, 1, false);
+	world_grant(&w, 0);
+	world_grant(&w, 1);
+	command(1, SGL_WRITE, 0, 512);
+	command(2, SGL_WRITE, 1, 512);
+	world_run(&w);
+	command(3, SGL_WRITE, 1, (PIECES - 1) * PIECE);
+	e = take_all();
+	command(4, SGL_WRITE, 0, 2 * PIECE); /* there is a buffer for half of it */
+	command(5, SGL_WRITE, 0, 512);	     /* and none for this */
+	b = take_all();
+	EXPECT_EQ(b.reads, 1U);
+	rio_iounit_ended(w.unit, b.ids[0], WEFT_R_FLUSHED);
+	d = take_all();
+	EXPECT_EQ(d.statuses, 1U);
+	EXPECT_EQ(d.reason, WEFT_R_FLUSHED);
+	EXPECT_EQ(d.reads, 1U);
+	end_all(&d);
+	for (; e.id_count > 0; e = take_all())
+		end_all(&e);
+	world_close(&w);
+}
+
 /* Else what is on its way would find its window closed, and others would lose the connection. */
 TEST(test_rio_02i_a_command_that_failed_is_not_said_to_have_before_all_is_there)
 {
