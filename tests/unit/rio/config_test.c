@@ -225,7 +225,7 @@ TEST(test_config_keys_are_written_as_they_are_read)
 	EXPECT(rio_key_read(KEY_C, key));
 	rio_key_write(key, text);
 	EXPECT_STR(text, "ffeeddccbbaa99887766554433221100ffeeddccbbaa99887766554433221100");
-	EXPECT(!rio_key_read(KEY_A + 1, key));
+	EXPECT(!rio_key_read(&KEY_A[1], key));
 	EXPECT(!rio_key_read(KEY_A "0", key));
 	EXPECT_STR(rio_role_name((enum rio_role)9), "nobody");
 }
