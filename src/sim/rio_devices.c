@@ -168,13 +168,10 @@ static int device_draw(struct rio_world *w, uint32_t node, uint32_t number)
 	struct rw_device *d = &w->devices[w->device_count++];
 	struct sim_disk_config disk = { .prng = &w->world.prng };
 
-	*d = (struct rw_device){
-		.kind = (enum rw_device_kind)rw_draw(w, 4),
-		.node = node,
-		.number = number,
-		.owner_number = (node - w->limits.requesters) << RIO_OWNER_UNIT_SHIFT | number,
-		.block_bytes = rw_draw(w, 4) == 0 ? 4096 : 512
-	};
+	*d = (struct rw_device){ .node = node, .number = number };
+	d->owner_number = (node - w->limits.requesters) << RIO_OWNER_UNIT_SHIFT | number;
+	d->kind = (enum rw_device_kind)rw_draw(w, 4);
+	d->block_bytes = rw_draw(w, 4) == 0 ? 4096 : 512;
 	d->size_bytes = (uint64_t)STRIPE_BYTES * (1 + rw_draw(w, 6));
 	d->disk_count = d->kind == RW_MEMORY ? 0 : d->kind == RW_DISK ? 1 : RW_DEVICE_DISKS;
 	d->delay_ns = rw_draw(w, 4) == 0 ? 1 + rw_draw_ns(w, 20 * (uint64_t)MS) : 0;

@@ -67,11 +67,12 @@ void rw_policy_draw(struct rio_world *w)
 
 	rule_add(w, &(struct rw_rule){ 1, RW_NONE, all, 0, 0 });
 	for (uint32_t i = 0; i < more; i++) {
-		struct rw_rule r = { rw_draw(w, 5) == 0 ? RW_NONE
-							: 1 + rw_draw(w, w->limits.requesters),
-				     rw_draw(w, 5) == 0 ? RW_NONE : rw_draw(w, w->device_count),
-				     all, 0, 0 };
+		struct rw_rule r = { .requester = RW_NONE, .device = RW_NONE, .operations = all };
 
+		if (rw_draw(w, 5) != 0)
+			r.requester = 1 + rw_draw(w, w->limits.requesters);
+		if (rw_draw(w, 5) != 0)
+			r.device = rw_draw(w, w->device_count);
 		if (rw_draw(w, 2) == 0)
 			r.operations = 2 * (1 + rw_draw(w, all / 2));
 		if (rw_draw(w, 3) == 0) {
