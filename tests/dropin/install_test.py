@@ -59,6 +59,9 @@ def test_install_puts_every_file_in_its_place(folder):
     lib = option("libdir")
     places = ["bin/weft", "include/weft/*.h", lib + "/libweft.so*", lib + "/pkgconfig/weft.pc",
               lib + "/weft/lib*.so*", "share/weft/ld.so.conf"]
+    # Where nbdkit's header was there to build it.
+    if os.path.exists(os.path.join(BUILD, "nbdkit-weft-plugin.so")):
+        places.append(lib + "/nbdkit/plugins/nbdkit-weft-plugin.so")
     seen = set()
     for at, _, names in os.walk(tree.root):
         for name in names:
