@@ -62,6 +62,8 @@ static enum weft_reason came(struct rio_loop *loop, struct rio_end *end)
 
 	if (rio_contact_peer(&end->contact).role != RIO_OWNER)
 		return WEFT_R_RIO_STRANGER;
+	if (!loop->listener)
+		return WEFT_R_RIO_IOUNIT_LEFT; /* it is about to */
 	if (u->owner)
 		rio_end_hang_up(u->owner, WEFT_R_RIO_TWICE);
 	u->owner = end;
@@ -355,6 +357,8 @@ void weft_rio_iounit_stop(struct weft_rio_iounit *iounit)
 /* Commands end, and with them what devices do. */
 static void core_close(struct weft_rio_iounit *u)
 {
+	/* An owner that finds its connection gone must not find this unit there again. */
+	rio_loop_deafen(&u->loop);
 	rio_iounit_owner_left(u->core);
 	u->owner = NULL;
 	while (!rio_iounit_is_idle(u->core)) {

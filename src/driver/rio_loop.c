@@ -151,14 +151,19 @@ static void ends_close(struct rio_loop *loop)
 		rio_loop_turn(loop);
 }
 
+void rio_loop_deafen(struct rio_loop *loop)
+{
+	if (loop->listener)
+		weft_listener_close(loop->listener);
+	loop->listener = NULL;
+}
+
 void rio_loop_close(struct rio_loop *loop)
 {
 	if (!loop->is_open)
 		return;
 	loop->is_closing = true;
-	if (loop->listener)
-		weft_listener_close(loop->listener);
-	loop->listener = NULL;
+	rio_loop_deafen(loop);
 	if (loop->cq)
 		ends_close(loop);
 	if (loop->cq)

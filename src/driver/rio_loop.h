@@ -143,6 +143,9 @@ enum weft_reason rio_loop_open(struct rio_loop *loop, const struct weft_rio_self
 			       const struct rio_loop_config *config);
 void rio_loop_close(struct rio_loop *loop);
 
+/* Nobody can come any more. */
+void rio_loop_deafen(struct rio_loop *loop);
+
 /* One look at everything. True: something happened. */
 bool rio_loop_turn(struct rio_loop *loop);
 
