@@ -2,7 +2,6 @@
 #include "cmd.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "cluster_view.h"
 #include "rio_role.h"
@@ -78,20 +77,5 @@ static int serve(const struct rio_role_file *f)
 
 int cmd_iou(int argc, char **argv)
 {
-	struct rio_role_file f;
-	int status;
-
-	if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
-		fputs(help, stdout);
-		return 0;
-	}
-	if (argc != 2 || argv[1][0] == '-') {
-		fputs(help, stderr);
-		return 2;
-	}
-	if (!rio_role_open(&f, "iou", RIO_IOUNIT, argv[1]))
-		return 1;
-	status = serve(&f);
-	rio_role_close(&f);
-	return status;
+	return rio_role_main(argc, argv, &(struct rio_role_command){ RIO_IOUNIT, help, serve });
 }

@@ -141,20 +141,6 @@ static int own_logging(const struct rio_role_file *f)
 
 int cmd_own(int argc, char **argv)
 {
-	struct rio_role_file f;
-	int status;
-
-	if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
-		fputs(help, stdout);
-		return 0;
-	}
-	if (argc != 2 || argv[1][0] == '-') {
-		fputs(help, stderr);
-		return 2;
-	}
-	if (!rio_role_open(&f, "own", RIO_OWNER, argv[1]))
-		return 1;
-	status = own_logging(&f);
-	rio_role_close(&f);
-	return status;
+	return rio_role_main(argc, argv,
+			     &(struct rio_role_command){ RIO_OWNER, help, own_logging });
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #include "rio_role.h"
@@ -76,4 +77,24 @@ void rio_role_say(FILE *to, const char *line)
 	fputs_unlocked(text, to);
 	fputs_unlocked(line, to);
 	fputc_unlocked('\n', to);
+}
+
+int rio_role_main(int argc, char **argv, const struct rio_role_command *c)
+{
+	struct rio_role_file f;
+	int status;
+
+	if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
+		fputs(c->help, stdout);
+		return 0;
+	}
+	if (argc != 2 || argv[1][0] == '-') {
+		fputs(c->help, stderr);
+		return 2;
+	}
+	if (!rio_role_open(&f, argv[0], c->role, argv[1]))
+		return 1;
+	status = c->run(&f);
+	rio_role_close(&f);
+	return status;
 }

@@ -22,3 +22,12 @@ void rio_role_say(FILE *to, const char *line);
 
 /* Why it cannot go on, on stderr; returns 1. */
 int rio_role_fail(const char *command, const char *what, enum weft_reason reason);
+
+/* A command that has one word, the file of its role, and runs until it is told to end. */
+struct rio_role_command {
+	enum rio_role role;
+	const char *help;
+	int (*run)(const struct rio_role_file *f); /* the exit status */
+};
+
+int rio_role_main(int argc, char **argv, const struct rio_role_command *c);

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "driver/output.h"
 #include "rio/names.h"
 
 static const char first_line[] = "weft secret key 1\n";
@@ -32,21 +33,6 @@ __attribute__((format(printf, 2, 3))) static bool refuse(char why[KEY_FILE_WHY],
 }
 
 /* ---- Making --------------------------------------------------------------------------------- */
-
-static int write_all(int fd, const char *bytes, size_t length)
-{
-	while (length > 0) {
-		ssize_t n = write(fd, bytes, length);
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		bytes += n;
-		length -= (size_t)n;
-	}
-	return 0;
-}
 
 /* So that the file's name is on the disk, too. */
 static int sync_folder(const char *path)
@@ -70,7 +56,7 @@ static int sync_folder(const char *path)
 
 static int fill(int fd, const char *text)
 {
-	int err = write_all(fd, text, FILE_BYTES);
+	int err = output_write(fd, (const uint8_t *)text, FILE_BYTES);
 
 	/* Whatever the umask took away. */
 	if (err == 0 && (fchmod(fd, 0600) < 0 || fsync(fd) < 0))

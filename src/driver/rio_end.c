@@ -416,11 +416,6 @@ void rio_end_connected(struct rio_end *end)
 	}
 }
 
-void rio_end_failed(struct rio_end *end, enum weft_reason reason)
-{
-	rio_end_hang_up(end, reason);
-}
-
 void rio_end_hang_up(struct rio_end *end, enum weft_reason reason)
 {
 	const struct weft_qp_attr attr = { .state = WEFT_QPS_ERROR };

@@ -30,9 +30,8 @@ enum weft_reason rio_end_accept_data(struct rio_loop *loop, struct platform peer
 /* A data end that reaches this process itself. */
 enum weft_reason rio_end_own(struct rio_loop *loop);
 
-/* It is connected; or it could not be, or is broken. */
+/* It is connected. */
 void rio_end_connected(struct rio_end *end);
-void rio_end_failed(struct rio_end *end, enum weft_reason reason);
 
 /* Ends it. The role is told when nothing of it is under way any more. */
 void rio_end_hang_up(struct rio_end *end, enum weft_reason reason);

@@ -216,7 +216,7 @@ static void event_take(struct rio_loop *loop, const struct weft_event *e)
 		break;
 	case WEFT_EVENT_CONNECT_FAILED:
 	case WEFT_EVENT_QP_ERROR:
-		rio_end_failed(end, e->reason);
+		rio_end_hang_up(end, e->reason); /* it is over already */
 		break;
 	default:
 		break;

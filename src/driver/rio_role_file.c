@@ -3,19 +3,12 @@
 
 #include <poll.h>
 #include <stdio.h>
-#include <time.h>
+
+#include "driver/rio_loop.h"
 
 enum { NS_PER_MS = 1000 * 1000, POLL_MS_MAX = 1000 };
 
 /* ---- Addresses that only etcd knows --------------------------------------------------------- */
-
-static uint64_t clock_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 * NS_PER_MS + (uint64_t)ts.tv_nsec;
-}
 
 /* How many of them are not known yet. */
 static uint32_t look(struct rio_role_file *f)
@@ -33,7 +26,7 @@ static uint32_t look(struct rio_role_file *f)
 static uint32_t await_addresses(struct rio_role_file *f, uint64_t wait_ns)
 {
 	struct pollfd fd = { .fd = rio_where_descriptor(f->where), .events = POLLIN };
-	uint64_t start = clock_ns(), now = start;
+	uint64_t start = rio_loop_clock(), now = start;
 	uint32_t missing = look(f);
 
 	while (missing > 0 && now - start < wait_ns) {
@@ -42,7 +35,7 @@ static uint32_t await_addresses(struct rio_role_file *f, uint64_t wait_ns)
 		(void)poll(&fd, 1, left < POLL_MS_MAX ? (int)left : POLL_MS_MAX);
 		rio_where_seen(f->where);
 		missing = look(f);
-		now = clock_ns();
+		now = rio_loop_clock();
 	}
 	return missing;
 }
