@@ -38,14 +38,14 @@ static const char help[] =
 	"  --write        bench: write, which destroys what is there; default: read\n"
 	"  --random       bench: blocks in no order\n"
 	"  --seconds S    bench: for so long; default 2\n"
-	"  --spin TIME    look for answers so long before sleeping; default 0\n"
+	"  --spin TIME    look for answers so long before sleeping; default: as FILE says, or 0\n"
 	"  --json         list and bench: for programs\n"
 	"  --quiet        no progress line\n";
 
 struct options {
 	const char *file, *verb, *devices[2], *path;
 	uint64_t at, length, to, block, depth, wait_ns, duration_ns, spin_ns;
-	bool has_length, has_to, is_write, is_random, is_json, is_quiet;
+	bool has_spin, has_length, has_to, is_write, is_random, is_json, is_quiet;
 };
 
 /* ---- Options -------------------------------------------------------------------------------- */
@@ -127,6 +127,7 @@ static bool take_value(int option, const char *text, struct options *o)
 	case OPT_SECONDS:
 		return take_seconds(text, &o->duration_ns);
 	case OPT_SPIN:
+		o->has_spin = true;
 		return quantity_time(word_of(text), &o->spin_ns);
 	default:
 		return false;
@@ -428,7 +429,8 @@ static int io(const struct options *o)
 
 	if (!rio_role_open(&f, "io", RIO_REQUESTER, o->file))
 		return 1;
-	f.self.spin_ns = o->spin_ns;
+	if (o->has_spin)
+		f.self.spin_ns = o->spin_ns;
 	r = weft_rio_requester_open(&f.self, &options, &q);
 	if (r != WEFT_OK) {
 		rio_role_close(&f);

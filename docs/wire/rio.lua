@@ -51,6 +51,7 @@ local f = {
 	ipv6 = ProtoField.ipv6("weft_rio.ipv6", "Data address"),
 	ip = ProtoField.bytes("weft_rio.ip", "Data address"),
 	timeout = ProtoField.uint32("weft_rio.timeout", "Timeout in ms"),
+	urgent = ProtoField.bool("weft_rio.urgent", "Urgent", 32, nil, 1),
 	asked = ProtoField.uint64("weft_rio.asked", "Id of the request", base.HEX),
 	told_count = ProtoField.uint32("weft_rio.told.count", "Told"),
 	told_id = ProtoField.uint64("weft_rio.told.id", "Id", base.HEX),
@@ -338,10 +339,14 @@ local function put_hello(c, tree)
 	return string.format("%s, %s", platform, roles[role] or "unknown role")
 end
 
-local function put_request(c, tree)
+local function put_request(c, tree, is_command)
 	local list = { address_bytes = 8, says = {} }
 	put(c, tree, f.timeout, 4)
-	put_zero(c, tree, 4)
+	if is_command then
+		put(c, tree, f.urgent, 4)
+	else
+		put_zero(c, tree, 4)
+	end
 	put_list(c, tree, list)
 	return table.concat(list.says, "; ")
 end
@@ -373,7 +378,7 @@ bodies[4] = put_request
 bodies[5] = function(c, tree)
 	local platform = put_platform(c, tree, f.platform)
 	put(c, tree, f.asked, 8)
-	return "for " .. platform .. ": " .. put_request(c, tree)
+	return "for " .. platform .. ": " .. put_request(c, tree, true)
 end
 
 bodies[6] = function(c, tree)

@@ -291,7 +291,8 @@ struct weft_rio_owner_options {
 	/* Told of every decision, in one line, before it takes effect. May be NULL. */
 	void (*note)(void *context, const char *line);
 	/*
-	 * Called when there is nothing more to note for now: a log may be written out. May be NULL.
+	 * Called when a log should be written out: at once, but for what is allowed or goes well
+	 * within a millisecond. May be NULL.
 	 */
 	void (*noted)(void *context);
 	void *context;

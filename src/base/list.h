@@ -38,6 +38,12 @@ static inline void list_add_tail(struct list *head, struct list *l)
 	head->prev = l;
 }
 
+/* As the first: of slots that are free, the one that was used last is taken next. */
+static inline void list_push(struct list *head, struct list *l)
+{
+	list_add_tail(head->next, l);
+}
+
 static inline void list_remove(struct list *l)
 {
 	l->prev->next = l->next;

@@ -41,8 +41,8 @@ void hot_add(struct net *net, struct link *link)
 
 static bool ask(struct net *net, struct link *link)
 {
-	if (net->is_standing_by && link->times_asked < HOT_ASKED && link_has_stream(link) &&
-	    ++link->times_asked == HOT_ASKED)
+	if (net->is_standing_by && !net->is_led && link->times_asked < HOT_ASKED &&
+	    link_has_stream(link) && ++link->times_asked == HOT_ASKED)
 		link_watch(link, link->interest);
 	return link_input(link);
 }
@@ -55,6 +55,16 @@ bool hot_ask_next(struct net *net)
 	return ask(net, net->hot[turn]);
 }
 
+/* One that has gone meanwhile has left the list. */
+static bool ask_if_hot(struct net *net, struct link *link)
+{
+	for (uint32_t i = 0; i < net->hot_count; i++) {
+		if (net->hot[i] == link)
+			return ask(net, link);
+	}
+	return false;
+}
+
 bool hot_ask_all(struct net *net)
 {
 	struct link *hot[HOT_MAX];
@@ -63,14 +73,32 @@ bool hot_ask_all(struct net *net)
 
 	for (uint32_t i = 0; i < count; i++)
 		hot[i] = net->hot[i];
-	for (uint32_t i = 0; i < count; i++) {
-		/* One that has gone meanwhile has left the list. */
-		for (uint32_t k = 0; k < net->hot_count; k++) {
-			if (net->hot[k] == hot[i]) {
-				has_moved |= ask(net, hot[i]);
-				break;
-			}
-		}
+	for (uint32_t i = 0; i < count; i++)
+		has_moved |= ask_if_hot(net, hot[i]);
+	return has_moved;
+}
+
+void hot_unwatched(struct net *net, struct hot_ones *ones)
+{
+	ones->count = 0;
+	for (uint32_t i = 0; i < net->hot_count; i++) {
+		struct link *link = net->hot[i];
+
+		if (link->watch.interest != 0)
+			continue;
+		ones->links[ones->count] = link;
+		ones->fds[ones->count++] = (struct pollfd){ .fd = link->watch.fd,
+							    .events = POLLIN };
+	}
+}
+
+bool hot_ask_ready(struct net *net, const struct hot_ones *ones)
+{
+	bool has_moved = false;
+
+	for (uint32_t i = 0; i < ones->count; i++) {
+		if (ones->fds[i].revents != 0)
+			has_moved |= ask_if_hot(net, ones->links[i]);
 	}
 	return has_moved;
 }

@@ -213,8 +213,10 @@ bool net_poll(struct net *net, bool is_all)
 	}
 	/* One question each time: a poll that finds nothing is one system call. */
 	if (is_all || net->is_all_due) {
+		/* What others have waits for the next look, unless it has waited for many. */
 		has_found |= hot_ask_all(net);
-		has_found |= ask_epoll(net);
+		if (!has_found || ++net->polls_since_epoll >= polls_until_epoll(net))
+			has_found |= ask_epoll(net);
 	} else if (net->hot_count == 0 || ++net->polls_since_epoll >= polls_until_epoll(net)) {
 		has_found |= ask_epoll(net);
 	} else {

@@ -13,6 +13,7 @@
  */
 #pragma once
 
+#include <poll.h>
 #include <pthread.h>
 
 #include "base/timer_queue.h"
@@ -125,6 +126,19 @@ void hot_remove(struct net *net, struct link *link);
 bool hot_ask_next(struct net *net);
 bool hot_ask_all(struct net *net);
 
+/*
+ * Those that are not watched, for whoever sleeps in the thread's place: to be watched by him. And
+ * asks those of them that are ready and still hot.
+ */
+struct hot_ones {
+	struct link *links[HOT_MAX];
+	struct pollfd *fds; /* room for HOT_MAX */
+	uint32_t count;
+};
+
+void hot_unwatched(struct net *net, struct hot_ones *ones);
+bool hot_ask_ready(struct net *net, const struct hot_ones *ones);
+
 /* The program has stopped polling: epoll is to tell of them again. */
 void hot_watch(struct net *net);
 
@@ -170,8 +184,9 @@ static inline struct weft_adapter *net_enter_settled(const struct weft_qp *qp)
  * Watches the sockets in the thread's place, and sleeps until something happens there or at the
  * descriptor (-1: none), a deadline comes, or it is that late. Then what has come has been
  * received. The lock is held, and released meanwhile. Nothing waits to be sent: is_waiting.
+ * True: something has happened at the descriptor.
  */
-void progress_sleep(struct net *net, int also, uint64_t until_ns);
+bool progress_sleep(struct net *net, int also, uint64_t until_ns);
 
 /* A deadline may have become earlier, or somebody waits for events: see that the thread knows. */
 void progress_notice(struct net *net);

@@ -315,17 +315,35 @@ bool progress_may_wait(struct net *net, uint64_t bytes)
 	return true;
 }
 
-void progress_sleep(struct net *net, int also, uint64_t until_ns)
+/* What has come has not yet been taken; but it was not the thread that found it. */
+static void take_what_came(struct net *net, const struct hot_ones *hot, bool is_elsewhere)
 {
 	struct weft_adapter *a = net->adapter;
-	struct pollfd watched[] = { { .fd = net->epoll, .events = POLLIN },
-				    { .fd = also, .events = POLLIN } };
+	int favour = net->favour;
+
+	if (is_elsewhere) {
+		adapter_watch(a);
+	} else if (hot_ask_ready(net, hot)) {
+		adapter_work(a);
+	}
+	net->favour = favour;
+}
+
+bool progress_sleep(struct net *net, int also, uint64_t until_ns)
+{
+	struct weft_adapter *a = net->adapter;
+	enum { SOCKETS, ALSO, HOT };
+	struct pollfd watched[HOT + HOT_MAX] = {
+		[SOCKETS] = { .fd = net->epoll, .events = POLLIN },
+		[ALSO] = { .fd = also, .events = POLLIN }, /* -1: is passed over */
+	};
+	struct hot_ones hot = { .fds = watched + HOT };
 	struct timespec left;
 	uint64_t left_ns;
 	int count;
 
 	observe_tick(a);
-	hot_watch(net);
+	hot_unwatched(net, &hot);
 	left_ns = sleep_ns(net);
 	if (until_ns < net->now_ns + left_ns)
 		left_ns = until_ns < net->now_ns ? 0 : until_ns - net->now_ns;
@@ -334,7 +352,7 @@ void progress_sleep(struct net *net, int also, uint64_t until_ns)
 	net->is_led = true;
 	net->calls_other++;
 	pthread_mutex_unlock(&a->lock);
-	count = ppoll(watched, also < 0 ? 1 : 2, &left, NULL);
+	count = ppoll(watched, HOT + hot.count, &left, NULL);
 	pthread_mutex_lock(&a->lock);
 	net->is_led = false;
 	forget_waking(net);
@@ -342,13 +360,8 @@ void progress_sleep(struct net *net, int also, uint64_t until_ns)
 		net->is_thread_idle = false;
 		pthread_cond_signal(&net->rouse);
 	}
-	/* At the descriptor alone: whoever polls next finds the rest. */
-	if (count == 0 || watched[0].revents != 0) {
-		int favour = net->favour;
-
-		adapter_watch(a);
-		net->favour = favour; /* it was not the thread */
-	}
+	take_what_came(net, &hot, count <= 0 || watched[SOCKETS].revents != 0);
+	return watched[ALSO].revents != 0;
 }
 
 void progress_stop(struct net *net)

@@ -107,7 +107,7 @@ enum weft_reason weft_rio_wait(struct weft_rio_requester *q, uint64_t timeout,
 		struct ticket *t = CONTAINER_OF(list_pop(&q->ended), struct ticket, link);
 
 		ended[(*count)++] = t->ended;
-		list_add_tail(&q->free_tickets, &t->link);
+		list_push(&q->free_tickets, &t->link);
 		requester_tell_room(q);
 	}
 	requester_hand_on(q);

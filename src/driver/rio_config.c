@@ -245,6 +245,7 @@ void rio_host_self(const struct rio_host *host, struct weft_rio_self *self,
 		   struct weft_rio_peer *peers)
 {
 	*self = (struct weft_rio_self){ .platform = platform_of(host->self.platform),
+					.spin_ns = host->config->spin_ns,
 					.listen = host->listen,
 					.peers = peers,
 					.peer_count = host->config->peer_count };

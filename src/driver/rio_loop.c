@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "driver/rio_loop.h"
 
-#include <poll.h>
+#include <sched.h>
 #include <sodium/core.h>
 #include <sodium/utils.h>
 #include <stdlib.h>
@@ -225,13 +225,18 @@ static void event_take(struct rio_loop *loop, const struct weft_event *e)
 
 static bool events_take(struct rio_loop *loop)
 {
+	struct weft_adapter *a = loop->adapter;
 	struct weft_event e;
 	bool has_event, has_any = false;
 
-	while (weft_event_next(loop->adapter, 0, &e, &has_event) == WEFT_OK && has_event) {
-		event_take(loop, &e);
-		has_any = true;
-	}
+	do {
+		adapter_enter(a);
+		has_event = event_pop(&a->core.events, &e);
+		adapter_leave(a);
+		if (has_event)
+			event_take(loop, &e);
+		has_any |= has_event;
+	} while (has_event);
 	return has_any;
 }
 
@@ -359,6 +364,7 @@ void rio_loop_sleep(struct rio_loop *loop, uint64_t until_ns)
 {
 	struct weft_adapter *a = loop->adapter;
 	uint64_t at = due(loop), most = loop->now_ns + longest_sleep_ns, count;
+	bool is_also = true; /* nobody has looked */
 
 	at = at < until_ns ? at : until_ns;
 	at = at < most ? at : most;
@@ -374,9 +380,10 @@ void rio_loop_sleep(struct rio_loop *loop, uint64_t until_ns)
 	if (a->net->is_waiting)
 		adapter_work(a);
 	if (loop->cq->count == 0 && list_is_empty(&a->core.events))
-		progress_sleep(a->net, loop->also, at);
+		is_also = progress_sleep(a->net, loop->also, at);
 	adapter_leave(a);
-	(void)!read(loop->wake, &count, sizeof(count));
+	if (is_also)
+		(void)!read(loop->wake, &count, sizeof(count));
 	if (loop->lock)
 		pthread_mutex_lock(loop->lock);
 	loop->asleep_until_ns = 0;
@@ -393,6 +400,8 @@ void rio_loop_run(struct rio_loop *loop, pthread_mutex_t *lock)
 			busy_ns = loop->now_ns;
 		else if (loop->now_ns - busy_ns >= loop->spin_ns)
 			rio_loop_sleep(loop, UINT64_MAX);
+		else
+			sched_yield(); /* the other side may want this very processor */
 		/* Others may have something to ask. */
 		pthread_mutex_unlock(lock);
 		pthread_mutex_lock(lock);

@@ -23,6 +23,9 @@ enum {
 
 static const uint64_t timeout_ns = UINT64_C(30) * 1000 * 1000 * 1000;
 
+/* What went well is written down together with what comes next, if that comes soon. */
+static const uint64_t noted_wait_ns = 1000 * 1000;
+
 struct weft_rio_owner {
 	struct rio_loop loop; /* first: the role is found by it */
 	pthread_mutex_t lock; /* guards everything here while it runs */
@@ -32,7 +35,7 @@ struct weft_rio_owner {
 	struct rio_owner_known *known; /* the loop's peers, for reports */
 	uint8_t *lists;
 	uint32_t lists_tag;
-	bool has_noted;
+	uint64_t noted_ns; /* when lines are to be where they belong; UINT64_MAX: they are */
 };
 
 static struct weft_rio_owner *owner_of(struct rio_loop *loop)
@@ -101,13 +104,16 @@ static struct rio_end *end_of(struct rio_loop *loop, uint32_t number)
 
 static void note(struct weft_rio_owner *o, const struct rio_note *n)
 {
+	uint64_t late_ns = o->loop.now_ns;
 	char line[LINE];
 
 	if (!o->options.note)
 		return;
 	rio_note_text(o->core, n, line, sizeof(line));
 	o->options.note(o->options.context, line);
-	o->has_noted = true;
+	if (n->kind == RIO_NOTE_ALLOWED || (n->kind == RIO_NOTE_ENDED && n->reason == WEFT_OK))
+		late_ns += noted_wait_ns;
+	o->noted_ns = late_ns < o->noted_ns ? late_ns : o->noted_ns;
 }
 
 static void act_do(struct weft_rio_owner *o, const struct rio_owner_act *act)
@@ -162,14 +168,19 @@ static void work(struct rio_loop *loop)
 	say_moved(o);
 	while (rio_owner_act(o->core, &act))
 		act_do(o, &act);
-	if (o->has_noted && o->options.noted)
+	if (o->noted_ns > loop->now_ns)
+		return;
+	if (o->options.noted)
 		o->options.noted(o->options.context);
-	o->has_noted = false;
+	o->noted_ns = UINT64_MAX;
 }
 
 static uint64_t due(struct rio_loop *loop)
 {
-	return rio_owner_due(owner_of(loop)->core);
+	struct weft_rio_owner *o = owner_of(loop);
+	uint64_t at = rio_owner_due(o->core);
+
+	return at < o->noted_ns ? at : o->noted_ns;
 }
 
 static const struct rio_role_calls calls = {
@@ -313,6 +324,7 @@ enum weft_reason weft_rio_owner_open(const struct weft_rio_self *self,
 		return WEFT_R_NO_MEMORY;
 	pthread_mutex_init(&o->lock, NULL);
 	o->options = *options;
+	o->noted_ns = UINT64_MAX;
 	if (o->options.requesters_max == 0)
 		o->options.requesters_max = REQUESTERS;
 	if (o->options.requests_max == 0)
@@ -341,6 +353,8 @@ void weft_rio_owner_stop(struct weft_rio_owner *owner)
 
 void weft_rio_owner_close(struct weft_rio_owner *owner)
 {
+	if (owner->noted_ns != UINT64_MAX && owner->options.noted)
+		owner->options.noted(owner->options.context);
 	if (owner->core)
 		rio_owner_destroy(owner->core);
 	if (owner->lists_tag)

@@ -3,6 +3,7 @@
  * The requester's core (rio/requester.h) on this machine, for any number of threads: one of those
  * that wait looks at the adapter, the others are told by it.
  */
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -209,7 +210,7 @@ static void ended_take(struct weft_rio_requester *q, const struct rio_ended *e)
 	if (t->waiter) {
 		t->waiter->has_ended = true;
 		follower_tell(q, &t->waiter->thread);
-		list_add_tail(&q->free_tickets, &t->link);
+		list_push(&q->free_tickets, &t->link);
 	} else {
 		list_add_tail(&q->ended, &t->link);
 		requester_tell(q, WANTS_ALL);
@@ -267,6 +268,7 @@ static void look(struct weft_rio_requester *q, uint64_t until_ns)
 			break;
 		}
 		pthread_mutex_unlock(&q->lock); /* others may have something to ask */
+		sched_yield();
 		pthread_mutex_lock(&q->lock);
 	}
 }

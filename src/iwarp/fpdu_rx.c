@@ -129,6 +129,7 @@ static enum rx_result rx_whole(struct iwarp_stream *s, uint64_t now_ns, uint32_t
 	rx->is_checked = false;
 	rx_consume(rx, fpdu_bytes);
 	rx->is_bulk = false;
+	rx->since_large += fpdu_bytes;
 	return RX_OK;
 }
 
@@ -159,6 +160,8 @@ static enum rx_result rx_begin(struct iwarp_stream *s, uint64_t now_ns, uint32_t
 	rx_consume(rx, header_bytes);
 	rx->stage = RX_PAYLOAD;
 	rx->has_large = true;
+	rx->between = rx->since_large;
+	rx->since_large = 0;
 	rx->ahead = RX_BYTES;
 	return RX_OK;
 }
@@ -346,10 +349,13 @@ static uint32_t read_ahead(const struct iwarp_stream *s)
 	if (rx->end < rx->ahead && rx->ahead < rx->size)
 		room = rx->ahead - rx->end;
 	if (rx->stage != RX_HEADER)
-		next += mpa_pad(rx->segment.ulpdu_bytes) + MPA_CRC_BYTES;
+		next += mpa_pad(rx->segment.ulpdu_bytes) + MPA_CRC_BYTES + rx->between;
 	else if (!rx->is_bulk)
 		return room;
-	/* After a large FPDU comes another one: its header alone, so that its payload is placed. */
+	/*
+	 * After a large FPDU comes another one, with as many small ones between them as the last
+	 * time: up to its header, so that its payload is placed.
+	 */
 	return available < next && next - available < room ? next - available : room;
 }
 

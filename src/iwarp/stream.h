@@ -76,6 +76,8 @@ struct rx {
 	uint32_t ahead;	      /* of the buffer, to be filled at most: what is read past a large
 			       * FPDU's header must be copied */
 	bool is_bulk;	      /* the last FPDU was large: read the next header alone */
+	uint32_t between;     /* bytes of small FPDUs between the last two large ones */
+	uint32_t since_large; /* the same, since the last one */
 	bool has_large;	      /* one has begun in what came last */
 	bool is_blocked;      /* the message in the buffer waits for a receive */
 	bool is_checked;      /* the FPDU at start: its CRC and markers, while it waits */

@@ -17,7 +17,8 @@ enum {
 	PREFIX_MAX = 128,
 };
 
-static const uint64_t ms_ns = UINT64_C(1000000), day_ns = UINT64_C(86400000000000);
+static const uint64_t ms_ns = UINT64_C(1000000), second_ns = UINT64_C(1000000000);
+static const uint64_t day_ns = UINT64_C(86400000000000);
 
 struct reader {
 	struct rio_config *config;
@@ -101,6 +102,14 @@ static bool read_timeout(struct reader *r)
 	return (quantity_time(word_of(r->words[1]), ns) && *ns >= ms_ns && *ns <= day_ns) ||
 	       complain(r, r->words[1],
 			"a timeout is a whole number with ms or s, from 1ms to 86400s");
+}
+
+static bool read_spin(struct reader *r)
+{
+	uint64_t *ns = &r->config->spin_ns;
+
+	return (quantity_time(word_of(r->words[1]), ns) && *ns <= second_ns) ||
+	       complain(r, r->words[1], "a time to spin is a whole number with us or ms, up to 1s");
 }
 
 static bool read_requests(struct reader *r)
@@ -380,6 +389,7 @@ static const struct keyword keywords[] = {
 	{ "key", BY_ALL, 2, 2, true, true, read_key, "a line is: key FILE" },
 	{ "listen", BY_ALL, 2, 2, true, false, read_listen, "a line is: listen ADDRESS:PORT" },
 	{ "timeout", BY_ALL, 2, 2, true, false, read_timeout, "a line is: timeout TIME" },
+	{ "spin", BY_ALL, 2, 2, true, false, read_spin, "a line is: spin TIME" },
 	{ "requests", BY_ALL, 2, 2, true, false, read_requests, "a line is: requests NUMBER" },
 	{ "etcd", BY_ALL, 2, 3, true, false, read_etcd, "a line is: etcd URL [PREFIX]" },
 	{ "etcd-ca", BY_ALL, 2, 2, true, true, read_etcd_ca, "a line is: etcd-ca FILE" },

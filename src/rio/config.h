@@ -81,6 +81,7 @@ struct rio_config {
 	const char *etcd_prefix;	/* before a platform identifier: the key of its address */
 	struct rio_config_text etcd_ca; /* path of certificates, from the file's folder; or NULL */
 	uint64_t timeout_ns;		/* of requests that name none */
+	uint64_t spin_ns;		/* looks for so long before it sleeps */
 	uint32_t requests_max;		/* of one other side, at a time */
 
 	struct rio_known known[RIO_CONFIG_PEERS_MAX]; /* for a struct rio_book */

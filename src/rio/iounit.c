@@ -292,6 +292,8 @@ uint64_t rio_iounit_due(const struct rio_iounit *u)
 {
 	uint64_t due = timer_queue_due(&u->timers);
 
+	if (!list_is_empty(&u->told) && u->told_ns < due)
+		due = u->told_ns;
 	for (uint32_t i = 0; i < u->device_count; i++) {
 		uint64_t of = store_due(u->devices[i].store);
 
@@ -372,8 +374,7 @@ static void saying_act(struct rio_iounit *u, struct rio_act *act)
 	if (!c->is_to_be_told || !unit_command_tell_act(u, c, act)) {
 		say_status(u, c, act);
 	} else if (c->is_told) {
-		list_remove(&c->waiter.link);
-		list_add_tail(&u->told, &c->waiter.link);
+		unit_command_told(u, c);
 	}
 }
 
@@ -408,7 +409,7 @@ static bool say_act(struct rio_iounit *u, struct rio_act *act)
 		say(u, &(struct rio_msg){ .type = RIO_PONG, .id = u->pong_id }, act);
 	} else if (!list_is_empty(&u->saying)) {
 		saying_act(u, act);
-	} else if (!list_is_empty(&u->told)) {
+	} else if (!list_is_empty(&u->told) && u->told_ns <= u->now_ns) {
 		told_act(u, act);
 	} else {
 		return false;

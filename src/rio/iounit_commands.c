@@ -28,7 +28,27 @@ void unit_command_free(struct rio_iounit *u, struct unit_command *c)
 	u->counts.commands_now--;
 	list_remove(&c->tell_link);
 	list_remove(&c->waiter.link);
-	list_add_tail(&u->free_commands, &c->waiter.link);
+	list_push(&u->free_commands, &c->waiter.link);
+	if (list_is_empty(&u->told))
+		u->told_count = 0;
+}
+
+/*
+ * Its requester has been told, so nobody waits for the owner's word: it is spared being woken up
+ * for each, unless it or this unit runs out of room by that.
+ */
+void unit_command_told(struct rio_iounit *u, struct unit_command *c)
+{
+	uint32_t max = u->config.commands_max;
+
+	list_remove(&c->waiter.link);
+	list_add_tail(&u->told, &c->waiter.link);
+	u->told_count++;
+	if (u->told_count == 1)
+		u->told_ns = u->now_ns + RIO_TOLD_WAIT_NS;
+	if (u->told_count >= RIO_TOLD_MANY || c->is_urgent ||
+	    rio_is_short_of(max - u->counts.commands_now, max))
+		u->told_ns = u->now_ns;
 }
 
 /* All of it has ended. */
@@ -44,8 +64,12 @@ static void say(struct rio_iounit *u, struct unit_command *c)
 	list_remove(&c->tell_link); /* there is no hurry any more */
 	c->is_told = c->is_told && c->reason == WEFT_OK;
 	c->is_to_be_told = c->reason == WEFT_OK && !c->is_told_behind;
+	if (c->is_told && c->is_told_behind) {
+		unit_command_told(u, c);
+		return;
+	}
 	list_remove(&c->waiter.link);
-	list_add_tail(c->is_told && c->is_told_behind ? &u->told : &u->saying, &c->waiter.link);
+	list_add_tail(&u->saying, &c->waiter.link);
 }
 
 void unit_command_fail(struct rio_iounit *u, struct unit_command *c, enum weft_reason reason)
@@ -370,6 +394,7 @@ void unit_command_begin(struct rio_iounit *u, uint64_t id, const struct rio_requ
 		.id = id,
 		.requester = request->requester,
 		.asked = request->asked,
+		.is_urgent = request->is_urgent,
 	};
 	list_init(&c->tell_link);
 	u->counts.commands++;

@@ -15,6 +15,7 @@
 #include "rio/iounit.h"
 #include "rio/list.h"
 #include "rio/refusal.h"
+#include "rio/told.h"
 
 enum {
 	UNIT_DEVICES_MAX = 64,
@@ -118,6 +119,7 @@ struct unit_command {
 	bool is_to_be_told;
 	bool is_told;	     /* and only that counts: it was written to */
 	bool is_told_behind; /* it was, behind the last data */
+	bool is_urgent;	     /* the owner waits for its end */
 };
 
 enum piece_state {
@@ -179,6 +181,8 @@ struct rio_iounit {
 	struct list saying;  /* commands */
 	struct list telling; /* commands whose last data has been sent off just now */
 	struct list told;    /* commands, of which the requester was told, but not the owner */
+	uint32_t told_count;
+	uint64_t told_ns;	   /* when the owner is to be told of them at the latest */
 	struct list platforms_due; /* with something to be done */
 	struct rio_iounit_counts counts;
 };
@@ -219,6 +223,7 @@ void unit_command_go_on(struct rio_iounit *u, struct unit_command *c);
 void unit_command_fail(struct rio_iounit *u, struct unit_command *c, enum weft_reason reason);
 struct unit_command *unit_command_find(struct rio_iounit *u, uint64_t id);
 void unit_command_free(struct rio_iounit *u, struct unit_command *c);
+void unit_command_told(struct rio_iounit *u, struct unit_command *c);
 
 /* It will write there. False: to too many. */
 bool unit_command_touches(struct unit_command *c, struct unit_platform *p);

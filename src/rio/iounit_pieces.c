@@ -49,7 +49,7 @@ void rio_iounit_ended(struct rio_iounit *u, uint32_t id, enum weft_reason reason
 		unit_piece_moved(u, m->piece, reason);
 	else
 		unit_command_settled(u, m->command, reason);
-	list_add_tail(&u->free_moves, &m->link);
+	list_push(&u->free_moves, &m->link);
 	if (platform)
 		unit_platform_relieved(u, platform);
 	unit_run(u);
@@ -80,7 +80,7 @@ static void piece_give_back(struct rio_iounit *u, struct unit_piece *p)
 	p->command->pieces--;
 	u->counts.pieces_now--;
 	list_remove(&p->waiter.link);
-	list_add_tail(&u->free_pieces, &p->waiter.link);
+	list_push(&u->free_pieces, &p->waiter.link);
 }
 
 static bool is_of_data(const struct unit_command *c)

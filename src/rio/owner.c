@@ -264,6 +264,8 @@ uint64_t rio_owner_due(const struct rio_owner *o)
 {
 	uint64_t due = timer_queue_due(&o->timers), fetch_due = timer_queue_due(&o->fetch_timers);
 
+	if (!list_is_empty(&o->telling) && o->telling_ns < due)
+		due = o->telling_ns;
 	return fetch_due < due ? fetch_due : due;
 }
 
@@ -322,22 +324,23 @@ bool rio_owner_act(struct rio_owner *o, struct rio_owner_act *act)
 	const struct {
 		struct list *due;
 		void (*act)(struct rio_owner *o, struct rio_owner_act *act);
+		uint64_t not_before_ns;
 	} acts[] = {
-		{ &o->noting, note_act },
-		{ &o->away, away_act },
-		{ &o->parting, owner_part_act },
-		{ &o->meeting, owner_meet_act },
-		{ &o->pongs, pong_act },
-		{ &o->cancels, owner_cancel_act },
-		{ &o->saying, owner_status_act },
-		{ &o->ready, owner_command_act },
-		{ &o->to_fetch, owner_fetch_act },
-		{ &o->telling, owner_told_act },
-		{ &o->inquiries, owner_inquire_act },
+		{ &o->noting, note_act, 0 },
+		{ &o->away, away_act, 0 },
+		{ &o->parting, owner_part_act, 0 },
+		{ &o->meeting, owner_meet_act, 0 },
+		{ &o->pongs, pong_act, 0 },
+		{ &o->cancels, owner_cancel_act, 0 },
+		{ &o->saying, owner_status_act, 0 },
+		{ &o->ready, owner_command_act, 0 },
+		{ &o->to_fetch, owner_fetch_act, 0 },
+		{ &o->telling, owner_told_act, o->telling_ns },
+		{ &o->inquiries, owner_inquire_act, 0 },
 	};
 
 	for (size_t i = 0; i < sizeof(acts) / sizeof(acts[0]); i++) {
-		if (!list_is_empty(acts[i].due)) {
+		if (!list_is_empty(acts[i].due) && acts[i].not_before_ns <= o->now_ns) {
 			acts[i].act(o, act);
 			return true;
 		}

@@ -95,6 +95,7 @@ void owner_command_act(struct rio_owner *o, struct rio_owner_act *act)
 				     .id = c->id,
 				     .request = { .requester = r->requester->peer.is.platform,
 						  .asked = r->id,
+						  .is_urgent = owner_is_short(o, r->requester),
 						  .timeout_ms = left_ms(o, r),
 						  .list = { r->list, r->list_bytes } } },
 		  act);
@@ -145,7 +146,7 @@ void owner_command_free(struct rio_owner *o, struct owner_command *c)
 	c->id = 0;
 	c->pair = NULL;
 	list_remove(&c->link);
-	list_add_tail(&c->unit->free_commands, &c->link);
+	list_push(&c->unit->free_commands, &c->link);
 	c->unit->peer.is.now--;
 	if (p) {
 		p->commands--;

@@ -18,6 +18,7 @@
 #include "base/timer_queue.h"
 #include "rio/device.h"
 #include "rio/owner.h"
+#include "rio/told.h"
 
 enum {
 	OWNER_DEVICES_MAX = 256,     /* of one I/O unit */
@@ -208,14 +209,16 @@ struct rio_owner {
 	struct list free_slots;
 	struct list hungry; /* requesters that may have a slot */
 	/* What is to be done, in this order. */
-	struct list noting;    /* struct owner_notable */
-	struct list away;      /* peers to be sent away */
-	struct list parting;   /* pairs of which one is gone */
-	struct list meeting;   /* pairs that are told of each other */
-	struct list pongs;     /* peers */
-	struct list cancels;   /* commands */
-	struct list saying;    /* requests */
-	struct list telling;   /* requests that their requesters were told of */
+	struct list noting;  /* struct owner_notable */
+	struct list away;    /* peers to be sent away */
+	struct list parting; /* pairs of which one is gone */
+	struct list meeting; /* pairs that are told of each other */
+	struct list pongs;   /* peers */
+	struct list cancels; /* commands */
+	struct list saying;  /* requests */
+	struct list telling; /* requests that their requesters were told of */
+	uint32_t telling_count;
+	uint64_t telling_ns;   /* when that is to be said at the latest */
 	struct list ready;     /* units that can take a command */
 	struct list to_fetch;  /* slots */
 	struct list inquiries; /* requesters */
@@ -276,6 +279,9 @@ void owner_request_end(struct rio_owner *o, struct owner_request *r, const struc
 /* Its requester is gone. */
 void owner_request_drop(struct rio_owner *o, struct owner_request *r);
 void owner_request_note(struct rio_owner *o, struct owner_request *r, struct rio_note *note);
+
+/* Has the requester little room left for more of them? */
+bool owner_is_short(const struct rio_owner *o, const struct owner_requester *q);
 void owner_told_act(struct rio_owner *o, struct rio_owner_act *act);
 void owner_status_act(struct rio_owner *o, struct rio_owner_act *act);
 

@@ -110,7 +110,9 @@ static void request_free(struct rio_owner *o, struct owner_request *r)
 	r->slot = NULL;
 	r->requester->peer.is.now--;
 	list_remove(&r->link);
-	list_add_tail(&r->requester->free_requests, &r->link);
+	list_push(&r->requester->free_requests, &r->link);
+	if (list_is_empty(&o->telling))
+		o->telling_count = 0;
 	if (s)
 		owner_slot_free(o, s);
 }
@@ -134,6 +136,24 @@ static void step_back(struct rio_owner *o, struct owner_request *r)
 		owner_slot_leave(o, s);
 	}
 	owner_slots_turn(o, r->requester);
+}
+
+/* It knows already, and is spared being woken up for each, unless it runs out of room by that. */
+static void telling_add(struct rio_owner *o, struct owner_request *r)
+{
+	list_add_tail(&o->telling, &r->link);
+	o->telling_count++;
+	if (o->telling_count == 1)
+		o->telling_ns = o->now_ns + RIO_TOLD_WAIT_NS;
+	if (o->telling_count >= RIO_TOLD_MANY || owner_is_short(o, r->requester))
+		o->telling_ns = o->now_ns;
+}
+
+bool owner_is_short(const struct rio_owner *o, const struct owner_requester *q)
+{
+	uint32_t max = o->config.requests_max;
+
+	return rio_is_short_of(max - q->peer.is.now, max);
 }
 
 static void end(struct rio_owner *o, struct owner_request *r, const struct rio_status *s,
@@ -168,7 +188,10 @@ static void end(struct rio_owner *o, struct owner_request *r, const struct rio_s
 	r->is_final_due = true;
 	owner_note(o, &r->notable);
 	r->state = REQUEST_SAYING;
-	list_add_tail(r->is_told ? &o->telling : &o->saying, &r->link);
+	if (r->is_told)
+		telling_add(o, r);
+	else
+		list_add_tail(&o->saying, &r->link);
 }
 
 /* A sentence, and not half a character at its end. */

@@ -92,7 +92,7 @@ void owner_slot_free(struct rio_owner *o, struct owner_slot *s)
 	s->requester = NULL;
 	s->request = NULL;
 	list_remove(&s->link);
-	list_add_tail(&o->free_slots, &s->link);
+	list_push(&o->free_slots, &s->link);
 	owner_slots_turn(o, q);
 }
 

@@ -22,7 +22,9 @@ static bool slots_create(struct rio_requester *q)
 	q->unit_count = 2 * c->iounits_max;
 	q->requests = calloc(c->requests_max, sizeof(*q->requests));
 	q->windows = calloc(c->segments_max, sizeof(*q->windows));
-	q->debts = calloc(c->requests_max, sizeof(*q->debts));
+	/* The owner is told of what the I/O unit has done later than its requester is. */
+	q->debts_max = c->requests_max + 4 * RIO_TOLD_MANY;
+	q->debts = calloc(q->debts_max, sizeof(*q->debts));
 	q->units = calloc(q->unit_count, sizeof(*q->units));
 	q->free_lists = calloc(c->lists_max, sizeof(*q->free_lists));
 	q->check = rio_list_create(&limits);
@@ -34,14 +36,18 @@ static void lists_init(struct rio_requester *q)
 {
 	struct list *const heads[] = { &q->free_requests, &q->free_windows, &q->free_debts,
 				       &q->waiting,	  &q->ended,	    &q->exposing,
-				       &q->leaving,	  &q->cancelling,   &q->units_leaving };
+				       &q->leaving,	  &q->cancelling,   &q->units_leaving,
+				       &q->owing };
 
 	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++)
 		list_init(heads[i]);
 	for (uint32_t i = 0; i < q->config.requests_max; i++) {
 		list_init(&q->requests[i].windows);
 		list_add_tail(&q->free_requests, &q->requests[i].link);
+	}
+	for (uint32_t i = 0; i < q->debts_max; i++) {
 		q->debts[i].list = LIST_NONE;
+		list_init(&q->debts[i].owing_link);
 		list_add_tail(&q->free_debts, &q->debts[i].link);
 	}
 	for (uint32_t i = 0; i < q->config.segments_max; i++) {

@@ -17,6 +17,7 @@
 #include "base/timer_queue.h"
 #include "rio/refusal.h"
 #include "rio/requester.h"
+#include "rio/told.h"
 
 enum { LIST_NONE = UINT32_MAX };
 
@@ -70,7 +71,8 @@ struct request {
 /* A request that the owner has, and has not answered. */
 struct debt {
 	struct list link;	 /* of the free ones, or those to be cancelled */
-	struct request *request; /* NULL: given up, or the slot is free */
+	struct list owing_link;	 /* its request has ended */
+	struct request *request; /* NULL: that, or the slot is free */
 	uint64_t id;		 /* 0: the slot is free */
 	uint32_t list;		 /* slot, of a request that was given up */
 	bool is_cancelled;	 /* he was told, or will be */
@@ -127,6 +129,7 @@ struct rio_requester {
 	struct request *requests;
 	struct window *windows;
 	struct debt *debts;
+	uint32_t debts_max;
 	struct unit *units;
 	uint32_t unit_count, units_announced; /* slots; in use */
 	uint32_t *free_lists;
@@ -138,6 +141,7 @@ struct rio_requester {
 	struct list ended;	/* requests, to be taken */
 	struct list exposing;	/* windows to be exposed */
 	struct list leaving;	/* windows to be closed */
+	struct list owing;	/* debts of requests that have ended, the oldest first */
 	struct list cancelling; /* debts that the owner is to be told of */
 	struct list units_leaving;
 	struct window *closed; /* by the last act */

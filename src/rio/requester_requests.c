@@ -36,7 +36,7 @@ static void window_free(struct rio_requester *q, struct window *w)
 {
 	list_remove(&w->due);
 	list_remove(&w->link);
-	list_add_tail(&q->free_windows, &w->link);
+	list_push(&q->free_windows, &w->link);
 	q->free_window_count++;
 	w->state = WINDOW_FREE;
 }
@@ -56,7 +56,7 @@ static struct request *request_new(struct rio_requester *q)
 static void request_free(struct rio_requester *q, struct request *r)
 {
 	list_remove(&r->link);
-	list_add_tail(&q->free_requests, &r->link);
+	list_push(&q->free_requests, &r->link);
 	q->request_count--;
 	r->state = REQUEST_FREE;
 }
@@ -64,7 +64,8 @@ static void request_free(struct rio_requester *q, struct request *r)
 static void debt_free(struct rio_requester *q, struct debt *d)
 {
 	list_remove(&d->link);
-	list_add_tail(&q->free_debts, &d->link);
+	list_remove(&d->owing_link);
+	list_push(&q->free_debts, &d->link);
 	list_slot_free(q, &d->list);
 	q->debt_count--;
 	d->id = 0;
@@ -131,13 +132,14 @@ static void debt_cancel(struct rio_requester *q, struct debt *d)
 }
 
 /* It ends before the owner has answered: what he has of it he may use until then. */
-static void debt_leave(struct request *r)
+static void debt_leave(struct rio_requester *q, struct request *r)
 {
 	struct debt *d = r->debt;
 
 	if (!d)
 		return;
 	d->request = NULL;
+	list_add_tail(&q->owing, &d->owing_link);
 	d->list = r->list;
 	r->debt = NULL;
 	r->list = LIST_NONE;
@@ -148,7 +150,7 @@ void request_late(struct rio_requester *q, struct request *r)
 {
 	if (r->debt)
 		debt_cancel(q, r->debt);
-	debt_leave(r);
+	debt_leave(q, r);
 	request_end(q, r, WEFT_R_RIO_TIMEOUT);
 }
 
@@ -162,12 +164,14 @@ void rio_requester_cancel(struct rio_requester *q, uint64_t id)
 		request_end(q, r, WEFT_R_RIO_CANCELLED);
 }
 
-/* Of requests that are given up: rare. */
+/* Of requests that have ended before the owner knew; he answers in much the same order. */
 static struct debt *debt_find(struct rio_requester *q, uint64_t id)
 {
-	for (uint32_t i = 0; i < q->config.requests_max; i++) {
-		if (q->debts[i].id == id)
-			return &q->debts[i];
+	for (struct list *l = q->owing.next; l != &q->owing; l = l->next) {
+		struct debt *d = CONTAINER_OF(l, struct debt, owing_link);
+
+		if (d->id == id)
+			return d;
 	}
 	return NULL;
 }
@@ -222,7 +226,7 @@ enum weft_reason request_take_word(struct rio_requester *q, struct platform ioun
 	/* It may have ended otherwise; and nobody speaks for another's device. */
 	if (!r || r->state != REQUEST_ASKED || !platform_is_same(iounit_of(q, r), iounit))
 		return WEFT_OK;
-	debt_leave(r);
+	debt_leave(q, r);
 	end_with(q, r, &m->status);
 	return WEFT_OK;
 }
@@ -267,7 +271,7 @@ enum weft_reason requests_take_told(struct rio_requester *q, const struct rio_to
 
 void debts_forget(struct rio_requester *q)
 {
-	for (uint32_t i = 0; i < q->config.requests_max; i++) {
+	for (uint32_t i = 0; i < q->debts_max; i++) {
 		if (q->debts[i].id != 0)
 			debt_free(q, &q->debts[i]);
 	}
@@ -448,6 +452,7 @@ bool request_act(struct rio_requester *q, struct rio_requester_act *act)
 	q->debt_count++;
 	*d = (struct debt){ .request = r, .id = r->id, .list = LIST_NONE };
 	list_init(&d->link);
+	list_init(&d->owing_link);
 	r->debt = d;
 	r->state = REQUEST_ASKED;
 	timer_queue_set(&q->timers, &r->timer, later(r->deadline_ns, q->config.grace_ns));

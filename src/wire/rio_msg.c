@@ -142,16 +142,17 @@ static enum rio_msg_err prove_decode(struct rio_prove *p, struct rd *r)
 }
 
 /* The list is all that is left. */
-static enum rio_msg_err request_decode(struct rio_request *q, struct rd *r)
+static enum rio_msg_err request_decode(struct rio_request *q, uint32_t flags_known, struct rd *r)
 {
-	bool is_zero;
+	uint32_t flags;
 
 	q->timeout_ms = rd_u32(r);
-	is_zero = take_zeros(r, 4);
+	flags = rd_u32(r);
+	q->is_urgent = flags & RIO_COMMAND_URGENT;
 	q->list = take(r, left(r));
 	if (r->is_short)
 		return RIO_MSG_ERR_SHORT;
-	if (!is_zero)
+	if (flags & ~flags_known)
 		return RIO_MSG_ERR_RESERVED;
 	return q->list.length == 0 || q->list.length % WORD_BYTES != 0 ? RIO_MSG_ERR_LIST
 								       : RIO_MSG_OK;
@@ -163,7 +164,7 @@ static enum rio_msg_err command_decode(struct rio_request *q, struct rd *r)
 
 	q->requester = platform_decode(r);
 	q->asked = rd_u64(r);
-	err = request_decode(q, r);
+	err = request_decode(q, RIO_COMMAND_URGENT, r);
 	if (err)
 		return err;
 	return platform_is_nobody(q->requester) ? RIO_MSG_ERR_UNIT : RIO_MSG_OK;
@@ -416,7 +417,7 @@ static enum rio_msg_err body_decode(struct rio_msg *m, struct rd *r)
 	case RIO_PROVE:
 		return prove_decode(&m->prove, r);
 	case RIO_REQUEST:
-		return request_decode(&m->request, r);
+		return request_decode(&m->request, 0, r);
 	case RIO_COMMAND:
 		return command_decode(&m->request, r);
 	case RIO_STATUS:
@@ -547,7 +548,7 @@ static void prove_encode(const struct rio_prove *p, struct wr *w)
 static void request_encode(const struct rio_request *q, struct wr *w)
 {
 	wr_u32(w, q->timeout_ms);
-	wr_u32(w, 0);
+	wr_u32(w, q->is_urgent ? RIO_COMMAND_URGENT : 0);
 	put_bytes(w, q->list);
 }
 

@@ -127,9 +127,12 @@ struct rio_prove {
 };
 
 /* A request or, with who asked for it, a command. */
+enum { RIO_COMMAND_URGENT = 1 };
+
 struct rio_request {
 	struct platform requester; /* commands only, as the next */
 	uint64_t asked;		   /* the requester's id of the request */
+	bool is_urgent;		   /* the owner needs its room: no waiting with the told */
 	uint32_t timeout_ms;	   /* 0: as the receiver has it */
 	struct rio_bytes list;
 };

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "rio/told.h"
 #include "test.h"
 #include "unit/rio/asker_fixture.h"
 
@@ -351,19 +352,23 @@ TEST(test_rio_02i_a_request_that_waits_too_long_ends)
 /* Requests that nobody answers do not use up more than there is. */
 TEST(test_rio_02i_an_owner_that_never_answers_is_asked_for_no_more_than_is_kept_here)
 {
+	/* Also those that its I/O unit may have told of, and the owner not yet. */
+	const uint32_t kept = ASKER_REQUESTS + 4 * RIO_TOLD_MANY;
 	struct asker_world w;
 	uint64_t id;
 
 	asker_open(&w, 1000, LIST_MAX);
-	for (int i = 0; i < ASKER_REQUESTS; i++) {
+	for (uint32_t i = 0; i < kept; i++) {
 		id = asker_read(&w, 1);
 		asker_run(&w);
 		asker_wait(&w, 2 * ASKER_TIMEOUT_MS * (uint64_t)NS_PER_MS);
 		asker_expect_ended(&w, id, WEFT_R_RIO_TIMEOUT);
+		EXPECT_EQ(asker_heard(&w, RIO_REQUEST), 1U);
+		w.heard_count = 0;
 	}
 	id = asker_read(&w, 1);
 	asker_run(&w);
-	EXPECT_EQ(asker_heard(&w, RIO_REQUEST), (uint32_t)ASKER_REQUESTS);
+	EXPECT_EQ(asker_heard(&w, RIO_REQUEST), 0U);
 	asker_wait(&w, ASKER_TIMEOUT_MS * (uint64_t)NS_PER_MS);
 	asker_expect_ended(&w, id, WEFT_R_RIO_TIMEOUT);
 	asker_close(&w);

@@ -158,6 +158,7 @@ struct rio_msg fixture_message(enum rio_msg_type type)
 		m.request.timeout_ms = 30000;
 		m.request.list = (struct rio_bytes){ list, sizeof(list) };
 		if (type == RIO_COMMAND) {
+			m.request.is_urgent = true;
 			m.request.requester = requester;
 			m.request.asked = 0x1112131415161718;
 		}

@@ -189,7 +189,7 @@ TEST(test_rio_02e_fields_stand_where_they_are_written)
 	m = fixture_message(RIO_COMMAND);
 	encode(&m, bytes);
 	EXPECT_MEM(bytes + HEADER,
-		   "\0\0\0\x07\0\0\0\x01\x11\x12\x13\x14\x15\x16\x17\x18\0\0\x75\x30\0\0\0\0\x01",
+		   "\0\0\0\x07\0\0\0\x01\x11\x12\x13\x14\x15\x16\x17\x18\0\0\x75\x30\0\0\0\x01\x01",
 		   25);
 	m = fixture_message(RIO_GRANT);
 	encode(&m, bytes);
@@ -270,7 +270,7 @@ TEST(test_rio_02e_reserved_bytes_and_padding_are_zero)
 		size_t at, bytes;
 	} reserved[] = {
 		{ RIO_HELLO, 9, 3 },	{ RIO_WELCOME, 9, 3 },	{ RIO_PROVE, 66, 2 },
-		{ RIO_PROVE, 69, 3 },	{ RIO_REQUEST, 4, 4 },	{ RIO_COMMAND, 20, 4 },
+		{ RIO_PROVE, 69, 3 },	{ RIO_REQUEST, 4, 4 },	{ RIO_COMMAND, 20, 3 },
 		{ RIO_STATUS, 18, 2 },	{ RIO_STATUS, 34, 2 },	{ RIO_ANNOUNCE, 44, 4 },
 		{ RIO_GRANT, 41, 1 },	{ RIO_GRANT, 48, 12 },	{ RIO_DEVICES, 4, 4 },
 		{ RIO_DEVICES, 30, 2 }, { RIO_DEVICES, 39, 1 }, { RIO_BYE, 4, 4 },
@@ -288,6 +288,23 @@ TEST(test_rio_02e_reserved_bytes_and_padding_are_zero)
 			EXPECT_EQ(decode(bytes, length), RIO_MSG_ERR_RESERVED);
 		}
 	}
+}
+
+TEST(test_rio_02e_a_command_has_no_other_flag_than_urgent)
+{
+	struct rio_msg m = fixture_message(RIO_COMMAND), v;
+	uint8_t bytes[BYTES_MAX];
+	size_t length = encode(&m, bytes);
+
+	REQUIRE(rio_msg_decode(&v, bytes, length) == RIO_MSG_OK);
+	EXPECT(v.request.is_urgent);
+	for (int bit = 1; bit < 8; bit++) {
+		bytes[HEADER + 23] = (uint8_t)(1 << bit);
+		EXPECT_EQ(decode(bytes, length), RIO_MSG_ERR_RESERVED);
+	}
+	bytes[HEADER + 23] = 0;
+	REQUIRE(rio_msg_decode(&v, bytes, length) == RIO_MSG_OK);
+	EXPECT(!v.request.is_urgent);
 }
 
 TEST(test_rio_02i_what_was_told_is_as_many_as_it_says)
