@@ -151,31 +151,46 @@ class Cluster:
 
     The relay stands for an owner's adapter that the data goes through: an I/O unit whose device is
     that of the other one. It reads or writes there as a requester, and hands the data on.
+
+    With a time to spin all roles look for what comes for so long before they sleep, and nobody relays.
     """
 
-    def __init__(self, place, weft):
-        self.place, self.weft = place, weft
+    def __init__(self, place, weft, spin=None):
+        self.place, self.weft, self.spin = place, weft, spin
+        self.servers = []
         self.keys = {}
         for name in ("own", "iou", "relay", "relay-in", "io"):
-            self.keys[name] = place.run([weft, "key", "new", place.path(name + ".key")]).strip()
+            self.keys[name] = place.run([weft, "key", "new", self.path(name + ".key")]).strip()
         for last in (False,) * (TRIES - 1) + (True,):
             try:
                 self.open()
                 break
             except Failure:
-                place.end()
+                self.end()
                 if last:
                     raise
 
+    def path(self, name):
+        return self.place.path(("spinning-" if self.spin else "") + name)
+
+    def end(self):
+        for server in reversed(self.servers):
+            server.end()
+            self.place.servers.remove(server)
+        self.servers = []
+
     def configure(self, name, role, unit, lines):
-        path = self.place.path(name + ".conf")
+        path = self.path(name + ".conf")
+        if self.spin:
+            lines = lines + ["spin " + self.spin]
         with open(path, "w", encoding="utf-8") as f:
-            f.write("role %s\nself %d.1\nkey %s.key\n%s\n" % (role, unit, name, "\n".join(lines)))
+            f.write("role %s\nself %d.1\nkey %s\n%s\n"
+                    % (role, unit, self.path(name + ".key"), "\n".join(lines)))
         os.chmod(path, 0o600)
 
     def configure_own(self, own_at, iou_at, relay_at):
         self.configure("own", "owner", 1, [
-            "listen " + own_at, "log decisions.log",
+            "listen " + own_at, "log " + self.path("decisions.log"),
             "iounit disks 2.1 %s %s" % (self.keys["iou"], iou_at),
             "iounit relay 5.1 %s %s" % (self.keys["relay"], relay_at),
             "requester relay-in 6.1 " + self.keys["relay-in"],
@@ -189,46 +204,53 @@ class Cluster:
                                             "device 1 disk mem:%d" % DEVICE_BYTES])
         self.configure("relay", "iounit", 5, [
             "listen " + relay_at, boss,
-            "device 1 relayed rio:\"%s\",device=disk" % self.place.path("relay-in.conf")])
+            "device 1 relayed rio:\"%s\",device=disk" % self.path("relay-in.conf")])
         for name, unit in (("relay-in", 6), ("io", 7)):
             self.configure(name, "requester", unit, ["listen 127.0.0.1:0", boss + " " + own_at])
         self.iou = self.start("iou", "iou")
         self.configure_own(own_at, self.iou.await_line(r"serves at (\S+)"), relay_at)
         self.own = self.start("own", "own")
         self.own.await_line(r"takes requests at (\S+)")
-        self.relay = self.start("iou", "relay")
-        self.relay.await_line(r"serves at (\S+)")
-        self.perf = self.place.start("perf", [self.weft, "perf", "--listen", "127.0.0.1:0", "--quiet"])
-        self.perf_at = self.perf.await_line(r"listening at (\S+)")
+        if not self.spin:
+            self.relay = self.start("iou", "relay")
+            self.relay.await_line(r"serves at (\S+)")
+            self.perf = self.run("perf", ["perf", "--listen", "127.0.0.1:0", "--quiet"])
+            self.perf_at = self.perf.await_line(r"listening at (\S+)")
         self.fill()
 
+    def run(self, name, words):
+        server = self.place.start(os.path.basename(self.path(name)), [self.weft, *words])
+        self.servers.append(server)
+        return server
+
     def start(self, command, name):
-        return self.place.start(name, [self.weft, command, self.place.path(name + ".conf")])
+        return self.run(name, [command, self.path(name + ".conf")])
 
     def fill(self):
         """No memory that was never touched; and both ways to it are there."""
-        with open(self.place.path("fill"), "wb") as f:
+        with open(self.path("fill"), "wb") as f:
             for _ in range(DEVICE_BYTES // MIB):
                 f.write(os.urandom(MIB))
-        for device in ("relayed", "disk"):
-            self.io("write", device, "--file", self.place.path("fill"))
-        os.unlink(self.place.path("fill"))
+        for device in ("disk",) if self.spin else ("relayed", "disk"):
+            self.io("write", device, "--file", self.path("fill"))
+        os.unlink(self.path("fill"))
 
     def io(self, verb, device, *options, seconds=0):
         try:
-            return self.place.run([self.weft, "io", self.place.path("io.conf"), verb, device, "--quiet",
+            return self.place.run([self.weft, "io", self.path("io.conf"), verb, device, "--quiet",
                                    *options], seconds)
         finally:
             # A line for each request; nothing reads them here.
-            os.truncate(self.place.path("decisions.log"), 0)
+            os.truncate(self.path("decisions.log"), 0)
 
     def io_bench(self, seconds, device, *options):
         """What it says, with bytes, and the processor time of the owner and of the relay."""
-        before = cpu_s(self.own.pid), cpu_s(self.relay.pid)
+        counted = [self.own.pid] + ([] if self.spin else [self.relay.pid])
+        before = [cpu_s(pid) for pid in counted]
         said = json.loads(self.io("bench", device, "--json", "--seconds", str(seconds), *options,
                                   seconds=seconds))
-        said["own_cpu_s"] = cpu_s(self.own.pid) - before[0]
-        said["relay_cpu_s"] = cpu_s(self.relay.pid) - before[1]
+        used = [cpu_s(pid) - then for pid, then in zip(counted, before)]
+        said["own_cpu_s"], said["relay_cpu_s"] = used[0], sum(used[1:])
         said["bytes"] = said["requests"] * said["block"]
         return said
 

@@ -292,7 +292,7 @@ struct weft_rio_owner_options {
 	void (*note)(void *context, const char *line);
 	/*
 	 * Called when a log should be written out: at once, but for what is allowed or goes well
-	 * within a millisecond. May be NULL.
+	 * within some milliseconds. May be NULL.
 	 */
 	void (*noted)(void *context);
 	void *context;

@@ -78,6 +78,7 @@ struct net {
 	/* A program that watches the sockets itself, see progress_sleep(). */
 	uint64_t leads;	     /* times that it slept there */
 	bool is_led;	     /* it does now */
+	bool is_led_always;  /* it does nothing else */
 	bool is_following;   /* the thread has seen it */
 	bool is_thread_idle; /* the thread has gone to sleep until it no longer does */
 	uint64_t due_seen;   /* deadline that the thread sleeps to */
@@ -187,6 +188,9 @@ static inline struct weft_adapter *net_enter_settled(const struct weft_qp *qp)
  * True: something has happened at the descriptor.
  */
 bool progress_sleep(struct net *net, int also, uint64_t until_ns);
+
+/* Somebody does nothing but that, from now on or no longer: the thread does not look after it. */
+void progress_lead(struct net *net, bool is_always);
 
 /* A deadline may have become earlier, or somebody waits for events: see that the thread knows. */
 void progress_notice(struct net *net);

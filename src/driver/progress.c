@@ -174,7 +174,8 @@ static void follow(struct net *net)
 
 		then = leading_now(net);
 		pthread_cond_timedwait(&net->rouse, &a->lock, &until);
-		net->is_thread_idle = was_led && net->is_led && net->leads == then.leads;
+		net->is_thread_idle = net->is_led_always ||
+				      (was_led && net->is_led && net->leads == then.leads);
 		while (net->is_thread_idle && !net->is_stopping)
 			pthread_cond_wait(&net->rouse, &a->lock);
 	} while (is_led_since(net, &then) && !net->is_stopping);
@@ -356,12 +357,19 @@ bool progress_sleep(struct net *net, int also, uint64_t until_ns)
 	pthread_mutex_lock(&a->lock);
 	net->is_led = false;
 	forget_waking(net);
-	if (net->is_thread_idle) {
+	if (net->is_thread_idle && !net->is_led_always) {
 		net->is_thread_idle = false;
 		pthread_cond_signal(&net->rouse);
 	}
 	take_what_came(net, &hot, count <= 0 || watched[SOCKETS].revents != 0);
 	return watched[ALSO].revents != 0;
+}
+
+void progress_lead(struct net *net, bool is_always)
+{
+	net->is_led_always = is_always;
+	net->is_thread_idle = net->is_thread_idle && is_always;
+	pthread_cond_signal(&net->rouse);
 }
 
 void progress_stop(struct net *net)

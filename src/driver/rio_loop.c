@@ -389,12 +389,20 @@ void rio_loop_sleep(struct rio_loop *loop, uint64_t until_ns)
 	loop->asleep_until_ns = 0;
 }
 
+static void lead(struct rio_loop *loop, bool is_always)
+{
+	adapter_enter(loop->adapter);
+	progress_lead(loop->adapter->net, is_always);
+	adapter_leave(loop->adapter);
+}
+
 void rio_loop_run(struct rio_loop *loop, pthread_mutex_t *lock)
 {
 	uint64_t busy_ns = 0;
 
 	pthread_mutex_lock(lock);
 	loop->lock = lock;
+	lead(loop, true);
 	while (!atomic_load(&loop->is_stopping)) {
 		if (rio_loop_turn(loop))
 			busy_ns = loop->now_ns;
@@ -406,6 +414,7 @@ void rio_loop_run(struct rio_loop *loop, pthread_mutex_t *lock)
 		pthread_mutex_unlock(lock);
 		pthread_mutex_lock(lock);
 	}
+	lead(loop, false);
 	loop->lock = NULL;
 	pthread_mutex_unlock(lock);
 }

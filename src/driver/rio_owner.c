@@ -24,7 +24,7 @@ enum {
 static const uint64_t timeout_ns = UINT64_C(30) * 1000 * 1000 * 1000;
 
 /* What went well is written down together with what comes next, if that comes soon. */
-static const uint64_t noted_wait_ns = 1000 * 1000;
+static const uint64_t noted_wait_ns = 4 * 1000 * 1000;
 
 struct weft_rio_owner {
 	struct rio_loop loop; /* first: the role is found by it */

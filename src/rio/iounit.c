@@ -371,24 +371,28 @@ static void saying_act(struct rio_iounit *u, struct rio_act *act)
 {
 	struct unit_command *c = CONTAINER_OF(u->saying.next, struct unit_command, waiter.link);
 
-	if (!c->is_to_be_told || !unit_command_tell_act(u, c, act)) {
-		say_status(u, c, act);
-	} else if (c->is_told) {
+	if (c->is_to_be_told && unit_command_tell_act(u, c, act))
 		unit_command_told(u, c);
-	}
+	else
+		say_status(u, c, act);
 }
 
-/* Of several at once: the owner need not hurry. */
+/* Of reads several at once; of the others one after the other. */
 static void told_act(struct rio_iounit *u, struct rio_act *act)
 {
 	uint8_t entries[TOLD_MAX * RIO_TOLD_ENTRY_BYTES];
 	struct wr w = wr_of(entries, sizeof(entries));
 	struct rio_msg m = { .type = RIO_TOLD };
+	struct unit_command *c = CONTAINER_OF(u->told.next, struct unit_command, waiter.link);
 
+	if (!c->is_told) {
+		say_status(u, c, act);
+		return;
+	}
 	while (!list_is_empty(&u->told) && m.told.count < TOLD_MAX) {
-		struct unit_command *c = CONTAINER_OF(list_pop(&u->told), struct unit_command,
-						      waiter.link);
-
+		c = CONTAINER_OF(u->told.next, struct unit_command, waiter.link);
+		if (!c->is_told)
+			break;
 		rio_told_put(&(struct rio_told_entry){ c->id, c->done_bytes }, &w);
 		m.told.count++;
 		unit_command_free(u, c);

@@ -191,7 +191,11 @@ void rio_requester_expire(struct rio_requester *q, uint64_t now_ns)
 
 uint64_t rio_requester_due(const struct rio_requester *q)
 {
-	return timer_queue_due(&q->timers);
+	uint64_t due = timer_queue_due(&q->timers);
+
+	if (!list_is_empty(&q->waiting) && requests_are_held(q) && q->held_ns < due)
+		due = q->held_ns;
+	return due;
 }
 
 /* ---- What is to be done --------------------------------------------------------------------- */

@@ -62,6 +62,7 @@ struct request {
 	uint32_t list;		/* slot of a long list; LIST_NONE */
 	struct debt *debt;	/* NULL: the owner has answered, or was not asked */
 	uint32_t device;	/* of its first transaction */
+	uint64_t weight;	/* bytes that it moves */
 	struct platform iounit; /* that has it; unit 0: not known yet */
 	struct rio_ended end;
 	size_t length; /* of what goes into the message */
@@ -128,6 +129,9 @@ struct rio_requester {
 	/* Slots of each kind. */
 	struct request *requests;
 	struct window *windows;
+	uint64_t asked_weight; /* of all that the owner was asked for, and that have not ended */
+	uint32_t held_count;   /* since the first of those that wait came */
+	uint64_t held_ns;      /* until then those that wait may be held back */
 	struct debt *debts;
 	uint32_t debts_max;
 	struct unit *units;
@@ -183,6 +187,7 @@ enum weft_reason requests_take_told(struct rio_requester *q, const struct rio_to
 enum weft_reason request_take_word(struct rio_requester *q, struct platform iounit,
 				   const struct rio_msg *m);
 void debts_forget(struct rio_requester *q);
+bool requests_are_held(const struct rio_requester *q);
 
 /* Those that only this I/O unit could have told of end: its connection is gone. */
 void requests_untold(struct rio_requester *q, struct platform iounit);

@@ -3,7 +3,14 @@
 
 #include "rio/requester_parts.h"
 
-enum { NS_PER_MS = 1000 * 1000 };
+enum {
+	NS_PER_MS = 1000 * 1000,
+	/* See requests_are_held(). */
+	HEAVY_BYTES = 256 << 10,
+	ENOUGH_BYTES = 8 << 20,
+	HELD_MANY = 4,
+	HELD_MAX_NS = 4 * NS_PER_MS
+};
 
 static uint64_t later(uint64_t from_ns, uint64_t by_ns)
 {
@@ -112,6 +119,8 @@ void request_end(struct rio_requester *q, struct request *r, uint32_t reason)
 {
 	if (r->state >= REQUEST_CLOSING)
 		return;
+	if (r->state == REQUEST_ASKED)
+		q->asked_weight -= r->weight;
 	r->state = REQUEST_CLOSING;
 	r->end.reason = reason;
 	timer_queue_cancel(&q->timers, &r->timer);
@@ -297,7 +306,35 @@ static void request_try_wait(struct rio_requester *q, struct request *r)
 	if (r->unopened > 0)
 		return;
 	r->state = REQUEST_WAITING;
+	if (list_is_empty(&q->waiting)) {
+		q->held_ns = later(q->now_ns, HELD_MAX_NS);
+		q->held_count = 0;
+	}
+	if (r->weight < HEAVY_BYTES || ++q->held_count == HELD_MANY)
+		q->held_ns = 0;
 	list_add_tail(&q->waiting, &r->link);
+}
+
+/*
+ * While so much is under way that the I/O unit has enough to do for milliseconds, large requests
+ * wait for each other: the owner is woken up once for several.
+ */
+bool requests_are_held(const struct rio_requester *q)
+{
+	return q->asked_weight >= ENOUGH_BYTES && q->now_ns < q->held_ns;
+}
+
+static uint64_t weight_of(const struct rio_ask *ask)
+{
+	uint64_t weight = 0;
+
+	for (uint32_t i = 0; i < ask->count; i++) {
+		const struct sgl_transaction *t = &ask->wanted[i].is;
+
+		if (t->operation == SGL_READ || t->operation == SGL_WRITE)
+			weight += t->length;
+	}
+	return weight;
 }
 
 static enum weft_reason room_check(const struct rio_requester *q, const struct list_size *size)
@@ -347,6 +384,7 @@ enum weft_reason rio_requester_ask(struct rio_requester *q, const struct rio_ask
 	r->end.id = r->id;
 	r->end.context = ask->context;
 	r->device = ask->wanted[0].is.device;
+	r->weight = weight_of(ask);
 	r->iounit = unit_of_device(q, r->device);
 	r->deadline_ns = later(now_ns, ask->timeout_ns ? ask->timeout_ns : q->config.timeout_ns);
 	timer_queue_set(&q->timers, &r->timer, r->deadline_ns);
@@ -445,7 +483,7 @@ bool request_act(struct rio_requester *q, struct rio_requester_act *act)
 	struct debt *d;
 
 	if (list_is_empty(&q->waiting) || list_is_empty(&q->free_debts) ||
-	    q->debt_count >= q->owner_requests_max)
+	    q->debt_count >= q->owner_requests_max || requests_are_held(q))
 		return false;
 	r = CONTAINER_OF(list_pop(&q->waiting), struct request, link);
 	d = CONTAINER_OF(list_pop(&q->free_debts), struct debt, link);
@@ -455,6 +493,8 @@ bool request_act(struct rio_requester *q, struct rio_requester_act *act)
 	list_init(&d->owing_link);
 	r->debt = d;
 	r->state = REQUEST_ASKED;
+	q->asked_weight += r->weight;
+	q->held_ns = 0; /* nor the others */
 	timer_queue_set(&q->timers, &r->timer, later(r->deadline_ns, q->config.grace_ns));
 	requester_say(q,
 		      &(struct rio_msg){ .type = RIO_REQUEST,

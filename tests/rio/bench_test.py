@@ -25,6 +25,7 @@ LINES = [
     ("rio_write_1m", "rio_relayed_write_1m"), ("rio_write_1m", "iwarp_write_1m"),
     ("rio_random_4k", "nbd_random_4k"), ("rio_random_4k", "iscsi_random_4k"),
     ("rio_latency_4k_spin", "nbd_latency_4k"), ("rio_latency_4k_spin", "iscsi_latency_4k"),
+    ("rio_random_4k_spin", "nbd_random_4k"),
     ("rio_latency_4k", "nbd_latency_4k"), ("rio_latency_4k", "iscsi_latency_4k"),
     ("rio_owner_cpu", "rio_relayed_cpu"),
 ]

@@ -28,7 +28,8 @@ struct rio_requester_config asker_config(uint8_t *lists)
 					      .grace_ns = (uint64_t)ASKER_GRACE_MS * NS_PER_MS };
 }
 
-void asker_open(struct asker_world *w, uint32_t requests_max, uint32_t list_max)
+void asker_open_with(struct asker_world *w, uint32_t own_requests_max, uint32_t requests_max,
+		     uint32_t list_max)
 {
 	struct rio_requester_config config;
 
@@ -36,8 +37,14 @@ void asker_open(struct asker_world *w, uint32_t requests_max, uint32_t list_max)
 	w->lists = calloc(ASKER_LISTS, RIO_LIST_BYTES_MAX);
 	REQUIRE(w->lists != NULL);
 	config = asker_config(w->lists);
+	config.requests_max = own_requests_max;
 	REQUIRE(rio_requester_create(&config, &w->q) == WEFT_OK);
 	asker_owner_comes(w, requests_max, list_max);
+}
+
+void asker_open(struct asker_world *w, uint32_t requests_max, uint32_t list_max)
+{
+	asker_open_with(w, ASKER_REQUESTS, requests_max, list_max);
 }
 
 void asker_close(struct asker_world *w)

@@ -65,6 +65,8 @@ struct asker_world {
 
 /* With an owner that allows so many requests, and so long a list in a message. */
 void asker_open(struct asker_world *w, uint32_t requests_max, uint32_t list_max);
+void asker_open_with(struct asker_world *w, uint32_t own_requests_max, uint32_t requests_max,
+		     uint32_t list_max);
 void asker_close(struct asker_world *w);
 struct rio_requester_config asker_config(uint8_t *lists);
 void asker_fail(struct asker_world *w, const char *why);
