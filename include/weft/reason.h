@@ -225,6 +225,21 @@ enum weft_reason {
 	WEFT_R_RIO_REPLAYED,
 	WEFT_R_RIO_TWICE,
 
+	/* Packets of the InfiniBand transport. */
+	WEFT_R_IB_SHORT,
+	WEFT_R_IB_VERSION,
+	WEFT_R_IB_OPCODE,
+	WEFT_R_IB_PAD,
+	WEFT_R_IB_LENGTH,
+	WEFT_R_IB_ICRC,
+
+	/* Management datagrams, and connection management by them. */
+	WEFT_R_MAD_LENGTH,
+	WEFT_R_MAD_VERSION,
+	WEFT_R_MAD_KIND,
+	WEFT_R_CM_FORM,
+	WEFT_R_CM_ADDRESS,
+
 	WEFT_REASON_COUNT
 };
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * CRC32C (Castagnoli), the check of MPA and iSCSI. Begin with CRC32C_BEGIN, go on over any number
- * of pieces, and end with crc32c_end().
+ * CRC32C (Castagnoli), the check of MPA and iSCSI, and CRC-32 (IEEE 802.3), the check of the
+ * InfiniBand transport. Begin with ..._BEGIN, go on over any number of pieces, and end with
+ * ..._end().
  */
 #pragma once
 
@@ -16,3 +17,20 @@ static inline uint32_t crc32c_end(uint32_t crc)
 {
 	return ~crc;
 }
+
+#define CRC32_BEGIN UINT32_MAX
+
+uint32_t crc32_add(uint32_t crc, const void *bytes, size_t length);
+
+static inline uint32_t crc32_end(uint32_t crc)
+{
+	return ~crc;
+}
+
+/*
+ * Back over zeros: crc32_times(crc, crc32_back(length)) is the register that has become crc by
+ * length bytes of zeros. As CRCs are linear, so it is with the difference of two registers after
+ * the same bytes.
+ */
+uint32_t crc32_back(size_t length);
+uint32_t crc32_times(uint32_t a, uint32_t b);

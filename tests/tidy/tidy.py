@@ -53,7 +53,7 @@ CORE_HEADERS = ("errno inttypes limits stdalign stdarg stdatomic stdbool stddef 
 CORE_SYMBOLS = set(
     "memcpy memmove memset memcmp memchr bcmp strlen strcmp strncmp strnlen "
     "malloc calloc aligned_alloc free "
-    "crc32_iscsi "   # ISA-L's, in base/crc.c only
+    "crc32_iscsi crc32_gzip_refl "   # ISA-L's, in base/crc.c only
     "crypto_generichash_blake2b crypto_generichash_blake2b_init "  # libsodium's, in rio/ only
     "crypto_generichash_blake2b_update crypto_generichash_blake2b_final "
     "crypto_scalarmult_curve25519 crypto_scalarmult_curve25519_base crypto_shorthash_siphashx24 "
