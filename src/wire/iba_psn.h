@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Packet sequence numbers (IBA 9.7.1 and on): 24 bits that wrap. Of two that are less than half of
+ * the circle apart one is earlier. Message sequence numbers are counted the same way.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { IBA_PSN_MASK = 0xffffff, IBA_PSN_HALF = 0x800000 };
+
+static inline uint32_t iba_psn_add(uint32_t psn, uint32_t count)
+{
+	return (psn + count) & IBA_PSN_MASK;
+}
+
+/* From b to a: negative if a is earlier. Just half of the circle is earlier too. */
+static inline int32_t iba_psn_diff(uint32_t a, uint32_t b)
+{
+	return (int32_t)((a - b) << 8) >> 8;
+}
+
+/* How many numbers b is behind a, if it is not ahead: 0 to 2^24 - 1. */
+static inline uint32_t iba_psn_distance(uint32_t from, uint32_t to)
+{
+	return (to - from) & IBA_PSN_MASK;
+}
+
+static inline bool iba_psn_is_before(uint32_t a, uint32_t b)
+{
+	return iba_psn_diff(a, b) < 0;
+}
+
+/* Is it one of `count` numbers from `first` on? */
+static inline bool iba_psn_is_within(uint32_t psn, uint32_t first, uint32_t count)
+{
+	return iba_psn_distance(first, psn) < count;
+}
+
+/* IBA 9.7.4: packets of a message or Read response of so many bytes; an empty one has one. */
+static inline uint32_t iba_psn_count(uint32_t bytes, uint32_t mtu_bytes)
+{
+	return bytes == 0 ? 1 : (uint32_t)(((uint64_t)bytes + mtu_bytes - 1) / mtu_bytes);
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The common header of management datagrams (IBA 13.4.2). A MAD is 256 bytes: this header and what
+ * its class puts behind it.
+ */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <weft/reason.h>
+
+enum {
+	MAD_BYTES = 256,
+	MAD_HEADER_BYTES = 24,
+	MAD_DATA_BYTES = MAD_BYTES - MAD_HEADER_BYTES,
+	MAD_BASE_VERSION = 1
+};
+
+enum mad_class {
+	MAD_SUBNET_LID = 0x01,
+	MAD_SUBNET_DIRECTED = 0x81,
+	MAD_SUBNET_ADMIN = 0x03,
+	MAD_PERFORMANCE = 0x04,
+	MAD_CM = 0x07
+};
+
+enum mad_method {
+	MAD_GET = 0x01,
+	MAD_SET = 0x02,
+	MAD_SEND = 0x03,
+	MAD_TRAP = 0x05,
+	MAD_REPORT = 0x06,
+	MAD_TRAP_REPRESS = 0x07,
+	MAD_GET_RESPONSE = 0x81,
+	MAD_REPORT_RESPONSE = 0x86,
+	MAD_RESPONSE = 0x80 /* the bit that answers have */
+};
+
+struct mad {
+	uint8_t mgmt_class; /* enum mad_class, or another */
+	uint8_t class_version;
+	uint8_t method; /* enum mad_method, or another */
+	uint16_t status;
+	uint16_t class_specific;
+	uint64_t tid;
+	uint16_t attribute;
+	uint32_t modifier;
+};
+
+/* A whole MAD; its data follows the header. On error *m has not changed. */
+enum weft_reason mad_decode(struct mad *m, const uint8_t *bytes, size_t length);
+
+/* Just the header. */
+void mad_encode(const struct mad *m, uint8_t bytes[MAD_HEADER_BYTES]);
