@@ -28,9 +28,10 @@ enum {
 	IBA_NUMBER_MAX = 0xffffff, /* of a QP, an EE context, an SRQ; PSN and MSN are as wide */
 	IBA_PKEY_DEFAULT = 0xffff,
 	IBA_QPN_GSI = 1,
-	IBA_QKEY_GSI = (int)0x80010000,
 	IBA_QPN_MULTICAST = 0xffffff
 };
+
+#define IBA_QKEY_GSI UINT32_C(0x80010000)
 
 /* The high three bits of an opcode. */
 enum iba_service {
@@ -195,7 +196,7 @@ enum weft_reason iba_decode(struct iba_packet *p, const uint8_t *bytes, size_t l
  * Has the payload the length that packets of this opcode have on a path of this MTU? First and
  * middle ones are full, a last one is not empty.
  */
-bool iba_is_length(const struct iba_packet *p, uint32_t mtu_bytes);
+bool iba_fits_mtu(const struct iba_packet *p, uint32_t mtu_bytes);
 
 /* Just the headers. The return value is how many bytes they are: iba_form()->header_bytes. */
 uint32_t iba_encode(const struct iba_packet *p, uint8_t bytes[IBA_HEADERS_MAX]);

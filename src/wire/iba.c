@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "wire/iba.h"
+
+#include "base/check.h"
+#include "base/cursor.h"
+
+/* The second byte of the BTH, the first of its third word, and the first of its last. */
+enum {
+	BTH_SOLICITED = 0x80,
+	BTH_MIGRATED = 0x40,
+	BTH_PAD_SHIFT = 4,
+	BTH_PAD_MASK = 3,
+	BTH_VERSION_MASK = 0x0f,
+	BTH_FECN = 0x80,
+	BTH_BECN = 0x40,
+	BTH_ACK_REQUEST = 0x80
+};
+
+enum { FETH_LEVEL_SHIFT = 4, FETH_LEVEL_MASK = 3, FETH_TYPE_MASK = 0x0f, CNP_BYTES = 16 };
+
+static bool is_mtu(uint32_t bytes)
+{
+	return bytes >= 256 && bytes <= IBA_PAYLOAD_MAX && (bytes & (bytes - 1)) == 0;
+}
+
+/* IBA 9.4 and 9.7.4.1.6: what payload can be, whatever the path. rest: payload and padding. */
+static enum weft_reason lengths_check(const struct iba_form *f, uint32_t rest, uint32_t pad)
+{
+	uint32_t payload;
+
+	if (pad > rest || (pad > 0 && !(f->traits & IBA_LAST)))
+		return WEFT_R_IB_PAD;
+	payload = rest - pad;
+	if (rest % 4 != 0 || payload > IBA_PAYLOAD_MAX)
+		return WEFT_R_IB_LENGTH;
+	if (!(f->traits & IBA_PAYLOAD) && payload > 0)
+		return WEFT_R_IB_LENGTH;
+	if (!(f->traits & IBA_LAST) && !is_mtu(payload))
+		return WEFT_R_IB_LENGTH;
+	if (!(f->traits & IBA_FIRST) && payload == 0)
+		return WEFT_R_IB_LENGTH;
+	if (f->kind == IBA_KIND_ATOMIC_WRITE && payload != IBA_ATOMIC_BYTES)
+		return WEFT_R_IB_LENGTH;
+	return WEFT_OK;
+}
+
+static uint32_t rd_u24(struct rd *r)
+{
+	return rd_u32(r) & IBA_NUMBER_MAX;
+}
+
+static void bth_decode(struct iba_packet *p, struct rd *r)
+{
+	uint32_t word;
+	uint8_t flags;
+
+	p->opcode = rd_u8(r);
+	flags = rd_u8(r);
+	p->is_solicited = flags & BTH_SOLICITED;
+	p->is_migrated = flags & BTH_MIGRATED;
+	p->pad = flags >> BTH_PAD_SHIFT & BTH_PAD_MASK;
+	p->p_key = rd_u16(r);
+	word = rd_u32(r);
+	p->has_fecn = word >> 24 & BTH_FECN;
+	p->has_becn = word >> 24 & BTH_BECN;
+	p->dest_qp = word & IBA_NUMBER_MAX;
+	word = rd_u32(r);
+	p->is_ack_requested = word >> 24 & BTH_ACK_REQUEST;
+	p->psn = word & IBA_NUMBER_MAX;
+}
+
+/* What only datagrams, RD and XRC have, and FLUSH: ahead of the headers that say what to do. */
+static void addressing_decode(struct iba_packet *p, uint32_t headers, struct rd *r)
+{
+	if (headers & IBA_HAS_XRCETH)
+		p->xrc_srq = rd_u24(r);
+	if (headers & IBA_HAS_RDETH)
+		p->eec = rd_u24(r);
+	if (headers & IBA_HAS_DETH) {
+		p->q_key = rd_u32(r);
+		p->src_qp = rd_u24(r);
+	}
+	if (headers & IBA_HAS_FETH) {
+		uint32_t word = rd_u32(r);
+
+		p->flush_level = word >> FETH_LEVEL_SHIFT & FETH_LEVEL_MASK;
+		p->flush_type = word & FETH_TYPE_MASK;
+	}
+}
+
+static void extended_decode(struct iba_packet *p, uint32_t headers, struct rd *r)
+{
+	if (headers & (IBA_HAS_XRCETH | IBA_HAS_RDETH | IBA_HAS_DETH | IBA_HAS_FETH))
+		addressing_decode(p, headers, r);
+	if (headers & (IBA_HAS_RETH | IBA_HAS_ATOMIC)) {
+		p->va = rd_u64(r);
+		p->r_key = rd_u32(r);
+	}
+	if (headers & IBA_HAS_RETH)
+		p->dma_bytes = rd_u32(r);
+	if (headers & IBA_HAS_ATOMIC) {
+		p->swap_add = rd_u64(r);
+		p->compare = rd_u64(r);
+	}
+	if (headers & IBA_HAS_AETH) {
+		uint32_t word = rd_u32(r);
+
+		p->syndrome = (uint8_t)(word >> 24);
+		p->msn = word & IBA_NUMBER_MAX;
+	}
+	if (headers & IBA_HAS_ATOMIC_ACK)
+		p->original = rd_u64(r);
+	if (headers & IBA_HAS_IMM)
+		p->imm = rd_u32(r);
+	if (headers & IBA_HAS_IETH)
+		p->inv_r_key = rd_u32(r);
+}
+
+enum weft_reason iba_decode(struct iba_packet *p, const uint8_t *bytes, size_t length)
+{
+	struct rd head = rd_of(bytes, length), r = head;
+	uint8_t opcode = rd_u8(&head), flags = rd_u8(&head);
+	uint32_t pad = flags >> BTH_PAD_SHIFT & BTH_PAD_MASK, rest;
+	const struct iba_form *f = iba_form(opcode);
+	enum weft_reason reason;
+
+	if (length < IBA_BTH_BYTES + IBA_ICRC_BYTES)
+		return WEFT_R_IB_SHORT;
+	if ((flags & BTH_VERSION_MASK) != 0)
+		return WEFT_R_IB_VERSION;
+	if (f->kind == IBA_KIND_NONE)
+		return WEFT_R_IB_OPCODE;
+	if (length < (size_t)f->header_bytes + IBA_ICRC_BYTES)
+		return WEFT_R_IB_SHORT;
+	if (length > IBA_PACKET_MAX)
+		return WEFT_R_IB_LENGTH;
+	rest = (uint32_t)length - f->header_bytes - IBA_ICRC_BYTES;
+	reason = lengths_check(f, rest, pad);
+	if (reason != WEFT_OK)
+		return reason;
+	*p = (struct iba_packet){ .payload = bytes + f->header_bytes, .payload_bytes = rest - pad };
+	bth_decode(p, &r);
+	if (f->headers)
+		extended_decode(p, f->headers, &r);
+	return WEFT_OK;
+}
+
+bool iba_fits_mtu(const struct iba_packet *p, uint32_t mtu_bytes)
+{
+	return iba_form(p->opcode)->traits & IBA_LAST ? p->payload_bytes <= mtu_bytes
+						      : p->payload_bytes == mtu_bytes;
+}
+
+static void wr_top_and_24(struct wr *w, uint32_t top, uint32_t low)
+{
+	wr_u32(w, top << 24 | (low & IBA_NUMBER_MAX));
+}
+
+static void bth_encode(const struct iba_packet *p, struct wr *w)
+{
+	unsigned int flags = (p->is_solicited ? BTH_SOLICITED : 0) |
+			     (p->is_migrated ? BTH_MIGRATED : 0) |
+			     (unsigned int)(p->pad & BTH_PAD_MASK) << BTH_PAD_SHIFT;
+
+	wr_u32(w, (uint32_t)p->opcode << 24 | flags << 16 | p->p_key);
+	wr_top_and_24(w, (p->has_fecn ? BTH_FECN : 0) | (p->has_becn ? BTH_BECN : 0), p->dest_qp);
+	wr_top_and_24(w, p->is_ack_requested ? BTH_ACK_REQUEST : 0, p->psn);
+}
+
+static void addressing_encode(const struct iba_packet *p, uint32_t headers, struct wr *w)
+{
+	if (headers & IBA_HAS_XRCETH)
+		wr_top_and_24(w, 0, p->xrc_srq);
+	if (headers & IBA_HAS_RDETH)
+		wr_top_and_24(w, 0, p->eec);
+	if (headers & IBA_HAS_DETH) {
+		wr_u32(w, p->q_key);
+		wr_top_and_24(w, 0, p->src_qp);
+	}
+	if (headers & IBA_HAS_FETH)
+		wr_u32(w, (uint32_t)(p->flush_level & FETH_LEVEL_MASK) << FETH_LEVEL_SHIFT |
+				  (p->flush_type & FETH_TYPE_MASK));
+}
+
+static void extended_encode(const struct iba_packet *p, uint32_t headers, struct wr *w)
+{
+	static const uint8_t nothing[CNP_BYTES];
+
+	if (headers & (IBA_HAS_XRCETH | IBA_HAS_RDETH | IBA_HAS_DETH | IBA_HAS_FETH))
+		addressing_encode(p, headers, w);
+	if (headers & (IBA_HAS_RETH | IBA_HAS_ATOMIC)) {
+		wr_u64(w, p->va);
+		wr_u32(w, p->r_key);
+	}
+	if (headers & IBA_HAS_RETH)
+		wr_u32(w, p->dma_bytes);
+	if (headers & IBA_HAS_ATOMIC) {
+		wr_u64(w, p->swap_add);
+		wr_u64(w, p->compare);
+	}
+	if (headers & IBA_HAS_AETH)
+		wr_top_and_24(w, p->syndrome, p->msn);
+	if (headers & IBA_HAS_ATOMIC_ACK)
+		wr_u64(w, p->original);
+	if (headers & IBA_HAS_IMM)
+		wr_u32(w, p->imm);
+	if (headers & IBA_HAS_IETH)
+		wr_u32(w, p->inv_r_key);
+	if (headers & IBA_HAS_CNP)
+		wr_bytes(w, nothing, sizeof(nothing));
+}
+
+uint32_t iba_encode(const struct iba_packet *p, uint8_t bytes[IBA_HEADERS_MAX])
+{
+	const struct iba_form *f = iba_form(p->opcode);
+	struct wr w = wr_of(bytes, f->header_bytes);
+
+	CHECK(f->kind != IBA_KIND_NONE);
+	bth_encode(p, &w);
+	if (f->headers)
+		extended_encode(p, f->headers, &w);
+	return f->header_bytes;
+}
+
+/* Annex A17: folded so that each bit of both numbers has a say. */
+uint32_t iba_flow_label(uint32_t local_qp, uint32_t remote_qp)
+{
+	uint64_t v = (uint64_t)local_qp * remote_qp;
+
+	v ^= v >> 20;
+	v ^= v >> 40;
+	return (uint32_t)v & 0xfffff;
+}
+
+/* In the range of ports that nobody has registered. */
+uint16_t iba_udp_port(uint32_t flow_label)
+{
+	return (uint16_t)(0xc000 | ((flow_label & 0x3fff) ^ (flow_label >> 14 & 0x3f)));
+}
