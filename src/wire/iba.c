@@ -23,7 +23,7 @@ static bool is_mtu(uint32_t bytes)
 	return bytes >= 256 && bytes <= IBA_PAYLOAD_MAX && (bytes & (bytes - 1)) == 0;
 }
 
-/* IBA 9.4 and 9.7.4.1.6: what payload can be, whatever the path. rest: payload and padding. */
+/* IBA 9.4 and 9.7.4: what payload can be, whatever the path. rest: payload and padding. */
 static enum weft_reason lengths_check(const struct iba_form *f, uint32_t rest, uint32_t pad)
 {
 	uint32_t payload;

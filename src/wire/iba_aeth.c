@@ -3,14 +3,14 @@
 
 #include <stddef.h>
 
-/* IBA table 46: codes go up by a half and by a third in turns. The last stands for no count. */
+/* Codes go up by a half and by a third in turns. The last stands for no count. */
 static const uint16_t credits_of[IBA_CREDITS_UNUSED] = {
 	0,    1,    2,	  3,	4,    6,     8,	    12,	   16,	 24,   32,
 	48,   64,   96,	  128,	192,  256,   384,   512,   768,	 1024, 1536,
 	2048, 3072, 4096, 6144, 8192, 12288, 16384, 24576, 32768
 };
 
-/* IBA table 45, in units of 10 us. Code 0 is the longest. */
+/* In units of 10 us. Code 0 is the longest. */
 static const uint32_t rnr_of[32] = { 65536, 1,	  2,	3,     4,     6,     8,	    12,
 				     16,    24,	  32,	48,    64,    96,    128,   192,
 				     256,   384,  512,	768,   1024,  1536,  2048,  3072,

@@ -83,7 +83,7 @@ enum ibcm_reject {
 	IBCM_REJECT_ALT_FLOW_LABEL = 33
 };
 
-/* MRA and REJ: which message it is about. */
+/* MRA and REJ: which message it is about. The last is a LAP, in a REJ no message in particular. */
 enum ibcm_about { IBCM_ABOUT_REQ, IBCM_ABOUT_REP, IBCM_ABOUT_OTHER };
 
 /* SIDR_REP. */
