@@ -18,15 +18,15 @@ enum {
 
 enum { FETH_LEVEL_SHIFT = 4, FETH_LEVEL_MASK = 3, FETH_TYPE_MASK = 0x0f, CNP_BYTES = 16 };
 
-static bool is_mtu(uint32_t bytes)
+static bool is_mtu(size_t bytes)
 {
 	return bytes >= 256 && bytes <= IBA_PAYLOAD_MAX && (bytes & (bytes - 1)) == 0;
 }
 
 /* IBA 9.4 and 9.7.4: what payload can be, whatever the path. rest: payload and padding. */
-static enum weft_reason lengths_check(const struct iba_form *f, uint32_t rest, uint32_t pad)
+static enum weft_reason lengths_check(const struct iba_form *f, size_t rest, size_t pad)
 {
-	uint32_t payload;
+	size_t payload;
 
 	if (pad > rest || (pad > 0 && !(f->traits & IBA_LAST)))
 		return WEFT_R_IB_PAD;
@@ -120,7 +120,7 @@ enum weft_reason iba_decode(struct iba_packet *p, const uint8_t *bytes, size_t l
 {
 	struct rd head = rd_of(bytes, length), r = head;
 	uint8_t opcode = rd_u8(&head), flags = rd_u8(&head);
-	uint32_t pad = flags >> BTH_PAD_SHIFT & BTH_PAD_MASK, rest;
+	size_t pad = flags >> BTH_PAD_SHIFT & BTH_PAD_MASK, rest;
 	const struct iba_form *f = iba_form(opcode);
 	enum weft_reason reason;
 
@@ -132,13 +132,12 @@ enum weft_reason iba_decode(struct iba_packet *p, const uint8_t *bytes, size_t l
 		return WEFT_R_IB_OPCODE;
 	if (length < (size_t)f->header_bytes + IBA_ICRC_BYTES)
 		return WEFT_R_IB_SHORT;
-	if (length > IBA_PACKET_MAX)
-		return WEFT_R_IB_LENGTH;
-	rest = (uint32_t)length - f->header_bytes - IBA_ICRC_BYTES;
+	rest = length - f->header_bytes - IBA_ICRC_BYTES;
 	reason = lengths_check(f, rest, pad);
 	if (reason != WEFT_OK)
 		return reason;
-	*p = (struct iba_packet){ .payload = bytes + f->header_bytes, .payload_bytes = rest - pad };
+	*p = (struct iba_packet){ .payload = bytes + f->header_bytes,
+				  .payload_bytes = (uint32_t)(rest - pad) };
 	bth_decode(p, &r);
 	if (f->headers)
 		extended_decode(p, f->headers, &r);

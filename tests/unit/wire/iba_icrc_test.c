@@ -158,4 +158,8 @@ TEST(test_iba_a17_grh_of_ipv4)
 	EXPECT(!iba_gid_is_ipv4(g.from));
 	iba_grh_encode(&g, bytes);
 	EXPECT_EQ(bytes[0] >> 4, 6);
+	g.from[9] = 0;
+	g.to[0] = 0xff;
+	iba_grh_encode(&g, bytes);
+	EXPECT_EQ(bytes[0] >> 4, 6);
 }

@@ -225,9 +225,12 @@ TEST(test_iba_9_3_headers_of_rd)
 	EXPECT_EQ(iba_decode(&p, bytes, length), WEFT_OK);
 	EXPECT(p.swap_add == 5 && p.compare == 6);
 	length = packet(bytes, iba_opcode(IBA_RC, IBA_FLUSH), 0, 0);
-	bytes[15] = 0x12;
+	bytes[15] = 0x1f;
 	EXPECT_EQ(iba_decode(&p, bytes, length), WEFT_OK);
-	EXPECT(p.flush_level == 1 && p.flush_type == 2);
+	EXPECT(p.flush_level == 1 && p.flush_type == 15);
+	bytes[15] = 0xf1;
+	EXPECT_EQ(iba_decode(&p, bytes, length), WEFT_OK);
+	EXPECT(p.flush_level == 3 && p.flush_type == 1);
 	length = packet(bytes, iba_opcode(IBA_XRC, IBA_SEND_ONLY), 0, 0);
 	bytes[15] = 9;
 	EXPECT_EQ(iba_decode(&p, bytes, length), WEFT_OK);
@@ -284,6 +287,7 @@ TEST(test_iba_9_4_refused_by_length)
 		EXPECT_EQ(judge(0x08, 0, rest), is_word && rest ? WEFT_OK : WEFT_R_IB_LENGTH);
 		EXPECT_EQ(judge(0x11, 0, rest), rest == 0 ? WEFT_OK : WEFT_R_IB_LENGTH);
 		EXPECT_EQ(judge(0x1d, 0, rest), rest == 8 ? WEFT_OK : WEFT_R_IB_LENGTH);
+		EXPECT_EQ(judge(0x55, 0, rest), rest == 0 ? WEFT_OK : WEFT_R_IB_LENGTH);
 		EXPECT_EQ(judge(IBA_CNP, 0, rest), rest == 0 ? WEFT_OK : WEFT_R_IB_LENGTH);
 	}
 	EXPECT_EQ(judge(0x04, 3, IBA_PAYLOAD_MAX), WEFT_OK);

@@ -95,6 +95,10 @@ static void used_bits(enum ibcm_kind kind, uint8_t *used)
 	REQUIRE(ibcm_decode(&m, mad, sizeof(mad)) == WEFT_OK);
 	ibcm_encode(&m, back);
 	memcpy(used, back + MAD_HEADER_BYTES, MAD_DATA_BYTES);
+	/* They are read from where they are written. */
+	REQUIRE(ibcm_decode(&m, back, sizeof(back)) == WEFT_OK);
+	ibcm_encode(&m, mad);
+	REQUIRE(memcmp(mad, back, sizeof(mad)) == 0);
 }
 
 static uint32_t count_bits(const uint8_t *bytes, uint32_t from, uint32_t to)
