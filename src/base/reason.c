@@ -500,34 +500,34 @@ static const struct reason_row rows[WEFT_REASON_COUNT] = {
 	[WEFT_R_RIO_TWICE] = { "rio_twice", "RIO-09", EBUSY,
 			       "One with this platform identifier is connected already." },
 
-	[WEFT_R_IB_SHORT] = { "ib_short", "RC-03", EBADMSG,
+	[WEFT_R_IB_SHORT] = { "ib_short", "-", EBADMSG,
 			      "A packet of the InfiniBand transport ends before its headers and its "
 			      "ICRC do." },
-	[WEFT_R_IB_VERSION] = { "ib_version", "RC-03", EPROTO,
+	[WEFT_R_IB_VERSION] = { "ib_version", "-", EPROTO,
 				"A packet carries a version of the InfiniBand transport, or of its "
 				"route header, that is not spoken here." },
-	[WEFT_R_IB_OPCODE] = { "ib_opcode", "RC-03", EPROTO,
+	[WEFT_R_IB_OPCODE] = { "ib_opcode", "-", EPROTO,
 			       "A packet carries an opcode that the InfiniBand transport does not "
 			       "have." },
-	[WEFT_R_IB_PAD] = { "ib_pad", "RC-03", EPROTO,
+	[WEFT_R_IB_PAD] = { "ib_pad", "-", EPROTO,
 			    "A packet has more padding than payload, or padding where it can have "
 			    "none." },
-	[WEFT_R_IB_LENGTH] = { "ib_length", "RC-03", EBADMSG,
+	[WEFT_R_IB_LENGTH] = { "ib_length", "-", EBADMSG,
 			       "A packet has a length that no packet of its opcode can have." },
-	[WEFT_R_IB_ICRC] = { "ib_icrc", "RC-04", EBADMSG,
+	[WEFT_R_IB_ICRC] = { "ib_icrc", "-", EBADMSG,
 			     "A packet arrived with an ICRC that does not match its bytes." },
 
-	[WEFT_R_MAD_LENGTH] = { "mad_length", "UD-02", EBADMSG,
+	[WEFT_R_MAD_LENGTH] = { "mad_length", "-", EBADMSG,
 				"A management datagram is of 256 bytes, and this one is not." },
-	[WEFT_R_MAD_VERSION] = { "mad_version", "UD-02", EPROTO,
+	[WEFT_R_MAD_VERSION] = { "mad_version", "-", EPROTO,
 				 "A management datagram is of a version that is not spoken here." },
-	[WEFT_R_MAD_KIND] = { "mad_kind", "UD-02", EOPNOTSUPP,
+	[WEFT_R_MAD_KIND] = { "mad_kind", "-", EOPNOTSUPP,
 			      "A management datagram is of a class, method or attribute that is not "
 			      "known here." },
-	[WEFT_R_CM_FORM] = { "cm_form", "RC-01", EPROTO,
+	[WEFT_R_CM_FORM] = { "cm_form", "-", EPROTO,
 			     "A message of connection management holds a value that its field "
 			     "cannot have." },
-	[WEFT_R_CM_ADDRESS] = { "cm_address", "RC-01", EPROTO,
+	[WEFT_R_CM_ADDRESS] = { "cm_address", "-", EPROTO,
 				"The private data of a connection request does not begin with the "
 				"addresses of the RDMA CM." },
 };
