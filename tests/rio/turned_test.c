@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * An owner and an I/O unit that have keys and tokens, and turn against a requester: it is told
+ * lies, its requests fail, and it lives on.
+ */
+#include <string.h>
+
+#include "rio/list.h"
+#include "rio/raw.h"
+
+enum { BLOCK = 4096, DEVICE = 1 << 16 | 5 };
+
+static const uint8_t token[RIO_TOKEN_BYTES] = { 1, 2, 3 };
+
+static struct raw owner, iounit;
+static struct weft_rio_requester *asker;
+static uint8_t memory[2 * BLOCK];
+static uint32_t tag;
+
+/* ---- The owner ------------------------------------------------------------------------------ */
+
+static void await_taken(void)
+{
+	struct rio_msg m;
+
+	raw_say(&owner, &(struct rio_msg){ .type = RIO_PING, .id = 1 });
+	REQUIRE(raw_hear(&owner, RIO_PONG, &m));
+}
+
+static void announce(void)
+{
+	uint8_t entries[128];
+	struct wr w = wr_of(entries, sizeof(entries));
+	struct rio_msg m = { .type = RIO_ANNOUNCE, .announce = { .iounit = { FIRST_IOUNIT, 1 } } };
+
+	rio_device_put(&(struct rio_device){ .number = DEVICE,
+					     .block_bytes = 512,
+					     .size_bytes = 1 << 20,
+					     .name = { (const uint8_t *)"disk", 4 } },
+		       &w);
+	memcpy(m.announce.token, token, sizeof(token));
+	m.announce.devices = (struct rio_devices){ 1, { entries, (size_t)(w.at - entries) } };
+	raw_say(&owner, &m);
+	await_taken();
+}
+
+/* The next request, and the memory that it names first. */
+static uint64_t hear_request(struct rio_segment *segment)
+{
+	const struct rio_list_limits limits = rio_list_limits_default();
+	struct rio_list *list = rio_list_create(&limits);
+	struct sgl_transaction t;
+	struct rio_walk walk;
+	struct rio_msg m;
+
+	REQUIRE(list && raw_hear(&owner, RIO_REQUEST, &m));
+	REQUIRE(rio_list_take(list, m.request.list.bytes, m.request.list.length) == WEFT_OK);
+	rio_walk_start(&walk, list);
+	REQUIRE(rio_walk_transaction(&walk, &t) && rio_walk_segment(&walk, segment));
+	rio_list_destroy(list);
+	return m.id;
+}
+
+/* ---- The I/O unit --------------------------------------------------------------------------- */
+
+static void connect_iounit(uint64_t counter)
+{
+	const struct rio_data d = { .from = { FIRST_IOUNIT, 1 },
+				    .to = { FIRST_REQUESTER, 1 },
+				    .counter = counter,
+				    .nonce = { 9 } };
+	uint8_t bytes[RIO_DATA_BYTES];
+	struct weft_address at;
+
+	rio_data_encode(&d, bytes);
+	rio_seal(token, bytes, RIO_DATA_SEALED_BYTES, bytes + RIO_DATA_SEALED_BYTES);
+	weft_rio_requester_address(asker, &at);
+	REQUIRE(raw_connect(&iounit, &at, &(struct rio_bytes){ bytes, sizeof(bytes) }));
+	rio_session_of_data(&iounit.session, token, d.nonce);
+}
+
+/* Says that it went well, and ends the tag with it. */
+static void tell_and_invalidate(uint64_t id, uint32_t handle)
+{
+	const struct rio_msg m = { .type = RIO_STATUS,
+				   .id = id,
+				   .status = { .done_bytes = BLOCK } };
+	const struct weft_segment s = { .addr = (uintptr_t)iounit.sent,
+					.length = (uint32_t)raw_seal(&iounit, &m, iounit.sent),
+					.tag = iounit.tag };
+
+	REQUIRE(weft_qp_post_send(iounit.qp,
+				  &(struct weft_send_wr){ .opcode = WEFT_OP_SEND_INVALIDATE,
+							  .invalidate_tag = handle,
+							  .segments = &s,
+							  .segment_count = 1 },
+				  1, NULL) == WEFT_OK);
+}
+
+/* ---- The requester -------------------------------------------------------------------------- */
+
+static void begin(void)
+{
+	struct weft_rio_peer peer;
+	struct weft_rio_self self;
+
+	raw_open(&owner, OWNER_UNIT, RIO_OWNER);
+	raw_open(&iounit, FIRST_IOUNIT, RIO_IOUNIT);
+	raw_listen(&owner);
+	peer = cluster_peer(OWNER_UNIT, WEFT_RIO_OWNER, &owner.at);
+	self = cluster_self(FIRST_REQUESTER, &peer, 1);
+	REQUIRE(weft_rio_requester_open(&self, NULL, &asker) == WEFT_OK);
+	tag = cluster_memory(asker, memory, sizeof(memory));
+	raw_await(&owner, FIRST_REQUESTER, RIO_REQUESTER);
+}
+
+static void end(void)
+{
+	weft_rio_requester_close(asker);
+	raw_close(&iounit);
+	raw_close(&owner);
+}
+
+static void ask(void)
+{
+	const struct weft_rio_segment s = { .memory = memory, .length = BLOCK, .tag = tag };
+	const struct weft_rio_transaction t = { .operation = WEFT_RIO_READ,
+						.device = DEVICE,
+						.length = BLOCK,
+						.segments = &s,
+						.segment_count = 1 };
+
+	REQUIRE(weft_rio_submit(asker, &(struct weft_rio_request){ .transactions = &t,
+								   .transaction_count = 1 }) ==
+		WEFT_OK);
+}
+
+static enum weft_reason outcome(void)
+{
+	struct weft_rio_ended ended;
+	uint32_t count = 0;
+
+	REQUIRE(weft_rio_wait(asker, 20 * SECONDS, &ended, 1, &count) == WEFT_OK && count == 1);
+	return ended.reason;
+}
+
+/* RIO-02a: a window that the other side has closed is closed. */
+TEST(test_rio_02a_an_iounit_that_invalidates_a_window_harms_nobody)
+{
+	struct rio_segment first, second;
+	uint64_t id;
+
+	begin();
+	announce();
+	for (uint64_t i = 1; i <= 3; i++) {
+		ask();
+		id = hear_request(&first);
+		connect_iounit(i);
+		tell_and_invalidate(id, first.handle);
+		EXPECT_EQ(outcome(), WEFT_OK);
+		raw_hang_up(&iounit);
+	}
+	/* The memory is exposed anew. */
+	ask();
+	(void)hear_request(&second);
+	EXPECT(second.handle != first.handle);
+	end();
+}
