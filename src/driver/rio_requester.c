@@ -16,7 +16,8 @@ enum {
 	REQUESTS_MOST = 4096,
 	SEGMENTS = 4096,
 	SEGMENTS_MOST = 65536,
-	IOUNITS = 16,
+	IOUNITS = 32, /* that an owner can have, and devices of each */
+	DEVICES = 64,
 	LISTS = 4,
 	MESSAGES_EXTRA = 64,
 	NS_PER_MS = 1000000
@@ -367,6 +368,7 @@ static enum weft_reason core_open(struct weft_rio_requester *q, uint64_t timeout
 		.requests_max = q->requests_max,
 		.segments_max = q->segments_max,
 		.iounits_max = IOUNITS,
+		.devices_max = IOUNITS * DEVICES,
 		.lists_max = LISTS,
 		.lists = q->lists,
 		.lists_address = (uintptr_t)q->lists,

@@ -16,14 +16,13 @@
 
 struct rio_requester;
 
-enum { RIO_REQUESTER_DEVICES_MAX = 256 };
-
 struct rio_requester_config {
 	struct platform self;
 	uint32_t requests_max; /* at a time; beyond what the owner allows they wait */
 	uint32_t segments_max; /* of all requests at a time: windows */
 	uint32_t iounits_max;
-	uint32_t lists_max; /* at a time, of those that do not fit into a message */
+	uint32_t devices_max; /* of all of them */
+	uint32_t lists_max;   /* at a time, of those that do not fit into a message */
 	uint8_t *lists; /* lists_max * RIO_LIST_BYTES_MAX, borrowed; the caller registers them */
 	uint32_t lists_handle; /* by which the owner reads them, the first at this address */
 	uint64_t lists_address;

@@ -149,7 +149,7 @@ struct rio_requester {
 	struct list cancelling; /* debts that the owner is to be told of */
 	struct list units_leaving;
 	struct window *closed; /* by the last act */
-	struct offer offers[RIO_REQUESTER_DEVICES_MAX];
+	struct offer *offers;  /* config.devices_max */
 	uint32_t offer_count;
 };
 

@@ -103,7 +103,7 @@ enum weft_reason unit_announce(struct rio_requester *q, const struct rio_announc
 	bool is_new = !u || !u->is_announced;
 	uint32_t others = q->offer_count - offers_of(q, announce->iounit);
 
-	if (announce->devices.count > RIO_REQUESTER_DEVICES_MAX - others ||
+	if (announce->devices.count > q->config.devices_max - others ||
 	    (is_new && q->units_announced == q->config.iounits_max))
 		return WEFT_R_LIMIT;
 	if (!u)

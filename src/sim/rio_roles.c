@@ -234,6 +234,7 @@ static void requester_open(struct rio_world *w, uint32_t node)
 		.requests_max = 8,
 		.segments_max = RW_WINDOWS,
 		.iounits_max = RW_UNITS_MAX,
+		.devices_max = RW_DEVICES_MAX,
 		.lists_max = RW_LISTS,
 		.lists = n->lists,
 		.lists_handle = n->windows[0].handle,

@@ -20,6 +20,7 @@ struct rio_requester_config asker_config(uint8_t *lists)
 					      .requests_max = ASKER_REQUESTS,
 					      .segments_max = ASKER_WINDOWS,
 					      .iounits_max = ASKER_UNITS,
+					      .devices_max = ASKER_DEVICES,
 					      .lists_max = ASKER_LISTS,
 					      .lists = lists,
 					      .lists_handle = ASKER_HANDLE,

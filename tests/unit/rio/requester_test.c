@@ -492,7 +492,7 @@ TEST(test_rio_02a_a_requester_has_limits)
 	uint8_t byte[1];
 	struct rio_requester *q;
 
-	for (int i = 0; i < 7; i++) {
+	for (int i = 0; i < 8; i++) {
 		struct rio_requester_config c = asker_config(byte);
 
 		c.self.unit = i == 0 ? 0 : c.self.unit;
@@ -502,6 +502,7 @@ TEST(test_rio_02a_a_requester_has_limits)
 		c.lists_max = i == 4 ? 0 : c.lists_max;
 		c.lists = i == 5 ? NULL : c.lists;
 		c.timeout_ns = i == 6 ? 0 : c.timeout_ns;
+		c.devices_max = i == 7 ? 0 : c.devices_max;
 		EXPECT_EQ(rio_requester_create(&c, &q), WEFT_R_BAD_ARGUMENT);
 	}
 }

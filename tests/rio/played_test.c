@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An owner and an I/O unit that have keys and tokens, and turn against a requester: it is told
- * lies, its requests fail, and it lives on.
+ * A requester whose owner and I/O unit are played by hand: they go to the limits of what they may,
+ * and beyond, and it lives on.
  */
 #include <string.h>
 
@@ -27,21 +27,22 @@ static void await_taken(void)
 	REQUIRE(raw_hear(&owner, RIO_PONG, &m));
 }
 
-static void announce(void)
+/* So many devices of an I/O unit, with numbers from that one on. */
+static void announce(uint32_t unit, uint32_t number, uint32_t count)
 {
-	uint8_t entries[128];
+	uint8_t entries[RIO_MSG_BYTES_MAX];
 	struct wr w = wr_of(entries, sizeof(entries));
-	struct rio_msg m = { .type = RIO_ANNOUNCE, .announce = { .iounit = { FIRST_IOUNIT, 1 } } };
+	struct rio_msg m = { .type = RIO_ANNOUNCE, .announce = { .iounit = { unit, 1 } } };
 
-	rio_device_put(&(struct rio_device){ .number = DEVICE,
-					     .block_bytes = 512,
-					     .size_bytes = 1 << 20,
-					     .name = { (const uint8_t *)"disk", 4 } },
-		       &w);
+	for (uint32_t i = 0; i < count; i++)
+		rio_device_put(&(struct rio_device){ .number = number + i,
+						     .block_bytes = 512,
+						     .size_bytes = 1 << 20,
+						     .name = { (const uint8_t *)"disk", 4 } },
+			       &w);
 	memcpy(m.announce.token, token, sizeof(token));
-	m.announce.devices = (struct rio_devices){ 1, { entries, (size_t)(w.at - entries) } };
+	m.announce.devices = (struct rio_devices){ count, { entries, (size_t)(w.at - entries) } };
 	raw_say(&owner, &m);
-	await_taken();
 }
 
 /* The next request, and the memory that it names first. */
@@ -151,7 +152,8 @@ TEST(test_rio_02a_an_iounit_that_invalidates_a_window_harms_nobody)
 	uint64_t id;
 
 	begin();
-	announce();
+	announce(FIRST_IOUNIT, DEVICE, 1);
+	await_taken();
 	for (uint64_t i = 1; i <= 3; i++) {
 		ask();
 		id = hear_request(&first);
@@ -164,5 +166,20 @@ TEST(test_rio_02a_an_iounit_that_invalidates_a_window_harms_nobody)
 	ask();
 	(void)hear_request(&second);
 	EXPECT(second.handle != first.handle);
+	end();
+}
+
+/* As many as an owner can have, with as many devices as each of them can: docs/rio.md. */
+TEST(test_rio_04_all_that_an_owner_can_have_is_offered)
+{
+	enum { UNITS = 32, DEVICES = 64 };
+	struct weft_rio_device d;
+
+	begin();
+	for (uint32_t i = 0; i < UNITS; i++)
+		announce(100 + i, (i + 1) << 16 | 1, DEVICES);
+	await_taken();
+	EXPECT_EQ(weft_rio_device(asker, UNITS * DEVICES - 1, &d), WEFT_OK);
+	EXPECT_EQ(d.number, UNITS << 16 | DEVICES);
 	end();
 }
