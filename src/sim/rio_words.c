@@ -5,14 +5,6 @@
 
 #include "sim/rio_world.h"
 
-static const char *const messages[RIO_MSG_TYPE_COUNT] = {
-	[RIO_HELLO] = "hello",	     [RIO_WELCOME] = "welcome", [RIO_PROVE] = "prove",
-	[RIO_REQUEST] = "request",   [RIO_COMMAND] = "command", [RIO_STATUS] = "status",
-	[RIO_ANNOUNCE] = "announce", [RIO_GRANT] = "grant",	[RIO_DEVICES] = "devices",
-	[RIO_REVOKE] = "revoke",     [RIO_CANCEL] = "cancel",	[RIO_PING] = "ping",
-	[RIO_PONG] = "pong",	     [RIO_BYE] = "bye",		[RIO_TOLD] = "told",
-};
-
 static const char *const notes[] = {
 	[RIO_NOTE_CAME] = "somebody came:",
 	[RIO_NOTE_LEFT] = "somebody left:",
@@ -74,8 +66,8 @@ static void event_words(const struct trace_event *e, char *text, size_t size)
 	switch (e->kind) {
 	case RW_TRACE_MESSAGE:
 		snprintf(text, size, "says %s to node %" PRIu64 ", %u bytes",
-			 type < RIO_MSG_TYPE_COUNT && messages[type] ? messages[type] : "nothing",
-			 e->a, (uint32_t)e->b);
+			 type > 0 ? rio_msg_type_name((enum rio_msg_type)type) : "nothing", e->a,
+			 (uint32_t)e->b);
 		break;
 	case RW_TRACE_DECIDED:
 		snprintf(text, size, "notes that %s %" PRIu64, notes[e->a], e->b);
