@@ -4,12 +4,11 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "wire/rio_parts.h"
 #include "wire/rio_text.h"
 
 enum {
 	LENGTH_AT = 4,
-	WORD_BYTES = 4,
-	DEVICES_BYTES = 8,
 	DATA_MAGIC = 0x5244 /* "RD" */
 };
 
@@ -46,40 +45,6 @@ size_t rio_msg_sealed_bytes(enum rio_msg_type type, size_t length)
 
 /* ---- decoding: each takes a body; what is left over of it, rio_msg_decode refuses ------------ */
 
-static size_t left(const struct rd *r)
-{
-	return (size_t)(r->end - r->at);
-}
-
-/* These bytes, where they are. */
-static struct rio_bytes take(struct rd *r, size_t length)
-{
-	struct rio_bytes b = { r->at, length };
-
-	if (length > left(r)) {
-		r->is_short = true;
-		return (struct rio_bytes){ 0 };
-	}
-	r->at += length;
-	return b;
-}
-
-/* True if so many bytes are all 0, or not there. */
-static bool take_zeros(struct rd *r, size_t length)
-{
-	uint8_t bits = 0;
-
-	while (length-- > 0)
-		bits |= rd_u8(r);
-	return bits == 0;
-}
-
-/* What stands after `length` bytes of text: zeros, to the next word. */
-static bool take_padding(struct rd *r, size_t length)
-{
-	return take_zeros(r, -length % WORD_BYTES);
-}
-
 static enum rio_msg_err hello_decode(struct rio_hello *h, struct rd *r)
 {
 	uint8_t role;
@@ -87,7 +52,7 @@ static enum rio_msg_err hello_decode(struct rio_hello *h, struct rd *r)
 
 	h->platform = platform_decode(r);
 	role = rd_u8(r);
-	is_zero = take_zeros(r, 3);
+	is_zero = rio_take_zeros(r, 3);
 	rd_bytes(r, h->ephemeral, sizeof(h->ephemeral));
 	rd_bytes(r, h->key, sizeof(h->key));
 	h->role = (enum rio_role)role;
@@ -117,7 +82,7 @@ static enum rio_msg_err address_check(const struct rio_address *a)
 	if ((a->family != 4 && a->family != 6) || a->port == 0)
 		return RIO_MSG_ERR_ADDRESS;
 	rest = rd_of(a->ip + 4, a->family == 4 ? RIO_IP_BYTES - 4 : 0);
-	return take_zeros(&rest, left(&rest)) ? RIO_MSG_OK : RIO_MSG_ERR_RESERVED;
+	return rio_take_zeros(&rest, rio_left(&rest)) ? RIO_MSG_OK : RIO_MSG_ERR_RESERVED;
 }
 
 static enum rio_msg_err prove_decode(struct rio_prove *p, struct rd *r)
@@ -127,9 +92,9 @@ static enum rio_msg_err prove_decode(struct rio_prove *p, struct rd *r)
 
 	rd_bytes(r, p->signature, sizeof(p->signature));
 	p->address.port = rd_u16(r);
-	is_zero = take_zeros(r, 2);
+	is_zero = rio_take_zeros(r, 2);
 	p->address.family = rd_u8(r);
-	is_zero = take_zeros(r, 3) && is_zero;
+	is_zero = rio_take_zeros(r, 3) && is_zero;
 	rd_bytes(r, p->address.ip, sizeof(p->address.ip));
 	if (r->is_short)
 		return RIO_MSG_ERR_SHORT;
@@ -149,13 +114,13 @@ static enum rio_msg_err request_decode(struct rio_request *q, uint32_t flags_kno
 	q->timeout_ms = rd_u32(r);
 	flags = rd_u32(r);
 	q->is_urgent = flags & RIO_COMMAND_URGENT;
-	q->list = take(r, left(r));
+	q->list = rio_take(r, rio_left(r));
 	if (r->is_short)
 		return RIO_MSG_ERR_SHORT;
 	if (flags & ~flags_known)
 		return RIO_MSG_ERR_RESERVED;
-	return q->list.length == 0 || q->list.length % WORD_BYTES != 0 ? RIO_MSG_ERR_LIST
-								       : RIO_MSG_OK;
+	return q->list.length == 0 || q->list.length % RIO_WORD_BYTES != 0 ? RIO_MSG_ERR_LIST
+									   : RIO_MSG_OK;
 }
 
 static enum rio_msg_err command_decode(struct rio_request *q, struct rd *r)
@@ -179,11 +144,11 @@ static enum rio_msg_err status_decode(struct rio_status *s, struct rd *r)
 	s->transaction = rd_u32(r);
 	s->done_bytes = rd_u64(r);
 	length = rd_u16(r);
-	is_zero = take_zeros(r, 2);
+	is_zero = rio_take_zeros(r, 2);
 	if (length > RIO_TEXT_MAX)
 		return RIO_MSG_ERR_TEXT;
-	s->text = take(r, length);
-	is_zero = take_padding(r, length) && is_zero;
+	s->text = rio_take(r, length);
+	is_zero = rio_take_padding(r, length) && is_zero;
 	if (r->is_short)
 		return RIO_MSG_ERR_SHORT;
 	if (!rio_text_is_good(s->text.bytes, length))
@@ -205,8 +170,8 @@ static enum rio_msg_err told_decode(struct rio_told *t, struct rd *r)
 	bool is_zero;
 
 	t->count = rd_u32(r);
-	is_zero = take_zeros(r, WORD_BYTES);
-	t->entries = take(r, left(r));
+	is_zero = rio_take_zeros(r, RIO_WORD_BYTES);
+	t->entries = rio_take(r, rio_left(r));
 	if (r->is_short)
 		return RIO_MSG_ERR_SHORT;
 	if (!is_zero)
@@ -234,9 +199,9 @@ enum rio_msg_err rio_device_next(struct rio_device *d, struct rd *r)
 	v.size_bytes = rd_u64(&at);
 	v.flags = rd_u32(&at);
 	length = rd_u16(&at);
-	is_zero = take_zeros(&at, 2);
-	v.name = take(&at, length);
-	is_zero = take_padding(&at, length) && is_zero;
+	is_zero = rio_take_zeros(&at, 2);
+	v.name = rio_take(&at, length);
+	is_zero = rio_take_padding(&at, length) && is_zero;
 	if (at.is_short)
 		return RIO_MSG_ERR_SHORT;
 	if (!is_zero)
@@ -259,7 +224,7 @@ static enum rio_msg_err devices_decode(struct rio_devices *d, struct rd *r)
 	bool is_zero;
 
 	d->count = rd_u32(r);
-	is_zero = take_zeros(r, 4);
+	is_zero = rio_take_zeros(r, 4);
 	d->entries.bytes = r->at;
 	for (uint32_t i = 0; i < d->count && !err; i++)
 		err = rio_device_next(&each, r);
@@ -267,94 +232,6 @@ static enum rio_msg_err devices_decode(struct rio_devices *d, struct rd *r)
 	if (r->is_short || err)
 		return r->is_short ? RIO_MSG_ERR_SHORT : err;
 	return is_zero ? RIO_MSG_OK : RIO_MSG_ERR_RESERVED;
-}
-
-/* Five numbers: what they are depends on whose they are. */
-static void counters_decode(struct rio_seen *s, struct rd *r)
-{
-	uint64_t *const done[] = { &s->done.requests, &s->done.refused, &s->done.failed,
-				   &s->done.read_bytes, &s->done.written_bytes };
-	uint64_t *const moved[] = { &s->moved.payload_in, &s->moved.payload_out,
-				    &s->moved.control_in, &s->moved.control_out,
-				    &s->moved.connections };
-
-	for (size_t i = 0; i < sizeof(done) / sizeof(done[0]); i++)
-		*(s->kind == RIO_SEEN_OWNER ? moved[i] : done[i]) = rd_u64(r);
-}
-
-static enum rio_msg_err peer_decode(struct rio_seen *s, struct rd *r)
-{
-	size_t length;
-	bool is_zero;
-
-	s->now = rd_u32(r);
-	counters_decode(s, r);
-	length = rd_u16(r);
-	is_zero = take_zeros(r, 2);
-	s->name = take(r, length);
-	is_zero = take_padding(r, length) && is_zero;
-	if (r->is_short)
-		return RIO_MSG_ERR_SHORT;
-	if (!is_zero)
-		return RIO_MSG_ERR_RESERVED;
-	return length > RIO_DEVICE_NAME_MAX || !rio_text_is_good(s->name.bytes, length)
-		       ? RIO_MSG_ERR_TEXT
-		       : RIO_MSG_OK;
-}
-
-enum rio_msg_err rio_seen_next(struct rio_seen *s, struct rd *r)
-{
-	struct rd at = *r;
-	uint8_t kind = rd_u8(&at), here = rd_u8(&at);
-	bool is_zero = take_zeros(&at, 2);
-	struct rio_seen v = { .kind = (enum rio_seen_kind)kind, .is_here = here == 1 };
-	enum rio_msg_err err;
-
-	v.platform = platform_decode(&at);
-	if (at.is_short)
-		return RIO_MSG_ERR_SHORT;
-	if (kind < RIO_SEEN_REQUESTER || kind > RIO_SEEN_DEVICE || here > 1)
-		return RIO_MSG_ERR_SEEN;
-	if (!is_zero)
-		return RIO_MSG_ERR_RESERVED;
-	if (platform_is_nobody(v.platform))
-		return RIO_MSG_ERR_UNIT;
-	err = v.kind == RIO_SEEN_DEVICE ? rio_device_next(&v.device, &at) : peer_decode(&v, &at);
-	if (err)
-		return err;
-	*s = v;
-	*r = at;
-	return RIO_MSG_OK;
-}
-
-static enum rio_msg_err inquire_decode(uint32_t *first, struct rd *r)
-{
-	bool is_zero;
-
-	*first = rd_u32(r);
-	is_zero = take_zeros(r, WORD_BYTES);
-	if (r->is_short)
-		return RIO_MSG_ERR_SHORT;
-	return is_zero ? RIO_MSG_OK : RIO_MSG_ERR_RESERVED;
-}
-
-/* As with devices: a count that is too high ends at the end of the message. */
-static enum rio_msg_err report_decode(struct rio_report *v, struct rd *r)
-{
-	enum rio_msg_err err = RIO_MSG_OK;
-	struct rio_seen each;
-
-	v->total = rd_u32(r);
-	v->count = rd_u32(r);
-	if (r->is_short)
-		return RIO_MSG_ERR_SHORT;
-	v->entries.bytes = r->at;
-	for (uint32_t i = 0; i < v->count && !err; i++)
-		err = rio_seen_next(&each, r);
-	v->entries.length = (size_t)(r->at - v->entries.bytes);
-	if (err)
-		return err;
-	return v->count > v->total ? RIO_MSG_ERR_LENGTH : RIO_MSG_OK;
 }
 
 static enum rio_msg_err announce_decode(struct rio_announce *a, struct rd *r)
@@ -376,7 +253,7 @@ static enum rio_msg_err grant_decode(struct rio_grant *g, struct rd *r)
 	g->requester = platform_decode(r);
 	rd_bytes(r, g->token, sizeof(g->token));
 	g->address.family = rd_u8(r);
-	is_zero = take_zeros(r, 1);
+	is_zero = rio_take_zeros(r, 1);
 	g->address.port = rd_u16(r);
 	rd_bytes(r, g->address.ip, sizeof(g->address.ip));
 	if (r->is_short)
@@ -401,7 +278,7 @@ static enum rio_msg_err bye_decode(uint32_t *reason, struct rd *r)
 	bool is_zero;
 
 	*reason = rd_u32(r);
-	is_zero = take_zeros(r, 4);
+	is_zero = rio_take_zeros(r, 4);
 	if (r->is_short)
 		return RIO_MSG_ERR_SHORT;
 	return is_zero ? RIO_MSG_OK : RIO_MSG_ERR_RESERVED;
@@ -425,9 +302,9 @@ static enum rio_msg_err body_decode(struct rio_msg *m, struct rd *r)
 	case RIO_TOLD:
 		return told_decode(&m->told, r);
 	case RIO_INQUIRE:
-		return inquire_decode(&m->inquire_first, r);
+		return rio_inquire_decode(&m->inquire_first, r);
 	case RIO_REPORT:
-		return report_decode(&m->report, r);
+		return rio_report_decode(&m->report, r);
 	case RIO_ANNOUNCE:
 		return announce_decode(&m->announce, r);
 	case RIO_GRANT:
@@ -480,7 +357,7 @@ enum rio_msg_err rio_msg_decode(struct rio_msg *m, const uint8_t *bytes, size_t 
 	if (err)
 		return err;
 	if (rio_msg_is_sealed(v.type)) {
-		if (left(&r) < RIO_SEAL_BYTES)
+		if (rio_left(&r) < RIO_SEAL_BYTES)
 			return RIO_MSG_ERR_SHORT;
 		r.end -= RIO_SEAL_BYTES;
 		seal = rd_of(r.end, RIO_SEAL_BYTES);
@@ -489,7 +366,7 @@ enum rio_msg_err rio_msg_decode(struct rio_msg *m, const uint8_t *bytes, size_t 
 	err = body_decode(&v, &r);
 	if (err)
 		return err;
-	if (left(&r) != 0)
+	if (rio_left(&r) != 0)
 		return RIO_MSG_ERR_LENGTH;
 	*m = v;
 	return RIO_MSG_OK;
@@ -497,32 +374,11 @@ enum rio_msg_err rio_msg_decode(struct rio_msg *m, const uint8_t *bytes, size_t 
 
 /* ---- encoding ------------------------------------------------------------------------------- */
 
-static void put_zeros(struct wr *w, size_t length)
-{
-	while (length-- > 0)
-		wr_u8(w, 0);
-}
-
-static void put_bytes(struct wr *w, struct rio_bytes b)
-{
-	if (b.length > 0)
-		wr_bytes(w, b.bytes, b.length);
-}
-
-static void put_text(struct wr *w, struct rio_bytes text)
-{
-	CHECK(text.length <= UINT16_MAX);
-	wr_u16(w, (uint16_t)text.length);
-	wr_u16(w, 0);
-	put_bytes(w, text);
-	put_zeros(w, -text.length % WORD_BYTES);
-}
-
 static void hello_encode(const struct rio_hello *h, struct wr *w)
 {
 	platform_encode(h->platform, w);
 	wr_u8(w, (uint8_t)h->role);
-	put_zeros(w, 3);
+	rio_put_zeros(w, 3);
 	wr_bytes(w, h->ephemeral, sizeof(h->ephemeral));
 	wr_bytes(w, h->key, sizeof(h->key));
 }
@@ -541,7 +397,7 @@ static void prove_encode(const struct rio_prove *p, struct wr *w)
 	wr_u16(w, p->address.port);
 	wr_u16(w, 0);
 	wr_u8(w, p->address.family);
-	put_zeros(w, 3);
+	rio_put_zeros(w, 3);
 	wr_bytes(w, p->address.ip, sizeof(p->address.ip));
 }
 
@@ -549,7 +405,7 @@ static void request_encode(const struct rio_request *q, struct wr *w)
 {
 	wr_u32(w, q->timeout_ms);
 	wr_u32(w, q->is_urgent ? RIO_COMMAND_URGENT : 0);
-	put_bytes(w, q->list);
+	rio_put_bytes(w, q->list);
 }
 
 static void status_encode(const struct rio_status *s, struct wr *w)
@@ -557,7 +413,7 @@ static void status_encode(const struct rio_status *s, struct wr *w)
 	wr_u32(w, s->reason);
 	wr_u32(w, s->transaction);
 	wr_u64(w, s->done_bytes);
-	put_text(w, s->text);
+	rio_put_text(w, s->text);
 }
 
 void rio_told_put(const struct rio_told_entry *e, struct wr *w)
@@ -574,38 +430,7 @@ void rio_device_put(const struct rio_device *d, struct wr *w)
 	wr_u32(&at, d->block_bytes);
 	wr_u64(&at, d->size_bytes);
 	wr_u32(&at, d->flags);
-	put_text(&at, d->name);
-	if (at.is_short)
-		w->is_short = true;
-	else
-		*w = at;
-}
-
-static void peer_encode(const struct rio_seen *s, struct wr *w)
-{
-	const uint64_t done[] = { s->done.requests, s->done.refused, s->done.failed,
-				  s->done.read_bytes, s->done.written_bytes };
-	const uint64_t moved[] = { s->moved.payload_in, s->moved.payload_out, s->moved.control_in,
-				   s->moved.control_out, s->moved.connections };
-
-	wr_u32(w, s->now);
-	for (size_t i = 0; i < sizeof(done) / sizeof(done[0]); i++)
-		wr_u64(w, s->kind == RIO_SEEN_OWNER ? moved[i] : done[i]);
-	put_text(w, s->name);
-}
-
-void rio_seen_put(const struct rio_seen *s, struct wr *w)
-{
-	struct wr at = *w;
-
-	wr_u8(&at, (uint8_t)s->kind);
-	wr_u8(&at, s->is_here);
-	wr_u16(&at, 0);
-	platform_encode(s->platform, &at);
-	if (s->kind == RIO_SEEN_DEVICE)
-		rio_device_put(&s->device, &at);
-	else
-		peer_encode(s, &at);
+	rio_put_text(&at, d->name);
 	if (at.is_short)
 		w->is_short = true;
 	else
@@ -616,7 +441,7 @@ static void devices_encode(const struct rio_devices *d, struct wr *w)
 {
 	wr_u32(w, d->count);
 	wr_u32(w, 0);
-	put_bytes(w, d->entries);
+	rio_put_bytes(w, d->entries);
 }
 
 static void announce_encode(const struct rio_announce *a, struct wr *w)
@@ -662,16 +487,14 @@ static void body_encode(const struct rio_msg *m, struct wr *w)
 	case RIO_TOLD:
 		wr_u32(w, m->told.count);
 		wr_u32(w, 0);
-		put_bytes(w, m->told.entries);
+		rio_put_bytes(w, m->told.entries);
 		break;
 	case RIO_INQUIRE:
 		wr_u32(w, m->inquire_first);
 		wr_u32(w, 0);
 		break;
 	case RIO_REPORT:
-		wr_u32(w, m->report.total);
-		wr_u32(w, m->report.count);
-		put_bytes(w, m->report.entries);
+		rio_report_encode(&m->report, w);
 		break;
 	case RIO_ANNOUNCE:
 		announce_encode(&m->announce, w);
@@ -745,7 +568,7 @@ enum rio_msg_err rio_data_decode(struct rio_data *d, const uint8_t *bytes, size_
 		return RIO_MSG_ERR_VERSION;
 	if (kind > 1)
 		return RIO_MSG_ERR_TYPE;
-	if (left(&r) != 0)
+	if (rio_left(&r) != 0)
 		return RIO_MSG_ERR_LENGTH;
 	if (!v.is_answer && v.reason != 0)
 		return RIO_MSG_ERR_ASK;
