@@ -15,6 +15,7 @@
 #include "base/check.h"
 #include "driver/rio_config.h"
 #include "driver/rio_loop.h"
+#include "driver/rio_same.h"
 
 enum { REQUESTS = 256, SEGMENTS = 8192, BATCH = 32, NS_PER_MS = 1000000 };
 
@@ -83,11 +84,19 @@ static enum weft_reason ask(struct rio_store *s, struct store_request *r)
 	struct weft_rio_segment segments[SEGMENTS_EACH];
 	struct weft_rio_transaction t = { .operation = operation_of(r->op),
 					  .is_fua = r->flags & STORE_FUA,
-					  .device = s->device.number,
 					  .offset = r->offset,
 					  .length = r->length,
 					  .segments = segments };
+	struct weft_rio_device now;
+	enum weft_reason reason;
 
+	/* By its name, each time: the number that it had may be another device's by now. */
+	reason = weft_rio_device_find(s->requester, s->device.name, 0, &now);
+	if (reason != WEFT_OK)
+		return reason;
+	if (!rio_device_is_same(&now, &s->device))
+		return WEFT_R_RIO_DEVICE;
+	t.device = now.number;
 	if (r->op == STORE_READ || r->op == STORE_WRITE) {
 		t.segment_count = segments_of(s, r, segments);
 		if (t.segment_count == 0)

@@ -378,3 +378,54 @@ void cluster_close(struct cluster *c)
 	}
 	pthread_mutex_destroy(&c->lock);
 }
+
+/* ---- Files of a role ------------------------------------------------------------------------ */
+
+static void role_file_write(const char *folder, const char *name, const char *text)
+{
+	char path[2 * CLUSTER_TEXT];
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	fd = open(path, O_WRONLY | O_CREAT | O_EXCL, 0600);
+	REQUIRE(fd >= 0);
+	REQUIRE(write(fd, text, strlen(text)) == (ssize_t)strlen(text));
+	close(fd);
+}
+
+static void hex(char *text, const uint8_t *bytes, size_t length)
+{
+	for (size_t i = 0; i < length; i++)
+		snprintf(text + 2 * i, 3, "%02x", bytes[i]);
+}
+
+void cluster_role_files(char folder[CLUSTER_TEXT], uint32_t unit, const struct weft_address *owner)
+{
+	const struct weft_rio_self self = cluster_self(unit, NULL, 0);
+	const struct weft_rio_peer peer = cluster_peer(OWNER_UNIT, WEFT_RIO_OWNER, NULL);
+	char seed[65], key[65], address[WEFT_ADDRESS_TEXT], text[512];
+
+	snprintf(folder, CLUSTER_TEXT, "/tmp/weft-role-XXXXXX");
+	REQUIRE(mkdtemp(folder));
+	hex(seed, self.seed, sizeof(self.seed));
+	snprintf(text, sizeof(text), "weft secret key 1\n%s\n", seed);
+	role_file_write(folder, "key", text);
+	hex(key, peer.key, sizeof(peer.key));
+	weft_address_text(owner, address);
+	snprintf(text, sizeof(text),
+		 "role requester\nself %u.1\nkey key\nlisten 127.0.0.1:0\nowner boss 1.1 %s %s\n",
+		 unit, key, address);
+	role_file_write(folder, "conf", text);
+}
+
+void cluster_role_files_remove(const char *folder)
+{
+	static const char *const names[] = { "key", "conf" };
+	char path[2 * CLUSTER_TEXT];
+
+	for (int i = 0; i < 2; i++) {
+		snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
+		unlink(path);
+	}
+	rmdir(folder);
+}

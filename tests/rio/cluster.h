@@ -118,3 +118,7 @@ void cluster_fill(void *bytes, size_t length, uint8_t seed);
 void cluster_file(char text[CLUSTER_TEXT], uint64_t size);
 void cluster_file_read(const char *text, uint64_t offset, void *bytes, size_t length);
 void cluster_file_remove(const char *text);
+
+/* A new folder with "conf" and "key" of this requester, who is to ask the owner there. */
+void cluster_role_files(char folder[CLUSTER_TEXT], uint32_t unit, const struct weft_address *owner);
+void cluster_role_files_remove(const char *folder);

@@ -3,8 +3,11 @@
  * A requester whose owner and I/O unit are played by hand: they go to the limits of what they may,
  * and beyond, and it lives on.
  */
+#include <poll.h>
+#include <stdio.h>
 #include <string.h>
 
+#include "driver/rio_store.h"
 #include "rio/list.h"
 #include "rio/raw.h"
 
@@ -27,26 +30,30 @@ static void await_taken(void)
 	REQUIRE(raw_hear(&owner, RIO_PONG, &m));
 }
 
-/* So many devices of an I/O unit, with numbers from that one on. */
-static void announce(uint32_t unit, uint32_t number, uint32_t count)
+static struct rio_device named(uint32_t number, const char *name)
+{
+	return (struct rio_device){ .number = number,
+				    .block_bytes = 512,
+				    .size_bytes = 1 << 20,
+				    .flags = RIO_DEVICE_FLUSH,
+				    .name = { (const uint8_t *)name, strlen(name) } };
+}
+
+static void announce(uint32_t unit, const struct rio_device *devices, uint32_t count)
 {
 	uint8_t entries[RIO_MSG_BYTES_MAX];
 	struct wr w = wr_of(entries, sizeof(entries));
 	struct rio_msg m = { .type = RIO_ANNOUNCE, .announce = { .iounit = { unit, 1 } } };
 
 	for (uint32_t i = 0; i < count; i++)
-		rio_device_put(&(struct rio_device){ .number = number + i,
-						     .block_bytes = 512,
-						     .size_bytes = 1 << 20,
-						     .name = { (const uint8_t *)"disk", 4 } },
-			       &w);
+		rio_device_put(&devices[i], &w);
 	memcpy(m.announce.token, token, sizeof(token));
 	m.announce.devices = (struct rio_devices){ count, { entries, (size_t)(w.at - entries) } };
 	raw_say(&owner, &m);
 }
 
-/* The next request, and the memory that it names first. */
-static uint64_t hear_request(struct rio_segment *segment)
+/* The next request: its device, and the memory that it names first. */
+static uint64_t hear_request(uint32_t *device, struct rio_segment *segment)
 {
 	const struct rio_list_limits limits = rio_list_limits_default();
 	struct rio_list *list = rio_list_create(&limits);
@@ -59,6 +66,7 @@ static uint64_t hear_request(struct rio_segment *segment)
 	rio_walk_start(&walk, list);
 	REQUIRE(rio_walk_transaction(&walk, &t) && rio_walk_segment(&walk, segment));
 	rio_list_destroy(list);
+	*device = t.device;
 	return m.id;
 }
 
@@ -148,15 +156,17 @@ static enum weft_reason outcome(void)
 /* RIO-02a: a window that the other side has closed is closed. */
 TEST(test_rio_02a_an_iounit_that_invalidates_a_window_harms_nobody)
 {
+	const struct rio_device disk = named(DEVICE, "disk");
 	struct rio_segment first, second;
+	uint32_t device;
 	uint64_t id;
 
 	begin();
-	announce(FIRST_IOUNIT, DEVICE, 1);
+	announce(FIRST_IOUNIT, &disk, 1);
 	await_taken();
 	for (uint64_t i = 1; i <= 3; i++) {
 		ask();
-		id = hear_request(&first);
+		id = hear_request(&device, &first);
 		connect_iounit(i);
 		tell_and_invalidate(id, first.handle);
 		EXPECT_EQ(outcome(), WEFT_OK);
@@ -164,7 +174,7 @@ TEST(test_rio_02a_an_iounit_that_invalidates_a_window_harms_nobody)
 	}
 	/* The memory is exposed anew. */
 	ask();
-	(void)hear_request(&second);
+	(void)hear_request(&device, &second);
 	EXPECT(second.handle != first.handle);
 	end();
 }
@@ -173,13 +183,97 @@ TEST(test_rio_02a_an_iounit_that_invalidates_a_window_harms_nobody)
 TEST(test_rio_04_all_that_an_owner_can_have_is_offered)
 {
 	enum { UNITS = 32, DEVICES = 64 };
+	struct rio_device devices[DEVICES];
 	struct weft_rio_device d;
 
 	begin();
-	for (uint32_t i = 0; i < UNITS; i++)
-		announce(100 + i, (i + 1) << 16 | 1, DEVICES);
+	for (uint32_t i = 0; i < UNITS; i++) {
+		for (uint32_t k = 0; k < DEVICES; k++)
+			devices[k] = named((i + 1) << 16 | (k + 1), "disk");
+		announce(100 + i, devices, DEVICES);
+	}
 	await_taken();
 	EXPECT_EQ(weft_rio_device(asker, UNITS * DEVICES - 1, &d), WEFT_OK);
 	EXPECT_EQ(d.number, UNITS << 16 | DEVICES);
 	end();
+}
+
+/* ---- A requester that is a store ------------------------------------------------------------ */
+
+static char folder[CLUSTER_TEXT];
+
+static void *store_open(void *context)
+{
+	struct store **store = context;
+	char path[CLUSTER_TEXT + 8], why[RIO_STORE_WHY];
+
+	snprintf(path, sizeof(path), "%s/conf", folder);
+	if (rio_store_open(&(struct rio_store_config){ path, "disk" }, store, why) != WEFT_OK)
+		*store = NULL;
+	return NULL;
+}
+
+static struct store *store_begin(const struct rio_device *disk)
+{
+	struct store *store = NULL;
+	pthread_t thread;
+
+	raw_open(&owner, OWNER_UNIT, RIO_OWNER);
+	raw_listen(&owner);
+	cluster_role_files(folder, FIRST_REQUESTER, &owner.at);
+	REQUIRE(pthread_create(&thread, NULL, store_open, &store) == 0);
+	raw_await(&owner, FIRST_REQUESTER, RIO_REQUESTER);
+	announce(FIRST_IOUNIT, disk, 1);
+	pthread_join(thread, NULL);
+	REQUIRE(store);
+	return store;
+}
+
+static enum weft_reason store_outcome(struct store *store)
+{
+	struct pollfd p = { .fd = rio_store_descriptor(store), .events = POLLIN };
+	const struct store_request *r;
+
+	REQUIRE(poll(&p, 1, 20000) == 1);
+	r = store_next_done(store, 0);
+	REQUIRE(r);
+	return r->reason;
+}
+
+/* Another owner may have another number for it, and give the one it had to another device. */
+TEST(test_rio_05_a_store_is_the_device_of_its_name_whatever_its_number)
+{
+	const struct rio_device first = named(DEVICE, "disk");
+	const struct rio_device then[] = { named(DEVICE, "other"), named(DEVICE + 1, "disk") };
+	struct store *store = store_begin(&first);
+	struct store_request r = { .op = STORE_WRITE,
+				   .length = BLOCK,
+				   .spans = &(struct span){ memory, BLOCK },
+				   .span_count = 1 };
+	struct rio_device larger = named(DEVICE, "disk");
+	struct rio_msg m = { .type = RIO_STATUS };
+	struct rio_segment segment;
+	uint32_t device;
+
+	REQUIRE(store_submit(store, &r, 0) == WEFT_OK);
+	m.id = hear_request(&device, &segment);
+	EXPECT_EQ(device, DEVICE);
+	raw_say(&owner, &m);
+	EXPECT_EQ(store_outcome(store), WEFT_OK);
+	announce(FIRST_IOUNIT, then, 2);
+	await_taken();
+	REQUIRE(store_submit(store, &r, 0) == WEFT_OK);
+	m.id = hear_request(&device, &segment);
+	EXPECT_EQ(device, DEVICE + 1);
+	raw_say(&owner, &m);
+	EXPECT_EQ(store_outcome(store), WEFT_OK);
+	/* One that looks different is not the same. */
+	larger.size_bytes *= 2;
+	announce(FIRST_IOUNIT, &larger, 1);
+	await_taken();
+	REQUIRE(store_submit(store, &r, 0) == WEFT_OK);
+	EXPECT_EQ(store_outcome(store), WEFT_R_RIO_DEVICE);
+	store_destroy(store);
+	raw_close(&owner);
+	cluster_role_files_remove(folder);
 }

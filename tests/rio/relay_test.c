@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* RIO-S5 and RIO-S7: an I/O unit as requester, by which data can also be relayed. */
-#include <fcntl.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "rio/cluster.h"
 
@@ -12,55 +9,7 @@ enum { MIB = 1 << 20, RELAY = 9 }; /* the third requester: it is an I/O unit's *
 
 static struct cluster c;
 static uint8_t out[4 * MIB], in[4 * MIB];
-static char folder[] = "/tmp/weft-relay-XXXXXX";
-
-static void write_file(const char *name, const char *text)
-{
-	char path[128];
-	int fd;
-
-	snprintf(path, sizeof(path), "%s/%s", folder, name);
-	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
-	REQUIRE(fd >= 0);
-	REQUIRE(write(fd, text, strlen(text)) == (ssize_t)strlen(text));
-	close(fd);
-}
-
-static void hex(char *text, const uint8_t *bytes, size_t length)
-{
-	for (size_t i = 0; i < length; i++)
-		snprintf(text + 2 * i, 3, "%02x", bytes[i]);
-}
-
-/* The files by which the second I/O unit is a requester too. */
-static void write_files(void)
-{
-	const struct weft_rio_self self = cluster_self(RELAY, NULL, 0);
-	const struct weft_rio_peer owner = cluster_peer(OWNER_UNIT, WEFT_RIO_OWNER, NULL);
-	char seed[65], key[65], address[WEFT_ADDRESS_TEXT], text[512];
-
-	REQUIRE(mkdtemp(folder));
-	hex(seed, self.seed, sizeof(self.seed));
-	snprintf(text, sizeof(text), "weft secret key 1\n%s\n", seed);
-	write_file("key", text);
-	hex(key, owner.key, sizeof(owner.key));
-	weft_address_text(&c.owner_at, address);
-	snprintf(text, sizeof(text),
-		 "role requester\nself %d.1\nkey key\nlisten 127.0.0.1:0\nowner boss 1.1 %s %s\n",
-		 RELAY, key, address);
-	write_file("conf", text);
-}
-
-static void remove_files(void)
-{
-	char path[128];
-
-	snprintf(path, sizeof(path), "%s/key", folder);
-	unlink(path);
-	snprintf(path, sizeof(path), "%s/conf", folder);
-	unlink(path);
-	rmdir(folder);
-}
+static char folder[CLUSTER_TEXT];
 
 /*
  * The owner knows both I/O units; the second one's device is the first one's, handed on. So the
@@ -70,13 +19,14 @@ static void open_all(void)
 {
 	static const struct weft_rio_store disk = { 1, "disk", "mem:16M" };
 	static struct weft_rio_store relayed = { 1, "relayed", NULL };
-	static char text[160];
+	static char text[CLUSTER_TEXT + 32];
 
 	cluster_begin(&c);
 	cluster_add_iounit(&c, &disk, 1);
 	cluster_reserve_iounit(&c);
 	cluster_start_owner(&c);
-	write_files();
+	/* By these the second I/O unit is a requester too. */
+	cluster_role_files(folder, RELAY, &c.owner_at);
 	snprintf(text, sizeof(text), "rio:%s/conf,device=disk", folder);
 	relayed.text = text;
 	c.iounit_options[1].stores = &relayed;
@@ -138,5 +88,5 @@ TEST(test_rio_s5_rio_s7_an_io_unit_requests_and_what_is_relayed_moves_twice)
 	cluster_close_requester(&c, 0);
 	cluster_stop_iounit(&c, 1);
 	cluster_close(&c);
-	remove_files();
+	cluster_role_files_remove(folder);
 }

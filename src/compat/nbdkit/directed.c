@@ -6,6 +6,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "driver/rio_same.h"
+
 enum { NS_PER_S = 1000000000 };
 
 struct directed {
@@ -64,15 +66,6 @@ uint32_t directed_losses(struct directed *d)
 
 /* ---- Requests ------------------------------------------------------------------------------- */
 
-static bool looks_same(const struct weft_rio_device *a, const struct weft_rio_device *b)
-{
-	return a->size_bytes == b->size_bytes && a->block_bytes == b->block_bytes &&
-	       a->is_readonly == b->is_readonly && a->can_flush == b->can_flush &&
-	       a->can_fua == b->can_fua && a->can_discard == b->can_discard &&
-	       a->can_write_zeroes == b->can_write_zeroes && a->iounit.unit == b->iounit.unit &&
-	       a->iounit.process == b->iounit.process;
-}
-
 /* Once. Only what writes data is made durable by itself: a discard is flushed. */
 static enum weft_reason ask(struct directed *d, const struct directed_request *q, uint32_t tag,
 			    uint32_t device, struct weft_rio_ended *ended)
@@ -129,7 +122,7 @@ static enum weft_reason ask_until(struct directed *d, const struct directed_requ
 
 	for (;;) {
 		r = weft_rio_device_find(d->requester, d->config.name, left_ns, &now);
-		if (r != WEFT_OK || !looks_same(&now, q->was))
+		if (r != WEFT_OK || !rio_device_is_same(&now, q->was))
 			return r != WEFT_OK ? r : WEFT_R_RIO_DEVICE;
 		r = ask(d, q, tag, now.number, ended);
 		if (r == WEFT_OK || !is_harmless(d, q, r))
