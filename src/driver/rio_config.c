@@ -179,11 +179,15 @@ static bool read_addresses(struct rio_host *host, const char *path, char why[RIO
 /* What etcd would tell others must be of use to them. */
 static bool check_listen(const struct rio_host *host, const char *path, char why[RIO_HOST_WHY])
 {
+	static const uint8_t everywhere[sizeof(host->listen.ip)];
 	const struct rio_config *c = host->config;
+	const struct weft_address *a = &host->listen;
 
-	return !c->etcd.is || c->role == RIO_REQUESTER || host->listen.family != 0 ||
-	       refuse(why, "%s:%u: with etcd, listen names the address that others dial", path,
-		      c->listen.line > 0 ? c->listen.line : c->etcd.line);
+	if (!c->etcd.is || c->role == RIO_REQUESTER ||
+	    (a->port != 0 && memcmp(a->ip, everywhere, sizeof(everywhere)) != 0))
+		return true;
+	return refuse(why, "%s:%u: with etcd, listen names the address and port that others dial",
+		      path, c->listen.line > 0 ? c->listen.line : c->etcd.line);
 }
 
 bool rio_host_open(const char *path, enum rio_role role, struct rio_host **out,

@@ -286,6 +286,9 @@ TEST(test_host_refusals_name_file_and_line)
 	expect_refused("role owner\nkey b.key", "b.key is not there; weft key new");
 	expect_refused("role owner\netcd http://a\n", ":2: with etcd, listen");
 	expect_refused("role owner\netcd http://a\nlisten :1", ":3: with etcd, listen");
+	expect_refused("role owner\netcd http://a\nlisten 0.0.0.0:1", ":3: with etcd, listen");
+	expect_refused("role owner\netcd http://a\nlisten [::]:1", ":3: with etcd, listen");
+	expect_refused("role owner\netcd http://a\nlisten 1.2.3.4:0", ":3: with etcd, listen");
 	snprintf(text, sizeof(text), "role owner\nrequester q 2.1 %s", digits);
 	expect_refused(text, ":2: this is the key of self");
 	EXPECT(unlink(path_of("owner.key")) == 0);
