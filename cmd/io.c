@@ -421,7 +421,7 @@ static int io_list_when_there(struct weft_rio_requester *q, const struct options
 
 static int io(const struct options *o)
 {
-	const struct weft_rio_requester_options options = { .requests_max = (uint32_t)o->depth };
+	struct weft_rio_requester_options options = { .requests_max = (uint32_t)o->depth };
 	struct weft_rio_requester *q;
 	struct rio_role_file f;
 	enum weft_reason r;
@@ -431,6 +431,7 @@ static int io(const struct options *o)
 		return 1;
 	if (o->has_spin)
 		f.self.spin_ns = o->spin_ns;
+	options.timeout_ns = f.host->config->timeout_ns;
 	r = weft_rio_requester_open(&f.self, &options, &q);
 	if (r != WEFT_OK) {
 		rio_role_close(&f);

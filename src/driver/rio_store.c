@@ -226,8 +226,8 @@ static struct store_shape shape_of(const struct weft_rio_device *d)
 static enum weft_reason requester_open(struct rio_store *s, const struct rio_store_config *c,
 				       char why[RIO_STORE_WHY])
 {
-	const struct weft_rio_requester_options options = { .requests_max = REQUESTS,
-							    .segments_max = SEGMENTS };
+	struct weft_rio_requester_options options = { .requests_max = REQUESTS,
+						      .segments_max = SEGMENTS };
 	struct weft_rio_peer peers[RIO_CONFIG_PEERS_MAX];
 	struct weft_rio_self self;
 	char text[RIO_HOST_WHY] = "";
@@ -239,6 +239,7 @@ static enum weft_reason requester_open(struct rio_store *s, const struct rio_sto
 		return WEFT_R_STORE_OPEN;
 	}
 	rio_host_self(host, &self, peers);
+	options.timeout_ns = host->config->timeout_ns;
 	r = weft_rio_requester_open(&self, &options, &s->requester);
 	rio_host_self_wipe(&self);
 	rio_host_close(host);
