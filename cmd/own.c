@@ -22,14 +22,29 @@ static void stop(void *owner)
 	weft_rio_owner_stop(owner);
 }
 
+/* Where decisions are written down. */
+struct log {
+	FILE *file;
+	const char *path;
+	bool has_failed; /* which was said */
+};
+
+static void log_flush(struct log *log)
+{
+	if (fflush(log->file) == 0 || log->has_failed)
+		return;
+	log->has_failed = true;
+	fprintf(stderr, "weft own: cannot write the log %s: %s\n", log->path, strerror(errno));
+}
+
 static void note(void *log, const char *line)
 {
-	rio_role_say(log, line);
+	rio_role_say(((struct log *)log)->file, line);
 }
 
 static void noted(void *log)
 {
-	fflush(log);
+	log_flush(log);
 }
 
 static struct weft_platform platform_of(const struct rio_config *c, uint32_t peer)
@@ -58,7 +73,17 @@ static void rules_make(const struct rio_config *c, struct weft_rio_rule *rules,
 						     platform_of(c, c->shares[i].memory) };
 }
 
-static void say_where(const struct rio_config *c, struct weft_rio_owner *owner, FILE *log)
+/* For whoever started it, and in the log. */
+static void say(struct log *log, const char *line)
+{
+	rio_role_say(stdout, line);
+	fflush(stdout);
+	if (log->file != stdout)
+		rio_role_say(log->file, line);
+	log_flush(log);
+}
+
+static void say_where(const struct rio_config *c, struct weft_rio_owner *owner, struct log *log)
 {
 	char address[WEFT_ADDRESS_TEXT], line[WEFT_ADDRESS_TEXT + 64];
 	struct weft_address at;
@@ -67,25 +92,20 @@ static void say_where(const struct rio_config *c, struct weft_rio_owner *owner, 
 	weft_address_text(&at, address);
 	snprintf(line, sizeof(line), "owner %u.%u takes requests at %s", c->self.unit,
 		 c->self.process, address);
-	rio_role_say(stdout, line);
-	if (log != stdout)
-		rio_role_say(log, line);
-	fflush(NULL);
+	say(log, line);
 }
 
-static void say_moved(struct weft_rio_owner *owner, FILE *log)
+static void say_moved(struct weft_rio_owner *owner, struct log *log)
 {
 	char line[CLUSTER_MOVED_TEXT];
 	struct weft_rio_moved moved;
 
 	weft_rio_owner_moved(owner, &moved);
 	cluster_view_moved(&moved, line);
-	rio_role_say(stdout, line);
-	if (log != stdout)
-		rio_role_say(log, line);
+	say(log, line);
 }
 
-static int own(const struct rio_role_file *f, FILE *log)
+static int own(const struct rio_role_file *f, struct log *log)
 {
 	const struct rio_config *c = f->host->config;
 	struct weft_rio_rule *rules = calloc((size_t)c->rule_count + 1, sizeof(*rules));
@@ -126,17 +146,19 @@ static int own(const struct rio_role_file *f, FILE *log)
 static int own_logging(const struct rio_role_file *f)
 {
 	const char *path = f->host->log_path;
-	FILE *log = path ? fopen(path, "ae") : stdout;
+	struct log log = { .file = path ? fopen(path, "ae") : stdout,
+			   .path = path ? path : "to standard output" };
 	int status;
 
-	if (!log) {
+	if (!log.file) {
 		fprintf(stderr, "weft own: cannot write the log %s: %s\n", path, strerror(errno));
 		return 1;
 	}
-	status = own(f, log);
-	if (log != stdout && fclose(log) != 0)
-		status = 1;
-	return status;
+	status = own(f, &log);
+	log_flush(&log);
+	if (log.file != stdout)
+		fclose(log.file);
+	return log.has_failed ? 1 : status;
 }
 
 int cmd_own(int argc, char **argv)

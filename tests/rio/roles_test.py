@@ -78,4 +78,12 @@ def test_rio_02i_a_request_has_the_time_of_its_file(folder):
         expect("why: %s" % done.stderr, b"(rio_timeout)" in done.stderr)
 
 
+def test_rio_03_a_log_that_cannot_be_written_is_complained_of(folder):
+    with Roles(folder, "mem:1M", owner="log /dev/full\n") as roles:
+        expect_equal("status", roles.io("read", "disk", "--file", "/dev/null").returncode, 0)
+        said = roles.end(roles.owner)
+        expect("it says so, once: " + said, said.count("cannot write the log /dev/full") == 1)
+        expect_equal("status", roles.owner.returncode, 1)
+
+
 main(globals())
