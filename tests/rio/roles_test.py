@@ -7,6 +7,7 @@ Prints `ok NAME`, `not ok NAME: why` or `skip NAME: reason`, a line for each tes
 import os
 import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.realpath(__file__)), "../dropin"))
 from script import expect, expect_equal, main, run  # noqa: E402
@@ -84,6 +85,22 @@ def test_rio_03_a_log_that_cannot_be_written_is_complained_of(folder):
         said = roles.end(roles.owner)
         expect("it says so, once: " + said, said.count("cannot write the log /dev/full") == 1)
         expect_equal("status", roles.owner.returncode, 1)
+
+
+def test_rio_03_who_was_sent_away_is_in_the_log_at_once(folder):
+    with Roles(folder, "mem:1M", owner="log decisions\n") as roles:
+        run(WEFT, "key", "new", roles.path("stranger.key"))
+        with open(roles.path("requester.conf")) as f:
+            text = f.read()
+        with open(roles.path("requester.conf"), "w") as f:
+            f.write(text + "key stranger.key\n")
+        expect_equal("status", roles.io("list", "--wait", "100ms").returncode, 1)
+        end = time.monotonic() + PATIENCE_S
+        while True:
+            with open(roles.path("decisions")) as f:
+                if ": rio_stranger: " in f.read():
+                    break
+            expect("it is written", time.monotonic() < end)
 
 
 main(globals())
