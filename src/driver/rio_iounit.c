@@ -360,6 +360,9 @@ static void core_close(struct weft_rio_iounit *u)
 	/* An owner that finds its connection gone must not find this unit there again. */
 	rio_loop_deafen(&u->loop);
 	rio_iounit_owner_left(u->core);
+	/* It knows now: devices may take their time. */
+	if (u->owner)
+		rio_end_hang_up(u->owner, WEFT_R_RIO_IOUNIT_LEFT);
 	u->owner = NULL;
 	while (!rio_iounit_is_idle(u->core)) {
 		if (!rio_loop_turn(&u->loop) && !rio_iounit_is_idle(u->core))

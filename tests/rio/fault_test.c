@@ -215,6 +215,39 @@ TEST(test_rio_02i_an_iounit_that_stops_ends_requests_and_is_used_again_when_it_i
 	cluster_close(&c);
 }
 
+static void *stop_iounit(void *is_stopped)
+{
+	cluster_stop_iounit(&c, 0);
+	atomic_store((atomic_bool *)is_stopped, true);
+	return NULL;
+}
+
+/* It waits for its devices when it stops; those who ask do not. */
+TEST(test_rio_02i_an_iounit_that_stops_says_so_before_its_devices_are_done)
+{
+	atomic_bool is_stopped = false;
+	struct weft_rio_device d;
+	struct weft_rio_moved m;
+	pthread_t thread;
+	struct crowd w;
+
+	cluster_open(&c, "delay:5s(mem:1M)");
+	crowd_open(&w, 0);
+	crowd_ask(&w, 0);
+	/* Writes have been taken from memory, so the device has them. */
+	do
+		weft_rio_requester_moved(w.q, &m);
+	while (m.payload_out < MANY / 2 * LENGTH);
+	REQUIRE(pthread_create(&thread, NULL, stop_iounit, &is_stopped) == 0);
+	crowd_wait(&w);
+	EXPECT_EQ(w.reasons[WEFT_R_RIO_IOUNIT_LEFT], MANY);
+	/* For a while yet. */
+	EXPECT_EQ(weft_rio_device_find(w.q, "disk", SECONDS, &d), WEFT_R_RIO_DEVICE);
+	EXPECT(!atomic_load(&is_stopped));
+	pthread_join(thread, NULL);
+	cluster_close(&c);
+}
+
 /* ---- A requester ---------------------------------------------------------------------------- */
 
 /* What it had wanted is dropped, and noted; others are served as before; it may come again. */
