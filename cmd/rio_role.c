@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -36,16 +38,23 @@ int rio_role_fail(const char *command, const char *what, enum weft_reason reason
 
 static void (*stop_call)(void *of);
 static void *stop_of;
+static atomic_bool is_told;
 
+/* The second one, of either kind, may come when there is nothing left to be stopped. */
 static void on_signal(int signal)
 {
+	int error = errno;
+
 	(void)signal;
-	stop_call(stop_of);
+	if (!atomic_exchange(&is_told, true))
+		stop_call(stop_of);
+	errno = error;
 }
 
 void rio_role_until_signal(void (*stop)(void *of), void *of)
 {
-	const struct sigaction action = { .sa_handler = on_signal };
+	/* Who does not want to wait any longer says it again. */
+	const struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESETHAND };
 
 	stop_call = stop;
 	stop_of = of;

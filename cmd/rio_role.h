@@ -14,7 +14,7 @@ bool rio_role_open(struct rio_role_file *f, const char *command, enum rio_role r
 		   const char *path);
 void rio_role_close(struct rio_role_file *f);
 
-/* Ends well with SIGINT and SIGTERM: they call stop(of) once. */
+/* Ends well with SIGINT and SIGTERM: the first calls stop(of). The same one again ends it. */
 void rio_role_until_signal(void (*stop)(void *of), void *of);
 
 /* A line for people, with the time. */
