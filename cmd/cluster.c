@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/quantity.h"
+#include "clock.h"
 #include "cluster_view.h"
 #include "rio_role.h"
 
@@ -46,15 +47,13 @@ static enum weft_reason look_again(struct weft_rio_requester *q, const struct op
 {
 	int next = l->latest == 0 ? 1 : 0;
 	struct cluster_look *to = &l->look[next];
-	struct timespec now;
 	enum weft_reason r = weft_rio_inquire(q, o->wait_ns, l->seen[next], SEEN_MAX, &to->total);
 
 	if (r != WEFT_OK)
 		return r;
-	clock_gettime(CLOCK_MONOTONIC, &now);
 	to->seen = l->seen[next];
 	to->count = to->total < SEEN_MAX ? to->total : SEEN_MAX;
-	to->at_ns = (uint64_t)now.tv_sec * ns_per_s + (uint64_t)now.tv_nsec;
+	to->at_ns = clock_ns();
 	l->latest = next;
 	return WEFT_OK;
 }

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "cluster_view.h"
 #include "demo_parts.h"
 #include "driver/key_file.h"
@@ -168,7 +169,7 @@ static bool look(struct demo *d)
 
 static bool look_live(struct demo *d)
 {
-	uint64_t now = demo_clock_ns();
+	uint64_t now = clock_ns();
 
 	if (!d->is_terminal || now - d->drawn_ns < (uint64_t)DRAW_MS * MS_NS)
 		return true;
@@ -283,14 +284,14 @@ static bool write_requesters(struct demo *d)
 /* The owner has connected to it. */
 static bool await_iounit(struct demo *d)
 {
-	uint64_t end_ns = demo_clock_ns() + UINT64_C(10000) * MS_NS;
+	uint64_t end_ns = clock_ns() + UINT64_C(10000) * MS_NS;
 
 	do {
 		if (!look(d))
 			return false;
 		if (d->iounit_seen.is_here)
 			return true;
-	} while (demo_clock_ns() < end_ns && !demo_is_interrupted());
+	} while (clock_ns() < end_ns && !demo_is_interrupted());
 	return bad(d, "the owner does not reach the I/O unit");
 }
 
@@ -374,7 +375,7 @@ static uint64_t pump(struct demo *d, bool is_write, uint64_t all)
 	struct pollfd p = { .fd = is_write ? d->requester.in : d->requester.out,
 			    .events = is_write ? POLLOUT : POLLIN };
 	uint8_t *chunk = malloc(2 * (size_t)CHUNK);
-	uint64_t done = 0, moved_ns = demo_clock_ns();
+	uint64_t done = 0, moved_ns = clock_ns();
 
 	while (chunk && done < all && !demo_is_interrupted() && look_live(d)) {
 		size_t length = all - done < CHUNK ? (size_t)(all - done) : CHUNK;
@@ -382,10 +383,10 @@ static uint64_t pump(struct demo *d, bool is_write, uint64_t all)
 
 		if (poll(&p, 1, DRAW_MS) > 0)
 			n = is_write ? feed(d, done, chunk, length) : drain(d, done, chunk, length);
-		if (n < 0 || demo_clock_ns() - moved_ns > (uint64_t)STILL_S * 1000 * MS_NS)
+		if (n < 0 || clock_ns() - moved_ns > (uint64_t)STILL_S * 1000 * MS_NS)
 			break;
 		if (n > 0)
-			moved_ns = demo_clock_ns();
+			moved_ns = clock_ns();
 		done += (uint64_t)n;
 	}
 	free(chunk);
@@ -395,7 +396,7 @@ static uint64_t pump(struct demo *d, bool is_write, uint64_t all)
 static bool move(struct demo *d, bool is_write)
 {
 	const char *verb = is_write ? "write" : "read";
-	uint64_t all = d->options->size_bytes, start_ns = demo_clock_ns(), done;
+	uint64_t all = d->options->size_bytes, start_ns = clock_ns(), done;
 	char size[CLUSTER_BYTES_TEXT], why[DEMO_LINE];
 	double seconds;
 
@@ -405,7 +406,7 @@ static bool move(struct demo *d, bool is_write)
 	if (demo_is_interrupted())
 		return bad(d, "interrupted");
 	end_io(d);
-	seconds = (double)(demo_clock_ns() - start_ns) / 1e9;
+	seconds = (double)(clock_ns() - start_ns) / 1e9;
 	demo_complaint(&d->requester, why);
 	forget_io(d);
 	if (done != all || d->requester.status != 0)
@@ -448,7 +449,7 @@ static bool show_denial(struct demo *d)
 /* The owner hears of the last requests a little later than who asked. */
 static bool settle(struct demo *d)
 {
-	uint64_t all = d->options->size_bytes, end_ns = demo_clock_ns() + UINT64_C(5000) * MS_NS;
+	uint64_t all = d->options->size_bytes, end_ns = clock_ns() + UINT64_C(5000) * MS_NS;
 
 	do {
 		if (!look(d))
@@ -456,7 +457,7 @@ static bool settle(struct demo *d)
 		if (d->iounit_seen.now == 0 && d->iounit_seen.read_bytes == all &&
 		    d->iounit_seen.written_bytes == all)
 			return true;
-	} while (demo_clock_ns() < end_ns && !demo_is_interrupted());
+	} while (clock_ns() < end_ns && !demo_is_interrupted());
 	return bad(d, "the owner counts %" PRIu64 " bytes read and %" PRIu64 " written",
 		   d->iounit_seen.read_bytes, d->iounit_seen.written_bytes);
 }

@@ -14,15 +14,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
+
 enum { LINE_WAIT_MS = 15000, STEP_MS = 20 };
-
-uint64_t demo_clock_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
-}
 
 static void pause_step(void)
 {
@@ -176,7 +170,7 @@ bool demo_start(struct demo_child *c, const char *const args[DEMO_ARGS])
 
 int demo_end(struct demo_child *c, int signal, int seconds)
 {
-	uint64_t end_ns = demo_clock_ns() + (uint64_t)seconds * 1000000000;
+	uint64_t end_ns = clock_ns() + (uint64_t)seconds * 1000000000;
 	int status = 0;
 
 	if (c->pid == 0)
@@ -184,7 +178,7 @@ int demo_end(struct demo_child *c, int signal, int seconds)
 	if (signal != 0)
 		kill(c->pid, signal);
 	while (waitpid(c->pid, &status, WNOHANG) == 0) {
-		if (demo_clock_ns() >= end_ns) {
+		if (clock_ns() >= end_ns) {
 			kill(c->pid, SIGKILL);
 			while (waitpid(c->pid, &status, 0) < 0 && errno == EINTR)
 				;
@@ -202,7 +196,7 @@ int demo_end(struct demo_child *c, int signal, int seconds)
 /* One byte at a time: these are few lines, and nothing behind them may be taken. */
 static bool next_byte(int file, char *byte, uint64_t end_ns)
 {
-	while (demo_clock_ns() < end_ns && !demo_is_interrupted()) {
+	while (clock_ns() < end_ns && !demo_is_interrupted()) {
 		struct pollfd p = { .fd = file, .events = POLLIN };
 
 		if (poll(&p, 1, STEP_MS) <= 0)
@@ -214,7 +208,7 @@ static bool next_byte(int file, char *byte, uint64_t end_ns)
 
 bool demo_await_line(const struct demo_child *c, const char *text, char line[DEMO_LINE])
 {
-	uint64_t end_ns = demo_clock_ns() + LINE_WAIT_MS * UINT64_C(1000000);
+	uint64_t end_ns = clock_ns() + LINE_WAIT_MS * UINT64_C(1000000);
 	size_t length = 0;
 	char byte;
 
@@ -264,10 +258,10 @@ static bool last_in_file(const char *path, const char *text, char line[DEMO_LINE
 
 bool demo_await_in_file(const char *path, const char *text, char line[DEMO_LINE])
 {
-	uint64_t end_ns = demo_clock_ns() + LINE_WAIT_MS * UINT64_C(1000000);
+	uint64_t end_ns = clock_ns() + LINE_WAIT_MS * UINT64_C(1000000);
 
 	while (!last_in_file(path, text, line)) {
-		if (demo_clock_ns() >= end_ns || demo_is_interrupted())
+		if (clock_ns() >= end_ns || demo_is_interrupted())
 			return false;
 		pause_step();
 	}

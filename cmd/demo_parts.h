@@ -57,7 +57,5 @@ void demo_complaint(const struct demo_child *c, char line[DEMO_LINE]);
 /* The last line of a file that contains the text; it is waited for. */
 bool demo_await_in_file(const char *path, const char *text, char line[DEMO_LINE]);
 
-uint64_t demo_clock_ns(void);
-
 /* Bytes that are different everywhere. */
 void demo_pattern(uint64_t offset, uint8_t *bytes, size_t length);

@@ -4,20 +4,13 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { NS_PER_S = 1000000000, BATCH = 64, PAGE = 4096, SAMPLES_MAX = 1 << 20 };
+#include "clock.h"
+
+enum { BATCH = 64, PAGE = 4096, SAMPLES_MAX = 1 << 20 };
 
 static const uint64_t forever_ns = UINT64_MAX / 2;
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
-}
 
 enum weft_reason io_run_open(struct io_run *r, struct weft_rio_requester *q, uint32_t block,
 			     uint32_t depth)
@@ -391,14 +384,14 @@ static void bench_submit(struct pass *p, struct slot *s, struct measure *m)
 {
 	s->at = next_offset(p->run, m);
 	s->length = p->run->block;
-	s->start_ns = now_ns();
+	s->start_ns = clock_ns();
 	submit(p, s, m->bench->is_write ? WEFT_RIO_WRITE : WEFT_RIO_READ, m->range->device, s->at);
 }
 
 static void bench_next(struct pass *p, struct slot *s, void *context)
 {
 	struct measure *m = context;
-	uint64_t now = now_ns(), took = now - s->start_ns;
+	uint64_t now = clock_ns(), took = now - s->start_ns;
 
 	m->sum_ns += took;
 	m->count++;
@@ -434,7 +427,7 @@ void io_run_bench(struct io_run *r, const struct io_range *range, const struct i
 {
 	struct pass *p = pass_begin(r, o);
 	struct measure m = { .range = range, .bench = bench, .dice = 88172645463325252U };
-	uint64_t start = now_ns();
+	uint64_t start = clock_ns();
 
 	if (!p)
 		return;
@@ -446,10 +439,10 @@ void io_run_bench(struct io_run *r, const struct io_range *range, const struct i
 		bench_submit(p, &p->slots[i], &m);
 	while (p->under_way > 0) {
 		gather(p, bench_next, &m);
-		tell(p, now_ns() - start, bench->duration_ns);
+		tell(p, clock_ns() - start, bench->duration_ns);
 	}
 	if (m.samples) {
-		figures_make(&m, now_ns() - start, figures);
+		figures_make(&m, clock_ns() - start, figures);
 		figures->bytes = o->done_bytes;
 	}
 	free(m.samples);

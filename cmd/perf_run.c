@@ -3,7 +3,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
+
+#include "clock.h"
 
 enum {
 	POLL_MAX = 64,
@@ -38,14 +39,6 @@ struct perf_end {
 	bool has_order;
 	uint64_t rounds;
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * UINT64_C(1000000000) + (uint64_t)ts.tv_nsec;
-}
 
 /* ---- Opening -------------------------------------------------------------------------------- */
 
@@ -272,7 +265,7 @@ static void poll_once(struct perf_end *e)
 			e->failure = r;
 	}
 	if (e->tell && ++e->rounds % TELL_EVERY == 0 && e->start_ns != 0)
-		e->tell(e->tell_context, now_ns() - e->start_ns, e->ended);
+		e->tell(e->tell_context, clock_ns() - e->start_ns, e->ended);
 }
 
 /* A message beside the flow: of no bytes, or an order. */
@@ -373,7 +366,7 @@ static void run_flow(struct perf_end *e, bool is_client)
 	bool is_sending = is_sender(e, is_client), is_over = false;
 
 	while (!is_over && e->failure == WEFT_OK) {
-		bool is_due = now_ns() - e->start_ns >= e->test.duration_ns;
+		bool is_due = clock_ns() - e->start_ns >= e->test.duration_ns;
 
 		if (is_sending && !is_due)
 			feed_flow(e);
@@ -420,7 +413,7 @@ static void send_one(struct perf_end *e, uint64_t n)
 
 static void ping(struct perf_end *e)
 {
-	uint64_t before = now_ns(), after;
+	uint64_t before = clock_ns(), after;
 
 	for (uint64_t n = 0; before - e->start_ns < e->test.duration_ns; n++) {
 		send_one(e, n);
@@ -432,7 +425,7 @@ static void ping(struct perf_end *e)
 		}
 		if (e->failure != WEFT_OK)
 			break;
-		after = now_ns();
+		after = clock_ns();
 		sample(e, e->test.op == PERF_READ ? after - before : (after - before) / 2);
 		before = after;
 	}
@@ -542,13 +535,13 @@ enum weft_reason perf_run(struct perf_end *e, const struct perf_test *test,
 	while (!e->has_order && e->failure == WEFT_OK)
 		poll_once(e); /* the peer is ready when it says the same */
 	(void)weft_qp_traffic(e->qp, &was);
-	e->start_ns = now_ns();
+	e->start_ns = clock_ns();
 	if (test->is_latency)
 		ping(e);
 	run_flow(e, true);
 	*result = (struct perf_result){
 		.messages = test->is_latency ? e->sample_count : e->ended,
-		.elapsed_ns = now_ns() - e->start_ns,
+		.elapsed_ns = clock_ns() - e->start_ns,
 	};
 	e->start_ns = 0;
 	result->bytes = result->messages * test->size;
@@ -571,7 +564,7 @@ enum weft_reason perf_serve(struct perf_end *e)
 			return WEFT_R_BAD_ARGUMENT;
 		begin_test(e, &test);
 		order_encode(&test, e->memory);
-		e->start_ns = now_ns();
+		e->start_ns = clock_ns();
 		send_word(e, ORDER_BYTES);
 		if (test.is_latency)
 			pong(e);

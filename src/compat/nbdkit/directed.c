@@ -4,25 +4,15 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "driver/rio_loop.h"
 #include "driver/rio_same.h"
-
-enum { NS_PER_S = 1000000000 };
 
 struct directed {
 	struct directed_config config;
 	struct weft_rio_requester *requester;
 	atomic_uint losses;
 };
-
-static uint64_t clock_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
-}
 
 /* ---- Life ----------------------------------------------------------------------------------- */
 
@@ -128,10 +118,10 @@ static enum weft_reason ask_until(struct directed *d, const struct directed_requ
 		if (r == WEFT_OK || !is_harmless(d, q, r))
 			return r;
 		if (end_ns == 0)
-			end_ns = clock_ns() + d->config.wait_ns;
-		if (clock_ns() >= end_ns)
+			end_ns = rio_loop_clock() + d->config.wait_ns;
+		if (rio_loop_clock() >= end_ns)
 			return r;
-		left_ns = end_ns - clock_ns();
+		left_ns = end_ns - rio_loop_clock();
 	}
 }
 
