@@ -4,13 +4,12 @@
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "base/quantity.h"
 #include "clock.h"
 #include "cluster_view.h"
+#include "options.h"
 #include "rio_role.h"
 
 enum { SEEN_MAX = 4096 };
@@ -125,43 +124,19 @@ static int cluster(const struct options *o)
 	return status;
 }
 
-/* 0: go on; 1: help was asked for; 2: it is wrong. */
-static int take_options(int argc, char **argv, struct options *o)
-{
-	static const struct option names[] = {
-		{ "once", no_argument, NULL, 'o' },
-		{ "json", no_argument, NULL, 'j' },
-		{ "wait", required_argument, NULL, 'w' },
-		{ "help", no_argument, NULL, 'h' },
-		{ NULL, 0, NULL, 0 },
-	};
-	int option;
-
-	while ((option = getopt_long(argc, argv, "h", names, NULL)) != -1) {
-		if (option == 'h')
-			return 1;
-		if (option == 'o')
-			o->is_once = true;
-		else if (option == 'j')
-			o->is_json = true;
-		else if (option != 'w' ||
-			 !quantity_time((struct word){ optarg, (uint32_t)strlen(optarg) },
-					&o->wait_ns))
-			return 2;
-	}
-	if (argc - optind != 1)
-		return 2;
-	o->file = argv[optind];
-	return 0;
-}
-
 int cmd_cluster(int argc, char **argv)
 {
 	struct options o = { .wait_ns = 10 * ns_per_s };
-	int wrong = take_options(argc, argv, &o);
+	const struct cmd_option options[] = { { "once", .is_given = &o.is_once },
+					      { "json", .is_given = &o.is_json },
+					      { "wait", .read = quantity_time, .to = &o.wait_ns },
+					      { 0 } };
+	int status;
 
-	if (wrong == 0)
-		return cluster(&o);
-	fputs(help, wrong == 1 ? stdout : stderr);
-	return wrong == 1 ? 0 : 2;
+	if (!cmd_options_take(argc, argv, options, help, &status))
+		return status;
+	if (argc - optind != 1)
+		return cmd_options_wrong(help);
+	o.file = argv[optind];
+	return cluster(&o);
 }

@@ -2,11 +2,10 @@
 #include "cmd.h"
 
 #include <getopt.h>
-#include <stdio.h>
 #include <string.h>
 
-#include "base/quantity.h"
 #include "demo_cluster.h"
+#include "options.h"
 
 enum { MIB = 1 << 20 };
 
@@ -26,39 +25,20 @@ static const char help[] =
 	"\n"
 	"Colours are used on a terminal, unless NO_COLOR is set.\n";
 
-/* 0: go on; 1: help was asked for; 2: it is wrong. */
-static int take_options(int argc, char **argv, struct demo_cluster_options *o)
-{
-	static const struct option names[] = {
-		{ "file", no_argument, NULL, 'f' },
-		{ "size", required_argument, NULL, 's' },
-		{ "help", no_argument, NULL, 'h' },
-		{ NULL, 0, NULL, 0 },
-	};
-	int option;
-
-	while ((option = getopt_long(argc, argv, "h", names, NULL)) != -1) {
-		if (option == 'h')
-			return 1;
-		if (option == 'f')
-			o->is_file = true;
-		else if (option != 's' ||
-			 !quantity_size((struct word){ optarg, (uint32_t)strlen(optarg) },
-					&o->size_bytes))
-			return 2;
-	}
-	if (argc - optind != 1 || strcmp(argv[optind], "cluster") != 0)
-		return 2;
-	return o->size_bytes == 0 || o->size_bytes % MIB != 0 || o->size_bytes > size_max ? 2 : 0;
-}
-
 int cmd_demo(int argc, char **argv)
 {
 	struct demo_cluster_options o = { .size_bytes = 256 * MIB };
-	int wrong = take_options(argc, argv, &o);
+	const struct cmd_option options[] = {
+		{ "file", .is_given = &o.is_file },
+		{ "size", .read = quantity_size, .to = &o.size_bytes },
+		{ 0 },
+	};
+	int status;
 
-	if (wrong == 0)
-		return demo_cluster(&o);
-	fputs(help, wrong == 1 ? stdout : stderr);
-	return wrong == 1 ? 0 : 2;
+	if (!cmd_options_take(argc, argv, options, help, &status))
+		return status;
+	if (argc - optind != 1 || strcmp(argv[optind], "cluster") != 0 || o.size_bytes == 0 ||
+	    o.size_bytes % MIB != 0 || o.size_bytes > size_max)
+		return cmd_options_wrong(help);
+	return demo_cluster(&o);
 }
