@@ -211,7 +211,6 @@ static enum weft_reason policy_open(struct weft_rio_owner *o)
 	for (uint32_t i = 0; i < o->options.rule_count && r == WEFT_OK; i++) {
 		const struct weft_rio_rule *from = &o->options.rules[i];
 		struct rio_rule rule = { .requester = platform_of(from->requester),
-					 .device = RIO_ANY_DEVICE,
 					 .iounit = platform_of(from->iounit),
 					 .operations = from->operations,
 					 .first = from->first,

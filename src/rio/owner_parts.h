@@ -24,7 +24,7 @@ enum {
 	OWNER_DEVICES_MAX = 256,     /* of one I/O unit */
 	OWNER_COMMANDS_MAX = 1024,   /* at one I/O unit, whatever it allows */
 	OWNER_TRANSACTIONS_MAX = 64, /* of a list: rio/list.h */
-	OWNER_PLACES_MAX = 0xfffe,   /* so that no device has the number that stands for all */
+	OWNER_PLACES_MAX = 0xfffe,   /* of I/O units: half of a device's number */
 	OWNER_DEVICE_MASK = (1 << RIO_OWNER_UNIT_SHIFT) - 1,
 	OWNER_ATTRIBUTES_BYTES = 8,
 	OWNER_CHAIN_BYTES = 28,

@@ -50,8 +50,7 @@ static bool overlap(struct platform a, struct platform b)
 
 static bool is_of_device(const struct rio_rule *rule, const struct rio_target *device)
 {
-	return (rule->device == RIO_ANY_DEVICE || rule->device == device->number) &&
-	       covers(rule->iounit, device->iounit) &&
+	return covers(rule->iounit, device->iounit) &&
 	       (rule->name_bytes == 0 ||
 		(rule->name_bytes == device->name.length &&
 		 memcmp(rule->name, device->name.bytes, rule->name_bytes) == 0));

@@ -15,11 +15,8 @@
 
 enum { RIO_POLICY_RULES_MAX = 1024, RIO_POLICY_SHARES_MAX = 256, RIO_POLICY_WATCHERS_MAX = 256 };
 
-#define RIO_ANY_DEVICE UINT32_MAX
-
 struct rio_rule {
 	struct platform requester;	   /* unit 0: whoever it is; process 0: any of that unit */
-	uint32_t device;		   /* the owner's number of it, or RIO_ANY_DEVICE */
 	struct platform iounit;		   /* whose device; unit 0: whoever's */
 	uint8_t name[RIO_DEVICE_NAME_MAX]; /* the device's */
 	uint32_t name_bytes;		   /* 0: whatever its name is */
@@ -56,7 +53,7 @@ enum weft_reason rio_policy_add_watcher(struct rio_policy *p, struct platform re
 
 /* A device, as rules know it. */
 struct rio_target {
-	uint32_t number; /* the owner's */
+	uint32_t number; /* the owner's, which rules do not know */
 	struct platform iounit;
 	struct rio_bytes name;
 };

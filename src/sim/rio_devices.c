@@ -122,18 +122,28 @@ static void device_start(struct rio_world *w, uint32_t device)
 	d->size_bytes = d->spy.store.shape.size_bytes;
 }
 
+uint32_t rw_device_name(const struct rw_device *d, uint8_t name[RIO_DEVICE_NAME_MAX])
+{
+	static const char begins[] = "device ";
+	uint32_t length = sizeof(begins) - 1;
+
+	memcpy(name, begins, length);
+	name[length] = (uint8_t)('0' + d->number);
+	return length + 1;
+}
+
 void rw_devices_start(struct rio_world *w, uint32_t node)
 {
 	for (uint32_t i = 0; i < w->device_count; i++) {
 		struct rw_device *d = &w->devices[i];
-		char name[] = "device 0";
+		uint8_t name[RIO_DEVICE_NAME_MAX + 1] = { 0 };
 
 		if (d->node != node)
 			continue;
 		device_start(w, i);
-		name[sizeof(name) - 2] = (char)('0' + d->number);
-		CHECK(rio_iounit_add_device(w->nodes[node].unit, d->number, name, &d->spy.store) ==
-		      WEFT_OK);
+		(void)rw_device_name(d, name);
+		CHECK(rio_iounit_add_device(w->nodes[node].unit, d->number, (const char *)name,
+					    &d->spy.store) == WEFT_OK);
 	}
 }
 

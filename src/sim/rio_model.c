@@ -47,15 +47,18 @@ bool rw_is_allowed(const struct rio_world *w, uint32_t node, uint32_t device,
 
 static void rule_add(struct rio_world *w, const struct rw_rule *r)
 {
-	struct rio_rule rule = { .device = RIO_ANY_DEVICE,
-				 .operations = r->operations,
+	struct rio_rule rule = { .operations = r->operations,
 				 .first = r->first,
 				 .length = r->length };
 
 	if (r->requester != RW_NONE)
 		rule.requester = w->known[r->requester].platform;
-	if (r->device != RW_NONE)
-		rule.device = w->devices[r->device].owner_number;
+	if (r->device != RW_NONE) {
+		const struct rw_device *d = &w->devices[r->device];
+
+		rule.iounit = w->known[d->node].platform;
+		rule.name_bytes = rw_device_name(d, rule.name);
+	}
 	CHECK(rio_policy_add(w->policy, &rule) == WEFT_OK);
 	w->rules[w->rule_count++] = *r;
 }

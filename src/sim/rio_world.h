@@ -444,6 +444,8 @@ uint64_t rw_role_due(struct rio_world *w, uint32_t node);
 /* rio_devices.c */
 int rw_devices_draw(struct rio_world *w);
 void rw_devices_close(struct rio_world *w);
+/* What it is called; says how long that is. */
+uint32_t rw_device_name(const struct rw_device *d, uint8_t name[RIO_DEVICE_NAME_MAX]);
 void rw_devices_start(struct rio_world *w, uint32_t node);
 void rw_devices_stop(struct rio_world *w, uint32_t node);
 

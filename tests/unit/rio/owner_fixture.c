@@ -55,8 +55,7 @@ void bed_allow(struct bed *b, struct rio_rule rule)
 
 void bed_allow_all(struct bed *b)
 {
-	bed_allow(b, (struct rio_rule){ .device = RIO_ANY_DEVICE,
-					.operations = 1U << SGL_READ | 1U << SGL_WRITE |
+	bed_allow(b, (struct rio_rule){ .operations = 1U << SGL_READ | 1U << SGL_WRITE |
 						      1U << SGL_FLUSH | 1U << SGL_WRITE_ZEROES |
 						      1U << SGL_DISCARD });
 }

@@ -63,14 +63,16 @@ static bool is_allowed(int end, enum sgl_operation operation, int unit)
 
 static void make_rules(void)
 {
-	bed_allow(&b, (struct rio_rule){ .requester = { 7, 0 },
-					 .device = RIO_ANY_DEVICE,
-					 .operations = 1 << SGL_READ });
+	bed_allow(&b, (struct rio_rule){ .requester = { 7, 0 }, .operations = 1 << SGL_READ });
 	bed_allow(&b, (struct rio_rule){ .requester = { 8, 1 },
-					 .device = BED_DEVICE(0, 1),
+					 .iounit = { 2, 1 },
+					 .name = "disk",
+					 .name_bytes = 4,
 					 .operations = 1 << SGL_READ | 1 << SGL_FLUSH });
 	bed_allow(&b, (struct rio_rule){ .requester = { 9, 1 },
-					 .device = BED_DEVICE(1, 1),
+					 .iounit = { 3, 1 },
+					 .name = "disk",
+					 .name_bytes = 4,
 					 .operations = 1 << SGL_READ });
 }
 

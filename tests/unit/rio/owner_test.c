@@ -26,7 +26,9 @@ TEST(test_rio_03_requester_and_unit_are_told_of_each_other_with_one_token)
 
 	open_quiet();
 	bed_allow(&b, (struct rio_rule){ .requester = { 7, 1 },
-					 .device = BED_DEVICE(0, 2),
+					 .iounit = { 2, 1 },
+					 .name = "archive",
+					 .name_bytes = 7,
 					 .operations = READ });
 	bed_come(&b, A);
 	bed_come(&b, B);
@@ -197,9 +199,7 @@ TEST(test_mem_13_whose_memory_is_shared_meets_the_unit_and_sees_no_device)
 	const struct heard *h;
 
 	open_quiet();
-	bed_allow(&b, (struct rio_rule){ .requester = { 7, 1 },
-					 .device = RIO_ANY_DEVICE,
-					 .operations = READ });
+	bed_allow(&b, (struct rio_rule){ .requester = { 7, 1 }, .operations = READ });
 	REQUIRE(rio_policy_add_share(&b.policy, &(struct rio_share){ { 7, 1 }, { 8, 1 } }) ==
 		WEFT_OK);
 	for (int i = 0; i < BED_ENDS; i++)
@@ -467,7 +467,9 @@ TEST(test_rio_03_every_transaction_needs_a_rule)
 {
 	open_quiet();
 	bed_allow(&b, (struct rio_rule){ .requester = { 7, 1 },
-					 .device = BED_DEVICE(0, 1),
+					 .iounit = { 2, 1 },
+					 .name = "disk",
+					 .name_bytes = 4,
 					 .operations = READ,
 					 .length = 1024 });
 	bed_everybody(&b);
@@ -556,7 +558,7 @@ TEST(test_rio_01_rio_02e_a_request_is_handed_on_and_its_status_comes_back)
 	uint32_t noted;
 
 	open_quiet();
-	bed_allow(&b, (struct rio_rule){ .device = 99, .operations = READ });
+	bed_allow(&b, (struct rio_rule){ .name = "none", .name_bytes = 4, .operations = READ });
 	bed_allow_all(&b);
 	bed_everybody(&b);
 	paper_start(&p);
@@ -673,9 +675,7 @@ TEST(test_rio_06_mem_13_what_is_shared_may_be_named)
 	struct rio_list *l;
 
 	open_quiet();
-	bed_allow(&b, (struct rio_rule){ .requester = { 7, 1 },
-					 .device = RIO_ANY_DEVICE,
-					 .operations = READ });
+	bed_allow(&b, (struct rio_rule){ .requester = { 7, 1 }, .operations = READ });
 	REQUIRE(rio_policy_add_share(&b.policy, &(struct rio_share){ { 7, 1 }, { 8, 1 } }) ==
 		WEFT_OK);
 	REQUIRE(rio_policy_add_share(&b.policy, &(struct rio_share){ { 7, 1 }, { 2, 1 } }) ==

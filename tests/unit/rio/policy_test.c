@@ -7,6 +7,7 @@
 
 enum { KIB = 1024, READ = 1 << SGL_READ, WRITE = 1 << SGL_WRITE, FLUSH = 1 << SGL_FLUSH };
 
+static const uint8_t disk[] = "a", other_disk[] = "b";
 static struct rio_policy policy;
 
 static void allow(struct rio_rule rule)
@@ -27,33 +28,42 @@ static int judge(struct rio_wish w)
 
 TEST(test_rio_03_what_no_rule_allows_is_denied)
 {
-	struct rio_wish w = { .requester = { 7, 1 }, .operation = SGL_READ, .length = 512 };
+	struct rio_wish w = { .requester = { 7, 1 },
+			      .device.name = { disk, 1 },
+			      .operation = SGL_READ,
+			      .length = 512 };
 
 	policy.count = 0;
 	EXPECT_EQ(judge(w), -1);
-	allow((struct rio_rule){ .requester = { 8, 0 }, .device = 0, .operations = READ });
-	allow((struct rio_rule){ .requester = { 7, 2 }, .device = 0, .operations = READ });
-	allow((struct rio_rule){ .requester = { 7, 1 }, .device = 1, .operations = READ });
-	allow((struct rio_rule){ .requester = { 7, 1 }, .device = 0, .operations = WRITE });
+	allow((struct rio_rule){ .requester = { 8, 0 }, .operations = READ });
+	allow((struct rio_rule){ .requester = { 7, 2 }, .operations = READ });
+	allow((struct rio_rule){
+		.requester = { 7, 1 }, .name = "b", .name_bytes = 1, .operations = READ });
+	allow((struct rio_rule){ .requester = { 7, 1 }, .operations = WRITE });
 	EXPECT_EQ(judge(w), -1);
-	allow((struct rio_rule){ .requester = { 7, 1 }, .device = 0, .operations = READ });
+	allow((struct rio_rule){
+		.requester = { 7, 1 }, .name = "a", .name_bytes = 1, .operations = READ });
 	EXPECT_EQ(judge(w), 4);
 }
 
 TEST(test_rio_04_a_rule_may_be_for_a_whole_unit_for_all_and_for_every_device)
 {
-	struct rio_wish w = { .requester = { 7, 3 }, .device.number = 5, .operation = SGL_WRITE };
+	struct rio_wish w = { .requester = { 7, 3 },
+			      .device.name = { disk, 1 },
+			      .operation = SGL_WRITE };
 
 	policy.count = 0;
-	allow((struct rio_rule){ .requester = { 7, 0 }, .device = 5, .operations = READ | WRITE });
+	allow((struct rio_rule){
+		.requester = { 7, 0 }, .name = "a", .name_bytes = 1, .operations = READ | WRITE });
 	EXPECT_EQ(judge(w), 0);
 	w.requester.unit = 9;
 	EXPECT_EQ(judge(w), -1);
-	allow((struct rio_rule){ .device = RIO_ANY_DEVICE, .operations = WRITE });
+	allow((struct rio_rule){ .operations = WRITE });
 	EXPECT_EQ(judge(w), 1);
 	/* Without a unit its process means nothing. */
 	policy.count = 0;
-	allow((struct rio_rule){ .requester = { 0, 4 }, .device = 5, .operations = WRITE });
+	allow((struct rio_rule){
+		.requester = { 0, 4 }, .name = "a", .name_bytes = 1, .operations = WRITE });
 	EXPECT_EQ(judge(w), 0);
 }
 
@@ -86,18 +96,22 @@ TEST(test_rio_03_a_range_is_allowed_whole_or_not)
 
 TEST(test_rio_03_a_flush_needs_a_rule_for_some_part_of_the_device)
 {
-	struct rio_wish w = { .requester = { 7, 1 }, .device.number = 2, .operation = SGL_FLUSH };
+	struct rio_wish w = { .requester = { 7, 1 },
+			      .device.name = { disk, 1 },
+			      .operation = SGL_FLUSH };
 
 	policy.count = 0;
-	allow((struct rio_rule){ .device = 2, .operations = WRITE, .first = 512, .length = 512 });
+	allow((struct rio_rule){
+		.name = "a", .name_bytes = 1, .operations = WRITE, .first = 512, .length = 512 });
 	EXPECT_EQ(judge(w), -1);
-	allow((struct rio_rule){ .device = 2, .operations = FLUSH, .first = 512, .length = 512 });
+	allow((struct rio_rule){
+		.name = "a", .name_bytes = 1, .operations = FLUSH, .first = 512, .length = 512 });
 	EXPECT_EQ(judge(w), 1);
 }
 
 TEST(test_rio_03_rules_that_mean_nothing_are_refused)
 {
-	struct rio_rule rule = { .device = 1 };
+	struct rio_rule rule = { .first = 0 };
 
 	policy.count = 0;
 	EXPECT_EQ(rio_policy_add(&policy, &rule), WEFT_R_BAD_ARGUMENT);
@@ -133,7 +147,7 @@ TEST(test_mem_13_memory_of_others_is_named_only_if_a_share_says_so)
 	const struct platform a = { 7, 1 }, b = { 8, 1 }, c = { 8, 2 }, d = { 9, 1 };
 
 	policy.count = policy.share_count = 0;
-	allow((struct rio_rule){ .device = RIO_ANY_DEVICE, .operations = READ });
+	allow((struct rio_rule){ .operations = READ });
 	EXPECT(may_name(a, a));
 	EXPECT(!may_name(a, b));
 	share(a, b);
@@ -165,30 +179,31 @@ TEST(test_mem_13_shares_that_mean_nothing_are_refused)
 
 TEST(test_rio_03_who_meets_whom_follows_from_rules_and_shares)
 {
-	const struct platform a = { 7, 1 }, b = { 8, 1 };
+	const struct platform q = { 7, 1 }, other = { 8, 1 };
+	const struct rio_target known = { 3, { 2, 1 }, { disk, 1 } },
+				unknown = { 3, { 2, 1 }, { other_disk, 1 } };
 
 	policy.count = policy.share_count = 0;
-	allow((struct rio_rule){ .requester = a, .device = 3, .operations = READ, .length = 1 });
-	EXPECT(rio_policy_may_touch(&policy, a, &(struct rio_target){ 3, { 0 }, { 0 } }));
-	EXPECT(!rio_policy_may_touch(&policy, a, &(struct rio_target){ 4, { 0 }, { 0 } }));
-	EXPECT(!rio_policy_may_touch(&policy, b, &(struct rio_target){ 3, { 0 }, { 0 } }));
-	EXPECT(rio_policy_may_meet(&policy, a, &(struct rio_target){ 3, { 0 }, { 0 } }));
-	EXPECT(!rio_policy_may_meet(&policy, b, &(struct rio_target){ 3, { 0 }, { 0 } }));
-	share((struct platform){ 6, 0 }, b); /* who has no rule */
-	EXPECT(!rio_policy_may_meet(&policy, b, &(struct rio_target){ 3, { 0 }, { 0 } }));
-	share((struct platform){ 7, 0 }, b);
-	EXPECT(rio_policy_may_meet(&policy, b, &(struct rio_target){ 3, { 0 }, { 0 } }));
-	EXPECT(!rio_policy_may_meet(&policy, b, &(struct rio_target){ 4, { 0 }, { 0 } }));
-	EXPECT(!rio_policy_may_touch(&policy, b, &(struct rio_target){ 3, { 0 }, { 0 } }));
+	allow((struct rio_rule){
+		.requester = q, .name = "a", .name_bytes = 1, .operations = READ, .length = 1 });
+	EXPECT(rio_policy_may_touch(&policy, q, &known));
+	EXPECT(!rio_policy_may_touch(&policy, q, &unknown));
+	EXPECT(!rio_policy_may_touch(&policy, other, &known));
+	EXPECT(rio_policy_may_meet(&policy, q, &known));
+	EXPECT(!rio_policy_may_meet(&policy, other, &known));
+	share((struct platform){ 6, 0 }, other); /* who has no rule */
+	EXPECT(!rio_policy_may_meet(&policy, other, &known));
+	share((struct platform){ 7, 0 }, other);
+	EXPECT(rio_policy_may_meet(&policy, other, &known));
+	EXPECT(!rio_policy_may_meet(&policy, other, &unknown));
+	EXPECT(!rio_policy_may_touch(&policy, other, &known));
 	policy.share_count = 0;
 }
 
 TEST(test_rio_03_a_rule_may_name_the_device_and_whose_it_is)
 {
 	static const uint8_t name[] = "disk";
-	struct rio_rule rule = {
-		.device = RIO_ANY_DEVICE, .iounit = { 2, 1 }, .name_bytes = 4, .operations = READ
-	};
+	struct rio_rule rule = { .iounit = { 2, 1 }, .name_bytes = 4, .operations = READ };
 	struct rio_wish w = { .requester = { 7, 1 },
 			      .device = { 9, { 2, 1 }, { name, 4 } },
 			      .operation = SGL_READ,
