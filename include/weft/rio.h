@@ -230,8 +230,8 @@ enum weft_reason weft_rio_inquire(struct weft_rio_requester *requester, uint64_t
 struct weft_rio_iounit;
 
 struct weft_rio_store {
-	uint32_t number; /* 1 to 65535, of one's choice */
-	const char *name;
+	uint32_t number;  /* 1 to 65535, of one's choice */
+	const char *name; /* UTF-8, without control characters */
 	const char *text; /* "mem:1G", "file:/dev/sdb,direct": docs/store.md */
 };
 
@@ -266,7 +266,7 @@ struct weft_rio_owner;
 /* What a requester may do. What no rule allows is denied. */
 struct weft_rio_rule {
 	struct weft_platform requester; /* unit 0: whoever it is */
-	const char *device;		/* its name; NULL: any */
+	const char *device;		/* its name, not empty; NULL: any */
 	struct weft_platform iounit;	/* whose device; unit 0: any */
 	uint32_t operations;		/* 1 << enum weft_rio_operation for each */
 	uint64_t first, length;		/* bytes of the device; length 0: to its end */

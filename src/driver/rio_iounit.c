@@ -9,6 +9,7 @@
 #include "driver/device.h"
 #include "driver/rio_end.h"
 #include "rio/iounit.h"
+#include "wire/rio_text.h"
 
 enum {
 	COMMANDS = 256,
@@ -248,7 +249,8 @@ static enum weft_reason device_add(struct weft_rio_iounit *u, const struct weft_
 	struct device *d;
 	enum weft_reason r;
 
-	if (s->number == 0 || s->number > UINT16_MAX || !s->name || !s->text)
+	if (s->number == 0 || s->number > UINT16_MAX || !s->name || !s->text ||
+	    !rio_text_is_good((const uint8_t *)s->name, strlen(s->name)))
 		return WEFT_R_BAD_ARGUMENT;
 	r = device_open(s->text, &d, &refusal);
 	if (r != WEFT_OK) {

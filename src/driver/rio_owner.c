@@ -216,7 +216,7 @@ static enum weft_reason policy_open(struct weft_rio_owner *o)
 					 .first = from->first,
 					 .length = from->length };
 
-		if (from->device && strlen(from->device) > sizeof(rule.name))
+		if (from->device && (!from->device[0] || strlen(from->device) > sizeof(rule.name)))
 			return WEFT_R_BAD_ARGUMENT;
 		if (from->device) {
 			rule.name_bytes = (uint32_t)strlen(from->device);

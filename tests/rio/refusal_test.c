@@ -471,3 +471,32 @@ TEST(test_rio_09_nobody_is_here_twice)
 	EXPECT(!cluster_noted(&c, "left requester"));
 	cluster_close(&c);
 }
+
+/* Nobody would know which device is meant: not all of them, certainly. */
+TEST(test_rio_03_a_rule_for_a_device_without_a_name_is_refused)
+{
+	const struct weft_rio_self self = cluster_self(OWNER_UNIT, NULL, 0);
+	const struct weft_rio_rule rule = { .device = "", .operations = 1 << WEFT_RIO_READ };
+	struct weft_rio_owner *owner;
+
+	EXPECT_EQ(weft_rio_owner_open(
+			  &self,
+			  &(struct weft_rio_owner_options){ .rules = &rule, .rule_count = 1 },
+			  &owner),
+		  WEFT_R_BAD_ARGUMENT);
+}
+
+/* Its owner would send it away, each time it came. */
+TEST(test_rio_04_an_iounit_has_no_device_whose_name_is_no_text)
+{
+	static const char *const names[] = { "", "a\nb", "\xff", "\x1b[2J" };
+	const struct weft_rio_self self = cluster_self(FIRST_IOUNIT, NULL, 0);
+
+	for (int i = 0; i < 4; i++) {
+		const struct weft_rio_store store = { 1, names[i], "mem:1M" };
+		const struct weft_rio_iounit_options o = { .stores = &store, .store_count = 1 };
+		struct weft_rio_iounit *iounit;
+
+		EXPECT_EQ(weft_rio_iounit_open(&self, &o, &iounit, NULL), WEFT_R_BAD_ARGUMENT);
+	}
+}
