@@ -159,8 +159,7 @@ void cluster_view_print(const struct cluster_look *now, const struct cluster_loo
 
 /* ---- For programs --------------------------------------------------------------------------- */
 
-/* Names are UTF-8 without control characters. */
-static void json_string(const char *text)
+void cluster_view_json_text(const char *text)
 {
 	putchar('"');
 	for (; *text; text++) {
@@ -174,7 +173,7 @@ static void json_string(const char *text)
 static void json_who(const struct weft_rio_seen *s, const char *name)
 {
 	printf("{\"name\":");
-	json_string(name);
+	cluster_view_json_text(name);
 	printf(",\"platform\":\"%" PRIu32 ".%" PRIu32 "\"", s->platform.unit, s->platform.process);
 }
 

@@ -17,6 +17,9 @@ struct cluster_look {
 void cluster_view_print(const struct cluster_look *now, const struct cluster_look *before);
 void cluster_view_json(const struct cluster_look *now);
 
+/* A name, which is UTF-8 without control characters, as a string. */
+void cluster_view_json_text(const char *text);
+
 /* "12 bytes", "1.5 GiB". */
 enum { CLUSTER_BYTES_TEXT = 24 };
 

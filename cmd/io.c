@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/quantity.h"
+#include "cluster_view.h"
 #include "io_run.h"
 #include "rio_role.h"
 
@@ -194,17 +195,19 @@ static int say_outcome(const struct options *o, const struct io_outcome *out)
 
 static void show_device(const struct weft_rio_device *d, bool is_json)
 {
-	if (is_json)
-		printf("{\"name\":\"%s\",\"number\":%" PRIu32 ",\"size\":%" PRIu64
-		       ",\"block\":%" PRIu32 ",\"iounit\":\"%" PRIu32 ".%" PRIu32
-		       "\",\"readonly\":%s}\n",
-		       d->name, d->number, d->size_bytes, d->block_bytes, d->iounit.unit,
-		       d->iounit.process, d->is_readonly ? "true" : "false");
-	else
+	if (is_json) {
+		printf("{\"name\":");
+		cluster_view_json_text(d->name);
+		printf(",\"number\":%" PRIu32 ",\"size\":%" PRIu64 ",\"block\":%" PRIu32
+		       ",\"iounit\":\"%" PRIu32 ".%" PRIu32 "\",\"readonly\":%s}\n",
+		       d->number, d->size_bytes, d->block_bytes, d->iounit.unit, d->iounit.process,
+		       d->is_readonly ? "true" : "false");
+	} else {
 		printf("%-24s %15" PRIu64 " bytes in blocks of %-5" PRIu32 " at %" PRIu32
 		       ".%" PRIu32 "%s\n",
 		       d->name, d->size_bytes, d->block_bytes, d->iounit.unit, d->iounit.process,
 		       d->is_readonly ? ", read only" : "");
+	}
 }
 
 static void show_figures(const struct options *o, const struct io_figures *f)

@@ -4,6 +4,7 @@
 
 Prints `ok NAME`, `not ok NAME: why` or `skip NAME: reason`, a line for each test.
 """
+import json
 import os
 import subprocess
 import sys
@@ -101,6 +102,13 @@ def test_rio_03_who_was_sent_away_is_in_the_log_at_once(folder):
                 if ": rio_stranger: " in f.read():
                     break
             expect("it is written", time.monotonic() < end)
+
+
+def test_devices_are_listed_for_programs(folder):
+    with Roles(folder, "mem:1M,block=4096,ro") as roles:
+        device = json.loads(roles.io("list", "--json").stdout)
+        expect_equal("the device", device, {"name": "disk", "number": 1 << 16 | 1, "size": MIB,
+                                            "block": 4096, "iounit": "2.1", "readonly": True})
 
 
 main(globals())
