@@ -120,7 +120,6 @@ TEST(test_rio_02i_the_owners_word_does_not_end_what_the_unit_tells)
 	asker_close(&w);
 }
 
-/* Nobody knows what of the data has come. */
 /* Who knows a device's number may ask for it before he is told who has it. */
 TEST(test_rio_02i_a_unit_that_is_announced_after_the_request_tells_of_it)
 {
@@ -143,6 +142,7 @@ TEST(test_rio_02i_a_unit_that_is_announced_after_the_request_tells_of_it)
 	}
 }
 
+/* Nobody knows what of the data has come. */
 TEST(test_rio_02i_a_connection_that_ends_before_the_word_fails_its_requests)
 {
 	uint64_t first, second, third;
@@ -222,5 +222,25 @@ TEST(test_rio_03_words_that_are_forged_repeated_or_none_are_refused)
 	EXPECT_EQ(say(other, &words, &m), WEFT_R_RIO_UNEXPECTED); /* who is not announced */
 	rio_requester_lost(w.q, unit);
 	EXPECT_EQ(say(unit, &words, &m), WEFT_R_RIO_UNEXPECTED); /* or not connected */
+	asker_close(&w);
+}
+
+/* It was hung up with the revocation: nothing of it is there when it is announced once more. */
+TEST(test_rio_02i_a_unit_that_comes_again_is_not_connected)
+{
+	uint64_t id;
+
+	open_all();
+	REQUIRE(asker_hears(&w, &(struct rio_msg){ .type = RIO_REVOKE, .revoked = unit }) ==
+		WEFT_OK);
+	asker_run(&w);
+	EXPECT_EQ(w.hung_up_count, 1U);
+	rio_requester_lost(w.q, unit);
+	announce(unit, ASKER_DEVICE);
+	EXPECT_EQ(tell(1), WEFT_R_RIO_UNEXPECTED);
+	id = ask();
+	EXPECT_EQ(told_status(id), WEFT_OK);
+	asker_run(&w);
+	asker_expect_ended(&w, id, WEFT_R_PEER_GONE);
 	asker_close(&w);
 }
