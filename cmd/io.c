@@ -267,10 +267,23 @@ static bool range_of(const struct options *o, const struct weft_rio_device *d, u
 	return true;
 }
 
+/* Who says how much is to be written knows; else all of it was meant. */
+static bool is_all_written(const struct options *o, const struct io_range *range, int file)
+{
+	char more;
+
+	if (o->has_length || read(file, &more, 1) != 1)
+		return true;
+	fprintf(stderr,
+		"weft io: the input has more than the %" PRIu64 " bytes that %s has there\n",
+		range->length, range->device->name);
+	return false;
+}
+
 static int with_file(struct io_run *run, const struct options *o, const struct io_range *range,
 		     struct io_outcome *out)
 {
-	bool is_read = strcmp(o->verb, "read") == 0;
+	bool is_read = strcmp(o->verb, "read") == 0, is_all = true;
 	int file = is_read ? STDOUT_FILENO : STDIN_FILENO;
 
 	if (o->path)
@@ -284,11 +297,13 @@ static int with_file(struct io_run *run, const struct options *o, const struct i
 		io_run_read(run, range, file, out);
 	else
 		io_run_write(run, range, file, out);
+	if (!is_read && out->reason == WEFT_OK)
+		is_all = is_all_written(o, range, file);
 	if (o->path && close(file) < 0 && out->reason == WEFT_OK) {
 		out->reason = WEFT_R_SYSTEM;
 		out->error = errno;
 	}
-	return say_outcome(o, out);
+	return say_outcome(o, out) != 0 || !is_all;
 }
 
 static int copy(struct io_run *run, const struct options *o, const struct io_range *from,

@@ -111,4 +111,19 @@ def test_devices_are_listed_for_programs(folder):
                                             "block": 4096, "iounit": "2.1", "readonly": True})
 
 
+def test_more_than_the_device_holds_is_not_written_as_if_it_were_all(folder):
+    with Roles(folder, "mem:1M") as roles:
+        image = roles.path("image")
+        with open(image, "wb") as f:
+            f.write(bytes(MIB + 1))
+        for words in (("--file", image), ("--file", image, "--at", "512k")):
+            done = roles.io("write", "disk", *words)
+            expect_equal("status", done.returncode, 1)
+            expect("why: %s" % done.stderr, b"the input has more" in done.stderr)
+        expect_equal("so much of it", roles.io("write", "disk", "--file", image, "--length", "1M"
+                                               ).returncode, 0)
+        os.truncate(image, MIB)
+        expect_equal("all of it", roles.io("write", "disk", "--file", image).returncode, 0)
+
+
 main(globals())
