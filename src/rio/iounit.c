@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <sodium/utils.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -91,10 +92,14 @@ void rio_iounit_destroy(struct rio_iounit *u)
 	for (uint32_t i = 0; u->commands && i < u->config.commands_max; i++)
 		rio_list_destroy(u->commands[i].list);
 	timer_queue_fini(&u->timers);
+	/* Tokens and keys do not stay in memory that others get. */
+	if (u->platforms)
+		sodium_memzero(u->platforms, u->platform_count * sizeof(*u->platforms));
 	free(u->commands);
 	free(u->pieces);
 	free(u->platforms);
 	free(u->moves);
+	sodium_memzero(u, sizeof(*u));
 	free(u);
 }
 
