@@ -3,7 +3,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "rio/cluster.h"
+#include "rio/raw.h"
+#include "wire/sgl.h"
 
 enum { MIB = 1 << 20, RELAY = 9 }; /* the third requester: it is an I/O unit's */
 
@@ -15,12 +16,14 @@ static char folder[CLUSTER_TEXT];
  * The owner knows both I/O units; the second one's device is the first one's, handed on. So the
  * second begins when the owner is there, where the owner will look for it.
  */
-static void open_all(void)
+static void open_all(const char *disk_text)
 {
-	static const struct weft_rio_store disk = { 1, "disk", "mem:16M" };
+	static struct weft_rio_store disk = { 1, "disk", NULL };
 	static struct weft_rio_store relayed = { 1, "relayed", NULL };
 	static char text[CLUSTER_TEXT + 32];
 
+	disk.text = disk_text;
+	memcpy(folder, "/tmp/weft-relay-XXXXXX", sizeof(folder));
 	cluster_begin(&c);
 	cluster_add_iounit(&c, &disk, 1);
 	cluster_reserve_iounit(&c);
@@ -65,7 +68,7 @@ TEST(test_rio_s5_rio_s7_an_io_unit_requests_and_what_is_relayed_moves_twice)
 	uint64_t before, straight, relayed;
 	uint32_t out_tag, in_tag;
 
-	open_all();
+	open_all("mem:16M");
 	q = cluster_requester(&c, 0);
 	for (size_t i = 0; i < sizeof(out); i++)
 		out[i] = (uint8_t)(i * 11 + i / 4099);
@@ -89,4 +92,73 @@ TEST(test_rio_s5_rio_s7_an_io_unit_requests_and_what_is_relayed_moves_twice)
 	cluster_stop_iounit(&c, 1);
 	cluster_close(&c);
 	cluster_role_files_remove(folder);
+}
+
+/* A request of a host that has no memory to be reached: what is to be written lies in the list. */
+static void ask_to_write(struct raw *host, const uint8_t *bytes, uint32_t length)
+{
+	const struct sgl_attributes wide = sgl_attributes_default();
+	const struct sgl_element what = { .kind = SGL_TRANSACTION,
+					  .transaction = { .operation = SGL_WRITE,
+							   .is_fua = true,
+							   .device = 2 << 16 | 1,
+							   .offset = 4096,
+							   .length = length } };
+	const struct sgl_element data = {
+		.kind = SGL_IMMEDIATE,
+		.immediate = { .ends_buffer = true, .length = length, .data = bytes }
+	};
+	uint8_t list[RIO_REQUEST_LIST_MAX], *latest;
+	struct wr w = wr_of(list, sizeof(list));
+	struct rio_msg m;
+
+	sgl_put(&what, &wide, &w);
+	latest = w.at;
+	sgl_put(&data, &wide, &w);
+	REQUIRE(!w.is_short);
+	sgl_set_last(latest);
+	raw_dial(host, &c.owner_at, OWNER_UNIT, RIO_OWNER);
+	do /* until it may be asked for */
+		REQUIRE(raw_hear(host, RIO_ANNOUNCE, &m));
+	while (m.announce.iounit.unit != FIRST_IOUNIT + 1);
+	raw_say(host, &(struct rio_msg){ .type = RIO_REQUEST,
+					 .id = 1,
+					 .request = { .list = { list, (size_t)(w.at - list) } } });
+	REQUIRE(raw_hear(host, RIO_STATUS, &m));
+	EXPECT_EQ(m.status.reason, WEFT_OK);
+}
+
+/*
+ * The second I/O unit is the requester, and its memory is what the first one reads: by Read, over a
+ * connection of those two. No host has memory in this, or a connection to an I/O unit.
+ */
+TEST(test_sys_09_rio_05_rio_s5_two_io_units_move_data_without_a_host)
+{
+	static struct raw host;
+	enum { LENGTH = 1024 };
+	struct weft_rio_moved first, second;
+	char text[CLUSTER_TEXT];
+
+	cluster_file(text, 16 * MIB);
+	open_all(text);
+	cluster_fill(out, LENGTH, 9);
+	raw_open(&host, FIRST_REQUESTER, RIO_REQUESTER);
+	weft_rio_iounit_moved(c.iounits[0], &first);
+	EXPECT_EQ(first.connections, 0);
+	ask_to_write(&host, out, LENGTH);
+	cluster_file_read(text, 4096, in, LENGTH);
+	EXPECT_MEM(in, out, LENGTH);
+	weft_rio_iounit_moved(c.iounits[0], &first);
+	weft_rio_iounit_moved(c.iounits[1], &second);
+	EXPECT_EQ(first.connections, 1);
+	EXPECT_EQ(first.payload_in, LENGTH);
+	/* For the host the second unit moved nothing. */
+	EXPECT_EQ(second.connections, 0);
+	EXPECT_EQ(second.payload_in + second.payload_out, 0);
+	EXPECT(cluster_noted(&c, "allowed 9.1#"));
+	raw_close(&host);
+	cluster_stop_iounit(&c, 1);
+	cluster_close(&c);
+	remove_files();
+	cluster_file_remove(text);
 }

@@ -708,7 +708,7 @@ TEST(test_rio_06_mem_13_what_is_shared_may_be_named)
 
 /* ---- For people ----------------------------------------------------------------------------- */
 
-TEST(test_sys_09_who_is_here_can_be_asked)
+TEST(test_rio_03_who_is_here_can_be_asked)
 {
 	struct rio_device devices[3];
 	struct rio_owner_peer q;

@@ -275,6 +275,8 @@ static void answer(struct unit_world *w, const struct rio_act *act)
 	struct rio_data d;
 
 	w->dials++;
+	if (r && r->is_up)
+		fail(w, "a second connection");
 	if (!r || rio_data_decode(&d, act->bytes, act->length) != RIO_MSG_OK ||
 	    !rio_seal_is_true(r->token, act->bytes, RIO_DATA_SEALED_BYTES, d.seal) ||
 	    !platform_is_same(d.from, unit) || !platform_is_same(d.to, act->platform)) {
