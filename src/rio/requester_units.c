@@ -156,7 +156,7 @@ bool unit_act(struct rio_requester *q, struct rio_requester_act *act)
 		return false;
 	u = CONTAINER_OF(list_pop(&q->units_leaving), struct unit, link);
 	u->is_leaving = false;
-	u->is_connected = false;
+	u->is_connected = false; /* also for one that comes in its slot */
 	*act = (struct rio_requester_act){ .kind = RIO_REQUESTER_HANG_UP, .iounit = u->name };
 	return true;
 }

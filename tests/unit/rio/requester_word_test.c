@@ -168,6 +168,27 @@ TEST(test_rio_02i_a_connection_that_ends_before_the_word_fails_its_requests)
 	asker_close(&w);
 }
 
+/* Its connection was hung up with it; the one that is announced again has none. */
+TEST(test_rio_02i_a_unit_that_was_revoked_and_comes_again_is_not_connected)
+{
+	uint64_t id;
+
+	open_all();
+	EXPECT_EQ(asker_hears(&w, &(struct rio_msg){ .type = RIO_REVOKE, .revoked = unit }),
+		  WEFT_OK);
+	asker_run(&w);
+	EXPECT_EQ(w.hung_up_count, 1U);
+	rio_requester_lost(w.q, unit);
+	announce(unit, ASKER_DEVICE);
+	EXPECT_EQ(tell(1), WEFT_R_RIO_UNEXPECTED);
+	id = ask();
+	EXPECT_EQ(told_status(id), WEFT_OK);
+	asker_run(&w);
+	asker_expect_ended(&w, id, WEFT_R_PEER_GONE);
+	EXPECT(rio_requester_is_idle(w.q));
+	asker_close(&w);
+}
+
 TEST(test_rio_02i_a_word_that_never_comes_is_a_timeout)
 {
 	uint64_t id;
