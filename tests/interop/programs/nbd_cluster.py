@@ -125,7 +125,7 @@ class Cluster:
         """Runs a program to its end; what it said. DIR and URI in its words are replaced."""
         words = [w.replace("DIR", self.folder).replace("URI", self.uri) for w in words]
         name = "program%d" % len(self.processes)
-        process = self.launch(name, words)
+        process = self.launch(name, words, self.tools.kit_env if words[0] == "nbdkit" else None)
         if not process.await_end(time.monotonic() + seconds * self.tools.patience):
             raise Failure("%s does not end" % words[0])
         why = judge_text(Side(words, list(says), list(says_not)), process.output())
@@ -149,14 +149,13 @@ class Cluster:
                 raise Failure("the owner's log has no \"%s\"" % pattern)
 
     def check_kit(self):
-        """It must be there still, and no sanitizer may have spoken."""
-        if "nbdkit" not in self.processes:
-            return
-        if self.processes["nbdkit"].has_ended():
+        """It must be there still, and no sanitizer may have spoken, of a role neither."""
+        if "nbdkit" in self.processes and self.processes["nbdkit"].has_ended():
             raise Failure("nbdkit did not stay")
-        why = judge_text(Side([]), self.kit_says())
-        if why:
-            raise Failure("nbdkit " + why)
+        for name, process in self.processes.items():
+            why = judge_text(Side([]), process.output())
+            if why:
+                raise Failure("%s %s" % (name, why))
 
     def end(self):
         # nbdkit first: it says good-bye to those who are there.
