@@ -11,7 +11,6 @@
  *	- what the owner says is done ends at once if the unit that would tell is not connected;
  *	- in the end no window, list, timer or debt is left.
  */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
@@ -89,7 +88,7 @@ static int unit_by_name(struct platform name)
 									      : -1;
 }
 
-/* Which unit has it: number 0 to 5, two of each. */
+/* 1 to 6, two of each unit. */
 static uint32_t device_of(uint8_t which)
 {
 	return 1U + which % 6U;
@@ -198,6 +197,14 @@ static void expose(const struct rio_requester_act *act)
 			      .is_written = act->is_written };
 }
 
+static void lose(int unit)
+{
+	if (!w.units[unit].is_connected)
+		return;
+	w.units[unit].is_connected = false;
+	rio_requester_lost(w.q, name_of(unit));
+}
+
 /* The driver ends the connection, if there is one, and says so. */
 static void hang_up(struct platform name)
 {
@@ -205,10 +212,7 @@ static void hang_up(struct platform name)
 
 	CHECK(i >= 0 && w.units[i].is_leaving);
 	w.units[i].is_leaving = false;
-	if (w.units[i].is_connected) {
-		w.units[i].is_connected = false;
-		rio_requester_lost(w.q, name);
-	}
+	lose(i);
 }
 
 static bool act_one(void)
@@ -405,9 +409,8 @@ static void owner_tells(void)
 	CHECK(t->has_ended); /* nobody could tell */
 }
 
-static void announce(void)
+static void announce(uint8_t how, uint8_t token)
 {
-	uint8_t how = rd_u8(&w.r), token = rd_u8(&w.r) % 4;
 	int unit = how % NAMES;
 	uint8_t entries[128];
 	struct wr to = wr_of(entries, sizeof(entries));
@@ -498,10 +501,10 @@ static void owner_errs(void)
 /* ---- I/O units ------------------------------------------------------------------------------ */
 
 /* With a counter that is new or not, a token that is right or not, to us or not. */
-static void dial(int unit)
+static void dial(int unit, uint8_t how)
 {
 	struct unit *u = &w.units[unit];
-	uint8_t how = rd_u8(&w.r), token = how & 0x80 ? (u->token + 1) % 4 : u->token;
+	uint8_t token = how & 0x80 ? (u->token + 1) % 4 : u->token;
 	struct rio_data d = { .from = name_of(unit), .to = self };
 	uint8_t question[RIO_DATA_BYTES], answer[RIO_DATA_BYTES];
 	const struct rio_bytes bytes = { question, sizeof(question) };
@@ -548,18 +551,8 @@ static void tell(int unit)
 		t->is_well = t->is_well || t->unit == unit || t->unit < 0;
 	r = rio_requester_told(w.q, name_of(unit), bytes, length);
 	CHECK((r == WEFT_OK) == (m.type == RIO_STATUS && !(how >> 7)));
-	if (r == WEFT_OK)
-		return;
-	u->is_connected = false;
-	rio_requester_lost(w.q, name_of(unit));
-}
-
-static void lose(int unit)
-{
-	if (!w.units[unit].is_connected)
-		return;
-	w.units[unit].is_connected = false;
-	rio_requester_lost(w.q, name_of(unit));
+	if (r != WEFT_OK)
+		lose(unit);
 }
 
 /* ---- What is asked for ---------------------------------------------------------------------- */
@@ -662,6 +655,8 @@ static void look_at_offers(void)
 
 static void owner_does(uint8_t what)
 {
+	uint8_t how;
+
 	switch (what % 8) {
 	case 0:
 		owner_comes();
@@ -673,7 +668,8 @@ static void owner_does(uint8_t what)
 		owner_errs();
 		break;
 	case 3:
-		announce();
+		how = rd_u8(&w.r);
+		announce(how, rd_u8(&w.r) % 4);
 		break;
 	case 4:
 		revoke((what >> 3) % NAMES);
@@ -702,7 +698,7 @@ static void step(void)
 		owner_does(rd_u8(&w.r));
 		break;
 	case 3:
-		dial(more % NAMES);
+		dial(more % NAMES, rd_u8(&w.r));
 		break;
 	case 4:
 		tell(more % NAMES);
@@ -781,6 +777,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	open_world(data, size);
 	owner_comes();
+	/* Mostly two units are here from the beginning, with two devices each. */
+	for (uint8_t i = 0; i < 2 && rd_u8(&w.r) < 200; i++) {
+		announce(9 + i, 0);
+		dial(i, 0);
+	}
 	for (uint32_t i = 0; i < STEPS_MAX && !w.r.is_short; i++)
 		step();
 	owner_leaves();
