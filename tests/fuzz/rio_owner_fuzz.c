@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * An owner's core under a history that the input writes: who comes and leaves, what they say (well
- * sealed or not at all), which lists lie in their memory, how fetches and commands end, and how time
- * goes by. A judge who knows what was said, and the rules, holds that
+ * sealed or not at all), which lists lie in their memory, how fetches and commands end, and how
+ * time goes by. A judge who knows what was said, and the rules, holds that
  *
  *	- a request that was taken is answered once, while its requester is here, and in time;
  *	- nothing is commanded that the rules deny, that nobody asked for, or twice; nor for who has
@@ -499,7 +499,7 @@ static void ask_chained(int end, uint64_t id, size_t length)
 				     .request = { .list = { list, (size_t)(to.at - list) } } }));
 }
 
-/* Nothing was lost on the way: there are slots for two lists, and A has as many requests as ever. */
+/* Nothing was lost on the way: there are slots for two lists, and A has all its requests. */
 static void all_is_free(void)
 {
 	size_t length = long_read();

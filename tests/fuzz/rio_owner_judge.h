@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The world of rio_owner_fuzz.c, and the judge of what the owner does in it: who knows what was said,
- * and the rules.
+ * The world of rio_owner_fuzz.c, and the judge of what the owner does in it, who knows what was
+ * said, and the rules.
  */
 #pragma once
 
