@@ -76,7 +76,7 @@ class Cluster:
 
     def make_key(self, role):
         done = subprocess.run([self.tools.weft, "key", "new", self.path(role + ".key")],
-                              check=True, stdout=subprocess.PIPE, text=True)
+                              check=True, stdout=subprocess.PIPE, text=True, env=self.tools.env)
         return re.search("[0-9a-f]{64}", done.stdout)[0]
 
     # --- roles ---------------------------------------------------------------------------------
