@@ -25,13 +25,19 @@ static void spy_submit(struct store *s, struct store_request *r, uint64_t now_ns
 
 	rw_trace(spy->world, RW_TRACE_STORED, spy->world->devices[spy->device].node,
 		 (uint64_t)spy->device << 8 | r->op, r->offset);
-	rw_model_stored(spy->world, spy->device, r);
+	rw_order_begun(spy->world, spy->device,
+		       (struct rw_under_way){ r, rw_model_stored(spy->world, spy->device, r) });
 	CHECK(store_submit(spy->below, r, now_ns) == WEFT_OK);
 }
 
 static struct store_request *spy_next_done(struct store *s, uint64_t now_ns)
 {
-	return store_next_done(spy_of(s)->below, now_ns);
+	struct rw_spy *spy = spy_of(s);
+	struct store_request *r = store_next_done(spy->below, now_ns);
+
+	if (r)
+		rw_order_done(spy->world, spy->device, r);
+	return r;
 }
 
 static uint64_t spy_due(const struct store *s)

@@ -432,7 +432,7 @@ static bool is_of(const struct rio_world *w, const struct rw_transaction *t, uin
 	return r->offset == t->is.offset && r->length == t->is.length;
 }
 
-static void judge_write(struct rio_world *w, uint32_t device, const struct store_request *r)
+static uint32_t judge_write(struct rio_world *w, uint32_t device, const struct store_request *r)
 {
 	uint64_t offset = r->offset;
 	uint32_t writer = word_writer(w, r->spans[0].bytes, device, offset);
@@ -440,7 +440,7 @@ static void judge_write(struct rio_world *w, uint32_t device, const struct store
 	if (writer == RW_NONE || !is_of(w, &w->transactions[writer], device, r)) {
 		rw_fail(w, "device %u is asked for a write at %u that nobody may want", device,
 			(uint32_t)offset);
-		return;
+		return RW_NONE;
 	}
 	for (uint32_t i = 0; i < r->span_count; i++) {
 		for (size_t at = 0; at < r->spans[i].length; at += RW_WORD, offset += RW_WORD) {
@@ -449,20 +449,25 @@ static void judge_write(struct rio_world *w, uint32_t device, const struct store
 					device, (uint32_t)offset);
 		}
 	}
+	return writer;
 }
 
-void rw_model_stored(struct rio_world *w, uint32_t device, const struct store_request *r)
+uint32_t rw_model_stored(struct rio_world *w, uint32_t device, const struct store_request *r)
 {
-	if (r->op == STORE_WRITE) {
-		judge_write(w, device, r);
-		return;
+	uint32_t found = RW_NONE, count = 0;
+
+	if (r->op == STORE_WRITE)
+		return judge_write(w, device, r);
+	for (uint32_t i = w->transaction_count; i-- > 0 && count < 2;) {
+		if (!is_of(w, &w->transactions[i], device, r))
+			continue;
+		found = i;
+		count++;
 	}
-	for (uint32_t i = w->transaction_count; i-- > 0;) {
-		if (is_of(w, &w->transactions[i], device, r))
-			return;
-	}
-	rw_fail(w, "device %u is asked for operation %u at %u that nobody may want", device, r->op,
-		(uint32_t)r->offset);
+	if (count == 0)
+		rw_fail(w, "device %u is asked for operation %u at %u that nobody may want", device,
+			r->op, (uint32_t)r->offset);
+	return count == 1 ? found : RW_NONE;
 }
 
 /* ---- What memory is reached for ------------------------------------------------------------- */

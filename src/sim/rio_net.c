@@ -252,7 +252,8 @@ static void arrive(struct rio_world *w, struct rw_flight *f)
 	struct rw_end *e = rw_end_of(w, there);
 
 	f->has_event = false;
-	if (rw_conn_of(w, there)->serial != f->serial || !is_open(e)) {
+	if (rw_conn_of(w, there)->serial != f->serial || !is_open(e) ||
+	    rw_conn_of(w, there)->is_clogged) {
 		flight_tidy(w, f);
 	} else if (f->is_back) {
 		if (f->length > 0)
@@ -400,6 +401,47 @@ static void bury(struct rio_world *w, uint32_t end)
 		flight_unlink(w, f);
 	}
 	rw_mail(w, e->node, &(struct rw_mail){ .kind = RW_MAIL_GONE, .end = end });
+}
+
+/* Somebody waits for something that is read over it. */
+static bool is_read_over(struct rio_world *w, uint32_t conn)
+{
+	const struct rw_end *e = &w->conns[conn].ends[0];
+
+	for (const struct list *l = e->flights.next; l != &e->flights; l = l->next) {
+		if (CONTAINER_OF(l, struct rw_flight, link)->kind == RW_READ)
+			return true;
+	}
+	return false;
+}
+
+static bool is_data_up(const struct rw_conn *c)
+{
+	return c->is_data && c->ends[0].state == RW_END_UP && c->ends[1].state == RW_END_UP;
+}
+
+void rw_clog_one(struct rio_world *w)
+{
+	uint32_t from = rw_draw(w, RW_CONNS_MAX);
+
+	for (uint32_t i = 0; i < RW_CONNS_MAX; i++) {
+		uint32_t conn = (from + i) % RW_CONNS_MAX;
+		struct rw_conn *c = &w->conns[conn];
+
+		if (!is_data_up(c) || c->is_clogged || !is_read_over(w, conn))
+			continue;
+		rw_trace(w, RW_TRACE_CLOGGED, c->ends[0].node, c->ends[1].node, 0);
+		c->is_clogged = true;
+		return;
+	}
+}
+
+void rw_clogs_end(struct rio_world *w)
+{
+	for (uint32_t i = 0; i < RW_CONNS_MAX; i++) {
+		if (w->conns[i].is_clogged && is_data_up(&w->conns[i]) && !is_read_over(w, i))
+			rw_end_fail(w, 2 * i, WEFT_R_PEER_GONE);
+	}
 }
 
 void rw_end_forget(struct rio_world *w, uint32_t end)

@@ -270,6 +270,8 @@ void rw_node_turn(struct rio_world *w, uint32_t node)
 	}
 	timers(w, node);
 	rw_role_work(w, node);
+	if (!n->is_stopping)
+		rw_order_turned(w, node);
 	if (n->is_stopping)
 		rw_node_stop(w, node);
 	else

@@ -211,6 +211,7 @@ static void unit_gone(struct rio_world *w, uint32_t end)
 		unit_lose(w, end, e->reason);
 	} else if (end == n->owner_end) {
 		n->owner_end = RW_NONE;
+		rw_order_owner(w, e->node);
 		rio_iounit_owner_left(n->unit);
 	}
 }
@@ -358,6 +359,7 @@ void rw_role_open(struct rio_world *w, uint32_t node)
 	struct rw_node *n = &w->nodes[node];
 
 	memset(n->windows, 0, sizeof(n->windows));
+	rw_order_owner(w, node);
 	if (rw_is_unit(w, node)) {
 		unit_open(w, node);
 		return;
@@ -410,6 +412,7 @@ enum weft_reason rw_role_came(struct rio_world *w, uint32_t end)
 				      &e->number);
 	CHECK(role == RIO_OWNER);
 	n->meetings++;
+	rw_order_owner(w, e->node);
 	if (rw_is_requester(w, e->node)) {
 		n->owner_end = end;
 		rio_requester_owner_came(n->requester, &e->contact);
@@ -435,6 +438,8 @@ enum weft_reason rw_role_message(struct rio_world *w, uint32_t end, const struct
 		return rio_requester_told(n->requester, e->peer, mail->bytes, mail->length);
 	if (end != n->owner_end)
 		return WEFT_R_RIO_UNEXPECTED;
+	/* Before: the core may go on at once. */
+	rw_order_heard(w, e->node, mail->bytes, mail->length);
 	if (n->unit)
 		return rio_iounit_take(n->unit, mail->bytes, mail->length, now_ns);
 	return rio_requester_take(n->requester, mail->bytes, mail->length, now_ns);
@@ -464,6 +469,7 @@ void rw_role_gone(struct rio_world *w, uint32_t end)
 			rio_requester_lost(n->requester, e->peer);
 	} else if (end == n->owner_end) {
 		n->owner_end = RW_NONE;
+		rw_order_owner(w, e->node);
 		rio_requester_owner_left(n->requester);
 	}
 }

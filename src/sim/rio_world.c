@@ -63,6 +63,7 @@ static void faults_draw(struct rio_world *w)
 		l->stop_weight[i] = draw_weight(w);
 	l->break_weight = draw_weight(w);
 	l->hang_weight = draw_weight(w);
+	l->clog_weight = draw_weight(w);
 	l->hang_ns = (uint64_t)MS << rw_draw(w, 12);
 	l->away_ns = (uint64_t)MS << rw_draw(w, 11);
 	l->step_ppm = rw_draw(w, 2) == 0 ? 0 : rw_draw(w, 800000);
@@ -85,6 +86,9 @@ static void limits_draw(struct rio_world *w)
 	l->grace_ns = (uint64_t)(10 * MS) << rw_draw(w, 8);
 	if (l->is_calm || rw_draw(w, 3) == 0)
 		l->timeout_ns = rw_patient_ns;
+	/* Who waits for something that never comes has no patience. */
+	if (l->timeout_ns == rw_patient_ns)
+		l->clog_weight = 0;
 	l->mischief_ppm = mischief[rw_draw(w, 4)];
 	l->hot_blocks = rw_draw(w, 3) == 0 ? 1 + rw_draw(w, 3) : 0;
 	l->owner_requests = 1 + rw_draw(w, 8);
@@ -175,7 +179,8 @@ static void stop_one(struct rio_world *w, uint32_t first, uint32_t count)
 		rw_node_stop(w, node);
 }
 
-static void break_one(struct rio_world *w)
+/* False: there is none of this kind. Busy ones have data on its way. */
+static bool break_one(struct rio_world *w, bool is_busy)
 {
 	uint32_t from = rw_draw(w, 2 * RW_CONNS_MAX);
 
@@ -185,15 +190,20 @@ static void break_one(struct rio_world *w)
 
 		if (e->state == RW_END_GONE || e->state == RW_END_DYING)
 			continue;
+		if (is_busy && (!rw_conn_of(w, end)->is_data || list_is_empty(&e->flights)))
+			continue;
 		rw_trace(w, RW_TRACE_BROKEN, e->node, rw_end_of(w, end ^ 1)->node, 0);
 		rw_end_fail(w, end, WEFT_R_PEER_GONE);
-		return;
+		return true;
 	}
+	return false;
 }
 
+/* An I/O unit, or the owner. */
 static void hang_one(struct rio_world *w)
 {
-	uint32_t node = 1 + w->limits.requesters + rw_draw(w, w->limits.units);
+	uint32_t nth = rw_draw(w, 1 + w->limits.units);
+	uint32_t node = nth == 0 ? 0 : w->limits.requesters + nth;
 	struct rw_node *n = &w->nodes[node];
 
 	if (!n->is_up)
@@ -207,12 +217,12 @@ static void fault(struct rio_world *w)
 {
 	const struct rw_limits *l = &w->limits;
 	const uint32_t weights[] = { l->stop_weight[0], l->stop_weight[1], l->stop_weight[2],
-				     l->break_weight, l->hang_weight };
+				     l->break_weight,	l->hang_weight,	   l->clog_weight };
 	uint32_t sum = 0, pick, kind = 0;
 
 	if (w->phase != RW_RUN)
 		return;
-	for (uint32_t i = 0; i < 5; i++)
+	for (uint32_t i = 0; i < sizeof(weights) / sizeof(weights[0]); i++)
 		sum += weights[i];
 	if (sum == 0)
 		return;
@@ -225,9 +235,11 @@ static void fault(struct rio_world *w)
 	else if (kind == 2)
 		stop_one(w, 1 + l->requesters, l->units);
 	else if (kind == 3)
-		break_one(w);
-	else
+		(void)(break_one(w, rw_draw(w, 2) == 0) || break_one(w, false));
+	else if (kind == 4)
 		hang_one(w);
+	else
+		rw_clog_one(w);
 	schedule_fault(w);
 }
 
@@ -317,6 +329,8 @@ static void phase_next(struct rio_world *w)
 	w->audit_at = 0;
 	w->audit_ask = RW_NONE;
 	rw_trace(w, RW_TRACE_PHASE, 0, w->phase, 0);
+	if (w->phase == RW_REST)
+		rw_clogs_end(w);
 	for (uint32_t i = 0; i < w->node_count; i++) {
 		bool is_cut = w->phase == RW_CUT || w->phase == RW_CUT_AGAIN;
 

@@ -3,8 +3,9 @@
  * A world of directed I/O: requesters, an owner and I/O units with devices, each the real core
  * (rio/), on simulated connections in virtual time. Any of them may stop at any step, as by kill
  * -9, and come back with the same keys; connections break with anything under way; messages are
- * late; an I/O unit hangs. Outside the cores stands a model that knows who asked for what, and
- * judges every end, every byte and every access.
+ * late, or never come over a connection that stays; an I/O unit or the owner hangs. Outside the
+ * cores stands a model that knows who asked for what, and judges every end, every byte and every
+ * access.
  *
  *	rio_world.c      the world: what the seed draws, the loop, faults, the end
  *	rio_net.c        connections: messages, Reads and Writes on their way, and windows
@@ -13,6 +14,7 @@
  *	rio_devices.c    what I/O units have for devices, and a spy before each of them
  *	rio_asks.c       what requesters ask for
  *	rio_model.c      the judge: what may be read, what has become durable, what must not be
+ *	rio_order.c      the judge: who may be connected, and what comes before what
  */
 #pragma once
 
@@ -46,6 +48,7 @@ enum {
 	RW_SHARED_BYTES = 8192,
 	RW_WINDOWS_ALL = 1 + RW_SHARED + RW_WINDOWS,
 	RW_LISTS = 3,
+	RW_UNDER_WAY = 64, /* at a device, that are looked at */
 	RW_FAILURE_BYTES = 256
 };
 
@@ -74,6 +77,7 @@ enum rw_trace {
 	RW_TRACE_STARTED,
 	RW_TRACE_HUNG,	  /* a = until */
 	RW_TRACE_BROKEN,  /* a = connection */
+	RW_TRACE_CLOGGED, /* a = node: nothing gets there any more */
 	RW_TRACE_MET,	  /* a = node: they have greeted */
 	RW_TRACE_PARTED,  /* a = node, reason */
 	RW_TRACE_MESSAGE, /* a = node, b = type << 32 | bytes */
@@ -116,6 +120,7 @@ struct rw_end {
 struct rw_conn {
 	uint32_t serial; /* of the use of this slot */
 	bool is_data;
+	bool is_clogged;	       /* nothing arrives any more */
 	uint32_t to;		       /* the node that was dialled */
 	uint8_t words[RIO_DATA_BYTES]; /* private data: the question, then the answer */
 	enum weft_reason answer;
@@ -190,8 +195,10 @@ struct rw_node {
 	struct rio_requester *requester;
 	uint32_t owner_end; /* of a requester or an I/O unit */
 	uint32_t meetings;  /* with an owner, in all lives */
-	uint8_t *buffers;   /* of an I/O unit */
-	uint8_t *arena;	    /* of a requester */
+	/* The model's: with whom its owner has let it have data connections. */
+	bool is_let[RW_NODES_MAX];
+	uint8_t *buffers; /* of an I/O unit */
+	uint8_t *arena;	  /* of a requester */
 	uint8_t cells[RW_CELLS];
 	uint32_t shared_used;
 	uint32_t asks_left;
@@ -202,6 +209,12 @@ struct rw_spy {
 	struct rio_world *world;
 	struct store *below;
 	uint32_t device;
+};
+
+/* A request that a device has; its transaction, RW_NONE: it may be of several. */
+struct rw_under_way {
+	const struct store_request *request;
+	uint32_t transaction;
 };
 
 enum rw_device_kind { RW_DISK, RW_MEMORY, RW_STRIPE, RW_MIRROR };
@@ -220,8 +233,10 @@ struct rw_device {
 	struct store *layers[4];
 	uint32_t layer_count;
 	struct rw_spy spy;
-	/* The model's: since when its blocks are zeroes if nobody wrote them. */
+	/* The model's: since when its blocks are zeroes if nobody wrote them; what it works on. */
 	uint64_t zero_seq;
+	struct rw_under_way under_way[RW_UNDER_WAY];
+	uint32_t under_way_count;
 };
 
 /* ---- The model ------------------------------------------------------------------------------ */
@@ -262,6 +277,7 @@ struct rw_transaction {
 struct rw_ask {
 	uint32_t node, incarnation;
 	uint32_t owner, meeting; /* incarnation of the owner; which connection with him */
+	uint32_t commanded;	 /* which connection of its I/O unit with an owner; 0: not yet */
 	uint64_t id;
 	uint64_t asked_seq, ended_seq; /* 0: not yet */
 	uint64_t asked_ns, timeout_ns;
@@ -297,7 +313,7 @@ struct rw_limits {
 	uint64_t run_ns;
 	uint64_t fault_gap_ns;
 	uint32_t stop_weight[3]; /* of owner, requesters, I/O units */
-	uint32_t break_weight, hang_weight;
+	uint32_t break_weight, hang_weight, clog_weight;
 	uint64_t hang_ns, away_ns; /* at most */
 	uint32_t step_ppm;	   /* an incarnation stops at one of its acts */
 	uint32_t expose_ppm;	   /* a window cannot be opened */
@@ -415,6 +431,12 @@ enum weft_reason rw_move(struct rio_world *w, uint32_t end, const struct rw_flig
 
 /* A data end of the node with that peer, that is not dying; RW_NONE. */
 uint32_t rw_data_end(struct rio_world *w, uint32_t node, struct platform peer);
+
+/* A data connection over which something is read is clogged, for good. */
+void rw_clog_one(struct rio_world *w);
+
+/* No more faults: those that nobody can notice break. */
+void rw_clogs_end(struct rio_world *w);
 bool rw_net_event(struct rio_world *w, const struct world_event *e);
 int rw_net_open(struct rio_world *w);
 void rw_net_close(struct rio_world *w);
@@ -476,11 +498,26 @@ void rw_model_lost(struct rio_world *w, uint32_t node);
 /* An I/O unit has stopped. */
 void rw_model_cut(struct rio_world *w, uint32_t node);
 
-/* A device is asked for something. */
-void rw_model_stored(struct rio_world *w, uint32_t device, const struct store_request *r);
+/* A device is asked for something: the transaction; RW_NONE: it may be of several. */
+uint32_t rw_model_stored(struct rio_world *w, uint32_t device, const struct store_request *r);
 
 /* Somebody's access to memory was refused. */
 void rw_model_barred(struct rio_world *w, uint32_t node, const struct rw_flight *f);
 
 /* A message to the owner, or of it: there is no payload in it. */
 void rw_model_message(struct rio_world *w, const uint8_t *bytes, size_t length);
+
+/* rio_order.c */
+
+/* The node has met its owner, or lost it. */
+void rw_order_owner(struct rio_world *w, uint32_t node);
+
+/* It has taken a message of his. */
+void rw_order_heard(struct rio_world *w, uint32_t node, const uint8_t *bytes, size_t length);
+
+/* It has had its turn. */
+void rw_order_turned(struct rio_world *w, uint32_t node);
+
+/* A device begins with a request, or is done with it. */
+void rw_order_begun(struct rio_world *w, uint32_t device, struct rw_under_way begun);
+void rw_order_done(struct rio_world *w, uint32_t device, const struct store_request *r);

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The judge of the world of directed I/O: who may be connected with whom, and what comes before
+ * what. It reads what owners say to I/O units and requesters, which is sealed and not hidden.
+ *
+ * Who was told that another is gone has no connection with it when its turn is over. No device
+ * begins with what a new owner ordered, or with what a requester asked for that has come again,
+ * while one of the same I/O unit works for the former owner, or for what it asked for before.
+ */
+#include <string.h>
+
+#include "base/check.h"
+#include "sim/rio_world.h"
+
+/* ---- Who may be connected ------------------------------------------------------------------- */
+
+void rw_order_owner(struct rio_world *w, uint32_t node)
+{
+	memset(w->nodes[node].is_let, 0, sizeof(w->nodes[node].is_let));
+}
+
+/* The latest of its asks that has this id: they begin anew with each of its lives. */
+static void commanded(struct rio_world *w, uint32_t unit, const struct rio_request *request)
+{
+	uint32_t node = rw_node_of(w, request->requester);
+
+	for (uint32_t i = w->ask_count; i-- > 0;) {
+		if (w->asks[i].node != node || w->asks[i].id != request->asked)
+			continue;
+		w->asks[i].commanded = w->nodes[unit].meetings;
+		return;
+	}
+	rw_fail(w, "unit %u is commanded what nobody asked for", unit);
+}
+
+void rw_order_heard(struct rio_world *w, uint32_t node, const uint8_t *bytes, size_t length)
+{
+	bool *is_let = w->nodes[node].is_let;
+	struct platform who = { 0 };
+	struct rio_msg m;
+
+	if (rio_msg_decode(&m, bytes, length) != RIO_MSG_OK) {
+		rw_fail(w, "node %u is told what cannot be read", node);
+		return;
+	}
+	if (m.type == RIO_COMMAND)
+		commanded(w, node, &m.request);
+	else if (m.type == RIO_GRANT)
+		who = m.grant.requester;
+	else if (m.type == RIO_ANNOUNCE)
+		who = m.announce.iounit;
+	else if (m.type == RIO_REVOKE)
+		who = m.revoked;
+	if (!platform_is_nobody(who))
+		is_let[rw_node_of(w, who)] = m.type != RIO_REVOKE;
+}
+
+void rw_order_turned(struct rio_world *w, uint32_t node)
+{
+	for (uint32_t end = 0; end < 2 * RW_CONNS_MAX; end++) {
+		const struct rw_end *e = rw_end_of(w, end);
+
+		if (!rw_conn_of(w, end)->is_data || e->node != node ||
+		    (e->state != RW_END_CONNECTING && e->state != RW_END_UP))
+			continue;
+		if (!w->nodes[node].is_let[rw_node_of(w, e->peer)])
+			rw_fail(w, "node %u has not hung up on %u.%u, which it was told is gone",
+				node, e->peer.unit, e->peer.process);
+	}
+}
+
+/* ---- What comes before what ----------------------------------------------------------------- */
+
+static void judge_order(struct rio_world *w, const struct rw_ask *now, const struct rw_ask *before)
+{
+	if (before->commanded < now->commanded)
+		rw_fail(w, "a new owner does not wait: ask %u while ask %u is under way",
+			(uint32_t)(now - w->asks), (uint32_t)(before - w->asks));
+	if (before->node == now->node && before->meeting < now->meeting)
+		rw_fail(w, "who comes again does not wait: ask %u while ask %u is under way",
+			(uint32_t)(now - w->asks), (uint32_t)(before - w->asks));
+}
+
+void rw_order_begun(struct rio_world *w, uint32_t device, struct rw_under_way begun)
+{
+	struct rw_device *d = &w->devices[device];
+	const struct rw_ask *now;
+
+	if (begun.transaction == RW_NONE || d->under_way_count == RW_UNDER_WAY)
+		return;
+	now = &w->asks[w->transactions[begun.transaction].ask];
+	for (uint32_t i = 0; i < w->device_count; i++) {
+		const struct rw_device *other = &w->devices[i];
+
+		for (uint32_t k = 0; other->node == d->node && k < other->under_way_count; k++)
+			judge_order(w, now,
+				    &w->asks[w->transactions[other->under_way[k].transaction].ask]);
+	}
+	d->under_way[d->under_way_count++] = begun;
+}
+
+void rw_order_done(struct rio_world *w, uint32_t device, const struct store_request *r)
+{
+	struct rw_device *d = &w->devices[device];
+
+	for (uint32_t i = 0; i < d->under_way_count; i++) {
+		if (d->under_way[i].request == r) {
+			d->under_way[i] = d->under_way[--d->under_way_count];
+			return;
+		}
+	}
+}
