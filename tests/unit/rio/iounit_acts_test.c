@@ -252,6 +252,33 @@ TEST(test_rio_02i_a_command_that_failed_and_does_not_settle_is_late)
 	world_close(&w);
 }
 
+/* Also by this end: the other one may never hear of it. */
+TEST(test_rio_03_who_is_revoked_is_hung_up_by_the_unit)
+{
+	struct taken t;
+
+	world_open(&w, 1, false);
+	world_grant(&w, 0);
+	command(1, SGL_WRITE, 0, 512);
+	world_run(&w);
+	EXPECT(w.requesters[0].is_up);
+	revoke(0);
+	t = take_all();
+	EXPECT_EQ(t.hang_ups, 1U);
+	EXPECT_EQ(t.dials, 0U);
+	rio_iounit_lost(w.unit, (struct platform){ FIRST, 1 });
+	/* And one that is being dialled. */
+	world_grant(&w, 0);
+	command(2, SGL_WRITE, 0, 512);
+	EXPECT_EQ(take_all().dials, 1U);
+	revoke(0);
+	t = take_all();
+	EXPECT_EQ(t.hang_ups, 1U);
+	EXPECT_EQ(t.statuses, 1U);
+	rio_iounit_lost(w.unit, (struct platform){ FIRST, 1 });
+	world_close(&w);
+}
+
 /* docs/wire/rio.md: an accepted connection whose answer is not sealed right is closed. */
 TEST(test_rio_02f_who_does_not_answer_truly_is_hung_up)
 {
