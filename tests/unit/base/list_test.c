@@ -51,3 +51,26 @@ TEST(test_list_removes_from_anywhere_and_twice)
 		EXPECT(head.prev == &head);
 	}
 }
+
+TEST(test_list_push_is_taken_next)
+{
+	struct list head, links[4];
+
+	list_init(&head);
+	list_push(&head, &links[0]); /* of none it is the last too */
+	EXPECT(head.prev == &links[0]);
+	list_add_tail(&head, &links[1]);
+	list_push(&head, &links[2]);
+	EXPECT(list_is_linked(&links[2]));
+	EXPECT(head.prev == &links[1]);
+	EXPECT(list_pop(&head) == &links[2]);
+	list_push(&head, &links[3]);
+	list_push(&head, &links[2]);
+	for (int i = 0; i < 4; i++) {
+		static const int order[4] = { 2, 3, 0, 1 };
+
+		EXPECT(list_pop(&head) == &links[order[i]]);
+	}
+	EXPECT(list_is_empty(&head));
+	EXPECT(head.prev == &head);
+}
