@@ -149,7 +149,7 @@ struct unit_move {
 	struct list link;		/* of the free ones */
 	struct unit_platform *platform; /* NULL: the owner */
 	struct unit_piece *piece;	/* NULL: the command settles */
-	struct unit_command *command;
+	struct unit_command *command;	/* NULL: the slot is free */
 };
 
 struct rio_iounit {

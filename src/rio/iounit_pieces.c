@@ -49,6 +49,7 @@ void rio_iounit_ended(struct rio_iounit *u, uint32_t id, enum weft_reason reason
 		unit_piece_moved(u, m->piece, reason);
 	else
 		unit_command_settled(u, m->command, reason);
+	m->command = NULL; /* a command that is late looks for its own */
 	list_push(&u->free_moves, &m->link);
 	if (platform)
 		unit_platform_relieved(u, platform);

@@ -450,17 +450,6 @@ static void command_write(uint64_t id, int requester, uint32_t length)
 	world_command(&w, id, &l);
 }
 
-static void owner_again(void)
-{
-	struct rio_session session = w.owner;
-
-	memcpy(session.send_key, w.owner.receive_key, RIO_KEY_BYTES);
-	memcpy(session.receive_key, w.owner.send_key, RIO_KEY_BYTES);
-	session.sent = w.owner.received;
-	session.received = w.owner.sent;
-	rio_iounit_owner_came(w.unit, (struct platform){ OWNER, 1 }, &session);
-}
-
 /* Its commands are dropped, without a word; the next one finds a unit that is free. */
 TEST(test_rio_03_an_owner_that_leaves_takes_its_commands_along)
 {
@@ -479,7 +468,7 @@ TEST(test_rio_03_an_owner_that_leaves_takes_its_commands_along)
 		EXPECT_EQ(w.status_count, said);
 		EXPECT(rio_iounit_is_idle(w.unit));
 
-		owner_again();
+		world_owner_again(&w);
 		world_grant(&w, 0);
 		command_read(3, 0, 512);
 		world_run(&w);
@@ -505,7 +494,7 @@ TEST(test_rio_03_the_next_owner_waits_for_what_the_former_had_ordered)
 			command_write(id, 0, 32768);
 		for (uint64_t i = 0; i < 3 * seed && world_step(&w); i++)
 			;
-		owner_again();
+		world_owner_again(&w);
 		rio_iounit_count(w.unit, &counts);
 		had_commands += counts.commands_now > 0;
 		w.devices_said = 0;

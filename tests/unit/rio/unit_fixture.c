@@ -16,7 +16,7 @@ static void fail(struct unit_world *w, const char *why)
 		w->failure = why;
 }
 
-void world_open(struct unit_world *w, uint64_t seed, bool is_slow)
+void world_open_wide(struct unit_world *w, uint64_t seed, bool is_slow, uint32_t commands)
 {
 	struct rio_session session;
 
@@ -43,7 +43,7 @@ void world_open(struct unit_world *w, uint64_t seed, bool is_slow)
 		REQUIRE(delay_store_create(w->disk, 1000, &w->slow) == WEFT_OK);
 	REQUIRE(rio_iounit_create(&(struct rio_iounit_config){ .self = unit,
 							       .devices_max = 2,
-							       .commands_max = COMMANDS,
+							       .commands_max = commands,
 							       .platforms_max = REQUESTERS,
 							       .moves_max = MOVES,
 							       .pieces_max = PIECES,
@@ -54,6 +54,11 @@ void world_open(struct unit_world *w, uint64_t seed, bool is_slow)
 	REQUIRE(rio_iounit_add_device(w->unit, DEVICE, "disk", is_slow ? w->slow : w->disk) ==
 		WEFT_OK);
 	rio_iounit_owner_came(w->unit, owner, &session);
+}
+
+void world_open(struct unit_world *w, uint64_t seed, bool is_slow)
+{
+	world_open_wide(w, seed, is_slow, COMMANDS);
 }
 
 void world_close(struct unit_world *w)
@@ -99,6 +104,17 @@ void world_grant(struct unit_world *w, int requester)
 	w->requesters[requester].is_granted = true;
 	memcpy(m.grant.token, w->requesters[requester].token, RIO_TOKEN_BYTES);
 	world_say(w, &m);
+}
+
+void world_owner_again(struct unit_world *w)
+{
+	struct rio_session session = w->owner;
+
+	memcpy(session.send_key, w->owner.receive_key, RIO_KEY_BYTES);
+	memcpy(session.receive_key, w->owner.send_key, RIO_KEY_BYTES);
+	session.sent = w->owner.received;
+	session.received = w->owner.sent;
+	rio_iounit_owner_came(w->unit, owner, &session);
 }
 
 /* ---- Lists ---------------------------------------------------------------------------------- */
@@ -203,6 +219,8 @@ static void command(struct unit_world *w, uint64_t id, struct rio_bytes list)
 					.id = id,
 					.request = { .requester = name_of(0),
 						     .asked = ASKED + id,
+						     .is_urgent = w->is_urgent,
+						     .timeout_ms = w->timeout_ms,
 						     .list = list } });
 }
 
@@ -231,6 +249,7 @@ static void hear_told(struct unit_world *w, const struct rio_told *told)
 {
 	struct rd at = rd_of(told->entries.bytes, told->entries.length);
 
+	w->tolds++;
 	for (uint32_t i = 0; i < told->count; i++) {
 		const struct rio_told_entry e = rio_told_next(&at);
 
@@ -435,10 +454,9 @@ static bool act_one(struct unit_world *w)
 	return true;
 }
 
-bool world_step(struct unit_world *w)
+/* Without time going by. */
+static bool step_now(struct unit_world *w)
 {
-	uint64_t due;
-
 	if (prng_below(&w->prng, 2) == 0 && act_one(w))
 		return true;
 	if (w->under_way_count > 0 && !w->is_stuck && prng_below(&w->prng, 2) == 0) {
@@ -454,12 +472,38 @@ bool world_step(struct unit_world *w)
 		end_one(w, prng_below(&w->prng, w->under_way_count));
 		return true;
 	}
+	return false;
+}
+
+/* False: nothing is due until then. */
+static bool step_in_time(struct unit_world *w, uint64_t until_ns)
+{
+	uint64_t due;
+
+	if (step_now(w))
+		return true;
 	due = rio_iounit_due(w->unit);
-	if (due == UINT64_MAX)
+	if (due == UINT64_MAX || due > until_ns)
 		return false;
 	w->now_ns = due > w->now_ns ? due : w->now_ns;
 	rio_iounit_progress(w->unit, w->now_ns);
 	return true;
+}
+
+bool world_step(struct unit_world *w)
+{
+	return step_in_time(w, UINT64_MAX);
+}
+
+void world_run_until(struct unit_world *w, uint64_t ns)
+{
+	int steps = 0;
+
+	while (!w->failure && step_in_time(w, ns))
+		REQUIRE(++steps < 100000);
+	w->now_ns = ns;
+	rio_iounit_progress(w->unit, ns);
+	REQUIRE(!act_one(w)); /* it would have been due */
 }
 
 void world_run(struct unit_world *w)

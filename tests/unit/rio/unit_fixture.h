@@ -58,7 +58,10 @@ struct unit_world {
 	struct status statuses[64];
 	uint32_t status_count, dials, hang_ups, moves, settles;
 	bool told[64]; /* by id: the requester knows by the unit's own word that it went well */
-	uint32_t tells;
+	uint32_t tells,
+		tolds;	     /* words to requesters; messages to the owner of what they were told */
+	bool is_urgent;	     /* commands are, from now on */
+	uint32_t timeout_ms; /* of them; 0: the unit's own, a millisecond */
 	uint32_t devices_said, commands_at_devices; /* how often; commands there were then */
 	bool is_stuck;				    /* nothing ends any more but what is hung up */
 	bool is_alone; /* there is one command at a time: all is there when it has ended */
@@ -67,6 +70,8 @@ struct unit_world {
 
 /* is_slow: the device is not just memory. */
 void world_open(struct unit_world *w, uint64_t seed, bool is_slow);
+/* The same, with room for so many commands. */
+void world_open_wide(struct unit_world *w, uint64_t seed, bool is_slow, uint32_t commands);
 void world_close(struct unit_world *w);
 
 void world_grant(struct unit_world *w, int requester);
@@ -106,6 +111,12 @@ void world_run(struct unit_world *w);
 
 /* One thing happens; false: nothing can. */
 bool world_step(struct unit_world *w);
+
+/* Everything that can happen before that time or then. */
+void world_run_until(struct unit_world *w, uint64_t ns);
+
+/* The same owner comes again. */
+void world_owner_again(struct unit_world *w);
 
 /* The connection of a requester breaks: what is under way over it fails. */
 void world_break(struct unit_world *w, int requester);
