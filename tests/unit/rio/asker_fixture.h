@@ -66,6 +66,7 @@ struct asker_world {
 
 /* With an owner that allows so many requests, and so long a list in a message. */
 void asker_open(struct asker_world *w, uint32_t requests_max, uint32_t list_max);
+/* The same, with room for so many requests of its own. */
 void asker_open_with(struct asker_world *w, uint32_t own_requests_max, uint32_t requests_max,
 		     uint32_t list_max);
 void asker_close(struct asker_world *w);

@@ -3,8 +3,11 @@
 #include <string.h>
 
 #include "rio/requester.h"
+#include "rio/told.h"
 #include "test.h"
 #include "unit/rio/asker_fixture.h"
+
+enum { TOLD_MAX = 32 };
 
 static const struct platform self = { ASKER, 1 }, unit = { 20, 1 }, other = { 21, 1 };
 
@@ -59,14 +62,22 @@ static enum weft_reason tell(uint64_t id)
 			   .type = RIO_STATUS, .id = id, .status = { .done_bytes = 4096 } });
 }
 
+static enum weft_reason told_statuses(const uint64_t *ids, uint32_t count)
+{
+	uint8_t entries[TOLD_MAX * RIO_TOLD_ENTRY_BYTES];
+	struct wr at = wr_of(entries, sizeof(entries));
+
+	for (uint32_t i = 0; i < count; i++)
+		rio_told_put(&(struct rio_told_entry){ ids[i], 4096 }, &at);
+	REQUIRE(!at.is_short);
+	return asker_hears(
+		&w, &(struct rio_msg){ .type = RIO_TOLD,
+				       .told = { count, { entries, (size_t)(at.at - entries) } } });
+}
+
 static enum weft_reason told_status(uint64_t id)
 {
-	uint8_t entry[RIO_TOLD_ENTRY_BYTES];
-	struct wr at = wr_of(entry, sizeof(entry));
-
-	rio_told_put(&(struct rio_told_entry){ id, 4096 }, &at);
-	return asker_hears(
-		&w, &(struct rio_msg){ .type = RIO_TOLD, .told = { 1, { entry, sizeof(entry) } } });
+	return told_statuses(&id, 1);
 }
 
 /* A request of one fragment that the owner has been asked for. */
@@ -203,6 +214,224 @@ TEST(test_rio_02i_a_word_that_never_comes_is_a_timeout)
 	asker_run(&w);
 	asker_expect_ended(&w, id, WEFT_R_RIO_TIMEOUT);
 	EXPECT_EQ(tell(id), WEFT_OK); /* too late */
+	EXPECT(rio_requester_is_idle(w.q));
+	asker_close(&w);
+}
+
+/* ---- The owner hears later, and says so later ----------------------------------------------- */
+
+static void open_narrow(uint32_t own_max, uint32_t requests_max)
+{
+	asker_open_with(&w, own_max, requests_max, 8144);
+	announce(unit, ASKER_DEVICE);
+	connect(unit, 1, &words);
+}
+
+/* A request from its beginning to its end; what the owner thinks of it is left open. */
+static uint64_t ask_and_end(void)
+{
+	uint64_t id;
+
+	w.heard_count = 0;
+	id = ask();
+	REQUIRE(asker_heard(&w, RIO_REQUEST) == 1);
+	REQUIRE(tell(id) == WEFT_OK);
+	asker_run(&w);
+	asker_expect_ended(&w, id, WEFT_OK);
+	return id;
+}
+
+TEST(test_rio_02c_the_next_request_does_not_wait_for_the_owners_word)
+{
+	enum { ALLOWED = 1 + 4 * RIO_TOLD_MANY };
+	uint64_t ids[ALLOWED], waits;
+
+	open_narrow(1, ALLOWED);
+	for (uint32_t i = 0; i < ALLOWED; i++)
+		ids[i] = ask_and_end();
+	/* It keeps to the welcome. */
+	w.heard_count = 0;
+	waits = ask();
+	EXPECT_EQ(asker_heard(&w, RIO_REQUEST), 0U);
+	EXPECT_EQ(told_status(ids[0]), WEFT_OK);
+	asker_run(&w);
+	EXPECT_EQ(asker_heard(&w, RIO_REQUEST), 1U);
+	EXPECT_EQ(asker_latest(&w, RIO_REQUEST)->id, waits);
+	EXPECT_EQ(tell(waits), WEFT_OK);
+	asker_run(&w);
+	asker_expect_ended(&w, waits, WEFT_OK);
+	EXPECT_EQ(told_status(waits), WEFT_OK);
+	for (uint32_t i = 1; i < ALLOWED; i++) {
+		EXPECT(!rio_requester_is_idle(w.q));
+		EXPECT_EQ(told_status(ids[i]), WEFT_OK);
+	}
+	EXPECT(rio_requester_is_idle(w.q));
+	asker_close(&w);
+}
+
+/* As many as the owner allows, even if that is more than one has here oneself. */
+TEST(test_rio_02c_an_owner_that_allows_one_is_asked_for_one)
+{
+	uint64_t first, next;
+
+	open_narrow(4, 1);
+	first = ask_and_end();
+	w.heard_count = 0;
+	next = ask();
+	EXPECT_EQ(asker_heard(&w, RIO_REQUEST), 0U);
+	EXPECT_EQ(asker_status(&w, first, WEFT_OK), WEFT_OK); /* by a status, as well */
+	asker_run(&w);
+	EXPECT_EQ(asker_latest(&w, RIO_REQUEST)->id, next);
+	asker_close(&w);
+}
+
+TEST(test_rio_02i_the_owner_tells_of_ended_requests_in_any_order)
+{
+	for (uint64_t seed = 1; seed <= 50; seed++) {
+		struct prng prng = { seed };
+		uint64_t ids[TOLD_MAX], last;
+		uint32_t said = 0;
+
+		open_narrow(1 + prng_below(&prng, 2), TOLD_MAX + 1);
+		for (uint32_t i = 0; i < TOLD_MAX; i++)
+			ids[i] = ask_and_end();
+		last = ask(); /* and one that has not ended */
+		for (uint32_t i = TOLD_MAX - 1; i > 0; i--) {
+			uint32_t k = prng_below(&prng, i + 1);
+			uint64_t id = ids[i];
+
+			ids[i] = ids[k];
+			ids[k] = id;
+		}
+		while (said < TOLD_MAX) {
+			uint32_t count = 1 + prng_below(&prng, TOLD_MAX - said);
+
+			EXPECT_EQ(told_statuses(ids + said, count), WEFT_OK);
+			said += count;
+		}
+		EXPECT(!asker_has_ended(&w));
+		EXPECT_EQ(told_status(last), WEFT_OK);
+		EXPECT_EQ(tell(last), WEFT_OK);
+		asker_run(&w);
+		asker_expect_ended(&w, last, WEFT_OK);
+		EXPECT(rio_requester_is_idle(w.q));
+		asker_close(&w);
+	}
+}
+
+TEST(test_rio_03_an_owner_that_tells_of_what_it_does_not_owe_is_refused)
+{
+	uint64_t ids[3];
+
+	for (int wrong = 0; wrong < 4; wrong++) {
+		open_narrow(1, 8);
+		for (int i = 0; i < 3; i++)
+			ids[i] = ask_and_end();
+		EXPECT_EQ(told_status(ids[1]), WEFT_OK);
+		if (wrong == 0)
+			EXPECT_EQ(told_status(ids[1]), WEFT_R_RIO_UNEXPECTED); /* again */
+		else if (wrong == 1)
+			EXPECT_EQ(told_status(ids[2] + 1), WEFT_R_RIO_UNEXPECTED); /* no id yet */
+		else if (wrong == 2)
+			EXPECT_EQ(told_status(0), WEFT_R_RIO_UNEXPECTED);
+		else
+			EXPECT_EQ(asker_status(&w, ids[1], WEFT_OK), WEFT_R_RIO_UNEXPECTED);
+		/* What it owes it owes still. */
+		EXPECT_EQ(told_status(ids[2]), WEFT_OK);
+		EXPECT_EQ(asker_status(&w, ids[0], WEFT_OK), WEFT_OK);
+		EXPECT(rio_requester_is_idle(w.q));
+		asker_close(&w);
+	}
+}
+
+/* There is nothing left that could be cancelled, and nobody is told so. */
+TEST(test_rio_02i_a_request_that_the_unit_ended_is_not_cancelled)
+{
+	uint64_t id;
+
+	open_all();
+	id = ask();
+	EXPECT_EQ(tell(id), WEFT_OK);
+	rio_requester_cancel(w.q, id); /* while its window closes */
+	asker_run(&w);
+	asker_expect_ended(&w, id, WEFT_OK);
+	rio_requester_cancel(w.q, id);
+	asker_run(&w);
+	EXPECT_EQ(asker_heard(&w, RIO_CANCEL), 0U);
+	EXPECT(!asker_has_ended(&w));
+	EXPECT_EQ(told_status(id), WEFT_OK);
+	EXPECT(rio_requester_is_idle(w.q));
+	asker_close(&w);
+}
+
+TEST(test_rio_02i_a_word_that_crosses_a_cancel_ends_the_request_well)
+{
+	for (int is_said = 0; is_said < 2; is_said++) {
+		uint64_t id;
+
+		open_all();
+		id = ask();
+		rio_requester_cancel(w.q, id);
+		if (is_said)
+			asker_run(&w);
+		EXPECT_EQ(tell(id), WEFT_OK);
+		if (!is_said) /* the owner's comes before the cancel is said: it is needless */
+			EXPECT_EQ(told_status(id), WEFT_OK);
+		asker_run(&w);
+		asker_expect_ended(&w, id, WEFT_OK);
+		EXPECT_EQ(asker_heard(&w, RIO_CANCEL), (uint32_t)is_said);
+		if (is_said)
+			EXPECT_EQ(told_status(id), WEFT_OK);
+		EXPECT(rio_requester_is_idle(w.q));
+		asker_close(&w);
+	}
+}
+
+/* He may read its list until he has answered. */
+TEST(test_rio_02i_the_list_of_an_ended_request_is_kept_for_the_owner)
+{
+	uint64_t ids[ASKER_LISTS], id;
+
+	open_all();
+	for (int i = 0; i < ASKER_LISTS; i++) {
+		REQUIRE(asker_ask_long(&w, 16384, &ids[i]) == WEFT_OK);
+		asker_run(&w);
+		EXPECT_EQ(tell(ids[i]), WEFT_OK);
+		asker_run(&w);
+		asker_expect_ended(&w, ids[i], WEFT_OK);
+	}
+	EXPECT_EQ(asker_ask_long(&w, 16384, &id), WEFT_R_BUSY);
+	EXPECT_EQ(told_status(ids[1]), WEFT_OK);
+	EXPECT_EQ(asker_ask_long(&w, 16384, &id), WEFT_OK);
+	asker_run(&w);
+	EXPECT_EQ(asker_status(&w, id, WEFT_OK), WEFT_OK);
+	asker_run(&w);
+	asker_expect_ended(&w, id, WEFT_OK);
+	EXPECT_EQ(told_status(ids[0]), WEFT_OK);
+	EXPECT(rio_requester_is_idle(w.q));
+	asker_close(&w);
+}
+
+TEST(test_rio_03_an_owner_that_leaves_owes_nothing_any_more)
+{
+	enum { ALLOWED = 1 + 4 * RIO_TOLD_MANY };
+	uint64_t id = 0;
+
+	open_narrow(1, ALLOWED);
+	for (int round = 0; round < 2; round++) {
+		for (uint32_t i = 0; i < ALLOWED; i++)
+			id = ask_and_end();
+		rio_requester_owner_left(w.q);
+		EXPECT(rio_requester_is_idle(w.q));
+		asker_run(&w); /* the I/O unit is hung up */
+		asker_owner_comes(&w, ALLOWED, 8144);
+		EXPECT_EQ(told_status(id), WEFT_R_RIO_UNEXPECTED);
+		asker_owner_comes(&w, ALLOWED, 8144);
+		announce(unit, ASKER_DEVICE);
+		connect(unit, 2 + (uint64_t)round, &words);
+	}
+	id = ask_and_end();
+	EXPECT_EQ(told_status(id), WEFT_OK);
 	EXPECT(rio_requester_is_idle(w.q));
 	asker_close(&w);
 }
