@@ -175,14 +175,14 @@ void pipe_put(struct pipe *p, const void *bytes, size_t length)
 	p->length += length;
 }
 
-static bool move_in(struct bed *b)
+bool bed_move_in(struct bed *b, size_t most)
 {
 	struct span_list l;
 	size_t n, done = 0;
 
 	iwarp_want(b->stream, b->now_ns, &l);
 	REQUIRE(iwarp_wants(b->stream) || l.count == 0);
-	n = least(least(l.length, b->in_max), b->in.length - b->in.at);
+	n = least(least(l.length, most), b->in.length - b->in.at);
 	if (n == 0)
 		return false;
 	for (uint32_t i = 0; done < n; i++) {
@@ -252,7 +252,7 @@ void bed_move(struct bed *b)
 		has_moved = iwarp_due(b->stream) <= b->now_ns;
 		if (has_moved)
 			iwarp_expire(b->stream, b->now_ns);
-		has_moved |= move_in(b);
+		has_moved |= bed_move_in(b, b->in_max);
 		has_moved |= move_out(b);
 		has_moved |= act(b);
 		/* Whatever is new was put on the list, or the owner would not look. */

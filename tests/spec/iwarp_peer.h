@@ -91,6 +91,9 @@ struct weft_qp *bed_qp(struct bed *b);
 void bed_move(struct bed *b);
 void bed_wait(struct bed *b, uint64_t ns);
 
+/* One receive, of so many bytes at most. False: nothing has come, or nothing is wanted. */
+bool bed_move_in(struct bed *b, size_t most);
+
 /* The peer ends its direction; the connection breaks. */
 void bed_eof(struct bed *b);
 void bed_lost(struct bed *b);
