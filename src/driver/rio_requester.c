@@ -264,7 +264,7 @@ static void look(struct weft_rio_requester *q, uint64_t until_ns)
 	uint64_t start_ns = rio_loop_clock();
 
 	while (!rio_loop_turn(&q->loop)) {
-		if (q->loop.now_ns - start_ns >= q->loop.spin_ns) {
+		if (q->loop.now_ns - start_ns >= q->loop.spin_ns || q->loop.now_ns >= until_ns) {
 			rio_loop_sleep(&q->loop, until_ns);
 			rio_loop_turn(&q->loop);
 			break;

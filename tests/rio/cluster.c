@@ -73,6 +73,7 @@ void cluster_start_iounit(struct cluster *c, int nth)
 	struct weft_rio_self self = cluster_self((uint32_t)(FIRST_IOUNIT + nth), &owner, 1);
 	char why[400] = "";
 
+	self.spin_ns = c->spin_ns;
 	if (c->iounit_at[nth].port != 0)
 		self.listen = c->iounit_at[nth];
 	must(weft_rio_iounit_open(&self, &c->iounit_options[nth], &c->iounits[nth], why));
@@ -193,6 +194,7 @@ void cluster_start_owner(struct cluster *c)
 	struct weft_rio_peer peers[IOUNITS_MAX + REQUESTERS_MAX];
 	struct weft_rio_self self = cluster_self(OWNER_UNIT, peers, 0);
 
+	self.spin_ns = c->spin_ns;
 	for (uint32_t i = 0; i < c->iounit_count; i++)
 		peers[self.peer_count++] = cluster_peer(FIRST_IOUNIT + i, WEFT_RIO_IOUNIT,
 							&c->iounit_at[i]);
@@ -217,9 +219,9 @@ void cluster_stop_owner(struct cluster *c)
 struct weft_rio_requester *cluster_requester(struct cluster *c, int nth)
 {
 	const struct weft_rio_peer owner = cluster_peer(OWNER_UNIT, WEFT_RIO_OWNER, &c->owner_at);
-	const struct weft_rio_self self = cluster_self((uint32_t)(FIRST_REQUESTER + nth), &owner,
-						       1);
+	struct weft_rio_self self = cluster_self((uint32_t)(FIRST_REQUESTER + nth), &owner, 1);
 
+	self.spin_ns = c->spin_ns;
 	if (!c->requesters[nth])
 		must(weft_rio_requester_open(&self, &c->requester_options, &c->requesters[nth]));
 	return c->requesters[nth];

@@ -39,6 +39,7 @@ struct cluster {
 	struct weft_rio_owner_options owner_options;
 	struct weft_rio_iounit_options iounit_options[IOUNITS_MAX];
 	struct weft_rio_requester_options requester_options;
+	uint64_t spin_ns; /* of every role */
 	uint32_t iounit_count;
 	/* Of cluster_open(). */
 	struct weft_rio_store store;

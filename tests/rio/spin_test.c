@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Roles that look for what comes before they sleep (docs/rio.md, Latency). */
+#include <string.h>
+#include <time.h>
+
+#include "rio/cluster.h"
+
+enum { KIB = 1 << 10, ROUNDS = 50 };
+
+static struct cluster c;
+static uint8_t out[64 * KIB], in[64 * KIB];
+
+static const struct weft_rio_store store = { 1, "disk", "mem:1M" };
+
+static void open_spinning(uint64_t spin_ns)
+{
+	cluster_begin(&c);
+	c.spin_ns = spin_ns;
+	cluster_add_iounit(&c, &store, 1);
+	cluster_start_owner(&c);
+}
+
+/* For much less than a request takes, for about as long, and for longer than the test. */
+TEST(test_rio_02_a_cluster_whose_roles_spin_reads_what_it_wrote)
+{
+	static const uint64_t spins_ns[] = { 1, 50 * 1000, 3600 * SECONDS };
+
+	for (size_t k = 0; k < sizeof(spins_ns) / sizeof(spins_ns[0]); k++) {
+		struct weft_rio_requester *q;
+		uint32_t device, out_tag, in_tag;
+
+		open_spinning(spins_ns[k]);
+		q = cluster_requester(&c, 0);
+		device = cluster_device(q, "disk").number;
+		out_tag = cluster_memory(q, out, sizeof(out));
+		in_tag = cluster_memory(q, in, sizeof(in));
+		for (uint32_t i = 0; i < ROUNDS; i++) {
+			uint32_t length = i % 2 ? 512 : sizeof(out);
+
+			cluster_fill(out, length, (uint8_t)i);
+			EXPECT_EQ(cluster_write(q, (struct cluster_move){ device, 4096, out, length,
+									  out_tag }),
+				  WEFT_OK);
+			EXPECT_EQ(cluster_read(q, (struct cluster_move){ device, 4096, in, length,
+									 in_tag }),
+				  WEFT_OK);
+			EXPECT(memcmp(in, out, length) == 0);
+		}
+		cluster_close(&c); /* nobody who spins keeps it from ending */
+	}
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * SECONDS + (uint64_t)now.tv_nsec;
+}
+
+/* However long it would look for more. */
+TEST(test_rio_02i_who_waits_and_spins_waits_no_longer_than_it_said)
+{
+	struct weft_rio_requester *q;
+	struct weft_rio_ended ended;
+	uint32_t count = 1;
+	uint64_t from_ns;
+
+	open_spinning(30 * SECONDS);
+	q = cluster_requester(&c, 0);
+	(void)cluster_device(q, "disk");
+	from_ns = now_ns();
+	for (uint32_t i = 0; i < 3; i++) {
+		EXPECT_EQ(weft_rio_wait(q, SECONDS / 1000, &ended, 1, &count), WEFT_OK);
+		EXPECT_EQ(count, 0U);
+	}
+	EXPECT(now_ns() - from_ns < 15 * SECONDS);
+	cluster_close(&c);
+}
