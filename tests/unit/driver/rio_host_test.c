@@ -268,6 +268,42 @@ TEST(test_rio_14_host_has_what_its_files_say)
 	folder_remove();
 }
 
+/* Each role's own; 0 if its file has no such line. */
+TEST(test_rio_02_host_spins_as_long_as_its_file_says)
+{
+	static const struct {
+		const char *text;
+		enum rio_role role;
+		uint64_t ns;
+	} cases[] = {
+		{ "role owner\nlisten 127.0.0.1:0\nspin 50us", RIO_OWNER, 50000 },
+		{ "role iounit\nlisten 127.0.0.1:0\nspin 2ms\nowner o 1.1 " KEY_A, RIO_IOUNIT,
+		  2000000 },
+		{ "role requester\nspin 1us\nowner o 1.1 " KEY_A " 127.0.0.1:1", RIO_REQUESTER,
+		  1000 },
+		{ "role owner\nlisten 127.0.0.1:0", RIO_OWNER, 0 },
+	};
+
+	folder_make();
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		struct weft_rio_peer peers[1];
+		struct weft_rio_self self;
+		uint8_t key[RIO_KEY_BYTES];
+		struct rio_host *host;
+		char text[256];
+
+		(void)unlink(path_of("a.key"));
+		EXPECT(key_file_make(path_of("a.key"), key, why));
+		snprintf(text, sizeof(text), "%s\nkey a.key\n", cases[i].text);
+		host = host_open(text, cases[i].role);
+		EXPECT(host);
+		rio_host_self(host, &self, peers);
+		EXPECT_EQ(self.spin_ns, cases[i].ns);
+		rio_host_close(host);
+	}
+	folder_remove();
+}
+
 TEST(test_host_refusals_name_file_and_line)
 {
 	char text[256], digits[RIO_KEY_DIGITS + 1];

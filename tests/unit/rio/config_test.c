@@ -212,6 +212,35 @@ TEST(test_config_has_defaults)
 	rio_config_destroy(c);
 }
 
+TEST(test_config_of_every_role_says_how_long_it_spins)
+{
+	static const char *const roles[] = { "role owner\n", "role iounit\n" OWNER "\n",
+					     "role requester\n" OWNER " 10.0.0.1:7470\n" };
+	static const struct {
+		const char *line;
+		uint64_t ns;
+	} forms[] = { { "", 0 },
+		      { "spin 0us", 0 },
+		      { "spin 0s", 0 },
+		      { "spin 700ns", 700 },
+		      { "spin\t50us  # a while", 50000 },
+		      { "spin 3ms", 3000000 },
+		      { "spin 1000ms", 1000000000 },
+		      { "spin 1s", 1000000000 } };
+
+	for (size_t i = 0; i < sizeof(roles) / sizeof(roles[0]); i++) {
+		for (size_t k = 0; k < sizeof(forms) / sizeof(forms[0]); k++) {
+			struct rio_config *c;
+			char text[256];
+
+			snprintf(text, sizeof(text), "%s%s\n", roles[i], forms[k].line);
+			c = read_text(text);
+			EXPECT_EQ(c->spin_ns, forms[k].ns);
+			rio_config_destroy(c);
+		}
+	}
+}
+
 TEST(test_config_keys_are_written_as_they_are_read)
 {
 	uint8_t key[RIO_KEY_BYTES];
@@ -309,6 +338,18 @@ TEST(test_config_refusals_of_lines)
 		{ "role owner\ntimeout 30", 2, 9, "with ms or s" },
 		{ "role owner\ntimeout", 2, 1, "timeout TIME" },
 		{ "role owner\ntimeout 1s\ntimeout 1s", 3, 1, "once" },
+		{ "role owner\nspin 1000001us", 2, 6, "up to 1s" },
+		{ "role owner\n  spin 2s", 2, 8, "up to 1s" },
+		{ "role owner\nspin 18446744073709551616ns", 2, 6, "up to 1s" },
+		{ "role owner\nspin 50", 2, 6, "with us or ms" },
+		{ "role owner\nspin 0", 2, 6, "with us or ms" },
+		{ "role owner\nspin 50 us", 2, 9, "spin TIME" },
+		{ "role owner\nspin 50k", 2, 6, "with us or ms" },
+		{ "role owner\nspin 1.5ms", 2, 6, "with us or ms" },
+		{ "role owner\nspin -1us", 2, 6, "with us or ms" },
+		{ "role owner\nspin us", 2, 6, "with us or ms" },
+		{ "role owner\nspin", 2, 1, "spin TIME" },
+		{ "role owner\nspin 1us\nspin 1us", 3, 1, "once" },
 		{ "role owner\nrequests 0", 2, 10, "1 to 1024" },
 		{ "role owner\nrequests 1025", 2, 10, "1 to 1024" },
 		{ "role owner\nrequests x", 2, 10, "1 to 1024" },
