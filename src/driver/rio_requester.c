@@ -25,6 +25,7 @@ enum {
 
 static const uint64_t timeout_ns = UINT64_C(30) * 1000 * NS_PER_MS;
 static const uint64_t keep_ns = UINT64_C(200) * NS_PER_MS;
+static const uint64_t settle_ns = UINT64_C(100) * NS_PER_MS;
 static const uint64_t grace_ns = UINT64_C(2) * 1000 * NS_PER_MS;
 
 static struct weft_rio_requester *requester_of(struct rio_loop *loop)
@@ -322,6 +323,22 @@ static void keeper_end(struct weft_rio_requester *q)
 	pthread_join(q->keeper, NULL);
 }
 
+/*
+ * The owner hears later than the requester of what went well, and would take it for something that
+ * failed if the requester were gone by then.
+ */
+static void settle(struct weft_rio_requester *q)
+{
+	uint64_t end_ns = rio_loop_clock() + settle_ns;
+
+	pthread_mutex_lock(&q->lock);
+	while (rio_requester_is_owed(q->core) && rio_loop_clock() < end_ns) {
+		if (!rio_loop_turn(&q->loop))
+			rio_loop_sleep(&q->loop, end_ns);
+	}
+	pthread_mutex_unlock(&q->lock);
+}
+
 /* ---- Life ----------------------------------------------------------------------------------- */
 
 static enum weft_reason memory_open(struct weft_rio_requester *q)
@@ -443,6 +460,7 @@ void weft_rio_requester_close(struct weft_rio_requester *q)
 {
 	keeper_end(q);
 	if (q->core) {
+		settle(q);
 		rio_requester_owner_left(q->core);
 		work(&q->loop); /* closes the windows */
 		rio_requester_destroy(q->core);

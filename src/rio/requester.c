@@ -107,6 +107,11 @@ bool rio_requester_is_idle(const struct rio_requester *q)
 	       q->free_list_count == q->config.lists_max;
 }
 
+bool rio_requester_is_owed(const struct rio_requester *q)
+{
+	return !list_is_empty(&q->owing);
+}
+
 /* ---- The owner ------------------------------------------------------------------------------ */
 
 bool rio_requester_has_owner(const struct rio_requester *q)

@@ -38,6 +38,9 @@ void rio_requester_destroy(struct rio_requester *q);
 /* Nothing of any request is left: not here, and, as far as is known, not with the owner. */
 bool rio_requester_is_idle(const struct rio_requester *q);
 
+/* The owner has not answered yet for a request that has ended here. */
+bool rio_requester_is_owed(const struct rio_requester *q);
+
 /* ---- What is wanted ------------------------------------------------------------------------- */
 
 /* A fragment of memory. */

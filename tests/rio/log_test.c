@@ -116,3 +116,27 @@ TEST(test_rio_03_all_is_in_the_log_of_an_owner_that_has_ended)
 		cluster_close(&c);
 	}
 }
+
+/* The owner hears later than the requester that a read went well, but before that it has left. */
+TEST(test_rio_02i_a_requester_that_leaves_in_order_has_no_reads_that_failed)
+{
+	struct cluster_move block;
+	struct weft_rio_requester *q = open_logging(&block);
+
+	for (uint32_t i = 1; i <= TRIES; i++) {
+		uint32_t left = 20000;
+
+		for (uint32_t k = 0; k < ROUNDS; k++)
+			EXPECT_EQ(cluster_read(q, block), WEFT_OK);
+		cluster_close_requester(&c, 0);
+		while (count_written("left requester 7.1") < i && --left > 0)
+			usleep(1000);
+		EXPECT(left > 0);
+		EXPECT_EQ(count_written(" 512 bytes"), i * ROUNDS);
+		EXPECT_EQ(count_written("peer_gone"), 0U);
+		q = cluster_requester(&c, 0);
+		block.device = cluster_device(q, "disk").number;
+		block.tag = cluster_memory(q, memory, sizeof(memory));
+	}
+	cluster_close(&c);
+}

@@ -7,6 +7,7 @@ Prints `ok NAME`, `not ok NAME: why` or `skip NAME: reason`, a line for each tes
 import json
 import os
 import re
+import resource
 import signal
 import socket
 import subprocess
@@ -45,13 +46,17 @@ def free_ports(count):
 class Cluster:
     """The one of docs/rio.md, in a folder; its roles are started here, to be ended by their ids."""
 
-    def __init__(self, folder):
-        self.folder, self.roles = folder, []
+    def __init__(self, folder, more=""):
+        """more: lines that every configuration has besides the page's."""
+        self.folder, self.roles, self.more = folder, [], more
         self.env = environment(PATH=os.path.dirname(WEFT) + ":" + os.environ["PATH"])
         self.ports = dict(zip(("7470", "7471"), free_ports(2)))
 
     def __enter__(self):
         self.shell("set-up")
+        for name in "disks", "owner", "app", "screen":
+            with open(os.path.join(self.folder, name + ".conf"), "a") as f:
+                f.write(self.more)
         for line in blocks()["start"].splitlines():
             words = line.split()
             expect_equal("a command in the background", words[-1], "&")
@@ -158,6 +163,68 @@ def test_rio_03_who_may_not_watch_is_told_and_noted(folder):
         with open(os.path.join(folder, "decisions.log")) as f:
             log = f.read()
         expect("the log: " + log, log.count("refused 3.1 watch: rio_denied") == 3)
+
+
+def test_rio_02_roles_that_spin_work_as_others_do(folder):
+    with Cluster(folder, "spin 200us\n") as cluster:
+        said = cluster.shell("use")[0]
+        expect("the device: " + said, re.search(r"^disk +67108864 bytes", said, re.M))
+        complaint = cluster.shell("refused")[1]
+        expect("who asked is told: " + complaint, "(rio_denied)" in complaint)
+        expect_equal("bytes written", cluster.seen()["iounits"][0]["written"], 8 * MIB)
+        cluster.end(1)
+        cluster.end(0)
+
+
+def used_s(*words, **where):
+    """Processor time of a command."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    done = subprocess.run([WEFT, *words], timeout=PATIENCE_S, stdin=subprocess.DEVNULL, text=True,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, **where)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    expect_equal("status: " + done.stderr, done.returncode, 1)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def test_rio_02_io_spins_as_its_file_says_or_its_option(folder):
+    """There is no owner: it waits, and looks for one all the time or sleeps."""
+    with Cluster(folder) as cluster:
+        cluster.seen()  # it has begun
+        cluster.end(1)
+        cluster.end(0)
+    words = "io", "app.conf", "list", "--wait", "1s"
+    quiet = used_s(*words, cwd=folder)
+    by_option = used_s(*words, "--spin", "1s", cwd=folder)
+    with open(os.path.join(folder, "app.conf"), "a") as f:
+        f.write("spin 1s\n")
+    by_file = used_s(*words, cwd=folder)
+    against_file = used_s(*words, "--spin", "0s", cwd=folder)
+    said = "%.3f s quiet, %.3f by option, %.3f by file, %.3f against it" % (quiet, by_option, by_file,
+                                                                            against_file)
+    expect("spinning uses time: " + said, min(by_option, by_file) > 2 * max(quiet, against_file))
+
+
+def log_of(folder):
+    with open(os.path.join(folder, "decisions.log")) as f:
+        return f.read()
+
+
+def test_rio_03_the_log_is_whole_when_the_owner_has_ended(folder):
+    with Cluster(folder) as cluster:
+        cluster.seen()
+        for count in range(1, 4):
+            done = cluster.weft("io", "app.conf", "write", "disk", "--at", "32M", "--length", "512",
+                                "--file", "/dev/zero", "--quiet")
+            expect_equal("status: " + done.stderr, done.returncode, 1)
+            expect_equal("refusals that are there at once", log_of(folder).count(" refused 3.1#"),
+                         count)
+        done = cluster.weft("io", "app.conf", "read", "disk", "--length", "2M", "--block", "4k",
+                            "--file", "/dev/null", "--quiet")
+        expect_equal("status: " + done.stderr, done.returncode, 0)
+        cluster.end(1)
+    log = log_of(folder)
+    expect_equal("each request that was allowed", log.count(" allowed 3.1#"), 512)
+    expect_equal("and that it went well", log.count(" 4096 bytes\n"), 512)
 
 
 def test_cluster_is_live(folder):

@@ -108,7 +108,9 @@ TEST(test_rio_02i_the_units_word_ends_a_request_before_the_owners)
 	EXPECT_EQ(w.open_now, 0U);
 	asker_expect_ended(&w, id, WEFT_OK);
 	EXPECT(!rio_requester_is_idle(w.q)); /* the owner counts it still */
+	EXPECT(rio_requester_is_owed(w.q));
 	EXPECT_EQ(told_status(id), WEFT_OK);
+	EXPECT(!rio_requester_is_owed(w.q));
 	EXPECT(rio_requester_is_idle(w.q));
 	EXPECT_EQ(told_status(id), WEFT_R_RIO_UNEXPECTED);
 	asker_close(&w);
@@ -120,6 +122,7 @@ TEST(test_rio_02i_the_owners_word_does_not_end_what_the_unit_tells)
 
 	open_all();
 	id = ask();
+	EXPECT(!rio_requester_is_owed(w.q)); /* it has not ended */
 	EXPECT_EQ(told_status(id), WEFT_OK);
 	asker_run(&w);
 	EXPECT(!asker_has_ended(&w));
