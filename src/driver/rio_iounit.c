@@ -361,6 +361,9 @@ static void core_close(struct weft_rio_iounit *u)
 {
 	/* An owner that finds its connection gone must not find this unit there again. */
 	rio_loop_deafen(&u->loop);
+	/* Nor must it take for lost what went well. */
+	rio_iounit_hurry(u->core);
+	rio_loop_turn(&u->loop);
 	rio_iounit_owner_left(u->core);
 	/* It knows now: devices may take their time. */
 	if (u->owner)

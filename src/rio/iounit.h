@@ -57,6 +57,9 @@ void rio_iounit_owner_came(struct rio_iounit *u, struct platform owner,
 			   const struct rio_session *session);
 void rio_iounit_owner_left(struct rio_iounit *u);
 
+/* It, or this unit, is about to leave: what it is to hear of later, with others, is said now. */
+void rio_iounit_hurry(struct rio_iounit *u);
+
 /* A message of the owner. After a refusal the owner must be sent away. */
 enum weft_reason rio_iounit_take(struct rio_iounit *u, const uint8_t *bytes, size_t length,
 				 uint64_t now_ns);

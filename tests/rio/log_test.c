@@ -140,3 +140,20 @@ TEST(test_rio_02i_a_requester_that_leaves_in_order_has_no_reads_that_failed)
 	}
 	cluster_close(&c);
 }
+
+TEST(test_rio_02i_an_iounit_that_ends_in_order_has_said_what_went_well)
+{
+	for (int round = 0; round < TRIES; round++) {
+		struct cluster_move block;
+		struct weft_rio_requester *q = open_logging(&block);
+
+		for (uint32_t k = 0; k < ROUNDS; k++)
+			EXPECT_EQ(cluster_read(q, block), WEFT_OK);
+		cluster_stop_iounit(&c, 0);
+		cluster_wait_note(&c, "left iounit 2.1");
+		cluster_stop_owner(&c);
+		EXPECT_EQ(count_written(" 512 bytes"), ROUNDS);
+		EXPECT_EQ(count_written("rio_iounit_left"), 0U);
+		cluster_close(&c);
+	}
+}

@@ -295,6 +295,23 @@ TEST(test_rio_02i_a_command_that_is_late_hangs_up_only_whom_it_waits_for)
 	world_close(&w);
 }
 
+TEST(test_rio_02i_a_unit_that_is_about_to_end_does_not_wait)
+{
+	open_with(WIDE);
+	rio_iounit_hurry(w.unit); /* there is nothing */
+	now();
+	EXPECT_EQ(w.tolds, 0U);
+	read_now(1);
+	read_now(2);
+	EXPECT_EQ(w.tolds, 0U);
+	rio_iounit_hurry(w.unit);
+	now();
+	EXPECT(has_heard(1) && has_heard(2));
+	EXPECT_EQ(w.tolds, 1U);
+	EXPECT(rio_iounit_is_idle(w.unit));
+	world_close(&w);
+}
+
 TEST(test_rio_03_an_owner_that_leaves_leaves_nothing_that_waits_to_be_said)
 {
 	open_with(WIDE);
