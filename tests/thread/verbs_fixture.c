@@ -152,3 +152,49 @@ bool node_take(struct weft_cq *cq, struct weft_completion *c)
 	}
 	return c->status == WEFT_SUCCESS;
 }
+
+/* ---- Two adapters, one connection ----------------------------------------------------------- */
+
+void end_open(struct end *e)
+{
+	const struct weft_address any = { .family = 4, .ip = { 127, 0, 0, 1 } };
+
+	MUST(weft_adapter_open(NULL, &e->adapter));
+	node_open(e->adapter, &e->node, NULL);
+	MUST(weft_listen(e->adapter, &any, NULL, &e->listener));
+	MUST(weft_listener_address(e->listener, &e->at));
+}
+
+void end_close(struct end *e)
+{
+	MUST(weft_listener_close(e->listener));
+	node_close(&e->node, NULL);
+	MUST(weft_adapter_close(e->adapter));
+}
+
+enum weft_reason end_await(struct end *e, enum weft_event_kind kind)
+{
+	struct weft_event event;
+	bool has_event;
+
+	for (;;) {
+		MUST(weft_event_next(e->adapter, PATIENCE_NS, &event, &has_event));
+		REQUIRE(has_event);
+		if (event.kind == kind)
+			return event.reason;
+		REQUIRE(event.kind != WEFT_EVENT_CONNECT_FAILED);
+	}
+}
+
+void ends_connect(struct end *near, struct end *far, const struct weft_connect_options *options)
+{
+	struct weft_request *request;
+
+	MUST(weft_qp_dial(near->node.qp, &far->at, options));
+	end_await(far, WEFT_EVENT_REQUEST);
+	MUST(weft_listener_next(far->listener, &request));
+	REQUIRE(request);
+	MUST(weft_request_accept(request, far->node.qp, options));
+	end_await(far, WEFT_EVENT_CONNECTED);
+	end_await(near, WEFT_EVENT_CONNECTED);
+}

@@ -63,5 +63,20 @@ bool thread_holds(bool is_true, const char *file, int line, const char *what);
 /* Runs count threads of run(arguments[i]) and waits for them; the test fails if one of them did. */
 void threads_run(void *(*run)(void *), void **arguments, uint32_t count);
 
+/* An adapter of its own that listens, with a node; two of them are connected over loopback. */
+struct end {
+	struct weft_adapter *adapter;
+	struct node node;
+	struct weft_listener *listener;
+	struct weft_address at;
+};
+
+void end_open(struct end *e);
+void end_close(struct end *e);
+
+/* The next event of this kind; how it went. */
+enum weft_reason end_await(struct end *e, enum weft_event_kind kind);
+void ends_connect(struct end *near, struct end *far, const struct weft_connect_options *options);
+
 /* A call that must succeed, on the test's own thread. */
 #define MUST(call) REQUIRE((call) == WEFT_OK)

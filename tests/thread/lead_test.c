@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A program that watches the sockets itself, in the place of the adapter's thread: the roles of
+ * directed I/O do. Links that it asked often are not watched by epoll; it must be woken by these
+ * too. Without that it would look once in a second: so what is looked at is how long it took, the
+ * least of some tries.
+ */
+#include <sched.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "driver/link.h"
+#include "verbs_fixture.h"
+
+enum { TRIES = 4, RECEIVES = 64, ASKS = 2 * HOT_ASKED };
+
+static const uint64_t ms = 1000000;
+
+static struct end near, far;
+
+/* ---- The near end, which leads -------------------------------------------------------------- */
+
+/* The lock is held. */
+static struct link *link_of(const struct weft_qp *qp)
+{
+	struct net *net = near.adapter->net;
+
+	for (struct list *l = net->links.next; l != &net->links; l = l->next) {
+		struct link *link = CONTAINER_OF(l, struct link, all_link);
+
+		if (link->qp == qp)
+			return link;
+	}
+	REQUIRE(false);
+	return NULL;
+}
+
+static bool is_watched(const struct node *n)
+{
+	bool is;
+
+	adapter_enter(near.adapter);
+	is = link_of(n->qp)->watch.interest != 0;
+	adapter_leave(near.adapter);
+	return is;
+}
+
+static bool is_led(void)
+{
+	bool is;
+
+	adapter_enter(near.adapter);
+	is = near.adapter->net->is_led;
+	adapter_leave(near.adapter);
+	return is;
+}
+
+/* True: something has happened at the descriptor. */
+static bool lead(int also, uint64_t ns)
+{
+	struct weft_adapter *a = near.adapter;
+	bool is_also;
+
+	adapter_enter(a);
+	if (a->net->is_waiting)
+		adapter_work(a);
+	is_also = progress_sleep(a->net, also, thread_now_ns() + ns);
+	adapter_leave(a);
+	return is_also;
+}
+
+/* A completion that is there, without a look at sockets. */
+static bool has_heard(const struct node *n)
+{
+	struct weft_completion c;
+	uint32_t count;
+
+	adapter_enter(near.adapter);
+	REQUIRE(cq_poll(n->cq, &c, 1, &count) == WEFT_OK);
+	adapter_leave(near.adapter);
+	REQUIRE(count == 0 || c.status == WEFT_SUCCESS);
+	return count > 0;
+}
+
+static bool has_event(void)
+{
+	struct weft_event e;
+	bool has;
+
+	adapter_enter(near.adapter);
+	has = event_pop(&near.adapter->core.events, &e);
+	adapter_leave(near.adapter);
+	return has;
+}
+
+static void post_receives(struct node *n, int count)
+{
+	const struct weft_segment s = node_seg(n, 0, 8);
+	const struct weft_recv_wr wr = { .segments = &s, .segment_count = 1 };
+
+	for (int i = 0; i < count; i++)
+		MUST(weft_qp_post_recv(n->qp, &wr, 1, NULL));
+}
+
+static void say(struct node *from)
+{
+	const struct weft_segment s = node_seg(from, 0, 8);
+	struct weft_send_wr wr = { .opcode = WEFT_OP_SEND, .segments = &s, .segment_count = 1 };
+
+	(void)weft_qp_post_send(from->qp, &wr, 1, NULL);
+}
+
+static void hear(struct node *n)
+{
+	uint64_t end = thread_now_ns() + PATIENCE_NS;
+
+	while (!has_heard(n)) {
+		REQUIRE(thread_now_ns() < end);
+		lead(-1, ms);
+	}
+}
+
+/* It has input, is asked by polls while the program leads, and is no longer watched. */
+static void make_unwatched(struct node *n, struct node *peer)
+{
+	uint64_t end = thread_now_ns() + PATIENCE_NS;
+
+	while (is_watched(n)) {
+		struct weft_completion c;
+		bool has;
+
+		REQUIRE(thread_now_ns() < end);
+		say(peer);
+		hear(n);
+		post_receives(n, 1);
+		for (int i = 0; i < ASKS; i++)
+			REQUIRE(node_poll(n->cq, &c, &has) && !has);
+	}
+}
+
+static void open_both(void)
+{
+	end_open(&near);
+	end_open(&far);
+	ends_connect(&near, &far, NULL);
+	post_receives(&near.node, RECEIVES);
+}
+
+static void close_both(void)
+{
+	end_close(&near);
+	end_close(&far);
+}
+
+/* ---- What happens while it sleeps ----------------------------------------------------------- */
+
+struct deed {
+	void (*act)(void); /* by another thread, once the near end sleeps */
+	uint64_t at_ns;
+};
+
+static void *do_deed(void *context)
+{
+	struct deed *d = context;
+	uint64_t end = thread_now_ns() + PATIENCE_NS;
+
+	while (!is_led() && thread_now_ns() < end)
+		sched_yield();
+	d->at_ns = thread_now_ns();
+	d->act();
+	return NULL;
+}
+
+/* Leads until it is so; how long that took. */
+static uint64_t time_until(bool (*is_so)(void), void (*act)(void))
+{
+	struct deed d = { .act = act };
+	uint64_t end = thread_now_ns() + PATIENCE_NS, now_ns;
+	pthread_t thread;
+
+	REQUIRE(pthread_create(&thread, NULL, do_deed, &d) == 0);
+	while (!is_so()) {
+		REQUIRE(thread_now_ns() < end);
+		lead(-1, 10 * 1000 * ms);
+	}
+	now_ns = thread_now_ns();
+	REQUIRE(pthread_join(thread, NULL) == 0);
+	return now_ns - d.at_ns;
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static void far_says(void)
+{
+	say(&far.node);
+}
+
+static bool near_has_heard(void)
+{
+	return has_heard(&near.node);
+}
+
+TEST(test_iwarp_07_who_leads_is_woken_by_a_link_that_is_not_watched)
+{
+	uint64_t took = UINT64_MAX;
+
+	open_both();
+	for (int i = 0; i < TRIES; i++) {
+		make_unwatched(&near.node, &far.node);
+		took = least(took, time_until(near_has_heard, far_says));
+	}
+	EXPECT(took < 500 * ms);
+	close_both();
+}
+
+/* What has come has been received when it wakes up: it need not look again. */
+TEST(test_iwarp_07_who_leads_has_received_what_woke_it)
+{
+	uint64_t leads = UINT64_MAX;
+
+	open_both();
+	for (int i = 0; i < TRIES; i++) {
+		uint64_t before;
+
+		make_unwatched(&near.node, &far.node);
+		before = near.adapter->net->leads;
+		(void)time_until(near_has_heard, far_says);
+		leads = least(leads, near.adapter->net->leads - before);
+	}
+	EXPECT_EQ(leads, 1U);
+	close_both();
+}
+
+static void far_disconnects(void)
+{
+	(void)weft_qp_disconnect(far.node.qp);
+}
+
+static void far_breaks(void)
+{
+	(void)weft_qp_modify(far.node.qp, &(struct weft_qp_attr){ .state = WEFT_QPS_RESET },
+			     WEFT_QP_STATE);
+}
+
+TEST(test_rfc5044_8_who_leads_hears_of_the_end_of_a_link_that_is_not_watched)
+{
+	static void (*const ends[])(void) = { far_disconnects, far_breaks };
+
+	for (size_t k = 0; k < sizeof(ends) / sizeof(ends[0]); k++) {
+		uint64_t took = UINT64_MAX;
+
+		for (int i = 0; i < TRIES; i++) {
+			open_both();
+			while (has_event())
+				continue;
+			make_unwatched(&near.node, &far.node);
+			took = least(took, time_until(has_event, ends[k]));
+			close_both();
+		}
+		EXPECT(took < 500 * ms);
+	}
+}
+
+/* ---- Two links ------------------------------------------------------------------------------ */
+
+static struct node cold, cold_far;
+static bool has_cold, has_near;
+
+static void open_cold(void)
+{
+	struct end x = near, y = far;
+
+	node_open(near.adapter, &cold, NULL);
+	node_open(far.adapter, &cold_far, NULL);
+	x.node = cold;
+	y.node = cold_far;
+	ends_connect(&x, &y, NULL);
+	post_receives(&cold, RECEIVES);
+}
+
+static void cold_says(void)
+{
+	say(&cold_far);
+}
+
+static bool cold_has_heard(void)
+{
+	return has_heard(&cold);
+}
+
+static void both_say(void)
+{
+	say(&cold_far);
+	say(&far.node);
+}
+
+static bool both_have_heard(void)
+{
+	has_cold = has_cold || has_heard(&cold);
+	has_near = has_near || has_heard(&near.node);
+	return has_cold && has_near;
+}
+
+TEST(test_iwarp_07_who_leads_is_woken_by_a_link_that_was_silent)
+{
+	uint64_t took = UINT64_MAX, took_both = UINT64_MAX;
+
+	open_both();
+	open_cold();
+	for (int i = 0; i < TRIES; i++) {
+		make_unwatched(&near.node, &far.node);
+		took = least(took, time_until(cold_has_heard, cold_says));
+		/* And when both speak: none is forgotten for the other. */
+		make_unwatched(&near.node, &far.node);
+		has_cold = has_near = false;
+		took_both = least(took_both, time_until(both_have_heard, both_say));
+	}
+	EXPECT(took < 500 * ms);
+	EXPECT(took_both < 500 * ms);
+	node_close(&cold, NULL);
+	node_close(&cold_far, NULL);
+	close_both();
+}
+
+/* ---- The descriptor that it has besides ----------------------------------------------------- */
+
+static int also;
+
+static void write_also(void)
+{
+	const uint64_t one = 1;
+
+	(void)!write(also, &one, sizeof(one));
+}
+
+TEST(test_qp_10_who_leads_is_told_whether_its_descriptor_woke_it)
+{
+	struct deed d = { .act = write_also };
+	uint64_t end = thread_now_ns() + PATIENCE_NS, count;
+	pthread_t thread;
+
+	also = eventfd(0, EFD_NONBLOCK);
+	REQUIRE(also >= 0);
+	open_both();
+	make_unwatched(&near.node, &far.node);
+	EXPECT(!lead(also, ms)); /* by time */
+	REQUIRE(pthread_create(&thread, NULL, do_deed, &d) == 0);
+	while (!lead(also, 10 * 1000 * ms))
+		REQUIRE(thread_now_ns() < end);
+	REQUIRE(pthread_join(thread, NULL) == 0);
+	EXPECT(read(also, &count, sizeof(count)) == sizeof(count));
+	say(&far.node);
+	while (!has_heard(&near.node)) {
+		REQUIRE(thread_now_ns() < end);
+		EXPECT(!lead(also, 10 * 1000 * ms)); /* by the link */
+	}
+	close_both();
+	close(also);
+}
+
+/* ---- Others that poll meanwhile ------------------------------------------------------------- */
+
+static bool was_watched;
+
+/* As often as makes a link one that is not watched. */
+static void poll_and_say(void)
+{
+	struct weft_completion c;
+	uint32_t count;
+
+	for (int i = 0; i < ASKS; i++)
+		(void)weft_cq_poll(near.node.cq, &c, 1, &count);
+	was_watched = is_watched(&near.node);
+	say(&far.node);
+}
+
+/* The one who sleeps does not know of it: it is watched until he looks again. */
+TEST(test_iwarp_07_a_link_stays_watched_while_another_leads)
+{
+	uint64_t took = UINT64_MAX;
+
+	open_both();
+	for (int i = 0; i < TRIES; i++) {
+		make_unwatched(&near.node, &far.node);
+		adapter_enter(near.adapter);
+		hot_watch(near.adapter->net);
+		adapter_leave(near.adapter);
+		REQUIRE(is_watched(&near.node));
+		took = least(took, time_until(near_has_heard, poll_and_say));
+		EXPECT(was_watched);
+	}
+	EXPECT(took < 500 * ms);
+	close_both();
+}
