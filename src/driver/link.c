@@ -45,8 +45,13 @@ void link_block(struct link *link, bool is_blocked)
 void link_watch(struct link *link, uint32_t interest)
 {
 	link->interest = interest;
-	if (link->times_asked == HOT_ASKED && interest == EPOLLIN)
-		interest = 0;
+	if (link->times_asked == HOT_ASKED && interest == EPOLLIN) {
+		/* Who sleeps in the thread's place knows of those that were not watched before. */
+		if (link->net->is_led && link->watch.interest != 0)
+			link->times_asked = 0;
+		else
+			interest = 0;
+	}
 	net_watch(link->net, &link->watch, interest);
 }
 

@@ -6,6 +6,7 @@
  * least of some tries.
  */
 #include <sched.h>
+#include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -390,6 +391,33 @@ TEST(test_iwarp_07_a_link_stays_watched_while_another_leads)
 		adapter_leave(near.adapter);
 		REQUIRE(is_watched(&near.node));
 		took = least(took, time_until(near_has_heard, poll_and_say));
+		EXPECT(was_watched);
+	}
+	EXPECT(took < 500 * ms);
+	close_both();
+}
+
+/* What it had to send is sent, by another: it is asked for input alone again. */
+static void unblock_and_say(void)
+{
+	adapter_enter(near.adapter);
+	link_watch(link_of(near.node.qp), EPOLLIN);
+	adapter_leave(near.adapter);
+	was_watched = is_watched(&near.node);
+	say(&far.node);
+}
+
+TEST(test_iwarp_07_a_link_that_is_unblocked_stays_watched_while_another_leads)
+{
+	uint64_t took = UINT64_MAX;
+
+	open_both();
+	for (int i = 0; i < TRIES; i++) {
+		make_unwatched(&near.node, &far.node);
+		adapter_enter(near.adapter); /* as if its socket were full, but never ready */
+		link_watch(link_of(near.node.qp), EPOLLIN | EPOLLPRI);
+		adapter_leave(near.adapter);
+		took = least(took, time_until(near_has_heard, unblock_and_say));
 		EXPECT(was_watched);
 	}
 	EXPECT(took < 500 * ms);
