@@ -54,6 +54,11 @@ struct weft_rio_self {
 	bool (*find)(void *context, uint32_t peer, struct weft_address *address);
 	void *context;	  /* given to it */
 	uint64_t spin_ns; /* looks for what comes for so long before it sleeps; default 0 */
+	/*
+	 * Whoever answers nothing for so long is gone, though nothing said so: weft_connect_options
+	 * have the details. Default 10 s; at least 1 s.
+	 */
+	uint64_t alive_ns;
 };
 
 /* The public key of a seed. */

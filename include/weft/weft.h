@@ -567,6 +567,13 @@ struct weft_connect_options {
 	 * 7.1.2). If it stays silent for so long, send all the same; default: never.
 	 */
 	uint64_t first_wait_ns;
+	/*
+	 * A connection whose other host answers nothing for so long, or whose other end takes
+	 * nothing of what waits to be sent, is lost (WEFT_R_STREAM_LOST): TCP asks an idle one now
+	 * and then. In whole seconds, rounded up, so it may take one or two longer. Default: only
+	 * what is sent shows that nobody is there, in TCP's own time.
+	 */
+	uint64_t alive_ns;
 };
 
 #define WEFT_DEPTH_NONE UINT32_MAX

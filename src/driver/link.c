@@ -317,6 +317,8 @@ static void connected(struct link *link)
 		return;
 	}
 	socket_addresses(link->watch.fd, &link->local, &link->remote);
+	if (link->alive_ns > 0)
+		socket_watch_peer(link->watch.fd, link->alive_ns);
 	record_open(link, true);
 	link_move(link, LINK_SETUP);
 	link_service(link);

@@ -128,6 +128,7 @@ enum weft_reason link_dial(struct net *net, struct weft_qp *qp, const struct wef
 		return WEFT_R_NO_MEMORY;
 	link->remote = *to;
 	link->qp_number = qp->number;
+	link->alive_ns = options->alive_ns;
 	if (options->from)
 		link->from = *options->from;
 	now_ns = net_look_at_clock(net);
@@ -200,6 +201,8 @@ enum weft_reason link_accept(struct link *link, struct weft_qp *qp,
 	answer.ord = config.ord;
 	link->ready_wait_ns = config.timeout_ns;
 	link->first_wait_ns = options->first_wait_ns;
+	if (options->alive_ns > 0)
+		socket_watch_peer(link->watch.fd, options->alive_ns);
 	mpa_setup_wish(link->setup, config.wants_crc, config.wants_markers);
 	r = mpa_setup_accept(link->setup, &answer, net_look_at_clock(link->net));
 	if (r != WEFT_OK)

@@ -221,6 +221,7 @@ struct link {
 	uint32_t interest;		  /* in events, whether it is watched or not */
 	uint64_t ready_wait_ns, ready_ns; /* how long LINK_AWAITING_RTR may last; until when */
 	uint64_t first_wait_ns;		  /* a responder's, see weft_connect_options */
+	uint64_t alive_ns;		  /* an initiator's, until it is connected; the same */
 	struct weft_qp *qp;		  /* or NULL */
 	uint32_t qp_number;		  /* of the one it had last, 0: none */
 	struct mpa_setup *setup;	  /* in LINK_SETUP */

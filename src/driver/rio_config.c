@@ -250,6 +250,7 @@ void rio_host_self(const struct rio_host *host, struct weft_rio_self *self,
 {
 	*self = (struct weft_rio_self){ .platform = platform_of(host->self.platform),
 					.spin_ns = host->config->spin_ns,
+					.alive_ns = host->config->alive_ns,
 					.listen = host->listen,
 					.peers = peers,
 					.peer_count = host->config->peer_count };

@@ -239,7 +239,7 @@ static enum weft_reason make(struct rio_loop *loop, enum rio_end_kind kind, stru
 	return WEFT_OK;
 }
 
-static struct weft_connect_options with(const struct rio_bytes *words)
+static struct weft_connect_options with(const struct rio_loop *loop, const struct rio_bytes *words)
 {
 	return (struct weft_connect_options){
 		.private_data = words ? words->bytes : NULL,
@@ -247,12 +247,13 @@ static struct weft_connect_options with(const struct rio_bytes *words)
 		.ird = DEPTH,
 		.ord = DEPTH,
 		.timeout_ns = greeting_ns,
+		.alive_ns = loop->alive_ns,
 	};
 }
 
 enum weft_reason rio_end_dial(struct rio_loop *loop, struct rio_dial *dial)
 {
-	const struct weft_connect_options options = with(NULL);
+	const struct weft_connect_options options = with(loop, NULL);
 	struct rio_end *end;
 	enum weft_reason r = make(loop, RIO_END_CONTROL, dial, &end);
 
@@ -290,7 +291,7 @@ static void make_room(struct rio_loop *loop)
 
 void rio_end_accept(struct rio_loop *loop, struct weft_request *request)
 {
-	const struct weft_connect_options options = with(NULL);
+	const struct weft_connect_options options = with(loop, NULL);
 	struct rio_end *end;
 
 	make_room(loop);
@@ -303,7 +304,7 @@ void rio_end_accept(struct rio_loop *loop, struct weft_request *request)
 enum weft_reason rio_end_dial_data(struct rio_loop *loop, struct platform peer,
 				   const struct weft_address *to, const struct rio_bytes *question)
 {
-	const struct weft_connect_options options = with(question);
+	const struct weft_connect_options options = with(loop, question);
 	struct rio_end *end;
 	enum weft_reason r = make(loop, RIO_END_DATA, NULL, &end);
 
@@ -319,7 +320,7 @@ enum weft_reason rio_end_dial_data(struct rio_loop *loop, struct platform peer,
 enum weft_reason rio_end_accept_data(struct rio_loop *loop, struct platform peer,
 				     struct weft_request *request, const struct rio_bytes *answer)
 {
-	const struct weft_connect_options options = with(answer);
+	const struct weft_connect_options options = with(loop, answer);
 	struct rio_end *end;
 	enum weft_reason r = make(loop, RIO_END_DATA, NULL, &end);
 

@@ -17,6 +17,7 @@
 enum { NS_PER_S = 1000000000, COMPLETIONS = 64, TURNS_MAX = 16 };
 
 static const uint64_t longest_sleep_ns = UINT64_C(10) * NS_PER_S;
+static const uint64_t alive_ns = UINT64_C(10) * NS_PER_S;
 
 uint64_t rio_loop_clock(void)
 {
@@ -127,6 +128,7 @@ enum weft_reason rio_loop_open(struct rio_loop *loop, const struct weft_rio_self
 				   .wake = -1,
 				   .also = -1,
 				   .spin_ns = self->spin_ns,
+				   .alive_ns = self->alive_ns ? self->alive_ns : alive_ns,
 				   .find = self->find,
 				   .find_context = self->context,
 				   .now_ns = rio_loop_clock() };

@@ -125,7 +125,7 @@ struct rio_loop {
 	int wake, also; /* an eventfd; an epoll with it and what else the role waits for */
 	atomic_bool is_stopping;
 	bool is_open, is_closing;
-	uint64_t now_ns, spin_ns;
+	uint64_t now_ns, spin_ns, alive_ns;
 	uint64_t look_ns;	  /* when deadlines of ends are looked at again */
 	uint32_t dying;		  /* ends */
 	uint32_t queued;	  /* requests, of all ends, that are to be posted */

@@ -67,9 +67,12 @@ static enum weft_reason message(struct rio_loop *loop, struct rio_end *end, cons
 	return rio_owner_take(owner_of(loop)->core, end->number, bytes, length, loop->now_ns);
 }
 
+/* Who goes by itself ends the stream: of that there is no more to say. */
 static void gone(struct rio_loop *loop, struct rio_end *end)
 {
-	rio_owner_left(owner_of(loop)->core, end->number);
+	bool is_usual = end->reason == WEFT_R_PEER_GONE || end->reason == WEFT_R_PEER_TERMINATED;
+
+	rio_owner_left(owner_of(loop)->core, end->number, is_usual ? WEFT_OK : end->reason);
 }
 
 static void refused(struct rio_loop *loop, struct rio_end *end)

@@ -239,6 +239,23 @@ enum socket_result socket_send(int fd, const struct span_list *l, size_t *n)
 	return result_of(call_sendmsg(fd, &m), n);
 }
 
+void socket_watch_peer(int fd, uint64_t silence_ns)
+{
+	enum { NS_PER_S = 1000000000, LONGEST_S = 32767 /* that Linux takes */ };
+	uint64_t whole = silence_ns / NS_PER_S + (silence_ns % NS_PER_S > 0);
+	int silence_s = whole < LONGEST_S ? (int)whole : LONGEST_S;
+	/* An idle one is asked after half of the time, then so often that one may be lost. */
+	int idle_s = silence_s > 1 ? silence_s / 2 : 1;
+	int again_s = silence_s > 8 ? silence_s / 8 : 1;
+
+	set(fd, IPPROTO_TCP, TCP_KEEPIDLE, idle_s);
+	set(fd, IPPROTO_TCP, TCP_KEEPINTVL, again_s);
+	/* Linux goes by the time below; who does not know that counts questions. */
+	set(fd, IPPROTO_TCP, TCP_KEEPCNT, (silence_s - idle_s) / again_s + 1);
+	set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, silence_s * 1000);
+	set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+}
+
 void socket_shut(int fd)
 {
 	(void)shutdown(fd, SHUT_WR); /* if it is gone already, that is what was wanted */

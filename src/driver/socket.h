@@ -25,6 +25,12 @@ enum socket_result { SOCKET_MOVED = 0, SOCKET_WAIT, SOCKET_END, SOCKET_LOST };
 enum socket_result socket_recv(int fd, const struct span_list *l, size_t *n);
 enum socket_result socket_send(int fd, const struct span_list *l, size_t *n);
 
+/*
+ * A peer that answers nothing for so long is gone: the connection ends by itself, whether bytes are
+ * under way or not.
+ */
+void socket_watch_peer(int fd, uint64_t silence_ns);
+
 void socket_shut(int fd);
 
 /* Closes; a reset tells the other end that this is no good end. */

@@ -18,7 +18,7 @@ enum {
 };
 
 static const uint64_t ms_ns = UINT64_C(1000000), second_ns = UINT64_C(1000000000);
-static const uint64_t day_ns = UINT64_C(86400000000000);
+static const uint64_t hour_ns = UINT64_C(3600000000000), day_ns = UINT64_C(86400000000000);
 
 struct reader {
 	struct rio_config *config;
@@ -110,6 +110,15 @@ static bool read_spin(struct reader *r)
 
 	return (quantity_time(word_of(r->words[1]), ns) && *ns <= second_ns) ||
 	       complain(r, r->words[1], "a time to spin is a whole number with us or ms, up to 1s");
+}
+
+static bool read_alive(struct reader *r)
+{
+	uint64_t *ns = &r->config->alive_ns;
+
+	return (quantity_time(word_of(r->words[1]), ns) && *ns >= second_ns && *ns <= hour_ns) ||
+	       complain(r, r->words[1],
+			"a time of silence is a whole number with ms or s, from 1s to 3600s");
 }
 
 static bool read_requests(struct reader *r)
@@ -390,6 +399,7 @@ static const struct keyword keywords[] = {
 	{ "listen", BY_ALL, 2, 2, true, false, read_listen, "a line is: listen ADDRESS:PORT" },
 	{ "timeout", BY_ALL, 2, 2, true, false, read_timeout, "a line is: timeout TIME" },
 	{ "spin", BY_ALL, 2, 2, true, false, read_spin, "a line is: spin TIME" },
+	{ "alive", BY_ALL, 2, 2, true, false, read_alive, "a line is: alive TIME" },
 	{ "requests", BY_ALL, 2, 2, true, false, read_requests, "a line is: requests NUMBER" },
 	{ "etcd", BY_ALL, 2, 3, true, false, read_etcd, "a line is: etcd URL [PREFIX]" },
 	{ "etcd-ca", BY_ALL, 2, 2, true, true, read_etcd_ca, "a line is: etcd-ca FILE" },
@@ -654,6 +664,7 @@ bool rio_config_read(const char *text, size_t length, struct rio_config **config
 	if (length > 0)
 		memcpy(r.config->text, text, length);
 	r.config->timeout_ns = 30 * 1000 * ms_ns;
+	r.config->alive_ns = 10 * second_ns;
 	r.config->requests_max = 64;
 	r.config->etcd_prefix = "/weft/";
 	if (!read_lines(&r, length) || !finish(&r)) {

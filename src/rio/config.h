@@ -82,6 +82,7 @@ struct rio_config {
 	struct rio_config_text etcd_ca; /* path of certificates, from the file's folder; or NULL */
 	uint64_t timeout_ns;		/* of requests that name none */
 	uint64_t spin_ns;		/* looks for so long before it sleeps */
+	uint64_t alive_ns;		/* whoever is silent for so long is gone */
 	uint32_t requests_max;		/* of one other side, at a time */
 
 	struct rio_known known[RIO_CONFIG_PEERS_MAX]; /* for a struct rio_book */

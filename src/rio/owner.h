@@ -63,8 +63,8 @@ void rio_owner_destroy(struct rio_owner *o);
 enum weft_reason rio_owner_came(struct rio_owner *o, const struct rio_contact *contact,
 				uint32_t place, uint32_t *number);
 
-/* It is gone, for whatever reason; its number too. */
-void rio_owner_left(struct rio_owner *o, uint32_t number);
+/* It is gone, and why, if the log should say so; its number too. */
+void rio_owner_left(struct rio_owner *o, uint32_t number, enum weft_reason why);
 
 /* A message of it. After a refusal it must be sent away, and has left: rio_owner_left(). */
 enum weft_reason rio_owner_take(struct rio_owner *o, uint32_t number, const uint8_t *bytes,

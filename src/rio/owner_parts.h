@@ -57,7 +57,8 @@ struct owner_peer {
 	struct rio_owner_peer is; /* and what it has done */
 	struct rio_session session;
 	bool is_came_due, is_watch_due, is_left_due; /* notes */
-	bool is_refused;			     /* it is to be sent away, and heard no more */
+	enum weft_reason left_reason;
+	bool is_refused; /* it is to be sent away, and heard no more */
 	uint64_t pong_id;
 	struct list pong_link, away_link;
 };

@@ -377,7 +377,7 @@ static struct owner_peer *peer_of(struct rio_owner *o, uint32_t number)
 		       : &o->units[number - o->config.requesters_max].peer;
 }
 
-void rio_owner_left(struct rio_owner *o, uint32_t number)
+void rio_owner_left(struct rio_owner *o, uint32_t number, enum weft_reason why)
 {
 	struct owner_peer *p = peer_of(o, number);
 
@@ -391,6 +391,7 @@ void rio_owner_left(struct rio_owner *o, uint32_t number)
 	else
 		unit_left(o, CONTAINER_OF(p, struct owner_unit, peer));
 	p->is_left_due = true;
+	p->left_reason = why;
 	owner_note(o, &p->notable);
 }
 
@@ -408,6 +409,7 @@ void owner_peer_note(struct rio_owner *o, struct owner_peer *p, struct rio_note 
 		p->is_watch_due = false;
 	} else {
 		note->kind = RIO_NOTE_LEFT;
+		note->reason = p->left_reason;
 		CHECK(p->is.now == 0);
 		p->is_left_due = false;
 		p->state = PEER_FREE;

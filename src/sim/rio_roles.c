@@ -461,7 +461,7 @@ void rw_role_gone(struct rio_world *w, uint32_t end)
 	struct rw_node *n = &w->nodes[e->node];
 
 	if (n->owner) {
-		rio_owner_left(n->owner, e->number);
+		rio_owner_left(n->owner, e->number, WEFT_OK);
 	} else if (n->unit) {
 		unit_gone(w, end);
 	} else if (rw_conn_of(w, end)->is_data) {

@@ -191,7 +191,7 @@ void cluster_own(struct cluster *c, const struct weft_rio_self *self)
 
 void cluster_start_owner(struct cluster *c)
 {
-	struct weft_rio_peer peers[IOUNITS_MAX + REQUESTERS_MAX];
+	struct weft_rio_peer peers[IOUNITS_MAX + REQUESTERS_MAX] = { 0 };
 	struct weft_rio_self self = cluster_self(OWNER_UNIT, peers, 0);
 
 	self.spin_ns = c->spin_ns;

@@ -304,6 +304,31 @@ TEST(test_rio_02_host_spins_as_long_as_its_file_says)
 	folder_remove();
 }
 
+TEST(test_rio_14_the_library_is_told_what_the_files_say)
+{
+	struct weft_rio_peer peers[RIO_CONFIG_PEERS_MAX];
+	uint8_t key[RIO_KEY_BYTES];
+	struct weft_rio_self self;
+	struct rio_host *host;
+
+	folder_make();
+	EXPECT(key_file_make(path_of("owner.key"), key, why));
+	host = host_open("role owner\nself 5.6\nlisten 127.0.0.1:0\nspin 3us\nalive 7s\n"
+			 "iounit u 2.1 " KEY_A " [::1]:7471\n",
+			 RIO_OWNER);
+	REQUIRE(host);
+	rio_host_self(host, &self, peers);
+	EXPECT(self.platform.unit == 5 && self.platform.process == 6 && self.listen.family == 4);
+	EXPECT_EQ(self.spin_ns, 3000);
+	EXPECT_EQ(self.alive_ns, INT64_C(7000000000));
+	EXPECT(self.peers == peers && self.peer_count == 1);
+	EXPECT(peers[0].role == WEFT_RIO_IOUNIT && peers[0].address.port == 7471);
+	EXPECT_STR(peers[0].name, "u");
+	rio_host_self_wipe(&self);
+	rio_host_close(host);
+	folder_remove();
+}
+
 TEST(test_host_refusals_name_file_and_line)
 {
 	char text[256], digits[RIO_KEY_DIGITS + 1];

@@ -181,6 +181,7 @@ TEST(test_config_has_defaults)
 	EXPECT_EQ(c->key.line, 0);
 	EXPECT_STR(c->listen.is, ":0");
 	EXPECT_EQ(c->timeout_ns, INT64_C(30000000000));
+	EXPECT_EQ(c->alive_ns, INT64_C(10000000000));
 	EXPECT_EQ(c->requests_max, 64);
 	EXPECT(!c->log.is && !c->etcd.is);
 	EXPECT_STR(c->etcd_prefix, "/weft/");
@@ -198,11 +199,13 @@ TEST(test_config_has_defaults)
 	EXPECT_STR(c->listen.is, ":7471");
 	rio_config_destroy(c);
 	/* The ends of what is allowed. */
-	c = read_text("role owner\ntimeout 1ms\nrequests 1024");
+	c = read_text("role owner\ntimeout 1ms\nrequests 1024\nalive 1s");
+	EXPECT_EQ(c->alive_ns, 1000000000);
 	EXPECT_EQ(c->timeout_ns, 1000000);
 	EXPECT_EQ(c->requests_max, 1024);
 	rio_config_destroy(c);
-	c = read_text("role owner\ntimeout 86400s\nrequests 1");
+	c = read_text("role owner\ntimeout 86400s\nrequests 1\nalive 3600s");
+	EXPECT_EQ(c->alive_ns, INT64_C(3600000000000));
 	EXPECT_EQ(c->timeout_ns, INT64_C(86400000000000));
 	EXPECT_EQ(c->requests_max, 1);
 	rio_config_destroy(c);
@@ -350,6 +353,11 @@ TEST(test_config_refusals_of_lines)
 		{ "role owner\nspin us", 2, 6, "with us or ms" },
 		{ "role owner\nspin", 2, 1, "spin TIME" },
 		{ "role owner\nspin 1us\nspin 1us", 3, 1, "once" },
+		{ "role owner\nalive 999ms", 2, 7, "from 1s" },
+		{ "role owner\nalive 3601s", 2, 7, "to 3600s" },
+		{ "role owner\nalive 0", 2, 7, "with ms or s" },
+		{ "role owner\nalive", 2, 1, "alive TIME" },
+		{ "role owner\nalive 1s\nalive 1s", 3, 1, "once" },
 		{ "role owner\nrequests 0", 2, 10, "1 to 1024" },
 		{ "role owner\nrequests 1025", 2, 10, "1 to 1024" },
 		{ "role owner\nrequests x", 2, 10, "1 to 1024" },

@@ -97,7 +97,7 @@ void bed_leave(struct bed *b, int end)
 {
 	REQUIRE(b->ends[end].is_here);
 	b->ends[end].is_here = false;
-	rio_owner_left(b->owner, b->ends[end].number);
+	rio_owner_left(b->owner, b->ends[end].number, WEFT_R_STREAM_LOST);
 }
 
 enum weft_reason bed_try_say(struct bed *b, int end, const struct rio_msg *m)

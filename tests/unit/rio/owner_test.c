@@ -748,5 +748,8 @@ TEST(test_rio_03_coming_and_leaving_is_written_down)
 	EXPECT(platform_is_same(b.notes[1].note.who, b.ends[A].platform));
 	EXPECT(b.notes[2].note.kind == RIO_NOTE_CAME && b.notes[3].note.kind == RIO_NOTE_LEFT);
 	EXPECT(platform_is_same(b.notes[3].note.who, b.ends[U].platform));
+	EXPECT_EQ(b.notes[0].note.reason, WEFT_OK);
+	EXPECT_EQ(b.notes[1].note.reason, WEFT_R_STREAM_LOST);
+	EXPECT_EQ(b.notes[3].note.reason, WEFT_R_STREAM_LOST);
 	bed_close(&b);
 }
