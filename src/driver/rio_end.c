@@ -329,9 +329,11 @@ enum weft_reason rio_end_accept_data(struct rio_loop *loop, struct platform peer
 		return r;
 	}
 	end->peer = peer;
+	if (loop->config.calls->made)
+		loop->config.calls->made(loop, end);
 	r = weft_request_accept(request, end->qp, &options);
 	if (r != WEFT_OK)
-		take_down(end);
+		rio_end_hang_up(end, r); /* the role knows of it */
 	return r;
 }
 

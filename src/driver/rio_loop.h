@@ -80,6 +80,8 @@ struct rio_role_calls {
 	/* A message, also over a data end. Refused: it is ended. */
 	enum weft_reason (*message)(struct rio_loop *loop, struct rio_end *end,
 				    const uint8_t *bytes, size_t length);
+	/* A data end that came is about to be connected: it has its queue pair. May be NULL. */
+	void (*made)(struct rio_loop *loop, struct rio_end *end);
 	/* A data end is connected. */
 	void (*connected)(struct rio_loop *loop, struct rio_end *end);
 	/* An end is gone, one that the role knows: it came, or it is a data end. */

@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "driver/adapter_lock.h"
 #include "driver/rio_requester_inside.h"
+#include "driver/rio_window.h"
 
 enum {
 	REQUESTS = 64,
@@ -79,6 +80,31 @@ void requester_hand_on(struct weft_rio_requester *q)
 	pthread_cond_signal(&q->heir->told);
 }
 
+/* ---- Windows --------------------------------------------------------------------------------- */
+
+/*
+ * Windows of an I/O unit that is not connected are nobody's until it is: the request is on its way
+ * to it, and it connects when that has come. They keep their tags, which the request names.
+ */
+static const struct weft_qp *qp_of(struct weft_rio_requester *q, struct platform iounit)
+{
+	const struct rio_end *end = rio_end_find(&q->loop, RIO_END_DATA, iounit);
+
+	return end ? end->qp : q->nobody;
+}
+
+static void panes_give(struct weft_rio_requester *q, struct platform iounit)
+{
+	const struct weft_qp *qp = qp_of(q, iounit);
+
+	for (uint32_t i = 0; i < q->segments_max; i++) {
+		const struct pane *p = &q->panes[i];
+
+		if (p->is_open && platform_is_same(p->iounit, iounit))
+			CHECK(rio_window_give(q->loop.data_pd, qp, p->tag) == WEFT_OK);
+	}
+}
+
 /* ---- What has happened ---------------------------------------------------------------------- */
 
 static enum weft_reason came(struct rio_loop *loop, struct rio_end *end)
@@ -103,12 +129,19 @@ static void gone(struct rio_loop *loop, struct rio_end *end)
 	struct weft_rio_requester *q = requester_of(loop);
 
 	if (end->kind == RIO_END_DATA) {
+		panes_give(q, end->peer); /* before its queue pair is gone, and they with it */
 		if (!rio_end_find(loop, RIO_END_DATA, end->peer))
 			rio_requester_lost(q->core, end->peer);
 	} else if (end == q->owner) {
 		q->owner = NULL;
 		rio_requester_owner_left(q->core);
 	}
+}
+
+/* What it is to reach waits for it. */
+static void made(struct rio_loop *loop, struct rio_end *end)
+{
+	panes_give(requester_of(loop), end->peer);
 }
 
 static void connected(struct rio_loop *loop, struct rio_end *end)
@@ -155,22 +188,25 @@ static void asked(struct rio_loop *loop, struct weft_request *request)
 
 static void expose(struct weft_rio_requester *q, const struct rio_requester_act *act)
 {
-	struct weft_bind bind = { .window_tag = q->windows[act->id],
-				  .region_tag = act->tag,
+	struct pane *p = &q->panes[act->id];
+	struct weft_bind bind = { .region_tag = act->tag,
 				  .addr = act->address,
 				  .length = act->window_length,
 				  .rights = act->is_written ? WEFT_REMOTE_WRITE
 							    : WEFT_REMOTE_READ };
 	enum weft_reason r = WEFT_OK;
 
-	if (q->windows[act->id] == 0) {
-		r = weft_window_alloc(q->loop.data_pd, &q->windows[act->id]);
-		bind.window_tag = q->windows[act->id];
-	}
+	if (p->tag == 0)
+		r = weft_window_alloc(q->loop.data_pd, &p->tag);
+	bind.window_tag = p->tag;
+	p->iounit = act->iounit;
 	if (r == WEFT_OK)
-		r = weft_window_bind(q->loop.data_pd, &bind);
+		r = rio_window_bind(q->loop.data_pd,
+				    platform_is_nobody(p->iounit) ? NULL : qp_of(q, p->iounit),
+				    &bind);
+	p->is_open = r == WEFT_OK;
 	if (r == WEFT_OK)
-		q->windows[act->id] = bind.tag;
+		p->tag = bind.tag;
 	rio_requester_exposed(q->core, act->id, r, bind.tag);
 }
 
@@ -188,9 +224,10 @@ static void act_do(struct weft_rio_requester *q, const struct rio_requester_act 
 		expose(q, act);
 		break;
 	case RIO_REQUESTER_CLOSE:
-		r = weft_window_unbind(q->loop.data_pd, q->windows[act->id]);
+		r = weft_window_unbind(q->loop.data_pd, q->panes[act->id].tag);
 		/* An I/O unit may have ended it before, by a Send with invalidate. */
 		CHECK(r == WEFT_OK || r == WEFT_R_WINDOW_UNBOUND);
+		q->panes[act->id].is_open = false;
 		break;
 	case RIO_REQUESTER_HANG_UP:
 		end = rio_end_find(&q->loop, RIO_END_DATA, act->iounit);
@@ -249,6 +286,7 @@ static uint64_t due(struct rio_loop *loop)
 static const struct rio_role_calls calls = {
 	.came = came,
 	.message = message,
+	.made = made,
 	.connected = connected,
 	.gone = gone,
 	.moved = moved,
@@ -344,12 +382,12 @@ static void settle(struct weft_rio_requester *q)
 static enum weft_reason memory_open(struct weft_rio_requester *q)
 {
 	q->lists = malloc((size_t)LISTS * RIO_LIST_BYTES_MAX);
-	q->windows = calloc(q->segments_max, sizeof(*q->windows));
+	q->panes = calloc(q->segments_max, sizeof(*q->panes));
 	q->tickets = calloc(q->requests_max, sizeof(*q->tickets));
 	q->fragments = calloc(q->segments_max, sizeof(*q->fragments));
 	list_init(&q->free_tickets);
 	list_init(&q->ended);
-	if (!q->lists || !q->windows || !q->tickets || !q->fragments)
+	if (!q->lists || !q->panes || !q->tickets || !q->fragments)
 		return WEFT_R_NO_MEMORY;
 	for (uint32_t i = 0; i < q->requests_max; i++)
 		list_add_tail(&q->free_tickets, &q->tickets[i].link);
@@ -418,6 +456,11 @@ static enum weft_reason open_all(struct weft_rio_requester *q, const struct weft
 	if (r == WEFT_OK && q->loop.dial_count != 1)
 		r = WEFT_R_BAD_ARGUMENT; /* one owner, and where it is */
 	if (r == WEFT_OK)
+		r = weft_qp_create(
+			q->loop.data_pd,
+			&(struct weft_qp_options){ .send_cq = q->loop.cq, .recv_cq = q->loop.cq },
+			&q->nobody);
+	if (r == WEFT_OK)
 		r = core_open(q, timeout);
 	return r;
 }
@@ -466,9 +509,11 @@ void weft_rio_requester_close(struct weft_rio_requester *q)
 		rio_requester_destroy(q->core);
 	}
 	for (uint32_t i = 0; q->core && i < q->segments_max; i++) {
-		if (q->windows[i])
-			weft_window_discard(q->loop.data_pd, q->windows[i]);
+		if (q->panes[i].tag)
+			weft_window_discard(q->loop.data_pd, q->panes[i].tag);
 	}
+	if (q->nobody)
+		weft_qp_destroy(q->nobody);
 	requester_memory_forget(q);
 	if (q->lists_window)
 		weft_window_discard(q->loop.control_pd, q->lists_window);
@@ -476,7 +521,7 @@ void weft_rio_requester_close(struct weft_rio_requester *q)
 		weft_region_deregister(q->loop.control_pd, q->lists_tag);
 	rio_loop_close(&q->loop);
 	free(q->lists);
-	free(q->windows);
+	free(q->panes);
 	free(q->tickets);
 	free(q->fragments);
 	pthread_cond_destroy(&q->keeper_told);

@@ -46,6 +46,13 @@ struct held {
 	bool is_window;
 };
 
+/* A window of a request. */
+struct pane {
+	uint32_t tag; /* the current one; 0: there is no window yet */
+	bool is_open;
+	struct platform iounit; /* whose it is; unit 0: it is for all */
+};
+
 struct weft_rio_requester {
 	struct rio_loop loop;
 	pthread_mutex_t lock; /* guards everything here */
@@ -63,7 +70,8 @@ struct weft_rio_requester {
 	struct rio_end *owner;
 	uint8_t *lists;
 	uint32_t lists_tag, lists_window;
-	uint32_t *windows; /* by the core's id; the current tag */
+	struct pane *panes;	/* by the core's id */
+	struct weft_qp *nobody; /* never connected: windows of those who are not either */
 	struct ticket *tickets;
 	struct list free_tickets, ended;
 	struct held *held;

@@ -165,6 +165,9 @@ enum weft_reason mem_window_bind(struct mem_table *t, uint32_t pd, uint32_t qp,
 				 const struct weft_bind *bind);
 enum weft_reason mem_window_unbind(struct mem_table *t, uint32_t pd, uint32_t tag);
 
+/* A bound window is for this queue pair only from now on, by the tag that it has; 0: as above. */
+enum weft_reason mem_window_give(struct mem_table *t, uint32_t pd, uint32_t tag, uint32_t qp);
+
 /* The queue pair's stream is over: what was for it alone closes. */
 void mem_qp_gone(struct mem_table *t, uint32_t qp);
 

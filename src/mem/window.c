@@ -193,6 +193,19 @@ enum weft_reason mem_window_unbind(struct mem_table *t, uint32_t pd, uint32_t ta
 	return WEFT_OK;
 }
 
+enum weft_reason mem_window_give(struct mem_table *t, uint32_t pd, uint32_t tag, uint32_t qp)
+{
+	struct mem_entry *e;
+	enum weft_reason r = table_own(t, pd, tag, MEM_WINDOW, &e);
+
+	if (r != WEFT_OK)
+		return r;
+	if (e->state != MEM_VALID)
+		return WEFT_R_WINDOW_UNBOUND;
+	table_set_qp(t, e, qp);
+	return WEFT_OK;
+}
+
 void mem_qp_gone(struct mem_table *t, uint32_t qp)
 {
 	/* Bound: the table; looked through only if there is something to find. */

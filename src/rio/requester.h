@@ -161,7 +161,7 @@ uint64_t rio_requester_due(const struct rio_requester *q);
 
 enum rio_requester_act_kind {
 	RIO_REQUESTER_SAY,    /* these bytes to the owner */
-	RIO_REQUESTER_EXPOSE, /* a window over this memory; answered by its id */
+	RIO_REQUESTER_EXPOSE, /* a window over this memory, for that I/O unit; answered by its id */
 	RIO_REQUESTER_CLOSE,  /* that window, now: when the next act is asked for it is closed */
 	RIO_REQUESTER_HANG_UP /* the data connection with that I/O unit, if there is one */
 };
@@ -174,8 +174,9 @@ struct rio_requester_act {
 	uint32_t tag; /* EXPOSE: the region */
 	uint64_t address;
 	uint32_t window_length;
-	bool is_written;	/* EXPOSE: by the I/O unit; else it is read */
-	struct platform iounit; /* HANG_UP */
+	bool is_written; /* EXPOSE: by the I/O unit; else it is read */
+	/* HANG_UP; EXPOSE: nobody else may reach it, also when it connects later. Unit 0: any. */
+	struct platform iounit;
 };
 
 /* The next one; false if there is none at present. */

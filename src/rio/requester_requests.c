@@ -452,6 +452,7 @@ bool window_act(struct rio_requester *q, struct rio_requester_act *act)
 		.address = w->address,
 		.window_length = w->length,
 		.is_written = w->is_written,
+		.iounit = is_close ? (struct platform){ 0 } : iounit_of(q, w->request),
 	};
 	return true;
 }

@@ -204,12 +204,15 @@ uint32_t rw_handle_new(struct rio_world *w, uint32_t node, uint32_t ask)
 static uint8_t *reach(struct rio_world *w, uint32_t node, const struct rw_flight *f)
 {
 	bool is_control = !rw_conn_of(w, f->end)->is_data;
+	struct platform who = w->nodes[rw_end_of(w, f->end)->node].self.platform;
 
 	for (uint32_t i = 0; i < RW_WINDOWS_ALL; i++) {
 		const struct rw_window *v = &w->nodes[node].windows[i];
 
 		if (!v->is_open || v->handle != f->handle)
 			continue;
+		if (!platform_is_nobody(v->only) && !platform_is_same(v->only, who))
+			return NULL;
 		if (v->is_control != is_control || f->remote < v->address ||
 		    f->length > v->length || f->remote - v->address > v->length - f->length)
 			return NULL;

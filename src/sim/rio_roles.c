@@ -278,6 +278,7 @@ static void requester_expose(struct rio_world *w, uint32_t node,
 	*v = (struct rw_window){ .handle = rw_handle_new(w, node, act->tag),
 				 .is_open = true,
 				 .is_written = act->is_written,
+				 .only = act->iounit,
 				 .address = act->address,
 				 .length = act->window_length,
 				 .bytes = n->arena + (act->address - arena_at) };

@@ -165,6 +165,7 @@ struct rw_mail {
 struct rw_window {
 	uint32_t handle; /* never used twice */
 	bool is_open, is_written, is_control;
+	struct platform only; /* who may reach it; unit 0: all on such connections */
 	uint64_t address;
 	uint32_t length;
 	uint8_t *bytes;

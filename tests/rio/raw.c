@@ -208,6 +208,33 @@ void raw_say(struct raw *r, const struct rio_msg *m)
 	raw_send(r, bytes, raw_seal(r, m, bytes));
 }
 
+bool raw_read(struct raw *r, uint32_t handle, uint64_t remote, uint32_t length)
+{
+	const struct weft_segment s = { .addr = (uintptr_t)r->memory,
+					.length = length,
+					.tag = r->tag };
+	struct weft_completion c;
+
+	REQUIRE(length <= RAW_MEMORY && !r->is_over);
+	memset(r->memory, 0, length);
+	REQUIRE(weft_qp_post_send(r->qp,
+				  &(struct weft_send_wr){ .id = SEND,
+							  .opcode = WEFT_OP_READ,
+							  .flags = WEFT_SIGNALLED,
+							  .remote_tag = handle,
+							  .remote_addr = remote,
+							  .segments = &s,
+							  .segment_count = 1 },
+				  1, NULL) == WEFT_OK);
+	while (next_completion(r, &c)) {
+		if ((c.id & 1) == SEND)
+			return true;
+		REQUIRE(r->early_count < RAW_RECEIVES);
+		r->early[r->early_count++] = c;
+	}
+	return false;
+}
+
 bool raw_hear(struct raw *r, enum rio_msg_type type, struct rio_msg *m)
 {
 	const uint8_t *bytes;

@@ -51,6 +51,9 @@ void raw_send(struct raw *r, const uint8_t *bytes, size_t length);
 void raw_say(struct raw *r, const struct rio_msg *m);
 size_t raw_seal(struct raw *r, const struct rio_msg *m, uint8_t bytes[RIO_MSG_BYTES_MAX]);
 
+/* Reads the other side's memory into its own. False: it was refused, and the connection ended. */
+bool raw_read(struct raw *r, uint32_t handle, uint64_t remote, uint32_t length);
+
 /* The next message of this type; false: the connection ended before. */
 bool raw_hear(struct raw *r, enum rio_msg_type type, struct rio_msg *m);
 

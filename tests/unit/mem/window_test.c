@@ -450,6 +450,39 @@ TEST(test_rkey_06_window_of_one_queue_pair_is_invalidated_by_it_alone)
 	gate_fini(&g);
 }
 
+/* RKEY-06, for a connection that is made again: the tag, which peers know, stays. */
+TEST(test_rkey_06_a_window_is_given_to_another_queue_pair)
+{
+	struct weft_bind bind;
+	struct mem_access a;
+	uint32_t region;
+
+	gate_init(&g, WEFT_POLICY_STRICT);
+	region = gate_region(&g, 0, 64, RIGHTS_ALL);
+	bind = bind_of(gate_window(&g), region, 0, 64);
+	REQUIRE(gate_bind_qp(&g, QP_OWN, &bind) == WEFT_OK);
+	a = gate_ask(&g, MEM_REMOTE_WRITE, bind.tag, 0, 64);
+	EXPECT_EQ(gate_check(&g, a), WEFT_OK);
+	EXPECT_EQ(mem_window_give(&g.table, PD_OWN, bind.tag, QP_OTHER), WEFT_OK);
+	EXPECT_EQ(gate_check(&g, a), WEFT_R_TAG_QP);
+	a.qp = QP_OTHER;
+	EXPECT_EQ(gate_check(&g, a), WEFT_OK);
+	/* The end of the first is nothing to it, that of the other closes it. */
+	mem_qp_gone(&g.table, QP_OWN);
+	EXPECT_EQ(gate_check(&g, a), WEFT_OK);
+	EXPECT_EQ(mem_window_give(&g.table, PD_OWN, bind.tag, 0), WEFT_OK);
+	mem_qp_gone(&g.table, QP_OTHER);
+	EXPECT_EQ(gate_check(&g, a), WEFT_OK);
+	EXPECT_EQ(mem_window_give(&g.table, PD_OWN, bind.tag, QP_OTHER), WEFT_OK);
+	mem_qp_gone(&g.table, QP_OTHER);
+	EXPECT_EQ(gate_check(&g, a), WEFT_R_TAG_INVALID);
+	/* Only what is bound can be given, by its owner. */
+	EXPECT_EQ(mem_window_give(&g.table, PD_OWN, bind.tag, QP_OWN), WEFT_R_WINDOW_UNBOUND);
+	EXPECT_EQ(mem_window_give(&g.table, PD_OTHER, bind.tag, QP_OWN), WEFT_R_TAG_PD);
+	EXPECT_EQ(mem_window_give(&g.table, PD_OWN, region, QP_OWN), WEFT_R_TAG_TYPE);
+	gate_fini(&g);
+}
+
 TEST(test_rkey_11_window_grants_no_more_than_its_region)
 {
 	gate_init(&g, WEFT_POLICY_STRICT);

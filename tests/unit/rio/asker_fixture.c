@@ -138,7 +138,8 @@ static void expose(struct asker_world *w, const struct rio_requester_act *act)
 			       .tag = act->tag,
 			       .length = act->window_length,
 			       .address = act->address,
-			       .is_written = act->is_written };
+			       .is_written = act->is_written,
+			       .iounit = act->iounit };
 	w->opened++;
 	if (!w->is_slow)
 		asker_expose(w, act->id, WEFT_OK);

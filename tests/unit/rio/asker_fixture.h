@@ -34,6 +34,7 @@ struct pane_of {
 	uint32_t tag, handle, length;
 	uint64_t address;
 	bool is_written;
+	struct platform iounit;
 };
 
 /* What the requester has said. */

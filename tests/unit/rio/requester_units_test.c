@@ -48,6 +48,49 @@ static void open_one(struct asker_world *w)
 	asker_open(w, 4, 8144);
 }
 
+/* ---- Whose windows are ---------------------------------------------------------------------- */
+
+/* Of the last window that was opened. */
+static struct platform opened_for(struct asker_world *w, uint32_t device)
+{
+	const struct rio_fragment f = asker_own(0x1000, 4096);
+	struct rio_wanted wanted = asker_wanted(SGL_READ, &f, 1);
+	struct platform iounit = { 0 };
+	uint64_t id;
+
+	wanted.is.device = device;
+	REQUIRE(asker_ask(w, &wanted, 1, &id) == WEFT_OK);
+	asker_run(w);
+	for (uint32_t i = 0; i < ASKER_WINDOWS; i++) {
+		if (w->panes[i].state == PANE_OPEN)
+			iounit = w->panes[i].iounit;
+	}
+	REQUIRE(w->open_now == 1 && asker_status(w, id, WEFT_OK) == WEFT_OK);
+	asker_run(w);
+	REQUIRE(w->open_now == 0);
+	return iounit;
+}
+
+/* RIO-02a: of the I/O unit that has the device; it need not be connected, nor known long before. */
+TEST(test_rio_02a_a_window_is_for_the_unit_that_has_the_device)
+{
+	struct asker_world w;
+	struct rio_ended ended;
+
+	open_one(&w);
+	EXPECT_EQ(announce(&w, 0, 1, 0x10000, 2), WEFT_OK);
+	EXPECT_EQ(announce(&w, 1, 2, 0x20000, 1), WEFT_OK);
+	EXPECT(platform_is_same(opened_for(&w, 0x10001), unit_name(0)));
+	EXPECT(platform_is_same(opened_for(&w, 0x20000), unit_name(1)));
+	/* The owner may know better whose that is. */
+	EXPECT(platform_is_nobody(opened_for(&w, 0x30000)));
+	EXPECT_EQ(revoke(&w, 0), WEFT_OK);
+	EXPECT(platform_is_nobody(opened_for(&w, 0x10001)));
+	while (rio_requester_ended(w.q, &ended))
+		EXPECT_EQ(ended.reason, WEFT_OK);
+	asker_close(&w);
+}
+
 /* ---- What is offered ------------------------------------------------------------------------ */
 
 static bool has_offer(const struct asker_world *w, uint32_t nth_unit, uint32_t number)
