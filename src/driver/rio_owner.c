@@ -84,7 +84,7 @@ static void refused(struct rio_loop *loop, struct rio_end *end)
 		return;
 	rio_end_refusal_text(end, line, sizeof(line));
 	o->options.note(o->options.context, line);
-	o->has_noted = true;
+	o->noted_ns = loop->now_ns;
 }
 
 static void moved(struct rio_loop *loop, struct rio_end *end, uint32_t id, enum weft_reason reason)

@@ -99,9 +99,12 @@ static void panes_give(struct weft_rio_requester *q, struct platform iounit)
 
 	for (uint32_t i = 0; i < q->segments_max; i++) {
 		const struct pane *p = &q->panes[i];
+		enum weft_reason r;
 
-		if (p->is_open && platform_is_same(p->iounit, iounit))
-			CHECK(rio_window_give(q->loop.data_pd, qp, p->tag) == WEFT_OK);
+		if (!p->is_open || !platform_is_same(p->iounit, iounit))
+			continue;
+		r = rio_window_give(q->loop.data_pd, qp, p->tag);
+		CHECK(r == WEFT_OK || r == WEFT_R_WINDOW_UNBOUND); /* as below */
 	}
 }
 

@@ -179,6 +179,31 @@ TEST(test_rio_02a_an_iounit_that_invalidates_a_window_harms_nobody)
 	end();
 }
 
+/* Nor does one that goes then, while another request of its device waits for it. */
+TEST(test_rio_02a_windows_that_are_invalid_pass_to_no_other_connection)
+{
+	const struct rio_device disk = named(DEVICE, "disk");
+	struct rio_segment first, second;
+	uint32_t device;
+	uint64_t ids[2];
+
+	begin();
+	announce(FIRST_IOUNIT, &disk, 1);
+	await_taken();
+	ask();
+	ids[0] = hear_request(&device, &first);
+	ask();
+	ids[1] = hear_request(&device, &second);
+	connect_iounit(1);
+	tell_and_invalidate(ids[0], second.handle);
+	EXPECT_EQ(outcome(), WEFT_OK);
+	raw_hang_up(&iounit);
+	connect_iounit(2);
+	raw_say(&iounit, &(struct rio_msg){ .type = RIO_STATUS, .id = ids[1] });
+	EXPECT_EQ(outcome(), WEFT_OK);
+	end();
+}
+
 /* As many as an owner can have, with as many devices as each of them can: docs/rio.md. */
 TEST(test_rio_04_all_that_an_owner_can_have_is_offered)
 {

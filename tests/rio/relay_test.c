@@ -23,7 +23,6 @@ static void open_all(const char *disk_text)
 	static char text[CLUSTER_TEXT + 32];
 
 	disk.text = disk_text;
-	memcpy(folder, "/tmp/weft-relay-XXXXXX", sizeof(folder));
 	cluster_begin(&c);
 	cluster_add_iounit(&c, &disk, 1);
 	cluster_reserve_iounit(&c);
@@ -159,6 +158,6 @@ TEST(test_sys_09_rio_05_rio_s5_two_io_units_move_data_without_a_host)
 	raw_close(&host);
 	cluster_stop_iounit(&c, 1);
 	cluster_close(&c);
-	remove_files();
+	cluster_role_files_remove(folder);
 	cluster_file_remove(text);
 }

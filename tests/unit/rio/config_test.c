@@ -303,6 +303,26 @@ static void expect_refusal(const struct refusal *row)
 	for (size_t i = 0; i < sizeof(rows) / sizeof((rows)[0]); i++)                              \
 	expect_refusal(&(rows)[i])
 
+TEST(test_config_refusals_of_times_to_spin)
+{
+	static const struct refusal rows[] = {
+		{ "role owner\nspin 1000001us", 2, 6, "up to 1s" },
+		{ "role owner\n  spin 2s", 2, 8, "up to 1s" },
+		{ "role owner\nspin 18446744073709551616ns", 2, 6, "up to 1s" },
+		{ "role owner\nspin 50", 2, 6, "with us or ms" },
+		{ "role owner\nspin 0", 2, 6, "with us or ms" },
+		{ "role owner\nspin 50 us", 2, 9, "spin TIME" },
+		{ "role owner\nspin 50k", 2, 6, "with us or ms" },
+		{ "role owner\nspin 1.5ms", 2, 6, "with us or ms" },
+		{ "role owner\nspin -1us", 2, 6, "with us or ms" },
+		{ "role owner\nspin us", 2, 6, "with us or ms" },
+		{ "role owner\nspin", 2, 1, "spin TIME" },
+		{ "role owner\nspin 1us\nspin 1us", 3, 1, "once" },
+	};
+
+	EXPECT_REFUSALS(rows);
+}
+
 TEST(test_config_refusals_of_lines)
 {
 	static const struct refusal rows[] = {
@@ -341,18 +361,6 @@ TEST(test_config_refusals_of_lines)
 		{ "role owner\ntimeout 30", 2, 9, "with ms or s" },
 		{ "role owner\ntimeout", 2, 1, "timeout TIME" },
 		{ "role owner\ntimeout 1s\ntimeout 1s", 3, 1, "once" },
-		{ "role owner\nspin 1000001us", 2, 6, "up to 1s" },
-		{ "role owner\n  spin 2s", 2, 8, "up to 1s" },
-		{ "role owner\nspin 18446744073709551616ns", 2, 6, "up to 1s" },
-		{ "role owner\nspin 50", 2, 6, "with us or ms" },
-		{ "role owner\nspin 0", 2, 6, "with us or ms" },
-		{ "role owner\nspin 50 us", 2, 9, "spin TIME" },
-		{ "role owner\nspin 50k", 2, 6, "with us or ms" },
-		{ "role owner\nspin 1.5ms", 2, 6, "with us or ms" },
-		{ "role owner\nspin -1us", 2, 6, "with us or ms" },
-		{ "role owner\nspin us", 2, 6, "with us or ms" },
-		{ "role owner\nspin", 2, 1, "spin TIME" },
-		{ "role owner\nspin 1us\nspin 1us", 3, 1, "once" },
 		{ "role owner\nalive 999ms", 2, 7, "from 1s" },
 		{ "role owner\nalive 3601s", 2, 7, "to 3600s" },
 		{ "role owner\nalive 0", 2, 7, "with ms or s" },

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * When the owner hears of a read that went well: its requester knows, so it may wait for others
+ * When the owner hears of a command that went well: its requester knows, so it may wait for others
  * (docs/wire/rio.md). Everything else is said at once.
  */
 #include "rio/told.h"
@@ -64,7 +64,7 @@ static bool has_heard(uint64_t id)
 	return s && s->is_told && s->reason == 0 && s->done_bytes == BYTES;
 }
 
-TEST(test_rio_02i_the_owner_hears_a_millisecond_later_what_the_requester_knows)
+TEST(test_rio_02i_the_owner_hears_some_milliseconds_later_what_the_requester_knows)
 {
 	uint64_t from;
 
@@ -158,33 +158,27 @@ TEST(test_rio_02i_a_unit_that_is_short_of_slots_does_not_wait)
 	world_close(&w);
 }
 
-/* Failures, and what only the owner can tell of. What waits goes on waiting. */
-TEST(test_rio_02i_a_status_does_not_wait)
+/* Failures, and what only the owner can tell of: the requester is not connected. */
+TEST(test_rio_02i_a_status_that_nobody_knows_does_not_wait)
 {
 	struct unit_list l;
 	uint64_t due;
 
 	open_with(WIDE);
+	world_break(&w, 0);
+	list_start(&l);
+	list_transaction(&l, SGL_READ, 0, BYTES);
+	list_own_result(&l, 0, BYTES);
+	world_command(&w, 2, &l);
+	now();
+	EXPECT(!w.told[2] && world_status(&w, 2) && !world_status(&w, 2)->is_told);
 	read_now(1);
 	due = rio_iounit_due(w.unit);
 	world_run_until(&w, w.now_ns + 1000);
-	command(2, SGL_WRITE, 0, 0);
-	now();
-	REQUIRE(world_status(&w, 2));
-	EXPECT(w.told[2] && !world_status(&w, 2)->is_told);
 	command(3, SGL_READ, 0, DISK); /* not there */
 	now();
 	REQUIRE(world_status(&w, 3));
 	EXPECT_EQ(world_status(&w, 3)->reason, (uint32_t)WEFT_R_STORE_RANGE);
-	command(4, SGL_READ, 1, 0); /* to another than its requester, which settles */
-	now();
-	EXPECT(world_status(&w, 4) && !world_status(&w, 4)->is_told);
-	list_start(&l);
-	list_transaction(&l, SGL_READ, 0, BYTES);
-	list_own_result(&l, 0, BYTES);
-	world_command(&w, 5, &l);
-	now();
-	EXPECT(world_status(&w, 5) && !world_status(&w, 5)->is_told);
 	w.is_stuck = true;
 	command(6, SGL_WRITE, 0, 0);
 	now();
@@ -197,6 +191,33 @@ TEST(test_rio_02i_a_status_does_not_wait)
 	EXPECT_EQ(rio_iounit_due(w.unit), due);
 	world_run_until(&w, due);
 	EXPECT(has_heard(1));
+	world_close(&w);
+}
+
+/* A write, and a read to another than its requester, which settles: the first word counts. */
+TEST(test_rio_02i_the_owner_hears_later_of_writes_too)
+{
+	uint64_t due;
+
+	open_with(WIDE);
+	read_now(1);
+	due = rio_iounit_due(w.unit);
+	command(2, SGL_WRITE, 0, 0);
+	now();
+	command(3, SGL_READ, 1, 0);
+	now();
+	read_now(4);
+	EXPECT(w.told[2] && w.told[3]);
+	EXPECT_EQ(w.status_count, 0U);
+	EXPECT_EQ(rio_iounit_due(w.unit), due);
+	world_run_until(&w, due);
+	EXPECT(has_heard(1) && has_heard(4));
+	for (uint64_t id = 2; id <= 3; id++) {
+		REQUIRE(world_status(&w, id));
+		EXPECT(!world_status(&w, id)->is_told && world_status(&w, id)->reason == 0);
+	}
+	EXPECT_EQ(w.status_count, 4U);
+	EXPECT(rio_iounit_is_idle(w.unit));
 	world_close(&w);
 }
 
