@@ -10,6 +10,7 @@ import time
 from runner import LOOK_EVERY_S, Process, Side, free_port, is_listening, judge_text, tail
 
 START_S = 20
+LOG_S = 2
 ROLES = ("owner", "iounit", "requester")
 
 FILES = {
@@ -143,10 +144,16 @@ class Cluster:
             raise Failure("nbdkit does not say \"%s\"" % pattern)
 
     def expect_decision(self, pattern):
-        """In the owner's log, which is written before anything is done."""
-        with open(self.path("decisions.log"), encoding="utf-8") as f:
-            if not re.search(pattern, f.read()):
+        """In the owner's log, where it is a few milliseconds later."""
+        until = time.monotonic() + LOG_S * self.tools.patience
+        while True:
+            is_late = time.monotonic() > until
+            with open(self.path("decisions.log"), encoding="utf-8") as f:
+                if re.search(pattern, f.read()):
+                    return
+            if is_late:
                 raise Failure("the owner's log has no \"%s\"" % pattern)
+            time.sleep(LOOK_EVERY_S)
 
     def check_kit(self):
         """It must be there still, and no sanitizer may have spoken, of a role neither."""
