@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "driver/rio_end.h"
 #include "driver/rio_note.h"
+#include "driver/rio_window.h"
 #include "rio/owner.h"
 #include "wire/rio_text.h"
 
@@ -35,7 +36,8 @@ struct weft_rio_owner {
 	struct rio_owner_known *known; /* the loop's peers, for reports */
 	uint8_t *lists;
 	uint32_t lists_tag;
-	uint64_t noted_ns; /* when lines are to be where they belong; UINT64_MAX: they are */
+	uint32_t windows[LISTS]; /* of each list; their current tags */
+	uint64_t noted_ns;	 /* when lines are to be where they belong; UINT64_MAX: they are */
 };
 
 static struct weft_rio_owner *owner_of(struct rio_loop *loop)
@@ -120,6 +122,23 @@ static void note(struct weft_rio_owner *o, const struct rio_note *n)
 	o->noted_ns = late_ns < o->noted_ns ? late_ns : o->noted_ns;
 }
 
+/* For the one I/O unit that the list is for. */
+static void expose(struct weft_rio_owner *o, const struct rio_end *end,
+		   const struct rio_owner_act *act)
+{
+	struct weft_bind bind = { .window_tag = o->windows[act->id],
+				  .region_tag = o->lists_tag,
+				  .addr = (uintptr_t)act->bytes,
+				  .length = act->length,
+				  .rights = WEFT_REMOTE_READ };
+	enum weft_reason r = end ? rio_window_bind(o->loop.data_pd, end->qp, &bind)
+				 : WEFT_R_RIO_IOUNIT_LEFT;
+
+	if (r == WEFT_OK)
+		o->windows[act->id] = bind.tag;
+	rio_owner_exposed(o->core, act->id, r, bind.tag);
+}
+
 static void act_do(struct weft_rio_owner *o, const struct rio_owner_act *act)
 {
 	struct rio_end *end = end_of(&o->loop, act->number);
@@ -147,6 +166,14 @@ static void act_do(struct weft_rio_owner *o, const struct rio_owner_act *act)
 	case RIO_OWNER_SEND_AWAY:
 		if (end)
 			rio_end_hang_up(end, WEFT_R_RIO_TIMEOUT);
+		break;
+	case RIO_OWNER_EXPOSE:
+		expose(o, end, act);
+		break;
+	case RIO_OWNER_CLOSE:
+		/* The queue pair may be gone, and the window closed with it. */
+		r = weft_window_unbind(o->loop.data_pd, o->windows[act->id]);
+		CHECK(r == WEFT_OK || r == WEFT_R_WINDOW_UNBOUND);
 		break;
 	}
 }
@@ -262,9 +289,10 @@ static enum weft_reason known_open(struct weft_rio_owner *o)
 
 static enum weft_reason core_open(struct weft_rio_owner *o)
 {
+	/* Nobody else reaches them but by a window. */
 	const struct weft_region_options lists = { .addr = (uintptr_t)o->lists,
 						   .length = (uint64_t)LISTS * RIO_LIST_BYTES_MAX,
-						   .rights = WEFT_REMOTE_READ };
+						   .rights = WEFT_LOCAL_READ | WEFT_BIND };
 	struct rio_owner_config config = {
 		.self = o->loop.self.platform,
 		.requesters_max = o->options.requesters_max,
@@ -279,7 +307,8 @@ static enum weft_reason core_open(struct weft_rio_owner *o)
 	};
 	enum weft_reason r = weft_region_register(o->loop.data_pd, &lists, &o->lists_tag);
 
-	config.lists_handle = o->lists_tag;
+	for (uint32_t i = 0; i < LISTS && r == WEFT_OK; i++)
+		r = weft_window_alloc(o->loop.data_pd, &o->windows[i]);
 	if (r == WEFT_OK &&
 	    getrandom(config.secret, sizeof(config.secret), 0) != sizeof(config.secret))
 		r = WEFT_R_SYSTEM;
@@ -360,6 +389,10 @@ void weft_rio_owner_close(struct weft_rio_owner *owner)
 		owner->options.noted(owner->options.context);
 	if (owner->core)
 		rio_owner_destroy(owner->core);
+	for (uint32_t i = 0; i < LISTS; i++) {
+		if (owner->windows[i])
+			weft_window_discard(owner->loop.data_pd, owner->windows[i]);
+	}
 	if (owner->lists_tag)
 		weft_region_deregister(owner->loop.data_pd, owner->lists_tag);
 	rio_loop_close(&owner->loop);

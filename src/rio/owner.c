@@ -107,7 +107,7 @@ static void lists_init(struct rio_owner *o)
 	struct list *const heads[] = { &o->free_slots, &o->hungry,  &o->noting, &o->away,
 				       &o->parting,    &o->meeting, &o->pongs,	&o->cancels,
 				       &o->saying,     &o->telling, &o->ready,	&o->to_fetch,
-				       &o->inquiries };
+				       &o->inquiries,  &o->to_close };
 
 	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++)
 		list_init(heads[i]);
@@ -326,6 +326,7 @@ bool rio_owner_act(struct rio_owner *o, struct rio_owner_act *act)
 		void (*act)(struct rio_owner *o, struct rio_owner_act *act);
 		uint64_t not_before_ns;
 	} acts[] = {
+		{ &o->to_close, owner_close_act, 0 },
 		{ &o->noting, note_act, 0 },
 		{ &o->away, away_act, 0 },
 		{ &o->parting, owner_part_act, 0 },
@@ -339,6 +340,8 @@ bool rio_owner_act(struct rio_owner *o, struct rio_owner_act *act)
 		{ &o->inquiries, owner_inquire_act, 0 },
 	};
 
+	CHECK(!o->exposing);
+	owner_close_done(o);
 	for (size_t i = 0; i < sizeof(acts) / sizeof(acts[0]); i++) {
 		if (!list_is_empty(acts[i].due) && acts[i].not_before_ns <= o->now_ns) {
 			acts[i].act(o, act);

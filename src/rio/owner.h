@@ -38,9 +38,8 @@ struct rio_owner_config {
 	uint32_t requests_max; /* of one requester at a time: what its welcome says */
 	uint32_t lists_max;    /* at a time, of those that do not fit into a message */
 	uint8_t *lists; /* lists_max * RIO_LIST_BYTES_MAX, borrowed; the caller registers them */
-	uint32_t lists_handle; /* by which I/O units read them, the first at this address */
-	uint64_t lists_address;
-	uint64_t timeout_ns;		     /* of requests that name none */
+	uint64_t lists_address; /* of the first, for those who read them: see RIO_OWNER_EXPOSE */
+	uint64_t timeout_ns;	/* of requests that name none */
 	uint8_t secret[RIO_KEY_BYTES];	     /* random, and nobody else's: tokens are made of it */
 	const struct rio_owner_known *known; /* borrowed; reports show them also if not here */
 	uint32_t known_count;
@@ -73,6 +72,9 @@ enum weft_reason rio_owner_take(struct rio_owner *o, uint32_t number, const uint
 /* A fetch has ended. */
 void rio_owner_fetched(struct rio_owner *o, uint32_t id, enum weft_reason reason);
 
+/* How an EXPOSE went; with WEFT_OK, the window's handle. */
+void rio_owner_exposed(struct rio_owner *o, uint32_t id, enum weft_reason reason, uint32_t handle);
+
 /* What is late; when something will be. */
 void rio_owner_expire(struct rio_owner *o, uint64_t now_ns);
 uint64_t rio_owner_due(const struct rio_owner *o);
@@ -80,10 +82,16 @@ uint64_t rio_owner_due(const struct rio_owner *o);
 /* ---- What is to be done --------------------------------------------------------------------- */
 
 enum rio_owner_act_kind {
-	RIO_OWNER_SAY,	    /* these bytes to that number */
-	RIO_OWNER_FETCH,    /* bytes from that requester's memory; ends with its id */
-	RIO_OWNER_NOTE,	    /* a decision, to be written down before what follows is done */
-	RIO_OWNER_SEND_AWAY /* that number: it lets a fetch wait; and has left, rio_owner_left() */
+	RIO_OWNER_SAY,	     /* these bytes to that number */
+	RIO_OWNER_FETCH,     /* bytes from that requester's memory; ends with its id */
+	RIO_OWNER_NOTE,	     /* a decision, to be written down before what follows is done */
+	RIO_OWNER_SEND_AWAY, /* that number: it lets a fetch wait; and has left, rio_owner_left() */
+	/*
+	 * A window over these bytes of a list, to be read by that number only; answered by its id
+	 * before the next act is asked for. And to be closed: when that is asked for it is.
+	 */
+	RIO_OWNER_EXPOSE,
+	RIO_OWNER_CLOSE
 };
 
 enum rio_note_kind {
@@ -115,7 +123,8 @@ struct rio_owner_act {
 	uint32_t number;
 	uint8_t *bytes; /* SAY: good until the next act is asked for; FETCH: until ended */
 	size_t length;
-	uint32_t id, handle; /* FETCH */
+	uint32_t id;	 /* FETCH; EXPOSE and CLOSE: of the list, below lists_max */
+	uint32_t handle; /* FETCH */
 	uint64_t remote;
 	struct rio_note note;
 };

@@ -84,11 +84,19 @@ static uint32_t left_ms(const struct rio_owner *o, const struct owner_request *r
 
 void owner_command_act(struct rio_owner *o, struct rio_owner_act *act)
 {
-	struct owner_unit *u = CONTAINER_OF(list_pop(&o->ready), struct owner_unit, ready_link);
-	struct owner_pair *p = CONTAINER_OF(list_pop(&u->ready), struct owner_pair, ready_link);
-	struct owner_request *r = CONTAINER_OF(list_pop(&p->waiting), struct owner_request, link);
-	const struct owner_command *c = command_begin(o, r);
+	struct owner_unit *u = CONTAINER_OF(o->ready.next, struct owner_unit, ready_link);
+	struct owner_pair *p = CONTAINER_OF(u->ready.next, struct owner_pair, ready_link);
+	struct owner_request *r = CONTAINER_OF(p->waiting.next, struct owner_request, link);
+	const struct owner_command *c;
 
+	if (r->slot && !r->slot->is_exposed) {
+		owner_expose_act(o, r, act);
+		return;
+	}
+	list_remove(&u->ready_link);
+	list_remove(&p->ready_link);
+	list_remove(&r->link);
+	c = command_begin(o, r);
 	owner_turn_update(o, p);
 	owner_say(o, &u->peer,
 		  &(struct rio_msg){ .type = RIO_COMMAND,

@@ -166,11 +166,14 @@ enum slot_state {
 	SLOT_WANTED,   /* is to be filled from the requester's memory */
 	SLOT_FETCHING, /* is being */
 	SLOT_HELD,
+	SLOT_CLOSING, /* nobody needs it, but its window is still to be closed */
 };
 
 struct owner_slot {
-	struct list link; /* of the free ones, or of those that are wanted */
+	struct list link; /* of the free ones, or of those that are wanted or to be closed */
 	enum slot_state state;
+	bool is_exposed; /* to the unit that its list is for; by this handle */
+	uint32_t handle;
 	struct rio_list *parts; /* of the list that is fetched */
 	uint8_t *bytes;
 	size_t length;
@@ -219,10 +222,13 @@ struct rio_owner {
 	struct list saying;  /* requests */
 	struct list telling; /* requests that their requesters were told of */
 	uint32_t telling_count;
-	uint64_t telling_ns;   /* when that is to be said at the latest */
-	struct list ready;     /* units that can take a command */
-	struct list to_fetch;  /* slots */
-	struct list inquiries; /* requesters */
+	uint64_t telling_ns;		/* when that is to be said at the latest */
+	struct list ready;		/* units that can take a command */
+	struct list to_fetch;		/* slots */
+	struct list to_close;		/* slots */
+	struct owner_slot *closed;	/* by the last act */
+	struct owner_request *exposing; /* its slot, by the last act */
+	struct list inquiries;		/* requesters */
 	struct rio_moved moved;
 	uint8_t message[RIO_MSG_BYTES_MAX], entries[RIO_MSG_BYTES_MAX];
 };
@@ -273,6 +279,9 @@ void owner_request_judge(struct rio_owner *o, struct owner_request *r, struct ri
 /* It has its slot, and its list goes there. */
 void owner_request_chain(struct rio_owner *o, struct owner_request *r);
 
+/* Its slot is exposed: what it has of the list points there. */
+void owner_request_point(const struct rio_owner *o, struct owner_request *r);
+
 /* It ends for a reason of the owner's; or as its unit says. */
 void owner_request_fail(struct rio_owner *o, struct owner_request *r, enum weft_reason reason);
 void owner_request_end(struct rio_owner *o, struct owner_request *r, const struct rio_status *s);
@@ -309,6 +318,11 @@ void owner_slot_free(struct rio_owner *o, struct owner_slot *s);
 void owner_slot_leave(struct rio_owner *o, struct owner_slot *s);
 void owner_slots_forget(struct rio_owner *o, const struct owner_requester *q);
 void owner_fetch_act(struct rio_owner *o, struct rio_owner_act *act);
+
+/* For the time of a command its unit, and nobody else, can read the slot. */
+void owner_expose_act(struct rio_owner *o, struct owner_request *r, struct rio_owner_act *act);
+void owner_close_act(struct rio_owner *o, struct rio_owner_act *act);
+void owner_close_done(struct rio_owner *o);
 
 /* ---- owner_report.c ------------------------------------------------------------------------- */
 

@@ -33,7 +33,7 @@ static bool next_transaction(const struct owner_request *r, struct rd *at,
 }
 
 /* Attributes stand in the first sequence only, so they are not in the one that is chained. */
-static void point_at_slot(const struct rio_owner *o, struct owner_request *r)
+void owner_request_point(const struct rio_owner *o, struct owner_request *r)
 {
 	struct wr w = wr_of(r->list, RIO_REQUEST_LIST_MAX);
 	const uint64_t offset = (uint64_t)(r->slot - o->slots) * RIO_LIST_BYTES_MAX;
@@ -42,7 +42,7 @@ static void point_at_slot(const struct rio_owner *o, struct owner_request *r)
 	const struct sgl_element chain = {
 		.kind = SGL_CHAIN,
 		.chain = { .platform = o->config.self,
-			   .handle = o->config.lists_handle,
+			   .handle = r->slot->handle,
 			   .length = (uint32_t)r->slot->length,
 			   .address = o->config.lists_address + offset },
 	};
@@ -61,7 +61,6 @@ void owner_request_chain(struct rio_owner *o, struct owner_request *r)
 	s->length = r->list_bytes - r->head_bytes;
 	memcpy(s->bytes, r->list + r->head_bytes, s->length);
 	r->wants_slot = false;
-	point_at_slot(o, r);
 	owner_turn_wait(o, r);
 }
 
@@ -82,7 +81,6 @@ static void hand_on(struct rio_owner *o, struct owner_request *r, struct rio_lis
 	CHECK(!w.is_short);
 	if (is_fetched && !fits) {
 		s->length = (size_t)(w.at - s->bytes);
-		point_at_slot(o, r);
 		owner_turn_wait(o, r);
 		return;
 	}

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Lists that do not lie in one message. What is fetched from a requester goes into a slot, part by
- * part; what is handed on to a unit lies in one until its command has ended. Requesters get slots
- * in turn, none of them all of them, and each fetches one list at a time: whoever does not answer
- * holds up himself.
+ * part; what is handed on to a unit lies in one until its command has ended, and for that time the
+ * unit can read it. Requesters get slots in turn, none of them all of them, and each fetches one
+ * list at a time: whoever does not answer holds up himself.
  */
 #include "rio/owner_parts.h"
 
@@ -82,6 +82,11 @@ void owner_slot_free(struct rio_owner *o, struct owner_slot *s)
 {
 	struct owner_requester *q = s->requester;
 
+	if (s->is_exposed) { /* whoever can still read it must not see what comes next */
+		s->state = SLOT_CLOSING;
+		list_add_tail(&o->to_close, &s->link);
+		return;
+	}
 	timer_queue_cancel(&o->fetch_timers, &s->timer);
 	if (q) {
 		q->slots--;
@@ -161,4 +166,54 @@ void owner_fetch_act(struct rio_owner *o, struct rio_owner_act *act)
 		.handle = s->chain.handle,
 		.remote = s->chain.address,
 	};
+}
+
+/* ---- Who can read it ------------------------------------------------------------------------ */
+
+void owner_expose_act(struct rio_owner *o, struct owner_request *r, struct rio_owner_act *act)
+{
+	const struct owner_slot *s = r->slot;
+
+	o->exposing = r;
+	*act = (struct rio_owner_act){
+		.kind = RIO_OWNER_EXPOSE,
+		.number = r->pair->unit->peer.number,
+		.bytes = s->bytes,
+		.length = s->length,
+		.id = (uint32_t)(s - o->slots),
+	};
+}
+
+void rio_owner_exposed(struct rio_owner *o, uint32_t id, enum weft_reason reason, uint32_t handle)
+{
+	struct owner_request *r = o->exposing;
+
+	CHECK(r && r->slot == &o->slots[id]);
+	o->exposing = NULL;
+	if (reason != WEFT_OK) {
+		owner_request_fail(o, r, reason);
+		return;
+	}
+	r->slot->is_exposed = true;
+	r->slot->handle = handle;
+	owner_request_point(o, r);
+}
+
+void owner_close_act(struct rio_owner *o, struct rio_owner_act *act)
+{
+	struct owner_slot *s = CONTAINER_OF(list_pop(&o->to_close), struct owner_slot, link);
+
+	o->closed = s;
+	*act = (struct rio_owner_act){ .kind = RIO_OWNER_CLOSE, .id = (uint32_t)(s - o->slots) };
+}
+
+void owner_close_done(struct rio_owner *o)
+{
+	struct owner_slot *s = o->closed;
+
+	if (!s)
+		return;
+	o->closed = NULL;
+	s->is_exposed = false;
+	owner_slot_free(o, s);
 }

@@ -33,7 +33,6 @@ static void owner_open(struct rio_world *w, uint32_t node)
 		.requests_max = w->limits.owner_requests,
 		.lists_max = w->limits.owner_lists,
 		.lists = n->lists,
-		.lists_handle = n->windows[0].handle,
 		.lists_address = LISTS_AT,
 		.timeout_ns = w->limits.timeout_ns + fetch_ns,
 	};
@@ -70,13 +69,42 @@ static void owner_fetch(struct rio_world *w, struct rw_node *n, const struct rio
 		rio_owner_fetched(n->owner, act->id, r);
 }
 
+/* Of each list, behind those that only requesters have. */
+static struct rw_window *owner_window(struct rw_node *n, uint32_t id)
+{
+	return &n->windows[1 + RW_SHARED + id];
+}
+
+static void owner_expose(struct rio_world *w, struct rw_node *n, const struct rio_owner_act *act,
+			 uint32_t end)
+{
+	struct rw_window *v = owner_window(n, act->id);
+
+	if (v->is_open)
+		rw_fail(w, "the owner exposes list %u, which is exposed", act->id);
+	if (end == RW_NONE || (w->phase == RW_RUN && rw_chance(w, w->limits.expose_ppm))) {
+		rio_owner_exposed(n->owner, act->id,
+				  end == RW_NONE ? WEFT_R_RIO_IOUNIT_LEFT : WEFT_R_LIMIT, 0);
+		return;
+	}
+	*v = (struct rw_window){ .handle = rw_handle_new(w, (uint32_t)(n - w->nodes), RW_NONE),
+				 .is_open = true,
+				 .is_control = true,
+				 .only = rw_end_of(w, end)->peer,
+				 .address = LISTS_AT + (uint64_t)(act->bytes - n->lists),
+				 .length = (uint32_t)act->length,
+				 .bytes = act->bytes };
+	rio_owner_exposed(n->owner, act->id, WEFT_OK, v->handle);
+}
+
 static void owner_work(struct rio_world *w, struct rw_node *n)
 {
 	struct rio_owner_act act;
 
 	rio_owner_expire(n->owner, w->world.now_ns);
 	while (!n->is_stopping && rio_owner_act(n->owner, &act)) {
-		uint32_t end = act.kind == RIO_OWNER_NOTE ? RW_NONE : owner_end(w, act.number);
+		bool has_number = act.kind != RIO_OWNER_NOTE && act.kind != RIO_OWNER_CLOSE;
+		uint32_t end = has_number ? owner_end(w, act.number) : RW_NONE;
 
 		if (!may_act(n))
 			return;
@@ -92,6 +120,10 @@ static void owner_work(struct rio_world *w, struct rw_node *n)
 					(uint32_t)act.note.reason);
 		else if (act.kind == RIO_OWNER_SEND_AWAY && end != RW_NONE)
 			rw_end_fail(w, end, WEFT_R_RIO_TIMEOUT);
+		else if (act.kind == RIO_OWNER_EXPOSE)
+			owner_expose(w, n, &act, end);
+		else if (act.kind == RIO_OWNER_CLOSE)
+			owner_window(n, act.id)->is_open = false;
 	}
 }
 
@@ -367,16 +399,17 @@ void rw_role_open(struct rio_world *w, uint32_t node)
 	}
 	n->lists = calloc(1, LISTS_BYTES);
 	CHECK(n->lists);
+	if (rw_is_owner(node)) {
+		owner_open(w, node);
+		return;
+	}
 	n->windows[0] = (struct rw_window){ .handle = rw_handle_new(w, node, RW_NONE),
 					    .is_open = true,
 					    .is_control = true,
 					    .address = LISTS_AT,
 					    .length = LISTS_BYTES,
 					    .bytes = n->lists };
-	if (rw_is_owner(node))
-		owner_open(w, node);
-	else
-		requester_open(w, node);
+	requester_open(w, node);
 }
 
 void rw_role_close(struct rio_world *w, uint32_t node)

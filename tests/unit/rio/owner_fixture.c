@@ -20,7 +20,6 @@ void bed_open(struct bed *b)
 		.requests_max = BED_REQUESTS,
 		.lists_max = BED_LISTS,
 		.lists = b->lists,
-		.lists_handle = BED_HANDLE,
 		.lists_address = BED_LISTS_ADDRESS,
 		.timeout_ns = BED_TIMEOUT_NS,
 	};
@@ -201,12 +200,44 @@ static void begin_fetch(struct bed *b, const struct rio_owner_act *act)
 		bed_fetched(b, b->fetch_count - 1, WEFT_OK);
 }
 
+static void expose(struct bed *b, const struct rio_owner_act *act)
+{
+	struct bed_window *v = &b->windows[act->id];
+	int end = end_of(b, act->number);
+
+	REQUIRE(end >= 0 && is_unit(end));
+	REQUIRE(act->id < b->config.lists_max && !v->is_open);
+	REQUIRE(act->bytes == b->lists + (size_t)act->id * RIO_LIST_BYTES_MAX);
+	REQUIRE(act->length > 0 && act->length <= RIO_LIST_BYTES_MAX);
+	if (b->expose_reason == WEFT_OK) {
+		v->is_open = true;
+		v->unit = end;
+		v->handle = BED_HANDLE + ++b->exposed;
+		v->bytes = act->bytes;
+		v->length = act->length;
+		memcpy(v->was, v->bytes, v->length);
+	}
+	rio_owner_exposed(b->owner, act->id, b->expose_reason, v->handle);
+}
+
+/* What a unit can read is what it was meant to see: the slot is nobody else's meanwhile. */
+static void expect_unchanged(const struct bed *b)
+{
+	for (uint32_t i = 0; i < BED_LISTS; i++) {
+		const struct bed_window *v = &b->windows[i];
+
+		REQUIRE(!v->is_open || memcmp(v->was, v->bytes, v->length) == 0);
+	}
+}
+
 bool bed_step(struct bed *b)
 {
 	struct rio_owner_act act;
 
+	expect_unchanged(b);
 	if (!rio_owner_act(b->owner, &act))
 		return false;
+	expect_unchanged(b);
 	b->order++;
 	switch (act.kind) {
 	case RIO_OWNER_SAY:
@@ -222,6 +253,14 @@ bool bed_step(struct bed *b)
 	case RIO_OWNER_SEND_AWAY:
 		REQUIRE(end_of(b, act.number) >= 0);
 		b->ends[end_of(b, act.number)].is_sent_away = true;
+		break;
+	case RIO_OWNER_EXPOSE:
+		expose(b, &act);
+		break;
+	case RIO_OWNER_CLOSE:
+		REQUIRE(act.id < b->config.lists_max && b->windows[act.id].is_open);
+		b->windows[act.id].is_open = false;
+		b->closed++;
 		break;
 	}
 	return true;
@@ -290,6 +329,28 @@ void bed_cancel(struct bed *b, int end, uint64_t id)
 	bed_say(b, end, &(struct rio_msg){ .type = RIO_CANCEL, .id = id });
 }
 
+/* Who heard this. */
+static int unit_of(const struct bed *b, const struct heard *h)
+{
+	int unit = BED_UNIT;
+
+	while (h < b->ends[unit].heard || h >= b->ends[unit].heard + BED_HEARD_MAX)
+		REQUIRE(++unit < BED_ENDS);
+	return unit;
+}
+
+/* That he can read by this handle; NULL: none. */
+static const struct bed_window *window_of(const struct bed *b, uint32_t handle, int unit)
+{
+	for (uint32_t i = 0; i < BED_LISTS; i++) {
+		const struct bed_window *v = &b->windows[i];
+
+		if (v->is_open && v->handle == handle && v->unit == unit)
+			return v;
+	}
+	return NULL;
+}
+
 struct rio_list *bed_list_of(struct bed *b, const struct heard *command)
 {
 	const struct rio_list_limits limits = rio_list_limits_default();
@@ -300,11 +361,11 @@ struct rio_list *bed_list_of(struct bed *b, const struct heard *command)
 	REQUIRE(rio_list_take(l, command->m.request.list.bytes, command->m.request.list.length) ==
 		WEFT_OK);
 	while (rio_list_wants(l, &c)) {
-		REQUIRE(platform_is_same(c.platform, b->config.self) && c.handle == BED_HANDLE);
-		REQUIRE(c.address >= b->config.lists_address &&
-			c.address - b->config.lists_address + c.length <= sizeof(b->lists));
-		REQUIRE(rio_list_take(l, b->lists + (c.address - b->config.lists_address),
-				      c.length) == WEFT_OK);
+		const struct bed_window *v = window_of(b, c.handle, unit_of(b, command));
+
+		REQUIRE(v && platform_is_same(c.platform, b->config.self) && c.length == v->length);
+		REQUIRE(c.address - b->config.lists_address == (uint64_t)(v->bytes - b->lists));
+		REQUIRE(rio_list_take(l, v->bytes, c.length) == WEFT_OK);
 	}
 	REQUIRE(rio_list_is_whole(l));
 	return l;

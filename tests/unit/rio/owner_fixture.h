@@ -20,7 +20,7 @@ enum {
 	BED_HEARD_MAX = 64,
 	BED_NOTES_MAX = 256,
 	BED_DISK = 64 << 10,
-	BED_HANDLE = 0x5000, /* of the owner's lists */
+	BED_HANDLE = 0x5000, /* before the first one of the owner's lists */
 	PAPER_MAX = 300 << 10,
 	MANY = 512 /* segments: their list fits no message */
 };
@@ -55,6 +55,16 @@ struct bed_fetch {
 	int end;
 };
 
+/* A list of the owner's that a unit can read. */
+struct bed_window {
+	bool is_open;
+	int unit;
+	uint32_t handle;
+	const uint8_t *bytes;
+	size_t length;
+	uint8_t was[RIO_LIST_BYTES_MAX]; /* when it was opened, and until it is closed */
+};
+
 struct bed_note {
 	struct rio_note note;
 	uint32_t order;
@@ -71,6 +81,9 @@ struct bed {
 	struct bed_fetch fetches[BED_LISTS];
 	uint32_t fetch_count;
 	bool is_holding; /* fetches do not end by themselves */
+	struct bed_window windows[BED_LISTS];
+	uint32_t exposed, closed;	/* so far */
+	enum weft_reason expose_reason; /* of windows to come */
 	uint64_t now_ns;
 };
 

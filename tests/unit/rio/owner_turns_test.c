@@ -324,6 +324,95 @@ TEST(test_rio_02e_a_list_is_chained_if_the_unit_takes_no_such_message)
 	}
 }
 
+/* MEM-13: the list of a command is for its unit only, and only as long as the command. */
+TEST(test_mem_13_a_chained_list_is_exposed_to_its_unit_for_the_time_of_its_command)
+{
+	struct heard *command;
+
+	bed_open_all(&b);
+	/* One that fits into a message is not exposed. */
+	(void)bed_ask_chained(&b, B, 1, 32);
+	bed_run(&b);
+	EXPECT_EQ(b.exposed, 0U);
+	(void)bed_ask_chained(&b, A, 2, MANY);
+	bed_run(&b);
+	EXPECT_EQ(b.exposed, 1U);
+	EXPECT(b.closed == 0 && bed_count(&b, U, RIO_COMMAND) == 2);
+	(void)bed_heard(&b, U, RIO_COMMAND);
+	command = bed_heard(&b, U, RIO_COMMAND);
+	rio_list_destroy(bed_list_of(&b, command)); /* by the handle of its own */
+	/* Its request may end before. */
+	bed_cancel(&b, A, 2);
+	bed_run(&b);
+	EXPECT_EQ(b.closed, 0U);
+	bed_status(&b, U, command->m.id, WEFT_R_RIO_CANCELLED, 0);
+	EXPECT_EQ(b.closed, 0U); /* an act does that, before anything else is done with it */
+	REQUIRE(bed_step(&b));
+	EXPECT_EQ(b.closed, 1U);
+	bed_run(&b);
+	EXPECT_EQ(b.exposed, 1U);
+	bed_close(&b);
+}
+
+/* What was open for one unit is not seen by it when it holds what is for another. */
+TEST(test_mem_13_a_slot_is_closed_before_it_is_used_again)
+{
+	uint32_t handle;
+
+	bed_open(&b);
+	b.config.lists_max = 1;
+	bed_start(&b);
+	bed_allow_all(&b);
+	bed_everybody(&b);
+	(void)bed_ask_chained(&b, A, 1, MANY);
+	bed_run(&b);
+	(void)bed_ask_chained(&b, B, 2, MANY);
+	bed_run(&b);
+	EXPECT_EQ(bed_count(&b, U, RIO_COMMAND), 1U);
+	handle = b.windows[0].handle;
+	bed_status_next(&b, U);
+	bed_run(&b);
+	EXPECT(b.closed == 1 && b.exposed == 2 && b.windows[0].handle != handle);
+	rio_list_destroy(bed_list_of(&b, bed_heard(&b, U, RIO_COMMAND)));
+	/* Who leaves has nothing any more; what it was told to do goes on with its list. */
+	bed_leave(&b, B);
+	bed_run(&b);
+	EXPECT_EQ(b.closed, 1U);
+	bed_leave(&b, U);
+	bed_run(&b);
+	EXPECT_EQ(b.closed, 2U);
+	bed_come(&b, U);
+	bed_tell_devices(&b, U);
+	(void)bed_ask_chained(&b, A, 3, MANY);
+	bed_run(&b);
+	EXPECT_EQ(b.exposed, 3U);
+	bed_close(&b);
+}
+
+TEST(test_mem_13_a_list_that_cannot_be_exposed_is_not_commanded)
+{
+	bed_open_all(&b);
+	b.expose_reason = WEFT_R_LIMIT;
+	(void)bed_ask_chained(&b, A, 1, MANY);
+	(void)bed_ask_chained(&b, A, 2, MANY);
+	bed_run(&b);
+	EXPECT(bed_ended_with(&b, A) == WEFT_R_LIMIT && bed_ended_with(&b, A) == WEFT_R_LIMIT);
+	EXPECT(b.exposed + b.closed + bed_count(&b, U, RIO_COMMAND) == 0);
+	EXPECT_EQ(bed_note_of(&b, RIO_NOTE_ENDED, 1, 0)->note.reason, WEFT_R_LIMIT);
+	b.expose_reason = WEFT_OK;
+	(void)bed_ask_chained(&b, A, 3, MANY);
+	bed_run(&b);
+	EXPECT_EQ(b.exposed, 1U);
+	/* It leaves between the two. */
+	(void)bed_ask_chained(&b, B, 4, MANY);
+	while (b.exposed < 2)
+		REQUIRE(bed_step(&b));
+	bed_leave(&b, B);
+	bed_run(&b);
+	EXPECT(b.closed == 1 && bed_count(&b, U, RIO_COMMAND) == 1);
+	bed_close(&b);
+}
+
 TEST(test_rio_02e_narrow_addresses_do_not_reach_the_owners_memory)
 {
 	for (int is_low = 0; is_low < 2; is_low++) {
