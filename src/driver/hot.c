@@ -41,8 +41,8 @@ void hot_add(struct net *net, struct link *link)
 
 static bool ask(struct net *net, struct link *link)
 {
-	if (net->is_standing_by && !net->is_led && link->times_asked < HOT_ASKED &&
-	    link_has_stream(link) && ++link->times_asked == HOT_ASKED)
+	if (net->is_standing_by && link->times_asked < HOT_ASKED && link_has_stream(link) &&
+	    ++link->times_asked == HOT_ASKED)
 		link_watch(link, link->interest);
 	return link_input(link);
 }
