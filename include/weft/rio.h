@@ -79,7 +79,10 @@ enum weft_reason weft_rio_requester_open(const struct weft_rio_self *self,
 					 const struct weft_rio_requester_options *options,
 					 struct weft_rio_requester **requester);
 
-/* Requests under way end, and are not told any more. No other thread may be in a call. */
+/*
+ * Requests under way end, and are not told any more. No other thread may be in a call. Waits until
+ * the owner has heard of those that ended, a tenth of a second at most.
+ */
 void weft_rio_requester_close(struct weft_rio_requester *requester);
 
 /* Where data connections are taken, with the port that was found. */
