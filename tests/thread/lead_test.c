@@ -18,6 +18,7 @@ enum { TRIES = 4, RECEIVES = 64, ASKS = 2 * HOT_ASKED };
 static const uint64_t ms = 1000000;
 
 static struct end near, far;
+static bool has_left; /* something to be sent, when the near end woke up last */
 
 /* ---- The near end, which leads -------------------------------------------------------------- */
 
@@ -66,6 +67,7 @@ static bool lead(int also, uint64_t ns)
 	if (a->net->is_waiting)
 		adapter_work(a);
 	is_also = progress_sleep(a->net, also, thread_now_ns() + ns);
+	has_left = !list_is_empty(&a->net->attention);
 	adapter_leave(a);
 	return is_also;
 }
@@ -235,6 +237,42 @@ TEST(test_iwarp_07_who_leads_has_received_what_woke_it)
 	close_both();
 }
 
+static void far_reads(void)
+{
+	const struct weft_segment s = node_seg(&far.node, 0, 8);
+	struct weft_send_wr read = node_wr(WEFT_OP_READ, 0, &s, &near.node);
+
+	(void)node_post(&far.node, &read);
+}
+
+static uint64_t requests_before;
+
+static bool is_asked(void)
+{
+	struct weft_traffic t;
+
+	MUST(weft_qp_traffic(near.node.qp, &t));
+	return t.messages_in > requests_before;
+}
+
+/* And answered, if it was a question: the thread would do so only later. */
+TEST(test_iwarp_07_who_leads_has_answered_what_woke_it)
+{
+	open_both();
+	for (int i = 0; i < TRIES; i++) {
+		struct weft_completion c;
+		struct weft_traffic t;
+
+		make_unwatched(&near.node, &far.node);
+		MUST(weft_qp_traffic(near.node.qp, &t));
+		requests_before = t.messages_in;
+		(void)time_until(is_asked, far_reads);
+		EXPECT(!has_left);
+		REQUIRE(node_take(far.node.cq, &c));
+	}
+	close_both();
+}
+
 static void far_disconnects(void)
 {
 	(void)weft_qp_disconnect(far.node.qp);
@@ -321,6 +359,34 @@ TEST(test_iwarp_07_who_leads_is_woken_by_a_link_that_was_silent)
 	}
 	EXPECT(took < 500 * ms);
 	EXPECT(took_both < 500 * ms);
+	node_close(&cold, NULL);
+	node_close(&cold_far, NULL);
+	close_both();
+}
+
+/* However much comes over the one, the other has its turn; nobody else looks meanwhile. */
+TEST(test_iwarp_07_a_busy_link_does_not_keep_a_silent_one_from_its_turn)
+{
+	enum { LOOKS = 200 };
+	int looks = 0;
+
+	open_both();
+	open_cold();
+	make_unwatched(&near.node, &far.node);
+	adapter_enter(near.adapter);
+	say(&cold_far);
+	while (cold.cq->count == 0 && looks < LOOKS) {
+		const struct weft_segment from = node_seg(&far.node, 0, 8);
+		struct weft_send_wr write = node_wr(WEFT_OP_WRITE, 0, &from, &near.node);
+
+		write.flags = 0;
+		REQUIRE(node_post(&far.node, &write));
+		adapter_watch(near.adapter);
+		looks++;
+	}
+	adapter_leave(near.adapter);
+	EXPECT(looks > 1); /* the busy one had input */
+	EXPECT(looks < LOOKS);
 	node_close(&cold, NULL);
 	node_close(&cold_far, NULL);
 	close_both();
