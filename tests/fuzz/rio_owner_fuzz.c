@@ -25,7 +25,7 @@ static void leave(int end)
 	if (!e->is_here)
 		return;
 	e->is_here = e->is_away = e->has_devices = false;
-	rio_owner_left(w.owner, e->number);
+	rio_owner_left(w.owner, e->number, WEFT_OK);
 	for (uint32_t i = 0; i < w.wish_count; i++)
 		w.wishes[i].is_open = w.wishes[i].is_open && w.wishes[i].end != end;
 	if (!is_unit(end))
@@ -539,7 +539,6 @@ static void open_world(const uint8_t *data, size_t size)
 		.requests_max = REQUESTS,
 		.lists_max = LISTS,
 		.lists = w.lists,
-		.lists_handle = HANDLE,
 		.lists_address = LISTS_ADDRESS,
 		.timeout_ns = (uint64_t)TIMEOUT_MS * MS,
 	};
@@ -553,6 +552,7 @@ static void open_world(const uint8_t *data, size_t size)
 	w.now_ns = w.last_command = 0;
 	w.sessions = 0;
 	memset(w.ends, 0, sizeof(w.ends));
+	memset(w.windows, 0, sizeof(w.windows));
 	for (int i = 0; i < ENDS; i++) {
 		w.ends[i].platform.unit = is_unit(i) ? 2U + (uint32_t)(i - REQUESTERS)
 						     : 7U + (uint32_t)i;

@@ -35,11 +35,11 @@ static int end_by_name(struct platform name)
 
 void judge_rules(void)
 {
-	const struct rio_rule reads = { .requester = { 7, 0 },
-					.device = RIO_ANY_DEVICE,
-					.operations = 1 << SGL_READ };
+	const struct rio_rule reads = { .requester = { 7, 0 }, .operations = 1 << SGL_READ };
 	const struct rio_rule half = { .requester = { 8, 1 },
-				       .device = 1 << RIO_OWNER_UNIT_SHIFT | 1,
+				       .iounit = w.ends[REQUESTERS].platform,
+				       .name = "disk",
+				       .name_bytes = 4,
 				       .operations = 1 << SGL_READ | 1 << SGL_WRITE |
 						     1 << SGL_FLUSH,
 				       .length = SHARED };
@@ -69,8 +69,18 @@ static bool may_name(int end, int whose)
 
 /* ---- What the owner says -------------------------------------------------------------------- */
 
+/* It is open, to this unit, and wide enough. */
+static void judge_window(int unit, const struct sgl_chain *c)
+{
+	const uint64_t at = c->address - LISTS_ADDRESS;
+	const struct window *v = &w.windows[at / RIO_LIST_BYTES_MAX];
+
+	CHECK(v->is_open && v->unit == unit && v->handle == c->handle);
+	CHECK(at % RIO_LIST_BYTES_MAX == 0 && c->length <= v->length);
+}
+
 /* The whole list of a command, as its unit would fetch it: into w.check. */
-static void take_list(const struct rio_bytes *list)
+static void take_list(int unit, const struct rio_bytes *list)
 {
 	struct sgl_chain c;
 
@@ -78,8 +88,9 @@ static void take_list(const struct rio_bytes *list)
 	CHECK(rio_list_take(w.check, list->bytes, list->length) == WEFT_OK);
 	while (rio_list_wants(w.check, &c)) {
 		CHECK(platform_is_same(c.platform, (struct platform){ 1, 1 }));
-		CHECK(c.handle == HANDLE && c.address >= LISTS_ADDRESS);
+		CHECK(c.address >= LISTS_ADDRESS);
 		CHECK(c.address - LISTS_ADDRESS <= sizeof(w.lists) - c.length);
+		judge_window(unit, &c);
 		CHECK(rio_list_take(w.check, w.lists + (c.address - LISTS_ADDRESS), c.length) ==
 		      WEFT_OK);
 	}
@@ -129,7 +140,7 @@ static void hear_command(int unit, const struct rio_msg *m)
 	CHECK(end >= 0 && !is_unit(end) && wish && w.ends[end].is_here);
 	CHECK(wish->commands == 0 && wish->final_notes == 0 && m->id > w.last_command);
 	CHECK(m->request.timeout_ms > 0);
-	take_list(&m->request.list);
+	take_list(unit, &m->request.list);
 	CHECK(wish->allowed_notes == rio_list_transactions(w.check));
 	judge_list(unit - REQUESTERS, end);
 	for (uint32_t i = 0; i < w.command_count; i++) {
@@ -277,6 +288,18 @@ static void begin_fetch(const struct rio_owner_act *act)
 	w.fetches[w.fetch_count++] = *act;
 }
 
+static void expose(const struct rio_owner_act *act)
+{
+	struct window *v = &w.windows[act->id];
+	int end = end_by_number(act->number);
+
+	CHECK(act->id < LISTS && !v->is_open && is_unit(end));
+	CHECK(act->bytes == w.lists + (size_t)act->id * RIO_LIST_BYTES_MAX && act->length > 0 &&
+	      act->length <= RIO_LIST_BYTES_MAX);
+	*v = (struct window){ true, end, HANDLE + ++w.exposed, act->length };
+	rio_owner_exposed(w.owner, act->id, WEFT_OK, v->handle);
+}
+
 bool judge_act(void)
 {
 	struct rio_owner_act act;
@@ -295,6 +318,13 @@ bool judge_act(void)
 		break;
 	case RIO_OWNER_SEND_AWAY:
 		w.ends[end_by_number(act.number)].is_away = true;
+		break;
+	case RIO_OWNER_EXPOSE:
+		expose(&act);
+		break;
+	case RIO_OWNER_CLOSE:
+		CHECK(act.id < LISTS && w.windows[act.id].is_open);
+		w.windows[act.id].is_open = false;
 		break;
 	}
 	return true;

@@ -53,10 +53,19 @@ struct end {
 	bool knows[REQUESTERS]; /* of a unit: whom it may dial */
 };
 
+struct window {
+	bool is_open;
+	int unit; /* for whom */
+	uint32_t handle;
+	size_t length;
+};
+
 struct owner_world {
 	struct rio_owner *owner;
 	struct rio_policy policy;
 	uint8_t lists[LISTS * RIO_LIST_BYTES_MAX];
+	struct window windows[LISTS]; /* by which they are read */
+	uint32_t exposed;	      /* so far */
 	struct end ends[ENDS];
 	struct wish wishes[WISHES];
 	uint32_t wish_count;

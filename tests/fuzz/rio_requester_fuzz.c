@@ -20,6 +20,7 @@ enum {
 	REQUESTS = 4,
 	WINDOWS = 10,
 	UNITS = 2, /* that may be announced at a time */
+	DEVICES = 256,
 	NAMES = 3, /* 20.1, 21.1, 22.1 */
 	LISTS = 2,
 	STEPS_MAX = 500,
@@ -751,6 +752,7 @@ static void open_world(const uint8_t *data, size_t size)
 		.requests_max = REQUESTS,
 		.segments_max = WINDOWS,
 		.iounits_max = UNITS,
+		.devices_max = DEVICES,
 		.lists_max = LISTS,
 		.lists = w.lists,
 		.lists_handle = 0x11570000,
