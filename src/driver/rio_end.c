@@ -13,6 +13,7 @@ enum {
 	SENDS = 64,
 	SHORT_MAX = WEFT_INLINE_MAX,
 	WORD_BYTES = 320, /* a status, whatever its text */
+	FEW = 4,	  /* messages of somebody who has not said yet who it is */
 	DEPTH = 32
 };
 
@@ -128,14 +129,25 @@ static size_t short_bytes(const struct rio_end *end)
 	return end->kind == RIO_END_CONTROL ? SHORT_MAX : WORD_BYTES;
 }
 
+/* The same at first. */
+static uint32_t few_count(const struct rio_end *end)
+{
+	uint32_t count = mail_count(end);
+
+	return end->kind == RIO_END_DATA || count < FEW ? count : FEW;
+}
+
 static uint8_t *receive_buffer(const struct rio_end *end, uint32_t nth)
 {
-	return end->mail + (size_t)nth * mail_bytes(end);
+	uint32_t few = few_count(end);
+
+	return nth < few ? end->mail + (size_t)nth * mail_bytes(end)
+			 : end->more_mail + (size_t)(nth - few) * mail_bytes(end);
 }
 
 static uint8_t *send_buffer(const struct rio_end *end, uint32_t nth)
 {
-	return receive_buffer(end, mail_count(end) + nth);
+	return end->mail + (size_t)(few_count(end) + nth) * mail_bytes(end);
 }
 
 static enum weft_reason post_receive(struct rio_end *end, uint32_t nth)
@@ -152,20 +164,37 @@ static enum weft_reason post_receive(struct rio_end *end, uint32_t nth)
 		1, NULL);
 }
 
-static enum weft_reason mail_open(struct rio_end *end)
+static enum weft_reason receives_post(struct rio_end *end, uint32_t from, uint32_t to)
 {
-	uint32_t count = mail_count(end), sends = end->kind == RIO_END_CONTROL ? SENDS : 0;
 	enum weft_reason r = WEFT_OK;
 
+	for (uint32_t i = from; i < to && r == WEFT_OK; i++)
+		r = post_receive(end, i);
+	return r;
+}
+
+static enum weft_reason mail_open(struct rio_end *end)
+{
+	uint32_t few = few_count(end), sends = end->kind == RIO_END_CONTROL ? SENDS : 0;
+
 	_Static_assert(sizeof(end->free_sends) / sizeof(end->free_sends[0]) == SENDS, "");
-	end->mail = malloc((size_t)(count + sends) * mail_bytes(end));
+	end->mail = malloc((size_t)(few + sends) * mail_bytes(end));
 	if (!end->mail)
 		return WEFT_R_NO_MEMORY;
 	for (end->free_send_count = 0; end->free_send_count < sends; end->free_send_count++)
 		end->free_sends[end->free_send_count] = end->free_send_count;
-	for (uint32_t i = 0; i < count && r == WEFT_OK; i++)
-		r = post_receive(end, i);
-	return r;
+	return receives_post(end, 0, few);
+}
+
+/* Strangers cost little: the rest is for those who have greeted. What comes before it waits. */
+static enum weft_reason mail_open_wide(struct rio_end *end)
+{
+	uint32_t few = few_count(end), count = mail_count(end);
+
+	if (count == few)
+		return WEFT_OK;
+	end->more_mail = malloc((size_t)(count - few) * mail_bytes(end));
+	return end->more_mail ? receives_post(end, few, count) : WEFT_R_NO_MEMORY;
 }
 
 static void take_down(struct rio_end *end)
@@ -180,6 +209,7 @@ static void take_down(struct rio_end *end)
 		weft_qp_destroy(end->own_peer);
 	rio_contact_fini(&end->contact);
 	free(end->mail);
+	free(end->more_mail);
 	free(end->words);
 	*end = (struct rio_end){ .state = RIO_END_FREE };
 }
@@ -375,7 +405,9 @@ static void greet(struct rio_end *end)
 	end->state = RIO_END_UP;
 	if (end->dial)
 		end->dial->wait_ns = redial_ns;
-	r = end->loop->config.calls->came(end->loop, end);
+	r = mail_open_wide(end);
+	if (r == WEFT_OK)
+		r = end->loop->config.calls->came(end->loop, end);
 	if (r == WEFT_OK)
 		end->was_told = true;
 	else

@@ -59,7 +59,8 @@ struct rio_end {
 	struct rio_contact contact;
 	struct rio_dial *dial; /* whom it reaches; NULL: it came here */
 	uint64_t deadline_ns;  /* of the greeting */
-	uint8_t *mail;	       /* receive buffers, then send buffers for what is long */
+	uint8_t *mail;	       /* a few receive buffers, then send buffers for what is long */
+	uint8_t *more_mail;    /* receive buffers, once it has greeted */
 	uint32_t free_sends[64];
 	uint32_t free_send_count;
 };
@@ -102,7 +103,7 @@ struct rio_loop_config {
 	const struct rio_role_calls *calls;
 	enum weft_rio_role role;
 	uint32_t ends_max;
-	uint32_t messages_max; /* of a peer, that may come before they are taken */
+	uint32_t messages_max; /* of a peer, that may come before they are taken; more wait */
 	uint32_t words_max;    /* the same over a data connection; 0: nobody says anything there */
 	uint32_t tells_max;    /* that this side says there, at a time */
 	struct rio_contact_limits limits; /* for those who come */

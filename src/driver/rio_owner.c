@@ -17,7 +17,6 @@ enum {
 	REQUESTS = 64,
 	IOUNITS = 32,
 	LISTS = 8,
-	MESSAGES_EXTRA = 64,
 	COMMANDS_MOST = 1024, /* of an I/O unit, whose statuses may come before they are taken */
 	LINE = 512
 };
