@@ -108,14 +108,36 @@ static void panes_give(struct weft_rio_requester *q, struct platform iounit)
 	}
 }
 
+/*
+ * Lists are read by the owner, who is the only one in this domain. For each one anew: the one before
+ * may have ended the window, by a Send with invalidate.
+ */
+static enum weft_reason lists_expose(struct weft_rio_requester *q)
+{
+	struct weft_bind bind = { .window_tag = q->lists_window,
+				  .region_tag = q->lists_tag,
+				  .addr = (uintptr_t)q->lists,
+				  .length = (uint64_t)LISTS * RIO_LIST_BYTES_MAX,
+				  .rights = WEFT_REMOTE_READ };
+	enum weft_reason r = weft_window_bind(q->loop.control_pd, &bind);
+
+	if (r == WEFT_OK)
+		q->lists_window = bind.tag;
+	return r;
+}
+
 /* ---- What has happened ---------------------------------------------------------------------- */
 
 static enum weft_reason came(struct rio_loop *loop, struct rio_end *end)
 {
 	struct weft_rio_requester *q = requester_of(loop);
+	enum weft_reason r = lists_expose(q);
 
+	if (r != WEFT_OK)
+		return r;
 	q->owner = end;
 	rio_requester_owner_came(q->core, &end->contact);
+	rio_requester_lists(q->core, q->lists_window);
 	return WEFT_OK;
 }
 
@@ -397,31 +419,19 @@ static enum weft_reason memory_open(struct weft_rio_requester *q)
 	return WEFT_OK;
 }
 
-/* To be read by the owner, who is the only one in this domain. */
-static enum weft_reason lists_expose(struct weft_rio_requester *q)
+static enum weft_reason lists_open(struct weft_rio_requester *q)
 {
 	const struct weft_region_options lists = { .addr = (uintptr_t)q->lists,
 						   .length = (uint64_t)LISTS * RIO_LIST_BYTES_MAX,
 						   .rights = WEFT_REMOTE_READ | WEFT_BIND };
-	struct weft_bind bind = { .addr = lists.addr,
-				  .length = lists.length,
-				  .rights = WEFT_REMOTE_READ };
 	enum weft_reason r = weft_region_register(q->loop.control_pd, &lists, &q->lists_tag);
 
-	if (r == WEFT_OK)
-		r = weft_window_alloc(q->loop.control_pd, &q->lists_window);
-	bind.window_tag = q->lists_window;
-	bind.region_tag = q->lists_tag;
-	if (r == WEFT_OK)
-		r = weft_window_bind(q->loop.control_pd, &bind);
-	if (r == WEFT_OK)
-		q->lists_window = bind.tag;
-	return r;
+	return r == WEFT_OK ? weft_window_alloc(q->loop.control_pd, &q->lists_window) : r;
 }
 
 static enum weft_reason core_open(struct weft_rio_requester *q, uint64_t timeout)
 {
-	struct rio_requester_config config = {
+	const struct rio_requester_config config = {
 		.self = q->loop.self.platform,
 		.requests_max = q->requests_max,
 		.segments_max = q->segments_max,
@@ -433,9 +443,8 @@ static enum weft_reason core_open(struct weft_rio_requester *q, uint64_t timeout
 		.timeout_ns = timeout ? timeout : timeout_ns,
 		.grace_ns = grace_ns,
 	};
-	enum weft_reason r = lists_expose(q);
+	enum weft_reason r = lists_open(q);
 
-	config.lists_handle = q->lists_window;
 	return r == WEFT_OK ? rio_requester_create(&config, &q->core) : r;
 }
 

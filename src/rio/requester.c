@@ -143,6 +143,11 @@ void rio_requester_owner_left(struct rio_requester *q)
 	units_forget(q);
 }
 
+void rio_requester_lists(struct rio_requester *q, uint32_t handle)
+{
+	q->config.lists_handle = handle;
+}
+
 static enum weft_reason take(struct rio_requester *q, const struct rio_msg *m)
 {
 	switch (m->type) {

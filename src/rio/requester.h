@@ -123,6 +123,9 @@ bool rio_requester_reported(struct rio_requester *q, struct rio_reported *report
 void rio_requester_owner_came(struct rio_requester *q, const struct rio_contact *contact);
 void rio_requester_owner_left(struct rio_requester *q);
 
+/* By this handle the owner who has just come reads lists; before anything is asked of him. */
+void rio_requester_lists(struct rio_requester *q, uint32_t handle);
+
 /*
  * A message of the owner. After a refusal the owner must be sent away; WEFT_R_RIO_OWNER_LEFT: he
  * said that he goes.

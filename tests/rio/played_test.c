@@ -88,22 +88,28 @@ static void connect_iounit(uint64_t counter)
 	rio_session_of_data(&iounit.session, token, d.nonce);
 }
 
+static void say_and_invalidate(struct raw *r, const struct rio_msg *m, uint32_t handle)
+{
+	const struct weft_segment s = { .addr = (uintptr_t)r->sent,
+					.length = (uint32_t)raw_seal(r, m, r->sent),
+					.tag = r->tag };
+
+	REQUIRE(weft_qp_post_send(r->qp,
+				  &(struct weft_send_wr){ .opcode = WEFT_OP_SEND_INVALIDATE,
+							  .invalidate_tag = handle,
+							  .segments = &s,
+							  .segment_count = 1 },
+				  1, NULL) == WEFT_OK);
+}
+
 /* Says that it went well, and ends the tag with it. */
 static void tell_and_invalidate(uint64_t id, uint32_t handle)
 {
 	const struct rio_msg m = { .type = RIO_STATUS,
 				   .id = id,
 				   .status = { .done_bytes = BLOCK } };
-	const struct weft_segment s = { .addr = (uintptr_t)iounit.sent,
-					.length = (uint32_t)raw_seal(&iounit, &m, iounit.sent),
-					.tag = iounit.tag };
 
-	REQUIRE(weft_qp_post_send(iounit.qp,
-				  &(struct weft_send_wr){ .opcode = WEFT_OP_SEND_INVALIDATE,
-							  .invalidate_tag = handle,
-							  .segments = &s,
-							  .segment_count = 1 },
-				  1, NULL) == WEFT_OK);
+	say_and_invalidate(&iounit, &m, handle);
 }
 
 /* ---- The requester -------------------------------------------------------------------------- */
@@ -201,6 +207,56 @@ TEST(test_rio_02a_windows_that_are_invalid_pass_to_no_other_connection)
 	connect_iounit(2);
 	raw_say(&iounit, &(struct rio_msg){ .type = RIO_STATUS, .id = ids[1] });
 	EXPECT_EQ(outcome(), WEFT_OK);
+	end();
+}
+
+/* A list that is too long for its message: where the rest of it is. */
+static struct sgl_chain ask_long(void)
+{
+	enum { SEGMENTS = 512, LENGTH = 2 * BLOCK / SEGMENTS };
+	struct weft_rio_segment segments[SEGMENTS];
+	const struct weft_rio_transaction t = { .operation = WEFT_RIO_READ,
+						.device = DEVICE,
+						.length = sizeof(memory),
+						.segments = segments,
+						.segment_count = SEGMENTS };
+	const struct rio_list_limits limits = rio_list_limits_default();
+	struct rio_list *list = rio_list_create(&limits);
+	struct sgl_chain chain;
+	struct rio_msg m;
+
+	for (size_t i = 0; i < SEGMENTS; i++)
+		segments[i] = (struct weft_rio_segment){ .memory = memory + i * LENGTH,
+							 .length = LENGTH,
+							 .tag = tag };
+	REQUIRE(weft_rio_submit(asker, &(struct weft_rio_request){ .transactions = &t,
+								   .transaction_count = 1 }) ==
+		WEFT_OK);
+	REQUIRE(list && raw_hear(&owner, RIO_REQUEST, &m));
+	REQUIRE(rio_list_take(list, m.request.list.bytes, m.request.list.length) == WEFT_OK);
+	REQUIRE(rio_list_wants(list, &chain));
+	rio_list_destroy(list);
+	return chain;
+}
+
+/* What one owner has ended is there for the next. */
+TEST(test_rio_13b_lists_are_there_for_each_owner_anew)
+{
+	struct sgl_chain chain, next;
+	struct rio_msg m;
+
+	begin();
+	chain = ask_long();
+	EXPECT(raw_read(&owner, chain.handle, chain.address, chain.length));
+	say_and_invalidate(&owner, &(struct rio_msg){ .type = RIO_PING, .id = 1 }, chain.handle);
+	REQUIRE(raw_hear(&owner, RIO_PONG, &m));
+	EXPECT(!raw_read(&owner, chain.handle, chain.address, chain.length));
+	EXPECT_EQ(outcome(), WEFT_R_RIO_OWNER_LEFT);
+	raw_hang_up(&owner);
+	raw_await(&owner, FIRST_REQUESTER, RIO_REQUESTER);
+	next = ask_long();
+	EXPECT(next.handle != chain.handle);
+	EXPECT(raw_read(&owner, next.handle, next.address, next.length));
 	end();
 }
 
