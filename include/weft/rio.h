@@ -293,7 +293,7 @@ struct weft_rio_owner_options {
 	/* Who may see how the cluster stands: weft_rio_inquire(). Unit 0: whoever it is. */
 	const struct weft_platform *watchers;
 	uint32_t watcher_count;
-	uint32_t requesters_max; /* at a time; default 16 */
+	uint32_t requesters_max; /* at a time; default 16, at most 32 */
 	uint32_t requests_max;	 /* of one requester at a time; default 64 */
 	uint64_t timeout_ns;	 /* of requests that name none; default 30 s */
 	/* Told of every decision, in one line, before it takes effect. May be NULL. */

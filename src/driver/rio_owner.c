@@ -14,6 +14,7 @@
 
 enum {
 	REQUESTERS = 16,
+	REQUESTERS_MOST = 32, /* that an I/O unit can know */
 	REQUESTS = 64,
 	IOUNITS = 32,
 	LISTS = 8,
@@ -350,6 +351,8 @@ enum weft_reason weft_rio_owner_open(const struct weft_rio_self *self,
 
 	if (!self || !options || !owner)
 		return WEFT_R_NULL_ARGUMENT;
+	if (options->requesters_max > REQUESTERS_MOST)
+		return WEFT_R_LIMIT;
 	o = calloc(1, sizeof(*o));
 	if (!o)
 		return WEFT_R_NO_MEMORY;

@@ -206,12 +206,15 @@ static enum weft_reason take_command(struct rio_iounit *u, const struct rio_msg 
 static enum weft_reason take(struct rio_iounit *u, const struct rio_msg *m)
 {
 	struct unit_command *c;
+	enum weft_reason r;
 
 	switch (m->type) {
 	case RIO_COMMAND:
 		return take_command(u, m);
 	case RIO_GRANT:
-		return unit_platform_grant(u, &m->grant);
+		r = unit_platform_grant(u, &m->grant);
+		/* One too many is no reason to send all others away: its commands are refused. */
+		return r == WEFT_R_LIMIT ? WEFT_OK : r;
 	case RIO_REVOKE:
 		unit_platform_revoke(u, m->revoked);
 		return WEFT_OK;

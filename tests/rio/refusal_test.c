@@ -486,6 +486,19 @@ TEST(test_rio_03_a_rule_for_a_device_without_a_name_is_refused)
 		  WEFT_R_BAD_ARGUMENT);
 }
 
+/* An I/O unit could not know them all. */
+TEST(test_rio_04_an_owner_has_no_more_requesters_than_an_iounit_can_know)
+{
+	const struct weft_rio_self self = cluster_self(OWNER_UNIT, NULL, 0);
+	struct weft_rio_owner_options options = { .requesters_max = 33 };
+	struct weft_rio_owner *owner;
+
+	EXPECT_EQ(weft_rio_owner_open(&self, &options, &owner), WEFT_R_LIMIT);
+	options.requesters_max = 32;
+	REQUIRE(weft_rio_owner_open(&self, &options, &owner) == WEFT_OK);
+	weft_rio_owner_close(owner);
+}
+
 /* Its owner would send it away, each time it came. */
 TEST(test_rio_04_an_iounit_has_no_device_whose_name_is_no_text)
 {
