@@ -44,6 +44,7 @@ struct unit_platform {
 	struct platform name;
 	enum platform_state state;
 	bool is_revoked; /* the slot is free once nobody moves anything there */
+	bool is_anew;	 /* granted while it is LEAVING: who waits wants the next connection */
 	uint64_t grant;	 /* which one it has this slot by */
 	uint8_t token[RIO_TOKEN_BYTES];
 	uint8_t nonce[RIO_NONCE_BYTES];

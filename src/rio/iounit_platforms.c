@@ -78,6 +78,7 @@ enum weft_reason unit_platform_grant(struct rio_iounit *u, const struct rio_gran
 		p->state = PLATFORM_GRANTED;
 	}
 	p->is_revoked = false;
+	p->is_anew = p->state == PLATFORM_LEAVING;
 	p->grant = ++u->grants;
 	memcpy(p->token, grant->token, sizeof(p->token));
 	p->counter = 0;
@@ -153,6 +154,20 @@ static void fail_waiting(struct rio_iounit *u, struct unit_platform *p, enum wef
 	}
 }
 
+/* It can be dialled again, but not by those who waited for what is gone. */
+static void end_connection(struct rio_iounit *u, struct unit_platform *p, enum weft_reason reason)
+{
+	bool is_anew = p->is_anew;
+
+	p->state = PLATFORM_GRANTED;
+	p->is_anew = false;
+	list_remove(&p->link);
+	if (is_anew)
+		wake(u, p);
+	else
+		fail_waiting(u, p, reason);
+}
+
 /* The slot of a connection, also of one that is no longer granted. */
 static struct unit_platform *slot_of(struct rio_iounit *u, struct platform name)
 {
@@ -192,21 +207,20 @@ void rio_iounit_dialled(struct rio_iounit *u, struct platform platform, enum wef
 		return;
 	if (p->state == PLATFORM_LEAVING && reason == WEFT_OK)
 		return; /* it will be lost, as was asked for */
-	if (reason == WEFT_OK) {
+	if (reason != WEFT_OK) {
+		end_connection(u, p, reason);
+	} else {
 		reason = answer_check(u, p, answer);
 		p->state = PLATFORM_UP;
 		p->connections++;
 		rio_session_of_data(&p->session, p->token, p->nonce);
-		if (reason != WEFT_OK)
+		if (reason == WEFT_OK) {
+			wake(u, p);
+		} else {
 			unit_platform_hang_up(u, p);
-	} else {
-		p->state = PLATFORM_GRANTED;
-		list_remove(&p->link);
+			fail_waiting(u, p, reason);
+		}
 	}
-	if (reason == WEFT_OK)
-		wake(u, p);
-	else
-		fail_waiting(u, p, reason);
 	tidy(u, p);
 	unit_run(u);
 }
@@ -217,9 +231,7 @@ void rio_iounit_lost(struct rio_iounit *u, struct platform platform)
 
 	if (!p || (p->state != PLATFORM_UP && p->state != PLATFORM_LEAVING))
 		return;
-	p->state = PLATFORM_GRANTED;
-	list_remove(&p->link);
-	fail_waiting(u, p, WEFT_R_PEER_GONE);
+	end_connection(u, p, WEFT_R_PEER_GONE);
 	tidy(u, p);
 	unit_run(u);
 }

@@ -55,6 +55,14 @@ static void end_all(const struct taken *t)
 		rio_iounit_ended(w.unit, t->ids[i], WEFT_OK);
 }
 
+/* Of whom the world does not know. */
+static void grant_stranger(void)
+{
+	world_say(&w, &(struct rio_msg){ .type = RIO_GRANT,
+					 .grant = { .requester = { FIRST + REQUESTERS, 1 },
+						    .address = { .family = 4, .port = 7480 } } });
+}
+
 static void command(uint64_t id, enum sgl_operation operation, int requester, uint32_t length)
 {
 	struct unit_list l;
@@ -299,4 +307,68 @@ TEST(test_rio_02f_who_does_not_answer_truly_is_hung_up)
 	rio_iounit_lost(w.unit, (struct platform){ FIRST, 1 });
 	EXPECT_EQ(take_all().statuses, 1U);
 	world_close(&w);
+}
+
+/* One more than there is room for is not there, and harms nobody who is. */
+TEST(test_rio_04_a_grant_too_many_is_left_out)
+{
+	struct taken t;
+
+	world_open(&w, 1, false);
+	for (int i = 0; i < REQUESTERS; i++)
+		world_grant(&w, i);
+	grant_stranger();
+	command(1, SGL_WRITE, REQUESTERS, 512);
+	t = take_all();
+	EXPECT_EQ(t.statuses, 1U);
+	EXPECT_EQ(t.reason, WEFT_R_RIO_PLATFORM);
+	command(2, SGL_WRITE, REQUESTERS - 1, 512);
+	EXPECT_EQ(take_all().dials, 1U);
+	/* There is room for it when another has gone. */
+	revoke(0);
+	grant_stranger();
+	command(3, SGL_WRITE, REQUESTERS, 512);
+	EXPECT_EQ(take_all().dials, 1U);
+	for (uint32_t i = REQUESTERS - 1; i <= REQUESTERS; i++)
+		rio_iounit_dialled(w.unit, (struct platform){ FIRST + i, 1 },
+				   WEFT_R_CONNECT_TIMEOUT, NULL);
+	EXPECT_EQ(take_all().statuses, 2U);
+	world_close(&w);
+}
+
+/* What it asks for then is for the next connection: the one that goes was another's. */
+TEST(test_rio_03_who_is_let_in_anew_is_dialled_when_the_old_connection_is_gone)
+{
+	for (int is_dialling = 0; is_dialling < 2; is_dialling++) {
+		const struct platform first = { FIRST, 1 };
+		struct taken t;
+
+		world_open(&w, 1, false);
+		world_grant(&w, 0);
+		command(1, SGL_WRITE, 0, 512);
+		if (is_dialling)
+			EXPECT_EQ(take_all().dials, 1U);
+		else
+			world_run(&w);
+		revoke(0);
+		world_grant(&w, 0);
+		command(2, SGL_WRITE, 0, 512);
+		t = take_all();
+		EXPECT_EQ(t.hang_ups, 1U);
+		EXPECT_EQ(t.dials, 0U);
+		EXPECT_EQ(t.statuses, is_dialling);
+		if (is_dialling)
+			rio_iounit_dialled(w.unit, first, WEFT_R_PEER_GONE, NULL);
+		else
+			rio_iounit_lost(w.unit, first);
+		t = take_all();
+		EXPECT_EQ(t.statuses, 0U);
+		EXPECT_EQ(t.dials, 1U);
+		/* Who cannot be reached then is not. */
+		rio_iounit_dialled(w.unit, first, WEFT_R_CONNECT_TIMEOUT, NULL);
+		t = take_all();
+		EXPECT_EQ(t.statuses, 1U);
+		EXPECT_EQ(t.reason, WEFT_R_CONNECT_TIMEOUT);
+		world_close(&w);
+	}
 }
