@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Whether a device that was found by its name once more is the one that it was. */
+/* Whether a device that was found by its name once more is the one that it was, with what it had. */
 #pragma once
 
 #include <weft/rio.h>
@@ -13,4 +13,13 @@ static inline bool rio_device_is_same(const struct weft_rio_device *a,
 	       a->can_fua == b->can_fua && a->can_discard == b->can_discard &&
 	       a->can_write_zeroes == b->can_write_zeroes && a->iounit.unit == b->iounit.unit &&
 	       a->iounit.process == b->iounit.process;
+}
+
+/*
+ * After a request has ended so, the I/O unit may come back without what it had not flushed: a flush
+ * can no longer promise anything of what was written before.
+ */
+static inline bool rio_device_is_lost(enum weft_reason reason)
+{
+	return reason == WEFT_R_RIO_IOUNIT_LEFT;
 }

@@ -30,6 +30,7 @@ struct rio_store {
 	pthread_mutex_t lock;
 	struct list done; /* struct store_request; guarded by the lock */
 	struct list todo; /* the same: the requester had no room for them */
+	bool is_lost;	  /* the same: no flush is good any more */
 	pthread_t thread; /* waits for what is done, while others use the store */
 	bool has_thread;
 	atomic_bool is_ending;
@@ -121,7 +122,8 @@ static void done_add(struct rio_store *s, struct store_request *r, enum weft_rea
 /* The same. */
 static void begin(struct rio_store *s, struct store_request *r)
 {
-	enum weft_reason reason = ask(s, r);
+	bool is_vain = s->is_lost && r->op == STORE_FLUSH;
+	enum weft_reason reason = is_vain ? WEFT_R_STORE_LOST : ask(s, r);
 
 	if (reason == WEFT_R_BUSY)
 		list_add_tail(&s->todo, &r->link);
@@ -157,6 +159,17 @@ static struct store_request *rio_next_done(struct store *store, uint64_t now_ns)
 	return r;
 }
 
+/* The same. A flush that went well came too late, if what was under way before it was lost. */
+static void ended_add(struct rio_store *s, const struct weft_rio_ended *e)
+{
+	struct store_request *r = e->context;
+
+	s->is_lost |= rio_device_is_lost(e->reason);
+	done_add(s, r,
+		 s->is_lost && r->op == STORE_FLUSH && e->reason == WEFT_OK ? WEFT_R_STORE_LOST
+									    : e->reason);
+}
+
 static void *gather(void *context)
 {
 	struct rio_store *s = context;
@@ -168,7 +181,7 @@ static void *gather(void *context)
 		(void)weft_rio_wait(s->requester, turn_ns, ended, BATCH, &count);
 		pthread_mutex_lock(&s->lock);
 		for (uint32_t i = 0; i < count; i++)
-			done_add(s, ended[i].context, ended[i].reason);
+			ended_add(s, &ended[i]);
 		for (uint32_t i = 0; i < count && !list_is_empty(&s->todo); i++)
 			begin(s, CONTAINER_OF(list_pop(&s->todo), struct store_request, link));
 		pthread_mutex_unlock(&s->lock);

@@ -358,3 +358,39 @@ TEST(test_rio_05_a_store_is_the_device_of_its_name_whatever_its_number)
 	raw_close(&owner);
 	cluster_role_files_remove(folder);
 }
+
+/* As of a file: nobody knows whether what was written before is still there. */
+TEST(test_rio_05_a_store_whose_unit_left_is_flushed_no_more)
+{
+	const struct rio_device disk = named(DEVICE, "disk");
+	struct store *store = store_begin(&disk);
+	struct store_request r[2] = { { .op = STORE_WRITE,
+					.length = BLOCK,
+					.spans = &(struct span){ memory, BLOCK },
+					.span_count = 1 },
+				      { .op = STORE_FLUSH } };
+	struct rio_msg m = { .type = RIO_STATUS };
+	struct rio_segment segment;
+	uint32_t device;
+
+	REQUIRE(store_submit(store, &r[0], 0) == WEFT_OK);
+	m.id = hear_request(&device, &segment);
+	m.status.reason = WEFT_R_RIO_IOUNIT_LEFT;
+	REQUIRE(store_submit(store, &r[1], 0) == WEFT_OK);
+	raw_say(&owner, &m);
+	REQUIRE(raw_hear(&owner, RIO_REQUEST, &m));
+	/* One that was under way, then one that is asked for. */
+	EXPECT_EQ(store_outcome(store), WEFT_R_RIO_IOUNIT_LEFT);
+	raw_say(&owner, &(struct rio_msg){ .type = RIO_STATUS, .id = m.id });
+	EXPECT_EQ(store_outcome(store), WEFT_R_STORE_LOST);
+	REQUIRE(store_submit(store, &r[1], 0) == WEFT_OK);
+	EXPECT_EQ(store_outcome(store), WEFT_R_STORE_LOST);
+	/* It can be written to all the same. */
+	REQUIRE(store_submit(store, &r[0], 0) == WEFT_OK);
+	m = (struct rio_msg){ .type = RIO_STATUS, .id = hear_request(&device, &segment) };
+	raw_say(&owner, &m);
+	EXPECT_EQ(store_outcome(store), WEFT_OK);
+	store_destroy(store);
+	raw_close(&owner);
+	cluster_role_files_remove(folder);
+}
