@@ -64,6 +64,8 @@ struct request {
 	uint32_t device;	/* of its first transaction */
 	uint64_t weight;	/* bytes that it moves */
 	struct platform iounit; /* that has it; unit 0: not known yet */
+	uint64_t losses;	/* of connections, when the owner was asked */
+	bool is_doubtful;	/* the word that is awaited may have been lost with one */
 	struct rio_ended end;
 	size_t length; /* of what goes into the message */
 	uint8_t bytes[RIO_REQUEST_LIST_MAX];
@@ -91,6 +93,7 @@ struct unit {
 	uint8_t token[RIO_TOKEN_BYTES];
 	uint64_t counter; /* the highest one that was seen with this token */
 	bool is_connected;
+	uint64_t lost;		    /* its last connection was: by rio_requester.losses */
 	struct rio_session session; /* of the data connection */
 };
 
@@ -136,6 +139,7 @@ struct rio_requester {
 	uint32_t debts_max;
 	struct unit *units;
 	uint32_t unit_count, units_announced; /* slots; in use */
+	uint64_t losses;		      /* of data connections, so far */
 	uint32_t *free_lists;
 	uint32_t free_list_count, free_window_count, request_count, debt_count;
 	struct timer_queue timers;
@@ -208,6 +212,9 @@ void unit_revoke(struct rio_requester *q, struct platform name);
 void units_forget(struct rio_requester *q);
 bool unit_act(struct rio_requester *q, struct rio_requester_act *act);
 bool unit_is_connected(struct rio_requester *q, struct platform name);
+
+/* Was a connection of it lost since there had been so many losses? */
+bool unit_was_lost(struct rio_requester *q, struct platform name, uint64_t losses);
 
 /* Who has the device of this number; unit 0: nobody that was announced. */
 struct platform unit_of_device(const struct rio_requester *q, uint32_t number);

@@ -56,6 +56,7 @@ static struct request *request_new(struct rio_requester *q)
 	r->unopened = 0;
 	r->list = LIST_NONE;
 	r->debt = NULL;
+	r->is_doubtful = false;
 	r->end = (struct rio_ended){ 0 };
 	return r;
 }
@@ -160,7 +161,7 @@ void request_late(struct rio_requester *q, struct request *r)
 	if (r->debt)
 		debt_cancel(q, r->debt);
 	debt_leave(q, r);
-	request_end(q, r, WEFT_R_RIO_TIMEOUT);
+	request_end(q, r, r->is_doubtful ? WEFT_R_PEER_GONE : WEFT_R_RIO_TIMEOUT);
 }
 
 void rio_requester_cancel(struct rio_requester *q, uint64_t id)
@@ -204,15 +205,24 @@ static struct platform iounit_of(const struct rio_requester *q, struct request *
 
 /*
  * The owner has answered, but whether the data is here only the I/O unit's own word can say, which
- * comes behind it over the data connection; if that is there.
+ * comes behind it over the data connection; if that is there. If there was another one meanwhile the
+ * word may have been lost with it; it was said before the owner's, so it comes soon or never.
  */
 static void await_word(struct rio_requester *q, struct request *r)
 {
+	uint64_t soon_ns;
+
 	debt_free(q, r->debt);
 	r->debt = NULL;
 	list_slot_free(q, &r->list);
-	if (!unit_is_connected(q, iounit_of(q, r)))
+	if (!unit_is_connected(q, iounit_of(q, r))) {
 		request_end(q, r, WEFT_R_PEER_GONE);
+	} else if (unit_was_lost(q, r->iounit, r->losses)) {
+		r->is_doubtful = true;
+		soon_ns = later(q->now_ns, q->config.grace_ns);
+		if (soon_ns < r->timer.deadline_ns)
+			timer_queue_set(&q->timers, &r->timer, soon_ns);
+	}
 }
 
 void requests_untold(struct rio_requester *q, struct platform iounit)
@@ -494,6 +504,7 @@ bool request_act(struct rio_requester *q, struct rio_requester_act *act)
 	list_init(&d->owing_link);
 	r->debt = d;
 	r->state = REQUEST_ASKED;
+	r->losses = q->losses;
 	q->asked_weight += r->weight;
 	q->held_ns = 0; /* nor the others */
 	timer_queue_set(&q->timers, &r->timer, later(r->deadline_ns, q->config.grace_ns));

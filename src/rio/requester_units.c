@@ -148,6 +148,13 @@ void units_forget(struct rio_requester *q)
 	}
 }
 
+static void connection_end(struct rio_requester *q, struct unit *u)
+{
+	if (u->is_connected)
+		u->lost = ++q->losses;
+	u->is_connected = false;
+}
+
 bool unit_act(struct rio_requester *q, struct rio_requester_act *act)
 {
 	struct unit *u;
@@ -156,7 +163,7 @@ bool unit_act(struct rio_requester *q, struct rio_requester_act *act)
 		return false;
 	u = CONTAINER_OF(list_pop(&q->units_leaving), struct unit, link);
 	u->is_leaving = false;
-	u->is_connected = false; /* also for one that comes in its slot */
+	connection_end(q, u); /* also for one that comes in its slot */
 	*act = (struct rio_requester_act){ .kind = RIO_REQUESTER_HANG_UP, .iounit = u->name };
 	return true;
 }
@@ -166,6 +173,13 @@ bool unit_is_connected(struct rio_requester *q, struct platform name)
 	const struct unit *u = unit_find(q, name);
 
 	return u && u->is_connected;
+}
+
+bool unit_was_lost(struct rio_requester *q, struct platform name, uint64_t losses)
+{
+	const struct unit *u = unit_find(q, name);
+
+	return u && u->lost > losses;
 }
 
 struct platform unit_of_device(const struct rio_requester *q, uint32_t number)
@@ -218,6 +232,7 @@ enum weft_reason rio_requester_asked(struct rio_requester *q, const struct rio_b
 		return reason;
 	u->counter = d.counter;
 	/* What went over the one before and has not come will not. */
+	connection_end(q, u);
 	requests_untold(q, u->name);
 	u->is_connected = true;
 	rio_session_of_data(&u->session, u->token, d.nonce);
@@ -243,6 +258,6 @@ void rio_requester_lost(struct rio_requester *q, struct platform iounit)
 	struct unit *u = unit_find(q, iounit);
 
 	if (u)
-		u->is_connected = false;
+		connection_end(q, u);
 	requests_untold(q, iounit);
 }

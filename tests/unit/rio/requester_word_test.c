@@ -203,6 +203,36 @@ TEST(test_rio_02i_a_unit_that_was_revoked_and_comes_again_is_not_connected)
 	asker_close(&w);
 }
 
+/* Of one that was lost before the owner's word nobody knows; the next one brings it soon or never. */
+TEST(test_rio_02i_a_word_that_may_be_lost_is_not_waited_for_long)
+{
+	uint64_t lost, late, next;
+
+	open_all();
+	lost = ask();
+	late = ask();
+	rio_requester_lost(w.q, unit);
+	connect(unit, 2, &words);
+	next = ask();
+	EXPECT_EQ(told_status(lost), WEFT_OK);
+	EXPECT_EQ(told_status(late), WEFT_OK);
+	EXPECT_EQ(told_status(next), WEFT_OK);
+	asker_run(&w);
+	EXPECT_EQ(tell(late), WEFT_OK);
+	asker_run(&w);
+	asker_expect_ended(&w, late, WEFT_OK);
+	/* The time that an owner has beyond a timeout, as the world has it. */
+	asker_wait(&w, (uint64_t)ASKER_GRACE_MS * 1000 * 1000);
+	asker_run(&w);
+	asker_expect_ended(&w, lost, WEFT_R_PEER_GONE);
+	/* What was asked since then is told over this one. */
+	EXPECT_EQ(tell(next), WEFT_OK);
+	asker_run(&w);
+	asker_expect_ended(&w, next, WEFT_OK);
+	EXPECT(rio_requester_is_idle(w.q));
+	asker_close(&w);
+}
+
 TEST(test_rio_02i_a_word_that_never_comes_is_a_timeout)
 {
 	uint64_t id;
