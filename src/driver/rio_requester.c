@@ -206,7 +206,8 @@ static void asked(struct rio_loop *loop, struct weft_request *request)
 	old = rio_end_find(loop, RIO_END_DATA, iounit);
 	if (old)
 		rio_end_hang_up(old, WEFT_R_PEER_GONE);
-	(void)rio_end_accept_data(loop, iounit, request, &said);
+	if (rio_end_accept_data(loop, iounit, request, &said) != WEFT_OK)
+		rio_requester_lost(q->core, iounit);
 }
 
 /* ---- What is to be done --------------------------------------------------------------------- */
