@@ -586,14 +586,21 @@ void rio_loop_flush(struct rio_loop *loop)
 		rio_end_flush(end);
 }
 
+static bool can_say(const struct rio_end *end)
+{
+	return end->state == RIO_END_UP || end->state == RIO_END_GREETING;
+}
+
 void rio_end_say(struct rio_end *end, const uint8_t *bytes, size_t length)
 {
 	struct weft_send_wr *wr;
 	uint8_t *copy;
 
-	if (end->state != RIO_END_UP && end->state != RIO_END_GREETING)
+	if (!can_say(end))
 		return;
 	wr = queue_add(end);
+	if (!can_say(end))
+		return; /* since what was in the queue was posted */
 	wr->opcode = WEFT_OP_SEND;
 	if (length <= short_bytes(end)) {
 		copy = end->words + (size_t)end->queued * short_bytes(end);
