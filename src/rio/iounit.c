@@ -363,19 +363,16 @@ static void say_devices(struct rio_iounit *u, struct rio_act *act)
 
 static void say_status(struct rio_iounit *u, struct unit_command *c, struct rio_act *act)
 {
-	const char *text = c->reason == WEFT_OK ? "" : weft_reason_text(c->reason);
-	size_t length = strlen(text);
+	struct rio_msg m = { .type = RIO_STATUS,
+			     .id = c->id,
+			     .status = { .reason = (uint32_t)c->reason,
+					 .done_bytes = c->done_bytes } };
 
-	say(u,
-	    &(struct rio_msg){
-		    .type = RIO_STATUS,
-		    .id = c->id,
-		    .status = { .reason = (uint32_t)c->reason,
-				.transaction = c->reason == WEFT_OK ? 0 : c->number,
-				.done_bytes = c->done_bytes,
-				.text = { (const uint8_t *)text,
-					  length < RIO_TEXT_MAX ? length : RIO_TEXT_MAX } } },
-	    act);
+	if (c->reason != WEFT_OK) {
+		m.status.transaction = c->number;
+		m.status.text = refusal_text(c->reason);
+	}
+	say(u, &m, act);
 	unit_command_free(u, c);
 }
 

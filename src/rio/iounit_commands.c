@@ -385,6 +385,7 @@ void unit_command_begin(struct rio_iounit *u, uint64_t id, const struct rio_requ
 					      waiter.link);
 	uint64_t timeout_ns = request->timeout_ms > 0 ? (uint64_t)request->timeout_ms * 1000 * 1000
 						      : u->config.timeout_ns;
+	uint64_t late_ns = u->now_ns + timeout_ns;
 	enum weft_reason r;
 
 	*c = (struct unit_command){
@@ -399,7 +400,7 @@ void unit_command_begin(struct rio_iounit *u, uint64_t id, const struct rio_requ
 	list_init(&c->tell_link);
 	u->counts.commands++;
 	u->counts.commands_now++;
-	timer_queue_set(&u->timers, &c->timer, u->now_ns + timeout_ns);
+	timer_queue_set(&u->timers, &c->timer, late_ns < u->now_ns ? UINT64_MAX : late_ns);
 	r = rio_list_take(c->list, request->list.bytes, request->list.length);
 	if (r != WEFT_OK) {
 		u->counts.refused++;

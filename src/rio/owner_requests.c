@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "rio/owner_parts.h"
+#include "rio/refusal.h"
 
 enum { MS_NS = 1000 * 1000, TOLD_MAX = 64 };
 
@@ -192,25 +193,11 @@ static void end(struct rio_owner *o, struct owner_request *r, const struct rio_s
 		list_add_tail(&o->saying, &r->link);
 }
 
-/* A sentence, and not half a character at its end. */
-static struct rio_bytes text_of(enum weft_reason reason)
-{
-	const char *text = weft_reason_text(reason);
-	size_t length = strlen(text);
-
-	if (length > RIO_TEXT_MAX) {
-		length = RIO_TEXT_MAX;
-		while (length > 0 && ((uint8_t)text[length] & 0xc0) == 0x80)
-			length--;
-	}
-	return (struct rio_bytes){ (const uint8_t *)text, length };
-}
-
 static struct rio_status status_of(enum weft_reason reason, uint32_t transaction)
 {
 	return (struct rio_status){ .reason = (uint32_t)reason,
 				    .transaction = transaction,
-				    .text = text_of(reason) };
+				    .text = refusal_text(reason) };
 }
 
 void owner_request_fail(struct rio_owner *o, struct owner_request *r, enum weft_reason reason)

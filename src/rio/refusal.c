@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "rio/refusal.h"
 
+#include <string.h>
+
 #include "base/check.h"
 
 static const uint8_t of_sgl[SGL_ERR_COUNT] = {
@@ -51,4 +53,18 @@ enum weft_reason refusal_of_msg(enum rio_msg_err err)
 {
 	CHECK((unsigned int)err < RIO_MSG_ERR_COUNT);
 	return (enum weft_reason)of_msg[err];
+}
+
+/* Without half a character at its end. */
+struct rio_bytes refusal_text(enum weft_reason reason)
+{
+	const char *text = weft_reason_text(reason);
+	size_t length = strlen(text);
+
+	if (length > RIO_TEXT_MAX) {
+		length = RIO_TEXT_MAX;
+		while (length > 0 && ((uint8_t)text[length] & 0xc0) == 0x80)
+			length--;
+	}
+	return (struct rio_bytes){ (const uint8_t *)text, length };
 }

@@ -9,3 +9,6 @@
 
 enum weft_reason refusal_of_sgl(enum sgl_err err);
 enum weft_reason refusal_of_msg(enum rio_msg_err err);
+
+/* A sentence about it that fits into a status. */
+struct rio_bytes refusal_text(enum weft_reason reason);
