@@ -6,7 +6,7 @@
 
 #include "rio/names.h"
 
-enum { DEVICES = 256, DIGITS = 20 };
+enum { DIGITS = 20 };
 
 struct line {
 	char *at, *end; /* what does not fit is left out */
@@ -47,21 +47,15 @@ static void add_platform(struct line *l, struct platform p)
 
 static void add_device(struct line *l, const struct rio_owner *o, uint32_t device)
 {
-	struct rio_device devices[DEVICES];
+	struct rio_device d;
 
-	for (uint32_t n = rio_owner_next(o, 0); n != UINT32_MAX; n = rio_owner_next(o, n + 1)) {
-		uint32_t count = rio_owner_devices(o, n, devices, DEVICES);
-
-		for (uint32_t i = 0; i < count; i++) {
-			if (devices[i].number != device)
-				continue;
-			add(l, " ");
-			add_bytes(l, devices[i].name.bytes, devices[i].name.length);
-			return;
-		}
+	if (rio_owner_device(o, device, &d)) {
+		add(l, " ");
+		add_bytes(l, d.name.bytes, d.name.length);
+	} else {
+		add(l, " device ");
+		add_number(l, device);
 	}
-	add(l, " device ");
-	add_number(l, device);
 }
 
 static void add_transaction(struct line *l, const struct rio_owner *o, const struct rio_note *n)

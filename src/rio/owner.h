@@ -152,6 +152,5 @@ void rio_owner_query(const struct rio_owner *o, uint32_t number, struct rio_owne
 bool rio_owner_is_inquired(const struct rio_owner *o);
 void rio_owner_moved(struct rio_owner *o, const struct rio_moved *moved);
 
-/* Its devices, by the owner's numbers; names are good until it leaves. */
-uint32_t rio_owner_devices(const struct rio_owner *o, uint32_t number, struct rio_device *devices,
-			   uint32_t most);
+/* The device of this number, if it is there at present; its name is good until its unit leaves. */
+bool rio_owner_device(const struct rio_owner *o, uint32_t number, struct rio_device *device);

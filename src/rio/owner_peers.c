@@ -57,21 +57,20 @@ const struct rio_device *owner_device_find(struct rio_owner *o, uint32_t number,
 	return device_of(u, number & OWNER_DEVICE_MASK);
 }
 
-uint32_t rio_owner_devices(const struct rio_owner *o, uint32_t number, struct rio_device *devices,
-			   uint32_t most)
+bool rio_owner_device(const struct rio_owner *o, uint32_t number, struct rio_device *device)
 {
-	const struct owner_unit *u;
-	uint32_t count;
+	uint32_t place = number >> RIO_OWNER_UNIT_SHIFT;
+	const struct rio_device *d;
 
-	if (number < o->config.requesters_max)
-		return 0;
-	u = &o->units[number - o->config.requesters_max];
-	count = u->device_count < most ? u->device_count : most;
-	for (uint32_t i = 0; i < count; i++) {
-		devices[i] = u->devices[i].is;
-		devices[i].number = number_of(u, devices[i].number);
-	}
-	return count;
+	if (place == 0 || place > o->config.iounits_max)
+		return false;
+	/* Of one that is gone there are none. */
+	d = device_of(&o->units[place - 1], number & OWNER_DEVICE_MASK);
+	if (!d)
+		return false;
+	*device = *d;
+	device->number = number;
+	return true;
 }
 
 /* ---- Who is told of whom -------------------------------------------------------------------- */

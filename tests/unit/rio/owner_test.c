@@ -309,7 +309,7 @@ static enum weft_reason tell(uint32_t first, uint32_t second, uint32_t count, si
 static enum weft_reason tell_anew(uint32_t first, uint32_t second, uint32_t count,
 				  size_t name_bytes)
 {
-	struct rio_device devices[2];
+	struct rio_device device;
 	enum weft_reason r;
 
 	open_quiet();
@@ -321,7 +321,7 @@ static enum weft_reason tell_anew(uint32_t first, uint32_t second, uint32_t coun
 	bed_run(&b);
 	REQUIRE((r == WEFT_OK) == (bed_count(&b, A, RIO_ANNOUNCE) == 1));
 	REQUIRE((r == WEFT_OK && count > 0) ==
-		(rio_owner_devices(b.owner, b.ends[U].number, devices, 2) > 0));
+		rio_owner_device(b.owner, BED_DEVICE(0, first), &device));
 	if (r == WEFT_OK) /* once is enough */
 		REQUIRE(tell(first, second, count, name_bytes) == WEFT_R_RIO_UNEXPECTED);
 	bed_close(&b);
@@ -710,7 +710,7 @@ TEST(test_rio_06_mem_13_what_is_shared_may_be_named)
 
 TEST(test_rio_03_who_is_here_can_be_asked)
 {
-	struct rio_device devices[3];
+	struct rio_device device;
 	struct rio_owner_peer q;
 	uint32_t number, count = 0;
 
@@ -724,11 +724,14 @@ TEST(test_rio_03_who_is_here_can_be_asked)
 		count++;
 	}
 	EXPECT_EQ(count, 4U);
-	EXPECT_EQ(rio_owner_devices(b.owner, b.ends[A].number, devices, 3), 0U);
-	EXPECT_EQ(rio_owner_devices(b.owner, b.ends[V].number, devices, 1), 1U);
-	EXPECT_EQ(rio_owner_devices(b.owner, b.ends[V].number, devices, 3), 2U);
-	EXPECT_EQ(devices[1].number, BED_DEVICE(1, 2));
-	EXPECT_MEM(devices[1].name.bytes, "archive", 7);
+	REQUIRE(rio_owner_device(b.owner, BED_DEVICE(1, 2), &device));
+	EXPECT_EQ(device.number, BED_DEVICE(1, 2));
+	EXPECT_MEM(device.name.bytes, "archive", 7);
+	EXPECT(!rio_owner_device(b.owner, BED_DEVICE(1, 3), &device));
+	EXPECT(!rio_owner_device(b.owner, 2, &device));
+	EXPECT(!rio_owner_device(b.owner, BED_DEVICE(9, 1), &device));
+	bed_leave(&b, V);
+	EXPECT(!rio_owner_device(b.owner, BED_DEVICE(1, 2), &device));
 	bed_close(&b);
 }
 
