@@ -34,7 +34,10 @@ static enum weft_reason segments_check(struct rio_owner *o, const struct owner_r
 	return WEFT_OK;
 }
 
-/* Policy first: whom no rule knows learns nothing of the device but that it is there. */
+/*
+ * Policy first: whom no rule lets do anything with a device learns nothing of it, not even that it
+ * is there. The log says what is true.
+ */
 static enum weft_reason transaction_check(struct rio_owner *o, const struct owner_requester *q,
 					  struct owner_verdict *v, uint32_t *rule)
 {
@@ -51,6 +54,7 @@ static enum weft_reason transaction_check(struct rio_owner *o, const struct owne
 	if (!d)
 		return WEFT_R_RIO_DEVICE;
 	wish.device = owner_target(unit, d);
+	v->is_hidden = !rio_policy_may_touch(o->policy, wish.requester, &wish.device);
 	r = rio_policy_judge(o->policy, &wish, rule);
 	if (r != WEFT_OK)
 		return r;

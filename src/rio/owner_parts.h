@@ -301,6 +301,7 @@ struct owner_verdict {
 	enum weft_reason reason;
 	uint32_t transaction;	   /* that was refused */
 	struct sgl_transaction is; /* the same */
+	bool is_hidden;		   /* its requester is told that there is no such device */
 	struct owner_unit *unit;
 };
 

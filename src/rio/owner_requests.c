@@ -270,9 +270,11 @@ void owner_request_judge(struct rio_owner *o, struct owner_request *r, struct ri
 	if (v.unit)
 		r->pair = owner_pair_of(o, r->requester, v.unit);
 	if (v.reason != WEFT_OK) {
-		const struct rio_status s = status_of(v.reason, v.transaction);
+		const struct rio_status s = status_of(v.is_hidden ? WEFT_R_RIO_DEVICE : v.reason,
+						      v.transaction);
 
 		end(o, r, &s, &v.is);
+		r->final.reason = v.reason;
 		return;
 	}
 	r->is_allowed = true;

@@ -343,7 +343,7 @@ TEST(test_rio_03_a_unit_that_tells_of_impossible_devices_is_sent_away)
 
 /* ---- RIO-02d: refusals reach nobody but the requester --------------------------------------- */
 
-static void refused(enum weft_reason reason, uint32_t transaction)
+static void refused_as(enum weft_reason reason, enum weft_reason noted, uint32_t transaction)
 {
 	const struct bed_note *note;
 	const struct heard *h;
@@ -366,11 +366,16 @@ static void refused(enum weft_reason reason, uint32_t transaction)
 	EXPECT_EQ(b.note_count, 1U);
 	note = bed_note_of(&b, RIO_NOTE_REFUSED, 77, 0);
 	EXPECT(note && note->order < h->order);
-	EXPECT_EQ(note->note.reason, reason);
+	EXPECT_EQ(note->note.reason, noted);
 	EXPECT_EQ(note->note.transaction, transaction);
 	EXPECT(platform_is_same(note->note.who, b.ends[A].platform));
 	rio_owner_query(b.owner, b.ends[A].number, &counts);
 	EXPECT(counts.refused > 0 && counts.refused == counts.requests && counts.now == 0);
+}
+
+static void refused(enum weft_reason reason, uint32_t transaction)
+{
+	refused_as(reason, reason, transaction);
 }
 
 static void good_read_first(void)
@@ -479,18 +484,22 @@ TEST(test_rio_03_every_transaction_needs_a_rule)
 	good_read_first();
 	put_operation(SGL_FLUSH, false, BED_DEVICE(0, 1));
 	refused(WEFT_R_RIO_DENIED, 1);
-	/* What it may not touch it does not learn the size of. */
+	/* What it may not touch is not there for it, as what is not there at all; the log knows. */
+	paper_start(&p);
+	paper_platform(&p, b.ends[A].platform);
+	paper_read(&p, BED_DEVICE(1, 7), 1 << 30, 512);
+	refused(WEFT_R_RIO_DEVICE, 0);
 	paper_start(&p);
 	paper_platform(&p, b.ends[A].platform);
 	paper_read(&p, BED_DEVICE(1, 1), 1 << 30, 512);
-	refused(WEFT_R_RIO_DENIED, 0);
+	refused_as(WEFT_R_RIO_DEVICE, WEFT_R_RIO_DENIED, 0);
 	EXPECT_EQ(b.notes[0].note.is.device, BED_DEVICE(1, 1));
 	EXPECT_EQ(b.notes[0].note.is.offset, 1U << 30);
 	EXPECT_EQ(b.notes[0].note.transactions, 1U);
 	/* The policy that counts is the one that holds now. */
 	b.policy.count = 0;
 	good_read_first();
-	refused(WEFT_R_RIO_DENIED, 0);
+	refused_as(WEFT_R_RIO_DEVICE, WEFT_R_RIO_DENIED, 0);
 	bed_close(&b);
 }
 
@@ -702,7 +711,8 @@ TEST(test_rio_06_mem_13_what_is_shared_may_be_named)
 	paper_last(&p);
 	bed_ask(&b, B, 2, &p);
 	bed_run(&b);
-	EXPECT_EQ(bed_heard(&b, B, RIO_STATUS)->m.status.reason, (uint32_t)WEFT_R_RIO_DENIED);
+	EXPECT_EQ(bed_heard(&b, B, RIO_STATUS)->m.status.reason, (uint32_t)WEFT_R_RIO_DEVICE);
+	EXPECT_EQ(bed_note_of(&b, RIO_NOTE_REFUSED, 2, 0)->note.reason, WEFT_R_RIO_DENIED);
 	bed_close(&b);
 }
 

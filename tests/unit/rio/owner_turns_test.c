@@ -109,7 +109,7 @@ TEST(test_rio_16_lists_are_fetched_from_the_requester_only)
 	b.policy.count = 0;
 	(void)bed_ask_chained(&b, A, 5, 32);
 	bed_run(&b);
-	EXPECT_EQ(bed_ended_with(&b, A), WEFT_R_RIO_DENIED);
+	EXPECT_EQ(bed_ended_with(&b, A), WEFT_R_RIO_DEVICE);
 	EXPECT_EQ(b.ends[U].heard_count, 0U);
 	EXPECT_EQ(b.fetch_count + bed_under_way(&b, A), 0U);
 	for (uint64_t id = 1; id <= 5; id++)
