@@ -426,6 +426,12 @@ static bool take_words(int count, char **words, struct options *o)
 	return true;
 }
 
+/* To the library no name is any device: nobody who types one means that. */
+static bool has_nameless(const struct options *o)
+{
+	return (o->devices[0] && !o->devices[0][0]) || (o->devices[1] && !o->devices[1][0]);
+}
+
 /* The first device, whichever it is, tells that the owner has spoken. */
 static int io_list_when_there(struct weft_rio_requester *q, const struct options *o)
 {
@@ -475,6 +481,10 @@ int cmd_io(int argc, char **argv)
 		return 2;
 	if (!take_words(argc - optind, argv + optind, &o)) {
 		fputs(help, stderr);
+		return 2;
+	}
+	if (has_nameless(&o)) {
+		fputs("weft io: a device has a name, and this one is empty\n", stderr);
 		return 2;
 	}
 	return io(&o);

@@ -16,6 +16,7 @@ bool rio_role_open(struct rio_role_file *f, const char *command, enum rio_role r
 {
 	char why[RIO_HOST_WHY] = "";
 
+	signal(SIGXFSZ, SIG_IGN); /* a file at its limit is an error to tell, not an end */
 	if (rio_role_file_open(f, role, path, wait_ns, why))
 		return true;
 	fprintf(stderr, "weft %s: %s\n", command, why);

@@ -6,6 +6,7 @@ Prints `ok NAME`, `not ok NAME: why` or `skip NAME: reason`, a line for each tes
 """
 import json
 import os
+import resource
 import subprocess
 import sys
 import time
@@ -88,6 +89,16 @@ def test_rio_03_a_log_that_cannot_be_written_is_complained_of(folder):
         expect_equal("status", roles.owner.returncode, 1)
 
 
+def test_rio_03_a_log_at_the_limit_of_files_is_complained_of(folder):
+    with Roles(folder, "mem:1M", owner="log decisions\n") as roles:
+        resource.prlimit(roles.owner.pid, resource.RLIMIT_FSIZE, (1024, 1024))
+        for _ in range(20):
+            expect_equal("status", roles.io("read", "disk", "--file", "/dev/null").returncode, 0)
+        said = roles.end(roles.owner)
+        expect("it says so, once: " + said, said.count("cannot write the log") == 1)
+        expect_equal("status", roles.owner.returncode, 1)
+
+
 def test_rio_03_who_was_sent_away_is_in_the_log_at_once(folder):
     with Roles(folder, "mem:1M", owner="log decisions\n") as roles:
         run(WEFT, "key", "new", roles.path("stranger.key"))
@@ -124,6 +135,16 @@ def test_more_than_the_device_holds_is_not_written_as_if_it_were_all(folder):
                                                ).returncode, 0)
         os.truncate(image, MIB)
         expect_equal("all of it", roles.io("write", "disk", "--file", image).returncode, 0)
+
+
+def test_a_device_without_a_name_is_not_just_any(folder):
+    """An empty variable in a script must not write to the first device there is."""
+    with Roles(folder, "mem:1M") as roles:
+        expect_equal("the device is there", roles.io("flush", "disk").returncode, 0)
+        for words in (("zero", ""), ("read", ""), ("copy", "disk", "")):
+            done = roles.io(*words)
+            expect_equal("status of %s" % (words,), done.returncode, 2)
+            expect("why: %s" % done.stderr, b"a device has a name" in done.stderr)
 
 
 main(globals())

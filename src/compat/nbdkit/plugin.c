@@ -92,7 +92,7 @@ static int config(const char *key, const char *value)
 
 static int config_complete(void)
 {
-	if (config_path && device_name)
+	if (config_path && device_name && device_name[0])
 		return 0;
 	nbdkit_error("config=FILE and device=NAME are needed");
 	return -1;
