@@ -32,6 +32,7 @@ struct weft_rio_iounit {
 	struct rio_iounit *core;
 	struct rio_end *owner; /* NULL: nobody is here */
 	struct device *devices[DEVICES];
+	char names[DEVICES][WEFT_RIO_NAME_MAX + 1];
 	uint32_t device_count;
 	uint8_t *buffers;
 	size_t buffers_bytes;
@@ -207,6 +208,25 @@ static void act_do(struct weft_rio_iounit *u, const struct rio_act *act)
 	}
 }
 
+/* Nothing on the members says who was left out: only whoever reads this can know. */
+static void devices_tell(struct weft_rio_iounit *u)
+{
+	struct store_event e;
+	char line[2 * LINE];
+
+	for (uint32_t i = 0; i < u->device_count; i++) {
+		while (store_event(device_store(u->devices[i]), &e)) {
+			snprintf(line, sizeof(line),
+				 "device %s: member %u of its mirror is left out from now on: "
+				 "%s%s%s",
+				 u->names[i], e.member + 1, weft_reason_text(e.reason),
+				 e.error ? " " : "", e.error ? strerror(e.error) : "");
+			if (u->options.tell)
+				u->options.tell(u->options.context, line);
+		}
+	}
+}
+
 static void work(struct rio_loop *loop)
 {
 	struct weft_rio_iounit *u = unit_of(loop);
@@ -222,6 +242,7 @@ static void work(struct rio_loop *loop)
 			has_act = true;
 		}
 	} while (has_act);
+	devices_tell(u);
 }
 
 static uint64_t due(struct rio_loop *loop)
@@ -257,6 +278,7 @@ static enum weft_reason device_add(struct weft_rio_iounit *u, const struct weft_
 		snprintf(why, sizeof(refusal.text), "%s", refusal.text);
 		return r;
 	}
+	snprintf(u->names[u->device_count], sizeof(u->names[0]), "%s", s->name);
 	u->devices[u->device_count++] = d;
 	r = rio_iounit_add_device(u->core, s->number, s->name, device_store(d));
 	return r == WEFT_OK ? rio_loop_also(&u->loop, device_descriptor(d)) : r;

@@ -137,6 +137,20 @@ def test_more_than_the_device_holds_is_not_written_as_if_it_were_all(folder):
         expect_equal("all of it", roles.io("write", "disk", "--file", image).returncode, 0)
 
 
+def test_a_member_that_a_mirror_leaves_out_is_told_once(folder):
+    """Who opens the mirror anew must know whom to leave out."""
+    with Roles(folder, "mirror(mem:1M,fault:at=0+4096(mem:1M))") as roles:
+        image = roles.path("image")
+        with open(image, "wb") as f:
+            f.write(bytes(MIB))
+        for _ in range(2):
+            expect_equal("status", roles.io("write", "disk", "--file", image).returncode, 0)
+        roles.iounit.terminate()
+        said = roles.iounit.communicate(timeout=PATIENCE_S)[0]
+        expect_equal("told: " + said, said.count("device disk: member 2 of its mirror is left out "
+                                                 "from now on: "), 1)
+
+
 def test_a_device_without_a_name_is_not_just_any(folder):
     """An empty variable in a script must not write to the first device there is."""
     with Roles(folder, "mem:1M") as roles:
