@@ -55,6 +55,12 @@ static void tell(struct weft_rio_iounit *u, const char *what, struct platform wh
 	u->options.tell(u->options.context, line);
 }
 
+/* Who goes by itself ends the stream: of that there is no more to say. */
+static enum weft_reason unusual(enum weft_reason reason)
+{
+	return reason == WEFT_R_PEER_GONE || reason == WEFT_R_PEER_TERMINATED ? WEFT_OK : reason;
+}
+
 /* ---- What has happened ---------------------------------------------------------------------- */
 
 /* A new owner, or the same once more: the connection that it had is as good as gone. */
@@ -109,7 +115,7 @@ static void lose(struct rio_loop *loop, struct rio_end *end, enum weft_reason re
 		(void)rio_end_own(loop);
 		return;
 	}
-	tell(u, "is no longer connected", end->peer, end->reason);
+	tell(u, "is no longer connected", end->peer, unusual(end->reason));
 	if (end->was_told)
 		rio_iounit_lost(u->core, end->peer);
 	else
@@ -124,7 +130,7 @@ static void gone(struct rio_loop *loop, struct rio_end *end)
 		lose(loop, end, end->reason);
 	} else if (end == u->owner) {
 		u->owner = NULL;
-		tell(u, "has left, the owner", end->peer, end->reason);
+		tell(u, "has left, the owner", end->peer, unusual(end->reason));
 		rio_iounit_owner_left(u->core);
 	}
 }

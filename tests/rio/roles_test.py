@@ -137,6 +137,16 @@ def test_more_than_the_device_holds_is_not_written_as_if_it_were_all(folder):
         expect_equal("all of it", roles.io("write", "disk", "--file", image).returncode, 0)
 
 
+def test_who_leaves_in_order_had_no_error(folder):
+    with Roles(folder, "mem:1M") as roles:
+        expect_equal("status", roles.io("read", "disk", "--file", "/dev/null").returncode, 0)
+        roles.end(roles.owner)
+        roles.iounit.terminate()
+        said = roles.iounit.communicate(timeout=PATIENCE_S)[0]
+        expect("told: " + said, " 3.1 is no longer connected\n" in said)
+        expect("told: " + said, " 1.1 has left, the owner\n" in said)
+
+
 def test_a_member_that_a_mirror_leaves_out_is_told_once(folder):
     """Who opens the mirror anew must know whom to leave out."""
     with Roles(folder, "mirror(mem:1M,fault:at=0+4096(mem:1M))") as roles:
