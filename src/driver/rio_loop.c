@@ -18,6 +18,8 @@ enum { NS_PER_S = 1000000000, COMPLETIONS = 64, TURNS_MAX = 16 };
 
 static const uint64_t longest_sleep_ns = UINT64_C(10) * NS_PER_S;
 static const uint64_t alive_ns = UINT64_C(10) * NS_PER_S;
+/* Whoever connects asks at once; while the silent fill the listener, nobody else comes in. */
+static const uint64_t silent_ns = UINT64_C(2) * NS_PER_S;
 
 uint64_t rio_loop_clock(void)
 {
@@ -114,7 +116,9 @@ static enum weft_reason open_all(struct rio_loop *loop, const struct weft_rio_se
 	if (r == WEFT_OK)
 		r = weft_cq_create(loop->adapter, &cq, &loop->cq);
 	if (r == WEFT_OK)
-		r = weft_listen(loop->adapter, &self->listen, NULL, &loop->listener);
+		r = weft_listen(loop->adapter, &self->listen,
+				&(struct weft_listen_options){ .timeout_ns = silent_ns },
+				&loop->listener);
 	if (r == WEFT_OK)
 		r = weft_listener_address(loop->listener, &loop->listen);
 	return r;
