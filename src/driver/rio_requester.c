@@ -109,8 +109,8 @@ static void panes_give(struct weft_rio_requester *q, struct platform iounit)
 }
 
 /*
- * Lists are read by the owner, who is the only one in this domain. For each one anew: the one before
- * may have ended the window, by a Send with invalidate.
+ * Lists are read by the owner, who is the only one in this domain. For each one anew: the one
+ * before may have ended the window, by a Send with invalidate.
  */
 static enum weft_reason lists_expose(struct weft_rio_requester *q)
 {

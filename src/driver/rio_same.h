@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Whether a device that was found by its name once more is the one that it was, with what it had. */
+/* Whether a device that was found by its name once more is the one that it was, with all it had. */
+ * Whether a device that was found by its name once more is the one that it was, with what it had.
+ */
 #pragma once
 
 #include <weft/rio.h>

@@ -205,8 +205,8 @@ static struct platform iounit_of(const struct rio_requester *q, struct request *
 
 /*
  * The owner has answered, but whether the data is here only the I/O unit's own word can say, which
- * comes behind it over the data connection; if that is there. If there was another one meanwhile the
- * word may have been lost with it; it was said before the owner's, so it comes soon or never.
+ * comes behind it over the data connection; if that is there. If there was another one meanwhile
+ * the word may have been lost with it; it was said before the owner's, so it comes soon or never.
  */
 static void await_word(struct rio_requester *q, struct request *r)
 {

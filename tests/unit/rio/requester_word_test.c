@@ -203,7 +203,9 @@ TEST(test_rio_02i_a_unit_that_was_revoked_and_comes_again_is_not_connected)
 	asker_close(&w);
 }
 
-/* Of one that was lost before the owner's word nobody knows; the next one brings it soon or never. */
+/*
+ * Of one that was lost before the owner's word nobody knows; the next one brings it soon or never.
+ */
 TEST(test_rio_02i_a_word_that_may_be_lost_is_not_waited_for_long)
 {
 	uint64_t lost, late, next;
