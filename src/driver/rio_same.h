@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Whether a device that was found by its name once more is the one that it was, with all it had. */
+/* Whether a device that was found once more by its name is the one that it was. */
  * Whether a device that was found by its name once more is the one that it was, with what it had.
  */
 #pragma once
