@@ -232,6 +232,13 @@ enum weft_reason {
 	WEFT_R_IB_PAD,
 	WEFT_R_IB_LENGTH,
 	WEFT_R_IB_ICRC,
+	WEFT_R_IB_SERVICE,
+	WEFT_R_IB_PKEY,
+	WEFT_R_IB_QKEY,
+	WEFT_R_IB_SOURCE,
+	WEFT_R_IB_PSN,
+	WEFT_R_IB_ORDER,
+	WEFT_R_IB_INVALID,
 
 	/* Management datagrams, and connection management by them. */
 	WEFT_R_MAD_LENGTH,

@@ -516,6 +516,24 @@ static const struct reason_row rows[WEFT_REASON_COUNT] = {
 			       "A packet has a length that no packet of its opcode can have." },
 	[WEFT_R_IB_ICRC] = { "ib_icrc", "-", EBADMSG,
 			     "A packet arrived with an ICRC that does not match its bytes." },
+	[WEFT_R_IB_SERVICE] = { "ib_service", "-", EPROTO,
+				"A packet is of another transport service than the queue pair "
+				"that it names." },
+	[WEFT_R_IB_PKEY] = { "ib_pkey", "-", EACCES,
+			     "A packet comes from another partition than the queue pair that it "
+			     "names is in." },
+	[WEFT_R_IB_QKEY] = { "ib_qkey", "-", EACCES,
+			     "A datagram does not carry the Q_Key of the queue pair that it "
+			     "names." },
+	[WEFT_R_IB_SOURCE] = { "ib_source", "-", EACCES,
+			       "A packet to a connected queue pair comes from another address than "
+			       "its peer's." },
+	[WEFT_R_IB_PSN] = { "ib_psn", "-", EPROTO,
+			    "A packet's sequence number is not due, and no duplicate's either." },
+	[WEFT_R_IB_ORDER] = { "ib_order", "-", EPROTO,
+			      "A message began inside another, or went on without having begun." },
+	[WEFT_R_IB_INVALID] = { "ib_invalid", "-", EREMOTEIO,
+				"The peer found the request malformed, or longer than its receive." },
 
 	[WEFT_R_MAD_LENGTH] = { "mad_length", "-", EBADMSG,
 				"A management datagram is of 256 bytes, and this one is not." },
