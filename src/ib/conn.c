@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "ib/port.h"
+
+#include <stdlib.h>
+
+#include "base/check.h"
+
+void conn_ready(struct ib_conn *c)
+{
+	if (!list_is_linked(&c->ready_link))
+		list_add_tail(&c->port->ready, &c->ready_link);
+}
+
+void conn_deadline(struct ib_conn *c, uint64_t deadline_ns)
+{
+	c->req.deadline_ns = deadline_ns;
+	if (!timer_is_set(&c->timer) || deadline_ns < c->timer.deadline_ns)
+		timer_queue_set(&c->port->timers, &c->timer, deadline_ns);
+}
+
+void conn_fail(struct ib_conn *c, enum weft_reason reason)
+{
+	if (c->qp)
+		qp_fail(c->qp, reason);
+	CHECK(!c->qp);
+}
+
+/* ---- Life ----------------------------------------------------------------------------------- */
+
+static uint32_t power_of_two(uint32_t at_least)
+{
+	uint32_t n = 1;
+
+	while (n < at_least)
+		n *= 2;
+	return n;
+}
+
+static bool config_is_good(const struct ib_config *k)
+{
+	const struct ib_path *path = &k->path;
+
+	return iba_mtu_bytes(iba_mtu_code(path->mtu_bytes)) == path->mtu_bytes &&
+	       k->peer_qp <= IBA_NUMBER_MAX && k->psn_send <= IBA_PSN_MASK &&
+	       k->psn_recv <= IBA_PSN_MASK && k->timeout_code < 32 && k->retries <= 7 &&
+	       k->rnr_retries <= IB_RNR_RETRY_FOREVER && k->rnr_timer_code < 32 &&
+	       k->window_packets < IB_PSNS_MAX / 2;
+}
+
+static void requester_init(struct ib_conn *c, const struct ib_config *k)
+{
+	struct requester *q = &c->req;
+
+	q->psn_una = q->psn_send = q->psn_sent = q->psn_next = k->psn_send;
+	q->retries_left = k->retries;
+	q->rnr_left = k->rnr_retries;
+	q->deadline_ns = UINT64_MAX;
+	q->rnr_since_ns = UINT64_MAX;
+	q->max = c->qp->sq.max;
+	q->sent = malloc(q->max * sizeof(*q->sent));
+}
+
+static void responder_init(struct ib_conn *c, const struct ib_config *k)
+{
+	struct responder *r = &c->resp;
+
+	r->psn = k->psn_recv;
+	r->res_max = k->reads_in;
+	r->res_mask = power_of_two(k->reads_in) - 1;
+	r->res = calloc(r->res_mask + 1U, sizeof(*r->res));
+}
+
+static void conn_free(struct ib_conn *c)
+{
+	free(c->req.sent);
+	free(c->resp.res);
+	free(c);
+}
+
+static struct ib_conn *conn_alloc(struct ib_port *port, struct weft_qp *qp,
+				  const struct ib_config *k)
+{
+	struct ib_conn *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->port = port;
+	c->qp = qp;
+	c->service = qp->service;
+	c->number = qp->number;
+	c->peer_qp = k->peer_qp;
+	c->p_key = k->p_key ? k->p_key : port->p_keys[0];
+	c->path = k->path;
+	c->timeout_ns = k->timeout_code ? iba_timeout_ns(k->timeout_code) : UINT64_MAX;
+	c->retries = k->retries;
+	c->rnr_retries = k->rnr_retries;
+	c->rnr_timer_code = k->rnr_timer_code;
+	c->window = k->window_packets ? k->window_packets : IB_WINDOW_DEFAULT;
+	c->ack_every = k->ack_every ? k->ack_every : (c->window + 3) / 4;
+	c->q_key = k->q_key;
+	c->owner = k->owner;
+	list_init(&c->ready_link);
+	list_init(&c->ended_link);
+	requester_init(c, k);
+	responder_init(c, k);
+	if (!c->req.sent || !c->resp.res) {
+		conn_free(c);
+		return NULL;
+	}
+	return c;
+}
+
+enum weft_reason ib_create(struct ib_port *port, struct weft_qp *qp, const struct ib_config *k,
+			   struct ib_conn **conn)
+{
+	struct ib_conn *c;
+
+	if (qp->service == WEFT_RD)
+		return WEFT_R_WR_SERVICE;
+	if (qp->adapter != port->adapter || !config_is_good(k))
+		return WEFT_R_BAD_ARGUMENT;
+	if (qp->state > WEFT_QPS_INIT)
+		return WEFT_R_QP_STATE;
+	c = conn_alloc(port, qp, k);
+	if (!c)
+		return WEFT_R_NO_MEMORY;
+	port->conns_used++;
+	/* One that the queue pair had before is not heard any more. */
+	port->conns[id_slot(c->number)] = c;
+	qp_attach(qp, &ib_transport, c);
+	if (k->reads_out < qp->reads_max)
+		qp->reads_max = k->reads_out;
+	*conn = c;
+	return WEFT_OK;
+}
+
+void ib_destroy(struct ib_conn *c)
+{
+	struct ib_port *port = c->port;
+	struct ib_conn **place = &port->conns[id_slot(c->number)];
+
+	if (c->qp)
+		conn_fail(c, WEFT_R_STREAM_LOST);
+	timer_queue_cancel(&port->timers, &c->timer);
+	list_remove(&c->ready_link);
+	list_remove(&c->ended_link);
+	if (*place == c)
+		*place = NULL;
+	port->conns_used--;
+	conn_free(c);
+}
+
+void ib_peer_left(struct ib_conn *c, enum weft_reason reason)
+{
+	if (c->qp)
+		conn_fail(c, reason);
+}
+
+void *ib_owner(const struct ib_conn *c)
+{
+	return c->owner;
+}
+
+bool ib_is_open(const struct ib_conn *c)
+{
+	return c->qp != NULL;
+}
+
+enum weft_reason ib_why(const struct ib_conn *c)
+{
+	return c->why;
+}
+
+bool ib_is_busy(const struct ib_conn *c)
+{
+	return list_is_linked(&c->ready_link) || (c->qp && c->req.count > 0 && !c->req.is_waiting);
+}
+
+/* ---- The transport's face to the verbs ------------------------------------------------------ */
+
+static enum weft_reason ib_check(const struct weft_qp *qp, const struct weft_send_wr *wr)
+{
+	const struct ib_conn *c = qp->stream;
+	bool is_read = wr->opcode == WEFT_OP_READ || wr->opcode == WEFT_OP_COMPARE_SWAP ||
+		       wr->opcode == WEFT_OP_FETCH_ADD;
+	uint64_t bytes = 0;
+
+	if (!is_read)
+		return WEFT_OK;
+	if (qp->reads_max == 0)
+		return WEFT_R_READS_NONE;
+	for (uint32_t i = 0; i < wr->segment_count; i++)
+		bytes += wr->segments[i].length;
+	/* Its response must fit into half of the circle of numbers, beside others. */
+	return bytes <= (uint64_t)IB_READ_PSNS_MAX * c->path.mtu_bytes ? WEFT_OK : WEFT_R_WR_LENGTH;
+}
+
+static enum issue ib_issue(struct weft_qp *qp, struct send_wqe *wqe)
+{
+	const struct stretch all = request_stretch(wqe);
+	enum weft_reason r = WEFT_OK;
+
+	if (!request_is_inline(wqe))
+		r = qp_segments_check(qp, &all); /* LOC-06 */
+	if (r != WEFT_OK) {
+		send_queue_end(qp, wqe,
+			       &(struct outcome){
+				       .status = WEFT_ERR_LOCAL_ACCESS,
+				       .reason = r,
+				       .is_local = true,
+			       });
+		return ISSUE_BEGUN;
+	}
+	return rc_issue(qp->stream, wqe);
+}
+
+/* Perhaps there is a receive again: the peer was told that there is none. */
+static void ib_advance(struct weft_qp *qp, uint64_t now_ns)
+{
+	struct ib_conn *c = qp->stream;
+	struct responder *r = &c->resp;
+
+	(void)now_ns;
+	if (!r->is_hungry)
+		return;
+	if (!qp_has_receive(qp)) { /* another one of a shared queue was faster */
+		qp_await_receive(qp, qp_recv_queue(qp));
+		return;
+	}
+	r->is_hungry = false;
+	r->is_ack_due = true;
+	conn_ready(c);
+}
+
+/* What was being said ends here, but for a last NAK; its owner hears of it when that is out. */
+static void ib_down(struct weft_qp *qp, enum weft_reason why)
+{
+	struct ib_conn *c = qp->stream;
+	struct responder *r = &c->resp;
+
+	rc_resp_touch(c);
+	list_remove(&qp->sender_link);
+	timer_queue_cancel(&c->port->timers, &c->timer);
+	c->req.deadline_ns = UINT64_MAX;
+	c->req.count = c->req.at = 0;
+	r->res_at = r->res_told = r->res_first = r->res_next;
+	r->is_ack_due = false;
+	r->is_nak_due = c->has_final;
+	c->qp = NULL;
+	c->why = why;
+	conn_ready(c);
+}
+
+const struct transport ib_transport = {
+	.check = ib_check,
+	.issue = ib_issue,
+	.advance = ib_advance,
+	.down = ib_down,
+};

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The InfiniBand transport as RoCEv2: one port of an adapter as a core. It carries the requests of
+ * the queue pairs that are connected through it, and serves those of their peers.
+ *
+ * The owner (driver or simulator) moves the packets:
+ *
+ *	ib_port_recv()   one UDP payload has arrived, with the addresses it came by
+ *	ib_port_send()   the next packet to send, as a gather list; false: nothing now
+ *	ib_port_due(), ib_port_expire()   the next deadline
+ *	ib_port_event()  what the owner must know: pulled, never called back
+ *
+ * The owner lets the adapter move (adapter_progress()) after recv() and expire(), and then sends.
+ *
+ * Payload is sent from the consumer's memory, and never kept: what was sent is described by packet
+ * sequence numbers, the request's slot and the offset (SEND-08, SEND-11), and what must be sent
+ * again is asked of the consumer's memory again (SEND-09). So no page is held between.
+ *
+ * Payload is placed only after the ICRC of its packet was found good.
+ */
+#pragma once
+
+#include "base/span.h"
+#include "verbs/verbs.h"
+#include "wire/iba.h"
+#include "wire/inet.h"
+
+struct ib_port;
+struct ib_conn;
+
+/* How packets go to a peer. */
+struct ib_path {
+	bool is_ipv6;
+	struct inet_end from, to; /* from.port: of this connection; to.port: IBA_UDP_PORT */
+	uint32_t mtu_bytes;	  /* of payload: 256 to 4096 */
+	uint8_t traffic_class, hop_limit;
+	uint32_t flow_label; /* from.port stands for it */
+};
+
+/* ---- The port ------------------------------------------------------------------------------- */
+
+enum { IB_PKEYS_MAX = 16 };
+
+struct ib_port_config {
+	struct adapter *adapter;
+	uint16_t p_keys[IB_PKEYS_MAX]; /* all 0: the default one alone */
+};
+
+/* NULL when memory is short. It has room for as many connections as the adapter has queue pairs. */
+struct ib_port *ib_port_create(const struct ib_port_config *config);
+
+/* When no connection is left. */
+void ib_port_destroy(struct ib_port *port);
+
+/* A packet that has arrived; borrowed for the call. */
+struct ib_in {
+	const uint8_t *bytes; /* the UDP payload */
+	size_t length;
+	bool is_ipv6;
+	struct inet_end from, to;
+	/* Whether the next two are known, as to a simulator; sockets do not tell. See iba_icrc.h. */
+	bool is_ipv4_word_known;
+	uint16_t ipv4_id, ipv4_fragment;
+	uint8_t traffic_class, hop_limit;
+};
+
+/* WEFT_OK, or why it was dropped. */
+enum weft_reason ib_port_recv(struct ib_port *port, uint64_t now_ns, const struct ib_in *in);
+
+enum {
+	IB_COPY_MAX = 256,     /* payload up to this goes out behind its header, in one piece */
+	IB_OUT_SPANS_MAX = 62, /* of payload */
+	IB_OUT_BYTES = IBA_HEADERS_MAX + IB_COPY_MAX + IBA_TRAILER_MAX
+};
+
+/*
+ * A packet to send: spans of its own bytes and of registered memory. They are good until the next
+ * call of anything but ib_port_send(): several may be gathered, each in a struct of its own.
+ */
+struct ib_out {
+	struct span_list spans;
+	const struct ib_path *path;
+	bool is_bounced; /* its payload lies in the port: send it before asking for another */
+	uint8_t bytes[IB_OUT_BYTES];
+};
+
+/* IPv4 is assumed to be sent with identification 0 and IBA_IPV4_DF. */
+bool ib_port_send(struct ib_port *port, uint64_t now_ns, struct ib_out *out);
+
+/* Whether ib_port_send() may have something. */
+bool ib_port_has_output(const struct ib_port *port);
+
+/* UINT64_MAX: no deadline. */
+uint64_t ib_port_due(const struct ib_port *port);
+void ib_port_expire(struct ib_port *port, uint64_t now_ns);
+
+/*
+ * A connection whose queue pair has left it, after all of what it had to say was given out once;
+ * NULL: none. Its owner tells the other end, and destroys it when that is done.
+ */
+struct ib_conn *ib_port_event(struct ib_port *port);
+
+struct ib_counts {
+	uint64_t packets_in, packets_out;
+	uint64_t payload_in, payload_out;
+	uint64_t dropped; /* of packets_in */
+	uint64_t again;	  /* of packets_out: requests that had been sent before */
+	uint64_t naks_in, naks_out, rnrs_in, rnrs_out;
+	uint64_t duplicates; /* requests that had been carried out before */
+	uint64_t timeouts;
+	uint64_t bounced;	      /* packets whose payload had to be copied together */
+	enum weft_reason dropped_for; /* the latest */
+};
+
+const struct ib_counts *ib_port_counts(const struct ib_port *port);
+
+/* ---- Connections ---------------------------------------------------------------------------- */
+
+enum { IB_RNR_RETRY_FOREVER = 7, IB_WINDOW_DEFAULT = 256 };
+
+/* What the ends have agreed on, and what this end wants. */
+struct ib_config {
+	struct ib_path path;
+	uint32_t peer_qp;
+	uint16_t p_key;		     /* 0: the first of the port */
+	uint32_t psn_send, psn_recv; /* of the first packet each way */
+	uint8_t reads_out;	     /* max_rd_atomic: ours in flight */
+	uint8_t reads_in;	     /* max_dest_rd_atomic: of the peer that are served at a time */
+	uint8_t timeout_code;	     /* 4.096 us * 2^code; 0: wait for ever */
+	uint8_t retries;	     /* 0 to 7 */
+	uint8_t rnr_retries;	     /* 0 to 7, of which 7 is for ever */
+	uint8_t rnr_timer_code;	     /* told to a peer that finds no receive */
+	uint32_t window_packets;     /* of Sends and Writes on their way; 0: IB_WINDOW_DEFAULT */
+	uint32_t ack_every; /* of so many packets one asks to be acknowledged; 0: window / 4 */
+	uint32_t q_key;	    /* UD: of what is sent, and of what is taken */
+	void *owner;	    /* given back by ib_owner() */
+};
+
+/*
+ * Makes the queue pair, which is in RESET or INIT, operational on the port. The connection outlives
+ * the queue pair's use of it, as what the peer was told last may have to be told again.
+ */
+enum weft_reason ib_create(struct ib_port *port, struct weft_qp *qp, const struct ib_config *config,
+			   struct ib_conn **conn);
+
+/* Frees it; a queue pair that still uses it fails (WEFT_R_STREAM_LOST). */
+void ib_destroy(struct ib_conn *c);
+
+/* The other end has left; its queue pair, if it is still here, fails for this reason. */
+void ib_peer_left(struct ib_conn *c, enum weft_reason reason);
+
+void *ib_owner(const struct ib_conn *c);
+
+/* Whether a queue pair uses it. */
+bool ib_is_open(const struct ib_conn *c);
+
+/* Why the queue pair left: WEFT_R_PEER_GONE: in good order. */
+enum weft_reason ib_why(const struct ib_conn *c);
+
+/*
+ * Whether something is on its way that will arrive or be answered without anybody's doing. What
+ * waits for a receive of the peer is not.
+ */
+bool ib_is_busy(const struct ib_conn *c);

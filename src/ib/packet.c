@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "ib/port.h"
+
+#include <string.h>
+
+#include "base/check.h"
+
+/* ---- Payload -------------------------------------------------------------------------------- */
+
+bool request_is_inline(const struct send_wqe *wqe)
+{
+	return wqe->flags & WEFT_INLINE;
+}
+
+struct stretch request_stretch(struct send_wqe *wqe)
+{
+	enum mem_kind kind = MEM_LOCAL_READ;
+
+	if (wqe->opcode == WEFT_OP_READ)
+		kind = MEM_READ_SINK;
+	else if (wqe_is_read(wqe))
+		kind = MEM_LOCAL_WRITE;
+	return (struct stretch){
+		.segments = wqe_segments(wqe),
+		.count = wqe->segment_count,
+		.kind = kind,
+		.length = wqe->length,
+	};
+}
+
+/* Too many pieces for one gather list: what there is goes to the bounce buffer. */
+static void bounce(struct ib_conn *c, struct load *load, struct ib_out *out)
+{
+	uint8_t *to = c->port->bounce;
+	uint64_t at = out->is_bounced ? load->spans[0].length : 0;
+	uint32_t i = out->is_bounced;
+
+	for (; i < load->count; i++) {
+		memcpy(to + at, load->spans[i].bytes, load->spans[i].length);
+		at += load->spans[i].length;
+	}
+	load->spans[0] = (struct mem_span){ .bytes = to, .length = at };
+	load->count = 1;
+	c->port->counts.bounced += !out->is_bounced;
+	out->is_bounced = true;
+}
+
+static uint64_t span_bytes(const struct mem_span *spans, uint32_t count)
+{
+	uint64_t bytes = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		bytes += spans[i].length;
+	return bytes;
+}
+
+enum weft_reason packet_gather(struct ib_conn *c, const struct stretch *part, struct load *load,
+			       struct ib_out *out)
+{
+	struct stretch rest = *part;
+
+	load->count = 0;
+	load->bytes = (uint32_t)part->length;
+	/* Bound: every round takes a span at least. */
+	while (rest.length > 0) {
+		struct mem_span *to = &load->spans[load->count];
+		uint32_t count;
+		uint64_t bytes;
+		enum weft_reason r = qp_segments_spans(c->qp, &rest, to,
+						       IB_OUT_SPANS_MAX - load->count, &count);
+
+		if (r != WEFT_OK)
+			return r;
+		bytes = span_bytes(to, count);
+		load->count += count;
+		rest.offset += bytes;
+		rest.length -= bytes;
+		if (rest.length > 0)
+			bounce(c, load, out);
+	}
+	if (out->is_bounced)
+		bounce(c, load, out);
+	return WEFT_OK;
+}
+
+void packet_gather_grant(struct ib_conn *c, struct mem_grant *grant, struct load *load,
+			 struct ib_out *out)
+{
+	load->count = 0;
+	load->bytes = (uint32_t)grant->length;
+	while (grant->length > 0) {
+		load->count += mem_grant_spans(grant, &load->spans[load->count],
+					       IB_OUT_SPANS_MAX - load->count);
+		if (grant->length > 0)
+			bounce(c, load, out);
+	}
+	if (out->is_bounced)
+		bounce(c, load, out);
+}
+
+/* ---- Requests ------------------------------------------------------------------------------- */
+
+enum { FIRST, MIDDLE, LAST, ONLY };
+
+static enum iba_op send_op(const struct send_wqe *wqe, int place)
+{
+	static const uint8_t plain[] = { IBA_SEND_FIRST, IBA_SEND_MIDDLE, IBA_SEND_LAST,
+					 IBA_SEND_ONLY };
+
+	if (wqe->opcode == WEFT_OP_SEND_IMM && place >= LAST)
+		return place == LAST ? IBA_SEND_LAST_IMM : IBA_SEND_ONLY_IMM;
+	if (wqe->opcode == WEFT_OP_SEND_INVALIDATE && place >= LAST)
+		return place == LAST ? IBA_SEND_LAST_INV : IBA_SEND_ONLY_INV;
+	return (enum iba_op)plain[place];
+}
+
+static enum iba_op write_op(const struct send_wqe *wqe, int place)
+{
+	static const uint8_t plain[] = { IBA_WRITE_FIRST, IBA_WRITE_MIDDLE, IBA_WRITE_LAST,
+					 IBA_WRITE_ONLY };
+
+	if (wqe->opcode == WEFT_OP_WRITE_IMM && place >= LAST)
+		return place == LAST ? IBA_WRITE_LAST_IMM : IBA_WRITE_ONLY_IMM;
+	return (enum iba_op)plain[place];
+}
+
+static int place_of(const struct send_wqe *wqe, uint32_t i, uint32_t mtu)
+{
+	bool is_last = (uint64_t)(i + 1) * mtu >= wqe->length;
+
+	if (i == 0)
+		return is_last ? ONLY : FIRST;
+	return is_last ? LAST : MIDDLE;
+}
+
+void request_packet(struct ib_conn *c, const struct send_wqe *wqe, uint32_t i, struct iba_packet *p)
+{
+	static const uint8_t services[WEFT_SERVICE_COUNT] = {
+		[WEFT_RC] = IBA_RC,
+		[WEFT_UC] = IBA_UC,
+		[WEFT_RD] = IBA_RD,
+		[WEFT_UD] = IBA_UD,
+	};
+	bool is_write = wqe->opcode == WEFT_OP_WRITE || wqe->opcode == WEFT_OP_WRITE_IMM;
+	int place = place_of(wqe, i, c->path.mtu_bytes);
+	enum iba_op op = is_write ? write_op(wqe, place) : send_op(wqe, place);
+
+	p->opcode = iba_opcode((enum iba_service)services[c->service], op);
+	p->is_solicited = (wqe->flags & WEFT_SOLICITED) && place >= LAST;
+	p->va = wqe->remote_addr;
+	p->r_key = wqe->remote_tag;
+	p->dma_bytes = wqe->length;
+	p->imm = wqe->imm;
+	p->inv_r_key = wqe->invalidate_tag;
+}
+
+enum weft_reason request_payload(struct ib_conn *c, struct send_wqe *wqe, uint32_t i,
+				 struct load *load, struct ib_out *out)
+{
+	uint32_t mtu = c->path.mtu_bytes, offset = i * mtu;
+	uint32_t length = wqe->length - offset < mtu ? wqe->length - offset : mtu;
+	struct stretch part = request_stretch(wqe);
+
+	load->count = 0;
+	load->bytes = length;
+	if (length == 0)
+		return WEFT_OK;
+	if (request_is_inline(wqe)) {
+		/* The slot is ours, and only read from. */
+		load->spans[0].bytes = (uint8_t *)(uintptr_t)wqe_inline(wqe) + offset;
+		load->spans[0].length = length;
+		load->count = 1;
+		return WEFT_OK;
+	}
+	part.offset = offset;
+	part.length = length;
+	return packet_gather(c, &part, load, out);
+}
+
+/* ---- The packet ----------------------------------------------------------------------------- */
+
+/* Small ones leave in one piece, which no later change of the memory can part from its ICRC. */
+static uint32_t add_payload(struct ib_out *out, uint32_t at, const struct load *load, uint32_t *crc)
+{
+	bool is_copied = load->bytes <= IB_COPY_MAX;
+
+	for (uint32_t i = 0; i < load->count; i++) {
+		uint8_t *bytes = load->spans[i].bytes;
+		size_t length = (size_t)load->spans[i].length;
+
+		if (is_copied) {
+			memcpy(out->bytes + at, bytes, length);
+			bytes = out->bytes + at;
+			at += (uint32_t)length;
+		}
+		*crc = crc32_add(*crc, bytes, length);
+		CHECK(span_list_add(&out->spans, bytes, length));
+	}
+	return at;
+}
+
+void packet_make(struct ib_conn *c, struct iba_packet *p, const struct load *load,
+		 struct ib_out *out)
+{
+	const struct iba_icrc_ip ip = {
+		.is_ipv6 = c->path.is_ipv6,
+		.from = &c->path.from,
+		.to = &c->path.to,
+		.ipv4_fragment = IBA_IPV4_DF,
+	};
+	uint32_t bytes = load ? load->bytes : 0, at, crc;
+
+	p->p_key = c->p_key;
+	p->dest_qp = p->dest_qp ? p->dest_qp : c->peer_qp;
+	p->is_migrated = true;
+	p->pad = iba_pad(bytes);
+	out->path = &c->path;
+	out->spans.count = 0;
+	out->spans.length = 0;
+	at = iba_encode(p, out->bytes);
+	CHECK(span_list_add(&out->spans, out->bytes, at));
+	crc = iba_icrc_begin(&ip, iba_packet_bytes(p->opcode, bytes));
+	crc = iba_icrc_add_packet(crc, out->bytes, at);
+	if (bytes > 0)
+		at = add_payload(out, at, load, &crc);
+	CHECK(span_list_add(&out->spans, out->bytes + at,
+			    iba_trailer_encode(crc, p->pad, out->bytes + at)));
+	c->port->counts.payload_out += bytes;
+}

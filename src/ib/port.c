@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "ib/port.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+
+/* ---- Life ----------------------------------------------------------------------------------- */
+
+struct ib_port *ib_port_create(const struct ib_port_config *config)
+{
+	struct ib_port *port = calloc(1, sizeof(*port));
+	uint32_t max = config->adapter->qps.slots_max;
+
+	if (!port)
+		return NULL;
+	port->adapter = config->adapter;
+	port->conns_max = max;
+	list_init(&port->ready);
+	list_init(&port->ended);
+	memcpy(port->p_keys, config->p_keys, sizeof(port->p_keys));
+	if (port->p_keys[0] == 0)
+		port->p_keys[0] = IBA_PKEY_DEFAULT;
+	port->conns = calloc(max, sizeof(struct ib_conn *));
+	if (!port->conns || timer_queue_init(&port->timers, max) < 0) {
+		free(port->conns);
+		free(port);
+		return NULL;
+	}
+	return port;
+}
+
+void ib_port_destroy(struct ib_port *port)
+{
+	CHECK(port->conns_used == 0);
+	timer_queue_fini(&port->timers);
+	free(port->conns);
+	free(port);
+}
+
+const struct ib_counts *ib_port_counts(const struct ib_port *port)
+{
+	return &port->counts;
+}
+
+/* ---- Packets in ----------------------------------------------------------------------------- */
+
+void port_dropped(struct ib_port *port, uint32_t who, enum weft_reason reason)
+{
+	port->counts.dropped++;
+	port->counts.dropped_for = reason;
+	trace_add(port->adapter->trace, (struct trace_event){
+						.kind = TRACE_DROPPED,
+						.who = who,
+						.reason = (uint16_t)reason,
+					});
+}
+
+/* Dear to compute, so kept. Every length that passed the decoder is of whole words. */
+static uint32_t factor_of(struct ib_port *port, size_t length)
+{
+	uint32_t *factor = &port->factors[length / 4];
+
+	if (*factor == 0)
+		*factor = iba_icrc_factor((uint32_t)length);
+	return *factor;
+}
+
+/* IBA 7.8.1, annex A17. */
+static enum weft_reason check_icrc(struct ib_port *port, const struct ib_in *in)
+{
+	const struct iba_icrc_ip ip = {
+		.is_ipv6 = in->is_ipv6,
+		.from = &in->from,
+		.to = &in->to,
+		.ipv4_id = in->is_ipv4_word_known ? in->ipv4_id : 0,
+		.ipv4_fragment = in->is_ipv4_word_known ? in->ipv4_fragment : 0,
+	};
+	uint32_t begin = iba_icrc_begin(&ip, (uint32_t)in->length);
+	uint32_t difference = iba_icrc_differs(begin, in->bytes, in->length), word;
+
+	if (difference == 0)
+		return WEFT_OK;
+	if (in->is_ipv6 || in->is_ipv4_word_known)
+		return WEFT_R_IB_ICRC;
+	word = iba_icrc_ipv4_word(difference, factor_of(port, in->length)) & 0xffff;
+	return word == 0 || word == IBA_IPV4_DF ? WEFT_OK : WEFT_R_IB_ICRC;
+}
+
+static struct ib_conn *find_conn(const struct ib_port *port, uint32_t number)
+{
+	uint32_t slot = id_slot(number);
+	struct ib_conn *c = slot < port->conns_max ? port->conns[slot] : NULL;
+
+	return c && c->number == number ? c : NULL;
+}
+
+static bool is_of_service(const struct ib_conn *c, uint8_t opcode)
+{
+	static const uint8_t services[WEFT_SERVICE_COUNT] = {
+		[WEFT_RC] = IBA_RC,
+		[WEFT_UC] = IBA_UC,
+		[WEFT_RD] = IBA_RD,
+		[WEFT_UD] = IBA_UD,
+	};
+
+	return iba_service(opcode) == services[c->service];
+}
+
+/* IBA 9.6.1.1 to 9.6.1.5: whom it is for, from whom, and in which partition. */
+static enum weft_reason check_address(const struct ib_conn *c, const struct iba_packet *p,
+				      const struct ib_in *in)
+{
+	size_t bytes = in->is_ipv6 ? 16 : 4;
+
+	if (!is_of_service(c, p->opcode))
+		return WEFT_R_IB_SERVICE;
+	if (!iba_pkey_match(p->p_key, c->p_key))
+		return WEFT_R_IB_PKEY;
+	if (c->service == WEFT_UD)
+		return WEFT_OK;
+	if (in->is_ipv6 != c->path.is_ipv6 ||
+	    memcmp(in->from.address, c->path.to.address, bytes) != 0 ||
+	    memcmp(in->to.address, c->path.from.address, bytes) != 0)
+		return WEFT_R_IB_SOURCE;
+	return WEFT_OK;
+}
+
+static enum weft_reason dispatch(struct ib_conn *c, uint64_t now_ns, const struct iba_packet *p,
+				 const struct ib_in *in)
+{
+	(void)in;
+	switch (c->service) {
+	case WEFT_RC:
+		return rc_recv(c, now_ns, p);
+	default:
+		return WEFT_R_IB_SERVICE;
+	}
+}
+
+enum weft_reason ib_port_recv(struct ib_port *port, uint64_t now_ns, const struct ib_in *in)
+{
+	struct iba_packet p = { 0 };
+	enum weft_reason r = iba_decode(&p, in->bytes, in->length);
+	struct ib_conn *c = NULL;
+
+	port->counts.packets_in++;
+	/* What nobody would take is not worth a look at all of it: the ICRC comes last. */
+	if (r == WEFT_OK) {
+		c = find_conn(port, p.dest_qp);
+		r = c ? check_address(c, &p, in) : WEFT_R_PEER_UNKNOWN;
+	}
+	if (r == WEFT_OK)
+		r = check_icrc(port, in);
+	if (r == WEFT_OK)
+		r = dispatch(c, now_ns, &p, in);
+	if (r == WEFT_OK)
+		port->counts.payload_in += p.payload_bytes;
+	else
+		port_dropped(port, p.dest_qp, r);
+	return r;
+}
+
+/* ---- Packets out ---------------------------------------------------------------------------- */
+
+static bool conn_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
+{
+	switch (c->service) {
+	case WEFT_RC:
+		return rc_next(c, now_ns, out);
+	default:
+		return false;
+	}
+}
+
+/* It is silent now. If its queue pair has left, that was its last word. */
+static void conn_said_all(struct ib_conn *c)
+{
+	struct ib_port *port = c->port;
+
+	list_remove(&c->ready_link);
+	port->burst = 0;
+	if (!c->qp && !c->is_told && !list_is_linked(&c->ended_link))
+		list_add_tail(&port->ended, &c->ended_link);
+}
+
+bool ib_port_send(struct ib_port *port, uint64_t now_ns, struct ib_out *out)
+{
+	/* Bound: every round gives a packet, or has one connection less to look at. */
+	while (!list_is_empty(&port->ready)) {
+		struct ib_conn *c = CONTAINER_OF(port->ready.next, struct ib_conn, ready_link);
+
+		out->is_bounced = false;
+		if (!conn_next(c, now_ns, out)) {
+			conn_said_all(c);
+			continue;
+		}
+		port->counts.packets_out++;
+		if (++port->burst >= IB_BURST) {
+			port->burst = 0;
+			list_remove(&c->ready_link);
+			list_add_tail(&port->ready, &c->ready_link);
+		}
+		return true;
+	}
+	return false;
+}
+
+bool ib_port_has_output(const struct ib_port *port)
+{
+	return !list_is_empty(&port->ready);
+}
+
+/* ---- Deadlines and events ------------------------------------------------------------------- */
+
+uint64_t ib_port_due(const struct ib_port *port)
+{
+	return timer_queue_due(&port->timers);
+}
+
+/* Timers go off early: a deadline that moved away meanwhile is set anew only now. */
+void ib_port_expire(struct ib_port *port, uint64_t now_ns)
+{
+	struct timer *t;
+
+	while ((t = timer_queue_expire(&port->timers, now_ns)) != NULL) {
+		struct ib_conn *c = CONTAINER_OF(t, struct ib_conn, timer);
+
+		if (c->req.deadline_ns <= now_ns)
+			rc_retry_expire(c, now_ns);
+		if (c->req.deadline_ns != UINT64_MAX)
+			conn_deadline(c, c->req.deadline_ns);
+	}
+}
+
+struct ib_conn *ib_port_event(struct ib_port *port)
+{
+	struct ib_conn *c;
+
+	if (list_is_empty(&port->ended))
+		return NULL;
+	c = CONTAINER_OF(list_pop(&port->ended), struct ib_conn, ended_link);
+	c->is_told = true;
+	return c;
+}

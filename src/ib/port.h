@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The structs of a port and its connections, for the files of this room:
+ *
+ *	port.c      packets in and out, the table of connections, deadlines, events
+ *	conn.c      life and death of a connection, the transport's face to the verbs
+ *	packet.c    a packet on its way out: headers, payload, ICRC
+ *	message.c   a Send or Write on its way in: every check, placement, delivery
+ *	rc_req.c    RC requester: requests -> packets
+ *	rc_comp.c   RC completer: what the peer answers
+ *	rc_retry.c  when it answers too late, or to try again
+ *	rc_resp.c   RC responder: the peer's requests
+ *	rc_reply.c  what it is answered
+ *	uc.c, ud.c  the services without acknowledgement
+ *
+ * The sequence state of the two directions stands in structs of its own (struct requester, struct
+ * responder): here a connected queue pair has them.
+ */
+#pragma once
+
+#include "ib/ib.h"
+#include "wire/iba_aeth.h"
+#include "wire/iba_grh.h"
+#include "wire/iba_icrc.h"
+#include "wire/iba_psn.h"
+
+enum {
+	IB_BURST = 16,		     /* packets of one connection before the next has its turn */
+	IB_READ_PSNS_MAX = 1 << 22,  /* of one Read's response */
+	IB_PSNS_MAX = (1 << 23) - 1, /* of requests at a time: half of the circle */
+	IB_FACTORS = IBA_PACKET_MAX / 4 + 1
+};
+
+struct ib_port {
+	struct adapter *adapter;
+	uint16_t p_keys[IB_PKEYS_MAX];
+	struct ib_conn **conns; /* by the slot of the queue pair's number */
+	uint32_t conns_max, conns_used;
+	struct timer_queue timers; /* one for each connection */
+	struct list ready;	   /* connections that have something to send */
+	struct list ended;	   /* connections that their owner must hear of */
+	struct ib_counts counts;
+	uint32_t burst;		      /* packets that the first of ready has sent in its turn */
+	uint32_t factors[IB_FACTORS]; /* of iba_icrc_factor(), by words; 0: not known yet */
+	uint8_t bounce[IBA_PAYLOAD_MAX];
+};
+
+/* ---- Requester ------------------------------------------------------------------------------ */
+
+/* SEND-11: a request that is on its way, or about to be. Where its data lies, the slot says. */
+struct sent {
+	uint32_t psn;	/* of its first packet; of a Read: of the first of its response */
+	uint32_t count; /* packet sequence numbers that it takes */
+	uint32_t slot;	/* of the send queue */
+	uint32_t ssn;	/* IBA 9.7.7.2: which message it is, counted from 1 */
+};
+
+struct requester {
+	struct sent *sent; /* a ring, as long as the send queue */
+	uint32_t max, first, count;
+	uint32_t at;	    /* from first on: the request whose packets go next */
+	uint32_t psn_una;   /* the oldest that was not acknowledged */
+	uint32_t psn_send;  /* of the next packet */
+	uint32_t psn_sent;  /* behind the furthest that ever went out */
+	uint32_t psn_next;  /* of the next request */
+	uint32_t read_psns; /* from psn_una to psn_send: those of Reads, which cost one packet */
+	uint32_t ssn;
+	uint32_t unasked; /* packets since the last that asked for an acknowledgement */
+	/* IBA 9.7.7.2, end-to-end credits: messages that need a receive go up to this one. */
+	bool is_limited;
+	uint32_t limit_ssn;
+	/* Trying again. */
+	bool is_waiting;    /* the peer had no receive and wants to be left alone */
+	bool is_recovering; /* what was lost is on its way again, and nothing new was heard since */
+	uint8_t retries_left, rnr_left;
+	uint64_t rnr_since_ns; /* when the oldest request first found no receive; or UINT64_MAX */
+	uint64_t deadline_ns;  /* UINT64_MAX: none */
+	uint64_t progress_ns;  /* of the latest, or of the first packet after none was out */
+	uint64_t quiet_ns;     /* until then losses are those that are being made good already */
+	uint32_t psn_gap;      /* of the latest answer that came too early */
+	uint64_t probe_ns;     /* how long the next silence may last */
+	/* A round trip: of one packet at a time that asks for an acknowledgement. */
+	bool is_timed;
+	uint32_t timed_psn;
+	uint64_t timed_ns, rtt_ns;
+};
+
+/* ---- Responder ------------------------------------------------------------------------------ */
+
+/* A message of the peer that is arriving. */
+struct message {
+	uint8_t kind;	/* IBA_KIND_SEND, IBA_KIND_WRITE; IBA_KIND_NONE: none is */
+	uint32_t bytes; /* so far */
+	uint64_t room;	/* of a Send: of its receive */
+	/* Of a Write. */
+	uint64_t va;
+	uint32_t r_key, length;
+};
+
+/* A Read or atomic of the peer: kept to be answered, and answered again. */
+struct resource {
+	uint8_t kind;	   /* IBA_KIND_READ, IBA_KIND_ATOMIC */
+	bool is_touch_due; /* answered; when that was heard, a one-touch tag is spent */
+	uint32_t psn, count, msn;
+	uint32_t r_key, length;
+	uint64_t va;
+	uint64_t original; /* of an atomic: the answer */
+};
+
+struct responder {
+	uint32_t psn; /* expected */
+	uint32_t msn;
+	struct message in;
+	/* What is to be said when all responses are out. */
+	bool is_ack_due, is_nak_due;
+	uint8_t nak;	    /* syndrome */
+	bool is_deaf;	    /* a NAK or RNR NAK was given: nothing but the expected packet counts */
+	uint32_t psn_early; /* the latest that came too early, while deaf */
+	enum weft_reason refusal; /* of the expected one: it is told when all responses are out */
+	bool is_hungry;		  /* the peer was told that there is no receive */
+	/* Reads and atomics by number, the newest is res_next - 1. A ring of res_mask + 1. */
+	struct resource *res;
+	uint32_t res_mask, res_max;   /* res_max: that may wait to be answered */
+	uint32_t res_first, res_next; /* those that are kept */
+	uint32_t res_at, res_packet;  /* the next response packet */
+	uint32_t res_began;	      /* the first packet of this response */
+	uint32_t res_told;	      /* all before it were answered once at least */
+	bool has_touch_due;
+};
+
+/* ---- The connection ------------------------------------------------------------------------- */
+
+struct ib_conn {
+	struct ib_port *port;
+	struct weft_qp *qp; /* NULL: it has left */
+	enum weft_service service;
+	uint32_t number, peer_qp;
+	uint16_t p_key;
+	struct ib_path path;
+	struct list ready_link, ended_link;
+	struct timer timer;
+	struct requester req;
+	struct responder resp;
+	/* Fixed. */
+	uint64_t timeout_ns; /* UINT64_MAX: for ever */
+	uint8_t retries, rnr_retries, rnr_timer_code;
+	uint32_t window, ack_every, q_key;
+	/* The end. */
+	enum weft_reason why;
+	bool has_final; /* resp.nak at resp.psn is all that is ever said from now on */
+	bool is_told;	/* its owner has heard of it */
+	bool was_reply; /* the last packet was one: requests are next */
+	void *owner;
+};
+
+/* conn.c */
+extern const struct transport ib_transport;
+
+/* It may have something to send. */
+void conn_ready(struct ib_conn *c);
+
+/* Its timer goes off no later than this. */
+void conn_deadline(struct ib_conn *c, uint64_t deadline_ns);
+
+/* The queue pair fails, if it is still there. */
+void conn_fail(struct ib_conn *c, enum weft_reason reason);
+
+/* port.c */
+void port_dropped(struct ib_port *port, uint32_t who, enum weft_reason reason);
+
+/* ---- packet.c ------------------------------------------------------------------------------- */
+
+/* A packet's payload, from wherever it comes. */
+struct load {
+	struct mem_span spans[IB_OUT_SPANS_MAX];
+	uint32_t count;
+	uint32_t bytes; /* in all */
+};
+
+/* Fills in what all packets of a connection have; the payload is in *load, which may be NULL. */
+void packet_make(struct ib_conn *c, struct iba_packet *p, const struct load *load,
+		 struct ib_out *out);
+
+/*
+ * The payload of a stretch of a list, or of a range behind a grant. WEFT_OK: all of it is in *load.
+ */
+enum weft_reason packet_gather(struct ib_conn *c, const struct stretch *part, struct load *load,
+			       struct ib_out *out);
+void packet_gather_grant(struct ib_conn *c, struct mem_grant *grant, struct load *load,
+			 struct ib_out *out);
+
+/* Whether it goes into the packet's own bytes. */
+bool request_is_inline(const struct send_wqe *wqe);
+
+/* The list of a request, as what it is used. */
+struct stretch request_stretch(struct send_wqe *wqe);
+
+/* Packet number i of a Send or Write: opcode and headers; payload, or why it cannot be had. */
+void request_packet(struct ib_conn *c, const struct send_wqe *wqe, uint32_t i,
+		    struct iba_packet *p);
+enum weft_reason request_payload(struct ib_conn *c, struct send_wqe *wqe, uint32_t i,
+				 struct load *load, struct ib_out *out);
+
+/* ---- message.c ------------------------------------------------------------------------------ */
+
+/* What becomes of a packet of a Send or Write. */
+struct verdict {
+	enum weft_reason reason; /* WEFT_OK: it was placed */
+	uint8_t nak;		 /* enum iba_nak, else */
+	bool is_not_ready;	 /* there is no receive: nothing has changed */
+};
+
+/* In order and of the connection: checks it, places it, delivers the message with its last. */
+struct verdict message_take(struct ib_conn *c, const struct iba_packet *p);
+
+/* Copies what has arrived to where a stretch says. */
+enum weft_reason place_list(struct ib_conn *c, struct stretch *part, const uint8_t *bytes);
+
+/* ---- rc_*.c --------------------------------------------------------------------------------- */
+
+enum weft_reason rc_recv(struct ib_conn *c, uint64_t now_ns, const struct iba_packet *p);
+bool rc_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out);
+
+/* rc_req.c */
+enum issue rc_issue(struct ib_conn *c, struct send_wqe *wqe);
+bool rc_req_can_send(const struct ib_conn *c);
+bool rc_req_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out);
+struct sent *rc_req_at(const struct requester *q, uint32_t n);
+struct send_wqe *rc_req_wqe(const struct ib_conn *c, const struct sent *s);
+
+/* Takes the oldest request off, which has ended. */
+void rc_req_pop(struct ib_conn *c);
+
+/* Ends the oldest with a failure; nothing is sent from now on. */
+void rc_req_fail(struct ib_conn *c, enum weft_status status, enum weft_reason reason);
+
+/* rc_comp.c */
+enum weft_reason rc_comp_recv(struct ib_conn *c, uint64_t now_ns, const struct iba_packet *p);
+
+/* rc_retry.c */
+
+/* Everything from the oldest unacknowledged packet on is sent again. */
+void rc_retry_go_back(struct ib_conn *c, uint64_t now_ns);
+
+/* The same because the peer missed something, or we did: as often as that is allowed. */
+void rc_retry_lost(struct ib_conn *c, uint64_t now_ns);
+void rc_retry_not_ready(struct ib_conn *c, uint64_t now_ns, uint8_t timer_code);
+
+/* Something new was acknowledged; something was sent. */
+void rc_retry_progress(struct ib_conn *c, uint64_t now_ns);
+void rc_retry_sent(struct ib_conn *c, uint64_t now_ns);
+void rc_retry_expire(struct ib_conn *c, uint64_t now_ns);
+
+/* rc_resp.c */
+enum weft_reason rc_resp_recv(struct ib_conn *c, const struct iba_packet *p);
+void rc_resp_touch(struct ib_conn *c);
+
+/*
+ * The peer's request at this number is refused for good: when what came before it was answered; the
+ * second at once.
+ */
+void rc_resp_refuse(struct ib_conn *c, uint32_t psn, enum iba_nak nak, enum weft_reason reason);
+void rc_resp_end(struct ib_conn *c, uint32_t psn, enum iba_nak nak, enum weft_reason reason);
+
+/* rc_reply.c */
+bool rc_reply_is_due(const struct ib_conn *c);
+bool rc_reply_next(struct ib_conn *c, struct ib_out *out);

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The completer of RC (IBA 9.7.5 and 9.9.2): what the peer says to our requests. */
+#include "ib/port.h"
+
+#include <string.h>
+
+#include "base/check.h"
+
+static const struct outcome success = { .status = WEFT_SUCCESS };
+
+static bool is_read(const struct ib_conn *c)
+{
+	return c->req.count > 0 && wqe_is_read(rc_req_wqe(c, rc_req_at(&c->req, 0)));
+}
+
+/* The oldest request is acknowledged up to there, which is not all of it. */
+static void una_move(struct ib_conn *c, uint32_t psn)
+{
+	struct requester *q = &c->req;
+
+	q->psn_una = psn;
+	if (iba_psn_is_before(q->psn_send, psn))
+		q->psn_send = psn;
+}
+
+/*
+ * IBA 9.7.5.1.2: all before this number was carried out. What has an answer of its own ends only by
+ * that.
+ */
+static void acknowledge(struct ib_conn *c, uint64_t now_ns, uint32_t psn_end)
+{
+	struct requester *q = &c->req;
+	uint32_t una = q->psn_una;
+
+	/* Bound: the requests on their way. */
+	while (q->count > 0 && !is_read(c)) {
+		const struct sent *s = rc_req_at(q, 0);
+		uint32_t end = iba_psn_add(s->psn, s->count);
+
+		if (iba_psn_is_before(psn_end, end)) {
+			if (iba_psn_is_before(q->psn_una, psn_end))
+				una_move(c, psn_end);
+			break;
+		}
+		send_queue_end(c->qp, rc_req_wqe(c, s), &success);
+		rc_req_pop(c);
+	}
+	if (q->psn_una != una)
+		rc_retry_progress(c, now_ns);
+}
+
+/* IBA 9.7.7.2: how many more messages the peer has receives for. */
+static void take_credits(struct ib_conn *c, const struct iba_packet *p)
+{
+	struct requester *q = &c->req;
+	uint32_t credits = iba_credits(p->syndrome & IBA_CODE_MASK), limit;
+
+	q->is_limited = credits != UINT32_MAX;
+	if (!q->is_limited)
+		return;
+	limit = iba_psn_add(p->msn, credits);
+	if (iba_psn_is_before(q->limit_ssn, limit))
+		q->limit_ssn = limit;
+	/* A receive has come: no need to wait for the end of the time. */
+	if (q->is_waiting && iba_psn_diff(rc_req_at(q, 0)->ssn, limit) <= 0) {
+		q->is_waiting = false;
+		q->deadline_ns = UINT64_MAX;
+	}
+	conn_ready(c);
+}
+
+/* ---- ACK and NAK ---------------------------------------------------------------------------- */
+
+/* IBA 9.7.5.1.3: acknowledged past an answer that did not come: that was lost. */
+static void take_ack(struct ib_conn *c, uint64_t now_ns, const struct iba_packet *p)
+{
+	struct requester *q = &c->req;
+
+	acknowledge(c, now_ns, iba_psn_add(p->psn, 1));
+	take_credits(c, p);
+	if (is_read(c) && !iba_psn_is_before(p->psn, q->psn_una))
+		rc_retry_lost(c, now_ns);
+}
+
+/* Whether the number is of the oldest request; if not, an answer before it was lost. */
+static bool is_of_oldest(const struct ib_conn *c, uint32_t psn)
+{
+	const struct sent *s = rc_req_at(&c->req, 0);
+
+	return iba_psn_is_within(psn, s->psn, s->count);
+}
+
+static enum weft_reason fail_oldest(struct ib_conn *c, enum iba_nak nak)
+{
+	switch (nak) {
+	case IBA_NAK_INVALID:
+		rc_req_fail(c, WEFT_ERR_REMOTE_REQUEST, WEFT_R_IB_INVALID);
+		return WEFT_OK;
+	case IBA_NAK_ACCESS:
+		rc_req_fail(c, WEFT_ERR_REMOTE_ACCESS, WEFT_R_PEER_RIGHTS);
+		return WEFT_OK;
+	case IBA_NAK_OPERATION:
+		rc_req_fail(c, WEFT_ERR_REMOTE_OPERATION, WEFT_R_PEER_RECEIVE);
+		return WEFT_OK;
+	default:
+		return WEFT_R_IB_OPCODE;
+	}
+}
+
+/* IBA 9.7.5.2: all before it was carried out; what stands there was not. */
+static enum weft_reason take_nak(struct ib_conn *c, uint64_t now_ns, const struct iba_packet *p)
+{
+	enum iba_nak nak = (enum iba_nak)(p->syndrome & IBA_CODE_MASK);
+	bool is_rnr = iba_syndrome(p->syndrome) == IBA_SYNDROME_RNR;
+
+	c->port->counts.naks_in += !is_rnr;
+	c->port->counts.rnrs_in += is_rnr;
+	acknowledge(c, now_ns, p->psn);
+	if (c->req.count == 0)
+		return WEFT_R_IB_PSN;
+	if ((!is_rnr && nak == IBA_NAK_SEQUENCE) || !is_of_oldest(c, p->psn)) {
+		rc_retry_lost(c, now_ns);
+		return WEFT_OK;
+	}
+	if (!is_rnr)
+		return fail_oldest(c, nak);
+	if (is_read(c)) /* which needs no receive */
+		return WEFT_R_IB_PSN;
+	rc_retry_not_ready(c, now_ns, p->syndrome & IBA_CODE_MASK);
+	return WEFT_OK;
+}
+
+static enum weft_reason take_aeth(struct ib_conn *c, uint64_t now_ns, const struct iba_packet *p)
+{
+	switch (iba_syndrome(p->syndrome)) {
+	case IBA_SYNDROME_ACK:
+		take_ack(c, now_ns, p);
+		return WEFT_OK;
+	case IBA_SYNDROME_RNR:
+	case IBA_SYNDROME_NAK:
+		return take_nak(c, now_ns, p);
+	default:
+		return WEFT_R_IB_OPCODE;
+	}
+}
+
+/* ---- Answers -------------------------------------------------------------------------------- */
+
+/* The sink is gone: the request fails, and with it all. */
+static void sink_gone(struct ib_conn *c)
+{
+	rc_req_fail(c, WEFT_ERR_LOCAL_ACCESS, WEFT_R_SINK_GONE);
+}
+
+/* Behind an answer in its place. */
+static void answered(struct ib_conn *c, uint64_t now_ns)
+{
+	struct requester *q = &c->req;
+	const struct sent *s = rc_req_at(q, 0);
+	struct send_wqe *wqe = rc_req_wqe(c, s);
+	uint32_t next = iba_psn_add(q->psn_una, 1);
+	struct outcome out = { .status = WEFT_SUCCESS, .byte_count = wqe->length };
+
+	if (next != iba_psn_add(s->psn, s->count)) {
+		if (q->psn_send != q->psn_una) /* it counts as one packet on its way */
+			q->read_psns--;
+		una_move(c, next);
+	} else {
+		/* AMB-04: the answer is a message to its sinks, and the one touch of theirs. */
+		for (uint32_t i = 0; i < wqe->segment_count && wqe->opcode == WEFT_OP_READ; i++) {
+			if (wqe_segments(wqe)[i].length > 0)
+				mem_touch_message(&c->qp->adapter->mem, wqe_segments(wqe)[i].tag);
+		}
+		send_queue_end(c->qp, wqe, &out);
+		rc_req_pop(c);
+	}
+	rc_retry_progress(c, now_ns);
+	conn_ready(c);
+}
+
+/* IBA 9.7.5.1.4: every packet full but the last, which ends where the request said. */
+static bool is_as_asked(const struct ib_conn *c, const struct send_wqe *wqe, uint32_t i,
+			const struct iba_packet *p)
+{
+	uint32_t mtu = c->path.mtu_bytes, left = wqe->length - i * mtu;
+	bool is_last = left <= mtu;
+
+	if (wqe->opcode != WEFT_OP_READ)
+		return p->opcode == iba_opcode(IBA_RC, IBA_ATOMIC_ACKNOWLEDGE);
+	return iba_form(p->opcode)->kind == IBA_KIND_READ_RESPONSE &&
+	       p->payload_bytes == (is_last ? left : mtu) &&
+	       is_last == (bool)(iba_form(p->opcode)->traits & IBA_LAST);
+}
+
+static enum weft_reason place_answer(struct ib_conn *c, struct send_wqe *wqe, uint32_t i,
+				     const struct iba_packet *p)
+{
+	struct stretch part = request_stretch(wqe);
+
+	if (wqe->opcode != WEFT_OP_READ)
+		return place_list(c, &part, (const uint8_t *)&p->original);
+	part.offset = (uint64_t)i * c->path.mtu_bytes;
+	part.length = p->payload_bytes;
+	return place_list(c, &part, p->payload);
+}
+
+/*
+ * What comes first was lost. What the peer had on its way behind it goes on coming; only when the
+ * numbers go back the answer has begun anew, and lost its beginning again.
+ */
+static void take_early(struct ib_conn *c, uint64_t now_ns, uint32_t psn)
+{
+	struct requester *q = &c->req;
+
+	if (!q->is_recovering || !iba_psn_is_before(q->psn_gap, psn))
+		rc_retry_lost(c, now_ns);
+	q->psn_gap = psn;
+}
+
+static enum weft_reason take_answer(struct ib_conn *c, uint64_t now_ns, const struct iba_packet *p)
+{
+	struct requester *q = &c->req;
+	const struct sent *s;
+	struct send_wqe *wqe;
+	uint32_t i;
+
+	if (iba_form(p->opcode)->headers & IBA_HAS_AETH &&
+	    iba_syndrome(p->syndrome) != IBA_SYNDROME_ACK)
+		return WEFT_R_IB_OPCODE;
+	acknowledge(c, now_ns, p->psn);
+	if (!is_read(c))
+		return WEFT_R_IB_PSN;
+	if (p->psn != q->psn_una) {
+		take_early(c, now_ns, p->psn);
+		return WEFT_R_IB_PSN;
+	}
+	s = rc_req_at(q, 0);
+	wqe = rc_req_wqe(c, s);
+	i = iba_psn_distance(s->psn, p->psn);
+	if (!is_as_asked(c, wqe, i, p))
+		return WEFT_R_IB_LENGTH;
+	if (place_answer(c, wqe, i, p) != WEFT_OK) {
+		sink_gone(c);
+		return WEFT_R_SINK_GONE;
+	}
+	answered(c, now_ns);
+	if (iba_form(p->opcode)->headers & IBA_HAS_AETH)
+		take_credits(c, p);
+	return WEFT_OK;
+}
+
+enum weft_reason rc_comp_recv(struct ib_conn *c, uint64_t now_ns, const struct iba_packet *p)
+{
+	const struct requester *q = &c->req;
+	bool is_ack = iba_form(p->opcode)->kind == IBA_KIND_ACK;
+	uint32_t out = iba_psn_distance(q->psn_una, q->psn_sent);
+
+	/* Nothing new but credits. */
+	if (is_ack && p->psn == iba_psn_add(q->psn_una, IBA_PSN_MASK) &&
+	    iba_syndrome(p->syndrome) == IBA_SYNDROME_ACK) {
+		take_credits(c, p);
+		return WEFT_OK;
+	}
+	/* IBA 9.7.5.1.1: answers to what was never sent, or had its answer, are not looked at. */
+	if (!iba_psn_is_within(p->psn, q->psn_una, out))
+		return WEFT_R_IB_PSN;
+	return is_ack ? take_aeth(c, now_ns, p) : take_answer(c, now_ns, p);
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the responder of RC says (IBA 9.7.5.1): answers to Reads and atomics in the order of their
+ * numbers, and behind them one ACK or NAK for all there was.
+ */
+#include "ib/port.h"
+
+static struct resource *res_at(const struct responder *r, uint32_t n)
+{
+	return &r->res[n & r->res_mask];
+}
+
+bool rc_reply_is_due(const struct ib_conn *c)
+{
+	const struct responder *r = &c->resp;
+
+	return r->res_at != r->res_next || r->is_nak_due || r->is_ack_due;
+}
+
+/* IBA 9.7.7.2: as many messages as there are receives; a shared queue is nobody's own. */
+static uint8_t credits(struct ib_conn *c)
+{
+	uint32_t count;
+
+	if (c->qp->srq)
+		return IBA_CREDITS_UNUSED;
+	count = c->qp->rq.posted + (c->qp->recv != NULL);
+	if (count == 0) {
+		c->resp.is_hungry = true; /* when there is one, the peer is told */
+		qp_await_receive(c->qp, &c->qp->rq);
+	}
+	return iba_credit_code(count);
+}
+
+static void make_ack(struct ib_conn *c, struct ib_out *out)
+{
+	struct responder *r = &c->resp;
+	struct iba_packet p = {
+		.opcode = iba_opcode(IBA_RC, IBA_ACKNOWLEDGE),
+		.psn = r->is_nak_due ? r->psn : iba_psn_add(r->psn, IBA_PSN_MASK),
+		.msn = r->msn,
+	};
+
+	if (r->is_nak_due) {
+		p.syndrome = r->nak;
+		if (iba_syndrome(r->nak) == IBA_SYNDROME_RNR)
+			c->port->counts.rnrs_out++;
+		else
+			c->port->counts.naks_out++;
+	} else {
+		p.syndrome = iba_syndrome_ack(credits(c));
+	}
+	r->is_nak_due = false;
+	r->is_ack_due = false;
+	packet_make(c, &p, NULL, out);
+}
+
+/* ---- Answers -------------------------------------------------------------------------------- */
+
+static void answer_atomic(struct ib_conn *c, const struct resource *e, struct ib_out *out)
+{
+	struct iba_packet p = {
+		.opcode = iba_opcode(IBA_RC, IBA_ATOMIC_ACKNOWLEDGE),
+		.psn = e->psn,
+		.syndrome = iba_syndrome_ack(credits(c)),
+		.msn = e->msn,
+		.original = e->original,
+	};
+
+	packet_make(c, &p, NULL, out);
+}
+
+/* IWARP-07's way: asked for part by part, as the answer goes out. */
+static enum weft_reason open_part(struct ib_conn *c, const struct resource *e, uint32_t offset,
+				  struct mem_grant *grant)
+{
+	uint32_t mtu = c->path.mtu_bytes, left = e->length - offset;
+	struct mem_access access = {
+		.addr = e->va + offset,
+		.length = left < mtu ? left : mtu,
+		.tag = e->r_key,
+		.kind = MEM_REMOTE_READ,
+	};
+
+	return qp_access(c->qp, &access, grant);
+}
+
+static enum iba_op response_op(bool is_first, bool is_last)
+{
+	if (is_first)
+		return is_last ? IBA_READ_RESPONSE_ONLY : IBA_READ_RESPONSE_FIRST;
+	return is_last ? IBA_READ_RESPONSE_LAST : IBA_READ_RESPONSE_MIDDLE;
+}
+
+/* False: it could not be had any more, and the connection is over. */
+static bool answer_read(struct ib_conn *c, struct resource *e, struct ib_out *out)
+{
+	struct responder *r = &c->resp;
+	bool is_last = r->res_packet + 1 == e->count;
+	/* The first of this answer: also of one that is only the rest of what was lost. */
+	enum iba_op op = response_op(r->res_packet == r->res_began, is_last);
+	struct iba_packet p = {
+		.opcode = iba_opcode(IBA_RC, op),
+		.psn = iba_psn_add(e->psn, r->res_packet),
+		.msn = e->msn,
+	};
+	struct mem_grant grant;
+	struct load load;
+	enum weft_reason reason = open_part(c, e, r->res_packet * c->path.mtu_bytes, &grant);
+
+	if (reason != WEFT_OK) {
+		qp_refused(c->qp, reason, e->va, e->r_key);
+		rc_resp_end(c, p.psn, IBA_NAK_ACCESS, reason);
+		return false;
+	}
+	if (iba_form(p.opcode)->headers & IBA_HAS_AETH)
+		p.syndrome = iba_syndrome_ack(credits(c));
+	packet_gather_grant(c, &grant, &load, out);
+	packet_make(c, &p, &load, out);
+	if (is_last && e->length > 0 && mem_touch_is_once(&c->qp->adapter->mem, e->r_key)) {
+		e->is_touch_due = true;
+		r->has_touch_due = true;
+	}
+	return true;
+}
+
+bool rc_reply_next(struct ib_conn *c, struct ib_out *out)
+{
+	struct responder *r = &c->resp;
+	struct resource *e;
+
+	if (r->res_at == r->res_next) {
+		if (r->refusal != WEFT_OK && c->qp)
+			rc_resp_end(c, r->psn, (enum iba_nak)(r->nak & IBA_CODE_MASK), r->refusal);
+		make_ack(c, out);
+		return true;
+	}
+	e = res_at(r, r->res_at);
+	if (e->kind == IBA_KIND_ATOMIC)
+		answer_atomic(c, e, out);
+	else if (!answer_read(c, e, out)) {
+		make_ack(c, out); /* the refusal, in its place */
+		return true;
+	}
+	if (++r->res_packet == e->count) {
+		r->res_at++;
+		r->res_packet = 0;
+		r->res_began = 0;
+		if ((int32_t)(r->res_at - r->res_told) > 0)
+			r->res_told = r->res_at;
+	}
+	/* Behind the last answer all before it is acknowledged too, if nothing came since. */
+	if (r->res_at == r->res_next && iba_psn_add(e->psn, e->count) == r->psn)
+		r->is_ack_due = false;
+	return true;
+}
+
+/* Answers and requests take turns where both are due. */
+bool rc_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
+{
+	bool has_reply = rc_reply_is_due(c), has_request = c->qp && rc_req_can_send(c);
+
+	if (has_request && !(has_reply && !c->was_reply)) {
+		c->was_reply = false;
+		if (rc_req_next(c, now_ns, out))
+			return true;
+		has_reply = rc_reply_is_due(c);
+	}
+	if (!has_reply)
+		return false;
+	c->was_reply = true;
+	return rc_reply_next(c, out);
+}

@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The requester of RC (IBA 9.7.3): requests become packets. What was sent is kept as descriptors,
+ * of which the oldest is the one that psn_una falls into:
+ *
+ *	sent[first]        sent[first + at]
+ *	 |  psn_una           |  psn_send          psn_next
+ *	 |     |              |     |                  |
+ *	 [==acknowledged==on its way=====to be sent====]
+ */
+#include "ib/port.h"
+
+#include "base/check.h"
+
+struct sent *rc_req_at(const struct requester *q, uint32_t n)
+{
+	uint32_t i = q->first + n;
+
+	return &q->sent[i < q->max ? i : i - q->max];
+}
+
+struct send_wqe *rc_req_wqe(const struct ib_conn *c, const struct sent *s)
+{
+	return send_queue_at(&c->qp->sq, s->slot);
+}
+
+enum issue rc_issue(struct ib_conn *c, struct send_wqe *wqe)
+{
+	struct requester *q = &c->req;
+	bool is_atomic = wqe_is_read(wqe) && wqe->opcode != WEFT_OP_READ;
+	uint32_t count = is_atomic ? 1 : iba_psn_count(wqe->length, c->path.mtu_bytes);
+
+	/* What is on its way must be told from what was, by numbers that wrap. */
+	if (q->count > 0 && iba_psn_distance(q->psn_una, q->psn_next) + count > IB_PSNS_MAX)
+		return ISSUE_NO_ROOM;
+	CHECK(q->count < q->max);
+	*rc_req_at(q, q->count++) = (struct sent){
+		.psn = q->psn_next,
+		.count = count,
+		.slot = send_queue_index(&c->qp->sq, wqe),
+		.ssn = q->ssn = iba_psn_add(q->ssn, 1),
+	};
+	q->psn_next = iba_psn_add(q->psn_next, count);
+	conn_ready(c);
+	return ISSUE_BEGUN;
+}
+
+/* ---- What may go ---------------------------------------------------------------------------- */
+
+static bool needs_receive(const struct send_wqe *wqe)
+{
+	return wqe->opcode != WEFT_OP_WRITE && !wqe_is_read(wqe);
+}
+
+/*
+ * IBA 9.7.7.2.5: a message that needs a receive begins if the peer has one for it, as far as is
+ * known; else one packet may find out, and the rest follows when that was acknowledged.
+ */
+static bool has_credit(const struct ib_conn *c, const struct sent *s)
+{
+	const struct requester *q = &c->req;
+
+	if (!q->is_limited || iba_psn_diff(s->ssn, q->limit_ssn) <= 0 ||
+	    !needs_receive(rc_req_wqe(c, s)))
+		return true;
+	return q->psn_send == q->psn_una || (q->at == 0 && q->psn_una != s->psn);
+}
+
+bool rc_req_can_send(const struct ib_conn *c)
+{
+	const struct requester *q = &c->req;
+
+	if (q->at == q->count || q->is_waiting)
+		return false;
+	if (iba_psn_distance(q->psn_una, q->psn_send) - q->read_psns >= c->window)
+		return false;
+	return has_credit(c, rc_req_at(q, q->at));
+}
+
+/* ---- Packets -------------------------------------------------------------------------------- */
+
+/* IBA 9.7.5.1.7: of what was lost of a response only the rest is asked for again. */
+static void read_packet(const struct ib_conn *c, const struct send_wqe *wqe, uint32_t i,
+			struct iba_packet *p)
+{
+	uint32_t offset = i * c->path.mtu_bytes;
+
+	p->opcode = iba_opcode(IBA_RC, IBA_READ_REQUEST);
+	p->va = wqe->remote_addr + offset;
+	p->r_key = wqe->remote_tag;
+	p->dma_bytes = wqe->length - offset;
+}
+
+static void atomic_packet(const struct send_wqe *wqe, struct iba_packet *p)
+{
+	bool is_swap = wqe->opcode == WEFT_OP_COMPARE_SWAP;
+
+	p->opcode = iba_opcode(IBA_RC, is_swap ? IBA_COMPARE_SWAP : IBA_FETCH_ADD);
+	p->va = wqe->remote_addr;
+	p->r_key = wqe->remote_tag;
+	p->swap_add = is_swap ? wqe->swap : wqe->operand;
+	p->compare = is_swap ? wqe->operand : 0;
+}
+
+/*
+ * SEND-15: the source has gone since it was checked. It fails, and nothing goes from there on; what
+ * went before it may still arrive.
+ */
+static void source_gone(struct ib_conn *c, struct send_wqe *wqe)
+{
+	c->req.count = c->req.at;
+	send_queue_end(c->qp, wqe,
+		       &(struct outcome){
+			       .status = WEFT_ERR_LOCAL_ACCESS,
+			       .reason = WEFT_R_SOURCE_GONE,
+		       });
+}
+
+/* Behind the packet that is made now. */
+static void step(struct ib_conn *c, const struct sent *s, bool is_read)
+{
+	struct requester *q = &c->req;
+	uint32_t taken = is_read ? iba_psn_distance(q->psn_send, iba_psn_add(s->psn, s->count)) : 1;
+
+	if (iba_psn_is_before(q->psn_send, q->psn_sent))
+		c->port->counts.again++;
+	if (is_read)
+		q->read_psns += taken - 1;
+	q->psn_send = iba_psn_add(q->psn_send, taken);
+	if (q->psn_send == iba_psn_add(s->psn, s->count))
+		q->at++;
+	if (iba_psn_is_before(q->psn_sent, q->psn_send))
+		q->psn_sent = q->psn_send;
+}
+
+/*
+ * An acknowledgement is asked for where nothing goes on behind this packet, and now and then. One
+ * such packet at a time tells the round trip, if it was not sent before.
+ */
+static void ask(struct ib_conn *c, uint64_t now_ns, struct iba_packet *p, bool is_timed)
+{
+	struct requester *q = &c->req;
+
+	p->is_ack_requested = ++q->unasked >= c->ack_every || !rc_req_can_send(c);
+	if (!p->is_ack_requested)
+		return;
+	q->unasked = 0;
+	if (q->is_timed || !is_timed)
+		return;
+	q->is_timed = true;
+	q->timed_psn = iba_psn_add(q->psn_send, IBA_PSN_MASK);
+	q->timed_ns = now_ns;
+}
+
+bool rc_req_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
+{
+	struct requester *q = &c->req;
+	const struct sent *s = rc_req_at(q, q->at);
+	struct send_wqe *wqe = rc_req_wqe(c, s);
+	uint32_t i = iba_psn_distance(s->psn, q->psn_send);
+	struct iba_packet p = { .psn = q->psn_send };
+	bool is_read = wqe_is_read(wqe), is_new = q->psn_send == q->psn_sent;
+	struct load load;
+
+	load.count = load.bytes = 0;
+	if (wqe->opcode == WEFT_OP_READ) {
+		read_packet(c, wqe, i, &p);
+	} else if (is_read) {
+		atomic_packet(wqe, &p);
+	} else {
+		request_packet(c, wqe, i, &p);
+		if (request_payload(c, wqe, i, &load, out) != WEFT_OK) {
+			source_gone(c, wqe);
+			return false;
+		}
+	}
+	step(c, s, is_read);
+	ask(c, now_ns, &p, is_new && !is_read);
+	packet_make(c, &p, &load, out);
+	rc_retry_sent(c, now_ns);
+	return true;
+}
+
+/* ---- Ends ----------------------------------------------------------------------------------- */
+
+void rc_req_pop(struct ib_conn *c)
+{
+	struct requester *q = &c->req;
+	const struct sent *s = rc_req_at(q, 0);
+
+	CHECK(q->count > 0);
+	q->psn_una = iba_psn_add(s->psn, s->count);
+	q->first = q->first + 1 < q->max ? q->first + 1 : 0;
+	q->count--;
+	if (q->at > 0)
+		q->at--;
+	else
+		q->psn_send = q->psn_una; /* it was being sent again, and that was not needed */
+	q->rnr_since_ns = UINT64_MAX;
+	q->rnr_left = c->rnr_retries;
+}
+
+void rc_req_fail(struct ib_conn *c, enum weft_status status, enum weft_reason reason)
+{
+	struct requester *q = &c->req;
+	struct send_wqe *wqe = rc_req_wqe(c, rc_req_at(q, 0));
+
+	q->count = q->at = 0;
+	q->deadline_ns = UINT64_MAX;
+	send_queue_end(c->qp, wqe, &(struct outcome){ .status = status, .reason = reason });
+}

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The responder of RC (IBA 9.7.4, 9.9.3): a packet of the peer passes one check after the other,
+ * and what does not pass is answered as the clause says, or not at all.
+ */
+#include "ib/port.h"
+
+#include "base/check.h"
+
+/* ---- Answers -------------------------------------------------------------------------------- */
+
+static void acknowledge(struct ib_conn *c)
+{
+	c->resp.is_ack_due = true;
+	conn_ready(c);
+}
+
+/* Until the expected packet comes nothing else is looked at (IBA 9.7.5.2.8). */
+static void nak(struct ib_conn *c, uint8_t syndrome)
+{
+	struct responder *r = &c->resp;
+
+	r->is_deaf = true;
+	r->is_nak_due = true;
+	r->nak = syndrome;
+	conn_ready(c);
+}
+
+/* From now on the connection has this one answer for whatever comes. */
+void rc_resp_end(struct ib_conn *c, uint32_t psn, enum iba_nak cause, enum weft_reason reason)
+{
+	c->has_final = true;
+	c->resp.psn = psn;
+	nak(c, iba_syndrome_nak(cause));
+	conn_fail(c, reason);
+}
+
+/* Answers that are due were right, and go out first. */
+void rc_resp_refuse(struct ib_conn *c, uint32_t psn, enum iba_nak cause, enum weft_reason reason)
+{
+	struct responder *r = &c->resp;
+
+	if (r->res_at == r->res_next) {
+		rc_resp_end(c, psn, cause, reason);
+		return;
+	}
+	qp_record(c->qp, reason);
+	r->refusal = reason;
+	nak(c, iba_syndrome_nak(cause));
+}
+
+/* ---- Reads and atomics ---------------------------------------------------------------------- */
+
+static struct resource *res_at(const struct responder *r, uint32_t n)
+{
+	return &r->res[n & r->res_mask];
+}
+
+/*
+ * TOUCH-10: what may be read once is spent when its answer has gone by. The peer may ask for a lost
+ * answer again, so it is not spent before a later request shows that the peer goes on.
+ */
+void rc_resp_touch(struct ib_conn *c)
+{
+	struct responder *r = &c->resp;
+
+	if (!r->has_touch_due)
+		return;
+	r->has_touch_due = false;
+	for (uint32_t n = r->res_first; n != r->res_next; n++) {
+		struct resource *e = res_at(r, n);
+
+		if (e->is_touch_due)
+			mem_touch_message(&c->qp->adapter->mem, e->r_key);
+		e->is_touch_due = false;
+	}
+}
+
+/*
+ * The oldest that is kept goes: as the peer keeps to what was agreed, it has that answer. So if it
+ * was being repeated, that was not needed.
+ */
+static struct resource *res_add(struct responder *r)
+{
+	if (r->res_next - r->res_first > r->res_mask)
+		r->res_first++;
+	if ((int32_t)(r->res_at - r->res_first) < 0) {
+		r->res_at = r->res_first;
+		r->res_packet = r->res_began = 0;
+	}
+	return res_at(r, r->res_next++);
+}
+
+static enum weft_reason open_range(struct ib_conn *c, const struct iba_packet *p,
+				   struct mem_grant *grant)
+{
+	bool is_atomic = iba_form(p->opcode)->kind == IBA_KIND_ATOMIC;
+	uint32_t right = is_atomic ? WEFT_REMOTE_ATOMIC : WEFT_REMOTE_READ;
+	struct mem_access access = {
+		.addr = p->va,
+		.length = is_atomic ? sizeof(uint64_t) : p->dma_bytes,
+		.tag = p->r_key,
+		.kind = is_atomic ? MEM_REMOTE_ATOMIC : MEM_REMOTE_READ,
+	};
+
+	if (access.length > 0 && !(c->qp->remote_rights & right))
+		return WEFT_R_QP_REMOTE_RIGHTS;
+	return qp_access(c->qp, &access, grant);
+}
+
+/* Once, and never again: the answer is kept (QP-S3). */
+static uint64_t run_atomic(const struct iba_packet *p, struct mem_grant *grant)
+{
+	struct mem_span word;
+
+	CHECK(mem_grant_spans(grant, &word, 1) == 1 && word.length == sizeof(uint64_t));
+	if (iba_op(p->opcode) == IBA_FETCH_ADD)
+		return mem_fetch_add((uint64_t *)(void *)word.bytes, p->swap_add, 0);
+	return mem_compare_swap(
+		(uint64_t *)(void *)word.bytes,
+		&(struct mem_swap){ p->compare, UINT64_MAX, p->swap_add, UINT64_MAX });
+}
+
+static void take_read(struct ib_conn *c, const struct iba_packet *p)
+{
+	struct responder *r = &c->resp;
+	bool is_atomic = iba_form(p->opcode)->kind == IBA_KIND_ATOMIC;
+	uint32_t count = is_atomic ? 1 : iba_psn_count(p->dma_bytes, c->path.mtu_bytes);
+	struct mem_grant grant;
+	struct resource *e;
+	enum weft_reason reason;
+
+	/* IBA 9.7.4.1.7: no more at a time than was agreed. */
+	if (r->res_next - r->res_told >= r->res_max) {
+		rc_resp_refuse(c, p->psn, IBA_NAK_INVALID, WEFT_R_READS_BEYOND);
+		return;
+	}
+	if (count > IB_PSNS_MAX) {
+		rc_resp_refuse(c, p->psn, IBA_NAK_INVALID, WEFT_R_IB_LENGTH);
+		return;
+	}
+	reason = open_range(c, p, &grant);
+	if (reason != WEFT_OK) {
+		qp_refused(c->qp, reason, p->va, p->r_key);
+		/* IBA 9.7.4.1.4: an atomic that is not aligned is a bad request. */
+		rc_resp_refuse(c, p->psn,
+			       reason == WEFT_R_ATOMIC_ALIGN ? IBA_NAK_INVALID : IBA_NAK_ACCESS,
+			       reason);
+		return;
+	}
+	e = res_add(r);
+	r->msn = iba_psn_add(r->msn, 1);
+	*e = (struct resource){
+		.kind = iba_form(p->opcode)->kind,
+		.psn = p->psn,
+		.count = count,
+		.msn = r->msn,
+		.va = p->va,
+		.r_key = p->r_key,
+		.length = is_atomic ? 0 : p->dma_bytes,
+		.original = is_atomic ? run_atomic(p, &grant) : 0,
+	};
+	if (is_atomic)
+		mem_touch_message(&c->qp->adapter->mem, p->r_key);
+	r->psn = iba_psn_add(r->psn, count);
+	conn_ready(c);
+}
+
+/* ---- Duplicates ----------------------------------------------------------------------------- */
+
+/* Of those that are kept; bound: as many as the peer may have in flight. */
+static bool find_resource(const struct responder *r, uint32_t psn, uint32_t *found)
+{
+	for (uint32_t n = r->res_next; n != r->res_first; n--) {
+		const struct resource *e = res_at(r, n - 1);
+
+		if (iba_psn_is_within(psn, e->psn, e->count)) {
+			*found = n - 1;
+			return true;
+		}
+	}
+	return false;
+}
+
+/* IBA 9.7.5.1.7: the same request, or what is left of its answer. Anything else is forged. */
+static bool is_same(const struct ib_conn *c, const struct resource *e, const struct iba_packet *p)
+{
+	uint32_t offset = iba_psn_distance(e->psn, p->psn) * c->path.mtu_bytes;
+
+	if (iba_form(p->opcode)->kind != e->kind || p->r_key != e->r_key || p->va != e->va + offset)
+		return false;
+	return e->kind == IBA_KIND_ATOMIC || p->dma_bytes <= e->length - offset;
+}
+
+/*
+ * The peer has gone back to here and will repeat all that follows: so the answers are repeated from
+ * here on, without a gap. What is still to be answered needs nothing.
+ */
+static enum weft_reason answer_again(struct ib_conn *c, const struct iba_packet *p)
+{
+	struct responder *r = &c->resp;
+	uint32_t n, packet;
+
+	if (!find_resource(r, p->psn, &n) || !is_same(c, res_at(r, n), p))
+		return WEFT_R_IB_PSN;
+	packet = iba_psn_distance(res_at(r, n)->psn, p->psn);
+	if ((int32_t)(n - r->res_at) < 0 || (n == r->res_at && packet < r->res_packet)) {
+		r->res_at = n;
+		r->res_packet = r->res_began = packet;
+		conn_ready(c);
+	}
+	return WEFT_OK;
+}
+
+/* IBA 9.7.5.1.5: carried out already. It is not carried out again, but answered. */
+static enum weft_reason take_duplicate(struct ib_conn *c, const struct iba_packet *p)
+{
+	uint8_t kind = iba_form(p->opcode)->kind;
+
+	c->port->counts.duplicates++;
+	if (kind == IBA_KIND_READ || kind == IBA_KIND_ATOMIC)
+		return answer_again(c, p);
+	acknowledge(c);
+	return WEFT_OK;
+}
+
+/* ---- The peer's requests -------------------------------------------------------------------- */
+
+/*
+ * IBA 9.7.4.1.1: something before it was lost. That is said once, and once more when the peer has
+ * begun anew and lost it again, which its going back in numbers shows.
+ */
+static void take_early(struct ib_conn *c, const struct iba_packet *p)
+{
+	struct responder *r = &c->resp;
+
+	if (!r->is_deaf || !iba_psn_is_before(r->psn_early, p->psn)) {
+		/* A receive that was missing is still missed: that NAK stands. */
+		if (!r->is_deaf || r->nak == iba_syndrome_nak(IBA_NAK_SEQUENCE))
+			nak(c, iba_syndrome_nak(IBA_NAK_SEQUENCE));
+	}
+	r->psn_early = p->psn;
+}
+
+static void take_message(struct ib_conn *c, const struct iba_packet *p)
+{
+	struct responder *r = &c->resp;
+	struct verdict v = message_take(c, p);
+
+	if (v.is_not_ready) {
+		r->is_hungry = true;
+		qp_await_receive(c->qp, qp_recv_queue(c->qp));
+		r->psn_early = p->psn;
+		nak(c, iba_syndrome_rnr(c->rnr_timer_code));
+		return;
+	}
+	if (v.reason != WEFT_OK) {
+		rc_resp_refuse(c, p->psn, (enum iba_nak)v.nak, v.reason);
+		return;
+	}
+	r->psn = iba_psn_add(r->psn, 1);
+	if (iba_form(p->opcode)->traits & IBA_LAST)
+		r->msn = iba_psn_add(r->msn, 1);
+	if (p->is_ack_requested)
+		acknowledge(c);
+}
+
+/* After the end: the one answer, to what could not be carried out. */
+static enum weft_reason take_after_end(struct ib_conn *c, const struct iba_packet *p)
+{
+	if (!c->has_final || iba_psn_is_before(p->psn, c->resp.psn))
+		return WEFT_R_PEER_GONE;
+	c->resp.is_nak_due = true;
+	conn_ready(c);
+	return WEFT_OK;
+}
+
+enum weft_reason rc_resp_recv(struct ib_conn *c, const struct iba_packet *p)
+{
+	struct responder *r = &c->resp;
+	int32_t ahead = iba_psn_diff(p->psn, r->psn);
+	uint8_t kind = iba_form(p->opcode)->kind;
+
+	if (!c->qp)
+		return take_after_end(c, p);
+	if (!qp_is_receiving(c->qp))
+		return WEFT_R_QP_STATE;
+	if (ahead < 0)
+		return take_duplicate(c, p);
+	if (ahead > 0) {
+		take_early(c, p);
+		return WEFT_R_IB_PSN;
+	}
+	if (r->refusal != WEFT_OK)
+		return r->refusal;
+	r->is_deaf = false;
+	r->is_nak_due = false;
+	rc_resp_touch(c);
+	switch (kind) {
+	case IBA_KIND_SEND:
+	case IBA_KIND_WRITE:
+		take_message(c, p);
+		break;
+	case IBA_KIND_READ:
+	case IBA_KIND_ATOMIC:
+		if (r->in.kind == IBA_KIND_NONE)
+			take_read(c, p);
+		else
+			rc_resp_refuse(c, p->psn, IBA_NAK_INVALID, WEFT_R_IB_ORDER);
+		break;
+	default: /* not served: FLUSH, ATOMIC WRITE */
+		rc_resp_refuse(c, p->psn, IBA_NAK_INVALID, WEFT_R_IB_OPCODE);
+	}
+	return WEFT_OK;
+}
+
+enum weft_reason rc_recv(struct ib_conn *c, uint64_t now_ns, const struct iba_packet *p)
+{
+	if (iba_form(p->opcode)->traits & IBA_RESPONSE)
+		return c->qp ? rc_comp_recv(c, now_ns, p) : WEFT_R_PEER_GONE;
+	return rc_resp_recv(c, p);
+}

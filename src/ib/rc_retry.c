@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Trying again (IBA 9.7.6, 9.9.2.4). The local ACK timeout is what the consumer pays a retry for;
+ * within it a silence that is long against the round trip makes us send again for nothing, as a
+ * lost NAK or a lost last packet would else cost the whole of it.
+ */
+#include "ib/port.h"
+
+enum { PROBE_RTTS = 8, PROBE_SHARE = 64, RTT_WEIGHT = 8 };
+
+static uint64_t probe_first(const struct ib_conn *c)
+{
+	uint64_t ns = c->timeout_ns / PROBE_SHARE;
+
+	if (ns < PROBE_RTTS * c->req.rtt_ns)
+		ns = PROBE_RTTS * c->req.rtt_ns;
+	return ns < c->timeout_ns ? ns : c->timeout_ns;
+}
+
+static void wait_for_answer(struct ib_conn *c, uint64_t now_ns, uint64_t ns)
+{
+	if (c->timeout_ns != UINT64_MAX)
+		conn_deadline(c, now_ns + ns);
+}
+
+void rc_retry_sent(struct ib_conn *c, uint64_t now_ns)
+{
+	struct requester *q = &c->req;
+
+	if (q->deadline_ns != UINT64_MAX)
+		return;
+	q->progress_ns = now_ns;
+	q->probe_ns = probe_first(c);
+	wait_for_answer(c, now_ns, q->probe_ns);
+}
+
+static void take_round_trip(struct requester *q, uint64_t now_ns)
+{
+	uint64_t ns = now_ns - q->timed_ns;
+
+	if (!q->is_timed || !iba_psn_is_before(q->timed_psn, q->psn_una))
+		return;
+	q->is_timed = false;
+	q->rtt_ns = q->rtt_ns ? q->rtt_ns - q->rtt_ns / RTT_WEIGHT + ns / RTT_WEIGHT : ns;
+}
+
+void rc_retry_progress(struct ib_conn *c, uint64_t now_ns)
+{
+	struct requester *q = &c->req;
+
+	take_round_trip(q, now_ns);
+	q->is_recovering = false;
+	q->is_waiting = false;
+	q->retries_left = c->retries;
+	q->progress_ns = now_ns;
+	q->probe_ns = probe_first(c);
+	if (q->psn_sent == q->psn_una)
+		q->deadline_ns = UINT64_MAX; /* nothing is out */
+	else
+		wait_for_answer(c, now_ns, q->probe_ns);
+	conn_ready(c);
+}
+
+void rc_retry_go_back(struct ib_conn *c, uint64_t now_ns)
+{
+	struct requester *q = &c->req;
+
+	q->at = 0;
+	q->psn_send = q->psn_una;
+	q->read_psns = 0;
+	q->unasked = 0;
+	q->is_timed = false;
+	q->is_recovering = true;
+	q->quiet_ns = now_ns + (q->rtt_ns ? q->rtt_ns : probe_first(c));
+	conn_ready(c);
+}
+
+/* IBA 9.9.2.4.1: the consumer's retries are spent. */
+static bool is_spent(struct ib_conn *c)
+{
+	struct requester *q = &c->req;
+
+	if (q->retries_left > 0) {
+		q->retries_left--;
+		return false;
+	}
+	rc_req_fail(c, WEFT_ERR_PEER_GONE, WEFT_R_PEER_GONE);
+	return true;
+}
+
+/*
+ * While what was lost is on its way again, what had been sent before still makes the peer complain:
+ * nothing that comes within a round trip counts. It costs no retry, as somebody is there.
+ */
+void rc_retry_lost(struct ib_conn *c, uint64_t now_ns)
+{
+	if (!c->req.is_waiting && now_ns >= c->req.quiet_ns)
+		rc_retry_go_back(c, now_ns);
+}
+
+/* IBA 9.7.5.2.8 and 9.9.2.4.2; receiver_wait_ns is the consumer's own measure. */
+void rc_retry_not_ready(struct ib_conn *c, uint64_t now_ns, uint8_t timer_code)
+{
+	struct requester *q = &c->req;
+	uint64_t wait_ns = iba_rnr_ns(timer_code);
+
+	if (q->is_waiting)
+		return;
+	if (q->rnr_since_ns == UINT64_MAX)
+		q->rnr_since_ns = now_ns;
+	if ((c->rnr_retries != IB_RNR_RETRY_FOREVER && q->rnr_left == 0) ||
+	    now_ns - q->rnr_since_ns >= c->qp->receiver_wait_ns) {
+		rc_req_fail(c, WEFT_ERR_RECEIVER_NOT_READY, WEFT_R_RECEIVER_NOT_READY);
+		return;
+	}
+	if (q->rnr_left > 0 && c->rnr_retries != IB_RNR_RETRY_FOREVER)
+		q->rnr_left--;
+	rc_retry_go_back(c, now_ns);
+	q->is_recovering = false;
+	q->is_waiting = true;
+	q->retries_left = c->retries; /* it is there, and answers */
+	conn_deadline(c, now_ns + wait_ns);
+}
+
+/* The consumer's retries are counted by whole timeouts without a word, not by our probes. */
+static bool is_timed_out(struct ib_conn *c, uint64_t now_ns)
+{
+	struct requester *q = &c->req;
+
+	if (now_ns - q->progress_ns < c->timeout_ns)
+		return false;
+	c->port->counts.timeouts++;
+	q->progress_ns = now_ns;
+	return is_spent(c);
+}
+
+void rc_retry_expire(struct ib_conn *c, uint64_t now_ns)
+{
+	struct requester *q = &c->req;
+
+	q->deadline_ns = UINT64_MAX;
+	if (!c->qp || q->count == 0)
+		return;
+	if (q->is_waiting) {
+		q->is_waiting = false;
+		conn_ready(c);
+		return;
+	}
+	if (is_timed_out(c, now_ns))
+		return;
+	rc_retry_go_back(c, now_ns);
+	q->probe_ns *= 2;
+	if (q->probe_ns > c->timeout_ns)
+		q->probe_ns = c->timeout_ns;
+	wait_for_answer(c, now_ns, q->probe_ns);
+}
