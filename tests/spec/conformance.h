@@ -24,7 +24,9 @@ enum pair_ability {
 	PAIR_NO_CALLS = 1 << 5,	    /* posting and polling make no system call (QP-16) */
 	PAIR_ACKNOWLEDGES = 1 << 6, /* a reliable Send or Write ends when the peer has taken it */
 	PAIR_SEND_IMM = 1 << 7,	    /* a Send may carry an immediate */
-	PAIR_CHECKS_WHOLE = 1 << 8  /* no byte of a refused message is placed, however long it is */
+	PAIR_CHECKS_WHOLE = 1 << 8, /* no byte of a refused message is placed, however long it is */
+	PAIR_NAMES_REASON = 1 << 9, /* what is told of a refusal is the peer's own reason */
+	PAIR_PIPELINES = 1 << 10    /* requests begin while one before them waits for a receive */
 };
 
 enum {
@@ -244,6 +246,9 @@ void end_succeeds(struct end *e, struct weft_send_wr *wr);
 /* ---- States and events ---------------------------------------------------------------------- */
 
 struct weft_qp_attr end_query(struct end *e);
+
+/* It failed because the peer refused something for this reason, as far as the wire can tell. */
+void end_refused_for(struct end *e, enum weft_reason reason);
 void end_modify(struct end *e, enum weft_qp_state state);
 void end_await(struct end *e, enum weft_qp_state state);
 

@@ -124,7 +124,7 @@ static void iwarp_settle(struct pair *p)
 
 const struct pair_maker pair_maker = {
 	.name = "iwarp",
-	.abilities = PAIR_ATOMICS,
+	.abilities = PAIR_ATOMICS | PAIR_NAMES_REASON,
 	.services = 1U << WEFT_RC,
 	.open = iwarp_open,
 	.close = iwarp_close,

@@ -270,7 +270,7 @@ static void sim_settle(struct pair *p)
 
 const struct pair_maker pair_maker = {
 	.name = "iwarp_sim",
-	.abilities = PAIR_ATOMICS,
+	.abilities = PAIR_ATOMICS | PAIR_NAMES_REASON,
 	.services = 1U << WEFT_RC,
 	.open = sim_open,
 	.close = sim_close,

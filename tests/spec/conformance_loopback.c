@@ -56,7 +56,7 @@ const struct pair_maker pair_maker = {
 	.name = "loopback",
 	.abilities = PAIR_REFUSAL_COMPLETES | PAIR_READ_SCATTERS | PAIR_ATOMICS |
 		     PAIR_KNOWS_SENDER | PAIR_ONE_ADAPTER | PAIR_NO_CALLS | PAIR_ACKNOWLEDGES |
-		     PAIR_SEND_IMM | PAIR_CHECKS_WHOLE,
+		     PAIR_SEND_IMM | PAIR_CHECKS_WHOLE | PAIR_NAMES_REASON,
 	.services = 1U << WEFT_RC | 1U << WEFT_UC | 1U << WEFT_RD | 1U << WEFT_UD,
 	.open = loopback_open,
 	.close = loopback_close,
