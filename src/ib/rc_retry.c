@@ -131,12 +131,14 @@ static bool is_timed_out(struct ib_conn *c, uint64_t now_ns)
 		return false;
 	c->port->counts.timeouts++;
 	q->progress_ns = now_ns;
+	q->probe_ns = probe_first(c);
 	return is_spent(c);
 }
 
 void rc_retry_expire(struct ib_conn *c, uint64_t now_ns)
 {
 	struct requester *q = &c->req;
+	uint64_t left_ns;
 
 	q->deadline_ns = UINT64_MAX;
 	if (!c->qp || q->count == 0)
@@ -150,7 +152,6 @@ void rc_retry_expire(struct ib_conn *c, uint64_t now_ns)
 		return;
 	rc_retry_go_back(c, now_ns);
 	q->probe_ns *= 2;
-	if (q->probe_ns > c->timeout_ns)
-		q->probe_ns = c->timeout_ns;
-	wait_for_answer(c, now_ns, q->probe_ns);
+	left_ns = c->timeout_ns - (now_ns - q->progress_ns);
+	wait_for_answer(c, now_ns, q->probe_ns < left_ns ? q->probe_ns : left_ns);
 }

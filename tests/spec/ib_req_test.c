@@ -1,0 +1,436 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The requester of RC: what it sends, when again, and what it makes of answers. */
+#include <string.h>
+
+#include "ib_bed.h"
+
+enum { S0 = PSN_OURS, MTU = 256, CREDITS_OFF = IBA_CREDITS_UNUSED };
+
+static const struct weft_send_wr write_wr = { .id = 1, .opcode = WEFT_OP_WRITE };
+
+static uint32_t psn(uint32_t n)
+{
+	return (S0 + n) & IBA_PSN_MASK;
+}
+
+static enum weft_reason ack(struct bed *b, uint32_t n)
+{
+	return bed_put(b, peer_ack(CREDITS_OFF, psn(n), 0), NULL, 0);
+}
+
+static struct weft_send_wr request(enum weft_opcode opcode, uint64_t id)
+{
+	return (struct weft_send_wr){
+		.id = id, .opcode = opcode, .remote_addr = 0x1000, .remote_tag = 0x77, .imm = 0xabcd
+	};
+}
+
+/* Every MTU, lengths around it, and numbers that wrap. */
+TEST(test_rc_02_qp_17_messages_are_cut_by_the_mtu)
+{
+	static const enum iba_op sends[] = { IBA_SEND_FIRST, IBA_SEND_MIDDLE, IBA_SEND_LAST_IMM,
+					     IBA_SEND_ONLY_IMM };
+	static const enum iba_op writes[] = { IBA_WRITE_FIRST, IBA_WRITE_MIDDLE, IBA_WRITE_LAST,
+					      IBA_WRITE_ONLY };
+
+	for (uint32_t mtu = 256; mtu <= 4096; mtu *= 2) {
+		for (uint32_t k = 0; k < 14; k++) {
+			uint32_t bytes = k / 2 % 7 < 3 ? k / 2 % 7
+						       : (k / 2 - 2) / 2 * mtu + k / 2 % 2;
+			uint32_t count = iba_psn_count(bytes, mtu), i;
+			const enum iba_op *ops = k % 2 ? sends : writes;
+			struct ib_config config = bed_config();
+			struct bed *b;
+
+			config.path.mtu_bytes = mtu;
+			b = bed_open(&config, WEFT_RC);
+			bed_post(b, request(k % 2 ? WEFT_OP_SEND_IMM : WEFT_OP_WRITE, 1), 40,
+				 bytes);
+			for (i = 0; i < count; i++) {
+				bool is_last = i + 1 == count;
+				enum iba_op op = i == 0 ? ops[is_last ? 3 : 0]
+							: ops[is_last ? 2 : 1];
+				struct bed_packet *p = bed_expect(b, op, psn(i));
+
+				EXPECT_EQ(p->p.payload_bytes, is_last ? bytes - i * mtu : mtu);
+				EXPECT_MEM(p->payload, b->memory + 40 + i * mtu,
+					   p->p.payload_bytes);
+				EXPECT_EQ(p->p.is_ack_requested, is_last);
+				if (i == 0 && k % 2 == 0)
+					EXPECT_EQ(p->p.dma_bytes, bytes);
+				if (is_last && k % 2)
+					EXPECT_EQ(p->p.imm, 0xabcd);
+			}
+			bed_silent(b);
+			bed_incomplete(b); /* SEND-14 */
+			EXPECT_EQ(ack(b, count - 1), WEFT_OK);
+			bed_completed(b, 1, WEFT_SUCCESS);
+			bed_close(b);
+		}
+	}
+}
+
+TEST(test_rc_02_acknowledgements_are_cumulative)
+{
+	struct bed *b = bed_open(NULL, WEFT_RC);
+
+	for (uint64_t id = 1; id <= 4; id++)
+		bed_post(b, request(WEFT_OP_WRITE, id), 0, 2 * MTU);
+	EXPECT_EQ(ack(b, 8), WEFT_R_IB_PSN); /* for what was never sent */
+	EXPECT_EQ(ack(b, 0x800000), WEFT_R_IB_PSN);
+	bed_incomplete(b);
+	EXPECT_EQ(ack(b, 4), WEFT_OK); /* half of the third */
+	bed_completed(b, 1, WEFT_SUCCESS);
+	bed_completed(b, 2, WEFT_SUCCESS);
+	bed_incomplete(b);
+	EXPECT_EQ(ack(b, 2), WEFT_R_IB_PSN); /* an old one */
+	EXPECT_EQ(ack(b, 5), WEFT_OK);
+	bed_completed(b, 3, WEFT_SUCCESS);
+	EXPECT_EQ(ack(b, 7), WEFT_OK);
+	bed_completed(b, 4, WEFT_SUCCESS);
+	EXPECT_EQ(ack(b, 8), WEFT_R_IB_PSN);
+	bed_close(b);
+}
+
+/* SEND-09, SEND-13: from the lost packet on, asked of the memory again. */
+TEST(test_send_09_send_11_send_13_what_was_lost_is_gathered_again)
+{
+	struct bed *b = bed_open(NULL, WEFT_RC);
+	struct bed_packet *p;
+
+	bed_post(b, request(WEFT_OP_WRITE, 1), 0, 2 * MTU);
+	bed_post(b, request(WEFT_OP_SEND, 2), 4096, 3 * MTU);
+	for (int i = 0; i < 5; i++)
+		bed_next(b);
+	memset(b->memory + 4096 + MTU, 0x5a, MTU); /* nobody kept what was there */
+	EXPECT_EQ(bed_put(b, peer_ack(iba_syndrome_nak(IBA_NAK_SEQUENCE), psn(3), 1), NULL, 0),
+		  WEFT_OK);
+	bed_completed(b, 1, WEFT_SUCCESS);
+	p = bed_expect(b, IBA_SEND_MIDDLE, psn(3));
+	EXPECT_MEM(p->payload, b->memory + 4096 + MTU, MTU);
+	EXPECT_EQ(p->payload[0], 0x5a);
+	bed_expect(b, IBA_SEND_LAST, psn(4));
+	bed_silent(b);
+	EXPECT_EQ(ib_port_counts(b->port)->again, 2);
+	/* The same again within the round trip is of what was sent before. */
+	EXPECT_EQ(bed_put(b, peer_ack(iba_syndrome_nak(IBA_NAK_SEQUENCE), psn(3), 1), NULL, 0),
+		  WEFT_OK);
+	bed_silent(b);
+	EXPECT_EQ(ack(b, 4), WEFT_OK);
+	bed_completed(b, 2, WEFT_SUCCESS);
+	bed_close(b);
+}
+
+TEST(test_send_15_the_source_has_gone)
+{
+	struct ib_config config = bed_config();
+	struct bed *b;
+
+	config.window_packets = 2;
+	b = bed_open(&config, WEFT_RC);
+	bed_post(b, request(WEFT_OP_WRITE, 1), 0, MTU);
+	bed_post(b, request(WEFT_OP_WRITE, 2), 0, 3 * MTU);
+	bed_post(b, request(WEFT_OP_WRITE, 3), 0, MTU);
+	bed_next(b);
+	bed_next(b);
+	bed_silent(b); /* the window */
+	MUST(mem_region_deregister(&b->adapter.mem, b->pd->number, b->tag));
+	EXPECT_EQ(ack(b, 0), WEFT_OK);
+	bed_completed(b, 1, WEFT_SUCCESS);
+	bed_completed(b, 2, WEFT_ERR_LOCAL_ACCESS);
+	bed_completed(b, 3, WEFT_ERR_FLUSHED);
+	EXPECT_EQ(b->qp->reason, WEFT_R_SOURCE_GONE);
+	bed_silent(b);
+	bed_close(b);
+}
+
+/* ---- Silence -------------------------------------------------------------------------------- */
+
+TEST(test_rc_04_iba_9_9_2_4_1_a_silent_peer)
+{
+	const uint64_t timeout_ns = iba_timeout_ns(14);
+
+	for (uint8_t retries = 0; retries <= 7; retries++) {
+		struct ib_config config = bed_config();
+		struct bed *b;
+
+		config.retries = retries;
+		b = bed_open(&config, WEFT_RC);
+		bed_post(b, write_wr, 0, 8);
+		bed_wait(b, (retries + 1) * timeout_ns - 1);
+		bed_incomplete(b);
+		EXPECT_EQ(ib_port_counts(b->port)->timeouts, retries);
+		EXPECT(b->out_count > retries + 1U && b->out_count < 16 * (retries + 1U));
+		bed_wait(b, 1);
+		bed_completed(b, 1, WEFT_ERR_PEER_GONE);
+		EXPECT_EQ(b->qp->state, WEFT_QPS_ERROR);
+		while (b->out_count > 0)
+			bed_expect(b, IBA_WRITE_ONLY, S0);
+		bed_close(b);
+	}
+}
+
+TEST(test_rc_04_progress_gives_the_retries_back)
+{
+	struct ib_config config = bed_config();
+	struct bed *b;
+
+	config.retries = 1;
+	b = bed_open(&config, WEFT_RC);
+	for (uint64_t id = 1; id <= 5; id++)
+		bed_post(b, request(WEFT_OP_WRITE, id), 0, 8);
+	for (uint32_t n = 0; n < 5; n++) {
+		bed_wait(b, iba_timeout_ns(14) + iba_timeout_ns(14) / 2);
+		EXPECT_EQ(ack(b, n), WEFT_OK);
+		bed_completed(b, n + 1, WEFT_SUCCESS);
+	}
+	while (b->out_count > 0)
+		bed_next(b);
+	bed_close(b);
+}
+
+static enum weft_reason rnr(struct bed *b, uint32_t n, uint8_t code)
+{
+	return bed_put(b, peer_ack(iba_syndrome_rnr(code), psn(n), 0), NULL, 0);
+}
+
+TEST(test_rc_04_iba_9_9_2_4_2_a_peer_without_receives)
+{
+	struct ib_config config = bed_config();
+	struct bed *b;
+
+	config.rnr_retries = 2;
+	b = bed_open(&config, WEFT_RC);
+	b->qp->receiver_wait_ns = UINT64_MAX;
+	bed_post(b, request(WEFT_OP_SEND, 1), 0, 8);
+	bed_post(b, request(WEFT_OP_WRITE, 2), 0, 8);
+	bed_expect(b, IBA_SEND_ONLY, psn(0));
+	bed_expect(b, IBA_WRITE_ONLY, psn(1));
+	for (int i = 0; i < 2; i++) {
+		EXPECT_EQ(rnr(b, 0, 14), WEFT_OK);
+		EXPECT_EQ(rnr(b, 0, 14), WEFT_OK); /* said twice, and counted once */
+		bed_wait(b, iba_rnr_ns(14) - 1);
+		bed_silent(b);
+		bed_wait(b, 1);
+		bed_expect(b, IBA_SEND_ONLY, psn(0));
+		bed_expect(b, IBA_WRITE_ONLY, psn(1));
+		bed_silent(b);
+	}
+	EXPECT_EQ(rnr(b, 0, 14), WEFT_OK);
+	bed_completed(b, 1, WEFT_ERR_RECEIVER_NOT_READY);
+	bed_completed(b, 2, WEFT_ERR_FLUSHED);
+	bed_close(b);
+}
+
+/* QP-08: the consumer's own patience. */
+TEST(test_qp_08_patience_with_a_peer_without_receives)
+{
+	struct bed *b = bed_open(NULL, WEFT_RC);
+
+	b->qp->receiver_wait_ns = 3 * iba_rnr_ns(14);
+	bed_post(b, request(WEFT_OP_SEND, 1), 0, 8);
+	for (int i = 0; i < 3; i++) {
+		bed_expect(b, IBA_SEND_ONLY, psn(0));
+		EXPECT_EQ(rnr(b, 0, 14), WEFT_OK);
+		bed_wait(b, iba_rnr_ns(14));
+	}
+	bed_expect(b, IBA_SEND_ONLY, psn(0));
+	bed_incomplete(b);
+	EXPECT_EQ(rnr(b, 0, 14), WEFT_OK);
+	bed_completed(b, 1, WEFT_ERR_RECEIVER_NOT_READY);
+	bed_close(b);
+}
+
+/* IBA 9.7.7.2: beyond what the peer has receives for, one packet finds out. */
+TEST(test_iba_9_7_7_2_credits)
+{
+	struct bed *b = bed_open(NULL, WEFT_RC);
+	uint8_t one = iba_syndrome_ack(iba_credit_code(1));
+
+	bed_post(b, request(WEFT_OP_WRITE, 1), 0, 8);
+	bed_expect(b, IBA_WRITE_ONLY, psn(0));
+	b->is_held = true;
+	for (uint64_t id = 2; id <= 4; id++)
+		bed_post(b, request(WEFT_OP_SEND, id), 0, 2 * MTU);
+	b->is_held = false;
+	EXPECT_EQ(bed_put(b, peer_ack(one, psn(0), 1), NULL, 0), WEFT_OK);
+	bed_completed(b, 1, WEFT_SUCCESS);
+	bed_expect(b, IBA_SEND_FIRST, psn(1)); /* message 2, for which there is a receive */
+	EXPECT_EQ(bed_expect(b, IBA_SEND_LAST, psn(2))->p.is_ack_requested, true);
+	bed_silent(b);
+	EXPECT_EQ(bed_put(b, peer_ack(iba_syndrome_ack(0), psn(2), 2), NULL, 0), WEFT_OK);
+	bed_completed(b, 2, WEFT_SUCCESS);
+	EXPECT_EQ(bed_expect(b, IBA_SEND_FIRST, psn(3))->p.is_ack_requested, true);
+	bed_silent(b); /* until that was taken */
+	EXPECT_EQ(bed_put(b, peer_ack(iba_syndrome_ack(0), psn(3), 2), NULL, 0), WEFT_OK);
+	bed_expect(b, IBA_SEND_LAST, psn(4));
+	bed_silent(b);
+	/* A Write needs none; new credits come without being asked for. */
+	EXPECT_EQ(bed_put(b, peer_ack(iba_syndrome_ack(2), psn(3), 2), NULL, 0), WEFT_OK);
+	bed_expect(b, IBA_SEND_FIRST, psn(5));
+	bed_expect(b, IBA_SEND_LAST, psn(6));
+	bed_close(b);
+}
+
+/* ---- Answers -------------------------------------------------------------------------------- */
+
+static enum weft_reason response(struct bed *b, enum iba_op op, uint32_t n, uint32_t bytes)
+{
+	static uint8_t data[MTU * 2];
+	struct iba_packet p = peer_ack(CREDITS_OFF, psn(n), 0);
+
+	memset(data, (int)(n + 1), sizeof(data));
+	p.opcode = iba_opcode(IBA_RC, op);
+	return bed_put(b, p, data, bytes);
+}
+
+TEST(test_iba_9_7_5_1_4_a_read_whose_answer_is_lost_in_parts)
+{
+	struct bed *b = bed_open(NULL, WEFT_RC);
+	struct bed_packet *p;
+
+	bed_post(b, request(WEFT_OP_READ, 1), 512, 3 * MTU + 7);
+	bed_post(b, request(WEFT_OP_WRITE, 2), 0, 8);
+	p = bed_expect(b, IBA_READ_REQUEST, psn(0));
+	EXPECT_EQ(p->p.dma_bytes, 3 * MTU + 7);
+	bed_expect(b, IBA_WRITE_ONLY, psn(4));
+	/* Lengths and places that are not those of the request. */
+	bed_note(b);
+	EXPECT_EQ(response(b, IBA_READ_RESPONSE_FIRST, 0, 2 * MTU), WEFT_R_IB_LENGTH);
+	EXPECT_EQ(response(b, IBA_READ_RESPONSE_ONLY, 0, MTU), WEFT_R_IB_LENGTH);
+	EXPECT_EQ(response(b, IBA_READ_RESPONSE_LAST, 5, 7), WEFT_R_IB_PSN);
+	EXPECT_EQ(response(b, IBA_ATOMIC_ACKNOWLEDGE, 0, 0), WEFT_R_IB_LENGTH);
+	bed_unchanged(b);
+	EXPECT_EQ(response(b, IBA_READ_RESPONSE_FIRST, 0, MTU), WEFT_OK);
+	EXPECT_EQ(b->memory[512], 1);
+	EXPECT_EQ(response(b, IBA_READ_RESPONSE_MIDDLE, 0, MTU), WEFT_R_IB_PSN); /* twice */
+	bed_silent(b);
+	/* The second is lost: the rest is asked for, and what follows is sent again. */
+	EXPECT_EQ(response(b, IBA_READ_RESPONSE_MIDDLE, 2, MTU), WEFT_R_IB_PSN);
+	p = bed_expect(b, IBA_READ_REQUEST, psn(1));
+	EXPECT_EQ(p->p.va, 0x1000 + MTU);
+	EXPECT_EQ(p->p.dma_bytes, 2 * MTU + 7);
+	bed_expect(b, IBA_WRITE_ONLY, psn(4));
+	EXPECT_EQ(response(b, IBA_READ_RESPONSE_LAST, 3, 7), WEFT_R_IB_PSN);
+	bed_silent(b); /* of the answer before: not another loss */
+	EXPECT_EQ(response(b, IBA_READ_RESPONSE_FIRST, 1, MTU), WEFT_OK);
+	EXPECT_EQ(response(b, IBA_READ_RESPONSE_MIDDLE, 2, MTU), WEFT_OK);
+	EXPECT_EQ(b->memory[512 + 3 * MTU], b->shadow[512 + 3 * MTU]);
+	bed_incomplete(b);
+	/* An acknowledgement of what follows does not stand for the rest. */
+	b->now_ns += iba_timeout_ns(14) / 100;
+	EXPECT_EQ(ack(b, 4), WEFT_OK);
+	bed_incomplete(b);
+	b->now_ns += iba_timeout_ns(14) / 32;
+	EXPECT_EQ(ack(b, 4), WEFT_OK);
+	EXPECT_EQ(bed_expect(b, IBA_READ_REQUEST, psn(3))->p.dma_bytes, 7);
+	bed_expect(b, IBA_WRITE_ONLY, psn(4));
+	EXPECT_EQ(response(b, IBA_READ_RESPONSE_ONLY, 3, 7), WEFT_OK);
+	bed_completed(b, 1, WEFT_SUCCESS);
+	EXPECT_EQ(ack(b, 4), WEFT_OK);
+	bed_completed(b, 2, WEFT_SUCCESS);
+	EXPECT_EQ(b->memory[512 + 3 * MTU + 6], 4);
+	EXPECT_EQ(b->memory[512 + 3 * MTU + 7], b->shadow[512 + 3 * MTU + 7]);
+	bed_close(b);
+}
+
+/* An answer acknowledges what was sent before its request. */
+TEST(test_iba_9_7_5_1_2_an_answer_acknowledges)
+{
+	struct bed *b = bed_open(NULL, WEFT_RC);
+	struct iba_packet p = peer_ack(CREDITS_OFF, psn(2), 3);
+	uint64_t old = 0;
+
+	bed_post(b, request(WEFT_OP_WRITE, 1), 0, 2 * MTU);
+	bed_post(b, request(WEFT_OP_FETCH_ADD, 2), 64, 8);
+	bed_post(b, request(WEFT_OP_WRITE, 3), 0, 8);
+	p.opcode = iba_opcode(IBA_RC, IBA_ATOMIC_ACKNOWLEDGE);
+	p.original = UINT64_C(0x1122334455667788);
+	EXPECT_EQ(bed_put(b, p, NULL, 0), WEFT_OK);
+	bed_completed(b, 1, WEFT_SUCCESS);
+	bed_completed(b, 2, WEFT_SUCCESS);
+	bed_incomplete(b);
+	memcpy(&old, b->memory + 64, sizeof(old));
+	EXPECT(old == UINT64_C(0x1122334455667788));
+	bed_close(b);
+}
+
+TEST(test_rc_03_naks_end_the_request_that_they_name)
+{
+	static const struct {
+		enum iba_nak nak;
+		enum weft_status status;
+	} naks[] = {
+		{ IBA_NAK_INVALID, WEFT_ERR_REMOTE_REQUEST },
+		{ IBA_NAK_ACCESS, WEFT_ERR_REMOTE_ACCESS },
+		{ IBA_NAK_OPERATION, WEFT_ERR_REMOTE_OPERATION },
+	};
+
+	for (int i = 0; i < 3; i++) {
+		struct bed *b = bed_open(NULL, WEFT_RC);
+		uint8_t nak = iba_syndrome_nak(naks[i].nak);
+
+		for (uint64_t id = 1; id <= 3; id++)
+			bed_post(b, request(WEFT_OP_WRITE, id), 0, 8);
+		for (int k = 0; k < 3; k++)
+			bed_next(b);
+		EXPECT_EQ(bed_put(b, peer_ack(nak, psn(3), 0), NULL, 0), WEFT_R_IB_PSN);
+		EXPECT_EQ(bed_put(b, peer_ack(0x64, psn(0), 0), NULL, 0), WEFT_R_IB_OPCODE);
+		EXPECT_EQ(bed_put(b, peer_ack(0x40, psn(0), 0), NULL, 0), WEFT_R_IB_OPCODE);
+		bed_incomplete(b);
+		EXPECT_EQ(bed_put(b, peer_ack(nak, psn(1), 1), NULL, 0), WEFT_OK);
+		bed_completed(b, 1, WEFT_SUCCESS);
+		bed_completed(b, 2, naks[i].status);
+		bed_completed(b, 3, WEFT_ERR_FLUSHED);
+		EXPECT_EQ(b->qp->state, WEFT_QPS_ERROR);
+		bed_silent(b);
+		bed_close(b);
+	}
+}
+
+/* A gather list of more pieces than a packet's: they are copied together. */
+TEST(test_qp_07c_a_packet_of_very_many_pieces)
+{
+	struct ib_config config = bed_config();
+	struct weft_send_wr wr = request(WEFT_OP_WRITE, 1);
+	uint64_t pages[BED_BYTES / 4096];
+	struct weft_segment s[WEFT_SEGMENTS_MAX];
+	struct bed_packet *p;
+	struct bed *b;
+	uint32_t tag;
+
+	config.path.mtu_bytes = 4096;
+	b = bed_open(&config, WEFT_RC);
+	for (uint32_t i = 0; i < BED_BYTES / 4096; i++)
+		pages[i] = (uintptr_t)b->memory + BED_BYTES - 4096 * (i + 1);
+	const struct weft_page_list list = { .pages = pages,
+					     .count = BED_BYTES / 4096,
+					     .page_size_bytes = 4096 };
+	const struct weft_region_options ro = {
+		.length = BED_BYTES, .va = 0x100000, .rights = WEFT_LOCAL_READ, .pages = &list
+	};
+	const struct mem_owner owner = pd_owner(b->pd);
+
+	MUST(mem_region_register(&b->adapter.mem, &owner, &ro, &tag));
+	for (uint32_t i = 0; i < WEFT_SEGMENTS_MAX; i++)
+		s[i] = (struct weft_segment){ 0x100000 + 4096 * (1 + i % 15) - 50 - i, 100 + i % 2,
+					      tag };
+	wr.segments = s;
+	wr.segment_count = WEFT_SEGMENTS_MAX;
+	bed_post(b, wr, 0, 0);
+	p = bed_expect(b, IBA_WRITE_ONLY, psn(0));
+	EXPECT_EQ(p->p.payload_bytes, 16 * 201);
+	EXPECT_EQ(ib_port_counts(b->port)->bounced, 1);
+	for (uint32_t i = 0, at = 0; i < WEFT_SEGMENTS_MAX; i++) {
+		for (uint32_t k = 0; k < s[i].length; k++, at++) {
+			uint64_t offset = s[i].addr - 0x100000 + k;
+			uint64_t real = BED_BYTES - 4096 * (offset / 4096 + 1) + offset % 4096;
+
+			EXPECT_EQ(p->payload[at], b->memory[real]);
+		}
+	}
+	EXPECT_EQ(ack(b, 0), WEFT_OK);
+	bed_completed(b, 1, WEFT_SUCCESS);
+	MUST(mem_region_deregister(&b->adapter.mem, b->pd->number, tag));
+	bed_close(b);
+}
