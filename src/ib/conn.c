@@ -185,12 +185,14 @@ static enum weft_reason ib_check(const struct weft_qp *qp, const struct weft_sen
 		       wr->opcode == WEFT_OP_FETCH_ADD;
 	uint64_t bytes = 0;
 
-	if (!is_read)
+	if (!is_read && qp->service != WEFT_UD)
 		return WEFT_OK;
-	if (qp->reads_max == 0)
+	if (is_read && qp->reads_max == 0)
 		return WEFT_R_READS_NONE;
 	for (uint32_t i = 0; i < wr->segment_count; i++)
 		bytes += wr->segments[i].length;
+	if (qp->service == WEFT_UD) /* UD-03 */
+		return bytes <= c->path.mtu_bytes ? WEFT_OK : WEFT_R_WR_LENGTH;
 	/* Its response must fit into half of the circle of numbers, beside others. */
 	return bytes <= (uint64_t)IB_READ_PSNS_MAX * c->path.mtu_bytes ? WEFT_OK : WEFT_R_WR_LENGTH;
 }

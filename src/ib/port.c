@@ -130,10 +130,13 @@ static enum weft_reason check_address(const struct ib_conn *c, const struct iba_
 static enum weft_reason dispatch(struct ib_conn *c, uint64_t now_ns, const struct iba_packet *p,
 				 const struct ib_in *in)
 {
-	(void)in;
 	switch (c->service) {
 	case WEFT_RC:
 		return rc_recv(c, now_ns, p);
+	case WEFT_UC:
+		return uc_recv(c, p);
+	case WEFT_UD:
+		return ud_recv(c, p, in);
 	default:
 		return WEFT_R_IB_SERVICE;
 	}
@@ -170,7 +173,7 @@ static bool conn_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 	case WEFT_RC:
 		return rc_next(c, now_ns, out);
 	default:
-		return false;
+		return uc_next(c, out);
 	}
 }
 

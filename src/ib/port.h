@@ -265,3 +265,11 @@ void rc_resp_end(struct ib_conn *c, uint32_t psn, enum iba_nak nak, enum weft_re
 /* rc_reply.c */
 bool rc_reply_is_due(const struct ib_conn *c);
 bool rc_reply_next(struct ib_conn *c, struct ib_out *out);
+
+/* ---- uc.c, ud.c ----------------------------------------------------------------------------- */
+
+enum weft_reason uc_recv(struct ib_conn *c, const struct iba_packet *p);
+enum weft_reason ud_recv(struct ib_conn *c, const struct iba_packet *p, const struct ib_in *in);
+
+/* Of both. */
+bool uc_next(struct ib_conn *c, struct ib_out *out);

@@ -95,6 +95,7 @@ TEST(test_qp_11_qp_s4_completion_waits_for_the_receiver_or_not)
 			end_holds(b, DST, 16, 1);
 		} else {
 			end_sent(a, 1); /* and was lost: nobody had a receive for it */
+			pair_settle(&p);
 			end_post_recv(b, 2, DST, 16);
 			pair_quiet(&p);
 			end_is_blank(b, DST, 16);

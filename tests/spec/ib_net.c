@@ -23,7 +23,7 @@ static const uint64_t left_ns = 500 * 1000 * 1000;
 struct wire {
 	struct ib_net *net;
 	struct ib_conn *conns[2];
-	bool has_left[2];
+	bool is_reliable, has_left[2];
 	uint32_t words; /* under way */
 };
 
@@ -89,6 +89,7 @@ enum weft_reason ib_net_connect(struct ib_net *net, struct weft_qp *const qps[2]
 	net->wires[n] = w;
 	net->wire_count = n == net->wire_count ? n + 1 : net->wire_count;
 	w->net = net;
+	w->is_reliable = qps[0]->service == WEFT_RC;
 	for (int i = 0; i < 2; i++) {
 		struct ib_config k = config_of(net, both, i, options);
 		enum weft_reason r;
@@ -322,7 +323,8 @@ static void node_told(struct ib_net *net, const struct world_event *event)
 	int i = (int)event->node;
 
 	w->words--;
-	ib_peer_left(w->conns[i], ib_why(w->conns[!i]));
+	if (w->is_reliable) /* the others share nothing that could be lost */
+		ib_peer_left(w->conns[i], ib_why(w->conns[!i]));
 	if (w->has_left[0] && w->has_left[1] && w->words == 0)
 		wire_free(net, n);
 }

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Unreliable connection (IBA 9.8.2): messages go out once and end when they are on the wire
+ * (QP-11); of those that arrive, one that has a gap is lost, without a word.
+ */
+#include "ib/port.h"
+
+#include "base/check.h"
+
+/* The packet at hand is all that is left of its request: the request has ended. */
+static void packet_sent(struct ib_conn *c, const struct sent *s, struct send_wqe *wqe)
+{
+	struct requester *q = &c->req;
+
+	q->psn_send = iba_psn_add(q->psn_send, 1);
+	if (q->psn_send != iba_psn_add(s->psn, s->count))
+		return;
+	rc_req_pop(c);
+	send_queue_end(c->qp, wqe, &(struct outcome){ .status = WEFT_SUCCESS });
+}
+
+/* What follows it is flushed with it. The numbers go on where they are. */
+static void source_gone(struct ib_conn *c, struct send_wqe *wqe)
+{
+	struct requester *q = &c->req;
+
+	q->count = q->at = 0;
+	q->psn_next = q->psn_una = q->psn_send;
+	send_queue_end(c->qp, wqe,
+		       &(struct outcome){
+			       .status = WEFT_ERR_LOCAL_ACCESS,
+			       .reason = WEFT_R_SOURCE_GONE,
+		       });
+}
+
+bool uc_next(struct ib_conn *c, struct ib_out *out)
+{
+	struct requester *q = &c->req;
+	struct iba_packet p = { .psn = q->psn_send };
+	const struct sent *s;
+	struct send_wqe *wqe;
+	struct load load;
+	uint32_t i;
+
+	if (!c->qp || q->count == 0)
+		return false;
+	s = rc_req_at(q, 0);
+	wqe = rc_req_wqe(c, s);
+	i = iba_psn_distance(s->psn, q->psn_send);
+	request_packet(c, wqe, i, &p);
+	if (c->service == WEFT_UD) {
+		p.dest_qp = wqe->dest_qp_number;
+		p.src_qp = c->number;
+		p.q_key = c->q_key;
+	}
+	if (request_payload(c, wqe, i, &load, out) != WEFT_OK) {
+		source_gone(c, wqe);
+		return false;
+	}
+	packet_make(c, &p, &load, out);
+	packet_sent(c, s, wqe);
+	return true;
+}
+
+static enum weft_reason dropped(struct ib_conn *c, enum weft_reason reason)
+{
+	c->resp.in.kind = IBA_KIND_NONE;
+	c->port->adapter->messages_dropped++;
+	return reason;
+}
+
+/* The receive was at fault, and has ended: what the consumer expects there will not come. */
+static bool is_of_receive(const struct verdict *v)
+{
+	return v->nak == IBA_NAK_OPERATION || v->reason == WEFT_R_RECEIVE_TOO_SHORT;
+}
+
+/* IBA 9.8.2.2.2: after a gap the next message that begins is the next that counts. */
+enum weft_reason uc_recv(struct ib_conn *c, const struct iba_packet *p)
+{
+	struct responder *r = &c->resp;
+	bool is_first = iba_form(p->opcode)->traits & IBA_FIRST;
+	struct verdict v;
+
+	if (!c->qp || !qp_is_receiving(c->qp))
+		return WEFT_R_QP_STATE;
+	if (p->psn != r->psn && r->in.kind != IBA_KIND_NONE)
+		(void)dropped(c, WEFT_R_IB_PSN);
+	r->psn = iba_psn_add(p->psn, 1);
+	if (is_first && r->in.kind != IBA_KIND_NONE)
+		(void)dropped(c, WEFT_R_IB_ORDER);
+	if (!is_first && r->in.kind == IBA_KIND_NONE)
+		return WEFT_R_IB_PSN; /* of a message that was dropped */
+	v = message_take(c, p);
+	if (v.reason == WEFT_OK)
+		return WEFT_OK;
+	(void)dropped(c, v.reason);
+	if (!v.is_not_ready && is_of_receive(&v))
+		conn_fail(c, v.reason);
+	return v.reason;
+}

@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Unreliable datagrams (IBA 9.8.3): one packet is one message (UD-03). What is not for this queue
+ * pair, or finds no room, is dropped without a word. A receive begins with 40 bytes that stand for
+ * the route header (annex A17).
+ */
+#include "ib/port.h"
+
+#include <string.h>
+
+static void gid_of(uint8_t gid[IBA_GID_BYTES], const struct ib_in *in, const struct inet_end *end)
+{
+	if (in->is_ipv6)
+		memcpy(gid, end->address, IBA_GID_BYTES);
+	else
+		iba_gid_of_ipv4(end->address, gid);
+}
+
+static void route_of(const struct ib_in *in, uint8_t bytes[IBA_GRH_BYTES])
+{
+	struct iba_grh g = {
+		.traffic_class = in->traffic_class,
+		.payload_bytes = (uint16_t)in->length,
+		.next_header = IBA_GRH_NEXT_UDP,
+		.hop_limit = in->hop_limit,
+	};
+
+	gid_of(g.from, in, &in->from);
+	gid_of(g.to, in, &in->to);
+	iba_grh_encode(&g, bytes);
+}
+
+static struct stretch receive_stretch(const struct weft_qp *qp)
+{
+	return (struct stretch){
+		.segments = qp->recv->segments,
+		.count = qp->recv->segment_count,
+		.kind = MEM_LOCAL_WRITE,
+	};
+}
+
+static enum weft_reason check_receive(struct ib_conn *c, uint32_t bytes)
+{
+	struct weft_qp *qp = c->qp;
+	uint64_t room = 0;
+
+	if (!qp_has_receive(qp))
+		return WEFT_R_RECEIVER_NOT_READY;
+	if (!qp->recv)
+		qp_recv_claim(qp); /* and kept for the next, if this one is dropped */
+	for (uint32_t i = 0; i < qp->recv->segment_count; i++)
+		room += qp->recv->segments[i].length;
+	return (uint64_t)IBA_GRH_BYTES + bytes <= room ? WEFT_OK : WEFT_R_RECEIVE_TOO_SHORT;
+}
+
+static enum weft_reason place(struct ib_conn *c, const struct iba_packet *p, const struct ib_in *in)
+{
+	struct stretch part = receive_stretch(c->qp), all = part;
+	uint8_t route[IBA_GRH_BYTES];
+	enum weft_reason r = qp_segments_check(c->qp, &all);
+
+	if (r != WEFT_OK)
+		return r;
+	route_of(in, route);
+	part.length = sizeof(route);
+	r = place_list(c, &part, route);
+	part.length = p->payload_bytes;
+	return r == WEFT_OK ? place_list(c, &part, p->payload) : r;
+}
+
+enum weft_reason ud_recv(struct ib_conn *c, const struct iba_packet *p, const struct ib_in *in)
+{
+	struct weft_completion completion = {
+		.opcode = WEFT_OP_RECV,
+		.src_qp_number = p->src_qp,
+		.byte_count = IBA_GRH_BYTES + p->payload_bytes,
+		.has_imm = iba_form(p->opcode)->headers & IBA_HAS_IMM,
+		.imm = p->imm,
+	};
+	enum weft_reason r;
+
+	if (!c->qp || !qp_is_receiving(c->qp))
+		return WEFT_R_QP_STATE;
+	if (p->q_key != c->q_key)
+		return WEFT_R_IB_QKEY;
+	r = p->payload_bytes <= c->path.mtu_bytes ? check_receive(c, p->payload_bytes)
+						  : WEFT_R_IB_LENGTH;
+	if (r != WEFT_OK) {
+		c->port->adapter->messages_dropped++;
+		return r;
+	}
+	r = place(c, p, in);
+	if (r != WEFT_OK) { /* the receive's own fault (LOC-06) */
+		completion.status = WEFT_ERR_LOCAL_ACCESS;
+		completion.reason = r;
+		completion.byte_count = 0;
+	}
+	qp_recv_retire(c->qp, &completion, p->is_solicited);
+	if (r != WEFT_OK)
+		conn_fail(c, r);
+	return r;
+}

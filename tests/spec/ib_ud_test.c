@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* UC and UD: what is not acknowledged. */
+#include <string.h>
+
+#include "ib_bed.h"
+
+enum { MTU = 256, P0 = PSN_PEERS, Q_KEY = 0x1234567, GRH = 40 };
+
+static uint8_t data[MTU + 4];
+
+static struct iba_packet uc_op(struct bed *b, enum iba_op op, uint32_t psn)
+{
+	struct iba_packet p = peer_reth(b, op, psn, 0, 3 * MTU);
+
+	p.opcode = iba_opcode(IBA_UC, op);
+	return p;
+}
+
+/* QP-11: it ends when it is on the wire; IBA 9.8.2: nobody answers. */
+TEST(test_qp_11_uc_completes_on_the_wire)
+{
+	struct bed *b = bed_open(NULL, WEFT_UC);
+
+	b->is_held = true;
+	bed_post(b, (struct weft_send_wr){ .id = 1, .opcode = WEFT_OP_WRITE }, 0, MTU + 1);
+	bed_post(b, (struct weft_send_wr){ .id = 2, .opcode = WEFT_OP_SEND }, 0, 4);
+	bed_incomplete(b);
+	b->is_held = false;
+	bed_run(b);
+	bed_expect(b, IBA_WRITE_FIRST, PSN_OURS);
+	EXPECT_EQ(bed_expect(b, IBA_WRITE_LAST, PSN_OURS + 1)->p.payload_bytes, 1);
+	bed_expect(b, IBA_SEND_ONLY, 0);
+	bed_completed(b, 1, WEFT_SUCCESS);
+	bed_completed(b, 2, WEFT_SUCCESS);
+	EXPECT_EQ(ib_port_due(b->port), UINT64_MAX);
+	bed_close(b);
+}
+
+/* IBA 9.8.2.2.2: a gap loses the message, and the next one is whole again. */
+TEST(test_iba_9_8_2_uc_loses_what_has_a_gap)
+{
+	struct bed *b = bed_open(NULL, WEFT_UC);
+
+	memset(data, 0x3c, sizeof(data));
+	bed_recv(b, 1, 1024, 3 * MTU);
+	EXPECT_EQ(bed_put(b, uc_op(b, IBA_SEND_FIRST, P0), data, MTU), WEFT_OK);
+	EXPECT_EQ(bed_put(b, uc_op(b, IBA_SEND_LAST, P0 + 2), data, 4), WEFT_R_IB_PSN);
+	EXPECT_EQ(bed_put(b, uc_op(b, IBA_SEND_MIDDLE, P0 + 3), data, MTU), WEFT_R_IB_PSN);
+	EXPECT_EQ(b->adapter.messages_dropped, 1);
+	bed_incomplete(b);
+	/* The next takes the same receive, and may be cut short by another. */
+	EXPECT_EQ(bed_put(b, uc_op(b, IBA_SEND_FIRST, P0 + 9), data, MTU), WEFT_OK);
+	EXPECT_EQ(bed_put(b, uc_op(b, IBA_SEND_ONLY, P0 + 10), data, 4), WEFT_OK);
+	bed_completed(b, 1, WEFT_SUCCESS);
+	/* No receive, no right: not a word, and the connection lives. */
+	bed_note(b);
+	EXPECT_EQ(bed_put(b, uc_op(b, IBA_SEND_ONLY, P0 + 11), data, 4), WEFT_R_RECEIVER_NOT_READY);
+	b->qp->remote_rights = 0;
+	EXPECT_EQ(bed_put(b, uc_op(b, IBA_WRITE_FIRST, P0 + 12), data, MTU),
+		  WEFT_R_QP_REMOTE_RIGHTS);
+	EXPECT_EQ(bed_put(b, uc_op(b, IBA_WRITE_MIDDLE, P0 + 13), data, MTU), WEFT_R_IB_PSN);
+	bed_unchanged(b);
+	bed_silent(b);
+	EXPECT_EQ(b->qp->state, WEFT_QPS_RTS);
+	/* A receive that is too short fails, and there it ends. */
+	bed_recv(b, 2, 1024, 3);
+	EXPECT_EQ(bed_put(b, uc_op(b, IBA_SEND_ONLY, P0 + 14), data, 4), WEFT_R_RECEIVE_TOO_SHORT);
+	bed_completed(b, 2, WEFT_ERR_LOCAL_LENGTH);
+	EXPECT_EQ(b->qp->state, WEFT_QPS_ERROR);
+	bed_close(b);
+}
+
+static struct bed *open_ud(void)
+{
+	struct ib_config config = bed_config();
+
+	config.q_key = Q_KEY;
+	memset(data, 0x3c, sizeof(data));
+	return bed_open(&config, WEFT_UD);
+}
+
+static struct iba_packet datagram(uint32_t psn)
+{
+	return (struct iba_packet){
+		.opcode = IBA_UD_SEND_IMM, .psn = psn, .q_key = Q_KEY, .src_qp = 0x99, .imm = 7
+	};
+}
+
+TEST(test_ud_01_ud_03_one_packet_is_one_message)
+{
+	struct bed *b = open_ud();
+	struct weft_segment s = { (uintptr_t)b->memory, MTU + 1, b->tag };
+	struct weft_send_wr wr = { .id = 1,
+				   .opcode = WEFT_OP_SEND,
+				   .dest_qp_number = 0x77,
+				   .segments = &s,
+				   .segment_count = 1 };
+	struct bed_packet *p;
+	uint32_t posted;
+
+	EXPECT_EQ(qp_post_send(b->qp, &wr, 1, &posted), WEFT_R_WR_LENGTH);
+	s.length = MTU;
+	bed_post(b, wr, 0, 0);
+	bed_completed(b, 1, WEFT_SUCCESS);
+	p = bed_next(b);
+	EXPECT_EQ(p->p.opcode, IBA_UD_SEND);
+	EXPECT_EQ(p->p.dest_qp, 0x77);
+	EXPECT_EQ(p->p.src_qp, b->qp->number);
+	EXPECT_EQ(p->p.q_key, Q_KEY);
+	EXPECT_EQ(p->p.payload_bytes, MTU);
+	bed_silent(b);
+	bed_close(b);
+}
+
+TEST(test_ud_01_iba_9_8_3_what_a_datagram_delivers)
+{
+	struct bed *b = open_ud();
+	struct iba_packet p = datagram(5);
+	struct weft_completion c;
+	uint32_t count;
+
+	/* Nobody there; a wrong Q_Key; too much for the receive, which stays. */
+	EXPECT_EQ(bed_put(b, p, data, 8), WEFT_R_RECEIVER_NOT_READY);
+	bed_recv(b, 1, 512, GRH + 8);
+	bed_note(b);
+	p.q_key++;
+	EXPECT_EQ(bed_put(b, p, data, 8), WEFT_R_IB_QKEY);
+	p.q_key--;
+	EXPECT_EQ(bed_put(b, p, data, 9), WEFT_R_RECEIVE_TOO_SHORT);
+	EXPECT_EQ(bed_put(b, p, data, MTU + 4), WEFT_R_IB_LENGTH);
+	bed_unchanged(b);
+	bed_incomplete(b);
+	/* In whatever order, from whomever. */
+	p.psn = 3;
+	EXPECT_EQ(bed_put(b, p, data, 8), WEFT_OK);
+	MUST(cq_poll(b->cq, &c, 1, &count));
+	EXPECT_EQ(count, 1);
+	b->completed++;
+	EXPECT_EQ(c.byte_count, GRH + 8);
+	EXPECT_EQ(c.src_qp_number, 0x99);
+	EXPECT(c.has_imm && c.imm == 7);
+	EXPECT_MEM(b->memory + 512 + GRH, data, 8);
+	/* 20 bytes of nothing, and the IPv4 header with its addresses. */
+	EXPECT_EQ(b->memory[512 + 20], 0x45);
+	EXPECT_MEM(b->memory + 512 + 32, b->config.path.to.address, 4);
+	EXPECT_MEM(b->memory + 512 + 36, b->config.path.from.address, 4);
+	bed_silent(b);
+	bed_close(b);
+}
