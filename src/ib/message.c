@@ -137,6 +137,8 @@ static struct verdict check_write(struct ib_conn *c, const struct iba_packet *p,
 		if (m->length > WEFT_MESSAGE_MAX)
 			return refused(IBA_NAK_INVALID, WEFT_R_IB_LENGTH);
 		r = write_access(c, 0, m->length, &grant);
+		if (r == WEFT_OK && m->length > 0 && rc_resp_is_touched(c, m->r_key))
+			r = WEFT_R_TAG_SPENT;
 		if (r != WEFT_OK)
 			return refused_access(c, r, m->va, m->r_key);
 	}

@@ -254,6 +254,7 @@ void rc_retry_expire(struct ib_conn *c, uint64_t now_ns);
 /* rc_resp.c */
 enum weft_reason rc_resp_recv(struct ib_conn *c, const struct iba_packet *p);
 void rc_resp_touch(struct ib_conn *c);
+bool rc_resp_is_touched(const struct ib_conn *c, uint32_t tag);
 
 /*
  * The peer's request at this number is refused for good: when what came before it was answered; the

@@ -77,6 +77,23 @@ void rc_resp_touch(struct ib_conn *c)
 }
 
 /*
+ * TOUCH-10: a Read of what may be touched once is still to be answered. Whoever comes meanwhile is
+ * too late.
+ */
+bool rc_resp_is_touched(const struct ib_conn *c, uint32_t tag)
+{
+	const struct responder *r = &c->resp;
+
+	if (r->res_told == r->res_next || !mem_touch_is_once(&c->qp->adapter->mem, tag))
+		return false;
+	for (uint32_t n = r->res_told; n != r->res_next; n++) {
+		if (res_at(r, n)->r_key == tag && res_at(r, n)->length > 0)
+			return true;
+	}
+	return false;
+}
+
+/*
  * The oldest that is kept goes: as the peer keeps to what was agreed, it has that answer. So if it
  * was being repeated, that was not needed.
  */
@@ -105,6 +122,8 @@ static enum weft_reason open_range(struct ib_conn *c, const struct iba_packet *p
 
 	if (access.length > 0 && !(c->qp->remote_rights & right))
 		return WEFT_R_QP_REMOTE_RIGHTS;
+	if (access.length > 0 && rc_resp_is_touched(c, p->r_key))
+		return WEFT_R_TAG_SPENT;
 	return qp_access(c->qp, &access, grant);
 }
 

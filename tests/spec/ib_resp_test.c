@@ -236,6 +236,45 @@ TEST(test_iba_9_7_4_1_7_more_reads_than_agreed)
 	bed_close(b);
 }
 
+/* TOUCH-10: read once, also when the answer is asked for twice; and no second while it is due. */
+TEST(test_touch_10_a_one_touch_read_and_its_lost_answer)
+{
+	for (int i = 0; i < 3; i++) {
+		struct bed *b = open();
+		const struct mem_owner owner = pd_owner(b->pd);
+		const struct weft_region_options ro = { .addr = (uintptr_t)b->memory,
+							.length = 4096,
+							.rights = WEFT_REMOTE_READ |
+								  WEFT_REMOTE_WRITE,
+							.is_one_touch = true };
+		struct iba_packet p = peer_reth(b, IBA_READ_REQUEST, P0, 8, 16);
+		uint32_t tag;
+
+		MUST(mem_region_register(&b->adapter.mem, &owner, &ro, &tag));
+		p.r_key = tag;
+		b->is_held = i > 0;
+		for (int k = 0; k < 2 && i == 0; k++) { /* its answer was lost */
+			EXPECT_EQ(bed_put(b, p, NULL, 0), WEFT_OK);
+			expect_response(b, P0, 1, 8, 16);
+		}
+		if (i > 0)
+			EXPECT_EQ(bed_put(b, p, NULL, 0), WEFT_OK);
+		if (i == 2)
+			p.opcode = iba_opcode(IBA_RC, IBA_WRITE_ONLY);
+		p.psn = (P0 + 1) & IBA_PSN_MASK;
+		EXPECT_EQ(bed_put(b, p, data, i == 2 ? 16 : 0), WEFT_OK);
+		EXPECT_EQ(b->qp->reason, WEFT_R_TAG_SPENT);
+		b->is_held = false;
+		bed_run(b);
+		if (i > 0)
+			expect_response(b, P0, 1, 8, 16);
+		bed_expect_ack(b, iba_syndrome_nak(IBA_NAK_ACCESS), p.psn);
+		bed_unchanged(b);
+		(void)mem_region_deregister(&b->adapter.mem, b->pd->number, tag);
+		bed_close(b);
+	}
+}
+
 /* ---- Bad requests --------------------------------------------------------------------------- */
 
 struct bad {
