@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Whether a device that was found once more by its name is the one that it was. */
-*Whether a device that was found by its name once more is the one that it was,
-	with what it had.* /
 #pragma once
 
 #include <weft/rio.h>
 
-		/* All but its number: that is its owner's, and another owner may have another one for it. */
-		static inline bool rio_device_is_same(const struct weft_rio_device *a,
-						      const struct weft_rio_device *b)
+/* All but its number: that is its owner's, and another owner may have another one for it. */
+static inline bool rio_device_is_same(const struct weft_rio_device *a,
+				      const struct weft_rio_device *b)
 {
 	return a->size_bytes == b->size_bytes && a->block_bytes == b->block_bytes &&
 	       a->is_readonly == b->is_readonly && a->can_flush == b->can_flush &&
