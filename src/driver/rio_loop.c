@@ -292,14 +292,17 @@ static void timers_look(struct rio_loop *loop)
 	}
 	for (uint32_t i = 0; i < loop->dial_count && !loop->is_closing; i++) {
 		struct rio_dial *d = &loop->dials[i];
+		enum weft_reason r;
 
 		if (d->end || d->next_ns > loop->now_ns)
 			continue;
-		d->reason = find(loop, d);
-		if (d->reason == WEFT_OK)
-			d->reason = rio_end_dial(loop, d);
-		if (d->reason != WEFT_OK)
-			d->next_ns = loop->now_ns + NS_PER_S / 5;
+		r = find(loop, d);
+		if (r == WEFT_OK)
+			r = rio_end_dial(loop, d);
+		if (r == WEFT_OK)
+			continue; /* why the last one failed holds until this one has an end */
+		d->reason = r;
+		d->next_ns = loop->now_ns + NS_PER_S / 5;
 	}
 	loop->look_ns = loop->now_ns + NS_PER_S / 100;
 }

@@ -137,6 +137,15 @@ def test_more_than_the_device_holds_is_not_written_as_if_it_were_all(folder):
         expect_equal("all of it", roles.io("write", "disk", "--file", image).returncode, 0)
 
 
+def test_who_never_reached_the_owner_has_not_lost_it(folder):
+    """Whenever one gives up, also in the middle of another try."""
+    with Roles(folder, "mem:1M") as roles:
+        roles.write("requester", "owner o 1.1 %s 127.0.0.1:1\n" % ("ab" * 32))
+        for ms in range(200, 400, 10):
+            done = roles.io("list", "--wait", "%dms" % ms)
+            expect("why: %s" % done.stderr, b"(connect_refused)" in done.stderr)
+
+
 def test_who_leaves_in_order_had_no_error(folder):
     with Roles(folder, "mem:1M") as roles:
         expect_equal("status", roles.io("read", "disk", "--file", "/dev/null").returncode, 0)
