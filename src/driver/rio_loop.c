@@ -14,7 +14,7 @@
 #include "driver/net.h"
 #include "driver/rio_end.h"
 
-enum { NS_PER_S = 1000000000, COMPLETIONS = 64, TURNS_MAX = 16 };
+enum { NS_PER_S = 1000000000, COMPLETIONS = 64 };
 
 static const uint64_t longest_sleep_ns = UINT64_C(10) * NS_PER_S;
 static const uint64_t alive_ns = UINT64_C(10) * NS_PER_S;
