@@ -248,7 +248,7 @@ struct weft_rio_iounit_options {
 	uint32_t store_count;
 	uint32_t commands_max; /* under way at a time; default 256 */
 	uint32_t pieces_max;   /* buffers; default 64 */
-	uint32_t piece_bytes;  /* of each; default 256 KiB */
+	uint32_t piece_bytes;  /* of each; default 256 KiB, and not less */
 	uint64_t timeout_ns;   /* of commands that name none; default 60 s */
 	/* Told of what a person may want to know, in one line. May be NULL. */
 	void (*tell)(void *context, const char *line);

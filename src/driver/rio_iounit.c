@@ -9,6 +9,7 @@
 #include "driver/device.h"
 #include "driver/rio_end.h"
 #include "rio/iounit.h"
+#include "rio/list.h"
 #include "wire/rio_text.h"
 
 enum {
@@ -358,6 +359,9 @@ enum weft_reason weft_rio_iounit_open(const struct weft_rio_self *self,
 
 	if (!self || !options || !iounit)
 		return WEFT_R_NULL_ARGUMENT;
+	/* A long list is fetched into a buffer as a whole. */
+	if (options->piece_bytes > 0 && options->piece_bytes < RIO_LIST_BYTES_MAX)
+		return WEFT_R_BAD_ARGUMENT;
 	u = calloc(1, sizeof(*u));
 	if (!u)
 		return WEFT_R_NO_MEMORY;

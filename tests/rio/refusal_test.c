@@ -499,6 +499,19 @@ TEST(test_rio_04_an_owner_has_no_more_requesters_than_an_iounit_can_know)
 	weft_rio_owner_close(owner);
 }
 
+/* A long list would fit into none of them. */
+TEST(test_rio_13b_an_iounit_has_no_buffers_that_are_too_small_for_a_list)
+{
+	const struct weft_rio_self self = cluster_self(FIRST_IOUNIT, NULL, 0);
+	struct weft_rio_iounit_options o = { .piece_bytes = (256 << 10) - 4096 };
+	struct weft_rio_iounit *iounit;
+
+	EXPECT_EQ(weft_rio_iounit_open(&self, &o, &iounit, NULL), WEFT_R_BAD_ARGUMENT);
+	o.piece_bytes = 256 << 10;
+	REQUIRE(weft_rio_iounit_open(&self, &o, &iounit, NULL) == WEFT_OK);
+	weft_rio_iounit_close(iounit);
+}
+
 /* Its owner would send it away, each time it came. */
 TEST(test_rio_04_an_iounit_has_no_device_whose_name_is_no_text)
 {
