@@ -94,6 +94,7 @@ static void unit_init(struct rio_owner *o, uint32_t i)
 	list_init(&u->free_commands);
 	list_init(&u->ready);
 	list_init(&u->ready_link);
+	u->last_count = UINT32_MAX;
 	u->devices = o->devices + (size_t)i * OWNER_DEVICES_MAX;
 	u->commands = o->commands + (size_t)i * o->commands_each;
 	for (uint32_t k = 0; k < o->commands_each; k++) {

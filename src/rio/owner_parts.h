@@ -91,6 +91,8 @@ struct owner_unit {
 	bool has_devices; /* it has told which */
 	struct owner_device *devices;
 	uint32_t device_count;
+	uint32_t last_count; /* as it was told last, also after it left; UINT32_MAX: nothing was */
+	uint32_t face;	     /* with which the numbers of its devices begin; 0: none yet */
 	struct owner_command *commands; /* rio_owner.commands_each */
 	struct list free_commands;
 	uint32_t orphans;	/* commands whose requester is gone */
@@ -251,6 +253,9 @@ void owner_note(struct rio_owner *o, struct owner_notable *n);
 
 struct owner_pair *owner_pair_of(struct rio_owner *o, const struct owner_requester *q,
 				 const struct owner_unit *u);
+
+/* The owner's number of a device that has this one at its unit. */
+uint32_t owner_device_number(const struct owner_unit *u, uint32_t number);
 
 /* A device of the unit as rules know it. */
 struct rio_target owner_target(const struct owner_unit *u, const struct rio_device *d);

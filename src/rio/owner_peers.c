@@ -32,26 +32,47 @@ static const struct rio_device *device_of(const struct owner_unit *u, uint32_t n
 	return NULL;
 }
 
-static uint32_t number_of(const struct owner_unit *u, uint32_t number)
+uint32_t owner_device_number(const struct owner_unit *u, uint32_t number)
 {
-	return u->peer.is.place << RIO_OWNER_UNIT_SHIFT | number;
+	return u->face << RIO_OWNER_UNIT_SHIFT | number;
+}
+
+/* By the owner's number of one of its devices; NULL: that is of nobody, or was, before. */
+static struct owner_unit *unit_of(const struct rio_owner *o, uint32_t number)
+{
+	uint32_t face = number >> RIO_OWNER_UNIT_SHIFT;
+	struct owner_unit *u;
+
+	if (face == 0)
+		return NULL;
+	u = &o->units[(face - 1) % o->config.iounits_max];
+	return u->face == face ? u : NULL;
+}
+
+/*
+ * First its place, then that and as many places as there are, and so on; so it is nobody else's.
+ * With 32 places it has had two thousand others before it has the first again.
+ */
+static void face_change(const struct rio_owner *o, struct owner_unit *u)
+{
+	if (u->face == 0 || u->face + o->config.iounits_max > OWNER_PLACES_MAX)
+		u->face = u->peer.is.place;
+	else
+		u->face += o->config.iounits_max;
 }
 
 struct rio_target owner_target(const struct owner_unit *u, const struct rio_device *d)
 {
-	return (struct rio_target){ number_of(u, d->number), u->peer.is.platform, d->name };
+	return (struct rio_target){ owner_device_number(u, d->number), u->peer.is.platform,
+				    d->name };
 }
 
 const struct rio_device *owner_device_find(struct rio_owner *o, uint32_t number,
 					   struct owner_unit **unit)
 {
-	uint32_t place = number >> RIO_OWNER_UNIT_SHIFT;
-	struct owner_unit *u;
+	struct owner_unit *u = unit_of(o, number);
 
-	if (place == 0 || place > o->config.iounits_max)
-		return NULL;
-	u = &o->units[place - 1];
-	if (u->peer.state != PEER_HERE || !u->has_devices)
+	if (!u || u->peer.state != PEER_HERE || !u->has_devices)
 		return NULL;
 	*unit = u;
 	return device_of(u, number & OWNER_DEVICE_MASK);
@@ -59,13 +80,11 @@ const struct rio_device *owner_device_find(struct rio_owner *o, uint32_t number,
 
 bool rio_owner_device(const struct rio_owner *o, uint32_t number, struct rio_device *device)
 {
-	uint32_t place = number >> RIO_OWNER_UNIT_SHIFT;
+	const struct owner_unit *u = unit_of(o, number);
 	const struct rio_device *d;
 
-	if (place == 0 || place > o->config.iounits_max)
-		return false;
 	/* Of one that is gone there are none. */
-	d = device_of(&o->units[place - 1], number & OWNER_DEVICE_MASK);
+	d = u ? device_of(u, number & OWNER_DEVICE_MASK) : NULL;
 	if (!d)
 		return false;
 	*device = *d;
@@ -203,6 +222,13 @@ bool owner_have_met(struct rio_owner *o, const struct owner_unit *u, struct plat
 
 /* ---- An I/O unit tells what it has ---------------------------------------------------------- */
 
+static bool is_same(const struct rio_device *a, const struct rio_device *b)
+{
+	return a->number == b->number && a->block_bytes == b->block_bytes && a->flags == b->flags &&
+	       a->size_bytes == b->size_bytes && a->name.length == b->name.length &&
+	       memcmp(a->name.bytes, b->name.bytes, b->name.length) == 0;
+}
+
 static enum weft_reason device_add(struct owner_unit *u, const struct rio_device *is)
 {
 	struct owner_device *d = &u->devices[u->device_count];
@@ -221,21 +247,28 @@ enum weft_reason owner_devices_take(struct rio_owner *o, struct owner_unit *u,
 				    const struct rio_devices *devices)
 {
 	struct rd at = rd_of(devices->entries.bytes, devices->entries.length);
+	bool has_changed = u->last_count != devices->count;
 
 	if (u->has_devices || devices->entries.length > ANNOUNCED_BYTES_MAX)
 		return WEFT_R_RIO_UNEXPECTED;
+	u->last_count = UINT32_MAX; /* until all are good */
 	for (uint32_t i = 0; i < devices->count; i++) {
 		struct rio_device d;
 		enum weft_reason r;
 
 		CHECK(rio_device_next(&d, &at) == RIO_MSG_OK); /* it was decoded before */
+		/* The one before is still there. */
+		has_changed = has_changed || !is_same(&d, &u->devices[i].is);
 		r = device_add(u, &d);
 		if (r != WEFT_OK) {
 			u->device_count = 0;
 			return r;
 		}
 	}
+	if (has_changed)
+		face_change(o, u);
 	u->has_devices = true;
+	u->last_count = u->device_count;
 	for (uint32_t i = 0; i < o->config.requesters_max; i++)
 		meet(o, owner_pair_of(o, &o->requesters[i], u));
 	return WEFT_OK;

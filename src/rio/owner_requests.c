@@ -27,7 +27,7 @@ static bool next_transaction(const struct owner_request *r, struct rd *at,
 		if (e.kind != SGL_TRANSACTION)
 			continue;
 		*t = e.transaction;
-		t->device |= r->pair->unit->peer.is.place << RIO_OWNER_UNIT_SHIFT;
+		t->device = owner_device_number(r->pair->unit, t->device & OWNER_DEVICE_MASK);
 		return true;
 	}
 	return false;

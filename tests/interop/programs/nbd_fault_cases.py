@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """What block clients see of a directed device when they may not, or when a role dies."""
 import errno
+import signal
 import time
 
 from nbd_cases import (FLUSH, READ, WRITE, NbdCase, RawClient, expect_info, expect_same, qemu_io,
@@ -150,22 +151,45 @@ def loss_is_told(cluster):
         raw.expect(0, FLUSH, 0, 0)
 
 
+def change_device(cluster):
+    cluster.kill("iounit")
+    with open(cluster.path("iounit.conf"), "a+", encoding="utf-8") as f:
+        f.seek(0)
+        text = f.read().replace("mem:16M", "mem:32M")
+        f.truncate(0)
+        f.write(text)
+    cluster.start("iounit")
+
+
 def device_changes(cluster):
     """Who was there before cannot be told; who comes sees what there is."""
     cluster.start_all()
     with RawClient(cluster.path("socket")) as raw:
         raw.expect(0, WRITE, 0, 4096, b"a" * 4096)
-        cluster.kill("iounit")
-        with open(cluster.path("iounit.conf"), "a+", encoding="utf-8") as f:
-            f.seek(0)
-            text = f.read().replace("mem:16M", "mem:32M")
-            f.truncate(0)
-            f.write(text)
-        cluster.start("iounit")
+        change_device(cluster)
         raw.expect(errno.EIO, WRITE, 0, 4096, b"a" * 4096)
         raw.expect(errno.EIO, READ, 0, 4096)
     expect_info(cluster, {"export-size": 2 * SIZE})
     qemu_io(cluster, ["write -P 3 20m 64k", "read -P 3 20m 64k"], ["^read 65536/65536"])
+
+
+def device_changes_unheard(cluster):
+    """nbdkit asks for the device that it knows before it hears of the one that is there."""
+    cluster.start_all()
+    nbdkit = cluster.processes["nbdkit"].process
+    with RawClient(cluster.path("socket")) as raw:
+        raw.expect(0, WRITE, 0, 4096, b"a" * 4096)
+        nbdkit.send_signal(signal.SIGSTOP)
+        try:
+            change_device(cluster)
+            cluster.await_true(lambda: log_of(cluster).count("came iounit") == 2,
+                               "the owner does not find the I/O unit", cluster.processes["owner"])
+            raw.send(WRITE, 0, 4096, b"b" * 4096)
+        finally:
+            nbdkit.send_signal(signal.SIGCONT)
+        if raw.answer() != errno.EIO:
+            raise Failure("a write goes to another device than it was meant for")
+    qemu_io(cluster, ["read -P 0 0 4k"], ["^read 4096/4096"])
 
 
 def iounit_dies_reading(cluster):
@@ -205,5 +229,6 @@ CASES = [
     NbdCase("iounit_dies_reading", "nbdcopy", SLOW_FILE, iounit_dies_reading),
     NbdCase("loss_is_told", "", "delay:500ms(file:DIR/disk,size=16M)", loss_is_told),
     NbdCase("device_changes", "nbdinfo qemu-io", "mem:16M", device_changes),
+    NbdCase("device_changes_unheard", "qemu-io", "mem:16M", device_changes_unheard),
     NbdCase("kit_dies", "nbdcopy qemu-io", SLOW, kit_dies),
 ]

@@ -331,6 +331,155 @@ TEST(test_rio_02i_a_unit_that_leaves_ends_what_it_had_to_do)
 	bed_close(&b);
 }
 
+/* ---- Units that come back with other devices ------------------------------------------------ */
+
+static void come_with(const struct rio_device *devices, uint32_t count)
+{
+	uint8_t entries[256];
+	struct wr w = wr_of(entries, sizeof(entries));
+
+	bed_come(&b, U);
+	for (uint32_t i = 0; i < count; i++)
+		rio_device_put(&devices[i], &w);
+	bed_say(&b, U,
+		&(struct rio_msg){
+			.type = RIO_DEVICES,
+			.devices = { .count = count,
+				     .entries = { entries, (size_t)(w.at - entries) } } });
+	bed_run(&b);
+}
+
+/* What the owner says to a request for the device that has this number. */
+static enum weft_reason asked_for(uint32_t number)
+{
+	static uint64_t id;
+
+	bed_ask_read(&b, A, ++id, number);
+	bed_run(&b);
+	if (bed_count(&b, U, RIO_COMMAND) > 0)
+		bed_status_next(&b, U);
+	bed_run(&b);
+	return bed_ended_with(&b, A);
+}
+
+/* The number of the last device that A was told of. */
+static uint32_t number_told(void)
+{
+	struct heard *h = bed_heard(&b, A, RIO_ANNOUNCE);
+	struct rio_device d = { 0 };
+	struct rd at;
+
+	REQUIRE(h);
+	at = rd_of(h->m.announce.devices.entries.bytes, h->m.announce.devices.entries.length);
+	for (uint32_t i = 0; i < h->m.announce.devices.count; i++)
+		REQUIRE(rio_device_next(&d, &at) == RIO_MSG_OK);
+	return d.number;
+}
+
+static const struct rio_device first = { .number = 1,
+					 .block_bytes = 512,
+					 .size_bytes = BED_DISK,
+					 .flags = RIO_DEVICE_FLUSH,
+					 .name = { (const uint8_t *)"disk", 4 } };
+
+/* A has the number, the unit comes back so, and A asks before it has heard of that. */
+static void changes(const struct rio_device *devices, uint32_t count)
+{
+	struct rio_device d;
+	uint32_t number;
+
+	bed_open(&b);
+	bed_start(&b);
+	bed_allow_all(&b);
+	bed_come(&b, A);
+	come_with(&first, 1);
+	EXPECT_EQ(number_told(), BED_DEVICE(0, 1));
+	EXPECT_EQ(asked_for(BED_DEVICE(0, 1)), WEFT_OK);
+	bed_leave(&b, U);
+	bed_run(&b);
+	bed_forget(&b);
+	come_with(devices, count);
+	EXPECT(!rio_owner_device(b.owner, BED_DEVICE(0, 1), &d));
+	EXPECT_EQ(asked_for(BED_DEVICE(0, 1)), WEFT_R_RIO_DEVICE);
+	EXPECT_EQ(bed_count(&b, U, RIO_COMMAND), 0U);
+	number = number_told();
+	EXPECT(rio_owner_device(b.owner, number, &d));
+	EXPECT(asked_for(number) != WEFT_R_RIO_DEVICE); /* it may dislike the request */
+	bed_close(&b);
+}
+
+TEST(test_rio_02d_a_device_that_changed_is_not_asked_for_by_its_former_number)
+{
+	struct rio_device other = first;
+	struct rio_device two[2] = { first, first };
+
+	other.size_bytes *= 2;
+	changes(&other, 1);
+	other = first;
+	other.block_bytes = 1024;
+	changes(&other, 1);
+	other = first;
+	other.flags = 0;
+	changes(&other, 1);
+	other = first;
+	other.name = (struct rio_bytes){ (const uint8_t *)"dusk", 4 };
+	changes(&other, 1);
+	other.name = (struct rio_bytes){ (const uint8_t *)"disks", 5 };
+	changes(&other, 1);
+	other = first;
+	other.number = 2;
+	changes(&other, 1);
+	two[0].number = 2;
+	changes(two, 2);
+}
+
+TEST(test_rio_03_a_unit_that_comes_back_as_it_was_has_the_same_numbers)
+{
+	bed_open_all(&b);
+	for (int i = 0; i < 3; i++) {
+		bed_leave(&b, U);
+		bed_run(&b);
+		bed_forget(&b);
+		bed_come(&b, U);
+		bed_run(&b); /* nothing is here before it tells */
+		EXPECT_EQ(asked_for(BED_DEVICE(0, 1)), WEFT_R_RIO_DEVICE);
+		bed_tell_devices(&b, U);
+		bed_run(&b);
+		EXPECT_EQ(number_told(), BED_DEVICE(0, 2));
+		EXPECT_EQ(asked_for(BED_DEVICE(0, 1)), WEFT_OK);
+	}
+	bed_close(&b);
+}
+
+/* Again and again, and no number is another unit's, or the one before. */
+TEST(test_rio_03_numbers_of_devices_that_change_stay_apart)
+{
+	struct rio_device d = first;
+	uint32_t before = 0, first_again = 0;
+
+	bed_open_all(&b);
+	bed_leave(&b, U);
+	bed_run(&b);
+	for (uint32_t i = 0; i < 0x9000; i++) {
+		uint32_t number;
+
+		d.size_bytes = (uint64_t)BED_DISK << i % 2;
+		bed_forget(&b);
+		b.note_count = 0;
+		come_with(&d, 1);
+		number = number_told();
+		REQUIRE(number != before && number >> 16 != 0 && number >> 16 < 0xffff);
+		REQUIRE((number >> 16) % BED_UNITS == 1 && (number & 0xffff) == 1);
+		first_again += number == BED_DEVICE(0, 1);
+		before = number;
+		bed_leave(&b, U);
+		bed_run(&b);
+	}
+	EXPECT_EQ(first_again, 1U);
+	EXPECT_EQ(asked_for(BED_DEVICE(1, 1)), WEFT_REASON_COUNT); /* V has it, and says nothing */
+	bed_close(&b);
+}
+
 /* ---- Other messages ------------------------------------------------------------------------- */
 
 TEST(test_rio_03_a_ping_is_answered)
