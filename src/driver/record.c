@@ -166,6 +166,15 @@ static struct sockaddr_in6 end_of(const struct weft_address *a)
 	return end;
 }
 
+/*
+ * The recording's lock is held: adapters that share a file write there in the order of these times.
+ * What an adapter saw of the clock before may be older than what another has written.
+ */
+static uint64_t time_of(const struct link *link)
+{
+	return net_look_at_clock(link->net);
+}
+
 void record_open(struct link *link, bool is_initiator)
 {
 	struct recording *r = link->net->adapter->recording;
@@ -180,7 +189,7 @@ void record_open(struct link *link, bool is_initiator)
 		return;
 	pthread_mutex_lock(&r->lock);
 	if (!has_mirror(r, link)) {
-		capture_stream_open(r->capture, &link->record.stream, &ends, link->net->now_ns);
+		capture_stream_open(r->capture, &link->record.stream, &ends, time_of(link));
 		list_init(&link->record.link);
 		list_add_tail(&r->records, &link->record.link);
 		link->record.recording = r;
@@ -199,7 +208,7 @@ void record_bytes(struct link *link, const struct span_list *l, size_t n, bool i
 	};
 
 	pthread_mutex_lock(&r->lock);
-	capture_stream_bytes(&link->record.stream, &bytes, link->net->now_ns);
+	capture_stream_bytes(&link->record.stream, &bytes, time_of(link));
 	pthread_mutex_unlock(&r->lock);
 }
 
@@ -208,7 +217,7 @@ void record_end(struct link *link, bool is_outgoing, bool is_reset)
 	struct recording *r = link->record.recording;
 
 	pthread_mutex_lock(&r->lock);
-	capture_stream_close(&link->record.stream, is_outgoing, is_reset, link->net->now_ns);
+	capture_stream_close(&link->record.stream, is_outgoing, is_reset, time_of(link));
 	pthread_mutex_unlock(&r->lock);
 }
 

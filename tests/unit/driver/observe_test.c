@@ -14,6 +14,7 @@
 #include <weft/weft.h>
 
 #include "capture_fixture.h"
+#include "driver/net.h"
 #include "test.h"
 #include "wire/trace_file.h"
 
@@ -151,6 +152,39 @@ TEST(test_capture_shows_a_connection_once_in_a_file)
 	close_adapter(far);
 	unlink(capture_path());
 	unlink(other_path());
+}
+
+/* The adapter's only link ends, and the adapter was interrupted since it looked at the clock. */
+static void end_late(struct weft_adapter *a)
+{
+	pthread_mutex_lock(&a->lock);
+	a->net->now_ns -= 1000000000;
+	record_end(CONTAINER_OF(a->net->links.next, struct link, all_link), true, false);
+	pthread_mutex_unlock(&a->lock);
+}
+
+TEST(test_capture_of_two_adapters_is_in_the_order_of_its_times)
+{
+	struct weft_adapter *near = opened(), *first = opened(), *second = opened();
+	struct knocking at_first, at_second;
+	struct reading r;
+
+	EXPECT_EQ(weft_capture_start(first, capture_path()), WEFT_OK);
+	EXPECT_EQ(weft_capture_start(second, capture_path()), WEFT_OK);
+	knock_begin(&at_first, near, first);
+	knock_begin(&at_second, near, second);
+	end_late(first);
+	knock_end(&at_second);
+	knock_end(&at_first);
+	close_adapter(near);
+	close_adapter(first);
+	close_adapter(second);
+	reading_open(&r, capture_path());
+	REQUIRE(r.count > 6);
+	for (size_t i = 1; i < r.count; i++)
+		EXPECT(r.packets[i].time_ns >= r.packets[i - 1].time_ns);
+	reading_close(&r);
+	unlink(capture_path());
 }
 
 TEST(test_capture_of_the_environment_is_not_the_programs_to_stop)
