@@ -323,12 +323,13 @@ static void put_long_messages(struct connection *c, int direction)
 
 /* ---- connections ---------------------------------------------------------------------------- */
 
+/* Who dials has ports by which Wireshark knows other protocols: a system may choose those too. */
 static void connection_open(struct connection *c, struct capture *file, int family)
 {
-	struct sockaddr_in in[2] = { { .sin_family = AF_INET, .sin_port = htons(40001) },
+	struct sockaddr_in in[2] = { { .sin_family = AF_INET, .sin_port = htons(34980) },
 				     { .sin_family = AF_INET, .sin_port = htons(7471) } };
 	struct sockaddr_in6 in6[2] = { { .sin6_family = AF_INET6, .sin6_port = htons(7472) },
-				       { .sin6_family = AF_INET6, .sin6_port = htons(40002) } };
+				       { .sin6_family = AF_INET6, .sin6_port = htons(57000) } };
 	struct capture_ends ends = { .is_initiator = c->is_initiator };
 
 	inet_pton(AF_INET, "192.0.2.1", &in[0].sin_addr);

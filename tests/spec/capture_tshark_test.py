@@ -30,11 +30,13 @@ def dissect(path, config):
     """The frames of a file: {field: [values]} and {field: [what a person is shown]} of each.
 
     RPCoRDMA is not tried: Wireshark looks for its header in every Send without asking how long that
-    is, and calls one of no or few bytes malformed."""
+    is, and calls one of no or few bytes malformed. Contents come before ports: a port that the
+    system has chosen may be one by which Wireshark knows another protocol, as 34980 or 57000."""
     env = dict(os.environ, HOME=config, XDG_CONFIG_HOME=config, WIRESHARK_CONFIG_DIR=config)
     done = subprocess.run(
         ["tshark", "-n", "-r", path, "-T", "pdml", "-o", "tcp.check_checksum:TRUE",
-         "-o", "ip.check_checksum:TRUE", "--disable-protocol", "rpcordma"],
+         "-o", "ip.check_checksum:TRUE", "-o", "tcp.try_heuristic_first:TRUE",
+         "--disable-protocol", "rpcordma"],
         env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     if done.returncode != 0:
         raise ValueError("tshark: " + done.stderr.decode())
