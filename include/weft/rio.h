@@ -89,7 +89,11 @@ void weft_rio_requester_close(struct weft_rio_requester *requester);
 void weft_rio_requester_address(struct weft_rio_requester *requester, struct weft_address *address);
 
 struct weft_rio_device {
-	uint32_t number; /* by which requests name it */
+	/*
+	 * By which requests name it. When its I/O unit comes back with other devices than it had,
+	 * those have other numbers: what is asked for by the former ends with WEFT_R_RIO_DEVICE.
+	 */
+	uint32_t number;
 	uint32_t block_bytes;
 	uint64_t size_bytes;
 	bool is_readonly, can_flush, can_fua, can_discard, can_write_zeroes;

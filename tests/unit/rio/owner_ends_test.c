@@ -333,20 +333,27 @@ TEST(test_rio_02i_a_unit_that_leaves_ends_what_it_had_to_do)
 
 /* ---- Units that come back with other devices ------------------------------------------------ */
 
-static void come_with(const struct rio_device *devices, uint32_t count)
+static enum weft_reason try_come_with(const struct rio_device *devices, uint32_t count)
 {
 	uint8_t entries[256];
 	struct wr w = wr_of(entries, sizeof(entries));
+	enum weft_reason r;
 
 	bed_come(&b, U);
 	for (uint32_t i = 0; i < count; i++)
 		rio_device_put(&devices[i], &w);
-	bed_say(&b, U,
-		&(struct rio_msg){
-			.type = RIO_DEVICES,
-			.devices = { .count = count,
-				     .entries = { entries, (size_t)(w.at - entries) } } });
+	r = bed_try_say(&b, U,
+			&(struct rio_msg){
+				.type = RIO_DEVICES,
+				.devices = { .count = count,
+					     .entries = { entries, (size_t)(w.at - entries) } } });
 	bed_run(&b);
+	return r;
+}
+
+static void come_with(const struct rio_device *devices, uint32_t count)
+{
+	REQUIRE(try_come_with(devices, count) == WEFT_OK);
 }
 
 /* What the owner says to a request for the device that has this number. */
@@ -431,6 +438,29 @@ TEST(test_rio_02d_a_device_that_changed_is_not_asked_for_by_its_former_number)
 	changes(&other, 1);
 	two[0].number = 2;
 	changes(two, 2);
+}
+
+/* What it was refused with in between counts for nothing. */
+TEST(test_rio_02d_a_device_that_was_refused_before_has_changed_still)
+{
+	struct rio_device twice[2] = { first, first };
+
+	bed_open(&b);
+	bed_start(&b);
+	bed_allow_all(&b);
+	bed_come(&b, A);
+	come_with(&first, 1);
+	bed_leave(&b, U);
+	bed_run(&b);
+	twice[0].size_bytes = twice[1].size_bytes = BED_DISK / 2;
+	EXPECT_EQ(try_come_with(twice, 2), WEFT_R_RIO_UNEXPECTED);
+	bed_leave(&b, U);
+	bed_run(&b);
+	bed_forget(&b);
+	come_with(twice, 1);
+	EXPECT_EQ(asked_for(BED_DEVICE(0, 1)), WEFT_R_RIO_DEVICE);
+	EXPECT(number_told() != BED_DEVICE(0, 1));
+	bed_close(&b);
 }
 
 TEST(test_rio_03_a_unit_that_comes_back_as_it_was_has_the_same_numbers)
