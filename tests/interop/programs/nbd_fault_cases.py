@@ -14,6 +14,10 @@ SIZE = 16 * MIB
 SLOW = "delay:20ms(mem:16M)"
 SLOW_FILE = "delay:20ms(file:DIR/disk,size=16M)"
 COPY = ["nbdcopy", "--connections=2", "--requests=4", "--request-size=65536", "--flush"]
+# One that fails hangs up at once. If several requests of a connection are under way then, nbdkit
+# 1.32 may answer one where another just could not, and ends: connections.c, "sock >= 0".
+VAIN_COPY = ["nbdcopy", "--connections=4", "--threads=4", "--requests=1", "--request-size=65536",
+             "--flush"]
 RESTARTS = 3
 
 
@@ -48,9 +52,9 @@ def denied(cluster):
 # --- roles die ---------------------------------------------------------------------------------
 
 
-def copy_begin(cluster, source, target):
+def copy_begin(cluster, source, target, program=COPY):
     words = [w.replace("DIR", cluster.folder).replace("URI", cluster.uri)
-             for w in COPY + [source, target]]
+             for w in program + [source, target]]
     copy = Process(Side(words), words, cluster.folder, "copy", cluster.tools.env)
     cluster.processes["copy"] = copy
     return copy
@@ -109,7 +113,7 @@ def owner_dies(cluster):
     """For good: what was asked fails when nobody has come for as long as was said."""
     random_file(cluster, "raw", SIZE, 4)
     cluster.start_all("wait=1s")
-    copy = copy_begin(cluster, "DIR/raw", "URI")
+    copy = copy_begin(cluster, "DIR/raw", "URI", VAIN_COPY)
     await_requests(cluster, copy, 20)
     cluster.kill("owner")
     copy_end(cluster, copy, 1)
@@ -123,7 +127,7 @@ def iounit_dies(cluster):
     """What it had not flushed may be gone: the copy fails, and can be made again."""
     data = random_file(cluster, "raw", SIZE, 5)
     cluster.start_all()
-    copy = copy_begin(cluster, "DIR/raw", "URI")
+    copy = copy_begin(cluster, "DIR/raw", "URI", VAIN_COPY)
     await_requests(cluster, copy, 20)
     cluster.kill("iounit")
     cluster.start("iounit")
