@@ -12,10 +12,10 @@
  * A list that does not lie in its message is fetched first, checked whole, and judged whole; what
  * is handed on is the copy that was judged, so nobody can change it afterwards (RIO-16).
  *
- * Devices have numbers of the owner's, one for each in the cluster: (number of the I/O unit) << 16 |
- * (the unit's own number). An I/O unit that comes back with other devices than it had gets another
- * number here: whoever has not heard of that yet asks for devices that are not there any more, and
- * never for one that only has the number of the former.
+ * Devices have numbers of the owner's, one for each in the cluster: (number of the I/O unit) << 16
+ * | (the unit's own number). An I/O unit that comes back with other devices than it had gets
+ * another number here: whoever has not heard of that yet asks for devices that are not there any
+ * more, and never for one that only has the number of the former.
  */
 #pragma once
 
