@@ -75,9 +75,17 @@ static void leave(void *unused)
 	atomic_fetch_sub(&waiters, 1);
 }
 
+/* The descriptor is looked at here: of a bell that goes, its number may be another's soon. */
 struct bell_ear bell_listen(struct bell *b)
 {
-	return (struct bell_ear){ b->fd, &b->rings, atomic_load(&b->rings) };
+	struct bell_ear ear = { .rings = &b->rings, .heard = atomic_load(&b->rings) };
+	int flags = fcntl(b->fd, F_GETFL);
+
+	if (flags < 0)
+		ear.why_not = -errno;
+	else if (flags & O_NONBLOCK)
+		ear.why_not = -EAGAIN;
+	return ear;
 }
 
 /*
@@ -86,18 +94,15 @@ struct bell_ear bell_listen(struct bell *b)
  */
 int bell_wait(const struct bell_ear *ear)
 {
-	int flags = fcntl(ear->fd, F_GETFL), type, error = 0;
+	int type, error;
 
-	if (flags < 0)
-		return -errno;
-	if (flags & O_NONBLOCK)
-		return -EAGAIN;
+	if (ear->why_not != 0)
+		return ear->why_not;
 	atomic_fetch_add(&waiters, 1);
 	pthread_cleanup_push(leave, NULL);
 	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
-	if (syscall(SYS_futex, ear->rings, FUTEX_WAIT_PRIVATE, ear->heard, NULL, NULL, 0) < 0 &&
-	    errno == EINTR)
-		error = -EINTR;
+	error = (int)syscall(SYS_futex, ear->rings, FUTEX_WAIT_PRIVATE, ear->heard, NULL, NULL, 0);
+	error = error < 0 && errno == EINTR ? -EINTR : 0;
 	pthread_setcanceltype(type, NULL);
 	pthread_cleanup_pop(1);
 	return error;

@@ -28,9 +28,9 @@ void bell_remove(struct bell *b, struct list *link);
 
 /* What somebody needs to hear of the next thing, who has found that there is none. */
 struct bell_ear {
-	int fd;
-	_Atomic uint32_t *rings; /* of the bell, which may be gone while he waits */
+	_Atomic uint32_t *rings; /* of the bell, which may be gone when he waits */
 	uint32_t heard;
+	int why_not; /* what bell_wait() will say at once, or 0 */
 };
 
 struct bell_ear bell_listen(struct bell *b);
