@@ -17,6 +17,11 @@ def perftest(tool, name, options, rows=None, iterations=r"\d+"):
 
 SIZES = [1 << n for n in range(1, 24)]  # 2 bytes to 8 MiB: what -a means
 
+# Over iWARP the client of ib_send_bw stops one Send short of the receives that the server has,
+# until an RDMA Write of the server's tells it of more. With -e it sleeps even then, for a completion
+# of which nothing is under way, and if the Write comes late both sides sleep for ever: perftest 4.5
+# does so on any device. The server has as many receives as there are Sends, and one more if that is
+# odd: then the client never stops.
 CASES = [
     perftest("ib_write_bw", "all_sizes", "-a -n 50", SIZES),
     perftest("ib_read_bw", "all_sizes", "-a -n 50", SIZES),
@@ -24,7 +29,7 @@ CASES = [
     perftest("ib_write_bw", "both_directions", "-b -n 500"),
     perftest("ib_send_bw", "both_directions", "-b -n 500"),
     perftest("ib_write_bw", "many_queue_pairs", "-q 16 -n 200", iterations="3200"),
-    perftest("ib_send_bw", "events", "-e -n 500"),
+    perftest("ib_send_bw", "events", "-e -n 499"),  # odd: see above
     perftest("ib_send_bw", "shared_receives", "--use-srq -n 500"),
     perftest("ib_send_bw", "inline", "-s 64 -I 64 -n 500"),
     perftest("ib_write_bw", "duration", "-D 1"),
