@@ -393,9 +393,10 @@ static void core_close(struct weft_rio_iounit *u)
 {
 	/* An owner that finds its connection gone must not find this unit there again. */
 	rio_loop_deafen(&u->loop);
-	/* Nor must it take for lost what went well. */
+	/* Nor must it take for lost what went well, and what requesters know may not be taken yet. */
 	rio_iounit_hurry(u->core);
-	rio_loop_turn(&u->loop);
+	for (uint32_t i = 0; i < u->options.commands_max && rio_loop_turn(&u->loop); i++)
+		;
 	rio_iounit_owner_left(u->core);
 	/* It knows now: devices may take their time. */
 	if (u->owner)

@@ -191,6 +191,7 @@ void rio_iounit_owner_left(struct rio_iounit *u)
 
 void rio_iounit_hurry(struct rio_iounit *u)
 {
+	u->is_hurried = true;
 	u->told_ns = u->now_ns;
 }
 

@@ -57,7 +57,10 @@ void rio_iounit_owner_came(struct rio_iounit *u, struct platform owner,
 			   const struct rio_session *session);
 void rio_iounit_owner_left(struct rio_iounit *u);
 
-/* It, or this unit, is about to leave: what it is to hear of later, with others, is said now. */
+/*
+ * This unit is about to end: what the owner is to hear of later, with others, is said now; and so
+ * is what ends from now on.
+ */
 void rio_iounit_hurry(struct rio_iounit *u);
 
 /* A message of the owner. After a refusal the owner must be sent away. */

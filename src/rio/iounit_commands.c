@@ -46,7 +46,7 @@ void unit_command_told(struct rio_iounit *u, struct unit_command *c)
 	u->told_count++;
 	if (u->told_count == 1)
 		u->told_ns = u->now_ns + RIO_TOLD_WAIT_NS;
-	if (u->told_count >= RIO_TOLD_MANY || c->is_urgent ||
+	if (u->told_count >= RIO_TOLD_MANY || c->is_urgent || u->is_hurried ||
 	    rio_is_short_of(max - u->counts.commands_now, max))
 		u->told_ns = u->now_ns;
 }

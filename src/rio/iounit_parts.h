@@ -184,6 +184,7 @@ struct rio_iounit {
 	struct list told;    /* commands, of which the requester was told, but not the owner */
 	uint32_t told_count;
 	uint64_t told_ns;	   /* when the owner is to be told of them at the latest */
+	bool is_hurried;	   /* it is told of each at once */
 	struct list platforms_due; /* with something to be done */
 	struct rio_iounit_counts counts;
 };
