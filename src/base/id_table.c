@@ -44,6 +44,26 @@ uint32_t id_table_add(struct id_table *t, void *object)
 	return (uint32_t)t->generations[slot] << ID_SLOT_BITS | slot;
 }
 
+/* Generation 0 is left out: slot 0 would give id 0. */
+static uint8_t next_generation(const struct id_table *t, uint32_t slot)
+{
+	uint8_t generation = t->generations[slot];
+
+	if (t->fixed)
+		return t->fixed;
+	return generation == UINT8_MAX ? 1 : generation + 1;
+}
+
+void id_table_fix_generation(struct id_table *t, uint8_t generation)
+{
+	CHECK(generation > 0 && generation < UINT8_MAX);
+	t->fixed = generation;
+	for (uint32_t i = 0; i < t->slots_max; i++) {
+		if (!t->objects[i])
+			t->generations[i] = generation;
+	}
+}
+
 void id_table_remove(struct id_table *t, uint32_t id)
 {
 	uint32_t slot = id_slot(id);
@@ -51,8 +71,7 @@ void id_table_remove(struct id_table *t, uint32_t id)
 
 	CHECK(id_table_find(t, id));
 	t->objects[slot] = NULL;
-	/* Generation 0 is left out: slot 0 would give id 0. */
-	t->generations[slot] = t->generations[slot] == UINT8_MAX ? 1 : t->generations[slot] + 1;
+	t->generations[slot] = next_generation(t, slot);
 	t->free_slots[(t->free_head + free_count) % t->slots_max] = slot;
 	t->used--;
 }

@@ -2,7 +2,7 @@
 /*
  * Objects by id. An id is 24 bits: a slot and the slot's generation, so that the id of an object
  * that is gone finds nothing, even when its slot serves another (until the generation has come
- * round). Id 0 is never given out.
+ * round). Id 0 is never given out, nor are those below 2^16, nor 0xffffff.
  */
 #pragma once
 
@@ -17,6 +17,7 @@ struct id_table {
 	uint32_t slots_max;
 	uint32_t free_head;
 	uint32_t used;
+	uint8_t fixed; /* generation of every new id; 0: they are counted */
 };
 
 /* 0, or -1 when memory is short. slots_max is at most ID_SLOTS_MAX. */
@@ -26,6 +27,12 @@ void id_table_fini(struct id_table *t);
 /* The new object's id; 0 when the table is full. */
 uint32_t id_table_add(struct id_table *t, void *object);
 void id_table_remove(struct id_table *t, uint32_t id);
+
+/*
+ * From now on the generation of every new id is this one, 1 to 254: numbers that others must be
+ * able to tell apart by it. An id is then used again as soon as its slot is.
+ */
+void id_table_fix_generation(struct id_table *t, uint8_t generation);
 
 static inline uint32_t id_slot(uint32_t id)
 {

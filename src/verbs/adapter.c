@@ -68,6 +68,11 @@ enum weft_reason adapter_init(struct adapter *a, const struct adapter_config *co
 	return WEFT_OK;
 }
 
+void adapter_set_place(struct adapter *a, uint8_t place)
+{
+	id_table_fix_generation(&a->qps, place);
+}
+
 bool adapter_is_used(const struct adapter *a)
 {
 	return a->pds.used || a->cqs.used || a->srqs.used || a->qps.used || a->space_count;

@@ -40,6 +40,12 @@ struct adapter_config {
 
 enum weft_reason adapter_init(struct adapter *a, const struct adapter_config *config);
 
+/*
+ * Where it stands among those of its host, 1 to 254: the highest 8 bits of the number of every
+ * queue pair that is made from now on.
+ */
+void adapter_set_place(struct adapter *a, uint8_t place);
+
 /* Whether objects remain; then it is not released (WEFT_R_BUSY). */
 bool adapter_is_used(const struct adapter *a);
 enum weft_reason adapter_fini(struct adapter *a);

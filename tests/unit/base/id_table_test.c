@@ -133,3 +133,31 @@ TEST(test_id_table_random_use_agrees_with_a_list)
 	}
 	id_table_fini(&t);
 }
+
+/* Who looks at the generation alone can tell whose an id is. */
+TEST(test_id_table_with_a_fixed_generation)
+{
+	struct id_table t;
+	uint32_t old, id, first = 0;
+
+	REQUIRE(id_table_init(&t, SLOTS) == 0);
+	old = id_table_add(&t, &objects[0]);
+	id_table_fix_generation(&t, 254);
+	EXPECT(id_table_find(&t, old) == &objects[0]);
+	EXPECT_EQ(old >> ID_SLOT_BITS, 1);
+	for (uint32_t i = 0; i < 600; i++) {
+		id = id_table_add(&t, &objects[1]);
+		EXPECT_EQ(id >> ID_SLOT_BITS, 254);
+		EXPECT(id_table_find(&t, id) == &objects[1]);
+		if (i == 0)
+			first = id;
+		id_table_remove(&t, id);
+		EXPECT(id_table_find(&t, id) == NULL);
+		/* The slots go round; the number comes back with its slot. */
+		EXPECT_EQ(id == first, i % (SLOTS - 1) == 0);
+	}
+	id_table_remove(&t, old);
+	EXPECT(id_table_find(&t, old) == NULL);
+	EXPECT_EQ(t.generations[id_slot(old)], 254);
+	id_table_fini(&t);
+}
