@@ -707,8 +707,9 @@ enum weft_event_kind {
 	WEFT_EVENT_QP_REFUSED,	   /* a peer's access through this queue pair was refused */
 	WEFT_EVENT_QP_DRAINED,	   /* SQD was asked for and has been reached */
 	WEFT_EVENT_SRQ_LIMIT,
-	WEFT_EVENT_FAULT,   /* QP: an access met a segment without pages (RKEY-08d), at addr */
-	WEFT_EVENT_REQUEST, /* listener: requests wait in weft_listener_next() */
+	WEFT_EVENT_FAULT,	/* QP: an access met a segment without pages (RKEY-08d), at addr */
+	WEFT_EVENT_REQUEST,	/* listener: requests wait in weft_listener_next() */
+	WEFT_EVENT_ESTABLISHED, /* QP, in RTR: the peer has sent something */
 	WEFT_EVENT_COUNT
 };
 

@@ -36,24 +36,62 @@ static uint32_t power_of_two(uint32_t at_least)
 	return n;
 }
 
+static bool path_is_good(const struct ib_path *path)
+{
+	return path->mtu_bytes > 0 &&
+	       iba_mtu_bytes(iba_mtu_code(path->mtu_bytes)) == path->mtu_bytes;
+}
+
 static bool config_is_good(const struct ib_config *k)
 {
-	const struct ib_path *path = &k->path;
-
-	return iba_mtu_bytes(iba_mtu_code(path->mtu_bytes)) == path->mtu_bytes &&
-	       k->peer_qp <= IBA_NUMBER_MAX && k->psn_send <= IBA_PSN_MASK &&
+	return k->peer_qp <= IBA_NUMBER_MAX && k->psn_send <= IBA_PSN_MASK &&
 	       k->psn_recv <= IBA_PSN_MASK && k->timeout_code < 32 && k->retries <= 7 &&
 	       k->rnr_retries <= IB_RNR_RETRY_FOREVER && k->rnr_timer_code < 32 &&
 	       k->window_packets < IB_PSNS_MAX / 2;
+}
+
+static void set_timeout(struct ib_conn *c, const struct ib_config *k)
+{
+	c->timeout_ns = k->timeout_code ? iba_timeout_ns(k->timeout_code) : UINT64_MAX;
+}
+
+static void set_retries(struct ib_conn *c, const struct ib_config *k)
+{
+	c->retries = k->retries;
+	c->req.retries_left = k->retries;
+}
+
+static void set_rnr_retries(struct ib_conn *c, const struct ib_config *k)
+{
+	c->rnr_retries = k->rnr_retries;
+	c->req.rnr_left = k->rnr_retries;
+}
+
+static void set_reads_out(struct ib_conn *c, const struct ib_config *k)
+{
+	uint32_t max = c->qp->outstanding_max;
+
+	c->qp->reads_max = k->reads_out < max ? k->reads_out : max;
+}
+
+/* What it sends from now on, if it has sent nothing yet. */
+static void set_requester(struct ib_conn *c, const struct ib_config *k)
+{
+	struct requester *q = &c->req;
+
+	q->psn_una = q->psn_send = q->psn_sent = q->psn_next = k->psn_send;
+	set_timeout(c, k);
+	set_retries(c, k);
+	set_rnr_retries(c, k);
+	c->window = k->window_packets ? k->window_packets : IB_WINDOW_DEFAULT;
+	c->ack_every = k->ack_every ? k->ack_every : (c->window + 3) / 4;
 }
 
 static void requester_init(struct ib_conn *c, const struct ib_config *k)
 {
 	struct requester *q = &c->req;
 
-	q->psn_una = q->psn_send = q->psn_sent = q->psn_next = k->psn_send;
-	q->retries_left = k->retries;
-	q->rnr_left = k->rnr_retries;
+	set_requester(c, k);
 	q->deadline_ns = UINT64_MAX;
 	q->rnr_since_ns = UINT64_MAX;
 	q->max = c->qp->sq.max;
@@ -91,12 +129,7 @@ static struct ib_conn *conn_alloc(struct ib_port *port, struct weft_qp *qp,
 	c->peer_qp = k->peer_qp;
 	c->p_key = k->p_key ? k->p_key : port->p_keys[0];
 	c->path = k->path;
-	c->timeout_ns = k->timeout_code ? iba_timeout_ns(k->timeout_code) : UINT64_MAX;
-	c->retries = k->retries;
-	c->rnr_retries = k->rnr_retries;
 	c->rnr_timer_code = k->rnr_timer_code;
-	c->window = k->window_packets ? k->window_packets : IB_WINDOW_DEFAULT;
-	c->ack_every = k->ack_every ? k->ack_every : (c->window + 3) / 4;
 	c->q_key = k->q_key;
 	c->owner = k->owner;
 	list_init(&c->ready_link);
@@ -117,7 +150,7 @@ enum weft_reason ib_create(struct ib_port *port, struct weft_qp *qp, const struc
 
 	if (qp->service == WEFT_RD)
 		return WEFT_R_WR_SERVICE;
-	if (qp->adapter != port->adapter || !config_is_good(k))
+	if (qp->adapter != port->adapter || !config_is_good(k) || !path_is_good(&k->path))
 		return WEFT_R_BAD_ARGUMENT;
 	if (qp->state > WEFT_QPS_INIT)
 		return WEFT_R_QP_STATE;
@@ -127,10 +160,79 @@ enum weft_reason ib_create(struct ib_port *port, struct weft_qp *qp, const struc
 	port->conns_used++;
 	/* One that the queue pair had before is not heard any more. */
 	port->conns[id_slot(c->number)] = c;
-	qp_attach(qp, &ib_transport, c);
-	if (k->reads_out < qp->reads_max)
-		qp->reads_max = k->reads_out;
+	qp_attach_receiving(qp, &ib_transport, c);
+	set_reads_out(c, k);
 	*conn = c;
+	return WEFT_OK;
+}
+
+enum weft_reason ib_start(struct ib_conn *c, const struct ib_config *k)
+{
+	if (!config_is_good(k))
+		return WEFT_R_BAD_ARGUMENT;
+	if (!c->qp || c->qp->state != WEFT_QPS_RTR)
+		return WEFT_R_QP_STATE;
+	set_requester(c, k);
+	set_reads_out(c, k);
+	qp_start(c->qp);
+	return WEFT_OK;
+}
+
+/* A ring for as many; what is kept stays. False: memory is short. */
+static bool set_reads_in(struct ib_conn *c, uint32_t reads_in)
+{
+	struct responder *r = &c->resp;
+	uint32_t mask = power_of_two(reads_in) - 1;
+	struct resource *res;
+
+	if (mask > r->res_mask) {
+		res = calloc(mask + 1U, sizeof(*res));
+		if (!res)
+			return false;
+		for (uint32_t n = r->res_first; n != r->res_next; n++)
+			res[n & mask] = r->res[n & r->res_mask];
+		free(r->res);
+		r->res = res;
+		r->res_mask = mask;
+	}
+	r->res_max = reads_in;
+	return true;
+}
+
+static bool is_drained(const struct weft_qp *qp)
+{
+	return qp->state == WEFT_QPS_SQD && !qp->is_draining && qp->sq.begun == 0;
+}
+
+enum weft_reason ib_adjust(struct ib_conn *c, const struct ib_config *k, uint32_t fields)
+{
+	const uint32_t any_time = IB_RNR_TIMER | IB_Q_KEY | IB_RATE;
+	uint32_t mtu_bytes = c->path.mtu_bytes;
+
+	if (!config_is_good(k) || fields >= IB_READS_IN << 1)
+		return WEFT_R_BAD_ARGUMENT;
+	if (!c->qp || ((fields & ~any_time) && !is_drained(c->qp)))
+		return WEFT_R_QP_STATE;
+	if ((fields & IB_READS_IN) && !set_reads_in(c, k->reads_in))
+		return WEFT_R_NO_MEMORY;
+	if (fields & IB_RNR_TIMER)
+		c->rnr_timer_code = k->rnr_timer_code;
+	if (fields & IB_Q_KEY)
+		c->q_key = k->q_key;
+	if (fields & IB_PATH) {
+		c->path = k->path;
+		c->path.mtu_bytes = mtu_bytes;
+	}
+	if (fields & IB_P_KEY)
+		c->p_key = k->p_key ? k->p_key : c->port->p_keys[0];
+	if (fields & IB_TIMEOUT)
+		set_timeout(c, k);
+	if (fields & IB_RETRIES)
+		set_retries(c, k);
+	if (fields & IB_RNR_RETRIES)
+		set_rnr_retries(c, k);
+	if (fields & IB_READS_OUT)
+		set_reads_out(c, k);
 	return WEFT_OK;
 }
 

@@ -52,6 +52,9 @@ struct ib_port *ib_port_create(const struct ib_port_config *config);
 /* When no connection is left. */
 void ib_port_destroy(struct ib_port *port);
 
+/* RFC 3168 section 5: what an IP header says of congestion. */
+enum ib_ecn { IB_ECN_NOT = 0, IB_ECN_ECT1 = 1, IB_ECN_ECT0 = 2, IB_ECN_CE = 3 };
+
 /* A packet that has arrived; borrowed for the call. */
 struct ib_in {
 	const uint8_t *bytes; /* the UDP payload */
@@ -62,6 +65,7 @@ struct ib_in {
 	bool is_ipv4_word_known;
 	uint16_t ipv4_id, ipv4_fragment;
 	uint8_t traffic_class, hop_limit;
+	uint8_t ecn; /* enum ib_ecn, of the IP header */
 };
 
 /* WEFT_OK, or why it was dropped. */
@@ -76,15 +80,17 @@ enum {
 /*
  * A packet to send: spans of its own bytes and of registered memory. They are good until the next
  * call of anything but ib_port_send(): several may be gathered, each in a struct of its own.
+ * Packets of one length and path are such that one call of a socket may send them.
  */
 struct ib_out {
-	struct span_list spans;
+	uint16_t ipv4_id; /* in: the identification that IPv4 will have, with IBA_IPV4_DF */
+	uint8_t ecn;	  /* enum ib_ecn, for the IP header */
+	bool is_bounced;  /* its payload lies in the port: send it before asking for another */
 	const struct ib_path *path;
-	bool is_bounced; /* its payload lies in the port: send it before asking for another */
+	struct span_list spans;
 	uint8_t bytes[IB_OUT_BYTES];
 };
 
-/* IPv4 is assumed to be sent with identification 0 and IBA_IPV4_DF. */
 bool ib_port_send(struct ib_port *port, uint64_t now_ns, struct ib_out *out);
 
 /* Whether ib_port_send() may have something. */
@@ -133,15 +139,42 @@ struct ib_config {
 	uint32_t window_packets;     /* of Sends and Writes on their way; 0: IB_WINDOW_DEFAULT */
 	uint32_t ack_every; /* of so many packets one asks to be acknowledged; 0: window / 4 */
 	uint32_t q_key;	    /* UD: of what is sent, and of what is taken */
+	uint64_t rate_bps;  /* of RC and UC; 0: as fast as the network takes it */
 	void *owner;	    /* given back by ib_owner() */
 };
 
 /*
- * Makes the queue pair, which is in RESET or INIT, operational on the port. The connection outlives
- * the queue pair's use of it, as what the peer was told last may have to be told again.
+ * Takes the queue pair, which is in RESET or INIT, to RTR: what the peer sends is served. The
+ * connection outlives the queue pair's use of it, as what the peer was told last may have to be
+ * told again. What ib_start() sets may be left 0.
  */
 enum weft_reason ib_create(struct ib_port *port, struct weft_qp *qp, const struct ib_config *config,
 			   struct ib_conn **conn);
+
+/*
+ * From RTR to RTS: requests are sent. Of the config count psn_send, timeout_code, retries,
+ * rnr_retries, reads_out, window_packets, ack_every and rate_bps.
+ */
+enum weft_reason ib_start(struct ib_conn *c, const struct ib_config *config);
+
+/* Fields of struct ib_config that may change later. */
+enum ib_field {
+	/* While it lives. */
+	IB_RNR_TIMER = 1 << 0,
+	IB_Q_KEY = 1 << 1,
+	IB_RATE = 1 << 2,
+	/* In SQD, when the drained event has come. */
+	IB_PATH = 1 << 3, /* but for mtu_bytes, which stays */
+	IB_P_KEY = 1 << 4,
+	IB_TIMEOUT = 1 << 5,
+	IB_RETRIES = 1 << 6,
+	IB_RNR_RETRIES = 1 << 7,
+	IB_READS_OUT = 1 << 8,
+	IB_READS_IN = 1 << 9
+};
+
+/* Changes the fields of the mask: all of them or, if one is refused, none. */
+enum weft_reason ib_adjust(struct ib_conn *c, const struct ib_config *config, uint32_t fields);
 
 /* Frees it; a queue pair that still uses it fails (WEFT_R_STREAM_LOST). */
 void ib_destroy(struct ib_conn *c);

@@ -206,6 +206,7 @@ void packet_make(struct ib_conn *c, struct iba_packet *p, const struct load *loa
 		.is_ipv6 = c->path.is_ipv6,
 		.from = &c->path.from,
 		.to = &c->path.to,
+		.ipv4_id = out->ipv4_id,
 		.ipv4_fragment = IBA_IPV4_DF,
 	};
 	uint32_t bytes = load ? load->bytes : 0, at, crc;
@@ -215,6 +216,7 @@ void packet_make(struct ib_conn *c, struct iba_packet *p, const struct load *loa
 	p->is_migrated = true;
 	p->pad = iba_pad(bytes);
 	out->path = &c->path;
+	out->ecn = IB_ECN_NOT;
 	out->spans.count = 0;
 	out->spans.length = 0;
 	at = iba_encode(p, out->bytes);

@@ -142,6 +142,17 @@ static enum weft_reason dispatch(struct ib_conn *c, uint64_t now_ns, const struc
 	}
 }
 
+/* IBA 11.6.3.2: whoever waits for the last word of the set-up need not, as the peer has begun. */
+static void note_established(struct ib_conn *c)
+{
+	struct weft_qp *qp = c->qp;
+
+	if (!qp || qp->state != WEFT_QPS_RTR || c->is_established || !qp_is_connected_service(qp))
+		return;
+	c->is_established = true;
+	event_raise(&qp->adapter->events, &qp->events, WEFT_EVENT_ESTABLISHED, WEFT_OK);
+}
+
 enum weft_reason ib_port_recv(struct ib_port *port, uint64_t now_ns, const struct ib_in *in)
 {
 	struct iba_packet p = { 0 };
@@ -158,10 +169,12 @@ enum weft_reason ib_port_recv(struct ib_port *port, uint64_t now_ns, const struc
 		r = check_icrc(port, in);
 	if (r == WEFT_OK)
 		r = dispatch(c, now_ns, &p, in);
-	if (r == WEFT_OK)
+	if (r == WEFT_OK) {
 		port->counts.payload_in += p.payload_bytes;
-	else
+		note_established(c);
+	} else {
 		port_dropped(port, p.dest_qp, r);
+	}
 	return r;
 }
 

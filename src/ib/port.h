@@ -141,15 +141,16 @@ struct ib_conn {
 	struct timer timer;
 	struct requester req;
 	struct responder resp;
-	/* Fixed. */
+	/* Of the config. */
 	uint64_t timeout_ns; /* UINT64_MAX: for ever */
 	uint8_t retries, rnr_retries, rnr_timer_code;
 	uint32_t window, ack_every, q_key;
 	/* The end. */
 	enum weft_reason why;
-	bool has_final; /* resp.nak at resp.psn is all that is ever said from now on */
-	bool is_told;	/* its owner has heard of it */
-	bool was_reply; /* the last packet was one: requests are next */
+	bool has_final;	     /* resp.nak at resp.psn is all that is ever said from now on */
+	bool is_told;	     /* its owner has heard of it */
+	bool was_reply;	     /* the last packet was one: requests are next */
+	bool is_established; /* its peer was heard, in RTR */
 	void *owner;
 };
 

@@ -288,11 +288,16 @@ void qp_query(const struct weft_qp *qp, struct weft_qp_attr *attr)
 	};
 }
 
-static void qp_become_operational(struct weft_qp *qp)
+static void qp_become_receiving(struct weft_qp *qp)
 {
 	if (qp->state == WEFT_QPS_RESET)
 		qp_state_move(qp, WEFT_QPS_INIT, WEFT_OK);
 	qp_state_move(qp, WEFT_QPS_RTR, WEFT_OK);
+}
+
+static void qp_become_operational(struct weft_qp *qp)
+{
+	qp_become_receiving(qp);
 	qp_state_move(qp, WEFT_QPS_RTS, WEFT_OK);
 }
 
@@ -311,13 +316,24 @@ enum weft_reason qp_connect(struct weft_qp *qp, struct weft_qp *peer)
 	return WEFT_OK;
 }
 
-void qp_attach(struct weft_qp *qp, const struct transport *transport, void *stream)
+void qp_attach_receiving(struct weft_qp *qp, const struct transport *transport, void *stream)
 {
 	CHECK(qp->state <= WEFT_QPS_INIT && !qp->stream);
 	qp->transport = transport;
 	qp->stream = stream;
-	qp_become_operational(qp);
-	qp_ready(qp);
+	qp_become_receiving(qp);
+}
+
+void qp_start(struct weft_qp *qp)
+{
+	CHECK(qp->state == WEFT_QPS_RTR);
+	qp_modify_state(qp, WEFT_QPS_RTS);
+}
+
+void qp_attach(struct weft_qp *qp, const struct transport *transport, void *stream)
+{
+	qp_attach_receiving(qp, transport, stream);
+	qp_start(qp);
 }
 
 /* ---- Progress and failure ------------------------------------------------------------------- */

@@ -161,8 +161,13 @@ static inline bool qp_fault_falls(struct weft_qp *qp, enum fault fault)
 /* The one function that changes the state. */
 void qp_state_move(struct weft_qp *qp, enum weft_qp_state to, enum weft_reason reason);
 
-/* A stream has been made for a queue pair in RESET or INIT, which becomes operational. */
+/*
+ * A stream has been made for a queue pair in RESET or INIT, which becomes operational; or only
+ * receives, in RTR, until it is started.
+ */
 void qp_attach(struct weft_qp *qp, const struct transport *transport, void *stream);
+void qp_attach_receiving(struct weft_qp *qp, const struct transport *transport, void *stream);
+void qp_start(struct weft_qp *qp);
 
 /* The queue pair may be able to move. */
 void qp_ready(struct weft_qp *qp);

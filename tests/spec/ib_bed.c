@@ -37,6 +37,14 @@ struct ib_config bed_config(void)
 
 struct bed *bed_open(const struct ib_config *config, enum weft_service service)
 {
+	struct bed *b = bed_open_receiving(config, service);
+
+	MUST(ib_start(b->conn, &b->config));
+	return b;
+}
+
+struct bed *bed_open_receiving(const struct ib_config *config, enum weft_service service)
+{
 	struct bed *b = &the_bed;
 	const struct adapter_config ac = {
 		.options = { .tags_max = 32, .translations_max = 256, .qps_max = 8 },
@@ -111,6 +119,7 @@ static void take_out(struct bed *b, const struct ib_out *out)
 		.is_ipv6 = out->path->is_ipv6,
 		.from = &out->path->from,
 		.to = &out->path->to,
+		.ipv4_id = out->ipv4_id,
 		.ipv4_fragment = IBA_IPV4_DF,
 	};
 	size_t length = 0;
@@ -130,7 +139,7 @@ static void take_out(struct bed *b, const struct ib_out *out)
 
 void bed_run(struct bed *b)
 {
-	struct ib_out out;
+	struct ib_out out = { .ipv4_id = IPV4_ID };
 	bool has_moved = true;
 
 	while (has_moved) {

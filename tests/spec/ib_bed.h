@@ -14,6 +14,7 @@
 enum {
 	BED_BYTES = 64 * 1024,
 	BED_OUT_MAX = 512,
+	IPV4_ID = 0x2b71, /* of what goes out */
 	PEER_QP = 0x4242,
 	PSN_OURS = 0xfffffe, /* wraps soon */
 	PSN_PEERS = 0xfffffd
@@ -44,8 +45,9 @@ struct bed {
 	bool is_held; /* nothing is taken from the port */
 };
 
-/* NULL: RC, MTU 256, two Reads each way, seven retries. */
+/* NULL: RC, MTU 256, two Reads each way, seven retries. The second is in RTR. */
 struct bed *bed_open(const struct ib_config *config, enum weft_service service);
+struct bed *bed_open_receiving(const struct ib_config *config, enum weft_service service);
 struct ib_config bed_config(void);
 void bed_close(struct bed *b);
 

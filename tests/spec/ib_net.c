@@ -96,6 +96,8 @@ enum weft_reason ib_net_connect(struct ib_net *net, struct weft_qp *const qps[2]
 
 		k.owner = &net->wires[n];
 		r = ib_create(net->nodes[i].port, qps[i], &k, &w->conns[i]);
+		if (r == WEFT_OK)
+			r = ib_start(w->conns[i], &k);
 		if (r != WEFT_OK)
 			return r;
 	}
@@ -169,7 +171,7 @@ static void node_put(struct node *n, const struct ib_out *out)
 static bool net_output(struct weft_adapter *a)
 {
 	struct node *n = node_of(a);
-	struct ib_out out;
+	struct ib_out out = { .ipv4_id = 0 };
 	bool has_moved = false;
 
 	while (ib_port_send(n->port, n->net->world.now_ns, &out)) {
