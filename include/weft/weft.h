@@ -37,6 +37,7 @@ struct weft_pd;
 struct weft_cq;
 struct weft_srq;
 struct weft_qp;
+struct weft_ah;
 struct weft_listener;
 struct weft_request;
 
@@ -330,6 +331,7 @@ struct weft_completion {
 	uint32_t invalidated_tag; /* with has_invalidated */
 	bool has_imm;
 	bool has_invalidated;
+	bool has_route; /* UD receive: it begins with 40 bytes that tell the route it came by */
 };
 
 struct weft_cq_options {
@@ -503,6 +505,12 @@ struct weft_send_wr {
 	uint64_t delay_ns; /* DELAY */
 	struct weft_bind bind;
 	struct weft_register reg;
+	/*
+	 * UD: where to, and the key that the destination wants; with the top bit set, the queue
+	 * pair's own is sent (IBA 10.2.5).
+	 */
+	const struct weft_ah *ah;
+	uint32_t remote_q_key;
 };
 
 struct weft_recv_wr {
@@ -677,6 +685,24 @@ enum weft_reason weft_capture_start(struct weft_adapter *adapter, const char *pa
  * could not be written any more.
  */
 enum weft_reason weft_capture_stop(struct weft_adapter *adapter);
+
+/* ---- Address handles ------------------------------------------------------------------------ */
+
+/* How packets go from one address to another. */
+struct weft_path {
+	struct weft_address from, to; /* from.port 0: one that stands for the flow label */
+	uint32_t mtu_bytes;	      /* of payload; 0: as the queue pair's port has it */
+	uint8_t traffic_class, hop_limit;
+	uint32_t flow_label; /* 20 bits */
+};
+
+/*
+ * A path for datagrams of queue pairs of the same domain. Destroyed while requests that name it
+ * wait to be sent, it fails those (WEFT_R_PEER_UNKNOWN).
+ */
+enum weft_reason weft_ah_create(struct weft_pd *pd, const struct weft_path *path,
+				struct weft_ah **ah);
+enum weft_reason weft_ah_destroy(struct weft_ah *ah);
 
 /* ---- Shared receive queues ----------------------------------------------------------------- */
 

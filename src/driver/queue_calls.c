@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Public calls on completion queues, queue pairs and shared receive queues. */
+/* Public calls on completion queues, address handles, queue pairs and shared receive queues. */
 #include <sched.h>
 
 #include "driver/net.h"
@@ -41,6 +41,34 @@ enum weft_reason weft_cq_destroy(struct weft_cq *cq)
 	r = cq_destroy(cq);
 	adapter_leave(a);
 	return r;
+}
+
+enum weft_reason weft_ah_create(struct weft_pd *pd, const struct weft_path *path,
+				struct weft_ah **ah)
+{
+	struct weft_adapter *a;
+	enum weft_reason r;
+
+	if (!pd || !path || !ah)
+		return WEFT_R_NULL_ARGUMENT;
+	a = adapter_of(pd->adapter);
+	adapter_enter(a);
+	r = adapter_is_short(a) ? WEFT_R_NO_MEMORY : ah_create(pd, path, ah);
+	adapter_leave(a);
+	return r;
+}
+
+enum weft_reason weft_ah_destroy(struct weft_ah *ah)
+{
+	struct weft_adapter *a;
+
+	if (!ah)
+		return WEFT_R_NULL_ARGUMENT;
+	a = adapter_of(ah->pd->adapter);
+	adapter_enter(a);
+	ah_destroy(ah);
+	adapter_leave(a);
+	return WEFT_OK;
 }
 
 enum weft_reason weft_cq_resize(struct weft_cq *cq, uint32_t entries_max)

@@ -280,6 +280,19 @@ bool ib_is_busy(const struct ib_conn *c)
 
 /* ---- The transport's face to the verbs ------------------------------------------------------ */
 
+/* UD-03: one packet; and it must be known where to. */
+static enum weft_reason ud_check(const struct ib_conn *c, const struct weft_send_wr *wr,
+				 uint64_t bytes)
+{
+	uint32_t mtu = c->path.mtu_bytes;
+
+	if (!wr->ah && c->path.to.port == 0 && opcode_is_carried(wr->opcode))
+		return WEFT_R_NULL_ARGUMENT;
+	if (wr->ah && wr->ah->path.mtu_bytes > 0 && wr->ah->path.mtu_bytes < mtu)
+		mtu = wr->ah->path.mtu_bytes;
+	return bytes <= mtu ? WEFT_OK : WEFT_R_WR_LENGTH;
+}
+
 static enum weft_reason ib_check(const struct weft_qp *qp, const struct weft_send_wr *wr)
 {
 	const struct ib_conn *c = qp->stream;
@@ -293,8 +306,8 @@ static enum weft_reason ib_check(const struct weft_qp *qp, const struct weft_sen
 		return WEFT_R_READS_NONE;
 	for (uint32_t i = 0; i < wr->segment_count; i++)
 		bytes += wr->segments[i].length;
-	if (qp->service == WEFT_UD) /* UD-03 */
-		return bytes <= c->path.mtu_bytes ? WEFT_OK : WEFT_R_WR_LENGTH;
+	if (qp->service == WEFT_UD)
+		return ud_check(c, wr, bytes);
 	/* Its response must fit into half of the circle of numbers, beside others. */
 	return bytes <= (uint64_t)IB_READ_PSNS_MAX * c->path.mtu_bytes ? WEFT_OK : WEFT_R_WR_LENGTH;
 }
@@ -304,7 +317,9 @@ static enum issue ib_issue(struct weft_qp *qp, struct send_wqe *wqe)
 	const struct stretch all = request_stretch(wqe);
 	enum weft_reason r = WEFT_OK;
 
-	if (!request_is_inline(wqe))
+	if (qp->service == WEFT_UD && !ud_has_path(qp->stream, wqe))
+		r = WEFT_R_PEER_UNKNOWN;
+	if (r == WEFT_OK && !request_is_inline(wqe))
 		r = qp_segments_check(qp, &all); /* LOC-06 */
 	if (r != WEFT_OK) {
 		send_queue_end(qp, wqe,
@@ -343,6 +358,7 @@ static void ib_down(struct weft_qp *qp, enum weft_reason why)
 	struct responder *r = &c->resp;
 
 	rc_resp_touch(c);
+	group_leave_all(c);
 	list_remove(&qp->sender_link);
 	timer_queue_cancel(&c->port->timers, &c->timer);
 	c->req.deadline_ns = UINT64_MAX;

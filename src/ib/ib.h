@@ -24,6 +24,7 @@
 #include "verbs/verbs.h"
 #include "wire/iba.h"
 #include "wire/inet.h"
+#include "wire/mad.h"
 
 struct ib_port;
 struct ib_conn;
@@ -86,7 +87,8 @@ struct ib_out {
 	uint16_t ipv4_id; /* in: the identification that IPv4 will have, with IBA_IPV4_DF */
 	uint8_t ecn;	  /* enum ib_ecn, for the IP header */
 	bool is_bounced;  /* its payload lies in the port: send it before asking for another */
-	const struct ib_path *path;
+	const struct ib_path *path; /* of a connection, or own_path */
+	struct ib_path own_path;
 	struct span_list spans;
 	uint8_t bytes[IB_OUT_BYTES];
 };
@@ -105,6 +107,21 @@ void ib_port_expire(struct ib_port *port, uint64_t now_ns);
  * NULL: none. Its owner tells the other end, and destroys it when that is done.
  */
 struct ib_conn *ib_port_event(struct ib_port *port);
+
+/* ---- Management datagrams ------------------------------------------------------------------- */
+
+/* One from or to queue pair 1 of a peer. The path is the one to it: from is this end. */
+struct ib_mad {
+	struct ib_path path;
+	uint16_t p_key; /* to send, 0: the first of the port */
+	uint8_t bytes[MAD_BYTES];
+};
+
+/* Takes the oldest that has arrived. False: there is none. */
+bool ib_port_mad(struct ib_port *port, struct ib_mad *mad);
+
+/* Sends one. False: too many wait to be sent; it is as if it had been lost. */
+bool ib_port_mad_send(struct ib_port *port, const struct ib_mad *mad);
 
 struct ib_counts {
 	uint64_t packets_in, packets_out;
@@ -181,6 +198,19 @@ void ib_destroy(struct ib_conn *c);
 
 /* The other end has left; its queue pair, if it is still here, fails for this reason. */
 void ib_peer_left(struct ib_conn *c, enum weft_reason reason);
+
+/* An IP multicast address. */
+struct ib_group {
+	bool is_ipv6;
+	uint8_t address[16]; /* of an IPv4 address the first 4 */
+};
+
+/*
+ * A queue pair of UD gets what arrives for the group, until it leaves the group or the connection.
+ * Joining again changes nothing. That the host gets such packets at all is the owner's part.
+ */
+enum weft_reason ib_join(struct ib_conn *c, const struct ib_group *group);
+void ib_leave(struct ib_conn *c, const struct ib_group *group);
 
 void *ib_owner(const struct ib_conn *c);
 

@@ -199,23 +199,21 @@ static uint32_t add_payload(struct ib_out *out, uint32_t at, const struct load *
 	return at;
 }
 
-void packet_make(struct ib_conn *c, struct iba_packet *p, const struct load *load,
-		 struct ib_out *out)
+void packet_write(struct ib_port *port, const struct ib_path *path, struct iba_packet *p,
+		  const struct load *load, struct ib_out *out)
 {
 	const struct iba_icrc_ip ip = {
-		.is_ipv6 = c->path.is_ipv6,
-		.from = &c->path.from,
-		.to = &c->path.to,
+		.is_ipv6 = path->is_ipv6,
+		.from = &path->from,
+		.to = &path->to,
 		.ipv4_id = out->ipv4_id,
 		.ipv4_fragment = IBA_IPV4_DF,
 	};
 	uint32_t bytes = load ? load->bytes : 0, at, crc;
 
-	p->p_key = c->p_key;
-	p->dest_qp = p->dest_qp ? p->dest_qp : c->peer_qp;
 	p->is_migrated = true;
 	p->pad = iba_pad(bytes);
-	out->path = &c->path;
+	out->path = path;
 	out->ecn = IB_ECN_NOT;
 	out->spans.count = 0;
 	out->spans.length = 0;
@@ -227,5 +225,13 @@ void packet_make(struct ib_conn *c, struct iba_packet *p, const struct load *loa
 		at = add_payload(out, at, load, &crc);
 	CHECK(span_list_add(&out->spans, out->bytes + at,
 			    iba_trailer_encode(crc, p->pad, out->bytes + at)));
-	c->port->counts.payload_out += bytes;
+	port->counts.payload_out += bytes;
+}
+
+void packet_make(struct ib_conn *c, struct iba_packet *p, const struct load *load,
+		 struct ib_out *out)
+{
+	p->p_key = c->p_key;
+	p->dest_qp = c->peer_qp;
+	packet_write(c->port, &c->path, p, load, out);
 }

@@ -19,6 +19,7 @@ struct ib_port *ib_port_create(const struct ib_port_config *config)
 	port->conns_max = max;
 	list_init(&port->ready);
 	list_init(&port->ended);
+	list_init(&port->members);
 	memcpy(port->p_keys, config->p_keys, sizeof(port->p_keys));
 	if (port->p_keys[0] == 0)
 		port->p_keys[0] = IBA_PKEY_DEFAULT;
@@ -68,7 +69,7 @@ static uint32_t factor_of(struct ib_port *port, size_t length)
 }
 
 /* IBA 7.8.1, annex A17. */
-static enum weft_reason check_icrc(struct ib_port *port, const struct ib_in *in)
+enum weft_reason port_check_icrc(struct ib_port *port, const struct ib_in *in)
 {
 	const struct iba_icrc_ip ip = {
 		.is_ipv6 = in->is_ipv6,
@@ -153,28 +154,38 @@ static void note_established(struct ib_conn *c)
 	event_raise(&qp->adapter->events, &qp->events, WEFT_EVENT_ESTABLISHED, WEFT_OK);
 }
 
+/* What nobody would take is not worth a look at all of it: the ICRC comes last. */
+static enum weft_reason take(struct ib_port *port, uint64_t now_ns, const struct iba_packet *p,
+			     const struct ib_in *in)
+{
+	struct ib_conn *c = find_conn(port, p->dest_qp);
+	enum weft_reason r = c ? check_address(c, p, in) : WEFT_R_PEER_UNKNOWN;
+
+	if (r == WEFT_OK)
+		r = port_check_icrc(port, in);
+	if (r == WEFT_OK)
+		r = dispatch(c, now_ns, p, in);
+	if (r == WEFT_OK)
+		note_established(c);
+	return r;
+}
+
 enum weft_reason ib_port_recv(struct ib_port *port, uint64_t now_ns, const struct ib_in *in)
 {
 	struct iba_packet p = { 0 };
 	enum weft_reason r = iba_decode(&p, in->bytes, in->length);
-	struct ib_conn *c = NULL;
 
 	port->counts.packets_in++;
-	/* What nobody would take is not worth a look at all of it: the ICRC comes last. */
-	if (r == WEFT_OK) {
-		c = find_conn(port, p.dest_qp);
-		r = c ? check_address(c, &p, in) : WEFT_R_PEER_UNKNOWN;
-	}
+	if (r == WEFT_OK && p.dest_qp == IBA_QPN_GSI)
+		r = gsi_recv(port, &p, in);
+	else if (r == WEFT_OK && p.dest_qp == IBA_QPN_MULTICAST)
+		r = group_recv(port, &p, in);
+	else if (r == WEFT_OK)
+		r = take(port, now_ns, &p, in);
 	if (r == WEFT_OK)
-		r = check_icrc(port, in);
-	if (r == WEFT_OK)
-		r = dispatch(c, now_ns, &p, in);
-	if (r == WEFT_OK) {
 		port->counts.payload_in += p.payload_bytes;
-		note_established(c);
-	} else {
+	else
 		port_dropped(port, p.dest_qp, r);
-	}
 	return r;
 }
 
@@ -185,6 +196,8 @@ static bool conn_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 	switch (c->service) {
 	case WEFT_RC:
 		return rc_next(c, now_ns, out);
+	case WEFT_UD:
+		return ud_next(c, out);
 	default:
 		return uc_next(c, out);
 	}
@@ -203,6 +216,10 @@ static void conn_said_all(struct ib_conn *c)
 
 bool ib_port_send(struct ib_port *port, uint64_t now_ns, struct ib_out *out)
 {
+	if (gsi_next(port, out)) {
+		port->counts.packets_out++;
+		return true;
+	}
 	/* Bound: every round gives a packet, or has one connection less to look at. */
 	while (!list_is_empty(&port->ready)) {
 		struct ib_conn *c = CONTAINER_OF(port->ready.next, struct ib_conn, ready_link);
@@ -225,7 +242,7 @@ bool ib_port_send(struct ib_port *port, uint64_t now_ns, struct ib_out *out)
 
 bool ib_port_has_output(const struct ib_port *port)
 {
-	return !list_is_empty(&port->ready);
+	return !list_is_empty(&port->ready) || port->mads_out.count > 0;
 }
 
 /* ---- Deadlines and events ------------------------------------------------------------------- */

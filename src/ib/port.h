@@ -12,6 +12,8 @@
  *	rc_resp.c   RC responder: the peer's requests
  *	rc_reply.c  what it is answered
  *	uc.c, ud.c  the services without acknowledgement
+ *	gsi.c       management datagrams, to and from queue pair 1
+ *	group.c     datagrams to many
  *
  * The sequence state of the two directions stands in structs of its own (struct requester, struct
  * responder): here a connected queue pair has them.
@@ -28,7 +30,22 @@ enum {
 	IB_BURST = 16,		     /* packets of one connection before the next has its turn */
 	IB_READ_PSNS_MAX = 1 << 22,  /* of one Read's response */
 	IB_PSNS_MAX = (1 << 23) - 1, /* of requests at a time: half of the circle */
-	IB_FACTORS = IBA_PACKET_MAX / 4 + 1
+	IB_FACTORS = IBA_PACKET_MAX / 4 + 1,
+	IB_MADS_MAX = 64,
+	IB_MEMBERS_MAX = 4096
+};
+
+/* Management datagrams, in order. */
+struct mad_ring {
+	struct ib_mad mads[IB_MADS_MAX];
+	uint32_t first, count;
+};
+
+/* Of one queue pair in one group. */
+struct member {
+	struct list link;
+	struct ib_conn *conn;
+	struct ib_group group;
 };
 
 struct ib_port {
@@ -39,6 +56,10 @@ struct ib_port {
 	struct timer_queue timers; /* one for each connection */
 	struct list ready;	   /* connections that have something to send */
 	struct list ended;	   /* connections that their owner must hear of */
+	struct list members;	   /* struct member, of all groups */
+	struct mad_ring mads_in, mads_out;
+	uint32_t mad_psn;
+	uint32_t member_count;
 	struct ib_counts counts;
 	uint32_t burst;		      /* packets that the first of ready has sent in its turn */
 	uint32_t factors[IB_FACTORS]; /* of iba_icrc_factor(), by words; 0: not known yet */
@@ -168,6 +189,7 @@ void conn_fail(struct ib_conn *c, enum weft_reason reason);
 
 /* port.c */
 void port_dropped(struct ib_port *port, uint32_t who, enum weft_reason reason);
+enum weft_reason port_check_icrc(struct ib_port *port, const struct ib_in *in);
 
 /* ---- packet.c ------------------------------------------------------------------------------- */
 
@@ -178,7 +200,11 @@ struct load {
 	uint32_t bytes; /* in all */
 };
 
-/* Fills in what all packets of a connection have; the payload is in *load, which may be NULL. */
+/* A packet by a path, which must last as long as *out; the payload is in *load, or it is NULL. */
+void packet_write(struct ib_port *port, const struct ib_path *path, struct iba_packet *p,
+		  const struct load *load, struct ib_out *out);
+
+/* The same to the peer of a connection: fills in what all its packets have. */
 void packet_make(struct ib_conn *c, struct iba_packet *p, const struct load *load,
 		 struct ib_out *out);
 
@@ -273,5 +299,28 @@ bool rc_reply_next(struct ib_conn *c, struct ib_out *out);
 enum weft_reason uc_recv(struct ib_conn *c, const struct iba_packet *p);
 enum weft_reason ud_recv(struct ib_conn *c, const struct iba_packet *p, const struct ib_in *in);
 
-/* Of both. */
 bool uc_next(struct ib_conn *c, struct ib_out *out);
+bool ud_next(struct ib_conn *c, struct ib_out *out);
+
+/* Which path a datagram goes by; NULL: its address handle is gone. */
+const struct ib_path *ud_path(const struct ib_conn *c, const struct send_wqe *wqe,
+			      struct ib_out *out);
+bool ud_has_path(const struct ib_conn *c, const struct send_wqe *wqe);
+
+/* Of both: a packet of the oldest request is on the wire; what the request needs is gone. */
+void uc_sent(struct ib_conn *c);
+void uc_gone(struct ib_conn *c, enum weft_reason reason);
+
+/* ---- gsi.c ---------------------------------------------------------------------------------- */
+
+enum weft_reason gsi_recv(struct ib_port *port, const struct iba_packet *p, const struct ib_in *in);
+bool gsi_next(struct ib_port *port, struct ib_out *out);
+
+/* ---- group.c -------------------------------------------------------------------------------- */
+
+/* Gives it to every member. WEFT_OK: one has taken it; else why the last did not. */
+enum weft_reason group_recv(struct ib_port *port, const struct iba_packet *p,
+			    const struct ib_in *in);
+
+/* It leaves every group. */
+void group_leave_all(struct ib_conn *c);

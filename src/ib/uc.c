@@ -7,10 +7,12 @@
 
 #include "base/check.h"
 
-/* The packet at hand is all that is left of its request: the request has ended. */
-static void packet_sent(struct ib_conn *c, const struct sent *s, struct send_wqe *wqe)
+/* A packet of the oldest request is on the wire; was it the last, the request has ended. */
+void uc_sent(struct ib_conn *c)
 {
 	struct requester *q = &c->req;
+	const struct sent *s = rc_req_at(q, 0);
+	struct send_wqe *wqe = rc_req_wqe(c, s);
 
 	q->psn_send = iba_psn_add(q->psn_send, 1);
 	if (q->psn_send != iba_psn_add(s->psn, s->count))
@@ -20,16 +22,17 @@ static void packet_sent(struct ib_conn *c, const struct sent *s, struct send_wqe
 }
 
 /* What follows it is flushed with it. The numbers go on where they are. */
-static void source_gone(struct ib_conn *c, struct send_wqe *wqe)
+void uc_gone(struct ib_conn *c, enum weft_reason reason)
 {
 	struct requester *q = &c->req;
+	struct send_wqe *wqe = rc_req_wqe(c, rc_req_at(q, 0));
 
 	q->count = q->at = 0;
 	q->psn_next = q->psn_una = q->psn_send;
 	send_queue_end(c->qp, wqe,
 		       &(struct outcome){
 			       .status = WEFT_ERR_LOCAL_ACCESS,
-			       .reason = WEFT_R_SOURCE_GONE,
+			       .reason = reason,
 		       });
 }
 
@@ -48,17 +51,12 @@ bool uc_next(struct ib_conn *c, struct ib_out *out)
 	wqe = rc_req_wqe(c, s);
 	i = iba_psn_distance(s->psn, q->psn_send);
 	request_packet(c, wqe, i, &p);
-	if (c->service == WEFT_UD) {
-		p.dest_qp = wqe->dest_qp_number;
-		p.src_qp = c->number;
-		p.q_key = c->q_key;
-	}
 	if (request_payload(c, wqe, i, &load, out) != WEFT_OK) {
-		source_gone(c, wqe);
+		uc_gone(c, WEFT_R_SOURCE_GONE);
 		return false;
 	}
 	packet_make(c, &p, &load, out);
-	packet_sent(c, s, wqe);
+	uc_sent(c);
 	return true;
 }
 

@@ -8,6 +8,91 @@
 
 #include <string.h>
 
+/* ---- Out ------------------------------------------------------------------------------------ */
+
+static struct inet_end end_of(const struct weft_address *a)
+{
+	struct inet_end end = { .port = a->port };
+
+	memcpy(end.address, a->ip, a->family == 6 ? 16 : 4);
+	return end;
+}
+
+static void path_of(const struct weft_path *w, uint32_t number, struct ib_path *path)
+{
+	uint32_t label = w->flow_label ? w->flow_label : iba_flow_label(number, number);
+
+	*path = (struct ib_path){
+		.is_ipv6 = w->from.family == 6,
+		.from = end_of(&w->from),
+		.to = end_of(&w->to),
+		.mtu_bytes = w->mtu_bytes,
+		.traffic_class = w->traffic_class,
+		.hop_limit = w->hop_limit,
+		.flow_label = w->flow_label,
+	};
+	path->to.port = IBA_UDP_PORT;
+	if (path->from.port == 0)
+		path->from.port = iba_udp_port(label);
+}
+
+bool ud_has_path(const struct ib_conn *c, const struct send_wqe *wqe)
+{
+	return wqe->ah == 0 || ah_find(c->port->adapter, wqe->ah);
+}
+
+const struct ib_path *ud_path(const struct ib_conn *c, const struct send_wqe *wqe,
+			      struct ib_out *out)
+{
+	const struct weft_ah *ah;
+
+	if (wqe->ah == 0)
+		return &c->path;
+	ah = ah_find(c->port->adapter, wqe->ah);
+	if (!ah)
+		return NULL;
+	path_of(&ah->path, c->number, &out->own_path);
+	return &out->own_path;
+}
+
+/* IBA 10.2.5: a request with the top bit set asks for the key of its own queue pair. */
+static uint32_t q_key_of(const struct ib_conn *c, const struct send_wqe *wqe)
+{
+	bool is_own = wqe->ah == 0 || wqe->remote_q_key & UINT32_C(1) << 31;
+
+	return is_own ? c->q_key : wqe->remote_q_key;
+}
+
+bool ud_next(struct ib_conn *c, struct ib_out *out)
+{
+	struct requester *q = &c->req;
+	struct iba_packet p = { .psn = q->psn_send, .p_key = c->p_key, .src_qp = c->number };
+	const struct ib_path *path;
+	struct send_wqe *wqe;
+	struct load load;
+
+	if (!c->qp || q->count == 0)
+		return false;
+	wqe = rc_req_wqe(c, rc_req_at(q, 0));
+	path = ud_path(c, wqe, out);
+	if (!path) {
+		uc_gone(c, WEFT_R_PEER_UNKNOWN);
+		return false;
+	}
+	if (request_payload(c, wqe, 0, &load, out) != WEFT_OK) {
+		uc_gone(c, WEFT_R_SOURCE_GONE);
+		return false;
+	}
+	request_packet(c, wqe, 0, &p);
+	p.dest_qp = wqe->dest_qp_number;
+	p.q_key = q_key_of(c, wqe);
+	packet_write(c->port, path, &p, &load, out);
+	uc_sent(c);
+	return true;
+}
+
+/* ---- In ------------------------------------------------------------------------------------- */
+
 static void gid_of(uint8_t gid[IBA_GID_BYTES], const struct ib_in *in, const struct inet_end *end)
 {
 	if (in->is_ipv6)
@@ -76,6 +161,7 @@ enum weft_reason ud_recv(struct ib_conn *c, const struct iba_packet *p, const st
 		.byte_count = IBA_GRH_BYTES + p->payload_bytes,
 		.has_imm = iba_form(p->opcode)->headers & IBA_HAS_IMM,
 		.imm = p->imm,
+		.has_route = true,
 	};
 	enum weft_reason r;
 
@@ -94,6 +180,7 @@ enum weft_reason ud_recv(struct ib_conn *c, const struct iba_packet *p, const st
 		completion.status = WEFT_ERR_LOCAL_ACCESS;
 		completion.reason = r;
 		completion.byte_count = 0;
+		completion.has_route = false;
 	}
 	qp_recv_retire(c->qp, &completion, p->is_solicited);
 	if (r != WEFT_OK)

@@ -9,6 +9,7 @@ enum {
 	TAGS_DEFAULT = 65536,
 	TRANSLATIONS_DEFAULT = 1 << 20,
 	OBJECTS_DEFAULT = 4096,
+	AHS_MAX = 16384,
 };
 
 static uint32_t or_default(uint32_t value, uint32_t fallback)
@@ -31,6 +32,7 @@ static void adapter_release(struct adapter *a)
 	id_table_fini(&a->cqs);
 	id_table_fini(&a->srqs);
 	id_table_fini(&a->qps);
+	id_table_fini(&a->ahs);
 	timer_queue_fini(&a->timers);
 }
 
@@ -59,7 +61,7 @@ enum weft_reason adapter_init(struct adapter *a, const struct adapter_config *co
 	if (mem_table_init(&a->mem, &limits) < 0 || id_table_init(&a->pds, limits.pds_max) < 0 ||
 	    id_table_init(&a->cqs, or_default(o->cqs_max, OBJECTS_DEFAULT)) < 0 ||
 	    id_table_init(&a->srqs, or_default(o->srqs_max, OBJECTS_DEFAULT)) < 0 ||
-	    id_table_init(&a->qps, limits.qps_max) < 0 ||
+	    id_table_init(&a->qps, limits.qps_max) < 0 || id_table_init(&a->ahs, AHS_MAX) < 0 ||
 	    timer_queue_init(&a->timers, limits.qps_max) < 0) {
 		adapter_release(a);
 		return WEFT_R_NO_MEMORY;
@@ -75,7 +77,8 @@ void adapter_set_place(struct adapter *a, uint8_t place)
 
 bool adapter_is_used(const struct adapter *a)
 {
-	return a->pds.used || a->cqs.used || a->srqs.used || a->qps.used || a->space_count;
+	return a->pds.used || a->cqs.used || a->srqs.used || a->qps.used || a->ahs.used ||
+	       a->space_count;
 }
 
 enum weft_reason adapter_fini(struct adapter *a)

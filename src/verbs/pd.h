@@ -8,7 +8,7 @@ struct weft_pd {
 	struct adapter *adapter;
 	struct weft_space *space;
 	uint32_t number;
-	uint32_t users; /* queue pairs and shared receive queues */
+	uint32_t users; /* queue pairs, shared receive queues, address handles */
 	bool is_privileged;
 };
 

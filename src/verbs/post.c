@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <string.h>
 
+#include "verbs/ah.h"
 #include "verbs/qp.h"
 
 enum {
@@ -80,6 +81,8 @@ static enum weft_reason check_request(const struct weft_qp *qp, const struct wef
 		return WEFT_R_WR_FLAGS;
 	if (qp->state < WEFT_QPS_RTS)
 		return WEFT_R_WR_STATE;
+	if (wr->ah && qp->service == WEFT_UD && wr->ah->pd != qp->pd)
+		return WEFT_R_TAG_PD;
 	r = check_segments(qp, wr, length);
 	if (r == WEFT_OK)
 		r = qp->transport->check(qp, wr);
@@ -152,10 +155,13 @@ static struct send_wqe *enqueue(struct weft_qp *qp, const struct weft_send_wr *w
 		.remote_tag = wr->remote_tag,
 		.imm = wr->imm,
 		.dest_qp_number = wr->dest_qp_number,
+		.remote_q_key = wr->remote_q_key,
 		.opcode = (uint8_t)wr->opcode,
 		.flags = (uint8_t)wr->flags,
 		.segment_count = is_inline ? 0 : (uint8_t)wr->segment_count,
 	};
+	if (qp->service == WEFT_UD)
+		wqe->ah = wr->ah ? wr->ah->number : 0;
 	if (wr->opcode == WEFT_OP_SEND_INVALIDATE || wr->opcode == WEFT_OP_INVALIDATE)
 		wqe->invalidate_tag = wr->invalidate_tag;
 	if (wr->opcode == WEFT_OP_REGISTER || wr->opcode == WEFT_OP_REGISTER_SEND) {

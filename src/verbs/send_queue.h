@@ -27,14 +27,20 @@ struct send_wqe {
 	uint64_t operand; /* what is compared or added; the time of a Delay */
 	uint64_t swap;
 	uint32_t length; /* of all segments */
-	uint32_t remote_tag;
+	union {
+		uint32_t remote_tag;
+		uint32_t ah; /* UD: number of the address handle; 0: none */
+	};
 	union {
 		uint32_t imm;
 		uint32_t invalidate_tag;
 		uint32_t register_tag;
 	};
 	uint32_t dest_qp_number;
-	uint32_t byte_count; /* of the outcome */
+	union {
+		uint32_t byte_count;   /* of the outcome */
+		uint32_t remote_q_key; /* until then */
+	};
 	uint8_t opcode, flags, segment_count;
 	uint8_t state;		/* enum wqe_state */
 	uint8_t status, reason; /* of the outcome */

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "verbs/adapter.h"
+#include "verbs/ah.h"
 #include "verbs/cq.h"
 #include "verbs/pd.h"
 #include "verbs/qp.h"

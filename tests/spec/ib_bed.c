@@ -132,6 +132,8 @@ static void take_out(struct bed *b, const struct ib_out *out)
 	REQUIRE(length == out->spans.length);
 	REQUIRE(iba_icrc_differs(iba_icrc_begin(&ip, (uint32_t)length), bytes, length) == 0);
 	MUST(iba_decode(&to->p, bytes, length));
+	to->path = *out->path;
+	to->ecn = out->ecn;
 	if (to->p.payload_bytes > 0)
 		memcpy(to->payload, to->p.payload, to->p.payload_bytes);
 	to->p.payload = to->payload;
@@ -213,7 +215,7 @@ enum weft_reason bed_put_by(struct bed *b, const struct bed_way *way, struct iba
 	struct ib_in in = {
 		.bytes = buffer,
 		.from = way->from,
-		.to = b->config.path.from,
+		.to = way->to ? *way->to : b->config.path.from,
 		.is_ipv4_word_known = !way->is_ipv4_hidden,
 		.ipv4_id = way->ipv4_id,
 		.ipv4_fragment = IBA_IPV4_DF,

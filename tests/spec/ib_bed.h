@@ -25,6 +25,8 @@ enum {
 /* A packet that went out; payload is a copy. */
 struct bed_packet {
 	struct iba_packet p;
+	struct ib_path path;
+	uint8_t ecn;
 	uint8_t payload[IBA_PAYLOAD_MAX];
 };
 
@@ -64,6 +66,7 @@ struct bed_way {
 	void (*change)(uint8_t *bytes, size_t *length);
 	bool is_ipv4_hidden;
 	uint16_t ipv4_id;
+	const struct inet_end *to; /* NULL: the queue pair's */
 };
 enum weft_reason bed_put_by(struct bed *b, const struct bed_way *way, struct iba_packet p,
 			    const void *payload, uint32_t bytes);

@@ -393,8 +393,10 @@ TEST(test_rc_02_packets_that_are_none_of_ours_are_dropped)
 	EXPECT_EQ(bed_put_by(b, &way, p, data, 8), WEFT_R_PEER_UNKNOWN);
 	p.dest_qp = b->qp->number ^ 0x10000; /* an older queue pair of the same slot */
 	EXPECT_EQ(bed_put_by(b, &way, p, data, 8), WEFT_R_PEER_UNKNOWN);
-	p.dest_qp = IBA_NUMBER_MAX;
+	p.dest_qp = IBA_NUMBER_MAX - 1;
 	EXPECT_EQ(bed_put_by(b, &way, p, data, 8), WEFT_R_PEER_UNKNOWN);
+	p.dest_qp = IBA_QPN_MULTICAST; /* of datagrams alone */
+	EXPECT_EQ(bed_put_by(b, &way, p, data, 8), WEFT_R_IB_SERVICE);
 	p = good;
 	p.opcode = iba_opcode(IBA_UC, IBA_WRITE_ONLY);
 	EXPECT_EQ(bed_put_by(b, &way, p, data, 8), WEFT_R_IB_SERVICE);
@@ -410,7 +412,7 @@ TEST(test_rc_02_packets_that_are_none_of_ours_are_dropped)
 	EXPECT_EQ(bed_put_by(b, &way, good, data, 8), WEFT_R_IB_ICRC);
 	bed_silent(b);
 	bed_unchanged(b);
-	EXPECT_EQ(ib_port_counts(b->port)->dropped, 8);
+	EXPECT_EQ(ib_port_counts(b->port)->dropped, 9);
 	/* A limited member of the partition is one; a network may mark; any port will do. */
 	way.change = flip_congestion;
 	way.from.port = 0xd000;

@@ -386,3 +386,27 @@ TEST(test_every_value_has_a_name)
 	EXPECT_STR(weft_event_name(WEFT_EVENT_COUNT), "unknown");
 	EXPECT(strlen(weft_version()) > 2);
 }
+
+TEST(test_ud_01_address_handles_belong_to_a_domain)
+{
+	struct weft_path path = { .from = { .family = 4, .ip = { 192, 0, 2, 1 } },
+				  .to = { .family = 4, .ip = { 192, 0, 2, 2 } } };
+	struct weft_adapter *adapter;
+	struct weft_pd *pd;
+	struct weft_ah *ah;
+
+	MUST(weft_adapter_open(NULL, &adapter));
+	MUST(weft_pd_create(adapter, NULL, &pd));
+	EXPECT_EQ(weft_ah_create(NULL, &path, &ah), WEFT_R_NULL_ARGUMENT);
+	EXPECT_EQ(weft_ah_create(pd, NULL, &ah), WEFT_R_NULL_ARGUMENT);
+	EXPECT_EQ(weft_ah_create(pd, &path, NULL), WEFT_R_NULL_ARGUMENT);
+	EXPECT_EQ(weft_ah_destroy(NULL), WEFT_R_NULL_ARGUMENT);
+	path.flow_label = 1 << 20;
+	EXPECT_EQ(weft_ah_create(pd, &path, &ah), WEFT_R_BAD_ARGUMENT);
+	path.flow_label--;
+	MUST(weft_ah_create(pd, &path, &ah));
+	EXPECT_EQ(weft_pd_destroy(pd), WEFT_R_BUSY);
+	MUST(weft_ah_destroy(ah));
+	MUST(weft_pd_destroy(pd));
+	MUST(weft_adapter_close(adapter));
+}

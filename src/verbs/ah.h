@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Address handles: how a datagram goes to where a request wants it. */
+#pragma once
+
+#include "verbs/pd.h"
+
+struct weft_ah {
+	struct weft_pd *pd;
+	uint32_t number;
+	struct weft_path path;
+};
+
+enum weft_reason ah_create(struct weft_pd *pd, const struct weft_path *path, struct weft_ah **ah);
+void ah_destroy(struct weft_ah *ah);
+
+/* NULL: it is gone. */
+static inline const struct weft_ah *ah_find(const struct adapter *a, uint32_t number)
+{
+	return id_table_find(&a->ahs, number);
+}
