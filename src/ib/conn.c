@@ -11,11 +11,18 @@ void conn_ready(struct ib_conn *c)
 		list_add_tail(&c->port->ready, &c->ready_link);
 }
 
+void conn_alarm(struct ib_conn *c)
+{
+	uint64_t at = c->req.deadline_ns < c->pace.wake_ns ? c->req.deadline_ns : c->pace.wake_ns;
+
+	if (at != UINT64_MAX && (!timer_is_set(&c->timer) || at < c->timer.deadline_ns))
+		timer_queue_set(&c->port->timers, &c->timer, at);
+}
+
 void conn_deadline(struct ib_conn *c, uint64_t deadline_ns)
 {
 	c->req.deadline_ns = deadline_ns;
-	if (!timer_is_set(&c->timer) || deadline_ns < c->timer.deadline_ns)
-		timer_queue_set(&c->port->timers, &c->timer, deadline_ns);
+	conn_alarm(c);
 }
 
 void conn_fail(struct ib_conn *c, enum weft_reason reason)
@@ -85,6 +92,7 @@ static void set_requester(struct ib_conn *c, const struct ib_config *k)
 	set_rnr_retries(c, k);
 	c->window = k->window_packets ? k->window_packets : IB_WINDOW_DEFAULT;
 	c->ack_every = k->ack_every ? k->ack_every : (c->window + 3) / 4;
+	c->pace.limit_bps = k->rate_bps;
 }
 
 static void requester_init(struct ib_conn *c, const struct ib_config *k)
@@ -134,6 +142,7 @@ static struct ib_conn *conn_alloc(struct ib_port *port, struct weft_qp *qp,
 	c->owner = k->owner;
 	list_init(&c->ready_link);
 	list_init(&c->ended_link);
+	pace_init(&c->pace);
 	requester_init(c, k);
 	responder_init(c, k);
 	if (!c->req.sent || !c->resp.res) {
@@ -219,6 +228,8 @@ enum weft_reason ib_adjust(struct ib_conn *c, const struct ib_config *k, uint32_
 		c->rnr_timer_code = k->rnr_timer_code;
 	if (fields & IB_Q_KEY)
 		c->q_key = k->q_key;
+	if (fields & IB_RATE)
+		c->pace.limit_bps = k->rate_bps;
 	if (fields & IB_PATH) {
 		c->path = k->path;
 		c->path.mtu_bytes = mtu_bytes;
@@ -362,6 +373,8 @@ static void ib_down(struct weft_qp *qp, enum weft_reason why)
 	list_remove(&qp->sender_link);
 	timer_queue_cancel(&c->port->timers, &c->timer);
 	c->req.deadline_ns = UINT64_MAX;
+	c->pace.wake_ns = UINT64_MAX;
+	c->pace.is_notice_due = false;
 	c->req.count = c->req.at = 0;
 	r->res_at = r->res_told = r->res_first = r->res_next;
 	r->is_ack_due = false;

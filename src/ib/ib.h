@@ -131,8 +131,10 @@ struct ib_counts {
 	uint64_t naks_in, naks_out, rnrs_in, rnrs_out;
 	uint64_t duplicates; /* requests that had been carried out before */
 	uint64_t timeouts;
-	uint64_t bounced;	      /* packets whose payload had to be copied together */
-	enum weft_reason dropped_for; /* the latest */
+	uint64_t bounced;		  /* packets whose payload had to be copied together */
+	uint64_t marked;		  /* of packets_in: met congestion on their way */
+	uint64_t notices_in, notices_out; /* of congestion */
+	enum weft_reason dropped_for;	  /* the latest */
 };
 
 const struct ib_counts *ib_port_counts(const struct ib_port *port);
@@ -156,7 +158,7 @@ struct ib_config {
 	uint32_t window_packets;     /* of Sends and Writes on their way; 0: IB_WINDOW_DEFAULT */
 	uint32_t ack_every; /* of so many packets one asks to be acknowledged; 0: window / 4 */
 	uint32_t q_key;	    /* UD: of what is sent, and of what is taken */
-	uint64_t rate_bps;  /* of RC and UC; 0: as fast as the network takes it */
+	uint64_t rate_bps;  /* of RC and UC, never more; 0: as fast as the network takes it */
 	void *owner;	    /* given back by ib_owner() */
 };
 

@@ -97,6 +97,12 @@ static struct ib_conn *find_conn(const struct ib_port *port, uint32_t number)
 	return c && c->number == number ? c : NULL;
 }
 
+/* RD and UD have no one path that could be slowed down. */
+static bool is_paced(const struct ib_conn *c)
+{
+	return c->service == WEFT_RC || c->service == WEFT_UC;
+}
+
 static bool is_of_service(const struct ib_conn *c, uint8_t opcode)
 {
 	static const uint8_t services[WEFT_SERVICE_COUNT] = {
@@ -106,6 +112,8 @@ static bool is_of_service(const struct ib_conn *c, uint8_t opcode)
 		[WEFT_UD] = IBA_UD,
 	};
 
+	if (opcode == IBA_CNP)
+		return is_paced(c);
 	return iba_service(opcode) == services[c->service];
 }
 
@@ -128,9 +136,30 @@ static enum weft_reason check_address(const struct ib_conn *c, const struct iba_
 	return WEFT_OK;
 }
 
+/* Annex A17.9: it met congestion on its way, which its sender is told. */
+static void take_mark(struct ib_conn *c, uint64_t now_ns)
+{
+	c->port->counts.marked++;
+	if (c->qp && is_paced(c) && pace_marked(&c->pace, now_ns))
+		conn_ready(c);
+}
+
+static enum weft_reason take_notice(struct ib_conn *c, uint64_t now_ns)
+{
+	c->port->counts.notices_in++;
+	if (!c->qp)
+		return WEFT_R_PEER_GONE;
+	pace_notified(&c->pace, now_ns);
+	return WEFT_OK;
+}
+
 static enum weft_reason dispatch(struct ib_conn *c, uint64_t now_ns, const struct iba_packet *p,
 				 const struct ib_in *in)
 {
+	if (in->ecn == IB_ECN_CE)
+		take_mark(c, now_ns);
+	if (p->opcode == IBA_CNP)
+		return take_notice(c, now_ns);
 	switch (c->service) {
 	case WEFT_RC:
 		return rc_recv(c, now_ns, p);
@@ -193,23 +222,31 @@ enum weft_reason ib_port_recv(struct ib_port *port, uint64_t now_ns, const struc
 
 static bool conn_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 {
+	if (c->pace.is_notice_due) {
+		pace_notice(c, out);
+		return true;
+	}
 	switch (c->service) {
 	case WEFT_RC:
 		return rc_next(c, now_ns, out);
 	case WEFT_UD:
 		return ud_next(c, out);
 	default:
-		return uc_next(c, out);
+		return uc_next(c, now_ns, out);
 	}
 }
 
-/* It is silent now. If its queue pair has left, that was its last word. */
-static void conn_said_all(struct ib_conn *c)
+/* It is silent now, or too fast. If its queue pair has left, that was its last word. */
+static void conn_said_all(struct ib_conn *c, uint64_t now_ns)
 {
 	struct ib_port *port = c->port;
 
 	list_remove(&c->ready_link);
 	port->burst = 0;
+	if (c->qp && !pace_is_open(&c->pace, now_ns)) {
+		c->pace.wake_ns = c->pace.next_ns;
+		conn_alarm(c);
+	}
 	if (!c->qp && !c->is_told && !list_is_linked(&c->ended_link))
 		list_add_tail(&port->ended, &c->ended_link);
 }
@@ -226,10 +263,12 @@ bool ib_port_send(struct ib_port *port, uint64_t now_ns, struct ib_out *out)
 
 		out->is_bounced = false;
 		if (!conn_next(c, now_ns, out)) {
-			conn_said_all(c);
+			conn_said_all(c, now_ns);
 			continue;
 		}
 		port->counts.packets_out++;
+		if (out->ecn != IB_ECN_NOT)
+			pace_sent(&c->pace, now_ns, out->spans.length);
 		if (++port->burst >= IB_BURST) {
 			port->burst = 0;
 			list_remove(&c->ready_link);
@@ -260,10 +299,13 @@ void ib_port_expire(struct ib_port *port, uint64_t now_ns)
 	while ((t = timer_queue_expire(&port->timers, now_ns)) != NULL) {
 		struct ib_conn *c = CONTAINER_OF(t, struct ib_conn, timer);
 
+		if (c->pace.wake_ns <= now_ns) {
+			c->pace.wake_ns = UINT64_MAX;
+			conn_ready(c);
+		}
 		if (c->req.deadline_ns <= now_ns)
 			rc_retry_expire(c, now_ns);
-		if (c->req.deadline_ns != UINT64_MAX)
-			conn_deadline(c, c->req.deadline_ns);
+		conn_alarm(c);
 	}
 }
 

@@ -5,6 +5,7 @@
  *	port.c      packets in and out, the table of connections, deadlines, events
  *	conn.c      life and death of a connection, the transport's face to the verbs
  *	packet.c    a packet on its way out: headers, payload, ICRC
+ *	pace.c      how fast they go out: a rate, and congestion
  *	message.c   a Send or Write on its way in: every check, placement, delivery
  *	rc_req.c    RC requester: requests -> packets
  *	rc_comp.c   RC completer: what the peer answers
@@ -87,6 +88,7 @@ struct requester {
 	uint32_t read_psns; /* from psn_una to psn_send: those of Reads, which cost one packet */
 	uint32_t ssn;
 	uint32_t unasked; /* packets since the last that asked for an acknowledgement */
+	uint64_t asked_ns;
 	/* IBA 9.7.7.2, end-to-end credits: messages that need a receive go up to this one. */
 	bool is_limited;
 	uint32_t limit_ssn;
@@ -149,6 +151,23 @@ struct responder {
 	bool has_touch_due;
 };
 
+/* ---- Pace ----------------------------------------------------------------------------------- */
+
+struct pace {
+	uint64_t limit_bps; /* asked for; 0: none */
+	/* While it knows of congestion: rate_bps is not 0. */
+	uint64_t rate_bps, target_bps;
+	uint64_t cut_ns, raise_ns;
+	uint32_t alpha, stage;
+	/* Packets. */
+	uint64_t next_ns; /* no packet before */
+	uint64_t wake_ns; /* somebody waits for that; or UINT64_MAX */
+	uint64_t meter_ns, meter_bytes, meter_bps, sent_ns;
+	/* Of what arrives: its sender is told. */
+	uint64_t told_ns;
+	bool has_told, is_notice_due;
+};
+
 /* ---- The connection ------------------------------------------------------------------------- */
 
 struct ib_conn {
@@ -162,6 +181,7 @@ struct ib_conn {
 	struct timer timer;
 	struct requester req;
 	struct responder resp;
+	struct pace pace;
 	/* Of the config. */
 	uint64_t timeout_ns; /* UINT64_MAX: for ever */
 	uint8_t retries, rnr_retries, rnr_timer_code;
@@ -181,8 +201,9 @@ extern const struct transport ib_transport;
 /* It may have something to send. */
 void conn_ready(struct ib_conn *c);
 
-/* Its timer goes off no later than this. */
+/* Its timer goes off no later than this; than what it waits for. */
 void conn_deadline(struct ib_conn *c, uint64_t deadline_ns);
+void conn_alarm(struct ib_conn *c);
 
 /* The queue pair fails, if it is still there. */
 void conn_fail(struct ib_conn *c, enum weft_reason reason);
@@ -227,6 +248,24 @@ void request_packet(struct ib_conn *c, const struct send_wqe *wqe, uint32_t i,
 		    struct iba_packet *p);
 enum weft_reason request_payload(struct ib_conn *c, struct send_wqe *wqe, uint32_t i,
 				 struct load *load, struct ib_out *out);
+
+/* ---- pace.c --------------------------------------------------------------------------------- */
+
+void pace_init(struct pace *s);
+
+/* Whether a packet with payload may go now; one has gone. */
+bool pace_is_open(struct pace *s, uint64_t now_ns);
+void pace_sent(struct pace *s, uint64_t now_ns, uint64_t packet_bytes);
+
+/* How long a packet of this length keeps the next one waiting; 0: not at all. */
+uint64_t pace_gap_ns(const struct pace *s, uint64_t packet_bytes);
+
+/* The peer was told of congestion by what we sent, and tells us. */
+void pace_notified(struct pace *s, uint64_t now_ns);
+
+/* What the peer sent met congestion: from time to time it is told. True: so now. */
+bool pace_marked(struct pace *s, uint64_t now_ns);
+void pace_notice(struct ib_conn *c, struct ib_out *out);
 
 /* ---- message.c ------------------------------------------------------------------------------ */
 
@@ -291,7 +330,6 @@ void rc_resp_refuse(struct ib_conn *c, uint32_t psn, enum iba_nak nak, enum weft
 void rc_resp_end(struct ib_conn *c, uint32_t psn, enum iba_nak nak, enum weft_reason reason);
 
 /* rc_reply.c */
-bool rc_reply_is_due(const struct ib_conn *c);
 bool rc_reply_next(struct ib_conn *c, struct ib_out *out);
 
 /* ---- uc.c, ud.c ----------------------------------------------------------------------------- */
@@ -299,7 +337,7 @@ bool rc_reply_next(struct ib_conn *c, struct ib_out *out);
 enum weft_reason uc_recv(struct ib_conn *c, const struct iba_packet *p);
 enum weft_reason ud_recv(struct ib_conn *c, const struct iba_packet *p, const struct ib_in *in);
 
-bool uc_next(struct ib_conn *c, struct ib_out *out);
+bool uc_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out);
 bool ud_next(struct ib_conn *c, struct ib_out *out);
 
 /* Which path a datagram goes by; NULL: its address handle is gone. */

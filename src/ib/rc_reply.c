@@ -10,11 +10,12 @@ static struct resource *res_at(const struct responder *r, uint32_t n)
 	return &r->res[n & r->res_mask];
 }
 
-bool rc_reply_is_due(const struct ib_conn *c)
+/* What follows answers waits until they are out, and they until the pace lets them. */
+static bool rc_reply_is_due(const struct ib_conn *c, bool is_open)
 {
 	const struct responder *r = &c->resp;
 
-	return r->res_at != r->res_next || r->is_nak_due || r->is_ack_due;
+	return r->res_at != r->res_next ? is_open : r->is_nak_due || r->is_ack_due;
 }
 
 /* IBA 9.7.7.2: as many messages as there are receives; a shared queue is nobody's own. */
@@ -158,13 +159,15 @@ bool rc_reply_next(struct ib_conn *c, struct ib_out *out)
 /* Answers and requests take turns where both are due. */
 bool rc_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 {
-	bool has_reply = rc_reply_is_due(c), has_request = c->qp && rc_req_can_send(c);
+	bool is_open = !c->qp || pace_is_open(&c->pace, now_ns);
+	bool has_reply = rc_reply_is_due(c, is_open);
+	bool has_request = c->qp && is_open && rc_req_can_send(c);
 
 	if (has_request && !(has_reply && !c->was_reply)) {
 		c->was_reply = false;
 		if (rc_req_next(c, now_ns, out))
 			return true;
-		has_reply = rc_reply_is_due(c);
+		has_reply = rc_reply_is_due(c, is_open);
 	}
 	if (!has_reply)
 		return false;

@@ -133,6 +133,15 @@ static void step(struct ib_conn *c, const struct sent *s, bool is_read)
 		q->psn_sent = q->psn_send;
 }
 
+/* At a low rate the peer would else be silent for longer than is good to hear. */
+static bool is_slow(const struct ib_conn *c, uint64_t now_ns)
+{
+	const struct requester *q = &c->req;
+	uint64_t gap_ns = pace_gap_ns(&c->pace, c->path.mtu_bytes);
+
+	return gap_ns > 0 && now_ns + gap_ns - q->asked_ns >= q->probe_ns / 4;
+}
+
 /*
  * An acknowledgement is asked for where nothing goes on behind this packet, and now and then. One
  * such packet at a time tells the round trip, if it was not sent before.
@@ -141,10 +150,12 @@ static void ask(struct ib_conn *c, uint64_t now_ns, struct iba_packet *p, bool i
 {
 	struct requester *q = &c->req;
 
-	p->is_ack_requested = ++q->unasked >= c->ack_every || !rc_req_can_send(c);
+	p->is_ack_requested = ++q->unasked >= c->ack_every || !rc_req_can_send(c) ||
+			      is_slow(c, now_ns);
 	if (!p->is_ack_requested)
 		return;
 	q->unasked = 0;
+	q->asked_ns = now_ns;
 	if (q->is_timed || !is_timed)
 		return;
 	q->is_timed = true;

@@ -36,7 +36,7 @@ void uc_gone(struct ib_conn *c, enum weft_reason reason)
 		       });
 }
 
-bool uc_next(struct ib_conn *c, struct ib_out *out)
+bool uc_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 {
 	struct requester *q = &c->req;
 	struct iba_packet p = { .psn = q->psn_send };
@@ -45,7 +45,7 @@ bool uc_next(struct ib_conn *c, struct ib_out *out)
 	struct load load;
 	uint32_t i;
 
-	if (!c->qp || q->count == 0)
+	if (!c->qp || q->count == 0 || !pace_is_open(&c->pace, now_ns))
 		return false;
 	s = rc_req_at(q, 0);
 	wqe = rc_req_wqe(c, s);

@@ -67,6 +67,7 @@ struct bed_way {
 	bool is_ipv4_hidden;
 	uint16_t ipv4_id;
 	const struct inet_end *to; /* NULL: the queue pair's */
+	uint8_t ecn;
 };
 enum weft_reason bed_put_by(struct bed *b, const struct bed_way *way, struct iba_packet p,
 			    const void *payload, uint32_t bytes);
