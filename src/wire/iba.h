@@ -198,6 +198,12 @@ enum weft_reason iba_decode(struct iba_packet *p, const uint8_t *bytes, size_t l
  */
 bool iba_fits_mtu(const struct iba_packet *p, uint32_t mtu_bytes);
 
+/* Whom a packet is for, at a glance; 0 if it is shorter than a BTH. */
+static inline uint32_t iba_dest_qp(const uint8_t *bytes, size_t length)
+{
+	return length < IBA_BTH_BYTES ? 0 : (uint32_t)bytes[5] << 16 | bytes[6] << 8 | bytes[7];
+}
+
 /* Just the headers. The return value is how many bytes they are: iba_form()->header_bytes. */
 uint32_t iba_encode(const struct iba_packet *p, uint8_t bytes[IBA_HEADERS_MAX]);
 

@@ -99,15 +99,35 @@ uint32_t iba_icrc_differs(uint32_t begin, const uint8_t *bytes, size_t length)
 }
 
 /* What follows the word up to the ICRC, and the word itself. */
-uint32_t iba_icrc_factor(uint32_t udp_bytes)
+static uint32_t word_to_icrc(uint32_t udp_bytes)
 {
 	const uint32_t word_to_udp_end = INET_IPV4_BYTES - IPV4_WORD_END + UDP_BYTES;
 
-	return crc32_back(4 + word_to_udp_end + udp_bytes - IBA_ICRC_BYTES);
+	return 4 + word_to_udp_end + udp_bytes - IBA_ICRC_BYTES;
+}
+
+uint32_t iba_icrc_factor(uint32_t udp_bytes)
+{
+	return crc32_back(word_to_icrc(udp_bytes));
 }
 
 /* The register takes in the first byte at its low end. */
 uint32_t iba_icrc_ipv4_word(uint32_t difference, uint32_t factor)
 {
 	return __builtin_bswap32(crc32_times(difference, factor));
+}
+
+/* Zeros come round to where they began after 2^32 - 1 bytes: forth is the rest of the way back. */
+uint32_t iba_icrc_forth(uint32_t udp_bytes)
+{
+	return crc32_back(UINT32_MAX - word_to_icrc(udp_bytes));
+}
+
+void iba_icrc_renumber(uint8_t icrc[IBA_ICRC_BYTES], uint32_t forth, uint16_t was, uint16_t is)
+{
+	uint32_t word = (uint32_t)(was ^ is) << 16;
+	uint32_t difference = crc32_times(__builtin_bswap32(word), forth);
+
+	for (int i = 0; i < IBA_ICRC_BYTES; i++)
+		icrc[i] ^= (uint8_t)(difference >> 8 * i);
 }

@@ -57,3 +57,10 @@ uint32_t iba_icrc_differs(uint32_t begin, const uint8_t *bytes, size_t length);
  */
 uint32_t iba_icrc_factor(uint32_t udp_bytes);
 uint32_t iba_icrc_ipv4_word(uint32_t difference, uint32_t factor);
+
+/*
+ * A packet that was made for one identification and is sent with another: its ICRC, four bytes at
+ * their place, is changed to fit. The factor depends on the length only and is dear, so keep it.
+ */
+uint32_t iba_icrc_forth(uint32_t udp_bytes);
+void iba_icrc_renumber(uint8_t icrc[IBA_ICRC_BYTES], uint32_t forth, uint16_t was, uint16_t is);

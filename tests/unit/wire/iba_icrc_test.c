@@ -116,6 +116,29 @@ TEST(test_iba_a17_icrc_tells_the_identification)
 	EXPECT(accepted <= 2); /* two values of 65536 would do */
 }
 
+/* A packet that was made for one place in a batch, and goes at another. */
+TEST(test_iba_a17_icrc_follows_the_identification)
+{
+	const struct inet_end from = { { 10, 1, 2, 3 }, 0xc001 }, to = { { 10, 1, 2, 4 }, 4791 };
+	struct iba_icrc_ip ip = { .from = &from, .to = &to, .ipv4_fragment = IBA_IPV4_DF };
+	static const uint32_t lengths[] = { 16, 20, 1040, IBA_PACKET_MAX };
+	static uint8_t bytes[IBA_PACKET_MAX];
+
+	for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+		uint32_t length = lengths[i], at = length - IBA_ICRC_BYTES;
+
+		for (uint32_t k = 0; k < at; k++)
+			bytes[k] = (uint8_t)(k * 7 + i);
+		ip.ipv4_id = 3;
+		iba_trailer_encode(iba_icrc_add_packet(iba_icrc_begin(&ip, length), bytes, at), 0,
+				   bytes + at);
+		iba_icrc_renumber(bytes + at, iba_icrc_forth(length), 3, 0xa514);
+		EXPECT(iba_icrc_differs(iba_icrc_begin(&ip, length), bytes, length) != 0);
+		ip.ipv4_id = 0xa514;
+		EXPECT_EQ(iba_icrc_differs(iba_icrc_begin(&ip, length), bytes, length), 0);
+	}
+}
+
 TEST(test_iba_8_3_grh_there_and_back)
 {
 	static const uint8_t bytes[IBA_GRH_BYTES] = {

@@ -161,6 +161,17 @@ TEST(test_iba_9_2_bth_bits)
 	}
 }
 
+TEST(test_iba_9_2_destination_at_a_glance)
+{
+	const struct iba_packet p = { .opcode = 0x64, .dest_qp = 0xa1b2c3, .psn = 5 };
+	uint8_t bytes[IBA_HEADERS_MAX];
+	uint32_t length = iba_encode(&p, bytes);
+
+	EXPECT_EQ(iba_dest_qp(bytes, length), 0xa1b2c3);
+	EXPECT_EQ(iba_dest_qp(bytes, IBA_BTH_BYTES), 0xa1b2c3);
+	EXPECT_EQ(iba_dest_qp(bytes, IBA_BTH_BYTES - 1), 0);
+}
+
 /* Each opcode with bytes that are all different: every header is where it should be. */
 TEST(test_iba_9_3_headers_there_and_back)
 {
