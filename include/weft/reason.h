@@ -247,6 +247,11 @@ enum weft_reason {
 	WEFT_R_CM_FORM,
 	WEFT_R_CM_ADDRESS,
 
+	/* The host's part in RoCE. */
+	WEFT_R_ROCE_PORT,
+	WEFT_R_ROCE_PLACES,
+	WEFT_R_ROCE_TOO_LARGE,
+
 	WEFT_REASON_COUNT
 };
 

@@ -548,6 +548,17 @@ static const struct reason_row rows[WEFT_REASON_COUNT] = {
 	[WEFT_R_CM_ADDRESS] = { "cm_address", "-", EPROTO,
 				"The private data of a connection request does not begin with the "
 				"addresses of the RDMA CM." },
+
+	[WEFT_R_ROCE_PORT] = { "roce_port", "-", EADDRINUSE,
+			       "UDP port 4791 is held by somebody who does not share it, such as the "
+			       "kernel's rxe: delete that device (rdma link delete), or use another "
+			       "network namespace." },
+	[WEFT_R_ROCE_PLACES] = { "roce_places", "-", EUSERS,
+				 "This host has 254 adapters that use RoCE already, and more cannot "
+				 "be told apart." },
+	[WEFT_R_ROCE_TOO_LARGE] = { "roce_too_large", "-", EMSGSIZE,
+				    "A packet is larger than what the interface or the path takes: "
+				    "choose a smaller path MTU." },
 };
 
 static const struct reason_row unknown = { "unknown", "-", EINVAL, "No such reason." };
