@@ -45,6 +45,20 @@ static inline ssize_t call_sendmsg(int fd, const struct msghdr *m)
 	return syscall(SYS_sendmsg, fd, m, MSG_NOSIGNAL);
 }
 
+static inline int call_recvmmsg(int fd, struct mmsghdr *m, unsigned int count)
+{
+	if (CALLS_LIBRARY)
+		return recvmmsg(fd, m, count, MSG_DONTWAIT, NULL);
+	return (int)syscall(SYS_recvmmsg, fd, m, count, MSG_DONTWAIT, NULL);
+}
+
+static inline int call_sendmmsg(int fd, struct mmsghdr *m, unsigned int count)
+{
+	if (CALLS_LIBRARY)
+		return sendmmsg(fd, m, count, MSG_NOSIGNAL);
+	return (int)syscall(SYS_sendmmsg, fd, m, count, MSG_NOSIGNAL);
+}
+
 static inline ssize_t call_read(int fd, void *bytes, size_t length)
 {
 	if (CALLS_LIBRARY)

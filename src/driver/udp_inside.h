@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The structs of udp.h, for the files that it consists of:
+ *
+ *	udp.c         opening and closing, places, which socket is asked when
+ *	udp_socket.c  sockets with their options, and the kernel's addresses
+ *	udp_recv.c    batches in: read, taken apart, given out or handed on
+ *	udp_hand.c    what is handed on, and to whom
+ *	udp_flow.c    sockets of one peer's source port each
+ *	udp_send.c    batches out
+ *	udp_group.c   services and multicast groups
+ */
+#pragma once
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "base/list.h"
+#include "driver/udp.h"
+
+enum {
+	UDP_PLACES_MAX = 254,
+	/*
+	 * A batch that the kernel has joined is up to 64 KiB, and so is what is handed on. Few of
+	 * them are asked for at a time where they are large, so that they stay in the cache.
+	 */
+	UDP_BUFFERS = 16,
+	UDP_BUFFER_BYTES = 65536 + 4096,
+	UDP_BUFFERS_LARGE = 2,
+	UDP_LARGE_BYTES = 8192,
+	UDP_CONTROL_BYTES = 128,
+	UDP_HOT_MAX = 4,
+	UDP_FLOWS_MAX = 256,
+	UDP_SENDERS_MAX = 128,
+	UDP_SENDER_BUCKETS = 64,
+	UDP_RUNS_MAX = 16,
+	UDP_PIECES_MAX = 1024, /* of one call: the kernel's limit is of one message */
+	UDP_RUN_BYTES_MAX = 65000,
+	UDP_RECORDS_MAX = 32,
+	UDP_FACTORS = IBA_PACKET_MAX / 4 + 1
+};
+
+enum udp_kind { UDP_SHARED, UDP_FLOW, UDP_PLACE, UDP_SERVICE };
+
+union udp_name {
+	struct sockaddr any;
+	struct sockaddr_in v4;
+	struct sockaddr_in6 v6;
+};
+
+/* One that packets come by. */
+struct udp_socket {
+	struct watch watch;
+	struct udp *udp;
+	enum udp_kind kind;
+	bool is_ipv6;
+	struct list ready_link;
+	uint32_t ask_for;	  /* messages at the next call */
+	uint32_t asked;		  /* since it is hot; UINT32_MAX: not watched */
+	uint32_t in_vain;	  /* of those, the latest that found nothing */
+	uint64_t emptied;	  /* times that it was found empty */
+	struct inet_end at, peer; /* of a flow */
+};
+
+struct udp_flow {
+	struct udp_socket socket;
+	struct list link;
+	uint32_t refs;
+	bool has_strangers; /* what came before it was connected may lie in it */
+	/* Until the sockets by which its packets came before are empty, it is not read: its order. */
+	bool is_young;
+	uint64_t shared_emptied, place_emptied, young_until;
+};
+
+struct udp_service {
+	struct udp_socket socket;
+	struct list link;
+	uint64_t id;
+};
+
+/* A group that was joined. */
+struct udp_group {
+	struct list link;
+	struct weft_address group, at;
+	uint32_t refs;
+};
+
+/* One that packets are sent by, from one address and port; nothing ever comes to it. */
+struct udp_sender {
+	struct watch watch;
+	struct udp *udp;
+	struct list link, bucket; /* of all: the one that was used last is the first */
+	bool is_ipv6;
+	struct inet_end from;
+	uint8_t traffic_class, hop_limit; /* of packets that say nothing else */
+	bool is_blocked;
+	bool is_refusing_batches; /* the device, or the path */
+};
+
+/* Whom a packet is for. */
+struct udp_whose {
+	enum { UDP_OURS, UDP_PLACES, UDP_SERVICES } kind;
+	uint8_t place;
+	uint64_t service_id;
+};
+
+enum { UDP_RECORD_BYTES = 56 };
+
+/* Packets of equal length but the last, that came together. */
+struct udp_stretch {
+	const uint8_t *bytes;
+	size_t length;
+	size_t each;
+};
+
+/* What the messages that were fetched have in common. */
+struct udp_source {
+	enum udp_kind kind;
+	bool is_ipv6;
+	bool is_connected;	  /* so these are both ends of all of them */
+	struct inet_end at, peer; /* at: of a flow */
+};
+
+/* What is to be handed on to one, in one datagram. */
+struct udp_hand {
+	struct udp_whose to;
+	uint32_t count; /* of records */
+	uint32_t packets;
+	size_t bytes;
+	struct {
+		uint8_t head[UDP_RECORD_BYTES];
+		struct ib_in in;
+		struct udp_stretch stretch;
+	} records[UDP_RECORDS_MAX];
+};
+
+struct udp {
+	struct udp_config config;
+	bool is_abandoned;
+	uint8_t place;
+	struct udp_socket shared[2]; /* IPv4, IPv6 */
+	struct udp_socket handed;    /* the place's */
+	struct list flows, services, groups;
+	uint32_t flow_count, flow_holdoff;
+	uint32_t room_bytes;
+	struct udp_counts counts;
+	/* Who is asked. */
+	struct list ready;
+	struct udp_socket *hot[UDP_HOT_MAX]; /* the one that had something last is the first */
+	uint32_t hot_count, hot_turn;
+	bool is_polled;
+	uint64_t fetches;
+	/* What was fetched, from one socket, which may be gone meanwhile. */
+	struct udp_source source;
+	uint32_t fetched, fetched_next;
+	struct ib_in in;
+	struct udp_stretch stretch; /* of the message, what is still to be given out */
+	struct rd records;	    /* behind it, of what was handed to us */
+	struct udp_hand hand;
+	uint8_t *buffers;
+	struct mmsghdr heads[UDP_BUFFERS];
+	struct iovec pieces_in[UDP_BUFFERS];
+	union udp_name names[UDP_BUFFERS];
+	uint8_t controls[UDP_BUFFERS][UDP_CONTROL_BYTES] __attribute__((aligned(8)));
+	/* Packets out. */
+	struct list senders, sender_buckets[UDP_SENDER_BUCKETS];
+	uint32_t sender_count, blocked_count;
+	uint32_t forth[UDP_FACTORS]; /* iba_icrc_forth(), by words; 0: not known yet */
+	struct mmsghdr runs[UDP_RUNS_MAX];
+	union udp_name to[UDP_RUNS_MAX];
+	uint8_t out_controls[UDP_RUNS_MAX][UDP_CONTROL_BYTES] __attribute__((aligned(8)));
+	uint32_t run_packets[UDP_RUNS_MAX];
+	struct iovec pieces[UDP_PIECES_MAX];
+};
+
+/* ---- udp.c ---- */
+
+void udp_socket_init(struct udp *u, struct udp_socket *s, enum udp_kind kind, int fd);
+
+/* Watches it, and no longer; closes it. */
+void udp_socket_start(struct udp_socket *s);
+void udp_socket_close(struct udp_socket *s);
+
+/* It has something, as far as is known. */
+void udp_socket_ready(struct udp_socket *s);
+void udp_watch(struct udp *u, struct watch *w, uint32_t events);
+
+/* Something came by it: the next poll asks it first. */
+void udp_hot_add(struct udp *u, struct udp_socket *s);
+
+/* ---- udp_recv.c ---- */
+
+/* Reads what is fetched next. True: there may be more. */
+bool udp_read(struct udp_socket *s);
+
+/* ---- udp_socket.c: descriptors, or a negative errno ---- */
+
+void udp_set(int fd, int level, int name, int value);
+socklen_t udp_name_of(union udp_name *name, bool is_ipv6, const struct inet_end *end);
+void udp_end_of(const union udp_name *name, struct inet_end *end);
+
+/* Index of the interface that has the address; 0: none. */
+uint32_t udp_interface_of(bool is_ipv6, const uint8_t *address);
+bool udp_is_group(bool is_ipv6, const uint8_t *address);
+int udp_shared_open(bool is_ipv6);
+int udp_flow_socket_open(bool is_ipv6, const struct inet_end *at, const struct inet_end *peer);
+int udp_sender_socket_open(bool is_ipv6, const struct inet_end *from);
+
+/* Unix names; a socket bound to one. */
+struct udp_unix {
+	struct sockaddr_un name;
+	socklen_t length;
+};
+
+void udp_place_name(uint8_t place, struct udp_unix *name);
+void udp_service_name(uint64_t service_id, struct udp_unix *name);
+int udp_unix_open(const struct udp_unix *name);
+
+enum weft_reason udp_reason_of(int error);
+
+/* ---- udp_hand.c ---- */
+
+struct udp_whose udp_whose(const struct udp *u, const struct ib_in *in);
+
+/*
+ * Notes the packet for another. False: there is nobody for it, and it is ours to answer. What is
+ * noted must stay where it is until udp_hand_flush().
+ */
+bool udp_hand_on(struct udp *u, const struct udp_whose *to, const struct ib_in *in, size_t each);
+
+/* WEFT_OK, or why nobody has it. */
+int udp_hand_flush(struct udp *u);
+
+/* The next record of a datagram; false: that was all, or no more can be understood. */
+bool udp_record_next(struct udp *u, struct ib_in *in, struct udp_stretch *stretch);
+
+/* ---- udp_flow.c ---- */
+
+/* Whether it may be read. */
+bool udp_flow_is_due(struct udp_flow *f);
+void udp_flows_close(struct udp *u);
+
+/* ---- udp_group.c ---- */
+
+bool udp_has_service(const struct udp *u, uint64_t service_id);
+void udp_groups_close(struct udp *u);
+
+/* ---- udp_send.c ---- */
+
+void udp_senders_close(struct udp *u);
