@@ -22,7 +22,7 @@ enum {
 
 void udp_watch(struct udp *u, struct watch *w, uint32_t events)
 {
-	if (!u->is_abandoned)
+	if (!u->is_abandoned && w->interest != events)
 		u->config.watch(u->config.owner, w, events);
 }
 

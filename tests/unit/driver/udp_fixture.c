@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "udp_fixture.h"
+
+#include <arpa/inet.h>
+#include <net/if.h>
+#include <poll.h>
+#include <sched.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include "wire/iba_icrc.h"
+#include "wire/mad.h"
+
+enum { PATIENCE_MS = 20000 };
+
+/* ---- The world ------------------------------------------------------------------------------ */
+
+static bool loopback_up(void)
+{
+	struct ifreq r = { .ifr_name = "lo" };
+	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+	bool is_up = false;
+
+	if (fd < 0)
+		return false;
+	if (ioctl(fd, SIOCGIFFLAGS, &r) == 0) {
+		r.ifr_flags |= IFF_UP;
+		is_up = ioctl(fd, SIOCSIFFLAGS, &r) == 0;
+	}
+	close(fd);
+	return is_up;
+}
+
+const char *world_enter(void)
+{
+	static bool is_inside;
+
+	if (is_inside)
+		return NULL;
+	if (unshare(CLONE_NEWNET) < 0 && unshare(CLONE_NEWUSER | CLONE_NEWNET) < 0)
+		return "no network namespace of its own can be had";
+	if (!loopback_up())
+		return "the loopback interface of a new network namespace does not come up";
+	is_inside = true;
+	return NULL;
+}
+
+/* ---- Sides ---------------------------------------------------------------------------------- */
+
+static void watch(void *owner, struct watch *w, uint32_t events)
+{
+	struct side *s = owner;
+	struct epoll_event e = { .events = events, .data.ptr = w };
+	int what = EPOLL_CTL_MOD;
+
+	if (w->interest == events)
+		return;
+	if (events == 0)
+		what = EPOLL_CTL_DEL;
+	else if (w->interest == 0)
+		what = EPOLL_CTL_ADD;
+	w->interest = events;
+	REQUIRE(epoll_ctl(s->epoll, what, w->fd, &e) == 0);
+}
+
+void side_open(struct side *s)
+{
+	const struct udp_config config = { .watch = watch, .owner = s };
+
+	memset(s, 0, sizeof(*s));
+	s->epoll = epoll_create1(EPOLL_CLOEXEC);
+	REQUIRE(s->epoll >= 0);
+	REQUIRE(udp_open(&config, &s->udp) == WEFT_OK);
+	s->place = udp_place(s->udp);
+}
+
+void side_close(struct side *s)
+{
+	udp_close(s->udp);
+	close(s->epoll);
+}
+
+void side_forget(struct side *s)
+{
+	s->count = 0;
+}
+
+static bool is_payload_good(const struct iba_packet *p)
+{
+	if (p->dest_qp == IBA_QPN_GSI)
+		return true;
+	for (uint32_t i = 0; i < p->payload_bytes; i++) {
+		if (p->payload[i] != (uint8_t)(p->psn + i))
+			return false;
+	}
+	return true;
+}
+
+/* Whichever identification the kernel gave it: a socket does not tell. */
+static bool is_icrc_good(const struct ib_in *in)
+{
+	const struct iba_icrc_ip ip = { .is_ipv6 = in->is_ipv6, .from = &in->from, .to = &in->to };
+	uint32_t begin = iba_icrc_begin(&ip, (uint32_t)in->length);
+	uint32_t off = iba_icrc_differs(begin, in->bytes, in->length);
+
+	if (in->is_ipv6)
+		return off == 0;
+	return (iba_icrc_ipv4_word(off, iba_icrc_factor((uint32_t)in->length)) & 0xffff) ==
+	       IBA_IPV4_DF;
+}
+
+static void see(struct side *s, const struct ib_in *in)
+{
+	struct seen *seen = &s->seen[s->count];
+	struct iba_packet p;
+
+	REQUIRE(s->count < SIDE_SEEN_MAX);
+	*seen = (struct seen){ .in = *in, .length = in->length };
+	if (iba_decode(&p, in->bytes, in->length) == WEFT_OK) {
+		seen->dest_qp = p.dest_qp;
+		seen->psn = p.psn;
+		seen->is_good = is_payload_good(&p) && is_icrc_good(in);
+	}
+	s->count++;
+	if (s->learning)
+		udp_flow_learn(s->udp, s->learning, in);
+}
+
+static bool side_take(struct side *s, int patience_ms)
+{
+	struct epoll_event events[16];
+	int count = epoll_wait(s->epoll, events, 16, patience_ms);
+	const struct ib_in *in;
+
+	for (int i = 0; i < count; i++) {
+		struct watch *w = events[i].data.ptr;
+
+		w->ready(w, events[i].events);
+	}
+	while (udp_fetch(s->udp, false)) {
+		while ((in = udp_next(s->udp)) != NULL)
+			see(s, in);
+	}
+	return count > 0;
+}
+
+void sides_pump(struct side **sides, uint32_t count)
+{
+	bool has_moved = true;
+
+	while (has_moved) {
+		has_moved = false;
+		for (uint32_t i = 0; i < count; i++)
+			has_moved |= side_take(sides[i], 0);
+	}
+}
+
+bool side_await(struct side *s, uint32_t count)
+{
+	while (s->count < count) {
+		if (!side_take(s, PATIENCE_MS))
+			return false;
+	}
+	return true;
+}
+
+/* ---- Packets -------------------------------------------------------------------------------- */
+
+static bool end_of(const char *text, struct inet_end *end)
+{
+	if (inet_pton(AF_INET, text, end->address) == 1)
+		return false;
+	REQUIRE(inet_pton(AF_INET6, text, end->address) == 1);
+	return true;
+}
+
+struct ib_path path_of(const char *from, const char *to, uint16_t from_port)
+{
+	struct ib_path path = { .mtu_bytes = 4096, .hop_limit = 64 };
+
+	path.is_ipv6 = end_of(from, &path.from);
+	end_of(to, &path.to);
+	path.from.port = from_port;
+	path.to.port = IBA_UDP_PORT;
+	return path;
+}
+
+void make(struct ib_out *out, const struct making *m)
+{
+	static uint8_t payloads[MADE_MAX][IBA_PAYLOAD_MAX];
+	static uint32_t turn;
+	uint8_t *payload = payloads[turn++ % MADE_MAX];
+	uint32_t bytes = m->management ? MAD_BYTES : m->payload_bytes, at, crc;
+	const struct iba_icrc_ip ip = { .is_ipv6 = m->path->is_ipv6,
+					.from = &m->path->from,
+					.to = &m->path->to,
+					.ipv4_id = m->ipv4_id,
+					.ipv4_fragment = IBA_IPV4_DF };
+	const struct iba_packet p = {
+		.opcode = m->management ? IBA_UD_SEND : iba_opcode(IBA_RC, IBA_SEND_ONLY),
+		.pad = iba_pad(bytes),
+		.p_key = IBA_PKEY_DEFAULT,
+		.dest_qp = m->dest_qp,
+		.psn = m->psn,
+		.q_key = IBA_QKEY_GSI,
+		.src_qp = IBA_QPN_GSI,
+	};
+
+	for (uint32_t i = 0; i < bytes; i++)
+		payload[i] = m->management ? m->management[i] : (uint8_t)(m->psn + i);
+	*out = (struct ib_out){ .path = m->path, .ipv4_id = m->ipv4_id, .ecn = m->ecn };
+	at = iba_encode(&p, out->bytes);
+	REQUIRE(span_list_add(&out->spans, out->bytes, at));
+	crc = iba_icrc_begin(&ip, iba_packet_bytes(p.opcode, bytes));
+	crc = iba_icrc_add_packet(crc, out->bytes, at);
+	if (bytes > 0)
+		crc = crc32_add(crc, payload, bytes);
+	REQUIRE(span_list_add(&out->spans, payload, bytes));
+	REQUIRE(span_list_add(&out->spans, out->bytes + at,
+			      iba_trailer_encode(crc, p.pad, out->bytes + at)));
+}
+
+void side_send(struct side *s, struct ib_out *outs, uint32_t count)
+{
+	struct udp_batch b = { .outs = outs, .count = count };
+
+	REQUIRE(udp_send(s->udp, &b) == WEFT_OK);
+	REQUIRE(b.done == count && b.refused == 0);
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* RoCE's sockets: places, packets between adapters of one host, batches (RC-01, IPT-01). */
+#include <arpa/inet.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "udp_fixture.h"
+
+enum { BATCH = 15 };
+
+static struct side a, b, c;
+static struct side *all[] = { &a, &b, &c };
+static struct ib_out outs[MADE_MAX];
+
+static void open_all(void)
+{
+	for (int i = 0; i < 3; i++)
+		side_open(all[i]);
+}
+
+static void close_all(void)
+{
+	for (int i = 0; i < 3; i++)
+		side_close(all[i]);
+}
+
+static uint32_t qp_of(const struct side *s, uint32_t slot)
+{
+	return s->place << 16 | slot;
+}
+
+static bool are_in_order(const struct side *s, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		if (!s->seen[i].is_good || s->seen[i].psn != i)
+			return false;
+	}
+	return s->count == count;
+}
+
+TEST(test_rc_01_places_are_the_first_that_are_free)
+{
+	WORLD_OR_SKIP();
+	open_all();
+	EXPECT_EQ(a.place, 1);
+	EXPECT_EQ(b.place, 2);
+	EXPECT_EQ(c.place, 3);
+	side_close(&b);
+	side_open(&b);
+	EXPECT_EQ(b.place, 2);
+	EXPECT(udp_room_bytes(a.udp) > 65536);
+	close_all();
+}
+
+TEST(test_rc_01_port_that_is_not_shared_is_named)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons(4791) };
+	struct udp_config config = { 0 };
+	struct udp *udp;
+	int fd;
+
+	WORLD_OR_SKIP();
+	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	EXPECT(fd >= 0 && bind(fd, (void *)&at, sizeof(at)) == 0);
+	EXPECT_EQ(udp_open(&config, &udp), WEFT_R_ROCE_PORT);
+	EXPECT(strstr(weft_reason_text(WEFT_R_ROCE_PORT), "rxe") != NULL);
+	close(fd);
+	side_open(&a);
+	EXPECT_EQ(a.place, 1); /* what was taken in vain was given back */
+	side_close(&a);
+}
+
+/* From a to b and c by every port that there is a lane for: some of it comes to the wrong one. */
+static void exchange(const char *address)
+{
+	struct ib_path paths[32];
+	uint64_t handed;
+
+	open_all();
+	for (uint32_t i = 0; i < 32; i++) {
+		const struct side *to = i % 2 ? &b : &c;
+		struct making m = { .path = &paths[i], .dest_qp = qp_of(to, 7), .psn = i };
+
+		paths[i] = path_of(address, address, (uint16_t)(0xc000 + i * 77));
+		paths[i].traffic_class = 0x20;
+		m.payload_bytes = 100 + i;
+		m.ecn = i % 4;
+		make(&outs[i], &m);
+	}
+	side_send(&a, outs, 32);
+	sides_pump(all, 3);
+	EXPECT_EQ(a.count, 0);
+	EXPECT_EQ(b.count, 16);
+	EXPECT_EQ(c.count, 16);
+	for (uint32_t i = 0; i < 16; i++) {
+		const struct seen *s = &b.seen[i];
+		uint32_t n = s->psn;
+
+		EXPECT(s->is_good && s->dest_qp == qp_of(&b, 7) && n % 2 == 1 && n < 32);
+		EXPECT_EQ(s->in.from.port, 0xc000 + n * 77);
+		EXPECT_MEM(s->in.from.address, paths[0].from.address, 16);
+		EXPECT_MEM(s->in.to.address, paths[0].to.address, 16);
+		EXPECT_EQ(s->in.to.port, 4791);
+		EXPECT_EQ(s->in.ecn, n % 4);
+		EXPECT_EQ(s->in.traffic_class, 0x20 | n % 4);
+		EXPECT_EQ(s->in.hop_limit, 64);
+		EXPECT(!s->in.is_ipv4_word_known);
+	}
+	handed = udp_counts(a.udp)->handed_on + udp_counts(b.udp)->handed_on +
+		 udp_counts(c.udp)->handed_on;
+	EXPECT(handed > 0 && handed < 32);
+	EXPECT_EQ(udp_counts(b.udp)->handed_to_us + udp_counts(c.udp)->handed_to_us, handed);
+	close_all();
+}
+
+TEST(test_ipt_01_whoever_gets_a_packet_hands_it_on)
+{
+	WORLD_OR_SKIP();
+	exchange("127.0.0.1");
+}
+
+TEST(test_ipt_01_whoever_gets_a_packet_hands_it_on_ipv6)
+{
+	WORLD_OR_SKIP();
+	side_open(&a);
+	if (!udp_has_ipv6(a.udp)) {
+		side_close(&a);
+		SKIP("this host has no IPv6");
+	}
+	side_close(&a);
+	exchange("::1");
+}
+
+/* A batch leaves as one call, and comes as one; also where it is handed on. */
+TEST(test_ipt_01_batches_stay_together)
+{
+	struct ib_path path;
+	uint64_t calls;
+
+	WORLD_OR_SKIP();
+	for (uint32_t port = 0xc000; port < 0xc010; port++) {
+		open_all();
+		path = path_of("127.0.0.1", "127.0.0.1", (uint16_t)port);
+		for (uint32_t i = 0; i < BATCH; i++)
+			make(&outs[i], &(struct making){ .path = &path,
+							 .dest_qp = qp_of(&b, 1),
+							 .psn = i,
+							 .payload_bytes = i + 1 < BATCH ? 4096 : 40,
+							 .ipv4_id = (uint16_t)i });
+		side_send(&a, outs, BATCH);
+		EXPECT_EQ(udp_counts(a.udp)->calls_out, 1);
+		EXPECT_EQ(udp_counts(a.udp)->renumbered, 0);
+		sides_pump(all, 3);
+		EXPECT(are_in_order(&b, BATCH));
+		calls = udp_counts(b.udp)->calls_in - udp_counts(b.udp)->calls_empty;
+		EXPECT_EQ(calls, 1);
+		close_all();
+	}
+}
+
+/* What cannot be joined goes in order all the same; each with the ICRC that fits. */
+TEST(test_ipt_01_batch_of_odd_sizes)
+{
+	static const uint32_t sizes[] = { 64, 64, 64, 20, 64, 128, 128, 4096, 1, 0, 0, 300, 7 };
+	enum { COUNT = sizeof(sizes) / sizeof(sizes[0]) };
+	struct ib_path path;
+
+	WORLD_OR_SKIP();
+	open_all();
+	path = path_of("127.0.0.1", "127.0.0.1", 0xc123);
+	for (uint32_t i = 0; i < COUNT; i++)
+		make(&outs[i], &(struct making){ .path = &path,
+						 .dest_qp = qp_of(&b, 1),
+						 .psn = i,
+						 .payload_bytes = sizes[i],
+						 .ipv4_id = (uint16_t)i });
+	side_send(&a, outs, COUNT);
+	EXPECT_EQ(udp_counts(a.udp)->calls_out, 1);
+	EXPECT(udp_counts(a.udp)->renumbered > 0);
+	sides_pump(all, 3);
+	EXPECT(are_in_order(&b, COUNT));
+	close_all();
+}
