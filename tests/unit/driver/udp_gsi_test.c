@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Management datagrams find their adapter, whoever gets them (IBA 12.6, CM over the GSI). */
+#include <string.h>
+
+#include "udp_fixture.h"
+#include "wire/ibcm.h"
+
+enum { PORTS = 24 };
+
+static struct side a, b, c;
+static struct side *all[] = { &a, &b, &c };
+
+static void open_all(void)
+{
+	for (int i = 0; i < 3; i++)
+		side_open(all[i]);
+}
+
+static void close_all(void)
+{
+	for (int i = 0; i < 3; i++)
+		side_close(all[i]);
+}
+
+/* From many source ports, so that each adapter gets some of them. */
+static void send_message(const struct ibcm_msg *m)
+{
+	static struct ib_out outs[PORTS];
+	static struct ib_path paths[PORTS];
+	uint8_t mad[MAD_BYTES];
+
+	ibcm_encode(m, mad);
+	for (uint32_t i = 0; i < PORTS; i++) {
+		paths[i] = path_of("127.0.0.1", "127.0.0.1", (uint16_t)(0xc000 + i * 31));
+		make(&outs[i], &(struct making){ .path = &paths[i],
+						 .dest_qp = IBA_QPN_GSI,
+						 .psn = i,
+						 .management = mad });
+	}
+	for (int i = 0; i < 3; i++)
+		side_forget(all[i]);
+	side_send(&a, outs, PORTS);
+	sides_pump(all, 3);
+}
+
+TEST(test_iba_12_6_requests_go_to_who_claims_the_service)
+{
+	struct ibcm_msg req = { .kind = IBCM_REQ, .local_id = 0x01000005 };
+	struct ibcm_msg sidr = { .kind = IBCM_SIDR_REQ };
+
+	WORLD_OR_SKIP();
+	open_all();
+	req.req.service_id = ibcm_service_id(IBCM_PS_TCP, 7471);
+	req.req.path_mtu = req.req.primary.packet_rate = 3;
+	sidr.sidr_req.service_id = ibcm_service_id(IBCM_PS_UDP, 7471);
+	EXPECT_EQ(udp_claim_service(c.udp, req.req.service_id), WEFT_OK);
+	EXPECT_EQ(udp_claim_service(b.udp, req.req.service_id), WEFT_R_ADDRESS_IN_USE);
+	EXPECT_EQ(udp_claim_service(b.udp, sidr.sidr_req.service_id), WEFT_OK);
+	send_message(&req);
+	EXPECT_EQ(c.count, PORTS);
+	EXPECT(c.seen[0].is_good);
+	send_message(&sidr);
+	EXPECT_EQ(b.count, PORTS);
+	/* Nobody's is for whoever got it: it says so. */
+	udp_release_service(c.udp, req.req.service_id);
+	send_message(&req);
+	EXPECT_EQ(a.count + b.count + c.count, PORTS);
+	EXPECT(a.count > 0 && b.count > 0 && c.count > 0);
+	EXPECT_EQ(udp_claim_service(b.udp, req.req.service_id), WEFT_OK);
+	EXPECT_EQ(udp_counts(a.udp)->lost_on, 0);
+	close_all();
+}
+
+TEST(test_iba_12_6_answers_go_by_the_communication_id)
+{
+	static const enum ibcm_kind kinds[] = { IBCM_REP, IBCM_RTU,  IBCM_REJ,
+						IBCM_MRA, IBCM_DREQ, IBCM_DREP };
+	struct ibcm_msg m = { 0 };
+
+	WORLD_OR_SKIP();
+	open_all();
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		m = (struct ibcm_msg){ .kind = kinds[i],
+				       .local_id = a.place << 24 | 1,
+				       .remote_id = c.place << 24 | 77 };
+		send_message(&m);
+		EXPECT_EQ(c.count, PORTS);
+	}
+	m = (struct ibcm_msg){ .kind = IBCM_SIDR_REP };
+	m.sidr_rep.request_id = b.place << 24 | 3;
+	send_message(&m);
+	EXPECT_EQ(b.count, PORTS);
+	/* A place that nobody has: it is lost. One that cannot be: whoever gets it answers. */
+	m = (struct ibcm_msg){ .kind = IBCM_DREQ, .remote_id = 77u << 24 };
+	send_message(&m);
+	EXPECT_EQ(a.count + b.count + c.count, 0);
+	m.remote_id = 5;
+	send_message(&m);
+	EXPECT_EQ(a.count + b.count + c.count, PORTS);
+	close_all();
+}
