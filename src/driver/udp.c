@@ -71,12 +71,23 @@ static void watch_again(struct udp_socket *s)
 	udp_socket_start(s);
 }
 
+void udp_socket_await(struct udp_socket *s, bool is_awaited)
+{
+	if (s->is_awaited == is_awaited)
+		return;
+	s->is_awaited = is_awaited;
+	s->udp->awaited += is_awaited ? 1 : UINT32_MAX;
+	if (is_awaited)
+		udp_socket_ready(s);
+}
+
 void udp_socket_close(struct udp_socket *s)
 {
 	struct udp *u = s->udp;
 
 	if (s->watch.fd < 0)
 		return;
+	udp_socket_await(s, false);
 	list_remove(&s->ready_link);
 	cool(u, s);
 	udp_watch(u, &s->watch, 0);
@@ -153,6 +164,36 @@ static struct udp_socket *ready_next(struct udp *u)
 	return NULL;
 }
 
+/* True: there may be more. */
+static bool read_from(struct udp_socket *s)
+{
+	bool has_more;
+
+	if (s->kind == UDP_DOOR)
+		return udp_door_enter(s);
+	has_more = udp_read(s);
+	if (s->kind != UDP_GUEST || !s->udp->has_guest_left)
+		return has_more;
+	udp_guest_close(CONTAINER_OF(s, struct udp_guest, socket));
+	return false;
+}
+
+/* Each has one turn: what has more comes back behind the others. */
+static void read_ready(struct udp_socket *s)
+{
+	list_remove(&s->ready_link);
+	if (read_from(s))
+		udp_socket_ready(s);
+}
+
+static void read_hot(struct udp *u)
+{
+	struct udp_socket *s = next_hot(u);
+
+	if (s->kind != UDP_FLOW || udp_flow_is_due(CONTAINER_OF(s, struct udp_flow, socket)))
+		(void)read_from(s);
+}
+
 bool udp_fetch(struct udp *u, bool is_hot)
 {
 	struct udp_socket *s;
@@ -163,18 +204,10 @@ bool udp_fetch(struct udp *u, bool is_hot)
 	u->fetched = u->fetched_next = 0;
 	u->fetches++;
 	s = ready_next(u);
-	if (s) {
-		/* Each has one turn: what has more comes back behind the others. */
-		list_remove(&s->ready_link);
-		list_add_tail(&u->ready, &s->ready_link);
-		if (!udp_read(s))
-			list_remove(&s->ready_link);
-	} else if (is_hot && u->hot_count > 0) {
-		s = next_hot(u);
-		if (s->kind != UDP_FLOW ||
-		    udp_flow_is_due(CONTAINER_OF(s, struct udp_flow, socket)))
-			(void)udp_read(s);
-	}
+	if (s)
+		read_ready(s);
+	else if (is_hot && u->hot_count > 0)
+		read_hot(u);
 	return u->fetched > 0 || !list_is_empty(&u->ready);
 }
 
@@ -184,16 +217,15 @@ static enum weft_reason take_place(struct udp *u)
 {
 	for (uint32_t place = 1; place <= UDP_PLACES_MAX; place++) {
 		struct udp_unix name;
-		int fd;
+		int err;
 
 		udp_place_name((uint8_t)place, &name);
-		fd = udp_unix_open(&name);
-		if (fd == -EADDRINUSE)
+		err = udp_door_open(u, &u->door, &name);
+		if (err == -EADDRINUSE)
 			continue;
-		if (fd < 0)
-			return udp_reason_of(-fd);
+		if (err < 0)
+			return udp_reason_of(-err);
 		u->place = (uint8_t)place;
-		udp_socket_init(u, &u->handed, UDP_PLACE, fd);
 		return WEFT_OK;
 	}
 	return WEFT_R_ROCE_PLACES;
@@ -230,13 +262,15 @@ static void init(struct udp *u, const struct udp_config *config)
 	list_init(&u->flows);
 	list_init(&u->services);
 	list_init(&u->groups);
+	list_init(&u->guests);
+	list_init(&u->hosts);
 	list_init(&u->ready);
 	list_init(&u->senders);
 	for (uint32_t i = 0; i < UDP_SENDER_BUCKETS; i++)
 		list_init(&u->sender_buckets[i]);
 	for (int i = 0; i < 2; i++)
 		udp_socket_init(u, &u->shared[i], UDP_SHARED, -1);
-	udp_socket_init(u, &u->handed, UDP_PLACE, -1);
+	udp_socket_init(u, &u->door, UDP_DOOR, -1);
 }
 
 enum weft_reason udp_open(const struct udp_config *config, struct udp **opened)
@@ -262,7 +296,7 @@ enum weft_reason udp_open(const struct udp_config *config, struct udp **opened)
 		if (u->shared[i].watch.fd >= 0)
 			udp_socket_start(&u->shared[i]);
 	}
-	udp_socket_start(&u->handed);
+	udp_socket_start(&u->door);
 	*opened = u;
 	return WEFT_OK;
 }
@@ -275,9 +309,10 @@ void udp_close(struct udp *u)
 	udp_flows_close(u);
 	udp_groups_close(u);
 	udp_senders_close(u);
+	udp_hosts_close(u);
 	for (int i = 0; i < 2; i++)
 		udp_socket_close(&u->shared[i]);
-	udp_socket_close(&u->handed);
+	udp_door_close(&u->door);
 	free(u->buffers);
 	free(u);
 }
@@ -289,11 +324,12 @@ void udp_abandon(struct udp *u)
 	for (struct list *at = u->flows.next; at != &u->flows; at = at->next)
 		udp_socket_close(&CONTAINER_OF(at, struct udp_flow, link)->socket);
 	for (struct list *at = u->services.next; at != &u->services; at = at->next)
-		udp_socket_close(&CONTAINER_OF(at, struct udp_service, link)->socket);
+		udp_door_close(&CONTAINER_OF(at, struct udp_service, link)->socket);
 	udp_senders_close(u);
+	udp_hosts_close(u);
 	for (int i = 0; i < 2; i++)
 		udp_socket_close(&u->shared[i]);
-	udp_socket_close(&u->handed);
+	udp_door_close(&u->door);
 }
 
 uint8_t udp_place(const struct udp *u)

@@ -46,23 +46,19 @@ static void begin_young(struct udp_flow *f)
 	struct udp_socket *shared = &u->shared[f->socket.is_ipv6];
 
 	f->is_young = f->has_strangers = true;
-	f->shared_emptied = shared->emptied;
-	f->place_emptied = u->handed.emptied;
 	f->young_until = u->fetches + YOUNG_FETCHES;
 	if (shared->watch.fd >= 0)
-		udp_socket_ready(shared);
-	udp_socket_ready(&u->handed);
+		udp_socket_await(shared, true);
+	for (struct list *at = u->guests.next; at != &u->guests; at = at->next)
+		udp_socket_await(&CONTAINER_OF(at, struct udp_guest, link)->socket, true);
 }
 
 bool udp_flow_is_due(struct udp_flow *f)
 {
 	struct udp *u = f->socket.udp;
 
-	if (!f->is_young)
-		return true;
-	f->is_young = u->fetches < f->young_until &&
-		      (u->shared[f->socket.is_ipv6].emptied == f->shared_emptied ||
-		       u->handed.emptied == f->place_emptied);
+	if (f->is_young)
+		f->is_young = u->awaited > 0 && u->fetches < f->young_until;
 	return !f->is_young;
 }
 

@@ -28,17 +28,16 @@ enum weft_reason udp_claim_service(struct udp *u, uint64_t service_id)
 {
 	struct udp_service *s = calloc(1, sizeof(*s));
 	struct udp_unix name;
-	int fd;
+	int err;
 
 	if (!s)
 		return WEFT_R_NO_MEMORY;
 	udp_service_name(service_id, &name);
-	fd = udp_unix_open(&name);
-	if (fd < 0) {
+	err = udp_door_open(u, &s->socket, &name);
+	if (err < 0) {
 		free(s);
-		return udp_reason_of(-fd);
+		return udp_reason_of(-err);
 	}
-	udp_socket_init(u, &s->socket, UDP_SERVICE, fd);
 	s->id = service_id;
 	list_add_tail(&u->services, &s->link);
 	udp_socket_start(&s->socket);
@@ -48,7 +47,7 @@ enum weft_reason udp_claim_service(struct udp *u, uint64_t service_id)
 static void service_free(struct udp_service *s)
 {
 	list_remove(&s->link);
-	udp_socket_close(&s->socket);
+	udp_door_close(&s->socket);
 	free(s);
 }
 

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/cursor.h"
-#include "driver/calls.h"
 #include "driver/udp_inside.h"
 #include "wire/ibcm.h"
 
@@ -135,18 +134,12 @@ int udp_hand_flush(struct udp *u)
 {
 	struct udp_hand *h = &u->hand;
 	struct iovec pieces[2 * UDP_RECORDS_MAX];
-	struct udp_unix name;
-	struct msghdr m = { .msg_name = &name.name, .msg_iov = pieces };
+	struct msghdr m = { .msg_iov = pieces, .msg_iovlen = 2 * h->count };
 	uint32_t packets = h->packets;
+	int err;
 
 	if (h->count == 0)
 		return 0;
-	if (h->to.kind == UDP_PLACES)
-		udp_place_name(h->to.place, &name);
-	else
-		udp_service_name(h->to.service_id, &name);
-	m.msg_namelen = name.length;
-	m.msg_iovlen = 2 * h->count;
 	for (uint32_t i = 0; i < h->count; i++) {
 		const struct udp_stretch *s = &h->records[i].stretch;
 
@@ -156,18 +149,12 @@ int udp_hand_flush(struct udp *u)
 	}
 	h->count = h->packets = 0;
 	h->bytes = 0;
-	u->counts.calls_out++;
-	if (call_sendmsg(u->handed.watch.fd, &m) < 0) {
+	err = udp_host_send(u, &h->to, &m);
+	if (err < 0)
 		u->counts.lost_on += packets;
-		return -errno;
-	}
-	u->counts.handed_on += packets;
-	return 0;
-}
-
-static bool is_same(const struct udp_whose *a, const struct udp_whose *b)
-{
-	return a->kind == b->kind && a->place == b->place && a->service_id == b->service_id;
+	else
+		u->counts.handed_on += packets;
+	return err;
 }
 
 /* The packet follows those of the latest record in the batch in which they came. */
@@ -199,7 +186,7 @@ bool udp_hand_on(struct udp *u, const struct udp_whose *to, const struct ib_in *
 	struct udp_hand *h = &u->hand;
 	int err;
 
-	if (h->count > 0 && !is_same(&h->to, to))
+	if (h->count > 0 && !udp_is_same(&h->to, to))
 		(void)udp_hand_flush(u);
 	h->to = *to;
 	if (h->bytes + in->length > UDP_BUFFER_BYTES || !record_extend(h, in, each))

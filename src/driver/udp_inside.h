@@ -6,6 +6,7 @@
  *	udp_socket.c  sockets with their options, and the kernel's addresses
  *	udp_recv.c    batches in: read, taken apart, given out or handed on
  *	udp_hand.c    what is handed on, and to whom
+ *	udp_door.c    the unix sockets by which that is done
  *	udp_flow.c    sockets of one peer's source port each
  *	udp_send.c    batches out
  *	udp_group.c   services and multicast groups
@@ -38,10 +39,17 @@ enum {
 	UDP_PIECES_MAX = 1024, /* of one call: the kernel's limit is of one message */
 	UDP_RUN_BYTES_MAX = 65000,
 	UDP_RECORDS_MAX = 32,
+	UDP_GUESTS_MAX = 1024,
+	UDP_HOSTS_MAX = 64,
 	UDP_FACTORS = IBA_PACKET_MAX / 4 + 1
 };
 
-enum udp_kind { UDP_SHARED, UDP_FLOW, UDP_PLACE, UDP_SERVICE };
+enum udp_kind {
+	UDP_SHARED, /* the port, any address */
+	UDP_FLOW,   /* the port, from one source port of one peer */
+	UDP_DOOR,   /* a name: of our place, or of a service */
+	UDP_GUEST   /* whoever has come to a door to hand on */
+};
 
 union udp_name {
 	struct sockaddr any;
@@ -59,7 +67,7 @@ struct udp_socket {
 	uint32_t ask_for;	  /* messages at the next call */
 	uint32_t asked;		  /* since it is hot; UINT32_MAX: not watched */
 	uint32_t in_vain;	  /* of those, the latest that found nothing */
-	uint64_t emptied;	  /* times that it was found empty */
+	bool is_awaited;	  /* young flows wait until it is found empty */
 	struct inet_end at, peer; /* of a flow */
 };
 
@@ -68,9 +76,16 @@ struct udp_flow {
 	struct list link;
 	uint32_t refs;
 	bool has_strangers; /* what came before it was connected may lie in it */
-	/* Until the sockets by which its packets came before are empty, it is not read: its order. */
+	/* Until the sockets by which its packets came before are empty, it is not read. */
 	bool is_young;
-	uint64_t shared_emptied, place_emptied, young_until;
+	uint64_t young_until; /* number of fetches */
+};
+
+/* Who hands on to us. */
+struct udp_guest {
+	struct udp_socket socket;
+	struct list link;
+	const struct udp_socket *door;
 };
 
 struct udp_service {
@@ -103,6 +118,18 @@ struct udp_whose {
 	enum { UDP_OURS, UDP_PLACES, UDP_SERVICES } kind;
 	uint8_t place;
 	uint64_t service_id;
+};
+
+static inline bool udp_is_same(const struct udp_whose *a, const struct udp_whose *b)
+{
+	return a->kind == b->kind && a->place == b->place && a->service_id == b->service_id;
+}
+
+/* Whom we hand on to. */
+struct udp_host {
+	struct list link; /* the one that was used last is the first */
+	struct udp_whose whose;
+	int fd;
 };
 
 enum { UDP_RECORD_BYTES = 56 };
@@ -140,8 +167,10 @@ struct udp {
 	bool is_abandoned;
 	uint8_t place;
 	struct udp_socket shared[2]; /* IPv4, IPv6 */
-	struct udp_socket handed;    /* the place's */
-	struct list flows, services, groups;
+	struct udp_socket door;	     /* the place's */
+	struct list flows, services, groups, guests, hosts;
+	uint32_t guest_count, host_count;
+	uint32_t awaited; /* sockets that young flows wait for */
 	uint32_t flow_count, flow_holdoff;
 	uint32_t room_bytes;
 	struct udp_counts counts;
@@ -154,6 +183,7 @@ struct udp {
 	/* What was fetched, from one socket, which may be gone meanwhile. */
 	struct udp_source source;
 	uint32_t fetched, fetched_next;
+	bool has_guest_left; /* what was fetched is the last of it */
 	struct ib_in in;
 	struct udp_stretch stretch; /* of the message, what is still to be given out */
 	struct rd records;	    /* behind it, of what was handed to us */
@@ -186,6 +216,9 @@ void udp_socket_close(struct udp_socket *s);
 void udp_socket_ready(struct udp_socket *s);
 void udp_watch(struct udp *u, struct watch *w, uint32_t events);
 
+/* Young flows wait for it, or no longer. */
+void udp_socket_await(struct udp_socket *s, bool is_awaited);
+
 /* Something came by it: the next poll asks it first. */
 void udp_hot_add(struct udp *u, struct udp_socket *s);
 
@@ -215,7 +248,8 @@ struct udp_unix {
 
 void udp_place_name(uint8_t place, struct udp_unix *name);
 void udp_service_name(uint64_t service_id, struct udp_unix *name);
-int udp_unix_open(const struct udp_unix *name);
+int udp_unix_listen(const struct udp_unix *name);
+int udp_unix_connect(const struct udp_unix *name);
 
 enum weft_reason udp_reason_of(int error);
 
@@ -229,11 +263,29 @@ struct udp_whose udp_whose(const struct udp *u, const struct ib_in *in);
  */
 bool udp_hand_on(struct udp *u, const struct udp_whose *to, const struct ib_in *in, size_t each);
 
-/* WEFT_OK, or why nobody has it. */
+/* 0, or a negative errno: why nobody has it. */
 int udp_hand_flush(struct udp *u);
 
 /* The next record of a datagram; false: that was all, or no more can be understood. */
 bool udp_record_next(struct udp *u, struct ib_in *in, struct udp_stretch *stretch);
+
+/* ---- udp_door.c ---- */
+
+/* Opens the name; a negative errno. */
+int udp_door_open(struct udp *u, struct udp_socket *door, const struct udp_unix *name);
+
+/* Closes it, with those that came by it. */
+void udp_door_close(struct udp_socket *door);
+
+/* Lets in who is there. True: there may be more. */
+bool udp_door_enter(struct udp_socket *door);
+
+/* It has left. */
+void udp_guest_close(struct udp_guest *g);
+
+/* Sends to whom it is for; 0 or a negative errno: -ECONNREFUSED if there is nobody. */
+int udp_host_send(struct udp *u, const struct udp_whose *to, const struct msghdr *m);
+void udp_hosts_close(struct udp *u);
 
 /* ---- udp_flow.c ---- */
 

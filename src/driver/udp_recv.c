@@ -10,11 +10,6 @@ enum { OPTION_UDP_GRO = 104, ECN_MASK = 3 };
 
 /* ---- Reading -------------------------------------------------------------------------------- */
 
-static bool is_unix(const struct udp_socket *s)
-{
-	return s->kind == UDP_PLACE || s->kind == UDP_SERVICE;
-}
-
 /* Who sent it is known of what comes by a flow, but for what came before it was connected. */
 static bool is_connected(const struct udp_socket *s)
 {
@@ -24,7 +19,8 @@ static bool is_connected(const struct udp_socket *s)
 
 static void prepare(struct udp *u, const struct udp_socket *s, uint32_t count)
 {
-	bool has_name = !is_unix(s) && !is_connected(s), has_control = !is_unix(s);
+	bool has_control = s->kind != UDP_GUEST;
+	bool has_name = has_control && !is_connected(s);
 
 	for (uint32_t i = 0; i < count; i++) {
 		struct msghdr *m = &u->heads[i].msg_hdr;
@@ -57,7 +53,7 @@ static uint32_t ask_for_next(const struct udp *u, uint32_t asked, uint32_t count
 
 static void found_empty(struct udp_socket *s)
 {
-	s->emptied++;
+	udp_socket_await(s, false);
 	s->ask_for = 1;
 	/* Whatever it was sent before it was connected has been read. */
 	if (s->kind == UDP_FLOW)
@@ -92,6 +88,8 @@ bool udp_read(struct udp_socket *s)
 		found_empty(s);
 		return false;
 	}
+	/* The end of a unix connection reads as empty messages. */
+	u->has_guest_left = s->kind == UDP_GUEST && u->heads[count - 1].msg_len == 0;
 	u->fetched = (uint32_t)count;
 	udp_hot_add(u, s);
 	if (u->fetched < asked)
@@ -199,7 +197,7 @@ static bool begin_next(struct udp *u)
 		u->fetched_next++;
 		if (u->heads[i].msg_hdr.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
 			u->counts.malformed++;
-		else if (u->source.kind == UDP_PLACE || u->source.kind == UDP_SERVICE)
+		else if (u->source.kind == UDP_GUEST)
 			u->records = rd_of(u->pieces_in[i].iov_base, u->heads[i].msg_len);
 		else
 			begin_packets(u, i);
@@ -209,7 +207,7 @@ static bool begin_next(struct udp *u)
 
 const struct ib_in *udp_next(struct udp *u)
 {
-	bool is_handed = u->source.kind == UDP_PLACE || u->source.kind == UDP_SERVICE;
+	bool is_handed = u->source.kind == UDP_GUEST;
 
 	while (begin_next(u)) {
 		struct udp_stretch *s = &u->stretch;

@@ -15,7 +15,7 @@
 enum { OPTION_UDP_GRO = 104, OPTION_IPV6_MULTICAST_ALL = 29 };
 
 /* Asked for; the kernel gives what its limits allow. */
-enum { BUFFER_BYTES = 4 * 1024 * 1024 };
+enum { BUFFER_BYTES = 4 * 1024 * 1024, BACKLOG = 1024 };
 
 void udp_set(int fd, int level, int name, int value)
 {
@@ -261,12 +261,33 @@ void udp_service_name(uint64_t service_id, struct udp_unix *name)
 				"weft.roce.service.%016llx", (unsigned long long)service_id));
 }
 
-int udp_unix_open(const struct udp_unix *name)
+static int unix_socket(void)
 {
-	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	return fd < 0 ? -errno : fd;
+}
+
+int udp_unix_listen(const struct udp_unix *name)
+{
+	int fd = unix_socket();
 
 	if (fd < 0)
-		return -errno;
+		return fd;
+	if (bind(fd, (const void *)&name->name, name->length) == 0 && listen(fd, BACKLOG) == 0)
+		return fd;
+	return failed(fd);
+}
+
+/* Its buffer is all that can lie unread at the other end. */
+int udp_unix_connect(const struct udp_unix *name)
+{
+	int fd = unix_socket();
+
+	if (fd < 0)
+		return fd;
 	udp_set(fd, SOL_SOCKET, SO_SNDBUF, BUFFER_BYTES);
-	return bind(fd, (const void *)&name->name, name->length) == 0 ? fd : failed(fd);
+	if (call_connect(fd, (const void *)&name->name, name->length) == 0)
+		return fd;
+	return failed(fd);
 }
