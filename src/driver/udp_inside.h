@@ -28,7 +28,7 @@ enum {
 	 */
 	UDP_BUFFERS = 16,
 	UDP_BUFFER_BYTES = 65536 + 4096,
-	UDP_BUFFERS_LARGE = 2,
+	UDP_BUFFERS_LARGE = 1,
 	UDP_LARGE_BYTES = 8192,
 	UDP_CONTROL_BYTES = 128,
 	UDP_HOT_MAX = 4,
@@ -201,6 +201,7 @@ struct udp {
 	union udp_name to[UDP_RUNS_MAX];
 	uint8_t out_controls[UDP_RUNS_MAX][UDP_CONTROL_BYTES] __attribute__((aligned(8)));
 	uint32_t run_packets[UDP_RUNS_MAX];
+	size_t run_bytes[UDP_RUNS_MAX];
 	struct iovec pieces[UDP_PIECES_MAX];
 };
 

@@ -293,6 +293,7 @@ static void run_add(struct udp *u, struct call *c, struct ib_out *outs, uint32_t
 		.msg_iov = &u->pieces[c->pieces],
 		.msg_control = u->out_controls[c->runs],
 	};
+	u->run_bytes[c->runs] = 0;
 	for (uint32_t i = 0; i < packets; i++) {
 		const struct span_list *l = &outs[i].spans;
 
@@ -300,6 +301,7 @@ static void run_add(struct udp *u, struct call *c, struct ib_out *outs, uint32_t
 		memcpy(&u->pieces[c->pieces], l->spans, l->count * sizeof(struct span));
 		c->pieces += l->count;
 		m->msg_iovlen += l->count;
+		u->run_bytes[c->runs] += l->length;
 	}
 	add_controls(c->sender, outs, packets, m);
 	if (m->msg_controllen == 0)
@@ -335,8 +337,7 @@ static int call_make(struct udp *u, const struct call *c)
 static void count_sent(struct udp *u, struct udp_batch *b, uint32_t runs)
 {
 	for (uint32_t i = 0; i < runs; i++) {
-		for (uint32_t k = 0; k < u->run_packets[i]; k++)
-			u->counts.bytes_out += b->outs[b->done + k].spans.length;
+		u->counts.bytes_out += u->run_bytes[i];
 		u->counts.packets_out += u->run_packets[i];
 		b->done += u->run_packets[i];
 	}
