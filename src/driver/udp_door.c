@@ -54,6 +54,7 @@ static void guest_open(struct udp_socket *door, int fd)
 	u->guest_count++;
 	udp_socket_start(&g->socket);
 	udp_socket_ready(&g->socket);
+	udp_socket_await(&g->socket, door->is_awaited);
 }
 
 void udp_guest_close(struct udp_guest *g)
@@ -69,8 +70,10 @@ bool udp_door_enter(struct udp_socket *door)
 	for (int i = 0; i < ENTER_MAX; i++) {
 		int fd = call_accept(door->watch.fd);
 
-		if (fd < 0)
+		if (fd < 0) {
+			udp_socket_await(door, false);
 			return false;
+		}
 		guest_open(door, fd);
 	}
 	return true;

@@ -49,6 +49,7 @@ static void begin_young(struct udp_flow *f)
 	f->young_until = u->fetches + YOUNG_FETCHES;
 	if (shared->watch.fd >= 0)
 		udp_socket_await(shared, true);
+	udp_socket_await(&u->door, true);
 	for (struct list *at = u->guests.next; at != &u->guests; at = at->next)
 		udp_socket_await(&CONTAINER_OF(at, struct udp_guest, link)->socket, true);
 }

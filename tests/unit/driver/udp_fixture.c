@@ -2,6 +2,7 @@
 #include "udp_fixture.h"
 
 #include <arpa/inet.h>
+#include <errno.h>
 #include <net/if.h>
 #include <poll.h>
 #include <sched.h>
@@ -13,7 +14,29 @@
 #include "wire/iba_icrc.h"
 #include "wire/mad.h"
 
-enum { PATIENCE_MS = 20000 };
+enum { PATIENCE_MS = 20000, OPEN_MAX = 16 };
+
+/* What a test that failed has left open. */
+static struct side *opened[OPEN_MAX];
+
+void world_leave(void)
+{
+	for (int i = 0; i < OPEN_MAX; i++) {
+		if (opened[i])
+			udp_abandon(opened[i]->udp);
+		opened[i] = NULL;
+	}
+}
+
+static void note(const struct side *was, struct side *is)
+{
+	for (int i = 0; i < OPEN_MAX; i++) {
+		if (opened[i] == was) {
+			opened[i] = is;
+			return;
+		}
+	}
+}
 
 /* ---- The world ------------------------------------------------------------------------------ */
 
@@ -37,6 +60,10 @@ const char *world_enter(void)
 {
 	static bool is_inside;
 
+	for (int i = 0; i < OPEN_MAX; i++) {
+		if (opened[i])
+			side_close(opened[i]);
+	}
 	if (is_inside)
 		return NULL;
 	if (unshare(CLONE_NEWNET) < 0 && unshare(CLONE_NEWUSER | CLONE_NEWNET) < 0)
@@ -74,12 +101,14 @@ void side_open(struct side *s)
 	REQUIRE(s->epoll >= 0);
 	REQUIRE(udp_open(&config, &s->udp) == WEFT_OK);
 	s->place = udp_place(s->udp);
+	note(NULL, s);
 }
 
 void side_close(struct side *s)
 {
 	udp_close(s->udp);
 	close(s->epoll);
+	note(s, NULL);
 }
 
 void side_forget(struct side *s)
@@ -131,8 +160,12 @@ static void see(struct side *s, const struct ib_in *in)
 static bool side_take(struct side *s, int patience_ms)
 {
 	struct epoll_event events[16];
-	int count = epoll_wait(s->epoll, events, 16, patience_ms);
 	const struct ib_in *in;
+	int count;
+
+	do {
+		count = epoll_wait(s->epoll, events, 16, patience_ms);
+	} while (count < 0 && errno == EINTR);
 
 	for (int i = 0; i < count; i++) {
 		struct watch *w = events[i].data.ptr;

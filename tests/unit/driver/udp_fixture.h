@@ -30,6 +30,9 @@ struct side {
 /* NULL: the process is alone in its network namespace; otherwise why that cannot be. */
 const char *world_enter(void);
 
+/* In a child of fork(): has nothing of the parent's any more. */
+void world_leave(void);
+
 #define WORLD_OR_SKIP()                                                                            \
 	do {                                                                                       \
 		const char *why = world_enter();                                                   \

@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Processes of one host that share the port: each may die, stop or fork, and the others go on. */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "udp_fixture.h"
+#include "wire/ibcm.h"
+
+enum { PORTS = 24, WORKERS = 3, ROUNDS = 20 };
+
+/* A process with an adapter that sends every packet back to where it came from. */
+struct worker {
+	pid_t pid;
+	uint32_t place;
+};
+
+static struct side mine;
+static struct ib_out outs[PORTS];
+
+static void answer(struct side *s, const struct seen *seen)
+{
+	struct ib_path back = { .is_ipv6 = seen->in.is_ipv6,
+				.from = seen->in.to,
+				.to = seen->in.from,
+				.mtu_bytes = 4096 };
+	struct ib_out out;
+
+	/* The payload's first number says to whom. */
+	back.from.port = (uint16_t)(0xe000 + seen->psn % 64);
+	back.to.port = IBA_UDP_PORT;
+	make(&out, &(struct making){ .path = &back,
+				     .dest_qp = 1u << 16 | (seen->dest_qp & 0xff),
+				     .psn = seen->psn,
+				     .payload_bytes = 32 });
+	side_send(s, &out, 1);
+}
+
+static void work(int ready)
+{
+	static struct side s;
+	uint8_t place;
+
+	world_leave();
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	side_open(&s);
+	place = (uint8_t)s.place;
+	if (write(ready, &place, 1) != 1)
+		_exit(1);
+	for (;;) {
+		if (!side_await(&s, 1))
+			_exit(0);
+		for (uint32_t i = 0; i < s.count; i++)
+			answer(&s, &s.seen[i]);
+		side_forget(&s);
+	}
+}
+
+static struct worker alive[2 * WORKERS]; /* pid 0: none */
+
+/* A test begins: what one before it has left is ended. */
+static void workers_end(void)
+{
+	for (int i = 0; i < 2 * WORKERS; i++) {
+		if (alive[i].pid == 0)
+			continue;
+		kill(alive[i].pid, SIGKILL);
+		waitpid(alive[i].pid, NULL, 0);
+		alive[i].pid = 0;
+	}
+}
+
+static void note(pid_t was, struct worker is)
+{
+	for (int i = 0; i < 2 * WORKERS; i++) {
+		if (alive[i].pid == was) {
+			alive[i] = is;
+			return;
+		}
+	}
+}
+
+static struct worker worker_start(void)
+{
+	struct worker w = { 0 };
+	uint8_t place = 0;
+	int ready[2];
+
+	REQUIRE(pipe(ready) == 0);
+	w.pid = fork();
+	REQUIRE(w.pid >= 0);
+	if (w.pid == 0) {
+		close(ready[0]);
+		work(ready[1]);
+		_exit(1);
+	}
+	close(ready[1]);
+	REQUIRE(read(ready[0], &place, 1) == 1);
+	close(ready[0]);
+	w.place = place;
+	note(0, w);
+	return w;
+}
+
+static void worker_kill(struct worker *w)
+{
+	int status;
+
+	note(w->pid, (struct worker){ 0 });
+	REQUIRE(kill(w->pid, SIGKILL) == 0);
+	REQUIRE(waitpid(w->pid, &status, 0) == w->pid && WIFSIGNALED(status));
+}
+
+/* To each of the workers from many source ports, and all answers back. */
+static bool goes_round(const struct worker *workers, uint32_t count, uint32_t base)
+{
+	static struct ib_path paths[PORTS];
+	uint32_t sent = 0;
+
+	side_forget(&mine);
+	for (uint32_t i = 0; i < PORTS; i++) {
+		const struct worker *w = &workers[i % count];
+
+		paths[i] = path_of("127.0.0.1", "127.0.0.1", (uint16_t)(base + i * 41));
+		make(&outs[i], &(struct making){ .path = &paths[i],
+						 .dest_qp = w->place << 16 | (i % count),
+						 .psn = i,
+						 .payload_bytes = 32 });
+		sent++;
+	}
+	side_send(&mine, outs, sent);
+	return side_await(&mine, sent) && mine.count == sent;
+}
+
+TEST(test_ipt_01_processes_of_one_host)
+{
+	struct worker workers[WORKERS];
+
+	workers_end();
+	WORLD_OR_SKIP();
+	side_open(&mine);
+	EXPECT_EQ(mine.place, 1);
+	for (uint32_t i = 0; i < WORKERS; i++)
+		workers[i] = worker_start();
+	for (uint32_t i = 0; i < ROUNDS; i++)
+		EXPECT(goes_round(workers, WORKERS, 0xc000 + i * 1024));
+	/* One dies without a word: its place is free, the others do not notice. */
+	worker_kill(&workers[2]);
+	for (uint32_t i = 0; i < ROUNDS; i++)
+		EXPECT(goes_round(workers, 2, 0xc000 + i * 1024));
+	workers[2] = worker_start();
+	EXPECT_EQ(workers[2].place, 4);
+	for (uint32_t i = 0; i < ROUNDS; i++)
+		EXPECT(goes_round(workers, WORKERS, 0xc000 + i * 1024));
+	for (uint32_t i = 0; i < WORKERS; i++)
+		worker_kill(&workers[i]);
+	side_close(&mine);
+}
+
+/* One that is stopped holds what the kernel gives it, and nothing that has a flow. */
+TEST(test_ipt_01_stopped_process_delays_no_flow)
+{
+	struct worker workers[WORKERS];
+	struct udp_ear ears[2 * 16];
+	struct ib_path path;
+	uint32_t peer = 0x090000;
+	int status;
+
+	workers_end();
+	WORLD_OR_SKIP();
+	side_open(&mine);
+	for (uint32_t i = 0; i < WORKERS; i++)
+		workers[i] = worker_start();
+	path = path_of("127.0.0.1", "127.0.0.1", 0);
+	for (uint32_t i = 0; i < 16; i++)
+		udp_flow_open(mine.udp, &path, 1u << 16 | i, peer | i, &ears[i]);
+	EXPECT(kill(workers[1].pid, SIGSTOP) == 0);
+	EXPECT(waitpid(workers[1].pid, &status, WUNTRACED) == workers[1].pid);
+	for (uint32_t i = 0; i < 16; i++) {
+		struct ib_path to_us = path_of("127.0.0.1", "127.0.0.1",
+					       udp_source_port(peer | i, 1u << 16 | i));
+
+		make(&outs[0], &(struct making){ .path = &to_us,
+						 .dest_qp = 1u << 16 | i,
+						 .psn = i,
+						 .payload_bytes = 500 });
+		side_send(&mine, outs, 1);
+	}
+	EXPECT(side_await(&mine, 16));
+	/* What it held comes when it goes on. */
+	side_forget(&mine);
+	for (uint32_t i = 0; i < PORTS; i++) {
+		struct ib_path to_us = path_of("127.0.0.1", "127.0.0.1",
+					       (uint16_t)(0xd000 + i * 41));
+
+		make(&outs[0], &(struct making){ .path = &to_us,
+						 .dest_qp = 1u << 16 | i,
+						 .psn = i,
+						 .payload_bytes = 500 });
+		side_send(&mine, outs, 1);
+	}
+	EXPECT(kill(workers[1].pid, SIGCONT) == 0);
+	EXPECT(side_await(&mine, PORTS));
+	for (uint32_t i = 0; i < WORKERS; i++)
+		worker_kill(&workers[i]);
+	side_close(&mine);
+}
+
+/* A child gives its copies back: the place is free when the parent is gone, and not before. */
+TEST(test_ipt_01_child_of_fork_holds_nothing)
+{
+	static struct side other;
+	struct worker w;
+	uint8_t byte = 0;
+	pid_t child;
+	int status, go[2];
+
+	workers_end();
+	WORLD_OR_SKIP();
+	side_open(&mine);
+	EXPECT_EQ(udp_claim_service(mine.udp, 77), WEFT_OK);
+	w = worker_start();
+	EXPECT(goes_round(&w, 1, 0xc000)); /* guests and hosts, senders */
+	EXPECT(pipe(go) == 0);
+	child = fork();
+	if (child == 0) {
+		world_leave();
+		_exit(read(go[0], &byte, 1) == 1 ? 0 : 1);
+	}
+	EXPECT(child > 0);
+	EXPECT(goes_round(&w, 1, 0xc000)); /* the parent's are as they were */
+	worker_kill(&w);
+	side_close(&mine);
+	side_open(&other);
+	EXPECT_EQ(other.place, 1);
+	EXPECT_EQ(udp_claim_service(other.udp, 77), WEFT_OK);
+	side_close(&other);
+	EXPECT(write(go[1], &byte, 1) == 1);
+	EXPECT(waitpid(child, &status, 0) == child && WIFEXITED(status));
+	EXPECT_EQ(WEXITSTATUS(status), 0);
+	close(go[0]);
+	close(go[1]);
+}
+
+/* A service goes with its process. */
+TEST(test_iba_12_6_service_of_a_dead_process_is_free)
+{
+	pid_t child;
+	uint8_t byte = 0;
+	int ready[2], status;
+
+	workers_end();
+	WORLD_OR_SKIP();
+	side_open(&mine);
+	EXPECT(pipe(ready) == 0);
+	child = fork();
+	if (child == 0) {
+		static struct side s;
+
+		world_leave();
+		side_open(&s);
+		byte = udp_claim_service(s.udp, 99) == WEFT_OK;
+		if (write(ready[1], &byte, 1) != 1)
+			_exit(1);
+		pause();
+		_exit(0);
+	}
+	EXPECT(read(ready[0], &byte, 1) == 1 && byte == 1);
+	EXPECT_EQ(udp_claim_service(mine.udp, 99), WEFT_R_ADDRESS_IN_USE);
+	EXPECT(kill(child, SIGKILL) == 0 && waitpid(child, &status, 0) == child);
+	EXPECT_EQ(udp_claim_service(mine.udp, 99), WEFT_OK);
+	close(ready[0]);
+	close(ready[1]);
+	side_close(&mine);
+}
