@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What leaves by RoCE's sockets as others see it; what the kernel refuses; groups. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <linux/if_ether.h>
+#include <linux/if_packet.h>
+#include <net/if.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "udp_fixture.h"
+#include "wire/iba_icrc.h"
+
+enum { BATCH = 15, IP_BYTES = 20, UDP_BYTES = 8, LO_MTU = 65536 };
+
+static struct side a, b, c;
+static struct side *all[] = { &a, &b, &c };
+static struct ib_out outs[MADE_MAX];
+
+static void open_all(void)
+{
+	for (int i = 0; i < 3; i++)
+		side_open(all[i]);
+}
+
+static void close_all(void)
+{
+	for (int i = 0; i < 3; i++)
+		side_close(all[i]);
+}
+
+static void make_some(const struct ib_path *path, uint32_t dest_qp, uint32_t count, uint32_t bytes)
+{
+	for (uint32_t i = 0; i < count; i++)
+		make(&outs[i], &(struct making){ .path = path,
+						 .dest_qp = dest_qp,
+						 .psn = i,
+						 .payload_bytes = i + 1 < count ? bytes : bytes / 2,
+						 .ipv4_id = (uint16_t)i });
+}
+
+/* ---- On the wire ---------------------------------------------------------------------------- */
+
+static int wire_open(void)
+{
+	struct sockaddr_ll at = { .sll_family = AF_PACKET, .sll_protocol = htons(ETH_P_IP) };
+	int fd = socket(AF_PACKET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, htons(ETH_P_IP));
+
+	at.sll_ifindex = (int)if_nametoindex("lo");
+	if (fd >= 0 && bind(fd, (void *)&at, sizeof(at)) == 0)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
+/* The next that arrives, 0: none. */
+static size_t wire_next(int fd, uint8_t *bytes, size_t room)
+{
+	for (;;) {
+		struct sockaddr_ll from;
+		socklen_t length = sizeof(from);
+		ssize_t n = recvfrom(fd, bytes, room, 0, (void *)&from, &length);
+
+		if (n <= 0)
+			return 0;
+		if (from.sll_pkttype == PACKET_HOST)
+			return (size_t)n;
+	}
+}
+
+static uint16_t u16(const uint8_t *at)
+{
+	return (uint16_t)(at[0] << 8 | at[1]);
+}
+
+/* Its ICRC, with the identification that it has. */
+static uint32_t differs(const struct ib_path *path, const uint8_t *ip, size_t length)
+{
+	const struct iba_icrc_ip known = { .from = &path->from,
+					   .to = &path->to,
+					   .ipv4_id = u16(ip + 4),
+					   .ipv4_fragment = u16(ip + 6) };
+	uint32_t bytes = (uint32_t)length - IP_BYTES - UDP_BYTES;
+
+	return iba_icrc_differs(iba_icrc_begin(&known, bytes), ip + IP_BYTES + UDP_BYTES, bytes);
+}
+
+static void expect_on_the_wire(int fd, const struct ib_path *path, uint32_t count, bool is_batch)
+{
+	static uint8_t ip[65536];
+
+	for (uint32_t i = 0; i < count; i++) {
+		size_t length = wire_next(fd, ip, sizeof(ip));
+
+		EXPECT(length > IP_BYTES + UDP_BYTES && u16(ip + 2) == length);
+		EXPECT_EQ(u16(ip + 4), is_batch ? i : 0);
+		EXPECT_EQ(u16(ip + 6), IBA_IPV4_DF);
+		EXPECT_EQ(ip[1], path->traffic_class);
+		EXPECT_EQ(ip[8], path->hop_limit);
+		EXPECT_EQ(u16(ip + IP_BYTES), path->from.port);
+		EXPECT_EQ(u16(ip + IP_BYTES + 2), 4791);
+		EXPECT_EQ(differs(path, ip, length), 0);
+	}
+	EXPECT_EQ(wire_next(fd, ip, sizeof(ip)), 0);
+}
+
+/* Segment k of a batch has identification k, and the ICRC that belongs to it. */
+TEST(test_iba_a17_icrc_of_what_is_on_the_wire)
+{
+	struct ib_path path;
+	int fd;
+
+	WORLD_OR_SKIP();
+	fd = wire_open();
+	if (fd < 0)
+		SKIP("packets cannot be captured");
+	if (system("ip link set lo gso_max_segs 1 2>/dev/null") != 0) {
+		close(fd);
+		SKIP("ip cannot make the interface cut batches apart");
+	}
+	side_open(&a);
+	path = path_of("127.0.0.1", "127.0.0.1", 0xc321);
+	path.traffic_class = 0x68;
+	path.hop_limit = 17;
+	make_some(&path, 5, BATCH, 2048);
+	side_send(&a, outs, BATCH);
+	expect_on_the_wire(fd, &path, BATCH, true);
+	/* The same by a socket that was opened for others: told with each. */
+	path.traffic_class = 0x20;
+	path.hop_limit = 3;
+	make_some(&path, 5, BATCH, 1024);
+	side_send(&a, outs, BATCH);
+	expect_on_the_wire(fd, &path, BATCH, true);
+	/* Made for one place in a batch, and sent one by one. */
+	for (uint32_t i = 0; i < 4; i++) {
+		make(&outs[i], &(struct making){ .path = &path,
+						 .dest_qp = 5,
+						 .psn = i,
+						 .payload_bytes = 100 + 100 * i,
+						 .ipv4_id = (uint16_t)i });
+	}
+	side_send(&a, outs, 4);
+	EXPECT_EQ(udp_counts(a.udp)->renumbered, 3);
+	expect_on_the_wire(fd, &path, 4, false);
+	EXPECT_EQ(system("ip link set lo gso_max_segs 65535"), 0);
+	close(fd);
+	side_close(&a);
+}
+
+/* ---- Refusals ------------------------------------------------------------------------------- */
+
+static void set_mtu(int bytes)
+{
+	struct ifreq r = { .ifr_name = "lo" };
+	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+
+	r.ifr_mtu = bytes;
+	REQUIRE(fd >= 0 && ioctl(fd, SIOCSIFMTU, &r) == 0);
+	close(fd);
+}
+
+TEST(test_ipt_01_too_large_for_the_path_is_refused)
+{
+	struct ib_path path;
+	struct udp_batch batch = { .outs = outs, .count = 5 };
+	uint32_t refused = 0;
+
+	WORLD_OR_SKIP();
+	open_all();
+	path = path_of("127.0.0.1", "127.0.0.1", 0xc400);
+	set_mtu(1500);
+	make_some(&path, b.place << 16 | 1, 4, 4096);
+	make(&outs[4], &(struct making){ .path = &path,
+					 .dest_qp = b.place << 16 | 1,
+					 .psn = 9,
+					 .payload_bytes = 1024 });
+	while (batch.done < batch.count) {
+		enum weft_reason r = udp_send(a.udp, &batch);
+
+		EXPECT(r == WEFT_OK || r == WEFT_R_ROCE_TOO_LARGE);
+		refused += batch.refused;
+	}
+	set_mtu(LO_MTU);
+	EXPECT_EQ(refused, 4);
+	sides_pump(all, 3);
+	EXPECT_EQ(b.count, 1);
+	EXPECT(b.seen[0].is_good && b.seen[0].psn == 9);
+	close_all();
+}
+
+TEST(test_ipt_01_nobody_is_reached_by_no_route)
+{
+	struct ib_path away, here, foreign;
+	struct udp_batch batch = { .outs = outs, .count = 2 };
+
+	WORLD_OR_SKIP();
+	open_all();
+	away = path_of("127.0.0.1", "192.0.2.1", 0xc400);
+	here = path_of("127.0.0.1", "127.0.0.1", 0xc400);
+	foreign = path_of("192.0.2.7", "127.0.0.1", 0xc400);
+	make(&outs[0], &(struct making){ .path = &away, .dest_qp = 1, .payload_bytes = 8 });
+	make(&outs[1],
+	     &(struct making){ .path = &here, .dest_qp = b.place << 16 | 1, .payload_bytes = 8 });
+	EXPECT_EQ(udp_send(a.udp, &batch), WEFT_R_CONNECT_UNREACHABLE);
+	EXPECT(batch.done == 1 && batch.refused == 1);
+	EXPECT_EQ(udp_send(a.udp, &batch), WEFT_OK);
+	EXPECT(batch.done == 2 && batch.refused == 0);
+	sides_pump(all, 3);
+	EXPECT_EQ(b.count, 1);
+	/* From an address that this host has not. */
+	make(&outs[0], &(struct making){ .path = &foreign, .dest_qp = 1, .payload_bytes = 8 });
+	batch = (struct udp_batch){ .outs = outs, .count = 1 };
+	EXPECT_EQ(udp_send(a.udp, &batch), WEFT_R_ADDRESS);
+	EXPECT_EQ(udp_source(a.udp, &foreign), WEFT_R_ADDRESS);
+	close_all();
+}
+
+TEST(test_ipt_01_source_port_of_another_is_left_alone)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons(0xc555) };
+	struct udp_batch batch = { .outs = outs, .count = 1 };
+	struct ib_path path, wished;
+	uint8_t byte = 0;
+	int fd;
+
+	WORLD_OR_SKIP();
+	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	fd = socket(AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	EXPECT(fd >= 0 && bind(fd, (void *)&at, sizeof(at)) == 0);
+	open_all();
+	path = wished = path_of("127.0.0.1", "127.0.0.1", 0xc555);
+	make(&outs[0], &(struct making){ .path = &wished, .dest_qp = 5, .payload_bytes = 8 });
+	EXPECT_EQ(udp_send(a.udp, &batch), WEFT_R_ADDRESS_IN_USE);
+	EXPECT_EQ(udp_source(a.udp, &path), WEFT_OK);
+	EXPECT(path.from.port != 0xc555 && path.from.port >= 0xc000);
+	make_some(&path, b.place << 16 | 1, 2, 64);
+	side_send(&a, outs, 2);
+	sides_pump(all, 3);
+	EXPECT_EQ(b.count, 2);
+	EXPECT_EQ(b.seen[0].in.from.port, path.from.port);
+	/* What is sent to where we send from is nobody's, and does no harm. */
+	at.sin_port = htons(path.from.port);
+	for (int i = 0; i < 100; i++)
+		EXPECT(sendto(fd, &byte, 1, 0, (void *)&at, sizeof(at)) == 1);
+	side_forget(&b);
+	side_send(&a, outs, 2);
+	sides_pump(all, 3);
+	EXPECT_EQ(b.count, 2);
+	close(fd);
+	close_all();
+}
+
+/* ---- Bounds --------------------------------------------------------------------------------- */
+
+/* More flows and more source ports than are kept: all of it works, with fewer sockets. */
+TEST(test_ipt_01_more_than_there_are_sockets_for)
+{
+	enum { MANY = 300 };
+	static struct udp_ear ears[MANY];
+	uint32_t without = 0;
+
+	WORLD_OR_SKIP();
+	open_all();
+	for (uint32_t i = 0; i < MANY; i++) {
+		struct ib_path mine = path_of("127.0.0.1", "127.0.0.1", 0);
+		uint32_t peer = (i / 16 + 9) << 16 | i % 16, our = b.place << 16 | i;
+		struct ib_path to_us = path_of("127.0.0.1", "127.0.0.1",
+					       udp_source_port(peer, our));
+
+		udp_flow_open(b.udp, &mine, our, peer, &ears[i]);
+		without += !ears[i].flow;
+		make(&outs[0],
+		     &(struct making){
+			     .path = &to_us, .dest_qp = our, .psn = i, .payload_bytes = 8 });
+		side_send(&a, outs, 1);
+		sides_pump(all, 3);
+	}
+	EXPECT_EQ(b.count, MANY);
+	EXPECT(without > 0 && without == udp_counts(b.udp)->flows_refused);
+	close_all();
+}
+
+/* ---- Polling -------------------------------------------------------------------------------- */
+
+static uint32_t poll_hot(struct side *s, uint32_t polls)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < polls; i++) {
+		if (!udp_fetch(s->udp, true))
+			continue;
+		while (udp_next(s->udp))
+			count++;
+	}
+	return count;
+}
+
+TEST(test_ipt_01_busy_socket_is_asked_without_being_watched)
+{
+	struct ib_path path, mine;
+	struct udp_ear ear;
+	struct pollfd fds[8];
+
+	WORLD_OR_SKIP();
+	open_all();
+	mine = path_of("127.0.0.1", "127.0.0.1", 0);
+	path = path_of("127.0.0.1", "127.0.0.1",
+		       udp_source_port(a.place << 16 | 1, b.place << 16 | 1));
+	udp_flow_open(b.udp, &mine, b.place << 16 | 1, a.place << 16 | 1, &ear);
+	EXPECT(!udp_is_hot(b.udp));
+	make_some(&path, b.place << 16 | 1, 3, 64);
+	side_send(&a, outs, 3);
+	EXPECT(side_await(&b, 3));
+	EXPECT(udp_is_hot(b.udp));
+	side_send(&a, outs, 3);
+	EXPECT_EQ(poll_hot(&b, 2), 3);
+	/* Watched, until it has been asked often enough by one who polls. */
+	EXPECT_EQ(poll_hot(&b, 200), 0);
+	EXPECT_EQ(udp_unwatched(b.udp, fds, 8), 0);
+	udp_stand_by(b.udp, true);
+	EXPECT_EQ(poll_hot(&b, 200), 0);
+	EXPECT_EQ(udp_unwatched(b.udp, fds, 8), 1);
+	side_send(&a, outs, 3);
+	EXPECT_EQ(poll(fds, 1, 0), 1);
+	EXPECT_EQ(poll_hot(&b, 2), 3);
+	udp_stand_by(b.udp, false);
+	EXPECT_EQ(udp_unwatched(b.udp, fds, 8), 0);
+	side_forget(&b);
+	side_send(&a, outs, 3);
+	EXPECT(side_await(&b, 3));
+	/* Nothing for a long time: epoll is to tell of it again. */
+	udp_stand_by(b.udp, true);
+	EXPECT_EQ(poll_hot(&b, 20000), 0);
+	EXPECT(!udp_is_hot(b.udp));
+	EXPECT_EQ(udp_unwatched(b.udp, fds, 8), 0);
+	side_send(&a, outs, 3);
+	EXPECT(side_await(&b, 6));
+	close_all();
+}
+
+/* ---- Groups --------------------------------------------------------------------------------- */
+
+static struct weft_address address_of(const char *text)
+{
+	struct weft_address at = { .family = 6 };
+
+	if (inet_pton(AF_INET6, text, at.ip) != 1) {
+		at.family = 4;
+		REQUIRE(inet_pton(AF_INET, text, at.ip) == 1);
+	}
+	return at;
+}
+
+static void groups(const char *group, const char *other, const char *at)
+{
+	struct weft_address one = address_of(group), two = address_of(other);
+	struct weft_address here = address_of(at);
+	struct ib_path path = path_of(at, group, 0xc777), to_other = path_of(at, other, 0xc777);
+
+	open_all();
+	EXPECT_EQ(udp_join(a.udp, &here, &here), WEFT_R_ADDRESS);
+	EXPECT_EQ(udp_join(b.udp, &one, &here), WEFT_OK);
+	EXPECT_EQ(udp_join(b.udp, &one, &here), WEFT_OK);
+	EXPECT_EQ(udp_join(c.udp, &one, &here), WEFT_OK);
+	EXPECT_EQ(udp_join(c.udp, &two, &here), WEFT_OK);
+	make_some(&path, IBA_QPN_MULTICAST, 3, 64);
+	side_send(&a, outs, 3);
+	make_some(&to_other, IBA_QPN_MULTICAST, 1, 64);
+	side_send(&a, outs, 1);
+	sides_pump(all, 3);
+	EXPECT_EQ(a.count, 0);
+	EXPECT_EQ(b.count, 3);
+	EXPECT_EQ(c.count, 4);
+	EXPECT(b.seen[2].is_good && b.seen[2].psn == 2);
+	EXPECT_MEM(b.seen[0].in.to.address, one.ip, one.family == 6 ? 16 : 4);
+	/* Joined twice is left twice. */
+	udp_leave(b.udp, &one, &here);
+	udp_leave(c.udp, &one, &here);
+	make_some(&path, IBA_QPN_MULTICAST, 3, 64);
+	side_send(&a, outs, 3);
+	sides_pump(all, 3);
+	EXPECT_EQ(b.count, 6);
+	EXPECT_EQ(c.count, 4);
+	EXPECT_EQ(udp_counts(a.udp)->handed_on + udp_counts(b.udp)->handed_on, 0);
+	close_all();
+}
+
+TEST(test_ipt_01_groups_come_to_all_who_joined)
+{
+	WORLD_OR_SKIP();
+	groups("239.1.2.3", "239.1.2.4", "127.0.0.1");
+}
+
+/* Loopback has no route to groups of IPv6: it takes an interface that looks real. */
+static bool has_veth(void)
+{
+	static const char words[] = "ip link add weft0 type veth peer name weft1 && "
+				    "ip addr add fd77::1/64 dev weft0 nodad && "
+				    "ip link set weft0 up && ip link set weft1 up";
+	static int made = -1;
+
+	if (made < 0)
+		made = system(words);
+	return made == 0;
+}
+
+TEST(test_ipt_01_groups_come_to_all_who_joined_ipv6)
+{
+	WORLD_OR_SKIP();
+	if (!has_veth())
+		SKIP("ip cannot make a pair of interfaces with IPv6");
+	groups("ff15::77", "ff15::78", "fd77::1");
+}
+
+/* An address that is good on one link only: the interface is found by it. */
+TEST(test_ipt_01_link_local_addresses)
+{
+	struct ib_path path;
+	struct udp_ear ear;
+
+	WORLD_OR_SKIP();
+	if (!has_veth() || system("ip addr replace fe80::77/64 dev weft0 nodad") != 0)
+		SKIP("ip cannot give an interface a link-local address");
+	open_all();
+	path = path_of("fe80::77", "fe80::77",
+		       udp_source_port(a.place << 16 | 1, b.place << 16 | 1));
+	udp_flow_open(b.udp, &path, b.place << 16 | 1, a.place << 16 | 1, &ear);
+	EXPECT(ear.flow != NULL);
+	make_some(&path, b.place << 16 | 1, 4, 64);
+	side_send(&a, outs, 4);
+	sides_pump(all, 3);
+	EXPECT_EQ(b.count, 4);
+	EXPECT(b.seen[3].is_good);
+	EXPECT_EQ(udp_counts(a.udp)->handed_on + udp_counts(c.udp)->handed_on, 0);
+	close_all();
+}
