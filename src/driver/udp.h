@@ -89,7 +89,12 @@ void udp_stand_by(struct udp *udp, bool is_polled);
 /* Those that are not watched, for whoever sleeps: at most max. Returns how many. */
 uint32_t udp_unwatched(struct udp *udp, struct pollfd *fds, uint32_t max);
 
-/* ---- Flows ---------------------------------------------------------------------------------- */
+/*
+ * ---- Flows ----------------------------------------------------------------------------------
+ *
+ * For connected queue pairs. Sources of which many packets had to be handed to us get flows by
+ * themselves, a few at a time.
+ */
 
 /* A connected queue pair's part in a flow; all zero: it has none, and does without. */
 struct udp_ear {

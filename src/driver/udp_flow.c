@@ -7,6 +7,8 @@
 enum {
 	/* Packets from another source port, one after the other, until that is the one. */
 	LEARN_AFTER = 4,
+	/* Packets that were handed to us from one source, until it has a flow. */
+	NOTICE_AFTER = 16,
 	/* How often nothing is tried after a flow could not be had. */
 	HOLDOFF = 1024,
 	/* Of udp_fetch(): a flow waits no longer for others to be empty. */
@@ -18,12 +20,7 @@ static bool is_same_end(bool is_ipv6, const struct inet_end *a, const struct ine
 	return a->port == b->port && memcmp(a->address, b->address, is_ipv6 ? 16 : 4) == 0;
 }
 
-struct ends {
-	bool is_ipv6;
-	struct inet_end at, peer;
-};
-
-static struct udp_flow *find(const struct udp *u, const struct ends *e)
+static struct udp_flow *find(const struct udp *u, const struct udp_ends *e)
 {
 	for (struct list *at = u->flows.next; at != &u->flows; at = at->next) {
 		struct udp_flow *f = CONTAINER_OF(at, struct udp_flow, link);
@@ -63,7 +60,7 @@ bool udp_flow_is_due(struct udp_flow *f)
 	return !f->is_young;
 }
 
-static struct udp_flow *create(struct udp *u, const struct ends *e)
+static struct udp_flow *create(struct udp *u, const struct udp_ends *e)
 {
 	struct udp_flow *f;
 	int fd;
@@ -89,7 +86,7 @@ static struct udp_flow *create(struct udp *u, const struct ends *e)
 	return f;
 }
 
-static struct udp_flow *get(struct udp *u, const struct ends *e)
+static struct udp_flow *get(struct udp *u, const struct udp_ends *e)
 {
 	struct udp_flow *f = find(u, e);
 
@@ -122,7 +119,7 @@ static void put(struct udp_flow *f)
 void udp_flow_open(struct udp *u, const struct ib_path *path, uint32_t our_qp, uint32_t peer_qp,
 		   struct udp_ear *ear)
 {
-	struct ends e = { path->is_ipv6, path->from, path->to };
+	struct udp_ends e = { path->is_ipv6, path->from, path->to };
 
 	e.at.port = IBA_UDP_PORT;
 	e.peer.port = udp_source_port(peer_qp, our_qp);
@@ -132,7 +129,7 @@ void udp_flow_open(struct udp *u, const struct ib_path *path, uint32_t our_qp, u
 
 void udp_flow_learn(struct udp *u, struct udp_ear *ear, const struct ib_in *in)
 {
-	const struct ends e = { in->is_ipv6, in->to, in->from };
+	const struct udp_ends e = { in->is_ipv6, in->to, in->from };
 	struct udp_flow *f;
 
 	if (ear->flow && ear->flow->socket.peer.port == in->from.port) {
@@ -151,6 +148,31 @@ void udp_flow_learn(struct udp *u, struct udp_ear *ear, const struct ib_in *in)
 	if (ear->flow)
 		put(ear->flow);
 	ear->flow = f;
+}
+
+/*
+ * Of queue pairs without a peer, or whose peer chooses its source ports: nobody opens flows for
+ * them. Those that were learned so make room for one another.
+ */
+void udp_flow_notice(struct udp *u, const struct ib_in *in)
+{
+	const struct udp_ends e = { in->is_ipv6, in->to, in->from };
+	uint32_t hash = in->from.port * 3u + in->from.address[in->is_ipv6 ? 15 : 3];
+	struct udp_stranger *s = &u->strangers[hash % UDP_STRANGERS];
+	struct udp_ear *ear = &u->learned[u->learned_next];
+
+	if (s->ends.is_ipv6 != e.is_ipv6 || !is_same_end(e.is_ipv6, &s->ends.peer, &e.peer) ||
+	    !is_same_end(e.is_ipv6, &s->ends.at, &e.at))
+		*s = (struct udp_stranger){ .ends = e };
+	if (++s->count < NOTICE_AFTER)
+		return;
+	s->count = 0;
+	if (find(u, &e))
+		return; /* it was on its way before */
+	if (ear->flow)
+		put(ear->flow);
+	ear->flow = get(u, &e);
+	u->learned_next = (u->learned_next + 1) % UDP_LEARNED_MAX;
 }
 
 void udp_flow_close(struct udp *u, struct udp_ear *ear)

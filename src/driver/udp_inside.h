@@ -39,6 +39,8 @@ enum {
 	UDP_PIECES_MAX = 1024, /* of one call: the kernel's limit is of one message */
 	UDP_RUN_BYTES_MAX = 65000,
 	UDP_RECORDS_MAX = 32,
+	UDP_STRANGERS = 16,
+	UDP_LEARNED_MAX = 32,
 	UDP_GUESTS_MAX = 1024,
 	UDP_HOSTS_MAX = 64,
 	UDP_FACTORS = IBA_PACKET_MAX / 4 + 1
@@ -79,6 +81,18 @@ struct udp_flow {
 	/* Until the sockets by which its packets came before are empty, it is not read. */
 	bool is_young;
 	uint64_t young_until; /* number of fetches */
+};
+
+/* The ends of a flow, which there may be or not. */
+struct udp_ends {
+	bool is_ipv6;
+	struct inet_end at, peer;
+};
+
+/* Whose packets come to us by others. */
+struct udp_stranger {
+	struct udp_ends ends;
+	uint32_t count;
 };
 
 /* Who hands on to us. */
@@ -172,6 +186,9 @@ struct udp {
 	uint32_t guest_count, host_count;
 	uint32_t awaited; /* sockets that young flows wait for */
 	uint32_t flow_count, flow_holdoff;
+	struct udp_stranger strangers[UDP_STRANGERS];
+	struct udp_ear learned[UDP_LEARNED_MAX]; /* the oldest is the next that makes room */
+	uint32_t learned_next;
 	uint32_t room_bytes;
 	struct udp_counts counts;
 	/* Who is asked. */
@@ -293,6 +310,9 @@ void udp_hosts_close(struct udp *u);
 /* Whether it may be read. */
 bool udp_flow_is_due(struct udp_flow *f);
 void udp_flows_close(struct udp *u);
+
+/* A packet for one of our queue pairs was handed to us: if more come by its way, not for long. */
+void udp_flow_notice(struct udp *u, const struct ib_in *in);
 
 /* ---- udp_group.c ---- */
 

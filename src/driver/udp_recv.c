@@ -205,6 +205,13 @@ static bool begin_next(struct udp *u)
 	return true;
 }
 
+static void see_handed(struct udp *u)
+{
+	u->counts.handed_to_us++;
+	if (iba_dest_qp(u->in.bytes, u->in.length) >> 16 == u->place)
+		udp_flow_notice(u, &u->in);
+}
+
 const struct ib_in *udp_next(struct udp *u)
 {
 	bool is_handed = u->source.kind == UDP_GUEST;
@@ -218,7 +225,7 @@ const struct ib_in *udp_next(struct udp *u)
 		s->bytes += u->in.length;
 		s->length -= u->in.length;
 		if (is_handed)
-			u->counts.handed_to_us++;
+			see_handed(u);
 		else
 			whose = udp_whose(u, &u->in);
 		if (whose.kind == UDP_OURS || !udp_hand_on(u, &whose, &u->in, s->each)) {

@@ -190,6 +190,11 @@ void sides_pump(struct side **sides, uint32_t count)
 	}
 }
 
+bool side_wait(struct side *s)
+{
+	return side_take(s, PATIENCE_MS);
+}
+
 bool side_await(struct side *s, uint32_t count)
 {
 	while (s->count < count) {

@@ -50,6 +50,9 @@ void sides_pump(struct side **sides, uint32_t count);
 /* The same for one; waits until it has seen so many in all. False: it has not. */
 bool side_await(struct side *s, uint32_t count);
 
+/* Waits until something happens there, and sees to it. False: nothing does. */
+bool side_wait(struct side *s);
+
 /* "127.0.0.1", "::1" */
 struct ib_path path_of(const char *from, const char *to, uint16_t from_port);
 

@@ -165,3 +165,32 @@ TEST(test_ipt_01_flow_is_learned)
 	b.learning = NULL;
 	close_all();
 }
+
+/* Nobody opens flows for UD: those whose packets are handed on much get them. */
+TEST(test_ipt_01_handing_on_ends_by_itself)
+{
+	enum { SOURCES = 8, MANY = 40 };
+	uint64_t before = 0;
+
+	WORLD_OR_SKIP();
+	open_all();
+	for (uint32_t i = 0; i < MANY; i++) {
+		for (uint32_t k = 0; k < SOURCES; k++) {
+			struct ib_path path = path_of("127.0.0.1", "127.0.0.1",
+						      (uint16_t)(0xc100 + k));
+
+			make(&outs[0], &(struct making){ .path = &path,
+							 .dest_qp = our_qp(k),
+							 .psn = i,
+							 .payload_bytes = 64 });
+			side_send(&a, outs, 1);
+			sides_pump(all, 3);
+		}
+		if (i == 20)
+			before = handed();
+	}
+	EXPECT_EQ(b.count, MANY * SOURCES);
+	EXPECT(before > 0);
+	EXPECT_EQ(handed(), before);
+	close_all();
+}

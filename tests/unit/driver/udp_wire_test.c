@@ -284,6 +284,34 @@ TEST(test_ipt_01_more_than_there_are_sockets_for)
 	close_all();
 }
 
+/* An interface that is slow: its queue is ours to fill, and no further. */
+TEST(test_ipt_01_full_socket_says_when_it_is_not)
+{
+	struct ib_path path;
+	struct udp_batch batch = { .outs = outs, .count = BATCH };
+	uint32_t sent = 0;
+
+	WORLD_OR_SKIP();
+	if (system("tc qdisc add dev lo root netem delay 300ms limit 100000 2>/dev/null") != 0)
+		SKIP("tc cannot make the interface slow");
+	open_all();
+	path = path_of("127.0.0.1", "127.0.0.1", 0xc600);
+	make_some(&path, b.place << 16 | 1, BATCH, 4096);
+	for (; !udp_is_blocked(a.udp) && sent < 5000; sent++) {
+		batch.done = 0;
+		EXPECT_EQ(udp_send(a.udp, &batch), WEFT_OK);
+	}
+	EXPECT(udp_is_blocked(a.udp) && batch.done < BATCH && batch.refused == 0);
+	EXPECT_EQ(udp_send(a.udp, &batch), WEFT_OK);
+	EXPECT(batch.done < BATCH);
+	while (udp_is_blocked(a.udp))
+		EXPECT(side_wait(&a));
+	EXPECT_EQ(udp_send(a.udp, &batch), WEFT_OK);
+	EXPECT_EQ(batch.done, BATCH);
+	EXPECT_EQ(system("tc qdisc del dev lo root"), 0);
+	close_all();
+}
+
 /* ---- Polling -------------------------------------------------------------------------------- */
 
 static uint32_t poll_hot(struct side *s, uint32_t polls)
