@@ -64,6 +64,7 @@ static const char *const kinds[TRACE_KINDS] = {
 	[TRACE_RESET] = "connect",
 	[TRACE_LINK_PHASE] = "link",
 	[TRACE_FAULT] = "fault",
+	[TRACE_CM_STATE] = "cm",
 };
 
 static bool is_kind(const char *name)

@@ -44,6 +44,8 @@ enum trace_kind {
 	TRACE_LINK_PHASE, /* a | from << 16, b = to */
 	/* who = QP number or 0: a fault on purpose, a = enum fault */
 	TRACE_FAULT,
+	/* who = communication id: a conversation of the IB CM; a = from, b = to, reason */
+	TRACE_CM_STATE,
 	TRACE_KINDS,
 	/* The simulator's own kinds start here. */
 	TRACE_SIM = 64

@@ -8,6 +8,7 @@
 #include <weft/weft.h>
 
 #include "base/fault_plan.h"
+#include "cm/ib_cm.h"
 #include "iwarp/iwarp.h"
 #include "sim/rio_world.h"
 #include "sim/sim_trace.h"
@@ -67,6 +68,11 @@ void trace_words(const struct trace_event *e, char *text, size_t size)
 	case TRACE_FAULT:
 		snprintf(text, size, "QP %06x  a fault on purpose: %s", e->who,
 			 e->a < FAULT_COUNT ? fault_name((enum fault)e->a) : "unknown");
+		break;
+	case TRACE_CM_STATE:
+		snprintf(text, size, "CM %08x  %s -> %s", e->who,
+			 ib_cm_state_name((enum ib_cm_state)e->a),
+			 ib_cm_state_name((enum ib_cm_state)e->b));
 		break;
 	case TRACE_LOST:
 		snprintf(text, size, "%" PRIu64 " events are missing here", e->a);

@@ -1,0 +1,476 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Conversations: where they are found, what moves they make, what the owner hears of them. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "cm/ib_cm_inside.h"
+#include "wire/iba.h"
+
+/* ---- States --------------------------------------------------------------------------------- */
+
+enum {
+	TO_IDLE = 1 << IB_CM_IDLE,
+	TO_REQ_SENT = 1 << IB_CM_REQ_SENT,
+	TO_MRA_REQ_RCVD = 1 << IB_CM_MRA_REQ_RCVD,
+	TO_REP_RCVD = 1 << IB_CM_REP_RCVD,
+	TO_MRA_REP_SENT = 1 << IB_CM_MRA_REP_SENT,
+	TO_REQ_RCVD = 1 << IB_CM_REQ_RCVD,
+	TO_MRA_REQ_SENT = 1 << IB_CM_MRA_REQ_SENT,
+	TO_REP_SENT = 1 << IB_CM_REP_SENT,
+	TO_MRA_REP_RCVD = 1 << IB_CM_MRA_REP_RCVD,
+	TO_CONNECTED = 1 << IB_CM_CONNECTED,
+	TO_DREQ_SENT = 1 << IB_CM_DREQ_SENT,
+	TO_DREQ_RCVD = 1 << IB_CM_DREQ_RCVD,
+	TO_SIDR_SENT = 1 << IB_CM_SIDR_SENT,
+	TO_SIDR_RCVD = 1 << IB_CM_SIDR_RCVD,
+	TO_TIMEWAIT = 1 << IB_CM_TIMEWAIT,
+};
+
+/* IBA 12.9.7. Besides it: from REP Sent by DREQ, which unlike a REJ is sent until answered. */
+static const struct {
+	const char *name;
+	uint32_t moves;
+	bool is_half_open;
+	bool is_established;
+	bool holds_qpn; /* the peer's: it may be connected to no other */
+} states[IB_CM_STATE_COUNT] = {
+	[IB_CM_IDLE] = { "IDLE", TO_REQ_SENT | TO_REQ_RCVD | TO_SIDR_SENT | TO_SIDR_RCVD, false,
+			 false, false },
+	[IB_CM_REQ_SENT] = { "REQ_SENT", TO_MRA_REQ_RCVD | TO_REP_RCVD | TO_TIMEWAIT, false, false,
+			     true },
+	[IB_CM_MRA_REQ_RCVD] = { "MRA_REQ_RCVD", TO_REP_RCVD | TO_TIMEWAIT, false, false, true },
+	[IB_CM_REP_RCVD] = { "REP_RCVD", TO_MRA_REP_SENT | TO_CONNECTED | TO_TIMEWAIT, false, false,
+			     true },
+	[IB_CM_MRA_REP_SENT] = { "MRA_REP_SENT", TO_CONNECTED | TO_TIMEWAIT, false, false, true },
+	[IB_CM_REQ_RCVD] = { "REQ_RCVD", TO_MRA_REQ_SENT | TO_REP_SENT | TO_TIMEWAIT, true, false,
+			     true },
+	[IB_CM_MRA_REQ_SENT] = { "MRA_REQ_SENT", TO_REP_SENT | TO_TIMEWAIT, true, false, true },
+	[IB_CM_REP_SENT] = { "REP_SENT",
+			     TO_MRA_REP_RCVD | TO_CONNECTED | TO_DREQ_SENT | TO_TIMEWAIT, true,
+			     false, true },
+	[IB_CM_MRA_REP_RCVD] = { "MRA_REP_RCVD", TO_CONNECTED | TO_DREQ_SENT | TO_TIMEWAIT, true,
+				 false, true },
+	[IB_CM_CONNECTED] = { "CONNECTED", TO_DREQ_SENT | TO_DREQ_RCVD | TO_TIMEWAIT, false, true,
+			      true },
+	[IB_CM_DREQ_SENT] = { "DREQ_SENT", TO_TIMEWAIT, false, true, false },
+	[IB_CM_DREQ_RCVD] = { "DREQ_RCVD", TO_TIMEWAIT, false, true, false },
+	[IB_CM_SIDR_SENT] = { "SIDR_SENT", TO_IDLE, false, false, false },
+	[IB_CM_SIDR_RCVD] = { "SIDR_RCVD", TO_TIMEWAIT | TO_IDLE, true, false, false },
+	[IB_CM_TIMEWAIT] = { "TIMEWAIT", TO_IDLE, false, false, false },
+};
+
+const char *ib_cm_state_name(enum ib_cm_state state)
+{
+	return (unsigned int)state < IB_CM_STATE_COUNT ? states[state].name : "unknown";
+}
+
+const char *ib_cm_event_name(enum ib_cm_event_kind kind)
+{
+	static const char *const names[] = {
+		[IB_CM_REQUESTED] = "REQUESTED",       [IB_CM_REPLIED] = "REPLIED",
+		[IB_CM_ESTABLISHED] = "ESTABLISHED",   [IB_CM_SIDR_REQUESTED] = "SIDR_REQUESTED",
+		[IB_CM_RESOLVED] = "RESOLVED",	       [IB_CM_FAILED] = "FAILED",
+		[IB_CM_DISCONNECTED] = "DISCONNECTED", [IB_CM_RELEASED] = "RELEASED",
+	};
+
+	return kind >= IB_CM_REQUESTED && kind <= IB_CM_RELEASED ? names[kind] : "unknown";
+}
+
+bool conv_was_established(const struct conv *c)
+{
+	return states[c->state].is_established;
+}
+
+void conv_move(struct ib_cm *cm, struct conv *c, enum ib_cm_state to, enum weft_reason reason)
+{
+	enum ib_cm_state from = c->state;
+
+	CHECK(states[from].moves & 1U << to);
+	trace_add(cm->config.trace, (struct trace_event){ .kind = TRACE_CM_STATE,
+							  .who = c->id,
+							  .a = from,
+							  .b = to,
+							  .reason = (uint16_t)reason });
+	c->state = to;
+	cm->counts.half_open += states[to].is_half_open;
+	cm->counts.half_open -= states[from].is_half_open;
+	cm->counts.timewait += to == IB_CM_TIMEWAIT;
+	cm->counts.timewait -= from == IB_CM_TIMEWAIT;
+	if (!states[to].holds_qpn)
+		conv_index_remove(cm, c, BY_PEER_QPN);
+}
+
+/* ---- Finding -------------------------------------------------------------------------------- */
+
+static bool address_is_same(const struct ibcm_ip *a, const struct inet_end *a_end,
+			    const struct ibcm_ip *b, const struct inet_end *b_end)
+{
+	return a->is_ipv6 == b->is_ipv6 &&
+	       memcmp(a_end->address, b_end->address, a->is_ipv6 ? 16 : 4) == 0;
+}
+
+static uint32_t hash_number(const struct ib_cm *cm, uint64_t number)
+{
+	return (uint32_t)siphash_u64(cm->secret.key, number) & cm->mask;
+}
+
+static uint32_t hash_peer(const struct ib_cm *cm, bool is_ipv6, const struct inet_end *peer,
+			  uint32_t number)
+{
+	uint64_t words[2] = { 0 };
+
+	memcpy(words, peer->address, is_ipv6 ? 16 : 4);
+	words[0] = siphash_u64(cm->secret.key, words[0] ^ (uint64_t)number << 32);
+	return hash_number(cm, words[0] ^ words[1]);
+}
+
+static uint32_t conv_hash(const struct ib_cm *cm, const struct conv *c, enum conv_index index)
+{
+	if (index == BY_ID)
+		return hash_number(cm, c->id);
+	return hash_peer(cm, c->ip.is_ipv6, &c->ip.to,
+			 index == BY_PEER_ID ? c->peer_id : c->peer.qpn);
+}
+
+static struct conv *conv_at(const struct ib_cm *cm, uint32_t slot)
+{
+	return slot ? &cm->convs[slot - 1] : NULL;
+}
+
+void conv_index_add(struct ib_cm *cm, struct conv *c, enum conv_index index)
+{
+	uint32_t *head = &cm->heads[index][conv_hash(cm, c, index)];
+
+	CHECK(!c->is_in[index]);
+	c->next[index] = *head;
+	*head = c->slot;
+	c->is_in[index] = true;
+}
+
+/* Bound: the length of a chain, which a peer cannot choose without the key. */
+void conv_index_remove(struct ib_cm *cm, struct conv *c, enum conv_index index)
+{
+	uint32_t *link = &cm->heads[index][conv_hash(cm, c, index)];
+
+	if (!c->is_in[index])
+		return;
+	while (*link != c->slot)
+		link = &conv_at(cm, *link)->next[index];
+	*link = c->next[index];
+	c->is_in[index] = false;
+}
+
+struct conv *conv_find(const struct ib_cm *cm, uint32_t id)
+{
+	struct conv *c = conv_at(cm, cm->heads[BY_ID][hash_number(cm, id)]);
+
+	while (c && c->id != id)
+		c = conv_at(cm, c->next[BY_ID]);
+	return c;
+}
+
+/* ip is that of a message from the peer. */
+struct conv *conv_find_peer(const struct ib_cm *cm, const struct ibcm_ip *ip, uint32_t peer_id,
+			    bool is_sidr)
+{
+	uint32_t hash = hash_peer(cm, ip->is_ipv6, &ip->from, peer_id);
+	struct conv *c = conv_at(cm, cm->heads[BY_PEER_ID][hash]);
+
+	while (c && (c->peer_id != peer_id || c->is_sidr != is_sidr ||
+		     !address_is_same(&c->ip, &c->ip.to, ip, &ip->from)))
+		c = conv_at(cm, c->next[BY_PEER_ID]);
+	return c;
+}
+
+struct conv *conv_find_qpn(const struct ib_cm *cm, const struct ibcm_ip *ip, uint32_t qpn)
+{
+	uint32_t hash = hash_peer(cm, ip->is_ipv6, &ip->from, qpn);
+	struct conv *c = conv_at(cm, cm->heads[BY_PEER_QPN][hash]);
+
+	while (c && (c->peer.qpn != qpn || !address_is_same(&c->ip, &c->ip.to, ip, &ip->from)))
+		c = conv_at(cm, c->next[BY_PEER_QPN]);
+	return c;
+}
+
+/* ---- Coming and going ----------------------------------------------------------------------- */
+
+static struct conv *slot_take(struct ib_cm *cm)
+{
+	struct conv *c;
+
+	/* Of those that only wait, the oldest makes room. */
+	if (list_is_empty(&cm->free) && cm->slots_used == cm->config.conversations_max &&
+	    !list_is_empty(&cm->aged))
+		conv_release(cm, CONTAINER_OF(cm->aged.next, struct conv, aged));
+	if (!list_is_empty(&cm->free))
+		return CONTAINER_OF(list_pop(&cm->free), struct conv, aged);
+	if (cm->slots_used == cm->config.conversations_max)
+		return NULL;
+	c = &cm->convs[cm->slots_used++];
+	c->slot = cm->slots_used;
+	return c;
+}
+
+/* Bound: half of the numbers are free at least, so a few turns. */
+static uint32_t id_new(struct ib_cm *cm)
+{
+	uint32_t id;
+
+	do
+		id = (uint32_t)cm->config.place << 24 | (uint32_t)(secret_next(&cm->secret) >> 40);
+	while (conv_find(cm, id));
+	return id;
+}
+
+struct conv *conv_new(struct ib_cm *cm, const struct ibcm_ip *ip)
+{
+	struct conv *c = slot_take(cm);
+
+	if (!c)
+		return NULL;
+	*c = (struct conv){ .slot = c->slot,
+			    .ip = *ip,
+			    .id = id_new(cm),
+			    .limit_ns = UINT64_MAX,
+			    .response_ns = ib_cm_code_ns(cm->config.response_code),
+			    .retries = cm->config.retries,
+			    .ack_code = IB_CM_ACK_CODE };
+	list_init(&c->to_send);
+	list_init(&c->to_tell);
+	list_init(&c->aged);
+	conv_index_add(cm, c, BY_ID);
+	cm->counts.conversations++;
+	return c;
+}
+
+static void conv_free(struct ib_cm *cm, struct conv *c)
+{
+	CHECK(c->state == IB_CM_IDLE && c->events == 0);
+	conv_index_remove(cm, c, BY_ID);
+	list_add_tail(&cm->free, &c->aged);
+	cm->counts.conversations--;
+}
+
+void conv_release(struct ib_cm *cm, struct conv *c)
+{
+	bool was_waiting = c->state == IB_CM_TIMEWAIT;
+
+	conv_move(cm, c, IB_CM_IDLE, WEFT_OK);
+	timer_queue_cancel(&cm->timers, &c->timer);
+	conv_hush(c);
+	list_remove(&c->aged);
+	conv_index_remove(cm, c, BY_PEER_ID);
+	if (was_waiting)
+		conv_tell(cm, c, IB_CM_RELEASED);
+	if (c->events == 0)
+		conv_free(cm, c);
+}
+
+void conv_forget(struct ib_cm *cm, struct conv *c)
+{
+	c->is_forgotten = true;
+	c->events = 0;
+	list_remove(&c->to_tell);
+	if (c->state == IB_CM_IDLE)
+		conv_free(cm, c);
+}
+
+void conv_end(struct ib_cm *cm, uint64_t now_ns, struct conv *c, enum weft_reason reason)
+{
+	uint8_t code = c->ack_code < IB_CM_WAIT_CODE_MAX ? c->ack_code : IB_CM_WAIT_CODE_MAX;
+	bool is_told = c->state == IB_CM_DREQ_RCVD;
+
+	if (!is_told) {
+		c->reason = reason;
+		conv_tell(cm, c, conv_was_established(c) ? IB_CM_DISCONNECTED : IB_CM_FAILED);
+	}
+	/* The owner never heard of the request. */
+	if (!c->is_known)
+		conv_forget(cm, c);
+	conv_move(cm, c, IB_CM_TIMEWAIT, reason);
+	/* What was still to be said before is void, but not what was said last. */
+	c->owes &= (uint32_t)~OWES_MRA;
+	if (c->owes == 0)
+		list_remove(&c->to_send);
+	list_add_tail(&cm->aged, &c->aged);
+	c->limit_ns = UINT64_MAX;
+	conv_wait(cm, now_ns, c, ib_cm_code_ns(code));
+}
+
+void conv_hush(struct conv *c)
+{
+	c->owes = 0;
+	list_remove(&c->to_send);
+}
+
+void conv_establish(struct ib_cm *cm, struct conv *c)
+{
+	timer_queue_cancel(&cm->timers, &c->timer);
+	conv_hush(c);
+	conv_move(cm, c, IB_CM_CONNECTED, WEFT_OK);
+	conv_tell(cm, c, IB_CM_ESTABLISHED);
+}
+
+/* ---- Events --------------------------------------------------------------------------------- */
+
+void conv_tell(struct ib_cm *cm, struct conv *c, enum ib_cm_event_kind kind)
+{
+	if (c->is_forgotten)
+		return;
+	/* A reply that the owner has not seen is of no use any more. */
+	if (kind == IB_CM_FAILED)
+		c->events &= ~(1U << IB_CM_REPLIED);
+	c->events |= 1U << kind;
+	if (!list_is_linked(&c->to_tell))
+		list_add_tail(&cm->to_tell, &c->to_tell);
+}
+
+void conv_untell(struct conv *c, enum ib_cm_event_kind kind)
+{
+	c->events &= ~(1U << kind);
+	if (c->events == 0)
+		list_remove(&c->to_tell);
+}
+
+static void event_data(struct ib_cm_event *e, const struct conv *c, bool is_end)
+{
+	e->private_bytes = is_end ? c->end_bytes : c->begin_bytes;
+	memcpy(e->private_data, is_end ? c->end : c->begin, e->private_bytes);
+	if (is_end) {
+		e->info_bytes = c->info_bytes;
+		memcpy(e->info, c->info, c->info_bytes);
+	}
+}
+
+static void event_request(struct ib_cm_event *e, const struct conv *c)
+{
+	const struct ibcm_req *q = &c->req;
+
+	e->peer = c->peer;
+	e->ca_guid = c->peer_guid;
+	e->p_key = q->p_key;
+	if (c->is_sidr || c->is_active)
+		return;
+	e->transport = q->transport;
+	e->mtu_bytes = iba_mtu_bytes(q->path_mtu);
+	e->ack_code = q->primary.ack_timeout;
+	e->traffic_class = q->primary.traffic_class;
+	e->hop_limit = q->primary.hop_limit;
+	e->flow_label = q->primary.flow_label;
+}
+
+static void event_fill(struct ib_cm_event *e, const struct conv *c)
+{
+	bool is_end = e->kind >= IB_CM_RESOLVED && e->kind <= IB_CM_DISCONNECTED;
+
+	e->id = c->id;
+	e->owner = c->owner;
+	e->service_id = c->service_id;
+	e->ip = c->ip;
+	e->has_ip_header = c->has_header;
+	if (e->kind == IB_CM_RELEASED)
+		return;
+	event_data(e, c, is_end);
+	if (!is_end && e->kind != IB_CM_ESTABLISHED)
+		event_request(e, c);
+	if (e->kind == IB_CM_RESOLVED) {
+		e->peer = c->peer;
+		e->status = c->status;
+	} else if (is_end) {
+		e->reason = c->reason;
+		e->reject = c->reject;
+		e->reject_about = c->reject_about;
+		e->is_by_peer = c->is_by_peer;
+	}
+}
+
+bool ib_cm_event(struct ib_cm *cm, struct ib_cm_event *event)
+{
+	struct conv *c;
+
+	if (list_is_empty(&cm->to_tell))
+		return false;
+	c = CONTAINER_OF(cm->to_tell.next, struct conv, to_tell);
+	memset(event, 0, sizeof(*event));
+	event->kind = (enum ib_cm_event_kind)__builtin_ctz(c->events);
+	event_fill(event, c);
+	c->is_known = true;
+	c->events &= c->events - 1;
+	if (c->events != 0)
+		return true;
+	list_remove(&c->to_tell);
+	if (c->state == IB_CM_IDLE)
+		conv_free(cm, c);
+	return true;
+}
+
+/* ---- The agent ------------------------------------------------------------------------------ */
+
+static void config_complete(struct ib_cm_config *c)
+{
+	static const uint32_t transports = 1 << IBCM_TRANSPORT_RC | 1 << IBCM_TRANSPORT_UC;
+
+	c->conversations_max = c->conversations_max ? c->conversations_max : 4096;
+	c->half_open_max = c->half_open_max ? c->half_open_max : 512;
+	c->transports = c->transports ? c->transports : transports;
+	c->response_code = c->response_code ? c->response_code : IB_CM_RESPONSE_CODE;
+	c->first_retry_ns = c->first_retry_ns ? c->first_retry_ns : 100000000;
+	c->retries = c->retries ? c->retries : IB_CM_RETRIES;
+	c->mra_code = c->mra_code ? c->mra_code : IB_CM_MRA_CODE;
+}
+
+struct ib_cm *ib_cm_create(const struct ib_cm_config *config)
+{
+	struct ib_cm *cm = calloc(1, sizeof(*cm));
+	uint32_t buckets = 16;
+	int error;
+
+	if (!cm)
+		return NULL;
+	cm->config = *config;
+	config_complete(&cm->config);
+	/* More would leave too few of the ids. */
+	CHECK(cm->config.place > 0 && cm->config.conversations_max <= 1 << 16);
+	CHECK(cm->config.retries <= 15);
+	cm->secret = (struct secret){ .key = { config->key[0], config->key[1] } };
+	cm->tid_next = secret_next(&cm->secret);
+	list_init(&cm->free);
+	list_init(&cm->to_send);
+	list_init(&cm->to_tell);
+	list_init(&cm->aged);
+	while (buckets < cm->config.conversations_max)
+		buckets *= 2;
+	cm->mask = buckets - 1;
+	cm->convs = calloc(cm->config.conversations_max, sizeof(*cm->convs));
+	error = timer_queue_init(&cm->timers, cm->config.conversations_max) || !cm->convs;
+	for (int i = 0; i < INDEXES; i++) {
+		cm->heads[i] = calloc(buckets, sizeof(*cm->heads[i]));
+		error = error || !cm->heads[i];
+	}
+	if (!error)
+		return cm;
+	ib_cm_destroy(cm);
+	return NULL;
+}
+
+void ib_cm_destroy(struct ib_cm *cm)
+{
+	for (int i = 0; i < INDEXES; i++)
+		free(cm->heads[i]);
+	timer_queue_fini(&cm->timers);
+	free(cm->convs);
+	free(cm);
+}
+
+enum ib_cm_state ib_cm_state(const struct ib_cm *cm, uint32_t id)
+{
+	const struct conv *c = conv_find(cm, id);
+
+	return c ? c->state : IB_CM_IDLE;
+}
+
+const struct ib_cm_counts *ib_cm_counts(const struct ib_cm *cm)
+{
+	return &cm->counts;
+}

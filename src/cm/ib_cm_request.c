@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What begins a conversation at the passive side: REQ and SIDR_REQ, their checks and duplicates. */
+#include <string.h>
+
+#include "base/check.h"
+#include "cm/ib_cm_inside.h"
+#include "wire/iba.h"
+
+/* 0 and 1 are for management, the last one is a multicast group. */
+bool qpn_is_sound(uint32_t qpn)
+{
+	return qpn > 1 && qpn < 0xffffff;
+}
+
+/* ---- Stale connections ---------------------------------------------------------------------- */
+
+bool stale_clear(struct ib_cm *cm, uint64_t now_ns, const struct ibcm_ip *ip, uint32_t qpn)
+{
+	static const struct ib_cm_reject stale = { .code = IBCM_REJECT_STALE };
+	struct conv *old = conv_find_qpn(cm, ip, qpn);
+	bool was_established;
+
+	if (!old)
+		return false;
+	was_established = conv_was_established(old);
+	/* Whoever was in it at the other end, if it is still there, learns it. */
+	conv_say_reject(cm, old, &stale);
+	conv_end(cm, now_ns, old, WEFT_R_CM_STALE);
+	return was_established;
+}
+
+/* ---- Addresses ------------------------------------------------------------------------------ */
+
+/* Which service ids are ports of the RDMA CM, whose requests begin with addresses (annex A11). */
+static bool service_has_header(uint64_t service_id)
+{
+	return ibcm_is_service(service_id, IBCM_PS_TCP) ||
+	       ibcm_is_service(service_id, IBCM_PS_UDP) ||
+	       ibcm_is_service(service_id, IBCM_PS_IPOIB);
+}
+
+/* In the space of IB ports both are possible: it has one if there is one that is true. */
+static bool service_may_have_header(uint64_t service_id)
+{
+	return ibcm_is_service(service_id, IBCM_PS_IB);
+}
+
+/*
+ * Reads the header, and makes *back what an answer needs: from us to the peer, with the ports of
+ * the RDMA CM. The addresses must be those that the message came by.
+ */
+static enum weft_reason header_read(const struct ibcm_ip *ip, uint64_t service_id,
+				    struct ibcm_bytes private, struct ibcm_ip *back,
+				    bool *has_header)
+{
+	size_t bytes = ip->is_ipv6 ? 16 : 4;
+	struct ibcm_ip said = { 0 };
+	bool is_due = service_has_header(service_id);
+	enum weft_reason reason;
+
+	*back = (struct ibcm_ip){ .is_ipv6 = ip->is_ipv6, .from = ip->to, .to = ip->from };
+	back->from.port = 0;
+	back->to.port = 0;
+	*has_header = false;
+	if (!is_due && !service_may_have_header(service_id))
+		return WEFT_OK;
+	reason = ibcm_ip_decode(&said, service_id, private);
+	if (reason == WEFT_OK && (said.is_ipv6 != ip->is_ipv6 ||
+				  memcmp(said.from.address, ip->from.address, bytes) != 0 ||
+				  memcmp(said.to.address, ip->to.address, bytes) != 0))
+		reason = WEFT_R_CM_SENDER;
+	if (reason != WEFT_OK)
+		return is_due ? reason : WEFT_OK;
+	*has_header = true;
+	back->from.port = said.to.port;
+	back->to.port = said.from.port;
+	return WEFT_OK;
+}
+
+static void keep_begin(struct conv *c, struct ibcm_bytes private)
+{
+	uint32_t header = c->has_header ? IBCM_IP_BYTES : 0;
+
+	c->begin_bytes = private.length - header;
+	memcpy(c->begin, private.bytes + header, c->begin_bytes);
+}
+
+/* ---- REQ ------------------------------------------------------------------------------------ */
+
+/* Code 0: it may be taken. Otherwise why not, to us and to the sender. */
+struct verdict {
+	enum weft_reason reason;
+	uint16_t code;
+};
+
+static struct verdict req_check(const struct ib_cm *cm, const struct ibcm_ip *ip,
+				const struct ibcm_req *q)
+{
+	uint8_t theirs[IBCM_GID_BYTES], ours[IBCM_GID_BYTES];
+
+	gid_of(ip, &ip->from, theirs);
+	gid_of(ip, &ip->to, ours);
+	if (!(cm->config.transports & 1U << q->transport))
+		return (struct verdict){ WEFT_R_CM_FORM, IBCM_REJECT_TRANSPORT };
+	/* A REQ that speaks for another would have our packets go there. */
+	if (memcmp(q->primary.local_gid, theirs, sizeof(theirs)) != 0 ||
+	    memcmp(q->primary.remote_gid, ours, sizeof(ours)) != 0)
+		return (struct verdict){ WEFT_R_CM_SENDER, IBCM_REJECT_GID };
+	if (iba_mtu_bytes(q->path_mtu) == 0)
+		return (struct verdict){ WEFT_R_CM_FORM, IBCM_REJECT_MTU };
+	if (!qpn_is_sound(q->qpn))
+		return (struct verdict){ WEFT_R_CM_FORM, IBCM_REJECT_UNSUPPORTED };
+	return (struct verdict){ WEFT_OK, 0 };
+}
+
+/* The same request again; or another with its id, by a peer that forgot what it said before. */
+static bool req_is_same(const struct conv *c, const struct ibcm_req *q)
+{
+	return c->peer.qpn == q->qpn && c->peer.psn == q->psn && c->service_id == q->service_id;
+}
+
+static void req_again(struct ib_cm *cm, uint64_t now_ns, struct conv *c, const struct ibcm_ip *ip,
+		      const struct ibcm_msg *m)
+{
+	cm->counts.duplicates++;
+	if (c->state == IB_CM_REQ_RCVD || c->state == IB_CM_MRA_REQ_SENT) {
+		/* It was sent again, so who sent it should know that it came. */
+		conv_say_mra(cm, c);
+		conv_wait_owner(cm, now_ns, c);
+	} else if (c->state == IB_CM_REP_SENT) {
+		conv_say_again(cm, c);
+	} else if (c->state == IB_CM_TIMEWAIT) {
+		if (c->message_kind == IBCM_REJ)
+			conv_say_again(cm, c);
+		else
+			stray_reject(cm, ip, m, IBCM_REJECT_STALE);
+	}
+}
+
+static void req_fill(struct ib_cm *cm, struct conv *c, const struct ibcm_msg *m)
+{
+	const struct ibcm_req *q = &m->req;
+	uint8_t max = cm->config.response_code;
+	uint8_t theirs = q->local_timeout < max ? q->local_timeout : max;
+	uint8_t ours = q->remote_timeout < max ? q->remote_timeout : max;
+
+	c->req = *q;
+	c->tid = m->tid;
+	c->peer_id = m->local_id;
+	c->peer_guid = q->ca_guid;
+	c->service_id = q->service_id;
+	c->traffic_class = q->primary.traffic_class;
+	c->ack_code = q->primary.ack_timeout;
+	/* IBA 12.6.5: the retries and times that the requester gives to both. */
+	c->retries = q->cm_retries < c->retries ? q->cm_retries : c->retries;
+	c->response_ns = ib_cm_code_ns(theirs);
+	c->mra_ns = ib_cm_code_ns(ours) / 2;
+	c->peer = (struct ib_cm_end){
+		.qpn = q->qpn,
+		.psn = q->psn,
+		.q_key = q->q_key,
+		.reads_in = q->responder_resources,
+		.reads_out = q->initiator_depth,
+		.retries = q->retry_count,
+		.rnr_retries = q->rnr_retry,
+		.has_srq = q->has_srq,
+		.has_flow_control = q->has_flow_control,
+	};
+}
+
+static enum weft_reason refuse(struct ib_cm *cm, const struct ibcm_ip *ip, const struct ibcm_msg *m,
+			       struct verdict v)
+{
+	stray_reject(cm, ip, m, v.code);
+	return v.reason;
+}
+
+static struct conv *passive_new(struct ib_cm *cm, const struct ibcm_ip *back)
+{
+	struct conv *c = NULL;
+
+	if (cm->counts.half_open < cm->config.half_open_max)
+		c = conv_new(cm, back);
+	/* Nothing is said: it will be sent again, and there may be room then. */
+	if (!c)
+		cm->counts.full++;
+	return c;
+}
+
+/* Something of that id is here. True: and this is the same. */
+static bool req_meets(struct ib_cm *cm, uint64_t now_ns, const struct ibcm_ip *ip,
+		      const struct ibcm_msg *m)
+{
+	struct conv *c = conv_find_peer(cm, ip, m->local_id, false);
+
+	if (c && req_is_same(c, &m->req)) {
+		req_again(cm, now_ns, c, ip, m);
+		return true;
+	}
+	return false;
+}
+
+/* The id serves another request now: the older one is stale, whatever it was at. */
+static bool req_supersedes(struct ib_cm *cm, uint64_t now_ns, const struct ibcm_ip *ip,
+			   const struct ibcm_msg *m)
+{
+	struct conv *c = conv_find_peer(cm, ip, m->local_id, false);
+	bool was_connected;
+
+	if (!c)
+		return false;
+	was_connected = c->state == IB_CM_CONNECTED;
+	if (c->state != IB_CM_TIMEWAIT)
+		conv_end(cm, now_ns, c, WEFT_R_CM_STALE);
+	conv_index_remove(cm, c, BY_PEER_ID);
+	return was_connected;
+}
+
+enum weft_reason recv_req(struct ib_cm *cm, uint64_t now_ns, const struct ibcm_ip *ip,
+			  const struct ibcm_msg *m)
+{
+	struct verdict v = { WEFT_OK, 0 };
+	bool is_stale, has_header;
+	struct ibcm_ip back;
+	struct conv *c;
+
+	if (req_meets(cm, now_ns, ip, m))
+		return WEFT_OK;
+	v = req_check(cm, ip, &m->req);
+	if (v.reason == WEFT_OK) {
+		v.reason = header_read(ip, m->req.service_id, m->private_data, &back, &has_header);
+		v.code = v.reason == WEFT_R_CM_SENDER ? IBCM_REJECT_GID : IBCM_REJECT_UNSUPPORTED;
+	}
+	if (v.reason != WEFT_OK)
+		return refuse(cm, ip, m, v);
+	is_stale = req_supersedes(cm, now_ns, ip, m);
+	is_stale |= stale_clear(cm, now_ns, ip, m->req.qpn);
+	if (is_stale)
+		return refuse(cm, ip, m, (struct verdict){ WEFT_R_CM_STALE, IBCM_REJECT_STALE });
+	c = passive_new(cm, &back);
+	if (!c)
+		return WEFT_R_LIMIT;
+	c->has_header = has_header;
+	req_fill(cm, c, m);
+	keep_begin(c, m->private_data);
+	conv_index_add(cm, c, BY_PEER_ID);
+	conv_index_add(cm, c, BY_PEER_QPN);
+	conv_move(cm, c, IB_CM_REQ_RCVD, WEFT_OK);
+	conv_wait_owner(cm, now_ns, c);
+	conv_tell(cm, c, IB_CM_REQUESTED);
+	return WEFT_OK;
+}
+
+/* ---- SIDR_REQ ------------------------------------------------------------------------------- */
+
+static bool sidr_meets(struct ib_cm *cm, const struct ibcm_ip *ip, const struct ibcm_sidr_req *q)
+{
+	struct conv *c = conv_find_peer(cm, ip, q->request_id, true);
+
+	if (!c)
+		return false;
+	if (c->service_id != q->service_id) {
+		if (c->state == IB_CM_TIMEWAIT) {
+			conv_index_remove(cm, c, BY_PEER_ID);
+			return false;
+		}
+		/* The owner has that one; this one will be sent again. */
+		return true;
+	}
+	cm->counts.duplicates++;
+	if (c->state == IB_CM_TIMEWAIT)
+		conv_say_again(cm, c);
+	return true;
+}
+
+enum weft_reason recv_sidr_req(struct ib_cm *cm, uint64_t now_ns, const struct ibcm_ip *ip,
+			       const struct ibcm_msg *m)
+{
+	const struct ibcm_sidr_req *q = &m->sidr_req;
+	enum weft_reason reason;
+	struct ibcm_ip back;
+	bool has_header;
+	struct conv *c;
+
+	if (sidr_meets(cm, ip, q))
+		return WEFT_OK;
+	reason = header_read(ip, q->service_id, m->private_data, &back, &has_header);
+	if (reason != WEFT_OK) {
+		stray_sidr(cm, ip, m, IBCM_SIDR_REJECT);
+		return reason;
+	}
+	c = passive_new(cm, &back);
+	if (!c)
+		return WEFT_R_LIMIT;
+	c->is_sidr = true;
+	c->has_header = has_header;
+	c->tid = m->tid;
+	c->peer_id = q->request_id;
+	c->service_id = q->service_id;
+	c->req.p_key = q->p_key;
+	keep_begin(c, m->private_data);
+	conv_index_add(cm, c, BY_PEER_ID);
+	conv_move(cm, c, IB_CM_SIDR_RCVD, WEFT_OK);
+	/* Who asks is told nothing of a delay, and does not wait longer than this. */
+	conv_wait(cm, now_ns, c, c->response_ns * (c->retries + 1U));
+	conv_tell(cm, c, IB_CM_SIDR_REQUESTED);
+	return WEFT_OK;
+}

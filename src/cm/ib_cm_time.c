@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Deadlines: what is sent again, what happens when nobody answers, and the end of time wait. */
+#include "base/check.h"
+#include "cm/ib_cm_inside.h"
+
+uint8_t ib_cm_code(uint64_t time_ns)
+{
+	uint8_t code = 0;
+
+	while (code < 31 && ib_cm_code_ns(code) < time_ns)
+		code++;
+	return code;
+}
+
+void conv_wait(struct ib_cm *cm, uint64_t now_ns, struct conv *c, uint64_t wait_ns)
+{
+	uint64_t at_ns = wait_ns < UINT64_MAX - now_ns ? now_ns + wait_ns : UINT64_MAX;
+
+	timer_queue_set(&cm->timers, &c->timer, at_ns < c->limit_ns ? at_ns : c->limit_ns);
+}
+
+/*
+ * IBA 12.9.8.5 lets a sender wait for as long as it said that the answer may take. To send again
+ * sooner costs the peer a duplicate, and makes good a loss that is not the peer's being slow: so at
+ * first it is soon, and doubles.
+ */
+void conv_wait_answer(struct ib_cm *cm, uint64_t now_ns, struct conv *c)
+{
+	uint64_t first_ns = cm->config.first_retry_ns;
+	uint64_t wait_ns = first_ns << (c->tries < 16 ? c->tries : 16);
+	uint64_t whole_ns = c->response_ns > first_ns ? c->response_ns : first_ns;
+
+	conv_wait(cm, now_ns, c, wait_ns < whole_ns ? wait_ns : whole_ns);
+}
+
+void conv_wait_owner(struct ib_cm *cm, uint64_t now_ns, struct conv *c)
+{
+	conv_wait(cm, now_ns, c, c->mra_ns);
+}
+
+/* Nobody answers. The peer is told, if it is there, so that it does not wait for what is over. */
+static void give_up(struct ib_cm *cm, uint64_t now_ns, struct conv *c)
+{
+	static const struct ib_cm_reject timeout = { .code = IBCM_REJECT_TIMEOUT };
+
+	if (c->state == IB_CM_SIDR_SENT || c->state == IB_CM_SIDR_RCVD) {
+		c->reason = WEFT_R_CONNECT_TIMEOUT;
+		conv_tell(cm, c, IB_CM_FAILED);
+		if (!c->is_known)
+			conv_forget(cm, c);
+		conv_release(cm, c);
+		return;
+	}
+	if (c->state == IB_CM_DREQ_SENT) {
+		conv_end(cm, now_ns, c, WEFT_R_STREAM_LOST);
+		return;
+	}
+	conv_say_reject(cm, c, &timeout);
+	conv_end(cm, now_ns, c, WEFT_R_CONNECT_TIMEOUT);
+}
+
+static void try_again(struct ib_cm *cm, uint64_t now_ns, struct conv *c)
+{
+	if (c->tries >= c->retries || now_ns >= c->limit_ns) {
+		give_up(cm, now_ns, c);
+		return;
+	}
+	c->tries++;
+	conv_say_again(cm, c);
+	conv_wait_answer(cm, now_ns, c);
+}
+
+static void conv_expire(struct ib_cm *cm, uint64_t now_ns, struct conv *c)
+{
+	switch (c->state) {
+	case IB_CM_REQ_SENT:
+	case IB_CM_MRA_REQ_RCVD:
+	case IB_CM_REP_SENT:
+	case IB_CM_MRA_REP_RCVD:
+	case IB_CM_DREQ_SENT:
+	case IB_CM_SIDR_SENT:
+		try_again(cm, now_ns, c);
+		break;
+	case IB_CM_REP_RCVD:
+	case IB_CM_MRA_REP_SENT:
+	case IB_CM_REQ_RCVD:
+	case IB_CM_MRA_REQ_SENT:
+		conv_say_mra(cm, c);
+		conv_wait_owner(cm, now_ns, c);
+		break;
+	case IB_CM_DREQ_RCVD:
+		conv_say_drep(cm, c, (struct ibcm_bytes){ 0 });
+		conv_end(cm, now_ns, c, WEFT_OK);
+		break;
+	case IB_CM_SIDR_RCVD:
+		give_up(cm, now_ns, c);
+		break;
+	case IB_CM_TIMEWAIT:
+		conv_release(cm, c);
+		break;
+	case IB_CM_IDLE:
+	case IB_CM_CONNECTED:
+	case IB_CM_STATE_COUNT:
+		CHECK(false);
+	}
+}
+
+uint64_t ib_cm_due(const struct ib_cm *cm)
+{
+	return timer_queue_due(&cm->timers);
+}
+
+/* Bound: the timers, as each is set again for later than now if at all. */
+void ib_cm_expire(struct ib_cm *cm, uint64_t now_ns)
+{
+	struct timer *t;
+
+	while ((t = timer_queue_expire(&cm->timers, now_ns)) != NULL)
+		conv_expire(cm, now_ns, CONTAINER_OF(t, struct conv, timer));
+}
