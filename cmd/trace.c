@@ -26,7 +26,7 @@ static const char usage[] =
 	"  -f, --follow  go on as the file grows, until the program ends\n"
 	"  --qp N        only events of this queue pair, as the lines number it\n"
 	"  --kind KIND   only events of this kind: connect, link, state, stream, terminate,\n"
-	"                refused, send, recv, dropped, fault or tag\n";
+	"                refused, send, recv, dropped, fault, cm or tag\n";
 
 struct trace_args {
 	const char *path;
