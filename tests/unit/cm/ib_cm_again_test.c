@@ -348,6 +348,70 @@ TEST(test_ib_cm_request_that_nobody_saw)
 	bed_close(b);
 }
 
+/* What was still to be said, and is no longer of use, is not. */
+TEST(test_ib_cm_nothing_is_said_too_late)
+{
+	struct cm_ids ids;
+
+	bed_open(b, NULL);
+	ids.id[B] = bed_requested(b, &ids.id[A]);
+	bed_land(b, B); /* an MRA is due */
+	bed_accept(b, ids.id[B]);
+	bed_take(b, B, IBCM_REP);
+	bed_quiet(b, B);
+	bed_due(b, A); /* and a REQ once more */
+	EXPECT(ib_cm_has_output(b->cm[A]));
+	bed_land(b, A);
+	bed_quiet(b, A);
+	bed_event(b, A, IB_CM_REPLIED);
+	EXPECT_EQ(ib_cm_ready(b->cm[A], b->now_ns, ids.id[A], NO_DATA), WEFT_OK);
+	bed_carry(b, A, IBCM_RTU);
+	/* Nor told: who parts need not hear that it is connected. */
+	EXPECT_EQ(ib_cm_disconnect(b->cm[B], b->now_ns, ids.id[B], NO_DATA), WEFT_OK);
+	bed_no_event(b, B);
+	bed_close(b);
+}
+
+/* The limit of a request is none for what comes after it. */
+TEST(test_ib_cm_limit_ends_with_the_reply)
+{
+	struct ib_cm_connect c = bed_request();
+	uint32_t id;
+
+	bed_open(b, NULL);
+	c.timeout_ns = 1000ULL * MS;
+	EXPECT_EQ(ib_cm_connect(b->cm[A], b->now_ns, &c, &id), WEFT_OK);
+	bed_carry(b, A, IBCM_REQ);
+	bed_accept(b, bed_event(b, B, IB_CM_REQUESTED).id);
+	bed_carry(b, B, IBCM_REP);
+	bed_event(b, A, IB_CM_REPLIED);
+	EXPECT_EQ(ib_cm_due(b->cm[A]), b->now_ns + response_ns / 2);
+	bed_close(b);
+}
+
+/* Peers do not make us wait for hours. */
+TEST(test_ib_cm_long_waits_are_cut)
+{
+	struct ibcm_msg m = { .kind = IBCM_MRA, .mra = { IBCM_ABOUT_REQ, 31 } }, req;
+	const struct ib_cm_reject r = { .code = IBCM_REJECT_CONSUMER };
+	uint32_t id;
+
+	bed_open(b, NULL);
+	m.remote_id = bed_connect(b);
+	bed_take(b, A, IBCM_REQ);
+	EXPECT_EQ(bed_say(b, A, &m), WEFT_OK);
+	EXPECT_EQ(ib_cm_due(b->cm[A]), b->now_ns + (4096ULL << 26) + response_ns);
+	req = b->m;
+	req.req.primary.ack_timeout = 31;
+	req.req.remote_timeout = 31;
+	EXPECT_EQ(bed_say(b, B, &req), WEFT_OK);
+	EXPECT_EQ(ib_cm_due(b->cm[B]), b->now_ns + response_ns / 2);
+	id = bed_event(b, B, IB_CM_REQUESTED).id;
+	EXPECT_EQ(ib_cm_reject(b->cm[B], b->now_ns, id, &r), WEFT_OK);
+	EXPECT_EQ(ib_cm_due(b->cm[B]), b->now_ns + (4096ULL << 22));
+	bed_close(b);
+}
+
 /* ---- Forgetting ----------------------------------------------------------------------------- */
 
 /* In every state: the peer's owner learns it, ours hears nothing more, and nothing stays. */

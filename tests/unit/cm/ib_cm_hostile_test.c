@@ -331,8 +331,12 @@ TEST(test_iba_12_9_8_3_stale_by_id)
 	bed_take(b, B, IBCM_REJ);
 	EXPECT(b->m.rej.reason == IBCM_REJECT_STALE && b->m.remote_id == ids.id[A]);
 	bed_quiet(b, B);
-	/* And once more: the older one waits only. */
+	/* And once more: the older one waits only. Another PSN is another request, too. */
 	EXPECT_EQ(bed_say(b, B, &m), WEFT_OK);
+	bed_event(b, B, IB_CM_REQUESTED);
+	m.req.psn++;
+	EXPECT_EQ(bed_say(b, B, &m), WEFT_OK);
+	EXPECT_EQ(bed_event(b, B, IB_CM_FAILED).reason, WEFT_R_CM_STALE);
 	bed_event(b, B, IB_CM_REQUESTED);
 	bed_close(b);
 }
