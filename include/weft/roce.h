@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The InfiniBand transport on UDP (RoCEv2): queue pairs of a weft adapter that talk to those of other
+ * processes, of other hosts, of the Linux kernel's rxe and of hardware. The conventions are those of
+ * <weft/weft.h>.
+ *
+ * Two queue pairs are connected by telling each of the other: weft_qp_receive(), weft_qp_start().
+ * How the two ends learn what to tell is their own affair, or that of contacts, below.
+ */
+#pragma once
+
+#include <weft/weft.h>
+
+/* ---- Queue pairs ---------------------------------------------------------------------------- */
+
+/*
+ * Takes the adapter to the network as a RoCE port, if it is not there yet: UDP port 4791, which all
+ * adapters of a host share. Queue pairs that are made before this have numbers that no packet
+ * finds: the calls below refuse them (WEFT_R_QP_PLACE).
+ */
+enum weft_reason weft_roce_open(struct weft_adapter *adapter);
+
+enum { WEFT_RNR_RETRY_FOREVER = 7, WEFT_PSN_MAX = 0xffffff };
+
+/* What two queue pairs have agreed on, and what this end wants. Codes are those of IBA. */
+struct weft_roce {
+	/* To receive. UD: path and peer_number are of no use, but for path.mtu_bytes. */
+	struct weft_path path;
+	uint32_t peer_number;
+	uint32_t psn_recv;	/* of the peer's first packet */
+	uint8_t reads_in;	/* of the peer that are served at a time; 0: none */
+	uint8_t rnr_timer_code; /* told to a peer that finds no receive */
+	uint16_t p_key;		/* 0: the default one */
+	uint32_t q_key;		/* UD: of what is taken */
+	/* To send. */
+	uint32_t psn_send;
+	uint8_t reads_out;    /* of ours in flight; 0: none */
+	uint8_t timeout_code; /* 4.096 us * 2^code; 0: wait for ever */
+	uint8_t retries;      /* 0 to 7 */
+	uint8_t rnr_retries;  /* 0 to 7, of which the last is for ever */
+	uint64_t rate_bps;    /* at most; 0: as fast as the network takes it */
+};
+
+/* From RESET or INIT to RTR: what the peer sends is served. Any service but RD. */
+enum weft_reason weft_qp_receive(struct weft_qp *qp, const struct weft_roce *roce);
+
+/* From RTR to RTS: requests are sent. Of the struct only the second half counts. */
+enum weft_reason weft_qp_start(struct weft_qp *qp, const struct weft_roce *roce);
+
+enum weft_roce_field {
+	/* At any time. */
+	WEFT_ROCE_RNR_TIMER = 1 << 0,
+	WEFT_ROCE_Q_KEY = 1 << 1,
+	WEFT_ROCE_RATE = 1 << 2,
+	/* In SQD, drained. */
+	WEFT_ROCE_PATH = 1 << 3, /* but for its mtu_bytes */
+	WEFT_ROCE_P_KEY = 1 << 4,
+	WEFT_ROCE_TIMEOUT = 1 << 5,
+	WEFT_ROCE_RETRIES = 1 << 6,
+	WEFT_ROCE_RNR_RETRIES = 1 << 7,
+	WEFT_ROCE_READS_OUT = 1 << 8,
+	WEFT_ROCE_READS_IN = 1 << 9
+};
+
+/* Changes the fields of the mask: all of them or, if one is refused, none. */
+enum weft_reason weft_qp_adjust(struct weft_qp *qp, const struct weft_roce *roce, uint32_t fields);
+
+/*
+ * UD: takes what is sent to a group (an address of IP multicast), as it comes to the interface that
+ * has the local address; no longer.
+ */
+enum weft_reason weft_qp_join(struct weft_qp *qp, const struct weft_address *group,
+			      const struct weft_address *local);
+enum weft_reason weft_qp_leave(struct weft_qp *qp, const struct weft_address *group,
+			       const struct weft_address *local);
+
+/* What the port has seen since it was opened. */
+struct weft_roce_counts {
+	uint64_t packets_in, packets_out;
+	uint64_t payload_in, payload_out;
+	uint64_t dropped; /* of packets_in; why the latest was: dropped_for */
+	uint64_t resent;  /* of packets_out */
+	uint64_t naks_in, naks_out, rnrs_in, rnrs_out, duplicates, timeouts;
+	uint64_t marks_in, notices_in, notices_out; /* congestion: ECN marks, CNPs */
+	uint64_t handed_in, handed_out;		    /* between the adapters of this host */
+	uint64_t calls_in, calls_out, calls_empty;
+	enum weft_reason dropped_for;
+};
+
+/* WEFT_R_ROCE_CLOSED before weft_roce_open(). */
+enum weft_reason weft_roce_query(struct weft_adapter *adapter, struct weft_roce_counts *counts);
+
+/* ---- The connection manager of InfiniBand ---------------------------------------------------- */
+
+/*
+ * A contact is one conversation of two connection managers, about the connection of two queue pairs
+ * or, with is_datagram, about the queue pair behind a service. Queue pairs are named by number and
+ * are not touched: its owner calls weft_qp_receive() and weft_qp_start() with what was agreed.
+ *
+ *	active:   open, WEFT_CONTACT_REPLY, (queue pair to RTS), ready
+ *	passive:  WEFT_CONTACT_REQUEST at a service, (queue pair to RTR), accept,
+ *		  WEFT_CONTACT_ESTABLISHED
+ *	both:     disconnect, WEFT_CONTACT_DISCONNECTED
+ */
+struct weft_contact;
+struct weft_service_point;
+
+enum { WEFT_CONTACT_PRIVATE_MAX = 196 };
+
+/* What an end says of itself. */
+struct weft_contact_offer {
+	uint32_t qp_number, psn; /* that it will send first */
+	uint32_t q_key;		 /* is_datagram, passive */
+	uint8_t reads_in, reads_out;
+	uint8_t retries, rnr_retries, timeout_code;
+	bool has_srq, has_flow_control;
+	const void *private_data;
+	uint32_t private_bytes;
+};
+
+struct weft_contact_options {
+	struct weft_path path; /* ports are those of the RDMA connection manager */
+	bool is_datagram;
+	uint16_t port_space; /* as in a service id: 0x0106 TCP, 0x0111 UDP, 0x013f IB */
+	void *context;	     /* returned in events */
+};
+
+enum weft_contact_kind {
+	WEFT_CONTACT_NONE = 0,
+	WEFT_CONTACT_REQUEST, /* passive: to be accepted or rejected */
+	WEFT_CONTACT_REPLY, /* active: the other end has accepted; or the answer to a datagram's */
+	WEFT_CONTACT_ESTABLISHED, /* passive: the other end is ready */
+	WEFT_CONTACT_REJECTED,	  /* with the code that the other end gave */
+	WEFT_CONTACT_FAILED,	  /* nobody answered, or what came made no sense */
+	WEFT_CONTACT_DISCONNECTED,
+	WEFT_CONTACT_KINDS
+};
+
+/* What has happened, and what the other end said. */
+struct weft_contact_news {
+	enum weft_contact_kind kind;
+	enum weft_reason reason;
+	uint16_t code; /* REJECTED: IBA's; datagram's REPLY: its status */
+	struct weft_path path;
+	uint32_t qp_number, psn, q_key;
+	uint8_t reads_in, reads_out, retries, rnr_retries, timeout_code;
+	bool has_srq;
+	uint8_t private_data[WEFT_CONTACT_PRIVATE_MAX];
+	uint32_t private_bytes;
+};
+
+/* Begins a conversation with the service at path.to. */
+enum weft_reason weft_contact_open(struct weft_adapter *adapter,
+				   const struct weft_contact_options *options,
+				   const struct weft_contact_offer *offer,
+				   struct weft_contact **contact);
+
+/* WEFT_EVENT_CONTACT tells that there is some. Takes the oldest; kind NONE: there is none. */
+enum weft_reason weft_contact_next(struct weft_contact *contact, struct weft_contact_news *news);
+
+enum weft_reason weft_contact_accept(struct weft_contact *contact,
+				     const struct weft_contact_offer *offer);
+enum weft_reason weft_contact_reject(struct weft_contact *contact, uint16_t code,
+				     const void *private_data, uint32_t private_bytes);
+enum weft_reason weft_contact_ready(struct weft_contact *contact);
+
+/* The queue pair has heard of the other end (WEFT_EVENT_ESTABLISHED): as if it had said ready. */
+enum weft_reason weft_contact_established(struct weft_contact *contact);
+enum weft_reason weft_contact_disconnect(struct weft_contact *contact);
+
+/* Forgets it. What is not ended yet is: rejected, or disconnected. */
+enum weft_reason weft_contact_close(struct weft_contact *contact);
+void weft_contact_set_context(struct weft_contact *contact, void *context);
+
+struct weft_service_options {
+	struct weft_address at; /* its port, 0: one that is free; family 0: every address */
+	bool is_datagram;
+	uint16_t port_space;
+	uint32_t requests_max; /* unanswered; default 128 */
+	void *context;
+};
+
+/* Serves requests; exclusive on the host. WEFT_EVENT_REQUEST tells that one has come. */
+enum weft_reason weft_service_open(struct weft_adapter *adapter,
+				   const struct weft_service_options *options,
+				   struct weft_service_point **service);
+enum weft_reason weft_service_address(struct weft_service_point *service, struct weft_address *at);
+
+/* Takes the next request; NULL if there is none. Its news is a WEFT_CONTACT_REQUEST. */
+enum weft_reason weft_service_next(struct weft_service_point *service, void *context,
+				   struct weft_contact **contact);
+enum weft_reason weft_service_close(struct weft_service_point *service);
