@@ -84,7 +84,8 @@ struct weft_roce_counts {
 	uint64_t marks_in, notices_in, notices_out; /* congestion: ECN marks, CNPs */
 	uint64_t handed_in, handed_out;		    /* between the adapters of this host */
 	uint64_t calls_in, calls_out, calls_empty;
-	enum weft_reason dropped_for;
+	uint64_t refused; /* packets that the host did not send; why the latest was: refused_for */
+	enum weft_reason dropped_for, refused_for;
 };
 
 /* WEFT_R_ROCE_CLOSED before weft_roce_open(). */
@@ -113,6 +114,7 @@ struct weft_contact_offer {
 	uint32_t q_key;		 /* is_datagram, passive */
 	uint8_t reads_in, reads_out;
 	uint8_t retries, rnr_retries, timeout_code;
+	bool is_uc; /* active: the queue pairs are of that service, not RC */
 	bool has_srq, has_flow_control;
 	const void *private_data;
 	uint32_t private_bytes;

@@ -574,6 +574,11 @@ static const struct reason_row rows[WEFT_REASON_COUNT] = {
 	[WEFT_R_CM_REFUSED] = { "cm_refused", "-", ECONNREFUSED,
 				"The other end's connection management refused the request, and not "
 				"its program; the code of the REJ says why." },
+	[WEFT_R_ROCE_CLOSED] = { "roce_closed", "-", ENETDOWN,
+				 "The adapter is not on the network as a RoCE port: open it there." },
+	[WEFT_R_QP_PLACE] = { "qp_place", "-", EINVAL,
+			      "The queue pair was made before its adapter was opened as a RoCE port, "
+			      "and has a number that packets do not find: make another." },
 };
 
 static const struct reason_row unknown = { "unknown", "-", EINVAL, "No such reason." };

@@ -4,6 +4,7 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include "driver/contact.h"
 #include "driver/fork.h"
 #include "driver/net.h"
 
@@ -180,7 +181,8 @@ enum weft_reason weft_adapter_close(struct weft_adapter *adapter)
 	adapter_enter(adapter);
 	if (adapter_is_used(&adapter->core) ||
 	    (adapter->net &&
-	     (!list_is_empty(&adapter->net->listeners) || adapter->net->requests_taken > 0))) {
+	     (!list_is_empty(&adapter->net->listeners) || adapter->net->requests_taken > 0 ||
+	      (adapter->net->roce && !contacts_are_none(adapter->net->roce))))) {
 		adapter_leave(adapter);
 		return WEFT_R_BUSY;
 	}

@@ -11,7 +11,7 @@
 #include <sched.h>
 #include <unistd.h>
 
-#include "driver/net.h"
+#include "driver/roce.h"
 
 /* How often exit() looks for whoever is at work: it may be the one who called it, in a handler. */
 enum { EXIT_TRIES = 10000 };
@@ -102,6 +102,8 @@ static void net_abandon(struct net *net)
 		give_back(&CONTAINER_OF(at, struct link, all_link)->watch);
 	for (struct list *at = net->listeners.next; at != &net->listeners; at = at->next)
 		give_back(&CONTAINER_OF(at, struct weft_listener, link)->watch);
+	if (net->roce)
+		udp_abandon(net->roce->udp);
 	give_back(&net->wake);
 	close(net->epoll);
 	net->epoll = -1;

@@ -5,6 +5,7 @@
  * the kernel does work for epoll with every packet, between the peer's bytes and us.
  */
 #include "driver/link.h"
+#include "driver/roce.h"
 
 static void watch_again(struct link *link)
 {
@@ -47,12 +48,29 @@ static bool ask(struct net *net, struct link *link)
 	return link_input(link);
 }
 
+static bool is_roce_hot(const struct net *net)
+{
+	return net->roce && udp_is_hot(net->roce->udp);
+}
+
+static bool ask_roce(struct net *net)
+{
+	udp_stand_by(net->roce->udp, net->is_standing_by);
+	return roce_input(net->roce, true);
+}
+
+bool hot_is_any(const struct net *net)
+{
+	return net->hot_count > 0 || is_roce_hot(net);
+}
+
 bool hot_ask_next(struct net *net)
 {
-	uint32_t turn = net->hot_turn < net->hot_count ? net->hot_turn : 0;
+	uint32_t turns = net->hot_count + (is_roce_hot(net) ? 1 : 0);
+	uint32_t turn = net->hot_turn < turns ? net->hot_turn : 0;
 
 	net->hot_turn = turn + 1;
-	return ask(net, net->hot[turn]);
+	return turn < net->hot_count ? ask(net, net->hot[turn]) : ask_roce(net);
 }
 
 /* One that has gone meanwhile has left the list. */
@@ -75,6 +93,8 @@ bool hot_ask_all(struct net *net)
 		hot[i] = net->hot[i];
 	for (uint32_t i = 0; i < count; i++)
 		has_moved |= ask_if_hot(net, hot[i]);
+	if (is_roce_hot(net))
+		has_moved |= ask_roce(net);
 	return has_moved;
 }
 
@@ -107,4 +127,6 @@ void hot_watch(struct net *net)
 {
 	for (uint32_t i = 0; i < net->hot_count; i++)
 		watch_again(net->hot[i]);
+	if (net->roce)
+		udp_stand_by(net->roce->udp, false);
 }

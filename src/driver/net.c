@@ -6,6 +6,7 @@
 #include <sys/eventfd.h>
 
 #include "driver/calls.h"
+#include "driver/roce.h"
 
 enum {
 	EPOLL_EVENTS = 64,
@@ -139,6 +140,8 @@ void net_close(struct net *net)
 		link_end(CONTAINER_OF(net->links.next, struct link, all_link), WEFT_R_STREAM_LOST,
 			 false);
 	free_ended(net);
+	if (net->roce)
+		roce_close(net->roce);
 	net_free(net);
 }
 
@@ -162,6 +165,8 @@ static bool ask_epoll(struct net *net)
 		w->ready(w, events[i].events);
 		has_found |= w != &net->wake;
 	}
+	if (net->roce && has_found)
+		(void)roce_input(net->roce, false);
 	return has_found;
 }
 
@@ -172,6 +177,10 @@ static bool expire(struct net *net)
 
 	while ((t = timer_queue_expire(&net->timers, net->now_ns)) != NULL) {
 		link_expire(CONTAINER_OF(t, struct link, timer));
+		has_moved = true;
+	}
+	if (net->roce && roce_due(net->roce) <= net->now_ns) {
+		roce_expire(net->roce, net->now_ns);
 		has_moved = true;
 	}
 	return has_moved;
@@ -190,6 +199,8 @@ bool net_output(struct net *net)
 		is_last = s == last;
 		has_moved |= link_service(iwarp_owner(s));
 	}
+	if (net->roce)
+		has_moved |= roce_output(net->roce);
 	free_ended(net);
 	return has_moved;
 }
@@ -217,7 +228,7 @@ bool net_poll(struct net *net, bool is_all)
 		has_found |= hot_ask_all(net);
 		if (!has_found || ++net->polls_since_epoll >= polls_until_epoll(net))
 			has_found |= ask_epoll(net);
-	} else if (net->hot_count == 0 || ++net->polls_since_epoll >= polls_until_epoll(net)) {
+	} else if (!hot_is_any(net) || ++net->polls_since_epoll >= polls_until_epoll(net)) {
 		has_found |= ask_epoll(net);
 	} else {
 		has_found |= hot_ask_next(net);
@@ -228,7 +239,7 @@ bool net_poll(struct net *net, bool is_all)
 		net->polls_empty = has_found ? 0 : net->polls_empty + 1;
 	if (has_found)
 		progress_found(net, !is_all);
-	return has_moved || !list_is_empty(&net->attention) || !list_is_empty(&net->ended);
+	return has_moved || net_has_output(net) || !list_is_empty(&net->ended);
 }
 
 bool net_is_patient(struct net *net)
@@ -239,9 +250,17 @@ bool net_is_patient(struct net *net)
 	return true;
 }
 
+bool net_has_output(const struct net *net)
+{
+	return !list_is_empty(&net->attention) || (net->roce && roce_has_output(net->roce));
+}
+
 uint64_t net_due(const struct net *net)
 {
-	return timer_queue_due(&net->timers);
+	uint64_t links = timer_queue_due(&net->timers);
+	uint64_t roce = net->roce ? roce_due(net->roce) : UINT64_MAX;
+
+	return links < roce ? links : roce;
 }
 
 static void traffic_add(struct weft_traffic *sum, const struct weft_traffic *t)

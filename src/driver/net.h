@@ -28,6 +28,7 @@
 enum { HOT_MAX = 4, HOT_ASKED = 65, DESKS_MAX = 64 };
 
 struct link;
+struct roce;
 
 /* Something with a descriptor that epoll watches. */
 struct watch {
@@ -42,6 +43,7 @@ struct net {
 	struct watch wake;     /* an eventfd: the thread is to look again */
 	struct list attention; /* of streams */
 	struct list links, listeners;
+	struct roce *roce; /* NULL: not used */
 	struct list ended; /* links to be freed when nobody is at work with them */
 	uint32_t link_count, links_max;
 	bool is_abandoned;	 /* it is the parent's: this process was forked */
@@ -109,6 +111,9 @@ bool net_is_patient(struct net *net);
 void net_link_ended(struct net *net, const struct link *link);
 void net_traffic(const struct net *net, struct weft_traffic *t);
 
+/* Whether net_output() would do something. */
+bool net_has_output(const struct net *net);
+
 uint64_t net_due(const struct net *net);
 
 /* Looks at the clock. */
@@ -122,6 +127,9 @@ void net_watch(struct net *net, struct watch *w, uint32_t events);
 /* Bytes have come here: the next poll asks this one directly. */
 void hot_add(struct net *net, struct link *link);
 void hot_remove(struct net *net, struct link *link);
+
+/* Whether there is something to ask; RoCE's sockets have a turn like a link. */
+bool hot_is_any(const struct net *net);
 
 /* Asks the one whose turn it is, or all of them. True: something came. */
 bool hot_ask_next(struct net *net);

@@ -11,7 +11,7 @@
 #include <time.h>
 
 #include "driver/calls.h"
-#include "driver/net.h"
+#include "driver/roce.h"
 
 enum { NS_PER_MS = 1000000, MS_MAX = 1000, MS_MAX_SEEN = 250 };
 
@@ -61,7 +61,7 @@ static uint64_t due(const struct net *net)
 /* What was left for the next round needs somebody to come round. */
 static bool has_left(const struct net *net)
 {
-	return !list_is_empty(&net->attention) || !list_is_empty(&net->adapter->core.ready);
+	return net_has_output(net) || !list_is_empty(&net->adapter->core.ready);
 }
 
 /* Until the program has polled, or posted its next ones: what then still waits is sent. */
@@ -345,6 +345,8 @@ bool progress_sleep(struct net *net, int also, uint64_t until_ns)
 
 	observe_tick(a);
 	hot_unwatched(net, &hot);
+	if (net->roce)
+		udp_stand_by(net->roce->udp, false);
 	left_ns = sleep_ns(net);
 	if (until_ns < net->now_ns + left_ns)
 		left_ns = until_ns < net->now_ns ? 0 : until_ns - net->now_ns;

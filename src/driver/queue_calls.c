@@ -91,7 +91,7 @@ uint32_t weft_cq_number(const struct weft_cq *cq)
 
 static bool has_work(const struct weft_adapter *a)
 {
-	return !list_is_empty(&a->core.ready) || (a->net && !list_is_empty(&a->net->attention));
+	return !list_is_empty(&a->core.ready) || (a->net && net_has_output(a->net));
 }
 
 /* Polls in a row that may find all they want and ask no socket; peers may write to our memory. */

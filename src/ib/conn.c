@@ -269,6 +269,11 @@ void ib_peer_left(struct ib_conn *c, enum weft_reason reason)
 		conn_fail(c, reason);
 }
 
+struct ib_conn *ib_conn_of(const struct weft_qp *qp)
+{
+	return qp->transport == &ib_transport ? qp->stream : NULL;
+}
+
 void *ib_owner(const struct ib_conn *c)
 {
 	return c->owner;

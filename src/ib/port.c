@@ -89,7 +89,7 @@ enum weft_reason port_check_icrc(struct ib_port *port, const struct ib_in *in)
 	return word == 0 || word == IBA_IPV4_DF ? WEFT_OK : WEFT_R_IB_ICRC;
 }
 
-static struct ib_conn *find_conn(const struct ib_port *port, uint32_t number)
+struct ib_conn *ib_port_find(const struct ib_port *port, uint32_t number)
 {
 	uint32_t slot = id_slot(number);
 	struct ib_conn *c = slot < port->conns_max ? port->conns[slot] : NULL;
@@ -211,6 +211,11 @@ enum weft_reason ib_port_recv(struct ib_port *port, uint64_t now_ns, const struc
 		r = group_recv(port, &p, in);
 	else if (r == WEFT_OK)
 		r = take(port, now_ns, &p, in);
+	/* What nobody would take is not worth a look at all of it: the ICRC comes last. */
+	if (r == WEFT_OK) {
+		c = ib_port_find(port, p.dest_qp);
+		r = c ? check_address(c, &p, in) : WEFT_R_PEER_UNKNOWN;
+	}
 	if (r == WEFT_OK)
 		port->counts.payload_in += p.payload_bytes;
 	else

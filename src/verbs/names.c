@@ -28,6 +28,7 @@ static const char *const events[WEFT_EVENT_COUNT] = {
 	[WEFT_EVENT_CONNECT_FAILED] = "connection failed",
 	[WEFT_EVENT_REQUEST] = "connection requested",
 	[WEFT_EVENT_ESTABLISHED] = "communication established",
+	[WEFT_EVENT_CONTACT] = "news of a contact",
 };
 
 const char *weft_status_name(enum weft_status status)

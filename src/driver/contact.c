@@ -1,0 +1,283 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "driver/contact.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "base/check.h"
+
+/* ---- Life ----------------------------------------------------------------------------------- */
+
+enum weft_reason contacts_open(struct roce *r)
+{
+	struct ib_cm_config config = {
+		.place = udp_place(r->udp),
+		.trace = r->net->adapter->core.trace,
+	};
+	uint64_t random[3];
+
+	if (getrandom(random, sizeof(random), 0) != sizeof(random))
+		return WEFT_R_SYSTEM;
+	memcpy(config.key, random, sizeof(config.key));
+	config.ca_guid = random[2];
+	list_init(&r->contacts);
+	list_init(&r->services);
+	r->cm = ib_cm_create(&config);
+	return r->cm ? WEFT_OK : WEFT_R_NO_MEMORY;
+}
+
+bool contacts_are_none(const struct roce *r)
+{
+	return list_is_empty(&r->contacts) && list_is_empty(&r->services);
+}
+
+void contacts_leave(struct roce *r)
+{
+	for (struct list *at = r->contacts.next; at != &r->contacts; at = at->next) {
+		struct weft_contact *c = CONTAINER_OF(at, struct weft_contact, link);
+
+		ib_cm_forget(r->cm, r->net->now_ns, c->id);
+		c->id = 0;
+	}
+}
+
+void contacts_close(struct roce *r)
+{
+	while (!list_is_empty(&r->contacts))
+		contact_destroy(CONTAINER_OF(r->contacts.next, struct weft_contact, link));
+	while (!list_is_empty(&r->services))
+		free(CONTAINER_OF(list_pop(&r->services), struct weft_service_point, link));
+	if (r->cm)
+		ib_cm_destroy(r->cm);
+}
+
+struct weft_contact *contact_create(struct roce *r, void *context)
+{
+	struct weft_contact *c = calloc(1, sizeof(*c));
+
+	if (!c)
+		return NULL;
+	c->roce = r;
+	list_init(&c->request_link);
+	list_add_tail(&r->contacts, &c->link);
+	event_source_init(&c->events, ++r->contact_next, context);
+	return c;
+}
+
+void contact_take(struct weft_contact *c)
+{
+	list_remove(&c->request_link);
+	if (c->service)
+		c->service->unanswered--;
+	c->service = NULL;
+}
+
+void contact_destroy(struct weft_contact *c)
+{
+	contact_take(c);
+	list_remove(&c->link);
+	list_remove(&c->events.link);
+	free(c);
+}
+
+/* ---- What happens --------------------------------------------------------------------------- */
+
+static void address_of(bool is_ipv6, const struct inet_end *end, struct weft_address *a)
+{
+	*a = (struct weft_address){ .family = is_ipv6 ? 6 : 4, .port = end->port };
+	memcpy(a->ip, end->address, is_ipv6 ? 16 : 4);
+}
+
+static void tell(struct weft_contact *c, enum weft_contact_kind kind, const struct ib_cm_event *e)
+{
+	uint32_t at = (c->news_first + c->news_count) % CONTACT_NEWS_MAX;
+	struct weft_contact_news *n = &c->news[at];
+
+	CHECK(c->news_count < CONTACT_NEWS_MAX);
+	c->news_count++;
+	*n = (struct weft_contact_news){
+		.kind = kind,
+		.reason = e->reason,
+		.code = kind == WEFT_CONTACT_REPLY ? e->status : e->reject,
+		.path.mtu_bytes = e->mtu_bytes,
+		.path.traffic_class = e->traffic_class,
+		.path.hop_limit = e->hop_limit,
+		.path.flow_label = e->flow_label,
+		.qp_number = e->peer.qpn,
+		.psn = e->peer.psn,
+		.q_key = e->peer.q_key,
+		.reads_in = e->peer.reads_in,
+		.reads_out = e->peer.reads_out,
+		.retries = e->peer.retries,
+		.rnr_retries = e->peer.rnr_retries,
+		.timeout_code = e->ack_code,
+		.has_srq = e->peer.has_srq,
+		.private_bytes = e->private_bytes < WEFT_CONTACT_PRIVATE_MAX
+					 ? e->private_bytes
+					 : WEFT_CONTACT_PRIVATE_MAX,
+	};
+	address_of(e->ip.is_ipv6, &e->ip.from, &n->path.from);
+	address_of(e->ip.is_ipv6, &e->ip.to, &n->path.to);
+	memcpy(n->private_data, e->private_data, n->private_bytes);
+	event_raise(&c->roce->net->adapter->core.events, &c->events, WEFT_EVENT_CONTACT,
+		    e->reason);
+}
+
+static bool is_at(const struct weft_address *at, const struct ibcm_ip *ip)
+{
+	if (at->family == 0)
+		return true;
+	return (at->family == 6) == ip->is_ipv6 &&
+	       memcmp(at->ip, ip->from.address, ip->is_ipv6 ? 16 : 4) == 0;
+}
+
+static struct weft_service_point *find_service(struct roce *r, const struct ib_cm_event *e)
+{
+	bool is_datagram = e->kind == IB_CM_SIDR_REQUESTED;
+
+	for (struct list *at = r->services.next; at != &r->services; at = at->next) {
+		struct weft_service_point *s = CONTAINER_OF(at, struct weft_service_point, link);
+
+		if (s->service_id == e->service_id && s->options.is_datagram == is_datagram &&
+		    is_at(&s->options.at, &e->ip))
+			return s;
+	}
+	return NULL;
+}
+
+static void refuse(struct roce *r, const struct ib_cm_event *e, enum ibcm_reject code)
+{
+	uint64_t now_ns = r->net->now_ns;
+
+	if (e->kind == IB_CM_SIDR_REQUESTED) {
+		(void)ib_cm_answer(r->cm, now_ns, e->id,
+				   &(struct ib_cm_answer){
+					   .status = code == IBCM_REJECT_SERVICE_ID
+							     ? IBCM_SIDR_UNSUPPORTED
+							     : IBCM_SIDR_REJECT,
+				   });
+		return;
+	}
+	(void)ib_cm_reject(r->cm, now_ns, e->id, &(struct ib_cm_reject){ .code = code });
+}
+
+static void requested(struct roce *r, const struct ib_cm_event *e)
+{
+	struct weft_service_point *s = find_service(r, e);
+	struct weft_contact *c;
+
+	if (!s) {
+		refuse(r, e, IBCM_REJECT_SERVICE_ID);
+		return;
+	}
+	c = s->unanswered < s->options.requests_max ? contact_create(r, NULL) : NULL;
+	if (!c) {
+		refuse(r, e, IBCM_REJECT_NO_RESOURCES);
+		return;
+	}
+	c->id = e->id;
+	c->is_datagram = s->options.is_datagram;
+	c->service = s;
+	s->unanswered++;
+	(void)ib_cm_own(r->cm, e->id, c);
+	tell(c, WEFT_CONTACT_REQUEST, e);
+	list_add_tail(&s->requests, &c->request_link);
+	event_raise(&r->net->adapter->core.events, &s->events, WEFT_EVENT_REQUEST, WEFT_OK);
+}
+
+static void take_event(struct roce *r, const struct ib_cm_event *e)
+{
+	struct weft_contact *c = e->owner;
+
+	switch (e->kind) {
+	case IB_CM_REQUESTED:
+	case IB_CM_SIDR_REQUESTED:
+		requested(r, e);
+		return;
+	case IB_CM_REPLIED:
+		tell(c, WEFT_CONTACT_REPLY, e);
+		return;
+	case IB_CM_ESTABLISHED:
+		tell(c, WEFT_CONTACT_ESTABLISHED, e);
+		return;
+	case IB_CM_RESOLVED:
+		c->id = 0;
+		tell(c, e->status == IBCM_SIDR_OK ? WEFT_CONTACT_REPLY : WEFT_CONTACT_REJECTED, e);
+		return;
+	case IB_CM_FAILED:
+		c->id = 0;
+		tell(c, e->reject ? WEFT_CONTACT_REJECTED : WEFT_CONTACT_FAILED, e);
+		return;
+	case IB_CM_DISCONNECTED:
+		/* What the other end waits for need not wait for the program. */
+		(void)ib_cm_disconnect(r->cm, r->net->now_ns, e->id, (struct ibcm_bytes){ 0 });
+		c->id = 0;
+		tell(c, WEFT_CONTACT_DISCONNECTED, e);
+		return;
+	case IB_CM_RELEASED:
+		return;
+	}
+}
+
+static void take_events(struct roce *r)
+{
+	struct ib_cm_event e;
+
+	while (ib_cm_event(r->cm, &e))
+		take_event(r, &e);
+}
+
+/* ---- Datagrams ------------------------------------------------------------------------------ */
+
+void contacts_input(struct roce *r)
+{
+	struct ib_mad mad;
+	bool has_come = false;
+
+	while (ib_port_mad(r->port, &mad)) {
+		/* It came by this path to us; an answer would go back. */
+		struct ibcm_ip ip = {
+			.is_ipv6 = mad.path.is_ipv6,
+			.from = mad.path.to,
+			.to = mad.path.from,
+		};
+
+		(void)ib_cm_recv(r->cm, r->net->now_ns, &ip, mad.bytes, sizeof(mad.bytes));
+		has_come = true;
+	}
+	if (has_come)
+		take_events(r);
+}
+
+void contacts_output(struct roce *r)
+{
+	struct ib_cm_out out;
+
+	while (ib_cm_send(r->cm, r->net->now_ns, &out)) {
+		struct ib_mad mad = {
+			.path = {
+				.is_ipv6 = out.ip.is_ipv6,
+				.from = out.ip.from,
+				.to = out.ip.to,
+				.mtu_bytes = MAD_BYTES,
+				.traffic_class = out.traffic_class,
+				.hop_limit = out.hop_limit ? out.hop_limit : ROCE_HOP_LIMIT,
+			},
+		};
+
+		/* A process that is stopped does not get it again and again. */
+		mad.path.from.port = udp_source_port(
+			(uint32_t)udp_place(r->udp) << 16 | (out.attempt & 15), IBA_QPN_GSI);
+		mad.path.to.port = IBA_UDP_PORT;
+		memcpy(mad.bytes, out.bytes, sizeof(mad.bytes));
+		if (udp_source(r->udp, &mad.path) == WEFT_OK)
+			(void)ib_port_mad_send(r->port, &mad); /* else it is lost, and comes again */
+	}
+}
+
+void contacts_expire(struct roce *r, uint64_t now_ns)
+{
+	ib_cm_expire(r->cm, now_ns);
+	take_events(r);
+}

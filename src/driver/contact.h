@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The connection manager of InfiniBand as programs use it: contacts and services, between the agent
+ * (cm/ib_cm.h) and the port's management datagrams.
+ *
+ *	contact.c        the agent's events and datagrams; what becomes of contacts by them
+ *	contact_calls.c  the public calls
+ */
+#pragma once
+
+#include <weft/roce.h>
+
+#include "cm/ib_cm.h"
+#include "driver/roce.h"
+
+enum { CONTACT_NEWS_MAX = 4 };
+
+struct weft_contact {
+	struct roce *roce;
+	struct list link; /* of roce->contacts */
+	struct event_source events;
+	uint32_t id; /* of the agent's conversation; 0: it is over */
+	bool is_datagram;
+	/* Until the program takes it. */
+	struct weft_service_point *service;
+	struct list request_link;
+	/* Not taken yet, the oldest first; the protocol has no more than these. */
+	struct weft_contact_news news[CONTACT_NEWS_MAX];
+	uint32_t news_first, news_count;
+};
+
+struct weft_service_point {
+	struct roce *roce;
+	struct list link; /* of roce->services */
+	struct event_source events;
+	struct weft_service_options options;
+	uint64_t service_id;
+	struct list requests; /* struct weft_contact */
+	uint32_t unanswered;
+};
+
+enum weft_reason contacts_open(struct roce *roce);
+
+/* Whether nobody has any. */
+bool contacts_are_none(const struct roce *roce);
+
+/* Everybody is told that this side goes. */
+void contacts_leave(struct roce *roce);
+void contacts_close(struct roce *roce);
+
+/* Management datagrams that have come; that are to be sent. */
+void contacts_input(struct roce *roce);
+void contacts_output(struct roce *roce);
+void contacts_expire(struct roce *roce, uint64_t now_ns);
+
+struct weft_contact *contact_create(struct roce *roce, void *context);
+
+/* The conversation is not touched: id is 0, or the agent has forgotten it. */
+void contact_destroy(struct weft_contact *c);
+
+/* It is no longer one of the service's unanswered requests. */
+void contact_take(struct weft_contact *c);

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "driver/roce.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "driver/contact.h"
+
+enum {
+	FETCHES_MAX = 4, /* then what was received is answered first */
+	BATCHES_MAX = 8	 /* then what was received meanwhile is looked at first */
+};
+
+struct roce_rest {
+	struct udp_batch batch; /* empty: count 0 */
+	struct ib_out outs[UDP_BATCH_MAX];
+	struct ib_path paths[UDP_BATCH_MAX];
+	uint8_t bytes[UDP_BATCH_MAX][IBA_PACKET_MAX];
+};
+
+/* ---- Life ----------------------------------------------------------------------------------- */
+
+static void watch(void *owner, struct watch *w, uint32_t events)
+{
+	net_watch(owner, w, events);
+}
+
+static void roce_free(struct roce *r)
+{
+	if (r->cm)
+		contacts_close(r);
+	if (r->port)
+		ib_port_destroy(r->port);
+	if (r->udp)
+		udp_close(r->udp);
+	free(r->outs);
+	free(r->rest);
+	free(r);
+}
+
+static enum weft_reason roce_create(struct net *net, struct roce **made)
+{
+	struct roce *r = calloc(1, sizeof(*r));
+	enum weft_reason reason;
+
+	if (!r)
+		return WEFT_R_NO_MEMORY;
+	r->net = net;
+	r->outs = calloc(UDP_BATCH_MAX, sizeof(*r->outs));
+	r->port = ib_port_create(&(struct ib_port_config){ .adapter = &net->adapter->core });
+	if (!r->outs || !r->port) {
+		roce_free(r);
+		return WEFT_R_NO_MEMORY;
+	}
+	reason = udp_open(&(struct udp_config){ .watch = watch, .owner = net }, &r->udp);
+	if (reason == WEFT_OK)
+		reason = contacts_open(r);
+	if (reason != WEFT_OK) {
+		roce_free(r);
+		return reason;
+	}
+	adapter_set_place(&net->adapter->core, udp_place(r->udp));
+	*made = r;
+	return WEFT_OK;
+}
+
+enum weft_reason roce_get(struct weft_adapter *a, struct roce **roce)
+{
+	struct net *net;
+	enum weft_reason r = net_get(a, &net);
+
+	if (r == WEFT_OK && !net->roce)
+		r = roce_create(net, &net->roce);
+	if (r == WEFT_OK)
+		*roce = net->roce;
+	return r;
+}
+
+static void conn_end(struct ib_conn *c)
+{
+	struct roce_conn *rc = ib_owner(c);
+	struct udp *udp = rc->roce->udp;
+
+	while (!list_is_empty(&rc->members)) {
+		struct roce_member *m =
+			CONTAINER_OF(list_pop(&rc->members), struct roce_member, link);
+
+		udp_leave(udp, &m->group, &m->at);
+		free(m);
+	}
+	udp_flow_close(udp, &rc->ear);
+	ib_destroy(c);
+	free(rc);
+}
+
+/* Connections whose queue pairs have gone, and that have said all they had to say. */
+static void end_those_that_left(struct roce *r)
+{
+	struct ib_conn *c;
+
+	while ((c = ib_port_event(r->port)) != NULL)
+		conn_end(c);
+}
+
+/* Nobody has queue pairs any more; what they had to say last gets its chance. */
+void roce_close(struct roce *r)
+{
+	if (!r->net->is_abandoned) {
+		(void)roce_output(r);
+		end_those_that_left(r);
+	}
+	roce_free(r);
+}
+
+/* ---- In ------------------------------------------------------------------------------------- */
+
+static void take(struct roce *r, const struct ib_in *in)
+{
+	struct ib_conn *c;
+
+	if (ib_port_recv(r->port, r->net->now_ns, in) != WEFT_OK)
+		return;
+	c = ib_port_find(r->port, iba_dest_qp(in->bytes, in->length));
+	if (c)
+		udp_flow_learn(r->udp, &((struct roce_conn *)ib_owner(c))->ear, in);
+}
+
+bool roce_input(struct roce *r, bool is_hot)
+{
+	const struct ib_in *in;
+	bool has_come = false;
+
+	for (int i = 0; i < FETCHES_MAX && udp_fetch(r->udp, is_hot && i == 0); i++) {
+		net_look_at_clock(r->net);
+		while ((in = udp_next(r->udp)) != NULL) {
+			take(r, in);
+			has_come = true;
+		}
+	}
+	if (has_come)
+		contacts_input(r);
+	return has_come;
+}
+
+/* ---- Out ------------------------------------------------------------------------------------ */
+
+static bool is_resting(const struct roce *r)
+{
+	return r->rest && r->rest->batch.done < r->rest->batch.count;
+}
+
+bool roce_has_output(const struct roce *r)
+{
+	return !udp_is_blocked(r->udp) &&
+	       (is_resting(r) || ib_port_has_output(r->port) || ib_cm_has_output(r->cm));
+}
+
+/* Whether one call may send both: then IPv4 numbers them on. */
+static bool is_run(const struct ib_out *a, const struct ib_out *b)
+{
+	return a->path == b->path && a->ecn == b->ecn && a->spans.length == b->spans.length;
+}
+
+/* As many as a call or a few can take. */
+static uint32_t gather(struct roce *r)
+{
+	uint32_t n = 0, run = 0;
+	bool is_bounced = false;
+
+	while (n < UDP_BATCH_MAX && !is_bounced) {
+		struct ib_out *out = &r->outs[n];
+
+		out->ipv4_id = (uint16_t)run;
+		if (!ib_port_send(r->port, r->net->now_ns, out))
+			break;
+		is_bounced = out->is_bounced;
+		run = n == 0 || is_run(out - 1, out) ? run + 1 : 1;
+		n++;
+	}
+	return n;
+}
+
+/* True: all are done, one way or the other. */
+static bool send_all(struct roce *r, struct udp_batch *batch)
+{
+	/* Bound: each round has fewer left. */
+	while (batch->done < batch->count) {
+		uint32_t before = batch->done;
+		enum weft_reason reason = udp_send(r->udp, batch);
+
+		if (reason == WEFT_OK)
+			return batch->done == batch->count;
+		r->refused += batch->refused;
+		r->refused_for = reason;
+		CHECK(batch->done > before);
+	}
+	return true;
+}
+
+static void copy_flat(struct roce_rest *rest, uint32_t n, const struct ib_out *from)
+{
+	struct ib_out *to = &rest->outs[n];
+	size_t at = 0;
+
+	rest->paths[n] = *from->path;
+	to->ipv4_id = from->ipv4_id;
+	to->ecn = from->ecn;
+	to->path = &rest->paths[n];
+	for (uint32_t i = 0; i < from->spans.count; i++) {
+		memcpy(rest->bytes[n] + at, from->spans.spans[i].bytes, from->spans.spans[i].length);
+		at += from->spans.spans[i].length;
+	}
+	to->spans = (struct span_list){ .count = 1, .length = at };
+	to->spans.spans[0] = (struct span){ rest->bytes[n], at };
+}
+
+/* The sockets are full. If memory is short too the packets are lost, as on any network. */
+static void keep_rest(struct roce *r, const struct udp_batch *batch)
+{
+	struct roce_rest *rest = r->rest;
+
+	if (!rest)
+		rest = r->rest = malloc(sizeof(*rest));
+	if (!rest)
+		return;
+	rest->batch = (struct udp_batch){ .outs = rest->outs, .count = batch->count - batch->done };
+	for (uint32_t i = 0; i < rest->batch.count; i++)
+		copy_flat(rest, i, &batch->outs[batch->done + i]);
+}
+
+bool roce_output(struct roce *r)
+{
+	bool has_moved = false;
+
+	if (!roce_has_output(r)) {
+		end_those_that_left(r);
+		return false;
+	}
+	net_look_at_clock(r->net);
+	contacts_output(r);
+	if (is_resting(r) && !send_all(r, &r->rest->batch))
+		return false;
+	for (int i = 0; i < BATCHES_MAX; i++) {
+		struct udp_batch batch = { .outs = r->outs, .count = gather(r) };
+
+		if (batch.count == 0)
+			break;
+		has_moved = true;
+		if (!send_all(r, &batch)) {
+			keep_rest(r, &batch);
+			break;
+		}
+	}
+	end_those_that_left(r);
+	return has_moved;
+}
+
+/* ---- Deadlines ------------------------------------------------------------------------------ */
+
+uint64_t roce_due(const struct roce *r)
+{
+	uint64_t port = ib_port_due(r->port), cm = ib_cm_due(r->cm);
+
+	return port < cm ? port : cm;
+}
+
+void roce_expire(struct roce *r, uint64_t now_ns)
+{
+	ib_port_expire(r->port, now_ns);
+	contacts_expire(r, now_ns);
+}
+
+/* ---- Questions ------------------------------------------------------------------------------ */
+
+void roce_tell(const struct roce *r, struct weft_roce_counts *counts)
+{
+	const struct ib_counts *port = ib_port_counts(r->port);
+	const struct udp_counts *udp = udp_counts(r->udp);
+
+	*counts = (struct weft_roce_counts){
+		.packets_in = port->packets_in,
+		.packets_out = port->packets_out,
+		.payload_in = port->payload_in,
+		.payload_out = port->payload_out,
+		.dropped = port->dropped,
+		.dropped_for = port->dropped_for,
+		.resent = port->again,
+		.naks_in = port->naks_in,
+		.naks_out = port->naks_out,
+		.rnrs_in = port->rnrs_in,
+		.rnrs_out = port->rnrs_out,
+		.duplicates = port->duplicates,
+		.timeouts = port->timeouts,
+		.handed_in = udp->handed_to_us,
+		.handed_out = udp->handed_on,
+		.calls_in = udp->calls_in,
+		.calls_out = udp->calls_out,
+		.calls_empty = udp->calls_empty,
+		.refused = r->refused,
+		.refused_for = r->refused_for,
+	};
+}

@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * RoCE for one adapter: the port's core and the sockets, as a part of the adapter's network.
+ *
+ *	roce.c        packets between the sockets and the core; life and death
+ *	roce_calls.c  the public calls on queue pairs
+ *	contact.h     the connection manager
+ *	udp.h         the sockets
+ *
+ * The adapter's lock guards all of it.
+ */
+#pragma once
+
+#include <weft/roce.h>
+
+#include "cm/ib_cm.h"
+#include "driver/net.h"
+#include "driver/udp.h"
+#include "ib/ib.h"
+
+enum { ROCE_HOP_LIMIT = 64 };
+
+/* Packets that the sockets had no room for: copies, for what they were made of may be gone. */
+struct roce_rest;
+
+struct roce {
+	struct net *net;
+	struct udp *udp;
+	struct ib_port *port;
+	struct ib_out *outs; /* UDP_BATCH_MAX */
+	struct roce_rest *rest;
+	uint64_t refused; /* packets that the host did not take */
+	enum weft_reason refused_for;
+	/* contact.h */
+	struct ib_cm *cm;
+	struct list contacts, services;
+	uint32_t contact_next; /* number */
+};
+
+/* A group that a queue pair is a member of. */
+struct roce_member {
+	struct list link;
+	struct weft_address group, at;
+};
+
+/* A queue pair's connection as the driver sees it: ib_owner(). It ends with the core's. */
+struct roce_conn {
+	struct roce *roce;
+	struct ib_conn *conn;
+	struct udp_ear ear;
+	struct list members;
+};
+
+/* The adapter's, made at first use. */
+enum weft_reason roce_get(struct weft_adapter *a, struct roce **roce);
+void roce_close(struct roce *roce);
+
+/* Receives, what epoll told of and with is_hot also without being told. True: something came. */
+bool roce_input(struct roce *roce, bool is_hot);
+
+/* Sends what there is to send. True: something was sent. */
+bool roce_output(struct roce *roce);
+
+/* Whether roce_output() would do something. */
+bool roce_has_output(const struct roce *roce);
+
+void roce_tell(const struct roce *roce, struct weft_roce_counts *counts);
+
+uint64_t roce_due(const struct roce *roce);
+void roce_expire(struct roce *roce, uint64_t now_ns);
