@@ -108,6 +108,13 @@ struct weft_service_point;
 
 enum { WEFT_CONTACT_PRIVATE_MAX = 196 };
 
+/* Of the RDMA connection manager, as in a service id. */
+enum weft_port_space {
+	WEFT_PORT_SPACE_TCP = 0x0106,
+	WEFT_PORT_SPACE_UDP = 0x0111,
+	WEFT_PORT_SPACE_IB = 0x013f
+};
+
 /* What an end says of itself. */
 struct weft_contact_offer {
 	uint32_t qp_number, psn; /* that it will send first */
@@ -123,8 +130,8 @@ struct weft_contact_offer {
 struct weft_contact_options {
 	struct weft_path path; /* ports are those of the RDMA connection manager */
 	bool is_datagram;
-	uint16_t port_space; /* as in a service id: 0x0106 TCP, 0x0111 UDP, 0x013f IB */
-	void *context;	     /* returned in events */
+	enum weft_port_space port_space;
+	void *context; /* returned in events */
 };
 
 enum weft_contact_kind {
@@ -170,6 +177,12 @@ enum weft_reason weft_contact_ready(struct weft_contact *contact);
 enum weft_reason weft_contact_established(struct weft_contact *contact);
 enum weft_reason weft_contact_disconnect(struct weft_contact *contact);
 
+/*
+ * From now on they end together: when the queue pair, in RTR or further, leaves its connection the
+ * other end is told, and when the other end has left the queue pair fails (WEFT_R_PEER_GONE).
+ */
+enum weft_reason weft_contact_bind(struct weft_contact *contact, struct weft_qp *qp);
+
 /* Forgets it. What is not ended yet is: rejected, or disconnected. */
 enum weft_reason weft_contact_close(struct weft_contact *contact);
 void weft_contact_set_context(struct weft_contact *contact, void *context);
@@ -177,7 +190,7 @@ void weft_contact_set_context(struct weft_contact *contact, void *context);
 struct weft_service_options {
 	struct weft_address at; /* its port, 0: one that is free; family 0: every address */
 	bool is_datagram;
-	uint16_t port_space;
+	enum weft_port_space port_space;
 	uint32_t requests_max; /* unanswered; default 128 */
 	void *context;
 };

@@ -230,6 +230,9 @@ struct ib_cm_accept {
 	void *owner;
 };
 
+/* Whose a request is, in the events that follow, before it is accepted. */
+void ib_cm_own(struct ib_cm *cm, uint32_t id, void *owner);
+
 /* After REQUESTED, however long after. Sends a REP. Our queue pair takes packets already. */
 enum weft_reason ib_cm_accept(struct ib_cm *cm, uint64_t now_ns, uint32_t id,
 			      const struct ib_cm_accept *a);

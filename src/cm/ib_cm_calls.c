@@ -211,6 +211,14 @@ enum weft_reason ib_cm_delay(struct ib_cm *cm, uint64_t now_ns, uint32_t id)
 	return WEFT_OK;
 }
 
+void ib_cm_own(struct ib_cm *cm, uint32_t id, void *owner)
+{
+	struct conv *c = conv_find(cm, id);
+
+	if (c)
+		c->owner = owner;
+}
+
 enum weft_reason ib_cm_established(struct ib_cm *cm, uint64_t now_ns, uint32_t id)
 {
 	struct conv *c = conv_find(cm, id);

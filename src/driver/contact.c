@@ -7,6 +7,8 @@
 
 #include "base/check.h"
 
+static const uint64_t leave_after_ns = 1000 * 1000;
+
 /* ---- Life ----------------------------------------------------------------------------------- */
 
 enum weft_reason contacts_open(struct roce *r)
@@ -23,6 +25,7 @@ enum weft_reason contacts_open(struct roce *r)
 	config.ca_guid = random[2];
 	list_init(&r->contacts);
 	list_init(&r->services);
+	list_init(&r->leaving);
 	r->cm = ib_cm_create(&config);
 	return r->cm ? WEFT_OK : WEFT_R_NO_MEMORY;
 }
@@ -60,6 +63,7 @@ struct weft_contact *contact_create(struct roce *r, void *context)
 		return NULL;
 	c->roce = r;
 	list_init(&c->request_link);
+	list_init(&c->leaving_link);
 	list_add_tail(&r->contacts, &c->link);
 	event_source_init(&c->events, ++r->contact_next, context);
 	return c;
@@ -73,8 +77,69 @@ void contact_take(struct weft_contact *c)
 	c->service = NULL;
 }
 
+static void unbind(struct weft_contact *c)
+{
+	if (c->conn)
+		c->conn->contact = NULL;
+	c->conn = NULL;
+	list_remove(&c->leaving_link);
+}
+
+void contact_conn_ended(struct roce_conn *rc)
+{
+	struct weft_contact *c = rc->contact;
+	uint8_t parting[IBCM_PARTING_BYTES];
+
+	if (!c)
+		return;
+	unbind(c);
+	ibcm_parting_encode(ib_why(rc->conn) != WEFT_R_PEER_GONE, parting);
+	(void)ib_cm_disconnect(c->roce->cm, c->roce->net->now_ns, c->id,
+			       (struct ibcm_bytes){ parting, sizeof(parting) });
+}
+
+/*
+ * The other end has left. What it said last on the connection came by another socket, and may not
+ * have been read yet.
+ */
+static void end_conn_soon(struct weft_contact *c, const struct ib_cm_event *e)
+{
+	if (!c->conn)
+		return;
+	c->has_failed = ibcm_parting_is_failed(e->private_data, e->private_bytes);
+	c->leave_ns = c->roce->net->now_ns + leave_after_ns;
+	list_add_tail(&c->roce->leaving, &c->leaving_link);
+}
+
+static uint64_t leaving_due(const struct roce *r)
+{
+	return list_is_empty(&r->leaving)
+		       ? UINT64_MAX
+		       : CONTAINER_OF(r->leaving.next, struct weft_contact, leaving_link)->leave_ns;
+}
+
+static void end_conns(struct roce *r, uint64_t now_ns)
+{
+	while (leaving_due(r) <= now_ns) {
+		struct weft_contact *c = CONTAINER_OF(r->leaving.next, struct weft_contact,
+						      leaving_link);
+		struct roce_conn *rc = c->conn;
+
+		unbind(c);
+		ib_peer_left(rc->conn, c->has_failed ? WEFT_R_PEER_TERMINATED : WEFT_R_PEER_GONE);
+	}
+}
+
+uint64_t contacts_due(const struct roce *r)
+{
+	uint64_t cm = ib_cm_due(r->cm), leaving = leaving_due(r);
+
+	return cm < leaving ? cm : leaving;
+}
+
 void contact_destroy(struct weft_contact *c)
 {
+	unbind(c);
 	contact_take(c);
 	list_remove(&c->link);
 	list_remove(&c->events.link);
@@ -120,8 +185,7 @@ static void tell(struct weft_contact *c, enum weft_contact_kind kind, const stru
 	address_of(e->ip.is_ipv6, &e->ip.from, &n->path.from);
 	address_of(e->ip.is_ipv6, &e->ip.to, &n->path.to);
 	memcpy(n->private_data, e->private_data, n->private_bytes);
-	event_raise(&c->roce->net->adapter->core.events, &c->events, WEFT_EVENT_CONTACT,
-		    e->reason);
+	event_raise(&c->roce->net->adapter->core.events, &c->events, WEFT_EVENT_CONTACT, e->reason);
 }
 
 static bool is_at(const struct weft_address *at, const struct ibcm_ip *ip)
@@ -180,7 +244,7 @@ static void requested(struct roce *r, const struct ib_cm_event *e)
 	c->is_datagram = s->options.is_datagram;
 	c->service = s;
 	s->unanswered++;
-	(void)ib_cm_own(r->cm, e->id, c);
+	ib_cm_own(r->cm, e->id, c);
 	tell(c, WEFT_CONTACT_REQUEST, e);
 	list_add_tail(&s->requests, &c->request_link);
 	event_raise(&r->net->adapter->core.events, &s->events, WEFT_EVENT_REQUEST, WEFT_OK);
@@ -207,12 +271,14 @@ static void take_event(struct roce *r, const struct ib_cm_event *e)
 		return;
 	case IB_CM_FAILED:
 		c->id = 0;
+		end_conn_soon(c, e);
 		tell(c, e->reject ? WEFT_CONTACT_REJECTED : WEFT_CONTACT_FAILED, e);
 		return;
 	case IB_CM_DISCONNECTED:
 		/* What the other end waits for need not wait for the program. */
 		(void)ib_cm_disconnect(r->cm, r->net->now_ns, e->id, (struct ibcm_bytes){ 0 });
 		c->id = 0;
+		end_conn_soon(c, e);
 		tell(c, WEFT_CONTACT_DISCONNECTED, e);
 		return;
 	case IB_CM_RELEASED:
@@ -272,7 +338,8 @@ void contacts_output(struct roce *r)
 		mad.path.to.port = IBA_UDP_PORT;
 		memcpy(mad.bytes, out.bytes, sizeof(mad.bytes));
 		if (udp_source(r->udp, &mad.path) == WEFT_OK)
-			(void)ib_port_mad_send(r->port, &mad); /* else it is lost, and comes again */
+			(void)ib_port_mad_send(r->port,
+					       &mad); /* else it is lost, and comes again */
 	}
 }
 
@@ -280,4 +347,5 @@ void contacts_expire(struct roce *r, uint64_t now_ns)
 {
 	ib_cm_expire(r->cm, now_ns);
 	take_events(r);
+	end_conns(r, now_ns);
 }

@@ -21,6 +21,10 @@ struct weft_contact {
 	struct event_source events;
 	uint32_t id; /* of the agent's conversation; 0: it is over */
 	bool is_datagram;
+	struct roce_conn *conn; /* that ends with it, or NULL */
+	struct list leaving_link;
+	uint64_t leave_ns;
+	bool has_failed; /* the other end, it says */
 	/* Until the program takes it. */
 	struct weft_service_point *service;
 	struct list request_link;
@@ -51,7 +55,11 @@ void contacts_close(struct roce *roce);
 /* Management datagrams that have come; that are to be sent. */
 void contacts_input(struct roce *roce);
 void contacts_output(struct roce *roce);
+uint64_t contacts_due(const struct roce *roce);
 void contacts_expire(struct roce *roce, uint64_t now_ns);
+
+/* A queue pair's connection ends: its contact hears of it. */
+void contact_conn_ended(struct roce_conn *rc);
 
 struct weft_contact *contact_create(struct roce *roce, void *context);
 

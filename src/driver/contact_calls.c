@@ -51,7 +51,7 @@ static enum weft_reason resolve(struct weft_contact *c, const struct weft_contac
 {
 	struct ib_cm_resolve ask = {
 		.ip = *ip,
-		.service_id = ibcm_service_id(o->port_space, o->path.to.port),
+		.service_id = ibcm_service_id((enum ibcm_port_space)o->port_space, o->path.to.port),
 		.traffic_class = o->path.traffic_class,
 		.hop_limit = o->path.hop_limit,
 		.private_data = bytes_of(offer->private_data, offer->private_bytes),
@@ -66,7 +66,7 @@ static enum weft_reason request(struct weft_contact *c, const struct weft_contac
 {
 	struct ib_cm_connect ask = {
 		.ip = *ip,
-		.service_id = ibcm_service_id(o->port_space, o->path.to.port),
+		.service_id = ibcm_service_id((enum ibcm_port_space)o->port_space, o->path.to.port),
 		.transport = offer->is_uc ? IBCM_TRANSPORT_UC : IBCM_TRANSPORT_RC,
 		.end = end_of(offer),
 		.mtu_bytes = o->path.mtu_bytes,
@@ -145,6 +145,8 @@ enum weft_reason weft_contact_next(struct weft_contact *contact, struct weft_con
 		contact->news_first = (contact->news_first + 1) % CONTACT_NEWS_MAX;
 		contact->news_count--;
 	}
+	if (contact->news_count == 0)
+		event_clear(&contact->events);
 	adapter_leave(a);
 	return WEFT_OK;
 }
@@ -161,24 +163,24 @@ enum weft_reason weft_contact_accept(struct weft_contact *contact,
 	a = enter(contact);
 	cm = contact->roce->cm;
 	if (contact->is_datagram) {
-		r = ib_cm_answer(cm, a->net->now_ns, contact->id,
-				 &(struct ib_cm_answer){
-					 .status = IBCM_SIDR_OK,
-					 .qpn = offer->qp_number,
-					 .q_key = offer->q_key,
-					 .private_data = bytes_of(offer->private_data,
-								  offer->private_bytes),
-				 });
+		r = ib_cm_answer(
+			cm, a->net->now_ns, contact->id,
+			&(struct ib_cm_answer){
+				.status = IBCM_SIDR_OK,
+				.qpn = offer->qp_number,
+				.q_key = offer->q_key,
+				.private_data = bytes_of(offer->private_data, offer->private_bytes),
+			});
 		if (r == WEFT_OK)
 			contact->id = 0;
 	} else {
-		r = ib_cm_accept(cm, a->net->now_ns, contact->id,
-				 &(struct ib_cm_accept){
-					 .end = end_of(offer),
-					 .private_data = bytes_of(offer->private_data,
-								  offer->private_bytes),
-					 .owner = contact,
-				 });
+		r = ib_cm_accept(
+			cm, a->net->now_ns, contact->id,
+			&(struct ib_cm_accept){
+				.end = end_of(offer),
+				.private_data = bytes_of(offer->private_data, offer->private_bytes),
+				.owner = contact,
+			});
 	}
 	adapter_leave_working(a);
 	return r;
@@ -257,6 +259,29 @@ enum weft_reason weft_contact_disconnect(struct weft_contact *contact)
 	return r;
 }
 
+enum weft_reason weft_contact_bind(struct weft_contact *contact, struct weft_qp *qp)
+{
+	struct weft_adapter *a;
+	enum weft_reason r = WEFT_R_QP_STATE;
+
+	if (!contact || !qp)
+		return WEFT_R_NULL_ARGUMENT;
+	a = enter(contact);
+	if (adapter_of(qp->adapter) != a) {
+		r = WEFT_R_BAD_ARGUMENT;
+	} else if (ib_conn_of(qp) && !contact->conn) {
+		struct roce_conn *rc = ib_owner(ib_conn_of(qp));
+
+		if (!rc->contact) {
+			contact->conn = rc;
+			rc->contact = contact;
+			r = WEFT_OK;
+		}
+	}
+	adapter_leave(a);
+	return r;
+}
+
 enum weft_reason weft_contact_close(struct weft_contact *contact)
 {
 	struct weft_adapter *a;
@@ -291,7 +316,8 @@ static enum weft_reason claim(struct weft_service_point *s)
 	for (uint32_t i = 0; i < (port ? 1 : PORTS) && r == WEFT_R_ADDRESS_IN_USE; i++) {
 		if (port == 0)
 			s->options.at.port = (uint16_t)(PORT_FIRST + (begin + i) % PORTS);
-		s->service_id = ibcm_service_id(s->options.port_space, s->options.at.port);
+		s->service_id = ibcm_service_id((enum ibcm_port_space)s->options.port_space,
+						s->options.at.port);
 		r = udp_claim_service(s->roce->udp, s->service_id);
 	}
 	return r;
@@ -379,8 +405,8 @@ enum weft_reason weft_service_close(struct weft_service_point *service)
 	adapter_enter(a);
 	(void)adapter_now_ns(a);
 	while (!list_is_empty(&service->requests)) {
-		struct weft_contact *c =
-			CONTAINER_OF(service->requests.next, struct weft_contact, request_link);
+		struct weft_contact *c = CONTAINER_OF(service->requests.next, struct weft_contact,
+						      request_link);
 
 		(void)reject(c, IBCM_REJECT_SERVICE_ID, bytes_of(NULL, 0));
 		contact_destroy(c);

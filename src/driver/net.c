@@ -215,24 +215,27 @@ static uint32_t polls_until_epoll(const struct net *net)
 
 bool net_poll(struct net *net, bool is_all)
 {
-	bool has_found = false, has_moved = false;
+	bool has_found = false, has_moved = false, is_due = false;
 
 	/* The clock is read for deadlines, and when bytes have come: not for nothing. */
-	if (net_due(net) != UINT64_MAX) {
-		net_look_at_clock(net);
-		has_moved = expire(net);
-	}
-	/* One question each time: a poll that finds nothing is one system call. */
-	if (is_all || net->is_all_due) {
+	if (net_due(net) != UINT64_MAX)
+		is_due = net_due(net) <= net_look_at_clock(net);
+	/*
+	 * One question each time: a poll that finds nothing is one system call. What has come in
+	 * time is not late because nobody looked: before a deadline passes everybody is asked.
+	 */
+	if (is_all || is_due || net->is_all_due) {
 		/* What others have waits for the next look, unless it has waited for many. */
 		has_found |= hot_ask_all(net);
-		if (!has_found || ++net->polls_since_epoll >= polls_until_epoll(net))
+		if (!has_found || is_due || ++net->polls_since_epoll >= polls_until_epoll(net))
 			has_found |= ask_epoll(net);
 	} else if (!hot_is_any(net) || ++net->polls_since_epoll >= polls_until_epoll(net)) {
 		has_found |= ask_epoll(net);
 	} else {
 		has_found |= hot_ask_next(net);
 	}
+	if (is_due)
+		has_moved = expire(net);
 	has_moved |= has_found;
 	net->was_busy = has_moved;
 	if (!is_all)

@@ -83,12 +83,13 @@ static void conn_end(struct ib_conn *c)
 	struct udp *udp = rc->roce->udp;
 
 	while (!list_is_empty(&rc->members)) {
-		struct roce_member *m =
-			CONTAINER_OF(list_pop(&rc->members), struct roce_member, link);
+		struct roce_member *m = CONTAINER_OF(list_pop(&rc->members), struct roce_member,
+						     link);
 
 		udp_leave(udp, &m->group, &m->at);
 		free(m);
 	}
+	contact_conn_ended(rc);
 	udp_flow_close(udp, &rc->ear);
 	ib_destroy(c);
 	free(rc);
@@ -208,7 +209,8 @@ static void copy_flat(struct roce_rest *rest, uint32_t n, const struct ib_out *f
 	to->ecn = from->ecn;
 	to->path = &rest->paths[n];
 	for (uint32_t i = 0; i < from->spans.count; i++) {
-		memcpy(rest->bytes[n] + at, from->spans.spans[i].bytes, from->spans.spans[i].length);
+		memcpy(rest->bytes[n] + at, from->spans.spans[i].bytes,
+		       from->spans.spans[i].length);
 		at += from->spans.spans[i].length;
 	}
 	to->spans = (struct span_list){ .count = 1, .length = at };
@@ -260,7 +262,7 @@ bool roce_output(struct roce *r)
 
 uint64_t roce_due(const struct roce *r)
 {
-	uint64_t port = ib_port_due(r->port), cm = ib_cm_due(r->cm);
+	uint64_t port = ib_port_due(r->port), cm = contacts_due(r);
 
 	return port < cm ? port : cm;
 }

@@ -34,6 +34,7 @@ struct roce {
 	/* contact.h */
 	struct ib_cm *cm;
 	struct list contacts, services;
+	struct list leaving; /* contacts whose other end has left, and whose connection ends soon */
 	uint32_t contact_next; /* number */
 };
 
@@ -49,6 +50,7 @@ struct roce_conn {
 	struct ib_conn *conn;
 	struct udp_ear ear;
 	struct list members;
+	struct weft_contact *contact; /* that ends with it, or NULL */
 };
 
 /* The adapter's, made at first use. */

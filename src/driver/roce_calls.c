@@ -86,7 +86,7 @@ static enum weft_reason set_path(struct roce *roce, const struct weft_qp *qp,
 /* ---- States --------------------------------------------------------------------------------- */
 
 /* UD has a path with every request; what packets may hold is the port's. */
-static enum weft_reason connect(struct roce *roce, struct weft_qp *qp, const struct weft_roce *w)
+static enum weft_reason make_conn(struct roce *roce, struct weft_qp *qp, const struct weft_roce *w)
 {
 	bool is_connected = qp_is_connected_service(qp);
 	struct roce_conn *rc;
@@ -126,7 +126,7 @@ enum weft_reason weft_qp_receive(struct weft_qp *qp, const struct weft_roce *roc
 	if (r == WEFT_OK && qp->number >> 16 != udp_place(port->udp))
 		r = WEFT_R_QP_PLACE;
 	if (r == WEFT_OK)
-		r = connect(port, qp, roce);
+		r = make_conn(port, qp, roce);
 	adapter_leave_working(a);
 	return r;
 }
@@ -179,6 +179,14 @@ static bool is_same(const struct weft_address *a, const struct weft_address *b)
 	return a->family == b->family && memcmp(a->ip, b->ip, a->family == 6 ? 16 : 4) == 0;
 }
 
+static struct ib_group group_of(const struct weft_address *a)
+{
+	struct ib_group g = { .is_ipv6 = a->family == 6 };
+
+	memcpy(g.address, a->ip, sizeof(g.address));
+	return g;
+}
+
 static struct roce_member *find_member(struct roce_conn *rc, const struct weft_address *group,
 				       const struct weft_address *at)
 {
@@ -195,6 +203,7 @@ static enum weft_reason join(struct ib_conn *c, const struct weft_address *group
 			     const struct weft_address *at)
 {
 	struct roce_conn *rc = ib_owner(c);
+	const struct ib_group g = group_of(group);
 	struct roce_member *m;
 	enum weft_reason r;
 
@@ -207,7 +216,7 @@ static enum weft_reason join(struct ib_conn *c, const struct weft_address *group
 	list_init(&m->link);
 	r = udp_join(rc->roce->udp, group, at);
 	if (r == WEFT_OK) {
-		r = ib_join(c, group);
+		r = ib_join(c, &g);
 		if (r != WEFT_OK)
 			udp_leave(rc->roce->udp, group, at);
 	}
@@ -222,13 +231,14 @@ static enum weft_reason leave(struct ib_conn *c, const struct weft_address *grou
 			      const struct weft_address *at)
 {
 	struct roce_conn *rc = ib_owner(c);
+	const struct ib_group g = group_of(group);
 	struct roce_member *m = find_member(rc, group, at);
 
 	if (!m)
 		return WEFT_R_BAD_ARGUMENT;
 	list_remove(&m->link);
 	udp_leave(rc->roce->udp, group, at);
-	ib_leave(c, group);
+	ib_leave(c, &g);
 	free(m);
 	return WEFT_OK;
 }

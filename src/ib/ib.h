@@ -213,6 +213,7 @@ struct ib_group {
  */
 enum weft_reason ib_join(struct ib_conn *c, const struct ib_group *group);
 void ib_leave(struct ib_conn *c, const struct ib_group *group);
+
 /* The connection of that number, or of the queue pair; NULL: there is none. */
 struct ib_conn *ib_port_find(const struct ib_port *port, uint32_t number);
 struct ib_conn *ib_conn_of(const struct weft_qp *qp);

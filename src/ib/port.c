@@ -187,7 +187,7 @@ static void note_established(struct ib_conn *c)
 static enum weft_reason take(struct ib_port *port, uint64_t now_ns, const struct iba_packet *p,
 			     const struct ib_in *in)
 {
-	struct ib_conn *c = find_conn(port, p->dest_qp);
+	struct ib_conn *c = ib_port_find(port, p->dest_qp);
 	enum weft_reason r = c ? check_address(c, p, in) : WEFT_R_PEER_UNKNOWN;
 
 	if (r == WEFT_OK)
@@ -211,11 +211,6 @@ enum weft_reason ib_port_recv(struct ib_port *port, uint64_t now_ns, const struc
 		r = group_recv(port, &p, in);
 	else if (r == WEFT_OK)
 		r = take(port, now_ns, &p, in);
-	/* What nobody would take is not worth a look at all of it: the ICRC comes last. */
-	if (r == WEFT_OK) {
-		c = ib_port_find(port, p.dest_qp);
-		r = c ? check_address(c, &p, in) : WEFT_R_PEER_UNKNOWN;
-	}
 	if (r == WEFT_OK)
 		port->counts.payload_in += p.payload_bytes;
 	else

@@ -240,3 +240,14 @@ struct ibcm_ip {
 /* The port of `to` is in the service id, and no part of the header. On error *a is unchanged. */
 enum weft_reason ibcm_ip_decode(struct ibcm_ip *a, uint64_t service_id, struct ibcm_bytes from);
 void ibcm_ip_encode(const struct ibcm_ip *a, uint8_t bytes[IBCM_IP_BYTES]);
+
+/* ---- What weft's own ends say when they part ------------------------------------------------- */
+
+/*
+ * The private data of a DREQ by weft: whether the end failed, or left in good order. Of a peer that
+ * says nothing, or something else, it is not known.
+ */
+enum { IBCM_PARTING_BYTES = 8 };
+
+void ibcm_parting_encode(bool is_failed, uint8_t bytes[IBCM_PARTING_BYTES]);
+bool ibcm_parting_is_failed(const uint8_t *bytes, size_t length);

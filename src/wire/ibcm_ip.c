@@ -116,3 +116,21 @@ const char *ibcm_reject_name(uint16_t reason)
 		return "unknown reason";
 	return names[reason];
 }
+
+/* ---- Parting -------------------------------------------------------------------------------- */
+
+static const char parting_mark[4] = { 'w', 'e', 'f', 't' };
+
+void ibcm_parting_encode(bool is_failed, uint8_t bytes[IBCM_PARTING_BYTES])
+{
+	memset(bytes, 0, IBCM_PARTING_BYTES);
+	memcpy(bytes, parting_mark, sizeof(parting_mark));
+	bytes[sizeof(parting_mark)] = is_failed;
+}
+
+bool ibcm_parting_is_failed(const uint8_t *bytes, size_t length)
+{
+	return length >= IBCM_PARTING_BYTES &&
+	       memcmp(bytes, parting_mark, sizeof(parting_mark)) == 0 &&
+	       bytes[sizeof(parting_mark)] != 0;
+}
