@@ -52,7 +52,10 @@ static uint64_t roce_now_ns(const struct pair *p)
 	return (uint64_t)ts.tv_sec * UINT64_C(1000000000) + (uint64_t)ts.tv_nsec;
 }
 
-/* Packets that both ends have sent and received. */
+/*
+ * Packets that both ends have sent and received, but for those of a sender that asks again and
+ * again for a receive.
+ */
 static uint64_t packets(const struct pair *p)
 {
 	uint64_t sum = 0;
@@ -61,7 +64,8 @@ static uint64_t packets(const struct pair *p)
 		struct weft_roce_counts c;
 
 		MUST(weft_roce_query(p->ends[i].adapter, &c));
-		sum += c.packets_in + c.packets_out;
+		sum += c.packets_in - c.rnrs_in - c.rnrs_out;
+		sum += c.packets_out - c.resent - c.rnrs_out;
 	}
 	return sum;
 }
@@ -125,7 +129,7 @@ static struct weft_roce roce_of(const struct weft_contact_news *news, uint32_t p
 		.timeout_code = 14,
 		.retries = 7,
 		.rnr_retries = WEFT_RNR_RETRY_FOREVER,
-		.rnr_timer_code = 6,
+		.rnr_timer_code = 10,
 	};
 }
 
