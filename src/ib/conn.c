@@ -102,6 +102,7 @@ static void requester_init(struct ib_conn *c, const struct ib_config *k)
 	set_requester(c, k);
 	q->deadline_ns = UINT64_MAX;
 	q->rnr_since_ns = UINT64_MAX;
+	q->qp = c->qp;
 	q->max = c->qp->sq.max;
 	q->sent = malloc(q->max * sizeof(*q->sent));
 }
@@ -110,6 +111,7 @@ static void responder_init(struct ib_conn *c, const struct ib_config *k)
 {
 	struct responder *r = &c->resp;
 
+	r->qp = c->qp;
 	r->psn = k->psn_recv;
 	r->res_max = k->reads_in;
 	r->res_mask = power_of_two(k->reads_in) - 1;
@@ -384,7 +386,7 @@ static void ib_down(struct weft_qp *qp, enum weft_reason why)
 	r->res_at = r->res_told = r->res_first = r->res_next;
 	r->is_ack_due = false;
 	r->is_nak_due = c->has_final;
-	c->qp = NULL;
+	c->qp = c->req.qp = r->qp = NULL;
 	c->why = why;
 	conn_ready(c);
 }

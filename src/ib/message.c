@@ -38,7 +38,7 @@ static bool takes_receive(const struct weft_qp *qp, const struct iba_form *f)
 static struct verdict refused_access(struct ib_conn *c, enum weft_reason reason, uint64_t addr,
 				     uint32_t tag)
 {
-	qp_refused(c->qp, reason, addr, tag);
+	qp_refused(c->resp.qp, reason, addr, tag);
 	return refused(IBA_NAK_ACCESS, reason);
 }
 
@@ -53,7 +53,7 @@ static struct verdict fail_receive(struct ib_conn *c, enum weft_status status,
 		.src_qp_number = c->peer_qp,
 	};
 
-	qp_recv_retire(c->qp, &completion, false);
+	qp_recv_retire(c->resp.qp, &completion, false);
 	return refused(status == WEFT_ERR_LOCAL_LENGTH ? IBA_NAK_INVALID : IBA_NAK_OPERATION,
 		       reason);
 }
@@ -73,9 +73,9 @@ static struct verdict open_receive(struct ib_conn *c)
 	struct stretch all;
 	enum weft_reason r;
 
-	qp_recv_claim(c->qp);
-	all = receive_stretch(c->qp);
-	r = qp_segments_check(c->qp, &all);
+	qp_recv_claim(c->resp.qp);
+	all = receive_stretch(c->resp.qp);
+	r = qp_segments_check(c->resp.qp, &all);
 	if (r != WEFT_OK)
 		return fail_receive(c, WEFT_ERR_LOCAL_ACCESS, r);
 	c->resp.in.room = 0;
@@ -88,7 +88,7 @@ static struct verdict check_send(struct ib_conn *c, const struct iba_packet *p,
 				 const struct iba_form *f)
 {
 	const struct message *m = &c->resp.in;
-	struct weft_qp *qp = c->qp;
+	struct weft_qp *qp = c->resp.qp;
 	struct verdict v = good;
 	enum weft_reason r = WEFT_OK;
 
@@ -116,9 +116,9 @@ static enum weft_reason write_access(struct ib_conn *c, uint64_t offset, uint64_
 		.kind = MEM_REMOTE_WRITE,
 	};
 
-	if (length > 0 && !(c->qp->remote_rights & WEFT_REMOTE_WRITE))
+	if (length > 0 && !(c->resp.qp->remote_rights & WEFT_REMOTE_WRITE))
 		return WEFT_R_QP_REMOTE_RIGHTS;
-	return qp_access(c->qp, &access, grant);
+	return qp_access(c->resp.qp, &access, grant);
 }
 
 static struct verdict check_write(struct ib_conn *c, const struct iba_packet *p,
@@ -162,13 +162,13 @@ static const uint8_t *copy_in(const struct mem_span *spans, uint32_t count, cons
 	return bytes;
 }
 
-enum weft_reason place_list(struct ib_conn *c, struct stretch *part, const uint8_t *bytes)
+enum weft_reason place_list(struct weft_qp *qp, struct stretch *part, const uint8_t *bytes)
 {
 	/* Bound: every round places a byte at least. */
 	while (part->length > 0) {
 		struct mem_span spans[PLACE_SPANS];
 		uint32_t count;
-		enum weft_reason r = qp_segments_spans(c->qp, part, spans, PLACE_SPANS, &count);
+		enum weft_reason r = qp_segments_spans(qp, part, spans, PLACE_SPANS, &count);
 		const uint8_t *next;
 
 		if (r != WEFT_OK)
@@ -183,12 +183,12 @@ enum weft_reason place_list(struct ib_conn *c, struct stretch *part, const uint8
 
 static struct verdict place_send(struct ib_conn *c, const struct iba_packet *p)
 {
-	struct stretch part = receive_stretch(c->qp);
+	struct stretch part = receive_stretch(c->resp.qp);
 	enum weft_reason r;
 
 	part.offset = c->resp.in.bytes;
 	part.length = p->payload_bytes;
-	r = place_list(c, &part, p->payload);
+	r = place_list(c->resp.qp, &part, p->payload);
 	return r == WEFT_OK ? good : fail_receive(c, WEFT_ERR_LOCAL_ACCESS, r);
 }
 
@@ -215,7 +215,7 @@ static struct verdict place_write(struct ib_conn *c, const struct iba_packet *p)
 static struct verdict deliver_send(struct ib_conn *c, const struct iba_packet *p,
 				   const struct iba_form *f)
 {
-	struct weft_qp *qp = c->qp;
+	struct weft_qp *qp = c->resp.qp;
 	struct weft_completion completion = {
 		.opcode = WEFT_OP_RECV,
 		.src_qp_number = c->service == WEFT_UD ? p->src_qp : c->peer_qp,
@@ -250,11 +250,11 @@ static void deliver_write(struct ib_conn *c, const struct iba_packet *p, const s
 	};
 
 	if (m->length > 0)
-		mem_touch_message(&c->qp->adapter->mem, m->r_key);
+		mem_touch_message(&c->port->adapter->mem, m->r_key);
 	if (!(f->headers & IBA_HAS_IMM))
 		return;
-	qp_recv_claim(c->qp);
-	qp_recv_retire(c->qp, &completion, p->is_solicited);
+	qp_recv_claim(c->resp.qp);
+	qp_recv_retire(c->resp.qp, &completion, p->is_solicited);
 }
 
 static struct verdict deliver(struct ib_conn *c, const struct iba_packet *p,
@@ -280,7 +280,7 @@ struct verdict message_take(struct ib_conn *c, const struct iba_packet *p)
 		return refused(IBA_NAK_INVALID, WEFT_R_IB_ORDER);
 	if (!iba_fits_mtu(p, c->path.mtu_bytes))
 		return refused(IBA_NAK_INVALID, WEFT_R_IB_LENGTH);
-	if (takes_receive(c->qp, f) && !qp_has_receive(c->qp))
+	if (takes_receive(c->resp.qp, f) && !qp_has_receive(c->resp.qp))
 		return (struct verdict){ WEFT_R_RECEIVER_NOT_READY, 0, true };
 	v = f->kind == IBA_KIND_SEND ? check_send(c, p, f) : check_write(c, p, f);
 	if (v.reason != WEFT_OK)

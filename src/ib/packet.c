@@ -66,7 +66,7 @@ enum weft_reason packet_gather(struct ib_conn *c, const struct stretch *part, st
 		struct mem_span *to = &load->spans[load->count];
 		uint32_t count;
 		uint64_t bytes;
-		enum weft_reason r = qp_segments_spans(c->qp, &rest, to,
+		enum weft_reason r = qp_segments_spans(c->req.qp, &rest, to,
 						       IB_OUT_SPANS_MAX - load->count, &count);
 
 		if (r != WEFT_OK)

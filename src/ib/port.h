@@ -78,7 +78,8 @@ struct sent {
 };
 
 struct requester {
-	struct sent *sent; /* a ring, as long as the send queue */
+	struct weft_qp *qp; /* whose requests they are; NULL: it has left */
+	struct sent *sent;  /* a ring, as long as the send queue */
 	uint32_t max, first, count;
 	uint32_t at;	    /* from first on: the request whose packets go next */
 	uint32_t psn_una;   /* the oldest that was not acknowledged */
@@ -131,7 +132,8 @@ struct resource {
 };
 
 struct responder {
-	uint32_t psn; /* expected */
+	struct weft_qp *qp; /* that serves the peer's requests; NULL: it has left */
+	uint32_t psn;	    /* expected */
 	uint32_t msn;
 	struct message in;
 	/* What is to be said when all responses are out. */
@@ -280,7 +282,7 @@ struct verdict {
 struct verdict message_take(struct ib_conn *c, const struct iba_packet *p);
 
 /* Copies what has arrived to where a stretch says. */
-enum weft_reason place_list(struct ib_conn *c, struct stretch *part, const uint8_t *bytes);
+enum weft_reason place_list(struct weft_qp *qp, struct stretch *part, const uint8_t *bytes);
 
 /* ---- rc_*.c --------------------------------------------------------------------------------- */
 

@@ -42,7 +42,7 @@ static void acknowledge(struct ib_conn *c, uint64_t now_ns, uint32_t psn_end)
 				una_move(c, psn_end);
 			break;
 		}
-		send_queue_end(c->qp, rc_req_wqe(c, s), &success);
+		send_queue_end(c->req.qp, rc_req_wqe(c, s), &success);
 		rc_req_pop(c);
 	}
 	if (q->psn_una != una)
@@ -169,9 +169,9 @@ static void answered(struct ib_conn *c, uint64_t now_ns)
 		/* AMB-04: the answer is a message to its sinks, and the one touch of theirs. */
 		for (uint32_t i = 0; i < wqe->segment_count && wqe->opcode == WEFT_OP_READ; i++) {
 			if (wqe_segments(wqe)[i].length > 0)
-				mem_touch_message(&c->qp->adapter->mem, wqe_segments(wqe)[i].tag);
+				mem_touch_message(&c->port->adapter->mem, wqe_segments(wqe)[i].tag);
 		}
-		send_queue_end(c->qp, wqe, &out);
+		send_queue_end(c->req.qp, wqe, &out);
 		rc_req_pop(c);
 	}
 	rc_retry_progress(c, now_ns);
@@ -198,10 +198,10 @@ static enum weft_reason place_answer(struct ib_conn *c, struct send_wqe *wqe, ui
 	struct stretch part = request_stretch(wqe);
 
 	if (wqe->opcode != WEFT_OP_READ)
-		return place_list(c, &part, (const uint8_t *)&p->original);
+		return place_list(c->req.qp, &part, (const uint8_t *)&p->original);
 	part.offset = (uint64_t)i * c->path.mtu_bytes;
 	part.length = p->payload_bytes;
-	return place_list(c, &part, p->payload);
+	return place_list(c->req.qp, &part, p->payload);
 }
 
 /*

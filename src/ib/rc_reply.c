@@ -23,12 +23,12 @@ static uint8_t credits(struct ib_conn *c)
 {
 	uint32_t count;
 
-	if (c->qp->srq)
+	if (c->resp.qp->srq)
 		return IBA_CREDITS_UNUSED;
-	count = c->qp->rq.posted + (c->qp->recv != NULL);
+	count = c->resp.qp->rq.posted + (c->resp.qp->recv != NULL);
 	if (count == 0) {
 		c->resp.is_hungry = true; /* when there is one, the peer is told */
-		qp_await_receive(c->qp, &c->qp->rq);
+		qp_await_receive(c->resp.qp, &c->resp.qp->rq);
 	}
 	return iba_credit_code(count);
 }
@@ -83,7 +83,7 @@ static enum weft_reason open_part(struct ib_conn *c, const struct resource *e, u
 		.kind = MEM_REMOTE_READ,
 	};
 
-	return qp_access(c->qp, &access, grant);
+	return qp_access(c->resp.qp, &access, grant);
 }
 
 static enum iba_op response_op(bool is_first, bool is_last)
@@ -110,7 +110,7 @@ static bool answer_read(struct ib_conn *c, struct resource *e, struct ib_out *ou
 	enum weft_reason reason = open_part(c, e, r->res_packet * c->path.mtu_bytes, &grant);
 
 	if (reason != WEFT_OK) {
-		qp_refused(c->qp, reason, e->va, e->r_key);
+		qp_refused(c->resp.qp, reason, e->va, e->r_key);
 		rc_resp_end(c, p.psn, IBA_NAK_ACCESS, reason);
 		return false;
 	}
@@ -118,7 +118,7 @@ static bool answer_read(struct ib_conn *c, struct resource *e, struct ib_out *ou
 		p.syndrome = iba_syndrome_ack(credits(c));
 	packet_gather_grant(c, &grant, &load, out);
 	packet_make(c, &p, &load, out);
-	if (is_last && e->length > 0 && mem_touch_is_once(&c->qp->adapter->mem, e->r_key)) {
+	if (is_last && e->length > 0 && mem_touch_is_once(&c->port->adapter->mem, e->r_key)) {
 		e->is_touch_due = true;
 		r->has_touch_due = true;
 	}
@@ -131,7 +131,7 @@ bool rc_reply_next(struct ib_conn *c, struct ib_out *out)
 	struct resource *e;
 
 	if (r->res_at == r->res_next) {
-		if (r->refusal != WEFT_OK && c->qp)
+		if (r->refusal != WEFT_OK && c->resp.qp)
 			rc_resp_end(c, r->psn, (enum iba_nak)(r->nak & IBA_CODE_MASK), r->refusal);
 		make_ack(c, out);
 		return true;
@@ -161,7 +161,7 @@ bool rc_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 {
 	bool is_open = !c->qp || pace_is_open(&c->pace, now_ns);
 	bool has_reply = rc_reply_is_due(c, is_open);
-	bool has_request = c->qp && is_open && rc_req_can_send(c);
+	bool has_request = c->req.qp && is_open && rc_req_can_send(c);
 
 	if (has_request && !(has_reply && !c->was_reply)) {
 		c->was_reply = false;

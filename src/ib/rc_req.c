@@ -21,7 +21,7 @@ struct sent *rc_req_at(const struct requester *q, uint32_t n)
 
 struct send_wqe *rc_req_wqe(const struct ib_conn *c, const struct sent *s)
 {
-	return send_queue_at(&c->qp->sq, s->slot);
+	return send_queue_at(&c->req.qp->sq, s->slot);
 }
 
 enum issue rc_issue(struct ib_conn *c, struct send_wqe *wqe)
@@ -37,7 +37,7 @@ enum issue rc_issue(struct ib_conn *c, struct send_wqe *wqe)
 	*rc_req_at(q, q->count++) = (struct sent){
 		.psn = q->psn_next,
 		.count = count,
-		.slot = send_queue_index(&c->qp->sq, wqe),
+		.slot = send_queue_index(&c->req.qp->sq, wqe),
 		.ssn = q->ssn = iba_psn_add(q->ssn, 1),
 	};
 	q->psn_next = iba_psn_add(q->psn_next, count);
@@ -109,7 +109,7 @@ static void atomic_packet(const struct send_wqe *wqe, struct iba_packet *p)
 static void source_gone(struct ib_conn *c, struct send_wqe *wqe)
 {
 	c->req.count = c->req.at;
-	send_queue_end(c->qp, wqe,
+	send_queue_end(c->req.qp, wqe,
 		       &(struct outcome){
 			       .status = WEFT_ERR_LOCAL_ACCESS,
 			       .reason = WEFT_R_SOURCE_GONE,
@@ -218,5 +218,5 @@ void rc_req_fail(struct ib_conn *c, enum weft_status status, enum weft_reason re
 
 	q->count = q->at = 0;
 	q->deadline_ns = UINT64_MAX;
-	send_queue_end(c->qp, wqe, &(struct outcome){ .status = status, .reason = reason });
+	send_queue_end(c->req.qp, wqe, &(struct outcome){ .status = status, .reason = reason });
 }

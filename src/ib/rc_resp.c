@@ -44,7 +44,7 @@ void rc_resp_refuse(struct ib_conn *c, uint32_t psn, enum iba_nak cause, enum we
 		rc_resp_end(c, psn, cause, reason);
 		return;
 	}
-	qp_record(c->qp, reason);
+	qp_record(c->resp.qp, reason);
 	r->refusal = reason;
 	nak(c, iba_syndrome_nak(cause));
 }
@@ -71,7 +71,7 @@ void rc_resp_touch(struct ib_conn *c)
 		struct resource *e = res_at(r, n);
 
 		if (e->is_touch_due)
-			mem_touch_message(&c->qp->adapter->mem, e->r_key);
+			mem_touch_message(&c->port->adapter->mem, e->r_key);
 		e->is_touch_due = false;
 	}
 }
@@ -84,7 +84,7 @@ bool rc_resp_is_touched(const struct ib_conn *c, uint32_t tag)
 {
 	const struct responder *r = &c->resp;
 
-	if (r->res_told == r->res_next || !mem_touch_is_once(&c->qp->adapter->mem, tag))
+	if (r->res_told == r->res_next || !mem_touch_is_once(&c->port->adapter->mem, tag))
 		return false;
 	for (uint32_t n = r->res_told; n != r->res_next; n++) {
 		if (res_at(r, n)->r_key == tag && res_at(r, n)->length > 0)
@@ -120,11 +120,11 @@ static enum weft_reason open_range(struct ib_conn *c, const struct iba_packet *p
 		.kind = is_atomic ? MEM_REMOTE_ATOMIC : MEM_REMOTE_READ,
 	};
 
-	if (access.length > 0 && !(c->qp->remote_rights & right))
+	if (access.length > 0 && !(c->resp.qp->remote_rights & right))
 		return WEFT_R_QP_REMOTE_RIGHTS;
 	if (access.length > 0 && rc_resp_is_touched(c, p->r_key))
 		return WEFT_R_TAG_SPENT;
-	return qp_access(c->qp, &access, grant);
+	return qp_access(c->resp.qp, &access, grant);
 }
 
 /* Once, and never again: the answer is kept (QP-S3). */
@@ -160,7 +160,7 @@ static void take_read(struct ib_conn *c, const struct iba_packet *p)
 	}
 	reason = open_range(c, p, &grant);
 	if (reason != WEFT_OK) {
-		qp_refused(c->qp, reason, p->va, p->r_key);
+		qp_refused(c->resp.qp, reason, p->va, p->r_key);
 		/* IBA 9.7.4.1.4: an atomic that is not aligned is a bad request. */
 		rc_resp_refuse(c, p->psn,
 			       reason == WEFT_R_ATOMIC_ALIGN ? IBA_NAK_INVALID : IBA_NAK_ACCESS,
@@ -180,7 +180,7 @@ static void take_read(struct ib_conn *c, const struct iba_packet *p)
 		.original = is_atomic ? run_atomic(p, &grant) : 0,
 	};
 	if (is_atomic)
-		mem_touch_message(&c->qp->adapter->mem, p->r_key);
+		mem_touch_message(&c->port->adapter->mem, p->r_key);
 	r->psn = iba_psn_add(r->psn, count);
 	conn_ready(c);
 }
@@ -268,7 +268,7 @@ static void take_message(struct ib_conn *c, const struct iba_packet *p)
 
 	if (v.is_not_ready) {
 		r->is_hungry = true;
-		qp_await_receive(c->qp, qp_recv_queue(c->qp));
+		qp_await_receive(c->resp.qp, qp_recv_queue(c->resp.qp));
 		r->psn_early = p->psn;
 		nak(c, iba_syndrome_rnr(c->rnr_timer_code));
 		return;
@@ -300,9 +300,9 @@ enum weft_reason rc_resp_recv(struct ib_conn *c, const struct iba_packet *p)
 	int32_t ahead = iba_psn_diff(p->psn, r->psn);
 	uint8_t kind = iba_form(p->opcode)->kind;
 
-	if (!c->qp)
+	if (!c->resp.qp)
 		return take_after_end(c, p);
-	if (!qp_is_receiving(c->qp))
+	if (!qp_is_receiving(c->resp.qp))
 		return WEFT_R_QP_STATE;
 	if (ahead < 0)
 		return take_duplicate(c, p);
@@ -336,6 +336,6 @@ enum weft_reason rc_resp_recv(struct ib_conn *c, const struct iba_packet *p)
 enum weft_reason rc_recv(struct ib_conn *c, uint64_t now_ns, const struct iba_packet *p)
 {
 	if (iba_form(p->opcode)->traits & IBA_RESPONSE)
-		return c->qp ? rc_comp_recv(c, now_ns, p) : WEFT_R_PEER_GONE;
+		return c->req.qp ? rc_comp_recv(c, now_ns, p) : WEFT_R_PEER_GONE;
 	return rc_resp_recv(c, p);
 }

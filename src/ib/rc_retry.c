@@ -109,7 +109,7 @@ void rc_retry_not_ready(struct ib_conn *c, uint64_t now_ns, uint8_t timer_code)
 	if (q->rnr_since_ns == UINT64_MAX)
 		q->rnr_since_ns = now_ns;
 	if ((c->rnr_retries != IB_RNR_RETRY_FOREVER && q->rnr_left == 0) ||
-	    now_ns - q->rnr_since_ns >= c->qp->receiver_wait_ns) {
+	    now_ns - q->rnr_since_ns >= c->req.qp->receiver_wait_ns) {
 		rc_req_fail(c, WEFT_ERR_RECEIVER_NOT_READY, WEFT_R_RECEIVER_NOT_READY);
 		return;
 	}
@@ -141,7 +141,7 @@ void rc_retry_expire(struct ib_conn *c, uint64_t now_ns)
 	uint64_t left_ns;
 
 	q->deadline_ns = UINT64_MAX;
-	if (!c->qp || q->count == 0)
+	if (!c->req.qp || q->count == 0)
 		return;
 	if (q->is_waiting) {
 		q->is_waiting = false;

@@ -18,7 +18,7 @@ void uc_sent(struct ib_conn *c)
 	if (q->psn_send != iba_psn_add(s->psn, s->count))
 		return;
 	rc_req_pop(c);
-	send_queue_end(c->qp, wqe, &(struct outcome){ .status = WEFT_SUCCESS });
+	send_queue_end(c->req.qp, wqe, &(struct outcome){ .status = WEFT_SUCCESS });
 }
 
 /* What follows it is flushed with it. The numbers go on where they are. */
@@ -29,7 +29,7 @@ void uc_gone(struct ib_conn *c, enum weft_reason reason)
 
 	q->count = q->at = 0;
 	q->psn_next = q->psn_una = q->psn_send;
-	send_queue_end(c->qp, wqe,
+	send_queue_end(c->req.qp, wqe,
 		       &(struct outcome){
 			       .status = WEFT_ERR_LOCAL_ACCESS,
 			       .reason = reason,
@@ -45,7 +45,7 @@ bool uc_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 	struct load load;
 	uint32_t i;
 
-	if (!c->qp || q->count == 0 || !pace_is_open(&c->pace, now_ns))
+	if (!c->req.qp || q->count == 0 || !pace_is_open(&c->pace, now_ns))
 		return false;
 	s = rc_req_at(q, 0);
 	wqe = rc_req_wqe(c, s);
@@ -80,7 +80,7 @@ enum weft_reason uc_recv(struct ib_conn *c, const struct iba_packet *p)
 	bool is_first = iba_form(p->opcode)->traits & IBA_FIRST;
 	struct verdict v;
 
-	if (!c->qp || !qp_is_receiving(c->qp))
+	if (!c->resp.qp || !qp_is_receiving(c->resp.qp))
 		return WEFT_R_QP_STATE;
 	if (p->psn != r->psn && r->in.kind != IBA_KIND_NONE)
 		(void)dropped(c, WEFT_R_IB_PSN);

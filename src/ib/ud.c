@@ -148,9 +148,9 @@ static enum weft_reason place(struct ib_conn *c, const struct iba_packet *p, con
 		return r;
 	route_of(in, route);
 	part.length = sizeof(route);
-	r = place_list(c, &part, route);
+	r = place_list(c->qp, &part, route);
 	part.length = p->payload_bytes;
-	return r == WEFT_OK ? place_list(c, &part, p->payload) : r;
+	return r == WEFT_OK ? place_list(c->qp, &part, p->payload) : r;
 }
 
 enum weft_reason ud_recv(struct ib_conn *c, const struct iba_packet *p, const struct ib_in *in)
