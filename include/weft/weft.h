@@ -38,6 +38,7 @@ struct weft_cq;
 struct weft_srq;
 struct weft_qp;
 struct weft_ah;
+struct weft_ee;
 struct weft_listener;
 struct weft_request;
 
@@ -500,6 +501,7 @@ struct weft_send_wr {
 	uint32_t remote_tag;	 /* Write, Read, atomics */
 	uint64_t remote_addr;
 	uint32_t dest_qp_number; /* RD, UD */
+	struct weft_ee *ee;	 /* RD on a network: the way to the destination's node */
 	uint64_t compare_add;	 /* COMPARE_SWAP: expected value; FETCH_ADD: addend */
 	uint64_t swap;
 	uint64_t delay_ns; /* DELAY */

@@ -32,6 +32,11 @@ void conn_fail(struct ib_conn *c, enum weft_reason reason)
 	CHECK(!c->qp);
 }
 
+uint64_t conn_timeout_ns(uint8_t code)
+{
+	return code ? iba_timeout_ns(code) : UINT64_MAX;
+}
+
 /* ---- Life ----------------------------------------------------------------------------------- */
 
 static uint32_t power_of_two(uint32_t at_least)
@@ -59,7 +64,7 @@ static bool config_is_good(const struct ib_config *k)
 
 static void set_timeout(struct ib_conn *c, const struct ib_config *k)
 {
-	c->timeout_ns = k->timeout_code ? iba_timeout_ns(k->timeout_code) : UINT64_MAX;
+	c->timeout_ns = conn_timeout_ns(k->timeout_code);
 }
 
 static void set_retries(struct ib_conn *c, const struct ib_config *k)
@@ -103,7 +108,7 @@ static void requester_init(struct ib_conn *c, const struct ib_config *k)
 	q->deadline_ns = UINT64_MAX;
 	q->rnr_since_ns = UINT64_MAX;
 	q->qp = c->qp;
-	q->max = c->qp->sq.max;
+	q->max = c->service == WEFT_RD ? 1 : c->qp->sq.max; /* RD: the context has it */
 	q->sent = malloc(q->max * sizeof(*q->sent));
 }
 
@@ -142,9 +147,11 @@ static struct ib_conn *conn_alloc(struct ib_port *port, struct weft_qp *qp,
 	c->rnr_timer_code = k->rnr_timer_code;
 	c->q_key = k->q_key;
 	c->owner = k->owner;
+	c->rdd = k->rdd;
 	list_init(&c->ready_link);
 	list_init(&c->ended_link);
 	pace_init(&c->pace);
+	list_init(&c->turn_link);
 	requester_init(c, k);
 	responder_init(c, k);
 	if (!c->req.sent || !c->resp.res) {
@@ -159,9 +166,8 @@ enum weft_reason ib_create(struct ib_port *port, struct weft_qp *qp, const struc
 {
 	struct ib_conn *c;
 
-	if (qp->service == WEFT_RD)
-		return WEFT_R_WR_SERVICE;
-	if (qp->adapter != port->adapter || !config_is_good(k) || !path_is_good(&k->path))
+	if (qp->adapter != port->adapter || !config_is_good(k) ||
+	    (qp->service != WEFT_RD && !path_is_good(&k->path)))
 		return WEFT_R_BAD_ARGUMENT;
 	if (qp->state > WEFT_QPS_INIT)
 		return WEFT_R_QP_STATE;
@@ -293,6 +299,8 @@ enum weft_reason ib_why(const struct ib_conn *c)
 
 bool ib_is_busy(const struct ib_conn *c)
 {
+	if (c->service == WEFT_RD)
+		return c->rd_state == RD_WAITING || c->rd_state == RD_ACTIVE;
 	return list_is_linked(&c->ready_link) || (c->qp && c->req.count > 0 && !c->req.is_waiting);
 }
 
@@ -318,10 +326,12 @@ static enum weft_reason ib_check(const struct weft_qp *qp, const struct weft_sen
 		       wr->opcode == WEFT_OP_FETCH_ADD;
 	uint64_t bytes = 0;
 
-	if (!is_read && qp->service != WEFT_UD)
-		return WEFT_OK;
 	if (is_read && qp->reads_max == 0)
 		return WEFT_R_READS_NONE;
+	if (qp->service == WEFT_RD)
+		return rd_check(qp, wr);
+	if (!is_read && qp->service != WEFT_UD)
+		return WEFT_OK;
 	for (uint32_t i = 0; i < wr->segment_count; i++)
 		bytes += wr->segments[i].length;
 	if (qp->service == WEFT_UD)
@@ -333,8 +343,11 @@ static enum weft_reason ib_check(const struct weft_qp *qp, const struct weft_sen
 static enum issue ib_issue(struct weft_qp *qp, struct send_wqe *wqe)
 {
 	const struct stretch all = request_stretch(wqe);
+	const struct ib_conn *c = qp->stream;
 	enum weft_reason r = WEFT_OK;
 
+	if (c->rd_state != RD_IDLE)
+		return ISSUE_NO_ROOM;
 	if (qp->service == WEFT_UD && !ud_has_path(qp->stream, wqe))
 		r = WEFT_R_PEER_UNKNOWN;
 	if (r == WEFT_OK && !request_is_inline(wqe))
@@ -348,7 +361,7 @@ static enum issue ib_issue(struct weft_qp *qp, struct send_wqe *wqe)
 			       });
 		return ISSUE_BEGUN;
 	}
-	return rc_issue(qp->stream, wqe);
+	return qp->service == WEFT_RD ? rd_issue(qp->stream, wqe) : rc_issue(qp->stream, wqe);
 }
 
 /* Perhaps there is a receive again: the peer was told that there is none. */
@@ -375,6 +388,8 @@ static void ib_down(struct weft_qp *qp, enum weft_reason why)
 	struct ib_conn *c = qp->stream;
 	struct responder *r = &c->resp;
 
+	if (qp->service == WEFT_RD)
+		rd_down(c);
 	rc_resp_touch(c);
 	group_leave_all(c);
 	list_remove(&qp->sender_link);

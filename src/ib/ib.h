@@ -28,6 +28,7 @@
 
 struct ib_port;
 struct ib_conn;
+struct ib_ee;
 
 /* How packets go to a peer. */
 struct ib_path {
@@ -157,7 +158,8 @@ struct ib_config {
 	uint8_t rnr_timer_code;	     /* told to a peer that finds no receive */
 	uint32_t window_packets;     /* of Sends and Writes on their way; 0: IB_WINDOW_DEFAULT */
 	uint32_t ack_every; /* of so many packets one asks to be acknowledged; 0: window / 4 */
-	uint32_t q_key;	    /* UD: of what is sent, and of what is taken */
+	uint32_t q_key;	    /* UD, RD: of what is sent, and of what is taken */
+	uint32_t rdd;	    /* RD: domain of the end-to-end contexts that it may use */
 	uint64_t rate_bps;  /* of RC and UC, never more; 0: as fast as the network takes it */
 	void *owner;	    /* given back by ib_owner() */
 };
@@ -231,3 +233,52 @@ enum weft_reason ib_why(const struct ib_conn *c);
  * waits for a receive of the peer is not.
  */
 bool ib_is_busy(const struct ib_conn *c);
+
+/* ---- End-to-end contexts: reliable datagrams (RD) ------------------------------------------- */
+
+/*
+ * What two ports share for all reliable datagrams between them (RD-02): numbers, acknowledgements,
+ * times. IBA 9.7.8: it carries one message at a time; the queue pairs take turns. A queue pair of
+ * RD is made operational by ib_create() with q_key, rdd, rnr_timer_code and reads_out alone; each
+ * of its requests names a context (weft_send_wr.ee), a queue pair there, and that one's Q_Key.
+ *
+ * A request that fails takes its queue pair to SQE; the context goes on. A context whose peer does
+ * not answer fails, and all that waits for it.
+ */
+struct ib_ee_config {
+	struct ib_path path;
+	uint16_t p_key; /* 0: the first of the port */
+	uint32_t rdd;
+	uint32_t psn_send;			    /* of the first packet */
+	uint8_t timeout_code, retries, rnr_retries; /* as in struct ib_config */
+	uint32_t window_packets, ack_every;	    /* likewise */
+	void *owner;				    /* given back by ib_ee_owner() */
+};
+
+/* It has a number, and requests may wait for it; nothing goes before ib_ee_connect(). */
+enum weft_reason ib_ee_create(struct ib_port *port, const struct ib_ee_config *config,
+			      struct ib_ee **ee);
+
+/* The number of the peer's, and of the first packet that the peer sends. */
+enum weft_reason ib_ee_connect(struct ib_ee *ee, uint32_t peer, uint32_t psn_recv);
+
+/* What is on it fails (WEFT_ERR_PEER_GONE); requests that name it later too. */
+void ib_ee_destroy(struct ib_ee *ee);
+
+uint32_t ib_ee_number(const struct ib_ee *ee);
+void *ib_ee_owner(const struct ib_ee *ee);
+
+/* What requests name. */
+struct weft_ee *ib_ee_face(struct ib_ee *ee);
+
+/* WEFT_OK, or why it has failed. */
+enum weft_reason ib_ee_why(const struct ib_ee *ee);
+
+/* Whether something is on its way that will arrive or be answered without anybody's doing. */
+bool ib_ee_is_busy(const struct ib_ee *ee);
+
+/* One that has failed; NULL: none. */
+struct ib_ee *ib_port_ee_event(struct ib_port *port);
+
+/* What one costs, in all. */
+size_t ib_ee_bytes(void);

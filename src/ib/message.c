@@ -50,7 +50,7 @@ static struct verdict fail_receive(struct ib_conn *c, enum weft_status status,
 		.status = status,
 		.opcode = WEFT_OP_RECV,
 		.reason = reason,
-		.src_qp_number = c->peer_qp,
+		.src_qp_number = conn_sender(c),
 	};
 
 	qp_recv_retire(c->resp.qp, &completion, false);
@@ -218,7 +218,7 @@ static struct verdict deliver_send(struct ib_conn *c, const struct iba_packet *p
 	struct weft_qp *qp = c->resp.qp;
 	struct weft_completion completion = {
 		.opcode = WEFT_OP_RECV,
-		.src_qp_number = c->service == WEFT_UD ? p->src_qp : c->peer_qp,
+		.src_qp_number = conn_sender(c),
 		.byte_count = c->resp.in.bytes,
 		.has_imm = f->headers & IBA_HAS_IMM,
 		.imm = p->imm,
@@ -243,7 +243,7 @@ static void deliver_write(struct ib_conn *c, const struct iba_packet *p, const s
 	const struct message *m = &c->resp.in;
 	struct weft_completion completion = {
 		.opcode = WEFT_OP_RECV_WRITE_IMM,
-		.src_qp_number = c->peer_qp,
+		.src_qp_number = conn_sender(c),
 		.byte_count = m->bytes,
 		.has_imm = true,
 		.imm = p->imm,

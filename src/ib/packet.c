@@ -233,7 +233,9 @@ void packet_make(struct ib_conn *c, struct iba_packet *p, const struct load *loa
 {
 	p->p_key = c->p_key;
 	p->dest_qp = c->peer_qp;
+	if (c->is_ee)
+		rd_address(c, p);
 	packet_write(c->port, &c->path, p, load, out);
-	if (iba_form(p->opcode)->kind != IBA_KIND_ACK && p->opcode != IBA_CNP)
+	if (!c->is_ee && iba_form(p->opcode)->kind != IBA_KIND_ACK && p->opcode != IBA_CNP)
 		out->ecn = IB_ECN_ECT0;
 }

@@ -20,11 +20,12 @@ struct ib_port *ib_port_create(const struct ib_port_config *config)
 	list_init(&port->ready);
 	list_init(&port->ended);
 	list_init(&port->members);
+	list_init(&port->ees_ended);
 	memcpy(port->p_keys, config->p_keys, sizeof(port->p_keys));
 	if (port->p_keys[0] == 0)
 		port->p_keys[0] = IBA_PKEY_DEFAULT;
 	port->conns = calloc(max, sizeof(struct ib_conn *));
-	if (!port->conns || timer_queue_init(&port->timers, max) < 0) {
+	if (!port->conns || timer_queue_init(&port->timers, max + EES_MAX) < 0) {
 		free(port->conns);
 		free(port);
 		return NULL;
@@ -103,6 +104,15 @@ static bool is_paced(const struct ib_conn *c)
 	return c->service == WEFT_RC || c->service == WEFT_UC;
 }
 
+/* IBA 9.6.1.2: the end-to-end context; the queue pair is its business. */
+static struct ib_conn *find_ee(const struct ib_port *port, uint32_t number)
+{
+	struct weft_ee *face = ee_find(port->adapter, number);
+	struct ib_ee *ee = face ? CONTAINER_OF(face, struct ib_ee, face) : NULL;
+
+	return ee && ee->conn.port == port && ee->peer != 0 ? &ee->conn : NULL;
+}
+
 static bool is_of_service(const struct ib_conn *c, uint8_t opcode)
 {
 	static const uint8_t services[WEFT_SERVICE_COUNT] = {
@@ -165,6 +175,8 @@ static enum weft_reason dispatch(struct ib_conn *c, uint64_t now_ns, const struc
 		return rc_recv(c, now_ns, p);
 	case WEFT_UC:
 		return uc_recv(c, p);
+	case WEFT_RD:
+		return rd_recv(c, now_ns, p);
 	case WEFT_UD:
 		return ud_recv(c, p, in);
 	default:
@@ -187,7 +199,8 @@ static void note_established(struct ib_conn *c)
 static enum weft_reason take(struct ib_port *port, uint64_t now_ns, const struct iba_packet *p,
 			     const struct ib_in *in)
 {
-	struct ib_conn *c = ib_port_find(port, p->dest_qp);
+	bool is_rd = iba_service(p->opcode) == IBA_RD;
+	struct ib_conn *c = is_rd ? find_ee(port, p->eec) : ib_port_find(port, p->dest_qp);
 	enum weft_reason r = c ? check_address(c, p, in) : WEFT_R_PEER_UNKNOWN;
 
 	if (r == WEFT_OK)
@@ -205,7 +218,9 @@ enum weft_reason ib_port_recv(struct ib_port *port, uint64_t now_ns, const struc
 	enum weft_reason r = iba_decode(&p, in->bytes, in->length);
 
 	port->counts.packets_in++;
-	if (r == WEFT_OK && p.dest_qp == IBA_QPN_GSI)
+	if (r == WEFT_OK && iba_service(p.opcode) == IBA_RD)
+		r = take(port, now_ns, &p, in);
+	else if (r == WEFT_OK && p.dest_qp == IBA_QPN_GSI)
 		r = gsi_recv(port, &p, in);
 	else if (r == WEFT_OK && p.dest_qp == IBA_QPN_MULTICAST)
 		r = group_recv(port, &p, in);
@@ -231,6 +246,8 @@ static bool conn_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 		return rc_next(c, now_ns, out);
 	case WEFT_UD:
 		return ud_next(c, out);
+	case WEFT_RD:
+		return c->is_ee && rd_next(c, now_ns, out);
 	default:
 		return uc_next(c, now_ns, out);
 	}
@@ -247,7 +264,7 @@ static void conn_said_all(struct ib_conn *c, uint64_t now_ns)
 		c->pace.wake_ns = c->pace.next_ns;
 		conn_alarm(c);
 	}
-	if (!c->qp && !c->is_told && !list_is_linked(&c->ended_link))
+	if (!c->qp && !c->is_ee && !c->is_told && !list_is_linked(&c->ended_link))
 		list_add_tail(&port->ended, &c->ended_link);
 }
 
@@ -291,6 +308,14 @@ uint64_t ib_port_due(const struct ib_port *port)
 	return timer_queue_due(&port->timers);
 }
 
+static void conn_expire(struct ib_conn *c, uint64_t now_ns)
+{
+	if (c->service == WEFT_RD && !c->is_ee)
+		rd_expire(c);
+	else
+		rc_retry_expire(c, now_ns);
+}
+
 /* Timers go off early: a deadline that moved away meanwhile is set anew only now. */
 void ib_port_expire(struct ib_port *port, uint64_t now_ns)
 {
@@ -304,7 +329,7 @@ void ib_port_expire(struct ib_port *port, uint64_t now_ns)
 			conn_ready(c);
 		}
 		if (c->req.deadline_ns <= now_ns)
-			rc_retry_expire(c, now_ns);
+			conn_expire(c, now_ns);
 		conn_alarm(c);
 	}
 }

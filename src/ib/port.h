@@ -15,13 +15,17 @@
  *	uc.c, ud.c  the services without acknowledgement
  *	gsi.c       management datagrams, to and from queue pair 1
  *	group.c     datagrams to many
+ *	ee.c        end-to-end contexts: life and death, whose turn it is
+ *	rd.c        reliable datagrams: what they have that RC has not
  *
  * The sequence state of the two directions stands in structs of its own (struct requester, struct
- * responder): here a connected queue pair has them.
+ * responder): a connected queue pair has them, and an end-to-end context, for whatever queue pairs
+ * it serves. So RD is RC's code with another queue pair for each message.
  */
 #pragma once
 
 #include "ib/ib.h"
+#include "verbs/ee.h"
 #include "wire/iba_aeth.h"
 #include "wire/iba_grh.h"
 #include "wire/iba_icrc.h"
@@ -61,6 +65,7 @@ struct ib_port {
 	struct mad_ring mads_in, mads_out;
 	uint32_t mad_psn;
 	uint32_t member_count;
+	struct list ees_ended; /* end-to-end contexts, likewise */
 	struct ib_counts counts;
 	uint32_t burst;		      /* packets that the first of ready has sent in its turn */
 	uint32_t factors[IB_FACTORS]; /* of iba_icrc_factor(), by words; 0: not known yet */
@@ -113,9 +118,10 @@ struct requester {
 
 /* A message of the peer that is arriving. */
 struct message {
-	uint8_t kind;	/* IBA_KIND_SEND, IBA_KIND_WRITE; IBA_KIND_NONE: none is */
-	uint32_t bytes; /* so far */
-	uint64_t room;	/* of a Send: of its receive */
+	uint8_t kind;	       /* IBA_KIND_SEND, IBA_KIND_WRITE; IBA_KIND_NONE: none is */
+	struct recv_wqe *recv; /* RD, of a Send: its receive, between its packets */
+	uint32_t bytes;	       /* so far */
+	uint64_t room;	       /* of a Send: of its receive */
 	/* Of a Write. */
 	uint64_t va;
 	uint32_t r_key, length;
@@ -138,6 +144,7 @@ struct responder {
 	struct message in;
 	/* What is to be said when all responses are out. */
 	bool is_ack_due, is_nak_due;
+	uint32_t src_qp;    /* RD: who asked last, and is answered */
 	uint8_t nak;	    /* syndrome */
 	bool is_deaf;	    /* a NAK or RNR NAK was given: nothing but the expected packet counts */
 	uint32_t psn_early; /* the latest that came too early, while deaf */
@@ -170,6 +177,14 @@ struct pace {
 	bool has_told, is_notice_due;
 };
 
+/* A queue pair of RD has one request at a time on its way. */
+enum rd_state {
+	RD_IDLE = 0,
+	RD_WAITING,  /* for its turn */
+	RD_ACTIVE,   /* it has its turn */
+	RD_SUSPENDED /* its peer had no receive; it waits before it tries again */
+};
+
 /* ---- The connection ------------------------------------------------------------------------- */
 
 struct ib_conn {
@@ -190,12 +205,56 @@ struct ib_conn {
 	uint32_t window, ack_every, q_key;
 	/* The end. */
 	enum weft_reason why;
-	bool has_final;	     /* resp.nak at resp.psn is all that is ever said from now on */
+	/* resp.nak at resp.psn is all that is said to requests from psn_final on: ever; RD: until
+	 * the peer sets out anew */
+	bool has_final;
+	uint32_t psn_final;
 	bool is_told;	     /* its owner has heard of it */
 	bool was_reply;	     /* the last packet was one: requests are next */
 	bool is_established; /* its peer was heard, in RTR */
 	void *owner;
+	/* RD. Of a queue pair: its one request that waits for its turn, or has it. */
+	bool is_ee; /* it is that of an end-to-end context (struct ib_ee) */
+	enum rd_state rd_state;
+	struct ib_ee *ee; /* where that request goes */
+	uint32_t slot;	  /* where it stands in the send queue */
+	uint32_t rdd;	  /* both: the domain, of those who may talk */
+	struct list turn_link;
 };
+
+/* ---- The end-to-end context ----------------------------------------------------------------- */
+
+/* RD-02. One allocation; the queue pairs that use it bring all else. */
+struct ib_ee {
+	struct weft_ee face;
+	struct ib_conn conn;	/* without a queue pair of its own */
+	uint32_t peer;		/* number of the peer's; 0: not known yet */
+	struct ib_conn *active; /* whose request is under way; NULL: none, or RESYNC */
+	struct list waiting;	/* queue pairs whose requests want to go, in order */
+	struct list suspended;	/* those whose peer had no receive */
+	/* Of the request that is under way, or was abandoned. */
+	uint32_t src_qp, dest_qp, q_key;
+	enum weft_reason why; /* it has failed */
+	struct list ended_link;
+	struct sent sent;
+	struct resource resource;
+};
+
+static inline struct ib_ee *ee_of(struct ib_conn *c)
+{
+	return CONTAINER_OF(c, struct ib_ee, conn);
+}
+
+static inline enum iba_service conn_service(const struct ib_conn *c)
+{
+	return c->is_ee ? IBA_RD : IBA_RC;
+}
+
+/* Who sent the message that is arriving. */
+static inline uint32_t conn_sender(const struct ib_conn *c)
+{
+	return c->is_ee ? c->resp.src_qp : c->peer_qp;
+}
 
 /* conn.c */
 extern const struct transport ib_transport;
@@ -210,9 +269,12 @@ void conn_alarm(struct ib_conn *c);
 /* The queue pair fails, if it is still there. */
 void conn_fail(struct ib_conn *c, enum weft_reason reason);
 
+uint64_t conn_timeout_ns(uint8_t code);
+
 /* port.c */
 void port_dropped(struct ib_port *port, uint32_t who, enum weft_reason reason);
 enum weft_reason port_check_icrc(struct ib_port *port, const struct ib_in *in);
+struct ib_conn *ib_port_find(const struct ib_port *port, uint32_t number);
 
 /* ---- packet.c ------------------------------------------------------------------------------- */
 
@@ -294,6 +356,8 @@ enum issue rc_issue(struct ib_conn *c, struct send_wqe *wqe);
 bool rc_req_can_send(const struct ib_conn *c);
 bool rc_req_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out);
 struct sent *rc_req_at(const struct requester *q, uint32_t n);
+
+/* NULL: it is RESYNC, of an end-to-end context. */
 struct send_wqe *rc_req_wqe(const struct ib_conn *c, const struct sent *s);
 
 /* Takes the oldest request off, which has ended. */
@@ -364,3 +428,35 @@ enum weft_reason group_recv(struct ib_port *port, const struct iba_packet *p,
 
 /* It leaves every group. */
 void group_leave_all(struct ib_conn *c);
+
+/* ---- ee.c, rd.c ----------------------------------------------------------------------------- */
+
+/* Of the context's own connection. */
+enum weft_reason rd_recv(struct ib_conn *c, uint64_t now_ns, const struct iba_packet *p);
+bool rd_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out);
+
+/* Whom a packet is from, and for. */
+void rd_address(struct ib_conn *c, struct iba_packet *p);
+
+/* The request that is under way has ended well, or failed, or must wait for a receive. */
+void ee_request_ended(struct ib_conn *c);
+void ee_request_fail(struct ib_conn *c, enum weft_status status, enum weft_reason reason);
+void ee_request_suspend(struct ib_conn *c, uint64_t now_ns, uint8_t timer_code);
+
+/* Gives the next request its turn, if none has it. */
+void ee_turn(struct ib_ee *ee);
+
+/* The whole context fails: what is on it ends, and nothing more goes. */
+void ee_fail(struct ib_ee *ee, enum weft_reason reason);
+
+/* The peer's message ends without having been served, or was refused for good. */
+void rd_message_drop(struct ib_conn *c);
+
+/* The queue pair leaves: what it was being asked on this context ends. */
+void rd_leave(struct ib_ee *ee, struct weft_qp *qp);
+
+/* Of a queue pair of RD. */
+enum weft_reason rd_check(const struct weft_qp *qp, const struct weft_send_wr *wr);
+enum issue rd_issue(struct ib_conn *c, struct send_wqe *wqe);
+void rd_expire(struct ib_conn *c);
+void rd_down(struct ib_conn *c);

@@ -10,7 +10,7 @@ static const struct outcome success = { .status = WEFT_SUCCESS };
 
 static bool is_read(const struct ib_conn *c)
 {
-	return c->req.count > 0 && wqe_is_read(rc_req_wqe(c, rc_req_at(&c->req, 0)));
+	return c->req.count > 0 && c->req.qp && wqe_is_read(rc_req_wqe(c, rc_req_at(&c->req, 0)));
 }
 
 /* The oldest request is acknowledged up to there, which is not all of it. */
@@ -42,7 +42,8 @@ static void acknowledge(struct ib_conn *c, uint64_t now_ns, uint32_t psn_end)
 				una_move(c, psn_end);
 			break;
 		}
-		send_queue_end(c->req.qp, rc_req_wqe(c, s), &success);
+		if (c->req.qp)
+			send_queue_end(c->req.qp, rc_req_wqe(c, s), &success);
 		rc_req_pop(c);
 	}
 	if (q->psn_una != una)
@@ -55,7 +56,8 @@ static void take_credits(struct ib_conn *c, const struct iba_packet *p)
 	struct requester *q = &c->req;
 	uint32_t credits = iba_credits(p->syndrome & IBA_CODE_MASK), limit;
 
-	q->is_limited = credits != UINT32_MAX;
+	/* RD has none: receives are not those of the context. */
+	q->is_limited = credits != UINT32_MAX && !c->is_ee;
 	if (!q->is_limited)
 		return;
 	limit = iba_psn_add(p->msn, credits);
@@ -102,6 +104,11 @@ static enum weft_reason fail_oldest(struct ib_conn *c, enum iba_nak nak)
 	case IBA_NAK_OPERATION:
 		rc_req_fail(c, WEFT_ERR_REMOTE_OPERATION, WEFT_R_PEER_RECEIVE);
 		return WEFT_OK;
+	case IBA_NAK_INVALID_RD:
+		if (!c->is_ee)
+			return WEFT_R_IB_OPCODE;
+		rc_req_fail(c, WEFT_ERR_PEER_GONE, WEFT_R_PEER_UNKNOWN);
+		return WEFT_OK;
 	default:
 		return WEFT_R_IB_OPCODE;
 	}
@@ -124,7 +131,7 @@ static enum weft_reason take_nak(struct ib_conn *c, uint64_t now_ns, const struc
 	}
 	if (!is_rnr)
 		return fail_oldest(c, nak);
-	if (is_read(c)) /* which needs no receive */
+	if (is_read(c) || !c->req.qp) /* which need no receive */
 		return WEFT_R_IB_PSN;
 	rc_retry_not_ready(c, now_ns, p->syndrome & IBA_CODE_MASK);
 	return WEFT_OK;
@@ -186,7 +193,7 @@ static bool is_as_asked(const struct ib_conn *c, const struct send_wqe *wqe, uin
 	bool is_last = left <= mtu;
 
 	if (wqe->opcode != WEFT_OP_READ)
-		return p->opcode == iba_opcode(IBA_RC, IBA_ATOMIC_ACKNOWLEDGE);
+		return iba_form(p->opcode)->kind == IBA_KIND_ATOMIC_ACK;
 	return iba_form(p->opcode)->kind == IBA_KIND_READ_RESPONSE &&
 	       p->payload_bytes == (is_last ? left : mtu) &&
 	       is_last == (bool)(iba_form(p->opcode)->traits & IBA_LAST);

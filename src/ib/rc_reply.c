@@ -23,7 +23,7 @@ static uint8_t credits(struct ib_conn *c)
 {
 	uint32_t count;
 
-	if (c->resp.qp->srq)
+	if (c->is_ee || c->resp.qp->srq)
 		return IBA_CREDITS_UNUSED;
 	count = c->resp.qp->rq.posted + (c->resp.qp->recv != NULL);
 	if (count == 0) {
@@ -37,7 +37,7 @@ static void make_ack(struct ib_conn *c, struct ib_out *out)
 {
 	struct responder *r = &c->resp;
 	struct iba_packet p = {
-		.opcode = iba_opcode(IBA_RC, IBA_ACKNOWLEDGE),
+		.opcode = iba_opcode(conn_service(c), IBA_ACKNOWLEDGE),
 		.psn = r->is_nak_due ? r->psn : iba_psn_add(r->psn, IBA_PSN_MASK),
 		.msn = r->msn,
 	};
@@ -61,7 +61,7 @@ static void make_ack(struct ib_conn *c, struct ib_out *out)
 static void answer_atomic(struct ib_conn *c, const struct resource *e, struct ib_out *out)
 {
 	struct iba_packet p = {
-		.opcode = iba_opcode(IBA_RC, IBA_ATOMIC_ACKNOWLEDGE),
+		.opcode = iba_opcode(conn_service(c), IBA_ATOMIC_ACKNOWLEDGE),
 		.psn = e->psn,
 		.syndrome = iba_syndrome_ack(credits(c)),
 		.msn = e->msn,
@@ -101,7 +101,7 @@ static bool answer_read(struct ib_conn *c, struct resource *e, struct ib_out *ou
 	/* The first of this answer: also of one that is only the rest of what was lost. */
 	enum iba_op op = response_op(r->res_packet == r->res_began, is_last);
 	struct iba_packet p = {
-		.opcode = iba_opcode(IBA_RC, op),
+		.opcode = iba_opcode(conn_service(c), op),
 		.psn = iba_psn_add(e->psn, r->res_packet),
 		.msn = e->msn,
 	};
@@ -161,7 +161,7 @@ bool rc_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 {
 	bool is_open = !c->qp || pace_is_open(&c->pace, now_ns);
 	bool has_reply = rc_reply_is_due(c, is_open);
-	bool has_request = c->req.qp && is_open && rc_req_can_send(c);
+	bool has_request = is_open && rc_req_can_send(c);
 
 	if (has_request && !(has_reply && !c->was_reply)) {
 		c->was_reply = false;

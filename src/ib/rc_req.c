@@ -21,7 +21,7 @@ struct sent *rc_req_at(const struct requester *q, uint32_t n)
 
 struct send_wqe *rc_req_wqe(const struct ib_conn *c, const struct sent *s)
 {
-	return send_queue_at(&c->req.qp->sq, s->slot);
+	return c->req.qp ? send_queue_at(&c->req.qp->sq, s->slot) : NULL;
 }
 
 enum issue rc_issue(struct ib_conn *c, struct send_wqe *wqe)
@@ -85,17 +85,17 @@ static void read_packet(const struct ib_conn *c, const struct send_wqe *wqe, uin
 {
 	uint32_t offset = i * c->path.mtu_bytes;
 
-	p->opcode = iba_opcode(IBA_RC, IBA_READ_REQUEST);
+	p->opcode = iba_opcode(conn_service(c), IBA_READ_REQUEST);
 	p->va = wqe->remote_addr + offset;
 	p->r_key = wqe->remote_tag;
 	p->dma_bytes = wqe->length - offset;
 }
 
-static void atomic_packet(const struct send_wqe *wqe, struct iba_packet *p)
+static void atomic_packet(const struct ib_conn *c, const struct send_wqe *wqe, struct iba_packet *p)
 {
 	bool is_swap = wqe->opcode == WEFT_OP_COMPARE_SWAP;
 
-	p->opcode = iba_opcode(IBA_RC, is_swap ? IBA_COMPARE_SWAP : IBA_FETCH_ADD);
+	p->opcode = iba_opcode(conn_service(c), is_swap ? IBA_COMPARE_SWAP : IBA_FETCH_ADD);
 	p->va = wqe->remote_addr;
 	p->r_key = wqe->remote_tag;
 	p->swap_add = is_swap ? wqe->swap : wqe->operand;
@@ -108,6 +108,10 @@ static void atomic_packet(const struct send_wqe *wqe, struct iba_packet *p)
  */
 static void source_gone(struct ib_conn *c, struct send_wqe *wqe)
 {
+	if (c->is_ee) {
+		ee_request_fail(c, WEFT_ERR_LOCAL_ACCESS, WEFT_R_SOURCE_GONE);
+		return;
+	}
 	c->req.count = c->req.at;
 	send_queue_end(c->req.qp, wqe,
 		       &(struct outcome){
@@ -170,14 +174,16 @@ bool rc_req_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 	struct send_wqe *wqe = rc_req_wqe(c, s);
 	uint32_t i = iba_psn_distance(s->psn, q->psn_send);
 	struct iba_packet p = { .psn = q->psn_send };
-	bool is_read = wqe_is_read(wqe), is_new = q->psn_send == q->psn_sent;
+	bool is_read = wqe && wqe_is_read(wqe), is_new = q->psn_send == q->psn_sent;
 	struct load load;
 
 	load.count = load.bytes = 0;
-	if (wqe->opcode == WEFT_OP_READ) {
+	if (!wqe) {
+		p.opcode = iba_opcode(IBA_RD, IBA_RESYNC);
+	} else if (wqe->opcode == WEFT_OP_READ) {
 		read_packet(c, wqe, i, &p);
 	} else if (is_read) {
-		atomic_packet(wqe, &p);
+		atomic_packet(c, wqe, &p);
 	} else {
 		request_packet(c, wqe, i, &p);
 		if (request_payload(c, wqe, i, &load, out) != WEFT_OK) {
@@ -209,13 +215,20 @@ void rc_req_pop(struct ib_conn *c)
 		q->psn_send = q->psn_una; /* it was being sent again, and that was not needed */
 	q->rnr_since_ns = UINT64_MAX;
 	q->rnr_left = c->rnr_retries;
+	if (c->is_ee)
+		ee_request_ended(c);
 }
 
 void rc_req_fail(struct ib_conn *c, enum weft_status status, enum weft_reason reason)
 {
 	struct requester *q = &c->req;
-	struct send_wqe *wqe = rc_req_wqe(c, rc_req_at(q, 0));
+	struct send_wqe *wqe;
 
+	if (c->is_ee) {
+		ee_request_fail(c, status, reason);
+		return;
+	}
+	wqe = rc_req_wqe(c, rc_req_at(q, 0));
 	q->count = q->at = 0;
 	q->deadline_ns = UINT64_MAX;
 	send_queue_end(c->req.qp, wqe, &(struct outcome){ .status = status, .reason = reason });

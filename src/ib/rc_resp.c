@@ -29,10 +29,17 @@ static void nak(struct ib_conn *c, uint8_t syndrome)
 /* From now on the connection has this one answer for whatever comes. */
 void rc_resp_end(struct ib_conn *c, uint32_t psn, enum iba_nak cause, enum weft_reason reason)
 {
+	struct responder *r = &c->resp;
+
 	c->has_final = true;
-	c->resp.psn = psn;
+	/* Of a Read that cannot go on: whatever part of it is asked for again. */
+	c->psn_final = r->res_at == r->res_next ? psn : r->res[r->res_at & r->res_mask].psn;
+	r->psn = psn;
 	nak(c, iba_syndrome_nak(cause));
-	conn_fail(c, reason);
+	if (c->is_ee)
+		rd_message_drop(c);
+	else
+		conn_fail(c, reason);
 }
 
 /* Answers that are due were right, and go out first. */
@@ -261,16 +268,34 @@ static void take_early(struct ib_conn *c, const struct iba_packet *p)
 	r->psn_early = p->psn;
 }
 
+/*
+ * IBA 9.7.5.2.8. RD: whoever is told so takes the message away, and brings it again under another
+ * number; so it must not be served under this one, should it come twice.
+ */
+static void not_ready(struct ib_conn *c, uint32_t psn)
+{
+	struct responder *r = &c->resp;
+	const struct ib_conn *asked = r->qp->stream;
+
+	r->psn_early = psn;
+	nak(c, iba_syndrome_rnr(asked->rnr_timer_code));
+	if (c->is_ee) {
+		c->has_final = true;
+		c->psn_final = psn;
+		rd_message_drop(c);
+		return;
+	}
+	r->is_hungry = true;
+	qp_await_receive(r->qp, qp_recv_queue(r->qp));
+}
+
 static void take_message(struct ib_conn *c, const struct iba_packet *p)
 {
 	struct responder *r = &c->resp;
 	struct verdict v = message_take(c, p);
 
 	if (v.is_not_ready) {
-		r->is_hungry = true;
-		qp_await_receive(c->resp.qp, qp_recv_queue(c->resp.qp));
-		r->psn_early = p->psn;
-		nak(c, iba_syndrome_rnr(c->rnr_timer_code));
+		not_ready(c, p->psn);
 		return;
 	}
 	if (v.reason != WEFT_OK) {
@@ -287,7 +312,7 @@ static void take_message(struct ib_conn *c, const struct iba_packet *p)
 /* After the end: the one answer, to what could not be carried out. */
 static enum weft_reason take_after_end(struct ib_conn *c, const struct iba_packet *p)
 {
-	if (!c->has_final || iba_psn_is_before(p->psn, c->resp.psn))
+	if (!c->has_final || iba_psn_is_before(p->psn, c->psn_final))
 		return WEFT_R_PEER_GONE;
 	c->resp.is_nak_due = true;
 	conn_ready(c);
@@ -300,9 +325,9 @@ enum weft_reason rc_resp_recv(struct ib_conn *c, const struct iba_packet *p)
 	int32_t ahead = iba_psn_diff(p->psn, r->psn);
 	uint8_t kind = iba_form(p->opcode)->kind;
 
-	if (!c->resp.qp)
+	if (c->has_final || (!r->qp && !c->is_ee))
 		return take_after_end(c, p);
-	if (!qp_is_receiving(c->resp.qp))
+	if (r->qp && !qp_is_receiving(r->qp))
 		return WEFT_R_QP_STATE;
 	if (ahead < 0)
 		return take_duplicate(c, p);

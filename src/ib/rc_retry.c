@@ -84,7 +84,10 @@ static bool is_spent(struct ib_conn *c)
 		q->retries_left--;
 		return false;
 	}
-	rc_req_fail(c, WEFT_ERR_PEER_GONE, WEFT_R_PEER_GONE);
+	if (c->is_ee)
+		ee_fail(ee_of(c), WEFT_R_PEER_GONE);
+	else
+		rc_req_fail(c, WEFT_ERR_PEER_GONE, WEFT_R_PEER_GONE);
 	return true;
 }
 
@@ -104,6 +107,10 @@ void rc_retry_not_ready(struct ib_conn *c, uint64_t now_ns, uint8_t timer_code)
 	struct requester *q = &c->req;
 	uint64_t wait_ns = iba_rnr_ns(timer_code);
 
+	if (c->is_ee) {
+		ee_request_suspend(c, now_ns, timer_code);
+		return;
+	}
 	if (q->is_waiting)
 		return;
 	if (q->rnr_since_ns == UINT64_MAX)
@@ -141,7 +148,7 @@ void rc_retry_expire(struct ib_conn *c, uint64_t now_ns)
 	uint64_t left_ns;
 
 	q->deadline_ns = UINT64_MAX;
-	if (!c->req.qp || q->count == 0)
+	if (q->count == 0)
 		return;
 	if (q->is_waiting) {
 		q->is_waiting = false;

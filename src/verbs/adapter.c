@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "verbs/ee.h"
 #include "verbs/qp.h"
 
 enum {
@@ -33,6 +34,7 @@ static void adapter_release(struct adapter *a)
 	id_table_fini(&a->srqs);
 	id_table_fini(&a->qps);
 	id_table_fini(&a->ahs);
+	id_table_fini(&a->ees);
 	timer_queue_fini(&a->timers);
 }
 
@@ -62,6 +64,7 @@ enum weft_reason adapter_init(struct adapter *a, const struct adapter_config *co
 	    id_table_init(&a->cqs, or_default(o->cqs_max, OBJECTS_DEFAULT)) < 0 ||
 	    id_table_init(&a->srqs, or_default(o->srqs_max, OBJECTS_DEFAULT)) < 0 ||
 	    id_table_init(&a->qps, limits.qps_max) < 0 || id_table_init(&a->ahs, AHS_MAX) < 0 ||
+	    id_table_init(&a->ees, EES_MAX) < 0 ||
 	    timer_queue_init(&a->timers, limits.qps_max) < 0) {
 		adapter_release(a);
 		return WEFT_R_NO_MEMORY;
@@ -73,12 +76,13 @@ enum weft_reason adapter_init(struct adapter *a, const struct adapter_config *co
 void adapter_set_place(struct adapter *a, uint8_t place)
 {
 	id_table_fix_generation(&a->qps, place);
+	id_table_fix_generation(&a->ees, place);
 }
 
 bool adapter_is_used(const struct adapter *a)
 {
 	return a->pds.used || a->cqs.used || a->srqs.used || a->qps.used || a->ahs.used ||
-	       a->space_count;
+	       a->ees.used || a->space_count;
 }
 
 enum weft_reason adapter_fini(struct adapter *a)

@@ -16,7 +16,7 @@
 struct adapter {
 	struct mem_table mem;
 	struct weft_space process;
-	struct id_table pds, cqs, srqs, qps, ahs;
+	struct id_table pds, cqs, srqs, qps, ahs, ees;
 	uint32_t space_count;
 	struct timer_queue timers; /* one for each queue pair */
 	struct list ready;	   /* queue pairs whose send queue may move */

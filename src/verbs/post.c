@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "verbs/ah.h"
+#include "verbs/ee.h"
 #include "verbs/qp.h"
 
 enum {
@@ -155,6 +156,7 @@ static struct send_wqe *enqueue(struct weft_qp *qp, const struct weft_send_wr *w
 		.remote_tag = wr->remote_tag,
 		.imm = wr->imm,
 		.dest_qp_number = wr->dest_qp_number,
+		.ee = wr->ee ? wr->ee->number : 0,
 		.remote_q_key = wr->remote_q_key,
 		.opcode = (uint8_t)wr->opcode,
 		.flags = (uint8_t)wr->flags,

@@ -83,11 +83,25 @@ struct recv_wqe *recv_queue_claim(struct recv_queue *q)
 	return wqe;
 }
 
+static uint32_t slot_of(const struct recv_queue *q, const struct recv_wqe *wqe)
+{
+	return (uint32_t)((size_t)((const uint8_t *)wqe - q->slots) / q->slot_bytes) + 1;
+}
+
+void recv_queue_return(struct recv_queue *q, struct recv_wqe *wqe)
+{
+	CHECK(q->used > q->posted);
+	wqe->next = q->first;
+	q->first = slot_of(q, wqe);
+	if (q->posted++ == 0)
+		q->last = q->first;
+}
+
 void recv_queue_release(struct recv_queue *q, struct recv_wqe *wqe)
 {
 	CHECK(q->used > q->posted);
 	wqe->next = q->free;
-	q->free = (uint32_t)((size_t)((uint8_t *)wqe - q->slots) / q->slot_bytes) + 1;
+	q->free = slot_of(q, wqe);
 	q->used--;
 }
 

@@ -41,6 +41,9 @@ enum weft_reason recv_queue_post(struct recv_queue *q, const struct weft_recv_wr
 /* Takes the oldest receive; there must be one. */
 struct recv_wqe *recv_queue_claim(struct recv_queue *q);
 
+/* It is the oldest again, as if nobody had claimed it. */
+void recv_queue_return(struct recv_queue *q, struct recv_wqe *wqe);
+
 /* Gives the slot of a claimed receive back. */
 void recv_queue_release(struct recv_queue *q, struct recv_wqe *wqe);
 

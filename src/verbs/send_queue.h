@@ -37,6 +37,7 @@ struct send_wqe {
 		uint32_t register_tag;
 	};
 	uint32_t dest_qp_number;
+	uint32_t ee; /* RD: number of the end-to-end context */
 	union {
 		uint32_t byte_count;   /* of the outcome */
 		uint32_t remote_q_key; /* until then */
@@ -44,11 +45,11 @@ struct send_wqe {
 	uint8_t opcode, flags, segment_count;
 	uint8_t state;		/* enum wqe_state */
 	uint8_t status, reason; /* of the outcome */
-	uint8_t is_local;	/* it failed here, before anything was sent */
-	uint8_t is_registered;	/* the first half of REGISTER_SEND is done */
-	uint8_t has_new_tag;	/* posting gave it the tag that it makes */
+	bool is_local : 1;	/* it failed here, before anything was sent */
+	bool is_registered : 1; /* the first half of REGISTER_SEND is done */
+	bool has_new_tag : 1;	/* posting gave it the tag that it makes */
 	/* Faults on purpose: it fails; it waits before it begins, and has begun to. */
-	uint8_t is_doomed, is_held_up, is_holding;
+	bool is_doomed : 1, is_held_up : 1, is_holding : 1;
 	uint64_t data[]; /* slot_bytes of the queue hold all of it */
 };
 
