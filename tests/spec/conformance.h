@@ -98,6 +98,9 @@ struct pair_maker {
 	 */
 	void (*settle)(struct pair *p);
 	uint64_t (*now_ns)(const struct pair *p);
+
+	/* How e's requests reach another end's node; NULL: they need not be told. */
+	void (*aim)(const struct end *e, struct weft_send_wr *wr, const struct end *at);
 };
 
 extern const struct pair_maker pair_maker;
@@ -192,6 +195,10 @@ struct weft_send_wr wr_make(enum weft_opcode opcode, uint64_t id,
 /* The same of one segment of e's, towards the peer's memory where that matters. */
 struct weft_send_wr end_wr(struct end *e, enum weft_opcode opcode, uint64_t id,
 			   const struct weft_segment *segment, uint64_t remote_offset);
+
+/* Of a service that is not connected: it goes to this queue pair, at that end. */
+void end_aim(const struct end *e, struct weft_send_wr *wr, const struct end *at,
+	     const struct weft_qp *qp);
 
 void end_post(struct end *e, struct weft_send_wr *wr);
 void end_post_recv(struct end *e, uint64_t id, uint64_t offset, uint32_t length);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The conformance suite over the InfiniBand transport in virtual time: RC on a network that loses,
- * doubles, reorders and corrupts packets as a seed has it, UC on a perfect one.
+ * The conformance suite over the InfiniBand transport in virtual time: RC and RD on a network that
+ * loses, doubles, reorders and corrupts packets as a seed has it, UC on a perfect one.
  *
  * Every case is run once for each seed: 0 is a perfect network, and all others draw what happens
  * and what the two ends agree on, anew for each connection. None of it may ever end a connection.
@@ -15,7 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "conformance.h"
+#include "conformance_ib_rd.h"
 #include "ib_net.h"
 
 enum { SEED_PERFECT = 0, SEEDS_DEFAULT = 12 };
@@ -148,12 +148,35 @@ static void adapter_open(struct pair *p, struct weft_adapter **adapter, struct p
 	MUST(adapter_init(&(*adapter)->core, &config));
 }
 
+/* Many share the ways of RD. */
+static bool is_rd(const struct pair *p)
+{
+	return p->options.service == WEFT_RD;
+}
+
+static void rd_open(struct pair *p, struct prng *r)
+{
+	const struct ib_wire_options o = wire_of(r);
+	struct rd_pair_options k = { .is_ipv6 = o.is_ipv6, .mtu_bytes = o.mtu_bytes };
+
+	for (int i = 0; i < 2; i++)
+		adapter_open(p, &p->ends[i].adapter, r);
+	if (seed != SEED_PERFECT)
+		draw_faults(r, &k.faults);
+	k.seed = prng_next(r);
+	rd_pair_open(p, &k);
+}
+
 static void sim_open(struct pair *p)
 {
 	struct prng r = { .state = seed + (++pairs_opened << 48) };
 	struct ib_net_options o = { 0 };
 	struct weft_adapter *adapters[2];
 
+	if (is_rd(p)) {
+		rd_open(p, &r);
+		return;
+	}
 	for (int i = 0; i < 2; i++) {
 		adapter_open(p, &adapters[i], &r);
 		p->ends[i].adapter = adapters[i];
@@ -167,16 +190,24 @@ static void sim_open(struct pair *p)
 
 static void sim_close(struct pair *p)
 {
-	ib_net_close(net_of(p));
+	if (is_rd(p))
+		rd_pair_close(p);
+	else
+		ib_net_close(net_of(p));
 	for (int i = 0; i < 2; i++)
 		MUST(weft_adapter_close(p->ends[i].adapter));
 }
 
 static void sim_progress(struct pair *p)
 {
-	int who = ib_net_step(net_of(p));
 	uint32_t count;
+	int who;
 
+	if (is_rd(p)) {
+		rd_pair_progress(p);
+		return;
+	}
+	who = ib_net_step(net_of(p));
 	for (int i = 0; i < 2; i++) {
 		if (who < 0 || who == i)
 			MUST(weft_cq_poll(p->ends[i].send_cq, NULL, 0, &count));
@@ -185,7 +216,7 @@ static void sim_progress(struct pair *p)
 
 static uint64_t sim_now_ns(const struct pair *p)
 {
-	return ib_net_world(net_of(p))->now_ns;
+	return is_rd(p) ? rd_pair_now_ns(p) : ib_net_world(net_of(p))->now_ns;
 }
 
 /*
@@ -195,9 +226,14 @@ static uint64_t sim_now_ns(const struct pair *p)
 static void sim_connect(struct pair *p)
 {
 	struct weft_qp *const qps[2] = { p->ends[0].qp, p->ends[1].qp };
-	const struct ib_wire_options o = wire_of(&ib_net_world(net_of(p))->prng);
+	struct ib_wire_options o;
 	uint64_t since = sim_now_ns(p);
 
+	if (is_rd(p)) {
+		rd_pair_connect(p);
+		return;
+	}
+	o = wire_of(&ib_net_world(net_of(p))->prng);
 	while (!sim_datagram_is_empty(ib_net_pipe(net_of(p), 0)) ||
 	       !sim_datagram_is_empty(ib_net_pipe(net_of(p), 1)))
 		REQUIRE(pair_wait(p, since));
@@ -217,8 +253,18 @@ static void sim_settle(struct pair *p)
 {
 	uint64_t since = sim_now_ns(p);
 
+	if (is_rd(p)) {
+		rd_pair_settle(p);
+		return;
+	}
 	while (is_flowing(p))
 		REQUIRE(pair_wait(p, since));
+}
+
+static void sim_aim(const struct end *e, struct weft_send_wr *wr, const struct end *at)
+{
+	if (is_rd(e->pair))
+		rd_pair_aim(e, wr, at);
 }
 
 const struct pair_maker pair_maker = {
@@ -226,13 +272,14 @@ const struct pair_maker pair_maker = {
 	.abilities = PAIR_REFUSAL_COMPLETES | PAIR_READ_SCATTERS | PAIR_ATOMICS |
 		     PAIR_KNOWS_SENDER | PAIR_ACKNOWLEDGES | PAIR_SEND_IMM | PAIR_CHECKS_WHOLE |
 		     PAIR_PIPELINES,
-	.services = 1U << WEFT_RC | 1U << WEFT_UC,
+	.services = 1U << WEFT_RC | 1U << WEFT_UC | 1U << WEFT_RD,
 	.open = sim_open,
 	.close = sim_close,
 	.connect = sim_connect,
 	.progress = sim_progress,
 	.settle = sim_settle,
 	.now_ns = sim_now_ns,
+	.aim = sim_aim,
 };
 
 /* ---- The simulation itself ------------------------------------------------------------------ */

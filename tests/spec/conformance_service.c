@@ -124,7 +124,7 @@ TEST(test_qp_12_qp_s4_the_peer_or_the_named_destination)
 		end_post_recv(&p.ends[1], 1, DST, 8);
 		end_post_recv(named, 2, DST, 8);
 		wr = send_wr(a, 3, &s);
-		wr.dest_qp_number = weft_qp_number(named->qp);
+		end_aim(a, &wr, named, named->qp);
 		end_succeeds(a, &wr);
 		to = is_connected(all[i]) ? &p.ends[1] : named;
 		EXPECT_EQ(end_take(to, to->recv_cq).qp_number, weft_qp_number(to->qp));
@@ -188,7 +188,7 @@ static void goes_nowhere(struct end *a, struct weft_qp *to, bool has_receive)
 {
 	struct weft_send_wr wr = send_wr(a, 1, NULL);
 
-	wr.dest_qp_number = weft_qp_number(to);
+	end_aim(a, &wr, a, to);
 	end_post(a, &wr);
 	if (is_acknowledged(a->pair->options.service))
 		end_send_failed(a, 1, WEFT_ERR_PEER_GONE, WEFT_R_PEER_UNKNOWN);
@@ -365,7 +365,7 @@ TEST(test_rkey_07_qp_07d_one_reliable_datagram_queue_pair_for_many_peers)
 		const struct weft_segment s = end_seg(a, SRC, 8);
 		struct weft_send_wr wr = end_wr(a, WEFT_OP_FETCH_ADD, 1, &s, DST);
 
-		wr.dest_qp_number = weft_qp_number(b->qp);
+		end_aim(a, &wr, b, b->qp);
 		wr.remote_addr = b->addr + DST;
 		wr.remote_tag = tag;
 		wr.compare_add = UINT64_C(0x0101010101010101);

@@ -16,6 +16,14 @@ struct weft_send_wr wr_make(enum weft_opcode opcode, uint64_t id,
 	};
 }
 
+void end_aim(const struct end *e, struct weft_send_wr *wr, const struct end *at,
+	     const struct weft_qp *qp)
+{
+	wr->dest_qp_number = weft_qp_number(qp);
+	if (pair_maker.aim)
+		pair_maker.aim(e, wr, at);
+}
+
 struct weft_send_wr end_wr(struct end *e, enum weft_opcode opcode, uint64_t id,
 			   const struct weft_segment *segment, uint64_t remote_offset)
 {
@@ -23,7 +31,7 @@ struct weft_send_wr end_wr(struct end *e, enum weft_opcode opcode, uint64_t id,
 
 	wr.remote_tag = e->peer->tag;
 	wr.remote_addr = e->peer->addr + remote_offset;
-	wr.dest_qp_number = weft_qp_number(e->peer->qp);
+	end_aim(e, &wr, e->peer, e->peer->qp);
 	return wr;
 }
 

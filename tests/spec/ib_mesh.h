@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A datagram network in virtual time between a few adapters, each with one port of the InfiniBand
+ * transport, each with a way to every one, itself too. What ib_net.h is for connections of two
+ * nodes, this is for queue pairs that talk to many.
+ */
+#pragma once
+
+#include "driver/adapter_lock.h"
+#include "ib/ib.h"
+#include "sim/datagram.h"
+
+enum { MESH_NODES_MAX = 4 };
+
+struct ib_mesh;
+
+struct ib_mesh_options {
+	uint64_t seed;
+	int nodes;
+	struct sim_faults faults; /* of every way */
+};
+
+/* NULL when memory is short. Gives the adapters, which are new, its host. */
+struct ib_mesh *ib_mesh_open(const struct ib_mesh_options *options,
+			     struct weft_adapter *const adapters[]);
+
+/* Before the adapters are closed; ends every connection and every context. */
+void ib_mesh_close(struct ib_mesh *mesh);
+
+struct ib_mesh *ib_mesh_of(const struct weft_adapter *a);
+int ib_mesh_node(const struct weft_adapter *a);
+struct world *ib_mesh_world(struct ib_mesh *mesh);
+struct ib_port *ib_mesh_port(struct ib_mesh *mesh, int node);
+struct sim_datagram *ib_mesh_pipe(struct ib_mesh *mesh, int from, int to);
+
+/* Makes a context at each of the two nodes, for the other; of the path only family and MTU count. */
+enum weft_reason ib_mesh_join(struct ib_mesh *mesh, int a, int b, const struct ib_ee_config *k);
+
+/* The context at one node for the other. */
+struct ib_ee *ib_mesh_ee(struct ib_mesh *mesh, int at, int to);
+
+/* Makes a queue pair of RD operational. */
+enum weft_reason ib_mesh_attach(struct ib_mesh *mesh, struct weft_qp *qp,
+				const struct ib_config *k);
+
+/* Connects two queue pairs of RC. */
+enum weft_reason ib_mesh_connect(struct ib_mesh *mesh, const int nodes[2],
+				 struct weft_qp *const qps[2], const struct ib_config *k);
+
+/* As ib_net_step(): the node that has something to do, or -1: all, as a while has passed. */
+int ib_mesh_step(struct ib_mesh *mesh);
+
+/* Whether something is under way. */
+bool ib_mesh_is_flowing(const struct ib_mesh *mesh);
