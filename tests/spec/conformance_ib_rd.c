@@ -42,7 +42,7 @@ void rd_pair_close(struct pair *p)
 void rd_pair_connect(struct pair *p)
 {
 	const struct ib_config k = {
-		.rnr_timer_code = 6,
+		.rnr_timer_code = 18, /* 5 ms: between two tries nothing is under way */
 		.reads_out = 16,
 		.q_key = RD_Q_KEY,
 		.rdd = RD_DOMAIN,
