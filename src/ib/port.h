@@ -131,6 +131,7 @@ struct message {
 struct resource {
 	uint8_t kind;	   /* IBA_KIND_READ, IBA_KIND_ATOMIC */
 	bool is_touch_due; /* answered; when that was heard, a one-touch tag is spent */
+	uint8_t refused;   /* of a Read: the syndrome it is answered with; 0: what it asks for */
 	uint32_t psn, count, msn;
 	uint32_t r_key, length;
 	uint64_t va;
@@ -205,10 +206,8 @@ struct ib_conn {
 	uint32_t window, ack_every, q_key;
 	/* The end. */
 	enum weft_reason why;
-	/* resp.nak at resp.psn is all that is said to requests from psn_final on: ever; RD: until
-	 * the peer sets out anew */
+	/* resp.nak at resp.psn is all that is said from now on: ever; RD: until RESYNC */
 	bool has_final;
-	uint32_t psn_final;
 	bool is_told;	     /* its owner has heard of it */
 	bool was_reply;	     /* the last packet was one: requests are next */
 	bool is_established; /* its peer was heard, in RTR */

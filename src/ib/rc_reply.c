@@ -93,7 +93,7 @@ static enum iba_op response_op(bool is_first, bool is_last)
 	return is_last ? IBA_READ_RESPONSE_LAST : IBA_READ_RESPONSE_MIDDLE;
 }
 
-/* False: it could not be had any more, and the connection is over. */
+/* False: it could not be had any more, and a connection is over. */
 static bool answer_read(struct ib_conn *c, struct resource *e, struct ib_out *out)
 {
 	struct responder *r = &c->resp;
@@ -111,7 +111,9 @@ static bool answer_read(struct ib_conn *c, struct resource *e, struct ib_out *ou
 
 	if (reason != WEFT_OK) {
 		qp_refused(c->resp.qp, reason, e->va, e->r_key);
-		rc_resp_end(c, p.psn, IBA_NAK_ACCESS, reason);
+		e->refused = iba_syndrome_nak(IBA_NAK_ACCESS);
+		if (!c->is_ee)
+			rc_resp_end(c, p.psn, IBA_NAK_ACCESS, reason);
 		return false;
 	}
 	if (iba_form(p.opcode)->headers & IBA_HAS_AETH)
@@ -123,6 +125,23 @@ static bool answer_read(struct ib_conn *c, struct resource *e, struct ib_out *ou
 		r->has_touch_due = true;
 	}
 	return true;
+}
+
+/*
+ * RD: as often as it is asked for. The peer may have had its answer, and have gone on: that this
+ * one is repeated in vain must not change what is expected next.
+ */
+static void answer_refusal(struct ib_conn *c, const struct resource *e, struct ib_out *out)
+{
+	struct iba_packet p = {
+		.opcode = iba_opcode(IBA_RD, IBA_ACKNOWLEDGE),
+		.psn = iba_psn_add(e->psn, c->resp.res_packet),
+		.syndrome = e->refused,
+		.msn = e->msn,
+	};
+
+	c->port->counts.naks_out++;
+	packet_make(c, &p, NULL, out);
 }
 
 bool rc_reply_next(struct ib_conn *c, struct ib_out *out)
@@ -137,11 +156,15 @@ bool rc_reply_next(struct ib_conn *c, struct ib_out *out)
 		return true;
 	}
 	e = res_at(r, r->res_at);
-	if (e->kind == IBA_KIND_ATOMIC)
+	if (e->kind == IBA_KIND_ATOMIC) {
 		answer_atomic(c, e, out);
-	else if (!answer_read(c, e, out)) {
-		make_ack(c, out); /* the refusal, in its place */
-		return true;
+	} else if (e->refused || !answer_read(c, e, out)) {
+		if (!c->is_ee) {
+			make_ack(c, out); /* the refusal, in its place */
+			return true;
+		}
+		answer_refusal(c, e, out);
+		r->res_packet = e->count - 1;
 	}
 	if (++r->res_packet == e->count) {
 		r->res_at++;

@@ -29,12 +29,8 @@ static void nak(struct ib_conn *c, uint8_t syndrome)
 /* From now on the connection has this one answer for whatever comes. */
 void rc_resp_end(struct ib_conn *c, uint32_t psn, enum iba_nak cause, enum weft_reason reason)
 {
-	struct responder *r = &c->resp;
-
 	c->has_final = true;
-	/* Of a Read that cannot go on: whatever part of it is asked for again. */
-	c->psn_final = r->res_at == r->res_next ? psn : r->res[r->res_at & r->res_mask].psn;
-	r->psn = psn;
+	c->resp.psn = psn;
 	nak(c, iba_syndrome_nak(cause));
 	if (c->is_ee)
 		rd_message_drop(c);
@@ -281,7 +277,6 @@ static void not_ready(struct ib_conn *c, uint32_t psn)
 	nak(c, iba_syndrome_rnr(asked->rnr_timer_code));
 	if (c->is_ee) {
 		c->has_final = true;
-		c->psn_final = psn;
 		rd_message_drop(c);
 		return;
 	}
@@ -312,7 +307,7 @@ static void take_message(struct ib_conn *c, const struct iba_packet *p)
 /* After the end: the one answer, to what could not be carried out. */
 static enum weft_reason take_after_end(struct ib_conn *c, const struct iba_packet *p)
 {
-	if (!c->has_final || iba_psn_is_before(p->psn, c->psn_final))
+	if (!c->has_final || iba_psn_is_before(p->psn, c->resp.psn))
 		return WEFT_R_PEER_GONE;
 	c->resp.is_nak_due = true;
 	conn_ready(c);

@@ -120,11 +120,8 @@ void rd_leave(struct ib_ee *ee, struct weft_qp *qp)
 		qp_recv_retire(qp, &flushed, false);
 	}
 	r->in.kind = IBA_KIND_NONE;
-	if (r->res_at != r->res_next && ee->resource.kind == IBA_KIND_READ)
-		rc_resp_end(c, iba_psn_add(ee->resource.psn, r->res_packet), IBA_NAK_INVALID_RD,
-			    WEFT_R_QP_STATE);
-	else if (ee->resource.kind == IBA_KIND_READ)
-		answers_drop(r);
+	if (ee->resource.kind == IBA_KIND_READ)
+		ee->resource.refused = iba_syndrome_nak(IBA_NAK_INVALID_RD);
 	r->qp = NULL;
 }
 
