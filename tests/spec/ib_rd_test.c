@@ -1,0 +1,557 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Reliable datagrams over the InfiniBand transport: what they cost (TRN-S1), and that queue pairs
+ * which share an end-to-end context do not suffer for each other.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "ib_mesh.h"
+#include "test.h"
+
+enum { N = 4, M = 3, QPS_MAX = 32, Q_KEY = 0x77, RDD = 1, MTU = 256, BYTES = 64 * 1024 };
+
+#define MUST(call) REQUIRE((call) == WEFT_OK)
+
+struct node {
+	struct weft_adapter *adapter;
+	struct weft_pd *pd;
+	struct weft_cq *send_cq, *recv_cq;
+	struct weft_qp *qps[QPS_MAX];
+	uint32_t qp_count;
+	uint8_t *memory;
+	uint32_t tag;
+};
+
+static struct node nodes[N];
+static struct ib_mesh *mesh;
+static int count;
+
+static void node_open(struct node *n)
+{
+	const struct weft_adapter_options ao = { .tags_max = 64,
+						 .translations_max = 64,
+						 .qps_max = 64 };
+	const struct weft_cq_options co = { .entries_max = 1024 };
+
+	*n = (struct node){ .memory = calloc(1, BYTES) };
+	MUST(weft_adapter_open(&ao, &n->adapter));
+	MUST(weft_pd_create(n->adapter, NULL, &n->pd));
+	MUST(weft_cq_create(n->adapter, &co, &n->send_cq));
+	MUST(weft_cq_create(n->adapter, &co, &n->recv_cq));
+	const struct weft_region_options ro = {
+		.addr = (uintptr_t)n->memory,
+		.length = BYTES,
+		.rights = WEFT_LOCAL_READ | WEFT_LOCAL_WRITE | WEFT_REMOTE_READ |
+			  WEFT_REMOTE_WRITE | WEFT_REMOTE_ATOMIC,
+	};
+	MUST(weft_region_register(n->pd, &ro, &n->tag));
+}
+
+static void world_open(int nodes_count, const struct sim_faults *faults)
+{
+	struct weft_adapter *adapters[N];
+	struct ib_mesh_options o = { .seed = 1, .nodes = nodes_count };
+
+	if (faults)
+		o.faults = *faults;
+	count = nodes_count;
+	for (int i = 0; i < count; i++) {
+		node_open(&nodes[i]);
+		adapters[i] = nodes[i].adapter;
+	}
+	mesh = ib_mesh_open(&o, adapters);
+	REQUIRE(mesh);
+}
+
+static void world_close(void)
+{
+	for (int i = 0; i < count; i++) {
+		for (uint32_t k = 0; k < nodes[i].qp_count; k++)
+			MUST(weft_qp_destroy(nodes[i].qps[k]));
+	}
+	ib_mesh_close(mesh);
+	for (int i = 0; i < count; i++) {
+		struct node *n = &nodes[i];
+
+		MUST(weft_region_deregister(n->pd, n->tag));
+		MUST(weft_cq_destroy(n->send_cq));
+		MUST(weft_cq_destroy(n->recv_cq));
+		MUST(weft_pd_destroy(n->pd));
+		MUST(weft_adapter_close(n->adapter));
+		free(n->memory);
+	}
+}
+
+static struct ib_ee_config ee_config(void)
+{
+	return (struct ib_ee_config){
+		.path = { .mtu_bytes = MTU },
+		.rdd = RDD,
+		.psn_send = 0xfffffe,
+		.timeout_code = 12, /* 17 ms */
+		.retries = 7,
+		.rnr_retries = IB_RNR_RETRY_FOREVER,
+	};
+}
+
+static struct weft_qp *qp_open(int node, enum weft_service service)
+{
+	struct node *n = &nodes[node];
+	const struct weft_qp_options qo = {
+		.service = service,
+		.send_cq = n->send_cq,
+		.recv_cq = n->recv_cq,
+		.is_every_send_signalled = true,
+	};
+	struct weft_qp *qp;
+
+	MUST(weft_qp_create(n->pd, &qo, &qp));
+	n->qps[n->qp_count++] = qp;
+	return qp;
+}
+
+static struct weft_qp *rd_open(int node, uint32_t q_key, uint32_t rdd)
+{
+	const struct weft_qp_attr patient = { .receiver_wait_ns = UINT64_MAX };
+	struct weft_qp *qp = qp_open(node, WEFT_RD);
+	const struct ib_config k = {
+		.rnr_timer_code = 14, .reads_out = 4, .q_key = q_key, .rdd = rdd
+	};
+
+	MUST(weft_qp_modify(qp, &patient, WEFT_QP_RECEIVER_WAIT));
+	MUST(ib_mesh_attach(mesh, qp, &k));
+	return qp;
+}
+
+static void receive(int node, struct weft_qp *qp, uint64_t id, uint32_t offset, uint32_t bytes)
+{
+	const struct weft_segment s = { (uintptr_t)nodes[node].memory + offset, bytes,
+					nodes[node].tag };
+	const struct weft_recv_wr wr = { .id = id, .segments = &s, .segment_count = 1 };
+
+	MUST(weft_qp_post_recv(qp, &wr, 1, NULL));
+}
+
+/* From the beginning of the one memory to the second half of the other. */
+static void post(int from, struct weft_qp *qp, int to, const struct weft_qp *dest,
+		 struct weft_send_wr wr)
+{
+	struct weft_segment s = { (uintptr_t)nodes[from].memory, wr.segment_count,
+				  nodes[from].tag };
+	struct ib_ee *ee = ib_mesh_ee(mesh, from, to);
+
+	wr.segments = &s;
+	wr.segment_count = 1;
+	wr.remote_addr = (uintptr_t)nodes[to].memory + BYTES / 2;
+	wr.remote_tag = wr.remote_tag ? wr.remote_tag : nodes[to].tag;
+	wr.dest_qp_number = weft_qp_number(dest);
+	wr.remote_q_key = wr.remote_q_key ? wr.remote_q_key : Q_KEY;
+	wr.ee = ee ? ib_ee_face(ee) : NULL;
+	MUST(weft_qp_post_send(qp, &wr, 1, NULL));
+}
+
+/* A request of so many bytes. */
+static struct weft_send_wr request(enum weft_opcode opcode, uint64_t id, uint32_t bytes)
+{
+	return (struct weft_send_wr){ .id = id, .opcode = opcode, .segment_count = bytes };
+}
+
+static void step(void)
+{
+	int who = ib_mesh_step(mesh);
+	uint32_t none;
+
+	for (int i = 0; i < count; i++) {
+		if (who < 0 || who == i)
+			MUST(weft_cq_poll(nodes[i].send_cq, NULL, 0, &none));
+	}
+	REQUIRE(ib_mesh_world(mesh)->now_ns < UINT64_C(100) * 1000000000);
+}
+
+static struct weft_completion take(struct weft_cq *cq)
+{
+	struct weft_completion c;
+	uint32_t taken = 0;
+
+	for (;;) {
+		MUST(weft_cq_poll(cq, &c, 1, &taken));
+		if (taken == 1)
+			return c;
+		step();
+	}
+}
+
+static void sent(int node, uint64_t id, enum weft_status status)
+{
+	struct weft_completion c = take(nodes[node].send_cq);
+
+	EXPECT_EQ(c.id, id);
+	EXPECT_EQ(c.status, status);
+}
+
+static enum weft_qp_state state_of(struct weft_qp *qp)
+{
+	struct weft_qp_attr attr;
+
+	weft_qp_query(qp, &attr);
+	return attr.state;
+}
+
+/* ---- What it costs -------------------------------------------------------------------------- */
+
+static const struct sim_faults bad_network = {
+	.delay_max_ns = 20000,
+	.loss_ppm = 30000,
+	.duplicate_ppm = 20000,
+	.reorder_ppm = 20000,
+	.reorder_max_ns = 50000,
+	.corrupt_ppm = 20000,
+};
+
+/* Sends of every process to every process of other nodes, each numbered by its sender. */
+static uint32_t exchange_rd(void)
+{
+	uint32_t messages = 0;
+
+	for (int from = 0; from < N; from++) {
+		for (int to = 0; to < N; to++) {
+			for (int k = 0; k < M * M && from != to; k++) {
+				struct weft_qp *dest = nodes[to].qps[k % M];
+
+				receive(to, dest, 1, BYTES / 2, 1024);
+				post(from, nodes[from].qps[k / M], to, dest,
+				     request(WEFT_OP_SEND, 1, 1000));
+				messages++;
+			}
+		}
+	}
+	return messages;
+}
+
+static uint32_t exchange_rc(void)
+{
+	uint32_t messages = 0;
+
+	for (int i = 0; i < N; i++) {
+		for (uint32_t k = 0; k < nodes[i].qp_count; k++) {
+			struct weft_segment s = { (uintptr_t)nodes[i].memory, 1000, nodes[i].tag };
+			struct weft_send_wr wr = { .opcode = WEFT_OP_SEND,
+						   .segments = &s,
+						   .segment_count = 1 };
+
+			receive(i, nodes[i].qps[k], 1, BYTES / 2, 1024);
+			MUST(weft_qp_post_send(nodes[i].qps[k], &wr, 1, NULL));
+			messages++;
+		}
+	}
+	return messages;
+}
+
+static void all_arrive(uint32_t messages)
+{
+	uint32_t ended = 0, arrived = 0;
+
+	while (ended < messages || arrived < messages) {
+		step();
+		for (int i = 0; i < N; i++) {
+			struct weft_completion c;
+			uint32_t taken;
+
+			MUST(weft_cq_poll(nodes[i].send_cq, &c, 1, &taken));
+			REQUIRE(taken == 0 || c.status == WEFT_SUCCESS);
+			ended += taken;
+			MUST(weft_cq_poll(nodes[i].recv_cq, &c, 1, &taken));
+			REQUIRE(taken == 0 || c.status == WEFT_SUCCESS);
+			arrived += taken;
+		}
+	}
+	EXPECT_EQ(arrived, messages);
+}
+
+TEST(test_trn_s1_rc_05_all_to_all_by_connections_takes_27_queue_pairs)
+{
+	const struct ib_config k = { .path = { .mtu_bytes = MTU },
+				     .timeout_code = 12,
+				     .retries = 7,
+				     .rnr_retries = IB_RNR_RETRY_FOREVER,
+				     .rnr_timer_code = 10 };
+	struct weft_usage usage;
+
+	world_open(N, &bad_network);
+	for (int a = 0; a < N; a++) {
+		for (int b = a + 1; b < N; b++) {
+			for (int i = 0; i < M * M; i++) {
+				struct weft_qp *const qps[2] = { qp_open(a, WEFT_RC),
+								 qp_open(b, WEFT_RC) };
+
+				MUST(ib_mesh_connect(mesh, (int[]){ a, b }, qps, &k));
+			}
+		}
+	}
+	MUST(weft_adapter_query(nodes[0].adapter, &usage));
+	EXPECT_EQ(usage.qps, M * M * (N - 1));
+	EXPECT_EQ(usage.qps, 27);
+	EXPECT_EQ(nodes[0].adapter->core.ees.used, 0);
+	all_arrive(exchange_rc());
+	world_close();
+}
+
+TEST(test_trn_s1_rd_03_all_to_all_by_datagrams_takes_3_and_3_contexts)
+{
+	const struct ib_ee_config k = ee_config();
+	struct weft_usage usage;
+
+	world_open(N, &bad_network);
+	for (int a = 0; a < N; a++) {
+		for (int b = a + 1; b < N; b++)
+			MUST(ib_mesh_join(mesh, a, b, &k));
+		for (int i = 0; i < M; i++)
+			rd_open(a, Q_KEY, RDD);
+	}
+	for (int i = 0; i < N; i++) {
+		MUST(weft_adapter_query(nodes[i].adapter, &usage));
+		EXPECT_EQ(usage.qps, M);
+		EXPECT_EQ(nodes[i].adapter->core.ees.used, N - 1);
+	}
+	all_arrive(exchange_rd());
+	for (int a = 0; a < N; a++) {
+		for (int b = 0; b < N; b++)
+			EXPECT(a == b || ib_ee_why(ib_mesh_ee(mesh, a, b)) == WEFT_OK);
+	}
+	world_close();
+}
+
+/* It is one allocation, and its slot in the table of the adapter is 13 bytes. */
+TEST(test_rd_02_a_context_costs_no_more_than_4_kib)
+{
+	EXPECT(ib_ee_bytes() <= 4096 - 64);
+	EXPECT(ib_ee_bytes() > sizeof(struct ib_ee_config));
+}
+
+/* ---- Who shares a context ------------------------------------------------------------------- */
+
+static void two_nodes(void)
+{
+	const struct ib_ee_config k = ee_config();
+
+	world_open(2, NULL);
+	MUST(ib_mesh_join(mesh, 0, 1, &k));
+}
+
+/* One has much to do, the other little: they take turns. */
+TEST(test_rd_02_queue_pairs_of_a_context_take_turns)
+{
+	struct weft_qp *a, *b, *dest;
+	uint32_t of_a = 0;
+
+	two_nodes();
+	a = rd_open(0, Q_KEY, RDD);
+	b = rd_open(0, Q_KEY, RDD);
+	dest = rd_open(1, Q_KEY, RDD);
+	for (uint64_t i = 0; i < 20; i++)
+		post(0, a, 1, dest, request(WEFT_OP_WRITE, i, 2000));
+	for (uint64_t i = 0; i < 3; i++)
+		post(0, b, 1, dest, request(WEFT_OP_WRITE, 100 + i, 2000));
+	for (uint64_t of_b = 0; of_b < 3;) {
+		struct weft_completion c = take(nodes[0].send_cq);
+
+		REQUIRE(c.status == WEFT_SUCCESS);
+		of_b += c.qp_number == weft_qp_number(b);
+		of_a += c.qp_number == weft_qp_number(a);
+	}
+	EXPECT(of_a <= 4);
+	for (; of_a < 20; of_a++)
+		REQUIRE(take(nodes[0].send_cq).status == WEFT_SUCCESS);
+	world_close();
+}
+
+/* RNR NAK: the one waits, and is served when there is a receive; the other is served meanwhile. */
+TEST(test_rd_02_a_missing_receive_keeps_nobody_else_waiting)
+{
+	struct weft_qp *a, *b, *empty, *dest;
+	uint64_t began;
+
+	two_nodes();
+	a = rd_open(0, Q_KEY, RDD);
+	b = rd_open(0, Q_KEY, RDD);
+	empty = rd_open(1, Q_KEY, RDD);
+	dest = rd_open(1, Q_KEY, RDD);
+	post(0, a, 1, empty, request(WEFT_OP_SEND, 1, 1000));
+	for (int i = 0; i < 20; i++)
+		step();
+	began = ib_mesh_world(mesh)->now_ns;
+	for (uint64_t i = 0; i < 50; i++) {
+		post(0, b, 1, dest, request(WEFT_OP_WRITE, 10 + i, 1000));
+		sent(0, 10 + i, WEFT_SUCCESS);
+	}
+	EXPECT(ib_mesh_world(mesh)->now_ns - began < 50 * 1000 * 1000);
+	EXPECT(ib_port_counts(ib_mesh_port(mesh, 1))->rnrs_out > 0);
+	receive(1, empty, 7, BYTES / 2, 1000);
+	sent(0, 1, WEFT_SUCCESS);
+	EXPECT_EQ(take(nodes[1].recv_cq).id, 7);
+	world_close();
+}
+
+/* Refused for each of the reasons: its queue pair stops, the context and the others go on. */
+TEST(test_rd_01_an_error_of_one_is_not_one_of_the_context)
+{
+	struct weft_qp *a, *b, *dest, *foreign;
+	struct weft_send_wr bad;
+
+	two_nodes();
+	a = rd_open(0, Q_KEY, RDD);
+	b = rd_open(0, Q_KEY, RDD);
+	dest = rd_open(1, Q_KEY, RDD);
+	foreign = rd_open(1, Q_KEY, RDD + 1);
+	for (int i = 0; i < 6; i++) {
+		const struct weft_qp_attr rts = { .state = WEFT_QPS_RTS };
+
+		bad = request(i == 3 ? WEFT_OP_READ : WEFT_OP_WRITE, 1, 2000);
+		bad.remote_q_key = i == 0 ? Q_KEY + 1 : 0;
+		bad.remote_tag = i >= 2 && i < 4 ? nodes[1].tag ^ 1 : 0;
+		if (i == 4) { /* too long for its receive */
+			bad.opcode = WEFT_OP_SEND;
+			receive(1, dest, 9, BYTES / 2, 1500);
+		}
+		bad.segment_count = i == 5 ? BYTES / 2 + 1 : 2000;
+		post(0, a, 1, i == 1 ? foreign : dest, bad);
+		post(0, a, 1, dest, request(WEFT_OP_WRITE, 2, 100));
+		post(0, b, 1, dest, request(WEFT_OP_WRITE, 3, 3000));
+		for (int k = 0; k < 3; k++) {
+			struct weft_completion c = take(nodes[0].send_cq);
+
+			EXPECT_EQ(c.status == WEFT_SUCCESS, c.id == 3);
+			EXPECT_EQ(c.status == WEFT_ERR_FLUSHED, c.id == 2);
+			if (c.id == 1)
+				EXPECT_EQ(c.status, i < 2    ? WEFT_ERR_PEER_GONE
+						    : i == 4 ? WEFT_ERR_REMOTE_REQUEST
+							     : WEFT_ERR_REMOTE_ACCESS);
+		}
+		if (i == 4)
+			EXPECT_EQ(take(nodes[1].recv_cq).status, WEFT_ERR_LOCAL_LENGTH);
+		EXPECT_EQ(state_of(a), WEFT_QPS_SQE);
+		EXPECT_EQ(state_of(b), WEFT_QPS_RTS);
+		EXPECT_EQ(state_of(dest), WEFT_QPS_RTS);
+		MUST(weft_qp_modify(a, &rts, WEFT_QP_STATE));
+		post(0, a, 1, dest, request(WEFT_OP_READ, 4, 3000));
+		sent(0, 4, WEFT_SUCCESS);
+	}
+	EXPECT_EQ(ib_ee_why(ib_mesh_ee(mesh, 0, 1)), WEFT_OK);
+	world_close();
+}
+
+/* The peer is silent: what has its turn, what waits and what comes later fails, here alone. */
+TEST(test_rd_02_a_context_that_fails_ends_what_is_on_it)
+{
+	const struct weft_qp_attr rts = { .state = WEFT_QPS_RTS };
+	const struct ib_ee_config k = ee_config();
+	struct weft_qp *a, *b, *dest, *other;
+
+	world_open(3, NULL);
+	MUST(ib_mesh_join(mesh, 0, 1, &k));
+	MUST(ib_mesh_join(mesh, 0, 2, &k));
+	a = rd_open(0, Q_KEY, RDD);
+	b = rd_open(0, Q_KEY, RDD);
+	dest = rd_open(1, Q_KEY, RDD);
+	other = rd_open(2, Q_KEY, RDD);
+	sim_datagram_cut(ib_mesh_pipe(mesh, 0, 1));
+	post(0, a, 1, dest, request(WEFT_OP_WRITE, 1, 100));
+	post(0, b, 1, dest, request(WEFT_OP_WRITE, 1, 100));
+	for (int i = 0; i < 2; i++)
+		sent(0, 1, WEFT_ERR_PEER_GONE);
+	EXPECT_EQ(state_of(a), WEFT_QPS_SQE);
+	EXPECT_EQ(state_of(b), WEFT_QPS_SQE);
+	EXPECT(ib_port_ee_event(ib_mesh_port(mesh, 0)) == ib_mesh_ee(mesh, 0, 1));
+	EXPECT(!ib_port_ee_event(ib_mesh_port(mesh, 0)));
+	EXPECT_EQ(ib_ee_why(ib_mesh_ee(mesh, 0, 1)), WEFT_R_PEER_GONE);
+	MUST(weft_qp_modify(a, &rts, WEFT_QP_STATE));
+	post(0, a, 2, other, request(WEFT_OP_WRITE, 2, 100));
+	sent(0, 2, WEFT_SUCCESS);
+	post(0, a, 1, dest, request(WEFT_OP_WRITE, 3, 100));
+	sent(0, 3, WEFT_ERR_PEER_GONE);
+	world_close();
+}
+
+/* Messages of two nodes, several packets each, arrive at one queue pair at a time. */
+TEST(test_rd_01_rd_04_messages_of_two_nodes_at_a_time_each_have_their_receive)
+{
+	const struct ib_ee_config k = ee_config();
+	struct weft_qp *a, *b, *dest;
+
+	world_open(3, &(struct sim_faults){ .delay_max_ns = 3000, .delay_min_ns = 1000 });
+	MUST(ib_mesh_join(mesh, 0, 2, &k));
+	MUST(ib_mesh_join(mesh, 1, 2, &k));
+	a = rd_open(0, Q_KEY, RDD);
+	b = rd_open(1, Q_KEY, RDD);
+	dest = rd_open(2, Q_KEY, RDD);
+	memset(nodes[0].memory, 'a', 8000);
+	memset(nodes[1].memory, 'b', 8000);
+	receive(2, dest, 0, 0, 8000);
+	receive(2, dest, 1, 8000, 8000);
+	post(0, a, 2, dest, request(WEFT_OP_SEND, 1, 8000));
+	post(1, b, 2, dest, request(WEFT_OP_SEND, 1, 8000));
+	for (int i = 0; i < 2; i++) {
+		struct weft_completion c = take(nodes[2].recv_cq);
+		const uint8_t *at = nodes[2].memory + c.id * 8000;
+
+		EXPECT_EQ(c.status, WEFT_SUCCESS);
+		EXPECT_EQ(c.byte_count, 8000);
+		for (int n = 1; n < 8000; n++)
+			REQUIRE(at[n] == at[0]);
+		EXPECT_EQ(c.src_qp_number, weft_qp_number(at[0] == 'a' ? a : b));
+	}
+	EXPECT(nodes[2].memory[0] != nodes[2].memory[8000]);
+	world_close();
+}
+
+/* Its message is on its way when the sender's queue pair goes: the receive serves the next. */
+TEST(test_rd_02_a_message_that_is_given_up_leaves_its_receive)
+{
+	struct weft_qp *a, *b, *dest;
+
+	two_nodes();
+	b = rd_open(0, Q_KEY, RDD);
+	a = rd_open(0, Q_KEY, RDD);
+	dest = rd_open(1, Q_KEY, RDD);
+	receive(1, dest, 5, BYTES / 2, 30000);
+	/* More than the window: it cannot have gone at once. */
+	sim_datagram_cut(ib_mesh_pipe(mesh, 1, 0));
+	post(0, a, 1, dest, request(WEFT_OP_SEND, 1, 30000));
+	for (int i = 0; i < 3; i++)
+		step();
+	MUST(weft_qp_destroy(a));
+	nodes[0].qp_count--;
+	sim_datagram_heal(ib_mesh_pipe(mesh, 1, 0));
+	REQUIRE(take(nodes[0].send_cq).status == WEFT_ERR_FLUSHED);
+	post(0, b, 1, dest, request(WEFT_OP_SEND, 2, 3000));
+	for (int i = 0; i < 1; i++) {
+		struct weft_completion c = take(nodes[1].recv_cq);
+
+		/* If the first had come whole, it has the receive. */
+		EXPECT(c.byte_count == 3000 || c.byte_count == 30000);
+		if (c.byte_count == 30000)
+			receive(1, dest, 6, BYTES / 2, 30000);
+	}
+	sent(0, 2, WEFT_SUCCESS);
+	world_close();
+}
+
+/* What the wire has no message for, or nobody could find, is refused when it is posted. */
+TEST(test_rd_04_a_request_names_a_context)
+{
+	struct weft_send_wr wr = { .opcode = WEFT_OP_SEND };
+	struct weft_qp *a, *alien;
+
+	two_nodes();
+	a = rd_open(0, Q_KEY, RDD);
+	alien = rd_open(0, Q_KEY, RDD + 1);
+	EXPECT_EQ(weft_qp_post_send(a, &wr, 1, NULL), WEFT_R_NULL_ARGUMENT);
+	wr.ee = ib_ee_face(ib_mesh_ee(mesh, 1, 0));
+	EXPECT_EQ(weft_qp_post_send(a, &wr, 1, NULL), WEFT_R_BAD_ARGUMENT);
+	wr.ee = ib_ee_face(ib_mesh_ee(mesh, 0, 1));
+	EXPECT_EQ(weft_qp_post_send(alien, &wr, 1, NULL), WEFT_R_BAD_ARGUMENT);
+	wr.opcode = WEFT_OP_SEND_INVALIDATE;
+	EXPECT_EQ(weft_qp_post_send(a, &wr, 1, NULL), WEFT_R_WR_WIRE);
+	world_close();
+}
