@@ -342,25 +342,21 @@ static enum weft_reason ib_check(const struct weft_qp *qp, const struct weft_sen
 
 static enum issue ib_issue(struct weft_qp *qp, struct send_wqe *wqe)
 {
-	const struct stretch all = request_stretch(wqe);
 	const struct ib_conn *c = qp->stream;
-	enum weft_reason r = WEFT_OK;
 
 	if (c->rd_state != RD_IDLE)
 		return ISSUE_NO_ROOM;
-	if (qp->service == WEFT_UD && !ud_has_path(qp->stream, wqe))
-		r = WEFT_R_PEER_UNKNOWN;
-	if (r == WEFT_OK && !request_is_inline(wqe))
-		r = qp_segments_check(qp, &all); /* LOC-06 */
-	if (r != WEFT_OK) {
+	if (qp->service == WEFT_UD && !ud_has_path(qp->stream, wqe)) {
 		send_queue_end(qp, wqe,
 			       &(struct outcome){
 				       .status = WEFT_ERR_LOCAL_ACCESS,
-				       .reason = r,
+				       .reason = WEFT_R_PEER_UNKNOWN,
 				       .is_local = true,
 			       });
 		return ISSUE_BEGUN;
 	}
+	if (!request_check(qp, wqe))
+		return ISSUE_BEGUN;
 	return qp->service == WEFT_RD ? rd_issue(qp->stream, wqe) : rc_issue(qp->stream, wqe);
 }
 

@@ -12,22 +12,6 @@ bool request_is_inline(const struct send_wqe *wqe)
 	return wqe->flags & WEFT_INLINE;
 }
 
-struct stretch request_stretch(struct send_wqe *wqe)
-{
-	enum mem_kind kind = MEM_LOCAL_READ;
-
-	if (wqe->opcode == WEFT_OP_READ)
-		kind = MEM_READ_SINK;
-	else if (wqe_is_read(wqe))
-		kind = MEM_LOCAL_WRITE;
-	return (struct stretch){
-		.segments = wqe_segments(wqe),
-		.count = wqe->segment_count,
-		.kind = kind,
-		.length = wqe->length,
-	};
-}
-
 /* Too many pieces for one gather list: what there is goes to the bounce buffer. */
 static void bounce(struct ib_conn *c, struct load *load, struct ib_out *out)
 {

@@ -273,7 +273,6 @@ uint64_t conn_timeout_ns(uint8_t code);
 /* port.c */
 void port_dropped(struct ib_port *port, uint32_t who, enum weft_reason reason);
 enum weft_reason port_check_icrc(struct ib_port *port, const struct ib_in *in);
-struct ib_conn *ib_port_find(const struct ib_port *port, uint32_t number);
 
 /* ---- packet.c ------------------------------------------------------------------------------- */
 
@@ -302,9 +301,6 @@ void packet_gather_grant(struct ib_conn *c, struct mem_grant *grant, struct load
 
 /* Whether it goes into the packet's own bytes. */
 bool request_is_inline(const struct send_wqe *wqe);
-
-/* The list of a request, as what it is used. */
-struct stretch request_stretch(struct send_wqe *wqe);
 
 /* Packet number i of a Send or Write: opcode and headers; payload, or why it cannot be had. */
 void request_packet(struct ib_conn *c, const struct send_wqe *wqe, uint32_t i,

@@ -69,21 +69,6 @@ void tx_fill(struct iwarp_stream *s)
 
 /* ---- Requests ------------------------------------------------------------------------------- */
 
-static struct stretch request_stretch(struct send_wqe *wqe)
-{
-	enum mem_kind kind = MEM_LOCAL_READ;
-
-	if (wqe->opcode == WEFT_OP_READ)
-		kind = MEM_READ_SINK;
-	else if (wqe_is_read(wqe))
-		kind = MEM_LOCAL_WRITE;
-	return (struct stretch){
-		.segments = wqe_segments(wqe),
-		.count = wqe->segment_count,
-		.kind = kind,
-	};
-}
-
 static void begin_send(struct iwarp_stream *s, const struct send_wqe *wqe)
 {
 	struct tx_message *m = &s->tx.message;
@@ -191,8 +176,6 @@ static void begin_message(struct iwarp_stream *s, struct send_wqe *wqe)
 enum issue rdmap_tx_issue(struct weft_qp *qp, struct send_wqe *wqe)
 {
 	struct iwarp_stream *s = qp->stream;
-	const struct stretch all = request_stretch(wqe);
-	enum weft_reason r = WEFT_OK;
 
 	if (s->tx.is_held || s->tx.has_message || !tx_has_room(s)) {
 		s->is_cramped |= !s->tx.has_message && s->tx.ready < TX_BATCH && !s->desk;
@@ -201,17 +184,8 @@ enum issue rdmap_tx_issue(struct weft_qp *qp, struct send_wqe *wqe)
 	/* The ready-to-receive Read is one of those that the peer serves at a time. */
 	if (s->reads.is_rtr_pending && wqe_is_read(wqe) && qp->sq.reads >= s->terms.ord)
 		return ISSUE_NO_ROOM;
-	if (!(wqe->flags & WEFT_INLINE))
-		r = qp_segments_check(qp, &all);
-	if (r != WEFT_OK) {
-		send_queue_end(qp, wqe,
-			       &(struct outcome){
-				       .status = WEFT_ERR_LOCAL_ACCESS,
-				       .reason = r,
-				       .is_local = true,
-			       });
+	if (!request_check(qp, wqe))
 		return ISSUE_BEGUN;
-	}
 	if (wqe->flags & WEFT_INLINE)
 		s->counts.payload_copied += wqe->length; /* when it was posted */
 	begin_message(s, wqe);

@@ -141,6 +141,14 @@ enum weft_reason qp_segments_check(struct weft_qp *qp, const struct stretch *all
 enum weft_reason qp_segments_spans(struct weft_qp *qp, const struct stretch *stretch,
 				   struct mem_span *spans, uint32_t max, uint32_t *count);
 
+/* The list of a request, as what it is used. */
+struct stretch request_stretch(struct send_wqe *wqe);
+
+/*
+ * LOC-06: the checks on the list of a request that begins. False: it has failed, and ended.
+ */
+bool request_check(struct weft_qp *qp, struct send_wqe *wqe);
+
 /* Whether a fault on purpose is drawn for it, which happens later; it is made, then. */
 static inline bool qp_fault_drawn(struct weft_qp *qp, enum fault fault)
 {

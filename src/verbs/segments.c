@@ -58,3 +58,35 @@ enum weft_reason qp_segments_spans(struct weft_qp *qp, const struct stretch *str
 	}
 	return WEFT_OK;
 }
+
+/* ---- Requests ------------------------------------------------------------------------------- */
+
+struct stretch request_stretch(struct send_wqe *wqe)
+{
+	enum mem_kind kind = MEM_LOCAL_READ;
+
+	if (wqe->opcode == WEFT_OP_READ)
+		kind = MEM_READ_SINK;
+	else if (wqe_is_read(wqe))
+		kind = MEM_LOCAL_WRITE;
+	return (struct stretch){
+		.segments = wqe_segments(wqe),
+		.count = wqe->segment_count,
+		.kind = kind,
+		.length = wqe->length,
+	};
+}
+
+bool request_check(struct weft_qp *qp, struct send_wqe *wqe)
+{
+	const struct stretch all = request_stretch(wqe);
+	struct outcome out = { .status = WEFT_ERR_LOCAL_ACCESS, .is_local = true };
+
+	if (wqe->flags & WEFT_INLINE) /* the slot is ours */
+		return true;
+	out.reason = qp_segments_check(qp, &all);
+	if (out.reason == WEFT_OK)
+		return true;
+	send_queue_end(qp, wqe, &out);
+	return false;
+}
