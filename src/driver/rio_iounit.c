@@ -393,7 +393,7 @@ static void core_close(struct weft_rio_iounit *u)
 {
 	/* An owner that finds its connection gone must not find this unit there again. */
 	rio_loop_deafen(&u->loop);
-	/* Nor must it take for lost what went well, and what requesters know may not be taken yet. */
+	/* Nor must it take for lost what went well: requesters may know of more than was taken. */
 	rio_iounit_hurry(u->core);
 	for (uint32_t i = 0; i < u->options.commands_max && rio_loop_turn(&u->loop); i++)
 		;
