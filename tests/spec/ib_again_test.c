@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What comes again, comes late, or was never meant: it is carried out once, or not at all. */
+#include <string.h>
+
+#include "ib_bed.h"
+
+enum { MTU = 256, P0 = PSN_PEERS, WORD = 512, ALL = 0xffffff };
+
+static const uint8_t data[MTU] = { 5, 5, 5 };
+
+static uint64_t word_of(const struct bed *b)
+{
+	uint64_t word;
+
+	memcpy(&word, b->memory + WORD, sizeof(word));
+	return word;
+}
+
+static struct iba_packet fetch_add(struct bed *b, uint32_t n, uint64_t add)
+{
+	struct iba_packet p = peer_reth(b, IBA_FETCH_ADD, P0 + n, WORD, 0);
+
+	p.swap_add = add;
+	return p;
+}
+
+/*
+ * QP-S3: an atomic whose answer is not kept any more, as the peer had more of them since than it
+ * may have in flight, is not carried out again. It cannot be answered either.
+ */
+TEST(test_qp_s3_an_atomic_that_is_long_over_is_not_carried_out_again)
+{
+	struct bed *b = bed_open(NULL, WEFT_RC);
+	uint64_t first = word_of(b);
+
+	for (uint32_t n = 0; n < 6; n++) {
+		MUST(bed_put(b, fetch_add(b, n, 1), NULL, 0));
+		EXPECT(bed_expect(b, IBA_ATOMIC_ACKNOWLEDGE, iba_psn_add(P0, n))->p.original ==
+		       first + n);
+	}
+	for (uint32_t n = 0; n < 4; n++)
+		EXPECT_EQ(bed_put(b, fetch_add(b, n, 1), NULL, 0), WEFT_R_IB_PSN);
+	bed_silent(b);
+	EXPECT(word_of(b) == first + 6);
+	/* Those that are kept are answered as they were. */
+	MUST(bed_put(b, fetch_add(b, 4, 1), NULL, 0));
+	EXPECT(bed_expect(b, IBA_ATOMIC_ACKNOWLEDGE, iba_psn_add(P0, 4))->p.original == first + 4);
+	EXPECT(bed_expect(b, IBA_ATOMIC_ACKNOWLEDGE, iba_psn_add(P0, 5))->p.original == first + 5);
+	/* One that says something else under an old number is forged. */
+	EXPECT_EQ(bed_put(b, peer_reth(b, IBA_READ_REQUEST, P0 + 5, WORD, 8), NULL, 0),
+		  WEFT_R_IB_PSN);
+	bed_silent(b);
+	EXPECT(word_of(b) == first + 6);
+	EXPECT_EQ(b->qp->state, WEFT_QPS_RTS);
+	bed_close(b);
+}
+
+/* A queue pair that begins anew with the same number: what is still under way is not for it. */
+TEST(test_rc_02_old_packets_after_a_restart_change_nothing)
+{
+	const struct weft_qp_attr reset = { .state = WEFT_QPS_RESET };
+	struct bed *b = bed_open(NULL, WEFT_RC);
+	struct ib_config k = b->config;
+
+	MUST(bed_put(b, peer_reth(b, IBA_WRITE_ONLY, P0, 0, 8), data, 8));
+	bed_expect_ack(b, iba_syndrome_ack(0), P0);
+	MUST(qp_modify(b->qp, &reset, WEFT_QP_STATE));
+	bed_run(b);
+	REQUIRE(ib_port_event(b->port) == b->conn);
+	ib_destroy(b->conn);
+	EXPECT_EQ(bed_put(b, peer_reth(b, IBA_WRITE_ONLY, P0 + 1, 0, 8), data, 8),
+		  WEFT_R_PEER_UNKNOWN);
+	k.psn_recv = iba_psn_add(P0, 0x100000);
+	k.psn_send = iba_psn_add(PSN_OURS, 0x100000);
+	MUST(ib_create(b->port, b->qp, &k, &b->conn));
+	MUST(ib_start(b->conn, &k));
+	memset(b->memory, 1, 64);
+	bed_note(b);
+	bed_recv(b, 7, 0, 64);
+	bed_post(b, (struct weft_send_wr){ .id = 8, .opcode = WEFT_OP_WRITE }, 0, 8);
+	bed_expect(b, IBA_WRITE_ONLY, k.psn_send);
+	for (uint32_t n = 0; n < 64; n++) {
+		(void)bed_put(b, peer_reth(b, IBA_WRITE_ONLY, P0 + n, 0, 8), data, 8);
+		(void)bed_put(b, peer_op(IBA_SEND_ONLY, P0 + n), data, 8);
+		EXPECT_EQ(bed_put(b, fetch_add(b, n, 1), NULL, 0), WEFT_R_IB_PSN);
+		EXPECT_EQ(bed_put(b, peer_ack(iba_syndrome_ack(31), PSN_OURS + n, 1), NULL, 0),
+			  WEFT_R_IB_PSN);
+	}
+	bed_unchanged(b);
+	bed_incomplete(b);
+	b->out_count = 0;
+	EXPECT_EQ(b->qp->state, WEFT_QPS_RTS);
+	/* And what is for it is served. */
+	MUST(bed_put(b, peer_op(IBA_SEND_ONLY, k.psn_recv), data, 8));
+	bed_completed(b, 7, WEFT_SUCCESS);
+	bed_close(b);
+}
+
+/* IBA 9.7.5.1.1: answers to what was never sent, of every kind and number, do nothing. */
+TEST(test_rc_03_answers_to_what_was_never_sent)
+{
+	static const enum iba_op ops[] = { IBA_ACKNOWLEDGE, IBA_ATOMIC_ACKNOWLEDGE,
+					   IBA_READ_RESPONSE_ONLY, IBA_READ_RESPONSE_FIRST };
+	struct bed *b = bed_open(NULL, WEFT_RC);
+
+	bed_post(b, (struct weft_send_wr){ .id = 1, .opcode = WEFT_OP_READ }, 0, 8);
+	bed_expect(b, IBA_READ_REQUEST, PSN_OURS);
+	for (uint32_t i = 0; i < 4; i++) {
+		for (uint32_t n = 1; n < 0x1000000; n += 0x10001) {
+			struct iba_packet p = peer_op(ops[i], PSN_OURS + n);
+			bool is_first = ops[i] == IBA_READ_RESPONSE_FIRST;
+			uint32_t bytes = is_first ? MTU : i == 2 ? 8 : 0;
+
+			p.syndrome = (uint8_t)(n & 0x7f);
+			/* The number before the oldest may bring credits. */
+			if (((PSN_OURS + n) & ALL) != PSN_OURS - 1)
+				EXPECT_EQ(bed_put(b, p, data, bytes), WEFT_R_IB_PSN);
+		}
+	}
+	bed_unchanged(b);
+	bed_silent(b);
+	bed_incomplete(b);
+	EXPECT_EQ(b->qp->state, WEFT_QPS_RTS);
+	bed_close(b);
+}
+
+/* IBA 10.8.2, SQD: what has begun is finished, also when it must be sent again; then it is told. */
+TEST(test_qp_14_sqd_finishes_what_has_begun)
+{
+	const struct weft_qp_attr sqd = { .state = WEFT_QPS_SQD };
+	struct bed *b = bed_open(NULL, WEFT_RC);
+	struct weft_event e;
+
+	bed_post(b, (struct weft_send_wr){ .id = 1, .opcode = WEFT_OP_WRITE }, 0, 2 * MTU);
+	b->out_count = 0;
+	MUST(qp_modify(b->qp, &sqd, WEFT_QP_STATE));
+	bed_post(b, (struct weft_send_wr){ .id = 2, .opcode = WEFT_OP_WRITE }, 0, 8);
+	bed_silent(b);
+	/* Both packets were lost. */
+	bed_wait(b, iba_timeout_ns(14));
+	bed_expect(b, IBA_WRITE_FIRST, PSN_OURS);
+	bed_expect(b, IBA_WRITE_LAST, PSN_OURS + 1);
+	b->out_count = 0;
+	EXPECT(!event_pop(&b->adapter.events, &e));
+	MUST(bed_put(b, peer_ack(iba_syndrome_ack(31), PSN_OURS, 0), NULL, 0));
+	EXPECT(!event_pop(&b->adapter.events, &e));
+	MUST(bed_put(b, peer_ack(iba_syndrome_ack(31), PSN_OURS + 1, 1), NULL, 0));
+	bed_completed(b, 1, WEFT_SUCCESS);
+	EXPECT(event_pop(&b->adapter.events, &e) && e.kind == WEFT_EVENT_QP_DRAINED);
+	b->out_count = 0;
+	bed_wait(b, 10 * iba_timeout_ns(14));
+	bed_silent(b);
+	bed_incomplete(b);
+	bed_close(b);
+}
+
+/* IBA 9.7.7.2: a peer without receives gives credits when it has one, and that ends the wait. */
+TEST(test_iba_9_7_7_2_credits_end_the_wait_for_a_receive)
+{
+	struct bed *b = bed_open(NULL, WEFT_RC);
+
+	bed_post(b, (struct weft_send_wr){ .id = 1, .opcode = WEFT_OP_SEND }, 0, 8);
+	bed_expect(b, IBA_SEND_ONLY, PSN_OURS);
+	MUST(bed_put(b, peer_ack(iba_syndrome_rnr(0), PSN_OURS, 0), NULL, 0)); /* 655 ms */
+	bed_silent(b);
+	MUST(bed_put(b, peer_ack(iba_syndrome_ack(0), PSN_OURS - 1, 0), NULL, 0));
+	bed_silent(b);
+	MUST(bed_put(b, peer_ack(iba_syndrome_ack(1), PSN_OURS - 1, 0), NULL, 0));
+	bed_expect(b, IBA_SEND_ONLY, PSN_OURS);
+	MUST(bed_put(b, peer_ack(iba_syndrome_ack(0), PSN_OURS, 1), NULL, 0));
+	bed_completed(b, 1, WEFT_SUCCESS);
+	bed_close(b);
+}
