@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The InfiniBand transport on UDP (RoCEv2): queue pairs of a weft adapter that talk to those of other
- * processes, of other hosts, of the Linux kernel's rxe and of hardware. The conventions are those of
- * <weft/weft.h>.
+ * The InfiniBand transport on UDP (RoCEv2): queue pairs of a weft adapter that talk to those of
+ * other processes, of other hosts, of the Linux kernel's rxe and of hardware. The conventions are
+ * those of <weft/weft.h>.
  *
  * Two queue pairs are connected by telling each of the other: weft_qp_receive(), weft_qp_start().
  * How the two ends learn what to tell is their own affair, or that of contacts, below.

@@ -33,7 +33,7 @@ struct world *ib_mesh_world(struct ib_mesh *mesh);
 struct ib_port *ib_mesh_port(struct ib_mesh *mesh, int node);
 struct sim_datagram *ib_mesh_pipe(struct ib_mesh *mesh, int from, int to);
 
-/* Makes a context at each of the two nodes, for the other; of the path only family and MTU count. */
+/* Makes a context at each of two nodes, for the other; of the path only family and MTU count. */
 enum weft_reason ib_mesh_join(struct ib_mesh *mesh, int a, int b, const struct ib_ee_config *k);
 
 /* The context at one node for the other. */
