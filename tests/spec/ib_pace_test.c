@@ -233,3 +233,23 @@ TEST(test_rc_04_a_notice_to_one_without_a_rate)
 	b->out_count = 0;
 	bed_close(b);
 }
+
+/* What the peer reads goes no faster; what it is told besides need not wait. */
+TEST(test_rc_04_answers_keep_the_pace)
+{
+	struct ib_config k = at_rate(UINT64_C(100) * WIRE_BITS * 1000);
+	struct bed *b = bed_open(&k, WEFT_RC);
+	uint32_t count;
+
+	MUST(bed_put(b, peer_reth(b, IBA_READ_REQUEST, P0, 0, 150 * MTU), NULL, 0));
+	count = packets_in(b, MS);
+	EXPECT(count >= 94 && count <= 104);
+	count = packets_in(b, MS);
+	EXPECT(count >= 44 && count <= 54);
+	bed_post(b, (struct weft_send_wr){ .id = 1, .opcode = WEFT_OP_WRITE }, 0, 100 * MTU);
+	b->out_count = 0;
+	MUST(bed_put(b, peer_reth(b, IBA_WRITE_ONLY, iba_psn_add(P0, 150), 0, 8), data, 8));
+	bed_expect_ack(b, iba_syndrome_ack(0), iba_psn_add(P0, 150));
+	b->out_count = 0;
+	bed_close(b);
+}
