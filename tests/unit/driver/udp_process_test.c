@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Processes of one host that share the port: each may die, stop or fork, and the others go on. */
 #include <signal.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -275,5 +277,34 @@ TEST(test_iba_12_6_service_of_a_dead_process_is_free)
 	EXPECT_EQ(udp_claim_service(mine.udp, 99), WEFT_OK);
 	close(ready[0]);
 	close(ready[1]);
+	side_close(&mine);
+}
+
+/* What is handed on in no known form is dropped, and whoever says it may say more. */
+TEST(test_ipt_01_nonsense_at_the_door)
+{
+	static const char name[] = "\0weft.roce.place.1";
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	uint8_t bytes[200] = { 0x77, 0x66, 0x48, 0x31, 0xff, 0xff, 0xff, 0xff };
+	int fd;
+
+	workers_end();
+	WORLD_OR_SKIP();
+	side_open(&mine);
+	memcpy(at.sun_path, name, sizeof(name) - 1);
+	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	EXPECT(fd >= 0);
+	EXPECT(connect(fd, (void *)&at,
+		       (socklen_t)(offsetof(struct sockaddr_un, sun_path) + sizeof(name) - 1)) ==
+	       0);
+	for (size_t length = 1; length <= sizeof(bytes); length += 11)
+		EXPECT(send(fd, bytes, length, MSG_NOSIGNAL) == (ssize_t)length);
+	EXPECT(side_wait(&mine));
+	EXPECT_EQ(mine.count, 0);
+	EXPECT_EQ(udp_counts(mine.udp)->malformed, (sizeof(bytes) + 10) / 11);
+	/* It leaves, and is not watched for ever. */
+	close(fd);
+	EXPECT(side_wait(&mine));
+	sides_pump((struct side *[]){ &mine }, 1);
 	side_close(&mine);
 }
