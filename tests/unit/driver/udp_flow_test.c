@@ -60,7 +60,7 @@ static bool all_came(uint32_t rounds)
 	return b.count == rounds * QPS;
 }
 
-TEST(test_ipt_01_flow_is_preferred_by_the_kernel)
+TEST(test_udp_flow_is_preferred_by_the_kernel)
 {
 	WORLD_OR_SKIP();
 	open_all();
@@ -101,7 +101,7 @@ TEST(test_ipt_01_flow_is_preferred_by_the_kernel)
 }
 
 /* What the peer sent before the flow was opened comes first. */
-TEST(test_ipt_01_late_flow_keeps_the_order)
+TEST(test_udp_late_flow_keeps_the_order)
 {
 	const struct ib_path mine = path_of("127.0.0.1", "127.0.0.1", 0);
 	struct udp_ear ear;
@@ -135,7 +135,7 @@ TEST(test_ipt_01_late_flow_keeps_the_order)
 }
 
 /* A peer that chooses its source ports itself. */
-TEST(test_ipt_01_flow_is_learned)
+TEST(test_udp_flow_is_learned)
 {
 	uint64_t before;
 
@@ -167,7 +167,7 @@ TEST(test_ipt_01_flow_is_learned)
 }
 
 /* Nobody opens flows for UD: those whose packets are handed on much get them. */
-TEST(test_ipt_01_handing_on_ends_by_itself)
+TEST(test_udp_handing_on_ends_by_itself)
 {
 	enum { SOURCES = 8, MANY = 40 };
 	uint64_t before = 0;

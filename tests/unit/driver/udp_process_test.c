@@ -138,7 +138,7 @@ static bool goes_round(const struct worker *workers, uint32_t count, uint32_t ba
 	return side_await(&mine, sent) && mine.count == sent;
 }
 
-TEST(test_ipt_01_processes_of_one_host)
+TEST(test_udp_processes_of_one_host)
 {
 	struct worker workers[WORKERS];
 
@@ -164,7 +164,7 @@ TEST(test_ipt_01_processes_of_one_host)
 }
 
 /* One that is stopped holds what the kernel gives it, and nothing that has a flow. */
-TEST(test_ipt_01_stopped_process_delays_no_flow)
+TEST(test_udp_stopped_process_delays_no_flow)
 {
 	struct worker workers[WORKERS];
 	struct udp_ear ears[2 * 16];
@@ -213,7 +213,7 @@ TEST(test_ipt_01_stopped_process_delays_no_flow)
 }
 
 /* A child gives its copies back: the place is free when the parent is gone, and not before. */
-TEST(test_ipt_01_child_of_fork_holds_nothing)
+TEST(test_udp_child_of_fork_holds_nothing)
 {
 	static struct side other;
 	struct worker w;
@@ -281,7 +281,7 @@ TEST(test_iba_12_6_service_of_a_dead_process_is_free)
 }
 
 /* What is handed on in no known form is dropped, and whoever says it may say more. */
-TEST(test_ipt_01_nonsense_at_the_door)
+TEST(test_udp_nonsense_at_the_door)
 {
 	static const char name[] = "\0weft.roce.place.1";
 	struct sockaddr_un at = { .sun_family = AF_UNIX };

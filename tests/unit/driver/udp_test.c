@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* RoCE's sockets: places, packets between adapters of one host, batches (RC-01, IPT-01). */
+/* RoCE's sockets: places, packets between adapters of one host, batches. */
 #include <arpa/inet.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -39,7 +39,7 @@ static bool are_in_order(const struct side *s, uint32_t count)
 	return s->count == count;
 }
 
-TEST(test_rc_01_places_are_the_first_that_are_free)
+TEST(test_udp_places_are_the_first_that_are_free)
 {
 	WORLD_OR_SKIP();
 	open_all();
@@ -53,7 +53,7 @@ TEST(test_rc_01_places_are_the_first_that_are_free)
 	close_all();
 }
 
-TEST(test_rc_01_port_that_is_not_shared_is_named)
+TEST(test_udp_port_that_is_not_shared_is_named)
 {
 	struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons(4791) };
 	struct udp_config config = { 0 };
@@ -114,13 +114,13 @@ static void exchange(const char *address)
 	close_all();
 }
 
-TEST(test_ipt_01_whoever_gets_a_packet_hands_it_on)
+TEST(test_udp_whoever_gets_a_packet_hands_it_on)
 {
 	WORLD_OR_SKIP();
 	exchange("127.0.0.1");
 }
 
-TEST(test_ipt_01_whoever_gets_a_packet_hands_it_on_ipv6)
+TEST(test_udp_whoever_gets_a_packet_hands_it_on_ipv6)
 {
 	WORLD_OR_SKIP();
 	side_open(&a);
@@ -133,7 +133,7 @@ TEST(test_ipt_01_whoever_gets_a_packet_hands_it_on_ipv6)
 }
 
 /* A batch leaves as one call, and comes as one; also where it is handed on. */
-TEST(test_ipt_01_batches_stay_together)
+TEST(test_udp_batches_stay_together)
 {
 	struct ib_path path;
 	uint64_t calls;
@@ -160,7 +160,7 @@ TEST(test_ipt_01_batches_stay_together)
 }
 
 /* What cannot be joined goes in order all the same; each with the ICRC that fits. */
-TEST(test_ipt_01_batch_of_odd_sizes)
+TEST(test_udp_batch_of_odd_sizes)
 {
 	static const uint32_t sizes[] = { 64, 64, 64, 20, 64, 128, 128, 4096, 1, 0, 0, 300, 7 };
 	enum { COUNT = sizeof(sizes) / sizeof(sizes[0]) };

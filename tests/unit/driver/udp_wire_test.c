@@ -163,7 +163,7 @@ static void set_mtu(int bytes)
 	close(fd);
 }
 
-TEST(test_ipt_01_too_large_for_the_path_is_refused)
+TEST(test_udp_too_large_for_the_path_is_refused)
 {
 	struct ib_path path;
 	struct udp_batch batch = { .outs = outs, .count = 5 };
@@ -192,7 +192,7 @@ TEST(test_ipt_01_too_large_for_the_path_is_refused)
 	close_all();
 }
 
-TEST(test_ipt_01_nobody_is_reached_by_no_route)
+TEST(test_udp_nobody_is_reached_by_no_route)
 {
 	struct ib_path away, here, foreign;
 	struct udp_batch batch = { .outs = outs, .count = 2 };
@@ -219,7 +219,7 @@ TEST(test_ipt_01_nobody_is_reached_by_no_route)
 	close_all();
 }
 
-TEST(test_ipt_01_source_port_of_another_is_left_alone)
+TEST(test_udp_source_port_of_another_is_left_alone)
 {
 	struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons(0xc555) };
 	struct udp_batch batch = { .outs = outs, .count = 1 };
@@ -257,7 +257,7 @@ TEST(test_ipt_01_source_port_of_another_is_left_alone)
 /* ---- Bounds --------------------------------------------------------------------------------- */
 
 /* More flows and more source ports than are kept: all of it works, with fewer sockets. */
-TEST(test_ipt_01_more_than_there_are_sockets_for)
+TEST(test_udp_more_than_there_are_sockets_for)
 {
 	enum { MANY = 300 };
 	static struct udp_ear ears[MANY];
@@ -285,7 +285,7 @@ TEST(test_ipt_01_more_than_there_are_sockets_for)
 }
 
 /* An interface that is slow: its queue is ours to fill, and no further. */
-TEST(test_ipt_01_full_socket_says_when_it_is_not)
+TEST(test_udp_full_socket_says_when_it_is_not)
 {
 	struct ib_path path;
 	struct udp_batch batch = { .outs = outs, .count = BATCH };
@@ -328,7 +328,7 @@ static uint32_t poll_hot(struct side *s, uint32_t polls)
 	return count;
 }
 
-TEST(test_ipt_01_busy_socket_is_asked_without_being_watched)
+TEST(test_udp_busy_socket_is_asked_without_being_watched)
 {
 	struct ib_path path, mine;
 	struct udp_ear ear;
@@ -418,7 +418,7 @@ static void groups(const char *group, const char *other, const char *at)
 	close_all();
 }
 
-TEST(test_ipt_01_groups_come_to_all_who_joined)
+TEST(test_udp_groups_come_to_all_who_joined)
 {
 	WORLD_OR_SKIP();
 	groups("239.1.2.3", "239.1.2.4", "127.0.0.1");
@@ -437,7 +437,7 @@ static bool has_veth(void)
 	return made == 0;
 }
 
-TEST(test_ipt_01_groups_come_to_all_who_joined_ipv6)
+TEST(test_udp_groups_come_to_all_who_joined_ipv6)
 {
 	WORLD_OR_SKIP();
 	if (!has_veth())
@@ -446,7 +446,7 @@ TEST(test_ipt_01_groups_come_to_all_who_joined_ipv6)
 }
 
 /* An address that is good on one link only: the interface is found by it. */
-TEST(test_ipt_01_link_local_addresses)
+TEST(test_udp_link_local_addresses)
 {
 	struct ib_path path;
 	struct udp_ear ear;
