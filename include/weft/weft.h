@@ -508,8 +508,8 @@ struct weft_send_wr {
 	struct weft_bind bind;
 	struct weft_register reg;
 	/*
-	 * UD: where to, and the key that the destination wants; with the top bit set, the queue
-	 * pair's own is sent (IBA 10.2.5).
+	 * UD, RD: where to, and the key that the destination wants; with the top bit set, the
+	 * queue pair's own is sent (IBA 10.2.5).
 	 */
 	const struct weft_ah *ah;
 	uint32_t remote_q_key;
