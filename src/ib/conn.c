@@ -152,6 +152,7 @@ static struct ib_conn *conn_alloc(struct ib_port *port, struct weft_qp *qp,
 	list_init(&c->ended_link);
 	pace_init(&c->pace);
 	list_init(&c->turn_link);
+	list_init(&c->raw_link);
 	requester_init(c, k);
 	responder_init(c, k);
 	if (!c->req.sent || !c->resp.res) {
@@ -388,6 +389,7 @@ static void ib_down(struct weft_qp *qp, enum weft_reason why)
 		rd_down(c);
 	rc_resp_touch(c);
 	group_leave_all(c);
+	list_remove(&c->raw_link);
 	list_remove(&qp->sender_link);
 	timer_queue_cancel(&c->port->timers, &c->timer);
 	c->req.deadline_ns = UINT64_MAX;

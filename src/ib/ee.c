@@ -47,6 +47,7 @@ static void conn_init(struct ib_ee *ee, struct ib_port *port, const struct ib_ee
 	list_init(&c->ready_link);
 	list_init(&c->ended_link);
 	list_init(&c->turn_link);
+	list_init(&c->raw_link);
 	q->psn_una = q->psn_send = q->psn_sent = q->psn_next = k->psn_send;
 	q->retries_left = k->retries;
 	q->deadline_ns = q->rnr_since_ns = UINT64_MAX;

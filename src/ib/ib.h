@@ -282,3 +282,24 @@ struct ib_ee *ib_port_ee_event(struct ib_port *port);
 
 /* What one costs, in all. */
 size_t ib_ee_bytes(void);
+
+/* ---- Raw datagrams (RAW) -------------------------------------------------------------------- */
+
+enum { IB_RAW_MAX = IBA_PAYLOAD_MAX };
+
+/* Which IPv6 frames a client wants: of an upper protocol, to one address or to any. */
+struct ib_raw {
+	uint8_t next_header;
+	bool is_any;
+	uint8_t to[16];
+};
+
+/*
+ * A queue pair of UD becomes a raw one: it receives such frames, whole, and its Sends are frames as
+ * they stand. WEFT_R_ADDRESS_IN_USE: another has asked for just these.
+ */
+enum weft_reason ib_raw_bind(struct ib_conn *c, const struct ib_raw *raw);
+
+/* A frame that has arrived from outside; the next one to go there, false: none. */
+enum weft_reason ib_port_recv_raw(struct ib_port *port, const uint8_t *frame, size_t length);
+bool ib_port_send_raw(struct ib_port *port, uint8_t frame[IB_RAW_MAX], size_t *length);

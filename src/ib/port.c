@@ -21,6 +21,7 @@ struct ib_port *ib_port_create(const struct ib_port_config *config)
 	list_init(&port->ended);
 	list_init(&port->members);
 	list_init(&port->ees_ended);
+	list_init(&port->raws);
 	memcpy(port->p_keys, config->p_keys, sizeof(port->p_keys));
 	if (port->p_keys[0] == 0)
 		port->p_keys[0] = IBA_PKEY_DEFAULT;
@@ -245,7 +246,7 @@ static bool conn_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 	case WEFT_RC:
 		return rc_next(c, now_ns, out);
 	case WEFT_UD:
-		return ud_next(c, out);
+		return !list_is_linked(&c->raw_link) && ud_next(c, out);
 	case WEFT_RD:
 		return c->is_ee && rd_next(c, now_ns, out);
 	default:

@@ -17,6 +17,7 @@
  *	group.c     datagrams to many
  *	ee.c        end-to-end contexts: life and death, whose turn it is
  *	rd.c        reliable datagrams: what they have that RC has not
+ *	raw.c       raw datagrams
  *
  * The sequence state of the two directions stands in structs of its own (struct requester, struct
  * responder): a connected queue pair has them, and an end-to-end context, for whatever queue pairs
@@ -65,6 +66,7 @@ struct ib_port {
 	struct mad_ring mads_in, mads_out;
 	uint32_t mad_psn;
 	uint32_t member_count;
+	struct list raws;      /* connections of raw datagrams */
 	struct list ees_ended; /* end-to-end contexts, likewise */
 	struct ib_counts counts;
 	uint32_t burst;		      /* packets that the first of ready has sent in its turn */
@@ -212,6 +214,9 @@ struct ib_conn {
 	bool was_reply;	     /* the last packet was one: requests are next */
 	bool is_established; /* its peer was heard, in RTR */
 	void *owner;
+	/* Raw datagrams. */
+	struct ib_raw raw;
+	struct list raw_link;
 	/* RD. Of a queue pair: its one request that waits for its turn, or has it. */
 	bool is_ee; /* it is that of an end-to-end context (struct ib_ee) */
 	enum rd_state rd_state;

@@ -33,13 +33,13 @@ struct world *ib_mesh_world(struct ib_mesh *mesh);
 struct ib_port *ib_mesh_port(struct ib_mesh *mesh, int node);
 struct sim_datagram *ib_mesh_pipe(struct ib_mesh *mesh, int from, int to);
 
-/* Makes a context at each of two nodes, for the other; of the path only family and MTU count. */
+/* Makes a context at each node for the other; of the path only family and MTU count. */
 enum weft_reason ib_mesh_join(struct ib_mesh *mesh, int a, int b, const struct ib_ee_config *k);
 
 /* The context at one node for the other. */
 struct ib_ee *ib_mesh_ee(struct ib_mesh *mesh, int at, int to);
 
-/* Makes a queue pair of RD operational. */
+/* Makes a queue pair of RD or UD operational. */
 enum weft_reason ib_mesh_attach(struct ib_mesh *mesh, struct weft_qp *qp,
 				const struct ib_config *k);
 

@@ -8,6 +8,7 @@
 
 #include "ib_mesh.h"
 #include "test.h"
+#include "wire/iba_grh.h"
 
 enum { N = 4, M = 3, QPS_MAX = 32, Q_KEY = 0x77, RDD = 1, MTU = 256, BYTES = 64 * 1024 };
 
@@ -553,5 +554,95 @@ TEST(test_rd_04_a_request_names_a_context)
 	EXPECT_EQ(weft_qp_post_send(alien, &wr, 1, NULL), WEFT_R_BAD_ARGUMENT);
 	wr.opcode = WEFT_OP_SEND_INVALIDATE;
 	EXPECT_EQ(weft_qp_post_send(a, &wr, 1, NULL), WEFT_R_WR_WIRE);
+	world_close();
+}
+
+/* ---- Raw datagrams -------------------------------------------------------------------------- */
+
+enum { NEXT_TCP = 6, NEXT_UDP = 17, FRAME = IBA_GRH_BYTES + 100 };
+
+static struct ib_conn *raw_open(int node, const struct ib_raw *raw, enum weft_reason expected)
+{
+	struct weft_qp *qp = qp_open(node, WEFT_UD);
+	const struct ib_config k = { .path = { .mtu_bytes = 1024 } };
+
+	MUST(ib_mesh_attach(mesh, qp, &k));
+	EXPECT_EQ(ib_raw_bind(qp->stream, raw), expected);
+	return qp->stream;
+}
+
+/* As it comes from outside: version 6, a class and a label. */
+static void frame_make(uint8_t frame[FRAME], uint8_t next_header, uint8_t to)
+{
+	const struct iba_grh g = { .traffic_class = 0x12,
+				   .flow_label = 0x34567,
+				   .payload_bytes = FRAME - IBA_GRH_BYTES,
+				   .next_header = next_header,
+				   .hop_limit = 9,
+				   .from = { 0xfd, [15] = 1 },
+				   .to = { 0xfd, [15] = to } };
+
+	iba_grh_encode(&g, frame);
+	memset(frame + IBA_GRH_BYTES, next_header, FRAME - IBA_GRH_BYTES);
+}
+
+TEST(test_trn_s3_raw_01_raw_02_raw_03_frames_by_next_header_and_destination)
+{
+	const struct ib_raw tcp = { .next_header = NEXT_TCP, .is_any = true };
+	const struct ib_raw udp = { .next_header = NEXT_UDP, .is_any = true };
+	const struct ib_raw own = { .next_header = NEXT_UDP, .to = { 0xfd, [15] = 7 } };
+	static const struct {
+		uint8_t next_header, to, at; /* at: 0 to 2, of those who receive; 3: nobody */
+	} cases[] = { { NEXT_TCP, 5, 0 },
+		      { NEXT_UDP, 5, 1 },
+		      { NEXT_UDP, 7, 2 },
+		      { NEXT_TCP, 7, 0 },
+		      { 58, 5, 3 } };
+	struct ib_conn *out;
+	uint8_t frame[FRAME], wire[IB_RAW_MAX];
+	struct weft_completion c;
+	size_t length;
+
+	two_nodes();
+	(void)raw_open(1, &tcp, WEFT_OK);
+	(void)raw_open(1, &udp, WEFT_OK);
+	(void)raw_open(1, &own, WEFT_OK);
+	(void)raw_open(1, &own, WEFT_R_ADDRESS_IN_USE);
+	out = raw_open(0, &(struct ib_raw){ .next_header = 99, .is_any = true }, WEFT_OK);
+	EXPECT_EQ(ib_raw_bind(out, &tcp), WEFT_R_BAD_ARGUMENT);
+	for (uint32_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct weft_segment s = { (uintptr_t)nodes[0].memory, FRAME, nodes[0].tag };
+		struct weft_send_wr wr = {
+			.opcode = WEFT_OP_SEND, .segments = &s, .segment_count = 1, .id = i
+		};
+
+		frame_make(nodes[0].memory, cases[i].next_header, cases[i].to);
+		MUST(weft_qp_post_send(nodes[0].qps[0], &wr, 1, NULL));
+		REQUIRE(ib_port_send_raw(ib_mesh_port(mesh, 0), wire, &length));
+		EXPECT(!ib_port_send_raw(ib_mesh_port(mesh, 0), wire, &length));
+		sent(0, i, WEFT_SUCCESS);
+		/* It left as it was made, and comes as it left. */
+		EXPECT_EQ(length, FRAME);
+		EXPECT_MEM(wire, nodes[0].memory, FRAME);
+		for (uint32_t k = 0; k < 3; k++)
+			receive(1, nodes[1].qps[k], k, BYTES / 2 + k * 1000, FRAME);
+		memset(nodes[1].memory, 0, BYTES);
+		EXPECT_EQ(ib_port_recv_raw(ib_mesh_port(mesh, 1), wire, length),
+			  cases[i].at < 3 ? WEFT_OK : WEFT_R_PEER_UNKNOWN);
+		if (cases[i].at == 3)
+			continue;
+		c = take(nodes[1].recv_cq);
+		EXPECT_EQ(c.id, cases[i].at);
+		EXPECT_EQ(c.byte_count, FRAME);
+		EXPECT_EQ(c.qp_number, weft_qp_number(nodes[1].qps[c.id]));
+		EXPECT_MEM(nodes[1].memory + BYTES / 2 + c.id * 1000, wire, FRAME);
+	}
+	/* What is no frame is dropped. */
+	frame_make(frame, NEXT_TCP, 5);
+	EXPECT_EQ(ib_port_recv_raw(ib_mesh_port(mesh, 1), frame, IBA_GRH_BYTES - 1),
+		  WEFT_R_IB_SHORT);
+	EXPECT_EQ(ib_port_recv_raw(ib_mesh_port(mesh, 1), frame, FRAME - 1), WEFT_R_IB_LENGTH);
+	frame[0] = 0x45;
+	EXPECT(ib_port_recv_raw(ib_mesh_port(mesh, 1), frame, FRAME) != WEFT_OK);
 	world_close();
 }

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Raw datagrams (RAW-01): whole IPv6 frames, which software makes and reads. A frame's header is a
+ * global route header as it stands (RAW-02), so nothing is converted on the way.
+ */
+#include "ib/port.h"
+
+#include <string.h>
+
+#include "base/check.h"
+
+static struct ib_conn *conn_of(struct list *link)
+{
+	return CONTAINER_OF(link, struct ib_conn, raw_link);
+}
+
+static bool is_same(const struct ib_raw *a, const struct ib_raw *b)
+{
+	return a->next_header == b->next_header && a->is_any == b->is_any &&
+	       (a->is_any || memcmp(a->to, b->to, sizeof(a->to)) == 0);
+}
+
+enum weft_reason ib_raw_bind(struct ib_conn *c, const struct ib_raw *raw)
+{
+	struct list *raws = &c->port->raws;
+
+	if (c->service != WEFT_UD || list_is_linked(&c->raw_link))
+		return WEFT_R_BAD_ARGUMENT;
+	if (!c->qp)
+		return WEFT_R_QP_STATE;
+	for (struct list *l = raws->next; l != raws; l = l->next) {
+		if (is_same(&conn_of(l)->raw, raw))
+			return WEFT_R_ADDRESS_IN_USE;
+	}
+	c->raw = *raw;
+	list_add_tail(raws, &c->raw_link);
+	return WEFT_OK;
+}
+
+/* RAW-03: by upper protocol and destination; whoever asked for this very one comes first. */
+static struct ib_conn *find(struct ib_port *port, const struct iba_grh *g)
+{
+	struct ib_conn *any = NULL;
+
+	for (struct list *l = port->raws.next; l != &port->raws; l = l->next) {
+		struct ib_conn *c = conn_of(l);
+
+		if (c->raw.next_header != g->next_header)
+			continue;
+		if (c->raw.is_any)
+			any = c;
+		else if (memcmp(c->raw.to, g->to, sizeof(g->to)) == 0)
+			return c;
+	}
+	return any;
+}
+
+static enum weft_reason place(struct weft_qp *qp, const uint8_t *frame, size_t length)
+{
+	struct stretch all, part;
+	uint64_t room = 0;
+	enum weft_reason r;
+
+	if (!qp_has_receive(qp))
+		return WEFT_R_RECEIVER_NOT_READY;
+	if (!qp->recv)
+		qp_recv_claim(qp); /* and kept for the next, if this one is dropped */
+	all = (struct stretch){ .segments = qp->recv->segments,
+				.count = qp->recv->segment_count,
+				.kind = MEM_LOCAL_WRITE };
+	for (uint32_t i = 0; i < all.count; i++)
+		room += all.segments[i].length;
+	if (length > room)
+		return WEFT_R_RECEIVE_TOO_SHORT;
+	r = qp_segments_check(qp, &all);
+	part = all;
+	part.length = length;
+	return r == WEFT_OK ? place_list(qp, &part, frame) : r;
+}
+
+enum weft_reason ib_port_recv_raw(struct ib_port *port, const uint8_t *frame, size_t length)
+{
+	struct weft_completion completion = {
+		.opcode = WEFT_OP_RECV,
+		.byte_count = (uint32_t)length,
+		.has_route = true,
+	};
+	struct iba_grh g;
+	struct ib_conn *c = NULL;
+	enum weft_reason r = WEFT_R_IB_SHORT;
+
+	port->counts.packets_in++;
+	if (length >= IBA_GRH_BYTES)
+		r = iba_grh_decode(&g, frame);
+	if (r == WEFT_OK && g.payload_bytes != length - IBA_GRH_BYTES)
+		r = WEFT_R_IB_LENGTH;
+	if (r == WEFT_OK) {
+		c = find(port, &g);
+		r = c && qp_is_receiving(c->qp) ? place(c->qp, frame, length) : WEFT_R_PEER_UNKNOWN;
+	}
+	if (r != WEFT_OK) {
+		port_dropped(port, c ? c->number : 0, r);
+		return r;
+	}
+	port->counts.payload_in += length;
+	qp_recv_retire(c->qp, &completion, false);
+	return WEFT_OK;
+}
+
+/* The frame of the oldest Send; it has ended. False: its source was gone, and so is it. */
+static bool take_frame(struct ib_conn *c, uint8_t frame[IB_RAW_MAX], size_t *length)
+{
+	struct ib_out out = { .is_bounced = false };
+	struct load load;
+
+	if (request_payload(c, rc_req_wqe(c, rc_req_at(&c->req, 0)), 0, &load, &out) != WEFT_OK) {
+		uc_gone(c, WEFT_R_SOURCE_GONE);
+		return false;
+	}
+	*length = 0;
+	for (uint32_t i = 0; i < load.count; i++) {
+		memcpy(frame + *length, load.spans[i].bytes, load.spans[i].length);
+		*length += load.spans[i].length;
+	}
+	uc_sent(c);
+	return true;
+}
+
+bool ib_port_send_raw(struct ib_port *port, uint8_t frame[IB_RAW_MAX], size_t *length)
+{
+	/* They take turns. Bound: each is looked at once, or gives a frame. */
+	for (struct list *l = port->raws.next; l != &port->raws; l = l->next) {
+		struct ib_conn *c = conn_of(l);
+
+		if (c->req.count == 0 || !take_frame(c, frame, length))
+			continue;
+		list_remove(&c->raw_link);
+		list_add_tail(&port->raws, &c->raw_link);
+		port->counts.packets_out++;
+		port->counts.payload_out += *length;
+		return true;
+	}
+	return false;
+}
