@@ -312,8 +312,9 @@ static enum weft_reason ud_check(const struct ib_conn *c, const struct weft_send
 				 uint64_t bytes)
 {
 	uint32_t mtu = c->path.mtu_bytes;
+	bool is_raw = list_is_linked(&c->raw_link); /* it says itself where it goes */
 
-	if (!wr->ah && c->path.to.port == 0 && opcode_is_carried(wr->opcode))
+	if (!wr->ah && c->path.to.port == 0 && !is_raw && opcode_is_carried(wr->opcode))
 		return WEFT_R_NULL_ARGUMENT;
 	if (wr->ah && wr->ah->path.mtu_bytes > 0 && wr->ah->path.mtu_bytes < mtu)
 		mtu = wr->ah->path.mtu_bytes;
