@@ -10,19 +10,34 @@
 #include <unistd.h>
 
 #include "compat/ibverbs/engine.h"
+#include "compat/ibverbs/gid.h"
 #include "compat/ibverbs/object.h"
 #include "compat/ibverbs/undeclared.h"
 
 enum {
 	COMPLETIONS = 1 << 22,
+	MESSAGE_MAX_ROCE = 1 << 30,
+	/* Around the payload of a packet: IPv6, UDP, BTH, RETH, immediate data, padding, ICRC. */
+	OVERHEAD = 40 + 8 + 12 + 16 + 4 + 3 + 4,
 	VENDOR_ID = 0x626d74 /* as other software adapters have it: no hardware vendor */
 };
 
-/* The program says how large its struct is: an older one is shorter, a newer one ends in zeros. */
-static void fill(void *to, size_t bytes, const void *from, size_t known)
+void fill(void *to, size_t bytes, const void *from, size_t known)
 {
 	memset(to, 0, bytes);
 	memcpy(to, from, bytes < known ? bytes : known);
+}
+
+/* What a channel adapter has, and iWARP has not. */
+static void tell_channel_adapter(struct ibv_device_attr *attr)
+{
+	attr->device_cap_flags |= IBV_DEVICE_UD_AV_PORT_ENFORCE | IBV_DEVICE_SYS_IMAGE_GUID |
+				  IBV_DEVICE_RC_RNR_NAK_GEN;
+	attr->max_sge_rd = WEFT_SEGMENTS_MAX;
+	attr->max_mcast_grp = GROUPS_MAX;
+	attr->max_mcast_qp_attach = GROUPS_MAX;
+	attr->max_total_mcast_qp_attach = GROUPS_MAX;
+	attr->max_ah = HANDLES_MAX;
 }
 
 int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
@@ -54,6 +69,8 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 		.max_pkeys = 1,
 		.phys_port_cnt = 1,
 	};
+	if (is_roce(context))
+		tell_channel_adapter(attr);
 	snprintf(attr->fw_ver, sizeof(attr->fw_ver), "%s", weft_version());
 	return 0;
 }
@@ -70,6 +87,12 @@ int query_device_ex(struct ibv_context *context, const struct ibv_query_device_e
 	if ((input && input->comp_mask) || attr_bytes < sizeof(all.orig_attr))
 		return EINVAL;
 	(void)ibv_query_device(context, &all.orig_attr);
+	if (is_roce(context))
+		all.packet_pacing_caps = (struct ibv_packet_pacing_caps){
+			.qp_rate_limit_min = 1,
+			.qp_rate_limit_max = UINT32_MAX,
+			.supported_qpts = 1U << IBV_QPT_RC | 1U << IBV_QPT_UC,
+		};
 	all.device_cap_flags_ex = all.orig_attr.device_cap_flags;
 	fill(attr, attr_bytes, &all, sizeof(all));
 	return 0;
@@ -104,7 +127,7 @@ static int interface_look(const char *name, struct interface *i)
 	return 0;
 }
 
-static enum ibv_mtu mtu_of(int bytes)
+static enum ibv_mtu mtu_below(int bytes)
 {
 	enum ibv_mtu mtu = IBV_MTU_256;
 
@@ -132,6 +155,15 @@ static void tell_speed(uint32_t megabits, struct ibv_port_attr *attr)
 	attr->active_speed = known[i].speed;
 }
 
+enum ibv_mtu port_mtu(const struct ibv_context *context)
+{
+	struct interface now;
+
+	if (interface_look(device_of(context->device)->interface, &now) != 0)
+		return IBV_MTU_256;
+	return mtu_below(is_roce(context) ? now.mtu - OVERHEAD : now.mtu);
+}
+
 int query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *attr,
 	       size_t attr_bytes)
 {
@@ -154,7 +186,14 @@ int query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_at
 		return error;
 	all.state = now.is_running ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
 	all.phys_state = now.is_running ? PHYSICAL_LINK_UP : PHYSICAL_DISABLED;
-	all.active_mtu = mtu_of(now.mtu);
+	all.active_mtu = mtu_below(now.mtu);
+	if (is_roce(context)) {
+		all.active_mtu = mtu_below(now.mtu - OVERHEAD);
+		all.gid_tbl_len = GIDS_MAX;
+		all.port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
+		all.max_msg_sz = MESSAGE_MAX_ROCE;
+		all.max_vl_num = 1;
+	}
 	tell_speed(now.megabits, &all);
 	fill(attr, attr_bytes, &all, sizeof(all));
 	return 0;
@@ -170,72 +209,6 @@ int ibv_query_port(struct ibv_context *context, uint8_t port_num,
 			  offsetof(struct ibv_port_attr, link_layer));
 }
 
-/* ---- Names of the port ---------------------------------------------------------------------- */
-
-/* fe80::, and the device's own number: the form that every program understands. */
-int ibv_query_gid(struct ibv_context *context, uint8_t port_num, int index, union ibv_gid *gid)
-{
-	uint64_t guid = ibv_get_device_guid(context->device);
-
-	if (port_num != 1 || index != 0) {
-		errno = EINVAL;
-		return -1;
-	}
-	*gid = (union ibv_gid){ .raw = { 0xfe, 0x80 } };
-	memcpy(gid->raw + sizeof(guid), &guid, sizeof(guid));
-	return 0;
-}
-
-int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uint32_t index,
-		      struct ibv_gid_entry *entry, uint32_t flags, size_t entry_bytes)
-{
-	struct ibv_gid_entry all = {
-		.gid_index = index,
-		.port_num = port_num,
-		.gid_type = IBV_GID_TYPE_IB,
-		.ndev_ifindex = (uint32_t)ibv_get_device_index(context->device),
-	};
-
-	if (flags || port_num != 1)
-		return EINVAL;
-	if (index != 0)
-		return ENODATA;
-	(void)ibv_query_gid(context, 1, 0, &all.gid);
-	fill(entry, entry_bytes, &all, sizeof(all));
-	return 0;
-}
-
-ssize_t _ibv_query_gid_table(struct ibv_context *context, struct ibv_gid_entry *entries, size_t max,
-			     uint32_t flags, size_t entry_bytes)
-{
-	int error;
-
-	if (flags)
-		return -EINVAL;
-	if (max == 0)
-		return -EINVAL; /* there is one */
-	error = _ibv_query_gid_ex(context, 1, 0, entries, 0, entry_bytes);
-	return error ? -error : 1;
-}
-
-int ibv_query_pkey(struct ibv_context *context, uint8_t port_num, int index, __be16 *pkey)
-{
-	(void)context;
-	if (port_num != 1 || index != 0) {
-		errno = EINVAL;
-		return -1;
-	}
-	*pkey = 0xffff;
-	return 0;
-}
-
-int ibv_get_pkey_index(struct ibv_context *context, uint8_t port_num, __be16 pkey)
-{
-	__be16 only;
-
-	return ibv_query_pkey(context, port_num, 0, &only) == 0 && only == pkey ? 0 : -1;
-}
-
 /* ---- Files that describe devices of the kernel ---------------------------------------------- */
 
 const char *ibv_get_sysfs_path(void)
@@ -245,15 +218,24 @@ const char *ibv_get_sysfs_path(void)
 	return path ? path : "/sys";
 }
 
+static bool is_our_folder(const char *folder)
+{
+	static const char where[] = "/sys/class/infiniband/";
+	const char *name = folder + sizeof(where) - 1;
+
+	if (strncmp(folder, where, sizeof(where) - 1) != 0)
+		return false;
+	return strncmp(name, "iw_", 3) == 0 || strncmp(name, "roce_", 5) == 0;
+}
+
 /* Ours have none: what programs look for there is told as if they had. */
 int ibv_read_sysfs_file(const char *dir, const char *file, char *text, size_t size)
 {
-	static const char ours[] = "/sys/class/infiniband/iw_";
 	char path[IBV_SYSFS_PATH_MAX + 64];
 	FILE *f;
 	size_t n;
 
-	if (strncmp(dir, ours, sizeof(ours) - 1) == 0) {
+	if (is_our_folder(dir)) {
 		if (strcmp(file, "board_id") != 0)
 			return -1;
 		return snprintf(text, size, "weft %s", weft_version());

@@ -54,6 +54,15 @@ static struct weft_send_wr *begin(struct ibv_qp_ex *ex, enum weft_opcode opcode)
 	return w;
 }
 
+/* The request that was begun last, and its number; NULL: there is none. */
+static struct weft_send_wr *last(struct wr_batch *b, uint32_t *number)
+{
+	if (b->count == 0 || b->error)
+		return NULL;
+	*number = b->count - 1;
+	return &b->wrs[*number];
+}
+
 static struct weft_send_wr *begin_remote(struct ibv_qp_ex *ex, enum weft_opcode opcode,
 					 uint32_t rkey, uint64_t addr)
 {
@@ -77,6 +86,18 @@ static void wr_send_imm(struct ibv_qp_ex *ex, __be32 imm)
 static void wr_send_inv(struct ibv_qp_ex *ex, uint32_t rkey)
 {
 	begin(ex, WEFT_OP_SEND_INVALIDATE)->invalidate_tag = rkey;
+}
+
+static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t qpn, uint32_t qkey)
+{
+	uint32_t n;
+	struct weft_send_wr *w = last(batch_of(ex), &n);
+
+	if (!w)
+		return;
+	w->ah = ah_of(ah)->weft;
+	w->dest_qp_number = qpn;
+	w->remote_q_key = qkey;
 }
 
 static void wr_rdma_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr)
@@ -124,15 +145,6 @@ static void wr_bind_mw(struct ibv_qp_ex *ex, struct ibv_mw *mw, uint32_t rkey,
 }
 
 /* ---- Their data ----------------------------------------------------------------------------- */
-
-/* The request that was begun last, and its number; NULL: there is none. */
-static struct weft_send_wr *last(struct wr_batch *b, uint32_t *number)
-{
-	if (b->count == 0 || b->error)
-		return NULL;
-	*number = b->count - 1;
-	return &b->wrs[*number];
-}
 
 static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t count, const struct ibv_sge *list)
 {
@@ -271,18 +283,27 @@ static struct wr_batch *batch_create(const struct ibv_qp_cap *cap)
 	return NULL;
 }
 
-int builders_init(struct qp *qp, uint64_t send_ops)
+/* What a service has. iWARP has no Send with immediate. */
+static uint64_t ops_of(const struct qp *qp)
 {
 	enum {
-		OPS = IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
-		      IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_RDMA_READ |
-		      IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP | IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD |
-		      IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW |
-		      IBV_QP_EX_WITH_SEND_WITH_INV
+		UD = IBV_QP_EX_WITH_SEND | IBV_QP_EX_WITH_SEND_WITH_IMM,
+		UC = UD | IBV_QP_EX_WITH_RDMA_WRITE | IBV_QP_EX_WITH_RDMA_WRITE_WITH_IMM |
+		     IBV_QP_EX_WITH_LOCAL_INV | IBV_QP_EX_WITH_BIND_MW,
+		RC = UC | IBV_QP_EX_WITH_RDMA_READ | IBV_QP_EX_WITH_ATOMIC_CMP_AND_SWP |
+		     IBV_QP_EX_WITH_ATOMIC_FETCH_AND_ADD | IBV_QP_EX_WITH_SEND_WITH_INV
 	};
+
+	if (!is_roce(qp->ibv.context))
+		return RC & ~(unsigned int)IBV_QP_EX_WITH_SEND_WITH_IMM;
+	return qp->ibv.qp_type == IBV_QPT_UD ? UD : qp->ibv.qp_type == IBV_QPT_UC ? UC : RC;
+}
+
+int builders_init(struct qp *qp, uint64_t send_ops)
+{
 	struct ibv_qp_ex *ex = &qp->ex;
 
-	if (send_ops & ~(uint64_t)OPS)
+	if (send_ops & ~ops_of(qp))
 		return EOPNOTSUPP;
 	qp->batch = batch_create(&qp->cap);
 	if (!qp->batch)
@@ -297,6 +318,7 @@ int builders_init(struct qp *qp, uint64_t send_ops)
 	ex->wr_send = wr_send;
 	ex->wr_send_imm = wr_send_imm;
 	ex->wr_send_inv = wr_send_inv;
+	ex->wr_set_ud_addr = wr_set_ud_addr;
 	ex->wr_set_inline_data = wr_set_inline_data;
 	ex->wr_set_inline_data_list = wr_set_inline_data_list;
 	ex->wr_set_sge = wr_set_sge;

@@ -36,6 +36,22 @@ static void ops_init(struct context *c)
 	v->reg_dm_mr = reg_dm_mr;
 }
 
+/* A port on the network for a RoCE device, which all contexts of the process share. */
+static enum weft_reason port_open(const struct device *d)
+{
+	enum weft_reason r = engine_get();
+
+	if (r != WEFT_OK || d->kind != DEVICE_ROCE)
+		return r;
+	r = weft_roce_open(weftv_adapter());
+	if (r != WEFT_OK) {
+		say("%s cannot be opened: %s: %s", d->ibv.name, weft_reason_name(r),
+		    weft_reason_text(r));
+		engine_put(weftv_adapter());
+	}
+	return r;
+}
+
 struct context *context_open(struct device *device)
 {
 	struct context *c = calloc(1, sizeof(*c));
@@ -53,7 +69,7 @@ struct context *context_open(struct device *device)
 		errno = error;
 		return NULL;
 	}
-	r = engine_get();
+	r = port_open(device);
 	if (r != WEFT_OK) {
 		teller_fini(&c->async);
 		free(c);
@@ -68,6 +84,8 @@ struct context *context_open(struct device *device)
 	ibv->abi_compat = (void *)UINTPTR_MAX; /* there is a struct verbs_context around it */
 	pthread_mutex_init(&ibv->mutex, NULL);
 	ops_init(c);
+	if (device->kind == DEVICE_ROCE)
+		c->verbs.modify_qp_rate_limit = modify_qp_rate_limit;
 	c->adapter = weftv_adapter();
 	context_get(ibv);
 	return c;

@@ -256,14 +256,15 @@ int ibv_destroy_cq(struct ibv_cq *ibv)
 
 unsigned int wc_flags_of(const struct weft_completion *c)
 {
-	return (c->has_imm ? IBV_WC_WITH_IMM : 0U) | (c->has_invalidated ? IBV_WC_WITH_INV : 0U);
+	return (c->has_imm ? IBV_WC_WITH_IMM : 0U) | (c->has_invalidated ? IBV_WC_WITH_INV : 0U) |
+	       (c->has_route ? IBV_WC_GRH : 0U);
 }
 
-static void wc_fill(struct ibv_wc *wc, const struct weft_completion *c)
+static void wc_fill(const struct cq *cq, struct ibv_wc *wc, const struct weft_completion *c)
 {
 	*wc = (struct ibv_wc){
 		.wr_id = c->id,
-		.status = wc_status_of(c->status),
+		.status = wc_status_of(cq->ibv.context, c->status),
 		.opcode = wc_opcode_of(c->opcode),
 		.vendor_err = (uint32_t)c->reason,
 		.byte_len = c->byte_count,
@@ -296,7 +297,7 @@ int poll_cq(struct ibv_cq *ibv, int count, struct ibv_wc *wc)
 			return done > 0 ? done : -1;
 		}
 		for (uint32_t i = 0; i < n; i++)
-			wc_fill(&wc[done++], &completions[i]);
+			wc_fill(cq, &wc[done++], &completions[i]);
 		if (n < max)
 			break;
 	}

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* One device for each network interface that is up and has an address: iw_lo, iw_eth0. */
+/*
+ * Two devices for each network interface that is up and has an address: roce_lo and iw_lo, roce_eth0
+ * and iw_eth0.
+ */
 #include <endian.h>
 #include <errno.h>
 #include <ifaddrs.h>
@@ -18,7 +21,14 @@ static struct {
 	uint32_t made;
 } all = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-static const char prefix[] = "iw_";
+static const struct {
+	const char *prefix;
+	enum ibv_node_type node;
+	enum ibv_transport_type transport;
+} kinds[DEVICE_KINDS] = {
+	[DEVICE_ROCE] = { "roce_", IBV_NODE_CA, IBV_TRANSPORT_IB },
+	[DEVICE_IWARP] = { "iw_", IBV_NODE_RNIC, IBV_TRANSPORT_IWARP },
+};
 
 /* ---- Which there are ------------------------------------------------------------------------ */
 
@@ -46,32 +56,34 @@ static int name_length(const struct ifaddrs *i)
 	return (int)strcspn(i->ifa_name, ":");
 }
 
-static struct device *find(const struct ifaddrs *i)
+static struct device *find(const struct ifaddrs *i, enum device_kind kind)
 {
 	size_t length = (size_t)name_length(i);
 
 	for (struct list *at = all.devices.next; at != &all.devices; at = at->next) {
 		struct device *d = CONTAINER_OF(at, struct device, link);
 
-		if (strlen(d->interface) == length &&
+		if (d->kind == kind && strlen(d->interface) == length &&
 		    memcmp(d->interface, i->ifa_name, length) == 0)
 			return d;
 	}
 	return NULL;
 }
 
-static struct device *device_create(const struct ifaddrs *i)
+static struct device *device_create(const struct ifaddrs *i, enum device_kind kind)
 {
 	static const char other_ops; /* an address that is nobody's table of operations */
 	struct device *d = calloc(1, sizeof(*d));
 
 	if (!d)
 		return NULL;
-	d->ibv.node_type = IBV_NODE_RNIC;
-	d->ibv.transport_type = IBV_TRANSPORT_IWARP;
+	d->kind = kind;
+	d->ibv.node_type = kinds[kind].node;
+	d->ibv.transport_type = kinds[kind].transport;
 	d->ops = &other_ops;
 	snprintf(d->interface, sizeof(d->interface), "%.*s", name_length(i), i->ifa_name);
-	snprintf(d->ibv.name, sizeof(d->ibv.name), "%s%s", prefix, d->interface);
+	snprintf(d->ibv.name, sizeof(d->ibv.name), "%s%s", kinds[kind].prefix,
+		 d->interface);
 	snprintf(d->ibv.dev_name, sizeof(d->ibv.dev_name), "uverbs%u", all.made++);
 	snprintf(d->ibv.dev_path, sizeof(d->ibv.dev_path), "/sys/class/infiniband_verbs/%s",
 		 d->ibv.dev_name);
@@ -81,11 +93,11 @@ static struct device *device_create(const struct ifaddrs *i)
 	return d;
 }
 
-static bool is_usable(const struct ifaddrs *i)
+static bool is_usable(const struct ifaddrs *i, enum device_kind kind)
 {
-	char name[sizeof(prefix) + IF_NAMESIZE];
+	char name[IF_NAMESIZE + 8];
 
-	snprintf(name, sizeof(name), "%s%.*s", prefix, name_length(i), i->ifa_name);
+	snprintf(name, sizeof(name), "%s%.*s", kinds[kind].prefix, name_length(i), i->ifa_name);
 	return (i->ifa_flags & IFF_UP) && i->ifa_addr &&
 	       (i->ifa_addr->sa_family == AF_INET || i->ifa_addr->sa_family == AF_INET6) &&
 	       is_wanted(name);
@@ -114,6 +126,30 @@ static uint64_t guid_of(const struct device *d)
 	return guid;
 }
 
+static void look_at(const struct ifaddrs *i, enum device_kind kind)
+{
+	struct device *d = find(i, kind);
+
+	if (!is_usable(i, kind))
+		return;
+	if (!d)
+		d = device_create(i, kind);
+	if (!d)
+		return;
+	d->is_present = true;
+	d->index = if_nametoindex(d->interface);
+}
+
+static void look_at_link(const struct ifaddrs *i)
+{
+	for (int kind = 0; kind < DEVICE_KINDS; kind++) {
+		struct device *d = find(i, (enum device_kind)kind);
+
+		if (d && i->ifa_addr && i->ifa_addr->sa_family == AF_PACKET)
+			take_hardware_address(d, i);
+	}
+}
+
 /* 0 or errno: then what was known before is all that is known. */
 static int look(void)
 {
@@ -123,24 +159,12 @@ static int look(void)
 		return errno;
 	for (struct list *at = all.devices.next; at != &all.devices; at = at->next)
 		CONTAINER_OF(at, struct device, link)->is_present = false;
-	for (i = list; i; i = i->ifa_next) {
-		struct device *d = find(i);
-
-		if (!is_usable(i))
-			continue;
-		if (!d)
-			d = device_create(i);
-		if (!d)
-			continue;
-		d->is_present = true;
-		d->index = if_nametoindex(d->interface);
+	for (int kind = 0; kind < DEVICE_KINDS; kind++) {
+		for (i = list; i; i = i->ifa_next)
+			look_at(i, (enum device_kind)kind);
 	}
-	for (i = list; i; i = i->ifa_next) {
-		struct device *d = find(i);
-
-		if (d && i->ifa_addr && i->ifa_addr->sa_family == AF_PACKET)
-			take_hardware_address(d, i);
-	}
+	for (i = list; i; i = i->ifa_next)
+		look_at_link(i);
 	for (struct list *at = all.devices.next; at != &all.devices; at = at->next) {
 		struct device *d = CONTAINER_OF(at, struct device, link);
 
@@ -182,18 +206,40 @@ void device_list_put(void)
 	pthread_mutex_unlock(&all.lock);
 }
 
+/* Locked. Puts the present devices of a kind behind the n that are there; how many there are then. */
+static int gather(enum device_kind kind, struct device **list, int n)
+{
+	for (struct list *at = all.devices.next; at != &all.devices; at = at->next) {
+		struct device *d = CONTAINER_OF(at, struct device, link);
+
+		if (d->is_present && d->kind == kind)
+			list[n++] = d;
+	}
+	return n;
+}
+
+/*
+ * RoCE's come first: many programs take the first device and connect queue pairs by number, which
+ * iWARP cannot do.
+ */
 struct ibv_device **ibv_get_device_list(int *count)
 {
 	int n = 0, error;
-	struct list *devices = device_list_get(&error);
-	struct ibv_device **list = calloc(all.made + 1, sizeof(*list));
+	struct ibv_device **list;
+	struct device **found;
 
-	for (struct list *at = devices->next; list && at != devices; at = at->next) {
-		struct device *d = CONTAINER_OF(at, struct device, link);
-
-		if (d->is_present)
-			list[n++] = &d->ibv;
+	(void)device_list_get(&error);
+	list = calloc(all.made + 1, sizeof(*list));
+	found = calloc(all.made + 1, sizeof(struct device *));
+	if (list && found)
+		n = gather(DEVICE_IWARP, found, gather(DEVICE_ROCE, found, 0));
+	for (int i = 0; i < n; i++)
+		list[i] = &found[i]->ibv;
+	if (!found) {
+		free(list);
+		list = NULL;
 	}
+	free(found);
 	device_list_put();
 	if (count)
 		*count = error ? 0 : n;
@@ -283,50 +329,70 @@ static struct context *shared_context(struct device *d)
 	return d->shared;
 }
 
+static struct device *device_at(const struct ifaddrs *list, const struct sockaddr *address,
+				enum device_kind kind)
+{
+	for (const struct ifaddrs *i = list; i; i = i->ifa_next) {
+		struct device *d = find(i, kind);
+
+		if (d && d->is_present && has_address(i, address))
+			return d;
+	}
+	return NULL;
+}
+
 struct ibv_context *weftv_context_at(const struct sockaddr *address)
 {
-	struct ifaddrs *list, *i;
 	struct context *c = NULL;
+	struct ifaddrs *list;
+	struct device *d;
 	int error;
 
 	if (getifaddrs(&list) < 0)
 		return NULL;
-	(void)device_list_get(&error); /* no device has it, as far as is known */
-	errno = ENODEV;
-	for (i = list; i && !c; i = i->ifa_next) {
-		struct device *d = find(i);
-
-		if (d && d->is_present && has_address(i, address)) {
-			c = shared_context(d);
-			if (!c)
-				break;
-		}
-	}
+	(void)device_list_get(&error);
+	d = device_at(list, address, DEVICE_IWARP);
+	if (!d)
+		d = device_at(list, address, DEVICE_ROCE);
+	if (d)
+		c = shared_context(d);
+	else
+		errno = ENODEV; /* no device has it, as far as is known */
 	device_list_put();
 	freeifaddrs(list);
 	return c ? &c->verbs.context : NULL;
 }
 
+bool weftv_is_roce(const struct ibv_context *context)
+{
+	return is_roce(context);
+}
+
 struct ibv_context **weftv_contexts(int *count)
 {
-	int n = 0, error;
-	struct list *devices = device_list_get(&error);
-	struct ibv_context **list = calloc(all.made + 1, sizeof(*list));
+	int n = 0, present = 0, error;
+	struct ibv_context **list;
+	struct device **found;
 
-	if (!list)
+	(void)device_list_get(&error);
+	list = calloc(all.made + 1, sizeof(*list));
+	found = calloc(all.made + 1, sizeof(struct device *));
+	if (!list || !found)
 		error = ENOMEM;
 	else if (!error)
 		error = ENODEV;
-	for (struct list *at = devices->next; list && at != devices; at = at->next) {
-		struct device *d = CONTAINER_OF(at, struct device, link);
-		struct context *c = d->is_present ? shared_context(d) : NULL;
+	if (list && found)
+		present = gather(DEVICE_ROCE, found, gather(DEVICE_IWARP, found, 0));
+	for (int i = 0; i < present; i++) {
+		struct context *c = shared_context(found[i]);
 
 		if (c)
 			list[n++] = &c->verbs.context;
-		else if (d->is_present)
+		else
 			error = errno;
 	}
 	device_list_put();
+	free(found);
 	if (count)
 		*count = n;
 	if (n == 0)

@@ -23,15 +23,18 @@ struct weft_adapter *weftv_adapter(void);
 
 /*
  * The context that all of librdmacm shares, of the device that has the address: opened when first
- * asked for, never closed. NULL and errno: ENODEV if no device has it.
+ * asked for, never closed. Of two that have it, iWARP's. NULL and errno: ENODEV if no device has it.
  */
 struct ibv_context *weftv_context_at(const struct sockaddr *address);
 
 /*
- * The shared contexts of all devices that can be opened, ended by NULL; to be freed. NULL and
- * errno, which is also set if there is none in it.
+ * The shared contexts of all devices that can be opened, those of iWARP first, ended by NULL; to be
+ * freed. NULL and errno, which is also set if there is none in it.
  */
 struct ibv_context **weftv_contexts(int *count);
+
+/* Whether the context is of a RoCE device. */
+bool weftv_is_roce(const struct ibv_context *context);
 
 /*
  * The queue pair itself, and who is told when it gets connected, fails to, or comes to its end; the

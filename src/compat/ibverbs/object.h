@@ -9,10 +9,15 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include <weft/roce.h>
+
 #include "base/check.h"
 #include "base/list.h"
 #include "compat/bell.h"
 #include "compat/ibverbs/ibverbs.h"
+
+/* A line in the log, for who asked for one by WEFT_LOG: why something was refused. */
+__attribute__((format(printf, 1, 2))) void say(const char *format, ...);
 
 /* ---- Descriptors that tell of events -------------------------------------------------------- */
 
@@ -34,10 +39,13 @@ int teller_take(struct teller *t, struct list **link);
 
 /* ---- Devices -------------------------------------------------------------------------------- */
 
+enum device_kind { DEVICE_ROCE = 0, DEVICE_IWARP, DEVICE_KINDS };
+
 struct device {
 	struct ibv_device ibv;
 	const void *ops; /* where other providers look for their own: not theirs */
 	struct list link;
+	enum device_kind kind;
 	char interface[IF_NAMESIZE];
 	/* Written when devices are looked for, while others may ask. */
 	_Atomic uint32_t index; /* of the interface */
@@ -52,6 +60,11 @@ struct device {
 static inline struct device *device_of(struct ibv_device *d)
 {
 	return CONTAINER_OF(d, struct device, ibv);
+}
+
+static inline bool is_roce(const struct ibv_context *context)
+{
+	return CONTAINER_OF(context->device, struct device, ibv)->kind == DEVICE_ROCE;
 }
 
 /* Whether it is one of these. */
@@ -218,7 +231,15 @@ static inline struct srq *srq_of(struct ibv_srq *s)
 /* Of a queue pair: Reads and atomics in flight either way; requests in a queue. */
 enum { READS_MAX = 128, QUEUE_MAX = 1 << 16 };
 
-enum qp_events { QP_FATAL, QP_ACCESS, QP_DRAINED, QP_LAST_WQE, QP_EVENTS };
+enum qp_events {
+	QP_FATAL,
+	QP_ACCESS,
+	QP_REQUEST,
+	QP_ESTABLISHED,
+	QP_DRAINED,
+	QP_LAST_WQE,
+	QP_EVENTS
+};
 
 struct wr_batch;
 
@@ -236,6 +257,10 @@ struct qp {
 	uint8_t timeout; /* of InfiniBand's acknowledgements: kept for who asks */
 	unsigned int access;
 	_Atomic uint32_t named; /* the number that it wants to be connected with, 0: none */
+	/* Of RoCE. The lock guards what was set; it is taken before the engine's. */
+	pthread_mutex_t attr_lock;
+	struct ibv_qp_attr attr;
+	atomic_bool is_drained, wants_drained; /* since SQD was asked for; the event of it */
 	struct wr_batch *batch;
 	struct async_record events[QP_EVENTS];
 	uint32_t events_taken;
@@ -253,6 +278,46 @@ void qps_unlock(void);
 /* In the child of a fork, while it is locked: they are the parent's, and numbers come again. */
 void qps_forked(void);
 
+/* ---- States ---------------------------------------------------------------------------------- */
+
+enum ibv_qp_state qp_state_of(enum weft_qp_state state);
+int qp_to_weft_state(enum ibv_qp_state state, enum weft_qp_state *weft);
+
+/* Verbs say nothing of what a reset found queued. */
+void qp_forget_completions(struct qp *qp);
+
+/* qp_roce.c: queue pairs whose states the program moves, as InfiniBand has it. 0 or errno. */
+void qp_roce_init(struct qp *qp);
+int qp_roce_modify(struct qp *qp, const struct ibv_qp_attr *attr, int mask);
+void qp_roce_query(struct qp *qp, struct ibv_qp_attr *attr);
+int modify_qp_rate_limit(struct ibv_qp *qp, struct ibv_qp_rate_limit_attr *attr);
+
+/*
+ * qp_moves.c: whether the attributes are those that a move takes. 0 or EINVAL; then the log says
+ * why. Another mask for what is missing, and what it must not have.
+ */
+int qp_move_check(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to, int mask);
+
+/* ---- Address handles, groups ----------------------------------------------------------------- */
+
+enum { HANDLES_MAX = 1 << 15, GROUPS_MAX = 256 };
+
+struct ah {
+	struct ibv_ah ibv;
+	struct weft_ah *weft;
+};
+
+static inline struct ah *ah_of(struct ibv_ah *a)
+{
+	return CONTAINER_OF(a, struct ah, ibv);
+}
+
+/* The way that an address vector describes. 0, or EINVAL; then the log says why. */
+int path_of(struct ibv_context *context, const struct ibv_ah_attr *attr, struct weft_path *path);
+
+/* Which of the port's GIDs it is. 0 or errno: ENODATA: none. */
+int gid_find(struct ibv_context *context, const union ibv_gid *gid, uint8_t *index);
+
 /* ---- Asynchronous events -------------------------------------------------------------------- */
 
 /* Raises one; nothing if it is under way already. Called with the engine locked. */
@@ -266,13 +331,20 @@ void async_settle(struct context *c, struct async_record *records, uint32_t coun
 
 /* ---- Translation ---------------------------------------------------------------------------- */
 
-enum ibv_wc_status wc_status_of(enum weft_status status);
+/* Of a completion that a context's queue has. */
+enum ibv_wc_status wc_status_of(const struct ibv_context *context, enum weft_status status);
 enum ibv_wc_opcode wc_opcode_of(enum weft_opcode opcode);
 
 unsigned int wc_flags_of(const struct weft_completion *c);
 
 /* NULL, with errno for the reason. */
 void *refused(enum weft_reason reason);
+
+/* The program says how large its struct is: an older one is shorter, a newer one ends in zeros. */
+void fill(void *to, size_t bytes, const void *from, size_t known);
+
+/* What the interface lets through now. */
+enum ibv_mtu port_mtu(const struct ibv_context *context);
 
 /* What the slots of a context hold. */
 int query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *attr,

@@ -136,7 +136,15 @@ static int translate_operation(const struct ibv_send_wr *wr, struct weft_send_wr
 	}
 }
 
-static int translate(const struct ibv_send_wr *wr, struct weft_send_wr *w)
+/* Whom a datagram is for. */
+static void set_destination(const struct ibv_send_wr *wr, struct weft_send_wr *w)
+{
+	w->ah = wr->wr.ud.ah ? ah_of(wr->wr.ud.ah)->weft : NULL;
+	w->dest_qp_number = wr->wr.ud.remote_qpn;
+	w->remote_q_key = wr->wr.ud.remote_qkey;
+}
+
+static int translate(const struct qp *qp, const struct ibv_send_wr *wr, struct weft_send_wr *w)
 {
 	int error;
 
@@ -144,6 +152,8 @@ static int translate(const struct ibv_send_wr *wr, struct weft_send_wr *w)
 	w->id = wr->wr_id;
 	w->segment_count = count_of(wr->num_sge);
 	error = translate_operation(wr, w);
+	if (qp->ibv.qp_type == IBV_QPT_UD)
+		set_destination(wr, w);
 	w->flags = send_flags_of(wr->send_flags, w->opcode);
 	return error;
 }
@@ -163,7 +173,7 @@ int post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **b
 		for (; wr && count < BATCH && !is_room_taken; wr = wr->next) {
 			struct weft_send_wr *w = &batch[count];
 
-			error = translate(wr, w);
+			error = translate(qp, wr, w);
 			if (error)
 				break;
 			is_room_taken = segments_set(&w->segments, w->segment_count, wr->sg_list,

@@ -16,14 +16,3 @@ void __verbs_log(struct verbs_context *ctx, uint32_t level, const char *format, 
 {
 	(void)ctx, (void)level, (void)format;
 }
-
-/* Of the kernel's table: the only kind that an iWARP port has. */
-int ibv_query_gid_type(struct ibv_context *context, uint8_t port_num, unsigned int index,
-		       unsigned int *type)
-{
-	(void)context;
-	if (port_num != 1 || index != 0)
-		return -1;
-	*type = 0;
-	return 0;
-}

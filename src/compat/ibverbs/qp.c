@@ -14,6 +14,49 @@ static bool is_ordinary_end(enum weft_reason reason)
 	       reason == WEFT_R_STREAM_LOST;
 }
 
+/* IBA 11.6.3.2: which events there are. What a completion tells is no event, too. */
+static void take_roce_error(struct qp *qp, enum weft_reason reason)
+{
+	struct context *c = context_of(qp->ibv.context);
+
+	switch (reason) {
+	case WEFT_R_IB_OPCODE:
+	case WEFT_R_IB_LENGTH:
+	case WEFT_R_IB_ORDER:
+	case WEFT_R_READS_BEYOND:
+	case WEFT_R_ATOMIC_ALIGN:
+		async_raise(c, &qp->events[QP_REQUEST]);
+		break;
+	case WEFT_R_CQ_OVERRUN:
+	case WEFT_R_NO_MEMORY:
+	case WEFT_R_SYSTEM:
+	case WEFT_R_FAULT_INJECTED:
+		async_raise(c, &qp->events[QP_FATAL]);
+		break;
+	default:
+		break;
+	}
+}
+
+static void take_error(struct qp *qp, enum weft_reason reason)
+{
+	struct context *c = context_of(qp->ibv.context);
+
+	if (is_roce(qp->ibv.context))
+		take_roce_error(qp, reason);
+	else if (!is_ordinary_end(reason))
+		async_raise(c, &qp->events[QP_FATAL]);
+	if (qp->ibv.srq)
+		async_raise(c, &qp->events[QP_LAST_WQE]);
+}
+
+static void take_drained(struct qp *qp)
+{
+	atomic_store(&qp->is_drained, true);
+	if (!is_roce(qp->ibv.context) || atomic_load(&qp->wants_drained))
+		async_raise(context_of(qp->ibv.context), &qp->events[QP_DRAINED]);
+}
+
 static void take_event(struct weftv_sink *sink, const struct weft_event *event)
 {
 	struct qp *qp = CONTAINER_OF(sink, struct qp, sink);
@@ -22,16 +65,16 @@ static void take_event(struct weftv_sink *sink, const struct weft_event *event)
 
 	switch (event->kind) {
 	case WEFT_EVENT_QP_ERROR:
-		if (!is_ordinary_end(event->reason))
-			async_raise(c, &qp->events[QP_FATAL]);
-		if (qp->ibv.srq)
-			async_raise(c, &qp->events[QP_LAST_WQE]);
+		take_error(qp, event->reason);
 		break;
 	case WEFT_EVENT_QP_REFUSED:
 		async_raise(c, &qp->events[QP_ACCESS]);
 		break;
 	case WEFT_EVENT_QP_DRAINED:
-		async_raise(c, &qp->events[QP_DRAINED]);
+		take_drained(qp);
+		break;
+	case WEFT_EVENT_ESTABLISHED:
+		async_raise(c, &qp->events[QP_ESTABLISHED]);
 		break;
 	default:
 		break;
@@ -124,6 +167,8 @@ static void init_public(struct qp *qp, struct ibv_pd *pd, const struct ibv_qp_in
 	static const enum ibv_event_type types[QP_EVENTS] = {
 		[QP_FATAL] = IBV_EVENT_QP_FATAL,
 		[QP_ACCESS] = IBV_EVENT_QP_ACCESS_ERR,
+		[QP_REQUEST] = IBV_EVENT_QP_REQ_ERR,
+		[QP_ESTABLISHED] = IBV_EVENT_COMM_EST,
 		[QP_DRAINED] = IBV_EVENT_SQ_DRAINED,
 		[QP_LAST_WQE] = IBV_EVENT_QP_LAST_WQE_REACHED,
 	};
@@ -145,6 +190,12 @@ static void init_public(struct qp *qp, struct ibv_pd *pd, const struct ibv_qp_in
 	}
 	pthread_mutex_init(&qp->ibv.mutex, NULL);
 	pthread_cond_init(&qp->ibv.cond, NULL);
+	pthread_mutex_init(&qp->attr_lock, NULL);
+}
+
+static enum weft_service service_of(enum ibv_qp_type type)
+{
+	return type == IBV_QPT_UD ? WEFT_UD : type == IBV_QPT_UC ? WEFT_UC : WEFT_RC;
 }
 
 static enum weft_reason create_weft(struct qp *qp, const struct ibv_qp_cap *cap)
@@ -156,6 +207,7 @@ static enum weft_reason create_weft(struct qp *qp, const struct ibv_qp_cap *cap)
 		.send_cq = cq_of(qp->ibv.send_cq)->weft,
 		.recv_cq = cq_of(qp->ibv.recv_cq)->weft,
 		.srq = qp->ibv.srq ? srq_of(qp->ibv.srq)->weft : NULL,
+		.service = service_of(qp->ibv.qp_type),
 		.send_max = at_least_one(cap->max_send_wr),
 		.recv_max = qp->ibv.srq ? 1 : at_least_one(cap->max_recv_wr),
 		.segments_max = send_segments > recv_segments ? send_segments : recv_segments,
@@ -176,6 +228,15 @@ static enum weft_reason create_weft(struct qp *qp, const struct ibv_qp_cap *cap)
 	return r;
 }
 
+static bool has_type(const struct ibv_context *context, enum ibv_qp_type type)
+{
+	if (type == IBV_QPT_RC || (is_roce(context) && (type == IBV_QPT_UC || type == IBV_QPT_UD)))
+		return true;
+	say("%s has no queue pairs of type %d: %s", context->device->name, (int)type,
+	    is_roce(context) ? "they are of RC, UC or UD" : "they are of RC");
+	return false;
+}
+
 /* What is not there is refused by name, not by chance. */
 static int check(const struct ibv_qp_init_attr_ex *attr)
 {
@@ -187,7 +248,7 @@ static int check(const struct ibv_qp_init_attr_ex *attr)
 	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd || !attr->send_cq ||
 	    !attr->recv_cq)
 		return EINVAL;
-	if (attr->qp_type != IBV_QPT_RC || (attr->comp_mask & ~(uint32_t)KNOWN) ||
+	if (!has_type(attr->pd->context, attr->qp_type) || (attr->comp_mask & ~(uint32_t)KNOWN) ||
 	    ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && attr->create_flags))
 		return EOPNOTSUPP;
 	if (attr->cap.max_inline_data > WEFT_INLINE_MAX ||
@@ -223,6 +284,7 @@ static void qp_free(struct qp *qp)
 {
 	pthread_mutex_destroy(&qp->ibv.mutex);
 	pthread_cond_destroy(&qp->ibv.cond);
+	pthread_mutex_destroy(&qp->attr_lock);
 	free(qp);
 }
 
@@ -247,8 +309,11 @@ struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr
 		return refused(r);
 	}
 	/* An iWARP queue pair is born idle, which verbs call INIT; a peer may do nothing yet. */
-	(void)weft_qp_modify(qp->weft, &(struct weft_qp_attr){ .state = WEFT_QPS_INIT },
-			     WEFT_QP_STATE | WEFT_QP_REMOTE_RIGHTS);
+	if (is_roce(attr->pd->context))
+		qp_roce_init(qp);
+	else
+		(void)weft_qp_modify(qp->weft, &(struct weft_qp_attr){ .state = WEFT_QPS_INIT },
+				     WEFT_QP_STATE | WEFT_QP_REMOTE_RIGHTS);
 	qp->ibv.handle = qp->ibv.qp_num = weft_qp_number(qp->weft);
 	if (attr->comp_mask & IBV_QP_INIT_ATTR_SEND_OPS_FLAGS)
 		error = builders_init(qp, attr->send_ops_flags);
@@ -341,7 +406,12 @@ static bool is_for_the_connection(const struct qp *qp, enum weft_qp_state now,
 	return now == WEFT_QPS_INIT || now == WEFT_QPS_RTS;
 }
 
-static int to_weft_state(enum ibv_qp_state state, enum weft_qp_state *weft)
+enum ibv_qp_state qp_state_of(enum weft_qp_state state)
+{
+	return states[state];
+}
+
+int qp_to_weft_state(enum ibv_qp_state state, enum weft_qp_state *weft)
 {
 	for (int i = 0; i < WEFT_QPS_COUNT; i++) {
 		if (states[i] == state) {
@@ -389,6 +459,12 @@ static int connect_by_number(struct qp *qp, uint32_t number)
 	return error;
 }
 
+void qp_forget_completions(struct qp *qp)
+{
+	(void)weft_cq_forget(cq_of(qp->ibv.send_cq)->weft, qp->ibv.qp_num);
+	(void)weft_cq_forget(cq_of(qp->ibv.recv_cq)->weft, qp->ibv.qp_num);
+}
+
 static int change(struct qp *qp, const struct ibv_qp_attr *attr, int mask)
 {
 	struct weft_qp_attr now, next = { 0 };
@@ -406,7 +482,7 @@ static int change(struct qp *qp, const struct ibv_qp_attr *attr, int mask)
 		fields |= WEFT_QP_REMOTE_RIGHTS;
 	}
 	if ((mask & IBV_QP_STATE) && !is_for_the_connection(qp, now.state, attr->qp_state)) {
-		error = to_weft_state(attr->qp_state, &next.state);
+		error = qp_to_weft_state(attr->qp_state, &next.state);
 		if (error)
 			return error;
 		fields |= WEFT_QP_STATE;
@@ -417,9 +493,7 @@ static int change(struct qp *qp, const struct ibv_qp_attr *attr, int mask)
 		error = connect_by_number(qp, attr->dest_qp_num);
 	if (!error && (mask & IBV_QP_STATE) && attr->qp_state == IBV_QPS_RESET) {
 		qp->named = 0;
-		/* Verbs say nothing of what a reset found queued. */
-		(void)weft_cq_forget(cq_of(qp->ibv.send_cq)->weft, qp->ibv.qp_num);
-		(void)weft_cq_forget(cq_of(qp->ibv.recv_cq)->weft, qp->ibv.qp_num);
+		qp_forget_completions(qp);
 	}
 	return error;
 }
@@ -429,6 +503,8 @@ int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 	struct qp *qp = qp_of(ibv);
 	int error;
 
+	if (is_roce(ibv->context))
+		return qp_roce_modify(qp, attr, mask);
 	if ((mask & IBV_QP_PORT) && attr->port_num != 1)
 		return EINVAL;
 	if ((mask & IBV_QP_PKEY_INDEX) && attr->pkey_index != 0)
@@ -445,14 +521,12 @@ int ibv_modify_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask)
 	return 0;
 }
 
-int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask,
-		 struct ibv_qp_init_attr *init)
+static void query_iwarp(struct qp *qp, struct ibv_qp_attr *attr)
 {
-	struct qp *qp = qp_of(ibv);
+	struct ibv_qp *ibv = &qp->ibv;
 	struct weft_qp_attr now;
 	struct weft_peer peer;
 
-	(void)mask; /* everything is told that is known */
 	(void)weft_qp_query(qp->weft, &now);
 	ibv->state = states[now.state];
 	*attr = (struct ibv_qp_attr){
@@ -472,6 +546,18 @@ int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask,
 		attr->max_rd_atomic = (uint8_t)peer.agreed_ord;
 		attr->max_dest_rd_atomic = (uint8_t)peer.agreed_ird;
 	}
+}
+
+int ibv_query_qp(struct ibv_qp *ibv, struct ibv_qp_attr *attr, int mask,
+		 struct ibv_qp_init_attr *init)
+{
+	struct qp *qp = qp_of(ibv);
+
+	(void)mask; /* everything is told that is known */
+	if (is_roce(ibv->context))
+		qp_roce_query(qp, attr);
+	else
+		query_iwarp(qp, attr);
 	*init = (struct ibv_qp_init_attr){
 		.qp_context = ibv->qp_context,
 		.send_cq = ibv->send_cq,
@@ -489,7 +575,7 @@ struct ibv_qp_ex *ibv_qp_to_qp_ex(struct ibv_qp *qp)
 	return qp_of(qp)->batch ? &qp_of(qp)->ex : NULL;
 }
 
-/* TCP delivers in order, and bytes are placed as it delivers them. */
+/* TCP delivers in order, and packets of RoCE are taken in order: bytes are placed so. */
 int ibv_query_qp_data_in_order(struct ibv_qp *qp, enum ibv_wr_opcode op, uint32_t flags)
 {
 	(void)qp, (void)op;

@@ -16,54 +16,6 @@ static void *not_supported(void)
 	return NULL;
 }
 
-/* ---- Datagrams, multicast ------------------------------------------------------------------- */
-
-struct ibv_ah *ibv_create_ah(struct ibv_pd *pd, struct ibv_ah_attr *attr)
-{
-	(void)pd, (void)attr;
-	return not_supported();
-}
-
-int ibv_destroy_ah(struct ibv_ah *ah)
-{
-	(void)ah;
-	return EOPNOTSUPP;
-}
-
-int ibv_init_ah_from_wc(struct ibv_context *context, uint8_t port_num, struct ibv_wc *wc,
-			struct ibv_grh *grh, struct ibv_ah_attr *attr)
-{
-	(void)context, (void)port_num, (void)wc, (void)grh, (void)attr;
-	errno = EOPNOTSUPP; /* man ibv_create_ah_from_wc: -1 on error, as of no other here */
-	return -1;
-}
-
-struct ibv_ah *ibv_create_ah_from_wc(struct ibv_pd *pd, struct ibv_wc *wc, struct ibv_grh *grh,
-				     uint8_t port_num)
-{
-	(void)pd, (void)wc, (void)grh, (void)port_num;
-	return not_supported();
-}
-
-int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
-{
-	(void)qp, (void)gid, (void)lid;
-	return EOPNOTSUPP;
-}
-
-int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
-{
-	(void)qp, (void)gid, (void)lid;
-	return EOPNOTSUPP;
-}
-
-int ibv_resolve_eth_l2_from_gid(struct ibv_context *context, struct ibv_ah_attr *attr,
-				uint8_t mac[ETHERNET_LL_SIZE], uint16_t *vid)
-{
-	(void)context, (void)attr, (void)mac, (void)vid;
-	return EOPNOTSUPP;
-}
-
 /* ---- Objects of other processes ------------------------------------------------------------- */
 
 struct ibv_context *ibv_import_device(int cmd_fd)

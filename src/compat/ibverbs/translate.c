@@ -54,7 +54,7 @@ void *refused(enum weft_reason reason)
 	return NULL;
 }
 
-enum ibv_wc_status wc_status_of(enum weft_status status)
+enum ibv_wc_status wc_status_of(const struct ibv_context *context, enum weft_status status)
 {
 	static const enum ibv_wc_status table[] = {
 		[WEFT_SUCCESS] = IBV_WC_SUCCESS,
@@ -71,6 +71,9 @@ enum ibv_wc_status wc_status_of(enum weft_status status)
 		[WEFT_ERR_PEER_GONE] = IBV_WC_WR_FLUSH_ERR,
 	};
 
+	/* IBA 11.6.2: a peer that no longer answers. */
+	if (status == WEFT_ERR_PEER_GONE && is_roce(context))
+		return IBV_WC_RETRY_EXC_ERR;
 	return (size_t)status < sizeof(table) / sizeof(table[0]) ? table[status]
 								 : IBV_WC_GENERAL_ERR;
 }

@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Queue pairs of a RoCE device: the program moves them through their states, and says with each move
+ * what the two ends have agreed on. All of it is kept for who asks.
+ */
+#include <errno.h>
+
+#include "compat/ibverbs/object.h"
+
+enum { PSN_MASK = 0xffffff, TIMER_MAX = 31, RETRIES_MAX = 7, QPN_MAX = 0xffffff };
+
+static enum weft_qp_state state_now(const struct qp *qp)
+{
+	struct weft_qp_attr now;
+
+	(void)weft_qp_query(qp->weft, &now);
+	return now.state;
+}
+
+static void attr_init(struct qp *qp)
+{
+	qp->attr = (struct ibv_qp_attr){
+		.path_mtu = IBV_MTU_1024,
+		.path_mig_state = IBV_MIG_MIGRATED,
+		.port_num = 1,
+	};
+}
+
+/*
+ * A peer may do nothing yet. How long a Send waits for a receive, RNR retries say alone; and a
+ * request that fails here stops the send queue only, where the peer does not know (IBA 10.3.1.6).
+ */
+void qp_roce_init(struct qp *qp)
+{
+	struct weft_qp_attr attr = {
+		.receiver_wait_ns = UINT64_MAX,
+		.on_failure = qp->ibv.qp_type == IBV_QPT_RC ? WEFT_FAIL_TERMINATE : WEFT_FAIL_DRAIN,
+	};
+
+	attr_init(qp);
+	(void)weft_qp_modify(qp->weft, &attr,
+			     WEFT_QP_REMOTE_RIGHTS | WEFT_QP_RECEIVER_WAIT | WEFT_QP_ON_FAILURE);
+}
+
+/* ---- What is brought ------------------------------------------------------------------------ */
+
+static int out_of_range(const char *what, unsigned int value, unsigned int max)
+{
+	if (value <= max)
+		return 0;
+	say("ibv_modify_qp: %s is %u, and may be %u at most", what, value, max);
+	return EINVAL;
+}
+
+static int check_numbers(const struct ibv_qp_attr *a, int mask)
+{
+	const struct {
+		int attribute;
+		const char *name;
+		unsigned int value, max;
+	} numbers[] = {
+		{ IBV_QP_PKEY_INDEX, "pkey_index", a->pkey_index, 0 },
+		{ IBV_QP_TIMEOUT, "timeout", a->timeout, TIMER_MAX },
+		{ IBV_QP_RETRY_CNT, "retry_cnt", a->retry_cnt, RETRIES_MAX },
+		{ IBV_QP_RNR_RETRY, "rnr_retry", a->rnr_retry, RETRIES_MAX },
+		{ IBV_QP_MIN_RNR_TIMER, "min_rnr_timer", a->min_rnr_timer, TIMER_MAX },
+		{ IBV_QP_MAX_QP_RD_ATOMIC, "max_rd_atomic", a->max_rd_atomic, READS_MAX },
+		{ IBV_QP_MAX_DEST_RD_ATOMIC, "max_dest_rd_atomic", a->max_dest_rd_atomic,
+		  READS_MAX },
+		{ IBV_QP_DEST_QPN, "dest_qp_num", a->dest_qp_num, QPN_MAX },
+	};
+
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		if ((mask & numbers[i].attribute) &&
+		    out_of_range(numbers[i].name, numbers[i].value, numbers[i].max) != 0)
+			return EINVAL;
+	}
+	return (mask & IBV_QP_PORT) && a->port_num != 1 ? EINVAL : 0;
+}
+
+/* A packet that is longer than the interface takes would be lost, again and again. */
+static int check_mtu(struct qp *qp, enum ibv_mtu mtu)
+{
+	enum ibv_mtu most = port_mtu(qp->ibv.context);
+
+	if (mtu >= IBV_MTU_256 && mtu <= most)
+		return 0;
+	say("ibv_modify_qp: path_mtu is %d, and may be %d (of 256 bytes) to %d (%s's active_mtu)",
+	    (int)mtu, IBV_MTU_256, (int)most, qp->ibv.context->device->name);
+	return EINVAL;
+}
+
+static int check_values(struct qp *qp, const struct ibv_qp_attr *a, int mask)
+{
+	struct weft_path path;
+	uint32_t rights;
+	int error = check_numbers(a, mask);
+
+	if (!error && (mask & IBV_QP_PATH_MTU))
+		error = check_mtu(qp, a->path_mtu);
+	if (!error && (mask & IBV_QP_ACCESS_FLAGS) && rights_of(a->qp_access_flags, &rights) != 0)
+		error = EINVAL;
+	if (!error && (mask & IBV_QP_AV))
+		error = path_of(qp->ibv.context, &a->ah_attr, &path);
+	if (!error && ((mask & IBV_QP_ALT_PATH) ||
+		       ((mask & IBV_QP_PATH_MIG_STATE) && a->path_mig_state != IBV_MIG_MIGRATED))) {
+		say("ibv_modify_qp: there are no alternate paths");
+		error = EOPNOTSUPP;
+	}
+	return error;
+}
+
+static void keep(struct ibv_qp_attr *k, const struct ibv_qp_attr *a, int mask)
+{
+#define KEEP(attribute, field)                                                                     \
+	do {                                                                                       \
+		if (mask & (attribute))                                                            \
+			k->field = a->field;                                                       \
+	} while (0)
+	KEEP(IBV_QP_EN_SQD_ASYNC_NOTIFY, en_sqd_async_notify);
+	KEEP(IBV_QP_ACCESS_FLAGS, qp_access_flags);
+	KEEP(IBV_QP_PKEY_INDEX, pkey_index);
+	KEEP(IBV_QP_PORT, port_num);
+	KEEP(IBV_QP_QKEY, qkey);
+	KEEP(IBV_QP_AV, ah_attr);
+	KEEP(IBV_QP_PATH_MTU, path_mtu);
+	KEEP(IBV_QP_TIMEOUT, timeout);
+	KEEP(IBV_QP_RETRY_CNT, retry_cnt);
+	KEEP(IBV_QP_RNR_RETRY, rnr_retry);
+	KEEP(IBV_QP_MAX_QP_RD_ATOMIC, max_rd_atomic);
+	KEEP(IBV_QP_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic);
+	KEEP(IBV_QP_MIN_RNR_TIMER, min_rnr_timer);
+	KEEP(IBV_QP_DEST_QPN, dest_qp_num);
+	KEEP(IBV_QP_RATE_LIMIT, rate_limit);
+	KEEP(IBV_QP_RQ_PSN, rq_psn);
+	KEEP(IBV_QP_SQ_PSN, sq_psn);
+#undef KEEP
+	k->rq_psn &= PSN_MASK; /* as adapters take them */
+	k->sq_psn &= PSN_MASK;
+}
+
+/* ---- What comes of it ----------------------------------------------------------------------- */
+
+static uint32_t mtu_bytes(enum ibv_mtu mtu)
+{
+	return 128U << mtu;
+}
+
+/* 0, or EINVAL: the address vector names an address that is no longer there. */
+static int roce_of(struct qp *qp, const struct ibv_qp_attr *a, struct weft_roce *r)
+{
+	bool is_datagram = qp->ibv.qp_type == IBV_QPT_UD;
+	int error;
+
+	*r = (struct weft_roce){
+		.peer_number = a->dest_qp_num,
+		.psn_recv = a->rq_psn,
+		.reads_in = a->max_dest_rd_atomic,
+		.rnr_timer_code = a->min_rnr_timer,
+		.q_key = a->qkey,
+		.psn_send = a->sq_psn,
+		.reads_out = a->max_rd_atomic,
+		.timeout_code = a->timeout,
+		.retries = a->retry_cnt,
+		.rnr_retries = a->rnr_retry,
+		.rate_bps = (uint64_t)a->rate_limit * 1000,
+	};
+	error = is_datagram ? 0 : path_of(qp->ibv.context, &a->ah_attr, &r->path);
+	r->path.mtu_bytes = mtu_bytes(is_datagram ? port_mtu(qp->ibv.context) : a->path_mtu);
+	return error;
+}
+
+static uint32_t fields_of(int mask)
+{
+	static const struct {
+		int attribute;
+		uint32_t field;
+	} table[] = {
+		{ IBV_QP_MIN_RNR_TIMER, WEFT_ROCE_RNR_TIMER },
+		{ IBV_QP_QKEY, WEFT_ROCE_Q_KEY },
+		{ IBV_QP_RATE_LIMIT, WEFT_ROCE_RATE },
+		{ IBV_QP_AV, WEFT_ROCE_PATH },
+		{ IBV_QP_TIMEOUT, WEFT_ROCE_TIMEOUT },
+		{ IBV_QP_RETRY_CNT, WEFT_ROCE_RETRIES },
+		{ IBV_QP_RNR_RETRY, WEFT_ROCE_RNR_RETRIES },
+		{ IBV_QP_MAX_QP_RD_ATOMIC, WEFT_ROCE_READS_OUT },
+		{ IBV_QP_MAX_DEST_RD_ATOMIC, WEFT_ROCE_READS_IN },
+	};
+	uint32_t fields = 0;
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		fields |= mask & table[i].attribute ? table[i].field : 0;
+	return fields;
+}
+
+static int refusal(const struct qp *qp, enum weft_reason r)
+{
+	if (r != WEFT_OK)
+		say("ibv_modify_qp: QP %06x: %s: %s", qp->ibv.qp_num, weft_reason_name(r),
+		    weft_reason_text(r));
+	return weftv_errno(r);
+}
+
+static int set_rights(struct qp *qp, unsigned int access)
+{
+	struct weft_qp_attr attr = { 0 };
+
+	(void)rights_of(access, &attr.remote_rights); /* it was asked before */
+	attr.remote_rights &= WEFT_REMOTE_READ | WEFT_REMOTE_WRITE | WEFT_REMOTE_ATOMIC;
+	return refusal(qp, weft_qp_modify(qp->weft, &attr, WEFT_QP_REMOTE_RIGHTS));
+}
+
+static int set_state(struct qp *qp, enum ibv_qp_state to)
+{
+	struct weft_qp_attr attr = { 0 };
+	int error = qp_to_weft_state(to, &attr.state);
+
+	return error ? error : refusal(qp, weft_qp_modify(qp->weft, &attr, WEFT_QP_STATE));
+}
+
+static int adjust(struct qp *qp, const struct ibv_qp_attr *next, int mask)
+{
+	uint32_t fields = fields_of(mask);
+	struct weft_roce roce;
+	int error = fields ? roce_of(qp, next, &roce) : 0;
+
+	if (error || !fields)
+		return error;
+	return refusal(qp, weft_qp_adjust(qp->weft, &roce, fields));
+}
+
+static int pause_sending(struct qp *qp, const struct ibv_qp_attr *next)
+{
+	atomic_store(&qp->is_drained, false);
+	atomic_store(&qp->wants_drained, next->en_sqd_async_notify != 0);
+	return set_state(qp, IBV_QPS_SQD);
+}
+
+/* The move is one that there is. */
+static int move(struct qp *qp, enum ibv_qp_state from, const struct ibv_qp_attr *next, int mask)
+{
+	struct weft_roce roce;
+	int error;
+
+	switch (next->qp_state) {
+	case IBV_QPS_INIT:
+		return from == IBV_QPS_INIT ? 0 : set_state(qp, IBV_QPS_INIT);
+	case IBV_QPS_RTR:
+		error = roce_of(qp, next, &roce);
+		return error ? error : refusal(qp, weft_qp_receive(qp->weft, &roce));
+	case IBV_QPS_RTS:
+		if (from == IBV_QPS_RTR) {
+			error = roce_of(qp, next, &roce);
+			return error ? error : refusal(qp, weft_qp_start(qp->weft, &roce));
+		}
+		error = adjust(qp, next, mask);
+		return error || from == IBV_QPS_RTS ? error : set_state(qp, IBV_QPS_RTS);
+	case IBV_QPS_SQD:
+		return from == IBV_QPS_SQD ? adjust(qp, next, mask) : pause_sending(qp, next);
+	default:
+		return set_state(qp, next->qp_state);
+	}
+}
+
+/* All of it or nothing. */
+static int change(struct qp *qp, enum ibv_qp_state from, const struct ibv_qp_attr *next, int mask)
+{
+	int error = mask & IBV_QP_ACCESS_FLAGS ? set_rights(qp, next->qp_access_flags) : 0;
+
+	if (error)
+		return error;
+	error = move(qp, from, next, mask);
+	if (error && (mask & IBV_QP_ACCESS_FLAGS))
+		(void)set_rights(qp, qp->attr.qp_access_flags);
+	return error;
+}
+
+static int modify(struct qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	enum ibv_qp_state from = qp_state_of(state_now(qp));
+	struct ibv_qp_attr next = qp->attr;
+	int error;
+
+	if ((mask & IBV_QP_CUR_STATE) && attr->cur_qp_state != from)
+		return EINVAL;
+	next.qp_state = mask & IBV_QP_STATE ? attr->qp_state : from;
+	error = qp_move_check(qp->ibv.qp_type, from, next.qp_state, mask);
+	if (!error)
+		error = check_values(qp, attr, mask);
+	if (error)
+		return error;
+	keep(&next, attr, mask);
+	error = change(qp, from, &next, mask);
+	if (error)
+		return error;
+	qp->attr = next;
+	if (next.qp_state == IBV_QPS_RESET) {
+		attr_init(qp);
+		(void)set_rights(qp, 0);
+		qp_forget_completions(qp);
+	}
+	qp->ibv.state = next.qp_state;
+	return 0;
+}
+
+int qp_roce_modify(struct qp *qp, const struct ibv_qp_attr *attr, int mask)
+{
+	int error;
+
+	pthread_mutex_lock(&qp->attr_lock);
+	error = modify(qp, attr, mask);
+	pthread_mutex_unlock(&qp->attr_lock);
+	return error;
+}
+
+/* In kilobits a second; 0: none. What it says of bursts is not needed: packets are spread evenly. */
+int modify_qp_rate_limit(struct ibv_qp *ibv, struct ibv_qp_rate_limit_attr *limit)
+{
+	struct qp *qp = qp_of(ibv);
+	struct ibv_qp_attr next;
+	enum weft_qp_state now;
+	int error = 0;
+
+	if (limit->comp_mask)
+		return EINVAL;
+	if (ibv->qp_type == IBV_QPT_UD)
+		return EOPNOTSUPP;
+	pthread_mutex_lock(&qp->attr_lock);
+	now = state_now(qp);
+	next = qp->attr;
+	next.rate_limit = limit->rate_limit;
+	if (now == WEFT_QPS_RTS || now == WEFT_QPS_SQD)
+		error = adjust(qp, &next, IBV_QP_RATE_LIMIT);
+	if (!error)
+		qp->attr = next;
+	pthread_mutex_unlock(&qp->attr_lock);
+	return error;
+}
+
+void qp_roce_query(struct qp *qp, struct ibv_qp_attr *attr)
+{
+	pthread_mutex_lock(&qp->attr_lock);
+	qp->ibv.state = qp_state_of(state_now(qp));
+	*attr = qp->attr;
+	pthread_mutex_unlock(&qp->attr_lock);
+	attr->qp_state = attr->cur_qp_state = qp->ibv.state;
+	attr->cap = qp->cap;
+	attr->sq_draining = qp->ibv.state == IBV_QPS_SQD && !atomic_load(&qp->is_drained);
+}
