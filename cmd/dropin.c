@@ -72,3 +72,23 @@ char *dropin_library_path(const struct dropin *d)
 		n = asprintf(&value, "%s", d->directory);
 	return n < 0 ? NULL : value;
 }
+
+char *dropin_preload(const struct dropin *d)
+{
+	const char *before = getenv("LD_PRELOAD");
+	char *path, *value;
+	int n;
+
+	if (asprintf(&path, "%s/libweft-sysfs.so", d->directory) < 0)
+		return NULL;
+	if (access(path, R_OK) < 0 || strpbrk(path, " :")) {
+		free(path);
+		errno = 0;
+		return NULL;
+	}
+	if (!before || !*before)
+		return path;
+	n = asprintf(&value, "%s:%s", before, path);
+	free(path);
+	return n < 0 ? NULL : value;
+}

@@ -19,3 +19,9 @@ int dropin_find(struct dropin *d);
 
 /* A value for LD_LIBRARY_PATH: their directory, then what is there already; to be freed. NULL. */
 char *dropin_library_path(const struct dropin *d);
+
+/*
+ * A value for LD_PRELOAD: what is there already, then the library that shows devices under /sys; to
+ * be freed. NULL with errno 0 if it is not there, or the loader could not read its name.
+ */
+char *dropin_preload(const struct dropin *d);

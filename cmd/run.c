@@ -115,6 +115,16 @@ static int take_options(int argc, char **argv)
 	return optind < argc ? -1 : misused("which program?", "");
 }
 
+/* Without it programs work, but some take RoCE's devices for others of an older version. */
+static int take_preload(const struct dropin *libraries)
+{
+	char *value = dropin_preload(libraries);
+	int result = value ? setenv("LD_PRELOAD", value, 1) : -errno;
+
+	free(value);
+	return result;
+}
+
 /* The libraries first in the loader's path. */
 static int take_libraries(void)
 {
@@ -138,6 +148,8 @@ static int take_libraries(void)
 	path = dropin_library_path(&libraries);
 	result = path ? setenv("LD_LIBRARY_PATH", path, 1) : -1;
 	free(path);
+	if (result == 0)
+		result = take_preload(&libraries);
 	if (result < 0) {
 		perror("weft run");
 		return STATUS_OWN;

@@ -164,37 +164,44 @@ enum ibv_mtu port_mtu(const struct ibv_context *context)
 	return mtu_below(is_roce(context) ? now.mtu - OVERHEAD : now.mtu);
 }
 
-int query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *attr,
-	       size_t attr_bytes)
+int port_tell(const struct device *d, struct ibv_port_attr *attr)
 {
 	enum { PHYSICAL_DISABLED = 3, PHYSICAL_LINK_UP = 5 };
-	struct ibv_port_attr all = {
+	struct interface now;
+	int error = interface_look(d->interface, &now);
+
+	if (error)
+		return error;
+	*attr = (struct ibv_port_attr){
+		.state = now.is_running ? IBV_PORT_ACTIVE : IBV_PORT_DOWN,
+		.phys_state = now.is_running ? PHYSICAL_LINK_UP : PHYSICAL_DISABLED,
 		.max_mtu = IBV_MTU_4096,
+		.active_mtu = mtu_below(now.mtu),
 		.gid_tbl_len = 1,
 		.port_cap_flags = 0,
 		.max_msg_sz = (uint32_t)WEFT_MESSAGE_MAX,
 		.pkey_tbl_len = 1,
 		.link_layer = IBV_LINK_LAYER_ETHERNET,
 	};
-	struct interface now;
-	int error;
+	if (d->kind == DEVICE_ROCE) {
+		attr->active_mtu = mtu_below(now.mtu - OVERHEAD);
+		attr->gid_tbl_len = GIDS_MAX;
+		attr->port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
+		attr->max_msg_sz = MESSAGE_MAX_ROCE;
+		attr->max_vl_num = 1;
+	}
+	tell_speed(now.megabits, attr);
+	return 0;
+}
 
-	if (port_num != 1)
-		return EINVAL;
-	error = interface_look(device_of(context->device)->interface, &now);
+int query_port(struct ibv_context *context, uint8_t port_num, struct ibv_port_attr *attr,
+	       size_t attr_bytes)
+{
+	struct ibv_port_attr all;
+	int error = port_num == 1 ? port_tell(device_of(context->device), &all) : EINVAL;
+
 	if (error)
 		return error;
-	all.state = now.is_running ? IBV_PORT_ACTIVE : IBV_PORT_DOWN;
-	all.phys_state = now.is_running ? PHYSICAL_LINK_UP : PHYSICAL_DISABLED;
-	all.active_mtu = mtu_below(now.mtu);
-	if (is_roce(context)) {
-		all.active_mtu = mtu_below(now.mtu - OVERHEAD);
-		all.gid_tbl_len = GIDS_MAX;
-		all.port_cap_flags = IBV_PORT_CM_SUP | IBV_PORT_IP_BASED_GIDS;
-		all.max_msg_sz = MESSAGE_MAX_ROCE;
-		all.max_vl_num = 1;
-	}
-	tell_speed(now.megabits, &all);
 	fill(attr, attr_bytes, &all, sizeof(all));
 	return 0;
 }
@@ -218,29 +225,28 @@ const char *ibv_get_sysfs_path(void)
 	return path ? path : "/sys";
 }
 
-static bool is_our_folder(const char *folder)
+/* Of ours: what programs look for there is told as if they had it. */
+static int read_our_file(const char *path, char *text, size_t size)
 {
-	static const char where[] = "/sys/class/infiniband/";
-	const char *name = folder + sizeof(where) - 1;
+	unsigned int mode;
+	int n = weftv_sysfs(path, text, size, &mode);
 
-	if (strncmp(folder, where, sizeof(where) - 1) != 0)
-		return false;
-	return strncmp(name, "iw_", 3) == 0 || strncmp(name, "roce_", 5) == 0;
+	if (n <= 0)
+		return -1;
+	if (text[n - 1] == '\n')
+		text[--n] = '\0';
+	return n;
 }
 
-/* Ours have none: what programs look for there is told as if they had. */
 int ibv_read_sysfs_file(const char *dir, const char *file, char *text, size_t size)
 {
 	char path[IBV_SYSFS_PATH_MAX + 64];
 	FILE *f;
 	size_t n;
 
-	if (is_our_folder(dir)) {
-		if (strcmp(file, "board_id") != 0)
-			return -1;
-		return snprintf(text, size, "weft %s", weft_version());
-	}
 	snprintf(path, sizeof(path), "%s/%s", dir, file);
+	if (read_our_file(path, text, size) > 0)
+		return (int)strlen(text);
 	f = fopen(path, "re");
 	if (!f)
 		return -1;

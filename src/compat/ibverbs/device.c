@@ -82,8 +82,7 @@ static struct device *device_create(const struct ifaddrs *i, enum device_kind ki
 	d->ibv.transport_type = kinds[kind].transport;
 	d->ops = &other_ops;
 	snprintf(d->interface, sizeof(d->interface), "%.*s", name_length(i), i->ifa_name);
-	snprintf(d->ibv.name, sizeof(d->ibv.name), "%s%s", kinds[kind].prefix,
-		 d->interface);
+	snprintf(d->ibv.name, sizeof(d->ibv.name), "%s%s", kinds[kind].prefix, d->interface);
 	snprintf(d->ibv.dev_name, sizeof(d->ibv.dev_name), "uverbs%u", all.made++);
 	snprintf(d->ibv.dev_path, sizeof(d->ibv.dev_path), "/sys/class/infiniband_verbs/%s",
 		 d->ibv.dev_name);
@@ -248,6 +247,36 @@ struct ibv_device **ibv_get_device_list(int *count)
 	errno = list ? error : ENOMEM;
 	free(list);
 	return NULL;
+}
+
+/* Locked. */
+static struct device *find_name(const char *name, size_t length)
+{
+	for (struct list *at = all.devices.next; at != &all.devices; at = at->next) {
+		struct device *d = CONTAINER_OF(at, struct device, link);
+
+		if (d->is_present && strlen(d->ibv.name) == length &&
+		    memcmp(d->ibv.name, name, length) == 0)
+			return d;
+	}
+	return NULL;
+}
+
+const struct device *device_named(const char *name, size_t length)
+{
+	struct device *d = NULL;
+	int error;
+
+	device_list_lock();
+	if (all.devices.next)
+		d = find_name(name, length);
+	device_list_put();
+	if (d)
+		return d;
+	(void)device_list_get(&error);
+	d = find_name(name, length);
+	device_list_put();
+	return d;
 }
 
 bool device_is_ours(const struct ibv_device *device)

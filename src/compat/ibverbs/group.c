@@ -5,10 +5,7 @@
 
 #include "compat/ibverbs/address.h"
 
-typedef enum weft_reason group_call(struct weft_qp *qp, const struct weft_address *group,
-				    const struct weft_address *local);
-
-static int change(struct ibv_qp *qp, const union ibv_gid *gid, group_call *call)
+static int change(struct ibv_qp *qp, const union ibv_gid *gid, bool is_joining)
 {
 	struct weft_address group, local;
 	enum weft_reason r;
@@ -27,7 +24,8 @@ static int change(struct ibv_qp *qp, const union ibv_gid *gid, group_call *call)
 		    group.family);
 		return error;
 	}
-	r = call(qp_of(qp)->weft, &group, &local);
+	r = is_joining ? weft_qp_join(qp_of(qp)->weft, &group, &local)
+		       : weft_qp_leave(qp_of(qp)->weft, &group, &local);
 	if (r != WEFT_OK)
 		say("a group: QP %06x: %s: %s", qp->qp_num, weft_reason_name(r),
 		    weft_reason_text(r));
@@ -37,11 +35,11 @@ static int change(struct ibv_qp *qp, const union ibv_gid *gid, group_call *call)
 int ibv_attach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
 	(void)lid; /* Ethernet has none */
-	return change(qp, gid, weft_qp_join);
+	return change(qp, gid, true);
 }
 
 int ibv_detach_mcast(struct ibv_qp *qp, const union ibv_gid *gid, uint16_t lid)
 {
 	(void)lid;
-	return change(qp, gid, weft_qp_leave);
+	return change(qp, gid, false);
 }

@@ -70,6 +70,9 @@ static inline bool is_roce(const struct ibv_context *context)
 /* Whether it is one of these. */
 bool device_is_ours(const struct ibv_device *device);
 
+/* One that is there now, or NULL. */
+const struct device *device_named(const char *name, size_t length);
+
 /* The list of devices. */
 void device_list_lock(void);
 void device_list_put(void);
@@ -300,7 +303,7 @@ int qp_move_check(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_sta
 
 /* ---- Address handles, groups ----------------------------------------------------------------- */
 
-enum { HANDLES_MAX = 1 << 15, GROUPS_MAX = 256 };
+enum { HANDLES_MAX = 1 << 14, GROUPS_MAX = 256 };
 
 struct ah {
 	struct ibv_ah ibv;
@@ -343,7 +346,8 @@ void *refused(enum weft_reason reason);
 /* The program says how large its struct is: an older one is shorter, a newer one ends in zeros. */
 void fill(void *to, size_t bytes, const void *from, size_t known);
 
-/* What the interface lets through now. */
+/* What a device's port says now. 0 or errno. */
+int port_tell(const struct device *d, struct ibv_port_attr *attr);
 enum ibv_mtu port_mtu(const struct ibv_context *context);
 
 /* What the slots of a context hold. */

@@ -152,6 +152,7 @@ static int translate(const struct qp *qp, const struct ibv_send_wr *wr, struct w
 	w->id = wr->wr_id;
 	w->segment_count = count_of(wr->num_sge);
 	error = translate_operation(wr, w);
+	w->ah = NULL;
 	if (qp->ibv.qp_type == IBV_QPT_UD)
 		set_destination(wr, w);
 	w->flags = send_flags_of(wr->send_flags, w->opcode);

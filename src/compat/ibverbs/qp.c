@@ -165,12 +165,9 @@ static uint32_t at_least_one(uint32_t n)
 static void init_public(struct qp *qp, struct ibv_pd *pd, const struct ibv_qp_init_attr_ex *attr)
 {
 	static const enum ibv_event_type types[QP_EVENTS] = {
-		[QP_FATAL] = IBV_EVENT_QP_FATAL,
-		[QP_ACCESS] = IBV_EVENT_QP_ACCESS_ERR,
-		[QP_REQUEST] = IBV_EVENT_QP_REQ_ERR,
-		[QP_ESTABLISHED] = IBV_EVENT_COMM_EST,
-		[QP_DRAINED] = IBV_EVENT_SQ_DRAINED,
-		[QP_LAST_WQE] = IBV_EVENT_QP_LAST_WQE_REACHED,
+		[QP_FATAL] = IBV_EVENT_QP_FATAL,     [QP_ACCESS] = IBV_EVENT_QP_ACCESS_ERR,
+		[QP_REQUEST] = IBV_EVENT_QP_REQ_ERR, [QP_ESTABLISHED] = IBV_EVENT_COMM_EST,
+		[QP_DRAINED] = IBV_EVENT_SQ_DRAINED, [QP_LAST_WQE] = IBV_EVENT_QP_LAST_WQE_REACHED,
 	};
 
 	qp->sink.take = take_event;

@@ -112,31 +112,41 @@ static int check_values(struct qp *qp, const struct ibv_qp_attr *a, int mask)
 
 static void keep(struct ibv_qp_attr *k, const struct ibv_qp_attr *a, int mask)
 {
-#define KEEP(attribute, field)                                                                     \
-	do {                                                                                       \
-		if (mask & (attribute))                                                            \
-			k->field = a->field;                                                       \
-	} while (0)
-	KEEP(IBV_QP_EN_SQD_ASYNC_NOTIFY, en_sqd_async_notify);
-	KEEP(IBV_QP_ACCESS_FLAGS, qp_access_flags);
-	KEEP(IBV_QP_PKEY_INDEX, pkey_index);
-	KEEP(IBV_QP_PORT, port_num);
-	KEEP(IBV_QP_QKEY, qkey);
-	KEEP(IBV_QP_AV, ah_attr);
-	KEEP(IBV_QP_PATH_MTU, path_mtu);
-	KEEP(IBV_QP_TIMEOUT, timeout);
-	KEEP(IBV_QP_RETRY_CNT, retry_cnt);
-	KEEP(IBV_QP_RNR_RETRY, rnr_retry);
-	KEEP(IBV_QP_MAX_QP_RD_ATOMIC, max_rd_atomic);
-	KEEP(IBV_QP_MAX_DEST_RD_ATOMIC, max_dest_rd_atomic);
-	KEEP(IBV_QP_MIN_RNR_TIMER, min_rnr_timer);
-	KEEP(IBV_QP_DEST_QPN, dest_qp_num);
-	KEEP(IBV_QP_RATE_LIMIT, rate_limit);
-	KEEP(IBV_QP_RQ_PSN, rq_psn);
-	KEEP(IBV_QP_SQ_PSN, sq_psn);
-#undef KEEP
-	k->rq_psn &= PSN_MASK; /* as adapters take them */
-	k->sq_psn &= PSN_MASK;
+	if (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY)
+		k->en_sqd_async_notify = a->en_sqd_async_notify;
+	if (mask & IBV_QP_ACCESS_FLAGS)
+		k->qp_access_flags = a->qp_access_flags;
+	if (mask & IBV_QP_PKEY_INDEX)
+		k->pkey_index = a->pkey_index;
+	if (mask & IBV_QP_PORT)
+		k->port_num = a->port_num;
+	if (mask & IBV_QP_QKEY)
+		k->qkey = a->qkey;
+	if (mask & IBV_QP_AV)
+		k->ah_attr = a->ah_attr;
+	if (mask & IBV_QP_PATH_MTU)
+		k->path_mtu = a->path_mtu;
+	if (mask & IBV_QP_TIMEOUT)
+		k->timeout = a->timeout;
+	if (mask & IBV_QP_RETRY_CNT)
+		k->retry_cnt = a->retry_cnt;
+	if (mask & IBV_QP_RNR_RETRY)
+		k->rnr_retry = a->rnr_retry;
+	if (mask & IBV_QP_MAX_QP_RD_ATOMIC)
+		k->max_rd_atomic = a->max_rd_atomic;
+	if (mask & IBV_QP_MAX_DEST_RD_ATOMIC)
+		k->max_dest_rd_atomic = a->max_dest_rd_atomic;
+	if (mask & IBV_QP_MIN_RNR_TIMER)
+		k->min_rnr_timer = a->min_rnr_timer;
+	if (mask & IBV_QP_DEST_QPN)
+		k->dest_qp_num = a->dest_qp_num;
+	if (mask & IBV_QP_RATE_LIMIT)
+		k->rate_limit = a->rate_limit;
+	/* As adapters take them. */
+	if (mask & IBV_QP_RQ_PSN)
+		k->rq_psn = a->rq_psn & PSN_MASK;
+	if (mask & IBV_QP_SQ_PSN)
+		k->sq_psn = a->sq_psn & PSN_MASK;
 }
 
 /* ---- What comes of it ----------------------------------------------------------------------- */

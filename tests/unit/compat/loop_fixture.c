@@ -3,18 +3,30 @@
 
 #include "test.h"
 
-struct ibv_context *loop_context(void)
+static struct ibv_context *first_of(enum ibv_transport_type transport)
 {
 	int count;
 	struct ibv_device **list = ibv_get_device_list(&count);
 	struct ibv_context *context = NULL;
 
 	REQUIRE(list);
-	for (int i = 0; i < count && !context; i++)
-		context = ibv_open_device(list[i]);
+	for (int i = 0; i < count && !context; i++) {
+		if (list[i]->transport_type == transport)
+			context = ibv_open_device(list[i]);
+	}
 	ibv_free_device_list(list);
 	REQUIRE(context);
 	return context;
+}
+
+struct ibv_context *loop_context(void)
+{
+	return first_of(IBV_TRANSPORT_IWARP);
+}
+
+struct ibv_context *loop_roce_context(void)
+{
+	return first_of(IBV_TRANSPORT_IB);
 }
 
 struct ibv_qp *loop_qp(struct loop *l)

@@ -14,8 +14,9 @@ struct loop {
 	struct ibv_qp *near, *far;
 };
 
-/* The first device that there is. */
+/* The first device of iWARP that there is; of RoCE. */
 struct ibv_context *loop_context(void);
+struct ibv_context *loop_roce_context(void);
 
 /* A queue pair that is no end of it yet; asks to be connected with another: what that returns. */
 struct ibv_qp *loop_qp(struct loop *l);

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What programs read under /sys/class/infiniband of a device of the kernel, told of ours: by
+ * ibv_read_sysfs_file(), and to who opens the files themselves under weft run (compat/sysfs).
+ */
+#include <endian.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "compat/ibverbs/gid.h"
+#include "compat/ibverbs/object.h"
+
+static const char root[] = "/sys/class/infiniband";
+
+/* A file that is being told of. */
+struct file {
+	const struct device *device;
+	const char *name; /* what follows the device's folder */
+	char *text;
+	size_t size;
+	int number; /* the last part of its name */
+};
+
+__attribute__((format(printf, 2, 3))) static int put(const struct file *f, const char *format, ...)
+{
+	va_list args;
+	int n;
+
+	va_start(args, format);
+	n = vsnprintf(f->text, f->size, format, args);
+	va_end(args);
+	return n < 0 || (size_t)n >= f->size ? -EOVERFLOW : n;
+}
+
+/* ---- The device ----------------------------------------------------------------------------- */
+
+static int put_guid(const struct file *f)
+{
+	uint64_t g = be64toh(f->device->guid);
+
+	return put(f, "%04x:%04x:%04x:%04x\n", (unsigned int)(g >> 48),
+		   (unsigned int)(g >> 32) & 0xffff, (unsigned int)(g >> 16) & 0xffff,
+		   (unsigned int)g & 0xffff);
+}
+
+static int put_node_type(const struct file *f)
+{
+	return put(f, "%s\n", f->device->kind == DEVICE_ROCE ? "1: CA" : "4: RNIC");
+}
+
+static int put_version(const struct file *f)
+{
+	return put(f, "%s\n", weft_version());
+}
+
+static int put_board(const struct file *f)
+{
+	return put(f, "weft %s\n", weft_version());
+}
+
+static int put_name(const struct file *f)
+{
+	return put(f, "weft\n");
+}
+
+static int put_zero(const struct file *f)
+{
+	return put(f, "0\n");
+}
+
+/* The device is this process: near to all processors. */
+static int put_numa_node(const struct file *f)
+{
+	return put(f, "-1\n");
+}
+
+static int put_processors(const struct file *f)
+{
+	enum { WORD = 32 };
+	long n = sysconf(_SC_NPROCESSORS_CONF);
+	size_t used = 0;
+
+	f->text[0] = '\0';
+	for (long word = (n - 1) / WORD; word >= 0 && used < f->size; word--) {
+		long here = n - word * WORD < WORD ? n - word * WORD : WORD;
+
+		used += (size_t)snprintf(f->text + used, f->size - used, "%08x%s",
+					 (unsigned int)((UINT64_C(1) << here) - 1),
+					 word ? "," : "\n");
+	}
+	return used < f->size ? (int)used : -EOVERFLOW;
+}
+
+static int put_processor_list(const struct file *f)
+{
+	long n = sysconf(_SC_NPROCESSORS_CONF);
+
+	return n > 1 ? put(f, "0-%ld\n", n - 1) : put(f, "0\n");
+}
+
+static int put_driver(const struct file *f)
+{
+	return put(f, "../../../../bus/platform/drivers/weft");
+}
+
+/* ---- Its port ------------------------------------------------------------------------------- */
+
+static int put_state(const struct file *f)
+{
+	struct ibv_port_attr attr;
+	int error = port_tell(f->device, &attr);
+
+	if (error)
+		return -error;
+	return put(f, "%s\n", attr.state == IBV_PORT_ACTIVE ? "4: ACTIVE" : "1: DOWN");
+}
+
+static int put_physical_state(const struct file *f)
+{
+	struct ibv_port_attr attr;
+	int error = port_tell(f->device, &attr);
+
+	if (error)
+		return -error;
+	return put(f, "%s\n", attr.state == IBV_PORT_ACTIVE ? "5: LinkUp" : "3: Disabled");
+}
+
+static int put_rate(const struct file *f)
+{
+	static const struct {
+		uint8_t speed;
+		const char *name;
+		int tenths; /* of a gigabit in a second, on one lane */
+	} speeds[] = {
+		{ 1, "SDR", 25 }, { 2, "DDR", 50 }, { 8, "FDR10", 100 }, { 32, "EDR", 250 }
+	};
+	struct ibv_port_attr attr;
+	int error = port_tell(f->device, &attr), lanes, tenths;
+	size_t i = 0;
+
+	if (error)
+		return -error;
+	while (i < sizeof(speeds) / sizeof(speeds[0]) - 1 && speeds[i].speed != attr.active_speed)
+		i++;
+	lanes = attr.active_width == 2 ? 4 : 1;
+	tenths = lanes * speeds[i].tenths;
+	return put(f, "%d%s Gb/sec (%dX %s)\n", tenths / 10, tenths % 10 ? ".5" : "", lanes,
+		   speeds[i].name);
+}
+
+static int put_capabilities(const struct file *f)
+{
+	struct ibv_port_attr attr;
+	int error = port_tell(f->device, &attr);
+
+	return error ? -error : put(f, "0x%08x\n", attr.port_cap_flags);
+}
+
+static int put_link_layer(const struct file *f)
+{
+	return put(f, "Ethernet\n");
+}
+
+static int put_lid(const struct file *f)
+{
+	return put(f, "0x0\n");
+}
+
+static int put_key(const struct file *f)
+{
+	return f->number == 0 ? put(f, "0xffff\n") : -ENOENT;
+}
+
+/* The GID of that index. Zeros where there is none, as the kernel has it. 0 or -errno. */
+static int gid_get(const struct file *f, struct gid *g)
+{
+	struct gid_table t;
+	int error;
+
+	if (f->number < 0 || f->number >= GIDS_MAX)
+		return -ENOENT;
+	if (f->device->kind != DEVICE_ROCE) {
+		uint64_t guid = f->device->guid;
+
+		*g = (struct gid){ { 0xfe, 0x80 } };
+		memcpy(g->raw + 8, &guid, sizeof(guid));
+		return f->number == 0 ? 0 : -ENOENT;
+	}
+	error = gid_table_read(f->device->interface, &t);
+	*g = (struct gid){ { 0 } };
+	if (!error && (uint32_t)f->number < t.count)
+		*g = t.gids[f->number];
+	return -error;
+}
+
+static int put_gid(const struct file *f)
+{
+	struct gid g;
+	int error = gid_get(f, &g);
+	char text[48] = "";
+
+	for (int i = 0; i < GID_BYTES; i += 2)
+		snprintf(text + strlen(text), sizeof(text) - strlen(text), "%02x%02x%s", g.raw[i],
+			 g.raw[i + 1], i < GID_BYTES - 2 ? ":" : "\n");
+	return error ? error : put(f, "%s", text);
+}
+
+/* Those of empty entries cannot be read. */
+static int put_gid_type(const struct file *f)
+{
+	struct gid g;
+	int error = gid_get(f, &g);
+
+	if (error || gid_is_none(&g))
+		return error ? error : -EINVAL;
+	return put(f, "%s\n", f->device->kind == DEVICE_ROCE ? "RoCE v2" : "IB/RoCE v1");
+}
+
+static int put_interface(const struct file *f)
+{
+	struct gid g;
+	int error = gid_get(f, &g);
+
+	if (error || gid_is_none(&g))
+		return error ? error : -EINVAL;
+	return put(f, "%s\n", f->device->interface);
+}
+
+/* ---- All of them ---------------------------------------------------------------------------- */
+
+/* A name that ends with a slash is of files with numbers. */
+static const struct {
+	const char *name;
+	int (*put)(const struct file *f);
+} files[] = {
+	{ "board_id", put_board },
+	{ "device/driver", put_driver },
+	{ "device/local_cpulist", put_processor_list },
+	{ "device/local_cpus", put_processors },
+	{ "device/numa_node", put_numa_node },
+	{ "fw_ver", put_version },
+	{ "hca_type", put_name },
+	{ "hw_rev", put_zero },
+	{ "node_desc", put_name },
+	{ "node_guid", put_guid },
+	{ "node_type", put_node_type },
+	{ "ports/1/cap_mask", put_capabilities },
+	{ "ports/1/gid_attrs/ndevs/", put_interface },
+	{ "ports/1/gid_attrs/types/", put_gid_type },
+	{ "ports/1/gids/", put_gid },
+	{ "ports/1/lid", put_lid },
+	{ "ports/1/lid_mask_count", put_zero },
+	{ "ports/1/link_layer", put_link_layer },
+	{ "ports/1/phys_state", put_physical_state },
+	{ "ports/1/pkeys/", put_key },
+	{ "ports/1/rate", put_rate },
+	{ "ports/1/sm_lid", put_lid },
+	{ "ports/1/sm_sl", put_zero },
+	{ "ports/1/state", put_state },
+	{ "sys_image_guid", put_guid },
+};
+
+enum { FILES = sizeof(files) / sizeof(files[0]) };
+
+static bool is_numbered(const char *name)
+{
+	return name[strlen(name) - 1] == '/';
+}
+
+/* Its number is read, if it has one. */
+static bool is_file(struct file *f, const char *name)
+{
+	size_t length = strlen(name);
+	char *end;
+	long n;
+
+	if (!is_numbered(name))
+		return strcmp(f->name, name) == 0;
+	if (strncmp(f->name, name, length) != 0 || f->name[length] < '0' || f->name[length] > '9')
+		return false;
+	n = strtol(f->name + length, &end, 10);
+	f->number = n < GIDS_MAX ? (int)n : GIDS_MAX;
+	return *end == '\0';
+}
+
+static bool is_folder(const char *name)
+{
+	size_t length = strlen(name);
+
+	if (length == 0)
+		return true;
+	for (int i = 0; i < FILES; i++) {
+		if (strncmp(files[i].name, name, length) == 0 && files[i].name[length] == '/')
+			return true;
+	}
+	return false;
+}
+
+/* The path behind the root, from the device's name on; NULL: it is not below it. */
+static const char *below_root(const char *path)
+{
+	size_t length = sizeof(root) - 1;
+
+	if (strncmp(path, root, length) != 0 || (path[length] != '/' && path[length] != '\0'))
+		return NULL;
+	path += length;
+	while (*path == '/')
+		path++;
+	return path;
+}
+
+int weftv_sysfs(const char *path, char *text, size_t size, unsigned int *mode)
+{
+	const char *name = below_root(path);
+	struct file f = { .text = text, .size = size };
+	size_t length;
+
+	*mode = S_IFDIR | 0555;
+	if (!name)
+		return -ENOENT;
+	if (*name == '\0')
+		return 0;
+	length = strcspn(name, "/");
+	f.device = device_named(name, length);
+	if (!f.device)
+		return -ENOENT;
+	f.name = name + length;
+	while (*f.name == '/')
+		f.name++;
+	for (int i = 0; i < FILES; i++) {
+		if (is_file(&f, files[i].name)) {
+			*mode = files[i].put == put_driver ? S_IFLNK | 0777 : S_IFREG | 0444;
+			return files[i].put(&f);
+		}
+	}
+	return is_folder(f.name) ? 0 : -ENOENT;
+}

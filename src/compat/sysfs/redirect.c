@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Preloaded by weft run: programs that look under /sys/class/infiniband by themselves (UCX, Open
+ * MPI) find there what libibverbs tells of weft's devices. Every other path is the system's own,
+ * and so are folders that are listed: nobody is known to need that.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "compat/sysfs/redirect.h"
+
+enum { TEXT = 4096, NOT_OURS = -ENOENT };
+
+/* ---- What is there -------------------------------------------------------------------------- */
+
+static bool is_below(const char *path)
+{
+	static const char root[] = "/sys/class/infiniband";
+	size_t length = sizeof(root) - 1;
+
+	return path && strncmp(path, root, length) == 0 &&
+	       (path[length] == '/' || path[length] == '\0');
+}
+
+/* As weftv_sysfs(), of the libibverbs that the program has or would get. */
+static int look(const char *path, char text[TEXT], unsigned int *mode)
+{
+	int (*sysfs)(const char *path, char *text, size_t size, unsigned int *mode);
+	void *library, *symbol;
+	int error = errno, n;
+
+	if (!is_below(path))
+		return NOT_OURS;
+	library = dlopen("libibverbs.so.1", RTLD_NOW | RTLD_LOCAL);
+	symbol = library ? dlsym(library, "weftv_sysfs") : NULL;
+	memcpy(&sysfs, &symbol, sizeof(sysfs));
+	n = symbol ? sysfs(path, text, TEXT, mode) : NOT_OURS;
+	/* It stays loaded: it may be in use by now. */
+	errno = error;
+	return n;
+}
+
+/* A descriptor that the text can be read from; -1 and errno. */
+static int descriptor_of(const char *text, int length)
+{
+	int fd = memfd_create("weft", MFD_CLOEXEC), ends[2];
+
+	if (fd >= 0) {
+		if (write(fd, text, (size_t)length) == length && lseek(fd, 0, SEEK_SET) == 0)
+			return fd;
+		close(fd);
+	}
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return -1;
+	if (write(ends[1], text, (size_t)length) != length) {
+		close(ends[0]);
+		ends[0] = -1;
+	}
+	close(ends[1]);
+	return ends[0];
+}
+
+/* NOT_OURS, or what open() returns, with errno. */
+static int open_ours(const char *path, int flags)
+{
+	char text[TEXT];
+	unsigned int mode;
+	int n = look(path, text, &mode);
+
+	if (n == NOT_OURS)
+		return NOT_OURS;
+	errno = n < 0 ? -n : EACCES;
+	if (n < 0 || (flags & O_ACCMODE) != O_RDONLY)
+		return -1;
+	errno = EISDIR;
+	return S_ISREG(mode) ? descriptor_of(text, n) : -1;
+}
+
+static int stat_ours(const char *path, struct stat *to, bool is_followed)
+{
+	char text[TEXT];
+	unsigned int mode;
+	int n = look(path, text, &mode);
+
+	if (n == NOT_OURS)
+		return NOT_OURS;
+	if (S_ISLNK(mode) && is_followed)
+		mode = S_IFDIR | 0555;
+	*to = (struct stat){ .st_mode = mode, .st_nlink = 1, .st_size = S_ISREG(mode) ? TEXT : 0 };
+	return 0;
+}
+
+static ssize_t readlink_ours(const char *path, char *to, size_t size)
+{
+	char text[TEXT];
+	unsigned int mode;
+	int n = look(path, text, &mode);
+
+	if (n == NOT_OURS)
+		return NOT_OURS;
+	if (n < 0 || !S_ISLNK(mode)) {
+		errno = EINVAL;
+		return -1;
+	}
+	if ((size_t)n > size)
+		n = (int)size;
+	memcpy(to, text, (size_t)n);
+	return n;
+}
+
+/* ---- In place of libc's calls ---------------------------------------------------------------- */
+
+static struct {
+	pthread_once_t once;
+	int (*open)(const char *path, int flags, ...);
+	int (*openat)(int at, const char *path, int flags, ...);
+	int (*open_2)(const char *path, int flags);
+	FILE *(*fopen)(const char *path, const char *mode);
+	int (*stat)(const char *path, struct stat *to);
+	int (*lstat)(const char *path, struct stat *to);
+	int (*access)(const char *path, int how);
+	ssize_t (*readlink)(const char *path, char *to, size_t size);
+	ssize_t (*readlink_chk)(const char *path, char *to, size_t size, size_t room);
+	char *(*realpath)(const char *path, char *to);
+	char *(*realpath_chk)(const char *path, char *to, size_t room);
+} libc = { .once = PTHREAD_ONCE_INIT };
+
+static void find_one(void *to, const char *name)
+{
+	void *symbol = dlsym(RTLD_NEXT, name);
+
+	memcpy(to, &symbol, sizeof(symbol));
+}
+
+static void find_all(void)
+{
+	find_one(&libc.open, "open");
+	find_one(&libc.openat, "openat");
+	find_one(&libc.open_2, "__open_2");
+	find_one(&libc.fopen, "fopen");
+	find_one(&libc.stat, "stat");
+	find_one(&libc.lstat, "lstat");
+	find_one(&libc.access, "access");
+	find_one(&libc.readlink, "readlink");
+	find_one(&libc.readlink_chk, "__readlink_chk");
+	find_one(&libc.realpath, "realpath");
+	find_one(&libc.realpath_chk, "__realpath_chk");
+}
+
+static void find(void)
+{
+	pthread_once(&libc.once, find_all);
+}
+
+static bool has_mode(int flags)
+{
+	return (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE;
+}
+
+int open(const char *path, int flags, ...)
+{
+	int fd = open_ours(path, flags);
+	mode_t mode = 0;
+	va_list args;
+
+	if (fd != NOT_OURS)
+		return fd;
+	find();
+	va_start(args, flags);
+	if (has_mode(flags))
+		mode = va_arg(args, mode_t);
+	va_end(args);
+	return libc.open(path, flags, mode);
+}
+
+int openat(int at, const char *path, int flags, ...)
+{
+	int fd = open_ours(path, flags);
+	mode_t mode = 0;
+	va_list args;
+
+	if (fd != NOT_OURS)
+		return fd;
+	find();
+	va_start(args, flags);
+	if (has_mode(flags))
+		mode = va_arg(args, mode_t);
+	va_end(args);
+	return libc.openat(at, path, flags, mode);
+}
+
+int __open_2(const char *path, int flags)
+{
+	int fd = open_ours(path, flags);
+
+	find();
+	return fd != NOT_OURS ? fd : libc.open_2(path, flags);
+}
+
+FILE *fopen(const char *path, const char *mode)
+{
+	int fd = open_ours(path, mode[0] == 'r' && !strchr(mode, '+') ? O_RDONLY : O_RDWR);
+
+	find();
+	if (fd == NOT_OURS)
+		return libc.fopen(path, mode);
+	return fd < 0 ? NULL : fdopen(fd, "r");
+}
+
+int stat(const char *path, struct stat *to)
+{
+	int r = stat_ours(path, to, true);
+
+	find();
+	return r != NOT_OURS ? r : libc.stat(path, to);
+}
+
+int lstat(const char *path, struct stat *to)
+{
+	int r = stat_ours(path, to, false);
+
+	find();
+	return r != NOT_OURS ? r : libc.lstat(path, to);
+}
+
+int access(const char *path, int how)
+{
+	struct stat ours;
+
+	find();
+	if (stat_ours(path, &ours, true) == NOT_OURS)
+		return libc.access(path, how);
+	errno = EACCES;
+	return how & W_OK ? -1 : 0;
+}
+
+ssize_t readlink(const char *path, char *to, size_t size)
+{
+	ssize_t n = readlink_ours(path, to, size);
+
+	find();
+	return n != NOT_OURS ? n : libc.readlink(path, to, size);
+}
+
+ssize_t __readlink_chk(const char *path, char *to, size_t size, size_t room)
+{
+	ssize_t n = size <= room ? readlink_ours(path, to, size) : NOT_OURS;
+
+	find();
+	return n != NOT_OURS ? n : libc.readlink_chk(path, to, size, room);
+}
+
+/* There is nothing to resolve: the path itself. */
+static char *realpath_ours(const char *path, char *to)
+{
+	struct stat ours;
+
+	if (stat_ours(path, &ours, true) == NOT_OURS || strlen(path) >= PATH_MAX)
+		return NULL;
+	return to ? strcpy(to, path) : strdup(path);
+}
+
+char *realpath(const char *path, char *to)
+{
+	char *ours = realpath_ours(path, to);
+
+	find();
+	return ours ? ours : libc.realpath(path, to);
+}
+
+char *__realpath_chk(const char *path, char *to, size_t room)
+{
+	char *ours = room >= PATH_MAX ? realpath_ours(path, to) : NULL;
+
+	find();
+	return ours ? ours : libc.realpath_chk(path, to, room);
+}
+
+/* ---- The same for large files, which are no others here -------------------------------------- */
+
+_Static_assert(sizeof(struct stat64) == sizeof(struct stat) && sizeof(off_t) == sizeof(off64_t),
+	       "every file is a large one");
+
+int open64(const char *path, int flags, ...)
+{
+	mode_t mode = 0;
+	va_list args;
+
+	va_start(args, flags);
+	if (has_mode(flags))
+		mode = va_arg(args, mode_t);
+	va_end(args);
+	return open(path, flags, mode);
+}
+
+int openat64(int at, const char *path, int flags, ...)
+{
+	mode_t mode = 0;
+	va_list args;
+
+	va_start(args, flags);
+	if (has_mode(flags))
+		mode = va_arg(args, mode_t);
+	va_end(args);
+	return openat(at, path, flags, mode);
+}
+
+int __open64_2(const char *path, int flags)
+{
+	return __open_2(path, flags);
+}
+
+FILE *fopen64(const char *path, const char *mode)
+{
+	return fopen(path, mode);
+}
+
+int stat64(const char *path, struct stat64 *to)
+{
+	return stat(path, (struct stat *)(void *)to);
+}
+
+int lstat64(const char *path, struct stat64 *to)
+{
+	return lstat(path, (struct stat *)(void *)to);
+}
