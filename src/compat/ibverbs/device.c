@@ -279,6 +279,20 @@ const struct device *device_named(const char *name, size_t length)
 	return d;
 }
 
+bool device_is_known_as(const char *dev_name)
+{
+	bool is_found = false;
+
+	device_list_lock();
+	for (struct list *at = all.devices.next; at && at != &all.devices; at = at->next) {
+		const struct device *d = CONTAINER_OF(at, struct device, link);
+
+		is_found |= d->is_present && strcmp(d->ibv.dev_name, dev_name) == 0;
+	}
+	device_list_put();
+	return is_found;
+}
+
 bool device_is_ours(const struct ibv_device *device)
 {
 	bool is_found = false;

@@ -50,8 +50,8 @@ struct ibv_qp *weftv_qp_find(struct ibv_context *context, uint32_t number);
 int weftv_errno(enum weft_reason reason);
 
 /*
- * What is at a path under /sys/class/infiniband, where a device of the kernel would have it: the
- * text of a file or where a link leads to; the mode says what it is. How long it is, or -errno:
- * -ENOENT: nothing of ours.
+ * What is at a path under /sys/class/infiniband or /dev/infiniband, where a device of the kernel
+ * would have it: the text of a file or where a link leads to; the mode says what it is. How long it
+ * is, or -errno: -ENOENT: nothing of ours.
  */
 int weftv_sysfs(const char *path, char *text, size_t size, unsigned int *mode);

@@ -73,6 +73,9 @@ bool device_is_ours(const struct ibv_device *device);
 /* One that is there now, or NULL. */
 const struct device *device_named(const char *name, size_t length);
 
+/* Whether one has a file of that name in /dev: uverbs0. */
+bool device_is_known_as(const char *dev_name);
+
 /* The list of devices. */
 void device_list_lock(void);
 void device_list_put(void);

@@ -239,10 +239,11 @@ static int adjust(struct qp *qp, const struct ibv_qp_attr *next, int mask)
 	return refusal(qp, weft_qp_adjust(qp->weft, &roce, fields));
 }
 
-static int pause_sending(struct qp *qp, const struct ibv_qp_attr *next)
+static int pause_sending(struct qp *qp, const struct ibv_qp_attr *next, int mask)
 {
 	atomic_store(&qp->is_drained, false);
-	atomic_store(&qp->wants_drained, next->en_sqd_async_notify != 0);
+	atomic_store(&qp->wants_drained,
+		     (mask & IBV_QP_EN_SQD_ASYNC_NOTIFY) && next->en_sqd_async_notify);
 	return set_state(qp, IBV_QPS_SQD);
 }
 
@@ -266,7 +267,7 @@ static int move(struct qp *qp, enum ibv_qp_state from, const struct ibv_qp_attr 
 		error = adjust(qp, next, mask);
 		return error || from == IBV_QPS_RTS ? error : set_state(qp, IBV_QPS_RTS);
 	case IBV_QPS_SQD:
-		return from == IBV_QPS_SQD ? adjust(qp, next, mask) : pause_sending(qp, next);
+		return from == IBV_QPS_SQD ? adjust(qp, next, mask) : pause_sending(qp, next, mask);
 	default:
 		return set_state(qp, next->qp_state);
 	}

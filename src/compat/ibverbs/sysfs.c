@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What programs read under /sys/class/infiniband of a device of the kernel, told of ours: by
- * ibv_read_sysfs_file(), and to who opens the files themselves under weft run (compat/sysfs).
+ * ibv_read_sysfs_file(), and to who opens the files themselves under weft run (compat/sysfs). They
+ * may also look whether the device has its file in /dev, as UCX does; nobody opens that.
  */
 #include <endian.h>
 #include <errno.h>
@@ -314,15 +315,23 @@ static const char *below_root(const char *path)
 	return path;
 }
 
+static bool is_device_file(const char *path)
+{
+	static const char where[] = "/dev/infiniband/";
+
+	return strncmp(path, where, sizeof(where) - 1) == 0 &&
+	       device_is_known_as(path + sizeof(where) - 1);
+}
+
 int weftv_sysfs(const char *path, char *text, size_t size, unsigned int *mode)
 {
 	const char *name = below_root(path);
 	struct file f = { .text = text, .size = size };
 	size_t length;
 
-	*mode = S_IFDIR | 0555;
+	*mode = is_device_file(path) ? S_IFCHR | 0666 : S_IFDIR | 0555;
 	if (!name)
-		return -ENOENT;
+		return S_ISCHR(*mode) ? 0 : -ENOENT;
 	if (*name == '\0')
 		return 0;
 	length = strcspn(name, "/");

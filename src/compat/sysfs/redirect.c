@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Preloaded by weft run: programs that look under /sys/class/infiniband by themselves (UCX, Open
- * MPI) find there what libibverbs tells of weft's devices. Every other path is the system's own,
- * and so are folders that are listed: nobody is known to need that.
+ * Preloaded by weft run: programs that look under /sys/class/infiniband or /dev/infiniband by
+ * themselves (UCX, Open MPI) find there what libibverbs tells of weft's devices. Every other path is
+ * the system's own, and so are folders that are listed: nobody is known to need that.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -24,10 +24,9 @@ enum { TEXT = 4096, NOT_OURS = -ENOENT };
 
 /* ---- What is there -------------------------------------------------------------------------- */
 
-static bool is_below(const char *path)
+static bool is_below(const char *path, const char *root)
 {
-	static const char root[] = "/sys/class/infiniband";
-	size_t length = sizeof(root) - 1;
+	size_t length = strlen(root);
 
 	return path && strncmp(path, root, length) == 0 &&
 	       (path[length] == '/' || path[length] == '\0');
@@ -40,7 +39,7 @@ static int look(const char *path, char text[TEXT], unsigned int *mode)
 	void *library, *symbol;
 	int error = errno, n;
 
-	if (!is_below(path))
+	if (!is_below(path, "/sys/class/infiniband") && !is_below(path, "/dev/infiniband"))
 		return NOT_OURS;
 	library = dlopen("libibverbs.so.1", RTLD_NOW | RTLD_LOCAL);
 	symbol = library ? dlsym(library, "weftv_sysfs") : NULL;
@@ -83,7 +82,7 @@ static int open_ours(const char *path, int flags)
 	errno = n < 0 ? -n : EACCES;
 	if (n < 0 || (flags & O_ACCMODE) != O_RDONLY)
 		return -1;
-	errno = EISDIR;
+	errno = S_ISCHR(mode) ? ENXIO : EISDIR;
 	return S_ISREG(mode) ? descriptor_of(text, n) : -1;
 }
 
@@ -242,7 +241,7 @@ int access(const char *path, int how)
 	if (stat_ours(path, &ours, true) == NOT_OURS)
 		return libc.access(path, how);
 	errno = EACCES;
-	return how & W_OK ? -1 : 0;
+	return (how & W_OK) && !S_ISCHR(ours.st_mode) ? -1 : 0;
 }
 
 ssize_t readlink(const char *path, char *to, size_t size)
