@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <arpa/inet.h>
 #include <dlfcn.h>
 #include <endian.h>
 #include <errno.h>
@@ -11,6 +12,8 @@
 
 #include "device_list.h"
 
+enum { GIDS_MAX = 128 };
+
 /* What is asked of the library; its inline functions would need it at link time. */
 struct verbs {
 	struct ibv_device **(*get_device_list)(int *count);
@@ -21,6 +24,8 @@ struct verbs {
 	struct ibv_context *(*open_device)(struct ibv_device *device);
 	int (*close_device)(struct ibv_context *context);
 	const char *(*port_state_str)(enum ibv_port_state state);
+	ssize_t (*query_gid_table)(struct ibv_context *context, struct ibv_gid_entry *entries,
+				   size_t max, uint32_t flags, size_t entry_bytes);
 };
 
 static bool take(void *library, const char *name, void *to)
@@ -46,14 +51,36 @@ static int verbs_load(const struct dropin *d, struct verbs *v, char *why, size_t
 	    take(library, "ibv_get_device_index", &v->get_device_index) &&
 	    take(library, "ibv_open_device", &v->open_device) &&
 	    take(library, "ibv_close_device", &v->close_device) &&
-	    take(library, "ibv_port_state_str", &v->port_state_str))
+	    take(library, "ibv_port_state_str", &v->port_state_str) &&
+	    take(library, "_ibv_query_gid_table", &v->query_gid_table))
 		return 0;
 	snprintf(why, size, "%s", dlerror());
 	return -ENOSYS;
 }
 
+/* 0=127.0.0.1 1=::1 */
+static void gids_text(const struct verbs *v, struct ibv_context *context, char *text, size_t size)
+{
+	static struct ibv_gid_entry entries[GIDS_MAX];
+	ssize_t count = v->query_gid_table(context, entries, GIDS_MAX, 0, sizeof(entries[0]));
+	size_t used = 0;
+
+	for (ssize_t i = 0; i < count && used < size; i++) {
+		static const uint8_t mapped[12] = { [10] = 0xff, [11] = 0xff };
+		const uint8_t *raw = entries[i].gid.raw;
+		bool is_ipv4 = memcmp(raw, mapped, sizeof(mapped)) == 0;
+		char address[INET6_ADDRSTRLEN] = "";
+
+		(void)inet_ntop(is_ipv4 ? AF_INET : AF_INET6, is_ipv4 ? raw + 12 : raw, address,
+				sizeof(address));
+		used += (size_t)snprintf(text + used, size - used, "%s%zd=%s", i ? " " : "", i,
+					 address);
+	}
+}
+
 /* The state of the device's first port, or why it cannot be had. */
-static const char *port_state(const struct verbs *v, struct ibv_device *device)
+static const char *port_state(const struct verbs *v, struct ibv_device *device,
+			      struct device_row *row)
 {
 	struct ibv_context *context = v->open_device(device);
 	struct verbs_context *extended;
@@ -65,6 +92,8 @@ static const char *port_state(const struct verbs *v, struct ibv_device *device)
 	extended = verbs_get_ctx_op(context, query_port);
 	if (extended && extended->query_port(context, 1, &attr, sizeof(attr)) == 0)
 		state = v->port_state_str(attr.state);
+	if (device->transport_type == IBV_TRANSPORT_IB)
+		gids_text(v, context, row->gids, sizeof(row->gids));
 	v->close_device(context);
 	return state;
 }
@@ -92,7 +121,8 @@ int device_list_read(const struct dropin *d, struct device_list *list, char *why
 		row->guid = be64toh(v.get_device_guid(devices[i]));
 		if (index <= 0 || !if_indextoname((unsigned int)index, row->interface))
 			snprintf(row->interface, sizeof(row->interface), "-");
-		row->state = port_state(&v, devices[i]);
+		row->gids[0] = '\0';
+		row->state = port_state(&v, devices[i], row);
 	}
 	v.free_device_list(devices);
 	return 0;

@@ -9,13 +9,15 @@
 
 #include "dropin.h"
 
-enum { DEVICES_MAX = 256 };
+enum { DEVICES_MAX = 256, GIDS_TEXT = 1024 };
 
 struct device_row {
 	char name[64];
 	char interface[IF_NAMESIZE];
 	const char *state; /* of its port */
 	uint64_t guid;
+	/* Of RoCE: each with its index before it, as programs name them; else empty. */
+	char gids[GIDS_TEXT];
 };
 
 struct device_list {

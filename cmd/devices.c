@@ -14,8 +14,9 @@
 static const char usage[] =
 	"usage: weft devices\n"
 	"\n"
-	"Lists the RDMA devices that programs see under weft run: one for each network interface that\n"
-	"is up and has an address. WEFT_DEVICES=NAME,NAME narrows the list. The exit status is 1 if\n"
+	"Lists the RDMA devices that programs see under weft run: two for each network interface that\n"
+	"is up and has an address, of RoCE (roce_) and of iWARP (iw_). Addresses of RoCE have the index\n"
+	"of their GID before them. WEFT_DEVICES=NAME,NAME narrows the list. The exit status is 1 if\n"
 	"there are none.\n";
 
 /* The addresses of an interface, with spaces between. */
@@ -55,7 +56,10 @@ static void print_list(const struct device_list *devices)
 			part[j] = (unsigned int)(row->guid >> (48 - 16 * j)) & 0xffff;
 		printf("%-16s %-15s %-14s %04x:%04x:%04x:%04x ", row->name, row->interface,
 		       row->state, part[0], part[1], part[2], part[3]);
-		print_addresses(list, row->interface);
+		if (row->gids[0])
+			fputs(row->gids, stdout);
+		else
+			print_addresses(list, row->interface);
 		putchar('\n');
 	}
 	freeifaddrs(list);

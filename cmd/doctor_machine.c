@@ -35,7 +35,7 @@ static bool look_at_libraries(struct doctor *d)
 static void look_at_devices(struct doctor *d)
 {
 	static struct device_list devices;
-	char text[2048] = "";
+	static char text[16384];
 
 	if (device_list_read(&d->libraries, &devices, text, sizeof(text)) < 0) {
 		doctor_say(d, DOCTOR_STOP, "devices", "%s", text);
@@ -49,8 +49,9 @@ static void look_at_devices(struct doctor *d)
 	for (size_t i = 0; i < devices.count; i++) {
 		size_t length = strlen(text);
 
-		snprintf(text + length, sizeof(text) - length, "%s%s", i ? ", " : "",
-			 devices.rows[i].name);
+		snprintf(text + length, sizeof(text) - length, "%s%s%s%s%s", i ? ", " : "",
+			 devices.rows[i].name, devices.rows[i].gids[0] ? " (GIDs " : "",
+			 devices.rows[i].gids, devices.rows[i].gids[0] ? ")" : "");
 	}
 	doctor_say(d, DOCTOR_OK, "devices", "%s", text);
 }

@@ -28,6 +28,9 @@ def test_devices_shows_loopback(_folder):
     found = re.search(r"^iw_lo +lo +active +([0-9a-f]{4}:){3}[0-9a-f]{4} +127\.0\.0\.1( ::1)?$",
                       done.stdout, re.M)
     expect("loopback in " + done.stdout, found)
+    found = re.search(r"^roce_lo +lo +active +([0-9a-f]{4}:){3}[0-9a-f]{4} +0=127\.0\.0\.1( 1=::1)?$",
+                      done.stdout, re.M)
+    expect("its GIDs in " + done.stdout, found)
 
 
 def test_devices_shows_what_programs_see(_folder):
@@ -41,7 +44,9 @@ def test_devices_shows_what_programs_see(_folder):
 def test_devices_are_narrowed(_folder):
     lines = run(WEFT, "devices", WEFT_DEVICES="iw_lo,other").stdout.splitlines()
     expect_equal("devices", [line.split()[0] for line in lines], ["device", "iw_lo"])
-    for wish in ("iw_nothing", "", "lo", "iw_"):
+    lines = run(WEFT, "devices", WEFT_DEVICES="roce_lo").stdout.splitlines()
+    expect_equal("devices", [line.split()[0] for line in lines], ["device", "roce_lo"])
+    for wish in ("iw_nothing", "", "lo", "iw_", "roce_"):
         done = run(WEFT, "devices", WEFT_DEVICES=wish)
         expect_equal("status", done.returncode, 1)
         expect_equal("stdout", done.stdout, "")
@@ -61,8 +66,9 @@ def test_devices_are_interfaces_whatever_labels_their_addresses_have(_folder):
     done = without_network("sh", "-c", "ip link set lo up && ip addr add 127.9.0.1/8 dev lo label "
                            "lo:one && exec " + WEFT + " devices")
     rows = [line.split() for line in done.stdout.splitlines()[1:]]
-    expect_equal("devices", [row[0] for row in rows], ["iw_lo"])
-    expect("addresses: " + done.stdout, {"127.0.0.1", "127.9.0.1"} <= set(rows[0]))
+    expect_equal("devices", [row[0] for row in rows], ["roce_lo", "iw_lo"])
+    expect("addresses: " + done.stdout, {"127.0.0.1", "127.9.0.1"} <= set(rows[1]))
+    expect("GIDs: " + done.stdout, {"0=127.0.0.1", "1=127.9.0.1"} <= set(rows[0]))
 
 
 def test_devices_whose_link_is_down_are_down(_folder):

@@ -92,6 +92,29 @@ def test_run_shows_devices_to_programs(_folder):
     expect_equal("only one", done.stdout.split(), ["1", "HCA", "found:", "iw_lo"])
 
 
+def test_run_shows_files_of_devices_under_sys(_folder):
+    where = "/sys/class/infiniband/roce_lo/"
+    done = weft_run("cat", where + "ports/1/gid_attrs/types/0", where + "ports/1/gid_attrs/ndevs/0",
+                    where + "ports/1/gids/0", where + "node_type")
+    expect_equal("files", done.stdout.splitlines(),
+                 ["RoCE v2", "lo", "0000:0000:0000:0000:0000:ffff:7f00:0001", "1: CA"])
+    expect_equal("a link", weft_run("readlink", where + "device/driver").stdout.split("/")[-1],
+                 "weft\n")
+    expect_equal("no such", weft_run("cat", where + "nothing").returncode, 1)
+    expect_equal("not to be seen", weft_run("--devices", "iw_lo", "cat", where + "node_type").returncode,
+                 1)
+    expect_equal("kept", weft_run("sh", "-c", "echo $LD_PRELOAD", LD_PRELOAD="").stdout,
+                 LIBRARIES + "/libweft-sysfs.so\n")
+
+
+def test_run_shows_devices_to_ucx(_folder):
+    need("ucx_info")
+    done = weft_run("ucx_info", "-d")
+    found = [line.split()[-1] for line in done.stdout.splitlines() if "Transport:" in line]
+    expect("rc_verbs and ud_verbs in %s" % found, {"rc_verbs", "ud_verbs"} <= set(found))
+    expect("roce_lo in " + done.stdout, "roce_lo:1" in done.stdout)
+
+
 def test_run_connects_rping(_folder):
     need("rping")
     with socket.socket() as s:
