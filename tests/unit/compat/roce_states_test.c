@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* IBA 10.3.1, 11.2.5.2: states of RoCE queue pairs, what each move takes, and what is told of it. */
+/* IBA 10.3.1, 11.2.5.2: states of RoCE queue pairs, what each move takes, and what is told. */
 #include <errno.h>
 #include <string.h>
 
