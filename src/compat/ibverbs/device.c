@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two devices for each network interface that is up and has an address: roce_lo and iw_lo, roce_eth0
- * and iw_eth0.
+ * Two devices for each network interface that is up and has an address: roce_lo and iw_lo,
+ * roce_eth0 and iw_eth0.
  */
 #include <endian.h>
 #include <errno.h>
@@ -205,7 +205,7 @@ void device_list_put(void)
 	pthread_mutex_unlock(&all.lock);
 }
 
-/* Locked. Puts the present devices of a kind behind the n that are there; how many there are then. */
+/* Locked. Puts the present devices of a kind behind n others; how many there are then. */
 static int gather(enum device_kind kind, struct device **list, int n)
 {
 	for (struct list *at = all.devices.next; at != &all.devices; at = at->next) {

@@ -23,7 +23,8 @@ struct weft_adapter *weftv_adapter(void);
 
 /*
  * The context that all of librdmacm shares, of the device that has the address: opened when first
- * asked for, never closed. Of two that have it, iWARP's. NULL and errno: ENODEV if no device has it.
+ * asked for, never closed. Of two that have it, iWARP's. NULL and errno: ENODEV if no device has
+ * it.
  */
 struct ibv_context *weftv_context_at(const struct sockaddr *address);
 

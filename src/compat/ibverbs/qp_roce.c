@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Queue pairs of a RoCE device: the program moves them through their states, and says with each move
- * what the two ends have agreed on. All of it is kept for who asks.
+ * Queue pairs of a RoCE device: the program moves them through their states, and says with each
+ * move what the two ends have agreed on. All of it is kept for who asks.
  */
 #include <errno.h>
 
@@ -324,7 +324,7 @@ int qp_roce_modify(struct qp *qp, const struct ibv_qp_attr *attr, int mask)
 	return error;
 }
 
-/* In kilobits a second; 0: none. What it says of bursts is not needed: packets are spread evenly. */
+/* In kilobits a second; 0: none. Packets are spread evenly, whatever it says of bursts. */
 int modify_qp_rate_limit(struct ibv_qp *ibv, struct ibv_qp_rate_limit_attr *limit)
 {
 	struct qp *qp = qp_of(ibv);

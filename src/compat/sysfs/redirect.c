@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Preloaded by weft run: programs that look under /sys/class/infiniband or /dev/infiniband by
- * themselves (UCX, Open MPI) find there what libibverbs tells of weft's devices. Every other path is
- * the system's own, and so are folders that are listed: nobody is known to need that.
+ * themselves (UCX, Open MPI) find there what libibverbs tells of weft's devices. Every other path
+ * is the system's own, and so are folders that are listed: nobody is known to need that.
  */
 #include <dlfcn.h>
 #include <errno.h>
