@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The conformance suite over RoCE on real sockets of the loopback interface: RC and UC. */
+#include <net/if.h>
+#include <sched.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 #include <weft/roce.h>
 
@@ -12,6 +17,28 @@ enum { SETTLED_ROUNDS = 40 };
 /* Packets that nobody answers for so long wait for a receive, or for an end that has gone. */
 static const uint64_t still_ns = 3 * 1000 * 1000;
 
+/*
+ * Where nobody else has RoCE, if that can be had: what the kernel gives to one of the host's
+ * processes is handed on by that one, when it comes to it.
+ */
+static void enter_own_network(void)
+{
+	static bool is_tried;
+	struct ifreq lo = { .ifr_name = "lo" };
+	int fd;
+
+	if (is_tried)
+		return;
+	is_tried = true;
+	if (unshare(CLONE_NEWNET) < 0 && unshare(CLONE_NEWUSER | CLONE_NEWNET) < 0)
+		return;
+	fd = socket(AF_INET, SOCK_DGRAM, 0);
+	REQUIRE(fd >= 0 && ioctl(fd, SIOCGIFFLAGS, &lo) == 0);
+	lo.ifr_flags |= IFF_UP;
+	REQUIRE(ioctl(fd, SIOCSIFFLAGS, &lo) == 0);
+	close(fd);
+}
+
 static void roce_open(struct pair *p)
 {
 	const struct weft_adapter_options options = {
@@ -20,6 +47,7 @@ static void roce_open(struct pair *p)
 		.policy = p->options.policy,
 	};
 
+	enter_own_network();
 	for (int i = 0; i < 2; i++) {
 		MUST(weft_adapter_open(&options, &p->ends[i].adapter));
 		MUST(weft_roce_open(p->ends[i].adapter));
