@@ -141,12 +141,11 @@ static void act(struct replay *r, const struct ibcm_msg *m)
 		REQUIRE(ib_cm_delay(r->cm, r->now_ns, r->id) == WEFT_OK);
 		break;
 	case IBCM_DREP:
-		/* Both parted at once: it says it by itself. */
-		if (is_parting(r))
-			break;
-		/* fall through */
 	case IBCM_DREQ:
-		REQUIRE(ib_cm_disconnect(r->cm, r->now_ns, r->id, m->private_data) == WEFT_OK);
+		/* A DREP when both parted at once: it says it by itself. */
+		if (m->kind != IBCM_DREP || !is_parting(r))
+			REQUIRE(ib_cm_disconnect(r->cm, r->now_ns, r->id, m->private_data) ==
+				WEFT_OK);
 		break;
 	case IBCM_SIDR_REP:
 		REQUIRE(ib_cm_answer(r->cm, r->now_ns, r->id, &answer) == WEFT_OK);
