@@ -34,6 +34,17 @@ enum weft_reason weft_space_destroy(struct weft_space *space)
 	return r;
 }
 
+/* Requests that wait for a page go on, or end. */
+static void leave_changed(struct weft_adapter *a)
+{
+	if (list_is_empty(&a->core.absent)) {
+		adapter_leave(a);
+		return;
+	}
+	adapter_memory_changed(&a->core);
+	adapter_leave_working(a);
+}
+
 enum weft_reason weft_space_map(struct weft_space *space, uint64_t addr, uint64_t length,
 				uint64_t real)
 {
@@ -43,7 +54,7 @@ enum weft_reason weft_space_map(struct weft_space *space, uint64_t addr, uint64_
 		return WEFT_R_NULL_ARGUMENT;
 	adapter_enter(adapter_of_space(space));
 	r = mem_space_map(space, addr, length, real);
-	adapter_leave(adapter_of_space(space));
+	leave_changed(adapter_of_space(space));
 	return r;
 }
 
@@ -55,8 +66,33 @@ enum weft_reason weft_space_unmap(struct weft_space *space, uint64_t addr)
 		return WEFT_R_NULL_ARGUMENT;
 	adapter_enter(adapter_of_space(space));
 	r = mem_space_unmap(space, addr);
-	adapter_leave(adapter_of_space(space));
+	leave_changed(adapter_of_space(space));
 	return r;
+}
+
+enum weft_reason weft_space_move(struct weft_space *space, uint64_t addr, uint64_t real)
+{
+	enum weft_reason r;
+
+	if (!space)
+		return WEFT_R_NULL_ARGUMENT;
+	adapter_enter(adapter_of_space(space));
+	r = mem_space_move(space, addr, real);
+	leave_changed(adapter_of_space(space));
+	return r;
+}
+
+enum weft_reason weft_space_query(struct weft_space *space, struct weft_pins *pins)
+{
+	struct weft_adapter *a;
+
+	if (!space || !pins)
+		return WEFT_R_NULL_ARGUMENT;
+	a = adapter_of_space(space);
+	adapter_enter(a);
+	mem_pins_query(space->paging, adapter_now_ns(a), pins);
+	adapter_leave(a);
+	return WEFT_OK;
 }
 
 enum weft_reason weft_pd_create(struct weft_adapter *adapter, const struct weft_pd_options *options,
@@ -171,7 +207,7 @@ static enum weft_reason end_tag(struct weft_pd *pd, uint32_t tag,
 		return WEFT_R_NULL_ARGUMENT;
 	a = enter_pd(pd);
 	r = end(&a->core.mem, pd->number, tag);
-	adapter_leave(a);
+	leave_changed(a);
 	return r;
 }
 

@@ -302,7 +302,8 @@ bool ib_is_busy(const struct ib_conn *c)
 {
 	if (c->service == WEFT_RD)
 		return c->rd_state == RD_WAITING || c->rd_state == RD_ACTIVE;
-	return list_is_linked(&c->ready_link) || (c->qp && c->req.count > 0 && !c->req.is_waiting);
+	return list_is_linked(&c->ready_link) ||
+	       (c->qp && c->req.count > 0 && !c->req.is_waiting && !c->req.is_absent);
 }
 
 /* ---- The transport's face to the verbs ------------------------------------------------------ */
@@ -357,7 +358,8 @@ static enum issue ib_issue(struct weft_qp *qp, struct send_wqe *wqe)
 			       });
 		return ISSUE_BEGUN;
 	}
-	if (!request_check(qp, wqe))
+	/* What a reliable datagram's context sends is there, or it fails: others wait behind it. */
+	if (!request_check(qp, wqe, qp->service != WEFT_RD))
 		return ISSUE_BEGUN;
 	return qp->service == WEFT_RD ? rd_issue(qp->stream, wqe) : rc_issue(qp->stream, wqe);
 }
@@ -369,6 +371,10 @@ static void ib_advance(struct weft_qp *qp, uint64_t now_ns)
 	struct responder *r = &c->resp;
 
 	(void)now_ns;
+	if (c->req.is_absent && !list_is_linked(&qp->absent_link)) {
+		c->req.is_absent = false;
+		conn_ready(c);
+	}
 	if (!r->is_hungry)
 		return;
 	if (!qp_has_receive(qp)) { /* another one of a shared queue was faster */
@@ -392,6 +398,8 @@ static void ib_down(struct weft_qp *qp, enum weft_reason why)
 	group_leave_all(c);
 	list_remove(&c->raw_link);
 	list_remove(&qp->sender_link);
+	list_remove(&qp->absent_link);
+	port_kept(c->port, &c->req, -(int64_t)c->req.kept_bytes);
 	timer_queue_cancel(&c->port->timers, &c->timer);
 	c->req.deadline_ns = UINT64_MAX;
 	c->pace.wake_ns = UINT64_MAX;

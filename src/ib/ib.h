@@ -14,7 +14,8 @@
  *
  * Payload is sent from the consumer's memory, and never kept: what was sent is described by packet
  * sequence numbers, the request's slot and the offset (SEND-08, SEND-11), and what must be sent
- * again is asked of the consumer's memory again (SEND-09). So no page is held between.
+ * again is asked of the consumer's memory again (SEND-09): in spaces of their own it is pinned from
+ * ib_port_send() to ib_port_sent() (SEND-05), or copied out (SEND-04). So no page is held between.
  *
  * Payload is placed only after the ICRC of its packet was found good.
  */
@@ -96,6 +97,12 @@ struct ib_out {
 
 bool ib_port_send(struct ib_port *port, uint64_t now_ns, struct ib_out *out);
 
+/*
+ * What ib_port_send() has given out so far has left: nothing is pinned any more (SEND-06). Calls
+ * other than that one mean the same.
+ */
+void ib_port_sent(struct ib_port *port, uint64_t now_ns);
+
 /* Whether ib_port_send() may have something. */
 bool ib_port_has_output(const struct ib_port *port);
 
@@ -136,6 +143,11 @@ struct ib_counts {
 	uint64_t marked;		  /* of packets_in: met congestion on their way */
 	uint64_t notices_in, notices_out; /* of congestion */
 	enum weft_reason dropped_for;	  /* the latest */
+	/*
+	 * SEND-S4: what one would pin who pins all that was sent until it is acknowledged: bytes now,
+	 * at most, and times nanoseconds. What is pinned, weft_space_query() tells.
+	 */
+	uint64_t kept_bytes, kept_bytes_max, kept_byte_ns;
 };
 
 const struct ib_counts *ib_port_counts(const struct ib_port *port);

@@ -12,6 +12,13 @@ bool request_is_inline(const struct send_wqe *wqe)
 	return wqe->flags & WEFT_INLINE;
 }
 
+/* SEND-04: it is copied out of its space, now. */
+static void hand_over(const struct mem_span *span)
+{
+	if (span->paging)
+		span->paging->counts.bytes_handed += span->length;
+}
+
 /* Too many pieces for one gather list: what there is goes to the bounce buffer. */
 static void bounce(struct ib_conn *c, struct load *load, struct ib_out *out)
 {
@@ -22,11 +29,37 @@ static void bounce(struct ib_conn *c, struct load *load, struct ib_out *out)
 	for (; i < load->count; i++) {
 		memcpy(to + at, load->spans[i].bytes, load->spans[i].length);
 		at += load->spans[i].length;
+		hand_over(&load->spans[i]);
 	}
-	load->spans[0] = (struct mem_span){ .bytes = to, .length = at };
+	load->spans[0] = (struct mem_span){ .bytes = to, .length = at, .paging = NULL };
 	load->count = 1;
 	c->port->counts.bounced += !out->is_bounced;
 	out->is_bounced = true;
+}
+
+/*
+ * All of it is there: it is pinned until it has left, unless it is copied anyway, or may not or
+ * cannot be pinned.
+ */
+static void hold(struct ib_conn *c, struct load *load, struct ib_out *out)
+{
+	uint32_t held = c->port->held_count;
+
+	for (uint32_t i = 0; i < load->count && !out->is_bounced; i++) {
+		const struct mem_span *span = &load->spans[i];
+
+		if (!span->paging)
+			continue;
+		if (load->bytes <= IB_COPY_MAX) { /* in packet_make() */
+			hand_over(span);
+		} else if (!port_hold(c->port, span)) {
+			port_release(c->port, held);
+			bounce(c, load, out);
+			return;
+		}
+	}
+	if (out->is_bounced)
+		bounce(c, load, out);
 }
 
 static uint64_t span_bytes(const struct mem_span *spans, uint32_t count)
@@ -62,8 +95,7 @@ enum weft_reason packet_gather(struct ib_conn *c, const struct stretch *part, st
 		if (rest.length > 0)
 			bounce(c, load, out);
 	}
-	if (out->is_bounced)
-		bounce(c, load, out);
+	hold(c, load, out);
 	return WEFT_OK;
 }
 
@@ -78,8 +110,7 @@ void packet_gather_grant(struct ib_conn *c, struct mem_grant *grant, struct load
 		if (grant->length > 0)
 			bounce(c, load, out);
 	}
-	if (out->is_bounced)
-		bounce(c, load, out);
+	hold(c, load, out);
 }
 
 /* ---- Requests ------------------------------------------------------------------------------- */

@@ -47,6 +47,44 @@ const struct ib_counts *ib_port_counts(const struct ib_port *port)
 	return &port->counts;
 }
 
+/* ---- Memory that is sent from --------------------------------------------------------------- */
+
+bool port_hold(struct ib_port *port, const struct mem_span *span)
+{
+	if (port->held_count == IB_HELD_MAX ||
+	    !mem_pin(span->paging, span->real, span->length, port->now_ns))
+		return false;
+	port->held[port->held_count++] = (struct held){ span->paging, span->real, span->length };
+	return true;
+}
+
+void port_release(struct ib_port *port, uint32_t from)
+{
+	while (port->held_count > from) {
+		const struct held *h = &port->held[--port->held_count];
+
+		mem_unpin(h->paging, h->real, h->length, port->now_ns);
+	}
+}
+
+void ib_port_sent(struct ib_port *port, uint64_t now_ns)
+{
+	port->now_ns = now_ns;
+	port_release(port, 0);
+}
+
+void port_kept(struct ib_port *port, struct requester *q, int64_t bytes)
+{
+	struct ib_counts *n = &port->counts;
+
+	n->kept_byte_ns += n->kept_bytes * (port->now_ns - port->kept_ns);
+	port->kept_ns = port->now_ns;
+	n->kept_bytes += (uint64_t)bytes;
+	q->kept_bytes += (uint64_t)bytes;
+	if (n->kept_bytes > n->kept_bytes_max)
+		n->kept_bytes_max = n->kept_bytes;
+}
+
 /* ---- Packets in ----------------------------------------------------------------------------- */
 
 void port_dropped(struct ib_port *port, uint32_t who, enum weft_reason reason)
@@ -218,6 +256,7 @@ enum weft_reason ib_port_recv(struct ib_port *port, uint64_t now_ns, const struc
 	struct iba_packet p = { 0 };
 	enum weft_reason r = iba_decode(&p, in->bytes, in->length);
 
+	ib_port_sent(port, now_ns);
 	port->counts.packets_in++;
 	if (r == WEFT_OK && iba_service(p.opcode) == IBA_RD)
 		r = take(port, now_ns, &p, in);
@@ -271,6 +310,7 @@ static void conn_said_all(struct ib_conn *c, uint64_t now_ns)
 
 bool ib_port_send(struct ib_port *port, uint64_t now_ns, struct ib_out *out)
 {
+	port->now_ns = now_ns;
 	if (gsi_next(port, out)) {
 		port->counts.packets_out++;
 		return true;
@@ -322,6 +362,7 @@ void ib_port_expire(struct ib_port *port, uint64_t now_ns)
 {
 	struct timer *t;
 
+	ib_port_sent(port, now_ns);
 	while ((t = timer_queue_expire(&port->timers, now_ns)) != NULL) {
 		struct ib_conn *c = CONTAINER_OF(t, struct ib_conn, timer);
 

@@ -36,6 +36,7 @@ enum {
 	IB_BURST = 16,		     /* packets of one connection before the next has its turn */
 	IB_READ_PSNS_MAX = 1 << 22,  /* of one Read's response */
 	IB_PSNS_MAX = (1 << 23) - 1, /* of requests at a time: half of the circle */
+	IB_HELD_MAX = 64,	     /* pins of one batch of packets */
 	IB_FACTORS = IBA_PACKET_MAX / 4 + 1,
 	IB_MADS_MAX = 64,
 	IB_MEMBERS_MAX = 4096
@@ -72,6 +73,14 @@ struct ib_port {
 	uint32_t burst;		      /* packets that the first of ready has sent in its turn */
 	uint32_t factors[IB_FACTORS]; /* of iba_icrc_factor(), by words; 0: not known yet */
 	uint8_t bounce[IBA_PAYLOAD_MAX];
+	uint64_t now_ns; /* of the latest call that told it */
+	/* SEND-05: what packets are being sent from. */
+	struct held {
+		struct mem_paging *paging;
+		uint64_t real, length;
+	} held[IB_HELD_MAX];
+	uint32_t held_count;
+	uint64_t kept_ns; /* counts.kept_byte_ns is of then */
 };
 
 /* ---- Requester ------------------------------------------------------------------------------ */
@@ -97,6 +106,10 @@ struct requester {
 	uint32_t ssn;
 	uint32_t unasked; /* packets since the last that asked for an acknowledgement */
 	uint64_t asked_ns;
+	uint64_t kept_bytes; /* of Sends and Writes that are out, see struct ib_counts */
+	/* SEND-09: the data of the packet at absent_psn is away, and was asked for. */
+	bool is_absent;
+	uint32_t absent_psn;
 	/* IBA 9.7.7.2, end-to-end credits: messages that need a receive go up to this one. */
 	bool is_limited;
 	uint32_t limit_ssn;
@@ -279,6 +292,13 @@ uint64_t conn_timeout_ns(uint8_t code);
 void port_dropped(struct ib_port *port, uint32_t who, enum weft_reason reason);
 enum weft_reason port_check_icrc(struct ib_port *port, const struct ib_in *in);
 
+/* Pins what a packet is sent from. False: copy it instead; what was pinned before it may go. */
+bool port_hold(struct ib_port *port, const struct mem_span *span);
+void port_release(struct ib_port *port, uint32_t from);
+
+/* Bytes that would be pinned if all were until it is acknowledged: so many more, or fewer. */
+void port_kept(struct ib_port *port, struct requester *q, int64_t bytes);
+
 /* ---- packet.c ------------------------------------------------------------------------------- */
 
 /* A packet's payload, from wherever it comes. */
@@ -359,6 +379,9 @@ struct sent *rc_req_at(const struct requester *q, uint32_t n);
 
 /* NULL: it is RESYNC, of an end-to-end context. */
 struct send_wqe *rc_req_wqe(const struct ib_conn *c, const struct sent *s);
+
+/* The data of its next packet cannot be had for this reason. False: nor later. */
+bool request_waits(struct ib_conn *c, struct send_wqe *wqe, enum weft_reason reason);
 
 /* Takes the oldest request off, which has ended. */
 void rc_req_pop(struct ib_conn *c);

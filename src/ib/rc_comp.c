@@ -42,6 +42,8 @@ static void acknowledge(struct ib_conn *c, uint64_t now_ns, uint32_t psn_end)
 				una_move(c, psn_end);
 			break;
 		}
+		if (!c->is_ee && !request_is_inline(rc_req_wqe(c, s)))
+			port_kept(c->port, q, -(int64_t)rc_req_wqe(c, s)->length);
 		if (c->req.qp)
 			send_queue_end(c->req.qp, rc_req_wqe(c, s), &success);
 		rc_req_pop(c);

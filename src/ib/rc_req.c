@@ -70,7 +70,7 @@ bool rc_req_can_send(const struct ib_conn *c)
 {
 	const struct requester *q = &c->req;
 
-	if (q->at == q->count || q->is_waiting)
+	if (q->at == q->count || q->is_waiting || (q->is_absent && q->psn_send == q->absent_psn))
 		return false;
 	if (iba_psn_distance(q->psn_una, q->psn_send) - q->read_psns >= c->window)
 		return false;
@@ -118,6 +118,23 @@ static void source_gone(struct ib_conn *c, struct send_wqe *wqe)
 			       .status = WEFT_ERR_LOCAL_ACCESS,
 			       .reason = WEFT_R_SOURCE_GONE,
 		       });
+}
+
+/*
+ * SEND-09, SEND-10: a page that was written out since comes back by its pager, who has been told:
+ * the packet waits, and whatever is behind it.
+ */
+bool request_waits(struct ib_conn *c, struct send_wqe *wqe, enum weft_reason reason)
+{
+	const struct stretch all = request_stretch(wqe);
+	struct requester *q = &c->req;
+
+	if (reason != WEFT_R_SPACE_UNMAPPED || !qp_segments_are_away(c->qp, &all))
+		return false;
+	q->is_absent = true;
+	q->absent_psn = q->psn_send;
+	qp_await_memory(c->qp);
+	return true;
 }
 
 /* Behind the packet that is made now. */
@@ -175,6 +192,7 @@ bool rc_req_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 	uint32_t i = iba_psn_distance(s->psn, q->psn_send);
 	struct iba_packet p = { .psn = q->psn_send };
 	bool is_read = wqe && wqe_is_read(wqe), is_new = q->psn_send == q->psn_sent;
+	enum weft_reason r;
 	struct load load;
 
 	load.count = load.bytes = 0;
@@ -186,10 +204,14 @@ bool rc_req_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 		atomic_packet(c, wqe, &p);
 	} else {
 		request_packet(c, wqe, i, &p);
-		if (request_payload(c, wqe, i, &load, out) != WEFT_OK) {
-			source_gone(c, wqe);
+		r = request_payload(c, wqe, i, &load, out);
+		if (r != WEFT_OK) {
+			if (c->is_ee || !request_waits(c, wqe, r))
+				source_gone(c, wqe);
 			return false;
 		}
+		if (is_new && i == 0 && !c->is_ee && !request_is_inline(wqe))
+			port_kept(c->port, q, wqe->length);
 	}
 	step(c, s, is_read);
 	ask(c, now_ns, &p, is_new && !is_read);
@@ -231,5 +253,6 @@ void rc_req_fail(struct ib_conn *c, enum weft_status status, enum weft_reason re
 	wqe = rc_req_wqe(c, rc_req_at(q, 0));
 	q->count = q->at = 0;
 	q->deadline_ns = UINT64_MAX;
+	port_kept(c->port, q, -(int64_t)q->kept_bytes);
 	send_queue_end(c->req.qp, wqe, &(struct outcome){ .status = status, .reason = reason });
 }

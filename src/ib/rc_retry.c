@@ -155,6 +155,9 @@ void rc_retry_expire(struct ib_conn *c, uint64_t now_ns)
 		conn_ready(c);
 		return;
 	}
+	/* The peer cannot answer what is waiting here for its page. */
+	if (q->is_absent && q->psn_una == q->absent_psn)
+		return;
 	if (is_timed_out(c, now_ns))
 		return;
 	rc_retry_go_back(c, now_ns);

@@ -43,16 +43,19 @@ bool uc_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 	const struct sent *s;
 	struct send_wqe *wqe;
 	struct load load;
+	enum weft_reason r;
 	uint32_t i;
 
-	if (!c->req.qp || q->count == 0 || !pace_is_open(&c->pace, now_ns))
+	if (!c->req.qp || q->count == 0 || q->is_absent || !pace_is_open(&c->pace, now_ns))
 		return false;
 	s = rc_req_at(q, 0);
 	wqe = rc_req_wqe(c, s);
 	i = iba_psn_distance(s->psn, q->psn_send);
 	request_packet(c, wqe, i, &p);
-	if (request_payload(c, wqe, i, &load, out) != WEFT_OK) {
-		uc_gone(c, WEFT_R_SOURCE_GONE);
+	r = request_payload(c, wqe, i, &load, out);
+	if (r != WEFT_OK) {
+		if (!request_waits(c, wqe, r))
+			uc_gone(c, WEFT_R_SOURCE_GONE);
 		return false;
 	}
 	packet_make(c, &p, &load, out);

@@ -184,7 +184,7 @@ enum issue rdmap_tx_issue(struct weft_qp *qp, struct send_wqe *wqe)
 	/* The ready-to-receive Read is one of those that the peer serves at a time. */
 	if (s->reads.is_rtr_pending && wqe_is_read(wqe) && qp->sq.reads >= s->terms.ord)
 		return ISSUE_NO_ROOM;
-	if (!request_check(qp, wqe))
+	if (!request_check(qp, wqe, false))
 		return ISSUE_BEGUN;
 	if (wqe->flags & WEFT_INLINE)
 		s->counts.payload_copied += wqe->length; /* when it was posted */

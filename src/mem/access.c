@@ -165,7 +165,7 @@ static uint32_t spans_by_pages(struct mem_grant *g, struct mem_span *spans, uint
 	uint64_t next = real + (size - in_page); /* the page that would lengthen the span */
 	struct mem_span *s = spans;
 
-	*s = (struct mem_span){ real, mem_space_byte(&space, real), size - in_page };
+	*s = (struct mem_span){ real, mem_space_byte(&space, real), size - in_page, space.paging };
 	/* Bound: the pages of the range. */
 	while (++page <= last) {
 		if (page % ATT_BLOCK_ENTRIES == 0)
@@ -176,7 +176,8 @@ static uint32_t spans_by_pages(struct mem_grant *g, struct mem_span *spans, uint
 		} else {
 			if (s + 1 == spans + max)
 				break;
-			*++s = (struct mem_span){ real, mem_space_byte(&space, real), size };
+			*++s = (struct mem_span){ real, mem_space_byte(&space, real), size,
+						  space.paging };
 		}
 		next = real + size;
 	}
@@ -201,6 +202,7 @@ static uint32_t spans_by_space(struct mem_grant *g, struct mem_span *spans, uint
 
 		CHECK(r == WEFT_OK); /* the check that gave the grant saw all of it */
 		s->bytes = mem_space_byte(g->space, s->real);
+		s->paging = g->space->paging;
 		g->origin += s->length;
 		g->length -= s->length;
 	}
@@ -215,7 +217,8 @@ uint32_t mem_grant_spans(struct mem_grant *g, struct mem_span *spans, uint32_t m
 		return spans_by_pages(g, spans, max);
 	if (!g->space->is_flat)
 		return spans_by_space(g, spans, max);
-	spans[0] = (struct mem_span){ g->origin, mem_space_byte(g->space, g->origin), g->length };
+	spans[0] = (struct mem_span){ g->origin, mem_space_byte(g->space, g->origin), g->length,
+				      NULL };
 	g->origin += g->length;
 	g->length = 0;
 	return 1;

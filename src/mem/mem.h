@@ -211,6 +211,7 @@ struct mem_span {
 	uint64_t real;
 	uint8_t *bytes;
 	uint64_t length;
+	struct mem_paging *paging; /* NULL: it stays there */
 };
 
 /*

@@ -38,12 +38,20 @@ enum weft_reason mem_space_init(struct weft_space *s, const struct weft_space_op
 		.is_virtual = options->is_virtual,
 	};
 	s->segments = calloc(options->segments_max, sizeof(*s->segments));
-	return s->segments ? WEFT_OK : WEFT_R_NO_MEMORY;
+	s->paging = calloc(1, sizeof(*s->paging));
+	if (!s->segments || !s->paging) {
+		mem_space_fini(s);
+		return WEFT_R_NO_MEMORY;
+	}
+	s->paging->has_pager = options->has_pager;
+	s->paging->is_handing = options->is_handing;
+	return WEFT_OK;
 }
 
 void mem_space_fini(struct weft_space *s)
 {
 	free(s->segments);
+	free(s->paging);
 	*s = (struct weft_space){ 0 };
 }
 
@@ -63,6 +71,12 @@ static uint32_t segments_up_to(const struct weft_space *s, uint64_t addr)
 	return low;
 }
 
+/* Whether so much memory lies there, or none is meant to. */
+static bool is_real(const struct weft_space *s, uint64_t length, uint64_t real)
+{
+	return real == WEFT_REAL_NONE || (real <= s->size && length <= s->size - real);
+}
+
 enum weft_reason mem_space_map(struct weft_space *s, uint64_t addr, uint64_t length, uint64_t real)
 {
 	uint32_t at = segments_up_to(s, addr);
@@ -73,7 +87,7 @@ enum weft_reason mem_space_map(struct weft_space *s, uint64_t addr, uint64_t len
 		return WEFT_R_BAD_ARGUMENT;
 	if (addr + (length - 1) < addr)
 		return WEFT_R_REG_WRAP;
-	if (real != WEFT_REAL_NONE && (real > s->size || length > s->size - real))
+	if (!is_real(s, length, real))
 		return WEFT_R_BAD_ARGUMENT;
 	if ((before && addr - before->addr < before->length) ||
 	    (after && after->addr - addr < length))
@@ -88,14 +102,44 @@ enum weft_reason mem_space_map(struct weft_space *s, uint64_t addr, uint64_t len
 	return WEFT_OK;
 }
 
+/* The segment that starts there, if nothing is just being sent from it. */
+static enum weft_reason segment_own(const struct weft_space *s, uint64_t addr, uint32_t *at)
+{
+	uint32_t end = segments_up_to(s, addr);
+	const struct mem_segment *segment;
+
+	if (end == 0 || s->segments[end - 1].addr != addr)
+		return WEFT_R_SPACE_SEGMENT;
+	segment = &s->segments[end - 1];
+	if (segment->real != WEFT_REAL_NONE &&
+	    mem_is_pinned(s->paging, segment->real, segment->length))
+		return WEFT_R_BUSY;
+	*at = end - 1;
+	return WEFT_OK;
+}
+
+enum weft_reason mem_space_move(struct weft_space *s, uint64_t addr, uint64_t real)
+{
+	uint32_t at;
+	enum weft_reason r = segment_own(s, addr, &at);
+
+	if (r != WEFT_OK)
+		return r;
+	if (!is_real(s, s->segments[at].length, real))
+		return WEFT_R_BAD_ARGUMENT;
+	s->segments[at].real = real;
+	return WEFT_OK;
+}
+
 enum weft_reason mem_space_unmap(struct weft_space *s, uint64_t addr)
 {
-	uint32_t at = segments_up_to(s, addr);
+	uint32_t at;
+	enum weft_reason r = segment_own(s, addr, &at);
 
-	if (at == 0 || s->segments[at - 1].addr != addr)
-		return WEFT_R_SPACE_SEGMENT;
-	memmove(&s->segments[at - 1], &s->segments[at],
-		(s->segment_count - at) * sizeof(*s->segments));
+	if (r != WEFT_OK)
+		return r;
+	memmove(&s->segments[at], &s->segments[at + 1],
+		(s->segment_count - at - 1) * sizeof(*s->segments));
 	s->segment_count--;
 	return WEFT_OK;
 }

@@ -12,6 +12,8 @@
 
 #include <weft/weft.h>
 
+#include "mem/pin.h"
+
 struct mem_segment {
 	uint64_t addr, length;
 	uint64_t real; /* WEFT_REAL_NONE: known, but no page behind it */
@@ -24,7 +26,8 @@ struct weft_space {
 	uint32_t segment_count, segments_max;
 	uint32_t users; /* protection domains and table entries that point here */
 	bool is_flat, is_virtual, is_endless;
-	void *owner; /* the adapter, for whoever holds only the space */
+	struct mem_paging *paging; /* NULL: nothing moves here */
+	void *owner;		   /* the adapter, for whoever holds only the space */
 };
 
 /* The whole process. Needs no fini. */
@@ -37,6 +40,7 @@ void mem_space_fini(struct weft_space *s);
 
 enum weft_reason mem_space_map(struct weft_space *s, uint64_t addr, uint64_t length, uint64_t real);
 enum weft_reason mem_space_unmap(struct weft_space *s, uint64_t addr);
+enum weft_reason mem_space_move(struct weft_space *s, uint64_t addr, uint64_t real);
 
 /*
  * The longest run of real addresses from addr on, at most length: *real and *run. Refusals:

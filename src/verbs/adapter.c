@@ -57,6 +57,7 @@ enum weft_reason adapter_init(struct adapter *a, const struct adapter_config *co
 		fault_dice_init(&a->dice, a->faults, 0);
 	list_init(&a->held);
 	list_init(&a->ready);
+	list_init(&a->absent);
 	list_init(&a->events);
 	mem_space_init_process(&a->process);
 	a->process.owner = a;
@@ -175,10 +176,16 @@ enum weft_reason space_destroy(struct weft_space *space)
 {
 	struct adapter *a = space->owner;
 
-	if (space->users > 0)
+	if (space->users > 0 || space->paging->counts.count > 0)
 		return WEFT_R_BUSY;
 	a->space_count--;
 	mem_space_fini(space);
 	free(space);
 	return WEFT_OK;
+}
+
+void adapter_memory_changed(struct adapter *a)
+{
+	while (!list_is_empty(&a->absent))
+		qp_ready(CONTAINER_OF(list_pop(&a->absent), struct weft_qp, absent_link));
 }

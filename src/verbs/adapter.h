@@ -20,6 +20,7 @@ struct adapter {
 	uint32_t space_count;
 	struct timer_queue timers; /* one for each queue pair */
 	struct list ready;	   /* queue pairs whose send queue may move */
+	struct list absent;	   /* queue pairs that wait for a page to come back */
 	struct list events;	   /* struct event_source */
 	uint32_t cqs_armed;
 	struct trace *trace; /* may be NULL */
@@ -71,3 +72,6 @@ __attribute__((cold)) bool adapter_fault_falls(struct adapter *a, struct fault_d
 enum weft_reason space_create(struct adapter *a, const struct weft_space_options *options,
 			      struct weft_space **space);
 enum weft_reason space_destroy(struct weft_space *space);
+
+/* Memory has come or gone: whoever waits for a page looks again. */
+void adapter_memory_changed(struct adapter *a);

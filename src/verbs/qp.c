@@ -110,6 +110,7 @@ static struct weft_qp *qp_alloc(struct weft_pd *pd, const struct weft_qp_options
 		return NULL;
 	list_init(&qp->ready_link);
 	list_init(&qp->sender_link);
+	list_init(&qp->absent_link);
 	list_init(&qp->rq.senders);
 	if (!get_dice(pd->adapter, qp) || send_queue_init(&qp->sq, o, pd->is_privileged) < 0 ||
 	    (!o->srq && recv_queue_init(&qp->rq, o->recv_max, o->segments_max) < 0)) {
@@ -179,6 +180,7 @@ static void qp_stop(struct weft_qp *qp)
 	mem_qp_gone(&qp->adapter->mem, qp->number);
 	qp_wake_senders(qp_recv_queue(qp));
 	list_remove(&qp->ready_link);
+	list_remove(&qp->absent_link);
 	qp->peer = 0;
 	qp->failing = WEFT_OK;
 	qp->reason = WEFT_OK;

@@ -68,7 +68,7 @@ struct weft_qp {
 	struct recv_queue rq;  /* unused with an srq */
 	struct recv_wqe *recv; /* claimed for the message that is arriving, or NULL */
 	struct timer timer;    /* of the send queue's wait */
-	struct list ready_link, sender_link;
+	struct list ready_link, sender_link, absent_link;
 	struct event_source events;
 	struct fault_dice *dice; /* NULL: no faults on purpose */
 };
@@ -145,9 +145,17 @@ enum weft_reason qp_segments_spans(struct weft_qp *qp, const struct stretch *str
 struct stretch request_stretch(struct send_wqe *wqe);
 
 /*
- * LOC-06: the checks on the list of a request that begins. False: it has failed, and ended.
+ * LOC-06: the checks on the list of a request that begins. False: it has failed, and ended. A
+ * transport that can wait for pages says so, and begins without them.
  */
-bool request_check(struct weft_qp *qp, struct send_wqe *wqe);
+bool request_check(struct weft_qp *qp, struct send_wqe *wqe, bool can_wait);
+
+/*
+ * SEND-09: whether all that keeps the data of a list from being had is pages that their pager will
+ * bring back; then wait for that: the queue pair is made ready when memory has changed.
+ */
+bool qp_segments_are_away(struct weft_qp *qp, const struct stretch *all);
+void qp_await_memory(struct weft_qp *qp);
 
 /* Whether a fault on purpose is drawn for it, which happens later; it is made, then. */
 static inline bool qp_fault_drawn(struct weft_qp *qp, enum fault fault)

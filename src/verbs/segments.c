@@ -27,6 +27,39 @@ enum weft_reason qp_segments_check(struct weft_qp *qp, const struct stretch *all
 	return r;
 }
 
+/* Only what is read waits: what would be written has an answer that comes now. */
+bool qp_segments_are_away(struct weft_qp *qp, const struct stretch *all)
+{
+	bool is_away = false;
+
+	for (uint32_t i = 0; i < all->count; i++) {
+		const struct weft_segment *segment = &all->segments[i];
+		const struct mem_access access = {
+			.addr = segment->addr,
+			.length = segment->length,
+			.tag = segment->tag,
+			.pd = qp->pd->number,
+			.qp = qp->number,
+			.kind = all->kind,
+		};
+		struct mem_grant grant;
+		enum weft_reason r = mem_access_check(&qp->adapter->mem, &access, &grant);
+
+		if (r == WEFT_OK)
+			continue;
+		if (r != WEFT_R_SPACE_UNMAPPED || !grant.space->paging->has_pager)
+			return false;
+		is_away = all->kind == MEM_LOCAL_READ;
+	}
+	return is_away;
+}
+
+void qp_await_memory(struct weft_qp *qp)
+{
+	if (!list_is_linked(&qp->absent_link))
+		list_add_tail(&qp->adapter->absent, &qp->absent_link);
+}
+
 enum weft_reason qp_segments_spans(struct weft_qp *qp, const struct stretch *stretch,
 				   struct mem_span *spans, uint32_t max, uint32_t *count)
 {
@@ -77,7 +110,7 @@ struct stretch request_stretch(struct send_wqe *wqe)
 	};
 }
 
-bool request_check(struct weft_qp *qp, struct send_wqe *wqe)
+bool request_check(struct weft_qp *qp, struct send_wqe *wqe, bool can_wait)
 {
 	const struct stretch all = request_stretch(wqe);
 	struct outcome out = { .status = WEFT_ERR_LOCAL_ACCESS, .is_local = true };
@@ -85,7 +118,8 @@ bool request_check(struct weft_qp *qp, struct send_wqe *wqe)
 	if (wqe->flags & WEFT_INLINE) /* the slot is ours */
 		return true;
 	out.reason = qp_segments_check(qp, &all);
-	if (out.reason == WEFT_OK)
+	if (out.reason == WEFT_OK ||
+	    (can_wait && out.reason == WEFT_R_SPACE_UNMAPPED && qp_segments_are_away(qp, &all)))
 		return true;
 	send_queue_end(qp, wqe, &out);
 	return false;
