@@ -123,6 +123,9 @@ struct requester {
 	uint64_t quiet_ns;     /* until then losses are those that are being made good already */
 	uint32_t psn_gap;      /* of the latest answer that came too early */
 	uint64_t probe_ns;     /* how long the next silence may last */
+	bool is_probe_due;     /* the packet at psn_una is to be sent again, alone */
+	bool is_probed;	       /* it was, at probe_psn, and nothing new was heard since */
+	uint32_t probe_psn;
 	/* A round trip: of one packet at a time that asks for an acknowledgement. */
 	bool is_timed;
 	uint32_t timed_psn;

@@ -79,9 +79,13 @@ static void take_credits(struct ib_conn *c, const struct iba_packet *p)
 static void take_ack(struct ib_conn *c, uint64_t now_ns, const struct iba_packet *p)
 {
 	struct requester *q = &c->req;
+	bool is_of_probe = q->is_probed && p->psn == q->probe_psn;
 
 	acknowledge(c, now_ns, iba_psn_add(p->psn, 1));
 	take_credits(c, p);
+	/* What went behind it had not arrived: it came too early, and the NAK was lost. */
+	if (is_of_probe && q->psn_una != q->psn_sent && !is_read(c))
+		rc_retry_go_back(c, now_ns);
 	if (is_read(c) && !iba_psn_is_before(p->psn, q->psn_una))
 		rc_retry_lost(c, now_ns);
 }

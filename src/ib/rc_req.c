@@ -70,6 +70,8 @@ bool rc_req_can_send(const struct ib_conn *c)
 {
 	const struct requester *q = &c->req;
 
+	if (q->is_probe_due && q->count > 0)
+		return true;
 	if (q->at == q->count || q->is_waiting || (q->is_absent && q->psn_send == q->absent_psn))
 		return false;
 	if (iba_psn_distance(q->psn_una, q->psn_send) - q->read_psns >= c->window)
@@ -171,8 +173,10 @@ static void ask(struct ib_conn *c, uint64_t now_ns, struct iba_packet *p, bool i
 {
 	struct requester *q = &c->req;
 
+	/* As long as it is not known, one that was sent before tells enough. */
+	is_timed |= q->rtt_ns == 0;
 	p->is_ack_requested = ++q->unasked >= c->ack_every || !rc_req_can_send(c) ||
-			      is_slow(c, now_ns);
+			      is_slow(c, now_ns) || (q->rtt_ns == 0 && !q->is_timed);
 	if (!p->is_ack_requested)
 		return;
 	q->unasked = 0;
@@ -184,7 +188,33 @@ static void ask(struct ib_conn *c, uint64_t now_ns, struct iba_packet *p, bool i
 	q->timed_ns = now_ns;
 }
 
-bool rc_req_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
+/*
+ * The oldest packet once more, alone, to hear how far the peer is. False: its data cannot be had
+ * now, and all begins anew with it.
+ */
+static bool probe_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
+{
+	struct requester *q = &c->req;
+	const struct sent *s = rc_req_at(q, 0);
+	struct send_wqe *wqe = rc_req_wqe(c, s);
+	uint32_t i = iba_psn_distance(s->psn, q->psn_una);
+	struct iba_packet p = { .psn = q->psn_una, .is_ack_requested = true };
+	struct load load;
+
+	request_packet(c, wqe, i, &p);
+	if (request_payload(c, wqe, i, &load, out) != WEFT_OK) {
+		rc_retry_go_back(c, now_ns);
+		return false;
+	}
+	q->is_probe_due = false;
+	q->is_probed = true;
+	q->probe_psn = q->psn_una;
+	c->port->counts.again++;
+	packet_make(c, &p, &load, out);
+	return true;
+}
+
+static bool request_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 {
 	struct requester *q = &c->req;
 	const struct sent *s = rc_req_at(q, q->at);
@@ -218,6 +248,13 @@ bool rc_req_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 	packet_make(c, &p, &load, out);
 	rc_retry_sent(c, now_ns);
 	return true;
+}
+
+bool rc_req_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
+{
+	if (c->req.is_probe_due && probe_next(c, now_ns, out))
+		return true;
+	return rc_req_can_send(c) && request_next(c, now_ns, out);
 }
 
 /* ---- Ends ----------------------------------------------------------------------------------- */

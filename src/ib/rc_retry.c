@@ -1,19 +1,34 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Trying again (IBA 9.7.6, 9.9.2.4). The local ACK timeout is what the consumer pays a retry for;
- * within it a silence that is long against the round trip makes us send again for nothing, as a
- * lost NAK or a lost last packet would else cost the whole of it.
+ * within it a silence that is long against the round trip makes us ask, as a lost NAK or a lost last
+ * packet would else cost the whole of it: the oldest packet goes once more, alone. If the peer has
+ * it and more, the acknowledgement says so; if it is all that was missing so far, the rest follows.
+ * A Read is asked for again only after a longer while, as all of its answer would come twice.
  */
 #include "ib/port.h"
 
-enum { PROBE_RTTS = 8, PROBE_SHARE = 64, RTT_WEIGHT = 8 };
+enum { PROBE_RTTS = 3, PROBE_READ_RTTS = 8, PROBE_SHARE = 64, RTT_WEIGHT = 8 };
+
+/* Less is nothing to a scheduler. */
+static const uint64_t probe_least_ns = 200 * 1000;
+
+/* Whether one packet alone can tell: the oldest is no Read. */
+static bool can_probe(const struct ib_conn *c)
+{
+	const struct requester *q = &c->req;
+
+	return q->count > 0 && !wqe_is_read(rc_req_wqe(c, rc_req_at(q, 0)));
+}
 
 static uint64_t probe_first(const struct ib_conn *c)
 {
-	uint64_t ns = c->timeout_ns / PROBE_SHARE;
+	uint64_t ns = c->timeout_ns / PROBE_SHARE, rtt_ns = c->req.rtt_ns;
 
-	if (ns < PROBE_RTTS * c->req.rtt_ns)
-		ns = PROBE_RTTS * c->req.rtt_ns;
+	if (rtt_ns > 0 && can_probe(c))
+		ns = PROBE_RTTS * rtt_ns > probe_least_ns ? PROBE_RTTS * rtt_ns : probe_least_ns;
+	else if (ns < PROBE_READ_RTTS * rtt_ns)
+		ns = PROBE_READ_RTTS * rtt_ns;
 	return ns < c->timeout_ns ? ns : c->timeout_ns;
 }
 
@@ -51,6 +66,7 @@ void rc_retry_progress(struct ib_conn *c, uint64_t now_ns)
 	take_round_trip(q, now_ns);
 	q->is_recovering = false;
 	q->is_waiting = false;
+	q->is_probe_due = q->is_probed = false;
 	q->retries_left = c->retries;
 	q->progress_ns = now_ns;
 	q->probe_ns = probe_first(c);
@@ -70,6 +86,7 @@ void rc_retry_go_back(struct ib_conn *c, uint64_t now_ns)
 	q->read_psns = 0;
 	q->unasked = 0;
 	q->is_timed = false;
+	q->is_probe_due = q->is_probed = false;
 	q->is_recovering = true;
 	q->quiet_ns = now_ns + (q->rtt_ns ? q->rtt_ns : probe_first(c));
 	conn_ready(c);
@@ -130,16 +147,25 @@ void rc_retry_not_ready(struct ib_conn *c, uint64_t now_ns, uint8_t timer_code)
 }
 
 /* The consumer's retries are counted by whole timeouts without a word, not by our probes. */
-static bool is_timed_out(struct ib_conn *c, uint64_t now_ns)
+static void timed_out(struct ib_conn *c, uint64_t now_ns)
 {
 	struct requester *q = &c->req;
 
-	if (now_ns - q->progress_ns < c->timeout_ns)
-		return false;
 	c->port->counts.timeouts++;
 	q->progress_ns = now_ns;
 	q->probe_ns = probe_first(c);
-	return is_spent(c);
+	if (!is_spent(c))
+		rc_retry_go_back(c, now_ns);
+}
+
+static void probe(struct ib_conn *c, uint64_t now_ns)
+{
+	if (!can_probe(c) || c->req.psn_send == c->req.psn_una) {
+		rc_retry_go_back(c, now_ns);
+		return;
+	}
+	c->req.is_probe_due = true;
+	conn_ready(c);
 }
 
 void rc_retry_expire(struct ib_conn *c, uint64_t now_ns)
@@ -158,9 +184,12 @@ void rc_retry_expire(struct ib_conn *c, uint64_t now_ns)
 	/* The peer cannot answer what is waiting here for its page. */
 	if (q->is_absent && q->psn_una == q->absent_psn)
 		return;
-	if (is_timed_out(c, now_ns))
+	if (now_ns - q->progress_ns >= c->timeout_ns)
+		timed_out(c, now_ns);
+	else
+		probe(c, now_ns);
+	if (q->count == 0) /* that was the end */
 		return;
-	rc_retry_go_back(c, now_ns);
 	q->probe_ns *= 2;
 	left_ns = c->timeout_ns - (now_ns - q->progress_ns);
 	wait_for_answer(c, now_ns, q->probe_ns < left_ns ? q->probe_ns : left_ns);
