@@ -240,6 +240,17 @@ bool ib_is_open(const struct ib_conn *c);
 /* Why the queue pair left: WEFT_R_PEER_GONE: in good order. */
 enum weft_reason ib_why(const struct ib_conn *c);
 
+/* SEND-11: where the payload of a packet lies that was sent and not acknowledged. */
+struct ib_block {
+	uint64_t addr; /* of its first byte */
+	uint32_t tag;
+	uint32_t length;   /* from there on in one piece of the request's list */
+	uint32_t next_psn; /* of the request behind it: the blocks are a chain (SEND-12) */
+};
+
+/* SEND-13: by its sequence number. False: it is not on its way, or has no payload in memory. */
+bool ib_block_find(const struct ib_conn *c, uint32_t psn, struct ib_block *block);
+
 /*
  * Whether something is on its way that will arrive or be answered without anybody's doing. What
  * waits for a receive of the peer is not.

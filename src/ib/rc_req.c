@@ -45,6 +45,52 @@ enum issue rc_issue(struct ib_conn *c, struct send_wqe *wqe)
 	return ISSUE_BEGUN;
 }
 
+/* ---- Descriptors ---------------------------------------------------------------------------- */
+
+static bool block_of(const struct ib_conn *c, const struct sent *s, uint32_t psn,
+		     struct ib_block *block)
+{
+	struct stretch all = request_stretch(rc_req_wqe(c, s));
+	uint64_t skip = (uint64_t)iba_psn_distance(s->psn, psn) * c->path.mtu_bytes;
+
+	for (uint32_t i = 0; i < all.count; i++) {
+		const struct weft_segment *segment = &all.segments[i];
+
+		if (skip < segment->length) {
+			*block = (struct ib_block){
+				.addr = segment->addr + skip,
+				.tag = segment->tag,
+				.length = segment->length - (uint32_t)skip,
+				.next_psn = iba_psn_add(s->psn, s->count),
+			};
+			return true;
+		}
+		skip -= segment->length;
+	}
+	return false;
+}
+
+bool ib_block_find(const struct ib_conn *c, uint32_t psn, struct ib_block *block)
+{
+	const struct requester *q = &c->req;
+
+	if (!c->qp ||
+	    !iba_psn_is_within(psn, q->psn_una, iba_psn_distance(q->psn_una, q->psn_sent)))
+		return false;
+	/* Bound: the requests on their way. */
+	for (uint32_t n = 0; n < q->count; n++) {
+		const struct sent *s = rc_req_at(q, n);
+
+		if (iba_psn_is_within(psn, s->psn, s->count)) {
+			const struct send_wqe *wqe = rc_req_wqe(c, s);
+
+			return !wqe_is_read(wqe) && !request_is_inline(wqe) &&
+			       block_of(c, s, psn, block);
+		}
+	}
+	return false;
+}
+
 /* ---- What may go ---------------------------------------------------------------------------- */
 
 static bool needs_receive(const struct send_wqe *wqe)

@@ -70,8 +70,9 @@ bool ud_next(struct ib_conn *c, struct ib_out *out)
 	const struct ib_path *path;
 	struct send_wqe *wqe;
 	struct load load;
+	enum weft_reason r;
 
-	if (!c->qp || q->count == 0)
+	if (!c->qp || q->count == 0 || q->is_absent)
 		return false;
 	wqe = rc_req_wqe(c, rc_req_at(q, 0));
 	path = ud_path(c, wqe, out);
@@ -79,8 +80,10 @@ bool ud_next(struct ib_conn *c, struct ib_out *out)
 		uc_gone(c, WEFT_R_PEER_UNKNOWN);
 		return false;
 	}
-	if (request_payload(c, wqe, 0, &load, out) != WEFT_OK) {
-		uc_gone(c, WEFT_R_SOURCE_GONE);
+	r = request_payload(c, wqe, 0, &load, out);
+	if (r != WEFT_OK) {
+		if (!request_waits(c, wqe, r))
+			uc_gone(c, WEFT_R_SOURCE_GONE);
 		return false;
 	}
 	request_packet(c, wqe, 0, &p);

@@ -96,6 +96,7 @@ static bool end_open(struct ib_line *line, uint32_t i)
 static void end_connect(struct ib_line *line, uint32_t i)
 {
 	const struct ib_line_options *o = &line->options;
+	struct ib_line_end *e = &line->ends[i];
 	struct ib_config k = {
 		.path = { .mtu_bytes = o->mtu_bytes, .hop_limit = 64 },
 		.peer_qp = line->ends[!i].qp->number,
@@ -115,7 +116,8 @@ static void end_connect(struct ib_line *line, uint32_t i)
 	memcpy(k.path.to.address, (uint8_t[]){ 192, 0, 2, (uint8_t)(2 - i) }, 4);
 	k.path.from.port = 0xc000;
 	k.path.to.port = IBA_UDP_PORT;
-	CHECK(ib_create(line->ends[i].port, line->ends[i].qp, &k, &line->ends[i].conn) == WEFT_OK);
+	CHECK(ib_create(e->port, e->qp, &k, &e->conn) == WEFT_OK);
+	CHECK(ib_start(e->conn, &k) == WEFT_OK);
 }
 
 struct ib_line *ib_line_open(const struct ib_line_options *options)
@@ -206,6 +208,7 @@ void ib_line_work(struct ib_line *line, int end)
 		;
 	if (e->idle_ns <= now_ns) {
 		ib_port_sent(e->port, now_ns);
+		out.ipv4_id = 0;
 		if (ib_port_send(e->port, now_ns, &out))
 			end_put(line, e, &out);
 	}

@@ -178,6 +178,7 @@ static bool net_output(struct weft_adapter *a)
 		node_put(n, &out);
 		has_moved = true;
 	}
+	ib_port_sent(n->port, n->net->world.now_ns);
 	return node_hear_ends(n) || has_moved;
 }
 

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What RC gets through a line that loses packets, and what it holds on to for that. */
+#include "loopback/loopback.h"
+#include "sim/ib_line.h"
+#include "test.h"
+
+#include <malloc.h>
+#include <stdio.h>
+
+enum { MESSAGE = 65536, MESSAGES = 600 };
+
+/* 10 Gb/s, 100 us there and back. */
+static struct ib_flow flow(uint32_t mtu_bytes, uint32_t loss_ppm, uint8_t timeout_code)
+{
+	const struct ib_line_options o = {
+		.seed = 7,
+		.rate_bps = UINT64_C(10000000000),
+		.delay_ns = 50000,
+		.loss_ppm = loss_ppm,
+		.mtu_bytes = mtu_bytes,
+		.timeout_code = timeout_code,
+		.retries = 7,
+		.send_max = 128,
+		.pages = 256,
+		.page_bytes = 4096,
+	};
+	struct ib_flow f;
+
+	REQUIRE(ib_flow_run(&o, MESSAGE, MESSAGES, &f) == WEFT_OK);
+	REQUIRE(f.is_whole && f.sender.timeouts == 0);
+	return f;
+}
+
+/*
+ * RC goes back to what was lost, as its responder keeps nothing that comes early: every loss costs
+ * what is on the line. So of packets of 1024 bytes, of which that is 120, 1 % is too much for 0.6.
+ */
+TEST(test_rc_02_rc_04_goodput_under_loss)
+{
+	static const struct {
+		uint32_t mtu_bytes, loss_ppm;
+		double goal;
+	} rows[] = {
+		{ 4096, 1000, 0.95 },  { 4096, 10000, 0.70 }, { 2048, 1000, 0.90 },
+		{ 2048, 10000, 0.55 }, { 1024, 1000, 0.87 },  { 1024, 10000, 0.40 },
+	};
+
+	for (uint32_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct ib_flow clean = flow(rows[i].mtu_bytes, 0, 14);
+		struct ib_flow lossy = flow(rows[i].mtu_bytes, rows[i].loss_ppm, 14);
+		double ratio = ib_flow_goodput(&lossy) / ib_flow_goodput(&clean);
+
+		printf("# mtu %u, loss %.1f %%: %.3f Gb/s, %.3f of %.3f\n", rows[i].mtu_bytes,
+		       rows[i].loss_ppm / 1e4, ib_flow_goodput(&lossy) / 1e9, ratio,
+		       ib_flow_goodput(&clean) / 1e9);
+		EXPECT(ib_flow_goodput(&clean) > 9.2e9);
+		EXPECT(ratio >= rows[i].goal);
+	}
+}
+
+/* How long the consumer would wait for a silent peer is no measure of how fast losses are seen. */
+TEST(test_rc_02_goodput_does_not_depend_on_the_timeout)
+{
+	struct ib_flow clean = flow(4096, 0, 14);
+
+	for (uint8_t code = 8; code <= 20; code = (uint8_t)(code + 6)) {
+		struct ib_flow lossy = flow(4096, 10000, code);
+
+		EXPECT(ib_flow_goodput(&lossy) >= 0.68 * ib_flow_goodput(&clean));
+	}
+}
+
+TEST(test_send_s4_footprint_against_pin_until_acknowledged)
+{
+	for (uint32_t loss_ppm = 0; loss_ppm <= 10000; loss_ppm += 5000) {
+		struct ib_flow f = flow(4096, loss_ppm, 14);
+		double pinned = (double)f.pins.byte_ns / (double)f.ns;
+		double kept = (double)f.sender.kept_byte_ns / (double)f.ns;
+
+		printf("# loss %.1f %%: pinned %.0f bytes on average, %llu at most; until "
+		       "acknowledged %.0f, %llu: %.0f x\n",
+		       loss_ppm / 1e4, pinned, (unsigned long long)f.pins.bytes_max, kept,
+		       (unsigned long long)f.sender.kept_bytes_max, kept / pinned);
+		EXPECT(f.pins.byte_ns > 0 && f.pins.bytes_max <= 4096);
+		EXPECT(f.sender.kept_bytes_max >= MESSAGE);
+		EXPECT(kept > 20 * pinned);
+		EXPECT_EQ(f.pins.pinned * 4096, f.sender.payload_out);
+	}
+}
+
+/* ---- Memory --------------------------------------------------------------------------------- */
+
+static size_t bytes_in_use(void)
+{
+	struct mallinfo2 m = mallinfo2();
+
+	return m.uordblks + m.hblkhd;
+}
+
+static size_t qp_bytes(struct ib_line_end *e, struct weft_qp *qps[], struct ib_conn *conns[],
+		       uint32_t count)
+{
+	size_t before = bytes_in_use();
+	struct ib_config k = {
+		.path = { .mtu_bytes = 4096 },
+		.peer_qp = 2,
+		.reads_out = 16,
+		.reads_in = 16,
+	};
+	const struct weft_qp_options qo = {
+		.send_cq = e->cq,
+		.recv_cq = e->cq,
+		.send_max = 128,
+		.recv_max = 128,
+		.segments_max = 1,
+	};
+
+	for (uint32_t i = 0; i < count; i++) {
+		REQUIRE(qp_create(e->pd, &qo, &loopback_transport, &qps[i]) == WEFT_OK);
+		REQUIRE(ib_create(e->port, qps[i], &k, &conns[i]) == WEFT_OK);
+		REQUIRE(ib_start(conns[i], &k) == WEFT_OK);
+	}
+	return (bytes_in_use() - before) / count;
+}
+
+TEST(test_rc_01_memory_of_a_queue_pair_with_its_connection)
+{
+	const struct ib_line_options o = {
+		.seed = 1,
+		.rate_bps = 1000000000,
+		.mtu_bytes = 1024,
+		.send_max = 8,
+		.pages = 1,
+		.page_bytes = 4096,
+	};
+	enum { COUNT = 2 };
+	struct ib_conn *conns[COUNT];
+	struct weft_qp *qps[COUNT];
+	struct ib_line *line = ib_line_open(&o);
+	size_t bytes;
+
+	REQUIRE(line);
+	bytes = qp_bytes(&line->ends[0], qps, conns, COUNT);
+	printf("# a queue pair of 128 and 128 requests, 16 Reads each way: %zu bytes\n", bytes);
+	for (uint32_t i = 0; i < COUNT; i++) {
+		qp_destroy(qps[i]);
+		ib_destroy(conns[i]);
+	}
+	ib_line_close(line);
+	if (bytes == 0)
+		SKIP("this allocator does not say how much it holds");
+	EXPECT(bytes > 8 * 1024);
+	EXPECT(bytes <= 24 * 1024);
+}

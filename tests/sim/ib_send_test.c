@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The sending agent (SEND) on a line that loses packets, in virtual time. */
+#include "base/check.h"
+#include "sim/ib_line.h"
+#include "test.h"
+#include "wire/iba_psn.h"
+
+#include <string.h>
+
+enum { PAGE = 4096, PAGES = 16, MTU = 1024, PSN = 0xffff00, ALL_LOST = 1000000 };
+
+static struct ib_line *line;
+static uint8_t store[PAGES][PAGE]; /* where pages are that are away */
+static uint8_t pattern[PAGES][PAGE];
+
+static struct ib_line_options options(void)
+{
+	return (struct ib_line_options){
+		.seed = 1,
+		.rate_bps = UINT64_C(10000000000),
+		.delay_ns = 50000,
+		.mtu_bytes = MTU,
+		.timeout_code = 10, /* 4 ms */
+		.retries = 3,
+		.send_max = 8,
+		.pages = PAGES,
+		.page_bytes = PAGE,
+		.frames = 2 * PAGES,
+		.has_pager = true,
+	};
+}
+
+/* Every page has bytes of its own, in the frame of its number. */
+static void open_line(const struct ib_line_options *o)
+{
+	line = ib_line_open(o);
+	REQUIRE(line);
+	for (uint32_t i = 0; i < PAGES * PAGE; i++)
+		pattern[i / PAGE][i % PAGE] = (uint8_t)(i * 13 + i / PAGE * 101);
+	memcpy(line->ends[0].memory, pattern, sizeof(pattern));
+	memset(line->ends[1].memory, 0, (size_t)o->frames * PAGE);
+}
+
+static struct weft_pins pins(void)
+{
+	struct weft_pins n;
+
+	mem_pins_query(line->ends[0].space->paging, line->world.now_ns, &n);
+	return n;
+}
+
+static void lose(uint32_t ppm)
+{
+	line->ends[0].out.line.faults.loss_ppm = ppm;
+}
+
+/* ---- A pager -------------------------------------------------------------------------------- */
+
+static enum weft_reason page_move(uint32_t page, uint64_t real)
+{
+	enum weft_reason r;
+
+	r = mem_space_move(line->ends[0].space, IB_LINE_ADDR + (uint64_t)page * PAGE, real);
+	adapter_memory_changed(&line->ends[0].core);
+	ib_line_work(line, 0);
+	return r;
+}
+
+/* Written out, and what lies in its frame is another's now. */
+static void page_out(uint32_t page, uint32_t frame)
+{
+	uint8_t *bytes = line->ends[0].memory + (size_t)frame * PAGE;
+
+	memcpy(store[page], bytes, PAGE);
+	memset(bytes, 0xdd, PAGE);
+	REQUIRE(page_move(page, WEFT_REAL_NONE) == WEFT_OK);
+}
+
+static void page_in(uint32_t page, uint32_t frame)
+{
+	memcpy(line->ends[0].memory + (size_t)frame * PAGE, store[page], PAGE);
+	REQUIRE(page_move(page, (uint64_t)frame * PAGE) == WEFT_OK);
+}
+
+/* The page that the sender has met without finding it; PAGES: none. */
+static uint32_t fault(void)
+{
+	struct weft_event event;
+
+	if (!event_pop(&line->ends[0].core.events, &event))
+		return PAGES;
+	REQUIRE(event.kind == WEFT_EVENT_FAULT);
+	REQUIRE(event.addr >= IB_LINE_ADDR && event.addr < IB_LINE_ADDR + PAGES * PAGE);
+	return (uint32_t)((event.addr - IB_LINE_ADDR) / PAGE);
+}
+
+/* ---- Time ----------------------------------------------------------------------------------- */
+
+/* Until the line has taken so many packets of end 0; at every step at most one is pinned. */
+static void run_packets(uint64_t packets)
+{
+	while (ib_port_counts(line->ends[0].port)->packets_out < packets) {
+		REQUIRE(ib_line_step(line));
+		REQUIRE(pins().count <= 1);
+	}
+}
+
+static void completes(uint32_t requests)
+{
+	struct weft_completion c;
+
+	while (requests > 0) {
+		if (ib_line_poll(line, 0, &c, 1) == 0) {
+			REQUIRE(ib_line_step(line));
+			continue;
+		}
+		REQUIRE(c.status == WEFT_SUCCESS);
+		requests--;
+	}
+}
+
+/* All of the pages is at the other end, and nothing is pinned here. */
+static void close_whole(void)
+{
+	REQUIRE(memcmp(line->ends[1].memory, pattern, sizeof(pattern)) == 0);
+	REQUIRE(pins().count == 0);
+	REQUIRE(pins().bytes == 0);
+	REQUIRE(ib_port_counts(line->ends[0].port)->kept_bytes == 0);
+	REQUIRE(line->ends[0].qp->state == WEFT_QPS_RTS);
+	ib_line_close(line);
+}
+
+/* ---- Scenarios ------------------------------------------------------------------------------ */
+
+TEST(test_send_s1_send_09_send_10_pages_go_and_come_between_send_and_resend)
+{
+	const uint32_t packets = PAGES * PAGE / MTU;
+	const struct ib_line_options o = options();
+	struct weft_completion c;
+	uint32_t faults = 0;
+
+	open_line(&o);
+	REQUIRE(ib_line_post(line, WEFT_OP_WRITE, 0, PAGES * PAGE) == WEFT_OK);
+	run_packets(packets / 4);
+	lose(ALL_LOST);
+	run_packets(packets);
+	while (line->ends[0].idle_ns > line->world.now_ns)
+		REQUIRE(ib_line_step(line));
+	EXPECT_EQ(pins().count, 0);
+	EXPECT_EQ(pins().pinned, packets);
+	for (uint32_t i = 0; i < PAGES; i++)
+		page_out(i, i);
+	lose(0);
+	/* It waits for its pager for as long as that takes: the time of all retries is over. */
+	for (uint32_t page; ib_line_step(line); faults += page < PAGES) {
+		page = fault();
+		EXPECT_EQ(pins().count, 0);
+		if (page < PAGES)
+			EXPECT_EQ(page, PAGES / 4);
+	}
+	EXPECT_EQ(faults, 1);
+	EXPECT_EQ(ib_line_poll(line, 0, &c, 1), 0);
+	/* One by one they come back, each to another place. */
+	for (uint32_t page = PAGES / 4, frame = 2 * PAGES - 1; page < PAGES; frame--) {
+		page_in(page, frame);
+		while ((page = fault()) == PAGES && ib_line_step(line))
+			EXPECT(pins().count <= 1);
+		faults += page < PAGES;
+	}
+	completes(1);
+	EXPECT_EQ(faults, PAGES - PAGES / 4); /* what had arrived was not asked for again */
+	EXPECT_EQ(ib_port_counts(line->ends[0].port)->timeouts, 0);
+	close_whole();
+}
+
+TEST(test_send_03_pages_may_be_away_before_the_first_send)
+{
+	const struct ib_line_options o = options();
+	uint32_t page;
+
+	open_line(&o);
+	for (uint32_t i = 0; i < PAGES; i++)
+		page_out(i, i);
+	REQUIRE(ib_line_post(line, WEFT_OP_WRITE, 0, PAGES * PAGE) == WEFT_OK);
+	for (uint32_t faults = 0; faults < PAGES;) {
+		page = fault();
+		if (page < PAGES)
+			page_in(page, 2 * PAGES - 1 - page);
+		else
+			REQUIRE(ib_line_step(line));
+		faults += page < PAGES;
+	}
+	completes(1);
+	close_whole();
+}
+
+/* SEND-15: without a pager, and without the segment, nobody will bring it. */
+TEST(test_send_15_what_cannot_be_had_again_fails_the_send)
+{
+	for (int k = 0; k < 3; k++) {
+		struct ib_line_options o = options();
+		struct weft_completion c;
+
+		o.has_pager = k > 0;
+		open_line(&o);
+		REQUIRE(ib_line_post(line, WEFT_OP_WRITE, 0, PAGES * PAGE) == WEFT_OK);
+		lose(ALL_LOST);
+		run_packets(8);
+		while (line->ends[0].idle_ns > line->world.now_ns)
+			REQUIRE(ib_line_step(line));
+		page_out(PAGES - 1, PAGES - 1);
+		if (k == 1)
+			REQUIRE(mem_space_unmap(line->ends[0].space,
+						IB_LINE_ADDR + (PAGES - 1) * PAGE) == WEFT_OK);
+		while (ib_line_poll(line, 0, &c, 1) == 0 && ib_line_step(line)) {
+			/* It waits: then the segment goes. */
+			if (k == 2 && fault() < PAGES) {
+				REQUIRE(mem_space_unmap(line->ends[0].space,
+							IB_LINE_ADDR + (PAGES - 1) * PAGE) ==
+					WEFT_OK);
+				adapter_memory_changed(&line->ends[0].core);
+				ib_line_work(line, 0);
+			}
+		}
+		EXPECT_EQ(c.status, WEFT_ERR_LOCAL_ACCESS);
+		EXPECT_EQ(c.reason, WEFT_R_SOURCE_GONE);
+		EXPECT_EQ(pins().count, 0);
+		ib_line_close(line);
+	}
+}
+
+/* Form B: pinned while it is sent, and not to be moved meanwhile. Form A: copied out. */
+TEST(test_send_s2_send_04_send_05_send_06_both_forms_with_balanced_pins)
+{
+	for (int k = 0; k < 2; k++) {
+		struct ib_line_options o = options();
+		uint32_t busy = 0;
+
+		o.is_handing = k;
+		o.loss_ppm = 20000;
+		open_line(&o);
+		for (uint32_t i = 0; i < 4; i++)
+			REQUIRE(ib_line_post(line, WEFT_OP_WRITE, i * 4 * PAGE, 4 * PAGE) ==
+				WEFT_OK);
+		for (struct weft_completion c; busy < 4;) {
+			if (ib_line_poll(line, 0, &c, 1) == 1) {
+				EXPECT_EQ(c.status, WEFT_SUCCESS);
+				busy++;
+				continue;
+			}
+			REQUIRE(ib_line_step(line));
+			EXPECT(pins().bytes == pins().count * MTU);
+		}
+		EXPECT(ib_port_counts(line->ends[0].port)->again > 0);
+		if (k == 0) {
+			EXPECT_EQ(pins().pinned * MTU,
+				  ib_port_counts(line->ends[0].port)->payload_out);
+			EXPECT_EQ(pins().bytes_handed, 0);
+			EXPECT_EQ(pins().count_max, 1);
+			EXPECT(pins().byte_ns > 0);
+		} else {
+			EXPECT_EQ(pins().pinned, 0);
+			EXPECT_EQ(pins().byte_ns, 0);
+			EXPECT_EQ(pins().bytes_handed,
+				  ib_port_counts(line->ends[0].port)->payload_out);
+		}
+		close_whole();
+	}
+}
+
+TEST(test_send_05_what_is_pinned_does_not_move)
+{
+	const struct ib_line_options o = options();
+	struct weft_space *space;
+
+	open_line(&o);
+	space = line->ends[0].space;
+	REQUIRE(ib_line_post(line, WEFT_OP_WRITE, 0, PAGES * PAGE) == WEFT_OK);
+	EXPECT_EQ(pins().count, 1); /* its first packet is on the line */
+	EXPECT_EQ(mem_space_move(space, IB_LINE_ADDR, WEFT_REAL_NONE), WEFT_R_BUSY);
+	EXPECT_EQ(mem_space_unmap(space, IB_LINE_ADDR), WEFT_R_BUSY);
+	EXPECT_EQ(mem_space_move(space, IB_LINE_ADDR + PAGE, PAGE), WEFT_OK);
+	EXPECT_EQ(mem_space_move(space, IB_LINE_ADDR + 1, 0), WEFT_R_SPACE_SEGMENT);
+	EXPECT_EQ(mem_space_move(space, IB_LINE_ADDR + PAGE, UINT64_C(2) * PAGES * PAGE),
+		  WEFT_R_BAD_ARGUMENT);
+	completes(1);
+	EXPECT_EQ(mem_space_move(space, IB_LINE_ADDR, 0), WEFT_OK);
+	close_whole();
+}
+
+/* Requests of scattered pieces, of which the middle one loses packets in its middle. */
+TEST(test_send_s3_send_11_send_12_send_13_a_loss_in_a_chain_of_scattered_blocks)
+{
+	enum { PIECES = 4, REQUESTS = 4, PACKETS = PIECES * PAGE / MTU };
+	const struct ib_line_options o = options();
+	const uint32_t lost = PACKETS + PACKETS / 2 + 1; /* of the second request */
+	struct ib_block block;
+
+	open_line(&o);
+	for (uint32_t i = 0; i < PAGES; i++) { /* nothing lies beside what it should */
+		page_out(i, i);
+		page_in(i, PAGES + i * 5 % PAGES);
+	}
+	for (uint32_t r = 0; r < REQUESTS; r++) {
+		struct weft_segment segments[PIECES];
+		struct weft_send_wr wr = {
+			.opcode = WEFT_OP_WRITE,
+			.segments = segments,
+			.segment_count = PIECES,
+			.remote_addr = IB_LINE_ADDR + (uint64_t)r * PIECES * PAGE,
+			.remote_tag = line->ends[1].tag,
+		};
+		uint32_t posted;
+
+		for (uint32_t i = 0; i < PIECES; i++) {
+			uint32_t page = (r * PIECES + i) * 3 % PAGES;
+
+			segments[i].addr = IB_LINE_ADDR + (uint64_t)page * PAGE;
+			segments[i].length = PAGE;
+			segments[i].tag = line->ends[0].tag;
+			memcpy(pattern[r * PIECES + i], store[page], PAGE);
+		}
+		REQUIRE(qp_post_send(line->ends[0].qp, &wr, 1, &posted) == WEFT_OK);
+	}
+	ib_line_work(line, 0);
+	run_packets(lost);
+	lose(ALL_LOST);
+	run_packets(lost + 2);
+	lose(0);
+	/* The block of the lost packet by its number, and the way to the next. */
+	EXPECT(ib_block_find(line->ends[0].conn, iba_psn_add(PSN, lost), &block));
+	EXPECT_EQ(block.addr, IB_LINE_ADDR + (PIECES + 2) * 3 % PAGES * PAGE + MTU);
+	EXPECT_EQ(block.length, PAGE - MTU);
+	EXPECT_EQ(block.next_psn, iba_psn_add(PSN, 2 * PACKETS));
+	EXPECT(!ib_block_find(line->ends[0].conn, iba_psn_add(PSN, REQUESTS * PACKETS), &block));
+	completes(REQUESTS);
+	EXPECT(!ib_block_find(line->ends[0].conn, iba_psn_add(PSN, lost), &block));
+	/* Just what was lost, and what came too early behind it, went again: SEND-09. */
+	EXPECT(ib_port_counts(line->ends[0].port)->again <= REQUESTS * PACKETS - lost);
+	close_whole();
+}
+
+/* SEND-14: what the peer has is not yet what we know that it has. */
+TEST(test_send_14_send_08_a_send_completes_when_it_is_acknowledged)
+{
+	const struct ib_line_options o = options();
+	struct weft_completion c;
+
+	open_line(&o);
+	line->ends[1].out.line.faults.loss_ppm = ALL_LOST;
+	REQUIRE(ib_line_post(line, WEFT_OP_WRITE, 0, PAGES * PAGE) == WEFT_OK);
+	run_packets(PAGES * PAGE / MTU);
+	while (line->world.now_ns < 1000000)
+		REQUIRE(ib_line_step(line));
+	EXPECT_MEM(line->ends[1].memory, pattern, sizeof(pattern));
+	EXPECT_EQ(ib_line_poll(line, 0, &c, 1), 0);
+	EXPECT_EQ(ib_port_counts(line->ends[0].port)->kept_bytes, PAGES * PAGE);
+	line->ends[1].out.line.faults.loss_ppm = 0;
+	completes(1);
+	close_whole();
+}
