@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "dropin_goals.h"
+#include "ib_goals.h"
 #include "net_goals.h"
 #include "net_report.h"
 #include "net_subjects.h"
@@ -22,17 +23,19 @@ struct options {
 	bool has_cost;
 	bool has_net;
 	bool has_dropin;
+	bool has_ib;
 };
 
 static void usage(FILE *to)
 {
 	fprintf(to,
-		"usage: bench [--json] [cost] [net] [dropin]\n\n"
+		"usage: bench [--json] [cost] [net] [dropin] [ib]\n\n"
 		"Measures what weft costs. Without a name, all parts:\n\n"
 		"  cost     calls, next to memcpy of 4 KiB between two buffers in cache\n"
 		"  net      messages over loopback TCP, next to plain TCP and what others offer;\n"
 		"           with net.json, bandwidth.svg and latency.svg beside this program\n"
 		"  dropin   perftest on the drop-in libraries, next to weft perf\n"
+		"  ib       the InfiniBand transport under loss, in virtual time\n"
 		"\n"
 		"  --json   one object a line instead of the table\n"
 		"  --help   this text\n"
@@ -157,13 +160,15 @@ static bool options_read(struct options *o, int argc, char **argv)
 			o->has_net = true;
 		else if (strcmp(argv[i], "dropin") == 0)
 			o->has_dropin = true;
+		else if (strcmp(argv[i], "ib") == 0)
+			o->has_ib = true;
 		else {
 			fprintf(stderr, "bench: there is no \"%s\"\n\n", argv[i]);
 			return false;
 		}
 	}
-	if (!o->has_cost && !o->has_net && !o->has_dropin)
-		o->has_cost = o->has_net = o->has_dropin = true;
+	if (!o->has_cost && !o->has_net && !o->has_dropin && !o->has_ib)
+		o->has_cost = o->has_net = o->has_dropin = o->has_ib = true;
 	return true;
 }
 
@@ -187,5 +192,7 @@ int main(int argc, char **argv)
 		show_net(o.is_json);
 	if (o.has_dropin)
 		dropin_goals_show(o.is_json);
+	if (o.has_ib)
+		ib_goals_show(o.is_json);
 	return fflush(stdout) == 0 ? 0 : 1;
 }

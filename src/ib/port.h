@@ -126,6 +126,7 @@ struct requester {
 	bool is_probe_due;     /* the packet at psn_una is to be sent again, alone */
 	bool is_probed;	       /* it was, at probe_psn, and nothing new was heard since */
 	uint32_t probe_psn;
+	uint64_t probed_ns;
 	/* A round trip: of one packet at a time that asks for an acknowledgement. */
 	bool is_timed;
 	uint32_t timed_psn;

@@ -87,9 +87,10 @@ static uint32_t fault(void)
 {
 	struct weft_event event;
 
-	if (!event_pop(&line->ends[0].core.events, &event))
-		return PAGES;
-	REQUIRE(event.kind == WEFT_EVENT_FAULT);
+	do {
+		if (!event_pop(&line->ends[0].core.events, &event))
+			return PAGES;
+	} while (event.kind != WEFT_EVENT_FAULT);
 	REQUIRE(event.addr >= IB_LINE_ADDR && event.addr < IB_LINE_ADDR + PAGES * PAGE);
 	return (uint32_t)((event.addr - IB_LINE_ADDR) / PAGE);
 }
@@ -137,7 +138,7 @@ TEST(test_send_s1_send_09_send_10_pages_go_and_come_between_send_and_resend)
 	const uint32_t packets = PAGES * PAGE / MTU;
 	const struct ib_line_options o = options();
 	struct weft_completion c;
-	uint32_t faults = 0;
+	uint32_t faults = 0, page = PAGES;
 
 	open_line(&o);
 	REQUIRE(ib_line_post(line, WEFT_OP_WRITE, 0, PAGES * PAGE) == WEFT_OK);
@@ -151,24 +152,31 @@ TEST(test_send_s1_send_09_send_10_pages_go_and_come_between_send_and_resend)
 	for (uint32_t i = 0; i < PAGES; i++)
 		page_out(i, i);
 	lose(0);
-	/* It waits for its pager for as long as that takes: the time of all retries is over. */
-	for (uint32_t page; ib_line_step(line); faults += page < PAGES) {
-		page = fault();
+	/*
+	 * It waits for its pager for as long as that takes: when nothing more happens, the time of
+	 * all retries is over. What it wants is the oldest that is not known to have arrived.
+	 */
+	while (ib_line_step(line)) {
+		uint32_t found = fault();
+
 		EXPECT_EQ(pins().count, 0);
-		if (page < PAGES)
-			EXPECT_EQ(page, PAGES / 4);
+		page = found < PAGES ? found : page;
+		faults += found < PAGES;
 	}
-	EXPECT_EQ(faults, 1);
+	EXPECT(faults > 0 && faults <= 2); /* of two packets at most */
+	EXPECT_EQ(page, 0);
+	faults = 0;
 	EXPECT_EQ(ib_line_poll(line, 0, &c, 1), 0);
 	/* One by one they come back, each to another place. */
-	for (uint32_t page = PAGES / 4, frame = 2 * PAGES - 1; page < PAGES; frame--) {
+	for (uint32_t frame = 2 * PAGES - 1; page < PAGES; frame--) {
 		page_in(page, frame);
 		while ((page = fault()) == PAGES && ib_line_step(line))
 			EXPECT(pins().count <= 1);
 		faults += page < PAGES;
 	}
 	completes(1);
-	EXPECT_EQ(faults, PAGES - PAGES / 4); /* what had arrived was not asked for again */
+	/* By that page the peer tells what it has: that was not asked for again. */
+	EXPECT_EQ(faults, PAGES - PAGES / 4);
 	EXPECT_EQ(ib_port_counts(line->ends[0].port)->timeouts, 0);
 	close_whole();
 }
@@ -335,8 +343,8 @@ TEST(test_send_s3_send_11_send_12_send_13_a_loss_in_a_chain_of_scattered_blocks)
 	EXPECT(!ib_block_find(line->ends[0].conn, iba_psn_add(PSN, REQUESTS * PACKETS), &block));
 	completes(REQUESTS);
 	EXPECT(!ib_block_find(line->ends[0].conn, iba_psn_add(PSN, lost), &block));
-	/* Just what was lost, and what came too early behind it, went again: SEND-09. */
-	EXPECT(ib_port_counts(line->ends[0].port)->again <= REQUESTS * PACKETS - lost);
+	/* Just what was lost, and what came too early behind it, went again, and one to ask. */
+	EXPECT(ib_port_counts(line->ends[0].port)->again <= REQUESTS * PACKETS - lost + 1);
 	close_whole();
 }
 
