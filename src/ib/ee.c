@@ -207,6 +207,7 @@ static void abandon(struct ib_ee *ee)
 	q->count = q->at = 0;
 	q->read_psns = q->unasked = 0;
 	q->is_timed = q->is_recovering = false;
+	q->is_probe_due = q->is_probed = false;
 	q->deadline_ns = UINT64_MAX;
 	q->psn_una = q->psn_send = q->psn_next = q->psn_sent;
 	ee_request_ended(c);

@@ -245,14 +245,20 @@ static bool probe_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 	struct send_wqe *wqe = rc_req_wqe(c, s);
 	uint32_t i = iba_psn_distance(s->psn, q->psn_una);
 	struct iba_packet p = { .psn = q->psn_una, .is_ack_requested = true };
-	enum weft_reason r;
+	enum weft_reason r = WEFT_OK;
 	struct load load;
 
-	request_packet(c, wqe, i, &p);
-	r = request_payload(c, wqe, i, &load, out);
+	load.count = load.bytes = 0;
+	if (!wqe) {
+		p.opcode = iba_opcode(IBA_RD, IBA_RESYNC);
+	} else {
+		request_packet(c, wqe, i, &p);
+		r = request_payload(c, wqe, i, &load, out);
+	}
 	if (r != WEFT_OK) {
 		rc_retry_go_back(c, now_ns);
-		(void)request_waits(c, wqe, r);
+		if (!c->is_ee)
+			(void)request_waits(c, wqe, r);
 		return false;
 	}
 	q->is_probe_due = false;

@@ -13,12 +13,13 @@ enum { PROBE_RTTS = 3, PROBE_READ_RTTS = 8, PROBE_SHARE = 64, RTT_WEIGHT = 8 };
 /* Less is nothing to a scheduler. */
 static const uint64_t probe_least_ns = 200 * 1000;
 
-/* Whether one packet alone can tell: the oldest is no Read. */
+/* Whether one packet alone can tell: the oldest is no Read. RESYNC, which has no request, can. */
 static bool can_probe(const struct ib_conn *c)
 {
 	const struct requester *q = &c->req;
+	const struct send_wqe *wqe = q->count > 0 ? rc_req_wqe(c, rc_req_at(q, 0)) : NULL;
 
-	return q->count > 0 && !wqe_is_read(rc_req_wqe(c, rc_req_at(q, 0)));
+	return q->count > 0 && !(wqe && wqe_is_read(wqe));
 }
 
 static uint64_t probe_first(const struct ib_conn *c)
