@@ -130,14 +130,20 @@ TEST(test_qp_14_sqd_finishes_what_has_begun)
 	const struct weft_qp_attr sqd = { .state = WEFT_QPS_SQD };
 	struct bed *b = bed_open(NULL, WEFT_RC);
 	struct weft_event e;
+	uint32_t probes = 0;
 
 	bed_post(b, (struct weft_send_wr){ .id = 1, .opcode = WEFT_OP_WRITE }, 0, 2 * MTU);
 	b->out_count = 0;
 	MUST(qp_modify(b->qp, &sqd, WEFT_QP_STATE));
 	bed_post(b, (struct weft_send_wr){ .id = 2, .opcode = WEFT_OP_WRITE }, 0, 8);
 	bed_silent(b);
-	/* Both packets were lost. */
-	bed_wait(b, iba_timeout_ns(14));
+	/* Both packets were lost. Within the timeout only the oldest goes again, and asks. */
+	bed_wait(b, iba_timeout_ns(14) - 1);
+	for (; b->out_count > 0; probes++)
+		EXPECT(bed_expect(b, IBA_WRITE_FIRST, PSN_OURS)->p.is_ack_requested);
+	EXPECT(probes > 0);
+	/* When it is over all does, from the first. */
+	bed_wait(b, 1);
 	bed_expect(b, IBA_WRITE_FIRST, PSN_OURS);
 	bed_expect(b, IBA_WRITE_LAST, PSN_OURS + 1);
 	b->out_count = 0;
