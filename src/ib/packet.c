@@ -78,6 +78,7 @@ enum weft_reason packet_gather(struct ib_conn *c, const struct stretch *part, st
 
 	load->count = 0;
 	load->bytes = (uint32_t)part->length;
+	out->is_bounced = false; /* as another's may have been, which then could not be had */
 	/* Bound: every round takes a span at least. */
 	while (rest.length > 0) {
 		struct mem_span *to = &load->spans[load->count];
@@ -104,6 +105,7 @@ void packet_gather_grant(struct ib_conn *c, struct mem_grant *grant, struct load
 {
 	load->count = 0;
 	load->bytes = (uint32_t)grant->length;
+	out->is_bounced = false;
 	while (grant->length > 0) {
 		load->count += mem_grant_spans(grant, &load->spans[load->count],
 					       IB_OUT_SPANS_MAX - load->count);
