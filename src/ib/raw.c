@@ -107,14 +107,17 @@ enum weft_reason ib_port_recv_raw(struct ib_port *port, const uint8_t *frame, si
 	return WEFT_OK;
 }
 
-/* The frame of the oldest Send; it has ended. False: its source was gone, and so is it. */
+/* The frame of the oldest Send; it has ended. False: its source was gone, and so is it; or away. */
 static bool take_frame(struct ib_conn *c, uint8_t frame[IB_RAW_MAX], size_t *length)
 {
 	struct ib_out out = { .is_bounced = false };
+	struct send_wqe *wqe = rc_req_wqe(c, rc_req_at(&c->req, 0));
 	struct load load;
+	enum weft_reason r = request_payload(c, wqe, 0, &load, &out);
 
-	if (request_payload(c, rc_req_wqe(c, rc_req_at(&c->req, 0)), 0, &load, &out) != WEFT_OK) {
-		uc_gone(c, WEFT_R_SOURCE_GONE);
+	if (r != WEFT_OK) {
+		if (!request_waits(c, wqe, r))
+			uc_gone(c, WEFT_R_SOURCE_GONE);
 		return false;
 	}
 	*length = 0;
@@ -128,11 +131,14 @@ static bool take_frame(struct ib_conn *c, uint8_t frame[IB_RAW_MAX], size_t *len
 
 bool ib_port_send_raw(struct ib_port *port, uint8_t frame[IB_RAW_MAX], size_t *length)
 {
-	/* They take turns. Bound: each is looked at once, or gives a frame. */
-	for (struct list *l = port->raws.next; l != &port->raws; l = l->next) {
+	struct list *next;
+
+	/* They take turns. Bound: each is looked at once, or gives a frame; or it leaves the list. */
+	for (struct list *l = port->raws.next; l != &port->raws; l = next) {
 		struct ib_conn *c = conn_of(l);
 
-		if (c->req.count == 0 || !take_frame(c, frame, length))
+		next = l->next;
+		if (c->req.count == 0 || c->req.is_absent || !take_frame(c, frame, length))
 			continue;
 		list_remove(&c->raw_link);
 		list_add_tail(&port->raws, &c->raw_link);
