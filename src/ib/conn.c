@@ -308,19 +308,14 @@ bool ib_is_busy(const struct ib_conn *c)
 
 /* ---- The transport's face to the verbs ------------------------------------------------------ */
 
-/* UD-03: one packet; and it must be known where to, which a raw one says itself. */
+/* UD-03: one packet; and it must be known where to. */
 static enum weft_reason ud_check(const struct ib_conn *c, const struct weft_send_wr *wr,
 				 uint64_t bytes)
 {
 	uint32_t mtu = c->path.mtu_bytes;
 	bool is_raw = list_is_linked(&c->raw_link); /* it says itself where it goes */
 
-<<<<<<< HEAD
 	if (!wr->ah && c->path.to.port == 0 && !is_raw && opcode_is_carried(wr->opcode))
-=======
-	if (!wr->ah && c->path.to.port == 0 && !list_is_linked(&c->raw_link) &&
-	    opcode_is_carried(wr->opcode))
->>>>>>> 9e32f6e (ib: raw datagrams say themselves where to)
 		return WEFT_R_NULL_ARGUMENT;
 	if (wr->ah && wr->ah->path.mtu_bytes > 0 && wr->ah->path.mtu_bytes < mtu)
 		mtu = wr->ah->path.mtu_bytes;
