@@ -144,8 +144,8 @@ struct ib_counts {
 	uint64_t notices_in, notices_out; /* of congestion */
 	enum weft_reason dropped_for;	  /* the latest */
 	/*
-	 * SEND-S4: what one would pin who pins all that was sent until it is acknowledged: bytes now,
-	 * at most, and times nanoseconds. What is pinned, weft_space_query() tells.
+	 * SEND-S4: what one would pin who pins all that was sent until it is acknowledged: now,
+	 * at most, and bytes times nanoseconds. What is pinned, weft_space_query() tells.
 	 */
 	uint64_t kept_bytes, kept_bytes_max, kept_byte_ns;
 };

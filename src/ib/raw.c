@@ -133,7 +133,7 @@ bool ib_port_send_raw(struct ib_port *port, uint8_t frame[IB_RAW_MAX], size_t *l
 {
 	struct list *next;
 
-	/* They take turns. Bound: each is looked at once, or gives a frame; or it leaves the list. */
+	/* They take turns. Bound: each is looked at once, or gives a frame; some leave. */
 	for (struct list *l = port->raws.next; l != &port->raws; l = next) {
 		struct ib_conn *c = conn_of(l);
 

@@ -84,7 +84,7 @@ static void take_ack(struct ib_conn *c, uint64_t now_ns, const struct iba_packet
 	acknowledge(c, now_ns, iba_psn_add(p->psn, 1));
 	take_credits(c, p);
 	/*
-	 * What went behind it had not arrived, or came too early and the NAK was lost. But an answer
+	 * What went behind it had not arrived, or came too early and the NAK was lost. An answer
 	 * that is faster than any is one to the packet as it was sent first.
 	 */
 	if (is_of_probe && 2 * (now_ns - q->probed_ns) >= q->rtt_ns && q->psn_una != q->psn_sent &&

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Trying again (IBA 9.7.6, 9.9.2.4). The local ACK timeout is what the consumer pays a retry for;
- * within it a silence that is long against the round trip makes us ask, as a lost NAK or a lost last
+ * within it a silence that is long against the round trip makes us ask, as a lost NAK or last
  * packet would else cost the whole of it: the oldest packet goes once more, alone. If the peer has
  * it and more, the acknowledgement says so; if it is all that was missing so far, the rest follows.
  * A Read is asked for again only after a longer while, as all of its answer would come twice.
