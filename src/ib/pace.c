@@ -67,12 +67,23 @@ bool pace_is_open(struct pace *s, uint64_t now_ns)
 	return rate_of(s) == 0 || now_ns >= s->next_ns;
 }
 
+/* Of what was sent up to the last packet. */
+static uint64_t burst_bps(const struct pace *s)
+{
+	uint64_t ns = s->sent_ns - s->meter_ns;
+
+	return s->meter_bytes * 8 * ns_per_s / (ns > METER_NS ? ns : METER_NS);
+}
+
 /* The rate of late, as far as it was sending. */
 static void meter(struct pace *s, uint64_t now_ns, uint64_t bytes)
 {
 	uint64_t ns = now_ns - s->meter_ns;
 
 	if (now_ns - s->sent_ns > METER_NS) { /* it was silent */
+		/* What was before tells, not the one packet that now asks who is there. */
+		if (s->meter_bps == 0)
+			s->meter_bps = burst_bps(s);
 		s->meter_ns = now_ns;
 		s->meter_bytes = 0;
 	} else if (ns >= METER_NS) {

@@ -222,7 +222,8 @@ static void ask(struct ib_conn *c, uint64_t now_ns, struct iba_packet *p, bool i
 	/* As long as it is not known, one that was sent before tells enough. */
 	is_timed |= q->rtt_ns == 0;
 	p->is_ack_requested = ++q->unasked >= c->ack_every || !rc_req_can_send(c) ||
-			      is_slow(c, now_ns) || (q->rtt_ns == 0 && !q->is_timed);
+			      is_slow(c, now_ns) ||
+			      (q->rtt_ns == 0 && !q->is_timed && q->is_recovering);
 	if (!p->is_ack_requested)
 		return;
 	q->unasked = 0;

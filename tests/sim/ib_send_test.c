@@ -303,10 +303,11 @@ TEST(test_send_05_send_07_what_is_pinned_does_not_move)
 TEST(test_send_s3_send_02_send_11_send_12_send_13_a_loss_in_a_chain_of_scattered_blocks)
 {
 	enum { PIECES = 4, REQUESTS = 4, PACKETS = PIECES * PAGE / MTU };
-	const struct ib_line_options o = options();
+	struct ib_line_options o = options();
 	const uint32_t lost = PACKETS + PACKETS / 2 + 1; /* of the second request */
 	struct ib_block block;
 
+	o.timeout_code = 14; /* the NAK comes first */
 	open_line(&o);
 	for (uint32_t i = 0; i < PAGES; i++) { /* nothing lies beside what it should */
 		page_out(i, i);
