@@ -371,9 +371,8 @@ static void ended_well(struct actor *a, uint32_t slot)
 	REQUIRE(!op->is_bad);
 	switch (op->opcode) {
 	case WEFT_OP_WRITE_IMM:
-		a->sent_to[op->to]++;
-		/* fall through */
 	case WEFT_OP_WRITE:
+		a->sent_to[op->to] += op->opcode == WEFT_OP_WRITE_IMM;
 		holds(peer->memory + AT_TARGET + a->index * AREA + slot * SLOT, op->number,
 		      op->bytes);
 		break;
