@@ -176,7 +176,14 @@ TEST(test_roce_attributes_are_told_as_they_were_set)
 	EXPECT_EQ(attr.sq_psn, ROCE_PSN);
 	EXPECT_EQ(attr.dest_qp_num, r.far.qp->qp_num);
 	EXPECT_EQ(attr.qp_access_flags, way.qp_access_flags);
-	EXPECT_MEM(&attr.ah_attr, &way.ah_attr, sizeof(way.ah_attr));
+	EXPECT_MEM(&attr.ah_attr.grh.dgid, &way.ah_attr.grh.dgid, sizeof(union ibv_gid));
+	EXPECT_EQ(attr.ah_attr.grh.flow_label, way.ah_attr.grh.flow_label);
+	EXPECT_EQ(attr.ah_attr.grh.sgid_index, way.ah_attr.grh.sgid_index);
+	EXPECT_EQ(attr.ah_attr.grh.hop_limit, way.ah_attr.grh.hop_limit);
+	EXPECT_EQ(attr.ah_attr.grh.traffic_class, way.ah_attr.grh.traffic_class);
+	EXPECT_EQ(attr.ah_attr.sl, way.ah_attr.sl);
+	EXPECT_EQ(attr.ah_attr.is_global, way.ah_attr.is_global);
+	EXPECT_EQ(attr.ah_attr.port_num, way.ah_attr.port_num);
 	EXPECT_EQ(attr.port_num, 1);
 	EXPECT_EQ(attr.pkey_index, 0);
 	EXPECT_EQ(attr.max_rd_atomic, 3);
