@@ -219,7 +219,7 @@ TEST(test_udp_child_of_fork_holds_nothing)
 	struct worker w;
 	uint8_t byte = 0;
 	pid_t child;
-	int status, go[2];
+	int status, go[2], left[2];
 
 	workers_end();
 	WORLD_OR_SKIP();
@@ -227,13 +227,15 @@ TEST(test_udp_child_of_fork_holds_nothing)
 	EXPECT_EQ(udp_claim_service(mine.udp, 77), WEFT_OK);
 	w = worker_start();
 	EXPECT(goes_round(&w, 1, 0xc000)); /* guests and hosts, senders */
-	EXPECT(pipe(go) == 0);
+	EXPECT(pipe(go) == 0 && pipe(left) == 0);
 	child = fork();
 	if (child == 0) {
 		world_leave();
+		(void)!write(left[1], &byte, 1);
 		_exit(read(go[0], &byte, 1) == 1 ? 0 : 1);
 	}
 	EXPECT(child > 0);
+	EXPECT(read(left[0], &byte, 1) == 1);
 	EXPECT(goes_round(&w, 1, 0xc000)); /* the parent's are as they were */
 	worker_kill(&w);
 	side_close(&mine);
@@ -246,6 +248,8 @@ TEST(test_udp_child_of_fork_holds_nothing)
 	EXPECT_EQ(WEXITSTATUS(status), 0);
 	close(go[0]);
 	close(go[1]);
+	close(left[0]);
+	close(left[1]);
 }
 
 /* A service goes with its process. */
