@@ -35,16 +35,6 @@ bool contacts_are_none(const struct roce *r)
 	return list_is_empty(&r->contacts) && list_is_empty(&r->services);
 }
 
-void contacts_leave(struct roce *r)
-{
-	for (struct list *at = r->contacts.next; at != &r->contacts; at = at->next) {
-		struct weft_contact *c = CONTAINER_OF(at, struct weft_contact, link);
-
-		ib_cm_forget(r->cm, r->net->now_ns, c->id);
-		c->id = 0;
-	}
-}
-
 void contacts_close(struct roce *r)
 {
 	while (!list_is_empty(&r->contacts))

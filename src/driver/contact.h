@@ -48,8 +48,6 @@ enum weft_reason contacts_open(struct roce *roce);
 /* Whether nobody has any. */
 bool contacts_are_none(const struct roce *roce);
 
-/* Everybody is told that this side goes. */
-void contacts_leave(struct roce *roce);
 void contacts_close(struct roce *roce);
 
 /* Management datagrams that have come; that are to be sent. */
