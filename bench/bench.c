@@ -32,7 +32,7 @@ static void usage(FILE *to)
 		"usage: bench [--json] [cost] [net] [dropin] [ib]\n\n"
 		"Measures what weft costs. Without a name, all parts:\n\n"
 		"  cost     calls, next to memcpy of 4 KiB between two buffers in cache\n"
-		"  net      messages over loopback TCP, next to plain TCP and what others offer;\n"
+		"  net      messages over loopback, next to plain TCP, plain UDP and what others offer;\n"
 		"           with net.json, bandwidth.svg and latency.svg beside this program\n"
 		"  dropin   perftest on the drop-in libraries, next to weft perf\n"
 		"  ib       the InfiniBand transport under loss, in virtual time\n"

@@ -6,6 +6,7 @@
 #include "idle_connections.h"
 #include "other_peers.h"
 #include "tcp_peer.h"
+#include "udp_peer.h"
 #include "weft_peer.h"
 
 enum { KIB = 1024, MIB = 1024 * 1024 };
@@ -88,6 +89,26 @@ static const struct {
 	  { &ucx_peer, NET_RATE, 8 },
 	  5.0,
 	  false },
+	{ "RoCE: Write 64 KiB, against plain UDP",
+	  { &weft_roce_peer, NET_BANDWIDTH, 64 * KIB },
+	  { &udp_peer, NET_BANDWIDTH, 64 * KIB },
+	  0.7,
+	  false },
+	{ "RoCE: Write 1 MiB, against plain UDP",
+	  { &weft_roce_peer, NET_BANDWIDTH, MIB },
+	  { &udp_peer, NET_BANDWIDTH, MIB },
+	  0.7,
+	  false },
+	{ "RoCE: latency of an 8-byte Write, against plain UDP",
+	  { &weft_roce_peer, NET_LATENCY, 8 },
+	  { &udp_peer, NET_LATENCY, 8 },
+	  1.3,
+	  true },
+	{ "RoCE: rate of 64-byte Sends, against UCX with 8 bytes",
+	  { &weft_roce_peer, NET_RATE, 64 },
+	  { &ucx_peer, NET_RATE, 8 },
+	  5.0,
+	  false },
 };
 
 static const double idle_goal = 16 * 1024;
@@ -134,7 +155,10 @@ void net_goals_show(const struct net_rows *rows)
 					     { &weft_peer, NET_BANDWIDTH, MIB },
 					     { &weft_read_peer, NET_BANDWIDTH, MIB },
 					     { &weft_peer, NET_LATENCY, 8 },
-					     { &weft_peer, NET_RATE, 64 } };
+					     { &weft_peer, NET_RATE, 64 },
+					     { &weft_roce_peer, NET_BANDWIDTH, 64 * KIB },
+					     { &weft_roce_peer, NET_LATENCY, 8 },
+					     { &weft_roce_peer, NET_RATE, 64 } };
 	double idle = idle_connection_bytes();
 
 	net_goals_head();

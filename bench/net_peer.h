@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A peer: something that carries messages between two processes over loopback TCP and can be
+ * A peer: something that carries messages between two processes over loopback and can be
  * measured. Every peer is asked the same questions in the same run. A new one is a table of three
  * functions and one entry in net_peers.c. What is asked, and how often, is not known here.
  */
@@ -30,15 +30,16 @@ struct net_figure {
  * NULL: the peer does not have this.
  */
 struct net_peer {
-	const char *name;  /* for programs */
-	const char *title; /* for people */
-	const char *color; /* in pictures */
-	const char *note;  /* what to know before comparing; NULL: nothing */
+	const char *name;	    /* for programs */
+	const char *title;	    /* for people */
+	const char *color;	    /* in pictures */
+	const char *note;	    /* what to know before comparing; NULL: nothing */
+	uint32_t latency_bytes_max; /* of a message that has a latency; 0: any */
 	bool (*bandwidth)(struct net_figure *f, const struct net_ask *ask);
 	bool (*latency)(struct net_figure *f, const struct net_ask *ask);
 	bool (*rate)(struct net_figure *f, const struct net_ask *ask);
 };
 
 /* The peers in the order of the table; the first is the one that others are compared to. */
-enum { NET_PEERS = 6 };
+enum { NET_PEERS = 8 };
 extern const struct net_peer *const net_peers[NET_PEERS];

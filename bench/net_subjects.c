@@ -101,14 +101,20 @@ void net_row_judge(struct net_row *row)
 	row->value = net_samples_judge(row->samples, row->sample_count, &row->is_disturbed);
 }
 
+static bool can_measure(const struct net_peer *peer, enum net_what what, uint32_t size_bytes)
+{
+	return function_of(peer, what) != NULL && net_size_has(size_bytes, what) &&
+	       (what != NET_LATENCY || peer->latency_bytes_max == 0 ||
+		size_bytes <= peer->latency_bytes_max);
+}
+
 static void rows_list(struct net_rows *rows)
 {
 	rows->count = 0;
 	for (int what = 0; what < NET_WHATS; what++) {
 		for (int size = 0; size < NET_SIZES; size++) {
 			for (int p = 0; p < NET_PEERS; p++) {
-				if (function_of(net_peers[p], what) == NULL ||
-				    !net_size_has(net_sizes[size], what))
+				if (!can_measure(net_peers[p], what, net_sizes[size]))
 					continue;
 				rows->row[rows->count++] = (struct net_row){
 					.peer = net_peers[p],

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* weft itself, over iWARP: what `weft perf` does, with a child at the other end. */
+/* weft itself, over iWARP and RoCE: what `weft perf` does, with a child at the other end. */
 #include "weft_peer.h"
 
 #include <stdio.h>
@@ -15,7 +15,7 @@ static const uint64_t run_ns_max = UINT64_C(20000000000);
 static const uint64_t sample_ns = 80 * 1000 * 1000, warm_ns = 10 * 1000 * 1000;
 
 struct session {
-	struct weft_connect_options options;
+	struct perf_how how;
 	struct perf_test test;
 	int address[2]; /* a pipe: where the child listens */
 };
@@ -25,18 +25,18 @@ static int serve(void *context)
 {
 	const struct session *s = context;
 	struct weft_address at = { .family = 4, .ip = { 127, 0, 0, 1 } };
-	struct weft_listener *listener;
+	struct perf_door *door;
 	struct perf_end *e;
 
-	if (perf_open(s->test.size > SIZE_MIN ? s->test.size : SIZE_MIN, &e) != WEFT_OK)
+	if (perf_open(s->test.size > SIZE_MIN ? s->test.size : SIZE_MIN, s->how.is_roce, &e) !=
+	    WEFT_OK)
 		return 1;
-	if (perf_listen(e, &at, &listener) != WEFT_OK ||
-	    weft_listener_address(listener, &at) != WEFT_OK ||
-	    write(s->address[1], &at, sizeof(at)) != sizeof(at) ||
-	    perf_take(e, listener, &s->options) != WEFT_OK)
+	if (perf_listen(e, &at, &s->how, &door) != WEFT_OK ||
+	    perf_door_address(door, &at) != WEFT_OK ||
+	    write(s->address[1], &at, sizeof(at)) != sizeof(at) || perf_take(door) != WEFT_OK)
 		return 1;
 	(void)perf_serve(e);
-	(void)weft_listener_close(listener);
+	perf_door_close(door);
 	perf_close(e);
 	return 0;
 }
@@ -49,10 +49,10 @@ static enum weft_reason ask(struct session *s, struct perf_result *result)
 
 	if (read(s->address[0], &at, sizeof(at)) != sizeof(at))
 		return WEFT_R_PEER_GONE;
-	r = perf_open(s->test.size > SIZE_MIN ? s->test.size : SIZE_MIN, &e);
+	r = perf_open(s->test.size > SIZE_MIN ? s->test.size : SIZE_MIN, s->how.is_roce, &e);
 	if (r != WEFT_OK)
 		return r;
-	r = perf_dial(e, &at, &s->options);
+	r = perf_dial(e, &at, &s->how);
 	s->test.duration_ns = warm_ns;
 	if (r == WEFT_OK)
 		r = perf_run(e, &s->test, result);
@@ -92,7 +92,9 @@ static bool measure(struct session *s, struct net_figure *f, struct perf_result 
 		"%.3f that received, %.1f bytes copied by weft",
 		ops[s->test.op], s->test.is_latency ? " --latency" : "", s->test.size,
 		s->test.depth, s->test.batch, s->test.inline_max,
-		s->options.is_crc_off ? " --no-crc" : "",
+		s->how.is_roce		  ? " --roce"
+		: s->how.iwarp.is_crc_off ? " --no-crc"
+					  : "",
 		(double)result->traffic.calls_out / (double)result->messages,
 		(double)(result->traffic.calls_in - result->traffic.calls_empty) /
 			(double)result->messages,
@@ -103,7 +105,7 @@ static bool measure(struct session *s, struct net_figure *f, struct perf_result 
 static struct session session_of(const struct net_ask *n, enum perf_op op, bool is_crc_off)
 {
 	return (struct session){
-		.options = { .is_crc_off = is_crc_off },
+		.how = { .iwarp.is_crc_off = is_crc_off, .mtu_bytes = 4096 },
 		.test = { .op = op,
 			  .size = n->size_bytes,
 			  .depth = n->depth,
@@ -200,6 +202,31 @@ static bool list_rate(struct net_figure *f, const struct net_ask *n)
 	return as_perftest_rate(f, n, PERF_BATCH_MAX);
 }
 
+/* ---- RoCE ------------------------------------------------------------------------------------ */
+
+static struct session roce_session_of(const struct net_ask *n, enum perf_op op)
+{
+	struct session s = session_of(n, op, false);
+
+	s.how.is_roce = true;
+	return s;
+}
+
+static bool roce_bandwidth(struct net_figure *f, const struct net_ask *n)
+{
+	return bandwidth(f, roce_session_of(n, PERF_WRITE));
+}
+
+static bool roce_latency(struct net_figure *f, const struct net_ask *n)
+{
+	return latency(f, roce_session_of(n, PERF_WRITE));
+}
+
+static bool roce_rate(struct net_figure *f, const struct net_ask *n)
+{
+	return rate(f, roce_session_of(n, PERF_SEND));
+}
+
 static bool read_bandwidth(struct net_figure *f, const struct net_ask *n)
 {
 	return bandwidth(f, session_of(n, PERF_READ, false));
@@ -222,6 +249,16 @@ const struct net_peer weft_plain_peer = {
 	.bandwidth = plain_bandwidth,
 	.latency = plain_latency,
 	.rate = plain_rate,
+};
+
+const struct net_peer weft_roce_peer = {
+	.name = "weft_roce",
+	.title = "weft, RoCE",
+	.color = "#1a7f37",
+	.note = "RoCE over UDP: bandwidth and latency of Writes, rate of Sends",
+	.bandwidth = roce_bandwidth,
+	.latency = roce_latency,
+	.rate = roce_rate,
 };
 
 const struct net_peer weft_read_peer = {

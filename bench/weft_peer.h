@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* weft as a peer: with CRC, without, Reads or Sends for Writes, Sends as perftest posts them. */
+/* weft as a peer: over iWARP with CRC, without, with Reads or Sends for Writes; over RoCE. */
 #pragma once
 
 #include "net_peer.h"
 
 extern const struct net_peer weft_peer, weft_plain_peer, weft_read_peer, weft_send_peer,
-	weft_single_peer, weft_list_peer;
+	weft_single_peer, weft_list_peer, weft_roce_peer;

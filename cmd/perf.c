@@ -13,7 +13,7 @@ enum { SIZES_MAX = 32, NS_PER_S = 1000000000 };
 
 struct options {
 	struct perf_test test;
-	struct weft_connect_options connect;
+	struct perf_how how;
 	struct weft_address address;
 	uint32_t sizes[SIZES_MAX], size_count;
 	bool is_server, is_once, is_json, is_quiet;
@@ -35,8 +35,11 @@ static const char help[] =
 	"  --inline N        messages of up to N bytes are sent inline, 64 at most (default)\n"
 	"  --both            both ends send at the same time\n"
 	"  --seconds S       of each size; default 1\n"
-	"  --no-crc          agree to no CRC; both ends must say so\n"
-	"  --markers         ask the other end for markers\n"
+	"  --roce            over RoCE (UDP), not iWARP (TCP); both ends must say so\n"
+	"  --mtu N           RoCE: payload of a packet, 256 to 4096; default 1024, or 4096 to\n"
+	"                    an address of the loopback interface\n"
+	"  --no-crc          iWARP: agree to no CRC; both ends must say so\n"
+	"  --markers         iWARP: ask the other end for markers\n"
 	"  --json            one line of JSON for each size\n"
 	"  --quiet           no progress line\n";
 
@@ -112,6 +115,8 @@ enum {
 	OPT_INLINE,
 	OPT_BOTH,
 	OPT_SECONDS,
+	OPT_ROCE,
+	OPT_MTU,
 	OPT_NO_CRC,
 	OPT_MARKERS,
 	OPT_JSON,
@@ -130,6 +135,8 @@ static const struct option names[] = {
 	{ "inline", required_argument, NULL, OPT_INLINE },
 	{ "both", no_argument, NULL, OPT_BOTH },
 	{ "seconds", required_argument, NULL, OPT_SECONDS },
+	{ "roce", no_argument, NULL, OPT_ROCE },
+	{ "mtu", required_argument, NULL, OPT_MTU },
 	{ "no-crc", no_argument, NULL, OPT_NO_CRC },
 	{ "markers", no_argument, NULL, OPT_MARKERS },
 	{ "json", no_argument, NULL, OPT_JSON },
@@ -166,11 +173,17 @@ static bool set_option(struct options *o, int what, const char *arg)
 		return true;
 	case OPT_SECONDS:
 		return parse_seconds(arg, &o->test.duration_ns);
+	case OPT_ROCE:
+		o->how.is_roce = true;
+		return true;
+	case OPT_MTU:
+		return parse_count(arg, 256, 4096, &o->how.mtu_bytes) &&
+		       (o->how.mtu_bytes & (o->how.mtu_bytes - 1)) == 0;
 	case OPT_NO_CRC:
-		o->connect.is_crc_off = true;
+		o->how.iwarp.is_crc_off = true;
 		return true;
 	case OPT_MARKERS:
-		o->connect.wants_markers = true;
+		o->how.iwarp.wants_markers = true;
 		return true;
 	case OPT_JSON:
 		o->is_json = true;
@@ -181,6 +194,13 @@ static bool set_option(struct options *o, int what, const char *arg)
 	default:
 		return false;
 	}
+}
+
+static bool is_loopback(const struct weft_address *a)
+{
+	static const uint8_t v6[16] = { [15] = 1 };
+
+	return a->family == 4 ? a->ip[0] == 127 : memcmp(a->ip, v6, sizeof(v6)) == 0;
 }
 
 /* 0: go on; else the exit status plus one. */
@@ -214,6 +234,8 @@ static int parse(int argc, char **argv, struct options *o)
 		o->sizes[o->size_count++] = o->test.is_latency ? 8 : 65536;
 	if (o->test.is_latency)
 		o->test.is_both = false;
+	if (o->how.mtu_bytes == 0)
+		o->how.mtu_bytes = is_loopback(&o->address) ? 4096 : 1024;
 	return 0;
 }
 
@@ -291,10 +313,10 @@ static int run_client(struct options *o)
 
 	for (uint32_t i = 0; i < o->size_count; i++)
 		size_max = o->sizes[i] > size_max ? o->sizes[i] : size_max;
-	r = perf_open(size_max, &e);
+	r = perf_open(size_max, o->how.is_roce, &e);
 	if (r != WEFT_OK)
 		return fail("cannot begin", r);
-	r = perf_dial(e, &o->address, &o->connect);
+	r = perf_dial(e, &o->address, &o->how);
 	if (r != WEFT_OK) {
 		perf_close(e);
 		return fail("cannot connect", r);
@@ -316,47 +338,46 @@ static int run_client(struct options *o)
 
 /* Serves one who asks. */
 static enum weft_reason serve_one(const struct options *o, struct perf_end *e,
-				  struct weft_listener *listener)
+				  struct perf_door *door)
 {
 	char text[WEFT_ADDRESS_TEXT];
-	struct weft_peer peer;
-	enum weft_reason r = perf_take(e, listener, &o->connect);
+	bool has_crc;
+	enum weft_reason r = perf_take(door);
 
 	if (r != WEFT_OK)
 		return r;
-	perf_peer(e, &peer);
-	weft_address_text(&peer.remote, text);
+	weft_address_text(perf_remote(e, &has_crc), text);
 	if (!o->is_quiet)
-		fprintf(stderr, "serving %s, CRC %s\n", text, peer.has_crc ? "on" : "off");
+		fprintf(stderr, "serving %s, CRC %s\n", text, has_crc ? "on" : "off");
 	return perf_serve(e);
 }
 
 static int run_server(const struct options *o)
 {
 	char text[WEFT_ADDRESS_TEXT];
-	struct weft_listener *listener;
+	struct perf_door *door;
 	struct weft_address at;
 	struct perf_end *e;
-	enum weft_reason r = perf_open(PERF_SIZE_MAX, &e), served = WEFT_OK;
+	enum weft_reason r = perf_open(PERF_SIZE_MAX, o->how.is_roce, &e), served = WEFT_OK;
 
 	if (r != WEFT_OK)
 		return fail("cannot begin", r);
-	r = perf_listen(e, &o->address, &listener);
+	r = perf_listen(e, &o->address, &o->how, &door);
 	if (r != WEFT_OK) {
 		perf_close(e);
 		return fail("cannot listen", r);
 	}
-	(void)weft_listener_address(listener, &at);
+	(void)perf_door_address(door, &at);
 	weft_address_text(&at, text);
 	printf("listening at %s\n", text);
 	fflush(stdout);
 	do {
-		served = serve_one(o, e, listener);
+		served = serve_one(o, e, door);
 		if (served != WEFT_OK)
 			(void)fail("a test broke off", served);
 		r = perf_renew(e);
 	} while (r == WEFT_OK && !o->is_once);
-	(void)weft_listener_close(listener);
+	perf_door_close(door);
 	perf_close(e);
 	return r == WEFT_OK && served == WEFT_OK ? 0 : 1;
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "perf_run.h"
+#include "perf_end.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include <weft/roce.h>
 
 #include "clock.h"
 
@@ -18,28 +20,6 @@ enum {
 /* What a request was for, in its id: how many it ends. */
 enum { ID_FLOW = 0, ID_WORD = 1 };
 
-struct perf_end {
-	struct weft_adapter *adapter;
-	struct weft_pd *pd;
-	struct weft_cq *cq;
-	struct weft_qp *qp;
-	uint8_t *memory; /* what is sent, then what is received: size_max each */
-	uint32_t tag, size_max;
-	struct weft_advert peer;
-	uint32_t *samples, sample_count;
-	perf_tell *tell;
-	void *tell_context;
-	enum weft_reason failure;
-	/* The test that runs. */
-	struct perf_test test;
-	uint64_t start_ns;
-	uint64_t posted, ended, received;    /* messages of the flow */
-	uint32_t words_sent, words_received; /* messages of no bytes: END, and the answer to it */
-	uint32_t recvs_spare;
-	bool has_order;
-	uint64_t rounds;
-};
-
 /* ---- Opening -------------------------------------------------------------------------------- */
 
 static enum weft_reason open_queues(struct perf_end *e)
@@ -50,7 +30,7 @@ static enum weft_reason open_queues(struct perf_end *e)
 		.recv_max = 2 * RECVS,
 		.segments_max = 1,
 		.inline_max_bytes = PERF_INLINE_MAX,
-		.outstanding_max = 64,
+		.outstanding_max = PERF_READS_MAX,
 	};
 	enum weft_reason r = weft_cq_create(e->adapter, &cq, &e->cq);
 
@@ -59,7 +39,7 @@ static enum weft_reason open_queues(struct perf_end *e)
 	return r == WEFT_OK ? weft_qp_create(e->pd, &qp, &e->qp) : r;
 }
 
-enum weft_reason perf_open(uint32_t size_max, struct perf_end **end)
+enum weft_reason perf_open(uint32_t size_max, bool is_roce, struct perf_end **end)
 {
 	struct perf_end *e = calloc(1, sizeof(*e));
 	struct weft_region_options region = {
@@ -69,6 +49,7 @@ enum weft_reason perf_open(uint32_t size_max, struct perf_end **end)
 
 	if (!e)
 		return WEFT_R_NO_MEMORY;
+	e->is_roce = is_roce;
 	e->test.batch = PERF_BATCH_MAX;
 	e->size_max = (size_max + ALIGN - 1) / ALIGN * ALIGN;
 	e->memory = aligned_alloc(ALIGN, 2 * (size_t)e->size_max);
@@ -80,6 +61,8 @@ enum weft_reason perf_open(uint32_t size_max, struct perf_end **end)
 		region.length = 2 * (uint64_t)e->size_max;
 		r = weft_pd_create(e->adapter, NULL, &e->pd);
 	}
+	if (r == WEFT_OK && is_roce) /* queue pairs have the numbers of its place */
+		r = weft_roce_open(e->adapter);
 	if (r == WEFT_OK)
 		r = weft_region_register(e->pd, &region, &e->tag);
 	if (r == WEFT_OK)
@@ -92,8 +75,16 @@ enum weft_reason perf_open(uint32_t size_max, struct perf_end **end)
 	return WEFT_OK;
 }
 
+static void end_contact(struct perf_end *e)
+{
+	if (e->contact)
+		(void)weft_contact_close(e->contact);
+	e->contact = NULL;
+}
+
 void perf_close(struct perf_end *e)
 {
+	end_contact(e);
 	if (e->qp)
 		(void)weft_qp_destroy(e->qp);
 	if (e->cq)
@@ -111,6 +102,7 @@ void perf_close(struct perf_end *e)
 
 enum weft_reason perf_renew(struct perf_end *e)
 {
+	end_contact(e);
 	(void)weft_qp_destroy(e->qp);
 	(void)weft_cq_destroy(e->cq);
 	e->qp = NULL;
@@ -143,30 +135,15 @@ static enum weft_reason post_recvs(struct perf_end *e, uint32_t count)
 	return r;
 }
 
-/* Waits until the queue pair is connected, or is not going to be. */
-static enum weft_reason await_connected(struct perf_end *e)
+enum weft_reason perf_end_ready(struct perf_end *e)
 {
-	struct weft_peer peer;
-	enum weft_reason r = WEFT_OK;
+	const struct weft_qp_attr init = { .state = WEFT_QPS_INIT };
+	enum weft_reason r = weft_qp_modify(e->qp, &init, WEFT_QP_STATE);
 
-	for (bool is_connected = false; r == WEFT_OK && !is_connected;) {
-		struct weft_event event;
-		bool has_event;
-
-		r = weft_event_next(e->adapter, UINT64_MAX, &event, &has_event);
-		if (r == WEFT_OK && has_event && event.kind == WEFT_EVENT_CONNECT_FAILED)
-			r = event.reason;
-		is_connected = has_event && event.kind == WEFT_EVENT_CONNECTED;
-	}
-	if (r == WEFT_OK)
-		r = weft_qp_peer(e->qp, &peer);
-	if (r == WEFT_OK && !weft_advert_decode(peer.private_data, peer.private_bytes, &e->peer))
-		r = WEFT_R_BAD_ARGUMENT;
-	return r;
+	return r == WEFT_OK ? post_recvs(e, RECVS) : r;
 }
 
-static void advertise(struct perf_end *e, uint8_t bytes[WEFT_ADVERT_BYTES],
-		      struct weft_connect_options *o)
+void perf_end_advert(const struct perf_end *e, uint8_t bytes[WEFT_ADVERT_BYTES])
 {
 	const struct weft_advert mine = {
 		.addr = (uintptr_t)e->memory + e->size_max,
@@ -176,55 +153,57 @@ static void advertise(struct perf_end *e, uint8_t bytes[WEFT_ADVERT_BYTES],
 	};
 
 	weft_advert_encode(&mine, bytes);
-	o->private_data = bytes;
-	o->private_bytes = WEFT_ADVERT_BYTES;
-	o->ird = o->ord = 64;
+}
+
+enum weft_reason perf_end_take_advert(struct perf_end *e, const void *bytes, uint32_t length)
+{
+	return weft_advert_decode(bytes, length, &e->peer) ? WEFT_OK : WEFT_R_BAD_ARGUMENT;
 }
 
 enum weft_reason perf_dial(struct perf_end *e, const struct weft_address *to,
-			   const struct weft_connect_options *options)
+			   const struct perf_how *how)
 {
-	uint8_t bytes[WEFT_ADVERT_BYTES];
-	struct weft_connect_options o = *options;
-	const struct weft_qp_attr init = { .state = WEFT_QPS_INIT };
-	enum weft_reason r = weft_qp_modify(e->qp, &init, WEFT_QP_STATE);
-
-	advertise(e, bytes, &o);
-	if (r == WEFT_OK)
-		r = post_recvs(e, RECVS);
-	if (r == WEFT_OK)
-		r = weft_qp_dial(e->qp, to, &o);
-	return r == WEFT_OK ? await_connected(e) : r;
+	return e->is_roce ? perf_roce_dial(e, to, how) : perf_iwarp_dial(e, to, how);
 }
 
 enum weft_reason perf_listen(struct perf_end *e, const struct weft_address *at,
-			     struct weft_listener **listener)
+			     const struct perf_how *how, struct perf_door **door)
 {
-	return weft_listen(e->adapter, at, NULL, listener);
+	struct perf_door *d = calloc(1, sizeof(*d));
+	enum weft_reason r;
+
+	if (!d)
+		return WEFT_R_NO_MEMORY;
+	d->end = e;
+	d->how = *how;
+	r = e->is_roce ? perf_roce_listen(e, at, &d->service)
+		       : weft_listen(e->adapter, at, NULL, &d->listener);
+	if (r != WEFT_OK) {
+		free(d);
+		return r;
+	}
+	*door = d;
+	return WEFT_OK;
 }
 
-enum weft_reason perf_take(struct perf_end *e, struct weft_listener *listener,
-			   const struct weft_connect_options *options)
+enum weft_reason perf_door_address(const struct perf_door *door, struct weft_address *at)
 {
-	uint8_t bytes[WEFT_ADVERT_BYTES];
-	struct weft_connect_options o = *options;
-	const struct weft_qp_attr init = { .state = WEFT_QPS_INIT };
-	struct weft_request *request = NULL;
-	struct weft_event event;
-	bool has_event;
-	enum weft_reason r = weft_qp_modify(e->qp, &init, WEFT_QP_STATE);
+	return door->service ? weft_service_address(door->service, at)
+			     : weft_listener_address(door->listener, at);
+}
 
-	advertise(e, bytes, &o);
-	if (r == WEFT_OK)
-		r = post_recvs(e, RECVS);
-	while (r == WEFT_OK && !request) {
-		r = weft_listener_next(listener, &request);
-		if (r == WEFT_OK && !request)
-			r = weft_event_next(e->adapter, UINT64_MAX, &event, &has_event);
-	}
-	if (r == WEFT_OK)
-		r = weft_request_accept(request, e->qp, &o);
-	return r == WEFT_OK ? await_connected(e) : r;
+void perf_door_close(struct perf_door *door)
+{
+	if (door->service)
+		(void)weft_service_close(door->service);
+	else
+		(void)weft_listener_close(door->listener);
+	free(door);
+}
+
+enum weft_reason perf_take(struct perf_door *door)
+{
+	return door->service ? perf_roce_take(door->end, door) : perf_iwarp_take(door->end, door);
 }
 
 /* ---- Moving --------------------------------------------------------------------------------- */
@@ -506,6 +485,28 @@ static void begin_test(struct perf_end *e, const struct perf_test *test)
 	e->memory[e->size_max + test->size - 1] = 0;
 }
 
+/* What was carried so far. A port of RoCE counts for all its queue pairs: here there is one. */
+static struct weft_traffic traffic_of(struct perf_end *e)
+{
+	struct weft_traffic t = { 0 };
+	struct weft_roce_counts c = { 0 };
+
+	if (!e->is_roce) {
+		(void)weft_qp_traffic(e->qp, &t);
+		return t;
+	}
+	(void)weft_roce_query(e->adapter, &c);
+	t.frames_in = c.packets_in;
+	t.frames_out = c.packets_out;
+	t.payload_in = c.payload_in;
+	t.payload_out = c.payload_out;
+	t.payload_copied = c.payload_in; /* from the packet to its place */
+	t.calls_in = c.calls_in;
+	t.calls_out = c.calls_out;
+	t.calls_empty = c.calls_empty;
+	return t;
+}
+
 /* The traffic between two moments. */
 static struct weft_traffic traffic_since(const struct weft_traffic *was, struct weft_traffic now)
 {
@@ -527,14 +528,14 @@ static struct weft_traffic traffic_since(const struct weft_traffic *was, struct 
 enum weft_reason perf_run(struct perf_end *e, const struct perf_test *test,
 			  struct perf_result *result)
 {
-	struct weft_traffic was = { 0 }, now = { 0 };
+	struct weft_traffic was;
 
 	begin_test(e, test);
 	order_encode(test, e->memory);
 	send_word(e, ORDER_BYTES);
 	while (!e->has_order && e->failure == WEFT_OK)
 		poll_once(e); /* the peer is ready when it says the same */
-	(void)weft_qp_traffic(e->qp, &was);
+	was = traffic_of(e);
 	e->start_ns = clock_ns();
 	if (test->is_latency)
 		ping(e);
@@ -546,8 +547,7 @@ enum weft_reason perf_run(struct perf_end *e, const struct perf_test *test,
 	e->start_ns = 0;
 	result->bytes = result->messages * test->size;
 	sum_samples(e, result);
-	(void)weft_qp_traffic(e->qp, &now);
-	result->traffic = traffic_since(&was, now);
+	result->traffic = traffic_since(&was, traffic_of(e));
 	return e->failure;
 }
 
@@ -581,8 +581,8 @@ void perf_on_progress(struct perf_end *e, perf_tell *tell, void *context)
 	e->tell_context = context;
 }
 
-void perf_peer(struct perf_end *e, struct weft_peer *peer)
+const struct weft_address *perf_remote(const struct perf_end *e, bool *has_crc)
 {
-	*peer = (struct weft_peer){ 0 };
-	(void)weft_qp_peer(e->qp, peer);
+	*has_crc = e->has_crc;
+	return &e->remote;
 }

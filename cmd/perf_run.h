@@ -13,6 +13,7 @@
 enum perf_op { PERF_WRITE = 0, PERF_READ, PERF_SEND, PERF_OPS };
 
 enum { PERF_SIZE_MAX = 16 << 20, PERF_DEPTH_MAX = 4096, PERF_BATCH_MAX = 64, PERF_INLINE_MAX = 64 };
+enum { PERF_READS_MAX = 64 };
 
 struct perf_test {
 	enum perf_op op;
@@ -31,22 +32,31 @@ struct perf_result {
 	struct weft_traffic traffic; /* during the test */
 };
 
+/* How two ends are connected. */
+struct perf_how {
+	struct weft_connect_options iwarp;
+	bool is_roce;
+	uint32_t mtu_bytes; /* RoCE: payload of a packet */
+};
+
 struct perf_end;
+struct perf_door;
 
 /* One end, with memory for messages of size_max bytes. */
-enum weft_reason perf_open(uint32_t size_max, struct perf_end **end);
+enum weft_reason perf_open(uint32_t size_max, bool is_roce, struct perf_end **end);
 void perf_close(struct perf_end *e);
 
 /* The connection is over: ready for another. */
 enum weft_reason perf_renew(struct perf_end *e);
 
-/* Makes the connection: as the one who asks, or by taking the next who asks at the listener. */
+/* Makes the connection: as the one who asks, or by taking the next who asks at the door. */
 enum weft_reason perf_dial(struct perf_end *e, const struct weft_address *to,
-			   const struct weft_connect_options *options);
+			   const struct perf_how *how);
 enum weft_reason perf_listen(struct perf_end *e, const struct weft_address *at,
-			     struct weft_listener **listener);
-enum weft_reason perf_take(struct perf_end *e, struct weft_listener *listener,
-			   const struct weft_connect_options *options);
+			     const struct perf_how *how, struct perf_door **door);
+enum weft_reason perf_take(struct perf_door *door);
+enum weft_reason perf_door_address(const struct perf_door *door, struct weft_address *at);
+void perf_door_close(struct perf_door *door);
 
 /* Called now and then during a test, with the time that it runs and the messages so far. */
 typedef void perf_tell(void *context, uint64_t elapsed_ns, uint64_t messages);
@@ -57,4 +67,6 @@ enum weft_reason perf_run(struct perf_end *e, const struct perf_test *test,
 enum weft_reason perf_serve(struct perf_end *e);
 
 void perf_on_progress(struct perf_end *e, perf_tell *tell, void *context);
-void perf_peer(struct perf_end *e, struct weft_peer *peer);
+
+/* Who is at the other end, and whether what it sends is checked by a CRC. */
+const struct weft_address *perf_remote(const struct perf_end *e, bool *has_crc);
