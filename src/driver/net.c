@@ -16,6 +16,8 @@ enum {
 	POLLS_BLOCKED = 2,
 	/* In vain: many times what an answer takes from a peer that runs. */
 	POLLS_PATIENT = 128,
+	/* Of epoll, before a deadline passes. */
+	ASKED_MAX = 32,
 	REQUESTS_ROOM = 65536
 };
 
@@ -147,10 +149,11 @@ void net_close(struct net *net)
 
 /* ---- Who is looked at ----------------------------------------------------------------------- */
 
-static bool ask_epoll(struct net *net)
+/* True: there may be more than it told of. */
+static bool ask_epoll(struct net *net, bool *has_found)
 {
 	struct epoll_event events[EPOLL_EVENTS];
-	bool has_found = false;
+	bool has_come = false;
 	int count;
 
 	net_look_at_clock(net);
@@ -163,24 +166,38 @@ static bool ask_epoll(struct net *net)
 		struct watch *w = events[i].data.ptr;
 
 		w->ready(w, events[i].events);
-		has_found |= w != &net->wake;
+		has_come |= w != &net->wake;
 	}
-	if (net->roce && has_found)
+	if (net->roce && has_come)
 		(void)roce_input(net->roce, false);
-	return has_found;
+	*has_found |= has_come;
+	return count == EPOLL_EVENTS;
 }
 
-static bool expire(struct net *net)
+/* Bound: what the kernel did not tell of it tells of next. */
+static void ask_everybody(struct net *net, bool *has_found)
+{
+	bool has_more = true;
+
+	for (int i = 0; has_more && i < ASKED_MAX; i++) {
+		has_more = ask_epoll(net, has_found);
+		if (net->roce)
+			*has_found |= roce_input_all(net->roce);
+	}
+}
+
+/* What was due when everybody was asked; what is due since may have been answered since. */
+static bool expire(struct net *net, uint64_t asked_ns)
 {
 	struct timer *t;
 	bool has_moved = false;
 
-	while ((t = timer_queue_expire(&net->timers, net->now_ns)) != NULL) {
+	while ((t = timer_queue_expire(&net->timers, asked_ns)) != NULL) {
 		link_expire(CONTAINER_OF(t, struct link, timer));
 		has_moved = true;
 	}
-	if (net->roce && roce_due(net->roce) <= net->now_ns) {
-		roce_expire(net->roce, net->now_ns);
+	if (net->roce && roce_due(net->roce) <= asked_ns) {
+		roce_expire(net->roce, asked_ns);
 		has_moved = true;
 	}
 	return has_moved;
@@ -216,10 +233,13 @@ static uint32_t polls_until_epoll(const struct net *net)
 bool net_poll(struct net *net, bool is_all)
 {
 	bool has_found = false, has_moved = false, is_due = false;
+	uint64_t asked_ns = 0;
 
 	/* The clock is read for deadlines, and when bytes have come: not for nothing. */
-	if (net_due(net) != UINT64_MAX)
-		is_due = net_due(net) <= net_look_at_clock(net);
+	if (net_due(net) != UINT64_MAX) {
+		asked_ns = net_look_at_clock(net);
+		is_due = net_due(net) <= asked_ns;
+	}
 	/*
 	 * One question each time: a poll that finds nothing is one system call. What has come in
 	 * time is not late because nobody looked: before a deadline passes everybody is asked.
@@ -227,15 +247,17 @@ bool net_poll(struct net *net, bool is_all)
 	if (is_all || is_due || net->is_all_due) {
 		/* What others have waits for the next look, unless it has waited for many. */
 		has_found |= hot_ask_all(net);
-		if (!has_found || is_due || ++net->polls_since_epoll >= polls_until_epoll(net))
-			has_found |= ask_epoll(net);
+		if (is_due)
+			ask_everybody(net, &has_found);
+		else if (!has_found || ++net->polls_since_epoll >= polls_until_epoll(net))
+			(void)ask_epoll(net, &has_found);
 	} else if (!hot_is_any(net) || ++net->polls_since_epoll >= polls_until_epoll(net)) {
-		has_found |= ask_epoll(net);
+		(void)ask_epoll(net, &has_found);
 	} else {
 		has_found |= hot_ask_next(net);
 	}
 	if (is_due)
-		has_moved = expire(net);
+		has_moved = expire(net, asked_ns);
 	has_moved |= has_found;
 	net->was_busy = has_moved;
 	if (!is_all)

@@ -9,7 +9,9 @@
 
 enum {
 	FETCHES_MAX = 4, /* then what was received is answered first */
-	BATCHES_MAX = 8	 /* then what was received meanwhile is looked at first */
+	/* Where all is to be read: then somebody sends faster than this reads. */
+	FETCHES_ALL = 2048,
+	BATCHES_MAX = 8 /* then what was received meanwhile is looked at first */
 };
 
 struct roce_rest {
@@ -127,18 +129,37 @@ static void take(struct roce *r, const struct ib_in *in)
 		udp_flow_learn(r->udp, &((struct roce_conn *)ib_owner(c))->ear, in);
 }
 
-bool roce_input(struct roce *r, bool is_hot)
+static bool take_fetched(struct roce *r)
 {
 	const struct ib_in *in;
 	bool has_come = false;
 
-	for (int i = 0; i < FETCHES_MAX && udp_fetch(r->udp, is_hot && i == 0); i++) {
-		net_look_at_clock(r->net);
-		while ((in = udp_next(r->udp)) != NULL) {
-			take(r, in);
-			has_come = true;
-		}
+	net_look_at_clock(r->net);
+	while ((in = udp_next(r->udp)) != NULL) {
+		take(r, in);
+		has_come = true;
 	}
+	return has_come;
+}
+
+bool roce_input(struct roce *r, bool is_hot)
+{
+	bool has_come = false;
+
+	for (int i = 0; i < FETCHES_MAX && udp_fetch(r->udp, is_hot && i == 0); i++)
+		has_come |= take_fetched(r);
+	if (has_come)
+		contacts_input(r);
+	return has_come;
+}
+
+bool roce_input_all(struct roce *r)
+{
+	bool has_come = false;
+
+	udp_ask_all(r->udp);
+	for (int i = 0; i < FETCHES_ALL && udp_fetch(r->udp, false); i++)
+		has_come |= take_fetched(r);
 	if (has_come)
 		contacts_input(r);
 	return has_come;

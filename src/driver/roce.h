@@ -60,6 +60,12 @@ void roce_close(struct roce *roce);
 /* Receives, what epoll told of and with is_hot also without being told. True: something came. */
 bool roce_input(struct roce *roce, bool is_hot);
 
+/*
+ * Receives all that has come, after epoll was asked: before a deadline passes. True: something was
+ * there.
+ */
+bool roce_input_all(struct roce *roce);
+
 /* Sends what there is to send. True: something was sent. */
 bool roce_output(struct roce *roce);
 

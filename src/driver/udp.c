@@ -114,6 +114,14 @@ bool udp_is_hot(const struct udp *u)
 	return u->hot_count > 0;
 }
 
+void udp_ask_all(struct udp *u)
+{
+	for (uint32_t i = 0; i < u->hot_count; i++) {
+		if (u->hot[i]->asked == NOT_WATCHED)
+			udp_socket_ready(u->hot[i]);
+	}
+}
+
 /* Most often the one that had something last; now and then each of the others. */
 static struct udp_socket *next_hot(struct udp *u)
 {

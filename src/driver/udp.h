@@ -80,6 +80,9 @@ const struct ib_in *udp_next(struct udp *udp);
 /* Whether there is a socket to ask without being told. */
 bool udp_is_hot(const struct udp *udp);
 
+/* As if told of all those of which nobody would tell: udp_fetch() reads them in turn. */
+void udp_ask_all(struct udp *udp);
+
 /*
  * The program polls, and the thread stands by: sockets that are asked at every poll need not be
  * watched, which costs the kernel work with every packet. Or no longer: all are watched again.

@@ -362,7 +362,8 @@ void ib_port_expire(struct ib_port *port, uint64_t now_ns)
 {
 	struct timer *t;
 
-	ib_port_sent(port, now_ns);
+	/* Deadlines may be of before what came since. */
+	ib_port_sent(port, now_ns > port->now_ns ? now_ns : port->now_ns);
 	while ((t = timer_queue_expire(&port->timers, now_ns)) != NULL) {
 		struct ib_conn *c = CONTAINER_OF(t, struct ib_conn, timer);
 

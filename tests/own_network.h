@@ -1,0 +1,6 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A network namespace of the program's own, where nobody else has RoCE's port. */
+#pragma once
+
+/* NULL, or why it cannot be had. The first call counts: no thread may have been started before. */
+const char *own_network_enter(void);

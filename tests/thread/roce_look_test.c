@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What lies in a socket of RoCE when a deadline passes has come in time. */
+#include <poll.h>
+#include <time.h>
+
+#include <weft/roce.h>
+
+#include "driver/roce.h"
+#include "own_network.h"
+#include "verbs_fixture.h"
+
+enum { PAIRS = 3, LOOKS_MAX = 100000, NOBODY = 0xff0042 };
+
+static struct weft_adapter *a, *b;
+static struct node nodes_a[PAIRS], nodes_b[PAIRS];
+
+static const struct weft_address loopback = { .family = 4, .ip = { 127, 0, 0, 1 } };
+
+static void start(struct weft_qp *qp, uint32_t peer)
+{
+	const struct weft_roce r = {
+		.path = { .from = loopback, .to = loopback, .mtu_bytes = 1024 },
+		.peer_number = peer,
+		.reads_in = 1,
+		.reads_out = 1,
+		.timeout_code = 18,
+		.retries = 7,
+		.rnr_retries = WEFT_RNR_RETRY_FOREVER,
+	};
+
+	MUST(weft_qp_receive(qp, &r));
+	MUST(weft_qp_start(qp, &r));
+}
+
+/* Pairs of two queue pairs; the last one of a has a peer that does not exist. */
+static void open_all(void)
+{
+	MUST(weft_adapter_open(NULL, &a));
+	MUST(weft_adapter_open(NULL, &b));
+	MUST(weft_roce_open(a));
+	MUST(weft_roce_open(b));
+	for (int i = 0; i < PAIRS; i++) {
+		node_open(a, &nodes_a[i], i ? &nodes_a[0] : NULL);
+		node_open(b, &nodes_b[i], i ? &nodes_b[0] : NULL);
+	}
+	for (int i = 0; i < PAIRS; i++) {
+		bool is_last = i == PAIRS - 1;
+
+		start(nodes_a[i].qp, is_last ? NOBODY : weft_qp_number(nodes_b[i].qp));
+		start(nodes_b[i].qp, weft_qp_number(nodes_a[i].qp));
+	}
+}
+
+static void close_all(void)
+{
+	for (int i = PAIRS - 1; i >= 0; i--) {
+		node_close(&nodes_a[i], i ? &nodes_a[0] : NULL);
+		node_close(&nodes_b[i], i ? &nodes_b[0] : NULL);
+	}
+	MUST(weft_adapter_close(a));
+	MUST(weft_adapter_close(b));
+}
+
+/* A byte that says so. */
+static void post_write(struct node *from, const struct node *to, uint32_t at, uint8_t value)
+{
+	const struct weft_segment s = node_seg(from, at, 1);
+	struct weft_send_wr wr = node_wr(WEFT_OP_WRITE, 1, &s, to);
+
+	from->memory[at] = value;
+	wr.remote_addr += at;
+	REQUIRE(node_post(from, &wr));
+}
+
+static void write_of_each(uint32_t count)
+{
+	struct weft_completion c;
+
+	for (uint32_t i = 0; i < count; i++)
+		post_write(&nodes_b[i], &nodes_a[i], i, 1);
+	for (uint32_t i = 0; i < count; i++)
+		REQUIRE(node_take(nodes_b[0].cq, &c));
+}
+
+/* As polls do that go on and on. The lock is held: the thread does not change it back. */
+static void unwatch(struct roce *r, uint32_t count)
+{
+	struct pollfd fds[8];
+
+	udp_stand_by(r->udp, true);
+	for (uint32_t i = 0; i < LOOKS_MAX && udp_unwatched(r->udp, fds, 8) < count; i++)
+		(void)roce_input(r, true);
+	REQUIRE(udp_unwatched(r->udp, fds, 8) >= count);
+}
+
+static void await_deadline(struct net *net)
+{
+	uint64_t due = net_due(net);
+
+	REQUIRE(due != UINT64_MAX);
+	while (net_look_at_clock(net) < due) {
+		const struct timespec left = to_timespec(due - net->now_ns);
+
+		nanosleep(&left, NULL);
+	}
+}
+
+TEST(test_roce_before_a_deadline_passes_everybody_is_asked)
+{
+	const char *why_not = own_network_enter();
+	struct net *net;
+	int came = 0;
+
+	if (why_not)
+		SKIP(why_not);
+	open_all();
+	write_of_each(PAIRS - 1);
+	post_write(&nodes_a[PAIRS - 1], &nodes_b[0], PAIRS, 1); /* again and again */
+	adapter_enter(a);
+	net = a->net;
+	unwatch(net->roce, PAIRS - 1);
+	for (uint32_t i = 0; i < PAIRS - 1; i++)
+		post_write(&nodes_b[i], &nodes_a[i], i, 2);
+	await_deadline(net);
+	(void)net_poll(net, false);
+	for (int i = 0; i < PAIRS - 1; i++)
+		came += nodes_a[i].memory[i] == 2;
+	adapter_leave(a);
+	close_all();
+	EXPECT_EQ(came, PAIRS - 1);
+}
