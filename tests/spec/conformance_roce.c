@@ -1,45 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The conformance suite over RoCE on real sockets of the loopback interface: RC and UC. */
-#include <net/if.h>
-#include <sched.h>
-#include <string.h>
-#include <sys/ioctl.h>
-#include <sys/socket.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <weft/roce.h>
 
 #include "conformance.h"
+#include "driver/roce.h"
+#include "own_network.h"
 
-enum { SETTLED_ROUNDS = 40 };
+/* What has not arrived while nothing else did for so long was lost. */
+static const uint64_t lost_ns = 20 * 1000 * 1000;
 
-/* Packets that nobody answers for so long wait for a receive, or for an end that has gone. */
-static const uint64_t still_ns = 3 * 1000 * 1000;
-
-/*
- * Where nobody else has RoCE, if that can be had: what the kernel gives to one of the host's
- * processes is handed on by that one, when it comes to it.
- */
-static void enter_own_network(void)
-{
-	static bool is_tried;
-	struct ifreq lo = { .ifr_name = "lo" };
-	int fd;
-
-	if (is_tried)
-		return;
-	is_tried = true;
-	if (unshare(CLONE_NEWNET) < 0 && unshare(CLONE_NEWUSER | CLONE_NEWNET) < 0)
-		return;
-	fd = socket(AF_INET, SOCK_DGRAM, 0);
-	REQUIRE(fd >= 0 && ioctl(fd, SIOCGIFFLAGS, &lo) == 0);
-	lo.ifr_flags |= IFF_UP;
-	REQUIRE(ioctl(fd, SIOCSIFFLAGS, &lo) == 0);
-	close(fd);
-}
-
-static void roce_open(struct pair *p)
+static void sockets_open(struct pair *p)
 {
 	const struct weft_adapter_options options = {
 		.tags_max = p->options.tags_max,
@@ -47,7 +19,8 @@ static void roce_open(struct pair *p)
 		.policy = p->options.policy,
 	};
 
-	enter_own_network();
+	/* If it can be had: else others of the host have packets of ours to hand on. */
+	(void)own_network_enter();
 	for (int i = 0; i < 2; i++) {
 		MUST(weft_adapter_open(&options, &p->ends[i].adapter));
 		MUST(weft_roce_open(p->ends[i].adapter));
@@ -56,7 +29,7 @@ static void roce_open(struct pair *p)
 
 static void forget_contacts(const struct pair *p, bool is_all);
 
-static void roce_close(struct pair *p)
+static void sockets_close(struct pair *p)
 {
 	forget_contacts(p, true);
 	for (int i = 0; i < 2; i++)
@@ -80,36 +53,52 @@ static uint64_t roce_now_ns(const struct pair *p)
 	return (uint64_t)ts.tv_sec * UINT64_C(1000000000) + (uint64_t)ts.tv_nsec;
 }
 
-/*
- * Packets that both ends have sent and received, but for those of a sender that asks again and
- * again for a receive.
- */
-static uint64_t packets(const struct pair *p)
+/* Whether an end has something to say, or waits for an answer that comes by itself. */
+static bool is_busy(const struct end *e)
 {
-	uint64_t sum = 0;
+	const struct roce *r = e->adapter->net->roce;
+	const struct ib_conn *c = e->qp ? ib_conn_of(e->qp) : NULL;
 
-	for (int i = 0; i < 2; i++) {
-		struct weft_roce_counts c;
-
-		MUST(weft_roce_query(p->ends[i].adapter, &c));
-		sum += c.packets_in - c.rnrs_in - c.rnrs_out;
-		sum += c.packets_out - c.resent - c.rnrs_out;
-	}
-	return sum;
+	return ib_port_has_output(r->port) || ib_cm_has_output(r->cm) ||
+	       !list_is_empty(&r->leaving) || (c && ib_is_busy(c));
 }
 
+/* Looks everywhere, as the thread behind an adapter does. True: it has nothing to do. */
+static bool looks_idle(struct end *e, struct weft_roce_counts *counts)
+{
+	bool is_idle;
+
+	adapter_enter(e->adapter);
+	adapter_watch(e->adapter);
+	roce_tell(e->adapter->net->roce, counts);
+	is_idle = !is_busy(e);
+	adapter_leave(e->adapter);
+	return is_idle;
+}
+
+/*
+ * Packets are on their way that were sent and have not arrived: the host has them. Those that it
+ * lost are given up after a while in which nothing happens.
+ */
 static void roce_settle(struct pair *p)
 {
-	uint64_t was = packets(p), since = roce_now_ns(p);
+	uint64_t begin = roce_now_ns(p), since = begin, was = 0;
 
-	for (int rounds = 0; rounds < SETTLED_ROUNDS || roce_now_ns(p) - since < still_ns;
-	     rounds++) {
-		roce_progress(p);
-		if (packets(p) != was) {
-			was = packets(p);
+	for (;;) {
+		struct weft_roce_counts n[2];
+		bool is_idle = looks_idle(&p->ends[0], &n[0]);
+		uint64_t in, out;
+
+		is_idle = looks_idle(&p->ends[1], &n[1]) && is_idle;
+		in = n[0].packets_in + n[1].packets_in;
+		out = n[0].packets_out + n[1].packets_out;
+		if (in + out != was)
 			since = roce_now_ns(p);
-			rounds = 0;
-		}
+		/* What the first has been sent since it looked counts for the second. */
+		if (is_idle && (in == out || roce_now_ns(p) - since > lost_ns))
+			return;
+		was = in + out;
+		REQUIRE(pair_wait(p, begin));
 	}
 }
 
@@ -157,7 +146,7 @@ static struct weft_roce roce_of(const struct weft_contact_news *news, uint32_t p
 		.timeout_code = 14,
 		.retries = 7,
 		.rnr_retries = WEFT_RNR_RETRY_FOREVER,
-		.rnr_timer_code = 10,
+		.rnr_timer_code = 16, /* 2.56 ms */
 	};
 }
 
@@ -213,6 +202,7 @@ static void roce_connect(struct pair *p)
 	struct weft_contact_offer offers[2] = { offer_of(a, 0xfffff0), offer_of(b, 1000) };
 	struct weft_service_point *service;
 	struct weft_contact *active, *passive = NULL;
+	uint64_t begin = roce_now_ns(p);
 	struct weft_contact_news news;
 	struct weft_roce r;
 
@@ -221,8 +211,10 @@ static void roce_connect(struct pair *p)
 	MUST(weft_service_open(b->adapter, &at, &service));
 	MUST(weft_service_address(service, &how.path.to));
 	MUST(weft_contact_open(a->adapter, &how, &offers[0], &active));
-	while (!passive)
+	do
 		MUST(weft_service_next(service, NULL, &passive));
+	while (!passive && pair_wait(p, begin));
+	REQUIRE(passive);
 	news = news_of(b, passive, WEFT_CONTACT_REQUEST);
 	r = roce_of(&news, offers[1].psn);
 	MUST(weft_qp_receive(b->qp, &r));
@@ -246,8 +238,8 @@ const struct pair_maker pair_maker = {
 		     PAIR_KNOWS_SENDER | PAIR_ACKNOWLEDGES | PAIR_SEND_IMM | PAIR_CHECKS_WHOLE |
 		     PAIR_PIPELINES,
 	.services = 1U << WEFT_RC | 1U << WEFT_UC,
-	.open = roce_open,
-	.close = roce_close,
+	.open = sockets_open,
+	.close = sockets_close,
 	.connect = roce_connect,
 	.progress = roce_progress,
 	.settle = roce_settle,
