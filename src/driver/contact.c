@@ -310,7 +310,8 @@ void contacts_output(struct roce *r)
 {
 	struct ib_cm_out out;
 
-	while (ib_cm_send(r->cm, r->net->now_ns, &out)) {
+	/* What there is no room for waits with the agent, and is not lost. */
+	while (ib_port_mad_has_room(r->port) && ib_cm_send(r->cm, r->net->now_ns, &out)) {
 		struct ib_mad mad = {
 			.path = {
 				.is_ipv6 = out.ip.is_ipv6,
@@ -327,9 +328,9 @@ void contacts_output(struct roce *r)
 			(uint32_t)udp_place(r->udp) << 16 | (out.attempt & 15), IBA_QPN_GSI);
 		mad.path.to.port = IBA_UDP_PORT;
 		memcpy(mad.bytes, out.bytes, sizeof(mad.bytes));
+		/* There is no such way now: it is as good as lost, and comes again. */
 		if (udp_source(r->udp, &mad.path) == WEFT_OK)
-			(void)ib_port_mad_send(r->port,
-					       &mad); /* else it is lost, and comes again */
+			CHECK(ib_port_mad_send(r->port, &mad));
 	}
 }
 

@@ -118,13 +118,17 @@ void roce_close(struct roce *r)
 
 /* ---- In ------------------------------------------------------------------------------------- */
 
+/* Management datagrams are taken one by one: a batch holds more than the port keeps. */
 static void take(struct roce *r, const struct ib_in *in)
 {
+	uint32_t number = iba_dest_qp(in->bytes, in->length);
 	struct ib_conn *c;
 
 	if (ib_port_recv(r->port, r->net->now_ns, in) != WEFT_OK)
 		return;
-	c = ib_port_find(r->port, iba_dest_qp(in->bytes, in->length));
+	if (number == IBA_QPN_GSI)
+		contacts_input(r);
+	c = ib_port_find(r->port, number);
 	if (c)
 		udp_flow_learn(r->udp, &((struct roce_conn *)ib_owner(c))->ear, in);
 }
@@ -148,8 +152,6 @@ bool roce_input(struct roce *r, bool is_hot)
 
 	for (int i = 0; i < FETCHES_MAX && udp_fetch(r->udp, is_hot && i == 0); i++)
 		has_come |= take_fetched(r);
-	if (has_come)
-		contacts_input(r);
 	return has_come;
 }
 
@@ -160,8 +162,6 @@ bool roce_input_all(struct roce *r)
 	udp_ask_all(r->udp);
 	for (int i = 0; i < FETCHES_ALL && udp_fetch(r->udp, false); i++)
 		has_come |= take_fetched(r);
-	if (has_come)
-		contacts_input(r);
 	return has_come;
 }
 

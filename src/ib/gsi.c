@@ -79,9 +79,14 @@ bool ib_port_mad(struct ib_port *port, struct ib_mad *mad)
 	return ring_pop(&port->mads_in, mad);
 }
 
+bool ib_port_mad_has_room(const struct ib_port *port)
+{
+	return port->mads_out.count < IB_MADS_MAX;
+}
+
 bool ib_port_mad_send(struct ib_port *port, const struct ib_mad *mad)
 {
-	if (port->mads_out.count == IB_MADS_MAX)
+	if (!ib_port_mad_has_room(port))
 		return false;
 	*ring_at(&port->mads_out, port->mads_out.count++) = *mad;
 	return true;

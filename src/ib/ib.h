@@ -131,6 +131,9 @@ bool ib_port_mad(struct ib_port *port, struct ib_mad *mad);
 /* Sends one. False: too many wait to be sent; it is as if it had been lost. */
 bool ib_port_mad_send(struct ib_port *port, const struct ib_mad *mad);
 
+/* Whether ib_port_mad_send() would take one. */
+bool ib_port_mad_has_room(const struct ib_port *port);
+
 struct ib_counts {
 	uint64_t packets_in, packets_out;
 	uint64_t payload_in, payload_out;

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Many contacts at a time: no datagram of theirs is lost on this host, whoever gets it first. */
+#include <weft/roce.h>
+
+#include "driver/contact.h"
+#include "own_network.h"
+#include "verbs_fixture.h"
+
+enum { CONTACTS = 200, ADAPTERS = 4, ACTIVE = 0, PASSIVE = 1 };
+
+static struct weft_adapter *adapters[ADAPTERS]; /* those besides the two only hand on */
+static struct weft_service_point *service;
+static struct weft_contact *active[CONTACTS], *passive[CONTACTS];
+static uint32_t accepted, established;
+
+static const struct weft_address loopback = { .family = 4, .ip = { 127, 0, 0, 1 } };
+
+/* No queue pair is needed, only numbers that differ. */
+static struct weft_contact_offer offer_of(uint32_t i)
+{
+	return (struct weft_contact_offer){
+		.qp_number = 0x10000 + i,
+		.timeout_code = 14,
+		.retries = 7,
+		.rnr_retries = 7,
+	};
+}
+
+static void open_all(void)
+{
+	const struct weft_service_options at = {
+		.at = loopback,
+		.port_space = WEFT_PORT_SPACE_TCP,
+		.requests_max = CONTACTS,
+	};
+
+	for (int i = 0; i < ADAPTERS; i++) {
+		MUST(weft_adapter_open(NULL, &adapters[i]));
+		MUST(weft_roce_open(adapters[i]));
+	}
+	MUST(weft_service_open(adapters[PASSIVE], &at, &service));
+	accepted = established = 0;
+}
+
+static void close_all(void)
+{
+	MUST(weft_service_close(service));
+	for (uint32_t i = 0; i < CONTACTS; i++) {
+		MUST(weft_contact_close(active[i]));
+		MUST(weft_contact_close(passive[i]));
+	}
+	for (int i = 0; i < ADAPTERS; i++)
+		MUST(weft_adapter_close(adapters[i]));
+}
+
+static void ask_all(void)
+{
+	struct weft_contact_options how = {
+		.path = { .from = loopback, .mtu_bytes = 1024 },
+		.port_space = WEFT_PORT_SPACE_TCP,
+	};
+
+	MUST(weft_service_address(service, &how.path.to));
+	for (uint32_t i = 0; i < CONTACTS; i++) {
+		const struct weft_contact_offer offer = offer_of(i);
+
+		MUST(weft_contact_open(adapters[ACTIVE], &how, &offer, &active[i]));
+	}
+}
+
+static void accept_next(void)
+{
+	const struct weft_contact_offer offer = offer_of(CONTACTS + accepted);
+	struct weft_contact *c;
+
+	MUST(weft_service_next(service, NULL, &c));
+	if (!c)
+		return;
+	REQUIRE(accepted < CONTACTS);
+	passive[accepted++] = c;
+	MUST(weft_contact_accept(c, &offer));
+}
+
+/* The oldest news of a contact, if it is this; no other may come. */
+static bool has_news(struct weft_contact *c, enum weft_contact_kind kind)
+{
+	struct weft_contact_news news;
+
+	MUST(weft_contact_next(c, &news));
+	if (news.kind == WEFT_CONTACT_REQUEST)
+		MUST(weft_contact_next(c, &news));
+	REQUIRE(news.kind == kind || news.kind == WEFT_CONTACT_NONE);
+	return news.kind == kind;
+}
+
+static void connect_all(void)
+{
+	bool is_ready[CONTACTS] = { false }, is_known[CONTACTS] = { false };
+	uint64_t since = thread_now_ns();
+
+	while (established < CONTACTS) {
+		REQUIRE(thread_now_ns() - since < PATIENCE_NS);
+		accept_next();
+		for (uint32_t i = 0; i < CONTACTS; i++) {
+			if (!is_ready[i] && has_news(active[i], WEFT_CONTACT_REPLY)) {
+				MUST(weft_contact_ready(active[i]));
+				is_ready[i] = true;
+			}
+			if (i < accepted && !is_known[i] &&
+			    has_news(passive[i], WEFT_CONTACT_ESTABLISHED)) {
+				is_known[i] = true;
+				established++;
+			}
+		}
+	}
+}
+
+static void part_all(void)
+{
+	uint64_t since = thread_now_ns();
+
+	for (uint32_t i = 0; i < CONTACTS; i++)
+		MUST(weft_contact_disconnect(active[i]));
+	for (uint32_t i = 0; i < CONTACTS; i++) {
+		while (!has_news(active[i], WEFT_CONTACT_DISCONNECTED) ||
+		       !has_news(passive[i], WEFT_CONTACT_DISCONNECTED))
+			REQUIRE(thread_now_ns() - since < PATIENCE_NS);
+	}
+}
+
+struct sums {
+	uint64_t out, in, lost;
+};
+
+static struct sums sums_now(void)
+{
+	struct sums s = { 0 };
+
+	for (int i = 0; i < ADAPTERS; i++) {
+		const struct roce *r;
+
+		adapter_enter(adapters[i]);
+		adapter_watch(adapters[i]);
+		r = adapters[i]->net->roce;
+		s.out += ib_cm_counts(r->cm)->mads_out;
+		s.in += ib_cm_counts(r->cm)->mads_in;
+		s.lost += ib_port_counts(r->port)->dropped + udp_counts(r->udp)->lost_on +
+			  ib_cm_counts(r->cm)->dropped + r->refused;
+		adapter_leave(adapters[i]);
+	}
+	return s;
+}
+
+/* What was sent has come, once the last of it is through. */
+static void nothing_is_lost(void)
+{
+	uint64_t since = thread_now_ns();
+	struct sums s;
+
+	do {
+		s = sums_now();
+	} while (s.out != s.in && thread_now_ns() - since < PATIENCE_NS / 10);
+	EXPECT_EQ(s.lost, 0);
+	EXPECT_EQ(s.in, s.out);
+}
+
+TEST(test_roce_many_contacts_lose_no_datagram)
+{
+	const char *why_not = own_network_enter();
+
+	if (why_not)
+		SKIP(why_not);
+	open_all();
+	/* All requests lie there when the other end comes to look. */
+	adapter_enter(adapters[PASSIVE]);
+	ask_all();
+	adapter_leave(adapters[PASSIVE]);
+	connect_all();
+	part_all();
+	nothing_is_lost();
+	close_all();
+}
+
+/* As after a machine that stood still: each of many messages is due again. */
+TEST(test_roce_what_is_sent_again_is_sent_whole)
+{
+	const uint64_t later_ns = 1000000000;
+	const char *why_not = own_network_enter();
+	struct weft_adapter *a;
+
+	if (why_not)
+		SKIP(why_not);
+	open_all();
+	adapter_enter(adapters[PASSIVE]);
+	ask_all();
+	a = adapters[ACTIVE];
+	adapter_enter(a);
+	contacts_expire(a->net->roce, net_look_at_clock(a->net) + later_ns);
+	EXPECT_EQ(ib_cm_counts(a->net->roce->cm)->mads_out, CONTACTS);
+	adapter_leave_working(a);
+	adapter_leave(adapters[PASSIVE]);
+	connect_all();
+	part_all();
+	nothing_is_lost();
+	close_all();
+}
