@@ -78,6 +78,7 @@ bool udp_read(struct udp_socket *s)
 	prepare(u, s, asked);
 	note_source(u, s);
 	u->fetched = u->fetched_next = 0;
+	u->has_guest_left = false;
 	u->counts.calls_in++;
 	count = call_recvmmsg(s->watch.fd, u->heads, asked);
 	if (count <= 0) {

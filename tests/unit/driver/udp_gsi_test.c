@@ -2,6 +2,7 @@
 /* Management datagrams find their adapter, whoever gets them (IBA 12.6, CM over the GSI). */
 #include <string.h>
 
+#include "driver/udp_inside.h"
 #include "udp_fixture.h"
 #include "wire/ibcm.h"
 
@@ -23,7 +24,7 @@ static void close_all(void)
 }
 
 /* From many source ports, so that each adapter gets some of them. */
-static void send_message(const struct ibcm_msg *m)
+static void lay_message(const struct ibcm_msg *m)
 {
 	static struct ib_out outs[PORTS];
 	static struct ib_path paths[PORTS];
@@ -40,6 +41,11 @@ static void send_message(const struct ibcm_msg *m)
 	for (int i = 0; i < 3; i++)
 		side_forget(all[i]);
 	side_send(&a, outs, PORTS);
+}
+
+static void send_message(const struct ibcm_msg *m)
+{
+	lay_message(m);
 	sides_pump(all, 3);
 }
 
@@ -98,4 +104,25 @@ TEST(test_iba_12_6_answers_go_by_the_communication_id)
 	send_message(&m);
 	EXPECT_EQ(a.count + b.count + c.count, PORTS);
 	close_all();
+}
+
+/* One that has left is told from one that has nothing to say. */
+TEST(test_iba_12_6_who_has_nothing_to_hand_on_stays)
+{
+	struct ibcm_msg m = { .kind = IBCM_REP };
+
+	WORLD_OR_SKIP();
+	open_all();
+	m.remote_id = c.place << 24 | 77;
+	send_message(&m);
+	EXPECT_EQ(c.udp->guest_count, 2);
+	side_close(&b);
+	sides_pump(&all[2], 1);
+	EXPECT_EQ(c.udp->guest_count, 1);
+	/* As polls ask those that had something lately. */
+	for (int i = 0; i < 100; i++)
+		(void)udp_fetch(c.udp, true);
+	EXPECT_EQ(c.udp->guest_count, 1);
+	side_close(&a);
+	side_close(&c);
 }
