@@ -14,6 +14,8 @@ enum {
 	TURN = 4,
 	/* In vain: it is not hot any more. */
 	IN_VAIN_MAX = 4096,
+	/* Of what a shared socket holds when it closes: all that fits there. */
+	REST_READS = 1024,
 	/* Of what the kernel counts against a socket's buffer, payload is this part at least. */
 	ROOM_PART = 2
 };
@@ -309,11 +311,32 @@ enum weft_reason udp_open(const struct udp_config *config, struct udp **opened)
 	return WEFT_OK;
 }
 
+/*
+ * What the kernel gave us and is others' they get yet. Of what is ours nobody wants to know any
+ * more.
+ */
+static void hand_on_rest(struct udp *u)
+{
+	for (int i = 0; i < 2; i++) {
+		struct udp_socket *s = &u->shared[i];
+		bool has_more = s->watch.fd >= 0;
+
+		if (has_more)
+			udp_shared_shut(s->watch.fd, i == 1);
+		for (int reads = 0; has_more && reads < REST_READS; reads++) {
+			while (udp_next(u))
+				;
+			has_more = udp_read(s);
+		}
+		while (udp_next(u))
+			;
+	}
+}
+
 void udp_close(struct udp *u)
 {
-	u->fetched_next = u->fetched; /* what nobody asked for any more */
-	u->stretch.length = 0;
-	u->hand.count = 0;
+	if (!u->is_abandoned && u->buffers)
+		hand_on_rest(u);
 	udp_flows_close(u);
 	udp_groups_close(u);
 	udp_senders_close(u);

@@ -255,6 +255,9 @@ void udp_end_of(const union udp_name *name, struct inet_end *end);
 uint32_t udp_interface_of(bool is_ipv6, const uint8_t *address);
 bool udp_is_group(bool is_ipv6, const uint8_t *address);
 int udp_shared_open(bool is_ipv6);
+
+/* The kernel gives it nothing more; what lies there can still be read. */
+void udp_shared_shut(int fd, bool is_ipv6);
 int udp_flow_socket_open(bool is_ipv6, const struct inet_end *at, const struct inet_end *peer);
 int udp_sender_socket_open(bool is_ipv6, const struct inet_end *from);
 

@@ -177,6 +177,19 @@ int udp_shared_open(bool is_ipv6)
 	return bind(fd, &name.any, length) == 0 ? fd : failed(fd);
 }
 
+/* One that is connected is passed over, and from this end nothing ever comes. */
+void udp_shared_shut(int fd, bool is_ipv6)
+{
+	struct inet_end nobody = { .address = { 127, 0, 0, 1 }, .port = 1 };
+	union udp_name name;
+	socklen_t length;
+
+	if (is_ipv6)
+		nobody = (struct inet_end){ .address = { [15] = 1 }, .port = 1 };
+	length = udp_name_of(&name, is_ipv6, &nobody);
+	(void)call_connect(fd, &name.any, length);
+}
+
 /*
  * Between the two calls whatever comes to the address and has no flow comes here. It stays, and is
  * read and handed on as what comes to the shared socket.

@@ -106,6 +106,25 @@ TEST(test_iba_12_6_answers_go_by_the_communication_id)
 	close_all();
 }
 
+/* What lies there when an adapter closes is not lost with it, if it is another's. */
+TEST(test_iba_12_6_who_leaves_hands_on_what_it_has)
+{
+	struct ibcm_msg m = { .kind = IBCM_REP };
+
+	WORLD_OR_SKIP();
+	open_all();
+	m.remote_id = c.place << 24 | 77;
+	lay_message(&m);
+	side_close(&b);
+	sides_pump(&all[2], 1);
+	EXPECT(c.count < PORTS); /* the rest is a's to hand on */
+	sides_pump(all, 1);
+	sides_pump(&all[2], 1);
+	EXPECT_EQ(c.count, PORTS);
+	side_close(&a);
+	side_close(&c);
+}
+
 /* One that has left is told from one that has nothing to say. */
 TEST(test_iba_12_6_who_has_nothing_to_hand_on_stays)
 {
