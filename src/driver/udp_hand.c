@@ -193,9 +193,12 @@ bool udp_hand_on(struct udp *u, const struct udp_whose *to, const struct ib_in *
 		record_add(u, in, each);
 	h->bytes += in->length;
 	h->packets++;
-	if (to->kind == UDP_PLACES)
+	if (iba_dest_qp(in->bytes, in->length) != IBA_QPN_GSI)
 		return true;
-	/* A request is known to have a taker, or is answered here that it has none. */
+	/*
+	 * A management datagram is known to have a taker, or is answered here that it has none:
+	 * whoever waits for one that has left need not wait for long.
+	 */
 	err = udp_hand_flush(u);
 	if (err != -ECONNREFUSED)
 		return true;
