@@ -1,0 +1,317 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Many processes of one host that connect to one at the same time, talk and leave: the first thing
+ * that people do with RoCE. Whatever the kernel gives to the wrong one is handed on.
+ */
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <weft/roce.h>
+
+#include "driver/contact.h"
+#include "own_network.h"
+#include "verbs_fixture.h"
+
+#ifndef CLIENTS
+#define CLIENTS 50
+#endif
+
+enum { WORD_BYTES = 64, CLIENT_GOOD = 0, CLIENT_LATE = 2, CLIENT_BAD = 3 };
+
+static const struct weft_address loopback = { .family = 4, .ip = { 127, 0, 0, 1 } };
+
+/* Management datagrams of an adapter. */
+struct mads {
+	uint64_t in, out;
+};
+
+static struct mads mads_of(struct weft_adapter *a)
+{
+	const struct ib_cm_counts *n;
+	struct mads m;
+
+	adapter_enter(a);
+	adapter_watch(a);
+	n = ib_cm_counts(a->net->roce->cm);
+	m = (struct mads){ .in = n->mads_in, .out = n->mads_out };
+	adapter_leave(a);
+	return m;
+}
+
+static struct weft_contact_offer offer_of(const struct node *n)
+{
+	return (struct weft_contact_offer){
+		.qp_number = weft_qp_number(n->qp),
+		.reads_in = 1,
+		.reads_out = 1,
+		.retries = 7,
+		.rnr_retries = WEFT_RNR_RETRY_FOREVER,
+		.timeout_code = 18,
+	};
+}
+
+static struct weft_roce roce_of(const struct weft_contact_news *news)
+{
+	return (struct weft_roce){
+		.path = { .from = news->path.from, .to = news->path.to, .mtu_bytes = 1024 },
+		.peer_number = news->qp_number,
+		.psn_recv = news->psn,
+		.reads_in = 1,
+		.reads_out = 1,
+		.timeout_code = 18,
+		.retries = 7,
+		.rnr_retries = WEFT_RNR_RETRY_FOREVER,
+		.rnr_timer_code = 10,
+	};
+}
+
+static bool post_recv(struct node *n, uint32_t at)
+{
+	const struct weft_segment s = node_seg(n, at, WORD_BYTES);
+	const struct weft_recv_wr wr = { .id = at, .segments = &s, .segment_count = 1 };
+
+	return weft_qp_post_recv(n->qp, &wr, 1, NULL) == WEFT_OK;
+}
+
+static bool post_send(struct node *n, uint32_t at)
+{
+	const struct weft_segment s = node_seg(n, at, WORD_BYTES);
+	struct weft_send_wr wr = node_wr(WEFT_OP_SEND, at, &s, n);
+
+	wr.remote_tag = 0;
+	wr.remote_addr = 0;
+	return node_post(n, &wr);
+}
+
+/* ---- A client: a process of its own --------------------------------------------------------- */
+
+static bool await_news(struct weft_contact *c, enum weft_contact_kind kind,
+		       struct weft_contact_news *news)
+{
+	uint64_t since = thread_now_ns();
+
+	do {
+		if (weft_contact_next(c, news) != WEFT_OK)
+			return false;
+		if (news->kind == WEFT_CONTACT_NONE)
+			usleep(1000);
+	} while (news->kind == WEFT_CONTACT_NONE && thread_now_ns() - since < PATIENCE_NS);
+	return news->kind == kind;
+}
+
+static bool client_talk(struct node *n)
+{
+	struct weft_completion c;
+
+	memset(n->memory, 7, WORD_BYTES);
+	return post_recv(n, WORD_BYTES) && post_send(n, 0) && node_take(n->cq, &c) &&
+	       node_take(n->cq, &c) && n->memory[2 * WORD_BYTES - 1] == 7;
+}
+
+static bool client_run(const struct weft_address *server, struct mads *mads)
+{
+	const struct weft_contact_options how = {
+		.path = { .from = loopback, .to = *server, .mtu_bytes = 1024 },
+		.port_space = WEFT_PORT_SPACE_TCP,
+	};
+	struct weft_adapter *a;
+	struct weft_contact *contact;
+	struct weft_contact_news news;
+	struct weft_contact_offer offer;
+	struct weft_roce r;
+	struct node n;
+	bool is_good;
+
+	if (weft_adapter_open(NULL, &a) != WEFT_OK || weft_roce_open(a) != WEFT_OK)
+		return false;
+	node_open(a, &n, NULL);
+	offer = offer_of(&n);
+	if (weft_contact_open(a, &how, &offer, &contact) != WEFT_OK ||
+	    !await_news(contact, WEFT_CONTACT_REPLY, &news))
+		return false;
+	r = roce_of(&news);
+	if (weft_qp_receive(n.qp, &r) != WEFT_OK || weft_qp_start(n.qp, &r) != WEFT_OK ||
+	    weft_contact_ready(contact) != WEFT_OK)
+		return false;
+	is_good = client_talk(&n) && weft_contact_disconnect(contact) == WEFT_OK &&
+		  await_news(contact, WEFT_CONTACT_DISCONNECTED, &news);
+	*mads = mads_of(a);
+	MUST(weft_contact_close(contact));
+	node_close(&n, NULL);
+	MUST(weft_adapter_close(a));
+	return is_good;
+}
+
+/* Waits for the address on one pipe, says what it sent on the other. */
+static pid_t client_start(const int address[2], const int report[2])
+{
+	struct weft_address server;
+	struct mads mads = { 0 };
+	pid_t pid = fork();
+
+	if (pid != 0)
+		return pid;
+	close(address[1]);
+	if (read(address[0], &server, sizeof(server)) != sizeof(server))
+		_exit(CLIENT_LATE);
+	if (!client_run(&server, &mads))
+		_exit(CLIENT_BAD);
+	(void)!write(report[1], &mads, sizeof(mads));
+	_exit(CLIENT_GOOD);
+}
+
+/* ---- The server ----------------------------------------------------------------------------- */
+
+struct guest {
+	struct weft_contact *contact;
+	struct node node;
+	struct weft_roce roce;
+	bool is_started, has_left;
+};
+
+static struct guest guests[CLIENTS];
+static uint32_t guest_count, left_count;
+
+static void take_request(struct weft_adapter *a, struct weft_service_point *service,
+			 const struct node *beside)
+{
+	struct guest *g = &guests[guest_count];
+	struct weft_contact_offer offer;
+	struct weft_contact_news news;
+	struct weft_contact *c;
+
+	MUST(weft_service_next(service, NULL, &c));
+	if (!c)
+		return;
+	REQUIRE(guest_count < CLIENTS);
+	MUST(weft_contact_next(c, &news));
+	*g = (struct guest){ .contact = c, .roce = roce_of(&news) };
+	node_open(a, &g->node, beside);
+	MUST(weft_qp_receive(g->node.qp, &g->roce));
+	REQUIRE(post_recv(&g->node, guest_count * WORD_BYTES));
+	offer = offer_of(&g->node);
+	MUST(weft_contact_accept(c, &offer));
+	guest_count++;
+}
+
+static void take_news(struct guest *g)
+{
+	struct weft_contact_news news;
+
+	MUST(weft_contact_next(g->contact, &news));
+	switch (news.kind) {
+	case WEFT_CONTACT_NONE:
+		break;
+	case WEFT_CONTACT_ESTABLISHED:
+		MUST(weft_qp_start(g->node.qp, &g->roce));
+		g->is_started = true;
+		break;
+	case WEFT_CONTACT_DISCONNECTED:
+		g->has_left = true;
+		left_count++;
+		break;
+	default:
+		REQUIRE(false);
+	}
+}
+
+/* Says again what each guest said; a word may come before its contact is known to be made. */
+static void echo(struct weft_cq *cq, bool is_heard[CLIENTS])
+{
+	struct weft_completion c;
+	bool has_one;
+
+	REQUIRE(node_poll(cq, &c, &has_one));
+	if (has_one) {
+		REQUIRE(c.status == WEFT_SUCCESS);
+		if (c.opcode == WEFT_OP_RECV)
+			is_heard[c.id / WORD_BYTES] = true;
+	}
+	for (uint32_t i = 0; i < guest_count; i++) {
+		if (is_heard[i] && guests[i].is_started) {
+			is_heard[i] = false;
+			REQUIRE(post_send(&guests[i].node, i * WORD_BYTES));
+		}
+	}
+}
+
+static void serve(struct weft_adapter *a, struct weft_service_point *service, struct node *first)
+{
+	bool is_heard[CLIENTS] = { false };
+	uint64_t since = thread_now_ns();
+
+	guest_count = left_count = 0;
+	while (left_count < CLIENTS) {
+		REQUIRE(thread_now_ns() - since < PATIENCE_NS);
+		take_request(a, service, first);
+		for (uint32_t i = 0; i < guest_count; i++) {
+			if (!guests[i].has_left)
+				take_news(&guests[i]);
+		}
+		echo(first->cq, is_heard);
+	}
+}
+
+static void close_guests(void)
+{
+	for (uint32_t i = 0; i < guest_count; i++) {
+		MUST(weft_contact_close(guests[i].contact));
+		MUST(weft_qp_destroy(guests[i].node.qp));
+	}
+}
+
+/* ---- The test ------------------------------------------------------------------------------- */
+
+static uint64_t sum_reports(int from)
+{
+	uint64_t sum = 0;
+	struct mads m;
+
+	while (read(from, &m, sizeof(m)) == sizeof(m))
+		sum += m.out;
+	return sum;
+}
+
+TEST(test_roce_many_processes_connect_to_one)
+{
+	const char *why_not = own_network_enter();
+	const struct weft_service_options at = { .at = loopback,
+						 .port_space = WEFT_PORT_SPACE_TCP };
+	struct weft_service_point *service;
+	struct weft_address server;
+	struct weft_adapter *a;
+	uint64_t sent, since;
+	struct node first;
+	int address[2], report[2], good = 0, status;
+
+	if (why_not)
+		SKIP(why_not);
+	REQUIRE(pipe(address) == 0 && pipe(report) == 0);
+	for (int i = 0; i < CLIENTS; i++)
+		REQUIRE(client_start(address, report) > 0);
+	close(report[1]);
+	MUST(weft_adapter_open(NULL, &a));
+	MUST(weft_roce_open(a));
+	node_open(a, &first, NULL);
+	MUST(weft_service_open(a, &at, &service));
+	MUST(weft_service_address(service, &server));
+	for (int i = 0; i < CLIENTS; i++)
+		REQUIRE(write(address[1], &server, sizeof(server)) == sizeof(server));
+	serve(a, service, &first);
+	while (wait(&status) > 0)
+		good += WIFEXITED(status) && WEXITSTATUS(status) == CLIENT_GOOD;
+	sent = sum_reports(report[0]);
+	since = thread_now_ns();
+	while (mads_of(a).in < sent && thread_now_ns() - since < PATIENCE_NS / 10)
+		;
+	EXPECT_EQ(good, CLIENTS);
+	EXPECT(mads_of(a).in >= sent); /* none was lost on the way */
+	close_guests();
+	MUST(weft_service_close(service));
+	node_close(&first, NULL);
+	MUST(weft_adapter_close(a));
+	close(address[0]);
+	close(address[1]);
+	close(report[0]);
+}
