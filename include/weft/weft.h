@@ -358,6 +358,7 @@ struct weft_completion {
 	bool has_imm;
 	bool has_invalidated;
 	bool has_route; /* UD receive: it begins with 40 bytes that tell the route it came by */
+	bool has_ipv4_route; /* 20 of them are a header of IPv4; else all are one of IPv6 */
 };
 
 struct weft_cq_options {

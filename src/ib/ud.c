@@ -96,6 +96,8 @@ bool ud_next(struct ib_conn *c, struct ib_out *out)
 
 /* ---- In ------------------------------------------------------------------------------------- */
 
+enum { UDP_HEADER_BYTES = 8 };
+
 static void gid_of(uint8_t gid[IBA_GID_BYTES], const struct ib_in *in, const struct inet_end *end)
 {
 	if (in->is_ipv6)
@@ -108,7 +110,7 @@ static void route_of(const struct ib_in *in, uint8_t bytes[IBA_GRH_BYTES])
 {
 	struct iba_grh g = {
 		.traffic_class = in->traffic_class,
-		.payload_bytes = (uint16_t)in->length,
+		.payload_bytes = (uint16_t)(UDP_HEADER_BYTES + in->length),
 		.next_header = IBA_GRH_NEXT_UDP,
 		.hop_limit = in->hop_limit,
 	};
@@ -165,6 +167,7 @@ enum weft_reason ud_recv(struct ib_conn *c, const struct iba_packet *p, const st
 		.has_imm = iba_form(p->opcode)->headers & IBA_HAS_IMM,
 		.imm = p->imm,
 		.has_route = true,
+		.has_ipv4_route = !in->is_ipv6,
 	};
 	enum weft_reason r;
 
@@ -183,7 +186,7 @@ enum weft_reason ud_recv(struct ib_conn *c, const struct iba_packet *p, const st
 		completion.status = WEFT_ERR_LOCAL_ACCESS;
 		completion.reason = r;
 		completion.byte_count = 0;
-		completion.has_route = false;
+		completion.has_route = completion.has_ipv4_route = false;
 	}
 	qp_recv_retire(c->qp, &completion, p->is_solicited);
 	if (r != WEFT_OK)

@@ -180,7 +180,7 @@ static void expect_datagram(struct bed *b, uint64_t id)
 	MUST(cq_poll(b->cq, &c, 1, &count));
 	REQUIRE(count == 1);
 	b->completed++;
-	REQUIRE(c.id == id && c.status == WEFT_SUCCESS && c.has_route);
+	REQUIRE(c.id == id && c.status == WEFT_SUCCESS && c.has_route && c.has_ipv4_route);
 	REQUIRE(c.byte_count == GRH + 8 && c.src_qp_number == 0x99);
 }
 
@@ -227,6 +227,9 @@ static enum weft_reason put_group(struct bed *b, const struct ib_group *g, struc
 	return bed_put_by(b, &way, p, data, 8);
 }
 
+/* Its total: IPv4, UDP, BTH, DETH, 8 bytes of payload, ICRC. */
+static const uint8_t ipv4_of_datagram[] = { 0x45, 0, 0, 20 + 8 + 12 + 8 + 8 + 4 };
+
 /* IBA 10.5.2: every member of the group has its copy, and nobody else. */
 TEST(test_iba_10_5_datagrams_to_a_group)
 {
@@ -254,6 +257,7 @@ TEST(test_iba_10_5_datagrams_to_a_group)
 	EXPECT_MEM(b->memory + GRH, data, 8);
 	EXPECT_MEM(b->memory + 4096 + GRH, data, 8);
 	EXPECT_MEM(b->memory + 36, one.address, 4);
+	EXPECT_MEM(b->memory + 20, ipv4_of_datagram, sizeof(ipv4_of_datagram));
 	MUST(put_group(b, &two, p));
 	expect_datagram(b, 11);
 	bed_incomplete(b);

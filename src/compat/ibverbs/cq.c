@@ -260,6 +260,19 @@ unsigned int wc_flags_of(const struct weft_completion *c)
 	       (c->has_route ? IBV_WC_GRH : 0U);
 }
 
+/*
+ * RoCE has no service levels. What stands there of a datagram is what mlx5 says, and UCX reads to
+ * find the addresses in the 40 bytes: 8 for UDP, and the kind of IP header.
+ */
+uint8_t wc_sl_of(const struct weft_completion *c)
+{
+	enum { OVER_UDP = 8, IPV6 = 1, IPV4 = 2 };
+
+	if (!c->has_route)
+		return 0;
+	return OVER_UDP | (c->has_ipv4_route ? IPV4 : IPV6);
+}
+
 static void wc_fill(const struct cq *cq, struct ibv_wc *wc, const struct weft_completion *c)
 {
 	*wc = (struct ibv_wc){
@@ -271,6 +284,7 @@ static void wc_fill(const struct cq *cq, struct ibv_wc *wc, const struct weft_co
 		.qp_num = c->qp_number,
 		.src_qp = c->src_qp_number,
 		.wc_flags = wc_flags_of(c),
+		.sl = wc_sl_of(c),
 	};
 	if (c->has_invalidated)
 		wc->invalidated_rkey = c->invalidated_tag;

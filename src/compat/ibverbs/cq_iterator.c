@@ -81,6 +81,11 @@ static unsigned int read_wc_flags(struct ibv_cq_ex *ex)
 	return wc_flags_of(&of(ex)->current);
 }
 
+static uint8_t read_sl(struct ibv_cq_ex *ex)
+{
+	return wc_sl_of(&of(ex)->current);
+}
+
 /* What only InfiniBand's links have. */
 static uint32_t read_slid(struct ibv_cq_ex *ex)
 {
@@ -88,7 +93,7 @@ static uint32_t read_slid(struct ibv_cq_ex *ex)
 	return 0;
 }
 
-static uint8_t read_small(struct ibv_cq_ex *ex)
+static uint8_t read_dlid_path_bits(struct ibv_cq_ex *ex)
 {
 	(void)ex;
 	return 0;
@@ -127,7 +132,7 @@ struct ibv_cq_ex *create_cq_ex(struct ibv_context *context, struct ibv_cq_init_a
 	cq->ex.read_src_qp = read_src_qp;
 	cq->ex.read_wc_flags = read_wc_flags;
 	cq->ex.read_slid = read_slid;
-	cq->ex.read_sl = read_small;
-	cq->ex.read_dlid_path_bits = read_small;
+	cq->ex.read_sl = read_sl;
+	cq->ex.read_dlid_path_bits = read_dlid_path_bits;
 	return &cq->ex;
 }

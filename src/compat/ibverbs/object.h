@@ -342,6 +342,7 @@ enum ibv_wc_status wc_status_of(const struct ibv_context *context, enum weft_sta
 enum ibv_wc_opcode wc_opcode_of(enum weft_opcode opcode);
 
 unsigned int wc_flags_of(const struct weft_completion *c);
+uint8_t wc_sl_of(const struct weft_completion *c);
 
 /* NULL, with errno for the reason. */
 void *refused(enum weft_reason reason);

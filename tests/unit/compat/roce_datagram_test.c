@@ -78,6 +78,41 @@ TEST(test_roce_ud_carries_datagrams_and_tells_the_way_back)
 	roce_free(&r);
 }
 
+/* Of a datagram from the device to itself. */
+static void expect_level(struct ibv_ah_attr *way, uint8_t level)
+{
+	struct ibv_send_wr wr;
+	struct ibv_ah *ah;
+	struct ibv_wc wc;
+	struct roce r;
+
+	roce_make(&r, IBV_QPT_UD);
+	roce_connect(&r);
+	ah = ibv_create_ah(r.pd, way);
+	REQUIRE(ah);
+	roce_recv(&r.far, 7, 0, 1024);
+	wr = datagram(ah, r.far.qp->qp_num, ROCE_QKEY);
+	EXPECT_EQ(roce_post(&r.near, &wr, 0, 100), 0);
+	EXPECT_EQ(roce_wc(&r.near).sl, 0);
+	expect_datagram(&r, &wc);
+	EXPECT_EQ(wc.sl, level);
+	EXPECT_EQ(ibv_destroy_ah(ah), 0);
+	roce_free(&r);
+}
+
+/* UCX takes it for what kind of header has the addresses, as mlx5 does. */
+TEST(test_roce_ud_tells_the_kind_of_header_by_the_service_level)
+{
+	struct ibv_context *context = roce_context();
+	struct ibv_ah_attr way = roce_way();
+
+	expect_level(&way, 8 | 2);
+	way.grh.sgid_index = 1;
+	if (ibv_query_gid(context, 1, 1, &way.grh.dgid) == 0 && way.grh.dgid.raw[15] != 0)
+		expect_level(&way, 8 | 1);
+	EXPECT_EQ(ibv_close_device(context), 0);
+}
+
 TEST(test_roce_ud_takes_only_what_has_its_key)
 {
 	struct ibv_send_wr wrong, good;
