@@ -18,12 +18,13 @@ import fio_cases
 import iser_cases
 import libfabric_cases
 import perftest_cases
+import roce_cases
 import sanitizers
 import verbs_cases
 from runner import Runner
 
 CASES = (verbs_cases.CASES + fio_cases.CASES + cm_cases.CASES + perftest_cases.CASES +
-         libfabric_cases.CASES + iser_cases.CASES + fault_cases.CASES)
+         libfabric_cases.CASES + iser_cases.CASES + fault_cases.CASES + roce_cases.CASES)
 
 
 def main():
