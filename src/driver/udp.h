@@ -119,7 +119,8 @@ void udp_flow_close(struct udp *udp, struct udp_ear *ear);
 
 /* ---- Packets out ---------------------------------------------------------------------------- */
 
-enum { UDP_BATCH_MAX = 64 }; /* packets that it pays to gather; a batch may have more */
+/* Packets that it pays to gather, and bytes: a batch may have more. A call sends no more. */
+enum { UDP_BATCH_MAX = 64, UDP_CALL_BYTES_MAX = 65000 };
 
 /*
  * Packets to send, in this order. Neighbours of the same path and ECN leave as one call if they are

@@ -36,8 +36,6 @@ enum {
 	UDP_SENDERS_MAX = 128,
 	UDP_SENDER_BUCKETS = 64,
 	UDP_RUNS_MAX = 16,
-	UDP_PIECES_MAX = 1024, /* of one call: the kernel's limit is of one message */
-	UDP_RUN_BYTES_MAX = 65000,
 	UDP_RECORDS_MAX = 32,
 	UDP_STRANGERS = 16,
 	UDP_LEARNED_MAX = 32,
@@ -218,8 +216,8 @@ struct udp {
 	union udp_name to[UDP_RUNS_MAX];
 	uint8_t out_controls[UDP_RUNS_MAX][UDP_CONTROL_BYTES] __attribute__((aligned(8)));
 	uint32_t run_packets[UDP_RUNS_MAX];
-	size_t run_bytes[UDP_RUNS_MAX];
-	struct iovec pieces[UDP_PIECES_MAX];
+	struct iovec run_pieces[UDP_RUNS_MAX];
+	uint8_t stage[UDP_CALL_BYTES_MAX];
 };
 
 /* ---- udp.c ---- */

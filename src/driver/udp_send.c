@@ -10,11 +10,6 @@
 #include "driver/udp_inside.h"
 #include "wire/iba_icrc.h"
 
-_Static_assert(sizeof(struct span) == sizeof(struct iovec) &&
-		       offsetof(struct span, bytes) == offsetof(struct iovec, iov_base) &&
-		       offsetof(struct span, length) == offsetof(struct iovec, iov_len),
-	       "a span is what the kernel takes");
-
 enum {
 	OPTION_UDP_SEGMENT = 103,
 	HOP_LIMIT_DEFAULT = 64,
@@ -194,10 +189,15 @@ bool udp_is_blocked(const struct udp *u)
 
 /* ---- Runs ----------------------------------------------------------------------------------- */
 
-/* Packets that leave together as messages of one call, all by one socket. */
+/*
+ * Packets that leave together as messages of one call, all by one socket. They are copied to one
+ * piece of memory first: two pieces more for each packet, its headers and its ICRC, cost the kernel
+ * more than that.
+ */
 struct call {
 	struct udp_sender *sender;
-	uint32_t runs, pieces, packets;
+	uint32_t runs, packets;
+	size_t bytes;
 	bool is_single; /* no packets are joined */
 };
 
@@ -218,15 +218,14 @@ static bool is_same_way(const struct ib_out *a, const struct ib_out *b)
 static uint32_t run_length(const struct call *c, const struct ib_out *outs, uint32_t count)
 {
 	size_t each = outs[0].spans.length, bytes = each;
-	uint32_t pieces = outs[0].spans.count, n = 1;
+	uint32_t n = 1;
 
 	if (c->is_single || c->sender->is_refusing_batches)
 		return 1;
 	while (n < count && n < UDP_BATCH_MAX && outs[n - 1].spans.length == each &&
 	       outs[n].spans.length <= each && is_same_way(&outs[0], &outs[n])) {
 		bytes += outs[n].spans.length;
-		pieces += outs[n].spans.count;
-		if (bytes > UDP_RUN_BYTES_MAX || c->pieces + pieces > UDP_PIECES_MAX)
+		if (c->bytes + bytes > UDP_CALL_BYTES_MAX)
 			break;
 		n++;
 	}
@@ -283,26 +282,32 @@ static void add_controls(const struct udp_sender *s, const struct ib_out *first,
 			    s->is_ipv6 ? IPV6_HOPLIMIT : IP_TTL, &hops, sizeof(hops));
 }
 
+static void stage(struct udp *u, struct call *c, const struct span_list *l)
+{
+	for (uint32_t i = 0; i < l->count; i++) {
+		memcpy(u->stage + c->bytes, l->spans[i].bytes, l->spans[i].length);
+		c->bytes += l->spans[i].length;
+	}
+}
+
 static void run_add(struct udp *u, struct call *c, struct ib_out *outs, uint32_t packets)
 {
 	struct msghdr *m = &u->runs[c->runs].msg_hdr;
+	struct iovec *piece = &u->run_pieces[c->runs];
 
 	*m = (struct msghdr){
 		.msg_name = &u->to[c->runs],
 		.msg_namelen = udp_name_of(&u->to[c->runs], outs->path->is_ipv6, &outs->path->to),
-		.msg_iov = &u->pieces[c->pieces],
+		.msg_iov = piece,
+		.msg_iovlen = 1,
 		.msg_control = u->out_controls[c->runs],
 	};
-	u->run_bytes[c->runs] = 0;
+	piece->iov_base = u->stage + c->bytes;
 	for (uint32_t i = 0; i < packets; i++) {
-		const struct span_list *l = &outs[i].spans;
-
 		renumber(u, &outs[i], (uint16_t)i);
-		memcpy(&u->pieces[c->pieces], l->spans, l->count * sizeof(struct span));
-		c->pieces += l->count;
-		m->msg_iovlen += l->count;
-		u->run_bytes[c->runs] += l->length;
+		stage(u, c, &outs[i].spans);
 	}
+	piece->iov_len = (size_t)(u->stage + c->bytes - (uint8_t *)piece->iov_base);
 	add_controls(c->sender, outs, packets, m);
 	if (m->msg_controllen == 0)
 		m->msg_control = NULL;
@@ -318,7 +323,7 @@ static void call_fill(struct udp *u, struct call *c, struct ib_out *outs, uint32
 
 		if (c->packets > 0 &&
 		    (!is_from(c->sender, first->path->is_ipv6, &first->path->from) ||
-		     c->pieces + first->spans.count > UDP_PIECES_MAX))
+		     c->bytes + first->spans.length > UDP_CALL_BYTES_MAX))
 			return;
 		run_add(u, c, first, run_length(c, first, count - c->packets));
 	}
@@ -337,7 +342,7 @@ static int call_make(struct udp *u, const struct call *c)
 static void count_sent(struct udp *u, struct udp_batch *b, uint32_t runs)
 {
 	for (uint32_t i = 0; i < runs; i++) {
-		u->counts.bytes_out += u->run_bytes[i];
+		u->counts.bytes_out += u->run_pieces[i].iov_len;
 		u->counts.packets_out += u->run_packets[i];
 		b->done += u->run_packets[i];
 	}
