@@ -216,7 +216,7 @@ bool net_output(struct net *net)
 		is_last = s == last;
 		has_moved |= link_service(iwarp_owner(s));
 	}
-	if (net->roce)
+	if (net->roce && !roce_waits_for_program(net->roce))
 		has_moved |= roce_output(net->roce);
 	free_ended(net);
 	return has_moved;

@@ -58,6 +58,7 @@ struct net {
 	uint32_t hot_count, hot_turn, polls_since_epoll;
 	bool was_busy;		/* the last poll found something */
 	bool is_all_due;	/* by time, however few the polls were */
+	bool is_polled;		/* by the program, just now */
 	uint32_t polls_empty;	/* by the program, one after the other */
 	uint32_t blocked_count; /* links whose socket is full: epoll says when it is not */
 	/* desks.c: lent to busy streams, the longest lent first */

@@ -108,8 +108,13 @@ static void look_for_more(struct weft_adapter *a, const struct weft_cq *cq, uint
 {
 	if (max > 0 && cq->count - cq->hidden >= max && !has_work(a) && !is_look_due(a))
 		a->polls++;
-	else
+	else {
+		if (a->net)
+			a->net->is_polled = true;
 		adapter_poll(a);
+		if (a->net)
+			a->net->is_polled = false;
+	}
 }
 
 enum weft_reason weft_cq_poll(struct weft_cq *cq, struct weft_completion *completions, uint32_t max,
@@ -153,6 +158,8 @@ enum weft_reason weft_cq_arm(struct weft_cq *cq, enum weft_arm arm)
 		return WEFT_R_NULL_ARGUMENT;
 	a = enter_cq(cq);
 	r = cq_arm(cq, arm);
+	if (a->net && net_has_output(a->net))
+		adapter_work(a);
 	if (a->net)
 		progress_notice(a->net); /* whoever arms is about to sleep */
 	adapter_leave(a);

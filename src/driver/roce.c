@@ -184,19 +184,22 @@ static bool is_run(const struct ib_out *a, const struct ib_out *b)
 	return a->path == b->path && a->ecn == b->ecn && a->spans.length == b->spans.length;
 }
 
-/* As many as a call or a few can take. */
+/* As many as a call or a few can take. The next will be as long as the last. */
 static uint32_t gather(struct roce *r)
 {
 	uint32_t n = 0, run = 0;
+	size_t bytes = 0, last = 0;
 	bool is_bounced = false;
 
-	while (n < UDP_BATCH_MAX && !is_bounced) {
+	while (n < UDP_BATCH_MAX && bytes + last <= UDP_CALL_BYTES_MAX && !is_bounced) {
 		struct ib_out *out = &r->outs[n];
 
 		out->ipv4_id = (uint16_t)run;
 		if (!ib_port_send(r->port, r->net->now_ns, out))
 			break;
 		is_bounced = out->is_bounced;
+		last = out->spans.length;
+		bytes += last;
 		run = n == 0 || is_run(out - 1, out) ? run + 1 : 1;
 		n++;
 	}
@@ -252,10 +255,22 @@ static void keep_rest(struct roce *r, const struct udp_batch *batch)
 		copy_flat(rest, i, &batch->outs[batch->done + i]);
 }
 
+bool roce_waits_for_program(struct roce *r)
+{
+	const struct net *net = r->net;
+
+	if (!net->is_polled || !net->is_standing_by || r->has_waited || is_resting(r) ||
+	    ib_cm_has_output(r->cm) || !ib_port_has_acks_only(r->port))
+		return false;
+	r->has_waited = true;
+	return true;
+}
+
 bool roce_output(struct roce *r)
 {
 	bool has_moved = false;
 
+	r->has_waited = false;
 	if (!roce_has_output(r)) {
 		end_those_that_left(r);
 		return false;

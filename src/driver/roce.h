@@ -29,6 +29,7 @@ struct roce {
 	struct ib_port *port;
 	struct ib_out *outs; /* UDP_BATCH_MAX */
 	struct roce_rest *rest;
+	bool has_waited;  /* what is to be sent, for the program's next call */
 	uint64_t refused; /* packets that the host did not take */
 	enum weft_reason refused_for;
 	/* contact.h */
@@ -65,6 +66,12 @@ bool roce_input(struct roce *roce, bool is_hot);
  * there.
  */
 bool roce_input_all(struct roce *roce);
+
+/*
+ * While a program polls: whether what is to be sent now should rather go with what it may post next,
+ * as an answer to what it finds. That is for once; its next poll sends it, or the thread.
+ */
+bool roce_waits_for_program(struct roce *roce);
 
 /* Sends what there is to send. True: something was sent. */
 bool roce_output(struct roce *roce);

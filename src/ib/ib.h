@@ -106,6 +106,9 @@ void ib_port_sent(struct ib_port *port, uint64_t now_ns);
 /* Whether ib_port_send() may have something. */
 bool ib_port_has_output(const struct ib_port *port);
 
+/* Whether that is but acknowledgements, which lose nothing by going with what is posted next. */
+bool ib_port_has_acks_only(const struct ib_port *port);
+
 /* UINT64_MAX: no deadline. */
 uint64_t ib_port_due(const struct ib_port *port);
 void ib_port_expire(struct ib_port *port, uint64_t now_ns);

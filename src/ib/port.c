@@ -6,6 +6,8 @@
 
 #include "base/check.h"
 
+enum { ACKS_LOOKED_AT = 4 }; /* of connections; where there are more, they do not wait */
+
 /* ---- Life ----------------------------------------------------------------------------------- */
 
 struct ib_port *ib_port_create(const struct ib_port_config *config)
@@ -340,6 +342,22 @@ bool ib_port_send(struct ib_port *port, uint64_t now_ns, struct ib_out *out)
 bool ib_port_has_output(const struct ib_port *port)
 {
 	return !list_is_empty(&port->ready) || port->mads_out.count > 0;
+}
+
+bool ib_port_has_acks_only(const struct ib_port *port)
+{
+	int looked = 0;
+
+	if (port->mads_out.count > 0)
+		return false;
+	for (struct list *at = port->ready.next; at != &port->ready; at = at->next) {
+		struct ib_conn *c = CONTAINER_OF(at, struct ib_conn, ready_link);
+
+		if (++looked > ACKS_LOOKED_AT || c->pace.is_notice_due || !c->qp ||
+		    c->service != WEFT_RC || !rc_reply_is_ack(c) || rc_req_can_send(c))
+			return false;
+	}
+	return looked > 0;
 }
 
 /* ---- Deadlines and events ------------------------------------------------------------------- */

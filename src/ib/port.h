@@ -229,6 +229,7 @@ struct ib_conn {
 	bool has_final;
 	bool is_told;	     /* its owner has heard of it */
 	bool was_reply;	     /* the last packet was one: requests are next */
+	bool has_ack_waited; /* for the last packet, a request */
 	bool is_established; /* its peer was heard, in RTR */
 	void *owner;
 	/* Raw datagrams. */
@@ -378,6 +379,9 @@ bool rc_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out);
 /* rc_req.c */
 enum issue rc_issue(struct ib_conn *c, struct send_wqe *wqe);
 bool rc_req_can_send(const struct ib_conn *c);
+
+/* Whether an ACK is all that the responder has to say. */
+bool rc_reply_is_ack(const struct ib_conn *c);
 bool rc_req_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out);
 struct sent *rc_req_at(const struct requester *q, uint32_t n);
 

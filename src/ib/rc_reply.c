@@ -18,6 +18,13 @@ static bool rc_reply_is_due(const struct ib_conn *c, bool is_open)
 	return r->res_at != r->res_next ? is_open : r->is_nak_due || r->is_ack_due;
 }
 
+bool rc_reply_is_ack(const struct ib_conn *c)
+{
+	const struct responder *r = &c->resp;
+
+	return r->res_at == r->res_next && r->is_ack_due && !r->is_nak_due;
+}
+
 /* IBA 9.7.7.2: as many messages as there are receives; a shared queue is nobody's own. */
 static uint8_t credits(struct ib_conn *c)
 {
@@ -179,15 +186,20 @@ bool rc_reply_next(struct ib_conn *c, struct ib_out *out)
 	return true;
 }
 
-/* Answers and requests take turns where both are due. */
+/*
+ * Answers and requests take turns where both are due. An ACK lets one request go first: behind it,
+ * as the smaller one, it leaves by the same call (UDP_SEGMENT).
+ */
 bool rc_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 {
 	bool is_open = !c->qp || pace_is_open(&c->pace, now_ns);
-	bool has_reply = rc_reply_is_due(c, is_open);
+	bool has_reply = rc_reply_is_due(c, is_open), is_ack = rc_reply_is_ack(c);
 	bool has_request = is_open && rc_req_can_send(c);
+	bool is_replys_turn = is_ack ? c->has_ack_waited : !c->was_reply;
 
-	if (has_request && !(has_reply && !c->was_reply)) {
+	if (has_request && !(has_reply && is_replys_turn)) {
 		c->was_reply = false;
+		c->has_ack_waited = is_ack;
 		if (rc_req_next(c, now_ns, out))
 			return true;
 		has_reply = rc_reply_is_due(c, is_open);
@@ -195,5 +207,6 @@ bool rc_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 	if (!has_reply)
 		return false;
 	c->was_reply = true;
+	c->has_ack_waited = false;
 	return rc_reply_next(c, out);
 }

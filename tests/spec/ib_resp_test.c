@@ -67,6 +67,41 @@ TEST(test_rc_03_iba_9_7_5_2_what_comes_too_early_is_refused_once)
 	bed_close(b);
 }
 
+TEST(test_rc_02_an_acknowledgement_goes_behind_one_request)
+{
+	struct bed *b = open();
+	const struct weft_send_wr write = { .opcode = WEFT_OP_WRITE, .remote_tag = 1 };
+
+	b->is_held = true;
+	EXPECT(!ib_port_has_acks_only(b->port));
+	EXPECT_EQ(bed_put(b, peer_reth(b, IBA_WRITE_ONLY, P0, 0, 8), data, 8), WEFT_OK);
+	EXPECT(ib_port_has_acks_only(b->port)); /* the driver may let it wait for what is posted */
+	for (uint32_t i = 0; i < 3; i++)
+		bed_post(b, write, 0, 8);
+	EXPECT(!ib_port_has_acks_only(b->port));
+	b->is_held = false;
+	bed_run(b);
+	bed_expect(b, IBA_WRITE_ONLY, PSN_OURS);
+	bed_expect(b, IBA_ACKNOWLEDGE, P0); /* one is enough: it is not starved */
+	bed_expect(b, IBA_WRITE_ONLY, (PSN_OURS + 1) & IBA_PSN_MASK);
+	bed_expect(b, IBA_WRITE_ONLY, (PSN_OURS + 2) & IBA_PSN_MASK);
+	bed_silent(b);
+	/* Answers to Reads, and refusals, are no mere acknowledgements. */
+	b->is_held = true;
+	EXPECT_EQ(bed_put(b, peer_reth(b, IBA_READ_REQUEST, P0 + 1, 0, 8), NULL, 0), WEFT_OK);
+	EXPECT(!ib_port_has_acks_only(b->port));
+	b->is_held = false;
+	bed_run(b);
+	bed_expect(b, IBA_READ_RESPONSE_ONLY, (P0 + 1) & IBA_PSN_MASK);
+	b->is_held = true;
+	EXPECT_EQ(bed_put(b, peer_reth(b, IBA_WRITE_ONLY, P0 + 3, 0, 8), data, 8), WEFT_R_IB_PSN);
+	EXPECT(!ib_port_has_acks_only(b->port));
+	b->is_held = false;
+	bed_run(b);
+	bed_expect_ack(b, iba_syndrome_nak(IBA_NAK_SEQUENCE), (P0 + 2) & IBA_PSN_MASK);
+	bed_close(b);
+}
+
 TEST(test_rc_04_iba_9_7_5_2_8_no_receive)
 {
 	struct bed *b = open();
