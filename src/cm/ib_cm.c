@@ -416,6 +416,7 @@ static void config_complete(struct ib_cm_config *c)
 	c->transports = c->transports ? c->transports : transports;
 	c->response_code = c->response_code ? c->response_code : IB_CM_RESPONSE_CODE;
 	c->first_retry_ns = c->first_retry_ns ? c->first_retry_ns : 100000000;
+	c->soon_retry_ns = c->soon_retry_ns ? c->soon_retry_ns : 1000000000;
 	c->retries = c->retries ? c->retries : IB_CM_RETRIES;
 	c->mra_code = c->mra_code ? c->mra_code : IB_CM_MRA_CODE;
 }

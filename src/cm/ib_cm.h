@@ -69,11 +69,13 @@ struct ib_cm_config {
 	uint32_t transports;	    /* [RC and UC] taken: 1 << enum ibcm_transport */
 	/*
 	 * How long an answer to REQ, REP, DREQ may take, and so the time after which they are sent
-	 * again. The first times are shorter: first_retry_ns, doubled each time until they are not.
-	 * A peer takes what comes again for what it is, and one that is not ready says MRA.
+	 * again. The first two thirds of the times are shorter: first_retry_ns, doubled each time
+	 * until they are soon_retry_ns. A peer takes what comes again for what it is, and one that
+	 * is not ready says MRA.
 	 */
 	uint8_t response_code;	 /* [IB_CM_RESPONSE_CODE] */
 	uint64_t first_retry_ns; /* [100 ms] */
+	uint64_t soon_retry_ns;	 /* [1 s] */
 	uint8_t retries;	 /* [IB_CM_RETRIES] of each message, at most 15 */
 	uint8_t mra_code;	 /* [IB_CM_MRA_CODE] the time that an MRA of ours asks for */
 	struct trace *trace;	 /* of every move; may be NULL */

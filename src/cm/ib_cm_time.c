@@ -19,18 +19,27 @@ void conv_wait(struct ib_cm *cm, uint64_t now_ns, struct conv *c, uint64_t wait_
 	timer_queue_set(&cm->timers, &c->timer, at_ns < c->limit_ns ? at_ns : c->limit_ns);
 }
 
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
 /*
  * IBA 12.9.8.5 lets a sender wait for as long as it said that the answer may take. To send again
  * sooner costs the peer a duplicate, and makes good a loss that is not the peer's being slow: so at
- * first it is soon, and doubles.
+ * first it is soon, and doubles up to what people do not mind. The last times are for a peer that
+ * stands still: it has the whole time.
  */
 void conv_wait_answer(struct ib_cm *cm, uint64_t now_ns, struct conv *c)
 {
 	uint64_t first_ns = cm->config.first_retry_ns;
-	uint64_t wait_ns = first_ns << (c->tries < 16 ? c->tries : 16);
-	uint64_t whole_ns = c->response_ns > first_ns ? c->response_ns : first_ns;
+	uint64_t most_ns = cm->config.soon_retry_ns > first_ns ? cm->config.soon_retry_ns
+							       : first_ns;
+	uint64_t wait_ns = c->response_ns > first_ns ? c->response_ns : first_ns;
 
-	conv_wait(cm, now_ns, c, wait_ns < whole_ns ? wait_ns : whole_ns);
+	if (c->tries < c->retries * 2U / 3)
+		wait_ns = least(wait_ns, least(most_ns, first_ns << least(c->tries, 16)));
+	conv_wait(cm, now_ns, c, wait_ns);
 }
 
 void conv_wait_owner(struct ib_cm *cm, uint64_t now_ns, struct conv *c)
