@@ -55,7 +55,7 @@ static struct udp_whose whose_management(const struct udp *u, const struct ib_in
 
 struct udp_whose udp_whose(const struct udp *u, const struct ib_in *in)
 {
-	uint32_t number = iba_dest_qp(in->bytes, in->length);
+	uint32_t number = iba_dest_number(in->bytes, in->length);
 
 	if (number >> 16 == u->place)
 		return (struct udp_whose){ .kind = UDP_OURS };

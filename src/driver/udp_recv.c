@@ -209,7 +209,7 @@ static bool begin_next(struct udp *u)
 static void see_handed(struct udp *u)
 {
 	u->counts.handed_to_us++;
-	if (iba_dest_qp(u->in.bytes, u->in.length) >> 16 == u->place)
+	if (iba_dest_number(u->in.bytes, u->in.length) >> 16 == u->place)
 		udp_flow_notice(u, &u->in);
 }
 

@@ -204,6 +204,16 @@ static inline uint32_t iba_dest_qp(const uint8_t *bytes, size_t length)
 	return length < IBA_BTH_BYTES ? 0 : (uint32_t)bytes[5] << 16 | bytes[6] << 8 | bytes[7];
 }
 
+/* Whose it is: the end-to-end context's number of a reliable datagram, else the queue pair's. */
+static inline uint32_t iba_dest_number(const uint8_t *bytes, size_t length)
+{
+	const uint8_t *rdeth = bytes + IBA_BTH_BYTES;
+
+	if (length < IBA_BTH_BYTES + 4 || iba_service(bytes[0]) != IBA_RD)
+		return iba_dest_qp(bytes, length);
+	return (uint32_t)rdeth[1] << 16 | rdeth[2] << 8 | rdeth[3];
+}
+
 /* Just the headers. The return value is how many bytes they are: iba_form()->header_bytes. */
 uint32_t iba_encode(const struct iba_packet *p, uint8_t bytes[IBA_HEADERS_MAX]);
 

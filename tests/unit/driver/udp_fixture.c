@@ -237,7 +237,9 @@ void make(struct ib_out *out, const struct making *m)
 					.ipv4_id = m->ipv4_id,
 					.ipv4_fragment = IBA_IPV4_DF };
 	const struct iba_packet p = {
-		.opcode = m->management ? IBA_UD_SEND : iba_opcode(IBA_RC, IBA_SEND_ONLY),
+		.opcode = m->management ? IBA_UD_SEND
+					: iba_opcode(m->eec ? IBA_RD : IBA_RC, IBA_SEND_ONLY),
+		.eec = m->eec,
 		.pad = iba_pad(bytes),
 		.p_key = IBA_PKEY_DEFAULT,
 		.dest_qp = m->dest_qp,

@@ -60,6 +60,7 @@ struct ib_path path_of(const char *from, const char *to, uint16_t from_port);
 struct making {
 	const struct ib_path *path;
 	uint32_t dest_qp, psn;
+	uint32_t eec; /* not 0: a reliable datagram */
 	uint32_t payload_bytes;
 	uint16_t ipv4_id;
 	uint8_t ecn;

@@ -132,6 +132,27 @@ TEST(test_udp_whoever_gets_a_packet_hands_it_on_ipv6)
 	exchange("::1");
 }
 
+/* The queue pair that it is for may be any one's of the node's, and is not asked for. */
+TEST(test_iba_9_6_1_2_reliable_datagrams_go_by_their_context)
+{
+	struct ib_path paths[32];
+
+	WORLD_OR_SKIP();
+	open_all();
+	for (uint32_t i = 0; i < 32; i++) {
+		paths[i] = path_of("127.0.0.1", "127.0.0.1", (uint16_t)(0xc000 + i * 37));
+		make(&outs[i], &(struct making){ .path = &paths[i],
+						 .dest_qp = qp_of(&b, i),
+						 .eec = qp_of(&c, 9),
+						 .psn = i,
+						 .payload_bytes = 64 });
+	}
+	side_send(&a, outs, 32);
+	sides_pump(all, 3);
+	EXPECT_EQ(c.count, 32);
+	close_all();
+}
+
 /* A batch leaves as one call, and comes as one; also where it is handed on. */
 TEST(test_udp_batches_stay_together)
 {

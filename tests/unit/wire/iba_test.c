@@ -170,6 +170,23 @@ TEST(test_iba_9_2_destination_at_a_glance)
 	EXPECT_EQ(iba_dest_qp(bytes, length), 0xa1b2c3);
 	EXPECT_EQ(iba_dest_qp(bytes, IBA_BTH_BYTES), 0xa1b2c3);
 	EXPECT_EQ(iba_dest_qp(bytes, IBA_BTH_BYTES - 1), 0);
+	EXPECT_EQ(iba_dest_number(bytes, length), 0xa1b2c3);
+}
+
+TEST(test_iba_9_6_1_2_context_at_a_glance)
+{
+	const struct iba_packet p = {
+		.opcode = iba_opcode(IBA_RD, IBA_SEND_ONLY),
+		.dest_qp = 0xa1b2c3,
+		.eec = 0x445566,
+	};
+	uint8_t bytes[IBA_HEADERS_MAX];
+	uint32_t length = iba_encode(&p, bytes);
+
+	EXPECT_EQ(iba_dest_number(bytes, length), 0x445566);
+	EXPECT_EQ(iba_dest_qp(bytes, length), 0xa1b2c3);
+	EXPECT_EQ(iba_dest_number(bytes, IBA_BTH_BYTES), 0xa1b2c3);
+	EXPECT_EQ(iba_dest_number(bytes, 0), 0);
 }
 
 /* Each opcode with bytes that are all different: every header is where it should be. */
