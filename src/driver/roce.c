@@ -281,14 +281,17 @@ bool roce_output(struct roce *r)
 		return false;
 	for (int i = 0; i < BATCHES_MAX; i++) {
 		struct udp_batch batch = { .outs = r->outs, .count = gather(r) };
+		bool is_done;
 
 		if (batch.count == 0)
 			break;
 		has_moved = true;
-		if (!send_all(r, &batch)) {
+		is_done = send_all(r, &batch);
+		if (!is_done)
 			keep_rest(r, &batch);
+		ib_port_sent(r->port, r->net->now_ns); /* the kernel has it, or the rest */
+		if (!is_done)
 			break;
-		}
 	}
 	end_those_that_left(r);
 	return has_moved;

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The sending agent over real sockets (SEND): what has left is not held. */
+#include <stdlib.h>
+#include <string.h>
+
+#include <weft/roce.h>
+
+#include "driver/roce.h"
+#include "own_network.h"
+#include "verbs_fixture.h"
+
+enum { BYTES = 64 * 1024, WRITES = 8 };
+
+static const struct weft_address loopback = { .family = 4, .ip = { 127, 0, 0, 1 } };
+
+static void start(struct weft_qp *qp, const struct weft_qp *peer)
+{
+	const struct weft_roce r = {
+		.path = { .from = loopback, .to = loopback, .mtu_bytes = 4096 },
+		.peer_number = weft_qp_number(peer),
+		.timeout_code = 20,
+		.retries = 7,
+		.rnr_retries = WEFT_RNR_RETRY_FOREVER,
+	};
+
+	MUST(weft_qp_receive(qp, &r));
+	MUST(weft_qp_start(qp, &r));
+}
+
+/* A node whose memory is in a space of its own, where what is sent from is pinned. */
+static void open_in_space(struct weft_adapter *a, struct node *n, struct weft_space **space)
+{
+	struct weft_space_options o = { .size_bytes = BYTES, .segments_max = 4 };
+	struct weft_region_options region = { .length = BYTES, .rights = WEFT_LOCAL_READ };
+	struct weft_qp_options qp = { 0 };
+
+	n->memory = aligned_alloc(4096, BYTES);
+	REQUIRE(n->memory);
+	memset(n->memory, 5, BYTES);
+	o.memory = n->memory;
+	MUST(weft_space_create(a, &o, space));
+	MUST(weft_space_map(*space, 0, BYTES, 0));
+	MUST(weft_pd_create(a, &(struct weft_pd_options){ .space = *space }, &n->pd));
+	MUST(weft_cq_create(a, NULL, &n->cq));
+	MUST(weft_region_register(n->pd, &region, &n->tag));
+	qp.send_cq = n->cq;
+	qp.recv_cq = n->cq;
+	MUST(weft_qp_create(n->pd, &qp, &n->qp));
+}
+
+TEST(test_send_06_roce_holds_nothing_that_has_left)
+{
+	const char *why_not = own_network_enter();
+	struct weft_adapter *a, *b;
+	struct weft_space *space;
+	struct weft_completion c;
+	struct node from, to;
+	struct weft_pins pins;
+	uint64_t since;
+
+	if (why_not)
+		SKIP(why_not);
+	MUST(weft_adapter_open(NULL, &a));
+	MUST(weft_adapter_open(NULL, &b));
+	MUST(weft_roce_open(a));
+	MUST(weft_roce_open(b));
+	open_in_space(a, &from, &space);
+	node_open(b, &to, NULL);
+	start(from.qp, to.qp);
+	start(to.qp, from.qp);
+	/* Nobody answers as long as the other end cannot look. */
+	adapter_enter(b);
+	for (uint64_t i = 0; i < WRITES; i++) {
+		const struct weft_segment s = { .addr = 0, .length = 4096, .tag = from.tag };
+		struct weft_send_wr wr = node_wr(WEFT_OP_WRITE, i, &s, &to);
+
+		REQUIRE(node_post(&from, &wr));
+	}
+	since = thread_now_ns();
+	do {
+		REQUIRE(thread_now_ns() - since < PATIENCE_NS);
+		MUST(weft_space_query(space, &pins));
+	} while (pins.pinned < WRITES);
+	adapter_leave(b);
+	for (uint64_t i = 0; i < WRITES; i++)
+		REQUIRE(node_take(from.cq, &c));
+	node_close(&from, NULL);
+	node_close(&to, NULL);
+	MUST(weft_space_destroy(space));
+	MUST(weft_adapter_close(a));
+	MUST(weft_adapter_close(b));
+	EXPECT_EQ(pins.count, 0);
+	EXPECT_EQ(pins.bytes, 0);
+}
