@@ -276,8 +276,11 @@ static uint64_t sum_reports(int from)
 TEST(test_roce_many_processes_connect_to_one)
 {
 	const char *why_not = own_network_enter();
-	const struct weft_service_options at = { .at = loopback,
-						 .port_space = WEFT_PORT_SPACE_TCP };
+	const struct weft_service_options at = {
+		.at = loopback,
+		.port_space = WEFT_PORT_SPACE_TCP,
+		.requests_max = CLIENTS,
+	};
 	struct weft_service_point *service;
 	struct weft_address server;
 	struct weft_adapter *a;
