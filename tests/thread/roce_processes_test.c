@@ -3,6 +3,7 @@
  * Many processes of one host that connect to one at the same time, talk and leave: the first thing
  * that people do with RoCE. Whatever the kernel gives to the wrong one is handed on.
  */
+#include <signal.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -141,6 +142,31 @@ static bool client_run(const struct weft_address *server, struct mads *mads)
 	node_close(&n, NULL);
 	MUST(weft_adapter_close(a));
 	return is_good;
+}
+
+/* Connects, and waits for what becomes of it. */
+static pid_t victim_start(const int address[2])
+{
+	struct weft_contact_options how = {
+		.path = { .from = loopback, .mtu_bytes = 1024 },
+		.port_space = WEFT_PORT_SPACE_TCP,
+	};
+	const struct weft_contact_offer offer = { .qp_number = 0x30001, .retries = 7 };
+	struct weft_contact_news news;
+	struct weft_contact *contact;
+	struct weft_adapter *a;
+	pid_t pid = fork();
+
+	if (pid != 0)
+		return pid;
+	if (read(address[0], &how.path.to, sizeof(how.path.to)) != sizeof(how.path.to) ||
+	    weft_adapter_open(NULL, &a) != WEFT_OK ||
+	    weft_contact_open(a, &how, &offer, &contact) != WEFT_OK ||
+	    !await_news(contact, WEFT_CONTACT_REPLY, &news) ||
+	    weft_contact_ready(contact) != WEFT_OK)
+		_exit(CLIENT_BAD);
+	for (;;)
+		pause();
 }
 
 /* Waits for the address on one pipe, says what it sent on the other. */
@@ -317,4 +343,46 @@ TEST(test_roce_many_processes_connect_to_one)
 	close(address[0]);
 	close(address[1]);
 	close(report[0]);
+}
+
+/* Nobody can answer in its name; whoever gets the message says that it knows no such one. */
+TEST(test_roce_a_process_that_was_killed_is_not_waited_for)
+{
+	const char *why_not = own_network_enter();
+	const struct weft_contact_offer offer = { .qp_number = 0x30002, .retries = 7 };
+	const struct weft_service_options at = { .at = loopback,
+						 .port_space = WEFT_PORT_SPACE_TCP };
+	struct weft_service_point *service;
+	struct weft_contact_news news;
+	struct weft_contact *c = NULL;
+	struct weft_address server;
+	struct weft_adapter *a;
+	uint64_t since = thread_now_ns();
+	int address[2];
+	pid_t pid;
+
+	if (why_not)
+		SKIP(why_not);
+	REQUIRE(pipe(address) == 0);
+	pid = victim_start(address);
+	REQUIRE(pid > 0);
+	MUST(weft_adapter_open(NULL, &a));
+	MUST(weft_service_open(a, &at, &service));
+	MUST(weft_service_address(service, &server));
+	REQUIRE(write(address[1], &server, sizeof(server)) == sizeof(server));
+	do
+		MUST(weft_service_next(service, NULL, &c));
+	while (!c && thread_now_ns() - since < PATIENCE_NS);
+	REQUIRE(c && await_news(c, WEFT_CONTACT_REQUEST, &news));
+	MUST(weft_contact_accept(c, &offer));
+	REQUIRE(await_news(c, WEFT_CONTACT_ESTABLISHED, &news));
+	REQUIRE(kill(pid, SIGKILL) == 0 && waitpid(pid, NULL, 0) == pid);
+	MUST(weft_contact_disconnect(c));
+	EXPECT(await_news(c, WEFT_CONTACT_DISCONNECTED, &news));
+	EXPECT(news.reason != WEFT_R_STREAM_LOST); /* it was answered */
+	MUST(weft_contact_close(c));
+	MUST(weft_service_close(service));
+	MUST(weft_adapter_close(a));
+	close(address[0]);
+	close(address[1]);
 }
