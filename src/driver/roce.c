@@ -10,7 +10,7 @@
 enum {
 	FETCHES_MAX = 4, /* then what was received is answered first */
 	/* Where all is to be read: then somebody sends faster than this reads. */
-	FETCHES_ALL = 2048,
+	FETCHES_ALL = 512,
 	BATCHES_MAX = 8 /* then what was received meanwhile is looked at first */
 };
 
