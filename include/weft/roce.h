@@ -142,6 +142,7 @@ enum weft_contact_kind {
 	WEFT_CONTACT_REJECTED,	  /* with the code that the other end gave */
 	WEFT_CONTACT_FAILED,	  /* nobody answered, or what came made no sense */
 	WEFT_CONTACT_DISCONNECTED,
+	WEFT_CONTACT_RELEASED, /* some time after that: no stray packet of it can come any more */
 	WEFT_CONTACT_KINDS
 };
 
@@ -149,7 +150,7 @@ enum weft_contact_kind {
 struct weft_contact_news {
 	enum weft_contact_kind kind;
 	enum weft_reason reason;
-	uint16_t code; /* REJECTED: IBA's; datagram's REPLY: its status */
+	uint16_t code; /* REJECTED: IBA's; of a datagram's answer its status */
 	struct weft_path path;
 	uint32_t qp_number, psn, q_key;
 	uint8_t reads_in, reads_out, retries, rnr_retries, timeout_code;
@@ -188,14 +189,18 @@ enum weft_reason weft_contact_close(struct weft_contact *contact);
 void weft_contact_set_context(struct weft_contact *contact, void *context);
 
 struct weft_service_options {
-	struct weft_address at; /* its port, 0: one that is free; family 0: every address */
+	/* Port 0: one that is free. Family 0: every address; 0.0.0.0 or ::, those of a family. */
+	struct weft_address at;
 	bool is_datagram;
 	enum weft_port_space port_space;
 	uint32_t requests_max; /* unanswered; default 128 */
 	void *context;
 };
 
-/* Serves requests; exclusive on the host. WEFT_EVENT_REQUEST tells that one has come. */
+/*
+ * Serves requests. A port is one adapter's on a host, which may serve it at several addresses.
+ * WEFT_EVENT_REQUEST tells that a request has come.
+ */
 enum weft_reason weft_service_open(struct weft_adapter *adapter,
 				   const struct weft_service_options *options,
 				   struct weft_service_point **service);

@@ -35,6 +35,16 @@ bool contacts_are_none(const struct roce *r)
 	return list_is_empty(&r->contacts) && list_is_empty(&r->services);
 }
 
+void contacts_leave(struct roce *r)
+{
+	for (struct list *at = r->contacts.next; at != &r->contacts; at = at->next) {
+		struct weft_contact *c = CONTAINER_OF(at, struct weft_contact, link);
+
+		ib_cm_forget(r->cm, r->net->now_ns, c->id);
+		c->id = 0;
+	}
+}
+
 void contacts_close(struct roce *r)
 {
 	while (!list_is_empty(&r->contacts))
@@ -131,6 +141,7 @@ void contact_destroy(struct weft_contact *c)
 {
 	unbind(c);
 	contact_take(c);
+	ib_cm_forget(c->roce->cm, c->roce->net->now_ns, c->over_id);
 	list_remove(&c->link);
 	list_remove(&c->events.link);
 	free(c);
@@ -154,7 +165,7 @@ static void tell(struct weft_contact *c, enum weft_contact_kind kind, const stru
 	*n = (struct weft_contact_news){
 		.kind = kind,
 		.reason = e->reason,
-		.code = kind == WEFT_CONTACT_REPLY ? e->status : e->reject,
+		.code = e->kind == IB_CM_RESOLVED ? e->status : e->reject,
 		.path.mtu_bytes = e->mtu_bytes,
 		.path.traffic_class = e->traffic_class,
 		.path.hop_limit = e->hop_limit,
@@ -180,10 +191,13 @@ static void tell(struct weft_contact *c, enum weft_contact_kind kind, const stru
 
 static bool is_at(const struct weft_address *at, const struct ibcm_ip *ip)
 {
+	static const uint8_t any[16];
+	size_t bytes = ip->is_ipv6 ? 16 : 4;
+
 	if (at->family == 0)
 		return true;
 	return (at->family == 6) == ip->is_ipv6 &&
-	       memcmp(at->ip, ip->from.address, ip->is_ipv6 ? 16 : 4) == 0;
+	       (memcmp(at->ip, any, bytes) == 0 || memcmp(at->ip, ip->from.address, bytes) == 0);
 }
 
 static struct weft_service_point *find_service(struct roce *r, const struct ib_cm_event *e)
@@ -261,6 +275,7 @@ static void take_event(struct roce *r, const struct ib_cm_event *e)
 		return;
 	case IB_CM_FAILED:
 		c->id = 0;
+		ib_cm_forget(r->cm, r->net->now_ns, e->id);
 		end_conn_soon(c, e);
 		tell(c, e->reject ? WEFT_CONTACT_REJECTED : WEFT_CONTACT_FAILED, e);
 		return;
@@ -268,10 +283,13 @@ static void take_event(struct roce *r, const struct ib_cm_event *e)
 		/* What the other end waits for need not wait for the program. */
 		(void)ib_cm_disconnect(r->cm, r->net->now_ns, e->id, (struct ibcm_bytes){ 0 });
 		c->id = 0;
+		c->over_id = e->id;
 		end_conn_soon(c, e);
 		tell(c, WEFT_CONTACT_DISCONNECTED, e);
 		return;
 	case IB_CM_RELEASED:
+		c->over_id = 0;
+		tell(c, WEFT_CONTACT_RELEASED, e);
 		return;
 	}
 }

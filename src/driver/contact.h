@@ -19,7 +19,8 @@ struct weft_contact {
 	struct roce *roce;
 	struct list link; /* of roce->contacts */
 	struct event_source events;
-	uint32_t id; /* of the agent's conversation; 0: it is over */
+	uint32_t id;	  /* of the agent's conversation; 0: it is over */
+	uint32_t over_id; /* of one that is over and in its time wait, or 0 */
 	bool is_datagram;
 	struct roce_conn *conn; /* that ends with it, or NULL */
 	struct list leaving_link;
@@ -48,6 +49,8 @@ enum weft_reason contacts_open(struct roce *roce);
 /* Whether nobody has any. */
 bool contacts_are_none(const struct roce *roce);
 
+/* Everybody is told that this side goes. */
+void contacts_leave(struct roce *roce);
 void contacts_close(struct roce *roce);
 
 /* Management datagrams that have come; that are to be sent. */
@@ -61,7 +64,7 @@ void contact_conn_ended(struct roce_conn *rc);
 
 struct weft_contact *contact_create(struct roce *roce, void *context);
 
-/* The conversation is not touched: id is 0, or the agent has forgotten it. */
+/* A conversation that is not over is not touched: id is 0, or the agent has forgotten it. */
 void contact_destroy(struct weft_contact *c);
 
 /* It is no longer one of the service's unanswered requests. */

@@ -305,6 +305,38 @@ void weft_contact_set_context(struct weft_contact *contact, void *context)
 
 /* ---- Services ------------------------------------------------------------------------------- */
 
+static bool is_any(const struct weft_address *a)
+{
+	static const struct weft_address any;
+
+	return a->family == 0 || memcmp(a->ip, any.ip, sizeof(any.ip)) == 0;
+}
+
+/* Whether there are requests that both would take. */
+static bool overlap(const struct weft_service_point *a, const struct weft_service_point *b)
+{
+	const struct weft_address *x = &a->options.at, *y = &b->options.at;
+
+	if (a->service_id != b->service_id || a->options.is_datagram != b->options.is_datagram)
+		return false;
+	if (x->family != y->family && x->family != 0 && y->family != 0)
+		return false;
+	return is_any(x) || is_any(y) || memcmp(x->ip, y->ip, x->family == 6 ? 16 : 4) == 0;
+}
+
+static enum weft_reason claim_port(struct weft_service_point *s, uint16_t port)
+{
+	struct roce *r = s->roce;
+
+	s->options.at.port = port;
+	s->service_id = ibcm_service_id((enum ibcm_port_space)s->options.port_space, port);
+	for (struct list *at = r->services.next; at != &r->services; at = at->next) {
+		if (overlap(s, CONTAINER_OF(at, struct weft_service_point, link)))
+			return WEFT_R_ADDRESS_IN_USE;
+	}
+	return udp_claim_service(r->udp, s->service_id);
+}
+
 /* The port that was asked for, or one that nobody has. */
 static enum weft_reason claim(struct weft_service_point *s)
 {
@@ -313,13 +345,10 @@ static enum weft_reason claim(struct weft_service_point *s)
 
 	if (port == 0 && getrandom(&begin, sizeof(begin), 0) != sizeof(begin))
 		return WEFT_R_SYSTEM;
-	for (uint32_t i = 0; i < (port ? 1 : PORTS) && r == WEFT_R_ADDRESS_IN_USE; i++) {
-		if (port == 0)
-			s->options.at.port = (uint16_t)(PORT_FIRST + (begin + i) % PORTS);
-		s->service_id = ibcm_service_id((enum ibcm_port_space)s->options.port_space,
-						s->options.at.port);
-		r = udp_claim_service(s->roce->udp, s->service_id);
-	}
+	if (port)
+		return claim_port(s, port);
+	for (uint32_t i = 0; i < PORTS && r == WEFT_R_ADDRESS_IN_USE; i++)
+		r = claim_port(s, (uint16_t)(PORT_FIRST + (begin + i) % PORTS));
 	return r;
 }
 

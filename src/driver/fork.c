@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * exit(): requests that wait for others (progress.c) are sent, as an adapter would have done.
+ * exit(): requests that wait for others (progress.c) are sent, as an adapter would have done, and
+ * whoever talks to a contact of RoCE is told that it goes: no socket that closes says so there.
  *
  * fork(): an adapter stays with the process that opened it. The child gives its copies of the
  * sockets back, so that a peer learns when the parent is gone, and what it still has of the adapter
@@ -11,7 +12,7 @@
 #include <sched.h>
 #include <unistd.h>
 
-#include "driver/roce.h"
+#include "driver/contact.h"
 
 /* How often exit() looks for whoever is at work: it may be the one who called it, in a handler. */
 enum { EXIT_TRIES = 10000 };
@@ -65,7 +66,9 @@ __attribute__((destructor)) static void send_what_waits(void)
 
 		if (!lock_soon(&a->lock))
 			continue;
-		if (a->net && a->net->is_waiting)
+		if (a->net && a->net->roce)
+			contacts_leave(a->net->roce);
+		if (a->net && (a->net->is_waiting || a->net->roce))
 			adapter_work(a);
 		pthread_mutex_unlock(&a->lock);
 	}

@@ -150,7 +150,10 @@ enum weft_reason udp_source(struct udp *udp, struct ib_path *path);
 
 /* ---- Services and groups -------------------------------------------------------------------- */
 
-/* Requests for this service come here: WEFT_R_ADDRESS_IN_USE if they go elsewhere already. */
+/*
+ * Requests for this service come here, until it was released as often as it was claimed.
+ * WEFT_R_ADDRESS_IN_USE if they go elsewhere already.
+ */
 enum weft_reason udp_claim_service(struct udp *udp, uint64_t service_id);
 void udp_release_service(struct udp *udp, uint64_t service_id);
 

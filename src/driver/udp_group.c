@@ -26,10 +26,15 @@ bool udp_has_service(const struct udp *u, uint64_t service_id)
 /* A name that only one can have, and where requests are handed on to. */
 enum weft_reason udp_claim_service(struct udp *u, uint64_t service_id)
 {
-	struct udp_service *s = calloc(1, sizeof(*s));
+	struct udp_service *s = service_find(u, service_id);
 	struct udp_unix name;
 	int err;
 
+	if (s) {
+		s->claims++;
+		return WEFT_OK;
+	}
+	s = calloc(1, sizeof(*s));
 	if (!s)
 		return WEFT_R_NO_MEMORY;
 	udp_service_name(service_id, &name);
@@ -39,6 +44,7 @@ enum weft_reason udp_claim_service(struct udp *u, uint64_t service_id)
 		return udp_reason_of(-err);
 	}
 	s->id = service_id;
+	s->claims = 1;
 	list_add_tail(&u->services, &s->link);
 	udp_socket_start(&s->socket);
 	return WEFT_OK;
@@ -55,7 +61,7 @@ void udp_release_service(struct udp *u, uint64_t service_id)
 {
 	struct udp_service *s = service_find(u, service_id);
 
-	if (s)
+	if (s && --s->claims == 0)
 		service_free(s);
 }
 

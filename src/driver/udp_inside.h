@@ -104,6 +104,7 @@ struct udp_service {
 	struct udp_socket socket;
 	struct list link;
 	uint64_t id;
+	uint32_t claims; /* not released yet */
 };
 
 /* A group that was joined. */

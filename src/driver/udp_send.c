@@ -143,6 +143,10 @@ static enum weft_reason sender_open(struct udp *u, const struct ib_path *path, u
 
 	if (!s)
 		return WEFT_R_NO_MEMORY;
+	if (u->is_abandoned) { /* a child does not speak in its parent's name */
+		free(s);
+		return WEFT_R_ROCE_CLOSED;
+	}
 	make_room(u);
 	fd = udp_sender_socket_open(path->is_ipv6, &path->from);
 	if (fd < 0) {

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What a conversation of RoCE brings, in the thread of the program that takes events. */
+#include <errno.h>
+
+#include "compat/rdmacm/rdmacm.h"
+
+/* Who has failed, was refused or is still to answer need not hear that the other end gave up. */
+static bool is_of_interest(const struct id *id, const struct weft_event *event)
+{
+	return event->reason == WEFT_OK ||
+	       (id->state != ID_FAILED && id->state != ID_REJECTED && id->state != ID_REQUESTED);
+}
+
+/* Engine locked: somebody must look, where weft may be called. */
+void roce_news_sink(struct weftv_sink *sink, const struct weft_event *event)
+{
+	struct id *id = CONTAINER_OF(sink, struct id, talk.sink);
+
+	cm_lock();
+	if (event->kind == WEFT_EVENT_CONTACT && is_of_interest(id, event)) {
+		id->looks++;
+		note_post(id, NOTE_NEWS, RDMA_CM_EVENT_CONNECT_RESPONSE, 0);
+	}
+	cm_unlock();
+}
+
+/* ---- Kinds ---------------------------------------------------------------------------------- */
+
+static void fail(struct id *id, enum rdma_cm_event_type event, int status)
+{
+	cm_lock();
+	id_failed(id, event, status);
+	cm_unlock();
+}
+
+static void connected(struct id *id, enum id_state state, enum rdma_cm_event_type event)
+{
+	cm_lock();
+	id_connected(id, state, event);
+	cm_unlock();
+}
+
+/* The other end has accepted: this one gets ready, and says so. */
+static int get_ready(struct id *id)
+{
+	struct depths depths = roce_depths(id);
+	struct ibv_qp *qp = id_qp(id);
+	int r = qp ? roce_qp_connect(id, &depths) : -EINVAL;
+
+	if (r != 0)
+		return r;
+	(void)weft_contact_bind(id->talk.contact, weftv_qp(qp));
+	return cm_error(weft_contact_ready(id->talk.contact));
+}
+
+static void reply(struct id *id, const struct weft_contact_news *news)
+{
+	int r;
+
+	if (id_state(id) != ID_CONNECTING) {
+		(void)weft_contact_reject(id->talk.contact, 0, NULL, 0);
+		return;
+	}
+	id->talk.heard = *news;
+	if (id_is_datagram(id)) {
+		connected(id, ID_ESTABLISHED, RDMA_CM_EVENT_ESTABLISHED);
+		return;
+	}
+	if (id->wire && id->wire->is_external) {
+		connected(id, ID_RESPONDED, RDMA_CM_EVENT_CONNECT_RESPONSE);
+		return;
+	}
+	r = get_ready(id);
+	if (r == 0) {
+		connected(id, ID_ESTABLISHED, RDMA_CM_EVENT_ESTABLISHED);
+		return;
+	}
+	(void)weft_contact_reject(id->talk.contact, 0, NULL, 0);
+	fail(id, RDMA_CM_EVENT_CONNECT_ERROR, r);
+}
+
+/* As Linux has it: the status of a no is the code that came with it. */
+static void end(struct id *id, const struct weft_contact_news *news)
+{
+	if (id_state(id) == ID_REQUESTED)
+		return; /* who accepts is told */
+	if (news->kind == WEFT_CONTACT_REJECTED) {
+		id->talk.heard = *news;
+		fail(id, id_is_datagram(id) ? RDMA_CM_EVENT_UNREACHABLE : RDMA_CM_EVENT_REJECTED,
+		     news->code);
+		return;
+	}
+	fail(id,
+	     news->reason == WEFT_R_CONNECT_TIMEOUT ? RDMA_CM_EVENT_UNREACHABLE
+						    : RDMA_CM_EVENT_CONNECT_ERROR,
+	     cm_error(news->reason));
+}
+
+static void released(struct id *id)
+{
+	cm_lock();
+	if (id->state == ID_DISCONNECTED)
+		note_post(id, NOTE_TIMEWAIT, RDMA_CM_EVENT_TIMEWAIT_EXIT, 0);
+	cm_unlock();
+}
+
+static void take(struct id *id, const struct weft_contact_news *news)
+{
+	switch (news->kind) {
+	case WEFT_CONTACT_REPLY:
+		reply(id, news);
+		break;
+	case WEFT_CONTACT_ESTABLISHED:
+		connected(id, ID_ESTABLISHED, RDMA_CM_EVENT_ESTABLISHED);
+		break;
+	case WEFT_CONTACT_REJECTED:
+	case WEFT_CONTACT_FAILED:
+		end(id, news);
+		break;
+	case WEFT_CONTACT_DISCONNECTED:
+		id_end(id);
+		break;
+	case WEFT_CONTACT_RELEASED:
+		released(id);
+		break;
+	default:
+		break;
+	}
+}
+
+/* ---- All of it ------------------------------------------------------------------------------ */
+
+static bool next(struct id *id, struct weft_contact_news *news)
+{
+	return id->talk.contact && weft_contact_next(id->talk.contact, news) == WEFT_OK &&
+	       news->kind != WEFT_CONTACT_NONE;
+}
+
+/* As of requests: a note to look that is of news just taken is withdrawn. */
+void roce_news_take(struct id *id)
+{
+	struct weft_contact_news news;
+	bool is_done = false;
+
+	id_lock(id);
+	while (!is_done) {
+		uint32_t looks;
+		bool is_heard;
+
+		cm_lock();
+		looks = id->looks;
+		is_heard = id->talk.is_heard;
+		id->talk.is_heard = false;
+		cm_unlock();
+		if (is_heard && id->talk.contact)
+			(void)weft_contact_established(id->talk.contact);
+		while (next(id, &news))
+			take(id, &news);
+		cm_lock();
+		is_done = looks == id->looks;
+		if (is_done)
+			note_withdraw(&id->notes[NOTE_NEWS]);
+		cm_unlock();
+	}
+	id_unlock(id);
+}

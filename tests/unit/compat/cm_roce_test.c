@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What librdmacm does on RoCE devices and not on iWARP's. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "test.h"
+#include "unit/compat/cm_fixture.h"
+
+#define NEEDS_ROCE()                                                                               \
+	do {                                                                                       \
+		if (!cm_is_roce())                                                                 \
+			SKIP("the device is iWARP's");                                             \
+	} while (0)
+
+/* Both ends, and a request that the far one has not answered. */
+static struct rdma_cm_event *request(struct cm_pair *p, struct rdma_conn_param *param)
+{
+	struct rdma_cm_event *event;
+
+	p->near_channel = cm_channel();
+	p->far_channel = cm_channel();
+	p->listener = cm_listener(p->far_channel);
+	p->near = cm_dialler(p->near_channel, p->listener);
+	REQUIRE(rdma_connect(p->near, param) == 0);
+	event = cm_event(p->far_channel);
+	REQUIRE(event && event->event == RDMA_CM_EVENT_CONNECT_REQUEST);
+	p->far = event->id;
+	return event;
+}
+
+static struct ibv_qp_attr attr_of(struct ibv_qp *qp)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	REQUIRE(ibv_query_qp(qp, &attr, 0, &init) == 0);
+	return attr;
+}
+
+/* ---- What the two ends agree on -------------------------------------------------------------- */
+
+TEST(test_roce_cm_queue_pairs_are_as_the_two_ends_have_said)
+{
+	struct rdma_conn_param ask = { .responder_resources = 3,
+				       .initiator_depth = 5,
+				       .retry_count = 6,
+				       .rnr_retry_count = 2 };
+	struct rdma_conn_param say = { .responder_resources = 4,
+				       .initiator_depth = 2,
+				       .rnr_retry_count = 1 };
+	struct ibv_qp_attr near, far;
+	struct rdma_cm_event *event;
+	struct cm_pair p;
+
+	NEEDS_ROCE();
+	event = request(&p, &ask);
+	EXPECT_EQ(event->param.conn.retry_count, 6);
+	EXPECT_EQ(event->param.conn.rnr_retry_count, 2);
+	EXPECT_EQ(event->param.conn.qp_num, p.near->qp->qp_num);
+	cm_create_qp(p.far);
+	REQUIRE(rdma_accept(p.far, &say) == 0);
+	EXPECT_EQ(rdma_ack_cm_event(event), 0);
+	cm_expect(p.near_channel, RDMA_CM_EVENT_ESTABLISHED);
+	cm_expect(p.far_channel, RDMA_CM_EVENT_ESTABLISHED);
+	near = attr_of(p.near->qp);
+	far = attr_of(p.far->qp);
+	EXPECT_EQ(near.qp_state, IBV_QPS_RTS);
+	EXPECT_EQ(far.qp_state, IBV_QPS_RTS);
+	EXPECT_EQ(near.dest_qp_num, p.far->qp->qp_num);
+	EXPECT_EQ(far.dest_qp_num, p.near->qp->qp_num);
+	EXPECT_EQ(near.sq_psn, far.rq_psn);
+	EXPECT_EQ(far.sq_psn, near.rq_psn);
+	EXPECT_EQ(near.path_mtu, far.path_mtu);
+	EXPECT_EQ(near.max_rd_atomic, 4);
+	EXPECT_EQ(near.max_dest_rd_atomic, 2);
+	EXPECT_EQ(far.max_rd_atomic, 2);
+	EXPECT_EQ(far.max_dest_rd_atomic, 4);
+	EXPECT_EQ(near.retry_cnt, 6);
+	EXPECT_EQ(far.retry_cnt, 6);
+	EXPECT_EQ(near.rnr_retry, 1);
+	EXPECT_EQ(far.rnr_retry, 2);
+	cm_pair_free(&p);
+}
+
+TEST(test_roce_cm_options_of_the_id_are_its_queue_pairs)
+{
+	uint8_t timeout = 15, class = 0x68;
+	struct rdma_event_channel *near, *far;
+	struct rdma_cm_id *listener, *id, *accepted;
+	struct ibv_qp_attr attr;
+
+	NEEDS_ROCE();
+	near = cm_channel();
+	far = cm_channel();
+	listener = cm_listener(far);
+	id = cm_dialler(near, listener);
+	REQUIRE(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_ACK_TIMEOUT, &timeout, 1) == 0);
+	REQUIRE(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_TOS, &class, 1) == 0);
+	REQUIRE(rdma_connect(id, NULL) == 0);
+	accepted = cm_accept(far);
+	cm_expect(near, RDMA_CM_EVENT_ESTABLISHED);
+	attr = attr_of(id->qp);
+	EXPECT_EQ(attr.timeout, 15);
+	EXPECT_EQ(attr.ah_attr.grh.traffic_class, 0x68);
+	attr = attr_of(accepted->qp);
+	EXPECT_EQ(attr.timeout, 15);
+	EXPECT_EQ(attr.ah_attr.grh.traffic_class, 0x68);
+	rdma_destroy_ep(id);
+	rdma_destroy_ep(accepted);
+	rdma_destroy_ep(listener);
+	rdma_destroy_event_channel(near);
+	rdma_destroy_event_channel(far);
+}
+
+TEST(test_roce_cm_private_data_that_does_not_fit_is_refused)
+{
+	static const uint8_t data[255];
+	struct rdma_conn_param much = { .private_data = data, .private_data_len = 57 };
+	struct rdma_cm_event *event;
+	struct cm_pair p;
+
+	NEEDS_ROCE();
+	p.near_channel = cm_channel();
+	p.far_channel = cm_channel();
+	p.listener = cm_listener(p.far_channel);
+	p.near = cm_dialler(p.near_channel, p.listener);
+	EXPECT_EQ(rdma_connect(p.near, &much), -1);
+	EXPECT_EQ(errno, EINVAL);
+	much.private_data_len = 56;
+	EXPECT_EQ(rdma_connect(p.near, &much), 0);
+	event = cm_event(p.far_channel);
+	REQUIRE(event && event->event == RDMA_CM_EVENT_CONNECT_REQUEST);
+	p.far = event->id;
+	EXPECT_EQ(rdma_reject(p.far, data, 149), -1);
+	EXPECT_EQ(errno, EINVAL);
+	EXPECT_EQ(rdma_ack_cm_event(event), 0);
+	cm_pair_free(&p);
+}
+
+/* ---- Queue pairs of the program's own -------------------------------------------------------- */
+
+TEST(test_roce_cm_attributes_are_known_when_the_other_end_is)
+{
+	enum {
+		RTR = IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
+		      IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+		RTS = IBV_QP_STATE | IBV_QP_SQ_PSN | IBV_QP_TIMEOUT | IBV_QP_RETRY_CNT |
+		      IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC
+	};
+	struct ibv_qp_attr attr = { .qp_state = IBV_QPS_RTR };
+	struct rdma_cm_event *event;
+	struct cm_pair p;
+	int mask;
+
+	NEEDS_ROCE();
+	event = request(&p, NULL);
+	EXPECT_EQ(rdma_init_qp_attr(p.near, &attr, &mask), -1); /* nobody has answered */
+	EXPECT_EQ(errno, EINVAL);
+	EXPECT_EQ(rdma_init_qp_attr(p.far, &attr, &mask), 0);
+	EXPECT_EQ(mask, RTR);
+	EXPECT_EQ(attr.dest_qp_num, p.near->qp->qp_num);
+	attr.qp_state = IBV_QPS_RTS;
+	EXPECT_EQ(rdma_init_qp_attr(p.far, &attr, &mask), 0);
+	EXPECT_EQ(mask, RTS);
+	EXPECT_EQ(attr.retry_cnt, 7);
+	attr.qp_state = IBV_QPS_SQD;
+	EXPECT_EQ(rdma_init_qp_attr(p.far, &attr, &mask), -1);
+	EXPECT_EQ(errno, EINVAL);
+	EXPECT_EQ(rdma_ack_cm_event(event), 0);
+	cm_pair_free(&p);
+}
+
+/* ---- The end --------------------------------------------------------------------------------- */
+
+/* IBA 12.9.8.4: as Linux tells it, and once. */
+TEST(test_roce_cm_tells_of_the_end_of_the_time_wait)
+{
+	struct cm_pair p;
+
+	NEEDS_ROCE();
+	cm_pair_make(&p);
+	EXPECT_EQ(rdma_disconnect(p.near), 0);
+	cm_expect(p.near_channel, RDMA_CM_EVENT_DISCONNECTED);
+	cm_expect(p.far_channel, RDMA_CM_EVENT_DISCONNECTED);
+	cm_expect(p.near_channel, RDMA_CM_EVENT_TIMEWAIT_EXIT);
+	cm_expect(p.far_channel, RDMA_CM_EVENT_TIMEWAIT_EXIT);
+	cm_expect_none(p.near_channel);
+	cm_expect_none(p.far_channel);
+	cm_pair_free(&p);
+}
+
+/* This program once more, as another process: dials, and ends without a word of its own. */
+static const char child_variable[] = "CM_TEST_LEAVE";
+
+__attribute__((constructor)) static void child(void)
+{
+	const char *port = getenv(child_variable);
+	struct rdma_event_channel *channel;
+	struct rdma_cm_id seen = { 0 };
+
+	if (!port)
+		return;
+	channel = cm_channel();
+	seen.route.addr.src_sin = cm_loopback((uint16_t)atoi(port));
+	REQUIRE(rdma_connect(cm_dialler(channel, &seen), NULL) == 0);
+	cm_expect(channel, RDMA_CM_EVENT_ESTABLISHED);
+	exit(0);
+}
+
+TEST(test_roce_cm_tells_of_a_peer_that_ended_without_disconnecting)
+{
+	struct rdma_event_channel *channel;
+	struct rdma_cm_id *listener, *id;
+	char port[8];
+	int status;
+	pid_t pid;
+
+	NEEDS_ROCE();
+	channel = cm_channel();
+	listener = cm_listener(channel);
+	snprintf(port, sizeof(port), "%u", ntohs(rdma_get_src_port(listener)));
+	REQUIRE(setenv(child_variable, port, 1) == 0);
+	pid = fork();
+	if (pid == 0) {
+		execl("/proc/self/exe", "child", NULL);
+		_exit(1);
+	}
+	REQUIRE(unsetenv(child_variable) == 0);
+	id = cm_accept(channel);
+	cm_expect(channel, RDMA_CM_EVENT_ESTABLISHED);
+	cm_expect(channel, RDMA_CM_EVENT_DISCONNECTED);
+	EXPECT_EQ(waitpid(pid, &status, 0), pid);
+	EXPECT_EQ(status, 0);
+	rdma_destroy_ep(id);
+	rdma_destroy_ep(listener);
+	rdma_destroy_event_channel(channel);
+}
+
+/* ---- Devices --------------------------------------------------------------------------------- */
+
+/* Where both kinds are, who dials decides: WEFT_DEVICES narrows what it has. */
+TEST(test_rdma_listen_takes_requests_of_both_kinds_of_devices)
+{
+	struct rdma_event_channel *near, *far;
+	struct rdma_cm_id *listener, *roce, *iwarp, *accepted;
+
+	if (!cm_is_roce() || getenv("WEFT_DEVICES"))
+		SKIP("the devices are of one kind");
+	near = cm_channel();
+	far = cm_channel();
+	listener = cm_listener(far);
+	EXPECT_EQ(listener->verbs->device->transport_type, IBV_TRANSPORT_IB);
+	roce = cm_dialler(near, listener);
+	EXPECT(roce->verbs == listener->verbs);
+	REQUIRE(setenv("WEFT_DEVICES", "iw_*", 1) == 0);
+	iwarp = cm_dialler(near, listener);
+	REQUIRE(unsetenv("WEFT_DEVICES") == 0);
+	EXPECT_EQ(iwarp->verbs->device->transport_type, IBV_TRANSPORT_IWARP);
+	REQUIRE(rdma_connect(iwarp, NULL) == 0);
+	accepted = cm_accept(far);
+	EXPECT(accepted->verbs == iwarp->verbs);
+	cm_expect(near, RDMA_CM_EVENT_ESTABLISHED);
+	cm_expect(far, RDMA_CM_EVENT_ESTABLISHED);
+	rdma_destroy_ep(accepted);
+	REQUIRE(rdma_connect(roce, NULL) == 0);
+	accepted = cm_accept(far);
+	EXPECT(accepted->verbs == roce->verbs);
+	rdma_destroy_ep(accepted);
+	rdma_destroy_ep(iwarp);
+	rdma_destroy_ep(roce);
+	rdma_destroy_ep(listener);
+	rdma_destroy_event_channel(near);
+	rdma_destroy_event_channel(far);
+}
