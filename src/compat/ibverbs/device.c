@@ -32,18 +32,25 @@ static const struct {
 
 /* ---- Which there are ------------------------------------------------------------------------ */
 
+/* A name, or the beginning of one with a star behind it. */
+static bool is_meant(const char *wish, size_t length, const char *name)
+{
+	if (length > 0 && wish[length - 1] == '*')
+		return strncmp(name, wish, length - 1) == 0;
+	return length == strlen(name) && memcmp(wish, name, length) == 0;
+}
+
 /* WEFT_DEVICES: names with commas between them; not set: all. */
 static bool is_wanted(const char *name)
 {
 	const char *at = getenv("WEFT_DEVICES");
-	size_t length = strlen(name);
 
 	if (!at)
 		return true;
 	while (*at) {
 		size_t n = strcspn(at, ", ");
 
-		if (n == length && memcmp(at, name, n) == 0)
+		if (is_meant(at, n, name))
 			return true;
 		at += n + (at[n] != '\0');
 	}
@@ -354,13 +361,17 @@ static bool is_loopback(const struct sockaddr *a)
 	       ntohl(((const struct sockaddr_in *)(const void *)a)->sin_addr.s_addr) >> 24 == 127;
 }
 
-/* The interface that has the address. Loopback has all of 127, though it lists one. */
-static bool has_address(const struct ifaddrs *i, const struct sockaddr *address)
+/*
+ * The interface that has the address. Loopback has all of 127, though it lists one: that is enough
+ * for TCP, but the others are no GIDs.
+ */
+static bool has_address(const struct ifaddrs *i, const struct sockaddr *address,
+			enum device_kind kind)
 {
 	if (!i->ifa_addr || i->ifa_addr->sa_family != address->sa_family)
 		return false;
 	return is_same(i->ifa_addr, address) ||
-	       ((i->ifa_flags & IFF_LOOPBACK) && is_loopback(address));
+	       (kind == DEVICE_IWARP && (i->ifa_flags & IFF_LOOPBACK) && is_loopback(address));
 }
 
 static struct context *shared_context(struct device *d)
@@ -378,13 +389,13 @@ static struct device *device_at(const struct ifaddrs *list, const struct sockadd
 	for (const struct ifaddrs *i = list; i; i = i->ifa_next) {
 		struct device *d = find(i, kind);
 
-		if (d && d->is_present && has_address(i, address))
+		if (d && d->is_present && has_address(i, address, kind))
 			return d;
 	}
 	return NULL;
 }
 
-struct ibv_context *weftv_context_at(const struct sockaddr *address)
+struct ibv_context *weftv_context_at(const struct sockaddr *address, bool is_roce)
 {
 	struct context *c = NULL;
 	struct ifaddrs *list;
@@ -394,9 +405,7 @@ struct ibv_context *weftv_context_at(const struct sockaddr *address)
 	if (getifaddrs(&list) < 0)
 		return NULL;
 	(void)device_list_get(&error);
-	d = device_at(list, address, DEVICE_IWARP);
-	if (!d)
-		d = device_at(list, address, DEVICE_ROCE);
+	d = device_at(list, address, is_roce ? DEVICE_ROCE : DEVICE_IWARP);
 	if (d)
 		c = shared_context(d);
 	else
@@ -425,7 +434,7 @@ struct ibv_context **weftv_contexts(int *count)
 	else if (!error)
 		error = ENODEV;
 	if (list && found)
-		present = gather(DEVICE_ROCE, found, gather(DEVICE_IWARP, found, 0));
+		present = gather(DEVICE_IWARP, found, gather(DEVICE_ROCE, found, 0));
 	for (int i = 0; i < present; i++) {
 		struct context *c = shared_context(found[i]);
 

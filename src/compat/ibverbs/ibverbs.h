@@ -22,14 +22,13 @@ struct weftv_sink {
 struct weft_adapter *weftv_adapter(void);
 
 /*
- * The context that all of librdmacm shares, of the device that has the address: opened when first
- * asked for, never closed. Of two that have it, iWARP's. NULL and errno: ENODEV if no device has
- * it.
+ * The context that all of librdmacm shares, of the RoCE or the iWARP device that has the address:
+ * opened when first asked for, never closed. NULL and errno: ENODEV if there is none.
  */
-struct ibv_context *weftv_context_at(const struct sockaddr *address);
+struct ibv_context *weftv_context_at(const struct sockaddr *address, bool is_roce);
 
 /*
- * The shared contexts of all devices that can be opened, those of iWARP first, ended by NULL; to be
+ * The shared contexts of all devices that can be opened, those of RoCE first, ended by NULL; to be
  * freed. NULL and errno, which is also set if there is none in it.
  */
 struct ibv_context **weftv_contexts(int *count);

@@ -192,7 +192,7 @@ static void arrivals_reject(struct list *arrivals)
 	while (!list_is_empty(arrivals)) {
 		struct note *note = CONTAINER_OF(list_pop(arrivals), struct note, link);
 
-		(void)weft_request_reject(note->request, NULL);
+		request_refuse(note->request);
 		free(note);
 	}
 }

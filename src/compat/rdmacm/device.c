@@ -47,6 +47,7 @@ static int home_create(struct ibv_context *context, struct home **home)
 		return -error;
 	}
 	h->context = context;
+	h->is_roce = weftv_is_roce(context);
 	h->ird_max = depth_max(attr.max_qp_rd_atom);
 	h->ord_max = depth_max(attr.max_qp_init_rd_atom);
 	h->pd = ibv_alloc_pd(context);
@@ -82,34 +83,66 @@ static int home_get(struct ibv_context *context, struct home **home)
 	return r;
 }
 
-/* Where no device has loopback's addresses any of them does, as in the kernel: the first. */
-static struct ibv_context *context_for_loopback(void)
+/* The first of a kind, or NULL. */
+static struct ibv_context *context_first(bool is_roce)
 {
-	struct ibv_context **list = weftv_contexts(NULL);
-	struct ibv_context *first = list ? list[0] : NULL;
+	struct ibv_context **list = weftv_contexts(NULL), *first = NULL;
 
+	for (int i = 0; list && list[i] && !first; i++) {
+		if (weftv_is_roce(list[i]) == is_roce)
+			first = list[i];
+	}
 	free(list);
 	return first;
 }
 
-int device_bind(struct id *id, const struct sockaddr *address)
+/*
+ * Where no device has loopback's addresses any of them does, as in the kernel: the first. RoCE's
+ * cannot, as no GID of theirs is such an address.
+ */
+static struct ibv_context *context_at(const struct sockaddr *address, bool is_roce)
 {
-	struct ibv_context *context = weftv_context_at(address);
-	struct home *home = NULL;
-	int r;
+	struct ibv_context *context = weftv_context_at(address, is_roce);
 
-	if (!context && address_is_loopback(address))
-		context = context_for_loopback();
-	if (!context)
-		return cm_errno();
-	r = home_get(context, &home);
+	if (!context && !is_roce && address_is_loopback(address))
+		context = context_first(false);
+	return context;
+}
+
+bool device_is_at(const struct sockaddr *address, bool is_roce)
+{
+	return (address ? context_at(address, is_roce) : context_first(is_roce)) != NULL;
+}
+
+static int bind_to(struct id *id, struct ibv_context *context)
+{
+	struct home *home = NULL;
+	int r = context ? home_get(context, &home) : cm_errno();
+
 	if (r != 0)
 		return r;
 	id->home = home;
+	id->transport = !home->is_roce	     ? &iwarp_transport
+			: id_is_datagram(id) ? &datagram_transport
+					     : &roce_transport;
 	id->rdma.verbs = context;
 	id->rdma.pd = home->pd;
 	id->rdma.port_num = PORT;
 	return 0;
+}
+
+int device_bind_to(struct id *id, const struct sockaddr *address, bool is_roce)
+{
+	return bind_to(id, context_at(address, is_roce));
+}
+
+int device_bind(struct id *id, const struct sockaddr *address)
+{
+	struct ibv_context *context = context_at(address, true);
+
+	if (!context && id->rdma.ps == RDMA_PS_TCP)
+		context = context_at(address, false);
+	return bind_to(id, context);
 }
 
 struct ibv_context **rdma_get_devices(int *num_devices)

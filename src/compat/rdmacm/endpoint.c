@@ -84,6 +84,8 @@ int rdma_create_ep(struct rdma_cm_id **id, struct rdma_addrinfo *res, struct ibv
 		return cm_result(-EINVAL);
 	if (rdma_create_id(NULL, &made, NULL, (enum rdma_port_space)res->ai_port_space) < 0)
 		return -1;
+	if (res->ai_qp_type)
+		made->qp_type = (enum ibv_qp_type)res->ai_qp_type;
 	if (res->ai_flags & RAI_PASSIVE)
 		r = passive(made, res, pd, qp_init_attr);
 	else

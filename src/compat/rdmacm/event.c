@@ -5,30 +5,15 @@
 
 #include "compat/rdmacm/rdmacm.h"
 
-/* What the other end said of Reads; one that says nothing leaves it to us. */
-static uint8_t depth_told(uint32_t depth, uint8_t max)
-{
-	return depth < max ? (uint8_t)depth : max;
-}
-
-static void tell_peer(struct taken *taken, const struct weft_peer *peer, const struct home *home)
+void event_private_data(struct taken *taken, const void *data, uint32_t bytes)
 {
 	struct rdma_conn_param *conn = &taken->rdma.param.conn;
 
-	/* The other end's Reads are what is asked of us here, and the other way round. */
-	conn->responder_resources = depth_told(peer->ord, home->ird_max);
-	conn->initiator_depth = depth_told(peer->ird, home->ord_max);
-}
-
-static void tell_private_data(struct taken *taken, const struct weft_peer *peer)
-{
-	struct rdma_conn_param *conn = &taken->rdma.param.conn;
-	uint32_t n = peer->private_bytes;
-
-	if (n == 0)
+	if (bytes == 0)
 		return;
-	conn->private_data_len = n < PRIVATE_MAX ? (uint8_t)n : PRIVATE_MAX;
-	memcpy(taken->private_data, peer->private_data, conn->private_data_len);
+	/* Datagrams' parameters begin with the same two fields. */
+	conn->private_data_len = bytes < PRIVATE_MAX ? (uint8_t)bytes : PRIVATE_MAX;
+	memcpy(taken->private_data, data, conn->private_data_len);
 	conn->private_data = taken->private_data;
 }
 
@@ -47,65 +32,109 @@ static bool join_channel(struct id *id, const struct id *listener)
 	return is_there;
 }
 
+/* What a request says, whichever way it came. */
+struct asked {
+	struct weft_address local, remote;
+	uint32_t ird, ord; /* of the other end */
+	const void *private_data;
+	uint32_t private_bytes;
+};
+
 /* An id for a request, in the listener's channel or in one of its own. */
-static struct id *id_for_request(struct id *listener, const struct weft_peer *peer)
+static struct id *id_for_request(struct id *listener, const struct asked *asked, bool is_roce)
 {
-	struct id *id = id_create(NULL, listener->rdma.context);
+	struct id *id = id_create(NULL, listener->rdma.context, listener->rdma.ps);
 
 	if (!id)
 		return NULL;
-	address_from_weft(&peer->local, &id->rdma.route.addr.src_storage);
-	address_from_weft(&peer->remote, &id->rdma.route.addr.dst_storage);
-	if (device_bind(id, &id->rdma.route.addr.src_addr) != 0 ||
+	address_from_weft(&asked->local, &id->rdma.route.addr.src_storage);
+	address_from_weft(&asked->remote, &id->rdma.route.addr.dst_storage);
+	if (device_bind_to(id, &id->rdma.route.addr.src_addr, is_roce) != 0 ||
 	    (listener->is_synchronous ? id_migrate(id, NULL) != 0 : !join_channel(id, listener))) {
 		(void)id_destroy(id);
 		return NULL;
 	}
-	id->peer_ird = depth_told(peer->ird, id->home->ord_max);
-	id->peer_ord = depth_told(peer->ord, id->home->ird_max);
+	id->rdma.qp_type = listener->rdma.qp_type;
+	id->peer_ird = depth_told(asked->ird, id->home->ord_max);
+	id->peer_ord = depth_told(asked->ord, id->home->ird_max);
 	return id;
 }
 
-static int make_request(const struct note *note, struct taken *taken)
+static void tell_request(struct taken *taken, struct id *id, struct id *listener,
+			 const struct asked *asked)
+{
+	taken->rdma.id = &id->rdma;
+	taken->rdma.listen_id = &listener->rdma;
+	taken->rdma.event = RDMA_CM_EVENT_CONNECT_REQUEST;
+	if (!id_is_datagram(id)) {
+		/* The other end's Reads are what is asked of us here, and the other way round. */
+		taken->rdma.param.conn.responder_resources = id->peer_ord;
+		taken->rdma.param.conn.initiator_depth = id->peer_ird;
+	}
+	event_private_data(taken, asked->private_data, asked->private_bytes);
+}
+
+static int make_stream_request(const struct note *note, struct taken *taken)
 {
 	struct weft_peer peer;
-	struct id *id = NULL;
+	struct asked asked;
+	struct id *id;
 
-	if (weft_request_query(note->request, &peer) == WEFT_OK)
-		id = id_for_request(note->id, &peer);
-	if (!id) { /* to an address that is no device's, or memory is short */
-		(void)weft_request_reject(note->request, NULL);
+	if (weft_request_query(note->request.stream, &peer) != WEFT_OK)
 		return -EAGAIN;
-	}
-	id->request = note->request;
+	asked = (struct asked){ peer.local, peer.remote,       peer.ird,
+				peer.ord,   peer.private_data, peer.private_bytes };
+	id = id_for_request(note->id, &asked, false);
+	if (!id)
+		return -EAGAIN;
+	id->request = note->request.stream;
 	(void)id_try(id, ID_REQUESTED);
-	taken->rdma.id = &id->rdma;
-	taken->rdma.listen_id = &note->id->rdma;
-	taken->rdma.event = RDMA_CM_EVENT_CONNECT_REQUEST;
-	tell_peer(taken, &peer, id->home);
-	tell_private_data(taken, &peer);
+	tell_request(taken, id, note->id, &asked);
 	return 0;
+}
+
+static int make_contact_request(const struct note *note, struct taken *taken)
+{
+	struct weft_contact_news news;
+	struct asked asked;
+	struct id *id;
+
+	if (weft_contact_next(note->request.contact, &news) != WEFT_OK ||
+	    news.kind != WEFT_CONTACT_REQUEST)
+		return -EAGAIN;
+	asked = (struct asked){ news.path.from, news.path.to,	   news.reads_in,
+				news.reads_out, news.private_data, news.private_bytes };
+	id = id_for_request(note->id, &asked, true);
+	if (!id)
+		return -EAGAIN;
+	tell_request(taken, id, note->id, &asked);
+	roce_requested(id, note->request.contact, &news);
+	if (!id_is_datagram(id)) {
+		taken->rdma.param.conn.retry_count = news.retries;
+		taken->rdma.param.conn.rnr_retry_count = news.rnr_retries;
+		taken->rdma.param.conn.srq = news.has_srq;
+		taken->rdma.param.conn.qp_num = news.qp_number;
+	}
+	return 0;
+}
+
+/* To an address that is no device's, or when memory is short, nobody hears of it. */
+static int make_request(const struct note *note, struct taken *taken)
+{
+	int r = note->request.contact ? make_contact_request(note, taken)
+				      : make_stream_request(note, taken);
+
+	if (r != 0)
+		request_refuse(note->request);
+	return r;
 }
 
 /* ---- Answers -------------------------------------------------------------------------------- */
 
-/* How connecting went: the one who asked hears what the other end said. */
 static void tell_answer(struct id *id, struct taken *taken)
 {
-	struct rdma_addr *addr = &id->rdma.route.addr;
-	struct weft_peer peer;
-	struct ibv_qp *qp;
-	bool is_known;
-
 	id_lock(id);
-	qp = id_qp(id);
-	is_known = qp && weft_qp_peer(weftv_qp(qp), &peer) == WEFT_OK;
-	if (is_known && taken->rdma.status == 0) {
-		tell_peer(taken, &peer, id->home);
-		address_set_port(&addr->src_addr, htons(peer.local.port));
-	}
-	if (is_known && id->is_active)
-		tell_private_data(taken, &peer);
+	id->transport->tell(id, taken);
 	id_unlock(id);
 }
 
@@ -116,6 +145,10 @@ int event_make(const struct note *note, struct taken *taken)
 		return make_request(note, taken);
 	if (note->kind == NOTE_LOOK) {
 		listener_drain(note->id);
+		return -EAGAIN;
+	}
+	if (note->kind == NOTE_NEWS) {
+		roce_news_take(note->id);
 		return -EAGAIN;
 	}
 	taken->rdma.id = &note->id->rdma;

@@ -4,15 +4,15 @@
 
 #include "compat/rdmacm/rdmacm.h"
 
-struct id *id_create(struct channel *channel, void *context)
+struct id *id_create(struct channel *channel, void *context, enum rdma_port_space ps)
 {
 	struct id *id = calloc(1, sizeof(*id));
 
 	if (!id)
 		return NULL;
 	id->rdma.context = context;
-	id->rdma.ps = RDMA_PS_TCP;
-	id->rdma.qp_type = IBV_QPT_RC;
+	id->rdma.ps = ps;
+	id->rdma.qp_type = id_is_datagram(id) ? IBV_QPT_UD : IBV_QPT_RC;
 	id->port_holder = -1;
 	pthread_mutex_init(&id->calls, NULL);
 	pthread_mutex_init(&id->drain, NULL);
@@ -39,11 +39,11 @@ int id_destroy(struct id *id)
 	id_forget_event(id);
 	listener_close(id);
 	id_lock(id);
-	id_hang_up(id);
+	if (id->transport)
+		id->transport->leave(id);
+	wire_detach(id);
 	id_unlock(id);
 	id_leave_channel(id);
-	if (id->request)
-		(void)weft_request_reject(id->request, NULL);
 	port_release(id);
 	if (own)
 		channel_destroy(own);
@@ -54,7 +54,7 @@ int id_destroy(struct id *id)
 	return 0;
 }
 
-static int create(struct channel *channel, void *context, struct id **made)
+static int create(struct channel *channel, void *context, enum rdma_port_space ps, struct id **made)
 {
 	struct channel *own = NULL;
 	struct id *id;
@@ -64,7 +64,7 @@ static int create(struct channel *channel, void *context, struct id **made)
 		if (!own)
 			return cm_errno();
 	}
-	id = id_create(channel ? channel : own, context);
+	id = id_create(channel ? channel : own, context, ps);
 	if (!id) {
 		if (own)
 			channel_destroy(own);
@@ -81,19 +81,10 @@ int rdma_create_id(struct rdma_event_channel *channel, struct rdma_cm_id **id, v
 	struct id *made;
 	int r;
 
-	switch (ps) {
-	case RDMA_PS_TCP:
-		break;
-	case RDMA_PS_UDP:
-	case RDMA_PS_IPOIB:
-	case RDMA_PS_IB:
-		return cm_result(-EPROTONOSUPPORT); /* iWARP has connections and no more */
-	default:
+	if (!id ||
+	    (ps != RDMA_PS_TCP && ps != RDMA_PS_UDP && ps != RDMA_PS_IPOIB && ps != RDMA_PS_IB))
 		return cm_result(-EINVAL);
-	}
-	if (!id)
-		return cm_result(-EINVAL);
-	r = create(channel ? channel_of(channel) : NULL, context, &made);
+	r = create(channel ? channel_of(channel) : NULL, context, ps, &made);
 	if (r == 0)
 		*id = &made->rdma;
 	return cm_result(r);

@@ -21,8 +21,16 @@ static void listener_take(struct weftv_sink *sink, const struct weft_event *even
 	cm_unlock();
 }
 
+void request_refuse(struct request request)
+{
+	if (request.contact)
+		(void)weft_contact_close(request.contact);
+	else
+		(void)weft_request_reject(request.stream, NULL);
+}
+
 /* A request becomes a note, to be told on its own. */
-static void arrive(struct id *id, struct weft_request *request)
+static void arrive(struct id *id, struct request request)
 {
 	struct note *note = calloc(1, sizeof(*note));
 	bool is_told = false;
@@ -37,7 +45,18 @@ static void arrive(struct id *id, struct weft_request *request)
 	if (is_told)
 		return;
 	free(note);
-	(void)weft_request_reject(request, NULL);
+	request_refuse(request);
+}
+
+/* The next that waits. False: there is none. */
+static bool next_request(struct id *id, struct request *request)
+{
+	*request = (struct request){ 0 };
+	if (id->listener)
+		(void)weft_listener_next(id->listener, &request->stream);
+	if (!request->stream && id->service)
+		(void)weft_service_next(id->service, NULL, &request->contact);
+	return request->stream || request->contact;
 }
 
 /*
@@ -49,19 +68,15 @@ void listener_drain(struct id *id)
 	bool is_done = false;
 
 	pthread_mutex_lock(&id->drain);
-	while (!is_done && id->listener) {
-		struct weft_request *request;
+	while (!is_done && (id->listener || id->service)) {
+		struct request request;
 		uint32_t looks;
 
 		cm_lock();
 		looks = id->looks;
 		cm_unlock();
-		do {
-			request = NULL;
-			(void)weft_listener_next(id->listener, &request);
-			if (request)
-				arrive(id, request);
-		} while (request);
+		while (next_request(id, &request))
+			arrive(id, request);
 		cm_lock();
 		is_done = looks == id->looks;
 		if (is_done)
@@ -71,57 +86,82 @@ void listener_drain(struct id *id)
 	pthread_mutex_unlock(&id->drain);
 }
 
+/* Locked. */
+static void close_both(struct id *id)
+{
+	if (id->listener)
+		(void)weft_listener_close(id->listener);
+	if (id->service)
+		(void)weft_service_close(id->service);
+	id->listener = NULL;
+	id->service = NULL;
+}
+
 void listener_close(struct id *id)
 {
 	pthread_mutex_lock(&id->drain);
-	if (id->listener)
-		(void)weft_listener_close(id->listener);
-	id->listener = NULL;
+	close_both(id);
 	pthread_mutex_unlock(&id->drain);
 }
 
-/* The adapter comes with the first context. */
-static int adapter_get(struct weft_adapter **adapter)
+static uint32_t requests_max(int backlog)
 {
-	struct ibv_context **contexts = weftv_contexts(NULL);
-	int r = contexts && contexts[0] ? 0 : cm_errno();
+	if (backlog > REQUESTS_MAX)
+		return REQUESTS_MAX;
+	return backlog > REQUESTS_MIN ? (uint32_t)backlog : REQUESTS_MIN;
+}
 
-	free(contexts);
-	*adapter = r == 0 ? weftv_adapter() : NULL;
-	return r;
+/* Locked. On the devices of both kinds, where both are: who dials decides by which it comes. */
+static enum weft_reason open_both(struct id *id, int backlog, bool has_iwarp, bool has_roce)
+{
+	const struct sockaddr *src = &id->rdma.route.addr.src_addr;
+	struct weft_listen_options options = { .requests_max = requests_max(backlog),
+					       .context = &id->listener_sink };
+	struct weft_service_options service = {
+		.is_datagram = id_is_datagram(id),
+		.port_space = (enum weft_port_space)id->rdma.ps,
+		.requests_max = requests_max(backlog),
+		.context = &id->listener_sink,
+	};
+	struct weft_address at;
+	enum weft_reason reason = WEFT_OK;
+
+	address_to_weft(src, &at);
+	if (at.family == 6 && address_is_any(src) && !id->is_family_only)
+		at.family = 0; /* IPv4 as well */
+	service.at = at;
+	if (has_roce)
+		reason = weft_service_open(weftv_adapter(), &service, &id->service);
+	if (reason == WEFT_OK && has_iwarp)
+		reason = weft_listen(weftv_adapter(), &at, &options, &id->listener);
+	if (reason != WEFT_OK)
+		close_both(id);
+	return reason;
 }
 
 static int listen_at(struct id *id, int backlog)
 {
-	struct sockaddr *src = &id->rdma.route.addr.src_addr;
-	struct weft_listen_options options = {
-		.requests_max = backlog > REQUESTS_MIN ? (uint32_t)backlog : REQUESTS_MIN,
-		.context = &id->listener_sink,
-	};
-	struct weft_adapter *adapter;
-	struct weft_address at;
+	const struct sockaddr *src = &id->rdma.route.addr.src_addr;
+	const struct sockaddr *at = address_is_any(src) ? NULL : src;
+	bool has_roce = device_is_at(at, true);
+	bool has_iwarp = id->rdma.ps == RDMA_PS_TCP && device_is_at(at, false);
 	enum weft_reason reason;
-	int r = adapter_get(&adapter);
 
-	if (r != 0)
-		return r;
-	if (options.requests_max > REQUESTS_MAX)
-		options.requests_max = REQUESTS_MAX;
-	address_to_weft(src, &at);
-	if (at.family == 6 && address_is_any(src) && !id->is_family_only)
-		at.family = 0; /* IPv4 as well */
+	if (!has_roce && !has_iwarp)
+		return cm_errno();
 	id->listener_sink.take = listener_take;
 	if (!id_try(id, ID_LISTENING))
 		return -EINVAL;
 	/* Requests may come before the call returns: whoever looks for them waits for it. */
 	pthread_mutex_lock(&id->drain);
-	reason = weft_listen(adapter, &at, &options, &id->listener);
+	reason = open_both(id, backlog, has_iwarp, has_roce);
 	pthread_mutex_unlock(&id->drain);
 	if (reason != WEFT_OK) {
 		(void)id_try(id, ID_BOUND);
 		return cm_error(reason);
 	}
-	port_release(id);
+	if (has_iwarp)
+		port_release(id);
 	return 0;
 }
 

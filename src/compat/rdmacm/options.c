@@ -26,8 +26,11 @@ static int set_id_option(struct id *id, int name, const void *value, size_t leng
 	bool is_reuse_wanted;
 
 	switch (name) {
-	case RDMA_OPTION_ID_TOS: /* taken, and without effect: TCP is not told */
-		return length == sizeof(uint8_t) ? 0 : -EINVAL;
+	case RDMA_OPTION_ID_TOS: /* TCP is not told */
+		if (length != sizeof(id->tos))
+			return -EINVAL;
+		memcpy(&id->tos, value, sizeof(id->tos));
+		return 0;
 	case RDMA_OPTION_ID_REUSEADDR: /* every address may be used again here */
 		return flag_of(value, length, &is_reuse_wanted);
 	case RDMA_OPTION_ID_AFONLY:
@@ -58,7 +61,7 @@ int rdma_set_option(struct rdma_cm_id *rdma, int level, int optname, void *optva
 	return cm_result(r);
 }
 
-/* ---- Enhanced connection establishment: nothing that iWARP could carry --------------------- */
+/* ---- Enhanced connection establishment: nothing that weft's devices have ------------------- */
 
 int rdma_set_local_ece(struct rdma_cm_id *id, struct ibv_ece *ece)
 {

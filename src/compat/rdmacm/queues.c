@@ -76,30 +76,47 @@ static int cqs_get(struct id *id, struct ibv_qp_init_attr_ex *attr)
 
 /* ---- Queue pairs ---------------------------------------------------------------------------- */
 
-enum { INIT_MASK = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS };
-
-/* What a peer may do is decided by the regions it is told of, not here. */
-static struct ibv_qp_attr init_attr(void)
+void qp_attr_init(struct ibv_qp_attr *attr, int *mask)
 {
-	return (struct ibv_qp_attr){
+	*attr = (struct ibv_qp_attr){
 		.qp_state = IBV_QPS_INIT,
 		.port_num = PORT,
 		.qp_access_flags = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_WRITE |
 				   IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_ATOMIC,
 	};
+	*mask = IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS;
+}
+
+int qp_move(struct id *id, struct ibv_qp *qp, enum ibv_qp_state state)
+{
+	struct ibv_qp_attr attr = { .qp_state = state };
+	int mask, r = id->transport->qp_attr(id, &attr, &mask);
+
+	return r != 0 ? r : -ibv_modify_qp(qp, &attr, mask);
+}
+
+/* One for datagrams is ready when it is made; others are connected. */
+static int qp_prepare(struct id *id, struct ibv_qp *qp)
+{
+	int r = qp_move(id, qp, IBV_QPS_INIT);
+
+	if (r != 0 || !id_is_datagram(id))
+		return r != 0 ? r : wire_attach(id, qp, false);
+	r = qp_move(id, qp, IBV_QPS_RTR);
+	return r != 0 ? r : qp_move(id, qp, IBV_QPS_RTS);
 }
 
 static int qp_make(struct id *id, struct ibv_qp_init_attr_ex *attr, struct ibv_qp **made)
 {
-	struct ibv_qp_attr init = init_attr();
-	struct ibv_qp *qp = ibv_create_qp_ex(id->rdma.verbs, attr);
+	struct ibv_qp *qp;
 	int r;
 
+	if ((attr->qp_type == IBV_QPT_UD) != id_is_datagram(id))
+		return -EINVAL;
+	qp = ibv_create_qp_ex(id->rdma.verbs, attr);
 	if (!qp)
 		return cm_errno();
-	r = -ibv_modify_qp(qp, &init, INIT_MASK);
-	if (r == 0)
-		r = wire_attach(id, qp, false);
+	r = qp_prepare(id, qp);
 	if (r != 0)
 		(void)ibv_destroy_qp(qp);
 	else
@@ -187,7 +204,8 @@ void rdma_destroy_qp(struct rdma_cm_id *rdma)
 	id_lock(id);
 	qp = rdma->qp;
 	rdma->qp = NULL;
-	id_end(id); /* it is the end of a connection, too */
+	if (!id->home->is_roce)
+		id_end(id); /* it is the end of a connection, too; RoCE's is told when it came */
 	weftv_qp_set_sink(qp, NULL);
 	wire_detach(id);
 	id_unlock(id);
@@ -196,22 +214,17 @@ void rdma_destroy_qp(struct rdma_cm_id *rdma)
 	cqs_destroy(id);
 }
 
-int rdma_init_qp_attr(struct rdma_cm_id *id, struct ibv_qp_attr *qp_attr, int *qp_attr_mask)
+int rdma_init_qp_attr(struct rdma_cm_id *rdma, struct ibv_qp_attr *qp_attr, int *qp_attr_mask)
 {
-	if (!id || !qp_attr || !qp_attr_mask || !id->verbs)
+	struct id *id = id_of(rdma);
+	int r;
+
+	if (!rdma || !qp_attr || !qp_attr_mask || !rdma->verbs)
 		return cm_result(-EINVAL);
-	switch (qp_attr->qp_state) {
-	case IBV_QPS_INIT:
-		*qp_attr = init_attr();
-		*qp_attr_mask = INIT_MASK;
-		return 0;
-	case IBV_QPS_RTR:
-	case IBV_QPS_RTS: /* the rest is agreed on the wire */
-		*qp_attr_mask = IBV_QP_STATE;
-		return 0;
-	default:
-		return cm_result(-EINVAL);
-	}
+	id_lock(id);
+	r = id->transport->qp_attr(id, qp_attr, qp_attr_mask);
+	id_unlock(id);
+	return cm_result(r);
 }
 
 /* ---- Shared receive queues ------------------------------------------------------------------ */

@@ -4,6 +4,12 @@
  * connections. It decides nothing that weft decides. Inside this room a call returns 0 or a
  * negative errno; cm_result() makes of it what programs expect.
  *
+ *	connect.c  listen.c  resolve.c  queues.c   the calls, whatever the device
+ *	iwarp.c  roce.c  datagram.c                what they do on it: struct transport
+ *	wire.c  roce_news.c                        what weft tells
+ *	roce_qp.c                                  attributes of RoCE's queue pairs
+ *	channel.c  event.c                         what the program is told
+ *
  * Locks, in the order in which they are taken:
  *   id->calls        one call on an id's connection or queues at a time
  *   listener drain   one reader of a listener's requests at a time
@@ -18,7 +24,7 @@
 #include <pthread.h>
 #include <rdma/rdma_cma.h>
 #include <stdbool.h>
-#include <weft/weft.h>
+#include <weft/roce.h>
 
 #include "base/list.h"
 #include "compat/bell.h"
@@ -33,7 +39,8 @@ enum id_state {
 	ID_BOUND,	 /* it has a source address */
 	ID_ADDRESS,	 /* it knows its destination, and its device */
 	ID_ROUTE,	 /* it may connect */
-	ID_CONNECTING,	 /* the queue pair dials */
+	ID_CONNECTING,	 /* the other end is asked */
+	ID_RESPONDED,	 /* its answer was yes, and the program's own queue pair gets ready */
 	ID_LISTENING,	 /* requests come */
 	ID_REQUESTED,	 /* it is a request, to be answered */
 	ID_ACCEPTING,	 /* the answer was yes, and is on its way */
@@ -55,11 +62,20 @@ bool id_state_may(enum id_state from, enum id_state to);
 enum note_kind {
 	NOTE_ADDRESS = 0,
 	NOTE_ROUTE,
-	NOTE_CONNECT,	 /* how connecting went */
-	NOTE_END,	 /* of the connection */
-	NOTE_LOOK,	 /* a listener: there may be requests */
-	NOTE_OF_ID,	 /* number of those above, which are part of the id */
-	NOTE_ARRIVAL = 8 /* a request was taken from the listener: a note of its own for each */
+	NOTE_CONNECT,  /* how connecting went */
+	NOTE_END,      /* of the connection */
+	NOTE_LOOK,     /* a listener: there may be requests */
+	NOTE_NEWS,     /* a contact: there may be news */
+	NOTE_TIMEWAIT, /* the end of its time wait */
+	NOTE_OF_ID,    /* number of those above, which are part of the id */
+	/* Notes of their own, as there may be many. */
+	NOTE_ARRIVAL /* a request was taken from the listener */
+};
+
+/* One of the two: what a stream or a datagram brought. */
+struct request {
+	struct weft_request *stream;
+	struct weft_contact *contact;
 };
 
 struct note {
@@ -68,7 +84,7 @@ struct note {
 	enum note_kind kind;
 	enum rdma_cm_event_type event;
 	int status;
-	struct weft_request *request; /* of an arrival */
+	struct request request; /* of an arrival */
 };
 
 /* cm_lock() guards all of it but the public part, which does not change. */
@@ -87,6 +103,17 @@ struct home {
 	struct ibv_context *context;
 	struct ibv_pd *pd; /* the default one */
 	uint8_t ird_max, ord_max;
+	bool is_roce;
+};
+
+/* A conversation with the other end, on RoCE. id->calls guards it, but for the last. */
+struct talk {
+	struct weftv_sink sink;
+	struct weft_contact *contact;	 /* or NULL */
+	struct weft_contact_offer offer; /* what this end said */
+	struct weft_contact_news heard;	 /* what the other end said: request, answer, or no */
+	uint32_t mtu_bytes;		 /* that was asked for */
+	bool is_heard;			 /* by a packet; cm_lock() guards it */
 };
 
 /*
@@ -102,6 +129,9 @@ struct wire {
 	bool is_external;
 };
 
+struct transport;
+struct taken;
+
 struct id {
 	struct rdma_cm_id rdma; /* first: it is what programs have */
 	pthread_mutex_t calls;
@@ -113,23 +143,27 @@ struct id {
 	struct list channel_link;
 	struct note notes[NOTE_OF_ID];
 	uint32_t events_taken; /* by the program, and not acknowledged */
-	uint32_t looks;	       /* how often a listener was told of requests */
+	uint32_t looks;	       /* how often it was told of requests or news */
 	struct wire *wire;
 
 	/* id->calls guards these. */
 	struct home *home;
+	const struct transport *transport; /* with home */
 	/* Of the queue pair that connects, its own or the program's, which may be gone; 0: none. */
 	uint32_t qp_number;
 	struct weft_request *request;
+	struct talk talk;
 	struct weftv_sink listener_sink;
 	/* Whoever takes this cannot be cancelled already. */
 	pthread_mutex_t drain;
-	struct weft_listener *listener; /* under the lock above */
-	int port_holder;		/* a socket that keeps the port for us, or -1 */
-	bool is_active;			/* it connects, rather than accepts */
+	/* Under the lock above. */
+	struct weft_listener *listener;
+	struct weft_service_point *service;
+	int port_holder; /* a socket that keeps the port for us, or -1 */
+	bool is_active;	 /* it connects, rather than accepts */
 	bool is_synchronous;
 	bool is_family_only, has_ack_timeout;
-	uint8_t ack_timeout;
+	uint8_t ack_timeout, tos;
 	uint8_t peer_ird, peer_ord; /* what the request brought */
 	bool owns_send_cq, owns_recv_cq;
 	/* rdma_create_ep(): for the queue pairs of requests. */
@@ -179,7 +213,13 @@ bool id_try(struct id *id, enum id_state to);
 enum id_state id_state(struct id *id);
 
 /* NULL: in no channel yet. */
-struct id *id_create(struct channel *channel, void *context);
+struct id *id_create(struct channel *channel, void *context, enum rdma_port_space ps);
+
+/* Whether it is about datagrams, not connections. */
+static inline bool id_is_datagram(const struct id *id)
+{
+	return id->rdma.ps == RDMA_PS_UDP || id->rdma.ps == RDMA_PS_IPOIB;
+}
 int id_destroy(struct id *id);
 
 /* ---- channel.c ------------------------------------------------------------------------------ */
@@ -229,6 +269,8 @@ struct taken {
 	uint8_t private_data[PRIVATE_MAX];
 };
 
+void event_private_data(struct taken *taken, const void *data, uint32_t bytes);
+
 /* Makes the event of a note, which is a copy. -EAGAIN: there is none after all. */
 int event_make(const struct note *note, struct taken *taken);
 
@@ -245,16 +287,67 @@ void address_from_weft(const struct weft_address *from, struct sockaddr_storage 
 
 /* ---- device.c, resolve.c -------------------------------------------------------------------- */
 
-/* Gives the id the device that has the address. */
+/*
+ * Gives the id the device that has the address: RoCE's, or where there is none iWARP's, if it is
+ * about connections.
+ */
 int device_bind(struct id *id, const struct sockaddr *address);
+
+/* The one of that kind. */
+int device_bind_to(struct id *id, const struct sockaddr *address, bool is_roce);
+
+/* Whether there are any of that kind: at the address, or if that is NULL at all. */
+bool device_is_at(const struct sockaddr *address, bool is_roce);
 int id_bind(struct id *id, const struct sockaddr *address);
+
+/* Chooses a port, if the address has none, and keeps it. */
+int port_hold(struct id *id, struct sockaddr_storage *address);
 void port_release(struct id *id);
 
-/* ---- listen.c, connect.c -------------------------------------------------------------------- */
+/* ---- queues.c -------------------------------------------------------------------------------- */
+
+/* Of a connected queue pair: what a peer may do is decided by the regions it is told of. */
+void qp_attr_init(struct ibv_qp_attr *attr, int *mask);
+
+/* To a state, with the attributes that the transport has for it. */
+int qp_move(struct id *id, struct ibv_qp *qp, enum ibv_qp_state state);
+
+/* ---- Transports ------------------------------------------------------------------------------ */
+
+/*
+ * What a device does with connections. id->calls is held and the state was looked at, unless it is
+ * said otherwise.
+ */
+struct transport {
+	int (*connect)(struct id *id, const struct rdma_conn_param *param);
+	int (*accept)(struct id *id, const struct rdma_conn_param *param);
+	int (*reject)(struct id *id, const void *private_data, uint8_t private_bytes);
+	/* In ID_ESTABLISHED, ID_RESPONDED, ID_CONNECTING and ID_ACCEPTING. */
+	int (*disconnect)(struct id *id);
+	int (*establish)(struct id *id);
+	int (*notify)(struct id *id);
+	/* The id goes, whatever its state, and so does what it connected, as the kernel does it. */
+	void (*leave)(struct id *id);
+	/* For a queue pair that is to be moved to attr->qp_state. */
+	int (*qp_attr)(struct id *id, struct ibv_qp_attr *attr, int *mask);
+	/* How connecting went, in an event. */
+	void (*tell)(struct id *id, struct taken *taken);
+	/* An event of the queue pair; engine locked, and cm_lock() is held, not id->calls. */
+	void (*hear)(struct id *id, const struct weft_event *event);
+};
+
+extern const struct transport iwarp_transport, roce_transport, datagram_transport;
+
+/* ---- listen.c ------------------------------------------------------------------------------- */
 
 /* Makes notes of all requests that wait at the listener. */
 void listener_drain(struct id *id);
 void listener_close(struct id *id);
+
+/* Nobody wants it. */
+void request_refuse(struct request request);
+
+/* ---- wire.c --------------------------------------------------------------------------------- */
 
 /* From now on the id hears of the queue pair. */
 int wire_attach(struct id *id, struct ibv_qp *qp, bool is_external);
@@ -265,8 +358,53 @@ void wire_detach(struct id *id);
 /* The queue pair that it connects; NULL: there is none, or none any more. */
 struct ibv_qp *id_qp(const struct id *id);
 
-/* The id goes: so does what it connected, as the kernel does it. */
-void id_hang_up(struct id *id);
+/* The queue pair that is to be connected: the id's, or the program's own by its number. */
+int wire_find(struct id *id, const struct rdma_conn_param *param);
 
-/* The connection is over, if it was: tells so. */
+/* ---- connect.c ------------------------------------------------------------------------------ */
+
+/* What becomes of connecting, if that is not known yet: tells so. cm_lock() is held. */
+void id_connected(struct id *id, enum id_state state, enum rdma_cm_event_type event);
+void id_failed(struct id *id, enum rdma_cm_event_type event, int status);
+
+/* The connection is over, if it was: tells so. cm_lock() is held. */
+void id_ended(struct id *id);
+
+/* The same, and takes the lock. */
 void id_end(struct id *id);
+
+/* Reads in flight either way: as the program says, else all that device or request allow. */
+struct depths {
+	uint8_t in, out;
+};
+
+int id_depths(const struct id *id, const struct rdma_conn_param *param, struct depths *depths);
+
+/* What the other end said of Reads; one that says nothing leaves it to us. */
+static inline uint8_t depth_told(uint32_t depth, uint8_t max)
+{
+	return depth < max ? (uint8_t)depth : max;
+}
+
+/* ---- RoCE ----------------------------------------------------------------------------------- */
+
+enum { ACK_TIMEOUT_CODE = 17, RNR_TIMER_CODE = 12, RETRIES = 7 };
+
+/* roce.c: a request that came: the conversation is the id's from now on. */
+int roce_requested(struct id *id, struct weft_contact *contact,
+		   const struct weft_contact_news *news);
+
+/* The path that it asks for. */
+int roce_path(const struct id *id, struct weft_path *path);
+
+/* roce_news.c: what the conversation brought becomes notes. Not locked. */
+void roce_news_take(struct id *id);
+void roce_news_sink(struct weftv_sink *sink, const struct weft_event *event);
+
+/* roce_qp.c: moves the queue pair from INIT to RTR and RTS, as both ends have said. */
+int roce_qp_connect(struct id *id, const struct depths *depths);
+int roce_qp_attr(struct id *id, struct ibv_qp_attr *attr, int *mask);
+struct depths roce_depths(const struct id *id);
+
+/* The address vector of a path. */
+int roce_av(struct id *id, const struct weft_path *path, struct ibv_ah_attr *av);

@@ -19,14 +19,16 @@ void port_release(struct id *id)
 
 /*
  * The port is chosen when an address is bound, and listened at or dialled from later. A socket that
- * does neither keeps it meanwhile: weft's own may share it, as both say SO_REUSEADDR.
+ * does neither keeps it meanwhile: weft's own may share it, as both say SO_REUSEADDR. The ports of
+ * RoCE are the connection manager's own, and those of TCP and UDP lend it their numbers.
  */
-static int port_hold(struct id *id, struct sockaddr_storage *address)
+int port_hold(struct id *id, struct sockaddr_storage *address)
 {
 	struct sockaddr *a = (struct sockaddr *)address;
 	socklen_t size = address_size(a);
 	const int on = 1, v6only = id->is_family_only || !address_is_any(a);
-	int s = socket(a->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0), error;
+	int type = id_is_datagram(id) ? SOCK_DGRAM : SOCK_STREAM;
+	int s = socket(a->sa_family, type | SOCK_CLOEXEC, 0), error;
 
 	if (s < 0)
 		return cm_errno();
@@ -167,7 +169,7 @@ int rdma_resolve_addr(struct rdma_cm_id *rdma, struct sockaddr *src_addr, struct
 	return cm_result(id_unlock_await(id, r, true));
 }
 
-/* TCP finds its way by itself. */
+/* The system's routes are all there are. */
 int rdma_resolve_route(struct rdma_cm_id *rdma, int timeout_ms)
 {
 	struct id *id = id_of(rdma);

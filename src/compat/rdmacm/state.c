@@ -7,6 +7,7 @@ static const char *const names[ID_STATE_COUNT] = {
 	[ID_ADDRESS] = "address resolved",
 	[ID_ROUTE] = "route resolved",
 	[ID_CONNECTING] = "connecting",
+	[ID_RESPONDED] = "responded",
 	[ID_LISTENING] = "listening",
 	[ID_REQUESTED] = "requested",
 	[ID_ACCEPTING] = "accepting",
@@ -23,7 +24,8 @@ static const uint32_t moves[ID_STATE_COUNT] = {
 	[ID_ADDRESS] = 1 << ID_ROUTE,
 	[ID_ROUTE] = 1 << ID_CONNECTING,
 	/* Back, if the call was refused. */
-	[ID_CONNECTING] = 1 << ID_ESTABLISHED | 1 << ID_FAILED | 1 << ID_ROUTE,
+	[ID_CONNECTING] = 1 << ID_ESTABLISHED | 1 << ID_RESPONDED | 1 << ID_FAILED | 1 << ID_ROUTE,
+	[ID_RESPONDED] = 1 << ID_ESTABLISHED | 1 << ID_FAILED | 1 << ID_DISCONNECTED,
 	[ID_LISTENING] = 1 << ID_BOUND,
 	[ID_REQUESTED] = 1 << ID_ACCEPTING | 1 << ID_REJECTED,
 	[ID_ACCEPTING] = 1 << ID_ESTABLISHED | 1 << ID_FAILED | 1 << ID_REQUESTED,

@@ -55,10 +55,9 @@ CASES = [
          Side("cmtime -c 200 -p PORT", status="ended"),
          Side("cmtime -c 200 -p PORT -s 127.0.0.1",
               [r"^connect +: +[\d.]+", r"^disconnect +: +[\d.]+"], ["failed", "error"])),
-    # Datagrams and multicast are not there: a clean refusal is what is asked for.
+    # iWARP has no datagrams and no multicast: a clean refusal is what is asked for.
     Case("udaddy_refused",
-         client=Side("udaddy", ["Protocol not supported", "^return status -1$"],
-                     status=255)),
+         client=Side("udaddy", ["No such device", "^return status -1$"], status=255)),
     Case("udaddy_client_refused", client=Side("udaddy -s 127.0.0.1", status=1)),
     Case("mckey_refused", client=Side("mckey -m 239.1.1.1 -b 127.0.0.1", status=1)),
     Case("rstream_refused",

@@ -10,6 +10,7 @@ says that they were built with gcc's address sanitizer (./dev build gcc-san), --
 thread sanitizer (./dev build tsan); --keep leaves the outputs.
 """
 import argparse
+import dataclasses
 import sys
 
 import cm_cases
@@ -19,12 +20,17 @@ import iser_cases
 import libfabric_cases
 import perftest_cases
 import roce_cases
+import roce_cm_cases
 import sanitizers
 import verbs_cases
 from runner import Runner
 
-CASES = (verbs_cases.CASES + fio_cases.CASES + cm_cases.CASES + perftest_cases.CASES +
-         libfabric_cases.CASES + iser_cases.CASES + fault_cases.CASES + roce_cases.CASES)
+# Where RoCE's devices are too, librdmacm takes those.
+IWARP = [dataclasses.replace(case, devices="iw_*") for case in
+         fio_cases.CASES + cm_cases.CASES + perftest_cases.CASES + iser_cases.CASES +
+         fault_cases.CASES]
+CASES = (verbs_cases.CASES + libfabric_cases.CASES + IWARP + roce_cases.CASES +
+         roce_cm_cases.CASES)
 
 
 def main():

@@ -12,7 +12,9 @@ RPING_NOT = cm_cases.RPING_NOT
 
 
 def on_roce(case):
-    return dataclasses.replace(case, name="roce_" + case.name, network=True, devices="roce_*")
+    """A server that has devices of both kinds; a client that has RoCE's."""
+    client = dataclasses.replace(case.client, env=dict(case.client.env, WEFT_DEVICES="roce_*"))
+    return dataclasses.replace(case, name="roce_" + case.name, network=True, client=client)
 
 
 # What is the same on both kinds of devices.
@@ -25,7 +27,6 @@ CASES = [on_roce(c) for c in cm_cases.CASES if c.name in SAME]
 
 CASES += [on_roce(c) for c in [
     Case("rping_nobody_there",
-         Side("rping -s -a 127.0.0.1 -p 7175", [], status="ended"),
-         Side("rping -c -a 127.0.0.1 -p PORT -C 1", ["RDMA_CM_EVENT_REJECTED, error 8"], status=255),
-         ready=""),
+         client=Side("rping -c -a 127.0.0.1 -p PORT -C 1", ["RDMA_CM_EVENT_REJECTED, error 8"],
+                     status=255)),
 ]]

@@ -47,6 +47,7 @@ class Case:
     at_once: bool = False
     steps: list = dataclasses.field(default_factory=list)  # Sides in place of client, in turn
     network: bool = False  # run in a network.Network
+    devices: str = None  # WEFT_DEVICES of every side that does not say otherwise
     has_short_port: bool = False  # PORT is kept in 16 bits with a sign
     no_tsan: str = None  # why it cannot run with the thread sanitizer
     ready: str = None  # a line of the server; None: it listens at PORT
@@ -188,13 +189,15 @@ class Runner:
         self.has_tsan = sanitizer is sanitizers.tsan_env
         self.keep = keep
         self.network = None  # that of the case that runs
+        self.devices = None
 
     def start(self, side, name, port, folder):
         def fill(text):
             return text.replace("PORT", str(port)).replace("DIR", folder)
         words = (self.network.enter() if self.network else []) + [fill(w) for w in words_of(side)]
+        env = dict(self.env, WEFT_DEVICES=self.devices) if self.devices else self.env
         return Process(dataclasses.replace(side, env={k: fill(v) for k, v in side.env.items()}),
-                       words, folder, name, self.env)
+                       words, folder, name, env)
 
     @staticmethod
     def await_ready(case, server, port, deadline):
@@ -280,6 +283,7 @@ class Runner:
     def run(self, case):
         """True: it passed or was skipped. Prints the line for it."""
         try:
+            self.devices = case.devices
             why = self.why_skip(case)
             if why:
                 print("skip %s: %s" % (case.name, why), flush=True)

@@ -5,6 +5,7 @@
 #include <netdb.h>
 #include <rdma/rsocket.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -29,15 +30,31 @@ static int bind_v6(struct rdma_cm_id *id, struct in6_addr address, in_port_t por
 	return rdma_bind_addr(id, (struct sockaddr *)(void *)&a);
 }
 
-TEST(test_rdma_create_id_refuses_what_is_not_connected)
+/* The ports of RoCE alone are no sockets' that could refuse an address before it is listened at. */
+static int bind_and_listen(struct rdma_cm_id *id, struct sockaddr_in *at)
 {
+	int r = rdma_bind_addr(id, (struct sockaddr *)(void *)at);
+
+	return r == 0 ? rdma_listen(id, 1) : r;
+}
+
+/* iWARP is connected: where there is nothing else, datagrams have no device. */
+TEST(test_rdma_bind_addr_of_datagrams_wants_a_roce_device)
+{
+	static const enum rdma_port_space spaces[] = { RDMA_PS_UDP, RDMA_PS_IPOIB, RDMA_PS_IB };
 	struct rdma_event_channel *channel = cm_channel();
+	struct sockaddr_in at = cm_loopback(0);
+	bool is_roce = cm_is_roce();
 	struct rdma_cm_id *id;
 
-	EXPECT_EQ(rdma_create_id(channel, &id, NULL, RDMA_PS_UDP), -1);
-	EXPECT_EQ(errno, EPROTONOSUPPORT);
-	EXPECT_EQ(rdma_create_id(channel, &id, NULL, RDMA_PS_IB), -1);
-	EXPECT_EQ(errno, EPROTONOSUPPORT);
+	for (size_t i = 0; i < sizeof(spaces) / sizeof(spaces[0]); i++) {
+		REQUIRE(rdma_create_id(channel, &id, NULL, spaces[i]) == 0);
+		EXPECT_EQ(id->qp_type, spaces[i] == RDMA_PS_IB ? IBV_QPT_RC : IBV_QPT_UD);
+		EXPECT_EQ(rdma_bind_addr(id, (struct sockaddr *)&at), is_roce ? 0 : -1);
+		if (!is_roce)
+			EXPECT_EQ(errno, ENODEV);
+		EXPECT_EQ(rdma_destroy_id(id), 0);
+	}
 	EXPECT_EQ(rdma_create_id(channel, &id, NULL, (enum rdma_port_space)1), -1);
 	EXPECT_EQ(errno, EINVAL);
 	rdma_destroy_event_channel(channel);
@@ -73,7 +90,7 @@ TEST(test_rdma_listen_at_a_port_that_is_taken)
 	struct rdma_cm_id *first = cm_listener(channel), *second = fresh(channel);
 	struct sockaddr_in at = cm_loopback(ntohs(rdma_get_src_port(first)));
 
-	EXPECT_EQ(rdma_bind_addr(second, (struct sockaddr *)&at), -1);
+	EXPECT_EQ(bind_and_listen(second, &at), -1);
 	EXPECT_EQ(errno, EADDRINUSE);
 	EXPECT_EQ(rdma_listen(first, 1), -1);
 	EXPECT_EQ(errno, EINVAL);
@@ -104,13 +121,15 @@ TEST(test_rdma_set_option_afonly_decides_about_the_other_family)
 	EXPECT_EQ(bind_v6(both, in6addr_any, 0), 0);
 	EXPECT_EQ(rdma_listen(both, 1), 0);
 	at.sin_port = rdma_get_src_port(both);
-	EXPECT_EQ(rdma_bind_addr(v4, (struct sockaddr *)&at), -1);
+	EXPECT_EQ(bind_and_listen(v4, &at), -1);
 	EXPECT_EQ(errno, EADDRINUSE);
+	EXPECT_EQ(rdma_destroy_id(v4), 0);
+	v4 = fresh(channel);
 	EXPECT_EQ(rdma_set_option(only, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &on, sizeof(on)), 0);
 	EXPECT_EQ(bind_v6(only, in6addr_any, 0), 0);
 	EXPECT_EQ(rdma_listen(only, 1), 0);
 	at.sin_port = rdma_get_src_port(only);
-	EXPECT_EQ(rdma_bind_addr(v4, (struct sockaddr *)&at), 0);
+	EXPECT_EQ(bind_and_listen(v4, &at), 0);
 	EXPECT_EQ(rdma_set_option(only, RDMA_OPTION_ID, RDMA_OPTION_ID_AFONLY, &on, sizeof(on)),
 		  -1);
 	EXPECT_EQ(errno, EINVAL);
@@ -226,13 +245,16 @@ TEST(test_rdma_bind_addr_without_devices)
 	struct rdma_event_channel *channel = cm_channel();
 	struct sockaddr_in at = cm_loopback(0);
 	struct rdma_cm_id *id = fresh(channel), *any = fresh(channel);
+	const char *before = getenv("WEFT_DEVICES");
 
+	REQUIRE(!before || (before = strdup(before)));
 	REQUIRE(setenv("WEFT_DEVICES", "none", 1) == 0);
 	EXPECT_EQ(rdma_bind_addr(id, (struct sockaddr *)&at), -1);
 	EXPECT_EQ(errno, ENODEV);
 	EXPECT_EQ(rdma_listen(any, 1), -1);
 	EXPECT_EQ(errno, ENODEV);
-	REQUIRE(unsetenv("WEFT_DEVICES") == 0);
+	REQUIRE((before ? setenv("WEFT_DEVICES", before, 1) : unsetenv("WEFT_DEVICES")) == 0);
+	free((void *)(uintptr_t)before);
 	EXPECT_EQ(rdma_bind_addr(id, (struct sockaddr *)&at), 0);
 	EXPECT_EQ(rdma_listen(any, 1), 0);
 	EXPECT_EQ(rdma_destroy_id(id), 0);

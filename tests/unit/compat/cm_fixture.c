@@ -19,6 +19,21 @@ struct sockaddr_in cm_loopback(uint16_t port)
 	};
 }
 
+bool cm_is_roce(void)
+{
+	struct rdma_event_channel *channel = cm_channel();
+	struct sockaddr_in at = cm_loopback(0);
+	struct rdma_cm_id *id;
+	bool is_roce;
+
+	REQUIRE(rdma_create_id(channel, &id, NULL, RDMA_PS_TCP) == 0);
+	REQUIRE(rdma_bind_addr(id, (struct sockaddr *)&at) == 0);
+	is_roce = id->verbs->device->transport_type == IBV_TRANSPORT_IB;
+	REQUIRE(rdma_destroy_id(id) == 0);
+	rdma_destroy_event_channel(channel);
+	return is_roce;
+}
+
 struct rdma_event_channel *cm_channel(void)
 {
 	struct rdma_event_channel *c = rdma_create_event_channel();
@@ -100,6 +115,20 @@ struct rdma_cm_id *cm_dialler(struct rdma_event_channel *channel, struct rdma_cm
 
 	cm_create_qp(id);
 	return id;
+}
+
+void cm_establish(struct rdma_cm_id *id, struct ibv_qp *qp)
+{
+	static const enum ibv_qp_state states[] = { IBV_QPS_INIT, IBV_QPS_RTR, IBV_QPS_RTS };
+
+	for (int i = 0; i < 3; i++) {
+		struct ibv_qp_attr attr = { .qp_state = states[i] };
+		int mask;
+
+		REQUIRE(rdma_init_qp_attr(id, &attr, &mask) == 0);
+		REQUIRE(ibv_modify_qp(qp, &attr, mask) == 0);
+	}
+	REQUIRE(rdma_establish(id) == 0);
 }
 
 struct rdma_cm_id *cm_accept(struct rdma_event_channel *channel)

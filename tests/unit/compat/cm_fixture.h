@@ -7,6 +7,13 @@
 
 #include <rdma/rdma_cma.h>
 #include <rdma/rdma_verbs.h>
+#include <stdbool.h>
+
+/*
+ * Whether the device of loopback is RoCE's. These tests run on both kinds: what InfiniBand's
+ * connection manager does otherwise than iWARP's they say where they ask.
+ */
+bool cm_is_roce(void);
 
 /* An address of loopback, with a port in host order; 0: not chosen. */
 struct sockaddr_in cm_loopback(uint16_t port);
@@ -30,6 +37,9 @@ struct rdma_cm_id *cm_listener(struct rdma_event_channel *channel);
 struct rdma_cm_id *cm_resolved(struct rdma_event_channel *channel, struct rdma_cm_id *listener);
 struct rdma_cm_id *cm_dialler(struct rdma_event_channel *channel, struct rdma_cm_id *listener);
 void cm_create_qp(struct rdma_cm_id *id);
+
+/* After a response: moves the program's own queue pair as it must be, and says so. */
+void cm_establish(struct rdma_cm_id *id, struct ibv_qp *qp);
 
 /* Accepts the request that is the next event, with a queue pair. */
 struct rdma_cm_id *cm_accept(struct rdma_event_channel *channel);

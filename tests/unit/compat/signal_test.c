@@ -143,7 +143,7 @@ TEST(test_calls_that_wait_end_by_a_signal_that_does_not_restart_them)
 
 TEST(test_ibv_get_async_event_goes_on_after_a_signal_that_restarts_calls)
 {
-	struct ibv_qp_attr drain = { .qp_state = IBV_QPS_SQD };
+	struct ibv_qp_attr drain = { .qp_state = IBV_QPS_SQD, .en_sqd_async_notify = 1 };
 	struct cm_pair pair;
 	struct waiting w;
 
@@ -151,7 +151,8 @@ TEST(test_ibv_get_async_event_goes_on_after_a_signal_that_restarts_calls)
 	open_all(&w, &pair);
 	w.call = wait_async;
 	meet(&w, SA_RESTART);
-	REQUIRE(ibv_modify_qp(pair.near->qp, &drain, IBV_QP_STATE) == 0);
+	REQUIRE(ibv_modify_qp(pair.near->qp, &drain, IBV_QP_STATE | IBV_QP_EN_SQD_ASYNC_NOTIFY) ==
+		0);
 	REQUIRE(pthread_join(w.thread, NULL) == 0);
 	EXPECT_EQ(w.result, 0);
 	EXPECT_EQ(w.async.event_type, IBV_EVENT_SQ_DRAINED);
