@@ -52,6 +52,14 @@ static bool copy_name(const char *from, char **to)
 	return *to != NULL;
 }
 
+/* One of the two says it for the other. */
+static bool is_datagram(const struct rdma_addrinfo *hints)
+{
+	if (hints->ai_qp_type)
+		return hints->ai_qp_type == IBV_QPT_UD;
+	return hints->ai_port_space == RDMA_PS_UDP || hints->ai_port_space == RDMA_PS_IPOIB;
+}
+
 /* One result: what was found, which is the source for who listens, and the hints' other end. */
 static struct rdma_addrinfo *info_make(const struct addrinfo *found,
 				       const struct rdma_addrinfo *hints)
@@ -63,8 +71,12 @@ static struct rdma_addrinfo *info_make(const struct addrinfo *found,
 	if (!i)
 		return NULL;
 	i->ai_flags = hints->ai_flags;
-	i->ai_qp_type = hints->ai_qp_type ? hints->ai_qp_type : IBV_QPT_RC;
-	i->ai_port_space = hints->ai_port_space ? hints->ai_port_space : RDMA_PS_TCP;
+	i->ai_qp_type = hints->ai_qp_type    ? hints->ai_qp_type
+			: is_datagram(hints) ? IBV_QPT_UD
+					     : IBV_QPT_RC;
+	i->ai_port_space = hints->ai_port_space ? hints->ai_port_space
+			   : is_datagram(hints) ? RDMA_PS_UDP
+						: RDMA_PS_TCP;
 	if (found && is_passive)
 		is_good = copy(found->ai_addr, found->ai_addrlen, &i->ai_src_addr,
 			       &i->ai_src_len) &&
@@ -122,9 +134,10 @@ static int family_of(const struct rdma_addrinfo *hints)
 static int look_up(const char *node, const char *service, const struct rdma_addrinfo *hints,
 		   struct rdma_addrinfo **res)
 {
-	struct addrinfo wanted = { .ai_socktype = SOCK_STREAM }, *found;
+	struct addrinfo wanted = { 0 }, *found;
 	int r;
 
+	wanted.ai_socktype = is_datagram(hints) ? SOCK_DGRAM : SOCK_STREAM;
 	wanted.ai_family = family_of(hints);
 	if (hints->ai_flags & RAI_PASSIVE)
 		wanted.ai_flags |= AI_PASSIVE;

@@ -108,7 +108,7 @@ static void channel_remove(struct id *id, struct list *arrivals)
 		if (note->id != id)
 			continue;
 		note_withdraw(note);
-		if (note->kind == NOTE_ARRIVAL)
+		if (note->kind > NOTE_OF_ID)
 			list_add_tail(arrivals, &note->link);
 	}
 	list_remove(&id->channel_link);
@@ -186,13 +186,14 @@ struct channel *channel_create(void)
 	return c;
 }
 
-/* Requests that were taken from weft, and will not be by the program. */
+/* Requests that were taken from weft, and will not be by the program; and other notes. */
 static void arrivals_reject(struct list *arrivals)
 {
 	while (!list_is_empty(arrivals)) {
 		struct note *note = CONTAINER_OF(list_pop(arrivals), struct note, link);
 
-		request_refuse(note->request);
+		if (note->kind == NOTE_ARRIVAL)
+			request_refuse(note->request);
 		free(note);
 	}
 }
@@ -263,7 +264,7 @@ static bool channel_pop(struct channel *c, struct note *copy)
 		bell_remove(&c->notes, &note->link);
 		note->id->events_taken++;
 		*copy = *note;
-		if (note->kind == NOTE_ARRIVAL)
+		if (note->kind > NOTE_OF_ID)
 			free(note);
 	}
 	cm_unlock();

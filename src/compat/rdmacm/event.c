@@ -156,6 +156,8 @@ int event_make(const struct note *note, struct taken *taken)
 	taken->rdma.status = note->status;
 	if (note->kind == NOTE_CONNECT)
 		tell_answer(note->id, taken);
+	else if (note->kind == NOTE_GROUP)
+		group_tell(note->id, &note->group, taken);
 	return 0;
 }
 

@@ -17,6 +17,7 @@ struct id *id_create(struct channel *channel, void *context, enum rdma_port_spac
 	pthread_mutex_init(&id->calls, NULL);
 	pthread_mutex_init(&id->drain, NULL);
 	list_init(&id->channel_link);
+	list_init(&id->groups);
 	for (int i = 0; i < NOTE_OF_ID; i++) {
 		id->notes[i] = (struct note){ .id = id, .kind = (enum note_kind)i };
 		list_init(&id->notes[i].link);
@@ -39,6 +40,7 @@ int id_destroy(struct id *id)
 	id_forget_event(id);
 	listener_close(id);
 	id_lock(id);
+	groups_leave(id);
 	if (id->transport)
 		id->transport->leave(id);
 	wire_detach(id);

@@ -7,7 +7,7 @@
  *	connect.c  listen.c  resolve.c  queues.c   the calls, whatever the device
  *	iwarp.c  roce.c  datagram.c                what they do on it: struct transport
  *	wire.c  roce_news.c                        what weft tells
- *	roce_qp.c                                  attributes of RoCE's queue pairs
+ *	roce_qp.c  group.c                         attributes of RoCE's queue pairs; multicast
  *	channel.c  event.c                         what the program is told
  *
  * Locks, in the order in which they are taken:
@@ -69,13 +69,22 @@ enum note_kind {
 	NOTE_TIMEWAIT, /* the end of its time wait */
 	NOTE_OF_ID,    /* number of those above, which are part of the id */
 	/* Notes of their own, as there may be many. */
-	NOTE_ARRIVAL /* a request was taken from the listener */
+	NOTE_ARRIVAL, /* a request was taken from the listener */
+	NOTE_GROUP    /* a group was joined, or not */
 };
 
 /* One of the two: what a stream or a datagram brought. */
 struct request {
 	struct weft_request *stream;
 	struct weft_contact *contact;
+};
+
+/* A group that an id has joined. */
+struct group {
+	struct list link;
+	struct sockaddr_storage address;
+	void *context;
+	bool is_member; /* it takes what is sent there */
 };
 
 struct note {
@@ -85,6 +94,7 @@ struct note {
 	enum rdma_cm_event_type event;
 	int status;
 	struct request request; /* of an arrival */
+	struct group group;	/* that it is about; in no list */
 };
 
 /* cm_lock() guards all of it but the public part, which does not change. */
@@ -153,6 +163,7 @@ struct id {
 	uint32_t qp_number;
 	struct weft_request *request;
 	struct talk talk;
+	struct list groups;
 	struct weftv_sink listener_sink;
 	/* Whoever takes this cannot be cancelled already. */
 	pthread_mutex_t drain;
@@ -406,5 +417,15 @@ int roce_qp_connect(struct id *id, const struct depths *depths);
 int roce_qp_attr(struct id *id, struct ibv_qp_attr *attr, int *mask);
 struct depths roce_depths(const struct id *id);
 
+void roce_gid(const struct weft_address *address, union ibv_gid *gid);
+
 /* The address vector of a path. */
 int roce_av(struct id *id, const struct weft_path *path, struct ibv_ah_attr *av);
+
+/* ---- group.c --------------------------------------------------------------------------------- */
+
+/* How joining went, in an event. */
+void group_tell(struct id *id, const struct group *group, struct taken *taken);
+
+/* The id goes, or its queue pair. id->calls is held. */
+void groups_leave(struct id *id);

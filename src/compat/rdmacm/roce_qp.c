@@ -14,7 +14,7 @@ static uint8_t least(uint8_t a, uint8_t b)
 
 /* ---- Addresses ------------------------------------------------------------------------------ */
 
-static void gid_of(const struct weft_address *a, union ibv_gid *gid)
+void roce_gid(const struct weft_address *a, union ibv_gid *gid)
 {
 	*gid = (union ibv_gid){ .raw = { [10] = 0xff, [11] = 0xff } };
 	if (a->family == 4)
@@ -49,8 +49,8 @@ int roce_av(struct id *id, const struct weft_path *path, struct ibv_ah_attr *av)
 			 .flow_label = path->flow_label,
 			 .hop_limit = path->hop_limit ? path->hop_limit : HOPS },
 	};
-	gid_of(&path->to, &av->grh.dgid);
-	gid_of(&path->from, &from);
+	roce_gid(&path->to, &av->grh.dgid);
+	roce_gid(&path->from, &from);
 	return gid_index(id->rdma.verbs, &from, &av->grh.sgid_index);
 }
 

@@ -425,7 +425,7 @@ TEST(test_rdma_get_devices_gives_the_contexts_that_ids_have)
 TEST(test_rsocket_and_multicast_refuse)
 {
 	struct rdma_event_channel *channel = cm_channel();
-	struct sockaddr_in group = { .sin_family = AF_INET };
+	struct sockaddr_in group = { .sin_family = AF_INET }, at = cm_loopback(0);
 	struct rdma_cm_id *id = fresh(channel);
 	struct pollfd p = { .fd = channel->fd, .events = POLLIN };
 
@@ -435,7 +435,10 @@ TEST(test_rsocket_and_multicast_refuse)
 	EXPECT_EQ(errno, ENOSYS);
 	EXPECT_EQ(rpoll(&p, 1, 0), 0);
 	EXPECT_EQ(rdma_join_multicast(id, (struct sockaddr *)&group, NULL), -1);
-	EXPECT_EQ(errno, EOPNOTSUPP);
+	EXPECT_EQ(errno, EINVAL);
+	REQUIRE(rdma_bind_addr(id, (struct sockaddr *)&at) == 0);
+	EXPECT_EQ(rdma_join_multicast(id, (struct sockaddr *)&group, NULL), -1);
+	EXPECT_EQ(errno, EOPNOTSUPP); /* it is about connections */
 	EXPECT_EQ(rdma_leave_multicast(id, (struct sockaddr *)&group), -1);
 	EXPECT_EQ(errno, EADDRNOTAVAIL);
 	EXPECT_STR(rdma_event_str(RDMA_CM_EVENT_TIMEWAIT_EXIT), "RDMA_CM_EVENT_TIMEWAIT_EXIT");
