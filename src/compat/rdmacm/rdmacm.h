@@ -116,14 +116,16 @@ struct home {
 	bool is_roce;
 };
 
-/* A conversation with the other end, on RoCE. id->calls guards it, but for the last. */
+/* A conversation with the other end, on RoCE. id->calls guards it. */
 struct talk {
 	struct weftv_sink sink;
 	struct weft_contact *contact;	 /* or NULL */
 	struct weft_contact_offer offer; /* what this end said */
 	struct weft_contact_news heard;	 /* what the other end said: request, answer, or no */
 	uint32_t mtu_bytes;		 /* that was asked for */
-	bool is_heard;			 /* by a packet; cm_lock() guards it */
+	/* Of the queue pair; cm_lock() guards these. */
+	bool is_heard;		   /* a packet has come */
+	enum weft_reason qp_error; /* or WEFT_OK */
 };
 
 /*

@@ -280,13 +280,21 @@ static void roce_tell(struct id *id, struct taken *taken)
 		event_private_data(taken, heard->private_data, heard->private_bytes);
 }
 
-/* Its end is told by the conversation, which ends with it. */
+/*
+ * The end of a connection is told by the conversation, which ends with it. That of a queue pair that
+ * is not connected yet is looked at behind the news: they may say that it was, before.
+ */
 static void roce_hear(struct id *id, const struct weft_event *event)
 {
-	if (event->kind == WEFT_EVENT_QP_ERROR) {
-		id_failed(id, RDMA_CM_EVENT_CONNECT_ERROR, cm_error(event->reason));
-	} else if (event->kind == WEFT_EVENT_ESTABLISHED) {
+	bool is_waiting = id->state == ID_CONNECTING || id->state == ID_ACCEPTING;
+
+	if (event->kind == WEFT_EVENT_QP_ERROR)
+		id->talk.qp_error = event->reason;
+	else if (event->kind == WEFT_EVENT_ESTABLISHED)
 		id->talk.is_heard = true;
+	else
+		return;
+	if (is_waiting) {
 		id->looks++;
 		note_post(id, NOTE_NEWS, RDMA_CM_EVENT_ESTABLISHED, 0);
 	}

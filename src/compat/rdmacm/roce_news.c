@@ -157,6 +157,8 @@ void roce_news_take(struct id *id)
 		while (next(id, &news))
 			take(id, &news);
 		cm_lock();
+		if (id->talk.qp_error != WEFT_OK)
+			id_failed(id, RDMA_CM_EVENT_CONNECT_ERROR, cm_error(id->talk.qp_error));
 		is_done = looks == id->looks;
 		if (is_done)
 			note_withdraw(&id->notes[NOTE_NEWS]);

@@ -41,6 +41,7 @@ int wire_attach(struct id *id, struct ibv_qp *qp, bool is_external)
 	wire->number = qp->qp_num;
 	wire->is_external = is_external;
 	id->wire = wire;
+	id->talk.qp_error = WEFT_OK; /* of another */
 	cm_unlock();
 	id->qp_number = qp->qp_num;
 	weftv_qp_set_sink(qp, &wire->sink);
