@@ -22,6 +22,7 @@ import perftest_cases
 import roce_cases
 import roce_cm_cases
 import sanitizers
+import ucx_cases
 import verbs_cases
 from runner import Runner
 
@@ -30,7 +31,7 @@ IWARP = [dataclasses.replace(case, devices="iw_*") for case in
          fio_cases.CASES + cm_cases.CASES + perftest_cases.CASES + iser_cases.CASES +
          fault_cases.CASES]
 CASES = (verbs_cases.CASES + libfabric_cases.CASES + IWARP + roce_cases.CASES +
-         roce_cm_cases.CASES)
+         roce_cm_cases.CASES + ucx_cases.CASES)
 
 
 def main():

@@ -27,7 +27,7 @@ TAIL = 12
 
 @dataclasses.dataclass
 class Side:
-    """A command and its verdict. PORT and DIR in words are replaced."""
+    """A command and its verdict. PORT, DIR and LIBRARIES in words are replaced."""
     command: object  # a string that is split at spaces, or a list of words
     # Regular expressions; each must be found, in no order. With a number: in exactly so many lines.
     says: list = dataclasses.field(default_factory=list)
@@ -52,6 +52,7 @@ class Case:
     no_tsan: str = None  # why it cannot run with the thread sanitizer
     ready: str = None  # a line of the server; None: it listens at PORT
     seconds: int = 30
+    needs: object = None  # function() -> what else the machine lacks, or None
     prepare: object = None  # function(folder), before all
     check: object = None  # function(folder) -> why it failed, or None; after all have ended
 
@@ -181,10 +182,15 @@ class Runner:
 
     def __init__(self, libraries, sanitizer=None, keep=False):
         self.env = {k: v for k, v in os.environ.items() if not k.startswith("WEFT_")}
-        self.env.update({"LD_LIBRARY_PATH": os.path.abspath(libraries), "LC_ALL": "C"})
+        self.libraries = os.path.abspath(libraries)
+        self.env.update({"LD_LIBRARY_PATH": self.libraries, "LC_ALL": "C"})
         # Where Debian has its servers; not in everybody's path.
         self.env["PATH"] = self.env.get("PATH", os.defpath) + ":/usr/sbin:/sbin"
         self.env.update(sanitizer(libraries) if sanitizer else {})
+        # As weft run does, which would bring a sanitizer of its own.
+        self.env["LD_PRELOAD"] = ":".join(
+            ([self.env["LD_PRELOAD"]] if self.env.get("LD_PRELOAD") else []) +
+            [os.path.join(self.libraries, "libweft-sysfs.so")])
         self.patience = sanitizers.PATIENCE if sanitizer else 1
         self.has_tsan = sanitizer is sanitizers.tsan_env
         self.keep = keep
@@ -193,7 +199,8 @@ class Runner:
 
     def start(self, side, name, port, folder):
         def fill(text):
-            return text.replace("PORT", str(port)).replace("DIR", folder)
+            return text.replace("PORT", str(port)).replace("DIR", folder).replace(
+                "LIBRARIES", self.libraries)
         words = (self.network.enter() if self.network else []) + [fill(w) for w in words_of(side)]
         env = dict(self.env, WEFT_DEVICES=self.devices) if self.devices else self.env
         return Process(dataclasses.replace(side, env={k: fill(v) for k, v in side.env.items()}),
@@ -273,8 +280,12 @@ class Runner:
             return case.no_tsan
         for side in case.sides():
             program = words_of(side)[0]
-            if not shutil.which(program, path=self.env["PATH"]):
+            is_ours = program.startswith(("DIR/", "LIBRARIES/"))
+            if not is_ours and not shutil.which(program, path=self.env["PATH"]):
                 return "%s is not installed" % program
+        lack = case.needs and case.needs()
+        if lack:
+            return lack
         if case.network:
             self.network = network.Network()
             return self.network.why_not
