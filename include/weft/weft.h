@@ -28,6 +28,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <weft/advert.h>
 #include <weft/reason.h>
 
 struct weft_adapter;
@@ -41,6 +42,7 @@ struct weft_ah;
 struct weft_ee;
 struct weft_listener;
 struct weft_request;
+struct weft_segment;
 
 /* ---- Adapter ------------------------------------------------------------------------------- */
 
@@ -205,6 +207,12 @@ struct weft_region_options {
 	uint32_t rights;    /* of enum weft_right */
 	bool is_zero_based; /* the first byte is named by address 0, va is ignored */
 	bool is_one_touch;  /* dies with the first remote message (TOUCH-02); not with WEFT_BIND */
+	/*
+	 * Its memory, in the process, may come and go: each access asks the system what is there,
+	 * and is denied (WEFT_R_SPACE_SEGMENT) where nothing is that may be used so. It may even be
+	 * all of the process: from address 0 over UINT64_MAX bytes.
+	 */
+	bool is_on_demand;
 	struct weft_space *space;	    /* NULL: the domain's own; or a virtual one */
 	const struct weft_page_list *pages; /* NULL: ordinary memory */
 };
@@ -230,6 +238,13 @@ enum weft_reason weft_region_change(struct weft_pd *pd, uint32_t tag, struct wef
 
 /* WEFT_R_REGION_HAS_WINDOWS while windows are bound to it. */
 enum weft_reason weft_region_deregister(struct weft_pd *pd, uint32_t tag);
+
+/*
+ * Brings pages of a region, for WEFT_LOCAL_READ or WEFT_LOCAL_WRITE; for 0 it looks only at the tag
+ * and the range. Refused for what such an access would be refused for.
+ */
+enum weft_reason weft_region_prefetch(struct weft_pd *pd, const struct weft_segment *range,
+				      uint32_t right);
 
 /*
  * A null region: it reaches from address 0 over UINT64_MAX bytes and has no memory. What is read
@@ -289,22 +304,6 @@ enum weft_reason weft_window_bind(struct weft_pd *pd, struct weft_bind *bind);
 
 /* UnbindRKey (RKEY-02c): tag must be the current one. */
 enum weft_reason weft_window_unbind(struct weft_pd *pd, uint32_t tag);
-
-/* An advertisement: what a peer needs to reach memory (RKEY-12). 32 bytes on the wire. */
-struct weft_advert {
-	uint64_t addr;
-	uint64_t length;
-	uint32_t tag;
-	uint32_t rights;
-};
-
-enum { WEFT_ADVERT_BYTES = 32 };
-
-/* Rights other than remote ones are left out. */
-void weft_advert_encode(const struct weft_advert *advert, uint8_t bytes[WEFT_ADVERT_BYTES]);
-
-/* False, and *advert unchanged, if the bytes are no advertisement. */
-bool weft_advert_decode(const uint8_t *bytes, size_t length, struct weft_advert *advert);
 
 /* ---- Completion queues --------------------------------------------------------------------- */
 

@@ -7,6 +7,7 @@
 #include "driver/contact.h"
 #include "driver/fork.h"
 #include "driver/net.h"
+#include "driver/pages.h"
 
 enum { NS_PER_S = 1000000000, ROUNDS_MAX = 8 };
 
@@ -137,7 +138,7 @@ static int lock_init(struct weft_adapter *a)
 enum weft_reason weft_adapter_open(const struct weft_adapter_options *options,
 				   struct weft_adapter **adapter)
 {
-	struct adapter_config config = { 0 };
+	struct adapter_config config = { .is_there = pages_are_there };
 	struct weft_adapter *a;
 	enum weft_reason r;
 

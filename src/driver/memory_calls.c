@@ -181,6 +181,34 @@ enum weft_reason weft_region_change(struct weft_pd *pd, uint32_t tag, struct wef
 	return r;
 }
 
+enum weft_reason weft_region_prefetch(struct weft_pd *pd, const struct weft_segment *range,
+				      uint32_t right)
+{
+	struct mem_access access;
+	struct mem_grant grant;
+	struct weft_adapter *a;
+	enum weft_reason r;
+
+	if (!pd || !range)
+		return WEFT_R_NULL_ARGUMENT;
+	if (right && right != WEFT_LOCAL_READ && right != WEFT_LOCAL_WRITE)
+		return WEFT_R_BAD_ARGUMENT;
+	access = (struct mem_access){
+		.addr = range->addr,
+		.length = range->length,
+		.tag = range->tag,
+		.pd = pd->number,
+		.kind = right == WEFT_LOCAL_WRITE ? MEM_LOCAL_WRITE : MEM_LOCAL_READ,
+	};
+	a = enter_pd(pd);
+	if (right == 0)
+		r = mem_access_look(&a->core.mem, &access);
+	else
+		r = mem_access_check(&a->core.mem, &access, &grant);
+	adapter_leave(a);
+	return r;
+}
+
 /* Calls that make a tag for a protection domain. */
 static enum weft_reason make_tag(struct weft_pd *pd, uint32_t *tag,
 				 enum weft_reason (*make)(struct mem_table *, uint32_t, uint32_t *))

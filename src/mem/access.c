@@ -86,6 +86,14 @@ static enum weft_reason check_entry(const struct mem_table *t, const struct mem_
 	return WEFT_OK;
 }
 
+/* What a range holds counts when it is used: binding a window to it uses nothing. */
+static bool is_there(const struct mem_grant *g, enum mem_kind kind)
+{
+	bool is_written = kind != MEM_LOCAL_READ && kind != MEM_REMOTE_READ;
+
+	return kind == MEM_BIND || g->space->is_there(g->origin, g->length, is_written);
+}
+
 /* What lies below the entry: is the memory there, and is it fit for an atomic? */
 static enum weft_reason check_memory(const struct mem_table *t, const struct mem_access *a,
 				     struct mem_grant *grant)
@@ -100,7 +108,9 @@ static enum weft_reason check_memory(const struct mem_table *t, const struct mem
 		return WEFT_OK;
 	}
 	/* Binding to pages that are not there yet is allowed: the access will fault (RKEY-08d). */
-	if (!g.att)
+	if (g.space->is_there)
+		r = is_there(&g, a->kind) ? WEFT_OK : WEFT_R_SPACE_SEGMENT;
+	else if (!g.att)
 		r = mem_space_check(g.space, g.origin, g.length, a->kind != MEM_BIND);
 	if (r != WEFT_OK || a->kind != MEM_REMOTE_ATOMIC)
 		return r;
@@ -136,6 +146,13 @@ enum weft_reason mem_access_check(struct mem_table *t, const struct mem_access *
 	if (r != WEFT_OK)
 		t->refused++;
 	return r;
+}
+
+enum weft_reason mem_access_look(const struct mem_table *t, const struct mem_access *a)
+{
+	uint32_t index = weft_tag_index(a->tag);
+
+	return index < t->tags_max ? check_entry(t, &t->entries[index], a) : WEFT_R_TAG_INDEX;
 }
 
 struct mem_grant mem_grant_of(const void *bytes, uint64_t length)

@@ -70,7 +70,8 @@ struct mem_limits {
 	uint32_t tags_max, translations_max;
 	uint32_t pds_max, qps_max; /* numbered by id tables of that size */
 	enum weft_policy policy;
-	uint64_t secret[2]; /* makes tags hard to guess */
+	uint64_t secret[2];  /* makes tags hard to guess */
+	mem_probe *is_there; /* NULL: there are no on-demand regions */
 };
 
 struct mem_table {
@@ -86,8 +87,9 @@ struct mem_table {
 	struct att_pool atts;
 	/* Of null regions: what is read from them, and where goes what is written to them. */
 	struct weft_space zeroes, discard;
-	void *null_memory;   /* of both */
-	struct trace *trace; /* may be NULL */
+	void *null_memory;	     /* of both */
+	struct weft_space on_demand; /* of on-demand regions */
+	struct trace *trace;	     /* may be NULL */
 	uint64_t refused;
 };
 
@@ -221,6 +223,9 @@ struct mem_span {
  */
 enum weft_reason mem_access_check(struct mem_table *t, const struct mem_access *access,
 				  struct mem_grant *grant);
+
+/* The same but for the memory itself: nobody looks whether it is there. */
+enum weft_reason mem_access_look(const struct mem_table *t, const struct mem_access *access);
 
 /* Takes the next spans off the grant, at most max; 0 when all has been taken. */
 uint32_t mem_grant_spans(struct mem_grant *grant, struct mem_span *spans, uint32_t max);

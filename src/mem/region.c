@@ -38,8 +38,22 @@ static enum weft_reason plan_rights(const struct weft_region_options *o)
 	return WEFT_OK;
 }
 
+/*
+ * An on-demand region lies in the process, and may be all of it: what is there, its accesses find
+ * out.
+ */
+static enum weft_reason plan_on_demand(struct mem_table *t, const struct mem_owner *owner,
+				       const struct weft_region_options *o,
+				       struct region_plan *plan)
+{
+	if (!t->on_demand.is_there || !owner->space->is_flat || o->space || o->pages)
+		return WEFT_R_BAD_ARGUMENT;
+	plan->space = &t->on_demand;
+	return WEFT_OK;
+}
+
 /* RKEY-02b, RKEY-03: is the caller authorised for all of the range? */
-static enum weft_reason plan_make(const struct mem_owner *owner,
+static enum weft_reason plan_make(struct mem_table *t, const struct mem_owner *owner,
 				  const struct weft_region_options *o, struct region_plan *plan)
 {
 	enum weft_reason r = plan_rights(o);
@@ -63,11 +77,13 @@ static enum weft_reason plan_make(const struct mem_owner *owner,
 		plan->start = 0;
 	if (plan->start + (o->length - 1) < plan->start)
 		return WEFT_R_REG_WRAP;
-	if (o->pages)
+	if (o->pages && !o->is_on_demand)
 		return plan_pages(o, plan);
 	plan->origin = o->addr;
 	if (o->addr + (o->length - 1) < o->addr)
 		return WEFT_R_REG_WRAP;
+	if (o->is_on_demand)
+		return plan_on_demand(t, owner, o, plan);
 	/*
 	 * A segment whose pages are not there yet may be offered: the access will fault (RKEY-08d).
 	 */
@@ -97,7 +113,7 @@ enum weft_reason mem_region_register(struct mem_table *t, const struct mem_owner
 	struct region_plan plan;
 	struct att *att = NULL;
 	uint32_t index;
-	enum weft_reason r = plan_make(owner, options, &plan);
+	enum weft_reason r = plan_make(t, owner, options, &plan);
 
 	if (r == WEFT_OK && options->pages)
 		r = att_create(&t->atts, options->pages, plan.space->size, &att);
@@ -151,7 +167,8 @@ enum weft_reason mem_region_share(struct mem_table *t, const struct mem_owner *o
 	if (old->instance != weft_tag_instance(tag))
 		return WEFT_R_TAG_INSTANCE;
 	/* As if it were registered anew: common translation entries mean a common address space. */
-	if (old->space != owner->space && !(old->space->is_virtual && owner->is_privileged))
+	if (!(old->space == &t->on_demand && owner->space->is_flat) && old->space != owner->space &&
+	    !(old->space->is_virtual && owner->is_privileged))
 		return WEFT_R_REG_VIRTUAL;
 	if (old->att && !old->space->is_flat && !owner->is_privileged)
 		return WEFT_R_REG_FRAMES;
@@ -212,7 +229,7 @@ enum weft_reason mem_region_change(struct mem_table *t, uint32_t pd, uint32_t ta
 		return WEFT_R_REGION_HAS_WINDOWS;
 	if (e->is_by_queue || e->space == &t->zeroes || options->pages)
 		return WEFT_R_BAD_ARGUMENT;
-	r = plan_make(owner, options, &plan);
+	r = plan_make(t, owner, options, &plan);
 	if (r != WEFT_OK)
 		return r;
 	table_close(t, e);
@@ -258,7 +275,7 @@ enum weft_reason mem_region_register_reserved(struct mem_table *t, const struct 
 		return WEFT_R_SQR_INSTANCE;
 	if (e->state != MEM_RESERVED)
 		return WEFT_R_SQR_ENTRY;
-	r = plan_make(owner, options, &plan);
+	r = plan_make(t, owner, options, &plan);
 	if (r == WEFT_OK && options->pages)
 		r = att_create(&t->atts, options->pages, plan.space->size, &att);
 	if (r != WEFT_OK)

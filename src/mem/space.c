@@ -14,6 +14,11 @@ void mem_space_init_process(struct weft_space *s)
 	*s = (struct weft_space){ .size = UINT64_MAX, .is_flat = true };
 }
 
+void mem_space_init_on_demand(struct weft_space *s, mem_probe *is_there)
+{
+	*s = (struct weft_space){ .size = UINT64_MAX, .is_there = is_there };
+}
+
 void mem_space_init_endless(struct weft_space *s, void *memory, uint64_t size_bytes)
 {
 	*s = (struct weft_space){
@@ -151,7 +156,7 @@ enum weft_reason mem_space_translate(const struct weft_space *s, uint64_t addr, 
 	uint32_t at;
 	uint64_t offset;
 
-	if (s->is_flat) {
+	if (s->is_flat || s->is_there) {
 		*real = addr;
 		*run = length;
 		return WEFT_OK;

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Address spaces: from an address that a consumer uses to a real address, and from a real address
- * to a byte of this process. The process space is flat: every address is its own real address. An
- * endless space has a page at every address, in memory that repeats. Any other space has a table of
- * segments in ascending order. Not here: who may use which space (region.c).
+ * to a byte of this process. The process space is flat: every address is its own real address. So
+ * is it in the space of on-demand regions, but there every access asks whether something is there.
+ * An endless space has a page at every address, in memory that repeats. Any other space has a table
+ * of segments in ascending order. Not here: who may use which space (region.c).
  */
 #pragma once
 
@@ -19,6 +20,12 @@ struct mem_segment {
 	uint64_t real; /* WEFT_REAL_NONE: known, but no page behind it */
 };
 
+/*
+ * Whether all of a range of the process can be read, or written, now: pages that are away come. The
+ * owner of the adapter knows.
+ */
+typedef bool mem_probe(uint64_t addr, uint64_t length, bool is_written);
+
 struct weft_space {
 	uintptr_t memory; /* real address 0 */
 	uint64_t size;	  /* real addresses are below */
@@ -26,12 +33,16 @@ struct weft_space {
 	uint32_t segment_count, segments_max;
 	uint32_t users; /* protection domains and table entries that point here */
 	bool is_flat, is_virtual, is_endless;
+	mem_probe *is_there;	   /* of the process, on demand; NULL: any other space */
 	struct mem_paging *paging; /* NULL: nothing moves here */
 	void *owner;		   /* the adapter, for whoever holds only the space */
 };
 
 /* The whole process. Needs no fini. */
 void mem_space_init_process(struct weft_space *s);
+
+/* The whole process, of which nobody knows what is there before it is used. Needs no fini. */
+void mem_space_init_on_demand(struct weft_space *s, mem_probe *is_there);
 
 /* Memory that repeats at all addresses. Needs no fini. */
 void mem_space_init_endless(struct weft_space *s, void *memory, uint64_t size_bytes);

@@ -49,6 +49,7 @@ int mem_table_init(struct mem_table *t, const struct mem_limits *limits)
 	mem_space_init_endless(&t->zeroes, t->null_memory, MEM_NULL_BYTES);
 	mem_space_init_endless(&t->discard, (uint8_t *)t->null_memory + MEM_NULL_BYTES,
 			       MEM_NULL_BYTES);
+	mem_space_init_on_demand(&t->on_demand, limits->is_there);
 	return 0;
 }
 

@@ -48,6 +48,7 @@ enum weft_reason adapter_init(struct adapter *a, const struct adapter_config *co
 		.qps_max = or_default(o->qps_max, OBJECTS_DEFAULT),
 		.policy = o->policy,
 		.secret = { config->secret[0], config->secret[1] },
+		.is_there = config->is_there,
 	};
 
 	if (!options_are_good(o))

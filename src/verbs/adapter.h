@@ -37,6 +37,7 @@ struct adapter_config {
 	uint64_t secret[2];	   /* random, from outside */
 	struct trace *trace;	   /* may be NULL */
 	struct fault_plan *faults; /* NULL: none */
+	mem_probe *is_there;	   /* NULL: there are no on-demand regions */
 };
 
 enum weft_reason adapter_init(struct adapter *a, const struct adapter_config *config);

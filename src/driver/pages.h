@@ -1,0 +1,9 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* What is behind addresses of this process. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* A mem_probe. What can be read or written may still go, by another thread, before it is. */
+bool pages_are_there(uint64_t addr, uint64_t length, bool is_written);
