@@ -75,6 +75,22 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 	return 0;
 }
 
+/* All memory can be paged on demand: an access brings what it needs, as any of the program does. */
+static void tell_paging(const struct ibv_context *context, struct ibv_device_attr_ex *attr)
+{
+	const uint32_t datagrams = IBV_ODP_SUPPORT_SEND | IBV_ODP_SUPPORT_RECV |
+				   IBV_ODP_SUPPORT_SRQ_RECV;
+	const uint32_t unreliable = datagrams | IBV_ODP_SUPPORT_WRITE;
+
+	attr->odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
+	attr->odp_caps.per_transport_caps.rc_odp_caps = unreliable | IBV_ODP_SUPPORT_READ |
+							IBV_ODP_SUPPORT_ATOMIC;
+	if (!is_roce(context))
+		return;
+	attr->odp_caps.per_transport_caps.uc_odp_caps = unreliable;
+	attr->odp_caps.per_transport_caps.ud_odp_caps = datagrams;
+}
+
 int query_device_ex(struct ibv_context *context, const struct ibv_query_device_ex_input *input,
 		    struct ibv_device_attr_ex *attr, size_t attr_bytes)
 {
@@ -93,6 +109,7 @@ int query_device_ex(struct ibv_context *context, const struct ibv_query_device_e
 			.qp_rate_limit_max = UINT32_MAX,
 			.supported_qpts = 1U << IBV_QPT_RC | 1U << IBV_QPT_UC,
 		};
+	tell_paging(context, &all);
 	all.device_cap_flags_ex = all.orig_attr.device_cap_flags;
 	fill(attr, attr_bytes, &all, sizeof(all));
 	return 0;

@@ -31,6 +31,7 @@ static void ops_init(struct context *c)
 	v->dealloc_td = dealloc_td;
 	v->alloc_parent_domain = alloc_parent_domain;
 	v->alloc_null_mr = alloc_null_mr;
+	v->advise_mr = advise_mr;
 	v->alloc_dm = alloc_dm;
 	v->free_dm = free_dm;
 	v->reg_dm_mr = reg_dm_mr;

@@ -123,14 +123,22 @@ int rights_of(unsigned int access, uint32_t *rights)
 		{ IBV_ACCESS_MW_BIND, WEFT_BIND },
 	};
 
+	*rights = 0;
 	if (access & ~(unsigned int)(ACCESS_KNOWN | ACCESS_HINTS))
 		return EOPNOTSUPP;
-	*rights = 0;
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
 		if (access & table[i].flag)
 			*rights |= table[i].right;
 	}
 	return 0;
+}
+
+int qp_rights_of(unsigned int access, uint32_t *rights)
+{
+	int error = rights_of(access & ~(unsigned int)IBV_ACCESS_ON_DEMAND, rights);
+
+	*rights &= WEFT_REMOTE_READ | WEFT_REMOTE_WRITE | WEFT_REMOTE_ATOMIC;
+	return error ? EINVAL : 0;
 }
 
 /* Kernels before 5.14 know only whether there is something. */
@@ -158,11 +166,17 @@ static bool is_usable(const void *addr, size_t length, bool is_written)
 	return last >= (uintptr_t)addr && is_page(first, advice) && is_page(last & -size, advice);
 }
 
+/* man ibv_reg_mr: so the whole address space is asked for, on demand only. */
+static bool is_all(const void *addr, size_t length)
+{
+	return !addr && length == SIZE_MAX;
+}
+
 int region_options(void *addr, size_t length, uint64_t iova, unsigned int access,
 		   struct weft_region_options *o)
 {
 	uint32_t rights;
-	int error = rights_of(access, &rights);
+	int error = rights_of(access & ~(unsigned int)IBV_ACCESS_ON_DEMAND, &rights);
 
 	if (error)
 		return error;
@@ -170,9 +184,11 @@ int region_options(void *addr, size_t length, uint64_t iova, unsigned int access
 	if ((access & (IBV_ACCESS_REMOTE_WRITE | IBV_ACCESS_REMOTE_ATOMIC)) &&
 	    !(access & IBV_ACCESS_LOCAL_WRITE))
 		return EINVAL;
-	if (length == 0)
+	if (length == 0 || (is_all(addr, length) && !(access & IBV_ACCESS_ON_DEMAND)))
 		return EINVAL;
-	if (!is_usable(addr, length, access & IBV_ACCESS_LOCAL_WRITE))
+	/* What will be there on demand, its accesses find out. */
+	if (!(access & IBV_ACCESS_ON_DEMAND) &&
+	    !is_usable(addr, length, access & IBV_ACCESS_LOCAL_WRITE))
 		return EFAULT;
 	*o = (struct weft_region_options){
 		.addr = (uintptr_t)addr,
@@ -180,6 +196,7 @@ int region_options(void *addr, size_t length, uint64_t iova, unsigned int access
 		.va = iova,
 		.rights = rights | WEFT_LOCAL_READ,
 		.is_zero_based = (access & IBV_ACCESS_ZERO_BASED) || iova == 0,
+		.is_on_demand = access & IBV_ACCESS_ON_DEMAND,
 	};
 	return 0;
 }
@@ -328,6 +345,32 @@ int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, s
 		pd_get(pd);
 		pd_put(ibv->pd);
 		ibv->pd = pd;
+	}
+	return 0;
+}
+
+/*
+ * Who asks not to wait finds it done all the same. Everything that an access would be refused for
+ * is EFAULT, as man ibv_advise_mr has it.
+ */
+int advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
+	      struct ibv_sge *list, uint32_t count)
+{
+	static const uint32_t rights[] = {
+		[IBV_ADVISE_MR_ADVICE_PREFETCH] = WEFT_LOCAL_READ,
+		[IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE] = WEFT_LOCAL_WRITE,
+		[IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT] = 0,
+	};
+
+	if ((unsigned int)advice > IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT)
+		return EOPNOTSUPP;
+	if ((flags & ~(uint32_t)IBV_ADVISE_MR_FLAG_FLUSH) || count == 0)
+		return EINVAL;
+	for (uint32_t i = 0; i < count; i++) {
+		struct weft_segment range = { list[i].addr, list[i].length, list[i].lkey };
+
+		if (weft_region_prefetch(pd_of(pd)->weft, &range, rights[advice]) != WEFT_OK)
+			return EFAULT;
 	}
 	return 0;
 }

@@ -180,6 +180,9 @@ int region_options(void *addr, size_t length, uint64_t iova, unsigned int access
 /* Rights of the engine for access flags of verbs. 0, or EOPNOTSUPP: flags that it does not have. */
 int rights_of(unsigned int access, uint32_t *rights);
 
+/* The same of a queue pair, where only a peer's count, and paging says nothing. 0 or EINVAL. */
+int qp_rights_of(unsigned int access, uint32_t *rights);
+
 /* ---- Queues --------------------------------------------------------------------------------- */
 
 struct channel {
@@ -368,6 +371,8 @@ int post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_w
 int poll_cq(struct ibv_cq *cq, int count, struct ibv_wc *wc);
 int req_notify_cq(struct ibv_cq *cq, int is_solicited_only);
 struct ibv_mr *alloc_null_mr(struct ibv_pd *pd);
+int advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
+	      struct ibv_sge *list, uint32_t count);
 struct ibv_mw *alloc_mw(struct ibv_pd *pd, enum ibv_mw_type type);
 int bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);
 int dealloc_mw(struct ibv_mw *mw);

@@ -472,10 +472,9 @@ static int change(struct qp *qp, const struct ibv_qp_attr *attr, int mask)
 	if ((mask & IBV_QP_CUR_STATE) && attr->cur_qp_state != states[now.state])
 		return EINVAL;
 	if (mask & IBV_QP_ACCESS_FLAGS) {
-		error = rights_of(attr->qp_access_flags, &next.remote_rights);
+		error = qp_rights_of(attr->qp_access_flags, &next.remote_rights);
 		if (error)
-			return EINVAL;
-		next.remote_rights &= WEFT_REMOTE_READ | WEFT_REMOTE_WRITE | WEFT_REMOTE_ATOMIC;
+			return error;
 		fields |= WEFT_QP_REMOTE_RIGHTS;
 	}
 	if ((mask & IBV_QP_STATE) && !is_for_the_connection(qp, now.state, attr->qp_state)) {

@@ -98,8 +98,8 @@ static int check_values(struct qp *qp, const struct ibv_qp_attr *a, int mask)
 
 	if (!error && (mask & IBV_QP_PATH_MTU))
 		error = check_mtu(qp, a->path_mtu);
-	if (!error && (mask & IBV_QP_ACCESS_FLAGS) && rights_of(a->qp_access_flags, &rights) != 0)
-		error = EINVAL;
+	if (!error && (mask & IBV_QP_ACCESS_FLAGS))
+		error = qp_rights_of(a->qp_access_flags, &rights);
 	if (!error && (mask & IBV_QP_AV))
 		error = path_of(qp->ibv.context, &a->ah_attr, &path);
 	if (!error && ((mask & IBV_QP_ALT_PATH) ||
@@ -215,8 +215,7 @@ static int set_rights(struct qp *qp, unsigned int access)
 {
 	struct weft_qp_attr attr = { 0 };
 
-	(void)rights_of(access, &attr.remote_rights); /* it was asked before */
-	attr.remote_rights &= WEFT_REMOTE_READ | WEFT_REMOTE_WRITE | WEFT_REMOTE_ATOMIC;
+	(void)qp_rights_of(access, &attr.remote_rights); /* it was asked before */
 	return refusal(qp, weft_qp_modify(qp->weft, &attr, WEFT_QP_REMOTE_RIGHTS));
 }
 

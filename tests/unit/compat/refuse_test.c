@@ -61,7 +61,6 @@ TEST(test_verbs_of_other_adapters_refuse)
 	struct ibv_counters_init_attr counters = { 0 };
 	struct ibv_flow_attr flow = { 0 };
 	struct ibv_modify_cq_attr moderation = { .attr_mask = IBV_CQ_ATTR_MODERATE };
-	struct ibv_sge sge = { 0 };
 	struct loop l;
 
 	loop_make(&l);
@@ -76,7 +75,6 @@ TEST(test_verbs_of_other_adapters_refuse)
 	EXPECT_NONE(ibv_import_dm(l.context, 0));
 	EXPECT_NONE(ibv_reg_dmabuf_mr(l.pd, 0, 1, 0, 0, 0));
 	EXPECT_EQ(ibv_modify_cq(l.cq, &moderation), EOPNOTSUPP);
-	EXPECT_EQ(ibv_advise_mr(l.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &sge, 1), EOPNOTSUPP);
 	EXPECT_EQ(ibv_modify_qp_rate_limit(l.near, &(struct ibv_qp_rate_limit_attr){ 0 }),
 		  EOPNOTSUPP);
 	loop_free(&l);

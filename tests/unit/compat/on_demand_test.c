@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Memory that is paged on demand: IBV_ACCESS_ON_DEMAND, and ibv_advise_mr(3). */
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "test.h"
+#include "unit/compat/roce_fixture.h"
+
+enum {
+	ACCESS = IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ | IBV_ACCESS_REMOTE_WRITE |
+		 IBV_ACCESS_ON_DEMAND
+};
+
+static size_t page_bytes(void)
+{
+	return (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* Three pages; the middle one cannot be used. */
+static uint8_t *pages_make(void)
+{
+	uint8_t *m = mmap(NULL, 3 * page_bytes(), PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	REQUIRE(m != MAP_FAILED);
+	REQUIRE(munmap(m + page_bytes(), page_bytes()) == 0);
+	return m;
+}
+
+static void page_back(uint8_t *m, int protection)
+{
+	REQUIRE(mmap(m, page_bytes(), protection, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) ==
+		m);
+}
+
+static enum ibv_wc_status remote(struct roce *r, enum ibv_wr_opcode opcode, const struct ibv_mr *mr,
+				 const void *at)
+{
+	struct ibv_send_wr wr = { .wr_id = 1,
+				  .opcode = opcode,
+				  .wr.rdma = { (uintptr_t)at, mr->rkey } };
+
+	REQUIRE(roce_post(&r->near, &wr, 0, 100) == 0);
+	return roce_wc(&r->near).status;
+}
+
+TEST(test_on_demand_caps_are_told)
+{
+	struct ibv_device_attr_ex attr;
+	struct ibv_context *c = roce_context();
+
+	EXPECT_EQ(ibv_query_device_ex(c, NULL, &attr), 0);
+	EXPECT_EQ(attr.odp_caps.general_caps, IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT);
+	EXPECT(attr.odp_caps.per_transport_caps.rc_odp_caps & IBV_ODP_SUPPORT_ATOMIC);
+	EXPECT(!(attr.odp_caps.per_transport_caps.uc_odp_caps & IBV_ODP_SUPPORT_READ));
+	EXPECT(!(attr.odp_caps.per_transport_caps.ud_odp_caps & IBV_ODP_SUPPORT_WRITE));
+	EXPECT_EQ(ibv_close_device(c), 0);
+}
+
+/* The program may unmap memory and map it again: a peer meets what is there at the time. */
+TEST(test_on_demand_memory_comes_and_goes)
+{
+	uint8_t *m = pages_make(), *middle = m + page_bytes();
+	struct ibv_mr *mr;
+	struct roce r;
+
+	roce_make(&r, IBV_QPT_RC);
+	mr = ibv_reg_mr(r.pd, m, 3 * page_bytes(), ACCESS);
+	REQUIRE(mr);
+	roce_connect(&r);
+	memset(r.near.memory, 7, 100);
+	EXPECT_EQ(remote(&r, IBV_WR_RDMA_WRITE, mr, m), IBV_WC_SUCCESS);
+	EXPECT_MEM(m, r.near.memory, 100);
+	page_back(middle, PROT_READ | PROT_WRITE);
+	EXPECT_EQ(remote(&r, IBV_WR_RDMA_WRITE, mr, middle), IBV_WC_SUCCESS);
+	EXPECT_MEM(middle, r.near.memory, 100);
+	page_back(middle, PROT_READ);
+	EXPECT_EQ(remote(&r, IBV_WR_RDMA_READ, mr, middle), IBV_WC_SUCCESS);
+	EXPECT_EQ(r.near.memory[0], 0);
+	EXPECT_EQ(remote(&r, IBV_WR_RDMA_WRITE, mr, middle), IBV_WC_REM_ACCESS_ERR);
+	EXPECT_EQ(ibv_dereg_mr(mr), 0);
+	roce_free(&r);
+	REQUIRE(munmap(m, 3 * page_bytes()) == 0);
+}
+
+TEST(test_on_demand_memory_that_is_away_is_refused_to_peers)
+{
+	uint8_t *m = pages_make();
+	struct ibv_mr *mr;
+	struct roce r;
+
+	roce_make(&r, IBV_QPT_RC);
+	mr = ibv_reg_mr(r.pd, m, 3 * page_bytes(), ACCESS);
+	REQUIRE(mr);
+	roce_connect(&r);
+	EXPECT_EQ(remote(&r, IBV_WR_RDMA_READ, mr, m + page_bytes() - 1), IBV_WC_REM_ACCESS_ERR);
+	EXPECT_EQ(ibv_dereg_mr(mr), 0);
+	roce_free(&r);
+	REQUIRE(munmap(m, 3 * page_bytes()) == 0);
+}
+
+/* man ibv_reg_mr: NULL and SIZE_MAX stand for all that the program has, and will have. */
+TEST(test_on_demand_implicit_region_is_all_of_the_program)
+{
+	uint8_t from[64], *later;
+	struct ibv_send_wr *bad,
+		wr = { .opcode = IBV_WR_SEND, .num_sge = 1, .send_flags = IBV_SEND_SIGNALED };
+	struct ibv_sge sge = { (uintptr_t)from, sizeof(from), 0 };
+	struct ibv_mr *mr;
+	struct roce r;
+
+	roce_make(&r, IBV_QPT_RC);
+	errno = 0;
+	EXPECT(!ibv_reg_mr(r.pd, NULL, SIZE_MAX, IBV_ACCESS_LOCAL_WRITE));
+	EXPECT_EQ(errno, EINVAL);
+	mr = ibv_reg_mr(r.pd, NULL, SIZE_MAX, ACCESS);
+	REQUIRE(mr);
+	EXPECT(!mr->addr && mr->length == SIZE_MAX);
+	roce_connect(&r);
+	memset(from, 3, sizeof(from));
+	roce_recv(&r.far, 2, 0, 64);
+	sge.lkey = mr->lkey;
+	wr.sg_list = &sge;
+	REQUIRE(ibv_post_send(r.near.qp, &wr, &bad) == 0);
+	EXPECT_EQ(roce_wc(&r.near).status, IBV_WC_SUCCESS);
+	EXPECT_EQ(roce_wc(&r.far).status, IBV_WC_SUCCESS);
+	EXPECT_MEM(r.far.memory, from, sizeof(from));
+	later = pages_make();
+	EXPECT_EQ(remote(&r, IBV_WR_RDMA_WRITE, mr, later), IBV_WC_SUCCESS);
+	sge.addr = (uintptr_t)later + page_bytes();
+	REQUIRE(ibv_post_send(r.near.qp, &wr, &bad) == 0);
+	EXPECT_EQ(roce_wc(&r.near).status, IBV_WC_LOC_PROT_ERR);
+	EXPECT_EQ(ibv_dereg_mr(mr), 0);
+	roce_free(&r);
+	REQUIRE(munmap(later, 3 * page_bytes()) == 0);
+}
+
+TEST(test_on_demand_page_zero_is_nobodys)
+{
+	struct ibv_mr *mr;
+	struct roce r;
+
+	roce_make(&r, IBV_QPT_RC);
+	mr = ibv_reg_mr(r.pd, NULL, SIZE_MAX, ACCESS);
+	REQUIRE(mr);
+	roce_connect(&r);
+	EXPECT_EQ(remote(&r, IBV_WR_RDMA_WRITE, mr, NULL), IBV_WC_REM_ACCESS_ERR);
+	EXPECT_EQ(ibv_dereg_mr(mr), 0);
+	roce_free(&r);
+}
+
+static bool is_in_core(uint8_t *page)
+{
+	unsigned char is;
+
+	REQUIRE(mincore(page, page_bytes(), &is) == 0);
+	return is & 1;
+}
+
+TEST(test_ibv_advise_mr_brings_pages)
+{
+	uint8_t *m = pages_make();
+	struct ibv_mr *mr;
+	struct ibv_sge s;
+	struct roce r;
+
+	if (madvise(m, 0, MADV_POPULATE_READ) < 0)
+		SKIP("the kernel does not bring them");
+	roce_make(&r, IBV_QPT_RC);
+	mr = ibv_reg_mr(r.pd, m, 3 * page_bytes(), ACCESS);
+	REQUIRE(mr);
+	s = (struct ibv_sge){ (uintptr_t)m, 1, mr->lkey };
+	EXPECT_EQ(ibv_advise_mr(r.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT, 0, &s, 1), 0);
+	EXPECT(!is_in_core(m));
+	EXPECT_EQ(ibv_advise_mr(r.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, IBV_ADVISE_MR_FLAG_FLUSH,
+				&s, 1),
+		  0);
+	EXPECT(is_in_core(m));
+	EXPECT_EQ(ibv_advise_mr(r.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &s, 1), 0);
+	EXPECT_EQ(ibv_dereg_mr(mr), 0);
+	roce_free(&r);
+	REQUIRE(munmap(m, 3 * page_bytes()) == 0);
+}
+
+TEST(test_ibv_advise_mr_refuses)
+{
+	uint8_t *m = pages_make();
+	struct ibv_mr *mr;
+	struct ibv_pd *other;
+	struct ibv_sge s;
+	struct roce r;
+
+	roce_make(&r, IBV_QPT_RC);
+	mr = ibv_reg_mr(r.pd, m, 3 * page_bytes(), IBV_ACCESS_ON_DEMAND);
+	other = ibv_alloc_pd(r.context);
+	REQUIRE(mr && other);
+	s = (struct ibv_sge){ (uintptr_t)m, 1, mr->lkey };
+	EXPECT_EQ(ibv_advise_mr(r.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &s, 1), 0);
+	/* It may not be written. */
+	EXPECT_EQ(ibv_advise_mr(r.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, 0, &s, 1), EFAULT);
+	EXPECT_EQ(ibv_advise_mr(other, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &s, 1), EFAULT);
+	EXPECT_EQ(ibv_advise_mr(r.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &s, 0), EINVAL);
+	EXPECT_EQ(ibv_advise_mr(r.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 2, &s, 1), EINVAL);
+	EXPECT_EQ(ibv_advise_mr(r.pd, (enum ibv_advise_mr_advice)3, 0, &s, 1), EOPNOTSUPP);
+	s.addr += page_bytes(); /* nothing is there */
+	EXPECT_EQ(ibv_advise_mr(r.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &s, 1), EFAULT);
+	s.addr = (uintptr_t)m - 1;
+	EXPECT_EQ(ibv_advise_mr(r.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT, 0, &s, 1), EFAULT);
+	EXPECT_EQ(ibv_dealloc_pd(other), 0);
+	EXPECT_EQ(ibv_dereg_mr(mr), 0);
+	roce_free(&r);
+	REQUIRE(munmap(m, 3 * page_bytes()) == 0);
+}
