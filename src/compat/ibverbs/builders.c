@@ -16,6 +16,7 @@ struct wr_batch {
 	int error;		   /* the first one */
 	uint32_t count, max;
 	uint32_t segments_max, inline_max;
+	struct pd_memory memory; /* of all this */
 	struct weft_send_wr *wrs;
 	struct weft_segment *segments; /* segments_max for each request */
 	uint8_t *inline_data;	       /* inline_max for each */
@@ -253,34 +254,39 @@ static void wr_abort(struct ibv_qp_ex *ex)
 
 /* ---- Life ----------------------------------------------------------------------------------- */
 
-static void batch_free(struct wr_batch *b)
+static void batch_free(struct wr_batch *b, struct ibv_pd *pd)
 {
+	struct pd_memory memory;
+
 	if (!b)
 		return;
-	free(b->wrs);
-	free(b->segments);
-	free(b->inline_data);
+	memory = b->memory;
 	pthread_mutex_destroy(&b->lock);
-	free(b);
+	pd_memory_give(pd, PD_SEND_QUEUE, &memory);
 }
 
-static struct wr_batch *batch_create(const struct ibv_qp_cap *cap)
+/* All of it in one piece, the requests behind the struct. */
+static struct wr_batch *batch_create(struct ibv_pd *pd, const struct ibv_qp_cap *cap)
 {
-	struct wr_batch *b = calloc(1, sizeof(*b));
+	size_t wrs = ((size_t)cap->max_send_wr + 1) * sizeof(struct weft_send_wr);
+	size_t segments = (size_t)cap->max_send_wr * cap->max_send_sge *
+			  sizeof(struct weft_segment);
+	size_t inline_bytes = (size_t)cap->max_send_wr * cap->max_inline_data;
+	struct pd_memory memory;
+	struct wr_batch *b;
 
-	if (!b)
+	if (!pd_memory_take(pd, sizeof(*b) + wrs + segments + inline_bytes, PD_SEND_QUEUE, &memory))
 		return NULL;
+	b = memory.bytes;
+	b->memory = memory;
+	b->wrs = (struct weft_send_wr *)(b + 1);
+	b->segments = (struct weft_segment *)(void *)((uint8_t *)b->wrs + wrs);
+	b->inline_data = (uint8_t *)b->segments + segments;
 	b->max = cap->max_send_wr;
 	b->segments_max = cap->max_send_sge;
 	b->inline_max = cap->max_inline_data;
 	pthread_mutex_init(&b->lock, NULL);
-	b->wrs = calloc((size_t)b->max + 1, sizeof(*b->wrs));
-	b->segments = calloc((size_t)b->max * b->segments_max, sizeof(*b->segments));
-	b->inline_data = malloc((size_t)b->max * b->inline_max + 1);
-	if (b->wrs && b->segments && b->inline_data)
-		return b;
-	batch_free(b);
-	return NULL;
+	return b;
 }
 
 /* What a service has. iWARP has no Send with immediate. */
@@ -305,7 +311,7 @@ int builders_init(struct qp *qp, uint64_t send_ops)
 
 	if (send_ops & ~ops_of(qp))
 		return EOPNOTSUPP;
-	qp->batch = batch_create(&qp->cap);
+	qp->batch = batch_create(qp->ibv.pd, &qp->cap);
 	if (!qp->batch)
 		return ENOMEM;
 	ex->wr_atomic_cmp_swp = wr_atomic_cmp_swp;
@@ -331,6 +337,6 @@ int builders_init(struct qp *qp, uint64_t send_ops)
 
 void builders_fini(struct qp *qp)
 {
-	batch_free(qp->batch);
+	batch_free(qp->batch, qp->ibv.pd);
 	qp->batch = NULL;
 }

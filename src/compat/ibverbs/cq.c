@@ -116,18 +116,21 @@ static void locks_fini(struct cq *cq)
 	pthread_cond_destroy(&cq->ibv.cond);
 }
 
-struct cq *cq_open(struct ibv_context *context, int cqe, void *cq_context,
-		   struct ibv_comp_channel *channel)
+struct cq *cq_open(struct ibv_context *context, struct ibv_pd *parent_domain, int cqe,
+		   void *cq_context, struct ibv_comp_channel *channel)
 {
+	struct pd_memory memory;
 	struct weft_cq_options o = { .entries_max = (uint32_t)cqe };
 	struct cq *cq;
 	enum weft_reason r;
 
 	if (cqe <= 0)
 		return refused(WEFT_R_BAD_ARGUMENT);
-	cq = calloc(1, sizeof(*cq));
-	if (!cq)
+	if (!pd_memory_take(parent_domain, sizeof(*cq), PD_CQ, &memory))
 		return refused(WEFT_R_NO_MEMORY);
+	cq = memory.bytes;
+	cq->memory = memory;
+	cq->parent_domain = parent_domain;
 	cq->sink.take = take_event;
 	list_init(&cq->waiting_link);
 	list_init(&cq->overrun.link);
@@ -145,9 +148,11 @@ struct cq *cq_open(struct ibv_context *context, int cqe, void *cq_context,
 	r = weft_cq_create(weftv_adapter(), &o, &cq->weft);
 	if (r != WEFT_OK) {
 		locks_fini(cq);
-		free(cq);
+		pd_memory_give(parent_domain, PD_CQ, &memory);
 		return refused(r);
 	}
+	if (parent_domain)
+		pd_get(parent_domain);
 	cq->ibv.handle = weft_cq_number(cq->weft);
 	channel_use(channel, 1);
 	context_get(context);
@@ -161,7 +166,7 @@ struct ibv_cq *ibv_create_cq(struct ibv_context *context, int cqe, void *cq_cont
 
 	if (vector < 0 || vector >= context->num_comp_vectors)
 		return refused(WEFT_R_BAD_ARGUMENT);
-	cq = cq_open(context, cqe, cq_context, channel);
+	cq = cq_open(context, NULL, cqe, cq_context, channel);
 	return cq ? &cq->ibv : NULL;
 }
 
@@ -195,6 +200,20 @@ static void cq_keep_a_while(struct cq *cq)
 	oldest = (oldest + 1) % CQS_KEPT;
 	pthread_mutex_unlock(&lock);
 	free(goes);
+}
+
+/* Memory of the program's own goes back at once: what it does with it is its affair. */
+static void cq_give(struct cq *cq)
+{
+	struct ibv_pd *parent_domain = cq->parent_domain;
+	struct pd_memory memory = cq->memory;
+
+	if (memory.is_programs)
+		pd_memory_give(parent_domain, PD_CQ, &memory);
+	else
+		cq_keep_a_while(cq);
+	if (parent_domain)
+		pd_put(parent_domain);
 }
 
 static void set_going(struct cq *cq, bool is_going)
@@ -244,11 +263,9 @@ int ibv_destroy_cq(struct ibv_cq *ibv)
 	}
 	await_acknowledged(cq); /* of an overrun meanwhile */
 	channel_use(ibv->channel, -1);
-	if (cq->parent_domain)
-		pd_put(cq->parent_domain);
 	locks_fini(cq);
 	context_put(ibv->context);
-	cq_keep_a_while(cq);
+	cq_give(cq);
 	return 0;
 }
 

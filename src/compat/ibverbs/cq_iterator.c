@@ -101,6 +101,7 @@ static uint8_t read_dlid_path_bits(struct ibv_cq_ex *ex)
 
 struct ibv_cq_ex *create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr)
 {
+	struct ibv_pd *parent_domain = NULL;
 	struct cq *cq;
 
 	if (attr->comp_mask & ~(uint32_t)(IBV_CQ_INIT_ATTR_MASK_FLAGS | IBV_CQ_INIT_ATTR_MASK_PD) ||
@@ -114,13 +115,11 @@ struct ibv_cq_ex *create_cq_ex(struct ibv_context *context, struct ibv_cq_init_a
 	if (attr->cqe > INT32_MAX ||
 	    ((attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) && !attr->parent_domain))
 		return refused(WEFT_R_BAD_ARGUMENT);
-	cq = cq_open(context, (int)attr->cqe, attr->cq_context, attr->channel);
+	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD)
+		parent_domain = attr->parent_domain;
+	cq = cq_open(context, parent_domain, (int)attr->cqe, attr->cq_context, attr->channel);
 	if (!cq)
 		return NULL;
-	if (attr->comp_mask & IBV_CQ_INIT_ATTR_MASK_PD) {
-		cq->parent_domain = attr->parent_domain;
-		pd_get(cq->parent_domain);
-	}
 	cq->ex.start_poll = start;
 	cq->ex.next_poll = next;
 	cq->ex.end_poll = end;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Protection domains, memory regions and windows. */
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -52,19 +53,26 @@ int ibv_dealloc_pd(struct ibv_pd *ibv)
 struct ibv_pd *alloc_parent_domain(struct ibv_context *context,
 				   struct ibv_parent_domain_init_attr *attr)
 {
+	bool has_allocators = attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS;
 	struct pd *pd;
 
 	if (!attr->pd || attr->pd->context != context || (attr->td && attr->td->context != context))
 		return refused(WEFT_R_BAD_ARGUMENT);
-	if (attr->comp_mask & ~(uint32_t)IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT) {
-		errno = EOPNOTSUPP; /* memory is not allocated the program's own way */
-		return NULL;
-	}
+	if ((attr->comp_mask & ~(uint32_t)(IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT |
+					   IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS)) ||
+	    (has_allocators && (!attr->alloc || !attr->free)))
+		return refused(WEFT_R_BAD_ARGUMENT);
 	pd = calloc(1, sizeof(*pd));
 	if (!pd)
 		return refused(WEFT_R_NO_MEMORY);
 	pd->parent = pd_real(attr->pd);
 	pd->weft = pd->parent->weft;
+	if (has_allocators) {
+		pd->alloc = attr->alloc;
+		pd->free = attr->free;
+	}
+	if (attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT)
+		pd->pd_context = attr->pd_context;
 	pd->ibv.context = context;
 	pd_get(&pd->parent->ibv);
 	if (attr->td) {
@@ -72,6 +80,31 @@ struct ibv_pd *alloc_parent_domain(struct ibv_context *context,
 		atomic_fetch_add(&pd->td->users, 1);
 	}
 	return &pd->ibv;
+}
+
+/* man ibv_alloc_parent_domain: the program's memory is zeros; not all of them know. */
+bool pd_memory_take(struct ibv_pd *ibv, size_t size, enum pd_resource what, struct pd_memory *m)
+{
+	struct pd *pd = ibv ? pd_of(ibv) : NULL;
+
+	*m = (struct pd_memory){ 0 };
+	if (pd && pd->alloc) {
+		m->bytes = pd->alloc(ibv, pd->pd_context, size, _Alignof(max_align_t), what);
+		m->is_programs = m->bytes && m->bytes != IBV_ALLOCATOR_USE_DEFAULT;
+	}
+	if (m->is_programs)
+		memset(m->bytes, 0, size);
+	else if (!pd || !pd->alloc || m->bytes) /* else it has none to give */
+		m->bytes = calloc(1, size);
+	return m->bytes;
+}
+
+void pd_memory_give(struct ibv_pd *ibv, enum pd_resource what, const struct pd_memory *m)
+{
+	if (m->is_programs)
+		pd_of(ibv)->free(ibv, pd_of(ibv)->pd_context, m->bytes, what);
+	else
+		free(m->bytes);
 }
 
 /* Threads lock nothing that a thread domain could spare them: it is only held. */

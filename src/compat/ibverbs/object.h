@@ -122,6 +122,11 @@ struct pd {
 	struct weft_pd *weft;
 	struct pd *parent; /* of a parent domain: the one it stands for */
 	struct td *td;	   /* of a parent domain, or NULL */
+	/* Of a parent domain whose program brings the memory of its queues; or NULL. */
+	void *(*alloc)(struct ibv_pd *pd, void *pd_context, size_t size, size_t alignment,
+		       uint64_t resource_type);
+	void (*free)(struct ibv_pd *pd, void *pd_context, void *memory, uint64_t resource_type);
+	void *pd_context;
 	atomic_uint users; /* what was made with it, parent domains too */
 };
 
@@ -140,6 +145,19 @@ static inline void pd_put(struct ibv_pd *p)
 {
 	atomic_fetch_sub(&pd_of(p)->users, 1);
 }
+
+/* What memory is for: the resource types that the program is told. */
+enum pd_resource { PD_CQ = 1, PD_SRQ, PD_QP, PD_SEND_QUEUE };
+
+/* Memory of an object, or of a part of it: the program's own, perhaps. */
+struct pd_memory {
+	void *bytes; /* zeros at first, aligned for anything; NULL: none */
+	bool is_programs;
+};
+
+/* Of a domain, or NULL for none. False: there is no memory. */
+bool pd_memory_take(struct ibv_pd *pd, size_t size, enum pd_resource what, struct pd_memory *m);
+void pd_memory_give(struct ibv_pd *pd, enum pd_resource what, const struct pd_memory *m);
 
 /* The domain itself, behind a parent domain. */
 static inline struct pd *pd_real(struct ibv_pd *p)
@@ -198,6 +216,7 @@ struct cq {
 	struct weftv_sink sink;
 	struct weft_cq *weft;
 	struct ibv_pd *parent_domain; /* or NULL */
+	struct pd_memory memory;      /* its own */
 	atomic_uint users;	      /* queue pairs */
 	/* The channel's lock guards these. */
 	struct list waiting_link;
@@ -216,8 +235,8 @@ static inline struct cq *cq_of(struct ibv_cq *c)
 }
 
 /* NULL and errno. */
-struct cq *cq_open(struct ibv_context *context, int cqe, void *cq_context,
-		   struct ibv_comp_channel *channel);
+struct cq *cq_open(struct ibv_context *context, struct ibv_pd *parent_domain, int cqe,
+		   void *cq_context, struct ibv_comp_channel *channel);
 
 enum srq_events { SRQ_LIMIT_REACHED, SRQ_EVENTS };
 
@@ -225,7 +244,8 @@ struct srq {
 	struct ibv_srq ibv;
 	struct weftv_sink sink;
 	struct weft_srq *weft;
-	atomic_uint users; /* queue pairs */
+	struct pd_memory memory; /* its own */
+	atomic_uint users;	 /* queue pairs */
 	uint32_t max, segments_max;
 	_Atomic uint32_t limit;
 	struct async_record events[SRQ_EVENTS];
@@ -260,6 +280,7 @@ struct qp {
 	struct list link; /* in the list of all */
 	struct weftv_sink sink;
 	struct weft_qp *weft;
+	struct pd_memory memory; /* its own */
 	struct weftv_sink *_Atomic connection_sink;
 	struct ibv_qp_cap cap;
 	int sq_sig_all;

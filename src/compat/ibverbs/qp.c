@@ -273,7 +273,6 @@ static void release(struct qp *qp)
 		atomic_fetch_sub(&srq_of(qp->ibv.srq)->users, 1);
 	atomic_fetch_sub(&cq_of(qp->ibv.send_cq)->users, 1);
 	atomic_fetch_sub(&cq_of(qp->ibv.recv_cq)->users, 1);
-	pd_put(qp->ibv.pd);
 	context_put(qp->ibv.context);
 }
 
@@ -282,11 +281,12 @@ static void qp_free(struct qp *qp)
 	pthread_mutex_destroy(&qp->ibv.mutex);
 	pthread_cond_destroy(&qp->ibv.cond);
 	pthread_mutex_destroy(&qp->attr_lock);
-	free(qp);
+	pd_memory_give(qp->ibv.pd, PD_QP, &(struct pd_memory){ qp, qp->memory.is_programs });
 }
 
 struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
 {
+	struct pd_memory memory;
 	struct qp *qp;
 	enum weft_reason r;
 	int error = check(attr);
@@ -296,9 +296,10 @@ struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr
 		errno = error;
 		return NULL;
 	}
-	qp = calloc(1, sizeof(*qp));
-	if (!qp)
+	if (!pd_memory_take(attr->pd, sizeof(*qp), PD_QP, &memory))
 		return refused(WEFT_R_NO_MEMORY);
+	qp = memory.bytes;
+	qp->memory = memory;
 	init_public(qp, attr->pd, attr);
 	r = create_weft(qp, &attr->cap);
 	if (r != WEFT_OK) {
@@ -363,6 +364,7 @@ int ibv_destroy_qp(struct ibv_qp *ibv)
 	static const struct weft_qp_attr error = { .state = WEFT_QPS_ERROR };
 	struct qp *qp = qp_of(ibv);
 	struct context *c = context_of(ibv->context);
+	struct ibv_pd *pd = ibv->pd;
 
 	delist(qp);
 	if (async_is_taken(&qp->events[0])) /* the peer need not wait for that */
@@ -374,6 +376,7 @@ int ibv_destroy_qp(struct ibv_qp *ibv)
 	builders_fini(qp);
 	release(qp);
 	qp_free(qp);
+	pd_put(pd);
 	return 0;
 }
 

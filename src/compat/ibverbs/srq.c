@@ -33,7 +33,7 @@ static void srq_free(struct srq *srq)
 {
 	pthread_mutex_destroy(&srq->ibv.mutex);
 	pthread_cond_destroy(&srq->ibv.cond);
-	free(srq);
+	pd_memory_give(srq->ibv.pd, PD_SRQ, &(struct pd_memory){ srq, srq->memory.is_programs });
 }
 
 struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
@@ -42,14 +42,16 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr
 		.recv_max = attr->attr.max_wr,
 		.segments_max = attr->attr.max_sge ? attr->attr.max_sge : 1,
 	};
+	struct pd_memory memory;
 	struct srq *srq;
 	enum weft_reason r;
 
 	if (o.recv_max == 0)
 		return refused(WEFT_R_BAD_ARGUMENT);
-	srq = calloc(1, sizeof(*srq));
-	if (!srq)
+	if (!pd_memory_take(pd, sizeof(*srq), PD_SRQ, &memory))
 		return refused(WEFT_R_NO_MEMORY);
+	srq = memory.bytes;
+	srq->memory = memory;
 	srq_init(srq, pd, attr->srq_context);
 	o.context = &srq->sink;
 	r = weft_srq_create(pd_of(pd)->weft, &o, &srq->weft);
@@ -118,6 +120,7 @@ int ibv_destroy_srq(struct ibv_srq *ibv)
 {
 	struct srq *srq = srq_of(ibv);
 	struct context *c = context_of(ibv->context);
+	struct ibv_pd *pd = ibv->pd;
 	enum weft_reason r;
 
 	if (atomic_load(&srq->users) > 0)
@@ -127,8 +130,8 @@ int ibv_destroy_srq(struct ibv_srq *ibv)
 	if (r != WEFT_OK)
 		return weftv_errno(r);
 	async_settle(c, srq->events, SRQ_EVENTS); /* of what happened meanwhile */
-	pd_put(ibv->pd);
 	context_put(ibv->context);
 	srq_free(srq);
+	pd_put(pd);
 	return 0;
 }
