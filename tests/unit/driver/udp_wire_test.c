@@ -151,6 +151,63 @@ TEST(test_iba_a17_icrc_of_what_is_on_the_wire)
 	side_close(&a);
 }
 
+/* A packet of one who makes no checksum, as Linux's rxe: one by one to our port. */
+static void send_plain(const struct ib_path *path, const struct ib_out *out)
+{
+	enum { OPTION_UDP_NO_CHECK6_TX = 101, LEVEL_UDP = 17 };
+	struct sockaddr_in6 from = { .sin6_family = AF_INET6, .sin6_port = htons(path->from.port) };
+	struct sockaddr_in6 to = { .sin6_family = AF_INET6, .sin6_port = htons(IBA_UDP_PORT) };
+	struct iovec at[SPANS_MAX];
+	struct msghdr m = { .msg_name = &to, .msg_namelen = sizeof(to), .msg_iov = at };
+	int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0), on = 1;
+
+	from.sin6_addr = to.sin6_addr = in6addr_loopback;
+	REQUIRE(fd >= 0 && bind(fd, (void *)&from, sizeof(from)) == 0);
+	REQUIRE(setsockopt(fd, LEVEL_UDP, OPTION_UDP_NO_CHECK6_TX, &on, sizeof(on)) == 0);
+	for (uint32_t i = 0; i < out->spans.count; i++)
+		at[m.msg_iovlen++] = (struct iovec){ out->spans.spans[i].bytes,
+						     out->spans.spans[i].length };
+	EXPECT(sendmsg(fd, &m, 0) > 0);
+	close(fd);
+}
+
+/*
+ * RFC 6935: over IPv6 too a packet may come without a UDP checksum, as its ICRC says more. The
+ * kernel drops those unless told.
+ */
+TEST(test_iba_a17_no_udp_checksum_over_ipv6_is_taken)
+{
+	struct ib_path path, mine;
+	struct udp_ear ear = { 0 };
+	uint32_t qp;
+
+	WORLD_OR_SKIP();
+	open_all();
+	if (!udp_has_ipv6(b.udp)) {
+		close_all();
+		SKIP("no IPv6 here");
+	}
+	path = path_of("::1", "::1", 0xd123);
+	mine = path_of("::1", "::1", 0);
+	qp = b.place << 16 | 1;
+	make(&outs[0], &(struct making){ .path = &path, .dest_qp = qp, .payload_bytes = 64 });
+	send_plain(&path, &outs[0]);
+	sides_pump(all, 3);
+	EXPECT_EQ(b.count, 1);
+	EXPECT(b.seen[0].is_good);
+	/* And by the socket that is for this peer alone. */
+	udp_flow_open(b.udp, &mine, qp, 5, &ear);
+	path.from.port = udp_source_port(5, qp);
+	make(&outs[0],
+	     &(struct making){ .path = &path, .dest_qp = qp, .psn = 1, .payload_bytes = 64 });
+	send_plain(&path, &outs[0]);
+	sides_pump(all, 3);
+	EXPECT_EQ(b.count, 2);
+	EXPECT(b.seen[1].is_good && b.seen[1].psn == 1);
+	udp_flow_close(b.udp, &ear);
+	close_all();
+}
+
 /* ---- Refusals ------------------------------------------------------------------------------- */
 
 static void set_mtu(int bytes)
