@@ -68,8 +68,8 @@ bool roce_input(struct roce *roce, bool is_hot);
 bool roce_input_all(struct roce *roce);
 
 /*
- * While a program polls: whether what is to be sent now should rather go with what it may post next,
- * as an answer to what it finds. That is for once; its next poll sends it, or the thread.
+ * While a program polls: whether what is to be sent should rather go with what it may post next, as
+ * an answer to what it finds. That is for once; its next poll sends it, or the thread.
  */
 bool roce_waits_for_program(struct roce *roce);
 
