@@ -147,18 +147,6 @@ void rc_retry_not_ready(struct ib_conn *c, uint64_t now_ns, uint8_t timer_code)
 	conn_deadline(c, now_ns + wait_ns);
 }
 
-/* The consumer's retries are counted by whole timeouts without a word, not by our probes. */
-static void timed_out(struct ib_conn *c, uint64_t now_ns)
-{
-	struct requester *q = &c->req;
-
-	c->port->counts.timeouts++;
-	q->progress_ns = now_ns;
-	q->probe_ns = probe_first(c);
-	if (!is_spent(c))
-		rc_retry_go_back(c, now_ns);
-}
-
 static void probe(struct ib_conn *c, uint64_t now_ns)
 {
 	if (!can_probe(c) || c->req.psn_send == c->req.psn_una) {
@@ -167,6 +155,28 @@ static void probe(struct ib_conn *c, uint64_t now_ns)
 	}
 	c->req.is_probe_due = true;
 	conn_ready(c);
+}
+
+/*
+ * The consumer's retries are counted by whole timeouts without a word, not by our probes. It may be
+ * that nothing was lost and the peer has no time: not all is sent again before it says so.
+ */
+static void timed_out(struct ib_conn *c, uint64_t now_ns)
+{
+	struct requester *q = &c->req;
+
+	c->port->counts.timeouts++;
+	q->progress_ns = now_ns;
+	q->is_timed = false;
+	q->rtt_ns = 0; /* whatever it was, it is not that any more */
+	q->probe_ns = probe_first(c);
+	if (is_spent(c))
+		return;
+	/* A context has one message under way: there is little to send again. */
+	if (c->is_ee)
+		rc_retry_go_back(c, now_ns);
+	else
+		probe(c, now_ns);
 }
 
 void rc_retry_expire(struct ib_conn *c, uint64_t now_ns)

@@ -178,3 +178,42 @@ TEST(test_iba_9_7_7_2_credits_end_the_wait_for_a_receive)
 	bed_completed(b, 1, WEFT_SUCCESS);
 	bed_close(b);
 }
+
+/*
+ * RC-04: a peer that is only slow, as a guest that waits for its processor, has all of it already.
+ * To send all again at each timeout would give it more to do than it can: one packet asks.
+ */
+TEST(test_rc_04_a_timeout_sends_one_packet_again_not_all)
+{
+	struct bed *b = bed_open(NULL, WEFT_RC);
+
+	bed_post(b, (struct weft_send_wr){ .id = 1, .opcode = WEFT_OP_WRITE }, 0, 8 * MTU);
+	EXPECT_EQ(b->out_count, 8);
+	b->out_count = 0;
+	for (uint32_t n = 0; n < 7; n++) {
+		bed_wait(b, iba_timeout_ns(14));
+		EXPECT(b->out_count > 0);
+		while (b->out_count > 0)
+			EXPECT(bed_expect(b, IBA_WRITE_FIRST, PSN_OURS)->p.is_ack_requested);
+	}
+	bed_incomplete(b);
+	/* It had them. */
+	MUST(bed_put(b, peer_ack(iba_syndrome_ack(31), iba_psn_add(PSN_OURS, 7), 1), NULL, 0));
+	bed_completed(b, 1, WEFT_SUCCESS);
+	bed_silent(b);
+	/* It had nothing: the rest follows when it answers. */
+	bed_post(b, (struct weft_send_wr){ .id = 2, .opcode = WEFT_OP_WRITE }, 0, 8 * MTU);
+	b->out_count = 0;
+	bed_wait(b, iba_timeout_ns(14));
+	while (b->out_count > 0)
+		bed_expect(b, IBA_WRITE_FIRST, iba_psn_add(PSN_OURS, 8));
+	bed_wait(b, 1000000);
+	b->out_count = 0;
+	MUST(bed_put(b, peer_ack(iba_syndrome_ack(31), iba_psn_add(PSN_OURS, 8), 1), NULL, 0));
+	for (uint32_t n = 1; n < 8; n++)
+		bed_expect(b, n == 7 ? IBA_WRITE_LAST : IBA_WRITE_MIDDLE,
+			   iba_psn_add(PSN_OURS, 8 + n));
+	MUST(bed_put(b, peer_ack(iba_syndrome_ack(31), iba_psn_add(PSN_OURS, 15), 2), NULL, 0));
+	bed_completed(b, 2, WEFT_SUCCESS);
+	bed_close(b);
+}

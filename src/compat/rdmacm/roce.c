@@ -281,8 +281,8 @@ static void roce_tell(struct id *id, struct taken *taken)
 }
 
 /*
- * The end of a connection is told by the conversation, which ends with it. That of a queue pair that
- * is not connected yet is looked at behind the news: they may say that it was, before.
+ * The end of a connection is told by the conversation, which ends with it. That of a queue pair
+ * that is not connected yet is looked at behind the news: they may say that it was, before.
  */
 static void roce_hear(struct id *id, const struct weft_event *event)
 {
