@@ -88,25 +88,28 @@ static void unbind(struct weft_contact *c)
 void contact_conn_ended(struct roce_conn *rc)
 {
 	struct weft_contact *c = rc->contact;
-	uint8_t parting[IBCM_PARTING_BYTES];
+	struct ibcm_parting parting = { .is_failed = ib_why(rc->conn) != WEFT_R_PEER_GONE };
+	uint8_t bytes[IBCM_PARTING_BYTES];
 
 	if (!c)
 		return;
 	unbind(c);
-	ibcm_parting_encode(ib_why(rc->conn) != WEFT_R_PEER_GONE, parting);
+	(void)ib_last_nak(rc->conn, &parting.nak_psn, &parting.nak);
+	ibcm_parting_encode(&parting, bytes);
 	(void)ib_cm_disconnect(c->roce->cm, c->roce->net->now_ns, c->id,
-			       (struct ibcm_bytes){ parting, sizeof(parting) });
+			       (struct ibcm_bytes){ bytes, sizeof(bytes) });
 }
 
 /*
- * The other end has left. What it said last on the connection came by another socket, and may not
- * have been read yet.
+ * The other end has left. What it said last on the connection came by another socket and may not
+ * have been read yet: before this deadline passes every socket is. By other ways of a network it
+ * may still be behind; then a NAK that the parting words repeat stands for it.
  */
 static void end_conn_soon(struct weft_contact *c, const struct ib_cm_event *e)
 {
 	if (!c->conn)
 		return;
-	c->has_failed = ibcm_parting_is_failed(e->private_data, e->private_bytes);
+	ibcm_parting_decode(&c->parting, e->private_data, e->private_bytes);
 	c->leave_ns = c->roce->net->now_ns + leave_after_ns;
 	list_add_tail(&c->roce->leaving, &c->leaving_link);
 }
@@ -123,10 +126,12 @@ static void end_conns(struct roce *r, uint64_t now_ns)
 	while (leaving_due(r) <= now_ns) {
 		struct weft_contact *c = CONTAINER_OF(r->leaving.next, struct weft_contact,
 						      leaving_link);
-		struct roce_conn *rc = c->conn;
+		const struct ibcm_parting *p = &c->parting;
+		struct ib_conn *conn = c->conn->conn;
 
 		unbind(c);
-		ib_peer_left(rc->conn, c->has_failed ? WEFT_R_PEER_TERMINATED : WEFT_R_PEER_GONE);
+		ib_peer_nak(conn, now_ns, p->nak_psn, p->nak);
+		ib_peer_left(conn, p->is_failed ? WEFT_R_PEER_TERMINATED : WEFT_R_PEER_GONE);
 	}
 }
 

@@ -25,7 +25,7 @@ struct weft_contact {
 	struct roce_conn *conn; /* that ends with it, or NULL */
 	struct list leaving_link;
 	uint64_t leave_ns;
-	bool has_failed; /* the other end, it says */
+	struct ibcm_parting parting; /* what the other end said then */
 	/* Until the program takes it. */
 	struct weft_service_point *service;
 	struct list request_link;

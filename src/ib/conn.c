@@ -272,6 +272,27 @@ void ib_destroy(struct ib_conn *c)
 	conn_free(c);
 }
 
+bool ib_last_nak(const struct ib_conn *c, uint32_t *psn, uint8_t *syndrome)
+{
+	if (c->service != WEFT_RC || !c->has_final)
+		return false;
+	*psn = c->resp.psn;
+	*syndrome = c->resp.nak;
+	return true;
+}
+
+void ib_peer_nak(struct ib_conn *c, uint64_t now_ns, uint32_t psn, uint8_t syndrome)
+{
+	const struct iba_packet p = {
+		.opcode = iba_opcode(IBA_RC, IBA_ACKNOWLEDGE),
+		.psn = psn & IBA_PSN_MASK,
+		.syndrome = syndrome,
+	};
+
+	if (c->service == WEFT_RC && iba_syndrome(syndrome) == IBA_SYNDROME_NAK)
+		(void)rc_recv(c, now_ns, &p);
+}
+
 void ib_peer_left(struct ib_conn *c, enum weft_reason reason)
 {
 	if (c->qp)

@@ -218,6 +218,12 @@ enum weft_reason ib_adjust(struct ib_conn *c, const struct ib_config *config, ui
 /* Frees it; a queue pair that still uses it fails (WEFT_R_STREAM_LOST). */
 void ib_destroy(struct ib_conn *c);
 
+/* RC: the NAK that was its last word. False: there was none. */
+bool ib_last_nak(const struct ib_conn *c, uint32_t *psn, uint8_t *syndrome);
+
+/* The peer has said so by another way than a packet; if it had come as one, it means nothing. */
+void ib_peer_nak(struct ib_conn *c, uint64_t now_ns, uint32_t psn, uint8_t syndrome);
+
 /* The other end has left; its queue pair, if it is still here, fails for this reason. */
 void ib_peer_left(struct ib_conn *c, enum weft_reason reason);
 

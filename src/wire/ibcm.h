@@ -244,10 +244,19 @@ void ibcm_ip_encode(const struct ibcm_ip *a, uint8_t bytes[IBCM_IP_BYTES]);
 /* ---- What weft's own ends say when they part ------------------------------------------------- */
 
 /*
- * The private data of a DREQ by weft: whether the end failed, or left in good order. Of a peer that
- * says nothing, or something else, it is not known.
+ * The private data of a DREQ by weft: whether the end failed, or left in good order; and the NAK
+ * that was its last word on the connection, which comes by another way and may come later, or not
+ * at all. Of a peer that says nothing, or something else, nothing is known.
  */
-enum { IBCM_PARTING_BYTES = 8 };
+enum { IBCM_PARTING_BYTES = 12 };
 
-void ibcm_parting_encode(bool is_failed, uint8_t bytes[IBCM_PARTING_BYTES]);
-bool ibcm_parting_is_failed(const uint8_t *bytes, size_t length);
+struct ibcm_parting {
+	bool is_failed;
+	uint8_t nak; /* its syndrome; 0: there was none */
+	uint32_t nak_psn;
+};
+
+void ibcm_parting_encode(const struct ibcm_parting *p, uint8_t bytes[IBCM_PARTING_BYTES]);
+
+/* All zero if nothing is known. */
+void ibcm_parting_decode(struct ibcm_parting *p, const uint8_t *bytes, size_t length);

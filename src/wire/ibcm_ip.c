@@ -119,18 +119,26 @@ const char *ibcm_reject_name(uint16_t reason)
 
 /* ---- Parting -------------------------------------------------------------------------------- */
 
-static const char parting_mark[4] = { 'w', 'e', 'f', 't' };
+enum { PARTING_MARK = 0x77656674 /* "weft" */ };
 
-void ibcm_parting_encode(bool is_failed, uint8_t bytes[IBCM_PARTING_BYTES])
+void ibcm_parting_encode(const struct ibcm_parting *p, uint8_t bytes[IBCM_PARTING_BYTES])
 {
-	memset(bytes, 0, IBCM_PARTING_BYTES);
-	memcpy(bytes, parting_mark, sizeof(parting_mark));
-	bytes[sizeof(parting_mark)] = is_failed;
+	struct wr w = wr_of(bytes, IBCM_PARTING_BYTES);
+
+	wr_u32(&w, PARTING_MARK);
+	wr_u8(&w, p->is_failed);
+	wr_u8(&w, p->nak);
+	wr_u16(&w, 0);
+	wr_u32(&w, p->nak_psn);
 }
 
-bool ibcm_parting_is_failed(const uint8_t *bytes, size_t length)
+void ibcm_parting_decode(struct ibcm_parting *p, const uint8_t *bytes, size_t length)
 {
-	return length >= IBCM_PARTING_BYTES &&
-	       memcmp(bytes, parting_mark, sizeof(parting_mark)) == 0 &&
-	       bytes[sizeof(parting_mark)] != 0;
+	struct rd r = rd_of(bytes, length);
+	bool is_ours = rd_u32(&r) == PARTING_MARK;
+	struct ibcm_parting v = { .is_failed = rd_u8(&r) != 0, .nak = rd_u8(&r) };
+
+	(void)rd_u16(&r);
+	v.nak_psn = rd_u32(&r);
+	*p = is_ours && !r.is_short ? v : (struct ibcm_parting){ 0 };
 }

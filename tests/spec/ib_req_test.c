@@ -222,6 +222,31 @@ TEST(test_rc_04_iba_9_9_2_4_2_a_peer_without_receives)
 	bed_close(b);
 }
 
+/* The NAK was overtaken by word that its sender has left: that says it again. */
+TEST(test_iba_9_7_5_2_a_nak_that_came_by_another_way)
+{
+	struct bed *b = bed_open(NULL, WEFT_RC);
+
+	bed_post(b, request(WEFT_OP_WRITE, 1), 0, 8);
+	bed_post(b, request(WEFT_OP_WRITE, 2), 0, 8);
+	bed_post(b, request(WEFT_OP_WRITE, 3), 0, 8);
+	for (uint32_t i = 0; i < 3; i++)
+		bed_expect(b, IBA_WRITE_ONLY, psn(i));
+	/* Nothing that could be one, and nothing that was ever sent. */
+	ib_peer_nak(b->conn, b->now_ns, psn(1), 0);
+	ib_peer_nak(b->conn, b->now_ns, psn(1), iba_syndrome_rnr(14));
+	ib_peer_nak(b->conn, b->now_ns, psn(3), iba_syndrome_nak(IBA_NAK_ACCESS));
+	bed_incomplete(b);
+	ib_peer_nak(b->conn, b->now_ns, psn(1), iba_syndrome_nak(IBA_NAK_ACCESS));
+	bed_run(b);
+	bed_completed(b, 1, WEFT_SUCCESS);
+	bed_completed(b, 2, WEFT_ERR_REMOTE_ACCESS);
+	bed_completed(b, 3, WEFT_ERR_FLUSHED);
+	/* The one that was late means nothing any more. */
+	ib_peer_nak(b->conn, b->now_ns, psn(1), iba_syndrome_nak(IBA_NAK_ACCESS));
+	bed_close(b);
+}
+
 /* QP-08: the consumer's own patience. */
 TEST(test_qp_08_patience_with_a_peer_without_receives)
 {

@@ -339,6 +339,23 @@ TEST(test_iba_a11_addresses)
 	EXPECT_EQ(a.from.port, 7);
 }
 
+TEST(test_cm_parting_words)
+{
+	const struct ibcm_parting said = { .is_failed = true, .nak = 0x62, .nak_psn = 0xabcdef };
+	uint8_t bytes[IBCM_PARTING_BYTES];
+	struct ibcm_parting heard;
+
+	ibcm_parting_encode(&said, bytes);
+	ibcm_parting_decode(&heard, bytes, sizeof(bytes));
+	EXPECT(heard.is_failed && heard.nak == 0x62 && heard.nak_psn == 0xabcdef);
+	/* Cut short, or of somebody else. */
+	ibcm_parting_decode(&heard, bytes, sizeof(bytes) - 1);
+	EXPECT(!heard.is_failed && heard.nak == 0 && heard.nak_psn == 0);
+	bytes[0] ^= 1;
+	ibcm_parting_decode(&heard, bytes, sizeof(bytes));
+	EXPECT(!heard.is_failed && heard.nak == 0);
+}
+
 TEST(test_iba_a11_service_ids)
 {
 	EXPECT_EQ(ibcm_service_id(IBCM_PS_TCP, 0x1c06), 0x1061c06);
