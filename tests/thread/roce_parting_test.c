@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* A peer that refuses and leaves: why is known also where the NAK itself was lost. */
+#include <poll.h>
+
+#include <weft/roce.h>
+
+#include "driver/contact.h"
+#include "driver/udp_inside.h"
+#include "own_network.h"
+#include "verbs_fixture.h"
+
+enum { PATIENCE_MS = PATIENCE_NS / 1000000 };
+
+static const struct weft_address loopback = { .family = 4, .ip = { 127, 0, 0, 1 } };
+
+static struct weft_adapter *a, *b;
+static struct node from, to;
+static struct weft_contact *active, *passive;
+
+static struct weft_contact_offer offer_of(const struct node *n)
+{
+	return (struct weft_contact_offer){
+		.qp_number = weft_qp_number(n->qp),
+		.retries = 7,
+		.rnr_retries = WEFT_RNR_RETRY_FOREVER,
+		.timeout_code = 20,
+	};
+}
+
+static struct weft_roce roce_of(const struct weft_contact_news *news)
+{
+	return (struct weft_roce){
+		.path = { .from = news->path.from, .to = news->path.to, .mtu_bytes = 1024 },
+		.peer_number = news->qp_number,
+		.timeout_code = 20,
+		.retries = 7,
+		.rnr_retries = WEFT_RNR_RETRY_FOREVER,
+	};
+}
+
+static struct weft_contact_news news_of(struct weft_contact *c, enum weft_contact_kind kind)
+{
+	uint64_t since = thread_now_ns();
+	struct weft_contact_news news;
+
+	do {
+		REQUIRE(thread_now_ns() - since < PATIENCE_NS);
+		MUST(weft_contact_next(c, &news));
+	} while (news.kind == WEFT_CONTACT_NONE);
+	REQUIRE(news.kind == kind);
+	return news;
+}
+
+static void connect_both(void)
+{
+	const struct weft_service_options at = { .at = loopback,
+						 .port_space = WEFT_PORT_SPACE_TCP };
+	struct weft_contact_options how = { .path = { .from = loopback, .mtu_bytes = 1024 },
+					    .port_space = WEFT_PORT_SPACE_TCP };
+	const struct weft_contact_offer offers[] = { offer_of(&from), offer_of(&to) };
+	struct weft_service_point *service;
+	uint64_t since = thread_now_ns();
+	struct weft_contact_news news;
+	struct weft_roce r;
+
+	MUST(weft_service_open(b, &at, &service));
+	MUST(weft_service_address(service, &how.path.to));
+	MUST(weft_contact_open(a, &how, &offers[0], &active));
+	do {
+		REQUIRE(thread_now_ns() - since < PATIENCE_NS);
+		MUST(weft_service_next(service, NULL, &passive));
+	} while (!passive);
+	news = news_of(passive, WEFT_CONTACT_REQUEST);
+	r = roce_of(&news);
+	MUST(weft_qp_receive(to.qp, &r));
+	MUST(weft_contact_bind(passive, to.qp));
+	MUST(weft_contact_accept(passive, &offers[1]));
+	news = news_of(active, WEFT_CONTACT_REPLY);
+	r = roce_of(&news);
+	MUST(weft_qp_receive(from.qp, &r));
+	MUST(weft_contact_bind(active, from.qp));
+	MUST(weft_qp_start(from.qp, &r));
+	MUST(weft_contact_ready(active));
+	(void)news_of(passive, WEFT_CONTACT_ESTABLISHED);
+	MUST(weft_service_close(service));
+}
+
+/* Its lock is held: what comes for the connection is lost. True: something came. */
+static bool lose_packet(struct weft_qp *qp)
+{
+	const struct roce_conn *rc = ib_owner(ib_conn_of(qp));
+	struct pollfd at = { .fd = rc->ear.flow->socket.watch.fd, .events = POLLIN };
+	uint8_t packet[IBA_PACKET_MAX];
+
+	return poll(&at, 1, PATIENCE_MS) == 1 && recv(at.fd, packet, sizeof(packet), 0) > 0;
+}
+
+/* A Write that b refuses, after which it leaves; the NAK never reaches a. */
+static void refuse_and_lose(void)
+{
+	const struct weft_segment s = node_seg(&from, 0, 8);
+	struct weft_send_wr wr = node_wr(WEFT_OP_WRITE, 1, &s, &to);
+	bool has_lost;
+
+	wr.remote_tag ^= 1;
+	adapter_enter(b);
+	REQUIRE(node_post(&from, &wr));
+	adapter_enter(a);
+	adapter_leave(b);
+	has_lost = lose_packet(from.qp);
+	adapter_leave(a);
+	REQUIRE(has_lost);
+}
+
+TEST(test_roce_a_nak_that_was_lost_is_said_by_who_leaves)
+{
+	const char *why_not = own_network_enter();
+	uint64_t since = thread_now_ns();
+	struct weft_completion c;
+	bool has_one = false;
+
+	if (why_not)
+		SKIP(why_not);
+	MUST(weft_adapter_open(NULL, &a));
+	MUST(weft_adapter_open(NULL, &b));
+	MUST(weft_roce_open(a));
+	MUST(weft_roce_open(b));
+	node_open(a, &from, NULL);
+	node_open(b, &to, NULL);
+	connect_both();
+	refuse_and_lose();
+	while (!has_one) {
+		REQUIRE(thread_now_ns() - since < PATIENCE_NS);
+		REQUIRE(node_poll(from.cq, &c, &has_one));
+	}
+	MUST(weft_contact_close(active));
+	MUST(weft_contact_close(passive));
+	node_close(&from, NULL);
+	node_close(&to, NULL);
+	MUST(weft_adapter_close(a));
+	MUST(weft_adapter_close(b));
+	EXPECT_EQ(c.status, WEFT_ERR_REMOTE_ACCESS);
+	EXPECT_EQ(c.reason, WEFT_R_PEER_RIGHTS);
+}
