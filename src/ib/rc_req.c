@@ -348,5 +348,7 @@ void rc_req_fail(struct ib_conn *c, enum weft_status status, enum weft_reason re
 	q->count = q->at = 0;
 	q->deadline_ns = UINT64_MAX;
 	port_kept(c->port, q, -(int64_t)q->kept_bytes);
+	/* It ends the connection; what is heard of the peer until then is not why. */
+	qp_record(c->req.qp, reason);
 	send_queue_end(c->req.qp, wqe, &(struct outcome){ .status = status, .reason = reason });
 }

@@ -247,6 +247,21 @@ TEST(test_iba_9_7_5_2_a_nak_that_came_by_another_way)
 	bed_close(b);
 }
 
+/* The first error wins, also where the peer's leave is heard before anybody looked at it. */
+TEST(test_iba_9_7_5_2_a_nak_and_then_the_peer_leaves)
+{
+	struct bed *b = bed_open(NULL, WEFT_RC);
+
+	bed_post(b, request(WEFT_OP_WRITE, 1), 0, 8);
+	bed_expect(b, IBA_WRITE_ONLY, psn(0));
+	ib_peer_nak(b->conn, b->now_ns, psn(0), iba_syndrome_nak(IBA_NAK_ACCESS));
+	ib_peer_left(b->conn, WEFT_R_PEER_TERMINATED);
+	bed_run(b);
+	bed_completed(b, 1, WEFT_ERR_REMOTE_ACCESS);
+	EXPECT_EQ(b->qp->reason, WEFT_R_PEER_RIGHTS);
+	bed_close(b);
+}
+
 /* QP-08: the consumer's own patience. */
 TEST(test_qp_08_patience_with_a_peer_without_receives)
 {
