@@ -70,6 +70,8 @@ __attribute__((destructor)) static void send_what_waits(void)
 			contacts_leave(a->net->roce);
 		if (a->net && (a->net->is_waiting || a->net->roce))
 			adapter_work(a);
+		if (a->net && a->net->roce)
+			udp_hand_on_rest(a->net->roce->udp);
 		pthread_mutex_unlock(&a->lock);
 	}
 	pthread_mutex_unlock(&process.lock);

@@ -311,11 +311,7 @@ enum weft_reason udp_open(const struct udp_config *config, struct udp **opened)
 	return WEFT_OK;
 }
 
-/*
- * What the kernel gave us and is others' they get yet. Of what is ours nobody wants to know any
- * more.
- */
-static void hand_on_rest(struct udp *u)
+void udp_hand_on_rest(struct udp *u)
 {
 	for (int i = 0; i < 2; i++) {
 		struct udp_socket *s = &u->shared[i];
@@ -336,7 +332,7 @@ static void hand_on_rest(struct udp *u)
 void udp_close(struct udp *u)
 {
 	if (!u->is_abandoned && u->buffers)
-		hand_on_rest(u);
+		udp_hand_on_rest(u);
 	udp_flows_close(u);
 	udp_groups_close(u);
 	udp_senders_close(u);

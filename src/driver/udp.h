@@ -47,6 +47,12 @@ struct udp_config {
 enum weft_reason udp_open(const struct udp_config *config, struct udp **udp);
 void udp_close(struct udp *udp);
 
+/*
+ * Nothing comes any more. What the kernel gave us and is others' they get yet; of what is ours
+ * nobody wants to know.
+ */
+void udp_hand_on_rest(struct udp *udp);
+
 /* In a child of fork(): gives its copies of the descriptors back. Only udp_close() may follow. */
 void udp_abandon(struct udp *udp);
 
