@@ -8,6 +8,7 @@
 #include "base/check.h"
 
 static const uint64_t leave_after_ns = 1000 * 1000;
+static const uint64_t again_after_ns = 20 * 1000 * 1000;
 
 /* ---- Life ----------------------------------------------------------------------------------- */
 
@@ -26,6 +27,7 @@ enum weft_reason contacts_open(struct roce *r)
 	list_init(&r->contacts);
 	list_init(&r->services);
 	list_init(&r->leaving);
+	list_init(&r->again);
 	r->cm = ib_cm_create(&config);
 	return r->cm ? WEFT_OK : WEFT_R_NO_MEMORY;
 }
@@ -135,13 +137,6 @@ static void end_conns(struct roce *r, uint64_t now_ns)
 	}
 }
 
-uint64_t contacts_due(const struct roce *r)
-{
-	uint64_t cm = ib_cm_due(r->cm), leaving = leaving_due(r);
-
-	return cm < leaving ? cm : leaving;
-}
-
 void contact_destroy(struct weft_contact *c)
 {
 	unbind(c);
@@ -149,6 +144,9 @@ void contact_destroy(struct weft_contact *c)
 	ib_cm_forget(c->roce->cm, c->roce->net->now_ns, c->over_id);
 	list_remove(&c->link);
 	list_remove(&c->events.link);
+	if (c->again)
+		list_remove(&c->again->link);
+	free(c->again);
 	free(c);
 }
 
@@ -193,6 +191,56 @@ static void tell(struct weft_contact *c, enum weft_contact_kind kind, const stru
 	memcpy(n->private_data, e->private_data, n->private_bytes);
 	event_raise(&c->roce->net->adapter->core.events, &c->events, WEFT_EVENT_CONTACT, e->reason);
 }
+
+/* ---- Once more ------------------------------------------------------------------------------ */
+
+static struct contact_again *first_again(const struct roce *r)
+{
+	return list_is_empty(&r->again) ? NULL
+					: CONTAINER_OF(r->again.next, struct contact_again, link);
+}
+
+static uint64_t again_due(const struct roce *r)
+{
+	return first_again(r) ? first_again(r)->at_ns : UINT64_MAX;
+}
+
+/* True: it will, and nobody need know yet. */
+static bool asks_again(struct weft_contact *c, const struct ib_cm_event *e)
+{
+	uint64_t now_ns = c->roce->net->now_ns;
+
+	if (!c->again || e->reject != IBCM_REJECT_SERVICE_ID || now_ns >= c->again->until_ns)
+		return false;
+	c->again->at_ns = now_ns + again_after_ns;
+	list_add_tail(&c->roce->again, &c->again->link);
+	return true;
+}
+
+static void ask_again(struct roce *r, uint64_t now_ns)
+{
+	while (again_due(r) <= now_ns) {
+		struct contact_again *a = CONTAINER_OF(list_pop(&r->again), struct contact_again,
+						       link);
+		enum weft_reason reason = ib_cm_connect(r->cm, now_ns, &a->ask, &a->contact->id);
+
+		if (reason != WEFT_OK)
+			tell(a->contact, WEFT_CONTACT_FAILED,
+			     &(struct ib_cm_event){ .reason = reason, .ip = a->ask.ip });
+	}
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+uint64_t contacts_due(const struct roce *r)
+{
+	return least(ib_cm_due(r->cm), least(leaving_due(r), again_due(r)));
+}
+
+/* ---- Requests -------------------------------------------------------------------------------- */
 
 static bool is_at(const struct weft_address *at, const struct ibcm_ip *ip)
 {
@@ -281,6 +329,8 @@ static void take_event(struct roce *r, const struct ib_cm_event *e)
 	case IB_CM_FAILED:
 		c->id = 0;
 		ib_cm_forget(r->cm, r->net->now_ns, e->id);
+		if (asks_again(c, e))
+			return;
 		end_conn_soon(c, e);
 		tell(c, e->reject ? WEFT_CONTACT_REJECTED : WEFT_CONTACT_FAILED, e);
 		return;
@@ -362,4 +412,5 @@ void contacts_expire(struct roce *r, uint64_t now_ns)
 	ib_cm_expire(r->cm, now_ns);
 	take_events(r);
 	end_conns(r, now_ns);
+	ask_again(r, now_ns);
 }

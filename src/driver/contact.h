@@ -15,6 +15,15 @@
 
 enum { CONTACT_NEWS_MAX = 4 };
 
+/* What a contact that found nobody asks for once more. */
+struct contact_again {
+	struct list link; /* of roce->again */
+	uint64_t at_ns, until_ns;
+	struct ib_cm_connect ask;
+	uint8_t private_data[IB_CM_REQ_DATA];
+	struct weft_contact *contact;
+};
+
 struct weft_contact {
 	struct roce *roce;
 	struct list link; /* of roce->contacts */
@@ -26,6 +35,7 @@ struct weft_contact {
 	struct list leaving_link;
 	uint64_t leave_ns;
 	struct ibcm_parting parting; /* what the other end said then */
+	struct contact_again *again; /* or NULL: who finds nobody is told at once */
 	/* Until the program takes it. */
 	struct weft_service_point *service;
 	struct list request_link;

@@ -61,6 +61,27 @@ static enum weft_reason resolve(struct weft_contact *c, const struct weft_contac
 	return ib_cm_resolve(c->roce->cm, net_look_at_clock(c->roce->net), &ask, &c->id);
 }
 
+/* To ask for it once more. False: no memory. */
+static bool keep_ask(struct weft_contact *c, const struct ib_cm_connect *ask, uint64_t wait_ns)
+{
+	struct contact_again *a;
+
+	if (wait_ns == 0)
+		return true;
+	a = calloc(1, sizeof(*a));
+	if (!a)
+		return false;
+	a->ask = *ask;
+	if (ask->private_data.length > 0)
+		memcpy(a->private_data, ask->private_data.bytes, ask->private_data.length);
+	a->ask.private_data.bytes = a->private_data;
+	a->until_ns = net_look_at_clock(c->roce->net) + wait_ns;
+	a->contact = c;
+	list_init(&a->link);
+	c->again = a;
+	return true;
+}
+
 static enum weft_reason request(struct weft_contact *c, const struct weft_contact_options *o,
 				const struct weft_contact_offer *offer, const struct ibcm_ip *ip)
 {
@@ -78,6 +99,8 @@ static enum weft_reason request(struct weft_contact *c, const struct weft_contac
 		.owner = c,
 	};
 
+	if (ask.private_data.length <= IB_CM_REQ_DATA && !keep_ask(c, &ask, o->refused_wait_ns))
+		return WEFT_R_NO_MEMORY;
 	return ib_cm_connect(c->roce->cm, net_look_at_clock(c->roce->net), &ask, &c->id);
 }
 

@@ -36,6 +36,7 @@ struct roce {
 	struct ib_cm *cm;
 	struct list contacts, services;
 	struct list leaving; /* contacts whose other end has left, and whose connection ends soon */
+	struct list again;   /* that found nobody, and ask once more */
 	uint32_t contact_next; /* number */
 };
 
