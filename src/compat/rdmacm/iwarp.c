@@ -84,13 +84,6 @@ static void iwarp_tell(struct id *id, struct taken *taken)
 /* ---- Parameters ----------------------------------------------------------------------------- */
 
 /*
- * Adapters take longer to connect than this one, and programs rely on it: servers that end one
- * listener and begin the next are met in between. On a busy machine, or in an emulated one, that
- * takes them more than 200 ms.
- */
-static const uint64_t refused_wait_ns = 1000 * 1000 * 1000;
-
-/*
  * Linux's siw dials without an RTR message, and programs have servers that send first
  * (ib_write_lat): what adapters let them do.
  */

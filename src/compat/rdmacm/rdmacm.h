@@ -325,6 +325,13 @@ void qp_attr_init(struct ibv_qp_attr *attr, int *mask);
 /* To a state, with the attributes that the transport has for it. */
 int qp_move(struct id *id, struct ibv_qp *qp, enum ibv_qp_state state);
 
+/*
+ * Adapters take longer to connect than this one, and programs rely on it: servers that end one
+ * listener and begin the next are met in between. On a busy machine, or in an emulated one, that
+ * takes them more than 200 ms.
+ */
+static const uint64_t refused_wait_ns = 1000 * 1000 * 1000;
+
 /* ---- Transports ------------------------------------------------------------------------------ */
 
 /*

@@ -100,6 +100,7 @@ static int open_talk(struct id *id)
 {
 	struct weft_contact_options options = {
 		.port_space = (enum weft_port_space)id->rdma.ps,
+		.refused_wait_ns = refused_wait_ns,
 		.context = &id->talk.sink,
 	};
 	enum weft_reason reason;

@@ -199,6 +199,34 @@ TEST(test_rdma_connect_to_nobody_is_rejected)
 	rdma_destroy_event_channel(channel);
 }
 
+/* perftest's servers do so, and their clients do not wait. */
+TEST(test_rdma_connect_meets_a_listener_that_ends_and_begins_anew)
+{
+	struct rdma_event_channel *near = cm_channel(), *far = cm_channel();
+	struct rdma_cm_id *listener = cm_listener(far), *id = cm_dialler(near, listener);
+	struct sockaddr_in at = cm_loopback(ntohs(rdma_get_src_port(listener)));
+	struct rdma_conn_param ask = { .private_data = question,
+				       .private_data_len = sizeof(question) };
+	struct rdma_cm_event *event;
+
+	EXPECT_EQ(rdma_destroy_id(listener), 0);
+	EXPECT_EQ(rdma_connect(id, &ask), 0);
+	cm_expect_none(near);
+	REQUIRE(rdma_create_id(far, &listener, NULL, RDMA_PS_TCP) == 0);
+	REQUIRE(rdma_bind_addr(listener, (struct sockaddr *)&at) == 0);
+	REQUIRE(rdma_listen(listener, 8) == 0);
+	event = cm_event(far);
+	REQUIRE(event && event->event == RDMA_CM_EVENT_CONNECT_REQUEST);
+	EXPECT_MEM(event->param.conn.private_data, question, sizeof(question));
+	EXPECT_EQ(rdma_destroy_id(event->id), 0);
+	EXPECT_EQ(rdma_ack_cm_event(event), 0);
+	cm_expect(near, RDMA_CM_EVENT_REJECTED);
+	rdma_destroy_ep(id);
+	rdma_destroy_ep(listener);
+	rdma_destroy_event_channel(near);
+	rdma_destroy_event_channel(far);
+}
+
 TEST(test_rdma_disconnect_tells_both_ends_once)
 {
 	struct cm_pair p;
