@@ -50,7 +50,8 @@ class Case:
     devices: str = None  # WEFT_DEVICES of every side that does not say otherwise
     has_short_port: bool = False  # PORT is kept in 16 bits with a sign
     no_tsan: str = None  # why it cannot run with the thread sanitizer
-    ready: str = None  # a line of the server; None: it listens at PORT
+    # A line of the server, or a function(its process id) -> bool; None: it listens at PORT.
+    ready: object = None
     seconds: int = 30
     needs: object = None  # function() -> what else the machine lacks, or None
     prepare: object = None  # function(folder), before all
@@ -119,7 +120,7 @@ def sockets_of(pid):
 
 
 def is_listening(pid, port):
-    """Whether the process has a TCP socket that listens at the port, in its own network."""
+    """Whether the process listens at the port, in its own network: with a TCP socket, or RoCE's."""
     inodes = sockets_of(pid)
     for table in ("tcp", "tcp6"):
         try:
@@ -130,7 +131,18 @@ def is_listening(pid, port):
         for row in rows:
             if row[3] == "0A" and int(row[1].rpartition(":")[2], 16) == port and row[9] in inodes:
                 return True
-    return False
+    return is_serving(pid, port, inodes)
+
+
+def is_serving(pid, port, inodes):
+    """Whether it serves datagrams of RoCE at the port: then it has a name for that (udp_door.c)."""
+    try:
+        with open("/proc/%d/net/unix" % pid, encoding="ascii") as f:
+            rows = [line.split() for line in f.readlines()[1:]]
+    except OSError:
+        return False
+    return any(len(row) > 7 and row[6] in inodes and row[7].startswith("@weft.roce.service.") and
+               int(row[7][-4:], 16) == port for row in rows)
 
 
 def free_port(ports=(0,)):
@@ -210,7 +222,9 @@ class Runner:
     def await_ready(case, server, port, deadline):
         """Why the server is not ready, or None."""
         while time.monotonic() < deadline:
-            if case.ready and re.search(case.ready, server.output(), re.MULTILINE):
+            if callable(case.ready) and case.ready(server.process.pid):
+                return None
+            if isinstance(case.ready, str) and re.search(case.ready, server.output(), re.MULTILINE):
                 return None
             if not case.ready and is_listening(server.process.pid, port):
                 return None
