@@ -83,7 +83,7 @@ static int home_get(struct ibv_context *context, struct home **home)
 	return r;
 }
 
-/* The first of a kind, or NULL. */
+/* The first of a kind, or NULL and errno. */
 static struct ibv_context *context_first(bool is_roce)
 {
 	struct ibv_context **list = weftv_contexts(NULL), *first = NULL;
@@ -92,6 +92,8 @@ static struct ibv_context *context_first(bool is_roce)
 		if (weftv_is_roce(list[i]) == is_roce)
 			first = list[i];
 	}
+	if (!first && list && list[0])
+		errno = ENODEV; /* there are others */
 	free(list);
 	return first;
 }

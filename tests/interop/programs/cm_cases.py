@@ -58,8 +58,11 @@ CASES = [
     # iWARP has no datagrams and no multicast: a clean refusal is what is asked for.
     Case("udaddy_refused",
          client=Side("udaddy", ["No such device", "^return status -1$"], status=255)),
-    Case("udaddy_client_refused", client=Side("udaddy -s 127.0.0.1", status=1)),
-    Case("mckey_refused", client=Side("mckey -m 239.1.1.1 -b 127.0.0.1", status=1)),
+    Case("udaddy_client_refused",
+         client=Side("udaddy -s 127.0.0.1", ["RDMA_CM_EVENT_ADDR_ERROR, error: -19"], status=237)),
+    Case("mckey_refused",
+         client=Side("mckey -m 239.1.1.1 -b 127.0.0.1", ["bind failure: No such device"],
+                     status=255)),
     Case("rstream_refused",
          client=Side("rstream -p PORT", ["Function not implemented"], status=255)),
 ]

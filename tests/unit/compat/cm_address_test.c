@@ -54,6 +54,12 @@ TEST(test_rdma_bind_addr_of_datagrams_wants_a_roce_device)
 		if (!is_roce)
 			EXPECT_EQ(errno, ENODEV);
 		EXPECT_EQ(rdma_destroy_id(id), 0);
+		/* At all addresses there are is none either. */
+		REQUIRE(rdma_create_id(channel, &id, NULL, spaces[i]) == 0);
+		EXPECT_EQ(rdma_listen(id, 1), is_roce ? 0 : -1);
+		if (!is_roce)
+			EXPECT_EQ(errno, ENODEV);
+		EXPECT_EQ(rdma_destroy_id(id), 0);
 	}
 	EXPECT_EQ(rdma_create_id(channel, &id, NULL, (enum rdma_port_space)1), -1);
 	EXPECT_EQ(errno, EINVAL);
