@@ -238,6 +238,7 @@ enum weft_reason {
 	WEFT_R_IB_SOURCE,
 	WEFT_R_IB_PSN,
 	WEFT_R_IB_ORDER,
+	WEFT_R_IB_XRC,
 	WEFT_R_IB_INVALID,
 
 	/* Management datagrams, and connection management by them. */

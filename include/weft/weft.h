@@ -431,6 +431,12 @@ struct weft_qp_options {
 	struct weft_cq *recv_cq;
 	struct weft_srq *srq; /* NULL: a receive queue of its own */
 	enum weft_service service;
+	/*
+	 * RC on a network, extended (IBA annex A14): requests name a shared receive queue of the
+	 * peer (dest_qp_number); the peer's name one of this domain, and reach what that may reach.
+	 */
+	bool is_xrc;
+	uint32_t xrc_domain;
 	uint32_t send_max;	   /* requests in the send queue; default 64 */
 	uint32_t recv_max;	   /* default 64 */
 	uint32_t segments_max;	   /* per request; default 4, at most WEFT_SEGMENTS_MAX */
@@ -525,7 +531,7 @@ struct weft_send_wr {
 	uint32_t invalidate_tag; /* SEND_INVALIDATE, INVALIDATE */
 	uint32_t remote_tag;	 /* Write, Read, atomics */
 	uint64_t remote_addr;
-	uint32_t dest_qp_number; /* RD, UD */
+	uint32_t dest_qp_number; /* RD, UD; XRC: the shared receive queue */
 	struct weft_ee *ee;	 /* RD on a network: the way to the destination's node */
 	uint64_t compare_add;	 /* COMPARE_SWAP: expected value; FETCH_ADD: addend */
 	uint64_t swap;
@@ -737,10 +743,15 @@ struct weft_srq_options {
 	uint32_t recv_max;     /* default 64 */
 	uint32_t segments_max; /* default 4 */
 	void *context;
+	/* XRC: for peers of which queue pairs; its completions go to a queue of its own. */
+	uint32_t xrc_domain; /* 0: it is for queue pairs that were made with it */
+	struct weft_cq *xrc_cq;
 };
 
 enum weft_reason weft_srq_create(struct weft_pd *pd, const struct weft_srq_options *options,
 				 struct weft_srq **srq);
+uint32_t weft_srq_number(const struct weft_srq *srq);
+
 /* Receives that are still posted vanish without a completion: they belong to no queue pair. */
 enum weft_reason weft_srq_destroy(struct weft_srq *srq);
 enum weft_reason weft_srq_post_recv(struct weft_srq *srq, const struct weft_recv_wr *wrs,

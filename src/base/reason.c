@@ -532,6 +532,9 @@ static const struct reason_row rows[WEFT_REASON_COUNT] = {
 			    "A packet's sequence number is not due, and no duplicate's either." },
 	[WEFT_R_IB_ORDER] = { "ib_order", "-", EPROTO,
 			      "A message began inside another, or went on without having begun." },
+	[WEFT_R_IB_XRC] = { "ib_xrc", "-", EPROTO,
+			    "The request names no shared receive queue of the queue pair's XRC "
+			    "domain (IBA annex A14)." },
 	[WEFT_R_IB_INVALID] = { "ib_invalid", "-", EREMOTEIO,
 				"The peer found the request malformed, or longer than its receive." },
 

@@ -156,7 +156,7 @@ enum weft_reason link_check_qp(const struct weft_qp *qp)
 {
 	const struct link *old = qp->link;
 
-	if (qp->service != WEFT_RC)
+	if (qp->service != WEFT_RC || qp->is_xrc)
 		return WEFT_R_WR_SERVICE;
 	if (qp->state > WEFT_QPS_INIT)
 		return WEFT_R_QP_STATE;

@@ -339,6 +339,11 @@ static struct weft_adapter *enter_srq(const struct weft_srq *srq)
 	return a;
 }
 
+uint32_t weft_srq_number(const struct weft_srq *srq)
+{
+	return srq->number;
+}
+
 enum weft_reason weft_srq_destroy(struct weft_srq *srq)
 {
 	struct weft_adapter *a;

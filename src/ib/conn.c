@@ -140,6 +140,7 @@ static struct ib_conn *conn_alloc(struct ib_port *port, struct weft_qp *qp,
 	c->port = port;
 	c->qp = qp;
 	c->service = qp->service;
+	c->is_xrc = qp->is_xrc;
 	c->number = qp->number;
 	c->peer_qp = k->peer_qp;
 	c->p_key = k->p_key ? k->p_key : port->p_keys[0];

@@ -99,7 +99,7 @@ static struct verdict check_send(struct ib_conn *c, const struct iba_packet *p,
 	if ((f->traits & IBA_FIRST ? 0 : m->bytes) + (uint64_t)p->payload_bytes > m->room)
 		return fail_receive(c, WEFT_ERR_LOCAL_LENGTH, WEFT_R_RECEIVE_TOO_SHORT);
 	if (f->headers & IBA_HAS_IETH) /* SQR-10 */
-		r = mem_invalidate_check(&qp->adapter->mem, qp->pd->number, qp->number,
+		r = mem_invalidate_check(&qp->adapter->mem, qp_peer_pd(qp), qp->number,
 					 p->inv_r_key);
 	return r == WEFT_OK ? good : refused_access(c, r, 0, p->inv_r_key);
 }
@@ -227,7 +227,7 @@ static struct verdict deliver_send(struct ib_conn *c, const struct iba_packet *p
 	};
 
 	if (completion.has_invalidated) {
-		enum weft_reason r = mem_invalidate(&qp->adapter->mem, qp->pd->number, qp->number,
+		enum weft_reason r = mem_invalidate(&qp->adapter->mem, qp_peer_pd(qp), qp->number,
 						    p->inv_r_key);
 
 		if (r != WEFT_OK)
@@ -280,6 +280,8 @@ struct verdict message_take(struct ib_conn *c, const struct iba_packet *p)
 		return refused(IBA_NAK_INVALID, WEFT_R_IB_ORDER);
 	if (!iba_fits_mtu(p, c->path.mtu_bytes))
 		return refused(IBA_NAK_INVALID, WEFT_R_IB_LENGTH);
+	if (c->is_xrc && !qp_xrc_name(c->resp.qp, p->xrc_srq))
+		return refused(IBA_NAK_INVALID, WEFT_R_IB_XRC);
 	if (takes_receive(c->resp.qp, f) && !qp_has_receive(c->resp.qp))
 		return (struct verdict){ WEFT_R_RECEIVER_NOT_READY, 0, true };
 	v = f->kind == IBA_KIND_SEND ? check_send(c, p, f) : check_write(c, p, f);

@@ -162,7 +162,8 @@ void request_packet(struct ib_conn *c, const struct send_wqe *wqe, uint32_t i, s
 	int place = place_of(wqe, i, c->path.mtu_bytes);
 	enum iba_op op = is_write ? write_op(wqe, place) : send_op(wqe, place);
 
-	p->opcode = iba_opcode((enum iba_service)services[c->service], op);
+	p->opcode = iba_opcode(c->is_xrc ? IBA_XRC : (enum iba_service)services[c->service], op);
+	p->xrc_srq = wqe->dest_qp_number;
 	p->is_solicited = (wqe->flags & WEFT_SOLICITED) && place >= LAST;
 	p->va = wqe->remote_addr;
 	p->r_key = wqe->remote_tag;

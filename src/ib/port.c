@@ -165,7 +165,7 @@ static bool is_of_service(const struct ib_conn *c, uint8_t opcode)
 
 	if (opcode == IBA_CNP)
 		return is_paced(c);
-	return iba_service(opcode) == services[c->service];
+	return iba_service(opcode) == (c->is_xrc ? IBA_XRC : services[c->service]);
 }
 
 /* IBA 9.6.1.1 to 9.6.1.5: whom it is for, from whom, and in which partition. */

@@ -153,6 +153,7 @@ struct resource {
 	uint8_t refused;   /* of a Read: the syndrome it is answered with; 0: what it asks for */
 	uint32_t psn, count, msn;
 	uint32_t r_key, length;
+	uint32_t pd; /* whose memory it is */
 	uint64_t va;
 	uint64_t original; /* of an atomic: the answer */
 };
@@ -211,6 +212,7 @@ struct ib_conn {
 	struct ib_port *port;
 	struct weft_qp *qp; /* NULL: it has left */
 	enum weft_service service;
+	bool is_xrc;
 	uint32_t number, peer_qp;
 	uint16_t p_key;
 	struct ib_path path;
@@ -269,7 +271,7 @@ static inline struct ib_ee *ee_of(struct ib_conn *c)
 
 static inline enum iba_service conn_service(const struct ib_conn *c)
 {
-	return c->is_ee ? IBA_RD : IBA_RC;
+	return c->is_ee ? IBA_RD : c->is_xrc ? IBA_XRC : IBA_RC;
 }
 
 /* Who sent the message that is arriving. */

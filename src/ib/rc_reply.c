@@ -30,7 +30,7 @@ static uint8_t credits(struct ib_conn *c)
 {
 	uint32_t count;
 
-	if (c->is_ee || c->resp.qp->srq)
+	if (c->is_ee || c->is_xrc || c->resp.qp->srq)
 		return IBA_CREDITS_UNUSED;
 	count = c->resp.qp->rq.posted + (c->resp.qp->recv != NULL);
 	if (count == 0) {
@@ -87,6 +87,7 @@ static enum weft_reason open_part(struct ib_conn *c, const struct resource *e, u
 		.addr = e->va + offset,
 		.length = left < mtu ? left : mtu,
 		.tag = e->r_key,
+		.pd = e->pd,
 		.kind = MEM_REMOTE_READ,
 	};
 

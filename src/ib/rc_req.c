@@ -134,6 +134,7 @@ static void read_packet(const struct ib_conn *c, const struct send_wqe *wqe, uin
 	uint32_t offset = i * c->path.mtu_bytes;
 
 	p->opcode = iba_opcode(conn_service(c), IBA_READ_REQUEST);
+	p->xrc_srq = wqe->dest_qp_number;
 	p->va = wqe->remote_addr + offset;
 	p->r_key = wqe->remote_tag;
 	p->dma_bytes = wqe->length - offset;
@@ -144,6 +145,7 @@ static void atomic_packet(const struct ib_conn *c, const struct send_wqe *wqe, s
 	bool is_swap = wqe->opcode == WEFT_OP_COMPARE_SWAP;
 
 	p->opcode = iba_opcode(conn_service(c), is_swap ? IBA_COMPARE_SWAP : IBA_FETCH_ADD);
+	p->xrc_srq = wqe->dest_qp_number;
 	p->va = wqe->remote_addr;
 	p->r_key = wqe->remote_tag;
 	p->swap_add = is_swap ? wqe->swap : wqe->operand;

@@ -161,6 +161,10 @@ static void take_read(struct ib_conn *c, const struct iba_packet *p)
 		rc_resp_refuse(c, p->psn, IBA_NAK_INVALID, WEFT_R_IB_LENGTH);
 		return;
 	}
+	if (c->is_xrc && !qp_xrc_name(c->resp.qp, p->xrc_srq)) {
+		rc_resp_refuse(c, p->psn, IBA_NAK_INVALID, WEFT_R_IB_XRC);
+		return;
+	}
 	reason = open_range(c, p, &grant);
 	if (reason != WEFT_OK) {
 		qp_refused(c->resp.qp, reason, p->va, p->r_key);
@@ -179,6 +183,7 @@ static void take_read(struct ib_conn *c, const struct iba_packet *p)
 		.msn = r->msn,
 		.va = p->va,
 		.r_key = p->r_key,
+		.pd = qp_peer_pd(c->resp.qp),
 		.length = is_atomic ? 0 : p->dma_bytes,
 		.original = is_atomic ? run_atomic(p, &grant) : 0,
 	};

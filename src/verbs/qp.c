@@ -71,6 +71,10 @@ static enum weft_reason options_check(const struct weft_pd *pd, struct weft_qp_o
 		return WEFT_R_BAD_ARGUMENT;
 	if (o->srq && o->srq->pd != pd)
 		return WEFT_R_TAG_PD;
+	if (o->is_xrc ? o->srq || o->service != WEFT_RC : o->xrc_domain != 0)
+		return WEFT_R_BAD_ARGUMENT;
+	if (o->srq && o->srq->xrc_domain)
+		return WEFT_R_BAD_ARGUMENT;
 	o->send_max = o->send_max ? o->send_max : SEND_DEFAULT;
 	o->recv_max = o->recv_max ? o->recv_max : SEND_DEFAULT;
 	o->segments_max = o->segments_max ? o->segments_max : SEGMENTS_DEFAULT;
@@ -145,6 +149,8 @@ enum weft_reason qp_create(struct weft_pd *pd, const struct weft_qp_options *opt
 	q->transport = transport;
 	q->transport_at_first = transport;
 	q->service = o.service;
+	q->is_xrc = o.is_xrc;
+	q->xrc_domain = o.xrc_domain;
 	q->outstanding_max = o.outstanding_max;
 	q->reads_max = o.outstanding_max;
 	q->is_every_send_signalled = o.is_every_send_signalled;
@@ -305,7 +311,8 @@ static void qp_become_operational(struct weft_qp *qp)
 
 enum weft_reason qp_connect(struct weft_qp *qp, struct weft_qp *peer)
 {
-	if (qp == peer || qp->adapter != peer->adapter || qp->service != peer->service)
+	if (qp == peer || qp->adapter != peer->adapter || qp->service != peer->service ||
+	    qp->is_xrc || peer->is_xrc)
 		return WEFT_R_BAD_ARGUMENT;
 	if (!qp_is_connected_service(qp) || qp->peer != 0 || peer->peer != 0)
 		return WEFT_R_QP_CONNECTED;
@@ -447,7 +454,8 @@ enum weft_reason qp_access(struct weft_qp *qp, struct mem_access *access, struct
 {
 	enum weft_reason r;
 
-	access->pd = qp->pd->number;
+	if (access->pd == 0)
+		access->pd = qp_peer_pd(qp);
 	access->qp = qp->number;
 	r = mem_access_check(&qp->adapter->mem, access, grant);
 	if (r == WEFT_R_SPACE_UNMAPPED && !(qp->events.pending & 1U << WEFT_EVENT_FAULT)) {
@@ -457,17 +465,38 @@ enum weft_reason qp_access(struct weft_qp *qp, struct mem_access *access, struct
 	return r;
 }
 
+bool qp_xrc_name(struct weft_qp *qp, uint32_t srq_number)
+{
+	const struct weft_srq *srq = id_table_find(&qp->adapter->srqs, srq_number);
+
+	/* While a message has a receive of one queue, no other is named. */
+	if (!srq || srq->xrc_domain != qp->xrc_domain || qp->xrc_domain == 0 ||
+	    (qp->recv && srq_number != qp->xrc_srq))
+		return false;
+	qp->xrc_srq = srq_number;
+	return true;
+}
+
 void qp_recv_claim(struct weft_qp *qp)
 {
+	struct weft_srq *srq = qp_srq(qp);
+
 	CHECK(!qp->recv);
 	qp->recv = recv_queue_claim(qp_recv_queue(qp));
-	if (qp->srq)
-		srq_taken(qp->srq);
+	if (!srq)
+		return;
+	srq_taken(srq);
+	srq->users += qp->is_xrc; /* it stays until its receive is retired */
 }
 
 void qp_recv_retire(struct weft_qp *qp, struct weft_completion *completion, bool is_solicited)
 {
+	struct weft_srq *srq = qp_srq(qp);
+	struct weft_cq *cq = qp->is_xrc ? srq->xrc_cq : qp->recv_cq;
+
 	CHECK(qp->recv);
+	if (qp->is_xrc)
+		srq->users--;
 	completion->id = qp->recv->id;
 	completion->qp_number = qp->number;
 	recv_queue_release(qp_recv_queue(qp), qp->recv);
@@ -480,9 +509,9 @@ void qp_recv_retire(struct weft_qp *qp, struct weft_completion *completion, bool
 			  .b = (uint64_t)completion->byte_count << 8 | completion->status,
 			  .reason = (uint16_t)completion->reason,
 		  });
-	if (qp_fault_drawn(qp, FAULT_WC_DELAY_RECV) && cq_hold(qp->recv_cq))
+	if (qp_fault_drawn(qp, FAULT_WC_DELAY_RECV) && cq_hold(cq))
 		qp_fault_made(qp, FAULT_WC_DELAY_RECV);
-	if (!cq_push(qp->recv_cq, completion, is_solicited))
+	if (!cq_push(cq, completion, is_solicited))
 		qp_fail_later(qp, WEFT_R_CQ_OVERRUN);
 }
 
@@ -497,7 +526,7 @@ void qp_recv_flush(struct weft_qp *qp)
 	if (qp->recv)
 		qp_recv_retire(qp, &flushed, false);
 	/* A shared queue's receives serve the other queue pairs. */
-	while (!qp->srq && qp->rq.posted > 0) {
+	while (!qp->srq && !qp->is_xrc && qp->rq.posted > 0) {
 		qp_recv_claim(qp);
 		qp_recv_retire(qp, &flushed, false);
 	}
@@ -509,7 +538,7 @@ enum weft_reason qp_post_recv(struct weft_qp *qp, const struct weft_recv_wr *wrs
 	enum weft_reason r = WEFT_OK;
 
 	*posted = 0;
-	if (qp->srq)
+	if (qp->srq || qp->is_xrc)
 		return WEFT_R_QUEUE_SHARED;
 	if (qp->state == WEFT_QPS_RESET)
 		return WEFT_R_WR_STATE;

@@ -46,6 +46,8 @@ struct weft_qp {
 	struct weft_cq *send_cq, *recv_cq;
 	struct weft_srq *srq; /* or NULL */
 	enum weft_service service;
+	bool is_xrc;
+	uint32_t xrc_domain;
 	uint32_t number, outstanding_max;
 	bool is_every_send_signalled;
 	/* Attributes. */
@@ -67,6 +69,7 @@ struct weft_qp {
 	struct send_queue sq;
 	struct recv_queue rq;  /* unused with an srq */
 	struct recv_wqe *recv; /* claimed for the message that is arriving, or NULL */
+	uint32_t xrc_srq;      /* number of the queue that the peer's latest request named; or 0 */
 	struct timer timer;    /* of the send queue's wait */
 	struct list ready_link, sender_link, absent_link;
 	struct event_source events;
@@ -107,9 +110,29 @@ static inline bool qp_is_receiving(const struct weft_qp *qp)
 	return qp->state >= WEFT_QPS_RTR && qp->state <= WEFT_QPS_SQE;
 }
 
+/* The shared receive queue that serves it: its own, or (XRC) the one that was named; or NULL. */
+static inline struct weft_srq *qp_srq(const struct weft_qp *qp)
+{
+	return qp->is_xrc ? id_table_find(&qp->adapter->srqs, qp->xrc_srq) : qp->srq;
+}
+
+/* That of an XRC queue pair itself is always empty. */
 static inline struct recv_queue *qp_recv_queue(struct weft_qp *qp)
 {
-	return qp->srq ? &qp->srq->queue : &qp->rq;
+	struct weft_srq *srq = qp_srq(qp);
+
+	return srq ? &srq->queue : &qp->rq;
+}
+
+/* XRC: a request of the peer names a queue, by which it is served. False: not that one. */
+bool qp_xrc_name(struct weft_qp *qp, uint32_t srq_number);
+
+/* The domain that counts for what a peer asks: (XRC) that of the queue that was named. */
+static inline uint32_t qp_peer_pd(const struct weft_qp *qp)
+{
+	const struct weft_srq *srq = qp->is_xrc ? qp_srq(qp) : NULL;
+
+	return srq ? srq->pd->number : qp->pd->number;
 }
 
 static inline bool qp_has_receive(struct weft_qp *qp)
@@ -118,8 +141,8 @@ static inline bool qp_has_receive(struct weft_qp *qp)
 }
 
 /*
- * The access check for this queue pair, whose number and domain are put into *access. Meeting a
- * segment without pages raises the fault event (RKEY-08d).
+ * The access check for this queue pair, whose number and domain are put into *access, if it has no
+ * domain yet. Meeting a segment without pages raises the fault event (RKEY-08d).
  */
 enum weft_reason qp_access(struct weft_qp *qp, struct mem_access *access, struct mem_grant *grant);
 

@@ -113,7 +113,9 @@ enum weft_reason srq_create(struct weft_pd *pd, const struct weft_srq_options *o
 	struct adapter *a = pd->adapter;
 	struct weft_srq *s;
 
-	if (max > WEFT_QUEUE_MAX || segments > WEFT_SEGMENTS_MAX)
+	if (max > WEFT_QUEUE_MAX || segments > WEFT_SEGMENTS_MAX ||
+	    !options->xrc_domain != !options->xrc_cq ||
+	    (options->xrc_cq && options->xrc_cq->adapter != a))
 		return WEFT_R_BAD_ARGUMENT;
 	s = calloc(1, sizeof(*s));
 	if (!s)
@@ -131,6 +133,10 @@ enum weft_reason srq_create(struct weft_pd *pd, const struct weft_srq_options *o
 	s->adapter = a;
 	s->pd = pd;
 	pd->users++;
+	s->xrc_domain = options->xrc_domain;
+	s->xrc_cq = options->xrc_cq;
+	if (s->xrc_cq)
+		s->xrc_cq->users++;
 	event_source_init(&s->events, s->number, options->context);
 	*srq = s;
 	return WEFT_OK;
@@ -141,6 +147,9 @@ enum weft_reason srq_destroy(struct weft_srq *srq)
 	if (srq->users > 0)
 		return WEFT_R_BUSY;
 	id_table_remove(&srq->adapter->srqs, srq->number);
+	qp_wake_senders(&srq->queue); /* XRC: they find that it is gone */
+	if (srq->xrc_cq)
+		srq->xrc_cq->users--;
 	list_remove(&srq->events.link);
 	srq->pd->users--;
 	recv_queue_fini(&srq->queue);

@@ -53,8 +53,10 @@ struct weft_srq {
 	struct event_source events;
 	struct recv_queue queue;
 	uint32_t number;
-	uint32_t users; /* queue pairs */
+	uint32_t users; /* queue pairs; XRC: those whose message has one of its receives */
 	uint32_t limit; /* 0: not armed */
+	uint32_t xrc_domain;
+	struct weft_cq *xrc_cq; /* or NULL */
 };
 
 enum weft_reason srq_create(struct weft_pd *pd, const struct weft_srq_options *options,

@@ -35,6 +35,8 @@ struct ib_config bed_config(void)
 	return k;
 }
 
+static struct bed *bed_make(const struct ib_config *config, struct weft_qp_options qo);
+
 struct bed *bed_open(const struct ib_config *config, enum weft_service service)
 {
 	struct bed *b = bed_open_receiving(config, service);
@@ -44,6 +46,20 @@ struct bed *bed_open(const struct ib_config *config, enum weft_service service)
 }
 
 struct bed *bed_open_receiving(const struct ib_config *config, enum weft_service service)
+{
+	return bed_make(config, (struct weft_qp_options){ .service = service });
+}
+
+struct bed *bed_open_xrc(uint32_t domain)
+{
+	struct bed *b = bed_make(NULL,
+				 (struct weft_qp_options){ .is_xrc = true, .xrc_domain = domain });
+
+	MUST(ib_start(b->conn, &b->config));
+	return b;
+}
+
+static struct bed *bed_make(const struct ib_config *config, struct weft_qp_options qo)
 {
 	struct bed *b = &the_bed;
 	const struct adapter_config ac = {
@@ -63,13 +79,9 @@ struct bed *bed_open_receiving(const struct ib_config *config, enum weft_service
 	MUST(adapter_init(&b->adapter, &ac));
 	MUST(pd_create(&b->adapter, &(struct weft_pd_options){ .is_privileged = true }, &b->pd));
 	MUST(cq_create(&b->adapter, &co, &b->cq));
-	const struct weft_qp_options qo = {
-		.send_cq = b->cq,
-		.recv_cq = b->cq,
-		.service = service,
-		.segments_max = WEFT_SEGMENTS_MAX,
-		.is_every_send_signalled = true,
-	};
+	qo.send_cq = qo.recv_cq = b->cq;
+	qo.segments_max = WEFT_SEGMENTS_MAX;
+	qo.is_every_send_signalled = true;
 	MUST(qp_create(b->pd, &qo, &loopback_transport, &b->qp));
 	const struct mem_owner owner = pd_owner(b->pd);
 	const struct weft_region_options ro = {
@@ -183,9 +195,11 @@ struct bed_packet *bed_expect(struct bed *b, enum iba_op op, uint32_t psn)
 	struct bed_packet *p = bed_next(b);
 
 	REQUIRE(p->p.dest_qp == PEER_QP && p->p.p_key == IBA_PKEY_DEFAULT);
-	harness_equal_str(
-		__FILE__, __LINE__, iba_opcode_name(p->p.opcode),
-		iba_opcode_name(iba_opcode(b->qp->service == WEFT_UC ? IBA_UC : IBA_RC, op)));
+	harness_equal_str(__FILE__, __LINE__, iba_opcode_name(p->p.opcode),
+			  iba_opcode_name(iba_opcode(b->qp->is_xrc		 ? IBA_XRC
+						     : b->qp->service == WEFT_UC ? IBA_UC
+										 : IBA_RC,
+						     op)));
 	REQUIRE(iba_op(p->p.opcode) == op);
 	REQUIRE(p->p.psn == psn);
 	return p;

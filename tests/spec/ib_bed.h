@@ -51,6 +51,9 @@ struct bed {
 struct bed *bed_open(const struct ib_config *config, enum weft_service service);
 struct bed *bed_open_receiving(const struct ib_config *config, enum weft_service service);
 struct ib_config bed_config(void);
+
+/* One of XRC, in RTS; 0: it serves nobody. */
+struct bed *bed_open_xrc(uint32_t domain);
 void bed_close(struct bed *b);
 
 /* Lets everything move. */
