@@ -31,8 +31,8 @@ void fill(void *to, size_t bytes, const void *from, size_t known)
 /* What a channel adapter has, and iWARP has not. */
 static void tell_channel_adapter(struct ibv_device_attr *attr)
 {
-	attr->device_cap_flags |= IBV_DEVICE_UD_AV_PORT_ENFORCE | IBV_DEVICE_SYS_IMAGE_GUID |
-				  IBV_DEVICE_RC_RNR_NAK_GEN;
+	attr->device_cap_flags |= IBV_DEVICE_XRC | IBV_DEVICE_UD_AV_PORT_ENFORCE |
+				  IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN;
 	attr->max_sge_rd = WEFT_SEGMENTS_MAX;
 	attr->max_mcast_grp = GROUPS_MAX;
 	attr->max_mcast_qp_attach = GROUPS_MAX;
@@ -88,6 +88,7 @@ static void tell_paging(const struct ibv_context *context, struct ibv_device_att
 	if (!is_roce(context))
 		return;
 	attr->odp_caps.per_transport_caps.uc_odp_caps = unreliable;
+	attr->xrc_odp_caps = attr->odp_caps.per_transport_caps.rc_odp_caps;
 	attr->odp_caps.per_transport_caps.ud_odp_caps = datagrams;
 }
 

@@ -101,6 +101,15 @@ static void wr_set_ud_addr(struct ibv_qp_ex *ex, struct ibv_ah *ah, uint32_t qpn
 	w->remote_q_key = qkey;
 }
 
+static void wr_set_xrc_srqn(struct ibv_qp_ex *ex, uint32_t srq_number)
+{
+	uint32_t n;
+	struct weft_send_wr *w = last(batch_of(ex), &n);
+
+	if (w)
+		w->dest_qp_number = srq_number;
+}
+
 static void wr_rdma_write(struct ibv_qp_ex *ex, uint32_t rkey, uint64_t addr)
 {
 	begin_remote(ex, WEFT_OP_WRITE, rkey, addr);
@@ -302,6 +311,8 @@ static uint64_t ops_of(const struct qp *qp)
 
 	if (!is_roce(qp->ibv.context))
 		return RC & ~(unsigned int)IBV_QP_EX_WITH_SEND_WITH_IMM;
+	if (qp->ibv.qp_type == IBV_QPT_XRC_RECV)
+		return 0;
 	return qp->ibv.qp_type == IBV_QPT_UD ? UD : qp->ibv.qp_type == IBV_QPT_UC ? UC : RC;
 }
 
@@ -325,6 +336,7 @@ int builders_init(struct qp *qp, uint64_t send_ops)
 	ex->wr_send_imm = wr_send_imm;
 	ex->wr_send_inv = wr_send_inv;
 	ex->wr_set_ud_addr = wr_set_ud_addr;
+	ex->wr_set_xrc_srqn = wr_set_xrc_srqn;
 	ex->wr_set_inline_data = wr_set_inline_data;
 	ex->wr_set_inline_data_list = wr_set_inline_data_list;
 	ex->wr_set_sge = wr_set_sge;

@@ -37,6 +37,15 @@ static void ops_init(struct context *c)
 	v->reg_dm_mr = reg_dm_mr;
 }
 
+/* What only a channel adapter has. */
+static void roce_ops_init(struct verbs_context *v)
+{
+	v->modify_qp_rate_limit = modify_qp_rate_limit;
+	v->open_xrcd = open_xrcd;
+	v->close_xrcd = close_xrcd;
+	v->get_srq_num = get_srq_num;
+}
+
 /* A port on the network for a RoCE device, which all contexts of the process share. */
 static enum weft_reason port_open(const struct device *d)
 {
@@ -86,7 +95,7 @@ struct context *context_open(struct device *device)
 	pthread_mutex_init(&ibv->mutex, NULL);
 	ops_init(c);
 	if (device->kind == DEVICE_ROCE)
-		c->verbs.modify_qp_rate_limit = modify_qp_rate_limit;
+		roce_ops_init(&c->verbs);
 	c->adapter = weftv_adapter();
 	context_get(ibv);
 	return c;

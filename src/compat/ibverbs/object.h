@@ -8,6 +8,7 @@
 #include <net/if.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/types.h>
 
 #include <weft/roce.h>
 
@@ -238,6 +239,26 @@ static inline struct cq *cq_of(struct ibv_cq *c)
 struct cq *cq_open(struct ibv_context *context, struct ibv_pd *parent_domain, int cqe,
 		   void *cq_context, struct ibv_comp_channel *channel);
 
+/* ---- XRC domains ---------------------------------------------------------------------------- */
+
+struct xrcd {
+	struct ibv_xrcd ibv;
+	struct list link;
+	uint32_t number; /* the same for all who opened it with the same file */
+	bool has_file;
+	dev_t device;
+	ino_t inode;
+	/* Of its queue pairs that only receive. */
+	struct weft_pd *weft_pd;
+	struct weft_cq *weft_cq;
+	atomic_uint users; /* queue pairs, shared receive queues */
+};
+
+static inline struct xrcd *xrcd_of(struct ibv_xrcd *x)
+{
+	return CONTAINER_OF(x, struct xrcd, ibv);
+}
+
 enum srq_events { SRQ_LIMIT_REACHED, SRQ_EVENTS };
 
 struct srq {
@@ -246,6 +267,8 @@ struct srq {
 	struct weft_srq *weft;
 	struct pd_memory memory; /* its own */
 	atomic_uint users;	 /* queue pairs */
+	struct xrcd *xrcd;	 /* of XRC, with cq; or NULL */
+	struct cq *cq;
 	uint32_t max, segments_max;
 	_Atomic uint32_t limit;
 	struct async_record events[SRQ_EVENTS];
@@ -281,6 +304,7 @@ struct qp {
 	struct weftv_sink sink;
 	struct weft_qp *weft;
 	struct pd_memory memory; /* its own */
+	struct xrcd *xrcd;	 /* of one of XRC that receives, or NULL */
 	struct weftv_sink *_Atomic connection_sink;
 	struct ibv_qp_cap cap;
 	int sq_sig_all;
@@ -386,6 +410,9 @@ int query_device_ex(struct ibv_context *context, const struct ibv_query_device_e
 struct ibv_cq_ex *create_cq_ex(struct ibv_context *context, struct ibv_cq_init_attr_ex *attr);
 struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr);
 struct ibv_srq *create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr);
+int get_srq_num(struct ibv_srq *srq, uint32_t *number);
+struct ibv_xrcd *open_xrcd(struct ibv_context *context, struct ibv_xrcd_init_attr *attr);
+int close_xrcd(struct ibv_xrcd *xrcd);
 int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
 int post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
 int post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);

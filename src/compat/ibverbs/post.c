@@ -155,6 +155,8 @@ static int translate(const struct qp *qp, const struct ibv_send_wr *wr, struct w
 	w->ah = NULL;
 	if (qp->ibv.qp_type == IBV_QPT_UD)
 		set_destination(wr, w);
+	else if (qp->ibv.qp_type == IBV_QPT_XRC_SEND)
+		w->dest_qp_number = wr->qp_type.xrc.remote_srqn;
 	w->flags = send_flags_of(wr->send_flags, w->opcode);
 	return error;
 }

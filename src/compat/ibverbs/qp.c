@@ -157,12 +157,18 @@ struct ibv_qp *weftv_qp_find(struct ibv_context *context, uint32_t number)
 
 /* ---- Life ----------------------------------------------------------------------------------- */
 
+static bool is_xrc(enum ibv_qp_type type)
+{
+	return type == IBV_QPT_XRC_SEND || type == IBV_QPT_XRC_RECV;
+}
+
 static uint32_t at_least_one(uint32_t n)
 {
 	return n ? n : 1;
 }
 
-static void init_public(struct qp *qp, struct ibv_pd *pd, const struct ibv_qp_init_attr_ex *attr)
+static void init_public(struct qp *qp, struct ibv_context *context,
+			const struct ibv_qp_init_attr_ex *attr)
 {
 	static const enum ibv_event_type types[QP_EVENTS] = {
 		[QP_FATAL] = IBV_EVENT_QP_FATAL,     [QP_ACCESS] = IBV_EVENT_QP_ACCESS_ERR,
@@ -171,12 +177,16 @@ static void init_public(struct qp *qp, struct ibv_pd *pd, const struct ibv_qp_in
 	};
 
 	qp->sink.take = take_event;
-	qp->ibv.context = pd->context;
+	qp->ibv.context = context;
 	qp->ibv.qp_context = attr->qp_context;
-	qp->ibv.pd = pd;
-	qp->ibv.send_cq = attr->send_cq;
-	qp->ibv.recv_cq = attr->recv_cq;
-	qp->ibv.srq = attr->srq;
+	if (attr->qp_type == IBV_QPT_XRC_RECV) {
+		qp->xrcd = xrcd_of(attr->xrcd);
+	} else {
+		qp->ibv.pd = attr->pd;
+		qp->ibv.send_cq = attr->send_cq;
+		qp->ibv.recv_cq = is_xrc(attr->qp_type) ? attr->send_cq : attr->recv_cq;
+		qp->ibv.srq = is_xrc(attr->qp_type) ? NULL : attr->srq;
+	}
 	qp->ibv.qp_type = attr->qp_type;
 	qp->ibv.state = IBV_QPS_RESET;
 	qp->sq_sig_all = attr->sq_sig_all;
@@ -195,31 +205,36 @@ static enum weft_service service_of(enum ibv_qp_type type)
 	return type == IBV_QPT_UD ? WEFT_UD : type == IBV_QPT_UC ? WEFT_UC : WEFT_RC;
 }
 
+/* Those of XRC have no receives, so the sizes of that do not count either. */
 static enum weft_reason create_weft(struct qp *qp, const struct ibv_qp_cap *cap)
 {
+	bool has_recvs = !qp->ibv.srq && !is_xrc(qp->ibv.qp_type);
 	uint32_t send_segments = at_least_one(cap->max_send_sge);
 	/* man ibv_create_qp: with a shared receive queue those of receiving are ignored. */
-	uint32_t recv_segments = qp->ibv.srq ? 1 : at_least_one(cap->max_recv_sge);
+	uint32_t recv_segments = has_recvs ? at_least_one(cap->max_recv_sge) : 1;
 	struct weft_qp_options o = {
-		.send_cq = cq_of(qp->ibv.send_cq)->weft,
-		.recv_cq = cq_of(qp->ibv.recv_cq)->weft,
+		.send_cq = qp->xrcd ? qp->xrcd->weft_cq : cq_of(qp->ibv.send_cq)->weft,
+		.recv_cq = qp->xrcd ? qp->xrcd->weft_cq : cq_of(qp->ibv.recv_cq)->weft,
+		.is_xrc = is_xrc(qp->ibv.qp_type),
+		.xrc_domain = qp->xrcd ? qp->xrcd->number : 0,
 		.srq = qp->ibv.srq ? srq_of(qp->ibv.srq)->weft : NULL,
 		.service = service_of(qp->ibv.qp_type),
 		.send_max = at_least_one(cap->max_send_wr),
-		.recv_max = qp->ibv.srq ? 1 : at_least_one(cap->max_recv_wr),
+		.recv_max = has_recvs ? at_least_one(cap->max_recv_wr) : 1,
 		.segments_max = send_segments > recv_segments ? send_segments : recv_segments,
 		.inline_max_bytes = cap->max_inline_data,
 		.outstanding_max = READS_MAX,
 		.is_every_send_signalled = qp->sq_sig_all,
 		.context = &qp->sink,
 	};
-	enum weft_reason r = weft_qp_create(pd_of(qp->ibv.pd)->weft, &o, &qp->weft);
+	enum weft_reason r = weft_qp_create(qp->xrcd ? qp->xrcd->weft_pd : pd_of(qp->ibv.pd)->weft,
+					    &o, &qp->weft);
 
 	qp->cap = (struct ibv_qp_cap){
 		.max_send_wr = o.send_max,
-		.max_recv_wr = qp->ibv.srq ? 0 : o.recv_max,
+		.max_recv_wr = has_recvs ? o.recv_max : 0,
 		.max_send_sge = o.segments_max,
-		.max_recv_sge = qp->ibv.srq ? 0 : o.segments_max,
+		.max_recv_sge = has_recvs ? o.segments_max : 0,
 		.max_inline_data = o.inline_max_bytes,
 	};
 	return r;
@@ -227,30 +242,39 @@ static enum weft_reason create_weft(struct qp *qp, const struct ibv_qp_cap *cap)
 
 static bool has_type(const struct ibv_context *context, enum ibv_qp_type type)
 {
-	if (type == IBV_QPT_RC || (is_roce(context) && (type == IBV_QPT_UC || type == IBV_QPT_UD)))
+	if (type == IBV_QPT_RC ||
+	    (is_roce(context) && (type == IBV_QPT_UC || type == IBV_QPT_UD || is_xrc(type))))
 		return true;
 	say("%s has no queue pairs of type %d: %s", context->device->name, (int)type,
-	    is_roce(context) ? "they are of RC, UC or UD" : "they are of RC");
+	    is_roce(context) ? "they are of RC, UC, UD or XRC" : "they are of RC");
 	return false;
 }
 
+/* What it is made of: one of XRC that receives has nothing but the domain. */
+static bool has_its_objects(const struct ibv_qp_init_attr_ex *attr)
+{
+	if (attr->qp_type == IBV_QPT_XRC_RECV)
+		return (attr->comp_mask & IBV_QP_INIT_ATTR_XRCD) && attr->xrcd;
+	return (attr->comp_mask & IBV_QP_INIT_ATTR_PD) && attr->pd && attr->send_cq &&
+	       (attr->recv_cq || attr->qp_type == IBV_QPT_XRC_SEND);
+}
+
 /* What is not there is refused by name, not by chance. */
-static int check(const struct ibv_qp_init_attr_ex *attr)
+static int check(const struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr)
 {
 	enum {
 		KNOWN = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS |
-			IBV_QP_INIT_ATTR_CREATE_FLAGS
+			IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_XRCD
 	};
 
-	if (!(attr->comp_mask & IBV_QP_INIT_ATTR_PD) || !attr->pd || !attr->send_cq ||
-	    !attr->recv_cq)
+	if (!has_its_objects(attr))
 		return EINVAL;
-	if (!has_type(attr->pd->context, attr->qp_type) || (attr->comp_mask & ~(uint32_t)KNOWN) ||
+	if (!has_type(context, attr->qp_type) || (attr->comp_mask & ~(uint32_t)KNOWN) ||
 	    ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && attr->create_flags))
 		return EOPNOTSUPP;
 	if (attr->cap.max_inline_data > WEFT_INLINE_MAX ||
 	    attr->cap.max_send_sge > WEFT_SEGMENTS_MAX || attr->cap.max_send_wr > QUEUE_MAX ||
-	    (!attr->srq &&
+	    (!attr->srq && !is_xrc(attr->qp_type) &&
 	     (attr->cap.max_recv_sge > WEFT_SEGMENTS_MAX || attr->cap.max_recv_wr > QUEUE_MAX)))
 		return EINVAL;
 	return 0;
@@ -260,6 +284,10 @@ static int check(const struct ibv_qp_init_attr_ex *attr)
 static void hold(struct qp *qp)
 {
 	context_get(qp->ibv.context);
+	if (qp->xrcd) {
+		atomic_fetch_add(&qp->xrcd->users, 1);
+		return;
+	}
 	pd_get(qp->ibv.pd);
 	atomic_fetch_add(&cq_of(qp->ibv.send_cq)->users, 1);
 	atomic_fetch_add(&cq_of(qp->ibv.recv_cq)->users, 1);
@@ -269,11 +297,15 @@ static void hold(struct qp *qp)
 
 static void release(struct qp *qp)
 {
+	context_put(qp->ibv.context);
+	if (qp->xrcd) {
+		atomic_fetch_sub(&qp->xrcd->users, 1);
+		return;
+	}
 	if (qp->ibv.srq)
 		atomic_fetch_sub(&srq_of(qp->ibv.srq)->users, 1);
 	atomic_fetch_sub(&cq_of(qp->ibv.send_cq)->users, 1);
 	atomic_fetch_sub(&cq_of(qp->ibv.recv_cq)->users, 1);
-	context_put(qp->ibv.context);
 }
 
 static void qp_free(struct qp *qp)
@@ -289,25 +321,25 @@ struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr
 	struct pd_memory memory;
 	struct qp *qp;
 	enum weft_reason r;
-	int error = check(attr);
+	int error = check(context, attr);
 
-	(void)context;
 	if (error) {
 		errno = error;
 		return NULL;
 	}
-	if (!pd_memory_take(attr->pd, sizeof(*qp), PD_QP, &memory))
+	if (!pd_memory_take(attr->qp_type == IBV_QPT_XRC_RECV ? NULL : attr->pd, sizeof(*qp), PD_QP,
+			    &memory))
 		return refused(WEFT_R_NO_MEMORY);
 	qp = memory.bytes;
 	qp->memory = memory;
-	init_public(qp, attr->pd, attr);
+	init_public(qp, context, attr);
 	r = create_weft(qp, &attr->cap);
 	if (r != WEFT_OK) {
 		qp_free(qp);
 		return refused(r);
 	}
 	/* An iWARP queue pair is born idle, which verbs call INIT; a peer may do nothing yet. */
-	if (is_roce(attr->pd->context))
+	if (is_roce(context))
 		qp_roce_init(qp);
 	else
 		(void)weft_qp_modify(qp->weft, &(struct weft_qp_attr){ .state = WEFT_QPS_INIT },
@@ -376,7 +408,8 @@ int ibv_destroy_qp(struct ibv_qp *ibv)
 	builders_fini(qp);
 	release(qp);
 	qp_free(qp);
-	pd_put(pd);
+	if (pd)
+		pd_put(pd);
 	return 0;
 }
 
@@ -461,6 +494,8 @@ static int connect_by_number(struct qp *qp, uint32_t number)
 
 void qp_forget_completions(struct qp *qp)
 {
+	if (qp->xrcd)
+		return; /* it has none */
 	(void)weft_cq_forget(cq_of(qp->ibv.send_cq)->weft, qp->ibv.qp_num);
 	(void)weft_cq_forget(cq_of(qp->ibv.recv_cq)->weft, qp->ibv.qp_num);
 }

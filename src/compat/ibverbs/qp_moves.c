@@ -9,7 +9,7 @@
 
 #include "compat/ibverbs/object.h"
 
-enum service { RC, UC, UD, SERVICES };
+enum service { RC, UC, UD, XRC_SEND, XRC_RECV, SERVICES };
 
 struct move {
 	bool is_legal;
@@ -29,8 +29,13 @@ enum {
 	LIVE_UD = IBV_QP_CUR_STATE | IBV_QP_QKEY,
 	/* While none are. */
 	PAUSED_UC = IBV_QP_AV | OTHER_WAY | IBV_QP_PATH_MIG_STATE | IBV_QP_RATE_LIMIT,
-	PAUSED_RC = PAUSED_UC | IBV_QP_PORT | RETRIES | IBV_QP_MAX_DEST_RD_ATOMIC |
-		    IBV_QP_MIN_RNR_TIMER,
+	PAUSED_SEND = PAUSED_UC | IBV_QP_PORT | RETRIES,
+	PAUSED_RECV = PAUSED_UC | IBV_QP_PORT | IBV_QP_TIMEOUT | IBV_QP_MAX_DEST_RD_ATOMIC |
+		      IBV_QP_MIN_RNR_TIMER,
+	PAUSED_RC = PAUSED_SEND | PAUSED_RECV,
+	SERVED = PEER | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+	STARTED = RETRIES | IBV_QP_SQ_PSN,
+	TELL = IBV_QP_EN_SQD_ASYNC_NOTIFY,
 	STATES = IBV_QPS_ERR + 1
 };
 
@@ -39,28 +44,30 @@ enum {
 /* To RESET and ERR one may go from everywhere, and brings nothing. */
 static const struct move moves[STATES][STATES] = {
 	[IBV_QPS_RESET] = {
-		[IBV_QPS_INIT] = { LEGAL, .must = { ACCESS, ACCESS, KEY } },
+		[IBV_QPS_INIT] = { LEGAL, .must = { ACCESS, ACCESS, KEY, ACCESS, ACCESS } },
 	},
 	[IBV_QPS_INIT] = {
-		[IBV_QPS_INIT] = { LEGAL, .may = { ACCESS, ACCESS, KEY } },
+		[IBV_QPS_INIT] = { LEGAL, .may = { ACCESS, ACCESS, KEY, ACCESS, ACCESS } },
 		[IBV_QPS_RTR] = { LEGAL,
-			.must = { PEER | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER, PEER },
-			.may = { OTHER_WAY, OTHER_WAY, IBV_QP_PKEY_INDEX | IBV_QP_QKEY } },
+			.must = { SERVED, PEER, 0, PEER, SERVED },
+			.may = { OTHER_WAY, OTHER_WAY, IBV_QP_PKEY_INDEX | IBV_QP_QKEY,
+				 OTHER_WAY, OTHER_WAY } },
 	},
 	[IBV_QPS_RTR] = {
 		[IBV_QPS_RTS] = { LEGAL,
-			.must = { RETRIES | IBV_QP_SQ_PSN, IBV_QP_SQ_PSN, IBV_QP_SQ_PSN },
-			.may = { LIVE_RC, LIVE_UC, LIVE_UD } },
+			.must = { STARTED, IBV_QP_SQ_PSN, IBV_QP_SQ_PSN, STARTED,
+				  IBV_QP_TIMEOUT | IBV_QP_SQ_PSN },
+			.may = { LIVE_RC, LIVE_UC, LIVE_UD, LIVE_UC, LIVE_RC } },
 	},
 	[IBV_QPS_RTS] = {
-		[IBV_QPS_RTS] = { LEGAL, .may = { LIVE_RC, LIVE_UC, LIVE_UD } },
-		[IBV_QPS_SQD] = { LEGAL, .may = { IBV_QP_EN_SQD_ASYNC_NOTIFY,
-				  IBV_QP_EN_SQD_ASYNC_NOTIFY, IBV_QP_EN_SQD_ASYNC_NOTIFY } },
+		[IBV_QPS_RTS] = { LEGAL, .may = { LIVE_RC, LIVE_UC, LIVE_UD, LIVE_UC, LIVE_RC } },
+		[IBV_QPS_SQD] = { LEGAL, .may = { TELL, TELL, TELL, TELL, TELL } },
 	},
 	[IBV_QPS_SQD] = {
-		[IBV_QPS_RTS] = { LEGAL, .may = { LIVE_RC, LIVE_UC, LIVE_UD } },
+		[IBV_QPS_RTS] = { LEGAL, .may = { LIVE_RC, LIVE_UC, LIVE_UD, LIVE_UC, LIVE_RC } },
 		[IBV_QPS_SQD] = { LEGAL,
-			.may = { PAUSED_RC, PAUSED_UC, IBV_QP_PKEY_INDEX | IBV_QP_QKEY } },
+			.may = { PAUSED_RC, PAUSED_UC, IBV_QP_PKEY_INDEX | IBV_QP_QKEY,
+				 PAUSED_SEND, PAUSED_RECV } },
 	},
 	[IBV_QPS_SQE] = {
 		/* Of RC an error of the send queue ends all. */
@@ -113,7 +120,14 @@ static void complain(enum ibv_qp_state from, enum ibv_qp_state to, const char *w
 
 int qp_move_check(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to, int mask)
 {
-	enum service service = type == IBV_QPT_UD ? UD : type == IBV_QPT_UC ? UC : RC;
+	static const enum service services[] = {
+		[IBV_QPT_RC] = RC,
+		[IBV_QPT_UC] = UC,
+		[IBV_QPT_UD] = UD,
+		[IBV_QPT_XRC_SEND] = XRC_SEND,
+		[IBV_QPT_XRC_RECV] = XRC_RECV,
+	};
+	enum service service = services[type]; /* a queue pair has one of these */
 	static const struct move always = { .is_legal = true };
 	const struct move *m;
 	int missing, beyond;

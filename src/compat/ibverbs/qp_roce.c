@@ -32,9 +32,10 @@ static void attr_init(struct qp *qp)
  */
 void qp_roce_init(struct qp *qp)
 {
+	bool is_unreliable = qp->ibv.qp_type == IBV_QPT_UD || qp->ibv.qp_type == IBV_QPT_UC;
 	struct weft_qp_attr attr = {
 		.receiver_wait_ns = UINT64_MAX,
-		.on_failure = qp->ibv.qp_type == IBV_QPT_RC ? WEFT_FAIL_TERMINATE : WEFT_FAIL_DRAIN,
+		.on_failure = is_unreliable ? WEFT_FAIL_DRAIN : WEFT_FAIL_TERMINATE,
 	};
 
 	attr_init(qp);

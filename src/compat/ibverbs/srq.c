@@ -36,11 +36,15 @@ static void srq_free(struct srq *srq)
 	pd_memory_give(srq->ibv.pd, PD_SRQ, &(struct pd_memory){ srq, srq->memory.is_programs });
 }
 
-struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
+/* Of XRC with a domain and a completion queue, or without both. */
+static struct ibv_srq *srq_open(struct ibv_pd *pd, struct ibv_srq_init_attr *attr,
+				struct xrcd *xrcd, struct cq *cq)
 {
 	struct weft_srq_options o = {
 		.recv_max = attr->attr.max_wr,
 		.segments_max = attr->attr.max_sge ? attr->attr.max_sge : 1,
+		.xrc_domain = xrcd ? xrcd->number : 0,
+		.xrc_cq = cq ? cq->weft : NULL,
 	};
 	struct pd_memory memory;
 	struct srq *srq;
@@ -64,23 +68,52 @@ struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr
 	attr->attr.max_sge = o.segments_max;
 	context_get(pd->context);
 	pd_get(pd);
+	srq->xrcd = xrcd;
+	srq->cq = cq;
+	if (xrcd) {
+		atomic_fetch_add(&xrcd->users, 1);
+		atomic_fetch_add(&cq->users, 1);
+	}
 	return &srq->ibv;
+}
+
+struct ibv_srq *ibv_create_srq(struct ibv_pd *pd, struct ibv_srq_init_attr *attr)
+{
+	return srq_open(pd, attr, NULL, NULL);
+}
+
+static struct ibv_srq *create_xrc(struct ibv_srq_init_attr_ex *attr,
+				  struct ibv_srq_init_attr *basic)
+{
+	const uint32_t both = IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_CQ;
+
+	if ((attr->comp_mask & both) != both || !attr->xrcd || !attr->cq)
+		return refused(WEFT_R_BAD_ARGUMENT);
+	return srq_open(attr->pd, basic, xrcd_of(attr->xrcd), cq_of(attr->cq));
+}
+
+int get_srq_num(struct ibv_srq *ibv, uint32_t *number)
+{
+	*number = weft_srq_number(srq_of(ibv)->weft);
+	return srq_of(ibv)->xrcd ? 0 : EINVAL;
 }
 
 struct ibv_srq *create_srq_ex(struct ibv_context *context, struct ibv_srq_init_attr_ex *attr)
 {
 	struct ibv_srq_init_attr basic = { .srq_context = attr->srq_context, .attr = attr->attr };
+	enum ibv_srq_type type = attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE ? attr->srq_type
+									  : IBV_SRQT_BASIC;
+	bool is_xrc = type == IBV_SRQT_XRC && is_roce(context);
 	struct ibv_srq *srq;
 
-	(void)context;
-	if (((attr->comp_mask & IBV_SRQ_INIT_ATTR_TYPE) && attr->srq_type != IBV_SRQT_BASIC) ||
-	    (attr->comp_mask & (IBV_SRQ_INIT_ATTR_XRCD | IBV_SRQ_INIT_ATTR_TM))) {
-		errno = EOPNOTSUPP; /* only reliable connections are there */
+	if ((type != IBV_SRQT_BASIC && !is_xrc) || (attr->comp_mask & IBV_SRQ_INIT_ATTR_TM) ||
+	    (!is_xrc && (attr->comp_mask & IBV_SRQ_INIT_ATTR_XRCD))) {
+		errno = EOPNOTSUPP;
 		return NULL;
 	}
 	if (!(attr->comp_mask & IBV_SRQ_INIT_ATTR_PD))
 		return refused(WEFT_R_BAD_ARGUMENT);
-	srq = ibv_create_srq(attr->pd, &basic);
+	srq = is_xrc ? create_xrc(attr, &basic) : ibv_create_srq(attr->pd, &basic);
 	if (srq)
 		attr->attr = basic.attr;
 	return srq;
@@ -131,6 +164,10 @@ int ibv_destroy_srq(struct ibv_srq *ibv)
 		return weftv_errno(r);
 	async_settle(c, srq->events, SRQ_EVENTS); /* of what happened meanwhile */
 	context_put(ibv->context);
+	if (srq->xrcd) {
+		atomic_fetch_sub(&srq->xrcd->users, 1);
+		atomic_fetch_sub(&srq->cq->users, 1);
+	}
 	srq_free(srq);
 	pd_put(pd);
 	return 0;

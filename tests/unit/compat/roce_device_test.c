@@ -44,7 +44,7 @@ TEST(test_roce_device_is_a_channel_adapter)
 	EXPECT_EQ(attr.orig_attr.max_sge_rd, attr.orig_attr.max_sge);
 	EXPECT_EQ(attr.orig_attr.atomic_cap, IBV_ATOMIC_HCA);
 	EXPECT(attr.orig_attr.device_cap_flags & IBV_DEVICE_RC_RNR_NAK_GEN);
-	EXPECT(!(attr.orig_attr.device_cap_flags & IBV_DEVICE_XRC));
+	EXPECT(attr.orig_attr.device_cap_flags & IBV_DEVICE_XRC);
 	EXPECT(ibv_is_qpt_supported(attr.packet_pacing_caps.supported_qpts, IBV_QPT_RC));
 	EXPECT(!ibv_is_qpt_supported(attr.packet_pacing_caps.supported_qpts, IBV_QPT_UD));
 	EXPECT_EQ(ibv_close_device(context), 0);
@@ -166,8 +166,7 @@ TEST(test_roce_files_under_sys_say_the_same)
 
 TEST(test_roce_queue_pairs_of_other_services_are_refused)
 {
-	static const enum ibv_qp_type types[] = { IBV_QPT_RAW_PACKET, IBV_QPT_XRC_SEND,
-						  IBV_QPT_XRC_RECV, IBV_QPT_DRIVER };
+	static const enum ibv_qp_type types[] = { IBV_QPT_RAW_PACKET, IBV_QPT_DRIVER };
 	struct roce r;
 
 	roce_make(&r, IBV_QPT_RC);
