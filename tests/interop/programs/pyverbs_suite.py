@@ -28,7 +28,8 @@ DEVICES = ("roce_lo", "iw_lo")
 PAGE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../../docs/conformance.md")
 SECONDS = 120
 SKIP = 77
-RESULT = re.compile(r"^(.*?) \.\.\. (ok|FAIL|ERROR|skipped (.*))$")
+# What a test's processes say may stand between its name and its result.
+RESULT = re.compile(r"^(.*? \.\.\. )?(ok|FAIL|ERROR|skipped (.*))$")
 NAME = re.compile(r"(test_\w+) \(tests\.(\w+)\.")
 # Of other vendors' adapters.
 VENDORS = re.compile(r"mlx5|efa|cuda")
