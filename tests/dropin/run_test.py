@@ -101,6 +101,14 @@ def test_run_shows_files_of_devices_under_sys(_folder):
     expect_equal("a link", weft_run("readlink", where + "device/driver").stdout.split("/")[-1],
                  "weft\n")
     expect_equal("no such", weft_run("cat", where + "nothing").returncode, 1)
+    for slash in ("", "/"):
+        expect_equal("the interface", weft_run("ls", where + "device/net" + slash).stdout, "lo\n")
+    names = weft_run("ls", where).stdout.split()
+    expect("files and folders in %s" % names, {"node_guid", "ports", "device"} <= set(names))
+    expect_equal("no such folder", weft_run("ls", where + "device/nothing").returncode, 2)
+    expect_equal("no folder", weft_run("ls", where + "node_guid").stdout, where + "node_guid\n")
+    expect_equal("others' folders", weft_run("ls", "/").stdout, subprocess.run(
+        ["ls", "/"], stdout=subprocess.PIPE, text=True, check=True).stdout)
     expect_equal("not to be seen", weft_run("--devices", "iw_lo", "cat", where + "node_type").returncode,
                  1)
     expect_equal("kept", weft_run("sh", "-c", "echo $LD_PRELOAD", LD_PRELOAD="").stdout,

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "compat/ibverbs/engine.h"
@@ -249,7 +250,7 @@ static int read_our_file(const char *path, char *text, size_t size)
 	unsigned int mode;
 	int n = weftv_sysfs(path, text, size, &mode);
 
-	if (n <= 0)
+	if (n <= 0 || !S_ISREG(mode))
 		return -1;
 	if (text[n - 1] == '\n')
 		text[--n] = '\0';

@@ -51,7 +51,7 @@ int weftv_errno(enum weft_reason reason);
 
 /*
  * What is at a path under /sys/class/infiniband or /dev/infiniband, where a device of the kernel
- * would have it: the text of a file or where a link leads to; the mode says what it is. How long it
- * is, or -errno: -ENOENT: nothing of ours.
+ * would have it: the text of a file, where a link leads to, or what is in a folder, one name a
+ * line; the mode says what it is. How long it is, or -errno: -ENOENT: nothing of ours.
  */
 int weftv_sysfs(const char *path, char *text, size_t size, unsigned int *mode);

@@ -289,17 +289,54 @@ static bool is_file(struct file *f, const char *name)
 	return *end == '\0';
 }
 
-static bool is_folder(const char *name)
+/* What follows a folder's name in that of a file that is below it; NULL: it is not. */
+static const char *below(const char *file, const char *folder, size_t length)
 {
-	size_t length = strlen(name);
-
 	if (length == 0)
-		return true;
+		return file;
+	return strncmp(file, folder, length) == 0 && file[length] == '/' ? file + length + 1 : NULL;
+}
+
+/*
+ * What is in a folder, one name a line; files with numbers are left out. Names follow one another
+ * in the table, so the one before is the only one that can be the same. -ENOENT: there is none.
+ */
+static int put_folder(struct file *f)
+{
+	const char *last = NULL;
+	size_t length = strlen(f->name), used = 0, last_length = 0;
+	bool is_there = length == 0;
+
+	while (length > 0 && f->name[length - 1] == '/')
+		length--;
 	for (int i = 0; i < FILES; i++) {
-		if (strncmp(files[i].name, name, length) == 0 && files[i].name[length] == '/')
-			return true;
+		const char *name = below(files[i].name, f->name, length);
+		size_t n = name ? strcspn(name, "/") : 0;
+
+		is_there |= name != NULL;
+		if (n == 0 || (n == last_length && strncmp(name, last, n) == 0))
+			continue;
+		used += (size_t)snprintf(f->text + used, f->size - used, "%.*s\n", (int)n, name);
+		if (used >= f->size)
+			return -EOVERFLOW;
+		last = name;
+		last_length = n;
 	}
-	return false;
+	return is_there ? (int)used : -ENOENT;
+}
+
+/* The folder that names the interface has a folder of its name, with nothing in it. */
+static int put_net(const struct file *f)
+{
+	static const char where[] = "device/net";
+	const char *name = below(f->name, where, sizeof(where) - 1);
+
+	if (!name)
+		return strcmp(f->name, where) == 0 ? put(f, "%s\n", f->device->interface) : -ENOENT;
+	name += strspn(name, "/");
+	if (*name == '\0')
+		return put(f, "%s\n", f->device->interface);
+	return strcmp(name, f->device->interface) == 0 ? 0 : -ENOENT;
 }
 
 /* The path behind the root, from the device's name on; NULL: it is not below it. */
@@ -328,6 +365,7 @@ int weftv_sysfs(const char *path, char *text, size_t size, unsigned int *mode)
 	const char *name = below_root(path);
 	struct file f = { .text = text, .size = size };
 	size_t length;
+	int n;
 
 	*mode = is_device_file(path) ? S_IFCHR | 0666 : S_IFDIR | 0555;
 	if (!name)
@@ -347,5 +385,7 @@ int weftv_sysfs(const char *path, char *text, size_t size, unsigned int *mode)
 			return files[i].put(&f);
 		}
 	}
-	return is_folder(f.name) ? 0 : -ENOENT;
+	text[0] = '\0';
+	n = put_net(&f);
+	return n == -ENOENT ? put_folder(&f) : n;
 }

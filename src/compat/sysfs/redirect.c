@@ -2,7 +2,7 @@
 /*
  * Preloaded by weft run: programs that look under /sys/class/infiniband or /dev/infiniband by
  * themselves (UCX, Open MPI) find there what libibverbs tells of weft's devices. Every other path
- * is the system's own, and so are folders that are listed: nobody is known to need that.
+ * is the system's own, and so are the two folders themselves when they are listed (listing.c).
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +20,6 @@
 #include <unistd.h>
 
 #include "compat/sysfs/redirect.h"
-
-enum { TEXT = 4096, NOT_OURS = -ENOENT };
 
 /* ---- What is there -------------------------------------------------------------------------- */
 
@@ -33,7 +32,7 @@ static bool is_below(const char *path, const char *root)
 }
 
 /* As weftv_sysfs(), of the libibverbs that the program has or would get. */
-static int look(const char *path, char text[TEXT], unsigned int *mode)
+int sysfs_look(const char *path, char text[SYSFS_TEXT], unsigned int *mode)
 {
 	int (*sysfs)(const char *path, char *text, size_t size, unsigned int *mode);
 	void *library, *symbol;
@@ -44,7 +43,7 @@ static int look(const char *path, char text[TEXT], unsigned int *mode)
 	library = dlopen("libibverbs.so.1", RTLD_NOW | RTLD_LOCAL);
 	symbol = library ? dlsym(library, "weftv_sysfs") : NULL;
 	memcpy(&sysfs, &symbol, sizeof(sysfs));
-	n = symbol ? sysfs(path, text, TEXT, mode) : NOT_OURS;
+	n = symbol ? sysfs(path, text, SYSFS_TEXT, mode) : NOT_OURS;
 	/* It stays loaded: it may be in use by now. */
 	errno = error;
 	return n;
@@ -73,9 +72,9 @@ static int descriptor_of(const char *text, int length)
 /* NOT_OURS, or what open() returns, with errno. */
 static int open_ours(const char *path, int flags)
 {
-	char text[TEXT];
+	char text[SYSFS_TEXT];
 	unsigned int mode;
-	int n = look(path, text, &mode);
+	int n = sysfs_look(path, text, &mode);
 
 	if (n == NOT_OURS)
 		return NOT_OURS;
@@ -88,23 +87,25 @@ static int open_ours(const char *path, int flags)
 
 static int stat_ours(const char *path, struct stat *to, bool is_followed)
 {
-	char text[TEXT];
+	char text[SYSFS_TEXT];
 	unsigned int mode;
-	int n = look(path, text, &mode);
+	int n = sysfs_look(path, text, &mode);
 
 	if (n == NOT_OURS)
 		return NOT_OURS;
 	if (S_ISLNK(mode) && is_followed)
 		mode = S_IFDIR | 0555;
-	*to = (struct stat){ .st_mode = mode, .st_nlink = 1, .st_size = S_ISREG(mode) ? TEXT : 0 };
+	*to = (struct stat){ .st_mode = mode,
+			     .st_nlink = 1,
+			     .st_size = S_ISREG(mode) ? SYSFS_TEXT : 0 };
 	return 0;
 }
 
 static ssize_t readlink_ours(const char *path, char *to, size_t size)
 {
-	char text[TEXT];
+	char text[SYSFS_TEXT];
 	unsigned int mode;
-	int n = look(path, text, &mode);
+	int n = sysfs_look(path, text, &mode);
 
 	if (n == NOT_OURS)
 		return NOT_OURS;
@@ -128,6 +129,7 @@ static struct {
 	FILE *(*fopen)(const char *path, const char *mode);
 	int (*stat)(const char *path, struct stat *to);
 	int (*lstat)(const char *path, struct stat *to);
+	int (*statx)(int at, const char *path, int flags, unsigned int mask, struct statx *to);
 	int (*access)(const char *path, int how);
 	ssize_t (*readlink)(const char *path, char *to, size_t size);
 	ssize_t (*readlink_chk)(const char *path, char *to, size_t size, size_t room);
@@ -150,6 +152,7 @@ static void find_all(void)
 	find_one(&libc.fopen, "fopen");
 	find_one(&libc.stat, "stat");
 	find_one(&libc.lstat, "lstat");
+	find_one(&libc.statx, "statx");
 	find_one(&libc.access, "access");
 	find_one(&libc.readlink, "readlink");
 	find_one(&libc.readlink_chk, "__readlink_chk");
@@ -231,6 +234,21 @@ int lstat(const char *path, struct stat *to)
 
 	find();
 	return r != NOT_OURS ? r : libc.lstat(path, to);
+}
+
+int statx(int at, const char *path, int flags, unsigned int mask, struct statx *to)
+{
+	struct stat ours;
+
+	find();
+	if (stat_ours(path, &ours, !(flags & AT_SYMLINK_NOFOLLOW)) == NOT_OURS)
+		return libc.statx(at, path, flags, mask, to);
+	memset(to, 0, sizeof(*to));
+	to->stx_mask = STATX_TYPE | STATX_MODE | STATX_NLINK | STATX_SIZE;
+	to->stx_mode = (uint16_t)ours.st_mode;
+	to->stx_nlink = 1;
+	to->stx_size = (uint64_t)ours.st_size;
+	return 0;
 }
 
 int access(const char *path, int how)

@@ -1,9 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Calls of libc that no header declares: those of programs that were compiled with checks. */
+/*
+ * What the files of this room share, and calls of libc that no header declares: those of programs
+ * that were compiled with checks.
+ */
 #pragma once
 
+#include <errno.h>
 #include <stddef.h>
 #include <sys/types.h>
+
+enum { SYSFS_TEXT = 4096, NOT_OURS = -ENOENT };
+
+/*
+ * What is at a path: the length of its text, and its mode; or -errno. NOT_OURS: what the system has
+ * there. Of a folder of a device the text is what it holds, one name a line.
+ */
+int sysfs_look(const char *path, char text[SYSFS_TEXT], unsigned int *mode);
 
 int __open_2(const char *path, int flags);
 int __open64_2(const char *path, int flags);
