@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""weft against the Linux kernel's siw, which runs in a guest under QEMU.
+"""weft against the Linux kernel's siw and rxe, which run in a guest under QEMU.
 
     interop.py [--kernel SERIES] [--peer PROGRAM] [--keep] [NAME...]
 
@@ -19,6 +19,8 @@ import threading
 import time
 
 import interop_cases
+import roce_check
+import rxe_cases
 import wire_check
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -98,8 +100,11 @@ def first_missing(lines, wanted):
     return None
 
 
-def judge(who, program, wanted, status):
-    missing = first_missing(program.lines, wanted)
+def judge(case, who, program, status):
+    never = [line for line in program.lines if case.never and re.search(case.never, line)]
+    if never:
+        return "%s says \"%s\"" % (who, never[0])
+    missing = first_missing(program.lines, case.weft_says if who == "weft" else case.guest_says)
     if missing:
         return "%s does not say \"%s\"" % (who, missing)
     if status is None:
@@ -141,8 +146,7 @@ def run_case(case, port, peer):
                 break
         for who in reversed([w for w in order if w in programs]):
             status = programs[who].await_end(deadline)
-            wanted = case.weft_says if who == "weft" else case.guest_says
-            why = why or judge(who, programs[who], wanted, status)
+            why = why or judge(case, who, programs[who], status)
             talk += ["  %s: %s" % (who, line[:LINE_MAX]) for line in programs[who].lines]
     finally:
         for program in programs.values():
@@ -202,13 +206,16 @@ class Run:
                 break
             print("again %s: %s" % (case.name, why), flush=True)
         time.sleep(CAPTURE_SECONDS)
+        if case.roce:
+            return why or roce_check.judge(capture, begin, case.roce), talk
         streams = wire_check.read_streams(capture, begin)
         return why or check_wire(case, [s for s in streams if s.port == port]), talk
 
-    def group(self, module, cases, capture):
-        """The cases of one module, with one capture."""
-        rig("exec", "-t", "30", "use " + module)
-        rig("capture-start", capture)
+    def group(self, group, cases, capture):
+        """The cases of one group that are wanted, with one capture."""
+        rig("exec", "-t", "30", "use %s && lose %d" % (group.use, group.lose))
+        rig("mtu", str(group.mtu))
+        rig("capture-start", capture, "tcp or udp port %d" % roce_check.PORT)
         for case in cases:
             self.report(case.name, *self.attempts(case, capture))
         rig("capture-stop")
@@ -255,12 +262,12 @@ def main():
     try:
         rig("down")
         print("== " + rig("up", "-k", args.kernel).stdout.strip(), flush=True)
-        for number, (module, cases) in enumerate(interop_cases.groups()):
-            cases = [c for c in cases
+        for number, group in enumerate(interop_cases.groups() + rxe_cases.groups()):
+            cases = [c for c in group.cases
                      if not args.names or any(n in c.name for n in args.names)]
             if cases:
-                print("== " + module, flush=True)
-                run.group(module, cases, os.path.join(out, "%02d.pcap" % number))
+                print("== " + group.use, flush=True)
+                run.group(group, cases, os.path.join(out, "%02d.pcap" % number))
     finally:
         if not args.keep:
             rig("down", check=False)

@@ -5,10 +5,13 @@ NAME_client: weft dials and acts; NAME_server: the guest dials and acts, weft li
 """
 import collections
 
-# weft: words for siw_peer; or, if is_program, a program and its words for `weft run`.
+# weft: words for siw_peer; or, if is_program, a program and its words for `weft run`. never: what
+# no line may have. roce: the addresses between which there must be RoCE packets, and no iWARP.
 Case = collections.namedtuple(
     "Case", "name weft guest weft_listens has_listener weft_says guest_says crc rtr "
-            "weft_terminates guest_terminates is_program connections may_miss")
+            "weft_terminates guest_terminates is_program connections may_miss never roce")
+# What is put on eth0, cases, the interfaces' MTU, and of how many packets one is lost (0: none).
+Group = collections.namedtuple("Group", "use cases mtu lose", defaults=(1500, 0))
 
 HOST, GUEST = "10.77.0.1", "10.77.0.11"
 HOST6, GUEST6 = "fd77::1", "fd77::11"
@@ -18,7 +21,7 @@ def make(name, weft, guest, **more):
     """A case of any commands; the rest by name."""
     fields = dict(weft_listens=False, has_listener=True, weft_says=[], guest_says=[], crc=None,
                   rtr="any", weft_terminates=None, guest_terminates=None, is_program=False,
-                  connections=1, may_miss=None)
+                  connections=1, may_miss=None, never=None, roce=None)
     fields.update(more)
     return Case(name, weft, guest, **fields)
 
@@ -302,22 +305,21 @@ def tunable(prefix, **more):
 
 
 def groups():
-    """(what to put on eth0, cases)."""
     return [
-        ("siw", transfers() + connections() + refusals_by_siw() + refusals_by_weft()),
-        ("siw", run_programs()),
-        ("siw:mpa_crc_required=1",
-         tunable("siw_crc_required", crc=True)
-         # Who listens does not insist, whatever siw's parameter says.
-         + [client("siw_crc_required_weft_off", MIXED, weft="--crc-off", crc=False),
-            server("siw_crc_required_weft_off", MIXED, weft="--crc-off", crc=True)]),
+        Group("siw", transfers() + connections() + refusals_by_siw() + refusals_by_weft()),
+        Group("siw", run_programs()),
+        Group("siw:mpa_crc_required=1",
+              tunable("siw_crc_required", crc=True)
+              # Who listens does not insist, whatever siw's parameter says.
+              + [client("siw_crc_required_weft_off", MIXED, weft="--crc-off", crc=False),
+                 server("siw_crc_required_weft_off", MIXED, weft="--crc-off", crc=True)]),
         # As a listener siw always takes a Write to open, as weft does; who dials has the choice.
-        ("siw:peer_to_peer=1", tunable("siw_p2p", rtr="write")),
-        ("siw:peer_to_peer=1,rtr_type=0x40",
-         [c._replace(rtr="read" if c.weft_listens else "write")
-          for c in tunable("siw_p2p_read")]),
-        ("siw:mpa_version=1",
-         [server("siw_mpa1", ["send:64", "write:4097", "send:1", "write:3"], rtr=None,
-                 terms="crc on rev 1 .*")]),
-        ("siw:try_gso=1", both("siw_gso", of("write", [LARGE]) + of("read", [LARGE]))),
+        Group("siw:peer_to_peer=1", tunable("siw_p2p", rtr="write")),
+        Group("siw:peer_to_peer=1,rtr_type=0x40",
+              [c._replace(rtr="read" if c.weft_listens else "write")
+               for c in tunable("siw_p2p_read")]),
+        Group("siw:mpa_version=1",
+              [server("siw_mpa1", ["send:64", "write:4097", "send:1", "write:3"], rtr=None,
+                      terms="crc on rev 1 .*")]),
+        Group("siw:try_gso=1", both("siw_gso", of("write", [LARGE]) + of("read", [LARGE]))),
     ]

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: BSD-2-Clause
-# Makes what the guest boots: a Debian kernel, siw for it, and an initramfs with verbs programs.
+# Makes what the guest boots: a Debian kernel with rxe, siw for it, and an initramfs with verbs
+# programs.
 #
 #   build.sh [SERIES...]      6.1 (default; that of Debian 12) or 6.12
 #
@@ -68,7 +69,7 @@ tree_make() {
 		done
 		ln -sf dash bin/sh # busybox sh would run its own ip and modprobe
 		install -m 755 "$here/guest/init" init
-		install -m 755 "$here/guest/use" ../agent ../verbs rig/
+		install -m 755 "$here/guest/lose" "$here/guest/use" ../agent ../pair ../verbs rig/
 		echo 'root:x:0:0:root:/root:/bin/sh' >etc/passwd
 		echo 'root:x:0:' >etc/group
 		printf '127.0.0.1 localhost\n' >etc/hosts
@@ -83,6 +84,7 @@ sum=$(cat "$here/build.sh" "$here"/guest/* | sha256sum)
 if [ "$(cat base.sum 2>/dev/null)" != "$sum" ]; then
 	gcc-12 -std=gnu17 -O2 -Wall -Wextra -static -o agent "$here/guest/agent.c"
 	gcc-12 -std=gnu17 -O2 -Wall -Wextra -o verbs "$here/guest/verbs.c" -lrdmacm -libverbs
+	gcc-12 -std=gnu17 -O2 -Wall -Wextra -o pair "$here/guest/pair.c" -libverbs
 	tree_make
 	echo "$sum" >base.sum
 fi
@@ -138,13 +140,17 @@ siw_tunable_make() { # siw_tunable_make OUT
 	compile "$t"
 }
 
+# crc32_generic: rxe's ICRC. The last line: a network that loses, what leaves and what comes.
+modules="siw rdma_rxe ib_uverbs rdma_ucm virtio_pci virtio_net virtio-rng crc32c_generic"
+modules+=" crc32_generic sch_netem sch_ingress cls_matchall act_gact"
+
 modules_make() { # modules_make RELEASE OUT: the few modules that the guest loads, as an archive
 	local from=$2/pkg/lib/modules/$1 to=$2/modules/lib/modules/$1 name ko
 	mkdir -p "$from/extra" "$to"
 	cp "$2/siw/siw.ko" "$from/extra/"
 	find "$from" -name '*.ko.xz' -print0 | xargs -0 -r -n 64 -P "$(nproc)" xz -d
 	depmod -b "$2/pkg" "$1"
-	for name in siw ib_uverbs rdma_ucm virtio_pci virtio_net virtio-rng crc32c_generic; do
+	for name in $modules; do
 		modprobe -d "$2/pkg" -S "$1" --show-depends "$name" |
 			awk '$1 == "insmod" {print $2}'
 	done | sort -u | while read -r ko; do
@@ -160,7 +166,7 @@ modules_make() { # modules_make RELEASE OUT: the few modules that the guest load
 kernel_make() { # kernel_make SERIES
 	local meta=linux-image-$1-arm64 out=$PWD/kernel-$1 image version release stem kbuild p
 	[ "$1" != 6.1 ] || meta=linux-image-arm64
-	if [ -e "$out/release" ]; then return; fi
+	if [ "$(cat "$out/made-of" 2>/dev/null)" = "$modules" ]; then return; fi
 	image=$(apt-cache depends "$meta" 2>/dev/null |
 		awk '/Depends: linux-image/ {print $2; exit}') || true
 	[ -n "$image" ] || skip "apt knows no $meta"
@@ -185,7 +191,7 @@ kernel_make() { # kernel_make SERIES
 	modules_make "$release" "$out"
 	cp "$out/pkg/boot/vmlinuz-$release" "$out/Image"
 	rm -rf "$out/pkg" "$out/headers" "$out/modules"
-	echo "$release" >"$out/release"
+	echo "$modules" >"$out/made-of"
 }
 
 for series; do

@@ -4,8 +4,10 @@
 #
 #   rig.sh up [-k SERIES] [-m MTU]     boots the kernel that build.sh made
 #   rig.sh exec [-t SECS] CMD          runs CMD in the guest; its output and status
-#   rig.sh host CMD [ARG...]           runs a program of this machine on the guest's network
-#   rig.sh capture-start FILE / rig.sh capture-stop
+#   rig.sh host CMD [ARG...]           runs a program of this machine on the guest's network; those of
+#                                      the guest that build.sh made are found as well
+#   rig.sh mtu BYTES                   changes it, at both ends
+#   rig.sh capture-start FILE [FILTER] / rig.sh capture-stop
 #   rig.sh log | rig.sh down
 #
 # A bridge, the guest's tap and QEMU live in one network namespace that `up` makes and `down`
@@ -20,6 +22,7 @@ ns=${WEFT_RIG_NETNS:-weft-interop}
 state=$cache/state-$ns
 bridge=rig0
 boot_seconds_max=180
+mtu_max=9000
 
 die() {
 	echo "rig: $*" >&2
@@ -92,7 +95,7 @@ up() {
 		-append "console=ttyAMA0 quiet loglevel=4 panic=-1 net.ifnames=0 mitigations=off nokaslr audit=0 rig.mtu=$mtu" \
 		-serial "file:$state/console.log" \
 		-netdev "tap,id=data,ifname=rigtap,script=no,downscript=no,vhost=off,vnet_hdr=off" \
-		-device "virtio-net-pci,netdev=data,mac=52:54:00:77:00:0b,host_mtu=$mtu,romfile=,$net" \
+		-device "virtio-net-pci,netdev=data,mac=52:54:00:77:00:0b,host_mtu=$mtu_max,romfile=,$net" \
 		-netdev "user,id=oob,restrict=on,net=10.0.2.0/24,hostfwd=tcp:127.0.0.1:2301-10.0.2.15:2323" \
 		-device "virtio-net-pci,netdev=oob,mac=52:54:00:78:00:01,romfile=" \
 		-object rng-random,filename=/dev/urandom,id=rng -device virtio-rng-pci,rng=rng \
@@ -127,10 +130,17 @@ guest_exec() {
 		"export PATH=/rig:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root; ulimit -l unlimited; $*"
 }
 
+mtu_set() { # mtu_set BYTES
+	ip -n "$ns" link set rigtap mtu "$1"
+	ip -n "$ns" link set "$bridge" mtu "$1"
+	guest_exec -t 10 "ip link set eth0 mtu $1" </dev/null
+}
+
 capture_start() {
 	if alive "$state/tcpdump.pid"; then die "a capture is running"; fi
 	rm -f "$1"
-	ip netns exec "$ns" tcpdump -i "$bridge" -Z root --immediate-mode -U -s 0 -B 16384 -w "$1" tcp \
+	ip netns exec "$ns" tcpdump -i rigtap -Z root --immediate-mode -U -s 0 -B 16384 -w "$1" \
+		"${2:-tcp}" \
 		>/dev/null 2>"$state/tcpdump.log" </dev/null &
 	echo $! >"$state/tcpdump.pid"
 	until [ -s "$1" ]; do
@@ -155,7 +165,8 @@ case $verb in
 up) up "$@" ;;
 down) down ;;
 exec) guest_exec "$@" ;;
-host) exec ip netns exec "$ns" "$@" ;;
+host) PATH=$cache:$PATH exec ip netns exec "$ns" "$@" ;;
+mtu) mtu_set "$@" ;;
 capture-start) capture_start "$@" ;;
 capture-stop) capture_stop ;;
 log) cat "$state/console.log" ;;
