@@ -28,6 +28,7 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 RIG = os.path.join(HERE, "kernel", "rig.sh")
 WEFT = os.path.join(ROOT, "build", "weft")
 CASE_SECONDS = 40
+KILL_SECONDS = 3
 TRIES = 3
 PORT_FIRST = 7500
 LINE_MAX = 100
@@ -75,7 +76,13 @@ class Program:
             self.reader.join(5)
 
     def kill(self):
-        if self.process.poll() is None:
+        """By TERM at first, which `timeout` passes on to what it runs."""
+        if self.process.poll() is not None:
+            return
+        self.process.terminate()
+        try:
+            self.process.wait(KILL_SECONDS)
+        except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
 
