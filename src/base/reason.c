@@ -525,6 +525,9 @@ static const struct reason_row rows[WEFT_REASON_COUNT] = {
 	[WEFT_R_IB_QKEY] = { "ib_qkey", "-", EACCES,
 			     "A datagram does not carry the Q_Key of the queue pair that it "
 			     "names." },
+	[WEFT_R_IB_RDD] = { "ib_rdd", "-", EACCES,
+			    "The queue pair and the end-to-end context are of different "
+			    "reliable datagram domains." },
 	[WEFT_R_IB_SOURCE] = { "ib_source", "-", EACCES,
 			       "A packet to a connected queue pair comes from another address than "
 			       "its peer's." },

@@ -21,7 +21,8 @@
 
 static bool config_is_good(const struct ib_ee_config *k)
 {
-	return iba_mtu_bytes(iba_mtu_code(k->path.mtu_bytes)) == k->path.mtu_bytes &&
+	return k->path.mtu_bytes > 0 &&
+	       iba_mtu_bytes(iba_mtu_code(k->path.mtu_bytes)) == k->path.mtu_bytes &&
 	       k->psn_send <= IBA_PSN_MASK && k->timeout_code < 32 && k->retries <= 7 &&
 	       k->rnr_retries <= IB_RNR_RETRY_FOREVER && k->window_packets < IB_PSNS_MAX / 2;
 }
@@ -94,6 +95,12 @@ enum weft_reason ib_ee_connect(struct ib_ee *ee, uint32_t peer, uint32_t psn_rec
 	return WEFT_OK;
 }
 
+void ib_ee_set_source(struct ib_ee *ee, uint16_t port)
+{
+	CHECK(ee->peer == 0);
+	ee->conn.path.from.port = port;
+}
+
 void ib_ee_destroy(struct ib_ee *ee)
 {
 	struct ib_port *port = ee->conn.port;
@@ -118,6 +125,19 @@ void *ib_ee_owner(const struct ib_ee *ee)
 struct weft_ee *ib_ee_face(struct ib_ee *ee)
 {
 	return &ee->face;
+}
+
+struct ib_ee *ib_ee_of(struct weft_ee *face)
+{
+	return CONTAINER_OF(face, struct ib_ee, face);
+}
+
+struct ib_ee *ib_port_find_ee(const struct ib_port *port, uint32_t number)
+{
+	struct weft_ee *face = ee_find(port->adapter, number);
+	struct ib_ee *ee = face ? ib_ee_of(face) : NULL;
+
+	return ee && ee->conn.port == port && ee->peer != 0 ? ee : NULL;
 }
 
 enum weft_reason ib_ee_why(const struct ib_ee *ee)
@@ -274,7 +294,7 @@ void rd_expire(struct ib_conn *c)
 enum issue rd_issue(struct ib_conn *c, struct send_wqe *wqe)
 {
 	struct weft_ee *face = ee_find(c->port->adapter, wqe->ee);
-	struct ib_ee *ee = face ? CONTAINER_OF(face, struct ib_ee, face) : NULL;
+	struct ib_ee *ee = face ? ib_ee_of(face) : NULL;
 
 	if (!ee || ee->why != WEFT_OK) {
 		send_queue_end(c->qp, wqe,
@@ -338,6 +358,6 @@ void rd_down(struct ib_conn *c)
 		struct weft_ee *face = ees->objects[i];
 
 		if (face)
-			rd_leave(CONTAINER_OF(face, struct ib_ee, face), c->qp);
+			rd_leave(ib_ee_of(face), c->qp);
 	}
 }

@@ -297,14 +297,21 @@ enum weft_reason ib_ee_create(struct ib_port *port, const struct ib_ee_config *c
 /* The number of the peer's, and of the first packet that the peer sends. */
 enum weft_reason ib_ee_connect(struct ib_ee *ee, uint32_t peer, uint32_t psn_recv);
 
+/* The port that its packets leave by, in place of path.from.port; before ib_ee_connect(). */
+void ib_ee_set_source(struct ib_ee *ee, uint16_t port);
+
 /* What is on it fails (WEFT_ERR_PEER_GONE); requests that name it later too. */
 void ib_ee_destroy(struct ib_ee *ee);
 
 uint32_t ib_ee_number(const struct ib_ee *ee);
 void *ib_ee_owner(const struct ib_ee *ee);
 
-/* What requests name. */
+/* What requests name; and what that is. */
 struct weft_ee *ib_ee_face(struct ib_ee *ee);
+struct ib_ee *ib_ee_of(struct weft_ee *face);
+
+/* That of the number, once it is connected; NULL: there is none. */
+struct ib_ee *ib_port_find_ee(const struct ib_port *port, uint32_t number);
 
 /* WEFT_OK, or why it has failed. */
 enum weft_reason ib_ee_why(const struct ib_ee *ee);

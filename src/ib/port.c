@@ -148,10 +148,9 @@ static bool is_paced(const struct ib_conn *c)
 /* IBA 9.6.1.2: the end-to-end context; the queue pair is its business. */
 static struct ib_conn *find_ee(const struct ib_port *port, uint32_t number)
 {
-	struct weft_ee *face = ee_find(port->adapter, number);
-	struct ib_ee *ee = face ? CONTAINER_OF(face, struct ib_ee, face) : NULL;
+	struct ib_ee *ee = ib_port_find_ee(port, number);
 
-	return ee && ee->conn.port == port && ee->peer != 0 ? &ee->conn : NULL;
+	return ee ? &ee->conn : NULL;
 }
 
 static bool is_of_service(const struct ib_conn *c, uint8_t opcode)

@@ -24,8 +24,10 @@ enum weft_reason rd_check(const struct weft_qp *qp, const struct weft_send_wr *w
 	if (wr->ee->adapter != qp->adapter)
 		return WEFT_R_BAD_ARGUMENT;
 	ee = CONTAINER_OF(wr->ee, struct ib_ee, face);
-	if (ee->conn.port != c->port || ee->conn.rdd != c->rdd)
+	if (ee->conn.port != c->port)
 		return WEFT_R_BAD_ARGUMENT;
+	if (ee->conn.rdd != c->rdd)
+		return WEFT_R_IB_RDD;
 	for (uint32_t i = 0; i < wr->segment_count; i++)
 		bytes += wr->segments[i].length;
 	return bytes <= (uint64_t)IB_READ_PSNS_MAX * ee->conn.path.mtu_bytes ? WEFT_OK
@@ -132,7 +134,7 @@ static enum weft_reason check_destination(const struct ib_conn *c, const struct 
 	if (!own || own->service != WEFT_RD || !own->qp || !qp_is_receiving(own->qp))
 		return WEFT_R_PEER_UNKNOWN;
 	if (own->rdd != c->rdd)
-		return WEFT_R_PEER_UNKNOWN;
+		return WEFT_R_IB_RDD;
 	return own->q_key == p->q_key ? WEFT_OK : WEFT_R_IB_QKEY;
 }
 

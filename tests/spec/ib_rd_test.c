@@ -431,6 +431,9 @@ TEST(test_rd_01_an_error_of_one_is_not_one_of_the_context)
 		}
 		if (i == 4)
 			EXPECT_EQ(take(nodes[1].recv_cq).status, WEFT_ERR_LOCAL_LENGTH);
+		if (i < 2)
+			EXPECT_EQ(ib_port_counts(ib_mesh_port(mesh, 1))->dropped_for,
+				  i == 0 ? WEFT_R_IB_QKEY : WEFT_R_IB_RDD);
 		EXPECT_EQ(state_of(a), WEFT_QPS_SQE);
 		EXPECT_EQ(state_of(b), WEFT_QPS_RTS);
 		EXPECT_EQ(state_of(dest), WEFT_QPS_RTS);
@@ -538,6 +541,34 @@ TEST(test_rd_02_a_message_that_is_given_up_leaves_its_receive)
 	world_close();
 }
 
+TEST(test_rd_02_a_context_is_made_of_good_values)
+{
+	static const struct ib_ee_config bad[] = {
+		{ .path.mtu_bytes = 0 },
+		{ .path.mtu_bytes = 1000 },
+		{ .path.mtu_bytes = 8192 },
+		{ .path.mtu_bytes = MTU, .psn_send = 1 << 24 },
+		{ .path.mtu_bytes = MTU, .timeout_code = 32 },
+		{ .path.mtu_bytes = MTU, .retries = 8 },
+		{ .path.mtu_bytes = MTU, .rnr_retries = 8 },
+	};
+	const struct ib_ee_config good = ee_config();
+	struct ib_ee *ee = NULL;
+
+	world_open(1, NULL);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
+		EXPECT_EQ(ib_ee_create(ib_mesh_port(mesh, 0), &bad[i], &ee), WEFT_R_BAD_ARGUMENT);
+	EXPECT(!ee);
+	MUST(ib_ee_create(ib_mesh_port(mesh, 0), &good, &ee));
+	EXPECT_EQ(ib_ee_connect(ee, 0, 0), WEFT_R_BAD_ARGUMENT);
+	EXPECT_EQ(ib_ee_connect(ee, 1 << 24, 0), WEFT_R_BAD_ARGUMENT);
+	EXPECT_EQ(ib_ee_connect(ee, 1, 1 << 24), WEFT_R_BAD_ARGUMENT);
+	MUST(ib_ee_connect(ee, 1, 0));
+	EXPECT_EQ(ib_ee_connect(ee, 1, 0), WEFT_R_QP_CONNECTED);
+	ib_ee_destroy(ee);
+	world_close();
+}
+
 /* What the wire has no message for, or nobody could find, is refused when it is posted. */
 TEST(test_rd_04_a_request_names_a_context)
 {
@@ -551,7 +582,7 @@ TEST(test_rd_04_a_request_names_a_context)
 	wr.ee = ib_ee_face(ib_mesh_ee(mesh, 1, 0));
 	EXPECT_EQ(weft_qp_post_send(a, &wr, 1, NULL), WEFT_R_BAD_ARGUMENT);
 	wr.ee = ib_ee_face(ib_mesh_ee(mesh, 0, 1));
-	EXPECT_EQ(weft_qp_post_send(alien, &wr, 1, NULL), WEFT_R_BAD_ARGUMENT);
+	EXPECT_EQ(weft_qp_post_send(alien, &wr, 1, NULL), WEFT_R_IB_RDD);
 	wr.opcode = WEFT_OP_SEND_INVALIDATE;
 	EXPECT_EQ(weft_qp_post_send(a, &wr, 1, NULL), WEFT_R_WR_WIRE);
 	world_close();
