@@ -5,7 +5,8 @@
  * those of <weft/weft.h>.
  *
  * Two queue pairs are connected by telling each of the other: weft_qp_receive(), weft_qp_start().
- * How the two ends learn what to tell is their own affair, or that of contacts, below.
+ * How the two ends learn what to tell is their own affair, or that of contacts, below. Those of
+ * datagrams are told of none; what RD needs besides is an end-to-end context for each other node.
  */
 #pragma once
 
@@ -24,14 +25,18 @@ enum { WEFT_RNR_RETRY_FOREVER = 7, WEFT_PSN_MAX = 0xffffff };
 
 /* What two queue pairs have agreed on, and what this end wants. Codes are those of IBA. */
 struct weft_roce {
-	/* To receive. UD: path and peer_number are of no use, but for path.mtu_bytes. */
+	/*
+	 * To receive. UD: path and peer_number are of no use, but for path.mtu_bytes. RD: only
+	 * rnr_timer_code, q_key, rdd and reads_out count, in both calls: the rest is the contexts'.
+	 */
 	struct weft_path path;
 	uint32_t peer_number;
 	uint32_t psn_recv;	/* of the peer's first packet */
 	uint8_t reads_in;	/* of the peer that are served at a time; 0: none */
 	uint8_t rnr_timer_code; /* told to a peer that finds no receive */
 	uint16_t p_key;		/* 0: the default one */
-	uint32_t q_key;		/* UD: of what is taken */
+	uint32_t q_key;		/* UD, RD: of what is taken */
+	uint32_t rdd;		/* RD: the domain of the contexts that it goes with */
 	/* To send. */
 	uint32_t psn_send;
 	uint8_t reads_out;    /* of ours in flight; 0: none */
@@ -41,7 +46,7 @@ struct weft_roce {
 	uint64_t rate_bps;    /* at most; 0: as fast as the network takes it */
 };
 
-/* From RESET or INIT to RTR: what the peer sends is served. Any service but RD. */
+/* From RESET or INIT to RTR: what peers send is served. */
 enum weft_reason weft_qp_receive(struct weft_qp *qp, const struct weft_roce *roce);
 
 /* From RTR to RTS: requests are sent. Of the struct only the second half counts. */
@@ -73,6 +78,48 @@ enum weft_reason weft_qp_join(struct weft_qp *qp, const struct weft_address *gro
 			      const struct weft_address *local);
 enum weft_reason weft_qp_leave(struct weft_qp *qp, const struct weft_address *group,
 			       const struct weft_address *local);
+
+/* ---- End-to-end contexts -------------------------------------------------------------------- */
+
+/*
+ * What two adapters share for all reliable datagrams between them, however many queue pairs of RD
+ * use it: sequence numbers, acknowledgements, times. One at each end, which are told of each other;
+ * then a request of any queue pair of RD here reaches any one there, by the context
+ * (weft_send_wr.ee), the queue pair's number (dest_qp_number) and its Q_Key (remote_q_key).
+ *
+ * Messages go one at a time, and the queue pairs take turns: more contexts between the same two
+ * adapters carry more at a time. A request that the other end refuses takes its queue pair to SQE
+ * (weft_qp_modify() takes it back), and the context goes on. When the other end does not answer the
+ * context fails: what waits for it ends with WEFT_ERR_PEER_GONE, and so does what names it later.
+ */
+struct weft_ee_options {
+	struct weft_path path; /* mtu_bytes must be 256, 512, 1024, 2048 or 4096 */
+	uint16_t p_key;	       /* 0: the default one */
+	uint32_t rdd;	       /* queue pairs of this domain may use it, and no others */
+	uint32_t psn_send;     /* of the first packet */
+	uint8_t timeout_code, retries, rnr_retries; /* as in struct weft_roce */
+	void *context;				    /* returned in WEFT_EVENT_EE_FAILED */
+};
+
+/* Makes one, and opens the port as weft_roce_open(). Requests that name it wait until connected. */
+enum weft_reason weft_ee_create(struct weft_adapter *adapter, const struct weft_ee_options *options,
+				struct weft_ee **ee);
+uint32_t weft_ee_number(const struct weft_ee *ee);
+
+/* The number of the one at the other end, and the psn_send it has: once. */
+enum weft_reason weft_ee_connect(struct weft_ee *ee, uint32_t peer_number, uint32_t psn_recv);
+
+struct weft_ee_attr {
+	uint32_t number;
+	uint32_t peer_number; /* 0: it is not connected yet */
+	uint32_t rdd;
+	enum weft_reason reason; /* why it failed; WEFT_OK: it has not */
+};
+
+enum weft_reason weft_ee_query(struct weft_ee *ee, struct weft_ee_attr *attr);
+
+/* What waits for it ends (WEFT_ERR_PEER_GONE). The other end is not told, and hears no more. */
+enum weft_reason weft_ee_destroy(struct weft_ee *ee);
 
 /* What the port has seen since it was opened. */
 struct weft_roce_counts {

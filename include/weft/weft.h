@@ -84,6 +84,7 @@ struct weft_usage {
 	uint32_t tags_free;
 	uint32_t translations; /* page-list blocks in use, in page addresses */
 	uint32_t spaces, pds, cqs, srqs, qps;
+	uint32_t ees; /* end-to-end contexts of RD */
 	uint64_t accesses_refused;
 	uint64_t bytes_moved;	   /* payload bytes copied by the loopback transport */
 	uint64_t messages_dropped; /* by unreliable services, as they may */
@@ -532,7 +533,7 @@ struct weft_send_wr {
 	uint32_t remote_tag;	 /* Write, Read, atomics */
 	uint64_t remote_addr;
 	uint32_t dest_qp_number; /* RD, UD; XRC: the shared receive queue */
-	struct weft_ee *ee;	 /* RD on a network: the way to the destination's node */
+	struct weft_ee *ee;	 /* RD on a network: the way to the destination's node (roce.h) */
 	uint64_t compare_add;	 /* COMPARE_SWAP: expected value; FETCH_ADD: addend */
 	uint64_t swap;
 	uint64_t delay_ns; /* DELAY */
@@ -775,6 +776,7 @@ enum weft_event_kind {
 	WEFT_EVENT_REQUEST,	/* listener: requests wait in weft_listener_next() */
 	WEFT_EVENT_ESTABLISHED, /* QP, in RTR: the peer has sent something */
 	WEFT_EVENT_CONTACT,	/* contact: there is news in weft_contact_next() */
+	WEFT_EVENT_EE_FAILED,	/* end-to-end context: its peer does not answer; it is over */
 	WEFT_EVENT_COUNT
 };
 

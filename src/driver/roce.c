@@ -106,6 +106,18 @@ static void end_those_that_left(struct roce *r)
 		conn_end(c);
 }
 
+static void tell_of_failed_ees(struct roce *r)
+{
+	struct ib_ee *ee;
+
+	while ((ee = ib_port_ee_event(r->port)) != NULL) {
+		struct roce_ee *re = ib_ee_owner(ee);
+
+		event_raise(&r->net->adapter->core.events, &re->events, WEFT_EVENT_EE_FAILED,
+			    ib_ee_why(ee));
+	}
+}
+
 /* Nobody has queue pairs any more; what they had to say last gets its chance. */
 void roce_close(struct roce *r)
 {
@@ -118,19 +130,33 @@ void roce_close(struct roce *r)
 
 /* ---- In ------------------------------------------------------------------------------------- */
 
+/* Whose flow a packet that was found good belongs to; NULL: nobody's. */
+static struct udp_ear *ear_of(const struct roce *r, const struct ib_in *in)
+{
+	uint32_t number = iba_dest_number(in->bytes, in->length);
+	struct ib_conn *c;
+	struct ib_ee *ee;
+
+	if (iba_service(in->bytes[0]) == IBA_RD) {
+		ee = ib_port_find_ee(r->port, number);
+		return ee ? &((struct roce_ee *)ib_ee_owner(ee))->ear : NULL;
+	}
+	c = ib_port_find(r->port, number);
+	return c ? &((struct roce_conn *)ib_owner(c))->ear : NULL;
+}
+
 /* Management datagrams are taken one by one: a batch holds more than the port keeps. */
 static void take(struct roce *r, const struct ib_in *in)
 {
-	uint32_t number = iba_dest_qp(in->bytes, in->length);
-	struct ib_conn *c;
+	struct udp_ear *ear;
 
 	if (ib_port_recv(r->port, r->net->now_ns, in) != WEFT_OK)
 		return;
-	if (number == IBA_QPN_GSI)
+	if (iba_dest_number(in->bytes, in->length) == IBA_QPN_GSI)
 		contacts_input(r);
-	c = ib_port_find(r->port, number);
-	if (c)
-		udp_flow_learn(r->udp, &((struct roce_conn *)ib_owner(c))->ear, in);
+	ear = ear_of(r, in);
+	if (ear)
+		udp_flow_learn(r->udp, ear, in);
 }
 
 static bool take_fetched(struct roce *r)
@@ -273,6 +299,7 @@ bool roce_output(struct roce *r)
 	r->has_waited = false;
 	if (!roce_has_output(r)) {
 		end_those_that_left(r);
+		tell_of_failed_ees(r);
 		return false;
 	}
 	net_look_at_clock(r->net);
@@ -294,6 +321,7 @@ bool roce_output(struct roce *r)
 			break;
 	}
 	end_those_that_left(r);
+	tell_of_failed_ees(r);
 	return has_moved;
 }
 

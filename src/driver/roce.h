@@ -4,6 +4,7 @@
  *
  *	roce.c        packets between the sockets and the core; life and death
  *	roce_calls.c  the public calls on queue pairs
+ *	ee_calls.c    the public calls on end-to-end contexts
  *	contact.h     the connection manager
  *	udp.h         the sockets
  *
@@ -54,6 +55,17 @@ struct roce_conn {
 	struct list members;
 	struct weft_contact *contact; /* that ends with it, or NULL */
 };
+
+/* An end-to-end context, likewise: ib_ee_owner(). */
+struct roce_ee {
+	struct ib_path path;
+	uint32_t rdd, peer_number;
+	struct udp_ear ear;
+	struct event_source events;
+};
+
+/* The way that a program describes, as the core has it, from no port yet. */
+enum weft_reason roce_path_of(const struct weft_path *from, struct ib_path *to);
 
 /* The adapter's, made at first use. */
 enum weft_reason roce_get(struct weft_adapter *a, struct roce **roce);

@@ -35,7 +35,7 @@ enum weft_reason weft_roce_query(struct weft_adapter *adapter, struct weft_roce_
 
 /* ---- What programs say, as the core wants it ------------------------------------------------ */
 
-static enum weft_reason path_of(const struct weft_path *from, struct ib_path *to)
+enum weft_reason roce_path_of(const struct weft_path *from, struct ib_path *to)
 {
 	if ((from->from.family != 4 && from->from.family != 6) ||
 	    from->to.family != from->from.family)
@@ -67,6 +67,7 @@ static void config_of(const struct weft_roce *w, struct ib_config *k)
 		.rnr_retries = w->rnr_retries,
 		.rnr_timer_code = w->rnr_timer_code,
 		.q_key = w->q_key,
+		.rdd = w->rdd,
 		.rate_bps = w->rate_bps,
 	};
 }
@@ -75,7 +76,7 @@ static void config_of(const struct weft_roce *w, struct ib_config *k)
 static enum weft_reason set_path(struct roce *roce, const struct weft_qp *qp,
 				 const struct weft_roce *w, struct ib_path *path)
 {
-	enum weft_reason r = path_of(&w->path, path);
+	enum weft_reason r = roce_path_of(&w->path, path);
 
 	if (r != WEFT_OK)
 		return r;
@@ -85,7 +86,7 @@ static enum weft_reason set_path(struct roce *roce, const struct weft_qp *qp,
 
 /* ---- States --------------------------------------------------------------------------------- */
 
-/* UD has a path with every request; what packets may hold is the port's. */
+/* UD has a path with every request, RD a context; what packets may hold is the port's. */
 static enum weft_reason make_conn(struct roce *roce, struct weft_qp *qp, const struct weft_roce *w)
 {
 	bool is_connected = qp_is_connected_service(qp);

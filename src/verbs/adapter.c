@@ -110,6 +110,7 @@ void adapter_usage(const struct adapter *a, struct weft_usage *usage)
 		.cqs = a->cqs.used,
 		.srqs = a->srqs.used,
 		.qps = a->qps.used,
+		.ees = a->ees.used,
 		.accesses_refused = m->refused,
 		.bytes_moved = a->bytes_moved,
 		.messages_dropped = a->messages_dropped,
