@@ -89,4 +89,7 @@ bool harness_equal(const char *file, int line, const char *expr, intmax_t a, int
 bool harness_equal_str(const char *file, int line, const char *a, const char *b);
 bool harness_equal_mem(const char *file, int line, const void *a, const void *b, size_t len);
 void harness_skip(const char *reason);
+
+/* In the child of a fork(): what fails there is said at once, and ends it with 1. */
+void harness_in_child(void);
 _Noreturn void harness_leave(void);

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static struct test *tests;
 static struct test **tests_end = &tests;
@@ -15,6 +16,7 @@ static struct test **tests_end = &tests;
 static enum { RUN_OK, RUN_FAILED, RUN_SKIPPED } outcome;
 static char why[1024];
 static jmp_buf leave;
+static bool is_child;
 
 void harness_register(struct test *test)
 {
@@ -36,6 +38,15 @@ __attribute__((format(printf, 3, 4))) static void fail(const char *file, int lin
 	va_start(args, format);
 	vsnprintf(why + len, sizeof(why) - (size_t)len, format, args);
 	va_end(args);
+	if (!is_child)
+		return;
+	fprintf(stderr, "child: %s\n", why);
+	_exit(1);
+}
+
+void harness_in_child(void)
+{
+	is_child = true;
 }
 
 bool harness_true(const char *file, int line, const char *expr, bool is_true)

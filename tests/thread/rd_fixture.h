@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Nodes of reliable datagrams on UDP: an adapter, its queue pairs, a context for each other node. */
+/* Nodes of reliable datagrams on UDP: an adapter, queue pairs, a context for each other node. */
 #pragma once
 
 #include <weft/roce.h>
@@ -13,7 +13,7 @@ enum {
 	RD_BYTES = 256 * 1024,
 	RD_KEY = 0x1234,
 	RD_DOMAIN = 7,
-	TIMEOUT_LONG = 18, /* 1.1 s, and that eight times */
+	TIMEOUT_LONG = 17, /* 537 ms, and that eight times */
 	TIMEOUT_SHORT = 15 /* 134 ms */
 };
 
