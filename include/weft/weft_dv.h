@@ -20,11 +20,14 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+struct ibv_ah_attr;
 struct ibv_context;
 struct ibv_device;
 struct ibv_mw;
 struct ibv_pd;
 struct ibv_qp;
+struct ibv_qp_init_attr;
+struct ibv_send_wr;
 struct ibv_sge;
 struct weft_page_list;
 
@@ -124,3 +127,52 @@ int weftdv_release_key(struct ibv_pd *pd, uint32_t key);
  */
 int weftdv_post_delay(struct ibv_qp *qp, uint64_t wr_id, unsigned int send_flags,
 		      uint64_t delay_ns);
+
+/* ---- Reliable datagrams --------------------------------------------------------------------- */
+
+/*
+ * The service of InfiniBand that libibverbs left out: one queue pair talks with any of any node, as
+ * reliably as connected ones. What a connection would hold is in an end-to-end context, one for
+ * each other node, which all queue pairs share. Of RoCE devices.
+ */
+struct weftdv_ee;
+
+/*
+ * A queue pair of RD; as ibv_create_qp(), with qp_type IBV_QPT_DRIVER. It uses contexts of its
+ * domain (rdd) only. ibv_modify_qp() takes it to INIT with IBV_QP_PKEY_INDEX, _PORT, _QKEY and
+ * _ACCESS_FLAGS, to RTR with IBV_QP_MIN_RNR_TIMER, and to RTS. Receiving, completions and shared
+ * receive queues are as in verbs; src_qp of a receive's completion says who sent it. NULL and
+ * errno.
+ */
+struct ibv_qp *weftdv_create_rd_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr, uint32_t rdd);
+
+struct weftdv_ee_attr {
+	const struct ibv_ah_attr *ah_attr; /* the way to the other node */
+	unsigned int path_mtu;		   /* enum ibv_mtu */
+	uint32_t rdd;
+	uint32_t sq_psn;
+	uint8_t timeout, retry_cnt, rnr_retry; /* as in struct ibv_qp_attr */
+};
+
+/* NULL and errno. */
+struct weftdv_ee *weftdv_ee_create(struct ibv_context *context, const struct weftdv_ee_attr *attr);
+
+/* What the other end must know, besides sq_psn; 0: it is none. */
+uint32_t weftdv_ee_number(const struct weftdv_ee *ee);
+
+/* The other end's number, and its sq_psn; once. Requests wait until then. */
+int weftdv_ee_connect(struct weftdv_ee *ee, uint32_t number, uint32_t rq_psn);
+
+/* Why it failed, as weftdv_qp_reason_code(); 0: it has not. */
+int weftdv_ee_reason_code(struct weftdv_ee *ee, uint32_t *code);
+
+/* What waits for it ends as IBV_WC_RETRY_EXC_ERR, as when the other end does not answer. */
+int weftdv_ee_destroy(struct weftdv_ee *ee);
+
+/*
+ * Posts one request (wr->next is NULL) to a queue pair of the other node. One that the other end
+ * refuses, as it has no such queue pair or the key or the domain is another, ends as
+ * IBV_WC_REM_INV_RD_REQ_ERR; its queue pair goes to SQE, and the context serves the others.
+ */
+int weftdv_post_send_rd(struct ibv_qp *qp, const struct ibv_send_wr *wr, struct weftdv_ee *ee,
+			uint32_t remote_qpn, uint32_t remote_qkey);

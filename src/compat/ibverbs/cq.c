@@ -294,7 +294,7 @@ static void wc_fill(const struct cq *cq, struct ibv_wc *wc, const struct weft_co
 {
 	*wc = (struct ibv_wc){
 		.wr_id = c->id,
-		.status = wc_status_of(cq->ibv.context, c->status),
+		.status = wc_status_of(cq->ibv.context, c),
 		.opcode = wc_opcode_of(c->opcode),
 		.vendor_err = (uint32_t)c->reason,
 		.byte_len = c->byte_count,

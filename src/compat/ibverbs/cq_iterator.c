@@ -29,7 +29,7 @@ static int next(struct ibv_cq_ex *ex)
 	if (count == 0)
 		return ENOENT;
 	ex->wr_id = cq->current.id;
-	ex->status = wc_status_of(cq->ibv.context, cq->current.status);
+	ex->status = wc_status_of(cq->ibv.context, &cq->current);
 	return 0;
 }
 

@@ -3,18 +3,8 @@
 #include <errno.h>
 #include <weft/weft_dv.h>
 
+#include "compat/ibverbs/dv.h"
 #include "compat/ibverbs/post.h"
-
-/* Objects of others have contexts of others. */
-static bool is_ours(const struct ibv_context *context)
-{
-	return context && context->ops.alloc_mw == alloc_mw;
-}
-
-static bool is_our_qp(const struct ibv_qp *qp)
-{
-	return qp && is_ours(qp->context);
-}
 
 bool weftdv_is_weft(struct ibv_device *device)
 {

@@ -314,6 +314,7 @@ struct qp {
 	/* Of RoCE. The lock guards what was set; it is taken before the engine's. */
 	pthread_mutex_t attr_lock;
 	struct ibv_qp_attr attr;
+	uint32_t rdd;			       /* of a reliable datagram's */
 	atomic_bool is_drained, wants_drained; /* since SQD was asked for; the event of it */
 	struct wr_batch *batch;
 	struct async_record events[QP_EVENTS];
@@ -324,6 +325,15 @@ static inline struct qp *qp_of(struct ibv_qp *q)
 {
 	return CONTAINER_OF(q, struct qp, ibv);
 }
+
+/* Verbs have no type for reliable datagrams; this one is for what they have no word for. */
+static inline bool type_is_rd(enum ibv_qp_type type)
+{
+	return type == IBV_QPT_DRIVER;
+}
+
+/* One of reliable datagrams, in a domain. NULL and errno. */
+struct ibv_qp *qp_create_rd(struct ibv_qp_init_attr_ex *attr, uint32_t rdd);
 
 /* The list of all. */
 void qps_lock(void);
@@ -386,7 +396,7 @@ void async_settle(struct context *c, struct async_record *records, uint32_t coun
 /* ---- Translation ---------------------------------------------------------------------------- */
 
 /* Of a completion that a context's queue has. */
-enum ibv_wc_status wc_status_of(const struct ibv_context *context, enum weft_status status);
+enum ibv_wc_status wc_status_of(const struct ibv_context *context, const struct weft_completion *c);
 enum ibv_wc_opcode wc_opcode_of(enum weft_opcode opcode);
 
 unsigned int wc_flags_of(const struct weft_completion *c);

@@ -193,6 +193,21 @@ int post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **b
 	return 0;
 }
 
+int post_send_to(struct ibv_qp *qp, const struct ibv_send_wr *wr, const struct weft_send_wr *to)
+{
+	struct weft_segment room[WEFT_SEGMENTS_MAX];
+	struct weft_send_wr w;
+	int error = translate(qp_of(qp), wr, &w);
+
+	if (error)
+		return error;
+	(void)segments_set(&w.segments, w.segment_count, wr->sg_list, room);
+	w.ee = to->ee;
+	w.dest_qp_number = to->dest_qp_number;
+	w.remote_q_key = to->remote_q_key;
+	return weftv_errno(weft_qp_post_send(qp_of(qp)->weft, &w, 1, NULL));
+}
+
 /* Which of the two queues it is makes the difference. */
 static int post_receives(struct qp *qp, struct srq *srq, struct ibv_recv_wr *wr,
 			 struct ibv_recv_wr **bad)

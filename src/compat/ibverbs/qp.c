@@ -202,6 +202,8 @@ static void init_public(struct qp *qp, struct ibv_context *context,
 
 static enum weft_service service_of(enum ibv_qp_type type)
 {
+	if (type_is_rd(type))
+		return WEFT_RD;
 	return type == IBV_QPT_UD ? WEFT_UD : type == IBV_QPT_UC ? WEFT_UC : WEFT_RC;
 }
 
@@ -260,7 +262,8 @@ static bool has_its_objects(const struct ibv_qp_init_attr_ex *attr)
 }
 
 /* What is not there is refused by name, not by chance. */
-static int check(const struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr)
+static int check(const struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr,
+		 bool is_rd)
 {
 	enum {
 		KNOWN = IBV_QP_INIT_ATTR_PD | IBV_QP_INIT_ATTR_SEND_OPS_FLAGS |
@@ -269,7 +272,7 @@ static int check(const struct ibv_context *context, const struct ibv_qp_init_att
 
 	if (!has_its_objects(attr))
 		return EINVAL;
-	if (!has_type(context, attr->qp_type) || (attr->comp_mask & ~(uint32_t)KNOWN) ||
+	if ((!is_rd && !has_type(context, attr->qp_type)) || (attr->comp_mask & ~(uint32_t)KNOWN) ||
 	    ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && attr->create_flags))
 		return EOPNOTSUPP;
 	if (attr->cap.max_inline_data > WEFT_INLINE_MAX ||
@@ -316,23 +319,21 @@ static void qp_free(struct qp *qp)
 	pd_memory_give(qp->ibv.pd, PD_QP, &(struct pd_memory){ qp, qp->memory.is_programs });
 }
 
-struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
+static struct ibv_qp *create(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr,
+			     uint32_t rdd)
 {
 	struct pd_memory memory;
 	struct qp *qp;
 	enum weft_reason r;
-	int error = check(context, attr);
+	int error = 0;
 
-	if (error) {
-		errno = error;
-		return NULL;
-	}
 	if (!pd_memory_take(attr->qp_type == IBV_QPT_XRC_RECV ? NULL : attr->pd, sizeof(*qp), PD_QP,
 			    &memory))
 		return refused(WEFT_R_NO_MEMORY);
 	qp = memory.bytes;
 	qp->memory = memory;
 	init_public(qp, context, attr);
+	qp->rdd = rdd;
 	r = create_weft(qp, &attr->cap);
 	if (r != WEFT_OK) {
 		qp_free(qp);
@@ -357,6 +358,26 @@ struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr
 	hold(qp);
 	enlist(qp);
 	return &qp->ibv;
+}
+
+struct ibv_qp *create_qp_ex(struct ibv_context *context, struct ibv_qp_init_attr_ex *attr)
+{
+	int error = check(context, attr, false);
+
+	if (!error)
+		return create(context, attr, 0);
+	errno = error;
+	return NULL;
+}
+
+struct ibv_qp *qp_create_rd(struct ibv_qp_init_attr_ex *attr, uint32_t rdd)
+{
+	int error = check(attr->pd->context, attr, true);
+
+	if (!error)
+		return create(attr->pd->context, attr, rdd);
+	errno = error;
+	return NULL;
 }
 
 struct ibv_qp *ibv_create_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * IBA 10.3.1 and table 91 (Modify QP): which attributes a move between two states must bring, and
- * which it may. As Linux has it, which drops nothing of the table but what only RD has.
+ * which it may. As Linux has it, which drops nothing of the table but what only RD has; and of RD
+ * what is the queue pair's own, as the rest is its contexts'.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -9,7 +10,7 @@
 
 #include "compat/ibverbs/object.h"
 
-enum service { RC, UC, UD, XRC_SEND, XRC_RECV, SERVICES };
+enum service { RC, UC, UD, XRC_SEND, XRC_RECV, RD, SERVICES };
 
 struct move {
 	bool is_legal;
@@ -27,6 +28,8 @@ enum {
 		  IBV_QP_RATE_LIMIT,
 	LIVE_RC = LIVE_UC | IBV_QP_MIN_RNR_TIMER,
 	LIVE_UD = IBV_QP_CUR_STATE | IBV_QP_QKEY,
+	OWN_RD = IBV_QP_ACCESS_FLAGS | IBV_QP_QKEY | IBV_QP_MIN_RNR_TIMER,
+	LIVE_RD = IBV_QP_CUR_STATE | OWN_RD,
 	/* While none are. */
 	PAUSED_UC = IBV_QP_AV | OTHER_WAY | IBV_QP_PATH_MIG_STATE | IBV_QP_RATE_LIMIT,
 	PAUSED_SEND = PAUSED_UC | IBV_QP_PORT | RETRIES,
@@ -44,35 +47,39 @@ enum {
 /* To RESET and ERR one may go from everywhere, and brings nothing. */
 static const struct move moves[STATES][STATES] = {
 	[IBV_QPS_RESET] = {
-		[IBV_QPS_INIT] = { LEGAL, .must = { ACCESS, ACCESS, KEY, ACCESS, ACCESS } },
+		[IBV_QPS_INIT] = { LEGAL,
+			.must = { ACCESS, ACCESS, KEY, ACCESS, ACCESS, ACCESS | KEY } },
 	},
 	[IBV_QPS_INIT] = {
-		[IBV_QPS_INIT] = { LEGAL, .may = { ACCESS, ACCESS, KEY, ACCESS, ACCESS } },
+		[IBV_QPS_INIT] = { LEGAL,
+			.may = { ACCESS, ACCESS, KEY, ACCESS, ACCESS, ACCESS | KEY } },
 		[IBV_QPS_RTR] = { LEGAL,
-			.must = { SERVED, PEER, 0, PEER, SERVED },
+			.must = { SERVED, PEER, 0, PEER, SERVED, IBV_QP_MIN_RNR_TIMER },
 			.may = { OTHER_WAY, OTHER_WAY, IBV_QP_PKEY_INDEX | IBV_QP_QKEY,
-				 OTHER_WAY, OTHER_WAY } },
+				 OTHER_WAY, OTHER_WAY, IBV_QP_PKEY_INDEX | OWN_RD } },
 	},
 	[IBV_QPS_RTR] = {
 		[IBV_QPS_RTS] = { LEGAL,
 			.must = { STARTED, IBV_QP_SQ_PSN, IBV_QP_SQ_PSN, STARTED,
 				  IBV_QP_TIMEOUT | IBV_QP_SQ_PSN },
-			.may = { LIVE_RC, LIVE_UC, LIVE_UD, LIVE_UC, LIVE_RC } },
+			.may = { LIVE_RC, LIVE_UC, LIVE_UD, LIVE_UC, LIVE_RC, LIVE_RD } },
 	},
 	[IBV_QPS_RTS] = {
-		[IBV_QPS_RTS] = { LEGAL, .may = { LIVE_RC, LIVE_UC, LIVE_UD, LIVE_UC, LIVE_RC } },
-		[IBV_QPS_SQD] = { LEGAL, .may = { TELL, TELL, TELL, TELL, TELL } },
+		[IBV_QPS_RTS] = { LEGAL,
+			.may = { LIVE_RC, LIVE_UC, LIVE_UD, LIVE_UC, LIVE_RC, LIVE_RD } },
+		[IBV_QPS_SQD] = { LEGAL, .may = { TELL, TELL, TELL, TELL, TELL, TELL } },
 	},
 	[IBV_QPS_SQD] = {
-		[IBV_QPS_RTS] = { LEGAL, .may = { LIVE_RC, LIVE_UC, LIVE_UD, LIVE_UC, LIVE_RC } },
+		[IBV_QPS_RTS] = { LEGAL,
+			.may = { LIVE_RC, LIVE_UC, LIVE_UD, LIVE_UC, LIVE_RC, LIVE_RD } },
 		[IBV_QPS_SQD] = { LEGAL,
 			.may = { PAUSED_RC, PAUSED_UC, IBV_QP_PKEY_INDEX | IBV_QP_QKEY,
-				 PAUSED_SEND, PAUSED_RECV } },
+				 PAUSED_SEND, PAUSED_RECV, IBV_QP_PKEY_INDEX | OWN_RD } },
 	},
 	[IBV_QPS_SQE] = {
 		/* Of RC an error of the send queue ends all. */
 		[IBV_QPS_RTS] = { LEGAL,
-			.may = { 0, IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS, LIVE_UD } },
+			.may = { 0, IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS, LIVE_UD, [RD] = LIVE_RD } },
 	},
 };
 
@@ -118,7 +125,7 @@ static void complain(enum ibv_qp_state from, enum ibv_qp_state to, const char *w
 	say("ibv_modify_qp from %s to %s %s%s", states[from], states[to], what, list);
 }
 
-int qp_move_check(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to, int mask)
+static enum service service_of(enum ibv_qp_type type)
 {
 	static const enum service services[] = {
 		[IBV_QPT_RC] = RC,
@@ -127,7 +134,13 @@ int qp_move_check(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_sta
 		[IBV_QPT_XRC_SEND] = XRC_SEND,
 		[IBV_QPT_XRC_RECV] = XRC_RECV,
 	};
-	enum service service = services[type]; /* a queue pair has one of these */
+
+	return type_is_rd(type) ? RD : services[type]; /* a queue pair has one of these */
+}
+
+int qp_move_check(enum ibv_qp_type type, enum ibv_qp_state from, enum ibv_qp_state to, int mask)
+{
+	enum service service = service_of(type);
 	static const struct move always = { .is_legal = true };
 	const struct move *m;
 	int missing, beyond;

@@ -160,7 +160,8 @@ static uint32_t mtu_bytes(enum ibv_mtu mtu)
 /* 0, or EINVAL: the address vector names an address that is no longer there. */
 static int roce_of(struct qp *qp, const struct ibv_qp_attr *a, struct weft_roce *r)
 {
-	bool is_datagram = qp->ibv.qp_type == IBV_QPT_UD;
+	bool is_rd = type_is_rd(qp->ibv.qp_type),
+	     is_datagram = is_rd || qp->ibv.qp_type == IBV_QPT_UD;
 	int error;
 
 	*r = (struct weft_roce){
@@ -170,7 +171,8 @@ static int roce_of(struct qp *qp, const struct ibv_qp_attr *a, struct weft_roce 
 		.rnr_timer_code = a->min_rnr_timer,
 		.q_key = a->qkey,
 		.psn_send = a->sq_psn,
-		.reads_out = a->max_rd_atomic,
+		.rdd = qp->rdd,
+		.reads_out = is_rd ? READS_MAX : a->max_rd_atomic, /* RD: its context has one */
 		.timeout_code = a->timeout,
 		.retries = a->retry_cnt,
 		.rnr_retries = a->rnr_retry,
@@ -334,7 +336,7 @@ int modify_qp_rate_limit(struct ibv_qp *ibv, struct ibv_qp_rate_limit_attr *limi
 
 	if (limit->comp_mask)
 		return EINVAL;
-	if (ibv->qp_type == IBV_QPT_UD)
+	if (ibv->qp_type == IBV_QPT_UD || type_is_rd(ibv->qp_type))
 		return EOPNOTSUPP;
 	pthread_mutex_lock(&qp->attr_lock);
 	now = state_now(qp);

@@ -54,8 +54,9 @@ void *refused(enum weft_reason reason)
 	return NULL;
 }
 
-enum ibv_wc_status wc_status_of(const struct ibv_context *context, enum weft_status status)
+enum ibv_wc_status wc_status_of(const struct ibv_context *context, const struct weft_completion *c)
 {
+	enum weft_status status = c->status;
 	static const enum ibv_wc_status table[] = {
 		[WEFT_SUCCESS] = IBV_WC_SUCCESS,
 		[WEFT_ERR_LOCAL_LENGTH] = IBV_WC_LOC_LEN_ERR,
@@ -71,9 +72,10 @@ enum ibv_wc_status wc_status_of(const struct ibv_context *context, enum weft_sta
 		[WEFT_ERR_PEER_GONE] = IBV_WC_WR_FLUSH_ERR,
 	};
 
-	/* IBA 11.6.2: a peer that no longer answers. */
+	/* IBA 11.6.2: a peer that no longer answers, or one of RD that has no such queue pair. */
 	if (status == WEFT_ERR_PEER_GONE && is_roce(context))
-		return IBV_WC_RETRY_EXC_ERR;
+		return c->reason == WEFT_R_PEER_UNKNOWN ? IBV_WC_REM_INV_RD_REQ_ERR
+							: IBV_WC_RETRY_EXC_ERR;
 	return (size_t)status < sizeof(table) / sizeof(table[0]) ? table[status]
 								 : IBV_WC_GENERAL_ERR;
 }

@@ -6,6 +6,8 @@
 #include <string.h>
 #include <time.h>
 
+#include <weft/weft_dv.h>
+
 #include "test.h"
 
 enum {
@@ -43,7 +45,9 @@ struct ibv_qp *roce_qp(const struct roce *r, const struct roce_end *e, struct ib
 			 .max_inline_data = 64 },
 		.qp_type = r->type,
 	};
-	struct ibv_qp *qp = ibv_create_qp(r->pd, &attr);
+	bool is_rd = r->type == IBV_QPT_DRIVER;
+	struct ibv_qp *qp = is_rd ? weftdv_create_rd_qp(r->pd, &attr, ROCE_RDD)
+				  : ibv_create_qp(r->pd, &attr);
 
 	REQUIRE(qp);
 	return qp;
@@ -98,6 +102,14 @@ struct ibv_ah_attr roce_way(void)
 	};
 }
 
+static int rd_mask(enum ibv_qp_state to)
+{
+	if (to == IBV_QPS_INIT)
+		return IBV_QP_STATE | IBV_QP_PORT | IBV_QP_PKEY_INDEX | IBV_QP_QKEY |
+		       IBV_QP_ACCESS_FLAGS;
+	return IBV_QP_STATE | (to == IBV_QPS_RTR ? IBV_QP_MIN_RNR_TIMER : 0);
+}
+
 int roce_attr(const struct roce *r, enum ibv_qp_state to, uint32_t peer, struct ibv_qp_attr *attr)
 {
 	bool is_rc = r->type == IBV_QPT_RC, is_ud = r->type == IBV_QPT_UD;
@@ -120,6 +132,8 @@ int roce_attr(const struct roce *r, enum ibv_qp_state to, uint32_t peer, struct 
 		.rnr_retry = 6,
 		.ah_attr = roce_way(),
 	};
+	if (r->type == IBV_QPT_DRIVER)
+		return rd_mask(to);
 	switch (to) {
 	case IBV_QPS_INIT:
 		return IBV_QP_STATE | IBV_QP_PORT | IBV_QP_PKEY_INDEX |

@@ -6,7 +6,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { ROCE_BYTES = 1 << 16, ROCE_DEPTH = 16, ROCE_PSN = 0xfffff0, ROCE_QKEY = 0x11111111 };
+enum {
+	ROCE_BYTES = 1 << 16,
+	ROCE_DEPTH = 16,
+	ROCE_PSN = 0xfffff0,
+	ROCE_QKEY = 0x11111111,
+	ROCE_RDD = 77
+};
 
 struct roce_end {
 	struct ibv_qp *qp;
@@ -25,7 +31,7 @@ struct roce {
 /* The device of loopback. SKIPs if there is none. */
 struct ibv_context *roce_context(void);
 
-/* Both in RESET. */
+/* Both in RESET. Type IBV_QPT_DRIVER: reliable datagrams. */
 void roce_make(struct roce *r, enum ibv_qp_type type);
 void roce_free(struct roce *r);
 

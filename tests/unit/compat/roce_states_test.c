@@ -7,7 +7,7 @@
 #include "unit/compat/loop_fixture.h"
 #include "unit/compat/roce_fixture.h"
 
-static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD };
+static const enum ibv_qp_type types[] = { IBV_QPT_RC, IBV_QPT_UC, IBV_QPT_UD, IBV_QPT_DRIVER };
 
 enum {
 	TYPES = sizeof(types) / sizeof(types[0]),
@@ -49,6 +49,9 @@ static int may_have(enum ibv_qp_type type, enum ibv_qp_state to)
 {
 	if (to == IBV_QPS_INIT)
 		return 0;
+	if (type == IBV_QPT_DRIVER)
+		return IBV_QP_ACCESS_FLAGS | IBV_QP_QKEY |
+		       (to == IBV_QPS_RTR ? IBV_QP_PKEY_INDEX : IBV_QP_MIN_RNR_TIMER);
 	if (to == IBV_QPS_RTR)
 		return IBV_QP_PKEY_INDEX | (type == IBV_QPT_UD ? IBV_QP_QKEY : IBV_QP_ACCESS_FLAGS);
 	if (type == IBV_QPT_UD)

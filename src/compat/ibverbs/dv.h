@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Direct verbs: whose objects are they? Those of others have contexts of others. */
+#pragma once
+
+#include "compat/ibverbs/object.h"
+
+static inline bool is_ours(const struct ibv_context *context)
+{
+	return context && context->ops.alloc_mw == alloc_mw;
+}
+
+static inline bool is_our_qp(const struct ibv_qp *qp)
+{
+	return qp && is_ours(qp->context);
+}
