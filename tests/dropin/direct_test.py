@@ -75,6 +75,16 @@ def test_direct_example_says_why_the_second_touch_failed(_):
                   "to allow another transfer."])
 
 
+def test_trn_s1_rd_03_example_counts_queue_pairs_and_contexts(_):
+    example = run(os.path.join(BUILD, "examples/rd_all_to_all"))
+    expect_equal("status: " + example.stderr, example.returncode, 0)
+    expect_equal("it says", example.stdout.splitlines(),
+                 ["reliable datagrams: 108 messages, a node has 3 queue pairs and "
+                  "3 end-to-end contexts",
+                  "connections:        108 messages, a node has 27 queue pairs and "
+                  "0 end-to-end contexts"])
+
+
 def test_direct_calls_have_a_version_of_their_own(_):
     text = run("nm", "-D", "--defined-only", "--with-symbol-versions", LIBRARY).stdout
     exported = dict(re.findall(r" T (weftdv_\w+)@+(\S+)", text))
