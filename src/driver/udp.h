@@ -15,10 +15,11 @@
  * connected queue pairs come straight to their process.
  *
  * Requests of connection management (REQ, SIDR_REQ) go to whoever claims their service, all other
- * management datagrams by the place in the receiver's communication id.
+ * management datagrams by the place in the receiver's communication id. Those that nobody is there
+ * for are given to who got them, to be answered.
  *
- * What others on the host can do. A process that dies takes with it what lay unread in its
- * sockets, as a lost packet. One that is stopped keeps what the kernel gives its shared sockets:
+ * What others on the host can do. One that closes hands on what lies in its shared sockets. A
+ * process that dies takes with it what lay unread in its sockets, as a lost packet. One that is stopped keeps what the kernel gives its shared sockets:
  * packets that no flow is for, of those peers' source ports whose hash is its. To send again by
  * another source port helps. Everybody who may bind the port in this network namespace can take
  * packets and give others': they are all trusted equally, whichever user they are.
