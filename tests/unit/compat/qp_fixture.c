@@ -52,6 +52,8 @@ void qp_pair_make(struct qp_pair *p, struct ibv_pd *(*alloc_pd)(struct ibv_conte
 {
 	struct rdma_cm_event *event;
 
+	/* Where both kinds of device are, librdmacm takes RoCE. */
+	REQUIRE(setenv("WEFT_DEVICES", "iw_*", 1) == 0);
 	p->cm.near_channel = cm_channel();
 	p->cm.far_channel = cm_channel();
 	p->cm.listener = cm_listener(p->cm.far_channel);
@@ -66,6 +68,7 @@ void qp_pair_make(struct qp_pair *p, struct ibv_pd *(*alloc_pd)(struct ibv_conte
 	REQUIRE(rdma_ack_cm_event(event) == 0);
 	cm_expect(p->cm.near_channel, RDMA_CM_EVENT_ESTABLISHED);
 	cm_expect(p->cm.far_channel, RDMA_CM_EVENT_ESTABLISHED);
+	REQUIRE(unsetenv("WEFT_DEVICES") == 0);
 }
 
 void qp_pair_free(struct qp_pair *p)
