@@ -142,6 +142,88 @@ TEST(test_roce_cm_private_data_that_does_not_fit_is_refused)
 	cm_pair_free(&p);
 }
 
+/* ---- Other services -------------------------------------------------------------------------- */
+
+static void create_qp(struct rdma_cm_id *id, enum ibv_qp_type type)
+{
+	struct ibv_qp_init_attr attr = {
+		.cap = { .max_send_wr = 4, .max_recv_wr = 4, .max_send_sge = 1, .max_recv_sge = 1 },
+		.qp_type = type,
+		.sq_sig_all = 1,
+	};
+
+	REQUIRE(rdma_create_qp(id, NULL, &attr) == 0);
+}
+
+static uint8_t from[64], to[64];
+
+static void send_one(struct rdma_cm_id *near, struct rdma_cm_id *far)
+{
+	struct ibv_mr *from_mr = rdma_reg_msgs(near, from, sizeof(from));
+	struct ibv_mr *to_mr = rdma_reg_msgs(far, to, sizeof(to));
+	struct ibv_wc wc;
+
+	REQUIRE(from_mr && to_mr);
+	memset(from, 0x3c, sizeof(from));
+	memset(to, 0, sizeof(to));
+	REQUIRE(rdma_post_recv(far, NULL, to, sizeof(to), to_mr) == 0);
+	REQUIRE(rdma_post_send(near, NULL, from, sizeof(from), from_mr, 0) == 0);
+	REQUIRE(rdma_get_send_comp(near, &wc) == 1 && wc.status == IBV_WC_SUCCESS);
+	REQUIRE(rdma_get_recv_comp(far, &wc) == 1 && wc.status == IBV_WC_SUCCESS);
+	EXPECT_MEM(to, from, sizeof(to));
+	rdma_dereg_mr(from_mr);
+	rdma_dereg_mr(to_mr);
+}
+
+/* The whole way, in a port space and with queue pairs of a type. */
+static void connect_and_send(enum rdma_port_space ps, enum ibv_qp_type type)
+{
+	struct rdma_event_channel *near = cm_channel(), *far = cm_channel();
+	struct sockaddr_in at = cm_loopback(0);
+	struct rdma_cm_id *listener, *id, *accepted;
+	struct rdma_cm_event *event;
+
+	REQUIRE(rdma_create_id(far, &listener, NULL, ps) == 0);
+	REQUIRE(rdma_bind_addr(listener, (struct sockaddr *)&at) == 0);
+	REQUIRE(rdma_listen(listener, 1) == 0);
+	at.sin_port = rdma_get_src_port(listener);
+	REQUIRE(rdma_create_id(near, &id, NULL, ps) == 0);
+	REQUIRE(rdma_resolve_addr(id, NULL, (struct sockaddr *)&at, 1000) == 0);
+	cm_expect(near, RDMA_CM_EVENT_ADDR_RESOLVED);
+	REQUIRE(rdma_resolve_route(id, 1000) == 0);
+	cm_expect(near, RDMA_CM_EVENT_ROUTE_RESOLVED);
+	create_qp(id, type);
+	REQUIRE(rdma_connect(id, NULL) == 0);
+	event = cm_event(far);
+	REQUIRE(event && event->event == RDMA_CM_EVENT_CONNECT_REQUEST);
+	accepted = event->id;
+	EXPECT_EQ(accepted->ps, ps);
+	create_qp(accepted, type);
+	REQUIRE(rdma_accept(accepted, NULL) == 0);
+	REQUIRE(rdma_ack_cm_event(event) == 0);
+	cm_expect(near, RDMA_CM_EVENT_ESTABLISHED);
+	cm_expect(far, RDMA_CM_EVENT_ESTABLISHED);
+	send_one(id, accepted);
+	rdma_destroy_ep(id);
+	cm_expect(far, RDMA_CM_EVENT_DISCONNECTED);
+	rdma_destroy_ep(accepted);
+	rdma_destroy_ep(listener);
+	rdma_destroy_event_channel(near);
+	rdma_destroy_event_channel(far);
+}
+
+TEST(test_roce_cm_connects_unreliable_queue_pairs)
+{
+	NEEDS_ROCE();
+	connect_and_send(RDMA_PS_TCP, IBV_QPT_UC);
+}
+
+TEST(test_roce_cm_connects_in_the_port_space_of_infiniband)
+{
+	NEEDS_ROCE();
+	connect_and_send(RDMA_PS_IB, IBV_QPT_RC);
+}
+
 /* ---- Queue pairs of the program's own -------------------------------------------------------- */
 
 TEST(test_roce_cm_attributes_are_known_when_the_other_end_is)
