@@ -22,14 +22,25 @@ static bool can_probe(const struct ib_conn *c)
 	return q->count > 0 && !(wqe && wqe_is_read(wqe));
 }
 
+/* What many packets answer is asked for again early only of one whose round trip is known. */
+static uint64_t probe_read(const struct ib_conn *c)
+{
+	const struct requester *q = &c->req;
+	uint64_t least_ns = c->timeout_ns / PROBE_SHARE, ns = PROBE_READ_RTTS * q->rtt_ns;
+
+	if (q->rtt_ns == 0 && q->count > 0 && rc_req_at(q, 0)->count > 1)
+		return c->timeout_ns;
+	return ns > least_ns ? ns : least_ns;
+}
+
 static uint64_t probe_first(const struct ib_conn *c)
 {
 	uint64_t ns = c->timeout_ns / PROBE_SHARE, rtt_ns = c->req.rtt_ns;
 
-	if (rtt_ns > 0 && can_probe(c))
+	if (!can_probe(c))
+		ns = probe_read(c);
+	else if (rtt_ns > 0)
 		ns = PROBE_RTTS * rtt_ns > probe_least_ns ? PROBE_RTTS * rtt_ns : probe_least_ns;
-	else if (ns < PROBE_READ_RTTS * rtt_ns)
-		ns = PROBE_READ_RTTS * rtt_ns;
 	return ns < c->timeout_ns ? ns : c->timeout_ns;
 }
 
@@ -89,7 +100,7 @@ void rc_retry_go_back(struct ib_conn *c, uint64_t now_ns)
 	q->is_timed = false;
 	q->is_probe_due = q->is_probed = false;
 	q->is_recovering = true;
-	q->quiet_ns = now_ns + (q->rtt_ns ? q->rtt_ns : probe_first(c));
+	q->quiet_ns = now_ns + (q->rtt_ns ? q->rtt_ns : c->timeout_ns / PROBE_SHARE);
 	conn_ready(c);
 }
 

@@ -217,3 +217,22 @@ TEST(test_rc_04_a_timeout_sends_one_packet_again_not_all)
 	bed_completed(b, 2, WEFT_SUCCESS);
 	bed_close(b);
 }
+
+/*
+ * RC-04: every request for a Read is answered in full. Of a peer whose round trip is not known a
+ * long one is not asked for again within the timeout: a slow peer would answer them all.
+ */
+TEST(test_rc_04_a_read_is_not_asked_for_again_within_the_timeout)
+{
+	struct bed *b = bed_open(NULL, WEFT_RC);
+
+	bed_post(b, (struct weft_send_wr){ .id = 1, .opcode = WEFT_OP_READ }, 0, 8 * MTU);
+	bed_expect(b, IBA_READ_REQUEST, PSN_OURS);
+	bed_wait(b, iba_timeout_ns(14) - 1);
+	bed_silent(b);
+	bed_wait(b, 1);
+	bed_expect(b, IBA_READ_REQUEST, PSN_OURS);
+	bed_wait(b, iba_timeout_ns(14) - 1);
+	bed_silent(b);
+	bed_close(b);
+}
