@@ -164,7 +164,7 @@ enum weft_port_space {
 
 /* What an end says of itself. */
 struct weft_contact_offer {
-	uint32_t qp_number, psn; /* that it will send first */
+	uint32_t qp_number, psn; /* from which the other end shall number (IBA 12.7.31) */
 	uint32_t q_key;		 /* is_datagram, passive */
 	uint8_t reads_in, reads_out;
 	uint8_t retries, rnr_retries, timeout_code;

@@ -121,7 +121,7 @@ void ib_cm_expire(struct ib_cm *cm, uint64_t now_ns);
  */
 struct ib_cm_end {
 	uint32_t qpn;
-	uint32_t psn; /* of the first packet that it sends */
+	uint32_t psn; /* of the first packet that the other end sends to it (IBA 12.7.31) */
 	uint32_t q_key;
 	uint8_t reads_in, reads_out;
 	uint8_t retries;     /* REQ only: those the other end is to use, 0 to 7 */
