@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The conformance suite over RoCE on real sockets of the loopback interface: RC and UC. */
+/* The conformance suite over RoCE on real sockets of the loopback interface: RC, UC and RD. */
 #include <time.h>
 
 #include <weft/roce.h>
@@ -10,6 +10,97 @@
 
 /* What has not arrived while nothing else did for so long was lost. */
 static const uint64_t lost_ns = 20 * 1000 * 1000;
+
+static const struct weft_address loopback = { .family = 4, .ip = { 127, 0, 0, 1 } };
+
+/* ---- End-to-end contexts -------------------------------------------------------------------- */
+
+enum { RD_KEY = 0x1234, RD_DOMAIN = 7, RD_PAIRS_MAX = 8, RD_PSN = 0xfffff0 };
+
+/* Of two adapters: each has one for the other and one for itself. */
+static struct rd_ways {
+	struct weft_adapter *adapters[2]; /* NULL: not in use */
+	struct weft_ee *ees[2][2];
+} ways[RD_PAIRS_MAX];
+
+static struct rd_ways *ways_of(const struct weft_adapter *a)
+{
+	for (int i = 0; i < RD_PAIRS_MAX; i++) {
+		if (ways[i].adapters[0] == a || (a && ways[i].adapters[1] == a))
+			return &ways[i];
+	}
+	return NULL;
+}
+
+static void ways_open(const struct pair *p)
+{
+	const struct weft_ee_options options = {
+		.path = { .from = loopback, .to = loopback, .mtu_bytes = 1024 },
+		.rdd = RD_DOMAIN,
+		.psn_send = RD_PSN,
+		.timeout_code = 14,
+		.retries = 7,
+		.rnr_retries = WEFT_RNR_RETRY_FOREVER,
+	};
+	struct rd_ways *w = ways_of(NULL);
+
+	REQUIRE(w);
+	for (int i = 0; i < 2; i++) {
+		w->adapters[i] = p->ends[i].adapter;
+		for (int k = 0; k < 2; k++)
+			MUST(weft_ee_create(w->adapters[i], &options, &w->ees[i][k]));
+	}
+	for (int i = 0; i < 2; i++) {
+		for (int k = 0; k < 2; k++)
+			MUST(weft_ee_connect(w->ees[i][k], weft_ee_number(w->ees[k][i]), RD_PSN));
+	}
+}
+
+static void ways_close(const struct pair *p)
+{
+	struct rd_ways *w = ways_of(p->ends[0].adapter);
+
+	for (int i = 0; w && i < 4; i++)
+		MUST(weft_ee_destroy(w->ees[i / 2][i % 2]));
+	if (w)
+		*w = (struct rd_ways){ .adapters = { NULL } };
+}
+
+static void rd_connect(struct pair *p)
+{
+	const struct weft_roce how = {
+		.rnr_timer_code = 18, /* 5 ms: between two tries nothing is under way */
+		.reads_out = 16,
+		.q_key = RD_KEY,
+		.rdd = RD_DOMAIN,
+	};
+
+	for (int i = 0; i < 2; i++) {
+		MUST(weft_qp_receive(p->ends[i].qp, &how));
+		MUST(weft_qp_start(p->ends[i].qp, &how));
+	}
+}
+
+static void roce_aim(const struct end *e, struct weft_send_wr *wr, const struct end *at)
+{
+	const struct rd_ways *w = ways_of(e->adapter);
+
+	if (!w)
+		return;
+	wr->ee = w->ees[w->adapters[1] == e->adapter][w->adapters[1] == at->adapter];
+	wr->remote_q_key = RD_KEY;
+}
+
+static bool ways_are_busy(const struct end *e)
+{
+	const struct rd_ways *w = ways_of(e->adapter);
+	int self = w && w->adapters[1] == e->adapter;
+
+	return w && (ib_ee_is_busy(ib_ee_of(w->ees[self][0])) ||
+		     ib_ee_is_busy(ib_ee_of(w->ees[self][1])));
+}
+
+/* ---- Adapters ------------------------------------------------------------------------------- */
 
 static void sockets_open(struct pair *p)
 {
@@ -25,6 +116,8 @@ static void sockets_open(struct pair *p)
 		MUST(weft_adapter_open(&options, &p->ends[i].adapter));
 		MUST(weft_roce_open(p->ends[i].adapter));
 	}
+	if (p->options.service == WEFT_RD)
+		ways_open(p);
 }
 
 static void forget_contacts(const struct pair *p, bool is_all);
@@ -32,6 +125,7 @@ static void forget_contacts(const struct pair *p, bool is_all);
 static void sockets_close(struct pair *p)
 {
 	forget_contacts(p, true);
+	ways_close(p);
 	for (int i = 0; i < 2; i++)
 		MUST(weft_adapter_close(p->ends[i].adapter));
 }
@@ -60,7 +154,7 @@ static bool is_busy(const struct end *e)
 	const struct ib_conn *c = e->qp ? ib_conn_of(e->qp) : NULL;
 
 	return ib_port_has_output(r->port) || ib_cm_has_output(r->cm) ||
-	       !list_is_empty(&r->leaving) || (c && ib_is_busy(c));
+	       !list_is_empty(&r->leaving) || (c && ib_is_busy(c)) || ways_are_busy(e);
 }
 
 /* Looks everywhere, as the thread behind an adapter does. True: it has nothing to do. */
@@ -192,7 +286,6 @@ static void keep_contact(const struct end *e, struct weft_contact *c)
 static void roce_connect(struct pair *p)
 {
 	struct end *a = &p->ends[0], *b = &p->ends[1];
-	const struct weft_address loopback = { .family = 4, .ip = { 127, 0, 0, 1 } };
 	struct weft_contact_options how = {
 		.path = { .from = loopback, .to = loopback, .mtu_bytes = 1024 },
 		.port_space = WEFT_PORT_SPACE_TCP,
@@ -208,6 +301,10 @@ static void roce_connect(struct pair *p)
 
 	forget_contacts(p, false);
 	roce_settle(p);
+	if (p->options.service == WEFT_RD) {
+		rd_connect(p);
+		return;
+	}
 	MUST(weft_service_open(b->adapter, &at, &service));
 	MUST(weft_service_address(service, &how.path.to));
 	MUST(weft_contact_open(a->adapter, &how, &offers[0], &active));
@@ -237,11 +334,12 @@ const struct pair_maker pair_maker = {
 	.abilities = PAIR_REFUSAL_COMPLETES | PAIR_READ_SCATTERS | PAIR_ATOMICS |
 		     PAIR_KNOWS_SENDER | PAIR_ACKNOWLEDGES | PAIR_SEND_IMM | PAIR_CHECKS_WHOLE |
 		     PAIR_PIPELINES,
-	.services = 1U << WEFT_RC | 1U << WEFT_UC,
+	.services = 1U << WEFT_RC | 1U << WEFT_UC | 1U << WEFT_RD,
 	.open = sockets_open,
 	.close = sockets_close,
 	.connect = roce_connect,
 	.progress = roce_progress,
 	.settle = roce_settle,
 	.now_ns = roce_now_ns,
+	.aim = roce_aim,
 };
