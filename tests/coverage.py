@@ -18,7 +18,7 @@ Requirement = collections.namedtuple("Requirement", "id rule is_optional")
 Test = collections.namedtuple("Test", "name path")
 
 # Every group of the source documents, so that a mistyped or premature id is noticed.
-GROUPS = ("SYS QP MEM SQR LOC VMM RKEY IWARP TOUCH ISCSI RC RD UD RAW IPT FAB RIO PUSH "
+GROUPS = ("SYS QP MEM SQR LOC VMM RKEY IWARP TOUCH ISCSI RC RD UD RAW TRN IPT FAB RIO PUSH "
           "SEND").split()
 RULE_WIDTH = 90
 
