@@ -12,6 +12,24 @@
 
 #include <weft/weft.h>
 
+/* ---- Address handles ------------------------------------------------------------------------ */
+
+/* How packets go from one address to another. */
+struct weft_path {
+	struct weft_address from, to; /* from.port 0: one that stands for the flow label */
+	uint32_t mtu_bytes;	      /* of payload; 0: as the queue pair's port has it */
+	uint8_t traffic_class, hop_limit;
+	uint32_t flow_label; /* 20 bits */
+};
+
+/*
+ * A path for datagrams of queue pairs of the same domain. Destroyed while requests that name it
+ * wait to be sent, it fails those (WEFT_R_PEER_UNKNOWN).
+ */
+enum weft_reason weft_ah_create(struct weft_pd *pd, const struct weft_path *path,
+				struct weft_ah **ah);
+enum weft_reason weft_ah_destroy(struct weft_ah *ah);
+
 /* ---- Queue pairs ---------------------------------------------------------------------------- */
 
 /*

@@ -19,10 +19,11 @@
  * for are given to who got them, to be answered.
  *
  * What others on the host can do. One that closes hands on what lies in its shared sockets. A
- * process that dies takes with it what lay unread in its sockets, as a lost packet. One that is stopped keeps what the kernel gives its shared sockets:
- * packets that no flow is for, of those peers' source ports whose hash is its. To send again by
- * another source port helps. Everybody who may bind the port in this network namespace can take
- * packets and give others': they are all trusted equally, whichever user they are.
+ * process that dies takes with it what lay unread in its sockets, as a lost packet. One that is
+ * stopped keeps what the kernel gives its shared sockets: packets that no flow is for, of those
+ * peers' source ports whose hash is its. To send again by another source port helps. Everybody who
+ * may bind the port in this network namespace can take packets and give others': they are all
+ * trusted equally, whichever user they are.
  *
  * Order. Packets of one source port come in the order in which the kernel had them, except around
  * the moment at which an adapter of the host opens or closes RoCE, or a flow for them is opened:

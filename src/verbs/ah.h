@@ -2,6 +2,8 @@
 /* Address handles: how a datagram goes to where a request wants it. */
 #pragma once
 
+#include <weft/roce.h>
+
 #include "verbs/pd.h"
 
 struct weft_ah {

@@ -11,6 +11,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <weft/roce.h>
+
 #include "compat/ibverbs/address.h"
 #include "compat/ibverbs/object.h"
 

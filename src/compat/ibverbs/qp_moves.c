@@ -79,7 +79,8 @@ static const struct move moves[STATES][STATES] = {
 	[IBV_QPS_SQE] = {
 		/* Of RC an error of the send queue ends all. */
 		[IBV_QPS_RTS] = { LEGAL,
-			.may = { 0, IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS, LIVE_UD, [RD] = LIVE_RD } },
+			.may = { [UC] = IBV_QP_CUR_STATE | IBV_QP_ACCESS_FLAGS, [UD] = LIVE_UD,
+				 [RD] = LIVE_RD } },
 	},
 };
 

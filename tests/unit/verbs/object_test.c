@@ -3,7 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weft/weft.h>
+#include <weft/roce.h>
 
 #include "test.h"
 
