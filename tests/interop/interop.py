@@ -2,13 +2,15 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """weft against the Linux kernel's siw and rxe, which run in a guest under QEMU.
 
-    interop.py [--kernel SERIES] [--peer PROGRAM] [--keep] [NAME...]
+    interop.py [--kernel SERIES] [--peer PROGRAM] [--weft PROGRAM] [--keep] [NAME...]
 
 Prints `ok NAME`, `not ok NAME: why` for each case whose name contains one of the NAMEs, and a
 summary; `skipped: reason` and exit status 0 if this machine cannot run the guest. --peer names
-another build of siw_peer, --keep leaves the guest running. Captures are in build/interop.
+another build of siw_peer, --weft one of weft, --keep leaves the guest running. Captures are in
+build/interop.
 """
 import argparse
+import collections
 import fcntl
 import os
 import re
@@ -34,6 +36,9 @@ PORT_FIRST = 7500
 LINE_MAX = 100
 LOCK = "/run/weft-interop.lock"
 CAPTURE_SECONDS = 0.1  # until what is on the wire is in the capture's file
+
+
+Build = collections.namedtuple("Build", "weft peer")
 
 
 class Program:
@@ -121,25 +126,25 @@ def judge(case, who, program, status):
     return None
 
 
-def commands_of(case, port, peer):
+def commands_of(case, port, build):
     def fill(text):
         return text.replace("PORT", str(port)).replace("HEX", "%04X" % port)
 
-    weft = [peer] + [fill(w) for w in case.weft]
+    weft = [build.peer] + [fill(w) for w in case.weft]
     if case.is_program:
-        weft = ["timeout", str(CASE_SECONDS), WEFT, "run"] + weft[1:]
+        weft = ["env", *case.env, "timeout", str(CASE_SECONDS), build.weft, "run"] + weft[1:]
     if case.is_program and case.weft_listens:
-        weft = ["busybox", "sh", "-c", " ".join(weft) + fill(interop_cases.AWAIT_LISTEN)]
+        weft = ["busybox", "sh", "-c", " ".join(weft) + fill(case.await_weft)]
     return {
         "weft": [RIG, "host"] + weft,
         "guest": [RIG, "exec", "-t", str(CASE_SECONDS), fill(case.guest)],
     }
 
 
-def run_case(case, port, peer):
+def run_case(case, port, build):
     """Why it failed, or None; and both programs' lines."""
     deadline = time.monotonic() + CASE_SECONDS
-    commands = commands_of(case, port, peer)
+    commands = commands_of(case, port, build)
     order = ["weft", "guest"] if case.weft_listens else ["guest", "weft"]
     if not case.has_listener:
         order = order[1:]
@@ -191,8 +196,8 @@ def check_tshark(path):
 
 
 class Run:
-    def __init__(self, peer):
-        self.peer = peer
+    def __init__(self, build):
+        self.build = build
         self.results = []
 
     def report(self, name, why, talk=()):
@@ -207,7 +212,7 @@ class Run:
         for attempt in range(TRIES):
             port = PORT_FIRST + TRIES * len(self.results) + attempt
             begin = os.path.getsize(capture)
-            why, talk = run_case(case, port, self.peer)
+            why, talk = run_case(case, port, self.build)
             if not why or not case.may_miss or \
                     not any(re.search(case.may_miss, line) for line in talk):
                 break
@@ -249,6 +254,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--kernel", default="6.1")
     parser.add_argument("--peer", default=os.path.join(ROOT, "build/tests/interop/siw_peer"))
+    parser.add_argument("--weft", default=WEFT)
     parser.add_argument("--keep", action="store_true")
     parser.add_argument("names", nargs="*")
     args = parser.parse_args()
@@ -265,7 +271,7 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     out = os.path.join(ROOT, "build", "interop")
     os.makedirs(out, exist_ok=True)
-    run = Run(os.path.abspath(args.peer))
+    run = Run(Build(os.path.abspath(args.weft), os.path.abspath(args.peer)))
     try:
         rig("down")
         print("== " + rig("up", "-k", args.kernel).stdout.strip(), flush=True)

@@ -6,10 +6,12 @@ NAME_client: weft dials and acts; NAME_server: the guest dials and acts, weft li
 import collections
 
 # weft: words for siw_peer; or, if is_program, a program and its words for `weft run`. never: what
-# no line may have. roce: the addresses between which there must be RoCE packets, and no iWARP.
+# no line may have. roce: the addresses between which there must be RoCE packets, and no iWARP. env:
+# of the program on weft; await_weft: what the shell does until that listens.
 Case = collections.namedtuple(
     "Case", "name weft guest weft_listens has_listener weft_says guest_says crc rtr "
-            "weft_terminates guest_terminates is_program connections may_miss never roce")
+            "weft_terminates guest_terminates is_program connections may_miss never roce "
+            "env await_weft")
 # What is put on eth0, cases, the interfaces' MTU, and of how many packets one is lost (0: none).
 Group = collections.namedtuple("Group", "use cases mtu lose", defaults=(1500, 0))
 
@@ -21,7 +23,8 @@ def make(name, weft, guest, **more):
     """A case of any commands; the rest by name."""
     fields = dict(weft_listens=False, has_listener=True, weft_says=[], guest_says=[], crc=None,
                   rtr="any", weft_terminates=None, guest_terminates=None, is_program=False,
-                  connections=1, may_miss=None, never=None, roce=None)
+                  connections=1, may_miss=None, never=None, roce=None,
+                  env=(), await_weft=AWAIT_LISTEN)
     fields.update(more)
     return Case(name, weft, guest, **fields)
 

@@ -162,9 +162,64 @@ def large_frames():
     return cases
 
 
+# Listeners of RoCE have no TCP socket. rxe's are told by rdma, weft's have a name (udp_door.c).
+AWAIT = (" & p=$!; n=0; while kill -0 $p && [ $n -lt 400 ] && ! %s;"
+         " do usleep 50000; n=$((n+1)); done; echo listening; wait $p; ")
+AWAIT_RXE = AWAIT % "rdma resource show cm_id | grep -q 'LISTEN.*:PORT'"
+AWAIT_WEFT = AWAIT % "grep -qi '@weft.roce.service.*HEX$' /proc/net/unix"
+
+
+def by_cm(name, serve, dial, says, **more):
+    """The same, for programs that are connected by librdmacm: ADDRESS is that of the server."""
+    port = more.pop("port", None)
+    server = more.pop("address", (HOST, GUEST))
+
+    def at(text):
+        return text.replace("PORT", str(port)).replace("HEX", "%04X" % port) if port else text
+
+    cases = both(name, serve, dial, says, **more)
+    weft = [w.replace("ADDRESS", server[1]) for w in cases[0].weft]
+    guest = serve.replace("ADDRESS", server[1]).replace("DEVICE", RXE)
+    cases[0] = cases[0]._replace(weft=weft, env=("WEFT_DEVICES=roce_*",),
+                                 guest=guest + at(AWAIT_RXE))
+    cases[1] = cases[1]._replace(weft=[w.replace("ADDRESS", server[0]) for w in cases[1].weft],
+                                 guest=cases[1].guest.replace("ADDRESS", server[0]),
+                                 env=("WEFT_DEVICES=roce_*",), await_weft=at(AWAIT_WEFT))
+    return cases
+
+
+def rping(name, size, address=(HOST, GUEST), ends=ENDS4):
+    words = "-a ADDRESS -p PORT -C 3 -S %d -V -v" % size
+    says = [[who + r"ping data: rdma-ping-%d: .*" % n for n in range(3)]
+            for who in ("server ", "")]
+    return by_cm("rping" + name, "rping -s " + words, "rping -c " + words, says, address=address,
+                 roce=ends)
+
+
+UDADDY_PORT = 7174  # which no option changes
+
+
+def managed():
+    """Connections and datagrams by librdmacm."""
+    done = ["data transfers complete", "return status 0"]
+    cases = rping("", 64)
+    cases += rping("_long", 20000)
+    cases += rping("_ipv6", 1000, (HOST6, GUEST6), ENDS6)
+    cases += by_cm("udaddy", "udaddy -c 2 -C 10", "udaddy -c 2 -C 10 -s ADDRESS", [done, done],
+                   port=UDADDY_PORT)
+    cases += by_cm("ucmatose", "ucmatose -c 5 -C 10 -p PORT",
+                   "ucmatose -c 5 -C 10 -p PORT -s ADDRESS", [done, done])
+    for tool in ("ib_write_bw", "ib_send_bw", "ib_read_bw"):
+        command = "%s -R -F -d DEVICE -p PORT -n 50 -s 4097 " % tool
+        row = [r"4097 +50 +.*"]
+        cases += by_cm("cm_" + tool, command, command + "ADDRESS", [row, row])
+    return cases
+
+
 def groups():
     return [
         Group("rxe", pairs() + refusals() + pingpongs() + perftests()),
+        Group("rxe", managed()),
         Group("rxe", losses(), lose=100),
         Group("rxe", large_frames(), mtu=9000),
     ]
