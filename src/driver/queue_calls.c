@@ -114,6 +114,9 @@ static void look_for_more(struct weft_adapter *a, const struct weft_cq *cq, uint
 		adapter_poll(a);
 		if (a->net)
 			a->net->is_polled = false;
+		/* Who is told of something may have waited for just that, and ends. */
+		if (a->net && a->net->is_waiting && cq->count > cq->hidden)
+			adapter_work(a);
 	}
 }
 

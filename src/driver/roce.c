@@ -283,12 +283,13 @@ static void keep_rest(struct roce *r, const struct udp_batch *batch)
 
 bool roce_waits_for_program(struct roce *r)
 {
-	const struct net *net = r->net;
+	struct net *net = r->net;
 
 	if (!net->is_polled || !net->is_standing_by || r->has_waited || is_resting(r) ||
 	    ib_cm_has_output(r->cm) || !ib_port_has_acks_only(r->port))
 		return false;
 	r->has_waited = true;
+	net->is_waiting = true;
 	return true;
 }
 
