@@ -64,8 +64,8 @@ static struct weft_roce roce_of(const struct weft_contact_news *news, uint32_t p
 	return (struct weft_roce){
 		.path = news->path,
 		.peer_number = news->qp_number,
-		.psn_recv = news->psn,
-		.psn_send = psn,
+		.psn_recv = psn,
+		.psn_send = news->psn,
 		.reads_in = READS_MAX,
 		.reads_out = READS_MAX,
 		.timeout_code = TIMEOUT_CODE,

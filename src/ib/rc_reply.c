@@ -188,15 +188,16 @@ bool rc_reply_next(struct ib_conn *c, struct ib_out *out)
 }
 
 /*
- * Answers and requests take turns where both are due. An ACK lets one request go first: behind it,
- * as the smaller one, it leaves by the same call (UDP_SEGMENT).
+ * Answers and requests take turns where both are due. An ACK goes before what the peer's program is
+ * told of, as it expects that its Send has ended when the answer comes. A Write goes first: behind
+ * it, as the smaller one, the ACK leaves in the same message to the kernel (UDP_SEGMENT).
  */
 bool rc_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 {
 	bool is_open = !c->qp || pace_is_open(&c->pace, now_ns);
 	bool has_reply = rc_reply_is_due(c, is_open), is_ack = rc_reply_is_ack(c);
 	bool has_request = is_open && rc_req_can_send(c);
-	bool is_replys_turn = is_ack ? c->has_ack_waited : !c->was_reply;
+	bool is_replys_turn = is_ack ? c->has_ack_waited || rc_req_needs_receive(c) : !c->was_reply;
 
 	if (has_request && !(has_reply && is_replys_turn)) {
 		c->was_reply = false;

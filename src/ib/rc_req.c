@@ -125,6 +125,13 @@ bool rc_req_can_send(const struct ib_conn *c)
 	return has_credit(c, rc_req_at(q, q->at));
 }
 
+bool rc_req_needs_receive(const struct ib_conn *c)
+{
+	const struct requester *q = &c->req;
+
+	return q->at < q->count && needs_receive(rc_req_wqe(c, rc_req_at(q, q->at)));
+}
+
 /* ---- Packets -------------------------------------------------------------------------------- */
 
 /* IBA 9.7.5.1.7: of what was lost of a response only the rest is asked for again. */

@@ -233,8 +233,8 @@ static struct weft_roce roce_of(const struct weft_contact_news *news, uint32_t p
 	return (struct weft_roce){
 		.path = { .from = news->path.from, .to = news->path.to, .mtu_bytes = 1024 },
 		.peer_number = news->qp_number,
-		.psn_recv = news->psn,
-		.psn_send = psn,
+		.psn_recv = psn,
+		.psn_send = news->psn,
 		.reads_in = 16,
 		.reads_out = 16,
 		.timeout_code = 14,
@@ -324,7 +324,7 @@ static void roce_connect(struct pair *p)
 	MUST(weft_qp_start(a->qp, &r));
 	MUST(weft_contact_ready(active));
 	news = news_of(b, passive, WEFT_CONTACT_ESTABLISHED);
-	r.psn_send = offers[1].psn;
+	r.psn_send = offers[0].psn;
 	MUST(weft_qp_start(b->qp, &r));
 	MUST(weft_service_close(service));
 }

@@ -67,7 +67,7 @@ TEST(test_rc_03_iba_9_7_5_2_what_comes_too_early_is_refused_once)
 	bed_close(b);
 }
 
-TEST(test_rc_02_an_acknowledgement_goes_behind_one_request)
+TEST(test_rc_02_an_acknowledgement_goes_before_a_send_and_behind_a_write)
 {
 	struct bed *b = open();
 	const struct weft_send_wr write = { .opcode = WEFT_OP_WRITE, .remote_tag = 1 };
@@ -86,19 +86,27 @@ TEST(test_rc_02_an_acknowledgement_goes_behind_one_request)
 	bed_expect(b, IBA_WRITE_ONLY, (PSN_OURS + 1) & IBA_PSN_MASK);
 	bed_expect(b, IBA_WRITE_ONLY, (PSN_OURS + 2) & IBA_PSN_MASK);
 	bed_silent(b);
+	/* The peer's program hears that its request has ended, then the answer to it. */
+	b->is_held = true;
+	EXPECT_EQ(bed_put(b, peer_reth(b, IBA_WRITE_ONLY, P0 + 1, 0, 8), data, 8), WEFT_OK);
+	bed_post(b, (struct weft_send_wr){ .opcode = WEFT_OP_SEND }, 0, 8);
+	b->is_held = false;
+	bed_run(b);
+	bed_expect(b, IBA_ACKNOWLEDGE, (P0 + 1) & IBA_PSN_MASK);
+	bed_expect(b, IBA_SEND_ONLY, (PSN_OURS + 3) & IBA_PSN_MASK);
 	/* Answers to Reads, and refusals, are no mere acknowledgements. */
 	b->is_held = true;
-	EXPECT_EQ(bed_put(b, peer_reth(b, IBA_READ_REQUEST, P0 + 1, 0, 8), NULL, 0), WEFT_OK);
+	EXPECT_EQ(bed_put(b, peer_reth(b, IBA_READ_REQUEST, P0 + 2, 0, 8), NULL, 0), WEFT_OK);
 	EXPECT(!ib_port_has_acks_only(b->port));
 	b->is_held = false;
 	bed_run(b);
-	bed_expect(b, IBA_READ_RESPONSE_ONLY, (P0 + 1) & IBA_PSN_MASK);
+	bed_expect(b, IBA_READ_RESPONSE_ONLY, (P0 + 2) & IBA_PSN_MASK);
 	b->is_held = true;
-	EXPECT_EQ(bed_put(b, peer_reth(b, IBA_WRITE_ONLY, P0 + 3, 0, 8), data, 8), WEFT_R_IB_PSN);
+	EXPECT_EQ(bed_put(b, peer_reth(b, IBA_WRITE_ONLY, P0 + 4, 0, 8), data, 8), WEFT_R_IB_PSN);
 	EXPECT(!ib_port_has_acks_only(b->port));
 	b->is_held = false;
 	bed_run(b);
-	bed_expect_ack(b, iba_syndrome_nak(IBA_NAK_SEQUENCE), (P0 + 2) & IBA_PSN_MASK);
+	bed_expect_ack(b, iba_syndrome_nak(IBA_NAK_SEQUENCE), (P0 + 3) & IBA_PSN_MASK);
 	bed_close(b);
 }
 

@@ -57,7 +57,7 @@ static struct weft_roce roce_of(const struct weft_contact_news *news)
 	return (struct weft_roce){
 		.path = { .from = news->path.from, .to = news->path.to, .mtu_bytes = 1024 },
 		.peer_number = news->qp_number,
-		.psn_recv = news->psn,
+		.psn_send = news->psn,
 		.reads_in = 1,
 		.reads_out = 1,
 		.timeout_code = 18,

@@ -92,7 +92,7 @@ static int to_rtr(struct id *id, struct ibv_qp_attr *attr, int *mask)
 		.qp_state = IBV_QPS_RTR,
 		.path_mtu = mtu_of(id->is_active ? id->talk.mtu_bytes : path.mtu_bytes),
 		.dest_qp_num = heard->qp_number,
-		.rq_psn = heard->psn,
+		.rq_psn = id->talk.offer.psn,
 		.max_dest_rd_atomic = roce_depths(id).in,
 		.min_rnr_timer = RNR_TIMER_CODE,
 	};
@@ -115,7 +115,7 @@ static int to_rts(struct id *id, struct ibv_qp_attr *attr, int *mask)
 		timeout = id->talk.offer.timeout_code;
 	*attr = (struct ibv_qp_attr){
 		.qp_state = IBV_QPS_RTS,
-		.sq_psn = id->talk.offer.psn,
+		.sq_psn = heard->psn,
 		.timeout = id->has_ack_timeout ? id->ack_timeout & 31 : timeout,
 		.retry_cnt = id->is_active ? id->talk.offer.retries : heard->retries,
 		.rnr_retry = heard->rnr_retries,
