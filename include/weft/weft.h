@@ -55,10 +55,7 @@ enum weft_policy {
 struct weft_adapter_options {
 	uint32_t tags_max;	   /* of the region/window table; default 65536, below 2^24 */
 	uint32_t translations_max; /* pages of all page lists; default 2^20, at most 2^30 */
-	uint32_t qps_max;	   /* default 4096, at most 65535; the same for the three below */
-	uint32_t cqs_max;
-	uint32_t srqs_max;
-	uint32_t pds_max;
+	uint32_t qps_max, cqs_max, srqs_max, pds_max; /* default 4096, at most 65535 */
 	enum weft_policy policy;
 	/*
 	 * Takes every event, in place of weft_event_next(): called by whoever moved the adapter,
@@ -82,9 +79,8 @@ enum weft_reason weft_adapter_close(struct weft_adapter *adapter);
 struct weft_usage {
 	uint32_t regions, windows, tags_reserved; /* table entries, by what they hold */
 	uint32_t tags_free;
-	uint32_t translations; /* page-list blocks in use, in page addresses */
-	uint32_t spaces, pds, cqs, srqs, qps;
-	uint32_t ees; /* end-to-end contexts of RD */
+	uint32_t translations;			   /* page-list blocks in use, in page addresses */
+	uint32_t spaces, pds, cqs, srqs, qps, ees; /* ees: end-to-end contexts of RD */
 	uint64_t accesses_refused;
 	uint64_t bytes_moved;	   /* payload bytes copied by the loopback transport */
 	uint64_t messages_dropped; /* by unreliable services, as they may */

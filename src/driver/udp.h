@@ -5,14 +5,14 @@
  * it is; no thread, no lock: the adapter's lock guards all of it.
  *
  * Places. An adapter has a place on its host (network namespace), 1 to 254: the highest 8 bits of
- * its queue pairs' numbers and of its communication ids. A place is the name of a unix socket, and
- * vanishes with the process.
+ * the numbers of its queue pairs and end-to-end contexts, and of its communication ids. A place is
+ * the name of a unix socket, and vanishes with the process.
  *
  * Who gets what. The kernel gives a packet to any one of those that have bound the port, by a hash
  * of the addresses and the source port. Whoever gets what is another's hands it on to that one's
  * unix socket, once: what was handed on is never handed on again. A *flow* is a socket that is
  * connected to one source port of one peer; the kernel prefers it, and so nearly all packets of
- * connected queue pairs come straight to their process.
+ * connected queue pairs, and of contexts, come straight to their process.
  *
  * Requests of connection management (REQ, SIDR_REQ) go to whoever claims their service, all other
  * management datagrams by the place in the receiver's communication id. Those that nobody is there
@@ -103,11 +103,11 @@ uint32_t udp_unwatched(struct udp *udp, struct pollfd *fds, uint32_t max);
 /*
  * ---- Flows ----------------------------------------------------------------------------------
  *
- * For connected queue pairs. Sources of which many packets had to be handed to us get flows by
- * themselves, a few at a time.
+ * For connected queue pairs and end-to-end contexts. Sources of which many packets had to be handed
+ * to us get flows by themselves, a few at a time.
  */
 
-/* A connected queue pair's part in a flow; all zero: it has none, and does without. */
+/* What one of these has of a flow; all zero: it has none, and does without. */
 struct udp_ear {
 	struct udp_flow *flow;
 	uint16_t other_port; /* from which its packets come instead */

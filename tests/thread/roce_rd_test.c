@@ -4,6 +4,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "driver/roce.h"
+#include "driver/udp_inside.h"
 #include "own_network.h"
 #include "rd_fixture.h"
 
@@ -71,6 +73,12 @@ static struct weft_roce_counts counts_of(int node)
 
 	MUST(weft_roce_query(nodes[node].adapter, &counts));
 	return counts;
+}
+
+/* What the core has of it, and what the driver has. */
+TEST(test_rd_02_a_context_on_udp_costs_no_more_than_4_kib)
+{
+	EXPECT(ib_ee_bytes() + sizeof(struct roce_ee) + sizeof(struct udp_flow) <= 4096);
 }
 
 /* ---- What they do --------------------------------------------------------------------------- */
