@@ -157,3 +157,10 @@ struct weft_completion rd_take(struct rd_node *n)
 	}
 	return c;
 }
+
+void rd_look(struct rd_node *n)
+{
+	uint32_t count;
+
+	MUST(weft_cq_poll(n->cq, NULL, 0, &count));
+}

@@ -201,6 +201,7 @@ static void exchange(struct rd_node *n)
 	await_all(n, QPS_MAX, QPS_MAX);
 	meet(2, NODES);
 	memset(n->memory + INBOX, 0, QPS_MAX * WORD);
+	rd_look(n);
 	meet(3, NODES);
 	post_all(n, WEFT_OP_WRITE, INBOX);
 	post_all(n, WEFT_OP_FETCH_ADD, COUNTER);
@@ -217,6 +218,7 @@ static void exchange(struct rd_node *n)
 		}
 	}
 	meet(0, 2 * NODES);
+	rd_look(n);
 	memcpy(&counted, n->memory + COUNTER, 8);
 	EXPECT_EQ(counted, QPS_MAX);
 }

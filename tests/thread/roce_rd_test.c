@@ -107,6 +107,7 @@ static void write_and_read_one(uint32_t from, uint32_t to)
 	fill(nodes[A].memory, LONG, 100 + from * PROCESSES + to);
 	MUST(post(from, to, (struct rd_word){ .opcode = WEFT_OP_WRITE, .id = 2, .length = LONG }));
 	ends_well(2);
+	rd_look(&nodes[B]);
 	EXPECT_MEM(nodes[B].memory, nodes[A].memory, LONG);
 	MUST(post(from, to,
 		  (struct rd_word){ .opcode = WEFT_OP_READ, .id = 3, .at = HALF, .length = LONG }));
@@ -135,6 +136,7 @@ static void add_one(uint32_t from, uint32_t to, uint64_t *sum)
 				    .compare_add = *sum + 5,
 				    .swap = *sum + 6 }));
 	ends_well(5);
+	rd_look(&nodes[B]);
 	memcpy(&now, nodes[B].memory + RD_BYTES - 8, 8);
 	EXPECT_EQ(now, *sum + 6);
 	*sum += 6;
@@ -321,6 +323,7 @@ TEST(test_rd_02_requests_wait_until_the_context_is_connected)
 	for (int i = 0; i < 2; i++)
 		rd_ee_join(&nodes[!i], i, &nodes[i].card);
 	ends_well(1);
+	rd_look(&nodes[B]);
 	EXPECT_MEM(nodes[B].memory, nodes[A].memory, LONG);
 	world_close();
 }
