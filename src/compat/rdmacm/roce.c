@@ -37,6 +37,12 @@ static int random_psn(uint32_t *psn)
 	return 0;
 }
 
+/* Some programs ask for more than there are, and get all, as in the kernel. */
+static uint8_t retries_of(uint8_t asked)
+{
+	return asked < RETRIES ? asked : RETRIES;
+}
+
 /* The queue pair is known; conn_param may be NULL. */
 static void make_offer(struct id *id, const struct rdma_conn_param *param,
 		       const struct depths *depths)
@@ -48,8 +54,8 @@ static void make_offer(struct id *id, const struct rdma_conn_param *param,
 		.psn = id->talk.offer.psn,
 		.reads_in = depths->in,
 		.reads_out = depths->out,
-		.retries = param ? param->retry_count & 7 : RETRIES,
-		.rnr_retries = param ? param->rnr_retry_count & 7 : RETRIES,
+		.retries = param ? retries_of(param->retry_count) : RETRIES,
+		.rnr_retries = param ? retries_of(param->rnr_retry_count) : RETRIES,
 		.timeout_code = id->has_ack_timeout ? id->ack_timeout & 31 : ACK_TIMEOUT_CODE,
 		.is_uc = qp && qp->qp_type == IBV_QPT_UC,
 		.has_srq = qp ? qp->srq != NULL : param && param->srq,

@@ -27,11 +27,13 @@ import verbs_cases
 from runner import Runner
 
 # Where RoCE's devices are too, librdmacm takes those.
+BOTH = fio_cases.CASES + iser_cases.CASES + libfabric_cases.CASES
 IWARP = [dataclasses.replace(case, devices="iw_*") for case in
-         fio_cases.CASES + cm_cases.CASES + perftest_cases.CASES + iser_cases.CASES +
-         fault_cases.CASES]
-CASES = (verbs_cases.CASES + libfabric_cases.CASES + IWARP + roce_cases.CASES +
-         roce_cm_cases.CASES + ucx_cases.CASES)
+         BOTH + cm_cases.CASES + perftest_cases.CASES + fault_cases.CASES]
+ROCE = [dataclasses.replace(case, name="roce_" + case.name, devices="roce_*", network=True)
+        for case in BOTH]
+CASES = (verbs_cases.CASES + IWARP + ROCE + roce_cases.CASES + roce_cm_cases.CASES +
+         ucx_cases.CASES)
 
 
 def main():

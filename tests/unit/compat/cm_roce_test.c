@@ -44,6 +44,27 @@ static struct ibv_qp_attr attr_of(struct ibv_qp *qp)
 
 /* ---- What the two ends agree on -------------------------------------------------------------- */
 
+/* fio asks for ten: of eight values the last is for ever, and two would soon be over. */
+TEST(test_roce_cm_more_retries_than_there_are_is_all)
+{
+	struct rdma_conn_param ask = { .retry_count = 10, .rnr_retry_count = 10 };
+	struct rdma_cm_event *event;
+	struct cm_pair p;
+
+	NEEDS_ROCE();
+	event = request(&p, &ask);
+	EXPECT_EQ(event->param.conn.retry_count, 7);
+	EXPECT_EQ(event->param.conn.rnr_retry_count, 7);
+	cm_create_qp(p.far);
+	REQUIRE(rdma_accept(p.far, &ask) == 0);
+	EXPECT_EQ(rdma_ack_cm_event(event), 0);
+	cm_expect(p.near_channel, RDMA_CM_EVENT_ESTABLISHED);
+	cm_expect(p.far_channel, RDMA_CM_EVENT_ESTABLISHED);
+	EXPECT_EQ(attr_of(p.near->qp).rnr_retry, 7);
+	EXPECT_EQ(attr_of(p.far->qp).rnr_retry, 7);
+	cm_pair_free(&p);
+}
+
 TEST(test_roce_cm_queue_pairs_are_as_the_two_ends_have_said)
 {
 	struct rdma_conn_param ask = { .responder_resources = 3,
