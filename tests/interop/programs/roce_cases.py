@@ -22,6 +22,13 @@ def pingpong(service, name, options="", count=200, gid=0, size=None):
                 Side(command + " 127.0.0.1", says, NOT), network=True, seconds=60)
 
 
+def xrc_pingpong(name, options, gid=0):
+    """It says only that all has come."""
+    command = "ibv_xsrq_pingpong -d roce_lo -p PORT -g %d -n 200 %s" % (gid, options)
+    return Case("roce_xsrq_pingpong" + name, Side(command, ["^success"], NOT),
+                Side(command + " 127.0.0.1", ["^success"], NOT), network=True, seconds=60)
+
+
 PINGPONGS = [
     pingpong("rc", "", size=4096),
     pingpong("rc", "_ipv6", gid=1, size=4096),
@@ -43,6 +50,9 @@ PINGPONGS = [
     pingpong("srq", "", count=1000),
     pingpong("srq", "_ipv6_events", "-e -q 4", count=1000, gid=1),
     pingpong("srq", "_odd_size", "-q 5 -m 2048 -s 9001", count=1000),
+    xrc_pingpong("", "-s 4096"),
+    xrc_pingpong("_odd_size_ipv6", "-s 9001 -m 1024", gid=1),
+    xrc_pingpong("_events_on_demand", "-e -o -s 3000"),
 ]
 
 
