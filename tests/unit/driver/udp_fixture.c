@@ -5,12 +5,11 @@
 #include <errno.h>
 #include <net/if.h>
 #include <poll.h>
-#include <sched.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "own_network.h"
 #include "wire/iba_icrc.h"
 #include "wire/mad.h"
 
@@ -40,38 +39,13 @@ static void note(const struct side *was, struct side *is)
 
 /* ---- The world ------------------------------------------------------------------------------ */
 
-static bool loopback_up(void)
-{
-	struct ifreq r = { .ifr_name = "lo" };
-	int fd = socket(AF_INET, SOCK_DGRAM, 0);
-	bool is_up = false;
-
-	if (fd < 0)
-		return false;
-	if (ioctl(fd, SIOCGIFFLAGS, &r) == 0) {
-		r.ifr_flags |= IFF_UP;
-		is_up = ioctl(fd, SIOCSIFFLAGS, &r) == 0;
-	}
-	close(fd);
-	return is_up;
-}
-
 const char *world_enter(void)
 {
-	static bool is_inside;
-
 	for (int i = 0; i < OPEN_MAX; i++) {
 		if (opened[i])
 			side_close(opened[i]);
 	}
-	if (is_inside)
-		return NULL;
-	if (unshare(CLONE_NEWNET) < 0 && unshare(CLONE_NEWUSER | CLONE_NEWNET) < 0)
-		return "no network namespace of its own can be had";
-	if (!loopback_up())
-		return "the loopback interface of a new network namespace does not come up";
-	is_inside = true;
-	return NULL;
+	return own_network_enter();
 }
 
 /* ---- Sides ---------------------------------------------------------------------------------- */
