@@ -10,7 +10,7 @@
 #include "clock.h"
 #include "perf_end.h"
 
-/* Half a minute without an answer (timeout 14 is 67 ms, seven times again), as perftest has it. */
+/* Half a second without an answer (timeout 14 is 67 ms, seven times again), as perftest has it. */
 enum { TIMEOUT_CODE = 14, RETRIES = 7, RNR_TIMER_CODE = 1, READS_MAX = 16 };
 
 static uint32_t some_psn(void)

@@ -500,7 +500,7 @@ static struct weft_traffic traffic_of(struct perf_end *e)
 	t.frames_out = c.packets_out;
 	t.payload_in = c.payload_in;
 	t.payload_out = c.payload_out;
-	t.payload_copied = c.payload_in; /* from the packet to its place */
+	t.payload_copied = c.payload_in + c.payload_out; /* from packets, and to them */
 	t.calls_in = c.calls_in;
 	t.calls_out = c.calls_out;
 	t.calls_empty = c.calls_empty;

@@ -138,7 +138,8 @@ static int lock_init(struct weft_adapter *a)
 enum weft_reason weft_adapter_open(const struct weft_adapter_options *options,
 				   struct weft_adapter **adapter)
 {
-	struct adapter_config config = { .is_there = pages_are_there };
+	struct adapter_config config = { .is_there = pages_can_be_asked() ? pages_are_there
+									  : NULL };
 	struct weft_adapter *a;
 	enum weft_reason r;
 

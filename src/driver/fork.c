@@ -66,6 +66,7 @@ __attribute__((destructor)) static void send_what_waits(void)
 
 		if (!lock_soon(&a->lock))
 			continue;
+		a->on_event = NULL; /* whoever would hear of it may be gone */
 		if (a->net && a->net->roce)
 			contacts_leave(a->net->roce);
 		if (a->net && (a->net->is_waiting || a->net->roce))

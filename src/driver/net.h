@@ -173,6 +173,9 @@ void progress_found(struct net *net, bool is_poll);
  */
 bool progress_may_wait(struct net *net, uint64_t bytes);
 
+/* Something waits for what the program does next: it, or the thread soon, sends it. */
+void progress_waits(struct net *net);
+
 /* What waits is sent now. */
 static inline void progress_sends(struct net *net)
 {

@@ -5,19 +5,13 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* Kernels before 5.14 know only whether something is there, of so many pages at a time. */
-static bool is_mapped(uintptr_t at, uintptr_t end, uintptr_t page)
+bool pages_can_be_asked(void)
 {
-	unsigned char in_core[256];
+	int error = errno;
+	bool can = madvise(NULL, 0, MADV_POPULATE_READ) == 0; /* of Linux 5.14 */
 
-	while (at < end) {
-		uintptr_t most = sizeof(in_core) * page, bytes = end - at < most ? end - at : most;
-
-		if (mincore((void *)at, bytes, in_core) < 0)
-			return false;
-		at += bytes;
-	}
-	return true;
+	errno = error;
+	return can;
 }
 
 bool pages_are_there(uint64_t addr, uint64_t length, bool is_written)
@@ -31,8 +25,6 @@ bool pages_are_there(uint64_t addr, uint64_t length, bool is_written)
 		return false;
 	end += page;
 	are = madvise((void *)first, end - first, advice) == 0;
-	if (!are && errno == EINVAL && madvise((void *)first, 0, advice) < 0)
-		are = is_mapped(first, end, page);
 	errno = error;
 	return are;
 }

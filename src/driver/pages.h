@@ -5,5 +5,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* Whether the kernel tells. */
+bool pages_can_be_asked(void);
+
 /* A mem_probe. What can be read or written may still go, by another thread, before it is. */
 bool pages_are_there(uint64_t addr, uint64_t length, bool is_written);

@@ -281,6 +281,16 @@ static void rouse(struct net *net)
 	}
 }
 
+void progress_waits(struct net *net)
+{
+	if (net->is_waiting)
+		return;
+	net->is_waiting = true;
+	net->waits++;
+	if (!net->is_guarded && !net->is_following)
+		rouse(net);
+}
+
 /*
  * Programs of verbs post one request at a time, and a send call for each would take longer than all
  * the rest. Whoever waits for an answer polls, or stops posting, and loses nothing.
@@ -307,12 +317,7 @@ bool progress_may_wait(struct net *net, uint64_t bytes)
 			rouse(net);
 		return false;
 	}
-	if (!net->is_waiting) {
-		net->is_waiting = true;
-		net->waits++;
-		if (!net->is_guarded && !net->is_following)
-			rouse(net);
-	}
+	progress_waits(net);
 	return true;
 }
 

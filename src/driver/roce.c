@@ -289,7 +289,7 @@ bool roce_waits_for_program(struct roce *r)
 	    ib_cm_has_output(r->cm) || !ib_port_has_acks_only(r->port))
 		return false;
 	r->has_waited = true;
-	net->is_waiting = true;
+	progress_waits(net);
 	return true;
 }
 

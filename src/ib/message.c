@@ -106,7 +106,7 @@ static struct verdict check_send(struct ib_conn *c, const struct iba_packet *p,
 
 /* IBA 9.7.4.1.3 and 9.7.4.1.5: all of the range at first, then each part as it comes. */
 static enum weft_reason write_access(struct ib_conn *c, uint64_t offset, uint64_t length,
-				     struct mem_grant *grant)
+				     bool is_ahead, struct mem_grant *grant)
 {
 	const struct message *m = &c->resp.in;
 	struct mem_access access = {
@@ -114,6 +114,7 @@ static enum weft_reason write_access(struct ib_conn *c, uint64_t offset, uint64_
 		.length = length,
 		.tag = m->r_key,
 		.kind = MEM_REMOTE_WRITE,
+		.is_ahead = is_ahead,
 	};
 
 	if (length > 0 && !(c->resp.qp->remote_rights & WEFT_REMOTE_WRITE))
@@ -136,7 +137,7 @@ static struct verdict check_write(struct ib_conn *c, const struct iba_packet *p,
 		m->bytes = 0;
 		if (m->length > WEFT_MESSAGE_MAX)
 			return refused(IBA_NAK_INVALID, WEFT_R_IB_LENGTH);
-		r = write_access(c, 0, m->length, &grant);
+		r = write_access(c, 0, m->length, true, &grant);
 		if (r == WEFT_OK && m->length > 0 && rc_resp_is_touched(c, m->r_key))
 			r = WEFT_R_TAG_SPENT;
 		if (r != WEFT_OK)
@@ -197,7 +198,7 @@ static struct verdict place_write(struct ib_conn *c, const struct iba_packet *p)
 	const struct message *m = &c->resp.in;
 	const uint8_t *bytes = p->payload;
 	struct mem_grant grant;
-	enum weft_reason r = write_access(c, m->bytes, p->payload_bytes, &grant);
+	enum weft_reason r = write_access(c, m->bytes, p->payload_bytes, false, &grant);
 
 	if (r != WEFT_OK)
 		return refused_access(c, r, m->va + m->bytes, m->r_key);

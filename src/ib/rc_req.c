@@ -128,8 +128,9 @@ bool rc_req_can_send(const struct ib_conn *c)
 bool rc_req_needs_receive(const struct ib_conn *c)
 {
 	const struct requester *q = &c->req;
+	const struct send_wqe *wqe = q->at < q->count ? rc_req_wqe(c, rc_req_at(q, q->at)) : NULL;
 
-	return q->at < q->count && needs_receive(rc_req_wqe(c, rc_req_at(q, q->at)));
+	return wqe && needs_receive(wqe); /* RESYNC of a context has none */
 }
 
 /* ---- Packets -------------------------------------------------------------------------------- */

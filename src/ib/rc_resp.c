@@ -121,6 +121,7 @@ static enum weft_reason open_range(struct ib_conn *c, const struct iba_packet *p
 		.length = is_atomic ? sizeof(uint64_t) : p->dma_bytes,
 		.tag = p->r_key,
 		.kind = is_atomic ? MEM_REMOTE_ATOMIC : MEM_REMOTE_READ,
+		.is_ahead = !is_atomic, /* the answer asks, part by part */
 	};
 
 	if (access.length > 0 && !(c->resp.qp->remote_rights & right))

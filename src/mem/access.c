@@ -87,11 +87,12 @@ static enum weft_reason check_entry(const struct mem_table *t, const struct mem_
 }
 
 /* What a range holds counts when it is used: binding a window to it uses nothing. */
-static bool is_there(const struct mem_grant *g, enum mem_kind kind)
+static bool is_there(const struct mem_grant *g, const struct mem_access *a)
 {
-	bool is_written = kind != MEM_LOCAL_READ && kind != MEM_REMOTE_READ;
+	bool is_written = a->kind != MEM_LOCAL_READ && a->kind != MEM_REMOTE_READ;
 
-	return kind == MEM_BIND || g->space->is_there(g->origin, g->length, is_written);
+	return a->kind == MEM_BIND || a->is_ahead ||
+	       g->space->is_there(g->origin, g->length, is_written);
 }
 
 /* What lies below the entry: is the memory there, and is it fit for an atomic? */
@@ -109,7 +110,7 @@ static enum weft_reason check_memory(const struct mem_table *t, const struct mem
 	}
 	/* Binding to pages that are not there yet is allowed: the access will fault (RKEY-08d). */
 	if (g.space->is_there)
-		r = is_there(&g, a->kind) ? WEFT_OK : WEFT_R_SPACE_SEGMENT;
+		r = is_there(&g, a) ? WEFT_OK : WEFT_R_SPACE_SEGMENT;
 	else if (!g.att)
 		r = mem_space_check(g.space, g.origin, g.length, a->kind != MEM_BIND);
 	if (r != WEFT_OK || a->kind != MEM_REMOTE_ATOMIC)

@@ -198,6 +198,7 @@ struct mem_access {
 	uint32_t tag;
 	uint32_t pd, qp; /* of the queue pair that asks or is asked */
 	enum mem_kind kind;
+	bool is_ahead; /* parts of it are asked for when used: memory need not come before */
 };
 
 /* A range that passed the check, from which spans are taken front to back. */

@@ -139,7 +139,7 @@ def test_devices_of_one_address_are_told_apart_by_its_link(folder):
                            " done && exec %s run %s weft0 weft1" % (WEFT, program))
     if "Unknown device type" in done.stderr or "not supported" in done.stderr:
         raise Skip("no veth here")
-    expect_equal("devices", done.stdout.split(), ["iw_weft0", "iw_weft1"])
+    expect_equal("devices", done.stdout.split(), ["roce_weft0", "roce_weft1"])
 
 
 def test_devices_says_that_there_is_no_address(_folder):

@@ -67,7 +67,7 @@ def test_direct_example_says_why_the_second_touch_failed(_):
         owner.wait()
     expect_equal("the peer: " + peer.stderr, peer.returncode, 0)
     expect_equal("the peer says", peer.stdout.splitlines(),
-                 ["peer:  writes: success", "peer:  reads it back: remote access error (tag_invalid)"])
+                 ["peer:  writes: success", "peer:  reads it back: remote access error (peer_rights)"])
     expect_equal("the owner's status", owner.returncode, 0)
     expect_equal("the owner says", said,
                  ['owner: holds "first and only"',

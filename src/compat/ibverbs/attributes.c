@@ -14,6 +14,7 @@
 #include "compat/ibverbs/gid.h"
 #include "compat/ibverbs/object.h"
 #include "compat/ibverbs/undeclared.h"
+#include "driver/pages.h"
 
 enum {
 	COMPLETIONS = 1 << 22,
@@ -83,6 +84,8 @@ static void tell_paging(const struct ibv_context *context, struct ibv_device_att
 				   IBV_ODP_SUPPORT_SRQ_RECV;
 	const uint32_t unreliable = datagrams | IBV_ODP_SUPPORT_WRITE;
 
+	if (!pages_can_be_asked())
+		return;
 	attr->odp_caps.general_caps = IBV_ODP_SUPPORT | IBV_ODP_SUPPORT_IMPLICIT;
 	attr->odp_caps.per_transport_caps.rc_odp_caps = unreliable | IBV_ODP_SUPPORT_READ |
 							IBV_ODP_SUPPORT_ATOMIC;

@@ -219,6 +219,9 @@ int region_options(void *addr, size_t length, uint64_t iova, unsigned int access
 		return EINVAL;
 	if (length == 0 || (is_all(addr, length) && !(access & IBV_ACCESS_ON_DEMAND)))
 		return EINVAL;
+	/* A peer would have our tables too, and meet memory that is given back meanwhile. */
+	if (is_all(addr, length) && (access & ACCESS_REMOTE))
+		return EOPNOTSUPP;
 	/* What will be there on demand, its accesses find out. */
 	if (!(access & IBV_ACCESS_ON_DEMAND) &&
 	    !is_usable(addr, length, access & IBV_ACCESS_LOCAL_WRITE))
