@@ -222,6 +222,7 @@ struct weft_contact_news {
 	uint32_t qp_number, psn, q_key;
 	uint8_t reads_in, reads_out, retries, rnr_retries, timeout_code;
 	bool has_srq;
+	bool is_uc; /* REQUEST: the other end's queue pair is of that service, not RC */
 	uint8_t private_data[WEFT_CONTACT_PRIVATE_MAX];
 	uint32_t private_bytes;
 };

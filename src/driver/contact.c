@@ -182,6 +182,7 @@ static void tell(struct weft_contact *c, enum weft_contact_kind kind, const stru
 		.rnr_retries = e->peer.rnr_retries,
 		.timeout_code = e->ack_code,
 		.has_srq = e->peer.has_srq,
+		.is_uc = kind == WEFT_CONTACT_REQUEST && e->transport == IBCM_TRANSPORT_UC,
 		.private_bytes = e->private_bytes < WEFT_CONTACT_PRIVATE_MAX
 					 ? e->private_bytes
 					 : WEFT_CONTACT_PRIVATE_MAX,

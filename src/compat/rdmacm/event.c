@@ -110,6 +110,8 @@ static int make_contact_request(const struct note *note, struct taken *taken)
 	tell_request(taken, id, note->id, &asked);
 	roce_requested(id, note->request.contact, &news);
 	if (!id_is_datagram(id)) {
+		id->rdma.qp_type = news.is_uc ? IBV_QPT_UC
+					      : IBV_QPT_RC; /* whatever is listened for */
 		taken->rdma.param.conn.retry_count = news.retries;
 		taken->rdma.param.conn.rnr_retry_count = news.rnr_retries;
 		taken->rdma.param.conn.srq = news.has_srq;

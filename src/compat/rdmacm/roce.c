@@ -206,6 +206,8 @@ static int roce_accept(struct id *id, const struct rdma_conn_param *param)
 
 	if (r == 0)
 		r = wire_find(id, param);
+	if (r == 0 && id_qp(id) && (id_qp(id)->qp_type == IBV_QPT_UC) != id->talk.heard.is_uc)
+		r = -EINVAL; /* RC and UC do not understand each other */
 	if (r == 0)
 		r = make_ready(id, &depths);
 	if (r != 0)

@@ -219,6 +219,10 @@ static void connect_and_send(enum rdma_port_space ps, enum ibv_qp_type type)
 	REQUIRE(event && event->event == RDMA_CM_EVENT_CONNECT_REQUEST);
 	accepted = event->id;
 	EXPECT_EQ(accepted->ps, ps);
+	EXPECT_EQ(accepted->qp_type, type);
+	create_qp(accepted, type == IBV_QPT_RC ? IBV_QPT_UC : IBV_QPT_RC);
+	EXPECT(rdma_accept(accepted, NULL) < 0 && errno == EINVAL); /* of another service */
+	rdma_destroy_qp(accepted);
 	create_qp(accepted, type);
 	REQUIRE(rdma_accept(accepted, NULL) == 0);
 	REQUIRE(rdma_ack_cm_event(event) == 0);
