@@ -196,7 +196,7 @@ struct weft_contact_options {
 	struct weft_path path; /* ports are those of the RDMA connection manager */
 	bool is_datagram;
 	enum weft_port_space port_space;
-	/* A connection to a service that is not there is asked for again, until this has passed. */
+	/* A service that is not there is asked for again, until this has passed. */
 	uint64_t refused_wait_ns;
 	void *context; /* returned in events */
 };

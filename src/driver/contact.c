@@ -206,12 +206,18 @@ static uint64_t again_due(const struct roce *r)
 	return first_again(r) ? first_again(r)->at_ns : UINT64_MAX;
 }
 
+static bool is_unserved(const struct ib_cm_event *e)
+{
+	return e->kind == IB_CM_RESOLVED ? e->status == IBCM_SIDR_UNSUPPORTED
+					 : e->reject == IBCM_REJECT_SERVICE_ID;
+}
+
 /* True: it will, and nobody need know yet. */
 static bool asks_again(struct weft_contact *c, const struct ib_cm_event *e)
 {
 	uint64_t now_ns = c->roce->net->now_ns;
 
-	if (!c->again || e->reject != IBCM_REJECT_SERVICE_ID || now_ns >= c->again->until_ns)
+	if (!c->again || !is_unserved(e) || now_ns >= c->again->until_ns)
 		return false;
 	c->again->at_ns = now_ns + again_after_ns;
 	list_add_tail(&c->roce->again, &c->again->link);
@@ -223,11 +229,15 @@ static void ask_again(struct roce *r, uint64_t now_ns)
 	while (again_due(r) <= now_ns) {
 		struct contact_again *a = CONTAINER_OF(list_pop(&r->again), struct contact_again,
 						       link);
-		enum weft_reason reason = ib_cm_connect(r->cm, now_ns, &a->ask, &a->contact->id);
+		struct weft_contact *c = a->contact;
+		enum weft_reason reason = c->is_datagram ? ib_cm_resolve(r->cm, now_ns, &a->resolve,
+									 &c->id)
+							 : ib_cm_connect(r->cm, now_ns, &a->connect,
+									 &c->id);
 
 		if (reason != WEFT_OK)
-			tell(a->contact, WEFT_CONTACT_FAILED,
-			     &(struct ib_cm_event){ .reason = reason, .ip = a->ask.ip });
+			tell(c, WEFT_CONTACT_FAILED,
+			     &(struct ib_cm_event){ .kind = IB_CM_FAILED, .reason = reason });
 	}
 }
 
@@ -325,6 +335,8 @@ static void take_event(struct roce *r, const struct ib_cm_event *e)
 		return;
 	case IB_CM_RESOLVED:
 		c->id = 0;
+		if (asks_again(c, e))
+			return;
 		tell(c, e->status == IBCM_SIDR_OK ? WEFT_CONTACT_REPLY : WEFT_CONTACT_REJECTED, e);
 		return;
 	case IB_CM_FAILED:

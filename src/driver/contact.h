@@ -19,8 +19,9 @@ enum { CONTACT_NEWS_MAX = 4 };
 struct contact_again {
 	struct list link; /* of roce->again */
 	uint64_t at_ns, until_ns;
-	struct ib_cm_connect ask;
-	uint8_t private_data[IB_CM_REQ_DATA];
+	struct ib_cm_connect connect; /* or, of a datagram's contact: */
+	struct ib_cm_resolve resolve;
+	uint8_t private_data[IB_CM_SIDR_REQ_DATA]; /* the longer of the two */
 	struct weft_contact *contact;
 };
 

@@ -46,6 +46,25 @@ static enum weft_reason ip_of(const struct weft_path *path, struct ibcm_ip *ip)
 	return WEFT_OK;
 }
 
+/* To ask for it once more. NULL: it is not wanted, or does not fit, or there is no memory. */
+static struct contact_again *keep_ask(struct weft_contact *c, const struct ibcm_bytes *data,
+				      uint64_t wait_ns)
+{
+	struct contact_again *a = NULL;
+
+	if (wait_ns > 0 && data->length <= sizeof(a->private_data))
+		a = calloc(1, sizeof(*a));
+	if (!a)
+		return NULL;
+	if (data->length > 0)
+		memcpy(a->private_data, data->bytes, data->length);
+	a->until_ns = net_look_at_clock(c->roce->net) + wait_ns;
+	a->contact = c;
+	list_init(&a->link);
+	c->again = a;
+	return a;
+}
+
 static enum weft_reason resolve(struct weft_contact *c, const struct weft_contact_options *o,
 				const struct weft_contact_offer *offer, const struct ibcm_ip *ip)
 {
@@ -58,28 +77,11 @@ static enum weft_reason resolve(struct weft_contact *c, const struct weft_contac
 		.owner = c,
 	};
 
+	if (keep_ask(c, &ask.private_data, o->refused_wait_ns)) {
+		c->again->resolve = ask;
+		c->again->resolve.private_data.bytes = c->again->private_data;
+	}
 	return ib_cm_resolve(c->roce->cm, net_look_at_clock(c->roce->net), &ask, &c->id);
-}
-
-/* To ask for it once more. False: no memory. */
-static bool keep_ask(struct weft_contact *c, const struct ib_cm_connect *ask, uint64_t wait_ns)
-{
-	struct contact_again *a;
-
-	if (wait_ns == 0)
-		return true;
-	a = calloc(1, sizeof(*a));
-	if (!a)
-		return false;
-	a->ask = *ask;
-	if (ask->private_data.length > 0)
-		memcpy(a->private_data, ask->private_data.bytes, ask->private_data.length);
-	a->ask.private_data.bytes = a->private_data;
-	a->until_ns = net_look_at_clock(c->roce->net) + wait_ns;
-	a->contact = c;
-	list_init(&a->link);
-	c->again = a;
-	return true;
 }
 
 static enum weft_reason request(struct weft_contact *c, const struct weft_contact_options *o,
@@ -99,8 +101,10 @@ static enum weft_reason request(struct weft_contact *c, const struct weft_contac
 		.owner = c,
 	};
 
-	if (ask.private_data.length <= IB_CM_REQ_DATA && !keep_ask(c, &ask, o->refused_wait_ns))
-		return WEFT_R_NO_MEMORY;
+	if (keep_ask(c, &ask.private_data, o->refused_wait_ns)) {
+		c->again->connect = ask;
+		c->again->connect.private_data.bytes = c->again->private_data;
+	}
 	return ib_cm_connect(c->roce->cm, net_look_at_clock(c->roce->net), &ask, &c->id);
 }
 

@@ -12,6 +12,7 @@ static int datagram_connect(struct id *id, const struct rdma_conn_param *param)
 	struct weft_contact_options options = {
 		.is_datagram = true,
 		.port_space = (enum weft_port_space)id->rdma.ps,
+		.refused_wait_ns = refused_wait_ns,
 		.context = &id->talk.sink,
 	};
 	struct weft_contact_offer offer = {

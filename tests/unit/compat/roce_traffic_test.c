@@ -2,6 +2,7 @@
 /* RC and UC over RoCE: what programs see of messages, of failures, and of events. */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <poll.h>
 #include <string.h>
 
 #include "test.h"
@@ -249,5 +250,49 @@ TEST(test_roce_rc_works_again_after_a_reset)
 		EXPECT_EQ(ibv_modify_qp(r.near.qp, &reset, IBV_QP_STATE), 0);
 		EXPECT_EQ(ibv_modify_qp(r.far.qp, &reset, IBV_QP_STATE), 0);
 	}
+	roce_free(&r);
+}
+
+/* Whoever sleeps until there is a completion hears of failures as well: of each arming, once. */
+TEST(test_roce_an_armed_queue_tells_of_requests_that_failed)
+{
+	struct ibv_comp_channel *channel;
+	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND };
+	struct pollfd p = { .events = POLLIN };
+	struct roce_end slow;
+	struct ibv_cq *told;
+	struct ibv_wc wc;
+	void *context;
+	struct roce r;
+
+	roce_make(&r, IBV_QPT_RC);
+	channel = ibv_create_comp_channel(r.context);
+	REQUIRE(channel);
+	p.fd = channel->fd;
+	slow = r.near;
+	slow.cq = ibv_create_cq(r.context, ROCE_DEPTH, NULL, channel, 0);
+	REQUIRE(slow.cq);
+	slow.qp = roce_qp(&r, &slow, NULL);
+	roce_to(&r, slow.qp, IBV_QPS_RTS, r.far.qp->qp_num);
+	roce_to(&r, r.far.qp, IBV_QPS_RTS, slow.qp->qp_num);
+	REQUIRE(ibv_req_notify_cq(slow.cq, 0) == 0);
+	roce_recv(&r.far, 1, 0, 4096);
+	for (uint64_t i = 0; i < 4; i++)
+		REQUIRE(roce_post(&slow, &wr, 0, 4096) == 0);
+	for (int told_of = 0; told_of < 4;) {
+		REQUIRE(poll(&p, 1, 10000) == 1);
+		REQUIRE(ibv_get_cq_event(channel, &told, &context) == 0);
+		ibv_ack_cq_events(told, 1);
+		REQUIRE(ibv_req_notify_cq(told, 0) == 0);
+		while (ibv_poll_cq(told, 1, &wc) == 1) {
+			EXPECT_EQ(wc.status, told_of == 0   ? IBV_WC_SUCCESS
+					     : told_of == 1 ? IBV_WC_RNR_RETRY_EXC_ERR
+							    : IBV_WC_WR_FLUSH_ERR);
+			told_of++;
+		}
+	}
+	EXPECT_EQ(ibv_destroy_qp(slow.qp), 0);
+	EXPECT_EQ(ibv_destroy_cq(slow.cq), 0);
+	EXPECT_EQ(ibv_destroy_comp_channel(channel), 0);
 	roce_free(&r);
 }
