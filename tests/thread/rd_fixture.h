@@ -17,7 +17,7 @@ enum {
 	TIMEOUT_SHORT = 15 /* 134 ms */
 };
 
-#define PATIENCE_NS (UINT64_C(150) * 1000000000)
+#define PATIENCE_NS (UINT64_C(60) * 1000000000)
 #define MUST(call) REQUIRE((call) == WEFT_OK)
 
 /* What the others must know of a node. */
