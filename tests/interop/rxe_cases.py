@@ -63,7 +63,8 @@ def perftest(tool, size, count, words="", name="", gid=GID4):
     measures is by an emulated clock: its figures do not count."""
     size_words = "" if "atomic" in tool else "-s %d" % size
     command = "%s -d DEVICE -x %d -F -p PORT -n %d %s %s " % (tool, gid, count, size_words, words)
-    row = [r"%d +%d +.*" % (size, count)]
+    pairs = 4 if "-q 4" in words else 1
+    row = [r"%d +%d +.*" % (size, pairs * count)]  # of all queue pairs together
     serves = [] if "_lat" in tool and ("read" in tool or "atomic" in tool) else row
     return both(tool + name, command, command + "PEER", [serves, row], roce=ends_of(gid))
 
