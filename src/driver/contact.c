@@ -237,7 +237,11 @@ static void ask_again(struct roce *r, uint64_t now_ns)
 
 		if (reason != WEFT_OK)
 			tell(c, WEFT_CONTACT_FAILED,
-			     &(struct ib_cm_event){ .kind = IB_CM_FAILED, .reason = reason });
+			     &(struct ib_cm_event){
+				     .kind = IB_CM_FAILED,
+				     .reason = reason,
+				     .ip = c->is_datagram ? a->resolve.ip : a->connect.ip,
+			     });
 	}
 }
 

@@ -103,21 +103,27 @@ static bool is_look_due(const struct weft_adapter *a)
 	return a->polls % POLLS_CONTENT == 0 || (a->net && a->net->is_all_due);
 }
 
+/* While it lasts, acknowledgements may wait for what the program does about what it finds. */
+static void poll_for_program(struct weft_adapter *a)
+{
+	if (a->net)
+		a->net->is_polled = true;
+	adapter_poll(a);
+	if (a->net)
+		a->net->is_polled = false;
+}
+
 /* What is due now belongs to what this poll can find, unless it finds all it wants. */
 static void look_for_more(struct weft_adapter *a, const struct weft_cq *cq, uint32_t max)
 {
-	if (max > 0 && cq->count - cq->hidden >= max && !has_work(a) && !is_look_due(a))
+	if (max > 0 && cq->count - cq->hidden >= max && !has_work(a) && !is_look_due(a)) {
 		a->polls++;
-	else {
-		if (a->net)
-			a->net->is_polled = true;
-		adapter_poll(a);
-		if (a->net)
-			a->net->is_polled = false;
-		/* Who is told of something may have waited for just that, and ends. */
-		if (a->net && a->net->is_waiting && cq->count > cq->hidden)
-			adapter_work(a);
+		return;
 	}
+	poll_for_program(a);
+	/* Who is told of something may have waited for just that, and ends. */
+	if (a->net && a->net->is_waiting && cq->count > cq->hidden)
+		adapter_work(a);
 }
 
 enum weft_reason weft_cq_poll(struct weft_cq *cq, struct weft_completion *completions, uint32_t max,

@@ -137,7 +137,7 @@ static struct udp_ear *ear_of(const struct roce *r, const struct ib_in *in)
 	struct ib_conn *c;
 	struct ib_ee *ee;
 
-	if (iba_service(in->bytes[0]) == IBA_RD) {
+	if (iba_is_rd(in->bytes, in->length)) {
 		ee = ib_port_find_ee(r->port, number);
 		return ee ? &((struct roce_ee *)ib_ee_owner(ee))->ear : NULL;
 	}

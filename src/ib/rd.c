@@ -23,7 +23,7 @@ enum weft_reason rd_check(const struct weft_qp *qp, const struct weft_send_wr *w
 		return WEFT_R_NULL_ARGUMENT;
 	if (wr->ee->adapter != qp->adapter)
 		return WEFT_R_BAD_ARGUMENT;
-	ee = CONTAINER_OF(wr->ee, struct ib_ee, face);
+	ee = ib_ee_of(wr->ee);
 	if (ee->conn.port != c->port)
 		return WEFT_R_BAD_ARGUMENT;
 	if (ee->conn.rdd != c->rdd)

@@ -204,12 +204,18 @@ static inline uint32_t iba_dest_qp(const uint8_t *bytes, size_t length)
 	return length < IBA_BTH_BYTES ? 0 : (uint32_t)bytes[5] << 16 | bytes[6] << 8 | bytes[7];
 }
 
+/* Whether it is a reliable datagram, and long enough to say of which context. */
+static inline bool iba_is_rd(const uint8_t *bytes, size_t length)
+{
+	return length >= IBA_BTH_BYTES + 4 && iba_service(bytes[0]) == IBA_RD;
+}
+
 /* Whose it is: the end-to-end context's number of a reliable datagram, else the queue pair's. */
 static inline uint32_t iba_dest_number(const uint8_t *bytes, size_t length)
 {
 	const uint8_t *rdeth = bytes + IBA_BTH_BYTES;
 
-	if (length < IBA_BTH_BYTES + 4 || iba_service(bytes[0]) != IBA_RD)
+	if (!iba_is_rd(bytes, length))
 		return iba_dest_qp(bytes, length);
 	return (uint32_t)rdeth[1] << 16 | rdeth[2] << 8 | rdeth[3];
 }
