@@ -125,7 +125,7 @@ bool udp_record_next(struct udp *u, struct ib_in *in, struct udp_stretch *stretc
 		*r = (struct rd){ 0 };
 		return false;
 	}
-	*stretch = (struct udp_stretch){ r->at, length, each };
+	*stretch = (struct udp_stretch){ r->at, length, each, 0 };
 	r->at += length;
 	return true;
 }
@@ -176,7 +176,7 @@ static void record_add(struct udp *u, const struct ib_in *in, size_t each)
 	    h->bytes + in->length + UDP_RECORD_BYTES > UDP_BUFFER_BYTES)
 		(void)udp_hand_flush(u);
 	h->records[h->count].in = *in;
-	h->records[h->count].stretch = (struct udp_stretch){ in->bytes, in->length, each };
+	h->records[h->count].stretch = (struct udp_stretch){ in->bytes, in->length, each, 0 };
 	h->bytes += UDP_RECORD_BYTES;
 	h->count++;
 }

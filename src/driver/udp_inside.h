@@ -152,6 +152,7 @@ struct udp_stretch {
 	const uint8_t *bytes;
 	size_t length;
 	size_t each;
+	uint16_t given; /* packets of it, so far */
 };
 
 /* What the messages that were fetched have in common. */

@@ -5,6 +5,7 @@
 
 #include "driver/calls.h"
 #include "driver/udp_inside.h"
+#include "wire/iba_icrc.h"
 
 enum { OPTION_UDP_GRO = 104, ECN_MASK = 3 };
 
@@ -171,7 +172,7 @@ static void begin_packets(struct udp *u, uint32_t i)
 	else
 		udp_end_of(&u->names[i], &in->from);
 	u->stretch = (struct udp_stretch){ u->pieces_in[i].iov_base, u->heads[i].msg_len,
-					   u->heads[i].msg_len };
+					   u->heads[i].msg_len, 0 };
 	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
 		if (c->cmsg_level == IPPROTO_IP)
 			see_ipv4(c, in);
@@ -223,6 +224,8 @@ const struct ib_in *udp_next(struct udp *u)
 
 		u->in.bytes = s->bytes;
 		u->in.length = s->each < s->length ? s->each : s->length;
+		u->in.ipv4_id = s->given++; /* as the kernel that cut them apart numbers them */
+		u->in.ipv4_fragment = IBA_IPV4_DF;
 		s->bytes += u->in.length;
 		s->length -= u->in.length;
 		if (is_handed)

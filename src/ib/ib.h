@@ -64,7 +64,7 @@ struct ib_in {
 	size_t length;
 	bool is_ipv6;
 	struct inet_end from, to;
-	/* Whether the next two are known: sockets do not tell them (iba_icrc.h). */
+	/* Whether the next two are known, or a guess: sockets do not tell them (iba_icrc.h). */
 	bool is_ipv4_word_known;
 	uint16_t ipv4_id, ipv4_fragment;
 	uint8_t traffic_class, hop_limit;

@@ -117,8 +117,8 @@ enum weft_reason port_check_icrc(struct ib_port *port, const struct ib_in *in)
 		.is_ipv6 = in->is_ipv6,
 		.from = &in->from,
 		.to = &in->to,
-		.ipv4_id = in->is_ipv4_word_known ? in->ipv4_id : 0,
-		.ipv4_fragment = in->is_ipv4_word_known ? in->ipv4_fragment : 0,
+		.ipv4_id = in->ipv4_id,
+		.ipv4_fragment = in->ipv4_fragment,
 	};
 	uint32_t begin = iba_icrc_begin(&ip, (uint32_t)in->length);
 	uint32_t difference = iba_icrc_differs(begin, in->bytes, in->length), word;
@@ -128,6 +128,7 @@ enum weft_reason port_check_icrc(struct ib_port *port, const struct ib_in *in)
 	if (in->is_ipv6 || in->is_ipv4_word_known)
 		return WEFT_R_IB_ICRC;
 	word = iba_icrc_ipv4_word(difference, factor_of(port, in->length)) & 0xffff;
+	word ^= in->ipv4_fragment;
 	return word == 0 || word == IBA_IPV4_DF ? WEFT_OK : WEFT_R_IB_ICRC;
 }
 
