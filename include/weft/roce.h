@@ -97,6 +97,33 @@ enum weft_reason weft_qp_join(struct weft_qp *qp, const struct weft_address *gro
 enum weft_reason weft_qp_leave(struct weft_qp *qp, const struct weft_address *group,
 			       const struct weft_address *local);
 
+/* ---- Raw datagrams -------------------------------------------------------------------------- */
+
+/*
+ * Whole IPv6 frames that software makes and reads, for a network stack or a tunnel of one's own.
+ * They come from and go to the host's network by a TUN interface, to which the host routes what
+ * queue pairs are to get; its MTU may be up to WEFT_RAW_MAX. This opens it, or makes it: with
+ * CAP_NET_ADMIN in the network namespace; without, it must have been made for this user
+ * (ip tuntap add NAME mode tun user USER). The adapter keeps it until it is closed, and has one.
+ */
+enum weft_reason weft_raw_open(struct weft_adapter *adapter, const char *interface);
+
+enum { WEFT_RAW_MAX = 4096 };
+
+/* Frames of an upper protocol to an address, or to any but those that others have asked for. */
+struct weft_raw {
+	uint8_t next_header;	/* of the IPv6 header itself */
+	struct weft_address to; /* family 6; 0: any */
+};
+
+/*
+ * A queue pair of UD that receives (weft_qp_receive()) becomes a raw one for as long as it lives:
+ * such frames take a receive each, whole, and what it sends are frames as they stand, without an
+ * address handle. A frame that finds no receive, or one that is too short, is dropped.
+ * WEFT_R_ADDRESS_IN_USE: another queue pair of the adapter has asked for just these.
+ */
+enum weft_reason weft_qp_raw(struct weft_qp *qp, const struct weft_raw *raw);
+
 /* ---- End-to-end contexts -------------------------------------------------------------------- */
 
 /*

@@ -585,6 +585,20 @@ static const struct reason_row rows[WEFT_REASON_COUNT] = {
 	[WEFT_R_QP_PLACE] = { "qp_place", "-", EINVAL,
 			      "The queue pair was made before its adapter was opened as a RoCE port, "
 			      "and has a number that packets do not find: make another." },
+	[WEFT_R_TUN_NONE] = { "tun_none", "RAW-01", ENODEV,
+			      "This host has no TUN interfaces (/dev/net/tun), by which raw datagrams "
+			      "come and go." },
+	[WEFT_R_TUN_RIGHTS] = { "tun_rights", "RAW-01", EPERM,
+				"This user may neither make the TUN interface nor use it: make it for "
+				"the user first (ip tuntap add NAME mode tun user USER), or have "
+				"CAP_NET_ADMIN." },
+	[WEFT_R_TUN_NAME] = { "tun_name", "RAW-01", EBUSY,
+			      "The name is none of a TUN interface, or somebody uses that one." },
+	[WEFT_R_TUN_REFUSED] = { "tun_refused", "RAW-01", EIO,
+				 "The host did not take a raw datagram: it is no IPv6 frame, or the "
+				 "interface is down." },
+	[WEFT_R_RAW_CLOSED] = { "raw_closed", "RAW-01", ENOTCONN,
+				"The adapter has no interface that carries raw datagrams: open one." },
 };
 
 static const struct reason_row unknown = { "unknown", "-", EINVAL, "No such reason." };

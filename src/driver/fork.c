@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "driver/contact.h"
+#include "driver/tun.h"
 
 /* How often exit() looks for whoever is at work: it may be the one who called it, in a handler. */
 enum { EXIT_TRIES = 10000 };
@@ -110,6 +111,8 @@ static void net_abandon(struct net *net)
 		give_back(&CONTAINER_OF(at, struct weft_listener, link)->watch);
 	if (net->roce)
 		udp_abandon(net->roce->udp);
+	if (net->roce && net->roce->tun)
+		tun_abandon(net->roce->tun);
 	give_back(&net->wake);
 	close(net->epoll);
 	net->epoll = -1;

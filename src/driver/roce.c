@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "driver/contact.h"
+#include "driver/tun.h"
 
 enum {
 	FETCHES_MAX = 4, /* then what was received is answered first */
@@ -30,6 +31,8 @@ static void watch(void *owner, struct watch *w, uint32_t events)
 
 static void roce_free(struct roce *r)
 {
+	if (r->tun)
+		tun_close(r->tun);
 	if (r->cm)
 		contacts_close(r);
 	if (r->port)
@@ -305,8 +308,10 @@ bool roce_output(struct roce *r)
 	}
 	net_look_at_clock(r->net);
 	contacts_output(r);
+	if (r->tun)
+		has_moved = tun_output(r->tun);
 	if (is_resting(r) && !send_all(r, &r->rest->batch))
-		return false;
+		return has_moved;
 	for (int i = 0; i < BATCHES_MAX; i++) {
 		struct udp_batch batch = { .outs = r->outs, .count = gather(r) };
 		bool is_done;

@@ -5,6 +5,7 @@
  *	roce.c        packets between the sockets and the core; life and death
  *	roce_calls.c  the public calls on queue pairs
  *	ee_calls.c    the public calls on end-to-end contexts
+ *	tun.h         the carrier of raw datagrams
  *	contact.h     the connection manager
  *	udp.h         the sockets
  *
@@ -30,6 +31,7 @@ struct roce {
 	struct ib_port *port;
 	struct ib_out *outs; /* UDP_BATCH_MAX */
 	struct roce_rest *rest;
+	struct tun *tun;  /* NULL: there are no raw datagrams */
 	bool has_waited;  /* what is to be sent, for the program's next call */
 	uint64_t refused; /* packets that the host did not take */
 	enum weft_reason refused_for;

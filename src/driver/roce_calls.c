@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "driver/roce.h"
+#include "driver/tun.h"
 
 enum weft_reason weft_roce_open(struct weft_adapter *adapter)
 {
@@ -169,6 +170,45 @@ enum weft_reason weft_qp_adjust(struct weft_qp *qp, const struct weft_roce *roce
 		if (r == WEFT_OK)
 			r = ib_adjust(ib_conn_of(qp), &k, fields);
 	}
+	adapter_leave_working(a);
+	return r;
+}
+
+/* ---- Raw datagrams -------------------------------------------------------------------------- */
+
+enum weft_reason weft_raw_open(struct weft_adapter *adapter, const char *interface)
+{
+	struct roce *roce;
+	enum weft_reason r;
+
+	if (!adapter || !interface)
+		return WEFT_R_NULL_ARGUMENT;
+	adapter_enter(adapter);
+	r = roce_get(adapter, &roce);
+	if (r == WEFT_OK)
+		r = roce->tun ? WEFT_R_BAD_ARGUMENT : tun_open(roce, interface, &roce->tun);
+	adapter_leave(adapter);
+	return r;
+}
+
+enum weft_reason weft_qp_raw(struct weft_qp *qp, const struct weft_raw *raw)
+{
+	_Static_assert((int)WEFT_RAW_MAX == (int)IB_RAW_MAX, "what the core takes");
+	struct ib_raw wanted;
+	struct weft_adapter *a;
+	enum weft_reason r = WEFT_R_QP_STATE;
+
+	if (!qp || !raw)
+		return WEFT_R_NULL_ARGUMENT;
+	if (qp->service != WEFT_UD)
+		return WEFT_R_WR_SERVICE;
+	if (raw->to.family != 0 && raw->to.family != 6)
+		return WEFT_R_ADDRESS;
+	wanted = (struct ib_raw){ .next_header = raw->next_header, .is_any = raw->to.family == 0 };
+	memcpy(wanted.to, raw->to.ip, sizeof(wanted.to));
+	a = net_enter_settled(qp);
+	if (ib_conn_of(qp))
+		r = a->net->roce->tun ? ib_raw_bind(ib_conn_of(qp), &wanted) : WEFT_R_RAW_CLOSED;
 	adapter_leave_working(a);
 	return r;
 }

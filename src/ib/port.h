@@ -439,6 +439,12 @@ bool rc_reply_next(struct ib_conn *c, struct ib_out *out);
 enum weft_reason uc_recv(struct ib_conn *c, const struct iba_packet *p);
 enum weft_reason ud_recv(struct ib_conn *c, const struct iba_packet *p, const struct ib_in *in);
 
+/* Whether there is a receive for so many bytes in all; its segments; its end, with what became. */
+enum weft_reason datagram_check(struct ib_conn *c, uint64_t bytes);
+struct stretch datagram_stretch(const struct weft_qp *qp);
+enum weft_reason datagram_end(struct ib_conn *c, struct weft_completion *completion,
+			      enum weft_reason r, bool is_solicited);
+
 bool uc_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out);
 bool ud_next(struct ib_conn *c, struct ib_out *out);
 

@@ -57,23 +57,9 @@ static struct ib_conn *find(struct ib_port *port, const struct iba_grh *g)
 
 static enum weft_reason place(struct weft_qp *qp, const uint8_t *frame, size_t length)
 {
-	struct stretch all, part;
-	uint64_t room = 0;
-	enum weft_reason r;
+	struct stretch part = datagram_stretch(qp), all = part;
+	enum weft_reason r = qp_segments_check(qp, &all);
 
-	if (!qp_has_receive(qp))
-		return WEFT_R_RECEIVER_NOT_READY;
-	if (!qp->recv)
-		qp_recv_claim(qp); /* and kept for the next, if this one is dropped */
-	all = (struct stretch){ .segments = qp->recv->segments,
-				.count = qp->recv->segment_count,
-				.kind = MEM_LOCAL_WRITE };
-	for (uint32_t i = 0; i < all.count; i++)
-		room += all.segments[i].length;
-	if (length > room)
-		return WEFT_R_RECEIVE_TOO_SHORT;
-	r = qp_segments_check(qp, &all);
-	part = all;
 	part.length = length;
 	return r == WEFT_OK ? place_list(qp, &part, frame) : r;
 }
@@ -96,15 +82,14 @@ enum weft_reason ib_port_recv_raw(struct ib_port *port, const uint8_t *frame, si
 		r = WEFT_R_IB_LENGTH;
 	if (r == WEFT_OK) {
 		c = find(port, &g);
-		r = c && qp_is_receiving(c->qp) ? place(c->qp, frame, length) : WEFT_R_PEER_UNKNOWN;
+		r = c && qp_is_receiving(c->qp) ? datagram_check(c, length) : WEFT_R_PEER_UNKNOWN;
 	}
 	if (r != WEFT_OK) {
 		port_dropped(port, c ? c->number : 0, r);
 		return r;
 	}
 	port->counts.payload_in += length;
-	qp_recv_retire(c->qp, &completion, false);
-	return WEFT_OK;
+	return datagram_end(c, &completion, place(c->qp, frame, length), false);
 }
 
 /* The frame of the oldest Send; it has ended. False: its source was gone, and so is it; or away. */

@@ -120,7 +120,7 @@ static void route_of(const struct ib_in *in, uint8_t bytes[IBA_GRH_BYTES])
 	iba_grh_encode(&g, bytes);
 }
 
-static struct stretch receive_stretch(const struct weft_qp *qp)
+struct stretch datagram_stretch(const struct weft_qp *qp)
 {
 	return (struct stretch){
 		.segments = qp->recv->segments,
@@ -129,7 +129,7 @@ static struct stretch receive_stretch(const struct weft_qp *qp)
 	};
 }
 
-static enum weft_reason check_receive(struct ib_conn *c, uint32_t bytes)
+enum weft_reason datagram_check(struct ib_conn *c, uint64_t bytes)
 {
 	struct weft_qp *qp = c->qp;
 	uint64_t room = 0;
@@ -140,12 +140,27 @@ static enum weft_reason check_receive(struct ib_conn *c, uint32_t bytes)
 		qp_recv_claim(qp); /* and kept for the next, if this one is dropped */
 	for (uint32_t i = 0; i < qp->recv->segment_count; i++)
 		room += qp->recv->segments[i].length;
-	return (uint64_t)IBA_GRH_BYTES + bytes <= room ? WEFT_OK : WEFT_R_RECEIVE_TOO_SHORT;
+	return bytes <= room ? WEFT_OK : WEFT_R_RECEIVE_TOO_SHORT;
+}
+
+enum weft_reason datagram_end(struct ib_conn *c, struct weft_completion *completion,
+			      enum weft_reason r, bool is_solicited)
+{
+	if (r != WEFT_OK) { /* the receive's own fault (LOC-06) */
+		completion->status = WEFT_ERR_LOCAL_ACCESS;
+		completion->reason = r;
+		completion->byte_count = 0;
+		completion->has_route = completion->has_ipv4_route = false;
+	}
+	qp_recv_retire(c->qp, completion, is_solicited);
+	if (r != WEFT_OK)
+		conn_fail(c, r);
+	return r;
 }
 
 static enum weft_reason place(struct ib_conn *c, const struct iba_packet *p, const struct ib_in *in)
 {
-	struct stretch part = receive_stretch(c->qp), all = part;
+	struct stretch part = datagram_stretch(c->qp), all = part;
 	uint8_t route[IBA_GRH_BYTES];
 	enum weft_reason r = qp_segments_check(c->qp, &all);
 
@@ -173,23 +188,15 @@ enum weft_reason ud_recv(struct ib_conn *c, const struct iba_packet *p, const st
 
 	if (!c->qp || !qp_is_receiving(c->qp))
 		return WEFT_R_QP_STATE;
+	if (list_is_linked(&c->raw_link))
+		return WEFT_R_IB_SERVICE;
 	if (p->q_key != c->q_key)
 		return WEFT_R_IB_QKEY;
-	r = p->payload_bytes <= c->path.mtu_bytes ? check_receive(c, p->payload_bytes)
+	r = p->payload_bytes <= c->path.mtu_bytes ? datagram_check(c, completion.byte_count)
 						  : WEFT_R_IB_LENGTH;
 	if (r != WEFT_OK) {
 		c->port->adapter->messages_dropped++;
 		return r;
 	}
-	r = place(c, p, in);
-	if (r != WEFT_OK) { /* the receive's own fault (LOC-06) */
-		completion.status = WEFT_ERR_LOCAL_ACCESS;
-		completion.reason = r;
-		completion.byte_count = 0;
-		completion.has_route = completion.has_ipv4_route = false;
-	}
-	qp_recv_retire(c->qp, &completion, p->is_solicited);
-	if (r != WEFT_OK)
-		conn_fail(c, r);
-	return r;
+	return datagram_end(c, &completion, place(c, p, in), p->is_solicited);
 }

@@ -184,6 +184,19 @@ static void expect_datagram(struct bed *b, uint64_t id)
 	REQUIRE(c.byte_count == GRH + 8 && c.src_qp_number == 0x99);
 }
 
+/* RAW-01: what a raw queue pair takes are frames; a datagram is no frame, whatever its key. */
+TEST(test_raw_01_a_raw_queue_pair_takes_no_datagrams)
+{
+	const struct ib_raw raw = { .next_header = 17, .is_any = true };
+	struct bed *b = open_ud();
+
+	MUST(ib_raw_bind(b->conn, &raw));
+	bed_recv(b, 1, 0, GRH + 8);
+	EXPECT_EQ(bed_put(b, datagram(weft_qp_number(b->qp)), data, 8), WEFT_R_IB_SERVICE);
+	bed_silent(b);
+	bed_close(b);
+}
+
 struct second {
 	struct weft_qp *qp;
 	struct ib_conn *conn;

@@ -677,3 +677,24 @@ TEST(test_trn_s3_raw_01_raw_02_raw_03_frames_by_next_header_and_destination)
 	EXPECT(ib_port_recv_raw(ib_mesh_port(mesh, 1), frame, FRAME) != WEFT_OK);
 	world_close();
 }
+
+/* A receive whose memory is not its own is at fault, and not the frame: it ends, as UD's does. */
+TEST(test_raw_01_a_receive_that_cannot_take_a_frame_ends)
+{
+	const struct ib_raw udp = { .next_header = NEXT_UDP, .is_any = true };
+	const struct weft_segment alien = { (uintptr_t)nodes[1].memory, FRAME, 0xdead };
+	const struct weft_recv_wr wr = { .id = 7, .segments = &alien, .segment_count = 1 };
+	uint8_t frame[FRAME];
+	struct weft_completion c;
+
+	two_nodes();
+	(void)raw_open(1, &udp, WEFT_OK);
+	frame_make(frame, NEXT_UDP, 5);
+	EXPECT_EQ(ib_port_recv_raw(ib_mesh_port(mesh, 1), frame, FRAME), WEFT_R_RECEIVER_NOT_READY);
+	MUST(weft_qp_post_recv(nodes[1].qps[0], &wr, 1, NULL));
+	EXPECT(ib_port_recv_raw(ib_mesh_port(mesh, 1), frame, FRAME) != WEFT_OK);
+	c = take(nodes[1].recv_cq);
+	EXPECT_EQ(c.id, 7);
+	EXPECT_EQ(c.status, WEFT_ERR_LOCAL_ACCESS);
+	world_close();
+}
