@@ -124,6 +124,8 @@ def rping(name, size, address, host, **more):
 KEEP = " >/tmp/out 2>&1"
 TELL = "s=$?; cat /tmp/out; echo; echo status $s $(grep -o 'Bad wc status 2' /tmp/out)"
 ENDED = "status (0|[01] Bad wc status 2)"
+# An id takes the RoCE device where both kinds are.
+IWARP = ("WEFT_DEVICES=iw_*",)
 
 
 def programs(name, weft, guest, says, weft_row=None, **more):
@@ -135,10 +137,10 @@ def programs(name, weft, guest, says, weft_row=None, **more):
     serves, dials = says
     return [
         make(name + "_client", weft[1].split(), guest[0] + KEEP + AWAIT_LISTEN + TELL,
-             is_program=True, rtr="write", weft_says=weft_row or dials,
+             is_program=True, env=IWARP, rtr="write", weft_says=weft_row or dials,
              guest_says=["listening"] + serves + [ENDED], **more),
         make(name + "_server", weft[0].split(), guest[1] + KEEP + "; " + TELL,
-             is_program=True, weft_listens=True, weft_says=serves,
+             is_program=True, env=IWARP, weft_listens=True, weft_says=serves,
              guest_says=dials + [ENDED], **more),
     ]
 
