@@ -42,15 +42,34 @@ static void gid_of(const struct group *g, union ibv_gid *gid)
 	roce_gid(&a, gid);
 }
 
-static void leave(struct id *id, struct group *g)
+static int attach(struct id *id, const struct group *g)
+{
+	union ibv_gid gid;
+
+	gid_of(g, &gid);
+	return g->is_member && id->rdma.qp ? -ibv_attach_mcast(id->rdma.qp, &gid, 0) : 0;
+}
+
+static void detach(struct id *id, const struct group *g)
 {
 	union ibv_gid gid;
 
 	gid_of(g, &gid);
 	if (g->is_member && id->rdma.qp)
 		(void)ibv_detach_mcast(id->rdma.qp, &gid, 0);
+}
+
+static void leave(struct id *id, struct group *g)
+{
+	detach(id, g);
 	list_remove(&g->link);
 	free(g);
+}
+
+void groups_detach(struct id *id)
+{
+	for (struct list *at = id->groups.next; at != &id->groups; at = at->next)
+		detach(id, CONTAINER_OF(at, struct group, link));
 }
 
 void groups_leave(struct id *id)
@@ -110,12 +129,11 @@ static bool is_multicast(const struct sockaddr *address)
 	return a.family == 4 ? a.ip[0] >> 4 == 0xe : a.ip[0] == 0xff;
 }
 
-/* Who only sends is told where to. */
+/* Who only sends is told where to. One that failed is not joined, and may be tried again. */
 static int join(struct id *id, const struct sockaddr *address, bool is_member, void *context)
 {
-	union ibv_gid gid;
 	struct group *g;
-	int r = 0;
+	int status, r;
 
 	if (!id->home || address_size(address) == 0)
 		return -EINVAL;
@@ -130,10 +148,12 @@ static int join(struct id *id, const struct sockaddr *address, bool is_member, v
 	g->context = context;
 	g->is_member = is_member;
 	list_add_tail(&id->groups, &g->link);
-	gid_of(g, &gid);
-	if (is_member && id->rdma.qp)
-		r = -ibv_attach_mcast(id->rdma.qp, &gid, 0);
-	return tell(id, g, r);
+	status = attach(id, g);
+	r = tell(id, g, status);
+	g->is_member = is_member && status == 0;
+	if (status != 0 || r != 0)
+		leave(id, g);
+	return r;
 }
 
 static int join_locked(struct rdma_cm_id *rdma, const struct sockaddr *address, bool is_member,

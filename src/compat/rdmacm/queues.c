@@ -203,7 +203,7 @@ void rdma_destroy_qp(struct rdma_cm_id *rdma)
 		return;
 	id_lock(id);
 	qp = rdma->qp;
-	groups_leave(id);
+	groups_detach(id);
 	rdma->qp = NULL;
 	if (!id->home->is_roce)
 		id_end(id); /* it is the end of a connection, too; RoCE's is told when it came */

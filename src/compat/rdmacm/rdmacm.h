@@ -436,5 +436,8 @@ int roce_av(struct id *id, const struct weft_path *path, struct ibv_ah_attr *av)
 /* How joining went, in an event. */
 void group_tell(struct id *id, const struct group *group, struct taken *taken);
 
-/* The id goes, or its queue pair. id->calls is held. */
+/* The id goes. id->calls is held. */
 void groups_leave(struct id *id);
+
+/* Its queue pair goes: it takes nothing any more, and the id leaves when the program says so. */
+void groups_detach(struct id *id);

@@ -254,3 +254,61 @@ TEST(test_rdma_join_multicast_refuses)
 	cm_expect_none(channel);
 	rdma_destroy_event_channel(channel);
 }
+
+/* The kernel lets a socket be in so many groups, and no more. */
+TEST(test_rdma_join_multicast_that_failed_may_be_tried_again)
+{
+	enum { GROUPS_MAX = 4096 };
+	struct sockaddr_in first = group_address(0xef010200), last = first;
+	struct rdma_event_channel *channel;
+	struct rdma_cm_id *id;
+	bool has_failed = false;
+
+	NEEDS_ROCE();
+	channel = cm_channel();
+	id = datagram_id(channel);
+	create_qp(id);
+	for (uint32_t i = 0; i < GROUPS_MAX && !has_failed; i++) {
+		struct rdma_cm_event *event;
+
+		last = group_address(0xef010200 + i);
+		REQUIRE(rdma_join_multicast(id, (struct sockaddr *)&last, NULL) == 0);
+		event = cm_event(channel);
+		REQUIRE(event);
+		has_failed = event->event == RDMA_CM_EVENT_MULTICAST_ERROR;
+		EXPECT(has_failed ? event->status != 0
+				  : event->event == RDMA_CM_EVENT_MULTICAST_JOIN);
+		EXPECT_EQ(rdma_ack_cm_event(event), 0);
+	}
+	REQUIRE(has_failed);
+	EXPECT_EQ(rdma_leave_multicast(id, (struct sockaddr *)&last), -1);
+	EXPECT_EQ(errno, EADDRNOTAVAIL);
+	EXPECT_EQ(rdma_leave_multicast(id, (struct sockaddr *)&first), 0);
+	EXPECT_EQ(rdma_join_multicast(id, (struct sockaddr *)&last, NULL), 0);
+	cm_expect(channel, RDMA_CM_EVENT_MULTICAST_JOIN);
+	rdma_destroy_ep(id);
+	rdma_destroy_event_channel(channel);
+}
+
+/* The group is the id's: a queue pair that goes takes no part in it any more, and that is all. */
+TEST(test_rdma_destroy_qp_leaves_the_id_in_its_groups)
+{
+	struct sockaddr_in group = group_address(0xef010109);
+	struct rdma_event_channel *channel;
+	struct rdma_cm_id *id;
+
+	NEEDS_ROCE();
+	channel = cm_channel();
+	id = datagram_id(channel);
+	create_qp(id);
+	REQUIRE(rdma_join_multicast(id, (struct sockaddr *)&group, NULL) == 0);
+	cm_expect(channel, RDMA_CM_EVENT_MULTICAST_JOIN);
+	rdma_destroy_qp(id);
+	EXPECT_EQ(rdma_join_multicast(id, (struct sockaddr *)&group, NULL), -1);
+	EXPECT_EQ(errno, EADDRINUSE);
+	EXPECT_EQ(rdma_leave_multicast(id, (struct sockaddr *)&group), 0);
+	EXPECT_EQ(rdma_join_multicast(id, (struct sockaddr *)&group, NULL), 0);
+	cm_expect(channel, RDMA_CM_EVENT_MULTICAST_JOIN);
+	rdma_destroy_ep(id);
+	rdma_destroy_event_channel(channel);
+}
