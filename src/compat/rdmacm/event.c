@@ -107,8 +107,11 @@ static int make_contact_request(const struct note *note, struct taken *taken)
 	id = id_for_request(note->id, &asked, true);
 	if (!id)
 		return -EAGAIN;
+	if (roce_requested(id, note->request.contact, &news) != 0) {
+		(void)id_destroy(id);
+		return -EAGAIN;
+	}
 	tell_request(taken, id, note->id, &asked);
-	roce_requested(id, note->request.contact, &news);
 	if (!id_is_datagram(id)) {
 		id->rdma.qp_type = news.is_uc ? IBV_QPT_UC
 					      : IBV_QPT_RC; /* whatever is listened for */
@@ -120,7 +123,7 @@ static int make_contact_request(const struct note *note, struct taken *taken)
 	return 0;
 }
 
-/* To an address that is no device's, or when memory is short, nobody hears of it. */
+/* To an address that is no device's, or when memory or chance is short, nobody hears of it. */
 static int make_request(const struct note *note, struct taken *taken)
 {
 	int r = note->request.contact ? make_contact_request(note, taken)

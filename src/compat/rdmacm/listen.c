@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "compat/rdmacm/rdmacm.h"
+#include "wire/ibcm.h"
 
 /* Requests that wait; a program's backlog is of those that it did not take, weft's of all. */
 enum { REQUESTS_MIN = 1024, REQUESTS_MAX = 65536 };
@@ -23,10 +24,12 @@ static void listener_take(struct weftv_sink *sink, const struct weft_event *even
 
 void request_refuse(struct request request)
 {
-	if (request.contact)
+	if (request.contact) {
+		(void)weft_contact_reject(request.contact, IBCM_REJECT_NO_RESOURCES, NULL, 0);
 		(void)weft_contact_close(request.contact);
-	else
-		(void)weft_request_reject(request.stream, NULL);
+		return;
+	}
+	(void)weft_request_reject(request.stream, NULL);
 }
 
 /* A request becomes a note, to be told on its own. */

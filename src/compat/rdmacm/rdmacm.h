@@ -410,7 +410,7 @@ static inline uint8_t depth_told(uint32_t depth, uint8_t max)
 
 enum { ACK_TIMEOUT_CODE = 17, RNR_TIMER_CODE = 12, RETRIES = 7 };
 
-/* roce.c: a request that came: the conversation is the id's from now on. */
+/* roce.c: a request that came: the conversation is the id's from now on, unless this fails. */
 int roce_requested(struct id *id, struct weft_contact *contact,
 		   const struct weft_contact_news *news);
 

@@ -168,13 +168,15 @@ int roce_requested(struct id *id, struct weft_contact *contact,
 {
 	int r = random_psn(&id->talk.offer.psn);
 
+	if (r != 0)
+		return r;
 	id->talk.contact = contact;
 	id->talk.heard = *news;
 	id->talk.sink.take = roce_news_sink;
 	(void)id_try(id, ID_REQUESTED);
 	weft_contact_set_context(contact, &id->talk.sink);
 	roce_news_take(id); /* what came before this was told to nobody */
-	return r;
+	return 0;
 }
 
 /* One of the id's is moved here; the program moved its own. */

@@ -2,9 +2,13 @@
 /* What librdmacm does on RoCE devices and not on iWARP's. */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <poll.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,6 +20,18 @@
 		if (!cm_is_roce())                                                                 \
 			SKIP("the device is iWARP's");                                             \
 	} while (0)
+
+/* In place of libc's, for the libraries as well. */
+static atomic_bool is_random_gone;
+
+ssize_t getrandom(void *to, size_t bytes, unsigned int flags)
+{
+	if (atomic_load(&is_random_gone)) {
+		errno = ENOSYS;
+		return -1;
+	}
+	return syscall(SYS_getrandom, to, bytes, flags);
+}
 
 /* Both ends, and a request that the far one has not answered. */
 static struct rdma_cm_event *request(struct cm_pair *p, struct rdma_conn_param *param)
@@ -43,6 +59,43 @@ static struct ibv_qp_attr attr_of(struct ibv_qp *qp)
 }
 
 /* ---- What the two ends agree on -------------------------------------------------------------- */
+
+/* Packet numbers that could be guessed would let others in: rather no connection. */
+TEST(test_roce_cm_a_request_is_refused_where_no_random_number_is_to_be_had)
+{
+	enum { NO_RESOURCES = 3 };
+	struct rdma_conn_param ask = { .retry_count = 7, .rnr_retry_count = 7 };
+	struct cm_pair p = { 0 };
+	struct rdma_cm_event *event;
+	bool is_told;
+
+	NEEDS_ROCE();
+	p.near_channel = cm_channel();
+	p.far_channel = cm_channel();
+	p.listener = cm_listener(p.far_channel);
+	p.near = cm_dialler(p.near_channel, p.listener);
+	REQUIRE(rdma_connect(p.near, &ask) == 0);
+	atomic_store(&is_random_gone, true);
+	/* The far end looks at what came, and is told of nothing. */
+	do {
+		struct pollfd both[2] = { { .fd = p.far_channel->fd, .events = POLLIN },
+					  { .fd = p.near_channel->fd, .events = POLLIN } };
+
+		REQUIRE(poll(both, 2, -1) > 0);
+		is_told = both[1].revents != 0;
+		EXPECT_EQ(rdma_get_cm_event(p.far_channel, &event), -1);
+	} while (!is_told);
+	atomic_store(&is_random_gone, false);
+	event = cm_event(p.near_channel);
+	REQUIRE(event && event->event == RDMA_CM_EVENT_REJECTED);
+	EXPECT_EQ(event->status, NO_RESOURCES);
+	EXPECT_EQ(rdma_ack_cm_event(event), 0);
+	cm_expect_none(p.far_channel);
+	rdma_destroy_ep(p.near);
+	rdma_destroy_ep(p.listener);
+	rdma_destroy_event_channel(p.near_channel);
+	rdma_destroy_event_channel(p.far_channel);
+}
 
 /* fio asks for ten: of eight values the last is for ever, and two would soon be over. */
 TEST(test_roce_cm_more_retries_than_there_are_is_all)
