@@ -74,8 +74,11 @@ static void forget_private_data(struct id *id)
 
 /* ---- Active --------------------------------------------------------------------------------- */
 
-/* One that is somewhere else cannot be connected; a program's own is on its way, or soon will. */
-static int check_state(struct id *id)
+/*
+ * To INIT, where connecting begins: one that is somewhere else cannot be connected. A program's own
+ * is on its way, or soon will.
+ */
+static int begin(struct id *id)
 {
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr now;
@@ -132,7 +135,7 @@ static int roce_connect(struct id *id, const struct rdma_conn_param *param)
 	if (r == 0)
 		r = wire_find(id, param);
 	if (r == 0)
-		r = check_state(id);
+		r = begin(id);
 	if (r == 0)
 		r = choose_port(id);
 	if (r == 0)
@@ -183,7 +186,7 @@ int roce_requested(struct id *id, struct weft_contact *contact,
 static int make_ready(struct id *id, const struct depths *depths)
 {
 	struct ibv_qp *qp = id_qp(id);
-	int r = check_state(id);
+	int r = begin(id);
 
 	if (r == 0 && !id->wire->is_external)
 		r = roce_qp_connect(id, depths);
