@@ -259,13 +259,10 @@ uint64_t contacts_due(const struct roce *r)
 
 static bool is_at(const struct weft_address *at, const struct ibcm_ip *ip)
 {
-	static const uint8_t any[16];
-	size_t bytes = ip->is_ipv6 ? 16 : 4;
-
 	if (at->family == 0)
 		return true;
 	return (at->family == 6) == ip->is_ipv6 &&
-	       (memcmp(at->ip, any, bytes) == 0 || memcmp(at->ip, ip->from.address, bytes) == 0);
+	       (contact_is_any(at) || memcmp(at->ip, ip->from.address, ip->is_ipv6 ? 16 : 4) == 0);
 }
 
 static struct weft_service_point *find_service(struct roce *r, const struct ib_cm_event *e)

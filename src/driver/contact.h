@@ -8,12 +8,22 @@
  */
 #pragma once
 
+#include <string.h>
+
 #include <weft/roce.h>
 
 #include "cm/ib_cm.h"
 #include "driver/roce.h"
 
 enum { CONTACT_NEWS_MAX = 4 };
+
+/* Every address of a family, or of both. What follows the four bytes of IPv4 counts for nothing. */
+static inline bool contact_is_any(const struct weft_address *a)
+{
+	static const uint8_t any[16];
+
+	return a->family == 0 || memcmp(a->ip, any, a->family == 6 ? 16 : 4) == 0;
+}
 
 /* What a contact that found nobody asks for once more. */
 struct contact_again {

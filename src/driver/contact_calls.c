@@ -332,13 +332,6 @@ void weft_contact_set_context(struct weft_contact *contact, void *context)
 
 /* ---- Services ------------------------------------------------------------------------------- */
 
-static bool is_any(const struct weft_address *a)
-{
-	static const struct weft_address any;
-
-	return a->family == 0 || memcmp(a->ip, any.ip, sizeof(any.ip)) == 0;
-}
-
 /* Whether there are requests that both would take. */
 static bool overlap(const struct weft_service_point *a, const struct weft_service_point *b)
 {
@@ -348,7 +341,8 @@ static bool overlap(const struct weft_service_point *a, const struct weft_servic
 		return false;
 	if (x->family != y->family && x->family != 0 && y->family != 0)
 		return false;
-	return is_any(x) || is_any(y) || memcmp(x->ip, y->ip, x->family == 6 ? 16 : 4) == 0;
+	return contact_is_any(x) || contact_is_any(y) ||
+	       memcmp(x->ip, y->ip, x->family == 6 ? 16 : 4) == 0;
 }
 
 static enum weft_reason claim_port(struct weft_service_point *s, uint16_t port)

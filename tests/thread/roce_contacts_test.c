@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Many contacts at a time: no datagram of theirs is lost on this host, whoever gets it first. */
+#include <string.h>
+
 #include <weft/roce.h>
 
 #include "driver/contact.h"
@@ -203,4 +205,29 @@ TEST(test_roce_what_is_sent_again_is_sent_whole)
 	part_all();
 	nothing_is_lost();
 	close_all();
+}
+
+/* What a program left behind the four bytes of an IPv4 address is not looked at. */
+TEST(test_cm_services_at_every_address_leave_none_to_others)
+{
+	struct weft_service_options at = {
+		.at = { .family = 4, .ip = { [4] = 0x5a, [15] = 0xa5 } },
+		.port_space = WEFT_PORT_SPACE_TCP,
+	};
+	struct weft_service_point *first, *second = NULL;
+	const char *why_not = own_network_enter();
+	struct weft_adapter *a;
+
+	if (why_not)
+		SKIP(why_not);
+	MUST(weft_adapter_open(NULL, &a));
+	MUST(weft_roce_open(a));
+	MUST(weft_service_open(a, &at, &first));
+	MUST(weft_service_address(first, &at.at));
+	memcpy(at.at.ip, loopback.ip, sizeof(at.at.ip));
+	EXPECT_EQ(weft_service_open(a, &at, &second), WEFT_R_ADDRESS_IN_USE);
+	if (second)
+		MUST(weft_service_close(second));
+	MUST(weft_service_close(first));
+	MUST(weft_adapter_close(a));
 }
