@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Deadlines: what is sent again, what happens when nobody answers, and the end of time wait. */
 #include "base/check.h"
+#include "base/least.h"
 #include "cm/ib_cm_inside.h"
 
 uint8_t ib_cm_code(uint64_t time_ns)
@@ -17,11 +18,6 @@ void conv_wait(struct ib_cm *cm, uint64_t now_ns, struct conv *c, uint64_t wait_
 	uint64_t at_ns = wait_ns < UINT64_MAX - now_ns ? now_ns + wait_ns : UINT64_MAX;
 
 	timer_queue_set(&cm->timers, &c->timer, at_ns < c->limit_ns ? at_ns : c->limit_ns);
-}
-
-static uint64_t least(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
 }
 
 /*

@@ -6,6 +6,7 @@
 #include <sys/random.h>
 
 #include "base/check.h"
+#include "base/least.h"
 
 static const uint64_t leave_after_ns = 1000 * 1000;
 static const uint64_t again_after_ns = 20 * 1000 * 1000;
@@ -243,11 +244,6 @@ static void ask_again(struct roce *r, uint64_t now_ns)
 				     .ip = c->is_datagram ? a->resolve.ip : a->connect.ip,
 			     });
 	}
-}
-
-static uint64_t least(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
 }
 
 uint64_t contacts_due(const struct roce *r)

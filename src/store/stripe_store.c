@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/least.h"
 #include "store/joint.h"
 
 struct stripe_store {
@@ -23,11 +24,6 @@ struct stripe_store {
 static struct stripe_store *stripe_of(struct store *s)
 {
 	return CONTAINER_OF(s, struct stripe_store, store);
-}
-
-static uint64_t least(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
 }
 
 /* Which range of its member the part has to do; none if at == end. */

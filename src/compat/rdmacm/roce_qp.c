@@ -3,14 +3,10 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/least.h"
 #include "compat/rdmacm/rdmacm.h"
 
 enum { GIDS_MAX = 128, HOPS = 64 };
-
-static uint8_t least(uint8_t a, uint8_t b)
-{
-	return a < b ? a : b;
-}
 
 /* ---- Addresses ------------------------------------------------------------------------------ */
 
@@ -63,8 +59,8 @@ struct depths roce_depths(const struct id *id)
 
 	if (!id->is_active)
 		return (struct depths){ id->peer_ord, id->peer_ird };
-	return (struct depths){ least(id->talk.offer.reads_in, heard->reads_out),
-				least(id->talk.offer.reads_out, heard->reads_in) };
+	return (struct depths){ (uint8_t)least(id->talk.offer.reads_in, heard->reads_out),
+				(uint8_t)least(id->talk.offer.reads_out, heard->reads_in) };
 }
 
 static enum ibv_mtu mtu_of(uint32_t bytes)
