@@ -153,6 +153,8 @@ enum weft_reason mem_access_look(const struct mem_table *t, const struct mem_acc
 {
 	uint32_t index = weft_tag_index(a->tag);
 
+	if (a->length == 0)
+		return WEFT_OK;
 	return index < t->tags_max ? check_entry(t, &t->entries[index], a) : WEFT_R_TAG_INDEX;
 }
 

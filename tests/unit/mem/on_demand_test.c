@@ -148,6 +148,8 @@ TEST(test_on_demand_look_asks_for_no_memory)
 	EXPECT_EQ(mem_access_look(&g.table, &a), WEFT_R_RANGE_BOUNDS);
 	a.tag = UINT32_MAX;
 	EXPECT_EQ(mem_access_look(&g.table, &a), WEFT_R_TAG_INDEX);
+	a.length = 0; /* touches nothing, whatever its tag */
+	EXPECT_EQ(mem_access_look(&g.table, &a), WEFT_OK);
 	EXPECT_EQ(memory.asked, 0);
 	gate_fini(&g);
 }
