@@ -5,26 +5,56 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+static uintptr_t page_size(void)
+{
+	return (uintptr_t)sysconf(_SC_PAGESIZE);
+}
+
+/* MADV_POPULATE_ is of Linux 5.14. 0 or errno, which is as it was. */
+static int populate(uintptr_t first, size_t length, bool is_written)
+{
+	int error = errno, why = 0;
+
+	if (madvise((void *)first, length, is_written ? MADV_POPULATE_WRITE : MADV_POPULATE_READ))
+		why = errno;
+	errno = error;
+	return why;
+}
+
 bool pages_can_be_asked(void)
 {
-	int error = errno;
-	bool can = madvise(NULL, 0, MADV_POPULATE_READ) == 0; /* of Linux 5.14 */
-
-	errno = error;
-	return can;
+	return populate(0, 0, false) == 0;
 }
 
 bool pages_are_there(uint64_t addr, uint64_t length, bool is_written)
 {
-	int advice = is_written ? MADV_POPULATE_WRITE : MADV_POPULATE_READ, error = errno;
-	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE), first = (uintptr_t)addr & -page;
+	uintptr_t page = page_size(), first = (uintptr_t)addr & -page;
 	uintptr_t end = ((uintptr_t)addr + length - 1) & -page;
-	bool are;
 
 	if (addr + (length - 1) < addr || end + page < end)
 		return false;
-	end += page;
-	are = madvise((void *)first, end - first, advice) == 0;
+	return populate(first, end + page - first, is_written) == 0;
+}
+
+/* Kernels that do not tell know whether there is something. */
+static bool is_page(uintptr_t page, bool is_written)
+{
+	int why = populate(page, 1, is_written), error = errno;
+	unsigned char in_core;
+	bool is;
+
+	if (why != EINVAL || pages_can_be_asked())
+		return why == 0;
+	is = mincore((void *)page, 1, &in_core) == 0;
 	errno = error;
-	return are;
+	return is;
+}
+
+bool pages_at_ends_are_there(uint64_t addr, uint64_t length, bool is_written)
+{
+	uint64_t last = addr + (length - 1);
+	uintptr_t page = page_size();
+
+	return last >= addr && is_page((uintptr_t)addr & -page, is_written) &&
+	       is_page((uintptr_t)last & -page, is_written);
 }

@@ -10,3 +10,9 @@ bool pages_can_be_asked(void);
 
 /* A mem_probe. What can be read or written may still go, by another thread, before it is. */
 bool pages_are_there(uint64_t addr, uint64_t length, bool is_written);
+
+/*
+ * The first and the last of them, which says little and costs little, whatever the length. Where
+ * the kernel does not tell, only whether there is something.
+ */
+bool pages_at_ends_are_there(uint64_t addr, uint64_t length, bool is_written);

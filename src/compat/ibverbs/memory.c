@@ -4,10 +4,9 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "compat/ibverbs/object.h"
+#include "driver/pages.h"
 
 /* ---- Protection domains --------------------------------------------------------------------- */
 
@@ -174,31 +173,6 @@ int qp_rights_of(unsigned int access, uint32_t *rights)
 	return error ? EINVAL : 0;
 }
 
-/* Kernels before 5.14 know only whether there is something. */
-static bool is_page(uintptr_t page, int advice)
-{
-	unsigned char in_core;
-
-	if (madvise((void *)page, 1, advice) == 0)
-		return true;
-	if (errno != EINVAL || madvise((void *)page, 0, advice) == 0)
-		return false;
-	return mincore((void *)page, 1, &in_core) == 0;
-}
-
-/*
- * The first and the last page are there, and may be used like this: most mistakes show at one of
- * them, whatever the length.
- */
-static bool is_usable(const void *addr, size_t length, bool is_written)
-{
-	int advice = is_written ? MADV_POPULATE_WRITE : MADV_POPULATE_READ;
-	uintptr_t size = (uintptr_t)sysconf(_SC_PAGESIZE), first = (uintptr_t)addr & -size;
-	uintptr_t last = (uintptr_t)addr + length - 1;
-
-	return last >= (uintptr_t)addr && is_page(first, advice) && is_page(last & -size, advice);
-}
-
 /* man ibv_reg_mr: so the whole address space is asked for, on demand only. */
 static bool is_all(const void *addr, size_t length)
 {
@@ -223,8 +197,8 @@ int region_options(void *addr, size_t length, uint64_t iova, unsigned int access
 	if (is_all(addr, length) && (access & ACCESS_REMOTE))
 		return EOPNOTSUPP;
 	/* What will be there on demand, its accesses find out. */
-	if (!(access & IBV_ACCESS_ON_DEMAND) &&
-	    !is_usable(addr, length, access & IBV_ACCESS_LOCAL_WRITE))
+	if (!(access & IBV_ACCESS_ON_DEMAND) && /* most mistakes show at one of the ends */
+	    !pages_at_ends_are_there((uintptr_t)addr, length, access & IBV_ACCESS_LOCAL_WRITE))
 		return EFAULT;
 	*o = (struct weft_region_options){
 		.addr = (uintptr_t)addr,
