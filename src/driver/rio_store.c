@@ -14,8 +14,8 @@
 
 #include "base/check.h"
 #include "driver/rio_config.h"
+#include "driver/rio_device.h"
 #include "driver/rio_loop.h"
-#include "driver/rio_same.h"
 
 enum { REQUESTS = 256, SEGMENTS = 8192, BATCH = 32, NS_PER_MS = 1000000 };
 

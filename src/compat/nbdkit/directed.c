@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "driver/rio_device.h"
 #include "driver/rio_loop.h"
-#include "driver/rio_same.h"
 
 struct directed {
 	struct directed_config config;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Whether a device that was found once more by its name is the one that it was. */
+/* A device that is found once more by its name: whether it is the one that it was. */
 #pragma once
 
 #include <weft/rio.h>
