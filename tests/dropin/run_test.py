@@ -115,6 +115,58 @@ def test_run_shows_files_of_devices_under_sys(_folder):
                  LIBRARIES + "/libweft-sysfs.so\n")
 
 
+
+# Every call on an open folder, once on a made-up one and once on a real one beside it.
+FOLDER_CALLS = r"""
+import ctypes, errno, sys
+libc = ctypes.CDLL(None, use_errno=True)
+class Entry(ctypes.Structure):
+    _fields_ = [("ino", ctypes.c_uint64), ("off", ctypes.c_int64), ("reclen", ctypes.c_uint16),
+                ("type", ctypes.c_ubyte), ("name", ctypes.c_char * 256)]
+for name, result in (("opendir", ctypes.c_void_p), ("readdir", ctypes.POINTER(Entry)),
+                     ("readdir64", ctypes.POINTER(Entry)), ("telldir", ctypes.c_long)):
+    getattr(libc, name).restype = result
+def names(dir, call):
+    entry = call(dir)
+    while entry:
+        yield entry.contents.name.decode()
+        entry = call(dir)
+def names_r(dir, call):
+    entry, result = Entry(), ctypes.POINTER(Entry)()
+    while call(dir, ctypes.byref(entry), ctypes.byref(result)) == 0 and result:
+        assert ctypes.addressof(result.contents) == ctypes.addressof(entry)
+        yield entry.name.decode()
+folders = [ctypes.c_void_p(libc.opendir(path.encode())) for path in sys.argv[1:]]
+for dir in folders:
+    assert dir.value
+    start = libc.telldir(dir)
+    first = next(names(dir, libc.readdir))
+    after = libc.telldir(dir)
+    rest = list(names(dir, libc.readdir))
+    libc.seekdir(dir, ctypes.c_long(after))
+    assert list(names(dir, libc.readdir64)) == rest
+    libc.rewinddir(dir)
+    assert list(names_r(dir, libc.readdir_r)) == [first] + rest
+    libc.seekdir(dir, ctypes.c_long(start))
+    assert list(names_r(dir, libc.readdir64_r)) == [first] + rest
+    fd = libc.dirfd(dir)
+    assert fd >= 0 or ctypes.get_errno() == errno.ENOTSUP
+    print(fd >= 0, *sorted([first] + rest))
+for dir in folders + [ctypes.c_void_p(libc.opendir(sys.argv[1].encode()))]:
+    assert libc.closedir(dir) == 0
+"""
+
+
+def test_run_folders_of_devices_know_every_call(folder):
+    for name in ("b", "a", "c"):
+        open(os.path.join(folder, name), "w").close()
+    done = weft_run("python3", "-c", FOLDER_CALLS, "/sys/class/infiniband/roce_lo/ports/1", folder)
+    expect("folders of both kinds: " + done.stderr, done.returncode == 0)
+    ours, real = done.stdout.splitlines()
+    expect("a port's folder: " + ours, ours.startswith("False ") and "gids" in ours.split())
+    expect_equal("a real one", real.split(), ["True", ".", "..", "a", "b", "c"])
+
+
 def test_run_shows_devices_to_ucx(_folder):
     need("ucx_info")
     done = weft_run("ucx_info", "-d")

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Folders of weft's devices under /sys/class/infiniband, listed: programs and scripts look into
- * device/net to find the interface. Those who hold one of ours see it by these calls alone.
+ * device/net to find the interface. What opendir() gives for one of them is ours, so every call
+ * that takes it is here.
  */
 #include <dirent.h>
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,35 +15,102 @@
 
 #include "compat/sysfs/redirect.h"
 
+/*
+ * Once made they stay, to be used again: so a folder is known to be ours, or not, without a lock,
+ * and no folder of the system's ever has the address of one.
+ */
 struct listing {
 	struct listing *next;
+	atomic_bool is_open;
 	struct dirent entry; /* the one that was given out last */
-	char *at;	     /* the next name */
+	long at;	     /* the next name */
 	char text[SYSFS_TEXT];
 };
 
-static struct {
-	pthread_mutex_t lock;
-	struct listing *open;
-} all = { .lock = PTHREAD_MUTEX_INITIALIZER };
+static struct listing *_Atomic listings;
 
-/* The library's own, which is asked for the others; NULL: there is none. */
-static void *next_symbol(const char *name)
+/* ---- In place of libc's calls, libc's own ---------------------------------------------------- */
+
+static struct {
+	pthread_once_t once;
+	DIR *(*opendir)(const char *path);
+	struct dirent *(*readdir)(DIR *dir);
+	int (*readdir_r)(DIR *dir, struct dirent *entry, struct dirent **result);
+	void (*rewinddir)(DIR *dir);
+	long (*telldir)(DIR *dir);
+	void (*seekdir)(DIR *dir, long at);
+	int (*dirfd)(DIR *dir);
+	int (*closedir)(DIR *dir);
+} libc = { .once = PTHREAD_ONCE_INIT };
+
+static void find_one(void *to, const char *name)
 {
-	return dlsym(RTLD_NEXT, name);
+	void *symbol = dlsym(RTLD_NEXT, name);
+
+	memcpy(to, &symbol, sizeof(symbol));
 }
 
-/* NULL: it is the system's. */
+static void find_all(void)
+{
+	find_one(&libc.opendir, "opendir");
+	find_one(&libc.readdir, "readdir");
+	find_one(&libc.readdir_r, "readdir_r");
+	find_one(&libc.rewinddir, "rewinddir");
+	find_one(&libc.telldir, "telldir");
+	find_one(&libc.seekdir, "seekdir");
+	find_one(&libc.dirfd, "dirfd");
+	find_one(&libc.closedir, "closedir");
+}
+
+/* NULL: it is the system's, whose calls are known by then. Bound: folders open at a time. */
 static struct listing *find(const DIR *dir)
 {
-	struct listing *l;
+	struct listing *l = atomic_load_explicit(&listings, memory_order_acquire);
 
-	pthread_mutex_lock(&all.lock);
-	l = all.open;
 	while (l && (const void *)l != (const void *)dir)
 		l = l->next;
-	pthread_mutex_unlock(&all.lock);
+	if (!l)
+		pthread_once(&libc.once, find_all);
 	return l;
+}
+
+/* ---- Ours ------------------------------------------------------------------------------------ */
+
+/* One that nobody has, or a new one; NULL: memory is short. */
+static struct listing *take(void)
+{
+	struct listing *l = atomic_load_explicit(&listings, memory_order_acquire);
+
+	while (l && atomic_exchange(&l->is_open, true))
+		l = l->next;
+	if (l)
+		return l;
+	l = calloc(1, sizeof(*l));
+	if (!l)
+		return NULL;
+	atomic_init(&l->is_open, true);
+	l->next = atomic_load(&listings);
+	while (!atomic_compare_exchange_weak(&listings, &l->next, l))
+		;
+	return l;
+}
+
+static struct dirent *listing_next(struct listing *l)
+{
+	const char *name = l->text + l->at;
+	size_t length = strcspn(name, "\n");
+
+	if (length == 0 || length >= sizeof(l->entry.d_name))
+		return NULL;
+	l->at += (long)length + (name[length] == '\n');
+	l->entry = (struct dirent){
+		.d_ino = 1,
+		.d_off = l->at,
+		.d_reclen = sizeof(l->entry),
+		.d_type = DT_UNKNOWN,
+	};
+	memcpy(l->entry.d_name, name, length);
+	return &l->entry;
 }
 
 /* Of a device's own: the folder of all devices may have others of the kernel's. */
@@ -53,61 +122,125 @@ static bool is_of_a_device(const char *path)
 	       path[sizeof(root) - 1 + strspn(path + sizeof(root) - 1, "/")] != '\0';
 }
 
-DIR *opendir(const char *path)
+/* NULL: errno says why, 0 that it is the system's. */
+static struct listing *listing_open(const char *path)
 {
-	struct listing *l = is_of_a_device(path) ? calloc(1, sizeof(*l)) : NULL;
-	DIR *(*libc_opendir)(const char *path);
-	void *symbol;
+	struct listing *l = take();
 	unsigned int mode;
-	int n = l ? sysfs_look(path, l->text, &mode) : NOT_OURS;
+	int n;
 
-	if (n < 0 || !S_ISDIR(mode) || n >= SYSFS_TEXT) {
-		free(l);
-		if (n != NOT_OURS) {
-			errno = n < 0 ? -n : ENOTDIR;
-			return NULL;
-		}
-		symbol = next_symbol("opendir");
-		memcpy(&libc_opendir, &symbol, sizeof(symbol));
-		return libc_opendir(path);
+	errno = ENOMEM;
+	if (!l)
+		return NULL;
+	n = sysfs_look(path, l->text, &mode);
+	if (n >= 0 && n < SYSFS_TEXT && S_ISDIR(mode)) {
+		l->text[n] = '\0';
+		l->at = 0;
+		return l;
 	}
-	l->text[n] = '\0';
-	l->at = l->text;
-	pthread_mutex_lock(&all.lock);
-	l->next = all.open;
-	all.open = l;
-	pthread_mutex_unlock(&all.lock);
-	return (DIR *)(void *)l;
+	atomic_store(&l->is_open, false);
+	errno = n < 0 ? -n : ENOTDIR;
+	if (n == NOT_OURS)
+		errno = 0;
+	return NULL;
 }
 
-static struct dirent *listing_next(struct listing *l)
-{
-	size_t length = strcspn(l->at, "\n");
+/* ---- Calls ----------------------------------------------------------------------------------- */
 
-	if (length == 0 || length >= sizeof(l->entry.d_name))
-		return NULL;
-	l->entry = (struct dirent){
-		.d_ino = 1,
-		.d_reclen = sizeof(l->entry),
-		.d_type = DT_UNKNOWN,
-	};
-	memcpy(l->entry.d_name, l->at, length);
-	l->at += length + (l->at[length] == '\n');
-	return &l->entry;
+DIR *opendir(const char *path)
+{
+	int error = errno;
+	struct listing *l;
+
+	if (is_of_a_device(path)) {
+		l = listing_open(path);
+		if (l || errno != 0) {
+			if (l)
+				errno = error;
+			return (DIR *)(void *)l;
+		}
+		errno = error;
+	}
+	pthread_once(&libc.once, find_all);
+	return libc.opendir(path);
 }
 
 struct dirent *readdir(DIR *dir)
 {
 	struct listing *l = find(dir);
-	struct dirent *(*libc_readdir)(DIR * dir);
-	void *symbol;
+
+	return l ? listing_next(l) : libc.readdir(dir);
+}
+
+static int read_to(DIR *dir, struct dirent *entry, struct dirent **result)
+{
+	struct listing *l = find(dir);
+	const struct dirent *next;
+
+	if (!l)
+		return libc.readdir_r(dir, entry, result);
+	next = listing_next(l);
+	if (next)
+		*entry = *next;
+	*result = next ? entry : NULL;
+	return 0;
+}
+
+int readdir_r(DIR *dir, struct dirent *entry, struct dirent **result)
+{
+	return read_to(dir, entry, result);
+}
+
+void rewinddir(DIR *dir)
+{
+	struct listing *l = find(dir);
 
 	if (l)
-		return listing_next(l);
-	symbol = next_symbol("readdir");
-	memcpy(&libc_readdir, &symbol, sizeof(symbol));
-	return libc_readdir(dir);
+		l->at = 0;
+	else
+		libc.rewinddir(dir);
 }
+
+long telldir(DIR *dir)
+{
+	struct listing *l = find(dir);
+
+	return l ? l->at : libc.telldir(dir);
+}
+
+/* Only what telldir() said is a place; anything else leads nowhere, but not outside. */
+void seekdir(DIR *dir, long at)
+{
+	struct listing *l = find(dir);
+
+	if (!l)
+		libc.seekdir(dir, at);
+	else if (at >= 0 && at <= (long)strlen(l->text))
+		l->at = at;
+}
+
+/* POSIX lets folders have no descriptor. */
+int dirfd(DIR *dir)
+{
+	if (!find(dir))
+		return libc.dirfd(dir);
+	errno = ENOTSUP;
+	return -1;
+}
+
+int closedir(DIR *dir)
+{
+	struct listing *l = find(dir);
+
+	if (!l)
+		return libc.closedir(dir);
+	if (atomic_exchange(&l->is_open, false))
+		return 0;
+	errno = EBADF;
+	return -1;
+}
+
+/* ---- The same for large files, which are no others here -------------------------------------- */
 
 _Static_assert(sizeof(struct dirent) == sizeof(struct dirent64), "every folder is a large one");
 
@@ -116,22 +249,11 @@ struct dirent64 *readdir64(DIR *dir)
 	return (struct dirent64 *)(void *)readdir(dir);
 }
 
-int closedir(DIR *dir)
+int readdir64_r(DIR *dir, struct dirent64 *entry, struct dirent64 **result)
 {
-	struct listing *l = find(dir), **at;
-	int (*libc_closedir)(DIR * dir);
-	void *symbol;
+	struct dirent *found;
+	int r = read_to(dir, (struct dirent *)(void *)entry, &found);
 
-	if (!l) {
-		symbol = next_symbol("closedir");
-		memcpy(&libc_closedir, &symbol, sizeof(symbol));
-		return libc_closedir(dir);
-	}
-	pthread_mutex_lock(&all.lock);
-	for (at = &all.open; *at != l; at = &(*at)->next)
-		;
-	*at = l->next;
-	pthread_mutex_unlock(&all.lock);
-	free(l);
-	return 0;
+	*result = (struct dirent64 *)(void *)found;
+	return r;
 }
