@@ -241,6 +241,7 @@ enum weft_reason {
 	WEFT_R_IB_ORDER,
 	WEFT_R_IB_XRC,
 	WEFT_R_IB_INVALID,
+	WEFT_R_IB_LOST,
 
 	/* Management datagrams, and connection management by them. */
 	WEFT_R_MAD_LENGTH,

@@ -540,6 +540,9 @@ static const struct reason_row rows[WEFT_REASON_COUNT] = {
 			    "domain (IBA annex A14)." },
 	[WEFT_R_IB_INVALID] = { "ib_invalid", "-", EREMOTEIO,
 				"The peer found the request malformed, or longer than its receive." },
+	[WEFT_R_IB_LOST] = { "ib_lost", "RC-04", ECONNRESET,
+			     "The peer missed the same packet each time that it was sent again, as "
+			     "often as the queue pair's retries allow." },
 
 	[WEFT_R_MAD_LENGTH] = { "mad_length", "-", EBADMSG,
 				"A management datagram is of 256 bytes, and this one is not." },

@@ -121,6 +121,8 @@ struct requester {
 	uint64_t deadline_ns;  /* UINT64_MAX: none */
 	uint64_t progress_ns;  /* of the latest, or of the first packet after none was out */
 	uint64_t quiet_ns;     /* until then losses are those that are being made good already */
+	bool is_missed;	       /* the peer has missed something since the last progress or retry */
+	uint64_t missed_ns;    /* since when */
 	uint32_t psn_gap;      /* of the latest answer that came too early */
 	uint64_t probe_ns;     /* how long the next silence may last */
 	bool is_probe_due;     /* the packet at psn_una is to be sent again, alone */

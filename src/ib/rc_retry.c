@@ -13,6 +13,9 @@ enum { PROBE_RTTS = 3, PROBE_READ_RTTS = 8, PROBE_SHARE = 64, RTT_WEIGHT = 8 };
 /* Less is nothing to a scheduler. */
 static const uint64_t probe_least_ns = 200 * 1000;
 
+/* Of who has none: that of timeout code 14, which most programs ask for. */
+static const uint64_t complaint_ns = UINT64_C(4096) << 14;
+
 /* Whether one packet alone can tell: the oldest is no Read. RESYNC, which has no request, can. */
 static bool can_probe(const struct ib_conn *c)
 {
@@ -78,6 +81,7 @@ void rc_retry_progress(struct ib_conn *c, uint64_t now_ns)
 	take_round_trip(q, now_ns);
 	q->is_recovering = false;
 	q->is_waiting = false;
+	q->is_missed = false;
 	q->is_probe_due = q->is_probed = false;
 	q->retries_left = c->retries;
 	q->progress_ns = now_ns;
@@ -87,6 +91,14 @@ void rc_retry_progress(struct ib_conn *c, uint64_t now_ns)
 	else
 		wait_for_answer(c, now_ns, q->probe_ns);
 	conn_ready(c);
+}
+
+/* Until it may be known, what a round trip takes. */
+static uint64_t round_trip(const struct ib_conn *c)
+{
+	if (c->req.rtt_ns > 0)
+		return c->req.rtt_ns;
+	return c->timeout_ns == UINT64_MAX ? probe_least_ns : c->timeout_ns / PROBE_SHARE;
 }
 
 void rc_retry_go_back(struct ib_conn *c, uint64_t now_ns)
@@ -100,34 +112,54 @@ void rc_retry_go_back(struct ib_conn *c, uint64_t now_ns)
 	q->is_timed = false;
 	q->is_probe_due = q->is_probed = false;
 	q->is_recovering = true;
-	q->quiet_ns = now_ns + (q->rtt_ns ? q->rtt_ns : c->timeout_ns / PROBE_SHARE);
+	q->quiet_ns = now_ns + round_trip(c);
 	conn_ready(c);
 }
 
-/* IBA 9.9.2.4.1: the consumer's retries are spent. */
+/*
+ * IBA 9.9.2.4.1: one of the consumer's retries. True: they are spent, and that is the end. Whether
+ * the peer was heard since the one before says why.
+ */
 static bool is_spent(struct ib_conn *c)
 {
 	struct requester *q = &c->req;
+	enum weft_reason reason = q->is_missed ? WEFT_R_IB_LOST : WEFT_R_PEER_GONE;
+
+	q->is_missed = false;
 
 	if (q->retries_left > 0) {
 		q->retries_left--;
 		return false;
 	}
 	if (c->is_ee)
-		ee_fail(ee_of(c), WEFT_R_PEER_GONE);
+		ee_fail(ee_of(c), reason);
 	else
-		rc_req_fail(c, WEFT_ERR_PEER_GONE, WEFT_R_PEER_GONE);
+		rc_req_fail(c, WEFT_ERR_PEER_GONE, reason);
 	return true;
 }
 
 /*
  * While what was lost is on its way again, what had been sent before still makes the peer complain:
- * nothing that comes within a round trip counts. It costs no retry, as somebody is there.
+ * nothing that comes within a round trip counts.
+ *
+ * IBA 9.9.2.4.1 takes a retry for each NAK. On a network that drops and reorders they would soon be
+ * spent, by complaints of one loss: as with silence a retry is a whole timeout in which nothing got
+ * better, so a peer that always complains is given up, too. Who waits for answers for ever has no
+ * timeout, and is lent one here.
  */
 void rc_retry_lost(struct ib_conn *c, uint64_t now_ns)
 {
-	if (!c->req.is_waiting && now_ns >= c->req.quiet_ns)
-		rc_retry_go_back(c, now_ns);
+	struct requester *q = &c->req;
+
+	if (q->is_waiting || now_ns < q->quiet_ns)
+		return;
+	if (!q->is_missed) {
+		q->is_missed = true;
+		q->missed_ns = now_ns;
+	}
+	if (c->timeout_ns == UINT64_MAX && now_ns - q->missed_ns >= complaint_ns && is_spent(c))
+		return;
+	rc_retry_go_back(c, now_ns);
 }
 
 /* IBA 9.7.5.2.8 and 9.9.2.4.2; receiver_wait_ns is the consumer's own measure. */

@@ -218,6 +218,75 @@ TEST(test_rc_04_a_timeout_sends_one_packet_again_not_all)
 	bed_close(b);
 }
 
+static enum weft_reason put_nak(struct bed *b, uint32_t n)
+{
+	uint8_t syndrome = iba_syndrome_nak(IBA_NAK_SEQUENCE);
+
+	return bed_put(b, peer_ack(syndrome, iba_psn_add(PSN_OURS, n), 0), NULL, 0);
+}
+
+/*
+ * IBA 9.9.2.4.1: a peer that misses the same packet again and again is given up as one that is
+ * silent, even by who waits for answers for ever (a timeout of 0).
+ */
+TEST(test_rc_04_iba_9_9_2_4_1_a_peer_that_always_complains)
+{
+	static const uint8_t timeouts[] = { 14, 0 };
+	const uint64_t step_ns = iba_timeout_ns(14) / 32;
+
+	for (uint32_t i = 0; i < 16; i++) {
+		struct ib_config config = bed_config();
+		struct bed *b;
+
+		config.retries = (uint8_t)(i % 8);
+		config.timeout_code = timeouts[i / 8];
+		b = bed_open(&config, WEFT_RC);
+		bed_post(b, (struct weft_send_wr){ .id = 1, .opcode = WEFT_OP_WRITE }, 0, 2 * MTU);
+		for (uint32_t n = 0; n < 32U * (config.retries + 1); n++) {
+			bed_incomplete(b);
+			b->out_count = 0;
+			MUST(put_nak(b, 0));
+			bed_expect(b, IBA_WRITE_FIRST, PSN_OURS);
+			bed_expect(b, IBA_WRITE_LAST, PSN_OURS + 1);
+			/* What comes at once is of what had been sent before. */
+			MUST(put_nak(b, 0));
+			bed_silent(b);
+			bed_wait(b, step_ns);
+		}
+		for (uint32_t n = 0; n <= config.retries; n++) {
+			(void)put_nak(b, 0);
+			bed_wait(b, step_ns);
+		}
+		bed_completed(b, 1, WEFT_ERR_PEER_GONE);
+		EXPECT_EQ(b->qp->reason, WEFT_R_IB_LOST);
+		bed_close(b);
+	}
+}
+
+/* RC-04: what is only lost often arrives, as long as there is progress in between. */
+TEST(test_rc_04_losses_with_progress_between_them_cost_nothing)
+{
+	enum { PACKETS = 32 };
+	struct ib_config config = bed_config();
+	struct bed *b;
+
+	config.retries = 1;
+	b = bed_open(&config, WEFT_RC);
+	bed_post(b, (struct weft_send_wr){ .id = 1, .opcode = WEFT_OP_WRITE }, 0, PACKETS * MTU);
+	for (uint32_t n = 1; n < PACKETS; n++) {
+		b->out_count = 0;
+		MUST(put_nak(b, n));
+		bed_wait(b, iba_timeout_ns(14) / 32);
+		MUST(put_nak(b, n));
+		bed_wait(b, iba_timeout_ns(14) / 32);
+	}
+	MUST(bed_put(b, peer_ack(iba_syndrome_ack(31), iba_psn_add(PSN_OURS, PACKETS - 1), 1), NULL,
+		     0));
+	bed_completed(b, 1, WEFT_SUCCESS);
+	b->out_count = 0;
+	bed_close(b);
+}
+
 /*
  * RC-04: every request for a Read is answered in full. Of a peer whose round trip is not known a
  * long one is not asked for again within the timeout: a slow peer would answer them all.
