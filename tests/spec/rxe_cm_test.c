@@ -326,3 +326,54 @@ TEST(test_iba_12_9_agent_in_the_place_of_rxe)
 	EXPECT_EQ(kinds & 0x1fd, 0x1fd);
 	EXPECT(conversations >= 6);
 }
+
+static bool is_answer(const struct iba_packet *p)
+{
+	enum iba_op op = iba_op(p->opcode);
+
+	return op >= IBA_READ_RESPONSE_FIRST && op <= IBA_ATOMIC_ACKNOWLEDGE;
+}
+
+/* The first request to this queue pair of who sent packet `said`; false: there was none. */
+static bool first_to(const struct rxe *x, uint32_t said, uint32_t qpn, struct iba_packet *first)
+{
+	const uint8_t *address = x->packets[said].from.address;
+
+	for (uint32_t i = 0; i < x->count; i++) {
+		REQUIRE(iba_decode(first, x->packets[i].bytes, x->packets[i].length) == WEFT_OK);
+		if (first->dest_qp == qpn && !is_answer(first) &&
+		    memcmp(x->packets[i].to.address, address, 16) == 0)
+			return true;
+	}
+	return false;
+}
+
+/*
+ * IBA 12.7.31, which reads either way: who says a starting PSN is who the first packet of that
+ * number is for. The recordings, in which the two ends' numbers differ, settle it.
+ */
+TEST(test_iba_12_7_31_starting_psn_is_of_what_its_sender_receives)
+{
+	uint32_t to_active = 0, to_passive = 0;
+
+	for (size_t n = 0; n < sizeof(names) / sizeof(names[0]); n++) {
+		struct rxe *x = rxe_open(names[n]);
+		struct iba_packet first;
+		struct ibcm_msg m;
+
+		for (uint32_t i = 0; i < x->count; i++) {
+			if (!message_at(&x->packets[i], &m))
+				continue;
+			if (m.kind == IBCM_REQ && first_to(x, i, m.req.qpn, &first)) {
+				EXPECT_EQ(first.psn, m.req.psn);
+				to_active++;
+			}
+			if (m.kind == IBCM_REP && first_to(x, i, m.rep.qpn, &first)) {
+				EXPECT_EQ(first.psn, m.rep.psn);
+				to_passive++;
+			}
+		}
+		rxe_close(x);
+	}
+	EXPECT(to_active > 1 && to_passive > 1);
+}

@@ -2,18 +2,23 @@
 /* What librdmacm does on RoCE devices and not on iWARP's. */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/if_ether.h>
 #include <poll.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "test.h"
 #include "unit/compat/cm_fixture.h"
+
+enum { WIRE_BYTES = 512, WIRE_MAX = 1024 };
 
 #define NEEDS_ROCE()                                                                               \
 	do {                                                                                       \
@@ -158,6 +163,81 @@ TEST(test_roce_cm_queue_pairs_are_as_the_two_ends_have_said)
 	EXPECT_EQ(far.retry_cnt, 6);
 	EXPECT_EQ(near.rnr_retry, 1);
 	EXPECT_EQ(far.rnr_retry, 2);
+	cm_pair_free(&p);
+}
+
+/* Where a REQ and a REP have what they say of their sender's queue pair, behind UDP. */
+struct said {
+	uint8_t attribute;
+	size_t qpn_at, psn_at;
+};
+
+enum { MAD_AT = 20, ATTRIBUTE_AT = MAD_AT + 16, MESSAGE_AT = MAD_AT + 24, IP_AND_UDP = 28 };
+
+static const struct said req = { 0x10, MESSAGE_AT + 32, MESSAGE_AT + 44 };
+static const struct said rep = { 0x13, MESSAGE_AT + 12, MESSAGE_AT + 20 };
+
+static uint32_t u24(const uint8_t *at)
+{
+	return (uint32_t)at[0] << 16 | (uint32_t)at[1] << 8 | at[2];
+}
+
+/* Sees what goes to any GSI by RoCE, and no other's traffic. -1: it cannot be had. */
+static int wire_open(void)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_H | BPF_ABS, 22), /* port, behind IPv4 */
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 4791, 0, 3),
+		BPF_STMT(BPF_LD | BPF_B | BPF_ABS, IP_AND_UDP + 7), /* of the queue pair */
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 1, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, WIRE_BYTES),
+		BPF_STMT(BPF_RET | BPF_K, 0),
+	};
+	const struct sock_fprog filter = { sizeof(code) / sizeof(code[0]), code };
+	int fd = socket(AF_PACKET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, htons(ETH_P_IP));
+
+	if (fd >= 0)
+		REQUIRE(setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof(filter)) == 0);
+	return fd;
+}
+
+/* The starting PSN in a message about this queue pair that was on the wire; -1: there was none. */
+static int64_t psn_said(const uint8_t *packets, size_t count, const struct said *s, uint32_t qpn)
+{
+	for (size_t i = 0; i < count; i++) {
+		const uint8_t *p = packets + i * WIRE_BYTES + IP_AND_UDP;
+
+		if (u24(p + 5) == 1 && p[ATTRIBUTE_AT + 1] == s->attribute &&
+		    u24(p + s->qpn_at) == qpn)
+			return u24(p + s->psn_at);
+	}
+	return -1;
+}
+
+/*
+ * IBA 12.7.31: the number that an end says is the one from which the other shall number. Both ends
+ * would agree as well if each took it for its own, but not with others.
+ */
+TEST(test_roce_cm_starting_psn_is_the_one_that_its_sender_expects)
+{
+	static uint8_t packets[WIRE_MAX * WIRE_BYTES];
+	struct cm_pair p;
+	size_t count = 0;
+	int wire;
+
+	NEEDS_ROCE();
+	wire = wire_open();
+	if (wire < 0)
+		SKIP("the wire cannot be looked at: it takes CAP_NET_RAW");
+	cm_pair_make(&p);
+	while (count < WIRE_MAX &&
+	       recv(wire, packets + count * WIRE_BYTES, WIRE_BYTES, MSG_TRUNC) > 0)
+		count++;
+	close(wire);
+	EXPECT_EQ(psn_said(packets, count, &req, p.near->qp->qp_num), attr_of(p.near->qp).rq_psn);
+	EXPECT_EQ(psn_said(packets, count, &rep, p.far->qp->qp_num), attr_of(p.far->qp).rq_psn);
+	EXPECT_EQ(attr_of(p.near->qp).sq_psn, attr_of(p.far->qp).rq_psn);
+	EXPECT_EQ(attr_of(p.far->qp).sq_psn, attr_of(p.near->qp).rq_psn);
 	cm_pair_free(&p);
 }
 
