@@ -159,6 +159,19 @@ static struct weft_adapter *enter(const struct weft_contact *c)
 	return a;
 }
 
+/*
+ * After words that may be the program's last: it can end behind this without another one. What the
+ * kernel gave to our own socket instead of to the one it is for would end with it, and nobody is
+ * left to say it again: so that goes on first.
+ */
+static void leave_said(struct weft_adapter *a)
+{
+	adapter_work(a);
+	if (roce_input_shared(a->net->roce))
+		adapter_work(a);
+	adapter_leave(a);
+}
+
 enum weft_reason weft_contact_next(struct weft_contact *contact, struct weft_contact_news *news)
 {
 	struct weft_adapter *a;
@@ -209,7 +222,7 @@ enum weft_reason weft_contact_accept(struct weft_contact *contact,
 				.owner = contact,
 			});
 	}
-	adapter_leave_working(a);
+	leave_said(a);
 	return r;
 }
 
@@ -243,7 +256,7 @@ enum weft_reason weft_contact_reject(struct weft_contact *contact, uint16_t code
 	r = reject(contact, code, bytes_of(private_data, private_bytes));
 	if (r == WEFT_OK)
 		contact->id = 0;
-	adapter_leave_working(a);
+	leave_said(a);
 	return r;
 }
 
@@ -256,7 +269,7 @@ enum weft_reason weft_contact_ready(struct weft_contact *contact)
 		return WEFT_R_NULL_ARGUMENT;
 	a = enter(contact);
 	r = ib_cm_ready(contact->roce->cm, a->net->now_ns, contact->id, bytes_of(NULL, 0));
-	adapter_leave_working(a);
+	leave_said(a);
 	return r;
 }
 
@@ -282,7 +295,7 @@ enum weft_reason weft_contact_disconnect(struct weft_contact *contact)
 		return WEFT_R_NULL_ARGUMENT;
 	a = enter(contact);
 	r = ib_cm_disconnect(contact->roce->cm, a->net->now_ns, contact->id, bytes_of(NULL, 0));
-	adapter_leave_working(a);
+	leave_said(a);
 	return r;
 }
 
@@ -318,7 +331,7 @@ enum weft_reason weft_contact_close(struct weft_contact *contact)
 	a = enter(contact);
 	ib_cm_forget(contact->roce->cm, a->net->now_ns, contact->id);
 	contact_destroy(contact);
-	adapter_leave_working(a);
+	leave_said(a);
 	return WEFT_OK;
 }
 
@@ -465,6 +478,6 @@ enum weft_reason weft_service_close(struct weft_service_point *service)
 	list_remove(&service->link);
 	list_remove(&service->events.link);
 	free(service);
-	adapter_leave_working(a);
+	leave_said(a);
 	return WEFT_OK;
 }

@@ -194,6 +194,18 @@ bool roce_input_all(struct roce *r)
 	return has_come;
 }
 
+bool roce_input_shared(struct roce *r)
+{
+	bool has_come = false;
+
+	udp_ask_shared(r->udp);
+	for (int i = 0; i < FETCHES_ALL && udp_is_shared_asked(r->udp); i++) {
+		(void)udp_fetch(r->udp, false);
+		has_come |= take_fetched(r);
+	}
+	return has_come;
+}
+
 /* ---- Out ------------------------------------------------------------------------------------ */
 
 static bool is_resting(const struct roce *r)

@@ -82,6 +82,9 @@ bool roce_input(struct roce *roce, bool is_hot);
  */
 bool roce_input_all(struct roce *roce);
 
+/* Receives what lies in the shared sockets, so that what is others' goes on to them. */
+bool roce_input_shared(struct roce *roce);
+
 /*
  * While a program polls: whether what is to be sent should rather go with what it may post next, as
  * an answer to what it finds. That is for once; its next poll sends it, or the thread.

@@ -124,6 +124,22 @@ void udp_ask_all(struct udp *u)
 	}
 }
 
+void udp_ask_shared(struct udp *u)
+{
+	for (int i = 0; i < 2; i++) {
+		struct udp_socket *s = &u->shared[i];
+
+		list_remove(&s->ready_link);
+		if (s->watch.fd >= 0)
+			list_push(&u->ready, &s->ready_link);
+	}
+}
+
+bool udp_is_shared_asked(const struct udp *u)
+{
+	return list_is_linked(&u->shared[0].ready_link) || list_is_linked(&u->shared[1].ready_link);
+}
+
 /* Most often the one that had something last; now and then each of the others. */
 static struct udp_socket *next_hot(struct udp *u)
 {

@@ -18,8 +18,9 @@
  * management datagrams by the place in the receiver's communication id. Those that nobody is there
  * for are given to who got them, to be answered.
  *
- * What others on the host can do. One that closes hands on what lies in its shared sockets. A
- * process that dies takes with it what lay unread in its sockets, as a lost packet. One that is
+ * What others on the host can do. One that closes hands on what lies in its shared sockets, and one
+ * that speaks to a contact what it said there. A process that dies takes with it what else lay
+ * unread in its sockets, as a lost packet. One that is
  * stopped keeps what the kernel gives its shared sockets: packets that no flow is for, of those
  * peers' source ports whose hash is its. To send again by another source port helps. Everybody who
  * may bind the port in this network namespace can take packets and give others': they are all
@@ -90,6 +91,10 @@ bool udp_is_hot(const struct udp *udp);
 
 /* As if told of all those of which nobody would tell: udp_fetch() reads them in turn. */
 void udp_ask_all(struct udp *udp);
+
+/* As if told of the shared sockets; and whether one of them has not been found empty since. */
+void udp_ask_shared(struct udp *udp);
+bool udp_is_shared_asked(const struct udp *udp);
 
 /*
  * The program polls, and the thread stands by: sockets that are asked at every poll need not be

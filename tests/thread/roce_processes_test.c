@@ -386,3 +386,124 @@ TEST(test_roce_a_process_that_was_killed_is_not_waited_for)
 	close(address[0]);
 	close(address[1]);
 }
+
+/* ---- Last words ----------------------------------------------------------------------------- */
+
+enum { LAST_WORDS = 10, HAS_REJECTED = 1, HAS_PARTED = 2 };
+
+static const char no[] = "not today";
+
+/* In the child, whose failure must not look like the test's. */
+static void child_must(bool is_so)
+{
+	if (!is_so)
+		_exit(CLIENT_BAD);
+}
+
+/* An adapter at a place that differs from turn to turn, and so does who gets what it sends. */
+static struct weft_adapter *open_at_turn(int turn)
+{
+	struct weft_adapter *spare[LAST_WORDS], *a;
+
+	for (int i = 0; i < turn; i++) {
+		child_must(weft_adapter_open(NULL, &spare[i]) == WEFT_OK);
+		child_must(weft_roce_open(spare[i]) == WEFT_OK);
+	}
+	child_must(weft_adapter_open(NULL, &a) == WEFT_OK);
+	child_must(weft_roce_open(a) == WEFT_OK);
+	for (int i = 0; i < turn; i++)
+		child_must(weft_adapter_close(spare[i]) == WEFT_OK);
+	return a;
+}
+
+/* Waits for a request, ends it, and is gone at once, without a word to anybody. */
+static void speak_and_die(int turn, bool is_reject, int address)
+{
+	const struct weft_contact_offer offer = { .qp_number = 0x30002, .retries = 7 };
+	const struct weft_service_options at = { .at = loopback,
+						 .port_space = WEFT_PORT_SPACE_TCP };
+	struct weft_adapter *a = open_at_turn(turn);
+	uint64_t since = thread_now_ns();
+	struct weft_service_point *service;
+	struct weft_contact_news news;
+	struct weft_contact *c = NULL;
+	struct weft_address server;
+
+	child_must(weft_service_open(a, &at, &service) == WEFT_OK);
+	child_must(weft_service_address(service, &server) == WEFT_OK);
+	child_must(write(address, &server, sizeof(server)) == sizeof(server));
+	do
+		child_must(weft_service_next(service, NULL, &c) == WEFT_OK);
+	while (!c && thread_now_ns() - since < PATIENCE_NS);
+	child_must(c && await_news(c, WEFT_CONTACT_REQUEST, &news));
+	if (is_reject) {
+		child_must(weft_contact_reject(c, 0, no, sizeof(no)) == WEFT_OK);
+		_exit(HAS_REJECTED);
+	}
+	child_must(weft_contact_accept(c, &offer) == WEFT_OK);
+	child_must(await_news(c, WEFT_CONTACT_ESTABLISHED, &news));
+	child_must(weft_contact_disconnect(c) == WEFT_OK);
+	_exit(HAS_PARTED);
+}
+
+static void hear_last_word(struct weft_adapter *a, const struct weft_address *server,
+			   bool is_reject)
+{
+	const struct weft_contact_offer offer = { .qp_number = 0x30001, .retries = 7 };
+	const struct weft_contact_options how = {
+		.path = { .from = loopback, .to = *server, .mtu_bytes = 1024 },
+		.port_space = WEFT_PORT_SPACE_TCP,
+	};
+	struct weft_contact_news news;
+	struct weft_contact *c;
+
+	MUST(weft_contact_open(a, &how, &offer, &c));
+	if (is_reject) {
+		EXPECT(await_news(c, WEFT_CONTACT_REJECTED, &news));
+		EXPECT_EQ(news.reason, WEFT_R_CONNECT_REJECTED);
+		EXPECT(memcmp(news.private_data, no, sizeof(no)) == 0);
+	} else {
+		REQUIRE(await_news(c, WEFT_CONTACT_REPLY, &news));
+		MUST(weft_contact_ready(c));
+		EXPECT(await_news(c, WEFT_CONTACT_DISCONNECTED, &news));
+	}
+	MUST(weft_contact_close(c));
+}
+
+static void last_word(int turn, bool is_reject)
+{
+	struct weft_address server;
+	int address[2], status;
+	struct weft_adapter *a;
+	pid_t pid;
+
+	REQUIRE(pipe(address) == 0);
+	pid = fork();
+	REQUIRE(pid >= 0);
+	if (pid == 0)
+		speak_and_die(turn, is_reject, address[1]);
+	REQUIRE(read(address[0], &server, sizeof(server)) == sizeof(server));
+	MUST(weft_adapter_open(NULL, &a));
+	hear_last_word(a, &server, is_reject);
+	MUST(weft_adapter_close(a));
+	REQUIRE(waitpid(pid, &status, 0) == pid);
+	EXPECT(WIFEXITED(status) && WEXITSTATUS(status) == (is_reject ? HAS_REJECTED : HAS_PARTED));
+	close(address[0]);
+	close(address[1]);
+}
+
+/*
+ * What it said may have come to its own socket, by the kernel's choice: it must not go with the
+ * process, which nobody could ask again.
+ */
+TEST(test_roce_what_a_process_said_last_arrives)
+{
+	const char *why_not = own_network_enter();
+
+	if (why_not)
+		SKIP(why_not);
+	for (int turn = 0; turn < LAST_WORDS; turn++) {
+		last_word(turn, true);
+		last_word(turn, false);
+	}
+}
