@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "compat/ibverbs/engine.h"
@@ -62,6 +62,9 @@ static enum weft_reason port_open(const struct device *d)
 	return r;
 }
 
+/* Of contexts, counted. */
+static _Atomic uint64_t numbers = 1;
+
 struct context *context_open(struct device *device)
 {
 	struct context *c = calloc(1, sizeof(*c));
@@ -87,8 +90,8 @@ struct context *context_open(struct device *device)
 	}
 	ibv = &c->verbs.context;
 	ibv->device = &device->ibv;
-	/* A descriptor of the context's own: some programs copy it, none can use it. */
-	ibv->cmd_fd = fcntl(c->async.bell.fd, F_DUPFD_CLOEXEC, 0);
+	/* Of the context's own, and of nothing else: it can only be copied, and imported. */
+	ibv->cmd_fd = memfd_create(device->ibv.name, MFD_CLOEXEC);
 	ibv->async_fd = c->async.bell.fd;
 	ibv->num_comp_vectors = 1;
 	ibv->abi_compat = (void *)UINTPTR_MAX; /* there is a struct verbs_context around it */
@@ -97,7 +100,9 @@ struct context *context_open(struct device *device)
 	if (device->kind == DEVICE_ROCE)
 		roce_ops_init(&c->verbs);
 	c->adapter = weftv_adapter();
+	c->number = atomic_fetch_add(&numbers, 1);
 	context_get(ibv);
+	offer_make(&c->offer, OFFER_CONTEXT, ibv, 0);
 	return c;
 }
 
@@ -119,6 +124,7 @@ void context_put(struct ibv_context *context)
 
 	if (atomic_fetch_sub(&c->users, 1) > 1)
 		return;
+	offer_withdraw(&c->offer);
 	teller_fini(&c->async);
 	if (context->cmd_fd >= 0)
 		close(context->cmd_fd);

@@ -8,13 +8,6 @@
 
 enum { ALIGN_LOG_MAX = 20, WORD = 4 };
 
-struct dm {
-	struct ibv_dm ibv;
-	uint8_t *memory;
-	size_t length;
-	atomic_uint users; /* regions */
-};
-
 static bool is_inside(const struct dm *dm, uint64_t offset, size_t length)
 {
 	return offset <= dm->length && length <= dm->length - offset;
@@ -69,8 +62,10 @@ struct ibv_dm *alloc_dm(struct ibv_context *context, struct ibv_alloc_dm_attr *a
 	memset(dm->memory, 0, attr->length);
 	dm->length = attr->length;
 	dm->ibv.context = context;
+	dm->ibv.handle = offer_handle();
 	dm->ibv.memcpy_to_dm = to_dm;
 	dm->ibv.memcpy_from_dm = from_dm;
+	offer_make(&dm->offer, OFFER_DM, context, dm->ibv.handle);
 	return &dm->ibv;
 }
 
@@ -80,7 +75,11 @@ int free_dm(struct ibv_dm *ibv)
 
 	if (atomic_load(&dm->users) > 0)
 		return EBUSY;
-	free(dm->memory);
+	offer_withdraw(&dm->offer);
+	if (dm->owner)
+		atomic_fetch_sub(&dm->owner->users, 1);
+	else
+		free(dm->memory);
 	free(dm);
 	return 0;
 }
@@ -89,6 +88,7 @@ struct ibv_mr *reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *ibv, uint64_t offset,
 			 unsigned int access)
 {
 	struct dm *dm = CONTAINER_OF(ibv, struct dm, ibv);
+	struct dm *owner = dm->owner ? dm->owner : dm;
 	struct ibv_mr *mr;
 
 	/* man ibv_alloc_dm: such regions are zero based. */
@@ -100,8 +100,8 @@ struct ibv_mr *reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *ibv, uint64_t offset,
 	mr = ibv_reg_mr_iova2(pd, dm->memory + offset, length ? length : 1, 0, access);
 	if (mr) {
 		mr->length = length;
-		CONTAINER_OF(mr, struct mr, ibv)->device_memory = &dm->users;
-		atomic_fetch_add(&dm->users, 1);
+		CONTAINER_OF(mr, struct mr, ibv)->device_memory = &owner->users;
+		atomic_fetch_add(&owner->users, 1);
 		mr->addr = NULL;
 	}
 	return mr;

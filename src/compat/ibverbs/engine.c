@@ -32,10 +32,12 @@ static void fork_prepare(void)
 	device_list_lock();
 	pthread_mutex_lock(&engine.lock);
 	qps_lock();
+	offers_lock();
 }
 
 static void fork_parent(void)
 {
+	offers_unlock();
 	qps_unlock();
 	pthread_mutex_unlock(&engine.lock);
 	device_list_put();
@@ -49,6 +51,7 @@ static void fork_child(void)
 	bells_abandon();
 	devices_forked();
 	qps_forked();
+	offers_forked();
 	fork_parent();
 }
 

@@ -23,7 +23,38 @@ struct ibv_pd *pd_open(struct ibv_context *context, const struct weft_pd_options
 		return refused(r);
 	}
 	pd->ibv.context = context;
+	pd->ibv.handle = offer_handle();
+	offer_make(&pd->offer, OFFER_PD, context, pd->ibv.handle);
 	return &pd->ibv;
+}
+
+struct pd *pd_stand_for(struct ibv_context *context, struct pd *real)
+{
+	struct pd *pd = calloc(1, sizeof(*pd));
+
+	if (!pd)
+		return refused(WEFT_R_NO_MEMORY);
+	list_init(&pd->offer.link);
+	pd->parent = real;
+	pd->weft = real->weft;
+	pd->ibv.context = context;
+	pd->ibv.handle = real->ibv.handle;
+	pd_get(&real->ibv);
+	return pd;
+}
+
+/* The last that used an import which is no longer one takes it along. */
+void pd_put(struct ibv_pd *ibv)
+{
+	struct pd *pd = pd_of(ibv);
+
+	/* Bound: an import stands for one that is none. */
+	while (atomic_fetch_sub(&pd->users, 1) == 1 && pd->is_import) {
+		struct pd *real = pd->parent;
+
+		free(pd);
+		pd = real;
+	}
 }
 
 struct ibv_pd *ibv_alloc_pd(struct ibv_context *context)
@@ -36,16 +67,22 @@ int ibv_dealloc_pd(struct ibv_pd *ibv)
 	struct pd *pd = pd_of(ibv);
 	enum weft_reason r = WEFT_OK;
 
-	if (atomic_load(&pd->users) > 0)
+	if (atomic_load(&pd->users) > (pd->is_import ? 1 : 0))
 		return EBUSY;
+	if (pd->is_import) {
+		ibv_unimport_pd(ibv);
+		return 0;
+	}
 	if (pd->parent)
 		pd_put(&pd->parent->ibv);
 	else
 		r = weft_pd_destroy(pd->weft);
 	if (pd->td)
 		atomic_fetch_sub(&pd->td->users, 1);
-	if (r == WEFT_OK)
+	if (r == WEFT_OK) {
+		offer_withdraw(&pd->offer);
 		free(pd);
+	}
 	return weftv_errno(r);
 }
 
@@ -61,19 +98,15 @@ struct ibv_pd *alloc_parent_domain(struct ibv_context *context,
 					   IBV_PARENT_DOMAIN_INIT_ATTR_ALLOCATORS)) ||
 	    (has_allocators && (!attr->alloc || !attr->free)))
 		return refused(WEFT_R_BAD_ARGUMENT);
-	pd = calloc(1, sizeof(*pd));
+	pd = pd_stand_for(context, pd_real(attr->pd));
 	if (!pd)
-		return refused(WEFT_R_NO_MEMORY);
-	pd->parent = pd_real(attr->pd);
-	pd->weft = pd->parent->weft;
+		return NULL;
 	if (has_allocators) {
 		pd->alloc = attr->alloc;
 		pd->free = attr->free;
 	}
 	if (attr->comp_mask & IBV_PARENT_DOMAIN_INIT_ATTR_PD_CONTEXT)
 		pd->pd_context = attr->pd_context;
-	pd->ibv.context = context;
-	pd_get(&pd->parent->ibv);
 	if (attr->td) {
 		pd->td = CONTAINER_OF(attr->td, struct td, ibv);
 		atomic_fetch_add(&pd->td->users, 1);
@@ -230,6 +263,7 @@ static struct mr *mr_open(struct ibv_pd *pd, const struct weft_region_options *o
 	mr->ibv.context = pd->context;
 	mr->ibv.pd = pd;
 	pd_get(pd);
+	offer_make(&mr->offer, OFFER_MR, pd->context, mr->ibv.handle);
 	return mr;
 }
 
@@ -305,10 +339,7 @@ int ibv_dereg_mr(struct ibv_mr *ibv)
 
 	if (r != WEFT_OK)
 		return weftv_errno(r);
-	if (mr->device_memory)
-		atomic_fetch_sub(mr->device_memory, 1);
-	pd_put(ibv->pd);
-	free(mr);
+	ibv_unimport_mr(ibv); /* what is left of it is only the struct */
 	return 0;
 }
 

@@ -84,13 +84,42 @@ void device_list_put(void);
 /* In the child of a fork, while it is locked: contexts are the parent's. */
 void devices_forked(void);
 
+/* ---- What can be imported -------------------------------------------------------------------- */
+
+enum offer_kind { OFFER_CONTEXT, OFFER_PD, OFFER_MR, OFFER_DM };
+
+/*
+ * An object that other contexts of this process may import, who know the descriptor of its context
+ * and its handle. import.c guards it.
+ */
+struct offer {
+	struct list link; /* unlinked: it is not offered */
+	enum offer_kind kind;
+	uint64_t context; /* number */
+	uint32_t handle;
+};
+
+void offer_make(struct offer *offer, enum offer_kind kind, struct ibv_context *context,
+		uint32_t handle);
+void offer_withdraw(struct offer *offer);
+
+/* A handle that no other has, for objects without a number. */
+uint32_t offer_handle(void);
+
+/* The list of all; in the child of a fork, while it is locked: they are the parent's. */
+void offers_lock(void);
+void offers_unlock(void);
+void offers_forked(void);
+
 /* ---- Contexts ------------------------------------------------------------------------------- */
 
 struct context {
 	struct verbs_context verbs; /* which ends with the struct ibv_context */
 	struct teller async;	    /* of struct async_record */
-	atomic_uint users;	    /* the program, until it closes it, and what tells of events */
-	bool is_shared;		    /* librdmacm's: it stays open */
+	struct offer offer;
+	uint64_t number;   /* its own, or that of the one it was imported from */
+	atomic_uint users; /* the program, until it closes it, and what tells of events */
+	bool is_shared;	   /* librdmacm's: it stays open */
 	struct weft_adapter *adapter; /* the parent's, after a fork */
 };
 
@@ -120,8 +149,10 @@ struct td {
 
 struct pd {
 	struct ibv_pd ibv;
+	struct offer offer;
 	struct weft_pd *weft;
-	struct pd *parent; /* of a parent domain: the one it stands for */
+	struct pd *parent; /* of a parent domain or an import: the one it stands for */
+	bool is_import;	   /* then it has one user more, until it is unimported */
 	struct td *td;	   /* of a parent domain, or NULL */
 	/* Of a parent domain whose program brings the memory of its queues; or NULL. */
 	void *(*alloc)(struct ibv_pd *pd, void *pd_context, size_t size, size_t alignment,
@@ -142,10 +173,7 @@ static inline void pd_get(struct ibv_pd *p)
 	atomic_fetch_add(&pd_of(p)->users, 1);
 }
 
-static inline void pd_put(struct ibv_pd *p)
-{
-	atomic_fetch_sub(&pd_of(p)->users, 1);
-}
+void pd_put(struct ibv_pd *p);
 
 /* What memory is for: the resource types that the program is told. */
 enum pd_resource { PD_CQ = 1, PD_SRQ, PD_QP, PD_SEND_QUEUE };
@@ -170,6 +198,7 @@ static inline struct pd *pd_real(struct ibv_pd *p)
 
 struct mr {
 	struct ibv_mr ibv;
+	struct offer offer;
 	struct weft_pd *weft_pd;
 	/* As it was registered. */
 	void *memory;
@@ -183,6 +212,15 @@ struct mr {
 /* Of device memory that can be allocated at a time. */
 #define DM_BYTES_MAX ((size_t)64 << 20)
 
+struct dm {
+	struct ibv_dm ibv;
+	struct offer offer;
+	struct dm *owner; /* of one that was imported: whose memory it is; else NULL */
+	uint8_t *memory;
+	size_t length;
+	atomic_uint users; /* regions, imports */
+};
+
 struct mw {
 	struct ibv_mw ibv;
 	struct weft_pd *weft_pd;
@@ -191,6 +229,9 @@ struct mw {
 
 /* NULL and errno. */
 struct ibv_pd *pd_open(struct ibv_context *context, const struct weft_pd_options *options);
+
+/* Another that stands for it, in this context or another one. NULL and errno. */
+struct pd *pd_stand_for(struct ibv_context *context, struct pd *real);
 
 /* A registration of ordinary memory, as ibv_reg_mr() is given it. 0 or errno. */
 int region_options(void *addr, size_t length, uint64_t iova, unsigned int access,

@@ -10,53 +10,6 @@
 #include "compat/ibverbs/object.h"
 #include "compat/ibverbs/undeclared.h"
 
-static void *not_supported(void)
-{
-	errno = EOPNOTSUPP;
-	return NULL;
-}
-
-/* ---- Objects of other processes ------------------------------------------------------------- */
-
-struct ibv_context *ibv_import_device(int cmd_fd)
-{
-	(void)cmd_fd;
-	return not_supported();
-}
-
-struct ibv_pd *ibv_import_pd(struct ibv_context *context, uint32_t handle)
-{
-	(void)context, (void)handle;
-	return not_supported();
-}
-
-void ibv_unimport_pd(struct ibv_pd *pd)
-{
-	(void)pd;
-}
-
-struct ibv_mr *ibv_import_mr(struct ibv_pd *pd, uint32_t handle)
-{
-	(void)pd, (void)handle;
-	return not_supported();
-}
-
-void ibv_unimport_mr(struct ibv_mr *mr)
-{
-	(void)mr;
-}
-
-struct ibv_dm *ibv_import_dm(struct ibv_context *context, uint32_t handle)
-{
-	(void)context, (void)handle;
-	return not_supported();
-}
-
-void ibv_unimport_dm(struct ibv_dm *dm)
-{
-	(void)dm;
-}
-
 /* ---- What vendors add to connections -------------------------------------------------------- */
 
 int ibv_set_ece(struct ibv_qp *qp, struct ibv_ece *ece)

@@ -69,10 +69,6 @@ TEST(test_verbs_of_other_adapters_refuse)
 	EXPECT_NONE(ibv_create_rwq_ind_table(l.context, &table));
 	EXPECT_NONE(ibv_create_counters(l.context, &counters));
 	EXPECT_NONE(ibv_create_flow(l.near, &flow));
-	EXPECT_NONE(ibv_import_device(0));
-	EXPECT_NONE(ibv_import_pd(l.context, 0));
-	EXPECT_NONE(ibv_import_mr(l.pd, 0));
-	EXPECT_NONE(ibv_import_dm(l.context, 0));
 	EXPECT_NONE(ibv_reg_dmabuf_mr(l.pd, 0, 1, 0, 0, 0));
 	EXPECT_EQ(ibv_modify_cq(l.cq, &moderation), EOPNOTSUPP);
 	EXPECT_EQ(ibv_modify_qp_rate_limit(l.near, &(struct ibv_qp_rate_limit_attr){ 0 }),
