@@ -495,6 +495,7 @@ void qp_recv_retire(struct weft_qp *qp, struct weft_completion *completion, bool
 	struct weft_cq *cq = qp->is_xrc ? srq->xrc_cq : qp->recv_cq;
 
 	CHECK(qp->recv);
+	send_queue_settle(qp);
 	if (qp->is_xrc)
 		srq->users--;
 	completion->id = qp->recv->id;

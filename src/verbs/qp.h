@@ -243,5 +243,11 @@ void qp_recv_flush(struct weft_qp *qp);
 void send_queue_end(struct weft_qp *qp, struct send_wqe *wqe, const struct outcome *out);
 void send_queue_flush(struct weft_qp *qp);
 
+/*
+ * Retires what has ended well, now. For what completes next: the peer may have said it as an answer
+ * to these, and a consumer takes them for over then.
+ */
+void send_queue_settle(struct weft_qp *qp);
+
 /* Retires what has ended, begins what can begin. */
 void send_queue_run(struct weft_qp *qp, uint64_t now_ns);

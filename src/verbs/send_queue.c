@@ -135,6 +135,22 @@ void send_queue_flush(struct weft_qp *qp)
 	q->is_stopped = false;
 }
 
+void send_queue_settle(struct weft_qp *qp)
+{
+	const struct send_queue *q = &qp->sq;
+
+	if (q->is_worked)
+		return;
+	while (q->begun > 0) {
+		const struct send_wqe *wqe = send_queue_at(q, q->head);
+
+		/* What failed ends more than itself: when the queue is worked on. */
+		if (wqe->state != WQE_ENDED || wqe->status != WEFT_SUCCESS)
+			return;
+		send_queue_retire(qp);
+	}
+}
+
 /*
  * SQR-06. A request that failed on this side alone leaves the stream whole, so the consumer's
  * choice applies. One that the other side refused ends a reliable connection; the other services

@@ -259,7 +259,8 @@ enum weft_reason bed_put_by(struct bed *b, const struct bed_way *way, struct iba
 	if (way->change)
 		way->change(buffer, &in.length);
 	r = ib_port_recv(b->port, b->now_ns, &in);
-	bed_run(b);
+	if (!b->is_batch)
+		bed_run(b);
 	return r;
 }
 

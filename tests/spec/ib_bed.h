@@ -44,7 +44,8 @@ struct bed {
 	struct bed_packet *out; /* BED_OUT_MAX */
 	uint32_t out_first, out_count;
 	uint32_t posted, completed;
-	bool is_held; /* nothing is taken from the port */
+	bool is_held;  /* nothing is taken from the port */
+	bool is_batch; /* packets come together: nothing else happens before bed_run() */
 };
 
 /* NULL: RC, MTU 256, two Reads each way, seven retries. The second is in RTR. */

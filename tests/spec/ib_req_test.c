@@ -92,6 +92,28 @@ TEST(test_rc_02_acknowledgements_are_cumulative)
 	bed_close(b);
 }
 
+/*
+ * A peer acknowledges a Send and then answers it. Though both come at once, the Send has ended when
+ * the answer is there: so programs expect it, which give the Send's buffer back by then.
+ */
+TEST(test_rc_02_a_send_ends_before_its_answer_comes)
+{
+	struct bed *b = bed_open(NULL, WEFT_RC);
+
+	bed_recv(b, 9, 0, 64);
+	bed_post(b, request(WEFT_OP_SEND, 1), 64, 8);
+	bed_post(b, request(WEFT_OP_SEND, 2), 64, 8);
+	b->is_batch = true;
+	MUST(ack(b, 0));
+	MUST(bed_put(b, peer_op(IBA_SEND_ONLY, PSN_PEERS), b->memory + 128, 8));
+	MUST(ack(b, 1));
+	bed_run(b);
+	bed_completed(b, 1, WEFT_SUCCESS);
+	bed_completed(b, 9, WEFT_SUCCESS);
+	bed_completed(b, 2, WEFT_SUCCESS);
+	bed_close(b);
+}
+
 /* SEND-09, SEND-13: from the lost packet on, asked of the memory again. */
 TEST(test_send_09_send_11_send_13_what_was_lost_is_gathered_again)
 {
