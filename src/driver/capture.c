@@ -20,7 +20,7 @@ enum {
 
 static const char comment[] =
 	"Made by weft from the bytes of its own sockets. Addresses, ports, bytes and times are "
-	"real; segment boundaries, acknowledgements and the handshake are not.";
+	"real; of TCP, segment boundaries, acknowledgements and the handshake are not.";
 
 struct capture {
 	int fd;
@@ -149,27 +149,35 @@ static size_t min_size(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/* Puts one packet into the buffer: as much of headers and payload as is captured. */
-static void packet_put(struct capture *c, const struct inet_tcp *h, struct pcapng_packet *p,
-		       const struct source *payload)
-{
+/* A packet's headers, encoded, and where the payload behind them is. */
+struct parts {
 	uint8_t headers[INET_HEADERS_MAX];
-	size_t header_bytes = inet_tcp_header_bytes(h);
-	struct wr w = wr_of(headers, sizeof(headers));
-	struct source from = *payload;
+	size_t header_bytes, payload_bytes;
+	struct source payload;
+	uint64_t now_ns;
+	bool is_outgoing;
+};
 
-	p->packet_bytes = (uint32_t)header_bytes + h->payload_bytes;
-	if (pcapng_packet_bytes(p) > sizeof(c->buffer) - c->used)
+static void packet_put(struct capture *c, const struct parts *parts)
+{
+	struct pcapng_packet p = {
+		.time_ns = (uint64_t)((int64_t)parts->now_ns + c->real_minus_monotonic_ns),
+		.packet_bytes = (uint32_t)(parts->header_bytes + parts->payload_bytes),
+		.is_outgoing = parts->is_outgoing,
+	};
+	struct source from = parts->payload;
+	struct wr w;
+
+	if (pcapng_packet_bytes(&p) > sizeof(c->buffer) - c->used)
 		capture_flush(c);
 	if (c->error)
 		return;
-	inet_tcp_encode(h, &w);
 	w = wr_of(c->buffer + c->used, sizeof(c->buffer) - c->used);
-	pcapng_packet_head_encode(p, &w);
-	memcpy(w.at, headers, header_bytes);
-	source_copy(&from, w.at + header_bytes, h->payload_bytes);
-	w.at += p->packet_bytes;
-	pcapng_packet_tail_encode(p, &w);
+	pcapng_packet_head_encode(&p, &w);
+	memcpy(w.at, parts->headers, parts->header_bytes);
+	source_copy(&from, w.at + parts->header_bytes, parts->payload_bytes);
+	w.at += p.packet_bytes;
+	pcapng_packet_tail_encode(&p, &w);
 	c->used = (size_t)(w.at - c->buffer);
 }
 
@@ -184,7 +192,6 @@ struct segment {
 /* One segment, and the bytes and flags of it that are counted in its half. */
 static void segment_put(struct capture_stream *s, const struct segment *g)
 {
-	struct capture *c = s->capture;
 	struct capture_half *h = &s->half[g->from];
 	uint32_t length = (uint32_t)g->payload_bytes;
 	struct inet_tcp tcp = {
@@ -198,12 +205,17 @@ static void segment_put(struct capture_stream *s, const struct segment *g)
 		.payload_bytes = length,
 		.payload = source_sum(g->payload, length),
 	};
-	struct pcapng_packet p = {
-		.time_ns = (uint64_t)((int64_t)g->now_ns + c->real_minus_monotonic_ns),
+	struct parts parts = {
+		.header_bytes = inet_tcp_header_bytes(&tcp),
+		.payload_bytes = length,
+		.payload = g->payload,
+		.now_ns = g->now_ns,
 		.is_outgoing = g->from == LOCAL,
 	};
+	struct wr w = wr_of(parts.headers, sizeof(parts.headers));
 
-	packet_put(c, &tcp, &p, &g->payload);
+	inet_tcp_encode(&tcp, &w);
+	packet_put(s->capture, &parts);
 	h->seq += length + (g->flags & (INET_TCP_SYN | INET_TCP_FIN) ? 1 : 0);
 }
 
@@ -358,4 +370,35 @@ void capture_stream_close(struct capture_stream *s, bool is_outgoing, bool is_re
 	h->is_closed = true;
 	if (s->half[!from].is_closed)
 		s->capture = NULL;
+}
+
+/* ---- datagrams ------------------------------------------------------------------------------ */
+
+void capture_datagram(struct capture *c, const struct capture_datagram *d, uint64_t now_ns)
+{
+	const struct source payload = { .v = d->v };
+	const struct inet_udp udp = {
+		.is_ipv6 = d->is_ipv6,
+		.from = &d->from,
+		.to = &d->to,
+		.traffic_class = d->traffic_class,
+		.hop_limit = d->hop_limit,
+		.ipv4_id = d->ipv4_id,
+		.ipv4_fragment = d->ipv4_fragment,
+		.payload_bytes = (uint32_t)d->length,
+		.payload = source_sum(payload, d->length),
+	};
+	struct parts parts = {
+		.header_bytes = inet_udp_header_bytes(&udp),
+		.payload_bytes = d->length,
+		.payload = payload,
+		.now_ns = now_ns,
+		.is_outgoing = d->is_outgoing,
+	};
+	struct wr w = wr_of(parts.headers, sizeof(parts.headers));
+
+	if (c->error)
+		return;
+	inet_udp_encode(&udp, &w);
+	packet_put(c, &parts);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A capture of what weft sends and receives, made without root: a pcapng file of the TCP segments
- * that could have carried the bytes of our sockets. Addresses, ports, bytes and times are real; how
- * the bytes are cut into segments, the acknowledgements and the handshake are not.
+ * that could have carried the bytes of our sockets, and of UDP datagrams. Addresses, ports, bytes
+ * and times are real; how the bytes of TCP are cut into segments, the acknowledgements and the
+ * handshake are not. Datagrams are those of the wire, one packet each.
  *
  * Segments are cut so that Wireshark finds every FPDU (seen with 4.0): a start frame and an FPDU
  * each begin a segment of their own, which has at least their first 20 and 8 bytes. So a few bytes
@@ -78,3 +79,15 @@ void capture_stream_bytes(struct capture_stream *s, const struct capture_bytes *
 /* The end of one direction (FIN), or by a reset of both, after which the stream takes no more. */
 void capture_stream_close(struct capture_stream *s, bool is_outgoing, bool is_reset,
 			  uint64_t now_ns);
+
+/* A packet of UDP, whole. */
+struct capture_datagram {
+	const struct iovec *v;
+	size_t length; /* the spans may hold more; at most INET_UDP_PAYLOAD_MAX */
+	bool is_outgoing, is_ipv6;
+	struct inet_end from, to;
+	uint8_t traffic_class, hop_limit;
+	uint16_t ipv4_id, ipv4_fragment;
+};
+
+void capture_datagram(struct capture *c, const struct capture_datagram *d, uint64_t now_ns);

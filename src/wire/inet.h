@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * IPv4 (RFC 791), IPv6 (RFC 8200) and TCP (RFC 9293) headers with their checksums, as they are
- * written to a capture. Only encoded: what arrives comes through the kernel, which keeps them.
+ * IPv4 (RFC 791), IPv6 (RFC 8200), TCP (RFC 9293) and UDP (RFC 768) headers with their checksums,
+ * as they are written to a capture. Only encoded: what arrives comes through the kernel, which
+ * keeps them.
  */
 #pragma once
 
@@ -16,9 +17,11 @@ enum {
 	INET_IPV6_BYTES = 40,
 	INET_TCP_BYTES = 20,
 	INET_TCP_SYN_BYTES = 28, /* with the options of a SYN */
+	INET_UDP_BYTES = 8,
 	INET_HEADERS_MAX = INET_IPV6_BYTES + INET_TCP_SYN_BYTES,
 	/* What an IPv4 packet holds besides its headers. It is the MSS of Linux's loopback too. */
-	INET_TCP_PAYLOAD_MAX = 65535 - INET_IPV4_BYTES - INET_TCP_BYTES
+	INET_TCP_PAYLOAD_MAX = 65535 - INET_IPV4_BYTES - INET_TCP_BYTES,
+	INET_UDP_PAYLOAD_MAX = 65535 - INET_IPV4_BYTES - INET_UDP_BYTES
 };
 
 enum inet_tcp_flag {
@@ -58,3 +61,16 @@ enum { INET_TCP_WINDOW_SCALE = 14 };
 /* IP and TCP header together. */
 uint32_t inet_tcp_header_bytes(const struct inet_tcp *h);
 void inet_tcp_encode(const struct inet_tcp *h, struct wr *w);
+
+struct inet_udp {
+	bool is_ipv6;
+	const struct inet_end *from, *to;
+	uint8_t traffic_class, hop_limit;
+	uint16_t ipv4_id, ipv4_fragment; /* fragment: flags and offset */
+	uint32_t payload_bytes;		 /* at most INET_UDP_PAYLOAD_MAX */
+	struct inet_sum payload;	 /* of all of it */
+};
+
+/* IP and UDP header together. */
+uint32_t inet_udp_header_bytes(const struct inet_udp *h);
+void inet_udp_encode(const struct inet_udp *h, struct wr *w);

@@ -63,24 +63,48 @@ static void read_tcp(struct packet *p, const uint8_t *at, uint32_t length)
 	check_sum(sum(sum(sum(6 + length, p->source, address), p->target, address), at, length));
 }
 
+static void read_udp(struct packet *p, const uint8_t *at, uint32_t length)
+{
+	int address = p->is_ipv6 ? 16 : 4;
+
+	REQUIRE(length >= 8 && big(at + 4, 2) == length && big(at + 6, 2) != 0);
+	p->source_port = (uint16_t)big(at, 2);
+	p->target_port = (uint16_t)big(at + 2, 2);
+	p->payload = at + 8;
+	p->payload_bytes = length - 8;
+	check_sum(sum(sum(sum(17 + length, p->source, address), p->target, address), at, length));
+}
+
 static void read_ip(struct packet *p, const uint8_t *at)
 {
 	uint32_t header;
 
 	p->is_ipv6 = at[0] >> 4 == 6;
 	header = p->is_ipv6 ? 40 : 20;
+	p->is_udp = at[p->is_ipv6 ? 6 : 9] == 17;
 	if (p->is_ipv6) {
-		REQUIRE(big(at, 4) == 0x60000000 && at[6] == 6 && at[7] == 64);
+		REQUIRE((big(at, 4) & 0xf00fffff) == 0x60000000 && (p->is_udp || at[6] == 6));
 		REQUIRE(big(at + 4, 2) + 40 == p->length);
+		p->traffic_class = (uint8_t)(big(at, 2) >> 4);
+		p->hop_limit = at[7];
 		p->source = at + 8;
 		p->target = at + 24;
 	} else {
-		REQUIRE(at[0] == 0x45 && at[1] == 0 && at[8] == 64 && at[9] == 6);
-		REQUIRE(big(at + 2, 2) == p->length && big(at + 4, 4) == 0x4000);
+		REQUIRE(at[0] == 0x45 && (p->is_udp || at[9] == 6));
+		REQUIRE(big(at + 2, 2) == p->length);
 		check_sum(sum(0, at, 20));
+		p->traffic_class = at[1];
+		p->ipv4_word = big(at + 4, 4);
+		p->hop_limit = at[8];
 		p->source = at + 12;
 		p->target = at + 16;
 	}
+	if (p->is_udp) {
+		read_udp(p, at + header, p->length - header);
+		return;
+	}
+	REQUIRE(p->traffic_class == 0 && p->hop_limit == 64);
+	REQUIRE(p->is_ipv6 || p->ipv4_word == 0x4000);
 	read_tcp(p, at + header, p->length - header);
 }
 

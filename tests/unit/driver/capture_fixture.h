@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Reads a capture back, by code of its own: the blocks of pcapng, IP and TCP headers with their
- * checksums computed anew. Whatever is not as it must be ends the test.
+ * Reads a capture back, by code of its own: the blocks of pcapng, IP, TCP and UDP headers with
+ * their checksums computed anew. Whatever is not as it must be ends the test.
  */
 #pragma once
 
@@ -13,11 +13,13 @@ enum { PACKETS_MAX = 20000 };
 
 struct packet {
 	uint64_t time_ns;
-	bool is_outgoing, is_ipv6;
+	bool is_outgoing, is_ipv6, is_udp;
 	uint32_t length;
+	uint8_t traffic_class, hop_limit;
+	uint32_t ipv4_word;		/* identification and fragment word */
 	const uint8_t *source, *target; /* addresses */
 	uint16_t source_port, target_port;
-	uint32_t seq, ack;
+	uint32_t seq, ack; /* of TCP */
 	uint8_t flags;
 	const uint8_t *payload;
 	uint32_t payload_bytes; /* that there were */

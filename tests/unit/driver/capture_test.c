@@ -404,3 +404,50 @@ TEST(test_capture_times_are_of_the_wall_clock)
 	reading_close(&r);
 	unlink(capture_path());
 }
+
+/* ---- datagrams ------------------------------------------------------------------------------ */
+
+TEST(test_capture_datagrams_are_as_on_the_wire)
+{
+	static uint8_t bytes[3000];
+	struct capture_datagram d = {
+		.from = { { 10, 0, 0, 1 }, 0xc001 },
+		.to = { { 10, 0, 0, 2 }, 4791 },
+		.traffic_class = 0x6a,
+		.hop_limit = 17,
+		.ipv4_id = 0x1234,
+		.ipv4_fragment = 0x4000,
+	};
+	struct prng p = { 3 };
+	struct capture *c = NULL;
+	struct reading r;
+
+	for (size_t i = 0; i < sizeof(bytes); i++)
+		bytes[i] = (uint8_t)prng_next(&p);
+	REQUIRE(capture_open(capture_path(), &c) == 0);
+	for (uint32_t i = 0; i < 200; i++) {
+		size_t at = i * 7 % 1500;
+		struct iovec v[] = { { bytes, at }, { NULL, 0 }, { bytes + at, sizeof(bytes) } };
+
+		d.v = v;
+		d.length = i * 13;
+		d.is_outgoing = i % 2;
+		d.is_ipv6 = i % 4 > 1;
+		capture_datagram(c, &d, i);
+	}
+	capture_close(c);
+	reading_open(&r, capture_path());
+	EXPECT_EQ(r.count, 200);
+	for (uint32_t i = 0; i < r.count; i++) {
+		const struct packet *k = &r.packets[i];
+
+		REQUIRE(k->is_udp && k->is_outgoing == i % 2 && k->is_ipv6 == (i % 4 > 1));
+		REQUIRE(k->source_port == 0xc001 && k->target_port == 4791);
+		REQUIRE(k->traffic_class == 0x6a && k->hop_limit == 17);
+		REQUIRE(k->ipv4_word == (k->is_ipv6 ? 0 : 0x12344000));
+		REQUIRE(k->payload_bytes == i * 13);
+		EXPECT_MEM(k->payload, bytes, k->payload_bytes);
+	}
+	reading_close(&r);
+	unlink(capture_path());
+}

@@ -72,3 +72,25 @@ TEST(test_rfc7323_2_2_syn_carries_window_scale)
 	h.is_ipv6 = false;
 	EXPECT_EQ(inet_tcp_header_bytes(&h), 40);
 }
+
+/* RFC 768: a sum that comes out as 0 is sent as all ones, for 0 means that there is none. */
+TEST(test_rfc768_checksum_is_never_none)
+{
+	const struct inet_end a = { { 0 }, 0 }, b = { { 0 }, 0xffe6 };
+	struct inet_udp h = { .from = &a, .to = &b };
+	uint8_t bytes[INET_HEADERS_MAX];
+	uint32_t none = 0;
+
+	EXPECT_EQ(inet_udp_header_bytes(&h), 28);
+	for (uint32_t port = 0; port <= UINT16_MAX; port++) {
+		const struct inet_end from = { { 0 }, (uint16_t)port };
+		struct wr w = wr_of(bytes, sizeof(bytes));
+
+		h.from = &from;
+		inet_udp_encode(&h, &w);
+		EXPECT_EQ(w.at - bytes, 28);
+		none += bytes[26] == 0xff && bytes[27] == 0xff;
+		EXPECT(bytes[26] != 0 || bytes[27] != 0);
+	}
+	EXPECT_EQ(none, 1);
+}
