@@ -39,7 +39,7 @@ enum { COMMANDS = sizeof(commands) / sizeof(commands[0]) };
 static const char environment[] =
 	"\nEnvironment of programs that use weft, or that weft run runs (%p stands for the process id):\n\n"
 	"  WEFT_DEVICES=A,B under weft run: only these of what weft devices shows\n"
-	"  WEFT_PCAP=FILE   capture every iWARP connection, for Wireshark; without root\n"
+	"  WEFT_PCAP=FILE   capture all that goes over the network, for Wireshark; without root\n"
 	"  WEFT_TRACE=FILE  write what happens, for weft trace\n"
 	"  WEFT_LOG=LEVEL   off (the default); error: a line on stderr for each queue pair that\n"
 	"                   fails or is not connected, and why; info: for those that end well, too\n"

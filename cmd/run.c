@@ -21,7 +21,7 @@ static const char usage[] =
 	"signals are its own.\n"
 	"\n"
 	"  --devices LIST  it sees only these, of those that weft devices shows (WEFT_DEVICES)\n"
-	"  --pcap FILE     capture its iWARP connections, for Wireshark (WEFT_PCAP)\n"
+	"  --pcap FILE     capture all that it says and hears, for Wireshark (WEFT_PCAP)\n"
 	"  --trace FILE    write what happens, for weft trace (WEFT_TRACE)\n"
 	"  --log LEVEL     off, error or info, on stderr (WEFT_LOG)\n"
 	"  --faults SPEC   make failures on purpose, such as seed=7,qp_error=0.001 (WEFT_FAULTS)\n"

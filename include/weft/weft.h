@@ -701,12 +701,12 @@ struct weft_traffic {
 enum weft_reason weft_qp_traffic(struct weft_qp *qp, struct weft_traffic *traffic);
 
 /*
- * Captures every iWARP connection of the adapter that begins from now on, to a file that Wireshark
- * reads (pcapng); `%p` in the path is the process id. Needs no privilege. Adapters that name the
- * same path share the file; a connection of which both ends are captured to it is there once, as
- * the first sees it. WEFT_R_BUSY: the adapter is captured already, by an earlier call or because
- * WEFT_PCAP in the environment asked for it, or another process is writing that file;
- * WEFT_R_SYSTEM: it cannot be made.
+ * Captures every iWARP connection of the adapter that begins from now on, and every packet of RoCE,
+ * to a file that Wireshark reads (pcapng); `%p` in the path is the process id. Needs no privilege.
+ * Adapters that name the same path share the file; an iWARP connection of which both ends are
+ * captured to it is there once, as the first sees it. WEFT_R_BUSY: the adapter is captured already,
+ * by an earlier call or because WEFT_PCAP in the environment asked for it, or another process is
+ * writing that file; WEFT_R_SYSTEM: it cannot be made.
  */
 enum weft_reason weft_capture_start(struct weft_adapter *adapter, const char *path);
 

@@ -3,7 +3,7 @@
  * How a person sees what an adapter does, without the program's help:
  *
  *	observe.c   what the environment asks for, and what the adapters of a process share
- *	record.c    captures of connections (WEFT_PCAP)
+ *	record.c    captures of connections and packets (WEFT_PCAP)
  *	tracing.c   events of the trace on their way to a file (WEFT_TRACE)
  *	log.c       the few of them that become lines on stderr (WEFT_LOG)
  *	stat.c      counters for other processes to ask for (WEFT_STAT)
@@ -26,6 +26,8 @@
 #include "driver/link_phase.h"
 
 struct fault_plan;
+struct ib_in;
+struct ib_out;
 struct link;
 struct net;
 struct observer;
@@ -138,3 +140,10 @@ void record_end(struct link *link, bool is_outgoing, bool is_reset);
 
 /* No link of the network is captured any more, though it goes on. */
 void record_leave_all(struct net *net);
+
+/*
+ * Of an adapter that is captured: a packet of RoCE has arrived; these were sent. Those that go
+ * between two adapters are there as often as these see them: one may be lost on its way.
+ */
+void record_packet_in(struct net *net, const struct ib_in *in);
+void record_packets_out(struct net *net, const struct ib_out *outs, uint32_t count);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Captures: which links of which adapters go to which file. */
+/* Captures: which links and packets of which adapters go to which file. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <pthread.h>
@@ -7,6 +7,10 @@
 #include <string.h>
 
 #include "driver/net.h"
+#include "driver/roce.h"
+#include "wire/iba_icrc.h"
+
+enum { ECN_MASK = 3 };
 
 struct recording {
 	/* The process's lock guards these. */
@@ -246,4 +250,73 @@ void record_leave_all(struct net *net)
 		if (link->record.recording)
 			leave(link);
 	}
+}
+
+/* ---- Packets of RoCE ------------------------------------------------------------------------ */
+
+/*
+ * Sockets do not tell how IPv4 numbered a packet, but a good ICRC does (iba_icrc.h). Of a bad one
+ * nothing is known: it stands there as it would be sent by us.
+ */
+static void see_ipv4_word(const struct ib_in *in, struct capture_datagram *d)
+{
+	const struct iba_icrc_ip ip = { .from = &in->from, .to = &in->to };
+	uint32_t length = (uint32_t)in->length, word;
+
+	d->ipv4_fragment = IBA_IPV4_DF;
+	if (in->is_ipv6 || in->length < IBA_BTH_BYTES + IBA_ICRC_BYTES)
+		return;
+	word = iba_icrc_differs(iba_icrc_begin(&ip, length), in->bytes, in->length);
+	word = iba_icrc_ipv4_word(word, iba_icrc_factor(length));
+	if ((word & UINT16_MAX) != 0 && (word & UINT16_MAX) != IBA_IPV4_DF)
+		return;
+	d->ipv4_id = (uint16_t)(word >> 16);
+	d->ipv4_fragment = (uint16_t)word;
+}
+
+void record_packet_in(struct net *net, const struct ib_in *in)
+{
+	struct recording *r = net->adapter->recording;
+	const struct iovec v = { (void *)(uintptr_t)in->bytes, in->length };
+	struct capture_datagram d = {
+		.v = &v,
+		.length = in->length,
+		.is_ipv6 = in->is_ipv6,
+		.from = in->from,
+		.to = in->to,
+		.traffic_class = in->traffic_class,
+		.hop_limit = in->hop_limit,
+	};
+
+	see_ipv4_word(in, &d);
+	pthread_mutex_lock(&r->lock);
+	capture_datagram(r->capture, &d, net_look_at_clock(net));
+	pthread_mutex_unlock(&r->lock);
+}
+
+void record_packets_out(struct net *net, const struct ib_out *outs, uint32_t count)
+{
+	struct recording *r = net->adapter->recording;
+	uint64_t now_ns;
+
+	pthread_mutex_lock(&r->lock);
+	now_ns = net_look_at_clock(net);
+	for (uint32_t i = 0; i < count; i++) {
+		const struct ib_path *path = outs[i].path;
+		const struct capture_datagram d = {
+			.v = (const struct iovec *)(const void *)outs[i].spans.spans,
+			.length = outs[i].spans.length,
+			.is_outgoing = true,
+			.is_ipv6 = path->is_ipv6,
+			.from = path->from,
+			.to = path->to,
+			.traffic_class = (uint8_t)((path->traffic_class & ~ECN_MASK) | outs[i].ecn),
+			.hop_limit = path->hop_limit ? path->hop_limit : ROCE_HOP_LIMIT,
+			.ipv4_id = outs[i].ipv4_id,
+			.ipv4_fragment = IBA_IPV4_DF,
+		};
+
+		capture_datagram(r->capture, &d, now_ns);
+	}
+	pthread_mutex_unlock(&r->lock);
 }

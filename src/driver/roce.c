@@ -164,11 +164,14 @@ static void take(struct roce *r, const struct ib_in *in)
 
 static bool take_fetched(struct roce *r)
 {
+	bool is_recorded = r->net->adapter->recording;
 	const struct ib_in *in;
 	bool has_come = false;
 
 	net_look_at_clock(r->net);
 	while ((in = udp_next(r->udp)) != NULL) {
+		if (is_recorded)
+			record_packet_in(r->net, in);
 		take(r, in);
 		has_come = true;
 	}
@@ -255,6 +258,9 @@ static bool send_all(struct roce *r, struct udp_batch *batch)
 		uint32_t before = batch->done;
 		enum weft_reason reason = udp_send(r->udp, batch);
 
+		if (r->net->adapter->recording)
+			record_packets_out(r->net, &batch->outs[before],
+					   batch->done - batch->refused - before);
 		if (reason == WEFT_OK)
 			return batch->done == batch->count;
 		r->refused += batch->refused;

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * seeing_roce_sample MODE [4|6] [FILE]: a program for seeing_roce_test.py to look at. Two adapters,
+ * connected by RoCE over loopback, IPv4 or IPv6. It uses nothing but the public interface.
+ *
+ *	story  every kind of message of RC, a datagram, a contact that is refused, and a
+ *	       connection that dies of a bad tag
+ *	hold   the same but for the last; says "ready PID" and stays until its input ends
+ *	work   the same, but sends all the while
+ *	start  as story, captured by the program itself to the file, at the near end, until the bad
+ *	       tag
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include <weft/roce.h>
+
+#include "seeing_side.h"
+
+enum { Q_KEY = 0x1ee7, PSN = 0xffffc0, PORT = 7471, REJECTED = 28 };
+
+static struct weft_path path = { .mtu_bytes = 1024, .traffic_class = 0x68, .hop_limit = 33 };
+
+static void connect_one(const struct side *s, const struct side *to)
+{
+	const struct weft_roce r = {
+		.path = path,
+		.peer_number = weft_qp_number(to->qp),
+		.psn_recv = PSN,
+		.psn_send = PSN,
+		.reads_in = 4,
+		.reads_out = 4,
+		.rnr_timer_code = 12,
+		.timeout_code = 18,
+		.retries = 7,
+		.rnr_retries = WEFT_RNR_RETRY_FOREVER,
+	};
+
+	MUST(weft_qp_receive(s->qp, &r));
+	MUST(weft_qp_start(s->qp, &r));
+}
+
+static void connect_both(const struct side *near, const struct side *far)
+{
+	connect_one(near, far);
+	connect_one(far, near);
+}
+
+static struct weft_qp *datagram_qp(struct side *s)
+{
+	const struct weft_qp_options options = { .send_cq = s->cq,
+						 .recv_cq = s->cq,
+						 .service = WEFT_UD };
+	const struct weft_roce r = { .path = { .mtu_bytes = 1024 }, .q_key = Q_KEY, .psn_send = 5 };
+	struct weft_qp *qp;
+
+	MUST(weft_qp_create(s->pd, &options, &qp));
+	MUST(weft_qp_modify(qp, &(struct weft_qp_attr){ .state = WEFT_QPS_INIT }, WEFT_QP_STATE));
+	MUST(weft_qp_receive(qp, &r));
+	MUST(weft_qp_start(qp, &r));
+	return qp;
+}
+
+static void send_datagram(struct side *near, struct side *far)
+{
+	struct weft_qp *rc[2] = { near->qp, far->qp };
+	struct weft_segment s = { (uintptr_t)near->memory, SMALL, near->tag };
+	struct weft_send_wr wr = {
+		.opcode = WEFT_OP_SEND,
+		.segments = &s,
+		.segment_count = 1,
+		.remote_q_key = Q_KEY,
+	};
+	struct weft_ah *ah;
+
+	near->qp = datagram_qp(near);
+	far->qp = datagram_qp(far);
+	MUST(weft_ah_create(near->pd, &path, &ah));
+	wr.ah = ah;
+	wr.dest_qp_number = weft_qp_number(far->qp);
+	carry(near, far, &wr, 1);
+	MUST(weft_ah_destroy(ah));
+	MUST(weft_qp_destroy(near->qp));
+	MUST(weft_qp_destroy(far->qp));
+	near->qp = rc[0];
+	far->qp = rc[1];
+}
+
+static void await_news(struct side *near, struct side *far, struct weft_contact *c,
+		       enum weft_contact_kind kind)
+{
+	struct weft_contact_news news = { .kind = WEFT_CONTACT_NONE };
+
+	while (news.kind == WEFT_CONTACT_NONE) {
+		side_poll(near);
+		side_poll(far);
+		MUST(weft_contact_next(c, &news));
+	}
+	if (news.kind != kind)
+		exit(1);
+}
+
+static void be_refused(struct side *near, struct side *far)
+{
+	struct weft_service_options service = { .at = path.to, .port_space = WEFT_PORT_SPACE_TCP };
+	struct weft_contact_options options = { .path = path, .port_space = WEFT_PORT_SPACE_TCP };
+	const struct weft_contact_offer offer = {
+		.qp_number = weft_qp_number(near->qp),
+		.psn = PSN,
+		.timeout_code = 14,
+		.retries = 7,
+	};
+	struct weft_contact *asking, *asked = NULL;
+	struct weft_service_point *point;
+
+	service.at.port = options.path.to.port = PORT;
+	MUST(weft_service_open(far->adapter, &service, &point));
+	MUST(weft_contact_open(near->adapter, &options, &offer, &asking));
+	while (!asked) {
+		side_poll(near);
+		side_poll(far);
+		MUST(weft_service_next(point, NULL, &asked));
+	}
+	await_news(near, far, asked, WEFT_CONTACT_REQUEST);
+	MUST(weft_contact_reject(asked, REJECTED, "no", 2));
+	await_news(near, far, asking, WEFT_CONTACT_REJECTED);
+	MUST(weft_contact_close(asking));
+	MUST(weft_contact_close(asked));
+	MUST(weft_service_close(point));
+}
+
+int main(int argc, char **argv)
+{
+	const char *mode = argc > 1 ? argv[1] : "story";
+	bool is_ipv6 = argc > 2 && strcmp(argv[2], "6") == 0;
+	bool is_sending = strcmp(mode, "work") == 0;
+	bool is_started = strcmp(mode, "start") == 0 && argc > 3;
+	static struct side near, far; /* left open: the end of the process must do */
+
+	path.from = path.to = is_ipv6 ? (struct weft_address){ .family = 6, .ip = { [15] = 1 } }
+				      : (struct weft_address){ .family = 4,
+							       .ip = { 127, 0, 0, 1 } };
+	side_open(&near, true);
+	side_open(&far, true);
+	if (is_started)
+		MUST(weft_capture_start(near.adapter, argv[3]));
+	connect_both(&near, &far);
+	every_message(&near, &far);
+	send_datagram(&near, &far);
+	be_refused(&near, &far);
+	if (is_started)
+		MUST(weft_capture_stop(near.adapter));
+	if (strcmp(mode, "hold") == 0 || is_sending)
+		stay(&near, &far, is_sending, is_sending);
+	else
+		bad_write(&near, &far);
+	return 0;
+}

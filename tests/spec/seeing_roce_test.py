@@ -1,0 +1,231 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""seeing_roce_test.py SAMPLE WEFT: what does a person see of a program that uses RoCE?
+
+SAMPLE (seeing_roce_sample.c) is watched from outside: by Wireshark's dissectors and by the weft
+command. All of it runs in a network namespace of its own, where nobody else has RoCE's port.
+"""
+import collections
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+import zlib
+
+sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+import seeing_test as seeing  # noqa: E402
+
+TESTS = {}
+HERE = "WEFT_SEEING_ROCE"  # set: this is the namespace
+
+# What the sample says: RC's opcodes but RD's and XRC's, a datagram.
+ACKNOWLEDGE, UD_SEND_ONLY = 17, 100
+WRITES = {6, 7, 8}
+STORY = set(range(0, 5)) - {3} | {6, 7, 8, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 23, UD_SEND_ONLY}
+PSN, MTU, LARGE = 0xffffc0, 1024, 200000
+REJ_REASON = "infiniband.cm.rej.reason"
+
+
+def test(function):
+    TESTS[function.__name__] = function
+    return function
+
+
+# --- captures ------------------------------------------------------------------------------------
+
+Packet = collections.namedtuple("Packet", "is_outgoing time bytes")
+
+
+def packets_of(path):
+    """The packets of a capture, by code of its own: blocks of pcapng, in network byte order."""
+    with open(path, "rb") as f:
+        data = f.read()
+    at, packets = 0, []
+    while at < len(data):
+        kind, length = struct.unpack_from(">II", data.ljust(at + 8, b"\0"), at)
+        if length == 0 or at + length > len(data):
+            break  # it is being written
+        if kind == 6:
+            high, low, captured = struct.unpack_from(">III", data, at + 12)
+            flags, = struct.unpack_from(">I", data, at + 28 + (captured + 3) // 4 * 4 + 4)
+            packets.append(Packet(flags & 3 == 2, (high << 32 | low) / 1e9,
+                                  data[at + 28:at + 28 + captured]))
+        at += length
+    return packets
+
+
+def is_reject(packet):
+    """ConnectReject: of IPv4, behind BTH and DETH the attribute of a MAD."""
+    return len(packet) == 308 and packet[28 + 20 + 16:28 + 20 + 18] == b"\0\x12"
+
+
+def icrc(packet):
+    """Annex A17: what a network may change counts as ones; 8 bytes of ones stand for LRH."""
+    b = bytearray(packet)
+    if b[0] >> 4 == 4:
+        udp, masked = 20, [1, 8, 10, 11]
+    else:
+        udp, masked = 40, [1, 2, 3, 7]
+        b[0] |= 0x0f
+    for at in masked + [udp + 6, udp + 7, udp + 8 + 4]:
+        b[at] = 0xff
+    return zlib.crc32(b"\xff" * 8 + bytes(b[:-4]))
+
+
+def icrc_faults(packets):
+    for i, p in enumerate(packets):
+        if struct.unpack("<I", p.bytes[-4:])[0] != icrc(p.bytes):
+            yield "packet %d: bad ICRC" % (i + 1)
+
+
+def dissect(path, config):
+    """[{field: [values]}] of each frame. Without RPCoRDMA, see capture_tshark_test.py."""
+    env = dict(os.environ, HOME=config, XDG_CONFIG_HOME=config, WIRESHARK_CONFIG_DIR=config)
+    done = subprocess.run(["tshark", "-n", "-r", path, "-T", "pdml", "-o", "udp.check_checksum:TRUE",
+                           "-o", "ip.check_checksum:TRUE", "--disable-protocol", "rpcordma"],
+                          env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    if done.returncode != 0:
+        raise ValueError("tshark: " + done.stderr.decode())
+    frames = []
+    for packet in ElementTree.fromstring(done.stdout).iter("packet"):
+        fields = collections.defaultdict(list)
+        for element in packet.iter():
+            if element.get("name"):
+                fields[element.get("name")].append(element.get("show", ""))
+        frames.append(fields)
+    return frames
+
+
+def number(frame, field):
+    return int(frame[field][0], 0)
+
+
+def opcodes(frames):
+    return {number(f, "infiniband.bth.opcode") for f in frames}
+
+
+def frame_faults(frames):
+    """Does Wireshark take each for InfiniBand, and has it nothing to say against it?"""
+    for i, f in enumerate(frames):
+        if f["udp.checksum.status"] != ["1"] or f.get("ip.checksum.status", ["1"]) != ["1"]:
+            yield "frame %d: bad checksum" % (i + 1)
+        if f["udp.dstport"] != ["4791"] or "infiniband.bth.opcode" not in f:
+            yield "frame %d: not RoCE" % (i + 1)
+        if "_ws.malformed" in f or "_ws.expert" in f:
+            yield "frame %d: %s" % (i + 1, f.get("_ws.expert.message", ["malformed"]))
+
+
+def capture_faults(packets, frames, wanted):
+    if len(packets) != len(frames):
+        yield "%d packets, %d frames" % (len(packets), len(frames))
+    yield from icrc_faults(packets)
+    yield from frame_faults(frames)
+    if opcodes(frames) != wanted:
+        yield "opcodes seen: %s, not %s" % (sorted(opcodes(frames)), sorted(wanted))
+
+
+def story_faults(place, version):
+    before = time.time()
+    done = place.run("story", version, WEFT_PCAP=place.path("of.%p.pcapng"))
+    if done.returncode or done.stderr:
+        yield "exit status %d: %s" % (done.returncode, done.stderr)
+    path = place.path(os.listdir(place.directory)[0])
+    packets, frames = packets_of(path), dissect(path, place.directory)
+    yield from capture_faults(packets, frames, STORY)
+    times = [p.time for p in packets]
+    if times != sorted(times) or times[0] < before or times[-1] > time.time():
+        yield "times are not those of the wall clock"
+    # Nothing is lost here: each packet was sent by one adapter, and came to the other as it was.
+    # What was sent again, just before the end, may not have come again.
+    sent = collections.Counter(p.bytes for p in packets if p.is_outgoing)
+    come = collections.Counter(p.bytes for p in packets if not p.is_outgoing)
+    if come - sent or set(sent) != set(come):
+        yield "%d packets sent, %d come, %d of which were not sent so" % (
+            sum(sent.values()), sum(come.values()), sum((come - sent).values()))
+    if [f[REJ_REASON] for f in frames if f.get(REJ_REASON)] != [["0x001c"]] * 2:
+        yield "the refusal: %s" % [f[REJ_REASON] for f in frames if f.get(REJ_REASON)]
+
+
+@test
+def test_capture_roce_shows_every_packet_ipv4(place):
+    yield from story_faults(place, "4")
+
+
+@test
+def test_capture_roce_shows_every_packet_ipv6(place):
+    yield from story_faults(place, "6")
+
+
+@test
+def test_capture_roce_by_the_program_is_of_one_end(place):
+    """Segments that the kernel cuts apart are there one by one; what comes after the stop is not."""
+    path = place.path("it.pcapng")
+    done = place.run("start", "4", path)
+    if done.returncode or done.stderr:
+        yield "exit status %d: %s" % (done.returncode, done.stderr)
+    packets, frames = packets_of(path), dissect(path, place.directory)
+    yield from capture_faults(packets, frames, STORY)
+    out = [f for f, p in zip(frames, packets) if p.is_outgoing]
+    # The one Write of 200000 bytes; the others fit in a packet, or in two.
+    large = [f for f in out if number(f, "infiniband.bth.opcode") in WRITES]
+    count = (LARGE + MTU - 1) // MTU
+    at = next(i for i, f in enumerate(large) if number(f, "infiniband.bth.opcode") == 6 and
+              number(f, "infiniband.reth.dmalen") == LARGE)
+    large = large[at:at + count]
+    psns = [number(f, "infiniband.bth.psn") for f in large]
+    if psns != [(psns[0] + i) % (1 << 24) for i in range(count)]:
+        yield "numbers of the large Write: %s" % psns
+    lengths = [number(f, "udp.length") - 8 for f in large]
+    rest = LARGE - (count - 1) * MTU
+    if lengths != [12 + 16 + MTU + 4] + [12 + MTU + 4] * (count - 2) + [12 + rest + 4]:
+        yield "lengths of the large Write: %s" % lengths
+    for field, wanted in (("ip.dsfield.dscp", 0x68 >> 2), ("ip.ttl", 33)):
+        if {number(f, field) for f in large} != {wanted}:
+            yield "%s: %s" % (field, {f[field][0] for f in large})
+    if number(out[-1], "infiniband.bth.destqp") != 1:
+        yield "the end was not the end: %s" % out[-1]["infiniband.bth.opcode"]
+    if any(number(f, "infiniband.aeth.syndrome") & 0x60 == 0x60 for f in frames
+           if "infiniband.aeth.syndrome" in f):
+        yield "what came after the stop is there"
+
+
+@test
+def test_capture_roce_of_a_killed_process(place):
+    path = place.path("it.pcapng")
+    child = place.start("hold", "4", WEFT_PCAP=path)
+    # The last that it said: the refusal, to the GSI of the end that had asked.
+    if not seeing.until(lambda: sum(1 for p in packets_of(path) if is_reject(p.bytes)) == 2):
+        yield "it was not written out in time"
+    child.kill()
+    child.wait()
+    yield from capture_faults(packets_of(path), dissect(path, place.directory), STORY)
+
+
+# --- all -----------------------------------------------------------------------------------------
+
+
+def main(sample, weft, *names):
+    if not os.environ.get(HERE):
+        if not shutil.which("unshare") or not shutil.which("ip") or \
+                subprocess.run(["unshare", "-rn", "true"], stderr=subprocess.DEVNULL).returncode:
+            print("skip seeing_roce: no network namespace of its own can be had")
+            return 77
+        os.environ[HERE] = "1"
+        os.execvp("unshare", ["unshare", "-rn", sys.executable, *sys.argv])
+    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
+    status = 0
+    for name, function in TESTS.items():
+        if names and not any(n in name for n in names):
+            continue
+        if name.startswith("test_capture_") and not shutil.which("tshark"):
+            print("skip %s: tshark is not installed" % name)
+        elif not seeing.judge(name, function, sample, weft):
+            status = 1
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))
