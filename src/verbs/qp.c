@@ -191,6 +191,7 @@ static void qp_stop(struct weft_qp *qp)
 	qp->failing = WEFT_OK;
 	qp->reason = WEFT_OK;
 	qp->is_draining = false;
+	qp->is_xrc_cut = false;
 	/* What happened to this stream is not the next one's. */
 	event_clear(&qp->events);
 }
@@ -470,7 +471,7 @@ bool qp_xrc_name(struct weft_qp *qp, uint32_t srq_number)
 	const struct weft_srq *srq = id_table_find(&qp->adapter->srqs, srq_number);
 
 	/* While a message has a receive of one queue, no other is named. */
-	if (!srq || srq->xrc_domain != qp->xrc_domain || qp->xrc_domain == 0 ||
+	if (!srq || srq->xrc_domain != qp->xrc_domain || qp->xrc_domain == 0 || qp->is_xrc_cut ||
 	    (qp->recv && srq_number != qp->xrc_srq))
 		return false;
 	qp->xrc_srq = srq_number;
@@ -486,7 +487,7 @@ void qp_recv_claim(struct weft_qp *qp)
 	if (!srq)
 		return;
 	srq_taken(srq);
-	srq->users += qp->is_xrc; /* it stays until its receive is retired */
+	srq->users += qp->is_xrc; /* which has to be told if it goes before */
 }
 
 void qp_recv_retire(struct weft_qp *qp, struct weft_completion *completion, bool is_solicited)

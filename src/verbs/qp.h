@@ -70,6 +70,7 @@ struct weft_qp {
 	struct recv_queue rq;  /* unused with an srq */
 	struct recv_wqe *recv; /* claimed for the message that is arriving, or NULL */
 	uint32_t xrc_srq;      /* number of the queue that the peer's latest request named; or 0 */
+	bool is_xrc_cut;       /* that queue went while a message was arriving in it */
 	struct timer timer;    /* of the send queue's wait */
 	struct list ready_link, sender_link, absent_link;
 	struct event_source events;

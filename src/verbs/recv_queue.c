@@ -142,8 +142,30 @@ enum weft_reason srq_create(struct weft_pd *pd, const struct weft_srq_options *o
 	return WEFT_OK;
 }
 
+/*
+ * IBA annex A14: no queue pair is associated with a queue of XRC, so none keeps it, least of all by
+ * a message that its peer does not end. The rest of that message names nothing that is there.
+ */
+static void cut_off(struct weft_srq *srq)
+{
+	const struct id_table *qps = &srq->adapter->qps;
+
+	/* Bound: all queue pairs. */
+	for (uint32_t i = 0; i < qps->slots_max && srq->users > 0; i++) {
+		struct weft_qp *qp = qps->objects[i];
+
+		if (qp && qp->is_xrc && qp->recv && qp->xrc_srq == srq->number) {
+			qp->recv = NULL;
+			qp->is_xrc_cut = true;
+			srq->users--;
+		}
+	}
+}
+
 enum weft_reason srq_destroy(struct weft_srq *srq)
 {
+	if (srq->xrc_cq)
+		cut_off(srq);
 	if (srq->users > 0)
 		return WEFT_R_BUSY;
 	id_table_remove(&srq->adapter->srqs, srq->number);
