@@ -45,8 +45,11 @@ static int enlist(struct xrcd *x, const struct ibv_xrcd_init_attr *attr)
 		x->inode = file.st_ino;
 		other = find(&file);
 	}
-	if (x->has_file && !other && !(attr->oflags & O_CREAT))
+	if (x->has_file && !other && !(attr->oflags & O_CREAT)) {
+		say("this process has opened no XRC domain with that file: one of another process "
+		    "cannot be shared here, see the limits in docs/programs.md");
 		return EAGAIN;
+	}
 	if (other && (attr->oflags & O_CREAT) && (attr->oflags & O_EXCL))
 		return EINVAL;
 	if (!other && ++all.last == 0)
