@@ -58,7 +58,7 @@ static struct verdict fail_receive(struct ib_conn *c, enum weft_status status,
 		       reason);
 }
 
-static struct stretch receive_stretch(const struct weft_qp *qp)
+struct stretch receive_stretch(const struct weft_qp *qp)
 {
 	return (struct stretch){
 		.segments = qp->recv->segments,
@@ -67,20 +67,28 @@ static struct stretch receive_stretch(const struct weft_qp *qp)
 	};
 }
 
+enum weft_reason receive_check(struct weft_qp *qp)
+{
+	struct stretch all = receive_stretch(qp);
+
+	all.is_ahead = true;
+	return qp_segments_check(qp, &all);
+}
+
 /* QP-08, LOC-02: the receive of a Send whose first packet this is. */
 static struct verdict open_receive(struct ib_conn *c)
 {
-	struct stretch all;
+	const struct recv_wqe *recv;
 	enum weft_reason r;
 
 	qp_recv_claim(c->resp.qp);
-	all = receive_stretch(c->resp.qp);
-	r = qp_segments_check(c->resp.qp, &all);
+	r = receive_check(c->resp.qp);
 	if (r != WEFT_OK)
 		return fail_receive(c, WEFT_ERR_LOCAL_ACCESS, r);
+	recv = c->resp.qp->recv;
 	c->resp.in.room = 0;
-	for (uint32_t i = 0; i < all.count; i++)
-		c->resp.in.room += all.segments[i].length;
+	for (uint32_t i = 0; i < recv->segment_count; i++)
+		c->resp.in.room += recv->segments[i].length;
 	return good;
 }
 

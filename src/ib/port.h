@@ -372,6 +372,15 @@ struct verdict {
 /* In order and of the connection: checks it, places it, delivers the message with its last. */
 struct verdict message_take(struct ib_conn *c, const struct iba_packet *p);
 
+/* The receive that is claimed, as a list. */
+struct stretch receive_stretch(const struct weft_qp *qp);
+
+/*
+ * LOC-06: all of it is checked before any is used. Memory on demand is asked for packet by packet:
+ * else a peer's one byte would bring all of a large receive.
+ */
+enum weft_reason receive_check(struct weft_qp *qp);
+
 /* Copies what has arrived to where a stretch says. */
 enum weft_reason place_list(struct weft_qp *qp, struct stretch *part, const uint8_t *bytes);
 
@@ -441,9 +450,8 @@ bool rc_reply_next(struct ib_conn *c, struct ib_out *out);
 enum weft_reason uc_recv(struct ib_conn *c, const struct iba_packet *p);
 enum weft_reason ud_recv(struct ib_conn *c, const struct iba_packet *p, const struct ib_in *in);
 
-/* Whether there is a receive for so many bytes in all; its segments; its end, with what became. */
+/* Whether there is a receive for so many bytes in all; its end, with what became of it. */
 enum weft_reason datagram_check(struct ib_conn *c, uint64_t bytes);
-struct stretch datagram_stretch(const struct weft_qp *qp);
 enum weft_reason datagram_end(struct ib_conn *c, struct weft_completion *completion,
 			      enum weft_reason r, bool is_solicited);
 

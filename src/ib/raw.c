@@ -57,8 +57,8 @@ static struct ib_conn *find(struct ib_port *port, const struct iba_grh *g)
 
 static enum weft_reason place(struct weft_qp *qp, const uint8_t *frame, size_t length)
 {
-	struct stretch part = datagram_stretch(qp), all = part;
-	enum weft_reason r = qp_segments_check(qp, &all);
+	struct stretch part = receive_stretch(qp);
+	enum weft_reason r = receive_check(qp);
 
 	part.length = length;
 	return r == WEFT_OK ? place_list(qp, &part, frame) : r;

@@ -120,15 +120,6 @@ static void route_of(const struct ib_in *in, uint8_t bytes[IBA_GRH_BYTES])
 	iba_grh_encode(&g, bytes);
 }
 
-struct stretch datagram_stretch(const struct weft_qp *qp)
-{
-	return (struct stretch){
-		.segments = qp->recv->segments,
-		.count = qp->recv->segment_count,
-		.kind = MEM_LOCAL_WRITE,
-	};
-}
-
 enum weft_reason datagram_check(struct ib_conn *c, uint64_t bytes)
 {
 	struct weft_qp *qp = c->qp;
@@ -160,9 +151,9 @@ enum weft_reason datagram_end(struct ib_conn *c, struct weft_completion *complet
 
 static enum weft_reason place(struct ib_conn *c, const struct iba_packet *p, const struct ib_in *in)
 {
-	struct stretch part = datagram_stretch(c->qp), all = part;
+	struct stretch part = receive_stretch(c->qp);
 	uint8_t route[IBA_GRH_BYTES];
-	enum weft_reason r = qp_segments_check(c->qp, &all);
+	enum weft_reason r = receive_check(c->qp);
 
 	if (r != WEFT_OK)
 		return r;

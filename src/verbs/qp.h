@@ -153,6 +153,7 @@ struct stretch {
 	uint32_t count;
 	enum mem_kind kind;
 	uint64_t offset, length;
+	bool is_ahead; /* for the check: memory that comes on demand need not be there before */
 };
 
 /* LOC-02 on all segments of a list, before any is used (LOC-06). */

@@ -10,6 +10,7 @@ static enum weft_reason segment_open(struct weft_qp *qp, const struct stretch *s
 		.length = segment->length,
 		.tag = segment->tag,
 		.kind = s->kind,
+		.is_ahead = s->is_ahead,
 	};
 
 	return qp_access(qp, &access, grant);

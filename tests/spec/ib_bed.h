@@ -46,6 +46,9 @@ struct bed {
 	uint32_t posted, completed;
 	bool is_held;  /* nothing is taken from the port */
 	bool is_batch; /* packets come together: nothing else happens before bed_run() */
+	/* Of on-demand regions: how often the port asked, and how much at once and in all. */
+	uint32_t asked;
+	uint64_t asked_bytes, asked_most;
 };
 
 /* NULL: RC, MTU 256, two Reads each way, seven retries. The second is in RTR. */

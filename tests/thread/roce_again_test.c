@@ -152,7 +152,7 @@ TEST(test_iba_12_9_a_service_of_connections_that_comes_late_is_found)
 	serve_late(false);
 }
 
-/* No time, and one that is over when the first answer comes: the one answer is told. */
+/* No time, and one that is over when the first answer comes: that answer is told. */
 TEST(test_iba_12_11_a_service_that_does_not_come_is_refused_in_the_end)
 {
 	static const uint64_t waits_ns[] = { 0, 1 };

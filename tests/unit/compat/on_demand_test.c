@@ -161,6 +161,53 @@ static bool is_in_core(uint8_t *page)
 	return is & 1;
 }
 
+enum { MANY_PAGES = 64 };
+
+static uint32_t pages_in_core(uint8_t *m)
+{
+	uint32_t count = 0;
+
+	for (uint32_t i = 0; i < MANY_PAGES; i++)
+		count += is_in_core(m + i * page_bytes());
+	return count;
+}
+
+/* What comes is for one page: no other is brought, of a large region or of a large receive. */
+TEST(test_on_demand_only_pages_that_packets_are_for_come)
+{
+	uint8_t *m = mmap(NULL, MANY_PAGES * page_bytes(), PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct ibv_recv_wr *bad, recv = { .wr_id = 2, .num_sge = 1 };
+	struct ibv_send_wr send = { .wr_id = 1, .opcode = IBV_WR_SEND };
+	struct ibv_sge sge;
+	struct ibv_mr *mr;
+	struct roce r;
+
+	REQUIRE(m != MAP_FAILED);
+	if (madvise(m, 0, MADV_POPULATE_READ) < 0)
+		SKIP("the kernel does not bring them");
+	(void)madvise(m, MANY_PAGES * page_bytes(), MADV_NOHUGEPAGE);
+	roce_make(&r, IBV_QPT_RC);
+	mr = ibv_reg_mr(r.pd, m, MANY_PAGES * page_bytes(), ACCESS);
+	REQUIRE(mr);
+	roce_connect(&r);
+	EXPECT_EQ(pages_in_core(m), 0);
+	EXPECT_EQ(remote(&r, IBV_WR_RDMA_WRITE, mr, m + 3 * page_bytes()), IBV_WC_SUCCESS);
+	EXPECT(pages_in_core(m) == 1 && is_in_core(m + 3 * page_bytes()));
+	EXPECT_EQ(remote(&r, IBV_WR_RDMA_READ, mr, m + 6 * page_bytes() - 1), IBV_WC_SUCCESS);
+	EXPECT_EQ(pages_in_core(m), 3);
+	sge = (struct ibv_sge){ (uintptr_t)m, (uint32_t)(MANY_PAGES * page_bytes()), mr->lkey };
+	recv.sg_list = &sge;
+	REQUIRE(ibv_post_recv(r.far.qp, &recv, &bad) == 0);
+	REQUIRE(roce_post(&r.near, &send, 0, 100) == 0);
+	EXPECT_EQ(roce_wc(&r.near).status, IBV_WC_SUCCESS);
+	EXPECT_EQ(roce_wc(&r.far).status, IBV_WC_SUCCESS);
+	EXPECT(pages_in_core(m) == 4 && is_in_core(m));
+	EXPECT_EQ(ibv_dereg_mr(mr), 0);
+	roce_free(&r);
+	REQUIRE(munmap(m, MANY_PAGES * page_bytes()) == 0);
+}
+
 TEST(test_ibv_advise_mr_brings_pages)
 {
 	uint8_t *m = pages_make();

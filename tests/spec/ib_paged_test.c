@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Memory that comes on demand: a packet asks for the memory of its own bytes and no more, however
+ * long the message says that it is. Else one small packet of a peer would fill this host's memory.
+ */
+#include "ib_bed.h"
+
+enum { MTU = 256, P0 = PSN_PEERS, PACKETS = 8, LONG = BED_BYTES };
+
+static const uint8_t data[MTU] = { 6, 5, 4 };
+
+/* A bed whose one region is on demand. */
+static struct bed *open_paged(const struct ib_config *config)
+{
+	struct bed *b = bed_open(config, WEFT_RC);
+	const struct mem_owner owner = pd_owner(b->pd);
+	const struct weft_region_options o = {
+		.addr = (uintptr_t)b->memory,
+		.length = BED_BYTES,
+		.rights = WEFT_LOCAL_READ | WEFT_LOCAL_WRITE | WEFT_REMOTE_READ |
+			  WEFT_REMOTE_WRITE | WEFT_REMOTE_ATOMIC,
+		.is_on_demand = true,
+	};
+
+	MUST(mem_region_deregister(&b->adapter.mem, b->pd->number, b->tag));
+	MUST(mem_region_register(&b->adapter.mem, &owner, &o, &b->tag));
+	return b;
+}
+
+static void expect_asked(const struct bed *b, uint32_t packets)
+{
+	EXPECT_EQ(b->asked_bytes, packets * MTU);
+	EXPECT_EQ(b->asked_most, packets ? MTU : 0);
+}
+
+TEST(test_on_demand_a_write_asks_packet_by_packet)
+{
+	struct bed *b = open_paged(NULL);
+
+	MUST(bed_put(b, peer_reth(b, IBA_WRITE_FIRST, P0, 0, LONG), data, MTU));
+	expect_asked(b, 1);
+	for (uint32_t i = 1; i < PACKETS; i++) {
+		MUST(bed_put(b, peer_op(IBA_WRITE_MIDDLE, P0 + i), data, MTU));
+		expect_asked(b, i + 1);
+	}
+	bed_close(b);
+}
+
+/* What is refused asks for nothing, nor does what has come before. */
+TEST(test_on_demand_refused_packets_ask_for_nothing)
+{
+	struct bed *b = open_paged(NULL);
+
+	EXPECT_EQ(bed_put(b, peer_reth(b, IBA_WRITE_FIRST, P0 + 1, 0, LONG), data, MTU),
+		  WEFT_R_IB_PSN);
+	(void)bed_put(b, peer_reth(b, IBA_WRITE_FIRST, P0 - 1, 0, LONG), data, MTU);
+	expect_asked(b, 0);
+	(void)bed_put(b, peer_reth(b, IBA_WRITE_FIRST, P0, 1, LONG), data, MTU); /* too long */
+	expect_asked(b, 0);
+	EXPECT_EQ(b->qp->state, WEFT_QPS_ERROR);
+	bed_close(b);
+}
+
+TEST(test_on_demand_a_receive_asks_packet_by_packet)
+{
+	struct bed *b = open_paged(NULL);
+
+	bed_recv(b, 1, 0, LONG);
+	expect_asked(b, 0);
+	MUST(bed_put(b, peer_op(IBA_SEND_FIRST, P0), data, MTU));
+	expect_asked(b, 1);
+	MUST(bed_put(b, peer_op(IBA_SEND_MIDDLE, P0 + 1), data, MTU));
+	expect_asked(b, 2);
+	bed_close(b);
+}
+
+TEST(test_on_demand_a_read_is_answered_packet_by_packet)
+{
+	struct bed *b = open_paged(NULL);
+
+	b->is_held = true;
+	MUST(bed_put(b, peer_reth(b, IBA_READ_REQUEST, P0, 0, PACKETS * MTU), NULL, 0));
+	expect_asked(b, 0);
+	b->is_held = false;
+	bed_run(b);
+	EXPECT_EQ(b->out_count, PACKETS);
+	expect_asked(b, PACKETS);
+	bed_close(b);
+}
