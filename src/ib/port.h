@@ -114,7 +114,10 @@ struct requester {
 	bool is_limited;
 	uint32_t limit_ssn;
 	/* Trying again. */
-	bool is_waiting;    /* the peer had no receive and wants to be left alone */
+	bool is_waiting;    /* the peer has no receive and wants to be left alone, or is asked */
+	bool is_asking;	    /* it is asked for credits, as an RNR NAK would be the end */
+	bool is_ask_due;    /* so now */
+	bool has_asked;	    /* for as long as may be: the oldest request is tried */
 	bool is_recovering; /* what was lost is on its way again, and nothing new was heard since */
 	uint8_t retries_left, rnr_left;
 	uint64_t rnr_since_ns; /* when the oldest request first found no receive; or UINT64_MAX */
@@ -396,6 +399,9 @@ bool rc_req_can_send(const struct ib_conn *c);
 /* Whether the next request is one that ends a receive of the peer. */
 bool rc_req_needs_receive(const struct ib_conn *c);
 
+/* Whether all waits for a receive of the peer that it is known not to have (IBA 9.7.7.2). */
+bool rc_req_is_starved(const struct ib_conn *c);
+
 /* Whether an ACK is all that the responder has to say. */
 bool rc_reply_is_ack(const struct ib_conn *c);
 bool rc_req_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out);
@@ -424,6 +430,16 @@ void rc_retry_go_back(struct ib_conn *c, uint64_t now_ns);
 /* The same because the peer missed something, or we did: as often as that is allowed. */
 void rc_retry_lost(struct ib_conn *c, uint64_t now_ns);
 void rc_retry_not_ready(struct ib_conn *c, uint64_t now_ns, uint8_t timer_code);
+
+/*
+ * Whether a packet of the oldest request that the peer has no receive for would be the last: then
+ * the peer is asked for credits first, which begins here if all else is done.
+ */
+bool rc_retry_is_last(const struct ib_conn *c);
+void rc_retry_spare(struct ib_conn *c, uint64_t now_ns);
+
+/* A receive has come. */
+void rc_retry_wait_end(struct ib_conn *c);
 
 /* Something new was acknowledged; something was sent. */
 void rc_retry_progress(struct ib_conn *c, uint64_t now_ns);

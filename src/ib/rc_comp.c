@@ -60,16 +60,17 @@ static void take_credits(struct ib_conn *c, const struct iba_packet *p)
 
 	/* RD has none: receives are not those of the context. */
 	q->is_limited = credits != UINT32_MAX && !c->is_ee;
-	if (!q->is_limited)
+	if (!q->is_limited) {
+		if (q->is_asking) /* it will not tell */
+			rc_retry_wait_end(c);
 		return;
+	}
 	limit = iba_psn_add(p->msn, credits);
 	if (iba_psn_is_before(q->limit_ssn, limit))
 		q->limit_ssn = limit;
 	/* A receive has come: no need to wait for the end of the time. */
-	if (q->is_waiting && iba_psn_diff(rc_req_at(q, 0)->ssn, limit) <= 0) {
-		q->is_waiting = false;
-		q->deadline_ns = UINT64_MAX;
-	}
+	if (q->is_waiting && iba_psn_diff(rc_req_at(q, 0)->ssn, limit) <= 0)
+		rc_retry_wait_end(c);
 	conn_ready(c);
 }
 

@@ -206,8 +206,10 @@ bool rc_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 			return true;
 		has_reply = rc_reply_is_due(c, is_open);
 	}
-	if (!has_reply)
+	if (!has_reply) {
+		rc_retry_spare(c, now_ns);
 		return false;
+	}
 	c->was_reply = true;
 	c->has_ack_waited = false;
 	return rc_reply_next(c, out);

@@ -98,6 +98,14 @@ static bool needs_receive(const struct send_wqe *wqe)
 	return wqe->opcode != WEFT_OP_WRITE && !wqe_is_read(wqe);
 }
 
+static bool is_beyond_credits(const struct ib_conn *c, const struct sent *s)
+{
+	const struct requester *q = &c->req;
+
+	return q->is_limited && iba_psn_diff(s->ssn, q->limit_ssn) > 0 &&
+	       needs_receive(rc_req_wqe(c, s));
+}
+
 /*
  * IBA 9.7.7.2.5: a message that needs a receive begins if the peer has one for it, as far as is
  * known; else one packet may find out, and the rest follows when that was acknowledged.
@@ -106,17 +114,25 @@ static bool has_credit(const struct ib_conn *c, const struct sent *s)
 {
 	const struct requester *q = &c->req;
 
-	if (!q->is_limited || iba_psn_diff(s->ssn, q->limit_ssn) <= 0 ||
-	    !needs_receive(rc_req_wqe(c, s)))
+	if (!is_beyond_credits(c, s) || (q->at == 0 && q->psn_una != s->psn))
 		return true;
-	return q->psn_send == q->psn_una || (q->at == 0 && q->psn_una != s->psn);
+	return q->psn_send == q->psn_una && !rc_retry_is_last(c);
+}
+
+bool rc_req_is_starved(const struct ib_conn *c)
+{
+	const struct requester *q = &c->req;
+	const struct sent *s = rc_req_at(q, 0);
+
+	return q->count > 0 && q->at == 0 && q->psn_send == s->psn && q->psn_una == s->psn &&
+	       is_beyond_credits(c, s);
 }
 
 bool rc_req_can_send(const struct ib_conn *c)
 {
 	const struct requester *q = &c->req;
 
-	if (q->is_probe_due && q->count > 0)
+	if ((q->is_probe_due || q->is_ask_due) && q->count > 0)
 		return true;
 	if (q->at == q->count || q->is_waiting || (q->is_absent && q->psn_send == q->absent_psn))
 		return false;
@@ -281,6 +297,25 @@ static bool probe_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 	return true;
 }
 
+/*
+ * What the peer has had already: it changes nothing there, and is acknowledged once more (IBA
+ * 9.7.5.1.5), with the credits of now. A Write without data, whatever that number was: nobody has
+ * its data any more.
+ */
+static void ask_for_credits(struct ib_conn *c, struct ib_out *out)
+{
+	struct requester *q = &c->req;
+	struct iba_packet p = {
+		.opcode = iba_opcode(conn_service(c), IBA_WRITE_ONLY),
+		.psn = iba_psn_add(q->psn_una, IBA_PSN_MASK),
+		.is_ack_requested = true,
+		.xrc_srq = rc_req_wqe(c, rc_req_at(q, 0))->dest_qp_number,
+	};
+
+	q->is_ask_due = false;
+	packet_make(c, &p, NULL, out);
+}
+
 static bool request_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 {
 	struct requester *q = &c->req;
@@ -319,6 +354,10 @@ static bool request_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 
 bool rc_req_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 {
+	if (c->req.is_ask_due && c->req.count > 0) {
+		ask_for_credits(c, out);
+		return true;
+	}
 	if (c->req.is_probe_due && probe_next(c, now_ns, out))
 		return true;
 	return rc_req_can_send(c) && request_next(c, now_ns, out);
@@ -341,6 +380,7 @@ void rc_req_pop(struct ib_conn *c)
 		q->psn_send = q->psn_una; /* it was being sent again, and that was not needed */
 	q->rnr_since_ns = UINT64_MAX;
 	q->rnr_left = c->rnr_retries;
+	q->has_asked = false;
 	if (c->is_ee)
 		ee_request_ended(c);
 }

@@ -80,7 +80,7 @@ void rc_retry_progress(struct ib_conn *c, uint64_t now_ns)
 
 	take_round_trip(q, now_ns);
 	q->is_recovering = false;
-	q->is_waiting = false;
+	q->is_waiting = q->is_asking = q->is_ask_due = false;
 	q->is_missed = false;
 	q->is_probe_due = q->is_probed = false;
 	q->retries_left = c->retries;
@@ -190,6 +190,59 @@ void rc_retry_not_ready(struct ib_conn *c, uint64_t now_ns, uint8_t timer_code)
 	conn_deadline(c, now_ns + wait_ns);
 }
 
+bool rc_retry_is_last(const struct ib_conn *c)
+{
+	/* 7, which is for ever, is never spent. */
+	return c->req.rnr_left == 0 && !c->req.has_asked && c->timeout_ns != UINT64_MAX;
+}
+
+void rc_retry_wait_end(struct ib_conn *c)
+{
+	struct requester *q = &c->req;
+
+	q->is_waiting = q->is_asking = q->is_ask_due = false;
+	q->deadline_ns = UINT64_MAX;
+	conn_ready(c);
+}
+
+/*
+ * The peer tells when it has a receive, if it does as we do. That may be lost, so it is asked, now
+ * and then, for as long as it might be silent, or the consumer waits for a receive; then it is
+ * tried. Who wants no RNR retries may still have a receiver that is slower than the sender.
+ */
+void rc_retry_spare(struct ib_conn *c, uint64_t now_ns)
+{
+	struct requester *q = &c->req;
+
+	if (!rc_retry_is_last(c) || q->is_waiting || !rc_req_is_starved(c))
+		return;
+	if (q->rnr_since_ns == UINT64_MAX)
+		q->rnr_since_ns = now_ns;
+	q->is_waiting = q->is_asking = true;
+	q->probe_ns = probe_first(c);
+	conn_deadline(c, now_ns + q->probe_ns);
+}
+
+static void ask(struct ib_conn *c, uint64_t now_ns)
+{
+	struct requester *q = &c->req;
+	uint64_t silence_ns = c->timeout_ns * (c->retries + 1U);
+	uint64_t patience_ns = q->qp->receiver_wait_ns, left_ns;
+
+	if (patience_ns > silence_ns)
+		patience_ns = silence_ns;
+	if (now_ns - q->rnr_since_ns >= patience_ns) {
+		q->has_asked = true;
+		rc_retry_wait_end(c);
+		return;
+	}
+	left_ns = patience_ns - (now_ns - q->rnr_since_ns);
+	q->is_ask_due = true;
+	q->probe_ns = 2 * q->probe_ns < c->timeout_ns ? 2 * q->probe_ns : c->timeout_ns;
+	conn_deadline(c, now_ns + (q->probe_ns < left_ns ? q->probe_ns : left_ns));
+	conn_ready(c);
+}
+
 static void probe(struct ib_conn *c, uint64_t now_ns)
 {
 	if (!can_probe(c) || c->req.psn_send == c->req.psn_una) {
@@ -230,6 +283,10 @@ void rc_retry_expire(struct ib_conn *c, uint64_t now_ns)
 	q->deadline_ns = UINT64_MAX;
 	if (q->count == 0)
 		return;
+	if (q->is_asking) {
+		ask(c, now_ns);
+		return;
+	}
 	if (q->is_waiting) {
 		q->is_waiting = false;
 		conn_ready(c);

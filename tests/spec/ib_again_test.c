@@ -179,6 +179,129 @@ TEST(test_iba_9_7_7_2_credits_end_the_wait_for_a_receive)
 	bed_close(b);
 }
 
+/* The question: the number before the oldest, as a Write of nothing. */
+static void expect_question(struct bed *b, uint32_t psn)
+{
+	const struct bed_packet *p = bed_expect(b, IBA_WRITE_ONLY, psn);
+
+	EXPECT(p->p.is_ack_requested && p->p.dma_bytes == 0 && p->p.payload_bytes == 0);
+}
+
+/* Counted retries; the peer has told that it has no receive for a second Send. */
+static struct bed *open_without_credits(uint8_t rnr_retries)
+{
+	struct ib_config k = bed_config();
+	struct bed *b;
+
+	k.rnr_retries = rnr_retries;
+	b = bed_open(&k, WEFT_RC);
+	bed_post(b, (struct weft_send_wr){ .id = 1, .opcode = WEFT_OP_SEND }, 0, 8);
+	bed_expect(b, IBA_SEND_ONLY, PSN_OURS);
+	MUST(bed_put(b, peer_ack(iba_syndrome_ack(0), PSN_OURS, 1), NULL, 0));
+	bed_completed(b, 1, WEFT_SUCCESS);
+	bed_post(b, (struct weft_send_wr){ .id = 2, .opcode = WEFT_OP_SEND }, 0, 2 * MTU);
+	return b;
+}
+
+/*
+ * IBA 9.7.7.2.5: a requester without credits may try one packet, and need not. Where an RNR NAK
+ * would be the end it waits for credits instead, which the peer gives when it has a receive; and
+ * asks for them, as that may be lost.
+ */
+TEST(test_iba_9_7_7_2_5_no_try_without_credits_if_it_would_be_the_last)
+{
+	struct bed *b = open_without_credits(0);
+
+	bed_silent(b);
+	bed_wait(b, iba_timeout_ns(14));
+	EXPECT(b->out_count > 1);
+	while (b->out_count > 0) {
+		expect_question(b, PSN_OURS);
+		MUST(bed_put(b, peer_ack(iba_syndrome_ack(0), PSN_OURS, 1), NULL, 0));
+	}
+	bed_incomplete(b);
+	MUST(bed_put(b, peer_ack(iba_syndrome_ack(1), PSN_OURS, 1), NULL, 0));
+	bed_expect(b, IBA_SEND_FIRST, iba_psn_add(PSN_OURS, 1));
+	bed_expect(b, IBA_SEND_LAST, iba_psn_add(PSN_OURS, 2));
+	bed_silent(b);
+	MUST(bed_put(b, peer_ack(iba_syndrome_ack(1), iba_psn_add(PSN_OURS, 2), 2), NULL, 0));
+	bed_completed(b, 2, WEFT_SUCCESS);
+	bed_wait(b, 10 * iba_timeout_ns(14));
+	bed_silent(b);
+	bed_close(b);
+}
+
+/* As long as a peer may be silent, or the consumer waits for a receive (QP-08); then it tries. */
+TEST(test_iba_9_7_7_2_5_the_last_try_comes_when_nothing_else_helps)
+{
+	for (int is_impatient = 0; is_impatient < 2; is_impatient++) {
+		struct bed *b = open_without_credits(0);
+		uint64_t patience_ns = 8 * iba_timeout_ns(14);
+
+		b->qp->receiver_wait_ns = is_impatient ? iba_timeout_ns(14) : UINT64_MAX;
+		if (is_impatient)
+			patience_ns = iba_timeout_ns(14);
+		bed_wait(b, patience_ns - 1);
+		while (b->out_count > 0)
+			expect_question(b, PSN_OURS);
+		bed_incomplete(b);
+		bed_wait(b, patience_ns);
+		bed_expect(b, IBA_SEND_FIRST, iba_psn_add(PSN_OURS, 1));
+		MUST(bed_put(b, peer_ack(iba_syndrome_rnr(1), iba_psn_add(PSN_OURS, 1), 1), NULL,
+			     0));
+		bed_completed(b, 2, WEFT_ERR_RECEIVER_NOT_READY);
+		EXPECT_EQ(b->qp->state, WEFT_QPS_ERROR);
+		bed_close(b);
+	}
+}
+
+/* Of several retries the last is spared; a Write, which needs no receive, waits for none. */
+TEST(test_iba_9_7_7_2_5_tries_that_are_not_the_last)
+{
+	struct bed *b = open_without_credits(1);
+
+	bed_expect(b, IBA_SEND_FIRST, iba_psn_add(PSN_OURS, 1));
+	MUST(bed_put(b, peer_ack(iba_syndrome_rnr(1), iba_psn_add(PSN_OURS, 1), 1), NULL, 0));
+	bed_wait(b, iba_rnr_ns(1));
+	bed_silent(b);
+	MUST(bed_put(b, peer_ack(iba_syndrome_ack(1), PSN_OURS, 1), NULL, 0));
+	bed_expect(b, IBA_SEND_FIRST, iba_psn_add(PSN_OURS, 1));
+	bed_expect(b, IBA_SEND_LAST, iba_psn_add(PSN_OURS, 2));
+	MUST(bed_put(b, peer_ack(iba_syndrome_ack(0), iba_psn_add(PSN_OURS, 2), 2), NULL, 0));
+	bed_completed(b, 2, WEFT_SUCCESS);
+	bed_post(b, (struct weft_send_wr){ .id = 3, .opcode = WEFT_OP_WRITE }, 0, 8);
+	bed_expect(b, IBA_WRITE_ONLY, iba_psn_add(PSN_OURS, 3));
+	bed_close(b);
+	/* A peer that has credits no longer is tried. */
+	b = open_without_credits(0);
+	bed_silent(b);
+	MUST(bed_put(b, peer_ack(iba_syndrome_ack(IBA_CREDITS_UNUSED), PSN_OURS, 1), NULL, 0));
+	bed_expect(b, IBA_SEND_FIRST, iba_psn_add(PSN_OURS, 1));
+	bed_expect(b, IBA_SEND_LAST, iba_psn_add(PSN_OURS, 2));
+	bed_close(b);
+}
+
+/* What is asked of us: a duplicate is answered with the credits of now. */
+TEST(test_iba_9_7_7_2_a_duplicate_asks_for_credits)
+{
+	struct bed *b = bed_open(NULL, WEFT_RC);
+	struct iba_packet question = peer_op(IBA_WRITE_ONLY, P0 - 1);
+
+	for (uint32_t n = 0; n < 3; n++) {
+		struct bed_packet *p;
+
+		MUST(bed_put(b, question, NULL, 0));
+		p = bed_expect(b, IBA_ACKNOWLEDGE, P0 - 1);
+		EXPECT_EQ(p->p.syndrome, iba_syndrome_ack(iba_credit_code(n)));
+		EXPECT_EQ(p->p.msn, 0);
+		bed_recv(b, n, 0, 8);
+		while (b->out_count > 0) /* it tells of the first by itself */
+			bed_expect_ack(b, iba_syndrome_ack(0), P0 - 1);
+	}
+	bed_unchanged(b);
+	bed_close(b);
+}
+
 /*
  * RC-04: a peer that is only slow, as a guest that waits for its processor, has all of it already.
  * To send all again at each timeout would give it more to do than it can: one packet asks.
