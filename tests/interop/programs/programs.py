@@ -30,9 +30,8 @@ from runner import Runner
 IWARP = [dataclasses.replace(case, devices="iw_*") for case in
          fio_cases.CASES + iser_cases.CASES + libfabric_cases.CASES + cm_cases.CASES +
          perftest_cases.CASES + fault_cases.CASES]
-# Not fio's Sends and iSER: docs/programs.md says why.
 ROCE = [dataclasses.replace(case, name="roce_" + case.name, devices="roce_*", network=True)
-        for case in fio_cases.CASES + libfabric_cases.CASES if case.name != "fio_send"]
+        for case in fio_cases.CASES + iser_cases.CASES + libfabric_cases.CASES]
 CASES = (verbs_cases.CASES + IWARP + ROCE + roce_cases.CASES + roce_cm_cases.CASES +
          ucx_cases.CASES)
 
