@@ -180,6 +180,7 @@ enum weft_reason ib_create(struct ib_port *port, struct weft_qp *qp, const struc
 	/* One that the queue pair had before is not heard any more. */
 	port->conns[id_slot(c->number)] = c;
 	qp_attach_receiving(qp, &ib_transport, c);
+	qp->tally.is_begun = true;
 	set_reads_out(c, k);
 	*conn = c;
 	return WEFT_OK;
@@ -308,6 +309,16 @@ struct ib_conn *ib_conn_of(const struct weft_qp *qp)
 void *ib_owner(const struct ib_conn *c)
 {
 	return c->owner;
+}
+
+const struct ib_path *ib_path(const struct ib_conn *c)
+{
+	return &c->path;
+}
+
+uint32_t ib_peer_qp(const struct ib_conn *c)
+{
+	return c->peer_qp;
 }
 
 bool ib_is_open(const struct ib_conn *c)

@@ -117,6 +117,8 @@ static enum weft_reason give_all(struct ib_port *port, const struct iba_packet *
 		struct member *m = next;
 
 		next = next_of(port, m->link.next, in);
+		tally_of(port, m->conn->qp)->packets_in++;
+		tally_of(port, m->conn->qp)->bytes_in += in->length;
 		r = iba_pkey_match(p->p_key, m->conn->p_key) ? ud_recv(m->conn, p, in)
 							     : WEFT_R_IB_PKEY;
 		is_taken |= r == WEFT_OK;

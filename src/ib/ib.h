@@ -138,6 +138,7 @@ bool ib_port_mad_send(struct ib_port *port, const struct ib_mad *mad);
 bool ib_port_mad_has_room(const struct ib_port *port);
 
 struct ib_counts {
+	uint64_t messages_in, messages_out; /* of queue pairs, once each */
 	uint64_t packets_in, packets_out;
 	uint64_t payload_in, payload_out;
 	uint64_t dropped; /* of packets_in */
@@ -157,6 +158,9 @@ struct ib_counts {
 };
 
 const struct ib_counts *ib_port_counts(const struct ib_port *port);
+
+/* Of those that were dropped: how many for this reason. */
+uint64_t ib_port_dropped(const struct ib_port *port, enum weft_reason reason);
 
 /* ---- Connections ---------------------------------------------------------------------------- */
 
@@ -245,6 +249,10 @@ struct ib_conn *ib_port_find(const struct ib_port *port, uint32_t number);
 struct ib_conn *ib_conn_of(const struct weft_qp *qp);
 
 void *ib_owner(const struct ib_conn *c);
+
+/* Of RC and UC: where its packets go. */
+const struct ib_path *ib_path(const struct ib_conn *c);
+uint32_t ib_peer_qp(const struct ib_conn *c);
 
 /* Whether a queue pair uses it. */
 bool ib_is_open(const struct ib_conn *c);

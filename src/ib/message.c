@@ -271,6 +271,7 @@ static struct verdict deliver(struct ib_conn *c, const struct iba_packet *p,
 {
 	struct verdict v = good;
 
+	count_message_in(c->port, c->resp.qp, c->resp.in.bytes);
 	if (f->kind == IBA_KIND_SEND)
 		v = deliver_send(c, p, f);
 	else

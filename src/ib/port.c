@@ -49,6 +49,11 @@ const struct ib_counts *ib_port_counts(const struct ib_port *port)
 	return &port->counts;
 }
 
+uint64_t ib_port_dropped(const struct ib_port *port, enum weft_reason reason)
+{
+	return port->drops[reason];
+}
+
 /* ---- Memory that is sent from --------------------------------------------------------------- */
 
 bool port_hold(struct ib_port *port, const struct mem_span *span)
@@ -93,6 +98,7 @@ void port_dropped(struct ib_port *port, uint32_t who, enum weft_reason reason)
 {
 	port->counts.dropped++;
 	port->counts.dropped_for = reason;
+	port->drops[reason]++;
 	trace_add(port->adapter->trace, (struct trace_event){
 						.kind = TRACE_DROPPED,
 						.who = who,
@@ -246,8 +252,11 @@ static enum weft_reason take(struct ib_port *port, uint64_t now_ns, const struct
 
 	if (r == WEFT_OK)
 		r = port_check_icrc(port, in);
-	if (r == WEFT_OK)
+	if (r == WEFT_OK) {
+		tally_of(port, c->qp)->packets_in++;
+		tally_of(port, c->qp)->bytes_in += in->length;
 		r = dispatch(c, now_ns, p, in);
+	}
 	if (r == WEFT_OK)
 		note_established(c);
 	return r;
@@ -327,6 +336,8 @@ bool ib_port_send(struct ib_port *port, uint64_t now_ns, struct ib_out *out)
 			continue;
 		}
 		port->counts.packets_out++;
+		tally_of(port, c->qp)->packets_out++;
+		tally_of(port, c->qp)->bytes_out += out->spans.length;
 		if (out->ecn != IB_ECN_NOT)
 			pace_sent(&c->pace, now_ns, out->spans.length);
 		if (++port->burst >= IB_BURST) {

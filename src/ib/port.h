@@ -70,6 +70,8 @@ struct ib_port {
 	struct list raws;      /* connections of raw datagrams */
 	struct list ees_ended; /* end-to-end contexts, likewise */
 	struct ib_counts counts;
+	uint64_t drops[WEFT_REASON_COUNT]; /* of counts.dropped */
+	struct qp_tally nobodys;	   /* of what no queue pair is there for, or no one */
 	uint32_t burst;		      /* packets that the first of ready has sent in its turn */
 	uint32_t factors[IB_FACTORS]; /* of iba_icrc_factor(), by words; 0: not known yet */
 	uint8_t bounce[IBA_PAYLOAD_MAX];
@@ -283,6 +285,31 @@ static inline enum iba_service conn_service(const struct ib_conn *c)
 static inline uint32_t conn_sender(const struct ib_conn *c)
 {
 	return c->is_ee ? c->resp.src_qp : c->peer_qp;
+}
+
+/* Where it is counted what befalls a queue pair, which may have left. */
+static inline struct qp_tally *tally_of(struct ib_port *port, struct weft_qp *qp)
+{
+	return qp ? &qp->tally : &port->nobodys;
+}
+
+/* A message was taken whole; its last packet has gone out for the first time. */
+static inline void count_message_in(struct ib_port *port, struct weft_qp *qp, uint64_t payload)
+{
+	struct qp_tally *t = tally_of(port, qp);
+
+	port->counts.messages_in++;
+	t->messages_in++;
+	t->payload_in += payload;
+}
+
+static inline void count_message_out(struct ib_port *port, struct weft_qp *qp, uint64_t payload)
+{
+	struct qp_tally *t = tally_of(port, qp);
+
+	port->counts.messages_out++;
+	t->messages_out++;
+	t->payload_out += payload;
 }
 
 /* conn.c */

@@ -89,7 +89,10 @@ enum weft_reason ib_port_recv_raw(struct ib_port *port, const uint8_t *frame, si
 		return r;
 	}
 	port->counts.payload_in += length;
-	return datagram_end(c, &completion, place(c->qp, frame, length), false);
+	r = place(c->qp, frame, length);
+	if (r == WEFT_OK)
+		count_message_in(port, c->qp, length);
+	return datagram_end(c, &completion, r, false);
 }
 
 /* The frame of the oldest Send; it has ended. False: its source was gone, and so is it; or away. */

@@ -133,6 +133,8 @@ static enum weft_reason take_nak(struct ib_conn *c, uint64_t now_ns, const struc
 
 	c->port->counts.naks_in += !is_rnr;
 	c->port->counts.rnrs_in += is_rnr;
+	tally_of(c->port, c->req.qp)->naks_in += !is_rnr;
+	tally_of(c->port, c->req.qp)->rnrs_in += is_rnr;
 	acknowledge(c, now_ns, p->psn);
 	if (c->req.count == 0)
 		return WEFT_R_IB_PSN;
@@ -189,6 +191,7 @@ static void answered(struct ib_conn *c, uint64_t now_ns)
 			if (wqe_segments(wqe)[i].length > 0)
 				mem_touch_message(&c->port->adapter->mem, wqe_segments(wqe)[i].tag);
 		}
+		count_message_in(c->port, c->req.qp, wqe->opcode == WEFT_OP_READ ? wqe->length : 0);
 		send_queue_end(c->req.qp, wqe, &out);
 		rc_req_pop(c);
 	}

@@ -50,11 +50,13 @@ static void make_ack(struct ib_conn *c, struct ib_out *out)
 	};
 
 	if (r->is_nak_due) {
+		bool is_rnr = iba_syndrome(r->nak) == IBA_SYNDROME_RNR;
+
 		p.syndrome = r->nak;
-		if (iba_syndrome(r->nak) == IBA_SYNDROME_RNR)
-			c->port->counts.rnrs_out++;
-		else
-			c->port->counts.naks_out++;
+		c->port->counts.rnrs_out += is_rnr;
+		c->port->counts.naks_out += !is_rnr;
+		tally_of(c->port, r->qp)->rnrs_out += is_rnr;
+		tally_of(c->port, r->qp)->naks_out += !is_rnr;
 	} else {
 		p.syndrome = iba_syndrome_ack(credits(c));
 	}
@@ -178,8 +180,11 @@ bool rc_reply_next(struct ib_conn *c, struct ib_out *out)
 		r->res_at++;
 		r->res_packet = 0;
 		r->res_began = 0;
-		if ((int32_t)(r->res_at - r->res_told) > 0)
+		if ((int32_t)(r->res_at - r->res_told) > 0) {
 			r->res_told = r->res_at;
+			if (!e->refused)
+				count_message_out(c->port, r->qp, e->length);
+		}
 	}
 	/* Behind the last answer all before it is acknowledged too, if nothing came since. */
 	if (r->res_at == r->res_next && iba_psn_add(e->psn, e->count) == r->psn)

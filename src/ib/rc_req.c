@@ -211,6 +211,12 @@ bool request_waits(struct ib_conn *c, struct send_wqe *wqe, enum weft_reason rea
 	return true;
 }
 
+static void count_again(struct ib_conn *c)
+{
+	c->port->counts.again++;
+	tally_of(c->port, c->req.qp)->resent++;
+}
+
 /* Behind the packet that is made now. */
 static void step(struct ib_conn *c, const struct sent *s, bool is_read)
 {
@@ -218,7 +224,7 @@ static void step(struct ib_conn *c, const struct sent *s, bool is_read)
 	uint32_t taken = is_read ? iba_psn_distance(q->psn_send, iba_psn_add(s->psn, s->count)) : 1;
 
 	if (iba_psn_is_before(q->psn_send, q->psn_sent))
-		c->port->counts.again++;
+		count_again(c);
 	if (is_read)
 		q->read_psns += taken - 1;
 	q->psn_send = iba_psn_add(q->psn_send, taken);
@@ -292,7 +298,7 @@ static bool probe_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 	q->is_probed = true;
 	q->probe_psn = q->psn_una;
 	q->probed_ns = now_ns;
-	c->port->counts.again++;
+	count_again(c);
 	packet_make(c, &p, &load, out);
 	return true;
 }
@@ -346,6 +352,8 @@ static bool request_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 			port_kept(c->port, q, wqe->length);
 	}
 	step(c, s, is_read);
+	if (is_new && wqe && q->psn_send == iba_psn_add(s->psn, s->count))
+		count_message_out(c->port, q->qp, is_read ? 0 : wqe->length);
 	ask(c, now_ns, &p, is_new && !is_read);
 	packet_make(c, &p, &load, out);
 	rc_retry_sent(c, now_ns);

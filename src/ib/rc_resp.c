@@ -175,6 +175,7 @@ static void take_read(struct ib_conn *c, const struct iba_packet *p)
 			       reason);
 		return;
 	}
+	count_message_in(c->port, r->qp, 0);
 	e = res_add(r);
 	r->msn = iba_psn_add(r->msn, 1);
 	*e = (struct resource){
@@ -246,6 +247,7 @@ static enum weft_reason take_duplicate(struct ib_conn *c, const struct iba_packe
 	uint8_t kind = iba_form(p->opcode)->kind;
 
 	c->port->counts.duplicates++;
+	tally_of(c->port, c->resp.qp)->duplicates++;
 	if (kind == IBA_KIND_READ || kind == IBA_KIND_ATOMIC)
 		return answer_again(c, p);
 	acknowledge(c);

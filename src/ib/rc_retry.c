@@ -262,6 +262,7 @@ static void timed_out(struct ib_conn *c, uint64_t now_ns)
 	struct requester *q = &c->req;
 
 	c->port->counts.timeouts++;
+	tally_of(c->port, q->qp)->timeouts++;
 	q->progress_ns = now_ns;
 	q->is_timed = false;
 	q->rtt_ns = 0; /* whatever it was, it is not that any more */

@@ -17,6 +17,7 @@ void uc_sent(struct ib_conn *c)
 	q->psn_send = iba_psn_add(q->psn_send, 1);
 	if (q->psn_send != iba_psn_add(s->psn, s->count))
 		return;
+	count_message_out(c->port, c->req.qp, wqe->length);
 	rc_req_pop(c);
 	send_queue_end(c->req.qp, wqe, &(struct outcome){ .status = WEFT_SUCCESS });
 }

@@ -189,5 +189,8 @@ enum weft_reason ud_recv(struct ib_conn *c, const struct iba_packet *p, const st
 		c->port->adapter->messages_dropped++;
 		return r;
 	}
-	return datagram_end(c, &completion, place(c, p, in), p->is_solicited);
+	r = place(c, p, in);
+	if (r == WEFT_OK)
+		count_message_in(c->port, c->qp, p->payload_bytes);
+	return datagram_end(c, &completion, r, p->is_solicited);
 }

@@ -329,6 +329,7 @@ enum weft_reason qp_connect(struct weft_qp *qp, struct weft_qp *peer)
 void qp_attach_receiving(struct weft_qp *qp, const struct transport *transport, void *stream)
 {
 	CHECK(qp->state <= WEFT_QPS_INIT && !qp->stream);
+	qp->tally = (struct qp_tally){ 0 };
 	qp->transport = transport;
 	qp->stream = stream;
 	qp_become_receiving(qp);

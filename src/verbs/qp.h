@@ -39,6 +39,18 @@ struct transport {
 	void (*down)(struct weft_qp *qp, enum weft_reason why);
 };
 
+/*
+ * What a queue pair's connection has carried, the one it has or had last. Its transport counts; one
+ * whose streams have counts of their own leaves it be.
+ */
+struct qp_tally {
+	bool is_begun;
+	uint64_t messages_in, messages_out; /* once each, however often they were sent */
+	uint64_t payload_in, payload_out;   /* of these */
+	uint64_t packets_in, packets_out, bytes_in, bytes_out;
+	uint64_t resent, timeouts, naks_in, naks_out, rnrs_in, rnrs_out, duplicates;
+};
+
 struct weft_qp {
 	/* Fixed at creation. */
 	struct adapter *adapter;
@@ -75,6 +87,7 @@ struct weft_qp {
 	struct list ready_link, sender_link, absent_link;
 	struct event_source events;
 	struct fault_dice *dice; /* NULL: no faults on purpose */
+	struct qp_tally tally;
 };
 
 enum weft_reason qp_create(struct weft_pd *pd, const struct weft_qp_options *options,
