@@ -69,11 +69,64 @@ static void print_adapter(const struct stat_line *l)
 	printf("  refused       %s accesses\n", stat_text(l, "accesses_refused"));
 }
 
-static void print_qp_head(void)
+static void print_roce(const struct stat_line *l)
 {
-	printf("\n  %-6s %-5s %-22s %9s %9s %12s %12s %11s %9s %9s %10s  %s\n", "QP", "state",
-	       "peer", "msgs in", "msgs out", "bytes in", "bytes out", "copied", "calls",
-	       "calls/msg", "copied/msg", "reason");
+	printf("  RoCE          %s packets in, %s out; %s sent again, %s duplicates in, %s timeouts\n",
+	       stat_text(l, "packets_in"), stat_text(l, "packets_out"), stat_text(l, "resent"),
+	       stat_text(l, "duplicates"), stat_text(l, "timeouts"));
+	printf("                NAKs %s in, %s out; RNR %s in, %s out; ECN marks %s in; CNPs %s in, "
+	       "%s out\n",
+	       stat_text(l, "naks_in"), stat_text(l, "naks_out"), stat_text(l, "rnrs_in"),
+	       stat_text(l, "rnrs_out"), stat_text(l, "marks_in"), stat_text(l, "notices_in"),
+	       stat_text(l, "notices_out"));
+	printf("                from other adapters of this host %s, handed to them %s\n",
+	       stat_text(l, "handed_in"), stat_text(l, "handed_out"));
+	printf("                lost by the host %s on their way in, %s on their way out",
+	       stat_text(l, "overruns"), stat_text(l, "refused"));
+	if (stat_number(l, "refused") > 0)
+		printf(", at last for %s", stat_text(l, "refused_for"));
+	printf("\n  dropped       %s packets", stat_text(l, "dropped"));
+	putchar(stat_number(l, "dropped") > 0 ? ':' : '\n');
+}
+
+/* A line of those behind an adapter's; is_last: of its kind. */
+static void print_drop(const struct stat_line *l, bool is_last)
+{
+	printf(" %s for %s%c", stat_text(l, "packets"), stat_text(l, "reason"),
+	       is_last ? '\n' : ',');
+}
+
+/* Queue pairs of RoCE have no calls of their own, but packets. */
+static bool is_of_roce(const struct stat_line *l)
+{
+	return *stat_text(l, "resent") != '\0';
+}
+
+static void print_qp_head(bool is_roce)
+{
+	if (is_roce)
+		printf("\n  %-6s %-5s %-4s %-22s %9s %9s %12s %12s %11s %11s %8s %8s %5s %5s  %s\n",
+		       "QP", "state", "kind", "peer", "msgs in", "msgs out", "bytes in",
+		       "bytes out", "packets in", "packets out", "resent", "timeouts", "NAKs",
+		       "RNRs", "reason");
+	else
+		printf("\n  %-6s %-5s %-22s %9s %9s %12s %12s %11s %9s %9s %10s  %s\n", "QP",
+		       "state", "peer", "msgs in", "msgs out", "bytes in", "bytes out", "copied",
+		       "calls", "calls/msg", "copied/msg", "reason");
+}
+
+static void print_roce_qp(const struct stat_line *l)
+{
+	const char *peer = stat_text(l, "peer");
+
+	printf("  %-6s %-5s %-4s %-22s %9s %9s %12s %12s %11s %11s %8s %8s %5" PRIu64 " %5" PRIu64
+	       "  %s\n",
+	       stat_text(l, "number"), stat_text(l, "state"), stat_text(l, "service"),
+	       *peer ? peer : "-", stat_text(l, "messages_in"), stat_text(l, "messages_out"),
+	       stat_text(l, "bytes_in"), stat_text(l, "bytes_out"), stat_text(l, "frames_in"),
+	       stat_text(l, "frames_out"), stat_text(l, "resent"), stat_text(l, "timeouts"),
+	       both(l, "naks_in", "naks_out"), both(l, "rnrs_in", "rnrs_out"),
+	       stat_text(l, "reason"));
 }
 
 static void print_qp(const struct stat_line *l)
@@ -91,6 +144,24 @@ static void print_qp(const struct stat_line *l)
 	putchar('\n');
 }
 
+/* The queue pairs from there on that are of one adapter: of RoCE, or the others. */
+static void print_qps(const struct stat_report *r, size_t from, bool is_roce)
+{
+	bool has_head = false;
+
+	for (size_t i = from; i < r->count && strcmp(r->lines[i].what, "qp") == 0; i++) {
+		if (is_of_roce(&r->lines[i]) != is_roce)
+			continue;
+		if (!has_head)
+			print_qp_head(is_roce);
+		has_head = true;
+		if (is_roce)
+			print_roce_qp(&r->lines[i]);
+		else
+			print_qp(&r->lines[i]);
+	}
+}
+
 static void print_report(const struct stat_report *r)
 {
 	const char *before = "";
@@ -103,10 +174,13 @@ static void print_report(const struct stat_report *r)
 			       stat_text(l, "program"), stat_text(l, "version"));
 		else if (strcmp(l->what, "adapter") == 0)
 			print_adapter(l);
-		if (strcmp(l->what, "qp") == 0) {
-			if (strcmp(before, "qp") != 0)
-				print_qp_head();
-			print_qp(l);
+		else if (strcmp(l->what, "roce") == 0)
+			print_roce(l);
+		else if (strcmp(l->what, "drop") == 0)
+			print_drop(l, i + 1 == r->count || strcmp(l[1].what, "drop") != 0);
+		if (strcmp(l->what, "qp") == 0 && strcmp(before, "qp") != 0) {
+			print_qps(r, i, false);
+			print_qps(r, i, true);
 		}
 		before = l->what;
 	}
@@ -152,6 +226,7 @@ static void json_string(const char *text)
 static bool is_number(const struct stat_line *l, const struct stat_field *f)
 {
 	bool is_name = strcmp(f->key, "program") == 0 || strcmp(f->key, "version") == 0 ||
+		       strcmp(f->key, "peer_qp") == 0 ||
 		       (strcmp(l->what, "qp") == 0 && strcmp(f->key, "number") == 0);
 
 	return !is_name && *f->value && f->value[strspn(f->value, "0123456789")] == '\0';
@@ -171,6 +246,23 @@ static void json_fields(const struct stat_line *l)
 	}
 }
 
+/* What stands behind an adapter's own fields: of RoCE, and why packets were dropped. */
+static void json_roce(const struct stat_report *r, size_t at)
+{
+	if (at == r->count || strcmp(r->lines[at].what, "roce") != 0)
+		return;
+	printf(", \"roce\": {");
+	json_fields(&r->lines[at]);
+	printf(", \"drops\": {");
+	for (size_t i = at + 1; i < r->count && strcmp(r->lines[i].what, "drop") == 0; i++) {
+		if (i > at + 1)
+			printf(", ");
+		json_string(stat_text(&r->lines[i], "reason"));
+		printf(": %s", stat_text(&r->lines[i], "packets"));
+	}
+	printf("}}");
+}
+
 static void json_report(const struct stat_report *r)
 {
 	bool has_adapter = false, has_qp = false;
@@ -185,6 +277,7 @@ static void json_report(const struct stat_report *r)
 		} else if (strcmp(l->what, "adapter") == 0) {
 			printf("%s\n  {", has_adapter ? "]}," : "");
 			json_fields(l);
+			json_roce(r, i + 1);
 			printf(", \"queue_pairs\": [");
 			has_adapter = true;
 			has_qp = false;

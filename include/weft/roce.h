@@ -168,7 +168,9 @@ enum weft_reason weft_ee_destroy(struct weft_ee *ee);
 
 /* What the port has seen since it was opened. */
 struct weft_roce_counts {
+	uint64_t messages_in, messages_out; /* once each, however often they were sent */
 	uint64_t packets_in, packets_out;
+	uint64_t bytes_in, bytes_out; /* of UDP */
 	uint64_t payload_in, payload_out;
 	uint64_t dropped; /* of packets_in; why the latest was: dropped_for */
 	uint64_t resent;  /* of packets_out */
@@ -176,12 +178,17 @@ struct weft_roce_counts {
 	uint64_t marks_in, notices_in, notices_out; /* congestion: ECN marks, CNPs */
 	uint64_t handed_in, handed_out;		    /* between the adapters of this host */
 	uint64_t calls_in, calls_out, calls_empty;
-	uint64_t refused; /* packets that the host did not send; why the latest was: refused_for */
+	uint64_t overruns; /* packets that came while a socket was full, and were lost */
+	uint64_t refused;  /* packets that the host did not send; why the latest was: refused_for */
 	enum weft_reason dropped_for, refused_for;
 };
 
 /* WEFT_R_ROCE_CLOSED before weft_roce_open(). */
 enum weft_reason weft_roce_query(struct weft_adapter *adapter, struct weft_roce_counts *counts);
+
+/* Of those packets that were dropped: how many for this reason. */
+enum weft_reason weft_roce_dropped(struct weft_adapter *adapter, enum weft_reason reason,
+				   uint64_t *count);
 
 /* ---- The connection manager of InfiniBand ---------------------------------------------------- */
 

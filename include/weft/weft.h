@@ -686,11 +686,14 @@ enum weft_reason weft_request_query(struct weft_request *request, struct weft_pe
 /* WEFT_R_QP_UNCONNECTED if it never was, nor tried. */
 enum weft_reason weft_qp_peer(struct weft_qp *qp, struct weft_peer *peer);
 
-/* What a connection has carried. */
+/*
+ * What a connection has carried. RoCE: frames are packets; what a queue pair of RD shares with
+ * others, packets and bytes, is not counted for it, nor are system calls, see weft_roce_query().
+ */
 struct weft_traffic {
 	uint64_t messages_in, messages_out;
 	uint64_t frames_in, frames_out;	  /* FPDUs */
-	uint64_t bytes_in, bytes_out;	  /* of the TCP stream */
+	uint64_t bytes_in, bytes_out;	  /* of the TCP stream, or of UDP */
 	uint64_t payload_in, payload_out; /* of these: the programs' own */
 	uint64_t payload_copied;	  /* of the payload: copied once more by weft */
 	uint64_t calls_in, calls_out;	  /* system calls that moved bytes, or tried to */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Public calls on a queue pair's connection. */
-#include "driver/net.h"
+#include "driver/roce.h"
 
 enum weft_reason weft_qp_dial(struct weft_qp *qp, const struct weft_address *to,
 			      const struct weft_connect_options *options)
@@ -58,10 +58,12 @@ enum weft_reason weft_qp_traffic(struct weft_qp *qp, struct weft_traffic *traffi
 	if (!qp || !traffic)
 		return WEFT_R_NULL_ARGUMENT;
 	a = adapter_enter_qp(qp);
-	if (qp->link) {
-		link_traffic(qp->link, traffic);
+	if (qp->tally.is_begun || qp->link)
 		r = WEFT_OK;
-	}
+	if (qp->tally.is_begun)
+		roce_traffic(&qp->tally, traffic);
+	else if (qp->link)
+		link_traffic(qp->link, traffic);
 	adapter_leave(a);
 	return r;
 }

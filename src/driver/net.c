@@ -318,4 +318,10 @@ void net_traffic(const struct net *net, struct weft_traffic *t)
 		link_traffic(CONTAINER_OF(at, const struct link, all_link), &of);
 		traffic_add(t, &of);
 	}
+	if (net->roce) {
+		struct weft_traffic of;
+
+		roce_traffic_all(net->roce, &of);
+		traffic_add(t, &of);
+	}
 }

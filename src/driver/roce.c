@@ -372,6 +372,10 @@ void roce_tell(const struct roce *r, struct weft_roce_counts *counts)
 	const struct udp_counts *udp = udp_counts(r->udp);
 
 	*counts = (struct weft_roce_counts){
+		.messages_in = port->messages_in,
+		.messages_out = port->messages_out,
+		.bytes_in = udp->bytes_in,
+		.bytes_out = udp->bytes_out,
 		.packets_in = port->packets_in,
 		.packets_out = port->packets_out,
 		.payload_in = port->payload_in,
@@ -393,7 +397,45 @@ void roce_tell(const struct roce *r, struct weft_roce_counts *counts)
 		.calls_in = udp->calls_in,
 		.calls_out = udp->calls_out,
 		.calls_empty = udp->calls_empty,
+		.overruns = udp_overruns(r->udp),
 		.refused = r->refused,
 		.refused_for = r->refused_for,
+	};
+}
+
+/* All payload is copied: packets are put together in one piece, and taken apart. */
+void roce_traffic(const struct qp_tally *of, struct weft_traffic *t)
+{
+	*t = (struct weft_traffic){
+		.messages_in = of->messages_in,
+		.messages_out = of->messages_out,
+		.frames_in = of->packets_in,
+		.frames_out = of->packets_out,
+		.bytes_in = of->bytes_in,
+		.bytes_out = of->bytes_out,
+		.payload_in = of->payload_in,
+		.payload_out = of->payload_out,
+		.payload_copied = of->payload_in + of->payload_out,
+	};
+}
+
+void roce_traffic_all(const struct roce *r, struct weft_traffic *t)
+{
+	const struct ib_counts *port = ib_port_counts(r->port);
+	const struct udp_counts *udp = udp_counts(r->udp);
+
+	*t = (struct weft_traffic){
+		.messages_in = port->messages_in,
+		.messages_out = port->messages_out,
+		.frames_in = port->packets_in,
+		.frames_out = port->packets_out,
+		.bytes_in = udp->bytes_in,
+		.bytes_out = udp->bytes_out,
+		.payload_in = port->payload_in,
+		.payload_out = port->payload_out,
+		.payload_copied = port->payload_in + port->payload_out,
+		.calls_in = udp->calls_in,
+		.calls_out = udp->calls_out,
+		.calls_empty = udp->calls_empty,
 	};
 }

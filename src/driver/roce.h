@@ -99,5 +99,9 @@ bool roce_has_output(const struct roce *roce);
 
 void roce_tell(const struct roce *roce, struct weft_roce_counts *counts);
 
+/* What a queue pair has carried; what all of them have, and the rest of the port. */
+void roce_traffic(const struct qp_tally *of, struct weft_traffic *t);
+void roce_traffic_all(const struct roce *roce, struct weft_traffic *t);
+
 uint64_t roce_due(const struct roce *roce);
 void roce_expire(struct roce *roce, uint64_t now_ns);

@@ -34,6 +34,24 @@ enum weft_reason weft_roce_query(struct weft_adapter *adapter, struct weft_roce_
 	return r;
 }
 
+enum weft_reason weft_roce_dropped(struct weft_adapter *adapter, enum weft_reason reason,
+				   uint64_t *count)
+{
+	enum weft_reason r = WEFT_R_ROCE_CLOSED;
+
+	if (!adapter || !count)
+		return WEFT_R_NULL_ARGUMENT;
+	if ((unsigned int)reason >= WEFT_REASON_COUNT)
+		return WEFT_R_BAD_ARGUMENT;
+	adapter_enter(adapter);
+	if (adapter->net && adapter->net->roce) {
+		*count = ib_port_dropped(adapter->net->roce->port, reason);
+		r = WEFT_OK;
+	}
+	adapter_leave(adapter);
+	return r;
+}
+
 /* ---- What programs say, as the core wants it ------------------------------------------------ */
 
 enum weft_reason roce_path_of(const struct weft_path *from, struct ib_path *to)

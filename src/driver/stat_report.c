@@ -5,9 +5,34 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 /* ---- Looking -------------------------------------------------------------------------------- */
+
+static struct weft_address address_of(const struct inet_end *end, bool is_ipv6)
+{
+	struct weft_address a = { .family = is_ipv6 ? 6 : 4, .port = end->port };
+
+	memcpy(a.ip, end->address, is_ipv6 ? 16 : 4);
+	return a;
+}
+
+static void look_at_roce(const struct weft_qp *qp, struct stat_qp *seen)
+{
+	const struct ib_conn *c = ib_conn_of(qp);
+
+	seen->is_roce = true;
+	seen->has_link = c != NULL;
+	seen->tally = qp->tally;
+	roce_traffic(&qp->tally, &seen->traffic);
+	if (!c || !qp_is_connected_service(qp))
+		return;
+	seen->has_path = true;
+	seen->local = address_of(&ib_path(c)->from, ib_path(c)->is_ipv6);
+	seen->remote = address_of(&ib_path(c)->to, ib_path(c)->is_ipv6);
+	seen->peer_qp = ib_peer_qp(c);
+}
 
 static void look_at_qp(const struct weft_qp *qp, struct stat_qp *seen)
 {
@@ -21,7 +46,9 @@ static void look_at_qp(const struct weft_qp *qp, struct stat_qp *seen)
 		.send_queued = qp->sq.count,
 		.recv_queued = qp->srq ? 0 : qp->rq.used,
 	};
-	if (!link)
+	if (qp->tally.is_begun)
+		look_at_roce(qp, seen);
+	if (!link || seen->is_roce)
 		return;
 	seen->has_link = true;
 	seen->phase = link->phase;
@@ -52,12 +79,24 @@ bool report_look(struct weft_adapter *a, struct stat_adapter *seen)
 	seen->calls_other = a->net->calls_other;
 	adapter_usage(&a->core, &seen->usage);
 	net_traffic(a->net, &seen->traffic);
+	if (a->net->roce) {
+		seen->has_roce = true;
+		seen->listeners += length_of(&a->net->roce->services);
+		roce_tell(a->net->roce, &seen->roce);
+		for (int i = 0; i < WEFT_REASON_COUNT; i++)
+			seen->drops[i] = ib_port_dropped(a->net->roce->port, (enum weft_reason)i);
+	}
 	seen->qps = calloc(qps->used + 1, sizeof(*seen->qps));
 	if (!seen->qps)
 		return false;
 	for (uint32_t i = 0; i < qps->slots_max && seen->qp_count < qps->used; i++) {
-		if (qps->objects[i])
-			look_at_qp(qps->objects[i], &seen->qps[seen->qp_count++]);
+		struct stat_qp *qp = &seen->qps[seen->qp_count];
+
+		if (!qps->objects[i])
+			continue;
+		look_at_qp(qps->objects[i], qp);
+		seen->links += qp->is_roce && qp->has_path;
+		seen->qp_count++;
 	}
 	return true;
 }
@@ -93,15 +132,66 @@ void report_begin(FILE *to)
 	fputc('\n', to);
 }
 
+static const char *link_of(const struct stat_qp *q)
+{
+	if (q->is_roce)
+		return q->has_link ? "roce" : "ended";
+	return q->has_link ? link_phase_name(q->phase) : "none";
+}
+
+static void tell_tally(FILE *to, const struct stat_qp *q)
+{
+	const struct qp_tally *t = &q->tally;
+
+	if (q->has_path)
+		fprintf(to, " peer_qp=%06x", q->peer_qp);
+	tell(to, "resent", t->resent);
+	tell(to, "timeouts", t->timeouts);
+	tell(to, "naks_in", t->naks_in);
+	tell(to, "naks_out", t->naks_out);
+	tell(to, "rnrs_in", t->rnrs_in);
+	tell(to, "rnrs_out", t->rnrs_out);
+	tell(to, "duplicates", t->duplicates);
+}
+
+static void tell_roce(FILE *to, const struct stat_adapter *seen)
+{
+	const struct weft_roce_counts *n = &seen->roce;
+
+	fputs("roce", to);
+	tell(to, "packets_in", n->packets_in);
+	tell(to, "packets_out", n->packets_out);
+	tell(to, "dropped", n->dropped);
+	tell(to, "resent", n->resent);
+	tell(to, "timeouts", n->timeouts);
+	tell(to, "naks_in", n->naks_in);
+	tell(to, "naks_out", n->naks_out);
+	tell(to, "rnrs_in", n->rnrs_in);
+	tell(to, "rnrs_out", n->rnrs_out);
+	tell(to, "duplicates", n->duplicates);
+	tell(to, "marks_in", n->marks_in);
+	tell(to, "notices_in", n->notices_in);
+	tell(to, "notices_out", n->notices_out);
+	tell(to, "handed_in", n->handed_in);
+	tell(to, "handed_out", n->handed_out);
+	tell(to, "overruns", n->overruns);
+	tell(to, "refused", n->refused);
+	fprintf(to, " refused_for=%s\n", weft_reason_name(n->refused_for));
+	for (int i = 0; i < WEFT_REASON_COUNT; i++) {
+		if (seen->drops[i] > 0)
+			fprintf(to, "drop reason=%s packets=%" PRIu64 "\n",
+				weft_reason_name((enum weft_reason)i), seen->drops[i]);
+	}
+}
+
 static void tell_qp(FILE *to, const struct stat_qp *q)
 {
 	static const char *const services[] = { "RC", "UC", "RD", "UD" };
 	char text[WEFT_ADDRESS_TEXT];
 
 	fprintf(to, "qp number=%06x state=%s service=%s link=%s", q->number,
-		weft_qp_state_name(q->state), services[q->service],
-		q->has_link ? link_phase_name(q->phase) : "none");
-	if (q->has_link) {
+		weft_qp_state_name(q->state), services[q->service], link_of(q));
+	if (q->is_roce ? q->has_path : q->has_link) {
 		weft_address_text(&q->local, text);
 		fprintf(to, " local=%s", text);
 		weft_address_text(&q->remote, text);
@@ -110,6 +200,8 @@ static void tell_qp(FILE *to, const struct stat_qp *q)
 	tell(to, "send_queued", q->send_queued);
 	tell(to, "recv_queued", q->recv_queued);
 	tell_traffic(to, &q->traffic);
+	if (q->is_roce)
+		tell_tally(to, q);
 	fprintf(to, " reason=%s", weft_reason_name(q->reason));
 	if (q->said)
 		fprintf(to, " said=%s", q->said);
@@ -133,6 +225,8 @@ void report_adapter(FILE *to, const struct stat_adapter *seen)
 	tell_traffic(to, &seen->traffic);
 	tell(to, "calls_other", seen->calls_other);
 	fputc('\n', to);
+	if (seen->has_roce)
+		tell_roce(to, seen);
 	for (uint32_t i = 0; i < seen->qp_count; i++)
 		tell_qp(to, &seen->qps[i]);
 }

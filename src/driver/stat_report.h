@@ -5,6 +5,8 @@
  *
  *	weft 1 version=... pid=... program=...
  *	adapter number=... ...
+ *	roce packets_in=... ...    of the adapter before it, if it is at that network
+ *	drop reason=... packets=...  of these, for each reason that there was
  *	qp number=... ...          of the adapter before it
  *	end
  */
@@ -12,7 +14,7 @@
 
 #include <stdio.h>
 
-#include "driver/net.h"
+#include "driver/roce.h"
 
 struct stat_qp {
 	uint32_t number, send_queued, recv_queued;
@@ -24,6 +26,10 @@ struct stat_qp {
 	struct weft_address local, remote;
 	struct weft_traffic traffic;
 	const char *said; /* by the peer in its Terminate, or NULL */
+	/* RoCE: has_link while it is connected, or can send datagrams. */
+	bool is_roce, has_path;
+	uint32_t peer_qp;
+	struct qp_tally tally;
 };
 
 struct stat_adapter {
@@ -31,6 +37,9 @@ struct stat_adapter {
 	struct weft_usage usage;
 	struct weft_traffic traffic; /* of all connections that ever were */
 	uint64_t calls_other;	     /* system calls that moved no bytes */
+	bool has_roce;
+	struct weft_roce_counts roce;
+	uint64_t drops[WEFT_REASON_COUNT];
 	uint32_t qp_count;
 	struct stat_qp *qps; /* to be freed */
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
+#include <linux/sock_diag.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
 
@@ -83,6 +84,18 @@ void udp_socket_await(struct udp_socket *s, bool is_awaited)
 		udp_socket_ready(s);
 }
 
+static uint32_t overruns_of(const struct udp_socket *s)
+{
+	uint32_t info[SK_MEMINFO_VARS] = { 0 };
+	socklen_t length = sizeof(info);
+
+	if (s->watch.fd < 0 || (s->kind != UDP_SHARED && s->kind != UDP_FLOW))
+		return 0;
+	/* A kernel that does not tell leaves it 0. */
+	(void)getsockopt(s->watch.fd, SOL_SOCKET, SO_MEMINFO, info, &length);
+	return info[SK_MEMINFO_DROPS];
+}
+
 void udp_socket_close(struct udp_socket *s)
 {
 	struct udp *u = s->udp;
@@ -93,6 +106,7 @@ void udp_socket_close(struct udp_socket *s)
 	list_remove(&s->ready_link);
 	cool(u, s);
 	udp_watch(u, &s->watch, 0);
+	u->overruns += overruns_of(s);
 	call_close(s->watch.fd);
 	s->watch.fd = -1;
 }
@@ -393,6 +407,15 @@ uint32_t udp_room_bytes(const struct udp *u)
 const struct udp_counts *udp_counts(const struct udp *u)
 {
 	return &u->counts;
+}
+
+uint64_t udp_overruns(const struct udp *u)
+{
+	uint64_t sum = u->overruns + overruns_of(&u->shared[0]) + overruns_of(&u->shared[1]);
+
+	for (struct list *at = u->flows.next; at != &u->flows; at = at->next)
+		sum += overruns_of(&CONTAINER_OF(at, struct udp_flow, link)->socket);
+	return sum;
 }
 
 /* A mix of which each bit has a say in all that are kept. */

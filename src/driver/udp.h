@@ -190,3 +190,6 @@ struct udp_counts {
 };
 
 const struct udp_counts *udp_counts(const struct udp *udp);
+
+/* Packets that the kernel had for our sockets, and no room for. Asks the kernel. */
+uint64_t udp_overruns(const struct udp *udp);

@@ -191,6 +191,7 @@ struct udp {
 	uint32_t learned_next;
 	uint32_t room_bytes;
 	struct udp_counts counts;
+	uint64_t overruns; /* of sockets that are closed */
 	/* Who is asked. */
 	struct list ready;
 	struct udp_socket *hot[UDP_HOT_MAX]; /* the one that had something last is the first */

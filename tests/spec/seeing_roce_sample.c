@@ -7,6 +7,7 @@
  *	       connection that dies of a bad tag
  *	hold   the same but for the last; says "ready PID" and stays until its input ends
  *	work   the same, but sends all the while
+ *	broken as story, then stays
  *	start  as story, captured by the program itself to the file, at the near end, until the bad
  *	       tag
  */
@@ -150,9 +151,9 @@ int main(int argc, char **argv)
 	be_refused(&near, &far);
 	if (is_started)
 		MUST(weft_capture_stop(near.adapter));
-	if (strcmp(mode, "hold") == 0 || is_sending)
-		stay(&near, &far, is_sending, is_sending);
-	else
+	if (strcmp(mode, "hold") != 0 && !is_sending)
 		bad_write(&near, &far);
+	if (strcmp(mode, "story") != 0 && !is_started)
+		stay(&near, &far, is_sending, is_sending);
 	return 0;
 }

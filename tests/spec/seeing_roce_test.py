@@ -7,7 +7,10 @@ command. All of it runs in a network namespace of its own, where nobody else has
 """
 import collections
 import os
+import re
 import shutil
+import signal
+import socket
 import struct
 import subprocess
 import sys
@@ -202,6 +205,124 @@ def test_capture_roce_of_a_killed_process(place):
     child.kill()
     child.wait()
     yield from capture_faults(packets_of(path), dissect(path, place.directory), STORY)
+
+
+# --- counters ------------------------------------------------------------------------------------
+
+# 7 lengths of Send, Write and Read, twice Send, Send with invalidate, Write with immediate and an
+# atomic; of these come back the answers of Reads and atomics.
+MESSAGES_OUT, MESSAGES_IN = 7 * 3 + 2 * 4, 7 + 2
+# The datagram was another queue pair's.
+DATAGRAMS = 1
+
+
+@test
+def test_stat_roce_shows_counters_of_a_running_process(place):
+    child = place.start("hold", "4")
+    seen = seeing.stat(place, str(child.pid))
+    near, far = seen["adapters"]
+    yield from seeing.counter_faults(near, {
+        "qps": 1, "links": 1, "messages_in": MESSAGES_IN, "messages_out": MESSAGES_OUT + DATAGRAMS})
+    yield from seeing.counter_faults(far, {
+        "qps": 1, "links": 1, "messages_out": MESSAGES_IN, "messages_in": MESSAGES_OUT + DATAGRAMS})
+    (one,), (two,) = near["queue_pairs"], far["queue_pairs"]
+    yield from seeing.counter_faults(one, {
+        "state": "RTS", "link": "roce", "reason": "ok", "service": "RC", "peer": "127.0.0.1:4791",
+        "peer_qp": two["number"], "messages_in": MESSAGES_IN, "messages_out": MESSAGES_OUT,
+        "payload_out": 2 * seeing.PAYLOAD + 6 * 24, "payload_in": seeing.PAYLOAD})
+    for way, back in (("in", "out"), ("out", "in")):
+        for what in ("messages", "payload"):
+            if one["%s_%s" % (what, way)] != two["%s_%s" % (what, back)]:
+                yield "%s do not agree" % what
+    for of in (near, far):
+        roce = of["roce"]
+        yield from seeing.counter_faults(roce, {"refused": 0, "refused_for": "ok", "packets_out":
+                                                of["frames_out"], "packets_in": of["frames_in"]})
+        if not of["frames_out"] <= of["calls_out"] * 64 or of["bytes_out"] < of["payload_out"]:
+            yield "it cannot be: %s" % of
+
+
+@test
+def test_stat_roce_in_words(place):
+    child = place.start("hold", "4")
+    told = place.ask("stat", str(child.pid))
+    if told.returncode or told.stderr:
+        yield "exit status %d: %s" % (told.returncode, told.stderr)
+    row = r"^  010000 RTS   RC   127\.0\.0\.1:4791 +%d +%d +\d+ +\d+ +\d+ +\d+ +\d+ +\d+ +\d+ +\d+  ok$"
+    for what in (r"^  RoCE          \d+ packets in, \d+ out; \d+ sent again, ",
+                 r"^  dropped       \d+ packets", row % (MESSAGES_IN, MESSAGES_OUT)):
+        if not re.search(what, told.stdout, re.M):
+            yield "not there: %s in %s" % (what, told.stdout)
+    if not re.search(r"^ *%d  seeing_roce_sam\w* +2 +2 +%d " % (
+            child.pid, 2 * (MESSAGES_IN + MESSAGES_OUT + DATAGRAMS)), place.ask("stat").stdout, re.M):
+        yield "not in the list: " + place.ask("stat").stdout
+
+
+@test
+def test_stat_roce_tells_why_a_queue_pair_failed(place):
+    """What its connection carried is still there."""
+    child = place.start("broken", "4")
+    near, far = seeing.stat(place, str(child.pid))["adapters"]
+    (one,), (two,) = near["queue_pairs"], far["queue_pairs"]
+    yield from seeing.counter_faults(one, {
+        "state": "ERROR", "link": "ended", "reason": "peer_rights", "messages_out": MESSAGES_OUT + 1,
+        "messages_in": MESSAGES_IN})
+    yield from seeing.counter_faults(two, {"state": "ERROR", "link": "ended", "reason": "tag_instance",
+                                           "messages_in": MESSAGES_OUT})
+    yield from seeing.counter_faults(far, {"accesses_refused": 1, "links": 0})
+    if one["naks_in"] < 1 or far["roce"]["naks_out"] < 1:
+        yield "NAKs: %d in, %d out" % (one["naks_in"], far["roce"]["naks_out"])
+
+
+def packet(number, length=16):
+    """A Send of RC to a queue pair, with an ICRC that is no good."""
+    return (struct.pack(">BBHII", 4, 0x40, 0xffff, number, PSN) + b"\0" * 8)[:length]
+
+
+@test
+def test_stat_roce_tells_why_packets_were_dropped(place):
+    child = place.start("hold", "4")
+    sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+    number = int(seeing.stat(place, str(child.pid))["adapters"][0]["queue_pairs"][0]["number"], 16)
+    for bad, count in ((packet(number), 3), (packet(number + 1), 2), (packet(number, 8), 5)):
+        for _ in range(count):
+            sender.sendto(bad, ("127.0.0.1", 4791))
+    wanted = {"ib_icrc": 3, "peer_unknown": 2, "ib_short": 5}
+
+    def drops():
+        """Who gets what is too short to be anybody's is up to the kernel."""
+        seen = seeing.stat(place, str(child.pid))["adapters"]
+        total = collections.Counter()
+        for a in seen:
+            total.update(a["roce"]["drops"])
+            if sum(a["roce"]["drops"].values()) != a["roce"]["dropped"]:
+                raise ValueError("the sum is wrong: %s" % a["roce"])
+        return total
+
+    if not seeing.until(lambda: drops() == wanted):
+        yield "dropped: %s" % drops()
+    told = place.ask("stat", str(child.pid)).stdout
+    if not re.search(r"^  dropped       \d+ packets: .*3 for ib_icrc", told, re.M):
+        yield "in words: " + told
+
+
+@test
+def test_stat_roce_tells_what_its_sockets_had_no_room_for(place):
+    child = place.start("hold", "4")
+    sender = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+
+    def lost():
+        return sum(a["roce"]["overruns"] for a in seeing.stat(place, str(child.pid))["adapters"])
+
+    if lost() != 0:
+        yield "it begins with %d" % lost()
+    os.kill(child.pid, signal.SIGSTOP)
+    # More than any socket holds, to nobody.
+    for _ in range(20000):
+        sender.sendto(b"\x04" + b"\0" * 3999, ("127.0.0.1", 4791))
+    os.kill(child.pid, signal.SIGCONT)
+    if lost() < 1000:
+        yield "lost: %d" % lost()
 
 
 # --- all -----------------------------------------------------------------------------------------

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What lies in a socket of RoCE when a deadline passes has come in time. */
+/* What lies in a socket of RoCE when a deadline passes has come in time; what a program is told. */
 #include <poll.h>
 #include <time.h>
 
@@ -128,4 +128,54 @@ TEST(test_roce_before_a_deadline_passes_everybody_is_asked)
 	adapter_leave(a);
 	close_all();
 	EXPECT_EQ(came, PAIRS - 1);
+}
+
+TEST(test_roce_a_program_is_told_what_was_carried)
+{
+	const char *why_not = own_network_enter();
+	struct weft_roce_counts n;
+	struct weft_traffic t;
+	uint64_t dropped = 1;
+
+	if (why_not)
+		SKIP(why_not);
+	open_all();
+	EXPECT_EQ(weft_roce_dropped(a, WEFT_REASON_COUNT, &dropped), WEFT_R_BAD_ARGUMENT);
+	EXPECT_EQ(weft_roce_dropped(a, WEFT_R_IB_ICRC, NULL), WEFT_R_NULL_ARGUMENT);
+	write_of_each(PAIRS - 1);
+	for (int i = 0; i < PAIRS; i++) {
+		uint64_t writes = i < PAIRS - 1;
+
+		MUST(weft_qp_traffic(nodes_b[i].qp, &t));
+		EXPECT_EQ(t.messages_out, writes);
+		EXPECT_EQ(t.payload_out, writes);
+		EXPECT(t.frames_out >= writes && t.bytes_out >= 36 * writes);
+		MUST(weft_qp_traffic(nodes_a[i].qp, &t));
+		EXPECT_EQ(t.messages_in, writes);
+		EXPECT_EQ(t.payload_in, writes);
+		EXPECT_EQ(t.messages_out, 0);
+	}
+	MUST(weft_roce_query(a, &n));
+	EXPECT_EQ(n.messages_in, PAIRS - 1);
+	EXPECT(n.bytes_in >= 36 * (PAIRS - 1) && n.packets_in >= PAIRS - 1);
+	MUST(weft_roce_dropped(a, WEFT_R_IB_ICRC, &dropped));
+	EXPECT_EQ(dropped, 0);
+	close_all();
+}
+
+TEST(test_roce_a_queue_pair_that_was_never_connected_has_no_traffic)
+{
+	const char *why_not = own_network_enter();
+	struct weft_traffic t;
+	struct node n;
+	uint64_t dropped;
+
+	if (why_not)
+		SKIP(why_not);
+	MUST(weft_adapter_open(NULL, &a));
+	node_open(a, &n, NULL);
+	EXPECT_EQ(weft_roce_dropped(a, WEFT_R_IB_ICRC, &dropped), WEFT_R_ROCE_CLOSED);
+	EXPECT_EQ(weft_qp_traffic(n.qp, &t), WEFT_R_QP_UNCONNECTED);
+	node_close(&n, NULL);
+	MUST(weft_adapter_close(a));
 }
