@@ -158,6 +158,8 @@ static bool ask_epoll(struct net *net, bool *has_found)
 
 	net_look_at_clock(net);
 	listeners_retry(net);
+	if (net->roce)
+		roce_retry(net->roce);
 	count = call_epoll_wait(net->epoll, events, EPOLL_EVENTS, 0);
 	net->polls_since_epoll = 0;
 	net->is_all_due = false;

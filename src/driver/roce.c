@@ -15,6 +15,8 @@ enum {
 	BATCHES_MAX = 8 /* then what was received meanwhile is looked at first */
 };
 
+static const uint64_t doors_after_ns = 100 * 1000 * 1000;
+
 struct roce_rest {
 	struct udp_batch batch; /* empty: count 0 */
 	struct ib_out outs[UDP_BATCH_MAX];
@@ -185,6 +187,20 @@ bool roce_input(struct roce *r, bool is_hot)
 	for (int i = 0; i < FETCHES_MAX && udp_fetch(r->udp, is_hot && i == 0); i++)
 		has_come |= take_fetched(r);
 	return has_come;
+}
+
+void roce_retry(struct roce *r)
+{
+	uint64_t now_ns = r->net->now_ns;
+
+	if (!udp_has_shut_doors(r->udp))
+		return;
+	if (r->doors_ns == 0) {
+		r->doors_ns = now_ns + doors_after_ns;
+	} else if (r->doors_ns <= now_ns) {
+		r->doors_ns = 0;
+		udp_doors_open(r->udp);
+	}
 }
 
 bool roce_input_all(struct roce *r)

@@ -31,9 +31,10 @@ struct roce {
 	struct ib_port *port;
 	struct ib_out *outs; /* UDP_BATCH_MAX */
 	struct roce_rest *rest;
-	struct tun *tun;  /* NULL: there are no raw datagrams */
-	bool has_waited;  /* what is to be sent, for the program's next call */
-	uint64_t refused; /* packets that the host did not take */
+	struct tun *tun;   /* NULL: there are no raw datagrams */
+	bool has_waited;   /* what is to be sent, for the program's next call */
+	uint64_t doors_ns; /* when those that were shut are opened again; 0: not known yet */
+	uint64_t refused;  /* packets that the host did not take */
 	enum weft_reason refused_for;
 	/* contact.h */
 	struct ib_cm *cm;
@@ -75,6 +76,9 @@ void roce_close(struct roce *roce);
 
 /* Receives, what epoll told of and with is_hot also without being told. True: something came. */
 bool roce_input(struct roce *roce, bool is_hot);
+
+/* What cannot be taken for want of descriptors is tried again, not too often. */
+void roce_retry(struct roce *roce);
 
 /*
  * Receives all that has come, after epoll was asked: before a deadline passes. True: something was

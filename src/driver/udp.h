@@ -86,6 +86,13 @@ bool udp_fetch(struct udp *udp, bool is_hot);
  */
 const struct ib_in *udp_next(struct udp *udp);
 
+/*
+ * Whether descriptors were short for adapters that came to hand on. They wait, and nobody is told
+ * of them, until these doors are opened: so once in a while.
+ */
+bool udp_has_shut_doors(const struct udp *udp);
+void udp_doors_open(struct udp *udp);
+
 /* Whether there is a socket to ask without being told. */
 bool udp_is_hot(const struct udp *udp);
 

@@ -65,18 +65,41 @@ void udp_guest_close(struct udp_guest *g)
 	free(g);
 }
 
+/* The kernel would tell of whoever waits again and again: who is told could do nothing but spin. */
+static void door_shut(struct udp_socket *door)
+{
+	door->udp->has_shut_doors = true;
+	udp_watch(door->udp, &door->watch, 0);
+}
+
 bool udp_door_enter(struct udp_socket *door)
 {
 	for (int i = 0; i < ENTER_MAX; i++) {
 		int fd = call_accept(door->watch.fd);
 
 		if (fd < 0) {
+			if (errno == EMFILE || errno == ENFILE || errno == ENOMEM ||
+			    errno == ENOBUFS)
+				door_shut(door);
 			udp_socket_await(door, false);
 			return false;
 		}
 		guest_open(door, fd);
 	}
 	return true;
+}
+
+bool udp_has_shut_doors(const struct udp *u)
+{
+	return u->has_shut_doors;
+}
+
+void udp_doors_open(struct udp *u)
+{
+	u->has_shut_doors = false;
+	udp_socket_start(&u->door);
+	for (struct list *at = u->services.next; at != &u->services; at = at->next)
+		udp_socket_start(&CONTAINER_OF(at, struct udp_service, link)->socket);
 }
 
 /* ---- To whom we go -------------------------------------------------------------------------- */

@@ -184,7 +184,8 @@ struct udp {
 	struct udp_socket door;	     /* the place's */
 	struct list flows, services, groups, guests, hosts;
 	uint32_t guest_count, host_count;
-	uint32_t awaited; /* sockets that young flows wait for */
+	bool has_shut_doors; /* descriptors were short for guests */
+	uint32_t awaited;    /* sockets that young flows wait for */
 	uint32_t flow_count, flow_holdoff;
 	struct udp_stranger strangers[UDP_STRANGERS];
 	struct udp_ear learned[UDP_LEARNED_MAX]; /* the oldest is the next that makes room */

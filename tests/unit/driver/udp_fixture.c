@@ -169,6 +169,13 @@ bool side_wait(struct side *s)
 	return side_take(s, PATIENCE_MS);
 }
 
+bool side_is_told(const struct side *s)
+{
+	struct pollfd fd = { .fd = s->epoll, .events = POLLIN };
+
+	return poll(&fd, 1, 0) > 0;
+}
+
 bool side_await(struct side *s, uint32_t count)
 {
 	while (s->count < count) {

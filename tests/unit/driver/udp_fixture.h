@@ -53,6 +53,9 @@ bool side_await(struct side *s, uint32_t count);
 /* Waits until something happens there, and sees to it. False: nothing does. */
 bool side_wait(struct side *s);
 
+/* Whether the kernel has something to tell of, now. */
+bool side_is_told(const struct side *s);
+
 /* "127.0.0.1", "::1" */
 struct ib_path path_of(const char *from, const char *to, uint16_t from_port);
 

@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "descriptors.h"
 #include "udp_fixture.h"
 #include "wire/ibcm.h"
 
@@ -284,23 +285,31 @@ TEST(test_iba_12_6_service_of_a_dead_process_is_free)
 	side_close(&mine);
 }
 
-/* What is handed on in no known form is dropped, and whoever says it may say more. */
-TEST(test_udp_nonsense_at_the_door)
+/* Comes to the door of the place 1, as one who hands on. */
+static int come_to_door(void)
 {
 	static const char name[] = "\0weft.roce.place.1";
 	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	memcpy(at.sun_path, name, sizeof(name) - 1);
+	REQUIRE(fd >= 0);
+	REQUIRE(connect(fd, (void *)&at,
+			(socklen_t)(offsetof(struct sockaddr_un, sun_path) + sizeof(name) - 1)) ==
+		0);
+	return fd;
+}
+
+/* What is handed on in no known form is dropped, and whoever says it may say more. */
+TEST(test_udp_nonsense_at_the_door)
+{
 	uint8_t bytes[200] = { 0x77, 0x66, 0x48, 0x31, 0xff, 0xff, 0xff, 0xff };
 	int fd;
 
 	workers_end();
 	WORLD_OR_SKIP();
 	side_open(&mine);
-	memcpy(at.sun_path, name, sizeof(name) - 1);
-	fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-	EXPECT(fd >= 0);
-	EXPECT(connect(fd, (void *)&at,
-		       (socklen_t)(offsetof(struct sockaddr_un, sun_path) + sizeof(name) - 1)) ==
-	       0);
+	fd = come_to_door();
 	for (size_t length = 1; length <= sizeof(bytes); length += 11)
 		EXPECT(send(fd, bytes, length, MSG_NOSIGNAL) == (ssize_t)length);
 	EXPECT(side_wait(&mine));
@@ -310,5 +319,33 @@ TEST(test_udp_nonsense_at_the_door)
 	close(fd);
 	EXPECT(side_wait(&mine));
 	sides_pump((struct side *[]){ &mine }, 1);
+	side_close(&mine);
+}
+
+/* Who comes waits until there are descriptors; and meanwhile nobody is told again and again. */
+TEST(test_udp_door_without_descriptors_waits)
+{
+	uint8_t byte = 0;
+	struct rlimit before;
+	int fd;
+
+	workers_end();
+	WORLD_OR_SKIP();
+	side_open(&mine);
+	fd = come_to_door();
+	EXPECT(send(fd, &byte, 1, MSG_NOSIGNAL) == 1);
+	before = descriptors_end();
+	EXPECT(side_wait(&mine));
+	EXPECT(!side_is_told(&mine));
+	EXPECT(udp_has_shut_doors(mine.udp));
+	udp_doors_open(mine.udp); /* too early */
+	EXPECT(side_wait(&mine));
+	EXPECT(!side_is_told(&mine));
+	EXPECT(setrlimit(RLIMIT_NOFILE, &before) == 0);
+	udp_doors_open(mine.udp);
+	EXPECT(side_wait(&mine));
+	EXPECT(!udp_has_shut_doors(mine.udp));
+	EXPECT_EQ(udp_counts(mine.udp)->malformed, 1);
+	close(fd);
 	side_close(&mine);
 }
