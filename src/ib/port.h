@@ -155,10 +155,11 @@ struct message {
 
 /* A Read or atomic of the peer: kept to be answered, and answered again. */
 struct resource {
-	uint8_t kind;	   /* IBA_KIND_READ, IBA_KIND_ATOMIC */
-	bool is_touch_due; /* answered; when that was heard, a one-touch tag is spent */
-	uint8_t refused;   /* of a Read: the syndrome it is answered with; 0: what it asks for */
-	uint32_t psn, count, msn;
+	uint32_t psn : 24, kind : 8; /* IBA_KIND_READ, IBA_KIND_ATOMIC */
+	/* A Read may be refused: the syndrome it is answered with. 0: it gets what it asks for. */
+	uint32_t msn : 24, refused : 8;
+	uint32_t count : 24;
+	bool is_touch_due : 1; /* answered; when that was heard, a one-touch tag is spent */
 	uint32_t r_key, length;
 	uint32_t pd; /* whose memory it is */
 	uint64_t va;
