@@ -138,8 +138,7 @@ static int lock_init(struct weft_adapter *a)
 enum weft_reason weft_adapter_open(const struct weft_adapter_options *options,
 				   struct weft_adapter **adapter)
 {
-	struct adapter_config config = { .is_there = pages_can_be_asked() ? pages_are_there
-									  : NULL };
+	struct adapter_config config = { 0 };
 	struct weft_adapter *a;
 	enum weft_reason r;
 
@@ -147,6 +146,10 @@ enum weft_reason weft_adapter_open(const struct weft_adapter_options *options,
 		return WEFT_R_NULL_ARGUMENT;
 	if (options)
 		config.options = *options;
+	if (pages_can_be_asked()) {
+		config.is_there = pages_are_there;
+		config.move = pages_move;
+	}
 	if (getrandom(config.secret, sizeof(config.secret), 0) != sizeof(config.secret))
 		return WEFT_R_SYSTEM;
 	a = calloc(1, sizeof(*a));

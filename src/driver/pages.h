@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Whether the kernel tells. */
+/* Whether the kernel tells, and copies. */
 bool pages_can_be_asked(void);
 
 /* A mem_probe. What can be read or written may still go, by another thread, before it is. */
@@ -16,3 +16,6 @@ bool pages_are_there(uint64_t addr, uint64_t length, bool is_written);
  * the kernel does not tell, only whether there is something.
  */
 bool pages_at_ends_are_there(uint64_t addr, uint64_t length, bool is_written);
+
+/* A mem_mover: the kernel copies, and does not mind what is missing. */
+bool pages_move(void *to, const void *from, uint64_t length);

@@ -162,10 +162,12 @@ static struct verdict check_write(struct ib_conn *c, const struct iba_packet *p,
 
 enum { PLACE_SPANS = 8 };
 
+/* Behind what was copied; NULL: some of it has gone. */
 static const uint8_t *copy_in(const struct mem_span *spans, uint32_t count, const uint8_t *bytes)
 {
 	for (uint32_t i = 0; i < count; i++) {
-		memcpy(spans[i].bytes, bytes, spans[i].length);
+		if (!mem_span_write(&spans[i], bytes))
+			return NULL;
 		bytes += spans[i].length;
 	}
 	return bytes;
@@ -183,6 +185,8 @@ enum weft_reason place_list(struct weft_qp *qp, struct stretch *part, const uint
 		if (r != WEFT_OK)
 			return r;
 		next = copy_in(spans, count, bytes);
+		if (!next)
+			return WEFT_R_SPACE_SEGMENT;
 		part->offset += (uint64_t)(next - bytes);
 		part->length -= (uint64_t)(next - bytes);
 		bytes = next;
@@ -214,6 +218,8 @@ static struct verdict place_write(struct ib_conn *c, const struct iba_packet *p)
 		struct mem_span spans[PLACE_SPANS];
 
 		bytes = copy_in(spans, mem_grant_spans(&grant, spans, PLACE_SPANS), bytes);
+		if (!bytes)
+			return refused_access(c, WEFT_R_SPACE_SEGMENT, m->va + m->bytes, m->r_key);
 	}
 	return good;
 }

@@ -19,15 +19,16 @@ static void hand_over(const struct mem_span *span)
 		span->paging->counts.bytes_handed += span->length;
 }
 
-/* Too many pieces for one gather list: what there is goes to the bounce buffer. */
-static void bounce(struct ib_conn *c, struct load *load, struct ib_out *out)
+/* Too many pieces for one gather list: what there is goes to the bounce buffer. False: it went. */
+static bool bounce(struct ib_conn *c, struct load *load, struct ib_out *out)
 {
 	uint8_t *to = c->port->bounce;
 	uint64_t at = out->is_bounced ? load->spans[0].length : 0;
 	uint32_t i = out->is_bounced;
 
 	for (; i < load->count; i++) {
-		memcpy(to + at, load->spans[i].bytes, load->spans[i].length);
+		if (!mem_span_read(&load->spans[i], to + at))
+			return false;
 		at += load->spans[i].length;
 		hand_over(&load->spans[i]);
 	}
@@ -35,13 +36,14 @@ static void bounce(struct ib_conn *c, struct load *load, struct ib_out *out)
 	load->count = 1;
 	c->port->counts.bounced += !out->is_bounced;
 	out->is_bounced = true;
+	return true;
 }
 
 /*
  * All of it is there: it is pinned until it has left, unless it is copied anyway, or may not or
- * cannot be pinned.
+ * cannot be pinned. False: some of it has gone by now.
  */
-static void hold(struct ib_conn *c, struct load *load, struct ib_out *out)
+static bool hold(struct ib_conn *c, struct load *load, struct ib_out *out)
 {
 	uint32_t held = c->port->held_count;
 
@@ -50,16 +52,14 @@ static void hold(struct ib_conn *c, struct load *load, struct ib_out *out)
 
 		if (!span->paging)
 			continue;
-		if (load->bytes <= IB_COPY_MAX) { /* in packet_make() */
+		if (load->bytes <= IB_COPY_MAX && !mem_span_may_go(span)) { /* in packet_make() */
 			hand_over(span);
 		} else if (!port_hold(c->port, span)) {
 			port_release(c->port, held);
-			bounce(c, load, out);
-			return;
+			return bounce(c, load, out);
 		}
 	}
-	if (out->is_bounced)
-		bounce(c, load, out);
+	return !out->is_bounced || bounce(c, load, out);
 }
 
 static uint64_t span_bytes(const struct mem_span *spans, uint32_t count)
@@ -93,15 +93,14 @@ enum weft_reason packet_gather(struct ib_conn *c, const struct stretch *part, st
 		load->count += count;
 		rest.offset += bytes;
 		rest.length -= bytes;
-		if (rest.length > 0)
-			bounce(c, load, out);
+		if (rest.length > 0 && !bounce(c, load, out))
+			return WEFT_R_SPACE_SEGMENT;
 	}
-	hold(c, load, out);
-	return WEFT_OK;
+	return hold(c, load, out) ? WEFT_OK : WEFT_R_SPACE_SEGMENT;
 }
 
-void packet_gather_grant(struct ib_conn *c, struct mem_grant *grant, struct load *load,
-			 struct ib_out *out)
+enum weft_reason packet_gather_grant(struct ib_conn *c, struct mem_grant *grant, struct load *load,
+				     struct ib_out *out)
 {
 	load->count = 0;
 	load->bytes = (uint32_t)grant->length;
@@ -109,10 +108,10 @@ void packet_gather_grant(struct ib_conn *c, struct mem_grant *grant, struct load
 	while (grant->length > 0) {
 		load->count += mem_grant_spans(grant, &load->spans[load->count],
 					       IB_OUT_SPANS_MAX - load->count);
-		if (grant->length > 0)
-			bounce(c, load, out);
+		if (grant->length > 0 && !bounce(c, load, out))
+			return WEFT_R_SPACE_SEGMENT;
 	}
-	hold(c, load, out);
+	return hold(c, load, out) ? WEFT_OK : WEFT_R_SPACE_SEGMENT;
 }
 
 /* ---- Requests ------------------------------------------------------------------------------- */
@@ -185,8 +184,10 @@ enum weft_reason request_payload(struct ib_conn *c, struct send_wqe *wqe, uint32
 		return WEFT_OK;
 	if (request_is_inline(wqe)) {
 		/* The slot is ours, and only read from. */
-		load->spans[0].bytes = (uint8_t *)(uintptr_t)wqe_inline(wqe) + offset;
-		load->spans[0].length = length;
+		load->spans[0] = (struct mem_span){
+			.bytes = (uint8_t *)(uintptr_t)wqe_inline(wqe) + offset,
+			.length = length,
+		};
 		load->count = 1;
 		return WEFT_OK;
 	}

@@ -361,8 +361,8 @@ void packet_make(struct ib_conn *c, struct iba_packet *p, const struct load *loa
  */
 enum weft_reason packet_gather(struct ib_conn *c, const struct stretch *part, struct load *load,
 			       struct ib_out *out);
-void packet_gather_grant(struct ib_conn *c, struct mem_grant *grant, struct load *load,
-			 struct ib_out *out);
+enum weft_reason packet_gather_grant(struct ib_conn *c, struct mem_grant *grant, struct load *load,
+				     struct ib_out *out);
 
 /* Whether it goes into the packet's own bytes. */
 bool request_is_inline(const struct send_wqe *wqe);

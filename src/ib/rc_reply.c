@@ -119,6 +119,8 @@ static bool answer_read(struct ib_conn *c, struct resource *e, struct ib_out *ou
 	struct load load;
 	enum weft_reason reason = open_part(c, e, r->res_packet * c->path.mtu_bytes, &grant);
 
+	if (reason == WEFT_OK)
+		reason = packet_gather_grant(c, &grant, &load, out);
 	if (reason != WEFT_OK) {
 		qp_refused(c->resp.qp, reason, e->va, e->r_key);
 		e->refused = iba_syndrome_nak(IBA_NAK_ACCESS);
@@ -128,7 +130,6 @@ static bool answer_read(struct ib_conn *c, struct resource *e, struct ib_out *ou
 	}
 	if (iba_form(p.opcode)->headers & IBA_HAS_AETH)
 		p.syndrome = iba_syndrome_ack(credits(c));
-	packet_gather_grant(c, &grant, &load, out);
 	packet_make(c, &p, &load, out);
 	if (is_last && e->length > 0 && mem_touch_is_once(&c->port->adapter->mem, e->r_key)) {
 		e->is_touch_due = true;

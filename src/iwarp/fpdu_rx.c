@@ -73,7 +73,9 @@ static enum rx_result place(struct iwarp_stream *s, const uint8_t *from, uint32_
 		for (uint32_t i = 0; i < count && length > 0; i++) {
 			uint32_t n = spans[i].length < length ? (uint32_t)spans[i].length : length;
 
-			memcpy(spans[i].bytes, from, n);
+			spans[i].length = n;
+			if (!mem_span_write(&spans[i], from))
+				return rdmap_rx_gone(s);
 			from += n;
 			length -= n;
 			s->rx.placed += n;
@@ -410,7 +412,7 @@ void iwarp_want(struct iwarp_stream *s, uint64_t now_ns, struct span_list *l)
 	span_list_add(l, rx->bytes + rx->end, read_ahead(s));
 }
 
-/* The part of what arrived that was received in place. */
+/* The part of what arrived that was received in place. What has gone since is refused. */
 static size_t got_in_place(struct iwarp_stream *s, const struct span_list *l, size_t n)
 {
 	struct rx *rx = &s->rx;
@@ -420,7 +422,10 @@ static size_t got_in_place(struct iwarp_stream *s, const struct span_list *l, si
 	for (uint32_t i = 0; i < l->count && at < placed && s->terms.has_crc; i++) {
 		size_t k = l->spans[i].length < placed - at ? l->spans[i].length : placed - at;
 
-		rx->crc = crc32c_add(rx->crc, l->spans[i].bytes, k);
+		if (!mem_crc32c(&s->adapter->mem, &rx->crc, l->spans[i].bytes, k)) {
+			(void)rdmap_rx_gone(s);
+			break;
+		}
 		at += k;
 	}
 	rx->placed += (uint32_t)placed;

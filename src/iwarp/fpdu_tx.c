@@ -65,6 +65,8 @@ struct walk {
 	uint32_t at;		/* position in the FPDU */
 	uint32_t markers;	/* passed */
 	bool is_full;		/* the list takes no more */
+	bool is_payload;	/* of the consumer's memory ... */
+	bool is_gone;		/* ... which has gone before it was summed */
 };
 
 static void walk_bytes(struct walk *w, uint8_t *bytes, size_t length)
@@ -73,8 +75,10 @@ static void walk_bytes(struct walk *w, uint8_t *bytes, size_t length)
 
 	w->at += (uint32_t)length;
 	w->skip -= (uint32_t)skip;
-	if (!w->list)
+	if (!w->list && !w->is_payload)
 		w->crc = crc32c_add(w->crc, bytes, length);
+	else if (!w->list)
+		w->is_gone |= !mem_crc32c(&w->s->adapter->mem, &w->crc, bytes, length);
 	else if (!w->is_full)
 		w->is_full = !span_list_add(w->list, bytes + skip, length - skip);
 }
@@ -116,10 +120,14 @@ static enum weft_reason walk_payload(struct walk *w)
 
 		if (r != WEFT_OK)
 			return r;
+		w->is_payload = true;
 		for (uint32_t i = 0; i < count && !w->is_full; i++) {
 			walk_marked(w, spans[i].bytes, spans[i].length);
 			done += (uint32_t)spans[i].length;
 		}
+		w->is_payload = false;
+		if (w->is_gone)
+			return WEFT_R_SPACE_SEGMENT;
 		CHECK(done > before);
 	}
 	return WEFT_OK;
@@ -237,7 +245,8 @@ static enum weft_reason take_snapshot(struct iwarp_stream *s, struct tx_fpdu *f)
 		if (r != WEFT_OK)
 			return r;
 		for (uint32_t i = 0; i < count; i++) {
-			memcpy(to + done, spans[i].bytes, spans[i].length);
+			if (!mem_span_read(&spans[i], to + done))
+				return WEFT_R_SPACE_SEGMENT;
 			done += (uint32_t)spans[i].length;
 		}
 		CHECK(done > before);

@@ -278,6 +278,12 @@ enum rx_result rdmap_rx_open(struct iwarp_stream *s, uint64_t now_ns)
 	}
 }
 
+enum rx_result rdmap_rx_gone(struct iwarp_stream *s)
+{
+	return s->rx.segment.opcode == RDMAP_WRITE ? refuse_access(s, WEFT_R_SPACE_SEGMENT)
+						   : refuse(s, WEFT_R_SINK_GONE);
+}
+
 enum rx_result rdmap_rx_spans(struct iwarp_stream *s, struct mem_span *spans, uint32_t max,
 			      uint32_t *count)
 {
@@ -304,7 +310,7 @@ enum rx_result rdmap_rx_spans(struct iwarp_stream *s, struct mem_span *spans, ui
 	}
 	if (r == WEFT_OK)
 		return RX_OK;
-	return seg->opcode == RDMAP_WRITE ? refuse_access(s, r) : refuse(s, WEFT_R_SINK_GONE);
+	return seg->opcode == RDMAP_WRITE ? refuse_access(s, r) : rdmap_rx_gone(s);
 }
 
 /* ---- Delivery ------------------------------------------------------------------------------- */
@@ -416,9 +422,9 @@ static enum rx_result deliver_atomic(struct iwarp_stream *s, const uint8_t *body
 	reason = qp_segments_spans(s->qp, &all, spans, sizeof(answer.original), &count);
 	if (reason != WEFT_OK)
 		return refuse(s, WEFT_R_SINK_GONE);
-	for (uint32_t i = 0, at = 0; i < count; i++) {
-		for (uint64_t k = 0; k < spans[i].length; k++, at++)
-			spans[i].bytes[k] = ((const uint8_t *)&answer.original)[at];
+	for (uint32_t i = 0, at = 0; i < count; at += (uint32_t)spans[i++].length) {
+		if (!mem_span_write(&spans[i], (const uint8_t *)&answer.original + at))
+			return rdmap_rx_gone(s);
 	}
 	s->reads.atomic_answered++;
 	s->rx.msn[RDMAP_QN_ATOMIC_RESPONSE]++;

@@ -264,8 +264,10 @@ enum weft_reason rdmap_tx_spans(struct iwarp_stream *s, const struct tx_fpdu *f,
 	wqe = send_queue_at(&s->qp->sq, f->slot);
 	if (wqe->flags & WEFT_INLINE) {
 		/* The slot is ours, and only read from. */
-		spans[0].bytes = (uint8_t *)(uintptr_t)wqe_inline(wqe) + f->offset + offset;
-		spans[0].length = f->payload_bytes - offset;
+		spans[0] = (struct mem_span){
+			.bytes = (uint8_t *)(uintptr_t)wqe_inline(wqe) + f->offset + offset,
+			.length = f->payload_bytes - offset,
+		};
 		*count = 1;
 		return WEFT_OK;
 	}

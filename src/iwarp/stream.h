@@ -249,6 +249,9 @@ bool rdmap_rx_is_placed(const struct rx_segment *seg);
 /* The checks of a segment whose payload is placed, before any byte is. */
 enum rx_result rdmap_rx_open(struct iwarp_stream *s, uint64_t now_ns);
 
+/* The memory that it was to be placed in has gone since it was looked at. */
+enum rx_result rdmap_rx_gone(struct iwarp_stream *s);
+
 /* Where the current segment's payload goes from `placed` on. */
 enum rx_result rdmap_rx_spans(struct iwarp_stream *s, struct mem_span *spans, uint32_t max,
 			      uint32_t *count);

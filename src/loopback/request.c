@@ -127,11 +127,39 @@ static bool open_remote(struct request *req, enum mem_kind kind, enum weft_right
 	return true;
 }
 
-static void move_bytes(struct request *req, struct mem_vec *to, struct mem_vec *from,
-		       uint64_t length)
+/*
+ * False: one side has gone since it was looked at. Then the request has ended if that is its own,
+ * and *is_remote if it is the other's.
+ */
+static bool move_bytes(struct request *req, struct mem_vec *to, struct mem_vec *from,
+		       uint64_t length, bool *is_remote)
 {
-	mem_vec_copy(to, from, length);
-	req->qp->adapter->bytes_moved += length;
+	enum mem_gone gone = mem_vec_copy(to, from, length);
+	const struct mem_vec *lost = gone == MEM_TO_GONE ? to : from;
+
+	if (gone == MEM_NONE_GONE) {
+		req->qp->adapter->bytes_moved += length;
+		return true;
+	}
+	*is_remote = lost != &req->local;
+	if (!*is_remote) {
+		request_failed(req, WEFT_ERR_LOCAL_ACCESS, WEFT_R_SPACE_SEGMENT);
+		req->out.is_local = true;
+	}
+	return false;
+}
+
+/* The same of a memory operation. */
+static bool move_remote(struct request *req, struct mem_vec *to, struct mem_vec *from,
+			uint64_t length)
+{
+	bool is_remote;
+
+	if (move_bytes(req, to, from, length, &is_remote))
+		return true;
+	if (is_remote)
+		request_refused(req, WEFT_R_SPACE_SEGMENT, req->wqe->remote_tag);
+	return false;
 }
 
 /* A message of no bytes touches nothing, so it uses up no touch either. */
@@ -162,8 +190,8 @@ void request_write(struct request *req)
 
 	if (!open_remote(req, MEM_REMOTE_WRITE, WEFT_REMOTE_WRITE, &remote))
 		return;
-	move_bytes(req, &remote, &req->local, req->wqe->length);
-	end_touch(req);
+	if (move_remote(req, &remote, &req->local, req->wqe->length))
+		end_touch(req);
 }
 
 void request_read(struct request *req)
@@ -172,7 +200,8 @@ void request_read(struct request *req)
 
 	if (!open_remote(req, MEM_REMOTE_READ, WEFT_REMOTE_READ, &remote))
 		return;
-	move_bytes(req, &req->local, &remote, req->wqe->length);
+	if (!move_remote(req, &req->local, &remote, req->wqe->length))
+		return;
 	req->out.byte_count = (uint32_t)req->wqe->length;
 	end_touch(req);
 	touch_sinks(req);
@@ -198,7 +227,8 @@ void request_atomic(struct request *req)
 	old_grant = mem_grant_of(&old, sizeof(old));
 	mem_vec_init(&old_vec);
 	mem_vec_add(&old_vec, &old_grant);
-	move_bytes(req, &req->local, &old_vec, sizeof(old));
+	if (!move_remote(req, &req->local, &old_vec, sizeof(old)))
+		return;
 	req->out.byte_count = sizeof(old);
 	end_touch(req);
 }
@@ -252,6 +282,7 @@ static bool place_message(struct request *req)
 	struct weft_qp *target = req->target;
 	struct mem_vec to;
 	enum weft_reason r;
+	bool is_remote;
 
 	qp_recv_claim(target);
 	r = open_segments(target, target->recv->segments, target->recv->segment_count,
@@ -264,8 +295,15 @@ static bool place_message(struct request *req)
 		receive_failed(req, WEFT_ERR_LOCAL_LENGTH, WEFT_R_RECEIVE_TOO_SHORT);
 		return false;
 	}
-	move_bytes(req, &to, &req->local, req->wqe->length);
-	return true;
+	if (move_bytes(req, &to, &req->local, req->wqe->length, &is_remote))
+		return true;
+	if (is_remote) {
+		receive_failed(req, WEFT_ERR_LOCAL_ACCESS, WEFT_R_SPACE_SEGMENT);
+	} else {
+		recv_queue_return(qp_recv_queue(target), target->recv);
+		target->recv = NULL;
+	}
+	return false;
 }
 
 bool request_send(struct request *req)
@@ -321,7 +359,8 @@ bool request_write_imm(struct request *req)
 		return !is_waiting;
 	if (!open_remote(req, MEM_REMOTE_WRITE, WEFT_REMOTE_WRITE, &remote))
 		return true;
-	move_bytes(req, &remote, &req->local, req->wqe->length);
+	if (!move_remote(req, &remote, &req->local, req->wqe->length))
+		return true;
 	end_touch(req);
 	qp_recv_claim(req->target);
 	qp_recv_retire(req->target, &completion, wqe->flags & WEFT_SOLICITED);

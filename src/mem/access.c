@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/crc.h"
 
 /* What each kind of access needs. */
 static const struct {
@@ -254,9 +255,50 @@ static struct mem_span vec_next(struct mem_vec *v)
 	return span;
 }
 
-void mem_vec_copy(struct mem_vec *to, struct mem_vec *from, uint64_t length)
+enum { CHUNK = 4096 };
+
+/* One at least of the two may go: by way of memory of ours, so that it is known which one did. */
+static enum mem_gone carry(struct mem_span to, struct mem_span from, uint64_t length)
+{
+	uint8_t chunk[CHUNK];
+
+	while (length > 0) {
+		to.length = from.length = length < CHUNK ? length : CHUNK;
+		if (!mem_span_read(&from, chunk))
+			return MEM_FROM_GONE;
+		if (!mem_span_write(&to, chunk))
+			return MEM_TO_GONE;
+		to.bytes += to.length;
+		from.bytes += from.length;
+		length -= from.length;
+	}
+	return MEM_NONE_GONE;
+}
+
+bool mem_crc32c(const struct mem_table *t, uint32_t *crc, const uint8_t *bytes, size_t length)
+{
+	uint8_t chunk[CHUNK];
+
+	if (t->on_demand.users == 0 || !t->demand.move) { /* nothing can be on demand */
+		*crc = crc32c_add(*crc, bytes, length);
+		return true;
+	}
+	while (length > 0) {
+		size_t n = length < CHUNK ? length : CHUNK;
+
+		if (!t->demand.move(chunk, bytes, n))
+			return false;
+		*crc = crc32c_add(*crc, chunk, n);
+		bytes += n;
+		length -= n;
+	}
+	return true;
+}
+
+enum mem_gone mem_vec_copy(struct mem_vec *to, struct mem_vec *from, uint64_t length)
 {
 	struct mem_span t = { 0 }, f = { 0 };
+	enum mem_gone gone = MEM_NONE_GONE;
 
 	while (length > 0) {
 		uint64_t n;
@@ -268,11 +310,17 @@ void mem_vec_copy(struct mem_vec *to, struct mem_vec *from, uint64_t length)
 		n = t.length < f.length ? t.length : f.length;
 		n = n < length ? n : length;
 		CHECK(n > 0);
-		memmove(t.bytes, f.bytes, n);
+		if (!mem_span_may_go(&t) && !mem_span_may_go(&f))
+			memmove(t.bytes, f.bytes, n);
+		else
+			gone = carry(t, f, n);
+		if (gone != MEM_NONE_GONE)
+			return gone;
 		t.bytes += n;
 		t.length -= n;
 		f.bytes += n;
 		f.length -= n;
 		length -= n;
 	}
+	return gone;
 }

@@ -9,6 +9,7 @@
 #pragma once
 
 #include <stdint.h>
+#include <string.h>
 
 #include <weft/weft.h>
 
@@ -72,6 +73,7 @@ struct mem_limits {
 	enum weft_policy policy;
 	uint64_t secret[2];  /* makes tags hard to guess */
 	mem_probe *is_there; /* NULL: there are no on-demand regions */
+	mem_mover *move;     /* for them; NULL: what was asked for stays until it is used */
 };
 
 struct mem_table {
@@ -89,6 +91,7 @@ struct mem_table {
 	struct weft_space zeroes, discard;
 	void *null_memory;	     /* of both */
 	struct weft_space on_demand; /* of on-demand regions */
+	struct mem_paging demand;    /* of that space */
 	struct trace *trace;	     /* may be NULL */
 	uint64_t refused;
 };
@@ -218,6 +221,35 @@ struct mem_span {
 };
 
 /*
+ * Its bytes, from or to memory of ours: as the program may unmap on-demand memory between the check
+ * and this, nobody touches spans but by these, but for atomics, and who hands them to the kernel.
+ * False: it has gone.
+ */
+static inline bool mem_span_may_go(const struct mem_span *s)
+{
+	return s->paging && s->paging->move;
+}
+
+static inline bool mem_span_read(const struct mem_span *s, void *to)
+{
+	if (mem_span_may_go(s))
+		return s->paging->move(to, s->bytes, s->length);
+	memcpy(to, s->bytes, s->length);
+	return true;
+}
+
+static inline bool mem_span_write(const struct mem_span *s, const void *from)
+{
+	if (mem_span_may_go(s))
+		return s->paging->move(s->bytes, from, s->length);
+	memcpy(s->bytes, from, s->length);
+	return true;
+}
+
+/* Adds bytes of the consumer's to a CRC, wherever they lie. False: they have gone. */
+bool mem_crc32c(const struct mem_table *t, uint32_t *crc, const uint8_t *bytes, size_t length);
+
+/*
  * Applies the checks of LOC-02, IWARP-06 and IWARP-09 in their order. An access of no bytes touches
  * no memory: it is granted without looking at the tag. On WEFT_R_SPACE_UNMAPPED *grant still says
  * where the range lies, so that the fault can be told.
@@ -254,8 +286,11 @@ static inline void mem_vec_add(struct mem_vec *v, const struct mem_grant *g)
 	v->length += g->length;
 }
 
+/* Which of two sides had gone before all was copied. */
+enum mem_gone { MEM_NONE_GONE = 0, MEM_FROM_GONE, MEM_TO_GONE };
+
 /* Moves length bytes, which both sides have, taking them off both. */
-void mem_vec_copy(struct mem_vec *to, struct mem_vec *from, uint64_t length);
+enum mem_gone mem_vec_copy(struct mem_vec *to, struct mem_vec *from, uint64_t length);
 
 /* ---- FetchOp (atomic.c) --------------------------------------------------------------------- */
 

@@ -17,10 +17,17 @@ struct mem_pin {
 	uint64_t real, length;
 };
 
+/*
+ * Copies within the process, where either end may go at any moment. False: it was not there, and
+ * some of it may have been copied. The owner of the adapter can.
+ */
+typedef bool mem_mover(void *to, const void *from, uint64_t length);
+
 struct mem_paging {
 	/* Fixed. */
 	bool has_pager;	 /* a page that is away will come back: who sends from it waits */
 	bool is_handing; /* data is copied out (SEND-04), never pinned */
+	mem_mover *move; /* of on-demand memory: bytes are touched by this only; or NULL */
 	/* Pins; counts.count of them. */
 	struct weft_pins counts;
 	uint64_t counted_ns; /* counts.byte_ns is of then */

@@ -14,9 +14,9 @@ void mem_space_init_process(struct weft_space *s)
 	*s = (struct weft_space){ .size = UINT64_MAX, .is_flat = true };
 }
 
-void mem_space_init_on_demand(struct weft_space *s, mem_probe *is_there)
+void mem_space_init_on_demand(struct weft_space *s, mem_probe *is_there, struct mem_paging *paging)
 {
-	*s = (struct weft_space){ .size = UINT64_MAX, .is_there = is_there };
+	*s = (struct weft_space){ .size = UINT64_MAX, .is_there = is_there, .paging = paging };
 }
 
 void mem_space_init_endless(struct weft_space *s, void *memory, uint64_t size_bytes)

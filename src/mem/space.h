@@ -42,7 +42,7 @@ struct weft_space {
 void mem_space_init_process(struct weft_space *s);
 
 /* The whole process, of which nobody knows what is there before it is used. Needs no fini. */
-void mem_space_init_on_demand(struct weft_space *s, mem_probe *is_there);
+void mem_space_init_on_demand(struct weft_space *s, mem_probe *is_there, struct mem_paging *paging);
 
 /* Memory that repeats at all addresses. Needs no fini. */
 void mem_space_init_endless(struct weft_space *s, void *memory, uint64_t size_bytes);

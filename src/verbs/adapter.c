@@ -49,6 +49,7 @@ enum weft_reason adapter_init(struct adapter *a, const struct adapter_config *co
 		.policy = o->policy,
 		.secret = { config->secret[0], config->secret[1] },
 		.is_there = config->is_there,
+		.move = config->move,
 	};
 
 	if (!options_are_good(o))

@@ -38,6 +38,7 @@ struct adapter_config {
 	struct trace *trace;	   /* may be NULL */
 	struct fault_plan *faults; /* NULL: none */
 	mem_probe *is_there;	   /* NULL: there are no on-demand regions */
+	mem_mover *move;	   /* for them, see struct mem_limits */
 };
 
 enum weft_reason adapter_init(struct adapter *a, const struct adapter_config *config);

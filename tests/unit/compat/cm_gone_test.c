@@ -5,6 +5,7 @@
 
 #include "test.h"
 #include "unit/compat/cm_fixture.h"
+#include "unit/compat/restless.h"
 
 struct own {
 	struct ibv_pd *pd;
@@ -273,4 +274,24 @@ TEST(test_rdma_destroy_id_at_the_event_of_a_disconnect_that_has_not_returned)
 	destroy_at_event((struct call){ rdma_disconnect, p.near, -1 }, RDMA_CM_EVENT_DISCONNECTED);
 	p.near = NULL;
 	cm_pair_free(&p);
+}
+
+/* ---- Memory ---------------------------------------------------------------------------------- */
+
+/* On-demand memory that goes while it is sent from or placed in ends the connection, at most. */
+TEST(test_rdma_on_demand_memory_goes_while_it_is_used)
+{
+	for (int way = 0; way < RESTLESS_WAYS; way++) {
+		struct restless restless;
+
+		restless_begin(&restless);
+		while (!restless_is_enough(&restless)) {
+			struct cm_pair p;
+
+			cm_pair_make(&p);
+			restless_meet(&restless, p.near->qp, way);
+			cm_pair_free(&p);
+		}
+		restless_end(&restless);
+	}
 }

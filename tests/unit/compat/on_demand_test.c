@@ -6,6 +6,8 @@
 #include <unistd.h>
 
 #include "test.h"
+#include "unit/compat/loop_fixture.h"
+#include "unit/compat/restless.h"
 #include "unit/compat/roce_fixture.h"
 
 enum {
@@ -152,6 +154,47 @@ TEST(test_on_demand_page_zero_is_nobodys)
 	EXPECT_EQ(ibv_dereg_mr(mr), 0);
 	roce_free(&r);
 }
+
+/* ---- While it is used ------------------------------------------------------------------------ */
+
+/* Memory that goes between the look at it and its use is refused, and nobody dies of it. */
+TEST(test_on_demand_memory_goes_while_it_is_used)
+{
+	for (int way = 0; way < RESTLESS_WAYS; way++) {
+		struct restless restless;
+
+		restless_begin(&restless);
+		while (!restless_is_enough(&restless)) {
+			struct roce r;
+
+			roce_make(&r, IBV_QPT_RC);
+			roce_connect(&r);
+			restless_meet(&restless, r.near.qp, way);
+			roce_free(&r);
+		}
+		restless_end(&restless);
+	}
+}
+
+/* The same between queue pairs that are connected inside the process. */
+TEST(test_on_demand_memory_goes_while_it_is_used_by_neighbours)
+{
+	for (int way = 0; way < RESTLESS_WAYS; way++) {
+		struct restless restless;
+
+		restless_begin(&restless);
+		while (!restless_is_enough(&restless)) {
+			struct loop l;
+
+			loop_make(&l);
+			restless_meet(&restless, l.near, way);
+			loop_free(&l);
+		}
+		restless_end(&restless);
+	}
+}
+
+/* ---- ibv_advise_mr(3) ------------------------------------------------------------------------ */
 
 static bool is_in_core(uint8_t *page)
 {

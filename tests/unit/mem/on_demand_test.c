@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* On-demand regions: each access asks whether the memory is there. */
+#include "base/crc.h"
 #include "unit/mem/mem_fixture.h"
 
 /* What is there, and what was asked. */
@@ -9,6 +10,7 @@ static struct {
 	uint64_t addr, length;
 	bool is_written;
 	int asked;
+	bool is_gone; /* since it was asked for */
 } memory;
 
 static bool is_there(uint64_t addr, uint64_t length, bool is_written)
@@ -21,6 +23,13 @@ static bool is_there(uint64_t addr, uint64_t length, bool is_written)
 	       !(is_written && memory.is_read_only);
 }
 
+static bool move(void *to, const void *from, uint64_t length)
+{
+	if (!memory.is_gone)
+		memmove(to, from, length);
+	return !memory.is_gone;
+}
+
 static void paged_init(struct gate *g)
 {
 	const struct mem_limits limits = {
@@ -30,6 +39,7 @@ static void paged_init(struct gate *g)
 		.qps_max = QPS_MAX,
 		.secret = { 11, 12 },
 		.is_there = is_there,
+		.move = move,
 	};
 
 	gate_init_limits(g, &limits);
@@ -126,7 +136,7 @@ TEST(test_on_demand_may_be_the_whole_process)
 	a = ask(MEM_LOCAL_WRITE, tag, gate_addr(&g, 5), 6);
 	EXPECT_EQ(mem_access_check(&g.table, &a, &grant), WEFT_OK);
 	EXPECT_EQ(mem_grant_spans(&grant, &span, 1), 1);
-	EXPECT(span.bytes == g.memory + 5 && span.length == 6 && !span.paging);
+	EXPECT(span.bytes == g.memory + 5 && span.length == 6 && mem_span_may_go(&span));
 	EXPECT_EQ(gate_check(&g, ask(MEM_REMOTE_READ, tag, 0, 8)), WEFT_R_SPACE_SEGMENT);
 	EXPECT_EQ(gate_check(&g, ask(MEM_REMOTE_READ, tag, UINT64_MAX - 8, 8)),
 		  WEFT_R_SPACE_SEGMENT);
@@ -203,5 +213,47 @@ TEST(test_on_demand_is_of_the_process_alone)
 	/* Nor where nobody can tell what is there. */
 	gate_init(&g, WEFT_POLICY_OPEN);
 	EXPECT_EQ(mem_region_register(&g.table, &g.owner, &o, &tag), WEFT_R_BAD_ARGUMENT);
+	gate_fini(&g);
+}
+
+static struct mem_vec vec_of(struct mem_grant grant)
+{
+	struct mem_vec v;
+
+	mem_vec_init(&v);
+	mem_vec_add(&v, &grant);
+	return v;
+}
+
+/* What was there when it was asked for may have gone when it is used: that is told, by side. */
+TEST(test_on_demand_memory_that_goes_before_it_is_used)
+{
+	enum { BYTES = 10000 };
+	static uint8_t ours[BYTES];
+	struct mem_grant plain = mem_grant_of(ours, BYTES), paged;
+	struct mem_access a;
+	struct mem_vec to, from;
+	struct gate g;
+	uint32_t tag, crc = CRC32C_BEGIN;
+
+	paged_init(&g);
+	REQUIRE(paged_register(&g, gate_addr(&g, 0), BYTES, &tag) == WEFT_OK);
+	memset((void *)(uintptr_t)gate_addr(&g, 0), 7, BYTES);
+	a = ask(MEM_LOCAL_WRITE, tag, gate_addr(&g, 0), BYTES);
+	REQUIRE(mem_access_check(&g.table, &a, &paged) == WEFT_OK);
+	to = vec_of(plain);
+	from = vec_of(paged);
+	EXPECT_EQ(mem_vec_copy(&to, &from, BYTES), MEM_NONE_GONE);
+	EXPECT_EQ(ours[BYTES - 1], 7);
+	EXPECT(mem_crc32c(&g.table, &crc, (void *)(uintptr_t)gate_addr(&g, 0), BYTES));
+	EXPECT_EQ(crc, crc32c_add(CRC32C_BEGIN, ours, BYTES));
+	memory.is_gone = true;
+	to = vec_of(plain);
+	from = vec_of(paged);
+	EXPECT_EQ(mem_vec_copy(&to, &from, BYTES), MEM_FROM_GONE);
+	to = vec_of(paged);
+	from = vec_of(plain);
+	EXPECT_EQ(mem_vec_copy(&to, &from, BYTES), MEM_TO_GONE);
+	EXPECT(!mem_crc32c(&g.table, &crc, (void *)(uintptr_t)gate_addr(&g, 0), BYTES));
 	gate_fini(&g);
 }
