@@ -118,8 +118,8 @@ static void responder_init(struct ib_conn *c, const struct ib_config *k)
 
 	r->qp = c->qp;
 	r->psn = k->psn_recv;
-	r->res_max = k->reads_in;
-	r->res_mask = power_of_two(k->reads_in) - 1;
+	r->res_max = c->service == WEFT_RC ? k->reads_in : 0; /* RD: the context has them */
+	r->res_mask = power_of_two(r->res_max) - 1;
 	r->res = calloc(r->res_mask + 1U, sizeof(*r->res));
 }
 

@@ -97,10 +97,14 @@ static size_t bytes_in_use(void)
 	return m.uordblks + m.hblkhd;
 }
 
-static size_t qp_bytes(struct ib_line_end *e, struct weft_qp *qps[], struct ib_conn *conns[],
-		       uint32_t count)
+enum { COUNT = 2 };
+
+/* Of one with its connection, if there is one; they are gone again. */
+static size_t qp_bytes(struct ib_line_end *e, enum weft_service service)
 {
-	size_t before = bytes_in_use();
+	struct ib_conn *conns[COUNT];
+	struct weft_qp *qps[COUNT];
+	size_t before = bytes_in_use(), bytes;
 	struct ib_config k = {
 		.path = { .mtu_bytes = 4096 },
 		.peer_qp = 2,
@@ -113,17 +117,23 @@ static size_t qp_bytes(struct ib_line_end *e, struct weft_qp *qps[], struct ib_c
 		.send_max = 128,
 		.recv_max = 128,
 		.segments_max = 1,
+		.service = service,
 	};
 
-	for (uint32_t i = 0; i < count; i++) {
+	for (uint32_t i = 0; i < COUNT; i++) {
 		REQUIRE(qp_create(e->pd, &qo, &loopback_transport, &qps[i]) == WEFT_OK);
 		REQUIRE(ib_create(e->port, qps[i], &k, &conns[i]) == WEFT_OK);
 		REQUIRE(ib_start(conns[i], &k) == WEFT_OK);
 	}
-	return (bytes_in_use() - before) / count;
+	bytes = (bytes_in_use() - before) / COUNT;
+	for (uint32_t i = 0; i < COUNT; i++) {
+		qp_destroy(qps[i]);
+		ib_destroy(conns[i]);
+	}
+	return bytes;
 }
 
-TEST(test_rc_01_memory_of_a_queue_pair_with_its_connection)
+TEST(test_rc_01_ud_01_memory_of_a_queue_pair_with_its_connection)
 {
 	const struct ib_line_options o = {
 		.seed = 1,
@@ -133,22 +143,18 @@ TEST(test_rc_01_memory_of_a_queue_pair_with_its_connection)
 		.pages = 1,
 		.page_bytes = 4096,
 	};
-	enum { COUNT = 2 };
-	struct ib_conn *conns[COUNT];
-	struct weft_qp *qps[COUNT];
 	struct ib_line *line = ib_line_open(&o);
-	size_t bytes;
+	size_t bytes, of_datagrams;
 
 	REQUIRE(line);
-	bytes = qp_bytes(&line->ends[0], qps, conns, COUNT);
-	printf("# a queue pair of 128 and 128 requests, 16 Reads each way: %zu bytes\n", bytes);
-	for (uint32_t i = 0; i < COUNT; i++) {
-		qp_destroy(qps[i]);
-		ib_destroy(conns[i]);
-	}
+	bytes = qp_bytes(&line->ends[0], WEFT_RC);
+	of_datagrams = qp_bytes(&line->ends[0], WEFT_UD);
+	printf("# a queue pair of 128 and 128 requests, 16 Reads each way: %zu bytes, of UD %zu\n",
+	       bytes, of_datagrams);
 	ib_line_close(line);
 	if (bytes == 0)
 		SKIP("this allocator does not say how much it holds");
 	EXPECT(bytes > 8 * 1024);
 	EXPECT(bytes <= 24 * 1024);
+	EXPECT(of_datagrams < bytes); /* nothing to be sent again, no Reads */
 }

@@ -67,6 +67,21 @@ TEST(test_rc_03_iba_9_7_5_2_what_comes_too_early_is_refused_once)
 	bed_close(b);
 }
 
+/* That a program has not looked yet is no reason to let the peer wait. */
+TEST(test_rc_03_an_acknowledgement_means_arrived_not_consumed)
+{
+	struct bed *b = open();
+
+	bed_recv(b, 7, 0, 8);
+	EXPECT_EQ(bed_put(b, peer_op(IBA_SEND_ONLY, P0), data, 8), WEFT_OK);
+	bed_expect_ack(b, 0, P0);
+	EXPECT_EQ(bed_put(b, peer_reth(b, IBA_WRITE_ONLY, P0 + 1, 64, 8), data, 8), WEFT_OK);
+	bed_expect_ack(b, 0, (P0 + 1) & IBA_PSN_MASK);
+	EXPECT_EQ(b->cq->count, 1); /* nobody has taken it */
+	bed_completed(b, 7, WEFT_SUCCESS);
+	bed_close(b);
+}
+
 TEST(test_rc_02_an_acknowledgement_goes_before_a_send_and_behind_a_write)
 {
 	struct bed *b = open();
