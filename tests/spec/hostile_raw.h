@@ -12,8 +12,8 @@
 #define MUST(call) REQUIRE((call) == WEFT_OK)
 
 enum {
-	RAW_MS = 5000, /* how long anything may take before a test fails */
-	SOON_MS = 60,  /* a time-out of set-up that is short */
+	RAW_MS = 30000, /* how long anything may take before a test fails */
+	SOON_MS = 60,	/* a time-out of set-up that is short */
 	MEMORY_BYTES = 1 << 20,
 	START_BYTES = 20
 };
