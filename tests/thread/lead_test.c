@@ -3,8 +3,9 @@
  * A program that watches the sockets itself, in the place of the adapter's thread: the roles of
  * directed I/O do. Links that it asked often are not watched by epoll; it must be woken by these
  * too. Without that it would look once in a second: so what is looked at is how long it took, the
- * least of some tries.
+ * least of some tries. A machine that is busy is given more of them.
  */
+#include <poll.h>
 #include <sched.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
@@ -123,21 +124,26 @@ static void hear(struct node *n)
 	}
 }
 
+/* As polls do one after the other, while the thread leaves it to them; nothing comes between. */
+static void ask_often(void)
+{
+	adapter_enter(near.adapter);
+	for (int i = 0; i < ASKS && near.adapter->net->is_standing_by; i++)
+		adapter_poll(near.adapter);
+	adapter_leave(near.adapter);
+}
+
 /* It has input, is asked by polls while the program leads, and is no longer watched. */
 static void make_unwatched(struct node *n, struct node *peer)
 {
 	uint64_t end = thread_now_ns() + PATIENCE_NS;
 
 	while (is_watched(n)) {
-		struct weft_completion c;
-		bool has;
-
 		REQUIRE(thread_now_ns() < end);
 		say(peer);
 		hear(n);
 		post_receives(n, 1);
-		for (int i = 0; i < ASKS; i++)
-			REQUIRE(node_poll(n->cq, &c, &has) && !has);
+		ask_often();
 	}
 }
 
@@ -160,6 +166,7 @@ static void close_both(void)
 struct deed {
 	void (*act)(void); /* by another thread, once the near end sleeps */
 	uint64_t at_ns;
+	bool was_watched; /* the near link, then */
 };
 
 static void *do_deed(void *context)
@@ -169,31 +176,57 @@ static void *do_deed(void *context)
 
 	while (!is_led() && thread_now_ns() < end)
 		sched_yield();
+	d->was_watched = is_watched(&near.node);
 	d->at_ns = thread_now_ns();
 	d->act();
 	return NULL;
 }
 
-/* Leads until it is so; how long that took. */
-static uint64_t time_until(bool (*is_so)(void), void (*act)(void))
+/* Leads until it is so; how long that took since it was acted, which tells who was watched then. */
+static uint64_t time_since(bool (*is_so)(void), struct deed *d)
 {
-	struct deed d = { .act = act };
 	uint64_t end = thread_now_ns() + PATIENCE_NS, now_ns;
 	pthread_t thread;
 
-	REQUIRE(pthread_create(&thread, NULL, do_deed, &d) == 0);
+	REQUIRE(pthread_create(&thread, NULL, do_deed, d) == 0);
 	while (!is_so()) {
 		REQUIRE(thread_now_ns() < end);
 		lead(-1, 10 * 1000 * ms);
 	}
 	now_ns = thread_now_ns();
 	REQUIRE(pthread_join(thread, NULL) == 0);
-	return now_ns - d.at_ns;
+	return now_ns - d->at_ns;
+}
+
+static uint64_t time_until(bool (*is_so)(void), void (*act)(void))
+{
+	return time_since(is_so, &(struct deed){ .act = act });
+}
+
+/* UINT64_MAX: the near link was watched again before, which proves nothing. */
+static uint64_t time_unwatched(bool (*is_so)(void), void (*act)(void))
+{
+	struct deed d = { .act = act };
+	uint64_t took = time_since(is_so, &d);
+
+	return d.was_watched ? UINT64_MAX : took;
 }
 
 static uint64_t least(uint64_t a, uint64_t b)
 {
 	return a < b ? a : b;
+}
+
+/* Much less than the second after which somebody would look anyway. */
+static bool is_soon(uint64_t took)
+{
+	return took < 500 * ms;
+}
+
+/* Some tries; and more, where none was soon and the test is not old yet. */
+static bool tries_again(int tried, uint64_t least_so_far, uint64_t since)
+{
+	return tried < TRIES || (!is_soon(least_so_far) && thread_now_ns() - since < PATIENCE_NS);
 }
 
 static void far_says(void)
@@ -208,24 +241,24 @@ static bool near_has_heard(void)
 
 TEST(test_iwarp_07_who_leads_is_woken_by_a_link_that_is_not_watched)
 {
-	uint64_t took = UINT64_MAX;
+	uint64_t took = UINT64_MAX, since = thread_now_ns();
 
 	open_both();
-	for (int i = 0; i < TRIES; i++) {
+	for (int i = 0; tries_again(i, took, since); i++) {
 		make_unwatched(&near.node, &far.node);
-		took = least(took, time_until(near_has_heard, far_says));
+		took = least(took, time_unwatched(near_has_heard, far_says));
 	}
-	EXPECT(took < 500 * ms);
+	EXPECT(is_soon(took));
 	close_both();
 }
 
 /* What has come has been received when it wakes up: it need not look again. */
 TEST(test_iwarp_07_who_leads_has_received_what_woke_it)
 {
-	uint64_t leads = UINT64_MAX;
+	uint64_t leads = UINT64_MAX, since = thread_now_ns();
 
 	open_both();
-	for (int i = 0; i < TRIES; i++) {
+	for (int i = 0; tries_again(i, leads == 1 ? 0 : UINT64_MAX, since); i++) {
 		uint64_t before;
 
 		make_unwatched(&near.node, &far.node);
@@ -289,17 +322,17 @@ TEST(test_rfc5044_8_who_leads_hears_of_the_end_of_a_link_that_is_not_watched)
 	static void (*const ends[])(void) = { far_disconnects, far_breaks };
 
 	for (size_t k = 0; k < sizeof(ends) / sizeof(ends[0]); k++) {
-		uint64_t took = UINT64_MAX;
+		uint64_t took = UINT64_MAX, since = thread_now_ns();
 
-		for (int i = 0; i < TRIES; i++) {
+		for (int i = 0; tries_again(i, took, since); i++) {
 			open_both();
 			while (has_event())
 				continue;
 			make_unwatched(&near.node, &far.node);
-			took = least(took, time_until(has_event, ends[k]));
+			took = least(took, time_unwatched(has_event, ends[k]));
 			close_both();
 		}
-		EXPECT(took < 500 * ms);
+		EXPECT(is_soon(took));
 	}
 }
 
@@ -345,20 +378,20 @@ static bool both_have_heard(void)
 
 TEST(test_iwarp_07_who_leads_is_woken_by_a_link_that_was_silent)
 {
-	uint64_t took = UINT64_MAX, took_both = UINT64_MAX;
+	uint64_t took = UINT64_MAX, took_both = UINT64_MAX, since = thread_now_ns();
 
 	open_both();
 	open_cold();
-	for (int i = 0; i < TRIES; i++) {
+	for (int i = 0; tries_again(i, took > took_both ? took : took_both, since); i++) {
 		make_unwatched(&near.node, &far.node);
-		took = least(took, time_until(cold_has_heard, cold_says));
+		took = least(took, time_unwatched(cold_has_heard, cold_says));
 		/* And when both speak: none is forgotten for the other. */
 		make_unwatched(&near.node, &far.node);
 		has_cold = has_near = false;
-		took_both = least(took_both, time_until(both_have_heard, both_say));
+		took_both = least(took_both, time_unwatched(both_have_heard, both_say));
 	}
-	EXPECT(took < 500 * ms);
-	EXPECT(took_both < 500 * ms);
+	EXPECT(is_soon(took));
+	EXPECT(is_soon(took_both));
 	node_close(&cold, NULL);
 	node_close(&cold_far, NULL);
 	close_both();
@@ -368,12 +401,14 @@ TEST(test_iwarp_07_who_leads_is_woken_by_a_link_that_was_silent)
 TEST(test_iwarp_07_a_busy_link_does_not_keep_a_silent_one_from_its_turn)
 {
 	enum { LOOKS = 200 };
+	struct pollfd busy = { .events = POLLIN };
 	int looks = 0;
 
 	open_both();
 	open_cold();
 	make_unwatched(&near.node, &far.node);
 	adapter_enter(near.adapter);
+	busy.fd = link_of(near.node.qp)->watch.fd;
 	say(&cold_far);
 	while (cold.cq->count == 0 && looks < LOOKS) {
 		const struct weft_segment from = node_seg(&far.node, 0, 8);
@@ -381,6 +416,7 @@ TEST(test_iwarp_07_a_busy_link_does_not_keep_a_silent_one_from_its_turn)
 
 		write.flags = 0;
 		REQUIRE(node_post(&far.node, &write));
+		REQUIRE(poll(&busy, 1, (int)(PATIENCE_NS / ms)) == 1);
 		adapter_watch(near.adapter);
 		looks++;
 	}
@@ -447,10 +483,10 @@ static void poll_and_say(void)
 /* The one who sleeps does not know of it: it is watched until he looks again. */
 TEST(test_iwarp_07_a_link_stays_watched_while_another_leads)
 {
-	uint64_t took = UINT64_MAX;
+	uint64_t took = UINT64_MAX, since = thread_now_ns();
 
 	open_both();
-	for (int i = 0; i < TRIES; i++) {
+	for (int i = 0; tries_again(i, took, since); i++) {
 		make_unwatched(&near.node, &far.node);
 		adapter_enter(near.adapter);
 		hot_watch(near.adapter->net);
@@ -459,7 +495,7 @@ TEST(test_iwarp_07_a_link_stays_watched_while_another_leads)
 		took = least(took, time_until(near_has_heard, poll_and_say));
 		EXPECT(was_watched);
 	}
-	EXPECT(took < 500 * ms);
+	EXPECT(is_soon(took));
 	close_both();
 }
 
@@ -475,10 +511,10 @@ static void unblock_and_say(void)
 
 TEST(test_iwarp_07_a_link_that_is_unblocked_stays_watched_while_another_leads)
 {
-	uint64_t took = UINT64_MAX;
+	uint64_t took = UINT64_MAX, since = thread_now_ns();
 
 	open_both();
-	for (int i = 0; i < TRIES; i++) {
+	for (int i = 0; tries_again(i, took, since); i++) {
 		make_unwatched(&near.node, &far.node);
 		adapter_enter(near.adapter); /* as if its socket were full, but never ready */
 		link_watch(link_of(near.node.qp), EPOLLIN | EPOLLPRI);
@@ -486,6 +522,6 @@ TEST(test_iwarp_07_a_link_that_is_unblocked_stays_watched_while_another_leads)
 		took = least(took, time_until(near_has_heard, unblock_and_say));
 		EXPECT(was_watched);
 	}
-	EXPECT(took < 500 * ms);
+	EXPECT(is_soon(took));
 	close_both();
 }
