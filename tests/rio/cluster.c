@@ -258,7 +258,7 @@ struct weft_rio_device cluster_device(struct weft_rio_requester *q, const char *
 {
 	struct weft_rio_device d = { 0 };
 
-	must(weft_rio_device_find(q, name, 10 * SECONDS, &d));
+	must(weft_rio_device_find(q, name, PATIENCE, &d));
 	return d;
 }
 

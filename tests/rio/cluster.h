@@ -24,6 +24,7 @@ enum {
 };
 
 #define SECONDS UINT64_C(1000000000)
+#define PATIENCE (60 * SECONDS) /* where the machine alone may be slow */
 
 struct cluster {
 	struct weft_rio_iounit *iounits[IOUNITS_MAX];

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Roles that look for what comes before they sleep (docs/rio.md, Latency). */
 #include <string.h>
-#include <time.h>
 
 #include "rio/cluster.h"
 
@@ -50,30 +49,19 @@ TEST(test_rio_02_a_cluster_whose_roles_spin_reads_what_it_wrote)
 	}
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * SECONDS + (uint64_t)now.tv_nsec;
-}
-
-/* However long it would look for more. */
+/* However long it would look for more: else this would not end today. */
 TEST(test_rio_02i_who_waits_and_spins_waits_no_longer_than_it_said)
 {
 	struct weft_rio_requester *q;
 	struct weft_rio_ended ended;
 	uint32_t count = 1;
-	uint64_t from_ns;
 
-	open_spinning(30 * SECONDS);
+	open_spinning(24 * 3600 * SECONDS);
 	q = cluster_requester(&c, 0);
 	(void)cluster_device(q, "disk");
-	from_ns = now_ns();
 	for (uint32_t i = 0; i < 3; i++) {
 		EXPECT_EQ(weft_rio_wait(q, SECONDS / 1000, &ended, 1, &count), WEFT_OK);
 		EXPECT_EQ(count, 0U);
 	}
-	EXPECT(now_ns() - from_ns < 15 * SECONDS);
 	cluster_close(&c);
 }
