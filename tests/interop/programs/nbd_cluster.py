@@ -7,7 +7,8 @@ import subprocess
 import tempfile
 import time
 
-from runner import LOOK_EVERY_S, Process, Side, free_port, is_listening, judge_text, tail
+from runner import (LOOK_EVERY_S, Patience, Process, Side, free_port, is_listening, judge_text,
+                    tail)
 
 START_S = 20
 LOG_S = 2
@@ -127,7 +128,7 @@ class Cluster:
         words = [w.replace("DIR", self.folder).replace("URI", self.uri) for w in words]
         name = "program%d" % len(self.processes)
         process = self.launch(name, words, self.tools.kit_env if words[0] == "nbdkit" else None)
-        if not process.await_end(time.monotonic() + seconds * self.tools.patience):
+        if not process.await_end(Patience(seconds * self.tools.patience, [process.process.pid])):
             raise Failure("%s does not end" % words[0])
         why = judge_text(Side(words, list(says), list(says_not)), process.output())
         if not why and status is not None and process.process.returncode != status:

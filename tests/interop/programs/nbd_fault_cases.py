@@ -6,7 +6,7 @@ import time
 
 from nbd_cases import (FLUSH, READ, WRITE, NbdCase, RawClient, expect_info, expect_same, qemu_io,
                        random_file, read_file)
-from nbd_cluster import LOOK_EVERY_S, Failure, Process, Side
+from nbd_cluster import LOOK_EVERY_S, Failure, Patience, Process, Side
 
 MIB = 1 << 20
 SIZE = 16 * MIB
@@ -79,7 +79,7 @@ def await_requests(cluster, copy, count):
 
 
 def copy_end(cluster, copy, status):
-    if not copy.await_end(time.monotonic() + 60 * cluster.tools.patience):
+    if not copy.await_end(Patience(60 * cluster.tools.patience)):
         raise Failure("the copy does not end")
     if copy.process.returncode != status:
         raise Failure("the copy ends with status %d, not %d" % (copy.process.returncode, status))

@@ -21,7 +21,9 @@ import network
 import sanitizers
 
 LOOK_EVERY_S = 0.01
+WAIT_S = 0.5
 END_S = 5
+TIMES_MOST = 10  # as long as planned, whatever kept the machine busy
 TAIL = 12
 
 
@@ -68,6 +70,36 @@ def words_of(side):
     return side.command.split() if isinstance(side.command, str) else side.command
 
 
+def held_back_s(pid):
+    """How long the busiest thread of a process was ready to run, and not let."""
+    longest = 0
+    try:
+        for task in os.listdir("/proc/%d/task" % pid):
+            with open("/proc/%d/task/%s/schedstat" % (pid, task), encoding="ascii") as f:
+                longest = max(longest, int(f.read().split()[1]))
+    except (OSError, IndexError):
+        pass  # it has ended, or the kernel does not tell
+    return longest / 1e9
+
+
+class Patience:
+    """So many seconds, of which those do not count in which the machine let the processes wait."""
+
+    def __init__(self, seconds, pids=()):
+        self.seconds, self.start = seconds, time.monotonic()
+        self.held_back = {pid: 0 for pid in pids}
+
+    def add(self, pid):
+        self.held_back[pid] = 0
+
+    def is_over(self):
+        passed = time.monotonic() - self.start
+        for pid, known in self.held_back.items():
+            self.held_back[pid] = max(known, held_back_s(pid))  # 0 once it has ended
+        return passed >= min(self.seconds + sum(self.held_back.values()),
+                             TIMES_MOST * self.seconds)
+
+
 class Process:
     """A program whose output goes to files; ended by its own process id."""
 
@@ -89,18 +121,19 @@ class Process:
     def has_ended(self):
         return self.process.poll() is not None
 
-    def await_end(self, deadline):
-        try:
-            self.process.wait(max(0, deadline - time.monotonic()))
-            return True
-        except subprocess.TimeoutExpired:
-            return False
+    def await_end(self, patience):
+        while not self.has_ended() and not patience.is_over():
+            try:
+                self.process.wait(WAIT_S)
+            except subprocess.TimeoutExpired:
+                pass
+        return self.has_ended()
 
     def end(self):
         for how in self.side.end_by:
             if not self.has_ended():
                 self.process.send_signal(how)
-                self.await_end(time.monotonic() + END_S)
+                self.await_end(Patience(END_S, [self.process.pid]))
 
 
 def sockets_of(pid):
@@ -219,9 +252,9 @@ class Runner:
                        words, folder, name, env)
 
     @staticmethod
-    def await_ready(case, server, port, deadline):
+    def await_ready(case, server, port, patience):
         """Why the server is not ready, or None."""
-        while time.monotonic() < deadline:
+        while not patience.is_over():
             if callable(case.ready) and case.ready(server.process.pid):
                 return None
             if isinstance(case.ready, str) and re.search(case.ready, server.output(), re.MULTILINE):
@@ -233,19 +266,20 @@ class Runner:
             time.sleep(LOOK_EVERY_S)  # nobody tells: it is looked at
         return "the server does not listen"
 
-    def run_clients(self, case, port, folder, deadline, started):
+    def run_clients(self, case, port, folder, patience, started):
         """Why, or None; started gets every client."""
         for i, side in enumerate(case.clients_in_turn()):
             client = self.start(side, "client%d" % i, port, folder)
             started.append(client)
-            if not case.at_once and not client.await_end(deadline):
+            patience.add(client.process.pid)
+            if not case.at_once and not client.await_end(patience):
                 return "client %d does not end" % i
             # A step builds on the one before.
             why = case.steps and judge("step %d, %s," % (i, words_of(side)[0]), client, True)
             if why:
                 return why
         for i, client in enumerate(started):
-            if not client.await_end(deadline):
+            if not client.await_end(patience):
                 return "client %d does not end" % i
         for i, client in enumerate(started):
             why = judge("client" if case.clients == 1 else "client %d" % i, client, True)
@@ -254,13 +288,13 @@ class Runner:
         return None
 
     @staticmethod
-    def judge_server(case, server, deadline):
+    def judge_server(case, server, patience):
         if case.server.status != "ended":
-            if not server.await_end(deadline):
+            if not server.await_end(patience):
                 return "the server does not end"
             return judge("the server", server, True)
         # It may have something to say still of clients that have ended.
-        while time.monotonic() < deadline and not server.has_ended():
+        while not patience.is_over() and not server.has_ended():
             why = judge("the server", server, False)
             if not why:
                 return None
@@ -271,18 +305,19 @@ class Runner:
 
     def run_in(self, case, folder):
         """Why the case failed, or None; and all processes."""
-        deadline = time.monotonic() + case.seconds * self.patience
+        patience = Patience(case.seconds * self.patience)
         ports = random.sample(range(10000, 32768), 100) if case.has_short_port else (0,)
         port = free_port(ports)
         server, clients, why = None, [], None
         try:
             if case.server:
                 server = self.start(case.server, "server", port, folder)
-                why = self.await_ready(case, server, port, deadline)
+                patience.add(server.process.pid)
+                why = self.await_ready(case, server, port, patience)
             if not why:
-                why = self.run_clients(case, port, folder, deadline, clients)
+                why = self.run_clients(case, port, folder, patience, clients)
             if server and not why:
-                why = self.judge_server(case, server, deadline)
+                why = self.judge_server(case, server, patience)
         finally:
             for process in clients + ([server] if server else []):
                 process.end()
