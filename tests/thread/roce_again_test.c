@@ -3,13 +3,10 @@
 #include <sched.h>
 #include <string.h>
 
-#include <weft/roce.h>
-
 #include "driver/contact.h"
 #include "own_network.h"
+#include "roce_way.h"
 #include "verbs_fixture.h"
-
-static const struct weft_address loopback = { .family = 4, .ip = { 127, 0, 0, 1 } };
 
 static const uint8_t question[] = "which one?";
 static struct weft_adapter *client, *server;
@@ -22,14 +19,12 @@ static void open_both(bool is_datagram)
 	struct weft_service_point *service;
 
 	at = (struct weft_service_options){
-		.at = loopback,
+		.at = roce_loopback,
 		.is_datagram = is_datagram,
 		.port_space = is_datagram ? WEFT_PORT_SPACE_UDP : WEFT_PORT_SPACE_TCP,
 	};
-	MUST(weft_adapter_open(NULL, &client));
-	MUST(weft_adapter_open(NULL, &server));
-	MUST(weft_roce_open(client));
-	MUST(weft_roce_open(server));
+	client = roce_adapter_open();
+	server = roce_adapter_open();
 	MUST(weft_service_open(server, &at, &service));
 	MUST(weft_service_address(service, &at.at));
 	MUST(weft_service_close(service));
@@ -45,7 +40,7 @@ static void close_both(void)
 static void ask(uint64_t refused_wait_ns)
 {
 	const struct weft_contact_options how = {
-		.path = { .from = loopback, .to = at.at, .mtu_bytes = 1024 },
+		.path = { .from = roce_loopback, .to = at.at, .mtu_bytes = 1024 },
 		.is_datagram = at.is_datagram,
 		.port_space = at.port_space,
 		.refused_wait_ns = refused_wait_ns,

@@ -2,27 +2,12 @@
 /* One adapter that speaks over TCP and over UDP at a time. */
 #include <string.h>
 
-#include <weft/roce.h>
-
 #include "driver/roce.h"
 #include "own_network.h"
+#include "roce_way.h"
 #include "verbs_fixture.h"
 
-enum { BYTES = 5000, Q_KEY = 0x55, GRH = 40 };
-
-static const struct weft_address loopback = { .family = 4, .ip = { 127, 0, 0, 1 } };
-
-static struct weft_roce roce_to(const struct weft_qp *peer)
-{
-	return (struct weft_roce){
-		.path = { .from = loopback, .to = loopback, .mtu_bytes = 1024 },
-		.peer_number = weft_qp_number(peer),
-		.q_key = Q_KEY,
-		.timeout_code = 18,
-		.retries = 7,
-		.rnr_retries = WEFT_RNR_RETRY_FOREVER,
-	};
-}
+enum { BYTES = 5000, GRH = 40 };
 
 static struct weft_qp *qp_open(const struct end *e, enum weft_service service)
 {
@@ -33,14 +18,6 @@ static struct weft_qp *qp_open(const struct end *e, enum weft_service service)
 
 	MUST(weft_qp_create(e->node.pd, &o, &qp));
 	return qp;
-}
-
-static void start(struct weft_qp *qp, const struct weft_qp *peer)
-{
-	const struct weft_roce r = roce_to(peer);
-
-	MUST(weft_qp_receive(qp, &r));
-	MUST(weft_qp_start(qp, &r));
 }
 
 /* All of one end's first bytes to the other's, by any of its queue pairs. */
@@ -65,7 +42,7 @@ static void write_by(struct weft_qp *qp, struct end *near, const struct end *far
 
 static void datagram_by(struct weft_qp *qp, struct weft_qp *peer, struct end *near, struct end *far)
 {
-	const struct weft_path path = { .from = loopback, .to = loopback };
+	const struct weft_path path = { .from = roce_loopback, .to = roce_loopback };
 	const struct weft_segment s = node_seg(&near->node, 0, 100);
 	const struct weft_segment into = node_seg(&far->node, BYTES, GRH + 100);
 	const struct weft_recv_wr recv = { .id = 9, .segments = &into, .segment_count = 1 };
@@ -77,7 +54,6 @@ static void datagram_by(struct weft_qp *qp, struct weft_qp *peer, struct end *ne
 	MUST(weft_ah_create(near->node.pd, &path, &ah));
 	wr.ah = ah;
 	wr.dest_qp_number = weft_qp_number(peer);
-	wr.remote_q_key = Q_KEY;
 	MUST(weft_qp_post_send(qp, &wr, 1, NULL));
 	REQUIRE(node_take(near->node.cq, &c) && c.id == 8);
 	REQUIRE(node_take(far->node.cq, &c) && c.id == 9);
@@ -88,7 +64,7 @@ static void datagram_by(struct weft_qp *qp, struct weft_qp *peer, struct end *ne
 /* Who has a peer gets no other, by whichever way. */
 static void expect_no_other_peer(struct weft_qp *qp, const struct end *far, struct weft_qp *other)
 {
-	const struct weft_roce r = roce_to(other);
+	const struct weft_roce r = roce_way(weft_qp_number(other));
 
 	EXPECT_EQ(weft_qp_dial(qp, &far->at, NULL), WEFT_R_QP_STATE);
 	EXPECT_EQ(weft_qp_receive(qp, &r), WEFT_R_QP_STATE);
@@ -110,10 +86,8 @@ TEST(test_ipt_01_rc_01_rdma_over_tcp_and_udp_of_one_adapter)
 		ud[i] = qp_open(&ends[i], WEFT_UD);
 	}
 	ends_connect(&ends[0], &ends[1], NULL);
-	for (int i = 0; i < 2; i++) {
-		start(rc[i], rc[!i]);
-		start(ud[i], ud[!i]);
-	}
+	roce_start_both(rc[0], rc[1]);
+	roce_start_both(ud[0], ud[1]);
 	for (uint8_t i = 1; i < 6; i += 2) {
 		write_by(ends[0].node.qp, &ends[0], &ends[1], i);
 		write_by(rc[1], &ends[1], &ends[0], (uint8_t)(i + 1));

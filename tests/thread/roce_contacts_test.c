@@ -2,10 +2,9 @@
 /* Many contacts at a time: no datagram of theirs is lost on this host, whoever gets it first. */
 #include <string.h>
 
-#include <weft/roce.h>
-
 #include "driver/contact.h"
 #include "own_network.h"
+#include "roce_way.h"
 #include "verbs_fixture.h"
 
 enum { CONTACTS = 200, ADAPTERS = 4, ACTIVE = 0, PASSIVE = 1 };
@@ -14,8 +13,6 @@ static struct weft_adapter *adapters[ADAPTERS]; /* those besides the two only ha
 static struct weft_service_point *service;
 static struct weft_contact *active[CONTACTS], *passive[CONTACTS];
 static uint32_t accepted, established;
-
-static const struct weft_address loopback = { .family = 4, .ip = { 127, 0, 0, 1 } };
 
 /* No queue pair is needed, only numbers that differ. */
 static struct weft_contact_offer offer_of(uint32_t i)
@@ -31,15 +28,13 @@ static struct weft_contact_offer offer_of(uint32_t i)
 static void open_all(void)
 {
 	const struct weft_service_options at = {
-		.at = loopback,
+		.at = roce_loopback,
 		.port_space = WEFT_PORT_SPACE_TCP,
 		.requests_max = CONTACTS,
 	};
 
-	for (int i = 0; i < ADAPTERS; i++) {
-		MUST(weft_adapter_open(NULL, &adapters[i]));
-		MUST(weft_roce_open(adapters[i]));
-	}
+	for (int i = 0; i < ADAPTERS; i++)
+		adapters[i] = roce_adapter_open();
 	MUST(weft_service_open(adapters[PASSIVE], &at, &service));
 	accepted = established = 0;
 }
@@ -58,7 +53,7 @@ static void close_all(void)
 static void ask_all(void)
 {
 	struct weft_contact_options how = {
-		.path = { .from = loopback, .mtu_bytes = 1024 },
+		.path = { .from = roce_loopback, .mtu_bytes = 1024 },
 		.port_space = WEFT_PORT_SPACE_TCP,
 	};
 

@@ -9,10 +9,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <weft/roce.h>
-
 #include "driver/roce.h"
 #include "own_network.h"
+#include "roce_way.h"
 #include "verbs_fixture.h"
 #include "wire/iba_aeth.h"
 #include "wire/iba_icrc.h"
@@ -27,8 +26,6 @@ enum {
 	PORT = 0xc555
 };
 
-static const struct weft_address loopback = { .family = 4, .ip = { 127, 0, 0, 1 } };
-
 static struct weft_adapter *adapters[2];
 static struct node from, to; /* the peer, and whose memory is meant */
 static uint8_t shadow[NODE_BYTES];
@@ -36,28 +33,16 @@ static uint64_t injected; /* that some adapter must have seen */
 
 static void start(struct weft_qp *qp, const struct weft_qp *peer)
 {
-	const struct weft_roce r = {
-		.path = { .from = loopback, .to = loopback, .mtu_bytes = 1024 },
-		.peer_number = weft_qp_number(peer),
-		.psn_recv = P0,
-		.psn_send = P0,
-		.reads_in = 1,
-		.reads_out = 1,
-		.timeout_code = 18,
-		.retries = 7,
-		.rnr_retries = WEFT_RNR_RETRY_FOREVER,
-	};
+	struct weft_roce way = roce_way(weft_qp_number(peer));
 
-	MUST(weft_qp_receive(qp, &r));
-	MUST(weft_qp_start(qp, &r));
+	way.psn_recv = way.psn_send = P0;
+	roce_start(qp, &way);
 }
 
 static void open_both(void)
 {
-	for (int i = 0; i < 2; i++) {
-		MUST(weft_adapter_open(NULL, &adapters[i]));
-		MUST(weft_roce_open(adapters[i]));
-	}
+	for (int i = 0; i < 2; i++)
+		adapters[i] = roce_adapter_open();
 	node_open(adapters[0], &from, NULL);
 	node_open(adapters[1], &to, NULL);
 	start(from.qp, to.qp);

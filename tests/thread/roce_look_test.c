@@ -3,10 +3,9 @@
 #include <poll.h>
 #include <time.h>
 
-#include <weft/roce.h>
-
 #include "driver/roce.h"
 #include "own_network.h"
+#include "roce_way.h"
 #include "verbs_fixture.h"
 
 enum { PAIRS = 3, LOOKS_MAX = 100000, NOBODY = 0xff0042 };
@@ -14,40 +13,23 @@ enum { PAIRS = 3, LOOKS_MAX = 100000, NOBODY = 0xff0042 };
 static struct weft_adapter *a, *b;
 static struct node nodes_a[PAIRS], nodes_b[PAIRS];
 
-static const struct weft_address loopback = { .family = 4, .ip = { 127, 0, 0, 1 } };
-
-static void start(struct weft_qp *qp, uint32_t peer)
-{
-	const struct weft_roce r = {
-		.path = { .from = loopback, .to = loopback, .mtu_bytes = 1024 },
-		.peer_number = peer,
-		.reads_in = 1,
-		.reads_out = 1,
-		.timeout_code = 18,
-		.retries = 7,
-		.rnr_retries = WEFT_RNR_RETRY_FOREVER,
-	};
-
-	MUST(weft_qp_receive(qp, &r));
-	MUST(weft_qp_start(qp, &r));
-}
-
 /* Pairs of two queue pairs; the last one of a has a peer that does not exist. */
 static void open_all(void)
 {
-	MUST(weft_adapter_open(NULL, &a));
-	MUST(weft_adapter_open(NULL, &b));
-	MUST(weft_roce_open(a));
-	MUST(weft_roce_open(b));
+	a = roce_adapter_open();
+	b = roce_adapter_open();
 	for (int i = 0; i < PAIRS; i++) {
 		node_open(a, &nodes_a[i], i ? &nodes_a[0] : NULL);
 		node_open(b, &nodes_b[i], i ? &nodes_b[0] : NULL);
 	}
 	for (int i = 0; i < PAIRS; i++) {
 		bool is_last = i == PAIRS - 1;
+		const struct weft_roce there = roce_way(is_last ? NOBODY
+								: weft_qp_number(nodes_b[i].qp));
+		const struct weft_roce back = roce_way(weft_qp_number(nodes_a[i].qp));
 
-		start(nodes_a[i].qp, is_last ? NOBODY : weft_qp_number(nodes_b[i].qp));
-		start(nodes_b[i].qp, weft_qp_number(nodes_a[i].qp));
+		roce_start(nodes_a[i].qp, &there);
+		roce_start(nodes_b[i].qp, &back);
 	}
 }
 

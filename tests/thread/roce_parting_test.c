@@ -2,16 +2,13 @@
 /* A peer that refuses and leaves: why is known also where the NAK itself was lost. */
 #include <poll.h>
 
-#include <weft/roce.h>
-
 #include "driver/contact.h"
 #include "driver/udp_inside.h"
 #include "own_network.h"
+#include "roce_way.h"
 #include "verbs_fixture.h"
 
 enum { PATIENCE_MS = PATIENCE_NS / 1000000 };
-
-static const struct weft_address loopback = { .family = 4, .ip = { 127, 0, 0, 1 } };
 
 static struct weft_adapter *a, *b;
 static struct node from, to;
@@ -29,13 +26,10 @@ static struct weft_contact_offer offer_of(const struct node *n)
 
 static struct weft_roce roce_of(const struct weft_contact_news *news)
 {
-	return (struct weft_roce){
-		.path = { .from = news->path.from, .to = news->path.to, .mtu_bytes = 1024 },
-		.peer_number = news->qp_number,
-		.timeout_code = 20,
-		.retries = 7,
-		.rnr_retries = WEFT_RNR_RETRY_FOREVER,
-	};
+	struct weft_roce way = roce_way(news->qp_number);
+
+	way.timeout_code = 20;
+	return way;
 }
 
 static struct weft_contact_news news_of(struct weft_contact *c, enum weft_contact_kind kind)
@@ -53,9 +47,9 @@ static struct weft_contact_news news_of(struct weft_contact *c, enum weft_contac
 
 static void connect_both(void)
 {
-	const struct weft_service_options at = { .at = loopback,
+	const struct weft_service_options at = { .at = roce_loopback,
 						 .port_space = WEFT_PORT_SPACE_TCP };
-	struct weft_contact_options how = { .path = { .from = loopback, .mtu_bytes = 1024 },
+	struct weft_contact_options how = { .path = { .from = roce_loopback, .mtu_bytes = 1024 },
 					    .port_space = WEFT_PORT_SPACE_TCP };
 	const struct weft_contact_offer offers[] = { offer_of(&from), offer_of(&to) };
 	struct weft_service_point *service;
@@ -121,10 +115,8 @@ TEST(test_roce_a_nak_that_was_lost_is_said_by_who_leaves)
 
 	if (why_not)
 		SKIP(why_not);
-	MUST(weft_adapter_open(NULL, &a));
-	MUST(weft_adapter_open(NULL, &b));
-	MUST(weft_roce_open(a));
-	MUST(weft_roce_open(b));
+	a = roce_adapter_open();
+	b = roce_adapter_open();
 	node_open(a, &from, NULL);
 	node_open(b, &to, NULL);
 	connect_both();

@@ -3,29 +3,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <weft/roce.h>
-
 #include "driver/roce.h"
 #include "own_network.h"
+#include "roce_way.h"
 #include "verbs_fixture.h"
 
 enum { BYTES = 64 * 1024, WRITES = 8 };
-
-static const struct weft_address loopback = { .family = 4, .ip = { 127, 0, 0, 1 } };
-
-static void start(struct weft_qp *qp, const struct weft_qp *peer)
-{
-	const struct weft_roce r = {
-		.path = { .from = loopback, .to = loopback, .mtu_bytes = 4096 },
-		.peer_number = weft_qp_number(peer),
-		.timeout_code = 20,
-		.retries = 7,
-		.rnr_retries = WEFT_RNR_RETRY_FOREVER,
-	};
-
-	MUST(weft_qp_receive(qp, &r));
-	MUST(weft_qp_start(qp, &r));
-}
 
 /* A node whose memory is in a space of its own, where what is sent from is pinned. */
 static void open_in_space(struct weft_adapter *a, struct node *n, struct weft_space **space)
@@ -60,14 +43,11 @@ TEST(test_send_06_roce_holds_nothing_that_has_left)
 
 	if (why_not)
 		SKIP(why_not);
-	MUST(weft_adapter_open(NULL, &a));
-	MUST(weft_adapter_open(NULL, &b));
-	MUST(weft_roce_open(a));
-	MUST(weft_roce_open(b));
+	a = roce_adapter_open();
+	b = roce_adapter_open();
 	open_in_space(a, &from, &space);
 	node_open(b, &to, NULL);
-	start(from.qp, to.qp);
-	start(to.qp, from.qp);
+	roce_start_both(from.qp, to.qp);
 	/* Nobody answers as long as the other end cannot look. */
 	adapter_enter(b);
 	for (uint64_t i = 0; i < WRITES; i++) {

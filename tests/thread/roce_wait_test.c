@@ -7,15 +7,12 @@
 #include <sched.h>
 #include <unistd.h>
 
-#include <weft/roce.h>
-
 #include "driver/roce.h"
 #include "own_network.h"
+#include "roce_way.h"
 #include "verbs_fixture.h"
 
 enum { POLLS_ENOUGH = 8 };
-
-static const struct weft_address loopback = { .family = 4, .ip = { 127, 0, 0, 1 } };
 
 static struct weft_adapter *a, *b;
 static struct node from, to; /* the peer, and who polls */
@@ -23,25 +20,16 @@ static uint8_t round_number;
 
 static void start(struct weft_qp *qp, const struct weft_qp *peer)
 {
-	const struct weft_roce r = {
-		.path = { .from = loopback, .to = loopback, .mtu_bytes = 1024 },
-		.peer_number = weft_qp_number(peer),
-		.reads_in = 1,
-		.reads_out = 1,
-		.retries = 7,
-		.rnr_retries = WEFT_RNR_RETRY_FOREVER,
-	};
+	struct weft_roce way = roce_way(weft_qp_number(peer));
 
-	MUST(weft_qp_receive(qp, &r));
-	MUST(weft_qp_start(qp, &r));
+	way.timeout_code = 0;
+	roce_start(qp, &way);
 }
 
 static void open_both(void)
 {
-	MUST(weft_adapter_open(NULL, &a));
-	MUST(weft_adapter_open(NULL, &b));
-	MUST(weft_roce_open(a));
-	MUST(weft_roce_open(b));
+	a = roce_adapter_open();
+	b = roce_adapter_open();
 	node_open(a, &from, NULL);
 	node_open(b, &to, NULL);
 	start(from.qp, to.qp);
