@@ -8,94 +8,22 @@
  *
  *	WEFT_SEEDS=FIRST:COUNT build/tests/conformance_iwarp_sim [part of a name...]
  */
-#include <inttypes.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "conformance.h"
+#include "conformance_sim.h"
 #include "sim_net.h"
 
 enum {
-	SEED_PERFECT = 0,
-	SEED_BYTES,
-	SEEDS_DEFAULT = 12,
+	SEED_BYTES = SEED_PERFECT + 1,
 	ROOMY = 64 * 1024, /* bytes in a pipe that is not meant to be in the way */
 	NARROW = 256	   /* with fewer, every byte waits for a round trip or so */
 };
 
-/* Seeds that failed once, with what they found. They are run too whenever seed 0 is. */
+/* With what they found. */
 static const uint64_t failed_once[] = {
 	8,  /* an FPDU with markers was not found again when its receive came */
 	20, /* a ready-to-receive Read was not counted as one in flight */
 };
 
-/* The run that is going on. */
-static uint64_t seed, pairs_opened;
 static const struct sim_wire_options *forced; /* or NULL: as the seed has it */
-static char how_to_repeat[128];
-
-/* ---- Seeds ---------------------------------------------------------------------------------- */
-
-static void seeds_asked(uint64_t *first, uint64_t *count)
-{
-	const char *text = getenv("WEFT_SEEDS");
-
-	*first = 0;
-	*count = SEEDS_DEFAULT;
-	if (text && sscanf(text, "%" SCNu64 ":%" SCNu64, first, count) == 1)
-		*count = 1;
-}
-
-/* A run that dies says which it was. */
-static void say_seed(void)
-{
-	(void)!write(STDERR_FILENO, how_to_repeat, strlen(how_to_repeat));
-	(void)!write(STDERR_FILENO, "\n", 1);
-}
-
-static void died(int signal_number)
-{
-	say_seed();
-	signal(signal_number, SIG_DFL);
-	raise(signal_number);
-}
-
-/* Of the sanitizers, if there are any. */
-void __sanitizer_set_death_callback(void (*callback)(void)) __attribute__((weak));
-
-static void prepare(void)
-{
-	signal(SIGABRT, died);
-	signal(SIGTERM, died);
-	if (__sanitizer_set_death_callback)
-		__sanitizer_set_death_callback(say_seed);
-	else
-		signal(SIGSEGV, died);
-}
-
-const char *harness_round(uint64_t round)
-{
-	enum { FAILED_ONCE = sizeof(failed_once) / sizeof(*failed_once) };
-	uint64_t first, count;
-
-	seeds_asked(&first, &count);
-	if (round == 0)
-		prepare();
-	if (round < count)
-		seed = first + round;
-	else if (first == 0 && round - count < FAILED_ONCE)
-		seed = failed_once[round - count];
-	else
-		return NULL;
-	pairs_opened = 0;
-	forced = NULL;
-	snprintf(how_to_repeat, sizeof(how_to_repeat), "repeat with WEFT_SEEDS=%" PRIu64 ":1",
-		 seed);
-	return how_to_repeat;
-}
 
 /* ---- What a connection is like -------------------------------------------------------------- */
 
@@ -156,10 +84,10 @@ static struct sim_wire_options wire_of(struct world *w)
 
 	if (forced)
 		return *forced;
-	if (seed == SEED_BYTES) {
+	if (sim_seed() == SEED_BYTES) {
 		for (int i = 0; i < 2; i++)
 			o.faults[i].chunk_max_bytes = 1;
-	} else if (seed != SEED_PERFECT) {
+	} else if (sim_seed() != SEED_PERFECT) {
 		draw(&w->prng, &o);
 	}
 	return o;
@@ -172,33 +100,13 @@ static struct sim_net *net_of(const struct pair *p)
 	return sim_net_of(p->ends[0].adapter);
 }
 
-/* The tags too are those of the seed. */
-static void adapter_open(struct pair *p, struct weft_adapter **adapter, struct prng *r)
-{
-	const struct adapter_config config = {
-		/* Thousands are opened: tables of a size that can be cleared in no time. */
-		.options = { .tags_max = p->options.tags_max ? p->options.tags_max : 4096,
-			     .translations_max = p->options.translations_max
-							 ? p->options.translations_max
-							 : 1 << 16,
-			     .srqs_max = 64,
-			     .pds_max = 64,
-			     .policy = p->options.policy },
-		.secret = { prng_next(r), prng_next(r) },
-	};
-
-	MUST(weft_adapter_open(&config.options, adapter));
-	MUST(adapter_fini(&(*adapter)->core));
-	MUST(adapter_init(&(*adapter)->core, &config));
-}
-
 static void sim_open(struct pair *p)
 {
-	struct prng r = { .state = seed + (++pairs_opened << 48) };
+	struct prng r = sim_pair_prng();
 	struct weft_adapter *adapters[2];
 
 	for (int i = 0; i < 2; i++) {
-		adapter_open(p, &adapters[i], &r);
+		sim_adapter_open(p, &adapters[i], &r);
 		p->ends[i].adapter = adapters[i];
 	}
 	REQUIRE(sim_net_open(prng_next(&r), adapters));
@@ -213,13 +121,7 @@ static void sim_close(struct pair *p)
 
 static void sim_progress(struct pair *p)
 {
-	int who = sim_net_step(net_of(p));
-	uint32_t count;
-
-	for (int i = 0; i < 2; i++) {
-		if (who < 0 || who == i)
-			MUST(weft_cq_poll(p->ends[i].send_cq, NULL, 0, &count));
-	}
+	sim_move(p, sim_net_step(net_of(p)));
 }
 
 static uint64_t sim_now_ns(const struct pair *p)
@@ -251,21 +153,9 @@ static void sim_connect(struct pair *p)
 		REQUIRE(pair_wait(p, since));
 }
 
-static bool is_flowing(const struct pair *p)
-{
-	for (int i = 0; i < 2; i++) {
-		if (p->ends[i].qp && sim_net_is_flowing(p->ends[i].qp))
-			return true;
-	}
-	return false;
-}
-
 static void sim_settle(struct pair *p)
 {
-	uint64_t since = sim_now_ns(p);
-
-	while (is_flowing(p))
-		REQUIRE(pair_wait(p, since));
+	sim_settle_by(p, sim_net_is_flowing);
 }
 
 const struct pair_maker pair_maker = {
@@ -280,38 +170,23 @@ const struct pair_maker pair_maker = {
 	.now_ns = sim_now_ns,
 };
 
-/* ---- The simulation itself ------------------------------------------------------------------ */
-
-/* Some traffic both ways; gives what the world did. */
-static uint64_t run_once(uint64_t with)
+static uint64_t hash_of(const struct pair *p)
 {
-	struct pair p;
-	struct weft_segment s;
-	struct weft_send_wr wr;
-	uint64_t hash;
-
-	seed = with;
-	pairs_opened = 0;
-	pair_open(&p, NULL);
-	for (int i = 0; i < 4; i++) {
-		struct end *e = &p.ends[i % 2];
-
-		s = end_seg(e, SRC, 3000);
-		wr = end_wr(e, i < 2 ? WEFT_OP_WRITE : WEFT_OP_READ, 1, &s, DST);
-		end_succeeds(e, &wr);
-	}
-	hash = sim_net_world(net_of(&p))->trace.hash;
-	pair_close(&p);
-	return hash;
+	return sim_net_world(net_of(p))->trace.hash;
 }
 
-TEST(test_sim_the_same_seed_is_the_same_run)
+static void run_begin(void)
 {
-	uint64_t was = seed, hash = run_once(was);
-
-	EXPECT_EQ(run_once(was), hash);
-	EXPECT(run_once(was + 1) != hash);
+	forced = NULL;
 }
+
+const struct sim_kind sim_kind = {
+	.failed_once = failed_once,
+	.failed_once_count = sizeof(failed_once) / sizeof(*failed_once),
+	.request_bytes = 3000,
+	.hash = hash_of,
+	.begin = run_begin,
+};
 
 /* RFC 6581: it is among the Reads that the other end serves at a time; its answer goes slowly. */
 TEST(test_rfc6581_a_ready_to_receive_read_counts)
