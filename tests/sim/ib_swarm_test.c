@@ -7,13 +7,11 @@
  *
  *	WEFT_SEEDS=FIRST:COUNT build/tests/ib_swarm
  */
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../spec/ib_net.h"
-#include "test.h"
+#include "ib_swarm.h"
 
 enum {
 	PAIRS = 3,
@@ -24,29 +22,8 @@ enum {
 	ADDS_MAX = 2 * PAIRS * OPS
 };
 
-#define MUST(call) REQUIRE((call) == WEFT_OK)
-
-/* Seeds that failed once. */
-static const uint64_t failed_once[] = { 0 };
-
-static uint64_t seed;
-static char how_to_repeat[64];
-
-const char *harness_round(uint64_t round)
-{
-	enum { FAILED_ONCE = sizeof(failed_once) / sizeof(*failed_once) };
-	const char *text = getenv("WEFT_SEEDS");
-	uint64_t first = 1, count = IB_SEEDS;
-
-	if (text && sscanf(text, "%" SCNu64 ":%" SCNu64, &first, &count) == 1)
-		count = 1;
-	if (round >= count + (text ? 0 : FAILED_ONCE))
-		return NULL;
-	seed = round < count ? first + round : failed_once[round - count];
-	snprintf(how_to_repeat, sizeof(how_to_repeat), "repeat with WEFT_SEEDS=%" PRIu64 ":1",
-		 seed);
-	return how_to_repeat;
-}
+const uint64_t failed_once[] = { 0 };
+const uint64_t failed_once_count = sizeof(failed_once) / sizeof(*failed_once);
 
 /* ---- The world ------------------------------------------------------------------------------ */
 
@@ -73,122 +50,36 @@ enum {
 	END_BYTES = 4 * AREA
 };
 
-struct node {
-	struct weft_adapter *adapter;
-	struct weft_pd *pd;
-	struct weft_cq *send_cq, *recv_cq;
-	uint64_t *word;
-	uint32_t word_tag;
-	struct end ends[PAIRS];
-};
-
 static struct node nodes[2];
-static struct prng prng;
+static struct end ends[2][PAIRS];
 static bool seen[2][ADDS_MAX];
 static uint32_t adds[2]; /* to the word of the node */
 
-#define ANY_OF(...)                                                                                \
-	(((const uint64_t[]){ __VA_ARGS__ })[prng_below(                                           \
-		&prng, sizeof((const uint64_t[]){ __VA_ARGS__ }) / sizeof(uint64_t))])
-
-static uint8_t pattern(uint32_t n, uint32_t at)
+static void end_open(struct node *n, struct end *e)
 {
-	return (uint8_t)prng_mix((uint64_t)n << 32 | at);
-}
-
-static void fill(uint8_t *to, uint32_t n, uint32_t bytes)
-{
-	for (uint32_t i = 0; i < bytes; i++)
-		to[i] = pattern(n, i);
-}
-
-static void holds(const uint8_t *at, uint32_t n, uint32_t bytes)
-{
-	for (uint32_t i = 0; i < bytes; i++) {
-		if (at[i] != pattern(n, i))
-			REQUIRE(at[i] == pattern(n, i));
-	}
-}
-
-static uint32_t memory_register(struct node *n, void *at, uint64_t bytes)
-{
-	const struct weft_region_options o = {
-		.addr = (uintptr_t)at,
-		.length = bytes,
-		.rights = WEFT_LOCAL_READ | WEFT_LOCAL_WRITE | WEFT_REMOTE_READ |
-			  WEFT_REMOTE_WRITE | WEFT_REMOTE_ATOMIC,
+	const struct weft_qp_options qo = {
+		.send_cq = n->send_cq,
+		.recv_cq = n->recv_cq,
+		.send_max = DEPTH,
+		.recv_max = DEPTH,
+		.is_every_send_signalled = true,
+		.context = e,
 	};
-	uint32_t tag;
+	const struct weft_qp_attr patient = { .receiver_wait_ns = UINT64_MAX };
 
-	MUST(weft_region_register(n->pd, &o, &tag));
-	return tag;
+	*e = (struct end){ .memory = calloc(1, END_BYTES) };
+	REQUIRE(e->memory);
+	fill(e->memory + AT_SOURCE, 1000000, AREA);
+	e->tag = memory_register(n, e->memory, END_BYTES);
+	MUST(weft_qp_create(n->pd, &qo, &e->qp));
+	MUST(weft_qp_modify(e->qp, &patient, WEFT_QP_RECEIVER_WAIT));
 }
 
-static void node_open(struct node *n)
+static void end_close(struct node *n, struct end *e)
 {
-	const struct weft_adapter_options ao = { .tags_max = 64, .translations_max = 64 };
-	const struct weft_cq_options co = { .entries_max = 4096 };
-
-	MUST(weft_adapter_open(&ao, &n->adapter));
-	MUST(weft_pd_create(n->adapter, NULL, &n->pd));
-	MUST(weft_cq_create(n->adapter, &co, &n->send_cq));
-	MUST(weft_cq_create(n->adapter, &co, &n->recv_cq));
-	n->word = calloc(1, sizeof(*n->word));
-	n->word_tag = memory_register(n, n->word, sizeof(*n->word));
-	for (uint32_t i = 0; i < PAIRS; i++) {
-		struct end *e = &n->ends[i];
-		const struct weft_qp_options qo = {
-			.send_cq = n->send_cq,
-			.recv_cq = n->recv_cq,
-			.send_max = DEPTH,
-			.recv_max = DEPTH,
-			.is_every_send_signalled = true,
-			.context = e,
-		};
-		const struct weft_qp_attr patient = { .receiver_wait_ns = UINT64_MAX };
-
-		*e = (struct end){ .memory = malloc(END_BYTES) };
-		REQUIRE(e->memory);
-		memset(e->memory, 0, END_BYTES);
-		fill(e->memory + AT_SOURCE, 1000000, AREA);
-		e->tag = memory_register(n, e->memory, END_BYTES);
-		MUST(weft_qp_create(n->pd, &qo, &e->qp));
-		MUST(weft_qp_modify(e->qp, &patient, WEFT_QP_RECEIVER_WAIT));
-	}
-}
-
-static void node_close(struct node *n)
-{
-	for (uint32_t i = 0; i < PAIRS; i++) {
-		MUST(weft_qp_destroy(n->ends[i].qp));
-		MUST(weft_region_deregister(n->pd, n->ends[i].tag));
-		free(n->ends[i].memory);
-	}
-	MUST(weft_region_deregister(n->pd, n->word_tag));
-	free(n->word);
-	MUST(weft_cq_destroy(n->send_cq));
-	MUST(weft_cq_destroy(n->recv_cq));
-	MUST(weft_pd_destroy(n->pd));
-}
-
-static struct sim_faults draw_faults(void)
-{
-	const uint64_t us = 1000;
-	struct sim_faults f = {
-		.delay_max_ns = ANY_OF(0, us, 50 * us, 300 * us),
-		.rate_bytes_per_s = ANY_OF(0, 100 * 1000 * 1000, 1250 * 1000 * 1000),
-		.loss_ppm = (uint32_t)ANY_OF(0, 1000, 10000, 100000),
-		.duplicate_ppm = (uint32_t)ANY_OF(0, 1000, 50000),
-		.corrupt_ppm = (uint32_t)ANY_OF(0, 1000, 50000),
-		.reorder_ppm = (uint32_t)ANY_OF(0, 1000, 100000),
-		.reorder_max_ns = ANY_OF(10 * us, 1000 * us),
-		.clog_ppm = (uint32_t)ANY_OF(0, 300, 2000),
-		.clog_max_ns = ANY_OF(10 * us, 5000 * us),
-		.cut_ppm = (uint32_t)ANY_OF(0, 0, 300),
-		.cut_max_ns = ANY_OF(100 * us, 20000 * us),
-	};
-
-	return f;
+	MUST(weft_qp_destroy(e->qp));
+	MUST(weft_region_deregister(n->pd, e->tag));
+	free(e->memory);
 }
 
 static void draw_wire(struct ib_wire_options *o)
@@ -202,10 +93,10 @@ static void draw_wire(struct ib_wire_options *o)
 		.rnr_timer_code = (uint8_t)(1 + prng_below(&prng, 12)),
 	};
 	for (int i = 0; i < 2; i++) {
-		o->psn[i] = (uint32_t)ANY_OF(0, 0xffffff, 0xffffe0, 0x7fffff);
-		o->reads[i] = (uint8_t)ANY_OF(1, 2, 5, 16);
-		o->window[i] = (uint32_t)ANY_OF(0, 1, 3, 32);
-		o->ack_every[i] = (uint32_t)ANY_OF(0, 1, 5, 1000);
+		o->psn[i] = (uint32_t)ANY_OF(&prng, 0, 0xffffff, 0xffffe0, 0x7fffff);
+		o->reads[i] = (uint8_t)ANY_OF(&prng, 1, 2, 5, 16);
+		o->window[i] = (uint32_t)ANY_OF(&prng, 0, 1, 3, 32);
+		o->ack_every[i] = (uint32_t)ANY_OF(&prng, 0, 1, 5, 1000);
 	}
 }
 
@@ -214,15 +105,15 @@ static void draw_wire(struct ib_wire_options *o)
 static struct weft_send_wr draw_op(struct end *e, struct op *op, const struct end *peer,
 				   uint32_t slot)
 {
-	const struct node *other = peer >= nodes[1].ends && peer < nodes[1].ends + PAIRS
-					   ? &nodes[1]
-					   : &nodes[0];
+	const struct node *other = peer >= ends[1] && peer < ends[1] + PAIRS ? &nodes[1]
+									     : &nodes[0];
 	static const enum weft_opcode opcodes[] = { WEFT_OP_WRITE, WEFT_OP_READ, WEFT_OP_SEND,
 						    WEFT_OP_FETCH_ADD };
 	uint32_t at = slot * SLOT;
 
 	op->opcode = opcodes[prng_below(&prng, 4)];
-	op->bytes = (uint32_t)ANY_OF(0, 1, 255, 256, 257, 4096, 5000, prng_below(&prng, SLOT));
+	op->bytes = (uint32_t)ANY_OF(&prng, 0, 1, 255, 256, 257, 4096, 5000,
+				     prng_below(&prng, SLOT));
 	if (op->opcode == WEFT_OP_SEND) {
 		op->number = e->sent++;
 		fill(e->memory + AT_LOCAL + at, op->number, op->bytes);
@@ -267,7 +158,7 @@ static void begin(struct end *e, const struct end *peer)
 
 static void ended(int n, uint32_t pair, uint32_t slot)
 {
-	struct end *e = &nodes[n].ends[pair], *peer = &nodes[!n].ends[pair];
+	struct end *e = &ends[n][pair], *peer = &ends[!n][pair];
 	struct op *op = &e->ops[slot];
 	const uint8_t *local = e->memory + AT_LOCAL + slot * SLOT;
 	uint64_t old;
@@ -298,11 +189,11 @@ static void post_receive(struct end *e)
 	e->posted++;
 }
 
-static uint32_t pair_of(const struct node *n, uint32_t number)
+static uint32_t pair_of(int n, uint32_t number)
 {
 	uint32_t i = 0;
 
-	while (i < PAIRS && weft_qp_number(n->ends[i].qp) != number)
+	while (i < PAIRS && weft_qp_number(ends[n][i].qp) != number)
 		i++;
 	REQUIRE(i < PAIRS);
 	return i;
@@ -318,7 +209,7 @@ static void poll(int n)
 		if (count == 0)
 			break;
 		REQUIRE(c.status == WEFT_SUCCESS);
-		ended(n, pair_of(&nodes[n], c.qp_number), (uint32_t)c.id);
+		ended(n, pair_of(n, c.qp_number), (uint32_t)c.id);
 	}
 	for (;;) {
 		struct end *e;
@@ -327,7 +218,7 @@ static void poll(int n)
 		if (count == 0)
 			break;
 		REQUIRE(c.status == WEFT_SUCCESS);
-		e = &nodes[n].ends[pair_of(&nodes[n], c.qp_number)];
+		e = &ends[n][pair_of(n, c.qp_number)];
 		REQUIRE(c.id == e->received % DEPTH);
 		holds(e->memory + AT_RECEIVE + c.id * SLOT, e->received, c.byte_count);
 		e->received++;
@@ -341,11 +232,11 @@ static bool work(void)
 
 	for (int n = 0; n < 2; n++) {
 		for (uint32_t i = 0; i < PAIRS; i++) {
-			struct end *e = &nodes[n].ends[i];
+			struct end *e = &ends[n][i];
 
 			while (e->begun < OPS && e->begun - e->ended < DEPTH &&
 			       prng_below(&prng, 3) > 0)
-				begin(e, &nodes[!n].ends[i]);
+				begin(e, &ends[!n][i]);
 			while (e->posted - e->received < DEPTH && prng_below(&prng, 40) == 0)
 				post_receive(e);
 			is_done &= e->ended == OPS;
@@ -366,12 +257,14 @@ TEST(test_trn_s2_rc_04_qp_s3_random_work_on_a_bad_network)
 	memset(adds, 0, sizeof(adds));
 	for (int n = 0; n < 2; n++) {
 		node_open(&nodes[n]);
+		for (uint32_t i = 0; i < PAIRS; i++)
+			end_open(&nodes[n], &ends[n][i]);
 		adapters[n] = nodes[n].adapter;
 		o.faults[n] = draw_faults();
 	}
 	net = ib_net_open(&o, adapters);
 	for (uint32_t i = 0; i < PAIRS; i++) {
-		struct weft_qp *const qps[2] = { nodes[0].ends[i].qp, nodes[1].ends[i].qp };
+		struct weft_qp *const qps[2] = { ends[0][i].qp, ends[1][i].qp };
 
 		draw_wire(&wire);
 		MUST(ib_net_connect(net, qps, &wire));
@@ -388,10 +281,13 @@ TEST(test_trn_s2_rc_04_qp_s3_random_work_on_a_bad_network)
 	for (int n = 0; n < 2; n++) {
 		EXPECT_EQ(*nodes[n].word, adds[n]);
 		for (uint32_t i = 0; i < PAIRS; i++)
-			EXPECT_EQ(nodes[n].ends[i].received, nodes[!n].ends[i].sent);
+			EXPECT_EQ(ends[n][i].received, ends[!n][i].sent);
 	}
-	for (int n = 0; n < 2; n++)
+	for (int n = 0; n < 2; n++) {
+		for (uint32_t i = 0; i < PAIRS; i++)
+			end_close(&nodes[n], &ends[n][i]);
 		node_close(&nodes[n]);
+	}
 	ib_net_close(net);
 	for (int n = 0; n < 2; n++)
 		MUST(weft_adapter_close(adapters[n]));

@@ -8,13 +8,11 @@
  *
  *	WEFT_SEEDS=FIRST:COUNT build/tests/rd_swarm
  */
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "../spec/ib_mesh.h"
-#include "test.h"
+#include "ib_swarm.h"
 
 enum {
 	NODES = 3,
@@ -30,29 +28,8 @@ enum {
 	RDD = 3
 };
 
-#define MUST(call) REQUIRE((call) == WEFT_OK)
-
-/* Seeds that failed once. */
-static const uint64_t failed_once[] = { 0 };
-
-static uint64_t seed;
-static char how_to_repeat[64];
-
-const char *harness_round(uint64_t round)
-{
-	enum { FAILED_ONCE = sizeof(failed_once) / sizeof(*failed_once) };
-	const char *text = getenv("WEFT_SEEDS");
-	uint64_t first = 1, count = IB_SEEDS;
-
-	if (text && sscanf(text, "%" SCNu64 ":%" SCNu64, &first, &count) == 1)
-		count = 1;
-	if (round >= count + (text ? 0 : FAILED_ONCE))
-		return NULL;
-	seed = round < count ? first + round : failed_once[round - count];
-	snprintf(how_to_repeat, sizeof(how_to_repeat), "repeat with WEFT_SEEDS=%" PRIu64 ":1",
-		 seed);
-	return how_to_repeat;
-}
+const uint64_t failed_once[] = { 0 };
+const uint64_t failed_once_count = sizeof(failed_once) / sizeof(*failed_once);
 
 /* ---- The world ------------------------------------------------------------------------------ */
 
@@ -86,78 +63,17 @@ enum {
 	MEMORY = AT_TARGET + ACTORS * AREA
 };
 
-struct node {
-	struct weft_adapter *adapter;
-	struct weft_pd *pd;
-	struct weft_cq *send_cq, *recv_cq;
-	uint64_t *word;
-	uint32_t word_tag;
-};
-
 static struct node nodes[NODES];
 static struct actor actors[ACTORS];
 static struct ib_mesh *mesh;
-static struct prng prng;
 static bool seen[NODES][ADDS_MAX];
 static uint32_t adds[NODES];
 static uint32_t lost_adds, lost_sends; /* perhaps carried out, and nobody was told */
 static uint32_t resets_left;
 
-#define ANY_OF(...)                                                                                \
-	(((const uint64_t[]){ __VA_ARGS__ })[prng_below(                                           \
-		&prng, sizeof((const uint64_t[]){ __VA_ARGS__ }) / sizeof(uint64_t))])
-
 static int node_of(uint32_t actor)
 {
 	return (int)(actor / QPS);
-}
-
-static uint8_t pattern(uint32_t n, uint32_t at)
-{
-	return (uint8_t)prng_mix((uint64_t)n << 32 | at);
-}
-
-static void fill(uint8_t *to, uint32_t n, uint32_t bytes)
-{
-	for (uint32_t i = 0; i < bytes; i++)
-		to[i] = pattern(n, i);
-}
-
-static void holds(const uint8_t *at, uint32_t n, uint32_t bytes)
-{
-	for (uint32_t i = 0; i < bytes; i++) {
-		if (at[i] != pattern(n, i))
-			REQUIRE(at[i] == pattern(n, i));
-	}
-}
-
-static uint32_t memory_register(struct node *n, void *at, uint64_t bytes)
-{
-	const struct weft_region_options o = {
-		.addr = (uintptr_t)at,
-		.length = bytes,
-		.rights = WEFT_LOCAL_READ | WEFT_LOCAL_WRITE | WEFT_REMOTE_READ |
-			  WEFT_REMOTE_WRITE | WEFT_REMOTE_ATOMIC,
-	};
-	uint32_t tag;
-
-	MUST(weft_region_register(n->pd, &o, &tag));
-	return tag;
-}
-
-static void node_open(struct node *n)
-{
-	const struct weft_adapter_options ao = { .tags_max = 64,
-						 .translations_max = 64,
-						 .qps_max = 64 };
-	const struct weft_cq_options co = { .entries_max = 4096 };
-
-	MUST(weft_adapter_open(&ao, &n->adapter));
-	MUST(weft_pd_create(n->adapter, NULL, &n->pd));
-	MUST(weft_cq_create(n->adapter, &co, &n->send_cq));
-	MUST(weft_cq_create(n->adapter, &co, &n->recv_cq));
-	n->word = calloc(1, sizeof(*n->word));
-	n->word_tag = memory_register(n, n->word, sizeof(*n->word));
 }
 
 static void actor_open(uint32_t i)
@@ -194,38 +110,18 @@ static void actor_attach(struct actor *a)
 	MUST(ib_mesh_attach(mesh, a->qp, &k));
 }
 
-static struct sim_faults draw_faults(void)
-{
-	const uint64_t us = 1000;
-	struct sim_faults f = {
-		.delay_max_ns = ANY_OF(0, us, 50 * us, 300 * us),
-		.rate_bytes_per_s = ANY_OF(0, 100 * 1000 * 1000, 1250 * 1000 * 1000),
-		.loss_ppm = (uint32_t)ANY_OF(0, 1000, 10000, 100000),
-		.duplicate_ppm = (uint32_t)ANY_OF(0, 1000, 50000),
-		.corrupt_ppm = (uint32_t)ANY_OF(0, 1000, 50000),
-		.reorder_ppm = (uint32_t)ANY_OF(0, 1000, 100000),
-		.reorder_max_ns = ANY_OF(10 * us, 1000 * us),
-		.clog_ppm = (uint32_t)ANY_OF(0, 300, 2000),
-		.clog_max_ns = ANY_OF(10 * us, 5000 * us),
-		.cut_ppm = (uint32_t)ANY_OF(0, 0, 300),
-		.cut_max_ns = ANY_OF(100 * us, 20000 * us),
-	};
-
-	return f;
-}
-
 static struct ib_ee_config draw_ee(void)
 {
 	return (struct ib_ee_config){
 		.path = { .is_ipv6 = prng_below(&prng, 2),
 			  .mtu_bytes = iba_mtu_bytes((uint8_t)(1 + prng_below(&prng, 5))) },
 		.rdd = RDD,
-		.psn_send = (uint32_t)ANY_OF(0, 0xffffff, 0xffffe0, 0x7fffff),
+		.psn_send = (uint32_t)ANY_OF(&prng, 0, 0xffffff, 0xffffe0, 0x7fffff),
 		.timeout_code = 16,
 		.retries = 7,
 		.rnr_retries = IB_RNR_RETRY_FOREVER,
-		.window_packets = (uint32_t)ANY_OF(0, 1, 3, 32),
-		.ack_every = (uint32_t)ANY_OF(0, 1, 5, 1000),
+		.window_packets = (uint32_t)ANY_OF(&prng, 0, 1, 3, 32),
+		.ack_every = (uint32_t)ANY_OF(&prng, 0, 1, 5, 1000),
 	};
 }
 
@@ -268,14 +164,8 @@ static void world_close(void)
 	}
 	ib_mesh_close(mesh);
 	for (int i = 0; i < NODES; i++) {
-		struct node *n = &nodes[i];
-
-		MUST(weft_region_deregister(n->pd, n->word_tag));
-		free(n->word);
-		MUST(weft_cq_destroy(n->send_cq));
-		MUST(weft_cq_destroy(n->recv_cq));
-		MUST(weft_pd_destroy(n->pd));
-		MUST(weft_adapter_close(n->adapter));
+		node_close(&nodes[i]);
+		MUST(weft_adapter_close(nodes[i].adapter));
 	}
 }
 
@@ -308,7 +198,8 @@ static struct weft_send_wr draw_op(struct actor *a, struct op *op, uint32_t slot
 				   .imm = op->number };
 
 	op->opcode = wr.opcode;
-	op->bytes = (uint32_t)ANY_OF(0, 1, 255, 256, 257, 4096, 5000, prng_below(&prng, 8000));
+	op->bytes = (uint32_t)ANY_OF(&prng, 0, 1, 255, 256, 257, 4096, 5000,
+				     prng_below(&prng, 8000));
 	if (op->opcode == WEFT_OP_SEND) {
 		draw_send(a, op, local);
 	} else if (op->opcode == WEFT_OP_READ) {

@@ -10,13 +10,10 @@
  */
 #include "conformance_ib_rd.h"
 #include "conformance_sim.h"
+#include "draw.h"
 #include "ib_net.h"
 
 /* ---- What a network and a connection are like ----------------------------------------------- */
-
-#define ANY_OF(prng, ...)                                                                          \
-	(((const uint64_t[]){ __VA_ARGS__ })[prng_below(                                           \
-		prng, sizeof((const uint64_t[]){ __VA_ARGS__ }) / sizeof(uint64_t))])
 
 static void draw_faults(struct prng *r, struct sim_faults *f)
 {

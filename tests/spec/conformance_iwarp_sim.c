@@ -9,6 +9,7 @@
  *	WEFT_SEEDS=FIRST:COUNT build/tests/conformance_iwarp_sim [part of a name...]
  */
 #include "conformance_sim.h"
+#include "draw.h"
 #include "sim_net.h"
 
 enum {
@@ -35,10 +36,6 @@ static const struct sim_wire_options perfect = {
 	.ord = { 16, 16 },
 	.bytes_max = { ROOMY, ROOMY },
 };
-
-#define ANY_OF(prng, ...)                                                                          \
-	(((const uint64_t[]){ __VA_ARGS__ })[prng_below(                                           \
-		prng, sizeof((const uint64_t[]){ __VA_ARGS__ }) / sizeof(uint64_t))])
 
 static void draw_faults(struct prng *r, struct sim_wire_options *o, int i)
 {
