@@ -194,33 +194,51 @@ TEST(test_iba_a14_a_message_stays_with_the_queue_of_its_first_packet)
 	bed_close(b);
 }
 
+/* A queue of the bed's protection domain, and one of another. */
+struct two {
+	struct weft_pd *stranger;
+	struct weft_srq *own, *strangers;
+};
+
+static struct two two_open(struct bed *b)
+{
+	struct two t;
+
+	REQUIRE(pd_create(&b->adapter, &(struct weft_pd_options){ 0 }, &t.stranger) == WEFT_OK);
+	t.own = srq_of(b, b->pd, DOMAIN);
+	t.strangers = srq_of(b, t.stranger, DOMAIN);
+	return t;
+}
+
+static void two_close(struct two *t)
+{
+	MUST(srq_destroy(t->own));
+	MUST(srq_destroy(t->strangers));
+	MUST(pd_destroy(t->stranger));
+}
+
 /* A14: what a peer may reach is what the domain of the named queue may. */
 TEST(test_iba_a14_the_queue_says_whose_memory_is_reached)
 {
 	struct bed *b = bed_open_xrc(DOMAIN);
-	struct weft_srq *own, *strangers;
-	struct weft_pd *stranger;
+	struct two t = two_open(b);
 
-	MUST(pd_create(&b->adapter, &(struct weft_pd_options){ 0 }, &stranger));
-	own = srq_of(b, b->pd, DOMAIN);
-	strangers = srq_of(b, stranger, DOMAIN);
-	EXPECT_EQ(bed_put(b, to_srq(peer_reth(b, IBA_WRITE_ONLY, P0, 64, 8), own->number), data, 8),
-		  WEFT_OK);
+	EXPECT_EQ(
+		bed_put(b, to_srq(peer_reth(b, IBA_WRITE_ONLY, P0, 64, 8), t.own->number), data, 8),
+		WEFT_OK);
 	bed_expect_ack(b, iba_syndrome_ack(0), P0);
 	EXPECT_MEM(b->memory + 64, data, 8);
-	EXPECT_EQ(bed_put(b, to_srq(peer_reth(b, IBA_READ_REQUEST, P0 + 1, 64, 8), own->number),
+	EXPECT_EQ(bed_put(b, to_srq(peer_reth(b, IBA_READ_REQUEST, P0 + 1, 64, 8), t.own->number),
 			  NULL, 0),
 		  WEFT_OK);
 	EXPECT_MEM(bed_expect(b, IBA_READ_RESPONSE_ONLY, (P0 + 1) & IBA_PSN_MASK)->payload, data,
 		   8);
 	bed_note(b);
-	(void)bed_put(b, to_srq(peer_reth(b, IBA_WRITE_ONLY, P0 + 2, 0, 8), strangers->number),
+	(void)bed_put(b, to_srq(peer_reth(b, IBA_WRITE_ONLY, P0 + 2, 0, 8), t.strangers->number),
 		      data + 8, 8);
 	bed_expect_ack(b, iba_syndrome_nak(IBA_NAK_ACCESS), (P0 + 2) & IBA_PSN_MASK);
 	bed_unchanged(b);
-	EXPECT_EQ(srq_destroy(own), WEFT_OK);
-	EXPECT_EQ(srq_destroy(strangers), WEFT_OK);
-	EXPECT_EQ(pd_destroy(stranger), WEFT_OK);
+	two_close(&t);
 	bed_close(b);
 }
 
@@ -228,25 +246,20 @@ TEST(test_iba_a14_the_queue_says_whose_memory_is_reached)
 TEST(test_iba_a14_a_read_is_answered_by_the_queue_that_it_named)
 {
 	struct bed *b = bed_open_xrc(DOMAIN);
-	struct weft_srq *own, *strangers;
-	struct weft_pd *stranger;
+	struct two t = two_open(b);
 
-	MUST(pd_create(&b->adapter, &(struct weft_pd_options){ 0 }, &stranger));
-	own = srq_of(b, b->pd, DOMAIN);
-	strangers = srq_of(b, stranger, DOMAIN);
 	b->is_held = true;
-	EXPECT_EQ(
-		bed_put(b, to_srq(peer_reth(b, IBA_READ_REQUEST, P0, 64, 8), own->number), NULL, 0),
-		WEFT_OK);
-	EXPECT_EQ(bed_put(b, to_srq(peer_reth(b, IBA_WRITE_ONLY, P0 + 1, 0, 0), strangers->number),
+	EXPECT_EQ(bed_put(b, to_srq(peer_reth(b, IBA_READ_REQUEST, P0, 64, 8), t.own->number), NULL,
+			  0),
+		  WEFT_OK);
+	EXPECT_EQ(bed_put(b,
+			  to_srq(peer_reth(b, IBA_WRITE_ONLY, P0 + 1, 0, 0), t.strangers->number),
 			  NULL, 0),
 		  WEFT_OK);
 	b->is_held = false;
 	bed_run(b);
 	EXPECT_MEM(bed_expect(b, IBA_READ_RESPONSE_ONLY, P0)->payload, b->memory + 64, 8);
-	EXPECT_EQ(srq_destroy(own), WEFT_OK);
-	EXPECT_EQ(srq_destroy(strangers), WEFT_OK);
-	EXPECT_EQ(pd_destroy(stranger), WEFT_OK);
+	two_close(&t);
 	bed_close(b);
 }
 

@@ -21,22 +21,6 @@ static size_t told_bytes(size_t bytes, size_t room)
 	return cm_is_roce() ? room : bytes;
 }
 
-/* A request and the id that asked. */
-static struct rdma_cm_event *request(struct cm_pair *p, struct rdma_conn_param *param)
-{
-	struct rdma_cm_event *event;
-
-	p->near_channel = cm_channel();
-	p->far_channel = cm_channel();
-	p->listener = cm_listener(p->far_channel);
-	p->near = cm_dialler(p->near_channel, p->listener);
-	p->far = NULL;
-	REQUIRE(rdma_connect(p->near, param) == 0);
-	event = cm_event(p->far_channel);
-	REQUIRE(event && event->event == RDMA_CM_EVENT_CONNECT_REQUEST);
-	return event;
-}
-
 TEST(test_rdma_connect_brings_private_data_and_depths_both_ways)
 {
 	struct rdma_conn_param ask = { .private_data = question,
@@ -48,7 +32,7 @@ TEST(test_rdma_connect_brings_private_data_and_depths_both_ways)
 				       .responder_resources = 4,
 				       .initiator_depth = 2 };
 	struct cm_pair p;
-	struct rdma_cm_event *event = request(&p, &ask);
+	struct rdma_cm_event *event = cm_request(&p, &ask);
 
 	EXPECT(event->listen_id == p.listener);
 	EXPECT_EQ(event->status, 0);
@@ -82,7 +66,7 @@ TEST(test_rdma_connect_without_parameters_asks_for_all_that_the_device_can)
 {
 	struct ibv_device_attr attr;
 	struct cm_pair p;
-	struct rdma_cm_event *event = request(&p, NULL);
+	struct rdma_cm_event *event = cm_request(&p, NULL);
 
 	EXPECT_EQ(ibv_query_device(p.near->verbs, &attr), 0);
 	EXPECT_EQ(event->param.conn.responder_resources, attr.max_qp_init_rd_atom);
@@ -123,7 +107,7 @@ TEST(test_rdma_connect_refuses_depths_that_the_device_has_not)
 TEST(test_rdma_reject_tells_the_other_end_with_private_data)
 {
 	struct cm_pair p;
-	struct rdma_cm_event *event = request(&p, NULL);
+	struct rdma_cm_event *event = cm_request(&p, NULL);
 
 	p.far = event->id;
 	EXPECT_EQ(rdma_reject(p.far, answer, sizeof(answer)), 0);
@@ -145,7 +129,7 @@ TEST(test_rdma_reject_tells_the_other_end_with_private_data)
 TEST(test_rdma_destroy_id_of_a_request_rejects_it)
 {
 	struct cm_pair p;
-	struct rdma_cm_event *event = request(&p, NULL);
+	struct rdma_cm_event *event = cm_request(&p, NULL);
 
 	EXPECT_EQ(rdma_destroy_id(event->id), 0);
 	EXPECT_EQ(rdma_ack_cm_event(event), 0);
@@ -274,7 +258,7 @@ TEST(test_ibv_destroy_qp_tells_both_ends_once)
 TEST(test_ibv_destroy_qp_while_it_connects)
 {
 	struct cm_pair p;
-	struct rdma_cm_event *event = request(&p, NULL);
+	struct rdma_cm_event *event = cm_request(&p, NULL);
 
 	EXPECT_EQ(ibv_destroy_qp(p.near->qp), 0);
 	p.near->qp = NULL;

@@ -73,6 +73,18 @@ static void send_one(struct rdma_cm_id *from, struct rdma_cm_id *to, struct rdma
 	rdma_dereg_mr(out_mr);
 }
 
+/* One who listens for questions, and where both ends are told. */
+static struct rdma_cm_id *serve(struct rdma_event_channel **near, struct rdma_event_channel **far)
+{
+	struct rdma_cm_id *listener;
+
+	*near = cm_channel();
+	*far = cm_channel();
+	listener = datagram_id(*far);
+	REQUIRE(rdma_listen(listener, 8) == 0);
+	return listener;
+}
+
 /* ---- Services -------------------------------------------------------------------------------- */
 
 TEST(test_rdma_connect_of_datagrams_finds_the_queue_pair_behind_a_service)
@@ -86,10 +98,7 @@ TEST(test_rdma_connect_of_datagrams_finds_the_queue_pair_behind_a_service)
 	struct rdma_cm_event *event;
 
 	NEEDS_ROCE();
-	near = cm_channel();
-	far = cm_channel();
-	listener = datagram_id(far);
-	REQUIRE(rdma_listen(listener, 8) == 0);
+	listener = serve(&near, &far);
 	id = resolved(near, rdma_get_src_port(listener));
 	create_qp(id);
 	REQUIRE(rdma_connect(id, &ask) == 0);
@@ -127,10 +136,7 @@ TEST(test_rdma_connect_of_datagrams_is_told_no)
 	struct rdma_cm_event *event;
 
 	NEEDS_ROCE();
-	near = cm_channel();
-	far = cm_channel();
-	listener = datagram_id(far);
-	REQUIRE(rdma_listen(listener, 8) == 0);
+	listener = serve(&near, &far);
 	id = resolved(near, rdma_get_src_port(listener));
 	another = resolved(near, rdma_get_src_port(listener));
 	REQUIRE(rdma_connect(id, NULL) == 0);

@@ -144,12 +144,30 @@ struct rdma_cm_id *cm_accept(struct rdma_event_channel *channel)
 	return id;
 }
 
-void cm_pair_make(struct cm_pair *pair)
+/* Up to the point where the near one may ask. */
+static void pair_begin(struct cm_pair *pair)
 {
 	pair->near_channel = cm_channel();
 	pair->far_channel = cm_channel();
 	pair->listener = cm_listener(pair->far_channel);
 	pair->near = cm_dialler(pair->near_channel, pair->listener);
+	pair->far = NULL;
+}
+
+struct rdma_cm_event *cm_request(struct cm_pair *pair, struct rdma_conn_param *param)
+{
+	struct rdma_cm_event *event;
+
+	pair_begin(pair);
+	REQUIRE(rdma_connect(pair->near, param) == 0);
+	event = cm_event(pair->far_channel);
+	REQUIRE(event && event->event == RDMA_CM_EVENT_CONNECT_REQUEST);
+	return event;
+}
+
+void cm_pair_make(struct cm_pair *pair)
+{
+	pair_begin(pair);
 	REQUIRE(rdma_connect(pair->near, NULL) == 0);
 	pair->far = cm_accept(pair->far_channel);
 	cm_expect(pair->near_channel, RDMA_CM_EVENT_ESTABLISHED);

@@ -51,4 +51,7 @@ struct cm_pair {
 };
 
 void cm_pair_make(struct cm_pair *pair);
+
+/* Both ends, and a request that the far one has not answered: it has no id yet. */
+struct rdma_cm_event *cm_request(struct cm_pair *pair, struct rdma_conn_param *param);
 void cm_pair_free(struct cm_pair *pair);

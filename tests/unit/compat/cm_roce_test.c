@@ -41,15 +41,8 @@ ssize_t getrandom(void *to, size_t bytes, unsigned int flags)
 /* Both ends, and a request that the far one has not answered. */
 static struct rdma_cm_event *request(struct cm_pair *p, struct rdma_conn_param *param)
 {
-	struct rdma_cm_event *event;
+	struct rdma_cm_event *event = cm_request(p, param);
 
-	p->near_channel = cm_channel();
-	p->far_channel = cm_channel();
-	p->listener = cm_listener(p->far_channel);
-	p->near = cm_dialler(p->near_channel, p->listener);
-	REQUIRE(rdma_connect(p->near, param) == 0);
-	event = cm_event(p->far_channel);
-	REQUIRE(event && event->event == RDMA_CM_EVENT_CONNECT_REQUEST);
 	p->far = event->id;
 	return event;
 }

@@ -37,6 +37,28 @@ static void page_back(uint8_t *m, int protection)
 		m);
 }
 
+/* Such pages, registered at the far end. */
+struct paged {
+	struct roce r;
+	uint8_t *m;
+	struct ibv_mr *mr;
+};
+
+static void paged_make(struct paged *p, int access)
+{
+	p->m = pages_make();
+	roce_make(&p->r, IBV_QPT_RC);
+	p->mr = ibv_reg_mr(p->r.pd, p->m, 3 * page_bytes(), access);
+	REQUIRE(p->mr);
+}
+
+static void paged_free(struct paged *p)
+{
+	EXPECT_EQ(ibv_dereg_mr(p->mr), 0);
+	roce_free(&p->r);
+	REQUIRE(munmap(p->m, 3 * page_bytes()) == 0);
+}
+
 static enum ibv_wc_status remote(struct roce *r, enum ibv_wr_opcode opcode, const struct ibv_mr *mr,
 				 const void *at)
 {
@@ -64,43 +86,35 @@ TEST(test_on_demand_caps_are_told)
 /* The program may unmap memory and map it again: a peer meets what is there at the time. */
 TEST(test_on_demand_memory_comes_and_goes)
 {
-	uint8_t *m = pages_make(), *middle = m + page_bytes();
-	struct ibv_mr *mr;
-	struct roce r;
+	struct paged p;
+	struct roce *r = &p.r;
+	uint8_t *middle;
 
-	roce_make(&r, IBV_QPT_RC);
-	mr = ibv_reg_mr(r.pd, m, 3 * page_bytes(), ACCESS);
-	REQUIRE(mr);
-	roce_connect(&r);
-	memset(r.near.memory, 7, 100);
-	EXPECT_EQ(remote(&r, IBV_WR_RDMA_WRITE, mr, m), IBV_WC_SUCCESS);
-	EXPECT_MEM(m, r.near.memory, 100);
+	paged_make(&p, ACCESS);
+	middle = p.m + page_bytes();
+	roce_connect(r);
+	memset(r->near.memory, 7, 100);
+	EXPECT_EQ(remote(r, IBV_WR_RDMA_WRITE, p.mr, p.m), IBV_WC_SUCCESS);
+	EXPECT_MEM(p.m, r->near.memory, 100);
 	page_back(middle, PROT_READ | PROT_WRITE);
-	EXPECT_EQ(remote(&r, IBV_WR_RDMA_WRITE, mr, middle), IBV_WC_SUCCESS);
-	EXPECT_MEM(middle, r.near.memory, 100);
+	EXPECT_EQ(remote(r, IBV_WR_RDMA_WRITE, p.mr, middle), IBV_WC_SUCCESS);
+	EXPECT_MEM(middle, r->near.memory, 100);
 	page_back(middle, PROT_READ);
-	EXPECT_EQ(remote(&r, IBV_WR_RDMA_READ, mr, middle), IBV_WC_SUCCESS);
-	EXPECT_EQ(r.near.memory[0], 0);
-	EXPECT_EQ(remote(&r, IBV_WR_RDMA_WRITE, mr, middle), IBV_WC_REM_ACCESS_ERR);
-	EXPECT_EQ(ibv_dereg_mr(mr), 0);
-	roce_free(&r);
-	REQUIRE(munmap(m, 3 * page_bytes()) == 0);
+	EXPECT_EQ(remote(r, IBV_WR_RDMA_READ, p.mr, middle), IBV_WC_SUCCESS);
+	EXPECT_EQ(r->near.memory[0], 0);
+	EXPECT_EQ(remote(r, IBV_WR_RDMA_WRITE, p.mr, middle), IBV_WC_REM_ACCESS_ERR);
+	paged_free(&p);
 }
 
 TEST(test_on_demand_memory_that_is_away_is_refused_to_peers)
 {
-	uint8_t *m = pages_make();
-	struct ibv_mr *mr;
-	struct roce r;
+	struct paged p;
 
-	roce_make(&r, IBV_QPT_RC);
-	mr = ibv_reg_mr(r.pd, m, 3 * page_bytes(), ACCESS);
-	REQUIRE(mr);
-	roce_connect(&r);
-	EXPECT_EQ(remote(&r, IBV_WR_RDMA_READ, mr, m + page_bytes() - 1), IBV_WC_REM_ACCESS_ERR);
-	EXPECT_EQ(ibv_dereg_mr(mr), 0);
-	roce_free(&r);
-	REQUIRE(munmap(m, 3 * page_bytes()) == 0);
+	paged_make(&p, ACCESS);
+	roce_connect(&p.r);
+	EXPECT_EQ(remote(&p.r, IBV_WR_RDMA_READ, p.mr, p.m + page_bytes() - 1),
+		  IBV_WC_REM_ACCESS_ERR);
+	paged_free(&p);
 }
 
 /* man ibv_reg_mr: NULL and SIZE_MAX stand for all that the program has, and will have. */
@@ -253,55 +267,44 @@ TEST(test_on_demand_only_pages_that_packets_are_for_come)
 
 TEST(test_ibv_advise_mr_brings_pages)
 {
-	uint8_t *m = pages_make();
-	struct ibv_mr *mr;
+	struct paged p;
 	struct ibv_sge s;
-	struct roce r;
 
-	if (madvise(m, 0, MADV_POPULATE_READ) < 0)
+	if (madvise(NULL, 0, MADV_POPULATE_READ) < 0)
 		SKIP("the kernel does not bring them");
-	roce_make(&r, IBV_QPT_RC);
-	mr = ibv_reg_mr(r.pd, m, 3 * page_bytes(), ACCESS);
-	REQUIRE(mr);
-	s = (struct ibv_sge){ (uintptr_t)m, 1, mr->lkey };
-	EXPECT_EQ(ibv_advise_mr(r.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT, 0, &s, 1), 0);
-	EXPECT(!is_in_core(m));
-	EXPECT_EQ(ibv_advise_mr(r.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, IBV_ADVISE_MR_FLAG_FLUSH,
-				&s, 1),
+	paged_make(&p, ACCESS);
+	s = (struct ibv_sge){ (uintptr_t)p.m, 1, p.mr->lkey };
+	EXPECT_EQ(ibv_advise_mr(p.r.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT, 0, &s, 1), 0);
+	EXPECT(!is_in_core(p.m));
+	EXPECT_EQ(ibv_advise_mr(p.r.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE,
+				IBV_ADVISE_MR_FLAG_FLUSH, &s, 1),
 		  0);
-	EXPECT(is_in_core(m));
-	EXPECT_EQ(ibv_advise_mr(r.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &s, 1), 0);
-	EXPECT_EQ(ibv_dereg_mr(mr), 0);
-	roce_free(&r);
-	REQUIRE(munmap(m, 3 * page_bytes()) == 0);
+	EXPECT(is_in_core(p.m));
+	EXPECT_EQ(ibv_advise_mr(p.r.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &s, 1), 0);
+	paged_free(&p);
 }
 
 TEST(test_ibv_advise_mr_refuses)
 {
-	uint8_t *m = pages_make();
-	struct ibv_mr *mr;
+	struct paged p;
 	struct ibv_pd *other;
 	struct ibv_sge s;
-	struct roce r;
 
-	roce_make(&r, IBV_QPT_RC);
-	mr = ibv_reg_mr(r.pd, m, 3 * page_bytes(), IBV_ACCESS_ON_DEMAND);
-	other = ibv_alloc_pd(r.context);
-	REQUIRE(mr && other);
-	s = (struct ibv_sge){ (uintptr_t)m, 1, mr->lkey };
-	EXPECT_EQ(ibv_advise_mr(r.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &s, 1), 0);
+	paged_make(&p, IBV_ACCESS_ON_DEMAND);
+	other = ibv_alloc_pd(p.r.context);
+	REQUIRE(other);
+	s = (struct ibv_sge){ (uintptr_t)p.m, 1, p.mr->lkey };
+	EXPECT_EQ(ibv_advise_mr(p.r.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &s, 1), 0);
 	/* It may not be written. */
-	EXPECT_EQ(ibv_advise_mr(r.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, 0, &s, 1), EFAULT);
+	EXPECT_EQ(ibv_advise_mr(p.r.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_WRITE, 0, &s, 1), EFAULT);
 	EXPECT_EQ(ibv_advise_mr(other, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &s, 1), EFAULT);
-	EXPECT_EQ(ibv_advise_mr(r.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &s, 0), EINVAL);
-	EXPECT_EQ(ibv_advise_mr(r.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 2, &s, 1), EINVAL);
-	EXPECT_EQ(ibv_advise_mr(r.pd, (enum ibv_advise_mr_advice)3, 0, &s, 1), EOPNOTSUPP);
+	EXPECT_EQ(ibv_advise_mr(p.r.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &s, 0), EINVAL);
+	EXPECT_EQ(ibv_advise_mr(p.r.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 2, &s, 1), EINVAL);
+	EXPECT_EQ(ibv_advise_mr(p.r.pd, (enum ibv_advise_mr_advice)3, 0, &s, 1), EOPNOTSUPP);
 	s.addr += page_bytes(); /* nothing is there */
-	EXPECT_EQ(ibv_advise_mr(r.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &s, 1), EFAULT);
-	s.addr = (uintptr_t)m - 1;
-	EXPECT_EQ(ibv_advise_mr(r.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT, 0, &s, 1), EFAULT);
+	EXPECT_EQ(ibv_advise_mr(p.r.pd, IBV_ADVISE_MR_ADVICE_PREFETCH, 0, &s, 1), EFAULT);
+	s.addr = (uintptr_t)p.m - 1;
+	EXPECT_EQ(ibv_advise_mr(p.r.pd, IBV_ADVISE_MR_ADVICE_PREFETCH_NO_FAULT, 0, &s, 1), EFAULT);
 	EXPECT_EQ(ibv_dealloc_pd(other), 0);
-	EXPECT_EQ(ibv_dereg_mr(mr), 0);
-	roce_free(&r);
-	REQUIRE(munmap(m, 3 * page_bytes()) == 0);
+	paged_free(&p);
 }

@@ -66,6 +66,25 @@ static struct ibv_parent_domain_init_attr attr_of(struct ibv_pd *pd, struct heap
 	};
 }
 
+/* A device, and a domain on it whose memory is of the heap. */
+static struct ibv_pd *domain_make(struct roce *r, struct heap *h)
+{
+	struct ibv_parent_domain_init_attr attr;
+	struct ibv_pd *pd;
+
+	roce_make(r, IBV_QPT_RC);
+	attr = attr_of(r->pd, h);
+	pd = ibv_alloc_parent_domain(r->context, &attr);
+	REQUIRE(pd);
+	return pd;
+}
+
+static void domain_free(struct roce *r, struct ibv_pd *pd)
+{
+	EXPECT_EQ(ibv_dealloc_pd(pd), 0);
+	roce_free(r);
+}
+
 struct queues {
 	struct ibv_cq_ex *cq;
 	struct ibv_srq *srq;
@@ -104,16 +123,12 @@ static void queues_free(struct queues *q)
 
 TEST(test_parent_domain_gives_memory_to_its_queues_and_gets_it_back)
 {
-	struct ibv_parent_domain_init_attr attr;
 	struct heap h = { 0 };
 	struct queues q;
 	struct ibv_pd *pd;
 	struct roce r;
 
-	roce_make(&r, IBV_QPT_RC);
-	attr = attr_of(r.pd, &h);
-	pd = ibv_alloc_parent_domain(r.context, &attr);
-	REQUIRE(pd);
+	pd = domain_make(&r, &h);
 	EXPECT_EQ(h.given, 0);
 	queues_make(&q, r.context, pd);
 	EXPECT(h.pd == pd);
@@ -126,42 +141,32 @@ TEST(test_parent_domain_gives_memory_to_its_queues_and_gets_it_back)
 	EXPECT_EQ(ibv_dealloc_pd(pd), EBUSY);
 	queues_free(&q);
 	EXPECT_EQ(h.back, 4);
-	EXPECT_EQ(ibv_dealloc_pd(pd), 0);
-	roce_free(&r);
+	domain_free(&r, pd);
 }
 
 TEST(test_parent_domain_may_leave_it_to_the_library)
 {
-	struct ibv_parent_domain_init_attr attr;
 	struct heap h = { .is_default = true };
 	struct queues q;
 	struct ibv_pd *pd;
 	struct roce r;
 
-	roce_make(&r, IBV_QPT_RC);
-	attr = attr_of(r.pd, &h);
-	pd = ibv_alloc_parent_domain(r.context, &attr);
-	REQUIRE(pd);
+	pd = domain_make(&r, &h);
 	queues_make(&q, r.context, pd);
 	queues_free(&q);
 	EXPECT(h.pd == pd && h.given == 0 && h.back == 0);
-	EXPECT_EQ(ibv_dealloc_pd(pd), 0);
-	roce_free(&r);
+	domain_free(&r, pd);
 }
 
 TEST(test_parent_domain_without_memory_makes_no_queue)
 {
-	struct ibv_parent_domain_init_attr attr;
 	struct ibv_srq_init_attr srq = { .attr = { .max_wr = 4, .max_sge = 1 } };
 	struct ibv_cq_init_attr_ex cq = { .cqe = 4, .comp_mask = IBV_CQ_INIT_ATTR_MASK_PD };
 	struct ibv_qp_init_attr qp = { .cap = { .max_send_wr = 1 }, .qp_type = IBV_QPT_RC };
 	struct heap h = { .is_empty = true };
 	struct roce r;
 
-	roce_make(&r, IBV_QPT_RC);
-	attr = attr_of(r.pd, &h);
-	cq.parent_domain = ibv_alloc_parent_domain(r.context, &attr);
-	REQUIRE(cq.parent_domain);
+	cq.parent_domain = domain_make(&r, &h);
 	qp.send_cq = qp.recv_cq = r.near.cq;
 	errno = 0;
 	EXPECT(!ibv_create_srq(cq.parent_domain, &srq));
@@ -172,14 +177,12 @@ TEST(test_parent_domain_without_memory_makes_no_queue)
 	errno = 0;
 	EXPECT(!ibv_create_qp(cq.parent_domain, &qp));
 	EXPECT_EQ(errno, ENOMEM);
-	EXPECT_EQ(ibv_dealloc_pd(cq.parent_domain), 0);
-	roce_free(&r);
+	domain_free(&r, cq.parent_domain);
 }
 
 /* What was taken goes back when the queue cannot be made after all. */
 TEST(test_parent_domain_gets_memory_back_from_a_queue_that_is_refused)
 {
-	struct ibv_parent_domain_init_attr attr;
 	struct ibv_qp_init_attr_ex qp = {
 		.cap = { .max_send_wr = 1 },
 		.qp_type = IBV_QPT_UD,
@@ -189,17 +192,13 @@ TEST(test_parent_domain_gets_memory_back_from_a_queue_that_is_refused)
 	struct heap h = { 0 };
 	struct roce r;
 
-	roce_make(&r, IBV_QPT_RC);
-	attr = attr_of(r.pd, &h);
-	qp.pd = ibv_alloc_parent_domain(r.context, &attr);
-	REQUIRE(qp.pd);
+	qp.pd = domain_make(&r, &h);
 	qp.send_cq = qp.recv_cq = r.near.cq;
 	errno = 0;
 	EXPECT(!ibv_create_qp_ex(r.context, &qp));
 	EXPECT_EQ(errno, EOPNOTSUPP);
 	EXPECT_EQ(h.given, h.back);
-	EXPECT_EQ(ibv_dealloc_pd(qp.pd), 0);
-	roce_free(&r);
+	domain_free(&r, qp.pd);
 }
 
 TEST(test_parent_domain_refuses_half_an_allocator)
