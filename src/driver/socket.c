@@ -58,7 +58,7 @@ static void from_kernel(const union any_address *k, struct weft_address *a)
 	}
 }
 
-static enum weft_reason reason_of(int error)
+enum weft_reason socket_reason_of(int error)
 {
 	switch (error) {
 	case EADDRINUSE:
@@ -67,12 +67,16 @@ static enum weft_reason reason_of(int error)
 	case EAFNOSUPPORT:
 	case EINVAL:
 	case EACCES:
+	case ENODEV:
 		return WEFT_R_ADDRESS;
+	case EMSGSIZE: /* of a datagram */
+		return WEFT_R_ROCE_TOO_LARGE;
 	case ECONNREFUSED:
 		return WEFT_R_CONNECT_REFUSED;
 	case ENETUNREACH:
 	case EHOSTUNREACH:
 	case ENETDOWN:
+	case EPERM: /* a packet filter */
 		return WEFT_R_CONNECT_UNREACHABLE;
 	case ETIMEDOUT:
 		return WEFT_R_CONNECT_TIMEOUT;
@@ -111,7 +115,7 @@ enum weft_reason socket_listen(const struct weft_address *at, int *fd)
 	int s = open_socket(at), error;
 
 	if (s < 0)
-		return reason_of(errno);
+		return socket_reason_of(errno);
 	set(s, SOL_SOCKET, SO_REUSEADDR, 1);
 	if (at->family != 4)
 		set(s, IPPROTO_IPV6, IPV6_V6ONLY, at->family == 6);
@@ -121,7 +125,7 @@ enum weft_reason socket_listen(const struct weft_address *at, int *fd)
 	}
 	error = errno;
 	call_close(s);
-	return reason_of(error);
+	return socket_reason_of(error);
 }
 
 /* True: the socket has that address, or may have any. */
@@ -147,7 +151,7 @@ enum weft_reason socket_connect(const struct weft_address *to, const struct weft
 	int s = open_socket(to), error;
 
 	if (s < 0)
-		return reason_of(errno);
+		return socket_reason_of(errno);
 	set(s, IPPROTO_TCP, TCP_NODELAY, 1);
 	if (bind_to(s, from) && (call_connect(s, &k.any, length) == 0 || errno == EINPROGRESS)) {
 		*fd = s;
@@ -155,7 +159,7 @@ enum weft_reason socket_connect(const struct weft_address *to, const struct weft
 	}
 	error = errno;
 	call_close(s);
-	return reason_of(error);
+	return socket_reason_of(error);
 }
 
 enum weft_reason socket_accept(int listener, int *fd)
@@ -170,7 +174,7 @@ enum weft_reason socket_accept(int listener, int *fd)
 	case ENFILE:
 	case ENOMEM:
 	case ENOBUFS:
-		return reason_of(errno);
+		return socket_reason_of(errno);
 	default: /* nobody, or somebody who has left again */
 		return WEFT_OK;
 	}
@@ -182,8 +186,8 @@ enum weft_reason socket_connected(int fd)
 	socklen_t length = sizeof(error);
 
 	if (getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &length) < 0)
-		return reason_of(errno);
-	return error ? reason_of(error) : WEFT_OK;
+		return socket_reason_of(errno);
+	return error ? socket_reason_of(error) : WEFT_OK;
 }
 
 void socket_addresses(int fd, struct weft_address *local, struct weft_address *remote)

@@ -264,7 +264,7 @@ static enum weft_reason take_place(struct udp *u)
 		if (err == -EADDRINUSE)
 			continue;
 		if (err < 0)
-			return udp_reason_of(-err);
+			return socket_reason_of(-err);
 		u->place = (uint8_t)place;
 		return WEFT_OK;
 	}
@@ -281,7 +281,7 @@ static enum weft_reason open_shared(struct udp *u, bool is_ipv6)
 	if (is_ipv6 && (fd == -EAFNOSUPPORT || fd == -EADDRNOTAVAIL))
 		return WEFT_OK;
 	if (fd < 0)
-		return udp_reason_of(-fd);
+		return socket_reason_of(-fd);
 	udp_socket_init(u, &u->shared[is_ipv6], UDP_SHARED, fd);
 	u->shared[is_ipv6].is_ipv6 = is_ipv6;
 	return WEFT_OK;

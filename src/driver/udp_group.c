@@ -41,7 +41,7 @@ enum weft_reason udp_claim_service(struct udp *u, uint64_t service_id)
 	err = udp_door_open(u, &s->socket, &name);
 	if (err < 0) {
 		free(s);
-		return udp_reason_of(-err);
+		return socket_reason_of(-err);
 	}
 	s->id = service_id;
 	s->claims = 1;
@@ -115,7 +115,7 @@ static enum weft_reason membership(struct udp *u, const struct udp_group *g, boo
 
 	if (err == 0)
 		return WEFT_OK;
-	return errno == ENOBUFS ? WEFT_R_LIMIT : udp_reason_of(errno);
+	return errno == ENOBUFS ? WEFT_R_LIMIT : socket_reason_of(errno);
 }
 
 enum weft_reason udp_join(struct udp *u, const struct weft_address *group,

@@ -18,6 +18,7 @@
 #include <sys/un.h>
 
 #include "base/list.h"
+#include "driver/socket.h"
 #include "driver/udp.h"
 
 enum {
@@ -273,8 +274,6 @@ void udp_place_name(uint8_t place, struct udp_unix *name);
 void udp_service_name(uint64_t service_id, struct udp_unix *name);
 int udp_unix_listen(const struct udp_unix *name);
 int udp_unix_connect(const struct udp_unix *name);
-
-enum weft_reason udp_reason_of(int error);
 
 /* ---- udp_hand.c ---- */
 

@@ -151,7 +151,7 @@ static enum weft_reason sender_open(struct udp *u, const struct ib_path *path, u
 	fd = udp_sender_socket_open(path->is_ipv6, &path->from);
 	if (fd < 0) {
 		free(s);
-		return udp_reason_of(-fd);
+		return socket_reason_of(-fd);
 	}
 	*s = (struct udp_sender){
 		.watch = { .ready = on_writable, .fd = fd },
@@ -378,7 +378,7 @@ static enum weft_reason failed(struct udp *u, struct udp_batch *b, struct call *
 	}
 	b->refused = u->run_packets[0];
 	b->done += b->refused;
-	return udp_reason_of(error);
+	return socket_reason_of(error);
 }
 
 enum weft_reason udp_send(struct udp *u, struct udp_batch *b)

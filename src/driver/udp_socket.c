@@ -23,35 +23,6 @@ void udp_set(int fd, int level, int name, int value)
 	(void)setsockopt(fd, level, name, &value, sizeof(value));
 }
 
-enum weft_reason udp_reason_of(int error)
-{
-	switch (error) {
-	case EADDRINUSE:
-		return WEFT_R_ADDRESS_IN_USE;
-	case EADDRNOTAVAIL:
-	case EAFNOSUPPORT:
-	case EINVAL:
-	case EACCES:
-	case ENODEV:
-		return WEFT_R_ADDRESS;
-	case EMSGSIZE:
-		return WEFT_R_ROCE_TOO_LARGE;
-	case ENETUNREACH:
-	case EHOSTUNREACH:
-	case ENETDOWN:
-	case EPERM: /* a packet filter */
-		return WEFT_R_CONNECT_UNREACHABLE;
-	case EMFILE:
-	case ENFILE:
-		return WEFT_R_DESCRIPTORS;
-	case ENOMEM:
-	case ENOBUFS:
-		return WEFT_R_NO_MEMORY;
-	default:
-		return WEFT_R_SYSTEM;
-	}
-}
-
 /* ---- Addresses ------------------------------------------------------------------------------ */
 
 socklen_t udp_name_of(union udp_name *name, bool is_ipv6, const struct inet_end *end)
