@@ -3,7 +3,8 @@
  * Random work on reliable connections between two nodes, on a network that loses, doubles, reorders
  * and corrupts packets, stands still and is cut (TRN-S2). Whoever completes a request looks at the
  * memory of both ends at once: a Write is there, a Read is right, Sends come in order and once, and
- * every addition is counted once (QP-S3).
+ * every addition is counted once (QP-S3). Some connections have no RNR retries: where the first Sends
+ * find receives, credits see to it that none is sent in vain (IBA 9.7.7.2.5), however late they come.
  *
  *	WEFT_SEEDS=FIRST:COUNT build/tests/ib_swarm
  */
@@ -19,7 +20,8 @@ enum {
 	OPS = 120, /* of each direction */
 	SLOT = 20000,
 	AREA = SLOT * DEPTH,
-	ADDS_MAX = 2 * PAIRS * OPS
+	ADDS_MAX = 2 * PAIRS * OPS,
+	EMPTY_MAX = 16 /* steps without a receive: a peer is not asked for ever */
 };
 
 const uint64_t failed_once[] = { 0 };
@@ -40,6 +42,7 @@ struct end {
 	uint32_t tag;
 	struct op ops[DEPTH];
 	uint32_t begun, ended, sent, received, posted;
+	uint32_t empty; /* steps for which it has had no receive */
 };
 
 enum {
@@ -89,7 +92,7 @@ static void draw_wire(struct ib_wire_options *o)
 		.mtu_bytes = iba_mtu_bytes((uint8_t)(1 + prng_below(&prng, 5))),
 		.timeout_code = 16,
 		.retries = 7,
-		.rnr_retries = IB_RNR_RETRY_FOREVER,
+		.rnr_retries = (uint8_t)ANY_OF(0, IB_RNR_RETRY_FOREVER, IB_RNR_RETRY_FOREVER),
 		.rnr_timer_code = (uint8_t)(1 + prng_below(&prng, 12)),
 	};
 	for (int i = 0; i < 2; i++) {
@@ -187,6 +190,14 @@ static void post_receive(struct end *e)
 
 	MUST(weft_qp_post_recv(e->qp, &wr, 1, NULL));
 	e->posted++;
+	e->empty = 0;
+}
+
+static bool wants_receive(struct end *e)
+{
+	if (e->posted - e->received == DEPTH)
+		return false;
+	return prng_below(&prng, 40) == 0 || (e->posted == e->received && ++e->empty > EMPTY_MAX);
 }
 
 static uint32_t pair_of(int n, uint32_t number)
@@ -237,7 +248,7 @@ static bool work(void)
 			while (e->begun < OPS && e->begun - e->ended < DEPTH &&
 			       prng_below(&prng, 3) > 0)
 				begin(e, &ends[!n][i]);
-			while (e->posted - e->received < DEPTH && prng_below(&prng, 40) == 0)
+			while (wants_receive(e))
 				post_receive(e);
 			is_done &= e->ended == OPS;
 		}
@@ -268,6 +279,9 @@ TEST(test_trn_s2_rc_04_qp_s3_random_work_on_a_bad_network)
 
 		draw_wire(&wire);
 		MUST(ib_net_connect(net, qps, &wire));
+		/* Before the first answer nothing is known of credits. */
+		for (uint32_t j = 0; j < 2 * DEPTH && wire.rnr_retries == 0; j++)
+			post_receive(&ends[j % 2][i]);
 	}
 	while (!work()) {
 		int who = ib_net_step(net);
