@@ -261,14 +261,10 @@ void record_leave_all(struct net *net)
 static void see_ipv4_word(const struct ib_in *in, struct capture_datagram *d)
 {
 	const struct iba_icrc_ip ip = { .from = &in->from, .to = &in->to };
-	uint32_t length = (uint32_t)in->length, word;
+	uint32_t word;
 
 	d->ipv4_fragment = IBA_IPV4_DF;
-	if (in->is_ipv6 || in->length < IBA_BTH_BYTES + IBA_ICRC_BYTES)
-		return;
-	word = iba_icrc_differs(iba_icrc_begin(&ip, length), in->bytes, in->length);
-	word = iba_icrc_ipv4_word(word, iba_icrc_factor(length));
-	if ((word & UINT16_MAX) != 0 && (word & UINT16_MAX) != IBA_IPV4_DF)
+	if (in->is_ipv6 || !iba_icrc_find_word(&ip, in->bytes, in->length, &word))
 		return;
 	d->ipv4_id = (uint16_t)(word >> 16);
 	d->ipv4_fragment = (uint16_t)word;

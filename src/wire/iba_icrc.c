@@ -117,6 +117,23 @@ uint32_t iba_icrc_ipv4_word(uint32_t difference, uint32_t factor)
 	return __builtin_bswap32(crc32_times(difference, factor));
 }
 
+bool iba_icrc_find_word(const struct iba_icrc_ip *ip, const uint8_t *bytes, size_t length,
+			uint32_t *word)
+{
+	const struct iba_icrc_ip ends = { .is_ipv6 = ip->is_ipv6, .from = ip->from, .to = ip->to };
+	uint32_t begin, difference;
+
+	*word = 0;
+	if (length < IBA_BTH_BYTES + IBA_ICRC_BYTES || length % 4 != 0 || length > IBA_PACKET_MAX)
+		return false;
+	begin = iba_icrc_begin(&ends, (uint32_t)length);
+	difference = iba_icrc_differs(begin, bytes, length);
+	if (ip->is_ipv6)
+		return difference == 0;
+	*word = iba_icrc_ipv4_word(difference, iba_icrc_factor((uint32_t)length));
+	return (*word & UINT16_MAX) == 0 || (*word & UINT16_MAX) == IBA_IPV4_DF;
+}
+
 /* Zeros come round to where they began after 2^32 - 1 bytes: forth is the rest of the way back. */
 uint32_t iba_icrc_forth(uint32_t udp_bytes)
 {

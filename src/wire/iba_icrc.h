@@ -59,6 +59,13 @@ uint32_t iba_icrc_factor(uint32_t udp_bytes);
 uint32_t iba_icrc_ipv4_word(uint32_t difference, uint32_t factor);
 
 /*
+ * The two together, for those who look seldom: what a whole IPv4 packet must have there for its
+ * ICRC to be good, of *ip the addresses alone; of IPv6 nothing. False: it cannot be good.
+ */
+bool iba_icrc_find_word(const struct iba_icrc_ip *ip, const uint8_t *bytes, size_t length,
+			uint32_t *word);
+
+/*
  * A packet that was made for one identification and is sent with another: its ICRC, four bytes at
  * their place, is changed to fit. The factor depends on the length only and is dear, so keep it.
  */
