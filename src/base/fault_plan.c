@@ -16,6 +16,11 @@ static const char *const names[FAULT_COUNT] = {
 	[FAULT_NO_MEMORY] = "no_memory",
 	[FAULT_CONNECT_REFUSED] = "connect_refused",
 	[FAULT_DISCONNECT_AFTER] = "disconnect_after",
+	[FAULT_LOSS] = "loss",
+	[FAULT_DUPLICATE] = "duplicate",
+	[FAULT_CORRUPT] = "corrupt",
+	[FAULT_REORDER] = "reorder",
+	[FAULT_DELAY] = "delay",
 };
 
 const char *fault_name(enum fault fault)
@@ -135,6 +140,8 @@ static const char *read_chance(struct fault_plan *plan, enum fault fault, struct
 		time_ns = &plan->rnr_ns;
 	else if (fault == FAULT_WC_DELAY)
 		time_ns = &plan->wc_delay_ns;
+	else if (fault == FAULT_DELAY)
+		time_ns = &plan->delay_ns;
 	if (!chance_of(chance, &plan->chances[fault]))
 		return "a chance is a number from 0 to 1 with at most 9 decimals";
 	if (fault == FAULT_WC_DELAY)
@@ -167,8 +174,8 @@ static const char *read_item(struct fault_plan *plan, struct word item)
 			       ? NULL
 			       : "a size is a whole number with B, KB, MB, GB, KiB, MiB or GiB";
 	}
-	return "there are seed, qp_error, post_full, rnr, wc_delay, no_memory, connect_refused "
-	       "and disconnect_after";
+	return "there are seed, qp_error, post_full, rnr, wc_delay, no_memory, connect_refused, "
+	       "disconnect_after, loss, duplicate, corrupt, reorder and delay";
 }
 
 bool fault_plan_read(struct fault_plan *plan, const char *text, struct fault_complaint *complaint)
@@ -179,6 +186,7 @@ bool fault_plan_read(struct fault_plan *plan, const char *text, struct fault_com
 		.seed = 1,
 		.rnr_ns = NS_PER_MS,
 		.wc_delay_ns = NS_PER_MS,
+		.delay_ns = NS_PER_MS,
 	};
 	do {
 		struct word item = word_cut(&rest, ',');
@@ -188,6 +196,15 @@ bool fault_plan_read(struct fault_plan *plan, const char *text, struct fault_com
 		complaint->why = read_item(plan, item);
 	} while (!complaint->why && rest.length > 0);
 	return !complaint->why;
+}
+
+bool fault_plan_has_packets(const struct fault_plan *plan)
+{
+	for (int i = FAULT_LOSS; i <= FAULT_DELAY; i++) {
+		if (plan->chances[i] > 0)
+			return true;
+	}
+	return false;
 }
 
 /* ---- Dice ----------------------------------------------------------------------------------- */

@@ -21,13 +21,19 @@ enum fault {
 	FAULT_NO_MEMORY,	/* an object cannot be made */
 	FAULT_CONNECT_REFUSED,	/* a connection */
 	FAULT_DISCONNECT_AFTER, /* a connection is lost after so many bytes */
+	/* Of packets. New kinds come last: the dice of the others stay as they are. */
+	FAULT_LOSS,
+	FAULT_DUPLICATE,
+	FAULT_CORRUPT,
+	FAULT_REORDER, /* the next one comes first */
+	FAULT_DELAY,   /* it comes late, and others do not wait for it */
 	FAULT_COUNT
 };
 
 struct fault_plan {
 	uint64_t seed;
 	uint32_t chances[FAULT_COUNT]; /* in 10^9 */
-	uint64_t rnr_ns, wc_delay_ns;
+	uint64_t rnr_ns, wc_delay_ns, delay_ns;
 	uint64_t disconnect_after;	/* bytes in either direction; 0: never */
 	uint64_t happened[FAULT_COUNT]; /* counted when it was made, not when it was drawn */
 };
@@ -45,6 +51,9 @@ struct fault_complaint {
 bool fault_plan_read(struct fault_plan *plan, const char *text, struct fault_complaint *complaint);
 
 const char *fault_name(enum fault fault);
+
+/* Whether packets are to be met by any. */
+bool fault_plan_has_packets(const struct fault_plan *plan);
 
 struct fault_dice {
 	struct prng of[FAULT_COUNT];

@@ -225,17 +225,35 @@ static bool asks_again(struct weft_contact *c, const struct ib_cm_event *e)
 	return true;
 }
 
+/* As if there were no such service. */
+static void tell_refused(struct weft_contact *c)
+{
+	const struct contact_again *a = c->again;
+	const struct ib_cm_event e = {
+		.kind = c->is_datagram ? IB_CM_RESOLVED : IB_CM_FAILED,
+		.reason = WEFT_R_CONNECT_REFUSED,
+		.reject = IBCM_REJECT_SERVICE_ID,
+		.status = IBCM_SIDR_UNSUPPORTED,
+		.ip = c->is_datagram ? a->resolve.ip : a->connect.ip,
+	};
+
+	tell(c, WEFT_CONTACT_REJECTED, &e);
+}
+
 static void ask_again(struct roce *r, uint64_t now_ns)
 {
 	while (again_due(r) <= now_ns) {
 		struct contact_again *a = CONTAINER_OF(list_pop(&r->again), struct contact_again,
 						       link);
 		struct weft_contact *c = a->contact;
-		enum weft_reason reason = c->is_datagram ? ib_cm_resolve(r->cm, now_ns, &a->resolve,
-									 &c->id)
-							 : ib_cm_connect(r->cm, now_ns, &a->connect,
-									 &c->id);
+		enum weft_reason reason;
 
+		if (a->is_refused) {
+			tell_refused(c);
+			continue;
+		}
+		reason = c->is_datagram ? ib_cm_resolve(r->cm, now_ns, &a->resolve, &c->id)
+					: ib_cm_connect(r->cm, now_ns, &a->connect, &c->id);
 		if (reason != WEFT_OK)
 			tell(c, WEFT_CONTACT_FAILED,
 			     &(struct ib_cm_event){

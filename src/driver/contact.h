@@ -29,6 +29,7 @@ static inline bool contact_is_any(const struct weft_address *a)
 struct contact_again {
 	struct list link; /* of roce->again */
 	uint64_t at_ns, until_ns;
+	bool is_refused;	      /* on purpose: nobody is asked, and it is told so */
 	struct ib_cm_connect connect; /* or, of a datagram's contact: */
 	struct ib_cm_resolve resolve;
 	uint8_t private_data[IB_CM_SIDR_REQ_DATA]; /* the longer of the two */

@@ -108,6 +108,32 @@ static enum weft_reason request(struct weft_contact *c, const struct weft_contac
 	return ib_cm_connect(c->roce->cm, net_look_at_clock(c->roce->net), &ask, &c->id);
 }
 
+/* A fault on purpose. It is told as if by the other end: later, and once the program knows it. */
+static enum weft_reason refuse(struct weft_contact *c, const struct ibcm_ip *ip)
+{
+	struct contact_again *a = keep_ask(c, &(struct ibcm_bytes){ 0 }, 1);
+
+	if (!a)
+		return WEFT_R_NO_MEMORY;
+	a->is_refused = true;
+	a->at_ns = c->roce->net->now_ns;
+	a->connect.ip = a->resolve.ip = *ip;
+	list_push(&c->roce->again, &a->link);
+	return WEFT_OK;
+}
+
+/* A contact has its queue pair's dice, if there is one: then it is the same each time. */
+static bool is_refused(struct weft_adapter *a, const struct weft_contact_offer *offer)
+{
+	struct weft_qp *qp;
+
+	if (!a->core.faults)
+		return false;
+	qp = offer->qp_number ? id_table_find(&a->core.qps, offer->qp_number) : NULL;
+	return qp ? qp_fault_falls(qp, FAULT_CONNECT_REFUSED)
+		  : adapter_fault_falls(&a->core, &a->core.dice, FAULT_CONNECT_REFUSED, 0);
+}
+
 static enum weft_reason contact_begin(struct weft_adapter *a, const struct weft_contact_options *o,
 				      const struct weft_contact_offer *offer,
 				      struct weft_contact **contact)
@@ -125,7 +151,10 @@ static enum weft_reason contact_begin(struct weft_adapter *a, const struct weft_
 	if (!c)
 		return WEFT_R_NO_MEMORY;
 	c->is_datagram = o->is_datagram;
-	r = o->is_datagram ? resolve(c, o, offer, &ip) : request(c, o, offer, &ip);
+	if (is_refused(a, offer))
+		r = refuse(c, &ip);
+	else
+		r = o->is_datagram ? resolve(c, o, offer, &ip) : request(c, o, offer, &ip);
 	if (r != WEFT_OK) {
 		contact_destroy(c);
 		return r;

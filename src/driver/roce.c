@@ -43,6 +43,7 @@ static void roce_free(struct roce *r)
 		udp_close(r->udp);
 	free(r->outs);
 	free(r->rest);
+	free(r->faults);
 	free(r);
 }
 
@@ -63,6 +64,8 @@ static enum weft_reason roce_create(struct net *net, struct roce **made)
 	reason = udp_open(&(struct udp_config){ .watch = watch, .owner = net }, &r->udp);
 	if (reason == WEFT_OK)
 		reason = contacts_open(r);
+	if (reason == WEFT_OK)
+		reason = roce_faults_open(r);
 	if (reason != WEFT_OK) {
 		roce_free(r);
 		return reason;
@@ -151,7 +154,7 @@ static struct udp_ear *ear_of(const struct roce *r, const struct ib_in *in)
 }
 
 /* Management datagrams are taken one by one: a batch holds more than the port keeps. */
-static void take(struct roce *r, const struct ib_in *in)
+void roce_take(struct roce *r, const struct ib_in *in)
 {
 	struct udp_ear *ear;
 
@@ -174,7 +177,10 @@ static bool take_fetched(struct roce *r)
 	while ((in = udp_next(r->udp)) != NULL) {
 		if (is_recorded)
 			record_packet_in(r->net, in);
-		take(r, in);
+		if (r->faults)
+			roce_faults_take(r, in);
+		else
+			roce_take(r, in);
 		has_come = true;
 	}
 	return has_come;
@@ -266,8 +272,7 @@ static uint32_t gather(struct roce *r)
 	return n;
 }
 
-/* True: all are done, one way or the other. */
-static bool send_all(struct roce *r, struct udp_batch *batch)
+bool roce_send(struct roce *r, struct udp_batch *batch)
 {
 	/* Bound: each round has fewer left. */
 	while (batch->done < batch->count) {
@@ -284,6 +289,11 @@ static bool send_all(struct roce *r, struct udp_batch *batch)
 		CHECK(batch->done > before);
 	}
 	return true;
+}
+
+static bool send_all(struct roce *r, struct udp_batch *batch)
+{
+	return r->faults ? roce_faults_send(r, batch) : roce_send(r, batch);
 }
 
 static void copy_flat(struct roce_rest *rest, uint32_t n, const struct ib_out *from)
@@ -370,14 +380,18 @@ bool roce_output(struct roce *r)
 uint64_t roce_due(const struct roce *r)
 {
 	uint64_t port = ib_port_due(r->port), cm = contacts_due(r);
+	uint64_t held = r->faults ? roce_faults_due(r) : UINT64_MAX;
 
-	return port < cm ? port : cm;
+	port = port < cm ? port : cm;
+	return port < held ? port : held;
 }
 
 void roce_expire(struct roce *r, uint64_t now_ns)
 {
 	ib_port_expire(r->port, now_ns);
 	contacts_expire(r, now_ns);
+	if (r->faults)
+		roce_faults_expire(r, now_ns);
 }
 
 /* ---- Questions ------------------------------------------------------------------------------ */

@@ -3,6 +3,7 @@
  * RoCE for one adapter: the port's core and the sockets, as a part of the adapter's network.
  *
  *	roce.c        packets between the sockets and the core; life and death
+ *	roce_faults.c what befalls them there on purpose
  *	roce_calls.c  the public calls on queue pairs
  *	ee_calls.c    the public calls on end-to-end contexts
  *	tun.h         the carrier of raw datagrams
@@ -31,8 +32,9 @@ struct roce {
 	struct ib_port *port;
 	struct ib_out *outs; /* UDP_BATCH_MAX */
 	struct roce_rest *rest;
-	struct tun *tun;   /* NULL: there are no raw datagrams */
-	bool has_waited;   /* what is to be sent, for the program's next call */
+	struct tun *tun;	    /* NULL: there are no raw datagrams */
+	struct roce_faults *faults; /* NULL: packets are left in peace */
+	bool has_waited;	    /* what is to be sent, for the program's next call */
 	uint64_t doors_ns; /* when those that were shut are opened again; 0: not known yet */
 	uint64_t refused;  /* packets that the host did not take */
 	enum weft_reason refused_for;
@@ -94,6 +96,25 @@ bool roce_input_shared(struct roce *roce);
  * an answer to what it finds. That is for once; its next poll sends it, or the thread.
  */
 bool roce_waits_for_program(struct roce *roce);
+
+/* A packet has come. */
+void roce_take(struct roce *roce, const struct ib_in *in);
+
+/* True: all are done, one way or the other; false: the socket is full. */
+bool roce_send(struct roce *roce, struct udp_batch *batch);
+
+/* ---- roce_faults.c: with faults alone ---- */
+
+/* What WEFT_FAULTS wants of packets, if anything. */
+enum weft_reason roce_faults_open(struct roce *roce);
+
+/* In the place of roce_take() and roce_send(). */
+void roce_faults_take(struct roce *roce, const struct ib_in *in);
+bool roce_faults_send(struct roce *roce, struct udp_batch *batch);
+
+/* Packets that are held back. */
+uint64_t roce_faults_due(const struct roce *roce);
+void roce_faults_expire(struct roce *roce, uint64_t now_ns);
 
 /* Sends what there is to send. True: something was sent. */
 bool roce_output(struct roce *roce);

@@ -18,6 +18,9 @@ struct ib_port *ib_port_create(const struct ib_port_config *config)
 	if (!port)
 		return NULL;
 	port->adapter = config->adapter;
+	port->cut_after = UINT64_MAX;
+	if (port->adapter->faults && port->adapter->faults->disconnect_after > 0)
+		port->cut_after = port->adapter->faults->disconnect_after;
 	port->conns_max = max;
 	list_init(&port->ready);
 	list_init(&port->ended);
@@ -152,6 +155,16 @@ static bool is_paced(const struct ib_conn *c)
 	return c->service == WEFT_RC || c->service == WEFT_UC;
 }
 
+/* A fault on purpose: what has carried so many bytes one way is lost, without a word. */
+static bool is_cut_off(struct ib_conn *c, uint64_t bytes)
+{
+	if (bytes < c->port->cut_after || !c->qp || !is_paced(c))
+		return false;
+	qp_fault_made(c->qp, FAULT_DISCONNECT_AFTER);
+	conn_fail(c, WEFT_R_FAULT_INJECTED);
+	return true;
+}
+
 /* IBA 9.6.1.2: the end-to-end context; the queue pair is its business. */
 static struct ib_conn *find_ee(const struct ib_port *port, uint32_t number)
 {
@@ -252,6 +265,8 @@ static enum weft_reason take(struct ib_port *port, uint64_t now_ns, const struct
 
 	if (r == WEFT_OK)
 		r = port_check_icrc(port, in);
+	if (r == WEFT_OK && is_cut_off(c, tally_of(port, c->qp)->bytes_in))
+		r = WEFT_R_FAULT_INJECTED;
 	if (r == WEFT_OK) {
 		tally_of(port, c->qp)->packets_in++;
 		tally_of(port, c->qp)->bytes_in += in->length;
@@ -331,6 +346,7 @@ bool ib_port_send(struct ib_port *port, uint64_t now_ns, struct ib_out *out)
 		struct ib_conn *c = CONTAINER_OF(port->ready.next, struct ib_conn, ready_link);
 
 		out->is_bounced = false;
+		(void)is_cut_off(c, tally_of(port, c->qp)->bytes_out);
 		if (!conn_next(c, now_ns, out)) {
 			conn_said_all(c, now_ns);
 			continue;

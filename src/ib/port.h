@@ -71,7 +71,8 @@ struct ib_port {
 	struct list ees_ended; /* end-to-end contexts, likewise */
 	struct ib_counts counts;
 	uint64_t drops[WEFT_REASON_COUNT]; /* of counts.dropped */
-	struct qp_tally nobodys;	   /* of what no queue pair is there for, or no one */
+	uint64_t cut_after;	      /* bytes one way, by a fault on purpose; UINT64_MAX: never */
+	struct qp_tally nobodys;      /* of what no queue pair is there for, or no one */
 	uint32_t burst;		      /* packets that the first of ready has sent in its turn */
 	uint32_t factors[IB_FACTORS]; /* of iba_icrc_factor(), by words; 0: not known yet */
 	uint8_t bounce[IBA_PAYLOAD_MAX];

@@ -8,9 +8,11 @@
  *	hold   the same but for the last; says "ready PID" and stays until its input ends
  *	work   the same, but sends all the while
  *	broken as story, then stays
+ *	verify carries many messages of all lengths, looks at every byte, then stays
  *	start  as story, captured by the program itself to the file, at the near end, until the bad
  *	       tag
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,9 +20,11 @@
 
 #include "seeing_side.h"
 
-enum { Q_KEY = 0x1ee7, PSN = 0xffffc0, PORT = 7471, REJECTED = 28 };
+enum { Q_KEY = 0x1ee7, PSN = 0xffffc0, PORT = 7471, REJECTED = 28, ROUNDS = 150 };
 
 static struct weft_path path = { .mtu_bytes = 1024, .traffic_class = 0x68, .hop_limit = 33 };
+
+static uint8_t timeout_code = 18;
 
 static void connect_one(const struct side *s, const struct side *to)
 {
@@ -32,7 +36,7 @@ static void connect_one(const struct side *s, const struct side *to)
 		.reads_in = 4,
 		.reads_out = 4,
 		.rnr_timer_code = 12,
-		.timeout_code = 18,
+		.timeout_code = timeout_code,
 		.retries = 7,
 		.rnr_retries = WEFT_RNR_RETRY_FOREVER,
 	};
@@ -130,6 +134,40 @@ static void be_refused(struct side *near, struct side *far)
 	MUST(weft_service_close(point));
 }
 
+/* Bytes that nobody has sent before. */
+static void fill(uint8_t *bytes, uint32_t length, uint32_t *state)
+{
+	for (uint32_t i = 0; i < length; i++)
+		bytes[i] = (uint8_t)((*state = *state * 1664525 + 1013904223) >> 24);
+}
+
+static void verify(struct side *near, struct side *far)
+{
+	const enum weft_opcode ops[] = { WEFT_OP_SEND, WEFT_OP_WRITE, WEFT_OP_READ };
+	uint32_t state = 1;
+
+	for (uint32_t i = 0; i < ROUNDS; i++) {
+		enum weft_opcode op = ops[i % 3];
+		struct weft_segment s = { (uintptr_t)near->memory, (i * 977) % 20000, near->tag };
+		struct weft_send_wr wr = {
+			.opcode = op,
+			.segments = &s,
+			.segment_count = 1,
+			.remote_addr = (uintptr_t)far->memory,
+			.remote_tag = far->tag,
+		};
+		const uint8_t *came = op == WEFT_OP_SEND ? far->memory + HALF : far->memory;
+
+		fill(op == WEFT_OP_READ ? far->memory : near->memory, s.length, &state);
+		carry(near, far, &wr, op == WEFT_OP_SEND);
+		if (near->failed > 0 || far->failed > 0 ||
+		    memcmp(near->memory, came, s.length) != 0) {
+			fprintf(stderr, "round %u: failed, or other bytes\n", i);
+			exit(1);
+		}
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const char *mode = argc > 1 ? argv[1] : "story";
@@ -138,6 +176,9 @@ int main(int argc, char **argv)
 	bool is_started = strcmp(mode, "start") == 0 && argc > 3;
 	static struct side near, far; /* left open: the end of the process must do */
 
+	/* Where packets are lost, an answer is not waited for so long. */
+	if (strcmp(mode, "verify") == 0)
+		timeout_code = 14;
 	path.from = path.to = is_ipv6 ? (struct weft_address){ .family = 6, .ip = { [15] = 1 } }
 				      : (struct weft_address){ .family = 4,
 							       .ip = { 127, 0, 0, 1 } };
@@ -146,6 +187,11 @@ int main(int argc, char **argv)
 	if (is_started)
 		MUST(weft_capture_start(near.adapter, argv[3]));
 	connect_both(&near, &far);
+	if (strcmp(mode, "verify") == 0) {
+		verify(&near, &far);
+		stay(&near, &far, false, false);
+		return 0;
+	}
 	every_message(&near, &far);
 	send_datagram(&near, &far);
 	be_refused(&near, &far);

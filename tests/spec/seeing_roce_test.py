@@ -325,6 +325,87 @@ def test_stat_roce_tells_what_its_sockets_had_no_room_for(place):
         yield "lost: %d" % lost()
 
 
+# --- faults --------------------------------------------------------------------------------------
+
+
+def faulty(place, faults, version="4", **wishes):
+    """Carries and looks at every byte; gives what stat then shows, and how many were made of each."""
+    child = place.start("verify", version, WEFT_FAULTS=faults, **wishes)
+    seen = seeing.stat(place, str(child.pid))["adapters"]
+    child.stdin.close()
+    said = child.stderr.read()
+    if child.wait(seeing.PATIENCE_S) != 0:
+        raise ValueError("exit status %d: %s" % (child.returncode, said))
+    made = re.search(r"^weft\[\d+\]: made by WEFT_FAULTS: (.*)$", said, re.M)
+    if not made or "on purpose, by WEFT_FAULTS=%s\n" % faults not in said:
+        raise ValueError("it says: " + said)
+    return seen, {k: int(v) for k, v in (m.split() for m in made.group(1).split(", "))}
+
+
+def of_all(seen, key):
+    return sum(a["roce"][key] for a in seen)
+
+
+@test
+def test_faults_roce_what_is_lost_is_sent_again(place):
+    for version in "46":
+        seen, made = faulty(place, "seed=5,loss=0.02", version)
+        if made.get("loss", 0) < 20 or list(made) != ["loss"]:
+            yield "made: %s" % made
+        if of_all(seen, "resent") < 10 or of_all(seen, "packets_in") >= of_all(seen, "packets_out"):
+            yield "of %d packets %d came, %d were sent again" % (
+                of_all(seen, "packets_out"), of_all(seen, "packets_in"), of_all(seen, "resent"))
+
+
+@test
+def test_faults_roce_what_is_damaged_is_dropped_and_sent_again(place):
+    """By the ICRC, unless what is damaged shows before that: whom it is for, say."""
+    for version in "46":
+        path = place.path("v%s.pcapng" % version)
+        seen, made = faulty(place, "seed=5,corrupt=0.02", version, WEFT_PCAP=path)
+        drops = collections.Counter()
+        for a in seen:
+            drops.update(a["roce"]["drops"])
+        # Behind what was dropped others come too early.
+        found = sum(drops.values()) - drops.get("ib_psn", 0)
+        if made.get("corrupt", 0) < 20 or not made["corrupt"] / 2 <= found <= made["corrupt"]:
+            yield "made: %s, dropped: %s" % (made, drops)
+        if drops["ib_icrc"] < 10 or of_all(seen, "resent") < 10:
+            yield "dropped: %s, sent again: %d" % (drops, of_all(seen, "resent"))
+        # The capture has what was sent so; what is damaged on its way in was good when it came.
+        bad = [p for p in packets_of(path) if list(icrc_faults([p]))]
+        if not 0 < sum(1 for p in bad if p.is_outgoing) < made["corrupt"]:
+            yield "%d bad packets in the capture" % len(bad)
+        if {p.bytes for p in bad if not p.is_outgoing} - {p.bytes for p in bad if p.is_outgoing}:
+            yield "bad packets have come that were not sent"
+
+
+@test
+def test_faults_roce_what_comes_twice_or_late_is_carried_out_once(place):
+    seen, made = faulty(place, "seed=5,duplicate=0.05,reorder=0.02,delay=0.01:2ms")
+    if not {"duplicate", "reorder", "delay"} == set(made) or min(made.values()) < 10:
+        yield "made: %s" % made
+    if of_all(seen, "duplicates") < 10:
+        yield "duplicates: %d" % of_all(seen, "duplicates")
+    seen, made = faulty(place, "loss=0.01,corrupt=0.01,duplicate=0.01,reorder=0.01,delay=0.01")
+    if len(made) != 5:
+        yield "made: %s" % made
+
+
+@test
+def test_faults_roce_a_connection_is_cut_off(place):
+    child = place.start("broken", "4", WEFT_FAULTS="seed=1")
+    if not place.ask("stat", str(child.pid)).stdout:
+        yield "a seed alone does something"
+    done = place.run("verify", "4", WEFT_FAULTS="disconnect_after=100KB", WEFT_LOG="info")
+    if done.returncode != 1 or "round " not in done.stderr:
+        yield "exit status %d: %s" % (done.returncode, done.stderr)
+    for what in (r"failed: fault_injected: ", r"QP \w+: WEFT_FAULTS: disconnect_after$",
+                 r"made by WEFT_FAULTS: disconnect_after \d$"):
+        if not re.search(what, done.stderr, re.M):
+            yield "not there: %s in %s" % (what, done.stderr)
+
+
 # --- all -----------------------------------------------------------------------------------------
 
 

@@ -79,7 +79,8 @@ void carry(struct side *near, struct side *far, struct weft_send_wr *wr, uint32_
 		MUST(weft_qp_post_recv(far->qp, &receive, 1, NULL));
 	wr->flags |= WEFT_SIGNALLED;
 	MUST(weft_qp_post_send(near->qp, wr, 1, NULL));
-	while (near->completed < near_due || far->completed < far_due) {
+	while ((near->completed < near_due || far->completed < far_due) &&
+	       near->failed + far->failed == 0) {
 		side_poll(near);
 		side_poll(far);
 	}

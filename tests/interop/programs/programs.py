@@ -21,6 +21,7 @@ import libfabric_cases
 import perftest_cases
 import roce_cases
 import roce_cm_cases
+import roce_fault_cases
 import sanitizers
 import ucx_cases
 import verbs_cases
@@ -33,7 +34,7 @@ IWARP = [dataclasses.replace(case, devices="iw_*") for case in
 ROCE = [dataclasses.replace(case, name="roce_" + case.name, devices="roce_*", network=True)
         for case in fio_cases.CASES + iser_cases.CASES + libfabric_cases.CASES]
 CASES = (verbs_cases.CASES + IWARP + ROCE + roce_cases.CASES + roce_cm_cases.CASES +
-         ucx_cases.CASES)
+         roce_fault_cases.CASES + ucx_cases.CASES)
 
 
 def main():

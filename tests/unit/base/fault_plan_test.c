@@ -49,6 +49,27 @@ TEST(test_faults_numbers_and_units_of_a_plan)
 	EXPECT_EQ(plan_of("disconnect_after=2GB").disconnect_after, UINT64_C(2000000000));
 }
 
+TEST(test_faults_of_packets_are_read)
+{
+	struct fault_plan p = plan_of("loss=0.1,duplicate=0.2,corrupt=0.3,reorder=0.4,"
+				      "delay=0.5:7us");
+
+	EXPECT_EQ(p.chances[FAULT_LOSS], 100000000);
+	EXPECT_EQ(p.chances[FAULT_DUPLICATE], 200000000);
+	EXPECT_EQ(p.chances[FAULT_CORRUPT], 300000000);
+	EXPECT_EQ(p.chances[FAULT_REORDER], 400000000);
+	EXPECT_EQ(p.chances[FAULT_DELAY], 500000000);
+	EXPECT_EQ(p.delay_ns, 7000);
+	EXPECT_EQ(plan_of("delay=0.5").delay_ns, 1000000);
+	EXPECT(fault_plan_has_packets(&p));
+	p = plan_of("seed=3,qp_error=1,disconnect_after=1,wc_delay=1");
+	EXPECT(!fault_plan_has_packets(&p));
+	p = plan_of("delay=0.000000001");
+	EXPECT(fault_plan_has_packets(&p));
+	p = plan_of("loss=0");
+	EXPECT(!fault_plan_has_packets(&p));
+}
+
 TEST(test_faults_a_plan_that_cannot_be_read_says_where_and_why)
 {
 	static const struct {
@@ -69,6 +90,7 @@ TEST(test_faults_a_plan_that_cannot_be_read_says_where_and_why)
 		{ "qp_error=0.5x", "qp_error=0.5x", "from 0 to 1" },
 		{ "qp_error=0.0000000001", "qp_error=0.0000000001", "9 decimals" },
 		{ "qp_error=0.1:5ms", "qp_error=0.1:5ms", "takes no time" },
+		{ "reorder=0.1:5ms", "reorder=0.1:5ms", "takes no time" },
 		{ "wc_delay=0.1:5", "wc_delay=0.1:5", "ns, us, ms or s" },
 		{ "wc_delay=0.1:", "wc_delay=0.1:", "ns, us, ms or s" },
 		{ "wc_delay=0.1:ms", "wc_delay=0.1:ms", "ns, us, ms or s" },
