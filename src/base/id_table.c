@@ -64,6 +64,18 @@ void id_table_fix_generation(struct id_table *t, uint8_t generation)
 	}
 }
 
+void id_table_pass_over(struct id_table *t, uint32_t count)
+{
+	uint32_t free_count = t->slots_max - t->used;
+
+	for (count = free_count ? count % free_count : 0; count > 0; count--) {
+		uint32_t slot = t->free_slots[t->free_head];
+
+		t->free_slots[(t->free_head + free_count) % t->slots_max] = slot;
+		t->free_head = (t->free_head + 1) % t->slots_max;
+	}
+}
+
 void id_table_remove(struct id_table *t, uint32_t id)
 {
 	uint32_t slot = id_slot(id);

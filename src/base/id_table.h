@@ -34,6 +34,9 @@ void id_table_remove(struct id_table *t, uint32_t id);
  */
 void id_table_fix_generation(struct id_table *t, uint8_t generation);
 
+/* Passes over so many of the free slots, which go out behind the others. */
+void id_table_pass_over(struct id_table *t, uint32_t count);
+
 static inline uint32_t id_slot(uint32_t id)
 {
 	return id & ID_SLOTS_MAX;

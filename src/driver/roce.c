@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "base/check.h"
 #include "driver/contact.h"
@@ -51,6 +52,7 @@ static enum weft_reason roce_create(struct net *net, struct roce **made)
 {
 	struct roce *r = calloc(1, sizeof(*r));
 	enum weft_reason reason;
+	uint32_t chance;
 
 	if (!r)
 		return WEFT_R_NO_MEMORY;
@@ -66,11 +68,13 @@ static enum weft_reason roce_create(struct net *net, struct roce **made)
 		reason = contacts_open(r);
 	if (reason == WEFT_OK)
 		reason = roce_faults_open(r);
+	if (reason == WEFT_OK && getrandom(&chance, sizeof(chance), 0) != sizeof(chance))
+		reason = WEFT_R_SYSTEM;
 	if (reason != WEFT_OK) {
 		roce_free(r);
 		return reason;
 	}
-	adapter_set_place(&net->adapter->core, udp_place(r->udp));
+	adapter_set_place(&net->adapter->core, udp_place(r->udp), chance);
 	*made = r;
 	return WEFT_OK;
 }

@@ -76,10 +76,12 @@ enum weft_reason adapter_init(struct adapter *a, const struct adapter_config *co
 	return WEFT_OK;
 }
 
-void adapter_set_place(struct adapter *a, uint8_t place)
+void adapter_set_place(struct adapter *a, uint8_t place, uint32_t chance)
 {
 	id_table_fix_generation(&a->qps, place);
 	id_table_fix_generation(&a->ees, place);
+	id_table_pass_over(&a->qps, chance);
+	id_table_pass_over(&a->ees, chance);
 }
 
 bool adapter_is_used(const struct adapter *a)

@@ -45,9 +45,10 @@ enum weft_reason adapter_init(struct adapter *a, const struct adapter_config *co
 
 /*
  * Where it stands among those of its host, 1 to 254: the highest 8 bits of the number of every
- * queue pair that is made from now on.
+ * queue pair that is made from now on. The lower ones begin anywhere, as chance has it: who had the
+ * place before may be gone without a word, and its peers think that its queue pairs are there.
  */
-void adapter_set_place(struct adapter *a, uint8_t place);
+void adapter_set_place(struct adapter *a, uint8_t place, uint32_t chance);
 
 /* Whether objects remain; then it is not released (WEFT_R_BUSY). */
 bool adapter_is_used(const struct adapter *a);

@@ -180,7 +180,7 @@ TEST(test_qp_15_numbers_of_a_place)
 	const struct weft_qp_options o = { .send_cq = b->cq, .recv_cq = b->cq };
 	uint32_t old = b->qp->number, first = 0;
 
-	adapter_set_place(&b->adapter, PLACE);
+	adapter_set_place(&b->adapter, PLACE, 0);
 	EXPECT(id_table_find(&b->adapter.qps, old) == b->qp);
 	for (uint32_t i = 0; i < 20; i++) {
 		struct weft_qp *qp;

@@ -161,3 +161,25 @@ TEST(test_id_table_with_a_fixed_generation)
 	EXPECT_EQ(t.generations[id_slot(old)], 254);
 	id_table_fini(&t);
 }
+
+TEST(test_id_table_slots_that_were_passed_over_come_last)
+{
+	static const uint32_t order[SLOTS - 1] = { 2, 0, 3, 4 };
+	struct id_table t;
+	uint32_t held;
+
+	REQUIRE(id_table_init(&t, SLOTS) == 0);
+	(void)id_table_add(&t, &objects[0]);
+	held = id_table_add(&t, &objects[1]);
+	id_table_remove(&t, id_table_add(&t, &objects[2]));
+	id_table_remove(&t, 1 << ID_SLOT_BITS);
+	/* Free, in this order: 3, 4, 2, 0. */
+	id_table_pass_over(&t, 4 * 1000 + 3);
+	id_table_pass_over(&t, 3);
+	for (uint32_t i = 0; i < SLOTS - 1; i++)
+		EXPECT_EQ(id_slot(id_table_add(&t, &objects[i])), order[i]);
+	EXPECT(id_table_find(&t, held) == &objects[1]);
+	id_table_pass_over(&t, 7); /* none is free */
+	EXPECT_EQ(id_table_add(&t, &objects[0]), 0);
+	id_table_fini(&t);
+}
