@@ -8,15 +8,26 @@
 #include "base/check.h"
 #include "base/least.h"
 
+/* Of conversations: so many, and one for each queue pair, up to what the agent can number. */
+enum { BESIDE_QPS = 4096, CONVERSATIONS_MAX = 1 << 16 };
+
 static const uint64_t leave_after_ns = 1000 * 1000;
 static const uint64_t again_after_ns = 20 * 1000 * 1000;
 
 /* ---- Life ----------------------------------------------------------------------------------- */
 
+static uint32_t conversations_max(const struct adapter *a)
+{
+	uint32_t max = BESIDE_QPS + a->qps.slots_max;
+
+	return max < CONVERSATIONS_MAX ? max : CONVERSATIONS_MAX;
+}
+
 enum weft_reason contacts_open(struct roce *r)
 {
 	struct ib_cm_config config = {
 		.place = udp_place(r->udp),
+		.conversations_max = conversations_max(&r->net->adapter->core),
 		.trace = r->net->adapter->core.trace,
 	};
 	uint64_t random[3];

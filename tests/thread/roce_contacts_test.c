@@ -226,3 +226,34 @@ TEST(test_cm_services_at_every_address_leave_none_to_others)
 	MUST(weft_service_close(first));
 	MUST(weft_adapter_close(a));
 }
+
+/* A conversation lasts as long as its connection does. */
+TEST(test_roce_a_contact_for_every_queue_pair)
+{
+	enum { QPS = 6000 };
+	static struct weft_contact *contacts[QPS];
+	const char *why_not = own_network_enter();
+	/* To where no way leads, so nobody answers. */
+	const struct weft_contact_options how = {
+		.path = { .from = loopback,
+			  .to = { .family = 4, .ip = { 192, 0, 2, 1 }, .port = 1 },
+			  .mtu_bytes = 1024 },
+		.port_space = WEFT_PORT_SPACE_TCP,
+	};
+	struct weft_adapter *a;
+	uint32_t count = 0;
+
+	if (why_not)
+		SKIP(why_not);
+	MUST(weft_adapter_open(&(struct weft_adapter_options){ .qps_max = QPS }, &a));
+	for (; count < QPS; count++) {
+		const struct weft_contact_offer offer = offer_of(count);
+
+		if (weft_contact_open(a, &how, &offer, &contacts[count]) != WEFT_OK)
+			break;
+	}
+	EXPECT_EQ(count, QPS);
+	while (count > 0)
+		MUST(weft_contact_close(contacts[--count]));
+	MUST(weft_adapter_close(a));
+}
