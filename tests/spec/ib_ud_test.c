@@ -70,6 +70,24 @@ TEST(test_iba_9_8_2_uc_loses_what_has_a_gap)
 	bed_close(b);
 }
 
+/* The receive of a Send that was cut short serves whatever comes next. */
+TEST(test_iba_9_8_2_uc_write_after_a_send_that_has_a_gap)
+{
+	struct bed *b = bed_open(NULL, WEFT_UC);
+	struct iba_packet write = peer_reth(b, IBA_WRITE_ONLY_IMM, P0 + 2, 4096, 4);
+
+	write.opcode = iba_opcode(IBA_UC, IBA_WRITE_ONLY_IMM);
+	bed_recv(b, 1, 1024, 3 * MTU);
+	bed_recv(b, 2, 2048, 3 * MTU);
+	EXPECT_EQ(bed_put(b, uc_op(b, IBA_SEND_FIRST, P0), data, MTU), WEFT_OK);
+	EXPECT_EQ(bed_put(b, write, data, 4), WEFT_OK);
+	bed_completed(b, 1, WEFT_SUCCESS);
+	EXPECT_EQ(bed_put(b, uc_op(b, IBA_SEND_ONLY, P0 + 3), data, 4), WEFT_OK);
+	bed_completed(b, 2, WEFT_SUCCESS);
+	EXPECT_EQ(b->adapter.messages_dropped, 1);
+	bed_close(b);
+}
+
 static struct bed *open_ud(void)
 {
 	struct ib_config config = bed_config();
