@@ -3,8 +3,9 @@
  * Random work on reliable connections between two nodes, on a network that loses, doubles, reorders
  * and corrupts packets, stands still and is cut (TRN-S2). Whoever completes a request looks at the
  * memory of both ends at once: a Write is there, a Read is right, Sends come in order and once, and
- * every addition is counted once (QP-S3). Some connections have no RNR retries: where the first Sends
- * find receives, credits see to it that none is sent in vain (IBA 9.7.7.2.5), however late they come.
+ * every addition is counted once (QP-S3). Some connections have no RNR retries: where the first
+ * Sends find receives, credits see to it that none is sent in vain (IBA 9.7.7.2.5), however late
+ * they come.
  *
  *	WEFT_SEEDS=FIRST:COUNT build/tests/ib_swarm
  */

@@ -219,7 +219,7 @@ TEST(test_cm_services_at_every_address_leave_none_to_others)
 	MUST(weft_roce_open(a));
 	MUST(weft_service_open(a, &at, &first));
 	MUST(weft_service_address(first, &at.at));
-	memcpy(at.at.ip, loopback.ip, sizeof(at.at.ip));
+	memcpy(at.at.ip, roce_loopback.ip, sizeof(at.at.ip));
 	EXPECT_EQ(weft_service_open(a, &at, &second), WEFT_R_ADDRESS_IN_USE);
 	if (second)
 		MUST(weft_service_close(second));
@@ -235,7 +235,7 @@ TEST(test_roce_a_contact_for_every_queue_pair)
 	const char *why_not = own_network_enter();
 	/* To where no way leads, so nobody answers. */
 	const struct weft_contact_options how = {
-		.path = { .from = loopback,
+		.path = { .from = roce_loopback,
 			  .to = { .family = 4, .ip = { 192, 0, 2, 1 }, .port = 1 },
 			  .mtu_bytes = 1024 },
 		.port_space = WEFT_PORT_SPACE_TCP,
