@@ -5,6 +5,7 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
+#include "base/least.h"
 #include "driver/calls.h"
 #include "driver/roce.h"
 
@@ -232,6 +233,12 @@ static uint32_t polls_until_epoll(const struct net *net)
 	return net->was_busy ? POLLS_BUSY : POLLS_IDLE;
 }
 
+/* By when something should have come: before that passes everybody is asked. */
+static uint64_t answer_due(const struct net *net)
+{
+	return least(timer_queue_due(&net->timers), net->roce ? roce_due(net->roce) : UINT64_MAX);
+}
+
 bool net_poll(struct net *net, bool is_all)
 {
 	bool has_found = false, has_moved = false, is_due = false;
@@ -240,7 +247,9 @@ bool net_poll(struct net *net, bool is_all)
 	/* The clock is read for deadlines, and when bytes have come: not for nothing. */
 	if (net_due(net) != UINT64_MAX) {
 		asked_ns = net_look_at_clock(net);
-		is_due = net_due(net) <= asked_ns;
+		is_due = answer_due(net) <= asked_ns;
+		if (net->roce)
+			roce_wake(net->roce, asked_ns); /* a rate does not wait for what comes */
 	}
 	/*
 	 * One question each time: a poll that finds nothing is one system call. What has come in
@@ -284,10 +293,7 @@ bool net_has_output(const struct net *net)
 
 uint64_t net_due(const struct net *net)
 {
-	uint64_t links = timer_queue_due(&net->timers);
-	uint64_t roce = net->roce ? roce_due(net->roce) : UINT64_MAX;
-
-	return links < roce ? links : roce;
+	return least(answer_due(net), net->roce ? roce_wake_due(net->roce) : UINT64_MAX);
 }
 
 static void traffic_add(struct weft_traffic *sum, const struct weft_traffic *t)

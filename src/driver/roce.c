@@ -6,6 +6,7 @@
 #include <sys/random.h>
 
 #include "base/check.h"
+#include "base/least.h"
 #include "driver/contact.h"
 #include "driver/tun.h"
 
@@ -383,11 +384,19 @@ bool roce_output(struct roce *r)
 
 uint64_t roce_due(const struct roce *r)
 {
-	uint64_t port = ib_port_due(r->port), cm = contacts_due(r);
 	uint64_t held = r->faults ? roce_faults_due(r) : UINT64_MAX;
 
-	port = port < cm ? port : cm;
-	return port < held ? port : held;
+	return least(held, least(ib_port_wait_due(r->port), contacts_due(r)));
+}
+
+uint64_t roce_wake_due(const struct roce *r)
+{
+	return ib_port_wake_due(r->port);
+}
+
+void roce_wake(struct roce *r, uint64_t now_ns)
+{
+	ib_port_wake(r->port, now_ns);
 }
 
 void roce_expire(struct roce *r, uint64_t now_ns)

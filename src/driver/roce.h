@@ -128,5 +128,10 @@ void roce_tell(const struct roce *roce, struct weft_roce_counts *counts);
 void roce_traffic(const struct qp_tally *of, struct weft_traffic *t);
 void roce_traffic_all(const struct roce *roce, struct weft_traffic *t);
 
+/* By when something should have been heard. */
 uint64_t roce_due(const struct roce *roce);
 void roce_expire(struct roce *roce, uint64_t now_ns);
+
+/* When somebody who keeps to a rate may send on; it is due, and to be sent. */
+uint64_t roce_wake_due(const struct roce *roce);
+void roce_wake(struct roce *roce, uint64_t now_ns);

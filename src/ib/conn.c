@@ -13,7 +13,7 @@ void conn_ready(struct ib_conn *c)
 
 void conn_alarm(struct ib_conn *c)
 {
-	uint64_t at = c->req.deadline_ns < c->pace.wake_ns ? c->req.deadline_ns : c->pace.wake_ns;
+	uint64_t at = c->req.deadline_ns;
 
 	if (at != UINT64_MAX && (!timer_is_set(&c->timer) || at < c->timer.deadline_ns))
 		timer_queue_set(&c->port->timers, &c->timer, at);
@@ -266,6 +266,7 @@ void ib_destroy(struct ib_conn *c)
 	if (c->qp)
 		conn_fail(c, WEFT_R_STREAM_LOST);
 	timer_queue_cancel(&port->timers, &c->timer);
+	timer_queue_cancel(&port->wakes, &c->pace.wake);
 	list_remove(&c->ready_link);
 	list_remove(&c->ended_link);
 	if (*place == c)
@@ -435,7 +436,7 @@ static void ib_down(struct weft_qp *qp, enum weft_reason why)
 	port_kept(c->port, &c->req, -(int64_t)c->req.kept_bytes);
 	timer_queue_cancel(&c->port->timers, &c->timer);
 	c->req.deadline_ns = UINT64_MAX;
-	c->pace.wake_ns = UINT64_MAX;
+	timer_queue_cancel(&c->port->wakes, &c->pace.wake);
 	c->pace.is_notice_due = false;
 	c->req.count = c->req.at = 0;
 	r->res_at = r->res_told = r->res_first = r->res_next;

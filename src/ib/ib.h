@@ -114,6 +114,15 @@ uint64_t ib_port_due(const struct ib_port *port);
 void ib_port_expire(struct ib_port *port, uint64_t now_ns);
 
 /*
+ * That is of two kinds. By one an answer should have come, so who expires it looks first at what
+ * has. By the other a connection that keeps to a rate may send on, and no look is due:
+ * ib_port_wake() is for these alone.
+ */
+uint64_t ib_port_wait_due(const struct ib_port *port);
+uint64_t ib_port_wake_due(const struct ib_port *port);
+void ib_port_wake(struct ib_port *port, uint64_t now_ns);
+
+/*
  * A connection whose queue pair has left it, after all of what it had to say was given out once;
  * NULL: none. Its owner tells the other end, and destroys it when that is done.
  */

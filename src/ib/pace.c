@@ -32,7 +32,7 @@ static const uint64_t ns_per_s = 1000 * 1000 * 1000;
 
 void pace_init(struct pace *s)
 {
-	*s = (struct pace){ .wake_ns = UINT64_MAX };
+	*s = (struct pace){ 0 };
 }
 
 /* ---- The sender ----------------------------------------------------------------------------- */

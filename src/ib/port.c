@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/least.h"
 
 enum { ACKS_LOOKED_AT = 4 }; /* of connections; where there are more, they do not wait */
 
@@ -31,7 +32,9 @@ struct ib_port *ib_port_create(const struct ib_port_config *config)
 	if (port->p_keys[0] == 0)
 		port->p_keys[0] = IBA_PKEY_DEFAULT;
 	port->conns = calloc(max, sizeof(struct ib_conn *));
-	if (!port->conns || timer_queue_init(&port->timers, max + EES_MAX) < 0) {
+	if (!port->conns || timer_queue_init(&port->timers, max + EES_MAX) < 0 ||
+	    timer_queue_init(&port->wakes, max) < 0) {
+		timer_queue_fini(&port->timers);
 		free(port->conns);
 		free(port);
 		return NULL;
@@ -43,6 +46,7 @@ void ib_port_destroy(struct ib_port *port)
 {
 	CHECK(port->conns_used == 0);
 	timer_queue_fini(&port->timers);
+	timer_queue_fini(&port->wakes);
 	free(port->conns);
 	free(port);
 }
@@ -326,10 +330,8 @@ static void conn_said_all(struct ib_conn *c, uint64_t now_ns)
 
 	list_remove(&c->ready_link);
 	port->burst = 0;
-	if (c->qp && !pace_is_open(&c->pace, now_ns)) {
-		c->pace.wake_ns = c->pace.next_ns;
-		conn_alarm(c);
-	}
+	if (c->qp && !pace_is_open(&c->pace, now_ns))
+		timer_queue_set(&port->wakes, &c->pace.wake, c->pace.next_ns);
 	if (!c->qp && !c->is_ee && !c->is_told && !list_is_linked(&c->ended_link))
 		list_add_tail(&port->ended, &c->ended_link);
 }
@@ -389,9 +391,27 @@ bool ib_port_has_acks_only(const struct ib_port *port)
 
 /* ---- Deadlines and events ------------------------------------------------------------------- */
 
-uint64_t ib_port_due(const struct ib_port *port)
+uint64_t ib_port_wait_due(const struct ib_port *port)
 {
 	return timer_queue_due(&port->timers);
+}
+
+uint64_t ib_port_wake_due(const struct ib_port *port)
+{
+	return timer_queue_due(&port->wakes);
+}
+
+uint64_t ib_port_due(const struct ib_port *port)
+{
+	return least(ib_port_wait_due(port), ib_port_wake_due(port));
+}
+
+void ib_port_wake(struct ib_port *port, uint64_t now_ns)
+{
+	struct timer *t;
+
+	while ((t = timer_queue_expire(&port->wakes, now_ns)) != NULL)
+		conn_ready(CONTAINER_OF(t, struct ib_conn, pace.wake));
 }
 
 static void conn_expire(struct ib_conn *c, uint64_t now_ns)
@@ -409,13 +429,10 @@ void ib_port_expire(struct ib_port *port, uint64_t now_ns)
 
 	/* Deadlines may be of before what came since. */
 	ib_port_sent(port, now_ns > port->now_ns ? now_ns : port->now_ns);
+	ib_port_wake(port, now_ns);
 	while ((t = timer_queue_expire(&port->timers, now_ns)) != NULL) {
 		struct ib_conn *c = CONTAINER_OF(t, struct ib_conn, timer);
 
-		if (c->pace.wake_ns <= now_ns) {
-			c->pace.wake_ns = UINT64_MAX;
-			conn_ready(c);
-		}
 		if (c->req.deadline_ns <= now_ns)
 			conn_expire(c, now_ns);
 		conn_alarm(c);

@@ -60,7 +60,8 @@ struct ib_port {
 	uint16_t p_keys[IB_PKEYS_MAX];
 	struct ib_conn **conns; /* by the slot of the queue pair's number */
 	uint32_t conns_max, conns_used;
-	struct timer_queue timers; /* one for each connection */
+	struct timer_queue timers; /* one for each connection, by when an answer is due */
+	struct timer_queue wakes;  /* the same: when it may send on */
 	struct list ready;	   /* connections that have something to send */
 	struct list ended;	   /* connections that their owner must hear of */
 	struct list members;	   /* struct member, of all groups */
@@ -199,8 +200,8 @@ struct pace {
 	uint64_t cut_ns, raise_ns;
 	uint32_t alpha, stage;
 	/* Packets. */
-	uint64_t next_ns; /* no packet before */
-	uint64_t wake_ns; /* somebody waits for that; or UINT64_MAX */
+	uint64_t next_ns;  /* no packet before */
+	struct timer wake; /* somebody waits for that */
 	uint64_t meter_ns, meter_bytes, meter_bps, sent_ns;
 	/* Of what arrives: its sender is told. */
 	uint64_t told_ns;
@@ -320,7 +321,7 @@ extern const struct transport ib_transport;
 /* It may have something to send. */
 void conn_ready(struct ib_conn *c);
 
-/* Its timer goes off no later than this; than what it waits for. */
+/* Its timer goes off no later than this. */
 void conn_deadline(struct ib_conn *c, uint64_t deadline_ns);
 void conn_alarm(struct ib_conn *c);
 

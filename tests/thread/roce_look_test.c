@@ -13,6 +13,9 @@ enum { PAIRS = 3, LOOKS_MAX = 100000, NOBODY = 0xff0042 };
 static struct weft_adapter *a, *b;
 static struct node nodes_a[PAIRS], nodes_b[PAIRS];
 
+/* Of the last one of a, or 0. */
+static uint64_t rate_bps;
+
 /* Pairs of two queue pairs; the last one of a has a peer that does not exist. */
 static void open_all(void)
 {
@@ -24,10 +27,13 @@ static void open_all(void)
 	}
 	for (int i = 0; i < PAIRS; i++) {
 		bool is_last = i == PAIRS - 1;
-		const struct weft_roce there = roce_way(is_last ? NOBODY
-								: weft_qp_number(nodes_b[i].qp));
+		struct weft_roce there = roce_way(is_last ? NOBODY : weft_qp_number(nodes_b[i].qp));
 		const struct weft_roce back = roce_way(weft_qp_number(nodes_a[i].qp));
 
+		if (is_last && rate_bps > 0) {
+			there.rate_bps = rate_bps;
+			there.timeout_code = 31; /* far away: it is not the matter */
+		}
 		roce_start(nodes_a[i].qp, &there);
 		roce_start(nodes_b[i].qp, &back);
 	}
@@ -75,10 +81,8 @@ static void unwatch(struct roce *r, uint32_t count)
 	REQUIRE(udp_unwatched(r->udp, fds, 8) >= count);
 }
 
-static void await_deadline(struct net *net)
+static void await_deadline(struct net *net, uint64_t due)
 {
-	uint64_t due = net_due(net);
-
 	REQUIRE(due != UINT64_MAX);
 	while (net_look_at_clock(net) < due) {
 		const struct timespec left = to_timespec(due - net->now_ns);
@@ -103,7 +107,7 @@ TEST(test_roce_before_a_deadline_passes_everybody_is_asked)
 	unwatch(net->roce, PAIRS - 1);
 	for (uint32_t i = 0; i < PAIRS - 1; i++)
 		post_write(&nodes_b[i], &nodes_a[i], i, 2);
-	await_deadline(net);
+	await_deadline(net, net_due(net));
 	(void)net_poll(net, false);
 	for (int i = 0; i < PAIRS - 1; i++)
 		came += nodes_a[i].memory[i] == 2;
@@ -160,4 +164,41 @@ TEST(test_roce_a_queue_pair_that_was_never_connected_has_no_traffic)
 	EXPECT_EQ(weft_qp_traffic(n.qp, &t), WEFT_R_QP_UNCONNECTED);
 	node_close(&n, NULL);
 	MUST(weft_adapter_close(a));
+}
+
+/* Who keeps to a rate sends on when its time has come: for that nobody is asked. */
+TEST(test_roce_a_rate_does_not_wait_for_what_comes)
+{
+	const char *why_not = own_network_enter();
+	struct weft_segment s;
+	struct weft_send_wr wr;
+	struct net *net;
+	uint64_t before;
+	int came = 0;
+
+	if (why_not)
+		SKIP(why_not);
+	rate_bps = 200 * 1000; /* a packet in 43 ms, 64 of them */
+	open_all();
+	write_of_each(PAIRS - 1);
+	s = node_seg(&nodes_a[PAIRS - 1], 0, NODE_BYTES);
+	wr = node_wr(WEFT_OP_WRITE, 1, &s, &nodes_b[0]);
+	REQUIRE(node_post(&nodes_a[PAIRS - 1], &wr));
+	adapter_enter(a);
+	net = a->net;
+	unwatch(net->roce, PAIRS - 1);
+	for (uint32_t i = 0; i < PAIRS - 1; i++)
+		post_write(&nodes_b[i], &nodes_a[i], i, 2);
+	net->is_all_due = false;
+	await_deadline(net, roce_wake_due(net->roce));
+	before = ib_port_counts(net->roce->port)->packets_out;
+	(void)net_poll(net, false);
+	(void)net_output(net);
+	EXPECT(ib_port_counts(net->roce->port)->packets_out > before);
+	for (int i = 0; i < PAIRS - 1; i++)
+		came += nodes_a[i].memory[i] == 2;
+	EXPECT(came < PAIRS - 1);
+	adapter_leave(a);
+	close_all();
+	rate_bps = 0;
 }
