@@ -11,9 +11,14 @@
 enum { BYTES = 64 * 1024, WRITES = 8 };
 
 /* A node whose memory is in a space of its own, where what is sent from is pinned. */
-static void open_in_space(struct weft_adapter *a, struct node *n, struct weft_space **space)
+static void open_in_space(struct weft_adapter *a, struct node *n, struct weft_space **space,
+			  bool has_pager)
 {
-	struct weft_space_options o = { .size_bytes = BYTES, .segments_max = 4 };
+	struct weft_space_options o = {
+		.size_bytes = BYTES,
+		.segments_max = 4,
+		.has_pager = has_pager,
+	};
 	struct weft_region_options region = { .length = BYTES, .rights = WEFT_LOCAL_READ };
 	struct weft_qp_options qp = { 0 };
 
@@ -22,7 +27,8 @@ static void open_in_space(struct weft_adapter *a, struct node *n, struct weft_sp
 	memset(n->memory, 5, BYTES);
 	o.memory = n->memory;
 	MUST(weft_space_create(a, &o, space));
-	MUST(weft_space_map(*space, 0, BYTES, 0));
+	MUST(weft_space_map(*space, 0, BYTES / 2, 0));
+	MUST(weft_space_map(*space, BYTES / 2, BYTES / 2, BYTES / 2));
 	MUST(weft_pd_create(a, &(struct weft_pd_options){ .space = *space }, &n->pd));
 	MUST(weft_cq_create(a, NULL, &n->cq));
 	MUST(weft_region_register(n->pd, &region, &n->tag));
@@ -45,7 +51,7 @@ TEST(test_send_06_roce_holds_nothing_that_has_left)
 		SKIP(why_not);
 	a = roce_adapter_open();
 	b = roce_adapter_open();
-	open_in_space(a, &from, &space);
+	open_in_space(a, &from, &space, false);
 	node_open(b, &to, NULL);
 	roce_start_both(from.qp, to.qp);
 	/* Nobody answers as long as the other end cannot look. */
@@ -71,4 +77,53 @@ TEST(test_send_06_roce_holds_nothing_that_has_left)
 	MUST(weft_adapter_close(b));
 	EXPECT_EQ(pins.count, 0);
 	EXPECT_EQ(pins.bytes, 0);
+}
+
+/*
+ * A program that is its own pager: what is sent from a page that is away waits, tells so, and goes
+ * on from wherever the page has come to.
+ */
+TEST(test_send_09_roce_waits_for_a_page_that_comes_back_elsewhere)
+{
+	const char *why_not = own_network_enter();
+	const struct weft_segment s = { .addr = BYTES / 2, .length = 4096 };
+	struct weft_segment far = s;
+	struct weft_event event = { .kind = WEFT_EVENT_COUNT };
+	struct weft_adapter *a, *b;
+	struct weft_space *space;
+	struct weft_completion c;
+	struct weft_send_wr wr;
+	struct node from, to;
+	uint64_t since = thread_now_ns();
+	bool has_event;
+
+	if (why_not)
+		SKIP(why_not);
+	a = roce_adapter_open();
+	b = roce_adapter_open();
+	open_in_space(a, &from, &space, true);
+	node_open(b, &to, NULL);
+	roce_start_both(from.qp, to.qp);
+	MUST(weft_space_move(space, BYTES / 2, WEFT_REAL_NONE));
+	memset(from.memory + BYTES / 2, 0xdd, BYTES / 2);
+	far.tag = from.tag;
+	wr = node_wr(WEFT_OP_WRITE, 1, &far, &to);
+	REQUIRE(node_post(&from, &wr));
+	while (event.kind != WEFT_EVENT_FAULT) {
+		REQUIRE(thread_now_ns() - since < PATIENCE_NS);
+		MUST(weft_event_next(a, PATIENCE_NS, &event, &has_event));
+		REQUIRE(has_event);
+	}
+	EXPECT_EQ(event.number, weft_qp_number(from.qp));
+	EXPECT_EQ(event.addr, BYTES / 2);
+	EXPECT_EQ(weft_space_move(space, 1, 0), WEFT_R_SPACE_SEGMENT);
+	MUST(weft_space_move(space, BYTES / 2, 0)); /* where it has been read in */
+	REQUIRE(node_take(from.cq, &c));
+	EXPECT_MEM(to.memory, from.memory, 4096);
+	EXPECT_EQ(to.memory[0], 5);
+	node_close(&from, NULL);
+	node_close(&to, NULL);
+	MUST(weft_space_destroy(space));
+	MUST(weft_adapter_close(a));
+	MUST(weft_adapter_close(b));
 }
