@@ -16,9 +16,7 @@ enum {
 	/* In vain: it is not hot any more. */
 	IN_VAIN_MAX = 4096,
 	/* Of what a shared socket holds when it closes: all that fits there. */
-	REST_READS = 1024,
-	/* Of what the kernel counts against a socket's buffer, payload is this part at least. */
-	ROOM_PART = 2
+	REST_READS = 1024
 };
 
 /* ---- Watching ------------------------------------------------------------------------------- */
@@ -179,18 +177,6 @@ void udp_stand_by(struct udp *u, bool is_polled)
 		watch_again(u->hot[i]);
 }
 
-uint32_t udp_unwatched(struct udp *u, struct pollfd *fds, uint32_t max)
-{
-	uint32_t count = 0;
-
-	for (uint32_t i = 0; i < u->hot_count && count < max; i++) {
-		if (u->hot[i]->asked == NOT_WATCHED)
-			fds[count++] = (struct pollfd){ .fd = u->hot[i]->watch.fd,
-							.events = POLLIN };
-	}
-	return count;
-}
-
 /* A flow that must wait does so at the end of the queue. */
 static struct udp_socket *ready_next(struct udp *u)
 {
@@ -287,15 +273,6 @@ static enum weft_reason open_shared(struct udp *u, bool is_ipv6)
 	return WEFT_OK;
 }
 
-static void see_room(struct udp *u)
-{
-	int bytes = 0;
-	socklen_t length = sizeof(bytes);
-
-	(void)getsockopt(u->shared[0].watch.fd, SOL_SOCKET, SO_RCVBUF, &bytes, &length);
-	u->room_bytes = (uint32_t)bytes / ROOM_PART;
-}
-
 static void init(struct udp *u, const struct udp_config *config)
 {
 	u->config = *config;
@@ -331,7 +308,6 @@ enum weft_reason udp_open(const struct udp_config *config, struct udp **opened)
 		udp_close(u);
 		return r;
 	}
-	see_room(u);
 	for (int i = 0; i < 2; i++) {
 		if (u->shared[i].watch.fd >= 0)
 			udp_socket_start(&u->shared[i]);
@@ -392,16 +368,6 @@ void udp_abandon(struct udp *u)
 uint8_t udp_place(const struct udp *u)
 {
 	return u->place;
-}
-
-bool udp_has_ipv6(const struct udp *u)
-{
-	return u->shared[1].watch.fd >= 0;
-}
-
-uint32_t udp_room_bytes(const struct udp *u)
-{
-	return u->room_bytes;
 }
 
 const struct udp_counts *udp_counts(const struct udp *u)

@@ -60,10 +60,6 @@ void udp_hand_on_rest(struct udp *udp);
 void udp_abandon(struct udp *udp);
 
 uint8_t udp_place(const struct udp *udp);
-bool udp_has_ipv6(const struct udp *udp);
-
-/* What a socket of ours holds that nobody has read yet, in bytes of payload, roughly. */
-uint32_t udp_room_bytes(const struct udp *udp);
 
 /*
  * The source port of what one queue pair sends to another. For what goes to the GSI (receiver 1)
@@ -108,9 +104,6 @@ bool udp_is_shared_asked(const struct udp *udp);
  * watched, which costs the kernel work with every packet. Or no longer: all are watched again.
  */
 void udp_stand_by(struct udp *udp, bool is_polled);
-
-/* Those that are not watched, for whoever sleeps: at most max. Returns how many. */
-uint32_t udp_unwatched(struct udp *udp, struct pollfd *fds, uint32_t max);
 
 /*
  * ---- Flows ----------------------------------------------------------------------------------

@@ -191,7 +191,6 @@ struct udp {
 	struct udp_stranger strangers[UDP_STRANGERS];
 	struct udp_ear learned[UDP_LEARNED_MAX]; /* the oldest is the next that makes room */
 	uint32_t learned_next;
-	uint32_t room_bytes;
 	struct udp_counts counts;
 	uint64_t overruns; /* of sockets that are closed */
 	/* Who is asked. */

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What lies in a socket of RoCE when a deadline passes has come in time; what a program is told. */
-#include <poll.h>
 #include <time.h>
 
 #include "driver/roce.h"
 #include "own_network.h"
 #include "roce_way.h"
+#include "udp_look.h"
 #include "verbs_fixture.h"
 
 enum { PAIRS = 3, LOOKS_MAX = 100000, NOBODY = 0xff0042 };

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "udp_fixture.h"
+#include "udp_look.h"
 #include "wire/iba_icrc.h"
 
 enum { BATCH = 15, IP_BYTES = 20, UDP_BYTES = 8, LO_MTU = 65536 };
