@@ -25,9 +25,9 @@ static uint64_t machine_now_ns(struct weft_adapter *a)
 	return now_ns;
 }
 
-static bool machine_output(struct weft_adapter *a)
+static bool machine_output(struct weft_adapter *a, bool can_wait)
 {
-	return a->net && net_output(a->net);
+	return a->net && net_output(a->net, can_wait);
 }
 
 static bool machine_poll(struct weft_adapter *a, bool is_all)
@@ -75,7 +75,7 @@ static void hand_out_events(struct weft_adapter *a)
 }
 
 /* Core and network give each other work until both rest, or others have waited long enough. */
-static void work(struct weft_adapter *a)
+static void work(struct weft_adapter *a, bool can_wait)
 {
 	bool has_moved;
 	int round = 0;
@@ -86,7 +86,7 @@ static void work(struct weft_adapter *a)
 		(void)adapter_now_ns(a); /* who comes here may have slept */
 	do {
 		core_work(a);
-		has_moved = a->host->output(a);
+		has_moved = a->host->output(a, can_wait);
 	} while (++round < ROUNDS_MAX && (has_moved || !list_is_empty(&a->core.ready)));
 	if (a->observer)
 		observe_drain(a);
@@ -101,22 +101,22 @@ static void work(struct weft_adapter *a)
 
 void adapter_work(struct weft_adapter *a)
 {
-	work(a);
+	work(a, false);
 }
 
-void adapter_poll(struct weft_adapter *a)
+void adapter_poll(struct weft_adapter *a, bool can_wait)
 {
 	a->polls++;
 	/* Polls that find nothing are many: the next one should come soon. */
 	if (a->host->poll(a, false) || !list_is_empty(&a->core.ready) || a->waiters > 0 ||
 	    due_of(a) != UINT64_MAX)
-		work(a);
+		work(a, can_wait);
 }
 
 void adapter_watch(struct weft_adapter *a)
 {
 	a->host->poll(a, true);
-	work(a);
+	work(a, false);
 }
 
 /* ---- Life ----------------------------------------------------------------------------------- */
@@ -248,7 +248,7 @@ enum weft_reason weft_event_next(struct weft_adapter *adapter, uint64_t timeout_
 		struct timespec until;
 		int cancel;
 
-		adapter_poll(adapter);
+		adapter_poll(adapter, false);
 		now = adapter_now_ns(adapter);
 		*has_event = event_pop(&core->events, event);
 		if (*has_event || now >= end)

@@ -18,8 +18,11 @@ struct weft_adapter;
 /* The world around an adapter: this machine, or a simulated one. */
 struct host {
 	uint64_t (*now_ns)(struct weft_adapter *a);
-	/* Moves bytes between streams and the network. True: the core may have work again. */
-	bool (*output)(struct weft_adapter *a);
+	/*
+	 * Moves bytes between streams and the network. True: the core may have work again.
+	 * can_wait: see adapter_poll().
+	 */
+	bool (*output)(struct weft_adapter *a, bool can_wait);
 	/* Looks for what has arrived: everywhere, or where it is likely. True: as above. */
 	bool (*poll)(struct weft_adapter *a, bool is_all);
 	uint64_t (*due)(struct weft_adapter *a);
@@ -104,10 +107,11 @@ static inline void adapter_leave(struct weft_adapter *a)
 
 /*
  * Makes what progress is due and wakes whoever waits for events; the second also looks for what has
- * arrived, in the name of the program, the third in that of the thread. The lock is held.
+ * arrived, in the name of the program, the third in that of the thread. The lock is held. can_wait:
+ * the program is told at once of what has come, and acknowledgements may go with its answer.
  */
 void adapter_work(struct weft_adapter *a);
-void adapter_poll(struct weft_adapter *a);
+void adapter_poll(struct weft_adapter *a, bool can_wait);
 void adapter_watch(struct weft_adapter *a);
 
 static inline void adapter_leave_working(struct weft_adapter *a)

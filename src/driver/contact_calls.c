@@ -476,7 +476,7 @@ enum weft_reason weft_service_next(struct weft_service_point *service, void *con
 		return WEFT_R_NULL_ARGUMENT;
 	a = service->roce->net->adapter;
 	adapter_enter(a);
-	adapter_poll(a);
+	adapter_poll(a, false);
 	*contact = NULL;
 	if (!list_is_empty(&service->requests)) {
 		*contact = CONTAINER_OF(service->requests.next, struct weft_contact, request_link);

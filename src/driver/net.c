@@ -137,7 +137,7 @@ void net_close(struct net *net)
 
 		(void)call_epoll_wait(net->epoll, &e, 1, 1);
 		net_poll(net, true);
-		net_output(net);
+		net_output(net, false);
 	}
 	while (!list_is_empty(&net->links))
 		link_end(CONTAINER_OF(net->links.next, struct link, all_link), WEFT_R_STREAM_LOST,
@@ -206,7 +206,7 @@ static bool expire(struct net *net, uint64_t asked_ns)
 	return has_moved;
 }
 
-bool net_output(struct net *net)
+bool net_output(struct net *net, bool can_wait)
 {
 	struct iwarp_stream *s, *last = iwarp_last(&net->attention);
 	bool has_moved = false, is_last = false;
@@ -219,7 +219,7 @@ bool net_output(struct net *net)
 		is_last = s == last;
 		has_moved |= link_service(iwarp_owner(s));
 	}
-	if (net->roce && !roce_waits_for_program(net->roce))
+	if (net->roce && !(can_wait && roce_waits_for_program(net->roce)))
 		has_moved |= roce_output(net->roce);
 	free_ended(net);
 	return has_moved;

@@ -58,7 +58,6 @@ struct net {
 	uint32_t hot_count, hot_turn, polls_since_epoll;
 	bool was_busy;		/* the last poll found something */
 	bool is_all_due;	/* by time, however few the polls were */
-	bool is_polled;		/* by the program, just now */
 	uint32_t polls_empty;	/* by the program, one after the other */
 	uint32_t blocked_count; /* links whose socket is full: epoll says when it is not */
 	/* desks.c: lent to busy streams, the longest lent first */
@@ -93,8 +92,11 @@ enum weft_reason net_get(struct weft_adapter *a, struct net **net);
 /* Ends it: what is still closing gets a moment, then everything is closed. */
 void net_close(struct net *net);
 
-/* Sends what is to be sent. True: something moved, and the core may have work again. */
-bool net_output(struct net *net);
+/*
+ * Sends what is to be sent. True: something moved, and the core may have work again. can_wait: as
+ * adapter_poll() has it.
+ */
+bool net_output(struct net *net, bool can_wait);
 
 /*
  * Receives what has arrived. Asks at most once about each connection; with is_all about every one,

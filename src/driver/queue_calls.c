@@ -103,16 +103,6 @@ static bool is_look_due(const struct weft_adapter *a)
 	return a->polls % POLLS_CONTENT == 0 || (a->net && a->net->is_all_due);
 }
 
-/* While it lasts, acknowledgements may wait for what the program does about what it finds. */
-static void poll_for_program(struct weft_adapter *a)
-{
-	if (a->net)
-		a->net->is_polled = true;
-	adapter_poll(a);
-	if (a->net)
-		a->net->is_polled = false;
-}
-
 /* What is due now belongs to what this poll can find, unless it finds all it wants. */
 static void look_for_more(struct weft_adapter *a, const struct weft_cq *cq, uint32_t max)
 {
@@ -120,7 +110,7 @@ static void look_for_more(struct weft_adapter *a, const struct weft_cq *cq, uint
 		a->polls++;
 		return;
 	}
-	poll_for_program(a);
+	adapter_poll(a, true);
 	/* Who is told of something may have waited for just that, and ends. */
 	if (a->net && a->net->is_waiting && cq->count > cq->hidden)
 		adapter_work(a);

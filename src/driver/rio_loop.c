@@ -267,7 +267,7 @@ static bool completions_take(struct rio_loop *loop)
 	/* Sockets are not asked while there is something to do without. */
 	adapter_enter(a);
 	if (loop->cq->count == 0)
-		adapter_poll(a);
+		adapter_poll(a, false);
 	(void)cq_poll(loop->cq, c, COMPLETIONS, &count);
 	adapter_leave(a);
 	for (uint32_t i = 0; i < count; i++) {

@@ -337,8 +337,8 @@ bool roce_waits_for_program(struct roce *r)
 {
 	struct net *net = r->net;
 
-	if (!net->is_polled || !net->is_standing_by || r->has_waited || is_resting(r) ||
-	    ib_cm_has_output(r->cm) || !ib_port_has_acks_only(r->port))
+	if (!net->is_standing_by || r->has_waited || is_resting(r) || ib_cm_has_output(r->cm) ||
+	    !ib_port_has_acks_only(r->port))
 		return false;
 	r->has_waited = true;
 	progress_waits(net);

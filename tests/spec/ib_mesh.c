@@ -88,12 +88,13 @@ static bool node_hear_ends(struct node *n)
 	return has_moved;
 }
 
-static bool mesh_output(struct weft_adapter *a)
+static bool mesh_output(struct weft_adapter *a, bool can_wait)
 {
 	struct node *n = node_of(a);
 	struct ib_out out = { .ipv4_id = 0 };
 	bool has_moved = false;
 
+	(void)can_wait;
 	while (ib_port_send(n->port, n->mesh->world.now_ns, &out)) {
 		node_put(n, &out);
 		has_moved = true;
@@ -142,7 +143,7 @@ static bool mesh_poll(struct weft_adapter *a, bool is_all)
 		ib_port_expire(n->port, n->mesh->world.now_ns);
 		has_moved = true;
 	}
-	return mesh_output(a) || has_moved;
+	return mesh_output(a, false) || has_moved;
 }
 
 static uint64_t mesh_due(struct weft_adapter *a)

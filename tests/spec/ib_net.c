@@ -168,12 +168,13 @@ static void node_put(struct node *n, const struct ib_out *out)
 	sim_datagram_send(&n->out, bytes, at);
 }
 
-static bool net_output(struct weft_adapter *a)
+static bool net_output(struct weft_adapter *a, bool can_wait)
 {
 	struct node *n = node_of(a);
 	struct ib_out out = { .ipv4_id = 0 };
 	bool has_moved = false;
 
+	(void)can_wait;
 	while (ib_port_send(n->port, n->net->world.now_ns, &out)) {
 		node_put(n, &out);
 		has_moved = true;
@@ -221,7 +222,7 @@ static bool net_poll(struct weft_adapter *a, bool is_all)
 		ib_port_expire(n->port, n->net->world.now_ns);
 		has_moved = true;
 	}
-	return net_output(a) || has_moved;
+	return net_output(a, false) || has_moved;
 }
 
 static uint64_t net_due(struct weft_adapter *a)

@@ -162,12 +162,13 @@ static uint64_t sim_now_ns(struct weft_adapter *a)
 	return node_of(a)->net->world.now_ns;
 }
 
-static bool sim_output(struct weft_adapter *a)
+static bool sim_output(struct weft_adapter *a, bool can_wait)
 {
 	struct node *n = node_of(a);
 	struct iwarp_stream *s;
 	bool has_moved = false;
 
+	(void)can_wait;
 	while ((s = iwarp_attend(&n->attention)) != NULL) {
 		struct tcp_end *e = iwarp_owner(s);
 
@@ -203,7 +204,7 @@ static bool sim_poll(struct weft_adapter *a, bool is_all)
 		end_move(n, CONTAINER_OF(list_pop(&n->ready), struct wire_end, ready_link));
 		has_moved = true;
 	}
-	return sim_output(a) || has_moved;
+	return sim_output(a, false) || has_moved;
 }
 
 /* The deadlines of wires are events of the world. */

@@ -193,7 +193,7 @@ TEST(test_roce_a_rate_does_not_wait_for_what_comes)
 	await_deadline(net, roce_wake_due(net->roce));
 	before = ib_port_counts(net->roce->port)->packets_out;
 	(void)net_poll(net, false);
-	(void)net_output(net);
+	(void)net_output(net, false);
 	EXPECT(ib_port_counts(net->roce->port)->packets_out > before);
 	for (int i = 0; i < PAIRS - 1; i++)
 		came += nodes_a[i].memory[i] == 2;
