@@ -2,39 +2,23 @@
 #include "ib_mesh.h"
 
 #include <stdlib.h>
-#include <string.h>
 
+#include "ib_node.h"
 #include "wire/iba_icrc.h"
 #include "wire/iba_psn.h"
 
-enum {
-	CONNS_MAX = 4096,
-	PACKETS_MAX = 1024,
-	HEAD = 3, /* ahead of a packet in the pipe: which IP, and the port it came from */
-	BYTES_MAX = IBA_PACKET_MAX + HEAD,
-	TRACE_EVENTS = 16 /* only the hash of all counts */
-};
-
-enum { EVENT_DEADLINE, EVENT_TICK, EVENT_ARRIVED };
-
-static const uint64_t tick_ns = 1000 * 1000;
+enum { CONNS_MAX = 4096, PACKETS_MAX = 1024 };
 
 struct node {
+	struct ib_node ib;
 	struct ib_mesh *mesh;
-	int index;
-	struct weft_adapter *adapter;
-	struct ib_port *port;
-	struct inet_end at[2]; /* IPv4 and IPv6 */
 	struct ib_ee *ees[MESH_NODES_MAX];
 	struct ib_conn *conns[CONNS_MAX];
 	uint32_t conn_count;
-	bool is_ready;
-	struct world_alarm alarm;
 };
 
 struct ib_mesh {
 	struct world world;
-	struct world_alarm tick;
 	int count;
 	struct node nodes[MESH_NODES_MAX];
 	struct sim_datagram pipes[MESH_NODES_MAX][MESH_NODES_MAX]; /* from, to */
@@ -52,22 +36,13 @@ static uint64_t mesh_now_ns(struct weft_adapter *a)
 	return node_of(a)->mesh->world.now_ns;
 }
 
-static void node_put(struct node *n, const struct ib_out *out)
+static struct sim_datagram *pipe_to(struct ib_node *n, const struct ib_path *path)
 {
-	const struct ib_path *path = out->path;
-	uint8_t bytes[BYTES_MAX];
-	size_t at = HEAD;
+	struct ib_mesh *mesh = CONTAINER_OF(n, struct node, ib)->mesh;
 	int to = path->to.address[path->is_ipv6 ? 15 : 3] - 1;
 
-	bytes[0] = path->is_ipv6;
-	bytes[1] = (uint8_t)(path->from.port >> 8);
-	bytes[2] = (uint8_t)path->from.port;
-	for (uint32_t i = 0; i < out->spans.count; i++) {
-		memcpy(bytes + at, out->spans.spans[i].bytes, out->spans.spans[i].length);
-		at += out->spans.spans[i].length;
-	}
-	CHECK(to >= 0 && to < n->mesh->count && at == out->spans.length + HEAD);
-	sim_datagram_send(&n->mesh->pipes[n->index][to], bytes, at);
+	CHECK(to >= 0 && to < mesh->count);
+	return &mesh->pipes[n->index][to];
 }
 
 /* Nobody needs the connection of a queue pair that has left. */
@@ -76,7 +51,7 @@ static bool node_hear_ends(struct node *n)
 	struct ib_conn *c;
 	bool has_moved = false;
 
-	while ((c = ib_port_event(n->port)) != NULL) {
+	while ((c = ib_port_event(n->ib.port)) != NULL) {
 		uint32_t i = 0;
 
 		while (n->conns[i] != c)
@@ -91,64 +66,30 @@ static bool node_hear_ends(struct node *n)
 static bool mesh_output(struct weft_adapter *a, bool can_wait)
 {
 	struct node *n = node_of(a);
-	struct ib_out out = { .ipv4_id = 0 };
-	bool has_moved = false;
+	bool has_moved = ib_node_send(&n->ib, n->mesh->world.now_ns, pipe_to);
 
 	(void)can_wait;
-	while (ib_port_send(n->port, n->mesh->world.now_ns, &out)) {
-		node_put(n, &out);
-		has_moved = true;
-	}
 	return node_hear_ends(n) || has_moved;
-}
-
-static void node_take(struct node *n, int from, const uint8_t *bytes, size_t length)
-{
-	bool is_ipv6 = bytes[0] & 1;
-	struct ib_in in = {
-		.bytes = bytes + HEAD,
-		.length = length - HEAD,
-		.is_ipv6 = is_ipv6,
-		.from = n->mesh->nodes[from].at[is_ipv6],
-		.to = n->at[is_ipv6],
-		.is_ipv4_word_known = true,
-		.ipv4_fragment = IBA_IPV4_DF,
-		.hop_limit = 64,
-	};
-
-	in.from.port = (uint16_t)(bytes[1] << 8 | bytes[2]);
-	in.to.port = IBA_UDP_PORT;
-	(void)ib_port_recv(n->port, n->mesh->world.now_ns, &in);
 }
 
 static bool mesh_poll(struct weft_adapter *a, bool is_all)
 {
 	struct node *n = node_of(a);
-	uint8_t bytes[BYTES_MAX];
-	size_t length;
+	struct ib_mesh *mesh = n->mesh;
 	bool has_moved = false;
 
 	(void)is_all;
-	n->is_ready = false;
-	for (int from = 0; from < n->mesh->count; from++) {
-		struct sim_datagram *in = &n->mesh->pipes[from][n->index];
-
-		while (sim_datagram_recv(in, bytes, sizeof(bytes), &length)) {
-			if (length > HEAD)
-				node_take(n, from, bytes, length);
-			has_moved = true;
-		}
-	}
-	if (ib_port_due(n->port) <= n->mesh->world.now_ns) {
-		ib_port_expire(n->port, n->mesh->world.now_ns);
-		has_moved = true;
-	}
+	n->ib.is_ready = false;
+	for (int from = 0; from < mesh->count; from++)
+		has_moved |= ib_node_recv(&n->ib, mesh->world.now_ns,
+					  &mesh->pipes[from][n->ib.index], &mesh->nodes[from].ib);
+	has_moved |= ib_node_expire(&n->ib, mesh->world.now_ns);
 	return mesh_output(a, false) || has_moved;
 }
 
 static uint64_t mesh_due(struct weft_adapter *a)
 {
-	return ib_port_due(node_of(a)->port);
+	return ib_port_due(node_of(a)->ib.port);
 }
 
 static const struct host mesh_host = {
@@ -163,18 +104,9 @@ static const struct host mesh_host = {
 static void node_open(struct ib_mesh *mesh, int i, struct weft_adapter *adapter)
 {
 	struct node *n = &mesh->nodes[i];
-	const struct ib_port_config config = { .adapter = &adapter->core };
 
 	n->mesh = mesh;
-	n->index = i;
-	n->adapter = adapter;
-	n->alarm.event = (struct world_event){ .node = (uint32_t)i, .kind = EVENT_DEADLINE };
-	n->port = ib_port_create(&config);
-	CHECK(n->port);
-	memcpy(n->at[0].address, (uint8_t[]){ 10, 0, 0, (uint8_t)(1 + i) }, 4);
-	n->at[1].address[0] = 0xfd;
-	n->at[1].address[15] = (uint8_t)(1 + i);
-	n->at[0].port = n->at[1].port = IBA_UDP_PORT;
+	ib_node_open(&n->ib, i, adapter);
 	adapter->host = &mesh_host;
 	adapter->world = n;
 }
@@ -186,7 +118,7 @@ static void pipe_open(struct ib_mesh *mesh, int from, int to, const struct sim_f
 		.arrived = { .node = (uint32_t)to, .kind = EVENT_ARRIVED },
 		.faults = *faults,
 		.datagrams_max = PACKETS_MAX,
-		.bytes_max = BYTES_MAX,
+		.bytes_max = IB_NODE_BYTES_MAX,
 	};
 
 	CHECK(sim_datagram_init(&mesh->pipes[from][to], &mesh->world, &o) == 0);
@@ -198,7 +130,7 @@ struct ib_mesh *ib_mesh_open(const struct ib_mesh_options *options,
 	const struct world_options o = {
 		.seed = options->seed,
 		.events_max = 64,
-		.trace_max = TRACE_EVENTS,
+		.trace_max = IB_NODE_TRACE,
 	};
 	struct ib_mesh *mesh = calloc(1, sizeof(*mesh));
 
@@ -206,7 +138,6 @@ struct ib_mesh *ib_mesh_open(const struct ib_mesh_options *options,
 		return NULL;
 	CHECK(world_init(&mesh->world, &o) == 0);
 	mesh->count = options->nodes;
-	mesh->tick.event.kind = EVENT_TICK;
 	for (int i = 0; i < mesh->count; i++) {
 		node_open(mesh, i, adapters[i]);
 		for (int to = 0; to < mesh->count; to++)
@@ -227,7 +158,7 @@ void ib_mesh_close(struct ib_mesh *mesh)
 				ib_ee_destroy(n->ees[to]);
 			sim_datagram_fini(&mesh->pipes[i][to]);
 		}
-		ib_port_destroy(n->port);
+		ib_port_destroy(n->ib.port);
 	}
 	world_fini(&mesh->world);
 	free(mesh);
@@ -240,7 +171,7 @@ struct ib_mesh *ib_mesh_of(const struct weft_adapter *a)
 
 int ib_mesh_node(const struct weft_adapter *a)
 {
-	return node_of(a)->index;
+	return node_of(a)->ib.index;
 }
 
 struct world *ib_mesh_world(struct ib_mesh *mesh)
@@ -250,7 +181,7 @@ struct world *ib_mesh_world(struct ib_mesh *mesh)
 
 struct ib_port *ib_mesh_port(struct ib_mesh *mesh, int node)
 {
-	return mesh->nodes[node].port;
+	return mesh->nodes[node].ib.port;
 }
 
 struct sim_datagram *ib_mesh_pipe(struct ib_mesh *mesh, int from, int to)
@@ -262,8 +193,8 @@ struct sim_datagram *ib_mesh_pipe(struct ib_mesh *mesh, int from, int to)
 
 static void path_fill(struct ib_mesh *mesh, struct ib_path *path, int from, int to)
 {
-	path->from = mesh->nodes[from].at[path->is_ipv6];
-	path->to = mesh->nodes[to].at[path->is_ipv6];
+	path->from = mesh->nodes[from].ib.at[path->is_ipv6];
+	path->to = mesh->nodes[to].ib.at[path->is_ipv6];
 	path->flow_label = iba_flow_label((uint32_t)from + 1, (uint32_t)to + 1);
 	path->from.port = iba_udp_port(path->flow_label);
 	path->hop_limit = 64;
@@ -275,7 +206,7 @@ static enum weft_reason ee_open(struct ib_mesh *mesh, int at, int to, const stru
 
 	path_fill(mesh, &own.path, at, to);
 	own.psn_send = iba_psn_add(k->psn_send, (uint32_t)at);
-	return ib_ee_create(mesh->nodes[at].port, &own, &mesh->nodes[at].ees[to]);
+	return ib_ee_create(mesh->nodes[at].ib.port, &own, &mesh->nodes[at].ees[to]);
 }
 
 static enum weft_reason ee_join(struct ib_mesh *mesh, int at, int to, const struct ib_ee_config *k)
@@ -309,7 +240,7 @@ static enum weft_reason conn_open(struct node *n, struct weft_qp *qp, const stru
 
 	if (n->conn_count == CONNS_MAX)
 		return WEFT_R_LIMIT;
-	r = ib_create(n->port, qp, k, c);
+	r = ib_create(n->ib.port, qp, k, c);
 	if (r != WEFT_OK)
 		return r;
 	n->conn_count++;
@@ -319,7 +250,7 @@ static enum weft_reason conn_open(struct node *n, struct weft_qp *qp, const stru
 enum weft_reason ib_mesh_attach(struct ib_mesh *mesh, struct weft_qp *qp, const struct ib_config *k)
 {
 	for (int i = 0; i < mesh->count; i++) {
-		if (&mesh->nodes[i].adapter->core == qp->adapter)
+		if (&mesh->nodes[i].ib.adapter->core == qp->adapter)
 			return conn_open(&mesh->nodes[i], qp, k);
 	}
 	return WEFT_R_BAD_ARGUMENT;
@@ -344,23 +275,12 @@ enum weft_reason ib_mesh_connect(struct ib_mesh *mesh, const int nodes[2],
 
 int ib_mesh_step(struct ib_mesh *mesh)
 {
+	struct ib_node *nodes[MESH_NODES_MAX];
 	struct world_event event;
 
-	for (int i = 0; i < mesh->count; i++) {
-		struct node *n = &mesh->nodes[i];
-		uint64_t core = adapter_due(&n->adapter->core), port = ib_port_due(n->port);
-
-		if (n->is_ready)
-			return i;
-		world_alarm_set(&mesh->world, &n->alarm, core < port ? core : port);
-	}
-	world_alarm_set(&mesh->world, &mesh->tick, mesh->world.now_ns + tick_ns);
-	CHECK(world_next(&mesh->world, &event));
-	world_alarm_cancel(&mesh->world, &mesh->tick);
-	if (event.kind == EVENT_TICK)
-		return -1;
-	mesh->nodes[event.node].is_ready = true;
-	return (int)event.node;
+	for (int i = 0; i < mesh->count; i++)
+		nodes[i] = &mesh->nodes[i].ib;
+	return ib_nodes_step(&mesh->world, nodes, mesh->count, &event);
 }
 
 bool ib_mesh_is_flowing(const struct ib_mesh *mesh)
