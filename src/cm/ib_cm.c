@@ -365,6 +365,7 @@ static void event_fill(struct ib_cm_event *e, const struct conv *c)
 	bool is_end = e->kind >= IB_CM_RESOLVED && e->kind <= IB_CM_DISCONNECTED;
 
 	e->id = c->id;
+	e->peer_id = c->peer_id;
 	e->owner = c->owner;
 	e->service_id = c->service_id;
 	e->ip = c->ip;

@@ -158,6 +158,7 @@ enum ib_cm_event_kind {
 struct ib_cm_event {
 	enum ib_cm_event_kind kind;
 	uint32_t id;
+	uint32_t peer_id;      /* of REQUESTED, REPLIED: the other end's id */
 	void *owner;	       /* as connect(), accept(), resolve() gave it */
 	uint64_t service_id;   /* of the conversation */
 	struct ibcm_ip ip;     /* from us to the peer; with a header of the RDMA CM, its ports */
@@ -272,6 +273,12 @@ enum weft_reason ib_cm_disconnect(struct ib_cm *cm, uint64_t now_ns, uint32_t id
  * know, and no event of this conversation follows. An unknown id is no error.
  */
 void ib_cm_forget(struct ib_cm *cm, uint64_t now_ns, uint32_t id);
+
+/*
+ * The owner knows that nobody is at the other end any more: FAILED or DISCONNECTED follows, and
+ * nothing is said. Nothing happens to a conversation that has ended, or is just ending.
+ */
+void ib_cm_lost(struct ib_cm *cm, uint64_t now_ns, uint32_t id);
 
 /* ---- Datagram services (SIDR) --------------------------------------------------------------- */
 

@@ -323,6 +323,19 @@ void ib_cm_forget(struct ib_cm *cm, uint64_t now_ns, uint32_t id)
 		leave(cm, now_ns, c);
 }
 
+void ib_cm_lost(struct ib_cm *cm, uint64_t now_ns, uint32_t id)
+{
+	struct conv *c = conv_find(cm, id);
+	bool is_open = c && (request_is_open(c) || reply_is_open(c) || c->state == IB_CM_REQ_SENT ||
+			     c->state == IB_CM_MRA_REQ_RCVD || c->state == IB_CM_REP_SENT ||
+			     c->state == IB_CM_MRA_REP_RCVD);
+
+	if (!is_open && !(c && c->state == IB_CM_CONNECTED))
+		return;
+	conv_hush(c);
+	conv_end(cm, now_ns, c, is_open ? WEFT_R_CONNECT_CLOSED : WEFT_R_STREAM_LOST);
+}
+
 /* ---- SIDR ----------------------------------------------------------------------------------- */
 
 enum weft_reason ib_cm_resolve(struct ib_cm *cm, uint64_t now_ns, const struct ib_cm_resolve *r,

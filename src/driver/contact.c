@@ -40,6 +40,8 @@ enum weft_reason contacts_open(struct roce *r)
 	list_init(&r->services);
 	list_init(&r->leaving);
 	list_init(&r->again);
+	list_init(&r->neighbours);
+	r->look_ns = UINT64_MAX;
 	r->cm = ib_cm_create(&config);
 	return r->cm ? WEFT_OK : WEFT_R_NO_MEMORY;
 }
@@ -65,6 +67,7 @@ void contacts_close(struct roce *r)
 		contact_destroy(CONTAINER_OF(r->contacts.next, struct weft_contact, link));
 	while (!list_is_empty(&r->services))
 		free(CONTAINER_OF(list_pop(&r->services), struct weft_service_point, link));
+	neighbours_close(r);
 	if (r->cm)
 		ib_cm_destroy(r->cm);
 }
@@ -78,6 +81,7 @@ struct weft_contact *contact_create(struct roce *r, void *context)
 	c->roce = r;
 	list_init(&c->request_link);
 	list_init(&c->leaving_link);
+	list_init(&c->neighbour_link);
 	list_add_tail(&r->contacts, &c->link);
 	event_source_init(&c->events, ++r->contact_next, context);
 	return c;
@@ -153,6 +157,7 @@ void contact_destroy(struct weft_contact *c)
 {
 	unbind(c);
 	contact_take(c);
+	neighbour_leave(c);
 	ib_cm_forget(c->roce->cm, c->roce->net->now_ns, c->over_id);
 	list_remove(&c->link);
 	list_remove(&c->events.link);
@@ -277,7 +282,8 @@ static void ask_again(struct roce *r, uint64_t now_ns)
 
 uint64_t contacts_due(const struct roce *r)
 {
-	return least(ib_cm_due(r->cm), least(leaving_due(r), again_due(r)));
+	return least(least(ib_cm_due(r->cm), neighbours_due(r)),
+		     least(leaving_due(r), again_due(r)));
 }
 
 /* ---- Requests -------------------------------------------------------------------------------- */
@@ -339,6 +345,8 @@ static void requested(struct roce *r, const struct ib_cm_event *e)
 	c->service = s;
 	s->unanswered++;
 	ib_cm_own(r->cm, e->id, c);
+	if (!c->is_datagram)
+		neighbour_join(c, &e->ip, e->peer_id);
 	tell(c, WEFT_CONTACT_REQUEST, e);
 	list_add_tail(&s->requests, &c->request_link);
 	event_raise(&r->net->adapter->core.events, &s->events, WEFT_EVENT_REQUEST, WEFT_OK);
@@ -354,6 +362,7 @@ static void take_event(struct roce *r, const struct ib_cm_event *e)
 		requested(r, e);
 		return;
 	case IB_CM_REPLIED:
+		neighbour_join(c, &e->ip, e->peer_id);
 		tell(c, WEFT_CONTACT_REPLY, e);
 		return;
 	case IB_CM_ESTABLISHED:
@@ -367,6 +376,7 @@ static void take_event(struct roce *r, const struct ib_cm_event *e)
 		return;
 	case IB_CM_FAILED:
 		c->id = 0;
+		neighbour_leave(c);
 		ib_cm_forget(r->cm, r->net->now_ns, e->id);
 		if (asks_again(c, e))
 			return;
@@ -377,6 +387,7 @@ static void take_event(struct roce *r, const struct ib_cm_event *e)
 		/* What the other end waits for need not wait for the program. */
 		(void)ib_cm_disconnect(r->cm, r->net->now_ns, e->id, (struct ibcm_bytes){ 0 });
 		c->id = 0;
+		neighbour_leave(c);
 		c->over_id = e->id;
 		end_conn_soon(c, e);
 		tell(c, WEFT_CONTACT_DISCONNECTED, e);
@@ -449,6 +460,7 @@ void contacts_output(struct roce *r)
 void contacts_expire(struct roce *r, uint64_t now_ns)
 {
 	ib_cm_expire(r->cm, now_ns);
+	neighbours_expire(r, now_ns);
 	take_events(r);
 	end_conns(r, now_ns);
 	ask_again(r, now_ns);

@@ -5,6 +5,7 @@
  *
  *	contact.c        the agent's events and datagrams; what becomes of contacts by them
  *	contact_calls.c  the public calls
+ *	neighbour.c      processes of this host that end without a word
  */
 #pragma once
 
@@ -48,6 +49,8 @@ struct weft_contact {
 	uint64_t leave_ns;
 	struct ibcm_parting parting; /* what the other end said then */
 	struct contact_again *again; /* or NULL: who finds nobody is told at once */
+	struct neighbour *neighbour; /* the process at the other end, if it is on this host */
+	struct list neighbour_link;
 	/* Until the program takes it. */
 	struct weft_service_point *service;
 	struct list request_link;
@@ -74,6 +77,18 @@ bool contacts_are_none(const struct roce *roce);
 /* Everybody is told that this side goes. */
 void contacts_leave(struct roce *roce);
 void contacts_close(struct roce *roce);
+
+/* The other end may be on this host: then the contact ends with its process. */
+void neighbour_join(struct weft_contact *c, const struct ibcm_ip *ip, uint32_t peer_id);
+void neighbour_leave(struct weft_contact *c);
+uint64_t neighbours_due(const struct roce *roce);
+
+/* Contacts with those that are gone end. */
+void neighbours_expire(struct roce *roce, uint64_t now_ns);
+void neighbours_close(struct roce *roce);
+
+/* In a child of fork(): gives its copies of the descriptors back. */
+void neighbours_abandon(struct roce *roce);
 
 /* Management datagrams that have come; that are to be sent. */
 void contacts_input(struct roce *roce);

@@ -109,8 +109,10 @@ static void net_abandon(struct net *net)
 		give_back(&CONTAINER_OF(at, struct link, all_link)->watch);
 	for (struct list *at = net->listeners.next; at != &net->listeners; at = at->next)
 		give_back(&CONTAINER_OF(at, struct weft_listener, link)->watch);
-	if (net->roce)
+	if (net->roce) {
+		neighbours_abandon(net->roce);
 		udp_abandon(net->roce->udp);
+	}
 	if (net->roce && net->roce->tun)
 		tun_abandon(net->roce->tun);
 	give_back(&net->wake);

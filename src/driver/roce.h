@@ -43,6 +43,8 @@ struct roce {
 	struct list contacts, services;
 	struct list leaving; /* contacts whose other end has left, and whose connection ends soon */
 	struct list again;   /* that found nobody, and ask once more */
+	struct list neighbours;
+	uint64_t look_ns;      /* when to see whether one of them is gone */
 	uint32_t contact_next; /* number */
 };
 

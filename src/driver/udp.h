@@ -20,7 +20,7 @@
  *
  * What others on the host can do. One that closes hands on what lies in its shared sockets, and one
  * that speaks to a contact what it said there. A process that dies takes with it what else lay
- * unread in its sockets, as a lost packet. One that is
+ * unread in its sockets, as a lost packet; its contacts learn of it (neighbour.c). One that is
  * stopped keeps what the kernel gives its shared sockets: packets that no flow is for, of those
  * peers' source ports whose hash is its. To send again by another source port helps. Everybody who
  * may bind the port in this network namespace can take packets and give others': they are all
@@ -60,6 +60,9 @@ void udp_hand_on_rest(struct udp *udp);
 void udp_abandon(struct udp *udp);
 
 uint8_t udp_place(const struct udp *udp);
+
+/* A descriptor that is connected to a place's name, as long as that is there; or negative. */
+int udp_place_connect(uint8_t place);
 
 /*
  * The source port of what one queue pair sends to another. For what goes to the GSI (receiver 1)

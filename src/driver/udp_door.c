@@ -104,6 +104,14 @@ void udp_doors_open(struct udp *u)
 
 /* ---- To whom we go -------------------------------------------------------------------------- */
 
+int udp_place_connect(uint8_t place)
+{
+	struct udp_unix name;
+
+	udp_place_name(place, &name);
+	return udp_unix_connect(&name);
+}
+
 static void host_close(struct udp *u, struct udp_host *h)
 {
 	list_remove(&h->link);

@@ -364,3 +364,37 @@ TEST(test_ib_cm_arguments)
 	EXPECT(ib_cm_code(UINT64_MAX) == 31);
 	bed_close(b);
 }
+
+/* Whoever knows that the other end is no more need not wait for an answer. */
+TEST(test_ib_cm_conversation_with_one_that_is_lost_ends)
+{
+	struct cm_ids ids;
+	struct ib_cm_event e;
+	uint32_t id_a, id_b;
+
+	bed_open(b, NULL);
+	ids = bed_connected(b);
+	ib_cm_lost(b->cm[B], b->now_ns, ids.id[B]);
+	e = bed_event(b, B, IB_CM_DISCONNECTED);
+	EXPECT(e.reason == WEFT_R_STREAM_LOST && !e.is_by_peer && e.private_bytes == 0);
+	bed_quiet(b, B);
+	ib_cm_lost(b->cm[B], b->now_ns, ids.id[B]); /* it has ended */
+	bed_no_event(b, B);
+	bed_close(b);
+
+	bed_open(b, NULL);
+	id_b = bed_requested(b, &id_a);
+	ib_cm_lost(b->cm[B], b->now_ns, id_b);
+	e = bed_event(b, B, IB_CM_FAILED);
+	EXPECT(e.reason == WEFT_R_CONNECT_CLOSED && e.reject == 0);
+	bed_quiet(b, B);
+	bed_close(b);
+
+	bed_open(b, NULL);
+	ids = bed_replied(b);
+	EXPECT_EQ(ib_cm_disconnect(b->cm[B], b->now_ns, ids.id[B], NO_DATA), WEFT_OK);
+	ib_cm_lost(b->cm[B], b->now_ns, ids.id[B]); /* it is asked, and whoever gets that answers */
+	EXPECT_EQ(bed_state(b, B, ids.id[B]), IB_CM_DREQ_SENT);
+	ib_cm_lost(b->cm[B], b->now_ns, 0);
+	bed_close(b);
+}
