@@ -36,7 +36,11 @@ NAME = re.compile(r"(test_\w+) \(tests\.(\w+)\.")
 VENDORS = re.compile(r"mlx5|efa|cuda")
 # What cannot pass on a device, where the suite does not ask: device -> test -> why.
 LEFT_OUT = {
-    "iw_lo": {("test_rdmacm", "test_rdmacm_async_udp_traffic"): "iWARP has no datagrams"},
+    "iw_lo": {
+        ("test_rdmacm", "test_rdmacm_async_udp_traffic"): "iWARP has no datagrams",
+        ("test_rdmacm", "test_rdmacm_async_write"):
+            "a Write of iWARP has ended when it is sent, and the test looks before it has arrived",
+    },
 }
 # Those whose children start threads: the thread sanitizer counts their parent's among them, and ends.
 FORKING = re.compile(r"test_rdmacm_\w+|test_multi_process_alloc_dm")
