@@ -9,6 +9,7 @@
 #include "conversation.h"
 #include "dump_words.h"
 #include "recording.h"
+#include "roce_words.h"
 
 struct dump_args {
 	const char *path;
@@ -21,6 +22,9 @@ struct dump {
 	uint64_t packets, cut, kinds[PACKET_MALFORMED + 1];
 	uint64_t problems;
 	uint32_t introduced; /* the connections whose names were said */
+	/* RoCE: the middle of a message, which may go on. */
+	struct roce_item run; /* count 0: none */
+	uint64_t run_ns;
 };
 
 static const char usage[] =
@@ -28,7 +32,8 @@ static const char usage[] =
 	"\n"
 	"Prints the RDMA traffic of a capture (pcap or pcapng; - is the standard input), a line for\n"
 	"each message: seconds since the first packet, connection, direction, message. Understands\n"
-	"iWARP (MPA, DDP, RDMAP on TCP). TCP is put in order, CRCs and markers are checked.\n"
+	"iWARP (MPA, DDP, RDMAP on TCP) and RoCE v2 (InfiniBand on UDP; a line for each packet).\n"
+	"TCP is put in order, CRCs and markers are checked.\n"
 	"\n"
 	"  --quiet     print problems and the summary only\n"
 	"\n"
@@ -86,6 +91,39 @@ static void tell(void *context, const struct conversation *c, const struct mpa_i
 	putchar('\n');
 }
 
+static void tell_run(struct dump *d)
+{
+	uint64_t us = (d->run_ns - d->begin_ns) / 1000;
+	bool is_good = !*d->run.fault;
+	char text[DUMP_LINE_BYTES];
+
+	if (d->run.count == 0)
+		return;
+	d->problems += !is_good;
+	if (!d->is_quiet || !is_good) {
+		roce_item_words(&d->run, text, sizeof(text));
+		printf("%5" PRIu64 ".%06" PRIu64 "  %s", us / 1000000, us % 1000000, text);
+		if (!is_good)
+			printf("  ** %s", d->run.fault);
+		putchar('\n');
+	}
+	d->run.count = 0;
+}
+
+static void take_roce(struct dump *d, const struct packet *p)
+{
+	struct roce_item item;
+
+	roce_item_of(p, &item);
+	if (d->run.count > 0 && roce_item_join(&d->run, &item))
+		return;
+	tell_run(d);
+	d->run = item;
+	d->run_ns = d->now_ns;
+	if (!roce_item_is_middle(&item))
+		tell_run(d);
+}
+
 static void take(struct dump *d, struct conversations *all, const struct recorded_packet *p)
 {
 	if (d->packets++ == 0)
@@ -94,8 +132,12 @@ static void take(struct dump *d, struct conversations *all, const struct recorde
 	d->now_ns = p->time_ns > d->begin_ns ? p->time_ns : d->begin_ns;
 	d->cut += p->is_cut;
 	d->kinds[p->kind]++;
-	if (p->kind == PACKET_TCP)
+	if (p->kind == PACKET_TCP) {
+		tell_run(d);
 		conversations_take(all, &p->packet);
+	} else if (p->kind == PACKET_ROCE) {
+		take_roce(d, &p->packet);
+	}
 }
 
 static const char *plural(uint64_t n)
@@ -131,20 +173,20 @@ static void print_mpa_sums(const struct conversations *all)
 /* True if all RDMA traffic was decoded. */
 static bool print_sums(const struct dump *d, const struct conversations *all)
 {
-	bool is_good = d->problems == 0 && d->kinds[PACKET_ROCE] == 0;
+	bool is_good = d->problems == 0;
 
 	if (all->mpa_count > 0)
 		print_mpa_sums(all);
-	else
+	else if (d->kinds[PACKET_ROCE] == 0)
 		printf("no iWARP connection\n");
 	print_count(all->other_count, "other TCP connection", "");
-	print_count(d->kinds[PACKET_ROCE], "RoCEv2 packet", ", which I cannot decode yet");
+	print_count(d->kinds[PACKET_ROCE], "RoCEv2 packet", "");
 	print_count(d->kinds[PACKET_OTHER], "packet", " of other protocols");
 	print_count(d->kinds[PACKET_FRAGMENT], "IP fragment", " not looked into");
 	print_count(d->kinds[PACKET_MALFORMED], "packet", " with broken headers");
 	print_count(d->cut, "packet", " cut short when captured");
 	print_count(d->problems, "problem", "");
-	if (is_good && all->mpa_count > 0)
+	if (is_good && (all->mpa_count > 0 || d->kinds[PACKET_ROCE] > 0))
 		printf("all RDMA traffic decoded\n");
 	return is_good;
 }
@@ -175,6 +217,7 @@ int cmd_dump(int argc, char **argv)
 	while ((got = recording_next(capture, &p, error)) == 1)
 		take(&d, &all, &p);
 	conversations_end(&all);
+	tell_run(&d);
 	if (got < 0) {
 		printf("** the file is broken after packet %" PRIu64 ": %s\n", d.packets, error);
 		d.problems++;

@@ -127,8 +127,8 @@ static enum packet_kind ip4_decode(struct packet *p, struct rd *r, uint32_t not_
 
 	skip(r, 1);
 	total = rd_u16(r);
-	skip(r, 2);
-	fragment = rd_u16(r);
+	p->ipv4_word = rd_u32(r);
+	fragment = p->ipv4_word & UINT16_MAX;
 	skip(r, 1);
 	*next = rd_u8(r);
 	skip(r, 2);
@@ -196,6 +196,25 @@ static enum packet_kind tcp_decode(struct packet *p, struct rd *r)
 	return PACKET_TCP;
 }
 
+/* A length of 0, as of one that was joined, leaves it to IP. */
+static enum packet_kind udp_decode(struct packet *p, struct rd *r)
+{
+	size_t said;
+
+	p->from.port = rd_u16(r);
+	p->to.port = rd_u16(r);
+	if (p->to.port != ROCE_PORT)
+		return PACKET_OTHER;
+	said = rd_u16(r);
+	skip(r, 2); /* checksum */
+	if (r->is_short || (said != 0 && said < UDP_BYTES))
+		return PACKET_MALFORMED;
+	if (said != 0 && said - UDP_BYTES < left(r))
+		r->end = r->at + (said - UDP_BYTES);
+	p->data = *r;
+	return PACKET_ROCE;
+}
+
 enum packet_kind packet_decode(struct packet *p, enum packet_link link, struct rd frame,
 			       uint32_t frame_bytes)
 {
@@ -217,14 +236,11 @@ enum packet_kind packet_decode(struct packet *p, enum packet_link link, struct r
 		return PACKET_OTHER;
 	if (kind != PACKET_TCP)
 		return kind;
-	if (next == NEXT_UDP) {
-		skip(&frame, 2);
-		return rd_u16(&frame) == ROCE_PORT ? PACKET_ROCE : PACKET_OTHER;
-	}
-	if (next != NEXT_TCP)
-		return PACKET_OTHER;
-	kind = tcp_decode(&v, &frame);
-	if (kind == PACKET_TCP)
+	if (next == NEXT_UDP)
+		kind = udp_decode(&v, &frame);
+	else
+		kind = next == NEXT_TCP ? tcp_decode(&v, &frame) : PACKET_OTHER;
+	if (kind == PACKET_TCP || kind == PACKET_ROCE)
 		*p = v;
 	return kind;
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One captured frame taken apart: link header, IP, TCP. What is not TCP is named and left alone.
+ * One captured frame taken apart: link header, IP, TCP or the UDP of RoCE. What is neither is named
+ * and left alone.
  * Checksums are not looked at: a capture on the sending machine has them before they are filled in.
  */
 #pragma once
@@ -39,13 +40,14 @@ struct packet {
 	struct packet_end from, to;
 	uint32_t seq, ack;
 	uint8_t flags;
-	struct rd data;	      /* what the capture has of the segment */
+	uint32_t ipv4_word;   /* identification and fragment word; of IPv6 0 */
+	struct rd data;	      /* what the capture has of the segment, or of the datagram */
 	uint32_t lacks_bytes; /* what it has not: the frame was cut when captured */
 };
 
 /*
- * The frame is what was captured of frame_bytes. The packet is filled in for PACKET_TCP only, and
- * its data then points into the frame.
+ * The frame is what was captured of frame_bytes. The packet is filled in for PACKET_TCP and
+ * PACKET_ROCE only, which has no seq, ack and flags; its data then points into the frame.
  */
 enum packet_kind packet_decode(struct packet *p, enum packet_link link, struct rd frame,
 			       uint32_t frame_bytes);

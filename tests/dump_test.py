@@ -147,14 +147,73 @@ def test_dump_packets_cut_when_captured():
     expect(out, " cut short when captured\n" in out)
 
 
-def test_dump_says_that_it_does_not_know_roce():
-    """One packet of UDP to port 4791, as raw IP: it is RDMA, and was not decoded."""
+def rxe(name):
+    with open(os.path.join(GOLDEN, "rxe", name + ".pcap"), "rb") as f:
+        return f.read()
+
+
+def test_dump_every_golden_capture_of_roce():
+    """Each packet's ICRC is good, and so is its form."""
+    for name in sorted(os.listdir(os.path.join(GOLDEN, "rxe"))):
+        if not name.endswith(".pcap"):
+            continue
+        with open(os.path.join(GOLDEN, "rxe", name), "rb") as f:
+            count = len(list(packets(f.read())))
+        status, out, err = dump(os.path.join(GOLDEN, "rxe", name))
+        expect(name + " ends well", status == 0 and err == "" and "**" not in out)
+        expect(out, out.endswith("\n%d RoCEv2 packets\nall RDMA traffic decoded\n" % count))
+        quiet = dump("--quiet", os.path.join(GOLDEN, "rxe", name))
+        expect(name + " quietly", quiet[0] == 0 and out.endswith(quiet[1]) and
+               quiet[1].count("\n") == 2)
+
+
+def test_dump_roce_in_words():
+    _, out, _ = dump("-", data=rxe("rxe_cm"))
+    for what in ("UD SEND Only, QP 000001, PSN 000000, from QP 000001, Q_Key 0x80010000, 256 bytes: "
+                 "CM REQ, id b2134196, service ", ": CM REP, id 6d76f576 to b2134196, QP 000016",
+                 ": CM RTU, id b2134196 to 6d76f576", ": CM DREQ, id ",
+                 "  RC READ Request, QP 000016, PSN c906ee, 64 bytes of R_Key 0x00000927 at "
+                 "0xaaaae7ce0670", "  RC READ Response Only, QP 000016, PSN c906ee, ACK, MSN 1, 64 ",
+                 "  RC WRITE Only, QP 000016, PSN c906f0, 64 bytes to R_Key 0x000008c8 at "):
+        expect("not there: %s in %s" % (what, out), what in out)
+    _, out, _ = dump("-", data=rxe("rxe_cm_refused"))
+    expect(out, ": CM REJ, id " in out and " (8)" in out)
+    _, out, _ = dump("-", data=rxe("rxe_badread"))
+    expect(out, ", NAK remote access error, MSN " in out)
+
+
+def test_dump_roce_the_middle_of_a_message_is_one_line():
+    data = rxe("rxe_rc")
+    middle = [r for r in packets(data) if r[16 + 14 + 28] in (0x01, 0x07, 0x0e)]
+    _, out, _ = dump("-", data=data)
+    lines = [l for l in out.splitlines() if " Middle, " in l]
+    folded = sum(int(l.split(" packets")[0].rsplit(" ", 1)[1]) if " packets" in l else 1
+                 for l in lines)
+    expect(out, len(middle) == folded and len(lines) < len(middle))
+
+
+def test_dump_roce_tells_a_wrong_icrc_and_what_is_cut_off():
+    data = rxe("rxe_write")
+    records = list(packets(data))
+    for i in (0, len(records) - 1):
+        bad = bytearray(records[i])
+        bad[-1] ^= 1
+        status, out, _ = dump("-", data=data[:FRAME_AT] + b"".join(
+            records[:i] + [bytes(bad)] + records[i + 1:]))
+        expect(out, status == 1 and out.count("**") == 1 and "  ** its ICRC is wrong\n" in out)
+        short = bad[:8] + (len(bad) - 16 - 4).to_bytes(4, "little") + bad[12:-4]
+        status, out, _ = dump("--quiet", "-", data=data[:FRAME_AT] + bytes(short))
+        expect(out, status == 1 and "  ** 4 bytes are missing from the capture\n" in out)
+
+
+def test_dump_roce_that_is_none():
+    """A packet of UDP to port 4791, as raw IP, without an ICRC."""
     udp = bytes.fromhex("c00012b700140000") + bytes(12)
     ip = bytes.fromhex("450000280000400040110000" "0a0000010a000002") + udp
     head = bytes.fromhex("d4c3b2a1020004000000000000000000ffff000065000000")
     size = len(ip).to_bytes(4, "little")
     status, out, _ = dump("-", data=head + bytes(8) + size + size + ip)
-    expect(out, status == 1 and "\n1 RoCEv2 packet, which I cannot decode yet\n" in out)
+    expect(out, status == 1 and "10.0.0.1 > 10.0.0.2  ** " in out and "\n1 problem\n" in out)
 
 
 def test_dump_says_what_is_wrong_with_a_file():

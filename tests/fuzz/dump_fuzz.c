@@ -12,6 +12,7 @@
 #include "conversation.h"
 #include "dump_words.h"
 #include "recording.h"
+#include "roce_words.h"
 #include "wire/mpa.h"
 
 enum { STREAM_MAX = 1 << 16 };
@@ -26,6 +27,19 @@ static void tell(void *context, const struct conversation *c, const struct mpa_i
 	dump_end_words(&c->ends[0], end);
 	dump_item_words(c->mpa, item, text, sizeof(text));
 	CHECK(strlen(text) < sizeof(text));
+}
+
+static void try_roce(const struct packet *p)
+{
+	char text[DUMP_LINE_BYTES];
+	struct roce_item item, again;
+
+	roce_item_of(p, &item);
+	CHECK(item.is_decoded || item.fault[0] != 0);
+	roce_item_words(&item, text, sizeof(text));
+	CHECK(strlen(text) < sizeof(text));
+	again = item;
+	CHECK(!roce_item_join(&item, &again)); /* its number is the same */
 }
 
 static void try_file(const uint8_t *data, size_t size)
@@ -44,6 +58,8 @@ static void try_file(const uint8_t *data, size_t size)
 	while (recording_next(c, &p, error) == 1) {
 		if (p.kind == PACKET_TCP)
 			conversations_take(&all, &p.packet);
+		else if (p.kind == PACKET_ROCE)
+			try_roce(&p.packet);
 	}
 	conversations_end(&all);
 	conversations_fini(&all);

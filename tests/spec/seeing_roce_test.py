@@ -148,6 +148,9 @@ def story_faults(place, version):
     if come - sent or set(sent) != set(come):
         yield "%d packets sent, %d come, %d of which were not sent so" % (
             sum(sent.values()), sum(come.values()), sum((come - sent).values()))
+    dumped = place.ask("dump", "--quiet", path)
+    if dumped.returncode != 0 or "\nall RDMA traffic decoded\n" not in dumped.stdout:
+        yield "weft dump: " + dumped.stdout
     if [f[REJ_REASON] for f in frames if f.get(REJ_REASON)] != [["0x001c"]] * 2:
         yield "the refusal: %s" % [f[REJ_REASON] for f in frames if f.get(REJ_REASON)]
 
