@@ -26,7 +26,7 @@ static const char usage[] =
 	"  -f, --follow  go on as the file grows, until the program ends\n"
 	"  --qp N        only events of this queue pair, as the lines number it\n"
 	"  --kind KIND   only events of this kind: connect, link, state, stream, terminate,\n"
-	"                refused, send, recv, dropped, fault, cm or tag\n";
+	"                refused, send, recv, dropped, nak, timeout, fault, cm or tag\n";
 
 struct trace_args {
 	const char *path;
@@ -65,6 +65,11 @@ static const char *const kinds[TRACE_KINDS] = {
 	[TRACE_LINK_PHASE] = "link",
 	[TRACE_FAULT] = "fault",
 	[TRACE_CM_STATE] = "cm",
+	[TRACE_PEER] = "connect",
+	[TRACE_PACKET_DROPPED] = "dropped",
+	[TRACE_NAK_SENT] = "nak",
+	[TRACE_NAK_TAKEN] = "nak",
+	[TRACE_TIMEOUT] = "timeout",
 };
 
 static bool is_kind(const char *name)
@@ -128,6 +133,7 @@ static bool connect_words(const struct trace_event *e, const struct trace_event 
 		[TRACE_ENDED] = "closes the connection with",
 		[TRACE_RESET] = "resets the connection with",
 		[TRACE_LINK_PHASE] = "its link with",
+		[TRACE_PEER] = "its peer is at",
 	};
 	char at[WEFT_ADDRESS_TEXT], who[16] = "-", more[WORDS_BYTES] = "";
 
@@ -140,6 +146,8 @@ static bool connect_words(const struct trace_event *e, const struct trace_event 
 	if (e->kind == TRACE_LINK_PHASE)
 		snprintf(more, sizeof(more), ": %s -> %s", link_phase_name(e->a >> 16),
 			 link_phase_name(e->b));
+	if (e->kind == TRACE_PEER)
+		snprintf(more, sizeof(more), ", QP %06x", (unsigned int)e->b);
 	address_words(address, (uint16_t)e->a, at);
 	snprintf(text, size, "%-9s  %s %s%s", who, words[e->kind], at, more);
 	return true;

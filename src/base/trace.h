@@ -46,6 +46,12 @@ enum trace_kind {
 	TRACE_FAULT,
 	/* who = communication id: a conversation of the IB CM; a = from, b = to, reason */
 	TRACE_CM_STATE,
+	/* ib: who = QP number */
+	TRACE_PEER,	      /* with an address, as above: where its peer is; b = number of that */
+	TRACE_PACKET_DROPPED, /* for it, reason */
+	TRACE_NAK_SENT,	      /* a = PSN, b = syndrome */
+	TRACE_NAK_TAKEN,      /* the same */
+	TRACE_TIMEOUT,	      /* a = PSN: the peer has said nothing about it for that long */
 	TRACE_KINDS,
 	/* The simulator's own kinds start here. */
 	TRACE_SIM = 64

@@ -28,18 +28,30 @@ __attribute__((format(printf, 2, 3))) static void add(struct line *l, const char
 		l->used += (size_t)n < room ? (size_t)n : room - 1;
 }
 
-static void add_ends(struct line *l, const struct link *link)
+/* What its connection is: of iWARP a link, of RoCE what was noted of it; or neither. */
+struct ends {
+	const struct link *link;
+	const struct qp_tally *roce;
+};
+
+static void add_ends(struct line *l, const struct ends *ends)
 {
+	bool is_roce = ends->roce && ends->roce->peer.family != 0;
+	const struct weft_address *local, *remote;
 	char text[WEFT_ADDRESS_TEXT];
 
-	if (!link)
+	if (!is_roce && !ends->link)
 		return;
-	if (link->local.family != 0) {
-		weft_address_text(&link->local, text);
+	local = is_roce ? &ends->roce->local : &ends->link->local;
+	remote = is_roce ? &ends->roce->peer : &ends->link->remote;
+	if (local->family != 0) {
+		weft_address_text(local, text);
 		add(l, ", %s", text);
 	}
-	weft_address_text(&link->remote, text);
+	weft_address_text(remote, text);
 	add(l, " to %s", text);
+	if (is_roce)
+		add(l, ", QP %06x", ends->roce->peer_number);
 }
 
 /* In one piece, so that lines of several threads do not mix. */
@@ -49,13 +61,13 @@ static void say(struct line *l)
 	(void)output_write(STDERR_FILENO, (const uint8_t *)l->text, l->used);
 }
 
-static void say_failure(const struct trace_event *e, const struct link *link, const char *what)
+static void say_failure(const struct trace_event *e, const struct ends *ends, const char *what)
 {
 	struct line l = { .used = 0 };
-	const char *peer = link ? link_peer_words(link) : NULL;
+	const char *peer = ends->link && !ends->roce ? link_peer_words(ends->link) : NULL;
 
 	add(&l, "weft[%ld]: QP %06x", (long)getpid(), e->who);
-	add_ends(&l, link);
+	add_ends(&l, ends);
 	if (e->reason == WEFT_R_FLUSHED)
 		add(&l, ": %s by this program.", what);
 	else
@@ -66,26 +78,26 @@ static void say_failure(const struct trace_event *e, const struct link *link, co
 	say(&l);
 }
 
-static void say_agreed(const struct trace_event *e, const struct link *link)
+static void say_agreed(const struct trace_event *e, const struct ends *ends)
 {
 	struct line l = { .used = 0 };
 
 	add(&l, "weft[%ld]: QP %06x", (long)getpid(), e->who);
-	add_ends(&l, link);
+	add_ends(&l, ends);
 	add(&l, ": agreed: %s, %s, %u Reads in, %u out", e->b & TRACE_HAS_CRC ? "CRC" : "no CRC",
 	    e->b & (TRACE_SENDS_MARKERS | TRACE_TAKES_MARKERS) ? "markers" : "no markers",
 	    (unsigned int)(e->a >> 16 & 0xffff), (unsigned int)(e->a >> 32 & 0xffff));
 	say(&l);
 }
 
-static void say_fault(const struct trace_event *e, const struct link *link)
+static void say_fault(const struct trace_event *e, const struct ends *ends)
 {
 	struct line l = { .used = 0 };
 
 	add(&l, "weft[%ld]: ", (long)getpid());
 	if (e->who)
 		add(&l, "QP %06x", e->who);
-	add_ends(&l, link);
+	add_ends(&l, ends);
 	add(&l, "%sWEFT_FAULTS: %s", e->who ? ": " : "", fault_name((enum fault)e->a));
 	say(&l);
 }
@@ -99,19 +111,22 @@ static enum log_level level_of(enum weft_reason reason)
 void log_event(struct weft_adapter *a, enum log_level level, const struct trace_event *e)
 {
 	const struct weft_qp *qp = e->who ? id_table_find(&a->core.qps, e->who) : NULL;
-	const struct link *link = qp ? qp->link : NULL;
+	const struct ends ends = {
+		.link = qp ? qp->link : NULL,
+		.roce = qp && qp->tally.is_begun ? &qp->tally : NULL,
+	};
 	enum weft_reason reason = (enum weft_reason)e->reason;
 
 	if (e->kind == TRACE_QP_STATE && (e->b == WEFT_QPS_ERROR || e->b == WEFT_QPS_SQE)) {
 		/* From SQE on to ERROR it was told before. */
 		if (reason != WEFT_OK && e->a != WEFT_QPS_SQE && level >= level_of(reason))
-			say_failure(e, link, level_of(reason) == LOG_INFO ? "ended" : "failed");
+			say_failure(e, &ends, level_of(reason) == LOG_INFO ? "ended" : "failed");
 	} else if (e->kind == TRACE_CONNECT_FAILED && e->who != 0) {
 		if (level >= level_of(reason))
-			say_failure(e, link, "not connected");
+			say_failure(e, &ends, "not connected");
 	} else if (e->kind == TRACE_AGREED && level >= LOG_INFO) {
-		say_agreed(e, link);
+		say_agreed(e, &ends);
 	} else if (e->kind == TRACE_FAULT && level >= LOG_INFO) {
-		say_fault(e, link);
+		say_fault(e, &ends);
 	}
 }

@@ -126,11 +126,20 @@ static enum weft_reason make_conn(struct roce *roce, struct weft_qp *qp, const s
 	list_init(&rc->members);
 	k.owner = rc;
 	r = ib_create(roce->port, qp, &k, &rc->conn);
-	if (r != WEFT_OK)
+	if (r != WEFT_OK) {
 		free(rc);
-	else if (is_connected)
+		return r;
+	}
+	if (is_connected) {
 		udp_flow_open(roce->udp, &k.path, qp->number, w->peer_number, &rc->ear);
-	return r;
+		observe_address(roce->net->adapter, &qp->tally.peer,
+				(struct trace_event){
+					.kind = TRACE_PEER,
+					.who = qp->number,
+					.b = w->peer_number,
+				});
+	}
+	return WEFT_OK;
 }
 
 enum weft_reason weft_qp_receive(struct weft_qp *qp, const struct weft_roce *roce)

@@ -5,33 +5,20 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
 /* ---- Looking -------------------------------------------------------------------------------- */
 
-static struct weft_address address_of(const struct inet_end *end, bool is_ipv6)
-{
-	struct weft_address a = { .family = is_ipv6 ? 6 : 4, .port = end->port };
-
-	memcpy(a.ip, end->address, is_ipv6 ? 16 : 4);
-	return a;
-}
-
 static void look_at_roce(const struct weft_qp *qp, struct stat_qp *seen)
 {
-	const struct ib_conn *c = ib_conn_of(qp);
-
 	seen->is_roce = true;
-	seen->has_link = c != NULL;
+	seen->has_link = ib_conn_of(qp) != NULL;
 	seen->tally = qp->tally;
 	roce_traffic(&qp->tally, &seen->traffic);
-	if (!c || !qp_is_connected_service(qp))
-		return;
-	seen->has_path = true;
-	seen->local = address_of(&ib_path(c)->from, ib_path(c)->is_ipv6);
-	seen->remote = address_of(&ib_path(c)->to, ib_path(c)->is_ipv6);
-	seen->peer_qp = ib_peer_qp(c);
+	seen->has_path = qp->tally.peer.family != 0;
+	seen->local = qp->tally.local;
+	seen->remote = qp->tally.peer;
+	seen->peer_qp = qp->tally.peer_number;
 }
 
 static void look_at_qp(const struct weft_qp *qp, struct stat_qp *seen)
@@ -95,7 +82,7 @@ bool report_look(struct weft_adapter *a, struct stat_adapter *seen)
 		if (!qps->objects[i])
 			continue;
 		look_at_qp(qps->objects[i], qp);
-		seen->links += qp->is_roce && qp->has_path;
+		seen->links += qp->is_roce && qp->has_link && qp->has_path;
 		seen->qp_count++;
 	}
 	return true;

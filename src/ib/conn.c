@@ -2,6 +2,7 @@
 #include "ib/port.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/check.h"
 
@@ -163,6 +164,26 @@ static struct ib_conn *conn_alloc(struct ib_port *port, struct weft_qp *qp,
 	return c;
 }
 
+static struct weft_address address_of(const struct inet_end *end, bool is_ipv6)
+{
+	struct weft_address a = { .family = is_ipv6 ? 6 : 4, .port = end->port };
+
+	memcpy(a.ip, end->address, is_ipv6 ? 16 : 4);
+	return a;
+}
+
+/* For whoever wants to know, also when it has ended. */
+static void note_path(struct ib_conn *c)
+{
+	struct qp_tally *t = &c->qp->tally;
+
+	if (!qp_is_connected_service(c->qp))
+		return;
+	t->local = address_of(&c->path.from, c->path.is_ipv6);
+	t->peer = address_of(&c->path.to, c->path.is_ipv6);
+	t->peer_number = c->peer_qp;
+}
+
 enum weft_reason ib_create(struct ib_port *port, struct weft_qp *qp, const struct ib_config *k,
 			   struct ib_conn **conn)
 {
@@ -181,6 +202,7 @@ enum weft_reason ib_create(struct ib_port *port, struct weft_qp *qp, const struc
 	port->conns[id_slot(c->number)] = c;
 	qp_attach_receiving(qp, &ib_transport, c);
 	qp->tally.is_begun = true;
+	note_path(c);
 	set_reads_out(c, k);
 	*conn = c;
 	return WEFT_OK;
@@ -244,6 +266,7 @@ enum weft_reason ib_adjust(struct ib_conn *c, const struct ib_config *k, uint32_
 	if (fields & IB_PATH) {
 		c->path = k->path;
 		c->path.mtu_bytes = mtu_bytes;
+		note_path(c);
 	}
 	if (fields & IB_P_KEY)
 		c->p_key = k->p_key ? k->p_key : c->port->p_keys[0];
@@ -310,16 +333,6 @@ struct ib_conn *ib_conn_of(const struct weft_qp *qp)
 void *ib_owner(const struct ib_conn *c)
 {
 	return c->owner;
-}
-
-const struct ib_path *ib_path(const struct ib_conn *c)
-{
-	return &c->path;
-}
-
-uint32_t ib_peer_qp(const struct ib_conn *c)
-{
-	return c->peer_qp;
 }
 
 bool ib_is_open(const struct ib_conn *c)

@@ -259,10 +259,6 @@ struct ib_conn *ib_conn_of(const struct weft_qp *qp);
 
 void *ib_owner(const struct ib_conn *c);
 
-/* Of RC and UC: where its packets go. */
-const struct ib_path *ib_path(const struct ib_conn *c);
-uint32_t ib_peer_qp(const struct ib_conn *c);
-
 /* Whether a queue pair uses it. */
 bool ib_is_open(const struct ib_conn *c);
 

@@ -107,7 +107,7 @@ void port_dropped(struct ib_port *port, uint32_t who, enum weft_reason reason)
 	port->counts.dropped_for = reason;
 	port->drops[reason]++;
 	trace_add(port->adapter->trace, (struct trace_event){
-						.kind = TRACE_DROPPED,
+						.kind = TRACE_PACKET_DROPPED,
 						.who = who,
 						.reason = (uint16_t)reason,
 					});

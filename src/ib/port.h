@@ -296,6 +296,18 @@ static inline struct qp_tally *tally_of(struct ib_port *port, struct weft_qp *qp
 	return qp ? &qp->tally : &port->nobodys;
 }
 
+/* Something of a queue pair that a person may want to know. */
+static inline void note(const struct ib_conn *c, const struct weft_qp *qp, uint16_t kind,
+			uint64_t a, uint64_t b)
+{
+	trace_add(c->port->adapter->trace, (struct trace_event){
+						   .kind = kind,
+						   .who = qp ? qp->number : c->number,
+						   .a = a,
+						   .b = b,
+					   });
+}
+
 /* A message was taken whole; its last packet has gone out for the first time. */
 static inline void count_message_in(struct ib_port *port, struct weft_qp *qp, uint64_t payload)
 {

@@ -135,6 +135,7 @@ static enum weft_reason take_nak(struct ib_conn *c, uint64_t now_ns, const struc
 	c->port->counts.rnrs_in += is_rnr;
 	tally_of(c->port, c->req.qp)->naks_in += !is_rnr;
 	tally_of(c->port, c->req.qp)->rnrs_in += is_rnr;
+	note(c, c->req.qp, TRACE_NAK_TAKEN, p->psn, p->syndrome);
 	acknowledge(c, now_ns, p->psn);
 	if (c->req.count == 0)
 		return WEFT_R_IB_PSN;

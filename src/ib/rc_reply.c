@@ -57,6 +57,7 @@ static void make_ack(struct ib_conn *c, struct ib_out *out)
 		c->port->counts.naks_out += !is_rnr;
 		tally_of(c->port, r->qp)->rnrs_out += is_rnr;
 		tally_of(c->port, r->qp)->naks_out += !is_rnr;
+		note(c, r->qp, TRACE_NAK_SENT, p.psn, p.syndrome);
 	} else {
 		p.syndrome = iba_syndrome_ack(credits(c));
 	}
@@ -152,6 +153,7 @@ static void answer_refusal(struct ib_conn *c, const struct resource *e, struct i
 	};
 
 	c->port->counts.naks_out++;
+	note(c, c->resp.qp, TRACE_NAK_SENT, p.psn, p.syndrome);
 	packet_make(c, &p, NULL, out);
 }
 

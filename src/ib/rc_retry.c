@@ -263,6 +263,7 @@ static void timed_out(struct ib_conn *c, uint64_t now_ns)
 
 	c->port->counts.timeouts++;
 	tally_of(c->port, q->qp)->timeouts++;
+	note(c, q->qp, TRACE_TIMEOUT, q->psn_una, 0);
 	q->progress_ns = now_ns;
 	q->is_timed = false;
 	q->rtt_ns = 0; /* whatever it was, it is not that any more */

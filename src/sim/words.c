@@ -12,6 +12,7 @@
 #include "iwarp/iwarp.h"
 #include "sim/rio_world.h"
 #include "sim/sim_trace.h"
+#include "wire/iba_aeth.h"
 #include "wire/rdmap.h"
 
 static void iwarp_words(const struct trace_event *e, char *text, size_t size)
@@ -25,6 +26,19 @@ static void iwarp_words(const struct trace_event *e, char *text, size_t size)
 		snprintf(text, size, "QP %06x  %s Terminate %u/%u/0x%02x (%s)", e->who,
 			 e->kind == TRACE_TERMINATE_SENT ? "sends" : "gets", layer, type, code,
 			 rdmap_terminate_text(layer, type, code));
+}
+
+static void ib_words(const struct trace_event *e, char *text, size_t size)
+{
+	if (e->kind == TRACE_PACKET_DROPPED)
+		snprintf(text, size, "QP %06x  a packet for it is dropped", e->who);
+	else if (e->kind == TRACE_TIMEOUT)
+		snprintf(text, size, "QP %06x  has heard nothing of PSN %06" PRIx64 " for too long",
+			 e->who, e->a);
+	else
+		snprintf(text, size, "QP %06x  %s %s, PSN %06" PRIx64, e->who,
+			 e->kind == TRACE_NAK_SENT ? "says" : "hears",
+			 iba_syndrome_name((uint8_t)e->b), e->a);
 }
 
 void trace_words(const struct trace_event *e, char *text, size_t size)
@@ -64,6 +78,12 @@ void trace_words(const struct trace_event *e, char *text, size_t size)
 	case TRACE_TERMINATE_SENT:
 	case TRACE_TERMINATE_TAKEN:
 		iwarp_words(e, text, size);
+		break;
+	case TRACE_PACKET_DROPPED:
+	case TRACE_NAK_SENT:
+	case TRACE_NAK_TAKEN:
+	case TRACE_TIMEOUT:
+		ib_words(e, text, size);
 		break;
 	case TRACE_FAULT:
 		snprintf(text, size, "QP %06x  a fault on purpose: %s", e->who,

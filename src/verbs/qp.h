@@ -49,6 +49,9 @@ struct qp_tally {
 	uint64_t payload_in, payload_out;   /* of these */
 	uint64_t packets_in, packets_out, bytes_in, bytes_out;
 	uint64_t resent, timeouts, naks_in, naks_out, rnrs_in, rnrs_out, duplicates;
+	/* Where it goes; family 0: to no one place. */
+	struct weft_address local, peer;
+	uint32_t peer_number;
 };
 
 struct weft_qp {

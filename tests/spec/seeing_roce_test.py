@@ -210,6 +210,54 @@ def test_capture_roce_of_a_killed_process(place):
     yield from capture_faults(packets_of(path), dissect(path, place.directory), STORY)
 
 
+# --- traces and the log --------------------------------------------------------------------------
+
+
+def trace_of(place, faults, *args):
+    path = place.path("it.trace")
+    child = place.start("verify", "4", WEFT_TRACE=path, WEFT_FAULTS=faults)
+    child.stdin.close()
+    child.wait(seeing.PATIENCE_S)
+    told = place.ask("trace", *args, path)
+    if told.returncode or told.stderr:
+        raise ValueError("exit status %d: %s" % (told.returncode, told.stderr))
+    return told.stdout
+
+
+@test
+def test_trace_roce_tells_of_peers_and_repair(place):
+    told = trace_of(place, "seed=5,loss=0.02")
+    for what in ("adapter 1  QP 010000  its peer is at 127.0.0.1:4791, QP 020000",
+                 "adapter 2  QP 020000  its peer is at 127.0.0.1:4791, QP 010000",
+                 " a fault on purpose: loss"):
+        if what not in told:
+            yield "not there: " + what
+    said = re.findall(r"QP \w+  says NAK PSN sequence error, PSN (\w+)$", told, re.M)
+    heard = re.findall(r"QP \w+  hears NAK PSN sequence error, PSN (\w+)$", told, re.M)
+    if not heard or set(heard) - set(said):
+        yield "NAKs said: %s, heard: %s" % (said, heard)
+
+
+@test
+def test_trace_roce_tells_why_packets_were_dropped(place):
+    told = trace_of(place, "seed=5,corrupt=0.02", "--kind", "dropped").splitlines()
+    if not told or not all("  a packet for it is dropped: " in t for t in told) or \
+            sum(1 for t in told if ": ib_icrc: " in t) < 5:
+        yield "%s" % told[:20]
+
+
+@test
+def test_log_roce_tells_both_ends(place):
+    lines = place.run("story", "4", WEFT_LOG="error").stderr.splitlines()
+    both = r"^weft\[\d+\]: QP %s, 127.0.0.1:\d+ to 127.0.0.1:4791, QP %s: failed: %s: "
+    for what in (both % ("020000", "010000", "tag_instance"),
+                 both % ("010000", "020000", "peer_rights")):
+        if sum(1 for line in lines if re.search(what, line)) != 1:
+            yield "not there once: %s in %s" % (what, lines)
+    if len(lines) != 2:
+        yield "%s" % lines
+
+
 # --- counters ------------------------------------------------------------------------------------
 
 # 7 lengths of Send, Write and Read, twice Send, Send with invalidate, Write with immediate and an
