@@ -181,7 +181,8 @@ int rdma_resolve_route(struct rdma_cm_id *rdma, int timeout_ms)
 	id_forget_event(id);
 	id_lock(id);
 	cm_lock();
-	has_moved = id_move(id, ID_ROUTE);
+	/* One that is connecting comes back here too, but only if that was refused. */
+	has_moved = id->state == ID_ADDRESS && id_move(id, ID_ROUTE);
 	if (has_moved)
 		note_post(id, NOTE_ROUTE, RDMA_CM_EVENT_ROUTE_RESOLVED, 0);
 	cm_unlock();

@@ -327,6 +327,29 @@ TEST(test_rdma_connect_that_was_refused_may_be_tried_again)
 	rdma_destroy_event_channel(channel);
 }
 
+/* Else a second conversation would begin, and the first outlive the id. */
+TEST(test_rdma_resolve_route_while_it_connects_is_refused)
+{
+	struct rdma_event_channel *channel = cm_channel();
+	struct rdma_cm_id *listener = cm_listener(channel);
+	struct rdma_cm_id *id = cm_dialler(channel, listener);
+	struct rdma_cm_event *event;
+
+	EXPECT_EQ(rdma_connect(id, NULL), 0);
+	errno = 0;
+	EXPECT(rdma_resolve_route(id, 100) == -1 && errno == EINVAL);
+	EXPECT(rdma_connect(id, NULL) == -1 && errno == EINVAL);
+	event = cm_event(channel);
+	REQUIRE(event && event->event == RDMA_CM_EVENT_CONNECT_REQUEST);
+	EXPECT_EQ(rdma_destroy_id(event->id), 0);
+	EXPECT_EQ(rdma_ack_cm_event(event), 0);
+	cm_expect(channel, RDMA_CM_EVENT_REJECTED);
+	EXPECT(rdma_resolve_route(id, 100) == -1 && errno == EINVAL);
+	rdma_destroy_ep(id);
+	rdma_destroy_ep(listener);
+	rdma_destroy_event_channel(channel);
+}
+
 TEST(test_rdma_connect_comes_from_the_address_that_was_bound)
 {
 	struct rdma_event_channel *channel = cm_channel();
