@@ -129,7 +129,7 @@ static void ask_often(void)
 {
 	adapter_enter(near.adapter);
 	for (int i = 0; i < ASKS && near.adapter->net->is_standing_by; i++)
-		adapter_poll(near.adapter);
+		adapter_poll(near.adapter, false);
 	adapter_leave(near.adapter);
 }
 

@@ -266,11 +266,8 @@ static bool hold_one(void)
 
 	from.memory[0] = ++round_number;
 	post(&from, &to, WEFT_OP_WRITE);
-	while (to.memory[0] != round_number && thread_now_ns() - since < PATIENCE_NS) {
-		net->is_polled = true;
-		adapter_poll(b);
-		net->is_polled = false;
-	}
+	while (to.memory[0] != round_number && thread_now_ns() - since < PATIENCE_NS)
+		adapter_poll(b, true);
 	b->polls += POLLS_ENOUGH;
 	return net->is_waiting && ib_port_counts(net->roce->port)->packets_out == out;
 }
