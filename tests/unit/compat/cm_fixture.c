@@ -8,7 +8,7 @@
 
 #include "test.h"
 
-enum { PATIENCE_MS = 10000, RESOLVE_MS = 1000 };
+enum { PATIENCE_MS = 60000, RESOLVE_MS = 1000 };
 
 struct sockaddr_in cm_loopback(uint16_t port)
 {
