@@ -93,7 +93,8 @@ static void draw_wire(struct ib_wire_options *o)
 		.mtu_bytes = iba_mtu_bytes((uint8_t)(1 + prng_below(&prng, 5))),
 		.timeout_code = 16,
 		.retries = 7,
-		.rnr_retries = (uint8_t)ANY_OF(0, IB_RNR_RETRY_FOREVER, IB_RNR_RETRY_FOREVER),
+		.rnr_retries = (uint8_t)ANY_OF(&prng, 0, IB_RNR_RETRY_FOREVER,
+					       IB_RNR_RETRY_FOREVER),
 		.rnr_timer_code = (uint8_t)(1 + prng_below(&prng, 12)),
 	};
 	for (int i = 0; i < 2; i++) {
