@@ -108,6 +108,7 @@ struct requester {
 	uint32_t psn_next;  /* of the next request */
 	uint32_t read_psns; /* from psn_una to psn_send: those of Reads, which cost one packet */
 	uint32_t ssn;
+	uint32_t psn_gap; /* of the latest answer that came too early */
 	uint32_t unasked; /* packets since the last that asked for an acknowledgement */
 	uint64_t asked_ns;
 	uint64_t kept_bytes; /* of Sends and Writes that are out, see struct ib_counts */
@@ -128,10 +129,9 @@ struct requester {
 	uint64_t deadline_ns;  /* UINT64_MAX: none */
 	uint64_t progress_ns;  /* of the latest, or of the first packet after none was out */
 	uint64_t quiet_ns;     /* until then losses are those that are being made good already */
-	bool is_missed;	       /* the peer has missed something since the last progress or retry */
-	uint64_t missed_ns;    /* since when */
-	uint32_t psn_gap;      /* of the latest answer that came too early */
+	uint64_t missed_ns;    /* since when is_missed */
 	uint64_t probe_ns;     /* how long the next silence may last */
+	bool is_missed;	       /* the peer has missed something since the last progress or retry */
 	bool is_probe_due;     /* the packet at psn_una is to be sent again, alone */
 	bool is_probed;	       /* it was, at probe_psn, and nothing new was heard since */
 	uint32_t probe_psn;
@@ -147,8 +147,8 @@ struct requester {
 /* A message of the peer that is arriving. */
 struct message {
 	uint8_t kind;	       /* IBA_KIND_SEND, IBA_KIND_WRITE; IBA_KIND_NONE: none is */
-	struct recv_wqe *recv; /* RD, of a Send: its receive, between its packets */
 	uint32_t bytes;	       /* so far */
+	struct recv_wqe *recv; /* RD, of a Send: its receive, between its packets */
 	uint64_t room;	       /* of a Send: of its receive */
 	/* Of a Write. */
 	uint64_t va;
@@ -181,6 +181,7 @@ struct responder {
 	uint32_t psn_early; /* the latest that came too early, while deaf */
 	enum weft_reason refusal; /* of the expected one: it is told when all responses are out */
 	bool is_hungry;		  /* the peer was told that there is no receive */
+	bool has_touch_due;	  /* of some of those below */
 	/* Reads and atomics by number, the newest is res_next - 1. A ring of res_mask + 1. */
 	struct resource *res;
 	uint32_t res_mask, res_max;   /* res_max: that may wait to be answered */
@@ -188,7 +189,6 @@ struct responder {
 	uint32_t res_at, res_packet;  /* the next response packet */
 	uint32_t res_began;	      /* the first packet of this response */
 	uint32_t res_told;	      /* all before it were answered once at least */
-	bool has_touch_due;
 };
 
 /* ---- Pace ----------------------------------------------------------------------------------- */
@@ -243,12 +243,12 @@ struct ib_conn {
 	bool was_reply;	     /* the last packet was one: requests are next */
 	bool has_ack_waited; /* for the last packet, a request */
 	bool is_established; /* its peer was heard, in RTR */
+	bool is_ee;	     /* it is that of an end-to-end context (struct ib_ee) */
 	void *owner;
 	/* Raw datagrams. */
-	struct ib_raw raw;
 	struct list raw_link;
+	struct ib_raw raw;
 	/* RD. Of a queue pair: its one request that waits for its turn, or has it. */
-	bool is_ee; /* it is that of an end-to-end context (struct ib_ee) */
 	enum rd_state rd_state;
 	struct ib_ee *ee; /* where that request goes */
 	uint32_t slot;	  /* where it stands in the send queue */
