@@ -18,6 +18,7 @@ enum {
 };
 
 static const uint64_t doors_after_ns = 100 * 1000 * 1000;
+static const uint64_t places_after_ns = 20 * 1000 * 1000;
 
 struct roce_rest {
 	struct udp_batch batch; /* empty: count 0 */
@@ -204,6 +205,10 @@ void roce_retry(struct roce *r)
 {
 	uint64_t now_ns = r->net->now_ns;
 
+	if (r->places_ns <= now_ns) {
+		r->places_ns = now_ns + places_after_ns;
+		udp_try_places(r->udp);
+	}
 	if (!udp_has_shut_doors(r->udp))
 		return;
 	if (r->doors_ns == 0) {

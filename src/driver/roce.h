@@ -35,6 +35,7 @@ struct roce {
 	struct tun *tun;	    /* NULL: there are no raw datagrams */
 	struct roce_faults *faults; /* NULL: packets are left in peace */
 	bool has_waited;	    /* what is to be sent, for the program's next call */
+	uint64_t places_ns;	    /* when places that nobody had are tried again */
 	uint64_t doors_ns; /* when those that were shut are opened again; 0: not known yet */
 	uint64_t refused;  /* packets that the host did not take */
 	enum weft_reason refused_for;
@@ -81,7 +82,7 @@ void roce_close(struct roce *roce);
 /* Receives, what epoll told of and with is_hot also without being told. True: something came. */
 bool roce_input(struct roce *roce, bool is_hot);
 
-/* What cannot be taken for want of descriptors is tried again, not too often. */
+/* Whoever could not be let in, or found, is tried again, not too often. */
 void roce_retry(struct roce *roce);
 
 /*

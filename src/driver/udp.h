@@ -86,6 +86,12 @@ bool udp_fetch(struct udp *udp, bool is_hot);
 const struct ib_in *udp_next(struct udp *udp);
 
 /*
+ * Places that nobody had are not tried again for each packet that names them, until this is called:
+ * so once in a while.
+ */
+void udp_try_places(struct udp *udp);
+
+/*
  * Whether descriptors were short for adapters that came to hand on. They wait, and nobody is told
  * of them, until these doors are opened: so once in a while.
  */

@@ -150,6 +150,8 @@ int udp_hand_flush(struct udp *u)
 	h->count = h->packets = 0;
 	h->bytes = 0;
 	err = udp_host_send(u, &h->to, &m);
+	if (err == -ECONNREFUSED && h->to.kind == UDP_PLACES)
+		u->is_nobodys[h->to.place] = true;
 	if (err < 0)
 		u->counts.lost_on += packets;
 	else
@@ -181,11 +183,22 @@ static void record_add(struct udp *u, const struct ib_in *in, size_t each)
 	h->count++;
 }
 
+void udp_try_places(struct udp *u)
+{
+	memset(u->is_nobodys, 0, sizeof(u->is_nobodys));
+}
+
 bool udp_hand_on(struct udp *u, const struct udp_whose *to, const struct ib_in *in, size_t each)
 {
+	bool is_management = iba_dest_qp(in->bytes, in->length) == IBA_QPN_GSI;
 	struct udp_hand *h = &u->hand;
 	int err;
 
+	/* Numbers that are nobody's may come in floods, and to look for somebody is dear. */
+	if (to->kind == UDP_PLACES && u->is_nobodys[to->place] && !is_management) {
+		u->counts.lost_on++;
+		return true;
+	}
 	if (h->count > 0 && !udp_is_same(&h->to, to))
 		(void)udp_hand_flush(u);
 	h->to = *to;
@@ -193,7 +206,7 @@ bool udp_hand_on(struct udp *u, const struct udp_whose *to, const struct ib_in *
 		record_add(u, in, each);
 	h->bytes += in->length;
 	h->packets++;
-	if (iba_dest_qp(in->bytes, in->length) != IBA_QPN_GSI)
+	if (!is_management)
 		return true;
 	/*
 	 * A management datagram is known to have a taker, or is answered here that it has none:

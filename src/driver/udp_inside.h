@@ -207,6 +207,7 @@ struct udp {
 	struct udp_stretch stretch; /* of the message, what is still to be given out */
 	struct rd records;	    /* behind it, of what was handed to us */
 	struct udp_hand hand;
+	bool is_nobodys[UDP_PLACES_MAX + 1]; /* by place */
 	uint8_t *buffers;
 	struct mmsghdr heads[UDP_BUFFERS];
 	struct iovec pieces_in[UDP_BUFFERS];

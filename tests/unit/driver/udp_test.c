@@ -132,6 +132,37 @@ TEST(test_udp_whoever_gets_a_packet_hands_it_on_ipv6)
 	exchange("::1");
 }
 
+/* To look for somebody at each packet of a flood would take all the time there is. */
+TEST(test_udp_place_that_nobody_has_is_not_tried_for_each_packet)
+{
+	struct ib_path path = path_of("127.0.0.1", "127.0.0.1", 0xc000);
+	struct making m = { .path = &path, .dest_qp = 2u << 16 | 7, .payload_bytes = 8 };
+	struct side *alone[] = { &a };
+	uint64_t calls;
+
+	WORLD_OR_SKIP();
+	side_open(&a);
+	calls = udp_counts(a.udp)->calls_out;
+	for (m.psn = 0; m.psn < 40; m.psn++) {
+		make(&outs[0], &m);
+		side_send(&a, outs, 1);
+		sides_pump(alone, 1);
+	}
+	EXPECT_EQ(udp_counts(a.udp)->lost_on, 40);
+	EXPECT_EQ(udp_counts(a.udp)->calls_out - calls, 40 + 1);
+	/* Somebody comes, and is found when it is time to look. */
+	side_open(&b);
+	EXPECT_EQ(b.place, 2);
+	udp_try_places(a.udp);
+	udp_try_places(b.udp);
+	make(&outs[0], &m);
+	side_send(&a, outs, 1);
+	sides_pump(all, 2);
+	EXPECT_EQ(b.count, 1);
+	side_close(&a);
+	side_close(&b);
+}
+
 /* The queue pair that it is for may be any one's of the node's, and is not asked for. */
 TEST(test_iba_9_6_1_2_reliable_datagrams_go_by_their_context)
 {
