@@ -14,6 +14,8 @@ enum {
 	FETCHES_MAX = 4, /* then what was received is answered first */
 	/* Where all is to be read: then somebody sends faster than this reads. */
 	FETCHES_ALL = 512,
+	/* Of those, in a row and of which nothing was any good: a flood is not waited out. */
+	FETCHES_VAIN = 8,
 	BATCHES_MAX = 8 /* then what was received meanwhile is looked at first */
 };
 
@@ -160,24 +162,34 @@ static struct udp_ear *ear_of(const struct roce *r, const struct ib_in *in)
 }
 
 /* Management datagrams are taken one by one: a batch holds more than the port keeps. */
-void roce_take(struct roce *r, const struct ib_in *in)
+bool roce_take(struct roce *r, const struct ib_in *in)
 {
 	struct udp_ear *ear;
 
 	if (ib_port_recv(r->port, r->net->now_ns, in) != WEFT_OK)
-		return;
+		return false;
 	if (iba_dest_number(in->bytes, in->length) == IBA_QPN_GSI)
 		contacts_input(r);
 	ear = ear_of(r, in);
 	if (ear)
 		udp_flow_learn(r->udp, ear, in);
+	return true;
 }
 
-static bool take_fetched(struct roce *r)
+/* What one fetch has brought. */
+struct haul {
+	bool has_come; /* something for us */
+	bool is_vain;  /* something, and none of it was any good, or ours */
+};
+
+static struct haul take_fetched(struct roce *r)
 {
+	const struct udp_counts *n = udp_counts(r->udp);
+	uint64_t before = n->packets_in + n->handed_on + n->lost_on;
 	bool is_recorded = r->net->adapter->recording;
 	const struct ib_in *in;
-	bool has_come = false;
+	struct haul c = { false, false };
+	bool is_good = false;
 
 	net_look_at_clock(r->net);
 	while ((in = udp_next(r->udp)) != NULL) {
@@ -185,11 +197,11 @@ static bool take_fetched(struct roce *r)
 			record_packet_in(r->net, in);
 		if (r->faults)
 			roce_faults_take(r, in);
-		else
-			roce_take(r, in);
-		has_come = true;
+		is_good |= r->faults || roce_take(r, in);
+		c.has_come = true;
 	}
-	return has_come;
+	c.is_vain = !is_good && n->packets_in + n->handed_on + n->lost_on != before;
+	return c;
 }
 
 bool roce_input(struct roce *r, bool is_hot)
@@ -197,7 +209,7 @@ bool roce_input(struct roce *r, bool is_hot)
 	bool has_come = false;
 
 	for (int i = 0; i < FETCHES_MAX && udp_fetch(r->udp, is_hot && i == 0); i++)
-		has_come |= take_fetched(r);
+		has_come |= take_fetched(r).has_come;
 	return has_come;
 }
 
@@ -222,10 +234,15 @@ void roce_retry(struct roce *r)
 bool roce_input_all(struct roce *r)
 {
 	bool has_come = false;
+	int vain = 0;
 
 	udp_ask_all(r->udp);
-	for (int i = 0; i < FETCHES_ALL && udp_fetch(r->udp, false); i++)
-		has_come |= take_fetched(r);
+	for (int i = 0; i < FETCHES_ALL && vain < FETCHES_VAIN && udp_fetch(r->udp, false); i++) {
+		struct haul c = take_fetched(r);
+
+		has_come |= c.has_come;
+		vain = c.is_vain ? vain + 1 : 0;
+	}
 	return has_come;
 }
 

@@ -100,8 +100,8 @@ bool roce_input_shared(struct roce *roce);
  */
 bool roce_waits_for_program(struct roce *roce);
 
-/* A packet has come. */
-void roce_take(struct roce *roce, const struct ib_in *in);
+/* A packet has come. False: it was no good. */
+bool roce_take(struct roce *roce, const struct ib_in *in);
 
 /* True: all are done, one way or the other; false: the socket is full. */
 bool roce_send(struct roce *roce, struct udp_batch *batch);

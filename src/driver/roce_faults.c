@@ -192,7 +192,7 @@ static void release(struct roce *r, struct held *h)
 		(void)roce_send(r, &one);
 	} else {
 		h->in.bytes = h->bytes;
-		roce_take(r, &h->in);
+		(void)roce_take(r, &h->in);
 	}
 	list_add_tail(&f->spare, &h->link);
 }
@@ -256,7 +256,7 @@ void roce_faults_take(struct roce *r, const struct ib_in *come)
 		return;
 	}
 	if (in.length > IBA_PACKET_MAX) { /* nobody's */
-		roce_take(r, &in);
+		(void)roce_take(r, &in);
 		return;
 	}
 	if (is_fated(fate, FAULT_CORRUPT))
@@ -267,11 +267,11 @@ void roce_faults_take(struct roce *r, const struct ib_in *come)
 		h->in = in;
 		memcpy(h->bytes, in.bytes, in.length);
 	} else {
-		roce_take(r, &in);
+		(void)roce_take(r, &in);
 	}
 	if (is_fated(fate, FAULT_DUPLICATE)) {
 		made(r, FAULT_DUPLICATE, &in);
-		roce_take(r, &in);
+		(void)roce_take(r, &in);
 	}
 	if (!h)
 		release_overtaken(r, false);

@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What lies in a socket of RoCE when a deadline passes has come in time; what a program is told. */
+#include <arpa/inet.h>
+#include <sys/socket.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "driver/roce.h"
 #include "own_network.h"
@@ -201,4 +204,34 @@ TEST(test_roce_a_rate_does_not_wait_for_what_comes)
 	adapter_leave(a);
 	close_all();
 	rate_bps = 0;
+}
+
+/* A deadline that waits until a flood is over would hold up everybody. */
+TEST(test_roce_before_a_deadline_passes_a_flood_is_not_read_to_its_end)
+{
+	enum { FLOOD = 1000, MOST = FLOOD / 2 };
+	const char *why_not = own_network_enter();
+	const struct sockaddr_in to = { .sin_family = AF_INET,
+					.sin_port = htons(4791),
+					.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	uint8_t bytes[256] = { 4 };
+	struct weft_roce_counts n;
+	int fd;
+
+	if (why_not)
+		SKIP(why_not);
+	MUST(weft_adapter_open(NULL, &a));
+	MUST(weft_roce_open(a));
+	fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	REQUIRE(fd >= 0);
+	adapter_enter(a);		/* the thread does not read it meanwhile */
+	for (int i = 0; i < FLOOD; i++) /* of which the kernel joins none */
+		REQUIRE(sendto(fd, bytes, i % 2 ? 64 : 128, 0, (const void *)&to, sizeof(to)) > 0);
+	(void)net_poll(a->net, true);
+	(void)roce_input_all(a->net->roce);
+	roce_tell(a->net->roce, &n);
+	adapter_leave(a);
+	EXPECT(n.packets_in > 0 && n.packets_in <= MOST);
+	close(fd);
+	MUST(weft_adapter_close(a));
 }
