@@ -168,8 +168,10 @@ bool roce_take(struct roce *r, const struct ib_in *in)
 
 	if (ib_port_recv(r->port, r->net->now_ns, in) != WEFT_OK)
 		return false;
-	if (iba_dest_number(in->bytes, in->length) == IBA_QPN_GSI)
+	if (iba_dest_number(in->bytes, in->length) == IBA_QPN_GSI) {
 		contacts_input(r);
+		return false;
+	}
 	ear = ear_of(r, in);
 	if (ear)
 		udp_flow_learn(r->udp, ear, in);

@@ -140,6 +140,11 @@ static struct udp_host *host_find(struct udp *u, const struct udp_whose *whose)
 	return NULL;
 }
 
+bool udp_host_is_known(struct udp *u, const struct udp_whose *to)
+{
+	return host_find(u, to) != NULL;
+}
+
 static int host_open(struct udp *u, const struct udp_whose *whose, struct udp_host **opened)
 {
 	struct udp_host *h;

@@ -12,7 +12,11 @@
 #include "driver/udp_inside.h"
 #include "wire/ibcm.h"
 
-enum { RECORD_MAGIC = 0x77664831 /* "wfH1" */, IS_IPV6 = 1 };
+enum {
+	RECORD_MAGIC = 0x77664831, /* "wfH1" */
+	IS_IPV6 = 1,
+	SEARCHES_MAX = 64 /* in vain, between two calls of udp_try_places() */
+};
 
 /* ---- Whose it is ---------------------------------------------------------------------------- */
 
@@ -150,6 +154,8 @@ int udp_hand_flush(struct udp *u)
 	h->count = h->packets = 0;
 	h->bytes = 0;
 	err = udp_host_send(u, &h->to, &m);
+	if (err == -ECONNREFUSED)
+		u->searches++;
 	if (err == -ECONNREFUSED && h->to.kind == UDP_PLACES)
 		u->is_nobodys[h->to.place] = true;
 	if (err < 0)
@@ -186,6 +192,19 @@ static void record_add(struct udp *u, const struct ib_in *in, size_t each)
 void udp_try_places(struct udp *u)
 {
 	memset(u->is_nobodys, 0, sizeof(u->is_nobodys));
+	u->searches = 0;
+}
+
+/*
+ * Numbers and services that are nobody's may come in floods, and to look for somebody is dear.
+ * Management datagrams are looked at more closely, as whoever is told that there is nobody gives
+ * up: the most of a flood are lost, and who is honest sends again.
+ */
+static bool is_not_looked_for(struct udp *u, const struct udp_whose *to, bool is_management)
+{
+	if (!is_management)
+		return to->kind == UDP_PLACES && u->is_nobodys[to->place];
+	return u->searches >= SEARCHES_MAX && !udp_host_is_known(u, to);
 }
 
 bool udp_hand_on(struct udp *u, const struct udp_whose *to, const struct ib_in *in, size_t each)
@@ -194,8 +213,7 @@ bool udp_hand_on(struct udp *u, const struct udp_whose *to, const struct ib_in *
 	struct udp_hand *h = &u->hand;
 	int err;
 
-	/* Numbers that are nobody's may come in floods, and to look for somebody is dear. */
-	if (to->kind == UDP_PLACES && u->is_nobodys[to->place] && !is_management) {
+	if (is_not_looked_for(u, to, is_management)) {
 		u->counts.lost_on++;
 		return true;
 	}

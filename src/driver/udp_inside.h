@@ -208,6 +208,7 @@ struct udp {
 	struct rd records;	    /* behind it, of what was handed to us */
 	struct udp_hand hand;
 	bool is_nobodys[UDP_PLACES_MAX + 1]; /* by place */
+	uint32_t searches;		     /* in vain, since places were tried last */
 	uint8_t *buffers;
 	struct mmsghdr heads[UDP_BUFFERS];
 	struct iovec pieces_in[UDP_BUFFERS];
@@ -307,6 +308,7 @@ void udp_guest_close(struct udp_guest *g);
 
 /* Sends to whom it is for; 0 or a negative errno: -ECONNREFUSED if there is nobody. */
 int udp_host_send(struct udp *u, const struct udp_whose *to, const struct msghdr *m);
+bool udp_host_is_known(struct udp *u, const struct udp_whose *to);
 void udp_hosts_close(struct udp *u);
 
 /* ---- udp_flow.c ---- */

@@ -77,6 +77,36 @@ TEST(test_iba_12_6_requests_go_to_who_claims_the_service)
 	close_all();
 }
 
+/* In a flood only a few are told that there is nobody; those that somebody is known for come. */
+TEST(test_iba_12_6_not_all_services_of_a_flood_are_looked_for)
+{
+	struct ibcm_msg known = { .kind = IBCM_REQ, .local_id = 0x01000005 }, unknown;
+	uint32_t answered = 0;
+
+	WORLD_OR_SKIP();
+	open_all();
+	known.req.path_mtu = known.req.primary.packet_rate = 3;
+	unknown = known;
+	known.req.service_id = ibcm_service_id(IBCM_PS_TCP, 7471);
+	EXPECT_EQ(udp_claim_service(b.udp, known.req.service_id), WEFT_OK);
+	send_message(&known);
+	EXPECT_EQ(b.count, PORTS);
+	for (uint16_t port = 8000; port < 8040; port++) {
+		unknown.req.service_id = ibcm_service_id(IBCM_PS_TCP, port);
+		send_message(&unknown);
+		answered += a.count + b.count + c.count;
+	}
+	EXPECT(answered >= PORTS && answered < 40 * PORTS / 2);
+	send_message(&known);
+	EXPECT_EQ(b.count, PORTS);
+	/* Some time later. */
+	for (int i = 0; i < 3; i++)
+		udp_try_places(all[i]->udp);
+	send_message(&unknown);
+	EXPECT_EQ(a.count + b.count + c.count, PORTS);
+	close_all();
+}
+
 TEST(test_iba_12_6_answers_go_by_the_communication_id)
 {
 	static const enum ibcm_kind kinds[] = { IBCM_REP, IBCM_RTU,  IBCM_REJ,
