@@ -41,6 +41,10 @@ CONNECTIONS = [
     rping("connect_refused", "connect_refused=1",
           Side("", ["RDMA_CM_EVENT_REJECTED, error 8", made("connect_refused 1")], status=255),
           ALONE, pings=0),
+    rping("wc_delay", "seed=1,wc_delay=0.3:2ms", Side("", [made(r"wc_delay \d+")]), Side("")),
+    rping("rnr", "seed=1,rnr=0.5:3ms", Side("", [made(r"rnr \d+")]), Side("")),
+    rping("qp_error_of_seed_5", "seed=5,qp_error=0.02",
+          Side("", [made("qp_error 1")], status=None), CUT_OFF, count=1000, pings=6),
     rping("duplicate", "seed=1,duplicate=0.2", Side("", [made(r"duplicate \d+")]), Side("")),
 ]
 
