@@ -284,6 +284,9 @@ void record_packet_in(struct net *net, const struct ib_in *in)
 		.hop_limit = in->hop_limit,
 	};
 
+	/* No packet of RoCE: UDP over IPv6 may be so long, and who hands on may say anything. */
+	if (in->length > INET_UDP_PAYLOAD_MAX)
+		return;
 	see_ipv4_word(in, &d);
 	pthread_mutex_lock(&r->lock);
 	capture_datagram(r->capture, &d, net_look_at_clock(net));

@@ -4,6 +4,7 @@
  * as it is to the bit, and connections that have nothing to do with it go on.
  */
 #include <arpa/inet.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -21,6 +22,7 @@ enum {
 	FLOOD = 2000,
 	BATCH = 50,
 	LARGE = 65000,
+	LARGEST = 65527, /* of UDP over IPv6, which is more than over IPv4 */
 	BYTES = 12,
 	MASK = 0xffffff,
 	PORT = 0xc555
@@ -301,4 +303,30 @@ TEST(test_roce_forged_keys_and_ranges_leave_no_trace)
 					    : i == 1 ? WEFT_R_TAG_INVALID
 						     : WEFT_R_RANGE_BOUNDS));
 	}
+}
+
+/* No packet of RoCE is as long, but anybody can send it. */
+TEST(test_roce_a_capture_lasts_when_the_longest_datagram_comes)
+{
+	static const uint8_t bytes[LARGEST];
+	const char *why_not = own_network_enter();
+	struct sockaddr_in6 at = { .sin6_family = AF_INET6,
+				   .sin6_port = htons(IBA_UDP_PORT),
+				   .sin6_addr = IN6ADDR_LOOPBACK_INIT };
+	int fd = socket(AF_INET6, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+	char path[64];
+
+	if (why_not || fd < 0)
+		SKIP(why_not ? why_not : "there is no IPv6");
+	snprintf(path, sizeof(path), "/tmp/roce_hostile_%d.pcapng", (int)getpid());
+	open_both();
+	for (int i = 0; i < 2; i++)
+		MUST(weft_capture_start(adapters[i], path));
+	REQUIRE(sendto(fd, bytes, LARGEST, 0, (void *)&at, sizeof(at)) == LARGEST);
+	injected++;
+	await_injected();
+	expect_alive();
+	close_both();
+	close(fd);
+	unlink(path);
 }
