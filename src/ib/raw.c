@@ -100,6 +100,7 @@ static bool take_frame(struct ib_conn *c, uint8_t frame[IB_RAW_MAX], size_t *len
 {
 	struct ib_out out = { .is_bounced = false };
 	struct send_wqe *wqe = rc_req_wqe(c, rc_req_at(&c->req, 0));
+	uint32_t held = c->port->held_count;
 	struct load load;
 	enum weft_reason r = request_payload(c, wqe, 0, &load, &out);
 
@@ -113,6 +114,7 @@ static bool take_frame(struct ib_conn *c, uint8_t frame[IB_RAW_MAX], size_t *len
 		memcpy(frame + *length, load.spans[i].bytes, load.spans[i].length);
 		*length += load.spans[i].length;
 	}
+	port_release(c->port, held); /* it is copied, and there may be no batch that ends */
 	uc_sent(c);
 	return true;
 }

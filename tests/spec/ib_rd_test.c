@@ -698,3 +698,45 @@ TEST(test_raw_01_a_receive_that_cannot_take_a_frame_ends)
 	EXPECT_EQ(c.status, WEFT_ERR_LOCAL_ACCESS);
 	world_close();
 }
+
+/* A frame is copied when it is taken: nothing is sent from its memory behind that. */
+TEST(test_raw_01_send_05_a_frame_that_was_taken_pins_nothing)
+{
+	enum { LONG = 1000, ADDR = 0x10000, PAGE = 4096 };
+	static _Alignas(8) uint8_t memory[PAGE];
+	const struct weft_space_options so = { .memory = memory,
+					       .size_bytes = PAGE,
+					       .segments_max = 1 };
+	const struct weft_region_options ro = { .addr = ADDR,
+						.length = PAGE,
+						.rights = WEFT_LOCAL_READ };
+	struct weft_segment s = { ADDR, LONG, 0 };
+	struct weft_send_wr wr = { .opcode = WEFT_OP_SEND, .segments = &s, .segment_count = 1 };
+	struct weft_pd_options po = { 0 };
+	struct weft_pd *pd, *own;
+	struct weft_space *space;
+	struct weft_pins pins;
+	uint8_t wire[IB_RAW_MAX];
+	size_t length;
+
+	two_nodes();
+	MUST(weft_space_create(nodes[0].adapter, &so, &space));
+	MUST(weft_space_map(space, ADDR, PAGE, 0));
+	po.space = space;
+	MUST(weft_pd_create(nodes[0].adapter, &po, &pd));
+	MUST(weft_region_register(pd, &ro, &s.tag));
+	own = nodes[0].pd;
+	nodes[0].pd = pd;
+	(void)raw_open(0, &(struct ib_raw){ .next_header = NEXT_TCP, .is_any = true }, WEFT_OK);
+	nodes[0].pd = own;
+	MUST(weft_qp_post_send(nodes[0].qps[0], &wr, 1, NULL));
+	REQUIRE(ib_port_send_raw(ib_mesh_port(mesh, 0), wire, &length));
+	EXPECT_EQ(length, LONG);
+	MUST(weft_space_query(space, &pins));
+	EXPECT_EQ(pins.count, 0);
+	MUST(weft_qp_destroy(nodes[0].qps[--nodes[0].qp_count]));
+	MUST(weft_region_deregister(pd, s.tag));
+	MUST(weft_pd_destroy(pd));
+	MUST(weft_space_destroy(space));
+	world_close();
+}
