@@ -72,9 +72,9 @@ struct ib_port {
 	struct list ees_ended; /* end-to-end contexts, likewise */
 	struct ib_counts counts;
 	uint64_t drops[WEFT_REASON_COUNT]; /* of counts.dropped */
-	uint64_t cut_after;	      /* bytes one way, by a fault on purpose; UINT64_MAX: never */
-	struct qp_tally nobodys;      /* of what no queue pair is there for, or no one */
-	uint32_t burst;		      /* packets that the first of ready has sent in its turn */
+	uint64_t cut_after;	 /* bytes one way, by a fault on purpose; UINT64_MAX: never */
+	struct qp_tally nobodys; /* of queue pairs that have left; of contexts, which are of many */
+	uint32_t burst;		 /* packets that the first of ready has sent in its turn */
 	uint32_t factors[IB_FACTORS]; /* of iba_icrc_factor(), by words; 0: not known yet */
 	uint8_t bounce[IBA_PAYLOAD_MAX];
 	uint64_t now_ns; /* of the latest call that told it */
@@ -480,7 +480,7 @@ void rc_retry_not_ready(struct ib_conn *c, uint64_t now_ns, uint8_t timer_code);
 bool rc_retry_is_last(const struct ib_conn *c);
 void rc_retry_spare(struct ib_conn *c, uint64_t now_ns);
 
-/* A receive has come. */
+/* No wait for a receive any more: it has come, the peer will not tell, or it is tried. */
 void rc_retry_wait_end(struct ib_conn *c);
 
 /* Something new was acknowledged; something was sent. */

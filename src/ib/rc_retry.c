@@ -126,7 +126,6 @@ static bool is_spent(struct ib_conn *c)
 	enum weft_reason reason = q->is_missed ? WEFT_R_IB_LOST : WEFT_R_PEER_GONE;
 
 	q->is_missed = false;
-
 	if (q->retries_left > 0) {
 		q->retries_left--;
 		return false;

@@ -14,7 +14,7 @@
 
 #include "compat/ibverbs/object.h"
 
-/* The lock is taken before the engine's, and around no call of it. */
+/* The lock is the last that is taken: nothing that takes another is called with it. */
 static struct {
 	pthread_mutex_t lock;
 	struct list offers;
