@@ -284,15 +284,15 @@ static uint32_t gather(struct roce *r)
 {
 	uint32_t n = 0, run = 0;
 	size_t bytes = 0, last = 0;
-	bool is_bounced = false;
+	bool is_last = false;
 
-	while (n < UDP_BATCH_MAX && bytes + last <= UDP_CALL_BYTES_MAX && !is_bounced) {
+	while (n < UDP_BATCH_MAX && bytes + last <= UDP_CALL_BYTES_MAX && !is_last) {
 		struct ib_out *out = &r->outs[n];
 
 		out->ipv4_id = (uint16_t)run;
 		if (!ib_port_send(r->port, r->net->now_ns, out))
 			break;
-		is_bounced = out->is_bounced;
+		is_last = out->is_last;
 		last = out->spans.length;
 		bytes += last;
 		run = n == 0 || is_run(out - 1, out) ? run + 1 : 1;

@@ -88,7 +88,7 @@ enum {
 struct ib_out {
 	uint16_t ipv4_id; /* in: the identification that IPv4 will have, with IBA_IPV4_DF */
 	uint8_t ecn;	  /* enum ib_ecn, for the IP header */
-	bool is_bounced;  /* its payload lies in the port: send it before asking for another */
+	bool is_last; /* the port has no room for more copies: send it before asking for another */
 	const struct ib_path *path; /* of a connection, or own_path */
 	struct ib_path own_path;
 	struct span_list spans;

@@ -19,12 +19,12 @@ static void hand_over(const struct mem_span *span)
 		span->paging->counts.bytes_handed += span->length;
 }
 
-/* Too many pieces for one gather list: what there is goes to the bounce buffer. False: it went. */
-static bool bounce(struct ib_conn *c, struct load *load, struct ib_out *out)
+/* What there is goes to a bounce buffer: it is in too many pieces, or may go. False: it went. */
+static bool bounce(struct ib_conn *c, struct load *load)
 {
-	uint8_t *to = c->port->bounce;
-	uint64_t at = out->is_bounced ? load->spans[0].length : 0;
-	uint32_t i = out->is_bounced;
+	uint8_t *to = c->port->bounce[c->port->bounced % IB_BOUNCES];
+	uint64_t at = load->is_bounced ? load->spans[0].length : 0;
+	uint32_t i = load->is_bounced;
 
 	for (; i < load->count; i++) {
 		if (!mem_span_read(&load->spans[i], to + at))
@@ -34,8 +34,8 @@ static bool bounce(struct ib_conn *c, struct load *load, struct ib_out *out)
 	}
 	load->spans[0] = (struct mem_span){ .bytes = to, .length = at, .paging = NULL };
 	load->count = 1;
-	c->port->counts.bounced += !out->is_bounced;
-	out->is_bounced = true;
+	c->port->counts.bounced += !load->is_bounced;
+	load->is_bounced = true;
 	return true;
 }
 
@@ -43,11 +43,11 @@ static bool bounce(struct ib_conn *c, struct load *load, struct ib_out *out)
  * All of it is there: it is pinned until it has left, unless it is copied anyway, or may not or
  * cannot be pinned. False: some of it has gone by now.
  */
-static bool hold(struct ib_conn *c, struct load *load, struct ib_out *out)
+static bool hold(struct ib_conn *c, struct load *load)
 {
 	uint32_t held = c->port->held_count;
 
-	for (uint32_t i = 0; i < load->count && !out->is_bounced; i++) {
+	for (uint32_t i = 0; i < load->count && !load->is_bounced; i++) {
 		const struct mem_span *span = &load->spans[i];
 
 		if (!span->paging)
@@ -56,10 +56,10 @@ static bool hold(struct ib_conn *c, struct load *load, struct ib_out *out)
 			hand_over(span);
 		} else if (!port_hold(c->port, span)) {
 			port_release(c->port, held);
-			return bounce(c, load, out);
+			return bounce(c, load);
 		}
 	}
-	return !out->is_bounced || bounce(c, load, out);
+	return !load->is_bounced || bounce(c, load);
 }
 
 static uint64_t span_bytes(const struct mem_span *spans, uint32_t count)
@@ -71,14 +71,13 @@ static uint64_t span_bytes(const struct mem_span *spans, uint32_t count)
 	return bytes;
 }
 
-enum weft_reason packet_gather(struct ib_conn *c, const struct stretch *part, struct load *load,
-			       struct ib_out *out)
+enum weft_reason packet_gather(struct ib_conn *c, const struct stretch *part, struct load *load)
 {
 	struct stretch rest = *part;
 
 	load->count = 0;
 	load->bytes = (uint32_t)part->length;
-	out->is_bounced = false; /* as another's may have been, which then could not be had */
+	load->is_bounced = false;
 	/* Bound: every round takes a span at least. */
 	while (rest.length > 0) {
 		struct mem_span *to = &load->spans[load->count];
@@ -93,25 +92,24 @@ enum weft_reason packet_gather(struct ib_conn *c, const struct stretch *part, st
 		load->count += count;
 		rest.offset += bytes;
 		rest.length -= bytes;
-		if (rest.length > 0 && !bounce(c, load, out))
+		if (rest.length > 0 && !bounce(c, load))
 			return WEFT_R_SPACE_SEGMENT;
 	}
-	return hold(c, load, out) ? WEFT_OK : WEFT_R_SPACE_SEGMENT;
+	return hold(c, load) ? WEFT_OK : WEFT_R_SPACE_SEGMENT;
 }
 
-enum weft_reason packet_gather_grant(struct ib_conn *c, struct mem_grant *grant, struct load *load,
-				     struct ib_out *out)
+enum weft_reason packet_gather_grant(struct ib_conn *c, struct mem_grant *grant, struct load *load)
 {
 	load->count = 0;
 	load->bytes = (uint32_t)grant->length;
-	out->is_bounced = false;
+	load->is_bounced = false;
 	while (grant->length > 0) {
 		load->count += mem_grant_spans(grant, &load->spans[load->count],
 					       IB_OUT_SPANS_MAX - load->count);
-		if (grant->length > 0 && !bounce(c, load, out))
+		if (grant->length > 0 && !bounce(c, load))
 			return WEFT_R_SPACE_SEGMENT;
 	}
-	return hold(c, load, out) ? WEFT_OK : WEFT_R_SPACE_SEGMENT;
+	return hold(c, load) ? WEFT_OK : WEFT_R_SPACE_SEGMENT;
 }
 
 /* ---- Requests ------------------------------------------------------------------------------- */
@@ -172,7 +170,7 @@ void request_packet(struct ib_conn *c, const struct send_wqe *wqe, uint32_t i, s
 }
 
 enum weft_reason request_payload(struct ib_conn *c, struct send_wqe *wqe, uint32_t i,
-				 struct load *load, struct ib_out *out)
+				 struct load *load)
 {
 	uint32_t mtu = c->path.mtu_bytes, offset = i * mtu;
 	uint32_t length = wqe->length - offset < mtu ? wqe->length - offset : mtu;
@@ -180,6 +178,7 @@ enum weft_reason request_payload(struct ib_conn *c, struct send_wqe *wqe, uint32
 
 	load->count = 0;
 	load->bytes = length;
+	load->is_bounced = false;
 	if (length == 0)
 		return WEFT_OK;
 	if (request_is_inline(wqe)) {
@@ -193,7 +192,7 @@ enum weft_reason request_payload(struct ib_conn *c, struct send_wqe *wqe, uint32
 	}
 	part.offset = offset;
 	part.length = length;
-	return packet_gather(c, &part, load, out);
+	return packet_gather(c, &part, load);
 }
 
 /* ---- The packet ----------------------------------------------------------------------------- */
@@ -229,6 +228,7 @@ void packet_write(struct ib_port *port, const struct ib_path *path, struct iba_p
 		.ipv4_fragment = IBA_IPV4_DF,
 	};
 	uint32_t bytes = load ? load->bytes : 0, at, crc;
+	bool is_kept;
 
 	p->is_migrated = true;
 	p->pad = iba_pad(bytes);
@@ -242,6 +242,9 @@ void packet_write(struct ib_port *port, const struct ib_path *path, struct iba_p
 	crc = iba_icrc_add_packet(crc, out->bytes, at);
 	if (bytes > 0)
 		at = add_payload(out, at, load, &crc);
+	is_kept = bytes > IB_COPY_MAX && load->is_bounced;
+	port->bounced += is_kept;
+	out->is_last = is_kept && port->bounced % IB_BOUNCES == 0;
 	CHECK(span_list_add(&out->spans, out->bytes + at,
 			    iba_trailer_encode(crc, p->pad, out->bytes + at)));
 	port->counts.payload_out += bytes;

@@ -84,6 +84,7 @@ void port_release(struct ib_port *port, uint32_t from)
 void ib_port_sent(struct ib_port *port, uint64_t now_ns)
 {
 	port->now_ns = now_ns;
+	port->bounced = 0;
 	port_release(port, 0);
 }
 
@@ -347,7 +348,6 @@ bool ib_port_send(struct ib_port *port, uint64_t now_ns, struct ib_out *out)
 	while (!list_is_empty(&port->ready)) {
 		struct ib_conn *c = CONTAINER_OF(port->ready.next, struct ib_conn, ready_link);
 
-		out->is_bounced = false;
 		(void)is_cut_off(c, tally_of(port, c->qp)->bytes_out);
 		if (!conn_next(c, now_ns, out)) {
 			conn_said_all(c, now_ns);

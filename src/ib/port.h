@@ -37,6 +37,7 @@ enum {
 	IB_READ_PSNS_MAX = 1 << 22,  /* of one Read's response */
 	IB_PSNS_MAX = (1 << 23) - 1, /* of requests at a time: half of the circle */
 	IB_HELD_MAX = 64,	     /* pins of one batch of packets */
+	IB_BOUNCES = 16,	     /* copies of one: as much as one call sends */
 	IB_FACTORS = IBA_PACKET_MAX / 4 + 1,
 	IB_MADS_MAX = 64,
 	IB_MEMBERS_MAX = 4096
@@ -76,8 +77,9 @@ struct ib_port {
 	struct qp_tally nobodys; /* of queue pairs that have left; of contexts, which are of many */
 	uint32_t burst;		 /* packets that the first of ready has sent in its turn */
 	uint32_t factors[IB_FACTORS]; /* of iba_icrc_factor(), by words; 0: not known yet */
-	uint8_t bounce[IBA_PAYLOAD_MAX];
-	uint64_t now_ns; /* of the latest call that told it */
+	uint8_t bounce[IB_BOUNCES][IBA_PAYLOAD_MAX];
+	uint32_t bounced; /* packets of this batch whose payload lies there */
+	uint64_t now_ns;  /* of the latest call that told it */
 	/* SEND-05: what packets are being sent from. */
 	struct held {
 		struct mem_paging *paging;
@@ -359,7 +361,8 @@ void port_kept(struct ib_port *port, struct requester *q, int64_t bytes);
 struct load {
 	struct mem_span spans[IB_OUT_SPANS_MAX];
 	uint32_t count;
-	uint32_t bytes; /* in all */
+	uint32_t bytes;	 /* in all */
+	bool is_bounced; /* it lies in the port */
 };
 
 /* A packet by a path, which must last as long as *out; the payload is in *load, or it is NULL. */
@@ -373,10 +376,8 @@ void packet_make(struct ib_conn *c, struct iba_packet *p, const struct load *loa
 /*
  * The payload of a stretch of a list, or of a range behind a grant. WEFT_OK: all of it is in *load.
  */
-enum weft_reason packet_gather(struct ib_conn *c, const struct stretch *part, struct load *load,
-			       struct ib_out *out);
-enum weft_reason packet_gather_grant(struct ib_conn *c, struct mem_grant *grant, struct load *load,
-				     struct ib_out *out);
+enum weft_reason packet_gather(struct ib_conn *c, const struct stretch *part, struct load *load);
+enum weft_reason packet_gather_grant(struct ib_conn *c, struct mem_grant *grant, struct load *load);
 
 /* Whether it goes into the packet's own bytes. */
 bool request_is_inline(const struct send_wqe *wqe);
@@ -385,7 +386,7 @@ bool request_is_inline(const struct send_wqe *wqe);
 void request_packet(struct ib_conn *c, const struct send_wqe *wqe, uint32_t i,
 		    struct iba_packet *p);
 enum weft_reason request_payload(struct ib_conn *c, struct send_wqe *wqe, uint32_t i,
-				 struct load *load, struct ib_out *out);
+				 struct load *load);
 
 /* ---- pace.c --------------------------------------------------------------------------------- */
 

@@ -98,11 +98,10 @@ enum weft_reason ib_port_recv_raw(struct ib_port *port, const uint8_t *frame, si
 /* The frame of the oldest Send; it has ended. False: its source was gone, and so is it; or away. */
 static bool take_frame(struct ib_conn *c, uint8_t frame[IB_RAW_MAX], size_t *length)
 {
-	struct ib_out out = { .is_bounced = false };
 	struct send_wqe *wqe = rc_req_wqe(c, rc_req_at(&c->req, 0));
 	uint32_t held = c->port->held_count;
 	struct load load;
-	enum weft_reason r = request_payload(c, wqe, 0, &load, &out);
+	enum weft_reason r = request_payload(c, wqe, 0, &load);
 
 	if (r != WEFT_OK) {
 		if (!request_waits(c, wqe, r))

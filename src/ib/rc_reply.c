@@ -121,7 +121,7 @@ static bool answer_read(struct ib_conn *c, struct resource *e, struct ib_out *ou
 	enum weft_reason reason = open_part(c, e, r->res_packet * c->path.mtu_bytes, &grant);
 
 	if (reason == WEFT_OK)
-		reason = packet_gather_grant(c, &grant, &load, out);
+		reason = packet_gather_grant(c, &grant, &load);
 	if (reason != WEFT_OK) {
 		qp_refused(c->resp.qp, reason, e->va, e->r_key);
 		e->refused = iba_syndrome_nak(IBA_NAK_ACCESS);

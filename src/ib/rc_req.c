@@ -286,7 +286,7 @@ static bool probe_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 		p.opcode = iba_opcode(IBA_RD, IBA_RESYNC);
 	} else {
 		request_packet(c, wqe, i, &p);
-		r = request_payload(c, wqe, i, &load, out);
+		r = request_payload(c, wqe, i, &load);
 	}
 	if (r != WEFT_OK) {
 		rc_retry_go_back(c, now_ns);
@@ -342,7 +342,7 @@ static bool request_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 		atomic_packet(c, wqe, &p);
 	} else {
 		request_packet(c, wqe, i, &p);
-		r = request_payload(c, wqe, i, &load, out);
+		r = request_payload(c, wqe, i, &load);
 		if (r != WEFT_OK) {
 			if (c->is_ee || !request_waits(c, wqe, r))
 				source_gone(c, wqe);

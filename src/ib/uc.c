@@ -53,7 +53,7 @@ bool uc_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 	wqe = rc_req_wqe(c, s);
 	i = iba_psn_distance(s->psn, q->psn_send);
 	request_packet(c, wqe, i, &p);
-	r = request_payload(c, wqe, i, &load, out);
+	r = request_payload(c, wqe, i, &load);
 	if (r != WEFT_OK) {
 		if (!request_waits(c, wqe, r))
 			uc_gone(c, WEFT_R_SOURCE_GONE);

@@ -80,7 +80,7 @@ bool ud_next(struct ib_conn *c, struct ib_out *out)
 		uc_gone(c, WEFT_R_PEER_UNKNOWN);
 		return false;
 	}
-	r = request_payload(c, wqe, 0, &load, out);
+	r = request_payload(c, wqe, 0, &load);
 	if (r != WEFT_OK) {
 		if (!request_waits(c, wqe, r))
 			uc_gone(c, WEFT_R_SOURCE_GONE);

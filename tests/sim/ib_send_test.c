@@ -280,6 +280,31 @@ TEST(test_send_s2_send_04_send_05_send_06_both_forms_with_balanced_pins)
 	}
 }
 
+/* Each packet has its own copy, until the port says that there is no room for more. */
+TEST(test_send_04_what_is_handed_over_goes_in_batches)
+{
+	enum { BATCH = 16 };
+	static struct ib_out outs[BATCH];
+	struct ib_line_options o = options();
+	struct ib_port *port;
+
+	o.is_handing = true;
+	open_line(&o);
+	port = line->ends[0].port;
+	REQUIRE(ib_line_post(line, WEFT_OP_WRITE, 0, PAGES * PAGE) == WEFT_OK);
+	ib_port_sent(port, line->world.now_ns); /* its first packet is on the line */
+	for (uint32_t i = 0; i < BATCH; i++) {
+		REQUIRE(ib_port_send(port, line->world.now_ns, &outs[i]));
+		EXPECT_EQ(outs[i].is_last, i == BATCH - 1);
+	}
+	for (uint32_t i = 0; i < BATCH; i++)
+		EXPECT_MEM(outs[i].spans.spans[1].bytes,
+			   pattern[(i + 1) * MTU / PAGE] + (i + 1) * MTU % PAGE, MTU);
+	ib_port_sent(port, line->world.now_ns);
+	completes(1); /* they are lost, and come again */
+	close_whole();
+}
+
 TEST(test_send_05_send_07_what_is_pinned_does_not_move)
 {
 	const struct ib_line_options o = options();
