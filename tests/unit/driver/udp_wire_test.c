@@ -485,9 +485,15 @@ TEST(test_udp_groups_come_to_all_who_joined)
 /* Loopback has no route to groups of IPv6: it takes an interface that looks real. */
 static bool has_veth(void)
 {
-	static const char words[] = "ip link add weft0 type veth peer name weft1 && "
-				    "ip addr add fd77::1/64 dev weft0 nodad && "
-				    "ip link set weft0 up && ip link set weft1 up";
+	/* Its addresses and routes are good some time after it is up; 20 s is long. */
+	static const char words[] =
+		"ip link add weft0 type veth peer name weft1 && "
+		"ip addr add fd77::1/64 dev weft0 nodad && "
+		"ip link set weft1 up && ip link set weft0 up && n=0 && "
+		"until ip -6 route show table local dev weft0 | grep -q ff00 && "
+		"ip -6 addr show dev weft0 scope link | grep -q fe80 && "
+		"! ip -6 addr show dev weft0 | grep -q tentative; do "
+		"n=$((n + 1)); [ $n -lt 1000 ] || exit 1; sleep .02; done";
 	static int made = -1;
 
 	if (made < 0)
