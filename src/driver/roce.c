@@ -255,7 +255,7 @@ bool roce_input_shared(struct roce *r)
 	udp_ask_shared(r->udp);
 	for (int i = 0; i < FETCHES_ALL && udp_is_shared_asked(r->udp); i++) {
 		(void)udp_fetch(r->udp, false);
-		has_come |= take_fetched(r);
+		has_come |= take_fetched(r).has_come;
 	}
 	return has_come;
 }
