@@ -73,9 +73,8 @@ int free_dm(struct ibv_dm *ibv)
 {
 	struct dm *dm = CONTAINER_OF(ibv, struct dm, ibv);
 
-	if (atomic_load(&dm->users) > 0)
+	if (!offer_end(&dm->offer, &dm->users, 0))
 		return EBUSY;
-	offer_withdraw(&dm->offer);
 	if (dm->owner)
 		atomic_fetch_sub(&dm->owner->users, 1);
 	else

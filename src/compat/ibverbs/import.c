@@ -59,6 +59,18 @@ void offer_withdraw(struct offer *o)
 	offers_unlock();
 }
 
+bool offer_end(struct offer *o, const atomic_uint *users, unsigned int most)
+{
+	bool is_unused;
+
+	offers_lock();
+	is_unused = atomic_load(users) <= most;
+	if (is_unused)
+		list_remove(&o->link);
+	offers_unlock();
+	return is_unused;
+}
+
 uint32_t offer_handle(void)
 {
 	uint32_t handle;

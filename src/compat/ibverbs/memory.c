@@ -48,10 +48,12 @@ void pd_put(struct ibv_pd *ibv)
 {
 	struct pd *pd = pd_of(ibv);
 
-	/* Bound: an import stands for one that is none. */
-	while (atomic_fetch_sub(&pd->users, 1) == 1 && pd->is_import) {
-		struct pd *real = pd->parent;
+	/* Bound: an import stands for one that is none. Without users its owner may free it. */
+	for (;;) {
+		struct pd *real = pd->is_import ? pd->parent : NULL;
 
+		if (atomic_fetch_sub(&pd->users, 1) > 1 || !real)
+			return;
 		free(pd);
 		pd = real;
 	}
@@ -67,7 +69,7 @@ int ibv_dealloc_pd(struct ibv_pd *ibv)
 	struct pd *pd = pd_of(ibv);
 	enum weft_reason r = WEFT_OK;
 
-	if (atomic_load(&pd->users) > (pd->is_import ? 1 : 0))
+	if (!offer_end(&pd->offer, &pd->users, pd->is_import ? 1 : 0))
 		return EBUSY;
 	if (pd->is_import) {
 		ibv_unimport_pd(ibv);
@@ -79,10 +81,10 @@ int ibv_dealloc_pd(struct ibv_pd *ibv)
 		r = weft_pd_destroy(pd->weft);
 	if (pd->td)
 		atomic_fetch_sub(&pd->td->users, 1);
-	if (r == WEFT_OK) {
-		offer_withdraw(&pd->offer);
+	if (r == WEFT_OK)
 		free(pd);
-	}
+	else
+		offer_make(&pd->offer, OFFER_PD, ibv->context, ibv->handle);
 	return weftv_errno(r);
 }
 

@@ -103,6 +103,9 @@ void offer_make(struct offer *offer, enum offer_kind kind, struct ibv_context *c
 		uint32_t handle);
 void offer_withdraw(struct offer *offer);
 
+/* Before it is destroyed: withdrawn, if it has so many users at most. False: it has more. */
+bool offer_end(struct offer *offer, const atomic_uint *users, unsigned int most);
+
 /* A handle that no other has, for objects without a number. */
 uint32_t offer_handle(void);
 

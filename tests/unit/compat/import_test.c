@@ -2,6 +2,9 @@
 /* ibv_import_device(3) and those that follow it: one process, two contexts, the same objects. */
 #include <errno.h>
 #include <infiniband/verbs.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/wait.h>
@@ -10,7 +13,7 @@
 #include "test.h"
 #include "unit/compat/loop_fixture.h"
 
-enum { BYTES = 4096 };
+enum { BYTES = 4096, ROUNDS = 20000 };
 
 static uint8_t memory[BYTES];
 
@@ -144,6 +147,114 @@ TEST(test_ibv_import_of_what_is_not_there_is_refused)
 	EXPECT_EQ(ibv_dealloc_pd(pd), 0);
 	EXPECT_EQ(ibv_close_device(other), 0);
 	close(fd);
+}
+
+/* Another thread imports what the owner is about to give back. */
+struct importer {
+	struct ibv_context *context;
+	pthread_t thread;
+	_Atomic uint32_t handle; /* 0: that is all */
+	_Atomic uint32_t has;	 /* it stays until this is something else */
+};
+
+static void *import_domains(void *arg)
+{
+	struct importer *m = arg;
+	uint32_t handle;
+
+	while ((handle = atomic_load(&m->handle)) != 0) {
+		struct ibv_pd *pd = ibv_import_pd(m->context, handle);
+
+		if (!pd)
+			continue;
+		atomic_store(&m->has, handle);
+		sched_yield();
+		atomic_store(&m->has, 0);
+		ibv_unimport_pd(pd);
+	}
+	return NULL;
+}
+
+static void *import_memories(void *arg)
+{
+	struct importer *m = arg;
+	uint32_t handle;
+
+	while ((handle = atomic_load(&m->handle)) != 0) {
+		struct ibv_dm *dm = ibv_import_dm(m->context, handle);
+
+		if (!dm)
+			continue;
+		atomic_store(&m->has, handle);
+		sched_yield();
+		atomic_store(&m->has, 0);
+		ibv_unimport_dm(dm);
+	}
+	return NULL;
+}
+
+static void importer_begin(struct importer *m, struct two *t, void *(*imports)(void *))
+{
+	m->context = t->imported;
+	atomic_store(&m->handle, UINT32_MAX);
+	REQUIRE(pthread_create(&m->thread, NULL, imports, m) == 0);
+}
+
+static void importer_end(struct importer *m, struct two *t)
+{
+	atomic_store(&m->handle, 0);
+	REQUIRE(pthread_join(m->thread, NULL) == 0);
+	EXPECT_EQ(ibv_dereg_mr(t->mr), 0);
+	EXPECT_EQ(ibv_dealloc_pd(t->imported_pd), 0);
+	EXPECT_EQ(ibv_dealloc_pd(t->pd), 0);
+	two_close(t);
+}
+
+TEST(test_ibv_import_pd_while_it_is_given_back_has_it_or_nothing)
+{
+	struct importer m = { 0 };
+	struct two t;
+
+	two_make(&t);
+	importer_begin(&m, &t, import_domains);
+	for (int i = 0; i < ROUNDS; i++) {
+		struct ibv_pd *pd = ibv_alloc_pd(t.own);
+		uint32_t handle;
+		int error;
+
+		REQUIRE(pd);
+		handle = pd->handle;
+		atomic_store(&m.handle, handle);
+		while ((error = ibv_dealloc_pd(pd)) == EBUSY)
+			sched_yield();
+		REQUIRE(error == 0);
+		EXPECT(atomic_load(&m.has) != handle);
+	}
+	importer_end(&m, &t);
+}
+
+TEST(test_ibv_import_dm_while_it_is_given_back_has_it_or_nothing)
+{
+	struct ibv_alloc_dm_attr attr = { .length = 64 };
+	struct importer m = { 0 };
+	struct two t;
+
+	two_make(&t);
+	importer_begin(&m, &t, import_memories);
+	for (int i = 0; i < ROUNDS; i++) {
+		struct ibv_dm *dm = ibv_alloc_dm(t.own, &attr);
+		uint32_t handle;
+		int error;
+
+		REQUIRE(dm);
+		handle = dm->handle;
+		atomic_store(&m.handle, handle);
+		while ((error = ibv_free_dm(dm)) == EBUSY)
+			sched_yield();
+		REQUIRE(error == 0);
+		EXPECT(atomic_load(&m.has) != handle);
+	}
+	importer_end(&m, &t);
 }
 
 /* The objects are the parent's, and not to be had from here. */
