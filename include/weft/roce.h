@@ -104,7 +104,8 @@ enum weft_reason weft_qp_leave(struct weft_qp *qp, const struct weft_address *gr
  * They come from and go to the host's network by a TUN interface, to which the host routes what
  * queue pairs are to get; its MTU may be up to WEFT_RAW_MAX. This opens it, or makes it: with
  * CAP_NET_ADMIN in the network namespace; without, it must have been made for this user
- * (ip tuntap add NAME mode tun user USER). The adapter keeps it until it is closed, and has one.
+ * (ip tuntap add NAME mode tun user USER). The adapter keeps it until it is closed, and has one:
+ * WEFT_R_BUSY. When that is deleted, frames go to nobody until one is opened anew.
  */
 enum weft_reason weft_raw_open(struct weft_adapter *adapter, const char *interface);
 

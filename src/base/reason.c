@@ -599,7 +599,7 @@ static const struct reason_row rows[WEFT_REASON_COUNT] = {
 			      "The name is none of a TUN interface, or somebody uses that one." },
 	[WEFT_R_TUN_REFUSED] = { "tun_refused", "RAW-01", EIO,
 				 "The host did not take a raw datagram: it is no IPv6 frame, or the "
-				 "interface is down." },
+				 "interface is down or gone." },
 	[WEFT_R_RAW_CLOSED] = { "raw_closed", "RAW-01", ENOTCONN,
 				"The adapter has no interface that carries raw datagrams: open one." },
 };

@@ -205,6 +205,7 @@ enum weft_reason weft_qp_adjust(struct weft_qp *qp, const struct weft_roce *roce
 
 enum weft_reason weft_raw_open(struct weft_adapter *adapter, const char *interface)
 {
+	struct tun *gone;
 	struct roce *roce;
 	enum weft_reason r;
 
@@ -212,8 +213,12 @@ enum weft_reason weft_raw_open(struct weft_adapter *adapter, const char *interfa
 		return WEFT_R_NULL_ARGUMENT;
 	adapter_enter(adapter);
 	r = roce_get(adapter, &roce);
-	if (r == WEFT_OK)
-		r = roce->tun ? WEFT_R_BAD_ARGUMENT : tun_open(roce, interface, &roce->tun);
+	if (r == WEFT_OK) {
+		gone = roce->tun;
+		r = tun_is_open(gone) ? WEFT_R_BUSY : tun_open(roce, interface, &roce->tun);
+		if (r == WEFT_OK && gone)
+			tun_close(gone);
+	}
 	adapter_leave(adapter);
 	return r;
 }
@@ -235,7 +240,8 @@ enum weft_reason weft_qp_raw(struct weft_qp *qp, const struct weft_raw *raw)
 	memcpy(wanted.to, raw->to.ip, sizeof(wanted.to));
 	a = net_enter_settled(qp);
 	if (ib_conn_of(qp))
-		r = a->net->roce->tun ? ib_raw_bind(ib_conn_of(qp), &wanted) : WEFT_R_RAW_CLOSED;
+		r = tun_is_open(a->net->roce->tun) ? ib_raw_bind(ib_conn_of(qp), &wanted)
+						   : WEFT_R_RAW_CLOSED;
 	adapter_leave_working(a);
 	return r;
 }

@@ -54,8 +54,10 @@ static void on_readable(struct watch *w, uint32_t events)
 			(void)ib_port_recv_raw(tun->roce->port, tun->frame, (size_t)n);
 	}
 	/* The interface has gone, and epoll would tell of nothing else. */
-	if (n < 0 && errno != EAGAIN && errno != EINTR)
+	if (n < 0 && errno != EAGAIN && errno != EINTR) {
 		net_watch(tun->roce->net, w, 0);
+		tun_abandon(tun);
+	}
 }
 
 /* A descriptor of the interface, or a negative errno. */
@@ -103,6 +105,14 @@ void tun_close(struct tun *tun)
 	net_watch(tun->roce->net, &tun->watch, 0);
 	tun_abandon(tun);
 	free(tun);
+}
+
+/* The kernel knows, even if epoll was not asked since. */
+bool tun_is_open(const struct tun *tun)
+{
+	struct ifreq r;
+
+	return tun && tun->watch.fd >= 0 && ioctl(tun->watch.fd, TUNGETIFF, &r) == 0;
 }
 
 void tun_abandon(struct tun *tun)

@@ -13,6 +13,12 @@ struct tun;
 enum weft_reason tun_open(struct roce *roce, const char *interface, struct tun **tun);
 void tun_close(struct tun *tun);
 
+/*
+ * Whether its interface is there; NULL: there was none. Once it has gone, what is sent is lost, and
+ * counted.
+ */
+bool tun_is_open(const struct tun *tun);
+
 /* In the child of fork(): the descriptor alone, as the rest is the parent's. */
 void tun_abandon(struct tun *tun);
 

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <linux/capability.h>
 #include <linux/ipv6.h>
+#include <linux/rtnetlink.h>
 #include <net/if.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,6 +65,30 @@ static int host_socket(const char *interface)
 	while (bind(fd, (const struct sockaddr *)&at, sizeof(at)) != 0)
 		REQUIRE(errno == EADDRNOTAVAIL && thread_now_ns() - since < PATIENCE_NS);
 	return fd;
+}
+
+/* As ip link del does. */
+static void delete_interface(const char *interface)
+{
+	struct {
+		struct nlmsghdr head;
+		struct ifinfomsg link;
+	} ask = { .head = { .nlmsg_len = sizeof(ask),
+			    .nlmsg_type = RTM_DELLINK,
+			    .nlmsg_flags = NLM_F_REQUEST | NLM_F_ACK },
+		  .link.ifi_index = (int)if_nametoindex(interface) };
+	struct {
+		struct nlmsghdr head;
+		struct nlmsgerr end;
+	} answer = { 0 };
+	int fd = socket(AF_NETLINK, SOCK_RAW, NETLINK_ROUTE);
+
+	REQUIRE(fd >= 0);
+	REQUIRE(send(fd, &ask, sizeof(ask), 0) == sizeof(ask));
+	REQUIRE(recv(fd, &answer, sizeof(answer), 0) > 0);
+	EXPECT_EQ(answer.head.nlmsg_type, NLMSG_ERROR);
+	EXPECT_EQ(answer.end.error, 0);
+	close(fd);
 }
 
 static void raw_node_open(struct weft_adapter *a, struct node *n, enum weft_service service)
@@ -212,6 +237,50 @@ TEST(test_raw_01_what_the_host_refuses_is_counted)
 	MUST(weft_adapter_close(a));
 }
 
+/* Then frames go to nobody, until another interface carries them. */
+TEST(test_raw_01_an_interface_that_has_gone_can_be_opened_again)
+{
+	const struct weft_raw any = { .next_header = UDP };
+	const char *why_not = own_network_enter();
+	struct weft_roce_counts counts;
+	struct weft_completion c;
+	struct weft_adapter *a;
+	struct node n, second;
+	int host;
+
+	if (why_not)
+		SKIP(why_not);
+	if (access("/dev/net/tun", R_OK | W_OK) != 0)
+		SKIP("this host has no TUN interfaces");
+	MUST(weft_adapter_open(NULL, &a));
+	MUST(weft_raw_open(a, "weft0"));
+	raw_node_open(a, &n, WEFT_UD);
+	raw_node_open(a, &second, WEFT_UD);
+	MUST(weft_qp_raw(n.qp, &udp_to_us));
+	delete_interface("weft0");
+	memset(n.memory, 0, HEADER);
+	n.memory[0] = 0x60;
+	send_frame(&n, 0, HEADER);
+	REQUIRE(node_take(n.cq, &c));
+	EXPECT_EQ(c.status, WEFT_SUCCESS);
+	MUST(weft_roce_query(a, &counts));
+	EXPECT_EQ(counts.refused, 1);
+	EXPECT_EQ(counts.refused_for, WEFT_R_TUN_REFUSED);
+	EXPECT_EQ(weft_qp_raw(second.qp, &any), WEFT_R_RAW_CLOSED);
+	EXPECT_EQ(weft_raw_open(a, "lo"), WEFT_R_TUN_NAME);
+	MUST(weft_raw_open(a, "weft0"));
+	EXPECT_EQ(weft_raw_open(a, "weft0"), WEFT_R_BUSY);
+	MUST(weft_qp_raw(second.qp, &any));
+	for (uint64_t i = 0; i < RECVS; i++)
+		receive_at(&n, i);
+	host = host_socket("weft0");
+	echo_once(host, &n);
+	close(host);
+	node_close(&n, NULL);
+	node_close(&second, NULL);
+	MUST(weft_adapter_close(a));
+}
+
 TEST(test_raw_03_refusals_say_why)
 {
 	const struct weft_raw ipv4 = { .next_header = UDP, .to = { .family = 4 } };
@@ -235,7 +304,7 @@ TEST(test_raw_03_refusals_say_why)
 	EXPECT_EQ(weft_raw_open(a, ""), WEFT_R_TUN_NAME);
 	EXPECT_EQ(weft_raw_open(a, "a-name-that-no-interface-has"), WEFT_R_TUN_NAME);
 	MUST(weft_raw_open(a, "weft0"));
-	EXPECT_EQ(weft_raw_open(a, "weft1"), WEFT_R_BAD_ARGUMENT);
+	EXPECT_EQ(weft_raw_open(a, "weft1"), WEFT_R_BUSY);
 	EXPECT_EQ(weft_raw_open(b, "weft0"), WEFT_R_TUN_NAME);
 	EXPECT_EQ(weft_qp_raw(connected.qp, &any), WEFT_R_WR_SERVICE);
 	EXPECT_EQ(weft_qp_raw(n.qp, &ipv4), WEFT_R_ADDRESS);
