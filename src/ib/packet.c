@@ -39,6 +39,12 @@ static bool bounce(struct ib_conn *c, struct load *load)
 	return true;
 }
 
+/* In packet_make(). */
+static bool is_copied_later(const struct load *load, const struct mem_span *span)
+{
+	return load->bytes <= IB_COPY_MAX && !mem_span_may_go(span);
+}
+
 /*
  * All of it is there: it is pinned until it has left, unless it is copied anyway, or may not or
  * cannot be pinned. False: some of it has gone by now.
@@ -47,19 +53,23 @@ static bool hold(struct ib_conn *c, struct load *load)
 {
 	uint32_t held = c->port->held_count;
 
-	for (uint32_t i = 0; i < load->count && !load->is_bounced; i++) {
+	if (load->is_bounced)
+		return bounce(c, load);
+	for (uint32_t i = 0; i < load->count; i++) {
 		const struct mem_span *span = &load->spans[i];
 
-		if (!span->paging)
+		if (!span->paging || is_copied_later(load, span))
 			continue;
-		if (load->bytes <= IB_COPY_MAX && !mem_span_may_go(span)) { /* in packet_make() */
-			hand_over(span);
-		} else if (!port_hold(c->port, span)) {
+		if (!port_hold(c->port, span)) {
 			port_release(c->port, held);
 			return bounce(c, load);
 		}
 	}
-	return !load->is_bounced || bounce(c, load);
+	for (uint32_t i = 0; i < load->count; i++) {
+		if (is_copied_later(load, &load->spans[i]))
+			hand_over(&load->spans[i]);
+	}
+	return true;
 }
 
 static uint64_t span_bytes(const struct mem_span *spans, uint32_t count)

@@ -87,3 +87,46 @@ TEST(test_on_demand_a_read_is_answered_packet_by_packet)
 	expect_asked(b, PACKETS);
 	bed_close(b);
 }
+
+static bool move(void *to, const void *from, uint64_t length)
+{
+	memcpy(to, from, length);
+	return true;
+}
+
+/* SEND-04: what is copied out is counted once, however it is found that it must be. */
+TEST(test_send_04_bytes_beside_some_on_demand_are_handed_over_once)
+{
+	enum { PART = 64, AT = 0x10000 };
+	static _Alignas(8) uint8_t frame[4096];
+	const struct weft_space_options so = { .memory = frame,
+					       .size_bytes = sizeof(frame),
+					       .segments_max = 1,
+					       .is_virtual = true,
+					       .has_pager = true };
+	struct weft_region_options ro = { .addr = AT,
+					  .length = sizeof(frame),
+					  .rights = WEFT_LOCAL_READ };
+	struct bed *b = open_paged(NULL);
+	const struct mem_owner owner = pd_owner(b->pd);
+	struct weft_segment parts[] = { { AT, PART, 0 }, { (uintptr_t)b->memory, PART, b->tag } };
+	struct weft_pins pins;
+
+	b->adapter.mem.demand.move = move; /* from now on it may go */
+	MUST(space_create(&b->adapter, &so, &ro.space));
+	MUST(mem_space_map(ro.space, AT, sizeof(frame), 0));
+	MUST(mem_region_register(&b->adapter.mem, &owner, &ro, &parts[0].tag));
+	bed_post(b,
+		 (struct weft_send_wr){
+			 .opcode = WEFT_OP_SEND, .id = 2, .segments = parts, .segment_count = 2 },
+		 0, 0);
+	EXPECT_EQ(bed_expect(b, IBA_SEND_ONLY, PSN_OURS)->p.payload_bytes, 2 * PART);
+	mem_pins_query(ro.space->paging, b->now_ns, &pins);
+	EXPECT_EQ(pins.bytes_handed, PART);
+	EXPECT_EQ(pins.pinned, 0);
+	MUST(bed_put(b, peer_ack(iba_syndrome_ack(31), PSN_OURS, 1), NULL, 0));
+	bed_completed(b, 2, WEFT_SUCCESS);
+	MUST(mem_region_deregister(&b->adapter.mem, b->pd->number, parts[0].tag));
+	MUST(space_destroy(ro.space));
+	bed_close(b);
+}
