@@ -247,7 +247,7 @@ static bool is_slow(const struct ib_conn *c, uint64_t now_ns)
  * An acknowledgement is asked for where nothing goes on behind this packet, and now and then. One
  * such packet at a time tells the round trip, if it was not sent before.
  */
-static void ask(struct ib_conn *c, uint64_t now_ns, struct iba_packet *p, bool is_timed)
+static void ask_for_ack(struct ib_conn *c, uint64_t now_ns, struct iba_packet *p, bool is_timed)
 {
 	struct requester *q = &c->req;
 
@@ -354,7 +354,7 @@ static bool request_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 	step(c, s, is_read);
 	if (is_new && wqe && q->psn_send == iba_psn_add(s->psn, s->count))
 		count_message_out(c->port, q->qp, is_read ? 0 : wqe->length);
-	ask(c, now_ns, &p, is_new && !is_read);
+	ask_for_ack(c, now_ns, &p, is_new && !is_read);
 	packet_make(c, &p, &load, out);
 	rc_retry_sent(c, now_ns);
 	return true;

@@ -117,10 +117,10 @@ void rc_retry_go_back(struct ib_conn *c, uint64_t now_ns)
 }
 
 /*
- * IBA 9.9.2.4.1: one of the consumer's retries. True: they are spent, and that is the end. Whether
- * the peer was heard since the one before says why.
+ * IBA 9.9.2.4.1: takes one of the consumer's retries. False: they are spent, and that is the end.
+ * Whether the peer was heard since the one before says why.
  */
-static bool is_spent(struct ib_conn *c)
+static bool retry_or_end(struct ib_conn *c)
 {
 	struct requester *q = &c->req;
 	enum weft_reason reason = q->is_missed ? WEFT_R_IB_LOST : WEFT_R_PEER_GONE;
@@ -128,13 +128,13 @@ static bool is_spent(struct ib_conn *c)
 	q->is_missed = false;
 	if (q->retries_left > 0) {
 		q->retries_left--;
-		return false;
+		return true;
 	}
 	if (c->is_ee)
 		ee_fail(ee_of(c), reason);
 	else
 		rc_req_fail(c, WEFT_ERR_PEER_GONE, reason);
-	return true;
+	return false;
 }
 
 /*
@@ -156,7 +156,8 @@ void rc_retry_lost(struct ib_conn *c, uint64_t now_ns)
 		q->is_missed = true;
 		q->missed_ns = now_ns;
 	}
-	if (c->timeout_ns == UINT64_MAX && now_ns - q->missed_ns >= complaint_ns && is_spent(c))
+	if (c->timeout_ns == UINT64_MAX && now_ns - q->missed_ns >= complaint_ns &&
+	    !retry_or_end(c))
 		return;
 	rc_retry_go_back(c, now_ns);
 }
@@ -267,7 +268,7 @@ static void timed_out(struct ib_conn *c, uint64_t now_ns)
 	q->is_timed = false;
 	q->rtt_ns = 0; /* whatever it was, it is not that any more */
 	q->probe_ns = probe_first(c);
-	if (is_spent(c))
+	if (!retry_or_end(c))
 		return;
 	/* A context has one message under way: there is little to send again. */
 	if (c->is_ee)
