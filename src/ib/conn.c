@@ -350,7 +350,7 @@ bool ib_is_busy(const struct ib_conn *c)
 	if (c->service == WEFT_RD)
 		return c->rd_state == RD_WAITING || c->rd_state == RD_ACTIVE;
 	return list_is_linked(&c->ready_link) ||
-	       (c->qp && c->req.count > 0 && !c->req.is_waiting && !c->req.is_absent);
+	       (c->qp && c->req.count > 0 && !requester_is_waiting(&c->req) && !c->req.is_absent);
 }
 
 /* ---- The transport's face to the verbs ------------------------------------------------------ */

@@ -99,6 +99,15 @@ struct sent {
 	uint32_t ssn;	/* IBA 9.7.7.2: which message it is, counted from 1 */
 };
 
+/* What is done about a peer that has no receive for the oldest request. */
+enum rnr {
+	RNR_NONE,   /* nothing: it is not known to have none */
+	RNR_TRIED,  /* it was asked for as long as may be: the request goes, come what may */
+	RNR_LEFT,   /* it wants to be left alone for a while; from here on no request goes */
+	RNR_ASKED,  /* for credits, now and then, as an RNR NAK would be the end */
+	RNR_ASK_DUE /* so now */
+};
+
 struct requester {
 	struct weft_qp *qp; /* whose requests they are; NULL: it has left */
 	struct sent *sent;  /* a ring, as long as the send queue */
@@ -121,10 +130,7 @@ struct requester {
 	bool is_limited;
 	uint32_t limit_ssn;
 	/* Trying again. */
-	bool is_waiting;    /* the peer has no receive and wants to be left alone, or is asked */
-	bool is_asking;	    /* it is asked for credits, as an RNR NAK would be the end */
-	bool is_ask_due;    /* so now */
-	bool has_asked;	    /* for as long as may be: the oldest request is tried */
+	enum rnr rnr;
 	bool is_recovering; /* what was lost is on its way again, and nothing new was heard since */
 	uint8_t retries_left, rnr_left;
 	uint64_t rnr_since_ns; /* when the oldest request first found no receive; or UINT64_MAX */
@@ -143,6 +149,16 @@ struct requester {
 	uint32_t timed_psn;
 	uint64_t timed_ns, rtt_ns;
 };
+
+static inline bool requester_is_waiting(const struct requester *q)
+{
+	return q->rnr >= RNR_LEFT;
+}
+
+static inline bool requester_is_asking(const struct requester *q)
+{
+	return q->rnr >= RNR_ASKED;
+}
 
 /* ---- Responder ------------------------------------------------------------------------------ */
 

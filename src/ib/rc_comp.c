@@ -61,7 +61,7 @@ static void take_credits(struct ib_conn *c, const struct iba_packet *p)
 	/* RD has none: receives are not those of the context. */
 	q->is_limited = credits != UINT32_MAX && !c->is_ee;
 	if (!q->is_limited) {
-		if (q->is_asking) /* it will not tell */
+		if (requester_is_asking(q)) /* it will not tell */
 			rc_retry_wait_end(c);
 		return;
 	}
@@ -69,7 +69,7 @@ static void take_credits(struct ib_conn *c, const struct iba_packet *p)
 	if (iba_psn_is_before(q->limit_ssn, limit))
 		q->limit_ssn = limit;
 	/* A receive has come: no need to wait for the end of the time. */
-	if (q->is_waiting && iba_psn_diff(rc_req_at(q, 0)->ssn, limit) <= 0)
+	if (requester_is_waiting(q) && iba_psn_diff(rc_req_at(q, 0)->ssn, limit) <= 0)
 		rc_retry_wait_end(c);
 	conn_ready(c);
 }

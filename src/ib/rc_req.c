@@ -132,9 +132,10 @@ bool rc_req_can_send(const struct ib_conn *c)
 {
 	const struct requester *q = &c->req;
 
-	if ((q->is_probe_due || q->is_ask_due) && q->count > 0)
+	if ((q->is_probe_due || q->rnr == RNR_ASK_DUE) && q->count > 0)
 		return true;
-	if (q->at == q->count || q->is_waiting || (q->is_absent && q->psn_send == q->absent_psn))
+	if (q->at == q->count || requester_is_waiting(q) ||
+	    (q->is_absent && q->psn_send == q->absent_psn))
 		return false;
 	if (iba_psn_distance(q->psn_una, q->psn_send) - q->read_psns >= c->window)
 		return false;
@@ -318,7 +319,7 @@ static void ask_for_credits(struct ib_conn *c, struct ib_out *out)
 		.xrc_srq = rc_req_wqe(c, rc_req_at(q, 0))->dest_qp_number,
 	};
 
-	q->is_ask_due = false;
+	q->rnr = RNR_ASKED;
 	packet_make(c, &p, NULL, out);
 }
 
@@ -362,7 +363,7 @@ static bool request_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 
 bool rc_req_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 {
-	if (c->req.is_ask_due && c->req.count > 0) {
+	if (c->req.rnr == RNR_ASK_DUE && c->req.count > 0) {
 		ask_for_credits(c, out);
 		return true;
 	}
@@ -388,7 +389,7 @@ void rc_req_pop(struct ib_conn *c)
 		q->psn_send = q->psn_una; /* it was being sent again, and that was not needed */
 	q->rnr_since_ns = UINT64_MAX;
 	q->rnr_left = c->rnr_retries;
-	q->has_asked = false;
+	q->rnr = RNR_NONE;
 	if (c->is_ee)
 		ee_request_ended(c);
 }

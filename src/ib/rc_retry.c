@@ -80,7 +80,8 @@ void rc_retry_progress(struct ib_conn *c, uint64_t now_ns)
 
 	take_round_trip(q, now_ns);
 	q->is_recovering = false;
-	q->is_waiting = q->is_asking = q->is_ask_due = false;
+	if (requester_is_waiting(q))
+		q->rnr = RNR_NONE;
 	q->is_missed = false;
 	q->is_probe_due = q->is_probed = false;
 	q->retries_left = c->retries;
@@ -150,7 +151,7 @@ void rc_retry_lost(struct ib_conn *c, uint64_t now_ns)
 {
 	struct requester *q = &c->req;
 
-	if (q->is_waiting || now_ns < q->quiet_ns)
+	if (requester_is_waiting(q) || now_ns < q->quiet_ns)
 		return;
 	if (!q->is_missed) {
 		q->is_missed = true;
@@ -172,7 +173,7 @@ void rc_retry_not_ready(struct ib_conn *c, uint64_t now_ns, uint8_t timer_code)
 		ee_request_suspend(c, now_ns, timer_code);
 		return;
 	}
-	if (q->is_waiting)
+	if (requester_is_waiting(q))
 		return;
 	if (q->rnr_since_ns == UINT64_MAX)
 		q->rnr_since_ns = now_ns;
@@ -185,7 +186,7 @@ void rc_retry_not_ready(struct ib_conn *c, uint64_t now_ns, uint8_t timer_code)
 		q->rnr_left--;
 	rc_retry_go_back(c, now_ns);
 	q->is_recovering = false;
-	q->is_waiting = true;
+	q->rnr = RNR_LEFT;
 	q->retries_left = c->retries; /* it is there, and answers */
 	conn_deadline(c, now_ns + wait_ns);
 }
@@ -193,14 +194,14 @@ void rc_retry_not_ready(struct ib_conn *c, uint64_t now_ns, uint8_t timer_code)
 bool rc_retry_is_last(const struct ib_conn *c)
 {
 	/* 7, which is for ever, is never spent. */
-	return c->req.rnr_left == 0 && !c->req.has_asked && c->timeout_ns != UINT64_MAX;
+	return c->req.rnr_left == 0 && c->req.rnr != RNR_TRIED && c->timeout_ns != UINT64_MAX;
 }
 
 void rc_retry_wait_end(struct ib_conn *c)
 {
 	struct requester *q = &c->req;
 
-	q->is_waiting = q->is_asking = q->is_ask_due = false;
+	q->rnr = RNR_NONE;
 	q->deadline_ns = UINT64_MAX;
 	conn_ready(c);
 }
@@ -214,11 +215,11 @@ void rc_retry_spare(struct ib_conn *c, uint64_t now_ns)
 {
 	struct requester *q = &c->req;
 
-	if (!rc_retry_is_last(c) || q->is_waiting || !rc_req_is_starved(c))
+	if (!rc_retry_is_last(c) || requester_is_waiting(q) || !rc_req_is_starved(c))
 		return;
 	if (q->rnr_since_ns == UINT64_MAX)
 		q->rnr_since_ns = now_ns;
-	q->is_waiting = q->is_asking = true;
+	q->rnr = RNR_ASKED;
 	q->probe_ns = probe_first(c);
 	conn_deadline(c, now_ns + q->probe_ns);
 }
@@ -232,12 +233,12 @@ static void ask(struct ib_conn *c, uint64_t now_ns)
 	if (patience_ns > silence_ns)
 		patience_ns = silence_ns;
 	if (now_ns - q->rnr_since_ns >= patience_ns) {
-		q->has_asked = true;
 		rc_retry_wait_end(c);
+		q->rnr = RNR_TRIED;
 		return;
 	}
 	left_ns = patience_ns - (now_ns - q->rnr_since_ns);
-	q->is_ask_due = true;
+	q->rnr = RNR_ASK_DUE;
 	q->probe_ns = 2 * q->probe_ns < c->timeout_ns ? 2 * q->probe_ns : c->timeout_ns;
 	conn_deadline(c, now_ns + (q->probe_ns < left_ns ? q->probe_ns : left_ns));
 	conn_ready(c);
@@ -285,12 +286,12 @@ void rc_retry_expire(struct ib_conn *c, uint64_t now_ns)
 	q->deadline_ns = UINT64_MAX;
 	if (q->count == 0)
 		return;
-	if (q->is_asking) {
+	if (requester_is_asking(q)) {
 		ask(c, now_ns);
 		return;
 	}
-	if (q->is_waiting) {
-		q->is_waiting = false;
+	if (q->rnr == RNR_LEFT) {
+		q->rnr = RNR_NONE;
 		conn_ready(c);
 		return;
 	}
