@@ -158,7 +158,7 @@ static void take_read(struct ib_conn *c, const struct iba_packet *p)
 		rc_resp_refuse(c, p->psn, IBA_NAK_INVALID, WEFT_R_READS_BEYOND);
 		return;
 	}
-	if (count > IB_PSNS_MAX) {
+	if (count > IB_PSNS_MAX || (!is_atomic && p->dma_bytes > WEFT_MESSAGE_MAX)) {
 		rc_resp_refuse(c, p->psn, IBA_NAK_INVALID, WEFT_R_IB_LENGTH);
 		return;
 	}

@@ -414,6 +414,33 @@ TEST(test_rc_03_bad_requests_are_refused_and_change_nothing)
 	}
 }
 
+/*
+ * IBA 9.7.4.1.6: no message is longer than 2^31 bytes, however few packets it takes; that is said
+ * before anybody looks at the range.
+ */
+TEST(test_rc_03_a_request_beyond_the_longest_message_is_refused)
+{
+	static const enum iba_op ops[] = { IBA_READ_REQUEST, IBA_WRITE_FIRST };
+	static const uint32_t bytes[] = { (UINT32_C(1) << 31) + 1, UINT32_MAX };
+
+	for (size_t i = 0; i < 4; i++) {
+		enum iba_op op = ops[i / 2];
+		struct ib_config k = bed_config();
+		struct bed *b;
+		struct iba_packet p;
+
+		k.path.mtu_bytes = sizeof(data);
+		b = bed_open(&k, WEFT_RC);
+		bed_note(b);
+		p = peer_reth(b, op, P0, 0, bytes[i % 2]);
+		EXPECT_EQ(bed_put(b, p, data, op == IBA_WRITE_FIRST ? sizeof(data) : 0), WEFT_OK);
+		EXPECT_STR(weft_reason_name(b->qp->reason), weft_reason_name(WEFT_R_IB_LENGTH));
+		bed_expect_ack(b, iba_syndrome_nak(IBA_NAK_INVALID), P0);
+		bed_unchanged(b);
+		bed_close(b);
+	}
+}
+
 /* ---- What is none of ours ------------------------------------------------------------------- */
 
 static void flip_payload(uint8_t *bytes, size_t *length)
