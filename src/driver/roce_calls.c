@@ -301,6 +301,16 @@ static enum weft_reason join(struct ib_conn *c, const struct weft_address *group
 	return r;
 }
 
+/* By any interface: the core has one membership for all of them. */
+static bool is_in_group(const struct roce_conn *rc, const struct weft_address *group)
+{
+	for (const struct list *l = rc->members.next; l != &rc->members; l = l->next) {
+		if (is_same(&CONTAINER_OF(l, const struct roce_member, link)->group, group))
+			return true;
+	}
+	return false;
+}
+
 static enum weft_reason leave(struct ib_conn *c, const struct weft_address *group,
 			      const struct weft_address *at)
 {
@@ -312,7 +322,8 @@ static enum weft_reason leave(struct ib_conn *c, const struct weft_address *grou
 		return WEFT_R_BAD_ARGUMENT;
 	list_remove(&m->link);
 	udp_leave(rc->roce->udp, group, at);
-	ib_leave(c, &g);
+	if (!is_in_group(rc, group))
+		ib_leave(c, &g);
 	free(m);
 	return WEFT_OK;
 }
