@@ -16,6 +16,7 @@ enum { SPANS_MAX = 64 };
 struct span_list {
 	struct span spans[SPANS_MAX];
 	uint32_t count;
+	_Bool may_go; /* some of it is memory that the program may take away at any moment */
 	size_t length;
 };
 

@@ -386,6 +386,7 @@ void iwarp_want(struct iwarp_stream *s, uint64_t now_ns, struct span_list *l)
 	(void)now_ns;
 	l->count = 0;
 	l->length = 0;
+	l->may_go = false;
 	if (!iwarp_wants(s))
 		return;
 	if (s->state != STREAM_OPEN) { /* only for the end that comes after it */
@@ -404,8 +405,10 @@ void iwarp_want(struct iwarp_stream *s, uint64_t now_ns, struct span_list *l)
 		if (rdmap_rx_spans(s, spans, RX_SPANS, &count) != RX_OK)
 			return;
 		/* The CRC is taken of what lies there: nothing is overwritten before. */
-		for (uint32_t i = 0; i < count && !is_listed(l, &spans[i]); i++)
+		for (uint32_t i = 0; i < count && !is_listed(l, &spans[i]); i++) {
 			span_list_add(l, spans[i].bytes, spans[i].length);
+			l->may_go |= mem_span_may_go(&spans[i]);
+		}
 		if (l->length < rx->segment.bytes - rx->placed)
 			return;
 	}
@@ -416,13 +419,14 @@ void iwarp_want(struct iwarp_stream *s, uint64_t now_ns, struct span_list *l)
 static size_t got_in_place(struct iwarp_stream *s, const struct span_list *l, size_t n)
 {
 	struct rx *rx = &s->rx;
+	const struct mem_paging *paging = l->may_go ? &s->adapter->mem.demand : NULL;
 	uint32_t left = rx->segment.bytes - rx->placed;
 	size_t placed = n < left ? n : left, at = 0;
 
 	for (uint32_t i = 0; i < l->count && at < placed && s->terms.has_crc; i++) {
 		size_t k = l->spans[i].length < placed - at ? l->spans[i].length : placed - at;
 
-		if (!mem_crc32c(&s->adapter->mem, &rx->crc, l->spans[i].bytes, k)) {
+		if (!mem_crc32c(paging, &rx->crc, l->spans[i].bytes, k)) {
 			(void)rdmap_rx_gone(s);
 			break;
 		}

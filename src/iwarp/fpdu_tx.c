@@ -59,14 +59,14 @@ static uint32_t whole_bytes(const struct tx_fpdu *f)
 struct walk {
 	struct iwarp_stream *s;
 	const struct tx_fpdu *f;
-	struct span_list *list; /* where the bytes are listed; or NULL: */
-	uint32_t crc;		/* they are summed */
-	uint32_t skip;		/* bytes that have gone out already */
-	uint32_t at;		/* position in the FPDU */
-	uint32_t markers;	/* passed */
-	bool is_full;		/* the list takes no more */
-	bool is_payload;	/* of the consumer's memory ... */
-	bool is_gone;		/* ... which has gone before it was summed */
+	struct span_list *list;		 /* where the bytes are listed; or NULL: */
+	uint32_t crc;			 /* they are summed */
+	uint32_t skip;			 /* bytes that have gone out already */
+	uint32_t at;			 /* position in the FPDU */
+	uint32_t markers;		 /* passed */
+	bool is_full;			 /* the list takes no more */
+	const struct mem_paging *paging; /* of payload that may go; NULL: it stays */
+	bool is_gone;			 /* before it was summed */
 };
 
 static void walk_bytes(struct walk *w, uint8_t *bytes, size_t length)
@@ -75,10 +75,8 @@ static void walk_bytes(struct walk *w, uint8_t *bytes, size_t length)
 
 	w->at += (uint32_t)length;
 	w->skip -= (uint32_t)skip;
-	if (!w->list && !w->is_payload)
-		w->crc = crc32c_add(w->crc, bytes, length);
-	else if (!w->list)
-		w->is_gone |= !mem_crc32c(&w->s->adapter->mem, &w->crc, bytes, length);
+	if (!w->list)
+		w->is_gone |= !mem_crc32c(w->paging, &w->crc, bytes, length);
 	else if (!w->is_full)
 		w->is_full = !span_list_add(w->list, bytes + skip, length - skip);
 }
@@ -120,12 +118,14 @@ static enum weft_reason walk_payload(struct walk *w)
 
 		if (r != WEFT_OK)
 			return r;
-		w->is_payload = true;
 		for (uint32_t i = 0; i < count && !w->is_full; i++) {
+			w->paging = mem_span_may_go(&spans[i]) ? spans[i].paging : NULL;
+			if (w->list)
+				w->list->may_go |= w->paging != NULL;
 			walk_marked(w, spans[i].bytes, spans[i].length);
 			done += (uint32_t)spans[i].length;
 		}
-		w->is_payload = false;
+		w->paging = NULL;
 		if (w->is_gone)
 			return WEFT_R_SPACE_SEGMENT;
 		CHECK(done > before);
@@ -342,6 +342,7 @@ void iwarp_have(struct iwarp_stream *s, uint64_t now_ns, struct span_list *l)
 
 	l->count = 0;
 	l->length = 0;
+	l->may_go = false;
 	stream_close_wait(s, now_ns);
 	if (s->state >= STREAM_CLOSED || tx->is_held)
 		return;

@@ -275,18 +275,18 @@ static enum mem_gone carry(struct mem_span to, struct mem_span from, uint64_t le
 	return MEM_NONE_GONE;
 }
 
-bool mem_crc32c(const struct mem_table *t, uint32_t *crc, const uint8_t *bytes, size_t length)
+bool mem_crc32c(const struct mem_paging *paging, uint32_t *crc, const uint8_t *bytes, size_t length)
 {
 	uint8_t chunk[CHUNK];
 
-	if (t->on_demand.users == 0 || !t->demand.move) { /* nothing can be on demand */
+	if (!paging || !paging->move) {
 		*crc = crc32c_add(*crc, bytes, length);
 		return true;
 	}
 	while (length > 0) {
 		size_t n = length < CHUNK ? length : CHUNK;
 
-		if (!t->demand.move(chunk, bytes, n))
+		if (!paging->move(chunk, bytes, n))
 			return false;
 		*crc = crc32c_add(*crc, chunk, n);
 		bytes += n;

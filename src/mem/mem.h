@@ -246,8 +246,9 @@ static inline bool mem_span_write(const struct mem_span *s, const void *from)
 	return true;
 }
 
-/* Adds bytes of the consumer's to a CRC, wherever they lie. False: they have gone. */
-bool mem_crc32c(const struct mem_table *t, uint32_t *crc, const uint8_t *bytes, size_t length);
+/* Adds bytes of a span with that paging (NULL: it stays) to a CRC. False: they have gone. */
+bool mem_crc32c(const struct mem_paging *paging, uint32_t *crc, const uint8_t *bytes,
+		size_t length);
 
 /*
  * Applies the checks of LOC-02, IWARP-06 and IWARP-09 in their order. An access of no bytes touches

@@ -61,12 +61,29 @@ struct weft_qp *bed_qp(struct bed *b)
 	return qp;
 }
 
+static bool is_there(uint64_t addr, uint64_t length, bool is_written)
+{
+	(void)addr;
+	(void)length;
+	(void)is_written;
+	return true;
+}
+
+static bool move(void *to, const void *from, uint64_t length)
+{
+	the_bed.moved += length;
+	memmove(to, from, length);
+	return true;
+}
+
 static struct bed *bed_open(const struct setup *setup, size_t way)
 {
 	struct bed *b = &the_bed;
 	struct adapter_config config = {
 		.options = { .tags_max = 32, .translations_max = 64, .qps_max = 8 },
 		.secret = { 3, 4 },
+		.is_there = is_there,
+		.move = move,
 	};
 
 	*b = (struct bed){ .setup = *setup, .way = way, .out_credit = SIZE_MAX };
@@ -290,6 +307,21 @@ uint32_t bed_region(struct bed *b, size_t offset, size_t length, uint32_t rights
 		.addr = addr_of(b, offset),
 		.length = length,
 		.rights = rights,
+	};
+	uint32_t tag;
+
+	MUST(mem_region_register(&b->adapter.mem, &owner, &options, &tag));
+	return tag;
+}
+
+uint32_t bed_region_on_demand(struct bed *b, size_t offset, size_t length)
+{
+	const struct mem_owner owner = pd_owner(b->pd);
+	const struct weft_region_options options = {
+		.addr = addr_of(b, offset),
+		.length = length,
+		.rights = ALL_RIGHTS,
+		.is_on_demand = true,
 	};
 	uint32_t tag;
 

@@ -79,6 +79,7 @@ struct bed {
 	/* The consumer. */
 	uint8_t *memory, *shadow;
 	uint32_t posted, completed;
+	uint64_t moved; /* bytes, by the mover of on-demand memory */
 };
 
 struct bed *bed_first(const struct setup *setup);
@@ -107,6 +108,7 @@ static inline uint64_t addr_of(const struct bed *b, size_t offset)
 
 /* Registers part of the memory. */
 uint32_t bed_region(struct bed *b, size_t offset, size_t length, uint32_t rights);
+uint32_t bed_region_on_demand(struct bed *b, size_t offset, size_t length);
 
 /* The same, but only a window is remotely usable; of the queue pair or, if 0, of the domain. */
 uint32_t bed_window(struct bed *b, const struct weft_bind *bind);

@@ -502,3 +502,47 @@ TEST(test_touch_05c_second_last_segment)
 		EXPECT_EQ(e->state, MEM_RESERVED);
 	}
 }
+
+/* ---- On-demand memory ----------------------------------------------------------------------- */
+
+/* A Write of the peer to the region, and one of ours from it. */
+static void write_both_ways(struct bed *b, uint32_t tag, size_t offset)
+{
+	const struct weft_segment s = { addr_of(b, offset), LARGE, tag };
+	struct weft_send_wr wr = {
+		.opcode = WEFT_OP_WRITE,
+		.segments = &s,
+		.segment_count = 1,
+		.remote_tag = 7,
+	};
+	const struct frame *f;
+	struct weft_completion c;
+
+	peer_write(b, tag, addr_of(b, offset), payload, LARGE);
+	bed_move(b);
+	EXPECT_MEM(b->memory + offset, payload, LARGE);
+	MUST(bed_post(b, &wr));
+	bed_move(b);
+	while (peer_left(b) > 0) {
+		f = peer_next(b); /* which looks at the CRC */
+		REQUIRE(f);
+	}
+	EXPECT(bed_poll(b, &c) && c.status == WEFT_SUCCESS);
+}
+
+/* The mover is slow: who has an on-demand region does not pay for it in all others. */
+TEST(test_on_demand_memory_alone_is_read_by_the_mover)
+{
+	for (size_t i = 0; i < LARGE; i++)
+		payload[i] = (uint8_t)(i * 11);
+	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+		uint32_t plain = bed_region(b, 0, LARGE, ALL_RIGHTS);
+		uint32_t paged = bed_region_on_demand(b, LARGE, LARGE);
+
+		write_both_ways(b, plain, 0);
+		EXPECT_EQ(b->moved, 0);
+		write_both_ways(b, paged, LARGE);
+		/* At least what is placed, or its CRC; and the CRC of what goes out. */
+		EXPECT(b->moved >= 2 * LARGE);
+	}
+}
