@@ -7,10 +7,11 @@
 #include <string.h>
 
 #include "driver/net.h"
+#include "driver/pages.h"
 #include "driver/roce.h"
 #include "wire/iba_icrc.h"
 
-enum { ECN_MASK = 3 };
+enum { ECN_MASK = 3, PIECE_BYTES = 16384 };
 
 struct recording {
 	/* The process's lock guards these. */
@@ -201,6 +202,40 @@ void record_open(struct link *link, bool is_initiator)
 	pthread_mutex_unlock(&r->lock);
 }
 
+/* Of memory that may have gone since: what has gone stands there as zeroes. */
+static void put_by_copy(struct link *link, const struct span_list *l, size_t n, bool is_outgoing)
+{
+	uint64_t now_ns = time_of(link);
+	uint8_t piece[PIECE_BYTES];
+	struct iovec v = { piece, 0 };
+	size_t at = 0; /* in the span */
+
+	/* Bound: every round takes a byte at least, or passes a span. */
+	for (uint32_t i = 0; n > 0;) {
+		size_t k = l->spans[i].length - at, room = sizeof(piece) - v.iov_len;
+
+		k = k < n ? k : n;
+		k = k < room ? k : room;
+		if (!pages_move(piece + v.iov_len, l->spans[i].bytes + at, k))
+			memset(piece + v.iov_len, 0, k);
+		v.iov_len += k;
+		n -= k;
+		at += k;
+		if (at == l->spans[i].length) {
+			at = 0;
+			i++;
+		}
+		if (v.iov_len < sizeof(piece) && n > 0)
+			continue;
+		capture_stream_bytes(&link->record.stream,
+				     &(struct capture_bytes){ .v = &v,
+							      .length = v.iov_len,
+							      .is_outgoing = is_outgoing },
+				     now_ns);
+		v.iov_len = 0;
+	}
+}
+
 void record_bytes(struct link *link, const struct span_list *l, size_t n, bool is_outgoing)
 {
 	struct recording *r = link->record.recording;
@@ -212,7 +247,10 @@ void record_bytes(struct link *link, const struct span_list *l, size_t n, bool i
 	};
 
 	pthread_mutex_lock(&r->lock);
-	capture_stream_bytes(&link->record.stream, &bytes, time_of(link));
+	if (l->may_go)
+		put_by_copy(link, l, n, is_outgoing);
+	else
+		capture_stream_bytes(&link->record.stream, &bytes, time_of(link));
 	pthread_mutex_unlock(&r->lock);
 }
 

@@ -6,7 +6,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -126,6 +128,40 @@ TEST(test_capture_start_and_stop_come_in_turn)
 	EXPECT_EQ(weft_capture_start(a, capture_path()), WEFT_OK);
 	close_adapter(a);
 	EXPECT_EQ(connections_in(capture_path()), 0);
+	unlink(capture_path());
+}
+
+/* What was sent a moment ago, out of memory that the program has unmapped since. */
+TEST(test_capture_takes_no_harm_of_memory_that_has_gone)
+{
+	enum { HEAD = 20, GONE = 40000, TAIL = 6 };
+	static uint8_t ours[HEAD + TAIL];
+	static struct net net;
+	struct weft_adapter *a = opened();
+	struct link link = {
+		.net = &net,
+		.local = { .family = 4, .ip = { 10, 0, 0, 1 }, .port = 1 },
+		.remote = { .family = 4, .ip = { 10, 0, 0, 2 }, .port = 2 },
+	};
+	struct span_list l = { .may_go = true };
+	uint8_t *gone = mmap(NULL, GONE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	struct stat plain, full;
+
+	REQUIRE(gone != MAP_FAILED && munmap(gone, GONE) == 0);
+	memset(ours, 'w', sizeof(ours));
+	REQUIRE(weft_capture_start(a, capture_path()) == WEFT_OK);
+	net.adapter = a;
+	record_open(&link, true);
+	span_list_add(&l, ours, HEAD);
+	span_list_add(&l, gone, GONE);
+	span_list_add(&l, ours + HEAD, TAIL);
+	REQUIRE(stat(capture_path(), &plain) == 0);
+	record_bytes(&link, &l, l.length, true);
+	record_bytes(&link, &l, HEAD + 1, true);
+	record_close(&link, false);
+	close_adapter(a);
+	REQUIRE(stat(capture_path(), &full) == 0);
+	EXPECT((size_t)(full.st_size - plain.st_size) > l.length + HEAD);
 	unlink(capture_path());
 }
 
