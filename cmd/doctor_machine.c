@@ -13,6 +13,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <weft/roce.h>
+
 #include "base/fault_plan.h"
 #include "device_list.h"
 #include "doctor.h"
@@ -30,6 +32,30 @@ static bool look_at_libraries(struct doctor *d)
 	}
 	doctor_say(d, DOCTOR_OK, "libraries", "%s", d->libraries.directory);
 	return true;
+}
+
+/* Whether the host lets us have the port is seen by taking it, as a device that opens does. */
+static void look_at_roce(struct doctor *d, const struct device_list *devices)
+{
+	struct weft_adapter *a;
+	enum weft_reason r;
+	bool is_any = false;
+
+	for (size_t i = 0; i < devices->count; i++)
+		is_any |= strncmp(devices->rows[i].name, "roce_", 5) == 0;
+	if (!is_any)
+		return;
+	r = weft_adapter_open(NULL, &a);
+	if (r == WEFT_OK) {
+		r = weft_roce_open(a);
+		(void)weft_adapter_close(a);
+	}
+	if (r == WEFT_OK)
+		doctor_say(d, DOCTOR_OK, "roce", "UDP port 4791 is free, or shared");
+	else
+		doctor_say(d, DOCTOR_STOP, "roce",
+			   "no device of RoCE opens: %s: %s Or do without them: WEFT_DEVICES=iw_*",
+			   weft_reason_name(r), weft_reason_text(r));
 }
 
 static void look_at_devices(struct doctor *d)
@@ -54,6 +80,7 @@ static void look_at_devices(struct doctor *d)
 			 devices.rows[i].gids, devices.rows[i].gids[0] ? ")" : "");
 	}
 	doctor_say(d, DOCTOR_OK, "devices", "%s", text);
+	look_at_roce(d, &devices);
 }
 
 static void look_at_loopback(struct doctor *d)

@@ -249,6 +249,32 @@ def test_doctor_finds_no_devices(_folder):
     expect_finding(doctor(WEFT_DEVICES="nix"), "stop", "devices: ", "WEFT_DEVICES=nix names none")
 
 
+def test_doctor_finds_who_holds_the_port_of_roce(folder):
+    need("unshare", "ip")
+    # Holds it, or not, and looks from there.
+    text = ("import socket, subprocess, sys\n"
+            "subprocess.run(['ip', 'link', 'set', 'lo', 'up'], check=True)\n"
+            "s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
+            "if sys.argv[1] == 'held': s.bind(('', 4791))\n"
+            "sys.exit(subprocess.run(sys.argv[2:]).returncode)\n")
+    script = write(os.path.join(folder, "holder.py"), text, 0o644)
+
+    def held(how, **wishes):
+        done = run("unshare", "-rn", sys.executable, script, how, WEFT, "doctor", **wishes)
+        if "unshare" in done.stderr:
+            raise Skip("no leave to make a network namespace")
+        return done
+
+    expect_finding(held("free"), "ok", "roce: UDP port 4791")
+    done = held("held")
+    expect_finding(done, "stop", "roce: ", "roce_port: UDP port 4791 is held", "rxe", "WEFT_DEVICES=iw_*")
+    expect_equal("only that", len(findings(done, "stop")), 1)
+    # The remedy is one, and who has no such device is not told of it.
+    done = held("held", WEFT_DEVICES="iw_*")
+    expect_equal("stops", findings(done, "stop"), [])
+    expect("not a word:\n" + done.stdout, "4791" not in done.stdout)
+
+
 def test_doctor_warns_of_few_descriptors(_folder):
     done = run("sh", "-c", "ulimit -n 100; exec %s doctor" % WEFT)
     expect_finding(done, "warn", "only 100 files may be open", "ulimit -n 1024")
