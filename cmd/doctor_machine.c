@@ -45,11 +45,10 @@ static void look_at_roce(struct doctor *d, const struct device_list *devices)
 		is_any |= strncmp(devices->rows[i].name, "roce_", 5) == 0;
 	if (!is_any)
 		return;
-	r = weft_adapter_open(NULL, &a);
-	if (r == WEFT_OK) {
-		r = weft_roce_open(a);
-		(void)weft_adapter_close(a);
-	}
+	if (weft_adapter_open(NULL, &a) != WEFT_OK) /* of which others tell */
+		return;
+	r = weft_roce_open(a);
+	(void)weft_adapter_close(a);
 	if (r == WEFT_OK)
 		doctor_say(d, DOCTOR_OK, "roce", "UDP port 4791 is free, or shared");
 	else
