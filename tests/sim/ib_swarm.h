@@ -1,24 +1,20 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What swarms over the InfiniBand transport have in common: the seed, nodes with a word that is
- * added to, bytes that can be told apart, and a network that is drawn.
+ * What swarms over the InfiniBand transport have in common: nodes with a word that is added to,
+ * bytes that can be told apart, and a network that is drawn.
  */
 #pragma once
 
 #include "draw.h"
 #include "driver/adapter_lock.h"
+#include "ib_seeds.h"
 #include "sim/fault.h"
 #include "test.h"
 
 #define MUST(call) REQUIRE((call) == WEFT_OK)
 
-/* Of the run that is going on, and what it draws from. */
-extern uint64_t seed;
+/* What the run draws from that is going on. */
 extern struct prng prng;
-
-/* Seeds that failed once, of each program. */
-extern const uint64_t failed_once[];
-extern const uint64_t failed_once_count;
 
 /* Bytes that belong to a number. */
 uint8_t pattern(uint32_t number, uint32_t at);
