@@ -4,6 +4,7 @@
  * that people do with RoCE. Whatever the kernel gives to the wrong one is handed on.
  */
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -18,7 +19,18 @@
 #define CLIENTS 50
 #endif
 
-enum { WORD_BYTES = 64, CLIENT_GOOD = 0, CLIENT_LATE = 2, CLIENT_BAD = 3 };
+enum { WORD_BYTES = 64 };
+
+/* How far a client came, as its exit status. */
+enum {
+	CLIENT_GOOD = 0,
+	CLIENT_LATE = 2,
+	CLIENT_BAD,
+	CLIENT_UNANSWERED,
+	CLIENT_UNREADY,
+	CLIENT_UNHEARD,
+	CLIENT_UNPARTED
+};
 
 static const struct weft_address loopback = { .family = 4, .ip = { 127, 0, 0, 1 } };
 
@@ -110,7 +122,7 @@ static bool client_talk(struct node *n)
 	       node_take(n->cq, &c) && n->memory[2 * WORD_BYTES - 1] == 7;
 }
 
-static bool client_run(const struct weft_address *server, struct mads *mads)
+static int client_run(const struct weft_address *server, struct mads *mads)
 {
 	const struct weft_contact_options how = {
 		.path = { .from = loopback, .to = *server, .mtu_bytes = 1024 },
@@ -122,26 +134,28 @@ static bool client_run(const struct weft_address *server, struct mads *mads)
 	struct weft_contact_offer offer;
 	struct weft_roce r;
 	struct node n;
-	bool is_good;
 
 	if (weft_adapter_open(NULL, &a) != WEFT_OK || weft_roce_open(a) != WEFT_OK)
-		return false;
+		return CLIENT_BAD;
 	node_open(a, &n, NULL);
 	offer = offer_of(&n);
 	if (weft_contact_open(a, &how, &offer, &contact) != WEFT_OK ||
 	    !await_news(contact, WEFT_CONTACT_REPLY, &news))
-		return false;
+		return CLIENT_UNANSWERED;
 	r = roce_of(&news);
 	if (weft_qp_receive(n.qp, &r) != WEFT_OK || weft_qp_start(n.qp, &r) != WEFT_OK ||
 	    weft_contact_ready(contact) != WEFT_OK)
-		return false;
-	is_good = client_talk(&n) && weft_contact_disconnect(contact) == WEFT_OK &&
-		  await_news(contact, WEFT_CONTACT_DISCONNECTED, &news);
+		return CLIENT_UNREADY;
+	if (!client_talk(&n))
+		return CLIENT_UNHEARD;
+	if (weft_contact_disconnect(contact) != WEFT_OK ||
+	    !await_news(contact, WEFT_CONTACT_DISCONNECTED, &news))
+		return CLIENT_UNPARTED;
 	*mads = mads_of(a);
 	MUST(weft_contact_close(contact));
 	node_close(&n, NULL);
 	MUST(weft_adapter_close(a));
-	return is_good;
+	return CLIENT_GOOD;
 }
 
 /* Connects, and waits for what becomes of it. */
@@ -175,16 +189,17 @@ static pid_t client_start(const int address[2], const int report[2])
 	struct weft_address server;
 	struct mads mads = { 0 };
 	pid_t pid = fork();
+	int status;
 
 	if (pid != 0)
 		return pid;
 	close(address[1]);
 	if (read(address[0], &server, sizeof(server)) != sizeof(server))
 		_exit(CLIENT_LATE);
-	if (!client_run(&server, &mads))
-		_exit(CLIENT_BAD);
-	(void)!write(report[1], &mads, sizeof(mads));
-	_exit(CLIENT_GOOD);
+	status = client_run(&server, &mads);
+	if (status == CLIENT_GOOD)
+		(void)!write(report[1], &mads, sizeof(mads));
+	_exit(status);
 }
 
 /* ---- The server ----------------------------------------------------------------------------- */
@@ -328,8 +343,12 @@ TEST(test_roce_many_processes_connect_to_one)
 	for (int i = 0; i < CLIENTS; i++)
 		REQUIRE(write(address[1], &server, sizeof(server)) == sizeof(server));
 	serve(a, service, &first);
-	while (wait(&status) > 0)
-		good += WIFEXITED(status) && WEXITSTATUS(status) == CLIENT_GOOD;
+	while (wait(&status) > 0) {
+		if (WIFEXITED(status) && WEXITSTATUS(status) == CLIENT_GOOD)
+			good++;
+		else
+			printf("# a client ended with %#x\n", (unsigned int)status);
+	}
 	sent = sum_reports(report[0]);
 	since = thread_now_ns();
 	while (mads_of(a).in < sent && thread_now_ns() - since < PATIENCE_NS / 10)
