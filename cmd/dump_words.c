@@ -3,34 +3,12 @@
 
 #include <arpa/inet.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 
+#include "line.h"
 #include "wire/ddp.h"
 
 enum { DATA_SHOWN = 16 };
-
-/* A line that grows; what does not fit is left out. */
-struct line {
-	char *at;
-	size_t room;
-};
-
-__attribute__((format(printf, 2, 3))) static void say(struct line *l, const char *format, ...)
-{
-	va_list args;
-	int n;
-
-	va_start(args, format);
-	n = vsnprintf(l->at, l->room, format, args);
-	va_end(args);
-	if (n < 0 || (size_t)n >= l->room) {
-		l->room = 0;
-		return;
-	}
-	l->at += n;
-	l->room -= (size_t)n;
-}
 
 void dump_end_words(const struct packet_end *end, char text[DUMP_END_BYTES])
 {
@@ -43,7 +21,7 @@ void dump_end_words(const struct packet_end *end, char text[DUMP_END_BYTES])
 
 static void say_place(struct line *l, uint32_t stag, uint64_t to)
 {
-	say(l, "STag 0x%08" PRIx32 " at 0x%" PRIx64, stag, to);
+	line_say(l, "STag 0x%08" PRIx32 " at 0x%" PRIx64, stag, to);
 }
 
 static const char *plural(uint64_t n)
@@ -53,7 +31,7 @@ static const char *plural(uint64_t n)
 
 static void say_bytes(struct line *l, uint64_t bytes)
 {
-	say(l, "%" PRIu64 " byte%s", bytes, plural(bytes));
+	line_say(l, "%" PRIu64 " byte%s", bytes, plural(bytes));
 }
 
 /* ---- start frames --------------------------------------------------------------------------- */
@@ -61,9 +39,9 @@ static void say_bytes(struct line *l, uint64_t bytes)
 static void say_depth(struct line *l, const char *name, uint16_t depth)
 {
 	if (depth == MPA_DEPTH_UNKNOWN)
-		say(l, ", %s left open", name);
+		line_say(l, ", %s left open", name);
 	else
-		say(l, ", %s %u", name, depth);
+		line_say(l, ", %s %u", name, depth);
 }
 
 static void say_enhanced(struct line *l, const struct mpa_enhanced *e)
@@ -74,34 +52,34 @@ static void say_enhanced(struct line *l, const struct mpa_enhanced *e)
 	say_depth(l, "ORD", e->ord);
 	if (!e->is_peer_to_peer)
 		return;
-	say(l, ", peer to peer with RTR by");
+	line_say(l, ", peer to peer with RTR by");
 	if (e->rtr_by_send) {
-		say(l, "%sSend", lead);
+		line_say(l, "%sSend", lead);
 		lead = " or ";
 	}
 	if (e->rtr_by_write) {
-		say(l, "%sWrite", lead);
+		line_say(l, "%sWrite", lead);
 		lead = " or ";
 	}
 	if (e->rtr_by_read) {
-		say(l, "%sRead", lead);
+		line_say(l, "%sRead", lead);
 		lead = " or ";
 	}
 	if (*lead == ' ' && lead[1] == 0)
-		say(l, " nothing");
+		line_say(l, " nothing");
 }
 
 static void say_data(struct line *l, const struct mpa_item *item)
 {
 	if (item->data_bytes == 0)
 		return;
-	say(l, ", private data of ");
+	line_say(l, ", private data of ");
 	say_bytes(l, item->data_bytes);
-	say(l, " ");
+	line_say(l, " ");
 	for (uint32_t i = 0; i < item->data_bytes && i < DATA_SHOWN; i++)
-		say(l, "%02x", item->data[i]);
+		line_say(l, "%02x", item->data[i]);
 	if (item->data_bytes > DATA_SHOWN)
-		say(l, "...");
+		line_say(l, "...");
 }
 
 static void say_agreed(struct line *l, const struct mpa_dissect *d)
@@ -109,24 +87,27 @@ static void say_agreed(struct line *l, const struct mpa_dissect *d)
 	const struct mpa_start *a = &d->sides[0].start, *b = &d->sides[1].start;
 	int markers = a->wants_markers + b->wants_markers;
 
-	say(l, "; agreed: %s, ", a->wants_crc || b->wants_crc ? "CRC" : "no CRC");
-	say(l, "%s", markers == 0 ? "no markers" : markers == 2 ? "markers" : "markers one way");
+	line_say(l, "; agreed: %s, ", a->wants_crc || b->wants_crc ? "CRC" : "no CRC");
+	line_say(l, "%s",
+		 markers == 0	? "no markers"
+		 : markers == 2 ? "markers"
+				: "markers one way");
 }
 
 static void say_start(struct line *l, const struct mpa_dissect *d, const struct mpa_item *item)
 {
 	const struct mpa_start *s = &item->start;
 
-	say(l, "MPA %s%s, revision %u", s->is_reply ? "Reply" : "Request",
-	    s->is_rejected ? " that rejects" : "", s->revision);
+	line_say(l, "MPA %s%s, revision %u", s->is_reply ? "Reply" : "Request",
+		 s->is_rejected ? " that rejects" : "", s->revision);
 	if (s->is_enhanced)
 		say_enhanced(l, &item->enhanced);
 	if (s->wants_crc)
-		say(l, ", wants CRC");
+		line_say(l, ", wants CRC");
 	if (s->wants_markers)
-		say(l, ", wants markers");
+		line_say(l, ", wants markers");
 	if (s->reserved)
-		say(l, ", reserved flags 0x%x", s->reserved);
+		line_say(l, ", reserved flags 0x%x", s->reserved);
 	say_data(l, item);
 	if (s->is_reply && d->sides[0].state == MPA_SIDE_FPDUS &&
 	    d->sides[1].state == MPA_SIDE_FPDUS)
@@ -138,23 +119,23 @@ static void say_start(struct line *l, const struct mpa_dissect *d, const struct 
 static void say_read(struct line *l, const struct rdmap_read_request *q)
 {
 	say_bytes(l, q->size);
-	say(l, " of ");
+	line_say(l, " of ");
 	say_place(l, q->source_stag, q->source_to);
-	say(l, " into ");
+	line_say(l, " into ");
 	say_place(l, q->sink_stag, q->sink_to);
 }
 
 static void say_atomic(struct line *l, const struct rdmap_atomic_request *q)
 {
 	if (q->opcode == RDMAP_FETCH_ADD)
-		say(l, ", id %" PRIu32 ", add 0x%" PRIx64 " (mask 0x%" PRIx64 ")", q->id,
-		    q->add_swap, q->add_swap_mask);
+		line_say(l, ", id %" PRIu32 ", add 0x%" PRIx64 " (mask 0x%" PRIx64 ")", q->id,
+			 q->add_swap, q->add_swap_mask);
 	else
-		say(l,
-		    ", id %" PRIu32 ", compare with 0x%" PRIx64 " (mask 0x%" PRIx64
-		    "), swap in 0x%" PRIx64 " (mask 0x%" PRIx64 ")",
-		    q->id, q->compare, q->compare_mask, q->add_swap, q->add_swap_mask);
-	say(l, ", ");
+		line_say(l,
+			 ", id %" PRIu32 ", compare with 0x%" PRIx64 " (mask 0x%" PRIx64
+			 "), swap in 0x%" PRIx64 " (mask 0x%" PRIx64 ")",
+			 q->id, q->compare, q->compare_mask, q->add_swap, q->add_swap_mask);
+	line_say(l, ", ");
 	say_place(l, q->stag, q->to);
 }
 
@@ -167,7 +148,7 @@ static void say_about(struct line *l, const struct rdmap_terminate *t)
 	enum rdmap_opcode opcode;
 
 	if (t->has_rdma) {
-		say(l, ", about a Read of ");
+		line_say(l, ", about a Read of ");
 		say_read(l, &t->read);
 		return;
 	}
@@ -177,43 +158,43 @@ static void say_about(struct line *l, const struct rdmap_terminate *t)
 		if (ddp_tagged_decode(&g, &r) != DDP_OK ||
 		    rdmap_control_decode(g.ulp, true, 0, &opcode) != RDMAP_OK)
 			return;
-		say(l, ", about an %s to ", rdmap_opcode_name(opcode));
+		line_say(l, ", about an %s to ", rdmap_opcode_name(opcode));
 		say_place(l, g.stag, g.to);
 	} else {
 		if (ddp_untagged_decode(&u, &r) != DDP_OK ||
 		    rdmap_control_decode(u.ulp, false, u.qn, &opcode) != RDMAP_OK)
 			return;
-		say(l, ", about the %s, MSN %" PRIu32, rdmap_opcode_name(opcode), u.msn);
+		line_say(l, ", about the %s, MSN %" PRIu32, rdmap_opcode_name(opcode), u.msn);
 	}
 	if (t->has_length) {
-		say(l, ", a segment of ");
+		line_say(l, ", a segment of ");
 		say_bytes(l, t->segment_bytes);
 	}
 }
 
 static void say_terminate(struct line *l, const struct rdmap_terminate *t)
 {
-	say(l, ": %s (%u/%u/%02x)", rdmap_terminate_text(t->layer, t->type, t->code), t->layer,
-	    t->type, t->code);
+	line_say(l, ": %s (%u/%u/%02x)", rdmap_terminate_text(t->layer, t->type, t->code), t->layer,
+		 t->type, t->code);
 	say_about(l, t);
 	if (t->is_siw_order)
-		say(l, "; in the order of Linux siw");
+		line_say(l, "; in the order of Linux siw");
 	else if (t->is_ambiguous)
-		say(l, "; or, from Linux siw: %s",
-		    rdmap_terminate_text(t->type, t->layer, t->code));
+		line_say(l, "; or, from Linux siw: %s",
+			 rdmap_terminate_text(t->type, t->layer, t->code));
 }
 
 static void say_payload(struct line *l, const struct mpa_item *item)
 {
-	say(l, ", ");
+	line_say(l, ", ");
 	say_bytes(l, item->bytes);
 	if (item->fpdus > 1)
-		say(l, " in %" PRIu32 " FPDUs", item->fpdus);
+		line_say(l, " in %" PRIu32 " FPDUs", item->fpdus);
 }
 
 static void say_message(struct line *l, const struct mpa_item *item)
 {
-	say(l, "%s%s", item->is_rtr ? "RTR: " : "", rdmap_opcode_name(item->opcode));
+	line_say(l, "%s%s", item->is_rtr ? "RTR: " : "", rdmap_opcode_name(item->opcode));
 	if (item->opcode == RDMAP_TERMINATE) {
 		if (item->fault != MPA_FAULT_BODY)
 			say_terminate(l, &item->body.terminate);
@@ -221,34 +202,34 @@ static void say_message(struct line *l, const struct mpa_item *item)
 	}
 	if (item->opcode == RDMAP_WRITE || item->opcode == RDMAP_READ_RESPONSE) {
 		say_payload(l, item);
-		say(l, " to ");
+		line_say(l, " to ");
 		say_place(l, item->stag, item->to);
 		return;
 	}
-	say(l, ", MSN %" PRIu32, item->msn);
+	line_say(l, ", MSN %" PRIu32, item->msn);
 	if (item->fault == MPA_FAULT_BODY)
 		return;
 	switch (item->opcode) {
 	case RDMAP_READ_REQUEST:
-		say(l, ", ");
+		line_say(l, ", ");
 		say_read(l, &item->body.read);
 		break;
 	case RDMAP_ATOMIC_REQUEST:
 		say_atomic(l, &item->body.atomic);
 		break;
 	case RDMAP_ATOMIC_RESPONSE:
-		say(l, ", id %" PRIu32 ", original value 0x%" PRIx64, item->body.atomic_response.id,
-		    item->body.atomic_response.original);
+		line_say(l, ", id %" PRIu32 ", original value 0x%" PRIx64,
+			 item->body.atomic_response.id, item->body.atomic_response.original);
 		break;
 	case RDMAP_IMMEDIATE:
 	case RDMAP_IMMEDIATE_SE:
-		say(l, ", 0x%016" PRIx64, item->body.immediate);
+		line_say(l, ", 0x%016" PRIx64, item->body.immediate);
 		break;
 	default:
 		say_payload(l, item);
 		if (item->opcode == RDMAP_SEND_INVALIDATE ||
 		    item->opcode == RDMAP_SEND_SE_INVALIDATE)
-			say(l, ", invalidates STag 0x%08" PRIx32, item->stag);
+			line_say(l, ", invalidates STag 0x%08" PRIx32, item->stag);
 		break;
 	}
 }

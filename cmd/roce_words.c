@@ -3,38 +3,16 @@
 
 #include <arpa/inet.h>
 #include <inttypes.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "line.h"
 #include "wire/iba_aeth.h"
 #include "wire/iba_icrc.h"
 #include "wire/iba_psn.h"
 #include "wire/ibcm.h"
 
 enum { NUMBERS = 0xffffff };
-
-/* A line that grows; what does not fit is left out. */
-struct line {
-	char *at;
-	size_t room;
-};
-
-__attribute__((format(printf, 2, 3))) static void say(struct line *l, const char *format, ...)
-{
-	va_list args;
-	int n;
-
-	va_start(args, format);
-	n = vsnprintf(l->at, l->room, format, args);
-	va_end(args);
-	if (n < 0 || (size_t)n >= l->room) {
-		l->room = 0;
-		return;
-	}
-	l->at += n;
-	l->room -= (size_t)n;
-}
 
 /* ---- Taking apart --------------------------------------------------------------------------- */
 
@@ -112,7 +90,7 @@ static void say_address(struct line *l, const struct packet_end *end)
 	char text[INET6_ADDRSTRLEN] = "?";
 
 	(void)inet_ntop(end->version == 6 ? AF_INET6 : AF_INET, end->addr, text, sizeof(text));
-	say(l, "%s", text);
+	line_say(l, "%s", text);
 }
 
 static void say_management(struct line *l, const struct iba_packet *p)
@@ -120,20 +98,20 @@ static void say_management(struct line *l, const struct iba_packet *p)
 	struct ibcm_msg m;
 
 	if (ibcm_decode(&m, p->payload, p->payload_bytes) != WEFT_OK) {
-		say(l, ": a management datagram");
+		line_say(l, ": a management datagram");
 		return;
 	}
-	say(l, ": CM %s, id %08" PRIx32, ibcm_kind_name(m.kind), m.local_id);
+	line_say(l, ": CM %s, id %08" PRIx32, ibcm_kind_name(m.kind), m.local_id);
 	if (m.remote_id)
-		say(l, " to %08" PRIx32, m.remote_id);
+		line_say(l, " to %08" PRIx32, m.remote_id);
 	if (m.kind == IBCM_REQ)
-		say(l, ", service %016" PRIx64 ", QP %06" PRIx32, m.req.service_id, m.req.qpn);
+		line_say(l, ", service %016" PRIx64 ", QP %06" PRIx32, m.req.service_id, m.req.qpn);
 	else if (m.kind == IBCM_SIDR_REQ)
-		say(l, ", service %016" PRIx64, m.sidr_req.service_id);
+		line_say(l, ", service %016" PRIx64, m.sidr_req.service_id);
 	else if (m.kind == IBCM_REP)
-		say(l, ", QP %06" PRIx32, m.rep.qpn);
+		line_say(l, ", QP %06" PRIx32, m.rep.qpn);
 	else if (m.kind == IBCM_REJ)
-		say(l, ", %s (%u)", ibcm_reject_name(m.rej.reason), m.rej.reason);
+		line_say(l, ", %s (%u)", ibcm_reject_name(m.rej.reason), m.rej.reason);
 }
 
 /* What the extended headers say. */
@@ -142,27 +120,27 @@ static void say_headers(struct line *l, const struct iba_packet *p)
 	const struct iba_form *f = iba_form(p->opcode);
 
 	if (f->headers & IBA_HAS_RDETH)
-		say(l, ", context %06" PRIx32, p->eec);
+		line_say(l, ", context %06" PRIx32, p->eec);
 	if (f->headers & IBA_HAS_XRCETH)
-		say(l, ", SRQ %06" PRIx32, p->xrc_srq);
+		line_say(l, ", SRQ %06" PRIx32, p->xrc_srq);
 	if (f->headers & IBA_HAS_DETH)
-		say(l, ", from QP %06" PRIx32 ", Q_Key 0x%08" PRIx32, p->src_qp, p->q_key);
+		line_say(l, ", from QP %06" PRIx32 ", Q_Key 0x%08" PRIx32, p->src_qp, p->q_key);
 	if (f->headers & IBA_HAS_RETH)
-		say(l, ", %" PRIu32 " bytes %s R_Key 0x%08" PRIx32 " at 0x%" PRIx64, p->dma_bytes,
-		    f->kind == IBA_KIND_READ ? "of" : "to", p->r_key, p->va);
+		line_say(l, ", %" PRIu32 " bytes %s R_Key 0x%08" PRIx32 " at 0x%" PRIx64,
+			 p->dma_bytes, f->kind == IBA_KIND_READ ? "of" : "to", p->r_key, p->va);
 	if (f->headers & IBA_HAS_ATOMIC)
-		say(l, ", R_Key 0x%08" PRIx32 " at 0x%" PRIx64 ", %" PRIu64, p->r_key, p->va,
-		    p->swap_add);
+		line_say(l, ", R_Key 0x%08" PRIx32 " at 0x%" PRIx64 ", %" PRIu64, p->r_key, p->va,
+			 p->swap_add);
 	if ((f->headers & IBA_HAS_ATOMIC) && iba_op(p->opcode) == IBA_COMPARE_SWAP)
-		say(l, " if it is %" PRIu64, p->compare);
+		line_say(l, " if it is %" PRIu64, p->compare);
 	if (f->headers & IBA_HAS_AETH)
-		say(l, ", %s, MSN %" PRIu32, iba_syndrome_name(p->syndrome), p->msn);
+		line_say(l, ", %s, MSN %" PRIu32, iba_syndrome_name(p->syndrome), p->msn);
 	if (f->headers & IBA_HAS_ATOMIC_ACK)
-		say(l, ", it was %" PRIu64, p->original);
+		line_say(l, ", it was %" PRIu64, p->original);
 	if (f->headers & IBA_HAS_IMM)
-		say(l, ", immediate 0x%08" PRIx32, p->imm);
+		line_say(l, ", immediate 0x%08" PRIx32, p->imm);
 	if (f->headers & IBA_HAS_IETH)
-		say(l, ", invalidates R_Key 0x%08" PRIx32, p->inv_r_key);
+		line_say(l, ", invalidates R_Key 0x%08" PRIx32, p->inv_r_key);
 }
 
 void roce_item_words(const struct roce_item *item, char *text, size_t length)
@@ -172,25 +150,25 @@ void roce_item_words(const struct roce_item *item, char *text, size_t length)
 
 	text[0] = 0;
 	say_address(&l, &item->from);
-	say(&l, " > ");
+	line_say(&l, " > ");
 	say_address(&l, &item->to);
 	if (!item->is_decoded)
 		return;
-	say(&l, "  %s, QP %06" PRIx32 ", PSN %06" PRIx32, iba_opcode_name(p->opcode), p->dest_qp,
-	    p->psn);
+	line_say(&l, "  %s, QP %06" PRIx32 ", PSN %06" PRIx32, iba_opcode_name(p->opcode),
+		 p->dest_qp, p->psn);
 	if (item->count > 1)
-		say(&l, " to %06" PRIx32 ", %" PRIu32 " packets",
-		    iba_psn_add(p->psn, item->count - 1) & NUMBERS, item->count);
+		line_say(&l, " to %06" PRIx32 ", %" PRIu32 " packets",
+			 iba_psn_add(p->psn, item->count - 1) & NUMBERS, item->count);
 	say_headers(&l, p);
 	if (iba_form(p->opcode)->traits & IBA_PAYLOAD)
-		say(&l, ", %s%" PRIu32 " byte%s", item->count > 1 ? "each of " : "",
-		    p->payload_bytes, p->payload_bytes == 1 ? "" : "s");
+		line_say(&l, ", %s%" PRIu32 " byte%s", item->count > 1 ? "each of " : "",
+			 p->payload_bytes, p->payload_bytes == 1 ? "" : "s");
 	if (p->dest_qp == IBA_QPN_GSI && p->opcode == IBA_UD_SEND)
 		say_management(&l, p);
 	if (p->is_solicited)
-		say(&l, ", solicited");
+		line_say(&l, ", solicited");
 	if (p->is_ack_requested)
-		say(&l, ", asks for an ACK");
+		line_say(&l, ", asks for an ACK");
 	if (p->has_fecn || p->has_becn)
-		say(&l, ", congestion");
+		line_say(&l, ", congestion");
 }
