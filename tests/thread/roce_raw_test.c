@@ -26,6 +26,16 @@ static const struct weft_raw udp_to_us = { .next_header = UDP,
 					   .to = { .family = 6, .ip = { 0xfd, [15] = 2 } } };
 static const char text[] = "as it stands";
 
+/* NULL, or why there is no network of its own where interfaces can be made. */
+static const char *tun_network_enter(void)
+{
+	const char *why_not = own_network_enter();
+
+	if (!why_not && access("/dev/net/tun", R_OK | W_OK) != 0)
+		why_not = "this host has no TUN interfaces";
+	return why_not;
+}
+
 static struct sockaddr_in6 host_at(uint8_t last, uint16_t port)
 {
 	struct sockaddr_in6 a = { .sin6_family = AF_INET6, .sin6_port = htons(port) };
@@ -177,15 +187,13 @@ static void echo_once(int host, struct node *n)
 
 TEST(test_raw_01_raw_02_frames_of_the_host_come_and_go_as_they_are)
 {
-	const char *why_not = own_network_enter();
+	const char *why_not = tun_network_enter();
 	struct weft_adapter *a;
 	struct node n;
 	int host;
 
 	if (why_not)
 		SKIP(why_not);
-	if (access("/dev/net/tun", R_OK | W_OK) != 0)
-		SKIP("this host has no TUN interfaces");
 	MUST(weft_adapter_open(NULL, &a));
 	MUST(weft_raw_open(a, "weft0"));
 	raw_node_open(a, &n, WEFT_UD);
@@ -204,7 +212,7 @@ TEST(test_raw_01_raw_02_frames_of_the_host_come_and_go_as_they_are)
 /* What the host does not take is lost and counted, with the reason. */
 TEST(test_raw_01_what_the_host_refuses_is_counted)
 {
-	const char *why_not = own_network_enter();
+	const char *why_not = tun_network_enter();
 	struct weft_roce_counts counts;
 	struct weft_completion c;
 	struct weft_adapter *a;
@@ -213,8 +221,6 @@ TEST(test_raw_01_what_the_host_refuses_is_counted)
 
 	if (why_not)
 		SKIP(why_not);
-	if (access("/dev/net/tun", R_OK | W_OK) != 0)
-		SKIP("this host has no TUN interfaces");
 	MUST(weft_adapter_open(NULL, &a));
 	MUST(weft_raw_open(a, "weft0"));
 	raw_node_open(a, &n, WEFT_UD);
@@ -241,7 +247,7 @@ TEST(test_raw_01_what_the_host_refuses_is_counted)
 TEST(test_raw_01_an_interface_that_has_gone_can_be_opened_again)
 {
 	const struct weft_raw any = { .next_header = UDP };
-	const char *why_not = own_network_enter();
+	const char *why_not = tun_network_enter();
 	struct weft_roce_counts counts;
 	struct weft_completion c;
 	struct weft_adapter *a;
@@ -250,8 +256,6 @@ TEST(test_raw_01_an_interface_that_has_gone_can_be_opened_again)
 
 	if (why_not)
 		SKIP(why_not);
-	if (access("/dev/net/tun", R_OK | W_OK) != 0)
-		SKIP("this host has no TUN interfaces");
 	MUST(weft_adapter_open(NULL, &a));
 	MUST(weft_raw_open(a, "weft0"));
 	raw_node_open(a, &n, WEFT_UD);
@@ -285,14 +289,12 @@ TEST(test_raw_03_refusals_say_why)
 {
 	const struct weft_raw ipv4 = { .next_header = UDP, .to = { .family = 4 } };
 	const struct weft_raw any = { .next_header = UDP };
-	const char *why_not = own_network_enter();
+	const char *why_not = tun_network_enter();
 	struct weft_adapter *a, *b;
 	struct node n, second, connected;
 
 	if (why_not)
 		SKIP(why_not);
-	if (access("/dev/net/tun", R_OK | W_OK) != 0)
-		SKIP("this host has no TUN interfaces");
 	MUST(weft_adapter_open(NULL, &a));
 	MUST(weft_adapter_open(NULL, &b));
 	MUST(weft_roce_open(a));
@@ -332,14 +334,12 @@ static int open_without_rights(void)
 
 TEST(test_raw_01_who_may_not_make_an_interface_is_told)
 {
-	const char *why_not = own_network_enter();
+	const char *why_not = tun_network_enter();
 	int status;
 	pid_t child;
 
 	if (why_not)
 		SKIP(why_not);
-	if (access("/dev/net/tun", R_OK | W_OK) != 0)
-		SKIP("this host has no TUN interfaces");
 	child = fork();
 	REQUIRE(child >= 0);
 	if (child == 0)
