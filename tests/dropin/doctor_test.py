@@ -10,7 +10,7 @@ import shutil
 import sys
 
 from script import (NOBODY, Skip, compile_c, expect, expect_equal, main, need, need_root, run,
-                    write)
+                    run_with_port, write)
 
 WEFT = os.path.realpath(sys.argv[1])
 LIBRARIES = os.path.dirname(WEFT)
@@ -250,20 +250,8 @@ def test_doctor_finds_no_devices(_folder):
 
 
 def test_doctor_finds_who_holds_the_port_of_roce(folder):
-    need("unshare", "ip")
-    # Holds it, or not, and looks from there.
-    text = ("import socket, subprocess, sys\n"
-            "subprocess.run(['ip', 'link', 'set', 'lo', 'up'], check=True)\n"
-            "s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
-            "if sys.argv[1] == 'held': s.bind(('', 4791))\n"
-            "sys.exit(subprocess.run(sys.argv[2:]).returncode)\n")
-    script = write(os.path.join(folder, "holder.py"), text, 0o644)
-
     def held(how, **wishes):
-        done = run("unshare", "-rn", sys.executable, script, how, WEFT, "doctor", **wishes)
-        if "unshare" in done.stderr:
-            raise Skip("no leave to make a network namespace")
-        return done
+        return run_with_port(folder, how, WEFT, "doctor", **wishes)
 
     expect_finding(held("free"), "ok", "roce: UDP port 4791")
     done = held("held")

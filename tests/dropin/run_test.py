@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 from script import (NOBODY, PATIENCE_S, Skip, compile_c, environment, expect, expect_equal, main,
-                    need, need_root, run, write)
+                    need, need_root, run, run_with_port, write)
 
 WEFT = os.path.realpath(sys.argv[1])
 LIBRARIES = os.path.dirname(WEFT)
@@ -90,6 +90,30 @@ def test_run_shows_devices_to_programs(_folder):
     expect("iw_lo in " + done.stdout, done.returncode == 0 and "iw_lo " in done.stdout)
     done = weft_run("--devices", "iw_lo", "ibv_devinfo", "-l")
     expect_equal("only one", done.stdout.split(), ["1", "HCA", "found:", "iw_lo"])
+
+
+def test_run_says_why_a_device_does_not_open(folder):
+    # The first device, twice, as programs do that try each.
+    text = ("import ctypes, errno\n"
+            "v = ctypes.CDLL('libibverbs.so.1', use_errno=True)\n"
+            "v.ibv_get_device_list.restype = ctypes.POINTER(ctypes.c_void_p)\n"
+            "v.ibv_open_device.restype = ctypes.c_void_p\n"
+            "first = ctypes.c_void_p(v.ibv_get_device_list(None)[0])\n"
+            "for i in range(2):\n"
+            "    print('opened' if v.ibv_open_device(first) else errno.errorcode[ctypes.get_errno()])\n")
+    script = write(os.path.join(folder, "opens.py"), text, 0o644)
+
+    def opens(how, **wishes):
+        done = run_with_port(folder, how, WEFT, "run", sys.executable, script, **wishes)
+        return done.stdout.split(), done.stderr
+
+    expect_equal("free", opens("free"), (["opened"] * 2, ""))
+    for wishes in ({}, {"WEFT_LOG": "error"}):
+        words, said = opens("held", **wishes)
+        expect_equal("held", words, ["EADDRINUSE"] * 2)
+        expect_equal("lines of %r" % said, said.count("\n"), 1)
+        expect(said, "]: roce_lo cannot be opened: roce_port: UDP port 4791 is held by" in said)
+    expect_equal("off", opens("held", WEFT_LOG="off"), (["EADDRINUSE"] * 2, ""))
 
 
 def test_run_shows_files_of_devices_under_sys(_folder):

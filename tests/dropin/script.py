@@ -67,6 +67,21 @@ def compile_c(path, text, *options):
     return path
 
 
+def run_with_port(folder, how, *words, **wishes):
+    """In a network of its own, whose UDP port 4791 somebody has "held" or left "free"."""
+    need("unshare", "ip")
+    text = ("import socket, subprocess, sys\n"
+            "subprocess.run(['ip', 'link', 'set', 'lo', 'up'], check=True)\n"
+            "s = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
+            "if sys.argv[1] == 'held': s.bind(('', 4791))\n"
+            "sys.exit(subprocess.run(sys.argv[2:]).returncode)\n")
+    script = write(os.path.join(folder, "holder.py"), text, 0o644)
+    done = run("unshare", "-rn", sys.executable, script, how, *words, **wishes)
+    if "unshare" in done.stderr:
+        raise Skip("no leave to make a network namespace")
+    return done
+
+
 def main(tests):
     """Runs every test_... of a script's globals, each with a folder of its own."""
     failed = 0

@@ -54,12 +54,22 @@ static enum weft_reason port_open(const struct device *d)
 	if (r != WEFT_OK || d->kind != DEVICE_ROCE)
 		return r;
 	r = weft_roce_open(weftv_adapter());
-	if (r != WEFT_OK) {
-		say("%s cannot be opened: %s: %s", d->ibv.name, weft_reason_name(r),
-		    weft_reason_text(r));
+	if (r != WEFT_OK)
 		engine_put(weftv_adapter());
-	}
 	return r;
+}
+
+/*
+ * The program has an errno, and mostly tells its user less than that. Once for a reason: it may try
+ * one device after the other.
+ */
+static void say_refused(const struct device *d, enum weft_reason r)
+{
+	static _Atomic enum weft_reason told = WEFT_OK;
+
+	if (atomic_exchange(&told, r) != r)
+		say_anyway("%s cannot be opened: %s: %s", d->ibv.name, weft_reason_name(r),
+			   weft_reason_text(r));
 }
 
 /* Of contexts, counted. */
@@ -84,6 +94,7 @@ struct context *context_open(struct device *device)
 	}
 	r = port_open(device);
 	if (r != WEFT_OK) {
+		say_refused(device, r);
 		teller_fini(&c->async);
 		free(c);
 		return refused(r);

@@ -20,6 +20,9 @@
 /* A line in the log, for who asked for one by WEFT_LOG: why something was refused. */
 __attribute__((format(printf, 1, 2))) void say(const char *format, ...);
 
+/* The same for what nobody could guess and no program tells: said unless WEFT_LOG is off. */
+__attribute__((format(printf, 1, 2))) void say_anyway(const char *format, ...);
+
 /* ---- Descriptors that tell of events -------------------------------------------------------- */
 
 /* The lock is taken while the engine's is held, never the other way round. */

@@ -7,23 +7,45 @@
 
 #include "compat/ibverbs/object.h"
 
-void say(const char *format, ...)
+/* In one piece, so that lines of several threads do not mix. */
+__attribute__((format(printf, 1, 0))) static void put_line(const char *format, va_list args)
 {
-	/* Not for programs that run with more rights than their user. */
-	const char *level = secure_getenv("WEFT_LOG");
 	char line[512];
-	va_list args;
-	int n;
+	int n = snprintf(line, sizeof(line), "weft[%ld]: ", (long)getpid());
 
-	if (!level || (strcmp(level, "error") != 0 && strcmp(level, "info") != 0))
-		return;
-	n = snprintf(line, sizeof(line), "weft[%ld]: ", (long)getpid());
-	va_start(args, format);
 	(void)vsnprintf(line + n, sizeof(line) - (size_t)n - 1, format, args);
-	va_end(args);
 	n = (int)strlen(line);
 	line[n++] = '\n';
-	/* In one piece, so that lines of several threads do not mix. */
 	if (write(STDERR_FILENO, line, (size_t)n) < 0)
 		return;
+}
+
+/* Not for programs that run with more rights than their user. */
+static bool is_level(const char *level)
+{
+	const char *wished = secure_getenv("WEFT_LOG");
+
+	return wished && strcmp(wished, level) == 0;
+}
+
+void say(const char *format, ...)
+{
+	va_list args;
+
+	if (!is_level("error") && !is_level("info"))
+		return;
+	va_start(args, format);
+	put_line(format, args);
+	va_end(args);
+}
+
+void say_anyway(const char *format, ...)
+{
+	va_list args;
+
+	if (is_level("off"))
+		return;
+	va_start(args, format);
+	put_line(format, args);
+	va_end(args);
 }

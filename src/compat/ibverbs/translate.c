@@ -28,7 +28,10 @@ int weftv_errno(enum weft_reason reason)
 	case WEFT_R_ADDRESS:
 		return EADDRNOTAVAIL;
 	case WEFT_R_ADDRESS_IN_USE:
+	case WEFT_R_ROCE_PORT:
 		return EADDRINUSE;
+	case WEFT_R_ROCE_PLACES:
+		return EUSERS;
 	case WEFT_R_CONNECT_REFUSED:
 		return ECONNREFUSED;
 	case WEFT_R_CONNECT_UNREACHABLE:
