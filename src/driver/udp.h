@@ -86,8 +86,8 @@ bool udp_fetch(struct udp *udp, bool is_hot);
 const struct ib_in *udp_next(struct udp *udp);
 
 /*
- * Places that nobody had are not tried again for each packet that names them, nor more than a few
- * services, until this is called: so once in a while.
+ * Places that nobody had are not tried again for each packet that names them, nor for more than a
+ * few management datagrams, until this is called: so once in a while.
  */
 void udp_try_places(struct udp *udp);
 

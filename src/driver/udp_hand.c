@@ -15,7 +15,9 @@
 enum {
 	RECORD_MAGIC = 0x77664831, /* "wfH1" */
 	IS_IPV6 = 1,
-	SEARCHES_MAX = 64 /* in vain, between two calls of udp_try_places() */
+	/* In vain, between two calls of udp_try_places(): for a place, and for management. */
+	PLACE_SEARCHES = 1,
+	MANAGEMENT_SEARCHES = 64
 };
 
 /* ---- Whose it is ---------------------------------------------------------------------------- */
@@ -155,9 +157,7 @@ int udp_hand_flush(struct udp *u)
 	h->bytes = 0;
 	err = udp_host_send(u, &h->to, &m);
 	if (err == -ECONNREFUSED)
-		u->searches++;
-	if (err == -ECONNREFUSED && h->to.kind == UDP_PLACES)
-		u->is_nobodys[h->to.place] = true;
+		u->in_vain[h->search]++;
 	if (err < 0)
 		u->counts.lost_on += packets;
 	else
@@ -191,35 +191,30 @@ static void record_add(struct udp *u, const struct ib_in *in, size_t each)
 
 void udp_try_places(struct udp *u)
 {
-	memset(u->is_nobodys, 0, sizeof(u->is_nobodys));
-	u->searches = 0;
+	memset(u->in_vain, 0, sizeof(u->in_vain));
 }
 
 /*
- * Numbers and services that are nobody's may come in floods, and to look for somebody is dear.
- * Management datagrams are looked at more closely, as whoever is told that there is nobody gives
- * up: the most of a flood are lost, and who is honest sends again.
+ * Numbers and services that are nobody's may come in floods, and to look for somebody is dear. For
+ * management datagrams that is done more often, as whoever is told that there is nobody gives up:
+ * the most of a flood are lost, and who is honest sends again.
  */
-static bool is_not_looked_for(struct udp *u, const struct udp_whose *to, bool is_management)
-{
-	if (!is_management)
-		return to->kind == UDP_PLACES && u->is_nobodys[to->place];
-	return u->searches >= SEARCHES_MAX && !udp_host_is_known(u, to);
-}
-
 bool udp_hand_on(struct udp *u, const struct udp_whose *to, const struct ib_in *in, size_t each)
 {
 	bool is_management = iba_dest_qp(in->bytes, in->length) == IBA_QPN_GSI;
+	uint8_t search = is_management ? 0 : to->place;
 	struct udp_hand *h = &u->hand;
 	int err;
 
-	if (is_not_looked_for(u, to, is_management)) {
+	if (u->in_vain[search] >= (is_management ? MANAGEMENT_SEARCHES : PLACE_SEARCHES) &&
+	    !udp_host_is_known(u, to)) {
 		u->counts.lost_on++;
 		return true;
 	}
 	if (h->count > 0 && !udp_is_same(&h->to, to))
 		(void)udp_hand_flush(u);
 	h->to = *to;
+	h->search = search;
 	if (h->bytes + in->length > UDP_BUFFER_BYTES || !record_extend(h, in, each))
 		record_add(u, in, each);
 	h->bytes += in->length;

@@ -167,6 +167,7 @@ struct udp_source {
 /* What is to be handed on to one, in one datagram. */
 struct udp_hand {
 	struct udp_whose to;
+	uint8_t search; /* counts, if it is in vain */
 	uint32_t count; /* of records */
 	uint32_t packets;
 	size_t bytes;
@@ -207,8 +208,8 @@ struct udp {
 	struct udp_stretch stretch; /* of the message, what is still to be given out */
 	struct rd records;	    /* behind it, of what was handed to us */
 	struct udp_hand hand;
-	bool is_nobodys[UDP_PLACES_MAX + 1]; /* by place */
-	uint32_t searches;		     /* in vain, since places were tried last */
+	/* Searches since places were tried last: for each place, and [0] for management. */
+	uint8_t in_vain[UDP_PLACES_MAX + 1];
 	uint8_t *buffers;
 	struct mmsghdr heads[UDP_BUFFERS];
 	struct iovec pieces_in[UDP_BUFFERS];
