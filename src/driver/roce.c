@@ -14,7 +14,7 @@ enum {
 	FETCHES_MAX = 4, /* then what was received is answered first */
 	/* Where all is to be read: then somebody sends faster than this reads. */
 	FETCHES_ALL = 512,
-	/* Of those, in a row and of which nothing was any good: a flood is not waited out. */
+	/* Of those, in a row, and in vain: a flood is not waited out. */
 	FETCHES_VAIN = 8,
 	BATCHES_MAX = 8 /* then what was received meanwhile is looked at first */
 };
@@ -161,6 +161,11 @@ static struct udp_ear *ear_of(const struct roce *r, const struct ib_in *in)
 	return c ? &((struct roce_conn *)ib_owner(c))->ear : NULL;
 }
 
+static bool is_management(const struct ib_in *in)
+{
+	return iba_dest_number(in->bytes, in->length) == IBA_QPN_GSI;
+}
+
 /* Management datagrams are taken one by one: a batch holds more than the port keeps. */
 bool roce_take(struct roce *r, const struct ib_in *in)
 {
@@ -168,12 +173,10 @@ bool roce_take(struct roce *r, const struct ib_in *in)
 
 	if (ib_port_recv(r->port, r->net->now_ns, in) != WEFT_OK)
 		return false;
-	if (iba_dest_number(in->bytes, in->length) == IBA_QPN_GSI) {
-		contacts_input(r);
-		return false;
-	}
 	ear = ear_of(r, in);
-	if (ear)
+	if (is_management(in))
+		contacts_input(r);
+	else if (ear)
 		udp_flow_learn(r->udp, ear, in);
 	return true;
 }
@@ -181,7 +184,8 @@ bool roce_take(struct roce *r, const struct ib_in *in)
 /* What one fetch has brought. */
 struct haul {
 	bool has_come; /* something for us */
-	bool is_vain;  /* something, and none of it was any good, or ours */
+	/* Something, and none of it worth that a deadline waits: anybody may send management. */
+	bool is_vain;
 };
 
 static struct haul take_fetched(struct roce *r)
@@ -191,7 +195,7 @@ static struct haul take_fetched(struct roce *r)
 	bool is_recorded = r->net->adapter->recording;
 	const struct ib_in *in;
 	struct haul c = { false, false };
-	bool is_good = false;
+	bool is_awaited = false;
 
 	net_look_at_clock(r->net);
 	while ((in = udp_next(r->udp)) != NULL) {
@@ -199,10 +203,10 @@ static struct haul take_fetched(struct roce *r)
 			record_packet_in(r->net, in);
 		if (r->faults)
 			roce_faults_take(r, in);
-		is_good |= r->faults || roce_take(r, in);
+		is_awaited |= r->faults || (roce_take(r, in) && !is_management(in));
 		c.has_come = true;
 	}
-	c.is_vain = !is_good && n->packets_in + n->handed_on + n->lost_on != before;
+	c.is_vain = !is_awaited && n->packets_in + n->handed_on + n->lost_on != before;
 	return c;
 }
 

@@ -100,10 +100,7 @@ bool roce_input_shared(struct roce *roce);
  */
 bool roce_waits_for_program(struct roce *roce);
 
-/*
- * A packet has come. False: it was no good, or nothing that a deadline should wait for: anybody may
- * send management datagrams.
- */
+/* A packet has come. False: it was no good. */
 bool roce_take(struct roce *roce, const struct ib_in *in);
 
 /* True: all are done, one way or the other; false: the socket is full. */
