@@ -101,11 +101,12 @@ struct sent {
 
 /* What is done about a peer that has no receive for the oldest request. */
 enum rnr {
-	RNR_NONE,   /* nothing: it is not known to have none */
-	RNR_TRIED,  /* it was asked for as long as may be: the request goes, come what may */
-	RNR_LEFT,   /* it wants to be left alone for a while; from here on no request goes */
-	RNR_ASKED,  /* for credits, now and then, as an RNR NAK would be the end */
-	RNR_ASK_DUE /* so now */
+	RNR_NONE,    /* nothing: it is not known to have none */
+	RNR_TRIED,   /* it was asked for as long as may be: the request goes, come what may */
+	RNR_LEFT,    /* it wants to be left alone for a while; from here on no request goes */
+	RNR_ASKED,   /* for credits, now and then, as an RNR NAK would be the end */
+	RNR_ASK_DUE, /* so now */
+	RNR_STATES
 };
 
 struct requester {
@@ -483,6 +484,9 @@ enum weft_reason rc_comp_recv(struct ib_conn *c, uint64_t now_ns, const struct i
 
 /* rc_retry.c */
 
+/* By the table of the moves that there are. */
+void requester_move(struct requester *q, enum rnr to);
+
 /* Everything from the oldest unacknowledged packet on is sent again. */
 void rc_retry_go_back(struct ib_conn *c, uint64_t now_ns);
 
@@ -497,7 +501,7 @@ void rc_retry_not_ready(struct ib_conn *c, uint64_t now_ns, uint8_t timer_code);
 bool rc_retry_is_last(const struct ib_conn *c);
 void rc_retry_spare(struct ib_conn *c, uint64_t now_ns);
 
-/* No wait for a receive any more: it has come, the peer will not tell, or it is tried. */
+/* No wait for a receive any more: it has come, or the peer will not tell. */
 void rc_retry_wait_end(struct ib_conn *c);
 
 /* Something new was acknowledged; something was sent. */

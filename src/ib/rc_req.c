@@ -319,7 +319,7 @@ static void ask_for_credits(struct ib_conn *c, struct ib_out *out)
 		.xrc_srq = rc_req_wqe(c, rc_req_at(q, 0))->dest_qp_number,
 	};
 
-	q->rnr = RNR_ASKED;
+	requester_move(q, RNR_ASKED);
 	packet_make(c, &p, NULL, out);
 }
 
@@ -389,7 +389,7 @@ void rc_req_pop(struct ib_conn *c)
 		q->psn_send = q->psn_una; /* it was being sent again, and that was not needed */
 	q->rnr_since_ns = UINT64_MAX;
 	q->rnr_left = c->rnr_retries;
-	q->rnr = RNR_NONE;
+	requester_move(q, RNR_NONE);
 	if (c->is_ee)
 		ee_request_ended(c);
 }

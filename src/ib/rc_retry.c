@@ -6,6 +6,7 @@
  * it and more, the acknowledgement says so; if it is all that was missing so far, the rest follows.
  * A Read is asked for again only after a longer while, as all of its answer would come twice.
  */
+#include "base/check.h"
 #include "ib/port.h"
 
 enum { PROBE_RTTS = 3, PROBE_READ_RTTS = 8, PROBE_SHARE = 64, RTT_WEIGHT = 8 };
@@ -15,6 +16,25 @@ static const uint64_t probe_least_ns = 200 * 1000;
 
 /* Of who has none: that of timeout code 14, which most programs ask for. */
 static const uint64_t complaint_ns = UINT64_C(4096) << 14;
+
+/*
+ * Of what is done about a missing receive. From any it ends with the request, or with a receive; it
+ * is asked for in place of an RNR NAK that would be the last, so who was tried need not be asked.
+ * Not traced: the NAKs that it comes from are.
+ */
+static const uint32_t rnr_moves[RNR_STATES] = {
+	[RNR_NONE] = 1U << RNR_LEFT | 1U << RNR_ASKED,
+	[RNR_TRIED] = 1U << RNR_NONE | 1U << RNR_LEFT, /* retries may be given anew meanwhile */
+	[RNR_LEFT] = 1U << RNR_NONE,
+	[RNR_ASKED] = 1U << RNR_NONE | 1U << RNR_ASK_DUE | 1U << RNR_TRIED,
+	[RNR_ASK_DUE] = 1U << RNR_NONE | 1U << RNR_ASKED | 1U << RNR_TRIED,
+};
+
+void requester_move(struct requester *q, enum rnr to)
+{
+	CHECK(q->rnr == to || rnr_moves[q->rnr] & 1U << to);
+	q->rnr = to;
+}
 
 /* Whether one packet alone can tell: the oldest is no Read. RESYNC, which has no request, can. */
 static bool can_probe(const struct ib_conn *c)
@@ -81,7 +101,7 @@ void rc_retry_progress(struct ib_conn *c, uint64_t now_ns)
 	take_round_trip(q, now_ns);
 	q->is_recovering = false;
 	if (requester_is_waiting(q))
-		q->rnr = RNR_NONE;
+		requester_move(q, RNR_NONE);
 	q->is_missed = false;
 	q->is_probe_due = q->is_probed = false;
 	q->retries_left = c->retries;
@@ -186,7 +206,7 @@ void rc_retry_not_ready(struct ib_conn *c, uint64_t now_ns, uint8_t timer_code)
 		q->rnr_left--;
 	rc_retry_go_back(c, now_ns);
 	q->is_recovering = false;
-	q->rnr = RNR_LEFT;
+	requester_move(q, RNR_LEFT);
 	q->retries_left = c->retries; /* it is there, and answers */
 	conn_deadline(c, now_ns + wait_ns);
 }
@@ -197,13 +217,16 @@ bool rc_retry_is_last(const struct ib_conn *c)
 	return c->req.rnr_left == 0 && c->req.rnr != RNR_TRIED && c->timeout_ns != UINT64_MAX;
 }
 
+static void wait_end(struct ib_conn *c, enum rnr to)
+{
+	requester_move(&c->req, to);
+	c->req.deadline_ns = UINT64_MAX;
+	conn_ready(c);
+}
+
 void rc_retry_wait_end(struct ib_conn *c)
 {
-	struct requester *q = &c->req;
-
-	q->rnr = RNR_NONE;
-	q->deadline_ns = UINT64_MAX;
-	conn_ready(c);
+	wait_end(c, RNR_NONE);
 }
 
 /*
@@ -219,7 +242,7 @@ void rc_retry_spare(struct ib_conn *c, uint64_t now_ns)
 		return;
 	if (q->rnr_since_ns == UINT64_MAX)
 		q->rnr_since_ns = now_ns;
-	q->rnr = RNR_ASKED;
+	requester_move(q, RNR_ASKED);
 	q->probe_ns = probe_first(c);
 	conn_deadline(c, now_ns + q->probe_ns);
 }
@@ -233,12 +256,11 @@ static void ask(struct ib_conn *c, uint64_t now_ns)
 	if (patience_ns > silence_ns)
 		patience_ns = silence_ns;
 	if (now_ns - q->rnr_since_ns >= patience_ns) {
-		rc_retry_wait_end(c);
-		q->rnr = RNR_TRIED;
+		wait_end(c, RNR_TRIED);
 		return;
 	}
 	left_ns = patience_ns - (now_ns - q->rnr_since_ns);
-	q->rnr = RNR_ASK_DUE;
+	requester_move(q, RNR_ASK_DUE);
 	q->probe_ns = 2 * q->probe_ns < c->timeout_ns ? 2 * q->probe_ns : c->timeout_ns;
 	conn_deadline(c, now_ns + (q->probe_ns < left_ns ? q->probe_ns : left_ns));
 	conn_ready(c);
@@ -291,7 +313,7 @@ void rc_retry_expire(struct ib_conn *c, uint64_t now_ns)
 		return;
 	}
 	if (q->rnr == RNR_LEFT) {
-		q->rnr = RNR_NONE;
+		requester_move(q, RNR_NONE);
 		conn_ready(c);
 		return;
 	}
