@@ -442,7 +442,7 @@ void contacts_output(struct roce *r)
 				.to = out.ip.to,
 				.mtu_bytes = MAD_BYTES,
 				.traffic_class = out.traffic_class,
-				.hop_limit = out.hop_limit ? out.hop_limit : ROCE_HOP_LIMIT,
+				.hop_limit = out.hop_limit,
 			},
 		};
 

@@ -11,7 +11,7 @@
 #include "driver/roce.h"
 #include "wire/iba_icrc.h"
 
-enum { ECN_MASK = 3, PIECE_BYTES = 16384 };
+enum { PIECE_BYTES = 16384 };
 
 struct recording {
 	/* The process's lock guards these. */
@@ -347,8 +347,8 @@ void record_packets_out(struct net *net, const struct ib_out *outs, uint32_t cou
 			.is_ipv6 = path->is_ipv6,
 			.from = path->from,
 			.to = path->to,
-			.traffic_class = (uint8_t)((path->traffic_class & ~ECN_MASK) | outs[i].ecn),
-			.hop_limit = path->hop_limit ? path->hop_limit : ROCE_HOP_LIMIT,
+			.traffic_class = ib_out_traffic_class(&outs[i]),
+			.hop_limit = ib_path_hop_limit(path),
 			.ipv4_id = outs[i].ipv4_id,
 			.ipv4_fragment = IBA_IPV4_DF,
 		};

@@ -21,8 +21,6 @@
 #include "driver/udp.h"
 #include "ib/ib.h"
 
-enum { ROCE_HOP_LIMIT = 64 };
-
 /* Packets that the sockets had no room for: copies, for what they were made of may be gone. */
 struct roce_rest;
 

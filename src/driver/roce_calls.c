@@ -63,7 +63,7 @@ enum weft_reason roce_path_of(const struct weft_path *from, struct ib_path *to)
 		.is_ipv6 = from->from.family == 6,
 		.mtu_bytes = from->mtu_bytes,
 		.traffic_class = from->traffic_class,
-		.hop_limit = from->hop_limit ? from->hop_limit : ROCE_HOP_LIMIT,
+		.hop_limit = from->hop_limit,
 		.flow_label = from->flow_label,
 		.to.port = IBA_UDP_PORT,
 	};

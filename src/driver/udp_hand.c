@@ -119,7 +119,6 @@ bool udp_record_next(struct udp *u, struct ib_in *in, struct udp_stretch *stretc
 	flags = rd_u8(r);
 	*in = (struct ib_in){ .is_ipv6 = flags & IS_IPV6 };
 	in->traffic_class = rd_u8(r);
-	in->ecn = in->traffic_class & 3;
 	in->hop_limit = rd_u8(r);
 	(void)rd_u8(r);
 	end_get(r, &in->from);

@@ -7,7 +7,7 @@
 #include "driver/udp_inside.h"
 #include "wire/iba_icrc.h"
 
-enum { OPTION_UDP_GRO = 104, ECN_MASK = 3 };
+enum { OPTION_UDP_GRO = 104 };
 
 /* ---- Reading -------------------------------------------------------------------------------- */
 
@@ -102,12 +102,6 @@ bool udp_read(struct udp_socket *s)
 
 /* ---- Taking apart --------------------------------------------------------------------------- */
 
-static void set_traffic_class(struct ib_in *in, int value)
-{
-	in->traffic_class = (uint8_t)value;
-	in->ecn = (uint8_t)value & ECN_MASK;
-}
-
 static int number_of(const struct cmsghdr *c)
 {
 	int value = 0;
@@ -129,7 +123,7 @@ static void see_ipv4(const struct cmsghdr *c, struct ib_in *in)
 		memcpy(in->to.address, &info.ipi_addr, sizeof(info.ipi_addr));
 		break;
 	case IP_TOS:
-		set_traffic_class(in, number_of(c));
+		in->traffic_class = (uint8_t)number_of(c);
 		break;
 	case IP_TTL:
 		in->hop_limit = (uint8_t)number_of(c);
@@ -149,7 +143,7 @@ static void see_ipv6(const struct cmsghdr *c, struct ib_in *in)
 		memcpy(in->to.address, &info.ipi6_addr, sizeof(info.ipi6_addr));
 		break;
 	case IPV6_TCLASS:
-		set_traffic_class(in, number_of(c));
+		in->traffic_class = (uint8_t)number_of(c);
 		break;
 	case IPV6_HOPLIMIT:
 		in->hop_limit = (uint8_t)number_of(c);

@@ -12,8 +12,6 @@
 
 enum {
 	OPTION_UDP_SEGMENT = 103,
-	HOP_LIMIT_DEFAULT = 64,
-	ECN_MASK = 3,
 	/* Other source ports that are tried where one cannot be had. */
 	PORTS_TRIED = 16,
 	PORT_BASE = 0xc000
@@ -110,16 +108,6 @@ static void make_room(struct udp *u)
 	}
 }
 
-static uint8_t hop_limit_of(const struct ib_path *path)
-{
-	return path->hop_limit ? path->hop_limit : HOP_LIMIT_DEFAULT;
-}
-
-static uint8_t traffic_class_of(const struct ib_out *out)
-{
-	return (uint8_t)((out->path->traffic_class & ~ECN_MASK) | (out->ecn & ECN_MASK));
-}
-
 static void set_defaults(struct udp_sender *s)
 {
 	int fd = s->watch.fd;
@@ -159,7 +147,7 @@ static enum weft_reason sender_open(struct udp *u, const struct ib_path *path, u
 		.is_ipv6 = path->is_ipv6,
 		.from = path->from,
 		.traffic_class = class,
-		.hop_limit = hop_limit_of(path),
+		.hop_limit = ib_path_hop_limit(path),
 	};
 	set_defaults(s);
 	list_push(&u->senders, &s->link);
@@ -273,7 +261,7 @@ static void control_add(struct msghdr *m, int level, int type, const void *data,
 static void add_controls(const struct udp_sender *s, const struct ib_out *first, uint32_t packets,
 			 struct msghdr *m)
 {
-	int class = traffic_class_of(first), hops = hop_limit_of(first->path);
+	int class = ib_out_traffic_class(first), hops = ib_path_hop_limit(first->path);
 	uint16_t each = (uint16_t)first->spans.length;
 
 	if (packets > 1)
@@ -397,7 +385,7 @@ enum weft_reason udp_send(struct udp *u, struct udp_batch *b)
 				   .sender = sender_find(u, first->path->is_ipv6,
 							 &first->path->from) };
 		if (!c.sender)
-			r = sender_open(u, first->path, traffic_class_of(first), &c.sender);
+			r = sender_open(u, first->path, ib_out_traffic_class(first), &c.sender);
 		if (r != WEFT_OK) {
 			b->refused = 1;
 			b->done++;

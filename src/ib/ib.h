@@ -34,10 +34,10 @@ struct ib_ee;
 /* How packets go to a peer. */
 struct ib_path {
 	bool is_ipv6;
-	struct inet_end from, to; /* from.port: of this connection; to.port: IBA_UDP_PORT */
-	uint32_t mtu_bytes;	  /* of payload: 256 to 4096 */
-	uint8_t traffic_class, hop_limit;
-	uint32_t flow_label; /* from.port stands for it */
+	struct inet_end from, to;	  /* from.port: of this connection; to.port: IBA_UDP_PORT */
+	uint32_t mtu_bytes;		  /* of payload: 256 to 4096 */
+	uint8_t traffic_class, hop_limit; /* hop_limit 0: IB_HOP_LIMIT */
+	uint32_t flow_label;		  /* from.port stands for it */
 };
 
 /* ---- The port ------------------------------------------------------------------------------- */
@@ -57,6 +57,7 @@ void ib_port_destroy(struct ib_port *port);
 
 /* RFC 3168 section 5: what an IP header says of congestion. */
 enum ib_ecn { IB_ECN_NOT = 0, IB_ECN_ECT1 = 1, IB_ECN_ECT0 = 2, IB_ECN_CE = 3 };
+enum { IB_ECN_MASK = 3, IB_HOP_LIMIT = 64 };
 
 /* A packet that has arrived; borrowed for the call. */
 struct ib_in {
@@ -67,8 +68,7 @@ struct ib_in {
 	/* Whether the next two are known, or a guess: sockets do not tell them (iba_icrc.h). */
 	bool is_ipv4_word_known;
 	uint16_t ipv4_id, ipv4_fragment;
-	uint8_t traffic_class, hop_limit;
-	uint8_t ecn; /* enum ib_ecn, of the IP header */
+	uint8_t traffic_class, hop_limit; /* of the IP header, with its enum ib_ecn */
 };
 
 /* WEFT_OK, or why it was dropped. */
@@ -94,6 +94,17 @@ struct ib_out {
 	struct span_list spans;
 	uint8_t bytes[IB_OUT_BYTES];
 };
+
+/* What the IP header says. */
+static inline uint8_t ib_out_traffic_class(const struct ib_out *out)
+{
+	return (uint8_t)((out->path->traffic_class & ~IB_ECN_MASK) | out->ecn);
+}
+
+static inline uint8_t ib_path_hop_limit(const struct ib_path *path)
+{
+	return path->hop_limit ? path->hop_limit : IB_HOP_LIMIT;
+}
 
 bool ib_port_send(struct ib_port *port, uint64_t now_ns, struct ib_out *out);
 

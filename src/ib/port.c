@@ -231,7 +231,7 @@ static enum weft_reason take_notice(struct ib_conn *c, uint64_t now_ns)
 static enum weft_reason dispatch(struct ib_conn *c, uint64_t now_ns, const struct iba_packet *p,
 				 const struct ib_in *in)
 {
-	if (in->ecn == IB_ECN_CE)
+	if ((in->traffic_class & IB_ECN_MASK) == IB_ECN_CE)
 		take_mark(c, now_ns);
 	if (p->opcode == IBA_CNP)
 		return take_notice(c, now_ns);

@@ -239,7 +239,7 @@ static void put(struct rig *rig, uint8_t *bytes, size_t length, uint8_t how)
 			    .to = here,
 			    .is_ipv4_word_known = how & 1,
 			    .ipv4_fragment = IBA_IPV4_DF,
-			    .ecn = how >> 1 & 3 };
+			    .traffic_class = how >> 1 & IB_ECN_MASK };
 	const struct iba_icrc_ip ip = { .from = &in.from,
 					.to = &in.to,
 					.ipv4_fragment = IBA_IPV4_DF };

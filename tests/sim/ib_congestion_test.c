@@ -154,7 +154,7 @@ static void deliver(struct ring *r)
 					  .to = f->dest,
 					  .is_ipv4_word_known = true,
 					  .ipv4_fragment = IBA_IPV4_DF,
-					  .ecn = f->ecn };
+					  .traffic_class = f->ecn };
 
 		(void)ib_port_recv(net.ends[f->to].port, net.now_us * US, &in);
 		ring_pop(r);

@@ -248,7 +248,7 @@ enum weft_reason bed_put_by(struct bed *b, const struct bed_way *way, struct iba
 		.is_ipv4_word_known = !way->is_ipv4_hidden,
 		.ipv4_id = way->ipv4_id,
 		.ipv4_fragment = IBA_IPV4_DF,
-		.ecn = way->ecn,
+		.traffic_class = way->ecn,
 	};
 	const struct iba_icrc_ip ip = {
 		.from = &in.from,

@@ -102,7 +102,6 @@ static void exchange(const char *address)
 		EXPECT_MEM(s->in.from.address, paths[0].from.address, 16);
 		EXPECT_MEM(s->in.to.address, paths[0].to.address, 16);
 		EXPECT_EQ(s->in.to.port, 4791);
-		EXPECT_EQ(s->in.ecn, n % 4);
 		EXPECT_EQ(s->in.traffic_class, 0x20 | n % 4);
 		EXPECT_EQ(s->in.hop_limit, 64);
 		EXPECT(!s->in.is_ipv4_word_known);
