@@ -15,11 +15,11 @@ import struct
 import subprocess
 import sys
 import time
-import xml.etree.ElementTree as ElementTree
 import zlib
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import seeing_test as seeing  # noqa: E402
+import tshark  # noqa: E402
 
 TESTS = {}
 HERE = "WEFT_SEEING_ROCE"  # set: this is the namespace
@@ -84,22 +84,11 @@ def icrc_faults(packets):
             yield "packet %d: bad ICRC" % (i + 1)
 
 
-def dissect(path, config):
+def dissect(path):
     """[{field: [values]}] of each frame. Without RPCoRDMA, see capture_tshark_test.py."""
-    env = dict(os.environ, HOME=config, XDG_CONFIG_HOME=config, WIRESHARK_CONFIG_DIR=config)
-    done = subprocess.run(["tshark", "-n", "-r", path, "-T", "pdml", "-o", "udp.check_checksum:TRUE",
-                           "-o", "ip.check_checksum:TRUE", "--disable-protocol", "rpcordma"],
-                          env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    if done.returncode != 0:
-        raise ValueError("tshark: " + done.stderr.decode())
-    frames = []
-    for packet in ElementTree.fromstring(done.stdout).iter("packet"):
-        fields = collections.defaultdict(list)
-        for element in packet.iter():
-            if element.get("name"):
-                fields[element.get("name")].append(element.get("show", ""))
-        frames.append(fields)
-    return frames
+    return [fields for fields, _ in
+            tshark.dissect(path, "-o", "udp.check_checksum:TRUE", "-o", "ip.check_checksum:TRUE",
+                           "--disable-protocol", "rpcordma")]
 
 
 def number(frame, field):
@@ -136,7 +125,7 @@ def story_faults(place, version):
     if done.returncode or done.stderr:
         yield "exit status %d: %s" % (done.returncode, done.stderr)
     path = place.path(os.listdir(place.directory)[0])
-    packets, frames = packets_of(path), dissect(path, place.directory)
+    packets, frames = packets_of(path), dissect(path)
     yield from capture_faults(packets, frames, STORY)
     times = [p.time for p in packets]
     if times != sorted(times) or times[0] < before or times[-1] > time.time():
@@ -172,7 +161,7 @@ def test_capture_roce_by_the_program_is_of_one_end(place):
     done = place.run("start", "4", path)
     if done.returncode or done.stderr:
         yield "exit status %d: %s" % (done.returncode, done.stderr)
-    packets, frames = packets_of(path), dissect(path, place.directory)
+    packets, frames = packets_of(path), dissect(path)
     yield from capture_faults(packets, frames, STORY)
     out = [f for f, p in zip(frames, packets) if p.is_outgoing]
     # The one Write of 200000 bytes; the others fit in a packet, or in two.
@@ -207,7 +196,7 @@ def test_capture_roce_of_a_killed_process(place):
         yield "it was not written out in time"
     child.kill()
     child.wait()
-    yield from capture_faults(packets_of(path), dissect(path, place.directory), STORY)
+    yield from capture_faults(packets_of(path), dissect(path), STORY)
 
 
 # --- traces and the log --------------------------------------------------------------------------
@@ -469,15 +458,7 @@ def main(sample, weft, *names):
         os.environ[HERE] = "1"
         os.execvp("unshare", ["unshare", "-rn", sys.executable, *sys.argv])
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
-    status = 0
-    for name, function in TESTS.items():
-        if names and not any(n in name for n in names):
-            continue
-        if name.startswith("test_capture_") and not shutil.which("tshark"):
-            print("skip %s: tshark is not installed" % name)
-        elif not seeing.judge(name, function, sample, weft):
-            status = 1
-    return status
+    return seeing.run(TESTS, sample, weft, *names)
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ import time
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import capture_tshark_test as shark  # noqa: E402
+import tshark  # noqa: E402
 
 TESTS = {}
 PATIENCE_S = 20
@@ -86,12 +87,12 @@ def until(condition):
 
 
 def opcodes(frames):
-    return {shark.number(v) for f in frames for v in f.fields.get("iwarp_rdma.opcode", [])}
+    return {tshark.number(v) for f in frames for v in f.fields.get("iwarp_rdma.opcode", [])}
 
 
-def capture_faults(path, directory, wanted_opcodes, streams):
+def capture_faults(path, wanted_opcodes, streams):
     """Is everything dissected, in as many streams, with good CRCs?"""
-    frames = shark.dissect(path, directory)
+    frames = shark.dissect(path)
     yield from shark.frame_faults(frames, shark.USUAL)
     for frame in frames:
         crc = frame.text.get("iwarp_mpa.crc_check", [])
@@ -118,8 +119,8 @@ def test_capture_by_environment_shows_every_message(place):
     if len(files) != 1:
         yield "files made: %s" % files
     path = place.path(files[0])
-    yield from capture_faults(path, place.directory, EVERY_OPCODE, 2)
-    frames = shark.dissect(path, place.directory)
+    yield from capture_faults(path, EVERY_OPCODE, 2)
+    frames = shark.dissect(path)
     yield from shark.tcp_faults(frames)
     times = [float(f.fields["frame.time_epoch"][0]) for f in frames]
     if times != sorted(times) or times[0] < before or times[-1] > time.time():
@@ -132,10 +133,10 @@ def test_capture_by_the_program(place):
     done = place.run("start", path)
     if done.returncode or done.stderr:
         yield "exit status %d: %s" % (done.returncode, done.stderr)
-    yield from capture_faults(path, place.directory, EVERY_OPCODE, 2)
-    frames = shark.dissect(path, place.directory)
+    yield from capture_faults(path, EVERY_OPCODE, 2)
+    frames = shark.dissect(path)
     # On the first stream the initiator, which is captured, ends its direction first.
-    first = [(shark.number(f.fields["tcp.flags"][0]), f.fields["tcp.srcport"]) for f in frames
+    first = [(tshark.number(f.fields["tcp.flags"][0]), f.fields["tcp.srcport"]) for f in frames
              if f.stream == 0]
     fins = [port for flags, port in first if flags & 0x01]
     if fins[0] != first[0][1]:
@@ -148,13 +149,13 @@ def killed_capture_faults(place, mode):
 
     def is_written():
         """Not just what filled a buffer before it was ready."""
-        return opcodes(shark.dissect(path, place.directory)) == NOT_TERMINATE
+        return opcodes(shark.dissect(path)) == NOT_TERMINATE
 
     if not until(is_written):
         yield "it was not written out in time"
     child.kill()
     child.wait()
-    yield from capture_faults(path, place.directory, NOT_TERMINATE, 1)
+    yield from capture_faults(path, NOT_TERMINATE, 1)
 
 
 @test
@@ -535,21 +536,16 @@ def judge(name, function, sample, weft):
             faults = [str(error)]
         finally:
             place.end()
-    for fault in faults[1:20]:
-        print("%s: %s" % (name, fault))
-    if faults:
-        print("not ok %s: %s (%d faults)" % (name, faults[0].replace("\n", " "), len(faults)))
-    else:
-        print("ok " + name)
-    return not faults
+    return tshark.report(name, faults)
 
 
 AS_ROOT = ["test_stat_is_for_the_same_user_only"]
 
 
-def main(sample, weft, *names):
+def run(tests, sample, weft, *names):
+    """All, or whose name contains one of the names; the exit status."""
     status = 0
-    for name, function in TESTS.items():
+    for name, function in tests.items():
         if names and not any(n in name for n in names):
             continue
         if name.startswith("test_capture_") and not shutil.which("tshark"):
@@ -562,4 +558,4 @@ def main(sample, weft, *names):
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    sys.exit(run(TESTS, *sys.argv[1:]))
