@@ -97,7 +97,7 @@ static void line_read(char *text, struct stat_line *l)
 		*at = '\0';
 }
 
-static bool report_read(struct stat_report *r)
+static enum stat_answer report_read(struct stat_report *r)
 {
 	static const char head[] = "weft 1 ";
 	size_t room = 1;
@@ -106,17 +106,17 @@ static bool report_read(struct stat_report *r)
 	for (const char *c = r->text; *c; c++)
 		room += *c == '\n';
 	if (strncmp(at, head, sizeof(head) - 1) != 0)
-		return false;
+		return STAT_UNREADABLE;
 	r->lines = calloc(room, sizeof(*r->lines));
 	if (!r->lines)
-		return false;
+		return STAT_UNREADABLE;
 	for (; (next = strchr(at, '\n')) != NULL; at = next + 1) {
 		*next = '\0';
 		if (strcmp(at, "end") == 0)
-			return true;
+			return STAT_HERE;
 		line_read(at, &r->lines[r->count++]);
 	}
-	return false; /* it was cut short */
+	return STAT_NOBODY; /* it ended while it told */
 }
 
 enum stat_answer stat_ask(long pid, struct stat_report *r)
@@ -132,8 +132,8 @@ enum stat_answer stat_ask(long pid, struct stat_report *r)
 	close(fd);
 	if (answer == STAT_HERE && !*r->text)
 		answer = STAT_NOBODY;
-	if (answer == STAT_HERE && !report_read(r))
-		answer = STAT_UNREADABLE;
+	if (answer == STAT_HERE)
+		answer = report_read(r);
 	if (answer != STAT_HERE)
 		stat_free(r);
 	return answer;

@@ -506,6 +506,25 @@ def test_stat_is_for_the_same_user_only(place):
 
 
 @test
+def test_stat_of_one_that_ends_meanwhile_or_speaks_otherwise(place):
+    """It is played by this process."""
+    for said, why in ((b"weft 1 pid=1\nadapter", "shows no counters"),
+                      (b"weft 9\nend\n", "does not understand")):
+        with socket.socket(socket.AF_UNIX) as door:
+            door.bind("\0weft/%d" % os.getpid())
+            door.listen()
+            asker = subprocess.Popen([place.weft, "stat", str(os.getpid())], text=True,
+                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            place.children.append(asker)
+            door.settimeout(PATIENCE_S)
+            with door.accept()[0] as s:
+                s.sendall(said)
+            out, told = asker.communicate(timeout=PATIENCE_S)
+        if asker.returncode != 1 or out or told.count("\n") != 1 or why not in told:
+            yield "exit status %d: %s" % (asker.returncode, told)
+
+
+@test
 def test_stat_of_those_that_do_not_answer(place):
     off = place.start("hold", WEFT_STAT="off")
     stopped = place.start("hold")
