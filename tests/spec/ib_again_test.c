@@ -58,16 +58,12 @@ TEST(test_qp_s3_an_atomic_that_is_long_over_is_not_carried_out_again)
 /* A queue pair that begins anew with the same number: what is still under way is not for it. */
 TEST(test_rc_02_old_packets_after_a_restart_change_nothing)
 {
-	const struct weft_qp_attr reset = { .state = WEFT_QPS_RESET };
 	struct bed *b = bed_open(NULL, WEFT_RC);
 	struct ib_config k = b->config;
 
 	MUST(bed_put(b, peer_reth(b, IBA_WRITE_ONLY, P0, 0, 8), data, 8));
 	bed_expect_ack(b, iba_syndrome_ack(0), P0);
-	MUST(qp_modify(b->qp, &reset, WEFT_QP_STATE));
-	bed_run(b);
-	REQUIRE(ib_port_event(b->port) == b->conn);
-	ib_destroy(b->conn);
+	bed_reset(b);
 	EXPECT_EQ(bed_put(b, peer_reth(b, IBA_WRITE_ONLY, P0 + 1, 0, 8), data, 8),
 		  WEFT_R_PEER_UNKNOWN);
 	k.psn_recv = iba_psn_add(P0, 0x100000);

@@ -111,6 +111,22 @@ static struct bed *bed_make(const struct ib_config *config, struct weft_qp_optio
 	return b;
 }
 
+/* Says what it has to say last. */
+static void conn_end(struct bed *b)
+{
+	bed_run(b);
+	REQUIRE(ib_port_event(b->port) == b->conn);
+	ib_destroy(b->conn);
+}
+
+void bed_reset(struct bed *b)
+{
+	const struct weft_qp_attr reset = { .state = WEFT_QPS_RESET };
+
+	MUST(qp_modify(b->qp, &reset, WEFT_QP_STATE));
+	conn_end(b);
+}
+
 void bed_close(struct bed *b)
 {
 	struct weft_completion c;
@@ -118,9 +134,7 @@ void bed_close(struct bed *b)
 
 	qp_destroy(b->qp);
 	b->is_held = false;
-	bed_run(b);
-	REQUIRE(ib_port_event(b->port) == b->conn);
-	ib_destroy(b->conn);
+	conn_end(b);
 	REQUIRE(!ib_port_has_output(b->port) && ib_port_due(b->port) == UINT64_MAX);
 	ib_port_destroy(b->port);
 	while (cq_poll(b->cq, &c, 1, &count) == WEFT_OK && count > 0)

@@ -60,6 +60,9 @@ struct ib_config bed_config(void);
 struct bed *bed_open_xrc(uint32_t domain);
 void bed_close(struct bed *b);
 
+/* The queue pair goes to RESET, and the connection with it. */
+void bed_reset(struct bed *b);
+
 /* Lets everything move. */
 void bed_run(struct bed *b);
 void bed_wait(struct bed *b, uint64_t ns);

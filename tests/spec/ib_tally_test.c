@@ -128,17 +128,13 @@ TEST(test_ib_tally_drops_are_told_apart)
 /* When its connection has ended, it can still be seen what there was; a new one begins at 0. */
 TEST(test_ib_tally_outlives_the_connection)
 {
-	const struct weft_qp_attr reset = { .state = WEFT_QPS_RESET };
 	struct bed *b = bed_open(NULL, WEFT_RC);
 	const struct qp_tally *t = &b->qp->tally;
 	struct ib_config k = b->config;
 
 	MUST(bed_put(b, peer_reth(b, IBA_WRITE_ONLY, P0, 0, 8), data, 8));
 	bed_expect_ack(b, iba_syndrome_ack(0), P0);
-	MUST(qp_modify(b->qp, &reset, WEFT_QP_STATE));
-	bed_run(b);
-	REQUIRE(ib_port_event(b->port) == b->conn);
-	ib_destroy(b->conn);
+	bed_reset(b);
 	EXPECT_EQ(t->messages_in, 1);
 	MUST(ib_create(b->port, b->qp, &k, &b->conn));
 	EXPECT_EQ(t->messages_in, 0);
