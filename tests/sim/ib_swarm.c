@@ -5,7 +5,7 @@
 
 struct prng prng;
 
-uint8_t pattern(uint32_t n, uint32_t at)
+static uint8_t pattern(uint32_t n, uint32_t at)
 {
 	return (uint8_t)prng_mix((uint64_t)n << 32 | at);
 }
@@ -16,9 +16,9 @@ void fill(uint8_t *to, uint32_t n, uint32_t bytes)
 		to[i] = pattern(n, i);
 }
 
-void holds(const uint8_t *at, uint32_t n, uint32_t bytes)
+void holds(const uint8_t *at, uint32_t n, uint32_t first, uint32_t bytes)
 {
-	for (uint32_t i = 0; i < bytes; i++) {
+	for (uint32_t i = first; i < bytes; i++) {
 		if (at[i] != pattern(n, i))
 			REQUIRE(at[i] == pattern(n, i));
 	}
@@ -60,6 +60,38 @@ void node_close(struct node *n)
 	MUST(weft_cq_destroy(n->send_cq));
 	MUST(weft_cq_destroy(n->recv_cq));
 	MUST(weft_pd_destroy(n->pd));
+}
+
+struct weft_qp *qp_open(const struct node *n, enum weft_service service, uint32_t send_max,
+			uint32_t recv_max)
+{
+	const struct weft_qp_options o = {
+		.service = service,
+		.send_cq = n->send_cq,
+		.recv_cq = n->recv_cq,
+		.send_max = send_max,
+		.recv_max = recv_max,
+		.is_every_send_signalled = true,
+	};
+	struct weft_qp *qp;
+
+	MUST(weft_qp_create(n->pd, &o, &qp));
+	return qp;
+}
+
+void post_recv(struct weft_qp *qp, uint64_t id, struct weft_segment s)
+{
+	const struct weft_recv_wr wr = { .id = id, .segments = &s, .segment_count = 1 };
+
+	MUST(weft_qp_post_recv(qp, &wr, 1, NULL));
+}
+
+bool cq_next(struct weft_cq *cq, struct weft_completion *c)
+{
+	uint32_t count;
+
+	MUST(weft_cq_poll(cq, c, 1, &count));
+	return count > 0;
 }
 
 struct sim_faults draw_faults(void)

@@ -17,9 +17,10 @@
 extern struct prng prng;
 
 /* Bytes that belong to a number. */
-uint8_t pattern(uint32_t number, uint32_t at);
 void fill(uint8_t *to, uint32_t number, uint32_t bytes);
-void holds(const uint8_t *at, uint32_t number, uint32_t bytes);
+
+/* From the byte `first` on, of so many in all. */
+void holds(const uint8_t *at, uint32_t number, uint32_t first, uint32_t bytes);
 
 struct node {
 	struct weft_adapter *adapter;
@@ -33,6 +34,13 @@ void node_open(struct node *n);
 
 /* Without its adapter, which the network needs. */
 void node_close(struct node *n);
+
+struct weft_qp *qp_open(const struct node *n, enum weft_service service, uint32_t send_max,
+			uint32_t recv_max);
+void post_recv(struct weft_qp *qp, uint64_t id, struct weft_segment s);
+
+/* The next completion, if there is one. */
+bool cq_next(struct weft_cq *cq, struct weft_completion *c);
 
 /* With all rights. */
 uint32_t memory_register(struct node *n, void *at, uint64_t bytes);

@@ -61,21 +61,13 @@ static uint32_t adds[2]; /* to the word of the node */
 
 static void end_open(struct node *n, struct end *e)
 {
-	const struct weft_qp_options qo = {
-		.send_cq = n->send_cq,
-		.recv_cq = n->recv_cq,
-		.send_max = DEPTH,
-		.recv_max = DEPTH,
-		.is_every_send_signalled = true,
-		.context = e,
-	};
 	const struct weft_qp_attr patient = { .receiver_wait_ns = UINT64_MAX };
 
 	*e = (struct end){ .memory = calloc(1, END_BYTES) };
 	REQUIRE(e->memory);
 	fill(e->memory + AT_SOURCE, 1000000, AREA);
 	e->tag = memory_register(n, e->memory, END_BYTES);
-	MUST(weft_qp_create(n->pd, &qo, &e->qp));
+	e->qp = qp_open(n, WEFT_RC, DEPTH, DEPTH);
 	MUST(weft_qp_modify(e->qp, &patient, WEFT_QP_RECEIVER_WAIT));
 }
 
@@ -170,9 +162,9 @@ static void ended(int n, uint32_t pair, uint32_t slot)
 
 	REQUIRE(op->is_used && slot == e->ended % DEPTH);
 	if (op->opcode == WEFT_OP_WRITE) {
-		holds(peer->memory + AT_TARGET + slot * SLOT, op->number, op->bytes);
+		holds(peer->memory + AT_TARGET + slot * SLOT, op->number, 0, op->bytes);
 	} else if (op->opcode == WEFT_OP_READ) {
-		holds(local, 1000000, op->bytes);
+		holds(local, 1000000, 0, op->bytes);
 	} else if (op->opcode == WEFT_OP_FETCH_ADD) {
 		memcpy(&old, local, sizeof(old));
 		REQUIRE(old < ADDS_MAX && !seen[!n][old]);
@@ -186,11 +178,10 @@ static void ended(int n, uint32_t pair, uint32_t slot)
 static void post_receive(struct end *e)
 {
 	uint32_t slot = e->posted % DEPTH;
-	const struct weft_segment s = { (uintptr_t)e->memory + AT_RECEIVE + slot * SLOT, SLOT,
-					e->tag };
-	const struct weft_recv_wr wr = { .id = slot, .segments = &s, .segment_count = 1 };
 
-	MUST(weft_qp_post_recv(e->qp, &wr, 1, NULL));
+	post_recv(e->qp, slot,
+		  (struct weft_segment){ (uintptr_t)e->memory + AT_RECEIVE + slot * SLOT, SLOT,
+					 e->tag });
 	e->posted++;
 	e->empty = 0;
 }
@@ -215,25 +206,17 @@ static uint32_t pair_of(int n, uint32_t number)
 static void poll(int n)
 {
 	struct weft_completion c;
-	uint32_t count;
 
-	for (;;) {
-		MUST(weft_cq_poll(nodes[n].send_cq, &c, 1, &count));
-		if (count == 0)
-			break;
+	while (cq_next(nodes[n].send_cq, &c)) {
 		REQUIRE(c.status == WEFT_SUCCESS);
 		ended(n, pair_of(n, c.qp_number), (uint32_t)c.id);
 	}
-	for (;;) {
-		struct end *e;
+	while (cq_next(nodes[n].recv_cq, &c)) {
+		struct end *e = &ends[n][pair_of(n, c.qp_number)];
 
-		MUST(weft_cq_poll(nodes[n].recv_cq, &c, 1, &count));
-		if (count == 0)
-			break;
 		REQUIRE(c.status == WEFT_SUCCESS);
-		e = &ends[n][pair_of(n, c.qp_number)];
 		REQUIRE(c.id == e->received % DEPTH);
-		holds(e->memory + AT_RECEIVE + c.id * SLOT, e->received, c.byte_count);
+		holds(e->memory + AT_RECEIVE + c.id * SLOT, e->received, 0, c.byte_count);
 		e->received++;
 	}
 }

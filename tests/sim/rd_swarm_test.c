@@ -79,14 +79,6 @@ static int node_of(uint32_t actor)
 static void actor_open(uint32_t i)
 {
 	struct node *n = &nodes[node_of(i)];
-	const struct weft_qp_options qo = {
-		.service = WEFT_RD,
-		.send_cq = n->send_cq,
-		.recv_cq = n->recv_cq,
-		.send_max = DEPTH,
-		.recv_max = RECEIVES,
-		.is_every_send_signalled = true,
-	};
 	const struct weft_qp_attr patient = { .receiver_wait_ns = UINT64_MAX };
 	struct actor *a = &actors[i];
 
@@ -94,7 +86,7 @@ static void actor_open(uint32_t i)
 	REQUIRE(a->memory);
 	fill(a->memory + AT_SOURCE, 1000000 + i, AREA);
 	a->tag = memory_register(n, a->memory, MEMORY);
-	MUST(weft_qp_create(n->pd, &qo, &a->qp));
+	a->qp = qp_open(n, WEFT_RD, DEPTH, RECEIVES);
 	MUST(weft_qp_modify(a->qp, &patient, WEFT_QP_RECEIVER_WAIT));
 }
 
@@ -264,11 +256,11 @@ static void ended_well(struct actor *a, uint32_t slot)
 	case WEFT_OP_WRITE_IMM:
 	case WEFT_OP_WRITE:
 		a->sent_to[op->to] += op->opcode == WEFT_OP_WRITE_IMM;
-		holds(peer->memory + AT_TARGET + a->index * AREA + slot * SLOT, op->number,
+		holds(peer->memory + AT_TARGET + a->index * AREA + slot * SLOT, op->number, 0,
 		      op->bytes);
 		break;
 	case WEFT_OP_READ:
-		holds(local, 1000000 + op->to, op->bytes);
+		holds(local, 1000000 + op->to, 0, op->bytes);
 		break;
 	case WEFT_OP_FETCH_ADD:
 		memcpy(&old, local, sizeof(old));
@@ -309,15 +301,13 @@ static void ended(struct actor *a, const struct weft_completion *c)
 static void post_receive(struct actor *a)
 {
 	uint32_t slot = 0;
-	struct weft_segment s = { 0, SLOT, a->tag };
-	struct weft_recv_wr wr = { .segments = &s, .segment_count = 1 };
 
 	while (a->is_posted[slot])
 		slot++;
 	a->is_posted[slot] = true;
-	s.addr = (uintptr_t)a->memory + AT_RECEIVE + slot * SLOT;
-	wr.id = slot;
-	MUST(weft_qp_post_recv(a->qp, &wr, 1, NULL));
+	post_recv(a->qp, slot,
+		  (struct weft_segment){ (uintptr_t)a->memory + AT_RECEIVE + slot * SLOT, SLOT,
+					 a->tag });
 	a->posted++;
 }
 
@@ -337,8 +327,7 @@ static void received(struct actor *a, const struct weft_completion *c)
 		return;
 	memcpy(&head, at, sizeof(head));
 	REQUIRE(head.from < ACTORS && c->src_qp_number == weft_qp_number(actors[head.from].qp));
-	for (uint32_t i = sizeof(head); i < c->byte_count; i++)
-		REQUIRE(at[i] == pattern(head.number, i));
+	holds(at, head.number, sizeof(head), c->byte_count);
 	REQUIRE(a->came_from[head.from] == 0 || head.number > a->latest_from[head.from]);
 	a->latest_from[head.from] = head.number;
 	a->came_from[head.from]++;
@@ -357,20 +346,11 @@ static struct actor *actor_of(int node, uint32_t number)
 static void poll(int n)
 {
 	struct weft_completion c;
-	uint32_t count;
 
-	for (;;) {
-		MUST(weft_cq_poll(nodes[n].send_cq, &c, 1, &count));
-		if (count == 0)
-			break;
+	while (cq_next(nodes[n].send_cq, &c))
 		ended(actor_of(n, c.qp_number), &c);
-	}
-	for (;;) {
-		MUST(weft_cq_poll(nodes[n].recv_cq, &c, 1, &count));
-		if (count == 0)
-			break;
+	while (cq_next(nodes[n].recv_cq, &c))
 		received(actor_of(n, c.qp_number), &c);
-	}
 }
 
 /* A queue pair whose request failed goes on when the rest was flushed. */

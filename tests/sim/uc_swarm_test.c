@@ -40,19 +40,10 @@ static struct end ends[2];
 
 static void end_open(struct node *n, struct end *e)
 {
-	const struct weft_qp_options o = {
-		.service = WEFT_UC,
-		.send_cq = n->send_cq,
-		.recv_cq = n->recv_cq,
-		.send_max = OPS,
-		.recv_max = OPS,
-		.is_every_send_signalled = true,
-	};
-
 	*e = (struct end){ .memory = calloc(1, END_BYTES) };
 	REQUIRE(e->memory);
 	e->tag = memory_register(n, e->memory, END_BYTES);
-	MUST(weft_qp_create(n->pd, &o, &e->qp));
+	e->qp = qp_open(n, WEFT_UC, OPS, OPS);
 }
 
 static void end_close(struct node *n, struct end *e)
@@ -66,11 +57,10 @@ static void post_receives(struct end *e, uint32_t count)
 {
 	while (e->posted < count) {
 		uint32_t n = e->posted++;
-		const struct weft_segment s = { (uintptr_t)e->memory + AT_RECEIVE + n * SLOT, SLOT,
-						e->tag };
-		const struct weft_recv_wr wr = { .id = n, .segments = &s, .segment_count = 1 };
 
-		MUST(weft_qp_post_recv(e->qp, &wr, 1, NULL));
+		post_recv(e->qp, n,
+			  (struct weft_segment){ (uintptr_t)e->memory + AT_RECEIVE + n * SLOT, SLOT,
+						 e->tag });
 	}
 }
 
@@ -121,10 +111,7 @@ static void came(struct end *e, const struct end *peer, const struct weft_comple
 	REQUIRE((c->opcode == WEFT_OP_RECV_WRITE_IMM) == (op->opcode == WEFT_OP_WRITE_IMM));
 	if (op->opcode == WEFT_OP_WRITE_IMM)
 		at = e->memory + AT_TARGET + n * SLOT;
-	for (uint32_t i = skip; i < op->bytes; i++) {
-		if (at[i] != pattern(n, i))
-			REQUIRE(at[i] == pattern(n, i));
-	}
+	holds(at, n, skip, op->bytes);
 	e->next = n + 1;
 }
 
@@ -132,21 +119,13 @@ static void poll(int n)
 {
 	struct end *e = &ends[n];
 	struct weft_completion c;
-	uint32_t count;
 
-	for (;;) {
-		MUST(weft_cq_poll(nodes[n].send_cq, &c, 1, &count));
-		if (count == 0)
-			break;
+	while (cq_next(nodes[n].send_cq, &c)) {
 		REQUIRE(c.status == WEFT_SUCCESS && c.id == e->ended);
 		e->ended++;
 	}
-	for (;;) {
-		MUST(weft_cq_poll(nodes[n].recv_cq, &c, 1, &count));
-		if (count == 0)
-			break;
+	while (cq_next(nodes[n].recv_cq, &c))
 		came(e, &ends[!n], &c);
-	}
 }
 
 /* Until all has been sent, and what is under way has had its time. */
