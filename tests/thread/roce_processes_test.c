@@ -99,18 +99,36 @@ static bool post_send(struct node *n, uint32_t at)
 
 /* ---- A client: a process of its own --------------------------------------------------------- */
 
-static bool await_news(struct weft_contact *c, enum weft_contact_kind kind,
+static bool await_event(struct weft_adapter *a)
+{
+	struct weft_event event;
+	bool has_event;
+
+	return weft_event_next(a, PATIENCE_NS, &event, &has_event) == WEFT_OK && has_event;
+}
+
+static bool await_news(struct weft_adapter *a, struct weft_contact *c, enum weft_contact_kind kind,
 		       struct weft_contact_news *news)
 {
-	uint64_t since = thread_now_ns();
-
 	do {
 		if (weft_contact_next(c, news) != WEFT_OK)
 			return false;
-		if (news->kind == WEFT_CONTACT_NONE)
-			usleep(1000);
-	} while (news->kind == WEFT_CONTACT_NONE && thread_now_ns() - since < PATIENCE_NS);
+	} while (news->kind == WEFT_CONTACT_NONE && await_event(a));
 	return news->kind == kind;
+}
+
+/* NULL: nobody has asked. */
+static struct weft_contact *await_request(struct weft_adapter *a,
+					  struct weft_service_point *service)
+{
+	struct weft_contact_news news;
+	struct weft_contact *c;
+
+	do {
+		if (weft_service_next(service, NULL, &c) != WEFT_OK)
+			return NULL;
+	} while (!c && await_event(a));
+	return c && await_news(a, c, WEFT_CONTACT_REQUEST, &news) ? c : NULL;
 }
 
 static bool client_talk(struct node *n)
@@ -140,7 +158,7 @@ static int client_run(const struct weft_address *server, struct mads *mads)
 	node_open(a, &n, NULL);
 	offer = offer_of(&n);
 	if (weft_contact_open(a, &how, &offer, &contact) != WEFT_OK ||
-	    !await_news(contact, WEFT_CONTACT_REPLY, &news))
+	    !await_news(a, contact, WEFT_CONTACT_REPLY, &news))
 		return CLIENT_UNANSWERED;
 	r = roce_of(&news);
 	if (weft_qp_receive(n.qp, &r) != WEFT_OK || weft_qp_start(n.qp, &r) != WEFT_OK ||
@@ -149,7 +167,7 @@ static int client_run(const struct weft_address *server, struct mads *mads)
 	if (!client_talk(&n))
 		return CLIENT_UNHEARD;
 	if (weft_contact_disconnect(contact) != WEFT_OK ||
-	    !await_news(contact, WEFT_CONTACT_DISCONNECTED, &news))
+	    !await_news(a, contact, WEFT_CONTACT_DISCONNECTED, &news))
 		return CLIENT_UNPARTED;
 	*mads = mads_of(a);
 	MUST(weft_contact_close(contact));
@@ -176,7 +194,7 @@ static pid_t victim_start(const int address[2])
 	if (read(address[0], &how.path.to, sizeof(how.path.to)) != sizeof(how.path.to) ||
 	    weft_adapter_open(NULL, &a) != WEFT_OK ||
 	    weft_contact_open(a, &how, &offer, &contact) != WEFT_OK ||
-	    !await_news(contact, WEFT_CONTACT_REPLY, &news) ||
+	    !await_news(a, contact, WEFT_CONTACT_REPLY, &news) ||
 	    weft_contact_ready(contact) != WEFT_OK)
 		_exit(CLIENT_BAD);
 	for (;;)
@@ -371,10 +389,9 @@ static void kill_other_end(bool is_asked)
 						 .port_space = WEFT_PORT_SPACE_TCP };
 	struct weft_service_point *service;
 	struct weft_contact_news news;
-	struct weft_contact *c = NULL;
+	struct weft_contact *c;
 	struct weft_address server;
 	struct weft_adapter *a;
-	uint64_t since = thread_now_ns();
 	bool is_answered = false;
 	int address[2];
 	pid_t pid;
@@ -386,16 +403,14 @@ static void kill_other_end(bool is_asked)
 	MUST(weft_service_open(a, &at, &service));
 	MUST(weft_service_address(service, &server));
 	REQUIRE(write(address[1], &server, sizeof(server)) == sizeof(server));
-	do
-		MUST(weft_service_next(service, NULL, &c));
-	while (!c && thread_now_ns() - since < PATIENCE_NS);
-	REQUIRE(c && await_news(c, WEFT_CONTACT_REQUEST, &news));
+	c = await_request(a, service);
+	REQUIRE(c);
 	MUST(weft_contact_accept(c, &offer));
-	REQUIRE(await_news(c, WEFT_CONTACT_ESTABLISHED, &news));
+	REQUIRE(await_news(a, c, WEFT_CONTACT_ESTABLISHED, &news));
 	REQUIRE(kill(pid, SIGKILL) == 0 && waitpid(pid, NULL, 0) == pid);
 	if (is_asked) /* it may have been missed by then */
 		is_answered = weft_contact_disconnect(c) == WEFT_OK;
-	EXPECT(await_news(c, WEFT_CONTACT_DISCONNECTED, &news));
+	EXPECT(await_news(a, c, WEFT_CONTACT_DISCONNECTED, &news));
 	EXPECT_EQ(news.reason, is_answered ? WEFT_OK : WEFT_R_STREAM_LOST);
 	MUST(weft_contact_close(c));
 	MUST(weft_service_close(service));
@@ -460,25 +475,22 @@ static void speak_and_die(int turn, bool is_reject, int address)
 	const struct weft_service_options at = { .at = loopback,
 						 .port_space = WEFT_PORT_SPACE_TCP };
 	struct weft_adapter *a = open_at_turn(turn);
-	uint64_t since = thread_now_ns();
 	struct weft_service_point *service;
 	struct weft_contact_news news;
-	struct weft_contact *c = NULL;
+	struct weft_contact *c;
 	struct weft_address server;
 
 	child_must(weft_service_open(a, &at, &service) == WEFT_OK);
 	child_must(weft_service_address(service, &server) == WEFT_OK);
 	child_must(write(address, &server, sizeof(server)) == sizeof(server));
-	do
-		child_must(weft_service_next(service, NULL, &c) == WEFT_OK);
-	while (!c && thread_now_ns() - since < PATIENCE_NS);
-	child_must(c && await_news(c, WEFT_CONTACT_REQUEST, &news));
+	c = await_request(a, service);
+	child_must(c);
 	if (is_reject) {
 		child_must(weft_contact_reject(c, 0, no, sizeof(no)) == WEFT_OK);
 		_exit(HAS_REJECTED);
 	}
 	child_must(weft_contact_accept(c, &offer) == WEFT_OK);
-	child_must(await_news(c, WEFT_CONTACT_ESTABLISHED, &news));
+	child_must(await_news(a, c, WEFT_CONTACT_ESTABLISHED, &news));
 	child_must(weft_contact_disconnect(c) == WEFT_OK);
 	_exit(HAS_PARTED);
 }
@@ -496,13 +508,13 @@ static void hear_last_word(struct weft_adapter *a, const struct weft_address *se
 
 	MUST(weft_contact_open(a, &how, &offer, &c));
 	if (is_reject) {
-		EXPECT(await_news(c, WEFT_CONTACT_REJECTED, &news));
+		EXPECT(await_news(a, c, WEFT_CONTACT_REJECTED, &news));
 		EXPECT_EQ(news.reason, WEFT_R_CONNECT_REJECTED);
 		EXPECT(memcmp(news.private_data, no, sizeof(no)) == 0);
 	} else {
-		REQUIRE(await_news(c, WEFT_CONTACT_REPLY, &news));
+		REQUIRE(await_news(a, c, WEFT_CONTACT_REPLY, &news));
 		MUST(weft_contact_ready(c));
-		EXPECT(await_news(c, WEFT_CONTACT_DISCONNECTED, &news));
+		EXPECT(await_news(a, c, WEFT_CONTACT_DISCONNECTED, &news));
 	}
 	MUST(weft_contact_close(c));
 }
