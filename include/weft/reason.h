@@ -254,6 +254,7 @@ enum weft_reason {
 	WEFT_R_CM_SENDER,
 	WEFT_R_CM_STALE,
 	WEFT_R_CM_REFUSED,
+	WEFT_R_CM_CROWD,
 
 	/* The host's part in RoCE. */
 	WEFT_R_ROCE_PORT,

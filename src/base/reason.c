@@ -583,6 +583,9 @@ static const struct reason_row rows[WEFT_REASON_COUNT] = {
 	[WEFT_R_CM_REFUSED] = { "cm_refused", "-", ECONNREFUSED,
 				"The other end's connection management refused the request, and not "
 				"its program; the code of the REJ says why." },
+	[WEFT_R_CM_CROWD] = { "cm_crowd", "-", EAGAIN,
+			      "One address has begun so many connections that are not made yet "
+			      "that too few would be left for others: it has to ask again." },
 	[WEFT_R_ROCE_CLOSED] = { "roce_closed", "-", ENETDOWN,
 				 "The adapter is not on the network as a RoCE port: open it there." },
 	[WEFT_R_QP_PLACE] = { "qp_place", "-", EINVAL,

@@ -82,6 +82,16 @@ bool conv_was_established(const struct conv *c)
 	return states[c->state].is_established;
 }
 
+static void count_half_open(struct ib_cm *cm, const struct conv *c, enum ib_cm_state from,
+			    enum ib_cm_state to)
+{
+	uint32_t by = (uint32_t)states[to].is_half_open - (uint32_t)states[from].is_half_open;
+
+	cm->counts.half_open += by;
+	if (by)
+		*crowd_of(cm, &c->ip) += (uint16_t)by;
+}
+
 void conv_move(struct ib_cm *cm, struct conv *c, enum ib_cm_state to, enum weft_reason reason)
 {
 	enum ib_cm_state from = c->state;
@@ -93,8 +103,7 @@ void conv_move(struct ib_cm *cm, struct conv *c, enum ib_cm_state to, enum weft_
 							  .b = to,
 							  .reason = (uint16_t)reason });
 	c->state = to;
-	cm->counts.half_open += states[to].is_half_open;
-	cm->counts.half_open -= states[from].is_half_open;
+	count_half_open(cm, c, from, to);
 	cm->counts.timewait += to == IB_CM_TIMEWAIT;
 	cm->counts.timewait -= from == IB_CM_TIMEWAIT;
 	if (!states[to].holds_qpn)
@@ -112,7 +121,7 @@ static bool address_is_same(const struct ibcm_ip *a, const struct inet_end *a_en
 
 static uint32_t hash_number(const struct ib_cm *cm, uint64_t number)
 {
-	return (uint32_t)siphash_u64(cm->secret.key, number) & cm->mask;
+	return (uint32_t)siphash_u64(cm->secret.key, number);
 }
 
 static uint32_t hash_peer(const struct ib_cm *cm, bool is_ipv6, const struct inet_end *peer,
@@ -123,6 +132,11 @@ static uint32_t hash_peer(const struct ib_cm *cm, bool is_ipv6, const struct ine
 	memcpy(words, peer->address, is_ipv6 ? 16 : 4);
 	words[0] = siphash_u64(cm->secret.key, words[0] ^ (uint64_t)number << 32);
 	return hash_number(cm, words[0] ^ words[1]);
+}
+
+uint16_t *crowd_of(struct ib_cm *cm, const struct ibcm_ip *ip)
+{
+	return &cm->crowds[hash_peer(cm, ip->is_ipv6, &ip->to, 0) % CROWDS];
 }
 
 static uint32_t conv_hash(const struct ib_cm *cm, const struct conv *c, enum conv_index index)
@@ -140,7 +154,7 @@ static struct conv *conv_at(const struct ib_cm *cm, uint32_t slot)
 
 void conv_index_add(struct ib_cm *cm, struct conv *c, enum conv_index index)
 {
-	uint32_t *head = &cm->heads[index][conv_hash(cm, c, index)];
+	uint32_t *head = &cm->heads[index][conv_hash(cm, c, index) & cm->mask];
 
 	CHECK(!c->is_in[index]);
 	c->next[index] = *head;
@@ -151,7 +165,7 @@ void conv_index_add(struct ib_cm *cm, struct conv *c, enum conv_index index)
 /* Bound: the length of a chain, which a peer cannot choose without the key. */
 void conv_index_remove(struct ib_cm *cm, struct conv *c, enum conv_index index)
 {
-	uint32_t *link = &cm->heads[index][conv_hash(cm, c, index)];
+	uint32_t *link = &cm->heads[index][conv_hash(cm, c, index) & cm->mask];
 
 	if (!c->is_in[index])
 		return;
@@ -163,7 +177,7 @@ void conv_index_remove(struct ib_cm *cm, struct conv *c, enum conv_index index)
 
 struct conv *conv_find(const struct ib_cm *cm, uint32_t id)
 {
-	struct conv *c = conv_at(cm, cm->heads[BY_ID][hash_number(cm, id)]);
+	struct conv *c = conv_at(cm, cm->heads[BY_ID][hash_number(cm, id) & cm->mask]);
 
 	while (c && c->id != id)
 		c = conv_at(cm, c->next[BY_ID]);
@@ -175,7 +189,7 @@ struct conv *conv_find_peer(const struct ib_cm *cm, const struct ibcm_ip *ip, ui
 			    bool is_sidr)
 {
 	uint32_t hash = hash_peer(cm, ip->is_ipv6, &ip->from, peer_id);
-	struct conv *c = conv_at(cm, cm->heads[BY_PEER_ID][hash]);
+	struct conv *c = conv_at(cm, cm->heads[BY_PEER_ID][hash & cm->mask]);
 
 	while (c && (c->peer_id != peer_id || c->is_sidr != is_sidr ||
 		     !address_is_same(&c->ip, &c->ip.to, ip, &ip->from)))
@@ -186,7 +200,7 @@ struct conv *conv_find_peer(const struct ib_cm *cm, const struct ibcm_ip *ip, ui
 struct conv *conv_find_qpn(const struct ib_cm *cm, const struct ibcm_ip *ip, uint32_t qpn)
 {
 	uint32_t hash = hash_peer(cm, ip->is_ipv6, &ip->from, qpn);
-	struct conv *c = conv_at(cm, cm->heads[BY_PEER_QPN][hash]);
+	struct conv *c = conv_at(cm, cm->heads[BY_PEER_QPN][hash & cm->mask]);
 
 	while (c && (c->peer.qpn != qpn || !address_is_same(&c->ip, &c->ip.to, ip, &ip->from)))
 		c = conv_at(cm, c->next[BY_PEER_QPN]);

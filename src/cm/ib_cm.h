@@ -56,7 +56,8 @@ enum {
 	IB_CM_RESPONSE_CODE = 20, /* 4.3 s */
 	IB_CM_MRA_CODE = 24,	  /* 69 s */
 	IB_CM_RETRIES = 15,
-	IB_CM_ACK_CODE = 19 /* 2.1 s */
+	IB_CM_ACK_CODE = 19, /* 2.1 s */
+	IB_CM_CROWD = 3
 };
 
 /* What is 0 has the default in brackets; those of times and retries are Linux's. */
@@ -65,8 +66,12 @@ struct ib_cm_config {
 	uint64_t key[2];	    /* secret and random: ids come from it */
 	uint64_t ca_guid;	    /* ours, in REQ and REP */
 	uint32_t conversations_max; /* [4096] of all kinds, with those in time wait */
-	uint32_t half_open_max;	    /* [512] that peers began and that are not established yet */
-	uint32_t transports;	    /* [RC and UC] taken: 1 << enum ibcm_transport */
+	/*
+	 * [512] that peers began and that are not established yet. Of one address there may be up
+	 * to IB_CM_CROWD times as many as are left: whoever floods leaves room for others.
+	 */
+	uint32_t half_open_max;
+	uint32_t transports; /* [RC and UC] taken: 1 << enum ibcm_transport */
 	/*
 	 * How long an answer to REQ, REP, DREQ may take, and so the time after which they are sent
 	 * again. The first two thirds of the times are shorter: first_retry_ns, doubled each time
@@ -341,7 +346,8 @@ struct ib_cm_counts {
 	uint64_t dropped;	      /* of mads_in: refused or not understood */
 	enum weft_reason dropped_for; /* the latest */
 	uint64_t rejects_in, rejects_out;
-	uint64_t full; /* requests that found no room and were left to be sent again */
+	uint64_t full;	  /* requests that found no room and were left to be sent again */
+	uint64_t crowded; /* of these: because of others from the same address */
 };
 
 const struct ib_cm_counts *ib_cm_counts(const struct ib_cm *cm);

@@ -76,6 +76,9 @@ struct stray {
 	uint8_t message[MAD_BYTES];
 };
 
+/* Peers whose addresses have the same hash count as one. */
+enum { CROWDS = 1024 };
+
 struct ib_cm {
 	struct ib_cm_config config;
 	struct secret secret;
@@ -85,7 +88,8 @@ struct ib_cm {
 	uint32_t slots_used; /* ever; those beyond were never touched */
 	struct list free, to_send, to_tell, aged;
 	uint32_t *heads[INDEXES];
-	uint32_t mask; /* of a hash */
+	uint32_t mask;		 /* of a hash */
+	uint16_t crowds[CROWDS]; /* that are half open, by a hash of the peer's address */
 	struct timer_queue timers;
 	struct stray strays[STRAYS_MAX];
 	uint32_t stray_first, stray_count;
@@ -104,6 +108,9 @@ void conv_index_add(struct ib_cm *cm, struct conv *c, enum conv_index index);
 void conv_index_remove(struct ib_cm *cm, struct conv *c, enum conv_index index);
 
 void conv_move(struct ib_cm *cm, struct conv *c, enum ib_cm_state to, enum weft_reason reason);
+
+/* Of the conversations that are half open, those with the peer's address; ip is from us to it. */
+uint16_t *crowd_of(struct ib_cm *cm, const struct ibcm_ip *ip);
 void conv_tell(struct ib_cm *cm, struct conv *c, enum ib_cm_event_kind kind);
 
 /* The owner went on without waiting for this event. */

@@ -175,16 +175,22 @@ static enum weft_reason refuse(struct ib_cm *cm, const struct ibcm_ip *ip, const
 	return v.reason;
 }
 
-static struct conv *passive_new(struct ib_cm *cm, const struct ibcm_ip *back)
+/* Without room nothing is said: it will be sent again, and there may be some then. */
+static enum weft_reason passive_new(struct ib_cm *cm, const struct ibcm_ip *back, struct conv **c)
 {
-	struct conv *c = NULL;
+	uint32_t left = cm->config.half_open_max - cm->counts.half_open;
+	bool is_crowded = left > 0 && *crowd_of(cm, back) / IB_CM_CROWD >= left;
+	enum weft_reason reason = is_crowded ? WEFT_R_CM_CROWD : WEFT_R_LIMIT;
 
-	if (cm->counts.half_open < cm->config.half_open_max)
-		c = conv_new(cm, back);
-	/* Nothing is said: it will be sent again, and there may be room then. */
-	if (!c)
-		cm->counts.full++;
-	return c;
+	*c = left > 0 && !is_crowded ? conv_new(cm, back) : NULL;
+	if (*c)
+		return WEFT_OK;
+	cm->counts.full++;
+	cm->counts.crowded += is_crowded;
+	trace_add(cm->config.trace, (struct trace_event){ .kind = TRACE_PACKET_DROPPED,
+							  .who = IBA_QPN_GSI,
+							  .reason = (uint16_t)reason });
+	return reason;
 }
 
 /* Something of that id is here. True: and this is the same. */
@@ -237,9 +243,9 @@ enum weft_reason recv_req(struct ib_cm *cm, uint64_t now_ns, const struct ibcm_i
 	is_stale |= stale_clear(cm, now_ns, ip, m->req.qpn);
 	if (is_stale)
 		return refuse(cm, ip, m, (struct verdict){ WEFT_R_CM_STALE, IBCM_REJECT_STALE });
-	c = passive_new(cm, &back);
-	if (!c)
-		return WEFT_R_LIMIT;
+	v.reason = passive_new(cm, &back, &c);
+	if (v.reason != WEFT_OK)
+		return v.reason;
 	c->has_header = has_header;
 	req_fill(cm, c, m);
 	keep_begin(c, m->private_data);
@@ -289,9 +295,9 @@ enum weft_reason recv_sidr_req(struct ib_cm *cm, uint64_t now_ns, const struct i
 		stray_sidr(cm, ip, m, IBCM_SIDR_REJECT);
 		return reason;
 	}
-	c = passive_new(cm, &back);
-	if (!c)
-		return WEFT_R_LIMIT;
+	reason = passive_new(cm, &back, &c);
+	if (reason != WEFT_OK)
+		return reason;
 	c->is_sidr = true;
 	c->has_header = has_header;
 	c->tid = m->tid;

@@ -375,27 +375,54 @@ TEST(test_iba_12_9_8_3_stale_reply)
 
 /* ---- Floods --------------------------------------------------------------------------------- */
 
-/* So many are half open and no more; nobody is told, so that who is honest comes again. */
+/* The n-th of the host that has the address: for a service that asks for no addresses in it. */
+static enum weft_reason ask_from(uint8_t host, struct ibcm_msg m, uint32_t n)
+{
+	struct ibcm_ip ip = bed_ip(A);
+	uint8_t bytes[MAD_BYTES];
+
+	m.local_id = m.req.qpn = 1000 + n;
+	m.req.service_id = 1;
+	ip.from.address[3] = m.req.primary.local_gid[15] = host;
+	ibcm_encode(&m, bytes);
+	return ib_cm_recv(b->cm[B], b->now_ns, &ip, bytes, sizeof(bytes));
+}
+
+/*
+ * So many are half open and no more, of one address so many that there is room for others; nobody
+ * is told, so that who is honest comes again.
+ */
 TEST(test_ib_cm_flood_of_requests)
 {
+	const struct ib_cm_counts *n;
 	struct ibcm_msg m;
 	uint32_t id;
 
 	bed_open(b, &(struct ib_cm_config){ .half_open_max = 8, .conversations_max = 16 });
+	n = ib_cm_counts(b->cm[B]);
 	m = a_request();
-	for (uint32_t i = 0; i < 1000; i++) {
-		m.local_id = 1000 + i;
-		m.req.qpn = 1000 + i;
-		EXPECT_EQ(bed_say(b, B, &m), i < 8 ? WEFT_OK : WEFT_R_LIMIT);
-		bed_quiet(b, B);
-	}
-	EXPECT_EQ(ib_cm_counts(b->cm[B])->half_open, 8);
-	EXPECT_EQ(ib_cm_counts(b->cm[B])->conversations, 8);
-	EXPECT_EQ(ib_cm_counts(b->cm[B])->full, 992);
+	for (uint32_t i = 0; i < 1000; i++)
+		EXPECT_EQ(ask_from(7, m, i), i < 6 ? WEFT_OK : WEFT_R_CM_CROWD);
+	EXPECT(n->half_open == 6 && n->full == 994 && n->crowded == 994);
+	EXPECT_EQ(n->dropped_for, WEFT_R_CM_CROWD);
+	/* Others find room, for one at least, until there is none. */
+	EXPECT_EQ(ask_from(8, m, 0), WEFT_OK);
+	EXPECT_EQ(ask_from(7, m, 6), WEFT_R_CM_CROWD);
+	EXPECT_EQ(ask_from(9, m, 0), WEFT_OK);
+	for (uint8_t host = 10; host < 100; host++)
+		EXPECT_EQ(ask_from(host, m, 0), WEFT_R_LIMIT);
+	bed_quiet(b, B);
+	EXPECT(n->half_open == 8 && n->conversations == 8 && n->full == 1085);
+	EXPECT_EQ(n->crowded, 995);
 	/* Room for one when one is answered, and our own requests have theirs. */
 	id = bed_event(b, B, IB_CM_REQUESTED).id;
 	ib_cm_forget(b->cm[B], b->now_ns, id);
-	EXPECT_EQ(bed_say(b, B, &m), WEFT_OK);
+	EXPECT_EQ(ask_from(10, m, 0), WEFT_OK);
+	for (uint32_t i = 0; i < 5; i++) {
+		id = bed_event(b, B, IB_CM_REQUESTED).id;
+		ib_cm_forget(b->cm[B], b->now_ns, id);
+	}
+	EXPECT_EQ(ask_from(7, m, 7), WEFT_OK); /* it was the one with so many */
 	EXPECT_EQ(ib_cm_connect(b->cm[B], b->now_ns,
 				&(struct ib_cm_connect){ .ip = bed_ip(B),
 							 .end = { .qpn = QPN_B },
