@@ -77,7 +77,11 @@ static bool is_of_receive(const struct verdict *v)
 	return v->nak == IBA_NAK_OPERATION || v->reason == WEFT_R_RECEIVE_TOO_SHORT;
 }
 
-/* IBA 9.8.2.2.2: after a gap the next message that begins is the next that counts. */
+/*
+ * IBA 9.8.2.2.2: after a gap the next message that begins is the next that counts, whatever its
+ * number: it cannot be told whether a number is old, or so many were lost. So a packet that is a
+ * whole message is delivered as often as the network brings it, as other adapters do.
+ */
 enum weft_reason uc_recv(struct ib_conn *c, const struct iba_packet *p)
 {
 	struct responder *r = &c->resp;

@@ -70,6 +70,35 @@ TEST(test_iba_9_8_2_uc_loses_what_has_a_gap)
 	bed_close(b);
 }
 
+/* IBA 9.8.2.2.2: so one that the network doubles, or lets others overtake, is delivered so. */
+TEST(test_iba_9_8_2_uc_a_message_begins_with_any_number)
+{
+	struct bed *b = bed_open(NULL, WEFT_UC);
+
+	for (uint64_t id = 1; id <= 3; id++)
+		bed_recv(b, id, 1024, 3 * MTU);
+	EXPECT_EQ(bed_put(b, uc_op(b, IBA_SEND_ONLY, P0 + 1), data, 4), WEFT_OK);
+	EXPECT_EQ(bed_put(b, uc_op(b, IBA_SEND_ONLY, P0 + 1), data, 4), WEFT_OK);
+	EXPECT_EQ(bed_put(b, uc_op(b, IBA_SEND_ONLY, P0), data, 4), WEFT_OK);
+	for (uint64_t id = 1; id <= 3; id++)
+		bed_completed(b, id, WEFT_SUCCESS);
+	/* Of a longer one no part comes twice, but it ends. */
+	bed_recv(b, 4, 1024, 3 * MTU);
+	EXPECT_EQ(bed_put(b, uc_op(b, IBA_SEND_FIRST, P0 + 2), data, MTU), WEFT_OK);
+	EXPECT_EQ(bed_put(b, uc_op(b, IBA_SEND_MIDDLE, P0 + 3), data, MTU), WEFT_OK);
+	EXPECT_EQ(bed_put(b, uc_op(b, IBA_SEND_MIDDLE, P0 + 3), data, MTU), WEFT_R_IB_PSN);
+	EXPECT_EQ(bed_put(b, uc_op(b, IBA_SEND_LAST, P0 + 4), data, 4), WEFT_R_IB_PSN);
+	bed_incomplete(b);
+	EXPECT_EQ(b->adapter.messages_dropped, 1);
+	/* A whole one that comes late takes its place. */
+	EXPECT_EQ(bed_put(b, uc_op(b, IBA_SEND_FIRST, P0 + 5), data, MTU), WEFT_OK);
+	EXPECT_EQ(bed_put(b, uc_op(b, IBA_SEND_ONLY, P0 + 1), data, 4), WEFT_OK);
+	EXPECT_EQ(bed_put(b, uc_op(b, IBA_SEND_LAST, P0 + 6), data, 4), WEFT_R_IB_PSN);
+	bed_completed(b, 4, WEFT_SUCCESS);
+	EXPECT_EQ(b->adapter.messages_dropped, 2);
+	bed_close(b);
+}
+
 /* The receive of a Send that was cut short serves whatever comes next. */
 TEST(test_iba_9_8_2_uc_write_after_a_send_that_has_a_gap)
 {
