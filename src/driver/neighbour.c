@@ -126,13 +126,13 @@ static bool has_ended(const struct neighbour *n)
 	return n->watch.fd < 0 || call_recv(n->watch.fd, &byte, 1) >= 0 || errno != EAGAIN;
 }
 
-static struct neighbour *find(struct roce *r, uint8_t place)
+static struct neighbour *find(struct roce *r, uint8_t place, pid_t pid)
 {
 	for (struct list *at = r->neighbours.next; at != &r->neighbours;) {
 		struct neighbour *n = CONTAINER_OF(at, struct neighbour, link);
 
 		at = at->next;
-		if (n->place != place || n->watch.fd < 0)
+		if (n->place != place || n->pid != pid || n->watch.fd < 0)
 			continue;
 		if (!has_ended(n))
 			return n;
@@ -141,21 +141,12 @@ static struct neighbour *find(struct roce *r, uint8_t place)
 	return NULL;
 }
 
-static struct neighbour *meet(struct roce *r, uint8_t place)
+static struct neighbour *neighbour_open(struct roce *r, uint8_t place, int fd)
 {
-	struct neighbour *n = find(r, place);
-	int fd;
+	struct neighbour *n = calloc(1, sizeof(*n));
 
-	if (n)
-		return n;
-	fd = udp_place_connect(place);
-	if (fd < 0) /* who talks so is none of ours, perhaps */
+	if (!n)
 		return NULL;
-	n = calloc(1, sizeof(*n));
-	if (!n) {
-		call_close(fd);
-		return NULL;
-	}
 	*n = (struct neighbour){
 		.watch = { .ready = on_ready, .fd = fd },
 		.roce = r,
@@ -166,6 +157,27 @@ static struct neighbour *meet(struct roce *r, uint8_t place)
 	list_init(&n->contacts);
 	list_add_tail(&r->neighbours, &n->link);
 	net_watch(r->net, &n->watch, EPOLLIN);
+	return n;
+}
+
+/*
+ * Its door is asked each time: a process that ends has left its place before its connections have
+ * ended, and who is there now may be its successor.
+ */
+static struct neighbour *meet(struct roce *r, uint8_t place)
+{
+	int fd = udp_place_connect(place);
+	struct neighbour *n;
+
+	if (fd < 0) /* who talks so is none of ours, perhaps */
+		return NULL;
+	n = find(r, place, pid_at(fd));
+	if (!n) {
+		n = neighbour_open(r, place, fd);
+		if (n)
+			return n;
+	}
+	call_close(fd);
 	return n;
 }
 

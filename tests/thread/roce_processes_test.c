@@ -12,6 +12,7 @@
 #include <weft/roce.h>
 
 #include "driver/contact.h"
+#include "driver/udp_inside.h"
 #include "own_network.h"
 #include "verbs_fixture.h"
 
@@ -176,27 +177,65 @@ static int client_run(const struct weft_address *server, struct mads *mads)
 	return CLIENT_GOOD;
 }
 
-/* Connects, and waits for what becomes of it. */
-static pid_t victim_start(const int address[2])
+/* In the child, whose failure must not look like the test's. */
+static void child_must(bool is_so)
+{
+	if (!is_so)
+		_exit(CLIENT_BAD);
+}
+
+/* What a victim is told, and what it answers. */
+struct victim_order {
+	struct weft_address server;
+	bool is_ending;
+};
+
+struct victim_report {
+	pid_t pid;
+	uint8_t place;
+};
+
+/* As who is ending, when the kernel has closed what comes first and not yet what others gave. */
+static void end_halfway(struct weft_adapter *a)
+{
+	struct udp *u;
+
+	adapter_enter(a); /* for good: it does nothing any more */
+	u = a->net->roce->udp;
+	close(u->door.watch.fd);
+	for (int i = 0; i < 2; i++)
+		close(u->shared[i].watch.fd);
+}
+
+/* Waits for its order on one pipe, connects, reports, and waits for what becomes of it. */
+static pid_t victim_start(const int orders[2], const int reports[2])
 {
 	struct weft_contact_options how = {
 		.path = { .from = loopback, .mtu_bytes = 1024 },
 		.port_space = WEFT_PORT_SPACE_TCP,
 	};
-	const struct weft_contact_offer offer = { .qp_number = 0x30001, .retries = 7 };
+	struct weft_contact_offer offer = { .retries = 7 };
+	struct victim_report report = { 0 };
 	struct weft_contact_news news;
 	struct weft_contact *contact;
+	struct victim_order order;
 	struct weft_adapter *a;
 	pid_t pid = fork();
 
 	if (pid != 0)
 		return pid;
-	if (read(address[0], &how.path.to, sizeof(how.path.to)) != sizeof(how.path.to) ||
-	    weft_adapter_open(NULL, &a) != WEFT_OK ||
-	    weft_contact_open(a, &how, &offer, &contact) != WEFT_OK ||
-	    !await_news(a, contact, WEFT_CONTACT_REPLY, &news) ||
-	    weft_contact_ready(contact) != WEFT_OK)
-		_exit(CLIENT_BAD);
+	child_must(read(orders[0], &order, sizeof(order)) == sizeof(order));
+	how.path.to = order.server;
+	report.pid = getpid();
+	offer.qp_number = 0x30000 | ((uint32_t)report.pid & 0xffff); /* nobody else's */
+	child_must(weft_adapter_open(NULL, &a) == WEFT_OK);
+	child_must(weft_contact_open(a, &how, &offer, &contact) == WEFT_OK);
+	child_must(await_news(a, contact, WEFT_CONTACT_REPLY, &news));
+	child_must(weft_contact_ready(contact) == WEFT_OK);
+	report.place = udp_place(a->net->roce->udp);
+	if (order.is_ending)
+		end_halfway(a);
+	child_must(write(reports[1], &report, sizeof(report)) == sizeof(report));
 	for (;;)
 		pause();
 }
@@ -382,41 +421,77 @@ TEST(test_roce_many_processes_connect_to_one)
 	close(report[0]);
 }
 
-static void kill_other_end(bool is_asked)
+/* A service whose guests are other processes. */
+struct house {
+	struct weft_adapter *adapter;
+	struct weft_service_point *service;
+	int orders[2], reports[2]; /* pipes to and from the victims */
+};
+
+/* With so many who wait to be let in: they are forked before there is anything to inherit. */
+static void house_open(struct house *h, int victims)
 {
-	const struct weft_contact_offer offer = { .qp_number = 0x30002, .retries = 7 };
 	const struct weft_service_options at = { .at = loopback,
 						 .port_space = WEFT_PORT_SPACE_TCP };
-	struct weft_service_point *service;
+
+	REQUIRE(pipe(h->orders) == 0 && pipe(h->reports) == 0);
+	for (int i = 0; i < victims; i++)
+		REQUIRE(victim_start(h->orders, h->reports) > 0);
+	MUST(weft_adapter_open(NULL, &h->adapter));
+	MUST(weft_service_open(h->adapter, &at, &h->service));
+}
+
+static void house_close(struct house *h)
+{
+	MUST(weft_service_close(h->service));
+	MUST(weft_adapter_close(h->adapter));
+	for (int i = 0; i < 2; i++) {
+		close(h->orders[i]);
+		close(h->reports[i]);
+	}
+}
+
+/* Lets the next in. */
+static struct weft_contact *house_welcome(struct house *h, bool is_ending,
+					  struct victim_report *victim)
+{
+	const struct weft_contact_offer offer = { .qp_number = 0x30002, .retries = 7 };
+	struct victim_order order = { .is_ending = is_ending };
 	struct weft_contact_news news;
 	struct weft_contact *c;
-	struct weft_address server;
-	struct weft_adapter *a;
-	bool is_answered = false;
-	int address[2];
-	pid_t pid;
 
-	REQUIRE(pipe(address) == 0);
-	pid = victim_start(address);
-	REQUIRE(pid > 0);
-	MUST(weft_adapter_open(NULL, &a));
-	MUST(weft_service_open(a, &at, &service));
-	MUST(weft_service_address(service, &server));
-	REQUIRE(write(address[1], &server, sizeof(server)) == sizeof(server));
-	c = await_request(a, service);
+	MUST(weft_service_address(h->service, &order.server));
+	REQUIRE(write(h->orders[1], &order, sizeof(order)) == sizeof(order));
+	c = await_request(h->adapter, h->service);
 	REQUIRE(c);
 	MUST(weft_contact_accept(c, &offer));
-	REQUIRE(await_news(a, c, WEFT_CONTACT_ESTABLISHED, &news));
-	REQUIRE(kill(pid, SIGKILL) == 0 && waitpid(pid, NULL, 0) == pid);
+	REQUIRE(await_news(h->adapter, c, WEFT_CONTACT_ESTABLISHED, &news));
+	REQUIRE(read(h->reports[0], victim, sizeof(*victim)) == sizeof(*victim));
+	return c;
+}
+
+static void victim_kill(const struct victim_report *victim)
+{
+	REQUIRE(kill(victim->pid, SIGKILL) == 0 && waitpid(victim->pid, NULL, 0) == victim->pid);
+}
+
+static void kill_other_end(bool is_asked)
+{
+	struct weft_contact_news news;
+	struct victim_report victim;
+	struct weft_contact *c;
+	bool is_answered = false;
+	struct house h;
+
+	house_open(&h, 1);
+	c = house_welcome(&h, false, &victim);
+	victim_kill(&victim);
 	if (is_asked) /* it may have been missed by then */
 		is_answered = weft_contact_disconnect(c) == WEFT_OK;
-	EXPECT(await_news(a, c, WEFT_CONTACT_DISCONNECTED, &news));
+	EXPECT(await_news(h.adapter, c, WEFT_CONTACT_DISCONNECTED, &news));
 	EXPECT_EQ(news.reason, is_answered ? WEFT_OK : WEFT_R_STREAM_LOST);
 	MUST(weft_contact_close(c));
-	MUST(weft_service_close(service));
-	MUST(weft_adapter_close(a));
-	close(address[0]);
-	close(address[1]);
+	house_close(&h);
 }
 
 /* Nobody can answer in its name; whoever gets the message says that it knows no such one. */
@@ -439,18 +514,37 @@ TEST(test_roce_a_process_that_was_killed_is_missed)
 	kill_other_end(false);
 }
 
+/* Places are taken anew at once: by one that comes while the one before is still being closed. */
+TEST(test_roce_a_process_is_not_missed_with_the_one_before_it)
+{
+	const char *why_not = own_network_enter();
+	struct victim_report one, next;
+	struct weft_contact *with_one, *with_next;
+	struct weft_contact_news news;
+	struct house h;
+
+	if (why_not)
+		SKIP(why_not);
+	house_open(&h, 2);
+	with_one = house_welcome(&h, true, &one);
+	with_next = house_welcome(&h, false, &next);
+	REQUIRE(next.place == one.place);
+	victim_kill(&one);
+	EXPECT(await_news(h.adapter, with_one, WEFT_CONTACT_DISCONNECTED, &news));
+	MUST(weft_contact_next(with_next, &news));
+	EXPECT_EQ(news.kind, WEFT_CONTACT_NONE);
+	victim_kill(&next);
+	EXPECT(await_news(h.adapter, with_next, WEFT_CONTACT_DISCONNECTED, &news));
+	MUST(weft_contact_close(with_one));
+	MUST(weft_contact_close(with_next));
+	house_close(&h);
+}
+
 /* ---- Last words ----------------------------------------------------------------------------- */
 
 enum { LAST_WORDS = 10, HAS_REJECTED = 1, HAS_PARTED = 2 };
 
 static const char no[] = "not today";
-
-/* In the child, whose failure must not look like the test's. */
-static void child_must(bool is_so)
-{
-	if (!is_so)
-		_exit(CLIENT_BAD);
-}
 
 /* An adapter at a place that differs from turn to turn, and so does who gets what it sends. */
 static struct weft_adapter *open_at_turn(int turn)
