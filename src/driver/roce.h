@@ -29,6 +29,7 @@ struct roce {
 	struct udp *udp;
 	struct ib_port *port;
 	struct ib_out *outs; /* UDP_BATCH_MAX */
+	uint8_t *room;	     /* that they lie in */
 	struct roce_rest *rest;
 	struct tun *tun;	    /* NULL: there are no raw datagrams */
 	struct roce_faults *faults; /* NULL: packets are left in peace */

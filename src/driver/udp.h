@@ -141,14 +141,18 @@ void udp_flow_close(struct udp *udp, struct udp_ear *ear);
 
 /* ---- Packets out ---------------------------------------------------------------------------- */
 
-/* Packets that it pays to gather, and bytes: a batch may have more. A call sends no more. */
-enum { UDP_BATCH_MAX = 64, UDP_CALL_BYTES_MAX = 65000 };
+/*
+ * Packets that it pays to gather, and bytes: those of a Write of 64 KiB. A batch may have more. A
+ * message of a call to the kernel, which is cut apart again, has no more than the last.
+ */
+enum { UDP_BATCH_MAX = 64, UDP_BATCH_BYTES_MAX = 16 * (28 + 4096 + 4), UDP_RUN_BYTES_MAX = 65000 };
 
 /*
- * Packets to send, in this order. Neighbours of the same path and ECN leave as one call if they are
- * of the same length, of which the last may be shorter; IPv4 numbers them then from 0
+ * Packets to send, in this order. Neighbours of the same path and ECN leave as one message if they
+ * are of the same length, of which the last may be shorter; IPv4 numbers them then from 0
  * (identification). The ICRC of a packet was made for its ipv4_id, and is changed if that turns out
- * to be another: it must be the last four bytes of the last span.
+ * to be another: it must be the last four bytes of the last span. Those that lie behind each other
+ * in memory are sent from there, others are copied first.
  */
 struct udp_batch {
 	struct ib_out *outs;

@@ -224,7 +224,7 @@ struct udp {
 	uint8_t out_controls[UDP_RUNS_MAX][UDP_CONTROL_BYTES] __attribute__((aligned(8)));
 	uint32_t run_packets[UDP_RUNS_MAX];
 	struct iovec run_pieces[UDP_RUNS_MAX];
-	uint8_t stage[UDP_CALL_BYTES_MAX];
+	uint8_t stage[UDP_RUN_BYTES_MAX];
 };
 
 /* ---- udp.c ---- */

@@ -182,14 +182,14 @@ bool udp_is_blocked(const struct udp *u)
 /* ---- Runs ----------------------------------------------------------------------------------- */
 
 /*
- * Packets that leave together as messages of one call, all by one socket. They are copied to one
- * piece of memory first: two pieces more for each packet, its headers and its ICRC, cost the kernel
- * more than that.
+ * Packets that leave together as messages of one call, all by one socket. Those that are in pieces
+ * are copied to one piece of memory first: two pieces more for each packet, its headers and its
+ * ICRC, cost the kernel more than that.
  */
 struct call {
 	struct udp_sender *sender;
 	uint32_t runs, packets;
-	size_t bytes;
+	size_t staged;	/* bytes that were copied */
 	bool is_single; /* no packets are joined */
 };
 
@@ -217,7 +217,7 @@ static uint32_t run_length(const struct call *c, const struct ib_out *outs, uint
 	while (n < count && n < UDP_BATCH_MAX && outs[n - 1].spans.length == each &&
 	       outs[n].spans.length <= each && is_same_way(&outs[0], &outs[n])) {
 		bytes += outs[n].spans.length;
-		if (c->bytes + bytes > UDP_CALL_BYTES_MAX)
+		if (bytes > UDP_RUN_BYTES_MAX)
 			break;
 		n++;
 	}
@@ -277,16 +277,39 @@ static void add_controls(const struct udp_sender *s, const struct ib_out *first,
 static void stage(struct udp *u, struct call *c, const struct span_list *l)
 {
 	for (uint32_t i = 0; i < l->count; i++) {
-		memcpy(u->stage + c->bytes, l->spans[i].bytes, l->spans[i].length);
-		c->bytes += l->spans[i].length;
+		memcpy(u->stage + c->staged, l->spans[i].bytes, l->spans[i].length);
+		c->staged += l->spans[i].length;
 	}
 }
 
-static void run_add(struct udp *u, struct call *c, struct ib_out *outs, uint32_t packets)
+/* Where they lie behind each other already; NULL: they do not. */
+static uint8_t *in_one_piece(const struct ib_out *outs, uint32_t packets)
+{
+	uint8_t *first = outs[0].spans.spans[0].bytes, *at = first;
+
+	for (uint32_t i = 0; i < packets; i++) {
+		if (outs[i].spans.count != 1 || outs[i].spans.spans[0].bytes != at)
+			return NULL;
+		at += outs[i].spans.length;
+	}
+	return first;
+}
+
+static size_t run_bytes(const struct ib_out *outs, uint32_t packets)
+{
+	return (packets - 1) * outs[0].spans.length + outs[packets - 1].spans.length;
+}
+
+/* False: what must be copied finds no room any more. */
+static bool run_add(struct udp *u, struct call *c, struct ib_out *outs, uint32_t packets)
 {
 	struct msghdr *m = &u->runs[c->runs].msg_hdr;
 	struct iovec *piece = &u->run_pieces[c->runs];
+	size_t bytes = run_bytes(outs, packets);
+	uint8_t *from = in_one_piece(outs, packets);
 
+	if (!from && c->staged + bytes > sizeof(u->stage))
+		return false;
 	*m = (struct msghdr){
 		.msg_name = &u->to[c->runs],
 		.msg_namelen = udp_name_of(&u->to[c->runs], outs->path->is_ipv6, &outs->path->to),
@@ -294,17 +317,18 @@ static void run_add(struct udp *u, struct call *c, struct ib_out *outs, uint32_t
 		.msg_iovlen = 1,
 		.msg_control = u->out_controls[c->runs],
 	};
-	piece->iov_base = u->stage + c->bytes;
+	*piece = (struct iovec){ from ? from : u->stage + c->staged, bytes };
 	for (uint32_t i = 0; i < packets; i++) {
 		renumber(u, &outs[i], (uint16_t)i);
-		stage(u, c, &outs[i].spans);
+		if (!from)
+			stage(u, c, &outs[i].spans);
 	}
-	piece->iov_len = (size_t)(u->stage + c->bytes - (uint8_t *)piece->iov_base);
 	add_controls(c->sender, outs, packets, m);
 	if (m->msg_controllen == 0)
 		m->msg_control = NULL;
 	u->run_packets[c->runs++] = packets;
 	c->packets += packets;
+	return true;
 }
 
 /* As many runs as go by the first packet's socket, up to the limits of one call. */
@@ -313,11 +337,10 @@ static void call_fill(struct udp *u, struct call *c, struct ib_out *outs, uint32
 	while (c->packets < count && c->runs < UDP_RUNS_MAX) {
 		struct ib_out *first = &outs[c->packets];
 
-		if (c->packets > 0 &&
-		    (!is_from(c->sender, first->path->is_ipv6, &first->path->from) ||
-		     c->bytes + first->spans.length > UDP_CALL_BYTES_MAX))
+		if ((c->packets > 0 &&
+		     !is_from(c->sender, first->path->is_ipv6, &first->path->from)) ||
+		    !run_add(u, c, first, run_length(c, first, count - c->packets)))
 			return;
-		run_add(u, c, first, run_length(c, first, count - c->packets));
 	}
 }
 

@@ -83,9 +83,11 @@ enum {
 /*
  * A packet to send: spans of its own bytes and of registered memory. They are good until the next
  * call of anything but ib_port_send(): several may be gathered, each in a struct of its own.
- * Packets of one length and path are such that one call of a socket may send them.
+ * Packets of one length and path are such that one call of a socket may send them. Whoever needs
+ * them in one piece gives the room for that: there the payload is copied while it is in the cache.
  */
 struct ib_out {
+	uint8_t *room;	  /* in: for all of it, IBA_PACKET_MAX bytes; NULL: in pieces */
 	uint16_t ipv4_id; /* in: the identification that IPv4 will have, with IBA_IPV4_DF */
 	uint8_t ecn;	  /* enum ib_ecn, for the IP header */
 	bool is_last; /* the port has no room for more copies: send it before asking for another */

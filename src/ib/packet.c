@@ -207,24 +207,33 @@ enum weft_reason request_payload(struct ib_conn *c, struct send_wqe *wqe, uint32
 
 /* ---- The packet ----------------------------------------------------------------------------- */
 
-/* Small ones leave in one piece, which no later change of the memory can part from its ICRC. */
+static uint8_t *own_bytes(struct ib_out *out)
+{
+	return out->room ? out->room : out->bytes;
+}
+
+/*
+ * Small ones leave in one piece, which no later change of the memory can part from its ICRC. Larger
+ * ones are read for that first: to read them where they were copied to would wait for the copy.
+ */
 static uint32_t add_payload(struct ib_out *out, uint32_t at, const struct load *load, uint32_t *crc)
 {
-	bool is_copied = load->bytes <= IB_COPY_MAX;
+	uint8_t *to = own_bytes(out) + at;
+	bool is_small = load->bytes <= IB_COPY_MAX;
 
 	for (uint32_t i = 0; i < load->count; i++) {
 		uint8_t *bytes = load->spans[i].bytes;
 		size_t length = (size_t)load->spans[i].length;
 
-		if (is_copied) {
-			memcpy(out->bytes + at, bytes, length);
-			bytes = out->bytes + at;
-			at += (uint32_t)length;
-		}
+		if (is_small)
+			bytes = memcpy(to, bytes, length);
 		*crc = crc32_add(*crc, bytes, length);
+		if (out->room && !is_small)
+			bytes = memcpy(to, bytes, length);
 		CHECK(span_list_add(&out->spans, bytes, length));
+		to += bytes == to ? length : 0;
 	}
-	return at;
+	return (uint32_t)(to - own_bytes(out));
 }
 
 void packet_write(struct ib_port *port, const struct ib_path *path, struct iba_packet *p,
@@ -238,6 +247,7 @@ void packet_write(struct ib_port *port, const struct ib_path *path, struct iba_p
 		.ipv4_fragment = IBA_IPV4_DF,
 	};
 	uint32_t bytes = load ? load->bytes : 0, at, crc;
+	uint8_t *own = own_bytes(out);
 	bool is_kept;
 
 	p->is_migrated = true;
@@ -246,17 +256,16 @@ void packet_write(struct ib_port *port, const struct ib_path *path, struct iba_p
 	out->ecn = IB_ECN_NOT;
 	out->spans.count = 0;
 	out->spans.length = 0;
-	at = iba_encode(p, out->bytes);
-	CHECK(span_list_add(&out->spans, out->bytes, at));
+	at = iba_encode(p, own);
+	CHECK(span_list_add(&out->spans, own, at));
 	crc = iba_icrc_begin(&ip, iba_packet_bytes(p->opcode, bytes));
-	crc = iba_icrc_add_packet(crc, out->bytes, at);
+	crc = iba_icrc_add_packet(crc, own, at);
 	if (bytes > 0)
 		at = add_payload(out, at, load, &crc);
-	is_kept = bytes > IB_COPY_MAX && load->is_bounced;
+	is_kept = bytes > IB_COPY_MAX && load->is_bounced && !out->room;
 	port->bounced += is_kept;
 	out->is_last = is_kept && port->bounced % IB_BOUNCES == 0;
-	CHECK(span_list_add(&out->spans, out->bytes + at,
-			    iba_trailer_encode(crc, p->pad, out->bytes + at)));
+	CHECK(span_list_add(&out->spans, own + at, iba_trailer_encode(crc, p->pad, own + at)));
 	port->counts.payload_out += bytes;
 }
 

@@ -171,6 +171,7 @@ static void take_out(struct bed *b, const struct ib_out *out)
 		length += out->spans.spans[i].length;
 	}
 	REQUIRE(length == out->spans.length);
+	REQUIRE(!out->room || (out->spans.count == 1 && out->spans.spans[0].bytes == out->room));
 	REQUIRE(iba_icrc_differs(iba_icrc_begin(&ip, (uint32_t)length), bytes, length) == 0);
 	MUST(iba_decode(&to->p, bytes, length));
 	to->path = *out->path;
@@ -183,11 +184,14 @@ static void take_out(struct bed *b, const struct ib_out *out)
 void bed_run(struct bed *b)
 {
 	struct ib_out out = { .ipv4_id = IPV4_ID };
+	uint8_t room[IBA_PACKET_MAX];
 	bool has_moved = true;
 
 	while (has_moved) {
 		while (adapter_progress(&b->adapter, b->now_ns))
 			;
+		/* In pieces, and in one piece. */
+		out.room = b->out_count % 2 ? room : NULL;
 		has_moved = !b->is_held && ib_port_send(b->port, b->now_ns, &out);
 		if (has_moved)
 			take_out(b, &out);

@@ -233,3 +233,51 @@ TEST(test_udp_batch_of_odd_sizes)
 	EXPECT(are_in_order(&b, COUNT));
 	close_all();
 }
+
+/* Lies behind the one before from now on. */
+static uint8_t *put_behind(uint8_t *at, struct ib_out *out)
+{
+	uint8_t *begin = at;
+
+	for (uint32_t i = 0; i < out->spans.count; i++) {
+		memcpy(at, out->spans.spans[i].bytes, out->spans.spans[i].length);
+		at += out->spans.spans[i].length;
+	}
+	out->spans.spans[0] = (struct span){ begin, out->spans.length };
+	out->spans.count = 1;
+	return at;
+}
+
+/* More than one message holds, some of it in one piece: it is one call, and nothing is changed. */
+TEST(test_udp_batch_in_one_piece)
+{
+	static uint8_t memory[MADE_MAX * IBA_PACKET_MAX], before[sizeof(memory)];
+	enum { COUNT = 24, IN_PIECES = 18, APART = 21 };
+	struct ib_path path;
+	uint8_t *at = memory;
+
+	WORLD_OR_SKIP();
+	open_all();
+	path = path_of("127.0.0.1", "127.0.0.1", 0xc123);
+	for (uint32_t i = 0; i < COUNT; i++) {
+		/* 0 is the longest, and 1, which is shorter, ends its message; 2 begins another. */
+		uint32_t id = i < 2 ? i : i - 2;
+
+		make(&outs[i], &(struct making){ .path = &path,
+						 .dest_qp = qp_of(&b, 1),
+						 .psn = i,
+						 .payload_bytes = i == 0 ? 4096 : 4000,
+						 .ipv4_id = (uint16_t)(id % 16) });
+		if (i == IN_PIECES)
+			continue;
+		at = put_behind(at + (i == APART ? 4 : 0), &outs[i]);
+	}
+	memcpy(before, memory, sizeof(memory));
+	side_send(&a, outs, COUNT);
+	EXPECT_EQ(udp_counts(a.udp)->calls_out, 1);
+	EXPECT_EQ(udp_counts(a.udp)->renumbered, 0);
+	EXPECT(memcmp(before, memory, sizeof(memory)) == 0);
+	sides_pump(all, 3);
+	EXPECT(are_in_order(&b, COUNT));
+	close_all();
+}
