@@ -340,7 +340,7 @@ static void conn_said_all(struct ib_conn *c, uint64_t now_ns)
 bool ib_port_send(struct ib_port *port, uint64_t now_ns, struct ib_out *out)
 {
 	port->now_ns = now_ns;
-	if (gsi_next(port, out)) {
+	if (port->mads_out.count > 0 && gsi_next(port, out)) {
 		port->counts.packets_out++;
 		return true;
 	}

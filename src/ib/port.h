@@ -456,6 +456,9 @@ bool rc_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out);
 enum issue rc_issue(struct ib_conn *c, struct send_wqe *wqe);
 bool rc_req_can_send(const struct ib_conn *c);
 
+/* Its next packet, if it can send. False: there is none after all. */
+bool rc_req_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out);
+
 /* Whether the next request is one that ends a receive of the peer. */
 bool rc_req_needs_receive(const struct ib_conn *c);
 
@@ -464,7 +467,6 @@ bool rc_req_is_starved(const struct ib_conn *c);
 
 /* Whether an ACK is all that the responder has to say. */
 bool rc_reply_is_ack(const struct ib_conn *c);
-bool rc_req_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out);
 struct sent *rc_req_at(const struct requester *q, uint32_t n);
 
 /* NULL: it is RESYNC, of an end-to-end context. */

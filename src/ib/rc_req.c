@@ -367,7 +367,9 @@ bool rc_req_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 		ask_for_credits(c, out);
 		return true;
 	}
-	if (c->req.is_probe_due && probe_next(c, now_ns, out))
+	if (!c->req.is_probe_due)
+		return request_next(c, now_ns, out);
+	if (probe_next(c, now_ns, out))
 		return true;
 	return rc_req_can_send(c) && request_next(c, now_ns, out);
 }
