@@ -16,6 +16,7 @@ enum {
 	FETCHES_ALL = 512,
 	/* Of those, in a row, and in vain: a flood is not waited out. */
 	FETCHES_VAIN = 8,
+	BATCH_ENOUGH = 48 * 1024,
 	BATCHES_MAX = 8, /* then what was received meanwhile is looked at first */
 	/* Where the packets of a batch lie: the kernel copies faster from lines of the cache. */
 	ROOM_ALIGN = 64,
@@ -312,7 +313,8 @@ static bool run_take(struct run *run, const struct ib_out *out)
 
 /*
  * As many as a call takes, one behind the other; so the next is to be as long as the last. A run
- * that is full is not followed by what would be the beginning of another.
+ * that is full is not followed by what would be the beginning of another, nor is the end of a
+ * message, where few could follow: then the next ones stay together.
  */
 static uint32_t gather(struct roce *r)
 {
@@ -333,7 +335,8 @@ static uint32_t gather(struct roce *r)
 		n++;
 		last = out->spans.length;
 		at += last;
-		is_last = run_take(&run, out) || out->is_last;
+		is_last = run_take(&run, out) || out->is_last ||
+			  (at >= BATCH_ENOUGH && iba_is_end(out->room, last));
 	}
 	return n;
 }

@@ -142,10 +142,11 @@ void udp_flow_close(struct udp *udp, struct udp_ear *ear);
 /* ---- Packets out ---------------------------------------------------------------------------- */
 
 /*
- * Packets that it pays to gather, and bytes: those of a Write of 64 KiB. A batch may have more. A
- * message of a call to the kernel, which is cut apart again, has no more than the last.
+ * Packets that it pays to gather, and bytes: two packets of a Write, of which the first is longer
+ * than the others, and as many more as one message to the kernel holds, which cuts it apart again.
+ * A batch may have more, a message may not.
  */
-enum { UDP_BATCH_MAX = 64, UDP_BATCH_BYTES_MAX = 16 * (28 + 4096 + 4), UDP_RUN_BYTES_MAX = 65000 };
+enum { UDP_BATCH_MAX = 64, UDP_BATCH_BYTES_MAX = 17 * (28 + 4096 + 4), UDP_RUN_BYTES_MAX = 65000 };
 
 /*
  * Packets to send, in this order. Neighbours of the same path and ECN leave as one message if they

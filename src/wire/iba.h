@@ -220,6 +220,13 @@ static inline uint32_t iba_dest_number(const uint8_t *bytes, size_t length)
 	return (uint32_t)rdeth[1] << 16 | rdeth[2] << 8 | rdeth[3];
 }
 
+/* Whether a message of several packets ends with it. */
+static inline bool iba_is_end(const uint8_t *bytes, size_t length)
+{
+	return length >= IBA_BTH_BYTES &&
+	       (iba_form(bytes[0])->traits & (IBA_FIRST | IBA_LAST)) == IBA_LAST;
+}
+
 /* Just the headers. The return value is how many bytes they are: iba_form()->header_bytes. */
 uint32_t iba_encode(const struct iba_packet *p, uint8_t bytes[IBA_HEADERS_MAX]);
 

@@ -127,3 +127,57 @@ TEST(test_send_09_roce_waits_for_a_page_that_comes_back_elsewhere)
 	MUST(weft_adapter_close(a));
 	MUST(weft_adapter_close(b));
 }
+
+static struct weft_roce_counts counts_of(struct weft_adapter *a)
+{
+	struct weft_roce_counts counts;
+
+	adapter_enter(a);
+	roce_tell(a->net->roce, &counts);
+	adapter_leave(a);
+	return counts;
+}
+
+/* Its first packet is longer than the others, and no batch may part what the kernel could join. */
+TEST(test_roce_a_large_write_leaves_in_one_call)
+{
+	const char *why_not = own_network_enter();
+	struct weft_roce_counts before, after;
+	struct weft_adapter *a, *b;
+	struct weft_completion c;
+	struct weft_roce way;
+	struct node from, to;
+
+	if (why_not)
+		SKIP(why_not);
+	a = roce_adapter_open();
+	b = roce_adapter_open();
+	node_open(a, &from, NULL);
+	node_open(b, &to, NULL);
+	way = roce_way(weft_qp_number(to.qp));
+	way.path.mtu_bytes = 4096;
+	roce_start(from.qp, &way);
+	way.peer_number = weft_qp_number(from.qp);
+	roce_start(to.qp, &way);
+	before = counts_of(a);
+	for (uint32_t i = 0; i < WRITES; i++) {
+		struct weft_segment s = node_seg(&from, 0, NODE_BYTES);
+		struct weft_send_wr wr = node_wr(WEFT_OP_WRITE, i, &s, &to);
+
+		memset(from.memory, (int)i + 1, NODE_BYTES);
+		REQUIRE(node_post(&from, &wr));
+		REQUIRE(node_take(from.cq, &c));
+		REQUIRE(c.status == WEFT_SUCCESS);
+		REQUIRE(memcmp(from.memory, to.memory, NODE_BYTES) == 0);
+	}
+	after = counts_of(a);
+	node_close(&from, NULL);
+	node_close(&to, NULL);
+	MUST(weft_adapter_close(a));
+	MUST(weft_adapter_close(b));
+	/* Unless one was late, and asked for again. */
+	if (after.resent == 0) {
+		EXPECT_EQ(after.packets_out - before.packets_out, WRITES * NODE_BYTES / 4096);
+		EXPECT_EQ(after.calls_out - before.calls_out, WRITES);
+	}
+}

@@ -173,6 +173,28 @@ TEST(test_iba_9_2_destination_at_a_glance)
 	EXPECT_EQ(iba_dest_number(bytes, length), 0xa1b2c3);
 }
 
+TEST(test_iba_9_2_end_at_a_glance)
+{
+	static const struct {
+		enum iba_op op;
+		bool is_end;
+	} ops[] = {
+		{ IBA_WRITE_FIRST, false },	  { IBA_WRITE_MIDDLE, false },
+		{ IBA_WRITE_LAST, true },	  { IBA_WRITE_ONLY, false },
+		{ IBA_SEND_LAST_IMM, true },	  { IBA_SEND_ONLY_INV, false },
+		{ IBA_READ_RESPONSE_LAST, true }, { IBA_ACKNOWLEDGE, false },
+	};
+
+	for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++) {
+		const struct iba_packet p = { .opcode = iba_opcode(IBA_RC, ops[i].op) };
+		uint8_t bytes[IBA_HEADERS_MAX];
+		uint32_t length = iba_encode(&p, bytes);
+
+		EXPECT_EQ(iba_is_end(bytes, length), ops[i].is_end);
+		EXPECT(!iba_is_end(bytes, IBA_BTH_BYTES - 1));
+	}
+}
+
 TEST(test_iba_9_6_1_2_context_at_a_glance)
 {
 	const struct iba_packet p = {
