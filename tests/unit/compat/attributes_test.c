@@ -60,6 +60,19 @@ TEST(test_attributes_beyond_those_known_are_zero)
 	EXPECT_EQ(ibv_close_device(context), 0);
 }
 
+/* Who polls its memory sees bytes of one copy in whatever order the processors have them seen. */
+TEST(test_ibv_query_qp_data_in_order_promises_nothing)
+{
+	static const enum ibv_wr_opcode ops[] = { IBV_WR_SEND, IBV_WR_RDMA_WRITE,
+						  IBV_WR_RDMA_READ };
+	struct loop l;
+
+	loop_make(&l);
+	for (size_t i = 0; i < sizeof(ops) / sizeof(ops[0]); i++)
+		EXPECT_EQ(ibv_query_qp_data_in_order(l.near, ops[i], 0), 0);
+	loop_free(&l);
+}
+
 /* man ibv_get_device_list: whoever cannot look is told so, and not that there are none. */
 TEST(test_ibv_get_device_list_that_cannot_look_says_so)
 {
