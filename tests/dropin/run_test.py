@@ -191,6 +191,28 @@ def test_run_folders_of_devices_know_every_call(folder):
     expect_equal("a real one", real.split(), ["True", ".", "..", "a", "b", "c"])
 
 
+# What stat() and lstat() are to programs linked with a glibc before 2.33, which have no such calls.
+OLD_CALLS = r"""
+import ctypes, platform, sys
+libc = ctypes.CDLL(None, use_errno=True)
+version = 1 if platform.machine() == "x86_64" else 0
+def told(call, *words):
+    room = ctypes.create_string_buffer(b"\xff" * 256, 256)
+    return call(*words, room), room.raw
+for path in sys.argv[1:]:
+    path = path.encode()
+    for old, now in (("__xstat", "stat"), ("__lxstat", "lstat"), ("__xstat64", "stat64"),
+                     ("__lxstat64", "lstat64")):
+        before, after = told(libc[old], version, path), told(libc[now], path)
+        print(before[0], before == after)
+"""
+
+
+def test_run_shows_files_of_devices_to_older_programs(_folder):
+    done = weft_run("python3", "-c", OLD_CALLS, "/sys/class/infiniband/roce_lo/device/driver", WEFT)
+    expect_equal("as by newer calls", done.stdout, "0 True\n" * 8)
+
+
 def test_run_shows_devices_to_ucx(_folder):
     need("ucx_info")
     done = weft_run("ucx_info", "-d")

@@ -129,6 +129,8 @@ static struct {
 	FILE *(*fopen)(const char *path, const char *mode);
 	int (*stat)(const char *path, struct stat *to);
 	int (*lstat)(const char *path, struct stat *to);
+	int (*xstat)(int version, const char *path, struct stat *to);
+	int (*lxstat)(int version, const char *path, struct stat *to);
 	int (*statx)(int at, const char *path, int flags, unsigned int mask, struct statx *to);
 	int (*access)(const char *path, int how);
 	ssize_t (*readlink)(const char *path, char *to, size_t size);
@@ -152,6 +154,8 @@ static void find_all(void)
 	find_one(&libc.fopen, "fopen");
 	find_one(&libc.stat, "stat");
 	find_one(&libc.lstat, "lstat");
+	find_one(&libc.xstat, "__xstat");
+	find_one(&libc.lxstat, "__lxstat");
 	find_one(&libc.statx, "statx");
 	find_one(&libc.access, "access");
 	find_one(&libc.readlink, "readlink");
@@ -234,6 +238,30 @@ int lstat(const char *path, struct stat *to)
 
 	find();
 	return r != NOT_OURS ? r : libc.lstat(path, to);
+}
+
+/*
+ * Programs linked before glibc 2.33 have these for stat() and lstat(). The version is the system's
+ * to judge. A C library that is younger as a whole has none, and nobody who calls them.
+ */
+int __xstat(int version, const char *path, struct stat *to)
+{
+	int r = stat_ours(path, to, true);
+
+	find();
+	if (r != NOT_OURS)
+		return r;
+	return libc.xstat ? libc.xstat(version, path, to) : libc.stat(path, to);
+}
+
+int __lxstat(int version, const char *path, struct stat *to)
+{
+	int r = stat_ours(path, to, false);
+
+	find();
+	if (r != NOT_OURS)
+		return r;
+	return libc.lxstat ? libc.lxstat(version, path, to) : libc.lstat(path, to);
 }
 
 int statx(int at, const char *path, int flags, unsigned int mask, struct statx *to)
@@ -351,4 +379,14 @@ int stat64(const char *path, struct stat64 *to)
 int lstat64(const char *path, struct stat64 *to)
 {
 	return lstat(path, (struct stat *)(void *)to);
+}
+
+int __xstat64(int version, const char *path, struct stat64 *to)
+{
+	return __xstat(version, path, (struct stat *)(void *)to);
+}
+
+int __lxstat64(int version, const char *path, struct stat64 *to)
+{
+	return __lxstat(version, path, (struct stat *)(void *)to);
 }

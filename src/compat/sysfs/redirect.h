@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What the files of this room share, and calls of libc that no header declares: those of programs
- * that were compiled with checks.
+ * that were compiled with checks, or long ago.
  */
 #pragma once
 
 #include <errno.h>
 #include <stddef.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 enum { SYSFS_TEXT = 4096, NOT_OURS = -ENOENT };
@@ -20,4 +21,8 @@ int sysfs_look(const char *path, char text[SYSFS_TEXT], unsigned int *mode);
 int __open_2(const char *path, int flags);
 int __open64_2(const char *path, int flags);
 ssize_t __readlink_chk(const char *path, char *to, size_t size, size_t room);
+int __xstat(int version, const char *path, struct stat *to);
+int __xstat64(int version, const char *path, struct stat64 *to);
+int __lxstat(int version, const char *path, struct stat *to);
+int __lxstat64(int version, const char *path, struct stat64 *to);
 char *__realpath_chk(const char *path, char *to, size_t room);
