@@ -312,9 +312,9 @@ static bool run_take(struct run *run, const struct ib_out *out)
 }
 
 /*
- * As many as a call takes, one behind the other; so the next is to be as long as the last. A run
- * that is full is not followed by what would be the beginning of another, nor is the end of a
- * message, where few could follow: then the next ones stay together.
+ * As many as a call takes that go one way, one behind the other; so the next is to be as long as
+ * the last. A run that is full is not followed by what would be the beginning of another, nor is
+ * the end of a message, where few could follow: then the next ones stay together.
  */
 static uint32_t gather(struct roce *r)
 {

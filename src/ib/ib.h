@@ -16,6 +16,7 @@
  * sequence numbers, the request's slot and the offset (SEND-08, SEND-11), and what must be sent
  * again is asked of the consumer's memory again (SEND-09): in spaces of their own it is pinned from
  * ib_port_send() to ib_port_sent() (SEND-05), or copied out (SEND-04). So no page is held between.
+ * An owner that needs packets in one piece has them copied once more, as a network card reads them.
  *
  * Payload is placed only after the ICRC of its packet was found good.
  */
@@ -84,7 +85,7 @@ enum {
  * A packet to send: spans of its own bytes and of registered memory. They are good until the next
  * call of anything but ib_port_send(): several may be gathered, each in a struct of its own.
  * Packets of one length and path are such that one call of a socket may send them. Whoever needs
- * them in one piece gives the room for that: there the payload is copied while it is in the cache.
+ * them in one piece, or as they were at one moment, gives the room for that: there they are copied.
  */
 struct ib_out {
 	uint8_t *room;	  /* in: for all of it, IBA_PACKET_MAX bytes; NULL: in pieces */

@@ -213,25 +213,24 @@ static uint8_t *own_bytes(struct ib_out *out)
 }
 
 /*
- * Small ones leave in one piece, which no later change of the memory can part from its ICRC. Larger
- * ones are read for that first: to read them where they were copied to would wait for the copy.
+ * What is copied leaves as it was copied: its ICRC is that of the copy, as the memory may change
+ * meanwhile, by right where a peer reads what its owner writes. Small ones always are.
  */
 static uint32_t add_payload(struct ib_out *out, uint32_t at, const struct load *load, uint32_t *crc)
 {
 	uint8_t *to = own_bytes(out) + at;
-	bool is_small = load->bytes <= IB_COPY_MAX;
+	bool is_copied = out->room || load->bytes <= IB_COPY_MAX;
 
 	for (uint32_t i = 0; i < load->count; i++) {
 		uint8_t *bytes = load->spans[i].bytes;
 		size_t length = (size_t)load->spans[i].length;
 
-		if (is_small)
+		if (is_copied) {
 			bytes = memcpy(to, bytes, length);
+			to += length;
+		}
 		*crc = crc32_add(*crc, bytes, length);
-		if (out->room && !is_small)
-			bytes = memcpy(to, bytes, length);
 		CHECK(span_list_add(&out->spans, bytes, length));
-		to += bytes == to ? length : 0;
 	}
 	return (uint32_t)(to - own_bytes(out));
 }

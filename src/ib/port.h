@@ -37,7 +37,7 @@ enum {
 	IB_READ_PSNS_MAX = 1 << 22,  /* of one Read's response */
 	IB_PSNS_MAX = (1 << 23) - 1, /* of requests at a time: half of the circle */
 	IB_HELD_MAX = 64,	     /* pins of one batch of packets */
-	IB_BOUNCES = 16,	     /* copies of one: as much as one call sends */
+	IB_BOUNCES = 16,	     /* copies of one, where its owner gives no room */
 	IB_FACTORS = IBA_PACKET_MAX / 4 + 1,
 	IB_MADS_MAX = 64,
 	IB_MEMBERS_MAX = 4096

@@ -208,7 +208,7 @@ void ib_line_work(struct ib_line *line, int end)
 		;
 	if (e->idle_ns <= now_ns) {
 		ib_port_sent(e->port, now_ns);
-		out.room = NULL;
+		out.room = line->room; /* as sockets have it */
 		out.ipv4_id = 0;
 		if (ib_port_send(e->port, now_ns, &out))
 			end_put(line, e, &out);

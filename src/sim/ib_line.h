@@ -49,6 +49,7 @@ struct ib_line {
 	struct world world;
 	struct ib_line_options options;
 	struct ib_line_end ends[2];
+	uint8_t room[IBA_PACKET_MAX]; /* of the packet that is being sent */
 };
 
 /* NULL when memory is short. Page n lies in frame n at first, as far as there are frames. */

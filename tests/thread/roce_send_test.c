@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The sending agent over real sockets (SEND): what has left is not held. */
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +10,13 @@
 #include "roce_way.h"
 #include "verbs_fixture.h"
 
-enum { BYTES = 64 * 1024, WRITES = 8 };
+enum { BYTES = 64 * 1024, WRITES = 8, READS = 2000, ROUNDS = 2000, SCRIBBLED = 4096 };
+
+struct scribbler {
+	volatile uint8_t *memory;
+	atomic_uint rounds;
+	atomic_bool is_over;
+};
 
 /* A node whose memory is in a space of its own, where what is sent from is pinned. */
 static void open_in_space(struct weft_adapter *a, struct node *n, struct weft_space **space,
@@ -124,6 +132,60 @@ TEST(test_send_09_roce_waits_for_a_page_that_comes_back_elsewhere)
 	node_close(&from, NULL);
 	node_close(&to, NULL);
 	MUST(weft_space_destroy(space));
+	MUST(weft_adapter_close(a));
+	MUST(weft_adapter_close(b));
+}
+
+/* Without rest, and without asking anybody. */
+__attribute__((no_sanitize("thread"))) static void *scribble(void *context)
+{
+	struct scribbler *s = context;
+
+	while (!atomic_load(&s->is_over)) {
+		uint8_t round = (uint8_t)atomic_fetch_add(&s->rounds, 1);
+
+		for (uint32_t i = 0; i < SCRIBBLED; i++)
+			s->memory[i] = round;
+	}
+	return NULL;
+}
+
+/*
+ * A peer may read what its owner writes. Which of the bytes are old and which are new nobody
+ * knows, but each packet has the ICRC of those that it carries.
+ */
+TEST(test_iba_9_7_5_roce_what_is_read_while_it_is_written_arrives)
+{
+	const char *why_not = own_network_enter();
+	struct scribbler s = { 0 };
+	struct weft_adapter *a, *b;
+	struct weft_completion c;
+	struct node near, far;
+	uint64_t dropped = 1;
+	pthread_t thread;
+
+	if (why_not)
+		SKIP(why_not);
+	a = roce_adapter_open();
+	b = roce_adapter_open();
+	node_open(a, &near, NULL);
+	node_open(b, &far, NULL);
+	roce_start_both(near.qp, far.qp);
+	s.memory = far.memory;
+	REQUIRE(pthread_create(&thread, NULL, scribble, &s) == 0);
+	for (uint64_t i = 0; i < READS || atomic_load(&s.rounds) < ROUNDS; i++) {
+		const struct weft_segment to = node_seg(&near, 0, SCRIBBLED);
+		struct weft_send_wr wr = node_wr(WEFT_OP_READ, i, &to, &far);
+
+		REQUIRE(node_post(&near, &wr) && node_take(near.cq, &c));
+		REQUIRE(c.status == WEFT_SUCCESS);
+	}
+	atomic_store(&s.is_over, true);
+	pthread_join(thread, NULL);
+	MUST(weft_roce_dropped(a, WEFT_R_IB_ICRC, &dropped));
+	EXPECT_EQ(dropped, 0);
+	node_close(&near, NULL);
+	node_close(&far, NULL);
 	MUST(weft_adapter_close(a));
 	MUST(weft_adapter_close(b));
 }
