@@ -126,13 +126,14 @@ static bool has_ended(const struct neighbour *n)
 	return n->watch.fd < 0 || call_recv(n->watch.fd, &byte, 1) >= 0 || errno != EAGAIN;
 }
 
+/* pid 0: whoever it is. */
 static struct neighbour *find(struct roce *r, uint8_t place, pid_t pid)
 {
 	for (struct list *at = r->neighbours.next; at != &r->neighbours;) {
 		struct neighbour *n = CONTAINER_OF(at, struct neighbour, link);
 
 		at = at->next;
-		if (n->place != place || n->pid != pid || n->watch.fd < 0)
+		if (n->place != place || (pid != 0 && n->pid != pid) || n->watch.fd < 0)
 			continue;
 		if (!has_ended(n))
 			return n;
@@ -162,16 +163,16 @@ static struct neighbour *neighbour_open(struct roce *r, uint8_t place, int fd)
 
 /*
  * Its door is asked each time: a process that ends has left its place before its connections have
- * ended, and who is there now may be its successor.
+ * ended, and who is there now may be its successor. Where nobody opens it is the one known before,
+ * just dying or busy; or none of ours, perhaps.
  */
 static struct neighbour *meet(struct roce *r, uint8_t place)
 {
 	int fd = udp_place_connect(place);
-	struct neighbour *n;
+	struct neighbour *n = find(r, place, fd < 0 ? 0 : pid_at(fd));
 
-	if (fd < 0) /* who talks so is none of ours, perhaps */
-		return NULL;
-	n = find(r, place, pid_at(fd));
+	if (fd < 0)
+		return n;
 	if (!n) {
 		n = neighbour_open(r, place, fd);
 		if (n)
