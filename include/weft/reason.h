@@ -254,7 +254,6 @@ enum weft_reason {
 	WEFT_R_CM_SENDER,
 	WEFT_R_CM_STALE,
 	WEFT_R_CM_REFUSED,
-	WEFT_R_CM_CROWD,
 
 	/* The host's part in RoCE. */
 	WEFT_R_ROCE_PORT,
@@ -267,6 +266,7 @@ enum weft_reason {
 	WEFT_R_TUN_NAME,
 	WEFT_R_TUN_REFUSED,
 	WEFT_R_RAW_CLOSED,
+	WEFT_R_CM_CROWD,
 
 	WEFT_REASON_COUNT
 };
