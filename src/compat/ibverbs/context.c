@@ -65,9 +65,9 @@ static enum weft_reason port_open(const struct device *d)
  */
 static void say_refused(const struct device *d, enum weft_reason r)
 {
-	static _Atomic enum weft_reason told = WEFT_OK;
+	static atomic_bool is_told[WEFT_REASON_COUNT];
 
-	if (atomic_exchange(&told, r) != r)
+	if (!atomic_exchange(&is_told[r], true))
 		say_anyway("%s cannot be opened: %s: %s", d->ibv.name, weft_reason_name(r),
 			   weft_reason_text(r));
 }

@@ -20,7 +20,7 @@ __attribute__((format(printf, 1, 0))) static void put_line(const char *format, v
 		return;
 }
 
-/* Not for programs that run with more rights than their user. */
+/* What the user of a program with more rights than that wishes does not count. */
 static bool is_level(const char *level)
 {
 	const char *wished = secure_getenv("WEFT_LOG");
