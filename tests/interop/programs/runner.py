@@ -25,6 +25,10 @@ WAIT_S = 0.5
 END_S = 5
 TIMES_MOST = 10  # as long as planned, whatever kept the machine busy
 TAIL = 12
+# perftest times its processor's clock first, and ends where other work disturbed that: it says so, and
+# has said nothing about us. It is asked again.
+CLOCK_UNKNOWN = r"Correlation coefficient r\^2: .* < "
+CLOCK_TRIES = 5
 
 
 @dataclasses.dataclass
@@ -359,7 +363,10 @@ class Runner:
         try:
             if case.prepare:
                 case.prepare(folder)
-            why, processes = self.run_in(case, folder)
+            for _ in range(CLOCK_TRIES):
+                why, processes = self.run_in(case, folder)
+                if not any(re.search(CLOCK_UNKNOWN, p.output()) for p in processes):
+                    break
             if not why and case.check:
                 why = case.check(folder)
             if not why:
