@@ -180,10 +180,12 @@ bool roce_take(struct roce *r, const struct ib_in *in)
 
 	if (ib_port_recv(r->port, r->net->now_ns, in) != WEFT_OK)
 		return false;
-	ear = ear_of(r, in);
-	if (is_management(in))
+	if (is_management(in)) {
 		contacts_input(r);
-	else if (ear)
+		return true;
+	}
+	ear = ear_of(r, in);
+	if (ear)
 		udp_flow_learn(r->udp, ear, in);
 	return true;
 }
@@ -335,7 +337,7 @@ static uint32_t gather(struct roce *r)
 		n++;
 		last = out->spans.length;
 		at += last;
-		is_last = run_take(&run, out) || out->is_last ||
+		is_last = run_take(&run, out) ||
 			  (at >= BATCH_ENOUGH && iba_is_end(out->room, last));
 	}
 	return n;

@@ -91,7 +91,8 @@ struct ib_out {
 	uint8_t *room;	  /* in: for all of it, IBA_PACKET_MAX bytes; NULL: in pieces */
 	uint16_t ipv4_id; /* in: the identification that IPv4 will have, with IBA_IPV4_DF */
 	uint8_t ecn;	  /* enum ib_ecn, for the IP header */
-	bool is_last; /* the port has no room for more copies: send it before asking for another */
+	/* The port can keep no more copies: send it before asking for another. Never with room. */
+	bool is_last;
 	const struct ib_path *path; /* of a connection, or own_path */
 	struct ib_path own_path;
 	struct span_list spans;
