@@ -35,41 +35,104 @@ static ssize_t count(int way, ssize_t n)
 	return n;
 }
 
-/* As the driver calls it: with a descriptor, then two or more that depend on the call. */
-long syscall(long number, ...)
+/* A message of (descriptor, header, flags). */
+static long move_message(int way, va_list args)
 {
-	va_list more;
-	long a[6];
+	int fd = va_arg(args, int);
+	struct msghdr *m = va_arg(args, struct msghdr *);
+	int flags = va_arg(args, int);
 
-	va_start(more, number);
-	for (int i = 0; i < 6; i++)
-		a[i] = va_arg(more, long);
-	va_end(more);
+	return count(way, way == IN ? recvmsg(fd, m, flags) : sendmsg(fd, m, flags));
+}
+
+/* Bytes of (descriptor, address, length, flags). The driver names no peer after these. */
+static long move_bytes(int way, va_list args)
+{
+	int fd = va_arg(args, int);
+	void *bytes = va_arg(args, void *);
+	size_t length = va_arg(args, size_t);
+	int flags = va_arg(args, int);
+
+	return count(way,
+		     way == IN ? recv(fd, bytes, length, flags) : send(fd, bytes, length, flags));
+}
+
+/* read() and write() ring the bell of the progress thread: they are not traffic. */
+static long ring(int way, va_list args)
+{
+	int fd = va_arg(args, int);
+	void *bytes = va_arg(args, void *);
+	size_t length = va_arg(args, size_t);
+
+	return way == IN ? read(fd, bytes, length) : write(fd, bytes, length);
+}
+
+static long wait_events(va_list args)
+{
+	int fd = va_arg(args, int);
+	struct epoll_event *events = va_arg(args, struct epoll_event *);
+	int max = va_arg(args, int);
+	int timeout_ms = va_arg(args, int);
+
+	return epoll_wait(fd, events, max, timeout_ms);
+}
+
+static long take_connection(va_list args)
+{
+	int fd = va_arg(args, int);
+	struct sockaddr *peer = va_arg(args, struct sockaddr *);
+	socklen_t *length = va_arg(args, socklen_t *);
+
+	return accept4(fd, peer, length, va_arg(args, int));
+}
+
+static long make_connection(va_list args)
+{
+	int fd = va_arg(args, int);
+	struct sockaddr *to = va_arg(args, struct sockaddr *);
+
+	return connect(fd, to, va_arg(args, socklen_t));
+}
+
+static long carry_out(long number, va_list args)
+{
 	switch (number) {
 	case SYS_recvfrom:
-		return count(IN, recv((int)a[0], (void *)a[1], (size_t)a[2], (int)a[3]));
+		return move_bytes(IN, args);
 	case SYS_sendto:
-		return count(OUT, send((int)a[0], (void *)a[1], (size_t)a[2], (int)a[3]));
+		return move_bytes(OUT, args);
 	case SYS_recvmsg:
-		return count(IN, recvmsg((int)a[0], (struct msghdr *)a[1], (int)a[2]));
+		return move_message(IN, args);
 	case SYS_sendmsg:
-		return count(OUT, sendmsg((int)a[0], (struct msghdr *)a[1], (int)a[2]));
+		return move_message(OUT, args);
 	case SYS_epoll_pwait:
-		return epoll_wait((int)a[0], (struct epoll_event *)a[1], (int)a[2], (int)a[3]);
+		return wait_events(args);
 	case SYS_read:
-		return read((int)a[0], (void *)a[1], (size_t)a[2]);
+		return ring(IN, args);
 	case SYS_write:
-		return write((int)a[0], (void *)a[1], (size_t)a[2]);
+		return ring(OUT, args);
 	case SYS_close:
-		return close((int)a[0]);
+		return close(va_arg(args, int));
 	case SYS_accept4:
-		return accept4((int)a[0], NULL, NULL, (int)a[3]);
+		return take_connection(args);
 	case SYS_connect:
-		return connect((int)a[0], (struct sockaddr *)a[1], (socklen_t)a[2]);
+		return make_connection(args);
 	default:
 		errno = ENOSYS;
 		return -1;
 	}
+}
+
+/* How many arguments were passed, and of which types, only the number tells: no more are read. */
+long syscall(long number, ...)
+{
+	va_list args;
+	long result;
+
+	va_start(args, number);
+	result = carry_out(number, args);
+	va_end(args);
+	return result;
 }
 
 /* ---- Two ends ------------------------------------------------------------------------------- */
