@@ -10,7 +10,6 @@
 enum {
 	/* Times that one is asked before it is not watched any more, see hot.c. */
 	ASKED_MANY = 65,
-	NOT_WATCHED = UINT32_MAX,
 	/* Of so many polls one asks another than the one that had something last. */
 	TURN = 4,
 	/* In vain: it is not hot any more. */
@@ -18,6 +17,9 @@ enum {
 	/* Of what a shared socket holds when it closes: all that fits there. */
 	REST_READS = 1024
 };
+
+/* No int: one such value would make every constant of its enum unsigned. */
+static const uint32_t not_watched = UINT32_MAX;
 
 /* ---- Watching ------------------------------------------------------------------------------- */
 
@@ -131,7 +133,7 @@ bool udp_is_hot(const struct udp *u)
 void udp_ask_all(struct udp *u)
 {
 	for (uint32_t i = 0; i < u->hot_count; i++) {
-		if (u->hot[i]->asked == NOT_WATCHED)
+		if (u->hot[i]->asked == not_watched)
 			udp_socket_ready(u->hot[i]);
 	}
 }
@@ -165,7 +167,7 @@ static struct udp_socket *next_hot(struct udp *u)
 		watch_again(s);
 	} else if (u->is_polled && s->asked < ASKED_MANY && ++s->asked == ASKED_MANY) {
 		udp_watch(u, &s->watch, 0);
-		s->asked = NOT_WATCHED;
+		s->asked = not_watched;
 	}
 	return s;
 }
