@@ -3,6 +3,7 @@
 #include <stddef.h>
 
 #include "compat/ibverbs/object.h"
+#include "compat/ibverbs/provider.h"
 
 #define NAME_OF(table, i)                                                                          \
 	((size_t)(i) < sizeof(table) / sizeof((table)[0]) && (table)[i] ? (table)[i] : "unknown")
@@ -94,6 +95,29 @@ const char *ibv_wc_status_str(enum ibv_wc_status status)
 	};
 
 	return NAME_OF(names, status);
+}
+
+const char *weftv_wr_opcode_str(enum ibv_wr_opcode opcode)
+{
+	enum { WR_FLUSH = 14 }; /* which rdma-core 44 has no name for */
+	static const char *const names[] = {
+		[IBV_WR_RDMA_WRITE] = "rdma-write",
+		[IBV_WR_RDMA_WRITE_WITH_IMM] = "rdma-write-with-imm",
+		[IBV_WR_SEND] = "send",
+		[IBV_WR_SEND_WITH_IMM] = "send-with-imm",
+		[IBV_WR_RDMA_READ] = "rdma-read",
+		[IBV_WR_ATOMIC_CMP_AND_SWP] = "atomic-cmp-and-swp",
+		[IBV_WR_ATOMIC_FETCH_AND_ADD] = "atomic-fetch-and-add",
+		[IBV_WR_LOCAL_INV] = "local-inv",
+		[IBV_WR_BIND_MW] = "bind-mw",
+		[IBV_WR_SEND_WITH_INV] = "send-with-inv",
+		[IBV_WR_TSO] = "tso",
+		[IBV_WR_DRIVER1] = "driver1",
+		[WR_FLUSH] = "flush",
+		[IBV_WR_ATOMIC_WRITE] = "atomic-write",
+	};
+
+	return NAME_OF(names, opcode);
 }
 
 /* ---- Rates ---------------------------------------------------------------------------------- */

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What devices say of themselves: to programs of other versions, and to several threads. */
+#include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -74,6 +75,37 @@ TEST(test_ibv_query_qp_data_in_order_promises_nothing)
 }
 
 /* man ibv_get_device_list: whoever cannot look is told so, and not that there are none. */
+/* rdma-core 44 has no such call, rdma-core 56 declares it: there it is the same function. */
+TEST(test_ibv_wr_opcode_str_names_every_opcode)
+{
+	static const char *const names[] = { "rdma-write",
+					     "rdma-write-with-imm",
+					     "send",
+					     "send-with-imm",
+					     "rdma-read",
+					     "atomic-cmp-and-swp",
+					     "atomic-fetch-and-add",
+					     "local-inv",
+					     "bind-mw",
+					     "send-with-inv",
+					     "tso",
+					     "driver1",
+					     "unknown",
+					     "unknown",
+					     "flush",
+					     "atomic-write",
+					     "unknown" };
+	void *symbol = dlsym(RTLD_DEFAULT, "ibv_wr_opcode_str");
+	const char *(*name_of)(enum ibv_wr_opcode opcode);
+
+	if (!symbol)
+		symbol = dlsym(RTLD_DEFAULT, "weftv_wr_opcode_str");
+	REQUIRE(symbol);
+	memcpy(&name_of, &symbol, sizeof(name_of));
+	for (unsigned int i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		EXPECT_STR(name_of((enum ibv_wr_opcode)i), names[i]);
+}
+
 TEST(test_ibv_get_device_list_that_cannot_look_says_so)
 {
 	pid_t pid = fork();
