@@ -21,12 +21,17 @@ skip() {
 
 [ "$(id -u)" = 0 ] || skip "only root may make the guest's network"
 command -v apt-get >/dev/null || skip "the guest is made of Debian packages, and apt-get is not here"
-[ "$(dpkg --print-architecture)" = arm64 ] || skip "the guest is made on arm64 only"
+arch=$(dpkg --print-architecture)
+case $arch in
+arm64) qemu='qemu-system-arm' ;;
+amd64) qemu='qemu-system-x86' ;;
+*) skip "the guest is made on arm64 and amd64 only" ;;
+esac
 
 # --- tools of this machine ----------------------------------------------------------------------
 
 missing=()
-for p in qemu-system-arm tcpdump tshark mmdebstrap busybox-static cpio kmod xz-utils gcc-12 \
+for p in "$qemu" tcpdump tshark mmdebstrap busybox-static cpio kmod xz-utils gcc-12 \
 	libc6-dev make binutils iproute2 libibverbs-dev librdmacm-dev; do
 	dpkg-query -W -f '${Status}' "$p" 2>/dev/null | grep -q 'ok installed' || missing+=("$p")
 done
@@ -164,15 +169,15 @@ modules_make() { # modules_make RELEASE OUT: the few modules that the guest load
 }
 
 kernel_make() { # kernel_make SERIES
-	local meta=linux-image-$1-arm64 out=$PWD/kernel-$1 image version release stem kbuild p
-	[ "$1" != 6.1 ] || meta=linux-image-arm64
+	local meta=linux-image-$1-$arch out=$PWD/kernel-$1 image version release stem kbuild p
+	[ "$1" != 6.1 ] || meta=linux-image-$arch
 	if [ "$(cat "$out/made-of" 2>/dev/null)" = "$modules" ]; then return; fi
 	image=$(apt-cache depends "$meta" 2>/dev/null |
 		awk '/Depends: linux-image/ {print $2; exit}') || true
 	[ -n "$image" ] || skip "apt knows no $meta"
 	version=$(apt-cache policy "$image" | awk '/Candidate:/ {print $2}')
 	release=${image#linux-image-}
-	stem=${release%-arm64}
+	stem=${release%-"$arch"}
 	say "$1: $release ($version)"
 	rm -rf "$out"
 	mkdir -p "$out/pkg" "$out/headers"

@@ -69,8 +69,23 @@ network_make() { # network_make MTU
 	ip -n "$ns" link set rigtap mtu "$1" master "$bridge" up
 }
 
+# Sets machine, QEMU and its words for this processor, and console, what the guest calls its serial line.
+machine_choose() {
+	case $(uname -m) in
+	aarch64)
+		machine=(qemu-system-aarch64 -M "virt,gic-version=2" -cpu cortex-a72)
+		console=ttyAMA0
+		;;
+	x86_64)
+		machine=(qemu-system-x86_64 -M q35 -cpu max)
+		console=ttyS0
+		;;
+	*) die "no guest for $(uname -m)" ;;
+	esac
+}
+
 up() {
-	local series=6.1 mtu=1500 opt k net begun
+	local series=6.1 mtu=1500 opt k net begun machine console
 	while getopts k:m: opt; do
 		case $opt in
 		k) series=$OPTARG ;;
@@ -88,11 +103,12 @@ up() {
 	net=csum=off,guest_csum=off,gso=off,host_tso4=off,host_tso6=off,host_ecn=off,host_ufo=off
 	net+=,guest_tso4=off,guest_tso6=off,guest_ecn=off,guest_ufo=off
 	rm -f "$state/console.log"
-	ip netns exec "$ns" qemu-system-aarch64 \
-		-name "$ns-guest" -M virt,gic-version=2 -cpu cortex-a72 -smp 1 -m 1024 \
+	machine_choose
+	ip netns exec "$ns" "${machine[@]}" \
+		-name "$ns-guest" -smp 1 -m 1024 \
 		-accel tcg,thread=multi,tb-size=256 -nodefaults -display none -no-reboot \
 		-kernel "$k/Image" -initrd "$k/initrd" \
-		-append "console=ttyAMA0 quiet loglevel=4 panic=-1 net.ifnames=0 mitigations=off nokaslr audit=0 rig.mtu=$mtu" \
+		-append "console=$console quiet loglevel=4 panic=-1 net.ifnames=0 mitigations=off nokaslr audit=0 rig.mtu=$mtu" \
 		-serial "file:$state/console.log" \
 		-netdev "tap,id=data,ifname=rigtap,script=no,downscript=no,vhost=off,vnet_hdr=off" \
 		-device "virtio-net-pci,netdev=data,mac=52:54:00:77:00:0b,host_mtu=$mtu_max,romfile=,$net" \
@@ -139,8 +155,9 @@ mtu_set() { # mtu_set BYTES
 capture_start() {
 	if alive "$state/tcpdump.pid"; then die "a capture is running"; fi
 	rm -f "$1"
-	ip netns exec "$ns" tcpdump -i rigtap -Z root --immediate-mode -U -s 0 -B 16384 -w "$1" \
-		"${2:-tcp}" \
+	# The ring of -B KiB has slots of -s bytes. By -s 0 it would have 64 of them, and lose packets.
+	ip netns exec "$ns" tcpdump -i rigtap -Z root --immediate-mode -U -s $((mtu_max + 64)) \
+		-B 16384 -w "$1" "${2:-tcp}" \
 		>/dev/null 2>"$state/tcpdump.log" </dev/null &
 	echo $! >"$state/tcpdump.pid"
 	until [ -s "$1" ]; do
