@@ -21,6 +21,7 @@ bool link_stream_input(struct link *link)
 	bool has_moved = false;
 
 	for (int round = 0; round < ROUNDS_IN; round++) {
+		uint64_t asked = iwarp_counts(link->stream)->requests_in;
 		size_t n;
 
 		iwarp_want(link->stream, link->net->now_ns, &l);
@@ -29,6 +30,7 @@ bool link_stream_input(struct link *link)
 		switch (link_socket_recv(link, &l, &n)) {
 		case SOCKET_MOVED:
 			iwarp_got(link->stream, link->net->now_ns, &l, n);
+			link->net->asked += iwarp_counts(link->stream)->requests_in - asked;
 			has_moved = true;
 			if (n < l.length)
 				return true;

@@ -4,6 +4,7 @@
  * stands by, looking now and then whether that is still so, while somebody does: whoever polls is
  * not to pay for a thread that wakes up with every byte.
  */
+#include <errno.h>
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>
@@ -18,6 +19,9 @@ enum { NS_PER_MS = 1000000, MS_MAX = 1000, MS_MAX_SEEN = 250 };
 /* How long nobody must have polled before the thread takes over. */
 static const uint64_t stand_by_ns = 4 * NS_PER_MS;
 
+/* Processor time in which a program that polls does so many times over. */
+static const uint64_t worked_much_ns = NS_PER_MS / 4;
+
 /* How long requests may wait for others at most: where that happens, and where polls send them. */
 static const uint64_t guard_ns = NS_PER_MS / 10, guard_most_ns = NS_PER_MS * 4 / 5;
 
@@ -30,6 +34,12 @@ enum { FAVOUR_MAX = 16, FAVOUR_THREAD = 4 };
 /* Polls from one arrival to the next, or in stand_by_ns, of who leaves nothing to the thread. */
 enum { POLLS_MANY = 8 };
 
+/*
+ * Arrivals for which the thread watches after standing by kept a peer waiting: twice as many each
+ * time, until it has stood by for so many periods in a row.
+ */
+enum { BAN_FIRST = 256, BAN_MAX = 65536, PERIODS_GOOD = 64 };
+
 /* Requests that wait for each other, and how large they may be together. */
 enum { BURST_LONG = 16, BURST_MAX = 128, BURST_BYTES = 256 * 1024 };
 
@@ -39,6 +49,8 @@ enum { BURST_LONG = 16, BURST_MAX = 128, BURST_BYTES = 256 * 1024 };
  */
 void progress_found(struct net *net, bool is_poll)
 {
+	if (net->ban_left > 0)
+		net->ban_left--;
 	if (is_poll && net->favour < FAVOUR_MAX)
 		net->favour++;
 	else if (!is_poll && net->favour > -FAVOUR_MAX)
@@ -48,7 +60,7 @@ void progress_found(struct net *net, bool is_poll)
 /* Whether polls, of which there were some, do what the thread is for. */
 static bool may_stand_by(const struct net *net)
 {
-	return net->favour >= 0 && !adapter_has_sleepers(net->adapter);
+	return net->favour >= 0 && net->ban_left == 0 && !adapter_has_sleepers(net->adapter);
 }
 
 static uint64_t due(const struct net *net)
@@ -85,23 +97,60 @@ static void guard(struct net *net)
 	net->is_guarded = false;
 }
 
-static void stand_by(struct net *net)
+/* Processor time of the whole process. */
+static uint64_t worked_ns(void)
 {
-	struct weft_adapter *a = net->adapter;
-	uint64_t polls = a->polls;
-	struct timespec until = to_timespec(net_look_at_clock(net) + stand_by_ns);
+	struct timespec t;
 
-	pthread_cond_timedwait(&net->rouse, &a->lock, &until);
-	if (net->is_waiting)
-		guard(net);
-	if (a->polls - polls >= POLLS_MANY && may_stand_by(net)) {
-		net->is_all_due = true; /* whoever polls may do so seldom */
-		return;
-	}
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * 1000 * NS_PER_MS + (uint64_t)t.tv_nsec;
+}
+
+/* A peer asked for something, and the program was at work but did not poll. */
+static void ban(struct net *net)
+{
+	net->bans++;
+	net->ban = net->ban == 0 ? BAN_FIRST : net->ban < BAN_MAX ? 2 * net->ban : BAN_MAX;
+	net->ban_left = net->ban;
+}
+
+/*
+ * The program does not poll any more. To stand by was a bet that its polls find what peers ask for,
+ * and nothing proves that before: polls that found acknowledgements of its own requests were
+ * perhaps for these alone, and it waits for bytes to change in its memory (as perftest's
+ * ib_write_lat does). What lies in the sockets now shows whether the bet was lost. A program that
+ * the kernel did not let run proves nothing.
+ */
+static void relieve(struct net *net, bool has_worked)
+{
+	uint64_t asked = net->asked;
+
 	net->is_standing_by = false;
+	net->periods = 0;
 	if (net->favour > 0)
 		net->favour = 0; /* it polls, but not for what comes */
 	hot_watch(net);
+	adapter_watch(net->adapter);
+	if (net->asked != asked && has_worked)
+		ban(net);
+}
+
+static void stand_by(struct net *net)
+{
+	struct weft_adapter *a = net->adapter;
+	uint64_t polls = a->polls, worked = worked_ns();
+	struct timespec until = to_timespec(net_look_at_clock(net) + stand_by_ns);
+	bool is_over = pthread_cond_timedwait(&net->rouse, &a->lock, &until) == ETIMEDOUT;
+
+	if (net->is_waiting)
+		guard(net);
+	if (a->polls - polls < POLLS_MANY || !may_stand_by(net)) {
+		relieve(net, is_over && worked_ns() - worked >= worked_much_ns);
+		return;
+	}
+	net->is_all_due = true; /* whoever polls may do so seldom */
+	if (++net->periods % PERIODS_GOOD == 0)
+		net->ban = 0;
 }
 
 /* How long nobody need look at the sockets. */

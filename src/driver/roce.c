@@ -184,6 +184,7 @@ bool roce_take(struct roce *r, const struct ib_in *in)
 		contacts_input(r);
 		return true;
 	}
+	r->net->asked += iba_is_request(in->bytes, in->length);
 	ear = ear_of(r, in);
 	if (ear)
 		udp_flow_learn(r->udp, ear, in);

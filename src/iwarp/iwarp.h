@@ -129,6 +129,7 @@ const char *iwarp_peer_words(const struct iwarp_stream *s);
 
 struct iwarp_counts {
 	uint64_t messages_in, messages_out;
+	uint64_t requests_in; /* segments of the peer's, not of its answers */
 	uint64_t fpdus_in, fpdus_out;
 	uint64_t bytes_in, bytes_out;	  /* of the stream */
 	uint64_t payload_in, payload_out; /* of those: the consumers' own */

@@ -481,6 +481,9 @@ enum rx_result rdmap_rx_deliver(struct iwarp_stream *s, uint64_t now_ns, const u
 {
 	const struct rx_segment *seg = &s->rx.segment;
 
+	s->counts.requests_in += seg->opcode != RDMAP_READ_RESPONSE &&
+				 seg->opcode != RDMAP_ATOMIC_RESPONSE &&
+				 seg->opcode != RDMAP_TERMINATE;
 	switch (seg->opcode) {
 	case RDMAP_WRITE:
 		s->counts.payload_in += seg->bytes;

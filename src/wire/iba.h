@@ -227,6 +227,12 @@ static inline bool iba_is_end(const uint8_t *bytes, size_t length)
 	       (iba_form(bytes[0])->traits & (IBA_FIRST | IBA_LAST)) == IBA_LAST;
 }
 
+/* Whether a peer asks for something with it; not an answer, nor a notice of congestion. */
+static inline bool iba_is_request(const uint8_t *bytes, size_t length)
+{
+	return length >= IBA_BTH_BYTES && (iba_form(bytes[0])->traits & IBA_REQUEST);
+}
+
 /* Just the headers. The return value is how many bytes they are: iba_form()->header_bytes. */
 uint32_t iba_encode(const struct iba_packet *p, uint8_t bytes[IBA_HEADERS_MAX]);
 
