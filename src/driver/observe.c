@@ -10,6 +10,7 @@
 
 #include "driver/fork.h"
 #include "driver/net.h"
+#include "driver/output.h"
 
 enum { VARIABLES = 4 };
 
@@ -82,7 +83,7 @@ void observe_complain(const char *variable, const char *value, int error)
 	observe_lock();
 	if (!is_told(variable))
 		fprintf(stderr, "weft[%ld]: %s=%s: %s\n", (long)getpid(), variable, value,
-			strerror(-error));
+			output_words(error));
 	observe_unlock();
 }
 

@@ -6,6 +6,8 @@
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
@@ -13,7 +15,9 @@
 
 #include "driver/calls.h"
 
-enum { NS_PER_S = 1000000000, CLOCK_OFF_NS = 1000000 };
+enum { NS_PER_S = 1000000000, CLOCK_OFF_NS = 1000000, TRIES_MAX = 16 };
+
+enum { FLAGS = O_CLOEXEC | O_NOCTTY | O_NOFOLLOW | O_APPEND };
 
 static int path_expand(const char *path, char *out, size_t size)
 {
@@ -36,18 +40,78 @@ static int path_expand(const char *path, char *out, size_t size)
 	return 0;
 }
 
+/* The number behind it, if the path is that of a descriptor of this process; else -1. */
+static int path_descriptor(const char *path)
+{
+	static const char *const folders[] = { "/dev/fd/", "/proc/self/fd/" };
+
+	if (strcmp(path, "/dev/stdout") == 0)
+		return STDOUT_FILENO;
+	if (strcmp(path, "/dev/stderr") == 0)
+		return STDERR_FILENO;
+	for (int i = 0; i < 2; i++) {
+		const char *digits = path + strlen(folders[i]);
+		char *end;
+		long number;
+
+		if (strncmp(path, folders[i], strlen(folders[i])) != 0)
+			continue;
+		number = strtol(digits, &end, 10);
+		if (end > digits && *end == '\0' && number >= 0 && number <= INT_MAX)
+			return (int)number;
+	}
+	return -1;
+}
+
+/*
+ * Whether what lies there may get what the program does. Others may have laid it there, in /tmp for
+ * example: a file of theirs, one that they may read, or another name of a file that is precious to
+ * us. Devices are root's to make.
+ */
+static int file_judge(const struct stat *st)
+{
+	if (S_ISCHR(st->st_mode) && (st->st_uid == 0 || st->st_uid == geteuid()))
+		return 0;
+	if (!S_ISREG(st->st_mode) && !S_ISFIFO(st->st_mode))
+		return -OUTPUT_NO_FILE;
+	if (st->st_uid != geteuid())
+		return -OUTPUT_FOREIGN;
+	if (st->st_mode & (S_IRWXG | S_IRWXO))
+		return -OUTPUT_OPEN_TO_OTHERS;
+	return S_ISREG(st->st_mode) && st->st_nlink > 1 ? -OUTPUT_HARD_LINK : 0;
+}
+
 /* The lock comes before the file is emptied: it may be another's. */
 static int file_prepare(int fd)
 {
 	struct stat st;
+	int err;
 
-	if (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
-		return -EBUSY;
 	if (fstat(fd, &st) < 0)
 		return -errno;
+	err = file_judge(&st);
+	if (err < 0)
+		return err;
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0 && errno == EWOULDBLOCK)
+		return -EBUSY;
 	if (S_ISREG(st.st_mode) && ftruncate(fd, 0) < 0)
 		return -errno;
-	return 0;
+	/* Only to open it was not to wait. */
+	return fcntl(fd, F_SETFL, O_APPEND) < 0 ? -errno : 0;
+}
+
+/* What is there already. */
+static int file_open(const char *path)
+{
+	int fd = open(path, O_WRONLY | FLAGS | O_NONBLOCK), err;
+
+	if (fd < 0)
+		return errno == ELOOP ? -OUTPUT_LINK : errno == ENXIO ? -OUTPUT_NO_READER : -errno;
+	err = file_prepare(fd);
+	if (err == 0)
+		return fd;
+	close(fd);
+	return err;
 }
 
 int output_open(const char *path)
@@ -57,14 +121,45 @@ int output_open(const char *path)
 
 	if (err < 0)
 		return err;
-	fd = open(expanded, O_WRONLY | O_CREAT | O_CLOEXEC | O_NOCTTY | O_APPEND, 0600);
-	if (fd < 0)
-		return -errno;
-	err = file_prepare(fd);
-	if (err == 0)
-		return fd;
-	close(fd);
-	return err;
+	fd = path_descriptor(expanded);
+	if (fd >= 0) {
+		fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+		return fd < 0 ? -errno : fd;
+	}
+	/* Bound: it must come and go between two calls each time. */
+	for (int tries = 0; tries < TRIES_MAX; tries++) {
+		fd = open(expanded, O_WRONLY | O_CREAT | O_EXCL | FLAGS, 0600);
+		if (fd >= 0) {
+			(void)flock(fd, LOCK_EX | LOCK_NB);
+			return fd;
+		}
+		if (errno != EEXIST)
+			return -errno;
+		fd = file_open(expanded);
+		if (fd != -ENOENT)
+			return fd;
+	}
+	return -EBUSY;
+}
+
+const char *output_words(int err)
+{
+	switch (-err) {
+	case OUTPUT_LINK:
+		return "This is a symbolic link, which is not followed";
+	case OUTPUT_NO_FILE:
+		return "This is not a regular file";
+	case OUTPUT_NO_READER:
+		return "This is a FIFO that no process reads";
+	case OUTPUT_FOREIGN:
+		return "This file belongs to another user";
+	case OUTPUT_OPEN_TO_OTHERS:
+		return "Its mode lets other users read or write this file; 0600 is needed";
+	case OUTPUT_HARD_LINK:
+		return "This file has another name (a hard link)";
+	default:
+		return strerror(-err);
+	}
 }
 
 static int write_all(int fd, const uint8_t *bytes, size_t length)
