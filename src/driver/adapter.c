@@ -144,6 +144,8 @@ enum weft_reason weft_adapter_open(const struct weft_adapter_options *options,
 
 	if (!adapter)
 		return WEFT_R_NULL_ARGUMENT;
+	if (fork_is_child())
+		fork_notice();
 	if (options)
 		config.options = *options;
 	if (pages_can_be_asked()) {

@@ -9,6 +9,7 @@
 #include <pthread.h>
 
 #include "base/check.h"
+#include "driver/fork.h"
 #include "driver/observe.h"
 #include "verbs/verbs.h"
 
@@ -76,6 +77,8 @@ static inline struct weft_adapter *adapter_of(struct adapter *core)
 
 static inline struct adapter *adapter_enter(struct weft_adapter *a)
 {
+	if (__builtin_expect(fork_is_child(), 0))
+		fork_notice();
 	pthread_mutex_lock(&a->lock);
 	if (a->core.trace)
 		(void)adapter_now_ns(a);

@@ -5,11 +5,13 @@
  *
  * fork(): an adapter stays with the process that opened it. The child gives its copies of the
  * sockets back, so that a peer learns when the parent is gone, and what it still has of the adapter
- * it can only destroy.
+ * it can only destroy. A child that was made past fork() does the same as soon as it calls
+ * something, and nothing at all if it just exits.
  */
 #include "driver/fork.h"
 
 #include <sched.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "driver/contact.h"
@@ -27,9 +29,39 @@ static struct {
 	.adapters = { &process.adapters, &process.adapters },
 };
 
+static const bool is_not_known = true;
+const volatile bool *fork_mark = &is_not_known;
+
+static volatile bool *mark; /* the page; NULL: there is none */
+static pid_t owner;	    /* who has the adapters: a child that shares all memory is another */
+
+/* Kernels before 4.14 do not empty it: then only the process id tells, and only at the end. */
+static void mark_process(void)
+{
+	size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
+	void *page;
+
+	owner = getpid();
+	if (!mark) {
+		page = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			    0);
+		if (page == MAP_FAILED)
+			return;
+		if (madvise(page, bytes, MADV_WIPEONFORK) != 0) {
+			munmap(page, bytes);
+			return;
+		}
+		mark = page;
+	}
+	*mark = true;
+	fork_mark = mark;
+}
+
 void fork_enlist(struct weft_adapter *a)
 {
 	pthread_mutex_lock(&process.lock);
+	if (owner != getpid() || !mark)
+		mark_process();
 	list_add_tail(&process.adapters, &a->fork_link);
 	pthread_mutex_unlock(&process.lock);
 }
@@ -60,7 +92,8 @@ static bool lock_soon(pthread_mutex_t *lock)
 
 __attribute__((destructor)) static void send_what_waits(void)
 {
-	if (!lock_soon(&process.lock))
+	/* What waits in a child is its parent's to send. */
+	if (fork_is_child() || owner != getpid() || !lock_soon(&process.lock))
 		return;
 	for (struct list *at = process.adapters.next; at != &process.adapters; at = at->next) {
 		struct weft_adapter *a = adapter_at(at);
@@ -85,6 +118,19 @@ void fork_prepare(void)
 	pthread_mutex_lock(&process.lock);
 	for (struct list *at = process.adapters.next; at != &process.adapters; at = at->next)
 		pthread_mutex_lock(&adapter_at(at)->lock);
+}
+
+static void seize(pthread_mutex_t *lock)
+{
+	pthread_mutex_init(lock, NULL);
+	pthread_mutex_lock(lock);
+}
+
+void fork_seize(void)
+{
+	seize(&process.lock);
+	for (struct list *at = process.adapters.next; at != &process.adapters; at = at->next)
+		seize(&adapter_at(at)->lock);
 }
 
 void fork_parent(void)
@@ -124,6 +170,7 @@ static void net_abandon(struct net *net)
 
 void fork_child(void)
 {
+	mark_process();
 	while (!list_is_empty(&process.adapters)) {
 		struct weft_adapter *a = adapter_at(list_pop(&process.adapters));
 

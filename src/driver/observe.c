@@ -34,6 +34,8 @@ void observe_unlock(void)
 /* A fork finds nothing half done, neither in adapters nor in what they share: all is locked. */
 static void before_fork(void)
 {
+	if (fork_is_child())
+		fork_notice();
 	fork_prepare();
 	observe_lock();
 	stat_lock();
@@ -57,6 +59,15 @@ static void forked(void)
 	stat_unlock();
 	observe_unlock();
 	fork_child();
+}
+
+void fork_notice(void)
+{
+	fork_seize();
+	pthread_mutex_init(&process.lock, NULL);
+	observe_lock();
+	stat_seize();
+	forked();
 }
 
 static void prepare(void)
@@ -154,6 +165,8 @@ void observe_tick(struct weft_adapter *a)
 
 __attribute__((destructor)) static void process_ends(void)
 {
+	if (fork_is_child())
+		return; /* all of it is the parent's */
 	recordings_flush();
 	faults_tell();
 }

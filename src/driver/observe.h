@@ -89,6 +89,9 @@ void stat_lock(void);
 void stat_unlock(void);
 void stat_forget(void);
 
+/* As fork_seize(). */
+void stat_seize(void);
+
 /* ---- faults.c -------------------------------------------------------------------------------- */
 
 /*

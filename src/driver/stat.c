@@ -329,6 +329,12 @@ void stat_unlock(void)
 	pthread_mutex_unlock(&stat.lock);
 }
 
+void stat_seize(void)
+{
+	pthread_mutex_init(&stat.lock, NULL);
+	pthread_mutex_lock(&stat.lock);
+}
+
 void stat_forget(void)
 {
 	/* The names are the parent's; a copy held here would outlive it. */
