@@ -113,8 +113,25 @@ static int failed(int fd)
 	return -error;
 }
 
+/*
+ * A forged ICMP error makes the kernel believe that a path takes only small packets, and
+ * RoCE cannot send smaller ones than its two ends agreed on: so no socket goes by that. Those that
+ * send keep the flag against fragments (with it the identification is 0, which the ICRC counts on),
+ * those that receive do not even let the kernel take note.
+ */
+static void ignore_path_mtu(int fd, bool is_ipv6, bool is_sender)
+{
+	if (is_ipv6)
+		udp_set(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER,
+			is_sender ? IPV6_PMTUDISC_PROBE : IPV6_PMTUDISC_INTERFACE);
+	else
+		udp_set(fd, IPPROTO_IP, IP_MTU_DISCOVER,
+			is_sender ? IP_PMTUDISC_PROBE : IP_PMTUDISC_INTERFACE);
+}
+
 static void set_input(int fd, bool is_ipv6)
 {
+	ignore_path_mtu(fd, is_ipv6, false);
 	udp_set(fd, SOL_SOCKET, SO_RCVBUF, BUFFER_BYTES);
 	udp_set(fd, SOL_SOCKET, SO_RCVBUFFORCE, BUFFER_BYTES); /* beyond the limit, who may */
 	udp_set(fd, SOL_UDP, OPTION_UDP_GRO, 1);
@@ -212,14 +229,13 @@ int udp_sender_socket_open(bool is_ipv6, const struct inet_end *from)
 	udp_set(fd, SOL_SOCKET, SO_SNDBUF, BUFFER_BYTES);
 	if (bind(fd, &name.any, length) < 0)
 		return failed(fd);
+	ignore_path_mtu(fd, is_ipv6, true);
 	if (is_ipv6) {
-		udp_set(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER, IPV6_PMTUDISC_DO);
 		udp_set(fd, IPPROTO_IPV6, IPV6_MULTICAST_IF,
 			(int)udp_interface_of(true, from->address));
 	} else {
 		const struct ip_mreqn at = { .imr_address = name.v4.sin_addr };
 
-		udp_set(fd, IPPROTO_IP, IP_MTU_DISCOVER, IP_PMTUDISC_DO);
 		(void)setsockopt(fd, IPPROTO_IP, IP_MULTICAST_IF, &at, sizeof(at));
 	}
 	return fd;

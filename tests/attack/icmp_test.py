@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""icmp_test.py BUILD: an attacker off the path forges ICMP errors about a RoCE connection's packets.
+
+It knows the addresses of both ends and nothing else: it tries all source ports that weft sends from.
+"""
+import os
+import struct
+import sys
+
+from attack import Children, main
+from wire import ROCE_PORT, Lan, Pings, Tap, checksum, ethernet, ip_header, packed, udp_header
+
+WEFT = os.path.join(os.path.realpath(sys.argv[1]), "weft")
+SOURCE_PORTS = range(0xc000, 0x10000)
+TOO_SMALL = {4: 552, 6: 1280}
+
+
+def icmp(family, kind, about):
+    """(type, code, the 32 bits that follow the checksum) for each family."""
+    forms = {"too big": {4: (3, 4, TOO_SMALL[4]), 6: (2, 0, TOO_SMALL[6])},
+             "port unreachable": {4: (3, 3, 0), 6: (1, 4, 0)}}
+    return struct.pack("!BBHI", *forms[kind][family][:2], 0, forms[kind][family][2]) + about
+
+
+def error_about(mallory, sender, receiver, ports, kind, family):
+    """An ICMP error to the sender, from nowhere special, about a packet of its to the receiver."""
+    source, to = mallory.address(family), sender.address(family)
+    ends = sender.address(family), receiver.address(family)
+    inner = ip_header(*ends, 17, 8 + 1080) + udp_header(*ports, 1080)
+    body = icmp(family, kind, inner)
+    pseudo = b""
+    if family == 6:
+        pseudo = packed(source) + packed(to) + struct.pack("!II", len(body), 58)
+    body = body[:2] + struct.pack("!H", checksum(pseudo + body)) + body[4:]
+    packet = ip_header(source, to, 1 if family == 4 else 58, len(body)) + body
+    return ethernet(mallory, sender, packet)
+
+
+def attack(kind, family):
+    with Lan(3) as (server, client, mallory), Children() as start:
+        pings = Pings(start, WEFT, (server, client), family)
+        pings.go_on("before the attack")
+        tap = Tap(mallory)
+        for sender, receiver in ((client, server), (server, client)):
+            for port in SOURCE_PORTS:
+                tap.send(error_about(mallory, sender, receiver, (port, ROCE_PORT), kind, family))
+            # The sockets that receive have weft's own port.
+            for port in SOURCE_PORTS:
+                tap.send(error_about(mallory, sender, receiver, (ROCE_PORT, port), kind, family))
+            pings.go_on("after the attack on %s" % sender.address(family))
+
+
+def test_fragmentation_needed_ipv4(folder):
+    attack("too big", 4)
+
+
+def test_packet_too_big_ipv6(folder):
+    attack("too big", 6)
+
+
+def test_port_unreachable_ipv4(folder):
+    attack("port unreachable", 4)
+
+
+def test_port_unreachable_ipv6(folder):
+    attack("port unreachable", 6)
+
+
+main(globals())
