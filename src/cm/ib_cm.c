@@ -82,14 +82,9 @@ bool conv_was_established(const struct conv *c)
 	return states[c->state].is_established;
 }
 
-static void count_half_open(struct ib_cm *cm, const struct conv *c, enum ib_cm_state from,
-			    enum ib_cm_state to)
+bool conv_is_half_open(const struct conv *c)
 {
-	uint32_t by = (uint32_t)states[to].is_half_open - (uint32_t)states[from].is_half_open;
-
-	cm->counts.half_open += by;
-	if (by)
-		*crowd_of(cm, &c->ip) += (uint16_t)by;
+	return states[c->state].is_half_open;
 }
 
 void conv_move(struct ib_cm *cm, struct conv *c, enum ib_cm_state to, enum weft_reason reason)
@@ -102,8 +97,9 @@ void conv_move(struct ib_cm *cm, struct conv *c, enum ib_cm_state to, enum weft_
 							  .a = from,
 							  .b = to,
 							  .reason = (uint16_t)reason });
+	conv_count_half_open(cm, c, -1);
 	c->state = to;
-	count_half_open(cm, c, from, to);
+	conv_count_half_open(cm, c, 1);
 	cm->counts.timewait += to == IB_CM_TIMEWAIT;
 	cm->counts.timewait -= from == IB_CM_TIMEWAIT;
 	if (!states[to].holds_qpn)
@@ -124,19 +120,14 @@ static uint32_t hash_number(const struct ib_cm *cm, uint64_t number)
 	return (uint32_t)siphash_u64(cm->secret.key, number);
 }
 
-static uint32_t hash_peer(const struct ib_cm *cm, bool is_ipv6, const struct inet_end *peer,
-			  uint32_t number)
+uint32_t hash_peer(const struct ib_cm *cm, bool is_ipv6, const struct inet_end *peer,
+		   uint32_t number)
 {
 	uint64_t words[2] = { 0 };
 
 	memcpy(words, peer->address, is_ipv6 ? 16 : 4);
 	words[0] = siphash_u64(cm->secret.key, words[0] ^ (uint64_t)number << 32);
 	return hash_number(cm, words[0] ^ words[1]);
-}
-
-uint16_t *crowd_of(struct ib_cm *cm, const struct ibcm_ip *ip)
-{
-	return &cm->crowds[hash_peer(cm, ip->is_ipv6, &ip->to, 0) % CROWDS];
 }
 
 static uint32_t conv_hash(const struct ib_cm *cm, const struct conv *c, enum conv_index index)
@@ -197,10 +188,13 @@ struct conv *conv_find_peer(const struct ib_cm *cm, const struct ibcm_ip *ip, ui
 	return c;
 }
 
-struct conv *conv_find_qpn(const struct ib_cm *cm, const struct ibcm_ip *ip, uint32_t qpn)
+/* Bound: the chain; a peer chooses neither its place nor, without our help, its length. */
+struct conv *conv_find_qpn(const struct ib_cm *cm, const struct ibcm_ip *ip, uint32_t qpn,
+			   const struct conv *after)
 {
 	uint32_t hash = hash_peer(cm, ip->is_ipv6, &ip->from, qpn);
-	struct conv *c = conv_at(cm, cm->heads[BY_PEER_QPN][hash & cm->mask]);
+	struct conv *c = conv_at(cm, after ? after->next[BY_PEER_QPN]
+					   : cm->heads[BY_PEER_QPN][hash & cm->mask]);
 
 	while (c && (c->peer.qpn != qpn || !address_is_same(&c->ip, &c->ip.to, ip, &ip->from)))
 		c = conv_at(cm, c->next[BY_PEER_QPN]);
@@ -253,6 +247,7 @@ struct conv *conv_new(struct ib_cm *cm, const struct ibcm_ip *ip)
 	list_init(&c->to_send);
 	list_init(&c->to_tell);
 	list_init(&c->aged);
+	c->host = host_get(cm, ip->is_ipv6, &ip->to);
 	conv_index_add(cm, c, BY_ID);
 	cm->counts.conversations++;
 	return c;
@@ -262,6 +257,7 @@ static void conv_free(struct ib_cm *cm, struct conv *c)
 {
 	CHECK(c->state == IB_CM_IDLE && c->events == 0);
 	conv_index_remove(cm, c, BY_ID);
+	host_put(cm, c);
 	list_add_tail(&cm->free, &c->aged);
 	cm->counts.conversations--;
 }
@@ -318,8 +314,11 @@ void conv_hush(struct conv *c)
 	list_remove(&c->to_send);
 }
 
-void conv_establish(struct ib_cm *cm, struct conv *c)
+void conv_establish(struct ib_cm *cm, uint64_t now_ns, struct conv *c)
 {
+	const struct ibcm_ip ip = { .is_ipv6 = c->ip.is_ipv6, .from = c->ip.to, .to = c->ip.from };
+
+	(void)stale_clear(cm, now_ns, c, &ip, c->peer.qpn);
 	timer_queue_cancel(&cm->timers, &c->timer);
 	conv_hush(c);
 	conv_move(cm, c, IB_CM_CONNECTED, WEFT_OK);
@@ -455,11 +454,15 @@ struct ib_cm *ib_cm_create(const struct ib_cm_config *config)
 	list_init(&cm->to_send);
 	list_init(&cm->to_tell);
 	list_init(&cm->aged);
+	list_init(&cm->strangers);
 	while (buckets < cm->config.conversations_max)
 		buckets *= 2;
 	cm->mask = buckets - 1;
 	cm->convs = calloc(cm->config.conversations_max, sizeof(*cm->convs));
-	error = timer_queue_init(&cm->timers, cm->config.conversations_max) || !cm->convs;
+	cm->hosts = calloc(cm->config.conversations_max, sizeof(*cm->hosts));
+	cm->host_heads = calloc(buckets, sizeof(*cm->host_heads));
+	error = timer_queue_init(&cm->timers, cm->config.conversations_max) || !cm->convs ||
+		!cm->hosts || !cm->host_heads;
 	for (int i = 0; i < INDEXES; i++) {
 		cm->heads[i] = calloc(buckets, sizeof(*cm->heads[i]));
 		error = error || !cm->heads[i];
@@ -476,6 +479,8 @@ void ib_cm_destroy(struct ib_cm *cm)
 		free(cm->heads[i]);
 	timer_queue_fini(&cm->timers);
 	free(cm->convs);
+	free(cm->host_heads);
+	free(cm->hosts);
 	free(cm);
 }
 

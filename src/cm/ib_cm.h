@@ -68,7 +68,8 @@ struct ib_cm_config {
 	uint32_t conversations_max; /* [4096] of all kinds, with those in time wait */
 	/*
 	 * [512] that peers began and that are not established yet. Of one address there may be up
-	 * to IB_CM_CROWD times as many as are left: whoever floods leaves room for others.
+	 * to IB_CM_CROWD times as many as are left. When that is reached, a request of a peer that
+	 * has not answered takes the place of an older one; see ib_cm_host.c.
 	 */
 	uint32_t half_open_max;
 	uint32_t transports; /* [RC and UC] taken: 1 << enum ibcm_transport */
@@ -346,8 +347,11 @@ struct ib_cm_counts {
 	uint64_t dropped;	      /* of mads_in: refused or not understood */
 	enum weft_reason dropped_for; /* the latest */
 	uint64_t rejects_in, rejects_out;
-	uint64_t full;	  /* requests that found no room and were left to be sent again */
-	uint64_t crowded; /* of these: because of others from the same address */
+	uint64_t full;	     /* requests that found no room and were left to be sent again */
+	uint64_t crowded;    /* of these: because of others from the same address */
+	uint64_t displaced;  /* strangers that did not answer, ended to make room */
+	uint64_t unsaid;     /* messages to strangers that were not sent again */
+	uint64_t challenges; /* questions whether a peer still knows of its connection */
 };
 
 const struct ib_cm_counts *ib_cm_counts(const struct ib_cm *cm);

@@ -223,13 +223,13 @@ enum weft_reason ib_cm_established(struct ib_cm *cm, uint64_t now_ns, uint32_t i
 {
 	struct conv *c = conv_find(cm, id);
 
-	(void)now_ns;
 	if (!c)
 		return WEFT_R_CM_UNKNOWN;
 	if (c->state != IB_CM_REP_SENT && c->state != IB_CM_MRA_REP_RCVD)
 		return WEFT_OK;
 	c->begin_bytes = 0;
-	conv_establish(cm, c);
+	conv_prove(cm, c);
+	conv_establish(cm, now_ns, c);
 	return WEFT_OK;
 }
 

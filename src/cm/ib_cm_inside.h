@@ -25,12 +25,14 @@ struct conv {
 	bool is_in[INDEXES];
 	struct list to_send; /* of the agent, while `owes` is not 0 */
 	struct list to_tell; /* of the agent, while `events` is not 0 */
-	struct list aged;    /* of the agent: in time wait, in the order they came there */
+	struct list aged;    /* of the agent: in time wait, or strangers, in the order they came */
 	struct timer timer;  /* by state, see states[] */
 
 	enum ib_cm_state state;
 	uint32_t id, peer_id; /* peer_id 0: not known */
+	uint32_t host;	      /* the peer's, by slot */
 	bool is_active, is_sidr;
+	bool is_stranger;  /* passive: the peer has not shown that it has its address */
 	bool is_known;	   /* the owner has heard of it */
 	bool is_forgotten; /* the owner hears no more of it */
 	bool has_header;   /* of the RDMA CM */
@@ -40,6 +42,12 @@ struct conv {
 	uint32_t qpn;	   /* ours */
 	uint8_t traffic_class, hop_limit, ack_code;
 	uint64_t limit_ns; /* active: when it must be answered */
+	uint64_t began_ns; /* passive */
+	uint32_t credit;   /* messages of a stranger that were not answered */
+
+	/* Questions whether the peer still knows of the connection, and when the last was asked. */
+	uint32_t challenges;
+	uint64_t challenged_ns;
 
 	/* What is sent again, and how often it was. */
 	uint64_t response_ns; /* the peer may take so long to answer */
@@ -76,8 +84,19 @@ struct stray {
 	uint8_t message[MAD_BYTES];
 };
 
-/* Peers whose addresses have the same hash count as one. */
-enum { CROWDS = 1024 };
+/* Processes of weft have a CA GUID each; of so many the latest are remembered for an address. */
+enum { HOST_GUIDS = 8 };
+
+struct host {
+	uint32_t next; /* in its chain, or of the free ones */
+	uint32_t uses; /* conversations */
+	bool is_ipv6;
+	uint8_t address[16];
+	uint32_t strangers, known; /* half open */
+	uint32_t guid_next;
+	bool is_proved[HOST_GUIDS];
+	uint64_t guids[HOST_GUIDS];
+};
 
 struct ib_cm {
 	struct ib_cm_config config;
@@ -88,8 +107,13 @@ struct ib_cm {
 	uint32_t slots_used; /* ever; those beyond were never touched */
 	struct list free, to_send, to_tell, aged;
 	uint32_t *heads[INDEXES];
-	uint32_t mask;		 /* of a hash */
-	uint16_t crowds[CROWDS]; /* that are half open, by a hash of the peer's address */
+	uint32_t mask; /* of a hash */
+	struct host *hosts;
+	uint32_t *host_heads;
+	uint32_t hosts_used, host_free; /* ever; the first free one, 0: none */
+	struct list strangers;
+	uint32_t spare; /* messages that may go to strangers besides one for each of theirs */
+	uint64_t spare_ns;
 	struct timer_queue timers;
 	struct stray strays[STRAYS_MAX];
 	uint32_t stray_first, stray_count;
@@ -100,7 +124,12 @@ struct ib_cm {
 struct conv *conv_find(const struct ib_cm *cm, uint32_t id);
 struct conv *conv_find_peer(const struct ib_cm *cm, const struct ibcm_ip *ip, uint32_t peer_id,
 			    bool is_sidr);
-struct conv *conv_find_qpn(const struct ib_cm *cm, const struct ibcm_ip *ip, uint32_t qpn);
+
+/* With that QP of the address; after an earlier find, NULL: the first. */
+struct conv *conv_find_qpn(const struct ib_cm *cm, const struct ibcm_ip *ip, uint32_t qpn,
+			   const struct conv *after);
+uint32_t hash_peer(const struct ib_cm *cm, bool is_ipv6, const struct inet_end *peer,
+		   uint32_t number);
 
 /* A new one with an id, in IB_CM_IDLE; NULL when there is no room. */
 struct conv *conv_new(struct ib_cm *cm, const struct ibcm_ip *ip);
@@ -108,9 +137,6 @@ void conv_index_add(struct ib_cm *cm, struct conv *c, enum conv_index index);
 void conv_index_remove(struct ib_cm *cm, struct conv *c, enum conv_index index);
 
 void conv_move(struct ib_cm *cm, struct conv *c, enum ib_cm_state to, enum weft_reason reason);
-
-/* Of the conversations that are half open, those with the peer's address; ip is from us to it. */
-uint16_t *crowd_of(struct ib_cm *cm, const struct ibcm_ip *ip);
 void conv_tell(struct ib_cm *cm, struct conv *c, enum ib_cm_event_kind kind);
 
 /* The owner went on without waiting for this event. */
@@ -125,13 +151,38 @@ void conv_forget(struct ib_cm *cm, struct conv *c);
 /* Into time wait, with the last event if it had none. */
 void conv_end(struct ib_cm *cm, uint64_t now_ns, struct conv *c, enum weft_reason reason);
 
-/* Passive: the peer is known to be ready. */
-void conv_establish(struct ib_cm *cm, struct conv *c);
+/* Passive: the peer is known to be ready. What else claims to be connected to its QP ends. */
+void conv_establish(struct ib_cm *cm, uint64_t now_ns, struct conv *c);
 
 /* What was to be said is no longer. */
 void conv_hush(struct conv *c);
 
 bool conv_was_established(const struct conv *c);
+bool conv_is_half_open(const struct conv *c);
+
+/* ---- ib_cm_host.c: peers by address --------------------------------------------------------- */
+
+struct host *host_find(struct ib_cm *cm, bool is_ipv6, const struct inet_end *peer); /* or NULL */
+uint32_t host_get(struct ib_cm *cm, bool is_ipv6, const struct inet_end *peer);
+void host_put(struct ib_cm *cm, const struct conv *c);
+struct host *host_of(const struct ib_cm *cm, const struct conv *c);
+
+/* Whether a peer with that CA GUID has shown that it has the host's address. NULL: no. */
+bool host_is_proved(const struct host *h, uint64_t guid);
+/* It has: a message came that has our id. */
+void conv_prove(struct ib_cm *cm, struct conv *c);
+
+void conv_count_half_open(struct ib_cm *cm, struct conv *c, int by);
+
+/* Room for one more; if need be a stranger's that did not answer ends for it. */
+enum weft_reason half_open_room(struct ib_cm *cm, uint64_t now_ns, const struct ibcm_ip *back,
+				bool is_stranger);
+
+void spare_refill(struct ib_cm *cm, uint64_t now_ns);
+/* A message of it came. */
+void conv_credit(struct conv *c);
+/* A message to it goes out: one that a stranger must have so much credit for. */
+bool conv_may_say(struct ib_cm *cm, struct conv *c, uint32_t least_credit);
 
 /* ---- ib_cm_time.c --------------------------------------------------------------------------- */
 
@@ -147,6 +198,8 @@ void conv_say(struct ib_cm *cm, struct conv *c, struct ibcm_msg *m);
 void conv_say_again(struct ib_cm *cm, struct conv *c);
 void conv_say_mra(struct ib_cm *cm, struct conv *c);
 void conv_say_reject(struct ib_cm *cm, struct conv *c, const struct ib_cm_reject *r);
+/* To be said when the peer is heard again. */
+void conv_keep_reject(struct ib_cm *cm, struct conv *c, const struct ib_cm_reject *r);
 void conv_say_dreq(struct ib_cm *cm, uint64_t now_ns, struct conv *c, struct ibcm_bytes private);
 void conv_say_drep(struct ib_cm *cm, struct conv *c, struct ibcm_bytes private);
 void conv_say_sidr(struct ib_cm *cm, struct conv *c, const struct ib_cm_answer *a);
@@ -159,6 +212,8 @@ void stray_apr(struct ib_cm *cm, const struct ibcm_ip *ip, const struct ibcm_msg
 	       uint8_t status);
 void stray_sidr(struct ib_cm *cm, const struct ibcm_ip *ip, const struct ibcm_msg *request,
 		uint8_t status);
+/* A DREQ that names no QP: a peer that has the connection ignores it, any other answers. */
+void stray_challenge(struct ib_cm *cm, const struct conv *c);
 
 /* The private data of a request: the header of the RDMA CM and what follows it. */
 struct ibcm_bytes request_data(const struct conv *c, struct ibcm_bytes private, uint8_t *room);
@@ -172,9 +227,13 @@ enum weft_reason recv_sidr_req(struct ib_cm *cm, uint64_t now_ns, const struct i
 			       const struct ibcm_msg *m);
 
 /*
- * A QP of the peer is to be connected: what else claims to be connected to it ends. True: it was
- * established, and the newcomer is refused as well (IBA 12.9.8.3.1).
+ * A peer that is proved connects this QP of its: what else claims to be connected to it ends, but
+ * for one. True: something was established.
  */
-bool stale_clear(struct ib_cm *cm, uint64_t now_ns, const struct ibcm_ip *ip, uint32_t qpn);
+bool stale_clear(struct ib_cm *cm, uint64_t now_ns, const struct conv *but,
+		 const struct ibcm_ip *ip, uint32_t qpn);
+
+/* Whether the peer is asked just now if it still knows of the connection. */
+bool challenge_is_open(const struct conv *c, uint64_t now_ns);
 
 bool qpn_is_sound(uint32_t qpn);

@@ -65,10 +65,11 @@ static enum weft_reason rep_first(const struct take *t)
 
 	if (!qpn_is_sound(p->qpn))
 		return rep_refuse(t, IBCM_REJECT_UNSUPPORTED, WEFT_R_CM_FORM);
-	if (stale_clear(t->cm, t->now_ns, t->ip, p->qpn))
+	if (stale_clear(t->cm, t->now_ns, c, t->ip, p->qpn))
 		return rep_refuse(t, IBCM_REJECT_STALE, WEFT_R_CM_STALE);
 	c->peer_id = t->m->local_id;
 	c->peer_guid = p->ca_guid;
+	conv_prove(t->cm, c);
 	c->limit_ns = UINT64_MAX;
 	c->mra_ns = c->response_ns / 2;
 	c->peer = (struct ib_cm_end){
@@ -131,7 +132,7 @@ static enum weft_reason recv_rtu(const struct take *t)
 	case IB_CM_REP_SENT:
 	case IB_CM_MRA_REP_RCVD:
 		keep(c->begin, &c->begin_bytes, t->m->private_data);
-		conv_establish(t->cm, c);
+		conv_establish(t->cm, t->now_ns, c);
 		return WEFT_OK;
 	case IB_CM_TIMEWAIT:
 		return c->message_kind == IBCM_REJ ? repeat(t) : duplicate(t);
@@ -261,7 +262,7 @@ static enum weft_reason recv_dreq(const struct take *t)
 	case IB_CM_MRA_REP_RCVD:
 		/* The RTU was lost, and what came after it says the same. */
 		c->begin_bytes = 0;
-		conv_establish(t->cm, c);
+		conv_establish(t->cm, t->now_ns, c);
 		return dreq_first(t);
 	case IB_CM_CONNECTED:
 		return dreq_first(t);
@@ -294,6 +295,11 @@ static enum weft_reason recv_drep(const struct take *t)
 
 	if (c->state == IB_CM_TIMEWAIT)
 		return duplicate(t);
+	if (c->state == IB_CM_CONNECTED && challenge_is_open(c, t->now_ns)) {
+		conv_hush(c);
+		conv_end(t->cm, t->now_ns, c, WEFT_R_CM_STALE);
+		return WEFT_OK;
+	}
 	if (c->state != IB_CM_DREQ_SENT)
 		return WEFT_R_CM_STATE;
 	keep_end(t);
@@ -407,6 +413,9 @@ static enum weft_reason recv_message(struct ib_cm *cm, uint64_t now_ns, const st
 	reason = sender_check(c, ip, m);
 	if (reason != WEFT_OK)
 		return reason;
+	/* Who says our id received it at the address that it went to. */
+	if (m->remote_id == c->id && !c->is_active)
+		conv_prove(cm, c);
 	return recv_known(&(struct take){ cm, now_ns, ip, m, c });
 }
 
@@ -417,6 +426,7 @@ enum weft_reason ib_cm_recv(struct ib_cm *cm, uint64_t now_ns, const struct ibcm
 	enum weft_reason reason = ibcm_decode(&m, bytes, length);
 
 	cm->counts.mads_in++;
+	spare_refill(cm, now_ns);
 	if (reason == WEFT_OK)
 		reason = recv_message(cm, now_ns, ip, &m);
 	if (reason != WEFT_OK) {

@@ -14,19 +14,75 @@ bool qpn_is_sound(uint32_t qpn)
 
 /* ---- Stale connections ---------------------------------------------------------------------- */
 
-bool stale_clear(struct ib_cm *cm, uint64_t now_ns, const struct ibcm_ip *ip, uint32_t qpn)
+/* So often, and no longer after the last time, a peer is asked whether it knows of a connection. */
+enum { CHALLENGES_MAX = 4 };
+static const uint64_t challenge_ns = UINT64_C(10) * 1000 * 1000 * 1000;
+
+static void stale_end(struct ib_cm *cm, uint64_t now_ns, struct conv *old)
 {
 	static const struct ib_cm_reject stale = { .code = IBCM_REJECT_STALE };
-	struct conv *old = conv_find_qpn(cm, ip, qpn);
-	bool was_established;
 
-	if (!old)
-		return false;
-	was_established = conv_was_established(old);
-	/* Whoever was in it at the other end, if it is still there, learns it. */
+	/* Should the other end still have it, it learns of that. */
 	conv_say_reject(cm, old, &stale);
 	conv_end(cm, now_ns, old, WEFT_R_CM_STALE);
+}
+
+bool stale_clear(struct ib_cm *cm, uint64_t now_ns, const struct conv *but,
+		 const struct ibcm_ip *ip, uint32_t qpn)
+{
+	struct conv *old = conv_find_qpn(cm, ip, qpn, NULL);
+	bool was_established = false;
+
+	while (old) {
+		struct conv *next = conv_find_qpn(cm, ip, qpn, old);
+
+		if (old != but) {
+			was_established |= conv_was_established(old);
+			stale_end(cm, now_ns, old);
+		}
+		old = next;
+	}
 	return was_established;
+}
+
+/* IBA 12.9.8.3.1: a QP is the same if its number and its CA's GUID are. */
+static struct conv *find_same_qp(const struct ib_cm *cm, const struct ibcm_ip *ip,
+				 const struct ibcm_req *q)
+{
+	struct conv *c = conv_find_qpn(cm, ip, q->qpn, NULL);
+
+	while (c && c->peer_guid != q->ca_guid)
+		c = conv_find_qpn(cm, ip, q->qpn, c);
+	return c;
+}
+
+bool challenge_is_open(const struct conv *c, uint64_t now_ns)
+{
+	return c->challenges > 0 && now_ns - c->challenged_ns < challenge_ns;
+}
+
+/*
+ * A REQ says that the peer began anew, and anybody can send one: so it ends no connection. As RFC
+ * 5961 section 4.2 does with a SYN, the peer is asked (stray_challenge). If it has forgotten the
+ * connection it says so by a DREP, with the ids of both ends, that ends it, and the REQ succeeds
+ * when it is sent again. A peer that has the connection says nothing; then the REQ is refused.
+ */
+static enum weft_reason challenge(struct ib_cm *cm, uint64_t now_ns, struct conv *old,
+				  const struct ibcm_ip *ip, const struct ibcm_msg *m)
+{
+	bool is_open = challenge_is_open(old, now_ns);
+
+	if (is_open && now_ns - old->challenged_ns < cm->config.first_retry_ns / 2)
+		return WEFT_R_CM_STALE;
+	if (is_open && old->challenges == CHALLENGES_MAX) {
+		stray_reject(cm, ip, m, IBCM_REJECT_STALE);
+		return WEFT_R_CM_STALE;
+	}
+	old->challenges = is_open ? old->challenges + 1 : 1;
+	old->challenged_ns = now_ns;
+	cm->counts.challenges++;
+	stray_challenge(cm, old);
+	return WEFT_R_CM_STALE;
 }
 
 /* ---- Addresses ------------------------------------------------------------------------------ */
@@ -123,6 +179,7 @@ static void req_again(struct ib_cm *cm, uint64_t now_ns, struct conv *c, const s
 		      const struct ibcm_msg *m)
 {
 	cm->counts.duplicates++;
+	conv_credit(c);
 	if (c->state == IB_CM_REQ_RCVD || c->state == IB_CM_MRA_REQ_SENT) {
 		/* It was sent again, so who sent it should know that it came. */
 		conv_say_mra(cm, c);
@@ -176,17 +233,21 @@ static enum weft_reason refuse(struct ib_cm *cm, const struct ibcm_ip *ip, const
 }
 
 /* Without room nothing is said: it will be sent again, and there may be some then. */
-static enum weft_reason passive_new(struct ib_cm *cm, const struct ibcm_ip *back, struct conv **c)
+static enum weft_reason passive_new(struct ib_cm *cm, uint64_t now_ns, const struct ibcm_ip *back,
+				    bool is_stranger, struct conv **c)
 {
-	uint32_t left = cm->config.half_open_max - cm->counts.half_open;
-	bool is_crowded = left > 0 && *crowd_of(cm, back) / IB_CM_CROWD >= left;
-	enum weft_reason reason = is_crowded ? WEFT_R_CM_CROWD : WEFT_R_LIMIT;
+	enum weft_reason reason = half_open_room(cm, now_ns, back, is_stranger);
 
-	*c = left > 0 && !is_crowded ? conv_new(cm, back) : NULL;
-	if (*c)
+	*c = reason == WEFT_OK ? conv_new(cm, back) : NULL;
+	if (*c) {
+		(*c)->is_stranger = is_stranger;
+		(*c)->began_ns = now_ns;
+		(*c)->credit = 1;
 		return WEFT_OK;
+	}
+	reason = reason == WEFT_OK ? WEFT_R_LIMIT : reason;
 	cm->counts.full++;
-	cm->counts.crowded += is_crowded;
+	cm->counts.crowded += reason == WEFT_R_CM_CROWD;
 	trace_add(cm->config.trace, (struct trace_event){ .kind = TRACE_PACKET_DROPPED,
 							  .who = IBA_QPN_GSI,
 							  .reason = (uint16_t)reason });
@@ -206,28 +267,44 @@ static bool req_meets(struct ib_cm *cm, uint64_t now_ns, const struct ibcm_ip *i
 	return false;
 }
 
-/* The id serves another request now: the older one is stale, whatever it was at. */
-static bool req_supersedes(struct ib_cm *cm, uint64_t now_ns, const struct ibcm_ip *ip,
-			   const struct ibcm_msg *m)
+/*
+ * What the request contradicts: another of the same id, and one of the same queue pair. What is
+ * established stays; the same peer's older request does not, as it has lost patience with that.
+ */
+static enum weft_reason req_supersedes(struct ib_cm *cm, uint64_t now_ns, const struct ibcm_ip *ip,
+				       const struct ibcm_msg *m)
 {
-	struct conv *c = conv_find_peer(cm, ip, m->local_id, false);
-	bool was_connected;
+	struct conv *by_id = conv_find_peer(cm, ip, m->local_id, false);
+	struct conv *by_qp = find_same_qp(cm, ip, &m->req);
 
-	if (!c)
-		return false;
-	was_connected = c->state == IB_CM_CONNECTED;
-	if (c->state != IB_CM_TIMEWAIT)
-		conv_end(cm, now_ns, c, WEFT_R_CM_STALE);
-	conv_index_remove(cm, c, BY_PEER_ID);
-	return was_connected;
+	if (by_id && by_id->state == IB_CM_CONNECTED)
+		return challenge(cm, now_ns, by_id, ip, m);
+	if (by_qp && by_qp->state == IB_CM_CONNECTED)
+		return challenge(cm, now_ns, by_qp, ip, m);
+	if (by_id && by_id->state != IB_CM_TIMEWAIT) {
+		if (by_id->peer_guid != m->req.ca_guid)
+			return WEFT_R_CM_STALE;
+		conv_end(cm, now_ns, by_id, WEFT_R_CM_STALE);
+	}
+	if (by_id)
+		conv_index_remove(cm, by_id, BY_PEER_ID);
+	if (by_qp && by_qp != by_id)
+		stale_end(cm, now_ns, by_qp);
+	return WEFT_OK;
+}
+
+/* Whether a REQ is of a peer that has shown that it receives what is sent to the address. */
+static bool is_stranger(struct ib_cm *cm, const struct ibcm_ip *ip, const struct ibcm_req *q)
+{
+	return !host_is_proved(host_find(cm, ip->is_ipv6, &ip->from), q->ca_guid);
 }
 
 enum weft_reason recv_req(struct ib_cm *cm, uint64_t now_ns, const struct ibcm_ip *ip,
 			  const struct ibcm_msg *m)
 {
 	struct verdict v = { WEFT_OK, 0 };
-	bool is_stale, has_header;
 	struct ibcm_ip back;
+	bool has_header;
 	struct conv *c;
 
 	if (req_meets(cm, now_ns, ip, m))
@@ -239,11 +316,9 @@ enum weft_reason recv_req(struct ib_cm *cm, uint64_t now_ns, const struct ibcm_i
 	}
 	if (v.reason != WEFT_OK)
 		return refuse(cm, ip, m, v);
-	is_stale = req_supersedes(cm, now_ns, ip, m);
-	is_stale |= stale_clear(cm, now_ns, ip, m->req.qpn);
-	if (is_stale)
-		return refuse(cm, ip, m, (struct verdict){ WEFT_R_CM_STALE, IBCM_REJECT_STALE });
-	v.reason = passive_new(cm, &back, &c);
+	v.reason = req_supersedes(cm, now_ns, ip, m);
+	if (v.reason == WEFT_OK)
+		v.reason = passive_new(cm, now_ns, &back, is_stranger(cm, ip, &m->req), &c);
 	if (v.reason != WEFT_OK)
 		return v.reason;
 	c->has_header = has_header;
@@ -274,6 +349,7 @@ static bool sidr_meets(struct ib_cm *cm, const struct ibcm_ip *ip, const struct 
 		return true;
 	}
 	cm->counts.duplicates++;
+	conv_credit(c);
 	if (c->state == IB_CM_TIMEWAIT)
 		conv_say_again(cm, c);
 	return true;
@@ -295,7 +371,7 @@ enum weft_reason recv_sidr_req(struct ib_cm *cm, uint64_t now_ns, const struct i
 		stray_sidr(cm, ip, m, IBCM_SIDR_REJECT);
 		return reason;
 	}
-	reason = passive_new(cm, &back, &c);
+	reason = passive_new(cm, now_ns, &back, true, &c);
 	if (reason != WEFT_OK)
 		return reason;
 	c->is_sidr = true;

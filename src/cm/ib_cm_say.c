@@ -7,14 +7,18 @@
 
 /* ---- Of conversations ----------------------------------------------------------------------- */
 
+/* An MRA is not worth the one answer that a stranger gets: it would wait for another in vain. */
 static void conv_owe(struct ib_cm *cm, struct conv *c, enum debt debt)
 {
+	if (!(c->owes & debt) && !conv_may_say(cm, c, debt == OWES_MRA ? 2 : 1))
+		return;
 	c->owes |= debt;
 	if (!list_is_linked(&c->to_send))
 		list_add_tail(&cm->to_send, &c->to_send);
 }
 
-void conv_say(struct ib_cm *cm, struct conv *c, struct ibcm_msg *m)
+/* What the peer is to hear; nothing is sent yet. */
+static void conv_keep(struct conv *c, struct ibcm_msg *m)
 {
 	m->tid = c->tid;
 	m->local_id = c->id;
@@ -24,7 +28,14 @@ void conv_say(struct ib_cm *cm, struct conv *c, struct ibcm_msg *m)
 	c->sent = 0;
 	c->tries = 0;
 	/* An MRA was about what is answered now. */
+	if (c->owes)
+		conv_credit(c);
 	c->owes = 0;
+}
+
+void conv_say(struct ib_cm *cm, struct conv *c, struct ibcm_msg *m)
+{
+	conv_keep(c, m);
 	conv_owe(cm, c, OWES_MESSAGE);
 }
 
@@ -68,7 +79,7 @@ static enum ibcm_about about_of(enum ib_cm_state state)
 	return IBCM_ABOUT_OTHER;
 }
 
-void conv_say_reject(struct ib_cm *cm, struct conv *c, const struct ib_cm_reject *r)
+void conv_keep_reject(struct ib_cm *cm, struct conv *c, const struct ib_cm_reject *r)
 {
 	struct ibcm_msg m = { .kind = IBCM_REJ,
 			      .rej = { about_of(c->state), r->code },
@@ -82,8 +93,14 @@ void conv_say_reject(struct ib_cm *cm, struct conv *c, const struct ib_cm_reject
 			guid[i] = (uint8_t)(cm->config.ca_guid >> (56 - 8 * i));
 		m.info = (struct ibcm_bytes){ guid, sizeof(guid) };
 	}
+	conv_keep(c, &m);
+}
+
+void conv_say_reject(struct ib_cm *cm, struct conv *c, const struct ib_cm_reject *r)
+{
 	cm->counts.rejects_out++;
-	conv_say(cm, c, &m);
+	conv_keep_reject(cm, c, r);
+	conv_owe(cm, c, OWES_MESSAGE);
 }
 
 void conv_say_dreq(struct ib_cm *cm, uint64_t now_ns, struct conv *c, struct ibcm_bytes private)
@@ -196,6 +213,17 @@ void stray_sidr(struct ib_cm *cm, const struct ibcm_ip *ip, const struct ibcm_ms
 					     .status = status,
 					     .service_id = request->sidr_req.service_id };
 	stray_add(cm, ip, &m, request);
+}
+
+void stray_challenge(struct ib_cm *cm, const struct conv *c)
+{
+	const struct ibcm_ip ip = { .is_ipv6 = c->ip.is_ipv6, .from = c->ip.to, .to = c->ip.from };
+	const struct ibcm_msg about = { .tid = cm->tid_next++,
+					.local_id = c->peer_id,
+					.remote_id = c->id };
+	struct ibcm_msg m = { .kind = IBCM_DREQ };
+
+	stray_add(cm, &ip, &m, &about);
 }
 
 /* ---- Out ------------------------------------------------------------------------------------ */

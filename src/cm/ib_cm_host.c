@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Peers by their address: which of them have shown that they receive what is sent there, how many
+ * of their requests are half open, and what may be said to one that has shown nothing yet.
+ *
+ * A REQ proves nothing: its source address is whatever its sender wrote there. A message with our
+ * communication id does, as 24 bits of it are random and were sent only to that address. The CA
+ * GUID of such a peer is kept: a later REQ from the address with that GUID is the peer's own, since
+ * others off the path know only the address. Every other REQ is a stranger's.
+ */
+#include <string.h>
+
+#include "base/check.h"
+#include "base/least.h"
+#include "cm/ib_cm_inside.h"
+
+/* A stranger that has not answered for so long makes room for others, where room is short. */
+static const uint64_t stranger_ns = 250 * 1000 * 1000;
+
+/* Messages to strangers beyond one for each of theirs: so many, and one more for each second. */
+enum { SPARE_MAX = 8 };
+static const uint64_t spare_each_ns = 1000 * 1000 * 1000;
+
+/* A stranger's credit for messages of its that were not answered. */
+enum { CREDIT_MAX = 16 };
+
+static bool is_host(const struct host *h, bool is_ipv6, const uint8_t *address)
+{
+	return h->is_ipv6 == is_ipv6 && memcmp(h->address, address, is_ipv6 ? 16 : 4) == 0;
+}
+
+static uint32_t *host_link(struct ib_cm *cm, bool is_ipv6, const struct inet_end *peer)
+{
+	uint32_t *link = &cm->host_heads[hash_peer(cm, is_ipv6, peer, 0) & cm->mask];
+
+	while (*link && !is_host(&cm->hosts[*link - 1], is_ipv6, peer->address))
+		link = &cm->hosts[*link - 1].next;
+	return link;
+}
+
+struct host *host_find(struct ib_cm *cm, bool is_ipv6, const struct inet_end *peer)
+{
+	uint32_t slot = *host_link(cm, is_ipv6, peer);
+
+	return slot ? &cm->hosts[slot - 1] : NULL;
+}
+
+/* There are as many as conversations, so one is free. */
+uint32_t host_get(struct ib_cm *cm, bool is_ipv6, const struct inet_end *peer)
+{
+	uint32_t *link = host_link(cm, is_ipv6, peer), slot = *link;
+	struct host *h;
+
+	if (slot == 0) {
+		slot = cm->host_free ? cm->host_free : ++cm->hosts_used;
+		CHECK(slot <= cm->config.conversations_max);
+		h = &cm->hosts[slot - 1];
+		if (cm->host_free)
+			cm->host_free = h->next;
+		*h = (struct host){ .is_ipv6 = is_ipv6 };
+		memcpy(h->address, peer->address, is_ipv6 ? 16 : 4);
+		*link = slot;
+	}
+	cm->hosts[slot - 1].uses++;
+	return slot;
+}
+
+void host_put(struct ib_cm *cm, const struct conv *c)
+{
+	uint32_t *link = host_link(cm, c->ip.is_ipv6, &c->ip.to);
+	struct host *h = &cm->hosts[c->host - 1];
+
+	CHECK(*link == c->host);
+	if (--h->uses > 0)
+		return;
+	*link = h->next;
+	h->next = cm->host_free;
+	cm->host_free = c->host;
+}
+
+struct host *host_of(const struct ib_cm *cm, const struct conv *c)
+{
+	return &cm->hosts[c->host - 1];
+}
+
+/* ---- Proof ---------------------------------------------------------------------------------- */
+
+bool host_is_proved(const struct host *h, uint64_t guid)
+{
+	for (uint32_t i = 0; h && i < HOST_GUIDS; i++) {
+		if (h->is_proved[i] && h->guids[i] == guid)
+			return true;
+	}
+	return false;
+}
+
+void conv_prove(struct ib_cm *cm, struct conv *c)
+{
+	struct host *h = host_of(cm, c);
+
+	if (!host_is_proved(h, c->peer_guid)) {
+		h->is_proved[h->guid_next] = true;
+		h->guids[h->guid_next] = c->peer_guid;
+		h->guid_next = (h->guid_next + 1) % HOST_GUIDS;
+	}
+	if (!c->is_stranger)
+		return;
+	conv_count_half_open(cm, c, -1);
+	c->is_stranger = false;
+	conv_count_half_open(cm, c, 1);
+}
+
+/* ---- Half open ------------------------------------------------------------------------------ */
+
+/* By 1 or -1, if it is half open. */
+void conv_count_half_open(struct ib_cm *cm, struct conv *c, int by)
+{
+	struct host *h = host_of(cm, c);
+
+	if (!conv_is_half_open(c))
+		return;
+	cm->counts.half_open += (uint32_t)by;
+	*(c->is_stranger ? &h->strangers : &h->known) += (uint32_t)by;
+	if (!c->is_stranger)
+		return;
+	if (by > 0)
+		list_add_tail(&cm->strangers, &c->aged);
+	else
+		list_remove(&c->aged);
+}
+
+/*
+ * Of the address with the most strangers the oldest one. Of those that came less than stranger_ns
+ * ago only for a peer that is known, which cannot be kept out by strangers.
+ */
+static struct conv *stranger_oldest(const struct ib_cm *cm, uint64_t now_ns, bool is_any_age)
+{
+	struct conv *found = NULL;
+
+	/* Bound: half_open_max. They are in the order in which they came. */
+	for (const struct list *at = cm->strangers.next; at != &cm->strangers; at = at->next) {
+		struct conv *c = CONTAINER_OF(at, struct conv, aged);
+
+		if (!is_any_age && now_ns - c->began_ns < stranger_ns)
+			break;
+		if (!found || host_of(cm, c)->strangers > host_of(cm, found)->strangers)
+			found = c;
+	}
+	return found;
+}
+
+/*
+ * Nothing is said: there was an answer to all that came. But should the peer be true and answer, it
+ * learns that it came too late.
+ */
+static void stranger_end(struct ib_cm *cm, uint64_t now_ns, struct conv *c)
+{
+	static const struct ib_cm_reject timeout = { .code = IBCM_REJECT_TIMEOUT };
+
+	cm->counts.displaced++;
+	if (c->is_sidr) {
+		c->reason = WEFT_R_CM_CROWD;
+		conv_tell(cm, c, IB_CM_FAILED);
+		if (!c->is_known)
+			conv_forget(cm, c);
+		conv_release(cm, c);
+		return;
+	}
+	conv_keep_reject(cm, c, &timeout);
+	conv_hush(c);
+	conv_end(cm, now_ns, c, WEFT_R_CM_CROWD);
+}
+
+enum weft_reason half_open_room(struct ib_cm *cm, uint64_t now_ns, const struct ibcm_ip *back,
+				bool is_stranger)
+{
+	const struct host *h = host_find(cm, back->is_ipv6, &back->to);
+	uint32_t left = cm->config.half_open_max - cm->counts.half_open;
+	uint32_t own = !h ? 0 : is_stranger ? h->strangers : h->known;
+	bool is_crowded = own / IB_CM_CROWD >= left;
+	struct conv *oldest;
+
+	if (left > 0 && !is_crowded)
+		return WEFT_OK;
+	oldest = stranger_oldest(cm, now_ns, !is_stranger);
+	if (!oldest || (is_stranger && host_of(cm, oldest)->strangers < own))
+		return left > 0 ? WEFT_R_CM_CROWD : WEFT_R_LIMIT;
+	stranger_end(cm, now_ns, oldest);
+	return WEFT_OK;
+}
+
+/* ---- What may be said ----------------------------------------------------------------------- */
+
+void spare_refill(struct ib_cm *cm, uint64_t now_ns)
+{
+	uint64_t more = (now_ns - cm->spare_ns) / spare_each_ns;
+
+	if (cm->spare_ns == 0 || more >= SPARE_MAX) {
+		cm->spare = SPARE_MAX;
+		cm->spare_ns = now_ns;
+		return;
+	}
+	cm->spare = (uint32_t)least(cm->spare + more, SPARE_MAX);
+	cm->spare_ns += more * spare_each_ns;
+}
+
+void conv_credit(struct conv *c)
+{
+	c->credit += c->credit < CREDIT_MAX;
+}
+
+/*
+ * Whoever forges an address must not have us send more there than was sent to us. What is sent
+ * again because it may be lost comes from the spare messages, of which there are few.
+ */
+bool conv_may_say(struct ib_cm *cm, struct conv *c, uint32_t least_credit)
+{
+	if (!c->is_stranger)
+		return true;
+	if (c->credit >= least_credit) {
+		c->credit--;
+		return true;
+	}
+	if (cm->spare == 0) {
+		cm->counts.unsaid++;
+		return false;
+	}
+	cm->spare--;
+	return true;
+}
