@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""icmp_test.py BUILD: an attacker off the path forges ICMP errors about a RoCE connection's packets.
+"""icmp_test.py VICTIM: an attacker off the path forges ICMP errors about a RoCE connection's packets.
 
 It knows the addresses of both ends and nothing else: it tries all source ports that weft sends from.
 """
@@ -9,9 +9,10 @@ import struct
 import sys
 
 from attack import Children, main
-from wire import ROCE_PORT, Lan, Pings, Tap, checksum, ethernet, ip_header, packed, udp_header
+from wire import (ROCE_PORT, Lan, Tap, Victims, checksum, ethernet, ip_header, packed,
+                  udp_header)
 
-WEFT = os.path.join(os.path.realpath(sys.argv[1]), "weft")
+VICTIM = os.path.realpath(sys.argv[1])
 SOURCE_PORTS = range(0xc000, 0x10000)
 TOO_SMALL = {4: 552, 6: 1280}
 
@@ -39,8 +40,8 @@ def error_about(mallory, sender, receiver, ports, kind, family):
 
 def attack(kind, family):
     with Lan(3) as (server, client, mallory), Children() as start:
-        pings = Pings(start, WEFT, (server, client), family)
-        pings.go_on("before the attack")
+        victims = Victims(start, VICTIM, (server, client), family)
+        victims.go_on("before the attack")
         tap = Tap(mallory)
         for sender, receiver in ((client, server), (server, client)):
             for port in SOURCE_PORTS:
@@ -48,7 +49,7 @@ def attack(kind, family):
             # The sockets that receive have weft's own port.
             for port in SOURCE_PORTS:
                 tap.send(error_about(mallory, sender, receiver, (ROCE_PORT, port), kind, family))
-            pings.go_on("after the attack on %s" % sender.address(family))
+            victims.go_on("after the attack on %s" % sender.address(family))
 
 
 def test_fragmentation_needed_ipv4(folder):

@@ -6,13 +6,11 @@ import socket
 import struct
 import subprocess
 import sys
-
 import zlib
 
-from attack import PATIENCE_S, Children, Skip, environment, need, network, until
+from attack import PATIENCE_S, Skip, need, network, until
 
-ROCE_PORT, RDMA_CM_PORT = 4791, 7471
-GSI_QPN, GSI_Q_KEY = 1, 0x80010000
+ROCE_PORT = 4791
 MTU = "9000"  # so that RoCE has 4096, which is more than any network must carry
 
 
@@ -193,48 +191,46 @@ def roce_parts(frame):
 
 # ---- Victims ------------------------------------------------------------------------------------
 
-class Pings:
-    """rping between two hosts on weft's RoCE: what it has printed so far tells that traffic goes on."""
+class Victims:
+    """A server, and a client that is connected to it: its lines tell that traffic goes on."""
 
-    def __init__(self, start, weft, ends, family=4, size=3000):
-        need("rping")
+    def __init__(self, start, program, ends, family=4):
         server, client = ends
+        self.start = start
         self.at = server.address(family)
-        wishes = {"WEFT_DEVICES": "roce_eth0"}
-        self.server = start(*server.enter, weft, "run", "rping", "-s", "-P", "-a", self.at,
-                            "-S", str(size), **wishes)
-        until("rping listens", lambda: _listens(server))
-        self.client = start(*client.enter, weft, "run", "rping", "-c", "-a", self.at, "-v", "-S",
-                            str(size), "-C", "100000000", **wishes)
+        self.program = program
+        self.server = self._run(server)
+        self.server.stdout.readline()
+        self.client = self._run(client, "0")
         self.count = 0
         os.set_blocking(self.client.stdout.fileno(), False)
 
+    def _run(self, host, *more):
+        return self.start(*host.enter, self.program, self.at, *more, WEFT_DEVICES="roce_eth0")
+
+    def connect(self, host, patience_s=PATIENCE_S):
+        """One more connection, for a message and its echo; fails if it does not come about."""
+        child = self._run(host, "1")
+        until("a client on %s ends" % host.ipv4, lambda: child.poll() is not None, patience_s)
+        if child.returncode != 0:
+            raise AssertionError("a client on %s: %s" % (host.ipv4, child.stderr.read()))
+
     def look(self):
-        """Reads what came; how many lines in all."""
-        try:
-            while True:
-                data = os.read(self.client.stdout.fileno(), 1 << 20)
-                if not data:
-                    break
-                self.count += data.count(b"\n")
-        except BlockingIOError:
-            pass
+        """How many messages and echoes there were."""
+        while select.select([self.client.stdout], [], [], 0)[0]:
+            data = os.read(self.client.stdout.fileno(), 1 << 20)
+            if not data:
+                break
+            self.count += data.count(b"\n")
         return self.count
 
     def go_on(self, what, more=20, patience_s=20):
-        """So many more pings come, or the test fails."""
-        self.look()
-        wanted = self.count + more
+        """So many more messages get there and back, or the test fails."""
+        wanted = self.look() + more
 
         def is_there():
-            if self.look() >= wanted:
-                return True
-            if self.client.poll() is not None:
-                raise AssertionError("%s: rping ended: %s" % (what, self.client.stderr.read()))
-            return False
-        until("%s: %d more pings" % (what, more), is_there, patience_s)
-
-
-def _listens(host):
-    names = subprocess.run([*host.enter, "cat", "/proc/net/unix"], stdout=subprocess.PIPE, text=True)
-    return "weft.roce.service" in names.stdout
+            for child in (self.client, self.server):
+                if child.poll() is not None:
+                    raise AssertionError("%s: a victim ended: %s" % (what, child.stderr.read()))
+            return self.look() >= wanted
+        until("%s: %d more messages" % (what, more), is_there, patience_s)
