@@ -27,6 +27,7 @@ struct link *link_create(struct net *net, int fd, enum link_phase phase)
 	link->net = net;
 	link->phase = phase;
 	list_init(&link->request.link);
+	list_init(&link->silent_link);
 	list_init(&link->all_link);
 	list_init(&link->borrower_link);
 	list_add_tail(&net->links, &link->all_link);

@@ -162,9 +162,8 @@ enum weft_reason link_arrived(struct weft_listener *listener, int fd)
 		socket_close(fd, true);
 		return WEFT_R_NO_MEMORY;
 	}
-	link->listener = listener;
-	listener->unanswered++;
 	socket_addresses(fd, &link->local, &link->remote);
+	listener_has_link(listener, link);
 	record_open(link, false);
 	observe_link(link, TRACE_ARRIVED, WEFT_OK);
 	mpa_setup_init_responder(link->setup, &config, net_look_at_clock(net));

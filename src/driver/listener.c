@@ -3,15 +3,107 @@
 
 #include <stdlib.h>
 #include <sys/epoll.h>
+#include <sys/resource.h>
 
 enum { REQUESTS_DEFAULT = 128, REQUESTS_MAX = 65536, ARRIVALS_MAX = 64 };
 
+/* Of the process's descriptors, which are the program's too: the part that may wait unanswered. */
+enum { REQUESTS_SHARE = 2, SILENT_SHARE = 8, SILENT_MAX = 128 };
+
 static const uint64_t retry_after_ns = 100 * 1000 * 1000;
 
-/* As long as there is room for requests; others wait in the kernel. */
+/* ---- Silent connections --------------------------------------------------------------------- */
+
+/*
+ * A true peer sends its request with the first packet after TCP's handshake. So one that is silent
+ * is kept only while there is room: it never keeps out another. Of the address that has the most of
+ * them the oldest goes first.
+ */
+static uint16_t *silent_of(const struct link *link)
+{
+	const struct weft_address *a = &link->remote;
+	uint32_t hash = 0;
+
+	for (uint32_t i = 0; i < (a->family == 4 ? 4u : 16u); i++)
+		hash = hash * 31 + a->ip[i];
+	return &link->net->silent_of[hash % SILENT_HOSTS];
+}
+
+static void silent_end(struct link *link)
+{
+	if (!list_is_linked(&link->silent_link))
+		return;
+	list_remove(&link->silent_link);
+	link->net->silent_count--;
+	link->listener->silent--;
+	(*silent_of(link))--;
+}
+
+/* Of one listener, NULL: of all. False: there is none. */
+static bool silent_drop(struct net *net, const struct weft_listener *of)
+{
+	struct link *found = NULL;
+
+	/* Bound: silent_max. */
+	for (struct list *at = net->silent.next; at != &net->silent; at = at->next) {
+		struct link *link = CONTAINER_OF(at, struct link, silent_link);
+
+		if ((!of || link->listener == of) &&
+		    (!found || *silent_of(link) > *silent_of(found)))
+			found = link;
+	}
+	if (found)
+		link_end(found, WEFT_R_CONNECT_TIMEOUT, true);
+	return found;
+}
+
+static uint32_t descriptors_max(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) < 0 || limit.rlim_cur > REQUESTS_MAX)
+		return REQUESTS_MAX;
+	return (uint32_t)limit.rlim_cur;
+}
+
+static uint32_t least_of(uint32_t a, uint32_t b)
+{
+	return a < b ? a : b;
+}
+
+/* The limit may change while the program runs, so it is asked each time. */
+static uint32_t silent_max(void)
+{
+	return least_of(SILENT_MAX, descriptors_max() / SILENT_SHARE + 1);
+}
+
+void listener_has_link(struct weft_listener *l, struct link *link)
+{
+	struct net *net = l->net;
+
+	if (net->silent_count >= silent_max())
+		(void)silent_drop(net, NULL);
+	else if (l->unanswered >= l->requests_max)
+		(void)silent_drop(net, l);
+	link->listener = l;
+	l->unanswered++;
+	l->silent++;
+	net->silent_count++;
+	(*silent_of(link))++;
+	list_add_tail(&net->silent, &link->silent_link);
+}
+
+/* ---- Listeners ------------------------------------------------------------------------------ */
+
+/* Whether there is room for requests, as those that are silent make room; others wait in the kernel. */
+static bool listener_has_room(const struct weft_listener *l)
+{
+	return l->unanswered - l->silent < l->requests_max;
+}
+
 static void listener_watch(struct weft_listener *l)
 {
-	bool is_open = l->unanswered < l->requests_max && l->retry_ns == 0;
+	bool is_open = listener_has_room(l) && l->retry_ns == 0;
 
 	net_watch(l->net, &l->watch, is_open ? EPOLLIN : 0);
 }
@@ -33,12 +125,15 @@ static void listener_ready(struct watch *w, uint32_t events)
 	struct weft_listener *l = CONTAINER_OF(w, struct weft_listener, watch);
 
 	(void)events;
-	for (int i = 0; i < ARRIVALS_MAX && l->unanswered < l->requests_max; i++) {
+	for (int i = 0; i < ARRIVALS_MAX && listener_has_room(l); i++) {
 		int fd;
 
 		/* When descriptors are short, those who wait must wait: not spin, nor be lost. */
-		if (socket_accept(l->watch.fd, &fd) != WEFT_OK)
+		if (socket_accept(l->watch.fd, &fd) != WEFT_OK) {
+			if (silent_drop(l->net, NULL))
+				continue;
 			l->retry_ns = l->net->now_ns + retry_after_ns;
+		}
 		if (fd < 0)
 			break;
 		link_arrived(l, fd);
@@ -48,6 +143,7 @@ static void listener_ready(struct watch *w, uint32_t events)
 
 void listener_has_request(struct weft_listener *l, struct link *link)
 {
+	silent_end(link);
 	list_add_tail(&l->requests, &link->request.link);
 	event_raise(&l->net->adapter->core.events, &l->events, WEFT_EVENT_REQUEST, WEFT_OK);
 }
@@ -56,6 +152,7 @@ void listener_release(struct link *link)
 {
 	struct weft_listener *l = link->listener;
 
+	silent_end(link);
 	list_remove(&link->request.link);
 	link->listener = NULL;
 	l->unanswered--;
@@ -82,7 +179,8 @@ static enum weft_reason listen_at(struct weft_adapter *a, const struct weft_addr
 	}
 	l->net = net;
 	l->watch.ready = listener_ready;
-	l->requests_max = o->requests_max ? o->requests_max : REQUESTS_DEFAULT;
+	l->requests_max = least_of(o->requests_max ? o->requests_max : REQUESTS_DEFAULT,
+				   descriptors_max() / REQUESTS_SHARE + 1);
 	l->timeout_ns = net_timeout_ns(o->timeout_ns);
 	list_init(&l->requests);
 	list_init(&l->link);

@@ -79,6 +79,7 @@ static enum weft_reason net_create(struct weft_adapter *a, struct net **made)
 	list_init(&net->attention);
 	list_init(&net->links);
 	list_init(&net->listeners);
+	list_init(&net->silent);
 	list_init(&net->ended);
 	list_init(&net->borrowers);
 	net->due_seen = UINT64_MAX;

@@ -37,14 +37,20 @@ struct watch {
 	uint32_t interest; /* what epoll was asked for; 0: not watched */
 };
 
+enum { SILENT_HOSTS = 256 };
+
 struct net {
 	struct weft_adapter *adapter;
 	int epoll;
 	struct watch wake;     /* an eventfd: the thread is to look again */
 	struct list attention; /* of streams */
 	struct list links, listeners;
-	struct roce *roce; /* NULL: not used */
-	struct list ended; /* links to be freed when nobody is at work with them */
+	/* listener.c: connections that came and have not said who they are, the oldest first. */
+	struct list silent; /* struct link */
+	uint32_t silent_count;
+	uint16_t silent_of[SILENT_HOSTS]; /* by a hash of the peer's address */
+	struct roce *roce;		  /* NULL: not used */
+	struct list ended;		  /* links to be freed when nobody is at work with them */
 	uint32_t link_count, links_max;
 	bool is_abandoned;	 /* it is the parent's: this process was forked */
 	uint32_t requests_taken; /* by the program, and not answered yet */
@@ -249,6 +255,7 @@ struct link {
 	uint64_t redial_until_ns;
 	/* A responder's, until it is answered. */
 	struct weft_listener *listener;
+	struct list silent_link; /* of net->silent, until its request is complete */
 	struct weft_request request;
 	/* What is known of the other end. */
 	struct weft_address local, remote;
@@ -307,6 +314,7 @@ struct weft_listener {
 	struct list requests; /* struct weft_request, not taken yet */
 	struct event_source events;
 	uint32_t unanswered, requests_max;
+	uint32_t silent; /* of those unanswered */
 	uint64_t timeout_ns;
 	uint64_t retry_ns; /* descriptors are short: not watched until then */
 	struct weft_address at;
@@ -315,6 +323,7 @@ struct weft_listener {
 /* Watches again those that had to pause. */
 void listeners_retry(struct net *net);
 
-/* A request is complete; one that was unanswered is not any more. */
+/* A connection came, a request is complete; one that was unanswered is not any more. */
+void listener_has_link(struct weft_listener *listener, struct link *link);
 void listener_has_request(struct weft_listener *listener, struct link *link);
 void listener_release(struct link *link);

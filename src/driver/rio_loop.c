@@ -18,7 +18,7 @@ enum { NS_PER_S = 1000000000, COMPLETIONS = 64 };
 
 static const uint64_t longest_sleep_ns = UINT64_C(10) * NS_PER_S;
 static const uint64_t alive_ns = UINT64_C(10) * NS_PER_S;
-/* Whoever connects asks at once; while the silent fill the listener, nobody else comes in. */
+/* A peer that connects asks at once. Those that do not make room for others even sooner. */
 static const uint64_t silent_ns = UINT64_C(2) * NS_PER_S;
 
 uint64_t rio_loop_clock(void)

@@ -109,7 +109,7 @@ static void set(int fd, int level, int name, int value)
 
 enum weft_reason socket_listen(const struct weft_address *at, int *fd)
 {
-	enum { BACKLOG = 4096 };
+	enum { BACKLOG = 4096, SILENCE_S = 4 };
 	union any_address k;
 	socklen_t length = to_kernel(at, &k);
 	int s = open_socket(at), error;
@@ -119,6 +119,8 @@ enum weft_reason socket_listen(const struct weft_address *at, int *fd)
 	set(s, SOL_SOCKET, SO_REUSEADDR, 1);
 	if (at->family != 4)
 		set(s, IPPROTO_IPV6, IPV6_V6ONLY, at->family == 6);
+	/* In MPA the initiator speaks first: one that is silent stays with the kernel for a while. */
+	set(s, IPPROTO_TCP, TCP_DEFER_ACCEPT, SILENCE_S);
 	if (bind(s, &k.any, length) == 0 && listen(s, BACKLOG) == 0) {
 		*fd = s;
 		return WEFT_OK;

@@ -10,7 +10,7 @@ import zlib
 
 from attack import PATIENCE_S, Skip, need, network, until
 
-ROCE_PORT = 4791
+ROCE_PORT, PORT = 4791, 7471
 MTU = "9000"  # so that RoCE has 4096, which is more than any network must carry
 
 
@@ -194,19 +194,22 @@ def roce_parts(frame):
 class Victims:
     """A server, and a client that is connected to it: its lines tell that traffic goes on."""
 
-    def __init__(self, start, program, ends, family=4):
+    def __init__(self, start, program, ends, family=4, device="roce_eth0", before=()):
+        """before: words before the server's own, as prlimit."""
         server, client = ends
         self.start = start
+        self.device = device
         self.at = server.address(family)
         self.program = program
-        self.server = self._run(server)
+        self.server = self._run(server, before=before)
         self.server.stdout.readline()
         self.client = self._run(client, "0")
         self.count = 0
         os.set_blocking(self.client.stdout.fileno(), False)
 
-    def _run(self, host, *more):
-        return self.start(*host.enter, self.program, self.at, *more, WEFT_DEVICES="roce_eth0")
+    def _run(self, host, *more, before=()):
+        return self.start(*host.enter, *before, self.program, self.at, *more,
+                          WEFT_DEVICES=self.device)
 
     def connect(self, host, patience_s=PATIENCE_S):
         """One more connection, for a message and its echo; fails if it does not come about."""

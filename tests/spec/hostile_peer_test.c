@@ -223,6 +223,36 @@ TEST(test_rfc5042_6_4_3_flood_of_silence)
 	rig_close(&r);
 }
 
+/* However long they may take: those that have begun and do not go on make room, the oldest first. */
+TEST(test_rfc5042_6_4_3_silent_connections_make_room)
+{
+	enum { FLOOD = 12, HELD = 4 };
+	const struct weft_listen_options few = { .requests_max = HELD,
+						 .timeout_ns = UINT64_C(600000000000) };
+	struct weft_request *request;
+	struct rig r;
+	int fds[FLOOD], fd;
+
+	rig_open(&r, &few);
+	for (int i = 0; i < FLOOD; i++) {
+		fds[i] = raw_dial(&r);
+		raw_send(fds[i], "MPA ID", 6);
+	}
+	for (int i = 0; i < FLOOD - HELD; i++)
+		EXPECT(raw_ends(fds[i]));
+	fd = raw_dial(&r);
+	raw_request(fd);
+	request = rig_request(&r, RAW_MS);
+	REQUIRE(request);
+	EXPECT(raw_ends(fds[FLOOD - HELD]));
+	expect_undisturbed(&r);
+	MUST(weft_request_reject(request, NULL));
+	for (int i = 0; i < FLOOD; i++)
+		close(fds[i]);
+	close(fd);
+	rig_close(&r);
+}
+
 /* ---- Requests whose peer has left, listeners that close ------------------------------------- */
 
 TEST(test_iwarp_13_accept_after_the_peer_left)
@@ -281,7 +311,7 @@ TEST(test_iwarp_12_listener_closes_with_requests_pending)
 	uint8_t reply[START_BYTES + 4];
 	struct weft_qp *qp;
 	struct rig r;
-	int first, second, silent;
+	int first, second, begun, silent;
 
 	rig_open(&r, NULL);
 	qp = rig_qp(&r);
@@ -291,12 +321,17 @@ TEST(test_iwarp_12_listener_closes_with_requests_pending)
 	REQUIRE(taken);
 	second = raw_dial(&r);
 	raw_request(second);
+	begun = raw_dial(&r);
+	raw_send(begun, "M", 1);
 	silent = raw_dial(&r);
 	expect_undisturbed(&r);
 	MUST(weft_listener_close(r.listener));
 	r.listener = NULL;
 	/* Nobody took these: rejected, or closed if they were not seen at all. */
 	EXPECT(raw_ends(second));
+	EXPECT(raw_ends(begun));
+	/* One that said nothing is still with the kernel, and hears of it when it speaks. */
+	raw_send(silent, "M", 1);
 	EXPECT(raw_ends(silent));
 	/* The one that was taken can still be answered. */
 	MUST(weft_request_accept(taken, qp, NULL));
@@ -307,6 +342,7 @@ TEST(test_iwarp_12_listener_closes_with_requests_pending)
 	EXPECT(raw_ends(first));
 	close(first);
 	close(second);
+	close(begun);
 	close(silent);
 	rig_close(&r);
 }
