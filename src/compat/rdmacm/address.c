@@ -41,6 +41,16 @@ bool address_is_loopback(const struct sockaddr *a)
 	return IN6_IS_ADDR_LOOPBACK(&v6(a)->sin6_addr);
 }
 
+bool address_is_same(const struct sockaddr *a, const struct sockaddr *b)
+{
+	if (a->sa_family != b->sa_family)
+		return false;
+	if (a->sa_family == AF_INET)
+		return v4(a)->sin_addr.s_addr == v4(b)->sin_addr.s_addr;
+	return IN6_ARE_ADDR_EQUAL(&v6(a)->sin6_addr, &v6(b)->sin6_addr) &&
+	       v6(a)->sin6_scope_id == v6(b)->sin6_scope_id;
+}
+
 in_port_t address_port(const struct sockaddr *a)
 {
 	switch (a->sa_family) {

@@ -152,6 +152,7 @@ static void fork_child(void)
 {
 	for (struct list *at = channels.next; at && at != &channels; at = at->next)
 		bell_forked(&CONTAINER_OF(at, struct channel, all_link)->notes);
+	ports_forked();
 	pthread_mutex_unlock(&cm.lock);
 }
 

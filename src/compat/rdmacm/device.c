@@ -111,9 +111,19 @@ static struct ibv_context *context_at(const struct sockaddr *address, bool is_ro
 	return context;
 }
 
-bool device_is_at(const struct sockaddr *address, bool is_roce)
+static bool is_at(const struct sockaddr *address, bool is_roce)
 {
-	return (address ? context_at(address, is_roce) : context_first(is_roce)) != NULL;
+	return (address_is_any(address) ? context_first(is_roce) : context_at(address, is_roce)) !=
+	       NULL;
+}
+
+struct kinds device_kinds(const struct id *id, const struct sockaddr *address)
+{
+	struct kinds kinds = { .has_roce = is_at(address, true) };
+
+	if (id->rdma.ps == RDMA_PS_TCP && (!kinds.has_roce || getenv("WEFT_DEVICES")))
+		kinds.has_iwarp = is_at(address, false);
+	return kinds;
 }
 
 static int bind_to(struct id *id, struct ibv_context *context)

@@ -13,7 +13,7 @@ struct id *id_create(struct channel *channel, void *context, enum rdma_port_spac
 	id->rdma.context = context;
 	id->rdma.ps = ps;
 	id->rdma.qp_type = id_is_datagram(id) ? IBV_QPT_UD : IBV_QPT_RC;
-	id->port_holder = -1;
+	id->port_socket = -1;
 	pthread_mutex_init(&id->calls, NULL);
 	pthread_mutex_init(&id->drain, NULL);
 	list_init(&id->channel_link);

@@ -160,7 +160,7 @@ static int iwarp_connect(struct id *id, const struct rdma_conn_param *param)
 	set_ack_timeout(id);
 	r = dial(id, &options);
 	if (r == 0)
-		port_release(id);
+		port_release_tcp(id);
 	return r;
 }
 

@@ -114,8 +114,8 @@ static uint32_t requests_max(int backlog)
 	return backlog > REQUESTS_MIN ? (uint32_t)backlog : REQUESTS_MIN;
 }
 
-/* Locked. On the devices of both kinds, where both are: who dials decides by which it comes. */
-static enum weft_reason open_both(struct id *id, int backlog, bool has_iwarp, bool has_roce)
+/* Locked. Where both kinds are listened on, the peer decides by which it comes. */
+static enum weft_reason open_both(struct id *id, int backlog, struct kinds kinds)
 {
 	const struct sockaddr *src = &id->rdma.route.addr.src_addr;
 	struct weft_listen_options options = { .requests_max = requests_max(backlog),
@@ -133,9 +133,9 @@ static enum weft_reason open_both(struct id *id, int backlog, bool has_iwarp, bo
 	if (at.family == 6 && address_is_any(src) && !id->is_family_only)
 		at.family = 0; /* IPv4 as well */
 	service.at = at;
-	if (has_roce)
+	if (kinds.has_roce)
 		reason = weft_service_open(weftv_adapter(), &service, &id->service);
-	if (reason == WEFT_OK && has_iwarp)
+	if (reason == WEFT_OK && kinds.has_iwarp)
 		reason = weft_listen(weftv_adapter(), &at, &options, &id->listener);
 	if (reason != WEFT_OK)
 		close_both(id);
@@ -145,26 +145,24 @@ static enum weft_reason open_both(struct id *id, int backlog, bool has_iwarp, bo
 static int listen_at(struct id *id, int backlog)
 {
 	const struct sockaddr *src = &id->rdma.route.addr.src_addr;
-	const struct sockaddr *at = address_is_any(src) ? NULL : src;
-	bool has_roce = device_is_at(at, true);
-	bool has_iwarp = id->rdma.ps == RDMA_PS_TCP && device_is_at(at, false);
+	struct kinds kinds = device_kinds(id, src);
 	enum weft_reason reason;
 
-	if (!has_roce && !has_iwarp)
+	if (!kinds.has_roce && !kinds.has_iwarp)
 		return cm_errno();
 	id->listener_sink.take = listener_take;
 	if (!id_try(id, ID_LISTENING))
 		return -EINVAL;
 	/* Requests may come before the call returns: whoever looks for them waits for it. */
 	pthread_mutex_lock(&id->drain);
-	reason = open_both(id, backlog, has_iwarp, has_roce);
+	reason = open_both(id, backlog, kinds);
 	pthread_mutex_unlock(&id->drain);
 	if (reason != WEFT_OK) {
 		(void)id_try(id, ID_BOUND);
 		return cm_error(reason);
 	}
-	if (has_iwarp)
-		port_release(id);
+	if (kinds.has_iwarp)
+		port_release_tcp(id);
 	return 0;
 }
 

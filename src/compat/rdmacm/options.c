@@ -23,16 +23,14 @@ static int set_before_bind(struct id *id, const void *value, size_t length, bool
 
 static int set_id_option(struct id *id, int name, const void *value, size_t length)
 {
-	bool is_reuse_wanted;
-
 	switch (name) {
 	case RDMA_OPTION_ID_TOS: /* TCP is not told */
 		if (length != sizeof(id->tos))
 			return -EINVAL;
 		memcpy(&id->tos, value, sizeof(id->tos));
 		return 0;
-	case RDMA_OPTION_ID_REUSEADDR: /* every address may be used again here */
-		return flag_of(value, length, &is_reuse_wanted);
+	case RDMA_OPTION_ID_REUSEADDR:
+		return flag_of(value, length, &id->may_reuse);
 	case RDMA_OPTION_ID_AFONLY:
 		return set_before_bind(id, value, length, &id->is_family_only);
 	case RDMA_OPTION_ID_ACK_TIMEOUT:

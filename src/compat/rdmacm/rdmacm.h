@@ -172,10 +172,14 @@ struct id {
 	/* Under the lock above. */
 	struct weft_listener *listener;
 	struct weft_service_point *service;
-	int port_holder; /* a socket that keeps the port for us, or -1 */
-	bool is_active;	 /* it connects, rather than accepts */
+	/* What keeps the port for us: a socket of TCP or -1; a name or NULL, under cm_lock(). */
+	int port_socket;
+	struct port *port;
+	struct list port_link;
+	struct sockaddr_storage port_address;
+	bool is_active; /* it connects, rather than accepts */
 	bool is_synchronous;
-	bool is_family_only, has_ack_timeout;
+	bool is_family_only, may_reuse, has_ack_timeout;
 	uint8_t ack_timeout, tos;
 	uint8_t peer_ird, peer_ord; /* what the request brought */
 	bool owns_send_cq, owns_recv_cq;
@@ -293,7 +297,8 @@ int event_make(const struct note *note, struct taken *taken);
 socklen_t address_size(const struct sockaddr *address);
 bool address_is_any(const struct sockaddr *address);
 bool address_is_loopback(const struct sockaddr *address);
-in_port_t address_port(const struct sockaddr *address); /* as on the wire */
+bool address_is_same(const struct sockaddr *a, const struct sockaddr *b); /* but the port */
+in_port_t address_port(const struct sockaddr *address);			  /* as on the wire */
 void address_set_port(struct sockaddr *address, in_port_t port);
 void address_to_weft(const struct sockaddr *from, struct weft_address *to);
 void address_from_weft(const struct weft_address *from, struct sockaddr_storage *to);
@@ -309,13 +314,27 @@ int device_bind(struct id *id, const struct sockaddr *address);
 /* The one of that kind. */
 int device_bind_to(struct id *id, const struct sockaddr *address, bool is_roce);
 
-/* Whether there are any of that kind: at the address, or if that is NULL at all. */
-bool device_is_at(const struct sockaddr *address, bool is_roce);
+/*
+ * The devices on which an id that is bound to the address, or to any, listens. RoCE's; iWARP's, if
+ * there is no other or WEFT_DEVICES names them: their port is one of TCP, which a program may want
+ * for itself.
+ */
+struct kinds {
+	bool has_roce, has_iwarp;
+};
+
+struct kinds device_kinds(const struct id *id, const struct sockaddr *address);
 int id_bind(struct id *id, const struct sockaddr *address);
 
-/* Chooses a port, if the address has none, and keeps it. */
-int port_hold(struct id *id, struct sockaddr_storage *address);
+/* ---- ports.c -------------------------------------------------------------------------------- */
+
+/* Chooses a port, if the address has none, and keeps it: among ids on RoCE, of TCP on iWARP. */
+int port_hold(struct id *id, struct sockaddr_storage *address, struct kinds kinds);
 void port_release(struct id *id);
+void port_release_tcp(struct id *id);
+
+/* In a child: ports stay the parent's. cm_lock() is held. */
+void ports_forked(void);
 
 /* ---- queues.c -------------------------------------------------------------------------------- */
 

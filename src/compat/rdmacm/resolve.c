@@ -10,38 +10,18 @@
 
 /* ---- Source --------------------------------------------------------------------------------- */
 
-void port_release(struct id *id)
-{
-	if (id->port_holder >= 0)
-		close(id->port_holder);
-	id->port_holder = -1;
-}
-
 /*
- * The port is chosen when an address is bound, and listened at or dialled from later. A socket that
- * does neither keeps it meanwhile: weft's own may share it, as both say SO_REUSEADDR. The ports of
- * RoCE are the connection manager's own, and those of TCP and UDP lend it their numbers.
+ * What keeps the port until it is listened at or dialled from. An id whose device is known needs
+ * that kind; one that is bound to any address needs those that it would listen on, or, where there
+ * is no device yet, either.
  */
-int port_hold(struct id *id, struct sockaddr_storage *address)
+static struct kinds kinds_to_hold(const struct id *id, const struct sockaddr *address)
 {
-	struct sockaddr *a = (struct sockaddr *)address;
-	socklen_t size = address_size(a);
-	const int on = 1, v6only = id->is_family_only || !address_is_any(a);
-	int type = id_is_datagram(id) ? SOCK_DGRAM : SOCK_STREAM;
-	int s = socket(a->sa_family, type | SOCK_CLOEXEC, 0), error;
+	struct kinds kinds = device_kinds(id, address);
 
-	if (s < 0)
-		return cm_errno();
-	(void)setsockopt(s, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-	if (a->sa_family == AF_INET6)
-		(void)setsockopt(s, IPPROTO_IPV6, IPV6_V6ONLY, &v6only, sizeof(v6only));
-	if (bind(s, a, size) == 0 && getsockname(s, a, &size) == 0) {
-		id->port_holder = s;
-		return 0;
-	}
-	error = -cm_errno();
-	close(s);
-	return -error;
+	if (!kinds.has_roce && !kinds.has_iwarp)
+		kinds = (struct kinds){ true, id->rdma.ps == RDMA_PS_TCP };
+	return kinds;
 }
 
 int id_bind(struct id *id, const struct sockaddr *address)
@@ -56,7 +36,7 @@ int id_bind(struct id *id, const struct sockaddr *address)
 		return -EINVAL;
 	memset(&bound, 0, sizeof(bound));
 	memcpy(&bound, address, size);
-	r = port_hold(id, &bound);
+	r = port_hold(id, &bound, kinds_to_hold(id, address));
 	if (r == 0 && !address_is_any(address))
 		r = device_bind(id, address);
 	if (r != 0) {

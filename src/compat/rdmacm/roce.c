@@ -99,7 +99,7 @@ static int choose_port(struct id *id)
 
 	if (address_port(&id->rdma.route.addr.src_addr) != 0)
 		return 0;
-	r = port_hold(id, &from);
+	r = port_hold(id, &from, (struct kinds){ .has_roce = true });
 	if (r == 0)
 		id->rdma.route.addr.src_storage = from;
 	return r;

@@ -12,7 +12,9 @@ ADDRESS = "192.0.2.1"
 UP_S = 10
 
 # It lives until its input ends, so until close() or the end of this process, however that comes.
-HOLD = ("ip link set lo up && ip link add %s type veth peer name weft1 && "
+# Link-local addresses that need no time either: programs take them as they find them.
+HOLD = ("(echo 0 >/proc/sys/net/ipv6/conf/default/accept_dad) 2>/dev/null; "
+        "ip link set lo up && ip link add %s type veth peer name weft1 && "
         "ip address add %s/24 dev %s && ip link set %s up && ip link set weft1 up && "
         # An address of IPv6 that needs no time: without one, names of IPv6 are not looked up.
         "(ip address add 2001:db8::1/64 dev weft1 nodad || true) && echo up && exec cat" %

@@ -112,6 +112,23 @@ SAMPLES = [
     sample("rc_interface", "rc_v", device="roce_" + INTERFACE),
 ]
 
+
+def listener(name, env, address="127.0.0.1"):
+    """ucp_listener_create() at all addresses, and ucp_ep_create() to one of them."""
+    env = dict(env, UCX_LOG_LEVEL="info")
+    client = "DIR/ucx_listener_sample PORT " + address
+    return Case("ucx_listener_" + name, Side("DIR/ucx_listener_sample PORT", [], NOT, env=env),
+                Side(client, ["^every byte is right$", r"tag\(rc_verbs/roce_"], NOT, env=env), network=True,
+                seconds=60, needs=lack_ucx, prepare=prepare_ucx("ucx_listener_sample"))
+
+
+SAMPLES += [
+    # By its default transports, with devices of both kinds: it listens at the port by TCP, too.
+    listener("by_default", {}),
+    listener("by_default_interface", {}, ADDRESS),
+    listener("by_default_roce", {"WEFT_DEVICES": "roce_*"}),
+]
+
 MPI_TESTS = ["messages", "broadcast", "reduce", "alltoall", "fence", "lock"]
 # As UCX says it with info: what goes from one rank to another goes by this.
 GOES_BY = r"UCX +INFO .*\b%s\(%s/roce_lo:1\)"

@@ -476,7 +476,7 @@ TEST(test_roce_cm_tells_of_a_peer_that_ended_without_disconnecting)
 
 /* ---- Devices --------------------------------------------------------------------------------- */
 
-/* Where both kinds are, who dials decides: WEFT_DEVICES narrows what it has. */
+/* Where WEFT_DEVICES names both kinds, the peer decides: WEFT_DEVICES narrows what it has. */
 TEST(test_rdma_listen_takes_requests_of_both_kinds_of_devices)
 {
 	struct rdma_event_channel *near, *far;
@@ -486,6 +486,7 @@ TEST(test_rdma_listen_takes_requests_of_both_kinds_of_devices)
 		SKIP("the devices are of one kind");
 	near = cm_channel();
 	far = cm_channel();
+	REQUIRE(setenv("WEFT_DEVICES", "roce_*,iw_*", 1) == 0);
 	listener = cm_listener(far);
 	EXPECT_EQ(listener->verbs->device->transport_type, IBV_TRANSPORT_IB);
 	roce = cm_dialler(near, listener);
