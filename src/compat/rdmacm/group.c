@@ -135,10 +135,12 @@ static int join(struct id *id, const struct sockaddr *address, bool is_member, v
 	struct group *g;
 	int status, r;
 
-	if (!id->home || address_size(address) == 0)
+	if (id_state(id) == ID_IDLE || address_size(address) == 0)
 		return -EINVAL;
-	if (!id_is_datagram(id) || !id->home->is_roce)
+	if (!id_is_datagram(id))
 		return -EOPNOTSUPP;
+	if (!id->home)
+		return -EINVAL;
 	if (!is_multicast(address) || find(id, address))
 		return is_multicast(address) ? -EADDRINUSE : -EINVAL;
 	g = calloc(1, sizeof(*g));

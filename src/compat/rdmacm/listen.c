@@ -150,6 +150,8 @@ static int listen_at(struct id *id, int backlog)
 
 	if (!kinds.has_roce && !kinds.has_iwarp)
 		return cm_errno();
+	if (!id->home && !address_is_any(src) && device_bind(id, src) != 0)
+		return -ENODEV;
 	id->listener_sink.take = listener_take;
 	if (!id_try(id, ID_LISTENING))
 		return -EINVAL;

@@ -24,6 +24,25 @@ static struct kinds kinds_to_hold(const struct id *id, const struct sockaddr *ad
 	return kinds;
 }
 
+/*
+ * Where binding decides on no device. In Linux every address of loopback is as any address; here
+ * loopback has devices, and a program that listens there at a port of its choice is told which.
+ * One that has no port either may only look which devices there are (libfabric does).
+ */
+static bool is_undecided(const struct id *id, const struct sockaddr *address)
+{
+	const struct sockaddr_in anywhere = { .sin_family = AF_INET };
+	struct kinds kinds;
+
+	if (address_is_any(address))
+		return true;
+	if (id->rdma.ps != RDMA_PS_TCP || address_port(address) != 0 ||
+	    !address_is_loopback(address))
+		return false;
+	kinds = device_kinds(id, (const struct sockaddr *)(const void *)&anywhere);
+	return kinds.has_roce || kinds.has_iwarp;
+}
+
 int id_bind(struct id *id, const struct sockaddr *address)
 {
 	struct sockaddr_storage bound;
@@ -37,7 +56,7 @@ int id_bind(struct id *id, const struct sockaddr *address)
 	memset(&bound, 0, sizeof(bound));
 	memcpy(&bound, address, size);
 	r = port_hold(id, &bound, kinds_to_hold(id, address));
-	if (r == 0 && !address_is_any(address))
+	if (r == 0 && !is_undecided(id, address))
 		r = device_bind(id, address);
 	if (r != 0) {
 		port_release(id);
@@ -90,7 +109,8 @@ static int find_route(struct id *id)
 	int r = 0;
 
 	if (!id->home) {
-		r = source_towards(&addr->dst_addr, &src);
+		if (addr->src_addr.sa_family == AF_UNSPEC || address_is_any(&addr->src_addr))
+			r = source_towards(&addr->dst_addr, &src);
 		if (r == 0)
 			r = device_bind(id, (struct sockaddr *)&src);
 	}

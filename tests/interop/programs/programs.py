@@ -29,12 +29,12 @@ from runner import Runner
 
 # Where RoCE's devices are too, librdmacm takes those.
 IWARP = [dataclasses.replace(case, devices="iw_*") for case in
-         fio_cases.CASES + iser_cases.CASES + libfabric_cases.CASES + cm_cases.CASES +
-         perftest_cases.CASES + fault_cases.CASES]
+         fio_cases.CASES + iser_cases.CASES + cm_cases.CASES + perftest_cases.CASES +
+         fault_cases.CASES]
 ROCE = [dataclasses.replace(case, name="roce_" + case.name, devices="roce_*", network=True)
-        for case in fio_cases.CASES + iser_cases.CASES + libfabric_cases.CASES]
-CASES = (verbs_cases.CASES + IWARP + ROCE + roce_cases.CASES + roce_cm_cases.CASES +
-         roce_fault_cases.CASES + ucx_cases.CASES)
+        for case in fio_cases.CASES + iser_cases.CASES]
+CASES = (verbs_cases.CASES + IWARP + ROCE + libfabric_cases.CASES + roce_cases.CASES +
+         roce_cm_cases.CASES + roce_fault_cases.CASES + ucx_cases.CASES)
 
 
 def main():

@@ -75,10 +75,14 @@ TEST(test_rdma_bind_addr_finds_a_port_and_the_device)
 	EXPECT_EQ(rdma_get_src_port(id), 0);
 	EXPECT_EQ(rdma_bind_addr(id, (struct sockaddr *)&at), 0);
 	EXPECT(rdma_get_src_port(id) != 0);
-	EXPECT(id->verbs && id->pd);
-	EXPECT_EQ(id->port_num, 1);
+	at.sin_port = rdma_get_src_port(id);
 	EXPECT_EQ(rdma_bind_addr(id, (struct sockaddr *)&at), -1);
 	EXPECT_EQ(errno, EINVAL);
+	EXPECT_EQ(rdma_destroy_id(id), 0);
+	id = fresh(channel);
+	EXPECT_EQ(rdma_bind_addr(id, (struct sockaddr *)&at), 0);
+	EXPECT(id->verbs && id->pd);
+	EXPECT_EQ(id->port_num, 1);
 	nowhere.sin_addr.s_addr = htonl(0xc6336401); /* 198.51.100.1 is for documents */
 	EXPECT_EQ(rdma_bind_addr(other, (struct sockaddr *)&nowhere), -1);
 	EXPECT_EQ(errno, EADDRNOTAVAIL);
@@ -87,6 +91,30 @@ TEST(test_rdma_bind_addr_finds_a_port_and_the_device)
 	EXPECT(!other->verbs);
 	EXPECT_EQ(rdma_destroy_id(id), 0);
 	EXPECT_EQ(rdma_destroy_id(other), 0);
+	rdma_destroy_event_channel(channel);
+}
+
+/*
+ * libfabric binds to localhost to see whether that leads to a device, and leaves all others out if it
+ * does; on adapters it never does.
+ */
+TEST(test_rdma_bind_addr_to_loopback_without_a_port_decides_on_no_device)
+{
+	struct rdma_event_channel *channel = cm_channel();
+	struct sockaddr_in at = cm_loopback(0), to = cm_loopback(7);
+	struct rdma_cm_id *id = fresh(channel), *active = fresh(channel);
+
+	EXPECT_EQ(rdma_bind_addr(id, (struct sockaddr *)&at), 0);
+	EXPECT(!id->verbs);
+	EXPECT(rdma_get_src_port(id) != 0);
+	EXPECT_EQ(rdma_listen(id, 1), 0);
+	EXPECT(id->verbs && id->pd);
+	EXPECT_EQ(rdma_bind_addr(active, (struct sockaddr *)&at), 0);
+	EXPECT_EQ(rdma_resolve_addr(active, NULL, (struct sockaddr *)&to, 100), 0);
+	cm_expect(channel, RDMA_CM_EVENT_ADDR_RESOLVED);
+	EXPECT(active->verbs == id->verbs);
+	EXPECT_EQ(rdma_destroy_id(id), 0);
+	EXPECT_EQ(rdma_destroy_id(active), 0);
 	rdma_destroy_event_channel(channel);
 }
 

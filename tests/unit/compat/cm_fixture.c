@@ -28,6 +28,7 @@ bool cm_is_roce(void)
 
 	REQUIRE(rdma_create_id(channel, &id, NULL, RDMA_PS_TCP) == 0);
 	REQUIRE(rdma_bind_addr(id, (struct sockaddr *)&at) == 0);
+	REQUIRE(rdma_listen(id, 1) == 0);
 	is_roce = id->verbs->device->transport_type == IBV_TRANSPORT_IB;
 	REQUIRE(rdma_destroy_id(id) == 0);
 	rdma_destroy_event_channel(channel);
