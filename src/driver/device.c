@@ -3,11 +3,13 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <weft/rio.h>
@@ -15,7 +17,13 @@
 #include "driver/file_store.h"
 #include "driver/rio_store.h"
 
-enum { REQUESTS_MAX = 128, MEM_BLOCK_BYTES = 512 };
+enum {
+	REQUESTS_MAX = 128,
+	MEM_BLOCK_BYTES = 512,
+	NS_PER_MS = 1000000,
+	NS_PER_S = 1000000000,
+	WAIT_MS = 1000
+};
 
 struct device {
 	int epoll_fd;
@@ -32,6 +40,38 @@ struct store *device_store(const struct device *d)
 int device_descriptor(const struct device *d)
 {
 	return d->epoll_fd;
+}
+
+static uint64_t clock_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+/* Until a member of the store may have done something, or a deadline of it has passed. */
+static void wait_for(struct device *d, struct store *s)
+{
+	uint64_t due_ns = store_due(s), now_ns = clock_ns();
+	struct pollfd p = { .fd = d->epoll_fd, .events = POLLIN };
+	int wait_ms = WAIT_MS;
+
+	if (due_ns <= now_ns)
+		wait_ms = 0;
+	else if ((due_ns - now_ns) / NS_PER_MS < WAIT_MS)
+		wait_ms = (int)((due_ns - now_ns) / NS_PER_MS) + 1;
+	(void)poll(&p, 1, wait_ms);
+	now_ns = clock_ns();
+	if (store_due(s) <= now_ns)
+		store_expire(s, now_ns);
+}
+
+/* What it does by itself comes to its end. */
+static void settle(struct device *d, struct store *s)
+{
+	while (!store_settle(s, clock_ns()))
+		wait_for(d, s);
 }
 
 static enum weft_reason mem_make(struct device *d, uint32_t i)
@@ -133,6 +173,8 @@ static enum weft_reason node_make(struct device *d, uint32_t i, int *error, char
 		return delay_store_create(members[0], n->delay_ns, &d->stores[i]);
 	case STORE_KIND_FAULT:
 		return fault_store_create(members[0], &n->fault, &d->stores[i]);
+	case STORE_KIND_VOLATILE:
+		return volatile_store_create(members[0], &n->cache, &d->stores[i]);
 	default:
 		return WEFT_R_STORE_TEXT;
 	}
@@ -198,8 +240,10 @@ enum weft_reason device_open(const char *text, struct device **out, struct devic
 void device_close(struct device *d)
 {
 	for (uint32_t i = 0; i < d->plan.count; i++) {
-		if (d->stores[i])
+		if (d->stores[i]) {
+			settle(d, d->stores[i]);
 			store_destroy(d->stores[i]);
+		}
 		if (d->memory[i])
 			munmap(d->memory[i], (size_t)d->plan.nodes[i].size_bytes);
 	}

@@ -247,7 +247,9 @@ static enum weft_reason shape_find(struct file_store *f, const struct file_store
 	struct store_shape *shape = &f->store.shape;
 	int sector = 512;
 
-	*shape = (struct store_shape){ .can = STORE_CAN_ALL, .is_readonly = c->is_readonly };
+	*shape = (struct store_shape){ .can = STORE_CAN_ALL,
+				       .is_readonly = c->is_readonly,
+				       .outlives_process = true };
 	f->is_block = S_ISBLK(st->st_mode);
 	shape->size_bytes = (uint64_t)st->st_size;
 	if (f->is_block && (ioctl(f->fd, BLKGETSIZE64, &shape->size_bytes) < 0 ||

@@ -13,6 +13,7 @@ static void shape_join(struct store_shape *all, const struct store_shape *one)
 		all->block_bytes = one->block_bytes;
 	all->can &= one->can;
 	all->is_readonly |= one->is_readonly;
+	all->outlives_process &= one->outlives_process;
 }
 
 enum weft_reason joint_init(struct joint *j, const struct joint_config *c,

@@ -12,7 +12,7 @@
 
 #include "base/quantity.h"
 
-enum { CHANCE_ONE = 1000000000, CHANCE_DIGITS = 9, TEXT_MAX = 65536 };
+enum { CHANCE_ONE = 1000000000, CHANCE_DIGITS = 9, TEXT_MAX = 65536, CACHE_ROOM_BYTES = 16 << 20 };
 
 struct reader {
 	struct store_plan *plan;
@@ -36,6 +36,7 @@ static const struct kind_rule kind_rules[STORE_KIND_COUNT] = {
 	[STORE_KIND_FAULT] = { "fault", 1, 1, NULL },
 	[STORE_KIND_RIO] = { "rio", 0, 0,
 			     "a directed device has a configuration: rio:/path,device=NAME" },
+	[STORE_KIND_VOLATILE] = { "volatile", 1, 1, NULL },
 };
 
 const char *store_kind_name(enum store_kind kind)
@@ -163,12 +164,24 @@ static const char *read_file_item(struct store_node *n, struct word name, struct
 	return NULL;
 }
 
+static const char bad_chance[] = "a chance is a number from 0 to 1 with at most 9 decimals";
+static const char bad_number[] = "this is a whole number below 2^64";
+
+static const char *read_cache_item(struct volatile_store_config *c, struct word name,
+				   struct word value)
+{
+	if (word_is(name, "seed"))
+		return quantity_number(value, &c->seed) ? NULL : bad_number;
+	if (word_is(name, "keep"))
+		return chance_of(value, &c->keep) ? NULL : bad_chance;
+	if (word_is(name, "room"))
+		return quantity_size(value, &c->room_bytes) ? NULL : bad_size;
+	return "volatile has seed=N, keep=CHANCE and room=SIZE";
+}
+
 static const char *read_fault_item(struct fault_store_config *c, struct word name,
 				   struct word value)
 {
-	static const char bad_chance[] = "a chance is a number from 0 to 1 with at most 9 decimals";
-	static const char bad_number[] = "this is a whole number below 2^64";
-
 	if (word_is(name, "seed"))
 		return quantity_number(value, &c->seed) ? NULL : bad_number;
 	if (word_is(name, "crash"))
@@ -197,6 +210,8 @@ static const char *read_named(struct store_node *n, struct word item)
 		return read_file_item(n, name, value);
 	case STORE_KIND_FAULT:
 		return read_fault_item(&n->fault, name, value);
+	case STORE_KIND_VOLATILE:
+		return read_cache_item(&n->cache, name, value);
 	case STORE_KIND_RIO:
 		if (!word_is(name, "device") || value.length == 0)
 			return "rio has device=NAME";
@@ -278,14 +293,19 @@ static bool begin_device(struct reader *r, uint32_t parent)
 	if (!kind_at(r->at, &kind))
 		return complain(
 			r, from,
-			"a device begins with mem: file: rio: stripe: mirror( delay: or fault:");
+			"a device begins with mem: file: rio: stripe: mirror( delay: fault: or "
+			"volatile:");
 	if (plan->count == STORE_NODES_MAX)
 		return complain(r, from, "these are more than 64 devices");
 	if (parent != STORE_NO_NODE &&
 	    plan->nodes[parent].member_count == kind_rules[plan->nodes[parent].kind].members_max)
 		return complain(r, from, "this is one member too many");
 	*n = (struct store_node){
-		.kind = kind, .at = (uint32_t)(from - r->text), .parent = parent, .fault.seed = 1
+		.kind = kind,
+		.at = (uint32_t)(from - r->text),
+		.parent = parent,
+		.fault.seed = 1,
+		.cache = { .seed = 1, .room_bytes = CACHE_ROOM_BYTES },
 	};
 	plan->count++;
 	if (parent != STORE_NO_NODE)

@@ -15,6 +15,7 @@ enum store_kind {
 	STORE_KIND_DELAY,
 	STORE_KIND_FAULT,
 	STORE_KIND_RIO,
+	STORE_KIND_VOLATILE,
 	STORE_KIND_COUNT
 };
 
@@ -46,6 +47,7 @@ struct store_node {
 	uint64_t unit_bytes; /* stripe */
 	uint64_t delay_ns;   /* delay */
 	struct fault_store_config fault;
+	struct volatile_store_config cache;
 };
 
 /* The first node is the device; members stand after their parent, in their order. */

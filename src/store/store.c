@@ -132,6 +132,12 @@ bool store_event(struct store *s, struct store_event *event)
 	return s->calls->event(s, event);
 }
 
+bool store_settle(struct store *s, uint64_t now_ns)
+{
+	CHECK(s->under_way == 0);
+	return !s->calls->settle || s->calls->settle(s, now_ns);
+}
+
 void store_destroy(struct store *s)
 {
 	CHECK(s->under_way == 0);

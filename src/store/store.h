@@ -57,6 +57,9 @@ struct store_shape {
 	uint32_t block_bytes; /* 512 or 4096 */
 	uint32_t can;	      /* enum store_abilities */
 	bool is_readonly;
+	/* A write that is done and not flushed is there after the death of the process, if the
+	   machine lives on. */
+	bool outlives_process;
 };
 
 struct store_request {
@@ -93,6 +96,7 @@ struct store_calls {
 	void (*expire)(struct store *s, uint64_t now_ns);
 	struct span (*memory)(struct store *s, uint64_t offset, uint64_t length);
 	bool (*event)(struct store *s, struct store_event *event);
+	bool (*settle)(struct store *s, uint64_t now_ns); /* NULL: it does nothing by itself */
 	void (*destroy)(struct store *s);
 };
 
@@ -136,7 +140,17 @@ struct span store_memory(struct store *s, uint64_t offset, uint64_t length);
 /* Takes what the owner should know; false if there is nothing. */
 bool store_event(struct store *s, struct store_event *event);
 
-/* Nothing is under way. Members of a stripe or a filter stay: who created them destroys them. */
+/*
+ * Before it is destroyed, with nothing under way: the device ends what it does by itself, and takes
+ * no more requests. False: this is still under way at its members; call it again when something may
+ * be done there.
+ */
+bool store_settle(struct store *s, uint64_t now_ns);
+
+/*
+ * Nothing is under way, and it has settled. Members of a stripe or a filter stay: who created them
+ * destroys them.
+ */
 void store_destroy(struct store *s);
 
 /* ---- Devices: 0 or why they cannot be created ----------------------------------------------- */
@@ -195,6 +209,19 @@ struct fault_store_config {
 /* Fails on purpose: the same requests in the same order fail again with the same seed. */
 enum weft_reason fault_store_create(struct store *below, const struct fault_store_config *c,
 				    struct store **out);
+
+struct volatile_store_config {
+	uint64_t seed;
+	uint32_t keep;	     /* chance in 10^9 that a written block goes below without a flush */
+	uint64_t room_bytes; /* of the cache, at least a block, at most 1 GiB */
+};
+
+/*
+ * A volatile write cache: what was not flushed is in the memory of the process only, and gone with
+ * it, as at a loss of power. Writes that find no room go through. Settling brings all below.
+ */
+enum weft_reason volatile_store_create(struct store *below, const struct volatile_store_config *c,
+				       struct store **out);
 
 /* ---- For devices ---------------------------------------------------------------------------- */
 

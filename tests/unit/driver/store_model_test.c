@@ -281,6 +281,15 @@ TEST(test_store_model_mirror_hides_a_failing_member)
 	play_tree("mirror(mem:128k,delay:3us(fault:seed=4,crash=100(mem:128k)))", false, false);
 }
 
+TEST(test_store_model_volatile_cache)
+{
+	play_tree("volatile(mem:128k)", false, false);
+	play_tree("volatile:seed=3,keep=0.4,room=20k(delay:2us(mem:128k))", false, false);
+	play_tree("volatile:seed=4,keep=0.1(fault:seed=4,error=0.01(mem:1M,block=4096))", true,
+		  false);
+	play_tree("volatile:seed=5,keep=0.3,room=64k(file:@/a,size=256k,threads)", false, true);
+}
+
 TEST(test_store_model_faults)
 {
 	play_tree("fault:seed=7,error=0.03,torn=0.05(stripe:4k(mem:64k,mem:64k))", true, false);

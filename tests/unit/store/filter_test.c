@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Delays and faults. */
+/* Delays, faults and volatile caches. */
 #include <string.h>
 
 #include "store/store.h"
@@ -220,4 +220,190 @@ TEST(test_fault_crash_tears_a_write_and_ends_all)
 	}
 	EXPECT(!store_next_done(s, 0));
 	store_destroy(s);
+}
+
+/* ---- Volatile caches ------------------------------------------------------------------------ */
+
+static struct store *cache(struct store *below, uint32_t keep, uint64_t room_bytes)
+{
+	struct volatile_store_config c = { .seed = 9, .keep = keep, .room_bytes = room_bytes };
+	struct store *s;
+
+	REQUIRE(volatile_store_create(below, &c, &s) == WEFT_OK);
+	return s;
+}
+
+/* One that ends at once. */
+static enum weft_reason one(struct store *s, struct store_request *r)
+{
+	REQUIRE(store_submit(s, r, 0) == WEFT_OK);
+	REQUIRE(store_next_done(s, 0) == r);
+	return r->reason;
+}
+
+TEST(test_volatile_write_is_below_only_after_a_flush)
+{
+	struct store_request w = request(STORE_WRITE, 4096), f = { .op = STORE_FLUSH };
+	struct store_request r = request(STORE_READ, 4096);
+	struct store *below = mem(), *s = cache(below, 0, SIZE);
+
+	memset(bytes, 0xaa, sizeof(bytes));
+	EXPECT_EQ(one(s, &w), WEFT_OK);
+	EXPECT_EQ(memory[4096], 0);
+	memset(bytes, 0, sizeof(bytes));
+	EXPECT_EQ(one(s, &r), WEFT_OK);
+	EXPECT_EQ(bytes[0], 0xaa);
+	EXPECT_EQ(bytes[8 * 512 - 1], 0xaa);
+	/* A reader beside it sees what is below. */
+	r.offset = 0;
+	EXPECT_EQ(one(s, &r), WEFT_OK);
+	EXPECT_EQ(bytes[0], 0);
+	EXPECT_EQ(one(s, &f), WEFT_OK);
+	for (int at = 0; at < SIZE; at++)
+		EXPECT_EQ(memory[at], at >= 4096 && at < 8192 ? 0xaa : 0);
+	/* Power is lost: what the process had is gone with it. */
+	memset(bytes, 0xbb, sizeof(bytes));
+	EXPECT_EQ(one(s, &w), WEFT_OK);
+	EXPECT_EQ(memory[4096], 0xaa);
+	store_destroy(s);
+	EXPECT_EQ(memory[4096], 0xaa);
+	store_destroy(below);
+}
+
+TEST(test_volatile_fua_write_is_below_and_takes_no_other_with_it)
+{
+	struct store_request w = request(STORE_WRITE, 0), fua = request(STORE_WRITE, 2048);
+	struct store_request z = { .op = STORE_WRITE_ZEROES, .offset = 0, .length = 1024 };
+	struct store *below = mem(), *s = cache(below, 0, SIZE);
+
+	memset(bytes, 0x11, sizeof(bytes));
+	EXPECT_EQ(one(s, &w), WEFT_OK);
+	memset(bytes, 0x22, sizeof(bytes));
+	fua.flags = STORE_FUA;
+	EXPECT_EQ(one(s, &fua), WEFT_OK);
+	EXPECT_EQ(memory[0], 0);
+	EXPECT_EQ(memory[2047], 0);
+	EXPECT_EQ(memory[2048], 0x22);
+	EXPECT_EQ(memory[6143], 0x22);
+	z.flags = STORE_FUA;
+	EXPECT_EQ(one(s, &z), WEFT_OK);
+	EXPECT_EQ(memory[0], 0);
+	EXPECT_EQ(memory[1024], 0);
+	EXPECT(store_settle(s, 0));
+	EXPECT_EQ(memory[0], 0);
+	EXPECT_EQ(memory[1024], 0x11);
+	EXPECT_EQ(memory[2048], 0x22);
+	store_destroy(s);
+	store_destroy(below);
+}
+
+TEST(test_volatile_chance_keeps_some_of_what_was_not_flushed)
+{
+	struct store *below = mem(), *s = cache(below, 500000000, SIZE);
+	int kept = 0;
+
+	memset(bytes, 0x33, sizeof(bytes));
+	for (uint64_t at = 0; at < SIZE; at += 8 * 512) {
+		struct store_request w = request(STORE_WRITE, at);
+
+		EXPECT_EQ(one(s, &w), WEFT_OK);
+	}
+	EXPECT(!store_next_done(s, 0));
+	for (int i = 0; i < BLOCKS; i++)
+		kept += memory[i * 512] == 0x33;
+	EXPECT(kept > 16 && kept < 48);
+	store_destroy(s);
+	store_destroy(below);
+}
+
+TEST(test_volatile_without_room_writes_go_through)
+{
+	struct store_request a = request(STORE_WRITE, 0), b = request(STORE_WRITE, 8192);
+	struct store *below = mem(), *s = cache(below, 0, 8 * 512);
+
+	memset(bytes, 0x44, sizeof(bytes));
+	EXPECT_EQ(one(s, &a), WEFT_OK);
+	EXPECT_EQ(one(s, &b), WEFT_OK);
+	EXPECT_EQ(memory[0], 0);
+	EXPECT_EQ(memory[8192], 0x44);
+	memset(bytes, 0x55, sizeof(bytes));
+	EXPECT_EQ(one(s, &a), WEFT_OK);
+	EXPECT_EQ(memory[0], 0);
+	EXPECT(store_settle(s, 0));
+	EXPECT_EQ(memory[0], 0x55);
+	store_destroy(s);
+	store_destroy(below);
+}
+
+/* The read began before the block was drained, and ended after: it must not show what was before. */
+TEST(test_volatile_read_beside_a_drain_sees_the_cached_block)
+{
+	struct store_request w = request(STORE_WRITE, 0), r = request(STORE_READ, 0);
+	struct store_request f = { .op = STORE_FLUSH };
+	struct store *s;
+	struct probe p;
+
+	probe_init(&p, SIZE);
+	s = cache(&p.store, 0, SIZE);
+	memset(bytes, 0x66, sizeof(bytes));
+	EXPECT_EQ(one(s, &w), WEFT_OK);
+	EXPECT_EQ(store_submit(s, &r, 0), WEFT_OK);
+	EXPECT_EQ(p.asked_count, 1);
+	EXPECT_EQ(store_submit(s, &f, 0), WEFT_OK);
+	EXPECT_EQ(p.asked_count, 2);
+	EXPECT_EQ(p.asked[1]->op, STORE_WRITE);
+	probe_end(&p, 1, WEFT_OK);
+	EXPECT(!store_next_done(s, 0));
+	EXPECT_EQ(p.asked[2]->op, STORE_FLUSH);
+	memset(bytes, 0, sizeof(bytes));
+	probe_end(&p, 0, WEFT_OK);
+	EXPECT(!store_next_done(s, 0));
+	EXPECT_EQ(p.asked_count, 4);
+	EXPECT_EQ(p.asked[3]->op, STORE_READ);
+	probe_end(&p, 2, WEFT_OK);
+	probe_end(&p, 3, WEFT_OK);
+	EXPECT(store_next_done(s, 0) != NULL);
+	EXPECT(store_next_done(s, 0) != NULL);
+	store_destroy(s);
+}
+
+TEST(test_volatile_block_that_cannot_go_below_stays_and_fails_the_flush)
+{
+	struct store_request w = request(STORE_WRITE, 0), f = { .op = STORE_FLUSH };
+	struct store *s;
+	struct probe p;
+
+	probe_init(&p, SIZE);
+	s = cache(&p.store, 0, SIZE);
+	EXPECT_EQ(one(s, &w), WEFT_OK);
+	EXPECT_EQ(store_submit(s, &f, 0), WEFT_OK);
+	probe_end(&p, 0, WEFT_R_STORE_FULL);
+	EXPECT(store_next_done(s, 0) == &f);
+	EXPECT_EQ(f.reason, WEFT_R_STORE_FULL);
+	EXPECT_EQ(p.asked_count, 1);
+	EXPECT_EQ(store_submit(s, &f, 0), WEFT_OK);
+	EXPECT_EQ(p.asked_count, 2);
+	probe_end(&p, 1, WEFT_OK);
+	EXPECT(!store_next_done(s, 0));
+	probe_end(&p, 2, WEFT_OK);
+	EXPECT(store_next_done(s, 0) == &f);
+	EXPECT_EQ(f.reason, WEFT_OK);
+	store_destroy(s);
+}
+
+TEST(test_volatile_and_memory_say_that_they_do_not_outlive_the_process)
+{
+	struct store *below = mem(), *s;
+	struct probe p;
+
+	EXPECT(!below->shape.outlives_process);
+	probe_init(&p, SIZE);
+	p.store.shape.outlives_process = true;
+	s = cache(&p.store, 0, SIZE);
+	EXPECT(!s->shape.outlives_process);
+	store_destroy(s);
+	REQUIRE(delay_store_create(&p.store, 1, &s) == WEFT_OK);
+	EXPECT(s->shape.outlives_process);
+	store_destroy(s);
+	store_destroy(below);
 }

@@ -110,6 +110,22 @@ TEST(test_plan_reads_trees)
 	EXPECT_EQ(n[0].fault.seed, 1);
 }
 
+TEST(test_plan_reads_volatile_caches)
+{
+	const struct store_node *n = plan.nodes;
+
+	EXPECT(is_read("volatile(mem:1M)"));
+	EXPECT(n[0].kind == STORE_KIND_VOLATILE && n[0].member_count == 1);
+	EXPECT(n[0].cache.seed == 1 && n[0].cache.keep == 0);
+	EXPECT_EQ(n[0].cache.room_bytes, 16 << 20);
+	EXPECT(is_read("volatile:seed=7,keep=0.25,room=1M(mem:1M)"));
+	EXPECT(n[0].cache.seed == 7 && n[0].cache.keep == 250000000);
+	EXPECT_EQ(n[0].cache.room_bytes, 1 << 20);
+	EXPECT(!is_read("volatile(mem:1M,mem:1M)"));
+	EXPECT(!is_read("volatile:keep=2(mem:1M)"));
+	EXPECT(!is_read("volatile:lose=1(mem:1M)"));
+}
+
 TEST(test_plan_refusals_say_where_and_why)
 {
 	static const struct {

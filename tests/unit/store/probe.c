@@ -41,7 +41,7 @@ void probe_init(struct probe *p, uint64_t size_bytes)
 {
 	*p = (struct probe){
 		.store = { .calls = &probe_calls,
-			   .shape = { size_bytes, 512, STORE_CAN_ALL, false } },
+			   .shape = { size_bytes, 512, STORE_CAN_ALL, false, false } },
 	};
 	list_init(&p->done);
 }

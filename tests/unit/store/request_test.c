@@ -40,7 +40,7 @@ TEST(test_store_range_ends_with_the_device)
 
 	for (int b = 0; b < 2; b++) {
 		uint32_t block = blocks[b];
-		struct store_shape shape = { 3 * TIB, block, STORE_CAN_ALL, false };
+		struct store_shape shape = { 3 * TIB, block, STORE_CAN_ALL, false, false };
 
 		for (int i = 0; i < 4; i++) {
 			enum store_op op = ranged[i];
@@ -63,7 +63,7 @@ TEST(test_store_alignment_and_length_are_those_of_blocks)
 
 	for (int b = 0; b < 2; b++) {
 		uint32_t block = blocks[b];
-		struct store_shape shape = { TIB, block, STORE_CAN_ALL, false };
+		struct store_shape shape = { TIB, block, STORE_CAN_ALL, false, false };
 
 		for (int i = 0; i < 4; i++) {
 			enum store_op op = ranged[i];
@@ -80,7 +80,7 @@ TEST(test_store_alignment_and_length_are_those_of_blocks)
 
 TEST(test_store_read_only_takes_no_change)
 {
-	struct store_shape shape = { TIB, 512, STORE_CAN_ALL, true };
+	struct store_shape shape = { TIB, 512, STORE_CAN_ALL, true, false };
 
 	EXPECT_EQ(judge(&shape, STORE_READ, 0, 512), WEFT_OK);
 	EXPECT_EQ(judge(&shape, STORE_FLUSH, 0, 0), WEFT_OK);
@@ -91,7 +91,8 @@ TEST(test_store_read_only_takes_no_change)
 
 TEST(test_store_what_a_device_cannot_is_refused)
 {
-	struct store_shape none = { TIB, 512, 0, false }, all = { TIB, 512, STORE_CAN_ALL, false };
+	struct store_shape none = { TIB, 512, 0, false, false },
+			   all = { TIB, 512, STORE_CAN_ALL, false, false };
 	struct store_request r = request(STORE_WRITE, 0, 512);
 
 	EXPECT_EQ(judge(&none, STORE_READ, 0, 512), WEFT_OK);
@@ -116,7 +117,7 @@ TEST(test_store_what_a_device_cannot_is_refused)
 
 TEST(test_store_spans_are_as_long_as_the_request)
 {
-	struct store_shape shape = { TIB, 512, STORE_CAN_ALL, false };
+	struct store_shape shape = { TIB, 512, STORE_CAN_ALL, false, false };
 	struct span spans[STORE_SPANS_MAX + 1];
 	struct store_request r = { .op = STORE_READ, .length = 512, .spans = spans };
 
@@ -150,14 +151,14 @@ TEST(test_store_shape_has_blocks_and_a_size_of_them)
 		struct store_shape shape;
 		enum weft_reason reason;
 	} rows[] = {
-		{ { 4096, 512, 0, false }, WEFT_OK },
-		{ { 4096, 4096, 0, false }, WEFT_OK },
-		{ { UINT64_C(0x7ffffffffffff000), 4096, 0, false }, WEFT_OK },
-		{ { UINT64_C(0x8000000000000000), 4096, 0, false }, WEFT_R_STORE_SIZE },
-		{ { 4096, 1024, 0, false }, WEFT_R_STORE_BLOCK },
-		{ { 4096, 0, 0, false }, WEFT_R_STORE_BLOCK },
-		{ { 0, 512, 0, false }, WEFT_R_STORE_SIZE },
-		{ { 4608, 4096, 0, false }, WEFT_R_STORE_SIZE },
+		{ { 4096, 512, 0, false, false }, WEFT_OK },
+		{ { 4096, 4096, 0, false, false }, WEFT_OK },
+		{ { UINT64_C(0x7ffffffffffff000), 4096, 0, false, false }, WEFT_OK },
+		{ { UINT64_C(0x8000000000000000), 4096, 0, false, false }, WEFT_R_STORE_SIZE },
+		{ { 4096, 1024, 0, false, false }, WEFT_R_STORE_BLOCK },
+		{ { 4096, 0, 0, false, false }, WEFT_R_STORE_BLOCK },
+		{ { 0, 512, 0, false, false }, WEFT_R_STORE_SIZE },
+		{ { 4608, 4096, 0, false, false }, WEFT_R_STORE_SIZE },
 	};
 
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
