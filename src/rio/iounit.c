@@ -18,10 +18,10 @@ static bool config_is_good(const struct rio_iounit_config *c)
 
 static void lists_init(struct rio_iounit *u)
 {
-	struct list *const heads[] = { &u->free_commands, &u->free_pieces, &u->free_moves,
-				       &u->ready,	  &u->hungry,	   &u->movers,
-				       &u->saying,	  &u->telling,	   &u->told,
-				       &u->platforms_due };
+	struct list *const heads[] = { &u->free_commands, &u->free_pieces,  &u->free_moves,
+				       &u->ready,	  &u->hungry,	    &u->fenced,
+				       &u->movers,	  &u->saying,	    &u->telling,
+				       &u->told,	  &u->platforms_due };
 
 	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++)
 		list_init(heads[i]);
@@ -181,7 +181,7 @@ void rio_iounit_owner_left(struct rio_iounit *u)
 		if (c->state == COMMAND_SAYING)
 			unit_command_free(u, c);
 		else
-			unit_command_fail(u, c, WEFT_R_RIO_OWNER_LEFT);
+			unit_command_give_up(u, c, WEFT_R_RIO_OWNER_LEFT);
 	}
 	/* Whom it had let in it had let in for itself. */
 	for (uint32_t i = 0; i < u->platform_count; i++)
@@ -222,7 +222,7 @@ static enum weft_reason take(struct rio_iounit *u, const struct rio_msg *m)
 	case RIO_CANCEL:
 		c = unit_command_find(u, m->id);
 		if (c) /* it may have ended meanwhile */
-			unit_command_fail(u, c, WEFT_R_RIO_CANCELLED);
+			unit_command_give_up(u, c, WEFT_R_RIO_CANCELLED);
 		return WEFT_OK;
 	case RIO_PING:
 		u->is_pong_due = true; /* one answer is enough for all that wait */
@@ -265,7 +265,7 @@ static void command_late(struct rio_iounit *u, struct unit_command *c)
 	c->is_late = true;
 	if (c->state == COMMAND_SETTLING)
 		list_remove(&c->waiter.link);
-	unit_command_fail(u, c, WEFT_R_RIO_TIMEOUT);
+	unit_command_give_up(u, c, WEFT_R_RIO_TIMEOUT);
 }
 
 /* False: no device has done anything. */
@@ -416,7 +416,6 @@ static bool say_act(struct rio_iounit *u, struct rio_act *act)
 {
 	if (!u->has_owner)
 		return false;
-	/* What the former owner ordered must not come after what this one will. */
 	if (u->is_devices_due && u->dropped == 0) {
 		say_devices(u, act);
 	} else if (u->is_pong_due) {

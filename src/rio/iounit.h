@@ -13,6 +13,10 @@
  * status goes another way, over the owner, and must not be there first. So a requester that was
  * written to is told over the same connection, behind the data, and the owner's word is not enough
  * for it. Other platforms that were written to are asked to settle before anything is said.
+ *
+ * A command that is given up (it is late or cancelled, or its owner is gone) ends although a device
+ * still works for it; none of it is given to a device afterwards. A later command that touches the
+ * same blocks begins when the device has done: docs/rio.md, "What a write promises", rule 2.
  */
 #pragma once
 
@@ -50,8 +54,8 @@ enum weft_reason rio_iounit_add_device(struct rio_iounit *u, uint32_t number, co
 /* ---- What has come -------------------------------------------------------------------------- */
 
 /*
- * The owner has greeted, or is gone. What it had ordered and has not ended is dropped with it; a
- * new one is told of the devices only when all of that has ended.
+ * The owner has greeted, or is gone. What it had ordered and has not ended is given up; a new one
+ * is told of the devices when nothing moves for the former any more.
  */
 void rio_iounit_owner_came(struct rio_iounit *u, struct platform owner,
 			   const struct rio_session *session);

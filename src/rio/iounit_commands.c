@@ -86,6 +86,15 @@ void unit_command_fail(struct rio_iounit *u, struct unit_command *c, enum weft_r
 	unit_command_ready(u, c);
 }
 
+/* What the device still has of it is fenced; what moves ends by itself, or is hung up. */
+void unit_command_give_up(struct rio_iounit *u, struct unit_command *c, enum weft_reason reason)
+{
+	if (c->state == COMMAND_SAYING)
+		return;
+	unit_command_fail(u, c, reason);
+	unit_pieces_give_up(u, c);
+}
+
 /* ---- Before anything moves: RIO-16 ---------------------------------------------------------- */
 
 static struct unit_device *device_find(struct rio_iounit *u, uint32_t number)
@@ -226,6 +235,10 @@ static void fetch_or_begin(struct rio_iounit *u, struct unit_command *c)
 static void run_pieces(struct rio_iounit *u, struct unit_command *c)
 {
 	while (c->reason == WEFT_OK && !c->is_cut && c->pieces < COMMAND_PIECES_MAX) {
+		if (unit_piece_is_fenced(u, c)) {
+			list_add_tail(&u->fenced, &c->waiter.link);
+			return;
+		}
 		if (!unit_piece_begin(u, c)) {
 			list_add_tail(&u->hungry, &c->waiter.link);
 			return;

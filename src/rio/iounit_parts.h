@@ -7,6 +7,10 @@
  *	command   fetching -> running -> settling -> saying
  *	piece     device -> moving (a read), moving -> device (a write), device (all else)
  *	move      of a piece, of a settling command, or of a fetched list
+ *
+ * A command that is given up (late, cancelled, or its owner is gone) ends although the device still
+ * has pieces of it. Those of them that write are *stale*: no other piece that overlaps one begins
+ * before it has ended (docs/rio.md, "What a write promises", rule 2).
  */
 #pragma once
 
@@ -107,7 +111,7 @@ struct unit_command {
 	/* How it goes. */
 	enum weft_reason reason; /* the first one */
 	uint64_t done_bytes;
-	bool is_dropped; /* nobody is to be told */
+	bool is_dropped; /* its owner is gone: no status is sent */
 	bool is_late;	 /* it waits for nothing but what is under way */
 	struct unit_touch touched[COMMAND_PLATFORMS_MAX];
 	uint32_t touched_count, settled_count; /* asked to settle so far */
@@ -133,7 +137,9 @@ enum piece_state {
 struct unit_piece {
 	struct unit_waiter waiter;
 	enum piece_state state;
-	struct unit_command *command;
+	struct unit_command *command; /* NULL: it was given up while the device had the piece */
+	struct unit_device *device;   /* NULL: of a list that is fetched */
+	bool is_stale;
 	uint8_t *buffer;   /* its own */
 	struct span bytes; /* there, or in the device's memory */
 	struct store_request request;
@@ -160,7 +166,11 @@ struct rio_iounit {
 	uint32_t device_count;
 	/* The owner. */
 	bool has_owner, is_devices_due, is_pong_due;
-	uint32_t dropped; /* commands of former ones that have not ended */
+	/*
+	 * Commands of former ones whose moves have not ended: the next one is not offered the
+	 * devices before, as it may use as many commands as there are slots.
+	 */
+	uint32_t dropped;
 	struct platform owner;
 	struct rio_session session;
 	uint64_t pong_id;
@@ -178,6 +188,8 @@ struct rio_iounit {
 	struct list free_commands, free_pieces, free_moves;
 	struct list ready;   /* commands that can go on */
 	struct list hungry;  /* commands that could if there were a buffer */
+	struct list fenced;  /* commands whose next piece overlaps one that is stale */
+	uint32_t stale;	     /* pieces */
 	struct list movers;  /* pieces and settling commands with a move to make */
 	struct list saying;  /* commands */
 	struct list telling; /* commands whose last data has been sent off just now */
@@ -223,6 +235,9 @@ void unit_command_begin(struct rio_iounit *u, uint64_t id, const struct rio_requ
 void unit_command_ready(struct rio_iounit *u, struct unit_command *c);
 void unit_command_go_on(struct rio_iounit *u, struct unit_command *c);
 void unit_command_fail(struct rio_iounit *u, struct unit_command *c, enum weft_reason reason);
+
+/* The same, and it does not wait for its device. */
+void unit_command_give_up(struct rio_iounit *u, struct unit_command *c, enum weft_reason reason);
 struct unit_command *unit_command_find(struct rio_iounit *u, uint64_t id);
 void unit_command_free(struct rio_iounit *u, struct unit_command *c);
 void unit_command_told(struct rio_iounit *u, struct unit_command *c);
@@ -248,6 +263,12 @@ uint32_t unit_cursor_step(struct unit_cursor *cursor, uint64_t most);
 
 /* The next piece of a command that runs; false: there is no buffer. */
 bool unit_piece_begin(struct rio_iounit *u, struct unit_command *c);
+
+/* Does the next piece of a command that runs overlap one that is stale? */
+bool unit_piece_is_fenced(const struct rio_iounit *u, const struct unit_command *c);
+
+/* Pieces of a command that is given up: those at the device leave it. */
+void unit_pieces_give_up(struct rio_iounit *u, struct unit_command *c);
 
 /* A part of its list. */
 bool unit_piece_fetch(struct rio_iounit *u, struct unit_command *c);

@@ -66,20 +66,36 @@ static struct unit_piece *piece_take(struct rio_iounit *u, struct unit_command *
 		return NULL;
 	p = CONTAINER_OF(list_pop(&u->free_pieces), struct unit_piece, waiter.link);
 	p->command = c;
+	p->device = NULL;
+	p->is_stale = false;
 	p->issued = 0;
 	p->moves = 0;
 	p->reason = WEFT_OK;
 	p->is_fetch = false;
+	p->is_direct = false;
 	c->pieces++;
 	u->counts.pieces_now++;
 	return p;
 }
 
+/* Commands that wait for it look again: the fence may be open now. */
+static void fence_open(struct rio_iounit *u, struct unit_piece *p)
+{
+	if (!p->is_stale)
+		return;
+	p->is_stale = false;
+	u->stale--;
+	while (!list_is_empty(&u->fenced))
+		list_add_tail(&u->ready, list_pop(&u->fenced));
+}
+
 static void piece_give_back(struct rio_iounit *u, struct unit_piece *p)
 {
 	p->state = PIECE_FREE;
-	p->command->pieces--;
+	if (p->command)
+		p->command->pieces--;
 	u->counts.pieces_now--;
+	fence_open(u, p);
 	list_remove(&p->waiter.link);
 	list_push(&u->free_pieces, &p->waiter.link);
 }
@@ -111,7 +127,7 @@ static void piece_end(struct rio_iounit *u, struct unit_piece *p)
 
 static void piece_submit(struct rio_iounit *u, struct unit_piece *p)
 {
-	enum weft_reason r = store_submit(p->command->device->store, &p->request, u->now_ns);
+	enum weft_reason r = store_submit(p->device->store, &p->request, u->now_ns);
 
 	p->state = PIECE_DEVICE;
 	u->has_submitted = true;
@@ -127,11 +143,66 @@ static void piece_move(struct rio_iounit *u, struct unit_piece *p)
 	list_add_tail(&u->movers, &p->waiter.link);
 }
 
+/* ---- The fence ------------------------------------------------------------------------------ */
+
+static bool is_changing(const struct store_request *r)
+{
+	return r->op != STORE_READ && r->op != STORE_FLUSH;
+}
+
+/* A piece whose data is still on its way to a buffer will not be submitted. */
+static bool is_at_device(const struct unit_piece *p)
+{
+	return p->state == PIECE_DEVICE ||
+	       (p->state == PIECE_MOVING && p->is_direct && p->moves > 0);
+}
+
+void unit_pieces_give_up(struct rio_iounit *u, struct unit_command *c)
+{
+	for (uint32_t i = 0; i < u->config.pieces_max; i++) {
+		struct unit_piece *p = &u->pieces[i];
+
+		if (p->command != c || !is_at_device(p))
+			continue;
+		if (is_changing(&p->request) && !p->is_stale) {
+			p->is_stale = true;
+			u->stale++;
+		}
+		if (p->state == PIECE_DEVICE) {
+			p->command = NULL;
+			c->pieces--;
+		}
+	}
+}
+
+static bool is_overlapping(const struct store_request *r, uint64_t offset, uint64_t length)
+{
+	return r->offset < offset + length && offset < r->offset + r->length;
+}
+
+bool unit_piece_is_fenced(const struct rio_iounit *u, const struct unit_command *c)
+{
+	uint64_t offset = c->now.offset + c->cut, length = c->now.length - c->cut;
+
+	if (is_of_data(c) && length > u->config.piece_bytes)
+		length = u->config.piece_bytes;
+	for (uint32_t i = 0; u->stale > 0 && i < u->config.pieces_max; i++) {
+		const struct unit_piece *p = &u->pieces[i];
+
+		if (p->is_stale && p->device == c->device &&
+		    is_overlapping(&p->request, offset, length))
+			return true;
+	}
+	return false;
+}
+
+/* ---- Its beginning -------------------------------------------------------------------------- */
+
 /* As much of it as fits into a buffer, or lies in the device's memory in one piece. */
 static bool place(struct rio_iounit *u, struct unit_piece *p, const struct sgl_transaction *t)
 {
 	uint64_t most = t->length < u->config.piece_bytes ? t->length : u->config.piece_bytes;
-	struct span at = store_memory(p->command->device->store, t->offset, most);
+	struct span at = store_memory(p->device->store, t->offset, most);
 	/* A direct write could not be made durable on its way. */
 	bool is_direct = at.length == most && !t->is_fua;
 
@@ -147,6 +218,7 @@ bool unit_piece_begin(struct rio_iounit *u, struct unit_command *c)
 
 	if (!p)
 		return false;
+	p->device = c->device;
 	if (!is_of_data(c)) {
 		c->is_cut = true;
 		p->request = rio_store_request(&part, NULL);
@@ -176,8 +248,12 @@ bool unit_piece_begin(struct rio_iounit *u, struct unit_command *c)
 /* The device has done its part. */
 void unit_piece_stored(struct rio_iounit *u, struct unit_piece *p)
 {
-	bool is_read = p->command->now.operation == SGL_READ;
+	bool is_read = p->request.op == STORE_READ;
 
+	if (!p->command) {
+		piece_give_back(u, p);
+		return;
+	}
 	p->reason = p->request.reason;
 	if (p->reason == WEFT_OK && is_read)
 		p->reason = p->command->reason; /* it is not moved for nothing */

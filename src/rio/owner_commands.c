@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Whose turn it is with an I/O unit: requesters in turn, each of them its requests in order. One
- * requester never has all the commands that a unit takes at a time, if it takes more than one. Who
- * comes again waits until the unit is done with what it wanted before it left.
+ * requester never has all the commands that a unit takes at a time, if it takes more than one.
+ *
+ * A command whose request has ended (late, cancelled, its requester is gone) is cancelled, and that
+ * is said to the unit before any later command: the unit keeps later ones from overtaking it
+ * (docs/rio.md, "What a write promises").
  */
 #include "rio/owner_parts.h"
 
@@ -19,25 +22,9 @@ static void unit_update(struct rio_owner *o, struct owner_unit *u)
 		list_add_tail(&o->ready, &u->ready_link);
 }
 
-/* Has the unit anything to do of an earlier life of this requester? */
-static bool has_past(const struct rio_owner *o, const struct owner_pair *p)
-{
-	const struct owner_unit *u = p->unit;
-
-	for (uint32_t i = 0; u->orphans > 0 && i < o->commands_each; i++) {
-		const struct owner_command *c = &u->commands[i];
-
-		if (c->id != 0 && !c->pair &&
-		    platform_is_same(c->who, p->requester->peer.is.platform))
-			return true;
-	}
-	return false;
-}
-
 void owner_turn_update(struct rio_owner *o, struct owner_pair *p)
 {
-	if (list_is_empty(&p->waiting) || p->commands >= owner_share(o, p->unit->commands_max) ||
-	    has_past(o, p))
+	if (list_is_empty(&p->waiting) || p->commands >= owner_share(o, p->unit->commands_max))
 		list_remove(&p->ready_link);
 	else if (!list_is_linked(&p->ready_link))
 		list_add_tail(&p->unit->ready, &p->ready_link);
@@ -60,7 +47,6 @@ static struct owner_command *command_begin(struct rio_owner *o, struct owner_req
 					       link);
 
 	c->id = ++o->serial * o->commands_each + (uint64_t)(c - u->commands);
-	c->who = r->requester->peer.is.platform;
 	c->pair = r->pair;
 	c->request = r;
 	c->slot = r->slot;
@@ -130,20 +116,10 @@ void owner_commands_orphan(struct rio_owner *o, struct owner_pair *p)
 	for (uint32_t i = 0; i < o->commands_each; i++) {
 		struct owner_command *c = &p->unit->commands[i];
 
-		if (c->pair != p)
-			continue;
-		c->pair = NULL;
-		p->unit->orphans++;
+		if (c->pair == p)
+			c->pair = NULL;
 	}
 	p->commands = 0;
-}
-
-/* Whoever waited for it, under another number. */
-static void orphan_ended(struct rio_owner *o, struct owner_unit *u)
-{
-	u->orphans--;
-	for (uint32_t i = 0; i < o->config.requesters_max; i++)
-		owner_turn_update(o, owner_pair_of(o, &o->requesters[i], u));
 }
 
 void owner_command_free(struct rio_owner *o, struct owner_command *c)
@@ -159,8 +135,6 @@ void owner_command_free(struct rio_owner *o, struct owner_command *c)
 	if (p) {
 		p->commands--;
 		owner_turn_update(o, p);
-	} else {
-		orphan_ended(o, c->unit);
 	}
 	unit_update(o, c->unit);
 	if (c->slot)

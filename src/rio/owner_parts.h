@@ -95,7 +95,6 @@ struct owner_unit {
 	uint32_t face;	     /* with which the numbers of its devices begin; 0: none yet */
 	struct owner_command *commands; /* rio_owner.commands_each */
 	struct list free_commands;
-	uint32_t orphans;	/* commands whose requester is gone */
 	struct list ready;	/* pairs with a request whose turn may come */
 	struct list ready_link; /* it can take a command */
 };
@@ -189,8 +188,7 @@ struct owner_command {
 	struct list link; /* of the free ones, or of those to be cancelled */
 	uint64_t id;	  /* 0: free */
 	struct owner_unit *unit;
-	struct platform who;	       /* the requester */
-	struct owner_pair *pair;       /* NULL: it is gone */
+	struct owner_pair *pair;       /* NULL: its requester is gone */
 	struct owner_request *request; /* NULL: it has ended already */
 	struct owner_slot *slot;
 	bool is_cancelled;

@@ -5,7 +5,7 @@
  *
  * Who was told that another is gone has no connection with it when its turn is over. No device
  * begins with what a new owner ordered, or with what a requester asked for that has come again,
- * while one of the same I/O unit works for the former owner, or for what it asked for before.
+ * while it works on the same blocks for the former owner, or for what was asked for before.
  */
 #include <string.h>
 
@@ -71,6 +71,15 @@ void rw_order_turned(struct rio_world *w, uint32_t node)
 
 /* ---- What comes before what ----------------------------------------------------------------- */
 
+/* What only read before changes nothing. */
+static bool do_overlap(const struct rw_under_way *now, const struct rw_under_way *before)
+{
+	const struct store_request *a = now->request, *b = before->request;
+
+	return b->op != STORE_READ && a->offset < b->offset + b->length &&
+	       b->offset < a->offset + a->length;
+}
+
 static void judge_order(struct rio_world *w, const struct rw_ask *now, const struct rw_ask *before)
 {
 	if (before->commanded < now->commanded)
@@ -89,12 +98,11 @@ void rw_order_begun(struct rio_world *w, uint32_t device, struct rw_under_way be
 	if (begun.transaction == RW_NONE || d->under_way_count == RW_UNDER_WAY)
 		return;
 	now = &w->asks[w->transactions[begun.transaction].ask];
-	for (uint32_t i = 0; i < w->device_count; i++) {
-		const struct rw_device *other = &w->devices[i];
+	for (uint32_t k = 0; k < d->under_way_count; k++) {
+		const struct rw_under_way *other = &d->under_way[k];
 
-		for (uint32_t k = 0; other->node == d->node && k < other->under_way_count; k++)
-			judge_order(w, now,
-				    &w->asks[w->transactions[other->under_way[k].transaction].ask]);
+		if (do_overlap(&begun, other))
+			judge_order(w, now, &w->asks[w->transactions[other->transaction].ask]);
 	}
 	d->under_way[d->under_way_count++] = begun;
 }

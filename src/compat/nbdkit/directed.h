@@ -5,10 +5,9 @@
  *
  * A request that cannot be asked, as nobody is there, waits. One that was under way when somebody
  * left is asked again if that does no harm:
- *  - The owner left. An I/O unit ends what the former owner had ordered before it offers its
- *    devices to the next, and an owner what a requester had asked before it goes on with that one.
+ *  - The owner left, or the data connection was lost. An I/O unit lets no later request for a block
+ *    begin while its device works for one that was given up (docs/rio.md, "What a write promises").
  *    So a first attempt never comes after the second, and the same blocks get the same data.
- *  - The data connection was lost. The I/O unit has ended the request, and said so.
  *  - The I/O unit left. It may come back without what it had not flushed. Reads are asked again;
  *    the rest fails, and so does the next flush of every connection.
  */

@@ -16,8 +16,67 @@ static void fail(struct unit_world *w, const char *why)
 		w->failure = why;
 }
 
-void world_open_wide(struct unit_world *w, uint64_t seed, bool is_slow, uint32_t commands)
+/* ---- A device that can be stuck ------------------------------------------------------------- */
+
+static struct stuck_store *stuck_of(const struct store *s)
 {
+	return CONTAINER_OF(s, struct stuck_store, store);
+}
+
+static void stuck_submit(struct store *s, struct store_request *r, uint64_t now_ns)
+{
+	struct stuck_store *t = stuck_of(s);
+
+	if (t->is_stuck) {
+		list_add_tail(&t->held, &r->link);
+		t->held_count++;
+	} else {
+		REQUIRE(store_submit(t->below, r, now_ns) == WEFT_OK);
+	}
+}
+
+static struct store_request *stuck_next_done(struct store *s, uint64_t now_ns)
+{
+	return store_next_done(stuck_of(s)->below, now_ns);
+}
+
+static const struct store_calls stuck_calls = {
+	.submit = stuck_submit,
+	.next_done = stuck_next_done,
+	.due = store_never_due,
+	.expire = store_nothing_expires,
+	.memory = store_no_memory,
+	.event = store_no_event,
+};
+
+void world_unstick(struct unit_world *w)
+{
+	struct stuck_store *t = &w->stuck;
+
+	t->is_stuck = false;
+	for (; t->held_count > 0; t->held_count--)
+		REQUIRE(store_submit(t->below,
+				     CONTAINER_OF(list_pop(&t->held), struct store_request, link),
+				     w->now_ns) == WEFT_OK);
+}
+
+static struct store *stuck_open(struct unit_world *w)
+{
+	w->stuck = (struct stuck_store){
+		.store = { .calls = &stuck_calls, .shape = w->disk->shape }, .below = w->disk
+	};
+	list_init(&w->stuck.held);
+	return &w->stuck.store;
+}
+
+/* ---- Life ----------------------------------------------------------------------------------- */
+
+enum disk_kind { DISK_MEMORY, DISK_SLOW, DISK_STUCK };
+
+static void open_with(struct unit_world *w, uint64_t seed, enum disk_kind kind, uint32_t commands)
+{
+	struct store *disk;
+
 	struct rio_session session;
 
 	memset(w, 0, sizeof(*w));
@@ -39,8 +98,9 @@ void world_open_wide(struct unit_world *w, uint64_t seed, bool is_slow, uint32_t
 							     .size_bytes = DISK,
 							     .block_bytes = 512 },
 				 &w->disk) == WEFT_OK);
-	if (is_slow)
+	if (kind == DISK_SLOW)
 		REQUIRE(delay_store_create(w->disk, 1000, &w->slow) == WEFT_OK);
+	disk = kind == DISK_SLOW ? w->slow : kind == DISK_STUCK ? stuck_open(w) : w->disk;
 	REQUIRE(rio_iounit_create(&(struct rio_iounit_config){ .self = unit,
 							       .devices_max = 2,
 							       .commands_max = commands,
@@ -51,9 +111,18 @@ void world_open_wide(struct unit_world *w, uint64_t seed, bool is_slow, uint32_t
 							       .buffers = w->buffers,
 							       .timeout_ns = 1000 * 1000 },
 				  &w->unit) == WEFT_OK);
-	REQUIRE(rio_iounit_add_device(w->unit, DEVICE, "disk", is_slow ? w->slow : w->disk) ==
-		WEFT_OK);
+	REQUIRE(rio_iounit_add_device(w->unit, DEVICE, "disk", disk) == WEFT_OK);
 	rio_iounit_owner_came(w->unit, owner, &session);
+}
+
+void world_open_wide(struct unit_world *w, uint64_t seed, bool is_slow, uint32_t commands)
+{
+	open_with(w, seed, is_slow ? DISK_SLOW : DISK_MEMORY, commands);
+}
+
+void world_open_stuck(struct unit_world *w, uint64_t seed)
+{
+	open_with(w, seed, DISK_STUCK, COMMANDS);
 }
 
 void world_open(struct unit_world *w, uint64_t seed, bool is_slow)

@@ -42,10 +42,20 @@ struct status {
 	bool is_told;
 };
 
+/* Holds what is submitted while it is stuck; what it held reaches the device below afterwards. */
+struct stuck_store {
+	struct store store;
+	struct store *below;
+	struct list held; /* struct store_request */
+	uint32_t held_count;
+	bool is_stuck;
+};
+
 struct unit_world {
 	struct rio_iounit *unit;
 	struct rio_session owner; /* the other end of the unit's */
 	struct store *disk, *slow;
+	struct stuck_store stuck;
 	uint8_t disk_bytes[DISK];
 	uint8_t buffers[PIECES * PIECE];
 	struct requester requesters[REQUESTERS];
@@ -72,6 +82,9 @@ struct unit_world {
 void world_open(struct unit_world *w, uint64_t seed, bool is_slow);
 /* The same, with room for so many commands. */
 void world_open_wide(struct unit_world *w, uint64_t seed, bool is_slow, uint32_t commands);
+/* With a device that can be stuck. */
+void world_open_stuck(struct unit_world *w, uint64_t seed);
+void world_unstick(struct unit_world *w);
 void world_close(struct unit_world *w);
 
 void world_grant(struct unit_world *w, int requester);
