@@ -55,9 +55,12 @@ static struct world *iwarp_clock(void *world)
 	return &((struct iwarp_world *)world)->world;
 }
 
+/* None of them (enum rw_hazard) is drawn. */
+static const uint32_t rio_hazards = 0;
+
 static int rio_open(void *world, uint64_t seed)
 {
-	return rio_world_open(world, seed);
+	return rio_world_open(world, seed, rio_hazards);
 }
 
 static bool rio_step(void *world)

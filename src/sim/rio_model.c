@@ -5,10 +5,8 @@
  *
  *	word   "PY", or "IM" if it lay in the list | transaction u24 | place u24
  *
- * A transaction lasts, for the judge, from when its request was asked for to when that ended; those
- * of one request come one after the other. One that may have failed may take effect at any time
- * afterwards. What may be read is what no later transaction has overwritten that is known to have
- * been carried out. When an I/O unit stops, all that was not durable is no longer known to be.
+ * It holds that devices are asked only for what somebody may want, that memory is reached only for
+ * requests under way, and that no payload passes the owner. What may be read, rio_values.c knows.
  */
 #include <string.h>
 
@@ -162,98 +160,25 @@ void rw_model_message(struct rio_world *w, const uint8_t *bytes, size_t length)
 	}
 }
 
-/* ---- What may be read ----------------------------------------------------------------------- */
+/* ---- What is read --------------------------------------------------------------------------- */
 
-/* A read, from when to when. */
-struct look {
-	uint32_t transaction, device;
-	uint64_t offset;
-};
-
-/*
- * An I/O unit does nothing for a new owner before it is done with what the former ordered, and an
- * owner has nothing done for who comes again before that is done which it had asked for.
- */
-static bool is_of_the_past(const struct rw_ask *one, const struct rw_ask *other)
+static void judge_word(struct rio_world *w, uint32_t read, uint64_t offset, const uint8_t *word)
 {
-	return one->owner < other->owner ||
-	       (one->node == other->node && one->meeting < other->meeting);
-}
+	const struct rw_transaction *t = &w->transactions[read];
+	uint32_t writer = RW_NONE;
+	bool is_good = is_zero(word);
 
-/* The one was surely over when the other began, which was carried out. */
-static bool is_before(const struct rio_world *w, uint32_t a, uint32_t b)
-{
-	const struct rw_transaction *one = &w->transactions[a], *other = &w->transactions[b];
-
-	if (one->ask == other->ask)
-		return a < b;
-	if (is_of_the_past(&w->asks[one->ask], &w->asks[other->ask]))
-		return true;
-	return one->fate == RW_DONE && w->asks[one->ask].ended_seq < w->asks[other->ask].asked_seq;
-}
-
-static bool overwrites(const struct rw_transaction *t)
-{
-	return t->fate == RW_DONE && !t->is_shaky &&
-	       (t->is.operation == SGL_WRITE || t->is.operation == SGL_WRITE_ZEROES);
-}
-
-/* Has somebody surely overwritten it by then? RW_NONE: zeroes since zero_seq. */
-static bool is_gone(const struct rio_world *w, const struct look *l, uint32_t writer)
-{
-	uint64_t zero_seq = w->devices[l->device].zero_seq;
-
-	for (uint32_t k = 0; k < w->transaction_count; k++) {
-		const struct rw_transaction *t = &w->transactions[k];
-
-		if (!overwrites(t) || !covers(t, l->device, l->offset) ||
-		    !is_before(w, k, l->transaction))
-			continue;
-		if (writer == RW_NONE ? w->asks[t->ask].asked_seq > zero_seq
-				      : is_before(w, writer, k))
-			return true;
+	if (!is_good) {
+		writer = word_writer(w, word, t->device, offset);
+		is_good = writer != RW_NONE && w->transactions[writer].fate != RW_NEVER;
 	}
-	return false;
-}
-
-static bool may_see(const struct rio_world *w, const struct look *l, uint32_t writer)
-{
-	const struct rw_transaction *t = &w->transactions[writer];
-
-	if (t->fate == RW_NEVER || t->is_dead)
-		return false;
-	if (t->ask == w->transactions[l->transaction].ask && writer > l->transaction)
-		return false;
-	return !is_gone(w, l, writer);
-}
-
-static bool may_see_zero(const struct rio_world *w, const struct look *l)
-{
-	if (!is_gone(w, l, RW_NONE))
-		return true;
-	for (uint32_t i = 0; i < w->transaction_count; i++) {
-		const struct rw_transaction *t = &w->transactions[i];
-
-		if ((t->is.operation == SGL_WRITE_ZEROES || t->is.operation == SGL_DISCARD) &&
-		    covers(t, l->device, l->offset) && may_see(w, l, i))
-			return true;
-	}
-	return false;
-}
-
-static void judge_word(struct rio_world *w, const struct look *l, const uint8_t *word)
-{
-	uint32_t writer = is_zero(word) ? RW_NONE : word_writer(w, word, l->device, l->offset);
-	bool is_good = is_zero(word) ? may_see_zero(w, l)
-				     : writer != RW_NONE && may_see(w, l, writer);
-
-	if (is_good)
+	if (is_good && rw_values_read(w, read, offset, writer))
 		return;
 	rw_fail(w,
 		"transaction %u reads %02x%02x %02x%02x%02x %02x%02x%02x at %u of device %u "
 		"(kind %u), which nobody may see",
-		l->transaction, word[0], word[1], word[2], word[3], word[4], word[5], word[6],
-		word[7], (uint32_t)l->offset, l->device, w->devices[l->device].kind);
+		read, word[0], word[1], word[2], word[3], word[4], word[5], word[6], word[7],
+		(uint32_t)offset, t->device, w->devices[t->device].kind);
 }
 
 /* Each block is of one writer, but where data goes straight into the device. */
@@ -261,7 +186,7 @@ static void judge_read(struct rio_world *w, uint32_t transaction)
 {
 	const struct rw_transaction *t = &w->transactions[transaction];
 	const struct rw_device *d = &w->devices[t->device];
-	struct look l = { transaction, t->device, t->is.offset };
+	uint64_t offset = t->is.offset;
 	const uint8_t *before = NULL;
 
 	for (uint32_t i = 0; i < t->segment_count; i++) {
@@ -269,19 +194,19 @@ static void judge_read(struct rio_world *w, uint32_t transaction)
 
 		if (!w->nodes[s->node].is_up || w->nodes[s->node].incarnation != s->incarnation)
 			return; /* nobody has that memory any more */
-		for (uint32_t at = 0; at < s->length; at += RW_WORD, l.offset += RW_WORD) {
+		for (uint32_t at = 0; at < s->length; at += RW_WORD, offset += RW_WORD) {
 			const uint8_t *word = s->bytes + at;
-			bool is_first = l.offset % d->block_bytes == 0 || !before;
+			bool is_first = offset % d->block_bytes == 0 || !before;
 			bool is_same = !is_first && memcmp(before, word, 5) == 0;
 
 			if (!is_same)
-				judge_word(w, &l, word);
+				judge_word(w, transaction, offset, word);
 			if (!is_same && !is_first && d->kind != RW_MEMORY)
 				rw_fail(w, "transaction %u reads a torn block at %u of device %u",
-					transaction, (uint32_t)l.offset, t->device);
+					transaction, (uint32_t)offset, t->device);
 			if (is_same && !is_zero(word) &&
-			    word_writer(w, word, t->device, l.offset) == RW_NONE)
-				judge_word(w, &l, word);
+			    word_writer(w, word, t->device, offset) == RW_NONE)
+				judge_word(w, transaction, offset, word);
 			before = word;
 		}
 	}
@@ -293,50 +218,30 @@ void rw_model_asked(struct rio_world *w, uint32_t ask)
 {
 	struct rw_ask *a = &w->asks[ask];
 
-	a->asked_seq = ++w->seq;
+	/* Its transactions begin one after the other. */
+	a->asked_seq = w->seq + 1;
+	w->seq += a->count;
 	a->asked_ns = w->world.now_ns;
-	for (uint32_t i = a->first; i < a->first + a->count; i++)
+	for (uint32_t i = a->first; i < a->first + a->count; i++) {
 		w->transactions[i].fate = a->is_wrong ? RW_NEVER : RW_OPEN;
-}
-
-/* It was asked for before the I/O unit stopped, and ended after that. */
-static bool is_cut(const struct rio_world *w, const struct rw_transaction *t)
-{
-	return w->cut_seq[w->devices[t->device].node] > w->asks[t->ask].asked_seq;
-}
-
-/* Everything before the flush is durable; in doubt, only what is of the same request. */
-static void flushed(struct rio_world *w, uint32_t flush)
-{
-	const struct rw_transaction *f = &w->transactions[flush];
-
-	for (uint32_t i = 0; i < w->transaction_count; i++) {
-		struct rw_transaction *t = &w->transactions[i];
-
-		if (t->device == f->device && t->fate == RW_DONE && !t->is_shaky &&
-		    is_before(w, i, flush) && (t->ask == f->ask || !is_cut(w, f)))
-			t->is_durable = true;
+		rw_values_asked(w, i);
 	}
 }
 
-static void done(struct rio_world *w, uint32_t transaction)
+static void told(struct rio_world *w, struct rw_ask *a)
 {
-	struct rw_transaction *t = &w->transactions[transaction];
+	a->told_seq = ++w->seq;
+	a->is_over = true;
+	for (uint32_t i = a->first; i < a->first + a->count; i++) {
+		struct rw_transaction *t = &w->transactions[i];
 
-	t->fate = RW_DONE;
-	if (t->is.operation == SGL_FLUSH)
-		flushed(w, transaction);
-	else
-		t->is_durable = t->is.is_fua;
-}
-
-/* Of all that has been done by then; what follows in the same request made it durable or not. */
-static void shake(struct rio_world *w, struct rw_transaction *t)
-{
-	if (t->fate != RW_DONE || t->device == RW_NONE)
-		return;
-	if (!t->is_durable || w->devices[t->device].kind == RW_MEMORY)
-		t->is_shaky = true;
+		if (a->reason == WEFT_OK) {
+			t->fate = RW_DONE;
+			t->is_durable = t->is.is_fua;
+		} else if (t->fate == RW_OPEN) {
+			t->fate = RW_MAYBE;
+		}
+	}
 }
 
 void rw_model_ended(struct rio_world *w, uint32_t ask)
@@ -344,22 +249,15 @@ void rw_model_ended(struct rio_world *w, uint32_t ask)
 	struct rw_ask *a = &w->asks[ask];
 	uint32_t end = a->first + a->count;
 
-	a->ended_seq = ++w->seq;
-	a->is_over = true;
-	for (uint32_t i = a->first; i < end; i++) {
-		struct rw_transaction *t = &w->transactions[i];
-
-		if (a->reason == WEFT_OK)
-			done(w, i);
-		else if (t->fate == RW_OPEN)
-			t->fate = RW_MAYBE;
+	told(w, a);
+	for (uint32_t i = a->first; i < end && a->reason != WEFT_OK; i++) {
+		if (w->transactions[i].is.operation == SGL_FLUSH)
+			rw_values_flush_failed(w, i);
 	}
 	if (a->reason != WEFT_OK || a->is_wrong)
 		return;
-	for (uint32_t i = a->first; i < end; i++) {
-		if (is_cut(w, &w->transactions[i]))
-			shake(w, &w->transactions[i]);
-	}
+	for (uint32_t i = a->first; i < end; i++)
+		rw_values_done(w, i);
 	for (uint32_t i = a->first; i < end; i++) {
 		if (w->transactions[i].is.operation == SGL_READ)
 			judge_read(w, i);
@@ -373,30 +271,23 @@ void rw_model_lost(struct rio_world *w, uint32_t node)
 
 		if (a->node != node || a->is_over)
 			continue;
-		a->is_over = true;
 		a->reason = WEFT_R_PEER_GONE;
-		for (uint32_t k = a->first; k < a->first + a->count; k++) {
-			if (w->transactions[k].fate == RW_OPEN)
-				w->transactions[k].fate = RW_MAYBE;
-		}
+		told(w, a);
 	}
+}
+
+void rw_model_over(struct rio_world *w, struct rw_ask *a)
+{
+	if (a->over_seq == 0)
+		a->over_seq = ++w->seq;
 }
 
 void rw_model_cut(struct rio_world *w, uint32_t node)
 {
-	w->cut_seq[node] = ++w->seq;
-	for (uint32_t i = 0; i < w->transaction_count; i++) {
-		struct rw_transaction *t = &w->transactions[i];
-
-		if (t->device == RW_NONE || w->devices[t->device].node != node)
-			continue;
-		shake(w, t);
-		if (t->fate == RW_DONE && w->devices[t->device].kind == RW_MEMORY)
-			t->is_dead = true;
-	}
+	w->seq++;
 	for (uint32_t i = 0; i < w->device_count; i++) {
-		if (w->devices[i].node == node && w->devices[i].kind == RW_MEMORY)
-			w->devices[i].zero_seq = w->seq;
+		if (w->devices[i].node == node)
+			rw_values_cut(w, i);
 	}
 }
 

@@ -451,6 +451,7 @@ void rw_end_forget(struct rio_world *w, uint32_t end)
 {
 	struct rw_end *e = rw_end_of(w, end);
 
+	rw_order_parted(w, end);
 	if (e->state != RW_END_DYING)
 		notice_other(w, end);
 	while (!list_is_empty(&e->flights))

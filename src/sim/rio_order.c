@@ -20,17 +20,52 @@ void rw_order_owner(struct rio_world *w, uint32_t node)
 }
 
 /* The latest of its asks that has this id: they begin anew with each of its lives. */
-static void commanded(struct rio_world *w, uint32_t unit, const struct rio_request *request)
+static struct rw_ask *ask_find(struct rio_world *w, struct platform requester, uint64_t id)
 {
-	uint32_t node = rw_node_of(w, request->requester);
+	uint32_t node = rw_node_of(w, requester);
 
 	for (uint32_t i = w->ask_count; i-- > 0;) {
-		if (w->asks[i].node != node || w->asks[i].id != request->asked)
-			continue;
-		w->asks[i].commanded = w->nodes[unit].meetings;
+		if (w->asks[i].node == node && w->asks[i].id == id)
+			return &w->asks[i];
+	}
+	return NULL;
+}
+
+static void commanded(struct rio_world *w, uint32_t unit, const struct rio_request *request)
+{
+	struct rw_ask *a = ask_find(w, request->requester, request->asked);
+
+	if (!a) {
+		rw_fail(w, "unit %u is commanded what nobody asked for", unit);
 		return;
 	}
-	rw_fail(w, "unit %u is commanded what nobody asked for", unit);
+	a->commanded = w->nodes[unit].meetings;
+	a->unit_life = w->nodes[unit].incarnation;
+}
+
+void rw_order_noted(struct rio_world *w, const struct rio_note *note)
+{
+	struct rw_ask *a;
+
+	if (note->kind != RIO_NOTE_ENDED && note->kind != RIO_NOTE_REFUSED)
+		return;
+	a = ask_find(w, note->who, note->request);
+	if (a)
+		rw_model_over(w, a);
+}
+
+void rw_order_parted(struct rio_world *w, uint32_t end)
+{
+	const struct rw_conn *c = rw_conn_of(w, end);
+
+	if (!rw_is_owner(c->ends[end % 2].node) || c->meeting == 0)
+		return;
+	for (uint32_t i = 0; i < w->ask_count; i++) {
+		struct rw_ask *a = &w->asks[i];
+
+		if (a->node == c->ends[0].node && a->meeting == c->meeting)
+			rw_model_over(w, a);
+	}
 }
 
 void rw_order_heard(struct rio_world *w, uint32_t node, const uint8_t *bytes, size_t length)

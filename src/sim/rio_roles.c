@@ -112,13 +112,14 @@ static void owner_work(struct rio_world *w, struct rw_node *n)
 			rw_say(w, end, act.bytes, act.length);
 		else if (act.kind == RIO_OWNER_FETCH)
 			owner_fetch(w, n, &act, end);
-		else if (act.kind == RIO_OWNER_NOTE)
+		else if (act.kind == RIO_OWNER_NOTE) {
+			rw_order_noted(w, &act.note);
 			rw_trace_reason(w,
 					(struct trace_event){ .kind = RW_TRACE_DECIDED,
 							      .a = act.note.kind,
 							      .b = act.note.request },
 					(uint32_t)act.note.reason);
-		else if (act.kind == RIO_OWNER_SEND_AWAY && end != RW_NONE)
+		} else if (act.kind == RIO_OWNER_SEND_AWAY && end != RW_NONE)
 			rw_end_fail(w, end, WEFT_R_RIO_TIMEOUT);
 		else if (act.kind == RIO_OWNER_EXPOSE)
 			owner_expose(w, n, &act, end);
@@ -449,6 +450,7 @@ enum weft_reason rw_role_came(struct rio_world *w, uint32_t end)
 	rw_order_owner(w, e->node);
 	if (rw_is_requester(w, e->node)) {
 		n->owner_end = end;
+		rw_conn_of(w, end)->meeting = n->meetings;
 		rio_requester_owner_came(n->requester, &e->contact);
 		return WEFT_OK;
 	}

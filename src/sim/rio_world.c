@@ -143,7 +143,15 @@ static void begin(struct rio_world *w)
 	schedule_fault(w);
 }
 
-int rio_world_open(struct rio_world *w, uint64_t seed)
+/* By a generator of its own: without hazards a seed is the same world as with some. */
+static uint32_t hazards_draw(uint64_t seed, uint32_t hazards)
+{
+	struct prng prng = { .state = ~seed };
+
+	return hazards & (uint32_t)prng_next(&prng);
+}
+
+int rio_world_open(struct rio_world *w, uint64_t seed, uint32_t hazards)
 {
 	const struct world_options o = {
 		.seed = seed,
@@ -154,6 +162,7 @@ int rio_world_open(struct rio_world *w, uint64_t seed)
 	memset(w, 0, sizeof(*w));
 	if (world_init(&w->world, &o) < 0)
 		return -1;
+	w->hazards = hazards_draw(seed, hazards);
 	limits_draw(w);
 	w->node_count = 1 + w->limits.requesters + w->limits.units;
 	w->policy = calloc(1, sizeof(*w->policy));
@@ -162,7 +171,7 @@ int rio_world_open(struct rio_world *w, uint64_t seed)
 		return -1;
 	for (uint32_t i = 0; i < w->node_count; i++)
 		node_draw(w, i);
-	if (rw_devices_draw(w) < 0)
+	if (rw_devices_draw(w) < 0 || rw_values_open(w) < 0)
 		return -1;
 	rw_policy_draw(w);
 	begin(w);
@@ -453,6 +462,7 @@ void rio_world_close(struct rio_world *w)
 		free(w->transactions[i].segments);
 	free(w->transactions);
 	free(w->policy);
+	rw_values_close(w);
 	rw_devices_close(w);
 	rw_net_close(w);
 	world_fini(&w->world);

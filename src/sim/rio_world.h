@@ -13,7 +13,8 @@
  *	rio_roles.c      what the cores of the three roles want done
  *	rio_devices.c    what I/O units have for devices, and a spy before each of them
  *	rio_asks.c       what requesters ask for
- *	rio_model.c      the judge: what may be read, what has become durable, what must not be
+ *	rio_values.c     the judge: which values each block may have
+ *	rio_model.c      the judge: what is read, what devices are asked for, which memory is reached
  *	rio_order.c      the judge: who may be connected, and what comes before what
  */
 #pragma once
@@ -121,6 +122,7 @@ struct rw_conn {
 	uint32_t serial; /* of the use of this slot */
 	bool is_data;
 	bool is_clogged;	       /* nothing arrives any more */
+	uint32_t meeting;	       /* of a requester with an owner: which one; 0: none yet */
 	uint32_t to;		       /* the node that was dialled */
 	uint8_t words[RIO_DATA_BYTES]; /* private data: the question, then the answer */
 	enum weft_reason answer;
@@ -218,6 +220,21 @@ struct rw_under_way {
 	uint32_t transaction;
 };
 
+/* What a block may hold: a transaction's data. Moments are numbers of the model's clock. */
+struct rw_value {
+	uint32_t writer;   /* RW_NONE: zeroes that nobody wrote */
+	uint64_t zero_seq; /* since when there are those */
+	uint64_t cut_seq;  /* its I/O unit has stopped since; 0: it has not */
+	uint64_t sure_seq; /* since when it is known to have been there; 0: it is not */
+	uint64_t gone_seq; /* what begins later cannot see it; 0: it may */
+	uint32_t last;	   /* the last transaction that it was there for; RW_NONE: none */
+};
+
+struct rw_block {
+	struct rw_value *values;
+	uint32_t count, room;
+};
+
 enum rw_device_kind { RW_DISK, RW_MEMORY, RW_STRIPE, RW_MIRROR };
 
 struct rw_device {
@@ -234,8 +251,9 @@ struct rw_device {
 	struct store *layers[4];
 	uint32_t layer_count;
 	struct rw_spy spy;
-	/* The model's: since when its blocks are zeroes if nobody wrote them; what it works on. */
-	uint64_t zero_seq;
+	/* The model's: what its blocks may hold; what it works on. */
+	struct rw_block *blocks;
+	uint32_t block_count;
 	struct rw_under_way under_way[RW_UNDER_WAY];
 	uint32_t under_way_count;
 };
@@ -266,9 +284,8 @@ struct rw_transaction {
 	uint32_t ask;
 	uint32_t device; /* RW_NONE: one that is not there */
 	enum rw_fate fate;
-	bool is_durable;
-	bool is_shaky; /* it has happened, and may be undone: the I/O unit has stopped since */
-	bool is_dead;  /* what it wrote is surely gone */
+	bool is_durable; /* it was done, and flushed since or FUA */
+	bool is_excused; /* a flush has failed since: its requester knows that it may be gone */
 	bool is_immediate;
 	struct rw_segment *segments;
 	uint32_t segment_count;
@@ -280,7 +297,10 @@ struct rw_ask {
 	uint32_t owner, meeting; /* incarnation of the owner; which connection with him */
 	uint32_t commanded;	 /* which connection of its I/O unit with an owner; 0: not yet */
 	uint64_t id;
-	uint64_t asked_seq, ended_seq; /* 0: not yet */
+	uint32_t unit_life; /* incarnation of the I/O unit that it was commanded to; 0: none */
+	/* When it was asked for, its requester knew of its end or stopped, its owner knew; 0: not
+	 * yet. */
+	uint64_t asked_seq, told_seq, over_seq;
 	uint64_t asked_ns, timeout_ns;
 	uint32_t first, count;	 /* transactions */
 	bool is_over;		 /* it has ended, or its requester is gone */
@@ -325,8 +345,18 @@ struct rw_limits {
 	uint32_t commands, pieces, piece_bytes, moves, unit_list_max;
 };
 
+/* What makes life hard, beyond what goes wrong in every world, and what is held then. */
+enum rw_hazard {
+	RW_HAZARD_LATE = 1 << 0,   /* devices are stuck; a failed write comes no later than known */
+	RW_HAZARD_FLUSH = 1 << 1,  /* a flush fails after an I/O unit forgot what was not flushed */
+	RW_HAZARD_MIRROR = 1 << 2, /* members of mirrors fail and come back: there is one value */
+	RW_HAZARD_OWNERS = 1 << 3, /* there are two owners with one key */
+	RW_HAZARDS_ALL = (1 << 4) - 1
+};
+
 struct rio_world {
 	struct world world;
+	uint32_t hazards;
 	struct rw_limits limits;
 	enum rw_phase phase;
 	uint64_t phase_ns; /* when it began */
@@ -351,16 +381,15 @@ struct rio_world {
 	uint32_t transaction_count;
 	struct rw_handle *handles;
 	uint32_t handle_count, handle_room;
-	uint64_t seq;			/* the model's clock */
-	uint64_t cut_seq[RW_NODES_MAX]; /* when an I/O unit stopped last */
+	uint64_t seq; /* the model's clock */
 	/* For people. */
 	uint64_t ended_well, ended_badly, refused, payload_bytes, owner_bytes, stops;
 	char failure[RW_FAILURE_BYTES];
 	bool is_over;
 };
 
-/* 0, or -1 when memory is short. */
-int rio_world_open(struct rio_world *w, uint64_t seed);
+/* Of the hazards (enum rw_hazard) some, as the seed draws. 0, or -1 when memory is short. */
+int rio_world_open(struct rio_world *w, uint64_t seed, uint32_t hazards);
 
 /* One event. False when the world has come to its end, or something was wrong. */
 bool rio_world_step(struct rio_world *w);
@@ -493,6 +522,9 @@ void rw_word_put(uint8_t *at, const struct rio_world *w, uint32_t transaction, u
 void rw_model_asked(struct rio_world *w, uint32_t ask);
 void rw_model_ended(struct rio_world *w, uint32_t ask);
 
+/* Its owner knows that it has ended, or what it knew is lost. */
+void rw_model_over(struct rio_world *w, struct rw_ask *a);
+
 /* Its requester has stopped. */
 void rw_model_lost(struct rio_world *w, uint32_t node);
 
@@ -508,6 +540,21 @@ void rw_model_barred(struct rio_world *w, uint32_t node, const struct rw_flight 
 /* A message to the owner, or of it: there is no payload in it. */
 void rw_model_message(struct rio_world *w, const uint8_t *bytes, size_t length);
 
+/* rio_values.c */
+int rw_values_open(struct rio_world *w);
+void rw_values_close(struct rio_world *w);
+void rw_values_asked(struct rio_world *w, uint32_t transaction);
+
+/* It was acknowledged; or a flush failed. */
+void rw_values_done(struct rio_world *w, uint32_t transaction);
+void rw_values_flush_failed(struct rio_world *w, uint32_t flush);
+
+/* The device's I/O unit has stopped. */
+void rw_values_cut(struct rio_world *w, uint32_t device);
+
+/* A read has seen that transaction's data there, RW_NONE: zeroes. False: it cannot be there. */
+bool rw_values_read(struct rio_world *w, uint32_t read, uint64_t offset, uint32_t writer);
+
 /* rio_order.c */
 
 /* The node has met its owner, or lost it. */
@@ -515,6 +562,12 @@ void rw_order_owner(struct rio_world *w, uint32_t node);
 
 /* It has taken a message of his. */
 void rw_order_heard(struct rio_world *w, uint32_t node, const uint8_t *bytes, size_t length);
+
+/* An owner writes down that a request has ended. */
+void rw_order_noted(struct rio_world *w, const struct rio_note *note);
+
+/* An end of the owner's is no more: what came over it has ended, or never will. */
+void rw_order_parted(struct rio_world *w, uint32_t end);
 
 /* It has had its turn. */
 void rw_order_turned(struct rio_world *w, uint32_t node);
