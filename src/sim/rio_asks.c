@@ -352,6 +352,28 @@ static bool submit(struct rio_world *w, struct making *m, bool has_room)
 	return true;
 }
 
+/*
+ * What failed is asked for again, by the same requester or by another one: the blocks of a write
+ * that failed lately are read, or written anew.
+ */
+static void ask_again(struct rio_world *w, uint32_t node)
+{
+	uint32_t nth = rw_draw(w, w->troubled_count) % RW_TROUBLED;
+	const struct rw_transaction failed = w->transactions[w->troubled[nth]];
+	struct making m = begin(w, node, failed.device);
+	struct sgl_transaction is = failed.is;
+	const struct sgl_transaction flush = { .operation = SGL_FLUSH, .device = is.device };
+	bool has_room;
+
+	if (rw_draw(w, 3) == 0)
+		is.operation = SGL_READ;
+	is.is_fua = is.operation == SGL_WRITE && rw_draw(w, 3) == 0;
+	has_room = transaction_add(w, &m, &is, failed.device);
+	if (has_room && is.operation == SGL_WRITE && rw_draw(w, 3) == 0)
+		has_room = transaction_add(w, &m, &flush, failed.device);
+	(void)submit(w, &m, has_room);
+}
+
 static void ask_draw(struct rio_world *w, uint32_t node)
 {
 	uint32_t device = rw_draw(w, w->device_count);
@@ -406,6 +428,9 @@ void rw_ask_act(struct rio_world *w, uint32_t node)
 		return;
 	if (n->is_up && w->ask_count > 0 && rw_draw(w, 12) == 0)
 		cancel_draw(w, node);
+	else if (n->is_up && w->ask_count < RW_ASKS_MAX / 2 && w->troubled_count > 0 &&
+		 rw_chance(w, w->limits.again_ppm))
+		ask_again(w, node);
 	else if (n->is_up && w->ask_count < RW_ASKS_MAX / 2)
 		ask_draw(w, node);
 	n->asks_left -= n->is_up;

@@ -177,6 +177,19 @@ void rw_devices_stop(struct rio_world *w, uint32_t node)
 	rw_model_cut(w, node);
 }
 
+void rw_devices_stick(struct rio_world *w)
+{
+	uint32_t device = rw_draw(w, w->device_count);
+	struct rw_device *d = &w->devices[device];
+	uint64_t until_ns = w->world.now_ns + rw_draw_ns(w, w->limits.stuck_ns);
+
+	if (d->disk_count == 0 || !w->nodes[d->node].is_up)
+		return;
+	rw_trace(w, RW_TRACE_STUCK, d->node, device, until_ns);
+	sim_disk_stick(&d->disks[rw_draw(w, d->disk_count)], until_ns);
+	rw_node_wake(w, d->node);
+}
+
 /* ---- What the seed has for them ------------------------------------------------------------- */
 
 static int device_draw(struct rio_world *w, uint32_t node, uint32_t number)
@@ -198,6 +211,8 @@ static int device_draw(struct rio_world *w, uint32_t node, uint32_t number)
 	disk.size_bytes = d->size_bytes;
 	disk.block_bytes = d->block_bytes;
 	disk.latency_max_ns = (uint64_t)US << rw_draw(w, 15);
+	disk.stuck_ppm = w->limits.stuck_ppm;
+	disk.stuck_max_ns = w->limits.stuck_ns;
 	for (uint32_t i = 0; i < d->disk_count; i++) {
 		if (sim_disk_open(&d->disks[i], &disk) < 0)
 			return -1;

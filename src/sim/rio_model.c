@@ -240,6 +240,8 @@ static void told(struct rio_world *w, struct rw_ask *a)
 			t->is_durable = t->is.is_fua;
 		} else if (t->fate == RW_OPEN) {
 			t->fate = RW_MAYBE;
+			if (t->is.operation == SGL_WRITE)
+				w->troubled[w->troubled_count++ % RW_TROUBLED] = i;
 		}
 	}
 }
@@ -314,6 +316,8 @@ static bool is_of(const struct rio_world *w, const struct rw_transaction *t, uin
 	    t->is.is_fua != (bool)(r->flags & STORE_FUA))
 		return false;
 	if (t->fate != RW_OPEN && t->fate != RW_MAYBE)
+		return false;
+	if (a->unit_life != w->nodes[w->devices[device].node].incarnation)
 		return false;
 	if (w->world.now_ns > a->asked_ns + a->timeout_ns + w->limits.hang_ns + slack_ns)
 		return false;

@@ -326,6 +326,11 @@ void rw_answer(struct rio_world *w, uint32_t end, enum weft_reason reason,
 	schedule_end(w, RW_EV_ANSWERED, end & ~1U, delay(w));
 }
 
+static bool are_apart(const struct rio_world *w, uint32_t one, uint32_t other)
+{
+	return w->apart_until_ns[one][other] > w->world.now_ns;
+}
+
 /* Somebody asks for a connection there. */
 static void dialled(struct rio_world *w, uint32_t end)
 {
@@ -334,7 +339,9 @@ static void dialled(struct rio_world *w, uint32_t end)
 
 	if (c->ends[0].state != RW_END_CONNECTING)
 		return;
-	if (!w->nodes[c->to].is_up) {
+	if (are_apart(w, c->ends[0].node, c->to)) {
+		rw_answer(w, end, WEFT_R_CONNECT_TIMEOUT, NULL);
+	} else if (!w->nodes[c->to].is_up) {
 		rw_answer(w, end, WEFT_R_CONNECT_REFUSED, NULL);
 	} else if (c->is_data) {
 		rw_mail(w, c->to, &(struct rw_mail){ .kind = RW_MAIL_ASKED, .end = end });
@@ -436,6 +443,28 @@ void rw_clog_one(struct rio_world *w)
 		rw_trace(w, RW_TRACE_CLOGGED, c->ends[0].node, c->ends[1].node, 0);
 		c->is_clogged = true;
 		return;
+	}
+}
+
+void rw_part_two(struct rio_world *w)
+{
+	uint32_t one = rw_draw(w, w->node_count), other = rw_draw(w, w->node_count);
+	uint64_t until_ns = w->world.now_ns + rw_draw_ns(w, w->limits.part_ns);
+
+	if (one == other)
+		return;
+	rw_trace(w, RW_TRACE_APART, one, other, until_ns);
+	w->apart_until_ns[one][other] = w->apart_until_ns[other][one] = until_ns;
+	for (uint32_t i = 0; i < RW_CONNS_MAX; i++) {
+		struct rw_conn *c = &w->conns[i];
+		uint32_t from = c->ends[0].node, to = c->ends[1].node;
+
+		if (!((from == one && to == other) || (from == other && to == one)))
+			continue;
+		c->is_clogged = true;
+		for (uint32_t side = 0; side < 2; side++)
+			schedule_end(w, RW_EV_NOTICE, 2 * i + side,
+				     rw_draw_ns(w, w->limits.alive_ns));
 	}
 }
 

@@ -19,28 +19,65 @@ void rw_order_owner(struct rio_world *w, uint32_t node)
 	memset(w->nodes[node].is_let, 0, sizeof(w->nodes[node].is_let));
 }
 
-/* The latest of its asks that has this id: they begin anew with each of its lives. */
+/* The latest of its asks that an owner has got: ids begin anew with each life. */
 static struct rw_ask *ask_find(struct rio_world *w, struct platform requester, uint64_t id)
 {
 	uint32_t node = rw_node_of(w, requester);
 
 	for (uint32_t i = w->ask_count; i-- > 0;) {
-		if (w->asks[i].node == node && w->asks[i].id == id)
+		if (w->asks[i].node == node && w->asks[i].id == id && w->asks[i].is_with_owner)
 			return &w->asks[i];
 	}
 	return NULL;
 }
 
-static void commanded(struct rio_world *w, uint32_t unit, const struct rio_request *request)
+void rw_order_got(struct rio_world *w, uint32_t end, const uint8_t *bytes, size_t length)
 {
-	struct rw_ask *a = ask_find(w, request->requester, request->asked);
+	const struct rw_conn *c = rw_conn_of(w, end);
+	struct rio_msg m;
 
+	if (rio_msg_decode(&m, bytes, length) != RIO_MSG_OK || m.type != RIO_REQUEST)
+		return;
+	for (uint32_t i = w->ask_count; i-- > 0;) {
+		struct rw_ask *a = &w->asks[i];
+
+		if (a->node == c->ends[0].node && a->meeting == c->meeting && a->id == m.id)
+			a->is_with_owner = true;
+	}
+}
+
+void rw_order_said(struct rio_world *w, uint32_t end, const uint8_t *bytes, size_t length)
+{
+	struct rw_ask *a;
+	struct rio_msg m;
+
+	if (rio_msg_decode(&m, bytes, length) != RIO_MSG_OK || m.type != RIO_COMMAND)
+		return;
+	a = ask_find(w, m.request.requester, m.request.asked);
 	if (!a) {
-		rw_fail(w, "unit %u is commanded what nobody asked for", unit);
+		rw_fail(w, "an owner commands what nobody asked for");
 		return;
 	}
-	a->commanded = w->nodes[unit].meetings;
-	a->unit_life = w->nodes[unit].incarnation;
+	a->command_id = m.id;
+	a->command_end = end;
+	a->command_serial = rw_conn_of(w, end)->serial;
+}
+
+static void commanded(struct rio_world *w, uint32_t end, uint64_t id)
+{
+	const struct rw_node *unit = &w->nodes[rw_end_of(w, end)->node];
+
+	for (uint32_t i = w->ask_count; i-- > 0;) {
+		struct rw_ask *a = &w->asks[i];
+
+		if (a->command_id != id || a->command_end != (end ^ 1) ||
+		    a->command_serial != rw_conn_of(w, end)->serial)
+			continue;
+		a->commanded = unit->meetings;
+		a->unit_life = unit->incarnation;
+		return;
+	}
+	rw_fail(w, "unit %u is commanded what nobody asked for", rw_end_of(w, end)->node);
 }
 
 void rw_order_noted(struct rio_world *w, const struct rio_note *note)
@@ -68,8 +105,9 @@ void rw_order_parted(struct rio_world *w, uint32_t end)
 	}
 }
 
-void rw_order_heard(struct rio_world *w, uint32_t node, const uint8_t *bytes, size_t length)
+void rw_order_heard(struct rio_world *w, uint32_t end, const uint8_t *bytes, size_t length)
 {
+	uint32_t node = rw_end_of(w, end)->node;
 	bool *is_let = w->nodes[node].is_let;
 	struct platform who = { 0 };
 	struct rio_msg m;
@@ -79,7 +117,7 @@ void rw_order_heard(struct rio_world *w, uint32_t node, const uint8_t *bytes, si
 		return;
 	}
 	if (m.type == RIO_COMMAND)
-		commanded(w, node, &m.request);
+		commanded(w, end, m.id);
 	else if (m.type == RIO_GRANT)
 		who = m.grant.requester;
 	else if (m.type == RIO_ANNOUNCE)

@@ -108,9 +108,10 @@ static void owner_work(struct rio_world *w, struct rw_node *n)
 
 		if (!may_act(n))
 			return;
-		if (act.kind == RIO_OWNER_SAY && end != RW_NONE)
+		if (act.kind == RIO_OWNER_SAY && end != RW_NONE) {
+			rw_order_said(w, end, act.bytes, act.length);
 			rw_say(w, end, act.bytes, act.length);
-		else if (act.kind == RIO_OWNER_FETCH)
+		} else if (act.kind == RIO_OWNER_FETCH)
 			owner_fetch(w, n, &act, end);
 		else if (act.kind == RIO_OWNER_NOTE) {
 			rw_order_noted(w, &act.note);
@@ -468,14 +469,16 @@ enum weft_reason rw_role_message(struct rio_world *w, uint32_t end, const struct
 	struct rw_node *n = &w->nodes[e->node];
 	uint64_t now_ns = w->world.now_ns;
 
-	if (n->owner)
+	if (n->owner) {
+		rw_order_got(w, end, mail->bytes, mail->length);
 		return rio_owner_take(n->owner, e->number, mail->bytes, mail->length, now_ns);
+	}
 	if (rw_conn_of(w, end)->is_data)
 		return rio_requester_told(n->requester, e->peer, mail->bytes, mail->length);
 	if (end != n->owner_end)
 		return WEFT_R_RIO_UNEXPECTED;
 	/* Before: the core may go on at once. */
-	rw_order_heard(w, e->node, mail->bytes, mail->length);
+	rw_order_heard(w, end, mail->bytes, mail->length);
 	if (n->unit)
 		return rio_iounit_take(n->unit, mail->bytes, mail->length, now_ns);
 	return rio_requester_take(n->requester, mail->bytes, mail->length, now_ns);

@@ -29,7 +29,8 @@
  *
  * Transactions of a request come one after the other. Where zeroes may come from several writes, it
  * is not known which of them a read has seen, and V2 and V4 conclude nothing from it; nor from
- * reads of memory, whose blocks may be half of one write and half of another.
+ * reads of memory, whose blocks may be half of one write and half of another; nor from reads of a
+ * mirror after a discard, which is a hint that its members may take or not.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -422,6 +423,24 @@ static void value_seen(struct rio_world *w, struct rw_block *b, struct rw_value 
 		value_harden(w, b, v->writer, read);
 }
 
+/* Nothing follows from a read of memory; nor of mirrors, of which some members may have discarded
+ * what others keep. */
+static bool does_settle(const struct rio_world *w, const struct rw_block *b, uint32_t read)
+{
+	enum rw_device_kind kind = w->devices[w->transactions[read].device].kind;
+
+	if (kind == RW_MIRROR && !(w->hazards & RW_HAZARD_MIRROR))
+		return false;
+	for (uint32_t i = 0; kind == RW_MIRROR && i < b->count; i++) {
+		const struct rw_value *v = &b->values[i];
+
+		if (v->writer != RW_NONE && may_be_read(w, b, v, read) &&
+		    w->transactions[v->writer].is.operation == SGL_DISCARD)
+			return false;
+	}
+	return kind != RW_MEMORY;
+}
+
 bool rw_values_read(struct rio_world *w, uint32_t read, uint64_t offset, uint32_t writer)
 {
 	const struct rw_transaction *t = &w->transactions[read];
@@ -438,7 +457,7 @@ bool rw_values_read(struct rio_world *w, uint32_t read, uint64_t offset, uint32_
 		found = v;
 		count++;
 	}
-	if (count == 1 && w->devices[t->device].kind != RW_MEMORY)
+	if (count == 1 && does_settle(w, b, read))
 		value_seen(w, b, found, read);
 	return count > 0;
 }

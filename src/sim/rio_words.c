@@ -39,6 +39,9 @@ static const struct {
 	[RW_TRACE_HUNG - RW_TRACE_STOPPED] = { "hangs until", NULL },
 	[RW_TRACE_BROKEN - RW_TRACE_STOPPED] = { "loses its connection with node", NULL },
 	[RW_TRACE_CLOGGED - RW_TRACE_STOPPED] = { "gets nothing through any more to node", NULL },
+	[RW_TRACE_APART -
+		RW_TRACE_STOPPED] = { "and the node of this number are apart:", "= until" },
+	[RW_TRACE_STUCK - RW_TRACE_STOPPED] = { "has a disk stuck, of device", "= until" },
 	[RW_TRACE_MET - RW_TRACE_STOPPED] = { "has greeted node", NULL },
 	[RW_TRACE_PARTED - RW_TRACE_STOPPED] = { "is no longer connected with node", NULL },
 	[RW_TRACE_WROTE - RW_TRACE_STOPPED] = { "writes to memory of node", "bytes" },

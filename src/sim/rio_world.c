@@ -70,6 +70,35 @@ static void faults_draw(struct rio_world *w)
 	l->expose_ppm = rw_draw(w, 4) == 0 ? rw_draw(w, 20000) : 0;
 }
 
+/* Short timeouts that strike; devices that are stuck far beyond them. */
+static void hazards_limit(struct rio_world *w)
+{
+	struct rw_limits *l = &w->limits;
+
+	if (w->hazards & RW_HAZARD_LATE) {
+		l->timeout_ns = (uint64_t)(2 * MS) << rw_draw(w, 6);
+		/* Requesters go on asking when the first timeouts have struck. */
+		l->gap_ns = l->timeout_ns >> rw_draw(w, 4);
+		l->run_ns = l->asks * l->gap_ns;
+		l->stick_weight = draw_weight(w);
+		l->stuck_ns = l->timeout_ns << rw_draw(w, 5);
+		l->stuck_ppm = rw_draw(w, 4) == 0 ? 0 : rw_draw(w, 200000);
+		/* What hangs leaves room for what comes later. */
+		l->owner_requests = 4 + rw_draw(w, 12);
+		l->commands = 8 + rw_draw(w, 24);
+		l->pieces = 16 + rw_draw(w, 16);
+		if (l->delay_ns > l->timeout_ns / 64)
+			l->delay_ns = l->timeout_ns / 64;
+	}
+	if (w->hazards & RW_HAZARD_APART) {
+		l->part_weight = draw_weight(w);
+		l->part_ns = (uint64_t)MS << rw_draw(w, 12);
+		l->alive_ns = (uint64_t)MS << rw_draw(w, 11);
+	}
+	if (w->hazards)
+		l->again_ppm = 200000 + rw_draw(w, 600000);
+}
+
 static void limits_draw(struct rio_world *w)
 {
 	static const uint32_t mischief[] = { 0, 2000, 20000, 100000 };
@@ -86,6 +115,8 @@ static void limits_draw(struct rio_world *w)
 	l->grace_ns = (uint64_t)(10 * MS) << rw_draw(w, 8);
 	if (l->is_calm || rw_draw(w, 3) == 0)
 		l->timeout_ns = rw_patient_ns;
+	if (l->is_calm)
+		w->hazards = 0;
 	/* Who waits for something that never comes has no patience. */
 	if (l->timeout_ns == rw_patient_ns)
 		l->clog_weight = 0;
@@ -99,6 +130,7 @@ static void limits_draw(struct rio_world *w)
 	l->piece_bytes = 4096 * (1 + rw_draw(w, 4));
 	l->moves = 1 + rw_draw(w, 8);
 	l->unit_list_max = rw_draw(w, 2) == 0 ? RIO_COMMAND_LIST_MAX : 64 + rw_draw(w, 512);
+	hazards_limit(w);
 }
 
 static void node_draw(struct rio_world *w, uint32_t node)
@@ -226,7 +258,8 @@ static void fault(struct rio_world *w)
 {
 	const struct rw_limits *l = &w->limits;
 	const uint32_t weights[] = { l->stop_weight[0], l->stop_weight[1], l->stop_weight[2],
-				     l->break_weight,	l->hang_weight,	   l->clog_weight };
+				     l->break_weight,	l->hang_weight,	   l->clog_weight,
+				     l->stick_weight,	l->part_weight };
 	uint32_t sum = 0, pick, kind = 0;
 
 	if (w->phase != RW_RUN)
@@ -247,8 +280,12 @@ static void fault(struct rio_world *w)
 		(void)(break_one(w, rw_draw(w, 2) == 0) || break_one(w, false));
 	else if (kind == 4)
 		hang_one(w);
-	else
+	else if (kind == 5)
 		rw_clog_one(w);
+	else if (kind == 6)
+		rw_devices_stick(w);
+	else
+		rw_part_two(w);
 	schedule_fault(w);
 }
 
@@ -338,8 +375,10 @@ static void phase_next(struct rio_world *w)
 	w->audit_at = 0;
 	w->audit_ask = RW_NONE;
 	rw_trace(w, RW_TRACE_PHASE, 0, w->phase, 0);
-	if (w->phase == RW_REST)
+	if (w->phase == RW_REST) {
 		rw_clogs_end(w);
+		memset(w->apart_until_ns, 0, sizeof(w->apart_until_ns));
+	}
 	for (uint32_t i = 0; i < w->node_count; i++) {
 		bool is_cut = w->phase == RW_CUT || w->phase == RW_CUT_AGAIN;
 
@@ -355,7 +394,8 @@ static void phase_next(struct rio_world *w)
 static void rest(struct rio_world *w)
 {
 	uint64_t most_ns = w->limits.timeout_ns + w->limits.grace_ns + w->limits.hang_ns +
-			   w->limits.away_ns + rest_ns;
+			   w->limits.away_ns + w->limits.alive_ns + 2 * w->limits.stuck_ns +
+			   rest_ns;
 	const char *why = unrest(w);
 
 	if (why && w->world.now_ns - w->phase_ns > most_ns)

@@ -50,6 +50,7 @@ enum {
 	RW_WINDOWS_ALL = 1 + RW_SHARED + RW_WINDOWS,
 	RW_LISTS = 3,
 	RW_UNDER_WAY = 64, /* at a device, that are looked at */
+	RW_TROUBLED = 16,  /* writes that failed lately */
 	RW_FAILURE_BYTES = 256
 };
 
@@ -79,6 +80,8 @@ enum rw_trace {
 	RW_TRACE_HUNG,	  /* a = until */
 	RW_TRACE_BROKEN,  /* a = connection */
 	RW_TRACE_CLOGGED, /* a = node: nothing gets there any more */
+	RW_TRACE_APART,	  /* a = node: nothing gets to or fro, b = until */
+	RW_TRACE_STUCK,	  /* a = device, b = until */
 	RW_TRACE_MET,	  /* a = node: they have greeted */
 	RW_TRACE_PARTED,  /* a = node, reason */
 	RW_TRACE_MESSAGE, /* a = node, b = type << 32 | bytes */
@@ -297,12 +300,15 @@ struct rw_ask {
 	uint32_t owner, meeting; /* incarnation of the owner; which connection with him */
 	uint32_t commanded;	 /* which connection of its I/O unit with an owner; 0: not yet */
 	uint64_t id;
+	uint64_t command_id; /* and the connection's end, and its serial, that it went over */
+	uint32_t command_end, command_serial;
 	uint32_t unit_life; /* incarnation of the I/O unit that it was commanded to; 0: none */
 	/* When it was asked for, its requester knew of its end or stopped, its owner knew; 0: not
 	 * yet. */
 	uint64_t asked_seq, told_seq, over_seq;
 	uint64_t asked_ns, timeout_ns;
 	uint32_t first, count;	 /* transactions */
+	bool is_with_owner;	 /* an owner has got it, at some time */
 	bool is_over;		 /* it has ended, or its requester is gone */
 	bool is_wrong, is_right; /* must fail; must end well if nothing goes wrong */
 	bool is_cancelled, is_audit;
@@ -334,11 +340,14 @@ struct rw_limits {
 	uint64_t run_ns;
 	uint64_t fault_gap_ns;
 	uint32_t stop_weight[3]; /* of owner, requesters, I/O units */
-	uint32_t break_weight, hang_weight, clog_weight;
-	uint64_t hang_ns, away_ns; /* at most */
-	uint32_t step_ppm;	   /* an incarnation stops at one of its acts */
-	uint32_t expose_ppm;	   /* a window cannot be opened */
-	bool is_calm;		   /* nothing goes wrong */
+	uint32_t break_weight, hang_weight, clog_weight, stick_weight, part_weight;
+	uint64_t hang_ns, away_ns, stuck_ns, part_ns; /* at most */
+	uint64_t alive_ns; /* at most so long nothing is heard of another before it is gone */
+	uint32_t stuck_ppm;
+	uint32_t again_ppm;  /* what failed is asked for again, also by others */
+	uint32_t step_ppm;   /* an incarnation stops at one of its acts */
+	uint32_t expose_ppm; /* a window cannot be opened */
+	bool is_calm;	     /* nothing goes wrong */
 	uint32_t mischief_ppm;
 	uint32_t hot_blocks; /* of each device, that all want; 0: they want any */
 	uint32_t owner_requests, owner_lists, owner_list_max;
@@ -351,7 +360,8 @@ enum rw_hazard {
 	RW_HAZARD_FLUSH = 1 << 1,  /* a flush fails after an I/O unit forgot what was not flushed */
 	RW_HAZARD_MIRROR = 1 << 2, /* members of mirrors fail and come back: there is one value */
 	RW_HAZARD_OWNERS = 1 << 3, /* there are two owners with one key */
-	RW_HAZARDS_ALL = (1 << 4) - 1
+	RW_HAZARD_APART = 1 << 4,  /* any two nodes are apart for a while */
+	RW_HAZARDS_ALL = (1 << 5) - 1
 };
 
 struct rio_world {
@@ -379,6 +389,9 @@ struct rio_world {
 	uint32_t ask_count;
 	struct rw_transaction *transactions;
 	uint32_t transaction_count;
+	/* Writes that failed, or whose requester stopped: the latest of them. */
+	uint32_t troubled[RW_TROUBLED], troubled_count;
+	uint64_t apart_until_ns[RW_NODES_MAX][RW_NODES_MAX];
 	struct rw_handle *handles;
 	uint32_t handle_count, handle_room;
 	uint64_t seq; /* the model's clock */
@@ -465,6 +478,9 @@ uint32_t rw_data_end(struct rio_world *w, uint32_t node, struct platform peer);
 /* A data connection over which something is read is clogged, for good. */
 void rw_clog_one(struct rio_world *w);
 
+/* Nothing gets from one node to the other, for a while; each learns of it at its own time. */
+void rw_part_two(struct rio_world *w);
+
 /* No more faults: those that nobody can notice break. */
 void rw_clogs_end(struct rio_world *w);
 bool rw_net_event(struct rio_world *w, const struct world_event *e);
@@ -500,6 +516,9 @@ void rw_devices_close(struct rio_world *w);
 uint32_t rw_device_name(const struct rw_device *d, uint8_t name[RIO_DEVICE_NAME_MAX]);
 void rw_devices_start(struct rio_world *w, uint32_t node);
 void rw_devices_stop(struct rio_world *w, uint32_t node);
+
+/* One of all disks is stuck for a while. */
+void rw_devices_stick(struct rio_world *w);
 
 /* rio_asks.c */
 void rw_ask_act(struct rio_world *w, uint32_t node);
@@ -560,8 +579,12 @@ bool rw_values_read(struct rio_world *w, uint32_t read, uint64_t offset, uint32_
 /* The node has met its owner, or lost it. */
 void rw_order_owner(struct rio_world *w, uint32_t node);
 
-/* It has taken a message of his. */
-void rw_order_heard(struct rio_world *w, uint32_t node, const uint8_t *bytes, size_t length);
+/* An owner has got a message over that end. */
+void rw_order_got(struct rio_world *w, uint32_t end, const uint8_t *bytes, size_t length);
+
+/* An owner says something over that end of its own; a node hears it over that end of its own. */
+void rw_order_said(struct rio_world *w, uint32_t end, const uint8_t *bytes, size_t length);
+void rw_order_heard(struct rio_world *w, uint32_t end, const uint8_t *bytes, size_t length);
 
 /* An owner writes down that a request has ended. */
 void rw_order_noted(struct rio_world *w, const struct rio_note *note);

@@ -129,7 +129,10 @@ static void disk_submit(struct store *s, struct store_request *r, uint64_t now_n
 		CHECK(d->flush_count < SIM_DISK_FLUSHES_MAX);
 		d->flushes[d->flush_count++] = (struct sim_disk_flush){ r, d->version };
 	}
-	r->due_ns = now_ns + 1 + prng_next(d->config.prng) % d->config.latency_max_ns;
+	r->due_ns = now_ns < d->stuck_until_ns ? d->stuck_until_ns : now_ns;
+	r->due_ns += 1 + prng_next(d->config.prng) % d->config.latency_max_ns;
+	if (d->config.stuck_ppm > 0 && prng_chance(d->config.prng, d->config.stuck_ppm))
+		r->due_ns += prng_next(d->config.prng) % d->config.stuck_max_ns;
 	list_add_tail(&d->waiting, &r->link);
 }
 
@@ -216,6 +219,18 @@ void sim_disk_close(struct sim_disk *d)
 	*d = (struct sim_disk){ 0 };
 }
 
+void sim_disk_stick(struct sim_disk *d, uint64_t until_ns)
+{
+	d->stuck_until_ns = until_ns;
+	for (struct list *l = d->waiting.next; l != &d->waiting; l = l->next) {
+		struct store_request *r = CONTAINER_OF(l, struct store_request, link);
+
+		if (r->due_ns < until_ns)
+			r->due_ns = until_ns + 1 +
+				    prng_next(d->config.prng) % d->config.latency_max_ns;
+	}
+}
+
 void sim_disk_stop(struct sim_disk *d)
 {
 	d->is_off = true;
@@ -241,4 +256,5 @@ void sim_disk_start(struct sim_disk *d)
 	memcpy(d->current, d->durable, (size_t)d->config.size_bytes);
 	memset(d->versions, 0, (size_t)blocks_of(d) * sizeof(*d->versions));
 	d->is_off = false;
+	d->stuck_until_ns = 0;
 }
