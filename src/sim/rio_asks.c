@@ -479,7 +479,7 @@ static void judge_end(struct rio_world *w, uint32_t ask, const struct rio_ended 
 	if (ended->reason == WEFT_R_RIO_TIMEOUT && a->timeout_ns == rw_patient_ns)
 		rw_fail(w, "ask %u was forgotten", ask);
 	if (ended->reason != WEFT_OK && a->is_right && !a->is_cancelled &&
-	    (w->limits.is_calm || a->is_audit))
+	    (w->limits.is_calm || a->is_audit) && !rw_values_is_loss_due(w, a))
 		rw_fail(w, "ask %u fails for no reason: %s", ask, why);
 }
 

@@ -190,6 +190,19 @@ void rw_devices_stick(struct rio_world *w)
 	rw_node_wake(w, d->node);
 }
 
+/* Not both members at a time: what both fail is no matter of mirrors. */
+void rw_devices_sicken(struct rio_world *w)
+{
+	uint32_t device = rw_draw(w, w->device_count), member = rw_draw(w, RW_DEVICE_DISKS);
+	uint64_t until_ns = w->world.now_ns + rw_draw_ns(w, w->limits.sick_ns);
+	struct rw_device *d = &w->devices[device];
+
+	if (d->kind != RW_MIRROR || d->disks[1 - member].sick_until_ns > w->world.now_ns)
+		return;
+	rw_trace(w, RW_TRACE_SICK, d->node, device, until_ns);
+	sim_disk_sicken(&d->disks[member], until_ns);
+}
+
 /* ---- What the seed has for them ------------------------------------------------------------- */
 
 static int device_draw(struct rio_world *w, uint32_t node, uint32_t number)
@@ -200,6 +213,8 @@ static int device_draw(struct rio_world *w, uint32_t node, uint32_t number)
 	*d = (struct rw_device){ .node = node, .number = number };
 	d->owner_number = (node - w->limits.requesters) << RIO_OWNER_UNIT_SHIFT | number;
 	d->kind = (enum rw_device_kind)rw_draw(w, 4);
+	if (w->hazards & RW_HAZARD_MIRROR && rw_draw(w, 2) == 0)
+		d->kind = RW_MIRROR;
 	d->block_bytes = rw_draw(w, 4) == 0 ? 4096 : 512;
 	d->size_bytes = (uint64_t)STRIPE_BYTES * (1 + rw_draw(w, 6));
 	d->disk_count = d->kind == RW_MEMORY ? 0 : d->kind == RW_DISK ? 1 : RW_DEVICE_DISKS;

@@ -29,8 +29,7 @@
  *
  * Transactions of a request come one after the other. Where zeroes may come from several writes, it
  * is not known which of them a read has seen, and V2 and V4 conclude nothing from it; nor from
- * reads of memory, whose blocks may be half of one write and half of another; nor from reads of a
- * mirror after a discard, which is a hint that its members may take or not.
+ * reads of memory, whose blocks may be half of one write and half of another.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -342,6 +341,26 @@ static void judge_flush(struct rio_world *w, uint32_t flush)
 	}
 }
 
+bool rw_values_is_loss_due(const struct rio_world *w, const struct rw_ask *a)
+{
+	bool is_due = false;
+
+	for (uint32_t f = a->first; f < a->first + a->count; f++) {
+		const struct rw_transaction *flush = &w->transactions[f];
+
+		for (uint32_t i = 0; i < a->first && flush->is.operation == SGL_FLUSH; i++) {
+			const struct rw_transaction *t = &w->transactions[i];
+			const struct rw_ask *before = ask_of(w, i);
+
+			is_due = is_due || (t->device == flush->device && is_acknowledged(w, i) &&
+					    does_change(t->is.operation) && !t->is_durable &&
+					    !t->is_excused && before->node == a->node &&
+					    before->unit_life < life_of_unit(w, flush->device));
+		}
+	}
+	return is_due;
+}
+
 static void flush_done(struct rio_world *w, uint32_t flush)
 {
 	const struct rw_transaction *f = &w->transactions[flush];
@@ -423,22 +442,12 @@ static void value_seen(struct rio_world *w, struct rw_block *b, struct rw_value 
 		value_harden(w, b, v->writer, read);
 }
 
-/* Nothing follows from a read of memory; nor of mirrors, of which some members may have discarded
- * what others keep. */
-static bool does_settle(const struct rio_world *w, const struct rw_block *b, uint32_t read)
+/* Does it follow from a read that others cannot be there? */
+static bool does_settle(const struct rio_world *w, uint32_t read)
 {
 	enum rw_device_kind kind = w->devices[w->transactions[read].device].kind;
 
-	if (kind == RW_MIRROR && !(w->hazards & RW_HAZARD_MIRROR))
-		return false;
-	for (uint32_t i = 0; kind == RW_MIRROR && i < b->count; i++) {
-		const struct rw_value *v = &b->values[i];
-
-		if (v->writer != RW_NONE && may_be_read(w, b, v, read) &&
-		    w->transactions[v->writer].is.operation == SGL_DISCARD)
-			return false;
-	}
-	return kind != RW_MEMORY;
+	return kind != RW_MEMORY && (kind != RW_MIRROR || w->hazards & RW_HAZARD_MIRROR);
 }
 
 bool rw_values_read(struct rio_world *w, uint32_t read, uint64_t offset, uint32_t writer)
@@ -457,7 +466,7 @@ bool rw_values_read(struct rio_world *w, uint32_t read, uint64_t offset, uint32_
 		found = v;
 		count++;
 	}
-	if (count == 1 && does_settle(w, b, read))
+	if (count == 1 && does_settle(w, read))
 		value_seen(w, b, found, read);
 	return count > 0;
 }

@@ -42,6 +42,7 @@ static const struct {
 	[RW_TRACE_APART -
 		RW_TRACE_STOPPED] = { "and the node of this number are apart:", "= until" },
 	[RW_TRACE_STUCK - RW_TRACE_STOPPED] = { "has a disk stuck, of device", "= until" },
+	[RW_TRACE_SICK - RW_TRACE_STOPPED] = { "has a member that fails, of device", "= until" },
 	[RW_TRACE_MET - RW_TRACE_STOPPED] = { "has greeted node", NULL },
 	[RW_TRACE_PARTED - RW_TRACE_STOPPED] = { "is no longer connected with node", NULL },
 	[RW_TRACE_WROTE - RW_TRACE_STOPPED] = { "writes to memory of node", "bytes" },

@@ -95,6 +95,10 @@ static void hazards_limit(struct rio_world *w)
 		l->part_ns = (uint64_t)MS << rw_draw(w, 12);
 		l->alive_ns = (uint64_t)MS << rw_draw(w, 11);
 	}
+	if (w->hazards & RW_HAZARD_MIRROR) {
+		l->sick_weight = draw_weight(w);
+		l->sick_ns = (uint64_t)MS << rw_draw(w, 10);
+	}
 	if (w->hazards)
 		l->again_ppm = 200000 + rw_draw(w, 600000);
 }
@@ -259,7 +263,7 @@ static void fault(struct rio_world *w)
 	const struct rw_limits *l = &w->limits;
 	const uint32_t weights[] = { l->stop_weight[0], l->stop_weight[1], l->stop_weight[2],
 				     l->break_weight,	l->hang_weight,	   l->clog_weight,
-				     l->stick_weight,	l->part_weight };
+				     l->stick_weight,	l->part_weight,	   l->sick_weight };
 	uint32_t sum = 0, pick, kind = 0;
 
 	if (w->phase != RW_RUN)
@@ -284,8 +288,10 @@ static void fault(struct rio_world *w)
 		rw_clog_one(w);
 	else if (kind == 6)
 		rw_devices_stick(w);
-	else
+	else if (kind == 7)
 		rw_part_two(w);
+	else
+		rw_devices_sicken(w);
 	schedule_fault(w);
 }
 

@@ -82,6 +82,7 @@ enum rw_trace {
 	RW_TRACE_CLOGGED, /* a = node: nothing gets there any more */
 	RW_TRACE_APART,	  /* a = node: nothing gets to or fro, b = until */
 	RW_TRACE_STUCK,	  /* a = device, b = until */
+	RW_TRACE_SICK,	  /* the same */
 	RW_TRACE_MET,	  /* a = node: they have greeted */
 	RW_TRACE_PARTED,  /* a = node, reason */
 	RW_TRACE_MESSAGE, /* a = node, b = type << 32 | bytes */
@@ -340,8 +341,8 @@ struct rw_limits {
 	uint64_t run_ns;
 	uint64_t fault_gap_ns;
 	uint32_t stop_weight[3]; /* of owner, requesters, I/O units */
-	uint32_t break_weight, hang_weight, clog_weight, stick_weight, part_weight;
-	uint64_t hang_ns, away_ns, stuck_ns, part_ns; /* at most */
+	uint32_t break_weight, hang_weight, clog_weight, stick_weight, part_weight, sick_weight;
+	uint64_t hang_ns, away_ns, stuck_ns, part_ns, sick_ns; /* at most */
 	uint64_t alive_ns; /* at most so long nothing is heard of another before it is gone */
 	uint32_t stuck_ppm;
 	uint32_t again_ppm;  /* what failed is asked for again, also by others */
@@ -517,8 +518,9 @@ uint32_t rw_device_name(const struct rw_device *d, uint8_t name[RIO_DEVICE_NAME_
 void rw_devices_start(struct rio_world *w, uint32_t node);
 void rw_devices_stop(struct rio_world *w, uint32_t node);
 
-/* One of all disks is stuck for a while. */
+/* One of all disks is stuck for a while; of a mirror one fails. */
 void rw_devices_stick(struct rio_world *w);
+void rw_devices_sicken(struct rio_world *w);
 
 /* rio_asks.c */
 void rw_ask_act(struct rio_world *w, uint32_t node);
@@ -567,6 +569,9 @@ void rw_values_asked(struct rio_world *w, uint32_t transaction);
 /* It was acknowledged; or a flush failed. */
 void rw_values_done(struct rio_world *w, uint32_t transaction);
 void rw_values_flush_failed(struct rio_world *w, uint32_t flush);
+
+/* Should a flush of it fail, because something acknowledged and not flushed may be gone? */
+bool rw_values_is_loss_due(const struct rio_world *w, const struct rw_ask *a);
 
 /* The device's I/O unit has stopped. */
 void rw_values_cut(struct rio_world *w, uint32_t device);

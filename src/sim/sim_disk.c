@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "sim/sim_disk.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -125,6 +126,11 @@ static void disk_submit(struct store *s, struct store_request *r, uint64_t now_n
 		list_add_tail(&d->dead, &r->link);
 		return;
 	}
+	if (now_ns < d->sick_until_ns) {
+		store_request_end(r, WEFT_R_STORE_IO, EIO);
+		list_add_tail(&d->dead, &r->link);
+		return;
+	}
 	if (r->op == STORE_FLUSH) {
 		CHECK(d->flush_count < SIM_DISK_FLUSHES_MAX);
 		d->flushes[d->flush_count++] = (struct sim_disk_flush){ r, d->version };
@@ -229,6 +235,11 @@ void sim_disk_stick(struct sim_disk *d, uint64_t until_ns)
 			r->due_ns = until_ns + 1 +
 				    prng_next(d->config.prng) % d->config.latency_max_ns;
 	}
+}
+
+void sim_disk_sicken(struct sim_disk *d, uint64_t until_ns)
+{
+	d->sick_until_ns = until_ns;
 }
 
 void sim_disk_stop(struct sim_disk *d)

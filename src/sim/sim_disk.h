@@ -32,6 +32,7 @@ struct sim_disk {
 	uint64_t *versions;	    /* of each block in the cache; 0: it is durable */
 	uint64_t version;	    /* the latest */
 	uint64_t stuck_until_ns;    /* no request ends before that */
+	uint64_t sick_until_ns;	    /* what comes before that fails */
 	struct list waiting, dead;  /* requests; dead: of a machine that has stopped */
 	struct sim_disk_flush flushes[SIM_DISK_FLUSHES_MAX];
 	uint32_t flush_count;
@@ -44,6 +45,9 @@ void sim_disk_close(struct sim_disk *d);
 
 /* Nothing that it has, or gets by then, ends before that time. */
 void sim_disk_stick(struct sim_disk *d, uint64_t until_ns);
+
+/* What it gets by then fails, with nothing done. */
+void sim_disk_sicken(struct sim_disk *d, uint64_t until_ns);
 
 /*
  * The machine stops: what becomes of each block is decided, and every request, also one that comes
