@@ -133,7 +133,11 @@ static void make_printable(char *text)
 
 static bool refuse_status(struct etcd *e, long status, json_t *answer, char why[ETCD_WHY])
 {
-	const char *said = json_string_value(json_object_get(answer, "error"));
+	/* etcd 3.4 has both, 3.5 only the message. */
+	const char *said = json_string_value(json_object_get(answer, "message"));
+
+	if (!said)
+		said = json_string_value(json_object_get(answer, "error"));
 
 	refuse(why, "etcd at %s answers %ld: %.200s", e->url, status, said ? said : "no reason");
 	make_printable(why);

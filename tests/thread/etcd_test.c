@@ -258,6 +258,8 @@ TEST(test_etcd_answers_are_read_with_care)
 	} rows[] = {
 		{ "HTTP/1.1 401 No\r\nConnection: close\r\n\r\n{\"error\":\"who\\u001b are you?\"}",
 		  "answers 401: who? are you?" },
+		{ "HTTP/1.1 404 No\r\nConnection: close\r\n\r\n{\"code\":5,\"message\":\"gone\"}",
+		  "answers 404: gone" },
 		{ "HTTP/1.1 500 No\r\nConnection: close\r\n\r\n<html>", "answers 500: no reason" },
 		{ "HTTP/1.1 302 No\r\nConnection: close\r\nLocation: http://127.0.0.1:1/\r\n\r\n",
 		  "answers 302" },
