@@ -600,6 +600,7 @@ static void world_run(void)
 
 const uint64_t failed_once[] = { 0 };
 const uint64_t failed_once_count = sizeof(failed_once) / sizeof(*failed_once);
+const uint64_t seeds_count = IB_SEEDS;
 
 TEST(test_iba_12_9_both_ends_agree)
 {

@@ -12,7 +12,7 @@ static char how_to_repeat[64];
 const char *harness_round(uint64_t round)
 {
 	const char *text = getenv("WEFT_SEEDS");
-	uint64_t first = 1, count = IB_SEEDS;
+	uint64_t first = 1, count = seeds_count;
 
 	if (text && sscanf(text, "%" SCNu64 ":%" SCNu64, &first, &count) == 1)
 		count = 1;

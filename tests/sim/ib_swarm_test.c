@@ -27,6 +27,7 @@ enum {
 
 const uint64_t failed_once[] = { 0 };
 const uint64_t failed_once_count = sizeof(failed_once) / sizeof(*failed_once);
+const uint64_t seeds_count = IB_SEEDS;
 
 /* ---- The world ------------------------------------------------------------------------------ */
 

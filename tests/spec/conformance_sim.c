@@ -16,12 +16,13 @@ static char how_to_repeat[128];
 
 /* ---- Seeds ---------------------------------------------------------------------------------- */
 
+/* WEFT_CONFORMANCE_SEEDS: how many from 0 on. WEFT_SEEDS=FIRST:COUNT, or one seed: just these. */
 static void seeds_asked(uint64_t *first, uint64_t *count)
 {
-	const char *text = getenv("WEFT_SEEDS");
+	const char *text = getenv("WEFT_SEEDS"), *many = getenv("WEFT_CONFORMANCE_SEEDS");
 
 	*first = 0;
-	*count = SEEDS_DEFAULT;
+	*count = many ? strtoull(many, NULL, 10) : SEEDS_DEFAULT;
 	if (text && sscanf(text, "%" SCNu64 ":%" SCNu64, first, count) == 1)
 		*count = 1;
 }
