@@ -25,6 +25,7 @@ PLAN = {
     "clang-san": (C_SUITES, 200, 6),
     "tsan": (["thread"], 0, 0),
     "fuzz": (["fuzz"], 0, 0),
+    "distro": (C_SUITES, 200, 4),  # gcc's, of another Debian: tests/distro/distro.py
 }
 TALK_LINES_MAX = 300
 LINE = re.compile(r"^(ok|not ok|skip) (\S+?)(?:: (.*))?$")
@@ -33,7 +34,7 @@ Result = collections.namedtuple("Result", "variant program test what why")
 
 
 def build_dir(variant):
-    return "build" if variant == "gcc" else "build/variants/" + variant
+    return "build" if variant in ("gcc", "distro") else "build/variants/" + variant
 
 
 def tests_of(directory, suites):
