@@ -22,10 +22,11 @@ static double goodput(uint32_t mtu_bytes, uint32_t loss_ppm, struct ib_flow *flo
 		.pages = 1024,
 		.page_bytes = 4096,
 	};
+	const struct ib_flow_plan plan = { WEFT_OP_WRITE, MESSAGE, MESSAGES };
 	double sum = 0;
 
 	for (o.seed = 1; o.seed <= SEEDS; o.seed++) {
-		if (ib_flow_run(&o, MESSAGE, MESSAGES, flow) != WEFT_OK || !flow->is_whole)
+		if (ib_flow_run(&o, &plan, flow) != WEFT_OK || !flow->is_whole)
 			return 0;
 		sum += ib_flow_goodput(flow);
 	}

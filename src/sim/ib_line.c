@@ -61,7 +61,7 @@ static bool end_open(struct ib_line *line, uint32_t i)
 		.options = { .tags_max = 16, .translations_max = 64, .qps_max = 4 },
 		.secret = { 1, 2 + i },
 	};
-	const struct weft_cq_options co = { .entries_max = 2 * o->send_max };
+	const struct weft_cq_options co = { .entries_max = 4 * o->send_max };
 	const struct sim_datagram_options pipe = {
 		.id = i,
 		.arrived = { .node = !i, .kind = EVENT_ARRIVED },
@@ -73,6 +73,7 @@ static bool end_open(struct ib_line *line, uint32_t i)
 	};
 	struct weft_qp_options qo = {
 		.send_max = o->send_max,
+		.recv_max = 2 * o->send_max,
 		.segments_max = 4,
 		.is_every_send_signalled = true,
 	};
@@ -102,8 +103,8 @@ static void end_connect(struct ib_line *line, uint32_t i)
 		.peer_qp = line->ends[!i].qp->number,
 		.psn_send = i ? 0x1000 : 0xffff00, /* wraps soon */
 		.psn_recv = i ? 0xffff00 : 0x1000,
-		.reads_out = 1,
-		.reads_in = 1,
+		.reads_out = o->reads ? (uint8_t)o->reads : 1,
+		.reads_in = o->reads ? (uint8_t)o->reads : 1,
 		.timeout_code = o->timeout_code,
 		.retries = o->retries,
 		.rnr_retries = IB_RNR_RETRY_FOREVER,
@@ -267,6 +268,22 @@ enum weft_reason ib_line_post(struct ib_line *line, enum weft_opcode opcode, uin
 	return r;
 }
 
+enum weft_reason ib_line_receive(struct ib_line *line, uint64_t offset, uint32_t bytes)
+{
+	const struct weft_segment segment = {
+		.addr = IB_LINE_ADDR + offset,
+		.length = bytes,
+		.tag = line->ends[1].tag,
+	};
+	const struct weft_recv_wr wr = { .segments = &segment, .segment_count = 1 };
+	uint32_t posted;
+	enum weft_reason r = qp_post_recv(line->ends[1].qp, &wr, 1, &posted);
+
+	if (r == WEFT_OK)
+		ib_line_work(line, 1);
+	return r;
+}
+
 uint32_t ib_line_poll(struct ib_line *line, int end, struct weft_completion *c, uint32_t max)
 {
 	uint32_t count;
@@ -274,7 +291,13 @@ uint32_t ib_line_poll(struct ib_line *line, int end, struct weft_completion *c, 
 	return cq_poll(line->ends[end].cq, c, max, &count) == WEFT_OK ? count : 0;
 }
 
-/* ---- A stream of Writes --------------------------------------------------------------------- */
+/* ---- A stream of messages ------------------------------------------------------------------- */
+
+struct mover {
+	struct ib_line *line;
+	const struct ib_flow_plan *plan;
+	uint32_t received, begun, done; /* receives posted, messages posted, messages completed */
+};
 
 static bool flow_is_whole(const struct ib_line *line)
 {
@@ -283,55 +306,97 @@ static bool flow_is_whole(const struct ib_line *line)
 	return memcmp(line->ends[0].memory, line->ends[1].memory, bytes) == 0;
 }
 
-static enum weft_reason flow_move(struct ib_line *line, uint32_t message_bytes, uint32_t messages)
+/* Each message has a place of its own, as long as there are places. */
+static uint64_t offset_of(const struct mover *m, uint32_t message)
 {
-	uint64_t all = (uint64_t)line->options.pages * line->options.page_bytes;
-	uint64_t places = all / message_bytes;
-	uint32_t begun = 0, done = 0;
+	uint64_t all = (uint64_t)m->line->options.pages * m->line->options.page_bytes;
+
+	return message % (all / m->plan->message_bytes) * m->plan->message_bytes;
+}
+
+/* Completions of one end. A failed one ends the flow. */
+static enum weft_reason take_completions(struct ib_line *line, int end, uint32_t *count)
+{
 	struct weft_completion c[16];
 
-	while (done < messages) {
-		uint32_t count = ib_line_poll(line, 0, c, 16);
+	*count = ib_line_poll(line, end, c, 16);
+	for (uint32_t i = 0; i < *count; i++) {
+		if (c[i].status != WEFT_SUCCESS)
+			return c[i].reason;
+	}
+	return WEFT_OK;
+}
 
-		for (uint32_t i = 0; i < count; i++) {
-			if (c[i].status != WEFT_SUCCESS)
-				return c[i].reason;
-		}
-		done += count;
-		while (begun < messages && begun - done < line->options.send_max) {
-			enum weft_reason r = ib_line_post(
-				line, WEFT_OP_WRITE, begun % places * message_bytes, message_bytes);
+/* Of Sends: there is always a receive for each message that may be on its way. */
+static enum weft_reason post_receives(struct mover *m)
+{
+	uint32_t bytes = m->plan->message_bytes, count;
+	enum weft_reason r = take_completions(m->line, 1, &count);
 
-			if (r != WEFT_OK)
-				return r;
-			begun++;
-		}
+	if (m->plan->opcode != WEFT_OP_SEND)
+		return r;
+	while (r == WEFT_OK && m->received < m->plan->messages &&
+	       m->received - m->done < 2 * m->line->options.send_max)
+		r = ib_line_receive(m->line, offset_of(m, m->received++), bytes);
+	return r;
+}
+
+static enum weft_reason post_messages(struct mover *m)
+{
+	enum weft_reason r = WEFT_OK;
+
+	while (r == WEFT_OK && m->begun < m->plan->messages &&
+	       m->begun - m->done < m->line->options.send_max) {
+		r = ib_line_post(m->line, m->plan->opcode, offset_of(m, m->begun),
+				 m->plan->message_bytes);
+		m->begun++;
+	}
+	return r;
+}
+
+static enum weft_reason flow_move(struct ib_line *line, const struct ib_flow_plan *plan)
+{
+	struct mover m = { .line = line, .plan = plan };
+
+	while (m.done < plan->messages) {
+		uint32_t count;
+		enum weft_reason r = take_completions(line, 0, &count);
+
+		m.done += count;
+		if (r == WEFT_OK)
+			r = post_receives(&m);
+		if (r == WEFT_OK)
+			r = post_messages(&m);
+		if (r != WEFT_OK)
+			return r;
 		if (count == 0 && !ib_line_step(line))
 			return WEFT_R_PEER_GONE;
 	}
 	return WEFT_OK;
 }
 
-enum weft_reason ib_flow_run(const struct ib_line_options *options, uint32_t message_bytes,
-			     uint32_t messages, struct ib_flow *flow)
+enum weft_reason ib_flow_run(const struct ib_line_options *options, const struct ib_flow_plan *plan,
+			     struct ib_flow *flow)
 {
 	struct ib_line *line = ib_line_open(options);
-	struct ib_line_end *from;
+	struct ib_line_end *from, *to;
 	size_t bytes;
 	enum weft_reason r;
 
 	if (!line)
 		return WEFT_R_NO_MEMORY;
-	from = &line->ends[0];
+	from = &line->ends[plan->opcode == WEFT_OP_READ];
+	to = &line->ends[plan->opcode != WEFT_OP_READ];
 	bytes = (size_t)line->options.frames * options->page_bytes;
 	for (size_t i = 0; i < bytes; i++)
 		from->memory[i] = (uint8_t)prng_next(&line->world.prng);
-	memset(line->ends[1].memory, 0, bytes);
-	r = flow_move(line, message_bytes, messages);
+	memset(to->memory, 0, bytes);
+	r = flow_move(line, plan);
 	*flow = (struct ib_flow){
-		.bytes = (uint64_t)message_bytes * messages,
+		.bytes = (uint64_t)plan->message_bytes * plan->messages,
 		.ns = line->world.now_ns,
-		.sender = *ib_port_counts(from->port),
+		.sender = *ib_port_counts(line->ends[0].port),
+		.peer = *ib_port_counts(line->ends[1].port),
 		.is_whole = flow_is_whole(line),
 	};
 	mem_pins_query(from->space->paging, line->world.now_ns, &flow->pins);

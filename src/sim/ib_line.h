@@ -25,6 +25,7 @@ struct ib_line_options {
 	uint32_t window_packets, ack_every; /* 0: as the transport likes */
 	uint8_t timeout_code, retries;
 	uint32_t send_max;	    /* requests of a queue pair */
+	uint32_t reads;		    /* Reads on their way at a time; 0: one */
 	uint32_t pages, page_bytes; /* of each end's memory */
 	uint32_t frames;	    /* real memory, in pages; 0: as many as pages */
 	bool has_pager, is_handing; /* of its space */
@@ -62,25 +63,33 @@ bool ib_line_step(struct ib_line *line);
 /* Lets an end move, after the scenario has done something there. */
 void ib_line_work(struct ib_line *line, int end);
 
-/* A Send or Write of bytes of end 0 from this offset, to the same offset of end 1. */
+/* A Send, Write or Read of bytes of end 0 at this offset, of the same offset of end 1. */
 enum weft_reason ib_line_post(struct ib_line *line, enum weft_opcode opcode, uint64_t offset,
 			      uint32_t bytes);
 
 /* Completions of an end that were not asked for yet, up to max. */
 uint32_t ib_line_poll(struct ib_line *line, int end, struct weft_completion *c, uint32_t max);
 
-/* ---- A stream of Writes --------------------------------------------------------------------- */
+/* A receive of end 1, of bytes at this offset. */
+enum weft_reason ib_line_receive(struct ib_line *line, uint64_t offset, uint32_t bytes);
+
+/* ---- A stream of messages ------------------------------------------------------------------- */
+
+struct ib_flow_plan {
+	enum weft_opcode opcode; /* WEFT_OP_SEND, WEFT_OP_WRITE, WEFT_OP_READ */
+	uint32_t message_bytes, messages;
+};
 
 struct ib_flow {
 	uint64_t bytes, ns; /* delivered and acknowledged, and how long that took */
-	struct ib_counts sender;
+	struct ib_counts sender, peer;
 	struct weft_pins pins; /* of the sender */
 	bool is_whole;	       /* all arrived as it was */
 };
 
-/* Writes messages one after the other, as many at a time as the queue holds. */
-enum weft_reason ib_flow_run(const struct ib_line_options *options, uint32_t message_bytes,
-			     uint32_t messages, struct ib_flow *flow);
+/* End 0 moves messages one after the other, as many at a time as its queue holds. */
+enum weft_reason ib_flow_run(const struct ib_line_options *options, const struct ib_flow_plan *plan,
+			     struct ib_flow *flow);
 
 /* In bits per second. */
 static inline double ib_flow_goodput(const struct ib_flow *flow)

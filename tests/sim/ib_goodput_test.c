@@ -24,9 +24,10 @@ static struct ib_flow flow(uint32_t mtu_bytes, uint32_t loss_ppm, uint8_t timeou
 		.pages = 256,
 		.page_bytes = 4096,
 	};
+	const struct ib_flow_plan plan = { WEFT_OP_WRITE, MESSAGE, MESSAGES };
 	struct ib_flow f;
 
-	REQUIRE(ib_flow_run(&o, MESSAGE, MESSAGES, &f) == WEFT_OK);
+	REQUIRE(ib_flow_run(&o, &plan, &f) == WEFT_OK);
 	REQUIRE(f.is_whole && f.sender.timeouts == 0);
 	return f;
 }
