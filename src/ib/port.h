@@ -9,6 +9,7 @@
  *	message.c   a Send or Write on its way in: every check, placement, delivery
  *	rc_req.c    RC requester: requests -> packets
  *	rc_comp.c   RC completer: what the peer answers
+ *	rc_holes.c  which answers to Reads are missing
  *	rc_retry.c  when it answers too late, or to try again
  *	rc_resp.c   RC responder: the peer's requests
  *	rc_reply.c  what it is answered
@@ -96,8 +97,14 @@ struct sent {
 	uint32_t psn;	/* of its first packet; of a Read: of the first of its response */
 	uint32_t count; /* packet sequence numbers that it takes */
 	uint32_t slot;	/* of the send queue */
-	uint32_t ssn;	/* IBA 9.7.7.2: which message it is, counted from 1 */
 };
+
+/* Packets of Read responses and atomic answers that were lost: from the first up to the second. */
+struct psn_range {
+	uint32_t from, to;
+};
+
+enum { IB_HOLES_MAX = 8 };
 
 /* What is done about a peer that has no receive for the oldest request. */
 enum rnr {
@@ -114,41 +121,45 @@ struct requester {
 	struct sent *sent;  /* a ring, as long as the send queue */
 	uint32_t max, first, count;
 	uint32_t at;	    /* from first on: the request whose packets go next */
-	uint32_t psn_una;   /* the oldest that was not acknowledged */
+	uint32_t psn_una;   /* the oldest that was not acknowledged, or not answered */
+	uint32_t psn_high;  /* the peer has carried out all before it */
 	uint32_t psn_send;  /* of the next packet */
 	uint32_t psn_sent;  /* behind the furthest that ever went out */
 	uint32_t psn_next;  /* of the next request */
 	uint32_t read_psns; /* from psn_una to psn_send: those of Reads, which cost one packet */
-	uint32_t ssn;
-	uint32_t psn_gap; /* of the latest answer that came too early */
-	uint32_t unasked; /* packets since the last that asked for an acknowledgement */
+	uint32_t ssn;	    /* IBA 9.7.7.2: of the latest request, counted from 1 */
+	uint32_t unasked;   /* packets since the last that asked for an acknowledgement */
 	uint64_t asked_ns;
 	uint64_t kept_bytes; /* of Sends and Writes that are out, see struct ib_counts */
+	/* Answers before psn_high that are missing, in order. Oldest: psn_una, if it is a Read. */
+	struct psn_range holes[IB_HOLES_MAX];
+	uint32_t hole_count;
+	uint32_t psn_again; /* up to there missing answers were asked for again */
 	/* SEND-09: the data of the packet at absent_psn is away, and was asked for. */
-	bool is_absent;
 	uint32_t absent_psn;
+	bool is_absent;
 	/* IBA 9.7.7.2, end-to-end credits: messages that need a receive go up to this one. */
 	bool is_limited;
+	uint8_t retries_left, rnr_left;
 	uint32_t limit_ssn;
 	/* Trying again. */
 	enum rnr rnr;
-	bool is_recovering; /* what was lost is on its way again, and nothing new was heard since */
-	uint8_t retries_left, rnr_left;
+	bool is_missed;	   /* the peer has missed something since the last progress or retry */
+	bool is_probe_due; /* the packet at psn_una is to be sent again, alone */
+	bool is_probed;	   /* it was, at probe_psn, and nothing new was heard since */
+	bool is_timed;	   /* the packet at timed_psn tells the round trip */
+	uint32_t probe_psn;
+	uint32_t back_psn;     /* from there on all was sent again, at back_ns */
 	uint64_t rnr_since_ns; /* when the oldest request first found no receive; or UINT64_MAX */
 	uint64_t deadline_ns;  /* UINT64_MAX: none */
 	uint64_t progress_ns;  /* of the latest, or of the first packet after none was out */
-	uint64_t quiet_ns;     /* until then losses are those that are being made good already */
-	uint64_t missed_ns;    /* since when is_missed */
-	uint64_t probe_ns;     /* how long the next silence may last */
-	bool is_missed;	       /* the peer has missed something since the last progress or retry */
-	bool is_probe_due;     /* the packet at psn_una is to be sent again, alone */
-	bool is_probed;	       /* it was, at probe_psn, and nothing new was heard since */
-	uint32_t probe_psn;
-	uint64_t probed_ns;
-	/* A round trip: of one packet at a time that asks for an acknowledgement. */
-	bool is_timed;
+	uint64_t back_ns;
+	uint64_t missed_ns; /* since when is_missed */
+	uint64_t probe_ns;  /* how long the next silence may last */
+	/* Round trips, by RFC 6298; srtt_ns 0: not known. */
+	uint64_t timed_ns;
+	uint64_t srtt_ns, rttvar_ns;
 	uint32_t timed_psn;
-	uint64_t timed_ns, rtt_ns;
 };
 
 static inline bool requester_is_waiting(const struct requester *q)
@@ -208,7 +219,15 @@ struct responder {
 	uint32_t res_at, res_packet;  /* the next response packet */
 	uint32_t res_began;	      /* the first packet of this response */
 	uint32_t res_told;	      /* all before it were answered once at least */
+	/* A part of one that is answered once more: packets again_at up to again_end; or none. */
+	uint32_t res_again, again_began, again_at, again_end;
 };
+
+/* Whether Reads or atomics are still to be answered, or answered again. */
+static inline bool responder_is_answering(const struct responder *r)
+{
+	return r->res_at != r->res_next || r->again_at != r->again_end;
+}
 
 /* ---- Pace ----------------------------------------------------------------------------------- */
 
@@ -469,6 +488,12 @@ bool rc_req_is_starved(const struct ib_conn *c);
 bool rc_reply_is_ack(const struct ib_conn *c);
 struct sent *rc_req_at(const struct requester *q, uint32_t n);
 
+/* IBA 9.7.7.2: which message the n-th is, counted from 1. */
+static inline uint32_t rc_req_ssn(const struct requester *q, uint32_t n)
+{
+	return iba_psn_add(q->ssn, n + 1 - q->count);
+}
+
 /* NULL: it is RESYNC, of an end-to-end context. */
 struct send_wqe *rc_req_wqe(const struct ib_conn *c, const struct sent *s);
 
@@ -484,16 +509,32 @@ void rc_req_fail(struct ib_conn *c, enum weft_status status, enum weft_reason re
 /* rc_comp.c */
 enum weft_reason rc_comp_recv(struct ib_conn *c, uint64_t now_ns, const struct iba_packet *p);
 
+/* rc_holes.c */
+
+/*
+ * The peer has carried out all before this number, which is behind psn_high: that becomes psn_high,
+ * and answers in between are missing. False: there is no room to note them all, and psn_high moves
+ * up to the first of those.
+ */
+bool rc_holes_extend(struct ib_conn *c, uint32_t high);
+
+/* Whether this answer, of before psn_high, is missing and can be noted to have come; it has. */
+bool rc_holes_has(struct requester *q, uint32_t psn);
+void rc_holes_fill(struct requester *q, uint32_t psn);
+
 /* rc_retry.c */
 
 /* By the table of the moves that there are. */
 void requester_move(struct requester *q, enum rnr to);
 
-/* Everything from the oldest unacknowledged packet on is sent again. */
-void rc_retry_go_back(struct ib_conn *c, uint64_t now_ns);
+/* Everything from this packet on is sent again. */
+void rc_retry_go_back(struct ib_conn *c, uint64_t now_ns, uint32_t psn);
 
-/* The same because the peer missed something, or we did: as often as that is allowed. */
-void rc_retry_lost(struct ib_conn *c, uint64_t now_ns);
+/* The same because the peer missed this packet: as often as that is allowed. */
+void rc_retry_lost(struct ib_conn *c, uint64_t now_ns, uint32_t psn);
+
+/* The oldest answer was lost: it alone is asked for again. */
+void rc_retry_ask_again(struct ib_conn *c, uint64_t now_ns);
 void rc_retry_not_ready(struct ib_conn *c, uint64_t now_ns, uint8_t timer_code);
 
 /*
@@ -506,8 +547,9 @@ void rc_retry_spare(struct ib_conn *c, uint64_t now_ns);
 /* No wait for a receive any more: it has come, or the peer will not tell. */
 void rc_retry_wait_end(struct ib_conn *c);
 
-/* Something new was acknowledged; something was sent. */
+/* The oldest was acknowledged; an answer came that is not the oldest's; something was sent. */
 void rc_retry_progress(struct ib_conn *c, uint64_t now_ns);
+void rc_retry_alive(struct ib_conn *c, uint64_t now_ns);
 void rc_retry_sent(struct ib_conn *c, uint64_t now_ns);
 void rc_retry_expire(struct ib_conn *c, uint64_t now_ns);
 

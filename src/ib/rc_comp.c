@@ -13,43 +13,85 @@ static bool is_read(const struct ib_conn *c)
 	return c->req.count > 0 && c->req.qp && wqe_is_read(rc_req_wqe(c, rc_req_at(&c->req, 0)));
 }
 
-/* The oldest request is acknowledged up to there, which is not all of it. */
+/* The oldest request is done with up to there; all of a Read that was sent counts as one packet. */
 static void una_move(struct ib_conn *c, uint32_t psn)
 {
 	struct requester *q = &c->req;
 
+	if (q->at > 0 && is_read(c))
+		q->read_psns -= iba_psn_distance(q->psn_una, psn);
 	q->psn_una = psn;
 	if (iba_psn_is_before(q->psn_send, psn))
 		q->psn_send = psn;
 }
 
+/* AMB-04: the answer is a message to its sinks, and the one touch of theirs. */
+static void read_end(struct ib_conn *c, struct send_wqe *wqe)
+{
+	struct outcome out = { .status = WEFT_SUCCESS, .byte_count = wqe->length };
+
+	for (uint32_t i = 0; i < wqe->segment_count && wqe->opcode == WEFT_OP_READ; i++) {
+		if (wqe_segments(wqe)[i].length > 0)
+			mem_touch_message(&c->port->adapter->mem, wqe_segments(wqe)[i].tag);
+	}
+	count_message_in(c->port, c->req.qp, wqe->opcode == WEFT_OP_READ ? wqe->length : 0);
+	send_queue_end(c->req.qp, wqe, &out);
+}
+
+static void oldest_end(struct ib_conn *c, const struct sent *s)
+{
+	struct send_wqe *wqe = rc_req_wqe(c, s);
+
+	if (is_read(c)) {
+		una_move(c, iba_psn_add(s->psn, s->count - 1));
+		read_end(c, wqe);
+	} else {
+		if (!c->is_ee && !request_is_inline(wqe))
+			port_kept(c->port, &c->req, -(int64_t)wqe->length);
+		if (c->req.qp)
+			send_queue_end(c->req.qp, wqe, &success);
+	}
+	rc_req_pop(c);
+}
+
 /*
- * IBA 9.7.5.1.2: all before this number was carried out. What has an answer of its own ends only by
- * that.
+ * IBA 9.7.5.1.2: what the peer has carried out ends, in order. What has an answer of its own ends
+ * only by that: of those that are missing the oldest is asked for again.
  */
-static void acknowledge(struct ib_conn *c, uint64_t now_ns, uint32_t psn_end)
+static void advance(struct ib_conn *c, uint64_t now_ns)
 {
 	struct requester *q = &c->req;
-	uint32_t una = q->psn_una;
+	uint32_t una = q->psn_una, to = q->hole_count > 0 ? q->holes[0].from : q->psn_high;
 
 	/* Bound: the requests on their way. */
-	while (q->count > 0 && !is_read(c)) {
+	while (q->count > 0) {
 		const struct sent *s = rc_req_at(q, 0);
-		uint32_t end = iba_psn_add(s->psn, s->count);
 
-		if (iba_psn_is_before(psn_end, end)) {
-			if (iba_psn_is_before(q->psn_una, psn_end))
-				una_move(c, psn_end);
+		if (iba_psn_is_before(to, iba_psn_add(s->psn, s->count))) {
+			if (iba_psn_is_before(q->psn_una, to))
+				una_move(c, to);
 			break;
 		}
-		if (!c->is_ee && !request_is_inline(rc_req_wqe(c, s)))
-			port_kept(c->port, q, -(int64_t)rc_req_wqe(c, s)->length);
-		if (c->req.qp)
-			send_queue_end(c->req.qp, rc_req_wqe(c, s), &success);
-		rc_req_pop(c);
+		oldest_end(c, s);
 	}
+	if (iba_psn_is_before(q->psn_again, q->psn_una))
+		q->psn_again = q->psn_una;
 	if (q->psn_una != una)
 		rc_retry_progress(c, now_ns);
+	if (q->hole_count > 0 && !iba_psn_is_before(q->holes[0].from, q->psn_again))
+		rc_retry_ask_again(c, now_ns);
+}
+
+/* The peer has carried out all before this number. False: too much is missing to note it all. */
+static bool carried_out(struct ib_conn *c, uint64_t now_ns, uint32_t psn_end)
+{
+	bool is_noted;
+
+	if (!iba_psn_is_before(c->req.psn_high, psn_end))
+		return true;
+	is_noted = rc_holes_extend(c, psn_end);
+	advance(c, now_ns);
+	return is_noted;
 }
 
 /* IBA 9.7.7.2: how many more messages the peer has receives for. */
@@ -69,30 +111,27 @@ static void take_credits(struct ib_conn *c, const struct iba_packet *p)
 	if (iba_psn_is_before(q->limit_ssn, limit))
 		q->limit_ssn = limit;
 	/* A receive has come: no need to wait for the end of the time. */
-	if (requester_is_waiting(q) && iba_psn_diff(rc_req_at(q, 0)->ssn, limit) <= 0)
+	if (requester_is_waiting(q) && iba_psn_diff(rc_req_ssn(q, 0), limit) <= 0)
 		rc_retry_wait_end(c);
 	conn_ready(c);
 }
 
 /* ---- ACK and NAK ---------------------------------------------------------------------------- */
 
-/* IBA 9.7.5.1.3: acknowledged past an answer that did not come: that was lost. */
+/*
+ * The acknowledgement of a probe and no more: what went behind it had not arrived, or came too
+ * early and the NAK was lost, so all of it goes again (as RFC 5682 section 2.1 step 2a). If it is
+ * one of the packet as it was sent first, that costs what is on its way, once.
+ */
 static void take_ack(struct ib_conn *c, uint64_t now_ns, const struct iba_packet *p)
 {
 	struct requester *q = &c->req;
 	bool is_of_probe = q->is_probed && p->psn == q->probe_psn;
 
-	acknowledge(c, now_ns, iba_psn_add(p->psn, 1));
+	(void)carried_out(c, now_ns, iba_psn_add(p->psn, 1));
 	take_credits(c, p);
-	/*
-	 * What went behind it had not arrived, or came too early and the NAK was lost. An answer
-	 * that is faster than any is one to the packet as it was sent first.
-	 */
-	if (is_of_probe && 2 * (now_ns - q->probed_ns) >= q->rtt_ns && q->psn_una != q->psn_sent &&
-	    !is_read(c))
-		rc_retry_go_back(c, now_ns);
-	if (is_read(c) && !iba_psn_is_before(p->psn, q->psn_una))
-		rc_retry_lost(c, now_ns);
+	if (is_of_probe && q->hole_count == 0 && q->psn_una != q->psn_sent)
+		rc_retry_go_back(c, now_ns, q->psn_una);
 }
 
 /* Whether the number is of the oldest request; if not, an answer before it was lost. */
@@ -136,11 +175,11 @@ static enum weft_reason take_nak(struct ib_conn *c, uint64_t now_ns, const struc
 	tally_of(c->port, c->req.qp)->naks_in += !is_rnr;
 	tally_of(c->port, c->req.qp)->rnrs_in += is_rnr;
 	note(c, c->req.qp, TRACE_NAK_TAKEN, p->psn, p->syndrome);
-	acknowledge(c, now_ns, p->psn);
+	(void)carried_out(c, now_ns, p->psn);
 	if (c->req.count == 0)
 		return WEFT_R_IB_PSN;
 	if ((!is_rnr && nak == IBA_NAK_SEQUENCE) || !is_of_oldest(c, p->psn)) {
-		rc_retry_lost(c, now_ns);
+		rc_retry_lost(c, now_ns, p->psn);
 		return WEFT_OK;
 	}
 	if (!is_rnr)
@@ -173,45 +212,22 @@ static void sink_gone(struct ib_conn *c)
 	rc_req_fail(c, WEFT_ERR_LOCAL_ACCESS, WEFT_R_SINK_GONE);
 }
 
-/* Behind an answer in its place. */
-static void answered(struct ib_conn *c, uint64_t now_ns)
-{
-	struct requester *q = &c->req;
-	const struct sent *s = rc_req_at(q, 0);
-	struct send_wqe *wqe = rc_req_wqe(c, s);
-	uint32_t next = iba_psn_add(q->psn_una, 1);
-	struct outcome out = { .status = WEFT_SUCCESS, .byte_count = wqe->length };
-
-	if (next != iba_psn_add(s->psn, s->count)) {
-		if (q->psn_send != q->psn_una) /* it counts as one packet on its way */
-			q->read_psns--;
-		una_move(c, next);
-	} else {
-		/* AMB-04: the answer is a message to its sinks, and the one touch of theirs. */
-		for (uint32_t i = 0; i < wqe->segment_count && wqe->opcode == WEFT_OP_READ; i++) {
-			if (wqe_segments(wqe)[i].length > 0)
-				mem_touch_message(&c->port->adapter->mem, wqe_segments(wqe)[i].tag);
-		}
-		count_message_in(c->port, c->req.qp, wqe->opcode == WEFT_OP_READ ? wqe->length : 0);
-		send_queue_end(c->req.qp, wqe, &out);
-		rc_req_pop(c);
-	}
-	rc_retry_progress(c, now_ns);
-	conn_ready(c);
-}
-
-/* IBA 9.7.5.1.4: every packet full but the last, which ends where the request said. */
+/*
+ * IBA 9.7.5.1.4: every packet full but the last, which ends where the request said. Of what is
+ * missing a part may have been asked for, which ends before.
+ */
 static bool is_as_asked(const struct ib_conn *c, const struct send_wqe *wqe, uint32_t i,
 			const struct iba_packet *p)
 {
 	uint32_t mtu = c->path.mtu_bytes, left = wqe->length - i * mtu;
-	bool is_last = left <= mtu;
+	bool is_last = left <= mtu, is_again = iba_psn_is_before(p->psn, c->req.psn_high);
+	bool is_marked_last = iba_form(p->opcode)->traits & IBA_LAST;
 
 	if (wqe->opcode != WEFT_OP_READ)
 		return iba_form(p->opcode)->kind == IBA_KIND_ATOMIC_ACK;
 	return iba_form(p->opcode)->kind == IBA_KIND_READ_RESPONSE &&
 	       p->payload_bytes == (is_last ? left : mtu) &&
-	       is_last == (bool)(iba_form(p->opcode)->traits & IBA_LAST);
+	       (is_last == is_marked_last || (is_marked_last && is_again));
 }
 
 static enum weft_reason place_answer(struct ib_conn *c, struct send_wqe *wqe, uint32_t i,
@@ -226,49 +242,64 @@ static enum weft_reason place_answer(struct ib_conn *c, struct send_wqe *wqe, ui
 	return place_list(c->req.qp, &part, p->payload);
 }
 
-/*
- * What comes first was lost. What the peer had on its way behind it goes on coming; only when the
- * numbers go back the answer has begun anew, and lost its beginning again.
- */
-static void take_early(struct ib_conn *c, uint64_t now_ns, uint32_t psn)
+/* Of the request, counted from the oldest, that this is a number of. */
+static uint32_t find_request(const struct requester *q, uint32_t psn)
+{
+	uint32_t n = 0;
+
+	/* Bound: the requests on their way. */
+	while (n < q->count &&
+	       !iba_psn_is_within(psn, rc_req_at(q, n)->psn, rc_req_at(q, n)->count))
+		n++;
+	return n;
+}
+
+/* One that came is placed, though it be early: nothing behind a lost one need come again. */
+static enum weft_reason take_placed(struct ib_conn *c, uint64_t now_ns, const struct iba_packet *p)
 {
 	struct requester *q = &c->req;
+	uint32_t una = q->psn_una;
 
-	if (!q->is_recovering || !iba_psn_is_before(q->psn_gap, psn))
-		rc_retry_lost(c, now_ns);
-	q->psn_gap = psn;
+	if (iba_psn_is_before(p->psn, q->psn_high))
+		rc_holes_fill(q, p->psn);
+	else
+		q->psn_high = iba_psn_add(p->psn, 1);
+	advance(c, now_ns);
+	if (q->psn_una == una)
+		rc_retry_alive(c, now_ns);
+	conn_ready(c);
+	if (iba_form(p->opcode)->headers & IBA_HAS_AETH)
+		take_credits(c, p);
+	return WEFT_OK;
 }
 
 static enum weft_reason take_answer(struct ib_conn *c, uint64_t now_ns, const struct iba_packet *p)
 {
 	struct requester *q = &c->req;
-	const struct sent *s;
 	struct send_wqe *wqe;
-	uint32_t i;
+	uint32_t n, i;
 
 	if (iba_form(p->opcode)->headers & IBA_HAS_AETH &&
 	    iba_syndrome(p->syndrome) != IBA_SYNDROME_ACK)
 		return WEFT_R_IB_OPCODE;
-	acknowledge(c, now_ns, p->psn);
-	if (!is_read(c))
-		return WEFT_R_IB_PSN;
-	if (p->psn != q->psn_una) {
-		take_early(c, now_ns, p->psn);
+	if (!carried_out(c, now_ns, p->psn)) {
+		rc_retry_alive(c, now_ns);
 		return WEFT_R_IB_PSN;
 	}
-	s = rc_req_at(q, 0);
-	wqe = rc_req_wqe(c, s);
-	i = iba_psn_distance(s->psn, p->psn);
+	n = find_request(q, p->psn);
+	wqe = n < q->count ? rc_req_wqe(c, rc_req_at(q, n)) : NULL;
+	if (!wqe || !wqe_is_read(wqe) ||
+	    (iba_psn_is_before(p->psn, q->psn_high) && !rc_holes_has(q, p->psn)))
+		return WEFT_R_IB_PSN;
+	i = iba_psn_distance(rc_req_at(q, n)->psn, p->psn);
 	if (!is_as_asked(c, wqe, i, p))
 		return WEFT_R_IB_LENGTH;
 	if (place_answer(c, wqe, i, p) != WEFT_OK) {
-		sink_gone(c);
+		if (n == 0)
+			sink_gone(c);
 		return WEFT_R_SINK_GONE;
 	}
-	answered(c, now_ns);
-	if (iba_form(p->opcode)->headers & IBA_HAS_AETH)
-		take_credits(c, p);
-	return WEFT_OK;
+	return take_placed(c, now_ns, p);
 }
 
 enum weft_reason rc_comp_recv(struct ib_conn *c, uint64_t now_ns, const struct iba_packet *p)

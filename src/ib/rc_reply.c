@@ -15,14 +15,14 @@ static bool rc_reply_is_due(const struct ib_conn *c, bool is_open)
 {
 	const struct responder *r = &c->resp;
 
-	return r->res_at != r->res_next ? is_open : r->is_nak_due || r->is_ack_due;
+	return responder_is_answering(r) ? is_open : r->is_nak_due || r->is_ack_due;
 }
 
 bool rc_reply_is_ack(const struct ib_conn *c)
 {
 	const struct responder *r = &c->resp;
 
-	return r->res_at == r->res_next && r->is_ack_due && !r->is_nak_due;
+	return !responder_is_answering(r) && r->is_ack_due && !r->is_nak_due;
 }
 
 /* IBA 9.7.7.2: as many messages as there are receives; a shared queue is nobody's own. */
@@ -104,21 +104,25 @@ static enum iba_op response_op(bool is_first, bool is_last)
 	return is_last ? IBA_READ_RESPONSE_LAST : IBA_READ_RESPONSE_MIDDLE;
 }
 
+/* A packet of a Read's answer: which, and where it stands in what is being answered. */
+struct part {
+	uint32_t packet;
+	bool is_first, is_last;
+};
+
 /* False: it could not be had any more, and a connection is over. */
-static bool answer_read(struct ib_conn *c, struct resource *e, struct ib_out *out)
+static bool answer_read(struct ib_conn *c, struct resource *e, const struct part *part,
+			struct ib_out *out)
 {
-	struct responder *r = &c->resp;
-	bool is_last = r->res_packet + 1 == e->count;
-	/* The first of this answer: also of one that is only the rest of what was lost. */
-	enum iba_op op = response_op(r->res_packet == r->res_began, is_last);
+	enum iba_op op = response_op(part->is_first, part->is_last);
 	struct iba_packet p = {
 		.opcode = iba_opcode(conn_service(c), op),
-		.psn = iba_psn_add(e->psn, r->res_packet),
+		.psn = iba_psn_add(e->psn, part->packet),
 		.msn = e->msn,
 	};
 	struct mem_grant grant;
 	struct load load;
-	enum weft_reason reason = open_part(c, e, r->res_packet * c->path.mtu_bytes, &grant);
+	enum weft_reason reason = open_part(c, e, part->packet * c->path.mtu_bytes, &grant);
 
 	if (reason == WEFT_OK)
 		reason = packet_gather_grant(c, &grant, &load);
@@ -132,9 +136,10 @@ static bool answer_read(struct ib_conn *c, struct resource *e, struct ib_out *ou
 	if (iba_form(p.opcode)->headers & IBA_HAS_AETH)
 		p.syndrome = iba_syndrome_ack(credits(c));
 	packet_make(c, &p, &load, out);
-	if (is_last && e->length > 0 && mem_touch_is_once(&c->port->adapter->mem, e->r_key)) {
+	if (part->packet + 1 == e->count && e->length > 0 &&
+	    mem_touch_is_once(&c->port->adapter->mem, e->r_key)) {
 		e->is_touch_due = true;
-		r->has_touch_due = true;
+		c->resp.has_touch_due = true;
 	}
 	return true;
 }
@@ -143,11 +148,12 @@ static bool answer_read(struct ib_conn *c, struct resource *e, struct ib_out *ou
  * RD: as often as it is asked for. The peer may have had its answer, and have gone on: that this
  * one is repeated in vain must not change what is expected next.
  */
-static void answer_refusal(struct ib_conn *c, const struct resource *e, struct ib_out *out)
+static void answer_refusal(struct ib_conn *c, const struct resource *e, uint32_t packet,
+			   struct ib_out *out)
 {
 	struct iba_packet p = {
 		.opcode = iba_opcode(IBA_RD, IBA_ACKNOWLEDGE),
-		.psn = iba_psn_add(e->psn, c->resp.res_packet),
+		.psn = iba_psn_add(e->psn, packet),
 		.syndrome = e->refused,
 		.msn = e->msn,
 	};
@@ -157,28 +163,40 @@ static void answer_refusal(struct ib_conn *c, const struct resource *e, struct i
 	packet_make(c, &p, NULL, out);
 }
 
-bool rc_reply_next(struct ib_conn *c, struct ib_out *out)
+/* A packet of an answer; or that it is refused, which ends the answer. */
+static bool answer_or_refuse(struct ib_conn *c, struct resource *e, const struct part *part,
+			     struct ib_out *out)
+{
+	if (!e->refused && answer_read(c, e, part, out))
+		return true;
+	if (c->is_ee)
+		answer_refusal(c, e, part->packet, out);
+	else
+		make_ack(c, out); /* the refusal, in its place */
+	return false;
+}
+
+/* Of a part that was lost: before what is being answered goes on. */
+static void answer_part_next(struct ib_conn *c, struct ib_out *out)
 {
 	struct responder *r = &c->resp;
-	struct resource *e;
+	const struct part part = {
+		.packet = r->again_at,
+		.is_first = r->again_at == r->again_began,
+		.is_last = r->again_at + 1 == r->again_end,
+	};
 
-	if (r->res_at == r->res_next) {
-		if (r->refusal != WEFT_OK && c->resp.qp)
-			rc_resp_end(c, r->psn, (enum iba_nak)(r->nak & IBA_CODE_MASK), r->refusal);
-		make_ack(c, out);
-		return true;
-	}
-	e = res_at(r, r->res_at);
-	if (e->kind == IBA_KIND_ATOMIC) {
-		answer_atomic(c, e, out);
-	} else if (e->refused || !answer_read(c, e, out)) {
-		if (!c->is_ee) {
-			make_ack(c, out); /* the refusal, in its place */
-			return true;
-		}
-		answer_refusal(c, e, out);
-		r->res_packet = e->count - 1;
-	}
+	if (answer_or_refuse(c, res_at(r, r->res_again), &part, out))
+		r->again_at++;
+	else
+		r->again_at = r->again_end;
+}
+
+/* Behind the packet that is made now. */
+static void step(struct ib_conn *c, const struct resource *e)
+{
+	struct responder *r = &c->resp;
+
 	if (++r->res_packet == e->count) {
 		r->res_at++;
 		r->res_packet = 0;
@@ -192,6 +210,38 @@ bool rc_reply_next(struct ib_conn *c, struct ib_out *out)
 	/* Behind the last answer all before it is acknowledged too, if nothing came since. */
 	if (r->res_at == r->res_next && iba_psn_add(e->psn, e->count) == r->psn)
 		r->is_ack_due = false;
+}
+
+bool rc_reply_next(struct ib_conn *c, struct ib_out *out)
+{
+	struct responder *r = &c->resp;
+	struct part part = { .packet = r->res_packet };
+	struct resource *e;
+
+	if (!responder_is_answering(r)) {
+		if (r->refusal != WEFT_OK && c->resp.qp)
+			rc_resp_end(c, r->psn, (enum iba_nak)(r->nak & IBA_CODE_MASK), r->refusal);
+		make_ack(c, out);
+		return true;
+	}
+	if (r->again_at != r->again_end) {
+		answer_part_next(c, out);
+		return true;
+	}
+	e = res_at(r, r->res_at);
+	if (e->kind == IBA_KIND_ATOMIC) {
+		answer_atomic(c, e, out);
+	} else {
+		/* The first of this answer: also of one that is only the rest of what was lost. */
+		part.is_first = r->res_packet == r->res_began;
+		part.is_last = r->res_packet + 1 == e->count;
+		if (!answer_or_refuse(c, e, &part, out)) {
+			if (!c->is_ee)
+				return true;
+			r->res_packet = e->count - 1;
+		}
+	}
+	step(c, e);
 	return true;
 }
 

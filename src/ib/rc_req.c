@@ -38,8 +38,8 @@ enum issue rc_issue(struct ib_conn *c, struct send_wqe *wqe)
 		.psn = q->psn_next,
 		.count = count,
 		.slot = send_queue_index(&c->req.qp->sq, wqe),
-		.ssn = q->ssn = iba_psn_add(q->ssn, 1),
 	};
+	q->ssn = iba_psn_add(q->ssn, 1);
 	q->psn_next = iba_psn_add(q->psn_next, count);
 	conn_ready(c);
 	return ISSUE_BEGUN;
@@ -98,23 +98,23 @@ static bool needs_receive(const struct send_wqe *wqe)
 	return wqe->opcode != WEFT_OP_WRITE && !wqe_is_read(wqe);
 }
 
-static bool is_beyond_credits(const struct ib_conn *c, const struct sent *s)
+static bool is_beyond_credits(const struct ib_conn *c, uint32_t n)
 {
 	const struct requester *q = &c->req;
 
-	return q->is_limited && iba_psn_diff(s->ssn, q->limit_ssn) > 0 &&
-	       needs_receive(rc_req_wqe(c, s));
+	return q->is_limited && iba_psn_diff(rc_req_ssn(q, n), q->limit_ssn) > 0 &&
+	       needs_receive(rc_req_wqe(c, rc_req_at(q, n)));
 }
 
 /*
  * IBA 9.7.7.2.5: a message that needs a receive begins if the peer has one for it, as far as is
  * known; else one packet may find out, and the rest follows when that was acknowledged.
  */
-static bool has_credit(const struct ib_conn *c, const struct sent *s)
+static bool has_credit(const struct ib_conn *c)
 {
 	const struct requester *q = &c->req;
 
-	if (!is_beyond_credits(c, s) || (q->at == 0 && q->psn_una != s->psn))
+	if (!is_beyond_credits(c, q->at) || (q->at == 0 && q->psn_una != rc_req_at(q, 0)->psn))
 		return true;
 	return q->psn_send == q->psn_una && !rc_retry_is_last(c);
 }
@@ -125,7 +125,7 @@ bool rc_req_is_starved(const struct ib_conn *c)
 	const struct sent *s = rc_req_at(q, 0);
 
 	return q->count > 0 && q->at == 0 && q->psn_send == s->psn && q->psn_una == s->psn &&
-	       is_beyond_credits(c, s);
+	       is_beyond_credits(c, 0);
 }
 
 bool rc_req_can_send(const struct ib_conn *c)
@@ -139,7 +139,7 @@ bool rc_req_can_send(const struct ib_conn *c)
 		return false;
 	if (iba_psn_distance(q->psn_una, q->psn_send) - q->read_psns >= c->window)
 		return false;
-	return has_credit(c, rc_req_at(q, q->at));
+	return has_credit(c);
 }
 
 bool rc_req_needs_receive(const struct ib_conn *c)
@@ -152,7 +152,7 @@ bool rc_req_needs_receive(const struct ib_conn *c)
 
 /* ---- Packets -------------------------------------------------------------------------------- */
 
-/* IBA 9.7.5.1.7: of what was lost of a response only the rest is asked for again. */
+/* IBA 9.7.5.1.7: of what was lost of a response only that is asked for again. */
 static void read_packet(const struct ib_conn *c, const struct send_wqe *wqe, uint32_t i,
 			struct iba_packet *p)
 {
@@ -187,6 +187,7 @@ static void source_gone(struct ib_conn *c, struct send_wqe *wqe)
 		ee_request_fail(c, WEFT_ERR_LOCAL_ACCESS, WEFT_R_SOURCE_GONE);
 		return;
 	}
+	c->req.ssn = rc_req_ssn(&c->req, c->req.at - 1);
 	c->req.count = c->req.at;
 	send_queue_end(c->req.qp, wqe,
 		       &(struct outcome){
@@ -235,70 +236,90 @@ static void step(struct ib_conn *c, const struct sent *s, bool is_read)
 		q->psn_sent = q->psn_send;
 }
 
-/* At a low rate the peer would else be silent for longer than is good to hear. */
+/* The peer would else be silent for longer than is good to hear. */
 static bool is_slow(const struct ib_conn *c, uint64_t now_ns)
 {
 	const struct requester *q = &c->req;
 	uint64_t gap_ns = pace_gap_ns(&c->pace, c->path.mtu_bytes);
 
-	return gap_ns > 0 && now_ns + gap_ns - q->asked_ns >= q->probe_ns / 4;
+	return now_ns + gap_ns - q->asked_ns >= q->probe_ns / (gap_ns > 0 ? 4 : 2);
 }
 
 /*
  * An acknowledgement is asked for where nothing goes on behind this packet, and now and then. One
- * such packet at a time tells the round trip, if it was not sent before.
+ * such packet at a time tells the round trip.
  */
-static void ask_for_ack(struct ib_conn *c, uint64_t now_ns, struct iba_packet *p, bool is_timed)
+static void ask_for_ack(struct ib_conn *c, uint64_t now_ns, struct iba_packet *p, bool is_telling)
 {
 	struct requester *q = &c->req;
 
-	/* As long as it is not known, one that was sent before tells enough. */
-	is_timed |= q->rtt_ns == 0;
 	p->is_ack_requested = ++q->unasked >= c->ack_every || !rc_req_can_send(c) ||
-			      is_slow(c, now_ns) ||
-			      (q->rtt_ns == 0 && !q->is_timed && q->is_recovering);
-	if (!p->is_ack_requested)
-		return;
-	q->unasked = 0;
-	q->asked_ns = now_ns;
-	if (q->is_timed || !is_timed)
+			      is_slow(c, now_ns);
+	if (p->is_ack_requested) {
+		q->unasked = 0;
+		q->asked_ns = now_ns;
+	}
+	if (q->is_timed || !is_telling ||
+	    (!p->is_ack_requested && iba_op(p->opcode) != IBA_READ_REQUEST))
 		return;
 	q->is_timed = true;
-	q->timed_psn = iba_psn_add(q->psn_send, IBA_PSN_MASK);
+	q->timed_psn = p->psn;
 	q->timed_ns = now_ns;
 }
 
-/*
- * The oldest packet once more, alone, to hear how far the peer is. False: its data cannot be had
- * now, and all begins anew with it.
- */
-static bool probe_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
+/* Of the oldest request what is missing, as far as is known: packets of it, and payload. */
+static enum weft_reason oldest_packet(struct ib_conn *c, struct iba_packet *p, struct load *load)
 {
 	struct requester *q = &c->req;
 	const struct sent *s = rc_req_at(q, 0);
 	struct send_wqe *wqe = rc_req_wqe(c, s);
-	uint32_t i = iba_psn_distance(s->psn, q->psn_una);
+	uint32_t i = iba_psn_distance(s->psn, q->psn_una), end = iba_psn_add(s->psn, s->count);
+
+	if (!wqe) {
+		p->opcode = iba_opcode(IBA_RD, IBA_RESYNC);
+		return WEFT_OK;
+	}
+	if (!wqe_is_read(wqe)) {
+		request_packet(c, wqe, i, p);
+		return request_payload(c, wqe, i, load);
+	}
+	if (wqe->opcode != WEFT_OP_READ) {
+		atomic_packet(c, wqe, p);
+		q->psn_again = end;
+		return WEFT_OK;
+	}
+	read_packet(c, wqe, i, p);
+	q->psn_again = end;
+	if (q->hole_count > 0 && iba_psn_is_before(q->holes[0].to, end)) {
+		q->psn_again = q->holes[0].to;
+		p->dma_bytes = iba_psn_distance(q->psn_una, q->psn_again) * c->path.mtu_bytes;
+	}
+	return WEFT_OK;
+}
+
+/*
+ * The oldest packet once more, alone, to hear how far the peer is; of a Read what is missing of its
+ * answer. False: its data cannot be had now, and all begins anew with it.
+ */
+static bool probe_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
+{
+	struct requester *q = &c->req;
 	struct iba_packet p = { .psn = q->psn_una, .is_ack_requested = true };
-	enum weft_reason r = WEFT_OK;
 	struct load load;
+	enum weft_reason r;
 
 	load.count = load.bytes = 0;
-	if (!wqe) {
-		p.opcode = iba_opcode(IBA_RD, IBA_RESYNC);
-	} else {
-		request_packet(c, wqe, i, &p);
-		r = request_payload(c, wqe, i, &load);
-	}
+	r = oldest_packet(c, &p, &load);
 	if (r != WEFT_OK) {
-		rc_retry_go_back(c, now_ns);
+		rc_retry_go_back(c, now_ns, q->psn_una);
 		if (!c->is_ee)
-			(void)request_waits(c, wqe, r);
+			(void)request_waits(c, rc_req_wqe(c, rc_req_at(q, 0)), r);
 		return false;
 	}
 	q->is_probe_due = false;
 	q->is_probed = true;
+	q->is_timed = false;
 	q->probe_psn = q->psn_una;
-	q->probed_ns = now_ns;
 	count_again(c);
 	packet_make(c, &p, &load, out);
 	return true;
@@ -331,6 +352,7 @@ static bool request_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 	uint32_t i = iba_psn_distance(s->psn, q->psn_send);
 	struct iba_packet p = { .psn = q->psn_send };
 	bool is_read = wqe && wqe_is_read(wqe), is_new = q->psn_send == q->psn_sent;
+	bool is_first = q->psn_send == q->psn_una;
 	enum weft_reason r;
 	struct load load;
 
@@ -355,9 +377,12 @@ static bool request_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 	step(c, s, is_read);
 	if (is_new && wqe && q->psn_send == iba_psn_add(s->psn, s->count))
 		count_message_out(c->port, q->qp, is_read ? 0 : wqe->length);
-	ask_for_ack(c, now_ns, &p, is_new && !is_read);
-	packet_make(c, &p, &load, out);
 	rc_retry_sent(c, now_ns);
+	if (is_first)
+		q->asked_ns = now_ns;
+	/* Answers to Reads that are on their way come first, and take their time. */
+	ask_for_ack(c, now_ns, &p, is_new && (is_read ? is_first : wqe && q->qp->sq.reads == 0));
+	packet_make(c, &p, &load, out);
 	return true;
 }
 

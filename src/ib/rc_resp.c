@@ -43,7 +43,7 @@ void rc_resp_refuse(struct ib_conn *c, uint32_t psn, enum iba_nak cause, enum we
 {
 	struct responder *r = &c->resp;
 
-	if (r->res_at == r->res_next) {
+	if (!responder_is_answering(r)) {
 		rc_resp_end(c, psn, cause, reason);
 		return;
 	}
@@ -108,6 +108,8 @@ static struct resource *res_add(struct responder *r)
 		r->res_at = r->res_first;
 		r->res_packet = r->res_began = 0;
 	}
+	if ((int32_t)(r->res_again - r->res_first) < 0)
+		r->again_at = r->again_end;
 	return res_at(r, r->res_next++);
 }
 
@@ -222,22 +224,48 @@ static bool is_same(const struct ib_conn *c, const struct resource *e, const str
 }
 
 /*
+ * A part of an answer that was lost, and no more: it is answered as it was asked for, and what is
+ * being answered goes on behind it. Packets up to end.
+ */
+static void answer_part(struct ib_conn *c, uint32_t n, uint32_t packet, uint32_t end)
+{
+	struct responder *r = &c->resp;
+
+	/* What is still to be answered needs nothing. */
+	if (n == r->res_at && end > r->res_packet)
+		end = r->res_packet;
+	r->res_again = n;
+	r->again_at = packet;
+	r->again_end = end;
+	r->again_began = packet;
+	conn_ready(c);
+}
+
+/*
  * The peer has gone back to here and will repeat all that follows: so the answers are repeated from
  * here on, without a gap. What is still to be answered needs nothing.
  */
 static enum weft_reason answer_again(struct ib_conn *c, const struct iba_packet *p)
 {
 	struct responder *r = &c->resp;
-	uint32_t n, packet;
+	uint32_t mtu = c->path.mtu_bytes, n, packet;
+	const struct resource *e;
 
 	if (!find_resource(r, p->psn, &n) || !is_same(c, res_at(r, n), p))
 		return WEFT_R_IB_PSN;
-	packet = iba_psn_distance(res_at(r, n)->psn, p->psn);
-	if ((int32_t)(n - r->res_at) < 0 || (n == r->res_at && packet < r->res_packet)) {
-		r->res_at = n;
-		r->res_packet = r->res_began = packet;
-		conn_ready(c);
+	e = res_at(r, n);
+	packet = iba_psn_distance(e->psn, p->psn);
+	if ((int32_t)(n - r->res_at) > 0 || (n == r->res_at && packet >= r->res_packet))
+		return WEFT_OK;
+	if (e->kind == IBA_KIND_READ && !e->refused && p->dma_bytes > 0 &&
+	    p->dma_bytes % mtu == 0 && p->dma_bytes < e->length - packet * mtu) {
+		answer_part(c, n, packet, packet + p->dma_bytes / mtu);
+		return WEFT_OK;
 	}
+	r->again_at = r->again_end;
+	r->res_at = n;
+	r->res_packet = r->res_began = packet;
+	conn_ready(c);
 	return WEFT_OK;
 }
 

@@ -1,18 +1,33 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Trying again (IBA 9.7.6, 9.9.2.4). The local ACK timeout is what the consumer pays a retry for;
- * within it a silence that is long against the round trip makes us ask, as a lost NAK or last
- * packet would else cost the whole of it: the oldest packet goes once more, alone. If the peer has
- * it and more, the acknowledgement says so; if it is all that was missing so far, the rest follows.
- * A Read is asked for again only after a longer while, as all of its answer would come twice.
+ * Trying again (IBA 9.7.6, 9.9.2.4). The local ACK timeout is what the consumer pays a retry for.
+ * Within it a silence that is long against the round trip makes us ask, as a lost NAK, answer or
+ * last packet would else cost the whole of it: the oldest packet goes once more, alone (a tail loss
+ * probe, RFC 8985 section 7; the oldest, as a peer that has said its NAK answers to no other). If
+ * the peer has it and more, the acknowledgement says so; if it is all that was missing so far, the
+ * rest follows. How long that silence is, RFC 6298 says, by round trips of packets that went once.
+ *
+ *	sent      |1|2|3|4|                 |1|         |2|3|4|
+ *	arrived       |1| x x x                |1|             |2|3|4|
+ *	ACK       ......silence: probe_ns.....    |1|                |4|
  */
 #include "base/check.h"
 #include "ib/port.h"
 
-enum { PROBE_RTTS = 3, PROBE_READ_RTTS = 8, PROBE_SHARE = 64, RTT_WEIGHT = 8 };
+enum {
+	PROBE_RTTS = 3,
+	PROBE_READS = 3, /* so much longer, as all of an answer would come twice */
+	PROBE_SHARE = 64,
+	SRTT_SHARE = 8, /* RFC 6298 section 2.3: alpha is 1/8, beta 1/4, K 4 */
+	RTTVAR_SHARE = 4,
+	RTTVAR_TIMES = 4
+};
 
 /* Less is nothing to a scheduler. */
 static const uint64_t probe_least_ns = 200 * 1000;
+
+/* As long as the round trip is not known. */
+static const uint64_t probe_unknown_ns = 4 * 1000 * 1000;
 
 /* Of who has none: that of timeout code 14, which most programs ask for. */
 static const uint64_t complaint_ns = UINT64_C(4096) << 14;
@@ -36,35 +51,46 @@ void requester_move(struct requester *q, enum rnr to)
 	q->rnr = to;
 }
 
-/* Whether one packet alone can tell: the oldest is no Read. RESYNC, which has no request, can. */
-static bool can_probe(const struct ib_conn *c)
+static uint64_t least(uint64_t a, uint64_t b)
 {
-	const struct requester *q = &c->req;
-	const struct send_wqe *wqe = q->count > 0 ? rc_req_wqe(c, rc_req_at(q, 0)) : NULL;
-
-	return q->count > 0 && !(wqe && wqe_is_read(wqe));
+	return a < b ? a : b;
 }
 
-/* What many packets answer is asked for again early only of one whose round trip is known. */
-static uint64_t probe_read(const struct ib_conn *c)
+static uint64_t most(uint64_t a, uint64_t b)
 {
-	const struct requester *q = &c->req;
-	uint64_t least_ns = c->timeout_ns / PROBE_SHARE, ns = PROBE_READ_RTTS * q->rtt_ns;
-
-	if (q->rtt_ns == 0 && q->count > 0 && rc_req_at(q, 0)->count > 1)
-		return c->timeout_ns;
-	return ns > least_ns ? ns : least_ns;
+	return a > b ? a : b;
 }
 
+/* Whether the oldest is a Read that nothing is known to be missing of. */
+static bool is_read_awaited(const struct ib_conn *c)
+{
+	const struct requester *q = &c->req;
+
+	return q->count > 0 && q->hole_count == 0 && q->qp &&
+	       wqe_is_read(rc_req_wqe(c, rc_req_at(q, 0)));
+}
+
+/*
+ * RFC 6298 section 2, but that peers acknowledge at once where they are asked to, and are asked
+ * twice within this time at least. What many packets answer is asked for again early only of a peer
+ * whose round trip is known.
+ */
 static uint64_t probe_first(const struct ib_conn *c)
 {
-	uint64_t ns = c->timeout_ns / PROBE_SHARE, rtt_ns = c->req.rtt_ns;
+	const struct requester *q = &c->req;
+	uint64_t share_ns = c->timeout_ns / PROBE_SHARE, ns;
 
-	if (!can_probe(c))
-		ns = probe_read(c);
-	else if (rtt_ns > 0)
-		ns = PROBE_RTTS * rtt_ns > probe_least_ns ? PROBE_RTTS * rtt_ns : probe_least_ns;
-	return ns < c->timeout_ns ? ns : c->timeout_ns;
+	if (q->srtt_ns > 0)
+		ns = most(probe_least_ns, q->srtt_ns + most((PROBE_RTTS - 1) * q->srtt_ns,
+							    RTTVAR_TIMES * q->rttvar_ns));
+	else
+		ns = least(share_ns, probe_unknown_ns);
+	if (is_read_awaited(c)) {
+		if (q->srtt_ns == 0 && rc_req_at(q, 0)->count > 1)
+			return c->timeout_ns;
+		ns = most(PROBE_READS * ns, least(share_ns, probe_unknown_ns));
+	}
+	return least(ns, c->timeout_ns);
 }
 
 static void wait_for_answer(struct ib_conn *c, uint64_t now_ns, uint64_t ns)
@@ -84,56 +110,96 @@ void rc_retry_sent(struct ib_conn *c, uint64_t now_ns)
 	wait_for_answer(c, now_ns, q->probe_ns);
 }
 
+/* RFC 6298 sections 2.2, 2.3. By Karn's rule what was sent twice is not timed: is_timed is off. */
 static void take_round_trip(struct requester *q, uint64_t now_ns)
 {
-	uint64_t ns = now_ns - q->timed_ns;
+	uint64_t ns = now_ns - q->timed_ns, diff_ns;
 
 	if (!q->is_timed || !iba_psn_is_before(q->timed_psn, q->psn_una))
 		return;
 	q->is_timed = false;
-	q->rtt_ns = q->rtt_ns ? q->rtt_ns - q->rtt_ns / RTT_WEIGHT + ns / RTT_WEIGHT : ns;
+	if (q->srtt_ns == 0) {
+		q->srtt_ns = ns;
+		q->rttvar_ns = ns / 2;
+		return;
+	}
+	diff_ns = most(q->srtt_ns, ns) - least(q->srtt_ns, ns);
+	q->rttvar_ns = q->rttvar_ns - q->rttvar_ns / RTTVAR_SHARE + diff_ns / RTTVAR_SHARE;
+	q->srtt_ns = q->srtt_ns - q->srtt_ns / SRTT_SHARE + ns / SRTT_SHARE;
 }
 
-void rc_retry_progress(struct ib_conn *c, uint64_t now_ns)
+void rc_retry_alive(struct ib_conn *c, uint64_t now_ns)
 {
 	struct requester *q = &c->req;
 
-	take_round_trip(q, now_ns);
-	q->is_recovering = false;
-	if (requester_is_waiting(q))
-		requester_move(q, RNR_NONE);
 	q->is_missed = false;
-	q->is_probe_due = q->is_probed = false;
 	q->retries_left = c->retries;
 	q->progress_ns = now_ns;
+}
+
+/* Where a probe had to find out how far the peer is, it is not left at that for long. */
+void rc_retry_progress(struct ib_conn *c, uint64_t now_ns)
+{
+	struct requester *q = &c->req;
+	bool was_probed = q->is_probed && q->srtt_ns > 0;
+
+	take_round_trip(q, now_ns);
+	if (requester_is_waiting(q))
+		requester_move(q, RNR_NONE);
+	q->is_probe_due = q->is_probed = false;
+	rc_retry_alive(c, now_ns);
 	q->probe_ns = probe_first(c);
 	if (q->psn_sent == q->psn_una)
 		q->deadline_ns = UINT64_MAX; /* nothing is out */
 	else
+		wait_for_answer(c, now_ns, was_probed ? q->srtt_ns / 2 : q->probe_ns);
+	conn_ready(c);
+}
+
+/* Where the next packet comes from; and what of the way there are numbers of Reads. */
+static void seek(struct ib_conn *c, uint32_t psn)
+{
+	struct requester *q = &c->req;
+
+	q->psn_send = psn;
+	q->read_psns = 0;
+	/* Bound: the requests on their way. */
+	for (q->at = 0; q->at < q->count; q->at++) {
+		const struct sent *s = rc_req_at(q, q->at);
+		const struct send_wqe *wqe = rc_req_wqe(c, s);
+		uint32_t from = q->at > 0 ? s->psn : q->psn_una;
+		uint32_t to = iba_psn_add(s->psn, s->count);
+
+		if (iba_psn_is_before(psn, to))
+			return;
+		if (wqe && wqe_is_read(wqe))
+			q->read_psns += iba_psn_distance(from, to) - 1;
+	}
+}
+
+void rc_retry_go_back(struct ib_conn *c, uint64_t now_ns, uint32_t psn)
+{
+	struct requester *q = &c->req;
+
+	seek(c, psn);
+	q->unasked = 0;
+	q->is_timed = false;
+	q->is_probe_due = q->is_probed = false;
+	q->back_psn = psn;
+	q->back_ns = now_ns;
+	if (q->deadline_ns != UINT64_MAX)
 		wait_for_answer(c, now_ns, q->probe_ns);
 	conn_ready(c);
 }
 
-/* Until it may be known, what a round trip takes. */
-static uint64_t round_trip(const struct ib_conn *c)
-{
-	if (c->req.rtt_ns > 0)
-		return c->req.rtt_ns;
-	return c->timeout_ns == UINT64_MAX ? probe_least_ns : c->timeout_ns / PROBE_SHARE;
-}
-
-void rc_retry_go_back(struct ib_conn *c, uint64_t now_ns)
+void rc_retry_ask_again(struct ib_conn *c, uint64_t now_ns)
 {
 	struct requester *q = &c->req;
 
-	q->at = 0;
-	q->psn_send = q->psn_una;
-	q->read_psns = 0;
-	q->unasked = 0;
 	q->is_timed = false;
-	q->is_probe_due = q->is_probed = false;
-	q->is_recovering = true;
-	q->quiet_ns = now_ns + round_trip(c);
+	q->is_probe_due = true;
+	q->probe_ns = probe_first(c);
+	wait_for_answer(c, now_ns, q->probe_ns);
 	conn_ready(c);
 }
 
@@ -158,21 +224,36 @@ static bool retry_or_end(struct ib_conn *c)
 	return false;
 }
 
+/* Complaints of the same packet that come sooner than this are of before it was sent again. */
+static uint64_t quiet_until(const struct ib_conn *c)
+{
+	const struct requester *q = &c->req;
+	uint64_t rtt_ns = least(c->timeout_ns / PROBE_SHARE, probe_unknown_ns);
+
+	return q->back_ns + (q->srtt_ns > 0 ? q->srtt_ns : rtt_ns) / 2;
+}
+
 /*
- * While what was lost is on its way again, what had been sent before still makes the peer complain:
- * nothing that comes within a round trip counts.
+ * While what was lost is on its way again, what had been sent before still makes the peer complain.
+ * One that misses another packet has had this one: that is a loss of its own. A complaint that may
+ * be old is looked into by a probe, soon.
  *
  * IBA 9.9.2.4.1 takes a retry for each NAK. On a network that drops and reorders they would soon be
  * spent, by complaints of one loss: as with silence a retry is a whole timeout in which nothing got
  * better, so a peer that always complains is given up, too. Who waits for answers for ever has no
  * timeout, and is lent one here.
  */
-void rc_retry_lost(struct ib_conn *c, uint64_t now_ns)
+void rc_retry_lost(struct ib_conn *c, uint64_t now_ns, uint32_t psn)
 {
 	struct requester *q = &c->req;
 
-	if (requester_is_waiting(q) || now_ns < q->quiet_ns)
+	if (requester_is_waiting(q))
 		return;
+	if (psn == q->back_psn && now_ns < quiet_until(c)) {
+		if (quiet_until(c) < q->deadline_ns)
+			conn_deadline(c, quiet_until(c));
+		return;
+	}
 	if (!q->is_missed) {
 		q->is_missed = true;
 		q->missed_ns = now_ns;
@@ -180,7 +261,7 @@ void rc_retry_lost(struct ib_conn *c, uint64_t now_ns)
 	if (c->timeout_ns == UINT64_MAX && now_ns - q->missed_ns >= complaint_ns &&
 	    !retry_or_end(c))
 		return;
-	rc_retry_go_back(c, now_ns);
+	rc_retry_go_back(c, now_ns, psn);
 }
 
 /* IBA 9.7.5.2.8 and 9.9.2.4.2; receiver_wait_ns is the consumer's own measure. */
@@ -204,8 +285,7 @@ void rc_retry_not_ready(struct ib_conn *c, uint64_t now_ns, uint8_t timer_code)
 	}
 	if (q->rnr_left > 0 && c->rnr_retries != IB_RNR_RETRY_FOREVER)
 		q->rnr_left--;
-	rc_retry_go_back(c, now_ns);
-	q->is_recovering = false;
+	rc_retry_go_back(c, now_ns, q->psn_una);
 	requester_move(q, RNR_LEFT);
 	q->retries_left = c->retries; /* it is there, and answers */
 	conn_deadline(c, now_ns + wait_ns);
@@ -266,13 +346,10 @@ static void ask(struct ib_conn *c, uint64_t now_ns)
 	conn_ready(c);
 }
 
-static void probe(struct ib_conn *c, uint64_t now_ns)
+/* If nothing went since all was to go again, that goes on, as far as it may. */
+static void probe(struct ib_conn *c)
 {
-	if (!can_probe(c) || c->req.psn_send == c->req.psn_una) {
-		rc_retry_go_back(c, now_ns);
-		return;
-	}
-	c->req.is_probe_due = true;
+	c->req.is_probe_due = c->req.psn_send != c->req.psn_una;
 	conn_ready(c);
 }
 
@@ -289,15 +366,14 @@ static void timed_out(struct ib_conn *c, uint64_t now_ns)
 	note(c, q->qp, TRACE_TIMEOUT, q->psn_una, 0);
 	q->progress_ns = now_ns;
 	q->is_timed = false;
-	q->rtt_ns = 0; /* whatever it was, it is not that any more */
-	q->probe_ns = probe_first(c);
+	q->srtt_ns = 0; /* whatever it was, it is not that any more */
 	if (!retry_or_end(c))
 		return;
 	/* A context has one message under way: there is little to send again. */
 	if (c->is_ee)
-		rc_retry_go_back(c, now_ns);
+		rc_retry_go_back(c, now_ns, q->psn_una);
 	else
-		probe(c, now_ns);
+		probe(c);
 }
 
 void rc_retry_expire(struct ib_conn *c, uint64_t now_ns)
@@ -323,10 +399,10 @@ void rc_retry_expire(struct ib_conn *c, uint64_t now_ns)
 	if (now_ns - q->progress_ns >= c->timeout_ns)
 		timed_out(c, now_ns);
 	else
-		probe(c, now_ns);
+		probe(c);
 	if (q->count == 0) /* that was the end */
 		return;
-	q->probe_ns *= 2;
+	q->probe_ns = least(2 * q->probe_ns, c->timeout_ns);
 	left_ns = c->timeout_ns - (now_ns - q->progress_ns);
 	wait_for_answer(c, now_ns, q->probe_ns < left_ns ? q->probe_ns : left_ns);
 }
