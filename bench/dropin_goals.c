@@ -36,6 +36,9 @@ static const struct {
 	  NET_RATE, 64, 0.9, false },
 	{ "ib_send_bw_list", "rate of 64-byte Sends, ib_send_bw -l 64", &perftest_list_peer,
 	  &weft_list_peer, NET_RATE, 64, 0.9, false },
+	/* 100 MB/s where 528 go without loss. */
+	{ "ib_write_bw_loss", "Write 64 KiB on RoCE, ib_write_bw -t 1, 1 % loss",
+	  &perftest_lossy_peer, &perftest_clean_peer, NET_BANDWIDTH, 64 * KIB, 0.19, false },
 };
 
 enum { GOALS = sizeof(goals) / sizeof(goals[0]) };

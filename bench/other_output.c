@@ -56,6 +56,14 @@ static double line_number(const struct line *l, int column)
 	return *end == '\0' && value < 1e18 ? value : 0;
 }
 
+/* The number that a column begins with, in a row that begins with a number. */
+static double line_leading_number(const struct line *l, int column)
+{
+	if (column < 0 || column >= l->count || line_number(l, 0) == 0)
+		return 0;
+	return strtod(l->fields[column], NULL);
+}
+
 bool other_output_ucx(const char *text, struct other_result *r)
 {
 	int latency = -1, rate = -1;
@@ -101,8 +109,9 @@ bool other_output_perftest(const char *text, struct other_result *r)
 	struct line l;
 
 	while (line_next(&l, &text, " \t\r")) {
-		double us = line_number(&l, latency), millions = line_number(&l, rate);
+		double us = line_number(&l, latency), millions = line_leading_number(&l, rate);
 
+		/* It does not end its row: what a library says at the end stands right behind. */
 		if (us > 0 || millions > 0) {
 			*r = (struct other_result){ us * ns_per_us, millions * per_mega };
 			return true;

@@ -124,6 +124,60 @@ static bool list_rate(struct net_figure *f, const struct net_ask *ask)
 	return rate(f, ask, lists);
 }
 
+/* ---- RoCE, one Write at a time, with and without loss --------------------------------------- */
+
+static bool lone_bandwidth(struct net_figure *f, const struct net_ask *ask, const char *loss)
+{
+	enum { COUNT = 2000 };
+	const char *program = "ib_write_bw";
+	char libraries[PATH_MAX + 32];
+	const char *const settings[] = { libraries, "WEFT_DEVICES=roce_lo", loss, NULL };
+	struct net_ask lone = { .size_bytes = ask->size_bytes, .depth = 1, .count = COUNT };
+	uint16_t port = other_free_port();
+	struct other_words w;
+	struct other_result r;
+
+	libraries_setting(libraries, sizeof(libraries));
+	other_words_init(&w, &lone, port);
+	if (!other_run(f,
+		       &(struct other_command){
+			       .package = "perftest",
+			       .settings = settings,
+			       .server = { program, "-F", "-p", w.port, "-s", w.size, "-n", w.count,
+					   "-t", w.depth },
+			       .client = { program, "-F", "-p", w.port, "-s", w.size, "-n", w.count,
+					   "-t", w.depth, "127.0.0.1" },
+			       .port = port,
+			       .parse = other_output_perftest,
+		       },
+		       &r))
+		return false;
+	f->value = r.messages_per_s * ask->size_bytes;
+	return true;
+}
+
+static bool clean_bandwidth(struct net_figure *f, const struct net_ask *ask)
+{
+	return lone_bandwidth(f, ask, NULL);
+}
+
+static bool lossy_bandwidth(struct net_figure *f, const struct net_ask *ask)
+{
+	return lone_bandwidth(f, ask, "WEFT_FAULTS=seed=7,loss=0.01");
+}
+
+const struct net_peer perftest_clean_peer = {
+	.name = "perftest_roce",
+	.title = "perftest Write, RoCE, one at a time",
+	.bandwidth = clean_bandwidth,
+};
+
+const struct net_peer perftest_lossy_peer = {
+	.name = "perftest_roce_loss",
+	.title = "perftest Write, RoCE, one at a time, 1 % loss",
+	.bandwidth = lossy_bandwidth,
+};
+
 const struct net_peer perftest_write_peer = {
 	.name = "perftest_write",
 	.title = "perftest Write",

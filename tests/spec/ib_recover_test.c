@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What was lost is found out about soon, and no more than it is sent again: round trips by RFC 6298,
- * tail loss probes by RFC 8985, missing parts of Read responses one at a time.
+ * What was lost is found out about soon, and no more than it is sent again: round trips by RFC
+ * 6298, tail loss probes by RFC 8985, missing parts of Read responses one at a time.
  */
 #include <stdio.h>
 #include <string.h>

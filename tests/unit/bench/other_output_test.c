@@ -167,6 +167,10 @@ static const char perftest_rate_text[] =
 	" #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]   MsgRate[Mpps]\n"
 	" 65536      1000             3471.09            3384.06\t\t   0.054145\n";
 
+static const char perftest_unended_text[] =
+	" #bytes     #iterations    BW peak[MB/sec]    BW average[MB/sec]   MsgRate[Mpps]\n"
+	" 65536      2000             999.47             370.83 \t\t   0.005933weft[7]: made by\n";
+
 static const char perftest_latency_text[] =
 	" #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]    "
 	"t_stdev[usec]   99% percentile[usec]   99.9% percentile[usec] \n"
@@ -180,6 +184,8 @@ TEST(test_other_output_perftest_takes_the_rate_or_the_average_latency)
 	EXPECT(other_output_perftest(perftest_rate_text, &r));
 	EXPECT(r.messages_per_s > 54144.9 && r.messages_per_s < 54145.1);
 	EXPECT_EQ(r.latency_ns, 0);
+	EXPECT(other_output_perftest(perftest_unended_text, &r));
+	EXPECT(r.messages_per_s > 5932.9 && r.messages_per_s < 5933.1);
 	EXPECT(other_output_perftest(perftest_latency_text, &r));
 	EXPECT(r.latency_ns > 4839.9 && r.latency_ns < 4840.1);
 	EXPECT_EQ(r.messages_per_s, 0);
