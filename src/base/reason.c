@@ -559,10 +559,10 @@ static const struct reason_row rows[WEFT_REASON_COUNT] = {
 				"addresses of the RDMA CM." },
 
 	[WEFT_R_ROCE_PORT] = { "roce_port", "-", EADDRINUSE,
-			       "UDP port 4791 is held by a socket that does not share it, such as "
-			       "that of the kernel's rxe: unload its module (rmmod rdma_rxe; to "
-			       "delete its devices may not be enough), or use another network "
-			       "namespace." },
+			       "UDP port 4791 is held by another user, or by a socket that does not "
+			       "share it, such as that of the kernel's rxe: unload its module (rmmod "
+			       "rdma_rxe; to delete its devices may not be enough), or use another "
+			       "network namespace." },
 	[WEFT_R_ROCE_PLACES] = { "roce_places", "-", EUSERS,
 				 "This host has 254 adapters that use RoCE already, and more cannot "
 				 "be told apart." },

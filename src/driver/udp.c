@@ -241,19 +241,19 @@ bool udp_fetch(struct udp *u, bool is_hot)
 
 /* ---- Life ----------------------------------------------------------------------------------- */
 
+/* One that nobody has; else one of which another user has the name. */
 static enum weft_reason take_place(struct udp *u)
 {
-	for (uint32_t place = 1; place <= UDP_PLACES_MAX; place++) {
-		struct udp_unix name;
-		int err;
+	for (uint32_t i = 0; i < 2 * UDP_PLACES_MAX; i++) {
+		const struct udp_whose whose = { .kind = UDP_PLACES,
+						 .place = (uint8_t)(1 + i % UDP_PLACES_MAX) };
+		int err = udp_door_open(u, &u->door, &whose, i >= UDP_PLACES_MAX);
 
-		udp_place_name((uint8_t)place, &name);
-		err = udp_door_open(u, &u->door, &name);
 		if (err == -EADDRINUSE)
 			continue;
 		if (err < 0)
 			return socket_reason_of(-err);
-		u->place = (uint8_t)place;
+		u->place = whose.place;
 		return WEFT_OK;
 	}
 	return WEFT_R_ROCE_PLACES;
@@ -301,11 +301,12 @@ enum weft_reason udp_open(const struct udp_config *config, struct udp **opened)
 		return WEFT_R_NO_MEMORY;
 	init(u, config);
 	u->buffers = malloc((size_t)UDP_BUFFERS * UDP_BUFFER_BYTES);
-	r = u->buffers ? take_place(u) : WEFT_R_NO_MEMORY;
-	if (r == WEFT_OK)
-		r = open_shared(u, false);
+	/* The port first: who has that is the user whose names these are. */
+	r = u->buffers ? open_shared(u, false) : WEFT_R_NO_MEMORY;
 	if (r == WEFT_OK)
 		r = open_shared(u, true);
+	if (r == WEFT_OK)
+		r = take_place(u);
 	if (r != WEFT_OK) {
 		udp_close(u);
 		return r;

@@ -22,9 +22,9 @@
  * that speaks to a contact what it said there. A process that dies takes with it what else lay
  * unread in its sockets, as a lost packet; its contacts learn of it (neighbour.c). One that is
  * stopped keeps what the kernel gives its shared sockets: packets that no flow is for, of those
- * peers' source ports whose hash is its. To send again by another source port helps. Everybody who
- * may bind the port in this network namespace can take packets and give others': they are all
- * trusted equally, whichever user they are.
+ * peers' source ports whose hash is its. To send again by another source port helps. All processes
+ * that share the port are of one user, and trust each other; those of other users cannot bind it
+ * (WEFT_R_ROCE_PORT), nor hand on, nor are they handed to.
  *
  * Order. Packets of one source port come in the order in which the kernel had them, except around
  * the moment at which an adapter of the host opens or closes RoCE, or a flow for them is opened:
@@ -198,6 +198,7 @@ struct udp_counts {
 	uint64_t bytes_in, bytes_out;	  /* of UDP payload, of the same */
 	uint64_t handed_on, handed_to_us; /* packets */
 	uint64_t lost_on;		  /* that nobody took, or whose owner has no room */
+	uint64_t sent_away;		  /* connections of other users to our unix names */
 	uint64_t malformed;	/* cut short by the kernel, or handed on in no known form */
 	uint64_t renumbered;	/* packets whose ICRC had to be changed */
 	uint64_t flows_refused; /* flows that could not be had */

@@ -4,20 +4,98 @@
  * service; whoever has something for it connects, and stays connected. What then lies unread is
  * bounded by the sender's buffer, in bytes: datagrams to a name would be bounded by their number,
  * which is ten on most hosts.
+ *
+ * The kernel lets every user take such a name, and connect to it. So each end looks who the other
+ * is: only processes of this user, and root's, hand on and are handed to. Another user who comes is
+ * sent away at once. Where another user has taken a name there are spare ones, which are looked at
+ * in turn; to take all of them keeps new processes out, and no more, which whoever binds UDP port
+ * 4791 first can do as well.
  */
 #include <errno.h>
+#include <sched.h>
 #include <stdlib.h>
 
 #include "driver/calls.h"
 #include "driver/udp_inside.h"
 
-enum { ENTER_MAX = 16 };
+enum { ENTER_MAX = 16, NAMES = 4, FULL_TRIES = 64 };
+
+/* ---- Names ---------------------------------------------------------------------------------- */
+
+/* Whom we want, by whichever name it has; -ECONNREFUSED: it is not there. */
+static int names_connect(const struct udp_whose *whose)
+{
+	int err = -ECONNREFUSED;
+
+	for (uint32_t spare = 0; spare < NAMES; spare++) {
+		struct udp_unix name;
+		int fd;
+
+		udp_unix_name(whose, spare, &name);
+		fd = udp_unix_connect(&name);
+		if (fd >= 0)
+			return fd;
+		if (fd != -ECONNREFUSED && fd != -EACCES)
+			err = fd; /* it may be there */
+	}
+	return err;
+}
+
+/*
+ * Whether a process of ours listens there. One that has no room for connections has it soon; a
+ * socket of another user may never have.
+ */
+static bool is_ours(const struct udp_whose *whose, uint32_t spare)
+{
+	struct udp_unix name;
+	int fd = -EAGAIN;
+
+	udp_unix_name(whose, spare, &name);
+	for (int tries = 0; fd == -EAGAIN && tries < FULL_TRIES; tries++) {
+		if (tries > 0)
+			sched_yield();
+		fd = udp_unix_connect(&name);
+	}
+	if (fd >= 0)
+		call_close(fd);
+	return fd >= 0;
+}
+
+/* By another name than this: the other user who had taken the usual one may be gone. */
+static bool is_elsewhere(const struct udp_whose *whose, uint32_t here)
+{
+	for (uint32_t spare = 0; spare < NAMES; spare++) {
+		if (spare != here && is_ours(whose, spare))
+			return true;
+	}
+	return false;
+}
+
+/* Both look after they have taken theirs: of two that come at once no two keep the same. */
+static int names_take(const struct udp_whose *whose, bool is_thorough)
+{
+	for (uint32_t spare = 0; spare < NAMES; spare++) {
+		struct udp_unix name;
+		int fd;
+
+		udp_unix_name(whose, spare, &name);
+		fd = udp_unix_listen(&name);
+		if (fd >= 0 && is_elsewhere(whose, spare)) {
+			call_close(fd);
+			return -EADDRINUSE;
+		}
+		if (fd != -EADDRINUSE || !is_thorough || is_ours(whose, spare))
+			return fd;
+	}
+	return -EADDRINUSE;
+}
 
 /* ---- Who comes ------------------------------------------------------------------------------ */
 
-int udp_door_open(struct udp *u, struct udp_socket *door, const struct udp_unix *name)
+int udp_door_open(struct udp *u, struct udp_socket *door, const struct udp_whose *whose,
+		  bool is_thorough)
 {
-	int fd = udp_unix_listen(name);
+	int fd = names_take(whose, is_thorough);
 
 	if (fd < 0)
 		return fd;
@@ -42,8 +120,12 @@ void udp_door_close(struct udp_socket *door)
 static void guest_open(struct udp_socket *door, int fd)
 {
 	struct udp *u = door->udp;
-	struct udp_guest *g = u->guest_count < UDP_GUESTS_MAX ? calloc(1, sizeof(*g)) : NULL;
+	struct udp_guest *g = NULL;
 
+	if (!udp_unix_is_trusted(fd))
+		u->counts.sent_away++;
+	else if (u->guest_count < UDP_GUESTS_MAX)
+		g = calloc(1, sizeof(*g));
 	if (!g) {
 		call_close(fd);
 		return;
@@ -106,10 +188,7 @@ void udp_doors_open(struct udp *u)
 
 int udp_place_connect(uint8_t place)
 {
-	struct udp_unix name;
-
-	udp_place_name(place, &name);
-	return udp_unix_connect(&name);
+	return names_connect(&(struct udp_whose){ .kind = UDP_PLACES, .place = place });
 }
 
 static void host_close(struct udp *u, struct udp_host *h)
@@ -148,14 +227,8 @@ bool udp_host_is_known(struct udp *u, const struct udp_whose *to)
 static int host_open(struct udp *u, const struct udp_whose *whose, struct udp_host **opened)
 {
 	struct udp_host *h;
-	struct udp_unix name;
-	int fd;
+	int fd = names_connect(whose);
 
-	if (whose->kind == UDP_PLACES)
-		udp_place_name(whose->place, &name);
-	else
-		udp_service_name(whose->service_id, &name);
-	fd = udp_unix_connect(&name);
 	if (fd < 0)
 		return fd;
 	h = calloc(1, sizeof(*h));

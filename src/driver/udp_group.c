@@ -27,7 +27,6 @@ bool udp_has_service(const struct udp *u, uint64_t service_id)
 enum weft_reason udp_claim_service(struct udp *u, uint64_t service_id)
 {
 	struct udp_service *s = service_find(u, service_id);
-	struct udp_unix name;
 	int err;
 
 	if (s) {
@@ -37,8 +36,9 @@ enum weft_reason udp_claim_service(struct udp *u, uint64_t service_id)
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		return WEFT_R_NO_MEMORY;
-	udp_service_name(service_id, &name);
-	err = udp_door_open(u, &s->socket, &name);
+	err = udp_door_open(u, &s->socket,
+			    &(struct udp_whose){ .kind = UDP_SERVICES, .service_id = service_id },
+			    true);
 	if (err < 0) {
 		free(s);
 		return socket_reason_of(-err);

@@ -272,10 +272,15 @@ struct udp_unix {
 	socklen_t length;
 };
 
-void udp_place_name(uint8_t place, struct udp_unix *name);
-void udp_service_name(uint64_t service_id, struct udp_unix *name);
+/* Of a place or a service; spare 0: the usual one. See udp_door.c. */
+void udp_unix_name(const struct udp_whose *whose, uint32_t spare, struct udp_unix *name);
 int udp_unix_listen(const struct udp_unix *name);
+
+/* -EACCES: the name is in the hands of another user. */
 int udp_unix_connect(const struct udp_unix *name);
+
+/* Whether the process at the other end is of this user, or of root. */
+bool udp_unix_is_trusted(int fd);
 
 /* ---- udp_hand.c ---- */
 
@@ -295,8 +300,12 @@ bool udp_record_next(struct udp *u, struct ib_in *in, struct udp_stretch *stretc
 
 /* ---- udp_door.c ---- */
 
-/* Opens the name; a negative errno. */
-int udp_door_open(struct udp *u, struct udp_socket *door, const struct udp_unix *name);
+/*
+ * Takes its name; a negative errno: -EADDRINUSE if a process of this user has it. With is_thorough
+ * a name that another user has taken is no hindrance; else it is as if one of ours had it.
+ */
+int udp_door_open(struct udp *u, struct udp_socket *door, const struct udp_whose *whose,
+		  bool is_thorough);
 
 /* Closes it, with those that came by it. */
 void udp_door_close(struct udp_socket *door);

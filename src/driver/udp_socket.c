@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "driver/calls.h"
 #include "driver/udp_inside.h"
@@ -98,7 +99,10 @@ static int udp_socket_open(bool is_ipv6)
 
 	if (fd < 0)
 		return -errno;
-	udp_set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+	/*
+	 * Shared with sockets of the same user alone, as the kernel sees to it. SO_REUSEADDR would
+	 * share with everybody, who could then take our packets.
+	 */
 	udp_set(fd, SOL_SOCKET, SO_REUSEPORT, 1);
 	if (is_ipv6)
 		udp_set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
@@ -249,18 +253,31 @@ static void name_end(struct udp_unix *name, int printed)
 	name->length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)printed);
 }
 
-void udp_place_name(uint8_t place, struct udp_unix *name)
+void udp_unix_name(const struct udp_whose *whose, uint32_t spare, struct udp_unix *name)
 {
+	char *at = name->name.sun_path + 1;
+	size_t room = sizeof(name->name.sun_path) - 1;
+	int printed;
+
 	*name = (struct udp_unix){ .name.sun_family = AF_UNIX };
-	name_end(name, snprintf(name->name.sun_path + 1, sizeof(name->name.sun_path) - 1,
-				"weft.roce.place.%u", place));
+	if (whose->kind == UDP_PLACES)
+		printed = snprintf(at, room, "weft.roce.place.%u", whose->place);
+	else
+		printed = snprintf(at, room, "weft.roce.service.%016llx",
+				   (unsigned long long)whose->service_id);
+	if (spare > 0)
+		printed += snprintf(at + printed, room - (size_t)printed, ".%u", spare);
+	name_end(name, printed);
 }
 
-void udp_service_name(uint64_t service_id, struct udp_unix *name)
+/* Any process may take a name, and connect to one. */
+bool udp_unix_is_trusted(int fd)
 {
-	*name = (struct udp_unix){ .name.sun_family = AF_UNIX };
-	name_end(name, snprintf(name->name.sun_path + 1, sizeof(name->name.sun_path) - 1,
-				"weft.roce.service.%016llx", (unsigned long long)service_id));
+	struct ucred who = { .uid = (uid_t)-1 };
+	socklen_t length = sizeof(who);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &length) == 0 &&
+	       (who.uid == geteuid() || who.uid == 0);
 }
 
 static int unix_socket(void)
@@ -289,7 +306,13 @@ int udp_unix_connect(const struct udp_unix *name)
 	if (fd < 0)
 		return fd;
 	udp_set(fd, SOL_SOCKET, SO_SNDBUF, BUFFER_BYTES);
-	if (call_connect(fd, (const void *)&name->name, name->length) == 0)
+	if (call_connect(fd, (const void *)&name->name, name->length) < 0) {
+		if (errno == EPROTOTYPE) /* a socket of another kind is none of weft's */
+			errno = EACCES;
+		return failed(fd);
+	}
+	if (udp_unix_is_trusted(fd))
 		return fd;
-	return failed(fd);
+	call_close(fd);
+	return -EACCES;
 }

@@ -66,6 +66,55 @@ def until(what, condition, patience_s=PATIENCE_S):
         time.sleep(0.01)
 
 
+class Attacker:
+    """A process of another user that runs a function, then stays until it is told to go.
+
+    The function returns a list that is kept, whose last member is in `.said` as text. It is a fork of this one: the other user may not be able
+    to read this program, but what it imported is there.
+    """
+
+    def __init__(self, function, *arguments, user=NOBODY):
+        from_child, to_parent = os.pipe()
+        from_parent, self.to_child = os.pipe()
+        self.pid = os.fork()
+        if self.pid == 0:
+            os.close(self.to_child)
+            os.close(from_child)
+            self.attack(function, arguments, user, to_parent, from_parent)
+        os.close(to_parent)
+        os.close(from_parent)
+        with os.fdopen(from_child) as f:
+            self.said = f.read()
+        if not self.said.startswith("said "):
+            self.go()
+            raise AssertionError("the attacker failed: " + self.said)
+        self.said = self.said[len("said "):]
+
+    @staticmethod
+    def attack(function, arguments, user, to_parent, from_parent):
+        try:
+            as_user(user)()
+            kept = function(*arguments)  # sockets that it returns stay open with their list
+            os.write(to_parent, b"said " + str(kept[-1]).encode())
+            os.close(to_parent)
+            os.read(from_parent, 1)
+        except BaseException as why:
+            os.write(to_parent, repr(why).encode())
+        os._exit(0)
+
+    def go(self):
+        if self.pid:
+            os.close(self.to_child)
+            os.waitpid(self.pid, 0)
+            self.pid = 0
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *why):
+        self.go()
+
+
 class Children:
     """Processes of a test, which end with it: `with Children() as start: start(words)`."""
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A child that the library was not told of: by the system call, past fork() and its handlers. It has
- * copies of its parent's sockets, and must say nothing by them.
+ * A child that the library was not told of: by the system call, past fork() and its handlers. It
+ * has copies of its parent's sockets, and must say nothing by them.
  */
 #include <signal.h>
 #include <stdio.h>
