@@ -10,6 +10,7 @@
  *	rc_req.c    RC requester: requests -> packets
  *	rc_comp.c   RC completer: what the peer answers
  *	rc_holes.c  which answers to Reads are missing
+ *	rc_near.c   which sequence numbers a true peer can be at
  *	rc_retry.c  when it answers too late, or to try again
  *	rc_resp.c   RC responder: the peer's requests
  *	rc_reply.c  what it is answered
@@ -209,6 +210,7 @@ struct responder {
 	uint8_t nak;	    /* syndrome */
 	bool is_deaf;	    /* a NAK or RNR NAK was given: nothing but the expected packet counts */
 	uint32_t psn_early; /* the latest that came too early, while deaf */
+	uint64_t far_next_ns;	  /* before then no number that is far ahead is answered */
 	enum weft_reason refusal; /* of the expected one: it is told when all responses are out */
 	bool is_hungry;		  /* the peer was told that there is no receive */
 	bool has_touch_due;	  /* of some of those below */
@@ -553,8 +555,16 @@ void rc_retry_alive(struct ib_conn *c, uint64_t now_ns);
 void rc_retry_sent(struct ib_conn *c, uint64_t now_ns);
 void rc_retry_expire(struct ib_conn *c, uint64_t now_ns);
 
+/* rc_near.c */
+
+/* Whether the peer can have sent a request so early; it counts as sent. */
+bool rc_near_early(struct responder *r, uint64_t now_ns, uint32_t psn);
+
+/* Whether the peer can be at what the NAK names, which is on its way. */
+bool rc_near_nak(const struct ib_conn *c, const struct iba_packet *p);
+
 /* rc_resp.c */
-enum weft_reason rc_resp_recv(struct ib_conn *c, const struct iba_packet *p);
+enum weft_reason rc_resp_recv(struct ib_conn *c, uint64_t now_ns, const struct iba_packet *p);
 void rc_resp_touch(struct ib_conn *c);
 bool rc_resp_is_touched(const struct ib_conn *c, uint32_t tag);
 

@@ -317,5 +317,7 @@ enum weft_reason rc_comp_recv(struct ib_conn *c, uint64_t now_ns, const struct i
 	/* IBA 9.7.5.1.1: answers to what was never sent, or had its answer, are not looked at. */
 	if (!iba_psn_is_within(p->psn, q->psn_una, out))
 		return WEFT_R_IB_PSN;
+	if (is_ack && iba_syndrome(p->syndrome) != IBA_SYNDROME_ACK && !rc_near_nak(c, p))
+		return WEFT_R_IB_PSN;
 	return is_ack ? take_aeth(c, now_ns, p) : take_answer(c, now_ns, p);
 }

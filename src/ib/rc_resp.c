@@ -350,7 +350,7 @@ static enum weft_reason take_after_end(struct ib_conn *c, const struct iba_packe
 	return WEFT_OK;
 }
 
-enum weft_reason rc_resp_recv(struct ib_conn *c, const struct iba_packet *p)
+enum weft_reason rc_resp_recv(struct ib_conn *c, uint64_t now_ns, const struct iba_packet *p)
 {
 	struct responder *r = &c->resp;
 	int32_t ahead = iba_psn_diff(p->psn, r->psn);
@@ -363,7 +363,8 @@ enum weft_reason rc_resp_recv(struct ib_conn *c, const struct iba_packet *p)
 	if (ahead < 0)
 		return take_duplicate(c, p);
 	if (ahead > 0) {
-		take_early(c, p);
+		if (rc_near_early(r, now_ns, p->psn))
+			take_early(c, p);
 		return WEFT_R_IB_PSN;
 	}
 	if (r->refusal != WEFT_OK)
@@ -393,5 +394,5 @@ enum weft_reason rc_recv(struct ib_conn *c, uint64_t now_ns, const struct iba_pa
 {
 	if (iba_form(p->opcode)->traits & IBA_RESPONSE)
 		return c->req.qp ? rc_comp_recv(c, now_ns, p) : WEFT_R_PEER_GONE;
-	return rc_resp_recv(c, p);
+	return rc_resp_recv(c, now_ns, p);
 }

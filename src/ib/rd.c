@@ -181,7 +181,7 @@ static enum weft_reason take_resync(struct ib_conn *c, const struct iba_packet *
 	return WEFT_OK;
 }
 
-static enum weft_reason take_request(struct ib_conn *c, const struct iba_packet *p)
+static enum weft_reason take_request(struct ib_conn *c, uint64_t now_ns, const struct iba_packet *p)
 {
 	struct responder *r = &c->resp;
 	int32_t ahead = iba_psn_diff(p->psn, r->psn);
@@ -199,7 +199,7 @@ static enum weft_reason take_request(struct ib_conn *c, const struct iba_packet 
 	qp = r->qp;
 	if (qp)
 		qp->recv = receive_take(r);
-	reason = rc_resp_recv(c, p);
+	reason = rc_resp_recv(c, now_ns, p);
 	if (qp) {
 		r->in.recv = qp->recv;
 		qp->recv = NULL;
@@ -217,5 +217,5 @@ enum weft_reason rd_recv(struct ib_conn *c, uint64_t now_ns, const struct iba_pa
 		return p->dest_qp == ee->src_qp ? rc_comp_recv(c, now_ns, p) : WEFT_R_PEER_UNKNOWN;
 	if (iba_form(p->opcode)->kind == IBA_KIND_RESYNC)
 		return take_resync(c, p);
-	return take_request(c, p);
+	return take_request(c, now_ns, p);
 }

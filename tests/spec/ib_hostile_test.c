@@ -190,6 +190,93 @@ TEST(test_rc_02_a_flood_to_unknown_queue_pairs_leaves_nothing)
 	bed_close(b);
 }
 
+/* ---- Numbers that a true peer cannot be at --------------------------------------------------- */
+
+/* A packet of the peer in its place, which is acknowledged. */
+static void peer_goes_on(struct bed *b, uint32_t n)
+{
+	MUST(bed_put(b, peer_reth(b, IBA_WRITE_ONLY, P0 + n, 64, 12), data, 12));
+	bed_expect_ack(b, 0, (P0 + n) % ALL);
+}
+
+static uint32_t naks_to(struct bed *b, uint32_t psn)
+{
+	uint32_t naks = 0;
+
+	REQUIRE(bed_put(b, peer_reth(b, IBA_WRITE_ONLY, psn, 64, 12), data, 12) == WEFT_R_IB_PSN);
+	while (b->out_count > 0)
+		naks += iba_syndrome(bed_next(b)->p.syndrome) == IBA_SYNDROME_NAK;
+	return naks;
+}
+
+/*
+ * RFC 5961: each NAK makes the true peer send again all that it has on its way. Between its packets
+ * come forged ones of any number: they bring one NAK about in a tenth of a second. What is so near
+ * that the peer can have lost a packet before it is answered each time.
+ */
+TEST(test_rc_03_forged_psns_bring_few_naks)
+{
+	enum { ROUNDS = 1000, NEAR = 4096 };
+	static const uint32_t near[] = { 0, 1, 2, 255, 4095 };
+	struct bed *b = open(WEFT_RC);
+	uint32_t naks = 0;
+
+	for (uint32_t n = 0; n < ROUNDS; n++) {
+		peer_goes_on(b, n);
+		naks += naks_to(b, P0 + n + 1 + NEAR + n * 7919 % (ALL / 2 - 2 * NEAR));
+	}
+	EXPECT_EQ(naks, 1);
+	bed_wait(b, 100000000);
+	peer_goes_on(b, ROUNDS);
+	EXPECT_EQ(naks_to(b, P0 + ROUNDS + 1 + 2 * NEAR), 1);
+	for (uint32_t i = 1; i < sizeof(near) / sizeof(*near); i++) {
+		peer_goes_on(b, ROUNDS + i);
+		EXPECT_EQ(naks_to(b, P0 + ROUNDS + i + 1 + near[i]), 1);
+	}
+	bed_close(b);
+}
+
+/*
+ * A Read of 2 MiB takes 8192 numbers. A NAK that ends the connection must name its request, or an
+ * answer near the last that came; a forged one elsewhere does nothing.
+ */
+TEST(test_rc_04_forged_naks_within_a_read_end_nothing)
+{
+	enum { PARTS = 32, NEAR = 4096, COUNT = PARTS * BED_BYTES / MTU };
+	static const uint8_t naks[] = { IBA_NAK_INVALID, IBA_NAK_ACCESS, IBA_NAK_OPERATION,
+					IBA_NAK_SEQUENCE };
+	struct bed *b = open(WEFT_RC);
+	struct weft_segment parts[PARTS];
+	struct weft_send_wr wr = { .id = 1,
+				   .opcode = WEFT_OP_READ,
+				   .remote_addr = 0x1000,
+				   .remote_tag = 0x77,
+				   .segments = parts,
+				   .segment_count = PARTS };
+
+	for (int i = 0; i < PARTS; i++)
+		parts[i] = (struct weft_segment){ (uintptr_t)b->memory, BED_BYTES, b->tag };
+	bed_post(b, wr, 0, 0);
+	(void)bed_expect(b, IBA_READ_REQUEST, PSN_OURS);
+	for (size_t i = 0; i < sizeof(naks); i++) {
+		for (uint32_t n = NEAR; n < COUNT; n += 511)
+			EXPECT_EQ(bed_put(b,
+					  peer_ack(iba_syndrome_nak((enum iba_nak)naks[i]),
+						   PSN_OURS + n, 0),
+					  NULL, 0),
+				  WEFT_R_IB_PSN);
+	}
+	bed_silent(b);
+	bed_incomplete(b);
+	EXPECT_EQ(b->qp->state, WEFT_QPS_RTS);
+	/* The responder has come so far, and then refuses: that counts, also if some were lost. */
+	MUST(bed_put(b, peer_op(IBA_READ_RESPONSE_FIRST, PSN_OURS), data, MTU));
+	EXPECT_EQ(bed_put(b, peer_ack(iba_syndrome_nak(IBA_NAK_ACCESS), PSN_OURS + 40, 0), NULL, 0),
+		  WEFT_OK);
+	bed_completed(b, 1, WEFT_ERR_REMOTE_ACCESS);
+	bed_close(b);
+}
+
 /* ---- Keys and sources ----------------------------------------------------------------------- */
 
 TEST(test_ud_01_forged_q_keys_deliver_nothing)

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Which sequence numbers a true peer can be at. A packet with a number that it cannot be at is not
+ * its own, and is not answered or obeyed, however right the rest of it looks: a forger who knows
+ * the queue pair but not the number must not make the true peer send again what it sent, nor end the
+ * connection (RFC 5961 section 3.2: what ends a connection must match more closely than the rest).
+ */
+#include "ib/port.h"
+
+/* More packets than that are not on their way at once; IBA 9.7.2 sets no limit. */
+enum { NEAR_PSNS = 4096 };
+
+/* What a far number brings about happens once in this time. */
+static const uint64_t far_each_ns = 100 * 1000 * 1000;
+
+static bool is_near(uint32_t from, uint32_t psn)
+{
+	return iba_psn_distance(from, psn) < NEAR_PSNS;
+}
+
+/*
+ * A request of the peer that came too early. Those between may be one Read whose answer takes many
+ * numbers, so a far one is possible if the peer may read, but not often.
+ */
+bool rc_near_early(struct responder *r, uint64_t now_ns, uint32_t psn)
+{
+	if (is_near(r->psn, psn))
+		return true;
+	if (r->res_max == 0 || now_ns < r->far_next_ns)
+		return false;
+	r->far_next_ns = now_ns + far_each_ns;
+	return true;
+}
+
+/*
+ * A NAK names a packet that the responder has before it: any of a Send or Write, the request of a
+ * Read; or, of the Read that it is answering, a response that is not far from the last one here.
+ */
+bool rc_near_nak(const struct ib_conn *c, const struct iba_packet *p)
+{
+	const struct requester *q = &c->req;
+
+	/* Bound: the requests on their way. */
+	for (uint32_t i = 0; i < q->count; i++) {
+		const struct sent *s = rc_req_at(q, i);
+		const struct send_wqe *wqe = rc_req_wqe(c, s);
+
+		if (!iba_psn_is_within(p->psn, s->psn, s->count))
+			continue;
+		if (!wqe || !wqe_is_read(wqe) || p->psn == s->psn)
+			return true;
+		return i == 0 && is_near(q->psn_una, p->psn);
+	}
+	return true;
+}
