@@ -383,6 +383,7 @@ static void event_fill(struct ib_cm_event *e, const struct conv *c)
 	e->service_id = c->service_id;
 	e->ip = c->ip;
 	e->has_ip_header = c->has_header;
+	e->is_stranger = c->is_stranger;
 	if (e->kind == IB_CM_RELEASED)
 		return;
 	event_data(e, c, is_end);

@@ -169,6 +169,7 @@ struct ib_cm_event {
 	uint64_t service_id;   /* of the conversation */
 	struct ibcm_ip ip;     /* from us to the peer; with a header of the RDMA CM, its ports */
 	bool has_ip_header;    /* there was one */
+	bool is_stranger;      /* REQUESTED: by an address and CA that have proved nothing yet */
 	struct ib_cm_end peer; /* REQUESTED, REPLIED; of RESOLVED its qpn and q_key */
 
 	/* REQUESTED: what else the REQ says; SIDR_REQUESTED has the P_Key. */

@@ -326,6 +326,26 @@ static void refuse(struct roce *r, const struct ib_cm_event *e, enum ibcm_reject
 	(void)ib_cm_reject(r->cm, now_ns, e->id, &(struct ib_cm_reject){ .code = code });
 }
 
+/*
+ * Of the requests that the program has not taken, the oldest that is over makes room, or for a peer
+ * that is known the oldest of a stranger.
+ */
+static bool has_room(struct weft_service_point *s, bool is_stranger)
+{
+	if (s->unanswered < s->options.requests_max)
+		return true;
+	for (struct list *at = s->requests.next; at != &s->requests; at = at->next) {
+		struct weft_contact *c = CONTAINER_OF(at, struct weft_contact, request_link);
+
+		if (c->id == 0 || (c->is_stranger && !is_stranger)) {
+			ib_cm_forget(c->roce->cm, c->roce->net->now_ns, c->id);
+			contact_destroy(c);
+			return true;
+		}
+	}
+	return false;
+}
+
 static void requested(struct roce *r, const struct ib_cm_event *e)
 {
 	struct weft_service_point *s = find_service(r, e);
@@ -335,13 +355,14 @@ static void requested(struct roce *r, const struct ib_cm_event *e)
 		refuse(r, e, IBCM_REJECT_SERVICE_ID);
 		return;
 	}
-	c = s->unanswered < s->options.requests_max ? contact_create(r, NULL) : NULL;
+	c = has_room(s, e->is_stranger) ? contact_create(r, NULL) : NULL;
 	if (!c) {
 		refuse(r, e, IBCM_REJECT_NO_RESOURCES);
 		return;
 	}
 	c->id = e->id;
 	c->is_datagram = s->options.is_datagram;
+	c->is_stranger = e->is_stranger;
 	c->service = s;
 	s->unanswered++;
 	ib_cm_own(r->cm, e->id, c);

@@ -204,6 +204,88 @@ TEST(test_roce_what_is_sent_again_is_sent_whole)
 	close_all();
 }
 
+/* ---- A full service -------------------------------------------------------------------------- */
+
+static struct weft_contact *ask_as(struct weft_adapter *a, uint32_t qp_number)
+{
+	struct weft_contact_options how = {
+		.path = { .from = roce_loopback, .mtu_bytes = 1024 },
+		.port_space = WEFT_PORT_SPACE_TCP,
+	};
+	struct weft_contact_offer offer = offer_of(0);
+	struct weft_contact *c;
+
+	offer.qp_number = qp_number;
+	MUST(weft_service_address(service, &how.path.to));
+	MUST(weft_contact_open(a, &how, &offer, &c));
+	return c;
+}
+
+static void await_news(struct weft_contact *c, enum weft_contact_kind kind)
+{
+	uint64_t since = thread_now_ns();
+
+	while (!has_news(c, kind))
+		REQUIRE(thread_now_ns() - since < PATIENCE_NS);
+}
+
+/* The next request of the service is for this queue pair of the peer. */
+static void next_is(uint32_t qp_number)
+{
+	struct weft_contact_news news;
+	struct weft_contact *c;
+
+	MUST(weft_service_next(service, NULL, &c));
+	REQUIRE(c);
+	MUST(weft_contact_next(c, &news));
+	EXPECT(news.kind == WEFT_CONTACT_REQUEST && news.qp_number == qp_number);
+	MUST(weft_contact_close(c));
+}
+
+/* Requests that the program has not taken: a peer that is connected takes a stranger's place. */
+TEST(test_roce_a_connected_peer_finds_room_in_a_full_service)
+{
+	enum { STRANGER = 2, HELD = 2 };
+	const struct weft_service_options at = { .at = roce_loopback,
+						 .port_space = WEFT_PORT_SPACE_TCP,
+						 .requests_max = HELD };
+	const char *why_not = own_network_enter();
+	struct weft_contact *known[2], *strangers[HELD + 1], *first;
+	uint64_t since = thread_now_ns();
+
+	if (why_not)
+		SKIP(why_not);
+	for (int i = 0; i < 3; i++)
+		adapters[i] = roce_adapter_open();
+	MUST(weft_service_open(adapters[PASSIVE], &at, &service));
+	known[0] = ask_as(adapters[ACTIVE], 0x10001);
+	do {
+		MUST(weft_service_next(service, NULL, &first));
+		REQUIRE(thread_now_ns() - since < PATIENCE_NS);
+	} while (!first);
+	const struct weft_contact_offer offer = offer_of(7);
+
+	MUST(weft_contact_accept(first, &offer));
+	await_news(known[0], WEFT_CONTACT_REPLY);
+	MUST(weft_contact_ready(known[0]));
+	await_news(first, WEFT_CONTACT_ESTABLISHED);
+	for (uint32_t i = 0; i <= HELD; i++)
+		strangers[i] = ask_as(adapters[STRANGER], 0x20001 + i);
+	await_news(strangers[HELD], WEFT_CONTACT_REJECTED);
+	known[1] = ask_as(adapters[ACTIVE], 0x10002);
+	await_news(strangers[0], WEFT_CONTACT_REJECTED);
+	next_is(0x20002);
+	next_is(0x10002);
+	MUST(weft_service_close(service));
+	MUST(weft_contact_close(first));
+	for (uint32_t i = 0; i <= HELD; i++)
+		MUST(weft_contact_close(strangers[i]));
+	for (int i = 0; i < 2; i++)
+		MUST(weft_contact_close(known[i]));
+	for (int i = 0; i < 3; i++)
+		MUST(weft_adapter_close(adapters[i]));
+}
+
 /* What a program left behind the four bytes of an IPv4 address is not looked at. */
 TEST(test_cm_services_at_every_address_leave_none_to_others)
 {
