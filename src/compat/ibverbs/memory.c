@@ -191,8 +191,11 @@ int rights_of(unsigned int access, uint32_t *rights)
 	};
 
 	*rights = 0;
-	if (access & ~(unsigned int)(ACCESS_KNOWN | ACCESS_HINTS))
+	if (access & ~(unsigned int)(ACCESS_KNOWN | ACCESS_HINTS)) {
+		say("access to memory is refused: of %#x the flags %#x are of no device of weft's",
+		    access, access & ~(unsigned int)(ACCESS_KNOWN | ACCESS_HINTS));
 		return EOPNOTSUPP;
+	}
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
 		if (access & table[i].flag)
 			*rights |= table[i].right;
@@ -200,12 +203,16 @@ int rights_of(unsigned int access, uint32_t *rights)
 	return 0;
 }
 
-int qp_rights_of(unsigned int access, uint32_t *rights)
+/*
+ * Linux refuses no flag of a queue pair's, and drivers look at those that they have: a program that
+ * allows its peer what no device of the kind can do (FLUSH) has its queue pair all the same.
+ */
+uint32_t qp_rights_of(unsigned int access)
 {
-	int error = rights_of(access & ~(unsigned int)IBV_ACCESS_ON_DEMAND, rights);
+	uint32_t rights;
 
-	*rights &= WEFT_REMOTE_READ | WEFT_REMOTE_WRITE | WEFT_REMOTE_ATOMIC;
-	return error ? EINVAL : 0;
+	(void)rights_of(access & ACCESS_REMOTE, &rights);
+	return rights;
 }
 
 /* man ibv_reg_mr: so the whole address space is asked for, on demand only. */

@@ -246,8 +246,8 @@ int region_options(void *addr, size_t length, uint64_t iova, unsigned int access
 /* Rights of the engine for access flags of verbs. 0, or EOPNOTSUPP: flags that it does not have. */
 int rights_of(unsigned int access, uint32_t *rights);
 
-/* The same of a queue pair, where only a peer's count, and paging says nothing. 0 or EINVAL. */
-int qp_rights_of(unsigned int access, uint32_t *rights);
+/* The same of a queue pair, where only a peer's count. */
+uint32_t qp_rights_of(unsigned int access);
 
 /* ---- Queues --------------------------------------------------------------------------------- */
 
@@ -361,6 +361,7 @@ struct qp {
 	/* Of RoCE. The lock guards what was set; it is taken before the engine's. */
 	pthread_mutex_t attr_lock;
 	struct ibv_qp_attr attr;
+	struct list groups;		       /* that it was attached to */
 	uint32_t rdd;			       /* of a reliable datagram's */
 	atomic_bool is_drained, wants_drained; /* since SQD was asked for; the event of it */
 	struct wr_batch *batch;
@@ -381,6 +382,10 @@ static inline bool type_is_rd(enum ibv_qp_type type)
 
 /* One of reliable datagrams, in a domain. NULL and errno. */
 struct ibv_qp *qp_create_rd(struct ibv_qp_init_attr_ex *attr, uint32_t rdd);
+
+/* group.c: a queue pair that can receive from now on does so in its groups. attr_lock is held. */
+int groups_join(struct qp *qp);
+void groups_free(struct qp *qp);
 
 /* The list of all. */
 void qps_lock(void);

@@ -198,6 +198,7 @@ static void init_public(struct qp *qp, struct ibv_context *context,
 	pthread_mutex_init(&qp->ibv.mutex, NULL);
 	pthread_cond_init(&qp->ibv.cond, NULL);
 	pthread_mutex_init(&qp->attr_lock, NULL);
+	list_init(&qp->groups);
 }
 
 static enum weft_service service_of(enum ibv_qp_type type)
@@ -261,6 +262,24 @@ static bool has_its_objects(const struct ibv_qp_init_attr_ex *attr)
 	       (attr->recv_cq || attr->qp_type == IBV_QPT_XRC_SEND);
 }
 
+static int check_sizes(const struct ibv_qp_init_attr_ex *attr)
+{
+	const struct ibv_qp_cap *cap = &attr->cap;
+	bool has_receives = !attr->srq && !is_xrc(attr->qp_type);
+
+	if (cap->max_inline_data <= WEFT_INLINE_MAX && cap->max_send_sge <= WEFT_SEGMENTS_MAX &&
+	    cap->max_send_wr <= QUEUE_MAX &&
+	    (!has_receives ||
+	     (cap->max_recv_sge <= WEFT_SEGMENTS_MAX && cap->max_recv_wr <= QUEUE_MAX)))
+		return 0;
+	say("ibv_create_qp: %u bytes inline, %u and %u segments, %u and %u requests; %u, %u and %u "
+	    "are all there are",
+	    cap->max_inline_data, cap->max_send_sge, cap->max_recv_sge, cap->max_send_wr,
+	    cap->max_recv_wr, (unsigned int)WEFT_INLINE_MAX, (unsigned int)WEFT_SEGMENTS_MAX,
+	    (unsigned int)QUEUE_MAX);
+	return EINVAL;
+}
+
 /* What is not there is refused by name, not by chance. */
 static int check(const struct ibv_context *context, const struct ibv_qp_init_attr_ex *attr,
 		 bool is_rd)
@@ -270,17 +289,22 @@ static int check(const struct ibv_context *context, const struct ibv_qp_init_att
 			IBV_QP_INIT_ATTR_CREATE_FLAGS | IBV_QP_INIT_ATTR_XRCD
 	};
 
-	if (!has_its_objects(attr))
+	if (!has_its_objects(attr)) {
+		say("ibv_create_qp: %s", "a domain or a completion queue is missing");
 		return EINVAL;
-	if ((!is_rd && !has_type(context, attr->qp_type)) || (attr->comp_mask & ~(uint32_t)KNOWN) ||
-	    ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && attr->create_flags))
+	}
+	if (!is_rd && !has_type(context, attr->qp_type)) {
+		say("ibv_create_qp: %s has no queue pairs of type %d", context->device->name,
+		    (int)attr->qp_type);
 		return EOPNOTSUPP;
-	if (attr->cap.max_inline_data > WEFT_INLINE_MAX ||
-	    attr->cap.max_send_sge > WEFT_SEGMENTS_MAX || attr->cap.max_send_wr > QUEUE_MAX ||
-	    (!attr->srq && !is_xrc(attr->qp_type) &&
-	     (attr->cap.max_recv_sge > WEFT_SEGMENTS_MAX || attr->cap.max_recv_wr > QUEUE_MAX)))
-		return EINVAL;
-	return 0;
+	}
+	if ((attr->comp_mask & ~(uint32_t)KNOWN) ||
+	    ((attr->comp_mask & IBV_QP_INIT_ATTR_CREATE_FLAGS) && attr->create_flags)) {
+		say("ibv_create_qp: comp_mask %#x with create_flags %#x has what weft has not",
+		    attr->comp_mask, attr->create_flags);
+		return EOPNOTSUPP;
+	}
+	return check_sizes(attr);
 }
 
 /* Other queues and the context are in use by it. */
@@ -315,6 +339,7 @@ static void qp_free(struct qp *qp)
 {
 	pthread_mutex_destroy(&qp->ibv.mutex);
 	pthread_cond_destroy(&qp->ibv.cond);
+	groups_free(qp);
 	pthread_mutex_destroy(&qp->attr_lock);
 	pd_memory_give(qp->ibv.pd, PD_QP, &(struct pd_memory){ qp, qp->memory.is_programs });
 }
@@ -531,9 +556,7 @@ static int change(struct qp *qp, const struct ibv_qp_attr *attr, int mask)
 	if ((mask & IBV_QP_CUR_STATE) && attr->cur_qp_state != states[now.state])
 		return EINVAL;
 	if (mask & IBV_QP_ACCESS_FLAGS) {
-		error = qp_rights_of(attr->qp_access_flags, &next.remote_rights);
-		if (error)
-			return error;
+		next.remote_rights = qp_rights_of(attr->qp_access_flags);
 		fields |= WEFT_QP_REMOTE_RIGHTS;
 	}
 	if ((mask & IBV_QP_STATE) && !is_for_the_connection(qp, now.state, attr->qp_state)) {

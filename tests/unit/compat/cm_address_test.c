@@ -95,8 +95,8 @@ TEST(test_rdma_bind_addr_finds_a_port_and_the_device)
 }
 
 /*
- * libfabric binds to localhost to see whether that leads to a device, and leaves all others out if it
- * does; on adapters it never does.
+ * libfabric binds to localhost to see whether that leads to a device, and leaves all others out if
+ * it does; on adapters it never does.
  */
 TEST(test_rdma_bind_addr_to_loopback_without_a_port_decides_on_no_device)
 {

@@ -266,6 +266,62 @@ TEST(test_roce_ud_takes_what_is_sent_to_its_group)
 	roce_free(&r);
 }
 
+static void send_to_group(struct roce *r)
+{
+	enum { GROUP_QP = 0xffffff };
+	struct ibv_ah_attr way = roce_way();
+	struct ibv_send_wr wr;
+	struct ibv_ah *ah;
+	struct ibv_wc wc;
+
+	way.grh.dgid = group;
+	ah = ibv_create_ah(r->pd, &way);
+	REQUIRE(ah);
+	roce_recv(&r->far, 7, 0, 1024);
+	wr = datagram(ah, GROUP_QP, ROCE_QKEY);
+	EXPECT_EQ(roce_post(&r->near, &wr, 0, 100), 0);
+	expect_datagram(r, &wc);
+	EXPECT_EQ(ibv_destroy_ah(ah), 0);
+}
+
+/* Attached in any state, until it is detached (perftest attaches in RESET). */
+TEST(test_roce_ud_is_in_its_group_before_it_receives_and_after_a_reset)
+{
+	struct ibv_qp_attr reset = { .qp_state = IBV_QPS_RESET };
+	struct roce r;
+
+	roce_make(&r, IBV_QPT_UD);
+	EXPECT_EQ(ibv_detach_mcast(r.far.qp, &group, 0), EINVAL);
+	EXPECT_EQ(ibv_attach_mcast(r.far.qp, &group, 0), 0);
+	EXPECT_EQ(ibv_attach_mcast(r.far.qp, &group, 0), 0);
+	roce_connect(&r);
+	send_to_group(&r);
+	EXPECT_EQ(ibv_modify_qp(r.far.qp, &reset, IBV_QP_STATE), 0);
+	roce_to(&r, r.far.qp, IBV_QPS_RTS, 0);
+	send_to_group(&r);
+	EXPECT_EQ(ibv_modify_qp(r.far.qp, &reset, IBV_QP_STATE), 0);
+	EXPECT_EQ(ibv_detach_mcast(r.far.qp, &group, 0), 0);
+	EXPECT_EQ(ibv_detach_mcast(r.far.qp, &group, 0), EINVAL);
+	roce_to(&r, r.far.qp, IBV_QPS_INIT, 0);
+	EXPECT_EQ(ibv_attach_mcast(r.far.qp, &group, 0), 0);
+	roce_free(&r);
+}
+
+/* Better than to send what does not arrive. */
+TEST(test_roce_groups_of_ipv6_are_refused_on_loopback)
+{
+	static const union ibv_gid six = { .raw = { 0xff, 5, [15] = 7 } };
+	struct ibv_context *context = roce_context();
+	union ibv_gid own;
+	bool has_six = ibv_query_gid(context, 1, 1, &own) == 0 && own.raw[15] != 0;
+	struct roce r;
+
+	EXPECT_EQ(ibv_close_device(context), 0);
+	roce_make(&r, IBV_QPT_UD);
+	EXPECT_EQ(ibv_attach_mcast(r.far.qp, &six, 0), has_six ? EOPNOTSUPP : EADDRNOTAVAIL);
+	roce_free(&r);
+}
+
 TEST(test_roce_groups_are_of_datagrams)
 {
 	struct roce r;

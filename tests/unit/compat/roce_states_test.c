@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* IBA 10.3.1, 11.2.5.2: states of RoCE queue pairs, what each move takes, and what is told. */
 #include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "test.h"
 #include "unit/compat/loop_fixture.h"
@@ -206,6 +209,60 @@ TEST(test_roce_attributes_are_told_as_they_were_set)
 	roce_free(&r);
 }
 
+/* EINVAL, and a line that says why for who asked for such lines. */
+static bool is_refused_and_told(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+{
+	int before = dup(STDERR_FILENO), ends[2], error;
+	char line[512];
+	ssize_t n;
+
+	REQUIRE(before >= 0 && pipe2(ends, O_NONBLOCK) == 0);
+	REQUIRE(setenv("WEFT_LOG", "info", 1) == 0);
+	REQUIRE(dup2(ends[1], STDERR_FILENO) == STDERR_FILENO);
+	error = ibv_modify_qp(qp, attr, mask);
+	REQUIRE(dup2(before, STDERR_FILENO) == STDERR_FILENO);
+	REQUIRE(unsetenv("WEFT_LOG") == 0);
+	n = read(ends[0], line, sizeof(line));
+	close(before);
+	close(ends[0]);
+	close(ends[1]);
+	return error == EINVAL && n > 0 && line[n - 1] == '\n';
+}
+
+TEST(test_roce_a_state_that_is_not_the_present_one_is_refused)
+{
+	struct ibv_qp_attr attr;
+	struct roce r;
+
+	roce_make(&r, IBV_QPT_RC);
+	roce_connect(&r);
+	(void)roce_attr(&r, IBV_QPS_RTS, r.far.qp->qp_num, &attr);
+	attr.cur_qp_state = IBV_QPS_SQD;
+	EXPECT(is_refused_and_told(r.near.qp, &attr, IBV_QP_STATE | IBV_QP_CUR_STATE));
+	roce_free(&r);
+}
+
+/* Linux takes them for what the device cannot do (1 << 8 and 1 << 9 are FLUSH), and keeps them. */
+TEST(test_roce_access_flags_of_other_devices_give_the_peer_nothing)
+{
+	enum { FLUSH = 3 << 8, OTHER = 1 << 28 };
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+	struct roce r;
+	int mask;
+
+	roce_make(&r, IBV_QPT_RC);
+	mask = roce_attr(&r, IBV_QPS_INIT, 0, &attr);
+	attr.qp_access_flags = IBV_ACCESS_REMOTE_READ | FLUSH | OTHER;
+	EXPECT_EQ(ibv_modify_qp(r.near.qp, &attr, mask), 0);
+	EXPECT_EQ(ibv_query_qp(r.near.qp, &attr, IBV_QP_ACCESS_FLAGS, &init), 0);
+	EXPECT_EQ(attr.qp_access_flags, IBV_ACCESS_REMOTE_READ | FLUSH | OTHER);
+	errno = 0;
+	EXPECT(!ibv_reg_mr(r.pd, &r, sizeof(r), FLUSH)); /* of memory they are a promise */
+	EXPECT_EQ(errno, EOPNOTSUPP);
+	roce_free(&r);
+}
+
 TEST(test_roce_values_out_of_range_are_refused)
 {
 	static const struct {
@@ -215,7 +272,6 @@ TEST(test_roce_values_out_of_range_are_refused)
 	} wrong[] = {
 		{ IBV_QPS_INIT, { .port_num = 2 }, IBV_QP_PORT },
 		{ IBV_QPS_INIT, { .pkey_index = 1 }, IBV_QP_PKEY_INDEX },
-		{ IBV_QPS_INIT, { .qp_access_flags = 1U << 30 }, IBV_QP_ACCESS_FLAGS },
 		{ IBV_QPS_RTR, { .path_mtu = (enum ibv_mtu)0 }, IBV_QP_PATH_MTU },
 		{ IBV_QPS_RTR, { .path_mtu = (enum ibv_mtu)6 }, IBV_QP_PATH_MTU },
 		{ IBV_QPS_RTR, { .dest_qp_num = 1 << 24 }, IBV_QP_DEST_QPN },
@@ -241,7 +297,6 @@ TEST(test_roce_values_out_of_range_are_refused)
 			attr.path_mtu = wrong[i].mask & IBV_QP_PATH_MTU ? w->path_mtu
 									: attr.path_mtu;
 			attr.pkey_index = w->pkey_index;
-			attr.qp_access_flags |= w->qp_access_flags;
 			attr.dest_qp_num |= w->dest_qp_num;
 			attr.max_dest_rd_atomic |= w->max_dest_rd_atomic;
 			attr.min_rnr_timer |= w->min_rnr_timer;
@@ -249,7 +304,7 @@ TEST(test_roce_values_out_of_range_are_refused)
 			attr.retry_cnt |= w->retry_cnt;
 			attr.rnr_retry |= w->rnr_retry;
 			attr.max_rd_atomic |= w->max_rd_atomic;
-			EXPECT_EQ(ibv_modify_qp(r.near.qp, &attr, mask), EINVAL);
+			EXPECT(is_refused_and_told(r.near.qp, &attr, mask));
 		}
 		step(&r, (enum ibv_qp_state)to);
 	}

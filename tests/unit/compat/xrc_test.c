@@ -45,9 +45,9 @@ static struct ibv_srq *srq_make(struct xrc *x, struct ibv_xrcd *xrcd)
 	return ibv_create_srq_ex(x->r.context, &attr);
 }
 
+/* With all that RC has: what one half of XRC has no use for is dropped, as Linux does it. */
 static void to_rts(struct xrc *x, struct ibv_qp *qp, uint32_t peer)
 {
-	bool is_sender = qp->qp_type == IBV_QPT_XRC_SEND;
 	struct ibv_qp_attr attr;
 	int mask;
 
@@ -55,16 +55,8 @@ static void to_rts(struct xrc *x, struct ibv_qp *qp, uint32_t peer)
 	mask = roce_attr(&x->r, IBV_QPS_INIT, peer, &attr);
 	REQUIRE(ibv_modify_qp(qp, &attr, mask) == 0);
 	mask = roce_attr(&x->r, IBV_QPS_RTR, peer, &attr);
-	if (is_sender) { /* it serves nobody */
-		REQUIRE(ibv_modify_qp(qp, &attr, mask) == EINVAL);
-		mask &= ~(IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER);
-	}
 	REQUIRE(ibv_modify_qp(qp, &attr, mask) == 0);
 	mask = roce_attr(&x->r, IBV_QPS_RTS, peer, &attr);
-	if (!is_sender) { /* it asks nothing */
-		REQUIRE(ibv_modify_qp(qp, &attr, mask) == EINVAL);
-		mask &= ~(IBV_QP_RETRY_CNT | IBV_QP_RNR_RETRY | IBV_QP_MAX_QP_RD_ATOMIC);
-	}
 	REQUIRE(ibv_modify_qp(qp, &attr, mask) == 0);
 }
 
