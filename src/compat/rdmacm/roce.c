@@ -241,24 +241,31 @@ static int roce_reject(struct id *id, const void *private_data, uint8_t private_
 
 /* ---- Both ----------------------------------------------------------------------------------- */
 
+/* To Error, as Linux does it, but in order: the peer is not told of a failure. */
+static void hang_up(struct ibv_qp *qp)
+{
+	struct ibv_qp_attr error = { .qp_state = IBV_QPS_ERR };
+
+	if (weft_qp_disconnect(weftv_qp(qp)) != WEFT_OK)
+		(void)ibv_modify_qp(qp, &error, IBV_QP_STATE); /* it receives nothing yet */
+}
+
 /*
  * The queue pair first, as Linux does, and its end is the other's too. The event comes when the
  * other end has answered: who waits for it is there to say it again if it got lost.
  */
 static int roce_disconnect(struct id *id)
 {
-	struct ibv_qp_attr error = { .qp_state = IBV_QPS_ERR };
 	struct ibv_qp *qp = id_qp(id);
 
 	if (qp)
-		(void)ibv_modify_qp(qp, &error, IBV_QP_STATE);
+		hang_up(qp);
 	(void)weft_contact_disconnect(id->talk.contact);
 	return 0;
 }
 
 static void roce_leave(struct id *id)
 {
-	struct ibv_qp_attr error = { .qp_state = IBV_QPS_ERR };
 	struct ibv_qp *qp = id_qp(id);
 	enum id_state state = id_state(id);
 
@@ -268,7 +275,7 @@ static void roce_leave(struct id *id)
 	id->talk.contact = NULL;
 	if (qp && (state == ID_ESTABLISHED || state == ID_CONNECTING || state == ID_ACCEPTING ||
 		   state == ID_RESPONDED))
-		(void)ibv_modify_qp(qp, &error, IBV_QP_STATE);
+		hang_up(qp);
 }
 
 static int roce_notify(struct id *id)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <weft/weft_dv.h>
 
 #include "test.h"
 #include "unit/compat/cm_fixture.h"
@@ -224,6 +225,57 @@ TEST(test_rdma_disconnect_tells_both_ends_once)
 	cm_expect_none(p.near_channel);
 	cm_expect_none(p.far_channel);
 	cm_pair_free(&p);
+}
+
+static void await_end(struct ibv_qp *qp)
+{
+	struct ibv_qp_init_attr init;
+	struct ibv_qp_attr attr;
+
+	do
+		REQUIRE(ibv_query_qp(qp, &attr, IBV_QP_STATE, &init) == 0);
+	while (attr.qp_state != IBV_QPS_ERR);
+}
+
+static const char *reason_of(struct ibv_qp *qp)
+{
+	uint32_t code = 0;
+
+	REQUIRE(weftdv_qp_reason_code(qp, &code) == 0);
+	return weftdv_reason_name(code);
+}
+
+/* WEFT_LOG=error has no line for it: that the connection is over is all there is to tell. */
+TEST(test_rdma_disconnect_is_no_failure_of_the_other_end)
+{
+	struct cm_pair p;
+
+	cm_pair_make(&p);
+	EXPECT_EQ(rdma_disconnect(p.near), 0);
+	cm_expect(p.far_channel, RDMA_CM_EVENT_DISCONNECTED);
+	await_end(p.far->qp);
+	EXPECT_STR(reason_of(p.far->qp), "peer_gone");
+	EXPECT_STR(reason_of(p.near->qp), "flushed");
+	cm_expect(p.near_channel, RDMA_CM_EVENT_DISCONNECTED);
+	cm_pair_free(&p);
+}
+
+TEST(test_rdma_destroy_id_is_no_failure_of_the_other_end)
+{
+	struct ibv_qp *qp;
+	struct cm_pair p;
+
+	cm_pair_make(&p);
+	qp = p.near->qp;
+	EXPECT_EQ(rdma_destroy_id(p.near), 0); /* its queue pair stays */
+	cm_expect(p.far_channel, RDMA_CM_EVENT_DISCONNECTED);
+	await_end(p.far->qp);
+	EXPECT_STR(reason_of(p.far->qp), "peer_gone");
+	EXPECT_EQ(ibv_destroy_qp(qp), 0);
+	rdma_destroy_ep(p.far);
+	EXPECT_EQ(rdma_destroy_id(p.listener), 0);
+	rdma_destroy_event_channel(p.near_channel);
+	rdma_destroy_event_channel(p.far_channel);
 }
 
 TEST(test_rdma_destroy_qp_tells_both_ends_once)
