@@ -17,6 +17,7 @@ import cm_cases
 import fault_cases
 import fio_cases
 import iser_cases
+import lammps_cases
 import libfabric_cases
 import perftest_cases
 import qemu_cases
@@ -35,7 +36,8 @@ IWARP = [dataclasses.replace(case, devices="iw_*") for case in
 ROCE = [dataclasses.replace(case, name="roce_" + case.name, devices="roce_*", network=True)
         for case in fio_cases.CASES + iser_cases.CASES]
 CASES = (verbs_cases.CASES + IWARP + ROCE + libfabric_cases.CASES + roce_cases.CASES +
-         roce_cm_cases.CASES + roce_fault_cases.CASES + ucx_cases.CASES + qemu_cases.CASES)
+         roce_cm_cases.CASES + roce_fault_cases.CASES + ucx_cases.CASES + lammps_cases.CASES +
+         qemu_cases.CASES)
 
 
 def main():
