@@ -439,7 +439,7 @@ static const struct reason_row rows[WEFT_REASON_COUNT] = {
 	[WEFT_R_STORE_OPEN] = { "store_open", "-", ENOENT,
 				"The file or device cannot be opened, or is neither a regular file nor a block device." },
 	[WEFT_R_STORE_IN_USE] = { "store_in_use", "-", EBUSY,
-				  "Somebody else uses this file or block device." },
+				  "Another process uses this file or block device, or was killed and has requests under way there still." },
 	[WEFT_R_STORE_FULL] = { "store_full", "-", ENOSPC,
 				"There is no room left below the block device: the file system is full, or a quota or limit is reached." },
 	[WEFT_R_STORE_CUT] = { "store_cut", "-", EIO,
@@ -451,6 +451,14 @@ static const struct reason_row rows[WEFT_REASON_COUNT] = {
 				 "A fault filter in front of the block device was asked for failures, and this is one of them." },
 	[WEFT_R_STORE_GONE] = { "store_gone", "-", EIO,
 				"A fault filter let the block device die on purpose." },
+	[WEFT_R_STORE_MIRROR_MISSING] = { "store_mirror_missing", "-", ENODEV,
+					  "A member of the mirror is missing that may have newer data than those that are there; mirror:degraded(...) goes on without it." },
+	[WEFT_R_STORE_MIRROR_STALE] = { "store_mirror_stale", "-", ESTALE,
+					"The member of the mirror was left out, or was not copied to its end, and no member that is there has all the data." },
+	[WEFT_R_STORE_MIRROR_FOREIGN] = { "store_mirror_foreign", "-", EINVAL,
+					  "The member belongs to another mirror, stands at another place in it, or is too small for it." },
+	[WEFT_R_STORE_MIRROR_UNMARKED] = { "store_mirror_unmarked", "-", EINVAL,
+					   "The member has no marks of a mirror, and other data where they belong, in its last 8 KiB; mirror:adopt(...) overwrites them." },
 
 	[WEFT_R_RIO_UNEXPECTED] = { "rio_unexpected", "RIO-03", EPROTO,
 				    "The other side sent a message that has no place here, or not "

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -105,7 +106,8 @@ static enum weft_reason file_make(struct device *d, uint32_t i, int *error)
 				       .block_bytes = n->block_bytes,
 				       .is_readonly = n->is_readonly,
 				       .is_direct = n->is_direct,
-				       .engine = n->engine };
+				       .engine = n->engine,
+				       .wait_ns = n->wait_ns };
 	enum weft_reason reason;
 
 	if (n->path_length >= sizeof(path)) {
@@ -147,6 +149,52 @@ static enum weft_reason rio_make(struct device *d, uint32_t i, char why[RIO_STOR
 	return reason;
 }
 
+/* Has it a member, however deep, that is there after the process? */
+static bool is_lasting(const struct device *d, uint32_t i)
+{
+	for (uint32_t leaf = i + 1; leaf < d->plan.count; leaf++) {
+		enum store_kind kind = d->plan.nodes[leaf].kind;
+		uint32_t up = leaf;
+
+		while (up != i && up != STORE_NO_NODE)
+			up = d->plan.nodes[up].parent;
+		if (up == i && (kind == STORE_KIND_FILE || kind == STORE_KIND_RIO))
+			return true;
+	}
+	return false;
+}
+
+/* It is refused, or not, when its marks are read. */
+static enum weft_reason mirror_make(struct device *d, uint32_t i, const struct joint_config *joint,
+				    char why[RIO_STORE_WHY])
+{
+	const struct store_node *n = &d->plan.nodes[i];
+	struct mirror_store_config c = { .joint = *joint,
+					 .is_degraded_ok = n->is_degraded_ok,
+					 .is_adopting = n->is_adopting };
+	enum weft_reason reason;
+	uint32_t member;
+
+	if (!is_lasting(d, i))
+		return mirror_store_create(joint, &d->stores[i]);
+	if (getrandom(c.identity, sizeof(c.identity), 0) != sizeof(c.identity))
+		return WEFT_R_SYSTEM;
+	reason = mirror_store_open(&c, &d->stores[i]);
+	if (reason != WEFT_OK)
+		return reason;
+	for (;;) {
+		(void)store_next_done(d->stores[i], clock_ns());
+		reason = mirror_store_opened(d->stores[i], &member);
+		if (reason != WEFT_R_BUSY)
+			break;
+		wait_for(d, d->stores[i]);
+	}
+	if (reason != WEFT_OK)
+		snprintf(why, RIO_STORE_WHY, "at character %u, member %u of the mirror: %s",
+			 n->at + 1, member + 1, weft_reason_text(reason));
+	return reason;
+}
+
 /* Members have higher numbers than their parent, and are made before it. */
 static enum weft_reason node_make(struct device *d, uint32_t i, int *error, char why[RIO_STORE_WHY])
 {
@@ -168,7 +216,7 @@ static enum weft_reason node_make(struct device *d, uint32_t i, int *error, char
 	case STORE_KIND_STRIPE:
 		return stripe_store_create(&joint, n->unit_bytes, &d->stores[i]);
 	case STORE_KIND_MIRROR:
-		return mirror_store_create(&joint, &d->stores[i]);
+		return mirror_make(d, i, &joint, why);
 	case STORE_KIND_DELAY:
 		return delay_store_create(members[0], n->delay_ns, &d->stores[i]);
 	case STORE_KIND_FAULT:
@@ -178,6 +226,19 @@ static enum weft_reason node_make(struct device *d, uint32_t i, int *error, char
 	default:
 		return WEFT_R_STORE_TEXT;
 	}
+}
+
+/*
+ * A member that cannot be opened is missing, if its mirror may do without. One that is in use may
+ * be so as a member of this very mirror.
+ */
+static bool is_spared(const struct device *d, uint32_t i, enum weft_reason reason)
+{
+	uint32_t parent = d->plan.nodes[i].parent;
+
+	return !d->stores[i] && parent != STORE_NO_NODE &&
+	       d->plan.nodes[parent].kind == STORE_KIND_MIRROR &&
+	       d->plan.nodes[parent].is_degraded_ok && reason != WEFT_R_STORE_IN_USE;
 }
 
 static void refuse_text(const struct store_complaint *complaint, struct device_refusal *why)
@@ -224,6 +285,8 @@ enum weft_reason device_open(const char *text, struct device **out, struct devic
 		enum weft_reason reason = node_make(d, i, &error, more);
 
 		if (reason == WEFT_OK)
+			continue;
+		if (is_spared(d, i, reason))
 			continue;
 		refuse_node(&d->plan.nodes[i], reason, error, why);
 		if (more[0])

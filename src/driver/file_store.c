@@ -18,7 +18,7 @@
 
 #include "driver/file_inside.h"
 
-enum { DIRECT_ALIGN_SAFE = 4096, CLAIM_TRIES = 50, CLAIM_PAUSE_NS = 10000000 };
+enum { DIRECT_ALIGN_SAFE = 4096, CLAIM_WAIT_NS = 500000000, CLAIM_PAUSE_NS = 10000000 };
 
 static struct file_store *file_of(struct store *s)
 {
@@ -153,15 +153,16 @@ static int open_claimed(const struct file_store_config *c, struct stat *st)
 }
 
 /*
- * Requests of a process that was killed may go on for a moment after its end, and keep the claim
- * until they are done: just so long it must be waited for.
+ * Requests of a process that was killed may go on after its end, and keep the claim until they are
+ * done: whoever opened the file before that could be overtaken by them.
  */
 static int open_there(const struct file_store_config *c, struct stat *st)
 {
 	const struct timespec pause = { .tv_nsec = CLAIM_PAUSE_NS };
+	uint64_t tries = (c->wait_ns ? c->wait_ns : CLAIM_WAIT_NS) / CLAIM_PAUSE_NS;
 	int fd = open_claimed(c, st);
 
-	for (int i = 0; i < CLAIM_TRIES && (fd == -EWOULDBLOCK || fd == -EBUSY); i++) {
+	for (uint64_t i = 0; i < tries && (fd == -EWOULDBLOCK || fd == -EBUSY); i++) {
 		(void)nanosleep(&pause, NULL);
 		fd = open_claimed(c, st);
 	}

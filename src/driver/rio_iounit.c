@@ -215,22 +215,32 @@ static void act_do(struct weft_rio_iounit *u, const struct rio_act *act)
 	}
 }
 
-/* Nothing on the members says who was left out: only whoever reads this can know. */
+static void event_tell(struct weft_rio_iounit *u, const char *name, const struct store_event *e)
+{
+	char line[2 * LINE];
+
+	if (!u->options.tell)
+		return;
+	if (e->reason == WEFT_OK)
+		snprintf(line, sizeof(line),
+			 "device %s: member %u of its mirror has all the data again", name,
+			 e->member + 1);
+	else
+		snprintf(line, sizeof(line),
+			 "device %s: member %u of its mirror is left out from now on: %s%s%s", name,
+			 e->member + 1, weft_reason_text(e->reason), e->error ? " " : "",
+			 e->error ? strerror(e->error) : "");
+	u->options.tell(u->options.context, line);
+}
+
+/* Members that fail, and members that were copied to. */
 static void devices_tell(struct weft_rio_iounit *u)
 {
 	struct store_event e;
-	char line[2 * LINE];
 
 	for (uint32_t i = 0; i < u->device_count; i++) {
-		while (store_event(device_store(u->devices[i]), &e)) {
-			snprintf(line, sizeof(line),
-				 "device %s: member %u of its mirror is left out from now on: "
-				 "%s%s%s",
-				 u->names[i], e.member + 1, weft_reason_text(e.reason),
-				 e.error ? " " : "", e.error ? strerror(e.error) : "");
-			if (u->options.tell)
-				u->options.tell(u->options.context, line);
-		}
+		while (store_event(device_store(u->devices[i]), &e))
+			event_tell(u, u->names[i], &e);
 	}
 }
 

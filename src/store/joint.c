@@ -23,13 +23,19 @@ enum weft_reason joint_init(struct joint *j, const struct joint_config *c,
 		return WEFT_R_STORE_MEMBERS;
 	if (c->requests_max == 0 || c->requests_max > REQUESTS_MAX)
 		return WEFT_R_BAD_ARGUMENT;
-	*shape = c->members[0]->shape;
 	for (uint32_t i = 0; i < c->member_count; i++) {
 		j->members[i] = c->members[i];
+		if (!c->members[i])
+			continue;
+		if (shape->block_bytes == 0)
+			*shape = c->members[i]->shape;
 		shape_join(shape, &c->members[i]->shape);
 	}
+	if (shape->block_bytes == 0)
+		return WEFT_R_STORE_MEMBERS;
 	shape->size_bytes -= shape->size_bytes % shape->block_bytes;
 	j->count = c->member_count;
+	j->request_count = c->requests_max;
 	j->jobs = calloc(c->requests_max, sizeof(*j->jobs));
 	j->parts = calloc((size_t)c->requests_max * j->count, sizeof(*j->parts));
 	list_init(&j->free);
@@ -64,15 +70,20 @@ struct job *joint_job_begin(struct joint *j, struct store_request *whole)
 
 struct job *joint_job_next(struct joint *j)
 {
-	struct job *job;
-
 	if (list_is_empty(&j->free) || list_is_empty(&j->waiting))
 		return NULL;
-	job = CONTAINER_OF(list_pop(&j->free), struct job, link);
-	job->whole = CONTAINER_OF(list_pop(&j->waiting), struct store_request, link);
+	return joint_job_of(j, CONTAINER_OF(list_pop(&j->waiting), struct store_request, link));
+}
+
+struct job *joint_job_of(struct joint *j, struct store_request *whole)
+{
+	struct job *job = CONTAINER_OF(list_pop(&j->free), struct job, link);
+
+	job->whole = whole;
 	job->pending = 0;
 	job->tried = 0;
 	job->failed = 0;
+	job->is_sent = false;
 	return job;
 }
 
@@ -94,7 +105,8 @@ void joint_part_submit(struct joint *j, struct part *p, uint64_t now_ns)
 
 struct part *joint_part_done(struct joint *j, uint64_t now_ns)
 {
-	for (uint32_t m = 0; m < j->count && j->under_way > 0; m++) {
+	/* Also with no part under way: the member may have work of its own to do. */
+	for (uint32_t m = 0; m < j->count; m++) {
 		struct store_request *r = store_next_done(j->members[m], now_ns);
 		struct part *p;
 
@@ -120,7 +132,7 @@ uint64_t joint_due(const struct joint *j)
 	uint64_t due_ns = STORE_NEVER;
 
 	for (uint32_t m = 0; m < j->count; m++) {
-		uint64_t one_ns = store_due(j->members[m]);
+		uint64_t one_ns = j->members[m] ? store_due(j->members[m]) : STORE_NEVER;
 
 		due_ns = one_ns < due_ns ? one_ns : due_ns;
 	}
@@ -129,14 +141,16 @@ uint64_t joint_due(const struct joint *j)
 
 void joint_expire(struct joint *j, uint64_t now_ns)
 {
-	for (uint32_t m = 0; m < j->count; m++)
-		store_expire(j->members[m], now_ns);
+	for (uint32_t m = 0; m < j->count; m++) {
+		if (j->members[m])
+			store_expire(j->members[m], now_ns);
+	}
 }
 
 bool joint_event(struct joint *j, struct store_event *event)
 {
 	for (uint32_t m = 0; m < j->count; m++) {
-		if (store_event(j->members[m], event))
+		if (j->members[m] && store_event(j->members[m], event))
 			return true;
 	}
 	return false;

@@ -19,15 +19,17 @@ struct part {
 struct job {
 	struct list link;
 	struct store_request *whole;
-	uint32_t pending; /* parts under way */
-	uint32_t tried;	  /* of a mirror: bit n, member n was asked */
-	uint32_t failed;  /* bit n: and it failed */
+	uint32_t pending;   /* parts under way */
+	uint32_t tried;	    /* of a mirror: bit n, member n was asked */
+	uint32_t failed;    /* bit n: and it failed */
+	bool is_sent;	    /* of a mirror: members were asked, and what is missing is a mark */
+	struct list change; /* of a mirror: among those that write */
 	struct part *parts;
 };
 
 struct joint {
-	struct store *members[STORE_MEMBERS_MAX];
-	uint32_t count;
+	struct store *members[STORE_MEMBERS_MAX]; /* of a mirror: NULL if it is missing */
+	uint32_t count, request_count;
 	uint32_t under_way; /* parts */
 	struct job *jobs;
 	struct part *parts;
@@ -44,6 +46,9 @@ struct job *joint_job_begin(struct joint *j, struct store_request *whole);
 
 /* A job for the request that has waited longest; NULL if none waits, or there is no job free. */
 struct job *joint_job_next(struct joint *j);
+
+/* A job for this request, which is in no list. There is one free. */
+struct job *joint_job_of(struct joint *j, struct store_request *whole);
 
 /* The request is done, the job is free. */
 void joint_job_end(struct joint *j, struct job *job, enum weft_reason reason, int error);

@@ -2,130 +2,283 @@
 /*
  * A member is left out only when another one did what it failed: then it no longer has what the
  * device has. What all fail leaves them as they are, so that an error of the caller's, or a full
- * file system under all of them, does not cost the last copy.
+ * file system under all of them, does not cost the last copy; the regions of a write that all failed
+ * are read from one member until they are equal again.
+ *
+ * Writes that overlap are worked on one after the other, so that one that is late at a slow member
+ * never lands there after a newer one.
  */
 #include <stdlib.h>
+#include <string.h>
 
-#include "store/joint.h"
-
-struct member_state {
-	bool is_out, is_reported;
-	enum weft_reason reason;
-	int error;
-};
-
-struct mirror_store {
-	struct store store;
-	struct joint joint;
-	struct member_state states[STORE_MEMBERS_MAX];
-	uint32_t turn; /* who reads next */
-};
+#include "store/mirror_inside.h"
 
 static struct mirror_store *mirror_of(struct store *s)
 {
 	return CONTAINER_OF(s, struct mirror_store, store);
 }
 
-static void part_go(struct mirror_store *mi, struct part *p, uint64_t now_ns)
+static bool is_change(enum store_op op)
 {
-	const struct store_request *whole = p->job->whole;
-
-	p->request = (struct store_request){ .op = whole->op,
-					     .flags = whole->flags,
-					     .offset = whole->offset,
-					     .length = whole->length,
-					     .spans = whole->spans,
-					     .span_count = whole->span_count };
-	p->job->tried |= UINT32_C(1) << p->member;
-	joint_part_submit(&mi->joint, p, now_ns);
+	return op == STORE_WRITE || op == STORE_WRITE_ZEROES || op == STORE_DISCARD;
 }
 
-/* Asks the next member in turn that was not asked for this request. False: all were. */
-static bool read_go(struct mirror_store *mi, struct job *job, uint64_t now_ns)
+static bool is_overlap(uint64_t a, uint64_t a_length, uint64_t b, uint64_t b_length)
 {
-	for (uint32_t i = 0; i < mi->joint.count; i++) {
-		uint32_t m = mi->turn++ % mi->joint.count;
+	return a < b ? b - a < a_length : a - b < b_length;
+}
 
-		if (mi->states[m].is_out || (job->tried >> m & 1))
-			continue;
-		part_go(mi, &job->parts[m], now_ns);
-		return true;
+/* ---- Members -------------------------------------------------------------------------------- */
+
+static void event_add(struct mirror_store *mi, uint32_t member, enum weft_reason reason, int error)
+{
+	mi->states[member].has_event = true;
+	mi->states[member].event = (struct store_event){ member, reason, error };
+}
+
+void mirror_lose(struct mirror_store *mi, uint32_t member, const struct store_request *why)
+{
+	mi->present &= ~set_of(member);
+	event_add(mi, member, why->reason, why->error);
+}
+
+void mirror_leave(struct mirror_store *mi, uint32_t member, const struct store_request *why)
+{
+	if (mi->current & set_of(member)) {
+		mi->current &= ~set_of(member);
+		CHECK(mi->current != 0);
+		mi->marks.generation++;
+		mi->marks.is_wanted = true;
+		if (!mi->has_marks)
+			mi->marks.set_stable = mi->current;
 	}
-	return false;
+	mi->behind &= ~set_of(member);
+	event_add(mi, member, why->reason, why->error);
 }
 
-static void job_start(struct mirror_store *mi, struct job *job, uint64_t now_ns)
+void mirror_own_submit(struct mirror_store *mi, struct own_request *o, uint64_t now_ns)
 {
-	if (job->whole->op == STORE_READ) {
-		CHECK(read_go(mi, job, now_ns));
-		return;
-	}
-	for (uint32_t m = 0; m < mi->joint.count; m++) {
-		if (!mi->states[m].is_out)
-			part_go(mi, &job->parts[m], now_ns);
-	}
+	mi->own_under_way++;
+	CHECK(store_submit(mi->joint.members[o->member], &o->request, now_ns) == WEFT_OK);
 }
 
-static void mirror_submit(struct store *s, struct store_request *r, uint64_t now_ns)
+/* ---- Ranges --------------------------------------------------------------------------------- */
+
+bool mirror_is_changing(const struct mirror_store *mi, uint64_t offset, uint64_t length)
 {
-	struct mirror_store *mi = mirror_of(s);
-	struct job *job = joint_job_begin(&mi->joint, r);
+	for (const struct list *l = mi->changes.next; l != &mi->changes; l = l->next) {
+		const struct store_request *r = CONTAINER_OF(l, struct job, change)->whole;
 
-	if (job)
-		job_start(mi, job, now_ns);
-}
-
-static void members_leave(struct mirror_store *mi, const struct job *job)
-{
-	for (uint32_t m = 0; m < mi->joint.count; m++) {
-		const struct store_request *r = &job->parts[m].request;
-		struct member_state *state = &mi->states[m];
-
-		if (!(job->failed >> m & 1) || state->is_out)
-			continue;
-		*state = (struct member_state){ .is_out = true,
-						.reason = r->reason,
-						.error = r->error };
-	}
-}
-
-/*
- * Whether one did it that still counts. A member that has left while it worked on this does not: a
- * write that only it has would be gone.
- */
-static bool is_well(const struct mirror_store *mi, const struct job *job)
-{
-	for (uint32_t m = 0; m < mi->joint.count; m++) {
-		if ((job->tried & ~job->failed) >> m & 1 && !mi->states[m].is_out)
+		if (is_overlap(offset, length, r->offset, r->length))
 			return true;
 	}
 	return false;
 }
 
-static const struct store_request *first_failure(const struct job *job)
+void mirror_unequal(struct mirror_store *mi, uint64_t offset, uint64_t length)
 {
-	uint32_t m = 0;
+	uint32_t first = (uint32_t)(offset / mi->region_bytes);
+	uint32_t last = (uint32_t)((offset + length - 1) / mi->region_bytes);
 
-	while (!(job->failed >> m & 1))
-		m++;
-	return &job->parts[m].request;
+	for (uint32_t i = first; i <= last; i++) {
+		if ((mi->current & (mi->current - 1)) != 0)
+			region_add(&mi->sync.unequal, i);
+		if (mi->behind)
+			region_add(&mi->sync.uncopied, i);
+		if (mi->sync.step != SYNC_IDLE && mi->sync.region == i)
+			mi->sync.is_again = true;
+		mi->sync.has_work = true;
+	}
 }
 
+static bool is_unequal(const struct mirror_store *mi, const struct store_request *r)
+{
+	uint32_t first = (uint32_t)(r->offset / mi->region_bytes);
+	uint32_t last = (uint32_t)((r->offset + r->length - 1) / mi->region_bytes);
+
+	for (uint32_t i = first; i <= last && mi->sync.has_work; i++) {
+		if (region_has(&mi->sync.unequal, i))
+			return true;
+	}
+	return false;
+}
+
+/* ---- Jobs ----------------------------------------------------------------------------------- */
+
+static void part_go(struct mirror_store *mi, struct part *p, uint64_t now_ns)
+{
+	const struct store_request *whole = p->job->whole;
+
+	/* What is discarded may read as before on one member and as zeroes on another. */
+	p->request = (struct store_request){ .op = whole->op == STORE_DISCARD ? STORE_WRITE_ZEROES
+									      : whole->op,
+					     .flags = whole->flags,
+					     .offset = whole->offset,
+					     .length = whole->length,
+					     .spans = whole->spans,
+					     .span_count = whole->span_count };
+	p->job->tried |= set_of(p->member);
+	joint_part_submit(&mi->joint, p, now_ns);
+}
+
+static void parts_go(struct mirror_store *mi, struct job *job, uint64_t now_ns)
+{
+	for (uint32_t m = 0; m < mi->joint.count; m++) {
+		if ((mi->current | mi->behind) & set_of(m))
+			part_go(mi, &job->parts[m], now_ns);
+	}
+}
+
+/*
+ * Asks a member that was not asked for this request: the next in turn, or always the first where
+ * members may differ, because of a crash or because a write is under way. False: all were asked.
+ */
+static bool read_go(struct mirror_store *mi, struct job *job, uint64_t now_ns)
+{
+	const struct store_request *r = job->whole;
+	uint32_t may = mi->current & ~job->tried, m;
+
+	if (!may)
+		return false;
+	if (mirror_is_changing(mi, r->offset, r->length) || is_unequal(mi, r)) {
+		m = set_first(may);
+	} else {
+		do
+			m = mi->turn++ % mi->joint.count;
+		while (!(may & set_of(m)));
+	}
+	part_go(mi, &job->parts[m], now_ns);
+	return true;
+}
+
+static void job_start(struct mirror_store *mi, struct job *job, uint64_t now_ns)
+{
+	const struct store_request *r = job->whole;
+
+	if (r->op == STORE_READ) {
+		CHECK(read_go(mi, job, now_ns));
+		return;
+	}
+	if (is_change(r->op)) {
+		list_add_tail(&mi->changes, &job->change);
+		if (!marks_cover(mi, r->offset, r->length)) {
+			list_add_tail(&mi->marks.waiting, &job->link);
+			marks_go(mi, now_ns);
+			return;
+		}
+	}
+	parts_go(mi, job, now_ns);
+}
+
+/* Has it to wait for a write, for one that came before and waits too, or for a chunk's copy? */
+static bool must_wait(const struct mirror_store *mi, const struct store_request *r)
+{
+	const struct list *waiting = &mi->joint.waiting;
+
+	if (!is_change(r->op))
+		return false;
+	if (mirror_is_changing(mi, r->offset, r->length))
+		return true;
+	if (mi->sync.step != SYNC_IDLE &&
+	    is_overlap(r->offset, r->length, mi->sync.at, mi->sync.length))
+		return true;
+	for (const struct list *l = waiting->next; l != &r->link; l = l->next) {
+		const struct store_request *other = CONTAINER_OF(l, struct store_request, link);
+
+		if (is_change(other->op) &&
+		    is_overlap(r->offset, r->length, other->offset, other->length))
+			return true;
+	}
+	return false;
+}
+
+static void waiting_go(struct mirror_store *mi, uint64_t now_ns)
+{
+	struct list *l, *next;
+
+	if (mi->phase == MIRROR_OPENING)
+		return;
+	for (l = mi->joint.waiting.next; l != &mi->joint.waiting; l = next) {
+		struct store_request *r = CONTAINER_OF(l, struct store_request, link);
+
+		next = l->next;
+		if (mi->phase == MIRROR_REFUSED) {
+			list_remove(&r->link);
+			store_request_end(r, mi->refusal, 0);
+			list_add_tail(&mi->joint.done, &r->link);
+			continue;
+		}
+		if (list_is_empty(&mi->joint.free))
+			return;
+		if (must_wait(mi, r))
+			continue;
+		list_remove(&r->link);
+		job_start(mi, joint_job_of(&mi->joint, r), now_ns);
+	}
+}
+
+static void job_finish(struct mirror_store *mi, struct job *job, const struct store_request *as)
+{
+	if (is_change(job->whole->op))
+		list_remove(&job->change);
+	joint_job_end(&mi->joint, job, as ? as->reason : WEFT_OK, as ? as->error : 0);
+}
+
+/* Every member has it that some mark may call current. */
+static bool is_safe(const struct mirror_store *mi, const struct job *job)
+{
+	return (mi->marks.set_stable & ~(job->tried & ~job->failed)) == 0;
+}
+
+void mirror_marked(struct mirror_store *mi, const struct store_request *failure, uint64_t now_ns)
+{
+	struct list *l, *next;
+
+	for (l = mi->marks.waiting.next; l != &mi->marks.waiting; l = next) {
+		struct job *job = CONTAINER_OF(l, struct job, link);
+		const struct store_request *r = job->whole;
+
+		next = l->next;
+		if (job->is_sent ? is_safe(mi, job) : marks_cover(mi, r->offset, r->length)) {
+			list_remove(&job->link);
+			if (job->is_sent)
+				job_finish(mi, job, NULL);
+			else
+				parts_go(mi, job, now_ns);
+		} else if (failure) {
+			list_remove(&job->link);
+			job_finish(mi, job, failure);
+		}
+	}
+}
+
+/* All members that were asked have answered. */
 static void job_end(struct mirror_store *mi, struct job *job, uint64_t now_ns)
 {
-	const struct store_request *r;
+	const struct store_request *r = job->whole;
+	uint32_t done = job->tried & ~job->failed;
 
-	if (is_well(mi, job)) {
-		members_leave(mi, job);
-		joint_job_end(&mi->joint, job, WEFT_OK, 0);
-	} else {
-		/* Somebody is never left out, so somebody was asked who counts, and failed. */
-		r = first_failure(job);
-		joint_job_end(&mi->joint, job, r->reason, r->error);
+	/* One that has left while it worked on this does not count: what only it has is gone. */
+	if ((done & mi->current) == 0) {
+		if (is_change(r->op))
+			mirror_unequal(mi, r->offset, r->length);
+		/* Some member is always current, so one was asked that is, and failed. */
+		job_finish(mi, job, &job->parts[set_first(job->failed)].request);
+		return;
 	}
-	job = joint_job_next(&mi->joint);
-	if (job)
-		job_start(mi, job, now_ns);
+	for (uint32_t m = 0; m < mi->joint.count; m++) {
+		if (job->failed & (mi->current | mi->behind) & set_of(m))
+			mirror_leave(mi, m, &job->parts[m].request);
+	}
+	if (r->op == STORE_READ || is_safe(mi, job)) {
+		job_finish(mi, job, NULL);
+	} else {
+		job->is_sent = true;
+		list_add_tail(&mi->marks.waiting, &job->link);
+		/* Marks that failed before are tried again. */
+		mi->marks.is_wanted |= mi->marks.pending == 0;
+	}
+	marks_go(mi, now_ns);
 }
 
 static void part_done(struct mirror_store *mi, struct part *p, uint64_t now_ns)
@@ -133,33 +286,96 @@ static void part_done(struct mirror_store *mi, struct part *p, uint64_t now_ns)
 	struct job *job = p->job;
 	bool is_failed = p->request.reason != WEFT_OK;
 
+	mi->joint.under_way--;
+	job->pending--;
 	if (is_failed)
-		job->failed |= UINT32_C(1) << p->member;
-	if (job->whole->op == STORE_READ && (is_failed || !is_well(mi, job)) &&
+		job->failed |= set_of(p->member);
+	if (job->whole->op == STORE_READ && (is_failed || !(mi->current & set_of(p->member))) &&
 	    read_go(mi, job, now_ns))
 		return;
 	if (job->pending == 0)
 		job_end(mi, job, now_ns);
 }
 
+/* ---- Calls ---------------------------------------------------------------------------------- */
+
+static void done_take(struct mirror_store *mi, struct store_request *r, uint64_t now_ns)
+{
+	size_t parts_bytes = (size_t)mi->joint.request_count * mi->joint.count *
+			     sizeof(struct part);
+	struct own_request *o;
+
+	if ((uintptr_t)r - (uintptr_t)mi->joint.parts < parts_bytes) {
+		part_done(mi, CONTAINER_OF(r, struct part, request), now_ns);
+		return;
+	}
+	o = CONTAINER_OF(r, struct own_request, request);
+	mi->own_under_way--;
+	if (o->kind == OWN_MARK)
+		marks_done(mi, o, now_ns);
+	else if (o->kind == OWN_SYNC)
+		sync_done(mi, o, now_ns);
+	else
+		clean_done(mi, o, now_ns);
+}
+
+static void pump(struct mirror_store *mi, uint64_t now_ns)
+{
+	bool is_moving = true;
+
+	if (mi->phase == MIRROR_OPENING && !mi->is_reading_marks) {
+		mi->is_reading_marks = true;
+		marks_read(mi, now_ns);
+	}
+	while (is_moving) {
+		is_moving = false;
+		for (uint32_t m = 0; m < mi->joint.count; m++) {
+			struct store *member = mi->joint.members[m];
+			struct store_request *r = member ? store_next_done(member, now_ns) : NULL;
+
+			if (!r)
+				continue;
+			is_moving = true;
+			done_take(mi, r, now_ns);
+			waiting_go(mi, now_ns);
+			if (mi->sync.step == SYNC_LOCK)
+				sync_go(mi, now_ns);
+		}
+	}
+	waiting_go(mi, now_ns);
+}
+
+static void mirror_submit(struct store *s, struct store_request *r, uint64_t now_ns)
+{
+	struct mirror_store *mi = mirror_of(s);
+
+	list_add_tail(&mi->joint.waiting, &r->link);
+	waiting_go(mi, now_ns);
+}
+
 static struct store_request *mirror_next_done(struct store *s, uint64_t now_ns)
 {
 	struct mirror_store *mi = mirror_of(s);
-	struct part *p;
 
-	while ((p = joint_part_done(&mi->joint, now_ns)))
-		part_done(mi, p, now_ns);
+	pump(mi, now_ns);
 	return joint_pop_done(&mi->joint);
 }
 
 static uint64_t mirror_due(const struct store *s)
 {
-	return joint_due(&CONTAINER_OF(s, struct mirror_store, store)->joint);
+	const struct mirror_store *mi = CONTAINER_OF(s, struct mirror_store, store);
+	uint64_t own_ns = sync_due(mi), members_ns = joint_due(&mi->joint);
+
+	return own_ns < members_ns ? own_ns : members_ns;
 }
 
 static void mirror_expire(struct store *s, uint64_t now_ns)
 {
-	joint_expire(&mirror_of(s)->joint, now_ns);
+	struct mirror_store *mi = mirror_of(s);
+
+	joint_expire(&mi->joint, now_ns);
+	sync_go(mi, now_ns);
+	clean_go(mi, false, now_ns);
 }
 
 static bool mirror_event(struct store *s, struct store_event *event)
@@ -169,19 +385,38 @@ static bool mirror_event(struct store *s, struct store_event *event)
 	for (uint32_t m = 0; m < mi->joint.count; m++) {
 		struct member_state *state = &mi->states[m];
 
-		if (!state->is_out || state->is_reported)
+		if (!state->has_event)
 			continue;
-		state->is_reported = true;
-		*event = (struct store_event){ m, state->reason, state->error };
+		state->has_event = false;
+		*event = state->event;
 		return true;
 	}
 	return joint_event(&mi->joint, event);
+}
+
+/* The copying stops, and what can be clean is. */
+static bool mirror_settle(struct store *s, uint64_t now_ns)
+{
+	struct mirror_store *mi = mirror_of(s);
+
+	mi->is_settling = true;
+	pump(mi, now_ns);
+	if (mi->own_under_way == 0 && mi->phase == MIRROR_OPEN && !mi->has_settled) {
+		mi->has_settled = true;
+		clean_go(mi, true, now_ns);
+		pump(mi, now_ns);
+	}
+	return mi->own_under_way == 0;
 }
 
 static void mirror_destroy(struct store *s)
 {
 	struct mirror_store *mi = mirror_of(s);
 
+	for (uint32_t m = 0; m < mi->joint.count; m++) {
+		free(mi->states[m].mark_bytes);
+		free(mi->states[m].sync_bytes);
+	}
 	joint_fini(&mi->joint);
 	free(mi);
 }
@@ -193,21 +428,76 @@ static const struct store_calls mirror_calls = {
 	.expire = mirror_expire,
 	.memory = store_no_memory,
 	.event = mirror_event,
+	.settle = mirror_settle,
 	.destroy = mirror_destroy,
 };
 
 uint32_t mirror_store_out(const struct store *mirror)
 {
 	const struct mirror_store *mi = CONTAINER_OF(mirror, struct mirror_store, store);
-	uint32_t out = 0;
 
 	CHECK(mirror->calls == &mirror_calls);
-	for (uint32_t m = 0; m < mi->joint.count; m++)
-		out |= (uint32_t)mi->states[m].is_out << m;
-	return out;
+	return (set_of(mi->joint.count) - 1) & ~mi->current;
 }
 
-enum weft_reason mirror_store_create(const struct joint_config *c, struct store **out)
+bool mirror_store_is_equal(const struct store *mirror)
+{
+	const struct mirror_store *mi = CONTAINER_OF(mirror, struct mirror_store, store);
+
+	CHECK(mirror->calls == &mirror_calls);
+	return region_none(&mi->sync.unequal);
+}
+
+enum weft_reason mirror_store_opened(const struct store *mirror, uint32_t *member)
+{
+	const struct mirror_store *mi = CONTAINER_OF(mirror, struct mirror_store, store);
+
+	CHECK(mirror->calls == &mirror_calls);
+	*member = mi->refused_member;
+	if (mi->phase == MIRROR_OPENING)
+		return WEFT_R_BUSY;
+	return mi->phase == MIRROR_OPEN ? WEFT_OK : mi->refusal;
+}
+
+/* ---- Creation ------------------------------------------------------------------------------- */
+
+static bool member_init(struct mirror_store *mi, uint32_t m)
+{
+	struct member_state *state = &mi->states[m];
+
+	state->mark.member = m;
+	state->sync.member = m;
+	state->flush.member = m;
+	if (mi->joint.members[m])
+		mi->present |= set_of(m);
+	else
+		event_add(mi, m, WEFT_R_STORE_MIRROR_MISSING, 0);
+	state->mark_bytes = malloc(MARK_AREA_BYTES);
+	state->sync_bytes = malloc(SYNC_CHUNK_BYTES);
+	return state->mark_bytes && state->sync_bytes;
+}
+
+static enum weft_reason shape_init(struct mirror_store *mi)
+{
+	struct store_shape *shape = &mi->store.shape;
+	enum weft_reason reason;
+
+	if (mi->has_marks) {
+		if (shape->size_bytes <= MARK_AREA_BYTES)
+			return WEFT_R_STORE_SIZE;
+		shape->size_bytes -= MARK_AREA_BYTES;
+		shape->size_bytes -= shape->size_bytes % shape->block_bytes;
+	}
+	if (!(shape->can & STORE_CAN_WRITE_ZEROES))
+		shape->can &= ~(uint32_t)STORE_CAN_DISCARD;
+	reason = store_shape_check(shape);
+	if (reason == WEFT_OK)
+		mi->region_bytes = mark_region_bytes(shape->size_bytes);
+	return reason;
+}
+
+static enum weft_reason create(const struct mirror_store_config *c, bool has_marks,
+			       struct store **out)
 {
 	struct mirror_store *mi = calloc(1, sizeof(*mi));
 	enum weft_reason reason;
@@ -215,15 +505,41 @@ enum weft_reason mirror_store_create(const struct joint_config *c, struct store 
 	if (!mi)
 		return WEFT_R_NO_MEMORY;
 	mi->store.calls = &mirror_calls;
-	reason = joint_init(&mi->joint, c, &mi->store.shape);
-	if (reason == WEFT_OK) {
-		reason = store_shape_check(&mi->store.shape);
-		if (reason == WEFT_OK) {
-			*out = &mi->store;
-			return WEFT_OK;
-		}
-		joint_fini(&mi->joint);
+	mi->has_marks = has_marks;
+	mi->is_degraded_ok = c->is_degraded_ok;
+	mi->is_adopting = c->is_adopting;
+	memcpy(mi->identity, c->identity, sizeof(mi->identity));
+	list_init(&mi->changes);
+	list_init(&mi->marks.waiting);
+	reason = joint_init(&mi->joint, &c->joint, &mi->store.shape);
+	if (reason != WEFT_OK) {
+		free(mi);
+		return reason;
 	}
-	free(mi);
-	return reason;
+	reason = shape_init(mi);
+	for (uint32_t m = 0; m < mi->joint.count && reason == WEFT_OK; m++) {
+		if (!member_init(mi, m))
+			reason = WEFT_R_NO_MEMORY;
+	}
+	if (reason != WEFT_OK) {
+		mirror_destroy(&mi->store);
+		return reason;
+	}
+	if (!has_marks) {
+		mi->phase = MIRROR_OPEN;
+		mi->current = mi->present;
+		mi->marks.set_stable = mi->present;
+	}
+	*out = &mi->store;
+	return WEFT_OK;
+}
+
+enum weft_reason mirror_store_create(const struct joint_config *c, struct store **out)
+{
+	return create(&(struct mirror_store_config){ .joint = *c }, false, out);
+}
+
+enum weft_reason mirror_store_open(const struct mirror_store_config *c, struct store **out)
+{
+	return create(c, true, out);
 }

@@ -86,6 +86,7 @@ static bool chance_of(struct word w, uint32_t *chance)
 /* ---- Items: NULL or what is wrong with it --------------------------------------------------- */
 
 static const char bad_size[] = "a size is a whole number with k, M, G, T or P, or without";
+static const char bad_time[] = "a time is a whole number with ns, us, ms or s";
 
 static const char *read_value(struct store_node *n, struct word w)
 {
@@ -103,9 +104,7 @@ static const char *read_value(struct store_node *n, struct word w)
 	case STORE_KIND_STRIPE:
 		return quantity_size(w, &n->unit_bytes) ? NULL : bad_size;
 	case STORE_KIND_DELAY:
-		return quantity_time(w, &n->delay_ns)
-			       ? NULL
-			       : "a time is a whole number with ns, us, ms or s";
+		return quantity_time(w, &n->delay_ns) ? NULL : bad_time;
 	default:
 		return "this kind of device has no such value";
 	}
@@ -153,6 +152,8 @@ static const char *read_file_item(struct store_node *n, struct word name, struct
 		return "mem has block=512, block=4096 and ro";
 	if (word_is(name, "size") && has_value)
 		return quantity_size(value, &n->size_bytes) && n->size_bytes > 0 ? NULL : bad_size;
+	if (word_is(name, "wait") && has_value)
+		return quantity_time(value, &n->wait_ns) ? NULL : bad_time;
 	if (word_is(name, "direct") && !has_value)
 		n->is_direct = true;
 	else if (word_is(name, "uring") && !has_value)
@@ -160,7 +161,8 @@ static const char *read_file_item(struct store_node *n, struct word name, struct
 	else if (word_is(name, "threads") && !has_value)
 		n->engine = STORE_ENGINE_THREADS;
 	else
-		return "file has size=SIZE, block=512, block=4096, ro, direct, uring and threads";
+		return "file has size=SIZE, block=512, block=4096, ro, direct, wait=TIME, uring and "
+		       "threads";
 	return NULL;
 }
 
@@ -195,6 +197,17 @@ static const char *read_fault_item(struct fault_store_config *c, struct word nam
 	return "fault has seed=N, error=CHANCE, torn=CHANCE, crash=N and at=OFFSET+LENGTH";
 }
 
+static const char *read_mirror_item(struct store_node *n, struct word name, bool has_value)
+{
+	if (word_is(name, "degraded") && !has_value)
+		n->is_degraded_ok = true;
+	else if (word_is(name, "adopt") && !has_value)
+		n->is_adopting = true;
+	else
+		return "mirror has degraded and adopt";
+	return NULL;
+}
+
 static const char *read_named(struct store_node *n, struct word item)
 {
 	const char *equals = item.length > 0 ? memchr(item.at, '=', item.length) : NULL;
@@ -212,6 +225,8 @@ static const char *read_named(struct store_node *n, struct word item)
 		return read_fault_item(&n->fault, name, value);
 	case STORE_KIND_VOLATILE:
 		return read_cache_item(&n->cache, name, value);
+	case STORE_KIND_MIRROR:
+		return read_mirror_item(n, name, value.at != NULL);
 	case STORE_KIND_RIO:
 		if (!word_is(name, "device") || value.length == 0)
 			return "rio has device=NAME";

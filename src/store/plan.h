@@ -40,12 +40,14 @@ struct store_node {
 	bool is_readonly;     /* mem, file */
 	bool is_direct;	      /* file */
 	enum store_engine engine;
+	uint64_t wait_ns; /* file; 0: not said */
 	const char *path; /* file, rio: within the text, not ended by a 0 */
 	uint32_t path_length;
 	const char *device; /* rio: the same */
 	uint32_t device_length;
 	uint64_t unit_bytes; /* stripe */
 	uint64_t delay_ns;   /* delay */
+	bool is_degraded_ok, is_adopting; /* mirror */
 	struct fault_store_config fault;
 	struct volatile_store_config cache;
 };

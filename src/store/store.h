@@ -79,10 +79,10 @@ struct store_request {
 	uint64_t due_ns;
 };
 
-/* What the owner of a device should know: a member of a mirror is left out from now on. */
+/* What the owner of a device should know of a member of a mirror. */
 struct store_event {
-	uint32_t member; /* counted from 0 */
-	enum weft_reason reason;
+	uint32_t member;	 /* counted from 0 */
+	enum weft_reason reason; /* why it is left out from now on; WEFT_OK: it has all the data */
 	int error;
 };
 
@@ -179,12 +179,34 @@ enum weft_reason stripe_store_create(const struct joint_config *c, uint64_t unit
 
 /*
  * Writes go to all members, reads to one in turn. A member that fails what another one did is left
- * out from then on, and an event says so; what all of them fail, fails.
+ * out from then on, and an event says so; what all of them fail, fails. Nothing is written about
+ * that: it is for members that are gone with the process.
  */
 enum weft_reason mirror_store_create(const struct joint_config *c, struct store **out);
 
-/* Bit n is set if member n of this mirror is left out. */
+struct mirror_store_config {
+	struct joint_config joint; /* a member is NULL if it is missing */
+	uint8_t identity[16];	   /* of a mirror that is new: random */
+	bool is_degraded_ok;	   /* goes on without members that may have newer data */
+	bool is_adopting;	   /* overwrites what is where the marks belong */
+};
+
+/*
+ * The same for members that stay: marks in their last 8 KiB (mirror_mark.h) say which of them have
+ * all the data and where writes were under way. The device is as much smaller. Requests wait until
+ * the marks are read, by store_next_done, and all fail if the mirror is then refused. Members that
+ * were left out or are new are copied to, and an event with WEFT_OK says when that is done.
+ */
+enum weft_reason mirror_store_open(const struct mirror_store_config *c, struct store **out);
+
+/* WEFT_R_BUSY: its marks are still being read. Else what came of it; of a refusal, by which member. */
+enum weft_reason mirror_store_opened(const struct store *mirror, uint32_t *member);
+
+/* Bit n is set if member n of this mirror does not have all the data. */
 uint32_t mirror_store_out(const struct store *mirror);
+
+/* False: after a crash or a failed write some region is read from one member only, for now. */
+bool mirror_store_is_equal(const struct store *mirror);
 
 /* ---- Filters -------------------------------------------------------------------------------- */
 

@@ -431,8 +431,7 @@ static void work(struct volatile_store *v, uint64_t now_ns)
 {
 	struct store_request *r;
 
-	while ((v->read_bits != 0 || v->runs_under_way > 0 || v->step == DRAIN_REQUEST) &&
-	       (r = store_next_done(v->below, now_ns))) {
+	while ((r = store_next_done(v->below, now_ns))) {
 		if (r == &v->pass)
 			job_end(v, r);
 		else if ((uintptr_t)r - (uintptr_t)v->reads < sizeof(v->reads))

@@ -1,4 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include <string.h>
+
 #include "store/store.h"
 #include "test.h"
 #include "unit/store/probe.h"
@@ -177,6 +179,7 @@ TEST(test_mirror_write_that_only_a_left_member_has_fails)
 	struct bed b;
 
 	bed_init(&b);
+	c.offset = 512;
 	EXPECT_EQ(store_submit(b.mirror, &a, 0), WEFT_OK);
 	EXPECT_EQ(store_submit(b.mirror, &c, 0), WEFT_OK);
 	probe_end(&b.probes[0], 0, WEFT_OK);
@@ -191,6 +194,92 @@ TEST(test_mirror_write_that_only_a_left_member_has_fails)
 	EXPECT(store_next_done(b.mirror, 0) == &c);
 	EXPECT_EQ(c.reason, WEFT_R_STORE_FULL);
 	EXPECT_EQ(mirror_store_out(b.mirror), 6);
+	store_destroy(b.mirror);
+}
+
+/* One that is late at a slow member must not land there after a newer one. */
+TEST(test_mirror_overlapping_writes_are_done_one_after_the_other)
+{
+	struct store_request a = request(STORE_WRITE), c = request(STORE_WRITE), e, d;
+	struct bed b;
+
+	bed_init(&b);
+	d = c;
+	d.offset = 512;
+	e = c;
+	EXPECT_EQ(store_submit(b.mirror, &a, 0), WEFT_OK);
+	EXPECT_EQ(store_submit(b.mirror, &c, 0), WEFT_OK);
+	EXPECT_EQ(store_submit(b.mirror, &e, 0), WEFT_OK);
+	EXPECT_EQ(store_submit(b.mirror, &d, 0), WEFT_OK);
+	/* The last touches none of the others. */
+	EXPECT_EQ(asked(&b), 222);
+	EXPECT_EQ(b.probes[0].asked[1]->offset, 512);
+	probe_end(&b.probes[0], 0, WEFT_OK);
+	probe_end(&b.probes[1], 0, WEFT_OK);
+	EXPECT(!store_next_done(b.mirror, 0));
+	EXPECT_EQ(asked(&b), 222);
+	probe_end(&b.probes[2], 0, WEFT_OK);
+	EXPECT(store_next_done(b.mirror, 0) == &a);
+	EXPECT_EQ(asked(&b), 333);
+	for (int m = 0; m < MEMBERS; m++)
+		probe_end(&b.probes[m], 2, WEFT_OK);
+	EXPECT(store_next_done(b.mirror, 0) == &c);
+	EXPECT_EQ(asked(&b), 444);
+	for (uint32_t m = 0; m < MEMBERS; m++) {
+		probe_end(&b.probes[m], 1, WEFT_OK);
+		probe_end(&b.probes[m], 3, WEFT_OK);
+	}
+	EXPECT(store_next_done(b.mirror, 0) != NULL);
+	EXPECT(store_next_done(b.mirror, 0) != NULL);
+	store_destroy(b.mirror);
+}
+
+/* Some members may have done it: one of them is read until all have the same. */
+TEST(test_mirror_region_of_a_write_that_all_failed_is_made_equal)
+{
+	struct store_request w = request(STORE_WRITE), r[3];
+	struct bed b;
+
+	bed_init(&b);
+	EXPECT_EQ(store_submit(b.mirror, &w, 0), WEFT_OK);
+	for (int m = 0; m < MEMBERS; m++)
+		probe_end(&b.probes[m], 0, WEFT_R_STORE_FULL);
+	EXPECT(store_next_done(b.mirror, 0) == &w);
+	EXPECT(!mirror_store_is_equal(b.mirror));
+	for (int i = 0; i < 3; i++) {
+		r[i] = request(STORE_READ);
+		EXPECT_EQ(store_submit(b.mirror, &r[i], 0), WEFT_OK);
+	}
+	EXPECT_EQ(asked(&b), 411);
+	for (uint32_t i = 1; i < 4; i++)
+		probe_end(&b.probes[0], i, WEFT_OK);
+	for (int i = 0; i < 3; i++)
+		EXPECT(store_next_done(b.mirror, 0) != NULL);
+	EXPECT_EQ(store_due(b.mirror), 0);
+	store_expire(b.mirror, 0);
+	EXPECT_EQ(asked(&b), 522);
+	/* The second differs. */
+	for (int m = 0; m < MEMBERS; m++) {
+		struct probe *p = &b.probes[m];
+
+		EXPECT_EQ(p->asked[p->asked_count - 1]->length, 4096);
+		memset(p->asked[p->asked_count - 1]->spans[0].bytes, m == 1, 4096);
+		probe_end(p, p->asked_count - 1, WEFT_OK);
+	}
+	EXPECT(!store_next_done(b.mirror, 0));
+	EXPECT_EQ(asked(&b), 532);
+	EXPECT_EQ(b.probes[1].asked[2]->op, STORE_WRITE);
+	EXPECT_EQ(b.probes[1].asked[2]->spans[0].bytes[0], 0);
+	/* A write to it waits meanwhile. */
+	EXPECT_EQ(store_submit(b.mirror, &w, 0), WEFT_OK);
+	EXPECT_EQ(asked(&b), 532);
+	probe_end(&b.probes[1], 2, WEFT_OK);
+	EXPECT(!store_next_done(b.mirror, 0));
+	EXPECT(mirror_store_is_equal(b.mirror));
+	EXPECT_EQ(asked(&b), 643);
+	for (int m = 0; m < MEMBERS; m++)
+		probe_end(&b.probes[m], b.probes[m].asked_count - 1, WEFT_OK);
+	EXPECT(store_next_done(b.mirror, 0) == &w);
 	store_destroy(b.mirror);
 }
 

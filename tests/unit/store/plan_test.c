@@ -34,6 +34,9 @@ TEST(test_plan_reads_memory_and_files)
 	EXPECT_EQ(n->block_bytes, 4096);
 	EXPECT(n->is_direct && !n->is_readonly);
 	EXPECT_EQ(n->engine, STORE_ENGINE_THREADS);
+	EXPECT(is_read("file:/a,wait=10s"));
+	EXPECT_EQ(n->wait_ns, INT64_C(10000000000));
+	EXPECT(!is_read("file:/a,wait=soon"));
 	EXPECT(is_read("file:\"/odd, (name)\",uring"));
 	EXPECT_EQ(n->path_length, 12);
 	EXPECT(memcmp(n->path, "/odd, (name)", 12) == 0);
@@ -126,6 +129,19 @@ TEST(test_plan_reads_volatile_caches)
 	EXPECT(!is_read("volatile:lose=1(mem:1M)"));
 }
 
+TEST(test_plan_reads_what_a_mirror_may_do)
+{
+	const struct store_node *n = plan.nodes;
+
+	EXPECT(is_read("mirror(mem:1M,mem:1M)"));
+	EXPECT(!n[0].is_degraded_ok && !n[0].is_adopting);
+	EXPECT(is_read("mirror:degraded(mem:1M,mem:1M)"));
+	EXPECT(n[0].is_degraded_ok && !n[0].is_adopting);
+	EXPECT(is_read("mirror:adopt,degraded(mem:1M,mem:1M)"));
+	EXPECT(n[0].is_degraded_ok && n[0].is_adopting);
+	EXPECT(!is_read("mirror:degraded=1(mem:1M,mem:1M)"));
+}
+
 TEST(test_plan_refusals_say_where_and_why)
 {
 	static const struct {
@@ -168,7 +184,7 @@ TEST(test_plan_refusals_say_where_and_why)
 		{ "stripe:64k(mem:1G,)", 18, "mem has" },
 		{ "stripe:64k(mem:1G))", 18, "has ended" },
 		{ "stripe:64k(mem:1G)x", 18, "has ended" },
-		{ "mirror:2(mem:1G)", 7, "no more" },
+		{ "mirror:2(mem:1G)", 7, "mirror has" },
 		{ "delay:1(mem:1G)", 6, "a time" },
 		{ "delay:1ms(mem:1G,mem:1G)", 17, "too many" },
 		{ "fault:error=1.1(mem:1G)", 6, "a chance" },

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * What the parts of a mirror share.
+ *
+ * Members are current (they have all the data, reads go to them), behind (they get all writes and
+ * are being copied to) or out. Sets of members are bits. The marks (mirror_mark.h) name the current
+ * ones, and before a write goes out, its regions are dirty in the marks of all current members.
+ *
+ * A write is acknowledged when every member has it that some mark may call current: the write waits
+ * until a mark without the others is stable.
+ */
+#pragma once
+
+#include "store/joint.h"
+#include "store/mirror_mark.h"
+
+enum { SYNC_CHUNK_BYTES = 64 * 1024 };
+
+enum mirror_phase {
+	MIRROR_OPENING, /* the marks are read, decided on, and written */
+	MIRROR_OPEN,
+	MIRROR_REFUSED
+};
+
+/* A request of the mirror itself. */
+enum own_kind { OWN_MARK, OWN_SYNC, OWN_FLUSH };
+
+struct own_request {
+	struct store_request request;
+	enum own_kind kind;
+	uint32_t member;
+	struct span span;
+};
+
+struct member_state {
+	uint8_t *mark_bytes; /* MARK_AREA_BYTES: what was read at first, then one mark */
+	uint8_t *sync_bytes; /* SYNC_CHUNK_BYTES */
+	struct own_request mark, sync, flush;
+	bool has_event;
+	struct store_event event;
+};
+
+/* Which bits are set for the regions. */
+struct region_set {
+	uint64_t words[MARK_WORDS];
+};
+
+/* Writing the marks: one at a time, to all current members. */
+struct mirror_marks {
+	bool is_wanted; /* what is to be in them has changed */
+	uint32_t pending;
+	uint32_t on;	     /* members this one goes to */
+	uint32_t failed;     /* of those */
+	uint32_t set;	     /* of this one: who is current */
+	uint32_t set_stable; /* who may be current by some mark that is out there */
+	uint64_t generation, serial;
+	struct region_set dirty;  /* what is to be in them */
+	struct region_set coming; /* what is in the one under way */
+	struct region_set stable; /* dirty in every mark that may be found */
+	struct list waiting;	  /* jobs whose regions are not dirty yet, or whose members left */
+};
+
+/* Copying, a chunk at a time. */
+enum sync_step { SYNC_IDLE, SYNC_LOCK, SYNC_READ, SYNC_WRITE };
+
+struct mirror_sync {
+	enum sync_step step;
+	uint32_t region;
+	uint64_t at, length; /* the chunk; no write to it goes out while it is copied */
+	bool is_again;	     /* the region has become unequal once more */
+	bool has_work;	     /* some region may be unequal or uncopied, or a member behind */
+	uint32_t source, targets, pending, failed;
+	struct region_set unequal;  /* current members may differ there: one of them is read */
+	struct region_set uncopied; /* members behind do not have it */
+	uint64_t after_ns;
+};
+
+/* Making regions clean again: a flush, then marks. */
+struct mirror_clean {
+	uint32_t pending, on, failed;
+	bool is_admitting; /* the flush is for members that were behind */
+	bool has_dirty;	   /* some region may be dirty */
+	struct region_set candidates;
+	struct region_set recent; /* written since the last look */
+	uint64_t due_ns;
+};
+
+struct mirror_store {
+	struct store store;
+	struct joint joint;
+	struct member_state states[STORE_MEMBERS_MAX];
+	bool has_marks;
+	enum mirror_phase phase;
+	bool is_settling, has_settled;
+	bool is_degraded_ok, is_adopting;
+	uint8_t identity[MARK_IDENTITY_BYTES];
+	enum weft_reason refusal;
+	uint32_t refused_member;
+	uint64_t region_bytes;
+	uint32_t region_count;
+	uint32_t present, current, behind; /* sets of members */
+	uint32_t turn;			   /* who reads next */
+	uint32_t own_under_way;
+	bool is_reading_marks;
+	struct list changes; /* jobs that write */
+	struct mirror_marks marks;
+	struct mirror_sync sync;
+	struct mirror_clean clean;
+};
+
+static inline uint32_t set_of(uint32_t member)
+{
+	return UINT32_C(1) << member;
+}
+
+static inline uint32_t set_first(uint32_t set)
+{
+	return (uint32_t)__builtin_ctz(set);
+}
+
+static inline bool region_has(const struct region_set *s, uint32_t region)
+{
+	return s->words[region / 64] >> region % 64 & 1;
+}
+
+static inline void region_add(struct region_set *s, uint32_t region)
+{
+	s->words[region / 64] |= UINT64_C(1) << region % 64;
+}
+
+static inline void region_remove(struct region_set *s, uint32_t region)
+{
+	s->words[region / 64] &= ~(UINT64_C(1) << region % 64);
+}
+
+static inline bool region_none(const struct region_set *s)
+{
+	uint64_t any = 0;
+
+	for (uint32_t i = 0; i < MARK_WORDS; i++)
+		any |= s->words[i];
+	return any == 0;
+}
+
+/* ---- mirror_store.c ------------------------------------------------------------------------- */
+
+/* The member is neither read nor written from now on. It is current and not the last, or behind. */
+void mirror_leave(struct mirror_store *mi, uint32_t member, const struct store_request *why);
+
+/* A member cannot be read when the mirror is opened. */
+void mirror_lose(struct mirror_store *mi, uint32_t member, const struct store_request *why);
+
+/* Does a write to the range wait for the end of another? */
+bool mirror_is_changing(const struct mirror_store *mi, uint64_t offset, uint64_t length);
+
+/* The write may have been done here and not there: all its regions are read from one member. */
+void mirror_unequal(struct mirror_store *mi, uint64_t offset, uint64_t length);
+
+/* A member does a request of the mirror's own. */
+void mirror_own_submit(struct mirror_store *mi, struct own_request *o, uint64_t now_ns);
+
+/* What waits for marks: goes on, or ends with what the marks failed of (NULL: they did not). */
+void mirror_marked(struct mirror_store *mi, const struct store_request *failure, uint64_t now_ns);
+
+/* ---- mirror_marks.c ------------------------------------------------------------------------- */
+
+/* Are all regions of the range dirty in every mark? Else they will be. */
+bool marks_cover(struct mirror_store *mi, uint64_t offset, uint64_t length);
+
+/* Writes them if that is wanted and not under way. */
+void marks_go(struct mirror_store *mi, uint64_t now_ns);
+void marks_done(struct mirror_store *mi, struct own_request *o, uint64_t now_ns);
+
+/* Reads the marks of all members that are there. */
+void marks_read(struct mirror_store *mi, uint64_t now_ns);
+
+/* ---- mirror_sync.c -------------------------------------------------------------------------- */
+
+void sync_go(struct mirror_store *mi, uint64_t now_ns);
+void sync_done(struct mirror_store *mi, struct own_request *o, uint64_t now_ns);
+
+/* A look at what can be clean again: now, or when it is time. */
+void clean_go(struct mirror_store *mi, bool is_now, uint64_t now_ns);
+void clean_done(struct mirror_store *mi, struct own_request *o, uint64_t now_ns);
+
+/* When sync_go or clean_go have something to do by themselves. */
+uint64_t sync_due(const struct mirror_store *mi);

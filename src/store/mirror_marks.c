@@ -1,0 +1,301 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <string.h>
+
+#include "store/mirror_inside.h"
+
+/* ---- Writing -------------------------------------------------------------------------------- */
+
+bool marks_cover(struct mirror_store *mi, uint64_t offset, uint64_t length)
+{
+	uint32_t first = (uint32_t)(offset / mi->region_bytes);
+	uint32_t last = (uint32_t)((offset + length - 1) / mi->region_bytes);
+	bool is_covered = true;
+
+	if (!mi->has_marks)
+		return true;
+	for (uint32_t i = first; i <= last; i++) {
+		region_add(&mi->clean.recent, i);
+		if (region_has(&mi->marks.stable, i) && region_has(&mi->marks.dirty, i))
+			continue;
+		region_add(&mi->marks.dirty, i);
+		mi->marks.is_wanted = true;
+		is_covered = false;
+	}
+	return is_covered;
+}
+
+static uint64_t area_offset(const struct mirror_store *mi, uint32_t member)
+{
+	return mi->joint.members[member]->shape.size_bytes - MARK_AREA_BYTES;
+}
+
+static void mark_write(struct mirror_store *mi, uint32_t member, uint64_t now_ns)
+{
+	const struct mirror_marks *marks = &mi->marks;
+	struct member_state *state = &mi->states[member];
+	struct own_request *o = &state->mark;
+	struct mirror_mark mark = { .generation = marks->generation,
+				    .serial = marks->serial,
+				    .size_bytes = mi->store.shape.size_bytes,
+				    .region_bytes = mi->region_bytes,
+				    .members = marks->set,
+				    .number = member };
+	uint32_t can = mi->joint.members[member]->shape.can;
+
+	memcpy(mark.identity, mi->identity, sizeof(mark.identity));
+	/* Of a member that is not current the bits mean nothing. */
+	if (marks->set & set_of(member))
+		memcpy(mark.dirty, marks->coming.words, sizeof(mark.dirty));
+	mark_encode(&mark, state->mark_bytes);
+	o->kind = OWN_MARK;
+	o->span = (struct span){ state->mark_bytes, MARK_BYTES };
+	o->request = (struct store_request){
+		.op = STORE_WRITE,
+		.flags = can & STORE_CAN_FUA ? STORE_FUA : 0,
+		.offset = area_offset(mi, member) + marks->serial % 2 * MARK_BYTES,
+		.length = MARK_BYTES,
+		.spans = &o->span,
+		.span_count = 1,
+	};
+	mirror_own_submit(mi, o, now_ns);
+}
+
+void marks_go(struct mirror_store *mi, uint64_t now_ns)
+{
+	struct mirror_marks *marks = &mi->marks;
+
+	if (!mi->has_marks || !marks->is_wanted || marks->pending > 0 ||
+	    mi->store.shape.is_readonly || mi->phase == MIRROR_REFUSED)
+		return;
+	marks->is_wanted = false;
+	marks->serial++;
+	marks->set = mi->current;
+	/* One that is copied to says from the beginning that it is not complete. */
+	marks->on = mi->current | (mi->phase == MIRROR_OPENING ? mi->behind : 0);
+	marks->failed = 0;
+	marks->coming = marks->dirty;
+	for (uint32_t i = 0; i < MARK_WORDS; i++)
+		marks->stable.words[i] &= marks->coming.words[i];
+	marks->set_stable |= marks->set;
+	marks->pending = (uint32_t)__builtin_popcount(marks->on);
+	for (uint32_t m = 0; m < mi->joint.count; m++) {
+		if (marks->on & set_of(m))
+			mark_write(mi, m, now_ns);
+	}
+}
+
+static void marks_fail(struct mirror_store *mi, const struct store_request *why, uint64_t now_ns)
+{
+	if (mi->phase == MIRROR_OPENING) {
+		mi->phase = MIRROR_REFUSED;
+		mi->refusal = why->reason;
+		mi->refused_member = set_first(mi->marks.failed);
+	}
+	mirror_marked(mi, why, now_ns);
+}
+
+static void marks_written(struct mirror_store *mi, uint64_t now_ns)
+{
+	struct mirror_marks *marks = &mi->marks;
+	const struct store_request *why = NULL;
+	uint32_t failed_current = marks->failed & mi->current;
+
+	if (marks->failed)
+		why = &mi->states[set_first(marks->failed)].mark.request;
+	if ((marks->on & ~marks->failed & mi->current) == 0) {
+		marks_fail(mi, why, now_ns);
+		return;
+	}
+	for (uint32_t m = 0; m < mi->joint.count; m++) {
+		if (marks->failed & (mi->current | mi->behind) & set_of(m))
+			mirror_leave(mi, m, &mi->states[m].mark.request);
+	}
+	if (!failed_current) {
+		marks->set_stable = marks->set;
+		marks->stable = marks->coming;
+		for (uint32_t i = 0; i < MARK_WORDS; i++)
+			mi->clean.has_dirty |= marks->stable.words[i] != 0;
+		if (mi->phase == MIRROR_OPENING)
+			mi->phase = MIRROR_OPEN;
+		mirror_marked(mi, NULL, now_ns);
+	}
+	marks_go(mi, now_ns);
+}
+
+/* ---- Opening -------------------------------------------------------------------------------- */
+
+void marks_read(struct mirror_store *mi, uint64_t now_ns)
+{
+	mi->marks.pending = (uint32_t)__builtin_popcount(mi->present);
+	for (uint32_t m = 0; m < mi->joint.count; m++) {
+		struct own_request *o = &mi->states[m].mark;
+
+		if (!(mi->present & set_of(m)))
+			continue;
+		o->kind = OWN_MARK;
+		o->span = (struct span){ mi->states[m].mark_bytes, MARK_AREA_BYTES };
+		o->request = (struct store_request){ .op = STORE_READ,
+						     .offset = area_offset(mi, m),
+						     .length = MARK_AREA_BYTES,
+						     .spans = &o->span,
+						     .span_count = 1 };
+		mirror_own_submit(mi, o, now_ns);
+	}
+}
+
+static void refuse(struct mirror_store *mi, enum weft_reason reason, uint32_t member)
+{
+	mi->phase = MIRROR_REFUSED;
+	mi->refusal = reason;
+	mi->refused_member = member;
+}
+
+struct look {
+	struct mirror_mark best; /* of the highest generation */
+	uint32_t marked, other;	 /* members with marks, with something else */
+	uint64_t serial;	 /* the highest */
+};
+
+static void look_at_all(struct mirror_store *mi, struct look *look)
+{
+	struct mirror_mark mark;
+
+	for (uint32_t m = 0; m < mi->joint.count; m++) {
+		enum mark_area area;
+
+		if (!(mi->present & set_of(m)))
+			continue;
+		area = mark_area_read(&mark, mi->states[m].mark_bytes);
+		if (area == MARK_AREA_OTHER)
+			look->other |= set_of(m);
+		if (area != MARK_AREA_MARK)
+			continue;
+		look->marked |= set_of(m);
+		if (mark.serial > look->serial)
+			look->serial = mark.serial;
+		if (mark.generation > look->best.generation)
+			look->best = mark;
+	}
+}
+
+/* Who has all the data of the highest generation, and which regions may differ there. */
+static void find_current(struct mirror_store *mi, const struct look *look)
+{
+	struct mirror_mark mark;
+
+	for (uint32_t m = 0; m < mi->joint.count && mi->phase != MIRROR_REFUSED; m++) {
+		const struct mirror_mark *best = &look->best;
+
+		if (!(mi->present & set_of(m)))
+			continue;
+		if (area_offset(mi, m) < best->size_bytes)
+			refuse(mi, WEFT_R_STORE_MIRROR_FOREIGN, m);
+		if (!(look->marked & set_of(m)))
+			continue;
+		(void)mark_area_read(&mark, mi->states[m].mark_bytes);
+		if (memcmp(mark.identity, best->identity, sizeof(mark.identity)) != 0 ||
+		    mark.number != m || mark.size_bytes != best->size_bytes)
+			refuse(mi, WEFT_R_STORE_MIRROR_FOREIGN, m);
+		if (mark.generation != best->generation)
+			continue;
+		/* Each was used without the other: which one is right is not for us to say. */
+		if (mark.members != best->members)
+			refuse(mi, WEFT_R_STORE_MIRROR_STALE, m);
+		if (!(best->members & set_of(m)))
+			continue;
+		mi->current |= set_of(m);
+		for (uint32_t i = 0; i < MARK_WORDS; i++)
+			mi->marks.dirty.words[i] |= mark.dirty[i];
+	}
+}
+
+static void open_marked(struct mirror_store *mi, const struct look *look)
+{
+	uint32_t missing = look->best.members & ~look->marked;
+
+	find_current(mi, look);
+	if (mi->phase == MIRROR_REFUSED)
+		return;
+	if (missing && !mi->is_degraded_ok) {
+		refuse(mi, WEFT_R_STORE_MIRROR_MISSING, set_first(missing));
+		return;
+	}
+	if (!mi->current) {
+		refuse(mi, WEFT_R_STORE_MIRROR_STALE, set_first(look->marked));
+		return;
+	}
+	memcpy(mi->identity, look->best.identity, sizeof(mi->identity));
+	mi->store.shape.size_bytes = look->best.size_bytes;
+	mi->marks.serial = look->serial;
+	mi->marks.generation = look->best.generation + (look->best.members != mi->current);
+	mi->marks.set_stable = look->best.members;
+	if ((mi->current & (mi->current - 1)) != 0) {
+		memcpy(&mi->sync.unequal, &mi->marks.dirty, sizeof(mi->sync.unequal));
+		mi->sync.has_work = !region_none(&mi->sync.unequal);
+	}
+}
+
+/* The first has the data, whatever that is; the others become like it. */
+static void open_new(struct mirror_store *mi)
+{
+	mi->current = set_of(set_first(mi->present));
+	mi->marks.generation = 1;
+}
+
+static void open_decide(struct mirror_store *mi, uint64_t now_ns)
+{
+	uint32_t all = set_of(mi->joint.count) - 1;
+	struct look look = { 0 };
+
+	look_at_all(mi, &look);
+	if (look.marked)
+		open_marked(mi, &look);
+	else if (mi->present != all && !mi->is_degraded_ok)
+		refuse(mi, WEFT_R_STORE_MIRROR_MISSING, set_first(all & ~mi->present));
+	else if (mi->present)
+		open_new(mi);
+	else
+		refuse(mi, mi->states[0].mark.request.reason, 0);
+	if (mi->phase != MIRROR_REFUSED && look.other && !mi->is_adopting)
+		refuse(mi, WEFT_R_STORE_MIRROR_UNMARKED, set_first(look.other));
+	if (mi->phase == MIRROR_REFUSED)
+		return;
+	mi->region_bytes = mark_region_bytes(mi->store.shape.size_bytes);
+	mi->region_count = (uint32_t)((mi->store.shape.size_bytes - 1) / mi->region_bytes) + 1;
+	if (mi->store.shape.is_readonly) {
+		mi->phase = MIRROR_OPEN;
+		return;
+	}
+	mi->behind = mi->present & ~mi->current;
+	for (uint32_t i = 0; i < mi->region_count && mi->behind; i++)
+		region_add(&mi->sync.uncopied, i);
+	mi->sync.has_work |= mi->behind != 0;
+	mi->marks.is_wanted = true;
+	marks_go(mi, now_ns);
+}
+
+void marks_done(struct mirror_store *mi, struct own_request *o, uint64_t now_ns)
+{
+	const struct store_shape *shape = &mi->joint.members[o->member]->shape;
+	bool is_ok = o->request.reason == WEFT_OK;
+
+	if (is_ok && o->request.op == STORE_WRITE && !(shape->can & STORE_CAN_FUA) &&
+	    (shape->can & STORE_CAN_FLUSH)) {
+		o->request = (struct store_request){ .op = STORE_FLUSH };
+		mirror_own_submit(mi, o, now_ns);
+		return;
+	}
+	if (!is_ok)
+		mi->marks.failed |= set_of(o->member);
+	if (--mi->marks.pending > 0)
+		return;
+	if (o->request.op != STORE_READ) {
+		marks_written(mi, now_ns);
+		return;
+	}
+	for (uint32_t m = 0; m < mi->joint.count; m++) {
+		if (mi->marks.failed & set_of(m))
+			mirror_lose(mi, m, &mi->states[m].mark.request);
+	}
+	open_decide(mi, now_ns);
+}

@@ -1,0 +1,312 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Making members equal, and regions clean.
+ *
+ * A chunk is read from the first current member and from all that are to be like it, and written
+ * where it differs: what is equal costs no writes, and holes of files stay holes. Writes to the chunk
+ * wait meanwhile.
+ */
+#include <string.h>
+
+#include "base/least.h"
+#include "store/mirror_inside.h"
+
+static const uint64_t clean_after_ns = UINT64_C(2000000000), again_after_ns = UINT64_C(1000000000);
+
+/* ---- Copying -------------------------------------------------------------------------------- */
+
+static bool may_sync(const struct mirror_store *mi)
+{
+	return mi->phase == MIRROR_OPEN && !mi->is_settling && !mi->store.shape.is_readonly &&
+	       mi->sync.has_work;
+}
+
+static bool region_next(struct mirror_store *mi)
+{
+	struct mirror_sync *sync = &mi->sync;
+
+	for (uint32_t i = 0; i < MARK_WORDS; i++) {
+		uint64_t word = sync->unequal.words[i] ? sync->unequal.words[i]
+						       : sync->uncopied.words[i];
+
+		if (word == 0)
+			continue;
+		sync->region = i * 64 + (uint32_t)__builtin_ctzll(word);
+		sync->at = sync->region * mi->region_bytes;
+		sync->is_again = false;
+		return true;
+	}
+	return false;
+}
+
+static void own_read_write(struct mirror_store *mi, uint32_t set, enum store_op op, uint64_t now_ns)
+{
+	struct mirror_sync *sync = &mi->sync;
+
+	sync->pending = (uint32_t)__builtin_popcount(set);
+	sync->failed = 0;
+	for (uint32_t m = 0; m < mi->joint.count; m++) {
+		struct own_request *o = &mi->states[m].sync;
+		uint8_t *bytes = mi->states[op == STORE_WRITE ? sync->source : m].sync_bytes;
+
+		if (!(set & set_of(m)))
+			continue;
+		o->kind = OWN_SYNC;
+		o->span = (struct span){ bytes, (size_t)sync->length };
+		o->request = (struct store_request){ .op = op,
+						     .offset = sync->at,
+						     .length = sync->length,
+						     .spans = &o->span,
+						     .span_count = 1 };
+		mirror_own_submit(mi, o, now_ns);
+	}
+}
+
+static uint64_t region_end(const struct mirror_store *mi)
+{
+	return least((mi->sync.region + UINT64_C(1)) * mi->region_bytes,
+		     mi->store.shape.size_bytes);
+}
+
+/* The chunk is equal on all: on to the next one of the region, if there is one. */
+static void chunk_end(struct mirror_store *mi)
+{
+	struct mirror_sync *sync = &mi->sync;
+
+	sync->at += sync->length;
+	sync->step = SYNC_LOCK;
+	if (sync->at < region_end(mi))
+		return;
+	sync->at = sync->region * mi->region_bytes;
+	sync->step = SYNC_IDLE;
+	if (!sync->is_again) {
+		region_remove(&sync->unequal, sync->region);
+		region_remove(&sync->uncopied, sync->region);
+	}
+}
+
+static void chunk_read(struct mirror_store *mi, uint64_t now_ns)
+{
+	struct mirror_sync *sync = &mi->sync;
+
+	sync->source = set_first(mi->current);
+	sync->targets = 0;
+	if (region_has(&sync->unequal, sync->region))
+		sync->targets |= mi->current & ~set_of(sync->source);
+	if (region_has(&sync->uncopied, sync->region))
+		sync->targets |= mi->behind;
+	if (sync->targets == 0) {
+		sync->at = region_end(mi);
+		sync->length = 0;
+		chunk_end(mi);
+		return;
+	}
+	sync->step = SYNC_READ;
+	own_read_write(mi, sync->targets | set_of(sync->source), STORE_READ, now_ns);
+}
+
+void sync_go(struct mirror_store *mi, uint64_t now_ns)
+{
+	struct mirror_sync *sync = &mi->sync;
+
+	while (sync->step == SYNC_IDLE || sync->step == SYNC_LOCK) {
+		if (!may_sync(mi) || now_ns < sync->after_ns) {
+			sync->step = SYNC_IDLE;
+			return;
+		}
+		if (sync->step == SYNC_IDLE && !region_next(mi)) {
+			sync->has_work = mi->behind != 0;
+			/* A flush that has begun may be older than the last copy. */
+			if (mi->behind && mi->clean.pending == 0) {
+				mi->clean.is_admitting = true;
+				clean_go(mi, true, now_ns);
+			}
+			return;
+		}
+		sync->step = SYNC_LOCK;
+		sync->length = least(SYNC_CHUNK_BYTES, region_end(mi) - sync->at);
+		if (mirror_is_changing(mi, sync->at, sync->length))
+			return;
+		chunk_read(mi, now_ns);
+	}
+}
+
+/* What no current member can read cannot be copied: members behind are out, the others stay. */
+static void sync_failed(struct mirror_store *mi, uint64_t now_ns)
+{
+	struct mirror_sync *sync = &mi->sync;
+	bool is_hopeless = (mi->current & ~sync->failed) == 0;
+	uint32_t leaving = is_hopeless ? mi->behind : sync->failed & (mi->current | mi->behind);
+
+	for (uint32_t m = 0; m < mi->joint.count; m++) {
+		uint32_t why = is_hopeless ? sync->source : m;
+
+		if (leaving & set_of(m))
+			mirror_leave(mi, m, &mi->states[why].sync.request);
+	}
+	sync->step = is_hopeless ? SYNC_IDLE : SYNC_LOCK;
+	if (is_hopeless)
+		sync->after_ns = now_ns + again_after_ns;
+	marks_go(mi, now_ns);
+}
+
+static uint32_t differing(const struct mirror_store *mi)
+{
+	const struct mirror_sync *sync = &mi->sync;
+	uint32_t set = 0;
+
+	for (uint32_t m = 0; m < mi->joint.count; m++) {
+		if (sync->targets & (mi->current | mi->behind) & set_of(m) &&
+		    memcmp(mi->states[m].sync_bytes, mi->states[sync->source].sync_bytes,
+			   (size_t)sync->length) != 0)
+			set |= set_of(m);
+	}
+	return set;
+}
+
+void sync_done(struct mirror_store *mi, struct own_request *o, uint64_t now_ns)
+{
+	struct mirror_sync *sync = &mi->sync;
+	uint32_t set;
+
+	if (o->request.reason != WEFT_OK)
+		sync->failed |= set_of(o->member);
+	if (--sync->pending > 0)
+		return;
+	if (sync->failed) {
+		sync_failed(mi, now_ns);
+	} else if (sync->step == SYNC_READ) {
+		set = differing(mi);
+		if (set) {
+			sync->step = SYNC_WRITE;
+			own_read_write(mi, set, STORE_WRITE, now_ns);
+			return;
+		}
+		chunk_end(mi);
+	} else {
+		chunk_end(mi);
+	}
+	sync_go(mi, now_ns);
+}
+
+/* ---- Clean ---------------------------------------------------------------------------------- */
+
+/* Regions that were not written since the last look and have no write under way. */
+static bool candidates_find(struct mirror_store *mi, bool is_now)
+{
+	struct mirror_clean *clean = &mi->clean;
+	uint64_t any = 0;
+
+	for (uint32_t i = 0; i < MARK_WORDS; i++)
+		clean->candidates.words[i] = mi->marks.stable.words[i] & mi->marks.dirty.words[i] &
+					     ~mi->sync.unequal.words[i] &
+					     (is_now ? ~UINT64_C(0) : ~clean->recent.words[i]);
+	for (const struct list *l = mi->changes.next; l != &mi->changes; l = l->next) {
+		const struct store_request *r = CONTAINER_OF(l, struct job, change)->whole;
+		uint64_t last = (r->offset + r->length - 1) / mi->region_bytes;
+
+		for (uint64_t i = r->offset / mi->region_bytes; i <= last; i++)
+			region_remove(&clean->candidates, (uint32_t)i);
+	}
+	memset(&clean->recent, 0, sizeof(clean->recent));
+	for (uint32_t i = 0; i < MARK_WORDS; i++)
+		any |= clean->candidates.words[i];
+	return any != 0;
+}
+
+static bool may_clean(const struct mirror_store *mi)
+{
+	return mi->has_marks && mi->phase == MIRROR_OPEN && mi->clean.pending == 0 &&
+	       !mi->store.shape.is_readonly;
+}
+
+static void flushed(struct mirror_store *mi, uint64_t now_ns)
+{
+	struct mirror_clean *clean = &mi->clean;
+
+	for (uint32_t i = 0; i < MARK_WORDS; i++) {
+		uint64_t gone = clean->candidates.words[i] & ~clean->recent.words[i] &
+				~mi->sync.unequal.words[i];
+
+		mi->marks.dirty.words[i] &= ~gone;
+		mi->marks.is_wanted |= gone != 0;
+	}
+	if (clean->is_admitting && region_none(&mi->sync.uncopied)) {
+		for (uint32_t m = 0; m < mi->joint.count; m++) {
+			if (!(mi->behind & set_of(m)))
+				continue;
+			mi->states[m].has_event = true;
+			mi->states[m].event = (struct store_event){ .member = m };
+		}
+		mi->current |= mi->behind;
+		mi->marks.is_wanted |= mi->behind != 0;
+		mi->marks.generation += mi->behind != 0;
+		mi->behind = 0;
+	}
+	clean->is_admitting = false;
+	clean->has_dirty = !region_none(&mi->marks.dirty);
+	marks_go(mi, now_ns);
+}
+
+void clean_go(struct mirror_store *mi, bool is_now, uint64_t now_ns)
+{
+	struct mirror_clean *clean = &mi->clean;
+
+	if (!may_clean(mi) || (!is_now && (now_ns < clean->due_ns || !clean->has_dirty)))
+		return;
+	clean->due_ns = now_ns + clean_after_ns;
+	if (!candidates_find(mi, is_now && mi->is_settling) && !clean->is_admitting) {
+		clean->has_dirty = !region_none(&mi->marks.dirty);
+		return;
+	}
+	if (!(mi->store.shape.can & STORE_CAN_FLUSH)) {
+		flushed(mi, now_ns);
+		return;
+	}
+	clean->on = mi->current | mi->behind;
+	clean->failed = 0;
+	clean->pending = (uint32_t)__builtin_popcount(clean->on);
+	for (uint32_t m = 0; m < mi->joint.count; m++) {
+		struct own_request *o = &mi->states[m].flush;
+
+		if (!(clean->on & set_of(m)))
+			continue;
+		o->kind = OWN_FLUSH;
+		o->request = (struct store_request){ .op = STORE_FLUSH };
+		mirror_own_submit(mi, o, now_ns);
+	}
+}
+
+void clean_done(struct mirror_store *mi, struct own_request *o, uint64_t now_ns)
+{
+	struct mirror_clean *clean = &mi->clean;
+
+	if (o->request.reason != WEFT_OK)
+		clean->failed |= set_of(o->member);
+	if (--clean->pending > 0)
+		return;
+	if ((clean->on & ~clean->failed & mi->current) == 0) {
+		/* What all fail leaves them as they are; the next look tries again. */
+		clean->is_admitting = false;
+		mi->sync.after_ns = now_ns + again_after_ns;
+		return;
+	}
+	for (uint32_t m = 0; m < mi->joint.count; m++) {
+		if (clean->failed & (mi->current | mi->behind) & set_of(m))
+			mirror_leave(mi, m, &mi->states[m].flush.request);
+	}
+	flushed(mi, now_ns);
+}
+
+uint64_t sync_due(const struct mirror_store *mi)
+{
+	uint64_t due_ns = STORE_NEVER;
+
+	if (mi->phase == MIRROR_OPENING && !mi->is_reading_marks)
+		return 0;
+	if (may_sync(mi) && mi->sync.step == SYNC_IDLE && mi->clean.pending == 0)
+		due_ns = mi->sync.after_ns;
+	if (may_clean(mi) && mi->clean.has_dirty && mi->clean.due_ns < due_ns)
+		due_ns = mi->clean.due_ns;
+	return due_ns;
+}

@@ -1,0 +1,325 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Marks of mirrors: their bytes, when they are written, and what waits for them. */
+#include <string.h>
+
+#include "store/mirror_mark.h"
+#include "store/store.h"
+#include "test.h"
+#include "unit/store/probe.h"
+
+enum { DATA = 64 * 1024, SIZE = DATA + MARK_AREA_BYTES };
+
+static uint8_t bytes[512], area[MARK_AREA_BYTES];
+static const struct span span = { bytes, sizeof(bytes) };
+
+/* ---- Bytes ---------------------------------------------------------------------------------- */
+
+static struct mirror_mark sample(uint64_t serial)
+{
+	struct mirror_mark m = { .identity = { 1, 2, 3 },
+				 .generation = 5,
+				 .serial = serial,
+				 .size_bytes = DATA,
+				 .region_bytes = 4096,
+				 .members = 3,
+				 .number = 1 };
+
+	m.dirty[0] = 0x8001;
+	return m;
+}
+
+TEST(test_mirror_mark_reads_as_it_was_written)
+{
+	struct mirror_mark m = sample(8), back;
+
+	m.dirty[MARK_WORDS - 1] = UINT64_C(1) << 63;
+	mark_encode(&m, area);
+	EXPECT(memcmp(area, "weftmirr", 8) == 0);
+	EXPECT(mark_decode(&back, area));
+	EXPECT(memcmp(&m, &back, sizeof(m)) == 0);
+}
+
+TEST(test_mirror_mark_with_any_changed_byte_is_refused)
+{
+	struct mirror_mark m = sample(8), back;
+
+	mark_encode(&m, area);
+	for (int i = 0; i < MARK_BYTES; i++) {
+		area[i] ^= 0x10;
+		EXPECT(!mark_decode(&back, area));
+		area[i] ^= 0x10;
+	}
+	EXPECT(mark_decode(&back, area));
+}
+
+TEST(test_mirror_mark_of_two_copies_the_later_whole_one_counts)
+{
+	struct mirror_mark m = sample(8), n = sample(9), back;
+
+	memset(area, 0, sizeof(area));
+	EXPECT_EQ(mark_area_read(&back, area), MARK_AREA_BLANK);
+	area[700] = 1;
+	EXPECT_EQ(mark_area_read(&back, area), MARK_AREA_OTHER);
+	mark_encode(&m, area);
+	EXPECT_EQ(mark_area_read(&back, area), MARK_AREA_MARK);
+	EXPECT_EQ(back.serial, 8);
+	mark_encode(&n, area + MARK_BYTES);
+	EXPECT_EQ(mark_area_read(&back, area), MARK_AREA_MARK);
+	EXPECT_EQ(back.serial, 9);
+	/* The later one was cut short. */
+	memset(area + MARK_BYTES + 512, 0, 512);
+	EXPECT_EQ(mark_area_read(&back, area), MARK_AREA_MARK);
+	EXPECT_EQ(back.serial, 8);
+}
+
+TEST(test_mirror_mark_regions_are_at_most_16384)
+{
+	EXPECT_EQ(mark_region_bytes(512), 4096);
+	EXPECT_EQ(mark_region_bytes(UINT64_C(64) << 20), 4096);
+	EXPECT_EQ(mark_region_bytes((UINT64_C(64) << 20) + 1), 8192);
+	EXPECT_EQ(mark_region_bytes(UINT64_C(1) << 40), 64 << 20);
+}
+
+/* ---- When they are written ------------------------------------------------------------------ */
+
+struct bed {
+	struct probe probes[2];
+	struct store *mirror;
+};
+
+static struct store_request *asked(struct probe *p, uint32_t n)
+{
+	REQUIRE(n < p->asked_count && p->asked[n]);
+	return p->asked[n];
+}
+
+/* Both members have marks and are current: the mirror is open, with one mark written. */
+static void bed_init(struct bed *b)
+{
+	struct store *members[2] = { &b->probes[0].store, &b->probes[1].store };
+	struct mirror_store_config c = { .joint = { members, 2, 6 } };
+	struct mirror_mark m = sample(8);
+	uint32_t member;
+
+	m.dirty[0] = 0;
+	for (uint32_t i = 0; i < 2; i++)
+		probe_init(&b->probes[i], SIZE);
+	REQUIRE(mirror_store_open(&c, &b->mirror) == WEFT_OK);
+	EXPECT_EQ(b->mirror->shape.size_bytes, DATA);
+	EXPECT(!store_next_done(b->mirror, 0));
+	EXPECT_EQ(mirror_store_opened(b->mirror, &member), WEFT_R_BUSY);
+	for (uint32_t i = 0; i < 2; i++) {
+		struct store_request *r = asked(&b->probes[i], 0);
+
+		EXPECT_EQ(r->op, STORE_READ);
+		EXPECT_EQ(r->offset, DATA);
+		EXPECT_EQ(r->length, MARK_AREA_BYTES);
+		m.number = i;
+		memset(r->spans[0].bytes, 0, MARK_AREA_BYTES);
+		mark_encode(&m, r->spans[0].bytes);
+		probe_end(&b->probes[i], 0, WEFT_OK);
+	}
+	EXPECT(!store_next_done(b->mirror, 0));
+	for (uint32_t i = 0; i < 2; i++) {
+		struct store_request *r = asked(&b->probes[i], 1);
+
+		EXPECT_EQ(r->op, STORE_WRITE);
+		EXPECT_EQ(r->flags, STORE_FUA);
+		/* The copy that is not the latest is overwritten. */
+		EXPECT_EQ(r->offset, DATA + MARK_BYTES);
+		EXPECT_EQ(mirror_store_opened(b->mirror, &member), WEFT_R_BUSY);
+		probe_end(&b->probes[i], 1, WEFT_OK);
+	}
+	EXPECT(!store_next_done(b->mirror, 0));
+	EXPECT_EQ(mirror_store_opened(b->mirror, &member), WEFT_OK);
+	EXPECT_EQ(mirror_store_out(b->mirror), 0);
+}
+
+static void bed_fini(struct bed *b)
+{
+	for (uint32_t i = 0; i < 2; i++) {
+		for (uint32_t n = 0; n < b->probes[i].asked_count; n++) {
+			if (b->probes[i].asked[n])
+				probe_end(&b->probes[i], n, WEFT_OK);
+		}
+	}
+	for (int i = 0; i < 8 && !store_settle(b->mirror, 0); i++) {
+		for (uint32_t m = 0; m < 2; m++) {
+			for (uint32_t n = 0; n < b->probes[m].asked_count; n++) {
+				if (b->probes[m].asked[n])
+					probe_end(&b->probes[m], n, WEFT_OK);
+			}
+		}
+	}
+	store_destroy(b->mirror);
+}
+
+static struct store_request write_of(uint64_t offset)
+{
+	return (struct store_request){
+		.op = STORE_WRITE, .offset = offset, .length = 512, .spans = &span, .span_count = 1
+	};
+}
+
+static void both(struct bed *b, uint32_t n)
+{
+	probe_end(&b->probes[0], n, WEFT_OK);
+	probe_end(&b->probes[1], n, WEFT_OK);
+}
+
+TEST(test_mirror_region_is_dirty_in_all_marks_before_the_write_goes_out)
+{
+	struct store_request w = write_of(4096), again = write_of(4608);
+	struct mirror_mark m;
+	struct bed b;
+
+	bed_init(&b);
+	EXPECT_EQ(store_submit(b.mirror, &w, 0), WEFT_OK);
+	for (uint32_t i = 0; i < 2; i++) {
+		struct store_request *r = asked(&b.probes[i], 2);
+
+		EXPECT_EQ(r->offset, DATA);
+		EXPECT_EQ(r->flags, STORE_FUA);
+		EXPECT(mark_decode(&m, r->spans[0].bytes));
+		EXPECT(m.dirty[0] == 2 && m.generation == 5 && m.serial == 10 && m.number == i);
+	}
+	probe_end(&b.probes[0], 2, WEFT_OK);
+	EXPECT(!store_next_done(b.mirror, 0));
+	EXPECT_EQ(b.probes[0].asked_count, 3);
+	probe_end(&b.probes[1], 2, WEFT_OK);
+	EXPECT(!store_next_done(b.mirror, 0));
+	EXPECT_EQ(asked(&b.probes[0], 3)->offset, 4096);
+	EXPECT_EQ(asked(&b.probes[1], 3)->offset, 4096);
+	both(&b, 3);
+	EXPECT(store_next_done(b.mirror, 0) == &w);
+	/* Later writes to the region cost no mark. */
+	for (uint32_t i = 4; i < 20; i++) {
+		EXPECT_EQ(store_submit(b.mirror, &again, i), WEFT_OK);
+		EXPECT_EQ(asked(&b.probes[0], i)->offset, 4608);
+		both(&b, i);
+		EXPECT(store_next_done(b.mirror, i) == &again);
+		EXPECT_EQ(b.probes[0].asked_count, i + 1);
+	}
+	bed_fini(&b);
+}
+
+TEST(test_mirror_write_that_a_member_failed_is_done_when_the_marks_of_the_others_say_so)
+{
+	struct store_request w = write_of(0), next = write_of(512);
+	struct mirror_mark m;
+	struct bed b;
+
+	bed_init(&b);
+	EXPECT_EQ(store_submit(b.mirror, &w, 0), WEFT_OK);
+	both(&b, 2);
+	EXPECT(!store_next_done(b.mirror, 0));
+	probe_end(&b.probes[0], 3, WEFT_R_STORE_IO);
+	probe_end(&b.probes[1], 3, WEFT_OK);
+	EXPECT(!store_next_done(b.mirror, 0));
+	EXPECT_EQ(mirror_store_out(b.mirror), 1);
+	EXPECT_EQ(b.probes[0].asked_count, 4);
+	EXPECT(mark_decode(&m, asked(&b.probes[1], 4)->spans[0].bytes));
+	EXPECT(m.generation == 6 && m.members == 2);
+	/* Nor is one that was never sent to the member. */
+	EXPECT_EQ(store_submit(b.mirror, &next, 0), WEFT_OK);
+	EXPECT_EQ(asked(&b.probes[1], 5)->offset, 512);
+	probe_end(&b.probes[1], 5, WEFT_OK);
+	EXPECT(!store_next_done(b.mirror, 0));
+	probe_end(&b.probes[1], 4, WEFT_OK);
+	EXPECT(store_next_done(b.mirror, 0) == &w);
+	EXPECT(store_next_done(b.mirror, 0) == &next);
+	EXPECT(w.reason == WEFT_OK && next.reason == WEFT_OK);
+	bed_fini(&b);
+}
+
+TEST(test_mirror_write_fails_when_the_marks_cannot_be_written)
+{
+	struct store_request w = write_of(0);
+	struct bed b;
+
+	bed_init(&b);
+	EXPECT_EQ(store_submit(b.mirror, &w, 0), WEFT_OK);
+	both(&b, 2);
+	EXPECT(!store_next_done(b.mirror, 0));
+	probe_end(&b.probes[0], 3, WEFT_R_STORE_IO);
+	probe_end(&b.probes[1], 3, WEFT_OK);
+	EXPECT(!store_next_done(b.mirror, 0));
+	probe_end(&b.probes[1], 4, WEFT_R_STORE_FULL);
+	EXPECT(store_next_done(b.mirror, 0) == &w);
+	EXPECT_EQ(w.reason, WEFT_R_STORE_FULL);
+	/* The next one tries again. */
+	EXPECT_EQ(store_submit(b.mirror, &w, 0), WEFT_OK);
+	EXPECT_EQ(asked(&b.probes[1], 5)->offset, 0);
+	probe_end(&b.probes[1], 5, WEFT_OK);
+	EXPECT(!store_next_done(b.mirror, 0));
+	EXPECT(asked(&b.probes[1], 6)->offset >= DATA);
+	probe_end(&b.probes[1], 6, WEFT_OK);
+	EXPECT(store_next_done(b.mirror, 0) == &w);
+	EXPECT_EQ(w.reason, WEFT_OK);
+	bed_fini(&b);
+}
+
+TEST(test_mirror_region_is_clean_again_after_a_flush_and_only_then)
+{
+	const uint64_t later_ns = UINT64_C(10000000000);
+	struct store_request w = write_of(4096);
+	struct mirror_mark m;
+	struct bed b;
+
+	bed_init(&b);
+	EXPECT_EQ(store_submit(b.mirror, &w, 0), WEFT_OK);
+	both(&b, 2);
+	EXPECT(!store_next_done(b.mirror, 0));
+	both(&b, 3);
+	EXPECT(store_next_done(b.mirror, 0) == &w);
+	/* It was written since the last look. */
+	store_expire(b.mirror, store_due(b.mirror));
+	EXPECT_EQ(b.probes[0].asked_count, 4);
+	EXPECT(store_due(b.mirror) < later_ns);
+	store_expire(b.mirror, later_ns);
+	EXPECT_EQ(asked(&b.probes[0], 4)->op, STORE_FLUSH);
+	probe_end(&b.probes[0], 4, WEFT_OK);
+	EXPECT(!store_next_done(b.mirror, later_ns));
+	EXPECT_EQ(b.probes[0].asked_count, 5);
+	probe_end(&b.probes[1], 4, WEFT_OK);
+	EXPECT(!store_next_done(b.mirror, later_ns));
+	EXPECT(mark_decode(&m, asked(&b.probes[0], 5)->spans[0].bytes));
+	EXPECT_EQ(m.dirty[0], 0);
+	/* A write that comes meanwhile waits for a mark in which it is dirty once more. */
+	EXPECT_EQ(store_submit(b.mirror, &w, later_ns), WEFT_OK);
+	EXPECT_EQ(b.probes[0].asked_count, 6);
+	both(&b, 5);
+	EXPECT(!store_next_done(b.mirror, later_ns));
+	EXPECT(mark_decode(&m, asked(&b.probes[0], 6)->spans[0].bytes));
+	EXPECT_EQ(m.dirty[0], 2);
+	both(&b, 6);
+	EXPECT(!store_next_done(b.mirror, later_ns));
+	both(&b, 7);
+	EXPECT(store_next_done(b.mirror, later_ns) == &w);
+	EXPECT_EQ(store_due(b.mirror) > later_ns, true);
+	bed_fini(&b);
+}
+
+TEST(test_mirror_read_beside_a_write_is_read_from_one_member)
+{
+	struct store_request w = write_of(0), r[4];
+	struct bed b;
+
+	bed_init(&b);
+	EXPECT_EQ(store_submit(b.mirror, &w, 0), WEFT_OK);
+	both(&b, 2);
+	EXPECT(!store_next_done(b.mirror, 0));
+	for (int i = 0; i < 4; i++) {
+		r[i] = write_of(0);
+		r[i].op = STORE_READ;
+		EXPECT_EQ(store_submit(b.mirror, &r[i], 0), WEFT_OK);
+	}
+	EXPECT_EQ(b.probes[0].asked_count, 8);
+	EXPECT_EQ(b.probes[1].asked_count, 4);
+	for (uint32_t i = 3; i < 8; i++)
+		probe_end(&b.probes[0], i, WEFT_OK);
+	probe_end(&b.probes[1], 3, WEFT_OK);
+	for (int i = 0; i < 5; i++)
+		EXPECT(store_next_done(b.mirror, 0) != NULL);
+	bed_fini(&b);
+}
