@@ -42,6 +42,8 @@ local f = {
 	role = ProtoField.uint8("weft_rio.role", "Role", base.DEC, roles),
 	ephemeral = ProtoField.bytes("weft_rio.ephemeral", "Ephemeral key"),
 	key = ProtoField.bytes("weft_rio.key", "Public key"),
+	term = ProtoField.uint64("weft_rio.term", "Term of an owner"),
+	incarnation = ProtoField.uint64("weft_rio.incarnation", "Incarnation of an owner", base.HEX),
 	requests_max = ProtoField.uint32("weft_rio.requests_max", "Requests under way at most"),
 	list_max = ProtoField.uint32("weft_rio.list_max", "Bytes of a list at most"),
 	signature = ProtoField.bytes("weft_rio.signature", "Signature"),
@@ -84,6 +86,7 @@ local f = {
 	number = ProtoField.uint32("weft_rio.device.number", "Device"),
 	block = ProtoField.uint32("weft_rio.device.block", "Block bytes"),
 	size = ProtoField.uint64("weft_rio.device.size", "Size in bytes"),
+	instance = ProtoField.uint64("weft_rio.device.instance", "Instance", base.HEX),
 	flags = ProtoField.uint32("weft_rio.device.flags", "Flags", base.HEX),
 	read_only = ProtoField.bool("weft_rio.device.read_only", "Read only", 32, nil, 1),
 	can_flush = ProtoField.bool("weft_rio.device.flush", "Flush", 32, nil, 2),
@@ -289,6 +292,7 @@ local function put_device(c, tree)
 	put(c, sub, f.number, 4)
 	put(c, sub, f.block, 4)
 	put(c, sub, f.size, 8)
+	put(c, sub, f.instance, 8)
 	local flags = put(c, sub, f.flags, 4)
 	for _, field in ipairs({ f.read_only, f.can_flush, f.can_fua, f.can_discard,
 		f.can_zeroes }) do
@@ -336,6 +340,8 @@ local function put_hello(c, tree)
 	put_zero(c, tree, 3)
 	put(c, tree, f.ephemeral, 32)
 	put(c, tree, f.key, 32)
+	put(c, tree, f.term, 8)
+	put(c, tree, f.incarnation, 8)
 	return string.format("%s, %s", platform, roles[role] or "unknown role")
 end
 
@@ -494,7 +500,7 @@ function rio.dissector(tvb, pinfo, tree)
 end
 
 local function is_message(tvb)
-	return tvb:len() >= HEADER_BYTES and tvb(0, 3):uint() == 0x524601 and
+	return tvb:len() >= HEADER_BYTES and tvb(0, 3):uint() == 0x524602 and
 		types[tvb(3, 1):uint()] ~= nil and tvb(4, 4):uint() >= HEADER_BYTES and
 		tvb(4, 4):uint() <= 8192
 end

@@ -274,6 +274,10 @@ enum weft_reason {
 	WEFT_R_STORE_MIRROR_FOREIGN,
 	WEFT_R_STORE_MIRROR_UNMARKED,
 
+	/* What a write of directed I/O promises. */
+	WEFT_R_RIO_WRITES_LOST,
+	WEFT_R_RIO_SUPERSEDED,
+
 	WEFT_REASON_COUNT
 };
 

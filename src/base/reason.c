@@ -614,6 +614,14 @@ static const struct reason_row rows[WEFT_REASON_COUNT] = {
 				 "interface is down or gone." },
 	[WEFT_R_RAW_CLOSED] = { "raw_closed", "RAW-01", ENOTCONN,
 				"The adapter has no interface that carries raw datagrams: open one." },
+
+	[WEFT_R_RIO_WRITES_LOST] = { "rio_writes_lost", "-", EIO,
+				     "The device was opened anew, and writes that were acknowledged "
+				     "and not flushed before may be lost: write them again, then "
+				     "flush." },
+	[WEFT_R_RIO_SUPERSEDED] = { "rio_superseded", "RIO-09", ESTALE,
+				    "An owner with the same identity and a higher term has been "
+				    "here: the one that began later counts." },
 };
 
 static const struct reason_row unknown = { "unknown", "-", EINVAL, "No such reason." };

@@ -56,6 +56,22 @@ static bool book_has(const struct rio_book *book, const struct rio_hello *said)
 	return false;
 }
 
+/*
+ * The peer has proved what it says. Requesters can end no owner: what they say of others counts for
+ * nothing.
+ */
+static enum weft_reason term_check(struct rio_contact *c)
+{
+	const struct rio_identity *self = c->greet.self;
+	const struct rio_hello *peer = &c->greet.peer;
+	int order = rio_term_compare(&peer->term, &self->term);
+	bool is_lower = peer->role == RIO_OWNER && order < 0;
+	bool is_higher = self->role == RIO_OWNER && peer->role == RIO_IOUNIT && order > 0;
+
+	c->seen = peer->term;
+	return is_lower || is_higher ? WEFT_R_RIO_SUPERSEDED : WEFT_OK;
+}
+
 size_t rio_contact_say(struct rio_contact *c, uint8_t *bytes)
 {
 	if (!c->has_word)
@@ -76,6 +92,9 @@ static enum weft_reason take_welcome(struct rio_contact *c, const uint8_t *bytes
 		return r;
 	if (!is_just(&c->greet.peer, &c->expected))
 		return WEFT_R_RIO_STRANGER;
+	r = term_check(c);
+	if (r != WEFT_OK)
+		return r;
 	c->requests_max = c->greet.requests_max;
 	c->list_max = c->greet.list_max;
 	c->has_word = true;
@@ -97,11 +116,14 @@ static enum weft_reason take_hello(struct rio_contact *c, const uint8_t *bytes, 
 
 static enum weft_reason take(struct rio_contact *c, const uint8_t *bytes, size_t length)
 {
+	enum weft_reason r;
+
 	if (c->is_dialling)
 		return take_welcome(c, bytes, length);
 	if (c->greet.state == RIO_GREET_NEW)
 		return take_hello(c, bytes, length);
-	return rio_greet_take_prove(&c->greet, bytes, length, &c->address);
+	r = rio_greet_take_prove(&c->greet, bytes, length, &c->address);
+	return r == WEFT_OK ? term_check(c) : r;
 }
 
 enum weft_reason rio_contact_take(struct rio_contact *c, const uint8_t *bytes, size_t length)

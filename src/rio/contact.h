@@ -14,6 +14,10 @@
  *	}
  *
  * Whoever dialled has the last word, and is done with it.
+ *
+ * An owner with a lower term than one that was here before is refused, and an owner that hears from
+ * an I/O unit of a higher term than its own refuses itself: WEFT_R_RIO_SUPERSEDED. The caller keeps
+ * the term of its identity: an owner its own, others the highest of those that came.
  */
 #pragma once
 
@@ -39,6 +43,7 @@ struct rio_contact {
 	uint32_t requests_max,
 		list_max; /* awaiting: ours, to be told; else the peer's, once done */
 	bool is_dialling, has_word;
+	struct rio_term seen; /* what the peer's greeting said; kept when it is refused */
 };
 
 /* The random bytes are as for rio_greet_init(). address: where this side takes data connections. */

@@ -29,6 +29,15 @@ void rio_identity_make(struct rio_identity *self, const uint8_t seed[RIO_SEED_BY
 	(void)crypto_sign_ed25519_seed_keypair(self->key, self->secret, seed);
 }
 
+int rio_term_compare(const struct rio_term *a, const struct rio_term *b)
+{
+	if (a->number != b->number)
+		return a->number < b->number ? -1 : 1;
+	if (a->incarnation != b->incarnation)
+		return a->incarnation < b->incarnation ? -1 : 1;
+	return 0;
+}
+
 void rio_greet_init(struct rio_greet *g, const struct rio_identity *self,
 		    const uint8_t random[RIO_SEED_BYTES])
 {
@@ -51,7 +60,9 @@ static enum weft_reason refuse(struct rio_greet *g, enum weft_reason reason)
 
 static struct rio_hello introduction(const struct rio_greet *g)
 {
-	struct rio_hello h = { .platform = g->self->platform, .role = g->self->role };
+	struct rio_hello h = { .platform = g->self->platform,
+			       .role = g->self->role,
+			       .term = g->self->term };
 
 	memcpy(h.key, g->self->key, sizeof(h.key));
 	(void)crypto_scalarmult_curve25519_base(h.ephemeral, g->ephemeral_secret);

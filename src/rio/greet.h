@@ -21,9 +21,13 @@ struct rio_identity {
 	enum rio_role role;
 	uint8_t key[RIO_KEY_BYTES];
 	uint8_t secret[RIO_SECRET_BYTES];
+	struct rio_term term; /* an owner's; of others: the highest that they have seen */
 };
 
 void rio_identity_make(struct rio_identity *self, const uint8_t seed[RIO_SEED_BYTES]);
+
+/* Below 0: a is the lower term; 0: they are the same; above 0: a is higher. */
+int rio_term_compare(const struct rio_term *a, const struct rio_term *b);
 
 enum rio_greet_state {
 	RIO_GREET_NEW = 0,

@@ -55,6 +55,8 @@ static enum rio_msg_err hello_decode(struct rio_hello *h, struct rd *r)
 	is_zero = rio_take_zeros(r, 3);
 	rd_bytes(r, h->ephemeral, sizeof(h->ephemeral));
 	rd_bytes(r, h->key, sizeof(h->key));
+	h->term.number = rd_u64(r);
+	h->term.incarnation = rd_u64(r);
 	h->role = (enum rio_role)role;
 	if (r->is_short)
 		return RIO_MSG_ERR_SHORT;
@@ -197,6 +199,7 @@ enum rio_msg_err rio_device_next(struct rio_device *d, struct rd *r)
 	v.number = rd_u32(&at);
 	v.block_bytes = rd_u32(&at);
 	v.size_bytes = rd_u64(&at);
+	v.instance = rd_u64(&at);
 	v.flags = rd_u32(&at);
 	length = rd_u16(&at);
 	is_zero = rio_take_zeros(&at, 2);
@@ -381,6 +384,8 @@ static void hello_encode(const struct rio_hello *h, struct wr *w)
 	rio_put_zeros(w, 3);
 	wr_bytes(w, h->ephemeral, sizeof(h->ephemeral));
 	wr_bytes(w, h->key, sizeof(h->key));
+	wr_u64(w, h->term.number);
+	wr_u64(w, h->term.incarnation);
 }
 
 static void welcome_encode(const struct rio_welcome *v, struct wr *w)
@@ -429,6 +434,7 @@ void rio_device_put(const struct rio_device *d, struct wr *w)
 	wr_u32(&at, d->number);
 	wr_u32(&at, d->block_bytes);
 	wr_u64(&at, d->size_bytes);
+	wr_u64(&at, d->instance);
 	wr_u32(&at, d->flags);
 	rio_put_text(&at, d->name);
 	if (at.is_short)
@@ -564,7 +570,7 @@ enum rio_msg_err rio_data_decode(struct rio_data *d, const uint8_t *bytes, size_
 		return RIO_MSG_ERR_SHORT;
 	if (magic != DATA_MAGIC)
 		return RIO_MSG_ERR_MAGIC;
-	if (version != RIO_MSG_VERSION)
+	if (version != RIO_DATA_VERSION)
 		return RIO_MSG_ERR_VERSION;
 	if (kind > 1)
 		return RIO_MSG_ERR_TYPE;
@@ -585,7 +591,7 @@ void rio_data_encode(const struct rio_data *d, uint8_t bytes[RIO_DATA_BYTES])
 	struct wr w = wr_of(bytes, RIO_DATA_BYTES);
 
 	wr_u16(&w, DATA_MAGIC);
-	wr_u8(&w, RIO_MSG_VERSION);
+	wr_u8(&w, RIO_DATA_VERSION);
 	wr_u8(&w, d->is_answer ? 1 : 0);
 	wr_u32(&w, d->reason);
 	platform_encode(d->from, &w);

@@ -17,7 +17,8 @@
 
 enum {
 	RIO_MSG_MAGIC = 0x5246, /* "RF" */
-	RIO_MSG_VERSION = 1,
+	RIO_MSG_VERSION = 2,
+	RIO_DATA_VERSION = 1, /* of private data */
 	RIO_MSG_HEADER_BYTES = 24,
 	RIO_MSG_BYTES_MAX = 8192, /* the seal included */
 	RIO_SEAL_BYTES = 16,
@@ -34,7 +35,7 @@ enum {
 	RIO_REQUEST_LIST_MAX = RIO_MSG_BYTES_MAX - RIO_MSG_HEADER_BYTES - 8 - RIO_SEAL_BYTES,
 	RIO_COMMAND_LIST_MAX = RIO_REQUEST_LIST_MAX - PLATFORM_BYTES - 8,
 	/* What is signed of a welcome, and of a prove: the whole but for the signature. */
-	RIO_WELCOME_SIGNED_BYTES = RIO_MSG_HEADER_BYTES + 84,
+	RIO_WELCOME_SIGNED_BYTES = RIO_MSG_HEADER_BYTES + 100,
 	RIO_PROVE_SIGNED_AT = RIO_MSG_HEADER_BYTES + RIO_SIGNATURE_BYTES,
 	RIO_PROVE_SIGNED_BYTES = 24
 };
@@ -108,10 +109,17 @@ struct rio_bytes {
 	size_t length;
 };
 
+/* Of two owners with one identity, the one with the higher term counts. */
+struct rio_term {
+	uint64_t number;
+	uint64_t incarnation; /* random: tells two apart that have the same number */
+};
+
 struct rio_hello {
 	struct platform platform;
 	enum rio_role role;
 	uint8_t ephemeral[RIO_KEY_BYTES], key[RIO_KEY_BYTES];
+	struct rio_term term; /* an owner's; of others: the highest that they have seen */
 };
 
 struct rio_welcome {
@@ -153,6 +161,7 @@ struct rio_devices {
 struct rio_device {
 	uint32_t number, block_bytes, flags;
 	uint64_t size_bytes;
+	uint64_t instance;     /* of its opening: equal only if nothing acknowledged can be lost */
 	struct rio_bytes name; /* UTF-8, 1..RIO_DEVICE_NAME_MAX */
 };
 

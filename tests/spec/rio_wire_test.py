@@ -135,12 +135,14 @@ LIST = {
 }
 DEVICES = {
     "device.count": [2], "device.number": [3, 4], "device.block": [4096, 512],
-    "device.size": [3 << 40, 512], "device.flags": [14, 1], "device.read_only": [0, 1],
+    "device.size": [3 << 40, 512], "device.instance": [0x1a1b1c1d1e1f2021, 0],
+    "device.flags": [14, 1], "device.read_only": [0, 1],
     "device.flush": [1, 0], "device.zeroes": [0, 0], "device.name": ["archive", "grüß"],
 }
 WANTED = {
     "hello": {"platform": ["7.1"], "role": [1], "ephemeral": [":".join(["e1"] * 32)],
-              "key": [":".join(["4b"] * 32)]},
+              "key": [":".join(["4b"] * 32)], "term": [0x7e00000000000001],
+              "incarnation": [0x7f00000000000002]},
     "welcome": {"platform": ["7.1"], "role": [2], "requests_max": [64], "list_max": [8144],
                 "signature": [":".join(["51"] * 64)]},
     "prove": {"port": [7471], "family": [6], "ipv6": ["fd00::1"],
@@ -197,7 +199,7 @@ def test_rio_documented_types_and_kinds_are_all(samples, root):
 def test_rio_every_message_is_dissected(samples, root):
     frames = dissect(messages_capture([samples[name] for name in WANTED]), lua_of(root))[4:]
     for (name, wanted), fields in zip(WANTED.items(), frames):
-        common = {"magic": ["RF"], "version": [1], "type": [samples[name][3]], "sequence": [5],
+        common = {"magic": ["RF"], "version": [2], "type": [samples[name][3]], "sequence": [5],
                   "length": [len(samples[name])], "id": [0x0102030405060708],
                   "seal": [] if name in GREETING else [":".join(["5e"] * 16)], "zero": []}
         for fault in differences(fields, dict(common, **wanted)):
@@ -246,7 +248,7 @@ def test_rio_broken_messages_are_dissected_as_far_as_they_go(samples, root):
 
 @test_tshark
 def test_rio_other_sends_are_left_alone(samples, root):
-    others = [b"", b"R", b"RF\x01", b"RF\x02" + samples["ping"][3:], b"XX" + samples["ping"][2:],
+    others = [b"", b"R", b"RF\x02", b"RF\x01" + samples["ping"][3:], b"XX" + samples["ping"][2:],
               samples["ping"][:3] + b"\x12" + samples["ping"][4:],
               samples["ping"][:4] + b"\xff" + samples["ping"][5:]]
     frames = dissect(messages_capture(others), lua_of(root))[4:]

@@ -392,3 +392,101 @@ TEST(test_rio_03_no_secret_of_a_contact_is_left)
 	rio_contact_fini(&m.near); /* before a word was said */
 	EXPECT(is_zero(&m.near, sizeof(m.near)));
 }
+
+/* ---- docs/rio.md, "What a write promises", rule 8 ------------------------------------------- */
+
+/* WEFT_OK: both are done. Else who refuses, and why. */
+static enum weft_reason meet(struct meeting *m, bool *is_dialler)
+{
+	enum weft_reason r;
+
+	meeting_say(m, 2);
+	*is_dialler = true;
+	r = take(m, &m->near);
+	if (r != WEFT_OK)
+		return r;
+	say(m, &m->near);
+	*is_dialler = false;
+	return take(m, &m->far);
+}
+
+TEST(test_rio_09_an_owner_with_a_lower_term_ends_itself)
+{
+	struct meeting m;
+	bool is_dialler;
+
+	meeting_init(&m, RIO_OWNER);
+	m.dialler.term = (struct rio_term){ 4, 9 };
+	m.awaiting.term = (struct rio_term){ 5, 1 };
+	EXPECT_EQ(meet(&m, &is_dialler), WEFT_R_RIO_SUPERSEDED);
+	EXPECT(is_dialler && is_over(&m.near));
+	EXPECT_EQ(m.near.seen.number, 5U);
+
+	/* Of the same number the higher incarnation counts. */
+	m.dialler.term = (struct rio_term){ 5, 0 };
+	meeting_start(&m, 2);
+	EXPECT_EQ(meet(&m, &is_dialler), WEFT_R_RIO_SUPERSEDED);
+	EXPECT(is_dialler);
+}
+
+TEST(test_rio_09_the_same_owner_and_a_later_one_are_let_in)
+{
+	struct meeting m;
+	bool is_dialler;
+
+	meeting_init(&m, RIO_OWNER);
+	m.awaiting.term = m.dialler.term = (struct rio_term){ 5, 1 };
+	EXPECT_EQ(meet(&m, &is_dialler), WEFT_OK);
+	m.dialler.term = (struct rio_term){ 5, 2 };
+	meeting_start(&m, 2);
+	EXPECT_EQ(meet(&m, &is_dialler), WEFT_OK);
+	m.dialler.term = (struct rio_term){ 6, 0 };
+	meeting_start(&m, 3);
+	EXPECT_EQ(meet(&m, &is_dialler), WEFT_OK);
+	EXPECT_EQ(m.far.seen.number, 6U);
+}
+
+/* Another one came while this one greeted: it was welcome, and is refused when it has proved. */
+TEST(test_rio_09_an_iounit_refuses_a_term_below_the_highest_one_it_has_seen)
+{
+	struct meeting m;
+
+	meeting_init(&m, RIO_OWNER);
+	m.dialler.term = (struct rio_term){ 5, 1 };
+	meeting_say(&m, 3);
+	m.awaiting.term = (struct rio_term){ 6, 1 };
+	EXPECT_EQ(take(&m, &m.far), WEFT_R_RIO_SUPERSEDED);
+	EXPECT(is_over(&m.far));
+}
+
+TEST(test_rio_09_a_requester_refuses_an_owner_that_is_superseded)
+{
+	struct meeting m;
+	bool is_dialler;
+
+	meeting_init(&m, RIO_REQUESTER);
+	m.dialler.term = (struct rio_term){ 6, 1 };
+	m.awaiting.term = (struct rio_term){ 5, 1 };
+	EXPECT_EQ(meet(&m, &is_dialler), WEFT_R_RIO_SUPERSEDED);
+	EXPECT(is_dialler);
+}
+
+/* What a requester says ends no owner. */
+TEST(test_rio_09_an_owner_pays_no_attention_to_terms_of_requesters)
+{
+	struct meeting m;
+
+	meeting_init(&m, RIO_REQUESTER);
+	m.awaiting.term = (struct rio_term){ 5, 1 };
+	meeting_say(&m, 1);
+	EXPECT_EQ(take(&m, &m.far), WEFT_OK);
+	m.dialler.term = (struct rio_term){ 9, 1 };
+	meeting_start(&m, 2);
+	m.dialler.term = (struct rio_term){ 9, 1 };
+	meeting_say(&m, 2);
+	m.dialler.term = (struct rio_term){ 0 }; /* it takes the welcome all the same */
+	REQUIRE(take(&m, &m.near) == WEFT_OK);
+	say(&m, &m.near);
+	EXPECT_EQ(take(&m, &m.far), WEFT_OK);
+	EXPECT(rio_contact_is_done(&m.far));
+}

@@ -162,13 +162,13 @@ TEST(test_rio_04_no_more_devices_than_there_is_room_for)
 	struct asker_world w;
 
 	open_one(&w);
-	EXPECT_EQ(announce(&w, 0, 1, 0, 250), WEFT_OK);
+	EXPECT_EQ(announce(&w, 0, 1, 0, 194), WEFT_OK);
 	EXPECT_EQ(announce(&w, 1, 1, 1000, 7), WEFT_R_LIMIT);
-	EXPECT_EQ(rio_requester_offers(w.q), 250U);
+	EXPECT_EQ(rio_requester_offers(w.q), 194U);
 	EXPECT_EQ(announce(&w, 1, 1, 1000, 6), WEFT_OK);
 	EXPECT_EQ(rio_requester_offers(w.q), (uint32_t)ASKER_DEVICES);
-	EXPECT_EQ(announce(&w, 0, 1, 0, 251), WEFT_R_LIMIT);
-	EXPECT_EQ(announce(&w, 0, 1, 0, 250), WEFT_OK); /* its own do not count */
+	EXPECT_EQ(announce(&w, 0, 1, 0, 195), WEFT_R_LIMIT);
+	EXPECT_EQ(announce(&w, 0, 1, 0, 194), WEFT_OK); /* its own do not count */
 	EXPECT_EQ(rio_requester_offers(w.q), (uint32_t)ASKER_DEVICES);
 	asker_close(&w);
 }

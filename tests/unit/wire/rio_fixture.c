@@ -39,6 +39,7 @@ static struct rio_devices devices(void)
 		{ .number = 3,
 		  .block_bytes = 4096,
 		  .size_bytes = UINT64_C(3) << 40,
+		  .instance = 0x1a1b1c1d1e1f2021,
 		  .flags = RIO_DEVICE_FLUSH | RIO_DEVICE_FUA | RIO_DEVICE_DISCARD,
 		  .name = text_of("archive") },
 		{ .number = 4,
@@ -59,6 +60,7 @@ static struct rio_hello hello(void)
 
 	memset(h.ephemeral, 0xe1, sizeof(h.ephemeral));
 	memset(h.key, 0x4b, sizeof(h.key));
+	h.term = (struct rio_term){ 0x7e00000000000001, 0x7f00000000000002 };
 	return h;
 }
 

@@ -63,11 +63,11 @@ static void set_length(uint8_t *bytes, size_t length)
 }
 
 /*
- * A status by hand: "RF", version 1, type 6; 68 bytes; the second of its direction; about request
+ * A status by hand: "RF", version 2, type 6; 68 bytes; the second of its direction; about request
  * 0x20; reason 36 in transaction 1, 4096 bytes done; 5 bytes of text, padded to 8; the seal.
  */
 static const uint8_t status_wire[] = {
-	0x52, 0x46, 0x01, 0x06, 0x00, 0x00, 0x00, 0x44, /* */
+	0x52, 0x46, 0x02, 0x06, 0x00, 0x00, 0x00, 0x44, /* */
 	0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x02, /* */
 	0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x20, /* */
 	0x00, 0x00, 0x00, 0x24, 0x00, 0x00, 0x00, 0x01, /* */
@@ -132,15 +132,15 @@ TEST(test_rio_02f_private_data_has_the_written_layout)
 TEST(test_rio_02e_every_message_round_trip)
 {
 	static const size_t lengths[RIO_MSG_TYPE_COUNT] = {
-		[RIO_HELLO] = HEADER + 76,
-		[RIO_WELCOME] = HEADER + 148,
+		[RIO_HELLO] = HEADER + 92,
+		[RIO_WELCOME] = HEADER + 164,
 		[RIO_PROVE] = HEADER + 88,
 		[RIO_REQUEST] = HEADER + 8 + 96 + 16,
 		[RIO_COMMAND] = HEADER + 24 + 96 + 16,
 		[RIO_STATUS] = HEADER + 20 + 16 + 16,
-		[RIO_ANNOUNCE] = HEADER + 40 + 8 + 32 + 32 + 16,
+		[RIO_ANNOUNCE] = HEADER + 40 + 8 + 40 + 40 + 16,
 		[RIO_GRANT] = HEADER + 60 + 16,
-		[RIO_DEVICES] = HEADER + 8 + 32 + 32 + 16,
+		[RIO_DEVICES] = HEADER + 8 + 40 + 40 + 16,
 		[RIO_REVOKE] = HEADER + 8 + 16,
 		[RIO_CANCEL] = HEADER + 16,
 		[RIO_PING] = HEADER + 16,
@@ -148,7 +148,7 @@ TEST(test_rio_02e_every_message_round_trip)
 		[RIO_BYE] = HEADER + 8 + 16,
 		[RIO_TOLD] = HEADER + 8 + 32 + 16,
 		[RIO_INQUIRE] = HEADER + 8 + 16,
-		[RIO_REPORT] = HEADER + 8 + 3 * 60 + 4 + 8 + 12 + 32 + 16,
+		[RIO_REPORT] = HEADER + 8 + 3 * 60 + 4 + 8 + 12 + 40 + 16,
 	};
 
 	for (int type = RIO_HELLO; type < RIO_MSG_TYPE_COUNT; type++) {
@@ -175,12 +175,13 @@ TEST(test_rio_02e_fields_stand_where_they_are_written)
 	uint8_t bytes[BYTES_MAX];
 
 	encode(&m, bytes);
-	EXPECT_MEM(bytes, "RF\x01\x02\0\0\0\xac\0\0\0\0\0\0\0\x05", 16);
+	EXPECT_MEM(bytes, "RF\x02\x02\0\0\0\xbc\0\0\0\0\0\0\0\x05", 16);
 	EXPECT_MEM(bytes + HEADER, "\0\0\0\x07\0\0\0\x01\x02\0\0\0\xe1", 13);
 	EXPECT_EQ(bytes[HEADER + 43], 0xe1);
 	EXPECT_EQ(bytes[HEADER + 44], 0x4b);
-	EXPECT_MEM(bytes + HEADER + 76, "\0\0\0\x40\0\0\x1f\xd0\x51", 9);
-	EXPECT_EQ(RIO_WELCOME_SIGNED_BYTES + RIO_SIGNATURE_BYTES, 172);
+	EXPECT_MEM(bytes + HEADER + 76, "\x7e\0\0\0\0\0\0\x01\x7f\0\0\0\0\0\0\x02", 16);
+	EXPECT_MEM(bytes + HEADER + 92, "\0\0\0\x40\0\0\x1f\xd0\x51", 9);
+	EXPECT_EQ(RIO_WELCOME_SIGNED_BYTES + RIO_SIGNATURE_BYTES, 188);
 	m = fixture_message(RIO_PROVE);
 	encode(&m, bytes);
 	EXPECT_MEM(bytes + HEADER + 63, "\x52\x1d\x2f\0\0\x06\0\0\0\xfd", 10);
@@ -197,7 +198,8 @@ TEST(test_rio_02e_fields_stand_where_they_are_written)
 	m = fixture_message(RIO_DEVICES);
 	encode(&m, bytes);
 	EXPECT_MEM(bytes + HEADER, "\0\0\0\x02\0\0\0\0\0\0\0\x03\0\0\x10\0", 16);
-	EXPECT_MEM(bytes + HEADER + 16, "\0\0\x03\0\0\0\0\0\0\0\0\x0e\0\x07\0\0archive\0", 24);
+	EXPECT_MEM(bytes + HEADER + 16, "\0\0\x03\0\0\0\0\0\x1a\x1b\x1c\x1d\x1e\x1f\x20\x21", 16);
+	EXPECT_MEM(bytes + HEADER + 32, "\0\0\0\x0e\0\x07\0\0archive\0", 16);
 }
 
 /* What is cut off is refused, whether or not the length was made to match. */
@@ -252,9 +254,9 @@ TEST(test_rio_02e_bad_headers_are_refused)
 	}
 	for (unsigned int v = 0; v < 256; v++) {
 		bytes[2] = (uint8_t)v;
-		EXPECT_EQ(decode(bytes, length), v == 1 ? RIO_MSG_OK : RIO_MSG_ERR_VERSION);
+		EXPECT_EQ(decode(bytes, length), v == 2 ? RIO_MSG_OK : RIO_MSG_ERR_VERSION);
 	}
-	bytes[2] = 1;
+	bytes[2] = 2;
 	for (unsigned int v = 0; v < 256; v++) {
 		bytes[3] = (uint8_t)v;
 		EXPECT_EQ(decode(bytes, length) == RIO_MSG_ERR_TYPE, v < 1 || v > 17);
@@ -273,9 +275,10 @@ TEST(test_rio_02e_reserved_bytes_and_padding_are_zero)
 		{ RIO_PROVE, 69, 3 },	{ RIO_REQUEST, 4, 4 },	{ RIO_COMMAND, 20, 3 },
 		{ RIO_STATUS, 18, 2 },	{ RIO_STATUS, 34, 2 },	{ RIO_ANNOUNCE, 44, 4 },
 		{ RIO_GRANT, 41, 1 },	{ RIO_GRANT, 48, 12 },	{ RIO_DEVICES, 4, 4 },
-		{ RIO_DEVICES, 30, 2 }, { RIO_DEVICES, 39, 1 }, { RIO_BYE, 4, 4 },
+		{ RIO_DEVICES, 38, 2 }, { RIO_DEVICES, 47, 1 }, { RIO_BYE, 4, 4 },
 		{ RIO_TOLD, 4, 4 },	{ RIO_INQUIRE, 4, 4 },	{ RIO_REPORT, 10, 2 },
 		{ RIO_REPORT, 66, 2 },	{ RIO_REPORT, 130, 2 }, { RIO_REPORT, 202, 2 },
+		{ RIO_REPORT, 242, 2 },
 	};
 
 	for (size_t i = 0; i < sizeof(reserved) / sizeof(reserved[0]); i++) {
