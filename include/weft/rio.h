@@ -91,13 +91,15 @@ void weft_rio_requester_address(struct weft_rio_requester *requester, struct wef
 struct weft_rio_device {
 	/*
 	 * By which requests name it. When its I/O unit comes back with other devices than it had,
-	 * those have other numbers: what is asked for by the former ends with WEFT_R_RIO_DEVICE.
+	 * or other instances of them, those have other numbers: what is asked for by the former
+	 * ends with WEFT_R_RIO_DEVICE.
 	 */
 	uint32_t number;
 	uint32_t block_bytes;
 	uint64_t size_bytes;
 	bool is_readonly, can_flush, can_fua, can_discard, can_write_zeroes;
 	struct weft_platform iounit;
+	uint64_t instance; /* of its opening; another one: see WEFT_RIO_FLUSH */
 	char name[WEFT_RIO_NAME_MAX + 1];
 };
 
@@ -124,9 +126,14 @@ enum weft_reason weft_rio_memory_add(struct weft_rio_requester *requester, void 
 enum weft_reason weft_rio_memory_remove(struct weft_rio_requester *requester, uint32_t tag);
 
 enum weft_rio_operation {
-	WEFT_RIO_READ = 1,     /* from the device into memory */
-	WEFT_RIO_WRITE,	       /* from memory to the device */
-	WEFT_RIO_FLUSH,	       /* what was written before becomes durable */
+	WEFT_RIO_READ = 1, /* from the device into memory */
+	WEFT_RIO_WRITE,	   /* from memory to the device */
+	/*
+	 * What was written before becomes durable. WEFT_R_RIO_WRITES_LOST, once: writes of this
+	 * requester that were acknowledged and not flushed may be lost, as the I/O unit lost power,
+	 * or its device was memory; nothing of the request was done.
+	 */
+	WEFT_RIO_FLUSH,
 	WEFT_RIO_WRITE_ZEROES, /* needs no memory */
 	WEFT_RIO_DISCARD       /* the device may forget what is there */
 };

@@ -16,10 +16,10 @@ static inline bool rio_device_is_same(const struct weft_rio_device *a,
 }
 
 /*
- * After a request has ended so, the I/O unit may come back without what it had not flushed: a flush
- * can no longer promise anything of what was written before.
+ * After a request has ended so, what was acknowledged before may be lost. That is told once:
+ * several users of one requester tell each other.
  */
 static inline bool rio_device_is_lost(enum weft_reason reason)
 {
-	return reason == WEFT_R_RIO_IOUNIT_LEFT;
+	return reason == WEFT_R_RIO_WRITES_LOST;
 }

@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "driver/device.h"
+#include "driver/device_instance.h"
 #include "driver/rio_end.h"
 #include "rio/iounit.h"
 #include "rio/list.h"
@@ -297,7 +298,8 @@ static enum weft_reason device_add(struct weft_rio_iounit *u, const struct weft_
 	}
 	snprintf(u->names[u->device_count], sizeof(u->names[0]), "%s", s->name);
 	u->devices[u->device_count++] = d;
-	r = rio_iounit_add_device(u->core, s->number, s->name, device_store(d));
+	r = rio_iounit_add_device(u->core, s->number, s->name, device_store(d),
+				  device_instance(s->text));
 	return r == WEFT_OK ? rio_loop_also(&u->loop, device_descriptor(d)) : r;
 }
 

@@ -19,6 +19,7 @@ void requester_device_copy(const struct rio_device *from, struct platform iounit
 		.can_discard = from->flags & RIO_DEVICE_DISCARD,
 		.can_write_zeroes = from->flags & RIO_DEVICE_ZEROES,
 		.iounit = { iounit.unit, iounit.process },
+		.instance = from->instance,
 	};
 	memcpy(d->name, from->name.bytes, from->name.length);
 }

@@ -109,7 +109,7 @@ bool rio_iounit_is_idle(const struct rio_iounit *u)
 }
 
 enum weft_reason rio_iounit_add_device(struct rio_iounit *u, uint32_t number, const char *name,
-				       struct store *store)
+				       struct store *store, uint64_t instance)
 {
 	struct unit_device *d = &u->devices[u->device_count];
 	size_t length = strlen(name);
@@ -123,6 +123,7 @@ enum weft_reason rio_iounit_add_device(struct rio_iounit *u, uint32_t number, co
 			return WEFT_R_BUSY;
 	}
 	d->store = store;
+	d->instance = instance;
 	d->number = number;
 	memcpy(d->name, name, length);
 	d->name_bytes = (uint32_t)length;
@@ -351,6 +352,7 @@ static void say_devices(struct rio_iounit *u, struct rio_act *act)
 					      .block_bytes = d->store->shape.block_bytes,
 					      .flags = flags_of(&d->store->shape),
 					      .size_bytes = d->store->shape.size_bytes,
+					      .instance = d->instance,
 					      .name = { (const uint8_t *)d->name, d->name_bytes } },
 			&w);
 	}

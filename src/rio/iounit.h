@@ -47,9 +47,12 @@ void rio_iounit_destroy(struct rio_iounit *u);
 /* Neither a command, nor a move or device request whose end is awaited. */
 bool rio_iounit_is_idle(const struct rio_iounit *u);
 
-/* A device, borrowed, under a number of one's choice; before the owner comes. */
+/*
+ * A device, borrowed, under a number of one's choice; before the owner comes. Its instance is that
+ * of an opening before only if nothing acknowledged can have been lost since.
+ */
 enum weft_reason rio_iounit_add_device(struct rio_iounit *u, uint32_t number, const char *name,
-				       struct store *store);
+				       struct store *store, uint64_t instance);
 
 /* ---- What has come -------------------------------------------------------------------------- */
 

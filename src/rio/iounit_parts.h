@@ -29,6 +29,7 @@ enum {
 
 struct unit_device {
 	struct store *store;
+	uint64_t instance;
 	uint32_t number;
 	char name[RIO_DEVICE_NAME_MAX];
 	uint32_t name_bytes;

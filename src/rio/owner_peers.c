@@ -225,7 +225,8 @@ bool owner_have_met(struct rio_owner *o, const struct owner_unit *u, struct plat
 static bool is_same(const struct rio_device *a, const struct rio_device *b)
 {
 	return a->number == b->number && a->block_bytes == b->block_bytes && a->flags == b->flags &&
-	       a->size_bytes == b->size_bytes && a->name.length == b->name.length &&
+	       a->size_bytes == b->size_bytes && a->instance == b->instance &&
+	       a->name.length == b->name.length &&
 	       memcmp(a->name.bytes, b->name.bytes, b->name.length) == 0;
 }
 

@@ -10,7 +10,8 @@ static bool config_is_good(const struct rio_requester_config *c)
 {
 	return !platform_is_nobody(c->self) && c->requests_max > 0 && c->segments_max > 0 &&
 	       c->iounits_max > 0 && c->iounits_max <= UINT32_MAX / 2 && c->devices_max > 0 &&
-	       c->lists_max > 0 && c->lists && c->timeout_ns > 0;
+	       c->devices_max <= UINT32_MAX / 2 && c->lists_max > 0 && c->lists &&
+	       c->timeout_ns > 0;
 }
 
 static bool slots_create(struct rio_requester *q)
@@ -27,10 +28,12 @@ static bool slots_create(struct rio_requester *q)
 	q->debts = calloc(q->debts_max, sizeof(*q->debts));
 	q->units = calloc(q->unit_count, sizeof(*q->units));
 	q->offers = calloc(c->devices_max, sizeof(*q->offers));
+	q->unflushed_max = 2 * c->devices_max;
+	q->unflushed = calloc(q->unflushed_max, sizeof(*q->unflushed));
 	q->free_lists = calloc(c->lists_max, sizeof(*q->free_lists));
 	q->check = rio_list_create(&limits);
-	return q->requests && q->windows && q->debts && q->units && q->offers && q->free_lists &&
-	       q->check && timer_queue_init(&q->timers, c->requests_max) == 0;
+	return q->requests && q->windows && q->debts && q->units && q->offers && q->unflushed &&
+	       q->free_lists && q->check && timer_queue_init(&q->timers, c->requests_max) == 0;
 }
 
 static void lists_init(struct rio_requester *q)
@@ -95,6 +98,7 @@ void rio_requester_destroy(struct rio_requester *q)
 	free(q->debts);
 	free(q->units);
 	free(q->offers);
+	free(q->unflushed);
 	free(q->free_lists);
 	sodium_memzero(q, sizeof(*q));
 	free(q);

@@ -69,7 +69,9 @@ struct rio_ask {
  * Nothing of the ask is needed after the call but the memory of its own fragments. WEFT_OK: it ends
  * exactly once, by rio_requester_ended(). Else nothing has changed: WEFT_R_BUSY: so many are
  * under way; WEFT_R_LIMIT: it has more fragments than there are windows;
- * WEFT_R_RIO_OWNER_LEFT: there is no owner; or the reason why the list would be refused.
+ * WEFT_R_RIO_OWNER_LEFT: there is no owner; WEFT_R_RIO_WRITES_LOST: it flushes a device that is
+ * another instance than the one that acknowledged writes which no flush covers; of that it is told
+ * once; or the reason why the list would be refused.
  */
 enum weft_reason rio_requester_ask(struct rio_requester *q, const struct rio_ask *ask,
 				   uint64_t now_ns, uint64_t *id);

@@ -3,6 +3,7 @@
  * What a requester consists of, for its own files only: requester.c (life, messages, acts),
  * requester_list.c (a request's list), requester_requests.c (a request from its windows to its
  * end), requester_units.c (I/O units that were announced, and their devices),
+ * requester_unflushed.c (devices that have writes which no flush covers yet),
  * requester_inquiry.c (how the cluster stands).
  *
  *	request   exposing -> waiting -> asked -> closing -> ended
@@ -19,7 +20,7 @@
 #include "rio/requester.h"
 #include "rio/told.h"
 
-enum { LIST_NONE = UINT32_MAX };
+enum { LIST_NONE = UINT32_MAX, TRANSACTIONS_MAX = 64 /* of a list: rio/list.h */ };
 
 enum window_state {
 	WINDOW_FREE = 0, /* the slot */
@@ -52,6 +53,26 @@ enum request_state {
 	REQUEST_STATES
 };
 
+/* A device, whether it is offered now or was. */
+struct unflushed {
+	struct platform iounit;
+	uint8_t name[RIO_DEVICE_NAME_MAX];
+	uint32_t name_bytes; /* 0: the slot is free */
+	uint64_t instance;
+	uint64_t written, flushed; /* writes that were acknowledged; so many of them are covered */
+	bool is_lost;		   /* writes of a former instance, and the requester is not told */
+	uint32_t uses;		   /* touches */
+};
+
+/* What a request does to a device, if it writes or flushes. */
+struct touch {
+	uint32_t device;
+	struct unflushed *unflushed; /* NULL: it was not offered when the request was asked for */
+	uint64_t instance, written;  /* of that, then */
+	bool is_flushed;
+	bool is_written; /* without FUA, behind the last flush */
+};
+
 struct request {
 	enum request_state state;
 	struct list link; /* of the free, waiting or ended ones */
@@ -67,6 +88,8 @@ struct request {
 	uint64_t losses;	/* of connections, when the owner was asked */
 	bool is_doubtful;	/* the word that is awaited may have been lost with one */
 	struct rio_ended end;
+	struct touch touches[TRANSACTIONS_MAX];
+	uint32_t touch_count;
 	size_t length; /* of what goes into the message */
 	uint8_t bytes[RIO_REQUEST_LIST_MAX];
 };
@@ -101,6 +124,7 @@ struct offer {
 	struct rio_device device; /* its name is here */
 	uint8_t name[RIO_DEVICE_NAME_MAX];
 	struct platform iounit;
+	struct unflushed *unflushed;
 };
 
 enum inquiry_state {
@@ -155,6 +179,8 @@ struct rio_requester {
 	struct window *closed; /* by the last act */
 	struct offer *offers;  /* config.devices_max */
 	uint32_t offer_count;
+	struct unflushed *unflushed;
+	uint32_t unflushed_max; /* those that are offered, and as many that were */
 };
 
 /* ---- requester_list.c ----------------------------------------------------------------------- */
@@ -218,6 +244,19 @@ bool unit_was_lost(struct rio_requester *q, struct platform name, uint64_t losse
 
 /* Who has the device of this number; unit 0: nobody that was announced. */
 struct platform unit_of_device(const struct rio_requester *q, uint32_t number);
+
+/* ---- requester_unflushed.c ------------------------------------------------------------------ */
+
+/* The device is offered, as this instance. NULL: there is no room to remember it. */
+struct unflushed *unflushed_offer(struct rio_requester *q, struct platform iounit,
+				  const struct rio_device *d);
+
+/* WEFT_R_RIO_WRITES_LOST: it flushes a device that has lost writes; that has been told now. */
+enum weft_reason unflushed_check(const struct rio_requester *q, const struct rio_ask *ask);
+void unflushed_begin(struct rio_requester *q, struct request *r, const struct rio_ask *ask);
+
+/* The request ends for this reason, or for the one that is returned. */
+uint32_t unflushed_end(struct rio_requester *q, struct request *r, uint32_t reason);
 
 /* ---- requester_inquiry.c -------------------------------------------------------------------- */
 

@@ -56,6 +56,7 @@ static struct request *request_new(struct rio_requester *q)
 	r->unopened = 0;
 	r->list = LIST_NONE;
 	r->debt = NULL;
+	r->touch_count = 0;
 	r->is_doubtful = false;
 	r->end = (struct rio_ended){ 0 };
 	return r;
@@ -122,6 +123,7 @@ void request_end(struct rio_requester *q, struct request *r, uint32_t reason)
 		return;
 	if (r->state == REQUEST_ASKED)
 		q->asked_weight -= r->weight;
+	reason = unflushed_end(q, r, reason);
 	r->state = REQUEST_CLOSING;
 	r->end.reason = reason;
 	timer_queue_cancel(&q->timers, &r->timer);
@@ -385,10 +387,13 @@ enum weft_reason rio_requester_ask(struct rio_requester *q, const struct rio_ask
 		r->list = q->free_lists[--q->free_list_count];
 	list_build(q, r, ask, &size);
 	reason = list_check(q, r, &size);
+	if (reason == WEFT_OK)
+		reason = unflushed_check(q, ask);
 	if (reason != WEFT_OK) {
 		request_undo(q, r);
 		return reason;
 	}
+	unflushed_begin(q, r, ask);
 	r->state = REQUEST_EXPOSING;
 	r->id = ++q->serial * q->config.requests_max + (uint64_t)(r - q->requests);
 	r->end.id = r->id;

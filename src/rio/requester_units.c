@@ -65,18 +65,23 @@ static uint32_t offers_of(const struct rio_requester *q, struct platform iounit)
 }
 
 /* They were decoded before: each of them is good. */
-static void offers_add(struct rio_requester *q, const struct rio_announce *announce)
+static enum weft_reason offers_add(struct rio_requester *q, const struct rio_announce *announce)
 {
 	const struct rio_bytes *entries = &announce->devices.entries;
 	struct rd at = rd_of(entries->bytes, entries->length);
 
 	for (uint32_t i = 0; i < announce->devices.count; i++) {
-		struct offer *o = &q->offers[q->offer_count++];
+		struct offer *o = &q->offers[q->offer_count];
 
 		CHECK(rio_device_next(&o->device, &at) == RIO_MSG_OK);
 		memcpy(o->name, o->device.name.bytes, o->device.name.length);
 		o->iounit = announce->iounit;
+		o->unflushed = unflushed_offer(q, announce->iounit, &o->device);
+		if (!o->unflushed)
+			return WEFT_R_LIMIT;
+		q->offer_count++;
 	}
+	return WEFT_OK;
 }
 
 uint32_t rio_requester_offers(const struct rio_requester *q)
@@ -118,8 +123,7 @@ enum weft_reason unit_announce(struct rio_requester *q, const struct rio_announc
 	u->is_announced = true;
 	memcpy(u->token, announce->token, sizeof(u->token));
 	offers_forget(q, announce->iounit);
-	offers_add(q, announce);
-	return WEFT_OK;
+	return offers_add(q, announce);
 }
 
 static void unit_forget(struct rio_requester *q, struct unit *u)

@@ -359,10 +359,10 @@ TEST(test_rio_05_a_store_is_the_device_of_its_name_whatever_its_number)
 	cluster_role_files_remove(folder);
 }
 
-/* As of a file: nobody knows whether what was written before is still there. */
-TEST(test_rio_05_a_store_whose_unit_left_is_flushed_no_more)
+/* As of a file that could not be flushed: what was written before is lost, and no flush is good. */
+TEST(test_rio_05_a_store_that_lost_writes_is_flushed_no_more)
 {
-	const struct rio_device disk = named(DEVICE, "disk");
+	struct rio_device disk = named(DEVICE, "disk");
 	struct store *store = store_begin(&disk);
 	struct store_request r[2] = { { .op = STORE_WRITE,
 					.length = BLOCK,
@@ -373,16 +373,27 @@ TEST(test_rio_05_a_store_whose_unit_left_is_flushed_no_more)
 	struct rio_segment segment;
 	uint32_t device;
 
+	/* The unit comes back as it was: a flush is good. */
 	REQUIRE(store_submit(store, &r[0], 0) == WEFT_OK);
 	m.id = hear_request(&device, &segment);
-	m.status.reason = WEFT_R_RIO_IOUNIT_LEFT;
-	REQUIRE(store_submit(store, &r[1], 0) == WEFT_OK);
 	raw_say(&owner, &m);
+	EXPECT_EQ(store_outcome(store), WEFT_OK);
+	announce(FIRST_IOUNIT, &disk, 1);
+	await_taken();
+	REQUIRE(store_submit(store, &r[1], 0) == WEFT_OK);
 	REQUIRE(raw_hear(&owner, RIO_REQUEST, &m));
-	/* One that was under way, then one that is asked for. */
-	EXPECT_EQ(store_outcome(store), WEFT_R_RIO_IOUNIT_LEFT);
 	raw_say(&owner, &(struct rio_msg){ .type = RIO_STATUS, .id = m.id });
-	EXPECT_EQ(store_outcome(store), WEFT_R_STORE_LOST);
+	EXPECT_EQ(store_outcome(store), WEFT_OK);
+	/* It has lost what was written since. */
+	REQUIRE(store_submit(store, &r[0], 0) == WEFT_OK);
+	m = (struct rio_msg){ .type = RIO_STATUS, .id = hear_request(&device, &segment) };
+	raw_say(&owner, &m);
+	EXPECT_EQ(store_outcome(store), WEFT_OK);
+	disk.instance++;
+	announce(FIRST_IOUNIT, &disk, 1);
+	await_taken();
+	REQUIRE(store_submit(store, &r[1], 0) == WEFT_OK);
+	EXPECT_EQ(store_outcome(store), WEFT_R_RIO_WRITES_LOST);
 	REQUIRE(store_submit(store, &r[1], 0) == WEFT_OK);
 	EXPECT_EQ(store_outcome(store), WEFT_R_STORE_LOST);
 	/* It can be written to all the same. */

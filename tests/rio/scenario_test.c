@@ -94,7 +94,7 @@ TEST(test_rio_01_rio_s1_rio_s2_the_same_with_a_file)
 /* ---- Connections ---------------------------------------------------------------------------- */
 
 /* What an owner or I/O unit that was restarted leads to is tried again, and nothing else. */
-static void read_soon(struct weft_rio_requester *q, const struct cluster_move *m)
+static void read_soon(struct weft_rio_requester *q, struct cluster_move *m)
 {
 	enum weft_reason r = WEFT_R_RIO_DEVICE;
 	struct weft_rio_device d;
@@ -102,6 +102,7 @@ static void read_soon(struct weft_rio_requester *q, const struct cluster_move *m
 	for (int i = 0; i < 2000 && r != WEFT_OK; i++) {
 		if (weft_rio_device_find(q, "disk", SECONDS / 100, &d) != WEFT_OK)
 			continue;
+		m->device = d.number;
 		r = cluster_read(q, *m);
 		REQUIRE(r == WEFT_OK || r == WEFT_R_RIO_OWNER_LEFT || r == WEFT_R_RIO_DEVICE ||
 			r == WEFT_R_RIO_IOUNIT_LEFT || r == WEFT_R_RIO_PLATFORM);

@@ -86,11 +86,11 @@ static enum weft_reason ask(struct directed *d, const struct directed_request *q
 static bool is_harmless(struct directed *d, const struct directed_request *q,
 			enum weft_reason reason)
 {
-	if (rio_device_is_lost(reason)) {
+	if (rio_device_is_lost(reason))
 		atomic_fetch_add(&d->losses, 1);
-		return q->operation == WEFT_RIO_READ;
-	}
 	switch (reason) {
+	case WEFT_R_RIO_IOUNIT_LEFT:
+		return q->operation == WEFT_RIO_READ;
 	case WEFT_R_RIO_OWNER_LEFT:
 	case WEFT_R_PEER_GONE:
 	case WEFT_R_RIO_DEVICE: /* nothing was begun */

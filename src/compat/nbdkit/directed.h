@@ -8,8 +8,8 @@
  *  - The owner left, or the data connection was lost. An I/O unit lets no later request for a block
  *    begin while its device works for one that was given up (docs/rio.md, "What a write promises").
  *    So a first attempt never comes after the second, and the same blocks get the same data.
- *  - The I/O unit left. It may come back without what it had not flushed. Reads are asked again;
- *    the rest fails, and so does the next flush of every connection.
+ *  - The I/O unit left. Reads are asked again; the rest fails. If it came back without what it had
+ *    not flushed, the next flush of every connection fails.
  */
 #pragma once
 
@@ -32,7 +32,7 @@ void directed_close(struct directed *d);
 /* As it is now; waits for it if it is not there. */
 enum weft_reason directed_device(struct directed *d, struct weft_rio_device *device);
 
-/* Counts the times that the I/O unit left. */
+/* Counts the times that writes which had been acknowledged were lost. */
 uint32_t directed_losses(struct directed *d);
 
 struct directed_request {

@@ -300,18 +300,22 @@ static int trim(void *handle, uint32_t count, uint64_t offset, uint32_t flags)
 						      .length = count });
 }
 
-/* Of what was done before the I/O unit left nobody knows whether it is still there. */
+/* The requester is told once that writes were lost, by a flush: every connection hears of it. */
 static int flush(void *handle, uint32_t flags)
 {
 	struct handle *h = handle;
 	uint32_t losses = directed_losses(directed);
+	int r;
 
 	(void)flags;
 	if (atomic_exchange(&h->losses_told, losses) != losses)
-		return fail("cannot flush", WEFT_R_RIO_IOUNIT_LEFT,
-			    "The I/O unit had left: what was not flushed before may be lost.");
-	return do_request(handle, "cannot flush",
-			  &(struct directed_request){ .operation = WEFT_RIO_FLUSH });
+		return fail("cannot flush", WEFT_R_RIO_WRITES_LOST,
+			    weft_reason_text(WEFT_R_RIO_WRITES_LOST));
+	r = do_request(handle, "cannot flush",
+		       &(struct directed_request){ .operation = WEFT_RIO_FLUSH });
+	if (r < 0) /* the client knows, of whatever was lost by then */
+		atomic_store(&h->losses_told, directed_losses(directed));
+	return r;
 }
 
 static struct nbdkit_plugin plugin = {

@@ -205,8 +205,9 @@ TEST(test_rio_03_a_requester_that_leaves_takes_its_requests_along)
 }
 
 /*
- * A requester that was gone and is here again, maybe restarted: the unit is told to give up what the
- * requester had wanted in the life before, ahead of what it wants now, and keeps the two in order.
+ * A requester that was gone and is here again, maybe restarted: the unit is told to give up what
+ * the requester had wanted in the life before, ahead of what it wants now, and keeps the two in
+ * order.
  */
 TEST(test_rio_03_what_a_requester_had_begun_is_cancelled_before_it_is_served_again)
 {

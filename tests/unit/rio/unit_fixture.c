@@ -111,7 +111,7 @@ static void open_with(struct unit_world *w, uint64_t seed, enum disk_kind kind, 
 							       .buffers = w->buffers,
 							       .timeout_ns = 1000 * 1000 },
 				  &w->unit) == WEFT_OK);
-	REQUIRE(rio_iounit_add_device(w->unit, DEVICE, "disk", disk) == WEFT_OK);
+	REQUIRE(rio_iounit_add_device(w->unit, DEVICE, "disk", disk, 1) == WEFT_OK);
 	rio_iounit_owner_came(w->unit, owner, &session);
 }
 

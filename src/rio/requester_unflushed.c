@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Which devices have writes of this requester that were acknowledged and are not covered by a
+ * flush: docs/rio.md, "What a write promises", rules 4 and 5. When such a device comes back as
+ * another instance, the writes may be lost, and the first request with a flush of it fails.
+ *
+ * What is known of a device outlives its I/O unit and its owner. Devices are told apart by I/O unit
+ * and name: their numbers are an owner's.
+ */
+#include <string.h>
+
+#include "rio/requester_parts.h"
+
+static bool is_of(const struct unflushed *u, struct platform iounit, const struct rio_device *d)
+{
+	return u->name_bytes == d->name.length && platform_is_same(u->iounit, iounit) &&
+	       memcmp(u->name, d->name.bytes, u->name_bytes) == 0;
+}
+
+static bool is_offered(const struct rio_requester *q, const struct unflushed *u)
+{
+	for (uint32_t i = 0; i < q->offer_count; i++) {
+		if (q->offers[i].unflushed == u)
+			return true;
+	}
+	return false;
+}
+
+/* Nothing has to be remembered of it. */
+static bool is_spare(const struct rio_requester *q, const struct unflushed *u)
+{
+	return u->name_bytes == 0 ||
+	       (u->written == u->flushed && !u->is_lost && u->uses == 0 && !is_offered(q, u));
+}
+
+static struct unflushed *find(struct rio_requester *q, struct platform iounit,
+			      const struct rio_device *d)
+{
+	for (uint32_t i = 0; i < q->unflushed_max; i++) {
+		if (is_of(&q->unflushed[i], iounit, d))
+			return &q->unflushed[i];
+	}
+	return NULL;
+}
+
+static struct unflushed *make(struct rio_requester *q, struct platform iounit,
+			      const struct rio_device *d)
+{
+	struct unflushed *u = NULL;
+
+	for (uint32_t i = 0; i < q->unflushed_max && !u; i++) {
+		if (is_spare(q, &q->unflushed[i]))
+			u = &q->unflushed[i];
+	}
+	if (!u)
+		return NULL;
+	*u = (struct unflushed){ .iounit = iounit,
+				 .name_bytes = (uint32_t)d->name.length,
+				 .instance = d->instance };
+	memcpy(u->name, d->name.bytes, d->name.length);
+	return u;
+}
+
+struct unflushed *unflushed_offer(struct rio_requester *q, struct platform iounit,
+				  const struct rio_device *d)
+{
+	struct unflushed *u = find(q, iounit, d);
+
+	if (!u)
+		return make(q, iounit, d);
+	if (u->instance != d->instance) {
+		u->is_lost = u->is_lost || u->written != u->flushed;
+		u->written = u->flushed = 0;
+		u->instance = d->instance;
+	}
+	return u;
+}
+
+static struct unflushed *by_number(const struct rio_requester *q, uint32_t device)
+{
+	for (uint32_t i = 0; i < q->offer_count; i++) {
+		if (q->offers[i].device.number == device)
+			return q->offers[i].unflushed;
+	}
+	return NULL;
+}
+
+/* Of a loss a requester is told once. */
+static bool take_loss(struct unflushed *u)
+{
+	bool is_lost = u && u->is_lost;
+
+	if (is_lost)
+		u->is_lost = false;
+	return is_lost;
+}
+
+enum weft_reason unflushed_check(const struct rio_requester *q, const struct rio_ask *ask)
+{
+	bool is_lost = false;
+
+	for (uint32_t i = 0; i < ask->count; i++) {
+		const struct sgl_transaction *t = &ask->wanted[i].is;
+
+		if (t->operation == SGL_FLUSH)
+			is_lost = take_loss(by_number(q, t->device)) || is_lost;
+	}
+	return is_lost ? WEFT_R_RIO_WRITES_LOST : WEFT_OK;
+}
+
+/* ---- Requests ------------------------------------------------------------------------------- */
+
+static struct touch *touch_of(struct rio_requester *q, struct request *r, uint32_t device)
+{
+	struct touch *t;
+
+	for (uint32_t i = 0; i < r->touch_count; i++) {
+		if (r->touches[i].device == device)
+			return &r->touches[i];
+	}
+	t = &r->touches[r->touch_count++];
+	*t = (struct touch){ .device = device, .unflushed = by_number(q, device) };
+	if (t->unflushed) {
+		t->unflushed->uses++;
+		t->instance = t->unflushed->instance;
+		t->written = t->unflushed->written;
+	}
+	return t;
+}
+
+void unflushed_begin(struct rio_requester *q, struct request *r, const struct rio_ask *ask)
+{
+	for (uint32_t i = 0; i < ask->count; i++) {
+		const struct sgl_transaction *t = &ask->wanted[i].is;
+
+		if (t->operation == SGL_FLUSH) {
+			struct touch *at = touch_of(q, r, t->device);
+
+			at->is_flushed = true;
+			at->is_written = false; /* what the request wrote before is covered */
+		} else if (t->operation != SGL_READ && !t->is_fua) {
+			touch_of(q, r, t->device)->is_written = true;
+		}
+	}
+}
+
+/*
+ * A write that was acknowledged by an instance that is no more is lost at once. A request that
+ * failed may have been carried out in part; a flush in it covers nothing.
+ */
+static void account(struct touch *t, struct unflushed *u, const struct request *r, bool is_well)
+{
+	bool is_past = t->unflushed && t->instance != u->instance;
+
+	if (is_well && t->is_flushed && !is_past && t->written > u->flushed)
+		u->flushed = t->written;
+	if (!t->is_written || (!is_well && r->end.transaction == 0))
+		return;
+	if (is_past)
+		u->is_lost = true;
+	else
+		u->written++;
+}
+
+uint32_t unflushed_end(struct rio_requester *q, struct request *r, uint32_t reason)
+{
+	bool was_asked = r->state == REQUEST_ASKED, is_lost = false;
+
+	for (uint32_t i = 0; i < r->touch_count; i++) {
+		struct touch *t = &r->touches[i];
+		struct unflushed *u = t->unflushed ? t->unflushed : by_number(q, t->device);
+
+		if (t->unflushed)
+			t->unflushed->uses--;
+		if (!u || !was_asked)
+			continue;
+		account(t, u, r, reason == WEFT_OK);
+		if (reason == WEFT_OK && t->is_flushed)
+			is_lost = take_loss(u) || is_lost;
+	}
+	r->touch_count = 0;
+	return is_lost ? (uint32_t)WEFT_R_RIO_WRITES_LOST : reason;
+}
