@@ -287,7 +287,6 @@ static struct making begin(struct rio_world *w, uint32_t node, uint32_t device)
 
 	w->asks[m.ask] = (struct rw_ask){ .node = node,
 					  .incarnation = w->nodes[node].incarnation,
-					  .owner = w->nodes[0].incarnation,
 					  .meeting = w->nodes[node].meetings,
 					  .first = w->transaction_count,
 					  .timeout_ns = w->limits.timeout_ns };

@@ -116,16 +116,19 @@ static void greet_begin(struct rio_world *w, uint32_t end)
 {
 	struct rw_end *e = rw_end_of(w, end);
 	struct rw_node *n = &w->nodes[e->node];
-	const struct rio_book book = { w->known, w->node_count };
+	/* The second owner is the first, for all that others know. */
+	const struct rio_book book = { w->known, w->node_count + 1 - w->owner_count };
 	const struct rio_contact_limits limits = {
-		rw_is_owner(e->node) ? w->limits.owner_requests : w->limits.commands,
-		rw_is_owner(e->node) ? w->limits.owner_list_max : w->limits.unit_list_max,
+		rw_is_owner(w, e->node) ? w->limits.owner_requests : w->limits.commands,
+		rw_is_owner(w, e->node) ? w->limits.owner_list_max : w->limits.unit_list_max,
 	};
 	struct rio_address at = { 0 };
 	uint8_t random[RIO_SEED_BYTES];
 
 	for (uint32_t i = 0; i < sizeof(random); i++)
 		random[i] = (uint8_t)rw_draw(w, 256);
+	if (rw_is_owner(w, e->node))
+		rw_conn_of(w, end)->term = n->term;
 	e->state = RW_END_GREETING;
 	e->deadline_ns = w->world.now_ns + greeting_ns;
 	if (rw_is_requester(w, e->node))
@@ -248,6 +251,8 @@ static void timers(struct rio_world *w, uint32_t node)
 
 		if (d->end != RW_NONE || d->next_ns > w->world.now_ns)
 			continue;
+		if (rw_is_requester(w, node) && w->owner_count > 1)
+			d->node = rw_draw(w, 2) * (w->node_count - 1);
 		d->end = rw_dial(w, node, d->node, NULL);
 		d->next_ns = w->world.now_ns + redial_most_ns;
 		if (d->end != RW_NONE)
@@ -287,7 +292,7 @@ static void dials_begin(struct rio_world *w, uint32_t node)
 	n->dial_count = 0;
 	if (rw_is_requester(w, node)) {
 		n->dials[n->dial_count++].node = 0;
-	} else if (rw_is_owner(node)) {
+	} else if (rw_is_owner(w, node)) {
 		for (uint32_t i = 0; i < w->limits.units; i++)
 			n->dials[n->dial_count++].node = 1 + w->limits.requesters + i;
 	}
@@ -303,7 +308,11 @@ void rw_node_start(struct rio_world *w, uint32_t node)
 	struct rw_node *n = &w->nodes[node];
 
 	CHECK(!n->is_up);
+	/* In the end there is one owner. */
+	if (node != 0 && rw_is_owner(w, node) && w->phase != RW_RUN)
+		return;
 	n->is_up = true;
+	n->term = rw_is_owner(w, node) ? ++w->terms : 0;
 	n->is_stopping = false;
 	n->incarnation++;
 	n->hung_until_ns = 0;

@@ -5,7 +5,8 @@
  *
  * Who was told that another is gone has no connection with it when its turn is over. No device
  * begins with what a new owner ordered, or with what a requester asked for that has come again,
- * while it works on the same blocks for the former owner, or for what was asked for before.
+ * while it works on the same blocks for the former owner, or for what was asked for before. Who has
+ * met an owner is never again with one that began before that one, in the same life.
  */
 #include <string.h>
 
@@ -17,6 +18,17 @@
 void rw_order_owner(struct rio_world *w, uint32_t node)
 {
 	memset(w->nodes[node].is_let, 0, sizeof(w->nodes[node].is_let));
+}
+
+void rw_order_met(struct rio_world *w, uint32_t end)
+{
+	struct rw_node *n = &w->nodes[rw_end_of(w, end)->node];
+	uint64_t term = rw_conn_of(w, end)->term;
+
+	if (term < n->term && w->hazards & RW_HAZARD_OWNERS)
+		rw_fail(w, "node %u has met the owner of term %u, and then that of term %u",
+			rw_end_of(w, end)->node, (uint32_t)n->term, (uint32_t)term);
+	n->term = term > n->term ? term : n->term;
 }
 
 /* The latest of its asks that an owner has got: ids begin anew with each life. */
@@ -95,7 +107,7 @@ void rw_order_parted(struct rio_world *w, uint32_t end)
 {
 	const struct rw_conn *c = rw_conn_of(w, end);
 
-	if (!rw_is_owner(c->ends[end % 2].node) || c->meeting == 0)
+	if (!rw_is_owner(w, c->ends[end % 2].node) || c->meeting == 0)
 		return;
 	for (uint32_t i = 0; i < w->ask_count; i++) {
 		struct rw_ask *a = &w->asks[i];

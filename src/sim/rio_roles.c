@@ -42,13 +42,12 @@ static void owner_open(struct rio_world *w, uint32_t node)
 	CHECK(rio_owner_create(&config, w->policy, &n->owner) == WEFT_OK);
 }
 
-static uint32_t owner_end(struct rio_world *w, uint32_t number)
+static uint32_t owner_end(struct rio_world *w, uint32_t node, uint32_t number)
 {
 	for (uint32_t end = 0; end < 2 * RW_CONNS_MAX; end++) {
 		const struct rw_end *e = rw_end_of(w, end);
 
-		if (e->state == RW_END_UP && rw_is_owner(e->node) && e->was_told &&
-		    e->number == number)
+		if (e->state == RW_END_UP && e->node == node && e->was_told && e->number == number)
 			return end;
 	}
 	return RW_NONE;
@@ -104,7 +103,8 @@ static void owner_work(struct rio_world *w, struct rw_node *n)
 	rio_owner_expire(n->owner, w->world.now_ns);
 	while (!n->is_stopping && rio_owner_act(n->owner, &act)) {
 		bool has_number = act.kind != RIO_OWNER_NOTE && act.kind != RIO_OWNER_CLOSE;
-		uint32_t end = has_number ? owner_end(w, act.number) : RW_NONE;
+		uint32_t end = has_number ? owner_end(w, (uint32_t)(n - w->nodes), act.number)
+					  : RW_NONE;
 
 		if (!may_act(n))
 			return;
@@ -401,7 +401,7 @@ void rw_role_open(struct rio_world *w, uint32_t node)
 	}
 	n->lists = calloc(1, LISTS_BYTES);
 	CHECK(n->lists);
-	if (rw_is_owner(node)) {
+	if (rw_is_owner(w, node)) {
 		owner_open(w, node);
 		return;
 	}
@@ -443,11 +443,12 @@ enum weft_reason rw_role_came(struct rio_world *w, uint32_t end)
 	struct rw_node *n = &w->nodes[e->node];
 	enum rio_role role = rio_contact_peer(&e->contact).role;
 
-	if (rw_is_owner(e->node))
+	if (rw_is_owner(w, e->node))
 		return rio_owner_came(n->owner, &e->contact, e->dial == RW_NONE ? 0 : e->dial + 1,
 				      &e->number);
 	CHECK(role == RIO_OWNER);
 	n->meetings++;
+	rw_order_met(w, end);
 	rw_order_owner(w, e->node);
 	if (rw_is_requester(w, e->node)) {
 		n->owner_end = end;

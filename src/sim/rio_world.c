@@ -137,6 +137,18 @@ static void limits_draw(struct rio_world *w)
 	hazards_limit(w);
 }
 
+static void identity_make(struct rio_world *w, uint32_t node, const uint8_t *seed)
+{
+	struct rio_identity *self = &w->nodes[node].self;
+
+	self->platform = (struct platform){ 10 + node, 1 };
+	self->role = rw_is_owner(w, node)	? RIO_OWNER
+		     : rw_is_requester(w, node) ? RIO_REQUESTER
+						: RIO_IOUNIT;
+	rio_identity_make(self, seed);
+}
+
+/* The second owner is as the first. */
 static void node_draw(struct rio_world *w, uint32_t node)
 {
 	struct rw_node *n = &w->nodes[node];
@@ -144,11 +156,10 @@ static void node_draw(struct rio_world *w, uint32_t node)
 
 	for (uint32_t i = 0; i < sizeof(seed); i++)
 		seed[i] = (uint8_t)rw_draw(w, 256);
-	n->self.platform = (struct platform){ 10 + node, 1 };
-	n->self.role = rw_is_owner(node)	  ? RIO_OWNER
-		       : rw_is_requester(w, node) ? RIO_REQUESTER
-						  : RIO_IOUNIT;
-	rio_identity_make(&n->self, seed);
+	if (node != 0 && rw_is_owner(w, node))
+		n->self = w->nodes[0].self;
+	else
+		identity_make(w, node, seed);
 	n->turn.event = (struct world_event){ .node = node, .kind = RW_EV_TURN };
 	list_init(&n->mail);
 	w->known[node].platform = n->self.platform;
@@ -200,7 +211,8 @@ int rio_world_open(struct rio_world *w, uint64_t seed, uint32_t hazards)
 		return -1;
 	w->hazards = hazards_draw(seed, hazards);
 	limits_draw(w);
-	w->node_count = 1 + w->limits.requesters + w->limits.units;
+	w->owner_count = w->hazards & RW_HAZARD_OWNERS ? RW_OWNERS_MAX : 1;
+	w->node_count = w->owner_count + w->limits.requesters + w->limits.units;
 	w->policy = calloc(1, sizeof(*w->policy));
 	w->transactions = calloc(RW_TRANSACTIONS_MAX, sizeof(*w->transactions));
 	if (!w->policy || !w->transactions || rw_net_open(w) < 0)
@@ -275,7 +287,7 @@ static void fault(struct rio_world *w)
 	for (pick = rw_draw(w, sum); pick >= weights[kind]; kind++)
 		pick -= weights[kind];
 	if (kind == 0)
-		stop_one(w, 0, 1);
+		stop_one(w, rw_draw(w, w->owner_count) * (w->node_count - 1), 1);
 	else if (kind == 1)
 		stop_one(w, 1, l->requesters);
 	else if (kind == 2)
@@ -344,6 +356,8 @@ static const char *unrest(struct rio_world *w)
 	const char *why = NULL;
 
 	for (uint32_t i = 0; i < w->node_count && !why; i++) {
+		if (i != 0 && rw_is_owner(w, i))
+			continue; /* the second one stays away */
 		if (!w->nodes[i].is_up)
 			why = "somebody is not there";
 		else if (w->nodes[i].owner)
@@ -369,6 +383,19 @@ static const char *unrest(struct rio_world *w)
 	return why;
 }
 
+/* Of two owners the first one begins anew, after the other. */
+static void owners_end(struct rio_world *w)
+{
+	if (w->owner_count == 1)
+		return;
+	if (w->nodes[w->node_count - 1].is_up)
+		rw_node_stop(w, w->node_count - 1);
+	if (w->nodes[0].is_up) {
+		rw_node_stop(w, 0);
+		rw_node_start(w, 0);
+	}
+}
+
 static void phase_next(struct rio_world *w)
 {
 	if (w->phase == RW_OVER) {
@@ -382,6 +409,7 @@ static void phase_next(struct rio_world *w)
 	w->audit_ask = RW_NONE;
 	rw_trace(w, RW_TRACE_PHASE, 0, w->phase, 0);
 	if (w->phase == RW_REST) {
+		owners_end(w);
 		rw_clogs_end(w);
 		memset(w->apart_until_ns, 0, sizeof(w->apart_until_ns));
 	}

@@ -29,7 +29,8 @@
 enum {
 	RW_REQUESTERS_MAX = 4,
 	RW_UNITS_MAX = 3,
-	RW_NODES_MAX = 1 + RW_REQUESTERS_MAX + RW_UNITS_MAX,
+	RW_OWNERS_MAX = 2, /* with one key */
+	RW_NODES_MAX = RW_OWNERS_MAX + RW_REQUESTERS_MAX + RW_UNITS_MAX,
 	RW_UNIT_DEVICES = 2,
 	RW_DEVICES_MAX = RW_UNITS_MAX * RW_UNIT_DEVICES,
 	RW_DEVICE_DISKS = 2,
@@ -126,6 +127,7 @@ struct rw_conn {
 	uint32_t serial; /* of the use of this slot */
 	bool is_data;
 	bool is_clogged;	       /* nothing arrives any more */
+	uint64_t term;		       /* of its owner, in that life */
 	uint32_t meeting;	       /* of a requester with an owner: which one; 0: none yet */
 	uint32_t to;		       /* the node that was dialled */
 	uint8_t words[RIO_DATA_BYTES]; /* private data: the question, then the answer */
@@ -202,6 +204,7 @@ struct rw_node {
 	struct rio_requester *requester;
 	uint32_t owner_end; /* of a requester or an I/O unit */
 	uint32_t meetings;  /* with an owner, in all lives */
+	uint64_t term;	    /* of an owner: its life's; of others: the highest that they have met */
 	/* The model's: with whom its owner has let it have data connections. */
 	bool is_let[RW_NODES_MAX];
 	uint8_t *buffers; /* of an I/O unit */
@@ -298,8 +301,8 @@ struct rw_transaction {
 
 struct rw_ask {
 	uint32_t node, incarnation;
-	uint32_t owner, meeting; /* incarnation of the owner; which connection with him */
-	uint32_t commanded;	 /* which connection of its I/O unit with an owner; 0: not yet */
+	uint32_t meeting;   /* which connection with an owner */
+	uint32_t commanded; /* which connection of its I/O unit with an owner; 0: not yet */
 	uint64_t id;
 	uint64_t command_id; /* and the connection's end, and its serial, that it went over */
 	uint32_t command_end, command_serial;
@@ -374,8 +377,9 @@ struct rio_world {
 	uint32_t audit_device;
 	uint64_t audit_at;
 	uint32_t audit_ask;
-	struct rw_node nodes[RW_NODES_MAX]; /* the owner, requesters, I/O units */
-	uint32_t node_count;
+	struct rw_node nodes[RW_NODES_MAX]; /* the owner, requesters, I/O units, the second owner */
+	uint32_t node_count, owner_count;
+	uint64_t terms; /* of owners, so far: one for each life */
 	struct rio_known known[RW_NODES_MAX];
 	struct rw_device devices[RW_DEVICES_MAX];
 	uint32_t device_count;
@@ -432,9 +436,10 @@ static inline uint64_t rw_draw_ns(struct rio_world *w, uint64_t most_ns)
 	return prng_next(&w->world.prng) % (most_ns + 1);
 }
 
-static inline bool rw_is_owner(uint32_t node)
+/* The first and, behind all others, the second. */
+static inline bool rw_is_owner(const struct rio_world *w, uint32_t node)
 {
-	return node == 0;
+	return node == 0 || node > w->limits.requesters + w->limits.units;
 }
 
 static inline bool rw_is_requester(const struct rio_world *w, uint32_t node)
@@ -444,7 +449,7 @@ static inline bool rw_is_requester(const struct rio_world *w, uint32_t node)
 
 static inline bool rw_is_unit(const struct rio_world *w, uint32_t node)
 {
-	return node > w->limits.requesters;
+	return node > w->limits.requesters && !rw_is_owner(w, node);
 }
 
 /* Records the first failure, in words. */
@@ -583,6 +588,9 @@ bool rw_values_read(struct rio_world *w, uint32_t read, uint64_t offset, uint32_
 
 /* The node has met its owner, or lost it. */
 void rw_order_owner(struct rio_world *w, uint32_t node);
+
+/* A node has met the owner at the other end. */
+void rw_order_met(struct rio_world *w, uint32_t end);
 
 /* An owner has got a message over that end. */
 void rw_order_got(struct rio_world *w, uint32_t end, const uint8_t *bytes, size_t length);
