@@ -2,11 +2,19 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """kill_test.py WEFT WRITER [--kills N] [--seed N]: acknowledged writes survive kill -9 of every role.
 
-An I/O unit with a file, an owner and a writer (writer_sample.c) run as processes. At random points one
-of them, or several, are killed and started again. Each time, when the writer writes again, it is told
-to stop, and every block is looked at, in the file and through the device: it must be the one that was
-acknowledged last, or, sector by sector, one that was asked for later. Nothing may hang, and no process
-may gather descriptors or memory.
+An I/O unit with a device, an owner and a writer (writer_sample.c) run as processes. At random points one
+of them, or several, are killed and started again, or stopped for longer than requests may take; and another
+writer takes over from one that was killed. Each time, when blocks are written again, the writer is told
+to stop, and every block is looked at, in the file and through the device: each of its sectors must be one
+of those that it may have.
+
+- A write that was acknowledged replaces what was there. One that failed, or whose writer was killed, may be
+  there or not, until another one is acknowledged: then it never is.
+- What was seen stays until the block is written again.
+- Where the death of the I/O unit is a loss of power (`volatile`) each sector has a value since the last durable
+  one: written with FUA, or before a flush that was acknowledged, with none that failed in between.
+
+Nothing may hang, and no process may gather descriptors or memory.
 
 Prints `ok NAME` or `not ok NAME: why`, a line for each test. The seed of what failed is in the line:
 --seed runs it again, as far as time lets it be the same.
@@ -28,6 +36,7 @@ import time
 PATIENCE_S = 30
 SECTOR, BLOCK_SECTORS, SLOTS = 512, 16, 48
 BLOCK = SECTOR * BLOCK_SECTORS
+SPARE = 4 << 20  # of a file: mirrors keep something of their own there
 HEADER = re.compile(rb"weft (\d+) (\d+) (\d+) ")
 # What a process may have more than when it was seen at rest for the third time.
 RESTS, DESCRIPTORS_MORE, KIB_MORE, STACK_KIB = 3, 4, 24 * 1024, 8 * 1024
@@ -51,12 +60,14 @@ def sector(slot, nth, version):
 
 
 class Blocks:
-    """What the writer has said of every block."""
+    """What the writers have said of every block, and what its sectors may be by that."""
 
     def __init__(self):
         self.lock = threading.Lock()
         self.durable = {}  # slot: version
-        self.asked = {slot: {0} for slot in range(SLOTS)}  # versions since then
+        self.since = {slot: {0} for slot in range(SLOTS)}  # the durable version and all later ones
+        # What each sector may be now; versions of a block are asked for one after the other.
+        self.may = {slot: [{0} for _ in range(BLOCK_SECTORS)] for slot in range(SLOTS)}
         self.last = 0
         self.acknowledged = self.failed = 0
         self.known = {}  # sector bytes that were found right: (slot, nth, version)
@@ -64,15 +75,27 @@ class Blocks:
     def take(self, word, slot, version):
         with self.lock:
             if word == "S":
-                self.asked[slot].add(version)
+                self.since[slot].add(version)
+                for may in self.may[slot]:
+                    may.add(version)
                 self.last = max(self.last, version)
+            elif word == "W":
+                self.replace(slot, version)
             elif word == "A":
                 self.acknowledged += 1
                 if version > self.durable.get(slot, 0):
                     self.durable[slot] = version
-                    self.asked[slot] = {v for v in self.asked[slot] if v >= version}
+                    self.since[slot] = {v for v in self.since[slot] if v >= version}
+                self.replace(slot, version)
             elif word == "F":
                 self.failed += 1
+
+    def replace(self, slot, version):
+        self.may[slot] = [{v for v in may if v >= version} for may in self.may[slot]]
+
+    def power_lost(self):
+        for slot in range(SLOTS):
+            self.may[slot] = [set(self.since[slot]) for _ in range(BLOCK_SECTORS)]
 
     def version_of(self, slot, nth, data):
         if data == bytes(SECTOR):
@@ -89,18 +112,23 @@ class Blocks:
         self.known[(slot, nth)] = data
         return said[2]
 
-    def check(self, data, where):
-        """True of bytes that were read while nothing was written."""
+    def check(self, data, where, is_cached=False):
+        """
+        True of bytes that were read while nothing was written; then they stay. What lies below a cache
+        may be any of those since the durable one.
+        """
         if len(data) != SLOTS * BLOCK:
             raise Failure("%s: %d bytes" % (where, len(data)))
         for slot in range(SLOTS):
             for nth in range(BLOCK_SECTORS):
                 at = slot * BLOCK + nth * SECTOR
                 version = self.version_of(slot, nth, data[at:at + SECTOR])
-                if version not in self.asked[slot]:
-                    raise Failure("%s: block %d sector %d has version %d; acknowledged %d, asked for %s"
-                                  % (where, slot, nth, version, self.durable.get(slot, 0),
-                                     sorted(self.asked[slot])))
+                may = self.since[slot] if is_cached else self.may[slot][nth]
+                if version not in may:
+                    raise Failure("%s: block %d sector %d has version %d; durable %d, may be %s"
+                                  % (where, slot, nth, version, self.durable.get(slot, 0), sorted(may)))
+                if not is_cached:
+                    self.may[slot][nth] = {version}
 
 
 # ---- Processes ---------------------------------------------------------------------------------
@@ -121,6 +149,11 @@ class Role:
     def kill(self):
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
+
+    def hang(self, seconds):
+        self.process.send_signal(signal.SIGSTOP)
+        time.sleep(seconds)
+        self.process.send_signal(signal.SIGCONT)
 
     def alive(self):
         if self.process.poll() is not None:
@@ -152,9 +185,17 @@ class Role:
 
 
 class Writer(Role):
+    who = "writer"  # or "heir", who takes over from it, and so on
+
+    def take_over(self):
+        """Of one that was killed: once the owner knows that (docs/rio.md, rule 10)."""
+        self.cluster.wait_until_gone(self.who)
+        self.who = "heir" if self.who == "writer" else "writer"
+
     def start(self):
         words = self.words + [str(SLOTS), str(self.cluster.dice.randrange(1 << 32)),
                               str(self.cluster.blocks.last + 1)]
+        words[1] = self.cluster.path(self.who + ".conf")
         err = open(os.path.join(self.cluster.folder, "writer.log"), "ab")
         self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=err,
                                         bufsize=0)
@@ -208,15 +249,31 @@ def free_port():
                 pass
 
 
+class Device:
+    """
+    A device's line, in which FILE and OTHER are files; how long requests may take; whether the file has
+    what the device has, or what it will have, or something else.
+    """
+
+    def __init__(self, line, timeout_ms=30000, file="same"):
+        self.line, self.timeout_ms, self.file = line, timeout_ms, file
+        self.is_volatile = "volatile" in line
+
+
 class Cluster:
-    def __init__(self, weft, writer, seed, device):
-        self.weft, self.dice, self.blocks = weft, random.Random(seed), Blocks()
+    def __init__(self, options, device, dice):
+        weft = self.weft = options.weft
+        self.dice, self.device, self.blocks = dice, device, Blocks()
         self.folder = tempfile.mkdtemp(prefix="weft-kill-")
         self.file = os.path.join(self.folder, "disk")
-        self.configure(device % ("%s,size=%d" % (self.file, SLOTS * BLOCK)))
+        line = device.line
+        for name in ("FILE", "OTHER"):
+            line = line.replace(name, "%s,size=%d" % (self.file if name == "FILE" else self.path("other"),
+                                                     SLOTS * BLOCK + SPARE))
+        self.configure(line)
         self.iou = Role(self, "iou", [weft, "iou", self.path("iou.conf")])
         self.own = Role(self, "own", [weft, "own", self.path("own.conf")])
-        self.writer = Writer(self, "writer", [writer, self.path("writer.conf")])
+        self.writer = Writer(self, "writer", [options.writer, ""])
         self.roles = [self.iou, self.own, self.writer]
 
     def path(self, name):
@@ -231,18 +288,24 @@ class Cluster:
             f.write(text)
         os.chmod(self.path(name + ".conf"), 0o600)
 
-    def configure(self, device):
-        keys = {name: self.key(name) for name in ("own", "iou", "writer", "reader")}
+    def configure(self, line):
+        requesters = {"writer": 7, "reader": 8, "heir": 9}
+        keys = {name: self.key(name) for name in ["own", "iou"] + list(requesters)}
         own_at, iou_at = ("127.0.0.1:%d" % free_port() for _ in range(2))
+        timeout = "timeout %dms\n" % self.device.timeout_ms
         self.put("own", "role owner\nself 1.1\nkey own.key\nlisten %s\nlog decisions.log\n"
-                        "iounit disks 2.1 %s %s\nrequester writer 7.1 %s\nrequester reader 8.1 %s\n"
-                        "allow writer read,write,flush disks/disk\nallow reader read disks/disk\n"
-                 % (own_at, keys["iou"], iou_at, keys["writer"], keys["reader"]))
-        self.put("iou", "role iounit\nself 2.1\nkey iou.key\nlisten %s\nowner boss 1.1 %s\n"
-                        "device 1 disk %s\n" % (iou_at, keys["own"], device))
-        for name, unit in (("writer", 7), ("reader", 8)):
-            self.put(name, "role requester\nself %d.1\nkey %s.key\nlisten 127.0.0.1:0\n"
-                           "owner boss 1.1 %s %s\n" % (unit, name, keys["own"], own_at))
+                        "iounit disks 2.1 %s %s\n%s%swatch reader\nallow reader read disks/disk\n"
+                        "allow writer read,write,flush disks/disk\n"
+                        "allow heir read,write,flush disks/disk\n"
+                 % (own_at, keys["iou"], iou_at, timeout,
+                    "".join("requester %s %d.1 %s\n" % (name, unit, keys[name])
+                            for name, unit in requesters.items())))
+        self.put("iou", "role iounit\nself 2.1\nkey iou.key\nlisten %s\nowner boss 1.1 %s\n%s"
+                        "device 1 disk %s\n" % (iou_at, keys["own"], timeout, line))
+        for name, unit in requesters.items():
+            self.put(name, "role requester\nself %d.1\nkey %s.key\nlisten 127.0.0.1:0\n%s"
+                           "owner boss 1.1 %s %s\n"
+                     % (unit, name, "" if name == "reader" else timeout, keys["own"], own_at))
 
     def start(self):
         for role in self.roles:
@@ -268,12 +331,24 @@ class Cluster:
                               % (": " + self.writer.fatal if self.writer.fatal else ""))
             time.sleep(0.002)
 
+    def wait_until_gone(self, name):
+        until = time.monotonic() + PATIENCE_S
+        while time.monotonic() < until:
+            seen = subprocess.run([self.weft, "cluster", self.path("reader.conf"), "--once"], text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE_S)
+            if re.search(r"^%s +\S+ +not connected" % name, seen.stdout, re.M):
+                return
+        raise Failure("the owner does not notice that %s is gone: %s" % (name, seen.stderr.strip()))
+
     def look_at_file(self):
+        if self.device.file == "other":
+            return
         with open(self.file, "rb") as f:
-            self.blocks.check(f.read(), "in the file")
+            self.blocks.check(f.read(SLOTS * BLOCK), "in the file", self.device.file == "cached")
 
     def look_through_device(self):
-        read = subprocess.run([self.weft, "io", self.path("reader.conf"), "read", "disk", "--quiet"],
+        read = subprocess.run([self.weft, "io", self.path("reader.conf"), "read", "disk", "--quiet",
+                               "--length", str(SLOTS * BLOCK)],
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=PATIENCE_S)
         if read.returncode != 0:
             raise Failure("cannot be read: " + read.stderr.decode().strip())
@@ -283,6 +358,7 @@ class Cluster:
         self.writer.stop()
         self.look_at_file()
         self.look_through_device()
+        self.look_through_device()  # a mirror reads from another member now
         for role in self.roles:
             role.look_at_rest()
         self.writer.tell(b"go")
@@ -292,12 +368,19 @@ class Cluster:
 
 def kill_one_round(c, victims):
     time.sleep(c.dice.random() ** 2 * 0.15)
+    if c.dice.random() < 0.2:
+        # Longer than requests may take, if that is not long.
+        c.dice.choice((c.iou, c.own)).hang(min(c.device.timeout_ms / 1000, 0.5) * c.dice.uniform(0.5, 2))
     for role in victims:
         role.kill()
+        if role is c.iou and c.device.is_volatile:
+            c.blocks.power_lost()
         if role is c.writer:
             continue
         if c.dice.random() < 0.3:
             time.sleep(c.dice.random() * 0.05)
+    if c.writer in victims and c.own not in victims and c.dice.random() < 0.5:
+        c.writer.take_over()
     for role in victims:
         role.start()
     c.wait_for_progress()
@@ -310,8 +393,8 @@ def victims_of(c):
     return c.dice.sample(c.roles, count)
 
 
-def run_kills(options, device, kills, choose):
-    c = Cluster(options.weft, options.writer, options.seed, device)
+def run_kills(options, device, kills, choose, dice=None):
+    c = Cluster(options, device, dice or random.Random(options.seed))
     done = 0
     try:
         c.start()
@@ -321,11 +404,13 @@ def run_kills(options, device, kills, choose):
             victims = choose(c)
             done += len(victims)
             kill_one_round(c, victims)
-        print("# %d kills, %d blocks acknowledged, %d not; lives: %s"
+        print("# %d kills, %d blocks acknowledged, %d not; lives: %s; %s, timeout %d ms"
               % (done, c.blocks.acknowledged, c.blocks.failed,
-                 ", ".join("%s %d" % (r.name, r.lives) for r in c.roles)), flush=True)
-    except Failure as e:
-        raise Failure("seed %d, after %d kills, files in %s: %s" % (options.seed, done, c.folder, e))
+                 ", ".join("%s %d" % (r.name, r.lives) for r in c.roles), device.line,
+                 device.timeout_ms), flush=True)
+    except (Failure, subprocess.SubprocessError) as e:
+        raise Failure("seed %d, %s, timeout %d ms, after %d kills, files in %s: %s"
+                      % (options.seed, device.line, device.timeout_ms, done, c.folder, e))
     finally:
         c.end()
     shutil.rmtree(c.folder)
@@ -335,15 +420,37 @@ def only(name):
     return lambda c: [getattr(c, name)]
 
 
+# Of a slow one more is under way when it is killed; timeouts are such that some strike.
+DRAWN = [
+    ("file:FILE", "same"),
+    ("delay:40ms(file:FILE,threads)", "same"),
+    ("delay:70ms(file:FILE)", "same"),
+    ("stripe:64k(file:FILE,file:OTHER)", "other"),
+]
+
+
+def run_drawn(options, device, kills, choose):
+    """A new cluster for every few kills, each with a device and a timeout of its own."""
+    dice = random.Random(options.seed)
+    while kills > 0:
+        line, file = dice.choice(DRAWN)
+        device = Device(line, dice.choice((90, 150, 300, 30000)), file)
+        share = min(kills, KILLS_DRAWN)
+        run_kills(options, device, share, choose, random.Random(dice.random()))
+        kills -= share
+
+
 # What is killed, and what the device is: one that is slow has more under way when it is.
 TESTS = {
-    "test_rio_kill_any_role_of_a_file": ("file:%s", 10, victims_of),
-    "test_rio_kill_any_role_of_a_slow_file": ("delay:80ms(file:%s,threads)", 10, victims_of),
-    "test_rio_kill_owner_alone": ("delay:150ms(file:%s)", 4, only("own")),
-    "test_rio_kill_iounit_alone": ("file:%s,direct", 4, only("iou")),
-    "test_rio_kill_requester_alone": ("delay:150ms(file:%s)", 4, only("writer")),
+    "test_rio_kill_any_role_of_a_file": (run_kills, Device("file:FILE"), 6, victims_of),
+    "test_rio_kill_any_role_of_a_slow_file":
+        (run_kills, Device("delay:80ms(file:FILE,threads)"), 6, victims_of),
+    "test_rio_kill_owner_alone": (run_kills, Device("delay:150ms(file:FILE)"), 3, only("own")),
+    "test_rio_kill_iounit_alone": (run_kills, Device("file:FILE,direct"), 3, only("iou")),
+    "test_rio_kill_requester_alone": (run_kills, Device("delay:150ms(file:FILE)"), 4, only("writer")),
+    "test_rio_kill_any_role_of_a_device_as_drawn": (run_drawn, None, 10, victims_of),
 }
-KILLS = 32
+KILLS, KILLS_DRAWN = 32, 5
 
 
 def main():
@@ -357,11 +464,11 @@ def main():
     options.weft, options.writer = os.path.realpath(options.weft), os.path.realpath(options.writer)
     print("# seed %d" % options.seed, flush=True)
     has_failed = False
-    for name, (device, share, choose) in TESTS.items():
+    for name, (run, device, share, choose) in TESTS.items():
         if options.names and not any(n in name for n in options.names):
             continue
         try:
-            run_kills(options, device, max(1, options.kills * share // KILLS), choose)
+            run(options, device, max(1, options.kills * share // KILLS), choose)
             print("ok " + name, flush=True)
         except (Failure, subprocess.SubprocessError) as e:
             has_failed = True

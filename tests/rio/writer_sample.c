@@ -4,8 +4,10 @@
  * let, whatever happens to owner and I/O unit, and says on its standard output
  *
  *	S SLOT VERSION		before it asks for a block to be written
+ *	W SLOT VERSION		once a write without FUA was acknowledged
  *	A SLOT VERSION		once that block is durable: after a write with FUA, or after a
- *				flush that was asked for when the write had ended
+ *				flush that was asked for when the write had ended, unless another
+ *				flush has failed since
  *	F SLOT VERSION REASON	when it could not be written, or nobody knows
  *	idle			when it has stopped, and everything has ended
  *	fatal REASON		what must not happen
@@ -179,8 +181,8 @@ static void ask_flush(struct op *op)
 	op->kind = KIND_FLUSH;
 	memcpy(op->plain, plain, sizeof(plain));
 	op->plain_count = plain_count;
-	plain_count = 0;
-	(void)ask(op, &t); /* if it cannot be asked for, what it was for may be lost */
+	if (ask(op, &t))
+		plain_count = 0;
 }
 
 /* ---- Ends ----------------------------------------------------------------------------------- */
@@ -189,8 +191,10 @@ static void ended_well(struct op *op)
 {
 	if (op->kind == KIND_FUA) {
 		say("A", &op->is, "");
-	} else if (op->kind == KIND_PLAIN && plain_count < PLAIN_MAX) {
-		plain[plain_count++] = op->is;
+	} else if (op->kind == KIND_PLAIN) {
+		say("W", &op->is, "");
+		if (plain_count < PLAIN_MAX)
+			plain[plain_count++] = op->is;
 	}
 	for (uint32_t i = 0; op->kind == KIND_FLUSH && i < op->plain_count; i++)
 		say("A", &op->plain[i], "");
@@ -208,10 +212,11 @@ static void ended(const struct weft_rio_ended *e)
 		ended_well(op);
 		return;
 	}
-	/* A device that may have been opened anew: nothing is said of what was not flushed. */
-	plain_count = 0;
-	if (op->kind == KIND_FLUSH)
+	/* What was not flushed may be gone, and only a flush that fails says so. */
+	if (op->kind == KIND_FLUSH) {
+		plain_count = 0;
 		return;
+	}
 	say("F", &op->is, weft_reason_name(e->reason));
 	if (again_count < 2 * DEPTH)
 		again[again_count++] = op->is.slot;
@@ -262,16 +267,12 @@ static void write_more(void)
 
 static void drain(void)
 {
-	bool has_failed = false;
-
 	while (under_way > 0)
-		has_failed |= gather(1000);
-	if (plain_count > 0 && !has_failed) {
+		gather(1000);
+	if (plain_count > 0)
 		ask_flush(&ops[DEPTH]);
-		while (under_way > 0)
-			gather(1000);
-	}
-	plain_count = 0;
+	while (under_way > 0)
+		gather(1000);
 }
 
 static void run(void)
