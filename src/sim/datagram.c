@@ -27,7 +27,8 @@ int sim_datagram_init(struct sim_datagram *d, struct world *w,
 	list_init(&d->flying);
 	list_init(&d->unused);
 	d->packets = calloc(options->datagrams_max, sizeof(*d->packets));
-	d->bytes = calloc(options->datagrams_max, options->bytes_max);
+	/* Megabytes, of which a short world uses little: nothing is read that was not sent. */
+	d->bytes = malloc((size_t)options->datagrams_max * options->bytes_max);
 	if (!d->packets || !d->bytes) {
 		sim_datagram_fini(d);
 		return -1;
