@@ -131,6 +131,12 @@ def test_run_shows_files_of_devices_under_sys(_folder):
     expect("files and folders in %s" % names, {"node_guid", "ports", "device"} <= set(names))
     expect_equal("no such folder", weft_run("ls", where + "device/nothing").returncode, 2)
     expect_equal("no folder", weft_run("ls", where + "node_guid").stdout, where + "node_guid\n")
+    listed = weft_run("ls", "/sys/class/infiniband").stdout.split()
+    expect("all devices: %s" % listed, {"roce_lo", "iw_lo"} <= set(listed))
+    expect_equal("by their pattern", weft_run("sh", "-c", "echo /sys/class/infiniband/roce_l*").stdout,
+                 "/sys/class/infiniband/roce_lo\n")
+    expect_equal("of one kind", weft_run("--devices", "iw_lo", "ls", "/sys/class/infiniband/").stdout,
+                 "iw_lo\n")
     expect_equal("others' folders", weft_run("ls", "/").stdout, subprocess.run(
         ["ls", "/"], stdout=subprocess.PIPE, text=True, check=True).stdout)
     expect_equal("not to be seen", weft_run("--devices", "iw_lo", "cat", where + "node_type").returncode,

@@ -71,7 +71,62 @@ def test_umad_says_what_rdma_core_says(_folder):
         same("umad_sa_mad_status_str", swap(status))
 
 
-def test_umad_has_no_devices(_folder):
+class Port(ctypes.Structure):
+    _fields_ = ([("ca_name", ctypes.c_char * 20), ("portnum", ctypes.c_int)] +
+                [(name, ctypes.c_uint) for name in ("base_lid", "lmc", "sm_lid", "sm_sl", "state",
+                                                    "phys_state", "rate", "capmask")] +
+                [("gid_prefix", ctypes.c_uint64), ("port_guid", ctypes.c_uint64),
+                 ("pkeys_size", ctypes.c_uint), ("pkeys", ctypes.POINTER(ctypes.c_uint16)),
+                 ("link_layer", ctypes.c_char * 20)])
+
+
+class Ca(ctypes.Structure):
+    _fields_ = [("ca_name", ctypes.c_char * 20), ("node_type", ctypes.c_uint), ("numports", ctypes.c_int),
+                ("fw_ver", ctypes.c_char * 20), ("ca_type", ctypes.c_char * 40),
+                ("hw_ver", ctypes.c_char * 20), ("node_guid", ctypes.c_uint64),
+                ("system_guid", ctypes.c_uint64), ("ports", ctypes.POINTER(Port) * 10)]
+
+
+class Node(ctypes.Structure):
+    pass
+
+
+Node._fields_ = [("next", ctypes.POINTER(Node)), ("ca_name", ctypes.c_char_p)]
+
+
+def test_umad_tells_of_channel_adapters(_folder):
+    os.environ["WEFT_DEVICES"] = "roce_lo,iw_lo"
+    lib = load(OURS)
+    lib.umad_get_ca_device_list.restype = ctypes.POINTER(Node)
+    names, ca, port = ((ctypes.c_char * 20) * 32)(), Ca(), Port()
+    expect_equal("names", (lib.umad_get_cas_names(names, 32), names[0].value), (1, b"roce_lo"))
+    expect_equal("no room", lib.umad_get_cas_names(names, 0), 0)
+    for name in (b"roce_lo", None):
+        expect_equal("device", lib.umad_get_ca(name, ctypes.byref(ca)), 0)
+        expect_equal("it", (ca.ca_name, ca.node_type, ca.numports, ca.ca_type),
+                     (b"roce_lo", 1, 1, b"weft"))
+        expect_equal("its ports", [bool(p) for p in ca.ports], [False, True] + [False] * 8)
+        expect_equal("its port", (ca.ports[1].contents.state, ca.ports[1].contents.link_layer),
+                     (4, b"Ethernet"))
+        expect_equal("release device", lib.umad_release_ca(ctypes.byref(ca)), 0)
+    expect_equal("port", lib.umad_get_port(b"roce_lo", 0, ctypes.byref(port)), 0)
+    expect_equal("GID 0", (port.gid_prefix, port.port_guid.to_bytes(8, "little").hex()),
+                 (0, "0000ffff7f000001"))
+    expect_equal("keys", (port.pkeys_size, port.pkeys[0]), (1, 0xffff))
+    expect_equal("release port", lib.umad_release_port(ctypes.byref(port)), 0)
+    expect_equal("no port", lib.umad_get_port(b"roce_lo", 2, ctypes.byref(port)), -errno.EINVAL)
+    guids = (ctypes.c_uint64 * 3)()
+    expect_equal("GUIDs", lib.umad_get_ca_portguids(b"roce_lo", guids, 3), 2)
+    expect_equal("as the port's", (guids[0], guids[1]), (0, port.port_guid))
+    head = lib.umad_get_ca_device_list()
+    expect_equal("list", (head.contents.ca_name, bool(head.contents.next)), (b"roce_lo", False))
+    expect_equal("sort", lib.umad_sort_ca_device_list(ctypes.byref(head), 1), 0)
+    lib.umad_free_ca_device_list(head)
+    expect_equal("but not open", lib.umad_open_port(b"roce_lo", 1), -errno.ENODEV)
+
+
+def test_umad_has_no_devices_of_iwarp(_folder):
+    os.environ["WEFT_DEVICES"] = "iw_lo"
     lib = load(OURS)
     room = ctypes.create_string_buffer(4096)
     expect_equal("init", lib.umad_init(), 0)
@@ -90,8 +145,6 @@ def test_umad_has_no_devices(_folder):
         expect_equal("port", lib.umad_get_port(name, 0, room), -errno.ENODEV)
         expect_equal("path", lib.umad_get_issm_path(name, 1, room, 9), -errno.ENODEV)
         expect_equal("open", lib.umad_open_port(name, 1), -errno.ENODEV)
-    expect_equal("release device", lib.umad_release_ca(room), -errno.ENODEV)
-    expect_equal("release port", lib.umad_release_port(room), -errno.ENODEV)
     expect_equal("untouched", room.raw, bytes(4096))
     expect_equal("done", lib.umad_done(), 0)
 

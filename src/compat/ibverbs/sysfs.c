@@ -360,6 +360,20 @@ static bool is_device_file(const char *path)
 	       device_is_known_as(path + sizeof(where) - 1);
 }
 
+/* The folder of all: weft's, as they are all that the program has. */
+static int put_devices(const struct file *f)
+{
+	struct ibv_device **list = ibv_get_device_list(NULL);
+	size_t used = 0;
+
+	for (int i = 0; list && list[i] && used < f->size; i++)
+		used += (size_t)snprintf(f->text + used, f->size - used, "%s\n",
+					 ibv_get_device_name(list[i]));
+	if (list)
+		ibv_free_device_list(list);
+	return used < f->size ? (int)used : -EOVERFLOW;
+}
+
 int weftv_sysfs(const char *path, char *text, size_t size, unsigned int *mode)
 {
 	const char *name = below_root(path);
@@ -371,7 +385,7 @@ int weftv_sysfs(const char *path, char *text, size_t size, unsigned int *mode)
 	if (!name)
 		return S_ISCHR(*mode) ? 0 : -ENOENT;
 	if (*name == '\0')
-		return 0;
+		return put_devices(&f);
 	length = strcspn(name, "/");
 	f.device = device_named(name, length);
 	if (!f.device)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Folders of weft's devices under /sys/class/infiniband, listed: programs and scripts look into
- * device/net to find the interface. What opendir() gives for one of them is ours, so every call
+ * /sys/class/infiniband and the folders of weft's devices there, listed: programs and scripts look
+ * which devices there are, and into device/net to find the interface. The kernel's own devices are
+ * left out, as they are by libibverbs. What opendir() gives for one of them is ours, so every call
  * that takes it is here.
  */
 #include <dirent.h>
@@ -113,13 +114,13 @@ static struct dirent *listing_next(struct listing *l)
 	return &l->entry;
 }
 
-/* Of a device's own: the folder of all devices may have others of the kernel's. */
-static bool is_of_a_device(const char *path)
+/* The folder of all devices, or one of a device. */
+static bool is_of_devices(const char *path)
 {
-	static const char root[] = "/sys/class/infiniband/";
+	static const char root[] = "/sys/class/infiniband";
+	size_t length = sizeof(root) - 1;
 
-	return strncmp(path, root, sizeof(root) - 1) == 0 &&
-	       path[sizeof(root) - 1 + strspn(path + sizeof(root) - 1, "/")] != '\0';
+	return strncmp(path, root, length) == 0 && (path[length] == '/' || path[length] == '\0');
 }
 
 /* NULL: errno says why, 0 that it is the system's. */
@@ -152,7 +153,7 @@ DIR *opendir(const char *path)
 	int error = errno;
 	struct listing *l;
 
-	if (is_of_a_device(path)) {
+	if (is_of_devices(path)) {
 		l = listing_open(path);
 		if (l || errno != 0) {
 			if (l)

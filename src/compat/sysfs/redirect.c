@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Preloaded by weft run: programs that look under /sys/class/infiniband or /dev/infiniband by
- * themselves (UCX, Open MPI) find there what libibverbs tells of weft's devices. Every other path
- * is the system's own, and so are the two folders themselves when they are listed (listing.c).
+ * themselves (UCX, Open MPI) find there what libibverbs tells of weft's devices, and list the first
+ * of the two (listing.c). Every other path is the system's own.
  */
 #include <dlfcn.h>
 #include <errno.h>

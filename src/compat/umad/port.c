@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Subnet management is InfiniBand's: iWARP devices have no management datagrams, so there is no
- * port to open. Every name exists, so that programs load, and answers what the manual pages say
- * about a machine without such devices.
+ * Subnet management is InfiniBand's: neither RoCE nor iWARP has it, and management datagrams of
+ * other classes are not for programs here, so there is no port to open. Every name exists, so that
+ * programs load, and answers what the manual pages say about a machine where no port opens.
  */
 #include <errno.h>
 #include <infiniband/umad.h>
@@ -18,66 +18,7 @@ int umad_done(void)
 	return 0;
 }
 
-/* ---- Which devices there are: none ---------------------------------------------------------- */
-
-int umad_get_cas_names(char cas[][UMAD_CA_NAME_LEN], int max)
-{
-	(void)cas;
-	(void)max;
-	return 0;
-}
-
-struct umad_device_node *umad_get_ca_device_list(void)
-{
-	errno = 0; /* so programs tell an empty list from one that could not be made */
-	return NULL;
-}
-
-void umad_free_ca_device_list(struct umad_device_node *head)
-{
-	(void)head;
-}
-
-int umad_sort_ca_device_list(struct umad_device_node **head, size_t size)
-{
-	(void)head;
-	return size ? EINVAL : 0;
-}
-
-int umad_get_ca_portguids(const char *ca_name, __be64 *portguids, int max)
-{
-	(void)ca_name;
-	(void)portguids;
-	(void)max;
-	return -ENODEV;
-}
-
-int umad_get_ca(const char *ca_name, umad_ca_t *ca)
-{
-	(void)ca_name;
-	(void)ca;
-	return -ENODEV;
-}
-
-int umad_release_ca(umad_ca_t *ca)
-{
-	(void)ca;
-	return -ENODEV;
-}
-
-int umad_get_port(const char *ca_name, int portnum, umad_port_t *port)
-{
-	(void)ca_name;
-	(void)portnum;
-	(void)port;
-	return -ENODEV;
-}
-
-int umad_release_port(umad_port_t *port)
-{
-	(void)port;
-	return -ENODEV;
-}
+/* ---- No port opens --------------------------------------------------------------------------- */
 
 int umad_get_issm_path(const char *ca_name, int portnum, char path[], int max)
 {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: BSD-2-Clause
-"""rdma-core's programs that only look (package ibverbs-utils)."""
+"""Programs that only look (packages ibverbs-utils, infiniband-diags)."""
 from runner import Case, Side
 
 CASES = [
@@ -12,6 +12,12 @@ CASES = [
          client=Side("ibv_devinfo -d iw_none", ["not found|No IB devices|wasn't found"], status=255)),
     Case("devices_narrowed",
          client=Side("ibv_devices", [r"iw_lo"], [r"iw_(?!lo)"], env={"WEFT_DEVICES": "iw_lo"})),
+    Case("ibstat",
+         client=Side("ibstat", [r"^CA 'roce_lo'$", r"^\s+CA type: weft$", r"^\s+State: Active$",
+                                r"^\s+Physical state: LinkUp$", r"^\s+Link layer: Ethernet$"], ["iw_"])),
+    Case("ibstat_list", client=Side("ibstat -l", [("^roce_lo$", 1)], ["iw_"])),
+    Case("ls_sys_class_infiniband",
+         client=Side("ls /sys/class/infiniband", [("^roce_lo$", 1), ("^iw_lo$", 1)])),
     Case("ibv_asyncwatch",
          server=Side("ibv_asyncwatch -d iw_lo", [r"^iw_lo: async event FD \d+$"], status="ended"),
          ready="async event FD"),
