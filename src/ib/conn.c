@@ -92,7 +92,7 @@ static void set_requester(struct ib_conn *c, const struct ib_config *k)
 {
 	struct requester *q = &c->req;
 
-	q->psn_una = q->psn_high = q->psn_again = k->psn_send;
+	q->psn_una = q->psn_high = q->psn_told = q->psn_again = k->psn_send;
 	q->psn_send = q->psn_sent = q->psn_next = k->psn_send;
 	q->back_psn = iba_psn_add(k->psn_send, IBA_PSN_MASK); /* nowhere */
 	set_timeout(c, k);

@@ -135,6 +135,7 @@ struct requester {
 	/* Answers before psn_high that are missing, in order. Oldest: psn_una, if it is a Read. */
 	struct psn_range holes[IB_HOLES_MAX];
 	uint32_t hole_count;
+	uint32_t psn_told;  /* psn_high, or further on if holes could not all be noted */
 	uint32_t psn_again; /* up to there missing answers were asked for again */
 	/* SEND-09: the data of the packet at absent_psn is away, and was asked for. */
 	uint32_t absent_psn;
@@ -147,7 +148,7 @@ struct requester {
 	enum rnr rnr;
 	bool is_missed;	   /* the peer has missed something since the last progress or retry */
 	bool is_probe_due; /* the packet at psn_una is to be sent again, alone */
-	bool is_probed;	   /* it was, at probe_psn, and nothing new was heard since */
+	bool is_probed;	   /* it was, at probe_psn, is no Read, and nothing new was heard since */
 	bool is_timed;	   /* the packet at timed_psn tells the round trip */
 	uint32_t probe_psn;
 	uint32_t back_psn;     /* from there on all was sent again, at back_ns */

@@ -61,8 +61,11 @@ static void oldest_end(struct ib_conn *c, const struct sent *s)
 static void advance(struct ib_conn *c, uint64_t now_ns)
 {
 	struct requester *q = &c->req;
-	uint32_t una = q->psn_una, to = q->hole_count > 0 ? q->holes[0].from : q->psn_high;
+	uint32_t una = q->psn_una, to;
 
+	if (iba_psn_is_before(q->psn_high, q->psn_told)) /* perhaps there is room now */
+		(void)rc_holes_extend(c, q->psn_told);
+	to = q->hole_count > 0 ? q->holes[0].from : q->psn_high;
 	/* Bound: the requests on their way. */
 	while (q->count > 0) {
 		const struct sent *s = rc_req_at(q, 0);
@@ -82,16 +85,22 @@ static void advance(struct ib_conn *c, uint64_t now_ns)
 		rc_retry_ask_again(c, now_ns);
 }
 
+static void tell(struct requester *q, uint32_t psn_end)
+{
+	if (iba_psn_is_before(q->psn_told, psn_end))
+		q->psn_told = psn_end;
+}
+
 /* The peer has carried out all before this number. False: too much is missing to note it all. */
 static bool carried_out(struct ib_conn *c, uint64_t now_ns, uint32_t psn_end)
 {
-	bool is_noted;
+	struct requester *q = &c->req;
 
-	if (!iba_psn_is_before(c->req.psn_high, psn_end))
+	if (!iba_psn_is_before(q->psn_high, psn_end))
 		return true;
-	is_noted = rc_holes_extend(c, psn_end);
+	tell(q, psn_end);
 	advance(c, now_ns);
-	return is_noted;
+	return !iba_psn_is_before(q->psn_high, psn_end);
 }
 
 /* IBA 9.7.7.2: how many more messages the peer has receives for. */
@@ -264,6 +273,7 @@ static enum weft_reason take_placed(struct ib_conn *c, uint64_t now_ns, const st
 		rc_holes_fill(q, p->psn);
 	else
 		q->psn_high = iba_psn_add(p->psn, 1);
+	tell(q, q->psn_high);
 	advance(c, now_ns);
 	if (q->psn_una == una)
 		rc_retry_alive(c, now_ns);
@@ -283,6 +293,7 @@ static enum weft_reason take_answer(struct ib_conn *c, uint64_t now_ns, const st
 	    iba_syndrome(p->syndrome) != IBA_SYNDROME_ACK)
 		return WEFT_R_IB_OPCODE;
 	if (!carried_out(c, now_ns, p->psn)) {
+		tell(q, iba_psn_add(p->psn, 1)); /* this one is missing, too */
 		rc_retry_alive(c, now_ns);
 		return WEFT_R_IB_PSN;
 	}

@@ -316,9 +316,8 @@ static bool probe_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 			(void)request_waits(c, rc_req_wqe(c, rc_req_at(q, 0)), r);
 		return false;
 	}
-	q->is_probe_due = false;
-	q->is_probed = true;
-	q->is_timed = false;
+	q->is_probe_due = q->is_timed = false;
+	q->is_probed = iba_form(p.opcode)->kind != IBA_KIND_READ; /* which no ACK answers */
 	q->probe_psn = q->psn_una;
 	count_again(c);
 	packet_make(c, &p, &load, out);
