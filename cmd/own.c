@@ -5,8 +5,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cluster_view.h"
+#include "own_term.h"
 #include "rio_role.h"
 
 static const char help[] =
@@ -15,7 +17,10 @@ static const char help[] =
 	"Owns the devices of I/O units: decides who may do what with them, directs the I/O units, and\n"
 	"carries no data. FILE is its configuration with the rules (docs/config.md); what no rule\n"
 	"allows is denied. Every decision is a line of the log. Runs until it is told to end by\n"
-	"SIGINT or SIGTERM.\n";
+	"SIGINT or SIGTERM, or until an owner with the same identity has begun later: then it says\n"
+	"so and ends with status 3, and should not be started again by a program.\n";
+
+enum { SUPERSEDED = 3 };
 
 static void stop(void *owner)
 {
@@ -26,7 +31,8 @@ static void stop(void *owner)
 struct log {
 	FILE *file;
 	const char *path;
-	bool has_failed; /* which was said */
+	bool has_failed;    /* which was said */
+	const char *beside; /* a file, beside which the term is kept; or NULL */
 };
 
 static void log_flush(struct log *log)
@@ -105,6 +111,21 @@ static void say_moved(struct weft_rio_owner *owner, struct log *log)
 	say(log, line);
 }
 
+static int serve(const struct rio_role_file *f, struct weft_rio_owner *owner, struct log *log)
+{
+	enum weft_reason r;
+
+	rio_role_until_signal(stop, owner);
+	say_where(f->host->config, owner, log);
+	r = weft_rio_owner_run(owner);
+	say_moved(owner, log);
+	if (r == WEFT_OK)
+		return 0;
+	own_term_keep(log->beside, weft_rio_owner_term(owner));
+	(void)rio_role_fail("own", "ends", r);
+	return r == WEFT_R_RIO_SUPERSEDED ? SUPERSEDED : 1;
+}
+
 static int own(const struct rio_role_file *f, struct log *log)
 {
 	const struct rio_config *c = f->host->config;
@@ -124,23 +145,24 @@ static int own(const struct rio_role_file *f, struct log *log)
 						  .context = log };
 	struct weft_rio_owner *owner = NULL;
 	enum weft_reason r = WEFT_R_NO_MEMORY;
+	int status = 1;
 
 	if (rules && shares) {
+		options.term = own_term_begin(log->beside);
 		rules_make(c, rules, shares);
 		for (uint32_t i = 0; i < c->watcher_count; i++)
 			watchers[i] = platform_of(c, c->watchers[i].requester);
 		r = weft_rio_owner_open(&f->self, &options, &owner);
 	}
 	if (r == WEFT_OK) {
-		rio_role_until_signal(stop, owner);
-		say_where(c, owner, log);
-		weft_rio_owner_run(owner);
-		say_moved(owner, log);
+		status = serve(f, owner, log);
 		weft_rio_owner_close(owner);
+	} else {
+		(void)rio_role_fail("own", "cannot begin", r);
 	}
 	free(rules);
 	free(shares);
-	return r == WEFT_OK ? 0 : rio_role_fail("own", "cannot begin", r);
+	return status;
 }
 
 static int own_logging(const struct rio_role_file *f)
@@ -148,12 +170,15 @@ static int own_logging(const struct rio_role_file *f)
 	const char *path = f->host->log_path;
 	struct log log = { .file = path ? fopen(path, "ae") : stdout,
 			   .path = path ? path : "to standard output" };
+	struct stat st;
 	int status;
 
 	if (!log.file) {
 		fprintf(stderr, "weft own: cannot write the log %s: %s\n", path, strerror(errno));
 		return 1;
 	}
+	if (path && fstat(fileno(log.file), &st) == 0 && S_ISREG(st.st_mode))
+		log.beside = path;
 	status = own(f, &log);
 	log_flush(&log);
 	if (log.file != stdout)

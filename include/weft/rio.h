@@ -307,6 +307,11 @@ struct weft_rio_owner_options {
 	uint32_t requesters_max; /* at a time; default 16, at most 32 */
 	uint32_t requests_max;	 /* of one requester at a time; default 64 */
 	uint64_t timeout_ns;	 /* of requests that name none; default 30 s */
+	/*
+	 * Higher than that of every owner with this identity which began before: I/O units and
+	 * requesters refuse lower ones. Default: the time of day, in ns.
+	 */
+	uint64_t term;
 	/* Told of every decision, in one line, before it takes effect. May be NULL. */
 	void (*note)(void *context, const char *line);
 	/*
@@ -320,7 +325,14 @@ struct weft_rio_owner_options {
 enum weft_reason weft_rio_owner_open(const struct weft_rio_self *self,
 				     const struct weft_rio_owner_options *options,
 				     struct weft_rio_owner **owner);
+/*
+ * Serves until weft_rio_owner_stop(). WEFT_R_RIO_SUPERSEDED: an I/O unit knows an owner with the
+ * same identity and a higher term.
+ */
 enum weft_reason weft_rio_owner_run(struct weft_rio_owner *owner);
+
+/* Its term; after WEFT_R_RIO_SUPERSEDED the other owner's, above which the next must begin. */
+uint64_t weft_rio_owner_term(struct weft_rio_owner *owner);
 void weft_rio_owner_stop(struct weft_rio_owner *owner);
 void weft_rio_owner_close(struct weft_rio_owner *owner);
 void weft_rio_owner_address(struct weft_rio_owner *owner, struct weft_address *address);

@@ -65,7 +65,10 @@ static enum weft_reason unusual(enum weft_reason reason)
 
 /* ---- What has happened ---------------------------------------------------------------------- */
 
-/* A new owner, or the same once more: the connection that it had is as good as gone. */
+/*
+ * A new owner, whose term is higher than all before, or the same once more: the connection that
+ * there was is as good as gone.
+ */
 static enum weft_reason came(struct rio_loop *loop, struct rio_end *end)
 {
 	struct weft_rio_iounit *u = unit_of(loop);
@@ -75,7 +78,10 @@ static enum weft_reason came(struct rio_loop *loop, struct rio_end *end)
 	if (!loop->listener)
 		return WEFT_R_RIO_IOUNIT_LEFT; /* it is about to */
 	if (u->owner)
-		rio_end_hang_up(u->owner, WEFT_R_RIO_TWICE);
+		rio_end_hang_up(u->owner, rio_term_compare(&end->contact.seen, &loop->self.term) > 0
+						  ? WEFT_R_RIO_SUPERSEDED
+						  : WEFT_R_RIO_TWICE);
+	loop->self.term = end->contact.seen;
 	u->owner = end;
 	rio_iounit_owner_came(u->core, end->peer, &end->contact.greet.session);
 	tell(u, "is the owner now", end->peer, WEFT_OK);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <time.h>
 
 #include "base/check.h"
 #include "driver/rio_end.h"
@@ -19,7 +20,8 @@ enum {
 	IOUNITS = 32,
 	LISTS = 8,
 	COMMANDS_MOST = 1024, /* of an I/O unit, whose statuses may come before they are taken */
-	LINE = 512
+	LINE = 512,
+	NS_PER_S = 1000 * 1000 * 1000
 };
 
 static const uint64_t timeout_ns = UINT64_C(30) * 1000 * 1000 * 1000;
@@ -38,6 +40,8 @@ struct weft_rio_owner {
 	uint32_t lists_tag;
 	uint32_t windows[LISTS]; /* of each list; their current tags */
 	uint64_t noted_ns;	 /* when lines are to be where they belong; UINT64_MAX: they are */
+	uint64_t term;		 /* the highest one that is known */
+	bool is_superseded;	 /* that is another owner's */
 };
 
 static struct weft_rio_owner *owner_of(struct rio_loop *loop)
@@ -82,6 +86,11 @@ static void refused(struct rio_loop *loop, struct rio_end *end)
 	struct weft_rio_owner *o = owner_of(loop);
 	char line[LINE];
 
+	if (end->reason == WEFT_R_RIO_SUPERSEDED) {
+		o->term = end->contact.seen.number;
+		o->is_superseded = true;
+		rio_loop_stop(loop);
+	}
 	if (!o->options.note)
 		return;
 	rio_end_refusal_text(end, line, sizeof(line));
@@ -315,6 +324,24 @@ static enum weft_reason core_open(struct weft_rio_owner *o)
 	return r == WEFT_OK ? rio_owner_create(&config, o->policy, &o->core) : r;
 }
 
+/* The time of day puts owners in order whose clocks agree; the rest is chance, and does no harm. */
+static enum weft_reason term_open(struct weft_rio_owner *o)
+{
+	struct rio_term *term = &o->loop.self.term;
+	struct timespec now;
+
+	term->number = o->options.term;
+	if (term->number == 0) {
+		clock_gettime(CLOCK_REALTIME, &now);
+		term->number = (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+	}
+	o->term = term->number;
+	return getrandom(&term->incarnation, sizeof(term->incarnation), 0) ==
+			       sizeof(term->incarnation)
+		       ? WEFT_OK
+		       : WEFT_R_SYSTEM;
+}
+
 static enum weft_reason open_all(struct weft_rio_owner *o, const struct weft_rio_self *self)
 {
 	const struct rio_loop_config config = {
@@ -333,6 +360,8 @@ static enum weft_reason open_all(struct weft_rio_owner *o, const struct weft_rio
 		r = WEFT_R_NO_MEMORY;
 	if (r == WEFT_OK)
 		r = rio_loop_open(&o->loop, self, &config);
+	if (r == WEFT_OK)
+		r = term_open(o);
 	if (r == WEFT_OK && o->loop.dial_count > IOUNITS)
 		r = WEFT_R_LIMIT;
 	if (r == WEFT_OK)
@@ -377,7 +406,17 @@ enum weft_reason weft_rio_owner_open(const struct weft_rio_self *self,
 enum weft_reason weft_rio_owner_run(struct weft_rio_owner *owner)
 {
 	rio_loop_run(&owner->loop, &owner->lock);
-	return WEFT_OK;
+	return owner->is_superseded ? WEFT_R_RIO_SUPERSEDED : WEFT_OK;
+}
+
+uint64_t weft_rio_owner_term(struct weft_rio_owner *owner)
+{
+	uint64_t term;
+
+	pthread_mutex_lock(&owner->lock);
+	term = owner->term;
+	pthread_mutex_unlock(&owner->lock);
+	return term;
 }
 
 void weft_rio_owner_stop(struct weft_rio_owner *owner)

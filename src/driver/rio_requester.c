@@ -135,6 +135,7 @@ static enum weft_reason came(struct rio_loop *loop, struct rio_end *end)
 
 	if (r != WEFT_OK)
 		return r;
+	loop->self.term = end->contact.seen;
 	q->owner = end;
 	rio_requester_owner_came(q->core, &end->contact);
 	rio_requester_lists(q->core, q->lists_window);

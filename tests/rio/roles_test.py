@@ -115,6 +115,37 @@ def test_rio_03_who_was_sent_away_is_in_the_log_at_once(folder):
             expect("it is written", time.monotonic() < end)
 
 
+def read_number(path):
+    with open(path) as f:
+        return int(f.read())
+
+
+def test_rio_09_of_two_owners_with_one_key_the_later_one_stays(folder):
+    """The former says why it ends. Started again, by someone who wants that, it is the later one."""
+    with Roles(folder, "mem:1M", owner="log first\nkey owner.key\n") as roles:
+        with open(roles.path("owner.conf")) as f:
+            text = f.read()
+        with open(roles.path("other.conf"), "w") as f:
+            f.write(text.replace("log first", "log second"))
+        first, (second, _) = roles.owner, roles.start("own", "other")
+        said = first.communicate(timeout=PATIENCE_S)[1]
+        expect_equal("status", first.returncode, 3)
+        expect("why: " + said, "(rio_superseded)" in said)
+        with open(roles.path("first")) as f:
+            expect("it is in the log", ": rio_superseded: " in f.read())
+        expect_equal("the term", read_number(roles.path("first.term")),
+                     read_number(roles.path("second.term")))
+        expect("it serves", second.poll() is None)
+        # Its clock may be slow: what it heard counts.
+        with open(roles.path("first.term"), "w") as f:
+            f.write("%d\n" % (1 << 63))
+        first, _ = roles.start("own", "owner")
+        second.communicate(timeout=PATIENCE_S)
+        expect_equal("status", second.returncode, 3)
+        expect_equal("the term", read_number(roles.path("first.term")), (1 << 63) + 1)
+        expect("it serves", first.poll() is None)
+
+
 def test_devices_are_listed_for_programs(folder):
     with Roles(folder, "mem:1M,block=4096,ro") as roles:
         device = json.loads(roles.io("list", "--json").stdout)

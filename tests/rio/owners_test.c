@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* docs/rio.md, "What a write promises", rule 8: two owners with one identity. */
+#include <stdatomic.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "rio/cluster.h"
+
+static struct cluster c;
+
+/* ---- Another owner with the identity of the cluster's --------------------------------------- */
+
+struct owner {
+	struct weft_rio_owner *role;
+	pthread_t thread;
+	struct weft_address at;
+	enum weft_reason reason; /* that it ended with */
+};
+
+static void *run(void *context)
+{
+	struct owner *o = context;
+
+	o->reason = weft_rio_owner_run(o->role);
+	return NULL;
+}
+
+/* has_units: it dials the cluster's I/O unit. */
+static void owner_start(struct owner *o, uint64_t term, bool has_units)
+{
+	static const struct weft_rio_rule everything = { .operations = 0x3e };
+	const struct weft_rio_peer peers[] = {
+		cluster_peer(FIRST_REQUESTER, WEFT_RIO_REQUESTER, NULL),
+		cluster_peer(FIRST_IOUNIT, WEFT_RIO_IOUNIT, &c.iounit_at[0]),
+	};
+	const struct weft_rio_self self = cluster_self(OWNER_UNIT, peers, has_units ? 2 : 1);
+	const struct weft_rio_owner_options options = { .rules = &everything,
+							.rule_count = 1,
+							.term = term };
+
+	REQUIRE(weft_rio_owner_open(&self, &options, &o->role) == WEFT_OK);
+	weft_rio_owner_address(o->role, &o->at);
+	REQUIRE(pthread_create(&o->thread, NULL, run, o) == 0);
+}
+
+static void owner_end(struct owner *o, bool is_told)
+{
+	if (is_told)
+		weft_rio_owner_stop(o->role);
+	pthread_join(o->thread, NULL);
+}
+
+/* ---- What the I/O unit says ----------------------------------------------------------------- */
+
+static atomic_uint owners; /* that it had */
+
+static void tell(void *context, const char *line)
+{
+	(void)context;
+	if (strstr(line, "is the owner now"))
+		atomic_fetch_add(&owners, 1);
+}
+
+static void unit_start(void)
+{
+	static const struct weft_rio_store disk = { 5, "disk", "mem:1M" };
+
+	atomic_store(&owners, 0);
+	cluster_begin(&c);
+	c.iounit_options[0].tell = tell;
+	cluster_add_iounit(&c, &disk, 1);
+}
+
+static void await_owners(uint32_t count)
+{
+	for (int i = 0; i < 20000 && atomic_load(&owners) < count; i++)
+		usleep(1000);
+	REQUIRE(atomic_load(&owners) == count);
+}
+
+/* ---- The requester, which is led to one of them or the other -------------------------------- */
+
+static _Atomic(const struct weft_address *) way;
+
+static bool find(void *context, uint32_t peer, struct weft_address *address)
+{
+	(void)context;
+	(void)peer;
+	*address = *atomic_load(&way);
+	return true;
+}
+
+static struct weft_rio_requester *requester_start(const struct owner *to)
+{
+	const struct weft_rio_peer owner = cluster_peer(OWNER_UNIT, WEFT_RIO_OWNER, &to->at);
+	struct weft_rio_self self = cluster_self(FIRST_REQUESTER, &owner, 1);
+	struct weft_rio_requester *q;
+
+	self.find = find;
+	atomic_store(&way, &to->at);
+	REQUIRE(weft_rio_requester_open(&self, NULL, &q) == WEFT_OK);
+	return q;
+}
+
+static enum weft_reason found(struct weft_rio_requester *q, uint64_t wait_ns)
+{
+	struct weft_rio_device d;
+
+	return weft_rio_device_find(q, "disk", wait_ns, &d);
+}
+
+/* The later one has the I/O unit and keeps it; the former hears so, and ends. */
+TEST(test_rio_09_of_two_owners_the_one_with_the_higher_term_stays)
+{
+	static struct owner former, later, late;
+	struct weft_rio_requester *q;
+
+	unit_start();
+	owner_start(&former, 10, true);
+	await_owners(1);
+	owner_start(&later, 20, true);
+	owner_end(&former, false);
+	EXPECT_EQ(former.reason, WEFT_R_RIO_SUPERSEDED);
+	EXPECT_EQ(weft_rio_owner_term(former.role), 20U);
+	q = requester_start(&later);
+	EXPECT_EQ(found(q, PATIENCE), WEFT_OK);
+	/* One that comes with a lower term disturbs nobody. */
+	owner_start(&late, 15, true);
+	owner_end(&late, false);
+	EXPECT_EQ(late.reason, WEFT_R_RIO_SUPERSEDED);
+	EXPECT_EQ(found(q, 0), WEFT_OK);
+	EXPECT_EQ(atomic_load(&owners), 2U);
+	weft_rio_requester_close(q);
+	owner_end(&later, true);
+	EXPECT_EQ(later.reason, WEFT_OK);
+	weft_rio_owner_close(former.role);
+	weft_rio_owner_close(later.role);
+	weft_rio_owner_close(late.role);
+	cluster_stop_iounit(&c, 0);
+}
+
+/* The same term, of two: one of them stays, and they do not take turns. */
+TEST(test_rio_09_two_owners_of_the_same_term_do_not_take_turns)
+{
+	static struct owner two[2];
+	uint32_t superseded = 0;
+
+	unit_start();
+	for (int i = 0; i < 2; i++)
+		owner_start(&two[i], 10, true);
+	for (int i = 0; i < 20000 && superseded == 0; i++) {
+		usleep(1000);
+		for (int k = 0; k < 2; k++)
+			superseded += pthread_tryjoin_np(two[k].thread, NULL) == 0 ? 1 + k : 0;
+	}
+	REQUIRE(superseded == 1 || superseded == 2);
+	EXPECT_EQ(two[superseded - 1].reason, WEFT_R_RIO_SUPERSEDED);
+	EXPECT(atomic_load(&owners) <= 2);
+	owner_end(&two[2 - superseded], true);
+	EXPECT_EQ(two[2 - superseded].reason, WEFT_OK);
+	for (int i = 0; i < 2; i++)
+		weft_rio_owner_close(two[i].role);
+	cluster_stop_iounit(&c, 0);
+}
+
+/* An owner that has not heard of the other one, as it has no I/O units: the requester knows. */
+TEST(test_rio_09_a_requester_does_not_go_back_to_a_superseded_owner)
+{
+	static struct owner former, later;
+	struct weft_rio_requester *q;
+	enum weft_reason r = WEFT_R_RIO_DEVICE;
+
+	unit_start();
+	owner_start(&former, 10, false);
+	owner_start(&later, 20, true);
+	q = requester_start(&later);
+	EXPECT_EQ(found(q, PATIENCE), WEFT_OK);
+	atomic_store(&way, &former.at);
+	owner_end(&later, true);
+	weft_rio_owner_close(later.role);
+	for (int i = 0; i < 2000 && r != WEFT_R_RIO_SUPERSEDED; i++) {
+		struct weft_rio_ended e;
+		uint32_t count;
+
+		REQUIRE(weft_rio_wait(q, SECONDS / 100, &e, 1, &count) == WEFT_OK);
+		r = found(q, SECONDS / 100);
+	}
+	EXPECT_EQ(r, WEFT_R_RIO_SUPERSEDED);
+	weft_rio_requester_close(q);
+	owner_end(&former, true);
+	EXPECT_EQ(former.reason, WEFT_OK);
+	weft_rio_owner_close(former.role);
+	cluster_stop_iounit(&c, 0);
+}
