@@ -11,7 +11,7 @@
 #include "base/least.h"
 #include "store/mirror_inside.h"
 
-static const uint64_t clean_after_ns = UINT64_C(2000000000), again_after_ns = UINT64_C(1000000000);
+static const uint64_t clean_after_ns = UINT64_C(5000000000), again_after_ns = UINT64_C(1000000000);
 
 /* ---- Copying -------------------------------------------------------------------------------- */
 

@@ -72,12 +72,12 @@ TEST(test_mirror_mark_of_two_copies_the_later_whole_one_counts)
 	EXPECT_EQ(back.serial, 8);
 }
 
-TEST(test_mirror_mark_regions_are_at_most_16384)
+TEST(test_mirror_mark_regions_are_at_most_4096)
 {
 	EXPECT_EQ(mark_region_bytes(512), 4096);
-	EXPECT_EQ(mark_region_bytes(UINT64_C(64) << 20), 4096);
-	EXPECT_EQ(mark_region_bytes((UINT64_C(64) << 20) + 1), 8192);
-	EXPECT_EQ(mark_region_bytes(UINT64_C(1) << 40), 64 << 20);
+	EXPECT_EQ(mark_region_bytes(UINT64_C(16) << 20), 4096);
+	EXPECT_EQ(mark_region_bytes((UINT64_C(16) << 20) + 1), 8192);
+	EXPECT_EQ(mark_region_bytes(UINT64_C(1) << 40), 256 << 20);
 }
 
 /* ---- When they are written ------------------------------------------------------------------ */
