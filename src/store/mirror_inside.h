@@ -35,6 +35,7 @@ struct own_request {
 struct member_state {
 	uint8_t *mark_bytes; /* MARK_AREA_BYTES: what was read at first, then one mark */
 	uint8_t *sync_bytes; /* SYNC_CHUNK_BYTES */
+	uint32_t next_copy;  /* of the mark: the one that is not the latest */
 	struct own_request mark, sync, flush;
 	bool has_event;
 	struct store_event event;
@@ -47,7 +48,8 @@ struct region_set {
 
 /* Writing the marks: one at a time, to all current members. */
 struct mirror_marks {
-	bool is_wanted; /* what is to be in them has changed */
+	bool is_wanted;	    /* what is to be in them has changed */
+	bool is_for_behind; /* while opening: current members have theirs */
 	uint32_t pending;
 	uint32_t on;	     /* members this one goes to */
 	uint32_t failed;     /* of those */

@@ -73,7 +73,8 @@ bool mark_decode(struct mirror_mark *m, const uint8_t bytes[MARK_BYTES])
 	return true;
 }
 
-enum mark_area mark_area_read(struct mirror_mark *m, const uint8_t bytes[MARK_AREA_BYTES])
+enum mark_area mark_area_read(struct mirror_mark *m, const uint8_t bytes[MARK_AREA_BYTES],
+			      uint32_t *copy)
 {
 	struct mirror_mark copies[2];
 	bool is_first = mark_decode(&copies[0], bytes);
@@ -88,6 +89,7 @@ enum mark_area mark_area_read(struct mirror_mark *m, const uint8_t bytes[MARK_AR
 	}
 	if (is_first && is_second)
 		is_first = copies[0].serial > copies[1].serial;
-	*m = copies[is_first ? 0 : 1];
+	*copy = is_first ? 0 : 1;
+	*m = copies[*copy];
 	return MARK_AREA_MARK;
 }

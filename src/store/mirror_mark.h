@@ -47,5 +47,6 @@ uint64_t mark_region_bytes(uint64_t size_bytes);
 void mark_encode(const struct mirror_mark *m, uint8_t bytes[MARK_BYTES]);
 bool mark_decode(struct mirror_mark *m, const uint8_t bytes[MARK_BYTES]);
 
-/* Of the two copies the later one that is whole. */
-enum mark_area mark_area_read(struct mirror_mark *m, const uint8_t bytes[MARK_AREA_BYTES]);
+/* Of the two copies the later one that is whole, and which of them that is. */
+enum mark_area mark_area_read(struct mirror_mark *m, const uint8_t bytes[MARK_AREA_BYTES],
+			      uint32_t *copy);

@@ -52,7 +52,7 @@ static void mark_write(struct mirror_store *mi, uint32_t member, uint64_t now_ns
 	o->request = (struct store_request){
 		.op = STORE_WRITE,
 		.flags = can & STORE_CAN_FUA ? STORE_FUA : 0,
-		.offset = area_offset(mi, member) + marks->serial % 2 * MARK_BYTES,
+		.offset = area_offset(mi, member) + (uint64_t)state->next_copy * MARK_BYTES,
 		.length = MARK_BYTES,
 		.spans = &o->span,
 		.span_count = 1,
@@ -70,8 +70,7 @@ void marks_go(struct mirror_store *mi, uint64_t now_ns)
 	marks->is_wanted = false;
 	marks->serial++;
 	marks->set = mi->current;
-	/* One that is copied to says from the beginning that it is not complete. */
-	marks->on = mi->current | (mi->phase == MIRROR_OPENING ? mi->behind : 0);
+	marks->on = marks->is_for_behind ? mi->behind : mi->current;
 	marks->failed = 0;
 	marks->coming = marks->dirty;
 	for (uint32_t i = 0; i < MARK_WORDS; i++)
@@ -94,6 +93,20 @@ static void marks_fail(struct mirror_store *mi, const struct store_request *why,
 	mirror_marked(mi, why, now_ns);
 }
 
+/*
+ * One that will be copied to says from the beginning that it is not complete, but not before a
+ * current one says that it is: else a crash between the two would leave none.
+ */
+static void marks_opened(struct mirror_store *mi)
+{
+	struct mirror_marks *marks = &mi->marks;
+
+	marks->is_for_behind = !marks->is_for_behind && mi->behind != 0;
+	marks->is_wanted |= marks->is_for_behind;
+	if (!marks->is_for_behind)
+		mi->phase = MIRROR_OPEN;
+}
+
 static void marks_written(struct mirror_store *mi, uint64_t now_ns)
 {
 	struct mirror_marks *marks = &mi->marks;
@@ -102,7 +115,7 @@ static void marks_written(struct mirror_store *mi, uint64_t now_ns)
 
 	if (marks->failed)
 		why = &mi->states[set_first(marks->failed)].mark.request;
-	if ((marks->on & ~marks->failed & mi->current) == 0) {
+	if (!marks->is_for_behind && (marks->on & ~marks->failed & mi->current) == 0) {
 		marks_fail(mi, why, now_ns);
 		return;
 	}
@@ -116,7 +129,7 @@ static void marks_written(struct mirror_store *mi, uint64_t now_ns)
 		for (uint32_t i = 0; i < MARK_WORDS; i++)
 			mi->clean.has_dirty |= marks->stable.words[i] != 0;
 		if (mi->phase == MIRROR_OPENING)
-			mi->phase = MIRROR_OPEN;
+			marks_opened(mi);
 		mirror_marked(mi, NULL, now_ns);
 	}
 	marks_go(mi, now_ns);
@@ -159,18 +172,20 @@ struct look {
 static void look_at_all(struct mirror_store *mi, struct look *look)
 {
 	struct mirror_mark mark;
+	uint32_t copy;
 
 	for (uint32_t m = 0; m < mi->joint.count; m++) {
 		enum mark_area area;
 
 		if (!(mi->present & set_of(m)))
 			continue;
-		area = mark_area_read(&mark, mi->states[m].mark_bytes);
+		area = mark_area_read(&mark, mi->states[m].mark_bytes, &copy);
 		if (area == MARK_AREA_OTHER)
 			look->other |= set_of(m);
 		if (area != MARK_AREA_MARK)
 			continue;
 		look->marked |= set_of(m);
+		mi->states[m].next_copy = 1 - copy;
 		if (mark.serial > look->serial)
 			look->serial = mark.serial;
 		if (mark.generation > look->best.generation)
@@ -182,6 +197,7 @@ static void look_at_all(struct mirror_store *mi, struct look *look)
 static void find_current(struct mirror_store *mi, const struct look *look)
 {
 	struct mirror_mark mark;
+	uint32_t copy;
 
 	for (uint32_t m = 0; m < mi->joint.count && mi->phase != MIRROR_REFUSED; m++) {
 		const struct mirror_mark *best = &look->best;
@@ -192,7 +208,7 @@ static void find_current(struct mirror_store *mi, const struct look *look)
 			refuse(mi, WEFT_R_STORE_MIRROR_FOREIGN, m);
 		if (!(look->marked & set_of(m)))
 			continue;
-		(void)mark_area_read(&mark, mi->states[m].mark_bytes);
+		(void)mark_area_read(&mark, mi->states[m].mark_bytes, &copy);
 		if (memcmp(mark.identity, best->identity, sizeof(mark.identity)) != 0 ||
 		    mark.number != m || mark.size_bytes != best->size_bytes)
 			refuse(mi, WEFT_R_STORE_MIRROR_FOREIGN, m);
@@ -287,6 +303,8 @@ void marks_done(struct mirror_store *mi, struct own_request *o, uint64_t now_ns)
 	}
 	if (!is_ok)
 		mi->marks.failed |= set_of(o->member);
+	else if (o->request.op != STORE_READ)
+		mi->states[o->member].next_copy = 1 - mi->states[o->member].next_copy;
 	if (--mi->marks.pending > 0)
 		return;
 	if (o->request.op != STORE_READ) {

@@ -45,8 +45,8 @@ struct store_node {
 	uint32_t path_length;
 	const char *device; /* rio: the same */
 	uint32_t device_length;
-	uint64_t unit_bytes; /* stripe */
-	uint64_t delay_ns;   /* delay */
+	uint64_t unit_bytes;		  /* stripe */
+	uint64_t delay_ns;		  /* delay */
 	bool is_degraded_ok, is_adopting; /* mirror */
 	struct fault_store_config fault;
 	struct volatile_store_config cache;

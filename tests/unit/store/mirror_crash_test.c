@@ -286,6 +286,9 @@ static bool go_on(struct world *w)
 
 /* ---- Life ----------------------------------------------------------------------------------- */
 
+static void crash(struct world *w);
+
+/* Opened, or on the way there; sometimes it crashes before. */
 static void mirror_make(struct world *w)
 {
 	struct store *members[MEMBERS_MAX];
@@ -299,6 +302,12 @@ static void mirror_make(struct world *w)
 		return;
 	}
 	REQUIRE(mirror_store_open(&c, &w->mirror) == WEFT_OK);
+	while (prng_below(&w->prng, 3) == 0) {
+		for (uint32_t n = prng_below(&w->prng, 12); n > 0; n--)
+			(void)go_on(w);
+		crash(w);
+		REQUIRE(mirror_store_open(&c, &w->mirror) == WEFT_OK);
+	}
 	while (mirror_store_opened(w->mirror, &member) == WEFT_R_BUSY)
 		(void)go_on(w);
 	REQUIRE(mirror_store_opened(w->mirror, &member) == WEFT_OK);

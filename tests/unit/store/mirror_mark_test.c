@@ -55,20 +55,21 @@ TEST(test_mirror_mark_with_any_changed_byte_is_refused)
 TEST(test_mirror_mark_of_two_copies_the_later_whole_one_counts)
 {
 	struct mirror_mark m = sample(8), n = sample(9), back;
+	uint32_t copy;
 
 	memset(area, 0, sizeof(area));
-	EXPECT_EQ(mark_area_read(&back, area), MARK_AREA_BLANK);
+	EXPECT_EQ(mark_area_read(&back, area, &copy), MARK_AREA_BLANK);
 	area[700] = 1;
-	EXPECT_EQ(mark_area_read(&back, area), MARK_AREA_OTHER);
+	EXPECT_EQ(mark_area_read(&back, area, &copy), MARK_AREA_OTHER);
 	mark_encode(&m, area);
-	EXPECT_EQ(mark_area_read(&back, area), MARK_AREA_MARK);
+	EXPECT_EQ(mark_area_read(&back, area, &copy), MARK_AREA_MARK);
 	EXPECT_EQ(back.serial, 8);
 	mark_encode(&n, area + MARK_BYTES);
-	EXPECT_EQ(mark_area_read(&back, area), MARK_AREA_MARK);
+	EXPECT_EQ(mark_area_read(&back, area, &copy), MARK_AREA_MARK);
 	EXPECT_EQ(back.serial, 9);
 	/* The later one was cut short. */
 	memset(area + MARK_BYTES + 512, 0, 512);
-	EXPECT_EQ(mark_area_read(&back, area), MARK_AREA_MARK);
+	EXPECT_EQ(mark_area_read(&back, area, &copy), MARK_AREA_MARK);
 	EXPECT_EQ(back.serial, 8);
 }
 
