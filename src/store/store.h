@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Block devices behind one table of calls: what they look like, requests that take their time, and
- * the devices and filters that need no system: memory, stripes, mirrors, faults and delays. Files
+ * the devices and filters that need no system: memory, stripes, mirrors, faults, delays, caches. Files
  * and block devices of the system are in driver/file_store.h; plan.h reads how people write all of
  * them.
  *
