@@ -593,8 +593,8 @@ static const struct reason_row rows[WEFT_REASON_COUNT] = {
 				"The other end's connection management refused the request, and not "
 				"its program; the code of the REJ says why." },
 	[WEFT_R_CM_CROWD] = { "cm_crowd", "-", EAGAIN,
-			      "One address has begun so many connections that are not made yet "
-			      "that too few would be left for others: it has to ask again." },
+			      "Too many connections are begun that are not made yet, of one address "
+			      "or of all: ask again. One that did not answer has made room." },
 	[WEFT_R_ROCE_CLOSED] = { "roce_closed", "-", ENETDOWN,
 				 "The adapter is not on the network as a RoCE port: open it there." },
 	[WEFT_R_QP_PLACE] = { "qp_place", "-", EINVAL,

@@ -202,6 +202,9 @@ static enum weft_reason recv_rej(const struct take *t)
 
 	if (c->state == IB_CM_TIMEWAIT || c->state == IB_CM_DREQ_RCVD)
 		return duplicate(t);
+	/* A peer that was connected knows our id: only with both ids a connection ends. */
+	if (t->m->remote_id == 0 && !conv_is_half_open(c))
+		return WEFT_R_CM_STATE;
 	t->cm->counts.rejects_in++;
 	if (conv_was_established(c) && reason != WEFT_R_CM_STALE)
 		reason = WEFT_R_STREAM_LOST;

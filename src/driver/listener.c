@@ -95,7 +95,7 @@ void listener_has_link(struct weft_listener *l, struct link *link)
 
 /* ---- Listeners ------------------------------------------------------------------------------ */
 
-/* Whether there is room for requests, as those that are silent make room; others wait in the kernel. */
+/* Whether a request finds room, as silent ones make room; others wait in the kernel. */
 static bool listener_has_room(const struct weft_listener *l)
 {
 	return l->unanswered - l->silent < l->requests_max;

@@ -119,7 +119,7 @@ enum weft_reason socket_listen(const struct weft_address *at, int *fd)
 	set(s, SOL_SOCKET, SO_REUSEADDR, 1);
 	if (at->family != 4)
 		set(s, IPPROTO_IPV6, IPV6_V6ONLY, at->family == 6);
-	/* In MPA the initiator speaks first: one that is silent stays with the kernel for a while. */
+	/* In MPA the initiator speaks first: a silent one stays with the kernel for a while. */
 	set(s, IPPROTO_TCP, TCP_DEFER_ACCEPT, SILENCE_S);
 	if (bind(s, &k.any, length) == 0 && listen(s, BACKLOG) == 0) {
 		*fd = s;

@@ -2,8 +2,8 @@
 /*
  * Which sequence numbers a true peer can be at. A packet with a number that it cannot be at is not
  * its own, and is not answered or obeyed, however right the rest of it looks: a forger who knows
- * the queue pair but not the number must not make the true peer send again what it sent, nor end the
- * connection (RFC 5961 section 3.2: what ends a connection must match more closely than the rest).
+ * the queue pair but not the number must not make the true peer send again what it sent, nor end
+ * the connection (RFC 5961 section 3.2: what ends a connection must match exactly).
  */
 #include "ib/port.h"
 

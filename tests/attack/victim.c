@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * victim.c ADDRESS [PINGS]: with PINGS a client that sends so many messages (0: without end), awaits the
- * echo of each and prints a line for it; without, a server that takes every connection, echoes what
- * comes, and goes on whatever happens to any of them.
+ * victim.c ADDRESS [PINGS]: with PINGS a client that sends so many messages (0: without end), awaits
+ * the echo of each and prints a line for it; without, a server that takes every connection, echoes
+ * what comes, and goes on whatever happens to any of them.
  */
 #include <poll.h>
 #include <rdma/rdma_cma.h>

@@ -223,7 +223,7 @@ TEST(test_rfc5042_6_4_3_flood_of_silence)
 	rig_close(&r);
 }
 
-/* However long they may take: those that have begun and do not go on make room, the oldest first. */
+/* However long they may take: those that began and do not go on make room, the oldest first. */
 TEST(test_rfc5042_6_4_3_silent_connections_make_room)
 {
 	enum { FLOOD = 12, HELD = 4 };

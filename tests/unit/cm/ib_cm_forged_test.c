@@ -216,6 +216,30 @@ TEST(test_iba_12_9_8_3_1_other_ca_ends_the_older_when_established)
 	bed_close(b);
 }
 
+/* IBA 12.6.7: a requester that gave up does not say our id, as it never heard it. */
+TEST(test_rfc_5961_reject_without_our_id_ends_only_what_is_half_open)
+{
+	struct ibcm_msg m = { .kind = IBCM_REJ, .rej = { IBCM_ABOUT_OTHER, IBCM_REJECT_TIMEOUT } };
+	struct cm_ids ids;
+
+	bed_open(b, NULL);
+	ids = bed_replied(b);
+	EXPECT_EQ(ib_cm_ready(b->cm[A], b->now_ns, ids.id[A], NO_DATA), WEFT_OK);
+	bed_carry(b, A, IBCM_RTU);
+	bed_event(b, B, IB_CM_ESTABLISHED);
+	m.local_id = ids.id[A];
+	EXPECT_EQ(bed_say(b, B, &m), WEFT_R_CM_STATE);
+	bed_no_event(b, B);
+	EXPECT_EQ(bed_state(b, B, ids.id[B]), IB_CM_CONNECTED);
+	bed_close(b);
+	bed_open(b, NULL);
+	ids = bed_replied(b);
+	m.local_id = ids.id[A];
+	EXPECT_EQ(bed_say(b, B, &m), WEFT_OK);
+	EXPECT_EQ(bed_event(b, B, IB_CM_FAILED).id, ids.id[B]);
+	bed_close(b);
+}
+
 /* A request that is half open does not end by one of another CA either, of its QP or its id. */
 TEST(test_ib_cm_forged_request_ends_no_half_open_one)
 {
