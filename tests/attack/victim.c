@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * victim.c ADDRESS [PINGS]: with PINGS a client that sends so many messages (0: without end), awaits
+ * victim.c ADDRESS [PINGS]: with PINGS a client that sends so many messages (0: for ever), awaits
  * the echo of each and prints a line for it; without, a server that takes every connection, echoes
  * what comes, and goes on whatever happens to any of them.
  */
