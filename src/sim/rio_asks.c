@@ -6,7 +6,14 @@
 #include "base/check.h"
 #include "sim/rio_world.h"
 
-enum { MS = 1000000, BYTES_MAX = 16384, CANARY = 0xee, IMMEDIATE_MAX = 4096, LIST_SURE = 3000 };
+enum {
+	MS = 1000000,
+	BYTES_MAX = 16384,
+	CANARY = 0xee,
+	IMMEDIATE_MAX = 4096,
+	LIST_SURE = 3000,
+	NO_DEVICE = 1 << 15
+};
 
 static const uint64_t arena_at = UINT64_C(0x100000000);
 
@@ -199,6 +206,42 @@ static bool memory(struct rio_world *w, struct making *m, struct rw_transaction 
 
 /* ---- Transactions --------------------------------------------------------------------------- */
 
+/* What the requester knows of the device; false: nothing. */
+static bool offer_find(const struct rio_world *w, uint32_t node, uint32_t device,
+		       struct rio_offer *offer)
+{
+	const struct rio_requester *q = w->nodes[node].requester;
+	const struct rw_device *d = &w->devices[device];
+	uint8_t name[RIO_DEVICE_NAME_MAX];
+	uint32_t name_bytes = rw_device_name(d, name);
+
+	for (uint32_t i = 0; i < rio_requester_offers(q); i++) {
+		*offer = rio_requester_offer(q, i);
+		if (platform_is_same(offer->iounit, w->nodes[d->node].self.platform) &&
+		    offer->device.name.length == name_bytes &&
+		    memcmp(offer->device.name.bytes, name, name_bytes) == 0)
+			return true;
+	}
+	return false;
+}
+
+bool rw_has_offer(const struct rio_world *w, uint32_t node, uint32_t device)
+{
+	struct rio_offer offer;
+
+	return offer_find(w, node, device, &offer);
+}
+
+/* An owner may give a device another number; who was not offered it tries the first. */
+static uint32_t device_number(const struct rio_world *w, uint32_t node, uint32_t device)
+{
+	struct rio_offer offer;
+
+	if (offer_find(w, node, device, &offer))
+		return offer.device.number;
+	return w->devices[device].owner_number;
+}
+
 static enum sgl_operation draw_operation(struct rio_world *w)
 {
 	static const enum sgl_operation of[] = {
@@ -209,12 +252,13 @@ static enum sgl_operation draw_operation(struct rio_world *w)
 	return of[rw_draw(w, sizeof(of) / sizeof(of[0]))];
 }
 
-static struct sgl_transaction draw_transaction(struct rio_world *w, uint32_t device)
+static struct sgl_transaction draw_transaction(struct rio_world *w, uint32_t node, uint32_t device)
 {
 	const struct rw_device *d = &w->devices[device];
 	uint32_t blocks = (uint32_t)(d->size_bytes / d->block_bytes);
 	uint32_t most = BYTES_MAX / d->block_bytes, first = rw_draw(w, blocks);
-	struct sgl_transaction is = { .operation = draw_operation(w), .device = d->owner_number };
+	struct sgl_transaction is = { .operation = draw_operation(w),
+				      .device = device_number(w, node, device) };
 	uint32_t count;
 
 	if (w->limits.hot_blocks > 0)
@@ -293,17 +337,6 @@ static struct making begin(struct rio_world *w, uint32_t node, uint32_t device)
 	return m;
 }
 
-bool rw_has_offer(const struct rio_world *w, uint32_t node, uint32_t device)
-{
-	const struct rio_requester *q = w->nodes[node].requester;
-
-	for (uint32_t i = 0; i < rio_requester_offers(q); i++) {
-		if (rio_requester_offer(q, i).device.number == w->devices[device].owner_number)
-			return true;
-	}
-	return false;
-}
-
 /* Nothing of it was taken. */
 static void undo(struct rio_world *w, const struct making *m)
 {
@@ -361,9 +394,10 @@ static void ask_again(struct rio_world *w, uint32_t node)
 	const struct rw_transaction failed = w->transactions[w->troubled[nth]];
 	struct making m = begin(w, node, failed.device);
 	struct sgl_transaction is = failed.is;
-	const struct sgl_transaction flush = { .operation = SGL_FLUSH, .device = is.device };
+	struct sgl_transaction flush = { .operation = SGL_FLUSH };
 	bool has_room;
 
+	is.device = flush.device = device_number(w, node, failed.device);
 	if (rw_draw(w, 3) == 0)
 		is.operation = SGL_READ;
 	is.is_fua = is.operation == SGL_WRITE && rw_draw(w, 3) == 0;
@@ -390,13 +424,10 @@ static void ask_draw(struct rio_world *w, uint32_t node)
 
 		if (rw_chance(w, w->limits.mischief_ppm))
 			on = rw_draw(w, w->device_count);
-		is = draw_transaction(w, on);
+		is = draw_transaction(w, node, on);
 		if (rw_chance(w, w->limits.mischief_ppm)) {
-			is.device = rw_draw(w, 1 << 20);
-			for (uint32_t k = on = 0; k < w->device_count; k++)
-				on = w->devices[k].owner_number == is.device ? k : on;
-			if (w->devices[on].owner_number != is.device)
-				on = RW_NONE;
+			is.device = rw_draw(w, 1 << 20) | NO_DEVICE;
+			on = RW_NONE;
 		}
 		has_room = transaction_add(w, &m, &is, on);
 	}
@@ -440,13 +471,14 @@ void rw_ask_act(struct rio_world *w, uint32_t node)
 bool rw_ask_audit(struct rio_world *w, const struct sgl_transaction *is, uint32_t device)
 {
 	struct making m = begin(w, 1, device);
-	const struct sgl_transaction flush = { .operation = SGL_FLUSH, .device = is->device };
+	struct sgl_transaction named = *is, flush = { .operation = SGL_FLUSH };
 	bool has_room;
 
 	CHECK(w->ask_count < RW_ASKS_MAX);
 	w->asks[m.ask].is_audit = true;
 	w->asks[m.ask].timeout_ns = rw_patient_ns;
-	has_room = transaction_add(w, &m, is, device);
+	named.device = flush.device = device_number(w, m.node, device);
+	has_room = transaction_add(w, &m, &named, device);
 	if (has_room && is->operation == SGL_WRITE && !is->is_fua)
 		has_room = transaction_add(w, &m, &flush, device);
 	w->audit_ask = m.ask;

@@ -203,6 +203,14 @@ void rw_devices_sicken(struct rio_world *w)
 	sim_disk_sicken(&d->disks[member], until_ns);
 }
 
+void rw_devices_heal(struct rio_world *w)
+{
+	for (uint32_t i = 0; i < w->device_count; i++) {
+		for (uint32_t k = 0; k < w->devices[i].disk_count; k++)
+			sim_disk_sicken(&w->devices[i].disks[k], 0);
+	}
+}
+
 /* ---- What the seed has for them ------------------------------------------------------------- */
 
 static int device_draw(struct rio_world *w, uint32_t node, uint32_t number)

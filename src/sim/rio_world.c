@@ -410,6 +410,7 @@ static void phase_next(struct rio_world *w)
 	rw_trace(w, RW_TRACE_PHASE, 0, w->phase, 0);
 	if (w->phase == RW_REST) {
 		owners_end(w);
+		rw_devices_heal(w);
 		rw_clogs_end(w);
 		memset(w->apart_until_ns, 0, sizeof(w->apart_until_ns));
 	}
@@ -444,7 +445,6 @@ static void audit(struct rio_world *w)
 {
 	const struct rw_device *d = &w->devices[w->audit_device];
 	struct sgl_transaction is = { .operation = w->phase == RW_FILL ? SGL_WRITE : SGL_READ,
-				      .device = d->owner_number,
 				      .offset = w->audit_at,
 				      .length = AUDIT_BYTES };
 

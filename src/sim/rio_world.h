@@ -246,7 +246,8 @@ enum rw_device_kind { RW_DISK, RW_MEMORY, RW_STRIPE, RW_MIRROR };
 
 struct rw_device {
 	enum rw_device_kind kind;
-	uint32_t node, number, owner_number;
+	uint32_t node, number;
+	uint32_t owner_number; /* the owner's first */
 	uint32_t block_bytes;
 	uint64_t size_bytes;
 	struct sim_disk disks[RW_DEVICE_DISKS];
@@ -526,6 +527,7 @@ void rw_devices_stop(struct rio_world *w, uint32_t node);
 /* One of all disks is stuck for a while; of a mirror one fails. */
 void rw_devices_stick(struct rio_world *w);
 void rw_devices_sicken(struct rio_world *w);
+void rw_devices_heal(struct rio_world *w);
 
 /* rio_asks.c */
 void rw_ask_act(struct rio_world *w, uint32_t node);
