@@ -10,7 +10,7 @@
 #include "base/check.h"
 #include "sim/rio_world.h"
 
-enum { US = 1000, MS = 1000 * US, STRIPE_BYTES = 8192, JOBS = 32 };
+enum { US = 1000, MS = 1000 * US, STRIPE_BYTES = 8192, MARKS_BYTES = 8192, JOBS = 32 };
 
 /* ---- The spy -------------------------------------------------------------------------------- */
 
@@ -87,6 +87,7 @@ static void bottom(struct rw_device *d)
 	const struct mem_store_config memory = { .bytes = d->memory,
 						 .size_bytes = d->size_bytes,
 						 .block_bytes = d->block_bytes };
+	const struct mirror_store_config mirror = { .joint = joint, .identity = { 1 } };
 	struct store *s = members[0];
 	enum weft_reason r = WEFT_OK;
 
@@ -98,7 +99,7 @@ static void bottom(struct rw_device *d)
 	} else if (d->kind == RW_STRIPE) {
 		r = stripe_store_create(&joint, STRIPE_BYTES, &s);
 	} else if (d->kind == RW_MIRROR) {
-		r = mirror_store_create(&joint, &s);
+		r = mirror_store_open(&mirror, &s);
 	}
 	layer(d, r, s);
 }
@@ -153,13 +154,23 @@ void rw_devices_start(struct rio_world *w, uint32_t node)
 	}
 }
 
+/* A mirror has requests of its own. */
+static bool is_busy(const struct rw_device *d)
+{
+	bool is_busy = d->spy.store.under_way > 0;
+
+	for (uint32_t i = 0; i < d->disk_count; i++)
+		is_busy = is_busy || d->disks[i].store.under_way > 0;
+	return is_busy;
+}
+
 /* What is under way is given back by the layers, and forgotten with the unit. */
 static void device_stop(struct rio_world *w, struct rw_device *d)
 {
 	for (uint32_t i = 0; i < d->disk_count; i++)
 		sim_disk_stop(&d->disks[i]);
 	/* Bound: every request fails below, and none is added. */
-	while (d->spy.store.under_way > 0) {
+	while (is_busy(d)) {
 		store_expire(&d->spy.store, STORE_NEVER - 1);
 		while (store_next_done(&d->spy.store, w->world.now_ns))
 			continue;
@@ -190,6 +201,18 @@ void rw_devices_stick(struct rio_world *w)
 	rw_node_wake(w, d->node);
 }
 
+/*
+ * A mirror that has begun anew is read from one member where they may differ: until they are equal,
+ * what only that one has is lost with it (docs/store.md).
+ */
+static bool may_lose_one(const struct rio_world *w, const struct rw_device *d)
+{
+	uint32_t member;
+
+	return !w->nodes[d->node].is_up || (mirror_store_opened(d->layers[0], &member) == WEFT_OK &&
+					    mirror_store_is_equal(d->layers[0]));
+}
+
 /* Not both members at a time: what both fail is no matter of mirrors. */
 void rw_devices_sicken(struct rio_world *w)
 {
@@ -197,7 +220,8 @@ void rw_devices_sicken(struct rio_world *w)
 	uint64_t until_ns = w->world.now_ns + rw_draw_ns(w, w->limits.sick_ns);
 	struct rw_device *d = &w->devices[device];
 
-	if (d->kind != RW_MIRROR || d->disks[1 - member].sick_until_ns > w->world.now_ns)
+	if (d->kind != RW_MIRROR || d->disks[1 - member].sick_until_ns > w->world.now_ns ||
+	    !may_lose_one(w, d))
 		return;
 	rw_trace(w, RW_TRACE_SICK, d->node, device, until_ns);
 	sim_disk_sicken(&d->disks[member], until_ns);
@@ -231,7 +255,7 @@ static int device_draw(struct rio_world *w, uint32_t node, uint32_t number)
 		d->error = rw_draw(w, 100 * MS);
 		d->torn = rw_draw(w, 100 * MS);
 	}
-	disk.size_bytes = d->size_bytes;
+	disk.size_bytes = d->size_bytes + (d->kind == RW_MIRROR ? MARKS_BYTES : 0);
 	disk.block_bytes = d->block_bytes;
 	disk.latency_max_ns = (uint64_t)US << rw_draw(w, 15);
 	disk.stuck_ppm = w->limits.stuck_ppm;
