@@ -349,6 +349,18 @@ static void undo(struct rio_world *w, const struct making *m)
 	w->transaction_count = a->first;
 }
 
+/* The requester refuses it: what it had not flushed may be gone. */
+static void lost(struct rio_world *w, uint32_t ask)
+{
+	struct rw_ask *a = &w->asks[ask];
+
+	a->told_seq = ++w->seq;
+	for (uint32_t i = a->first; i < a->first + a->count; i++) {
+		if (w->transactions[i].is.operation == SGL_FLUSH)
+			rw_values_flush_failed(w, i);
+	}
+}
+
 static bool submit(struct rio_world *w, struct making *m, bool has_room)
 {
 	struct rw_ask *a = &w->asks[m->ask];
@@ -365,9 +377,12 @@ static bool submit(struct rio_world *w, struct making *m, bool has_room)
 		free(m->fragments[i]);
 		free(m->immediates[i]);
 	}
+	if (r == WEFT_R_RIO_WRITES_LOST)
+		lost(w, m->ask);
 	if (r != WEFT_OK) {
 		undo(w, m);
-		if (r != WEFT_R_BUSY && r != WEFT_R_LIMIT && r != WEFT_R_SGL_BYTES &&
+		if (r != WEFT_R_RIO_WRITES_LOST && r != WEFT_R_BUSY && r != WEFT_R_LIMIT &&
+		    r != WEFT_R_SGL_BYTES &&
 		    (r != WEFT_R_RIO_OWNER_LEFT || rio_requester_has_owner(n->requester)))
 			rw_fail(w, "requester %u may not ask: %s", m->node, weft_reason_name(r));
 		return false;

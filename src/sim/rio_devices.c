@@ -150,7 +150,7 @@ void rw_devices_start(struct rio_world *w, uint32_t node)
 		device_start(w, i);
 		(void)rw_device_name(d, name);
 		CHECK(rio_iounit_add_device(w->nodes[node].unit, d->number, (const char *)name,
-					    &d->spy.store, 1) == WEFT_OK);
+					    &d->spy.store, w->nodes[node].incarnation) == WEFT_OK);
 	}
 }
 

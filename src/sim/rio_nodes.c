@@ -175,6 +175,12 @@ static void message(struct rio_world *w, uint32_t end, const struct rw_mail *m)
 	}
 	if (r == WEFT_OK)
 		return;
+	if (r == WEFT_R_RIO_SUPERSEDED) {
+		/* An owner that hears of a later one is no more. */
+		w->nodes[e->node].is_stopping = rw_is_owner(w, e->node);
+		rw_end_fail(w, end, r);
+		return;
+	}
 	/* All of them are honest; but a word of a unit may come after that it is gone. */
 	if (!rw_conn_of(w, end)->is_data)
 		rw_fail(w, "node %u refuses a message of node %u: %s", e->node,
@@ -313,6 +319,7 @@ void rw_node_start(struct rio_world *w, uint32_t node)
 		return;
 	n->is_up = true;
 	n->term = rw_is_owner(w, node) ? ++w->terms : 0;
+	n->self.term = (struct rio_term){ .number = n->term };
 	n->is_stopping = false;
 	n->incarnation++;
 	n->hung_until_ns = 0;

@@ -449,6 +449,8 @@ enum weft_reason rw_role_came(struct rio_world *w, uint32_t end)
 	CHECK(role == RIO_OWNER);
 	n->meetings++;
 	rw_order_met(w, end);
+	if (rio_term_compare(&e->contact.seen, &n->self.term) > 0)
+		n->self.term = e->contact.seen;
 	rw_order_owner(w, e->node);
 	if (rw_is_requester(w, e->node)) {
 		n->owner_end = end;

@@ -353,7 +353,7 @@ bool rw_values_is_loss_due(const struct rio_world *w, const struct rw_ask *a)
 			const struct rw_ask *before = ask_of(w, i);
 
 			is_due = is_due || (t->device == flush->device && is_acknowledged(w, i) &&
-					    does_change(t->is.operation) && !t->is_durable &&
+					    does_change(t->is.operation) && !t->is.is_fua &&
 					    !t->is_excused && before->node == a->node &&
 					    before->unit_life < life_of_unit(w, flush->device));
 		}
@@ -378,6 +378,8 @@ static void flush_done(struct rio_world *w, uint32_t flush)
 		if (t->device == f->device && is_acknowledged(w, i) &&
 		    ask_of(w, i)->unit_life == a->unit_life && is_before(w, &v, flush))
 			t->is_durable = true;
+		if (t->is_durable && ask_of(w, i)->node == a->node && is_before(w, &v, flush))
+			t->is_excused = true;
 	}
 }
 
