@@ -130,8 +130,10 @@ static void relieve(struct net *net, bool has_worked)
 	if (net->favour > 0)
 		net->favour = 0; /* it polls, but not for what comes */
 	hot_watch(net);
+	if (!has_worked)
+		return;
 	adapter_watch(net->adapter);
-	if (net->asked != asked && has_worked)
+	if (net->asked != asked)
 		ban(net);
 }
 
