@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "cluster_view.h"
+#include "driver/etcd.h"
 #include "own_term.h"
 #include "rio_role.h"
 
@@ -126,6 +127,32 @@ static int serve(const struct rio_role_file *f, struct weft_rio_owner *owner, st
 	return r == WEFT_R_RIO_SUPERSEDED ? SUPERSEDED : 1;
 }
 
+/* An etcd that does not answer is no reason not to begin. */
+static uint64_t term_begin(const struct rio_host *host, const char *beside)
+{
+	const struct rio_config *c = host->config;
+	const struct etcd_config config = { .url = c->etcd.is,
+					    .prefix = c->etcd_prefix,
+					    .ca_path = host->ca_path };
+	uint64_t term = own_term_begin(beside), higher;
+	char why[ETCD_WHY] = "";
+	struct etcd *e;
+
+	if (!c->etcd.is)
+		return term;
+	if (!etcd_open(&config, &e, why)) {
+		fprintf(stderr, "weft own: %s\n", why);
+		return term;
+	}
+	if (etcd_term(e, c->self, term, &higher, why))
+		term = higher;
+	else
+		fprintf(stderr, "weft own: %s\n", why);
+	etcd_close(e);
+	own_term_keep(beside, term);
+	return term;
+}
+
 static int own(const struct rio_role_file *f, struct log *log)
 {
 	const struct rio_config *c = f->host->config;
@@ -148,7 +175,7 @@ static int own(const struct rio_role_file *f, struct log *log)
 	int status = 1;
 
 	if (rules && shares) {
-		options.term = own_term_begin(log->beside);
+		options.term = term_begin(f->host, log->beside);
 		rules_make(c, rules, shares);
 		for (uint32_t i = 0; i < c->watcher_count; i++)
 			watchers[i] = platform_of(c, c->watchers[i].requester);

@@ -17,6 +17,7 @@ enum {
 	ANSWER_MAX = 4 << 20, /* all addresses of a large cluster fit many times */
 	KEY_MAX = 256,
 	BASE64_MAX = 512,
+	TERM_TRIES = 16,
 	HTTP_OK = 200,
 };
 
@@ -356,4 +357,74 @@ bool etcd_keep(struct etcd *e, int64_t lease, char why[ETCD_WHY])
 bool etcd_revoke(struct etcd *e, int64_t lease, char why[ETCD_WHY])
 {
 	return call_blind(e, "lease/revoke", json_pack("{so}", "ID", text_of(lease)), why);
+}
+
+/* ---- Terms ---------------------------------------------------------------------------------- */
+
+/* Who can write to etcd must not use terms up. As nanoseconds, this is in the year 2116. */
+static const uint64_t term_most = UINT64_C(1) << 62;
+
+/* 0: none was given yet. revision: which change of the key that is. */
+static bool term_read(struct etcd *e, const char *key, uint64_t *term, int64_t *revision,
+		      char why[ETCD_WHY])
+{
+	char text[KEY_MAX], *end;
+	json_t *answer, *entry;
+
+	*term = 0;
+	*revision = 0;
+	if (!call(e, "kv/range", json_pack("{so}", "key", base64_of(key)), &answer, why))
+		return false;
+	entry = json_array_get(json_object_get(answer, "kvs"), 0);
+	if (entry) {
+		*revision = number_of(entry, "mod_revision");
+		if (read_base64(entry, "value", text, sizeof(text)))
+			*term = strtoull(text, &end, 10);
+	}
+	json_decref(answer);
+	return true;
+}
+
+/* has_written: nobody else has meanwhile. */
+static bool term_write(struct etcd *e, const char *key, uint64_t term, int64_t revision,
+		       bool *has_written)
+{
+	char text[KEY_MAX], why[ETCD_WHY];
+	json_t *answer;
+
+	snprintf(text, sizeof(text), "%llu", (unsigned long long)term);
+	*has_written = false;
+	if (!call(e, "kv/txn",
+		  json_pack("{s[{so, ss, so}], s[{s{so, so}}]}", "compare", "key", base64_of(key),
+			    "target", "MOD", "mod_revision", text_of(revision), "success",
+			    "request_put", "key", base64_of(key), "value", base64_of(text)),
+		  &answer, why))
+		return false;
+	*has_written = json_is_true(json_object_get(answer, "succeeded"));
+	json_decref(answer);
+	return true;
+}
+
+bool etcd_term(struct etcd *e, struct platform who, uint64_t least, uint64_t *term,
+	       char why[ETCD_WHY])
+{
+	char platform[RIO_PLATFORM_TEXT], key[KEY_MAX];
+	bool has_written = false;
+
+	rio_platform_write(who, platform);
+	if ((size_t)snprintf(key, sizeof(key), "%s%s/term", e->prefix, platform) >= sizeof(key))
+		return refuse(why, "etcd: this prefix is too long");
+	for (int i = 0; i < TERM_TRIES && !has_written; i++) {
+		uint64_t last;
+		int64_t revision;
+
+		if (!term_read(e, key, &last, &revision, why))
+			return false;
+		if (last > term_most)
+			return refuse(why, "etcd at %s: what is at %s is not a term", e->url, key);
+		*term = last < least ? least : last + 1;
+		if (!term_write(e, key, *term, revision, &has_written))
+			break;
+	}
+	return has_written || refuse(why, "etcd at %s: it does not keep the term", e->url);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Where platforms are, as an etcd knows it (docs/config.md): asked and told by etcd's HTTP gateway
- * (/v3/...). At the key PREFIX7.1 lies the address of platform 7.1, as text, and nothing else: keys
- * and rights come from nobody but the configuration file.
+ * (/v3/...). At the key PREFIX7.1 lies the address of platform 7.1, as text, at PREFIX7.1/term the
+ * highest term that it had as an owner, and nothing else: keys and rights come from nobody but the
+ * configuration file.
  *
  * Every call waits for its answer, up to the timeout; etcd_agent.h does not. One thread at a time
  * uses an etcd. In a library of its own: who links it needs libcurl and jansson; where they were
@@ -48,3 +49,10 @@ bool etcd_revoke(struct etcd *e, int64_t lease, char why[ETCD_WHY]);
 /* lease 0: it stays. */
 bool etcd_put(struct etcd *e, struct platform who, const struct weft_address *address,
 	      int64_t lease, char why[ETCD_WHY]);
+
+/*
+ * The term of an owner that begins now: at least so high, and higher than each that was given to
+ * this platform before. docs/rio.md, "What a write promises", rule 8.
+ */
+bool etcd_term(struct etcd *e, struct platform who, uint64_t least, uint64_t *term,
+	       char why[ETCD_WHY]);

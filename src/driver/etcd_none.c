@@ -65,3 +65,13 @@ bool etcd_put(struct etcd *e, struct platform who, const struct weft_address *ad
 	(void)lease;
 	return refuse(why);
 }
+
+bool etcd_term(struct etcd *e, struct platform who, uint64_t least, uint64_t *term,
+	       char why[ETCD_WHY])
+{
+	(void)e;
+	(void)who;
+	(void)least;
+	(void)term;
+	return refuse(why);
+}

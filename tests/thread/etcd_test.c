@@ -63,6 +63,41 @@ static void put(struct etcd *e, struct platform who, const char *text, int64_t l
 	}
 }
 
+static uint64_t term_of(struct etcd *e, struct platform who, uint64_t least)
+{
+	uint64_t term = 0;
+
+	if (!etcd_term(e, who, least, &term, why)) {
+		printf("%s\n", why);
+		REQUIRE(false);
+	}
+	return term;
+}
+
+TEST(test_rio_09_etcd_gives_each_owner_a_higher_term)
+{
+	struct etcd *e, *other;
+
+	if (etcd_server_lack())
+		SKIP(etcd_server_lack());
+	etcd_server_start(&server, false);
+	e = etcd_at(server.url, "/weft/", NULL);
+	other = etcd_at(server.url, "/weft/", NULL);
+	EXPECT_EQ(term_of(e, seven, 1000), 1000U);
+	EXPECT_EQ(term_of(other, seven, 900), 1001U); /* its clock is slow */
+	EXPECT_EQ(term_of(e, seven, 1001), 1002U);
+	EXPECT_EQ(term_of(e, seven, UINT64_C(1) << 62), UINT64_C(1) << 62);
+	EXPECT_EQ(term_of(e, two, 3), 3U);
+	/* It is not taken for an address. */
+	EXPECT_STR(found(e, seven), "");
+	put(e, seven, "192.0.2.7:7471", 0);
+	EXPECT_STR(found(e, seven), "192.0.2.7:7471");
+	EXPECT_EQ(term_of(e, two, 0), 4U);
+	etcd_close(e);
+	etcd_close(other);
+	etcd_server_stop(&server);
+}
+
 TEST(test_rio_14_etcd_knows_where_platforms_are)
 {
 	const struct platform who[] = { { 9, 9 }, { 2, 1 }, { 2, 11 }, { 7, 1 } };
