@@ -115,6 +115,16 @@ static inline uint32_t set_of(uint32_t member)
 	return UINT32_C(1) << member;
 }
 
+/* A library call on some processors, which the core has not. */
+static inline uint32_t set_count(uint32_t set)
+{
+	uint32_t count = 0;
+
+	for (; set != 0; set &= set - 1)
+		count++;
+	return count;
+}
+
 static inline uint32_t set_first(uint32_t set)
 {
 	return (uint32_t)__builtin_ctz(set);

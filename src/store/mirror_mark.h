@@ -4,10 +4,10 @@
  * members have all the data, and which regions have writes under way. There are two copies, written
  * in turn, so that one survives a write that was cut short.
  *
- *	bytes	0	magic		8	CRC32C of all that follows	12	version
- *		16	identity	32	generation	40	serial
- *		48	size_bytes	56	region_bytes	64	members		68	number
- *		512	one bit for each region, the lowest bit of a byte first
+ *	0	magic		8	CRC32C of all that follows	12	version
+ *	16	identity	32	generation	40	serial	48	size_bytes
+ *	56	region_bytes	64	members		68	number
+ *	512	one bit for each region, the lowest bit of a byte first
  */
 #pragma once
 

@@ -76,7 +76,7 @@ void marks_go(struct mirror_store *mi, uint64_t now_ns)
 	for (uint32_t i = 0; i < MARK_WORDS; i++)
 		marks->stable.words[i] &= marks->coming.words[i];
 	marks->set_stable |= marks->set;
-	marks->pending = (uint32_t)__builtin_popcount(marks->on);
+	marks->pending = set_count(marks->on);
 	for (uint32_t m = 0; m < mi->joint.count; m++) {
 		if (marks->on & set_of(m))
 			mark_write(mi, m, now_ns);
@@ -139,7 +139,7 @@ static void marks_written(struct mirror_store *mi, uint64_t now_ns)
 
 void marks_read(struct mirror_store *mi, uint64_t now_ns)
 {
-	mi->marks.pending = (uint32_t)__builtin_popcount(mi->present);
+	mi->marks.pending = set_count(mi->present);
 	for (uint32_t m = 0; m < mi->joint.count; m++) {
 		struct own_request *o = &mi->states[m].mark;
 

@@ -2,8 +2,8 @@
 /*
  * A member is left out only when another one did what it failed: then it no longer has what the
  * device has. What all fail leaves them as they are, so that an error of the caller's, or a full
- * file system under all of them, does not cost the last copy; the regions of a write that all failed
- * are read from one member until they are equal again.
+ * file system under all of them, does not cost the last copy; the regions of a write that all
+ * failed are read from one member until they are equal again.
  *
  * Writes that overlap are worked on one after the other, so that one that is late at a slow member
  * never lands there after a newer one.

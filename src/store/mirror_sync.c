@@ -3,8 +3,8 @@
  * Making members equal, and regions clean.
  *
  * A chunk is read from the first current member and from all that are to be like it, and written
- * where it differs: what is equal costs no writes, and holes of files stay holes. Writes to the chunk
- * wait meanwhile.
+ * where it differs: what is equal costs no writes, and holes of files stay holes. Writes to the
+ * chunk wait meanwhile.
  */
 #include <string.h>
 
@@ -43,7 +43,7 @@ static void own_read_write(struct mirror_store *mi, uint32_t set, enum store_op 
 {
 	struct mirror_sync *sync = &mi->sync;
 
-	sync->pending = (uint32_t)__builtin_popcount(set);
+	sync->pending = set_count(set);
 	sync->failed = 0;
 	for (uint32_t m = 0; m < mi->joint.count; m++) {
 		struct own_request *o = &mi->states[m].sync;
@@ -265,7 +265,7 @@ void clean_go(struct mirror_store *mi, bool is_now, uint64_t now_ns)
 	}
 	clean->on = mi->current | mi->behind;
 	clean->failed = 0;
-	clean->pending = (uint32_t)__builtin_popcount(clean->on);
+	clean->pending = set_count(clean->on);
 	for (uint32_t m = 0; m < mi->joint.count; m++) {
 		struct own_request *o = &mi->states[m].flush;
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Block devices behind one table of calls: what they look like, requests that take their time, and
- * the devices and filters that need no system: memory, stripes, mirrors, faults, delays, caches. Files
- * and block devices of the system are in driver/file_store.h; plan.h reads how people write all of
- * them.
+ * the devices and filters that need no system: memory, stripes, mirrors, faults, delays and
+ * volatile caches. Files and block devices of the system are in driver/file_store.h; plan.h reads
+ * how people write all of them.
  *
  * Requests belong to the caller and are lent to the device until it gives them back as done. There
  * is no order among requests under way: who needs one after the other waits for the first. A write
@@ -199,7 +199,7 @@ struct mirror_store_config {
  */
 enum weft_reason mirror_store_open(const struct mirror_store_config *c, struct store **out);
 
-/* WEFT_R_BUSY: its marks are still being read. Else what came of it; of a refusal, by which member. */
+/* WEFT_R_BUSY: its marks are being read. Else what came of it; of a refusal, by which member. */
 enum weft_reason mirror_store_opened(const struct store *mirror, uint32_t *member);
 
 /* Bit n is set if member n of this mirror does not have all the data. */

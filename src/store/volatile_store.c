@@ -2,8 +2,9 @@
 /*
  * The cache holds only blocks that the device below does not have yet. Writes end when they are in
  * it. Flush, FUA writes and writes that find no room stand in one queue and are done one at a time:
- * first the cached blocks of their range (of a flush: all) are drained, then the request itself goes
- * below. So a block is never on its way below twice, and an older one never overtakes a newer one.
+ * first the cached blocks of their range (of a flush: all) are drained, then the request itself
+ * goes below. So a block is never on its way below twice, and an older one never overtakes a newer
+ * one.
  */
 #include <stdlib.h>
 #include <string.h>

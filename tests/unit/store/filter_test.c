@@ -335,7 +335,7 @@ TEST(test_volatile_without_room_writes_go_through)
 	store_destroy(below);
 }
 
-/* The read began before the block was drained, and ended after: it must not show what was before. */
+/* The read began before the block was drained and ended after: it shows no older block. */
 TEST(test_volatile_read_beside_a_drain_sees_the_cached_block)
 {
 	struct store_request w = request(STORE_WRITE, 0), r = request(STORE_READ, 0);
