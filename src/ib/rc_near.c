@@ -34,7 +34,7 @@ bool rc_near_early(struct responder *r, uint64_t now_ns, uint32_t psn)
 
 /*
  * A NAK names a packet that the responder has before it: any of a Send or Write, the request of a
- * Read; or, of the Read that it is answering, a response that is not far from the last one here.
+ * Read; or, of a Read that it is answering, a response that is not far from the last one here.
  */
 bool rc_near_nak(const struct ib_conn *c, const struct iba_packet *p)
 {
@@ -49,7 +49,7 @@ bool rc_near_nak(const struct ib_conn *c, const struct iba_packet *p)
 			continue;
 		if (!wqe || !wqe_is_read(wqe) || p->psn == s->psn)
 			return true;
-		return i == 0 && is_near(q->psn_una, p->psn);
+		return is_near(q->psn_told, p->psn);
 	}
 	return true;
 }
