@@ -55,8 +55,8 @@ static struct world *iwarp_clock(void *world)
 	return &((struct iwarp_world *)world)->world;
 }
 
-/* None of them (enum rw_hazard) is drawn. */
-static const uint32_t rio_hazards = 0;
+/* Those of which each world draws some (enum rw_hazard). */
+static const uint32_t rio_hazards = RW_HAZARDS_ALL;
 
 static int rio_open(void *world, uint64_t seed)
 {

@@ -14,6 +14,16 @@ static const uint64_t failed_once[] = {
 	973,  /* a requester that came back while a device worked for it */
 	1372, /* a cancelled read that took the connection from all others */
 	8665, /* a command that failed kept its buffer from those who waited for one */
+	/* Without the fence, instances, marks or terms: */
+	1,   /* a write that had timed out landed on a later, acknowledged one */
+	86,  /* what a requester asked for that came again overtook what it had asked for before */
+	155, /* and what a new owner ordered what the former one had */
+	8,   /* a flush was acknowledged after what was not flushed was lost */
+	12,  /* the same, of another device */
+	63,  /* a mirror read from a member that it had left out, after a restart */
+	2,   /* a requester went back to the former of two owners */
+	3,   /* and so did an I/O unit */
+	132, /* a crash between the first marks of a mirror: it was refused for ever */
 };
 
 TEST(test_rio_seeds_that_failed_once)
