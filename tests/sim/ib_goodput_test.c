@@ -69,7 +69,7 @@ struct load_case {
 /* On average. 0: a flow failed, or a whole timeout passed. */
 static double goodput_of(const struct load_case *l, uint32_t loss_ppm)
 {
-	const uint64_t seeds = loss_ppm > 0 ? 3 : 1;
+	const uint64_t seeds = loss_ppm > 1000 ? 3 : 1;
 	struct ib_line_options o = {
 		.rate_bps = UINT64_C(10000000000),
 		.delay_ns = 50000,
