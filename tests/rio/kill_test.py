@@ -426,6 +426,12 @@ DRAWN = [
     ("delay:40ms(file:FILE,threads)", "same"),
     ("delay:70ms(file:FILE)", "same"),
     ("stripe:64k(file:FILE,file:OTHER)", "other"),
+    ("mirror(file:FILE,file:OTHER)", "other"),
+    ("mirror(delay:40ms(file:FILE),file:OTHER)", "other"),
+    ("mirror(file:FILE,fault:error=0.002(file:OTHER))", "other"),
+    ("volatile(file:FILE)", "cached"),
+    ("delay:30ms(volatile:keep=0.5(file:FILE))", "cached"),
+    ("mirror(volatile:keep=0.5(file:FILE),volatile:keep=0.5,seed=2(file:OTHER))", "other"),
 ]
 
 
