@@ -14,7 +14,7 @@
  *	rio_devices.c    what I/O units have for devices, and a spy before each of them
  *	rio_asks.c       what requesters ask for
  *	rio_values.c     the judge: which values each block may have
- *	rio_model.c      the judge: what is read, what devices are asked for, which memory is reached
+ *	rio_model.c      the judge: what is read, what devices are asked for, whose memory is used
  *	rio_order.c      the judge: who may be connected, and what comes before what
  */
 #pragma once

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A simulated disk: blocks that outlive whoever uses them, with a volatile cache before them. Its
- * requests take their time and end in any order, and now and then it is stuck. What was written without FUA and not flushed is
- * lost in part when the machine stops: each block by itself, as chance has it.
+ * requests take their time and end in any order, and now and then it is stuck. What was written
+ * without FUA and not flushed is lost in part when the machine stops: each block by itself, as
+ * chance has it.
  */
 #pragma once
 
