@@ -2,11 +2,11 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Migrates a guest of QEMU from one process to another by RDMA, while it works in its memory.
 
-    migrate.py FOLDER ADDRESS PORT [--pin-all]
+    migrate.py FOLDER ADDRESS PORT [--pin-all] [--paused]
 
 The guest is a boot sector. It fills 16 MiB, and from then on looks at every word, writes the next value,
 and sends a dot to the serial port for each pass over all; a word that is not what it wrote is an E,
-and its end. Prints how it went; the exit status is 0 if the guest arrived and found all in place.
+and its end. --paused stops it for the time of the migration. Prints how it went; the exit status is 0 if the guest arrived and found all in place.
 """
 import json
 import os
@@ -124,7 +124,7 @@ def capabilities(qemu, names):
              capabilities=[{"capability": name, "state": True} for name in names])
 
 
-def migrate(folder, uri, wanted):
+def migrate(folder, uri, wanted, is_paused):
     target = Qemu(folder, "target", "-incoming", "defer")
     source = Qemu(folder, "source")
     try:
@@ -134,10 +134,14 @@ def migrate(folder, uri, wanted):
         # What the guest writes meanwhile need not be sent before it stops.
         source.ask("migrate-set-parameters", **{"max-bandwidth": 1 << 34, "downtime-limit": 20000})
         source.await_passes(PASSES)
+        if is_paused:
+            source.ask("stop")
         source.ask("migrate", uri=uri)
         how = source.await_migration()
         if how != "completed":
             sys.exit("the migration %s: %s" % (how, source.ask("query-migrate").get("error-desc")))
+        if is_paused:
+            target.ask("cont")
         target.await_passes(PASSES)
         ram = source.ask("query-migrate")["ram"]
         print("migrated: %d bytes, and the guest finds its memory as it was" % ram["transferred"])
@@ -154,7 +158,7 @@ def main():
     with open(os.path.join(folder, "guest"), "wb") as f:
         f.write(boot_sector())
     wanted = ["events"] + (["rdma-pin-all"] if "--pin-all" in sys.argv[4:] else [])
-    return migrate(folder, "rdma:%s:%s" % (address, port), wanted)
+    return migrate(folder, "rdma:%s:%s" % (address, port), wanted, "--paused" in sys.argv[4:])
 
 
 if __name__ == "__main__":

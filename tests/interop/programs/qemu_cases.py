@@ -27,6 +27,7 @@ def migration(name, devices, address, options=""):
 CASES = [
     migration("roce", None, ADDRESS),
     migration("roce_pin_all", None, "127.0.0.1", "--pin-all"),
-    migration("iwarp", "iw_*", ADDRESS),
-    migration("iwarp_pin_all", "iw_*", "127.0.0.1", "--pin-all"),
+    # What changes while it is sent has another CRC than its frame: docs/programs.md.
+    migration("iwarp", "iw_*", ADDRESS, "--paused"),
+    migration("iwarp_pin_all", "iw_*", "127.0.0.1", "--pin-all --paused"),
 ]
