@@ -74,7 +74,6 @@ TEST(test_ibv_query_qp_data_in_order_promises_nothing)
 	loop_free(&l);
 }
 
-/* man ibv_get_device_list: whoever cannot look is told so, and not that there are none. */
 /* rdma-core 44 has no such call, rdma-core 56 declares it: there it is the same function. */
 TEST(test_ibv_wr_opcode_str_names_every_opcode)
 {
@@ -106,6 +105,7 @@ TEST(test_ibv_wr_opcode_str_names_every_opcode)
 		EXPECT_STR(name_of((enum ibv_wr_opcode)i), names[i]);
 }
 
+/* man ibv_get_device_list: a caller that cannot look is told so, and not that there are none. */
 TEST(test_ibv_get_device_list_that_cannot_look_says_so)
 {
 	pid_t pid = fork();
