@@ -26,9 +26,6 @@ enum {
 /* Less is nothing to a scheduler. */
 static const uint64_t probe_least_ns = 200 * 1000;
 
-/* As long as the round trip is not known. */
-static const uint64_t probe_unknown_ns = 4 * 1000 * 1000;
-
 /* Of who has none: that of timeout code 14, which most programs ask for. */
 static const uint64_t complaint_ns = UINT64_C(4096) << 14;
 
@@ -84,11 +81,11 @@ static uint64_t probe_first(const struct ib_conn *c)
 		ns = most(probe_least_ns, q->srtt_ns + most((PROBE_RTTS - 1) * q->srtt_ns,
 							    RTTVAR_TIMES * q->rttvar_ns));
 	else
-		ns = least(share_ns, probe_unknown_ns);
+		ns = share_ns;
 	if (is_read_awaited(c)) {
 		if (q->srtt_ns == 0 && rc_req_at(q, 0)->count > 1)
 			return c->timeout_ns;
-		ns = most(PROBE_READS * ns, least(share_ns, probe_unknown_ns));
+		ns = most(PROBE_READS * ns, share_ns);
 	}
 	return least(ns, c->timeout_ns);
 }
@@ -228,7 +225,8 @@ static bool retry_or_end(struct ib_conn *c)
 static uint64_t quiet_until(const struct ib_conn *c)
 {
 	const struct requester *q = &c->req;
-	uint64_t rtt_ns = least(c->timeout_ns / PROBE_SHARE, probe_unknown_ns);
+	uint64_t rtt_ns = c->timeout_ns == UINT64_MAX ? probe_least_ns
+						      : c->timeout_ns / PROBE_SHARE;
 
 	return q->back_ns + (q->srtt_ns > 0 ? q->srtt_ns : rtt_ns) / 2;
 }
