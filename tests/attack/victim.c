@@ -200,7 +200,7 @@ int main(int argc, char **argv)
 {
 	struct rdma_addrinfo hints = { .ai_port_space = RDMA_PS_TCP,
 				       .ai_flags = argc == 2 ? RAI_PASSIVE : 0 };
-	struct rdma_addrinfo *found;
+	struct rdma_addrinfo *found = NULL;
 
 	must(argc >= 2 && rdma_getaddrinfo(argv[1], "7471", &hints, &found) == 0, "address");
 	events = rdma_create_event_channel();
