@@ -210,8 +210,8 @@ void conv_credit(struct conv *c)
 }
 
 /*
- * Whoever forges an address must not have us send more there than was sent to us. What is sent
- * again because it may be lost comes from the spare messages, of which there are few.
+ * A forged address must not get more from us than came in its name. What is sent again because it
+ * may be lost comes from the spare messages, of which there are few.
  */
 bool conv_may_say(struct ib_cm *cm, struct conv *c, uint32_t least_credit)
 {

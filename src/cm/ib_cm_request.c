@@ -62,7 +62,7 @@ bool challenge_is_open(const struct conv *c, uint64_t now_ns)
 }
 
 /*
- * A REQ says that the peer began anew, and anybody can send one: so it ends no connection. As RFC
+ * A REQ says that the peer began anew, and can be forged: so it ends no connection. As RFC
  * 5961 section 4.2 does with a SYN, the peer is asked (stray_challenge). If it has forgotten the
  * connection it says so by a DREP, with the ids of both ends, that ends it, and the REQ succeeds
  * when it is sent again. A peer that has the connection says nothing; then the REQ is refused.

@@ -385,7 +385,7 @@ static bool term_read(struct etcd *e, const char *key, uint64_t *term, int64_t *
 	return true;
 }
 
-/* has_written: nobody else has meanwhile. */
+/* has_written false: the key has changed since it was read. */
 static bool term_write(struct etcd *e, const char *key, uint64_t term, int64_t revision,
 		       bool *has_written)
 {

@@ -2,8 +2,8 @@
 /*
  * Where platforms are, as an etcd knows it (docs/config.md): asked and told by etcd's HTTP gateway
  * (/v3/...). At the key PREFIX7.1 lies the address of platform 7.1, as text, at PREFIX7.1/term the
- * highest term that it had as an owner, and nothing else: keys and rights come from nobody but the
- * configuration file.
+ * highest term that it had as an owner, and nothing else: keys and rights come from the
+ * configuration file alone.
  *
  * Every call waits for its answer, up to the timeout; etcd_agent.h does not. One thread at a time
  * uses an etcd. In a library of its own: who links it needs libcurl and jansson; where they were

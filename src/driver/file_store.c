@@ -154,7 +154,7 @@ static int open_claimed(const struct file_store_config *c, struct stat *st)
 
 /*
  * Requests of a process that was killed may go on after its end, and keep the claim until they are
- * done: whoever opened the file before that could be overtaken by them.
+ * done. In a file that was opened before that, an old write could land behind a new one.
  */
 static int open_there(const struct file_store_config *c, struct stat *st)
 {

@@ -241,7 +241,7 @@ bool udp_fetch(struct udp *u, bool is_hot)
 
 /* ---- Life ----------------------------------------------------------------------------------- */
 
-/* One that nobody has; else one of which another user has the name. */
+/* A free place; else one whose name another user has taken. */
 static enum weft_reason take_place(struct udp *u)
 {
 	for (uint32_t i = 0; i < 2 * UDP_PLACES_MAX; i++) {

@@ -8,8 +8,8 @@
  * The kernel lets every user take such a name, and connect to it. So each end looks who the other
  * is: only processes of this user, and root's, hand on and are handed to. Another user who comes is
  * sent away at once. Where another user has taken a name there are spare ones, which are looked at
- * in turn; to take all of them keeps new processes out, and no more, which whoever binds UDP port
- * 4791 first can do as well.
+ * in turn; to take all of them keeps new processes out, and no more. A user that binds UDP port
+ * 4791 first can do that as well.
  */
 #include <errno.h>
 #include <sched.h>
@@ -22,7 +22,7 @@ enum { ENTER_MAX = 16, NAMES = 4, FULL_TRIES = 64 };
 
 /* ---- Names ---------------------------------------------------------------------------------- */
 
-/* Whom we want, by whichever name it has; -ECONNREFUSED: it is not there. */
+/* Connects to a place or service by any of its names; -ECONNREFUSED: it is not there. */
 static int names_connect(const struct udp_whose *whose)
 {
 	int err = -ECONNREFUSED;

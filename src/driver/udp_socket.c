@@ -101,7 +101,7 @@ static int udp_socket_open(bool is_ipv6)
 		return -errno;
 	/*
 	 * Shared with sockets of the same user alone, as the kernel sees to it. SO_REUSEADDR would
-	 * share with everybody, who could then take our packets.
+	 * share with other users, who could then take our packets.
 	 */
 	udp_set(fd, SOL_SOCKET, SO_REUSEPORT, 1);
 	if (is_ipv6)
