@@ -69,8 +69,8 @@ def until(what, condition, patience_s=PATIENCE_S):
 class Attacker:
     """A process of another user that runs a function, then stays until it is told to go.
 
-    The function returns a list that is kept, whose last member is in `.said` as text. It is a fork of this one: the other user may not be able
-    to read this program, but what it imported is there.
+    The function returns a list that is kept, whose last member is in `.said` as text. The process is a
+    fork of this one: the other user may not be able to read this program, but what it imported is there.
     """
 
     def __init__(self, function, *arguments, user=NOBODY):
