@@ -131,7 +131,7 @@ enum weft_rio_operation {
 	/*
 	 * What was written before becomes durable. WEFT_R_RIO_WRITES_LOST, once: writes of this
 	 * requester that were acknowledged and not flushed may be lost, as the I/O unit lost power,
-	 * or its device was memory; nothing of the request was done.
+	 * or its device was memory. The request has failed: it was done or not done.
 	 */
 	WEFT_RIO_FLUSH,
 	WEFT_RIO_WRITE_ZEROES, /* needs no memory */
