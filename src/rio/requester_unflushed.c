@@ -145,16 +145,17 @@ void unflushed_begin(struct rio_requester *q, struct request *r, const struct ri
 }
 
 /*
- * A write that was acknowledged by an instance that is no more is lost at once. A request that
- * failed may have been carried out in part; a flush in it covers nothing.
+ * Of a request that was acknowledged. A write by an instance that is no more is lost at once. A
+ * request that failed acknowledges no write, also if some of it was carried out, and its flush
+ * covers nothing.
  */
-static void account(struct touch *t, struct unflushed *u, const struct request *r, bool is_well)
+static void account(const struct touch *t, struct unflushed *u)
 {
 	bool is_past = t->unflushed && t->instance != u->instance;
 
-	if (is_well && t->is_flushed && !is_past && t->written > u->flushed)
+	if (t->is_flushed && !is_past && t->written > u->flushed)
 		u->flushed = t->written;
-	if (!t->is_written || (!is_well && r->end.transaction == 0))
+	if (!t->is_written)
 		return;
 	if (is_past)
 		u->is_lost = true;
@@ -172,10 +173,10 @@ uint32_t unflushed_end(struct rio_requester *q, struct request *r, uint32_t reas
 
 		if (t->unflushed)
 			t->unflushed->uses--;
-		if (!u || !was_asked)
+		if (!u || !was_asked || reason != WEFT_OK)
 			continue;
-		account(t, u, r, reason == WEFT_OK);
-		if (reason == WEFT_OK && t->is_flushed)
+		account(t, u);
+		if (t->is_flushed)
 			is_lost = take_loss(u) || is_lost;
 	}
 	r->touch_count = 0;

@@ -352,13 +352,8 @@ static void undo(struct rio_world *w, const struct making *m)
 /* The requester refuses it: what it had not flushed may be gone. */
 static void lost(struct rio_world *w, uint32_t ask)
 {
-	struct rw_ask *a = &w->asks[ask];
-
-	a->told_seq = ++w->seq;
-	for (uint32_t i = a->first; i < a->first + a->count; i++) {
-		if (w->transactions[i].is.operation == SGL_FLUSH)
-			rw_values_flush_failed(w, i);
-	}
+	w->asks[ask].told_seq = ++w->seq;
+	rw_values_loss_told(w, &w->asks[ask]);
 }
 
 static bool submit(struct rio_world *w, struct making *m, bool has_room)

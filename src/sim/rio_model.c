@@ -252,10 +252,8 @@ void rw_model_ended(struct rio_world *w, uint32_t ask)
 	uint32_t end = a->first + a->count;
 
 	told(w, a);
-	for (uint32_t i = a->first; i < end && a->reason != WEFT_OK; i++) {
-		if (w->transactions[i].is.operation == SGL_FLUSH)
-			rw_values_flush_failed(w, i);
-	}
+	if (a->reason == WEFT_R_RIO_WRITES_LOST)
+		rw_values_loss_told(w, a);
 	if (a->reason != WEFT_OK || a->is_wrong)
 		return;
 	for (uint32_t i = a->first; i < end; i++)

@@ -25,7 +25,8 @@
  *     them: reads say which. Memory is zeroes.
  * V6  A flush that was acknowledged by another life of the I/O unit than a write of the same
  *     requester, which was acknowledged before and not flushed, says yes to what may be gone: one
- *     flush in between must have failed.
+ *     flush in between must have failed for that reason. No flush fails for it without such a
+ *     write.
  *
  * Transactions of a request come one after the other. Where zeroes may come from several writes, it
  * is not known which of them a read has seen, and V2 and V4 conclude nothing from it; nor from
@@ -375,10 +376,11 @@ static void flush_done(struct rio_world *w, uint32_t flush)
 		struct rw_transaction *t = &w->transactions[i];
 		const struct rw_value v = { .writer = i };
 
-		if (t->device == f->device && is_acknowledged(w, i) &&
-		    ask_of(w, i)->unit_life == a->unit_life && is_before(w, &v, flush))
+		if (t->device != f->device || !is_before(w, &v, flush))
+			continue;
+		if (is_acknowledged(w, i) && ask_of(w, i)->unit_life == a->unit_life)
 			t->is_durable = true;
-		if (t->is_durable && ask_of(w, i)->node == a->node && is_before(w, &v, flush))
+		if (t->is_durable && ask_of(w, i)->node == a->node)
 			t->is_excused = true;
 	}
 }
@@ -394,12 +396,10 @@ void rw_values_done(struct rio_world *w, uint32_t transaction)
 }
 
 /* V6: the requester knows now that what it had not flushed may be gone. */
-void rw_values_flush_failed(struct rio_world *w, uint32_t flush)
+static void loss_told(struct rio_world *w, uint32_t flush)
 {
 	const struct rw_ask *a = ask_of(w, flush);
 
-	if (a->is_wrong)
-		return; /* no device was asked */
 	for (uint32_t i = 0; i < w->transaction_count; i++) {
 		struct rw_transaction *t = &w->transactions[i];
 		const struct rw_ask *before = ask_of(w, i);
@@ -407,6 +407,17 @@ void rw_values_flush_failed(struct rio_world *w, uint32_t flush)
 		if (t->device == w->transactions[flush].device && before->node == a->node &&
 		    before->told_seq != 0 && before->told_seq < a->told_seq)
 			t->is_excused = true;
+	}
+}
+
+void rw_values_loss_told(struct rio_world *w, const struct rw_ask *a)
+{
+	if (!rw_values_is_loss_due(w, a))
+		rw_fail(w, "requester %u is refused a flush, and none of its writes can be lost",
+			a->node);
+	for (uint32_t i = a->first; i < a->first + a->count; i++) {
+		if (w->transactions[i].is.operation == SGL_FLUSH)
+			loss_told(w, i);
 	}
 }
 

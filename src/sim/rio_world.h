@@ -573,9 +573,9 @@ int rw_values_open(struct rio_world *w);
 void rw_values_close(struct rio_world *w);
 void rw_values_asked(struct rio_world *w, uint32_t transaction);
 
-/* It was acknowledged; or a flush failed. */
+/* It was acknowledged; or a flush in it failed, for writes that may be lost. */
 void rw_values_done(struct rio_world *w, uint32_t transaction);
-void rw_values_flush_failed(struct rio_world *w, uint32_t flush);
+void rw_values_loss_told(struct rio_world *w, const struct rw_ask *a);
 
 /* Should a flush of it fail, because something acknowledged and not flushed may be gone? */
 bool rw_values_is_loss_due(const struct rio_world *w, const struct rw_ask *a);

@@ -23,6 +23,7 @@ static const uint64_t failed_once[] = {
 	63,  /* a mirror read from a member that it had left out, after a restart */
 	2,   /* a requester went back to the former of two owners */
 	3,   /* and so did an I/O unit */
+	16,  /* a flush was refused for a request that the owner had refused */
 	132, /* a crash between the first marks of a mirror: it was refused for ever */
 };
 

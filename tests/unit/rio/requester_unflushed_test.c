@@ -110,6 +110,26 @@ TEST(test_rio_05_what_was_flushed_or_failed_or_only_read_is_not_lost)
 	asker_close(&w);
 }
 
+/* Rule 4 is about acknowledged writes: a request that failed was not, wherever it failed. */
+TEST(test_rio_05_a_request_that_fails_behind_its_first_write_is_not_lost)
+{
+	const struct rio_wanted two[] = { wanted(SGL_WRITE, false), wanted(SGL_WRITE, false) };
+	uint64_t id;
+
+	begin();
+	REQUIRE(asker_ask(&w, two, 2, &id) == WEFT_OK);
+	asker_run(&w);
+	REQUIRE(asker_hears(&w, &(struct rio_msg){ .type = RIO_STATUS,
+						   .id = id,
+						   .status = { .reason = WEFT_R_RIO_DENIED,
+							       .transaction = 1 } }) == WEFT_OK);
+	asker_run(&w);
+	asker_expect_ended(&w, id, WEFT_R_RIO_DENIED);
+	EXPECT_EQ(announce(20, ASKER_DEVICE, 2), WEFT_OK);
+	EXPECT_EQ(flush(), WEFT_OK);
+	asker_close(&w);
+}
+
 TEST(test_rio_05_a_flush_covers_what_was_acknowledged_before_it_was_asked_for)
 {
 	uint64_t id;
