@@ -562,7 +562,7 @@ void rc_retry_expire(struct ib_conn *c, uint64_t now_ns);
 bool rc_near_early(struct responder *r, uint64_t now_ns, uint32_t psn);
 
 /* Whether the peer can be at what the NAK names, which is on its way. */
-bool rc_near_nak(const struct ib_conn *c, const struct iba_packet *p);
+bool rc_near_nak(struct ib_conn *c, const struct iba_packet *p);
 
 /* rc_resp.c */
 enum weft_reason rc_resp_recv(struct ib_conn *c, uint64_t now_ns, const struct iba_packet *p);

@@ -32,13 +32,21 @@ bool rc_near_early(struct responder *r, uint64_t now_ns, uint32_t psn)
 	return true;
 }
 
+/* Of a Read: an answer that is missing, or one that is not far behind the last that came. */
+static bool is_awaited(struct requester *q, uint32_t psn)
+{
+	if (iba_psn_is_before(psn, q->psn_high))
+		return rc_holes_has(q, psn);
+	return iba_psn_is_before(psn, q->psn_told) || is_near(q->psn_told, psn);
+}
+
 /*
  * A NAK names a packet that the responder has before it: any of a Send or Write, the request of a
- * Read; or, of a Read that it is answering, a response that is not far from the last one here.
+ * Read, or a response that it is at, for the first time or because it was asked for again.
  */
-bool rc_near_nak(const struct ib_conn *c, const struct iba_packet *p)
+bool rc_near_nak(struct ib_conn *c, const struct iba_packet *p)
 {
-	const struct requester *q = &c->req;
+	struct requester *q = &c->req;
 
 	/* Bound: the requests on their way. */
 	for (uint32_t i = 0; i < q->count; i++) {
@@ -47,9 +55,7 @@ bool rc_near_nak(const struct ib_conn *c, const struct iba_packet *p)
 
 		if (!iba_psn_is_within(p->psn, s->psn, s->count))
 			continue;
-		if (!wqe || !wqe_is_read(wqe) || p->psn == s->psn)
-			return true;
-		return is_near(q->psn_told, p->psn);
+		return !wqe || !wqe_is_read(wqe) || p->psn == s->psn || is_awaited(q, p->psn);
 	}
 	return true;
 }
