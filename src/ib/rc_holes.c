@@ -13,10 +13,8 @@
 /* Behind all others. False: there is no room. */
 static bool append(struct requester *q, uint32_t from, uint32_t to)
 {
-	struct psn_range *last = &q->holes[q->hole_count - 1];
-
-	if (q->hole_count > 0 && last->to == from) {
-		last->to = to;
+	if (q->hole_count > 0 && q->holes[q->hole_count - 1].to == from) {
+		q->holes[q->hole_count - 1].to = to;
 		return true;
 	}
 	if (q->hole_count == IB_HOLES_MAX)
