@@ -248,8 +248,11 @@ static bool start_iounit(struct demo *d)
 
 static bool start_owner(struct demo *d)
 {
-	char text[2 * DEMO_LINE];
+	char text[2 * DEMO_LINE], beside_log[DEMO_PATH];
 
+	/* The owner keeps its term beside its log: they go with the folder. */
+	demo_folder_path(&d->folder, "decisions.log.term", beside_log);
+	demo_folder_path(&d->folder, "decisions.log.term.new", beside_log);
 	demo_folder_path(&d->folder, "decisions.log", d->log);
 	snprintf(text, sizeof(text),
 		 "role owner\nself 1.1\nkey owner.key\nlisten 127.0.0.1:0\nlog decisions.log\n"
