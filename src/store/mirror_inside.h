@@ -8,6 +8,10 @@
  *
  * A write is acknowledged when every member has it that some mark may call current: the write waits
  * until a mark without the others is stable.
+ *
+ * A member that is behind and has all the data becomes current in two steps. First the marks of the
+ * current members name it, so that none of them opens without it from then on; then it gets its own
+ * mark. When that is stable, too, it is current, and the others may leave.
  */
 #pragma once
 
@@ -50,12 +54,15 @@ struct region_set {
 struct mirror_marks {
 	bool is_wanted;	    /* what is to be in them has changed */
 	bool is_for_behind; /* while opening: current members have theirs */
+	uint32_t joining;   /* of those behind: they have all the data, and are to be current */
+	uint32_t named;	    /* of those joining: the marks of all current members name them */
 	uint32_t pending;
 	uint32_t on;	     /* members this one goes to */
 	uint32_t failed;     /* of those */
-	uint32_t set;	     /* of this one: who is current */
+	uint32_t set;	     /* of this one, or the last: who is current */
 	uint32_t set_stable; /* who may be current by some mark that is out there */
-	uint64_t generation, serial;
+	uint64_t generation; /* of the set */
+	uint64_t serial;
 	struct region_set dirty;  /* what is to be in them */
 	struct region_set coming; /* what is in the one under way */
 	struct region_set stable; /* dirty in every mark that may be found */
@@ -154,6 +161,12 @@ static inline bool region_none(const struct region_set *s)
 	return any == 0;
 }
 
+/* Members that some mark may call current, and that are still written to. */
+static inline uint32_t mirror_counted(const struct mirror_store *mi)
+{
+	return mi->current | (mi->behind & mi->marks.set_stable);
+}
+
 /* ---- mirror_store.c ------------------------------------------------------------------------- */
 
 /* The member is neither read nor written from now on. It is current and not the last, or behind. */
@@ -179,6 +192,9 @@ void mirror_marked(struct mirror_store *mi, const struct store_request *failure,
 /* Are all regions of the range dirty in every mark? Else they will be. */
 bool marks_cover(struct mirror_store *mi, uint64_t offset, uint64_t length);
 
+/* All members behind have all the data, on stable storage: they are to be current. */
+void marks_join(struct mirror_store *mi);
+
 /* Writes them if that is wanted and not under way. */
 void marks_go(struct mirror_store *mi, uint64_t now_ns);
 void marks_done(struct mirror_store *mi, struct own_request *o, uint64_t now_ns);
@@ -190,6 +206,9 @@ void marks_read(struct mirror_store *mi, uint64_t now_ns);
 
 void sync_go(struct mirror_store *mi, uint64_t now_ns);
 void sync_done(struct mirror_store *mi, struct own_request *o, uint64_t now_ns);
+
+/* There is something to copy, or a member to make current, in a while. */
+void sync_again(struct mirror_store *mi, uint64_t now_ns);
 
 /* A look at what can be clean again: now, or when it is time. */
 void clean_go(struct mirror_store *mi, bool is_now, uint64_t now_ns);

@@ -60,17 +60,57 @@ static void mark_write(struct mirror_store *mi, uint32_t member, uint64_t now_ns
 	mirror_own_submit(mi, o, now_ns);
 }
 
+void marks_join(struct mirror_store *mi)
+{
+	mi->marks.joining = mi->behind;
+	mi->marks.is_wanted |= mi->behind != 0;
+}
+
+/* They stay behind, and what some mark says of them counts until the next one. */
+static void join_stop(struct mirror_store *mi, uint64_t now_ns)
+{
+	if (mi->marks.joining)
+		sync_again(mi, now_ns);
+	mi->marks.joining = 0;
+	mi->marks.named = 0;
+}
+
+/* The marks that were just written have named them, or are on them, too. */
+static void join_step(struct mirror_store *mi)
+{
+	struct mirror_marks *marks = &mi->marks;
+	uint32_t joined = marks->named & marks->on;
+
+	for (uint32_t m = 0; m < mi->joint.count; m++) {
+		if (!(joined & set_of(m)))
+			continue;
+		mi->states[m].has_event = true;
+		mi->states[m].event = (struct store_event){ .member = m };
+	}
+	mi->current |= joined;
+	mi->behind &= ~joined;
+	marks->joining &= ~joined;
+	marks->named = marks->joining & marks->set;
+	marks->is_wanted |= marks->named != 0;
+}
+
 void marks_go(struct mirror_store *mi, uint64_t now_ns)
 {
 	struct mirror_marks *marks = &mi->marks;
+	uint32_t set;
 
 	if (!mi->has_marks || !marks->is_wanted || marks->pending > 0 ||
 	    mi->store.shape.is_readonly || mi->phase == MIRROR_REFUSED)
 		return;
+	/* A write that failed since the members were equal. */
+	if (marks->joining & ~marks->set_stable && !region_none(&mi->sync.uncopied))
+		join_stop(mi, now_ns);
+	set = mi->current | marks->joining;
 	marks->is_wanted = false;
 	marks->serial++;
-	marks->set = mi->current;
-	marks->on = marks->is_for_behind ? mi->behind : mi->current;
+	marks->generation += set != marks->set;
+	marks->set = set;
+	marks->on = marks->is_for_behind ? mi->behind : mi->current | marks->named;
 	marks->failed = 0;
 	marks->coming = marks->dirty;
 	for (uint32_t i = 0; i < MARK_WORDS; i++)
@@ -85,6 +125,7 @@ void marks_go(struct mirror_store *mi, uint64_t now_ns)
 
 static void marks_fail(struct mirror_store *mi, const struct store_request *why, uint64_t now_ns)
 {
+	join_stop(mi, now_ns);
 	if (mi->phase == MIRROR_OPENING) {
 		mi->phase = MIRROR_REFUSED;
 		mi->refusal = why->reason;
@@ -110,24 +151,22 @@ static void marks_opened(struct mirror_store *mi)
 static void marks_written(struct mirror_store *mi, uint64_t now_ns)
 {
 	struct mirror_marks *marks = &mi->marks;
-	const struct store_request *why = NULL;
-	uint32_t failed_current = marks->failed & mi->current;
+	uint32_t failed = marks->failed & (mi->current | mi->behind);
 
-	if (marks->failed)
-		why = &mi->states[set_first(marks->failed)].mark.request;
 	if (!marks->is_for_behind && (marks->on & ~marks->failed & mi->current) == 0) {
-		marks_fail(mi, why, now_ns);
+		marks_fail(mi, &mi->states[set_first(failed & mi->current)].mark.request, now_ns);
 		return;
 	}
 	for (uint32_t m = 0; m < mi->joint.count; m++) {
-		if (marks->failed & (mi->current | mi->behind) & set_of(m))
+		if (failed & set_of(m))
 			mirror_leave(mi, m, &mi->states[m].mark.request);
 	}
-	if (!failed_current) {
+	if (!(failed & marks->set)) {
 		marks->set_stable = marks->set;
 		marks->stable = marks->coming;
 		for (uint32_t i = 0; i < MARK_WORDS; i++)
 			mi->clean.has_dirty |= marks->stable.words[i] != 0;
+		join_step(mi);
 		if (mi->phase == MIRROR_OPENING)
 			marks_opened(mi);
 		mirror_marked(mi, NULL, now_ns);
@@ -243,7 +282,8 @@ static void open_marked(struct mirror_store *mi, const struct look *look)
 	memcpy(mi->identity, look->best.identity, sizeof(mi->identity));
 	mi->store.shape.size_bytes = look->best.size_bytes;
 	mi->marks.serial = look->serial;
-	mi->marks.generation = look->best.generation + (look->best.members != mi->current);
+	mi->marks.generation = look->best.generation;
+	mi->marks.set = look->best.members;
 	mi->marks.set_stable = look->best.members;
 	if ((mi->current & (mi->current - 1)) != 0) {
 		memcpy(&mi->sync.unequal, &mi->marks.dirty, sizeof(mi->sync.unequal));
@@ -255,7 +295,6 @@ static void open_marked(struct mirror_store *mi, const struct look *look)
 static void open_new(struct mirror_store *mi)
 {
 	mi->current = set_of(set_first(mi->present));
-	mi->marks.generation = 1;
 }
 
 static void open_decide(struct mirror_store *mi, uint64_t now_ns)

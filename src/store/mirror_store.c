@@ -44,15 +44,16 @@ void mirror_lose(struct mirror_store *mi, uint32_t member, const struct store_re
 
 void mirror_leave(struct mirror_store *mi, uint32_t member, const struct store_request *why)
 {
-	if (mi->current & set_of(member)) {
-		mi->current &= ~set_of(member);
-		CHECK(mi->current != 0);
-		mi->marks.generation++;
-		mi->marks.is_wanted = true;
-		if (!mi->has_marks)
-			mi->marks.set_stable = mi->current;
-	}
-	mi->behind &= ~set_of(member);
+	uint32_t left = set_of(member);
+
+	mi->current &= ~left;
+	CHECK(mi->current != 0);
+	mi->behind &= ~left;
+	mi->marks.joining &= ~left;
+	mi->marks.named &= ~left;
+	mi->marks.is_wanted |= ((mi->marks.set | mi->marks.set_stable) & left) != 0;
+	if (!mi->has_marks)
+		mi->marks.set_stable = mi->current;
 	event_add(mi, member, why->reason, why->error);
 }
 
@@ -79,9 +80,10 @@ void mirror_unequal(struct mirror_store *mi, uint64_t offset, uint64_t length)
 {
 	uint32_t first = (uint32_t)(offset / mi->region_bytes);
 	uint32_t last = (uint32_t)((offset + length - 1) / mi->region_bytes);
+	bool is_one = set_count(mirror_counted(mi)) == 1;
 
 	for (uint32_t i = first; i <= last; i++) {
-		if ((mi->current & (mi->current - 1)) != 0)
+		if (!is_one)
 			region_add(&mi->sync.unequal, i);
 		if (mi->behind)
 			region_add(&mi->sync.uncopied, i);

@@ -92,7 +92,7 @@ static void chunk_read(struct mirror_store *mi, uint64_t now_ns)
 	sync->source = set_first(mi->current);
 	sync->targets = 0;
 	if (region_has(&sync->unequal, sync->region))
-		sync->targets |= mi->current & ~set_of(sync->source);
+		sync->targets |= mirror_counted(mi) & ~set_of(sync->source);
 	if (region_has(&sync->uncopied, sync->region))
 		sync->targets |= mi->behind;
 	if (sync->targets == 0) {
@@ -105,6 +105,12 @@ static void chunk_read(struct mirror_store *mi, uint64_t now_ns)
 	own_read_write(mi, sync->targets | set_of(sync->source), STORE_READ, now_ns);
 }
 
+void sync_again(struct mirror_store *mi, uint64_t now_ns)
+{
+	mi->sync.has_work = true;
+	mi->sync.after_ns = now_ns + again_after_ns;
+}
+
 void sync_go(struct mirror_store *mi, uint64_t now_ns)
 {
 	struct mirror_sync *sync = &mi->sync;
@@ -115,9 +121,9 @@ void sync_go(struct mirror_store *mi, uint64_t now_ns)
 			return;
 		}
 		if (sync->step == SYNC_IDLE && !region_next(mi)) {
-			sync->has_work = mi->behind != 0;
+			sync->has_work = (mi->behind & ~mi->marks.joining) != 0;
 			/* A flush that has begun may be older than the last copy. */
-			if (mi->behind && mi->clean.pending == 0) {
+			if (sync->has_work && mi->clean.pending == 0) {
 				mi->clean.is_admitting = true;
 				clean_go(mi, true, now_ns);
 			}
@@ -231,18 +237,8 @@ static void flushed(struct mirror_store *mi, uint64_t now_ns)
 		mi->marks.dirty.words[i] &= ~gone;
 		mi->marks.is_wanted |= gone != 0;
 	}
-	if (clean->is_admitting && region_none(&mi->sync.uncopied)) {
-		for (uint32_t m = 0; m < mi->joint.count; m++) {
-			if (!(mi->behind & set_of(m)))
-				continue;
-			mi->states[m].has_event = true;
-			mi->states[m].event = (struct store_event){ .member = m };
-		}
-		mi->current |= mi->behind;
-		mi->marks.is_wanted |= mi->behind != 0;
-		mi->marks.generation += mi->behind != 0;
-		mi->behind = 0;
-	}
+	if (clean->is_admitting && region_none(&mi->sync.uncopied))
+		marks_join(mi);
 	clean->is_admitting = false;
 	clean->has_dirty = !region_none(&mi->marks.dirty);
 	marks_go(mi, now_ns);

@@ -324,3 +324,121 @@ TEST(test_mirror_read_beside_a_write_is_read_from_one_member)
 		EXPECT(store_next_done(b.mirror, 0) != NULL);
 	bed_fini(&b);
 }
+
+/* ---- Members that come back ----------------------------------------------------------------- */
+
+static void both_all(struct bed *b)
+{
+	for (uint32_t i = 0; i < 2; i++) {
+		for (uint32_t n = 0; n < b->probes[i].asked_count; n++) {
+			struct store_request *r = b->probes[i].asked[n];
+
+			if (!r)
+				continue;
+			if (r->op == STORE_READ)
+				memset(r->spans[0].bytes, 0, (size_t)r->length);
+			probe_end(&b->probes[i], n, WEFT_OK);
+		}
+	}
+}
+
+static bool is_flushing(struct bed *b)
+{
+	struct probe *p = &b->probes[1];
+
+	return p->asked[p->asked_count - 1] && p->asked[p->asked_count - 1]->op == STORE_FLUSH;
+}
+
+/* The first has the data, the second was copied to: the flush before it is current is under way. */
+static void bed_init_copied(struct bed *b)
+{
+	struct store *members[2] = { &b->probes[0].store, &b->probes[1].store };
+	struct mirror_store_config c = { .joint = { members, 2, 6 } };
+	struct mirror_mark m = sample(8);
+
+	m.dirty[0] = 0;
+	m.members = 1;
+	for (uint32_t i = 0; i < 2; i++)
+		probe_init(&b->probes[i], SIZE);
+	REQUIRE(mirror_store_open(&c, &b->mirror) == WEFT_OK);
+	EXPECT(!store_next_done(b->mirror, 0));
+	for (uint32_t i = 0; i < 2; i++) {
+		m.number = i;
+		memset(asked(&b->probes[i], 0)->spans[0].bytes, 0, MARK_AREA_BYTES);
+		mark_encode(&m, asked(&b->probes[i], 0)->spans[0].bytes);
+		probe_end(&b->probes[i], 0, WEFT_OK);
+	}
+	for (int i = 0; i < 40 && !is_flushing(b); i++) {
+		EXPECT(!store_next_done(b->mirror, 0));
+		if (is_flushing(b))
+			break;
+		both_all(b);
+		if (store_due(b->mirror) == 0)
+			store_expire(b->mirror, 0);
+	}
+	REQUIRE(is_flushing(b));
+	EXPECT_EQ(mirror_store_out(b->mirror), 2);
+}
+
+static struct store_request *last(struct probe *p)
+{
+	return asked(p, p->asked_count - 1);
+}
+
+static void last_end(struct probe *p, enum weft_reason reason)
+{
+	probe_end(p, p->asked_count - 1, reason);
+}
+
+/* Else the first would open by itself later, without what only the second has. */
+TEST(test_mirror_member_is_current_when_all_marks_say_so)
+{
+	struct store_event event;
+	struct mirror_mark m;
+	struct bed b;
+
+	bed_init_copied(&b);
+	both_all(&b);
+	EXPECT(!store_next_done(b.mirror, 0));
+	/* First the one that has the data says that the other has, too. */
+	EXPECT_EQ(last(&b.probes[0])->op, STORE_WRITE);
+	EXPECT(mark_decode(&m, last(&b.probes[0])->spans[0].bytes));
+	EXPECT(m.members == 3 && m.generation == 6);
+	EXPECT_EQ(b.probes[1].store.under_way, 0);
+	EXPECT_EQ(mirror_store_out(b.mirror), 2);
+	last_end(&b.probes[0], WEFT_OK);
+	EXPECT(!store_next_done(b.mirror, 0));
+	EXPECT(mark_decode(&m, last(&b.probes[1])->spans[0].bytes));
+	EXPECT(m.members == 3 && m.generation == 6);
+	EXPECT_EQ(mirror_store_out(b.mirror), 2);
+	EXPECT(!store_event(b.mirror, &event));
+	both_all(&b);
+	EXPECT(!store_next_done(b.mirror, 0));
+	EXPECT_EQ(mirror_store_out(b.mirror), 0);
+	EXPECT(store_event(b.mirror, &event));
+	EXPECT(event.member == 1 && event.reason == WEFT_OK);
+	bed_fini(&b);
+}
+
+TEST(test_mirror_write_that_only_a_joining_member_did_fails)
+{
+	struct store_request w = write_of(0);
+	struct bed b;
+
+	bed_init_copied(&b);
+	EXPECT_EQ(store_submit(b.mirror, &w, 0), WEFT_OK);
+	EXPECT_EQ(last(&b.probes[0])->op, STORE_WRITE); /* the mark in which it is dirty */
+	last_end(&b.probes[0], WEFT_OK);
+	EXPECT(!store_next_done(b.mirror, 0));
+	EXPECT_EQ(last(&b.probes[0])->offset, 0);
+	probe_end(&b.probes[0], b.probes[0].asked_count - 3, WEFT_OK);
+	probe_end(&b.probes[1], b.probes[1].asked_count - 2, WEFT_OK);
+	EXPECT(!store_next_done(b.mirror, 0));
+	/* Both are flushed, and the mark that names the second is under way. */
+	probe_end(&b.probes[0], b.probes[0].asked_count - 2, WEFT_R_STORE_IO);
+	probe_end(&b.probes[1], b.probes[1].asked_count - 1, WEFT_OK);
+	EXPECT(store_next_done(b.mirror, 0) == &w);
+	EXPECT_EQ(w.reason, WEFT_R_STORE_IO);
+	EXPECT_EQ(mirror_store_out(b.mirror), 2);
+	bed_fini(&b);
+}
