@@ -129,7 +129,7 @@ static void marks_fail(struct mirror_store *mi, const struct store_request *why,
 	if (mi->phase == MIRROR_OPENING) {
 		mi->phase = MIRROR_REFUSED;
 		mi->refusal = why->reason;
-		mi->refused_member = set_first(mi->marks.failed);
+		mi->refused_member = set_first(mi->marks.failed & mi->current);
 	}
 	mirror_marked(mi, why, now_ns);
 }
@@ -152,9 +152,11 @@ static void marks_written(struct mirror_store *mi, uint64_t now_ns)
 {
 	struct mirror_marks *marks = &mi->marks;
 	uint32_t failed = marks->failed & (mi->current | mi->behind);
+	uint32_t on_current = marks->on & mi->current;
 
-	if (!marks->is_for_behind && (marks->on & ~marks->failed & mi->current) == 0) {
-		marks_fail(mi, &mi->states[set_first(failed & mi->current)].mark.request, now_ns);
+	/* All that are current have failed it: none leaves. Members behind are not asked for that. */
+	if (on_current && !(on_current & ~failed)) {
+		marks_fail(mi, &mi->states[set_first(on_current)].mark.request, now_ns);
 		return;
 	}
 	for (uint32_t m = 0; m < mi->joint.count; m++) {

@@ -442,3 +442,34 @@ TEST(test_mirror_write_that_only_a_joining_member_did_fails)
 	EXPECT_EQ(mirror_store_out(b.mirror), 2);
 	bed_fini(&b);
 }
+
+/* A mark is under way on the first only, the second is flushed, and the first fails a write. */
+TEST(test_mirror_mark_that_ends_after_a_member_was_flushed_wakes_what_waits)
+{
+	struct store_request w = write_of(0), next = write_of(4096);
+	struct bed b;
+	uint32_t mark;
+
+	bed_init_copied(&b);
+	EXPECT_EQ(store_submit(b.mirror, &w, 0), WEFT_OK);
+	last_end(&b.probes[0], WEFT_OK);
+	EXPECT(!store_next_done(b.mirror, 0));
+	EXPECT_EQ(store_submit(b.mirror, &next, 0), WEFT_OK);
+	mark = b.probes[0].asked_count - 1;
+	EXPECT(asked(&b.probes[0], mark)->offset >= DATA);
+	probe_end(&b.probes[0], mark - 3, WEFT_OK);
+	probe_end(&b.probes[1], b.probes[1].asked_count - 2, WEFT_OK);
+	EXPECT(!store_next_done(b.mirror, 0));
+	probe_end(&b.probes[0], mark - 1, WEFT_R_STORE_IO);
+	probe_end(&b.probes[1], b.probes[1].asked_count - 1, WEFT_OK);
+	(void)store_next_done(b.mirror, 0);
+	probe_end(&b.probes[0], mark, WEFT_OK);
+	for (int i = 0; i < 8 && b.mirror->under_way > 0; i++) {
+		while (store_next_done(b.mirror, 0))
+			continue;
+		both_all(&b);
+	}
+	EXPECT_EQ(b.mirror->under_way, 0);
+	EXPECT(w.reason != WEFT_R_BUSY && next.reason == WEFT_OK);
+	bed_fini(&b);
+}
