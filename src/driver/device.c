@@ -38,6 +38,16 @@ struct store *device_store(const struct device *d)
 	return d->stores[0];
 }
 
+const struct store_plan *device_plan(const struct device *d)
+{
+	return &d->plan;
+}
+
+const struct store *device_node(const struct device *d, uint32_t i)
+{
+	return d->stores[i];
+}
+
 int device_descriptor(const struct device *d)
 {
 	return d->epoll_fd;

@@ -22,6 +22,10 @@ void device_close(struct device *d);
 
 struct store *device_store(const struct device *d);
 
+/* What it consists of: the plan, and the device of a node of it; NULL: it is missing. */
+const struct store_plan *device_plan(const struct device *d);
+const struct store *device_node(const struct device *d, uint32_t i);
+
 /*
  * Readable (poll, epoll) when a request may be done. Who waits on it has got NULL from
  * store_next_done before, and looks at store_due too.

@@ -2,16 +2,13 @@
 #include "driver/device_instance.h"
 
 #include <fcntl.h>
-#include <limits.h>
 #include <sodium/crypto_generichash_blake2b.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/random.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/check.h"
-#include "store/plan.h"
+#include "driver/file_store.h"
 
 static const char boot_id_path[] = "/proc/sys/kernel/random/boot_id";
 
@@ -38,53 +35,32 @@ static bool add_boot(crypto_generichash_blake2b_state *hash)
 	return true;
 }
 
-/* Which file or block device it is, by whatever name. */
-static bool add_file(crypto_generichash_blake2b_state *hash, const struct store_node *n)
+/* All files that it lies in, each at its place. False: one is missing, or cannot be known again. */
+static bool add_files(crypto_generichash_blake2b_state *hash, const struct device *d)
 {
-	uint64_t identity[2];
-	char path[PATH_MAX];
-	struct stat st;
+	const struct store_plan *plan = device_plan(d);
 
-	if (n->path_length >= sizeof(path))
-		return false;
-	snprintf(path, sizeof(path), "%.*s", (int)n->path_length, n->path);
-	if (stat(path, &st) < 0)
-		return false;
-	identity[0] = S_ISBLK(st.st_mode) ? UINT64_MAX : (uint64_t)st.st_dev;
-	identity[1] = S_ISBLK(st.st_mode) ? (uint64_t)st.st_rdev : (uint64_t)st.st_ino;
-	(void)crypto_generichash_blake2b_update(hash, (const uint8_t *)identity, sizeof(identity));
+	for (uint32_t i = 0; i < plan->count; i++) {
+		struct file_identity id;
+
+		if (plan->nodes[i].kind != STORE_KIND_FILE)
+			continue;
+		if (!device_node(d, i) || !file_store_identity(device_node(d, i), &id))
+			return false;
+		(void)crypto_generichash_blake2b_update(hash, (const uint8_t *)&id, sizeof(id));
+	}
 	return true;
 }
 
-/* False: it keeps something that goes with the process, or may. */
-static bool add_node(crypto_generichash_blake2b_state *hash, const struct store_node *n)
-{
-	switch (n->kind) {
-	case STORE_KIND_FILE:
-		return add_file(hash, n);
-	case STORE_KIND_STRIPE:
-	case STORE_KIND_MIRROR:
-	case STORE_KIND_DELAY:
-	case STORE_KIND_FAULT:
-		return true;
-	default:
-		return false;
-	}
-}
-
-uint64_t device_instance(const char *text)
+uint64_t device_instance(const struct device *d)
 {
 	crypto_generichash_blake2b_state hash;
-	struct store_complaint complaint;
-	struct store_plan plan;
 	uint8_t bytes[crypto_generichash_blake2b_BYTES];
 	uint64_t instance;
-	bool lasts = store_plan_read(&plan, text, &complaint);
+	bool lasts;
 
 	(void)crypto_generichash_blake2b_init(&hash, NULL, 0, sizeof(bytes));
-	lasts = lasts && add_boot(&hash);
-	for (uint32_t i = 0; lasts && i < plan.count; i++)
-		lasts = add_node(&hash, &plan.nodes[i]);
+	lasts = device_store(d)->shape.outlives_process && add_boot(&hash) && add_files(&hash, d);
 	(void)crypto_generichash_blake2b_final(&hash, bytes, sizeof(bytes));
 	memcpy(&instance, bytes, sizeof(instance));
 	return lasts && instance != 0 ? instance : random_instance();

@@ -39,6 +39,9 @@ struct file_store {
 	struct list done;
 };
 
+/* The store is one of a file. */
+const struct file_store *file_store_of(const struct store *s);
+
 /* ---- file_work.c: one request, until it is done --------------------------------------------- */
 
 void file_work(struct file_store *f, struct store_request *r);

@@ -87,11 +87,16 @@ static const struct store_calls file_calls = {
 	.destroy = file_destroy,
 };
 
+const struct file_store *file_store_of(const struct store *s)
+{
+	CHECK(s->calls == &file_calls);
+	return CONTAINER_OF(s, struct file_store, store);
+}
+
 struct file_store_facts file_store_facts(const struct store *s)
 {
-	const struct file_store *f = CONTAINER_OF(s, struct file_store, store);
+	const struct file_store *f = file_store_of(s);
 
-	CHECK(s->calls == &file_calls);
 	return (struct file_store_facts){ .is_block_device = f->is_block,
 					  .is_direct = f->is_direct,
 					  .is_uring = f->ring != NULL };
@@ -99,8 +104,7 @@ struct file_store_facts file_store_facts(const struct store *s)
 
 int file_store_descriptor(const struct store *s)
 {
-	CHECK(s->calls == &file_calls);
-	return CONTAINER_OF(s, struct file_store, store)->epoll_fd;
+	return file_store_of(s)->epoll_fd;
 }
 
 /* ---- Opening: 0 or a negative errno --------------------------------------------------------- */

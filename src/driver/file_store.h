@@ -39,6 +39,18 @@ struct file_store_facts {
 
 struct file_store_facts file_store_facts(const struct store *s);
 
+/* Numbers that are all equal only if it is the same file. */
+struct file_identity {
+	uint64_t device, inode;
+	uint64_t made_s, made_ns; /* an inode is used again */
+};
+
+/*
+ * False: it has none by which it could be known again, as a block device, or a file on a file
+ * system without times of creation.
+ */
+bool file_store_identity(const struct store *s, struct file_identity *id);
+
 /*
  * A descriptor that is readable (poll, epoll) when a request may be done. It is a sign for those
  * who wait, after store_next_done has given NULL.

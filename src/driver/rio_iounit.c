@@ -304,8 +304,7 @@ static enum weft_reason device_add(struct weft_rio_iounit *u, const struct weft_
 	}
 	snprintf(u->names[u->device_count], sizeof(u->names[0]), "%s", s->name);
 	u->devices[u->device_count++] = d;
-	r = rio_iounit_add_device(u->core, s->number, s->name, device_store(d),
-				  device_instance(s->text));
+	r = rio_iounit_add_device(u->core, s->number, s->name, device_store(d), device_instance(d));
 	return r == WEFT_OK ? rio_loop_also(&u->loop, device_descriptor(d)) : r;
 }
 

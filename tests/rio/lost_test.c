@@ -107,6 +107,26 @@ TEST(test_rio_05_a_file_that_is_opened_again_has_lost_nothing)
 	cluster_file_remove(text);
 }
 
+/* File systems give a new file the inode of one that is gone. */
+TEST(test_rio_05_another_file_of_the_same_name_is_another_device)
+{
+	static struct user user;
+	char text[CLUSTER_TEXT];
+
+	cluster_file(text, MIB);
+	cluster_open(&c, text);
+	user_open(&user, 0);
+	EXPECT_EQ(write_block(&user, false), WEFT_OK);
+	cluster_stop_iounit(&c, 0);
+	await_gone(&user);
+	cluster_file_remove(text);
+	cluster_start_iounit(&c, 0);
+	EXPECT_EQ(flush(&user), WEFT_R_RIO_WRITES_LOST);
+	EXPECT_EQ(flush(&user), WEFT_OK);
+	cluster_close(&c);
+	cluster_file_remove(text);
+}
+
 /* A new owner gives the device the number that it had; the requester knows better. */
 TEST(test_rio_05_a_loss_is_told_although_the_owner_is_another)
 {
