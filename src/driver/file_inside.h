@@ -42,6 +42,11 @@ struct file_store {
 /* The store is one of a file. */
 const struct file_store *file_store_of(const struct store *s);
 
+/* ---- file_mark.c ---------------------------------------------------------------------------- */
+
+/* What was acknowledged is lost: an opening of the file from now on finds another identity. */
+void file_mark_anew(const struct file_store *f);
+
 /* ---- file_work.c: one request, until it is done --------------------------------------------- */
 
 void file_work(struct file_store *f, struct store_request *r);

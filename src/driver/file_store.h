@@ -39,15 +39,16 @@ struct file_store_facts {
 
 struct file_store_facts file_store_facts(const struct store *s);
 
-/* Numbers that are all equal only if it is the same file. */
+/* Numbers that are all equal only if it is the same file, and no flush of it has failed between. */
 struct file_identity {
 	uint64_t device, inode;
 	uint64_t made_s, made_ns; /* an inode is used again */
+	uint64_t mark;
 };
 
 /*
  * False: it has none by which it could be known again, as a block device, or a file on a file
- * system without times of creation.
+ * system without extended attributes or times of creation.
  */
 bool file_store_identity(const struct store *s, struct file_identity *id);
 

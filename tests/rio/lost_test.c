@@ -3,13 +3,30 @@
  * docs/rio.md, "What a write promises", rules 4 to 6: an I/O unit that comes back without what it
  * had acknowledged, and one that has it still.
  */
+#include <errno.h>
+#include <stdatomic.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "rio/cluster.h"
 
 enum { LENGTH = 4096, MIB = 1 << 20 };
 
 static struct cluster c;
+
+/* The next flush of a file fails; the kernel says that once. */
+static atomic_bool is_disk_failing;
+
+/* Instead of libc's, for the whole program. */
+int fdatasync(int fd)
+{
+	if (atomic_exchange(&is_disk_failing, false)) {
+		errno = EIO;
+		return -1;
+	}
+	return (int)syscall(SYS_fdatasync, fd);
+}
 
 struct user {
 	struct weft_rio_requester *q;
@@ -103,6 +120,34 @@ TEST(test_rio_05_a_file_that_is_opened_again_has_lost_nothing)
 	EXPECT_EQ(write_block(&user, false), WEFT_OK);
 	unit_comes_back(&user, 1);
 	EXPECT_EQ(flush(&user), WEFT_OK);
+	cluster_close(&c);
+	cluster_file_remove(text);
+}
+
+/* The kernel takes what it could not write for written: only the I/O unit knew. */
+TEST(test_rio_05_a_failed_flush_is_a_loss_also_when_the_unit_comes_back)
+{
+	static struct user users[2];
+	char text[CLUSTER_TEXT];
+
+	cluster_file(text, MIB);
+	cluster_open(&c, text);
+	for (int i = 0; i < 2; i++) {
+		user_open(&users[i], i);
+		EXPECT_EQ(write_block(&users[i], false), WEFT_OK);
+	}
+	atomic_store(&is_disk_failing, true);
+	EXPECT_EQ(flush(&users[0]), WEFT_R_STORE_LOST);
+	EXPECT_EQ(flush(&users[0]), WEFT_R_STORE_LOST);
+	unit_comes_back(users, 2);
+	for (int i = 0; i < 2; i++) {
+		EXPECT_EQ(flush(&users[i]), WEFT_R_RIO_WRITES_LOST);
+		EXPECT_EQ(write_block(&users[i], false), WEFT_OK);
+	}
+	/* It has come back as a device that is well. */
+	unit_comes_back(users, 2);
+	for (int i = 0; i < 2; i++)
+		EXPECT_EQ(flush(&users[i]), WEFT_OK);
 	cluster_close(&c);
 	cluster_file_remove(text);
 }
