@@ -127,6 +127,8 @@ enum weft_reason rio_iounit_add_device(struct rio_iounit *u, uint32_t number, co
 	d->number = number;
 	memcpy(d->name, name, length);
 	d->name_bytes = (uint32_t)length;
+	d->pieces = 0;
+	list_init(&d->hungry);
 	u->device_count++;
 	return WEFT_OK;
 }
@@ -138,13 +140,19 @@ void rio_iounit_count(const struct rio_iounit *u, struct rio_iounit_counts *coun
 
 /* ---- What has come -------------------------------------------------------------------------- */
 
-/* The next one that can go on: nobody waits for a buffer while one is free. */
+/* The next one that can go on, of each device in turn: none waits for a buffer that it may have. */
 static struct list *next_ready(struct rio_iounit *u)
 {
 	if (!list_is_empty(&u->ready))
 		return list_pop(&u->ready);
-	if (!list_is_empty(&u->hungry) && !list_is_empty(&u->free_pieces))
+	if (!list_is_empty(&u->hungry) && unit_piece_is_free(u, NULL))
 		return list_pop(&u->hungry);
+	for (uint32_t i = 0; i < u->device_count; i++) {
+		struct unit_device *d = &u->devices[++u->turn % u->device_count];
+
+		if (!list_is_empty(&d->hungry) && unit_piece_is_free(u, d))
+			return list_pop(&d->hungry);
+	}
 	return NULL;
 }
 

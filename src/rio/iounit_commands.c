@@ -240,7 +240,7 @@ static void run_pieces(struct rio_iounit *u, struct unit_command *c)
 			return;
 		}
 		if (!unit_piece_begin(u, c)) {
-			list_add_tail(&u->hungry, &c->waiter.link);
+			list_add_tail(&c->device->hungry, &c->waiter.link);
 			return;
 		}
 	}

@@ -33,6 +33,8 @@ struct unit_device {
 	uint32_t number;
 	char name[RIO_DEVICE_NAME_MAX];
 	uint32_t name_bytes;
+	uint32_t pieces;    /* under way, or stuck */
+	struct list hungry; /* commands that could go on if it had another buffer */
 };
 
 enum platform_state {
@@ -188,7 +190,8 @@ struct rio_iounit {
 	struct timer_queue timers;
 	struct list free_commands, free_pieces, free_moves;
 	struct list ready;   /* commands that can go on */
-	struct list hungry;  /* commands that could if there were a buffer */
+	struct list hungry;  /* commands that could fetch their list if there were a buffer */
+	uint32_t turn;	     /* the device that got a buffer last */
 	struct list fenced;  /* commands whose next piece overlaps one that is stale */
 	uint32_t stale;	     /* pieces */
 	struct list movers;  /* pieces and settling commands with a move to make */
@@ -262,7 +265,10 @@ void unit_command_settled(struct rio_iounit *u, struct unit_command *c, enum wef
 /* Goes so far in the transaction's memory, or to the end of the segment; says how far. */
 uint32_t unit_cursor_step(struct unit_cursor *cursor, uint64_t most);
 
-/* The next piece of a command that runs; false: there is no buffer. */
+/* May one more buffer be the device's? (NULL: a list's) */
+bool unit_piece_is_free(const struct rio_iounit *u, const struct unit_device *d);
+
+/* The next piece of a command that runs; false: there is no buffer for its device. */
 bool unit_piece_begin(struct rio_iounit *u, struct unit_command *c);
 
 /* Does the next piece of a command that runs overlap one that is stale? */

@@ -58,15 +58,28 @@ void rio_iounit_ended(struct rio_iounit *u, uint32_t id, enum weft_reason reason
 
 /* ---- The life of a piece -------------------------------------------------------------------- */
 
-static struct unit_piece *piece_take(struct rio_iounit *u, struct unit_command *c)
+/*
+ * A device that is stuck keeps its buffers, whatever becomes of the commands. So that others have
+ * some, too, it has never more than it leaves: of two that are stuck the second gets half of the
+ * rest.
+ */
+bool unit_piece_is_free(const struct rio_iounit *u, const struct unit_device *d)
+{
+	uint32_t left = u->config.pieces_max - u->counts.pieces_now;
+
+	return d && u->device_count > 1 ? d->pieces < left : left > 0;
+}
+
+static struct unit_piece *piece_take(struct rio_iounit *u, struct unit_command *c,
+				     struct unit_device *d)
 {
 	struct unit_piece *p;
 
-	if (list_is_empty(&u->free_pieces))
+	if (!unit_piece_is_free(u, d))
 		return NULL;
 	p = CONTAINER_OF(list_pop(&u->free_pieces), struct unit_piece, waiter.link);
 	p->command = c;
-	p->device = NULL;
+	p->device = d;
 	p->is_stale = false;
 	p->issued = 0;
 	p->moves = 0;
@@ -74,6 +87,8 @@ static struct unit_piece *piece_take(struct rio_iounit *u, struct unit_command *
 	p->is_fetch = false;
 	p->is_direct = false;
 	c->pieces++;
+	if (d)
+		d->pieces++;
 	u->counts.pieces_now++;
 	return p;
 }
@@ -94,6 +109,8 @@ static void piece_give_back(struct rio_iounit *u, struct unit_piece *p)
 	p->state = PIECE_FREE;
 	if (p->command)
 		p->command->pieces--;
+	if (p->device)
+		p->device->pieces--;
 	u->counts.pieces_now--;
 	fence_open(u, p);
 	list_remove(&p->waiter.link);
@@ -212,13 +229,12 @@ static bool place(struct rio_iounit *u, struct unit_piece *p, const struct sgl_t
 
 bool unit_piece_begin(struct rio_iounit *u, struct unit_command *c)
 {
-	struct unit_piece *p = piece_take(u, c);
+	struct unit_piece *p = piece_take(u, c, c->device);
 	struct sgl_transaction part = c->now;
 	bool is_direct;
 
 	if (!p)
 		return false;
-	p->device = c->device;
 	if (!is_of_data(c)) {
 		c->is_cut = true;
 		p->request = rio_store_request(&part, NULL);
@@ -337,7 +353,7 @@ void unit_piece_abort_waiting(struct rio_iounit *u, const struct unit_command *c
 
 bool unit_piece_fetch(struct rio_iounit *u, struct unit_command *c)
 {
-	struct unit_piece *p = piece_take(u, c);
+	struct unit_piece *p = piece_take(u, c, NULL);
 	struct sgl_chain chain;
 
 	if (!p)

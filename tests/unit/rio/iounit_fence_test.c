@@ -12,11 +12,14 @@ enum { SEEDS = 60, BLOCK = 512, OLD = 1, NEW = 2, BYTES = 2 * PIECE, TIMEOUT_NS 
 
 static struct unit_world w;
 
+static uint32_t device = DEVICE;
+
 static void command(uint64_t id, enum sgl_operation operation, int requester, uint64_t offset)
 {
 	struct unit_list l;
 
 	list_start(&l);
+	l.device = device;
 	list_platform(&l, requester);
 	list_transaction(&l, operation, operation == SGL_FLUSH ? 0 : offset,
 			 operation == SGL_FLUSH ? 0 : BYTES);
@@ -207,6 +210,43 @@ TEST(test_rio_02_a_stuck_device_keeps_no_command)
 	EXPECT(!rio_iounit_is_idle(w.unit));
 	world_unstick(&w);
 	world_run(&w);
+	world_close(&w);
+}
+
+/*
+ * What is stuck at a device keeps its buffers, also after the commands have timed out: the other
+ * devices of the unit have some all the same.
+ */
+TEST(test_rio_02_a_stuck_device_leaves_buffers_to_the_others)
+{
+	uint64_t id = 0;
+
+	world_open_pair(&w, 11);
+	world_grant(&w, 0);
+	w.stuck.is_stuck = true;
+	for (int i = 0; i < COMMANDS; i++)
+		command(++id, i % 2 ? SGL_WRITE : SGL_READ, 0, (uint64_t)i * BYTES);
+	device = OTHER_DEVICE;
+	for (int round = 0; round < 2; round++) {
+		world_run_until(&w, w.now_ns + 2 * TIMEOUT_NS);
+		for (uint64_t stuck = 1; stuck <= COMMANDS; stuck++)
+			EXPECT_EQ(outcome(stuck), WEFT_R_RIO_TIMEOUT);
+		EXPECT_EQ(w.stuck.held_count, PIECES / 2U);
+		command(++id, SGL_WRITE, 0, 0);
+		command(++id, SGL_READ, 0, BYTES);
+		command(++id, SGL_FLUSH, 0, 0);
+		world_run_until(&w, w.now_ns + TIMEOUT_NS / 2);
+		for (uint64_t well = id - 2; well <= id; well++)
+			EXPECT_EQ(outcome(well), WEFT_OK);
+	}
+	device = DEVICE;
+	/* Those that wait for a buffer of the stuck one go on when it does. */
+	command(++id, SGL_WRITE, 0, 4 * BYTES);
+	world_run_until(&w, w.now_ns + TIMEOUT_NS / 2);
+	EXPECT_EQ(outcome(id), UINT32_MAX);
+	world_unstick(&w);
+	world_run(&w);
+	EXPECT_EQ(outcome(id), WEFT_OK);
 	world_close(&w);
 }
 

@@ -125,6 +125,16 @@ void world_open_stuck(struct unit_world *w, uint64_t seed)
 	open_with(w, seed, DISK_STUCK, COMMANDS);
 }
 
+void world_open_pair(struct unit_world *w, uint64_t seed)
+{
+	open_with(w, seed, DISK_STUCK, COMMANDS);
+	REQUIRE(mem_store_create(&(struct mem_store_config){ .bytes = w->other_bytes,
+							     .size_bytes = DISK,
+							     .block_bytes = 512 },
+				 &w->other) == WEFT_OK);
+	REQUIRE(rio_iounit_add_device(w->unit, OTHER_DEVICE, "other", w->other, 1) == WEFT_OK);
+}
+
 void world_open(struct unit_world *w, uint64_t seed, bool is_slow)
 {
 	world_open_wide(w, seed, is_slow, COMMANDS);
@@ -138,6 +148,8 @@ void world_close(struct unit_world *w)
 	rio_iounit_destroy(w->unit);
 	if (w->slow)
 		store_destroy(w->slow);
+	if (w->other)
+		store_destroy(w->other);
 	store_destroy(w->disk);
 }
 
@@ -219,6 +231,7 @@ void list_start(struct unit_list *l)
 {
 	l->w = wr_of(l->bytes, sizeof(l->bytes));
 	l->has_segment = false;
+	l->device = DEVICE;
 }
 
 void list_transaction(struct unit_list *l, enum sgl_operation operation, uint64_t offset,
@@ -227,7 +240,7 @@ void list_transaction(struct unit_list *l, enum sgl_operation operation, uint64_
 	put_segment(l, true);
 	put(l, &(struct sgl_element){ .kind = SGL_TRANSACTION,
 				      .transaction = { .operation = operation,
-						       .device = DEVICE,
+						       .device = l->device,
 						       .offset = offset,
 						       .length = length } });
 }

@@ -18,6 +18,7 @@ enum {
 	MEMORY = 64 * 1024, /* of each requester, under handle 0x700 + its number */
 	DISK = 64 * 1024,
 	DEVICE = 5,
+	OTHER_DEVICE = 6, /* world_open_pair() */
 	PIECE = 4096,
 	PIECES = 6,
 	COMMANDS = 4,
@@ -54,9 +55,9 @@ struct stuck_store {
 struct unit_world {
 	struct rio_iounit *unit;
 	struct rio_session owner; /* the other end of the unit's */
-	struct store *disk, *slow;
+	struct store *disk, *slow, *other;
 	struct stuck_store stuck;
-	uint8_t disk_bytes[DISK];
+	uint8_t disk_bytes[DISK], other_bytes[DISK];
 	uint8_t buffers[PIECES * PIECE];
 	struct requester requesters[REQUESTERS];
 	uint8_t own_memory[DISK];	/* of the unit, handle 0x900, from 0 */
@@ -84,6 +85,8 @@ void world_open(struct unit_world *w, uint64_t seed, bool is_slow);
 void world_open_wide(struct unit_world *w, uint64_t seed, bool is_slow, uint32_t commands);
 /* With a device that can be stuck. */
 void world_open_stuck(struct unit_world *w, uint64_t seed);
+/* The same, beside one that is memory. */
+void world_open_pair(struct unit_world *w, uint64_t seed);
 void world_unstick(struct unit_world *w);
 void world_close(struct unit_world *w);
 
@@ -95,6 +98,7 @@ struct unit_list {
 	uint8_t bytes[LIST_MAX];
 	struct wr w;
 	uint8_t *latest;
+	uint32_t device;	    /* of the next transactions */
 	struct sgl_element segment; /* to be written, once it is known whether it is the last */
 	bool has_segment;
 };
