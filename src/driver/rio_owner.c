@@ -86,7 +86,9 @@ static void refused(struct rio_loop *loop, struct rio_end *end)
 	struct weft_rio_owner *o = owner_of(loop);
 	char line[LINE];
 
-	if (end->reason == WEFT_R_RIO_SUPERSEDED) {
+	/* A lower term is refused for the same reason: then it is the other one that ends. */
+	if (end->reason == WEFT_R_RIO_SUPERSEDED &&
+	    rio_term_compare(&end->contact.seen, &loop->self.term) > 0) {
 		o->term = end->contact.seen.number;
 		o->is_superseded = true;
 		rio_loop_stop(loop);

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "rio/cluster.h"
+#include "rio/raw.h"
 
 static struct cluster c;
 
@@ -191,4 +192,40 @@ TEST(test_rio_09_a_requester_does_not_go_back_to_a_superseded_owner)
 	EXPECT_EQ(former.reason, WEFT_OK);
 	weft_rio_owner_close(former.role);
 	cluster_stop_iounit(&c, 0);
+}
+
+static atomic_uint refusals; /* that the owner noted */
+
+static void note(void *context, const char *line)
+{
+	(void)context;
+	if (strstr(line, "rio_superseded"))
+		atomic_fetch_add(&refusals, 1);
+}
+
+/* It is the other one that is superseded, also where this one knows it by its key. */
+TEST(test_rio_09_an_owner_that_refuses_a_lower_term_goes_on)
+{
+	enum { OTHER_OWNER = 90 };
+	const struct weft_rio_peer other = cluster_peer(OTHER_OWNER, WEFT_RIO_OWNER, NULL);
+	const struct weft_rio_self self = cluster_self(OWNER_UNIT, &other, 1);
+	const struct weft_rio_owner_options options = { .term = 20, .note = note };
+	static struct owner o;
+	static struct raw r;
+
+	REQUIRE(weft_rio_owner_open(&self, &options, &o.role) == WEFT_OK);
+	weft_rio_owner_address(o.role, &o.at);
+	REQUIRE(pthread_create(&o.thread, NULL, run, &o) == 0);
+	raw_open(&r, OTHER_OWNER, RIO_OWNER);
+	r.self.term.number = 5;
+	atomic_store(&refusals, 0);
+	raw_dial(&r, &o.at, OWNER_UNIT, RIO_OWNER);
+	raw_expect_end(&r);
+	while (atomic_load(&refusals) == 0)
+		usleep(1000);
+	EXPECT_EQ(weft_rio_owner_term(o.role), 20U);
+	owner_end(&o, true);
+	EXPECT_EQ(o.reason, WEFT_OK);
+	weft_rio_owner_close(o.role);
+	raw_close(&r);
 }
