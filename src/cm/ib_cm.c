@@ -97,9 +97,12 @@ void conv_move(struct ib_cm *cm, struct conv *c, enum ib_cm_state to, enum weft_
 							  .a = from,
 							  .b = to,
 							  .reason = (uint16_t)reason });
-	conv_count_half_open(cm, c, -1);
+	/* One that stays half open keeps its place: the strangers are in order of age. */
+	if (states[from].is_half_open && !states[to].is_half_open)
+		conv_count_half_open(cm, c, -1);
 	c->state = to;
-	conv_count_half_open(cm, c, 1);
+	if (!states[from].is_half_open && states[to].is_half_open)
+		conv_count_half_open(cm, c, 1);
 	cm->counts.timewait += to == IB_CM_TIMEWAIT;
 	cm->counts.timewait -= from == IB_CM_TIMEWAIT;
 	if (!states[to].holds_qpn)

@@ -315,6 +315,28 @@ TEST(test_ib_cm_flood_from_one_address_displaces_its_own)
 	bed_close(b);
 }
 
+/* A stranger that the program accepted late is as old as its request, and makes room first. */
+TEST(test_ib_cm_stranger_that_was_accepted_keeps_its_age)
+{
+	struct ib_cm_event e;
+	uint32_t first;
+
+	bed_open(b, &(struct ib_cm_config){ .half_open_max = 2, .conversations_max = 32 });
+	EXPECT_EQ(ask_from(1, 1, 0), WEFT_OK);
+	first = bed_event(b, B, IB_CM_REQUESTED).id;
+	bed_pass(b, 200 * MS);
+	EXPECT_EQ(ask_from(2, 1, 0), WEFT_OK);
+	bed_event(b, B, IB_CM_REQUESTED);
+	bed_accept(b, first);
+	EXPECT_EQ(bed_state(b, B, first), IB_CM_REP_SENT);
+	EXPECT_EQ(ask_from(3, 1, 0), WEFT_R_LIMIT);
+	bed_pass(b, 60 * MS);
+	EXPECT_EQ(ask_from(3, 1, 0), WEFT_OK);
+	e = bed_event(b, B, IB_CM_FAILED);
+	EXPECT(e.id == first && e.reason == WEFT_R_CM_CROWD);
+	bed_close(b);
+}
+
 /* A peer that is connected gets in at once, whoever else is there, and from its own address too. */
 TEST(test_ib_cm_connected_peer_always_gets_in)
 {
