@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <stdlib.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "compat/rdmacm/rdmacm.h"
@@ -33,8 +34,18 @@ static void unlock(pthread_mutex_t *mutex, const int *cancel)
 	pthread_setcancelstate(before, NULL);
 }
 
+/*
+ * A child that was made by the system call, past fork(), has run no handler. It knows itself by
+ * this page, which the kernel empties in children. NULL: a kernel before 4.14, where it cannot.
+ */
+static volatile bool *mark;
+
+static void notice_fork(void);
+
 void cm_lock(void)
 {
+	if (__builtin_expect(mark && !*mark, 0))
+		notice_fork();
 	lock(&cm.lock, &cm.cancel);
 }
 
@@ -139,6 +150,8 @@ static bool channel_is_alive(const struct channel *c)
 /* The lock is taken after an adapter's, so this is registered before what the driver does. */
 static void fork_prepare(void)
 {
+	if (mark && !*mark)
+		notice_fork();
 	pthread_mutex_lock(&cm.lock);
 }
 
@@ -153,11 +166,38 @@ static void fork_child(void)
 	for (struct list *at = channels.next; at && at != &channels; at = at->next)
 		bell_forked(&CONTAINER_OF(at, struct channel, all_link)->notes);
 	ports_forked();
+	if (mark)
+		*mark = true;
 	pthread_mutex_unlock(&cm.lock);
+}
+
+/* No other thread runs in such a child that could hold the lock: it is made anew. */
+static void notice_fork(void)
+{
+	pthread_mutex_init(&cm.lock, NULL);
+	pthread_cond_init(&cm.acknowledged, NULL);
+	pthread_mutex_lock(&cm.lock);
+	fork_child();
+}
+
+static void mark_process(void)
+{
+	size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
+	void *page = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (page == MAP_FAILED)
+		return;
+	if (madvise(page, bytes, MADV_WIPEONFORK) != 0) {
+		munmap(page, bytes);
+		return;
+	}
+	mark = page;
+	*mark = true;
 }
 
 __attribute__((constructor)) static void register_fork(void)
 {
+	mark_process();
 	(void)pthread_atfork(fork_prepare, fork_parent, fork_child);
 }
 

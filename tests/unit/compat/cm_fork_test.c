@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,6 +13,13 @@
 #include "unit/compat/cm_fixture.h"
 
 enum { OK_STATUS = 42 };
+
+/* The thread sanitizer is not told of a child by the system call, and takes it for its parent. */
+#if defined(__has_feature)
+enum { IS_CHILD_MISTAKEN = __has_feature(thread_sanitizer) };
+#else
+enum { IS_CHILD_MISTAKEN = 0 };
+#endif
 
 /* The child leaves as most do: what the libraries do as a process ends is done too. */
 static void leave(bool is_good)
@@ -219,4 +227,64 @@ TEST(test_fork_a_peer_learns_of_a_parents_death_though_its_child_lives)
 	EXPECT_EQ(rdma_destroy_id(id), 0);
 	EXPECT_EQ(rdma_destroy_id(listener), 0);
 	rdma_destroy_event_channel(channel);
+}
+
+/* Tells a port that it holds, and has a child by the system call that outlives it. */
+static void hold_and_clone(int tell, const int *alive)
+{
+	struct rdma_cm_id *id;
+	struct sockaddr_in at = cm_loopback(0);
+	uint16_t port;
+	char byte = 0;
+
+	if (rdma_create_id(cm_channel(), &id, NULL, RDMA_PS_TCP) != 0 ||
+	    rdma_bind_addr(id, (struct sockaddr *)(void *)&at) != 0)
+		_exit(1);
+	port = ntohs(rdma_get_src_port(id));
+	if (syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0) == 0) {
+		/* Its first call. Then it stays until the test is over. */
+		close(alive[1]);
+		if (!rdma_create_event_channel() || write(tell, &port, sizeof(port)) < 0)
+			_exit(1);
+		(void)!read(alive[0], &byte, 1);
+		_exit(0);
+	}
+	for (;;)
+		pause();
+}
+
+/* The port is the parent's: it is free when the parent is gone, though the child lives. */
+TEST(test_fork_a_child_by_the_system_call_keeps_no_port_of_its_parent)
+{
+	struct rdma_event_channel *channel;
+	struct rdma_cm_id *id;
+	struct sockaddr_in at;
+	int alive[2], told[2], status;
+	uint16_t port;
+	pid_t pid;
+
+	if (IS_CHILD_MISTAKEN)
+		SKIP("the thread sanitizer takes such a child for its parent");
+	if (!cm_is_roce())
+		SKIP("ports of iWARP are TCP's");
+	REQUIRE(pipe(alive) == 0 && pipe(told) == 0);
+	pid = fork();
+	REQUIRE(pid >= 0);
+	if (pid == 0)
+		hold_and_clone(told[1], alive);
+	close(told[1]);
+	REQUIRE(read(told[0], &port, sizeof(port)) == sizeof(port));
+	channel = cm_channel();
+	at = cm_loopback(port);
+	REQUIRE(rdma_create_id(channel, &id, NULL, RDMA_PS_TCP) == 0);
+	EXPECT_EQ(rdma_bind_addr(id, (struct sockaddr *)(void *)&at), -1);
+	EXPECT_EQ(errno, EADDRINUSE);
+	EXPECT_EQ(kill(pid, SIGKILL), 0);
+	EXPECT_EQ(waitpid(pid, &status, 0), pid);
+	EXPECT_EQ(rdma_bind_addr(id, (struct sockaddr *)(void *)&at), 0);
+	EXPECT_EQ(rdma_destroy_id(id), 0);
+	rdma_destroy_event_channel(channel);
+	close(alive[0]);
+	close(alive[1]);
+	close(told[0]);
 }
