@@ -116,24 +116,32 @@ def install_and_build(tree):
     sys.exit(1)
 
 
+def count_suites(status, lines):
+    """[passed, failed, skipped] of tests/run.py, which says so in its last line: without it, it failed."""
+    found = COUNTS.match(lines[-1]) if lines else None
+    counts = [int(n) for n in found.groups()] if found else [0, 1, 0]
+    if status != 0 and counts[1] == 0:
+        counts[1] = 1
+    return counts
+
+
+def count_programs(status, lines):
+    """The same of programs.py, which says a line for each; if it says none, it failed."""
+    kinds = [found[1] for found in map(LINE.match, lines) if found]
+    counts = [kinds.count(kind) for kind in ("ok", "not ok", "skip")]
+    if counts[1] == 0 and (status != 0 or not kinds):
+        counts[1] = 1
+    return counts
+
+
 def run_tests(tree):
     """[passed, failed, skipped] of the suites in C and of the programs."""
-    counts = [0, 0, 0]
-    status, lines = enter(tree, ["python3", "tests/run.py", "distro", "--"], has_network=False)
-    found = COUNTS.match(lines[-1]) if lines else None
-    if found:
-        counts = [int(n) for n in found.groups()]
-    elif status != 0:
-        counts[1] += 1
+    suites = count_suites(*enter(tree, ["python3", "tests/run.py", "distro", "--"],
+                                 has_network=False))
     print("== programs", flush=True)
-    status, lines = enter(tree, ["python3", "tests/interop/programs/programs.py", "build"] + PROGRAMS,
-                          has_network=False)
-    kinds = [found[1] for found in map(LINE.match, lines) if found]
-    for i, kind in enumerate(("ok", "not ok", "skip")):
-        counts[i] += kinds.count(kind)
-    if status != 0 and "not ok" not in kinds:
-        counts[1] += 1
-    return counts
+    programs = count_programs(*enter(tree, ["python3", "tests/interop/programs/programs.py",
+                                            "build"] + PROGRAMS, has_network=False))
+    return [a + b for a, b in zip(suites, programs)]
 
 
 def main(args):
