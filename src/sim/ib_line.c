@@ -58,7 +58,7 @@ static bool end_open(struct ib_line *line, uint32_t i)
 	const struct ib_line_options *o = &line->options;
 	struct ib_line_end *e = &line->ends[i];
 	const struct adapter_config ac = {
-		.options = { .tags_max = 16, .translations_max = 64, .qps_max = 4 },
+		.options = { .tags_max = 16, .translations_max = 64, .qps_max = 16 },
 		.secret = { 1, 2 + i },
 	};
 	const struct weft_cq_options co = { .entries_max = 4 * o->send_max };
