@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * victim.c ADDRESS [PINGS]: with PINGS a client that sends so many messages (0: for ever), awaits
- * the echo of each and prints a line for it; without, a server that takes every connection, echoes
- * what comes, and goes on whatever happens to any of them.
+ * victim.c ADDRESS [PINGS [read]]: with PINGS a client that sends so many messages (0: for ever),
+ * awaits the echo of each and prints a line for it; or reads the server's region so many times, as
+ * one Read each. Without PINGS a server that takes every connection, echoes what comes, lets its
+ * region be read, and goes on whatever happens to any of them.
  */
 #include <poll.h>
 #include <rdma/rdma_cma.h>
@@ -12,12 +13,21 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BYTES = 3000, PORT = 7471, DEPTH = 4, CQ_DEPTH = 8192 };
+enum { BYTES = 3000, PORT = 7471, DEPTH = 4, CQ_DEPTH = 8192, REGION = 64 << 20, FILL = 0x5a };
 
 static struct rdma_event_channel *events;
 static struct ibv_comp_channel *completions;
 static struct ibv_cq *cq;
 static struct ibv_pd *pd;
+
+/* The server's, which tells its peers where it is; a client's, into which it reads. */
+static char region[REGION];
+static struct ibv_mr *region_mr;
+
+struct place {
+	uint64_t address;
+	uint32_t key;
+};
 
 /* Not freed: a completion of a connection that is gone may still come. */
 struct conn {
@@ -46,6 +56,9 @@ static struct conn *conn_new(struct rdma_cm_id *id)
 		must(pd && completions, "pd");
 		cq = ibv_create_cq(id->verbs, CQ_DEPTH, NULL, completions, 0);
 		must(cq && ibv_req_notify_cq(cq, 0) == 0, "cq");
+		region_mr = ibv_reg_mr(pd, region, sizeof(region),
+				       IBV_ACCESS_LOCAL_WRITE | IBV_ACCESS_REMOTE_READ);
+		must(region_mr != NULL, "region");
 	}
 	attr.send_cq = attr.recv_cq = cq;
 	c->id = id;
@@ -68,13 +81,18 @@ static void conn_end(struct conn *c)
 static void serve_event(struct rdma_cm_event *e)
 {
 	struct rdma_conn_param take = { .responder_resources = 1, .rnr_retry_count = 7 };
+	struct place place = { .address = (uintptr_t)region };
 	enum rdma_cm_event_type kind = e->event;
 	struct rdma_cm_id *id = e->id;
 
 	rdma_ack_cm_event(e);
 	switch (kind) {
 	case RDMA_CM_EVENT_CONNECT_REQUEST:
-		if (!conn_new(id) || rdma_accept(id, &take) != 0)
+		take.private_data = &place;
+		take.private_data_len = sizeof(place);
+		if (conn_new(id))
+			place.key = region_mr->rkey;
+		if (!place.key || rdma_accept(id, &take) != 0)
 			rdma_destroy_id(id);
 		break;
 	case RDMA_CM_EVENT_DISCONNECTED:
@@ -114,6 +132,7 @@ static void serve(struct sockaddr *at)
 
 	must(rdma_create_id(events, &id, NULL, RDMA_PS_TCP) == 0, "rdma_create_id");
 	must(rdma_bind_addr(id, at) == 0 && rdma_listen(id, 128) == 0, "rdma_listen");
+	memset(region, FILL, sizeof(region));
 	printf("listening\n");
 	fflush(stdout);
 	for (;;) {
@@ -137,7 +156,8 @@ static void serve(struct sockaddr *at)
 	}
 }
 
-static void expect_event(enum rdma_cm_event_type kind)
+/* What the peer said with it, if anybody wants that. */
+static void expect_event(enum rdma_cm_event_type kind, struct place *said)
 {
 	struct rdma_cm_event *e;
 
@@ -146,16 +166,17 @@ static void expect_event(enum rdma_cm_event_type kind)
 		fprintf(stderr, "%s, status %d\n", rdma_event_str(e->event), e->status);
 		exit(2);
 	}
+	if (said && e->param.conn.private_data_len >= sizeof(*said))
+		memcpy(said, e->param.conn.private_data, sizeof(*said));
 	rdma_ack_cm_event(e);
 }
 
-static void await_echo(void)
+static void await(int completions_wanted)
 {
 	struct ibv_wc wc = { 0 };
 	int count = 0;
 
-	/* The send and the echo. */
-	while (count < 2) {
+	while (count < completions_wanted) {
 		int n = ibv_poll_cq(cq, 1, &wc);
 
 		if (n > 0 && wc.status != IBV_WC_SUCCESS) {
@@ -168,28 +189,48 @@ static void await_echo(void)
 	}
 }
 
-static void ping(struct sockaddr *to, long pings)
+static void ping_once(struct conn *c, int i)
+{
+	memset(c->out, i, BYTES);
+	must(rdma_post_send(c->id, c, c->out, BYTES, c->mr, IBV_SEND_SIGNALED) == 0, "send");
+	await(2); /* the send and the echo */
+	must(memcmp(c->in, c->out, BYTES) == 0, "echo");
+	must(rdma_post_recv(c->id, c, c->in, BYTES, c->mr) == 0, "rdma_post_recv");
+}
+
+static void read_once(struct conn *c, const struct place *from)
+{
+	region[0] = region[REGION - 1] = 0;
+	must(rdma_post_read(c->id, c, region, REGION, region_mr, IBV_SEND_SIGNALED, from->address,
+			    from->key) == 0,
+	     "read");
+	await(1);
+	must(region[0] == FILL && region[REGION - 1] == FILL, "what was read");
+}
+
+static void ping(struct sockaddr *to, long pings, int is_read)
 {
 	struct rdma_conn_param ask = { .responder_resources = 1,
+				       .initiator_depth = 1,
 				       .retry_count = 7,
 				       .rnr_retry_count = 7 };
+	struct place from = { 0 };
 	struct rdma_cm_id *id;
 	struct conn *c;
 
 	must(rdma_create_id(events, &id, NULL, RDMA_PS_TCP) == 0, "rdma_create_id");
 	must(rdma_resolve_addr(id, NULL, to, 2000) == 0, "rdma_resolve_addr");
-	expect_event(RDMA_CM_EVENT_ADDR_RESOLVED);
+	expect_event(RDMA_CM_EVENT_ADDR_RESOLVED, NULL);
 	must(rdma_resolve_route(id, 2000) == 0, "rdma_resolve_route");
-	expect_event(RDMA_CM_EVENT_ROUTE_RESOLVED);
+	expect_event(RDMA_CM_EVENT_ROUTE_RESOLVED, NULL);
 	c = conn_new(id);
 	must(c && rdma_connect(id, &ask) == 0, "rdma_connect");
-	expect_event(RDMA_CM_EVENT_ESTABLISHED);
+	expect_event(RDMA_CM_EVENT_ESTABLISHED, &from);
 	for (long i = 0; pings == 0 || i < pings; i++) {
-		memset(c->out, (int)i, BYTES);
-		must(rdma_post_send(id, c, c->out, BYTES, c->mr, IBV_SEND_SIGNALED) == 0, "send");
-		await_echo();
-		must(memcmp(c->in, c->out, BYTES) == 0, "echo");
-		must(rdma_post_recv(id, c, c->in, BYTES, c->mr) == 0, "rdma_post_recv");
+		if (is_read)
+			read_once(c, &from);
+		else
+			ping_once(c, (int)i);
 		printf("%ld\n", i);
 		fflush(stdout);
 	}
@@ -207,6 +248,6 @@ int main(int argc, char **argv)
 	must(events != NULL, "rdma_create_event_channel");
 	if (argc == 2)
 		serve(found->ai_src_addr);
-	ping(found->ai_dst_addr, atol(argv[2]));
+	ping(found->ai_dst_addr, atol(argv[2]), argc > 3);
 	return 0;
 }

@@ -168,6 +168,11 @@ class Tap:
                 return frame
         return None
 
+    def has_lost(self):
+        """Whether frames found no room since this was asked last."""
+        _, lost = struct.unpack("II", self.socket.getsockopt(263, 6, 8))  # PACKET_STATISTICS
+        return lost > 0
+
     def drain(self):
         frames = []
         while select.select([self.socket], [], [], 0)[0]:
@@ -194,8 +199,8 @@ def roce_parts(frame):
 class Victims:
     """A server, and a client that is connected to it: its lines tell that traffic goes on."""
 
-    def __init__(self, start, program, ends, family=4, device="roce_eth0", before=()):
-        """before: words before the server's own, as prlimit."""
+    def __init__(self, start, program, ends, family=4, device="roce_eth0", before=(), more=()):
+        """before: words before the server's own, as prlimit; more: words for the client."""
         server, client = ends
         self.start = start
         self.device = device
@@ -203,7 +208,7 @@ class Victims:
         self.program = program
         self.server = self._run(server, before=before)
         self.server.stdout.readline()
-        self.client = self._run(client, "0")
+        self.client = self._run(client, "0", *more)
         self.count = 0
         os.set_blocking(self.client.stdout.fileno(), False)
 
