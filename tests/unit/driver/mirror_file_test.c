@@ -301,6 +301,24 @@ TEST(test_mirror_of_files_refuses_members_of_another_mirror_or_place)
 	store_folder_remove(folder);
 }
 
+/* Its size is no multiple of the new member's blocks, so the end of it cannot be copied there. */
+TEST(test_mirror_of_files_refuses_a_member_whose_blocks_do_not_divide_its_size)
+{
+	struct device_refusal why;
+	struct store_run run;
+	struct device *d;
+
+	store_folder_make(folder);
+	d = opened("mirror(file:@/a,size=66048,file:@/b,size=128k)", &run);
+	copied(&run);
+	device_close(d);
+	EXPECT_EQ(refusal("mirror(file:@/a,file:@/b,file:@/c,size=128k,block=4096)", &why),
+		  WEFT_R_STORE_SIZE);
+	EXPECT(strstr(why.text, "member 3 of the mirror: ") != NULL);
+	EXPECT_EQ(refusal("mirror(file:@/a,file:@/b,file:@/d,size=128k)", &why), WEFT_OK);
+	store_folder_remove(folder);
+}
+
 TEST(test_mirror_of_memory_needs_no_marks)
 {
 	struct store_run run;
