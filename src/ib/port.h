@@ -146,10 +146,11 @@ struct requester {
 	uint32_t limit_ssn;
 	/* Trying again. */
 	enum rnr rnr;
-	bool is_missed;	   /* the peer has missed something since the last progress or retry */
-	bool is_probe_due; /* the packet at psn_una is to be sent again, alone */
-	bool is_probed;	   /* it was, at probe_psn, is no Read, and nothing new was heard since */
-	bool is_timed;	   /* the packet at timed_psn tells the round trip */
+	bool is_missed;	     /* the peer has missed something since the last progress or retry */
+	bool is_probe_due;   /* the packet at psn_una is to be sent again, alone */
+	bool is_probed;	     /* it was, at probe_psn, is no Read, and nothing new was heard since */
+	bool is_read_probed; /* it was, and is a Read that nothing was heard of */
+	bool is_timed;	     /* the packet at timed_psn tells the round trip */
 	uint32_t probe_psn;
 	uint32_t back_psn;     /* from there on all was sent again, at back_ns */
 	uint64_t rnr_since_ns; /* when the oldest request first found no receive; or UINT64_MAX */

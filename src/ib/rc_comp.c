@@ -263,6 +263,23 @@ static uint32_t find_request(const struct requester *q, uint32_t psn)
 	return n;
 }
 
+/*
+ * A Read that was asked for again alone has its answer, and nothing was heard of what is behind it:
+ * the peer may have dropped that, as too early, and said so by a NAK that was lost. The next one is
+ * asked for at once; to wait for each would take a silence for every Read that is out.
+ */
+static void read_after_probe(struct ib_conn *c, uint64_t now_ns)
+{
+	struct requester *q = &c->req;
+
+	if (!q->is_read_probed || q->psn_una != q->psn_again)
+		return;
+	q->is_read_probed = false;
+	if (q->count > 0 && q->psn_told == q->psn_una && q->psn_send == q->psn_sent &&
+	    q->psn_una != q->psn_sent)
+		rc_retry_ask_again(c, now_ns);
+}
+
 /* One that came is placed, though it be early: nothing behind a lost one need come again. */
 static enum weft_reason take_placed(struct ib_conn *c, uint64_t now_ns, const struct iba_packet *p)
 {
@@ -277,6 +294,7 @@ static enum weft_reason take_placed(struct ib_conn *c, uint64_t now_ns, const st
 	advance(c, now_ns);
 	if (q->psn_una == una)
 		rc_retry_alive(c, now_ns);
+	read_after_probe(c, now_ns);
 	conn_ready(c);
 	if (iba_form(p->opcode)->headers & IBA_HAS_AETH)
 		take_credits(c, p);

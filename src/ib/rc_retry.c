@@ -180,7 +180,7 @@ void rc_retry_go_back(struct ib_conn *c, uint64_t now_ns, uint32_t psn)
 
 	seek(c, psn);
 	q->unasked = 0;
-	q->is_timed = q->is_probed = false;
+	q->is_timed = q->is_probed = q->is_read_probed = false;
 	q->is_probe_due &= q->hole_count > 0; /* what is missing is asked for all the same */
 	q->back_psn = psn;
 	q->back_ns = now_ns;

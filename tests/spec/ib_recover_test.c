@@ -323,6 +323,44 @@ TEST(test_rc_04_lost_answers_are_asked_for_one_after_the_other)
 	}
 }
 
+/*
+ * RC-04: the request of a Read was lost, and the NAK that said so. The peer has dropped all Reads
+ * behind it, and does not say so again. When the first has its answer the next is asked for at
+ * once: one silence for all of them, not one for each.
+ */
+TEST(test_rc_04_reads_behind_a_lost_nak_are_asked_for_without_a_silence_each)
+{
+	static const uint8_t data[2 * MTU];
+	struct ib_config config = bed_config();
+	struct bed *b;
+
+	config.reads_out = READS;
+	b = bed_open(&config, WEFT_RC);
+	round_trip(b, 0, 100 * US);
+	for (uint32_t i = 0; i < READS; i++)
+		bed_post(b, (struct weft_send_wr){ .id = i, .opcode = WEFT_OP_READ }, 0, 2 * MTU);
+	for (uint32_t i = 0; i < READS; i++)
+		bed_expect(b, IBA_READ_REQUEST, psn(1 + 2 * i));
+	bed_wait(b, 10 * MS);
+	b->out_count = 0; /* it was asked for once or more */
+	for (uint32_t i = 0; i < READS; i++) {
+		struct iba_packet p = peer_ack(iba_syndrome_ack(UNUSED), psn(1 + 2 * i), 0);
+
+		if (i > 0)
+			bed_expect(b, IBA_READ_REQUEST, psn(1 + 2 * i));
+		bed_silent(b);
+		p.opcode = iba_opcode(IBA_RC, IBA_READ_RESPONSE_FIRST);
+		MUST(bed_put(b, p, data, MTU));
+		bed_silent(b);
+		p.opcode = iba_opcode(IBA_RC, IBA_READ_RESPONSE_LAST);
+		p.psn = psn(2 + 2 * i);
+		MUST(bed_put(b, p, data, MTU));
+		bed_completed(b, i, WEFT_SUCCESS);
+	}
+	bed_silent(b);
+	bed_close(b);
+}
+
 /* A NAK tells of a lost request, and that the answer before it was lost, too: both go again. */
 TEST(test_rc_04_a_nak_behind_a_lost_answer)
 {
