@@ -97,6 +97,9 @@ static enum weft_reason ask(struct rio_store *s, struct store_request *r)
 		return reason;
 	if (!rio_device_is_same(&now, &s->device))
 		return WEFT_R_RIO_DEVICE;
+	/* What was read and written here may not be there any more: a mirror must leave it out. */
+	if (now.instance != s->device.instance)
+		return WEFT_R_STORE_LOST;
 	t.device = now.number;
 	if (r->op == STORE_READ || r->op == STORE_WRITE) {
 		t.segment_count = segments_of(s, r, segments);
