@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "driver/etcd.h"
 
+#include <ctype.h>
 #include <curl/curl.h>
 #include <jansson.h>
 #include <pthread.h>
@@ -364,39 +365,51 @@ bool etcd_revoke(struct etcd *e, int64_t lease, char why[ETCD_WHY])
 /* Who can write to etcd must not use terms up. As nanoseconds, this is in the year 2116. */
 static const uint64_t term_most = UINT64_C(1) << 62;
 
-/* 0: none was given yet. revision: which change of the key that is. */
-static bool term_read(struct etcd *e, const char *key, uint64_t *term, int64_t *revision,
-		      char why[ETCD_WHY])
+static bool term_of(const json_t *entry, uint64_t *term)
 {
 	char text[KEY_MAX], *end;
-	json_t *answer, *entry;
 
-	*term = 0;
-	*revision = 0;
+	if (!read_base64(entry, "value", text, sizeof(text)) || !isdigit((unsigned char)text[0]))
+		return false;
+	*term = strtoull(text, &end, 10);
+	return *end == '\0' && *term <= term_most;
+}
+
+/* What lies in etcd: the highest term, 0 if none was given yet, and which change of the key it is. */
+struct kept {
+	uint64_t term;
+	int64_t revision;
+};
+
+static bool term_read(struct etcd *e, const char *key, struct kept *kept, char why[ETCD_WHY])
+{
+	json_t *answer, *entry;
+	bool is_good = true;
+
+	*kept = (struct kept){ 0 };
 	if (!call(e, "kv/range", json_pack("{so}", "key", base64_of(key)), &answer, why))
 		return false;
 	entry = json_array_get(json_object_get(answer, "kvs"), 0);
 	if (entry) {
-		*revision = number_of(entry, "mod_revision");
-		if (read_base64(entry, "value", text, sizeof(text)))
-			*term = strtoull(text, &end, 10);
+		kept->revision = number_of(entry, "mod_revision");
+		is_good = term_of(entry, &kept->term);
 	}
 	json_decref(answer);
-	return true;
+	return is_good || refuse(why, "etcd at %s: what is at %s is not a term", e->url, key);
 }
 
-/* has_written false: the key has changed since it was read. */
-static bool term_write(struct etcd *e, const char *key, uint64_t term, int64_t revision,
-		       bool *has_written)
+/* Of the same revision. has_written false: the key has changed since it was read. */
+static bool term_write(struct etcd *e, const char *key, const struct kept *next, bool *has_written,
+		       char why[ETCD_WHY])
 {
-	char text[KEY_MAX], why[ETCD_WHY];
+	char text[KEY_MAX];
 	json_t *answer;
 
-	snprintf(text, sizeof(text), "%llu", (unsigned long long)term);
+	snprintf(text, sizeof(text), "%llu", (unsigned long long)next->term);
 	*has_written = false;
 	if (!call(e, "kv/txn",
 		  json_pack("{s[{so, ss, so}], s[{s{so, so}}]}", "compare", "key", base64_of(key),
-			    "target", "MOD", "mod_revision", text_of(revision), "success",
+			    "target", "MOD", "mod_revision", text_of(next->revision), "success",
 			    "request_put", "key", base64_of(key), "value", base64_of(text)),
 		  &answer, why))
 		return false;
@@ -415,16 +428,15 @@ bool etcd_term(struct etcd *e, struct platform who, uint64_t least, uint64_t *te
 	if ((size_t)snprintf(key, sizeof(key), "%s%s/term", e->prefix, platform) >= sizeof(key))
 		return refuse(why, "etcd: this prefix is too long");
 	for (int i = 0; i < TERM_TRIES && !has_written; i++) {
-		uint64_t last;
-		int64_t revision;
+		struct kept kept;
 
-		if (!term_read(e, key, &last, &revision, why))
+		if (!term_read(e, key, &kept, why))
 			return false;
-		if (last > term_most)
-			return refuse(why, "etcd at %s: what is at %s is not a term", e->url, key);
-		*term = last < least ? least : last + 1;
-		if (!term_write(e, key, *term, revision, &has_written))
-			break;
+		kept.term = kept.term < least ? least : kept.term + 1;
+		if (!term_write(e, key, &kept, &has_written, why))
+			return false;
+		*term = kept.term;
 	}
-	return has_written || refuse(why, "etcd at %s: it does not keep the term", e->url);
+	return has_written ||
+	       refuse(why, "etcd at %s: %s changes faster than it is read", e->url, key);
 }

@@ -235,49 +235,68 @@ TEST(test_etcd_certificate_is_checked)
 struct fake {
 	int fd;
 	const char *answer; /* NULL: it does not answer */
+	const char *next;   /* to a second question; NULL: it takes none */
 	char url[64];
 	pthread_t thread;
 };
 
-static void *fake_run(void *context)
+static void fake_answer(struct fake *f, const char *answer)
 {
-	struct fake *f = context;
 	char bytes[4096];
 	int fd = accept(f->fd, NULL, NULL);
 
 	if (fd < 0)
-		return NULL;
-	if (f->answer) {
+		return;
+	if (answer) {
 		/* Head and body of the question come together. */
 		REQUIRE(recv(fd, bytes, sizeof(bytes), 0) > 0);
-		(void)send(fd, f->answer, strlen(f->answer), MSG_NOSIGNAL);
+		(void)send(fd, answer, strlen(answer), MSG_NOSIGNAL);
 		shutdown(fd, SHUT_WR);
 	}
 	/* Until the other side has had enough. */
 	while (recv(fd, bytes, sizeof(bytes), 0) > 0)
 		;
 	close(fd);
+}
+
+static void *fake_run(void *context)
+{
+	struct fake *f = context;
+
+	fake_answer(f, f->answer);
+	if (f->next)
+		fake_answer(f, f->next);
 	return NULL;
+}
+
+static struct etcd *fake_start(struct fake *f, uint32_t timeout_ms)
+{
+	struct etcd_config c = { .prefix = "/weft/", .timeout_ms = timeout_ms, .url = f->url };
+	struct etcd *e = NULL;
+	unsigned int port;
+
+	f->fd = loopback_listen(&port);
+	snprintf(f->url, sizeof(f->url), "http://127.0.0.1:%u", port);
+	REQUIRE(pthread_create(&f->thread, NULL, fake_run, f) == 0);
+	REQUIRE(etcd_open(&c, &e, why));
+	return e;
+}
+
+static void fake_stop(struct fake *f, struct etcd *own_e)
+{
+	etcd_close(own_e);
+	pthread_join(f->thread, NULL);
+	close(f->fd);
 }
 
 /* What etcd_find says when this answers; the address of seven in *a. */
 static bool find_at_fake(const char *answer, uint32_t timeout_ms, struct weft_address *a)
 {
-	struct etcd_config c = { .prefix = "/weft/", .timeout_ms = timeout_ms };
 	struct fake f = { .answer = answer };
-	struct etcd *e = NULL;
-	unsigned int port;
-	bool is_found;
+	struct etcd *e = fake_start(&f, timeout_ms);
+	bool is_found = etcd_find(e, &seven, 1, a, why);
 
-	f.fd = loopback_listen(&port);
-	snprintf(f.url, sizeof(f.url), "http://127.0.0.1:%u", port);
-	c.url = f.url;
-	REQUIRE(pthread_create(&f.thread, NULL, fake_run, &f) == 0);
-	REQUIRE(etcd_open(&c, &e, why));
-	is_found = etcd_find(e, &seven, 1, a, why);
-	etcd_close(e);
-	pthread_join(f.thread, NULL);
-	close(f.fd);
+	fake_stop(&f, e);
 	return is_found;
 }
 
@@ -347,6 +366,56 @@ TEST(test_etcd_answers_are_read_with_care)
 		EXPECT_EQ(a.family, 0);
 		EXPECT(strstr(why, "at /weft/7.1 is not an address"));
 	}
+}
+
+/* The term that a server gives when it answers so, to the two questions; 0: none. */
+static uint64_t term_at_fake(const char *read, const char *written)
+{
+	struct fake f = { .answer = read, .next = written };
+	struct etcd *e = fake_start(&f, written ? 10000 : 500);
+	uint64_t term = 0;
+	bool has_term = etcd_term(e, seven, 1000, &term, why);
+
+	fake_stop(&f, e);
+	return has_term ? term : 0;
+}
+
+#define TERM_IS(value) HTTP_200 "{\"kvs\":[{\"mod_revision\":\"3\"," value "}]}"
+
+/* A second owner with the number of the first would be taken for it, or for an earlier one. */
+TEST(test_rio_09_what_is_no_term_in_etcd_is_told)
+{
+	static const char *const bad[] = {
+		TERM_IS("\"value\":\"YWJj\""),	   /* abc */
+		TERM_IS("\"value\":\"MjAwMHg=\""), /* 2000x */
+		TERM_IS("\"value\":\"LTE=\""),	   /* -1 */
+		TERM_IS("\"value\":\"IDU=\""),	   /* " 5" */
+		/* 99999999999999999999 */
+		TERM_IS("\"value\":\"OTk5OTk5OTk5OTk5OTk5OTk5OTk=\""),
+		TERM_IS("\"value\":\"\""),
+		TERM_IS("\"value\":\"*\""),
+		TERM_IS("\"value\":7"),
+	};
+
+	if (!etcd_is_built())
+		SKIP("built without libcurl and jansson");
+	/* 2000 */
+	EXPECT_EQ(term_at_fake(TERM_IS("\"value\":\"MjAwMA==\""), HTTP_200 "{\"succeeded\":true}"),
+		  2001U);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		EXPECT_EQ(term_at_fake(bad[i], NULL), 0U);
+		EXPECT(strstr(why, "what is at /weft/7.1/term is not a term"));
+	}
+}
+
+TEST(test_rio_09_why_etcd_does_not_keep_a_term_is_told)
+{
+	if (!etcd_is_built())
+		SKIP("built without libcurl and jansson");
+	EXPECT_EQ(term_at_fake(HTTP_200 "{}", "HTTP/1.1 500 No\r\nConnection: close\r\n\r\n"
+					      "{\"message\":\"no space\"}"),
+		  0U);
+	EXPECT(strstr(why, "answers 500: no space"));
 }
 
 TEST(test_etcd_that_does_not_answer_is_given_up)
