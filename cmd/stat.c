@@ -79,8 +79,9 @@ static void print_roce(const struct stat_line *l)
 	       stat_text(l, "naks_in"), stat_text(l, "naks_out"), stat_text(l, "rnrs_in"),
 	       stat_text(l, "rnrs_out"), stat_text(l, "marks_in"), stat_text(l, "notices_in"),
 	       stat_text(l, "notices_out"));
-	printf("                from other adapters of this host %s, handed to them %s\n",
-	       stat_text(l, "handed_in"), stat_text(l, "handed_out"));
+	printf("                from other adapters of this host %s, handed to them %s; sent away as "
+	       "another user's %s\n",
+	       stat_text(l, "handed_in"), stat_text(l, "handed_out"), stat_text(l, "sent_away"));
 	printf("                lost by the host %s on their way in, %s on their way out",
 	       stat_text(l, "overruns"), stat_text(l, "refused"));
 	if (stat_number(l, "refused") > 0)

@@ -178,6 +178,7 @@ struct weft_roce_counts {
 	uint64_t naks_in, naks_out, rnrs_in, rnrs_out, duplicates, timeouts;
 	uint64_t marks_in, notices_in, notices_out; /* congestion: ECN marks, CNPs */
 	uint64_t handed_in, handed_out;		    /* between the adapters of this host */
+	uint64_t sent_away; /* connections of other users, who would have handed packets over */
 	uint64_t calls_in, calls_out, calls_empty;
 	uint64_t overruns; /* packets that came while a socket was full, and were lost */
 	uint64_t refused;  /* packets that the host did not send; why the latest was: refused_for */

@@ -351,7 +351,6 @@ struct ib_cm_counts {
 	uint64_t full;	     /* requests that found no room and were left to be sent again */
 	uint64_t crowded;    /* of these: because of others from the same address */
 	uint64_t displaced;  /* strangers that did not answer, ended to make room */
-	uint64_t unsaid;     /* messages to strangers that were not sent again */
 	uint64_t challenges; /* questions whether a peer still knows of its connection */
 };
 

@@ -221,10 +221,8 @@ bool conv_may_say(struct ib_cm *cm, struct conv *c, uint32_t least_credit)
 		c->credit--;
 		return true;
 	}
-	if (cm->spare == 0) {
-		cm->counts.unsaid++;
+	if (cm->spare == 0)
 		return false;
-	}
 	cm->spare--;
 	return true;
 }

@@ -504,6 +504,7 @@ void roce_tell(const struct roce *r, struct weft_roce_counts *counts)
 		.notices_out = port->notices_out,
 		.handed_in = udp->handed_to_us,
 		.handed_out = udp->handed_on,
+		.sent_away = udp->sent_away,
 		.calls_in = udp->calls_in,
 		.calls_out = udp->calls_out,
 		.calls_empty = udp->calls_empty,

@@ -161,6 +161,7 @@ static void tell_roce(FILE *to, const struct stat_adapter *seen)
 	tell(to, "notices_out", n->notices_out);
 	tell(to, "handed_in", n->handed_in);
 	tell(to, "handed_out", n->handed_out);
+	tell(to, "sent_away", n->sent_away);
 	tell(to, "overruns", n->overruns);
 	tell(to, "refused", n->refused);
 	fprintf(to, " refused_for=%s\n", weft_reason_name(n->refused_for));

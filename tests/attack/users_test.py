@@ -154,7 +154,9 @@ def test_what_another_user_hands_over_is_not_taken(_):
         with Attacker(hand_over) as attacker:
             expect_equal("what became of the attacker", attacker.said, "sent away")
         said = run(WEFT, "stat", "--json", str(victim.pid)).stdout
-        expect_equal("packets handed over: " + said, json.loads(said)["adapters"][0]["roce"]["handed_in"], 0)
+        roce = json.loads(said)["adapters"][0]["roce"]
+        expect_equal("packets handed over: " + said, roce["handed_in"], 0)
+        expect("connections that were sent away: " + said, roce["sent_away"] > 0)
         expect_served("after the attack")
 
 
