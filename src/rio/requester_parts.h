@@ -252,7 +252,7 @@ struct unflushed *unflushed_offer(struct rio_requester *q, struct platform iouni
 				  const struct rio_device *d);
 
 /* WEFT_R_RIO_WRITES_LOST: it flushes a device that has lost writes; that has been told now. */
-enum weft_reason unflushed_check(const struct rio_requester *q, const struct rio_ask *ask);
+enum weft_reason unflushed_take_loss(struct rio_requester *q, const struct rio_ask *ask);
 void unflushed_begin(struct rio_requester *q, struct request *r, const struct rio_ask *ask);
 
 /* The request ends for this reason, or for the one that is returned. */

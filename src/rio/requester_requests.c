@@ -388,7 +388,7 @@ enum weft_reason rio_requester_ask(struct rio_requester *q, const struct rio_ask
 	list_build(q, r, ask, &size);
 	reason = list_check(q, r, &size);
 	if (reason == WEFT_OK)
-		reason = unflushed_check(q, ask);
+		reason = unflushed_take_loss(q, ask);
 	if (reason != WEFT_OK) {
 		request_undo(q, r);
 		return reason;

@@ -95,7 +95,7 @@ static bool take_loss(struct unflushed *u)
 	return is_lost;
 }
 
-enum weft_reason unflushed_check(const struct rio_requester *q, const struct rio_ask *ask)
+enum weft_reason unflushed_take_loss(struct rio_requester *q, const struct rio_ask *ask)
 {
 	bool is_lost = false;
 
