@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "rio/refusal.h"
 
-enum { ELEMENTS_MAX = 4096, TRANSACTIONS_MAX = 64, CHAINED_MAX = 16, ATTRIBUTES_BYTES = 8 };
+enum { ELEMENTS_MAX = 4096, CHAINED_MAX = 16, ATTRIBUTES_BYTES = 8 };
 
 enum state {
 	EMPTY,	/* nothing was taken */
@@ -53,7 +53,7 @@ struct rio_list_limits rio_list_limits_default(void)
 {
 	return (struct rio_list_limits){
 		.elements = ELEMENTS_MAX,
-		.transactions = TRANSACTIONS_MAX,
+		.transactions = RIO_LIST_TRANSACTIONS_MAX,
 		.chained = CHAINED_MAX,
 		.bytes = RIO_LIST_BYTES_MAX,
 	};

@@ -31,7 +31,10 @@
 
 struct rio_list;
 
-enum { RIO_LIST_BYTES_MAX = 256 << 10 }; /* of all sequences */
+enum {
+	RIO_LIST_BYTES_MAX = 256 << 10, /* of all sequences */
+	RIO_LIST_TRANSACTIONS_MAX = 64	/* by the default limits */
+};
 
 struct rio_list_limits {
 	uint32_t elements; /* of all kinds, in all sequences */

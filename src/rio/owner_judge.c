@@ -78,12 +78,12 @@ static enum weft_reason chain_check(const struct rio_owner *o, const struct owne
 }
 
 void owner_judge(struct rio_owner *o, const struct owner_requester *q, const struct rio_list *list,
-		 struct owner_verdict *v, uint32_t rules[OWNER_TRANSACTIONS_MAX])
+		 struct owner_verdict *v, uint32_t rules[RIO_LIST_TRANSACTIONS_MAX])
 {
 	struct rio_walk walk;
 
 	*v = (struct owner_verdict){ .reason = WEFT_OK };
-	CHECK(rio_list_transactions(list) <= OWNER_TRANSACTIONS_MAX);
+	CHECK(rio_list_transactions(list) <= RIO_LIST_TRANSACTIONS_MAX);
 	rio_walk_start(&walk, list);
 	while (rio_walk_transaction(&walk, &v->is)) {
 		v->reason = transaction_check(o, q, v, &rules[v->transaction]);

@@ -21,10 +21,9 @@
 #include "rio/told.h"
 
 enum {
-	OWNER_DEVICES_MAX = 256,     /* of one I/O unit */
-	OWNER_COMMANDS_MAX = 1024,   /* at one I/O unit, whatever it allows */
-	OWNER_TRANSACTIONS_MAX = 64, /* of a list: rio/list.h */
-	OWNER_PLACES_MAX = 0xfffe,   /* of I/O units: half of a device's number */
+	OWNER_DEVICES_MAX = 256,   /* of one I/O unit */
+	OWNER_COMMANDS_MAX = 1024, /* at one I/O unit, whatever it allows */
+	OWNER_PLACES_MAX = 0xfffe, /* of I/O units: half of a device's number */
 	OWNER_DEVICE_MASK = (1 << RIO_OWNER_UNIT_SHIFT) - 1,
 	OWNER_ATTRIBUTES_BYTES = 8,
 	OWNER_CHAIN_BYTES = 28,
@@ -155,7 +154,7 @@ struct owner_request {
 	uint32_t transactions;	 /* of a list that is whole */
 	uint32_t to_note, noted; /* that are allowed; and how many of those are written down */
 	size_t noted_bytes;	 /* of the list */
-	uint32_t rules[OWNER_TRANSACTIONS_MAX];
+	uint32_t rules[RIO_LIST_TRANSACTIONS_MAX];
 	struct rio_note final;
 	/* What is to be said. */
 	struct rio_status status;
@@ -310,7 +309,7 @@ struct owner_verdict {
 
 /* Of a list that is whole; rules: the one that allows each transaction. */
 void owner_judge(struct rio_owner *o, const struct owner_requester *q, const struct rio_list *list,
-		 struct owner_verdict *v, uint32_t rules[OWNER_TRANSACTIONS_MAX]);
+		 struct owner_verdict *v, uint32_t rules[RIO_LIST_TRANSACTIONS_MAX]);
 
 /* ---- owner_slots.c -------------------------------------------------------------------------- */
 

@@ -20,7 +20,7 @@
 #include "rio/requester.h"
 #include "rio/told.h"
 
-enum { LIST_NONE = UINT32_MAX, TRANSACTIONS_MAX = 64 /* of a list: rio/list.h */ };
+enum { LIST_NONE = UINT32_MAX };
 
 enum window_state {
 	WINDOW_FREE = 0, /* the slot */
@@ -88,7 +88,7 @@ struct request {
 	uint64_t losses;	/* of connections, when the owner was asked */
 	bool is_doubtful;	/* the word that is awaited may have been lost with one */
 	struct rio_ended end;
-	struct touch touches[TRANSACTIONS_MAX];
+	struct touch touches[RIO_LIST_TRANSACTIONS_MAX];
 	uint32_t touch_count;
 	size_t length; /* of what goes into the message */
 	uint8_t bytes[RIO_REQUEST_LIST_MAX];

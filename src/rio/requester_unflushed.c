@@ -118,6 +118,7 @@ static struct touch *touch_of(struct rio_requester *q, struct request *r, uint32
 		if (r->touches[i].device == device)
 			return &r->touches[i];
 	}
+	CHECK(r->touch_count < RIO_LIST_TRANSACTIONS_MAX); /* list_check() has counted them */
 	t = &r->touches[r->touch_count++];
 	*t = (struct touch){ .device = device, .unflushed = by_number(q, device) };
 	if (t->unflushed) {

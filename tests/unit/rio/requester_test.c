@@ -404,8 +404,10 @@ TEST(test_rio_16_a_list_is_as_large_as_a_receiver_takes_and_no_larger)
 
 	REQUIRE(what && f);
 	asker_open(&w, 8, LIST_MAX);
-	for (uint32_t i = 0; i < 65; i++)
+	for (uint32_t i = 0; i < 65; i++) {
 		what[i].is = asker_transaction(SGL_DISCARD, 512);
+		what[i].is.device += i; /* what is written is remembered for each */
+	}
 	EXPECT_EQ(asker_ask(&w, what, 65, &id), WEFT_R_SGL_TRANSACTIONS);
 	EXPECT_EQ(asker_ask(&w, what, 64, &id), WEFT_OK);
 	/* Attributes, chain pointer, transaction, platform: 4092 are left of the elements. */
