@@ -30,7 +30,7 @@ static struct {
 };
 
 static const bool is_not_known = true;
-const volatile bool *fork_mark = &is_not_known;
+_Atomic(const volatile bool *) fork_mark = &is_not_known;
 
 static volatile bool *mark; /* the page; NULL: there is none */
 static pid_t owner;	    /* who has the adapters: a child that shares all memory is another */
@@ -54,7 +54,7 @@ static void mark_process(void)
 		mark = page;
 	}
 	*mark = true;
-	fork_mark = mark;
+	atomic_store_explicit(&fork_mark, mark, memory_order_release);
 }
 
 void fork_enlist(struct weft_adapter *a)

@@ -2,6 +2,7 @@
 /* What becomes of an adapter when its process forks. */
 #pragma once
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 struct weft_adapter;
@@ -10,11 +11,11 @@ struct weft_adapter;
  * A child that was made by the system call, past fork(), has run no handler, and holds copies of
  * its parent's sockets. It knows by a page that the kernel empties in children. Cheap.
  */
-extern const volatile bool *fork_mark;
+extern _Atomic(const volatile bool *) fork_mark;
 
 static inline bool fork_is_child(void)
 {
-	return !*fork_mark;
+	return !*atomic_load_explicit(&fork_mark, memory_order_acquire);
 }
 
 /* In such a child: what pthread_atfork() would have done, as far as it still can be done. */
