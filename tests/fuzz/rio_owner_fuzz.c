@@ -5,9 +5,8 @@
  * time goes by. A judge who knows what was said, and the rules, holds that
  *
  *	- a request that was taken is answered once, while its requester is here, and in time;
- *	- nothing is commanded that the rules deny, that nobody asked for, or twice; nor for who has
- *	  come again before the unit has ended what it asked for in its former life; nor by a
- *	  requester whom the unit was not told of, or on memory of others that it may not name;
+ *	- nothing is commanded that the rules deny, that no requester asked for, or twice; nor for a
+ *	  requester that the unit was not told of, or on memory of others that it may not name;
  *	- decisions are written down before anything comes of them, each once;
  *	- in the end no timer, request, command or list slot is left.
  */
@@ -61,7 +60,6 @@ static void come(int end)
 	if (r != WEFT_OK)
 		return;
 	e->is_here = true;
-	e->life++;
 	e->session = c.greet.session;
 	memcpy(e->session.send_key, c.greet.session.receive_key, RIO_KEY_BYTES);
 	memcpy(e->session.receive_key, c.greet.session.send_key, RIO_KEY_BYTES);

@@ -143,17 +143,12 @@ static void hear_command(int unit, const struct rio_msg *m)
 	take_list(unit, &m->request.list);
 	CHECK(wish->allowed_notes == rio_list_transactions(w.check));
 	judge_list(unit - REQUESTERS, end);
-	for (uint32_t i = 0; i < w.command_count; i++) {
-		const struct command *c = &w.commands[i];
-
-		under_way += c->unit == unit;
-		CHECK(c->unit != unit || c->end != end || c->life == w.ends[end].life);
-	}
+	for (uint32_t i = 0; i < w.command_count; i++)
+		under_way += w.commands[i].unit == unit;
 	CHECK(under_way < COMMANDS && w.command_count < KEPT);
 	wish->commands++;
 	w.last_command = m->id;
-	w.commands[w.command_count++] = (struct command){ unit, end, m->id, wish,
-							  w.ends[end].life };
+	w.commands[w.command_count++] = (struct command){ unit, end, m->id, wish };
 }
 
 static void hear_unit(int unit, const struct rio_msg *m)

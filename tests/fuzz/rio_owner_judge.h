@@ -41,13 +41,12 @@ struct command {
 	int unit, end;
 	uint64_t id;
 	struct wish *wish;
-	uint32_t life; /* of its requester */
 };
 
 struct end {
 	struct platform platform;
 	bool is_here, is_away; /* it is to be sent away */
-	uint32_t number, life;
+	uint32_t number;
 	struct rio_session session;
 	bool has_devices;
 	bool knows[REQUESTERS]; /* of a unit: whom it may dial */

@@ -21,7 +21,8 @@ static void check_node(const struct store_plan *plan, uint32_t i, const char *te
 	for (uint32_t m = 0; m < plan->count; m++)
 		members += plan->nodes[m].parent == i;
 	CHECK(members == n->member_count && members <= STORE_MEMBERS_MAX);
-	CHECK((members == 0) == (n->kind == STORE_KIND_MEM || n->kind == STORE_KIND_FILE));
+	CHECK((members == 0) == (n->kind == STORE_KIND_MEM || n->kind == STORE_KIND_FILE ||
+				 n->kind == STORE_KIND_RIO));
 	for (uint32_t at = i; at != STORE_NO_NODE; at = plan->nodes[at].parent)
 		depth++;
 	CHECK(depth <= STORE_NEST_MAX);
