@@ -201,18 +201,6 @@ void rw_devices_stick(struct rio_world *w)
 	rw_node_wake(w, d->node);
 }
 
-/*
- * A mirror that has begun anew is read from one member where they may differ: until they are equal,
- * what only that one has is lost with it (docs/store.md).
- */
-static bool may_lose_one(const struct rio_world *w, const struct rw_device *d)
-{
-	uint32_t member;
-
-	return !w->nodes[d->node].is_up || (mirror_store_opened(d->layers[0], &member) == WEFT_OK &&
-					    mirror_store_is_equal(d->layers[0]));
-}
-
 /* Not both members at a time: what both fail is no matter of mirrors. */
 void rw_devices_sicken(struct rio_world *w)
 {
@@ -220,8 +208,7 @@ void rw_devices_sicken(struct rio_world *w)
 	uint64_t until_ns = w->world.now_ns + rw_draw_ns(w, w->limits.sick_ns);
 	struct rw_device *d = &w->devices[device];
 
-	if (d->kind != RW_MIRROR || d->disks[1 - member].sick_until_ns > w->world.now_ns ||
-	    !may_lose_one(w, d))
+	if (d->kind != RW_MIRROR || d->disks[1 - member].sick_until_ns > w->world.now_ns)
 		return;
 	rw_trace(w, RW_TRACE_SICK, d->node, device, until_ns);
 	sim_disk_sicken(&d->disks[member], until_ns);

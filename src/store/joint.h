@@ -24,6 +24,7 @@ struct job {
 	uint32_t failed;    /* bit n: and it failed */
 	bool is_sent;	    /* of a mirror: members were asked, and what is missing is a mark */
 	struct list change; /* of a mirror: among those that write */
+	uint64_t equal_to;  /* of a mirror's read: its range was made equal up to there */
 	struct part *parts;
 };
 

@@ -66,20 +66,27 @@ struct mirror_marks {
 	struct region_set dirty;  /* what is to be in them */
 	struct region_set coming; /* what is in the one under way */
 	struct region_set stable; /* dirty in every mark that may be found */
-	struct list waiting;	  /* jobs whose regions are not dirty yet, or whose members left */
+	/* Jobs whose regions are not dirty yet, or that a member which left would undo. */
+	struct list waiting;
 };
 
-/* Copying, a chunk at a time. */
+/* Copying, a chunk at a time: what a read waits for, and regions, in turn. */
 enum sync_step { SYNC_IDLE, SYNC_LOCK, SYNC_READ, SYNC_WRITE };
 
 struct mirror_sync {
 	enum sync_step step;
+	struct list reads;   /* jobs that read where members may differ */
+	struct job *read;    /* the chunk is of this one, the first of them; NULL: of the region */
+	uint64_t at, length; /* the chunk */
+	uint64_t lock_at, lock_length; /* no write to it goes out meanwhile */
 	uint32_t region;
-	uint64_t at, length; /* the chunk; no write to it goes out while it is copied */
+	uint64_t region_at;  /* up to there it is equal */
+	bool is_within;	     /* the region has begun */
+	bool is_region_turn; /* a read has had its turn */
 	bool is_again;	     /* the region has become unequal once more */
 	bool has_work;	     /* some region may be unequal or uncopied, or a member behind */
 	uint32_t source, targets, pending, failed;
-	struct region_set unequal;  /* current members may differ there: one of them is read */
+	struct region_set unequal;  /* current members may differ there: reads make them equal */
 	struct region_set uncopied; /* members behind do not have it */
 	uint64_t after_ns;
 };
@@ -167,6 +174,12 @@ static inline uint32_t mirror_counted(const struct mirror_store *mi)
 	return mi->current | (mi->behind & mi->marks.set_stable);
 }
 
+/* Some mark may call a member current that has left: what it has may count after a crash. */
+static inline bool mirror_is_unsure(const struct mirror_store *mi)
+{
+	return (mi->marks.set_stable & ~(mi->current | mi->behind)) != 0;
+}
+
 /* ---- mirror_store.c ------------------------------------------------------------------------- */
 
 /* The member is neither read nor written from now on. It is current and not the last, or behind. */
@@ -178,11 +191,19 @@ void mirror_lose(struct mirror_store *mi, uint32_t member, const struct store_re
 /* Does a write to the range wait for the end of another? */
 bool mirror_is_changing(const struct mirror_store *mi, uint64_t offset, uint64_t length);
 
-/* The write may have been done here and not there: all its regions are read from one member. */
+/* The write may have been done here and not there: reads make its regions equal. */
 void mirror_unequal(struct mirror_store *mi, uint64_t offset, uint64_t length);
 
 /* A member does a request of the mirror's own. */
 void mirror_own_submit(struct mirror_store *mi, struct own_request *o, uint64_t now_ns);
+
+/* Its flags and, if it is done, what else is needed that a write is on stable storage: true. */
+uint32_t mirror_own_fua(const struct mirror_store *mi, uint32_t member);
+bool mirror_own_flush(struct mirror_store *mi, struct own_request *o, uint64_t now_ns);
+
+/* All that is read is equal on all members, or could not be read at all. */
+void mirror_equal(struct mirror_store *mi, struct job *read, uint64_t now_ns);
+void mirror_unreadable(struct mirror_store *mi, struct job *read, const struct store_request *why);
 
 /* What waits for marks: goes on, or ends with what the marks failed of (NULL: they did not). */
 void mirror_marked(struct mirror_store *mi, const struct store_request *failure, uint64_t now_ns);

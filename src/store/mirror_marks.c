@@ -40,7 +40,6 @@ static void mark_write(struct mirror_store *mi, uint32_t member, uint64_t now_ns
 				    .region_bytes = mi->region_bytes,
 				    .members = marks->set,
 				    .number = member };
-	uint32_t can = mi->joint.members[member]->shape.can;
 
 	memcpy(mark.identity, mi->identity, sizeof(mark.identity));
 	/* Of a member that is not current the bits mean nothing. */
@@ -51,7 +50,7 @@ static void mark_write(struct mirror_store *mi, uint32_t member, uint64_t now_ns
 	o->span = (struct span){ state->mark_bytes, MARK_BYTES };
 	o->request = (struct store_request){
 		.op = STORE_WRITE,
-		.flags = can & STORE_CAN_FUA ? STORE_FUA : 0,
+		.flags = mirror_own_fua(mi, member),
 		.offset = area_offset(mi, member) + (uint64_t)state->next_copy * MARK_BYTES,
 		.length = MARK_BYTES,
 		.spans = &o->span,
@@ -290,7 +289,10 @@ static void open_marked(struct mirror_store *mi, const struct look *look)
 	mi->marks.generation = look->best.generation;
 	mi->marks.set = look->best.members;
 	mi->marks.set_stable = look->best.members;
-	if ((mi->current & (mi->current - 1)) != 0) {
+	if (mi->store.shape.is_readonly && !region_none(&mi->marks.dirty)) {
+		/* They cannot be made equal: what one of them has counts. */
+		mi->current = set_of(set_first(mi->current));
+	} else if (set_count(mi->current) > 1) {
 		memcpy(&mi->sync.unequal, &mi->marks.dirty, sizeof(mi->sync.unequal));
 		mi->sync.has_work = !region_none(&mi->sync.unequal);
 	}
@@ -336,15 +338,10 @@ static void open_decide(struct mirror_store *mi, uint64_t now_ns)
 
 void marks_done(struct mirror_store *mi, struct own_request *o, uint64_t now_ns)
 {
-	const struct store_shape *shape = &mi->joint.members[o->member]->shape;
 	bool is_ok = o->request.reason == WEFT_OK;
 
-	if (is_ok && o->request.op == STORE_WRITE && !(shape->can & STORE_CAN_FUA) &&
-	    (shape->can & STORE_CAN_FLUSH)) {
-		o->request = (struct store_request){ .op = STORE_FLUSH };
-		mirror_own_submit(mi, o, now_ns);
+	if (mirror_own_flush(mi, o, now_ns))
 		return;
-	}
 	if (!is_ok)
 		mi->marks.failed |= set_of(o->member);
 	else if (o->request.op != STORE_READ)

@@ -2,8 +2,10 @@
 /*
  * A member is left out only when another one did what it failed: then it no longer has what the
  * device has. What all fail leaves them as they are, so that an error of the caller's, or a full
- * file system under all of them, does not cost the last copy; the regions of a write that all
- * failed are read from one member until they are equal again.
+ * file system under all of them, does not cost the last copy.
+ *
+ * Where members may differ, after a crash or a write that failed, what is read is first made equal
+ * on all of them: so it stays, whichever of them fails next.
  *
  * Writes that overlap are worked on one after the other, so that one that is late at a slow member
  * never lands there after a newer one.
@@ -63,6 +65,23 @@ void mirror_own_submit(struct mirror_store *mi, struct own_request *o, uint64_t 
 	CHECK(store_submit(mi->joint.members[o->member], &o->request, now_ns) == WEFT_OK);
 }
 
+uint32_t mirror_own_fua(const struct mirror_store *mi, uint32_t member)
+{
+	return mi->joint.members[member]->shape.can & STORE_CAN_FUA ? STORE_FUA : 0;
+}
+
+bool mirror_own_flush(struct mirror_store *mi, struct own_request *o, uint64_t now_ns)
+{
+	uint32_t can = mi->joint.members[o->member]->shape.can;
+
+	if (o->request.reason != WEFT_OK || o->request.op != STORE_WRITE || can & STORE_CAN_FUA ||
+	    !(can & STORE_CAN_FLUSH))
+		return false;
+	o->request = (struct store_request){ .op = STORE_FLUSH };
+	mirror_own_submit(mi, o, now_ns);
+	return true;
+}
+
 /* ---- Ranges --------------------------------------------------------------------------------- */
 
 bool mirror_is_changing(const struct mirror_store *mi, uint64_t offset, uint64_t length)
@@ -80,14 +99,14 @@ void mirror_unequal(struct mirror_store *mi, uint64_t offset, uint64_t length)
 {
 	uint32_t first = (uint32_t)(offset / mi->region_bytes);
 	uint32_t last = (uint32_t)((offset + length - 1) / mi->region_bytes);
-	bool is_one = set_count(mirror_counted(mi)) == 1;
+	bool is_one = set_count(mi->current | mi->marks.set_stable) == 1;
 
 	for (uint32_t i = first; i <= last; i++) {
 		if (!is_one)
 			region_add(&mi->sync.unequal, i);
 		if (mi->behind)
 			region_add(&mi->sync.uncopied, i);
-		if (mi->sync.step != SYNC_IDLE && mi->sync.region == i)
+		if (mi->sync.region == i)
 			mi->sync.is_again = true;
 		mi->sync.has_work = true;
 	}
@@ -133,7 +152,7 @@ static void parts_go(struct mirror_store *mi, struct job *job, uint64_t now_ns)
 
 /*
  * Asks a member that was not asked for this request: the next in turn, or always the first where
- * members may differ, because of a crash or because a write is under way. False: all were asked.
+ * members may differ, because a write is under way. False: all were asked.
  */
 static bool read_go(struct mirror_store *mi, struct job *job, uint64_t now_ns)
 {
@@ -142,7 +161,7 @@ static bool read_go(struct mirror_store *mi, struct job *job, uint64_t now_ns)
 
 	if (!may)
 		return false;
-	if (mirror_is_changing(mi, r->offset, r->length) || is_unequal(mi, r)) {
+	if (mirror_is_changing(mi, r->offset, r->length)) {
 		m = set_first(may);
 	} else {
 		do
@@ -153,12 +172,34 @@ static bool read_go(struct mirror_store *mi, struct job *job, uint64_t now_ns)
 	return true;
 }
 
+/* Until marks without the members that left are stable. */
+static void marks_await(struct mirror_store *mi, struct job *job, uint64_t now_ns)
+{
+	list_add_tail(&mi->marks.waiting, &job->link);
+	/* Marks that failed before are tried again. */
+	mi->marks.is_wanted |= mi->marks.pending == 0;
+	marks_go(mi, now_ns);
+}
+
+static void read_start(struct mirror_store *mi, struct job *job, uint64_t now_ns)
+{
+	if (!is_unequal(mi, job->whole)) {
+		CHECK(read_go(mi, job, now_ns));
+	} else if (mirror_is_unsure(mi)) {
+		marks_await(mi, job, now_ns);
+	} else {
+		job->equal_to = job->whole->offset;
+		list_add_tail(&mi->sync.reads, &job->link);
+		sync_go(mi, now_ns);
+	}
+}
+
 static void job_start(struct mirror_store *mi, struct job *job, uint64_t now_ns)
 {
 	const struct store_request *r = job->whole;
 
 	if (r->op == STORE_READ) {
-		CHECK(read_go(mi, job, now_ns));
+		read_start(mi, job, now_ns);
 		return;
 	}
 	if (is_change(r->op)) {
@@ -182,7 +223,7 @@ static bool must_wait(const struct mirror_store *mi, const struct store_request 
 	if (mirror_is_changing(mi, r->offset, r->length))
 		return true;
 	if (mi->sync.step != SYNC_IDLE &&
-	    is_overlap(r->offset, r->length, mi->sync.at, mi->sync.length))
+	    is_overlap(r->offset, r->length, mi->sync.lock_at, mi->sync.lock_length))
 		return true;
 	for (const struct list *l = waiting->next; l != &r->link; l = l->next) {
 		const struct store_request *other = CONTAINER_OF(l, struct store_request, link);
@@ -232,26 +273,56 @@ static bool is_safe(const struct mirror_store *mi, const struct job *job)
 	return (mi->marks.set_stable & ~(job->tried & ~job->failed)) == 0;
 }
 
+static bool is_marked(struct mirror_store *mi, const struct job *job)
+{
+	if (job->whole->op == STORE_READ)
+		return !mirror_is_unsure(mi);
+	return job->is_sent ? is_safe(mi, job)
+			    : marks_cover(mi, job->whole->offset, job->whole->length);
+}
+
+/* A member that left may be current after a crash, and does not have what was sent. */
+static void mark_missed(struct mirror_store *mi, struct job *job, const struct store_request *why)
+{
+	if (job->is_sent && is_change(job->whole->op))
+		mirror_unequal(mi, job->whole->offset, job->whole->length);
+	job_finish(mi, job, why);
+}
+
 void mirror_marked(struct mirror_store *mi, const struct store_request *failure, uint64_t now_ns)
 {
 	struct list *l, *next;
 
 	for (l = mi->marks.waiting.next; l != &mi->marks.waiting; l = next) {
 		struct job *job = CONTAINER_OF(l, struct job, link);
-		const struct store_request *r = job->whole;
+		bool is_ready = is_marked(mi, job);
 
 		next = l->next;
-		if (job->is_sent ? is_safe(mi, job) : marks_cover(mi, r->offset, r->length)) {
-			list_remove(&job->link);
-			if (job->is_sent)
-				job_finish(mi, job, NULL);
-			else
-				parts_go(mi, job, now_ns);
-		} else if (failure) {
-			list_remove(&job->link);
-			job_finish(mi, job, failure);
-		}
+		if (!is_ready && !failure)
+			continue;
+		list_remove(&job->link);
+		if (!is_ready)
+			mark_missed(mi, job, failure);
+		else if (job->whole->op == STORE_READ)
+			read_start(mi, job, now_ns);
+		else if (job->is_sent)
+			job_finish(mi, job, NULL);
+		else
+			parts_go(mi, job, now_ns);
 	}
+}
+
+void mirror_equal(struct mirror_store *mi, struct job *read, uint64_t now_ns)
+{
+	if (mirror_is_unsure(mi))
+		marks_await(mi, read, now_ns);
+	else
+		CHECK(read_go(mi, read, now_ns));
+}
+
+void mirror_unreadable(struct mirror_store *mi, struct job *read, const struct store_request *why)
+{
+	job_finish(mi, read, why);
 }
 
 /* All members that were asked have answered. */
@@ -274,13 +345,11 @@ static void job_end(struct mirror_store *mi, struct job *job, uint64_t now_ns)
 	}
 	if (r->op == STORE_READ || is_safe(mi, job)) {
 		job_finish(mi, job, NULL);
+		marks_go(mi, now_ns);
 	} else {
 		job->is_sent = true;
-		list_add_tail(&mi->marks.waiting, &job->link);
-		/* Marks that failed before are tried again. */
-		mi->marks.is_wanted |= mi->marks.pending == 0;
+		marks_await(mi, job, now_ns);
 	}
-	marks_go(mi, now_ns);
 }
 
 static void part_done(struct mirror_store *mi, struct part *p, uint64_t now_ns)
@@ -513,6 +582,7 @@ static enum weft_reason create(const struct mirror_store_config *c, bool has_mar
 	memcpy(mi->identity, c->identity, sizeof(mi->identity));
 	list_init(&mi->changes);
 	list_init(&mi->marks.waiting);
+	list_init(&mi->sync.reads);
 	reason = joint_init(&mi->joint, &c->joint, &mi->store.shape);
 	if (reason != WEFT_OK) {
 		free(mi);

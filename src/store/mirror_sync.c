@@ -4,7 +4,8 @@
  *
  * A chunk is read from the first current member and from all that are to be like it, and written
  * where it differs: what is equal costs no writes, and holes of files stay holes. Writes to the
- * chunk wait meanwhile.
+ * chunk wait meanwhile. Chunks that a read waits for go before those of the regions, in turn, and on
+ * members that count what is written is stable: a read may have seen it.
  */
 #include <string.h>
 
@@ -32,7 +33,8 @@ static bool region_next(struct mirror_store *mi)
 		if (word == 0)
 			continue;
 		sync->region = i * 64 + (uint32_t)__builtin_ctzll(word);
-		sync->at = sync->region * mi->region_bytes;
+		sync->region_at = sync->region * mi->region_bytes;
+		sync->is_within = true;
 		sync->is_again = false;
 		return true;
 	}
@@ -48,12 +50,14 @@ static void own_read_write(struct mirror_store *mi, uint32_t set, enum store_op 
 	for (uint32_t m = 0; m < mi->joint.count; m++) {
 		struct own_request *o = &mi->states[m].sync;
 		uint8_t *bytes = mi->states[op == STORE_WRITE ? sync->source : m].sync_bytes;
+		bool is_stable = op == STORE_WRITE && mirror_counted(mi) & set_of(m);
 
 		if (!(set & set_of(m)))
 			continue;
 		o->kind = OWN_SYNC;
 		o->span = (struct span){ bytes, (size_t)sync->length };
 		o->request = (struct store_request){ .op = op,
+						     .flags = is_stable ? mirror_own_fua(mi, m) : 0,
 						     .offset = sync->at,
 						     .length = sync->length,
 						     .spans = &o->span,
@@ -62,23 +66,36 @@ static void own_read_write(struct mirror_store *mi, uint32_t set, enum store_op 
 	}
 }
 
-static uint64_t region_end(const struct mirror_store *mi)
+/* Of the region that the byte is in. */
+static uint64_t region_end(const struct mirror_store *mi, uint64_t at)
 {
-	return least((mi->sync.region + UINT64_C(1)) * mi->region_bytes,
-		     mi->store.shape.size_bytes);
+	return least((at / mi->region_bytes + 1) * mi->region_bytes, mi->store.shape.size_bytes);
 }
 
-/* The chunk is equal on all: on to the next one of the region, if there is one. */
-static void chunk_end(struct mirror_store *mi)
+/* The chunk is equal on all. */
+static void chunk_end(struct mirror_store *mi, uint64_t now_ns)
 {
 	struct mirror_sync *sync = &mi->sync;
+	struct job *read = sync->read;
+	uint64_t end = sync->at + sync->length;
 
-	sync->at += sync->length;
-	sync->step = SYNC_LOCK;
-	if (sync->at < region_end(mi))
-		return;
-	sync->at = sync->region * mi->region_bytes;
 	sync->step = SYNC_IDLE;
+	sync->read = NULL;
+	if (read) {
+		read->equal_to = end;
+		if (end < read->whole->offset + read->whole->length)
+			return;
+		list_remove(&read->link);
+		sync->is_region_turn = true;
+		mirror_equal(mi, read, now_ns);
+		return;
+	}
+	sync->region_at = end;
+	/* One has left meanwhile, and may be current after a crash without this chunk. */
+	sync->is_again |= mirror_is_unsure(mi);
+	if (end < region_end(mi, sync->region * mi->region_bytes))
+		return;
+	sync->is_within = false;
 	if (!sync->is_again) {
 		region_remove(&sync->unequal, sync->region);
 		region_remove(&sync->uncopied, sync->region);
@@ -88,21 +105,88 @@ static void chunk_end(struct mirror_store *mi)
 static void chunk_read(struct mirror_store *mi, uint64_t now_ns)
 {
 	struct mirror_sync *sync = &mi->sync;
+	uint32_t region = (uint32_t)(sync->at / mi->region_bytes);
 
 	sync->source = set_first(mi->current);
 	sync->targets = 0;
-	if (region_has(&sync->unequal, sync->region))
+	if (region_has(&sync->unequal, region))
 		sync->targets |= mirror_counted(mi) & ~set_of(sync->source);
-	if (region_has(&sync->uncopied, sync->region))
+	if (!sync->read && region_has(&sync->uncopied, region))
 		sync->targets |= mi->behind;
 	if (sync->targets == 0) {
-		sync->at = region_end(mi);
-		sync->length = 0;
-		chunk_end(mi);
+		if (!sync->read)
+			sync->length = region_end(mi, sync->at) - sync->at;
+		chunk_end(mi, now_ns);
 		return;
 	}
 	sync->step = SYNC_READ;
 	own_read_write(mi, sync->targets | set_of(sync->source), STORE_READ, now_ns);
+}
+
+static bool may_sync_now(struct mirror_store *mi, uint64_t now_ns)
+{
+	if (!may_sync(mi) || now_ns < mi->sync.after_ns)
+		return false;
+	if (!mirror_is_unsure(mi))
+		return true;
+	mi->marks.is_wanted |= mi->marks.pending == 0;
+	marks_go(mi, now_ns);
+	sync_again(mi, now_ns);
+	return false;
+}
+
+/* The next chunk of a region. */
+static bool region_chunk(struct mirror_store *mi, uint64_t now_ns)
+{
+	struct mirror_sync *sync = &mi->sync;
+
+	if (!may_sync_now(mi, now_ns)) {
+		sync->is_within = false;
+		return false;
+	}
+	if (!sync->is_within && !region_next(mi)) {
+		sync->has_work = (mi->behind & ~mi->marks.joining) != 0;
+		/* A flush that has begun may be older than the last copy. */
+		if (sync->has_work && mi->clean.pending == 0) {
+			mi->clean.is_admitting = true;
+			clean_go(mi, true, now_ns);
+		}
+		return false;
+	}
+	sync->is_region_turn = false;
+	sync->read = NULL;
+	sync->at = sync->region_at;
+	sync->length = least(SYNC_CHUNK_BYTES, region_end(mi, sync->at) - sync->at);
+	sync->lock_at = sync->at;
+	sync->lock_length = sync->length;
+	return true;
+}
+
+/* The next chunk of a read. All of what it reads is locked until its last chunk is equal. */
+static bool read_chunk(struct mirror_store *mi)
+{
+	struct mirror_sync *sync = &mi->sync;
+	struct job *read;
+
+	if (list_is_empty(&sync->reads))
+		return false;
+	read = CONTAINER_OF(sync->reads.next, struct job, link);
+	sync->is_region_turn = false;
+	sync->read = read;
+	sync->at = read->equal_to;
+	sync->length = least(SYNC_CHUNK_BYTES,
+			     read->whole->offset + read->whole->length - sync->at);
+	sync->length = least(sync->length, region_end(mi, sync->at) - sync->at);
+	sync->lock_at = read->whole->offset;
+	sync->lock_length = read->whole->length;
+	return true;
+}
+
+static bool chunk_next(struct mirror_store *mi, uint64_t now_ns)
+{
+	if (mi->sync.is_region_turn && region_chunk(mi, now_ns))
+		return true;
+	return read_chunk(mi) || region_chunk(mi, now_ns);
 }
 
 void sync_again(struct mirror_store *mi, uint64_t now_ns)
@@ -116,25 +200,28 @@ void sync_go(struct mirror_store *mi, uint64_t now_ns)
 	struct mirror_sync *sync = &mi->sync;
 
 	while (sync->step == SYNC_IDLE || sync->step == SYNC_LOCK) {
-		if (!may_sync(mi) || now_ns < sync->after_ns) {
+		if (sync->step == SYNC_LOCK && !sync->read && !may_sync_now(mi, now_ns))
 			sync->step = SYNC_IDLE;
+		if (sync->step == SYNC_IDLE && !chunk_next(mi, now_ns))
 			return;
-		}
-		if (sync->step == SYNC_IDLE && !region_next(mi)) {
-			sync->has_work = (mi->behind & ~mi->marks.joining) != 0;
-			/* A flush that has begun may be older than the last copy. */
-			if (sync->has_work && mi->clean.pending == 0) {
-				mi->clean.is_admitting = true;
-				clean_go(mi, true, now_ns);
-			}
-			return;
-		}
 		sync->step = SYNC_LOCK;
-		sync->length = least(SYNC_CHUNK_BYTES, region_end(mi) - sync->at);
-		if (mirror_is_changing(mi, sync->at, sync->length))
+		if (mirror_is_changing(mi, sync->lock_at, sync->lock_length))
 			return;
 		chunk_read(mi, now_ns);
 	}
+}
+
+/* What no current member can read, fails. */
+static void read_failed(struct mirror_store *mi)
+{
+	struct mirror_sync *sync = &mi->sync;
+	struct job *read = sync->read;
+
+	sync->step = SYNC_IDLE;
+	sync->read = NULL;
+	sync->is_region_turn = true;
+	list_remove(&read->link);
+	mirror_unreadable(mi, read, &mi->states[set_first(mi->current)].sync.request);
 }
 
 /* What no current member can read cannot be copied: members behind are out, the others stay. */
@@ -142,17 +229,23 @@ static void sync_failed(struct mirror_store *mi, uint64_t now_ns)
 {
 	struct mirror_sync *sync = &mi->sync;
 	bool is_hopeless = (mi->current & ~sync->failed) == 0;
-	uint32_t leaving = is_hopeless ? mi->behind : sync->failed & (mi->current | mi->behind);
+	uint32_t leaving;
+
+	if (is_hopeless && sync->read) {
+		read_failed(mi);
+		return;
+	}
+	leaving = is_hopeless ? mi->behind : sync->failed & (mi->current | mi->behind);
 
 	for (uint32_t m = 0; m < mi->joint.count; m++) {
-		uint32_t why = is_hopeless ? sync->source : m;
+		uint32_t why = is_hopeless ? set_first(mi->current) : m;
 
 		if (leaving & set_of(m))
 			mirror_leave(mi, m, &mi->states[why].sync.request);
 	}
 	sync->step = is_hopeless ? SYNC_IDLE : SYNC_LOCK;
 	if (is_hopeless)
-		sync->after_ns = now_ns + again_after_ns;
+		sync_again(mi, now_ns);
 	marks_go(mi, now_ns);
 }
 
@@ -175,6 +268,8 @@ void sync_done(struct mirror_store *mi, struct own_request *o, uint64_t now_ns)
 	struct mirror_sync *sync = &mi->sync;
 	uint32_t set;
 
+	if (mirror_counted(mi) & set_of(o->member) && mirror_own_flush(mi, o, now_ns))
+		return;
 	if (o->request.reason != WEFT_OK)
 		sync->failed |= set_of(o->member);
 	if (--sync->pending > 0)
@@ -188,9 +283,9 @@ void sync_done(struct mirror_store *mi, struct own_request *o, uint64_t now_ns)
 			own_read_write(mi, set, STORE_WRITE, now_ns);
 			return;
 		}
-		chunk_end(mi);
+		chunk_end(mi, now_ns);
 	} else {
-		chunk_end(mi);
+		chunk_end(mi, now_ns);
 	}
 	sync_go(mi, now_ns);
 }

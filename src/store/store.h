@@ -205,7 +205,7 @@ enum weft_reason mirror_store_opened(const struct store *mirror, uint32_t *membe
 /* Bit n is set if member n of this mirror does not have all the data. */
 uint32_t mirror_store_out(const struct store *mirror);
 
-/* False: after a crash or a failed write some region is read from one member only, for now. */
+/* False: after a crash or a failed write members may differ in some region, for now. */
 bool mirror_store_is_equal(const struct store *mirror);
 
 /* ---- Filters -------------------------------------------------------------------------------- */

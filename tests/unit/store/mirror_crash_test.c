@@ -437,9 +437,7 @@ static void play(struct world *w, uint32_t steps)
 		enum store_op op = dice < 10 ? STORE_WRITE : dice < 18 ? STORE_READ : STORE_FLUSH;
 
 		slot_begin(w, op, first, count);
-		/* A value that was found on one member only goes with it. */
 		if (dice == 19 && prng_below(&w->prng, 4) == 0 &&
-		    mirror_store_is_equal(w->mirror) &&
 		    __builtin_popcount(mirror_store_out(w->mirror)) + 1 < (int)w->count) {
 			uint32_t m = prng_below(&w->prng, w->count);
 
