@@ -63,9 +63,10 @@ struct mirror_marks {
 	uint32_t set_stable; /* who may be current by some mark that is out there */
 	uint64_t generation; /* of the set */
 	uint64_t serial;
-	struct region_set dirty;  /* what is to be in them */
-	struct region_set coming; /* what is in the one under way */
-	struct region_set stable; /* dirty in every mark that may be found */
+	uint64_t current_at[MARK_MEMBERS_MAX]; /* the last generation with the member in the set */
+	struct region_set dirty;	       /* what is to be in them */
+	struct region_set coming;	       /* what is in the one under way */
+	struct region_set stable;	       /* dirty in every mark that may be found */
 	/* Jobs whose regions are not dirty yet, or that a member which left would undo. */
 	struct list waiting;
 };

@@ -35,6 +35,8 @@ void mark_encode(const struct mirror_mark *m, uint8_t bytes[MARK_BYTES])
 	wr_u64(&w, m->region_bytes);
 	wr_u32(&w, m->members);
 	wr_u32(&w, m->number);
+	for (uint32_t i = 0; i < MARK_MEMBERS_MAX; i++)
+		wr_u64(&w, m->current_at[i]);
 	w = wr_of(bytes + BITS_AT, BITS_BYTES);
 	for (uint32_t i = 0; i < BITS_BYTES; i++)
 		wr_u8(&w, (uint8_t)(m->dirty[i / 8] >> i % 8 * 8));
@@ -64,6 +66,8 @@ bool mark_decode(struct mirror_mark *m, const uint8_t bytes[MARK_BYTES])
 	v.region_bytes = rd_u64(&r);
 	v.members = rd_u32(&r);
 	v.number = rd_u32(&r);
+	for (uint32_t i = 0; i < MARK_MEMBERS_MAX; i++)
+		v.current_at[i] = rd_u64(&r);
 	for (uint32_t i = 0; i < BITS_BYTES; i++)
 		v.dirty[i / 8] |= (uint64_t)rd_u8(&bits) << i % 8 * 8;
 	if (v.size_bytes == 0 || v.size_bytes > INT64_MAX ||

@@ -6,7 +6,7 @@
  *
  *	0	magic		8	CRC32C of all that follows	12	version
  *	16	identity	32	generation	40	serial	48	size_bytes
- *	56	region_bytes	64	members		68	number
+ *	56	region_bytes	64	members		68	number	72	current_at of 16 members
  *	512	one bit for each region, the lowest bit of a byte first
  */
 #pragma once
@@ -21,6 +21,7 @@ enum {
 	MARK_REGIONS_MAX = 4096,
 	MARK_REGION_BYTES_MIN = 4096,
 	MARK_IDENTITY_BYTES = 16,
+	MARK_MEMBERS_MAX = 16,
 	MARK_WORDS = MARK_REGIONS_MAX / 64
 };
 
@@ -31,6 +32,9 @@ struct mirror_mark {
 	uint64_t size_bytes, region_bytes;
 	uint32_t members; /* bit n: member n has all the data of this generation */
 	uint32_t number;  /* of the member that it is on */
+	/* For each member the last generation in which it had all the data, as far as this one knows:
+	 * 0 if it never had them; all 0 in marks from before there was this field. */
+	uint64_t current_at[MARK_MEMBERS_MAX];
 	uint64_t dirty[MARK_WORDS];
 };
 

@@ -42,6 +42,7 @@ static void mark_write(struct mirror_store *mi, uint32_t member, uint64_t now_ns
 				    .number = member };
 
 	memcpy(mark.identity, mi->identity, sizeof(mark.identity));
+	memcpy(mark.current_at, marks->current_at, sizeof(mark.current_at));
 	/* Of a member that is not current the bits mean nothing. */
 	if (marks->set & set_of(member))
 		memcpy(mark.dirty, marks->coming.words, sizeof(mark.dirty));
@@ -116,6 +117,10 @@ void marks_go(struct mirror_store *mi, uint64_t now_ns)
 		marks->stable.words[i] &= marks->coming.words[i];
 	marks->set_stable |= marks->set;
 	marks->pending = set_count(marks->on);
+	for (uint32_t m = 0; m < mi->joint.count; m++) {
+		if (set & set_of(m))
+			marks->current_at[m] = marks->generation;
+	}
 	for (uint32_t m = 0; m < mi->joint.count; m++) {
 		if (marks->on & set_of(m))
 			mark_write(mi, m, now_ns);
@@ -233,6 +238,22 @@ static void look_at_all(struct mirror_store *mi, struct look *look)
 	}
 }
 
+/*
+ * Was it used without the members of the latest mark? It had all the data in a generation that they
+ * do not know of. Which of them is right is not for us to say.
+ */
+static bool is_apart(const struct mirror_mark *mark, const struct mirror_mark *best)
+{
+	uint64_t known = 0;
+
+	for (uint32_t i = 0; i < MARK_MEMBERS_MAX; i++)
+		known |= best->current_at[i];
+	if (mark->generation == best->generation)
+		return mark->members != best->members;
+	return known != 0 && mark->members & set_of(mark->number) &&
+	       mark->generation > best->current_at[mark->number];
+}
+
 /* Who has all the data of the highest generation, and which regions may differ there. */
 static void find_current(struct mirror_store *mi, const struct look *look)
 {
@@ -255,11 +276,10 @@ static void find_current(struct mirror_store *mi, const struct look *look)
 		if (memcmp(mark.identity, best->identity, sizeof(mark.identity)) != 0 ||
 		    mark.number != m || mark.size_bytes != best->size_bytes)
 			refuse(mi, WEFT_R_STORE_MIRROR_FOREIGN, m);
+		else if (is_apart(&mark, best))
+			refuse(mi, WEFT_R_STORE_MIRROR_STALE, m);
 		if (mark.generation != best->generation)
 			continue;
-		/* Each was used without the other: which one is right is not for us to say. */
-		if (mark.members != best->members)
-			refuse(mi, WEFT_R_STORE_MIRROR_STALE, m);
 		if (!(best->members & set_of(m)))
 			continue;
 		mi->current |= set_of(m);
@@ -289,6 +309,7 @@ static void open_marked(struct mirror_store *mi, const struct look *look)
 	mi->marks.generation = look->best.generation;
 	mi->marks.set = look->best.members;
 	mi->marks.set_stable = look->best.members;
+	memcpy(mi->marks.current_at, look->best.current_at, sizeof(mi->marks.current_at));
 	if (mi->store.shape.is_readonly && !region_none(&mi->marks.dirty)) {
 		/* They cannot be made equal: what one of them has counts. */
 		mi->current = set_of(set_first(mi->current));

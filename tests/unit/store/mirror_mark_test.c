@@ -22,7 +22,8 @@ static struct mirror_mark sample(uint64_t serial)
 				 .size_bytes = DATA,
 				 .region_bytes = 4096,
 				 .members = 3,
-				 .number = 1 };
+				 .number = 1,
+				 .current_at = { 5, 5, 2 } };
 
 	m.dirty[0] = 0x8001;
 	return m;
@@ -472,4 +473,64 @@ TEST(test_mirror_mark_that_ends_after_a_member_was_flushed_wakes_what_waits)
 	EXPECT_EQ(b.mirror->under_way, 0);
 	EXPECT(w.reason != WEFT_R_BUSY && next.reason == WEFT_OK);
 	bed_fini(&b);
+}
+
+/* ---- Members that were used apart ----------------------------------------------------------- */
+
+enum { APART = 3 };
+
+static uint8_t apart[APART][SIZE];
+
+/* Uses the members of the set, and gives up the others; what came of it, and the refused member. */
+static enum weft_reason use(uint32_t set, uint32_t *member)
+{
+	struct store *all[APART] = { NULL }, *members[APART] = { NULL }, *mirror;
+	struct mirror_store_config c = { .joint = { members, APART, 6 },
+					 .identity = { 9 },
+					 .is_degraded_ok = true };
+	enum weft_reason reason;
+
+	for (uint32_t i = 0; i < APART; i++) {
+		struct mem_store_config mem = { .bytes = apart[i],
+						.size_bytes = SIZE,
+						.block_bytes = 512 };
+
+		REQUIRE(mem_store_create(&mem, &all[i]) == WEFT_OK);
+		members[i] = set >> i & 1 ? all[i] : NULL;
+	}
+	REQUIRE(mirror_store_open(&c, &mirror) == WEFT_OK);
+	for (int i = 0; i < 200; i++) {
+		REQUIRE(!store_next_done(mirror, 0));
+		if (store_due(mirror) == 0)
+			store_expire(mirror, 0);
+	}
+	reason = mirror_store_opened(mirror, member);
+	REQUIRE(reason != WEFT_OK || mirror_store_out(mirror) == (7 & ~set));
+	while (!store_settle(mirror, 0))
+		continue;
+	store_destroy(mirror);
+	for (uint32_t i = 0; i < APART; i++)
+		store_destroy(all[i]);
+	return reason;
+}
+
+/* The others may have gone on to a higher generation: it has data that they lack all the same. */
+TEST(test_mirror_member_that_was_used_apart_is_refused_at_any_generation)
+{
+	uint32_t member = 9;
+
+	memset(apart, 0, sizeof(apart));
+	EXPECT_EQ(use(7, &member), WEFT_OK);
+	EXPECT_EQ(use(1, &member), WEFT_OK);
+	EXPECT_EQ(use(6, &member), WEFT_OK);
+	EXPECT_EQ(use(2, &member), WEFT_OK);
+	EXPECT_EQ(use(7, &member), WEFT_R_STORE_MIRROR_STALE);
+	EXPECT_EQ(member, 0);
+	/* One that was left out, and not used since, is copied to. */
+	EXPECT_EQ(use(6, &member), WEFT_OK);
+	EXPECT_EQ(use(2, &member), WEFT_OK);
+	EXPECT_EQ(use(6, &member), WEFT_OK);
+	/* So is one that was made new. */
+	memset(apart[0] + DATA, 0, MARK_AREA_BYTES);
+	EXPECT_EQ(use(7, &member), WEFT_OK);
 }
