@@ -62,6 +62,7 @@ struct unflushed {
 	uint64_t written, flushed; /* writes that were acknowledged; so many of them are covered */
 	bool is_lost;		   /* writes of a former instance, and the requester is not told */
 	uint32_t uses;		   /* touches */
+	uint64_t left;		   /* when it was offered last: by rio_requester.leaves */
 };
 
 /* What a request does to a device, if it writes or flushes. */
@@ -181,6 +182,8 @@ struct rio_requester {
 	uint32_t offer_count;
 	struct unflushed *unflushed;
 	uint32_t unflushed_max; /* those that are offered, and as many that were */
+	uint64_t leaves;	/* of devices that were offered, so far */
+	bool has_forgotten;	/* writes that no flush covers: of any device that is not known */
 };
 
 /* ---- requester_list.c ----------------------------------------------------------------------- */
@@ -250,6 +253,9 @@ struct platform unit_of_device(const struct rio_requester *q, uint32_t number);
 /* The device is offered, as this instance. NULL: there is no room to remember it. */
 struct unflushed *unflushed_offer(struct rio_requester *q, struct platform iounit,
 				  const struct rio_device *d);
+
+/* It is offered no more. */
+void unflushed_left(struct rio_requester *q, struct unflushed *u);
 
 /* WEFT_R_RIO_WRITES_LOST: it flushes a device that has lost writes; that has been told now. */
 enum weft_reason unflushed_take_loss(struct rio_requester *q, const struct rio_ask *ask);

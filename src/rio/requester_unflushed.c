@@ -43,6 +43,21 @@ static struct unflushed *find(struct rio_requester *q, struct platform iounit,
 	return NULL;
 }
 
+/* The one that left first makes room. What is forgotten may come back, and is lost then. */
+static struct unflushed *forget_oldest(struct rio_requester *q)
+{
+	struct unflushed *oldest = NULL;
+
+	for (uint32_t i = 0; i < q->unflushed_max; i++) {
+		struct unflushed *u = &q->unflushed[i];
+
+		if (u->uses == 0 && (!oldest || u->left < oldest->left) && !is_offered(q, u))
+			oldest = u;
+	}
+	q->has_forgotten = q->has_forgotten || oldest;
+	return oldest;
+}
+
 static struct unflushed *make(struct rio_requester *q, struct platform iounit,
 			      const struct rio_device *d)
 {
@@ -53,10 +68,13 @@ static struct unflushed *make(struct rio_requester *q, struct platform iounit,
 			u = &q->unflushed[i];
 	}
 	if (!u)
+		u = forget_oldest(q);
+	if (!u)
 		return NULL;
 	*u = (struct unflushed){ .iounit = iounit,
 				 .name_bytes = (uint32_t)d->name.length,
-				 .instance = d->instance };
+				 .instance = d->instance,
+				 .is_lost = q->has_forgotten };
 	memcpy(u->name, d->name.bytes, d->name.length);
 	return u;
 }
@@ -74,6 +92,11 @@ struct unflushed *unflushed_offer(struct rio_requester *q, struct platform iouni
 		u->instance = d->instance;
 	}
 	return u;
+}
+
+void unflushed_left(struct rio_requester *q, struct unflushed *u)
+{
+	u->left = ++q->leaves;
 }
 
 static struct unflushed *by_number(const struct rio_requester *q, uint32_t device)

@@ -51,6 +51,8 @@ static void offers_forget(struct rio_requester *q, struct platform iounit)
 	for (uint32_t i = 0; i < q->offer_count; i++) {
 		if (!platform_is_same(q->offers[i].iounit, iounit))
 			q->offers[kept++] = q->offers[i];
+		else
+			unflushed_left(q, q->offers[i].unflushed);
 	}
 	q->offer_count = kept;
 }

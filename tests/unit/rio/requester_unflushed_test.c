@@ -244,3 +244,38 @@ TEST(test_rio_05_as_many_devices_are_remembered_as_there_is_room_for)
 	EXPECT_EQ(flush(), WEFT_R_RIO_WRITES_LOST);
 	asker_close(&w);
 }
+
+static void unit_leaves(uint32_t unit)
+{
+	REQUIRE(asker_hears(&w, &(struct rio_msg){ .type = RIO_REVOKE, .revoked = { unit, 1 } }) ==
+		WEFT_OK);
+	asker_run(&w);
+	w.hung_up_count = 0;
+	w.heard_count = 0;
+}
+
+/* Devices that leave with writes and never return: a loss is told all the same, if one does. */
+TEST(test_rio_05_a_loss_is_told_although_there_was_no_room_to_remember_it)
+{
+	const uint32_t count = 2 * ASKER_DEVICES + 2;
+
+	begin();
+	write_well();
+	unit_leaves(20);
+	for (uint32_t unit = 21; unit < 21 + count; unit++) {
+		REQUIRE(announce(unit, ASKER_DEVICE, 1) == WEFT_OK);
+		/* From the one on that a former one was forgotten for, no one knows. */
+		EXPECT_EQ(flush(),
+			  unit < 20 + 2 * ASKER_DEVICES ? WEFT_OK : WEFT_R_RIO_WRITES_LOST);
+		write_well();
+		unit_leaves(unit);
+	}
+	/* The oldest are forgotten, not the latest. */
+	EXPECT_EQ(announce(20 + count, ASKER_DEVICE, 1), WEFT_OK);
+	EXPECT_EQ(flush(), WEFT_OK);
+	unit_leaves(20 + count);
+	EXPECT_EQ(announce(20, ASKER_DEVICE, 2), WEFT_OK);
+	EXPECT_EQ(flush(), WEFT_R_RIO_WRITES_LOST);
+	EXPECT_EQ(flush(), WEFT_OK);
+	asker_close(&w);
+}
