@@ -8,10 +8,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
-enum { PATH_BYTES = 4096, DIGITS = 24, NS_PER_S = 1000 * 1000 * 1000 };
+#include "driver/time_of_day.h"
+
+enum { PATH_BYTES = 4096, DIGITS = 24 };
 
 static bool path_make(const char *log, const char *end, char path[PATH_BYTES])
 {
@@ -78,13 +79,11 @@ void own_term_keep(const char *log, uint64_t term)
 uint64_t own_term_begin(const char *log)
 {
 	char path[PATH_BYTES];
-	struct timespec now;
 	uint64_t kept = 0, term;
 
 	if (log && path_make(log, ".term", path))
 		kept = term_read(log, path);
-	clock_gettime(CLOCK_REALTIME, &now);
-	term = (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+	term = time_of_day_ns();
 	if (term <= kept)
 		term = kept + 1;
 	own_term_keep(log, term);

@@ -5,6 +5,8 @@
 #include <sys/epoll.h>
 #include <sys/resource.h>
 
+#include "base/least.h"
+
 enum { REQUESTS_DEFAULT = 128, REQUESTS_MAX = 65536, ARRIVALS_MAX = 64 };
 
 /* Of the process's descriptors, which are the program's too: the part that may wait unanswered. */
@@ -66,15 +68,10 @@ static uint32_t descriptors_max(void)
 	return (uint32_t)limit.rlim_cur;
 }
 
-static uint32_t least_of(uint32_t a, uint32_t b)
-{
-	return a < b ? a : b;
-}
-
 /* The limit may change while the program runs, so it is asked each time. */
 static uint32_t silent_max(void)
 {
-	return least_of(SILENT_MAX, descriptors_max() / SILENT_SHARE + 1);
+	return (uint32_t)least(SILENT_MAX, descriptors_max() / SILENT_SHARE + 1);
 }
 
 void listener_has_link(struct weft_listener *l, struct link *link)
@@ -179,8 +176,8 @@ static enum weft_reason listen_at(struct weft_adapter *a, const struct weft_addr
 	}
 	l->net = net;
 	l->watch.ready = listener_ready;
-	l->requests_max = least_of(o->requests_max ? o->requests_max : REQUESTS_DEFAULT,
-				   descriptors_max() / REQUESTS_SHARE + 1);
+	l->requests_max = (uint32_t)least(o->requests_max ? o->requests_max : REQUESTS_DEFAULT,
+					  descriptors_max() / REQUESTS_SHARE + 1);
 	l->timeout_ns = net_timeout_ns(o->timeout_ns);
 	list_init(&l->requests);
 	list_init(&l->link);

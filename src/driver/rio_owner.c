@@ -4,12 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
-#include <time.h>
 
 #include "base/check.h"
 #include "driver/rio_end.h"
 #include "driver/rio_note.h"
 #include "driver/rio_window.h"
+#include "driver/time_of_day.h"
 #include "rio/owner.h"
 #include "wire/rio_text.h"
 
@@ -20,8 +20,7 @@ enum {
 	IOUNITS = 32,
 	LISTS = 8,
 	COMMANDS_MOST = 1024, /* of an I/O unit, whose statuses may come before they are taken */
-	LINE = 512,
-	NS_PER_S = 1000 * 1000 * 1000
+	LINE = 512
 };
 
 static const uint64_t timeout_ns = UINT64_C(30) * 1000 * 1000 * 1000;
@@ -330,13 +329,8 @@ static enum weft_reason core_open(struct weft_rio_owner *o)
 static enum weft_reason term_open(struct weft_rio_owner *o)
 {
 	struct rio_term *term = &o->loop.self.term;
-	struct timespec now;
 
-	term->number = o->options.term;
-	if (term->number == 0) {
-		clock_gettime(CLOCK_REALTIME, &now);
-		term->number = (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
-	}
+	term->number = o->options.term ? o->options.term : time_of_day_ns();
 	o->term = term->number;
 	return getrandom(&term->incarnation, sizeof(term->incarnation), 0) ==
 			       sizeof(term->incarnation)

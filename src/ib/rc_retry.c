@@ -12,6 +12,7 @@
  *	ACK       ......silence: probe_ns.....    |1|                |4|
  */
 #include "base/check.h"
+#include "base/least.h"
 #include "ib/port.h"
 
 enum {
@@ -46,11 +47,6 @@ void requester_move(struct requester *q, enum rnr to)
 {
 	CHECK(q->rnr == to || rnr_moves[q->rnr] & 1U << to);
 	q->rnr = to;
-}
-
-static uint64_t least(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
 }
 
 static uint64_t most(uint64_t a, uint64_t b)
