@@ -68,10 +68,15 @@ static uint32_t descriptors_max(void)
 	return (uint32_t)limit.rlim_cur;
 }
 
-/* The limit may change while the program runs, so it is asked each time. */
+/* The limit may change while the program runs, so these ask for it each time. */
 static uint32_t silent_max(void)
 {
 	return (uint32_t)least(SILENT_MAX, descriptors_max() / SILENT_SHARE + 1);
+}
+
+static uint32_t unanswered_max(const struct weft_listener *l)
+{
+	return (uint32_t)least(l->requests_max, descriptors_max() / REQUESTS_SHARE + 1);
 }
 
 void listener_has_link(struct weft_listener *l, struct link *link)
@@ -80,7 +85,7 @@ void listener_has_link(struct weft_listener *l, struct link *link)
 
 	if (net->silent_count >= silent_max())
 		(void)silent_drop(net, NULL);
-	else if (l->unanswered >= l->requests_max)
+	else if (l->unanswered >= unanswered_max(l))
 		(void)silent_drop(net, l);
 	link->listener = l;
 	l->unanswered++;
@@ -95,7 +100,7 @@ void listener_has_link(struct weft_listener *l, struct link *link)
 /* Whether a request finds room, as silent ones make room; others wait in the kernel. */
 static bool listener_has_room(const struct weft_listener *l)
 {
-	return l->unanswered - l->silent < l->requests_max;
+	return l->unanswered - l->silent < unanswered_max(l);
 }
 
 static void listener_watch(struct weft_listener *l)
@@ -176,8 +181,7 @@ static enum weft_reason listen_at(struct weft_adapter *a, const struct weft_addr
 	}
 	l->net = net;
 	l->watch.ready = listener_ready;
-	l->requests_max = (uint32_t)least(o->requests_max ? o->requests_max : REQUESTS_DEFAULT,
-					  descriptors_max() / REQUESTS_SHARE + 1);
+	l->requests_max = o->requests_max ? o->requests_max : REQUESTS_DEFAULT;
 	l->timeout_ns = net_timeout_ns(o->timeout_ns);
 	list_init(&l->requests);
 	list_init(&l->link);

@@ -7,6 +7,7 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -191,6 +192,47 @@ TEST(test_rfc5042_6_4_3_flood_of_requests)
 		EXPECT(raw_ends(fds[i]));
 		close(fds[i]);
 	}
+	rig_close(&r);
+}
+
+/* What a process may have open can change: a listener leaves half of what it is now. */
+TEST(test_rfc5042_6_4_3_flood_of_requests_when_the_limit_of_descriptors_falls)
+{
+	enum { FLOOD = 60, LIMIT = 64, HIGH = 200 };
+	struct weft_request *held[FLOOD], *request;
+	struct rlimit before, now;
+	struct rig r;
+	int fds[FLOOD], count = 0;
+
+	rig_open(&r, NULL);
+	REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
+	/* These ends are above the limit, and take no room below it. */
+	for (int i = 0; i < FLOOD; i++) {
+		int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+		fds[i] = fcntl(fd, F_DUPFD_CLOEXEC, HIGH);
+		REQUIRE(fds[i] >= HIGH);
+		close(fd);
+	}
+	now = before;
+	now.rlim_cur = LIMIT;
+	REQUIRE(setrlimit(RLIMIT_NOFILE, &now) == 0);
+	for (int i = 0; i < FLOOD; i++) {
+		struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons(r.at.port) };
+
+		memcpy(&at.sin_addr, r.at.ip, sizeof(at.sin_addr));
+		REQUIRE(connect(fds[i], (const struct sockaddr *)&at, sizeof(at)) == 0);
+		raw_request(fds[i]);
+	}
+	while (count < FLOOD && (request = rig_request(&r, count < LIMIT / 2 + 1 ? RAW_MS : 20)))
+		held[count++] = request;
+	EXPECT_EQ(count, LIMIT / 2 + 1);
+	expect_undisturbed(&r);
+	REQUIRE(setrlimit(RLIMIT_NOFILE, &before) == 0);
+	for (int i = 0; i < count; i++)
+		MUST(weft_request_reject(held[i], NULL));
+	for (int i = 0; i < FLOOD; i++)
+		close(fds[i]);
 	rig_close(&r);
 }
 
