@@ -50,7 +50,7 @@ struct net {
 	uint32_t silent_count;
 	uint16_t silent_of[SILENT_HOSTS]; /* by a hash of the peer's address */
 	struct roce *roce;		  /* NULL: not used */
-	struct list ended;		  /* links to be freed when nobody is at work with them */
+	struct list ended;		  /* links to be freed when no call works on them */
 	uint32_t link_count, links_max;
 	bool is_abandoned;	 /* it is the parent's: this process was forked */
 	uint32_t requests_taken; /* by the program, and not answered yet */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The thread behind an adapter that has connections. It watches the sockets when nobody polls and
- * stands by, looking now and then whether that is still so, while somebody does: whoever polls is
- * not to pay for a thread that wakes up with every byte.
+ * The thread behind an adapter that has connections. It watches the sockets when the program does
+ * not poll and stands by, looking now and then whether that is still so, while the program does: a
+ * program that polls is not to pay for a thread that wakes up with every byte.
  */
 #include <errno.h>
 #include <poll.h>
@@ -150,7 +150,7 @@ static void stand_by(struct net *net)
 		relieve(net, is_over && worked_ns() - worked >= worked_much_ns);
 		return;
 	}
-	net->is_all_due = true; /* whoever polls may do so seldom */
+	net->is_all_due = true; /* a program that polls may do so seldom */
 	if (++net->periods % PERIODS_GOOD == 0)
 		net->ban = 0;
 }

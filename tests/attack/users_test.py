@@ -114,7 +114,7 @@ def take_places(kind, is_listening):
 
 
 def take_places_full():
-    """Whoever connects there finds no room, and cannot see whose they are."""
+    """A process that connects there finds no room, and cannot see whose they are."""
     taken = take_places(socket.SOCK_SEQPACKET, False)[:-1]
     came = []
     for place, s in enumerate(taken, 1):

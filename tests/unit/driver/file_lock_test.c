@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A process that was killed while its disk is stuck: whoever opens the file next waits until the
- * last of its writes has ended. The disk is a file system that is frozen: what writes to it waits
- * and cannot be killed.
+ * A process that was killed while its disk is stuck: the next process that opens the file waits
+ * until the last of its writes has ended. The disk is a file system that is frozen: what writes to
+ * it waits and cannot be killed.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -130,7 +130,7 @@ static bool is_stuck(pid_t pid)
 	return is_found;
 }
 
-/* Beside whoever waits for it. */
+/* Beside the process that waits for it. */
 static pid_t thaw(void)
 {
 	pid_t pid = fork();
