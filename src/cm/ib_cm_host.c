@@ -18,8 +18,8 @@
 static const uint64_t stranger_ns = 250 * 1000 * 1000;
 
 /* Messages to strangers beyond one for each of theirs: so many, and one more for each second. */
-enum { SPARE_MAX = 8 };
-static const uint64_t spare_each_ns = 1000 * 1000 * 1000;
+enum { RESEND_BUDGET_MAX = 8 };
+static const uint64_t resend_each_ns = 1000 * 1000 * 1000;
 
 /* A stranger's credit for messages of its that were not answered. */
 enum { CREDIT_MAX = 16 };
@@ -191,17 +191,17 @@ enum weft_reason half_open_room(struct ib_cm *cm, uint64_t now_ns, const struct 
 
 /* ---- What may be said ----------------------------------------------------------------------- */
 
-void spare_refill(struct ib_cm *cm, uint64_t now_ns)
+void resend_budget_refill(struct ib_cm *cm, uint64_t now_ns)
 {
-	uint64_t more = (now_ns - cm->spare_ns) / spare_each_ns;
+	uint64_t more = (now_ns - cm->resend_budget_ns) / resend_each_ns;
 
-	if (cm->spare_ns == 0 || more >= SPARE_MAX) {
-		cm->spare = SPARE_MAX;
-		cm->spare_ns = now_ns;
+	if (cm->resend_budget_ns == 0 || more >= RESEND_BUDGET_MAX) {
+		cm->resend_budget = RESEND_BUDGET_MAX;
+		cm->resend_budget_ns = now_ns;
 		return;
 	}
-	cm->spare = (uint32_t)least(cm->spare + more, SPARE_MAX);
-	cm->spare_ns += more * spare_each_ns;
+	cm->resend_budget = (uint32_t)least(cm->resend_budget + more, RESEND_BUDGET_MAX);
+	cm->resend_budget_ns += more * resend_each_ns;
 }
 
 void conv_credit(struct conv *c)
@@ -211,7 +211,7 @@ void conv_credit(struct conv *c)
 
 /*
  * A forged address must not get more from us than came in its name. What is sent again because it
- * may be lost comes from the spare messages, of which there are few.
+ * may be lost comes from the budget, which is small.
  */
 bool conv_may_say(struct ib_cm *cm, struct conv *c, uint32_t least_credit)
 {
@@ -221,8 +221,8 @@ bool conv_may_say(struct ib_cm *cm, struct conv *c, uint32_t least_credit)
 		c->credit--;
 		return true;
 	}
-	if (cm->spare == 0)
+	if (cm->resend_budget == 0)
 		return false;
-	cm->spare--;
+	cm->resend_budget--;
 	return true;
 }

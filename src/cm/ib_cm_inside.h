@@ -112,8 +112,8 @@ struct ib_cm {
 	uint32_t *host_heads;
 	uint32_t hosts_used, host_free; /* ever; the first free one, 0: none */
 	struct list strangers;
-	uint32_t spare; /* messages that may go to strangers besides one for each of theirs */
-	uint64_t spare_ns;
+	uint32_t resend_budget; /* messages to strangers besides one for each of theirs */
+	uint64_t resend_budget_ns;
 	struct timer_queue timers;
 	struct stray strays[STRAYS_MAX];
 	uint32_t stray_first, stray_count;
@@ -178,7 +178,7 @@ void conv_count_half_open(struct ib_cm *cm, struct conv *c, int by);
 enum weft_reason half_open_room(struct ib_cm *cm, uint64_t now_ns, const struct ibcm_ip *back,
 				bool is_stranger);
 
-void spare_refill(struct ib_cm *cm, uint64_t now_ns);
+void resend_budget_refill(struct ib_cm *cm, uint64_t now_ns);
 /* A message of it came. */
 void conv_credit(struct conv *c);
 /* A message to it goes out: one that a stranger must have so much credit for. */

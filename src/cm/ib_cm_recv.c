@@ -429,7 +429,7 @@ enum weft_reason ib_cm_recv(struct ib_cm *cm, uint64_t now_ns, const struct ibcm
 	enum weft_reason reason = ibcm_decode(&m, bytes, length);
 
 	cm->counts.mads_in++;
-	spare_refill(cm, now_ns);
+	resend_budget_refill(cm, now_ns);
 	if (reason == WEFT_OK)
 		reason = recv_message(cm, now_ns, ip, &m);
 	if (reason != WEFT_OK) {

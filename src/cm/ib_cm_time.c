@@ -120,7 +120,7 @@ void ib_cm_expire(struct ib_cm *cm, uint64_t now_ns)
 {
 	struct timer *t;
 
-	spare_refill(cm, now_ns);
+	resend_budget_refill(cm, now_ns);
 	while ((t = timer_queue_expire(&cm->timers, now_ns)) != NULL)
 		conv_expire(cm, now_ns, CONTAINER_OF(t, struct conv, timer));
 }

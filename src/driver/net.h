@@ -74,12 +74,13 @@ struct net {
 	pthread_t thread;
 	pthread_cond_t rouse; /* the thread is to go from standing by to watching */
 	bool has_thread, is_stopping, is_standing_by;
-	int favour;		/* above 0: what comes is found by polls; below: by the thread */
-	uint64_t asked;		/* packets or segments that were requests of peers */
-	uint32_t ban, ban_left; /* arrivals until the thread may stand by: in all, and left */
-	uint32_t bans;		/* ever: a peer had to wait until the thread no longer stood by */
-	uint32_t periods;	/* of standing by, one after the other */
-	bool is_woken;		/* the thread has been told, and has not come yet */
+	int favour;	/* above 0: what comes is found by polls; below: by the thread */
+	uint64_t asked; /* packets or segments that were requests of peers */
+	/* Arrivals until the thread may stand by: in all, and left. */
+	uint32_t standby_backoff, standby_backoff_left;
+	uint32_t standby_backoffs; /* ever: a peer waited until the thread no longer stood by */
+	uint32_t periods;	   /* of standing by, one after the other */
+	bool is_woken;		   /* the thread has been told, and has not come yet */
 	/* Requests posted one by one since the program last polled, of which some wait. */
 	uint64_t burst_polls;
 	uint32_t burst;

@@ -38,7 +38,7 @@ enum { POLLS_MANY = 8 };
  * Arrivals for which the thread watches after standing by kept a peer waiting: twice as many each
  * time, until it has stood by for so many periods in a row.
  */
-enum { BAN_FIRST = 256, BAN_MAX = 65536, PERIODS_GOOD = 64 };
+enum { BACKOFF_FIRST = 256, BACKOFF_MAX = 65536, PERIODS_GOOD = 64 };
 
 /* Requests that wait for each other, and how large they may be together. */
 enum { BURST_LONG = 16, BURST_MAX = 128, BURST_BYTES = 256 * 1024 };
@@ -49,8 +49,8 @@ enum { BURST_LONG = 16, BURST_MAX = 128, BURST_BYTES = 256 * 1024 };
  */
 void progress_found(struct net *net, bool is_poll)
 {
-	if (net->ban_left > 0)
-		net->ban_left--;
+	if (net->standby_backoff_left > 0)
+		net->standby_backoff_left--;
 	if (is_poll && net->favour < FAVOUR_MAX)
 		net->favour++;
 	else if (!is_poll && net->favour > -FAVOUR_MAX)
@@ -60,7 +60,8 @@ void progress_found(struct net *net, bool is_poll)
 /* Whether polls, of which there were some, do what the thread is for. */
 static bool may_stand_by(const struct net *net)
 {
-	return net->favour >= 0 && net->ban_left == 0 && !adapter_has_sleepers(net->adapter);
+	return net->favour >= 0 && net->standby_backoff_left == 0 &&
+	       !adapter_has_sleepers(net->adapter);
 }
 
 static uint64_t due(const struct net *net)
@@ -107,11 +108,13 @@ static uint64_t worked_ns(void)
 }
 
 /* A peer asked for something, and the program was at work but did not poll. */
-static void ban(struct net *net)
+static void standby_back_off(struct net *net)
 {
-	net->bans++;
-	net->ban = net->ban == 0 ? BAN_FIRST : net->ban < BAN_MAX ? 2 * net->ban : BAN_MAX;
-	net->ban_left = net->ban;
+	net->standby_backoffs++;
+	net->standby_backoff = net->standby_backoff == 0	    ? BACKOFF_FIRST
+			       : net->standby_backoff < BACKOFF_MAX ? 2 * net->standby_backoff
+								    : BACKOFF_MAX;
+	net->standby_backoff_left = net->standby_backoff;
 }
 
 /*
@@ -134,7 +137,7 @@ static void relieve(struct net *net, bool has_worked)
 		return;
 	adapter_watch(net->adapter);
 	if (net->asked != asked)
-		ban(net);
+		standby_back_off(net);
 }
 
 static void stand_by(struct net *net)
@@ -152,7 +155,7 @@ static void stand_by(struct net *net)
 	}
 	net->is_all_due = true; /* a program that polls may do so seldom */
 	if (++net->periods % PERIODS_GOOD == 0)
-		net->ban = 0;
+		net->standby_backoff = 0;
 }
 
 /* How long nobody need look at the sockets. */

@@ -12,7 +12,7 @@
 #include "verbs_fixture.h"
 
 /* A thread may have to learn a few times; before it did so in most rounds. */
-enum { ROUNDS = 400, BANS_MAX = 2 * ROUNDS / 20 };
+enum { ROUNDS = 400, BACKOFFS_MAX = 2 * ROUNDS / 20 };
 
 struct side {
 	struct weft_adapter *adapter;
@@ -35,12 +35,12 @@ static void side_close(struct side *s)
 }
 
 /* How often a Write lay unread until the thread of this side no longer stood by. */
-static uint32_t bans(const struct side *s)
+static uint32_t backoffs(const struct side *s)
 {
 	uint32_t count;
 
 	adapter_enter(s->adapter);
-	count = s->adapter->net->bans;
+	count = s->adapter->net->standby_backoffs;
 	adapter_leave(s->adapter);
 	return count;
 }
@@ -117,7 +117,7 @@ TEST(test_roce_a_program_that_polls_only_for_its_own_hears_of_its_peer)
 		sides[i].before = t.payload_in;
 	}
 	threads_run(run, arguments, 2);
-	EXPECT(bans(&sides[0]) + bans(&sides[1]) <= BANS_MAX);
+	EXPECT(backoffs(&sides[0]) + backoffs(&sides[1]) <= BACKOFFS_MAX);
 	side_close(&sides[0]);
 	side_close(&sides[1]);
 }
