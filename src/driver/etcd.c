@@ -375,7 +375,7 @@ static bool term_of(const json_t *entry, uint64_t *term)
 	return *end == '\0' && *term <= term_most;
 }
 
-/* What lies in etcd: the highest term, 0 if none was given yet, and which change of the key it is. */
+/* What etcd has: the highest term, 0 if none was given yet, and which change of the key that is. */
 struct kept {
 	uint64_t term;
 	int64_t revision;
