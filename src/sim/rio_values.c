@@ -395,17 +395,22 @@ void rw_values_done(struct rio_world *w, uint32_t transaction)
 		write_done(w, transaction);
 }
 
-/* V6: the requester knows now that what it had not flushed may be gone. */
+/*
+ * V6: the requester knows now that what it had not flushed may be gone. Of what the unit took in
+ * this life it is told when that has ended, too.
+ */
 static void loss_told(struct rio_world *w, uint32_t flush)
 {
 	const struct rw_ask *a = ask_of(w, flush);
+	uint32_t life = life_of_unit(w, w->transactions[flush].device);
 
 	for (uint32_t i = 0; i < w->transaction_count; i++) {
 		struct rw_transaction *t = &w->transactions[i];
 		const struct rw_ask *before = ask_of(w, i);
 
 		if (t->device == w->transactions[flush].device && before->node == a->node &&
-		    before->told_seq != 0 && before->told_seq < a->told_seq)
+		    before->told_seq != 0 && before->told_seq < a->told_seq &&
+		    before->unit_life < life)
 			t->is_excused = true;
 	}
 }

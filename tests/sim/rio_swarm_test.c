@@ -24,6 +24,7 @@ static const uint64_t failed_once[] = {
 	2,   /* a requester went back to the former of two owners */
 	3,   /* and so did an I/O unit */
 	16,  /* a flush was refused for a request that the owner had refused */
+	307, /* a requester was told of two losses: the model took them for one */
 	132, /* a crash between the first marks of a mirror: it was refused for ever */
 };
 
