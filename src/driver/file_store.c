@@ -18,7 +18,7 @@
 
 #include "driver/file_inside.h"
 
-enum { DIRECT_ALIGN_SAFE = 4096, CLAIM_WAIT_NS = 500000000, CLAIM_PAUSE_NS = 10000000 };
+enum { DIRECT_ALIGN_SAFE = 4096, CLAIM_PAUSE_NS = 10000000 };
 
 static struct file_store *file_of(struct store *s)
 {
@@ -163,7 +163,7 @@ static int open_claimed(const struct file_store_config *c, struct stat *st)
 static int open_there(const struct file_store_config *c, struct stat *st)
 {
 	const struct timespec pause = { .tv_nsec = CLAIM_PAUSE_NS };
-	uint64_t tries = (c->wait_ns ? c->wait_ns : CLAIM_WAIT_NS) / CLAIM_PAUSE_NS;
+	uint64_t tries = c->wait_ns / CLAIM_PAUSE_NS;
 	int fd = open_claimed(c, st);
 
 	for (uint64_t i = 0; i < tries && (fd == -EWOULDBLOCK || fd == -EBUSY); i++) {

@@ -23,7 +23,7 @@ struct file_store_config {
 	bool is_direct; /* past the page cache, if file system and block size allow that */
 	enum store_engine engine;
 	/*
-	 * How long to wait for another user, 0: half a second. Requests of a process that was
+	 * How long to wait for another user. Requests of a process that was
 	 * killed may go on after its end, as long as the disk takes, and hold the claim.
 	 */
 	uint64_t wait_ns;

@@ -12,7 +12,13 @@
 
 #include "base/quantity.h"
 
-enum { CHANCE_ONE = 1000000000, CHANCE_DIGITS = 9, TEXT_MAX = 65536, CACHE_ROOM_BYTES = 16 << 20 };
+enum {
+	CHANCE_ONE = 1000000000,
+	CHANCE_DIGITS = 9,
+	TEXT_MAX = 65536,
+	CACHE_ROOM_BYTES = 16 << 20,
+	FILE_WAIT_NS = 500000000
+};
 
 struct reader {
 	struct store_plan *plan;
@@ -319,6 +325,7 @@ static bool begin_device(struct reader *r, uint32_t parent)
 		.kind = kind,
 		.at = (uint32_t)(from - r->text),
 		.parent = parent,
+		.wait_ns = FILE_WAIT_NS,
 		.fault.seed = 1,
 		.cache = { .seed = 1, .room_bytes = CACHE_ROOM_BYTES },
 	};

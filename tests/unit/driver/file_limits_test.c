@@ -286,7 +286,9 @@ TEST(test_file_store_acknowledged_writes_survive_a_kill)
 
 	bed_init();
 	for (uint64_t round = 1; round <= KILL_ROUNDS; round++) {
-		struct file_store_config c = { .path = path, .size_bytes = KILL_BLOCKS * 512 };
+		struct file_store_config c = { .path = path,
+					       .size_bytes = KILL_BLOCKS * 512,
+					       .wait_ns = 20 * UINT64_C(1000000000) };
 		uint32_t acks = 1 + prng_below(&prng, 40);
 		int ends[2], status;
 		struct ack ack;

@@ -34,6 +34,9 @@ TEST(test_plan_reads_memory_and_files)
 	EXPECT_EQ(n->block_bytes, 4096);
 	EXPECT(n->is_direct && !n->is_readonly);
 	EXPECT_EQ(n->engine, STORE_ENGINE_THREADS);
+	EXPECT_EQ(n->wait_ns, INT64_C(500000000)); /* not said */
+	EXPECT(is_read("file:/a,wait=0s"));
+	EXPECT_EQ(n->wait_ns, 0);
 	EXPECT(is_read("file:/a,wait=10s"));
 	EXPECT_EQ(n->wait_ns, INT64_C(10000000000));
 	EXPECT(!is_read("file:/a,wait=soon"));
