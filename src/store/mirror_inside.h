@@ -3,8 +3,8 @@
  * What the parts of a mirror share.
  *
  * Members are current (they have all the data, reads go to them), behind (they get all writes and
- * are being copied to) or out. Sets of members are bits. The marks (mirror_mark.h) name the current
- * ones, and before a write goes out, its regions are dirty in the marks of all current members.
+ * are being copied to) or out. Sets of members are bits. The marks (wire/mirror_mark.h) name the
+ * current ones, and before a write goes out, its regions are dirty in the marks of all of them.
  *
  * A write is acknowledged when every member has it that some mark may call current: the write waits
  * until a mark without the others is stable.
@@ -16,7 +16,7 @@
 #pragma once
 
 #include "store/joint.h"
-#include "store/mirror_mark.h"
+#include "store/mirror_area.h"
 
 enum { SYNC_CHUNK_BYTES = 64 * 1024 };
 

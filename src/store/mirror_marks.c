@@ -158,7 +158,7 @@ static void marks_written(struct mirror_store *mi, uint64_t now_ns)
 	uint32_t failed = marks->failed & (mi->current | mi->behind);
 	uint32_t on_current = marks->on & mi->current;
 
-	/* All that are current have failed it: none leaves. Members behind are not asked for that. */
+	/* All that are current have failed it: none leaves. Those behind do not decide that. */
 	if (on_current && !(on_current & ~failed)) {
 		marks_fail(mi, &mi->states[set_first(on_current)].mark.request, now_ns);
 		return;

@@ -4,8 +4,8 @@
  *
  * A chunk is read from the first current member and from all that are to be like it, and written
  * where it differs: what is equal costs no writes, and holes of files stay holes. Writes to the
- * chunk wait meanwhile. Chunks that a read waits for go before those of the regions, in turn, and on
- * members that count what is written is stable: a read may have seen it.
+ * chunk wait meanwhile. Chunks that a read waits for and those of the regions take turns. What is
+ * written to members that marks may call current is stable: a read may have seen it.
  */
 #include <string.h>
 

@@ -192,7 +192,7 @@ struct mirror_store_config {
 };
 
 /*
- * The same for members that stay: marks in their last 8 KiB (mirror_mark.h) say which of them have
+ * The same for members that stay: marks in their last 8 KiB (mirror_area.h) say which of them have
  * all the data and where writes were under way. The device is as much smaller. Requests wait until
  * the marks are read, by store_next_done, and all fail if the mirror is then refused. Members that
  * were left out or are new are copied to, and an event with WEFT_OK says when that is done.

@@ -7,7 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "store/mirror_mark.h"
+#include "store/mirror_area.h"
 #include "test.h"
 #include "unit/driver/store_run.h"
 

@@ -10,7 +10,7 @@
 
 #include "base/prng.h"
 #include "sim/sim_disk.h"
-#include "store/mirror_mark.h"
+#include "store/mirror_area.h"
 #include "store/store.h"
 #include "test.h"
 

@@ -2,7 +2,7 @@
 /* Marks of mirrors: their bytes, when they are written, and what waits for them. */
 #include <string.h>
 
-#include "store/mirror_mark.h"
+#include "store/mirror_area.h"
 #include "store/store.h"
 #include "test.h"
 #include "unit/store/probe.h"

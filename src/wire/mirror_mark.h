@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What a mirror writes on each of its members, in the last 8 KiB: which mirror it is of, which
- * members have all the data, and which regions have writes under way. There are two copies, written
- * in turn, so that one survives a write that was cut short.
+ * members have all the data, and which regions have writes under way.
  *
  *	0	magic		8	CRC32C of all that follows	12	version
  *	16	identity	32	generation	40	serial	48	size_bytes
- *	56	region_bytes	64	members		68	number	72	current_at of 16 members
+ *	56	region_bytes	64	members		68	number
+ *	72	current_at, of 16 members
  *	512	one bit for each region, the lowest bit of a byte first
  */
 #pragma once
@@ -17,7 +17,6 @@
 
 enum {
 	MARK_BYTES = 4096,
-	MARK_AREA_BYTES = 2 * MARK_BYTES,
 	MARK_REGIONS_MAX = 4096,
 	MARK_REGION_BYTES_MIN = 4096,
 	MARK_IDENTITY_BYTES = 16,
@@ -32,17 +31,12 @@ struct mirror_mark {
 	uint64_t size_bytes, region_bytes;
 	uint32_t members; /* bit n: member n has all the data of this generation */
 	uint32_t number;  /* of the member that it is on */
-	/* For each member the last generation in which it had all the data, as far as this one knows:
-	 * 0 if it never had them; all 0 in marks from before there was this field. */
+	/*
+	 * For each member the last generation in which it had all the data, as far as this mark
+	 * knows: 0 if it never had them. All are 0 in marks from before there was this field.
+	 */
 	uint64_t current_at[MARK_MEMBERS_MAX];
 	uint64_t dirty[MARK_WORDS];
-};
-
-/* What is found in the area of a member. */
-enum mark_area {
-	MARK_AREA_BLANK, /* zeroes: the member is new */
-	MARK_AREA_OTHER, /* something that is no mark */
-	MARK_AREA_MARK
 };
 
 /* The size of regions for so much data: a power of two. */
@@ -50,7 +44,3 @@ uint64_t mark_region_bytes(uint64_t size_bytes);
 
 void mark_encode(const struct mirror_mark *m, uint8_t bytes[MARK_BYTES]);
 bool mark_decode(struct mirror_mark *m, const uint8_t bytes[MARK_BYTES]);
-
-/* Of the two copies the later one that is whole, and which of them that is. */
-enum mark_area mark_area_read(struct mirror_mark *m, const uint8_t bytes[MARK_AREA_BYTES],
-			      uint32_t *copy);
