@@ -78,7 +78,11 @@ static void wait_for(struct device *d, struct store *s)
 		store_expire(s, now_ns);
 }
 
-/* What it does by itself comes to its end. */
+/*
+ * What it does by itself comes to its end. Bound: it begins nothing new but one flush and the marks
+ * after it, so each member ends a few requests more. There is no deadline: as long as a member has
+ * one, its memory cannot be given back.
+ */
 static void settle(struct device *d, struct store *s)
 {
 	while (!store_settle(s, clock_ns()))
@@ -174,6 +178,22 @@ static bool is_lasting(const struct device *d, uint32_t i)
 	return false;
 }
 
+/*
+ * Bound: each member ends one read and a mark for each member that fails meanwhile. There is no
+ * deadline: a member that is stuck holds it up as it holds up closing, see settle().
+ */
+static enum weft_reason mirror_wait(struct device *d, struct store *mirror, uint32_t *member)
+{
+	enum weft_reason reason;
+
+	(void)store_next_done(mirror, clock_ns());
+	while ((reason = mirror_store_opened(mirror, member)) == WEFT_R_BUSY) {
+		wait_for(d, mirror);
+		(void)store_next_done(mirror, clock_ns());
+	}
+	return reason;
+}
+
 /* It is refused, or not, when its marks are read. */
 static enum weft_reason mirror_make(struct device *d, uint32_t i, const struct joint_config *joint,
 				    char why[RIO_STORE_WHY])
@@ -192,13 +212,7 @@ static enum weft_reason mirror_make(struct device *d, uint32_t i, const struct j
 	reason = mirror_store_open(&c, &d->stores[i]);
 	if (reason != WEFT_OK)
 		return reason;
-	for (;;) {
-		(void)store_next_done(d->stores[i], clock_ns());
-		reason = mirror_store_opened(d->stores[i], &member);
-		if (reason != WEFT_R_BUSY)
-			break;
-		wait_for(d, d->stores[i]);
-	}
+	reason = mirror_wait(d, d->stores[i], &member);
 	if (reason != WEFT_OK)
 		snprintf(why, RIO_STORE_WHY, "at character %u, member %u of the mirror: %s",
 			 n->at + 1, member + 1, weft_reason_text(reason));
