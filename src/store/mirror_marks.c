@@ -267,7 +267,7 @@ static void find_current(struct mirror_store *mi, const struct look *look)
 			continue;
 		if (area_offset(mi, m) < best->size_bytes)
 			refuse(mi, WEFT_R_STORE_MIRROR_FOREIGN, m);
-		/* The size was fixed by members of smaller blocks: the last one cannot be copied. */
+		/* Smaller blocks fixed the size: the last of these would be cut. */
 		if (best->size_bytes % mi->joint.members[m]->shape.block_bytes != 0)
 			refuse(mi, WEFT_R_STORE_SIZE, m);
 		if (!(look->marked & set_of(m)))
