@@ -25,8 +25,9 @@ enum {
 /* A cached block. */
 struct slot {
 	uint64_t block, version;
-	uint64_t pass; /* the latest that drained it */
-	uint32_t next; /* in its bucket, or among the free */
+	uint64_t since; /* the first version that is not below, or an older one */
+	uint64_t pass;	/* the latest that drained it */
+	uint32_t next;	/* in its bucket, or among the free */
 	bool is_used;
 	bool is_kept; /* chance will have it drained without a flush */
 };
@@ -124,7 +125,9 @@ static uint32_t slot_take(struct volatile_store *v, uint64_t block)
 		CHECK(i != NO_SLOT);
 		v->first_free = v->slots[i].next;
 		v->free_count--;
-		v->slots[i] = (struct slot){ .block = block, .next = *bucket, .is_used = true };
+		v->slots[i] = (struct slot){
+			.block = block, .since = v->version + 1, .next = *bucket, .is_used = true
+		};
 		*bucket = i;
 	}
 	v->slots[i].version = ++v->version;
@@ -258,11 +261,12 @@ static void reads_warn(struct volatile_store *v, uint64_t block)
 
 /* ---- Draining ------------------------------------------------------------------------------- */
 
+/* One that was written anew since the pass began is drained as it is now: that covers both. */
 static bool is_wanted(const struct volatile_store *v, uint32_t slot)
 {
 	const struct slot *s = &v->slots[slot];
 
-	return s->is_used && s->version <= v->version_max && s->pass != v->pass_number &&
+	return s->is_used && s->since <= v->version_max && s->pass != v->pass_number &&
 	       (s->is_kept || !v->is_kept_only);
 }
 

@@ -367,6 +367,44 @@ TEST(test_volatile_read_beside_a_drain_sees_the_cached_block)
 	store_destroy(s);
 }
 
+/* What the flush has to cover is in the cache no more, but what replaced it is, and covers it. */
+TEST(test_volatile_flush_covers_a_block_that_is_written_anew_before_its_turn)
+{
+	enum { RUNS = 16 }; /* that go below at a time */
+	struct store_request f = { .op = STORE_FLUSH };
+	struct store *s;
+	struct probe p;
+
+	probe_init(&p, SIZE);
+	s = cache(&p.store, 0, SIZE);
+	for (uint64_t i = 0; i <= RUNS; i++) {
+		struct store_request z = { .op = STORE_WRITE_ZEROES,
+					   .offset = i * 1024,
+					   .length = 512 };
+
+		EXPECT_EQ(one(s, &z), WEFT_OK);
+	}
+	EXPECT_EQ(store_submit(s, &f, 0), WEFT_OK);
+	REQUIRE(p.asked_count == RUNS);
+	EXPECT_EQ(one(s, &(struct store_request){ .op = STORE_WRITE_ZEROES,
+						  .offset = RUNS * 1024,
+						  .length = 512 }),
+		  WEFT_OK);
+	for (uint32_t i = 0; i < RUNS; i++)
+		probe_end(&p, i, WEFT_OK);
+	EXPECT(!store_next_done(s, 0));
+	REQUIRE(p.asked_count == RUNS + 1);
+	EXPECT_EQ(p.asked[RUNS]->op, STORE_WRITE);
+	EXPECT_EQ(p.asked[RUNS]->offset, RUNS * 1024);
+	probe_end(&p, RUNS, WEFT_OK);
+	EXPECT(!store_next_done(s, 0));
+	REQUIRE(p.asked_count == RUNS + 2);
+	EXPECT_EQ(p.asked[RUNS + 1]->op, STORE_FLUSH);
+	probe_end(&p, RUNS + 1, WEFT_OK);
+	EXPECT(store_next_done(s, 0) == &f);
+	store_destroy(s);
+}
+
 TEST(test_volatile_block_that_cannot_go_below_stays_and_fails_the_flush)
 {
 	struct store_request w = request(STORE_WRITE, 0), f = { .op = STORE_FLUSH };
