@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What the environment or the program asks to be seen: whose file is whose. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
@@ -366,6 +367,42 @@ static bool has_counters(pid_t pid)
 	return is_there;
 }
 
+static bool is_asleep(const char *task)
+{
+	char path[300], state = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%s/stat", task);
+	f = fopen(path, "r");
+	if (!f)
+		return true; /* it has ended */
+	if (fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
+		state = 0;
+	fclose(f);
+	return state == 'S';
+}
+
+/*
+ * All other threads have begun and wait. A thread that begins takes locks of the address
+ * sanitizer's allocator, which a child of that moment would find taken for ever.
+ */
+static void await_threads(void)
+{
+	bool are_asleep = false;
+
+	while (!are_asleep) {
+		DIR *tasks = opendir("/proc/self/task");
+		const struct dirent *e;
+
+		REQUIRE(tasks);
+		are_asleep = true;
+		while ((e = readdir(tasks)))
+			are_asleep &= e->d_name[0] == '.' || atol(e->d_name) == (long)getpid() ||
+				      is_asleep(e->d_name);
+		closedir(tasks);
+	}
+}
+
 /* What the child of a fork does, with files and counters of its own. */
 static int child_run(void)
 {
@@ -411,6 +448,7 @@ TEST(test_seen_of_a_forked_child_is_its_own)
 	REQUIRE(setenv("WEFT_TRACE", given, 1) == 0);
 	a = opened();
 	knock(a, a);
+	await_threads();
 	pid = fork();
 	REQUIRE(pid >= 0);
 	if (pid == 0)
