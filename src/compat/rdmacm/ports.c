@@ -1,20 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Ports that ids keep. On RoCE they are the connection manager's own, apart from those of TCP and
- * UDP, as on adapters: a name among the unix sockets of the network namespace keeps one from other
- * processes, a list from other ids of this one. iWARP's ports are TCP's, and a socket keeps them.
+ * UDP, as on adapters: a name (port_names.c) keeps one from other processes, a list from other ids
+ * of this one. iWARP's ports are TCP's, and a socket keeps them.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/capability.h>
 #include <netinet/in.h>
-#include <stddef.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "compat/rdmacm/rdmacm.h"
@@ -22,13 +20,17 @@
 /* Ports that are chosen: those that Linux chooses from unless it is told otherwise. */
 enum { CHOSEN_FIRST = 32768, CHOSEN_COUNT = 28232, PRIVILEGED = 1024, TRIES = 64 };
 
-/* A port of this process. cm_lock() guards all. */
+/*
+ * A port of this process. One that a child has from its parent is of ids that it cannot use; what
+ * it binds there itself, if it may, is another. cm_lock() guards all.
+ */
 struct port {
 	struct list link;
 	struct list holders; /* ids */
 	enum rdma_port_space space;
 	in_port_t number; /* as on the wire */
-	int name;	  /* a socket; -1 in a child: it is the parent's */
+	int name;	  /* a socket; -1: other users have all its names */
+	bool is_inherited;
 };
 
 static struct list ports = { &ports, &ports };
@@ -69,46 +71,17 @@ void port_release_tcp(struct id *id)
 
 /* ---- RoCE ----------------------------------------------------------------------------------- */
 
-/* A socket that has the name of the port, which only one can have. */
-static int name_open(enum rdma_port_space space, in_port_t number)
-{
-	struct sockaddr_un un = { .sun_family = AF_UNIX };
-	/* Abstract: a zero, then the name. */
-	int length = snprintf(un.sun_path + 1, sizeof(un.sun_path) - 1, "weft.cm.port.%03x.%04x",
-			      (unsigned int)space, (unsigned int)ntohs(number));
-	socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
-	int s = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), r;
-
-	if (s < 0)
-		return cm_errno();
-	if (bind(s, (struct sockaddr *)(void *)&un, size) == 0)
-		return s;
-	r = cm_errno();
-	close(s);
-	return r;
-}
-
-static struct port *port_find(enum rdma_port_space space, in_port_t number)
-{
-	for (struct list *at = ports.next; at != &ports; at = at->next) {
-		struct port *p = CONTAINER_OF(at, struct port, link);
-
-		if (p->space == space && p->number == number)
-			return p;
-	}
-	return NULL;
-}
-
-static int port_create(enum rdma_port_space space, in_port_t number, struct port **port)
+static int port_create(enum rdma_port_space space, in_port_t number, int inherited,
+		       struct port **port)
 {
 	struct port *p = calloc(1, sizeof(*p));
+	int r;
 
 	if (!p)
 		return -ENOMEM;
-	*p = (struct port){ .space = space, .number = number, .name = name_open(space, number) };
-	if (p->name < 0) {
-		int r = p->name;
-
+	*p = (struct port){ .space = space, .number = number };
+	r = port_name_take(space, number, inherited, &p->name);
+	if (r != 0) {
 		free(p);
 		return r;
 	}
@@ -116,6 +89,17 @@ static int port_create(enum rdma_port_space space, in_port_t number, struct port
 	list_add_tail(&ports, &p->link);
 	*port = p;
 	return 0;
+}
+
+/* It has no holders. */
+static void port_destroy(struct port *p)
+{
+	list_remove(&p->link);
+	if (!p->is_inherited)
+		port_name_release(p->name);
+	else if (p->name >= 0)
+		close(p->name);
+	free(p);
 }
 
 static bool is_family_only(const struct id *id, const struct sockaddr *a)
@@ -145,33 +129,53 @@ static void name_release(struct id *id)
 		return;
 	list_remove(&id->port_link);
 	id->port = NULL;
-	if (!list_is_empty(&p->holders))
-		return;
-	list_remove(&p->link);
-	if (p->name >= 0)
-		close(p->name);
-	free(p);
+	if (list_is_empty(&p->holders))
+		port_destroy(p);
+}
+
+static bool is_shared(const struct port *p, const struct id *id, const struct sockaddr *a)
+{
+	for (struct list *at = p->holders.next; at != &p->holders; at = at->next) {
+		if (!may_share(id, a, CONTAINER_OF(at, struct id, port_link)))
+			return false;
+	}
+	return true;
+}
+
+/* The parent has released what this child had with it. */
+static void port_forget(struct port *p)
+{
+	while (!list_is_empty(&p->holders))
+		CONTAINER_OF(list_pop(&p->holders), struct id, port_link)->port = NULL;
+	port_destroy(p);
 }
 
 /* cm_lock() is held. */
 static int name_hold(struct id *id, const struct sockaddr *a, in_port_t number, bool is_chosen)
 {
-	struct port *p = port_find(id->rdma.ps, number);
+	struct port *own = NULL, *inherited = NULL;
+	int r = 0;
 
-	if (!p) {
-		int r = port_create(id->rdma.ps, number, &p);
+	for (struct list *at = ports.next; at != &ports;) {
+		struct port *p = CONTAINER_OF(at, struct port, link);
 
-		if (r != 0)
-			return r;
-	} else if (is_chosen) {
-		return -EADDRINUSE;
-	}
-	for (struct list *at = p->holders.next; at != &p->holders; at = at->next) {
-		if (!may_share(id, a, CONTAINER_OF(at, struct id, port_link)))
+		at = at->next;
+		if (p->space != id->rdma.ps || p->number != number)
+			continue;
+		if (p->is_inherited && port_name_is_released(p->name)) {
+			port_forget(p);
+			continue;
+		}
+		if (is_chosen || !is_shared(p, id, a))
 			return -EADDRINUSE;
+		*(p->is_inherited ? &inherited : &own) = p;
 	}
-	list_add_tail(&p->holders, &id->port_link);
-	id->port = p;
+	if (!own)
+		r = port_create(id->rdma.ps, number, inherited ? inherited->name : -1, &own);
+	if (r != 0)
+		return r;
+	list_add_tail(&own->holders, &id->port_link);
+	id->port = own;
 	memcpy(&id->port_address, a, address_size(a));
 	return 0;
 }
@@ -197,12 +201,8 @@ static int name_choose(struct id *id, struct sockaddr *a)
 
 void ports_forked(void)
 {
-	for (struct list *at = ports.next; at != &ports; at = at->next) {
-		struct port *p = CONTAINER_OF(at, struct port, link);
-
-		close(p->name);
-		p->name = -1;
-	}
+	for (struct list *at = ports.next; at != &ports; at = at->next)
+		CONTAINER_OF(at, struct port, link)->is_inherited = true;
 }
 
 /* ---- Both ----------------------------------------------------------------------------------- */
@@ -227,13 +227,28 @@ static int look_local(const struct sockaddr *a)
 	return r;
 }
 
-/* As Linux asks it of who binds an id. TCP's sockets are asked by themselves. */
+/* The first port that every process may bind, in this network namespace. */
+static unsigned int unprivileged_first(void)
+{
+	int f = open("/proc/sys/net/ipv4/ip_unprivileged_port_start", O_RDONLY | O_CLOEXEC);
+	char text[16] = "";
+	unsigned int first = PRIVILEGED;
+
+	if (f < 0)
+		return first;
+	if (read(f, text, sizeof(text) - 1) > 0)
+		first = (unsigned int)strtoul(text, NULL, 10);
+	close(f);
+	return first;
+}
+
+/* As TCP asks it of a process that binds a socket. */
 static bool may_bind(in_port_t number)
 {
 	struct __user_cap_header_struct header = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { 0 };
 
-	if (number == 0 || ntohs(number) >= PRIVILEGED)
+	if (number == 0 || ntohs(number) >= unprivileged_first())
 		return true;
 	return syscall(SYS_capget, &header, data) == 0 &&
 	       (data[0].effective & 1U << CAP_NET_BIND_SERVICE);

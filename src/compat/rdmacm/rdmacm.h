@@ -333,8 +333,21 @@ int port_hold(struct id *id, struct sockaddr_storage *address, struct kinds kind
 void port_release(struct id *id);
 void port_release_tcp(struct id *id);
 
-/* In a child: ports stay the parent's. cm_lock() is held. */
+/* In a child: it has ports with its parent, which alone can release them. cm_lock() is held. */
 void ports_forked(void);
+
+/* ---- port_names.c --------------------------------------------------------------------------- */
+
+/*
+ * Keeps a port of RoCE from other processes of this user: a socket, or -1 if other users have all
+ * names of the port. -EADDRINUSE: a process of this user or of root has it, by another socket than
+ * the inherited one (-1: there is none).
+ */
+int port_name_take(enum rdma_port_space space, in_port_t number, int inherited, int *name);
+
+/* For all processes that have the socket, as fork() shares it; close() is for this one. */
+void port_name_release(int name);
+bool port_name_is_released(int name);
 
 /* ---- queues.c -------------------------------------------------------------------------------- */
 

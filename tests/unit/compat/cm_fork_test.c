@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -31,7 +32,7 @@ static void expect_good(pid_t pid)
 {
 	int status = 0;
 
-	REQUIRE(waitpid(pid, &status, 0) == pid);
+	REQUIRE(waitpid(pid, &status, 0) > 0);
 	EXPECT(WIFEXITED(status));
 	EXPECT_EQ(WEXITSTATUS(status), OK_STATUS);
 }
@@ -229,62 +230,195 @@ TEST(test_fork_a_peer_learns_of_a_parents_death_though_its_child_lives)
 	rdma_destroy_event_channel(channel);
 }
 
-/* Tells a port that it holds, and has a child by the system call that outlives it. */
-static void hold_and_clone(int tell, const int *alive)
+/* ---- Ports ---------------------------------------------------------------------------------- */
+
+static struct rdma_cm_id *reusing(bool may_reuse)
 {
 	struct rdma_cm_id *id;
-	struct sockaddr_in at = cm_loopback(0);
+	int on = may_reuse;
+
+	REQUIRE(rdma_create_id(cm_channel(), &id, NULL, RDMA_PS_TCP) == 0);
+	REQUIRE(rdma_set_option(id, RDMA_OPTION_ID, RDMA_OPTION_ID_REUSEADDR, &on, sizeof(on)) ==
+		0);
+	return id;
+}
+
+/* 0 or an errno. */
+static int bind_at(struct rdma_cm_id *id, uint16_t port)
+{
+	struct sockaddr_in at = cm_loopback(port);
+
+	return rdma_bind_addr(id, (struct sockaddr *)(void *)&at) == 0 ? 0 : errno;
+}
+
+/* As another process sees it: the id is new, and goes. */
+static int bind_once(uint16_t port, bool may_reuse)
+{
+	struct rdma_cm_id *id = reusing(may_reuse);
+	int error = bind_at(id, port);
+
+	REQUIRE(rdma_destroy_id(id) == 0);
+	return error;
+}
+
+static pid_t child_of(bool is_by_system_call)
+{
+	return is_by_system_call ? (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0) : fork();
+}
+
+/* Tells a port that it holds, and has a child that outlives it. */
+static void hold_and_fork(int tell, const int *alive, bool is_by_system_call)
+{
+	struct rdma_cm_id *id = reusing(false);
 	uint16_t port;
 	char byte = 0;
 
-	if (rdma_create_id(cm_channel(), &id, NULL, RDMA_PS_TCP) != 0 ||
-	    rdma_bind_addr(id, (struct sockaddr *)(void *)&at) != 0)
+	if (bind_at(id, 0) != 0)
 		_exit(1);
 	port = ntohs(rdma_get_src_port(id));
-	if (syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0) == 0) {
+	close(alive[1]);
+	if (child_of(is_by_system_call) == 0) {
 		/* Its first call. Then it stays until the test is over. */
-		close(alive[1]);
 		if (!rdma_create_event_channel() || write(tell, &port, sizeof(port)) < 0)
 			_exit(1);
 		(void)!read(alive[0], &byte, 1);
-		_exit(0);
+		_exit(OK_STATUS);
 	}
-	for (;;)
-		pause();
+	(void)!read(alive[0], &byte, 1);
+	_exit(0);
 }
 
-/* The port is the parent's: it is free when the parent is gone, though the child lives. */
-TEST(test_fork_a_child_by_the_system_call_keeps_no_port_of_its_parent)
+static void expect_kept_by_both(bool is_by_system_call)
 {
-	struct rdma_event_channel *channel;
-	struct rdma_cm_id *id;
-	struct sockaddr_in at;
 	int alive[2], told[2], status;
 	uint16_t port;
 	pid_t pid;
 
-	if (IS_CHILD_MISTAKEN)
-		SKIP("the thread sanitizer takes such a child for its parent");
-	if (!cm_is_roce())
-		SKIP("ports of iWARP are TCP's");
 	REQUIRE(pipe(alive) == 0 && pipe(told) == 0);
 	pid = fork();
 	REQUIRE(pid >= 0);
 	if (pid == 0)
-		hold_and_clone(told[1], alive);
+		hold_and_fork(told[1], alive, is_by_system_call);
 	close(told[1]);
 	REQUIRE(read(told[0], &port, sizeof(port)) == sizeof(port));
-	channel = cm_channel();
-	at = cm_loopback(port);
-	REQUIRE(rdma_create_id(channel, &id, NULL, RDMA_PS_TCP) == 0);
-	EXPECT_EQ(rdma_bind_addr(id, (struct sockaddr *)(void *)&at), -1);
-	EXPECT_EQ(errno, EADDRINUSE);
+	EXPECT_EQ(bind_once(port, false), EADDRINUSE);
 	EXPECT_EQ(kill(pid, SIGKILL), 0);
 	EXPECT_EQ(waitpid(pid, &status, 0), pid);
-	EXPECT_EQ(rdma_bind_addr(id, (struct sockaddr *)(void *)&at), 0);
-	EXPECT_EQ(rdma_destroy_id(id), 0);
-	rdma_destroy_event_channel(channel);
+	EXPECT_EQ(bind_once(port, false), EADDRINUSE);
 	close(alive[0]);
 	close(alive[1]);
+	expect_good(-1); /* the child of the one that was killed */
+	EXPECT_EQ(bind_once(port, false), 0);
 	close(told[0]);
+}
+
+/* As in the kernel, where the open file has it: it is free when both are gone. */
+TEST(test_fork_a_port_is_its_parents_and_its_childs)
+{
+	if (!cm_is_roce())
+		SKIP("ports of iWARP are TCP's");
+	REQUIRE(prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);
+	expect_kept_by_both(false);
+	if (!IS_CHILD_MISTAKEN)
+		expect_kept_by_both(true);
+	REQUIRE(prctl(PR_SET_CHILD_SUBREAPER, 0) == 0);
+}
+
+/* A child that takes turns with its parent, which begins. */
+struct turns {
+	int to_child[2], to_parent[2];
+};
+
+static void turn_end(const int *pipe)
+{
+	REQUIRE(write(pipe[1], "", 1) == 1);
+}
+
+static void turn_await(const int *pipe)
+{
+	char byte;
+
+	REQUIRE(read(pipe[0], &byte, 1) == 1);
+}
+
+/* It releases what it has from its parent: that is the parent's still. */
+static bool child_shares(const struct turns *t, struct rdma_cm_id *parents, uint16_t port)
+{
+	struct rdma_cm_id *own = reusing(true);
+	bool is_good = bind_once(port, false) == EADDRINUSE && bind_at(own, port) == 0;
+
+	is_good = is_good && rdma_destroy_id(parents) == 0;
+	turn_end(t->to_parent);
+	turn_await(t->to_child);
+	return is_good;
+}
+
+/* In the kernel the option is of ids, whatever process has them. */
+TEST(test_fork_a_child_shares_a_port_if_both_may_reuse_it)
+{
+	struct rdma_cm_id *id = reusing(true);
+	struct turns t;
+	uint16_t port;
+	pid_t pid;
+
+	if (!cm_is_roce())
+		SKIP("ports of iWARP are TCP's");
+	REQUIRE(pipe(t.to_child) == 0 && pipe(t.to_parent) == 0);
+	REQUIRE(bind_at(id, 0) == 0);
+	port = ntohs(rdma_get_src_port(id));
+	pid = fork();
+	REQUIRE(pid >= 0);
+	if (pid == 0) {
+		close(t.to_child[1]);
+		leave(child_shares(&t, id, port));
+	}
+	turn_await(t.to_parent);
+	EXPECT_EQ(bind_once(port, false), EADDRINUSE);
+	EXPECT_EQ(rdma_destroy_id(id), 0);
+	/* What the child bound itself is not released by its parent. */
+	EXPECT_EQ(bind_once(port, true), EADDRINUSE);
+	turn_end(t.to_child);
+	expect_good(pid);
+	EXPECT_EQ(bind_once(port, false), 0);
+}
+
+static bool child_binds_what_is_released(const struct turns *t, uint16_t port)
+{
+	bool is_good = bind_once(port, true) == EADDRINUSE;
+	struct rdma_cm_id *own = reusing(false);
+
+	turn_end(t->to_parent);
+	turn_await(t->to_child);
+	is_good = is_good && bind_at(own, port) == 0;
+	turn_end(t->to_parent);
+	turn_await(t->to_child);
+	return is_good;
+}
+
+TEST(test_fork_a_child_has_a_port_no_more_that_its_parent_released)
+{
+	struct rdma_cm_id *id = reusing(false);
+	struct turns t;
+	uint16_t port;
+	pid_t pid;
+
+	if (!cm_is_roce())
+		SKIP("ports of iWARP are TCP's");
+	REQUIRE(pipe(t.to_child) == 0 && pipe(t.to_parent) == 0);
+	REQUIRE(bind_at(id, 0) == 0);
+	port = ntohs(rdma_get_src_port(id));
+	pid = fork();
+	REQUIRE(pid >= 0);
+	if (pid == 0) {
+		close(t.to_child[1]);
+		leave(child_binds_what_is_released(&t, port));
+	}
+	turn_await(t.to_parent);
+	EXPECT_EQ(rdma_destroy_id(id), 0);
+	turn_end(t.to_child);
+	turn_await(t.to_parent);
+	EXPECT_EQ(bind_once(port, false), EADDRINUSE);
+	turn_end(t.to_child);
+	expect_good(pid);
+	EXPECT_EQ(bind_once(port, false), 0);
 }

@@ -2,8 +2,11 @@
 /* Ports: on RoCE the connection manager's own, on iWARP those of TCP. */
 #include <arpa/inet.h>
 #include <errno.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -193,7 +196,7 @@ TEST(test_rdma_bind_addr_to_a_port_of_another_process)
 	rdma_destroy_event_channel(channel);
 }
 
-/* A child that lives on keeps no port of its parent's. */
+/* What a process releases is free, though a child of its has the socket still. */
 TEST(test_rdma_bind_addr_to_a_port_of_before_fork)
 {
 	struct rdma_event_channel *channel = cm_channel();
@@ -224,6 +227,61 @@ TEST(test_rdma_bind_addr_to_a_port_of_before_fork)
 	close(down[1]);
 	expect_status(pid);
 	rdma_destroy_event_channel(channel);
+}
+
+/* How often processes that bind one port at once have come so far. */
+struct race {
+	atomic_int here, bound, tried, left;
+};
+
+enum { RACERS = 2, ROUNDS = 2000, RACE_PORT = 7479 };
+
+/* Until all have come here, in this round. */
+static void meet(atomic_int *count, int round)
+{
+	atomic_fetch_add(count, 1);
+	while (atomic_load(count) < RACERS * (round + 1))
+		sched_yield();
+}
+
+static void race(struct race *r)
+{
+	struct rdma_event_channel *channel = cm_channel();
+	bool is_good = true;
+
+	for (int round = 0; round < ROUNDS; round++) {
+		struct rdma_cm_id *id = fresh(channel, RDMA_PS_TCP);
+
+		meet(&r->here, round);
+		if (bind_to(id, cm_loopback(RACE_PORT)) == 0)
+			atomic_fetch_add(&r->bound, 1);
+		meet(&r->tried, round);
+		is_good &= atomic_load(&r->bound) == round + 1; /* not two, and not none */
+		REQUIRE(rdma_destroy_id(id) == 0);
+		meet(&r->left, round);
+	}
+	_exit(is_good ? OK_STATUS : 1);
+}
+
+TEST(test_rdma_bind_addr_of_processes_at_once)
+{
+	struct race *r = mmap(NULL, sizeof(*r), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
+			      -1, 0);
+	pid_t pids[RACERS];
+
+	if (!cm_is_roce())
+		SKIP("TCP lets it be used again until it is listened at");
+	REQUIRE(r != MAP_FAILED);
+	for (int i = 0; i < RACERS; i++) {
+		pids[i] = fork();
+		REQUIRE(pids[i] >= 0);
+		if (pids[i] == 0)
+			race(r);
+	}
+	for (int i = 0; i < RACERS; i++)
+		expect_status(pids[i]);
+	EXPECT_EQ(atomic_load(&r->bound), ROUNDS);
+	munmap(r, sizeof(*r));
 }
 
 /* Below 1024 it takes the right that it takes for TCP. */
