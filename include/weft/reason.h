@@ -208,7 +208,7 @@ enum weft_reason {
 
 	/* Directed I/O: between the roles. */
 	WEFT_R_RIO_UNEXPECTED,
-	WEFT_R_RIO_STRANGER,
+	WEFT_R_RIO_UNKNOWN_PEER,
 	WEFT_R_RIO_FORGED,
 	WEFT_R_RIO_SEQUENCE,
 	WEFT_R_RIO_DENIED,

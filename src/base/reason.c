@@ -463,9 +463,9 @@ static const struct reason_row rows[WEFT_REASON_COUNT] = {
 	[WEFT_R_RIO_UNEXPECTED] = { "rio_unexpected", "RIO-03", EPROTO,
 				    "The other side sent a message that has no place here, or not "
 				    "now." },
-	[WEFT_R_RIO_STRANGER] = { "rio_stranger", "RIO-03", EACCES,
-				  "The other side's public key is not one that the configuration "
-				  "lets in." },
+	[WEFT_R_RIO_UNKNOWN_PEER] = { "rio_unknown_peer", "RIO-03", EACCES,
+				      "The other side's public key is not one that the configuration "
+				      "lets in." },
 	[WEFT_R_RIO_FORGED] = { "rio_forged", "RIO-03", EACCES,
 				"A signature or seal is not true: the message was altered, or its "
 				"sender is not who it says." },

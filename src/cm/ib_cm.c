@@ -97,7 +97,7 @@ void conv_move(struct ib_cm *cm, struct conv *c, enum ib_cm_state to, enum weft_
 							  .a = from,
 							  .b = to,
 							  .reason = (uint16_t)reason });
-	/* One that stays half open keeps its place: the strangers are in order of age. */
+	/* One that stays half open keeps its place: the unproven peers are in order of age. */
 	if (states[from].is_half_open && !states[to].is_half_open)
 		conv_count_half_open(cm, c, -1);
 	c->state = to;
@@ -386,7 +386,7 @@ static void event_fill(struct ib_cm_event *e, const struct conv *c)
 	e->service_id = c->service_id;
 	e->ip = c->ip;
 	e->has_ip_header = c->has_header;
-	e->is_stranger = c->is_stranger;
+	e->is_unproven = c->is_unproven;
 	if (e->kind == IB_CM_RELEASED)
 		return;
 	event_data(e, c, is_end);
@@ -458,7 +458,7 @@ struct ib_cm *ib_cm_create(const struct ib_cm_config *config)
 	list_init(&cm->to_send);
 	list_init(&cm->to_tell);
 	list_init(&cm->aged);
-	list_init(&cm->strangers);
+	list_init(&cm->unproven);
 	while (buckets < cm->config.conversations_max)
 		buckets *= 2;
 	cm->mask = buckets - 1;

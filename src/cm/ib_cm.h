@@ -169,7 +169,7 @@ struct ib_cm_event {
 	uint64_t service_id;   /* of the conversation */
 	struct ibcm_ip ip;     /* from us to the peer; with a header of the RDMA CM, its ports */
 	bool has_ip_header;    /* there was one */
-	bool is_stranger;      /* REQUESTED: by an address and CA that have proved nothing yet */
+	bool is_unproven;      /* REQUESTED: by an address and CA that have proved nothing yet */
 	struct ib_cm_end peer; /* REQUESTED, REPLIED; of RESOLVED its qpn and q_key */
 
 	/* REQUESTED: what else the REQ says; SIDR_REQUESTED has the P_Key. */
@@ -350,7 +350,7 @@ struct ib_cm_counts {
 	uint64_t rejects_in, rejects_out;
 	uint64_t full;	     /* requests that found no room and were left to be sent again */
 	uint64_t crowded;    /* of these: because of others from the same address */
-	uint64_t displaced;  /* strangers that did not answer, ended to make room */
+	uint64_t displaced;  /* unproven peers that did not answer, ended to make room */
 	uint64_t challenges; /* questions whether a peer still knows of its connection */
 };
 

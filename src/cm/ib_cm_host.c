@@ -6,7 +6,7 @@
  * A REQ proves nothing: its source address is whatever its sender wrote there. A message with our
  * communication id does, as 24 bits of it are random and were sent only to that address. The CA
  * GUID of such a peer is kept: a later REQ from the address with that GUID is the peer's own, since
- * others off the path know only the address. Every other REQ is a stranger's.
+ * others off the path know only the address. Every other REQ is an unproven peer's.
  */
 #include <string.h>
 
@@ -14,14 +14,14 @@
 #include "base/least.h"
 #include "cm/ib_cm_inside.h"
 
-/* A stranger that has not answered for so long makes room for others, where room is short. */
-static const uint64_t stranger_ns = 250 * 1000 * 1000;
+/* An unproven peer that has not answered for so long makes room for others, where room is short. */
+static const uint64_t unproven_ns = 250 * 1000 * 1000;
 
-/* Messages to strangers beyond one for each of theirs: so many, and one more for each second. */
+/* Messages to unproven peers beyond one for each of theirs: so many, and one more each second. */
 enum { RESEND_BUDGET_MAX = 8 };
 static const uint64_t resend_each_ns = 1000 * 1000 * 1000;
 
-/* A stranger's credit for messages of its that were not answered. */
+/* An unproven peer's credit for messages of its that were not answered. */
 enum { CREDIT_MAX = 16 };
 
 static bool is_host(const struct host *h, bool is_ipv6, const uint8_t *address)
@@ -103,10 +103,10 @@ void conv_prove(struct ib_cm *cm, struct conv *c)
 		h->guids[h->guid_next] = c->peer_guid;
 		h->guid_next = (h->guid_next + 1) % HOST_GUIDS;
 	}
-	if (!c->is_stranger)
+	if (!c->is_unproven)
 		return;
 	conv_count_half_open(cm, c, -1);
-	c->is_stranger = false;
+	c->is_unproven = false;
 	conv_count_half_open(cm, c, 1);
 }
 
@@ -120,30 +120,30 @@ void conv_count_half_open(struct ib_cm *cm, struct conv *c, int by)
 	if (!conv_is_half_open(c))
 		return;
 	cm->counts.half_open += (uint32_t)by;
-	*(c->is_stranger ? &h->strangers : &h->known) += (uint32_t)by;
-	if (!c->is_stranger)
+	*(c->is_unproven ? &h->unproven : &h->known) += (uint32_t)by;
+	if (!c->is_unproven)
 		return;
 	if (by > 0)
-		list_add_tail(&cm->strangers, &c->aged);
+		list_add_tail(&cm->unproven, &c->aged);
 	else
 		list_remove(&c->aged);
 }
 
 /*
- * Of the address with the most strangers the oldest one. Of those that came less than stranger_ns
- * ago only for a peer that is known, which cannot be kept out by strangers.
+ * Of the address with the most unproven peers the oldest one. Of those that came less than
+ * unproven_ns ago only for a peer that is known, which unproven peers cannot keep out.
  */
-static struct conv *stranger_oldest(const struct ib_cm *cm, uint64_t now_ns, bool is_any_age)
+static struct conv *unproven_oldest(const struct ib_cm *cm, uint64_t now_ns, bool is_any_age)
 {
 	struct conv *found = NULL;
 
 	/* Bound: half_open_max. They are in the order in which they came. */
-	for (const struct list *at = cm->strangers.next; at != &cm->strangers; at = at->next) {
+	for (const struct list *at = cm->unproven.next; at != &cm->unproven; at = at->next) {
 		struct conv *c = CONTAINER_OF(at, struct conv, aged);
 
-		if (!is_any_age && now_ns - c->began_ns < stranger_ns)
+		if (!is_any_age && now_ns - c->began_ns < unproven_ns)
 			break;
-		if (!found || host_of(cm, c)->strangers > host_of(cm, found)->strangers)
+		if (!found || host_of(cm, c)->unproven > host_of(cm, found)->unproven)
 			found = c;
 	}
 	return found;
@@ -153,7 +153,7 @@ static struct conv *stranger_oldest(const struct ib_cm *cm, uint64_t now_ns, boo
  * Nothing is said: there was an answer to all that came. But should the peer be true and answer, it
  * learns that it came too late.
  */
-static void stranger_end(struct ib_cm *cm, uint64_t now_ns, struct conv *c)
+static void unproven_end(struct ib_cm *cm, uint64_t now_ns, struct conv *c)
 {
 	static const struct ib_cm_reject timeout = { .code = IBCM_REJECT_TIMEOUT };
 
@@ -172,20 +172,20 @@ static void stranger_end(struct ib_cm *cm, uint64_t now_ns, struct conv *c)
 }
 
 enum weft_reason half_open_room(struct ib_cm *cm, uint64_t now_ns, const struct ibcm_ip *back,
-				bool is_stranger)
+				bool is_unproven)
 {
 	const struct host *h = host_find(cm, back->is_ipv6, &back->to);
 	uint32_t left = cm->config.half_open_max - cm->counts.half_open;
-	uint32_t own = !h ? 0 : is_stranger ? h->strangers : h->known;
+	uint32_t own = !h ? 0 : is_unproven ? h->unproven : h->known;
 	bool is_crowded = own / IB_CM_CROWD >= left;
 	struct conv *oldest;
 
 	if (left > 0 && !is_crowded)
 		return WEFT_OK;
-	oldest = stranger_oldest(cm, now_ns, !is_stranger);
-	if (!oldest || (is_stranger && host_of(cm, oldest)->strangers < own))
+	oldest = unproven_oldest(cm, now_ns, !is_unproven);
+	if (!oldest || (is_unproven && host_of(cm, oldest)->unproven < own))
 		return left > 0 ? WEFT_R_CM_CROWD : WEFT_R_LIMIT;
-	stranger_end(cm, now_ns, oldest);
+	unproven_end(cm, now_ns, oldest);
 	return WEFT_OK;
 }
 
@@ -215,7 +215,7 @@ void conv_credit(struct conv *c)
  */
 bool conv_may_say(struct ib_cm *cm, struct conv *c, uint32_t least_credit)
 {
-	if (!c->is_stranger)
+	if (!c->is_unproven)
 		return true;
 	if (c->credit >= least_credit) {
 		c->credit--;

@@ -25,14 +25,15 @@ struct conv {
 	bool is_in[INDEXES];
 	struct list to_send; /* of the agent, while `owes` is not 0 */
 	struct list to_tell; /* of the agent, while `events` is not 0 */
-	struct list aged;    /* of the agent: in time wait, or strangers, in the order they came */
-	struct timer timer;  /* by state, see states[] */
+	struct list
+		aged; /* of the agent: in time wait, or unproven peers, in the order they came */
+	struct timer timer; /* by state, see states[] */
 
 	enum ib_cm_state state;
 	uint32_t id, peer_id; /* peer_id 0: not known */
 	uint32_t host;	      /* the peer's, by slot */
 	bool is_active, is_sidr;
-	bool is_stranger;  /* passive: the peer has not shown that it has its address */
+	bool is_unproven;  /* passive: the peer has not shown that it has its address */
 	bool is_known;	   /* the owner has heard of it */
 	bool is_forgotten; /* the owner hears no more of it */
 	bool has_header;   /* of the RDMA CM */
@@ -43,7 +44,7 @@ struct conv {
 	uint8_t traffic_class, hop_limit, ack_code;
 	uint64_t limit_ns; /* active: when it must be answered */
 	uint64_t began_ns; /* passive */
-	uint32_t credit;   /* messages of a stranger that were not answered */
+	uint32_t credit;   /* messages of an unproven peer that were not answered */
 
 	/* Questions whether the peer still knows of the connection, and when the last was asked. */
 	uint32_t challenges;
@@ -92,7 +93,7 @@ struct host {
 	uint32_t uses; /* conversations */
 	bool is_ipv6;
 	uint8_t address[16];
-	uint32_t strangers, known; /* half open */
+	uint32_t unproven, known; /* half open */
 	uint32_t guid_next;
 	bool is_proved[HOST_GUIDS];
 	uint64_t guids[HOST_GUIDS];
@@ -111,8 +112,8 @@ struct ib_cm {
 	struct host *hosts;
 	uint32_t *host_heads;
 	uint32_t hosts_used, host_free; /* ever; the first free one, 0: none */
-	struct list strangers;
-	uint32_t resend_budget; /* messages to strangers besides one for each of theirs */
+	struct list unproven;
+	uint32_t resend_budget; /* messages to unproven peers besides one for each of theirs */
 	uint64_t resend_budget_ns;
 	struct timer_queue timers;
 	struct stray strays[STRAYS_MAX];
@@ -174,14 +175,14 @@ void conv_prove(struct ib_cm *cm, struct conv *c);
 
 void conv_count_half_open(struct ib_cm *cm, struct conv *c, int by);
 
-/* Room for one more; if need be a stranger's that did not answer ends for it. */
+/* Room for one more; if need be an unproven peer's that did not answer ends for it. */
 enum weft_reason half_open_room(struct ib_cm *cm, uint64_t now_ns, const struct ibcm_ip *back,
-				bool is_stranger);
+				bool is_unproven);
 
 void resend_budget_refill(struct ib_cm *cm, uint64_t now_ns);
 /* A message of it came. */
 void conv_credit(struct conv *c);
-/* A message to it goes out: one that a stranger must have so much credit for. */
+/* A message to it goes out: one that an unproven peer must have so much credit for. */
 bool conv_may_say(struct ib_cm *cm, struct conv *c, uint32_t least_credit);
 
 /* ---- ib_cm_time.c --------------------------------------------------------------------------- */

@@ -234,13 +234,13 @@ static enum weft_reason refuse(struct ib_cm *cm, const struct ibcm_ip *ip, const
 
 /* Without room nothing is said: it will be sent again, and there may be some then. */
 static enum weft_reason passive_new(struct ib_cm *cm, uint64_t now_ns, const struct ibcm_ip *back,
-				    bool is_stranger, struct conv **c)
+				    bool is_unproven, struct conv **c)
 {
-	enum weft_reason reason = half_open_room(cm, now_ns, back, is_stranger);
+	enum weft_reason reason = half_open_room(cm, now_ns, back, is_unproven);
 
 	*c = reason == WEFT_OK ? conv_new(cm, back) : NULL;
 	if (*c) {
-		(*c)->is_stranger = is_stranger;
+		(*c)->is_unproven = is_unproven;
 		(*c)->began_ns = now_ns;
 		(*c)->credit = 1;
 		return WEFT_OK;
@@ -294,7 +294,7 @@ static enum weft_reason req_supersedes(struct ib_cm *cm, uint64_t now_ns, const 
 }
 
 /* Whether a REQ is of a peer that has shown that it receives what is sent to the address. */
-static bool is_stranger(struct ib_cm *cm, const struct ibcm_ip *ip, const struct ibcm_req *q)
+static bool is_unproven(struct ib_cm *cm, const struct ibcm_ip *ip, const struct ibcm_req *q)
 {
 	return !host_is_proved(host_find(cm, ip->is_ipv6, &ip->from), q->ca_guid);
 }
@@ -318,7 +318,7 @@ enum weft_reason recv_req(struct ib_cm *cm, uint64_t now_ns, const struct ibcm_i
 		return refuse(cm, ip, m, v);
 	v.reason = req_supersedes(cm, now_ns, ip, m);
 	if (v.reason == WEFT_OK)
-		v.reason = passive_new(cm, now_ns, &back, is_stranger(cm, ip, &m->req), &c);
+		v.reason = passive_new(cm, now_ns, &back, is_unproven(cm, ip, &m->req), &c);
 	if (v.reason != WEFT_OK)
 		return v.reason;
 	c->has_header = has_header;

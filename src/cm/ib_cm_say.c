@@ -7,7 +7,7 @@
 
 /* ---- Of conversations ----------------------------------------------------------------------- */
 
-/* An MRA is not worth the one answer that a stranger gets: it would wait for another in vain. */
+/* An MRA is not worth the one answer to an unproven peer: it would wait for another in vain. */
 static void conv_owe(struct ib_cm *cm, struct conv *c, enum debt debt)
 {
 	if (!(c->owes & debt) && !conv_may_say(cm, c, debt == OWES_MRA ? 2 : 1))

@@ -328,16 +328,16 @@ static void refuse(struct roce *r, const struct ib_cm_event *e, enum ibcm_reject
 
 /*
  * Of the requests that the program has not taken, the oldest that is over makes room, or for a peer
- * that is known the oldest of a stranger.
+ * that is known the oldest of an unproven peer.
  */
-static bool has_room(struct weft_service_point *s, bool is_stranger)
+static bool has_room(struct weft_service_point *s, bool is_unproven)
 {
 	if (s->unanswered < s->options.requests_max)
 		return true;
 	for (struct list *at = s->requests.next; at != &s->requests; at = at->next) {
 		struct weft_contact *c = CONTAINER_OF(at, struct weft_contact, request_link);
 
-		if (c->id == 0 || (c->is_stranger && !is_stranger)) {
+		if (c->id == 0 || (c->is_unproven && !is_unproven)) {
 			ib_cm_forget(c->roce->cm, c->roce->net->now_ns, c->id);
 			contact_destroy(c);
 			return true;
@@ -355,14 +355,14 @@ static void requested(struct roce *r, const struct ib_cm_event *e)
 		refuse(r, e, IBCM_REJECT_SERVICE_ID);
 		return;
 	}
-	c = has_room(s, e->is_stranger) ? contact_create(r, NULL) : NULL;
+	c = has_room(s, e->is_unproven) ? contact_create(r, NULL) : NULL;
 	if (!c) {
 		refuse(r, e, IBCM_REJECT_NO_RESOURCES);
 		return;
 	}
 	c->id = e->id;
 	c->is_datagram = s->options.is_datagram;
-	c->is_stranger = e->is_stranger;
+	c->is_unproven = e->is_unproven;
 	c->service = s;
 	s->unanswered++;
 	ib_cm_own(r->cm, e->id, c);

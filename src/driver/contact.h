@@ -44,7 +44,7 @@ struct weft_contact {
 	uint32_t id;	  /* of the agent's conversation; 0: it is over */
 	uint32_t over_id; /* of one that is over and in its time wait, or 0 */
 	bool is_datagram;
-	bool is_stranger; /* its request is of a peer that has not shown that it has its address */
+	bool is_unproven; /* its request is of a peer that has not shown that it has its address */
 	struct roce_conn *conn; /* that ends with it, or NULL */
 	struct list leaving_link;
 	uint64_t leave_ns;

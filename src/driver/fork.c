@@ -120,17 +120,17 @@ void fork_prepare(void)
 		pthread_mutex_lock(&adapter_at(at)->lock);
 }
 
-static void seize(pthread_mutex_t *lock)
+static void lock_reset(pthread_mutex_t *lock)
 {
 	pthread_mutex_init(lock, NULL);
 	pthread_mutex_lock(lock);
 }
 
-void fork_seize(void)
+void fork_locks_reset(void)
 {
-	seize(&process.lock);
+	lock_reset(&process.lock);
 	for (struct list *at = process.adapters.next; at != &process.adapters; at = at->next)
-		seize(&adapter_at(at)->lock);
+		lock_reset(&adapter_at(at)->lock);
 }
 
 void fork_parent(void)

@@ -25,8 +25,8 @@ void fork_notice(void);
 void fork_enlist(struct weft_adapter *a);
 void fork_delist(struct weft_adapter *a);
 
-/* In such a child no other thread runs that could hold these locks: they are taken anyhow. */
-void fork_seize(void);
+/* In such a child no thread runs that could hold these locks: they are made anew, and taken. */
+void fork_locks_reset(void);
 
 /* For pthread_atfork(). */
 void fork_prepare(void);

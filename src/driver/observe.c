@@ -63,10 +63,10 @@ static void forked(void)
 
 void fork_notice(void)
 {
-	fork_seize();
+	fork_locks_reset();
 	pthread_mutex_init(&process.lock, NULL);
 	observe_lock();
-	stat_seize();
+	stat_lock_reset();
 	forked();
 }
 

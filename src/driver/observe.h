@@ -89,8 +89,8 @@ void stat_lock(void);
 void stat_unlock(void);
 void stat_forget(void);
 
-/* As fork_seize(). */
-void stat_seize(void);
+/* As fork_locks_reset(). */
+void stat_lock_reset(void);
 
 /* ---- faults.c -------------------------------------------------------------------------------- */
 

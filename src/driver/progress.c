@@ -124,7 +124,7 @@ static void standby_back_off(struct net *net)
  * ib_write_lat does). What lies in the sockets now shows whether the bet was lost. A program that
  * the kernel did not let run proves nothing.
  */
-static void relieve(struct net *net, bool has_worked)
+static void standby_end(struct net *net, bool has_worked)
 {
 	uint64_t asked = net->asked;
 
@@ -150,7 +150,7 @@ static void stand_by(struct net *net)
 	if (net->is_waiting)
 		guard(net);
 	if (a->polls - polls < POLLS_MANY || !may_stand_by(net)) {
-		relieve(net, is_over && worked_ns() - worked >= worked_much_ns);
+		standby_end(net, is_over && worked_ns() - worked >= worked_much_ns);
 		return;
 	}
 	net->is_all_due = true; /* a program that polls may do so seldom */

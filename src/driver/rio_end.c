@@ -186,7 +186,7 @@ static enum weft_reason mail_open(struct rio_end *end)
 	return receives_post(end, 0, few);
 }
 
-/* Strangers cost little: the rest is for those who have greeted. What comes before it waits. */
+/* Half-open ends cost little: the rest is for those that greeted. What comes before it waits. */
 static enum weft_reason mail_open_wide(struct rio_end *end)
 {
 	uint32_t few = few_count(end), count = mail_count(end);
@@ -303,17 +303,17 @@ enum weft_reason rio_end_dial(struct rio_loop *loop, struct rio_dial *dial)
 static void make_room(struct rio_loop *loop)
 {
 	struct rio_end *end = NULL, *oldest = NULL;
-	uint32_t strangers = 0;
+	uint32_t half_open = 0;
 
 	while ((end = rio_end_next(loop, end)) != NULL) {
 		if (end->kind != RIO_END_CONTROL || end->dial || end->state == RIO_END_UP ||
 		    end->state == RIO_END_DYING)
 			continue;
-		strangers++;
+		half_open++;
 		if (!oldest || end->deadline_ns < oldest->deadline_ns)
 			oldest = end;
 	}
-	if (oldest && strangers >= RIO_STRANGERS_MAX) {
+	if (oldest && half_open >= RIO_HALF_OPEN_MAX) {
 		rio_end_hang_up(oldest, WEFT_R_LIMIT);
 		(void)rio_end_bury(oldest);
 	}

@@ -74,7 +74,7 @@ static enum weft_reason came(struct rio_loop *loop, struct rio_end *end)
 	struct weft_rio_iounit *u = unit_of(loop);
 
 	if (rio_contact_peer(&end->contact).role != RIO_OWNER)
-		return WEFT_R_RIO_STRANGER;
+		return WEFT_R_RIO_UNKNOWN_PEER;
 	if (!loop->listener)
 		return WEFT_R_RIO_IOUNIT_LEFT; /* it is about to */
 	if (u->owner)
@@ -341,7 +341,7 @@ static enum weft_reason open_all(struct weft_rio_iounit *u, const struct weft_ri
 	const struct rio_loop_config config = {
 		.calls = &calls,
 		.role = WEFT_RIO_IOUNIT,
-		.ends_max = PLATFORMS + RIO_STRANGERS_MAX + ENDS_EXTRA,
+		.ends_max = PLATFORMS + RIO_HALF_OPEN_MAX + ENDS_EXTRA,
 		.messages_max = 2 * o->commands_max + MESSAGES_EXTRA,
 		.tells_max = o->commands_max,
 		.limits = { o->commands_max, RIO_COMMAND_LIST_MAX },

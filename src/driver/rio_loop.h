@@ -24,7 +24,7 @@ struct rio_loop;
 #define PROCESS_BYTES (((uint64_t)1 << 56) - PROCESS_FIRST)
 
 enum {
-	RIO_STRANGERS_MAX = 8, /* control ends that have not greeted */
+	RIO_HALF_OPEN_MAX = 8, /* control ends that have not greeted */
 	RIO_BATCH = 16	       /* requests that are posted at once */
 };
 

@@ -61,7 +61,7 @@ static enum weft_reason came(struct rio_loop *loop, struct rio_end *end)
 	enum rio_role wanted = end->dial ? RIO_IOUNIT : RIO_REQUESTER;
 
 	if (rio_contact_peer(&end->contact).role != wanted)
-		return WEFT_R_RIO_STRANGER;
+		return WEFT_R_RIO_UNKNOWN_PEER;
 	return rio_owner_came(owner_of(loop)->core, &end->contact, place_of(loop, end),
 			      &end->number);
 }
@@ -343,7 +343,7 @@ static enum weft_reason open_all(struct weft_rio_owner *o, const struct weft_rio
 	const struct rio_loop_config config = {
 		.calls = &calls,
 		.role = WEFT_RIO_OWNER,
-		.ends_max = o->options.requesters_max + IOUNITS + RIO_STRANGERS_MAX + 1,
+		.ends_max = o->options.requesters_max + IOUNITS + RIO_HALF_OPEN_MAX + 1,
 		.messages_max = COMMANDS_MOST,
 		.limits = { o->options.requests_max, RIO_REQUEST_LIST_MAX },
 		.takes_control = true,

@@ -329,7 +329,7 @@ void stat_unlock(void)
 	pthread_mutex_unlock(&stat.lock);
 }
 
-void stat_seize(void)
+void stat_lock_reset(void)
 {
 	pthread_mutex_init(&stat.lock, NULL);
 	pthread_mutex_lock(&stat.lock);

@@ -42,7 +42,7 @@ static void begin_young(struct udp_flow *f)
 	struct udp *u = f->socket.udp;
 	struct udp_socket *shared = &u->shared[f->socket.is_ipv6];
 
-	f->is_young = f->has_strangers = true;
+	f->is_young = f->has_other_peers = true;
 	f->young_until = u->fetches + YOUNG_FETCHES;
 	if (shared->watch.fd >= 0)
 		udp_socket_await(shared, true);
@@ -158,15 +158,15 @@ void udp_flow_notice(struct udp *u, const struct ib_in *in)
 {
 	const struct udp_ends e = { in->is_ipv6, in->to, in->from };
 	uint32_t hash = in->from.port * 3u + in->from.address[in->is_ipv6 ? 15 : 3];
-	struct udp_stranger *s = &u->strangers[hash % UDP_STRANGERS];
+	struct udp_candidate *c = &u->candidates[hash % UDP_CANDIDATES];
 	struct udp_ear *ear = &u->learned[u->learned_next];
 
-	if (s->ends.is_ipv6 != e.is_ipv6 || !is_same_end(e.is_ipv6, &s->ends.peer, &e.peer) ||
-	    !is_same_end(e.is_ipv6, &s->ends.at, &e.at))
-		*s = (struct udp_stranger){ .ends = e };
-	if (++s->count < NOTICE_AFTER)
+	if (c->ends.is_ipv6 != e.is_ipv6 || !is_same_end(e.is_ipv6, &c->ends.peer, &e.peer) ||
+	    !is_same_end(e.is_ipv6, &c->ends.at, &e.at))
+		*c = (struct udp_candidate){ .ends = e };
+	if (++c->count < NOTICE_AFTER)
 		return;
-	s->count = 0;
+	c->count = 0;
 	if (find(u, &e))
 		return; /* it was on its way before */
 	if (ear->flow)

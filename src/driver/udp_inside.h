@@ -38,7 +38,7 @@ enum {
 	UDP_SENDER_BUCKETS = 64,
 	UDP_RUNS_MAX = 16,
 	UDP_RECORDS_MAX = 32,
-	UDP_STRANGERS = 16,
+	UDP_CANDIDATES = 16,
 	UDP_LEARNED_MAX = 32,
 	UDP_GUESTS_MAX = 1024,
 	UDP_HOSTS_MAX = 64,
@@ -76,7 +76,7 @@ struct udp_flow {
 	struct udp_socket socket;
 	struct list link;
 	uint32_t refs;
-	bool has_strangers; /* what came before it was connected may lie in it */
+	bool has_other_peers; /* their packets, of before it was connected, may lie in it */
 	/* Until the sockets by which its packets came before are empty, it is not read. */
 	bool is_young;
 	uint64_t young_until; /* number of fetches */
@@ -88,8 +88,8 @@ struct udp_ends {
 	struct inet_end at, peer;
 };
 
-/* Whose packets come to us by others. */
-struct udp_stranger {
+/* A peer that may get a flow: its packets come by the shared socket, or handed on. */
+struct udp_candidate {
 	struct udp_ends ends;
 	uint32_t count;
 };
@@ -189,7 +189,7 @@ struct udp {
 	bool has_shut_doors; /* descriptors were short for guests */
 	uint32_t awaited;    /* sockets that young flows wait for */
 	uint32_t flow_count, flow_holdoff;
-	struct udp_stranger strangers[UDP_STRANGERS];
+	struct udp_candidate candidates[UDP_CANDIDATES];
 	struct udp_ear learned[UDP_LEARNED_MAX]; /* the oldest is the next that makes room */
 	uint32_t learned_next;
 	struct udp_counts counts;

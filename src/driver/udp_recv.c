@@ -15,7 +15,7 @@ enum { OPTION_UDP_GRO = 104 };
 static bool is_connected(const struct udp_socket *s)
 {
 	return s->kind == UDP_FLOW &&
-	       !CONTAINER_OF(s, const struct udp_flow, socket)->has_strangers;
+	       !CONTAINER_OF(s, const struct udp_flow, socket)->has_other_peers;
 }
 
 static void prepare(struct udp *u, const struct udp_socket *s, uint32_t count)
@@ -58,7 +58,7 @@ static void found_empty(struct udp_socket *s)
 	s->ask_for = 1;
 	/* Whatever it was sent before it was connected has been read. */
 	if (s->kind == UDP_FLOW)
-		CONTAINER_OF(s, struct udp_flow, socket)->has_strangers = false;
+		CONTAINER_OF(s, struct udp_flow, socket)->has_other_peers = false;
 }
 
 static void note_source(struct udp *u, const struct udp_socket *s)

@@ -91,7 +91,7 @@ static enum weft_reason take_welcome(struct rio_contact *c, const uint8_t *bytes
 	if (r != WEFT_OK)
 		return r;
 	if (!is_just(&c->greet.peer, &c->expected))
-		return WEFT_R_RIO_STRANGER;
+		return WEFT_R_RIO_UNKNOWN_PEER;
 	r = term_check(c);
 	if (r != WEFT_OK)
 		return r;
@@ -101,7 +101,7 @@ static enum weft_reason take_welcome(struct rio_contact *c, const uint8_t *bytes
 	return WEFT_OK;
 }
 
-/* Strangers learn nothing: not even who this is. */
+/* An unknown peer learns nothing: not even who this is. */
 static enum weft_reason take_hello(struct rio_contact *c, const uint8_t *bytes, size_t length)
 {
 	enum weft_reason r = rio_greet_take_hello(&c->greet, bytes, length);
@@ -109,7 +109,7 @@ static enum weft_reason take_hello(struct rio_contact *c, const uint8_t *bytes, 
 	if (r != WEFT_OK)
 		return r;
 	if (!book_has(&c->book, &c->greet.peer))
-		return WEFT_R_RIO_STRANGER;
+		return WEFT_R_RIO_UNKNOWN_PEER;
 	c->has_word = true;
 	return WEFT_OK;
 }

@@ -222,7 +222,7 @@ enum weft_reason rio_greet_take_welcome(struct rio_greet *g, const uint8_t *byte
 	if (r != WEFT_OK)
 		return refuse(g, r);
 	if (memcmp(m.welcome.hello.key, key, RIO_KEY_BYTES) != 0)
-		return refuse(g, WEFT_R_RIO_STRANGER);
+		return refuse(g, WEFT_R_RIO_UNKNOWN_PEER);
 	text_of_welcome(g, bytes, &t);
 	if (!is_signed(&t, m.welcome.signature, key))
 		return refuse(g, WEFT_R_RIO_FORGED);

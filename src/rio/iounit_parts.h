@@ -231,7 +231,7 @@ bool unit_platform_act(struct rio_iounit *u, struct rio_act *act);
 void unit_platforms_nudge(struct rio_iounit *u);
 
 /* One move less is under way with it. */
-void unit_platform_relieved(struct rio_iounit *u, struct unit_platform *p);
+void unit_platform_move_done(struct rio_iounit *u, struct unit_platform *p);
 
 /* ---- iounit_commands.c ---------------------------------------------------------------------- */
 

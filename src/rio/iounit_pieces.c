@@ -52,7 +52,7 @@ void rio_iounit_ended(struct rio_iounit *u, uint32_t id, enum weft_reason reason
 	m->command = NULL; /* a command that is late looks for its own */
 	list_push(&u->free_moves, &m->link);
 	if (platform)
-		unit_platform_relieved(u, platform);
+		unit_platform_move_done(u, platform);
 	unit_run(u);
 }
 

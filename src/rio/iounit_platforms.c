@@ -130,7 +130,7 @@ void unit_platforms_nudge(struct rio_iounit *u)
 	}
 }
 
-void unit_platform_relieved(struct rio_iounit *u, struct unit_platform *p)
+void unit_platform_move_done(struct rio_iounit *u, struct unit_platform *p)
 {
 	p->moves--;
 	if (!list_is_empty(&p->waiting) && p->state == PLATFORM_UP)

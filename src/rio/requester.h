@@ -138,7 +138,7 @@ enum weft_reason rio_requester_take(struct rio_requester *q, const uint8_t *byte
 /*
  * An I/O unit asks for a data connection, with these bytes as private data (AMB-26). WEFT_OK:
  * accept it, onto a queue pair in the domain of the fragments; else reject it. The answer goes with
- * either. WEFT_R_RIO_REPLAYED: its counter was there before; WEFT_R_RIO_STRANGER: not announced;
+ * either. WEFT_R_RIO_REPLAYED: its counter was there before; _UNKNOWN_PEER: not announced;
  * WEFT_R_RIO_FORGED; WEFT_R_BUSY: a HANG_UP of it is still to be taken. iounit: who it says it is;
  * unit 0 if that cannot be read.
  */

@@ -206,7 +206,7 @@ static enum weft_reason question_check(const struct rio_requester *q, const stru
 	if (d->is_answer || !platform_is_same(d->to, q->config.self))
 		return WEFT_R_RIO_UNEXPECTED;
 	if (!u || !u->is_announced)
-		return WEFT_R_RIO_STRANGER;
+		return WEFT_R_RIO_UNKNOWN_PEER;
 	if (!rio_seal_is_true(u->token, bytes, RIO_DATA_SEALED_BYTES, d->seal))
 		return WEFT_R_RIO_FORGED;
 	if (d->counter <= u->counter)

@@ -382,7 +382,7 @@ static enum weft_reason knock(const struct weft_rio_self *self)
 	return r;
 }
 
-TEST(test_rio_03_strangers_are_not_let_in)
+TEST(test_rio_03_unknown_peers_are_not_let_in)
 {
 	struct weft_rio_peer owner;
 	struct weft_rio_self self;

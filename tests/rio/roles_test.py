@@ -101,16 +101,16 @@ def test_rio_03_a_log_at_the_limit_of_files_is_complained_of(folder):
 
 def test_rio_03_who_was_sent_away_is_in_the_log_at_once(folder):
     with Roles(folder, "mem:1M", owner="log decisions\n") as roles:
-        run(WEFT, "key", "new", roles.path("stranger.key"))
+        run(WEFT, "key", "new", roles.path("unknown.key"))
         with open(roles.path("requester.conf")) as f:
             text = f.read()
         with open(roles.path("requester.conf"), "w") as f:
-            f.write(text + "key stranger.key\n")
+            f.write(text + "key unknown.key\n")
         expect_equal("status", roles.io("list", "--wait", "100ms").returncode, 1)
         end = time.monotonic() + PATIENCE_S
         while True:
             with open(roles.path("decisions")) as f:
-                if ": rio_stranger: " in f.read():
+                if ": rio_unknown_peer: " in f.read():
                     break
             expect("it is written", time.monotonic() < end)
 

@@ -109,15 +109,15 @@ TEST(test_ib_tally_drops_are_told_apart)
 {
 	struct bed *b = bed_open(NULL, WEFT_RC);
 	const struct bed_way damaged = { .from = b->config.path.to, .change = damage };
-	struct bed_way stranger = { .from = b->config.path.to };
+	struct bed_way other = { .from = b->config.path.to };
 	struct iba_packet p = peer_op(IBA_SEND_ONLY, P0);
 
 	p.dest_qp = b->qp->number;
 	p.p_key = IBA_PKEY_DEFAULT;
-	stranger.from.address[3] ^= 1;
+	other.from.address[3] ^= 1;
 	for (int i = 0; i < 3; i++)
 		EXPECT_EQ(bed_put_by(b, &damaged, p, data, 8), WEFT_R_IB_ICRC);
-	EXPECT_EQ(bed_put_by(b, &stranger, p, data, 8), WEFT_R_IB_SOURCE);
+	EXPECT_EQ(bed_put_by(b, &other, p, data, 8), WEFT_R_IB_SOURCE);
 	EXPECT_EQ(ib_port_dropped(b->port, WEFT_R_IB_ICRC), 3);
 	EXPECT_EQ(ib_port_dropped(b->port, WEFT_R_IB_SOURCE), 1);
 	EXPECT_EQ(ib_port_counts(b->port)->dropped, 4);

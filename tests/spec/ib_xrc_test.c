@@ -196,25 +196,25 @@ TEST(test_iba_a14_a_message_stays_with_the_queue_of_its_first_packet)
 
 /* A queue of the bed's protection domain, and one of another. */
 struct two {
-	struct weft_pd *stranger;
-	struct weft_srq *own, *strangers;
+	struct weft_pd *foreign_pd;
+	struct weft_srq *own, *foreign_srq;
 };
 
 static struct two two_open(struct bed *b)
 {
 	struct two t;
 
-	REQUIRE(pd_create(&b->adapter, &(struct weft_pd_options){ 0 }, &t.stranger) == WEFT_OK);
+	REQUIRE(pd_create(&b->adapter, &(struct weft_pd_options){ 0 }, &t.foreign_pd) == WEFT_OK);
 	t.own = srq_of(b, b->pd, DOMAIN);
-	t.strangers = srq_of(b, t.stranger, DOMAIN);
+	t.foreign_srq = srq_of(b, t.foreign_pd, DOMAIN);
 	return t;
 }
 
 static void two_close(struct two *t)
 {
 	MUST(srq_destroy(t->own));
-	MUST(srq_destroy(t->strangers));
-	MUST(pd_destroy(t->stranger));
+	MUST(srq_destroy(t->foreign_srq));
+	MUST(pd_destroy(t->foreign_pd));
 }
 
 /* A14: what a peer may reach is what the domain of the named queue may. */
@@ -234,7 +234,7 @@ TEST(test_iba_a14_the_queue_says_whose_memory_is_reached)
 	EXPECT_MEM(bed_expect(b, IBA_READ_RESPONSE_ONLY, (P0 + 1) & IBA_PSN_MASK)->payload, data,
 		   8);
 	bed_note(b);
-	(void)bed_put(b, to_srq(peer_reth(b, IBA_WRITE_ONLY, P0 + 2, 0, 8), t.strangers->number),
+	(void)bed_put(b, to_srq(peer_reth(b, IBA_WRITE_ONLY, P0 + 2, 0, 8), t.foreign_srq->number),
 		      data + 8, 8);
 	bed_expect_ack(b, iba_syndrome_nak(IBA_NAK_ACCESS), (P0 + 2) & IBA_PSN_MASK);
 	bed_unchanged(b);
@@ -253,7 +253,7 @@ TEST(test_iba_a14_a_read_is_answered_by_the_queue_that_it_named)
 			  0),
 		  WEFT_OK);
 	EXPECT_EQ(bed_put(b,
-			  to_srq(peer_reth(b, IBA_WRITE_ONLY, P0 + 1, 0, 0), t.strangers->number),
+			  to_srq(peer_reth(b, IBA_WRITE_ONLY, P0 + 1, 0, 0), t.foreign_srq->number),
 			  NULL, 0),
 		  WEFT_OK);
 	b->is_held = false;

@@ -242,15 +242,15 @@ static void next_is(uint32_t qp_number)
 	MUST(weft_contact_close(c));
 }
 
-/* Requests that the program has not taken: a peer that is connected takes a stranger's place. */
+/* Requests that the program has not taken: a connected peer takes an unproven peer's place. */
 TEST(test_roce_a_connected_peer_finds_room_in_a_full_service)
 {
-	enum { STRANGER = 2, HELD = 2 };
+	enum { UNPROVEN = 2, HELD = 2 };
 	const struct weft_service_options at = { .at = roce_loopback,
 						 .port_space = WEFT_PORT_SPACE_TCP,
 						 .requests_max = HELD };
 	const char *why_not = own_network_enter();
-	struct weft_contact *known[2], *strangers[HELD + 1], *first;
+	struct weft_contact *known[2], *unproven[HELD + 1], *first;
 	uint64_t since = thread_now_ns();
 
 	if (why_not)
@@ -270,16 +270,16 @@ TEST(test_roce_a_connected_peer_finds_room_in_a_full_service)
 	MUST(weft_contact_ready(known[0]));
 	await_news(first, WEFT_CONTACT_ESTABLISHED);
 	for (uint32_t i = 0; i <= HELD; i++)
-		strangers[i] = ask_as(adapters[STRANGER], 0x20001 + i);
-	await_news(strangers[HELD], WEFT_CONTACT_REJECTED);
+		unproven[i] = ask_as(adapters[UNPROVEN], 0x20001 + i);
+	await_news(unproven[HELD], WEFT_CONTACT_REJECTED);
 	known[1] = ask_as(adapters[ACTIVE], 0x10002);
-	await_news(strangers[0], WEFT_CONTACT_REJECTED);
+	await_news(unproven[0], WEFT_CONTACT_REJECTED);
 	next_is(0x20002);
 	next_is(0x10002);
 	MUST(weft_service_close(service));
 	MUST(weft_contact_close(first));
 	for (uint32_t i = 0; i <= HELD; i++)
-		MUST(weft_contact_close(strangers[i]));
+		MUST(weft_contact_close(unproven[i]));
 	for (int i = 0; i < 2; i++)
 		MUST(weft_contact_close(known[i]));
 	for (int i = 0; i < 3; i++)

@@ -210,15 +210,15 @@ static void is_refused(struct rd_word word, enum weft_reason why)
 
 TEST(test_rd_04_wrong_keys_domains_and_numbers_are_refused_on_udp)
 {
-	struct weft_qp *stranger, *foreign;
+	struct weft_qp *outside, *foreign;
 	struct weft_ee_attr attr;
 
 	if (!world_open())
 		return;
-	stranger = rd_qp_open(&nodes[B], RD_KEY, RD_DOMAIN + 1);
+	outside = rd_qp_open(&nodes[B], RD_KEY, RD_DOMAIN + 1);
 	foreign = rd_qp_open(&nodes[A], RD_KEY, RD_DOMAIN + 1);
 	is_refused((struct rd_word){ .q_key = RD_KEY + 1 }, WEFT_R_IB_QKEY);
-	is_refused((struct rd_word){ .dest = weft_qp_number(stranger) }, WEFT_R_IB_RDD);
+	is_refused((struct rd_word){ .dest = weft_qp_number(outside) }, WEFT_R_IB_RDD);
 	is_refused((struct rd_word){ .dest = nodes[B].card.qps[0] + 1000 }, WEFT_R_PEER_UNKNOWN);
 	/* Of this end what is wrong is known at once. */
 	EXPECT_EQ(post(PROCESSES, 0, (struct rd_word){ .opcode = WEFT_OP_SEND }), WEFT_R_IB_RDD);

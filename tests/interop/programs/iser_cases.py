@@ -148,7 +148,7 @@ CASES = [
         Side("iscsi-inq -i %s -e 1 -c 128 %s" % (INITIATOR, URL), ["^Unit Serial Number:"]),
         Side("iscsi-readcapacity16 -i %s %s" % (INITIATOR, URL), [r"\b%d\b" % LUN_BYTES]),
         # A name that may not come in is told so.
-        Side("iscsi-inq -i iqn.2001-04.test.weft:stranger " + URL, ["Target not found"], status=10),
+        Side("iscsi-inq -i iqn.2001-04.test.weft:unknown " + URL, ["Target not found"], status=10),
     ]),
     iser("qemu_io", [write_patterns(), read_patterns()], check=check_patterns),
     iser("qemu_img", [

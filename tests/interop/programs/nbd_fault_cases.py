@@ -31,7 +31,7 @@ def hidden(cluster):
     cluster.run(cluster.kit_words("wait=300ms"), [r"cannot use disk: .*\(rio_device\)"], status=1)
 
 
-def stranger(cluster):
+def unknown_key(cluster):
     """Another key than the owner was told."""
     cluster.start("iounit")
     cluster.start("owner")
@@ -244,7 +244,7 @@ def kit_dies(cluster):
 
 CASES = [
     NbdCase("hidden", "", "mem:16M", hidden, {"allow": "# nothing"}),
-    NbdCase("stranger", "", "mem:16M", stranger),
+    NbdCase("unknown_key", "", "mem:16M", unknown_key),
     NbdCase("denied", "qemu-io", "mem:16M", denied, {"allow": "allow kit read disks/disk"}),
     NbdCase("owner_restarts", "nbdcopy", SLOW, owner_restarts),
     NbdCase("owner_restarts_idle", "qemu-io", "mem:16M", owner_restarts_idle),

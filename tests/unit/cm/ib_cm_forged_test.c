@@ -315,8 +315,8 @@ TEST(test_ib_cm_flood_from_one_address_displaces_its_own)
 	bed_close(b);
 }
 
-/* A stranger that the program accepted late is as old as its request, and makes room first. */
-TEST(test_ib_cm_stranger_that_was_accepted_keeps_its_age)
+/* An unproven peer that was accepted late is as old as its request, and makes room first. */
+TEST(test_ib_cm_unproven_peer_that_was_accepted_keeps_its_age)
 {
 	struct ib_cm_event e;
 	uint32_t first;
@@ -356,7 +356,7 @@ TEST(test_ib_cm_connected_peer_always_gets_in)
 	bed_close(b);
 }
 
-/* It is not strangers that a known peer must fear, but it leaves room for other known ones. */
+/* It is not unproven peers that a known peer must fear, but it leaves room for other known ones. */
 TEST(test_ib_cm_known_peers_crowd_too)
 {
 	bed_open(b, &(struct ib_cm_config){ .half_open_max = 8, .conversations_max = 32 });
@@ -367,7 +367,7 @@ TEST(test_ib_cm_known_peers_crowd_too)
 }
 
 /* Who was ended and is true after all learns it when it answers. */
-TEST(test_ib_cm_displaced_stranger_is_told_when_it_answers)
+TEST(test_ib_cm_displaced_unproven_peer_is_told_when_it_answers)
 {
 	struct cm_ids ids;
 	struct ib_cm_event e;
@@ -432,7 +432,7 @@ TEST(test_ib_cm_forged_addresses_get_no_mra_and_answer)
 }
 
 /* A lone peer whose RTU is lost gets its REP again; one that asks again gets it each time. */
-TEST(test_ib_cm_losses_are_made_good_for_strangers)
+TEST(test_ib_cm_losses_are_made_good_for_unproven_peers)
 {
 	uint32_t id_a, id_b, asked = 0;
 

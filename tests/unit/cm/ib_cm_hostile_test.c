@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The agent of InfiniBand's CM: strangers, forgers, floods, and peers that began anew. */
+/* The agent of InfiniBand's CM: unproven peers, forgers, floods, and peers that began anew. */
 #include "ib_cm_fixture.h"
 #include "wire/iba.h"
 
@@ -135,13 +135,13 @@ TEST(test_ib_cm_only_the_peer_is_heard)
 {
 	static const enum ibcm_kind kinds[] = { IBCM_REP, IBCM_RTU,  IBCM_MRA,
 						IBCM_REJ, IBCM_DREQ, IBCM_DREP };
-	struct ibcm_ip stranger = bed_ip(A);
+	struct ibcm_ip other = bed_ip(A);
 	struct cm_ids ids;
 	uint8_t bytes[MAD_BYTES];
 
 	bed_open(b, NULL);
 	ids = bed_connected(b);
-	stranger.from.address[3] = 9;
+	other.from.address[3] = 9;
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		struct ibcm_msg m = { .kind = kinds[i],
 				      .local_id = ids.id[A],
@@ -151,7 +151,7 @@ TEST(test_ib_cm_only_the_peer_is_heard)
 			m.dreq_remote_qpn = QPN_B;
 		/* From another address, and of another id. */
 		ibcm_encode(&m, bytes);
-		EXPECT_EQ(ib_cm_recv(b->cm[B], b->now_ns, &stranger, bytes, MAD_BYTES),
+		EXPECT_EQ(ib_cm_recv(b->cm[B], b->now_ns, &other, bytes, MAD_BYTES),
 			  WEFT_R_CM_SENDER);
 		m.local_id++;
 		EXPECT_EQ(bed_say(b, B, &m), WEFT_R_CM_UNKNOWN);
@@ -434,8 +434,8 @@ TEST(test_ib_cm_time_wait_makes_room)
 	bed_close(b);
 }
 
-/* Answers to strangers are bounded, and one for each message at most. */
-TEST(test_ib_cm_flood_of_strangers)
+/* Answers to unproven peers are bounded, and one for each message at most. */
+TEST(test_ib_cm_flood_of_unproven_peers)
 {
 	struct ibcm_msg m = { .kind = IBCM_DREQ, .local_id = 7, .remote_id = 8 };
 	uint32_t count = 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A small memory table with an owner, a stranger and some memory, for the tests of this room.
+ * A small memory table with an owner, one that is not, and some memory, for the tests of this room.
  * Whatever a test does not expect to fail is REQUIREd here.
  */
 #pragma once

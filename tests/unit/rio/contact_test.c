@@ -171,22 +171,22 @@ TEST(test_rio_03_who_knows_each_other_meets_and_talks)
 
 TEST(test_rio_03_who_is_not_in_the_book_is_not_let_in)
 {
-	struct rio_identity stranger;
+	struct rio_identity unknown;
 	struct meeting m;
 
 	meeting_init(&m, RIO_REQUESTER);
-	identity_init(&stranger, 8, RIO_REQUESTER);
-	m.dialler = stranger;
+	identity_init(&unknown, 8, RIO_REQUESTER);
+	m.dialler = unknown;
 	meeting_start(&m, 1);
 	meeting_say(&m, 1);
-	EXPECT_EQ(take(&m, &m.far), WEFT_R_RIO_STRANGER);
+	EXPECT_EQ(take(&m, &m.far), WEFT_R_RIO_UNKNOWN_PEER);
 	EXPECT(is_over(&m.far));
 
 	/* Under the name of one who is. */
 	m.dialler.platform = m.known[1].platform;
 	meeting_start(&m, 1);
 	meeting_say(&m, 1);
-	EXPECT_EQ(take(&m, &m.far), WEFT_R_RIO_STRANGER);
+	EXPECT_EQ(take(&m, &m.far), WEFT_R_RIO_UNKNOWN_PEER);
 	EXPECT(is_over(&m.far));
 }
 
@@ -199,7 +199,7 @@ TEST(test_rio_03_an_empty_book_lets_nobody_in)
 	meeting_init(&m, RIO_REQUESTER);
 	rio_contact_await(&m.far, &m.awaiting, &(struct rio_book){ 0 }, &limits, random);
 	meeting_say(&m, 1);
-	EXPECT_EQ(take(&m, &m.far), WEFT_R_RIO_STRANGER);
+	EXPECT_EQ(take(&m, &m.far), WEFT_R_RIO_UNKNOWN_PEER);
 	EXPECT(is_over(&m.far));
 }
 
@@ -220,7 +220,7 @@ TEST(test_rio_03_a_known_key_is_good_for_one_platform_and_role_only)
 			m.dialler.role = RIO_IOUNIT;
 		meeting_start(&m, 1);
 		meeting_say(&m, 1);
-		EXPECT_EQ(take(&m, &m.far), WEFT_R_RIO_STRANGER);
+		EXPECT_EQ(take(&m, &m.far), WEFT_R_RIO_UNKNOWN_PEER);
 		EXPECT(is_over(&m.far));
 	}
 }
@@ -244,7 +244,7 @@ TEST(test_rio_03_who_answers_must_be_the_one_that_was_dialled)
 			m.expected.role = RIO_IOUNIT;
 		meeting_start(&m, 1);
 		meeting_say(&m, 2);
-		EXPECT_EQ(take(&m, &m.near), WEFT_R_RIO_STRANGER);
+		EXPECT_EQ(take(&m, &m.near), WEFT_R_RIO_UNKNOWN_PEER);
 		EXPECT(is_over(&m.near));
 	}
 }

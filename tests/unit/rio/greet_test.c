@@ -174,7 +174,7 @@ TEST(test_rio_03_who_is_not_the_one_that_was_dialled_is_refused)
 	two_say(&t, 1);
 	REQUIRE(rio_greet_take_hello(&other.greet, t.bytes, t.length) == WEFT_OK);
 	t.length = rio_greet_welcome(&other.greet, REQUESTS, LIST, t.bytes);
-	EXPECT_EQ(take_welcome(&t), WEFT_R_RIO_STRANGER);
+	EXPECT_EQ(take_welcome(&t), WEFT_R_RIO_UNKNOWN_PEER);
 	EXPECT_EQ(t.dialler.greet.state, RIO_GREET_REFUSED);
 	EXPECT(is_zero(t.dialler.greet.ephemeral_secret, RIO_KEY_BYTES));
 }

@@ -56,7 +56,7 @@ static void end_all(const struct taken *t)
 }
 
 /* Of whom the world does not know. */
-static void grant_stranger(void)
+static void grant_unknown(void)
 {
 	world_say(&w, &(struct rio_msg){ .type = RIO_GRANT,
 					 .grant = { .requester = { FIRST + REQUESTERS, 1 },
@@ -317,7 +317,7 @@ TEST(test_rio_04_a_grant_too_many_is_left_out)
 	world_open(&w, 1, false);
 	for (int i = 0; i < REQUESTERS; i++)
 		world_grant(&w, i);
-	grant_stranger();
+	grant_unknown();
 	command(1, SGL_WRITE, REQUESTERS, 512);
 	t = take_all();
 	EXPECT_EQ(t.statuses, 1U);
@@ -326,7 +326,7 @@ TEST(test_rio_04_a_grant_too_many_is_left_out)
 	EXPECT_EQ(take_all().dials, 1U);
 	/* There is room for it when another has gone. */
 	revoke(0);
-	grant_stranger();
+	grant_unknown();
 	command(3, SGL_WRITE, REQUESTERS, 512);
 	EXPECT_EQ(take_all().dials, 1U);
 	for (uint32_t i = REQUESTERS - 1; i <= REQUESTERS; i++)

@@ -270,14 +270,14 @@ TEST(test_rio_11_a_unit_that_was_announced_may_connect)
 	struct asker_world w;
 
 	open_one(&w);
-	EXPECT_EQ(connects(&w, 0, 1, 1), WEFT_R_RIO_STRANGER);
+	EXPECT_EQ(connects(&w, 0, 1, 1), WEFT_R_RIO_UNKNOWN_PEER);
 	EXPECT_EQ(announce(&w, 0, 1, 0, 0), WEFT_OK);
 	EXPECT_EQ(announce(&w, 1, 2, 0, 0), WEFT_OK);
 	EXPECT_EQ(connects(&w, 0, 1, 1), WEFT_OK);
 	EXPECT_EQ(connects(&w, 1, 2, 1), WEFT_OK);
 	EXPECT_EQ(connects(&w, 0, 1, 2), WEFT_OK);
 	EXPECT_EQ(connects(&w, 0, 1, UINT64_MAX), WEFT_OK);
-	EXPECT_EQ(connects(&w, 2, 1, 1), WEFT_R_RIO_STRANGER);
+	EXPECT_EQ(connects(&w, 2, 1, 1), WEFT_R_RIO_UNKNOWN_PEER);
 	asker_close(&w);
 }
 
@@ -342,9 +342,9 @@ TEST(test_rio_11_who_was_revoked_may_not_connect)
 	open_one(&w);
 	EXPECT_EQ(announce(&w, 0, 1, 0, 0), WEFT_OK);
 	EXPECT_EQ(revoke(&w, 0), WEFT_OK);
-	EXPECT_EQ(connects(&w, 0, 1, 1), WEFT_R_RIO_STRANGER);
+	EXPECT_EQ(connects(&w, 0, 1, 1), WEFT_R_RIO_UNKNOWN_PEER);
 	asker_run(&w);
-	EXPECT_EQ(connects(&w, 0, 1, 1), WEFT_R_RIO_STRANGER);
+	EXPECT_EQ(connects(&w, 0, 1, 1), WEFT_R_RIO_UNKNOWN_PEER);
 	/* Announced again: not before its old connection is hung up, else the new one would be. */
 	EXPECT_EQ(announce(&w, 0, 2, 0, 0), WEFT_OK);
 	EXPECT_EQ(revoke(&w, 0), WEFT_OK);
@@ -353,7 +353,7 @@ TEST(test_rio_11_who_was_revoked_may_not_connect)
 	asker_run(&w);
 	EXPECT_EQ(connects(&w, 0, 3, 1), WEFT_OK);
 	rio_requester_owner_left(w.q);
-	EXPECT_EQ(connects(&w, 0, 3, 2), WEFT_R_RIO_STRANGER);
+	EXPECT_EQ(connects(&w, 0, 3, 2), WEFT_R_RIO_UNKNOWN_PEER);
 	asker_close(&w);
 }
 
