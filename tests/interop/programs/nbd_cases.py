@@ -311,6 +311,15 @@ def flags(cluster):
 # --- starting nbdkit ---------------------------------------------------------------------------
 
 
+def kit_pid(cluster):
+    """The number of an nbdkit that has begun to serve, or None."""
+    try:
+        with open(cluster.path("kit.pid"), encoding="ascii") as f:
+            return int(f.read() or 0) or None
+    except FileNotFoundError:
+        return None
+
+
 def background(cluster):
     """nbdkit forks: what is wrong is told before, and threads are made after."""
     cluster.start("iounit")
@@ -319,8 +328,9 @@ def background(cluster):
     cluster.run([w.replace("device=disk", "device=another") for w in words],
                 [r"cannot use another: .*\(rio_device\)"], status=1)
     cluster.run(words, [], BAD)
-    with open(cluster.path("kit.pid"), encoding="ascii") as f:
-        pid = int(f.read())
+    # The child writes its number, in one piece, when the parent may have ended already.
+    cluster.await_true(lambda: kit_pid(cluster), "nbdkit does not begin in the background")
+    pid = kit_pid(cluster)
     try:
         qemu_io(cluster, ["write -P 7 0 1m", "read -P 7 0 1m"], [r"^read 1048576/1048576"])
     finally:

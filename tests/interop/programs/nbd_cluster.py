@@ -114,10 +114,10 @@ class Cluster:
         self.start("owner")
         self.start_kit(*parameters)
 
-    def await_true(self, what, why, process):
+    def await_true(self, what, why, process=None):
         deadline = time.monotonic() + START_S * self.tools.patience
         while not what():
-            if process.has_ended() or time.monotonic() > deadline:
+            if (process and process.has_ended()) or time.monotonic() > deadline:
                 raise Failure(why)
             time.sleep(LOOK_EVERY_S)  # nobody tells: it is looked at
 
