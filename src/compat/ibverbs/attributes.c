@@ -30,11 +30,20 @@ void fill(void *to, size_t bytes, const void *from, size_t known)
 	memcpy(to, from, bytes < known ? bytes : known);
 }
 
+unsigned int device_capabilities(const struct device *d)
+{
+	unsigned int all = IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_MEM_WINDOW |
+			   IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_CURR_QP_STATE_MOD;
+
+	if (d->kind == DEVICE_ROCE)
+		all |= IBV_DEVICE_XRC | IBV_DEVICE_UD_AV_PORT_ENFORCE | IBV_DEVICE_SYS_IMAGE_GUID |
+		       IBV_DEVICE_RC_RNR_NAK_GEN;
+	return all;
+}
+
 /* What a channel adapter has, and iWARP has not. */
 static void tell_channel_adapter(struct ibv_device_attr *attr)
 {
-	attr->device_cap_flags |= IBV_DEVICE_XRC | IBV_DEVICE_UD_AV_PORT_ENFORCE |
-				  IBV_DEVICE_SYS_IMAGE_GUID | IBV_DEVICE_RC_RNR_NAK_GEN;
 	attr->max_sge_rd = WEFT_SEGMENTS_MAX;
 	attr->max_mcast_grp = GROUPS_MAX;
 	attr->max_mcast_qp_attach = GROUPS_MAX;
@@ -52,8 +61,7 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 		.vendor_id = VENDOR_ID,
 		.max_qp = ENGINE_OBJECTS,
 		.max_qp_wr = QUEUE_MAX,
-		.device_cap_flags = IBV_DEVICE_MEM_MGT_EXTENSIONS | IBV_DEVICE_MEM_WINDOW |
-				    IBV_DEVICE_MEM_WINDOW_TYPE_2B | IBV_DEVICE_CURR_QP_STATE_MOD,
+		.device_cap_flags = device_capabilities(device_of(context->device)),
 		.max_sge = WEFT_SEGMENTS_MAX,
 		.max_sge_rd = 1, /* RFC 5040: a Read has one sink */
 		.max_cq = ENGINE_OBJECTS,

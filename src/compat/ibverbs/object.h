@@ -460,6 +460,9 @@ void *refused(enum weft_reason reason);
 /* The program says how large its struct is: an older one is shorter, a newer one ends in zeros. */
 void fill(void *to, size_t bytes, const void *from, size_t known);
 
+/* enum ibv_device_cap_flags. */
+unsigned int device_capabilities(const struct device *d);
+
 /* What a device's port says now. 0 or errno. */
 int port_tell(const struct device *d, struct ibv_port_attr *attr);
 enum ibv_mtu port_mtu(const struct ibv_context *context);
