@@ -197,6 +197,164 @@ def test_run_folders_of_devices_know_every_call(folder):
     expect_equal("a real one", real.split(), ["True", ".", "..", "a", "b", "c"])
 
 
+# Netlink as programs speak it, on a socket for RDMA: 20 is NETLINK_RDMA, 270 is SOL_NETLINK.
+NETLINK = r"""
+import errno, os, select, signal, socket, struct, sys
+signal.alarm(60)
+GET, PORT_GET, RES_GET, REQUEST, ACK, DUMP, ERROR, DONE = 1, 5, 9, 1, 4, 0x300, 2, 3
+def opened(flags=0):
+    return socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | flags, 20)
+def request(command, flags, attributes=b"", sequence=5):
+    return struct.pack("=IHHII", 16 + len(attributes), (5 << 10) + command, REQUEST | flags, sequence,
+                       0) + attributes
+def number(type, value):
+    return struct.pack("=HHI", 8, type, value)
+def messages(text):
+    while text:
+        length, type, flags, sequence, pid = struct.unpack_from("=IHHII", text)
+        yield type, pid, text[16:length]
+        text = text[length:]
+def devices(s, send=None):
+    (send or s.send)(request(GET, DUMP))
+    found = []
+    while True:
+        for type, pid, body in messages(s.recv(8192)):
+            if type == DONE:
+                return found
+            assert pid == s.getsockname()[0], (pid, s.getsockname())
+            found.append(body[12:8 + struct.unpack_from("=H", body, 8)[0] - 1].decode())
+def result(s, *words):
+    s.sendto(request(*words), (0, 0))
+    text, sender = s.recvfrom(8192)
+    assert sender == (0, 0), sender
+    (type, pid, body), = messages(text)
+    assert type == ERROR, type
+    return -struct.unpack_from("=i", body)[0]
+def error_of(call, *words):
+    try:
+        call(*words)
+    except OSError as e:
+        return e.errno
+def is_readable(s):
+    return select.select([s], [], [], 0)[0] == [s]
+"""
+
+NETLINK_CALLS = r"""
+s = opened()
+s.bind((0, 0))
+assert s.getsockname() == (os.getpid(), 0), s.getsockname()
+names = devices(s)
+assert "roce_lo" in names and "iw_lo" in names, names
+assert devices(s, lambda text: s.sendmsg([text[:5], text[5:]], [], 0, (0, 0))) == names
+text, _, _, sender = (s.send(request(GET, DUMP)), s.recvmsg(8192))[1]
+assert sender == (0, 0) and len(text) > 16, sender
+assert not is_readable(s)
+s.setsockopt(270, 10, 1)
+s.setsockopt(270, 11, 1)
+assert error_of(s.setsockopt, 270, 1, 4) == errno.EOPNOTSUPP
+assert error_of(s.setsockopt, 270, 99, 1) == errno.ENOPROTOOPT
+assert error_of(opened().bind, (0, 1)) == errno.EOPNOTSUPP
+assert result(s, GET, 0, number(1, 999999)) == errno.EINVAL
+assert result(s, PORT_GET, ACK, number(1, 1) + number(3, 2)) == errno.EINVAL
+assert result(s, RES_GET, DUMP) == errno.EOPNOTSUPP
+assert error_of(s.sendto, request(GET, DUMP), (os.getpid() + 1, 0)) == errno.ECONNREFUSED
+assert error_of(s.send, b"\0" * 100000) == errno.EMSGSIZE
+assert not is_readable(s)
+other = opened(socket.SOCK_NONBLOCK | socket.SOCK_CLOEXEC)
+assert other.getsockname()[0] != os.getpid() and error_of(other.recv, 100) == errno.EAGAIN
+fd = other.fileno()
+other.bind((77777, 0))
+assert other.fileno() == fd and other.getsockname() == (77777, 0)
+assert error_of(other.recv, 100) == errno.EAGAIN and not os.get_inheritable(fd)
+assert devices(other) == names and not is_readable(s)
+# Who has no room is told so.
+assert error_of(lambda: [s.send(request(GET, DUMP)) for i in range(10000)]) == errno.ENOBUFS
+print("served")
+"""
+
+NETLINK_SHARED = r"""
+s = opened()
+names = devices(s)
+copy = s.dup()
+assert copy.getsockname() == s.getsockname() and devices(copy) == names
+s.send(request(GET, DUMP))
+assert is_readable(copy) and is_readable(s)
+copy.recv(8192)
+assert not is_readable(s)
+s.close()
+assert devices(copy) == names
+# In place of another, and another in its place.
+plain = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+plain.bind(("127.0.0.1", 0))
+place = os.dup(plain.fileno())
+os.dup2(copy.fileno(), place)
+moved = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 20, fileno=place)
+assert devices(moved) == names
+os.dup2(plain.fileno(), place)
+back = socket.socket(socket.AF_INET, socket.SOCK_DGRAM, 0, fileno=place)
+moved.detach()
+assert back.getsockname() == plain.getsockname()
+back.sendto(b"plain", plain.getsockname())
+assert plain.recvfrom(10) == (b"plain", plain.getsockname())
+# Parent and child have one socket.
+child = os.fork()
+if child == 0:
+    ok = devices(copy) == names
+    copy.send(request(GET, DUMP))
+    os._exit(0 if ok else 1)
+assert os.waitpid(child, 0)[1] == 0
+assert is_readable(copy) and len(copy.recv(8192)) > 16
+# What a closed one leaves behind.
+before = len(os.listdir("/proc/self/fd"))
+for i in range(50):
+    devices(opened())
+assert len(os.listdir("/proc/self/fd")) == before
+assert open("/proc/net/unix").read().count("@weft.rdma.%08x." % copy.getsockname()[0]) == 1
+print("shared")
+"""
+
+# No datagram of another process gets in, though the socket has a name.
+NETLINK_GUARDED = r"""
+s = opened()
+name = next(line.split()[-1] for line in open("/proc/net/unix") if "@weft.rdma.%08x." % os.getpid() in line)
+stranger = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+assert error_of(stranger.sendto, b"forged", "\0" + name[1:]) == errno.EPERM
+assert error_of(stranger.connect, "\0" + name[1:]) == errno.EPERM
+assert not is_readable(s)
+print("guarded")
+"""
+
+
+def expect_netlink(script, says):
+    done = weft_run("python3", "-c", NETLINK + script)
+    expect_equal("netlink: " + done.stderr, done.stdout, says + "\n")
+
+
+def test_run_netlink_of_rdma_is_served(_folder):
+    expect_netlink(NETLINK_CALLS, "served")
+
+
+def test_run_netlink_of_rdma_survives_dup_fork_and_close(_folder):
+    expect_netlink(NETLINK_SHARED, "shared")
+
+
+def test_run_netlink_of_rdma_takes_nothing_from_others(_folder):
+    expect_netlink(NETLINK_GUARDED, "guarded")
+
+
+def test_run_netlink_of_others_is_the_kernels(_folder):
+    need("ip")
+    for words in (("ip", "-j", "link"), ("ip", "-j", "rule")):
+        plain = run(*words)
+        expect("%s: %s" % (words, plain.stderr), plain.returncode == 0)
+        expect_equal(" ".join(words), weft_run(*words).stdout, plain.stdout)
+    # Without weft's libibverbs that of RDMA is, too.
+    script = NETLINK + "print(error_of(opened))\nprint(error_of(opened) or opened().getsockname()[1])\n"
+    expect_equal("the kernel's", run("python3", "-c", script,
+                                     LD_PRELOAD=LIBRARIES + "/libweft-sysfs.so").stdout,
+                 run("python3", "-c", script).stdout)
+
+
 # What stat() and lstat() are to programs linked with a glibc before 2.33, which have no such calls.
 OLD_CALLS = r"""
 import ctypes, platform, sys

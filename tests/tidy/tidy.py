@@ -159,7 +159,8 @@ def rule_parameters(tree):
             signature = " ".join(lines[first:opened])
             count = parameters(signature)
             # What the drop-in libraries export has the form that it has everywhere, as has what UCX calls.
-            is_export = room_of(path) == "compat" and re.search(r"\b_?(ibv|rdma|umad)_\w+\(", signature)
+            is_export = room_of(path) == "compat" and re.search(
+                r"\b(_?(ibv|rdma|umad)_\w+|sendto|recvfrom|__recvfrom_chk)\(", signature)
             is_abi = is_export or "ucp_am_recv_param_t" in signature
             if count > PARAMETERS_MAX and not is_abi:
                 yield path, first + 1, "%d parameters, %d allowed" % (count, PARAMETERS_MAX)

@@ -2,7 +2,8 @@
 /*
  * Preloaded by weft run: programs that look under /sys/class/infiniband or /dev/infiniband by
  * themselves (UCX, Open MPI) find there what libibverbs tells of weft's devices, and list the first
- * of the two (listing.c). Every other path is the system's own.
+ * of the two (listing.c); those that ask by netlink (rdma) find the same devices (netlink.c). Every
+ * other path is the system's own.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -31,20 +32,26 @@ static bool is_below(const char *path, const char *root)
 	       (path[length] == '/' || path[length] == '\0');
 }
 
-/* As weftv_sysfs(), of the libibverbs that the program has or would get. */
+/* It stays loaded: it may be in use by now. */
+void *verbs_symbol(const char *name)
+{
+	void *library = dlopen("libibverbs.so.1", RTLD_NOW | RTLD_LOCAL);
+
+	return library ? dlsym(library, name) : NULL;
+}
+
+/* As weftv_sysfs(). */
 int sysfs_look(const char *path, char text[SYSFS_TEXT], unsigned int *mode)
 {
 	int (*sysfs)(const char *path, char *text, size_t size, unsigned int *mode);
-	void *library, *symbol;
 	int error = errno, n;
+	void *symbol;
 
 	if (!is_below(path, "/sys/class/infiniband") && !is_below(path, "/dev/infiniband"))
 		return NOT_OURS;
-	library = dlopen("libibverbs.so.1", RTLD_NOW | RTLD_LOCAL);
-	symbol = library ? dlsym(library, "weftv_sysfs") : NULL;
+	symbol = verbs_symbol("weftv_sysfs");
 	memcpy(&sysfs, &symbol, sizeof(sysfs));
 	n = symbol ? sysfs(path, text, SYSFS_TEXT, mode) : NOT_OURS;
-	/* It stays loaded: it may be in use by now. */
 	errno = error;
 	return n;
 }

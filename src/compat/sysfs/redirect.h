@@ -7,10 +7,14 @@
 
 #include <errno.h>
 #include <stddef.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 
 enum { SYSFS_TEXT = 4096, NOT_OURS = -ENOENT };
+
+/* Of the libibverbs that the program has or would get; NULL: that is not weft's. */
+void *verbs_symbol(const char *name);
 
 /*
  * What is at a path: the length of its text, and its mode; or -errno. NOT_OURS: what the system has
@@ -26,3 +30,5 @@ int __xstat64(int version, const char *path, struct stat64 *to);
 int __lxstat(int version, const char *path, struct stat *to);
 int __lxstat64(int version, const char *path, struct stat64 *to);
 char *__realpath_chk(const char *path, char *to, size_t room);
+ssize_t __recvfrom_chk(int fd, void *to, size_t size, size_t room, int flags,
+		       __SOCKADDR_ARG address, socklen_t *restrict length);
