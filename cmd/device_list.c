@@ -20,7 +20,7 @@ struct verbs {
 	void (*free_device_list)(struct ibv_device **list);
 	const char *(*get_device_name)(struct ibv_device *device);
 	__be64 (*get_device_guid)(struct ibv_device *device);
-	int (*get_device_index)(struct ibv_device *device);
+	int (*read_sysfs_file)(const char *dir, const char *file, char *text, size_t size);
 	struct ibv_context *(*open_device)(struct ibv_device *device);
 	int (*close_device)(struct ibv_context *context);
 	const char *(*port_state_str)(enum ibv_port_state state);
@@ -48,7 +48,7 @@ static int verbs_load(const struct dropin *d, struct verbs *v, char *why, size_t
 	    take(library, "ibv_free_device_list", &v->free_device_list) &&
 	    take(library, "ibv_get_device_name", &v->get_device_name) &&
 	    take(library, "ibv_get_device_guid", &v->get_device_guid) &&
-	    take(library, "ibv_get_device_index", &v->get_device_index) &&
+	    take(library, "ibv_read_sysfs_file", &v->read_sysfs_file) &&
 	    take(library, "ibv_open_device", &v->open_device) &&
 	    take(library, "ibv_close_device", &v->close_device) &&
 	    take(library, "ibv_port_state_str", &v->port_state_str) &&
@@ -115,11 +115,11 @@ int device_list_read(const struct dropin *d, struct device_list *list, char *why
 	}
 	for (size_t i = 0; devices[i] && i < DEVICES_MAX; i++) {
 		struct device_row *row = &list->rows[list->count++];
-		int index = v.get_device_index(devices[i]);
 
 		snprintf(row->name, sizeof(row->name), "%s", v.get_device_name(devices[i]));
 		row->guid = be64toh(v.get_device_guid(devices[i]));
-		if (index <= 0 || !if_indextoname((unsigned int)index, row->interface))
+		if (v.read_sysfs_file(devices[i]->ibdev_path, "ports/1/gid_attrs/ndevs/0",
+				      row->interface, sizeof(row->interface)) <= 0)
 			snprintf(row->interface, sizeof(row->interface), "-");
 		row->gids[0] = '\0';
 		row->state = port_state(&v, devices[i], row);

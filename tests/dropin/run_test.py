@@ -313,6 +313,25 @@ assert open("/proc/net/unix").read().count("@weft.rdma.%08x." % copy.getsockname
 print("shared")
 """
 
+# Verbs and netlink number devices alike.
+NETLINK_NUMBERS = r"""
+import ctypes
+verbs = ctypes.CDLL("libibverbs.so.1")
+verbs.ibv_get_device_list.restype = ctypes.POINTER(ctypes.c_void_p)
+verbs.ibv_get_device_name.restype = ctypes.c_char_p
+s, names, i = opened(), {}, 0
+all = verbs.ibv_get_device_list(None)
+while all[i]:
+    device = ctypes.c_void_p(all[i])
+    names[verbs.ibv_get_device_index(device)] = verbs.ibv_get_device_name(device)
+    i += 1
+assert len(names) == i == len(devices(s)), (names, i)
+for index, name in names.items():
+    s.send(request(GET, 0, number(1, index)))
+    assert name + b"\0" in s.recv(8192), name
+print("alike")
+"""
+
 # No datagram of another process gets in, though the socket has a name.
 NETLINK_GUARDED = r"""
 s = opened()
@@ -336,6 +355,10 @@ def test_run_netlink_of_rdma_is_served(_folder):
 
 def test_run_netlink_of_rdma_survives_dup_fork_and_close(_folder):
     expect_netlink(NETLINK_SHARED, "shared")
+
+
+def test_run_netlink_of_rdma_numbers_devices_as_verbs_do(_folder):
+    expect_netlink(NETLINK_NUMBERS, "alike")
 
 
 def test_run_netlink_of_rdma_takes_nothing_from_others(_folder):

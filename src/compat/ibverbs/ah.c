@@ -34,7 +34,7 @@ void address_of_gid(struct ibv_context *context, const struct gid *g, struct wef
 	}
 	memcpy(a->ip, g->raw, GID_BYTES);
 	if (gid_is_link_local(g) || gid_is_multicast(g))
-		a->scope = (uint32_t)ibv_get_device_index(context->device);
+		a->scope = device_of(context->device)->index;
 }
 
 int address_of_port(struct ibv_context *context, bool is_ipv4, struct weft_address *a)

@@ -330,7 +330,7 @@ __be64 ibv_get_device_guid(struct ibv_device *device)
 
 int ibv_get_device_index(struct ibv_device *device)
 {
-	return (int)device_of(device)->index;
+	return (int)device_index(device_of(device));
 }
 
 /* ---- For librdmacm -------------------------------------------------------------------------- */

@@ -84,7 +84,7 @@ int _ibv_query_gid_ex(struct ibv_context *context, uint32_t port_num, uint32_t i
 		.gid_index = index,
 		.port_num = port_num,
 		.gid_type = is_roce(context) ? IBV_GID_TYPE_ROCE_V2 : IBV_GID_TYPE_IB,
-		.ndev_ifindex = (uint32_t)ibv_get_device_index(context->device),
+		.ndev_ifindex = device_of(context->device)->index,
 	};
 	int error = flags ? EINVAL : gid_read(context, port_num, index, &all.gid);
 

@@ -8,12 +8,6 @@
 
 #include "compat/ibverbs/object.h"
 
-/* Two devices have one interface. In every process they have the same index. */
-static uint32_t index_of(const struct device *d)
-{
-	return 2 * d->index - (d->kind == DEVICE_ROCE);
-}
-
 /* False: its interface has gone meanwhile. */
 static bool tell(const struct device *d, struct weftv_link *to)
 {
@@ -22,7 +16,7 @@ static bool tell(const struct device *d, struct weftv_link *to)
 	if (port_tell(d, &port) != 0)
 		return false;
 	*to = (struct weftv_link){
-		.index = index_of(d),
+		.index = device_index(d),
 		.interface_index = d->index,
 		.guid = be64toh(d->guid),
 		.capabilities = device_capabilities(d),

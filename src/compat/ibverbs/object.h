@@ -66,6 +66,12 @@ static inline struct device *device_of(struct ibv_device *d)
 	return CONTAINER_OF(d, struct device, ibv);
 }
 
+/* Two devices have one interface. In every process they have the same index. */
+static inline uint32_t device_index(const struct device *d)
+{
+	return 2 * d->index - (d->kind == DEVICE_ROCE);
+}
+
 static inline bool is_roce(const struct ibv_context *context)
 {
 	return CONTAINER_OF(context->device, struct device, ibv)->kind == DEVICE_ROCE;

@@ -34,6 +34,21 @@ TEST(test_roce_devices_come_first_one_for_each_of_iwarp)
 	ibv_free_device_list(list);
 }
 
+/* As the kernel numbers RDMA devices, apart from interfaces. */
+TEST(test_roce_devices_have_other_indices_than_those_of_iwarp)
+{
+	int count;
+	struct ibv_device **list = ibv_get_device_list(&count);
+
+	REQUIRE(list && count >= 2);
+	for (int i = 0; i < count; i++) {
+		EXPECT(ibv_get_device_index(list[i]) > 0);
+		for (int k = 0; k < i; k++)
+			EXPECT(ibv_get_device_index(list[i]) != ibv_get_device_index(list[k]));
+	}
+	ibv_free_device_list(list);
+}
+
 TEST(test_roce_device_is_a_channel_adapter)
 {
 	struct ibv_context *context = roce_context();
