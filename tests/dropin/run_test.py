@@ -332,6 +332,28 @@ for index, name in names.items():
 print("alike")
 """
 
+# libnl chooses a socket's number itself.
+NETLINK_LIBNL = r"""
+import ctypes
+nl = ctypes.CDLL("libnl-3.so.200")
+nl.nl_socket_alloc.restype = nl.nlmsg_hdr.restype = ctypes.c_void_p
+s, found = ctypes.c_void_p(nl.nl_socket_alloc()), []
+@ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
+def hear(message, _):
+    head = nl.nlmsg_hdr(ctypes.c_void_p(message))
+    found.append(ctypes.string_at(head, ctypes.c_uint32.from_address(head).value))
+    return 0
+assert nl.nl_connect(s, 20) == 0
+number_wished = nl.nl_socket_get_local_port(s)
+assert socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 20,
+                     fileno=os.dup(nl.nl_socket_get_fd(s))).getsockname() == (number_wished, 0)
+assert nl.nl_socket_modify_cb(s, 0, 3, hear, None) == 0
+assert nl.nl_send_simple(s, (5 << 10) + GET, DUMP, None, 0) > 0
+assert nl.nl_recvmsgs_default(s) == 0
+assert any(b"roce_lo\0" in text for text in found), found
+print("heard")
+"""
+
 # No datagram of another process gets in, though the socket has a name.
 NETLINK_GUARDED = r"""
 s = opened()
@@ -359,6 +381,12 @@ def test_run_netlink_of_rdma_survives_dup_fork_and_close(_folder):
 
 def test_run_netlink_of_rdma_numbers_devices_as_verbs_do(_folder):
     expect_netlink(NETLINK_NUMBERS, "alike")
+
+
+def test_run_netlink_of_rdma_by_libnl(_folder):
+    if run("python3", "-c", "import ctypes; ctypes.CDLL('libnl-3.so.200')").returncode != 0:
+        raise Skip("there is no libnl-3")
+    expect_netlink(NETLINK_LIBNL, "heard")
 
 
 def test_run_netlink_of_rdma_takes_nothing_from_others(_folder):
