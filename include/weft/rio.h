@@ -100,6 +100,7 @@ struct weft_rio_device {
 	bool is_readonly, can_flush, can_fua, can_discard, can_write_zeroes;
 	struct weft_platform iounit;
 	uint64_t instance; /* of its opening; another one: see WEFT_RIO_FLUSH */
+	uint64_t loss;	   /* the last one of writes of this requester: see struct weft_rio_ended */
 	char name[WEFT_RIO_NAME_MAX + 1];
 };
 
@@ -131,7 +132,9 @@ enum weft_rio_operation {
 	/*
 	 * What was written before becomes durable. WEFT_R_RIO_WRITES_LOST, once: writes of this
 	 * requester that were acknowledged and not flushed may be lost, as the I/O unit lost power,
-	 * or its device was memory. The request has failed: it was done or not done.
+	 * or its device was memory. The request has failed: it was done or not done. Flushes of the
+	 * device that were under way when the first of them said so fail with the same reason. If a
+	 * requester has several users, see loss of struct weft_rio_ended.
 	 */
 	WEFT_RIO_FLUSH,
 	WEFT_RIO_WRITE_ZEROES, /* needs no memory */
@@ -183,6 +186,17 @@ struct weft_rio_ended {
 	enum weft_reason reason; /* WEFT_OK: all of it was done */
 	uint32_t transaction;	 /* the one that failed, from 0 */
 	uint64_t done_bytes;
+	/*
+	 * The requester numbers the losses of its acknowledged writes, from 1. This is the last
+	 * loss of the devices that the request flushed, as of its end; of WEFT_OK and
+	 * WEFT_R_RIO_WRITES_LOST.
+	 *
+	 * WEFT_R_RIO_WRITES_LOST comes once for a requester. Each of several users of one requester
+	 * remembers the last loss of the device that it knows of, at first that of struct
+	 * weft_rio_device, as it was before the flush was asked for. A flush that went well and
+	 * has a later one is to be taken for WEFT_R_RIO_WRITES_LOST: another user was told.
+	 */
+	uint64_t loss;
 	char text[WEFT_RIO_TEXT_MAX + 1]; /* what the one who refused it says, if anything */
 };
 
@@ -199,7 +213,7 @@ enum weft_reason weft_rio_wait(struct weft_rio_requester *requester, uint64_t ti
 
 /*
  * Asks and waits; any number of threads may. Returns the reason that it ended with, or why it was
- * not asked. ended may be NULL.
+ * not asked; ended, which may be NULL, has it too.
  */
 enum weft_reason weft_rio_do(struct weft_rio_requester *requester,
 			     const struct weft_rio_request *request, struct weft_rio_ended *ended);

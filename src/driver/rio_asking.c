@@ -28,6 +28,22 @@ static enum weft_reason fragments_of(struct weft_rio_requester *q,
 	return WEFT_OK;
 }
 
+/* The last loss of the devices that it flushes: of a request that was told of one at once. */
+static uint64_t loss_of(const struct weft_rio_requester *q, const struct weft_rio_request *request)
+{
+	uint64_t last = 0;
+
+	for (uint32_t i = 0; i < request->transaction_count; i++) {
+		const struct weft_rio_transaction *t = &request->transactions[i];
+		uint64_t loss = t->operation == WEFT_RIO_FLUSH
+					? rio_requester_loss(q->core, t->device)
+					: 0;
+
+		last = loss > last ? loss : last;
+	}
+	return last;
+}
+
 static enum weft_reason ask(struct weft_rio_requester *q, const struct weft_rio_request *request,
 			    struct waiter *waiter)
 {
@@ -126,14 +142,16 @@ enum weft_reason weft_rio_do(struct weft_rio_requester *q, const struct weft_rio
 	pthread_mutex_lock(&q->lock);
 	while ((r = ask(q, request, &w)) == WEFT_R_BUSY)
 		requester_wait(q, &w.thread, UINT64_MAX);
+	if (r != WEFT_OK)
+		w.ended = (struct weft_rio_ended){ .context = request->context, .reason = r };
+	if (r == WEFT_R_RIO_WRITES_LOST)
+		w.ended.loss = loss_of(q, request);
 	w.thread.wants = WANTS_OWN;
 	requester_tell_room(q); /* for another one, maybe */
 	while (r == WEFT_OK && !w.has_ended)
 		requester_wait(q, &w.thread, UINT64_MAX);
 	requester_hand_on(q);
 	pthread_mutex_unlock(&q->lock);
-	if (r != WEFT_OK)
-		return r;
 	if (ended)
 		*ended = w.ended;
 	return w.ended.reason;

@@ -24,6 +24,14 @@ void requester_device_copy(const struct rio_device *from, struct platform iounit
 	memcpy(d->name, from->name.bytes, from->name.length);
 }
 
+static void offer_copy(struct weft_rio_requester *q, uint32_t nth, struct weft_rio_device *device)
+{
+	struct rio_offer offer = rio_requester_offer(q->core, nth);
+
+	requester_device_copy(&offer.device, offer.iounit, device);
+	device->loss = rio_requester_loss(q->core, device->number);
+}
+
 enum weft_reason weft_rio_device(struct weft_rio_requester *q, uint32_t nth,
 				 struct weft_rio_device *device)
 {
@@ -33,9 +41,7 @@ enum weft_reason weft_rio_device(struct weft_rio_requester *q, uint32_t nth,
 		return WEFT_R_NULL_ARGUMENT;
 	pthread_mutex_lock(&q->lock);
 	if (nth < rio_requester_offers(q->core)) {
-		struct rio_offer offer = rio_requester_offer(q->core, nth);
-
-		requester_device_copy(&offer.device, offer.iounit, device);
+		offer_copy(q, nth, device);
 		r = WEFT_OK;
 	}
 	pthread_mutex_unlock(&q->lock);
@@ -50,7 +56,7 @@ static bool find(struct weft_rio_requester *q, const char *name, struct weft_rio
 		if (name[0] && (offer.device.name.length != strlen(name) ||
 				memcmp(offer.device.name.bytes, name, strlen(name)) != 0))
 			continue;
-		requester_device_copy(&offer.device, offer.iounit, device);
+		offer_copy(q, i, device);
 		return true;
 	}
 	return false;

@@ -273,6 +273,7 @@ static void ended_take(struct weft_rio_requester *q, const struct rio_ended *e)
 	to->reason = (enum weft_reason)e->reason;
 	to->transaction = e->transaction;
 	to->done_bytes = e->done_bytes;
+	to->loss = e->loss;
 	memcpy(to->text, e->text, sizeof(to->text));
 	if (t->waiter) {
 		t->waiter->has_ended = true;

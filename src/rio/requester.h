@@ -85,6 +85,7 @@ struct rio_ended {
 	uint32_t reason;      /* enum weft_reason, or one that a newer peer has; 0: well */
 	uint32_t transaction; /* the one that failed, from 0 */
 	uint64_t done_bytes;
+	uint64_t loss; /* of a request that was done: rio_requester_loss() of what it flushed */
 	char text[RIO_TEXT_MAX + 1]; /* what the one who refused says; may be empty */
 };
 
@@ -104,6 +105,12 @@ struct rio_offer {
 /* The devices so far; the nth of them. */
 uint32_t rio_requester_offers(const struct rio_requester *q);
 struct rio_offer rio_requester_offer(const struct rio_requester *q, uint32_t nth);
+
+/*
+ * The requester numbers the losses of acknowledged writes: the last one of the device of this
+ * number, 0 if there was none. A loss counts from when it is known, told or not.
+ */
+uint64_t rio_requester_loss(const struct rio_requester *q, uint32_t device);
 
 /*
  * How the cluster stands, from that entry on: the owner is asked. WEFT_OK: it ends once, by

@@ -60,9 +60,9 @@ struct unflushed {
 	uint32_t name_bytes; /* 0: the slot is free */
 	uint64_t instance;
 	uint64_t written, flushed; /* writes that were acknowledged; so many of them are covered */
-	bool is_lost;		   /* writes of a former instance, and the requester is not told */
-	uint32_t uses;		   /* touches */
-	uint64_t left;		   /* when it was offered last: by rio_requester.leaves */
+	uint64_t loss, told; /* by rio_requester.write_losses: the last one; the last one told */
+	uint32_t uses;	     /* touches */
+	uint64_t left;	     /* when it was offered last: by rio_requester.leaves */
 };
 
 /* What a request does to a device, if it writes or flushes. */
@@ -70,6 +70,7 @@ struct touch {
 	uint32_t device;
 	struct unflushed *unflushed; /* NULL: it was not offered when the request was asked for */
 	uint64_t instance, written;  /* of that, then */
+	uint64_t told;		     /* the same */
 	bool is_flushed;
 	bool is_written; /* without FUA, behind the last flush */
 };
@@ -181,9 +182,11 @@ struct rio_requester {
 	struct offer *offers;  /* config.devices_max */
 	uint32_t offer_count;
 	struct unflushed *unflushed;
-	uint32_t unflushed_max; /* those that are offered, and as many that were */
-	uint64_t leaves;	/* of devices that were offered, so far */
-	bool has_forgotten;	/* writes that no flush covers: of any device that is not known */
+	uint32_t unflushed_max;	 /* those that are offered, and as many that were */
+	uint64_t leaves;	 /* of devices that were offered, so far */
+	bool has_forgotten;	 /* writes that no flush covers: of any device that is not known */
+	uint64_t write_losses;	 /* of acknowledged writes, so far */
+	uint64_t forgotten_loss; /* the last one of a device that is not known any more */
 };
 
 /* ---- requester_list.c ----------------------------------------------------------------------- */

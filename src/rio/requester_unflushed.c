@@ -2,7 +2,11 @@
 /*
  * Which devices have writes of this requester that were acknowledged and are not covered by a
  * flush: docs/rio.md, "What a write promises", rules 4 and 5. When such a device comes back as
- * another instance, the writes may be lost, and the first request with a flush of it fails.
+ * another instance, the writes may be lost, and the first request with a flush of it fails. So do
+ * the flushes that were under way when that one was told.
+ *
+ * Losses are numbered, for requesters with several users: each of them must hear of each loss, and
+ * the requester tells it once. So the number outlives also what else is known of a device.
  *
  * What is known of a device outlives its I/O unit and its owner. Devices are told apart by I/O unit
  * and name: their numbers are an owner's.
@@ -26,11 +30,21 @@ static bool is_offered(const struct rio_requester *q, const struct unflushed *u)
 	return false;
 }
 
-/* Nothing has to be remembered of it. */
+static bool is_lost(const struct unflushed *u)
+{
+	return u->loss > u->told;
+}
+
+static void lose(struct rio_requester *q, struct unflushed *u)
+{
+	u->loss = ++q->write_losses;
+}
+
+/* Nothing has to be remembered of it but the number of its last loss. */
 static bool is_spare(const struct rio_requester *q, const struct unflushed *u)
 {
 	return u->name_bytes == 0 ||
-	       (u->written == u->flushed && !u->is_lost && u->uses == 0 && !is_offered(q, u));
+	       (u->written == u->flushed && !is_lost(u) && u->uses == 0 && !is_offered(q, u));
 }
 
 static struct unflushed *find(struct rio_requester *q, struct platform iounit,
@@ -71,11 +85,16 @@ static struct unflushed *make(struct rio_requester *q, struct platform iounit,
 		u = forget_oldest(q);
 	if (!u)
 		return NULL;
+	if (u->loss > q->forgotten_loss)
+		q->forgotten_loss = u->loss;
 	*u = (struct unflushed){ .iounit = iounit,
 				 .name_bytes = (uint32_t)d->name.length,
 				 .instance = d->instance,
-				 .is_lost = q->has_forgotten };
+				 .loss = q->forgotten_loss, /* it may be one of this device */
+				 .told = q->forgotten_loss };
 	memcpy(u->name, d->name.bytes, d->name.length);
+	if (q->has_forgotten)
+		lose(q, u);
 	return u;
 }
 
@@ -87,7 +106,8 @@ struct unflushed *unflushed_offer(struct rio_requester *q, struct platform iouni
 	if (!u)
 		return make(q, iounit, d);
 	if (u->instance != d->instance) {
-		u->is_lost = u->is_lost || u->written != u->flushed;
+		if (u->written != u->flushed)
+			lose(q, u);
 		u->written = u->flushed = 0;
 		u->instance = d->instance;
 	}
@@ -108,27 +128,28 @@ static struct unflushed *by_number(const struct rio_requester *q, uint32_t devic
 	return NULL;
 }
 
-/* Of a loss a requester is told once. */
-static bool take_loss(struct unflushed *u)
+uint64_t rio_requester_loss(const struct rio_requester *q, uint32_t device)
 {
-	bool is_lost = u && u->is_lost;
+	const struct unflushed *u = by_number(q, device);
 
-	if (is_lost)
-		u->is_lost = false;
-	return is_lost;
+	return u ? u->loss : 0;
 }
 
+/* Of a loss a requester is told once. */
 enum weft_reason unflushed_take_loss(struct rio_requester *q, const struct rio_ask *ask)
 {
-	bool is_lost = false;
+	bool is_told = false;
 
 	for (uint32_t i = 0; i < ask->count; i++) {
 		const struct sgl_transaction *t = &ask->wanted[i].is;
+		struct unflushed *u = t->operation == SGL_FLUSH ? by_number(q, t->device) : NULL;
 
-		if (t->operation == SGL_FLUSH)
-			is_lost = take_loss(by_number(q, t->device)) || is_lost;
+		if (!u || !is_lost(u))
+			continue;
+		u->told = u->loss;
+		is_told = true;
 	}
-	return is_lost ? WEFT_R_RIO_WRITES_LOST : WEFT_OK;
+	return is_told ? WEFT_R_RIO_WRITES_LOST : WEFT_OK;
 }
 
 /* ---- Requests ------------------------------------------------------------------------------- */
@@ -148,6 +169,7 @@ static struct touch *touch_of(struct rio_requester *q, struct request *r, uint32
 		t->unflushed->uses++;
 		t->instance = t->unflushed->instance;
 		t->written = t->unflushed->written;
+		t->told = t->unflushed->told;
 	}
 	return t;
 }
@@ -173,7 +195,7 @@ void unflushed_begin(struct rio_requester *q, struct request *r, const struct ri
  * request that failed acknowledges no write, also if some of it was carried out, and its flush
  * covers nothing.
  */
-static void account(const struct touch *t, struct unflushed *u)
+static void account(struct rio_requester *q, const struct touch *t, struct unflushed *u)
 {
 	bool is_past = t->unflushed && t->instance != u->instance;
 
@@ -182,14 +204,14 @@ static void account(const struct touch *t, struct unflushed *u)
 	if (!t->is_written)
 		return;
 	if (is_past)
-		u->is_lost = true;
+		lose(q, u);
 	else
 		u->written++;
 }
 
 uint32_t unflushed_end(struct rio_requester *q, struct request *r, uint32_t reason)
 {
-	bool was_asked = r->state == REQUEST_ASKED, is_lost = false;
+	bool was_asked = r->state == REQUEST_ASKED, is_told = false;
 
 	for (uint32_t i = 0; i < r->touch_count; i++) {
 		struct touch *t = &r->touches[i];
@@ -199,10 +221,16 @@ uint32_t unflushed_end(struct rio_requester *q, struct request *r, uint32_t reas
 			t->unflushed->uses--;
 		if (!u || !was_asked || reason != WEFT_OK)
 			continue;
-		account(t, u);
-		if (t->is_flushed)
-			is_lost = take_loss(u) || is_lost;
+		account(q, t, u);
+		if (!t->is_flushed)
+			continue;
+		if (u->loss > r->end.loss)
+			r->end.loss = u->loss;
+		if (u->loss <= (t->unflushed ? t->told : u->told))
+			continue;
+		u->told = u->loss;
+		is_told = true;
 	}
 	r->touch_count = 0;
-	return is_lost ? (uint32_t)WEFT_R_RIO_WRITES_LOST : reason;
+	return is_told ? (uint32_t)WEFT_R_RIO_WRITES_LOST : reason;
 }

@@ -319,6 +319,15 @@ static void block_flush(struct rio_world *w, struct rw_block *b, uint32_t flush)
 	}
 }
 
+/*
+ * Need the ask not fail for the loss of that write? A flush that began before its requester was
+ * told of the loss must, whichever of its flushes was told first.
+ */
+static bool is_excused_for(const struct rw_transaction *t, const struct rw_ask *a)
+{
+	return t->is_excused && t->excused_seq <= a->asked_seq;
+}
+
 /* V6 */
 static void judge_flush(struct rio_world *w, uint32_t flush)
 {
@@ -330,7 +339,7 @@ static void judge_flush(struct rio_world *w, uint32_t flush)
 		const struct rw_ask *before = ask_of(w, i);
 
 		if (t->device != f->device || !is_acknowledged(w, i) || t->is_durable ||
-		    t->is_excused ||
+		    is_excused_for(t, a) ||
 		    (t->is.operation != SGL_WRITE && t->is.operation != SGL_WRITE_ZEROES))
 			continue;
 		if (before->node == a->node && before->incarnation == a->incarnation &&
@@ -355,7 +364,7 @@ bool rw_values_is_loss_due(const struct rio_world *w, const struct rw_ask *a)
 
 			is_due = is_due || (t->device == flush->device && is_acknowledged(w, i) &&
 					    does_change(t->is.operation) && !t->is.is_fua &&
-					    !t->is_excused && before->node == a->node &&
+					    !is_excused_for(t, a) && before->node == a->node &&
 					    before->unit_life < life_of_unit(w, flush->device));
 		}
 	}
@@ -410,8 +419,10 @@ static void loss_told(struct rio_world *w, uint32_t flush)
 
 		if (t->device == w->transactions[flush].device && before->node == a->node &&
 		    before->told_seq != 0 && before->told_seq < a->told_seq &&
-		    before->unit_life < life)
+		    before->unit_life < life && !t->is_excused) {
 			t->is_excused = true;
+			t->excused_seq = a->told_seq;
+		}
 	}
 }
 
@@ -421,7 +432,9 @@ void rw_values_loss_told(struct rio_world *w, const struct rw_ask *a)
 		rw_fail(w, "requester %u is refused a flush, and none of its writes can be lost",
 			a->node);
 	for (uint32_t i = a->first; i < a->first + a->count; i++) {
-		if (w->transactions[i].is.operation == SGL_FLUSH)
+		/* The ask may name a device that is not there beside one that is. */
+		if (w->transactions[i].is.operation == SGL_FLUSH &&
+		    w->transactions[i].device != RW_NONE)
 			loss_told(w, i);
 	}
 }

@@ -292,8 +292,9 @@ struct rw_transaction {
 	uint32_t ask;
 	uint32_t device; /* RW_NONE: one that is not there */
 	enum rw_fate fate;
-	bool is_durable; /* it was done, and flushed since or FUA */
-	bool is_excused; /* its requester has flushed it, or knows that it may be gone */
+	bool is_durable;      /* it was done, and flushed since or FUA */
+	bool is_excused;      /* its requester has flushed it, or knows that it may be gone */
+	uint64_t excused_seq; /* when it was told so; 0: it was not */
 	bool is_immediate;
 	struct rw_segment *segments;
 	uint32_t segment_count;

@@ -189,3 +189,26 @@ TEST(test_rio_05_a_loss_is_told_although_the_owner_is_another)
 	EXPECT_EQ(flush(&user), WEFT_OK);
 	cluster_close(&c);
 }
+
+/* Two users of one requester: the one that is not told sees it by the number of the loss. */
+TEST(test_rio_05_a_flush_that_goes_well_says_which_loss_was_the_last)
+{
+	static struct user user;
+	struct weft_rio_transaction t = { .operation = WEFT_RIO_FLUSH };
+	const struct weft_rio_request q = { .transactions = &t, .transaction_count = 1 };
+	struct weft_rio_ended told, done;
+
+	cluster_open(&c, "mem:1M");
+	user_open(&user, 0);
+	EXPECT_EQ(cluster_device(user.q, "disk").loss, 0);
+	EXPECT_EQ(write_block(&user, false), WEFT_OK);
+	unit_comes_back(&user, 1);
+	t.device = cluster_device(user.q, "disk").number;
+	EXPECT_EQ(cluster_device(user.q, "disk").loss, 1);
+	EXPECT_EQ(weft_rio_do(user.q, &q, &told), WEFT_R_RIO_WRITES_LOST);
+	EXPECT_EQ(told.reason, WEFT_R_RIO_WRITES_LOST);
+	EXPECT_EQ(told.loss, 1);
+	EXPECT_EQ(weft_rio_do(user.q, &q, &done), WEFT_OK);
+	EXPECT_EQ(done.loss, 1);
+	cluster_close(&c);
+}

@@ -279,3 +279,78 @@ TEST(test_rio_05_a_loss_is_told_although_there_was_no_room_to_remember_it)
 	EXPECT_EQ(flush(), WEFT_OK);
 	asker_close(&w);
 }
+
+/* ---- Several flushes, several users --------------------------------------------------------- */
+
+/* Both began before the loss was told: neither says that what was written is durable. */
+TEST(test_rio_05_flushes_under_way_when_a_loss_is_told_fail_too)
+{
+	uint64_t first, second;
+
+	begin();
+	first = ask(SGL_FLUSH);
+	second = ask(SGL_FLUSH);
+	write_well();
+	EXPECT_EQ(announce(20, ASKER_DEVICE, 2), WEFT_OK);
+	done(second, WEFT_OK, WEFT_R_RIO_WRITES_LOST);
+	done(first, WEFT_OK, WEFT_R_RIO_WRITES_LOST);
+	EXPECT_EQ(flush(), WEFT_OK);
+	/* The same if a later one is told, before it is sent. */
+	first = ask(SGL_FLUSH);
+	write_well();
+	EXPECT_EQ(announce(20, ASKER_DEVICE, 3), WEFT_OK);
+	EXPECT_EQ(flush(), WEFT_R_RIO_WRITES_LOST);
+	done(first, WEFT_OK, WEFT_R_RIO_WRITES_LOST);
+	EXPECT_EQ(flush(), WEFT_OK);
+	asker_close(&w);
+}
+
+static uint64_t loss_of_flush(void)
+{
+	uint64_t id = ask(SGL_FLUSH);
+	struct rio_ended e;
+
+	REQUIRE(asker_status(&w, id, WEFT_OK) == WEFT_OK);
+	asker_run(&w);
+	REQUIRE(rio_requester_ended(w.q, &e));
+	REQUIRE(e.id == id && e.reason == WEFT_OK);
+	return e.loss;
+}
+
+/* So that a user whose flush went well sees that another one was told of a loss. */
+TEST(test_rio_05_a_flush_that_goes_well_has_the_number_of_the_last_loss)
+{
+	begin();
+	EXPECT_EQ(loss_of_flush(), 0);
+	write_well();
+	EXPECT_EQ(announce(20, ASKER_DEVICE, 2), WEFT_OK);
+	EXPECT_EQ(rio_requester_loss(w.q, ASKER_DEVICE), 1);
+	EXPECT_EQ(flush(), WEFT_R_RIO_WRITES_LOST);
+	EXPECT_EQ(loss_of_flush(), 1);
+	write_well();
+	EXPECT_EQ(loss_of_flush(), 1);
+	EXPECT_EQ(announce(20, ASKER_DEVICE, 3), WEFT_OK);
+	EXPECT_EQ(loss_of_flush(), 1); /* all of it was covered */
+	write_well();
+	EXPECT_EQ(announce(20, ASKER_DEVICE, 4), WEFT_OK);
+	EXPECT_EQ(flush(), WEFT_R_RIO_WRITES_LOST);
+	EXPECT_EQ(loss_of_flush(), 2);
+	asker_close(&w);
+}
+
+/* The requester has been told, so it need not remember the device; its other users do. */
+TEST(test_rio_05_the_number_of_a_loss_outlives_what_is_known_of_the_device)
+{
+	begin();
+	write_well();
+	EXPECT_EQ(announce(20, ASKER_DEVICE, 2), WEFT_OK);
+	EXPECT_EQ(flush(), WEFT_R_RIO_WRITES_LOST);
+	unit_leaves(20);
+	for (uint32_t unit = 21; unit < 21 + 3 * ASKER_DEVICES; unit++) {
+		REQUIRE(announce(unit, ASKER_DEVICE, 1) == WEFT_OK);
+		unit_leaves(unit);
+	}
+	EXPECT_EQ(announce(20, ASKER_DEVICE, 2), WEFT_OK);
+	EXPECT_EQ(loss_of_flush(), 1);
+	asker_close(&w);
+}
