@@ -15,10 +15,7 @@ static inline bool rio_device_is_same(const struct weft_rio_device *a,
 	       a->iounit.process == b->iounit.process;
 }
 
-/*
- * After a request has ended so, what was acknowledged before may be lost. That is told once:
- * several users of one requester tell each other.
- */
+/* After a request has ended so, what was acknowledged before may be lost. That is told once. */
 static inline bool rio_device_is_lost(enum weft_reason reason)
 {
 	return reason == WEFT_R_RIO_WRITES_LOST;

@@ -3,15 +3,17 @@
  * The directed device that the plugin serves: found by its name, used by many threads, and found
  * again when the owner was away. Knows nothing of nbdkit.
  *
- * A request that cannot be asked, as nobody is there, waits. One that was under way when somebody
- * left is asked again if that does no harm:
+ * A request that cannot be asked, as owner or I/O unit is away, waits. One that was under way when
+ * one of them left is asked again if that does no harm:
  *  - The owner left, or the data connection was lost. An I/O unit lets no later request for a block
  *    begin while its device works for one that was given up (docs/rio.md, "What a write promises").
  *    So a first attempt never comes after the second, and the same blocks get the same data.
  *  - The I/O unit left. Reads are asked again; the rest fails. If it came back without what it had
- *    not flushed, the next flush of every connection fails.
+ *    not flushed, the next flush of every user fails.
  */
 #pragma once
+
+#include <stdatomic.h>
 
 #include <weft/rio.h>
 
@@ -29,20 +31,29 @@ struct directed_config {
 enum weft_reason directed_open(const struct directed_config *config, struct directed **directed);
 void directed_close(struct directed *d);
 
-/* As it is now; waits for it if it is not there. */
-enum weft_reason directed_device(struct directed *d, struct weft_rio_device *device);
+/*
+ * One of several users of the device: a connection of a client. The requester tells one of them
+ * that writes were lost, and all of them must hear of it.
+ */
+struct directed_user {
+	struct weft_rio_device device; /* as the client was told; it must still look so */
+	_Atomic uint64_t loss; /* the last one that it heard of, see struct weft_rio_ended */
+};
 
-/* Counts the times that writes which had been acknowledged were lost. */
-uint32_t directed_losses(struct directed *d);
+/* With the device as it is now; waits for it if it is not there. */
+enum weft_reason directed_user_init(struct directed *d, struct directed_user *user);
 
 struct directed_request {
 	enum weft_rio_operation operation;
 	bool is_fua;
 	void *memory; /* of read and write */
 	uint64_t offset, length;
-	const struct weft_rio_device *was; /* it must still look so */
 };
 
-/* Any number of threads. WEFT_R_RIO_DEVICE: the device looks different now. */
-enum weft_reason directed_do(struct directed *d, const struct directed_request *request,
-			     struct weft_rio_ended *ended);
+/*
+ * Any number of threads, also for one user. WEFT_R_RIO_DEVICE: the device looks different now.
+ * WEFT_R_RIO_WRITES_LOST, of a flush: acknowledged writes were lost, and no flush of this user that
+ * had ended before this one began has said so.
+ */
+enum weft_reason directed_do(struct directed *d, struct directed_user *user,
+			     const struct directed_request *request, struct weft_rio_ended *ended);

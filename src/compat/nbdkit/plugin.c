@@ -4,7 +4,6 @@
 #include <nbdkit-plugin.h>
 
 #include <errno.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,12 +20,6 @@ static char *config_path, *device_name;
 static uint64_t wait_ns = UINT64_C(10) * NS_PER_S;
 static struct rio_role_file role_file;
 static struct directed *directed; /* NULL: not connected */
-
-/* A connection of a client. */
-struct handle {
-	struct weft_rio_device device; /* as the client was told; it cannot be told anything else */
-	atomic_uint losses_told;       /* of directed_losses() */
-};
 
 /* ---- Errors --------------------------------------------------------------------------------- */
 
@@ -161,17 +154,13 @@ static void unload(void)
 
 static void *open_handle(int readonly)
 {
-	struct handle *h = calloc(1, sizeof(*h));
-	enum weft_reason r = WEFT_R_NO_MEMORY;
+	struct directed_user *user = calloc(1, sizeof(*user));
+	enum weft_reason r = user ? directed_user_init(directed, user) : WEFT_R_NO_MEMORY;
 
 	(void)readonly; /* nbdkit sees to it */
-	if (h) {
-		atomic_init(&h->losses_told, directed_losses(directed));
-		r = directed_device(directed, &h->device);
-	}
 	if (r == WEFT_OK)
-		return h;
-	free(h);
+		return user;
+	free(user);
 	fail("cannot use", r, NULL);
 	return NULL;
 }
@@ -183,7 +172,7 @@ static void close_handle(void *handle)
 
 static const struct weft_rio_device *device_of(void *handle)
 {
-	return &((struct handle *)handle)->device;
+	return &((struct directed_user *)handle)->device;
 }
 
 static int64_t get_size(void *handle)
@@ -211,9 +200,9 @@ static int can_flush(void *handle)
 
 static int can_fua(void *handle)
 {
-	if (device_of(handle)->can_fua)
-		return NBDKIT_FUA_NATIVE;
-	return device_of(handle)->can_flush ? NBDKIT_FUA_EMULATE : NBDKIT_FUA_NONE;
+	/* Not by flush(): a client must hear of lost writes when it flushes itself. */
+	return device_of(handle)->can_fua || device_of(handle)->can_flush ? NBDKIT_FUA_NATIVE
+									  : NBDKIT_FUA_NONE;
 }
 
 static int can_trim(void *handle)
@@ -249,13 +238,11 @@ static int can_multi_conn(void *handle)
 
 /* ---- Requests ------------------------------------------------------------------------------- */
 
-static int do_request(void *handle, const char *what, struct directed_request *q)
+static int do_request(void *handle, const char *what, const struct directed_request *q)
 {
 	struct weft_rio_ended ended = { 0 };
-	enum weft_reason r;
+	enum weft_reason r = directed_do(directed, handle, q, &ended);
 
-	q->was = device_of(handle);
-	r = directed_do(directed, q, &ended);
 	return r == WEFT_OK ? 0 : fail(what, r, ended.text);
 }
 
@@ -300,22 +287,11 @@ static int trim(void *handle, uint32_t count, uint64_t offset, uint32_t flags)
 						      .length = count });
 }
 
-/* The requester is told once that writes were lost, by a flush: every connection hears of it. */
 static int flush(void *handle, uint32_t flags)
 {
-	struct handle *h = handle;
-	uint32_t losses = directed_losses(directed);
-	int r;
-
 	(void)flags;
-	if (atomic_exchange(&h->losses_told, losses) != losses)
-		return fail("cannot flush", WEFT_R_RIO_WRITES_LOST,
-			    weft_reason_text(WEFT_R_RIO_WRITES_LOST));
-	r = do_request(handle, "cannot flush",
-		       &(struct directed_request){ .operation = WEFT_RIO_FLUSH });
-	if (r < 0) /* the client knows, of whatever was lost by then */
-		atomic_store(&h->losses_told, directed_losses(directed));
-	return r;
+	return do_request(handle, "cannot flush",
+			  &(struct directed_request){ .operation = WEFT_RIO_FLUSH });
 }
 
 static struct nbdkit_plugin plugin = {

@@ -19,6 +19,7 @@ COPY = ["nbdcopy", "--connections=2", "--requests=4", "--request-size=65536", "-
 VAIN_COPY = ["nbdcopy", "--connections=4", "--threads=4", "--requests=1", "--request-size=65536",
              "--flush"]
 RESTARTS = 3
+LOSSES = 10
 
 
 # --- permission --------------------------------------------------------------------------------
@@ -159,6 +160,25 @@ def loss_is_told(cluster):
         raw.expect(0, FLUSH, 0, 0)
 
 
+def loss_is_told_at_once(cluster):
+    """Two connections flush at the same moment: neither hears yes before it heard of the loss."""
+    cluster.start_all()
+    with RawClient(cluster.path("socket")) as raw, RawClient(cluster.path("socket")) as other:
+        for _ in range(LOSSES):
+            raw.expect(0, WRITE, 0, 4096, b"a" * 4096)
+            other.expect(0, WRITE, 4096, 4096, b"b" * 4096)
+            cluster.kill("iounit")
+            cluster.start("iounit")
+            raw.expect(0, READ, 0, 4096)
+            for client in (raw, other):
+                client.send(FLUSH, 0, 0)
+            for client in (raw, other):
+                if client.answer() != errno.EIO:
+                    raise Failure("a connection is not told of the loss")
+            for client in (raw, other):
+                client.expect(0, FLUSH, 0, 0)
+
+
 def nothing_is_lost(cluster):
     """A file whose I/O unit was killed, in the middle of a write, is as it was."""
     cluster.start_all()
@@ -252,6 +272,7 @@ CASES = [
     NbdCase("iounit_dies", "nbdcopy", SLOW_FILE, iounit_dies),
     NbdCase("iounit_dies_reading", "nbdcopy", SLOW_FILE, iounit_dies_reading),
     NbdCase("loss_is_told", "", "mem:16M", loss_is_told),
+    NbdCase("loss_is_told_at_once", "", "mem:16M", loss_is_told_at_once),
     NbdCase("nothing_is_lost", "", "delay:500ms(file:DIR/disk,size=16M)", nothing_is_lost),
     NbdCase("device_changes", "nbdinfo qemu-io", "mem:16M", device_changes),
     NbdCase("device_changes_unheard", "qemu-io", "mem:16M", device_changes_unheard),
