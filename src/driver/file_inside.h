@@ -28,12 +28,23 @@ struct file_pool {
 	int event_fd; /* readable if and only if something is done */
 };
 
+/* What was written goes to the disk: file_sync.c. */
+struct file_sync {
+	int fd; /* a description of its own */
+	/* Guarded by the lock. */
+	pthread_mutex_t lock;
+	pthread_cond_t has_ended;
+	uint64_t begun, ended; /* syncs so far: one more has begun, or as many */
+	uint32_t waiting;      /* threads, for one that another has begun */
+};
+
 struct file_store {
 	struct store store;
 	int fd, epoll_fd;
 	bool is_block, is_direct;
 	uint32_t memory_align; /* of spans, if is_direct */
 	atomic_int lost;       /* what a flush failed of: nothing can be flushed since */
+	struct file_sync sync;
 	struct file_pool pool;
 	struct file_ring *ring; /* NULL: the pool does it all */
 	struct list done;
@@ -54,14 +65,26 @@ void file_work(struct file_store *f, struct store_request *r);
 /* What a request comes to that the system refused; error is positive. */
 void file_fail(struct store_request *r, int error);
 
-/* Of a request that flushes, with what it came to: 0 or an errno. */
-void file_flushed(struct file_store *f, struct store_request *r, int error);
+/* May its memory be used for direct I/O? */
+bool file_is_aligned(const struct file_store *f, const struct store_request *r);
+
+/* ---- file_sync.c ---------------------------------------------------------------------------- */
+
+/* 0 or a negative errno. The data's descriptor is open. */
+int file_sync_open(struct file_store *f, const struct file_store_config *c);
+void file_sync_close(struct file_store *f);
+
+/*
+ * Of a request that flushes: all that was done before is on stable storage when it returns, or the
+ * request has failed with WEFT_R_STORE_LOST.
+ */
+void file_sync(struct file_store *f, struct store_request *r);
 
 /* Of a read or write, with what it came to: a failure to reach the disk is not forgotten. */
 void file_write_failed(struct file_store *f, const struct store_request *r, int error);
 
-/* May its memory be used for direct I/O? */
-bool file_is_aligned(const struct file_store *f, const struct store_request *r);
+/* Threads that wait for a sync of another one, for tests. */
+uint32_t file_sync_waiting(struct file_store *f);
 
 /* ---- file_pool.c ---------------------------------------------------------------------------- */
 

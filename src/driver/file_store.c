@@ -73,6 +73,7 @@ static void file_destroy(struct store *s)
 	if (f->ring)
 		file_ring_destroy(f->ring);
 	close(f->epoll_fd);
+	file_sync_close(f);
 	close(f->fd);
 	free(f);
 }
@@ -335,8 +336,13 @@ static int engine_start(struct file_store *f, const struct file_store_config *c)
 
 static enum weft_reason start(struct file_store *f, const struct file_store_config *c, int *error)
 {
-	int err = file_pool_init(&f->pool);
+	int err = file_sync_open(f, c);
 
+	if (err < 0) {
+		*error = -err;
+		return open_reason(-err);
+	}
+	err = file_pool_init(&f->pool);
 	if (err == 0) {
 		err = engine_start(f, c);
 		if (err < 0)
@@ -344,6 +350,7 @@ static enum weft_reason start(struct file_store *f, const struct file_store_conf
 	}
 	if (err == 0)
 		return WEFT_OK;
+	file_sync_close(f);
 	*error = -err;
 	return c->engine == STORE_ENGINE_URING ? WEFT_R_STORE_UNSUPPORTED : open_reason(-err);
 }

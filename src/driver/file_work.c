@@ -45,31 +45,6 @@ void file_fail(struct store_request *r, int error)
 	store_request_end(r, reason, error);
 }
 
-/*
- * The kernel reports that what was written could not be brought to the disk once, and then takes it
- * for written: a flush that went well afterwards would be a lie, of this process or the next. The
- * next one is warned before the caller is told.
- */
-void file_flushed(struct file_store *f, struct store_request *r, int error)
-{
-	if (error != 0)
-		atomic_store(&f->lost, error);
-	error = atomic_load(&f->lost);
-	if (error == 0)
-		return;
-	file_mark_anew(f);
-	store_request_end(r, WEFT_R_STORE_LOST, error);
-}
-
-/* It may be the failure of an earlier write that this one was told. */
-void file_write_failed(struct file_store *f, const struct store_request *r, int error)
-{
-	if (error != EIO || !(r->flags & STORE_FUA))
-		return;
-	atomic_store(&f->lost, error);
-	file_mark_anew(f);
-}
-
 bool file_is_aligned(const struct file_store *f, const struct store_request *r)
 {
 	uintptr_t bits = 0;
@@ -236,7 +211,7 @@ void file_work(struct file_store *f, struct store_request *r)
 
 	switch (r->op) {
 	case STORE_FLUSH:
-		file_flushed(f, r, fdatasync(f->fd) < 0 ? errno : 0);
+		file_sync(f, r);
 		return;
 	case STORE_DISCARD:
 		err = discard(f, r);
@@ -244,7 +219,7 @@ void file_work(struct file_store *f, struct store_request *r)
 	case STORE_WRITE_ZEROES:
 		err = zero(f, r);
 		if (err == 0 && is_fua) {
-			file_flushed(f, r, fdatasync(f->fd) < 0 ? errno : 0);
+			file_sync(f, r);
 			return;
 		}
 		break;

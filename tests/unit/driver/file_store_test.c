@@ -321,68 +321,6 @@ TEST(test_file_store_zeroes_and_holes)
 	store_folder_remove(folder);
 }
 
-TEST(test_file_store_failed_flush_is_never_forgotten)
-{
-	struct file_store f = { .fd = -1 };
-	struct store_request r = { .op = STORE_FLUSH };
-
-	file_flushed(&f, &r, 0);
-	EXPECT_EQ(r.reason, WEFT_OK);
-	file_flushed(&f, &r, EIO);
-	EXPECT_EQ(r.reason, WEFT_R_STORE_LOST);
-	EXPECT_EQ(r.error, EIO);
-	r = (struct store_request){ .op = STORE_FLUSH };
-	file_flushed(&f, &r, 0);
-	EXPECT_EQ(r.reason, WEFT_R_STORE_LOST);
-	EXPECT_EQ(r.error, EIO);
-}
-
-TEST(test_file_store_fua_that_did_not_reach_the_disk_is_a_failed_flush)
-{
-	struct store_request w = { .op = STORE_WRITE }, r = { .op = STORE_FLUSH };
-	struct file_store f = { .fd = -1 };
-
-	file_write_failed(&f, &w, EIO);
-	w.flags = STORE_FUA;
-	file_write_failed(&f, &w, 0);
-	file_write_failed(&f, &w, ENOSPC);
-	file_flushed(&f, &r, 0);
-	EXPECT_EQ(r.reason, WEFT_OK);
-	file_write_failed(&f, &w, EIO);
-	file_flushed(&f, &r, 0);
-	EXPECT_EQ(r.reason, WEFT_R_STORE_LOST);
-}
-
-/* Who opens it next must not take it for the file that kept what was written. */
-TEST(test_rio_05_a_file_that_was_not_flushed_is_another_from_then_on)
-{
-	struct store_request w = { .op = STORE_WRITE, .flags = STORE_FUA };
-	struct store_request r = { .op = STORE_FLUSH };
-	struct file_identity id[4];
-	struct file_store_config c;
-	struct store *s;
-
-	bed_init();
-	c = config(65536);
-	s = opened(&c);
-	REQUIRE(file_store_identity(s, &id[0]));
-	file_flushed(CONTAINER_OF(s, struct file_store, store), &r, 0);
-	REQUIRE(file_store_identity(s, &id[1]));
-	EXPECT(memcmp(&id[0], &id[1], sizeof(id[0])) == 0);
-	file_flushed(CONTAINER_OF(s, struct file_store, store), &r, EIO);
-	store_destroy(s);
-	s = opened(&c);
-	REQUIRE(file_store_identity(s, &id[2]));
-	EXPECT(id[1].mark != id[2].mark);
-	file_write_failed(CONTAINER_OF(s, struct file_store, store), &w, EIO);
-	store_destroy(s);
-	s = opened(&c);
-	REQUIRE(file_store_identity(s, &id[3]));
-	EXPECT(id[2].mark != id[3].mark);
-	store_destroy(s);
-	store_folder_remove(folder);
-}
-
 TEST(test_file_store_errors_have_reasons)
 {
 	static const struct {
