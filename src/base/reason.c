@@ -459,6 +459,8 @@ static const struct reason_row rows[WEFT_REASON_COUNT] = {
 					  "The member belongs to another mirror, stands at another place in it, or is too small for it." },
 	[WEFT_R_STORE_MIRROR_UNMARKED] = { "store_mirror_unmarked", "-", EINVAL,
 					   "The member has no marks of a mirror, and other data where they belong, in its last 8 KiB; mirror:adopt(...) overwrites them." },
+	[WEFT_R_STORE_MIRROR_STUCK] = { "store_mirror_stuck", "-", ETIMEDOUT,
+					"The member of the mirror has not answered for as long as the mirror waits when it is opened or closed: mirror:wait=TIME(...)." },
 
 	[WEFT_R_RIO_UNEXPECTED] = { "rio_unexpected", "RIO-03", EPROTO,
 				    "The other side sent a message that has no place here, or not "

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <limits.h>
 #include <poll.h>
+#include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -61,10 +63,18 @@ static uint64_t clock_ns(void)
 	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
-/* Until a member of the store may have done something, or a deadline of it has passed. */
-static void wait_for(struct device *d, struct store *s)
+/* From now; at most never. */
+static uint64_t end_of(uint64_t wait_ns)
 {
-	uint64_t due_ns = store_due(s), now_ns = clock_ns();
+	uint64_t now_ns = clock_ns();
+
+	return now_ns + wait_ns < now_ns ? UINT64_MAX : now_ns + wait_ns;
+}
+
+/* Until a member of the store may have done something, a deadline of it or end_ns has passed. */
+static void wait_for(struct device *d, struct store *s, uint64_t end_ns)
+{
+	uint64_t due_ns = store_due(s) < end_ns ? store_due(s) : end_ns, now_ns = clock_ns();
 	struct pollfd p = { .fd = d->epoll_fd, .events = POLLIN };
 	int wait_ms = WAIT_MS;
 
@@ -80,13 +90,17 @@ static void wait_for(struct device *d, struct store *s)
 
 /*
  * What it does by itself comes to its end. Bound: it begins nothing new but one flush and the marks
- * after it, so each member ends a few requests more. There is no deadline: as long as a member has
- * one, its memory cannot be given back.
+ * after it, so each member ends a few requests more. False: a member has not by then. As long as it
+ * has one, its memory cannot be given back.
  */
-static void settle(struct device *d, struct store *s)
+static bool settle(struct device *d, struct store *s, uint64_t end_ns)
 {
-	while (!store_settle(s, clock_ns()))
-		wait_for(d, s);
+	while (!store_settle(s, clock_ns())) {
+		if (clock_ns() >= end_ns)
+			return false;
+		wait_for(d, s, end_ns);
+	}
+	return true;
 }
 
 static enum weft_reason mem_make(struct device *d, uint32_t i)
@@ -178,20 +192,45 @@ static bool is_lasting(const struct device *d, uint32_t i)
 	return false;
 }
 
-/*
- * Bound: each member ends one read and a mark for each member that fails meanwhile. There is no
- * deadline: a member that is stuck holds it up as it holds up closing, see settle().
- */
-static enum weft_reason mirror_wait(struct device *d, struct store *mirror, uint32_t *member)
+/* The first member that has not given back what it was asked for, from 0. */
+static uint32_t stuck_member(const struct device *d, uint32_t mirror)
 {
+	uint32_t nth = 0;
+
+	for (uint32_t m = mirror + 1; m < d->plan.count; m++) {
+		if (d->plan.nodes[m].parent != mirror)
+			continue;
+		if (d->stores[m] && d->stores[m]->under_way > 0)
+			return nth;
+		nth++;
+	}
+	return 0;
+}
+
+/* Bound: each member ends one read and a mark for each member that fails meanwhile, and a time. */
+static enum weft_reason mirror_wait(struct device *d, uint32_t i, uint32_t *member)
+{
+	struct store *mirror = d->stores[i];
+	uint64_t end_ns = end_of(d->plan.nodes[i].wait_ns);
 	enum weft_reason reason;
 
 	(void)store_next_done(mirror, clock_ns());
 	while ((reason = mirror_store_opened(mirror, member)) == WEFT_R_BUSY) {
-		wait_for(d, mirror);
+		if (clock_ns() >= end_ns) {
+			mirror_store_refuse(mirror, WEFT_R_STORE_MIRROR_STUCK, stuck_member(d, i));
+			continue;
+		}
+		wait_for(d, mirror, end_ns);
 		(void)store_next_done(mirror, clock_ns());
 	}
 	return reason;
+}
+
+static void refuse_member(const struct store_node *mirror, uint32_t member, enum weft_reason reason,
+			  char why[RIO_STORE_WHY])
+{
+	snprintf(why, RIO_STORE_WHY, "at character %u, member %u of the mirror: %s", mirror->at + 1,
+		 member + 1, weft_reason_text(reason));
 }
 
 /* It is refused, or not, when its marks are read. */
@@ -212,10 +251,9 @@ static enum weft_reason mirror_make(struct device *d, uint32_t i, const struct j
 	reason = mirror_store_open(&c, &d->stores[i]);
 	if (reason != WEFT_OK)
 		return reason;
-	reason = mirror_wait(d, d->stores[i], &member);
+	reason = mirror_wait(d, i, &member);
 	if (reason != WEFT_OK)
-		snprintf(why, RIO_STORE_WHY, "at character %u, member %u of the mirror: %s",
-			 n->at + 1, member + 1, weft_reason_text(reason));
+		refuse_member(n, member, reason, why);
 	return reason;
 }
 
@@ -284,6 +322,84 @@ static void refuse_node(const struct store_node *n, enum weft_reason reason, int
 		 store_kind_name(n->kind), weft_reason_text(reason), system);
 }
 
+/* How long its closing may take: as long as the mirror waits that it is, or is in. */
+static uint64_t close_wait_ns(const struct device *d, uint32_t i)
+{
+	while (i != STORE_NO_NODE && d->plan.nodes[i].kind != STORE_KIND_MIRROR)
+		i = d->plan.nodes[i].parent;
+	return i == STORE_NO_NODE ? UINT64_MAX : d->plan.nodes[i].wait_ns;
+}
+
+/* Parents go before their members. The first node that is stuck; else the device is gone. */
+static uint32_t close_nodes(struct device *d, bool is_waiting)
+{
+	for (uint32_t i = 0; i < d->plan.count; i++) {
+		uint64_t end_ns = is_waiting ? UINT64_MAX : end_of(close_wait_ns(d, i));
+
+		if (d->stores[i]) {
+			if (!settle(d, d->stores[i], end_ns))
+				return i;
+			store_destroy(d->stores[i]);
+			d->stores[i] = NULL;
+		}
+		if (d->memory[i])
+			munmap(d->memory[i], (size_t)d->plan.nodes[i].size_bytes);
+		d->memory[i] = NULL;
+	}
+	close(d->epoll_fd);
+	free(d);
+	return STORE_NO_NODE;
+}
+
+static void *close_rest(void *device)
+{
+	(void)close_nodes(device, true);
+	return NULL;
+}
+
+/*
+ * A thread waits for what is stuck: the kernel has requests whose memory is the device's, and the
+ * lock on a file must last as long. False: there is none to be had.
+ */
+static bool close_later(struct device *d)
+{
+	sigset_t all, before;
+	pthread_t thread;
+	bool has_begun;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	has_begun = pthread_create(&thread, NULL, close_rest, d) == 0;
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (has_begun)
+		pthread_detach(thread);
+	return has_begun;
+}
+
+bool device_close_told(struct device *d, struct device_refusal *why)
+{
+	uint32_t stuck = close_nodes(d, false);
+	uint32_t mirror = stuck;
+
+	if (stuck == STORE_NO_NODE)
+		return true;
+	while (d->plan.nodes[mirror].kind != STORE_KIND_MIRROR)
+		mirror = d->plan.nodes[mirror].parent;
+	*why = (struct device_refusal){ .reason = WEFT_R_STORE_MIRROR_STUCK,
+					.at = d->plan.nodes[mirror].at + 1 };
+	refuse_member(&d->plan.nodes[mirror], stuck_member(d, mirror), why->reason, why->text);
+	if (!close_later(d))
+		(void)close_nodes(d, true);
+	return false;
+}
+
+void device_close(struct device *d)
+{
+	struct device_refusal why;
+
+	(void)device_close_told(d, &why);
+}
+
 enum weft_reason device_open(const char *text, struct device **out, struct device_refusal *why)
 {
 	struct device *d = calloc(1, sizeof(*d));
@@ -315,25 +431,11 @@ enum weft_reason device_open(const char *text, struct device **out, struct devic
 		refuse_node(&d->plan.nodes[i], reason, error, why);
 		if (more[0])
 			snprintf(why->text, sizeof(why->text), "%s", more);
-		device_close(d);
+		if (reason != WEFT_R_STORE_MIRROR_STUCK || !close_later(d))
+			device_close(d);
 		return reason;
 	}
 	why->reason = WEFT_OK;
 	*out = d;
 	return WEFT_OK;
-}
-
-/* Parents go before their members. */
-void device_close(struct device *d)
-{
-	for (uint32_t i = 0; i < d->plan.count; i++) {
-		if (d->stores[i]) {
-			settle(d, d->stores[i]);
-			store_destroy(d->stores[i]);
-		}
-		if (d->memory[i])
-			munmap(d->memory[i], (size_t)d->plan.nodes[i].size_bytes);
-	}
-	close(d->epoll_fd);
-	free(d);
 }

@@ -17,7 +17,12 @@ struct device_refusal {
 
 enum weft_reason device_open(const char *text, struct device **out, struct device_refusal *why);
 
-/* Nothing is under way. */
+/*
+ * Nothing is under way. False: a member of a mirror has not ended what the mirror itself had asked
+ * for, in the time that the mirror waits; why says which. Then a thread waits for it and closes the
+ * rest; files stay locked as long.
+ */
+bool device_close_told(struct device *d, struct device_refusal *why);
 void device_close(struct device *d);
 
 struct store *device_store(const struct device *d);

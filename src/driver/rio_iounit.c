@@ -427,13 +427,24 @@ static void core_close(struct weft_rio_iounit *u)
 	u->core = NULL;
 }
 
+static void device_end(struct weft_rio_iounit *u, uint32_t i)
+{
+	struct device_refusal why;
+	char line[2 * LINE];
+
+	if (device_close_told(u->devices[i], &why) || !u->options.tell)
+		return;
+	snprintf(line, sizeof(line), "device %s is not closed yet: %s", u->names[i], why.text);
+	u->options.tell(u->options.context, line);
+}
+
 void weft_rio_iounit_close(struct weft_rio_iounit *iounit)
 {
 	if (iounit->core)
 		core_close(iounit);
 	rio_loop_close(&iounit->loop);
 	for (uint32_t i = 0; i < iounit->device_count; i++)
-		device_close(iounit->devices[i]);
+		device_end(iounit, i);
 	if (iounit->buffers)
 		munmap(iounit->buffers, iounit->buffers_bytes);
 	pthread_mutex_destroy(&iounit->lock);

@@ -530,6 +530,16 @@ enum weft_reason mirror_store_opened(const struct store *mirror, uint32_t *membe
 	return mi->phase == MIRROR_OPEN ? WEFT_OK : mi->refusal;
 }
 
+void mirror_store_refuse(struct store *mirror, enum weft_reason reason, uint32_t member)
+{
+	struct mirror_store *mi = mirror_of(mirror);
+
+	CHECK(mirror->calls == &mirror_calls && mi->phase == MIRROR_OPENING);
+	mi->phase = MIRROR_REFUSED;
+	mi->refusal = reason;
+	mi->refused_member = member;
+}
+
 /* ---- Creation ------------------------------------------------------------------------------- */
 
 static bool member_init(struct mirror_store *mi, uint32_t m)

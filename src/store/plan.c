@@ -92,6 +92,8 @@ static bool chance_of(struct word w, uint32_t *chance)
 /* ---- Items: NULL or what is wrong with it --------------------------------------------------- */
 
 static const char bad_size[] = "a size is a whole number with k, M, G, T or P, or without";
+static const uint64_t mirror_wait_ns = UINT64_C(30000000000);
+
 static const char bad_time[] = "a time is a whole number with ns, us, ms or s";
 
 static const char *read_value(struct store_node *n, struct word w)
@@ -203,14 +205,18 @@ static const char *read_fault_item(struct fault_store_config *c, struct word nam
 	return "fault has seed=N, error=CHANCE, torn=CHANCE, crash=N and at=OFFSET+LENGTH";
 }
 
-static const char *read_mirror_item(struct store_node *n, struct word name, bool has_value)
+static const char *read_mirror_item(struct store_node *n, struct word name, struct word value)
 {
+	bool has_value = value.at != NULL;
+
+	if (word_is(name, "wait") && has_value)
+		return quantity_time(value, &n->wait_ns) && n->wait_ns > 0 ? NULL : bad_time;
 	if (word_is(name, "degraded") && !has_value)
 		n->is_degraded_ok = true;
 	else if (word_is(name, "adopt") && !has_value)
 		n->is_adopting = true;
 	else
-		return "mirror has degraded and adopt";
+		return "mirror has degraded, adopt and wait=TIME";
 	return NULL;
 }
 
@@ -232,7 +238,7 @@ static const char *read_named(struct store_node *n, struct word item)
 	case STORE_KIND_VOLATILE:
 		return read_cache_item(&n->cache, name, value);
 	case STORE_KIND_MIRROR:
-		return read_mirror_item(n, name, value.at != NULL);
+		return read_mirror_item(n, name, value);
 	case STORE_KIND_RIO:
 		if (!word_is(name, "device") || value.length == 0)
 			return "rio has device=NAME";
@@ -325,7 +331,7 @@ static bool begin_device(struct reader *r, uint32_t parent)
 		.kind = kind,
 		.at = (uint32_t)(from - r->text),
 		.parent = parent,
-		.wait_ns = FILE_WAIT_NS,
+		.wait_ns = kind == STORE_KIND_MIRROR ? mirror_wait_ns : FILE_WAIT_NS,
 		.fault.seed = 1,
 		.cache = { .seed = 1, .room_bytes = CACHE_ROOM_BYTES },
 	};

@@ -40,7 +40,7 @@ struct store_node {
 	bool is_readonly;     /* mem, file */
 	bool is_direct;	      /* file */
 	enum store_engine engine;
-	uint64_t wait_ns; /* file: for another user */
+	uint64_t wait_ns; /* file: for another user; mirror: for a member, opening and closing */
 	const char *path; /* file, rio: within the text, not ended by a 0 */
 	uint32_t path_length;
 	const char *device; /* rio: the same */

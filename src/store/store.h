@@ -202,6 +202,9 @@ enum weft_reason mirror_store_open(const struct mirror_store_config *c, struct s
 /* WEFT_R_BUSY: its marks are being read. Else what came of it; of a refusal, by which member. */
 enum weft_reason mirror_store_opened(const struct store *mirror, uint32_t *member);
 
+/* Whatever comes of its marks, it is refused for this: for one that is being opened. */
+void mirror_store_refuse(struct store *mirror, enum weft_reason reason, uint32_t member);
+
 /* Bit n is set if member n of this mirror does not have all the data. */
 uint32_t mirror_store_out(const struct store *mirror);
 

@@ -15,6 +15,7 @@
 
 #include "driver/file_inside.h"
 #include "test.h"
+#include "unit/driver/kernel_call.h"
 #include "unit/driver/store_run.h"
 
 enum { BLOCK = 512, MIB = 1 << 20, DESCRIPTORS = 1024 };
@@ -50,11 +51,15 @@ static int kernel_sync(int fd)
 	return err;
 }
 
+void (*kernel_call)(int fd);
+
 /* Instead of libc's, for the whole program. */
 int fdatasync(int fd)
 {
 	int err = -1;
 
+	if (kernel_call)
+		kernel_call(fd);
 	pthread_mutex_lock(&kernel.lock);
 	if (kernel.is_ours) {
 		kernel.synced++;
@@ -71,6 +76,8 @@ ssize_t pwritev2(int fd, const struct iovec *iov, int count, off_t offset, int f
 {
 	int err = 0;
 
+	if (kernel_call)
+		kernel_call(fd);
 	pthread_mutex_lock(&kernel.lock);
 	if (kernel.is_ours && (flags & RWF_DSYNC))
 		err = kernel_sync(fd);
@@ -79,6 +86,13 @@ ssize_t pwritev2(int fd, const struct iovec *iov, int count, off_t offset, int f
 		return syscall(SYS_pwritev2, fd, iov, count, offset, 0, flags);
 	errno = err;
 	return -1;
+}
+
+ssize_t preadv2(int fd, const struct iovec *iov, int count, off_t offset, int flags)
+{
+	if (kernel_call)
+		kernel_call(fd);
+	return syscall(SYS_preadv2, fd, iov, count, offset, 0, flags);
 }
 
 static void kernel_set(bool is_ours, bool is_failing, bool is_held)

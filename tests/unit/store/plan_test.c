@@ -143,6 +143,10 @@ TEST(test_plan_reads_what_a_mirror_may_do)
 	EXPECT(is_read("mirror:adopt,degraded(mem:1M,mem:1M)"));
 	EXPECT(n[0].is_degraded_ok && n[0].is_adopting);
 	EXPECT(!is_read("mirror:degraded=1(mem:1M,mem:1M)"));
+	EXPECT_EQ(n[0].wait_ns, INT64_C(30000000000)); /* not said */
+	EXPECT(is_read("mirror:wait=2s(mem:1M,mem:1M)"));
+	EXPECT_EQ(n[0].wait_ns, INT64_C(2000000000));
+	EXPECT(!is_read("mirror:wait=0s(mem:1M,mem:1M)"));
 }
 
 TEST(test_plan_refusals_say_where_and_why)
