@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The I/O unit's core (rio/iounit.h) on this machine: an adapter, connections, devices. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -228,7 +229,13 @@ static void event_tell(struct weft_rio_iounit *u, const char *name, const struct
 
 	if (!u->options.tell)
 		return;
-	if (e->reason == WEFT_OK)
+	if (e->length > 0)
+		snprintf(line, sizeof(line),
+			 "device %s: member %u of its mirror cannot be read at %" PRIu64 "+%" PRIu64
+			 ", so no other can have a copy of that: %s%s%s",
+			 name, e->member + 1, e->offset, e->length, weft_reason_text(e->reason),
+			 e->error ? " " : "", e->error ? strerror(e->error) : "");
+	else if (e->reason == WEFT_OK)
 		snprintf(line, sizeof(line),
 			 "device %s: member %u of its mirror has all the data again", name,
 			 e->member + 1);

@@ -89,6 +89,8 @@ struct mirror_sync {
 	uint32_t source, targets, pending, failed;
 	struct region_set unequal;  /* current members may differ there: reads make them equal */
 	struct region_set uncopied; /* members behind do not have it */
+	struct region_set skipped;  /* no current member can read some of it: it is tried again */
+	struct region_set told;	    /* the same, and that was reported */
 	uint64_t after_ns;
 };
 

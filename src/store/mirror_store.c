@@ -35,7 +35,9 @@ static bool is_overlap(uint64_t a, uint64_t a_length, uint64_t b, uint64_t b_len
 static void event_add(struct mirror_store *mi, uint32_t member, enum weft_reason reason, int error)
 {
 	mi->states[member].has_event = true;
-	mi->states[member].event = (struct store_event){ member, reason, error };
+	mi->states[member].event = (struct store_event){ .member = member,
+							 .reason = reason,
+							 .error = error };
 }
 
 void mirror_lose(struct mirror_store *mi, uint32_t member, const struct store_request *why)

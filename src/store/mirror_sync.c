@@ -6,6 +6,9 @@
  * where it differs: what is equal costs no writes, and holes of files stay holes. Writes to the
  * chunk wait meanwhile. Chunks that a read waits for and those of the regions take turns. What is
  * written to members that marks may call current is stable: a read may have seen it.
+ *
+ * A chunk that no current member can read is skipped, and tried again when all others are equal and
+ * some time has passed. Its region stays as it is, so members behind do not become current.
  */
 #include <string.h>
 
@@ -13,6 +16,7 @@
 #include "store/mirror_inside.h"
 
 static const uint64_t clean_after_ns = UINT64_C(5000000000), again_after_ns = UINT64_C(1000000000);
+static const uint64_t skipped_after_ns = UINT64_C(60000000000);
 
 /* ---- Copying -------------------------------------------------------------------------------- */
 
@@ -27,8 +31,9 @@ static bool region_next(struct mirror_store *mi)
 	struct mirror_sync *sync = &mi->sync;
 
 	for (uint32_t i = 0; i < MARK_WORDS; i++) {
-		uint64_t word = sync->unequal.words[i] ? sync->unequal.words[i]
-						       : sync->uncopied.words[i];
+		uint64_t unequal = sync->unequal.words[i] & ~sync->skipped.words[i];
+		uint64_t word = unequal ? unequal
+					: sync->uncopied.words[i] & ~sync->skipped.words[i];
 
 		if (word == 0)
 			continue;
@@ -72,6 +77,22 @@ static uint64_t region_end(const struct mirror_store *mi, uint64_t at)
 	return least((at / mi->region_bytes + 1) * mi->region_bytes, mi->store.shape.size_bytes);
 }
 
+/* What follows in the region is next, or another region. */
+static void region_go_on(struct mirror_store *mi, uint64_t end)
+{
+	struct mirror_sync *sync = &mi->sync;
+
+	sync->region_at = end;
+	if (end < region_end(mi, sync->region * mi->region_bytes))
+		return;
+	sync->is_within = false;
+	if (sync->is_again)
+		return;
+	region_remove(&sync->unequal, sync->region);
+	region_remove(&sync->uncopied, sync->region);
+	region_remove(&sync->told, sync->region);
+}
+
 /* The chunk is equal on all. */
 static void chunk_end(struct mirror_store *mi, uint64_t now_ns)
 {
@@ -90,16 +111,9 @@ static void chunk_end(struct mirror_store *mi, uint64_t now_ns)
 		mirror_equal(mi, read, now_ns);
 		return;
 	}
-	sync->region_at = end;
 	/* One has left meanwhile, and may be current after a crash without this chunk. */
 	sync->is_again |= mirror_is_unsure(mi);
-	if (end < region_end(mi, sync->region * mi->region_bytes))
-		return;
-	sync->is_within = false;
-	if (!sync->is_again) {
-		region_remove(&sync->unequal, sync->region);
-		region_remove(&sync->uncopied, sync->region);
-	}
+	region_go_on(mi, end);
 }
 
 static void chunk_read(struct mirror_store *mi, uint64_t now_ns)
@@ -135,16 +149,30 @@ static bool may_sync_now(struct mirror_store *mi, uint64_t now_ns)
 	return false;
 }
 
+/* Nothing is left to be done but what could not be read: that is tried again, later. */
+static bool skipped_try_again(struct mirror_store *mi, uint64_t now_ns)
+{
+	if (region_none(&mi->sync.skipped))
+		return false;
+	memset(&mi->sync.skipped, 0, sizeof(mi->sync.skipped));
+	mi->sync.after_ns = now_ns + skipped_after_ns;
+	return true;
+}
+
 /* The next chunk of a region. */
 static bool region_chunk(struct mirror_store *mi, uint64_t now_ns)
 {
 	struct mirror_sync *sync = &mi->sync;
 
+	if (may_sync(mi) && now_ns < sync->after_ns)
+		return false;
 	if (!may_sync_now(mi, now_ns)) {
 		sync->is_within = false;
 		return false;
 	}
 	if (!sync->is_within && !region_next(mi)) {
+		if (skipped_try_again(mi, now_ns))
+			return false;
 		sync->has_work = (mi->behind & ~mi->marks.joining) != 0;
 		/* A flush that has begun may be older than the last copy. */
 		if (sync->has_work && mi->clean.pending == 0) {
@@ -224,28 +252,47 @@ static void read_failed(struct mirror_store *mi)
 	mirror_unreadable(mi, read, &mi->states[set_first(mi->current)].sync.request);
 }
 
-/* What no current member can read cannot be copied: members behind are out, the others stay. */
+/*
+ * No current member can read the chunk: all stay as they are, and the next chunk is copied. In a
+ * while: it may be the whole disk that cannot be read, and others use it.
+ */
+static void chunk_skip(struct mirror_store *mi, uint64_t now_ns)
+{
+	struct mirror_sync *sync = &mi->sync;
+	struct member_state *source = &mi->states[sync->source];
+
+	if (!region_has(&sync->told, sync->region)) {
+		source->has_event = true;
+		source->event = (struct store_event){ .member = sync->source,
+						      .reason = source->sync.request.reason,
+						      .error = source->sync.request.error,
+						      .offset = sync->at,
+						      .length = sync->length };
+	}
+	region_add(&sync->told, sync->region);
+	region_add(&sync->skipped, sync->region);
+	sync->is_again = true;
+	sync->step = SYNC_IDLE;
+	region_go_on(mi, sync->at + sync->length);
+	sync_again(mi, now_ns);
+}
+
 static void sync_failed(struct mirror_store *mi, uint64_t now_ns)
 {
 	struct mirror_sync *sync = &mi->sync;
-	bool is_hopeless = (mi->current & ~sync->failed) == 0;
-	uint32_t leaving;
 
-	if (is_hopeless && sync->read) {
-		read_failed(mi);
+	if ((mi->current & ~sync->failed) == 0) {
+		if (sync->read)
+			read_failed(mi);
+		else
+			chunk_skip(mi, now_ns);
 		return;
 	}
-	leaving = is_hopeless ? mi->behind : sync->failed & (mi->current | mi->behind);
-
 	for (uint32_t m = 0; m < mi->joint.count; m++) {
-		uint32_t why = is_hopeless ? set_first(mi->current) : m;
-
-		if (leaving & set_of(m))
-			mirror_leave(mi, m, &mi->states[why].sync.request);
+		if (sync->failed & (mi->current | mi->behind) & set_of(m))
+			mirror_leave(mi, m, &mi->states[m].sync.request);
 	}
-	sync->step = is_hopeless ? SYNC_IDLE : SYNC_LOCK;
-	if (is_hopeless)
-		sync_again(mi, now_ns);
+	sync->step = SYNC_LOCK;
 	marks_go(mi, now_ns);
 }
 
