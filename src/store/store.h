@@ -85,9 +85,9 @@ struct store_event {
 	enum weft_reason reason; /* why it is left out from now on; WEFT_OK: it has all the data */
 	int error;
 	/*
-	 * If length is not 0: it is not left out, but cannot be read there, nor can any other member
-	 * that has all the data. The rest is copied and this is not: members that are copied to stay
-	 * incomplete until it can be read or was written anew.
+	 * If length is not 0: it is not left out, but cannot be read there, nor can any other
+	 * member that has all the data. The rest is copied and this is not: members that are copied
+	 * to stay incomplete until it can be read or was written anew.
 	 */
 	uint64_t offset, length;
 };
