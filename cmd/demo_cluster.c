@@ -225,7 +225,7 @@ static bool await_address(struct demo *d, const struct demo_child *c, char at[WE
 
 static bool start_iounit(struct demo *d)
 {
-	char text[2 * DEMO_LINE], image[DEMO_PATH];
+	char text[2 * DEMO_LINE], image[DEMO_PATH], beside_key[DEMO_PATH];
 
 	if (d->options->is_file) {
 		demo_folder_path(&d->folder, "disk.img", image);
@@ -234,6 +234,9 @@ static bool start_iounit(struct demo *d)
 	} else {
 		snprintf(d->device, sizeof(d->device), "mem:%" PRIu64, d->options->size_bytes);
 	}
+	/* The term of its owner, which it keeps beside its key, goes with the folder. */
+	demo_folder_path(&d->folder, "disks.key.term", beside_key);
+	demo_folder_path(&d->folder, "disks.key.term.new", beside_key);
 	snprintf(text, sizeof(text),
 		 "role iounit\nself 2.1\nkey disks.key\nlisten 127.0.0.1:0\n"
 		 "owner owner 1.1 %s\ndevice 1 disk %s\n",

@@ -5,6 +5,7 @@
 
 #include "cluster_view.h"
 #include "rio_role.h"
+#include "term_file.h"
 
 static const char help[] =
 	"usage: weft iou FILE\n"
@@ -16,6 +17,12 @@ static const char help[] =
 static void stop(void *iounit)
 {
 	weft_rio_iounit_stop(iounit);
+}
+
+/* Before the owner is served: one that was there before it is refused also after a restart. */
+static void keep(void *file, const struct weft_rio_term *term)
+{
+	term_file_keep("iou", ((const struct rio_role_file *)file)->host->key_path, term);
 }
 
 static void tell(void *context, const char *line)
@@ -51,7 +58,10 @@ static int serve(const struct rio_role_file *f)
 						   .store_count = c->device_count,
 						   .commands_max = c->requests_max,
 						   .timeout_ns = c->timeout_ns,
-						   .tell = tell };
+						   .term = term_file_read("iou", f->host->key_path),
+						   .keep = keep,
+						   .tell = tell,
+						   .context = (void *)(uintptr_t)f };
 	struct weft_rio_iounit *iounit;
 	struct weft_rio_moved moved;
 	struct weft_address at;

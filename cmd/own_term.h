@@ -9,7 +9,8 @@
 
 /*
  * The term of an owner that begins now: the time of day in ns, or one more than was kept, if that
- * is higher. It is kept from now on; if it cannot be, that is said, and the time of day must do.
+ * is higher. The highest number that there is follows itself. It is kept from now on; if it cannot
+ * be, that is said, and the time of day must do.
  * log NULL: there is no such file.
  */
 uint64_t own_term_begin(const char *log);

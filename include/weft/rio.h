@@ -268,6 +268,12 @@ struct weft_rio_store {
 	const char *text; /* "mem:1G", "file:/dev/sdb,direct": docs/store.md */
 };
 
+/* Of an owner: of two with one identity the one with the higher number counts. */
+struct weft_rio_term {
+	uint64_t number;
+	uint64_t incarnation; /* random: decides between two that have the same number */
+};
+
 struct weft_rio_iounit_options {
 	const struct weft_rio_store *stores;
 	uint32_t store_count;
@@ -275,6 +281,14 @@ struct weft_rio_iounit_options {
 	uint32_t pieces_max;   /* buffers; default 64 */
 	uint32_t piece_bytes;  /* of each; default 256 KiB, and not less */
 	uint64_t timeout_ns;   /* of commands that name none; default 60 s */
+	/*
+	 * Owners of a lower term are refused; zeroes: of none, before the first has come. keep is
+	 * told of each higher one before its owner is served. Who writes that down, and gives the
+	 * latest to the I/O unit when it begins again, keeps former owners away across its life.
+	 * keep may be NULL.
+	 */
+	struct weft_rio_term term;
+	void (*keep)(void *context, const struct weft_rio_term *term);
 	/* Told of what a person may want to know, in one line. May be NULL. */
 	void (*tell)(void *context, const char *line);
 	void *context;

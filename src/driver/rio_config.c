@@ -130,10 +130,11 @@ static bool read_paths(struct rio_host *host, const char *path, char why[RIO_HOS
 static bool read_key(struct rio_host *host, const char *path, char why[RIO_HOST_WHY])
 {
 	const struct rio_config *c = host->config;
-	char *key_path = beside(path, c->key.is), key_why[KEY_FILE_WHY] = "there is no memory";
-	bool is_read = key_path && key_file_read(key_path, &host->self, key_why);
+	char key_why[KEY_FILE_WHY] = "there is no memory";
+	bool is_read;
 
-	free(key_path);
+	host->key_path = beside(path, c->key.is);
+	is_read = host->key_path && key_file_read(host->key_path, &host->self, key_why);
 	host->self.platform = c->self;
 	host->self.role = c->role;
 	if (is_read)
@@ -224,6 +225,7 @@ void rio_host_close(struct rio_host *host)
 	sodium_memzero(&host->self, sizeof(host->self));
 	rio_config_destroy(host->config);
 	free(host->path);
+	free(host->key_path);
 	free(host->log_path);
 	free(host->ca_path);
 	free(host);

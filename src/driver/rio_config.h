@@ -17,6 +17,7 @@ struct rio_host {
 	struct rio_book book;	    /* config->known */
 	struct weft_address listen; /* family 0: every address; port 0: one that is free */
 	struct weft_address addresses[RIO_CONFIG_PEERS_MAX]; /* of peers; family 0: not known */
+	char *key_path;
 	char *log_path, *ca_path; /* from where this process is; NULL: not said */
 };
 

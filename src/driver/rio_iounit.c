@@ -73,16 +73,19 @@ static enum weft_reason unusual(enum weft_reason reason)
 static enum weft_reason came(struct rio_loop *loop, struct rio_end *end)
 {
 	struct weft_rio_iounit *u = unit_of(loop);
+	bool is_higher = rio_term_compare(&end->contact.seen, &loop->self.term) > 0;
 
 	if (rio_contact_peer(&end->contact).role != RIO_OWNER)
 		return WEFT_R_RIO_UNKNOWN_PEER;
 	if (!loop->listener)
 		return WEFT_R_RIO_IOUNIT_LEFT; /* it is about to */
 	if (u->owner)
-		rio_end_hang_up(u->owner, rio_term_compare(&end->contact.seen, &loop->self.term) > 0
-						  ? WEFT_R_RIO_SUPERSEDED
-						  : WEFT_R_RIO_TWICE);
+		rio_end_hang_up(u->owner, is_higher ? WEFT_R_RIO_SUPERSEDED : WEFT_R_RIO_TWICE);
 	loop->self.term = end->contact.seen;
+	if (is_higher && u->options.keep)
+		u->options.keep(u->options.context,
+				&(struct weft_rio_term){ loop->self.term.number,
+							 loop->self.term.incarnation });
 	u->owner = end;
 	rio_iounit_owner_came(u->core, end->peer, &end->contact.greet.session);
 	tell(u, "is the owner now", end->peer, WEFT_OK);
@@ -364,6 +367,7 @@ static enum weft_reason open_all(struct weft_rio_iounit *u, const struct weft_ri
 		return WEFT_R_NO_MEMORY;
 	}
 	r = rio_loop_open(&u->loop, self, &config);
+	u->loop.self.term = (struct rio_term){ o->term.number, o->term.incarnation };
 	if (r == WEFT_OK)
 		r = core_open(u);
 	if (r == WEFT_OK)

@@ -194,6 +194,53 @@ TEST(test_rio_09_a_requester_does_not_go_back_to_a_superseded_owner)
 	cluster_stop_iounit(&c, 0);
 }
 
+/* ---- An I/O unit that begins again ---------------------------------------------------------- */
+
+static struct weft_rio_term kept;
+static uint32_t kept_count;
+
+static void keep(void *context, const struct weft_rio_term *term)
+{
+	(void)context;
+	kept = *term;
+	kept_count++;
+}
+
+/* What it was told to keep, and is given when it begins, is as if it had never been away. */
+TEST(test_rio_09_a_unit_that_begins_again_refuses_a_lower_term)
+{
+	static const struct weft_rio_store disk = { 5, "disk", "mem:1M" };
+	static struct owner later, former, next;
+
+	atomic_store(&owners, 0);
+	kept_count = 0;
+	cluster_begin(&c);
+	c.iounit_options[0].tell = tell;
+	c.iounit_options[0].keep = keep;
+	cluster_add_iounit(&c, &disk, 1);
+	owner_start(&later, 20, true);
+	await_owners(1);
+	owner_end(&later, true);
+	cluster_stop_iounit(&c, 0);
+	EXPECT_EQ(kept_count, 1U);
+	EXPECT_EQ(kept.number, 20U);
+	EXPECT(kept.incarnation != 0);
+	c.iounit_options[0].term = kept;
+	cluster_start_iounit(&c, 0);
+	owner_start(&former, 15, true);
+	owner_end(&former, false);
+	EXPECT_EQ(former.reason, WEFT_R_RIO_SUPERSEDED);
+	EXPECT_EQ(weft_rio_owner_term(former.role), 20U);
+	owner_start(&next, 21, true);
+	await_owners(2);
+	owner_end(&next, true);
+	weft_rio_owner_close(later.role);
+	weft_rio_owner_close(former.role);
+	weft_rio_owner_close(next.role);
+	cluster_stop_iounit(&c, 0);
+	EXPECT_EQ(kept.number, 21U);
+}
+
 static atomic_uint refusals; /* that the owner noted */
 
 static void note(void *context, const char *line)

@@ -146,6 +146,65 @@ def test_rio_09_of_two_owners_with_one_key_the_later_one_stays(folder):
         expect("it serves", first.poll() is None)
 
 
+def test_rio_09_a_unit_that_was_killed_refuses_the_former_owner_still(folder):
+    """It has written down which owner was the latest, before it served it."""
+    owner = "log first\nkey owner.key\n"
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, "first.term"), "w") as f:
+        f.write("%d\n" % (1 << 63))
+    with Roles(folder, "mem:1M", owner=owner) as roles:
+        expect_equal("status", roles.io("flush", "disk").returncode, 0)
+        with open(roles.path("owner.conf")) as f:
+            text = f.read()
+        with open(roles.path("former.conf"), "w") as f:
+            f.write(text.replace("log first", "log second"))
+        at = text.split("iounit u 2.1 ")[1].split()[1]
+        with open(roles.path("iounit.conf")) as f:
+            text = f.read()
+        with open(roles.path("iounit.conf"), "w") as f:
+            f.write(text.replace("127.0.0.1:0", at))
+        roles.end(roles.owner)
+        roles.iounit.kill()
+        roles.iounit.communicate(timeout=PATIENCE_S)
+        roles.start("iou", "iounit")
+        # It has the term of its clock, which is lower.
+        former, _ = roles.start("own", "former")
+        said = former.communicate(timeout=PATIENCE_S)[1]
+        expect_equal("status", former.returncode, 3)
+        expect("why: " + said, "(rio_superseded)" in said)
+        later, _ = roles.start("own", "owner")
+        end = time.monotonic() + PATIENCE_S
+        while "came iounit 2.1" not in open(roles.path("first")).read().split("\n", 1)[1]:
+            expect("it serves", later.poll() is None and time.monotonic() < end)
+
+
+def test_rio_09_a_unit_that_cannot_write_the_term_down_says_so_and_serves(folder):
+    with Roles(folder, "mem:1M") as roles:
+        os.makedirs(roles.path("iounit.key.term.new"))
+        roles.end(roles.owner)
+        roles.owner, at = roles.start("own", "owner")
+        with open(roles.path("requester.conf")) as f:
+            words = f.read().split()
+        roles.write("requester", "owner o 1.1 %s %s\n" % (words[words.index("1.1") + 1], at))
+        expect_equal("status", roles.io("flush", "disk").returncode, 0)
+        said = roles.end(roles.iounit)
+        expect("it says so: " + said, "weft iou: cannot keep the term in " in said)
+
+
+def test_rio_09_the_highest_term_of_all_follows_itself(folder):
+    """The one before it is followed by it, and is not taken for no number."""
+    most = (1 << 64) - 1
+    with open(os.path.join(folder, "first.term"), "w") as f:
+        f.write("%d\n" % (most - 1))
+    with Roles(folder, "mem:1M", owner="log first\n") as roles:
+        expect_equal("the term", read_number(roles.path("first.term")), most)
+        expect_equal("said", roles.end(roles.owner), "")
+        roles.owner, _ = roles.start("own", "owner")
+        expect_equal("the term", read_number(roles.path("first.term")), most)
+        said = roles.end(roles.owner)
+        expect("it says so: " + said, "is the highest there is" in said)
+
+
 def test_devices_are_listed_for_programs(folder):
     with Roles(folder, "mem:1M,block=4096,ro") as roles:
         device = json.loads(roles.io("list", "--json").stdout)
