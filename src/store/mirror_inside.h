@@ -21,9 +21,13 @@
 enum { SYNC_CHUNK_BYTES = 64 * 1024 };
 
 enum mirror_phase {
-	MIRROR_OPENING, /* the marks are read, decided on, and written */
-	MIRROR_OPEN,
-	MIRROR_REFUSED
+	MIRROR_NEW,	 /* the marks are not asked for yet */
+	MIRROR_OPENING,	 /* they are read, decided on, and written */
+	MIRROR_OPEN,	 /* requests are worked on, and members are made equal */
+	MIRROR_SETTLING, /* it is about to be destroyed: nothing more is made equal */
+	MIRROR_SETTLED,	 /* the last flush and marks have begun */
+	MIRROR_REFUSED,
+	MIRROR_PHASES
 };
 
 /* A request of the mirror itself. */
@@ -108,9 +112,9 @@ struct mirror_store {
 	struct store store;
 	struct joint joint;
 	struct member_state states[STORE_MEMBERS_MAX];
+	enum mirror_phase phase; /* written by mirror_phase_move() */
+	/* As it was created. */
 	bool has_marks;
-	enum mirror_phase phase;
-	bool is_settling, has_settled;
 	bool is_degraded_ok, is_adopting;
 	uint8_t identity[MARK_IDENTITY_BYTES];
 	enum weft_reason refusal;
@@ -120,7 +124,6 @@ struct mirror_store {
 	uint32_t present, current, behind; /* sets of members */
 	uint32_t turn;			   /* who reads next */
 	uint32_t own_under_way;
-	bool is_reading_marks;
 	struct list changes; /* jobs that write */
 	struct mirror_marks marks;
 	struct mirror_sync sync;
@@ -183,7 +186,17 @@ static inline bool mirror_is_unsure(const struct mirror_store *mi)
 	return (mi->marks.set_stable & ~(mi->current | mi->behind)) != 0;
 }
 
+/* Its marks were read, and it was not refused for them. */
+static inline bool mirror_is_open(const struct mirror_store *mi)
+{
+	return mi->phase == MIRROR_OPEN || mi->phase == MIRROR_SETTLING ||
+	       mi->phase == MIRROR_SETTLED;
+}
+
 /* ---- mirror_store.c ------------------------------------------------------------------------- */
+
+void mirror_phase_move(struct mirror_store *mi, enum mirror_phase to);
+void mirror_refuse(struct mirror_store *mi, enum weft_reason reason, uint32_t member);
 
 /* The member is neither read nor written from now on. It is current and not the last, or behind. */
 void mirror_leave(struct mirror_store *mi, uint32_t member, const struct store_request *why);

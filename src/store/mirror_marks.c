@@ -131,9 +131,7 @@ static void marks_fail(struct mirror_store *mi, const struct store_request *why,
 {
 	join_stop(mi, now_ns);
 	if (mi->phase == MIRROR_OPENING) {
-		mi->phase = MIRROR_REFUSED;
-		mi->refusal = why->reason;
-		mi->refused_member = set_first(mi->marks.failed & mi->current);
+		mirror_refuse(mi, why->reason, set_first(mi->marks.failed & mi->current));
 	}
 	mirror_marked(mi, why, now_ns);
 }
@@ -149,7 +147,7 @@ static void marks_opened(struct mirror_store *mi)
 	marks->is_for_behind = !marks->is_for_behind && mi->behind != 0;
 	marks->is_wanted |= marks->is_for_behind;
 	if (!marks->is_for_behind)
-		mi->phase = MIRROR_OPEN;
+		mirror_phase_move(mi, MIRROR_OPEN);
 }
 
 static void marks_written(struct mirror_store *mi, uint64_t now_ns)
@@ -199,13 +197,6 @@ void marks_read(struct mirror_store *mi, uint64_t now_ns)
 						     .span_count = 1 };
 		mirror_own_submit(mi, o, now_ns);
 	}
-}
-
-static void refuse(struct mirror_store *mi, enum weft_reason reason, uint32_t member)
-{
-	mi->phase = MIRROR_REFUSED;
-	mi->refusal = reason;
-	mi->refused_member = member;
 }
 
 struct look {
@@ -266,18 +257,18 @@ static void find_current(struct mirror_store *mi, const struct look *look)
 		if (!(mi->present & set_of(m)))
 			continue;
 		if (area_offset(mi, m) < best->size_bytes)
-			refuse(mi, WEFT_R_STORE_MIRROR_FOREIGN, m);
+			mirror_refuse(mi, WEFT_R_STORE_MIRROR_FOREIGN, m);
 		/* Smaller blocks fixed the size: the last of these would be cut. */
 		if (best->size_bytes % mi->joint.members[m]->shape.block_bytes != 0)
-			refuse(mi, WEFT_R_STORE_SIZE, m);
+			mirror_refuse(mi, WEFT_R_STORE_SIZE, m);
 		if (!(look->marked & set_of(m)))
 			continue;
 		(void)mark_area_read(&mark, mi->states[m].mark_bytes, &copy);
 		if (memcmp(mark.identity, best->identity, sizeof(mark.identity)) != 0 ||
 		    mark.number != m || mark.size_bytes != best->size_bytes)
-			refuse(mi, WEFT_R_STORE_MIRROR_FOREIGN, m);
+			mirror_refuse(mi, WEFT_R_STORE_MIRROR_FOREIGN, m);
 		else if (is_apart(&mark, best))
-			refuse(mi, WEFT_R_STORE_MIRROR_STALE, m);
+			mirror_refuse(mi, WEFT_R_STORE_MIRROR_STALE, m);
 		if (mark.generation != best->generation)
 			continue;
 		if (!(best->members & set_of(m)))
@@ -296,11 +287,11 @@ static void open_marked(struct mirror_store *mi, const struct look *look)
 	if (mi->phase == MIRROR_REFUSED)
 		return;
 	if (missing && !mi->is_degraded_ok) {
-		refuse(mi, WEFT_R_STORE_MIRROR_MISSING, set_first(missing));
+		mirror_refuse(mi, WEFT_R_STORE_MIRROR_MISSING, set_first(missing));
 		return;
 	}
 	if (!mi->current) {
-		refuse(mi, WEFT_R_STORE_MIRROR_STALE, set_first(look->marked));
+		mirror_refuse(mi, WEFT_R_STORE_MIRROR_STALE, set_first(look->marked));
 		return;
 	}
 	memcpy(mi->identity, look->best.identity, sizeof(mi->identity));
@@ -334,19 +325,19 @@ static void open_decide(struct mirror_store *mi, uint64_t now_ns)
 	if (look.marked)
 		open_marked(mi, &look);
 	else if (mi->present != all && !mi->is_degraded_ok)
-		refuse(mi, WEFT_R_STORE_MIRROR_MISSING, set_first(all & ~mi->present));
+		mirror_refuse(mi, WEFT_R_STORE_MIRROR_MISSING, set_first(all & ~mi->present));
 	else if (mi->present)
 		open_new(mi);
 	else
-		refuse(mi, mi->states[0].mark.request.reason, 0);
+		mirror_refuse(mi, mi->states[0].mark.request.reason, 0);
 	if (mi->phase != MIRROR_REFUSED && look.other && !mi->is_adopting)
-		refuse(mi, WEFT_R_STORE_MIRROR_UNMARKED, set_first(look.other));
+		mirror_refuse(mi, WEFT_R_STORE_MIRROR_UNMARKED, set_first(look.other));
 	if (mi->phase == MIRROR_REFUSED)
 		return;
 	mi->region_bytes = mark_region_bytes(mi->store.shape.size_bytes);
 	mi->region_count = (uint32_t)((mi->store.shape.size_bytes - 1) / mi->region_bytes) + 1;
 	if (mi->store.shape.is_readonly) {
-		mi->phase = MIRROR_OPEN;
+		mirror_phase_move(mi, MIRROR_OPEN);
 		return;
 	}
 	mi->behind = mi->present & ~mi->current;

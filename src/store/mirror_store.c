@@ -30,6 +30,30 @@ static bool is_overlap(uint64_t a, uint64_t a_length, uint64_t b, uint64_t b_len
 	return a < b ? b - a < a_length : a - b < b_length;
 }
 
+/* ---- Phases --------------------------------------------------------------------------------- */
+
+void mirror_phase_move(struct mirror_store *mi, enum mirror_phase to)
+{
+	static const bool is_legal[MIRROR_PHASES][MIRROR_PHASES] = {
+		[MIRROR_NEW] = { [MIRROR_OPENING] = true, [MIRROR_REFUSED] = true },
+		[MIRROR_OPENING] = { [MIRROR_OPEN] = true, [MIRROR_REFUSED] = true },
+		[MIRROR_OPEN] = { [MIRROR_SETTLING] = true },
+		[MIRROR_SETTLING] = { [MIRROR_SETTLED] = true },
+		[MIRROR_REFUSED] = { [MIRROR_REFUSED] = true },
+	};
+
+	CHECK(is_legal[mi->phase][to]);
+	mi->phase = to;
+}
+
+/* A member may be refused for several reasons: the last counts. */
+void mirror_refuse(struct mirror_store *mi, enum weft_reason reason, uint32_t member)
+{
+	mirror_phase_move(mi, MIRROR_REFUSED);
+	mi->refusal = reason;
+	mi->refused_member = member;
+}
+
 /* ---- Members -------------------------------------------------------------------------------- */
 
 static void event_add(struct mirror_store *mi, uint32_t member, enum weft_reason reason, int error)
@@ -241,7 +265,7 @@ static void waiting_go(struct mirror_store *mi, uint64_t now_ns)
 {
 	struct list *l, *next;
 
-	if (mi->phase == MIRROR_OPENING)
+	if (mi->phase == MIRROR_NEW || mi->phase == MIRROR_OPENING)
 		return;
 	for (l = mi->joint.waiting.next; l != &mi->joint.waiting; l = next) {
 		struct store_request *r = CONTAINER_OF(l, struct store_request, link);
@@ -396,8 +420,8 @@ static void pump(struct mirror_store *mi, uint64_t now_ns)
 {
 	bool is_moving = true;
 
-	if (mi->phase == MIRROR_OPENING && !mi->is_reading_marks) {
-		mi->is_reading_marks = true;
+	if (mi->phase == MIRROR_NEW) {
+		mirror_phase_move(mi, MIRROR_OPENING);
 		marks_read(mi, now_ns);
 	}
 	while (is_moving) {
@@ -472,10 +496,13 @@ static bool mirror_settle(struct store *s, uint64_t now_ns)
 {
 	struct mirror_store *mi = mirror_of(s);
 
-	mi->is_settling = true;
+	if (mi->phase == MIRROR_OPEN)
+		mirror_phase_move(mi, MIRROR_SETTLING);
 	pump(mi, now_ns);
-	if (mi->own_under_way == 0 && mi->phase == MIRROR_OPEN && !mi->has_settled) {
-		mi->has_settled = true;
+	if (mi->phase == MIRROR_OPEN) /* by this */
+		mirror_phase_move(mi, MIRROR_SETTLING);
+	if (mi->own_under_way == 0 && mi->phase == MIRROR_SETTLING) {
+		mirror_phase_move(mi, MIRROR_SETTLED);
 		clean_go(mi, true, now_ns);
 		pump(mi, now_ns);
 	}
@@ -513,33 +540,23 @@ uint32_t mirror_store_out(const struct store *mirror)
 	return (set_of(mi->joint.count) - 1) & ~mi->current;
 }
 
-bool mirror_store_is_equal(const struct store *mirror)
-{
-	const struct mirror_store *mi = CONTAINER_OF(mirror, struct mirror_store, store);
-
-	CHECK(mirror->calls == &mirror_calls);
-	return region_none(&mi->sync.unequal);
-}
-
 enum weft_reason mirror_store_opened(const struct store *mirror, uint32_t *member)
 {
 	const struct mirror_store *mi = CONTAINER_OF(mirror, struct mirror_store, store);
 
 	CHECK(mirror->calls == &mirror_calls);
 	*member = mi->refused_member;
-	if (mi->phase == MIRROR_OPENING)
+	if (mi->phase == MIRROR_NEW || mi->phase == MIRROR_OPENING)
 		return WEFT_R_BUSY;
-	return mi->phase == MIRROR_OPEN ? WEFT_OK : mi->refusal;
+	return mi->phase == MIRROR_REFUSED ? mi->refusal : WEFT_OK;
 }
 
 void mirror_store_refuse(struct store *mirror, enum weft_reason reason, uint32_t member)
 {
 	struct mirror_store *mi = mirror_of(mirror);
 
-	CHECK(mirror->calls == &mirror_calls && mi->phase == MIRROR_OPENING);
-	mi->phase = MIRROR_REFUSED;
-	mi->refusal = reason;
-	mi->refused_member = member;
+	CHECK(mirror->calls == &mirror_calls);
+	mirror_refuse(mi, reason, member);
 }
 
 /* ---- Creation ------------------------------------------------------------------------------- */

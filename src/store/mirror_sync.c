@@ -22,8 +22,7 @@ static const uint64_t skipped_after_ns = UINT64_C(60000000000);
 
 static bool may_sync(const struct mirror_store *mi)
 {
-	return mi->phase == MIRROR_OPEN && !mi->is_settling && !mi->store.shape.is_readonly &&
-	       mi->sync.has_work;
+	return mi->phase == MIRROR_OPEN && !mi->store.shape.is_readonly && mi->sync.has_work;
 }
 
 static bool region_next(struct mirror_store *mi)
@@ -364,7 +363,7 @@ static bool candidates_find(struct mirror_store *mi, bool is_now)
 
 static bool may_clean(const struct mirror_store *mi)
 {
-	return mi->has_marks && mi->phase == MIRROR_OPEN && mi->clean.pending == 0 &&
+	return mi->has_marks && mirror_is_open(mi) && mi->clean.pending == 0 &&
 	       !mi->store.shape.is_readonly;
 }
 
@@ -393,7 +392,7 @@ void clean_go(struct mirror_store *mi, bool is_now, uint64_t now_ns)
 	if (!may_clean(mi) || (!is_now && (now_ns < clean->due_ns || !clean->has_dirty)))
 		return;
 	clean->due_ns = now_ns + clean_after_ns;
-	if (!candidates_find(mi, is_now && mi->is_settling) && !clean->is_admitting) {
+	if (!candidates_find(mi, is_now && mi->phase == MIRROR_SETTLED) && !clean->is_admitting) {
 		clean->has_dirty = !region_none(&mi->marks.dirty);
 		return;
 	}
@@ -440,7 +439,7 @@ uint64_t sync_due(const struct mirror_store *mi)
 {
 	uint64_t due_ns = STORE_NEVER;
 
-	if (mi->phase == MIRROR_OPENING && !mi->is_reading_marks)
+	if (mi->phase == MIRROR_NEW)
 		return 0;
 	if (may_sync(mi) && mi->sync.step == SYNC_IDLE && mi->clean.pending == 0)
 		due_ns = mi->sync.after_ns;

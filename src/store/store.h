@@ -214,9 +214,6 @@ void mirror_store_refuse(struct store *mirror, enum weft_reason reason, uint32_t
 /* Bit n is set if member n of this mirror does not have all the data. */
 uint32_t mirror_store_out(const struct store *mirror);
 
-/* False: after a crash or a failed write members may differ in some region, for now. */
-bool mirror_store_is_equal(const struct store *mirror);
-
 /* ---- Filters -------------------------------------------------------------------------------- */
 
 /* Every request reaches the device below so much later. */

@@ -10,6 +10,7 @@
 #include "store/mirror_area.h"
 #include "test.h"
 #include "unit/driver/store_run.h"
+#include "unit/store/mirror_look.h"
 
 enum { BLOCK = 512, SIZE = 64 * 1024, WAIT_STEPS = 100000 };
 
@@ -162,7 +163,7 @@ TEST(test_mirror_of_files_killed_between_its_writes_reads_one_value)
 	EXPECT_EQ(member_byte("b", 0), 1);
 	d = opened(plain, &run);
 	value = get_one_value(&run, 0);
-	while (!mirror_store_is_equal(run.store))
+	while (!mirror_is_equal(run.store))
 		EXPECT_EQ(get(&run, 0), value);
 	device_close(d);
 	EXPECT_EQ(member_byte("a", 0), value);

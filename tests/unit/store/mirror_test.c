@@ -3,6 +3,7 @@
 
 #include "store/store.h"
 #include "test.h"
+#include "unit/store/mirror_look.h"
 #include "unit/store/probe.h"
 
 enum { MEMBERS = 3 };
@@ -255,7 +256,7 @@ static void bed_init_unequal(struct bed *b)
 	for (int m = 0; m < MEMBERS; m++)
 		probe_end(&b->probes[m], 0, WEFT_R_STORE_FULL);
 	EXPECT(store_next_done(b->mirror, 0) == &w);
-	EXPECT(!mirror_store_is_equal(b->mirror));
+	EXPECT(!mirror_is_equal(b->mirror));
 }
 
 TEST(test_mirror_region_of_a_write_that_all_failed_is_made_equal)
@@ -280,7 +281,7 @@ TEST(test_mirror_region_of_a_write_that_all_failed_is_made_equal)
 	EXPECT_EQ(asked(&b), 232);
 	probe_end(&b.probes[1], 2, WEFT_OK);
 	EXPECT(!store_next_done(b.mirror, 0));
-	EXPECT(mirror_store_is_equal(b.mirror));
+	EXPECT(mirror_is_equal(b.mirror));
 	EXPECT_EQ(asked(&b), 343);
 	for (int m = 0; m < MEMBERS; m++)
 		probe_end(&b.probes[m], b.probes[m].asked_count - 1, WEFT_OK);
@@ -340,7 +341,7 @@ TEST(test_mirror_read_of_what_may_differ_fails_if_all_fail_it)
 	EXPECT(store_next_done(b.mirror, 0) == &r);
 	EXPECT_EQ(r.reason, WEFT_R_STORE_IO);
 	EXPECT_EQ(mirror_store_out(b.mirror), 0);
-	EXPECT(!mirror_store_is_equal(b.mirror));
+	EXPECT(!mirror_is_equal(b.mirror));
 	for (int m = 0; m < MEMBERS; m++) {
 		if (b.probes[m].asked[b.probes[m].asked_count - 1])
 			probe_end(&b.probes[m], b.probes[m].asked_count - 1, WEFT_R_STORE_IO);
