@@ -5,8 +5,9 @@
  *
  *	word   "PY", or "IM" if it lay in the list | transaction u24 | place u24
  *
- * It holds that devices are asked only for what somebody may want, that memory is reached only for
- * requests under way, and that no payload passes the owner. What may be read, rio_values.c knows.
+ * It holds that devices are asked only for what a requester may have asked for, that memory is
+ * reached only for requests under way, and that no payload passes the owner. What may be read,
+ * rio_values.c knows.
  */
 #include <string.h>
 
@@ -130,7 +131,7 @@ static bool covers(const struct rw_transaction *t, uint32_t device, uint64_t off
 	       offset - t->is.offset < t->is.length;
 }
 
-/* The transaction that wrote it there; RW_NONE: nobody wrote that. */
+/* The transaction that wrote it there; RW_NONE: none did. */
 static uint32_t word_writer(const struct rio_world *w, const uint8_t *word, uint32_t device,
 			    uint64_t offset)
 {
@@ -176,7 +177,7 @@ static void judge_word(struct rio_world *w, uint32_t read, uint64_t offset, cons
 		return;
 	rw_fail(w,
 		"transaction %u reads %02x%02x %02x%02x%02x %02x%02x%02x at %u of device %u "
-		"(kind %u), which nobody may see",
+		"(kind %u), which no read may see",
 		read, word[0], word[1], word[2], word[3], word[4], word[5], word[6], word[7],
 		(uint32_t)offset, t->device, w->devices[t->device].kind);
 }
@@ -193,7 +194,7 @@ static void judge_read(struct rio_world *w, uint32_t transaction)
 		const struct rw_segment *s = &t->segments[i];
 
 		if (!w->nodes[s->node].is_up || w->nodes[s->node].incarnation != s->incarnation)
-			return; /* nobody has that memory any more */
+			return; /* that memory is gone */
 		for (uint32_t at = 0; at < s->length; at += RW_WORD, offset += RW_WORD) {
 			const uint8_t *word = s->bytes + at;
 			bool is_first = offset % d->block_bytes == 0 || !before;
@@ -331,7 +332,7 @@ static uint32_t judge_write(struct rio_world *w, uint32_t device, const struct s
 	uint32_t writer = word_writer(w, r->spans[0].bytes, device, offset);
 
 	if (writer == RW_NONE || !is_of(w, &w->transactions[writer], device, r)) {
-		rw_fail(w, "device %u is asked for a write at %u that nobody may want", device,
+		rw_fail(w, "device %u is asked for a write at %u that no request wants", device,
 			(uint32_t)offset);
 		return RW_NONE;
 	}
@@ -358,8 +359,8 @@ uint32_t rw_model_stored(struct rio_world *w, uint32_t device, const struct stor
 		count++;
 	}
 	if (count == 0)
-		rw_fail(w, "device %u is asked for operation %u at %u that nobody may want", device,
-			r->op, (uint32_t)r->offset);
+		rw_fail(w, "device %u is asked for operation %u at %u that no request wants",
+			device, r->op, (uint32_t)r->offset);
 	return count == 1 ? found : RW_NONE;
 }
 
@@ -371,7 +372,7 @@ void rw_model_barred(struct rio_world *w, uint32_t node, const struct rw_flight 
 	const char *what = f->kind == RW_WRITE ? "Write" : "Read";
 
 	if (f->handle == 0 || f->handle > w->handle_count) {
-		rw_fail(w, "a %s by handle %u, which nobody has", what, f->handle);
+		rw_fail(w, "a %s by handle %u, which was never given", what, f->handle);
 		return;
 	}
 	h = &w->handles[f->handle - 1];

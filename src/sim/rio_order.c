@@ -67,7 +67,7 @@ void rw_order_said(struct rio_world *w, uint32_t end, const uint8_t *bytes, size
 		return;
 	a = ask_find(w, m.request.requester, m.request.asked);
 	if (!a) {
-		rw_fail(w, "an owner commands what nobody asked for");
+		rw_fail(w, "an owner commands what no requester asked for");
 		return;
 	}
 	a->command_id = m.id;
@@ -89,7 +89,7 @@ static void commanded(struct rio_world *w, uint32_t end, uint64_t id)
 		a->unit_life = unit->incarnation;
 		return;
 	}
-	rw_fail(w, "unit %u is commanded what nobody asked for", rw_end_of(w, end)->node);
+	rw_fail(w, "unit %u is commanded what no requester asked for", rw_end_of(w, end)->node);
 }
 
 void rw_order_noted(struct rio_world *w, const struct rio_note *note)

@@ -91,7 +91,7 @@ static uint64_t closed_for(const struct rio_world *w, const struct rw_value *v, 
 	return a->over_seq > a->told_seq ? a->over_seq : a->told_seq;
 }
 
-/* For all others: nobody's transaction. */
+/* The same, for a transaction of any other ask. */
 static bool is_closed(const struct rio_world *w, const struct rw_value *v)
 {
 	const struct rw_ask *a;

@@ -6,10 +6,10 @@
 #include "sim/rio_world.h"
 
 static const char *const notes[] = {
-	[RIO_NOTE_CAME] = "somebody came:",
-	[RIO_NOTE_LEFT] = "somebody left:",
-	[RIO_NOTE_ALLOWED] = "somebody may do what is asked in",
-	[RIO_NOTE_REFUSED] = "somebody may not do what is asked in",
+	[RIO_NOTE_CAME] = "a peer came:",
+	[RIO_NOTE_LEFT] = "a peer left:",
+	[RIO_NOTE_ALLOWED] = "the owner allows what is asked in",
+	[RIO_NOTE_REFUSED] = "the owner refuses what is asked in",
 	[RIO_NOTE_ENDED] = "this has ended:",
 };
 

@@ -359,11 +359,11 @@ static const char *unrest(struct rio_world *w)
 		if (i != 0 && rw_is_owner(w, i))
 			continue; /* the second one stays away */
 		if (!w->nodes[i].is_up)
-			why = "somebody is not there";
+			why = "a node is not there";
 		else if (w->nodes[i].owner)
 			why = owner_unrest(w->nodes[i].owner);
 		else if (w->nodes[i].owner_end == RW_NONE)
-			why = "somebody has no owner";
+			why = "a node has no owner";
 		else if (w->nodes[i].requester)
 			why = requester_unrest(w, i);
 		else if (!rio_iounit_is_idle(w->nodes[i].unit))
