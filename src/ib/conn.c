@@ -92,7 +92,7 @@ static void set_requester(struct ib_conn *c, const struct ib_config *k)
 {
 	struct requester *q = &c->req;
 
-	q->psn_una = q->psn_high = q->psn_told = q->psn_again = k->psn_send;
+	q->psn_una = q->psn_high = q->psn_told = k->psn_send;
 	q->psn_send = q->psn_sent = q->psn_next = k->psn_send;
 	q->back_psn = iba_psn_add(k->psn_send, IBA_PSN_MASK); /* nowhere */
 	set_timeout(c, k);
@@ -113,6 +113,8 @@ static void requester_init(struct ib_conn *c, const struct ib_config *k)
 	q->qp = c->qp;
 	q->max = c->service == WEFT_RD ? 1 : c->qp->sq.max; /* RD: the context has it */
 	q->sent = malloc(q->max * sizeof(*q->sent));
+	q->hole_max = c->service == WEFT_RC ? IB_HOLES_MAX : 0;
+	q->holes = malloc((q->hole_max + 1U) * sizeof(*q->holes));
 }
 
 static void responder_init(struct ib_conn *c, const struct ib_config *k)
@@ -124,12 +126,15 @@ static void responder_init(struct ib_conn *c, const struct ib_config *k)
 	r->res_max = c->service == WEFT_RC ? k->reads_in : 0; /* RD: the context has them */
 	r->res_mask = power_of_two(r->res_max) - 1;
 	r->res = calloc(r->res_mask + 1U, sizeof(*r->res));
+	r->again = calloc(r->res_mask + 1U, sizeof(*r->again));
 }
 
 static void conn_free(struct ib_conn *c)
 {
 	free(c->req.sent);
+	free(c->req.holes);
 	free(c->resp.res);
+	free(c->resp.again);
 	free(c);
 }
 
@@ -159,7 +164,7 @@ static struct ib_conn *conn_alloc(struct ib_port *port, struct weft_qp *qp,
 	list_init(&c->raw_link);
 	requester_init(c, k);
 	responder_init(c, k);
-	if (!c->req.sent || !c->resp.res) {
+	if (!c->req.sent || !c->req.holes || !c->resp.res || !c->resp.again) {
 		conn_free(c);
 		return NULL;
 	}
@@ -228,15 +233,24 @@ static bool set_reads_in(struct ib_conn *c, uint32_t reads_in)
 	struct responder *r = &c->resp;
 	uint32_t mask = power_of_two(reads_in) - 1;
 	struct resource *res;
+	struct again *again;
 
 	if (mask > r->res_mask) {
 		res = calloc(mask + 1U, sizeof(*res));
-		if (!res)
+		again = calloc(mask + 1U, sizeof(*again));
+		if (!res || !again) {
+			free(res);
+			free(again);
 			return false;
+		}
 		for (uint32_t n = r->res_first; n != r->res_next; n++)
 			res[n & mask] = r->res[n & r->res_mask];
+		for (uint32_t n = r->again_first; n != r->again_next; n++)
+			again[n & mask] = r->again[n & r->res_mask];
 		free(r->res);
+		free(r->again);
 		r->res = res;
+		r->again = again;
 		r->res_mask = mask;
 	}
 	r->res_max = reads_in;
@@ -455,7 +469,7 @@ static void ib_down(struct weft_qp *qp, enum weft_reason why)
 	c->pace.is_notice_due = false;
 	c->req.count = c->req.at = 0;
 	r->res_at = r->res_told = r->res_first = r->res_next;
-	r->again_at = r->again_end;
+	r->again_first = r->again_next;
 	r->is_ack_due = false;
 	r->is_nak_due = c->has_final;
 	c->qp = c->req.qp = r->qp = NULL;

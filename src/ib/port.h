@@ -100,12 +100,16 @@ struct sent {
 	uint32_t slot;	/* of the send queue */
 };
 
-/* Packets of Read responses and atomic answers that were lost: from the first up to the second. */
-struct psn_range {
-	uint32_t from, to;
+/* Packets of one Read's response, or an atomic's answer, that are missing. */
+struct hole {
+	uint32_t from, to; /* from the first up to the second */
+	uint32_t read;	   /* first number of the request */
+	uint32_t asked;	   /* the how manieth Read request asked for it again; 0: none yet */
+	uint32_t later;	   /* of the first request that went out behind that one */
 };
 
-enum { IB_HOLES_MAX = 8 };
+/* With more than these what comes is dropped. A context has one message under way. */
+enum { IB_HOLES_MAX = 64, IB_EE_HOLES_MAX = 16 };
 
 /* What is done about a peer that has no receive for the oldest request. */
 enum rnr {
@@ -133,10 +137,10 @@ struct requester {
 	uint64_t asked_ns;
 	uint64_t kept_bytes; /* of Sends and Writes that are out, see struct ib_counts */
 	/* Answers before psn_high that are missing, in order. Oldest: psn_una, if it is a Read. */
-	struct psn_range holes[IB_HOLES_MAX];
-	uint32_t hole_count;
-	uint32_t psn_told;  /* psn_high, or further on if holes could not all be noted */
-	uint32_t psn_again; /* up to there missing answers were asked for again */
+	struct hole *holes;
+	uint32_t hole_max, hole_count;
+	uint32_t asks;	   /* requests so far for what is missing */
+	uint32_t psn_told; /* psn_high, or further on if holes could not all be noted */
 	/* SEND-09: the data of the packet at absent_psn is away, and was asked for. */
 	uint32_t absent_psn;
 	bool is_absent;
@@ -151,8 +155,9 @@ struct requester {
 	bool is_probed;	     /* it was, at probe_psn, is no Read, and nothing new was heard since */
 	bool is_read_probed; /* it was, and is a Read that nothing was heard of */
 	bool is_timed;	     /* the packet at timed_psn tells the round trip */
-	uint32_t probe_psn;
-	uint32_t back_psn;     /* from there on all was sent again, at back_ns */
+	uint32_t probe_psn, probe_end; /* of a Read: up to the second */
+	uint32_t probe_asked;	       /* of a Read: as in struct hole */
+	uint32_t back_psn;	       /* from there on all was sent again, at back_ns */
 	uint64_t rnr_since_ns; /* when the oldest request first found no receive; or UINT64_MAX */
 	uint64_t deadline_ns;  /* UINT64_MAX: none */
 	uint64_t progress_ns;  /* of the latest, or of the first packet after none was out */
@@ -201,6 +206,12 @@ struct resource {
 	uint64_t original; /* of an atomic: the answer */
 };
 
+/* Packets of a kept answer that were asked for again: those from at up to end are due. */
+struct again {
+	uint32_t res; /* its number */
+	uint32_t began, at, end;
+};
+
 struct responder {
 	struct weft_qp *qp; /* that serves the peer's requests; NULL: it has left */
 	uint32_t psn;	    /* expected */
@@ -223,14 +234,15 @@ struct responder {
 	uint32_t res_at, res_packet;  /* the next response packet */
 	uint32_t res_began;	      /* the first packet of this response */
 	uint32_t res_told;	      /* all before it were answered once at least */
-	/* A part of one that is answered once more: packets again_at up to again_end; or none. */
-	uint32_t res_again, again_began, again_at, again_end;
+	/* What is answered once more, in the order in which it was asked for. As long a ring. */
+	struct again *again;
+	uint32_t again_first, again_next;
 };
 
 /* Whether Reads or atomics are still to be answered, or answered again. */
 static inline bool responder_is_answering(const struct responder *r)
 {
-	return r->res_at != r->res_next || r->again_at != r->again_end;
+	return r->res_at != r->res_next || r->again_first != r->again_next;
 }
 
 /* ---- Pace ----------------------------------------------------------------------------------- */
@@ -313,7 +325,9 @@ struct ib_ee {
 	enum weft_reason why; /* it has failed */
 	struct list ended_link;
 	struct sent sent;
+	struct hole holes[IB_EE_HOLES_MAX];
 	struct resource resource;
+	struct again again;
 };
 
 static inline struct ib_ee *ee_of(struct ib_conn *c)
@@ -492,6 +506,9 @@ bool rc_req_is_starved(const struct ib_conn *c);
 bool rc_reply_is_ack(const struct ib_conn *c);
 struct sent *rc_req_at(const struct requester *q, uint32_t n);
 
+/* Which request, counted from the oldest, this is a number of; their count: none. */
+uint32_t rc_req_find(const struct requester *q, uint32_t psn);
+
 /* IBA 9.7.7.2: which message the n-th is, counted from 1. */
 static inline uint32_t rc_req_ssn(const struct requester *q, uint32_t n)
 {
@@ -526,6 +543,17 @@ bool rc_holes_extend(struct ib_conn *c, uint32_t high);
 bool rc_holes_has(struct requester *q, uint32_t psn);
 void rc_holes_fill(struct requester *q, uint32_t psn);
 
+/* An answer has come for the first time, behind all that came before. */
+void rc_holes_passed(struct requester *q, uint32_t psn);
+
+/* The first hole that is to be asked for now, or NULL; that is done; it is to be done again. */
+struct hole *rc_holes_due(const struct requester *q);
+void rc_holes_asked(struct requester *q, struct hole *hole);
+void rc_holes_ask_first(struct requester *q);
+
+/* A Read that nothing is known to be missing of is asked for again: by which request that is. */
+uint32_t rc_holes_ask(struct requester *q);
+
 /* rc_retry.c */
 
 /* By the table of the moves that there are. */
@@ -537,8 +565,14 @@ void rc_retry_go_back(struct ib_conn *c, uint64_t now_ns, uint32_t psn);
 /* The same because the peer missed this packet: as often as that is allowed. */
 void rc_retry_lost(struct ib_conn *c, uint64_t now_ns, uint32_t psn);
 
-/* The oldest answer was lost: it alone is asked for again. */
+/* An answer was lost: it alone is asked for again. */
 void rc_retry_ask_again(struct ib_conn *c, uint64_t now_ns);
+
+/*
+ * A Read that was asked for again alone has its answer, and nothing was heard of what is behind
+ * it: that is asked for again, if nothing comes soon.
+ */
+void rc_retry_read_alone(struct ib_conn *c, uint64_t now_ns);
 void rc_retry_not_ready(struct ib_conn *c, uint64_t now_ns, uint8_t timer_code);
 
 /*
@@ -550,6 +584,9 @@ void rc_retry_spare(struct ib_conn *c, uint64_t now_ns);
 
 /* No wait for a receive any more: it has come, or the peer will not tell. */
 void rc_retry_wait_end(struct ib_conn *c);
+
+/* An answer to a Read came for the first time, and behind all others. */
+void rc_retry_answered(struct requester *q, uint64_t now_ns, uint32_t psn);
 
 /* The oldest was acknowledged; an answer came that is not the oldest's; something was sent. */
 void rc_retry_progress(struct ib_conn *c, uint64_t now_ns);

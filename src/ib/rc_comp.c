@@ -56,7 +56,7 @@ static void oldest_end(struct ib_conn *c, const struct sent *s)
 
 /*
  * IBA 9.7.5.1.2: what the peer has carried out ends, in order. What has an answer of its own ends
- * only by that: of those that are missing the oldest is asked for again.
+ * only by that: those that are missing are asked for again.
  */
 static void advance(struct ib_conn *c, uint64_t now_ns)
 {
@@ -77,11 +77,9 @@ static void advance(struct ib_conn *c, uint64_t now_ns)
 		}
 		oldest_end(c, s);
 	}
-	if (iba_psn_is_before(q->psn_again, q->psn_una))
-		q->psn_again = q->psn_una;
 	if (q->psn_una != una)
 		rc_retry_progress(c, now_ns);
-	if (q->hole_count > 0 && !iba_psn_is_before(q->holes[0].from, q->psn_again))
+	if (q->count > 0 && rc_holes_due(q))
 		rc_retry_ask_again(c, now_ns);
 }
 
@@ -251,50 +249,25 @@ static enum weft_reason place_answer(struct ib_conn *c, struct send_wqe *wqe, ui
 	return place_list(c->req.qp, &part, p->payload);
 }
 
-/* Of the request, counted from the oldest, that this is a number of. */
-static uint32_t find_request(const struct requester *q, uint32_t psn)
-{
-	uint32_t n = 0;
-
-	/* Bound: the requests on their way. */
-	while (n < q->count &&
-	       !iba_psn_is_within(psn, rc_req_at(q, n)->psn, rc_req_at(q, n)->count))
-		n++;
-	return n;
-}
-
-/*
- * A Read that was asked for again alone has its answer, and nothing was heard of what is behind it:
- * the peer may have dropped that, as too early, and said so by a NAK that was lost. The next one is
- * asked for at once; to wait for each would take a silence for every Read that is out.
- */
-static void read_after_probe(struct ib_conn *c, uint64_t now_ns)
-{
-	struct requester *q = &c->req;
-
-	if (!q->is_read_probed || q->psn_una != q->psn_again)
-		return;
-	q->is_read_probed = false;
-	if (q->count > 0 && q->psn_told == q->psn_una && q->psn_send == q->psn_sent &&
-	    q->psn_una != q->psn_sent)
-		rc_retry_ask_again(c, now_ns);
-}
-
 /* One that came is placed, though it be early: nothing behind a lost one need come again. */
 static enum weft_reason take_placed(struct ib_conn *c, uint64_t now_ns, const struct iba_packet *p)
 {
 	struct requester *q = &c->req;
 	uint32_t una = q->psn_una;
 
-	if (iba_psn_is_before(p->psn, q->psn_high))
+	if (iba_psn_is_before(p->psn, q->psn_high)) {
 		rc_holes_fill(q, p->psn);
-	else
+	} else {
+		rc_holes_passed(q, p->psn);
+		rc_retry_answered(q, now_ns, p->psn);
 		q->psn_high = iba_psn_add(p->psn, 1);
+	}
 	tell(q, q->psn_high);
 	advance(c, now_ns);
 	if (q->psn_una == una)
 		rc_retry_alive(c, now_ns);
-	read_after_probe(c, now_ns);
+	if (q->is_read_probed && !iba_psn_is_before(q->psn_una, q->probe_end))
+		rc_retry_read_alone(c, now_ns);
 	conn_ready(c);
 	if (iba_form(p->opcode)->headers & IBA_HAS_AETH)
 		take_credits(c, p);
@@ -315,7 +288,7 @@ static enum weft_reason take_answer(struct ib_conn *c, uint64_t now_ns, const st
 		rc_retry_alive(c, now_ns);
 		return WEFT_R_IB_PSN;
 	}
-	n = find_request(q, p->psn);
+	n = rc_req_find(q, p->psn);
 	wqe = n < q->count ? rc_req_wqe(c, rc_req_at(q, n)) : NULL;
 	if (!wqe || !wqe_is_read(wqe) ||
 	    (iba_psn_is_before(p->psn, q->psn_high) && !rc_holes_has(q, p->psn)))

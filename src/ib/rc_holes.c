@@ -7,19 +7,42 @@
  *	  psn_una                         psn_high        psn_sent
  *	     |                               |               |
  *	     [-hole-]===placed===[-hole-]====]---not heard---]
+ *
+ * A hole lies within one Read. Of each Read the first hole is asked for, and the next one when that
+ * is filled: Linux' rxe forgets what is before the part that it was asked for last. Requests are
+ * answered in the order in which they arrive, so an answer that overtakes one that was asked for
+ * earlier shows that the latter was lost (as RFC 8985 section 6.2 has it, by order in place of
+ * time).
  */
 #include "ib/port.h"
 
-/* Behind all others. False: there is no room. */
-static bool append(struct requester *q, uint32_t from, uint32_t to)
+/* Of a Read that was asked for again as a whole what is missing was asked for again, too. */
+static bool was_probed(const struct requester *q, uint32_t psn)
 {
-	if (q->hole_count > 0 && q->holes[q->hole_count - 1].to == from) {
-		q->holes[q->hole_count - 1].to = to;
-		return true;
+	return q->is_read_probed &&
+	       iba_psn_is_within(psn, q->probe_psn, iba_psn_distance(q->probe_psn, q->probe_end));
+}
+
+/* Behind all others. False: there is no room. */
+static bool append(struct requester *q, struct hole *hole)
+{
+	struct hole *last = q->hole_count > 0 ? &q->holes[q->hole_count - 1] : NULL;
+
+	if (was_probed(q, hole->from)) {
+		hole->asked = q->probe_asked;
+		hole->later = q->psn_sent;
 	}
-	if (q->hole_count == IB_HOLES_MAX)
-		return false;
-	q->holes[q->hole_count++] = (struct psn_range){ from, to };
+	if (last && last->to == hole->from && last->read == hole->read &&
+	    last->asked == hole->asked) {
+		last->to = hole->to;
+	} else {
+		if (q->hole_count == q->hole_max)
+			return false;
+		q->holes[q->hole_count++] = *hole;
+	}
+	/* What will have been asked for twice tells no round trip. */
+	if (iba_psn_is_within(q->timed_psn, hole->from, iba_psn_distance(hole->from, hole->to)))
+		q->is_timed = false;
 	return true;
 }
 
@@ -34,30 +57,34 @@ bool rc_holes_extend(struct ib_conn *c, uint32_t high)
 	/* Bound: the requests on their way. */
 	for (uint32_t n = 0; n < q->count; n++) {
 		const struct sent *s = rc_req_at(q, n);
-		uint32_t from = s->psn, to = iba_psn_add(s->psn, s->count);
+		struct hole hole = {
+			.from = s->psn,
+			.to = iba_psn_add(s->psn, s->count),
+			.read = s->psn,
+		};
 
-		if (!iba_psn_is_before(from, high))
+		if (!iba_psn_is_before(s->psn, high))
 			break;
-		if (!iba_psn_is_before(q->psn_high, to) || !wqe_is_read(rc_req_wqe(c, s)))
+		if (!iba_psn_is_before(q->psn_high, hole.to) || !wqe_is_read(rc_req_wqe(c, s)))
 			continue;
-		if (iba_psn_is_before(from, q->psn_high))
-			from = q->psn_high;
-		if (iba_psn_is_before(high, to))
-			to = high;
-		if (!append(q, from, to)) {
-			q->psn_high = from;
+		if (iba_psn_is_before(hole.from, q->psn_high))
+			hole.from = q->psn_high;
+		if (iba_psn_is_before(high, hole.to))
+			hole.to = high;
+		if (!append(q, &hole)) {
+			q->psn_high = hole.from;
 			return false;
 		}
-		q->psn_high = to;
+		q->psn_high = hole.to;
 	}
 	q->psn_high = high;
 	return true;
 }
 
-static struct psn_range *hole_of(struct requester *q, uint32_t psn)
+static struct hole *hole_of(struct requester *q, uint32_t psn)
 {
 	for (uint32_t i = 0; i < q->hole_count; i++) {
-		struct psn_range *hole = &q->holes[i];
+		struct hole *hole = &q->holes[i];
 
 		if (iba_psn_is_within(psn, hole->from, iba_psn_distance(hole->from, hole->to)))
 			return hole;
@@ -67,38 +94,86 @@ static struct psn_range *hole_of(struct requester *q, uint32_t psn)
 
 bool rc_holes_has(struct requester *q, uint32_t psn)
 {
-	const struct psn_range *hole = hole_of(q, psn);
+	const struct hole *hole = hole_of(q, psn);
 
 	if (!hole)
 		return false;
-	return psn == hole->from || iba_psn_add(psn, 1) == hole->to || q->hole_count < IB_HOLES_MAX;
+	return psn == hole->from || iba_psn_add(psn, 1) == hole->to || q->hole_count < q->hole_max;
 }
 
-/* The answer to what was asked again came without its beginning: that is asked for once more. */
-static void note_lost_again(struct requester *q, const struct psn_range *hole, uint32_t psn)
+/* ---- What was asked for, and was lost again ------------------------------------------------- */
+
+/* What was asked for before this request, or before any packet of this number, had its turn. */
+static void overtake(struct requester *q, uint32_t asked, const uint32_t *psn)
 {
-	if (hole == q->holes && psn != hole->from && iba_psn_is_before(psn, q->psn_again))
-		q->psn_again = hole->from;
+	for (uint32_t i = 0; i < q->hole_count; i++) {
+		struct hole *hole = &q->holes[i];
+
+		if (hole->asked == 0)
+			continue;
+		if (psn ? !iba_psn_is_before(*psn, hole->later)
+			: (int32_t)(hole->asked - asked) < 0)
+			hole->asked = 0;
+	}
+}
+
+void rc_holes_passed(struct requester *q, uint32_t psn)
+{
+	overtake(q, 0, &psn);
 }
 
 void rc_holes_fill(struct requester *q, uint32_t psn)
 {
-	struct psn_range *hole = hole_of(q, psn), *end = &q->holes[q->hole_count];
+	struct hole *hole = hole_of(q, psn), *end = &q->holes[q->hole_count];
 	uint32_t next = iba_psn_add(psn, 1);
 
-	note_lost_again(q, hole, psn);
+	if (hole->asked != 0)
+		overtake(q, hole->asked, NULL);
 	if (psn == hole->from && next == hole->to) {
 		for (q->hole_count--; hole + 1 < end; hole++)
 			hole[0] = hole[1];
 	} else if (psn == hole->from) {
 		hole->from = next;
-	} else if (next == hole->to) {
-		hole->to = psn;
 	} else {
-		for (struct psn_range *at = end; at > hole; at--)
-			at[0] = at[-1];
-		q->hole_count++;
-		hole[0].to = psn;
-		hole[1].from = next;
+		/* The answer came without its beginning: that is asked for once more. */
+		if (next != hole->to) {
+			for (struct hole *at = end; at > hole; at--)
+				at[0] = at[-1];
+			q->hole_count++;
+			hole[1].from = next;
+		}
+		hole->to = psn;
+		hole->asked = 0;
 	}
+}
+
+/* ---- What is to be asked for ---------------------------------------------------------------- */
+
+struct hole *rc_holes_due(const struct requester *q)
+{
+	for (uint32_t i = 0; i < q->hole_count; i++) {
+		struct hole *hole = &q->holes[i];
+
+		if (hole->asked == 0 && (i == 0 || hole[-1].read != hole->read))
+			return hole;
+	}
+	return NULL;
+}
+
+uint32_t rc_holes_ask(struct requester *q)
+{
+	if (++q->asks == 0)
+		q->asks = 1;
+	return q->asks;
+}
+
+void rc_holes_asked(struct requester *q, struct hole *hole)
+{
+	hole->asked = rc_holes_ask(q);
+	hole->later = q->psn_send;
+}
+
+void rc_holes_ask_first(struct requester *q)
+{
+	q->holes[0].asked = 0;
 }

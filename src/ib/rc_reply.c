@@ -176,20 +176,26 @@ static bool answer_or_refuse(struct ib_conn *c, struct resource *e, const struct
 	return false;
 }
 
-/* Of a part that was lost: before what is being answered goes on. */
+/* Of what was asked for again: before what is being answered goes on. */
 static void answer_part_next(struct ib_conn *c, struct ib_out *out)
 {
 	struct responder *r = &c->resp;
+	struct again *a = &r->again[r->again_first & r->res_mask];
+	struct resource *e = res_at(r, a->res);
 	const struct part part = {
-		.packet = r->again_at,
-		.is_first = r->again_at == r->again_began,
-		.is_last = r->again_at + 1 == r->again_end,
+		.packet = a->at,
+		.is_first = a->at == a->began,
+		.is_last = a->at + 1 == a->end,
 	};
 
-	if (answer_or_refuse(c, res_at(r, r->res_again), &part, out))
-		r->again_at++;
-	else
-		r->again_at = r->again_end;
+	a->at++;
+	if (e->kind == IBA_KIND_ATOMIC)
+		answer_atomic(c, e, out);
+	else if (!answer_or_refuse(c, e, &part, out))
+		a->at = a->end;
+	/* A refusal may have been the end of all of them. */
+	if (r->again_first != r->again_next && a->at == a->end)
+		r->again_first++;
 }
 
 /* Behind the packet that is made now. */
@@ -224,7 +230,7 @@ bool rc_reply_next(struct ib_conn *c, struct ib_out *out)
 		make_ack(c, out);
 		return true;
 	}
-	if (r->again_at != r->again_end) {
+	if (r->again_first != r->again_next) {
 		answer_part_next(c, out);
 		return true;
 	}

@@ -19,6 +19,17 @@ struct sent *rc_req_at(const struct requester *q, uint32_t n)
 	return &q->sent[i < q->max ? i : i - q->max];
 }
 
+uint32_t rc_req_find(const struct requester *q, uint32_t psn)
+{
+	uint32_t n = 0;
+
+	/* Bound: the requests on their way. */
+	while (n < q->count &&
+	       !iba_psn_is_within(psn, rc_req_at(q, n)->psn, rc_req_at(q, n)->count))
+		n++;
+	return n;
+}
+
 struct send_wqe *rc_req_wqe(const struct ib_conn *c, const struct sent *s)
 {
 	return c->req.qp ? send_queue_at(&c->req.qp->sq, s->slot) : NULL;
@@ -132,7 +143,7 @@ bool rc_req_can_send(const struct ib_conn *c)
 {
 	const struct requester *q = &c->req;
 
-	if ((q->is_probe_due || q->rnr == RNR_ASK_DUE) && q->count > 0)
+	if (q->count > 0 && (q->is_probe_due || q->rnr == RNR_ASK_DUE || rc_holes_due(q)))
 		return true;
 	if (q->at == q->count || requester_is_waiting(q) ||
 	    (q->is_absent && q->psn_send == q->absent_psn))
@@ -267,14 +278,15 @@ static void ask_for_ack(struct ib_conn *c, uint64_t now_ns, struct iba_packet *p
 	q->timed_ns = now_ns;
 }
 
-/* Of the oldest request what is missing, as far as is known: packets of it, and payload. */
+/* Of the oldest request what is missing: packets of it, and payload. */
 static enum weft_reason oldest_packet(struct ib_conn *c, struct iba_packet *p, struct load *load)
 {
 	struct requester *q = &c->req;
 	const struct sent *s = rc_req_at(q, 0);
 	struct send_wqe *wqe = rc_req_wqe(c, s);
-	uint32_t i = iba_psn_distance(s->psn, q->psn_una), end = iba_psn_add(s->psn, s->count);
+	uint32_t i = iba_psn_distance(s->psn, q->psn_una);
 
+	q->probe_end = iba_psn_add(s->psn, s->count);
 	if (!wqe) {
 		p->opcode = iba_opcode(IBA_RD, IBA_RESYNC);
 		return WEFT_OK;
@@ -283,18 +295,31 @@ static enum weft_reason oldest_packet(struct ib_conn *c, struct iba_packet *p, s
 		request_packet(c, wqe, i, p);
 		return request_payload(c, wqe, i, load);
 	}
-	if (wqe->opcode != WEFT_OP_READ) {
+	if (wqe->opcode == WEFT_OP_READ)
+		read_packet(c, wqe, i, p);
+	else
 		atomic_packet(c, wqe, p);
-		q->psn_again = end;
-		return WEFT_OK;
-	}
-	read_packet(c, wqe, i, p);
-	q->psn_again = end;
-	if (q->hole_count > 0 && iba_psn_is_before(q->holes[0].to, end)) {
-		q->psn_again = q->holes[0].to;
-		p->dma_bytes = iba_psn_distance(q->psn_una, q->psn_again) * c->path.mtu_bytes;
-	}
 	return WEFT_OK;
+}
+
+/* A part of an answer that is missing is asked for again, and no more. */
+static void ask_again(struct ib_conn *c, struct hole *hole, struct ib_out *out)
+{
+	struct requester *q = &c->req;
+	const struct sent *s = rc_req_at(q, rc_req_find(q, hole->read));
+	const struct send_wqe *wqe = rc_req_wqe(c, s);
+	struct iba_packet p = { .psn = hole->from, .is_ack_requested = true };
+
+	if (wqe->opcode == WEFT_OP_READ) {
+		read_packet(c, wqe, iba_psn_distance(s->psn, hole->from), &p);
+		if (hole->to != iba_psn_add(s->psn, s->count))
+			p.dma_bytes = iba_psn_distance(hole->from, hole->to) * c->path.mtu_bytes;
+	} else {
+		atomic_packet(c, wqe, &p);
+	}
+	rc_holes_asked(q, hole);
+	count_again(c);
+	packet_make(c, &p, NULL, out);
 }
 
 /*
@@ -318,8 +343,9 @@ static bool probe_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 	}
 	q->is_probe_due = q->is_timed = false;
 	q->is_probed = iba_form(p.opcode)->kind != IBA_KIND_READ; /* which no ACK answers */
-	q->is_read_probed = !q->is_probed && q->hole_count == 0;
+	q->is_read_probed = !q->is_probed;
 	q->probe_psn = q->psn_una;
+	q->probe_asked = rc_holes_ask(q);
 	count_again(c);
 	packet_make(c, &p, &load, out);
 	return true;
@@ -380,7 +406,11 @@ static bool request_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 	rc_retry_sent(c, now_ns);
 	if (is_first)
 		q->asked_ns = now_ns;
-	/* Answers to Reads that are on their way come first, and take their time. */
+	/*
+	 * Answers to Reads that are on their way come first, and take their time: of a Read that is
+	 * more than the round trip, but better than not to know it at all.
+	 */
+	is_first |= q->srtt_ns == 0;
 	ask_for_ack(c, now_ns, &p, is_new && (is_read ? is_first : wqe && q->qp->sq.reads == 0));
 	packet_make(c, &p, &load, out);
 	return true;
@@ -388,6 +418,12 @@ static bool request_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 
 bool rc_req_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 {
+	struct hole *hole = c->req.count > 0 ? rc_holes_due(&c->req) : NULL;
+
+	if (hole) {
+		ask_again(c, hole, out);
+		return true;
+	}
 	if (c->req.rnr == RNR_ASK_DUE && c->req.count > 0) {
 		ask_for_credits(c, out);
 		return true;

@@ -96,6 +96,20 @@ bool rc_resp_is_touched(const struct ib_conn *c, uint32_t tag)
 	return false;
 }
 
+/* Of answers that are kept no more. */
+static void again_forget(struct responder *r)
+{
+	uint32_t to = r->again_first;
+
+	for (uint32_t n = r->again_first; n != r->again_next; n++) {
+		const struct again *a = &r->again[n & r->res_mask];
+
+		if ((int32_t)(a->res - r->res_first) >= 0)
+			r->again[to++ & r->res_mask] = *a;
+	}
+	r->again_next = to;
+}
+
 /*
  * The oldest that is kept goes: as the peer keeps to what was agreed, it has that answer. So if it
  * was being repeated, that was not needed.
@@ -108,8 +122,7 @@ static struct resource *res_add(struct responder *r)
 		r->res_at = r->res_first;
 		r->res_packet = r->res_began = 0;
 	}
-	if ((int32_t)(r->res_again - r->res_first) < 0)
-		r->again_at = r->again_end;
+	again_forget(r);
 	return res_at(r, r->res_next++);
 }
 
@@ -223,48 +236,48 @@ static bool is_same(const struct ib_conn *c, const struct resource *e, const str
 	return e->kind == IBA_KIND_ATOMIC || p->dma_bytes <= e->length - offset;
 }
 
-/*
- * A part of an answer that was lost, and no more: it is answered as it was asked for, and what is
- * being answered goes on behind it. Packets up to end.
- */
-static void answer_part(struct ib_conn *c, uint32_t n, uint32_t packet, uint32_t end)
+/* Behind all that was asked for again before. What waits to be answered need not wait twice. */
+static void again_add(struct responder *r, uint32_t res, uint32_t from, uint32_t end)
 {
-	struct responder *r = &c->resp;
+	for (uint32_t n = r->again_first; n != r->again_next; n++) {
+		const struct again *a = &r->again[n & r->res_mask];
 
-	/* What is still to be answered needs nothing. */
-	if (n == r->res_at && end > r->res_packet)
-		end = r->res_packet;
-	r->res_again = n;
-	r->again_at = packet;
-	r->again_end = end;
-	r->again_began = packet;
-	conn_ready(c);
+		if (a->res == res && from >= a->at && end <= a->end)
+			return;
+	}
+	/* More than that nobody asks for who keeps to what was agreed: as if it had been lost. */
+	if (r->again_next - r->again_first > r->res_mask)
+		return;
+	r->again[r->again_next++ & r->res_mask] = (struct again){ res, from, from, end };
 }
 
 /*
- * The peer has gone back to here and will repeat all that follows: so the answers are repeated from
- * here on, without a gap. What is still to be answered needs nothing.
+ * An answer that was lost, or a part of one, is given as it was asked for, before what is being
+ * answered goes on. Whoever went back to here asks for what follows, too. What is still to be
+ * answered needs nothing; if that begins in the midst of what is asked for, it begins there anew.
  */
 static enum weft_reason answer_again(struct ib_conn *c, const struct iba_packet *p)
 {
 	struct responder *r = &c->resp;
-	uint32_t mtu = c->path.mtu_bytes, n, packet;
+	uint32_t mtu = c->path.mtu_bytes, n, packet, end;
 	const struct resource *e;
 
 	if (!find_resource(r, p->psn, &n) || !is_same(c, res_at(r, n), p))
 		return WEFT_R_IB_PSN;
 	e = res_at(r, n);
 	packet = iba_psn_distance(e->psn, p->psn);
+	end = e->count;
 	if ((int32_t)(n - r->res_at) > 0 || (n == r->res_at && packet >= r->res_packet))
 		return WEFT_OK;
-	if (e->kind == IBA_KIND_READ && !e->refused && p->dma_bytes > 0 &&
-	    p->dma_bytes % mtu == 0 && p->dma_bytes < e->length - packet * mtu) {
-		answer_part(c, n, packet, packet + p->dma_bytes / mtu);
-		return WEFT_OK;
+	if (e->kind == IBA_KIND_READ && p->dma_bytes > 0 && p->dma_bytes % mtu == 0)
+		end = packet + p->dma_bytes / mtu;
+	if (n == r->res_at && end == e->count) {
+		r->res_packet = r->res_began = packet;
+	} else {
+		if (n == r->res_at && end > r->res_packet)
+			end = r->res_packet;
+		again_add(r, n, packet, end);
 	}
-	r->again_at = r->again_end;
-	r->res_at = n;
-	r->res_packet = r->res_began = packet;
 	conn_ready(c);
 	return WEFT_OK;
 }

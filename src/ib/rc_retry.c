@@ -108,8 +108,6 @@ static void take_round_trip(struct requester *q, uint64_t now_ns)
 {
 	uint64_t ns = now_ns - q->timed_ns, diff_ns;
 
-	if (!q->is_timed || !iba_psn_is_before(q->timed_psn, q->psn_una))
-		return;
 	q->is_timed = false;
 	if (q->srtt_ns == 0) {
 		q->srtt_ns = ns;
@@ -119,6 +117,12 @@ static void take_round_trip(struct requester *q, uint64_t now_ns)
 	diff_ns = most(q->srtt_ns, ns) - least(q->srtt_ns, ns);
 	q->rttvar_ns = q->rttvar_ns - q->rttvar_ns / RTTVAR_SHARE + diff_ns / RTTVAR_SHARE;
 	q->srtt_ns = q->srtt_ns - q->srtt_ns / SRTT_SHARE + ns / SRTT_SHARE;
+}
+
+void rc_retry_answered(struct requester *q, uint64_t now_ns, uint32_t psn)
+{
+	if (q->is_timed && psn == q->timed_psn)
+		take_round_trip(q, now_ns);
 }
 
 void rc_retry_alive(struct ib_conn *c, uint64_t now_ns)
@@ -136,7 +140,8 @@ void rc_retry_progress(struct ib_conn *c, uint64_t now_ns)
 	struct requester *q = &c->req;
 	bool was_probed = q->is_probed && q->srtt_ns > 0;
 
-	take_round_trip(q, now_ns);
+	if (q->is_timed && iba_psn_is_before(q->timed_psn, q->psn_una))
+		take_round_trip(q, now_ns);
 	if (requester_is_waiting(q))
 		requester_move(q, RNR_NONE);
 	q->is_probe_due = q->is_probed = false;
@@ -176,8 +181,7 @@ void rc_retry_go_back(struct ib_conn *c, uint64_t now_ns, uint32_t psn)
 
 	seek(c, psn);
 	q->unasked = 0;
-	q->is_timed = q->is_probed = q->is_read_probed = false;
-	q->is_probe_due &= q->hole_count > 0; /* what is missing is asked for all the same */
+	q->is_timed = q->is_probed = q->is_read_probed = q->is_probe_due = false;
 	q->back_psn = psn;
 	q->back_ns = now_ns;
 	if (q->deadline_ns != UINT64_MAX)
@@ -189,11 +193,36 @@ void rc_retry_ask_again(struct ib_conn *c, uint64_t now_ns)
 {
 	struct requester *q = &c->req;
 
-	q->is_timed = false;
-	q->is_probe_due = true;
 	q->probe_ns = probe_first(c);
 	wait_for_answer(c, now_ns, q->probe_ns);
 	conn_ready(c);
+}
+
+/* Of the Reads that are out the oldest was asked for again and has its answer, and that is all. */
+static bool is_read_alone(const struct requester *q)
+{
+	return q->is_read_probed && q->count > 0 && q->psn_una == q->probe_end &&
+	       q->psn_told == q->psn_una && q->psn_send == q->psn_sent && q->psn_una != q->psn_sent;
+}
+
+/*
+ * The peer may have dropped the Reads behind it as too early, and said so by a NAK that was lost;
+ * or all their answers were lost. To wait for each would take a silence for every Read that is out.
+ * But if the answer is that to the first request, which was slow, the others are on their way: that
+ * shows soon. Of a peer whose round trip is not known it does not, so one is asked for at a time.
+ */
+void rc_retry_read_alone(struct ib_conn *c, uint64_t now_ns)
+{
+	struct requester *q = &c->req;
+
+	if (!is_read_alone(q)) {
+		q->is_read_probed = false;
+	} else if (q->srtt_ns > 0) {
+		wait_for_answer(c, now_ns, q->srtt_ns / 2);
+	} else {
+		q->is_probe_due = true;
+		rc_retry_ask_again(c, now_ns);
+	}
 }
 
 /*
@@ -343,7 +372,12 @@ static void ask(struct ib_conn *c, uint64_t now_ns)
 /* If nothing went since all was to go again, that goes on, as far as it may. */
 static void probe(struct ib_conn *c)
 {
-	c->req.is_probe_due = c->req.psn_send != c->req.psn_una;
+	struct requester *q = &c->req;
+
+	if (q->hole_count > 0)
+		rc_holes_ask_first(q);
+	else
+		q->is_probe_due = q->psn_send != q->psn_una;
 	conn_ready(c);
 }
 
@@ -390,7 +424,9 @@ void rc_retry_expire(struct ib_conn *c, uint64_t now_ns)
 	/* The peer cannot answer what is waiting here for its page. */
 	if (q->is_absent && q->psn_una == q->absent_psn)
 		return;
-	if (now_ns - q->progress_ns >= c->timeout_ns)
+	if (is_read_alone(q))
+		rc_retry_go_back(c, now_ns, q->psn_una);
+	else if (now_ns - q->progress_ns >= c->timeout_ns)
 		timed_out(c, now_ns);
 	else
 		probe(c);

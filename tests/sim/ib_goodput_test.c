@@ -59,17 +59,22 @@ TEST(test_rc_02_rc_04_goodput_under_loss)
 	}
 }
 
-/* ---- Every kind of message, one at a time and sixteen --------------------------------------- */
+/* ---- Every kind of message, one at a time and many ------------------------------------------ */
 
 struct load_case {
 	struct ib_flow_plan plan;
 	uint32_t depth, mtu_bytes;
 };
 
-/* On average. 0: a flow failed, or a whole timeout passed. */
-static double goodput_of(const struct load_case *l, uint32_t loss_ppm)
+/* On average: bits per second, and packets that the peer sent for each that a Read needs. */
+struct load_result {
+	double bps, answers; /* bps 0: a flow failed; or, up to 1 %, a whole timeout passed */
+};
+
+static struct load_result run_load(const struct load_case *l, uint32_t loss_ppm)
 {
 	const uint64_t seeds = loss_ppm > 1000 ? 3 : 1;
+	struct load_result r = { 0 };
 	struct ib_line_options o = {
 		.rate_bps = UINT64_C(10000000000),
 		.delay_ns = 50000,
@@ -83,51 +88,82 @@ static double goodput_of(const struct load_case *l, uint32_t loss_ppm)
 		.page_bytes = 4096,
 	};
 	struct ib_flow f;
-	double sum = 0;
 
 	for (o.seed = 1; o.seed <= seeds; o.seed++) {
 		if (ib_flow_run(&o, &l->plan, &f) != WEFT_OK || !f.is_whole ||
-		    f.sender.timeouts > 0)
-			return 0;
-		sum += ib_flow_goodput(&f);
+		    (f.sender.timeouts > 0 && loss_ppm <= 10000))
+			return (struct load_result){ 0 };
+		r.bps += ib_flow_goodput(&f) / (double)seeds;
+		r.answers += (double)f.peer.packets_out * l->mtu_bytes / (double)f.bytes /
+			     (double)seeds;
 	}
-	return sum / (double)seeds;
+	return r;
+}
+
+static void load_print(const struct load_case *l, double clean_bps)
+{
+	static const char *const names[] = {
+		[WEFT_OP_SEND] = "Send", [WEFT_OP_WRITE] = "Write", [WEFT_OP_READ] = "Read"
+	};
+
+	printf("# %-5s %4u KiB, depth %3u, mtu %4u: %6.3f Gb/s", names[l->plan.opcode],
+	       l->plan.message_bytes / 1024, l->depth, l->mtu_bytes, clean_bps / 1e9);
 }
 
 /* At 0.1 % and 1 %, against the loss-free figure. */
 static bool is_goal_met(const struct load_case *l)
 {
-	static const char *const names[] = {
-		[WEFT_OP_SEND] = "Send", [WEFT_OP_WRITE] = "Write", [WEFT_OP_READ] = "Read"
-	};
 	double goal_some = l->mtu_bytes == 4096 ? 0.9 : 0.8;
 	double goal_many = l->mtu_bytes == 4096 ? 0.6 : 0.45;
-	double clean = goodput_of(l, 0);
-	double some = goodput_of(l, 1000) / clean, many = goodput_of(l, 10000) / clean;
-
+	double clean = run_load(l, 0).bps;
+	double some = run_load(l, 1000).bps / clean, many = run_load(l, 10000).bps / clean;
 	bool is_met = some >= goal_some && many >= goal_many;
 
-	printf("# %-5s %4u KiB, depth %2u, mtu %4u: %6.3f Gb/s, at 0.1 %% %.3f, at 1 %% %.3f%s\n",
-	       names[l->plan.opcode], l->plan.message_bytes / 1024, l->depth, l->mtu_bytes,
-	       clean / 1e9, some, many, is_met ? "" : " MISSED");
+	load_print(l, clean);
+	printf(", at 0.1 %% %.3f, at 1 %% %.3f%s\n", some, many, is_met ? "" : " MISSED");
 	return is_met;
 }
 
-static void expect_goodput_of(enum weft_opcode opcode)
+/*
+ * RC-02, RC-04: what is lost of an answer is answered again, and little else. At 5 % no goal is
+ * set for Writes; a Read asks for what is missing alone, so it has one.
+ */
+static bool is_read_goal_met(const struct load_case *l)
+{
+	double goal_some = l->mtu_bytes == 4096 ? 0.9 : 0.8;
+	double goal_many = l->mtu_bytes == 4096 ? 0.6 : 0.45;
+	double clean = run_load(l, 0).bps;
+	struct load_result some = run_load(l, 1000), many = run_load(l, 10000),
+			   most = run_load(l, 50000);
+	bool is_met = some.bps >= goal_some * clean && many.bps >= goal_many * clean &&
+		      most.bps >= 0.1 * clean && some.answers <= 1.1 && many.answers <= 1.2 &&
+		      most.answers <= 2;
+
+	load_print(l, clean);
+	printf(", at 0.1 %% %.3f, at 1 %% %.3f, at 5 %% %.3f; answers %.3f, %.3f, %.3f%s\n",
+	       some.bps / clean, many.bps / clean, most.bps / clean, some.answers, many.answers,
+	       most.answers, is_met ? "" : " MISSED");
+	return is_met;
+}
+
+static const uint32_t depths[] = { 1, 16, 128 };
+
+/* Every size and MTU, so many at a time. */
+static void expect_goodput_of(enum weft_opcode opcode, uint32_t depth_count)
 {
 	enum { BYTES = 24 << 20, MESSAGES_MAX = 2000 };
 	uint32_t missed = 0;
 
-	for (uint32_t i = 0; i < 4; i++) {
+	for (uint32_t i = 0; i < 2 * depth_count; i++) {
 		struct load_case l = { .plan.opcode = opcode,
-				       .depth = i & 1 ? 16 : 1,
-				       .mtu_bytes = i & 2 ? 1024 : 4096 };
+				       .depth = depths[i / 2],
+				       .mtu_bytes = i & 1 ? 1024 : 4096 };
 
 		for (uint32_t bytes = 4096; bytes <= 1 << 20; bytes *= 16) {
 			l.plan.message_bytes = bytes;
 			l.plan.messages = BYTES / bytes < MESSAGES_MAX ? BYTES / bytes
 								       : MESSAGES_MAX;
-			missed += !is_goal_met(&l);
+			missed += opcode == WEFT_OP_READ ? !is_read_goal_met(&l) : !is_goal_met(&l);
 		}
 	}
 	EXPECT_EQ(missed, 0);
@@ -135,17 +171,17 @@ static void expect_goodput_of(enum weft_opcode opcode)
 
 TEST(test_rc_02_rc_04_goodput_of_writes_at_any_depth)
 {
-	expect_goodput_of(WEFT_OP_WRITE);
+	expect_goodput_of(WEFT_OP_WRITE, 2);
 }
 
 TEST(test_rc_02_rc_04_goodput_of_sends_at_any_depth)
 {
-	expect_goodput_of(WEFT_OP_SEND);
+	expect_goodput_of(WEFT_OP_SEND, 2);
 }
 
 TEST(test_rc_02_rc_04_goodput_of_reads_at_any_depth)
 {
-	expect_goodput_of(WEFT_OP_READ);
+	expect_goodput_of(WEFT_OP_READ, 3);
 }
 
 /* How long the consumer would wait for a silent peer is no measure of how fast losses are seen. */
@@ -248,6 +284,6 @@ TEST(test_rc_01_ud_01_memory_of_a_queue_pair_with_its_connection)
 	if (bytes == 0)
 		SKIP("this allocator does not say how much it holds");
 	EXPECT(bytes > 8 * 1024);
-	EXPECT(bytes <= 24 * 1024);
+	EXPECT(bytes <= 26 * 1024);
 	EXPECT(of_datagrams < bytes); /* nothing to be sent again, no Reads */
 }

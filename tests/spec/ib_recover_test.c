@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * What was lost is found out about soon, and no more than it is sent again: round trips by RFC
- * 6298, tail loss probes by RFC 8985, missing parts of Read responses one at a time.
+ * 6298, tail loss probes by RFC 8985, missing parts of Read responses alone.
  */
 #include <stdio.h>
 #include <string.h>
@@ -323,40 +323,148 @@ TEST(test_rc_04_lost_answers_are_asked_for_one_after_the_other)
 	}
 }
 
+/* Reads of so many packets each, the first of which has this number; they are asked for. */
+static void post_reads(struct bed *b, uint32_t base, uint32_t reads, uint32_t count)
+{
+	for (uint32_t i = 0; i < reads; i++)
+		bed_post(b, (struct weft_send_wr){ .id = base / count + i, .opcode = WEFT_OP_READ },
+			 0, count * MTU);
+	for (uint32_t i = 0; i < reads; i++)
+		bed_expect(b, IBA_READ_REQUEST, psn(base + count * i));
+}
+
+/* So many answers, from this one on, to Reads of so many each. */
+static void put_answers(struct bed *b, uint32_t from, uint32_t packets, uint32_t count)
+{
+	static const uint8_t data[MTU];
+
+	for (uint32_t n = from; n < from + packets; n++) {
+		bool is_last = n % count == count - 1;
+		struct iba_packet p = peer_ack(iba_syndrome_ack(UNUSED), psn(n), 0);
+
+		p.opcode = iba_opcode(IBA_RC,
+				      is_last ? IBA_READ_RESPONSE_LAST : IBA_READ_RESPONSE_MIDDLE);
+		MUST(bed_put(b, p, data, MTU));
+	}
+}
+
 /*
  * RC-04: the request of a Read was lost, and the NAK that said so. The peer has dropped all Reads
- * behind it, and does not say so again. When the first has its answer the next is asked for at
- * once: one silence for all of them, not one for each.
+ * behind it, and does not say so again. When the first has its answer, and no more comes for half a
+ * round trip, the others are asked for: one silence for all of them, not one for each.
  */
 TEST(test_rc_04_reads_behind_a_lost_nak_are_asked_for_without_a_silence_each)
 {
-	static const uint8_t data[2 * MTU];
 	struct ib_config config = bed_config();
 	struct bed *b;
 
 	config.reads_out = READS;
 	b = bed_open(&config, WEFT_RC);
 	round_trip(b, 0, 100 * US);
-	for (uint32_t i = 0; i < READS; i++)
-		bed_post(b, (struct weft_send_wr){ .id = i, .opcode = WEFT_OP_READ }, 0, 2 * MTU);
-	for (uint32_t i = 0; i < READS; i++)
-		bed_expect(b, IBA_READ_REQUEST, psn(1 + 2 * i));
+	round_trip(b, 1, 100 * US);
+	post_reads(b, 2, READS, 2);
 	bed_wait(b, 10 * MS);
 	b->out_count = 0; /* it was asked for once or more */
-	for (uint32_t i = 0; i < READS; i++) {
-		struct iba_packet p = peer_ack(iba_syndrome_ack(UNUSED), psn(1 + 2 * i), 0);
-
-		if (i > 0)
-			bed_expect(b, IBA_READ_REQUEST, psn(1 + 2 * i));
+	put_answers(b, 2, 2, 2);
+	bed_completed(b, 1, WEFT_SUCCESS);
+	bed_wait(b, 50 * US - 1);
+	bed_silent(b);
+	bed_wait(b, 1);
+	for (uint32_t i = 1; i < READS; i++)
+		EXPECT_EQ(bed_expect(b, IBA_READ_REQUEST, psn(2 + 2 * i))->p.dma_bytes, 2 * MTU);
+	for (uint32_t i = 1; i < READS; i++) {
 		bed_silent(b);
-		p.opcode = iba_opcode(IBA_RC, IBA_READ_RESPONSE_FIRST);
-		MUST(bed_put(b, p, data, MTU));
-		bed_silent(b);
-		p.opcode = iba_opcode(IBA_RC, IBA_READ_RESPONSE_LAST);
-		p.psn = psn(2 + 2 * i);
-		MUST(bed_put(b, p, data, MTU));
-		bed_completed(b, i, WEFT_SUCCESS);
+		put_answers(b, 2 + 2 * i, 2, 2);
+		bed_completed(b, 1 + i, WEFT_SUCCESS);
 	}
+	bed_silent(b);
+	bed_close(b);
+}
+
+/* It was the answer to the first request, and slow: the others come, and are not asked for. */
+TEST(test_rc_04_reads_behind_a_slow_answer_are_not_asked_for_again)
+{
+	struct ib_config config = bed_config();
+	struct bed *b;
+
+	config.reads_out = READS;
+	b = bed_open(&config, WEFT_RC);
+	round_trip(b, 0, 100 * US);
+	round_trip(b, 1, 100 * US);
+	post_reads(b, 2, READS, 2);
+	bed_wait(b, 10 * MS);
+	b->out_count = 0; /* the first was asked for once or more */
+	for (uint32_t i = 0; i < READS; i++) {
+		put_answers(b, 2 + 2 * i, 2, 2);
+		bed_completed(b, 1 + i, WEFT_SUCCESS);
+		bed_wait(b, 49 * US);
+		bed_silent(b);
+	}
+	bed_close(b);
+}
+
+/* ---- What is missing of many Reads ---------------------------------------------------------- */
+
+/* Of each Read the first part is asked for at once, the next when that has come: rxe needs that. */
+TEST(test_rc_04_iba_9_7_5_1_7_what_is_missing_is_asked_for_read_by_read)
+{
+	struct ib_config config = bed_config();
+	struct bed *b;
+
+	config.reads_out = READS;
+	b = bed_open(&config, WEFT_RC);
+	post_reads(b, 0, 3, 6);
+	/* Of the first 1 and 3, of the second all, of the third 13 and 15. */
+	put_answers(b, 0, 1, 6);
+	put_answers(b, 2, 1, 6);
+	EXPECT_EQ(bed_expect(b, IBA_READ_REQUEST, psn(1))->p.dma_bytes, MTU);
+	put_answers(b, 4, 2, 6);
+	bed_silent(b);
+	put_answers(b, 12, 1, 6);
+	EXPECT_EQ(bed_expect(b, IBA_READ_REQUEST, psn(6))->p.dma_bytes, 6 * MTU);
+	put_answers(b, 14, 1, 6);
+	EXPECT_EQ(bed_expect(b, IBA_READ_REQUEST, psn(13))->p.dma_bytes, MTU);
+	put_answers(b, 16, 2, 6);
+	bed_silent(b);
+	put_answers(b, 1, 1, 6);
+	EXPECT_EQ(bed_expect(b, IBA_READ_REQUEST, psn(3))->p.dma_bytes, MTU);
+	put_answers(b, 6, 6, 6);
+	bed_silent(b);
+	put_answers(b, 13, 1, 6);
+	EXPECT_EQ(bed_expect(b, IBA_READ_REQUEST, psn(15))->p.dma_bytes, MTU);
+	put_answers(b, 3, 1, 6);
+	put_answers(b, 15, 1, 6);
+	for (uint32_t i = 0; i < 3; i++)
+		bed_completed(b, i, WEFT_SUCCESS);
+	bed_silent(b);
+	bed_close(b);
+}
+
+/* What was asked for again later comes first, or what was asked for only then: it was lost. */
+TEST(test_rc_04_an_answer_that_is_overtaken_is_asked_for_once_more)
+{
+	struct ib_config config = bed_config();
+	struct bed *b;
+
+	config.reads_out = READS;
+	b = bed_open(&config, WEFT_RC);
+	post_reads(b, 0, 4, 1);
+	put_answers(b, 1, 1, 1);
+	bed_expect(b, IBA_READ_REQUEST, psn(0));
+	put_answers(b, 3, 1, 1);
+	bed_expect(b, IBA_READ_REQUEST, psn(2));
+	bed_silent(b);
+	put_answers(b, 2, 1, 1);
+	bed_expect(b, IBA_READ_REQUEST, psn(0));
+	bed_silent(b);
+	post_reads(b, 4, 2, 1);
+	put_answers(b, 4, 1, 1);
+	bed_expect(b, IBA_READ_REQUEST, psn(0));
+	put_answers(b, 5, 1, 1); /* of before that */
+	bed_silent(b);
+	put_answers(b, 0, 1, 1);
+	for (uint32_t i = 0; i < 6; i++)
+		bed_completed(b, i, WEFT_SUCCESS);
 	bed_silent(b);
 	bed_close(b);
 }
@@ -408,8 +516,9 @@ TEST(test_rc_03_early_answers_are_checked_as_others_are)
 	p.opcode = iba_opcode(IBA_RC, IBA_ATOMIC_ACKNOWLEDGE);
 	EXPECT_EQ(bed_put(b, p, NULL, 0), WEFT_R_IB_LENGTH);
 	bed_unchanged(b);
-	/* It says that all before it was carried out: that is asked for, from the first on. */
+	/* It says that all before it was carried out: that is asked for, of either Read. */
 	EXPECT_EQ(bed_expect(b, IBA_READ_REQUEST, psn(0))->p.dma_bytes, 4 * MTU);
+	EXPECT_EQ(bed_expect(b, IBA_READ_REQUEST, psn(4))->p.dma_bytes, 2 * MTU);
 	bed_silent(b);
 	p.opcode = iba_opcode(IBA_RC, IBA_READ_RESPONSE_MIDDLE);
 	MUST(bed_put(b, p, data, MTU));
@@ -421,7 +530,7 @@ TEST(test_rc_03_early_answers_are_checked_as_others_are)
 
 /* ---- The responder -------------------------------------------------------------------------- */
 
-/* IBA 9.7.5.1.7: who asks for a part gets that; who asks for the rest has gone back to there. */
+/* IBA 9.7.5.1.7: who asks for a part of an answer, or for the rest of it, gets that. */
 TEST(test_rc_02_iba_9_7_5_1_7_a_part_of_an_answer_is_answered_alone)
 {
 	const uint32_t first = PSN_PEERS;
@@ -444,7 +553,6 @@ TEST(test_rc_02_iba_9_7_5_1_7_a_part_of_an_answer_is_answered_alone)
 	MUST(bed_put(b, peer_reth(b, IBA_READ_REQUEST, first + 4, 4 * MTU, 2 * MTU), NULL, 0));
 	bed_expect(b, IBA_READ_RESPONSE_FIRST, iba_psn_add(first, 4));
 	bed_expect(b, IBA_READ_RESPONSE_LAST, iba_psn_add(first, 5));
-	bed_expect(b, IBA_READ_RESPONSE_ONLY, iba_psn_add(first, 6));
 	bed_silent(b);
 	/* Not more than it was. */
 	EXPECT_EQ(bed_put(b, peer_reth(b, IBA_READ_REQUEST, first + 2, 2 * MTU, 5 * MTU), NULL, 0),
@@ -473,6 +581,71 @@ TEST(test_rc_02_a_part_of_an_answer_that_is_going_out)
 	bed_expect(b, IBA_READ_RESPONSE_MIDDLE, iba_psn_add(first, 3));
 	bed_expect(b, IBA_READ_RESPONSE_MIDDLE, iba_psn_add(first, 4));
 	bed_expect(b, IBA_READ_RESPONSE_LAST, iba_psn_add(first, 5));
+	bed_silent(b);
+	bed_close(b);
+}
+
+/* What is asked for again is answered in that order, each once; what is being answered waits. */
+TEST(test_rc_02_iba_9_7_5_1_7_what_is_asked_for_again_has_its_turn)
+{
+	const uint32_t first = PSN_PEERS;
+	struct ib_config config = bed_config();
+	struct ib_out out = { 0 };
+	struct bed *b;
+
+	config.reads_in = 4;
+	b = bed_open(&config, WEFT_RC);
+	b->is_held = true;
+	for (uint32_t n = 0; n < 4; n++)
+		MUST(bed_put(b, peer_reth(b, IBA_READ_REQUEST, first + 2 * n, n * 1024, 2 * MTU),
+			     NULL, 0));
+	for (uint32_t n = 0; n < 5; n++)
+		EXPECT(ib_port_send(b->port, b->now_ns, &out));
+	MUST(bed_put(b, peer_reth(b, IBA_READ_REQUEST, first + 2, 1024, MTU), NULL, 0));
+	/* Whoever goes back asks for all; the last two will have their answers anyway. */
+	for (uint32_t n = 0; n < 4; n++)
+		MUST(bed_put(b, peer_reth(b, IBA_READ_REQUEST, first + 2 * n, n * 1024, 2 * MTU),
+			     NULL, 0));
+	MUST(bed_put(b, peer_reth(b, IBA_READ_REQUEST, first + 3, 1024 + MTU, MTU), NULL, 0));
+	b->is_held = false;
+	bed_run(b);
+	bed_expect(b, IBA_READ_RESPONSE_ONLY, iba_psn_add(first, 2));
+	for (uint32_t n = 0; n < 8; n++)
+		bed_expect(b, n % 2 ? IBA_READ_RESPONSE_LAST : IBA_READ_RESPONSE_FIRST,
+			   iba_psn_add(first, n));
+	bed_silent(b);
+	bed_close(b);
+}
+
+/* No more is kept to be answered again than Reads were agreed on. */
+TEST(test_rc_02_requests_to_answer_again_are_bounded)
+{
+	enum { PACKETS = 16 };
+	const uint32_t first = PSN_PEERS;
+	struct bed *b = bed_open(NULL, WEFT_RC);
+
+	MUST(bed_put(b, peer_reth(b, IBA_READ_REQUEST, first, 0, PACKETS * MTU), NULL, 0));
+	MUST(bed_put(b, peer_reth(b, IBA_READ_REQUEST, first + PACKETS, 0, 8), NULL, 0));
+	for (uint32_t n = 0; n < PACKETS + 1; n++)
+		EXPECT_EQ(bed_next(b)->p.psn, iba_psn_add(first, n));
+	b->is_held = true;
+	for (uint32_t n = 0; n < PACKETS; n++)
+		MUST(bed_put(b, peer_reth(b, IBA_READ_REQUEST, first + n, (uint64_t)n * MTU, MTU),
+			     NULL, 0));
+	b->is_held = false;
+	bed_run(b);
+	bed_expect(b, IBA_READ_RESPONSE_ONLY, first);
+	bed_expect(b, IBA_READ_RESPONSE_ONLY, iba_psn_add(first, 1));
+	bed_silent(b);
+	/* Nor what is kept no more. */
+	b->is_held = true;
+	MUST(bed_put(b, peer_reth(b, IBA_READ_REQUEST, first, 0, MTU), NULL, 0));
+	MUST(bed_put(b, peer_reth(b, IBA_READ_REQUEST, first + PACKETS, 0, 8), NULL, 0));
+	MUST(bed_put(b, peer_reth(b, IBA_READ_REQUEST, first + PACKETS + 1, 0, 8), NULL, 0));
+	b->is_held = false;
+	bed_run(b);
+	bed_expect(b, IBA_READ_RESPONSE_ONLY, iba_psn_add(first, PACKETS));
+	bed_expect(b, IBA_READ_RESPONSE_ONLY, iba_psn_add(first, PACKETS + 1));
 	bed_silent(b);
 	bed_close(b);
 }
