@@ -232,7 +232,7 @@ static void abandon(struct ib_ee *ee)
 	q->count = q->at = 0;
 	q->read_psns = q->unasked = 0;
 	q->is_timed = false;
-	q->hole_count = 0;
+	q->hole_count = q->missing = 0;
 	q->is_probe_due = q->is_probed = q->is_read_probed = false;
 	q->deadline_ns = UINT64_MAX;
 	q->psn_una = q->psn_send = q->psn_next = q->psn_sent;

@@ -131,7 +131,7 @@ struct requester {
 	uint32_t psn_send;  /* of the next packet */
 	uint32_t psn_sent;  /* behind the furthest that ever went out */
 	uint32_t psn_next;  /* of the next request */
-	uint32_t read_psns; /* from psn_una to psn_send: those of Reads, which cost one packet */
+	uint32_t read_psns; /* from psn_una to psn_send: those of Reads */
 	uint32_t ssn;	    /* IBA 9.7.7.2: of the latest request, counted from 1 */
 	uint32_t unasked;   /* packets since the last that asked for an acknowledgement */
 	uint64_t asked_ns;
@@ -139,6 +139,7 @@ struct requester {
 	/* Answers before psn_high that are missing, in order. Oldest: psn_una, if it is a Read. */
 	struct hole *holes;
 	uint32_t hole_max, hole_count;
+	uint32_t missing;  /* packets of all of them */
 	uint32_t asks;	   /* requests so far for what is missing */
 	uint32_t psn_told; /* psn_high, or further on if holes could not all be noted */
 	/* SEND-09: the data of the packet at absent_psn is away, and was asked for. */

@@ -13,7 +13,7 @@ static bool is_read(const struct ib_conn *c)
 	return c->req.count > 0 && c->req.qp && wqe_is_read(rc_req_wqe(c, rc_req_at(&c->req, 0)));
 }
 
-/* The oldest request is done with up to there; all of a Read that was sent counts as one packet. */
+/* The oldest request is done with up to there. */
 static void una_move(struct ib_conn *c, uint32_t psn)
 {
 	struct requester *q = &c->req;
@@ -43,7 +43,7 @@ static void oldest_end(struct ib_conn *c, const struct sent *s)
 	struct send_wqe *wqe = rc_req_wqe(c, s);
 
 	if (is_read(c)) {
-		una_move(c, iba_psn_add(s->psn, s->count - 1));
+		una_move(c, iba_psn_add(s->psn, s->count));
 		read_end(c, wqe);
 	} else {
 		if (!c->is_ee && !request_is_inline(wqe))

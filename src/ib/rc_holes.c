@@ -40,6 +40,7 @@ static bool append(struct requester *q, struct hole *hole)
 			return false;
 		q->holes[q->hole_count++] = *hole;
 	}
+	q->missing += iba_psn_distance(hole->from, hole->to);
 	/* What will have been asked for twice tells no round trip. */
 	if (iba_psn_is_within(q->timed_psn, hole->from, iba_psn_distance(hole->from, hole->to)))
 		q->is_timed = false;
@@ -129,6 +130,7 @@ void rc_holes_fill(struct requester *q, uint32_t psn)
 
 	if (hole->asked != 0)
 		overtake(q, hole->asked, NULL);
+	q->missing--;
 	if (psn == hole->from && next == hole->to) {
 		for (q->hole_count--; hole + 1 < end; hole++)
 			hole[0] = hole[1];

@@ -139,6 +139,20 @@ bool rc_req_is_starved(const struct ib_conn *c)
 	       is_beyond_credits(c, 0);
 }
 
+/*
+ * Answers to Reads that were asked for and have not come are under way as packets that were sent
+ * are: the window holds for them, too, or they would overflow what receives them here. What was
+ * placed ahead of a missing one has come. A Read that is longer than the window goes alone.
+ */
+static bool is_beyond_reads(const struct ib_conn *c)
+{
+	const struct requester *q = &c->req;
+	const struct send_wqe *wqe = rc_req_wqe(c, rc_req_at(q, q->at));
+	uint32_t placed = iba_psn_distance(q->psn_una, q->psn_high) - q->missing;
+
+	return wqe && wqe_is_read(wqe) && q->read_psns >= placed + c->window;
+}
+
 bool rc_req_can_send(const struct ib_conn *c)
 {
 	const struct requester *q = &c->req;
@@ -148,7 +162,8 @@ bool rc_req_can_send(const struct ib_conn *c)
 	if (q->at == q->count || requester_is_waiting(q) ||
 	    (q->is_absent && q->psn_send == q->absent_psn))
 		return false;
-	if (iba_psn_distance(q->psn_una, q->psn_send) - q->read_psns >= c->window)
+	if (iba_psn_distance(q->psn_una, q->psn_send) - q->read_psns >= c->window ||
+	    is_beyond_reads(c))
 		return false;
 	return has_credit(c);
 }
@@ -239,7 +254,7 @@ static void step(struct ib_conn *c, const struct sent *s, bool is_read)
 	if (iba_psn_is_before(q->psn_send, q->psn_sent))
 		count_again(c);
 	if (is_read)
-		q->read_psns += taken - 1;
+		q->read_psns += taken;
 	q->psn_send = iba_psn_add(q->psn_send, taken);
 	if (q->psn_send == iba_psn_add(s->psn, s->count))
 		q->at++;

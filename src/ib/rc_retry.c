@@ -171,7 +171,7 @@ static void seek(struct ib_conn *c, uint32_t psn)
 		if (iba_psn_is_before(psn, to))
 			return;
 		if (wqe && wqe_is_read(wqe))
-			q->read_psns += iba_psn_distance(from, to) - 1;
+			q->read_psns += iba_psn_distance(from, to);
 	}
 }
 

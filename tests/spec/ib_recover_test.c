@@ -469,6 +469,37 @@ TEST(test_rc_04_an_answer_that_is_overtaken_is_asked_for_once_more)
 	bed_close(b);
 }
 
+/* Answers that were asked for and have not come are under way, as packets of a Write are. */
+TEST(test_rc_02_the_window_holds_for_the_answers_to_reads)
+{
+	struct ib_config config = bed_config();
+	struct bed *b;
+
+	config.reads_out = READS;
+	config.window_packets = 4;
+	b = bed_open(&config, WEFT_RC);
+	for (uint32_t i = 0; i < 6; i++)
+		bed_post(b, (struct weft_send_wr){ .id = i, .opcode = WEFT_OP_READ }, 0, 3 * MTU);
+	bed_expect(b, IBA_READ_REQUEST, psn(0));
+	bed_expect(b, IBA_READ_REQUEST, psn(3));
+	bed_silent(b);
+	put_answers(b, 0, 2, 3);
+	bed_silent(b);
+	put_answers(b, 2, 1, 3);
+	bed_completed(b, 0, WEFT_SUCCESS);
+	bed_expect(b, IBA_READ_REQUEST, psn(6));
+	/* One is missing; what came behind it is not under way any more. */
+	put_answers(b, 4, 2, 3);
+	bed_expect(b, IBA_READ_REQUEST, psn(3));
+	bed_silent(b);
+	put_answers(b, 6, 1, 3);
+	bed_expect(b, IBA_READ_REQUEST, psn(9));
+	bed_silent(b);
+	put_answers(b, 3, 1, 3);
+	bed_completed(b, 1, WEFT_SUCCESS);
+	bed_close(b);
+}
+
 /* A NAK tells of a lost request, and that the answer before it was lost, too: both go again. */
 TEST(test_rc_04_a_nak_behind_a_lost_answer)
 {
