@@ -25,7 +25,7 @@ static double goodput(const struct load *l, uint32_t loss_ppm, struct ib_flow *f
 		.timeout_code = 14,
 		.retries = 7,
 		.send_max = l->depth,
-		.reads = l->depth < 16 ? l->depth : 16,
+		.reads = l->depth,
 		.pages = 1024,
 		.page_bytes = 4096,
 	};
@@ -73,16 +73,19 @@ static void show_row(bool is_json, const struct load *l, uint32_t loss_ppm, doub
 		       (unsigned long long)flow.sender.kept_bytes_max);
 }
 
-/* ---- Any message, one at a time and sixteen ------------------------------------------------- */
+/* ---- Any message, one at a time and many ---------------------------------------------------- */
 
 static const struct {
 	enum weft_opcode opcode;
 	const char *name, *text;
+	uint32_t depth_count; /* of depths[] */
 } kinds[] = {
-	{ WEFT_OP_WRITE, "write", "Write" },
-	{ WEFT_OP_SEND, "send", "Send" },
-	{ WEFT_OP_READ, "read", "Read" },
+	{ WEFT_OP_WRITE, "write", "Write", 2 },
+	{ WEFT_OP_SEND, "send", "Send", 2 },
+	{ WEFT_OP_READ, "read", "Read", 3 },
 };
+
+static const uint32_t depths[] = { 1, 16, 128 };
 
 enum { KINDS = sizeof(kinds) / sizeof(kinds[0]) };
 
@@ -99,7 +102,7 @@ static void show_load(bool is_json, uint32_t kind, const struct load *l)
 		       kinds[kind].name, kib, l->depth, l->mtu_bytes, many * clean, many, some);
 		return;
 	}
-	printf("RC %-5s %4u KiB, depth %2u, MTU %4u %11.3f Gb/s  %.3f x at 0.1 %%  %.3f x at 1 %%  "
+	printf("RC %-5s %4u KiB, depth %3u, MTU %4u %10.3f Gb/s  %.3f x at 0.1 %%  %.3f x at 1 %%  "
 	       ">= %g, %g  %s\n",
 	       kinds[kind].text, kib, l->depth, l->mtu_bytes, clean / 1e9, some, many,
 	       goal_of(l, 1000), goal_of(l, 10000),
@@ -108,11 +111,11 @@ static void show_load(bool is_json, uint32_t kind, const struct load *l)
 
 static void show_loads(bool is_json, uint32_t kind)
 {
-	for (uint32_t i = 0; i < 4; i++) {
+	for (uint32_t i = 0; i < 2 * kinds[kind].depth_count; i++) {
 		struct load l = {
 			.plan.opcode = kinds[kind].opcode,
-			.depth = i & 1 ? 16 : 1,
-			.mtu_bytes = i & 2 ? 1024 : 4096,
+			.depth = depths[i / 2],
+			.mtu_bytes = i & 1 ? 1024 : 4096,
 		};
 
 		for (uint32_t bytes = 4096; bytes <= 1 << 20; bytes *= 16) {
