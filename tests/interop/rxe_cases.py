@@ -151,6 +151,8 @@ def losses():
     cases = pair("loss", MIXED + ["writes:65000", "reads:65000", "sends:65000"])
     cases += pingpong("rc", 200, "-s 5001", "_loss")
     cases += perftest("ib_write_bw", 65536, 50, name="_loss")
+    cases += perftest("ib_read_bw", 4096, 1000, name="_small_loss")
+    cases += perftest("ib_read_bw", 65536, 100, name="_loss")
     cases += perftest("ib_atomic_bw", 8, 200, name="_loss")
     return cases
 
