@@ -157,7 +157,6 @@ struct requester {
 	bool is_read_probed; /* it was, and is a Read that nothing was heard of */
 	bool is_timed;	     /* the packet at timed_psn tells the round trip */
 	uint32_t probe_psn, probe_end; /* of a Read: up to the second */
-	uint32_t probe_asked;	       /* of a Read: as in struct hole */
 	uint32_t back_psn;	       /* from there on all was sent again, at back_ns */
 	uint64_t rnr_since_ns; /* when the oldest request first found no receive; or UINT64_MAX */
 	uint64_t deadline_ns;  /* UINT64_MAX: none */
@@ -551,9 +550,6 @@ void rc_holes_passed(struct requester *q, uint32_t psn);
 struct hole *rc_holes_due(const struct requester *q);
 void rc_holes_asked(struct requester *q, struct hole *hole);
 void rc_holes_ask_first(struct requester *q);
-
-/* A Read that nothing is known to be missing of is asked for again: by which request that is. */
-uint32_t rc_holes_ask(struct requester *q);
 
 /* rc_retry.c */
 

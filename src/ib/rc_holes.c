@@ -16,22 +16,11 @@
  */
 #include "ib/port.h"
 
-/* Of a Read that was asked for again as a whole what is missing was asked for again, too. */
-static bool was_probed(const struct requester *q, uint32_t psn)
-{
-	return q->is_read_probed &&
-	       iba_psn_is_within(psn, q->probe_psn, iba_psn_distance(q->probe_psn, q->probe_end));
-}
-
 /* Behind all others. False: there is no room. */
-static bool append(struct requester *q, struct hole *hole)
+static bool append(struct requester *q, const struct hole *hole)
 {
 	struct hole *last = q->hole_count > 0 ? &q->holes[q->hole_count - 1] : NULL;
 
-	if (was_probed(q, hole->from)) {
-		hole->asked = q->probe_asked;
-		hole->later = q->psn_sent;
-	}
 	if (last && last->to == hole->from && last->read == hole->read &&
 	    last->asked == hole->asked) {
 		last->to = hole->to;
@@ -162,16 +151,11 @@ struct hole *rc_holes_due(const struct requester *q)
 	return NULL;
 }
 
-uint32_t rc_holes_ask(struct requester *q)
+void rc_holes_asked(struct requester *q, struct hole *hole)
 {
 	if (++q->asks == 0)
 		q->asks = 1;
-	return q->asks;
-}
-
-void rc_holes_asked(struct requester *q, struct hole *hole)
-{
-	hole->asked = rc_holes_ask(q);
+	hole->asked = q->asks;
 	hole->later = q->psn_send;
 }
 

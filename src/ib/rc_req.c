@@ -360,7 +360,6 @@ static bool probe_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 	q->is_probed = iba_form(p.opcode)->kind != IBA_KIND_READ; /* which no ACK answers */
 	q->is_read_probed = !q->is_probed;
 	q->probe_psn = q->psn_una;
-	q->probe_asked = rc_holes_ask(q);
 	count_again(c);
 	packet_make(c, &p, &load, out);
 	return true;

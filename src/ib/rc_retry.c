@@ -193,7 +193,9 @@ void rc_retry_ask_again(struct ib_conn *c, uint64_t now_ns)
 {
 	struct requester *q = &c->req;
 
-	q->probe_ns = probe_first(c);
+	/* A peer that was silent for longer, and whose round trip is not known, may be slow. */
+	if (!q->is_read_probed || q->srtt_ns > 0)
+		q->probe_ns = probe_first(c);
 	wait_for_answer(c, now_ns, q->probe_ns);
 	conn_ready(c);
 }

@@ -440,6 +440,25 @@ TEST(test_rc_04_iba_9_7_5_1_7_what_is_missing_is_asked_for_read_by_read)
 	bed_close(b);
 }
 
+/* A whole timeout has passed, so no round trip is known; the answer to the one probe has a gap. */
+TEST(test_rc_04_what_is_lost_of_the_answer_to_a_probe_is_asked_for_at_once)
+{
+	struct ib_config config = bed_config();
+	struct bed *b;
+
+	config.reads_out = READS;
+	b = bed_open(&config, WEFT_RC);
+	post_reads(b, 0, 2, 4);
+	bed_wait(b, iba_timeout_ns(config.timeout_code));
+	bed_expect(b, IBA_READ_REQUEST, psn(0));
+	b->out_count = 0;
+	put_answers(b, 0, 1, 4);
+	put_answers(b, 2, 1, 4);
+	EXPECT_EQ(bed_expect(b, IBA_READ_REQUEST, psn(1))->p.dma_bytes, MTU);
+	bed_silent(b);
+	bed_close(b);
+}
+
 /* What was asked for again later comes first, or what was asked for only then: it was lost. */
 TEST(test_rc_04_an_answer_that_is_overtaken_is_asked_for_once_more)
 {
