@@ -114,7 +114,6 @@ static void requester_init(struct ib_conn *c, const struct ib_config *k)
 	q->max = c->service == WEFT_RD ? 1 : c->qp->sq.max; /* RD: the context has it */
 	q->sent = malloc(q->max * sizeof(*q->sent));
 	q->hole_max = c->service == WEFT_RC ? IB_HOLES_MAX : 0;
-	q->holes = malloc((q->hole_max + 1U) * sizeof(*q->holes));
 }
 
 static void responder_init(struct ib_conn *c, const struct ib_config *k)
@@ -164,7 +163,7 @@ static struct ib_conn *conn_alloc(struct ib_port *port, struct weft_qp *qp,
 	list_init(&c->raw_link);
 	requester_init(c, k);
 	responder_init(c, k);
-	if (!c->req.sent || !c->req.holes || !c->resp.res || !c->resp.again) {
+	if (!c->req.sent || !c->resp.res || !c->resp.again) {
 		conn_free(c);
 		return NULL;
 	}

@@ -137,7 +137,7 @@ struct requester {
 	uint64_t asked_ns;
 	uint64_t kept_bytes; /* of Sends and Writes that are out, see struct ib_counts */
 	/* Answers before psn_high that are missing, in order. Oldest: psn_una, if it is a Read. */
-	struct hole *holes;
+	struct hole *holes; /* NULL: there has been none */
 	uint32_t hole_max, hole_count;
 	uint32_t missing;  /* packets of all of them */
 	uint32_t asks;	   /* requests so far for what is missing */

@@ -14,7 +14,17 @@
  * earlier shows that the latter was lost (as RFC 8985 section 6.2 has it, by order in place of
  * time).
  */
+#include <stdlib.h>
+
 #include "ib/port.h"
+
+/* Most connections never lose a part of an answer: they have no list. */
+static bool has_room(struct requester *q)
+{
+	if (!q->holes)
+		q->holes = malloc((q->hole_max + 1U) * sizeof(*q->holes));
+	return q->holes && q->hole_count < q->hole_max;
+}
 
 /* Behind all others. False: there is no room. */
 static bool append(struct requester *q, const struct hole *hole)
@@ -25,7 +35,7 @@ static bool append(struct requester *q, const struct hole *hole)
 	    last->asked == hole->asked) {
 		last->to = hole->to;
 	} else {
-		if (q->hole_count == q->hole_max)
+		if (!has_room(q))
 			return false;
 		q->holes[q->hole_count++] = *hole;
 	}

@@ -284,6 +284,6 @@ TEST(test_rc_01_ud_01_memory_of_a_queue_pair_with_its_connection)
 	if (bytes == 0)
 		SKIP("this allocator does not say how much it holds");
 	EXPECT(bytes > 8 * 1024);
-	EXPECT(bytes <= 26 * 1024);
+	EXPECT(bytes <= 24 * 1024);
 	EXPECT(of_datagrams < bytes); /* nothing to be sent again, no Reads */
 }
