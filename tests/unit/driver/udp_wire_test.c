@@ -454,12 +454,28 @@ static struct weft_address address_of(const char *text)
 	return at;
 }
 
+/* Without the option a socket gets the datagrams of every group that the host has joined. */
+static bool can_refuse_groups_of_others(bool is_v6)
+{
+	int fd = socket(is_v6 ? AF_INET6 : AF_INET, SOCK_DGRAM, 0), off = 0, result;
+	bool is_known;
+
+	REQUIRE(fd >= 0);
+	result = is_v6 ? setsockopt(fd, IPPROTO_IPV6, IPV6_MULTICAST_ALL, &off, sizeof(off))
+		       : setsockopt(fd, IPPROTO_IP, IP_MULTICAST_ALL, &off, sizeof(off));
+	is_known = result == 0 || errno != ENOPROTOOPT;
+	close(fd);
+	return is_known;
+}
+
 static void groups(const char *group, const char *other, const char *at)
 {
 	struct weft_address one = address_of(group), two = address_of(other);
 	struct weft_address here = address_of(at);
 	struct ib_path path = path_of(at, group, 0xc777), to_other = path_of(at, other, 0xc777);
 
+	if (!can_refuse_groups_of_others(here.family == 6))
+		SKIP("IP_MULTICAST_ALL and IPV6_MULTICAST_ALL are not known here, as in QEMU's user mode");
 	open_all();
 	EXPECT_EQ(udp_join(a.udp, &here, &here), WEFT_R_ADDRESS);
 	EXPECT_EQ(udp_join(b.udp, &one, &here), WEFT_OK);
