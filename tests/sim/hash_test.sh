@@ -1,19 +1,22 @@
 #!/bin/sh
 # SPDX-License-Identifier: BSD-2-Clause
-# hash_test.sh WEFT_GCC WEFT_CLANG: a seed is one history, whoever runs it and whatever compiled it.
+# hash_test.sh WEFT BY COMMAND...: a seed is one history, whatever compiled or runs it. COMMAND is another
+# weft, BY is what WEFT and COMMAND differ in: gcc_and_clang, two_processors.
 set -eu
 
 hashes() {
-	"$1" sim --seed 1 --count 50 --hash
-	"$1" sim --world iwarp --seed 1 --count 50 --hash
-	"$1" sim --world rio --seed 1 --count 50 --hash
+	"$@" sim --seed 1 --count 50 --hash
+	"$@" sim --world iwarp --seed 1 --count 50 --hash
+	"$@" sim --world rio --seed 1 --count 50 --hash
 }
 
 [ -x "$1" ] || {
 	echo "not ok test_sim_hash_same_in_two_runs: there is no $1"
 	exit 1
 }
-first=$(hashes "$1")
+weft=$1 by=$2
+shift 2
+first=$(hashes "$weft")
 status=0
 
 # same NAME HASHES: compares with the first run, names the first line that differs.
@@ -30,10 +33,10 @@ same() {
 	status=1
 }
 
-same test_sim_hash_same_in_two_runs "$(hashes "$1")"
-if [ -x "$2" ]; then
-	same test_sim_hash_same_by_gcc_and_clang "$(hashes "$2")"
+same test_sim_hash_same_in_two_runs "$(hashes "$weft")"
+if command -v "$1" >/dev/null; then
+	same "test_sim_hash_same_by_$by" "$(hashes "$@")"
 else
-	echo "skip test_sim_hash_same_by_gcc_and_clang: the clang build is not there (./dev build clang)"
+	echo "skip test_sim_hash_same_by_$by: $1 is not there"
 fi
 exit $status
