@@ -25,6 +25,7 @@ PLAN = {
     "clang-san": (C_SUITES, 200, 6),
     "tsan": (["thread"], 0, 0),
     "fuzz": (["fuzz"], 0, 0),
+    "other": (["unit", "spec", "sim"], 100, 2),  # of the other processor, by QEMU: ./dev other
     "distro": (C_SUITES, 200, 4),  # gcc's, of another Debian: tests/distro/distro.py
 }
 TALK_LINES_MAX = 300
@@ -74,6 +75,8 @@ def run_meson(variant, programs, names):
     command = ["meson", "test", "-C", directory, "--no-rebuild", "--logbase", "dev"]
     if "san" in variant:
         command += wrapper()
+    if variant == "other":
+        command += ["--timeout-multiplier", "10"]
     done = subprocess.run(command + programs, env=env, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     # With a wrapper meson adds its name to that of the log.
