@@ -8,49 +8,97 @@
  * The kernel lets every user take such a name, and connect to it. So each end looks who the other
  * is: only processes of this user, and root's, hand on and are handed to. Another user who comes is
  * sent away at once. Where another user has taken a name there are spare ones, which are looked at
- * in turn; to take all of them keeps new processes out, and no more. A user that binds UDP port
- * 4791 first can do that as well.
+ * in turn. Where all of these are taken too, a service has a hidden name, for which the kernel is
+ * asked (unix_names.h). A place has none: to take all names of all places keeps new processes out,
+ * and no more. A user that binds UDP port 4791 first can do that as well.
  */
 #include <errno.h>
 #include <sched.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include "driver/calls.h"
 #include "driver/udp_inside.h"
 
-enum { ENTER_MAX = 16, NAMES = 4, FULL_TRIES = 64 };
+/* The kernel is asked for names a sixteenth of the time at most, but for a burst. */
+enum { ENTER_MAX = 16, FULL_TRIES = 64, ASK_SHARE = 16, ASK_BURST_NS = 100 * 1000 * 1000 };
 
 /* ---- Names ---------------------------------------------------------------------------------- */
 
-/* Connects to a place or service by any of its names; -ECONNREFUSED: it is not there. */
-static int names_connect(const struct udp_whose *whose)
+/*
+ * Connects to a place or service by any of its names but a hidden one; -ECONNREFUSED: it is not
+ * there, -EACCES: and another user has some of its names.
+ */
+static int names_connect(const struct unix_names *names)
 {
 	int err = -ECONNREFUSED;
 
-	for (uint32_t spare = 0; spare < NAMES; spare++) {
-		struct udp_unix name;
+	for (uint32_t spare = 0; spare < UNIX_NAMES; spare++) {
+		struct unix_name name;
 		int fd;
 
-		udp_unix_name(whose, spare, &name);
+		unix_name_init(&name, names, spare);
 		fd = udp_unix_connect(&name);
 		if (fd >= 0)
 			return fd;
-		if (fd != -ECONNREFUSED && fd != -EACCES)
+		if (fd != -ECONNREFUSED && (fd != -EACCES || err == -ECONNREFUSED))
 			err = fd; /* it may be there */
 	}
 	return err;
+}
+
+static uint64_t clock_ns(clockid_t clock)
+{
+	struct timespec t;
+
+	(void)clock_gettime(clock, &t);
+	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+/*
+ * Connects to a service that was not found by the other names, if it has a hidden one. The kernel
+ * is not asked all the time, as requests for services that no process has may come in floods. Those
+ * that come meanwhile are lost if another user has taken names: a peer sends again what was lost,
+ * and gives up what was refused.
+ */
+static int hidden_connect(struct udp *u, const struct unix_names *names, int err)
+{
+	uint64_t now_ns = clock_ns(CLOCK_MONOTONIC), begin_ns;
+	struct unix_name name;
+	int found;
+
+	if (u->asked_until_ns > now_ns + ASK_BURST_NS)
+		return err == -EACCES ? -EAGAIN : err;
+	begin_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	found = unix_names_find(names, &name);
+	if (u->asked_until_ns < now_ns)
+		u->asked_until_ns = now_ns;
+	u->asked_until_ns += ASK_SHARE * (clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns);
+	if (found > 0)
+		err = udp_unix_connect(&name);
+	return err == -EACCES ? -ECONNREFUSED : err;
+}
+
+static int whose_connect(struct udp *u, const struct udp_whose *whose)
+{
+	struct unix_names names = udp_unix_names(whose);
+	int fd = names_connect(&names);
+
+	if (fd < 0 && whose->kind == UDP_SERVICES)
+		return hidden_connect(u, &names, fd);
+	return fd == -EACCES ? -ECONNREFUSED : fd;
 }
 
 /*
  * Whether a process of ours listens there. One that has no room for connections has it soon; a
  * socket of another user may never have.
  */
-static bool is_ours(const struct udp_whose *whose, uint32_t spare)
+static bool is_ours(const struct unix_names *names, uint32_t spare)
 {
-	struct udp_unix name;
+	struct unix_name name;
 	int fd = -EAGAIN;
 
-	udp_unix_name(whose, spare, &name);
+	unix_name_init(&name, names, spare);
 	for (int tries = 0; fd == -EAGAIN && tries < FULL_TRIES; tries++) {
 		if (tries > 0)
 			sched_yield();
@@ -62,31 +110,59 @@ static bool is_ours(const struct udp_whose *whose, uint32_t spare)
 }
 
 /* By another name than this: the other user who had taken the usual one may be gone. */
-static bool is_elsewhere(const struct udp_whose *whose, uint32_t here)
+static bool is_elsewhere(const struct unix_names *names, uint32_t here)
 {
-	for (uint32_t spare = 0; spare < NAMES; spare++) {
-		if (spare != here && is_ours(whose, spare))
+	for (uint32_t spare = 0; spare < UNIX_NAMES; spare++) {
+		if (spare != here && is_ours(names, spare))
 			return true;
 	}
 	return false;
 }
 
-/* Both look after they have taken theirs: of two that come at once no two keep the same. */
-static int names_take(const struct udp_whose *whose, bool is_thorough)
+/*
+ * Both look after they have taken theirs: of two that come at once no two keep the same. All are
+ * foreign, if another user has each.
+ */
+static int names_take(const struct unix_names *names, bool is_thorough, bool *are_foreign)
 {
-	for (uint32_t spare = 0; spare < NAMES; spare++) {
-		struct udp_unix name;
+	*are_foreign = false;
+	for (uint32_t spare = 0; spare < UNIX_NAMES; spare++) {
+		struct unix_name name;
 		int fd;
 
-		udp_unix_name(whose, spare, &name);
+		unix_name_init(&name, names, spare);
 		fd = udp_unix_listen(&name);
-		if (fd >= 0 && is_elsewhere(whose, spare)) {
+		if (fd >= 0 && is_elsewhere(names, spare)) {
 			call_close(fd);
 			return -EADDRINUSE;
 		}
-		if (fd != -EADDRINUSE || !is_thorough || is_ours(whose, spare))
+		if (fd != -EADDRINUSE || !is_thorough || is_ours(names, spare))
 			return fd;
 	}
+	*are_foreign = true;
+	return -EADDRINUSE;
+}
+
+/*
+ * Another process may have the service by a hidden name, also if the user who had taken the others
+ * is gone: the kernel is asked in any case. Where it does not answer there are no hidden names, as
+ * no process would find them.
+ */
+static int service_names_take(struct unix_names *names)
+{
+	bool is_hidden;
+	int fd = names_take(names, true, &is_hidden), found;
+	struct unix_name name;
+
+	if (is_hidden)
+		fd = udp_unix_listen_hidden(names);
+	if (fd < 0)
+		return fd;
+	names->besides[0] = unix_inode_of(fd);
+	found = unix_names_find(names, &name);
+	if (found == 0 || (found < 0 && !is_hidden))
+		return fd;
+	call_close(fd);
 	return -EADDRINUSE;
 }
 
@@ -95,7 +171,10 @@ static int names_take(const struct udp_whose *whose, bool is_thorough)
 int udp_door_open(struct udp *u, struct udp_socket *door, const struct udp_whose *whose,
 		  bool is_thorough)
 {
-	int fd = names_take(whose, is_thorough);
+	struct unix_names names = udp_unix_names(whose);
+	bool are_foreign;
+	int fd = whose->kind == UDP_SERVICES ? service_names_take(&names)
+					     : names_take(&names, is_thorough, &are_foreign);
 
 	if (fd < 0)
 		return fd;
@@ -188,7 +267,7 @@ void udp_doors_open(struct udp *u)
 
 int udp_place_connect(uint8_t place)
 {
-	return names_connect(&(struct udp_whose){ .kind = UDP_PLACES, .place = place });
+	return whose_connect(NULL, &(struct udp_whose){ .kind = UDP_PLACES, .place = place });
 }
 
 static void host_close(struct udp *u, struct udp_host *h)
@@ -227,7 +306,7 @@ bool udp_host_is_known(struct udp *u, const struct udp_whose *to)
 static int host_open(struct udp *u, const struct udp_whose *whose, struct udp_host **opened)
 {
 	struct udp_host *h;
-	int fd = names_connect(whose);
+	int fd = whose_connect(u, whose);
 
 	if (fd < 0)
 		return fd;

@@ -15,11 +15,11 @@
 
 #include <netinet/in.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
 #include "base/list.h"
 #include "driver/socket.h"
 #include "driver/udp.h"
+#include "driver/unix_names.h"
 
 enum {
 	UDP_PLACES_MAX = 254,
@@ -210,6 +210,7 @@ struct udp {
 	struct udp_hand hand;
 	/* Searches since places were tried last: for each place, and [0] for management. */
 	uint8_t in_vain[UDP_PLACES_MAX + 1];
+	uint64_t asked_until_ns; /* the time that asking the kernel for names may take is used up */
 	uint8_t *buffers;
 	struct mmsghdr heads[UDP_BUFFERS];
 	struct iovec pieces_in[UDP_BUFFERS];
@@ -266,18 +267,15 @@ void udp_shared_shut(int fd, bool is_ipv6);
 int udp_flow_socket_open(bool is_ipv6, const struct inet_end *at, const struct inet_end *peer);
 int udp_sender_socket_open(bool is_ipv6, const struct inet_end *from);
 
-/* Unix names; a socket bound to one. */
-struct udp_unix {
-	struct sockaddr_un name;
-	socklen_t length;
-};
-
-/* Of a place or a service; spare 0: the usual one. See udp_door.c. */
-void udp_unix_name(const struct udp_whose *whose, uint32_t spare, struct udp_unix *name);
-int udp_unix_listen(const struct udp_unix *name);
+/* Names of a place or a service. */
+struct unix_names udp_unix_names(const struct udp_whose *whose);
+int udp_unix_listen(const struct unix_name *name);
 
 /* -EACCES: the name is in the hands of another user. */
-int udp_unix_connect(const struct udp_unix *name);
+int udp_unix_connect(const struct unix_name *name);
+
+/* Listens at a hidden name, which there is no second one of. */
+int udp_unix_listen_hidden(const struct unix_names *names);
 
 /* Whether the process at the other end is of this user, or of root. */
 bool udp_unix_is_trusted(int fd);
@@ -302,7 +300,8 @@ bool udp_record_next(struct udp *u, struct ib_in *in, struct udp_stretch *stretc
 
 /*
  * Takes its name; a negative errno: -EADDRINUSE if a process of this user has it. With is_thorough
- * a name that another user has taken is no hindrance; else it is as if one of ours had it.
+ * a name that another user has taken is no hindrance; else it is as if one of ours had it. A
+ * service has a hidden name where another user has all, a place has not: -EADDRINUSE.
  */
 int udp_door_open(struct udp *u, struct udp_socket *door, const struct udp_whose *whose,
 		  bool is_thorough);

@@ -4,7 +4,6 @@
 #include <linux/filter.h>
 #include <net/if.h>
 #include <netinet/udp.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -247,27 +246,17 @@ int udp_sender_socket_open(bool is_ipv6, const struct inet_end *from)
 
 /* ---- Unix ----------------------------------------------------------------------------------- */
 
-/* Names in the network namespace, which need no file and go with their process. */
-static void name_end(struct udp_unix *name, int printed)
+struct unix_names udp_unix_names(const struct udp_whose *whose)
 {
-	name->length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)printed);
-}
+	struct unix_names names = { .type = SOCK_SEQPACKET };
 
-void udp_unix_name(const struct udp_whose *whose, uint32_t spare, struct udp_unix *name)
-{
-	char *at = name->name.sun_path + 1;
-	size_t room = sizeof(name->name.sun_path) - 1;
-	int printed;
-
-	*name = (struct udp_unix){ .name.sun_family = AF_UNIX };
 	if (whose->kind == UDP_PLACES)
-		printed = snprintf(at, room, "weft.roce.place.%u", whose->place);
+		(void)snprintf(names.usual, sizeof(names.usual), "weft.roce.place.%u",
+			       whose->place);
 	else
-		printed = snprintf(at, room, "weft.roce.service.%016llx",
-				   (unsigned long long)whose->service_id);
-	if (spare > 0)
-		printed += snprintf(at + printed, room - (size_t)printed, ".%u", spare);
-	name_end(name, printed);
+		(void)snprintf(names.usual, sizeof(names.usual), "weft.roce.service.%016llx",
+			       (unsigned long long)whose->service_id);
+	return names;
 }
 
 /* Any process may take a name, and connect to one. */
@@ -287,26 +276,37 @@ static int unix_socket(void)
 	return fd < 0 ? -errno : fd;
 }
 
-int udp_unix_listen(const struct udp_unix *name)
+int udp_unix_listen(const struct unix_name *name)
 {
 	int fd = unix_socket();
 
 	if (fd < 0)
 		return fd;
-	if (bind(fd, (const void *)&name->name, name->length) == 0 && listen(fd, BACKLOG) == 0)
+	if (unix_name_bind(fd, name) == 0 && listen(fd, BACKLOG) == 0)
+		return fd;
+	return failed(fd);
+}
+
+int udp_unix_listen_hidden(const struct unix_names *names)
+{
+	int fd = unix_socket();
+
+	if (fd < 0)
+		return fd;
+	if (unix_name_bind_hidden(fd, names) == 0 && listen(fd, BACKLOG) == 0)
 		return fd;
 	return failed(fd);
 }
 
 /* Its buffer is all that can lie unread at the other end. */
-int udp_unix_connect(const struct udp_unix *name)
+int udp_unix_connect(const struct unix_name *name)
 {
 	int fd = unix_socket();
 
 	if (fd < 0)
 		return fd;
 	udp_set(fd, SOL_SOCKET, SO_SNDBUF, BUFFER_BYTES);
-	if (call_connect(fd, (const void *)&name->name, name->length) < 0) {
+	if (call_connect(fd, (const void *)&name->un, name->size) < 0) {
 		if (errno == EPROTOTYPE) /* a socket of another kind is none of weft's */
 			errno = EACCES;
 		return failed(fd);

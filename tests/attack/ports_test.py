@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""ports_test.py PORTS VICTIM: another user of the host takes the names that keep librdmacm's ports on RoCE.
+"""ports_test.py PORTS VICTIM WEFT: another user of the host takes the names that keep librdmacm's ports on
+RoCE, and those of the services that listeners are.
 
 The names are abstract unix names, which the kernel gives to any user. The attacker takes them before the
-victim's programs come. They may neither be kept from a port by that, nor, as long as a spare name is left,
-take a port twice among themselves.
+victim's programs come. They may neither be kept from a port or a service by that, nor take one twice among
+themselves, nor miss requests.
 """
 import contextlib
 import os
@@ -15,9 +16,10 @@ import sys
 from attack import (NOBODY, Attacker, Children, copy_for_all, expect, expect_equal, main, need_users,
                     network, place_for_all)
 
-PORTS, VICTIM = (os.path.realpath(file) for file in sys.argv[1:3])
+PORTS, VICTIM, WEFT = (os.path.realpath(file) for file in sys.argv[1:4])
 LAST = 65535
-NAMES = 4  # of each port
+NAMES = 4  # of each port and service
+OTHERS = 8  # processes of the victim's user, which share port 4791 with its server
 PORT = 7471  # the victim's
 FILES_OPEN = 64  # of an attacker besides its sockets
 SPACE_TCP = 0x106
@@ -31,6 +33,10 @@ def in_network():
 
 def name_of(port, spare):
     return "\0weft.cm.port.%03x.%04x" % (SPACE_TCP, port) + (".%d" % spare if spare else "")
+
+
+def service_name_of(port, spare):
+    return "\0weft.roce.service.%016x" % (SPACE_TCP << 16 | port) + (".%d" % spare if spare else "")
 
 
 # --- what attackers do ---------------------------------------------------------------------------
@@ -61,6 +67,30 @@ def take_one_port(kind, is_listening):
 
 def take_all_names_of_one_port():
     return take([name_of(PORT, spare) for spare in range(NAMES)])
+
+
+def take_all_names_of_one_service(kind, is_listening):
+    return take([service_name_of(PORT, spare) for spare in range(NAMES)], kind, is_listening)
+
+
+def take_and_fill_all_names_of_one_service():
+    """A process that connects there finds no room, and cannot see whose they are."""
+    taken = take_all_names_of_one_service(socket.SOCK_SEQPACKET, False)[:-1]
+    for s in taken[:NAMES]:
+        s.listen(0)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                taken.append(socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET))
+                taken[-1].setblocking(False)
+                taken[-1].connect(s.getsockname())
+    return taken + [""]
+
+
+SERVICE_ATTACKS = ((take_all_names_of_one_service, socket.SOCK_SEQPACKET, True),
+                   (take_all_names_of_one_service, socket.SOCK_SEQPACKET, False),
+                   (take_all_names_of_one_service, socket.SOCK_STREAM, True),
+                   (take_all_names_of_one_service, socket.SOCK_DGRAM, False),
+                   (take_and_fill_all_names_of_one_service,))
 
 
 # --- tests ---------------------------------------------------------------------------------------
@@ -121,8 +151,56 @@ def test_a_port_taken_by_another_user_is_not_had_twice(_):
 def test_all_names_of_a_port_taken_by_another_user_keep_no_program_out(_):
     in_network()
     with Attacker(take_all_names_of_one_port), Children() as start:
-        expect_equal("the first", hold(start, PORT, "listen"), "bound %d" % PORT)
-        expect_refused(start, "a second that listens", "listen")
+        expect_equal("the first", hold(start, PORT), "bound %d" % PORT)
+        expect_refused(start, "a second")
+
+
+def listen_at_service(start):
+    """At the service of PORT without librdmacm, so that no name of a port keeps it out."""
+    child = start(WEFT, "perf", "--roce", "--listen", "127.0.0.1:%d" % PORT)
+    return line_of(child) or child.stderr.readline().strip()
+
+
+def expect_found(start, when):
+    """The kernel gives each client's request to one of the processes, most often not to the server."""
+    for client in [start(VICTIM, "127.0.0.1", "1", WEFT_DEVICES="roce_*") for _ in range(OTHERS)]:
+        expect_equal(when + ", a ping of a client", line_of(client), "0")
+
+
+def test_all_names_of_a_service_taken_by_another_user_keep_no_program_out(_):
+    for attack in SERVICE_ATTACKS:
+        in_network()
+        with Attacker(*attack), Children() as start:
+            expect_equal("a listener, %s" % (attack,), hold(start, PORT, "listen"), "bound %d" % PORT)
+            expect_refused(start, "a second", "listen")
+        with Attacker(*attack), Children() as start:
+            said = listen_at_service(start)
+            expect("a listener without librdmacm, %s: %s" % (attack, said), "listening" in said)
+
+
+def test_a_service_whose_names_another_user_has_is_found(_):
+    for attack in SERVICE_ATTACKS:
+        in_network()
+        with Children() as start:
+            for other in range(OTHERS):
+                expect_equal("another", hold(start, PORT + 1 + other, "listen"), "bound %d" % (PORT + 1 + other))
+            with Attacker(*attack):
+                expect_equal("the server", line_of(start(VICTIM, "127.0.0.1", WEFT_DEVICES="roce_*")),
+                             "listening")
+                expect_found(start, "under attack")
+            expect_found(start, "after the attack")
+
+
+def test_a_service_whose_names_another_user_has_is_not_had_twice(_):
+    for attack in SERVICE_ATTACKS:
+        in_network()
+        with Children() as start:
+            with Attacker(*attack):
+                expect_equal("the first", hold(start, PORT, "listen"), "bound %d" % PORT)
+                said = listen_at_service(start)
+                expect("the second: " + said, "address_in_use" in said)
+            said = listen_at_service(start)
+            expect("the third, to which the usual name is free: " + said, "address_in_use" in said)
 
 
 def test_a_port_of_root_is_not_another_users(folder):

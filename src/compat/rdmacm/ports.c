@@ -29,7 +29,7 @@ struct port {
 	struct list holders; /* ids */
 	enum rdma_port_space space;
 	in_port_t number; /* as on the wire */
-	int name;	  /* a socket; -1: other users have all its names */
+	int name;	  /* a socket */
 	bool is_inherited;
 };
 
@@ -97,7 +97,7 @@ static void port_destroy(struct port *p)
 	list_remove(&p->link);
 	if (!p->is_inherited)
 		port_name_release(p->name);
-	else if (p->name >= 0)
+	else
 		close(p->name);
 	free(p);
 }

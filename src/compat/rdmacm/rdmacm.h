@@ -339,9 +339,8 @@ void ports_forked(void);
 /* ---- port_names.c --------------------------------------------------------------------------- */
 
 /*
- * Keeps a port of RoCE from other processes of this user: a socket, or -1 if other users have all
- * names of the port. -EADDRINUSE: a process of this user or of root has it, by another socket than
- * the inherited one (-1: there is none).
+ * Keeps a port of RoCE from other processes of this user, by a socket. -EADDRINUSE: a process of
+ * this user or of root has it, by another socket than the inherited one (-1: there is none).
  */
 int port_name_take(enum rdma_port_space space, in_port_t number, int inherited, int *name);
 

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <linux/netlink.h>
+#include <linux/sock_diag.h>
+#include <linux/unix_diag.h>
+#include <netinet/tcp.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "driver/calls.h"
+#include "driver/unix_names.h"
+
+enum { REPLY_BYTES = 16384, HOLDER_STATES = 1 << TCP_LISTEN | 1 << TCP_CLOSE };
+
+/* ---- Names ---------------------------------------------------------------------------------- */
+
+/* Abstract: a zero, then the name. */
+static void name_end(struct unix_name *name, int printed)
+{
+	name->un.sun_family = AF_UNIX;
+	name->size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)printed);
+}
+
+void unix_name_init(struct unix_name *name, const struct unix_names *names, uint32_t spare)
+{
+	char *at = name->un.sun_path + 1;
+	size_t room = sizeof(name->un.sun_path) - 1;
+
+	*name = (struct unix_name){ 0 };
+	if (spare == 0)
+		name_end(name, snprintf(at, room, "%s", names->usual));
+	else
+		name_end(name, snprintf(at, room, "%s.%u", names->usual, spare));
+}
+
+ino_t unix_inode_of(int fd)
+{
+	struct stat s;
+
+	return fd >= 0 && fstat(fd, &s) == 0 ? s.st_ino : 0;
+}
+
+int unix_name_bind(int fd, const struct unix_name *name)
+{
+	return bind(fd, (const struct sockaddr *)(const void *)&name->un, name->size) == 0 ? 0
+											   : -errno;
+}
+
+int unix_name_bind_hidden(int fd, const struct unix_names *names)
+{
+	struct unix_name name = { 0 };
+	uint64_t number;
+
+	if (getrandom(&number, sizeof(number), 0) != sizeof(number))
+		return -errno;
+	name_end(&name, snprintf(name.un.sun_path + 1, sizeof(name.un.sun_path) - 1, "%s.%016llx",
+				 names->usual, (unsigned long long)number));
+	return unix_name_bind(fd, &name);
+}
+
+/* ---- Whose a name is ------------------------------------------------------------------------ */
+
+/* What the kernel says of a unix socket. */
+struct found {
+	const struct unix_diag_msg *socket;
+	const char *name;
+	size_t name_bytes;
+	uint8_t shutdown;
+	uid_t uid; /* (uid_t)-1: a kernel before 5.3 does not say */
+};
+
+static struct found found_parse(const struct nlmsghdr *h)
+{
+	struct found f = { .socket = NLMSG_DATA(h), .uid = (uid_t)-1 };
+	const char *at = (const char *)f.socket + NLMSG_ALIGN(sizeof(*f.socket));
+	const char *end = (const char *)h + h->nlmsg_len;
+	struct nlattr a;
+
+	for (; end - at >= NLA_HDRLEN; at += NLA_ALIGN(a.nla_len)) {
+		const char *value = at + NLA_HDRLEN;
+		size_t bytes;
+
+		memcpy(&a, at, sizeof(a));
+		if (a.nla_len < NLA_HDRLEN || a.nla_len > end - at)
+			break;
+		bytes = (size_t)a.nla_len - NLA_HDRLEN;
+		if (a.nla_type == UNIX_DIAG_NAME) {
+			f.name = value;
+			f.name_bytes = bytes;
+		} else if (a.nla_type == UNIX_DIAG_SHUTDOWN && bytes >= sizeof(f.shutdown)) {
+			memcpy(&f.shutdown, value, sizeof(f.shutdown));
+		} else if (a.nla_type == UNIX_DIAG_UID && bytes >= sizeof(f.uid)) {
+			memcpy(&f.uid, value, sizeof(f.uid));
+		}
+	}
+	return f;
+}
+
+/* The usual name; or that, a dot and anything: a spare or hidden one. */
+static bool has_name(const struct unix_names *names, const struct found *f)
+{
+	size_t usual = strlen(names->usual);
+
+	return f->name_bytes > usual &&
+	       f->name_bytes <= sizeof(((struct sockaddr_un *)0)->sun_path) && f->name[0] == '\0' &&
+	       memcmp(f->name + 1, names->usual, usual) == 0 &&
+	       (f->name_bytes == usual + 1 || f->name[usual + 1] == '.');
+}
+
+/*
+ * Whether it has a name, or is about to listen there, for this user or root. Connections that were
+ * not accepted have the same name, and the kernel counts them as root's: they are not looked at.
+ */
+static bool is_holder(const struct unix_names *names, const struct found *f)
+{
+	if (f->socket->udiag_type != names->type ||
+	    !(1 << f->socket->udiag_state & HOLDER_STATES) || f->shutdown != 0 ||
+	    !has_name(names, f))
+		return false;
+	if (f->socket->udiag_ino == names->besides[0] || f->socket->udiag_ino == names->besides[1])
+		return false;
+	return f->uid == (uid_t)-1 || f->uid == geteuid() || f->uid == 0;
+}
+
+static int ask(int s)
+{
+	struct {
+		struct nlmsghdr head;
+		struct unix_diag_req ask;
+	} m = {
+		.head = { .nlmsg_len = sizeof(m),
+			  .nlmsg_type = SOCK_DIAG_BY_FAMILY,
+			  .nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP },
+		.ask = { .sdiag_family = AF_UNIX,
+			 .udiag_states = HOLDER_STATES,
+			 .udiag_show = UDIAG_SHOW_NAME | UDIAG_SHOW_UID },
+	};
+
+	return call_send(s, &m, sizeof(m)) < 0 ? -errno : 0;
+}
+
+static void found_note(const struct found *f, struct unix_name *name)
+{
+	*name = (struct unix_name){ 0 };
+	memcpy(name->un.sun_path, f->name, f->name_bytes);
+	name_end(name, (int)f->name_bytes - 1);
+}
+
+/* One part of the answer: 0 if there is more to come, 1 or a negative errno if not. */
+static int answer_read(int s, const struct unix_names *names, struct unix_name *found)
+{
+	_Alignas(struct nlmsghdr) char reply[REPLY_BYTES];
+	ssize_t got = call_recv(s, reply, sizeof(reply));
+	unsigned int left = got > 0 ? (unsigned int)got : 0;
+
+	if (got < 0 && errno == EINTR)
+		return 0;
+	if (got <= 0)
+		return got < 0 ? -errno : -EIO;
+	for (struct nlmsghdr *h = (struct nlmsghdr *)(void *)reply; NLMSG_OK(h, left);
+	     h = NLMSG_NEXT(h, left)) {
+		struct found f;
+
+		if (h->nlmsg_type == NLMSG_DONE)
+			return 1;
+		if (h->nlmsg_type != SOCK_DIAG_BY_FAMILY ||
+		    h->nlmsg_len < NLMSG_LENGTH(sizeof(*f.socket)))
+			return -EIO;
+		f = found_parse(h);
+		if (is_holder(names, &f))
+			found_note(&f, found);
+	}
+	return 0;
+}
+
+int unix_names_find(const struct unix_names *names, struct unix_name *found)
+{
+	int s = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG), r;
+
+	if (s < 0)
+		return -errno;
+	found->size = 0;
+	r = ask(s);
+	/* Bound: an answer has an end. */
+	while (r == 0 && found->size == 0)
+		r = answer_read(s, names, found);
+	call_close(s);
+	return found->size > 0 ? 1 : r < 0 ? r : 0;
+}
