@@ -155,16 +155,18 @@ static int answer_read(int s, const struct unix_names *names, struct unix_name *
 {
 	_Alignas(struct nlmsghdr) char reply[REPLY_BYTES];
 	ssize_t got = call_recv(s, reply, sizeof(reply));
-	unsigned int left = got > 0 ? (unsigned int)got : 0;
+	const struct nlmsghdr *h;
 
 	if (got < 0 && errno == EINTR)
 		return 0;
 	if (got <= 0)
 		return got < 0 ? -errno : -EIO;
-	for (struct nlmsghdr *h = (struct nlmsghdr *)(void *)reply; NLMSG_OK(h, left);
-	     h = NLMSG_NEXT(h, left)) {
+	for (ssize_t at = 0; got - at >= NLMSG_HDRLEN; at += NLMSG_ALIGN(h->nlmsg_len)) {
 		struct found f;
 
+		h = (const void *)(reply + at);
+		if (h->nlmsg_len < NLMSG_HDRLEN || h->nlmsg_len > (size_t)(got - at))
+			return -EIO;
 		if (h->nlmsg_type == NLMSG_DONE)
 			return 1;
 		if (h->nlmsg_type != SOCK_DIAG_BY_FAMILY ||
