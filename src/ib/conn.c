@@ -131,7 +131,7 @@ static void responder_init(struct ib_conn *c, const struct ib_config *k)
 static void conn_free(struct ib_conn *c)
 {
 	free(c->req.sent);
-	free(c->req.holes);
+	rc_holes_return(&c->req);
 	free(c->resp.res);
 	free(c->resp.again);
 	free(c);

@@ -32,9 +32,12 @@ struct ib_port *ib_port_create(const struct ib_port_config *config)
 	if (port->p_keys[0] == 0)
 		port->p_keys[0] = IBA_PKEY_DEFAULT;
 	port->conns = calloc(max, sizeof(struct ib_conn *));
-	if (!port->conns || timer_queue_init(&port->timers, max + EES_MAX) < 0 ||
+	port->hole_lists = calloc(IB_HOLE_LISTS, sizeof(*port->hole_lists));
+	if (!port->conns || !port->hole_lists ||
+	    timer_queue_init(&port->timers, max + EES_MAX) < 0 ||
 	    timer_queue_init(&port->wakes, max) < 0) {
 		timer_queue_fini(&port->timers);
+		free(port->hole_lists);
 		free(port->conns);
 		free(port);
 		return NULL;
@@ -47,6 +50,7 @@ void ib_port_destroy(struct ib_port *port)
 	CHECK(port->conns_used == 0);
 	timer_queue_fini(&port->timers);
 	timer_queue_fini(&port->wakes);
+	free(port->hole_lists);
 	free(port->conns);
 	free(port);
 }

@@ -71,8 +71,11 @@ struct ib_port {
 	struct mad_ring mads_in, mads_out;
 	uint32_t mad_psn;
 	uint32_t member_count;
-	struct list raws;      /* connections of raw datagrams */
-	struct list ees_ended; /* end-to-end contexts, likewise */
+	struct hole_list *hole_lists; /* IB_HOLE_LISTS */
+	struct hole_list *hole_lists_free;
+	uint32_t hole_lists_fresh; /* the first that was never lent */
+	struct list raws;	   /* connections of raw datagrams */
+	struct list ees_ended;	   /* end-to-end contexts, likewise */
 	struct ib_counts counts;
 	uint64_t drops[WEFT_REASON_COUNT]; /* of counts.dropped */
 	uint64_t cut_after;	 /* bytes one way, by a fault on purpose; UINT64_MAX: never */
@@ -104,12 +107,18 @@ struct sent {
 struct hole {
 	uint32_t from, to; /* from the first up to the second */
 	uint32_t read;	   /* first number of the request */
-	uint32_t asked;	   /* the how manieth Read request asked for it again; 0: none yet */
-	uint32_t later;	   /* of the first request that went out behind that one */
+	uint32_t asked;	   /* number of the request that asked for it again last; 0: none yet */
+	uint32_t later;	   /* first number of the request that went out behind it */
 };
 
 /* With more than these what comes is dropped. A context has one message under way. */
-enum { IB_HOLES_MAX = 64, IB_EE_HOLES_MAX = 16 };
+enum { IB_HOLES_MAX = 64, IB_EE_HOLES_MAX = 16, IB_HOLE_LISTS = 64 };
+
+/* Lent to a connection of RC while parts of answers are missing there: most never need one. */
+struct hole_list {
+	struct hole_list *next; /* of those that are free */
+	struct hole holes[IB_HOLES_MAX + 1];
+};
 
 /* What is done about a peer that has no receive for the oldest request. */
 enum rnr {
@@ -137,7 +146,7 @@ struct requester {
 	uint64_t asked_ns;
 	uint64_t kept_bytes; /* of Sends and Writes that are out, see struct ib_counts */
 	/* Answers before psn_high that are missing, in order. Oldest: psn_una, if it is a Read. */
-	struct hole *holes; /* NULL: there has been none */
+	struct hole *holes; /* NULL: none is missing, of RC */
 	uint32_t hole_max, hole_count;
 	uint32_t missing;  /* packets of all of them */
 	uint32_t asks;	   /* requests so far for what is missing */
@@ -531,6 +540,9 @@ void rc_req_fail(struct ib_conn *c, enum weft_status status, enum weft_reason re
 enum weft_reason rc_comp_recv(struct ib_conn *c, uint64_t now_ns, const struct iba_packet *p);
 
 /* rc_holes.c */
+
+/* None is missing any more: a list that was lent goes back to the port. */
+void rc_holes_return(struct requester *q);
 
 /*
  * The peer has carried out all before this number, which is behind psn_high: that becomes psn_high,

@@ -14,17 +14,47 @@
  * earlier shows that the latter was lost (as RFC 8985 section 6.2 has it, by order in place of
  * time).
  */
-#include <stdlib.h>
-
 #include "ib/port.h"
 
-/* Most connections never lose a part of an answer: they have no list. */
+/* ---- Lists of holes ------------------------------------------------------------------------- */
+
+static struct ib_conn *conn_of(struct requester *q)
+{
+	return CONTAINER_OF(q, struct ib_conn, req);
+}
+
+static struct hole *borrow(struct ib_port *port)
+{
+	struct hole_list *l = port->hole_lists_free;
+
+	if (l)
+		port->hole_lists_free = l->next;
+	else if (port->hole_lists_fresh < IB_HOLE_LISTS)
+		l = &port->hole_lists[port->hole_lists_fresh++];
+	return l ? l->holes : NULL;
+}
+
 static bool has_room(struct requester *q)
 {
-	if (!q->holes)
-		q->holes = malloc((q->hole_max + 1U) * sizeof(*q->holes));
+	if (!q->holes && q->hole_max > 0)
+		q->holes = borrow(conn_of(q)->port);
 	return q->holes && q->hole_count < q->hole_max;
 }
+
+void rc_holes_return(struct requester *q)
+{
+	struct ib_conn *c = conn_of(q);
+	struct hole_list *l;
+
+	if (!q->holes || c->is_ee)
+		return;
+	l = CONTAINER_OF(q->holes, struct hole_list, holes[0]);
+	l->next = c->port->hole_lists_free;
+	c->port->hole_lists_free = l;
+	q->holes = NULL;
+}
+
+/* ---- Holes ---------------------------------------------------------------------------------- */
 
 /* Behind all others. False: there is no room. */
 static bool append(struct requester *q, const struct hole *hole)
@@ -146,6 +176,8 @@ void rc_holes_fill(struct requester *q, uint32_t psn)
 		hole->to = psn;
 		hole->asked = 0;
 	}
+	if (q->hole_count == 0)
+		rc_holes_return(q);
 }
 
 /* ---- What is to be asked for ---------------------------------------------------------------- */

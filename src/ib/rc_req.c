@@ -139,6 +139,28 @@ bool rc_req_is_starved(const struct ib_conn *c)
 	       is_beyond_credits(c, 0);
 }
 
+/* Of the answers to Reads before psn_high, those that have come. */
+static uint32_t answers_placed(const struct ib_conn *c)
+{
+	const struct requester *q = &c->req;
+	uint32_t psns = 0;
+
+	/* Bound: the requests on their way. */
+	for (uint32_t n = 0; n < q->count; n++) {
+		const struct sent *s = rc_req_at(q, n);
+		const struct send_wqe *wqe = rc_req_wqe(c, s);
+		uint32_t from = n > 0 ? s->psn : q->psn_una;
+		uint32_t to = iba_psn_add(s->psn, s->count);
+
+		if (!iba_psn_is_before(from, q->psn_high))
+			break;
+		if (wqe && wqe_is_read(wqe))
+			psns += iba_psn_distance(
+				from, iba_psn_is_before(to, q->psn_high) ? to : q->psn_high);
+	}
+	return psns - q->missing;
+}
+
 /*
  * Answers to Reads that were asked for and have not come are under way as packets that were sent
  * are: the window holds for them, too, or they would overflow what receives them here. What was
@@ -148,9 +170,9 @@ static bool is_beyond_reads(const struct ib_conn *c)
 {
 	const struct requester *q = &c->req;
 	const struct send_wqe *wqe = rc_req_wqe(c, rc_req_at(q, q->at));
-	uint32_t placed = iba_psn_distance(q->psn_una, q->psn_high) - q->missing;
 
-	return wqe && wqe_is_read(wqe) && q->read_psns >= placed + c->window;
+	return wqe && wqe_is_read(wqe) && q->read_psns >= c->window &&
+	       q->read_psns >= answers_placed(c) + c->window;
 }
 
 bool rc_req_can_send(const struct ib_conn *c)

@@ -245,15 +245,15 @@ static void again_add(struct responder *r, uint32_t res, uint32_t from, uint32_t
 		if (a->res == res && from >= a->at && end <= a->end)
 			return;
 	}
-	/* More than that nobody asks for who keeps to what was agreed: as if it had been lost. */
-	if (r->again_next - r->again_first > r->res_mask)
+	/* A peer within the agreed limit never asks for more: as if the request had been lost. */
+	if (r->again_next - r->again_first >= r->res_max)
 		return;
 	r->again[r->again_next++ & r->res_mask] = (struct again){ res, from, from, end };
 }
 
 /*
  * An answer that was lost, or a part of one, is given as it was asked for, before what is being
- * answered goes on. Whoever went back to here asks for what follows, too. What is still to be
+ * answered goes on. A requester that went back to here asks for what follows, too. What is still to be
  * answered needs nothing; if that begins in the midst of what is asked for, it begins there anew.
  */
 static enum weft_reason answer_again(struct ib_conn *c, const struct iba_packet *p)

@@ -519,6 +519,35 @@ TEST(test_rc_02_the_window_holds_for_the_answers_to_reads)
 	bed_close(b);
 }
 
+/* Writes that are acknowledged behind a missing answer are no answers that have come. */
+TEST(test_rc_02_the_window_for_answers_counts_no_writes)
+{
+	struct ib_config config = bed_config();
+	struct bed *b;
+
+	config.reads_out = READS;
+	config.window_packets = 4;
+	b = bed_open(&config, WEFT_RC);
+	bed_post(b, (struct weft_send_wr){ .id = 0, .opcode = WEFT_OP_READ }, 0, 3 * MTU);
+	post_write(b, 1, 3);
+	bed_post(b, (struct weft_send_wr){ .id = 2, .opcode = WEFT_OP_READ }, 0, 3 * MTU);
+	bed_post(b, (struct weft_send_wr){ .id = 3, .opcode = WEFT_OP_READ }, 0, 3 * MTU);
+	bed_expect(b, IBA_READ_REQUEST, psn(0));
+	bed_expect(b, IBA_WRITE_FIRST, psn(3));
+	bed_expect(b, IBA_WRITE_MIDDLE, psn(4));
+	bed_expect(b, IBA_WRITE_LAST, psn(5));
+	bed_expect(b, IBA_READ_REQUEST, psn(6));
+	bed_silent(b);
+	MUST(bed_put(b, peer_ack(iba_syndrome_ack(UNUSED), psn(5), 0), NULL, 0));
+	bed_expect(b, IBA_READ_REQUEST, psn(0));
+	bed_silent(b);
+	put_answers(b, 0, 3, 3);
+	bed_completed(b, 0, WEFT_SUCCESS);
+	bed_completed(b, 1, WEFT_SUCCESS);
+	bed_expect(b, IBA_READ_REQUEST, psn(9));
+	bed_close(b);
+}
+
 /* A NAK tells of a lost request, and that the answer before it was lost, too: both go again. */
 TEST(test_rc_04_a_nak_behind_a_lost_answer)
 {
@@ -652,7 +681,7 @@ TEST(test_rc_02_iba_9_7_5_1_7_what_is_asked_for_again_has_its_turn)
 	for (uint32_t n = 0; n < 5; n++)
 		EXPECT(ib_port_send(b->port, b->now_ns, &out));
 	MUST(bed_put(b, peer_reth(b, IBA_READ_REQUEST, first + 2, 1024, MTU), NULL, 0));
-	/* Whoever goes back asks for all; the last two will have their answers anyway. */
+	/* A requester that goes back asks for all; the last two will have their answers anyway. */
 	for (uint32_t n = 0; n < 4; n++)
 		MUST(bed_put(b, peer_reth(b, IBA_READ_REQUEST, first + 2 * n, n * 1024, 2 * MTU),
 			     NULL, 0));
@@ -668,6 +697,31 @@ TEST(test_rc_02_iba_9_7_5_1_7_what_is_asked_for_again_has_its_turn)
 }
 
 /* No more is kept to be answered again than Reads were agreed on. */
+/* As many as Reads were agreed on, also where that is no power of two. */
+TEST(test_rc_02_three_requests_at_most_wait_to_be_answered_again)
+{
+	enum { PACKETS = 16, AGREED = 3 };
+	const uint32_t first = PSN_PEERS;
+	struct ib_config config = bed_config();
+	struct bed *b;
+
+	config.reads_in = AGREED;
+	b = bed_open(&config, WEFT_RC);
+	MUST(bed_put(b, peer_reth(b, IBA_READ_REQUEST, first, 0, PACKETS * MTU), NULL, 0));
+	for (uint32_t n = 0; n < PACKETS; n++)
+		EXPECT_EQ(bed_next(b)->p.psn, iba_psn_add(first, n));
+	b->is_held = true;
+	for (uint32_t n = 0; n < PACKETS; n++)
+		MUST(bed_put(b, peer_reth(b, IBA_READ_REQUEST, first + n, (uint64_t)n * MTU, MTU),
+			     NULL, 0));
+	b->is_held = false;
+	bed_run(b);
+	for (uint32_t n = 0; n < AGREED; n++)
+		bed_expect(b, IBA_READ_RESPONSE_ONLY, iba_psn_add(first, n));
+	bed_silent(b);
+	bed_close(b);
+}
+
 TEST(test_rc_02_requests_to_answer_again_are_bounded)
 {
 	enum { PACKETS = 16 };
