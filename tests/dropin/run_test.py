@@ -337,6 +337,7 @@ NETLINK_LIBNL = r"""
 import ctypes
 nl = ctypes.CDLL("libnl-3.so.200")
 nl.nl_socket_alloc.restype = nl.nlmsg_hdr.restype = ctypes.c_void_p
+nl.nl_socket_get_local_port.restype = ctypes.c_uint32
 s, found = ctypes.c_void_p(nl.nl_socket_alloc()), []
 @ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
 def hear(message, _):
