@@ -253,8 +253,9 @@ static void again_add(struct responder *r, uint32_t res, uint32_t from, uint32_t
 
 /*
  * An answer that was lost, or a part of one, is given as it was asked for, before what is being
- * answered goes on. A requester that went back to here asks for what follows, too. What is still to be
- * answered needs nothing; if that begins in the midst of what is asked for, it begins there anew.
+ * answered goes on. A requester that went back to here asks for what follows, too. What is still to
+ * be answered needs nothing; if that begins in the midst of what is asked for, it begins there
+ * anew.
  */
 static enum weft_reason answer_again(struct ib_conn *c, const struct iba_packet *p)
 {
