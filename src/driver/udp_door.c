@@ -158,7 +158,7 @@ static int service_names_take(struct unix_names *names)
 		fd = udp_unix_listen_hidden(names);
 	if (fd < 0)
 		return fd;
-	names->besides[0] = unix_inode_of(fd);
+	names->excluded_inodes[0] = unix_inode_of(fd);
 	found = unix_names_find(names, &name);
 	if (found == 0 || (found < 0 && !is_hidden))
 		return fd;

@@ -121,7 +121,8 @@ static bool is_holder(const struct unix_names *names, const struct found *f)
 	    !(1 << f->socket->udiag_state & HOLDER_STATES) || f->shutdown != 0 ||
 	    !has_name(names, f))
 		return false;
-	if (f->socket->udiag_ino == names->besides[0] || f->socket->udiag_ino == names->besides[1])
+	if (f->socket->udiag_ino == names->excluded_inodes[0] ||
+	    f->socket->udiag_ino == names->excluded_inodes[1])
 		return false;
 	return f->uid == (uid_t)-1 || f->uid == geteuid() || f->uid == 0;
 }

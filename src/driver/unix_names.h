@@ -28,14 +28,14 @@ struct unix_name {
 /* The names of one thing. */
 struct unix_names {
 	char usual[UNIX_NAME_BYTES];
-	int type;	  /* of its socket: SOCK_STREAM, SOCK_SEQPACKET */
-	ino_t besides[2]; /* sockets that do not count; 0: none */
+	int type;		  /* of its socket: SOCK_STREAM, SOCK_SEQPACKET */
+	ino_t excluded_inodes[2]; /* of sockets that do not count; 0: none */
 };
 
 /* 0 is the usual one; less than UNIX_NAMES. */
 void unix_name_init(struct unix_name *name, const struct unix_names *names, uint32_t spare);
 
-/* Of a socket, for besides; 0 if there is none. */
+/* Of a socket, for excluded_inodes; 0 if there is none. */
 ino_t unix_inode_of(int fd);
 
 /* 0 or a negative errno. */

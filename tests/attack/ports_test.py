@@ -155,6 +155,16 @@ def test_all_names_of_a_port_taken_by_another_user_keep_no_program_out(_):
         expect_refused(start, "a second")
 
 
+def test_a_port_kept_by_a_hidden_name_is_not_had_twice(_):
+    """The other user leaves: to the second program all names look free but the hidden one."""
+    in_network()
+    with Children() as start:
+        with Attacker(take_all_names_of_one_port):
+            expect_equal("the first", hold(start, PORT), "bound %d" % PORT)
+        expect_refused(start, "the second")
+        expect_equal("another port", hold(start, PORT + 1), "bound %d" % (PORT + 1))
+
+
 def listen_at_service(start):
     """At the service of PORT without librdmacm, so that no name of a port keeps it out."""
     child = start(WEFT, "perf", "--roce", "--listen", "127.0.0.1:%d" % PORT)

@@ -48,13 +48,13 @@ static int take_first(const struct unix_names *names, int s)
 	return listen(s, 0) == 0 ? taken : cm_errno();
 }
 
-/* Whether a socket listens at one of the names from here on, whosever it is. */
-static bool is_any_taken(const struct unix_names *names, int first)
+/* Whether a socket listens at one of the names but the first, of any user. */
+static bool is_spare_taken(const struct unix_names *names)
 {
 	int s = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
 	bool is_taken = s < 0;
 
-	for (int i = first; i < UNIX_NAMES && !is_taken; i++) {
+	for (int i = 1; i < UNIX_NAMES && !is_taken; i++) {
 		struct unix_name name;
 		int r;
 
@@ -68,10 +68,30 @@ static bool is_any_taken(const struct unix_names *names, int first)
 }
 
 /*
- * Of two that come at once one has the first name. Where that is another user's both look again
- * after they have taken theirs: no two keep the port.
+ * Whether another process has the port by another name than the one that was taken. It may have a
+ * hidden one, also if the user who had taken the others is gone: the kernel is asked in any case.
+ * Where it does not answer there are no hidden names, as no process would find them.
+ *
+ * It is not asked for a port that was chosen, among 28,232, and of which no name is taken: asking
+ * may take longer than all else that a client does to connect.
  */
-int port_name_take(enum rdma_port_space space, in_port_t number, int inherited, int *name)
+static bool is_held_by_another(const struct unix_names *names, int taken, bool is_chosen)
+{
+	bool is_suspect = taken > 0 || is_spare_taken(names);
+	struct unix_name found;
+	int r;
+
+	if (is_chosen && !is_suspect)
+		return false;
+	r = unix_names_find(names, &found);
+	return r > 0 || (r < 0 && is_suspect);
+}
+
+/*
+ * Of two that come at once one has the first name. Where that is another user's both look again
+ * after they have taken theirs: no two keep a port that they asked for.
+ */
+int port_name_take(const struct port_wish *wish, int *name)
 {
 	struct unix_names names = { .type = SOCK_STREAM };
 	int s = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), taken;
@@ -79,11 +99,11 @@ int port_name_take(enum rdma_port_space space, in_port_t number, int inherited, 
 	if (s < 0)
 		return cm_errno();
 	(void)snprintf(names.usual, sizeof(names.usual), "weft.cm.port.%03x.%04x",
-		       (unsigned int)space, (unsigned int)ntohs(number));
-	names.besides[0] = unix_inode_of(s);
-	names.besides[1] = unix_inode_of(inherited);
+		       (unsigned int)wish->space, (unsigned int)ntohs(wish->number));
+	names.excluded_inodes[0] = unix_inode_of(s);
+	names.excluded_inodes[1] = unix_inode_of(wish->inherited);
 	taken = take_first(&names, s);
-	if (taken >= 0 && (taken > 0 || is_any_taken(&names, taken + 1)) && is_held(&names))
+	if (taken >= 0 && is_held_by_another(&names, taken, wish->is_chosen))
 		taken = -EADDRINUSE;
 	if (taken < 0) {
 		close(s);

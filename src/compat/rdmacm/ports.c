@@ -71,16 +71,15 @@ void port_release_tcp(struct id *id)
 
 /* ---- RoCE ----------------------------------------------------------------------------------- */
 
-static int port_create(enum rdma_port_space space, in_port_t number, int inherited,
-		       struct port **port)
+static int port_create(const struct port_wish *wish, struct port **port)
 {
 	struct port *p = calloc(1, sizeof(*p));
 	int r;
 
 	if (!p)
 		return -ENOMEM;
-	*p = (struct port){ .space = space, .number = number };
-	r = port_name_take(space, number, inherited, &p->name);
+	*p = (struct port){ .space = wish->space, .number = wish->number };
+	r = port_name_take(wish, &p->name);
 	if (r != 0) {
 		free(p);
 		return r;
@@ -171,7 +170,11 @@ static int name_hold(struct id *id, const struct sockaddr *a, in_port_t number, 
 		*(p->is_inherited ? &inherited : &own) = p;
 	}
 	if (!own)
-		r = port_create(id->rdma.ps, number, inherited ? inherited->name : -1, &own);
+		r = port_create(&(struct port_wish){ .space = id->rdma.ps,
+						     .number = number,
+						     .inherited = inherited ? inherited->name : -1,
+						     .is_chosen = is_chosen },
+				&own);
 	if (r != 0)
 		return r;
 	list_add_tail(&own->holders, &id->port_link);

@@ -338,11 +338,18 @@ void ports_forked(void);
 
 /* ---- port_names.c --------------------------------------------------------------------------- */
 
+struct port_wish {
+	enum rdma_port_space space;
+	in_port_t number; /* as on the wire */
+	int inherited;	  /* the socket by which the parent has it; -1: none */
+	bool is_chosen;	  /* by this library or the system, not by the program */
+};
+
 /*
  * Keeps a port of RoCE from other processes of this user, by a socket. -EADDRINUSE: a process of
- * this user or of root has it, by another socket than the inherited one (-1: there is none).
+ * this user or of root has it, by another socket than the inherited one.
  */
-int port_name_take(enum rdma_port_space space, in_port_t number, int inherited, int *name);
+int port_name_take(const struct port_wish *wish, int *name);
 
 /* For all processes that have the socket, as fork() shares it; close() is for this one. */
 void port_name_release(int name);
