@@ -58,8 +58,7 @@ static uint64_t clock_ns(clockid_t clock)
 /*
  * Connects to a service that was not found by the other names, if it has a hidden one. The kernel
  * is not asked all the time, as requests for services that no process has may come in floods. Those
- * that come meanwhile are lost if another user has taken names: a peer sends again what was lost,
- * and gives up what was refused.
+ * that come meanwhile are lost: a peer sends again what was lost, and gives up what was refused.
  */
 static int hidden_connect(struct udp *u, const struct unix_names *names, int err)
 {
@@ -67,13 +66,13 @@ static int hidden_connect(struct udp *u, const struct unix_names *names, int err
 	struct unix_name name;
 	int found;
 
-	if (u->asked_until_ns > now_ns + ASK_BURST_NS)
-		return err == -EACCES ? -EAGAIN : err;
+	if (u->names_budget_until_ns > now_ns + ASK_BURST_NS)
+		return -EAGAIN;
 	begin_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	found = unix_names_find(names, &name);
-	if (u->asked_until_ns < now_ns)
-		u->asked_until_ns = now_ns;
-	u->asked_until_ns += ASK_SHARE * (clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns);
+	if (u->names_budget_until_ns < now_ns)
+		u->names_budget_until_ns = now_ns;
+	u->names_budget_until_ns += ASK_SHARE * (clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns);
 	if (found > 0)
 		err = udp_unix_connect(&name);
 	return err == -EACCES ? -ECONNREFUSED : err;
@@ -121,11 +120,11 @@ static bool is_elsewhere(const struct unix_names *names, uint32_t here)
 
 /*
  * Both look after they have taken theirs: of two that come at once no two keep the same. All are
- * foreign, if another user has each.
+ * foreign: another user has each.
  */
-static int names_take(const struct unix_names *names, bool is_thorough, bool *are_foreign)
+static int names_take(const struct unix_names *names, bool is_thorough, bool *are_all_foreign)
 {
-	*are_foreign = false;
+	*are_all_foreign = false;
 	for (uint32_t spare = 0; spare < UNIX_NAMES; spare++) {
 		struct unix_name name;
 		int fd;
@@ -139,7 +138,7 @@ static int names_take(const struct unix_names *names, bool is_thorough, bool *ar
 		if (fd != -EADDRINUSE || !is_thorough || is_ours(names, spare))
 			return fd;
 	}
-	*are_foreign = true;
+	*are_all_foreign = true;
 	return -EADDRINUSE;
 }
 
@@ -150,17 +149,17 @@ static int names_take(const struct unix_names *names, bool is_thorough, bool *ar
  */
 static int service_names_take(struct unix_names *names)
 {
-	bool is_hidden;
-	int fd = names_take(names, true, &is_hidden), found;
+	bool are_all_foreign;
+	int fd = names_take(names, true, &are_all_foreign), found;
 	struct unix_name name;
 
-	if (is_hidden)
+	if (are_all_foreign)
 		fd = udp_unix_listen_hidden(names);
 	if (fd < 0)
 		return fd;
 	names->excluded_inodes[0] = unix_inode_of(fd);
 	found = unix_names_find(names, &name);
-	if (found == 0 || (found < 0 && !is_hidden))
+	if (found == 0 || (found < 0 && !are_all_foreign))
 		return fd;
 	call_close(fd);
 	return -EADDRINUSE;
@@ -172,9 +171,9 @@ int udp_door_open(struct udp *u, struct udp_socket *door, const struct udp_whose
 		  bool is_thorough)
 {
 	struct unix_names names = udp_unix_names(whose);
-	bool are_foreign;
+	bool are_all_foreign;
 	int fd = whose->kind == UDP_SERVICES ? service_names_take(&names)
-					     : names_take(&names, is_thorough, &are_foreign);
+					     : names_take(&names, is_thorough, &are_all_foreign);
 
 	if (fd < 0)
 		return fd;

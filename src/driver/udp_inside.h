@@ -210,7 +210,7 @@ struct udp {
 	struct udp_hand hand;
 	/* Searches since places were tried last: for each place, and [0] for management. */
 	uint8_t in_vain[UDP_PLACES_MAX + 1];
-	uint64_t asked_until_ns; /* the time that asking the kernel for names may take is used up */
+	uint64_t names_budget_until_ns; /* until then the time for asking for names is used up */
 	uint8_t *buffers;
 	struct mmsghdr heads[UDP_BUFFERS];
 	struct iovec pieces_in[UDP_BUFFERS];

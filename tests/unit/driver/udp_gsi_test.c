@@ -100,9 +100,35 @@ TEST(test_iba_12_6_not_all_services_of_a_flood_are_looked_for)
 	send_message(&known);
 	EXPECT_EQ(b.count, PORTS);
 	/* Some time later. */
-	for (int i = 0; i < 3; i++)
+	for (int i = 0; i < 3; i++) {
 		udp_try_places(all[i]->udp);
+		all[i]->udp->names_budget_until_ns = 0;
+	}
 	send_message(&unknown);
+	EXPECT_EQ(a.count + b.count + c.count, PORTS);
+	close_all();
+}
+
+/* It may have a hidden name: only the kernel could say that no process has the service. */
+TEST(test_iba_12_6_a_service_that_was_not_looked_for_is_not_refused)
+{
+	struct ibcm_msg req = { .kind = IBCM_REQ, .local_id = 0x01000005 };
+	uint64_t lost = 0;
+
+	WORLD_OR_SKIP();
+	open_all();
+	req.req.path_mtu = req.req.primary.packet_rate = 3;
+	req.req.service_id = ibcm_service_id(IBCM_PS_TCP, 7471);
+	for (int i = 0; i < 3; i++)
+		all[i]->udp->names_budget_until_ns = UINT64_MAX;
+	send_message(&req);
+	EXPECT_EQ(a.count + b.count + c.count, 0);
+	for (int i = 0; i < 3; i++) {
+		lost += udp_counts(all[i]->udp)->lost_on;
+		all[i]->udp->names_budget_until_ns = 0;
+	}
+	EXPECT_EQ(lost, PORTS);
+	send_message(&req);
 	EXPECT_EQ(a.count + b.count + c.count, PORTS);
 	close_all();
 }
