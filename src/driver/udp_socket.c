@@ -266,7 +266,7 @@ bool udp_unix_is_trusted(int fd)
 	socklen_t length = sizeof(who);
 
 	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &length) == 0 &&
-	       (who.uid == geteuid() || who.uid == 0);
+	       unix_user_is_trusted(who.uid);
 }
 
 static int unix_socket(void)

@@ -1,19 +1,24 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/netlink.h>
 #include <linux/sock_diag.h>
 #include <linux/unix_diag.h>
 #include <netinet/tcp.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "driver/calls.h"
 #include "driver/unix_names.h"
 
+enum { LINE_BYTES = 64, OVERFLOW_UID = 65534 };
 enum { REPLY_BYTES = 16384, HOLDER_STATES = 1 << TCP_LISTEN | 1 << TCP_CLOSE };
 
 /* ---- Names ---------------------------------------------------------------------------------- */
@@ -60,6 +65,56 @@ int unix_name_bind_hidden(int fd, const struct unix_names *names)
 	name_end(&name, snprintf(name.un.sun_path + 1, sizeof(name.un.sun_path) - 1, "%s.%016llx",
 				 names->usual, (unsigned long long)number));
 	return unix_name_bind(fd, &name);
+}
+
+/* ---- Users ---------------------------------------------------------------------------------- */
+
+/* By system calls: a lock may be held (calls.h). False: it cannot be read. */
+static bool line_read(const char *file, char *line, size_t room)
+{
+	int fd = (int)syscall(SYS_openat, AT_FDCWD, file, O_RDONLY | O_CLOEXEC);
+	ssize_t got;
+
+	if (fd < 0)
+		return false;
+	got = syscall(SYS_read, fd, line, room - 1);
+	call_close(fd);
+	line[got > 0 ? got : 0] = '\0';
+	return got > 0;
+}
+
+/* Read once: it is asked for with every connection. */
+static uid_t overflow_uid(void)
+{
+	static _Atomic uint64_t known = UINT64_MAX;
+	uint64_t uid = atomic_load_explicit(&known, memory_order_relaxed);
+	char line[LINE_BYTES];
+
+	if (uid != UINT64_MAX)
+		return (uid_t)uid;
+	uid = OVERFLOW_UID;
+	if (line_read("/proc/sys/kernel/overflowuid", line, sizeof(line)))
+		uid = strtoul(line, NULL, 10);
+	atomic_store_explicit(&known, uid, memory_order_relaxed);
+	return (uid_t)uid;
+}
+
+/* Not kept: a process may enter another user namespace. */
+static bool is_every_user_mapped(void)
+{
+	char line[LINE_BYTES], *at;
+
+	if (!line_read("/proc/self/uid_map", line, sizeof(line)) || strtoul(line, &at, 10) != 0)
+		return false;
+	(void)strtoul(at, &at, 10);
+	return strtoul(at, NULL, 10) == UINT32_MAX; /* all but (uid_t)-1, which is none */
+}
+
+bool unix_user_is_trusted(uid_t uid)
+{
+	if (uid != geteuid() && uid != 0)
+		return false;
+	return uid != overflow_uid() || is_every_user_mapped();
 }
 
 /* ---- Whose a name is ------------------------------------------------------------------------ */
@@ -124,7 +179,7 @@ static bool is_holder(const struct unix_names *names, const struct found *f)
 	if (f->socket->udiag_ino == names->excluded_inodes[0] ||
 	    f->socket->udiag_ino == names->excluded_inodes[1])
 		return false;
-	return f->uid == (uid_t)-1 || f->uid == geteuid() || f->uid == 0;
+	return f->uid == (uid_t)-1 || unix_user_is_trusted(f->uid);
 }
 
 static int ask(int s)

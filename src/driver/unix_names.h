@@ -43,6 +43,14 @@ int unix_name_bind(int fd, const struct unix_name *name);
 int unix_name_bind_hidden(int fd, const struct unix_names *names);
 
 /*
+ * Whether processes of that user may be believed, and what they have counts: this process's user
+ * and root. The kernel shows users that have no number in this user namespace by one and the same
+ * (overflowuid, 65534 as a rule). It stands for a user only where all users have a number, as on a
+ * host; elsewhere it is not trusted, even if it is this process's own.
+ */
+bool unix_user_is_trusted(uid_t uid);
+
+/*
  * Asks the kernel which socket of this user or of root has one of the names: 1 and its name, or 0
  * if there is none. A negative errno: it does not say. The cost grows with the unix sockets of the
  * host: 0.1 ms with 1,000 of them, 4 ms with 10,000.
