@@ -73,6 +73,8 @@ static int hidden_connect(struct udp *u, const struct unix_names *names, int err
 	if (u->names_budget_until_ns < now_ns)
 		u->names_budget_until_ns = now_ns;
 	u->names_budget_until_ns += ASK_SHARE * (clock_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns);
+	if (found == -EAGAIN)
+		return found;
 	if (found > 0)
 		err = udp_unix_connect(&name);
 	return err == -EACCES ? -ECONNREFUSED : err;
@@ -145,7 +147,7 @@ static int names_take(const struct unix_names *names, bool is_thorough, bool *ar
 /*
  * Another process may have the service by a hidden name, also if the user who had taken the others
  * is gone: the kernel is asked in any case. Where it does not answer there are no hidden names, as
- * no process would find them.
+ * no process would find them; where it is not sure the service is not had.
  */
 static int service_names_take(struct unix_names *names)
 {
@@ -159,7 +161,7 @@ static int service_names_take(struct unix_names *names)
 		return fd;
 	names->excluded_inodes[0] = unix_inode_of(fd);
 	found = unix_names_find(names, &name);
-	if (found == 0 || (found < 0 && !are_all_foreign))
+	if (found == 0 || (found < 0 && found != -EAGAIN && !are_all_foreign))
 		return fd;
 	call_close(fd);
 	return -EADDRINUSE;

@@ -19,7 +19,7 @@
 #include "driver/unix_names.h"
 
 enum { LINE_BYTES = 64, OVERFLOW_UID = 65534 };
-enum { REPLY_BYTES = 16384, HOLDER_STATES = 1 << TCP_LISTEN | 1 << TCP_CLOSE };
+enum { REPLY_BYTES = 16384, ASKS_MAX = 3, HOLDER_STATES = 1 << TCP_LISTEN | 1 << TCP_CLOSE };
 
 /* ---- Names ---------------------------------------------------------------------------------- */
 
@@ -206,8 +206,14 @@ static void found_note(const struct found *f, struct unix_name *name)
 	name_end(name, (int)f->name_bytes - 1);
 }
 
-/* One part of the answer: 0 if there is more to come, 1 or a negative errno if not. */
-static int answer_read(int s, const struct unix_names *names, struct unix_name *found)
+struct answer {
+	uint32_t parts; /* that tell of sockets */
+	bool is_interrupted;
+};
+
+/* One part of it: 0 if there is more to come, 1 or a negative errno if not. */
+static int answer_read(struct answer *a, int s, const struct unix_names *names,
+		       struct unix_name *found)
 {
 	_Alignas(struct nlmsghdr) char reply[REPLY_BYTES];
 	ssize_t got = call_recv(s, reply, sizeof(reply));
@@ -223,16 +229,47 @@ static int answer_read(int s, const struct unix_names *names, struct unix_name *
 		h = (const void *)(reply + at);
 		if (h->nlmsg_len < NLMSG_HDRLEN || h->nlmsg_len > (size_t)(got - at))
 			return -EIO;
+		a->is_interrupted |= (h->nlmsg_flags & NLM_F_DUMP_INTR) != 0;
 		if (h->nlmsg_type == NLMSG_DONE)
 			return 1;
 		if (h->nlmsg_type != SOCK_DIAG_BY_FAMILY ||
 		    h->nlmsg_len < NLMSG_LENGTH(sizeof(*f.socket)))
 			return -EIO;
+		a->parts += at == 0;
 		f = found_parse(h);
 		if (is_holder(names, &f))
 			found_note(&f, found);
 	}
 	return 0;
+}
+
+/*
+ * Sockets come and go between the parts of an answer, and the kernel counts them to know where it
+ * was: it may pass one over. So "none" in several parts is believed only if it is said twice.
+ */
+int unix_names_find_by(int s, const struct unix_names *names, struct unix_name *found)
+{
+	bool is_second = false;
+
+	found->size = 0;
+	for (int i = 0; i < ASKS_MAX; i++) {
+		struct answer a = { 0 };
+		int r = ask(s);
+
+		/* Bound: an answer has an end. */
+		while (r == 0 && found->size == 0)
+			r = answer_read(&a, s, names, found);
+		if (found->size > 0)
+			return 1;
+		if (r < 0)
+			return r;
+		if (a.is_interrupted)
+			continue;
+		if (a.parts <= 1 || is_second)
+			return 0;
+		is_second = true;
+	}
+	return -EAGAIN;
 }
 
 int unix_names_find(const struct unix_names *names, struct unix_name *found)
@@ -241,11 +278,7 @@ int unix_names_find(const struct unix_names *names, struct unix_name *found)
 
 	if (s < 0)
 		return -errno;
-	found->size = 0;
-	r = ask(s);
-	/* Bound: an answer has an end. */
-	while (r == 0 && found->size == 0)
-		r = answer_read(s, names, found);
+	r = unix_names_find_by(s, names, found);
 	call_close(s);
-	return found->size > 0 ? 1 : r < 0 ? r : 0;
+	return r;
 }

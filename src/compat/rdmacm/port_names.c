@@ -70,7 +70,8 @@ static bool is_spare_taken(const struct unix_names *names)
 /*
  * Whether another process has the port by another name than the one that was taken. It may have a
  * hidden one, also if the user who had taken the others is gone: the kernel is asked in any case.
- * Where it does not answer there are no hidden names, as no process would find them.
+ * Where it does not answer there are no hidden names, as no process would find them; where it is
+ * not sure the port is not had.
  *
  * It is not asked for a port that was chosen, among 28,232, and of which no name is taken: asking
  * may take longer than all else that a client does to connect.
@@ -84,7 +85,7 @@ static bool is_held_by_another(const struct unix_names *names, int taken, bool i
 	if (is_chosen && !is_suspect)
 		return false;
 	r = unix_names_find(names, &found);
-	return r > 0 || (r < 0 && is_suspect);
+	return r > 0 || r == -EAGAIN || (r < 0 && is_suspect);
 }
 
 /*
