@@ -252,23 +252,37 @@ static void read_failed(struct mirror_store *mi)
 }
 
 /*
+ * Of each region the first chunk of a round is told, unless it was the last time too: when it can
+ * be read again, the next one is told.
+ */
+static void chunk_tell(struct mirror_store *mi)
+{
+	struct mirror_sync *sync = &mi->sync;
+	struct member_state *source = &mi->states[sync->source];
+
+	if (region_has(&sync->skipped, sync->region))
+		return;
+	if (region_has(&sync->told, sync->region) && sync->told_at[sync->region] == sync->at)
+		return;
+	region_add(&sync->told, sync->region);
+	sync->told_at[sync->region] = sync->at;
+	source->has_event = true;
+	source->event = (struct store_event){ .member = sync->source,
+					      .reason = source->sync.request.reason,
+					      .error = source->sync.request.error,
+					      .offset = sync->at,
+					      .length = sync->length };
+}
+
+/*
  * No current member can read the chunk: all stay as they are, and the next chunk is copied. In a
  * while: it may be the whole disk that cannot be read, and others use it.
  */
 static void chunk_skip(struct mirror_store *mi, uint64_t now_ns)
 {
 	struct mirror_sync *sync = &mi->sync;
-	struct member_state *source = &mi->states[sync->source];
 
-	if (!region_has(&sync->told, sync->region)) {
-		source->has_event = true;
-		source->event = (struct store_event){ .member = sync->source,
-						      .reason = source->sync.request.reason,
-						      .error = source->sync.request.error,
-						      .offset = sync->at,
-						      .length = sync->length };
-	}
-	region_add(&sync->told, sync->region);
+	chunk_tell(mi);
 	region_add(&sync->skipped, sync->region);
 	sync->is_again = true;
 	sync->step = SYNC_IDLE;
