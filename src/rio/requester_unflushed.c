@@ -3,7 +3,7 @@
  * Which devices have writes of this requester that were acknowledged and are not covered by a
  * flush: docs/rio.md, "What a write promises", rules 4 and 5. When such a device comes back as
  * another instance, the writes may be lost, and the first request with a flush of it fails. So do
- * the flushes that were under way when that one was told.
+ * the flushes that were under way when that request failed.
  *
  * Losses are numbered, for requesters with several users: each of them must hear of each loss, and
  * the requester tells it once. So the number outlives also what else is known of a device.

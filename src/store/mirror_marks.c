@@ -130,9 +130,8 @@ void marks_go(struct mirror_store *mi, uint64_t now_ns)
 static void marks_fail(struct mirror_store *mi, const struct store_request *why, uint64_t now_ns)
 {
 	join_stop(mi, now_ns);
-	if (mi->phase == MIRROR_OPENING) {
+	if (mi->phase == MIRROR_OPENING)
 		mirror_refuse(mi, why->reason, set_first(mi->marks.failed & mi->current));
-	}
 	mirror_marked(mi, why, now_ns);
 }
 
