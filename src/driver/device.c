@@ -322,22 +322,42 @@ static void refuse_node(const struct store_node *n, enum weft_reason reason, int
 		 store_kind_name(n->kind), weft_reason_text(reason), system);
 }
 
-/* How long its closing may take: as long as the mirror waits that it is, or is in. */
-static uint64_t close_wait_ns(const struct device *d, uint32_t i)
+/* The outermost mirror that it is, or is in. */
+static uint32_t outermost_mirror(const struct device *d, uint32_t i)
 {
-	while (i != STORE_NO_NODE && d->plan.nodes[i].kind != STORE_KIND_MIRROR)
-		i = d->plan.nodes[i].parent;
-	return i == STORE_NO_NODE ? UINT64_MAX : d->plan.nodes[i].wait_ns;
+	uint32_t mirror = STORE_NO_NODE;
+
+	for (; i != STORE_NO_NODE; i = d->plan.nodes[i].parent) {
+		if (d->plan.nodes[i].kind == STORE_KIND_MIRROR)
+			mirror = i;
+	}
+	return mirror;
+}
+
+/* All that is in a mirror has one end, its own: else closing would take a wait for each. */
+static void close_ends(const struct device *d, uint64_t end_ns[STORE_NODES_MAX])
+{
+	for (uint32_t i = 0; i < d->plan.count; i++) {
+		uint32_t mirror = outermost_mirror(d, i);
+
+		if (mirror == STORE_NO_NODE)
+			end_ns[i] = UINT64_MAX;
+		else if (mirror == i)
+			end_ns[i] = end_of(d->plan.nodes[i].wait_ns);
+		else
+			end_ns[i] = end_ns[mirror];
+	}
 }
 
 /* Parents go before their members. The first node that is stuck; else the device is gone. */
 static uint32_t close_nodes(struct device *d, bool is_waiting)
 {
-	for (uint32_t i = 0; i < d->plan.count; i++) {
-		uint64_t end_ns = is_waiting ? UINT64_MAX : end_of(close_wait_ns(d, i));
+	uint64_t end_ns[STORE_NODES_MAX];
 
+	close_ends(d, end_ns);
+	for (uint32_t i = 0; i < d->plan.count; i++) {
 		if (d->stores[i]) {
-			if (!settle(d, d->stores[i], end_ns))
+			if (!settle(d, d->stores[i], is_waiting ? UINT64_MAX : end_ns[i]))
 				return i;
 			store_destroy(d->stores[i]);
 			d->stores[i] = NULL;

@@ -51,15 +51,22 @@ static int kernel_sync(int fd)
 	return err;
 }
 
-void (*kernel_call)(int fd);
+void (*_Atomic kernel_call)(int fd);
+
+static void call_told(int fd)
+{
+	void (*call)(int fd) = kernel_call;
+
+	if (call)
+		call(fd);
+}
 
 /* Instead of libc's, for the whole program. */
 int fdatasync(int fd)
 {
 	int err = -1;
 
-	if (kernel_call)
-		kernel_call(fd);
+	call_told(fd);
 	pthread_mutex_lock(&kernel.lock);
 	if (kernel.is_ours) {
 		kernel.synced++;
@@ -76,8 +83,7 @@ ssize_t pwritev2(int fd, const struct iovec *iov, int count, off_t offset, int f
 {
 	int err = 0;
 
-	if (kernel_call)
-		kernel_call(fd);
+	call_told(fd);
 	pthread_mutex_lock(&kernel.lock);
 	if (kernel.is_ours && (flags & RWF_DSYNC))
 		err = kernel_sync(fd);
@@ -90,8 +96,7 @@ ssize_t pwritev2(int fd, const struct iovec *iov, int count, off_t offset, int f
 
 ssize_t preadv2(int fd, const struct iovec *iov, int count, off_t offset, int flags)
 {
-	if (kernel_call)
-		kernel_call(fd);
+	call_told(fd);
 	return syscall(SYS_preadv2, fd, iov, count, offset, 0, flags);
 }
 
@@ -165,8 +170,10 @@ static void submit(struct store_request *r)
 static struct store_request *await_waiting(uint32_t count)
 {
 	struct store_request *done = NULL;
+	uint64_t begin_ms = store_run_clock();
 
 	while (!done && file_sync_waiting(file) < count) {
+		REQUIRE(store_run_may_wait(begin_ms));
 		sched_yield();
 		done = store_next_done(run.store, 0);
 	}

@@ -3,4 +3,4 @@
 #pragma once
 
 /* Told of each before it is made, by the thread that makes it. May be NULL. */
-extern void (*kernel_call)(int fd);
+extern void (*_Atomic kernel_call)(int fd);

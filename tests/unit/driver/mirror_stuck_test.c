@@ -44,7 +44,6 @@ static void disk_stick(const char *name)
 	pthread_mutex_lock(&disk.lock);
 	disk.inode = st.st_ino;
 	pthread_mutex_unlock(&disk.lock);
-	kernel_call = disk_call;
 }
 
 static void disk_answer(void)
@@ -60,6 +59,7 @@ static void disk_answer(void)
 static void begin(void)
 {
 	store_folder_make(folder);
+	kernel_call = disk_call;
 	snprintf(text, sizeof(text),
 		 "mirror:wait=100ms(file:%s/a,size=1M,threads,wait=60s,file:%s/b,size=1M,threads,"
 		 "wait=60s)",
@@ -82,6 +82,17 @@ static void end(void)
 	device_close(opened());
 	kernel_call = NULL;
 	store_folder_remove(folder);
+}
+
+/* The last member is new, and copied to meanwhile. */
+static void write_until_complete(struct store_run *run, uint8_t block[BLOCK])
+{
+	uint64_t begin_ms = store_run_clock();
+
+	while (mirror_store_out(run->store) != 0) {
+		REQUIRE(store_run_may_wait(begin_ms));
+		REQUIRE(store_run_op(run, STORE_WRITE, 0, block, BLOCK) == WEFT_OK);
+	}
 }
 
 TEST(test_store_mirror_with_a_stuck_member_is_refused_and_names_it)
@@ -107,8 +118,7 @@ TEST(test_store_mirror_whose_member_is_stuck_closes_later_and_names_it)
 	begin();
 	d = opened();
 	run = (struct store_run){ device_store(d), device_descriptor(d), 0 };
-	while (mirror_store_out(run.store) != 0) /* the second is new, and copied to meanwhile */
-		EXPECT_EQ(store_run_op(&run, STORE_WRITE, 0, block, sizeof(block)), WEFT_OK);
+	write_until_complete(&run, block);
 	disk_stick("a");
 	EXPECT(!device_close_told(d, &why));
 	EXPECT_EQ(why.reason, WEFT_R_STORE_MIRROR_STUCK);
@@ -122,5 +132,32 @@ TEST(test_store_mirror_whose_member_is_stuck_closes_later_and_names_it)
 	EXPECT_EQ(block[0], 7);
 	EXPECT_EQ(mirror_store_out(device_store(d)), 0);
 	EXPECT(device_close_told(d, &why));
+	end();
+}
+
+/* Nothing of the outer one is left to be done, and the inner one would wait for longer. */
+TEST(test_store_mirror_closes_within_the_wait_of_the_outermost)
+{
+	uint8_t block[BLOCK] = { 0 };
+	struct device_refusal why;
+	struct store_run run;
+	uint64_t begin_ms;
+	struct device *d;
+
+	begin();
+	snprintf(text, sizeof(text),
+		 "mirror:wait=100ms(mirror:wait=40s(file:%s/a,size=1M,threads,wait=60s,"
+		 "file:%s/b,size=1M,threads,wait=60s),file:%s/c,size=1M,threads,wait=60s)",
+		 folder, folder, folder);
+	d = opened();
+	run = (struct store_run){ device_store(d), device_descriptor(d), 0 };
+	write_until_complete(&run, block);
+	device_close(d);
+	d = opened();
+	disk_stick("a");
+	begin_ms = store_run_clock();
+	EXPECT(!device_close_told(d, &why));
+	EXPECT(store_run_clock() - begin_ms < 30000);
+	EXPECT(strstr(why.text, "member 1 of the mirror") != NULL);
 	end();
 }

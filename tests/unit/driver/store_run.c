@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "driver/file_inside.h"
@@ -94,4 +95,17 @@ bool store_has_uring(void)
 		return false;
 	file_ring_destroy(ring);
 	return true;
+}
+
+uint64_t store_run_clock(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * UINT64_C(1000) + (uint64_t)ts.tv_nsec / 1000000;
+}
+
+bool store_run_may_wait(uint64_t begin_ms)
+{
+	return store_run_clock() - begin_ms < PATIENCE_MS;
 }

@@ -29,3 +29,9 @@ void store_folder_remove(const char *path);
 
 /* False where io_uring is not to be had. */
 bool store_has_uring(void);
+
+/* Milliseconds of real time. */
+uint64_t store_run_clock(void);
+
+/* False: a loop that began then has lasted longer than anything takes. */
+bool store_run_may_wait(uint64_t begin_ms);
