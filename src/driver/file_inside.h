@@ -74,6 +74,9 @@ bool file_is_aligned(const struct file_store *f, const struct store_request *r);
 int file_sync_open(struct file_store *f, const struct file_store_config *c);
 void file_sync_close(struct file_store *f);
 
+/* A descriptor of the file's own, by the name it was opened with: that, or a negative errno. */
+int file_sync_by_name(int fd, const struct file_store_config *c);
+
 /*
  * Of a request that flushes: all that was done before is on stable storage when it returns, or the
  * request has failed with WEFT_R_STORE_LOST.

@@ -13,6 +13,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -26,17 +27,36 @@ static bool is_same_file(int a, int b)
 	       sa.st_ino == sb.st_ino && sa.st_rdev == sb.st_rdev;
 }
 
+static int open_flags(const struct file_store_config *c)
+{
+	return (c->is_readonly ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NOCTTY;
+}
+
+/* The name may have been given to another file meanwhile, or to a pipe: none is waited for. */
+int file_sync_by_name(int fd, const struct file_store_config *c)
+{
+	int own = open(c->path, open_flags(c) | O_NONBLOCK);
+
+	if (own < 0)
+		return -errno;
+	if (is_same_file(own, fd))
+		return own;
+	close(own);
+	return -ESTALE;
+}
+
 int file_sync_open(struct file_store *f, const struct file_store_config *c)
 {
 	struct file_sync *s = &f->sync;
+	char same[32];
 
-	s->fd = open(c->path, (c->is_readonly ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NOCTTY);
+	/* The file that is open, whatever is at its name by now. */
+	snprintf(same, sizeof(same), "/proc/self/fd/%d", f->fd);
+	s->fd = open(same, open_flags(c));
+	if (s->fd < 0) /* there is no /proc here */
+		s->fd = file_sync_by_name(f->fd, c);
 	if (s->fd < 0)
-		return -errno;
-	if (!is_same_file(s->fd, f->fd)) { /* its name was given to another one meanwhile */
-		close(s->fd);
-		return -ESTALE;
-	}
+		return s->fd;
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->has_ended, NULL);
 	return 0;

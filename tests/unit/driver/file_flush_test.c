@@ -5,10 +5,13 @@
  * can hold a call that has been told of it.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -98,6 +101,20 @@ ssize_t preadv2(int fd, const struct iovec *iov, int count, off_t offset, int fl
 {
 	call_told(fd);
 	return syscall(SYS_preadv2, fd, iov, count, offset, 0, flags);
+}
+
+/* Once, when a file has been opened by its name and claimed. */
+static void (*at_flock)(void);
+
+int flock(int fd, int operation)
+{
+	void (*call)(void) = at_flock;
+	int result = (int)syscall(SYS_flock, fd, operation);
+
+	at_flock = NULL;
+	if (call)
+		call();
+	return result;
 }
 
 static void kernel_set(bool is_ours, bool is_failing, bool is_held)
@@ -318,14 +335,95 @@ TEST(test_store_flushes_that_wait_share_one_sync)
 	end();
 }
 
+/* ---- Which file ----------------------------------------------------------------------------- */
+
+static _Atomic ino_t synced_inode;
+
+static void inode_see(int fd)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) == 0)
+		synced_inode = st.st_ino;
+}
+
+static ino_t inode_of(const char *name)
+{
+	struct stat st;
+
+	REQUIRE(stat(name, &st) == 0);
+	return st.st_ino;
+}
+
+/* The file gets another name, and another file of the same size its own. */
+static void names_change(void)
+{
+	char other[112];
+	int fd;
+
+	snprintf(other, sizeof(other), "%s.old", path);
+	REQUIRE(rename(path, other) == 0);
+	fd = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	REQUIRE(fd >= 0);
+	REQUIRE(ftruncate(fd, MIB) == 0);
+	close(fd);
+}
+
+static void expect_flush_of(ino_t inode)
+{
+	synced_inode = 0;
+	kernel_call = inode_see;
+	EXPECT_EQ(store_run_op(&run, STORE_FLUSH, 0, NULL, 0), WEFT_OK);
+	kernel_call = NULL;
+	EXPECT_EQ(synced_inode, inode);
+	EXPECT(inode_of(path) != inode);
+}
+
 /* A sync is of the file that is open, also when another one has its name. */
 TEST(test_store_a_file_that_is_renamed_is_still_flushed)
 {
-	char other[112];
+	ino_t inode;
 
 	begin();
-	snprintf(other, sizeof(other), "%s.old", path);
-	REQUIRE(rename(path, other) == 0);
-	EXPECT_EQ(store_run_op(&run, STORE_FLUSH, 0, NULL, 0), WEFT_OK);
+	inode = inode_of(path);
+	names_change();
+	expect_flush_of(inode);
+	end();
+}
+
+TEST(test_store_a_file_that_is_renamed_while_it_is_opened_is_still_flushed)
+{
+	ino_t inode;
+
+	begin();
+	inode = inode_of(path);
+	store_destroy(run.store);
+	at_flock = names_change;
+	reopen();
+	EXPECT(!at_flock);
+	expect_flush_of(inode);
+	end();
+}
+
+/* Where there is no /proc: the name, if it is still that of the file. */
+TEST(test_store_a_sync_by_name_is_of_the_same_file_or_refused)
+{
+	struct file_store_config c = { .path = path };
+	int fd;
+
+	begin();
+	fd = file_sync_by_name(file->fd, &c);
+	EXPECT(fd >= 0 && fd != file->fd);
+	inode_see(fd);
+	close(fd);
+	EXPECT_EQ(synced_inode, inode_of(path));
+	names_change();
+	EXPECT_EQ(file_sync_by_name(file->fd, &c), -ESTALE);
+	/* Opening a pipe to read it would wait for a process that writes. */
+	REQUIRE(unlink(path) == 0);
+	EXPECT_EQ(file_sync_by_name(file->fd, &c), -ENOENT);
+	REQUIRE(mkfifo(path, 0600) == 0);
+	c.is_readonly = true;
+	EXPECT_EQ(file_sync_by_name(file->fd, &c), -ESTALE);
 	end();
 }
