@@ -302,7 +302,14 @@ enum weft_reason weft_rio_iounit_open(const struct weft_rio_self *self,
 /* Serves until weft_rio_iounit_stop(), which any thread or signal handler may call. */
 enum weft_reason weft_rio_iounit_run(struct weft_rio_iounit *iounit);
 void weft_rio_iounit_stop(struct weft_rio_iounit *iounit);
+
+/*
+ * If a member of a mirror does not answer within the mirror's wait, a thread of the library closes
+ * the device later, and so outlives the call. The library is linked to stay loaded, also after
+ * dlclose(); a program that links it into a library of its own must see to that itself.
+ */
 void weft_rio_iounit_close(struct weft_rio_iounit *iounit);
+
 void weft_rio_iounit_address(struct weft_rio_iounit *iounit, struct weft_address *address);
 void weft_rio_iounit_moved(struct weft_rio_iounit *iounit, struct weft_rio_moved *moved);
 
