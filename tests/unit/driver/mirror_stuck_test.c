@@ -61,7 +61,7 @@ static void begin(void)
 	store_folder_make(folder);
 	kernel_call = disk_call;
 	snprintf(text, sizeof(text),
-		 "mirror:wait=100ms(file:%s/a,size=1M,threads,wait=60s,file:%s/b,size=1M,threads,"
+		 "mirror:wait=3s(file:%s/a,size=1M,threads,wait=60s,file:%s/b,size=1M,threads,"
 		 "wait=60s)",
 		 folder, folder);
 }
@@ -146,7 +146,7 @@ TEST(test_store_mirror_closes_within_the_wait_of_the_outermost)
 
 	begin();
 	snprintf(text, sizeof(text),
-		 "mirror:wait=100ms(mirror:wait=40s(file:%s/a,size=1M,threads,wait=60s,"
+		 "mirror:wait=3s(mirror:wait=40s(file:%s/a,size=1M,threads,wait=60s,"
 		 "file:%s/b,size=1M,threads,wait=60s),file:%s/c,size=1M,threads,wait=60s)",
 		 folder, folder, folder);
 	d = opened();
