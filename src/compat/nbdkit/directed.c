@@ -58,7 +58,7 @@ enum weft_reason directed_user_init(struct directed *d, struct directed_user *us
 
 /*
  * Once. A discard is not made durable by itself, nor is anything on a device without FUA: a flush
- * follows. The user has not asked for that flush: if it tells of a loss, the user's own will too.
+ * follows. The user has not asked for that flush: see is_harmless().
  */
 static enum weft_reason ask(struct directed *d, const struct directed_request *q, uint32_t tag,
 			    const struct weft_rio_device *device, struct weft_rio_ended *ended)
@@ -85,12 +85,18 @@ static enum weft_reason ask(struct directed *d, const struct directed_request *q
 	return weft_rio_do(d->requester, &request, ended);
 }
 
-/* May it be asked once more? See above. */
+/*
+ * May it be asked once more? See directed.h. Of a loss only the flush behind FUA tells, if the user
+ * asked for no flush. FUA says nothing of other writes (docs/rio.md, rule 6), the requester tells of
+ * a loss once, and the user's own flush still hears of it by its number.
+ */
 static bool is_harmless(const struct directed_request *q, enum weft_reason reason)
 {
 	switch (reason) {
 	case WEFT_R_RIO_IOUNIT_LEFT:
 		return q->operation == WEFT_RIO_READ;
+	case WEFT_R_RIO_WRITES_LOST:
+		return q->operation != WEFT_RIO_FLUSH;
 	case WEFT_R_RIO_OWNER_LEFT:
 	case WEFT_R_PEER_GONE:
 	case WEFT_R_RIO_DEVICE: /* nothing was begun */
@@ -119,6 +125,8 @@ static enum weft_reason ask_until(struct directed *d, const struct weft_rio_devi
 		r = ask(d, q, tag, &now, ended);
 		if (r == WEFT_OK || !is_harmless(q, r))
 			return r;
+		if (r == WEFT_R_RIO_WRITES_LOST)
+			continue; /* At once. Bound: losses, each of which is told once. */
 		if (end_ns == 0)
 			end_ns = rio_loop_clock() + d->config.wait_ns;
 		if (rio_loop_clock() >= end_ns)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Users of one requester, and writes that were lost (docs/rio.md, "What a write promises", rules 4
- * and 5): whatever the order of their flushes, each hears of the loss before a flush of it goes
+ * to 6): whatever the order of their flushes, each hears of the loss before a flush of it goes
  * well. The test plays the requester, so every order is one of nested calls.
  */
 #include <string.h>
@@ -123,6 +123,14 @@ static void begin(void)
 	REQUIRE(directed_user_init(d, &b) == WEFT_OK);
 }
 
+static void begin_without_fua(void)
+{
+	begin();
+	can_fua = false;
+	REQUIRE(directed_user_init(d, &a) == WEFT_OK);
+	REQUIRE(directed_user_init(d, &b) == WEFT_OK);
+}
+
 static enum weft_reason act(struct directed_user *user, enum weft_rio_operation operation)
 {
 	static uint8_t block[512];
@@ -214,23 +222,38 @@ TEST(test_rio_05_a_user_that_comes_after_a_loss_has_lost_nothing)
 	directed_close(d);
 }
 
-/* Rule 6: FUA says nothing of other writes, so it does not use up what a flush must say. */
-TEST(test_rio_05_a_flush_behind_fua_leaves_the_loss_to_the_flush_of_the_user)
+/* Rule 6: FUA says nothing of other writes: it does not fail for their loss, nor use it up. */
+TEST(test_rio_05_fua_does_not_fail_for_the_loss_of_other_writes)
 {
 	begin();
 	EXPECT_EQ(act(&a, WEFT_RIO_WRITE), WEFT_OK);
 	EXPECT(asked_count == 1 && asked[0].is_fua);
 	loss = 1;
-	EXPECT_EQ(act(&a, WEFT_RIO_DISCARD), WEFT_R_RIO_WRITES_LOST);
+	EXPECT_EQ(act(&a, WEFT_RIO_DISCARD), WEFT_OK);
 	EXPECT(asked_count == 2 && !asked[0].is_fua);
 	EXPECT_EQ(flush(&a), WEFT_R_RIO_WRITES_LOST);
 	EXPECT_EQ(flush(&a), WEFT_OK);
+	EXPECT_EQ(flush(&b), WEFT_R_RIO_WRITES_LOST);
+	EXPECT_EQ(flush(&b), WEFT_OK);
 	directed_close(d);
+}
 
-	begin();
-	can_fua = false;
-	REQUIRE(directed_user_init(d, &a) == WEFT_OK);
+TEST(test_rio_05_fua_on_a_device_without_it_does_not_fail_for_the_loss_of_other_writes)
+{
+	begin_without_fua();
 	EXPECT_EQ(act(&a, WEFT_RIO_WRITE), WEFT_OK);
 	EXPECT(asked_count == 2 && !asked[0].is_fua && asked[1].operation == WEFT_RIO_FLUSH);
+	loss = 1;
+	EXPECT_EQ(act(&a, WEFT_RIO_WRITE), WEFT_OK);
+	EXPECT(asked_count == 2 && !asked[0].is_fua && asked[1].operation == WEFT_RIO_FLUSH);
+	EXPECT_EQ(flush(&a), WEFT_R_RIO_WRITES_LOST);
+	EXPECT_EQ(flush(&a), WEFT_OK);
+	directed_close(d);
+	/* It was asked for when the loss became known. */
+	begin_without_fua();
+	meanwhile = a_is_told;
+	EXPECT_EQ(act(&b, WEFT_RIO_WRITE), WEFT_OK);
+	EXPECT_EQ(flush(&b), WEFT_R_RIO_WRITES_LOST);
+	EXPECT_EQ(flush(&b), WEFT_OK);
 	directed_close(d);
 }
