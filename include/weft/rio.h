@@ -100,8 +100,8 @@ struct weft_rio_device {
 	bool is_readonly, can_flush, can_fua, can_discard, can_write_zeroes;
 	struct weft_platform iounit;
 	uint64_t instance; /* of its opening; another one: see WEFT_RIO_FLUSH */
-	uint64_t loss;	   /* the last one of writes of this requester: see struct weft_rio_ended */
 	char name[WEFT_RIO_NAME_MAX + 1];
+	uint64_t loss; /* the last one of writes of this requester: see struct weft_rio_ended */
 };
 
 /*
@@ -186,6 +186,7 @@ struct weft_rio_ended {
 	enum weft_reason reason; /* WEFT_OK: all of it was done */
 	uint32_t transaction;	 /* the one that failed, from 0 */
 	uint64_t done_bytes;
+	char text[WEFT_RIO_TEXT_MAX + 1]; /* what the peer that refused it says, if anything */
 	/*
 	 * The requester numbers the losses of its acknowledged writes, from 1. This is the last
 	 * loss of the devices that the request flushed, as of its end; of WEFT_OK and
@@ -197,12 +198,12 @@ struct weft_rio_ended {
 	 * has a later one is to be taken for WEFT_R_RIO_WRITES_LOST: another user was told.
 	 */
 	uint64_t loss;
-	char text[WEFT_RIO_TEXT_MAX + 1]; /* what the one who refused it says, if anything */
 };
 
 /*
- * Asks. WEFT_OK: it ends exactly once, whatever happens to the others. The memory must stay until
- * then, and is nobody else's to reach from then on. WEFT_R_BUSY: so many are under way.
+ * Asks. WEFT_OK: it ends exactly once, whatever happens to the others, and weft_rio_wait() has it;
+ * so does a flush that is told of a loss at once. The memory must stay until then; no peer can
+ * reach it from then on. WEFT_R_BUSY: so many are under way.
  */
 enum weft_reason weft_rio_submit(struct weft_rio_requester *requester,
 				 const struct weft_rio_request *request);
@@ -281,6 +282,9 @@ struct weft_rio_iounit_options {
 	uint32_t pieces_max;   /* buffers; default 64 */
 	uint32_t piece_bytes;  /* of each; default 256 KiB, and not less */
 	uint64_t timeout_ns;   /* of commands that name none; default 60 s */
+	/* Told of what a person may want to know, in one line. May be NULL. */
+	void (*tell)(void *context, const char *line);
+	void *context;
 	/*
 	 * Owners of a lower term are refused; zeroes: of none, before the first has come. keep is
 	 * told of each higher one before its owner is served. Who writes that down, and gives the
@@ -289,9 +293,6 @@ struct weft_rio_iounit_options {
 	 */
 	struct weft_rio_term term;
 	void (*keep)(void *context, const struct weft_rio_term *term);
-	/* Told of what a person may want to know, in one line. May be NULL. */
-	void (*tell)(void *context, const char *line);
-	void *context;
 };
 
 /* why (may be NULL): a sentence about the device that could not be opened. */
@@ -342,11 +343,6 @@ struct weft_rio_owner_options {
 	uint32_t requesters_max; /* at a time; default 16, at most 32 */
 	uint32_t requests_max;	 /* of one requester at a time; default 64 */
 	uint64_t timeout_ns;	 /* of requests that name none; default 30 s */
-	/*
-	 * Higher than that of every owner with this identity which began before: I/O units and
-	 * requesters refuse lower ones. Default: the time of day, in ns.
-	 */
-	uint64_t term;
 	/* Told of every decision, in one line, before it takes effect. May be NULL. */
 	void (*note)(void *context, const char *line);
 	/*
@@ -355,6 +351,11 @@ struct weft_rio_owner_options {
 	 */
 	void (*noted)(void *context);
 	void *context;
+	/*
+	 * Higher than that of every owner with this identity which began before: I/O units and
+	 * requesters refuse lower ones. Default: the time of day, in ns.
+	 */
+	uint64_t term;
 };
 
 enum weft_reason weft_rio_owner_open(const struct weft_rio_self *self,

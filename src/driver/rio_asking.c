@@ -44,6 +44,26 @@ static uint64_t loss_of(const struct weft_rio_requester *q, const struct weft_ri
 	return last;
 }
 
+/* A request that was told of a loss at once ends with that, as others do. */
+static void end_lost(struct weft_rio_requester *q, const struct weft_rio_request *request,
+		     struct ticket *t, struct waiter *waiter)
+{
+	const struct weft_rio_ended ended = { .context = request->context,
+					      .reason = WEFT_R_RIO_WRITES_LOST,
+					      .loss = loss_of(q, request) };
+
+	if (waiter) {
+		waiter->ended = ended;
+		waiter->has_ended = true;
+		return;
+	}
+	t->ended = ended;
+	list_remove(&t->link);
+	list_add_tail(&q->ended, &t->link);
+	requester_tell(q, WANTS_ALL);
+}
+
+/* WEFT_OK: it is under way, or has ended; waiter, or weft_rio_wait(), is told. */
 static enum weft_reason ask(struct weft_rio_requester *q, const struct weft_rio_request *request,
 			    struct waiter *waiter)
 {
@@ -80,6 +100,10 @@ static enum weft_reason ask(struct weft_rio_requester *q, const struct weft_rio_
 	a.timeout_ns = request->timeout_ns;
 	a.context = t;
 	r = rio_requester_ask(q->core, &a, rio_loop_clock(), &id);
+	if (r == WEFT_R_RIO_WRITES_LOST) {
+		end_lost(q, request, t, waiter);
+		return WEFT_OK;
+	}
 	if (r != WEFT_OK)
 		return r;
 	list_remove(&t->link);
@@ -144,8 +168,6 @@ enum weft_reason weft_rio_do(struct weft_rio_requester *q, const struct weft_rio
 		requester_wait(q, &w.thread, UINT64_MAX);
 	if (r != WEFT_OK)
 		w.ended = (struct weft_rio_ended){ .context = request->context, .reason = r };
-	if (r == WEFT_R_RIO_WRITES_LOST)
-		w.ended.loss = loss_of(q, request);
 	w.thread.wants = WANTS_OWN;
 	requester_tell_room(q); /* for another one, maybe */
 	while (r == WEFT_OK && !w.has_ended)

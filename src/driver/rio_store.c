@@ -128,7 +128,6 @@ static void begin(struct rio_store *s, struct store_request *r)
 	bool is_vain = s->is_lost && r->op == STORE_FLUSH;
 	enum weft_reason reason = is_vain ? WEFT_R_STORE_LOST : ask(s, r);
 
-	s->is_lost |= rio_device_is_lost(reason);
 	if (reason == WEFT_R_BUSY)
 		list_add_tail(&s->todo, &r->link);
 	else if (reason != WEFT_OK)

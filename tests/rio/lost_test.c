@@ -212,3 +212,31 @@ TEST(test_rio_05_a_flush_that_goes_well_says_which_loss_was_the_last)
 	EXPECT_EQ(done.loss, 1);
 	cluster_close(&c);
 }
+
+/* So is a flush that was submitted: it ends, though it was refused at once. */
+TEST(test_rio_05_a_submitted_flush_ends_with_the_number_of_the_loss)
+{
+	static struct user user;
+	struct weft_rio_transaction t = { .operation = WEFT_RIO_FLUSH };
+	const struct weft_rio_request q = { .transactions = &t,
+					    .transaction_count = 1,
+					    .context = &user };
+	static const enum weft_reason reasons[] = { WEFT_R_RIO_WRITES_LOST, WEFT_OK };
+	struct weft_rio_ended ended[2];
+	uint32_t count;
+
+	cluster_open(&c, "mem:1M");
+	user_open(&user, 0);
+	EXPECT_EQ(write_block(&user, false), WEFT_OK);
+	unit_comes_back(&user, 1);
+	t.device = cluster_device(user.q, "disk").number;
+	for (int i = 0; i < 2; i++) {
+		REQUIRE(weft_rio_submit(user.q, &q) == WEFT_OK);
+		REQUIRE(weft_rio_wait(user.q, 30 * SECONDS, ended, 2, &count) == WEFT_OK);
+		REQUIRE(count == 1);
+		EXPECT_EQ(ended[0].reason, reasons[i]);
+		EXPECT_EQ(ended[0].loss, 1);
+		EXPECT(ended[0].context == &user);
+	}
+	cluster_close(&c);
+}

@@ -111,10 +111,7 @@ static bool ask(struct op *op, const struct weft_rio_transaction *t)
 		under_way++;
 		return true;
 	}
-	/* Only of a flush: that has failed. */
-	if (r == WEFT_R_RIO_WRITES_LOST)
-		plain_count = 0;
-	else if (r != WEFT_R_RIO_OWNER_LEFT && r != WEFT_R_BUSY)
+	if (r != WEFT_R_RIO_OWNER_LEFT && r != WEFT_R_BUSY)
 		fatal(r);
 	return false;
 }

@@ -9,7 +9,7 @@
  *    begin while its device works for one that was given up (docs/rio.md, "What a write promises").
  *    So a first attempt never comes after the second, and the same blocks get the same data.
  *  - The I/O unit left. Reads are asked again; the rest fails. If it came back without what it had
- *    not flushed, the next flush of every user fails, and nothing else does.
+ *    not flushed, the next flush of every user fails, and no other request of theirs.
  */
 #pragma once
 
