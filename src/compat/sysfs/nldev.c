@@ -354,11 +354,8 @@ int nldev_answer(struct nldev *n, const void *requests, size_t bytes)
 	/* Bound: every request has a header. */
 	while (!error && bytes >= sizeof(head)) {
 		memcpy(&head, at, sizeof(head));
-		if (head.nlmsg_len < sizeof(head) || head.nlmsg_len > bytes) {
-			struct answer a = { .nldev = n, .to = &head };
-
-			return tell_result(&a, -EINVAL);
-		}
+		if (head.nlmsg_len < sizeof(head) || head.nlmsg_len > bytes)
+			return 0; /* and no answer, as Linux has it */
 		if (head.nlmsg_flags & NLM_F_REQUEST)
 			error = answer_one(n, &head, at + sizeof(head),
 					   head.nlmsg_len - sizeof(head));

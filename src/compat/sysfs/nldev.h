@@ -29,7 +29,9 @@ struct nldev {
 /*
  * Answers a datagram of requests. 0, or what put() said.
  *
- * Devices, ports and the mode of the system can be asked for. A request that is not well-formed, or
- * is for a device that there is not, gets -EINVAL; one that is not served -EOPNOTSUPP.
+ * Devices, ports and the mode of the system can be asked for. A request whose attributes are not
+ * well-formed, or that is for a device that there is not, gets -EINVAL; one that is not served
+ * -EOPNOTSUPP. A message whose length is below that of its header, or beyond the datagram, gets no
+ * answer, and nothing behind it is read: so does Linux.
  */
 int nldev_answer(struct nldev *n, const void *requests, size_t bytes);
