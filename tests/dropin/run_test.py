@@ -199,8 +199,9 @@ def test_run_folders_of_devices_know_every_call(folder):
 
 # Netlink as programs speak it, on a socket for RDMA: 20 is NETLINK_RDMA, 270 is SOL_NETLINK.
 NETLINK = r"""
-import errno, os, select, signal, socket, struct, sys
+import ctypes, errno, os, select, signal, socket, struct, sys
 signal.alarm(60)
+libc = ctypes.CDLL(None, use_errno=True)
 GET, PORT_GET, RES_GET, REQUEST, ACK, DUMP, ERROR, DONE = 1, 5, 9, 1, 4, 0x300, 2, 3
 def opened(flags=0):
     return socket.socket(socket.AF_NETLINK, socket.SOCK_RAW | flags, 20)
@@ -267,7 +268,16 @@ other.bind((77777, 0))
 assert other.fileno() == fd and other.getsockname() == (77777, 0)
 assert error_of(other.recv, 100) == errno.EAGAIN and not os.get_inheritable(fd)
 assert devices(other) == names and not is_readable(s)
-# Who has no room is told so.
+# A place for the address without a place for its length is refused, not written to.
+address, text = ctypes.create_string_buffer(16), ctypes.create_string_buffer(8192)
+fd = s.fileno()
+assert libc.getsockname(fd, address, None) == -1 and ctypes.get_errno() == errno.EFAULT
+assert libc.getsockname(fd, None, ctypes.byref(ctypes.c_uint(12))) == -1 and ctypes.get_errno() == errno.EFAULT
+s.send(request(GET, DUMP))
+assert libc.recvfrom(fd, text, len(text), 0, address, None) == -1 and ctypes.get_errno() == errno.EFAULT
+while is_readable(s):
+    s.recv(8192)
+# A program without room for the answer is told so.
 assert error_of(lambda: [s.send(request(GET, DUMP)) for i in range(10000)]) == errno.ENOBUFS
 print("served")
 """
@@ -315,7 +325,6 @@ print("shared")
 
 # Verbs and netlink number devices alike.
 NETLINK_NUMBERS = r"""
-import ctypes
 verbs = ctypes.CDLL("libibverbs.so.1")
 verbs.ibv_get_device_list.restype = ctypes.POINTER(ctypes.c_void_p)
 verbs.ibv_get_device_name.restype = ctypes.c_char_p
@@ -334,7 +343,6 @@ print("alike")
 
 # libnl chooses a socket's number itself.
 NETLINK_LIBNL = r"""
-import ctypes
 nl = ctypes.CDLL("libnl-3.so.200")
 nl.nl_socket_alloc.restype = nl.nlmsg_hdr.restype = ctypes.c_void_p
 nl.nl_socket_get_local_port.restype = ctypes.c_uint32
@@ -359,11 +367,44 @@ print("heard")
 NETLINK_GUARDED = r"""
 s = opened()
 name = next(line.split()[-1] for line in open("/proc/net/unix") if "@weft.rdma.%08x." % os.getpid() in line)
-stranger = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-assert error_of(stranger.sendto, b"forged", "\0" + name[1:]) == errno.EPERM
-assert error_of(stranger.connect, "\0" + name[1:]) == errno.EPERM
+other = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+assert error_of(other.sendto, b"forged", "\0" + name[1:]) == errno.EPERM
+assert error_of(other.connect, "\0" + name[1:]) == errno.EPERM
 assert not is_readable(s)
 print("guarded")
+"""
+
+# A duplicate of the socket is one too, however it is made, and whatever its number is.
+NETLINK_COPIES = r"""
+import fcntl, resource
+resource.setrlimit(resource.RLIMIT_NOFILE, (2000, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
+s = opened()
+names = devices(s)
+def is_one(fd):
+    return devices(socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, 20, fileno=fd)) == names
+assert is_one(libc.dup(s.fileno()))
+assert is_one(libc.dup2(s.fileno(), 101))
+assert is_one(libc.dup3(s.fileno(), 102, os.O_CLOEXEC))
+for duplicate in (fcntl.fcntl, libc.fcntl, libc.fcntl64):
+    for command in (fcntl.F_DUPFD, fcntl.F_DUPFD_CLOEXEC):
+        for least in (200, 1023, 1024, 1500):
+            fd = duplicate(s.fileno(), command, least)
+            assert fd >= least and is_one(os.dup(fd)) and is_one(fd), (duplicate, command, least)
+assert fcntl.fcntl(s.fileno(), fcntl.F_GETFD) == fcntl.FD_CLOEXEC
+assert fcntl.fcntl(s.fileno(), fcntl.F_SETFL, os.O_NONBLOCK) == 0 and error_of(s.recv, 1) == errno.EAGAIN
+assert libc.dup(-1) == -1 and ctypes.get_errno() == errno.EBADF
+print("copied")
+"""
+
+# Descriptors that never were such a socket are not looked at: this one has the name of one.
+NETLINK_ELSE = r"""
+s = opened()
+name = b"\0weft.rdma.00000007.0123456789abcdef"
+plain = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+plain.bind(name)
+assert plain.getsockname() == name, plain.getsockname()
+assert "roce_lo" in devices(s)
+print("left alone")
 """
 
 
@@ -378,6 +419,14 @@ def test_run_netlink_of_rdma_is_served(_folder):
 
 def test_run_netlink_of_rdma_survives_dup_fork_and_close(_folder):
     expect_netlink(NETLINK_SHARED, "shared")
+
+
+def test_run_netlink_of_rdma_survives_every_way_to_duplicate(_folder):
+    expect_netlink(NETLINK_COPIES, "copied")
+
+
+def test_run_netlink_of_rdma_costs_other_sockets_no_system_call(_folder):
+    expect_netlink(NETLINK_ELSE, "left alone")
 
 
 def test_run_netlink_of_rdma_numbers_devices_as_verbs_do(_folder):

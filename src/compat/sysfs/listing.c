@@ -6,14 +6,13 @@
  * that takes it is here.
  */
 #include <dirent.h>
-#include <dlfcn.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "compat/sysfs/libc.h"
 #include "compat/sysfs/redirect.h"
 
 /*
@@ -30,48 +29,13 @@ struct listing {
 
 static struct listing *_Atomic listings;
 
-/* ---- In place of libc's calls, libc's own ---------------------------------------------------- */
-
-static struct {
-	pthread_once_t once;
-	DIR *(*opendir)(const char *path);
-	struct dirent *(*readdir)(DIR *dir);
-	int (*readdir_r)(DIR *dir, struct dirent *entry, struct dirent **result);
-	void (*rewinddir)(DIR *dir);
-	long (*telldir)(DIR *dir);
-	void (*seekdir)(DIR *dir, long at);
-	int (*dirfd)(DIR *dir);
-	int (*closedir)(DIR *dir);
-} libc = { .once = PTHREAD_ONCE_INIT };
-
-static void find_one(void *to, const char *name)
-{
-	void *symbol = dlsym(RTLD_NEXT, name);
-
-	memcpy(to, &symbol, sizeof(symbol));
-}
-
-static void find_all(void)
-{
-	find_one(&libc.opendir, "opendir");
-	find_one(&libc.readdir, "readdir");
-	find_one(&libc.readdir_r, "readdir_r");
-	find_one(&libc.rewinddir, "rewinddir");
-	find_one(&libc.telldir, "telldir");
-	find_one(&libc.seekdir, "seekdir");
-	find_one(&libc.dirfd, "dirfd");
-	find_one(&libc.closedir, "closedir");
-}
-
-/* NULL: it is the system's, whose calls are known by then. Bound: folders open at a time. */
+/* NULL: it is the system's. Bound: folders open at a time. */
 static struct listing *find(const DIR *dir)
 {
 	struct listing *l = atomic_load_explicit(&listings, memory_order_acquire);
 
 	while (l && (const void *)l != (const void *)dir)
 		l = l->next;
-	if (!l)
-		pthread_once(&libc.once, find_all);
 	return l;
 }
 
@@ -162,15 +126,14 @@ DIR *opendir(const char *path)
 		}
 		errno = error;
 	}
-	pthread_once(&libc.once, find_all);
-	return libc.opendir(path);
+	return libc_calls()->opendir(path);
 }
 
 struct dirent *readdir(DIR *dir)
 {
 	struct listing *l = find(dir);
 
-	return l ? listing_next(l) : libc.readdir(dir);
+	return l ? listing_next(l) : libc_calls()->readdir(dir);
 }
 
 static int read_to(DIR *dir, struct dirent *entry, struct dirent **result)
@@ -179,7 +142,7 @@ static int read_to(DIR *dir, struct dirent *entry, struct dirent **result)
 	const struct dirent *next;
 
 	if (!l)
-		return libc.readdir_r(dir, entry, result);
+		return libc_calls()->readdir_r(dir, entry, result);
 	next = listing_next(l);
 	if (next)
 		*entry = *next;
@@ -199,14 +162,14 @@ void rewinddir(DIR *dir)
 	if (l)
 		l->at = 0;
 	else
-		libc.rewinddir(dir);
+		libc_calls()->rewinddir(dir);
 }
 
 long telldir(DIR *dir)
 {
 	struct listing *l = find(dir);
 
-	return l ? l->at : libc.telldir(dir);
+	return l ? l->at : libc_calls()->telldir(dir);
 }
 
 /* Only what telldir() said is a place; anything else leads nowhere, but not outside. */
@@ -215,7 +178,7 @@ void seekdir(DIR *dir, long at)
 	struct listing *l = find(dir);
 
 	if (!l)
-		libc.seekdir(dir, at);
+		libc_calls()->seekdir(dir, at);
 	else if (at >= 0 && at <= (long)strlen(l->text))
 		l->at = at;
 }
@@ -224,7 +187,7 @@ void seekdir(DIR *dir, long at)
 int dirfd(DIR *dir)
 {
 	if (!find(dir))
-		return libc.dirfd(dir);
+		return libc_calls()->dirfd(dir);
 	errno = ENOTSUP;
 	return -1;
 }
@@ -234,7 +197,7 @@ int closedir(DIR *dir)
 	struct listing *l = find(dir);
 
 	if (!l)
-		return libc.closedir(dir);
+		return libc_calls()->closedir(dir);
 	if (atomic_exchange(&l->is_open, false))
 		return 0;
 	errno = EBADF;

@@ -3,22 +3,29 @@
  * Sockets of NETLINK_RDMA, by which programs ask the kernel for RDMA devices (iproute2's rdma, by
  * libmnl), made to tell of weft's; the kernel's own are left out, as they are by libibverbs.
  *
- * Such a socket is a datagram socket of the Unix family that is connected to itself. Whoever sends
- * a request to it has it answered here, and the answers lie in the socket, for poll() and every way
- * to receive. So the kernel sees to duplicates, forks and the end, and nothing is kept here: what a
- * descriptor is tells its socket's name, which has netlink's number of the socket in it.
+ * Such a socket is a datagram socket of the Unix family that is connected to itself. A request that
+ * is sent to it is answered here, and the answers lie in the socket, for poll() and every way to
+ * receive. So the kernel sees to duplicates, forks and the end. What a descriptor is tells its
+ * socket's name, which has netlink's number of the socket in it.
  *
  *     \0weft.rdma.PORT.RANDOM
  *
- * Programs that open no such socket pay for one look at is_plain. Requests by write() or sendmmsg()
- * are not noticed.
+ * Kept here is only which descriptors ever were such a socket: all others, but those with high
+ * numbers, pay for a look at a bit.
+ *
+ * Gaps:
+ *  - Requests by write() or sendmmsg() are not noticed; connect() with a netlink address fails.
+ *  - recvmmsg() gives the sender's address as a Unix socket's; getsockopt() of SO_DOMAIN and
+ *    SO_PROTOCOL tells of the Unix family, too.
+ *  - bind() to another number than the socket has puts another socket in its place: epoll does
+ *    not watch that one, options that were set are lost, and duplicates stay what they were.
+ *  - A socket that another process passed (SCM_RIGHTS) is not known here.
  */
-#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/netlink.h>
-#include <pthread.h>
+#include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -30,6 +37,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "compat/sysfs/libc.h"
 #include "compat/sysfs/nldev.h"
 #include "compat/sysfs/redirect.h"
 
@@ -41,53 +49,37 @@ enum {
 	NAME_BYTES = NAME_PREFIX + NAME_PORT + 1 + 16 /* of the random part */
 };
 
-/* Libc's calls are known, and the process never had such a socket. Children inherit both. */
-static atomic_bool is_plain;
+enum { NUMBERS = 1024, NUMBERS_EACH = 64 };
 
-/* ---- In place of libc's calls, libc's own ---------------------------------------------------- */
-
-static struct {
-	pthread_once_t once;
-	int (*socket)(int domain, int type, int protocol);
-	int (*bind)(int fd, const struct sockaddr *address, socklen_t length);
-	int (*getsockname)(int fd, struct sockaddr *address, socklen_t *length);
-	int (*setsockopt)(int fd, int level, int name, const void *value, socklen_t length);
-	ssize_t (*send)(int fd, const void *from, size_t size, int flags);
-	ssize_t (*sendto)(int fd, const void *from, size_t size, int flags,
-			  const struct sockaddr *address, socklen_t length);
-	ssize_t (*sendmsg)(int fd, const struct msghdr *message, int flags);
-	ssize_t (*recvfrom)(int fd, void *to, size_t size, int flags, struct sockaddr *address,
-			    socklen_t *length);
-	ssize_t (*recvfrom_chk)(int fd, void *to, size_t size, size_t room, int flags,
-				struct sockaddr *address, socklen_t *length);
-	ssize_t (*recvmsg)(int fd, struct msghdr *message, int flags);
-} libc = { .once = PTHREAD_ONCE_INIT };
-
-static void find_one(void *to, const char *name)
-{
-	void *symbol = dlsym(RTLD_NEXT, name);
-
-	memcpy(to, &symbol, sizeof(symbol));
-}
-
-static void find_all(void)
-{
-	find_one(&libc.socket, "socket");
-	find_one(&libc.bind, "bind");
-	find_one(&libc.getsockname, "getsockname");
-	find_one(&libc.setsockopt, "setsockopt");
-	find_one(&libc.send, "send");
-	find_one(&libc.sendto, "sendto");
-	find_one(&libc.sendmsg, "sendmsg");
-	find_one(&libc.recvfrom, "recvfrom");
-	find_one(&libc.recvfrom_chk, "__recvfrom_chk");
-	find_one(&libc.recvmsg, "recvmsg");
-	atomic_store_explicit(&is_plain, true, memory_order_release);
-}
+/*
+ * Descriptors below NUMBERS that ever were such a socket, a bit each, and whether one was ever asked
+ * for. Children inherit both. Other sockets are spared a system call for each of theirs by them.
+ */
+static _Atomic uint64_t noted[NUMBERS / NUMBERS_EACH];
+static atomic_bool has_noted;
 
 /* ---- What a descriptor is -------------------------------------------------------------------- */
 
-/* Apart from is_ours(): most programs need nothing of this, and it takes a system call. */
+static void note(int fd)
+{
+	if (fd < NUMBERS)
+		atomic_fetch_or(&noted[fd / NUMBERS_EACH], UINT64_C(1) << fd % NUMBERS_EACH);
+}
+
+/* Whether it may be one of ours. */
+static bool is_noted(int fd)
+{
+	uint64_t bits;
+
+	if (fd < 0 || !atomic_load_explicit(&has_noted, memory_order_relaxed))
+		return false;
+	if (fd >= NUMBERS)
+		return true;
+	bits = atomic_load_explicit(&noted[fd / NUMBERS_EACH], memory_order_relaxed);
+	return bits >> fd % NUMBERS_EACH & 1;
+}
+
+/* Apart from is_ours(): it takes a system call. */
 __attribute__((noinline)) static bool has_our_name(int fd, uint32_t *port)
 {
 	struct sockaddr_un name = { .sun_family = AF_UNSPEC };
@@ -95,10 +87,7 @@ __attribute__((noinline)) static bool has_our_name(int fd, uint32_t *port)
 	char digits[NAME_PORT + 1] = "";
 	int error = errno;
 
-	pthread_once(&libc.once, find_all);
-	if (atomic_load_explicit(&is_plain, memory_order_relaxed))
-		return false;
-	if (libc.getsockname(fd, (struct sockaddr *)(void *)&name, &length) < 0) {
+	if (libc_calls()->getsockname(fd, (struct sockaddr *)(void *)&name, &length) < 0) {
 		errno = error;
 		return false;
 	}
@@ -111,10 +100,20 @@ __attribute__((noinline)) static bool has_our_name(int fd, uint32_t *port)
 	return true;
 }
 
-/* Whether it is one of ours; then *port is its number. Calls of libc are known afterwards. */
+/* Whether it is one of ours; then *port is its number. */
 static inline bool is_ours(int fd, uint32_t *port)
 {
-	return !atomic_load_explicit(&is_plain, memory_order_acquire) && has_our_name(fd, port);
+	return is_noted(fd) && has_our_name(fd, port);
+}
+
+/* As dup(), which gave to. */
+static int copied(int from, int to)
+{
+	uint32_t port;
+
+	if (to >= 0 && is_ours(from, &port))
+		note(to);
+	return to;
 }
 
 /* As the kernel has it: the process's own, or one that no process has. */
@@ -122,12 +121,12 @@ static uint32_t port_choose(void)
 {
 	uint32_t some;
 
-	if (atomic_exchange(&is_plain, false) || getrandom(&some, sizeof(some), 0) != sizeof(some))
+	if (!atomic_exchange(&has_noted, true) || getrandom(&some, sizeof(some), 0) != sizeof(some))
 		return (uint32_t)getpid();
 	return some | UINT32_C(1) << 31;
 }
 
-/* Gives it its name, by which it gets what it sends, and nobody else's datagrams. 0 or -1. */
+/* Gives it its name and connects it to that: it gets its own datagrams, and no others. 0 or -1. */
 static int join_to_itself(int fd, uint32_t port)
 {
 	struct sockaddr_un name = { .sun_family = AF_UNIX };
@@ -140,7 +139,7 @@ static int join_to_itself(int fd, uint32_t port)
 		return -1;
 	snprintf(name.sun_path + 1, sizeof(name.sun_path) - 1, "%s%08x.%016llx", prefix, port,
 		 (unsigned long long)some);
-	if (libc.bind(fd, address, length) < 0 || connect(fd, address, length) < 0)
+	if (libc_calls()->bind(fd, address, length) < 0 || connect(fd, address, length) < 0)
 		return -1;
 	/* What others sent before it was connected. Bound: from then on they are refused. */
 	while (recv(fd, &byte, sizeof(byte), MSG_DONTWAIT) >= 0)
@@ -151,11 +150,13 @@ static int join_to_itself(int fd, uint32_t port)
 /* As socket(): flags are those of its type. */
 static int link_open(int flags, uint32_t port)
 {
-	int fd = libc.socket(AF_UNIX, SOCK_DGRAM | flags, 0), error = errno;
+	int fd = libc_calls()->socket(AF_UNIX, SOCK_DGRAM | flags, 0), error = errno;
 
 	if (fd < 0)
 		return -1;
-	if (join_to_itself(fd, port) < 0) {
+	if (join_to_itself(fd, port) == 0) {
+		note(fd);
+	} else {
 		error = errno;
 		close(fd);
 		fd = -1;
@@ -241,7 +242,7 @@ static int put(struct nldev *n, const void *datagram, size_t bytes)
 {
 	const struct asker *a = (const void *)((const char *)n - offsetof(struct asker, nldev));
 
-	if (libc.send(a->fd, datagram, bytes, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
+	if (libc_calls()->send(a->fd, datagram, bytes, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0)
 		return 0;
 	return errno == EAGAIN ? -ENOBUFS : -errno;
 }
@@ -305,19 +306,65 @@ static ssize_t send_ours(int fd, uint32_t port, const struct msghdr *m)
 	return answer(fd, port, request, size);
 }
 
+/* ---- Duplicates ------------------------------------------------------------------------------ */
+
+int dup(int fd)
+{
+	return copied(fd, libc_calls()->dup(fd));
+}
+
+int dup2(int fd, int to)
+{
+	return copied(fd, libc_calls()->dup2(fd, to));
+}
+
+int dup3(int fd, int to, int flags)
+{
+	return copied(fd, libc_calls()->dup3(fd, to, flags));
+}
+
+/* Every command has one argument or none, of a register's width at most: so libc takes it, too. */
+static int control(int fd, int command, void *argument)
+{
+	int r = libc_calls()->fcntl(fd, command, argument);
+
+	return command == F_DUPFD || command == F_DUPFD_CLOEXEC ? copied(fd, r) : r;
+}
+
+int fcntl(int fd, int command, ...)
+{
+	void *argument;
+	va_list args;
+
+	va_start(args, command);
+	argument = va_arg(args, void *);
+	va_end(args);
+	return control(fd, command, argument);
+}
+
+int fcntl64(int fd, int command, ...)
+{
+	void *argument;
+	va_list args;
+
+	va_start(args, command);
+	argument = va_arg(args, void *);
+	va_end(args);
+	return control(fd, command, argument);
+}
+
 /* ---- Calls ----------------------------------------------------------------------------------- */
 
 int socket(int domain, int type, int protocol)
 {
 	int flags = type & (SOCK_NONBLOCK | SOCK_CLOEXEC), kind = type & ~flags, error = errno;
 
-	pthread_once(&libc.once, find_all);
 	if (domain == AF_NETLINK && protocol == NETLINK_RDMA &&
 	    (kind == SOCK_RAW || kind == SOCK_DGRAM) && verbs_symbol("weftv_links")) {
 		errno = error;
 		return link_open(flags, port_choose());
 	}
-	return libc.socket(domain, type, protocol);
+	return libc_calls()->socket(domain, type, protocol);
 }
 
 int bind(int fd, __CONST_SOCKADDR_ARG address, socklen_t length)
@@ -326,7 +373,7 @@ int bind(int fd, __CONST_SOCKADDR_ARG address, socklen_t length)
 	uint32_t port;
 
 	if (!is_ours(fd, &port))
-		return libc.bind(fd, address.__sockaddr__, length);
+		return libc_calls()->bind(fd, address.__sockaddr__, length);
 	if (take_address(address.__sockaddr__, length, &wish))
 		return bind_ours(fd, port, &wish);
 	errno = EINVAL;
@@ -337,8 +384,9 @@ int getsockname(int fd, __SOCKADDR_ARG address, socklen_t *restrict length)
 {
 	uint32_t port;
 
-	if (!is_ours(fd, &port))
-		return libc.getsockname(fd, address.__sockaddr__, length);
+	/* Without an address or its length: the kernel's EFAULT. */
+	if (!is_ours(fd, &port) || !address.__sockaddr__ || !length)
+		return libc_calls()->getsockname(fd, address.__sockaddr__, length);
 	*length = tell_address(address.__sockaddr__, *length, port);
 	return 0;
 }
@@ -349,14 +397,15 @@ int setsockopt(int fd, int level, int name, const void *value, socklen_t length)
 
 	if (is_ours(fd, &port) && level == SOL_NETLINK)
 		return set_ours(name, length);
-	return libc.setsockopt(fd, level, name, value, length);
+	return libc_calls()->setsockopt(fd, level, name, value, length);
 }
 
 ssize_t send(int fd, const void *from, size_t size, int flags)
 {
 	uint32_t port;
 
-	return is_ours(fd, &port) ? answer(fd, port, from, size) : libc.send(fd, from, size, flags);
+	return is_ours(fd, &port) ? answer(fd, port, from, size)
+				  : libc_calls()->send(fd, from, size, flags);
 }
 
 ssize_t sendto(int fd, const void *from, size_t size, int flags, __CONST_SOCKADDR_ARG address,
@@ -365,7 +414,7 @@ ssize_t sendto(int fd, const void *from, size_t size, int flags, __CONST_SOCKADD
 	uint32_t port;
 
 	if (!is_ours(fd, &port))
-		return libc.sendto(fd, from, size, flags, address.__sockaddr__, length);
+		return libc_calls()->sendto(fd, from, size, flags, address.__sockaddr__, length);
 	return is_to_kernel(address.__sockaddr__, length) ? answer(fd, port, from, size) : -1;
 }
 
@@ -373,7 +422,8 @@ ssize_t sendmsg(int fd, const struct msghdr *message, int flags)
 {
 	uint32_t port;
 
-	return is_ours(fd, &port) ? send_ours(fd, port, message) : libc.sendmsg(fd, message, flags);
+	return is_ours(fd, &port) ? send_ours(fd, port, message)
+				  : libc_calls()->sendmsg(fd, message, flags);
 }
 
 /* What lies in it is from the kernel, whose number is 0. */
@@ -384,9 +434,9 @@ ssize_t recvfrom(int fd, void *restrict to, size_t size, int flags, __SOCKADDR_A
 	uint32_t port;
 	ssize_t n;
 
-	if (!is_ours(fd, &port) || !from)
-		return libc.recvfrom(fd, to, size, flags, from, length);
-	n = libc.recvfrom(fd, to, size, flags, NULL, NULL);
+	if (!is_ours(fd, &port) || !from || !length)
+		return libc_calls()->recvfrom(fd, to, size, flags, from, length);
+	n = libc_calls()->recvfrom(fd, to, size, flags, NULL, NULL);
 	if (n >= 0)
 		*length = tell_address(from, *length, 0);
 	return n;
@@ -400,7 +450,7 @@ ssize_t __recvfrom_chk(int fd, void *restrict to, size_t size, size_t room, int 
 
 	if (is_ours(fd, &port) && size <= room)
 		return recvfrom(fd, to, size, flags, address, length);
-	return libc.recvfrom_chk(fd, to, size, room, flags, from, length);
+	return libc_calls()->recvfrom_chk(fd, to, size, room, flags, from, length);
 }
 
 ssize_t recvmsg(int fd, struct msghdr *message, int flags)
@@ -410,9 +460,9 @@ ssize_t recvmsg(int fd, struct msghdr *message, int flags)
 	ssize_t n;
 
 	if (!is_ours(fd, &port))
-		return libc.recvmsg(fd, message, flags);
+		return libc_calls()->recvmsg(fd, message, flags);
 	room = message->msg_namelen;
-	n = libc.recvmsg(fd, message, flags);
+	n = libc_calls()->recvmsg(fd, message, flags);
 	if (n >= 0 && message->msg_name)
 		message->msg_namelen = tell_address(message->msg_name, room, 0);
 	return n;

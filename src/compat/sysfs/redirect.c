@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <pthread.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,6 +19,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "compat/sysfs/libc.h"
 #include "compat/sysfs/redirect.h"
 
 /* ---- What is there -------------------------------------------------------------------------- */
@@ -128,54 +128,6 @@ static ssize_t readlink_ours(const char *path, char *to, size_t size)
 
 /* ---- In place of libc's calls ---------------------------------------------------------------- */
 
-static struct {
-	pthread_once_t once;
-	int (*open)(const char *path, int flags, ...);
-	int (*openat)(int at, const char *path, int flags, ...);
-	int (*open_2)(const char *path, int flags);
-	FILE *(*fopen)(const char *path, const char *mode);
-	int (*stat)(const char *path, struct stat *to);
-	int (*lstat)(const char *path, struct stat *to);
-	int (*xstat)(int version, const char *path, struct stat *to);
-	int (*lxstat)(int version, const char *path, struct stat *to);
-	int (*statx)(int at, const char *path, int flags, unsigned int mask, struct statx *to);
-	int (*access)(const char *path, int how);
-	ssize_t (*readlink)(const char *path, char *to, size_t size);
-	ssize_t (*readlink_chk)(const char *path, char *to, size_t size, size_t room);
-	char *(*realpath)(const char *path, char *to);
-	char *(*realpath_chk)(const char *path, char *to, size_t room);
-} libc = { .once = PTHREAD_ONCE_INIT };
-
-static void find_one(void *to, const char *name)
-{
-	void *symbol = dlsym(RTLD_NEXT, name);
-
-	memcpy(to, &symbol, sizeof(symbol));
-}
-
-static void find_all(void)
-{
-	find_one(&libc.open, "open");
-	find_one(&libc.openat, "openat");
-	find_one(&libc.open_2, "__open_2");
-	find_one(&libc.fopen, "fopen");
-	find_one(&libc.stat, "stat");
-	find_one(&libc.lstat, "lstat");
-	find_one(&libc.xstat, "__xstat");
-	find_one(&libc.lxstat, "__lxstat");
-	find_one(&libc.statx, "statx");
-	find_one(&libc.access, "access");
-	find_one(&libc.readlink, "readlink");
-	find_one(&libc.readlink_chk, "__readlink_chk");
-	find_one(&libc.realpath, "realpath");
-	find_one(&libc.realpath_chk, "__realpath_chk");
-}
-
-static void find(void)
-{
-	pthread_once(&libc.once, find_all);
-}
-
 static bool has_mode(int flags)
 {
 	return (flags & O_CREAT) || (flags & O_TMPFILE) == O_TMPFILE;
@@ -189,12 +141,11 @@ int open(const char *path, int flags, ...)
 
 	if (fd != NOT_OURS)
 		return fd;
-	find();
 	va_start(args, flags);
 	if (has_mode(flags))
 		mode = va_arg(args, mode_t);
 	va_end(args);
-	return libc.open(path, flags, mode);
+	return libc_calls()->open(path, flags, mode);
 }
 
 int openat(int at, const char *path, int flags, ...)
@@ -205,29 +156,26 @@ int openat(int at, const char *path, int flags, ...)
 
 	if (fd != NOT_OURS)
 		return fd;
-	find();
 	va_start(args, flags);
 	if (has_mode(flags))
 		mode = va_arg(args, mode_t);
 	va_end(args);
-	return libc.openat(at, path, flags, mode);
+	return libc_calls()->openat(at, path, flags, mode);
 }
 
 int __open_2(const char *path, int flags)
 {
 	int fd = open_ours(path, flags);
 
-	find();
-	return fd != NOT_OURS ? fd : libc.open_2(path, flags);
+	return fd != NOT_OURS ? fd : libc_calls()->open_2(path, flags);
 }
 
 FILE *fopen(const char *path, const char *mode)
 {
 	int fd = open_ours(path, mode[0] == 'r' && !strchr(mode, '+') ? O_RDONLY : O_RDWR);
 
-	find();
 	if (fd == NOT_OURS)
-		return libc.fopen(path, mode);
+		return libc_calls()->fopen(path, mode);
 	return fd < 0 ? NULL : fdopen(fd, "r");
 }
 
@@ -235,49 +183,47 @@ int stat(const char *path, struct stat *to)
 {
 	int r = stat_ours(path, to, true);
 
-	find();
-	return r != NOT_OURS ? r : libc.stat(path, to);
+	return r != NOT_OURS ? r : libc_calls()->stat(path, to);
 }
 
 int lstat(const char *path, struct stat *to)
 {
 	int r = stat_ours(path, to, false);
 
-	find();
-	return r != NOT_OURS ? r : libc.lstat(path, to);
+	return r != NOT_OURS ? r : libc_calls()->lstat(path, to);
 }
 
 /*
  * Programs linked before glibc 2.33 have these for stat() and lstat(). The version is the system's
- * to judge. A C library that is younger as a whole has none, and nobody who calls them.
+ * to judge. A C library that is younger as a whole has none, and no program
+ * that calls them.
  */
 int __xstat(int version, const char *path, struct stat *to)
 {
 	int r = stat_ours(path, to, true);
 
-	find();
 	if (r != NOT_OURS)
 		return r;
-	return libc.xstat ? libc.xstat(version, path, to) : libc.stat(path, to);
+	return libc_calls()->xstat ? libc_calls()->xstat(version, path, to)
+				   : libc_calls()->stat(path, to);
 }
 
 int __lxstat(int version, const char *path, struct stat *to)
 {
 	int r = stat_ours(path, to, false);
 
-	find();
 	if (r != NOT_OURS)
 		return r;
-	return libc.lxstat ? libc.lxstat(version, path, to) : libc.lstat(path, to);
+	return libc_calls()->lxstat ? libc_calls()->lxstat(version, path, to)
+				    : libc_calls()->lstat(path, to);
 }
 
 int statx(int at, const char *path, int flags, unsigned int mask, struct statx *to)
 {
 	struct stat ours;
 
-	find();
 	if (stat_ours(path, &ours, !(flags & AT_SYMLINK_NOFOLLOW)) == NOT_OURS)
-		return libc.statx(at, path, flags, mask, to);
+		return libc_calls()->statx(at, path, flags, mask, to);
 	memset(to, 0, sizeof(*to));
 	to->stx_mask = STATX_TYPE | STATX_MODE | STATX_NLINK | STATX_SIZE;
 	to->stx_mode = (uint16_t)ours.st_mode;
@@ -290,9 +236,8 @@ int access(const char *path, int how)
 {
 	struct stat ours;
 
-	find();
 	if (stat_ours(path, &ours, true) == NOT_OURS)
-		return libc.access(path, how);
+		return libc_calls()->access(path, how);
 	errno = EACCES;
 	return (how & W_OK) && !S_ISCHR(ours.st_mode) ? -1 : 0;
 }
@@ -301,16 +246,14 @@ ssize_t readlink(const char *path, char *to, size_t size)
 {
 	ssize_t n = readlink_ours(path, to, size);
 
-	find();
-	return n != NOT_OURS ? n : libc.readlink(path, to, size);
+	return n != NOT_OURS ? n : libc_calls()->readlink(path, to, size);
 }
 
 ssize_t __readlink_chk(const char *path, char *to, size_t size, size_t room)
 {
 	ssize_t n = size <= room ? readlink_ours(path, to, size) : NOT_OURS;
 
-	find();
-	return n != NOT_OURS ? n : libc.readlink_chk(path, to, size, room);
+	return n != NOT_OURS ? n : libc_calls()->readlink_chk(path, to, size, room);
 }
 
 /* There is nothing to resolve: the path itself. */
@@ -327,16 +270,14 @@ char *realpath(const char *path, char *to)
 {
 	char *ours = realpath_ours(path, to);
 
-	find();
-	return ours ? ours : libc.realpath(path, to);
+	return ours ? ours : libc_calls()->realpath(path, to);
 }
 
 char *__realpath_chk(const char *path, char *to, size_t room)
 {
 	char *ours = room >= PATH_MAX ? realpath_ours(path, to) : NULL;
 
-	find();
-	return ours ? ours : libc.realpath_chk(path, to, room);
+	return ours ? ours : libc_calls()->realpath_chk(path, to, room);
 }
 
 /* ---- The same for large files, which are no others here -------------------------------------- */
