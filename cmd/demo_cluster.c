@@ -225,7 +225,7 @@ static bool await_address(struct demo *d, const struct demo_child *c, char at[WE
 
 static bool start_iounit(struct demo *d)
 {
-	char text[2 * DEMO_LINE], image[DEMO_PATH], beside_key[DEMO_PATH];
+	char text[2 * DEMO_LINE], image[DEMO_PATH];
 
 	if (d->options->is_file) {
 		demo_folder_path(&d->folder, "disk.img", image);
@@ -235,8 +235,8 @@ static bool start_iounit(struct demo *d)
 		snprintf(d->device, sizeof(d->device), "mem:%" PRIu64, d->options->size_bytes);
 	}
 	/* The term of its owner, which it keeps beside its key, goes with the folder. */
-	demo_folder_path(&d->folder, "disks.key.term", beside_key);
-	demo_folder_path(&d->folder, "disks.key.term.new", beside_key);
+	demo_folder_note(&d->folder, "disks.key.term");
+	demo_folder_note(&d->folder, "disks.key.term.new");
 	snprintf(text, sizeof(text),
 		 "role iounit\nself 2.1\nkey disks.key\nlisten 127.0.0.1:0\n"
 		 "owner owner 1.1 %s\ndevice 1 disk %s\n",
@@ -251,11 +251,11 @@ static bool start_iounit(struct demo *d)
 
 static bool start_owner(struct demo *d)
 {
-	char text[2 * DEMO_LINE], beside_log[DEMO_PATH];
+	char text[2 * DEMO_LINE];
 
 	/* The owner keeps its term beside its log: they go with the folder. */
-	demo_folder_path(&d->folder, "decisions.log.term", beside_log);
-	demo_folder_path(&d->folder, "decisions.log.term.new", beside_log);
+	demo_folder_note(&d->folder, "decisions.log.term");
+	demo_folder_note(&d->folder, "decisions.log.term.new");
 	demo_folder_path(&d->folder, "decisions.log", d->log);
 	snprintf(text, sizeof(text),
 		 "role owner\nself 1.1\nkey owner.key\nlisten 127.0.0.1:0\nlog decisions.log\n"

@@ -43,15 +43,20 @@ bool demo_folder_make(struct demo_folder *f)
 	return false;
 }
 
-void demo_folder_path(struct demo_folder *f, const char *name, char path[DEMO_PATH])
+void demo_folder_note(struct demo_folder *f, const char *name)
 {
-	snprintf(path, DEMO_PATH, "%.*s/%s", DEMO_PATH - DEMO_NAME - 1, f->path, name);
 	for (int i = 0; i < f->count; i++) {
 		if (strcmp(f->names[i], name) == 0)
 			return;
 	}
 	if (f->count < DEMO_FILES)
 		snprintf(f->names[f->count++], DEMO_NAME, "%s", name);
+}
+
+void demo_folder_path(struct demo_folder *f, const char *name, char path[DEMO_PATH])
+{
+	snprintf(path, DEMO_PATH, "%.*s/%s", DEMO_PATH - DEMO_NAME - 1, f->path, name);
+	demo_folder_note(f, name);
 }
 
 void demo_folder_remove(struct demo_folder *f)

@@ -24,6 +24,9 @@ bool demo_folder_make(struct demo_folder *f);
 /* With the files that were named. */
 void demo_folder_remove(struct demo_folder *f);
 
+/* A file of this name in there, which a role may make, will be removed. */
+void demo_folder_note(struct demo_folder *f, const char *name);
+
 /* The path of a file in there, which will be removed. */
 void demo_folder_path(struct demo_folder *f, const char *name, char path[DEMO_PATH]);
 
