@@ -87,8 +87,8 @@ static enum weft_reason ask(struct directed *d, const struct directed_request *q
 
 /*
  * May it be asked once more? See directed.h. Of a loss only the flush behind FUA tells, if the user
- * asked for no flush. FUA says nothing of other writes (docs/rio.md, rule 6), the requester tells of
- * a loss once, and the user's own flush still hears of it by its number.
+ * asked for no flush. FUA says nothing of other writes (docs/rio.md, rule 6), the requester tells
+ * of a loss once, and the user's own flush still hears of it by its number.
  */
 static bool is_harmless(const struct directed_request *q, enum weft_reason reason)
 {

@@ -52,8 +52,8 @@ enum {
 enum { NUMBERS = 1024, NUMBERS_EACH = 64 };
 
 /*
- * Descriptors below NUMBERS that ever were such a socket, a bit each, and whether one was ever asked
- * for. Children inherit both. Other sockets are spared a system call for each of theirs by them.
+ * Descriptors below NUMBERS that ever were such a socket, a bit each, and whether one was ever
+ * asked for. Children inherit both. They spare calls on other sockets a system call.
  */
 static _Atomic uint64_t noted[NUMBERS / NUMBERS_EACH];
 static atomic_bool has_noted;
