@@ -4,7 +4,6 @@
 #include <sys/random.h>
 #include <time.h>
 
-#include "driver/contact.h"
 #include "driver/fork.h"
 #include "driver/net.h"
 #include "driver/pages.h"
@@ -186,10 +185,7 @@ enum weft_reason weft_adapter_close(struct weft_adapter *adapter)
 	if (!adapter)
 		return WEFT_R_NULL_ARGUMENT;
 	adapter_enter(adapter);
-	if (adapter_is_used(&adapter->core) ||
-	    (adapter->net &&
-	     (!list_is_empty(&adapter->net->listeners) || adapter->net->requests_taken > 0 ||
-	      (adapter->net->roce && !contacts_are_none(adapter->net->roce))))) {
+	if (adapter_is_used(&adapter->core) || (adapter->net && net_is_used(adapter->net))) {
 		adapter_leave(adapter);
 		return WEFT_R_BUSY;
 	}

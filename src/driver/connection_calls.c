@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Public calls on a queue pair's connection. */
 #include "driver/roce.h"
+#include "driver/tcp.h"
 
 enum weft_reason weft_qp_dial(struct weft_qp *qp, const struct weft_address *to,
 			      const struct weft_connect_options *options)
 {
 	static const struct weft_connect_options defaults;
 	struct weft_adapter *a;
-	struct net *net;
+	struct tcp *tcp;
 	enum weft_reason r;
 
 	if (!qp || !to)
 		return WEFT_R_NULL_ARGUMENT;
 	a = adapter_enter_qp(qp);
-	r = net_get(a, &net);
+	r = tcp_get(a, &tcp);
 	if (r == WEFT_OK)
-		r = link_dial(net, qp, to, options ? options : &defaults);
+		r = link_dial(tcp, qp, to, options ? options : &defaults);
 	adapter_leave_working(a);
 	return r;
 }

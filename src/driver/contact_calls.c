@@ -196,7 +196,7 @@ static struct weft_adapter *enter(const struct weft_contact *c)
 static void leave_said(struct weft_adapter *a)
 {
 	adapter_work(a);
-	if (roce_input_shared(a->net->roce))
+	if (roce_input_shared(roce_of(a->net)))
 		adapter_work(a);
 	adapter_leave(a);
 }

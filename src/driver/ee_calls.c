@@ -144,7 +144,7 @@ enum weft_reason weft_ee_destroy(struct weft_ee *ee)
 	a = enter(ee);
 	re = driver_of(ee);
 	ib_ee_destroy(ib_ee_of(ee));
-	udp_flow_close(a->net->roce->udp, &re->ear);
+	udp_flow_close(roce_of(a->net)->udp, &re->ear);
 	event_clear(&re->events);
 	free(re);
 	adapter_leave_working(a);

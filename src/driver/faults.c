@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "driver/net.h"
+#include "driver/tcp.h"
 
 /* What the process has to tell when it ends; observe_lock() guards it. */
 static struct {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * exit(): requests that wait for others (progress.c) are sent, as an adapter would have done, and
- * whoever talks to a contact of RoCE is told that it goes: no socket that closes says so there.
+ * carriers tell their peers that the process goes where no socket that closes does.
  *
  * fork(): an adapter stays with the process that opened it. The child gives its copies of the
  * sockets back, so that a peer learns when the parent is gone, and what it still has of the adapter
@@ -14,8 +14,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "driver/contact.h"
-#include "driver/tun.h"
+#include "driver/net.h"
 
 /* How often exit() looks for whoever is at work: it may be the one who called it, in a handler. */
 enum { EXIT_TRIES = 10000 };
@@ -101,12 +100,8 @@ __attribute__((destructor)) static void send_what_waits(void)
 		if (!lock_soon(&a->lock))
 			continue;
 		a->on_event = NULL; /* whoever would hear of it may be gone */
-		if (a->net && a->net->roce)
-			contacts_leave(a->net->roce);
-		if (a->net && (a->net->is_waiting || a->net->roce))
-			adapter_work(a);
-		if (a->net && a->net->roce)
-			udp_hand_on_rest(a->net->roce->udp);
+		if (a->net)
+			net_exit(a->net);
 		pthread_mutex_unlock(&a->lock);
 	}
 	pthread_mutex_unlock(&process.lock);
@@ -138,34 +133,6 @@ void fork_parent(void)
 	for (struct list *at = process.adapters.next; at != &process.adapters; at = at->next)
 		pthread_mutex_unlock(&adapter_at(at)->lock);
 	pthread_mutex_unlock(&process.lock);
-}
-
-static void give_back(struct watch *w)
-{
-	if (w->fd >= 0)
-		close(w->fd);
-	w->fd = -1;
-	w->interest = 0;
-}
-
-/* The descriptors only: a shutdown, or what epoll is told, would be the parent's as well. */
-static void net_abandon(struct net *net)
-{
-	for (struct list *at = net->links.next; at != &net->links; at = at->next)
-		give_back(&CONTAINER_OF(at, struct link, all_link)->watch);
-	for (struct list *at = net->listeners.next; at != &net->listeners; at = at->next)
-		give_back(&CONTAINER_OF(at, struct weft_listener, link)->watch);
-	if (net->roce) {
-		neighbours_abandon(net->roce);
-		udp_abandon(net->roce->udp);
-	}
-	if (net->roce && net->roce->tun)
-		tun_abandon(net->roce->tun);
-	give_back(&net->wake);
-	close(net->epoll);
-	net->epoll = -1;
-	net->has_thread = false;
-	net->is_abandoned = true;
 }
 
 void fork_child(void)

@@ -5,7 +5,6 @@
  * the kernel does work for epoll with every packet, between the peer's bytes and us.
  */
 #include "driver/link.h"
-#include "driver/roce.h"
 
 static void watch_again(struct link *link)
 {
@@ -13,120 +12,99 @@ static void watch_again(struct link *link)
 	link_watch(link, link->interest);
 }
 
-void hot_remove(struct net *net, struct link *link)
+void hot_remove(struct tcp *tcp, struct link *link)
 {
 	uint32_t kept = 0;
 
-	for (uint32_t i = 0; i < net->hot_count; i++) {
-		if (net->hot[i] != link)
-			net->hot[kept++] = net->hot[i];
+	for (uint32_t i = 0; i < tcp->hot_count; i++) {
+		if (tcp->hot[i] != link)
+			tcp->hot[kept++] = tcp->hot[i];
 	}
-	net->hot_count = kept;
+	tcp->hot_count = kept;
 }
 
-void hot_add(struct net *net, struct link *link)
+void hot_add(struct tcp *tcp, struct link *link)
 {
-	for (uint32_t i = 0; i < net->hot_count; i++) {
-		if (net->hot[i] == link)
+	for (uint32_t i = 0; i < tcp->hot_count; i++) {
+		if (tcp->hot[i] == link)
 			return;
 	}
-	if (net->hot_count == HOT_MAX) {
-		struct link *oldest = net->hot[0];
+	if (tcp->hot_count == HOT_MAX) {
+		struct link *oldest = tcp->hot[0];
 
-		hot_remove(net, oldest);
+		hot_remove(tcp, oldest);
 		watch_again(oldest);
 	}
-	net->hot[net->hot_count++] = link;
+	tcp->hot[tcp->hot_count++] = link;
 	link->times_asked = 0;
 }
 
-static bool ask(struct net *net, struct link *link)
+static bool ask(struct link *link)
 {
-	if (net->is_standing_by && link->times_asked < HOT_ASKED && link_has_stream(link) &&
+	if (link->net->is_standing_by && link->times_asked < HOT_ASKED && link_has_stream(link) &&
 	    ++link->times_asked == HOT_ASKED)
 		link_watch(link, link->interest);
 	return link_input(link);
 }
 
-static bool is_roce_hot(const struct net *net)
+static struct tcp *tcp_from(const struct carrier *c)
 {
-	return net->roce && udp_is_hot(net->roce->udp);
+	return CONTAINER_OF(c, struct tcp, carrier);
 }
 
-static bool ask_roce(struct net *net)
+uint32_t hot_turns(const struct carrier *c)
 {
-	udp_stand_by(net->roce->udp, net->is_standing_by);
-	return roce_input(net->roce, true);
+	return tcp_from(c)->hot_count;
 }
 
-bool hot_is_any(const struct net *net)
+bool hot_input(struct carrier *c, uint32_t turn)
 {
-	return net->hot_count > 0 || is_roce_hot(net);
+	return ask(tcp_from(c)->hot[turn]);
 }
 
-bool hot_ask_next(struct net *net)
+/* A link that has gone meanwhile has left the list. */
+static bool ask_if_hot(struct tcp *tcp, struct link *link)
 {
-	uint32_t turns = net->hot_count + (is_roce_hot(net) ? 1 : 0);
-	uint32_t turn = net->hot_turn < turns ? net->hot_turn : 0;
-
-	net->hot_turn = turn + 1;
-	return turn < net->hot_count ? ask(net, net->hot[turn]) : ask_roce(net);
-}
-
-/* One that has gone meanwhile has left the list. */
-static bool ask_if_hot(struct net *net, struct link *link)
-{
-	for (uint32_t i = 0; i < net->hot_count; i++) {
-		if (net->hot[i] == link)
-			return ask(net, link);
+	for (uint32_t i = 0; i < tcp->hot_count; i++) {
+		if (tcp->hot[i] == link)
+			return ask(link);
 	}
 	return false;
 }
 
-bool hot_ask_all(struct net *net)
+bool hot_input_all(struct carrier *c)
 {
+	struct tcp *tcp = tcp_from(c);
 	struct link *hot[HOT_MAX];
-	uint32_t count = net->hot_count;
+	uint32_t count = tcp->hot_count;
 	bool has_moved = false;
 
 	for (uint32_t i = 0; i < count; i++)
-		hot[i] = net->hot[i];
+		hot[i] = tcp->hot[i];
 	for (uint32_t i = 0; i < count; i++)
-		has_moved |= ask_if_hot(net, hot[i]);
-	if (is_roce_hot(net))
-		has_moved |= ask_roce(net);
+		has_moved |= ask_if_hot(tcp, hot[i]);
 	return has_moved;
 }
 
-void hot_unwatched(struct net *net, struct hot_ones *ones)
+void hot_sleep_begin(struct carrier *c, struct sleep_set *set)
 {
-	ones->count = 0;
-	for (uint32_t i = 0; i < net->hot_count; i++) {
-		struct link *link = net->hot[i];
+	struct tcp *tcp = tcp_from(c);
 
-		if (link->watch.interest != 0)
-			continue;
-		ones->links[ones->count] = link;
-		ones->fds[ones->count++] = (struct pollfd){ .fd = link->watch.fd,
-							    .events = POLLIN };
+	for (uint32_t i = 0; i < tcp->hot_count; i++) {
+		if (tcp->hot[i]->watch.interest == 0)
+			sleep_set_add(set, c, &tcp->hot[i]->watch);
 	}
 }
 
-bool hot_ask_ready(struct net *net, const struct hot_ones *ones)
+bool hot_sleep_input(struct carrier *c, struct watch *w)
 {
-	bool has_moved = false;
-
-	for (uint32_t i = 0; i < ones->count; i++) {
-		if (ones->fds[i].revents != 0)
-			has_moved |= ask_if_hot(net, ones->links[i]);
-	}
-	return has_moved;
+	return ask_if_hot(tcp_from(c), CONTAINER_OF(w, struct link, watch));
 }
 
-void hot_watch(struct net *net)
+void hot_watch(struct carrier *c)
 {
-	for (uint32_t i = 0; i < net->hot_count; i++)
-		watch_again(net->hot[i]);
-	if (net->roce)
-		udp_stand_by(net->roce->udp, false);
+	struct tcp *tcp = tcp_from(c);
+
+	for (uint32_t i = 0; i < tcp->hot_count; i++)
+		watch_again(tcp->hot[i]);
 }

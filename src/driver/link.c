@@ -9,11 +9,11 @@ static void link_ready(struct watch *w, uint32_t events);
 
 /* ---- Life ----------------------------------------------------------------------------------- */
 
-struct link *link_create(struct net *net, int fd, enum link_phase phase)
+struct link *link_create(struct tcp *tcp, int fd, enum link_phase phase)
 {
 	struct link *link;
 
-	if (net->link_count == net->links_max)
+	if (tcp->link_count == tcp->links_max)
 		return NULL;
 	link = calloc(1, sizeof(*link));
 	if (!link)
@@ -24,14 +24,15 @@ struct link *link_create(struct net *net, int fd, enum link_phase phase)
 		return NULL;
 	}
 	link->watch = (struct watch){ .ready = link_ready, .fd = fd };
-	link->net = net;
+	link->tcp = tcp;
+	link->net = tcp->net;
 	link->phase = phase;
 	list_init(&link->request.link);
 	list_init(&link->silent_link);
 	list_init(&link->all_link);
 	list_init(&link->borrower_link);
-	list_add_tail(&net->links, &link->all_link);
-	net->link_count++;
+	list_add_tail(&tcp->links, &link->all_link);
+	tcp->link_count++;
 	return link;
 }
 
@@ -39,7 +40,7 @@ struct link *link_create(struct net *net, int fd, enum link_phase phase)
 void link_block(struct link *link, bool is_blocked)
 {
 	if (link->is_sending_blocked != is_blocked)
-		link->net->blocked_count += is_blocked ? 1U : UINT32_MAX;
+		link->tcp->carrier.blocked += is_blocked ? 1U : UINT32_MAX;
 	link->is_sending_blocked = is_blocked;
 }
 
@@ -68,12 +69,12 @@ void link_free_if_unused(struct link *link)
 	if (link->phase != LINK_ENDED || link->qp || link->request.is_taken ||
 	    list_is_linked(&link->all_link))
 		return;
-	list_add_tail(&link->net->ended, &link->all_link);
+	list_add_tail(&link->tcp->ended, &link->all_link);
 }
 
 void link_end(struct link *link, enum weft_reason reason, bool is_reset)
 {
-	struct net *net = link->net;
+	struct tcp *tcp = link->tcp;
 
 	if (link->phase == LINK_ENDED)
 		return;
@@ -84,25 +85,25 @@ void link_end(struct link *link, enum weft_reason reason, bool is_reset)
 	link_move(link, LINK_ENDED);
 	link->reason = reason;
 	link_block(link, false);
-	net_watch(net, &link->watch, 0);
+	net_watch(link->net, &link->watch, 0);
 	if (link->record.recording)
 		record_close(link, is_reset);
 	if (link->watch.fd >= 0)
 		socket_close(link->watch.fd, is_reset);
-	timer_queue_cancel(&net->timers, &link->timer);
-	hot_remove(net, link);
+	timer_queue_cancel(&tcp->timers, &link->timer);
+	hot_remove(tcp, link);
 	list_remove(&link->all_link);
-	net->link_count--;
+	tcp->link_count--;
 	if (link->listener)
 		listener_release(link);
 	if (link->stream) {
 		link_traffic(link, &link->traffic);
 		link->peer_words = iwarp_peer_words(link->stream);
-		desks_return(net, link);
+		desks_return(tcp, link);
 		iwarp_destroy(link->stream);
 		link->stream = NULL;
 	}
-	net_link_ended(net, link);
+	traffic_add(&tcp->carried, &link->traffic);
 	free(link->setup);
 	link->setup = NULL;
 	link_free_if_unused(link);
@@ -283,7 +284,7 @@ bool link_input(struct link *link)
 	if (link_has_stream(link)) {
 		has_moved = link_stream_input(link);
 		if (has_moved)
-			hot_add(link->net, link);
+			hot_add(link->tcp, link);
 		return has_moved;
 	}
 	while (link->phase == LINK_SETUP && link_setup_input(link)) {

@@ -9,13 +9,13 @@
  */
 #pragma once
 
-#include "driver/net.h"
+#include "driver/tcp.h"
 
 /* link_phase.c: the only way from one phase to another. */
 void link_move(struct link *link, enum link_phase to);
 
 /* link.c */
-struct link *link_create(struct net *net, int fd, enum link_phase phase);
+struct link *link_create(struct tcp *tcp, int fd, enum link_phase phase);
 
 /* Nobody can ask about it any more? Then it goes, when no function of it runs. */
 void link_free_if_unused(struct link *link);

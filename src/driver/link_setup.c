@@ -85,7 +85,7 @@ bool link_refused(struct link *link)
 	if (link->watch.fd >= 0)
 		socket_close(link->watch.fd, false);
 	link->watch.fd = -1;
-	timer_queue_set(&net->timers, &link->timer, net->now_ns + redial_ns);
+	timer_queue_set(&link->tcp->timers, &link->timer, net->now_ns + redial_ns);
 	progress_notice(net);
 	return true;
 }
@@ -102,13 +102,13 @@ enum weft_reason link_connect(struct link *link)
 		return r;
 	if (link->phase == LINK_REFUSED)
 		link_move(link, LINK_CONNECTING);
-	timer_queue_set(&net->timers, &link->timer, mpa_setup_due(link->setup));
+	timer_queue_set(&link->tcp->timers, &link->timer, mpa_setup_due(link->setup));
 	net_watch(net, &link->watch, EPOLLOUT);
 	progress_notice(net);
 	return WEFT_OK;
 }
 
-enum weft_reason link_dial(struct net *net, struct weft_qp *qp, const struct weft_address *to,
+enum weft_reason link_dial(struct tcp *tcp, struct weft_qp *qp, const struct weft_address *to,
 			   const struct weft_connect_options *options)
 {
 	struct mpa_config config;
@@ -123,7 +123,7 @@ enum weft_reason link_dial(struct net *net, struct weft_qp *qp, const struct wef
 		r = WEFT_R_ADDRESS;
 	if (r != WEFT_OK)
 		return r;
-	link = link_create(net, -1, LINK_CONNECTING);
+	link = link_create(tcp, -1, LINK_CONNECTING);
 	if (!link)
 		return WEFT_R_NO_MEMORY;
 	link->remote = *to;
@@ -131,13 +131,13 @@ enum weft_reason link_dial(struct net *net, struct weft_qp *qp, const struct wef
 	link->alive_ns = options->alive_ns;
 	if (options->from)
 		link->from = *options->from;
-	now_ns = net_look_at_clock(net);
+	now_ns = net_look_at_clock(tcp->net);
 	link->redial_until_ns = now_ns + options->refused_wait_ns < now_ns
 					? UINT64_MAX
 					: now_ns + options->refused_wait_ns;
 	r = mpa_setup_init_initiator(link->setup, &config, private_of(options), now_ns);
 	if (r == WEFT_OK) {
-		observe_address(net->adapter, to, e);
+		observe_address(tcp->net->adapter, to, e);
 		r = link_connect(link);
 	}
 	if (r != WEFT_OK) {
@@ -156,7 +156,7 @@ enum weft_reason link_arrived(struct weft_listener *listener, int fd)
 		.ord = DEPTH_MAX,
 		.timeout_ns = listener->timeout_ns,
 	};
-	struct link *link = link_create(net, fd, LINK_SETUP);
+	struct link *link = link_create(listener->tcp, fd, LINK_SETUP);
 
 	if (!link) {
 		socket_close(fd, true);
@@ -167,7 +167,7 @@ enum weft_reason link_arrived(struct weft_listener *listener, int fd)
 	record_open(link, false);
 	observe_link(link, TRACE_ARRIVED, WEFT_OK);
 	mpa_setup_init_responder(link->setup, &config, net_look_at_clock(net));
-	timer_queue_set(&net->timers, &link->timer, mpa_setup_due(link->setup));
+	timer_queue_set(&link->tcp->timers, &link->timer, mpa_setup_due(link->setup));
 	net_watch(net, &link->watch, EPOLLIN | EPOLLRDHUP);
 	link_input(link);
 	return WEFT_OK;
@@ -176,7 +176,7 @@ enum weft_reason link_arrived(struct weft_listener *listener, int fd)
 /* The program's handle is used up. */
 static void request_answered(struct link *link)
 {
-	link->net->requests_taken -= link->request.is_taken;
+	link->tcp->requests_taken -= link->request.is_taken;
 	link->request.is_taken = false;
 }
 
@@ -254,7 +254,7 @@ static void begin_stream(struct link *link)
 		.begin_ns = link->net->now_ns,
 		.again_wait_ns = again_wait_ns,
 		.first_wait_ns = link->first_wait_ns,
-		.attention = &link->net->attention,
+		.attention = &link->tcp->attention,
 		.owner = link,
 	};
 	enum weft_reason failure = mpa_setup_must_terminate(link->setup)
@@ -270,7 +270,7 @@ static void begin_stream(struct link *link)
 	free(link->setup);
 	link->setup = NULL;
 	observe_terms(link);
-	timer_queue_cancel(&link->net->timers, &link->timer);
+	timer_queue_cancel(&link->tcp->timers, &link->timer);
 	if (failure == WEFT_OK && config.terms.rtr != IWARP_RTR_NONE &&
 	    !config.terms.is_initiator) {
 		link->ready_ns = ready_until(link);
@@ -372,7 +372,7 @@ void link_setup_service(struct link *link)
 	setup_output(link);
 	setup_events(link);
 	if (link->phase == LINK_SETUP)
-		timer_queue_set(&link->net->timers, &link->timer, mpa_setup_due(link->setup));
+		timer_queue_set(&link->tcp->timers, &link->timer, mpa_setup_due(link->setup));
 	else if (link_has_stream(link))
 		net_watch(link->net, &link->watch, EPOLLIN);
 }

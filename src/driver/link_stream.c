@@ -101,10 +101,10 @@ static void stream_set_timer(struct link *link)
 	if (link->phase == LINK_AWAITING_RTR && link->ready_ns < due_ns)
 		due_ns = link->ready_ns;
 	if (due_ns == UINT64_MAX) {
-		timer_queue_cancel(&link->net->timers, &link->timer);
+		timer_queue_cancel(&link->tcp->timers, &link->timer);
 		return;
 	}
-	timer_queue_set(&link->net->timers, &link->timer, due_ns);
+	timer_queue_set(&link->tcp->timers, &link->timer, due_ns);
 	progress_notice(link->net);
 }
 
@@ -114,7 +114,7 @@ bool link_stream_service(struct link *link)
 	uint32_t interest = EPOLLIN;
 
 	if (iwarp_is_cramped(link->stream))
-		desks_lend(link->net, link);
+		desks_lend(link->tcp, link);
 	has_moved = !link->is_sending_blocked && stream_output(link);
 	if (link->phase == LINK_AWAITING_RTR)
 		await_rtr(link);

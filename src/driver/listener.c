@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "driver/net.h"
+#include "driver/tcp.h"
 
 #include <stdlib.h>
 #include <sys/epoll.h>
@@ -28,7 +28,7 @@ static uint16_t *silent_of(const struct link *link)
 
 	for (uint32_t i = 0; i < (a->family == 4 ? 4u : 16u); i++)
 		hash = hash * 31 + a->ip[i];
-	return &link->net->silent_of[hash % SILENT_HOSTS];
+	return &link->tcp->silent_of[hash % SILENT_HOSTS];
 }
 
 static void silent_end(struct link *link)
@@ -36,18 +36,18 @@ static void silent_end(struct link *link)
 	if (!list_is_linked(&link->silent_link))
 		return;
 	list_remove(&link->silent_link);
-	link->net->silent_count--;
+	link->tcp->silent_count--;
 	link->listener->silent--;
 	(*silent_of(link))--;
 }
 
 /* Of one listener, NULL: of all. False: there is none. */
-static bool silent_drop(struct net *net, const struct weft_listener *of)
+static bool silent_drop(struct tcp *tcp, const struct weft_listener *of)
 {
 	struct link *found = NULL;
 
 	/* Bound: silent_max. */
-	for (struct list *at = net->silent.next; at != &net->silent; at = at->next) {
+	for (struct list *at = tcp->silent.next; at != &tcp->silent; at = at->next) {
 		struct link *link = CONTAINER_OF(at, struct link, silent_link);
 
 		if ((!of || link->listener == of) &&
@@ -81,18 +81,18 @@ static uint32_t unanswered_max(const struct weft_listener *l)
 
 void listener_has_link(struct weft_listener *l, struct link *link)
 {
-	struct net *net = l->net;
+	struct tcp *tcp = l->tcp;
 
-	if (net->silent_count >= silent_max())
-		(void)silent_drop(net, NULL);
+	if (tcp->silent_count >= silent_max())
+		(void)silent_drop(tcp, NULL);
 	else if (l->unanswered >= unanswered_max(l))
-		(void)silent_drop(net, l);
+		(void)silent_drop(tcp, l);
 	link->listener = l;
 	l->unanswered++;
 	l->silent++;
-	net->silent_count++;
+	tcp->silent_count++;
 	(*silent_of(link))++;
-	list_add_tail(&net->silent, &link->silent_link);
+	list_add_tail(&tcp->silent, &link->silent_link);
 }
 
 /* ---- Listeners ------------------------------------------------------------------------------ */
@@ -110,12 +110,12 @@ static void listener_watch(struct weft_listener *l)
 	net_watch(l->net, &l->watch, is_open ? EPOLLIN : 0);
 }
 
-void listeners_retry(struct net *net)
+void listeners_retry(struct tcp *tcp)
 {
-	for (struct list *at = net->listeners.next; at != &net->listeners; at = at->next) {
+	for (struct list *at = tcp->listeners.next; at != &tcp->listeners; at = at->next) {
 		struct weft_listener *l = CONTAINER_OF(at, struct weft_listener, link);
 
-		if (l->retry_ns != 0 && l->retry_ns <= net->now_ns) {
+		if (l->retry_ns != 0 && l->retry_ns <= tcp->net->now_ns) {
 			l->retry_ns = 0;
 			listener_watch(l);
 		}
@@ -132,7 +132,7 @@ static void listener_ready(struct watch *w, uint32_t events)
 
 		/* When descriptors are short, those who wait must wait: not spin, nor be lost. */
 		if (socket_accept(l->watch.fd, &fd) != WEFT_OK) {
-			if (silent_drop(l->net, NULL))
+			if (silent_drop(l->tcp, NULL))
 				continue;
 			l->retry_ns = l->net->now_ns + retry_after_ns;
 		}
@@ -166,8 +166,8 @@ static enum weft_reason listen_at(struct weft_adapter *a, const struct weft_addr
 				  struct weft_listener **listener)
 {
 	struct weft_listener *l;
-	struct net *net;
-	enum weft_reason r = net_get(a, &net);
+	struct tcp *tcp;
+	enum weft_reason r = tcp_get(a, &tcp);
 
 	if (r != WEFT_OK)
 		return r;
@@ -179,15 +179,16 @@ static enum weft_reason listen_at(struct weft_adapter *a, const struct weft_addr
 		free(l);
 		return r;
 	}
-	l->net = net;
+	l->tcp = tcp;
+	l->net = tcp->net;
 	l->watch.ready = listener_ready;
 	l->requests_max = o->requests_max ? o->requests_max : REQUESTS_DEFAULT;
 	l->timeout_ns = net_timeout_ns(o->timeout_ns);
 	list_init(&l->requests);
 	list_init(&l->link);
-	list_add_tail(&net->listeners, &l->link);
+	list_add_tail(&tcp->listeners, &l->link);
 	socket_addresses(l->watch.fd, &l->at, NULL);
-	event_source_init(&l->events, ++net->listener_next, o->context);
+	event_source_init(&l->events, ++tcp->listener_next, o->context);
 	observe_address(a, &l->at, (struct trace_event){ .kind = TRACE_LISTENING });
 	listener_watch(l);
 	*listener = l;
@@ -230,9 +231,9 @@ uint32_t weft_listener_number(const struct weft_listener *listener)
 static void reject_all(struct weft_listener *l)
 {
 	static const struct weft_connect_options nothing;
-	struct list *at = l->net->links.next;
+	struct list *at = l->tcp->links.next;
 
-	while (at != &l->net->links) {
+	while (at != &l->tcp->links) {
 		struct link *link = CONTAINER_OF(at, struct link, all_link);
 
 		at = at->next;
@@ -278,7 +279,7 @@ enum weft_reason weft_listener_next(struct weft_listener *listener, struct weft_
 	if (!list_is_empty(&listener->requests)) {
 		*request = CONTAINER_OF(list_pop(&listener->requests), struct weft_request, link);
 		(*request)->is_taken = true;
-		listener->net->requests_taken++;
+		listener->tcp->requests_taken++;
 	}
 	adapter_leave(a);
 	return WEFT_OK;

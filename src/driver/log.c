@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "driver/net.h"
 #include "driver/output.h"
+#include "driver/tcp.h"
 
 enum { LINE_BYTES = 1024 };
 

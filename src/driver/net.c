@@ -5,24 +5,23 @@
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 
+#include "base/check.h"
 #include "base/least.h"
 #include "driver/calls.h"
-#include "driver/roce.h"
 
 enum {
 	EPOLL_EVENTS = 64,
-	/* Polls that ask a hot link, between two that ask about all. */
+	/* Polls that read a hot socket, between two that ask epoll. */
 	POLLS_IDLE = 16,
 	POLLS_BUSY = 64,
 	POLLS_BLOCKED = 2,
 	/* In vain: many times what an answer takes from a peer that runs. */
 	POLLS_PATIENT = 128,
 	/* Of epoll, before a deadline passes. */
-	ASKED_MAX = 32,
-	REQUESTS_ROOM = 65536
+	ASKED_MAX = 32
 };
 
-/* How long streams that are closing may keep the adapter's close waiting. */
+/* How long connections that are closing may keep the adapter's close waiting. */
 static const uint64_t close_ns = 200 * 1000 * 1000;
 
 uint64_t net_look_at_clock(struct net *net)
@@ -54,6 +53,33 @@ static void wake_ready(struct watch *w, uint32_t events)
 	(void)events;
 }
 
+/* ---- Carriers ------------------------------------------------------------------------------- */
+
+void carrier_add(struct net *net, struct carrier *c, const struct carrier_calls *calls)
+{
+	CHECK(net->carrier_count < CARRIERS_MAX);
+	c->calls = calls;
+	c->net = net;
+	net->carriers[net->carrier_count++] = c;
+}
+
+struct carrier *carrier_find(const struct net *net, const struct carrier_calls *calls)
+{
+	for (uint32_t i = 0; i < net->carrier_count; i++) {
+		if (net->carriers[i]->calls == calls)
+			return net->carriers[i];
+	}
+	return NULL;
+}
+
+void sleep_set_add(struct sleep_set *set, struct carrier *c, struct watch *w)
+{
+	CHECK(set->count < SLEEP_WATCHES_MAX);
+	set->fds[set->count] = (struct pollfd){ .fd = w->fd, .events = POLLIN };
+	set->carriers[set->count] = c;
+	set->watches[set->count++] = w;
+}
+
 /* ---- Life ----------------------------------------------------------------------------------- */
 
 static void net_free(struct net *net)
@@ -62,8 +88,6 @@ static void net_free(struct net *net)
 		call_close(net->wake.fd);
 	if (net->epoll >= 0)
 		call_close(net->epoll);
-	timer_queue_fini(&net->timers);
-	iwarp_desk_destroy(net->spare_desk);
 	free(net);
 }
 
@@ -74,14 +98,6 @@ static enum weft_reason net_create(struct weft_adapter *a, struct net **made)
 	if (!net)
 		return WEFT_R_NO_MEMORY;
 	net->adapter = a;
-	/* One for each queue pair, one that is closing, and requests. */
-	net->links_max = 2 * a->core.qps.slots_max + REQUESTS_ROOM;
-	list_init(&net->attention);
-	list_init(&net->links);
-	list_init(&net->listeners);
-	list_init(&net->silent);
-	list_init(&net->ended);
-	list_init(&net->borrowers);
 	net->due_seen = UINT64_MAX;
 	net->epoll = epoll_create1(EPOLL_CLOEXEC);
 	net->wake.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
@@ -89,10 +105,6 @@ static enum weft_reason net_create(struct weft_adapter *a, struct net **made)
 	if (net->epoll < 0 || net->wake.fd < 0) {
 		net_free(net);
 		return WEFT_R_DESCRIPTORS;
-	}
-	if (timer_queue_init(&net->timers, net->links_max) < 0) {
-		net_free(net);
-		return WEFT_R_NO_MEMORY;
 	}
 	net_watch(net, &net->wake, EPOLLIN);
 	*made = net;
@@ -122,10 +134,22 @@ enum weft_reason net_get(struct weft_adapter *a, struct net **net)
 	return r;
 }
 
-static void free_ended(struct net *net)
+bool net_is_used(const struct net *net)
 {
-	while (!list_is_empty(&net->ended))
-		link_free(CONTAINER_OF(list_pop(&net->ended), struct link, all_link));
+	bool is_used = false;
+
+	for (uint32_t i = 0; i < net->carrier_count; i++)
+		is_used |= net->carriers[i]->calls->is_used(net->carriers[i]);
+	return is_used;
+}
+
+static bool is_closing(const struct net *net)
+{
+	bool is_closing = false;
+
+	for (uint32_t i = 0; i < net->carrier_count; i++)
+		is_closing |= net->carriers[i]->calls->is_closing(net->carriers[i]);
+	return is_closing;
 }
 
 void net_close(struct net *net)
@@ -133,20 +157,52 @@ void net_close(struct net *net)
 	uint64_t end = net_look_at_clock(net) + (net->is_abandoned ? 0 : close_ns);
 
 	net_watch(net, &net->wake, 0);
-	while (!list_is_empty(&net->links) && net_look_at_clock(net) < end) {
+	while (is_closing(net) && net_look_at_clock(net) < end) {
 		struct epoll_event e;
 
 		(void)call_epoll_wait(net->epoll, &e, 1, 1);
 		net_poll(net, true);
 		net_output(net, false);
 	}
-	while (!list_is_empty(&net->links))
-		link_end(CONTAINER_OF(net->links.next, struct link, all_link), WEFT_R_STREAM_LOST,
-			 false);
-	free_ended(net);
-	if (net->roce)
-		roce_close(net->roce);
+	/* The last to come goes first: it may use those before it. */
+	while (net->carrier_count > 0) {
+		struct carrier *c = net->carriers[--net->carrier_count];
+
+		c->calls->close(c);
+	}
 	net_free(net);
+}
+
+void net_exit(struct net *net)
+{
+	bool has_last_words = net->is_waiting;
+
+	for (uint32_t i = 0; i < net->carrier_count; i++)
+		has_last_words |= net->carriers[i]->calls->exit_begin(net->carriers[i]);
+	if (has_last_words)
+		adapter_work(net->adapter);
+	for (uint32_t i = 0; i < net->carrier_count; i++)
+		net->carriers[i]->calls->exit_end(net->carriers[i]);
+}
+
+void watch_abandon(struct watch *w)
+{
+	if (w->fd >= 0)
+		close(w->fd);
+	w->fd = -1;
+	w->interest = 0;
+}
+
+/* A shutdown, or a call on epoll, would change what the parent has as well. */
+void net_abandon(struct net *net)
+{
+	for (uint32_t i = 0; i < net->carrier_count; i++)
+		net->carriers[i]->calls->abandon(net->carriers[i]);
+	watch_abandon(&net->wake);
+	close(net->epoll);
+	net->epoll = -1;
+	net->has_thread = false;
+	net->is_abandoned = true;
 }
 
 /* ---- Who is looked at ----------------------------------------------------------------------- */
@@ -159,9 +215,8 @@ static bool ask_epoll(struct net *net, bool *has_found)
 	int count;
 
 	net_look_at_clock(net);
-	listeners_retry(net);
-	if (net->roce)
-		roce_retry(net->roce);
+	for (uint32_t i = 0; i < net->carrier_count; i++)
+		net->carriers[i]->calls->retry(net->carriers[i]);
 	count = call_epoll_wait(net->epoll, events, EPOLL_EVENTS, 0);
 	net->polls_since_epoll = 0;
 	net->is_all_due = false;
@@ -172,8 +227,8 @@ static bool ask_epoll(struct net *net, bool *has_found)
 		w->ready(w, events[i].events);
 		has_come |= w != &net->wake;
 	}
-	if (net->roce && has_come)
-		(void)roce_input(net->roce, false);
+	for (uint32_t i = 0; has_come && i < net->carrier_count; i++)
+		(void)net->carriers[i]->calls->input(net->carriers[i]);
 	*has_found |= has_come;
 	return count == EPOLL_EVENTS;
 }
@@ -183,61 +238,105 @@ static void ask_everybody(struct net *net, bool *has_found)
 {
 	bool has_more = true;
 
-	for (int i = 0; has_more && i < ASKED_MAX; i++) {
+	for (int asked = 0; has_more && asked < ASKED_MAX; asked++) {
 		has_more = ask_epoll(net, has_found);
-		if (net->roce)
-			*has_found |= roce_input_all(net->roce);
+		for (uint32_t i = 0; i < net->carrier_count; i++)
+			*has_found |= net->carriers[i]->calls->input_all(net->carriers[i]);
 	}
 }
 
 /* What was due when everybody was asked; what is due since may have been answered since. */
 static bool expire(struct net *net, uint64_t asked_ns)
 {
-	struct timer *t;
 	bool has_moved = false;
 
-	while ((t = timer_queue_expire(&net->timers, asked_ns)) != NULL) {
-		link_expire(CONTAINER_OF(t, struct link, timer));
-		has_moved = true;
-	}
-	if (net->roce && roce_due(net->roce) <= asked_ns) {
-		roce_expire(net->roce, asked_ns);
-		has_moved = true;
+	for (uint32_t i = 0; i < net->carrier_count; i++) {
+		struct carrier *c = net->carriers[i];
+
+		if (c->calls->due(c) <= asked_ns) {
+			c->calls->expire(c, asked_ns);
+			has_moved = true;
+		}
 	}
 	return has_moved;
 }
 
 bool net_output(struct net *net, bool can_wait)
 {
-	struct iwarp_stream *s, *last = iwarp_last(&net->attention);
-	bool has_moved = false, is_last = false;
+	bool has_moved = false;
 
-	if (last && net->adapter->recording)
-		net_look_at_clock(net); /* captured bytes have their true time */
-
-	/* Each has one turn: a stream that has more to send comes back behind the others. */
-	while (!is_last && (s = iwarp_attend(&net->attention)) != NULL) {
-		is_last = s == last;
-		has_moved |= link_service(iwarp_owner(s));
-	}
-	if (net->roce && !(can_wait && roce_waits_for_program(net->roce)))
-		has_moved |= roce_output(net->roce);
-	free_ended(net);
+	for (uint32_t i = 0; i < net->carrier_count; i++)
+		has_moved |= net->carriers[i]->calls->output(net->carriers[i], can_wait);
 	return has_moved;
 }
 
-/* Of those that ask one of the hot links, until the next that asks about all. */
+/* ---- Hot sockets ---------------------------------------------------------------------------- */
+
+static bool has_hot(const struct net *net)
+{
+	for (uint32_t i = 0; i < net->carrier_count; i++) {
+		if (net->carriers[i]->calls->hot_turns(net->carriers[i]) > 0)
+			return true;
+	}
+	return false;
+}
+
+/* Reads the hot socket whose turn it is. */
+static bool hot_read_next(struct net *net)
+{
+	uint32_t turn = net->hot_turn, first = 0;
+
+	for (int round = 0; round < 2; round++) {
+		for (uint32_t i = 0; i < net->carrier_count; i++) {
+			struct carrier *c = net->carriers[i];
+			uint32_t turns = c->calls->hot_turns(c);
+
+			if (turn - first < turns) {
+				net->hot_turn = turn + 1;
+				return c->calls->hot_input(c, turn - first);
+			}
+			first += turns;
+		}
+		turn = first = 0; /* each has had its turn */
+	}
+	return false;
+}
+
+static bool hot_read_all(struct net *net)
+{
+	bool has_found = false;
+
+	for (uint32_t i = 0; i < net->carrier_count; i++)
+		has_found |= net->carriers[i]->calls->hot_input_all(net->carriers[i]);
+	return has_found;
+}
+
+void net_hot_watch(struct net *net)
+{
+	for (uint32_t i = 0; i < net->carrier_count; i++)
+		net->carriers[i]->calls->hot_watch(net->carriers[i]);
+}
+
+/* ---- Polls ---------------------------------------------------------------------------------- */
+
+/* Polls that read one of the hot sockets, until the next that asks epoll. */
 static uint32_t polls_until_epoll(const struct net *net)
 {
-	if (net->blocked_count > 0) /* only epoll says when a socket takes more */
-		return POLLS_BLOCKED;
+	for (uint32_t i = 0; i < net->carrier_count; i++) {
+		if (net->carriers[i]->blocked > 0)
+			return POLLS_BLOCKED;
+	}
 	return net->was_busy ? POLLS_BUSY : POLLS_IDLE;
 }
 
 /* By when something should have come: before that passes everybody is asked. */
 static uint64_t answer_due(const struct net *net)
 {
-	return least(timer_queue_due(&net->timers), net->roce ? roce_due(net->roce) : UINT64_MAX);
+	uint64_t due = UINT64_MAX;
+
+	for (uint32_t i = 0; i < net->carrier_count; i++)
+		due = least(due, net->carriers[i]->calls->due(net->carriers[i]));
+	return due;
 }
 
 bool net_poll(struct net *net, bool is_all)
@@ -249,8 +348,8 @@ bool net_poll(struct net *net, bool is_all)
 	if (net_due(net) != UINT64_MAX) {
 		asked_ns = net_look_at_clock(net);
 		is_due = answer_due(net) <= asked_ns;
-		if (net->roce)
-			roce_wake(net->roce, asked_ns); /* a rate does not wait for what comes */
+		for (uint32_t i = 0; i < net->carrier_count; i++)
+			net->carriers[i]->calls->pace(net->carriers[i], asked_ns);
 	}
 	/*
 	 * One question each time: a poll that finds nothing is one system call. What has come in
@@ -258,15 +357,15 @@ bool net_poll(struct net *net, bool is_all)
 	 */
 	if (is_all || is_due || net->is_all_due) {
 		/* What others have waits for the next look, unless it has waited for many. */
-		has_found |= hot_ask_all(net);
+		has_found |= hot_read_all(net);
 		if (is_due)
 			ask_everybody(net, &has_found);
 		else if (!has_found || ++net->polls_since_epoll >= polls_until_epoll(net))
 			(void)ask_epoll(net, &has_found);
-	} else if (!hot_is_any(net) || ++net->polls_since_epoll >= polls_until_epoll(net)) {
+	} else if (!has_hot(net) || ++net->polls_since_epoll >= polls_until_epoll(net)) {
 		(void)ask_epoll(net, &has_found);
 	} else {
-		has_found |= hot_ask_next(net);
+		has_found |= hot_read_next(net);
 	}
 	if (is_due)
 		has_moved = expire(net, asked_ns);
@@ -276,7 +375,7 @@ bool net_poll(struct net *net, bool is_all)
 		net->polls_empty = has_found ? 0 : net->polls_empty + 1;
 	if (has_found)
 		progress_found(net, !is_all);
-	return has_moved || net_has_output(net) || !list_is_empty(&net->ended);
+	return has_moved || net_has_output(net);
 }
 
 bool net_is_patient(struct net *net)
@@ -289,15 +388,23 @@ bool net_is_patient(struct net *net)
 
 bool net_has_output(const struct net *net)
 {
-	return !list_is_empty(&net->attention) || (net->roce && roce_has_output(net->roce));
+	for (uint32_t i = 0; i < net->carrier_count; i++) {
+		if (net->carriers[i]->calls->has_output(net->carriers[i]))
+			return true;
+	}
+	return false;
 }
 
 uint64_t net_due(const struct net *net)
 {
-	return least(answer_due(net), net->roce ? roce_wake_due(net->roce) : UINT64_MAX);
+	uint64_t due = answer_due(net);
+
+	for (uint32_t i = 0; i < net->carrier_count; i++)
+		due = least(due, net->carriers[i]->calls->pace_due(net->carriers[i]));
+	return due;
 }
 
-static void traffic_add(struct weft_traffic *sum, const struct weft_traffic *t)
+void traffic_add(struct weft_traffic *sum, const struct weft_traffic *t)
 {
 	sum->messages_in += t->messages_in;
 	sum->messages_out += t->messages_out;
@@ -313,24 +420,9 @@ static void traffic_add(struct weft_traffic *sum, const struct weft_traffic *t)
 	sum->calls_empty += t->calls_empty;
 }
 
-void net_link_ended(struct net *net, const struct link *link)
-{
-	traffic_add(&net->carried, &link->traffic);
-}
-
 void net_traffic(const struct net *net, struct weft_traffic *t)
 {
-	*t = net->carried;
-	for (const struct list *at = net->links.next; at != &net->links; at = at->next) {
-		struct weft_traffic of;
-
-		link_traffic(CONTAINER_OF(at, const struct link, all_link), &of);
-		traffic_add(t, &of);
-	}
-	if (net->roce) {
-		struct weft_traffic of;
-
-		roce_traffic_all(net->roce, &of);
-		traffic_add(t, &of);
-	}
+	*t = (struct weft_traffic){ 0 };
+	for (uint32_t i = 0; i < net->carrier_count; i++)
+		net->carriers[i]->calls->traffic(net->carriers[i], t);
 }

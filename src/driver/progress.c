@@ -12,7 +12,7 @@
 #include <time.h>
 
 #include "driver/calls.h"
-#include "driver/roce.h"
+#include "driver/net.h"
 
 enum { NS_PER_MS = 1000000, MS_MAX = 1000, MS_MAX_SEEN = 250 };
 
@@ -132,7 +132,7 @@ static void standby_end(struct net *net, bool has_worked)
 	net->periods = 0;
 	if (net->favour > 0)
 		net->favour = 0; /* it polls, but not for what comes */
-	hot_watch(net);
+	net_hot_watch(net);
 	if (!has_worked)
 		return;
 	adapter_watch(net->adapter);
@@ -237,7 +237,7 @@ static void follow(struct net *net)
 	net->is_following = false;
 	if (net->is_waiting)
 		adapter_work(a);
-	hot_watch(net);
+	net_hot_watch(net);
 }
 
 /* The kernel's struct sched_attr, whose header cannot be included beside the library's. */
@@ -376,36 +376,41 @@ bool progress_may_wait(struct net *net, uint64_t bytes)
 }
 
 /* What has come has not yet been taken; but it was not the thread that found it. */
-static void take_what_came(struct net *net, const struct hot_ones *hot, bool is_elsewhere)
+static void take_what_came(struct net *net, const struct sleep_set *set, bool is_elsewhere)
 {
 	struct weft_adapter *a = net->adapter;
 	int favour = net->favour;
+	bool has_come = false;
 
-	if (is_elsewhere) {
-		adapter_watch(a);
-	} else if (hot_ask_ready(net, hot)) {
-		adapter_work(a);
+	for (uint32_t i = 0; !is_elsewhere && i < set->count; i++) {
+		struct carrier *c = set->carriers[i];
+
+		if (set->fds[i].revents != 0)
+			has_come |= c->calls->sleep_input(c, set->watches[i]);
 	}
+	if (is_elsewhere)
+		adapter_watch(a);
+	else if (has_come)
+		adapter_work(a);
 	net->favour = favour;
 }
 
 bool progress_sleep(struct net *net, int also, uint64_t until_ns)
 {
 	struct weft_adapter *a = net->adapter;
-	enum { SOCKETS, ALSO, HOT };
-	struct pollfd watched[HOT + HOT_MAX] = {
+	enum { SOCKETS, ALSO, UNWATCHED };
+	struct pollfd watched[UNWATCHED + SLEEP_WATCHES_MAX] = {
 		[SOCKETS] = { .fd = net->epoll, .events = POLLIN },
 		[ALSO] = { .fd = also, .events = POLLIN }, /* -1: is passed over */
 	};
-	struct hot_ones hot = { .fds = watched + HOT };
+	struct sleep_set set = { .fds = watched + UNWATCHED };
 	struct timespec left;
 	uint64_t left_ns;
 	int count;
 
 	observe_tick(a);
-	hot_unwatched(net, &hot);
-	if (net->roce)
-		udp_stand_by(net->roce->udp, false);
+	for (uint32_t i = 0; i < net->carrier_count; i++)
+		net->carriers[i]->calls->sleep_begin(net->carriers[i], &set);
 	left_ns = sleep_ns(net);
 	if (until_ns < net->now_ns + left_ns)
 		left_ns = until_ns < net->now_ns ? 0 : until_ns - net->now_ns;
@@ -414,7 +419,7 @@ bool progress_sleep(struct net *net, int also, uint64_t until_ns)
 	net->is_led = true;
 	net->calls_other++;
 	pthread_mutex_unlock(&a->lock);
-	count = ppoll(watched, HOT + hot.count, &left, NULL);
+	count = ppoll(watched, UNWATCHED + set.count, &left, NULL);
 	pthread_mutex_lock(&a->lock);
 	net->is_led = false;
 	forget_waking(net);
@@ -422,7 +427,7 @@ bool progress_sleep(struct net *net, int also, uint64_t until_ns)
 		net->is_thread_idle = false;
 		pthread_cond_signal(&net->rouse);
 	}
-	take_what_came(net, &hot, count <= 0 || watched[SOCKETS].revents != 0);
+	take_what_came(net, &set, count <= 0 || watched[SOCKETS].revents != 0);
 	return watched[ALSO].revents != 0;
 }
 

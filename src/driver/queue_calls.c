@@ -2,7 +2,7 @@
 /* Public calls on completion queues, address handles, queue pairs and shared receive queues. */
 #include <sched.h>
 
-#include "driver/net.h"
+#include "driver/tcp.h"
 #include "loopback/loopback.h"
 
 enum weft_reason weft_cq_create(struct weft_adapter *adapter, const struct weft_cq_options *options,

@@ -6,9 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "driver/net.h"
 #include "driver/pages.h"
 #include "driver/roce.h"
+#include "driver/tcp.h"
 #include "wire/iba_icrc.h"
 
 enum { PIECE_BYTES = 16384 };
@@ -282,7 +282,11 @@ void record_close(struct link *link, bool is_reset)
 
 void record_leave_all(struct net *net)
 {
-	for (struct list *at = net->links.next; at != &net->links; at = at->next) {
+	struct tcp *tcp = tcp_of(net);
+
+	if (!tcp)
+		return;
+	for (struct list *at = tcp->links.next; at != &tcp->links; at = at->next) {
 		struct link *link = CONTAINER_OF(at, struct link, all_link);
 
 		if (link->record.recording)

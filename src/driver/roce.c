@@ -34,6 +34,11 @@ struct roce_rest {
 	uint8_t bytes[UDP_BATCH_MAX][IBA_PACKET_MAX];
 };
 
+static struct roce *roce_from(const struct carrier *c)
+{
+	return CONTAINER_OF(c, struct roce, carrier);
+}
+
 /* ---- Life ----------------------------------------------------------------------------------- */
 
 static void watch(void *owner, struct watch *w, uint32_t events)
@@ -56,50 +61,6 @@ static void roce_free(struct roce *r)
 	free(r->rest);
 	free(r->faults);
 	free(r);
-}
-
-static enum weft_reason roce_create(struct net *net, struct roce **made)
-{
-	struct roce *r = calloc(1, sizeof(*r));
-	enum weft_reason reason;
-	uint32_t chance;
-
-	if (!r)
-		return WEFT_R_NO_MEMORY;
-	r->net = net;
-	r->outs = calloc(UDP_BATCH_MAX, sizeof(*r->outs));
-	r->room = aligned_alloc(ROOM_ALIGN, ROOM_BYTES);
-	r->port = ib_port_create(&(struct ib_port_config){ .adapter = &net->adapter->core });
-	if (!r->outs || !r->room || !r->port) {
-		roce_free(r);
-		return WEFT_R_NO_MEMORY;
-	}
-	reason = udp_open(&(struct udp_config){ .watch = watch, .owner = net }, &r->udp);
-	if (reason == WEFT_OK)
-		reason = contacts_open(r);
-	if (reason == WEFT_OK)
-		reason = roce_faults_open(r);
-	if (reason == WEFT_OK && getrandom(&chance, sizeof(chance), 0) != sizeof(chance))
-		reason = WEFT_R_SYSTEM;
-	if (reason != WEFT_OK) {
-		roce_free(r);
-		return reason;
-	}
-	adapter_set_place(&net->adapter->core, udp_place(r->udp), chance);
-	*made = r;
-	return WEFT_OK;
-}
-
-enum weft_reason roce_get(struct weft_adapter *a, struct roce **roce)
-{
-	struct net *net;
-	enum weft_reason r = net_get(a, &net);
-
-	if (r == WEFT_OK && !net->roce)
-		r = roce_create(net, &net->roce);
-	if (r == WEFT_OK)
-		*roce = net->roce;
-	return r;
 }
 
 static void conn_end(struct ib_conn *c)
@@ -139,16 +100,6 @@ static void tell_of_failed_ees(struct roce *r)
 		event_raise(&r->net->adapter->core.events, &re->events, WEFT_EVENT_EE_FAILED,
 			    ib_ee_why(ee));
 	}
-}
-
-/* Nobody has queue pairs any more; what they had to say last gets its chance. */
-void roce_close(struct roce *r)
-{
-	if (!r->net->is_abandoned) {
-		(void)roce_output(r);
-		end_those_that_left(r);
-	}
-	roce_free(r);
 }
 
 /* ---- In ------------------------------------------------------------------------------------- */
@@ -229,8 +180,15 @@ bool roce_input(struct roce *r, bool is_hot)
 	return has_come;
 }
 
-void roce_retry(struct roce *r)
+static bool input(struct carrier *c)
 {
+	return roce_input(roce_from(c), false);
+}
+
+/* Tries again, not too often, for slots that were taken and doors that were shut. */
+static void retry(struct carrier *c)
+{
+	struct roce *r = roce_from(c);
 	uint64_t now_ns = r->net->now_ns;
 
 	if (r->places_ns <= now_ns) {
@@ -262,6 +220,11 @@ bool roce_input_all(struct roce *r)
 	return has_come;
 }
 
+static bool input_all(struct carrier *c)
+{
+	return roce_input_all(roce_from(c));
+}
+
 bool roce_input_shared(struct roce *r)
 {
 	bool has_come = false;
@@ -274,6 +237,44 @@ bool roce_input_shared(struct roce *r)
 	return has_come;
 }
 
+static uint32_t hot_turns(const struct carrier *c)
+{
+	return udp_is_hot(roce_from(c)->udp) ? 1 : 0;
+}
+
+static bool hot_input(struct carrier *c, uint32_t turn)
+{
+	struct roce *r = roce_from(c);
+
+	(void)turn;
+	udp_stand_by(r->udp, r->net->is_standing_by);
+	return roce_input(r, true);
+}
+
+static bool hot_input_all(struct carrier *c)
+{
+	return hot_turns(c) > 0 && hot_input(c, 0);
+}
+
+static void hot_watch(struct carrier *c)
+{
+	udp_stand_by(roce_from(c)->udp, false);
+}
+
+/* From here on epoll watches every socket. */
+static void sleep_begin(struct carrier *c, struct sleep_set *set)
+{
+	(void)set;
+	hot_watch(c);
+}
+
+static bool sleep_input(struct carrier *c, struct watch *w)
+{
+	(void)c;
+	(void)w;
+	return false;
+}
+
 /* ---- Out ------------------------------------------------------------------------------------ */
 
 static bool is_resting(const struct roce *r)
@@ -281,8 +282,10 @@ static bool is_resting(const struct roce *r)
 	return r->rest && r->rest->batch.done < r->rest->batch.count;
 }
 
-bool roce_has_output(const struct roce *r)
+static bool has_output(const struct carrier *c)
 {
+	const struct roce *r = roce_from(c);
+
 	return !udp_is_blocked(r->udp) &&
 	       (is_resting(r) || ib_port_has_output(r->port) || ib_cm_has_output(r->cm));
 }
@@ -400,7 +403,11 @@ static void keep_rest(struct roce *r, const struct udp_batch *batch)
 		copy_flat(rest, i, &batch->outs[batch->done + i]);
 }
 
-bool roce_waits_for_program(struct roce *r)
+/*
+ * While a program polls: whether what is to be sent should rather go with what it may post next, as
+ * an answer to what it finds. That is for once; its next poll sends it, or the thread.
+ */
+static bool waits_for_program(struct roce *r)
 {
 	struct net *net = r->net;
 
@@ -412,12 +419,12 @@ bool roce_waits_for_program(struct roce *r)
 	return true;
 }
 
-bool roce_output(struct roce *r)
+static bool send_ready(struct roce *r)
 {
 	bool has_moved = false;
 
 	r->has_waited = false;
-	if (!roce_has_output(r)) {
+	if (!has_output(&r->carrier)) {
 		end_those_that_left(r);
 		tell_of_failed_ees(r);
 		return false;
@@ -447,27 +454,42 @@ bool roce_output(struct roce *r)
 	return has_moved;
 }
 
+static bool output(struct carrier *c, bool can_wait)
+{
+	struct roce *r = roce_from(c);
+
+	return !(can_wait && waits_for_program(r)) && send_ready(r);
+}
+
 /* ---- Deadlines ------------------------------------------------------------------------------ */
 
-uint64_t roce_due(const struct roce *r)
+static uint64_t due(const struct carrier *c)
 {
+	const struct roce *r = roce_from(c);
 	uint64_t held = r->faults ? roce_faults_due(r) : UINT64_MAX;
 
 	return least(held, least(ib_port_wait_due(r->port), contacts_due(r)));
 }
 
-uint64_t roce_wake_due(const struct roce *r)
+uint64_t roce_pace_due(const struct roce *r)
 {
 	return ib_port_wake_due(r->port);
 }
 
-void roce_wake(struct roce *r, uint64_t now_ns)
+static uint64_t pace_due(const struct carrier *c)
 {
-	ib_port_wake(r->port, now_ns);
+	return roce_pace_due(roce_from(c));
 }
 
-void roce_expire(struct roce *r, uint64_t now_ns)
+static void pace(struct carrier *c, uint64_t now_ns)
 {
+	ib_port_wake(roce_from(c)->port, now_ns);
+}
+
+static void expire(struct carrier *c, uint64_t now_ns)
+{
+	struct roce *r = roce_from(c);
+
 	ib_port_expire(r->port, now_ns);
 	contacts_expire(r, now_ns);
 	if (r->faults)
@@ -530,12 +552,13 @@ void roce_traffic(const struct qp_tally *of, struct weft_traffic *t)
 	};
 }
 
-void roce_traffic_all(const struct roce *r, struct weft_traffic *t)
+static void traffic(const struct carrier *c, struct weft_traffic *sum)
 {
+	const struct roce *r = roce_from(c);
 	const struct ib_counts *port = ib_port_counts(r->port);
 	const struct udp_counts *udp = udp_counts(r->udp);
 
-	*t = (struct weft_traffic){
+	const struct weft_traffic t = {
 		.messages_in = port->messages_in,
 		.messages_out = port->messages_out,
 		.frames_in = port->packets_in,
@@ -549,4 +572,132 @@ void roce_traffic_all(const struct roce *r, struct weft_traffic *t)
 		.calls_out = udp->calls_out,
 		.calls_empty = udp->calls_empty,
 	};
+
+	traffic_add(sum, &t);
+}
+
+/* ---- The end -------------------------------------------------------------------------------- */
+
+static bool is_used(const struct carrier *c)
+{
+	return !contacts_are_none(roce_from(c));
+}
+
+/* The adapter has no queue pairs any more, so that nothing waits for a peer. */
+static bool is_closing(const struct carrier *c)
+{
+	(void)c;
+	return false;
+}
+
+/* The last packets of queue pairs that are gone are sent. */
+static void roce_close(struct carrier *c)
+{
+	struct roce *r = roce_from(c);
+
+	if (!r->net->is_abandoned) {
+		(void)send_ready(r);
+		end_those_that_left(r);
+	}
+	roce_free(r);
+}
+
+/* No socket that closes tells the peers that the process goes. */
+static bool exit_begin(struct carrier *c)
+{
+	contacts_leave(roce_from(c));
+	return true;
+}
+
+static void exit_end(struct carrier *c)
+{
+	udp_hand_on_rest(roce_from(c)->udp);
+}
+
+static void abandon(struct carrier *c)
+{
+	struct roce *r = roce_from(c);
+
+	neighbours_abandon(r);
+	udp_abandon(r->udp);
+	if (r->tun)
+		tun_abandon(r->tun);
+}
+
+static const struct carrier_calls roce_calls = {
+	.output = output,
+	.has_output = has_output,
+	.due = due,
+	.expire = expire,
+	.pace_due = pace_due,
+	.pace = pace,
+	.retry = retry,
+	.input = input,
+	.input_all = input_all,
+	.hot_turns = hot_turns,
+	.hot_input = hot_input,
+	.hot_input_all = hot_input_all,
+	.hot_watch = hot_watch,
+	.sleep_begin = sleep_begin,
+	.sleep_input = sleep_input,
+	.is_used = is_used,
+	.is_closing = is_closing,
+	.close = roce_close,
+	.exit_begin = exit_begin,
+	.exit_end = exit_end,
+	.abandon = abandon,
+	.traffic = traffic,
+};
+
+/* ---- The beginning -------------------------------------------------------------------------- */
+
+static enum weft_reason roce_create(struct net *net)
+{
+	struct roce *r = calloc(1, sizeof(*r));
+	enum weft_reason reason;
+	uint32_t chance;
+
+	if (!r)
+		return WEFT_R_NO_MEMORY;
+	r->net = net;
+	r->outs = calloc(UDP_BATCH_MAX, sizeof(*r->outs));
+	r->room = aligned_alloc(ROOM_ALIGN, ROOM_BYTES);
+	r->port = ib_port_create(&(struct ib_port_config){ .adapter = &net->adapter->core });
+	if (!r->outs || !r->room || !r->port) {
+		roce_free(r);
+		return WEFT_R_NO_MEMORY;
+	}
+	reason = udp_open(&(struct udp_config){ .watch = watch, .owner = net }, &r->udp);
+	if (reason == WEFT_OK)
+		reason = contacts_open(r);
+	if (reason == WEFT_OK)
+		reason = roce_faults_open(r);
+	if (reason == WEFT_OK && getrandom(&chance, sizeof(chance), 0) != sizeof(chance))
+		reason = WEFT_R_SYSTEM;
+	if (reason != WEFT_OK) {
+		roce_free(r);
+		return reason;
+	}
+	adapter_set_place(&net->adapter->core, udp_place(r->udp), chance);
+	carrier_add(net, &r->carrier, &roce_calls);
+	return WEFT_OK;
+}
+
+struct roce *roce_of(const struct net *net)
+{
+	struct carrier *c = carrier_find(net, &roce_calls);
+
+	return c ? roce_from(c) : NULL;
+}
+
+enum weft_reason roce_get(struct weft_adapter *a, struct roce **roce)
+{
+	struct net *net;
+	enum weft_reason r = net_get(a, &net);
+
+	if (r == WEFT_OK && !roce_of(net))
+		r = roce_create(net);
+	if (r == WEFT_OK)
+		*roce = roce_of(net);
+	return r;
 }

@@ -25,6 +25,7 @@
 struct roce_rest;
 
 struct roce {
+	struct carrier carrier;
 	struct net *net;
 	struct udp *udp;
 	struct ib_port *port;
@@ -74,30 +75,18 @@ struct roce_ee {
 /* The way that a program describes, as the core has it, from no port yet. */
 enum weft_reason roce_path_of(const struct weft_path *from, struct ib_path *to);
 
-/* The adapter's, made at first use. */
+/* The adapter's RoCE, made at first use; the network's, or NULL. */
 enum weft_reason roce_get(struct weft_adapter *a, struct roce **roce);
-void roce_close(struct roce *roce);
+struct roce *roce_of(const struct net *net);
 
-/* Receives, what epoll told of and with is_hot also without being told. True: something came. */
+/* Reads the sockets that epoll reported, with is_hot also the hot ones. True: something came. */
 bool roce_input(struct roce *roce, bool is_hot);
 
-/* Whoever could not be let in, or found, is tried again, not too often. */
-void roce_retry(struct roce *roce);
-
-/*
- * Receives all that has come, after epoll was asked: before a deadline passes. True: something was
- * there.
- */
+/* Receives all that has come. True: something was there. */
 bool roce_input_all(struct roce *roce);
 
 /* Receives what lies in the shared sockets, so that what is others' goes on to them. */
 bool roce_input_shared(struct roce *roce);
-
-/*
- * While a program polls: whether what is to be sent should rather go with what it may post next, as
- * an answer to what it finds. That is for once; its next poll sends it, or the thread.
- */
-bool roce_waits_for_program(struct roce *roce);
 
 /* A packet has come. False: it was no good. */
 bool roce_take(struct roce *roce, const struct ib_in *in);
@@ -118,22 +107,9 @@ bool roce_faults_send(struct roce *roce, struct udp_batch *batch);
 uint64_t roce_faults_due(const struct roce *roce);
 void roce_faults_expire(struct roce *roce, uint64_t now_ns);
 
-/* Sends what there is to send. True: something was sent. */
-bool roce_output(struct roce *roce);
-
-/* Whether roce_output() would do something. */
-bool roce_has_output(const struct roce *roce);
-
 void roce_tell(const struct roce *roce, struct weft_roce_counts *counts);
 
-/* What a queue pair has carried; what all of them have, and the rest of the port. */
+/* What a queue pair has carried. */
 void roce_traffic(const struct qp_tally *of, struct weft_traffic *t);
-void roce_traffic_all(const struct roce *roce, struct weft_traffic *t);
-
-/* By when something should have been heard. */
-uint64_t roce_due(const struct roce *roce);
-void roce_expire(struct roce *roce, uint64_t now_ns);
-
-/* When somebody who keeps to a rate may send on; it is due, and to be sent. */
-uint64_t roce_wake_due(const struct roce *roce);
-void roce_wake(struct roce *roce, uint64_t now_ns);
+/* When a queue pair that keeps to a rate may send on. */
+uint64_t roce_pace_due(const struct roce *roce);

@@ -26,8 +26,8 @@ enum weft_reason weft_roce_query(struct weft_adapter *adapter, struct weft_roce_
 	if (!adapter || !counts)
 		return WEFT_R_NULL_ARGUMENT;
 	adapter_enter(adapter);
-	if (adapter->net && adapter->net->roce) {
-		roce_tell(adapter->net->roce, counts);
+	if (adapter->net && roce_of(adapter->net)) {
+		roce_tell(roce_of(adapter->net), counts);
 		r = WEFT_OK;
 	}
 	adapter_leave(adapter);
@@ -44,8 +44,8 @@ enum weft_reason weft_roce_dropped(struct weft_adapter *adapter, enum weft_reaso
 	if ((unsigned int)reason >= WEFT_REASON_COUNT)
 		return WEFT_R_BAD_ARGUMENT;
 	adapter_enter(adapter);
-	if (adapter->net && adapter->net->roce) {
-		*count = ib_port_dropped(adapter->net->roce->port, reason);
+	if (adapter->net && roce_of(adapter->net)) {
+		*count = ib_port_dropped(roce_of(adapter->net)->port, reason);
 		r = WEFT_OK;
 	}
 	adapter_leave(adapter);
@@ -193,7 +193,7 @@ enum weft_reason weft_qp_adjust(struct weft_qp *qp, const struct weft_roce *roce
 	if (ib_conn_of(qp)) {
 		r = WEFT_OK;
 		if (fields & WEFT_ROCE_PATH)
-			r = set_path(a->net->roce, qp, roce, &k.path);
+			r = set_path(roce_of(a->net), qp, roce, &k.path);
 		if (r == WEFT_OK)
 			r = ib_adjust(ib_conn_of(qp), &k, fields);
 	}
@@ -240,8 +240,8 @@ enum weft_reason weft_qp_raw(struct weft_qp *qp, const struct weft_raw *raw)
 	memcpy(wanted.to, raw->to.ip, sizeof(wanted.to));
 	a = net_enter_settled(qp);
 	if (ib_conn_of(qp))
-		r = tun_is_open(a->net->roce->tun) ? ib_raw_bind(ib_conn_of(qp), &wanted)
-						   : WEFT_R_RAW_CLOSED;
+		r = tun_is_open(roce_of(a->net)->tun) ? ib_raw_bind(ib_conn_of(qp), &wanted)
+						      : WEFT_R_RAW_CLOSED;
 	adapter_leave_working(a);
 	return r;
 }

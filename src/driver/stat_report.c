@@ -59,19 +59,23 @@ static uint32_t length_of(const struct list *l)
 bool report_look(struct weft_adapter *a, struct stat_adapter *seen)
 {
 	const struct id_table *qps = &a->core.qps;
+	const struct tcp *tcp = tcp_of(a->net);
+	const struct roce *roce = roce_of(a->net);
 
 	seen->number = a->number;
-	seen->links = length_of(&a->net->links);
-	seen->listeners = length_of(&a->net->listeners);
+	if (tcp) {
+		seen->links = length_of(&tcp->links);
+		seen->listeners = length_of(&tcp->listeners);
+	}
 	seen->calls_other = a->net->calls_other;
 	adapter_usage(&a->core, &seen->usage);
 	net_traffic(a->net, &seen->traffic);
-	if (a->net->roce) {
+	if (roce) {
 		seen->has_roce = true;
-		seen->listeners += length_of(&a->net->roce->services);
-		roce_tell(a->net->roce, &seen->roce);
+		seen->listeners += length_of(&roce->services);
+		roce_tell(roce, &seen->roce);
 		for (int i = 0; i < WEFT_REASON_COUNT; i++)
-			seen->drops[i] = ib_port_dropped(a->net->roce->port, (enum weft_reason)i);
+			seen->drops[i] = ib_port_dropped(roce->port, (enum weft_reason)i);
 	}
 	seen->qps = calloc(qps->used + 1, sizeof(*seen->qps));
 	if (!seen->qps)

@@ -15,6 +15,7 @@
 #include <stdio.h>
 
 #include "driver/roce.h"
+#include "driver/tcp.h"
 
 struct stat_qp {
 	uint32_t number, send_queued, recv_queued;

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "driver/net.h"
 #include "driver/output.h"
+#include "driver/tcp.h"
 #include "wire/trace_file.h"
 
 enum {

@@ -150,7 +150,7 @@ static uint64_t roce_now_ns(const struct pair *p)
 /* Whether an end has something to say, or waits for an answer that comes by itself. */
 static bool is_busy(const struct end *e)
 {
-	const struct roce *r = e->adapter->net->roce;
+	const struct roce *r = roce_of(e->adapter->net);
 	const struct ib_conn *c = e->qp ? ib_conn_of(e->qp) : NULL;
 
 	return ib_port_has_output(r->port) || ib_cm_has_output(r->cm) ||
@@ -164,7 +164,7 @@ static bool looks_idle(struct end *e, struct weft_roce_counts *counts)
 
 	adapter_enter(e->adapter);
 	adapter_watch(e->adapter);
-	roce_tell(e->adapter->net->roce, counts);
+	roce_tell(roce_of(e->adapter->net), counts);
 	is_idle = !is_busy(e);
 	adapter_leave(e->adapter);
 	return is_idle;
@@ -228,7 +228,7 @@ static struct weft_contact_offer offer_of(struct end *e, uint32_t psn)
 }
 
 /* The queue pair as the other end's news says it. */
-static struct weft_roce roce_of(const struct weft_contact_news *news, uint32_t psn)
+static struct weft_roce agreed_attr(const struct weft_contact_news *news, uint32_t psn)
 {
 	return (struct weft_roce){
 		.path = { .from = news->path.from, .to = news->path.to, .mtu_bytes = 1024 },
@@ -313,12 +313,12 @@ static void roce_connect(struct pair *p)
 	while (!passive && pair_wait(p, begin));
 	REQUIRE(passive);
 	news = news_of(b, passive, WEFT_CONTACT_REQUEST);
-	r = roce_of(&news, offers[1].psn);
+	r = agreed_attr(&news, offers[1].psn);
 	MUST(weft_qp_receive(b->qp, &r));
 	keep_contact(b, passive);
 	MUST(weft_contact_accept(passive, &offers[1]));
 	news = news_of(a, active, WEFT_CONTACT_REPLY);
-	r = roce_of(&news, offers[0].psn);
+	r = agreed_attr(&news, offers[0].psn);
 	MUST(weft_qp_receive(a->qp, &r));
 	keep_contact(a, active);
 	MUST(weft_qp_start(a->qp, &r));

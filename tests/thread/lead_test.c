@@ -28,7 +28,7 @@ static struct link *link_of(const struct weft_qp *qp)
 {
 	struct net *net = near.adapter->net;
 
-	for (struct list *l = net->links.next; l != &net->links; l = l->next) {
+	for (struct list *l = tcp_of(net)->links.next; l != &tcp_of(net)->links; l = l->next) {
 		struct link *link = CONTAINER_OF(l, struct link, all_link);
 
 		if (link->qp == qp)
@@ -68,7 +68,7 @@ static bool lead(int also, uint64_t ns)
 	if (a->net->is_waiting)
 		adapter_work(a);
 	is_also = progress_sleep(a->net, also, thread_now_ns() + ns);
-	has_left = !list_is_empty(&a->net->attention);
+	has_left = !list_is_empty(&tcp_of(a->net)->attention);
 	adapter_leave(a);
 	return is_also;
 }
@@ -489,7 +489,7 @@ TEST(test_iwarp_07_a_link_stays_watched_while_another_leads)
 	for (int i = 0; tries_again(i, took, since); i++) {
 		make_unwatched(&near.node, &far.node);
 		adapter_enter(near.adapter);
-		hot_watch(near.adapter->net);
+		net_hot_watch(near.adapter->net);
 		adapter_leave(near.adapter);
 		REQUIRE(is_watched(&near.node));
 		took = least(took, time_until(near_has_heard, poll_and_say));

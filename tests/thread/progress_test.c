@@ -317,7 +317,8 @@ static bool thread_takes_over(struct end *e, bool *is_watched)
 		adapter_enter(e->adapter);
 		is_standing_by = net->is_standing_by;
 		*is_watched = true;
-		for (struct list *l = net->links.next; l != &net->links; l = l->next)
+		for (struct list *l = tcp_of(net)->links.next; l != &tcp_of(net)->links;
+		     l = l->next)
 			*is_watched &= CONTAINER_OF(l, struct link, all_link)->watch.interest != 0;
 		adapter_leave(e->adapter);
 		sched_yield();

@@ -81,7 +81,7 @@ static void await_refusal(void)
 	while (!is_refused) {
 		REQUIRE(thread_now_ns() - since < PATIENCE_NS);
 		adapter_enter(client);
-		is_refused = !list_is_empty(&client->net->roce->again);
+		is_refused = !list_is_empty(&roce_of(client->net)->again);
 		adapter_leave(client);
 		sched_yield();
 	}
@@ -184,7 +184,7 @@ TEST(test_iba_12_11_who_is_closed_does_not_ask_again)
 		await_refusal();
 		MUST(weft_contact_close(contact));
 		adapter_enter(client);
-		is_none = list_is_empty(&client->net->roce->again);
+		is_none = list_is_empty(&roce_of(client->net)->again);
 		adapter_leave(client);
 		MUST(weft_adapter_close(client));
 		MUST(weft_adapter_close(server));

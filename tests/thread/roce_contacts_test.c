@@ -138,7 +138,7 @@ static struct sums sums_now(void)
 
 		adapter_enter(adapters[i]);
 		adapter_watch(adapters[i]);
-		r = adapters[i]->net->roce;
+		r = roce_of(adapters[i]->net);
 		s.out += ib_cm_counts(r->cm)->mads_out;
 		s.in += ib_cm_counts(r->cm)->mads_in;
 		s.lost += ib_port_counts(r->port)->dropped + udp_counts(r->udp)->lost_on +
@@ -193,8 +193,8 @@ TEST(test_roce_what_is_sent_again_is_sent_whole)
 	ask_all();
 	a = adapters[ACTIVE];
 	adapter_enter(a);
-	contacts_expire(a->net->roce, net_look_at_clock(a->net) + later_ns);
-	n = ib_cm_counts(a->net->roce->cm);
+	contacts_expire(roce_of(a->net), net_look_at_clock(a->net) + later_ns);
+	n = ib_cm_counts(roce_of(a->net)->cm);
 	EXPECT_EQ(n->mads_out - n->again, CONTACTS);
 	adapter_leave_working(a);
 	adapter_leave(adapters[PASSIVE]);

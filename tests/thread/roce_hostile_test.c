@@ -135,7 +135,7 @@ static bool is_all_seen(void)
 
 		adapter_enter(adapters[i]);
 		adapter_watch(adapters[i]);
-		r = adapters[i]->net->roce;
+		r = roce_of(adapters[i]->net);
 		sent += ib_port_counts(r->port)->packets_out;
 		seen += ib_port_counts(r->port)->packets_in + udp_counts(r->udp)->lost_on;
 		adapter_leave(adapters[i]);
@@ -264,7 +264,7 @@ TEST(test_roce_a_flood_to_nobody_is_not_answered)
 	}
 	for (int i = 0; i < 2; i++) {
 		adapter_enter(adapters[i]);
-		out += ib_port_counts(adapters[i]->net->roce->port)->packets_out;
+		out += ib_port_counts(roce_of(adapters[i]->net)->port)->packets_out;
 		adapter_leave(adapters[i]);
 	}
 	expect_alive();

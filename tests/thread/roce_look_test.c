@@ -107,7 +107,7 @@ TEST(test_roce_before_a_deadline_passes_everybody_is_asked)
 	post_write(&nodes_a[PAIRS - 1], &nodes_b[0], PAIRS, 1); /* again and again */
 	adapter_enter(a);
 	net = a->net;
-	unwatch(net->roce, PAIRS - 1);
+	unwatch(roce_of(net), PAIRS - 1);
 	for (uint32_t i = 0; i < PAIRS - 1; i++)
 		post_write(&nodes_b[i], &nodes_a[i], i, 2);
 	await_deadline(net, net_due(net));
@@ -189,15 +189,15 @@ TEST(test_roce_a_rate_does_not_wait_for_what_comes)
 	REQUIRE(node_post(&nodes_a[PAIRS - 1], &wr));
 	adapter_enter(a);
 	net = a->net;
-	unwatch(net->roce, PAIRS - 1);
+	unwatch(roce_of(net), PAIRS - 1);
 	for (uint32_t i = 0; i < PAIRS - 1; i++)
 		post_write(&nodes_b[i], &nodes_a[i], i, 2);
 	net->is_all_due = false;
-	await_deadline(net, roce_wake_due(net->roce));
-	before = ib_port_counts(net->roce->port)->packets_out;
+	await_deadline(net, roce_pace_due(roce_of(net)));
+	before = ib_port_counts(roce_of(net)->port)->packets_out;
 	(void)net_poll(net, false);
 	(void)net_output(net, false);
-	EXPECT(ib_port_counts(net->roce->port)->packets_out > before);
+	EXPECT(ib_port_counts(roce_of(net)->port)->packets_out > before);
 	for (int i = 0; i < PAIRS - 1; i++)
 		came += nodes_a[i].memory[i] == 2;
 	EXPECT(came < PAIRS - 1);
@@ -228,8 +228,8 @@ TEST(test_roce_before_a_deadline_passes_a_flood_is_not_read_to_its_end)
 	for (int i = 0; i < FLOOD; i++) /* of which the kernel joins none */
 		REQUIRE(sendto(fd, bytes, i % 2 ? 64 : 128, 0, (const void *)&to, sizeof(to)) > 0);
 	(void)net_poll(a->net, true);
-	(void)roce_input_all(a->net->roce);
-	roce_tell(a->net->roce, &n);
+	(void)roce_input_all(roce_of(a->net));
+	roce_tell(roce_of(a->net), &n);
 	adapter_leave(a);
 	EXPECT(n.packets_in > 0 && n.packets_in <= MOST);
 	close(fd);

@@ -24,7 +24,7 @@ static struct weft_contact_offer offer_of(const struct node *n)
 	};
 }
 
-static struct weft_roce roce_of(const struct weft_contact_news *news)
+static struct weft_roce agreed_attr(const struct weft_contact_news *news)
 {
 	struct weft_roce way = roce_way(news->qp_number);
 
@@ -65,12 +65,12 @@ static void connect_both(void)
 		MUST(weft_service_next(service, NULL, &passive));
 	} while (!passive);
 	news = news_of(passive, WEFT_CONTACT_REQUEST);
-	r = roce_of(&news);
+	r = agreed_attr(&news);
 	MUST(weft_qp_receive(to.qp, &r));
 	MUST(weft_contact_bind(passive, to.qp));
 	MUST(weft_contact_accept(passive, &offers[1]));
 	news = news_of(active, WEFT_CONTACT_REPLY);
-	r = roce_of(&news);
+	r = agreed_attr(&news);
 	MUST(weft_qp_receive(from.qp, &r));
 	MUST(weft_contact_bind(active, from.qp));
 	MUST(weft_qp_start(from.qp, &r));

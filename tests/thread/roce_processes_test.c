@@ -47,7 +47,7 @@ static struct mads mads_of(struct weft_adapter *a)
 
 	adapter_enter(a);
 	adapter_watch(a);
-	n = ib_cm_counts(a->net->roce->cm);
+	n = ib_cm_counts(roce_of(a->net)->cm);
 	m = (struct mads){ .in = n->mads_in, .out = n->mads_out };
 	adapter_leave(a);
 	return m;
@@ -65,7 +65,7 @@ static struct weft_contact_offer offer_of(const struct node *n)
 	};
 }
 
-static struct weft_roce roce_of(const struct weft_contact_news *news)
+static struct weft_roce agreed_attr(const struct weft_contact_news *news)
 {
 	return (struct weft_roce){
 		.path = { .from = news->path.from, .to = news->path.to, .mtu_bytes = 1024 },
@@ -161,7 +161,7 @@ static int client_run(const struct weft_address *server, struct mads *mads)
 	if (weft_contact_open(a, &how, &offer, &contact) != WEFT_OK ||
 	    !await_news(a, contact, WEFT_CONTACT_REPLY, &news))
 		return CLIENT_UNANSWERED;
-	r = roce_of(&news);
+	r = agreed_attr(&news);
 	if (weft_qp_receive(n.qp, &r) != WEFT_OK || weft_qp_start(n.qp, &r) != WEFT_OK ||
 	    weft_contact_ready(contact) != WEFT_OK)
 		return CLIENT_UNREADY;
@@ -201,7 +201,7 @@ static void end_halfway(struct weft_adapter *a)
 	struct udp *u;
 
 	adapter_enter(a); /* for good: it does nothing any more */
-	u = a->net->roce->udp;
+	u = roce_of(a->net)->udp;
 	close(u->door.watch.fd);
 	for (int i = 0; i < 2; i++)
 		close(u->shared[i].watch.fd);
@@ -232,7 +232,7 @@ static pid_t victim_start(const int orders[2], const int reports[2])
 	child_must(weft_contact_open(a, &how, &offer, &contact) == WEFT_OK);
 	child_must(await_news(a, contact, WEFT_CONTACT_REPLY, &news));
 	child_must(weft_contact_ready(contact) == WEFT_OK);
-	report.place = udp_place(a->net->roce->udp);
+	report.place = udp_place(roce_of(a->net)->udp);
 	if (order.is_ending)
 		end_halfway(a);
 	child_must(write(reports[1], &report, sizeof(report)) == sizeof(report));
@@ -284,7 +284,7 @@ static void take_request(struct weft_adapter *a, struct weft_service_point *serv
 		return;
 	REQUIRE(guest_count < CLIENTS);
 	MUST(weft_contact_next(c, &news));
-	*g = (struct guest){ .contact = c, .roce = roce_of(&news) };
+	*g = (struct guest){ .contact = c, .roce = agreed_attr(&news) };
 	node_open(a, &g->node, beside);
 	MUST(weft_qp_receive(g->node.qp, &g->roce));
 	REQUIRE(post_recv(&g->node, guest_count * WORD_BYTES));

@@ -195,7 +195,7 @@ static struct weft_roce_counts counts_of(struct weft_adapter *a)
 	struct weft_roce_counts counts;
 
 	adapter_enter(a);
-	roce_tell(a->net->roce, &counts);
+	roce_tell(roce_of(a->net), &counts);
 	adapter_leave(a);
 	return counts;
 }

@@ -49,7 +49,7 @@ static struct weft_roce_counts counts(void)
 	struct weft_roce_counts counts;
 
 	adapter_enter(b);
-	roce_tell(b->net->roce, &counts);
+	roce_tell(roce_of(b->net), &counts);
 	adapter_leave(b);
 	return counts;
 }
@@ -262,14 +262,14 @@ static bool enter_standing_by(void)
 static bool hold_one(void)
 {
 	struct net *net = b->net;
-	uint64_t since = thread_now_ns(), out = ib_port_counts(net->roce->port)->packets_out;
+	uint64_t since = thread_now_ns(), out = ib_port_counts(roce_of(net)->port)->packets_out;
 
 	from.memory[0] = ++round_number;
 	post(&from, &to, WEFT_OP_WRITE);
 	while (to.memory[0] != round_number && thread_now_ns() - since < PATIENCE_NS)
 		adapter_poll(b, true);
 	b->polls += POLLS_ENOUGH;
-	return net->is_waiting && ib_port_counts(net->roce->port)->packets_out == out;
+	return net->is_waiting && ib_port_counts(roce_of(net)->port)->packets_out == out;
 }
 
 /* Whether it went while the thread took polls for likely: it had not waited until it did not. */
@@ -280,7 +280,7 @@ static bool is_sent_standing_by(uint64_t out_before)
 
 	while (out == out_before && thread_now_ns() - since < PATIENCE_NS) {
 		adapter_enter(b);
-		out = ib_port_counts(b->net->roce->port)->packets_out;
+		out = ib_port_counts(roce_of(b->net)->port)->packets_out;
 		is_standing_by = b->net->is_standing_by;
 		adapter_leave(b);
 	}
@@ -306,7 +306,7 @@ TEST(test_roce_an_acknowledgement_that_waits_in_vain_goes_by_itself)
 
 		REQUIRE(thread_now_ns() - since < PATIENCE_NS);
 		is_held = enter_standing_by() && hold_one();
-		out = ib_port_counts(b->net->roce->port)->packets_out;
+		out = ib_port_counts(roce_of(b->net)->port)->packets_out;
 		adapter_leave(b);
 		REQUIRE(is_held);
 		is_soon = is_sent_standing_by(out);

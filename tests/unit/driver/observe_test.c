@@ -17,7 +17,7 @@
 #include <weft/weft.h>
 
 #include "capture_fixture.h"
-#include "driver/net.h"
+#include "driver/tcp.h"
 #include "test.h"
 #include "wire/trace_file.h"
 
@@ -196,7 +196,7 @@ static void end_late(struct weft_adapter *a)
 {
 	pthread_mutex_lock(&a->lock);
 	a->net->now_ns -= 1000000000;
-	record_end(CONTAINER_OF(a->net->links.next, struct link, all_link), true, false);
+	record_end(CONTAINER_OF(tcp_of(a->net)->links.next, struct link, all_link), true, false);
 	pthread_mutex_unlock(&a->lock);
 }
 
