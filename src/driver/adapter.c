@@ -4,6 +4,7 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include "driver/clock.h"
 #include "driver/fork.h"
 #include "driver/net.h"
 #include "driver/pages.h"
@@ -14,11 +15,8 @@ enum { NS_PER_S = 1000000000, ROUNDS_MAX = 8 };
 
 static uint64_t machine_now_ns(struct weft_adapter *a)
 {
-	struct timespec ts;
-	uint64_t now_ns;
+	uint64_t now_ns = clock_ns();
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	now_ns = (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
 	if (a->net)
 		a->net->now_ns = now_ns;
 	return now_ns;

@@ -17,6 +17,7 @@
 
 #include <weft/rio.h>
 
+#include "driver/clock.h"
 #include "driver/file_store.h"
 #include "driver/rio_store.h"
 
@@ -53,14 +54,6 @@ const struct store *device_node(const struct device *d, uint32_t i)
 int device_descriptor(const struct device *d)
 {
 	return d->epoll_fd;
-}
-
-static uint64_t clock_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
 /* From now; at most never. */

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "driver/calls.h"
+#include "driver/clock.h"
 
 enum { NS_PER_S = 1000000000, CLOCK_OFF_NS = 1000000, TRIES_MAX = 16 };
 
@@ -201,23 +202,15 @@ int output_write(int fd, const uint8_t *bytes, size_t length)
 	return err;
 }
 
-static int64_t clock_ns(clockid_t id)
-{
-	struct timespec ts;
-
-	clock_gettime(id, &ts);
-	return (int64_t)ts.tv_sec * NS_PER_S + ts.tv_nsec;
-}
-
 void output_clock_follow(int64_t *ns)
 {
 	int64_t before, between, after, off;
 
 	/* Whoever is interrupted between two clocks reads nonsense; some do not get it better. */
 	for (int tries = 0; tries < 4; tries++) {
-		before = clock_ns(CLOCK_REALTIME);
-		between = clock_ns(CLOCK_MONOTONIC);
-		after = clock_ns(CLOCK_REALTIME);
+		before = (int64_t)time_of_day_ns();
+		between = (int64_t)clock_ns();
+		after = (int64_t)time_of_day_ns();
 		off = before + (after - before) / 2 - between - *ns;
 		if (off <= CLOCK_OFF_NS && off >= -CLOCK_OFF_NS)
 			return;

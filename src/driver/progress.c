@@ -12,6 +12,7 @@
 #include <time.h>
 
 #include "driver/calls.h"
+#include "driver/clock.h"
 #include "driver/net.h"
 
 enum { NS_PER_MS = 1000000, MS_MAX = 1000, MS_MAX_SEEN = 250 };
@@ -101,10 +102,7 @@ static void guard(struct net *net)
 /* Processor time of the whole process. */
 static uint64_t worked_ns(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
-	return (uint64_t)t.tv_sec * 1000 * NS_PER_MS + (uint64_t)t.tv_nsec;
+	return clock_read_ns(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 /* A peer asked for something, and the program was at work but did not poll. */

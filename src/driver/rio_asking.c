@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <string.h>
 
+#include "driver/clock.h"
 #include "driver/rio_requester_inside.h"
 
 enum { TRANSACTIONS = 64 };
@@ -99,7 +100,7 @@ static enum weft_reason ask(struct weft_rio_requester *q, const struct weft_rio_
 	t = CONTAINER_OF(q->free_tickets.next, struct ticket, link);
 	a.timeout_ns = request->timeout_ns;
 	a.context = t;
-	r = rio_requester_ask(q->core, &a, rio_loop_clock(), &id);
+	r = rio_requester_ask(q->core, &a, clock_ns(), &id);
 	if (r == WEFT_R_RIO_WRITES_LOST) {
 		end_lost(q, request, t, waiter);
 		return WEFT_OK;
@@ -138,8 +139,8 @@ enum weft_reason weft_rio_wait(struct weft_rio_requester *q, uint64_t timeout,
 		return WEFT_R_NULL_ARGUMENT;
 	*count = 0;
 	pthread_mutex_lock(&q->lock);
-	end_ns = requester_end_ns(rio_loop_clock(), timeout);
-	while (list_is_empty(&q->ended) && rio_loop_clock() < end_ns)
+	end_ns = requester_end_ns(clock_ns(), timeout);
+	while (list_is_empty(&q->ended) && clock_ns() < end_ns)
 		requester_wait(q, &self, end_ns);
 	if (list_is_empty(&q->ended) && !q->looker)
 		rio_loop_turn(&q->loop);

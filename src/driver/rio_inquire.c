@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "driver/clock.h"
 #include "driver/rio_requester_inside.h"
 
 /* ---- How the cluster stands ----------------------------------------------------------------- */
@@ -36,7 +37,7 @@ static enum weft_reason inquire_part(struct weft_rio_requester *q, struct follow
 	enum weft_reason r;
 
 	while ((r = rio_requester_inquire(q->core, first)) != WEFT_OK) {
-		if (rio_loop_clock() >= end_ns)
+		if (clock_ns() >= end_ns)
 			return rio_requester_has_owner(q->core) ? WEFT_R_RIO_TIMEOUT
 			       : q->loop.dials[0].reason	? q->loop.dials[0].reason
 								: WEFT_R_RIO_OWNER_LEFT;
@@ -46,7 +47,7 @@ static enum weft_reason inquire_part(struct weft_rio_requester *q, struct follow
 	}
 	requester_work(q);
 	while (!rio_requester_reported(q->core, reported)) {
-		if (rio_loop_clock() >= end_ns)
+		if (clock_ns() >= end_ns)
 			return WEFT_R_RIO_TIMEOUT;
 		requester_wait(q, self, end_ns);
 	}
@@ -97,8 +98,8 @@ enum weft_reason weft_rio_inquire(struct weft_rio_requester *q, uint64_t timeout
 		return WEFT_R_NULL_ARGUMENT;
 	*count = 0;
 	pthread_mutex_lock(&q->lock);
-	end_ns = requester_end_ns(rio_loop_clock(), timeout);
-	while (q->is_inquiring && rio_loop_clock() < end_ns)
+	end_ns = requester_end_ns(clock_ns(), timeout);
+	while (q->is_inquiring && clock_ns() < end_ns)
 		requester_wait(q, &self, end_ns);
 	if (q->is_inquiring) {
 		r = WEFT_R_RIO_TIMEOUT;

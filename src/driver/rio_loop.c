@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "driver/rio_loop.h"
+#include "driver/clock.h"
 
 #include <sched.h>
 #include <sodium/core.h>
@@ -20,14 +21,6 @@ static const uint64_t longest_sleep_ns = UINT64_C(10) * NS_PER_S;
 static const uint64_t alive_ns = UINT64_C(10) * NS_PER_S;
 /* A peer that connects asks at once. Those that do not make room for others even sooner. */
 static const uint64_t silent_ns = UINT64_C(2) * NS_PER_S;
-
-uint64_t rio_loop_clock(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
-}
 
 void weft_rio_public_key(const uint8_t seed[WEFT_RIO_KEY_BYTES], uint8_t key[WEFT_RIO_KEY_BYTES])
 {
@@ -135,7 +128,7 @@ enum weft_reason rio_loop_open(struct rio_loop *loop, const struct weft_rio_self
 				   .alive_ns = self->alive_ns ? self->alive_ns : alive_ns,
 				   .find = self->find,
 				   .find_context = self->context,
-				   .now_ns = rio_loop_clock() };
+				   .now_ns = clock_ns() };
 	if (sodium_init() < 0)
 		return WEFT_R_SYSTEM;
 	if (self->platform.unit == 0 || (self->peer_count > 0 && !self->peers))
@@ -322,7 +315,7 @@ bool rio_loop_turn(struct rio_loop *loop)
 {
 	bool has_any;
 
-	loop->now_ns = rio_loop_clock();
+	loop->now_ns = clock_ns();
 	has_any = completions_take(loop);
 	/* Events are few; a queue pair that fails has completions too. */
 	if (loop->dying > 0 || !has_any)

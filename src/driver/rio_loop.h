@@ -171,7 +171,5 @@ void rio_loop_wake(struct rio_loop *loop);
 /* Another descriptor that it wakes up for. */
 enum weft_reason rio_loop_also(struct rio_loop *loop, int descriptor);
 
-uint64_t rio_loop_clock(void);
-
 /* What connections carried, also those that are gone. */
 void rio_loop_moved(struct rio_loop *loop, struct weft_rio_moved *moved);

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "driver/clock.h"
 #include "driver/rio_requester_inside.h"
 
 /* ---- Devices and memory --------------------------------------------------------------------- */
@@ -72,9 +73,9 @@ enum weft_reason weft_rio_device_find(struct weft_rio_requester *q, const char *
 	if (!q || !name || !device)
 		return WEFT_R_NULL_ARGUMENT;
 	pthread_mutex_lock(&q->lock);
-	end_ns = requester_end_ns(rio_loop_clock(), timeout);
+	end_ns = requester_end_ns(clock_ns(), timeout);
 	while (!find(q, name, device)) {
-		if (rio_loop_clock() >= end_ns) {
+		if (clock_ns() >= end_ns) {
 			r = rio_requester_has_owner(q->core) ? WEFT_R_RIO_DEVICE
 							     : q->loop.dials[0].reason;
 			r = r == WEFT_OK ? WEFT_R_RIO_OWNER_LEFT : r;

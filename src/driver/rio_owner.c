@@ -6,10 +6,10 @@
 #include <sys/random.h>
 
 #include "base/check.h"
+#include "driver/clock.h"
 #include "driver/rio_end.h"
 #include "driver/rio_note.h"
 #include "driver/rio_window.h"
-#include "driver/time_of_day.h"
 #include "rio/owner.h"
 #include "wire/rio_text.h"
 

@@ -9,6 +9,7 @@
 
 #include "base/check.h"
 #include "driver/adapter_lock.h"
+#include "driver/clock.h"
 #include "driver/rio_requester_inside.h"
 #include "driver/rio_window.h"
 
@@ -301,7 +302,7 @@ static void work(struct rio_loop *loop)
 
 void requester_work(struct weft_rio_requester *q)
 {
-	q->loop.now_ns = rio_loop_clock();
+	q->loop.now_ns = clock_ns();
 	work(&q->loop);
 	rio_loop_flush(&q->loop);
 }
@@ -328,7 +329,7 @@ static const struct rio_role_calls calls = {
 /* Looks at the adapter until something has happened, or it is that late. */
 static void look(struct weft_rio_requester *q, uint64_t until_ns)
 {
-	uint64_t start_ns = rio_loop_clock();
+	uint64_t start_ns = clock_ns();
 
 	while (!rio_loop_turn(&q->loop)) {
 		if (q->loop.now_ns - start_ns >= q->loop.spin_ns || q->loop.now_ns >= until_ns) {
@@ -366,7 +367,7 @@ static void *keep(void *requester)
 
 	pthread_mutex_lock(&q->lock);
 	while (!q->is_closing) {
-		struct timespec until = to_timespec(rio_loop_clock() + keep_ns);
+		struct timespec until = to_timespec(clock_ns() + keep_ns);
 
 		pthread_cond_clockwait(&q->keeper_told, &q->lock, CLOCK_MONOTONIC, &until);
 		if (q->looker || q->heir || q->is_closing)
@@ -395,10 +396,10 @@ static void keeper_end(struct weft_rio_requester *q)
  */
 static void settle(struct weft_rio_requester *q)
 {
-	uint64_t end_ns = rio_loop_clock() + settle_ns;
+	uint64_t end_ns = clock_ns() + settle_ns;
 
 	pthread_mutex_lock(&q->lock);
-	while (rio_requester_is_owed(q->core) && rio_loop_clock() < end_ns) {
+	while (rio_requester_is_owed(q->core) && clock_ns() < end_ns) {
 		if (!rio_loop_turn(&q->loop))
 			rio_loop_sleep(&q->loop, end_ns);
 	}

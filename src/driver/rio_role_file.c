@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "driver/rio_role_file.h"
+#include "driver/clock.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -26,7 +27,7 @@ static uint32_t look(struct rio_role_file *f)
 static uint32_t await_addresses(struct rio_role_file *f, uint64_t wait_ns)
 {
 	struct pollfd fd = { .fd = rio_where_descriptor(f->where), .events = POLLIN };
-	uint64_t start = rio_loop_clock(), now = start;
+	uint64_t start = clock_ns(), now = start;
 	uint32_t missing = look(f);
 
 	while (missing > 0 && now - start < wait_ns) {
@@ -35,7 +36,7 @@ static uint32_t await_addresses(struct rio_role_file *f, uint64_t wait_ns)
 		(void)poll(&fd, 1, left < POLL_MS_MAX ? (int)left : POLL_MS_MAX);
 		rio_where_seen(f->where);
 		missing = look(f);
-		now = rio_loop_clock();
+		now = clock_ns();
 	}
 	return missing;
 }

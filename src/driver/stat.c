@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "driver/clock.h"
 #include "driver/net.h"
 #include "driver/stat_report.h"
 
@@ -120,14 +121,6 @@ struct server {
 	uint64_t accept_ns; /* not before */
 };
 
-static uint64_t now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
-}
-
 static bool is_same_user(int fd)
 {
 	struct ucred peer;
@@ -164,12 +157,12 @@ static void serve_new(struct server *s)
 
 	if (c.fd < 0) {
 		if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
-			s->accept_ns = now() + retry_ns;
+			s->accept_ns = clock_ns() + retry_ns;
 		return;
 	}
 	if (is_same_user(c.fd))
 		c.text = report(&c.length);
-	c.end_ns = now() + client_ns;
+	c.end_ns = clock_ns() + client_ns;
 	s->clients[s->count++] = c;
 	if (!c.text || !client_send(&s->clients[s->count - 1]))
 		client_close(s, s->count - 1);
@@ -177,7 +170,7 @@ static void serve_new(struct server *s)
 
 static void serve_old(struct server *s, const struct pollfd *fds)
 {
-	uint64_t now_ns = now();
+	uint64_t now_ns = clock_ns();
 
 	/* From the last on: one that goes is replaced by one that had its turn. */
 	for (uint32_t i = s->count; i-- > 0;) {
@@ -193,7 +186,7 @@ static void serve_old(struct server *s, const struct pollfd *fds)
 static int timeout_ms(const struct server *s, bool is_accepting)
 {
 	uint64_t due = is_accepting || s->count == CLIENTS_MAX ? UINT64_MAX : s->accept_ns;
-	uint64_t now_ns = now();
+	uint64_t now_ns = clock_ns();
 
 	for (uint32_t i = 0; i < s->count; i++)
 		due = s->clients[i].end_ns < due ? s->clients[i].end_ns : due;
@@ -205,7 +198,7 @@ static int timeout_ms(const struct server *s, bool is_accepting)
 /* Waits and serves, once. False: it is time to stop. */
 static bool serve(struct server *s)
 {
-	bool is_accepting = s->count < CLIENTS_MAX && now() >= s->accept_ns;
+	bool is_accepting = s->count < CLIENTS_MAX && clock_ns() >= s->accept_ns;
 	struct pollfd fds[CLIENTS_MAX + 2];
 	uint32_t count = s->count;
 

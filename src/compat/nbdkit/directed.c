@@ -3,6 +3,7 @@
 
 #include <stdlib.h>
 
+#include "driver/clock.h"
 #include "driver/rio_device.h"
 #include "driver/rio_loop.h"
 
@@ -128,10 +129,10 @@ static enum weft_reason ask_until(struct directed *d, const struct weft_rio_devi
 		if (r == WEFT_R_RIO_WRITES_LOST)
 			continue; /* At once. Bound: losses, each of which is told once. */
 		if (end_ns == 0)
-			end_ns = rio_loop_clock() + d->config.wait_ns;
-		if (rio_loop_clock() >= end_ns)
+			end_ns = clock_ns() + d->config.wait_ns;
+		if (clock_ns() >= end_ns)
 			return r;
-		left_ns = end_ns - rio_loop_clock();
+		left_ns = end_ns - clock_ns();
 	}
 }
 
