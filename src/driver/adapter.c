@@ -8,6 +8,7 @@
 #include "driver/fork.h"
 #include "driver/net.h"
 #include "driver/pages.h"
+#include "driver/stat.h"
 
 enum { NS_PER_S = 1000000000, ROUNDS_MAX = 8 };
 
@@ -42,6 +43,7 @@ static const struct host machine = {
 	.output = machine_output,
 	.poll = machine_poll,
 	.due = machine_due,
+	.has_network = stat_add,
 };
 
 /* ---- Progress ------------------------------------------------------------------------------- */
@@ -85,8 +87,8 @@ static void work(struct weft_adapter *a, bool can_wait)
 		core_work(a);
 		has_moved = a->host->output(a, can_wait);
 	} while (++round < ROUNDS_MAX && (has_moved || !list_is_empty(&a->core.ready)));
-	if (a->observer)
-		observe_drain(a);
+	if (a->observed.observer)
+		observe_drain(&a->observed);
 	if (a->on_event)
 		hand_out_events(a);
 	/* Who waits sleeps to the deadline that it saw; an earlier one must be told. */
@@ -154,7 +156,9 @@ enum weft_reason weft_adapter_open(const struct weft_adapter_options *options,
 	a = calloc(1, sizeof(*a));
 	if (!a)
 		return WEFT_R_NO_MEMORY;
-	r = faults_open(a, &config.faults);
+	a->observed.core = &a->core;
+	a->observed.lock = &a->lock;
+	r = faults_open(&a->observed, &config.faults);
 	if (r == WEFT_OK)
 		r = adapter_init(&a->core, &config);
 	if (r == WEFT_OK && lock_init(a) < 0) {
@@ -162,15 +166,15 @@ enum weft_reason weft_adapter_open(const struct weft_adapter_options *options,
 		r = WEFT_R_SYSTEM;
 	}
 	if (r != WEFT_OK) {
-		faults_close(a);
+		faults_close(&a->observed);
 		free(a);
 		return r;
 	}
 	a->host = &machine;
 	a->on_event = config.options.on_event;
 	a->on_event_context = config.options.context;
-	observe_open(a);
-	fork_enlist(a);
+	observe_open(&a->observed);
+	fork_enlist(a, &stat_fork_part);
 	*adapter = a;
 	return WEFT_OK;
 }
@@ -199,7 +203,7 @@ enum weft_reason weft_adapter_close(struct weft_adapter *adapter)
 	if (had_net)
 		stat_remove(adapter);
 	fork_delist(adapter);
-	observe_close(adapter);
+	observe_close(&adapter->observed);
 	pthread_cond_destroy(&adapter->has_event);
 	pthread_mutex_destroy(&adapter->lock);
 	free(adapter);
@@ -267,4 +271,40 @@ enum weft_reason weft_event_next(struct weft_adapter *adapter, uint64_t timeout_
 const char *weft_version(void)
 {
 	return WEFT_VERSION;
+}
+
+enum weft_reason weft_capture_start(struct weft_adapter *adapter, const char *path)
+{
+	enum weft_reason r = WEFT_R_BUSY;
+	struct observed *o;
+	int err;
+
+	if (!adapter || !path)
+		return WEFT_R_NULL_ARGUMENT;
+	adapter_enter(adapter);
+	o = &adapter->observed;
+	if (!o->recording) {
+		err = recording_get(path, false, &o->recording);
+		r = err == 0 ? WEFT_OK : err == -EBUSY ? WEFT_R_BUSY : WEFT_R_SYSTEM;
+	}
+	adapter_leave(adapter);
+	return r;
+}
+
+enum weft_reason weft_capture_stop(struct weft_adapter *adapter)
+{
+	enum weft_reason r = WEFT_R_BAD_ARGUMENT;
+	struct observed *o;
+
+	if (!adapter)
+		return WEFT_R_NULL_ARGUMENT;
+	adapter_enter(adapter);
+	o = &adapter->observed;
+	if (o->recording && !o->is_recorded_by_environment) {
+		record_leave_all(o);
+		r = recording_put(o->recording) == 0 ? WEFT_OK : WEFT_R_SYSTEM;
+		o->recording = NULL;
+	}
+	adapter_leave(adapter);
+	return r;
 }

@@ -27,6 +27,8 @@ struct host {
 	/* Looks for what has arrived: everywhere, or where it is likely. True: as above. */
 	bool (*poll)(struct weft_adapter *a, bool is_all);
 	uint64_t (*due)(struct weft_adapter *a);
+	/* The adapter has got its network. */
+	void (*has_network)(struct weft_adapter *a);
 };
 
 struct weft_adapter {
@@ -40,15 +42,9 @@ struct weft_adapter {
 	const struct host *host;
 	void *world;	 /* of a simulated host */
 	struct net *net; /* NULL: no connection was ever made */
-	/* See observe.h. */
-	uint32_t number;	     /* among those of the process */
-	struct observer *observer;   /* NULL: neither traced nor logged */
-	struct recording *recording; /* NULL: connections are not captured */
-	bool is_recorded_by_environment;
-	struct fault_plan faults; /* of WEFT_FAULTS; core.faults says whether */
-	struct list faults_link;  /* observe_lock() guards it */
-	struct list fork_link;	  /* of those that are open; the lock of fork.c guards it */
-	struct list stat_link;	  /* of those that have a network; the lock of stat.c guards it */
+	struct observed observed;
+	struct list fork_link; /* of those that are open; the lock of fork.c guards it */
+	struct list stat_link; /* of those that have a network; the lock of stat.c guards it */
 	struct adapter core;
 };
 
@@ -103,8 +99,8 @@ static inline bool adapter_is_short(struct weft_adapter *a)
 /* Leaves without progress: the call cannot have given work. */
 static inline void adapter_leave(struct weft_adapter *a)
 {
-	if (a->observer)
-		observe_drain(a);
+	if (a->observed.observer)
+		observe_drain(&a->observed);
 	pthread_mutex_unlock(&a->lock);
 }
 

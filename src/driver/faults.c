@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "driver/tcp.h"
+#include "driver/observe.h"
 
 /* What the process has to tell when it ends; observe_lock() guards it. */
 static struct {
@@ -24,40 +24,40 @@ static void complain(const struct fault_complaint *c)
 	observe_unlock();
 }
 
-enum weft_reason faults_open(struct weft_adapter *a, struct fault_plan **plan)
+enum weft_reason faults_open(struct observed *o, struct fault_plan **plan)
 {
 	const char *text = observe_wish("WEFT_FAULTS");
 	struct fault_complaint complaint;
 
 	*plan = NULL;
-	list_init(&a->faults_link);
+	list_init(&o->faults_link);
 	if (!text)
 		return WEFT_OK;
-	if (!fault_plan_read(&a->faults, text, &complaint)) {
+	if (!fault_plan_read(&o->faults, text, &complaint)) {
 		complain(&complaint);
 		return WEFT_R_BAD_ARGUMENT;
 	}
 	fprintf(stderr, "weft[%ld]: failures are made on purpose, by WEFT_FAULTS=%s\n",
 		(long)getpid(), text);
-	*plan = &a->faults;
+	*plan = &o->faults;
 	observe_lock();
 	process.is_on = true;
-	list_add_tail(&process.adapters, &a->faults_link);
+	list_add_tail(&process.adapters, &o->faults_link);
 	observe_unlock();
 	return WEFT_OK;
 }
 
-static void add_up(const struct weft_adapter *a)
+static void add_up(const struct observed *o)
 {
 	for (int i = 0; i < FAULT_COUNT; i++)
-		process.happened[i] += a->faults.happened[i];
+		process.happened[i] += o->faults.happened[i];
 }
 
-void faults_close(struct weft_adapter *a)
+void faults_close(struct observed *o)
 {
 	observe_lock();
-	add_up(a);
-	list_remove(&a->faults_link);
+	add_up(o);
+	list_remove(&o->faults_link);
 	observe_unlock();
 }
 
@@ -65,10 +65,10 @@ void faults_forget(void)
 {
 	process.is_on = false;
 	while (!list_is_empty(&process.adapters)) {
-		struct weft_adapter *a = CONTAINER_OF(list_pop(&process.adapters),
-						      struct weft_adapter, faults_link);
+		struct observed *o = CONTAINER_OF(list_pop(&process.adapters), struct observed,
+						  faults_link);
 
-		memset(a->faults.happened, 0, sizeof(a->faults.happened));
+		memset(o->faults.happened, 0, sizeof(o->faults.happened));
 	}
 	memset(process.happened, 0, sizeof(process.happened));
 }
@@ -82,14 +82,14 @@ void faults_tell(void)
 		return;
 	observe_lock();
 	while (!list_is_empty(&process.adapters)) {
-		struct weft_adapter *a = CONTAINER_OF(list_pop(&process.adapters),
-						      struct weft_adapter, faults_link);
+		struct observed *o = CONTAINER_OF(list_pop(&process.adapters), struct observed,
+						  faults_link);
 
 		/* Who ends a program in the midst of a call of ours waits for nobody. */
-		if (pthread_mutex_trylock(&a->lock) != 0)
+		if (pthread_mutex_trylock(o->lock) != 0)
 			continue;
-		add_up(a);
-		pthread_mutex_unlock(&a->lock);
+		add_up(o);
+		pthread_mutex_unlock(o->lock);
 	}
 	process.happened[FAULT_WC_DELAY] += process.happened[FAULT_WC_DELAY_RECV];
 	process.happened[FAULT_WC_DELAY_RECV] = 0;
@@ -102,28 +102,4 @@ void faults_tell(void)
 	fprintf(stderr, "weft[%ld]: made by WEFT_FAULTS: %s\n", (long)getpid(),
 		used ? text : "nothing");
 	observe_unlock();
-}
-
-/* Every byte up to the last one moves, so that it is the same one each time. */
-bool faults_clip(struct link *link, struct span_list *l, bool is_outgoing)
-{
-	struct adapter *core = &link->net->adapter->core;
-	uint64_t left = core->faults->disconnect_after - link->moved[is_outgoing];
-
-	if (left == 0) {
-		adapter_fault_made(core, FAULT_DISCONNECT_AFTER, link->qp_number);
-		if (link->qp)
-			qp_record(link->qp, WEFT_R_FAULT_INJECTED);
-		return false;
-	}
-	if (l->length <= left)
-		return true;
-	l->length = (size_t)left;
-	for (uint32_t i = 0; left > 0; i++) {
-		if (l->spans[i].length > left)
-			l->spans[i].length = (size_t)left;
-		left -= l->spans[i].length;
-		l->count = i + 1;
-	}
-	return true;
 }

@@ -22,6 +22,8 @@ enum { EXIT_TRIES = 10000 };
 /* The lock is taken before an adapter's. */
 static struct {
 	pthread_mutex_t lock;
+	bool has_handlers;
+	const struct fork_part *part;
 	struct list adapters;
 } process = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -56,15 +58,6 @@ static void mark_process(void)
 	atomic_store_explicit(&fork_mark, mark, memory_order_release);
 }
 
-void fork_enlist(struct weft_adapter *a)
-{
-	pthread_mutex_lock(&process.lock);
-	if (owner != getpid() || !mark)
-		mark_process();
-	list_add_tail(&process.adapters, &a->fork_link);
-	pthread_mutex_unlock(&process.lock);
-}
-
 void fork_delist(struct weft_adapter *a)
 {
 	pthread_mutex_lock(&process.lock);
@@ -89,17 +82,16 @@ static bool lock_soon(pthread_mutex_t *lock)
 	return true;
 }
 
-__attribute__((destructor)) static void send_what_waits(void)
+static void send_what_waits(void)
 {
-	/* What waits in a child is its parent's to send. */
-	if (fork_is_child() || owner != getpid() || !lock_soon(&process.lock))
+	if (!lock_soon(&process.lock))
 		return;
 	for (struct list *at = process.adapters.next; at != &process.adapters; at = at->next) {
 		struct weft_adapter *a = adapter_at(at);
 
 		if (!lock_soon(&a->lock))
 			continue;
-		a->on_event = NULL; /* whoever would hear of it may be gone */
+		a->on_event = NULL; /* what it calls may be gone */
 		if (a->net)
 			net_exit(a->net);
 		pthread_mutex_unlock(&a->lock);
@@ -107,12 +99,61 @@ __attribute__((destructor)) static void send_what_waits(void)
 	pthread_mutex_unlock(&process.lock);
 }
 
-/* Nobody else is in the middle of something that the child would find half done. */
-void fork_prepare(void)
+__attribute__((destructor)) static void process_ends(void)
 {
+	if (fork_is_child())
+		return; /* all of it is the parent's */
+	if (owner == getpid())
+		send_what_waits();
+	recordings_flush();
+	faults_tell();
+}
+
+/* ---- fork() --------------------------------------------------------------------------------- */
+
+/* No other thread is in the middle of a change that the child would find half done. */
+static void before_fork(void)
+{
+	if (fork_is_child())
+		fork_notice();
 	pthread_mutex_lock(&process.lock);
 	for (struct list *at = process.adapters.next; at != &process.adapters; at = at->next)
 		pthread_mutex_lock(&adapter_at(at)->lock);
+	observe_lock();
+	process.part->lock();
+}
+
+static void after_fork(void)
+{
+	process.part->unlock();
+	observe_unlock();
+	for (struct list *at = process.adapters.next; at != &process.adapters; at = at->next)
+		pthread_mutex_unlock(&adapter_at(at)->lock);
+	pthread_mutex_unlock(&process.lock);
+}
+
+/* The child has none of its parent's adapters; it may open its own. All locks are held. */
+static void forked(void)
+{
+	observe_forget();
+	process.part->forget();
+	process.part->unlock();
+	observe_unlock();
+	mark_process();
+	while (!list_is_empty(&process.adapters)) {
+		struct weft_adapter *a = adapter_at(list_pop(&process.adapters));
+
+		/* Whoever is told of events, and where they are written, is the parent's. */
+		a->on_event = NULL;
+		a->observed.observer = NULL;
+		a->observed.recording = NULL;
+		a->core.trace = NULL;
+		a->core.mem.trace = NULL;
+		if (a->net)
+			net_abandon(a->net);
+		pthread_mutex_unlock(&a->lock);
+	}
+	pthread_mutex_unlock(&process.lock);
 }
 
 static void lock_reset(pthread_mutex_t *lock)
@@ -121,35 +162,24 @@ static void lock_reset(pthread_mutex_t *lock)
 	pthread_mutex_lock(lock);
 }
 
-void fork_locks_reset(void)
+void fork_notice(void)
 {
 	lock_reset(&process.lock);
 	for (struct list *at = process.adapters.next; at != &process.adapters; at = at->next)
 		lock_reset(&adapter_at(at)->lock);
+	observe_lock_reset();
+	process.part->lock_reset();
+	forked();
 }
 
-void fork_parent(void)
+void fork_enlist(struct weft_adapter *a, const struct fork_part *part)
 {
-	for (struct list *at = process.adapters.next; at != &process.adapters; at = at->next)
-		pthread_mutex_unlock(&adapter_at(at)->lock);
-	pthread_mutex_unlock(&process.lock);
-}
-
-void fork_child(void)
-{
-	mark_process();
-	while (!list_is_empty(&process.adapters)) {
-		struct weft_adapter *a = adapter_at(list_pop(&process.adapters));
-
-		/* Whoever is told of events, and where they are written, is the parent's. */
-		a->on_event = NULL;
-		a->observer = NULL;
-		a->recording = NULL;
-		a->core.trace = NULL;
-		a->core.mem.trace = NULL;
-		if (a->net)
-			net_abandon(a->net);
-		pthread_mutex_unlock(&a->lock);
-	}
+	pthread_mutex_lock(&process.lock);
+	process.part = part;
+	if (!process.has_handlers)
+		process.has_handlers = pthread_atfork(before_fork, after_fork, forked) == 0;
+	if (owner != getpid() || !mark)
+		mark_process();
+	list_add_tail(&process.adapters, &a->fork_link);
 	pthread_mutex_unlock(&process.lock);
 }

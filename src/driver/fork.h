@@ -21,14 +21,18 @@ static inline bool fork_is_child(void)
 /* In such a child: what pthread_atfork() would have done, as far as it still can be done. */
 void fork_notice(void);
 
-/* It has been opened; it is about to be closed. */
-void fork_enlist(struct weft_adapter *a);
+/*
+ * What else a process shares among its adapters, and a fork must find whole. Its lock is taken after
+ * the adapters'. lock_reset: in a child that was made past fork() no other thread runs that could hold
+ * the lock, so it is taken anyhow. forget: in a child, with the lock held.
+ */
+struct fork_part {
+	void (*lock)(void);
+	void (*unlock)(void);
+	void (*lock_reset)(void);
+	void (*forget)(void);
+};
+
+/* It has been opened, in a process that also shares this; it is about to be closed. */
+void fork_enlist(struct weft_adapter *a, const struct fork_part *part);
 void fork_delist(struct weft_adapter *a);
-
-/* In such a child no thread runs that could hold these locks: they are made anew, and taken. */
-void fork_locks_reset(void);
-
-/* For pthread_atfork(). */
-void fork_prepare(void);
-void fork_parent(void);
-void fork_child(void);

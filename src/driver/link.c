@@ -79,15 +79,15 @@ void link_end(struct link *link, enum weft_reason reason, bool is_reset)
 	if (link->phase == LINK_ENDED)
 		return;
 	if (!link_has_stream(link) && reason != WEFT_OK)
-		observe_link(link, TRACE_CONNECT_FAILED, reason);
+		link_trace(link, TRACE_CONNECT_FAILED, reason);
 	else
-		observe_link(link, is_reset ? TRACE_RESET : TRACE_ENDED, reason);
+		link_trace(link, is_reset ? TRACE_RESET : TRACE_ENDED, reason);
 	link_move(link, LINK_ENDED);
 	link->reason = reason;
 	link_block(link, false);
 	net_watch(link->net, &link->watch, 0);
 	if (link->record.recording)
-		record_close(link, is_reset);
+		record_close(&link->record, is_reset);
 	if (link->watch.fd >= 0)
 		socket_close(link->watch.fd, is_reset);
 	timer_queue_cancel(&tcp->timers, &link->timer);
@@ -98,7 +98,6 @@ void link_end(struct link *link, enum weft_reason reason, bool is_reset)
 		listener_release(link);
 	if (link->stream) {
 		link_traffic(link, &link->traffic);
-		link->peer_words = iwarp_peer_words(link->stream);
 		desks_return(tcp, link);
 		iwarp_destroy(link->stream);
 		link->stream = NULL;
@@ -107,6 +106,13 @@ void link_end(struct link *link, enum weft_reason reason, bool is_reset)
 	free(link->setup);
 	link->setup = NULL;
 	link_free_if_unused(link);
+}
+
+void link_record(struct link *link, bool is_initiator)
+{
+	link->record.local = link->local;
+	link->record.remote = link->remote;
+	record_open(&link->record, &link->net->adapter->observed, is_initiator);
 }
 
 void link_raise(struct link *link, enum weft_event_kind kind, enum weft_reason reason)
@@ -124,7 +130,7 @@ void link_failed(struct link *link, enum weft_reason reason, bool is_reset)
 
 void link_connected(struct link *link)
 {
-	observe_link(link, TRACE_CONNECTED, WEFT_OK);
+	link_trace(link, TRACE_CONNECTED, WEFT_OK);
 	link_raise(link, WEFT_EVENT_CONNECTED, WEFT_OK);
 }
 
@@ -152,6 +158,7 @@ void link_own(struct link *link, struct weft_qp *qp)
 	qp->link = link;
 	link->qp = qp;
 	link->qp_number = qp->number;
+	qp->ends = (struct qp_ends){ .local = link->local, .peer = link->remote };
 }
 
 enum weft_reason link_check_qp(const struct weft_qp *qp)
@@ -191,11 +198,6 @@ void link_peer(const struct link *link, struct weft_peer *peer)
 		memcpy(peer->private_data, link->private_data, link->private_bytes);
 }
 
-const char *link_peer_words(const struct link *link)
-{
-	return link->stream ? iwarp_peer_words(link->stream) : link->peer_words;
-}
-
 void link_traffic(const struct link *link, struct weft_traffic *t)
 {
 	struct weft_traffic v = link->traffic;
@@ -226,6 +228,30 @@ static bool is_cut_off(const struct link *link)
 	return plan && plan->disconnect_after > 0;
 }
 
+/* Every byte up to the last one moves, so that it is the same one each time. */
+static bool clip(struct link *link, struct span_list *l, bool is_outgoing)
+{
+	struct adapter *core = &link->net->adapter->core;
+	uint64_t left = core->faults->disconnect_after - link->moved[is_outgoing];
+
+	if (left == 0) {
+		adapter_fault_made(core, FAULT_DISCONNECT_AFTER, link->qp_number);
+		if (link->qp)
+			qp_record(link->qp, WEFT_R_FAULT_INJECTED);
+		return false;
+	}
+	if (l->length <= left)
+		return true;
+	l->length = (size_t)left;
+	for (uint32_t i = 0; left > 0; i++) {
+		if (l->spans[i].length > left)
+			l->spans[i].length = (size_t)left;
+		left -= l->spans[i].length;
+		l->count = i + 1;
+	}
+	return true;
+}
+
 /* One call that receives or sends. */
 static enum socket_result move(struct link *link, const struct span_list *l, size_t *n,
 			       bool is_outgoing)
@@ -238,7 +264,7 @@ static enum socket_result move(struct link *link, const struct span_list *l, siz
 	if (!is_cut_off(link))
 		return call(link->watch.fd, l, n);
 	clipped = *l;
-	if (!faults_clip(link, &clipped, is_outgoing))
+	if (!clip(link, &clipped, is_outgoing))
 		return SOCKET_LOST;
 	r = call(link->watch.fd, &clipped, n);
 	if (r == SOCKET_MOVED)
@@ -258,9 +284,9 @@ enum socket_result link_socket_recv(struct link *link, const struct span_list *l
 	if (!link->record.recording)
 		return r;
 	if (r == SOCKET_MOVED)
-		record_bytes(link, l, *n, false);
+		record_bytes(&link->record, l, *n, false);
 	else
-		record_end(link, false, r == SOCKET_LOST);
+		record_end(&link->record, false, r == SOCKET_LOST);
 	return r;
 }
 
@@ -271,7 +297,7 @@ enum socket_result link_socket_send(struct link *link, const struct span_list *l
 	link->traffic.calls_out++;
 	link->traffic.calls_empty += r == SOCKET_WAIT;
 	if (link->record.recording && r == SOCKET_MOVED)
-		record_bytes(link, l, *n, true);
+		record_bytes(&link->record, l, *n, true);
 	return r;
 }
 
@@ -319,9 +345,11 @@ static void connected(struct link *link)
 		return;
 	}
 	socket_addresses(link->watch.fd, &link->local, &link->remote);
+	if (link->qp)
+		link->qp->ends.local = link->local;
 	if (link->alive_ns > 0)
 		socket_watch_peer(link->watch.fd, link->alive_ns);
-	record_open(link, true);
+	link_record(link, true);
 	link_move(link, LINK_SETUP);
 	link_service(link);
 }

@@ -11,6 +11,11 @@
 
 #include "driver/tcp.h"
 
+/* link_trace.c: an event of the link; a move from its phase to the next; what its ends agreed on. */
+void link_trace(const struct link *link, enum trace_kind kind, enum weft_reason reason);
+void link_trace_move(const struct link *link, enum link_phase to);
+void link_trace_terms(const struct link *link);
+
 /* link_phase.c: the only way from one phase to another. */
 void link_move(struct link *link, enum link_phase to);
 
@@ -28,6 +33,9 @@ void link_raise(struct link *link, enum weft_event_kind kind, enum weft_reason r
 /* Whether a queue pair can have a connection; what it had before makes place. */
 enum weft_reason link_check_qp(const struct weft_qp *qp);
 void link_own(struct link *link, struct weft_qp *qp);
+
+/* TCP is connected: if the adapter is captured, so is this link from here on. */
+void link_record(struct link *link, bool is_initiator);
 
 /* Whether the socket takes more, as far as is known. */
 void link_block(struct link *link, bool is_blocked);

@@ -34,6 +34,6 @@ const char *link_phase_name(uint64_t phase)
 void link_move(struct link *link, enum link_phase to)
 {
 	CHECK(phases[link->phase].moves & 1U << to);
-	observe_move(link, to);
+	link_trace_move(link, to);
 	link->phase = to;
 }

@@ -137,7 +137,7 @@ enum weft_reason link_dial(struct tcp *tcp, struct weft_qp *qp, const struct wef
 					: now_ns + options->refused_wait_ns;
 	r = mpa_setup_init_initiator(link->setup, &config, private_of(options), now_ns);
 	if (r == WEFT_OK) {
-		observe_address(tcp->net->adapter, to, e);
+		observe_address(&tcp->net->adapter->observed, to, e);
 		r = link_connect(link);
 	}
 	if (r != WEFT_OK) {
@@ -164,8 +164,8 @@ enum weft_reason link_arrived(struct weft_listener *listener, int fd)
 	}
 	socket_addresses(fd, &link->local, &link->remote);
 	listener_has_link(listener, link);
-	record_open(link, false);
-	observe_link(link, TRACE_ARRIVED, WEFT_OK);
+	link_record(link, false);
+	link_trace(link, TRACE_ARRIVED, WEFT_OK);
 	mpa_setup_init_responder(link->setup, &config, net_look_at_clock(net));
 	timer_queue_set(&link->tcp->timers, &link->timer, mpa_setup_due(link->setup));
 	net_watch(net, &link->watch, EPOLLIN | EPOLLRDHUP);
@@ -210,7 +210,7 @@ enum weft_reason link_accept(struct link *link, struct weft_qp *qp,
 	if (link->listener)
 		listener_release(link);
 	link_own(link, qp);
-	observe_link(link, TRACE_ACCEPTED, WEFT_OK);
+	link_trace(link, TRACE_ACCEPTED, WEFT_OK);
 	link_service(link);
 	return WEFT_OK;
 }
@@ -227,7 +227,7 @@ enum weft_reason link_reject(struct link *link, const struct weft_connect_option
 	r = mpa_setup_reject(link->setup, private_of(options), net_look_at_clock(link->net));
 	if (r != WEFT_OK)
 		return r;
-	observe_link(link, TRACE_REJECTED, WEFT_OK);
+	link_trace(link, TRACE_REJECTED, WEFT_OK);
 	request_answered(link);
 	if (link->listener)
 		listener_release(link);
@@ -269,7 +269,7 @@ static void begin_stream(struct link *link)
 	link->terms = config.terms;
 	free(link->setup);
 	link->setup = NULL;
-	observe_terms(link);
+	link_trace_terms(link);
 	timer_queue_cancel(&link->tcp->timers, &link->timer);
 	if (failure == WEFT_OK && config.terms.rtr != IWARP_RTR_NONE &&
 	    !config.terms.is_initiator) {

@@ -11,7 +11,7 @@ enum {
 void link_stream_lost(struct link *link)
 {
 	if (link->record.recording)
-		record_end(link, false, true);
+		record_end(&link->record, false, true);
 	iwarp_lost(link->stream);
 }
 
@@ -30,6 +30,8 @@ bool link_stream_input(struct link *link)
 		switch (link_socket_recv(link, &l, &n)) {
 		case SOCKET_MOVED:
 			iwarp_got(link->stream, link->net->now_ns, &l, n);
+			if (link->qp)
+				link->qp->ends.peer_words = iwarp_peer_words(link->stream);
 			link->net->asked += iwarp_counts(link->stream)->requests_in - asked;
 			has_moved = true;
 			if (n < l.length)
@@ -124,7 +126,7 @@ bool link_stream_service(struct link *link)
 	case IWARP_SHUT:
 		socket_shut(link->watch.fd);
 		if (link->record.recording)
-			record_end(link, true, false);
+			record_end(&link->record, true, false);
 		break;
 	case IWARP_CLOSE:
 		link_end(link, WEFT_OK, false);

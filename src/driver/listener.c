@@ -189,7 +189,7 @@ static enum weft_reason listen_at(struct weft_adapter *a, const struct weft_addr
 	list_add_tail(&tcp->listeners, &l->link);
 	socket_addresses(l->watch.fd, &l->at, NULL);
 	event_source_init(&l->events, ++tcp->listener_next, o->context);
-	observe_address(a, &l->at, (struct trace_event){ .kind = TRACE_LISTENING });
+	observe_address(&a->observed, &l->at, (struct trace_event){ .kind = TRACE_LISTENING });
 	listener_watch(l);
 	*listener = l;
 	return WEFT_OK;

@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "driver/observe.h"
 #include "driver/output.h"
-#include "driver/tcp.h"
 
 enum { LINE_BYTES = 1024 };
 
@@ -28,30 +28,20 @@ __attribute__((format(printf, 2, 3))) static void add(struct line *l, const char
 		l->used += (size_t)n < room ? (size_t)n : room - 1;
 }
 
-/* What its connection is: of iWARP a link, of RoCE what was noted of it; or neither. */
-struct ends {
-	const struct link *link;
-	const struct qp_tally *roce;
-};
-
-static void add_ends(struct line *l, const struct ends *ends)
+static void add_ends(struct line *l, const struct qp_ends *ends)
 {
-	bool is_roce = ends->roce && ends->roce->peer.family != 0;
-	const struct weft_address *local, *remote;
 	char text[WEFT_ADDRESS_TEXT];
 
-	if (!is_roce && !ends->link)
+	if (!ends || ends->peer.family == 0)
 		return;
-	local = is_roce ? &ends->roce->local : &ends->link->local;
-	remote = is_roce ? &ends->roce->peer : &ends->link->remote;
-	if (local->family != 0) {
-		weft_address_text(local, text);
+	if (ends->local.family != 0) {
+		weft_address_text(&ends->local, text);
 		add(l, ", %s", text);
 	}
-	weft_address_text(remote, text);
+	weft_address_text(&ends->peer, text);
 	add(l, " to %s", text);
-	if (is_roce)
-		add(l, ", QP %06x", ends->roce->peer_number);
+	if (ends->peer_number != 0)
+		add(l, ", QP %06x", ends->peer_number);
 }
 
 /* In one piece, so that lines of several threads do not mix. */
@@ -61,10 +51,9 @@ static void say(struct line *l)
 	(void)output_write(STDERR_FILENO, (const uint8_t *)l->text, l->used);
 }
 
-static void say_failure(const struct trace_event *e, const struct ends *ends, const char *what)
+static void say_failure(const struct trace_event *e, const struct qp_ends *ends, const char *what)
 {
 	struct line l = { .used = 0 };
-	const char *peer = ends->link && !ends->roce ? link_peer_words(ends->link) : NULL;
 
 	add(&l, "weft[%ld]: QP %06x", (long)getpid(), e->who);
 	add_ends(&l, ends);
@@ -73,12 +62,12 @@ static void say_failure(const struct trace_event *e, const struct ends *ends, co
 	else
 		add(&l, ": %s: %s: %s", what, weft_reason_name((enum weft_reason)e->reason),
 		    weft_reason_text((enum weft_reason)e->reason));
-	if (peer)
-		add(&l, " The peer said: %s.", peer);
+	if (ends && ends->peer_words)
+		add(&l, " The peer said: %s.", ends->peer_words);
 	say(&l);
 }
 
-static void say_agreed(const struct trace_event *e, const struct ends *ends)
+static void say_agreed(const struct trace_event *e, const struct qp_ends *ends)
 {
 	struct line l = { .used = 0 };
 
@@ -90,7 +79,7 @@ static void say_agreed(const struct trace_event *e, const struct ends *ends)
 	say(&l);
 }
 
-static void say_fault(const struct trace_event *e, const struct ends *ends)
+static void say_fault(const struct trace_event *e, const struct qp_ends *ends)
 {
 	struct line l = { .used = 0 };
 
@@ -108,25 +97,22 @@ static enum log_level level_of(enum weft_reason reason)
 	return reason == WEFT_R_FLUSHED || reason == WEFT_R_PEER_GONE ? LOG_INFO : LOG_ERROR;
 }
 
-void log_event(struct weft_adapter *a, enum log_level level, const struct trace_event *e)
+void log_event(struct observed *o, enum log_level level, const struct trace_event *e)
 {
-	const struct weft_qp *qp = e->who ? id_table_find(&a->core.qps, e->who) : NULL;
-	const struct ends ends = {
-		.link = qp ? qp->link : NULL,
-		.roce = qp && qp->tally.is_begun ? &qp->tally : NULL,
-	};
+	const struct weft_qp *qp = e->who ? id_table_find(&o->core->qps, e->who) : NULL;
+	const struct qp_ends *ends = qp ? &qp->ends : NULL;
 	enum weft_reason reason = (enum weft_reason)e->reason;
 
 	if (e->kind == TRACE_QP_STATE && (e->b == WEFT_QPS_ERROR || e->b == WEFT_QPS_SQE)) {
 		/* From SQE on to ERROR it was told before. */
 		if (reason != WEFT_OK && e->a != WEFT_QPS_SQE && level >= level_of(reason))
-			say_failure(e, &ends, level_of(reason) == LOG_INFO ? "ended" : "failed");
+			say_failure(e, ends, level_of(reason) == LOG_INFO ? "ended" : "failed");
 	} else if (e->kind == TRACE_CONNECT_FAILED && e->who != 0) {
 		if (level >= level_of(reason))
-			say_failure(e, &ends, "not connected");
+			say_failure(e, ends, "not connected");
 	} else if (e->kind == TRACE_AGREED && level >= LOG_INFO) {
-		say_agreed(e, &ends);
+		say_agreed(e, ends);
 	} else if (e->kind == TRACE_FAULT && level >= LOG_INFO) {
-		say_fault(e, &ends);
+		say_fault(e, ends);
 	}
 }

@@ -129,7 +129,7 @@ enum weft_reason net_get(struct weft_adapter *a, struct net **net)
 		}
 	}
 	if (r == WEFT_OK && is_new)
-		stat_add(a);
+		a->host->has_network(a);
 	*net = a->net;
 	return r;
 }

@@ -8,18 +8,16 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "driver/fork.h"
-#include "driver/net.h"
+#include "driver/clock.h"
 #include "driver/output.h"
 
 enum { VARIABLES = 4 };
 
 static struct {
 	pthread_mutex_t lock;
-	pthread_once_t once;
 	const char *told[VARIABLES]; /* that could not be had */
 	uint32_t adapters;	     /* ever */
-} process = { .lock = PTHREAD_MUTEX_INITIALIZER, .once = PTHREAD_ONCE_INIT };
+} process = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 void observe_lock(void)
 {
@@ -31,48 +29,18 @@ void observe_unlock(void)
 	pthread_mutex_unlock(&process.lock);
 }
 
-/* A fork finds nothing half done, neither in adapters nor in what they share: all is locked. */
-static void before_fork(void)
+void observe_lock_reset(void)
 {
-	if (fork_is_child())
-		fork_notice();
-	fork_prepare();
+	pthread_mutex_init(&process.lock, NULL);
 	observe_lock();
-	stat_lock();
 }
 
-static void after_fork(void)
-{
-	stat_unlock();
-	observe_unlock();
-	fork_parent();
-}
-
-/* The child has none of its parent's adapters; it may open its own. */
-static void forked(void)
+void observe_forget(void)
 {
 	memset(process.told, 0, sizeof(process.told));
 	recordings_forget();
 	traces_forget();
-	stat_forget();
 	faults_forget();
-	stat_unlock();
-	observe_unlock();
-	fork_child();
-}
-
-void fork_notice(void)
-{
-	fork_locks_reset();
-	pthread_mutex_init(&process.lock, NULL);
-	observe_lock();
-	stat_lock_reset();
-	forked();
-}
-
-static void prepare(void)
-{
-	(void)pthread_atfork(before_fork, after_fork, forked);
 }
 
 /* Whether it was; it is from now on. */
@@ -106,18 +74,18 @@ const char *observe_wish(const char *variable)
 	return value && *value ? value : NULL;
 }
 
-static void record_by_environment(struct weft_adapter *a)
+static void record_by_environment(struct observed *o)
 {
 	const char *path = observe_wish("WEFT_PCAP");
 	int err;
 
 	if (!path)
 		return;
-	err = recording_get(path, true, &a->recording);
+	err = recording_get(path, true, &o->recording);
 	if (err < 0)
 		observe_complain("WEFT_PCAP", path, err);
 	else
-		a->is_recorded_by_environment = true;
+		o->is_recorded_by_environment = true;
 }
 
 static enum log_level level_wished(void)
@@ -133,75 +101,31 @@ static enum log_level level_wished(void)
 	return LOG_ERROR;
 }
 
-void observe_open(struct weft_adapter *a)
+void observe_open(struct observed *o)
 {
 	const char *path = observe_wish("WEFT_TRACE");
 	int err;
 
-	pthread_once(&process.once, prepare);
 	observe_lock();
-	a->number = ++process.adapters;
+	o->number = ++process.adapters;
 	observe_unlock();
-	record_by_environment(a);
-	err = observer_open(a, path, level_wished());
+	record_by_environment(o);
+	err = observer_open(o, path, level_wished());
 	if (err < 0)
 		observe_complain("WEFT_TRACE", path ? path : "", err);
 }
 
-void observe_close(struct weft_adapter *a)
+void observe_close(struct observed *o)
 {
-	observer_close(a);
-	faults_close(a);
-	if (a->recording)
-		(void)recording_put(a->recording);
-	a->recording = NULL;
+	observer_close(o);
+	faults_close(o);
+	if (o->recording)
+		(void)recording_put(o->recording);
+	o->recording = NULL;
 }
 
-void observe_tick(struct weft_adapter *a)
+void observe_tick(struct observed *o)
 {
-	if (a->recording)
-		recording_flush(a->recording, adapter_now_ns(a));
-}
-
-__attribute__((destructor)) static void process_ends(void)
-{
-	if (fork_is_child())
-		return; /* all of it is the parent's */
-	recordings_flush();
-	faults_tell();
-}
-
-/* ---- Public calls --------------------------------------------------------------------------- */
-
-enum weft_reason weft_capture_start(struct weft_adapter *adapter, const char *path)
-{
-	enum weft_reason r = WEFT_R_BUSY;
-	int err;
-
-	if (!adapter || !path)
-		return WEFT_R_NULL_ARGUMENT;
-	adapter_enter(adapter);
-	if (!adapter->recording) {
-		err = recording_get(path, false, &adapter->recording);
-		r = err == 0 ? WEFT_OK : err == -EBUSY ? WEFT_R_BUSY : WEFT_R_SYSTEM;
-	}
-	adapter_leave(adapter);
-	return r;
-}
-
-enum weft_reason weft_capture_stop(struct weft_adapter *adapter)
-{
-	enum weft_reason r = WEFT_R_BAD_ARGUMENT;
-
-	if (!adapter)
-		return WEFT_R_NULL_ARGUMENT;
-	adapter_enter(adapter);
-	if (adapter->recording && !adapter->is_recorded_by_environment) {
-		if (adapter->net)
-			record_leave_all(adapter->net);
-		r = recording_put(adapter->recording) == 0 ? WEFT_OK : WEFT_R_SYSTEM;
-		adapter->recording = NULL;
-	}
-	adapter_leave(adapter);
-	return r;
+	if (o->recording)
+		recording_flush(o->recording, clock_ns());
 }

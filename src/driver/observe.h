@@ -15,6 +15,7 @@
  */
 #pragma once
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -23,24 +24,38 @@
 #include "base/list.h"
 #include "base/trace.h"
 #include "driver/capture.h"
-#include "driver/link_phase.h"
+#include "verbs/verbs.h"
 
-struct fault_plan;
 struct ib_in;
 struct ib_out;
-struct link;
-struct net;
 struct observer;
 struct recording;
 struct span_list;
-struct weft_adapter;
+
+/* What is observed of one adapter. */
+struct observed {
+	struct adapter *core;
+	pthread_mutex_t *lock;	     /* of the adapter */
+	uint32_t number;	     /* among the adapters of the process */
+	struct observer *observer;   /* NULL: neither traced nor logged */
+	struct recording *recording; /* NULL: connections are not captured */
+	bool is_recorded_by_environment;
+	struct fault_plan faults; /* of WEFT_FAULTS; core->faults says whether */
+	struct list faults_link;  /* observe_lock() guards it */
+};
 
 /* An adapter has been opened: it gets what the environment asks for. It is about to be closed. */
-void observe_open(struct weft_adapter *a);
-void observe_close(struct weft_adapter *a);
+void observe_open(struct observed *o);
+void observe_close(struct observed *o);
 
-/* Now and then, by the adapter's thread: nothing waits longer than about a second to be seen. */
-void observe_tick(struct weft_adapter *a);
+/* Called now and then by the adapter's thread: what waits is written within about a second. */
+void observe_tick(struct observed *o);
+
+/* In a child of fork(), with observe_lock() held: all that is observed is the parent's. */
+void observe_forget(void);
+
+/* See struct fork_part. */
+void observe_lock_reset(void);
 
 /* What the environment asked for cannot be had: said once, whatever WEFT_LOG says. */
 void observe_complain(const char *variable, const char *value, int error);
@@ -57,40 +72,20 @@ void observe_unlock(void);
 enum log_level { LOG_OFF = 0, LOG_ERROR, LOG_INFO };
 
 /* Takes the adapter's trace, if anybody wants it: a path, or NULL, and a level. */
-int observer_open(struct weft_adapter *a, const char *path, enum log_level level);
-void observer_close(struct weft_adapter *a);
+int observer_open(struct observed *o, const char *path, enum log_level level);
+void observer_close(struct observed *o);
 
 /* In the child of a fork: the files are the parent's. */
 void traces_forget(void);
 
 /* Events that nobody has looked at yet are written and told. The adapter's lock is held. */
-void observe_drain(struct weft_adapter *a);
+void observe_drain(struct observed *o);
 
 /* Something happened with a connection to there, or at a listener; nothing while not traced. */
-void observe_address(struct weft_adapter *a, const struct weft_address *of,
-		     struct trace_event event);
-
-/* The same of a link; from its phase to the next; what its ends agreed on. */
-void observe_link(const struct link *link, enum trace_kind kind, enum weft_reason reason);
-void observe_move(const struct link *link, enum link_phase to);
-void observe_terms(const struct link *link);
+void observe_address(struct observed *o, const struct weft_address *of, struct trace_event event);
 
 /* A line on stderr, if the level has one for this event. */
-void log_event(struct weft_adapter *a, enum log_level level, const struct trace_event *e);
-
-/* ---- stat.c ---------------------------------------------------------------------------------- */
-
-/* The adapter has got its network; its lock is held. It is gone again, and the lock is not held. */
-void stat_add(struct weft_adapter *a);
-void stat_remove(struct weft_adapter *a);
-
-/* Around a fork; in its child, which holds the lock: the socket is the parent's. */
-void stat_lock(void);
-void stat_unlock(void);
-void stat_forget(void);
-
-/* As fork_locks_reset(). */
-void stat_lock_reset(void);
+void log_event(struct observed *o, enum log_level level, const struct trace_event *e);
 
 /* ---- faults.c -------------------------------------------------------------------------------- */
 
@@ -98,23 +93,22 @@ void stat_lock_reset(void);
  * Reads what the environment asks for, and says so: *plan is NULL if it is nothing. Without what it
  * asked for a test would pass for no reason: if it cannot be read, the adapter does not open.
  */
-enum weft_reason faults_open(struct weft_adapter *a, struct fault_plan **plan);
+enum weft_reason faults_open(struct observed *o, struct fault_plan **plan);
 
-void faults_close(struct weft_adapter *a);
+void faults_close(struct observed *o);
 
 /* As the process ends: how many there were. In the child of a fork: they are the parent's. */
 void faults_tell(void);
 void faults_forget(void);
 
-/* A connection may be lost on purpose: what of the list may still move; false: nothing may. */
-bool faults_clip(struct link *link, struct span_list *l, bool is_outgoing);
-
 /* ---- record.c ------------------------------------------------------------------------------- */
 
-/* A link's part in a capture. The adapter's lock and the recording's guard it. */
+/* A stream's part in a capture. The adapter's lock and the recording's guard it. */
 struct record {
 	struct recording *recording; /* NULL: not captured */
-	struct list link;	     /* of the recording */
+	struct observed *of;
+	struct list link; /* of the recording */
+	struct weft_address local, remote;
 	struct capture_stream stream;
 };
 
@@ -133,20 +127,20 @@ void recording_flush(struct recording *r, uint64_t now_ns);
 void recordings_flush(void);
 void recordings_forget(void);
 
-/* TCP is connected: if the adapter is captured, so is this link from here on. */
-void record_open(struct link *link, bool is_initiator);
-void record_close(struct link *link, bool is_reset);
+/* TCP is connected between its local and remote address: if the adapter is captured, so is it. */
+void record_open(struct record *record, struct observed *of, bool is_initiator);
+void record_close(struct record *record, bool is_reset);
 
-/* Of a link that is captured: n bytes have moved; one direction has ended, or by a reset both. */
-void record_bytes(struct link *link, const struct span_list *l, size_t n, bool is_outgoing);
-void record_end(struct link *link, bool is_outgoing, bool is_reset);
+/* Of a stream that is captured: n bytes have moved; one direction has ended, or by a reset both. */
+void record_bytes(struct record *record, const struct span_list *l, size_t n, bool is_outgoing);
+void record_end(struct record *record, bool is_outgoing, bool is_reset);
 
-/* No link of the network is captured any more, though it goes on. */
-void record_leave_all(struct net *net);
+/* No stream of the adapter is captured any more, though it goes on. */
+void record_leave_all(struct observed *of);
 
 /*
  * Of an adapter that is captured: a packet of RoCE has arrived; these were sent. Those that go
  * between two adapters are there as often as these see them: one may be lost on its way.
  */
-void record_packet_in(struct net *net, const struct ib_in *in);
-void record_packets_out(struct net *net, const struct ib_out *outs, uint32_t count);
+void record_packet_in(struct observed *o, const struct ib_in *in);
+void record_packets_out(struct observed *o, const struct ib_out *outs, uint32_t count);

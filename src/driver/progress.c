@@ -160,7 +160,7 @@ static void stand_by(struct net *net)
 static uint64_t sleep_ns(struct net *net)
 {
 	uint64_t now_ns = net_look_at_clock(net), left_ns;
-	uint64_t most_ms = net->adapter->recording ? MS_MAX_SEEN : MS_MAX;
+	uint64_t most_ms = net->adapter->observed.recording ? MS_MAX_SEEN : MS_MAX;
 
 	net->due_seen = due(net);
 	left_ns = net->due_seen <= now_ns || has_left(net) ? 0 : net->due_seen - now_ns;
@@ -273,7 +273,7 @@ static void *progress_run(void *context)
 	while (!net->is_stopping) {
 		uint64_t polls = a->polls;
 
-		observe_tick(a);
+		observe_tick(&a->observed);
 		if (is_led_since(net, &then)) {
 			follow(net);
 			then = leading_now(net);
@@ -406,7 +406,7 @@ bool progress_sleep(struct net *net, int also, uint64_t until_ns)
 	uint64_t left_ns;
 	int count;
 
-	observe_tick(a);
+	observe_tick(&a->observed);
 	for (uint32_t i = 0; i < net->carrier_count; i++)
 		net->carriers[i]->calls->sleep_begin(net->carriers[i], &set);
 	left_ns = sleep_ns(net);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Captures: which links and packets of which adapters go to which file. */
+/* Captures: which streams and packets of which adapters go to which file. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "driver/clock.h"
+#include "driver/observe.h"
 #include "driver/pages.h"
-#include "driver/roce.h"
-#include "driver/tcp.h"
+#include "ib/ib.h"
 #include "wire/iba_icrc.h"
 
 enum { PIECE_BYTES = 16384 };
@@ -21,7 +22,7 @@ struct recording {
 	/* Its own lock guards these. */
 	pthread_mutex_t lock;
 	struct capture *capture;
-	struct list records; /* of links that are captured here */
+	struct list records; /* of streams that are captured here */
 	uint64_t flushed_ns;
 	char path[]; /* as it was given */
 };
@@ -138,7 +139,7 @@ void recordings_forget(void)
 	list_init(&recordings);
 }
 
-/* ---- Links ---------------------------------------------------------------------------------- */
+/* ---- Streams -------------------------------------------------------------------------------- */
 
 static bool is_same(const struct weft_address *a, const struct weft_address *b)
 {
@@ -147,12 +148,13 @@ static bool is_same(const struct weft_address *a, const struct weft_address *b)
 }
 
 /* Whether the other end is captured in the same file: the bytes would be there twice. */
-static bool has_mirror(const struct recording *r, const struct link *link)
+static bool has_mirror(const struct recording *r, const struct record *record)
 {
 	for (const struct list *at = r->records.next; at != &r->records; at = at->next) {
-		const struct link *other = CONTAINER_OF(at, const struct link, record.link);
+		const struct record *other = CONTAINER_OF(at, const struct record, link);
 
-		if (is_same(&other->local, &link->remote) && is_same(&other->remote, &link->local))
+		if (is_same(&other->local, &record->remote) &&
+		    is_same(&other->remote, &record->local))
 			return true;
 	}
 	return false;
@@ -172,18 +174,13 @@ static struct sockaddr_in6 end_of(const struct weft_address *a)
 }
 
 /*
- * The recording's lock is held: adapters that share a file write there in the order of these times.
- * What an adapter saw of the clock before may be older than what another has written.
+ * While the recording's lock is held the clock is read: adapters that share a file write there in
+ * the order of these times.
  */
-static uint64_t time_of(const struct link *link)
+void record_open(struct record *record, struct observed *of, bool is_initiator)
 {
-	return net_look_at_clock(link->net);
-}
-
-void record_open(struct link *link, bool is_initiator)
-{
-	struct recording *r = link->net->adapter->recording;
-	struct sockaddr_in6 local = end_of(&link->local), remote = end_of(&link->remote);
+	struct recording *r = of->recording;
+	struct sockaddr_in6 local = end_of(&record->local), remote = end_of(&record->remote);
 	const struct capture_ends ends = {
 		.local = (const struct sockaddr *)&local,
 		.remote = (const struct sockaddr *)&remote,
@@ -193,19 +190,21 @@ void record_open(struct link *link, bool is_initiator)
 	if (!r)
 		return;
 	pthread_mutex_lock(&r->lock);
-	if (!has_mirror(r, link)) {
-		capture_stream_open(r->capture, &link->record.stream, &ends, time_of(link));
-		list_init(&link->record.link);
-		list_add_tail(&r->records, &link->record.link);
-		link->record.recording = r;
+	if (!has_mirror(r, record)) {
+		capture_stream_open(r->capture, &record->stream, &ends, clock_ns());
+		list_init(&record->link);
+		list_add_tail(&r->records, &record->link);
+		record->of = of;
+		record->recording = r;
 	}
 	pthread_mutex_unlock(&r->lock);
 }
 
 /* Of memory that may have gone since: what has gone stands there as zeroes. */
-static void put_by_copy(struct link *link, const struct span_list *l, size_t n, bool is_outgoing)
+static void put_by_copy(struct record *record, const struct span_list *l, size_t n,
+			bool is_outgoing)
 {
-	uint64_t now_ns = time_of(link);
+	uint64_t now_ns = clock_ns();
 	uint8_t piece[PIECE_BYTES];
 	struct iovec v = { piece, 0 };
 	size_t at = 0; /* in the span */
@@ -227,7 +226,7 @@ static void put_by_copy(struct link *link, const struct span_list *l, size_t n, 
 		}
 		if (v.iov_len < sizeof(piece) && n > 0)
 			continue;
-		capture_stream_bytes(&link->record.stream,
+		capture_stream_bytes(&record->stream,
 				     &(struct capture_bytes){ .v = &v,
 							      .length = v.iov_len,
 							      .is_outgoing = is_outgoing },
@@ -236,9 +235,9 @@ static void put_by_copy(struct link *link, const struct span_list *l, size_t n, 
 	}
 }
 
-void record_bytes(struct link *link, const struct span_list *l, size_t n, bool is_outgoing)
+void record_bytes(struct record *record, const struct span_list *l, size_t n, bool is_outgoing)
 {
-	struct recording *r = link->record.recording;
+	struct recording *r = record->recording;
 	/* A span is an iovec, see socket.c. */
 	const struct capture_bytes bytes = {
 		.v = (const struct iovec *)(const void *)l->spans,
@@ -248,50 +247,55 @@ void record_bytes(struct link *link, const struct span_list *l, size_t n, bool i
 
 	pthread_mutex_lock(&r->lock);
 	if (l->may_go)
-		put_by_copy(link, l, n, is_outgoing);
+		put_by_copy(record, l, n, is_outgoing);
 	else
-		capture_stream_bytes(&link->record.stream, &bytes, time_of(link));
+		capture_stream_bytes(&record->stream, &bytes, clock_ns());
 	pthread_mutex_unlock(&r->lock);
 }
 
-void record_end(struct link *link, bool is_outgoing, bool is_reset)
+void record_end(struct record *record, bool is_outgoing, bool is_reset)
 {
-	struct recording *r = link->record.recording;
+	struct recording *r = record->recording;
 
 	pthread_mutex_lock(&r->lock);
-	capture_stream_close(&link->record.stream, is_outgoing, is_reset, time_of(link));
+	capture_stream_close(&record->stream, is_outgoing, is_reset, clock_ns());
 	pthread_mutex_unlock(&r->lock);
 }
 
-static void leave(struct link *link)
+/* The recording's lock is held. */
+static void leave(struct record *record)
 {
-	struct recording *r = link->record.recording;
+	list_remove(&record->link);
+	record->recording = NULL;
+}
 
+void record_close(struct record *record, bool is_reset)
+{
+	struct recording *r = record->recording;
+
+	record_end(record, true, is_reset);
 	pthread_mutex_lock(&r->lock);
-	list_remove(&link->record.link);
+	leave(record);
 	capture_flush(r->capture);
 	pthread_mutex_unlock(&r->lock);
-	link->record.recording = NULL;
 }
 
-void record_close(struct link *link, bool is_reset)
+void record_leave_all(struct observed *of)
 {
-	record_end(link, true, is_reset);
-	leave(link);
-}
+	struct recording *r = of->recording;
+	struct list *at;
 
-void record_leave_all(struct net *net)
-{
-	struct tcp *tcp = tcp_of(net);
+	pthread_mutex_lock(&r->lock);
+	at = r->records.next;
+	while (at != &r->records) {
+		struct record *record = CONTAINER_OF(at, struct record, link);
 
-	if (!tcp)
-		return;
-	for (struct list *at = tcp->links.next; at != &tcp->links; at = at->next) {
-		struct link *link = CONTAINER_OF(at, struct link, all_link);
-
-		if (link->record.recording)
-			leave(link);
+		at = at->next;
+		if (record->of == of)
+			leave(record);
 	}
+	capture_flush(r->capture);
+	pthread_mutex_unlock(&r->lock);
 }
 
 /* ---- Packets of RoCE ------------------------------------------------------------------------ */
@@ -312,9 +316,9 @@ static void see_ipv4_word(const struct ib_in *in, struct capture_datagram *d)
 	d->ipv4_fragment = (uint16_t)word;
 }
 
-void record_packet_in(struct net *net, const struct ib_in *in)
+void record_packet_in(struct observed *o, const struct ib_in *in)
 {
-	struct recording *r = net->adapter->recording;
+	struct recording *r = o->recording;
 	const struct iovec v = { (void *)(uintptr_t)in->bytes, in->length };
 	struct capture_datagram d = {
 		.v = &v,
@@ -331,17 +335,17 @@ void record_packet_in(struct net *net, const struct ib_in *in)
 		return;
 	see_ipv4_word(in, &d);
 	pthread_mutex_lock(&r->lock);
-	capture_datagram(r->capture, &d, net_look_at_clock(net));
+	capture_datagram(r->capture, &d, clock_ns());
 	pthread_mutex_unlock(&r->lock);
 }
 
-void record_packets_out(struct net *net, const struct ib_out *outs, uint32_t count)
+void record_packets_out(struct observed *o, const struct ib_out *outs, uint32_t count)
 {
-	struct recording *r = net->adapter->recording;
+	struct recording *r = o->recording;
 	uint64_t now_ns;
 
 	pthread_mutex_lock(&r->lock);
-	now_ns = net_look_at_clock(net);
+	now_ns = clock_ns();
 	for (uint32_t i = 0; i < count; i++) {
 		const struct ib_path *path = outs[i].path;
 		const struct capture_datagram d = {

@@ -153,7 +153,7 @@ static struct haul take_fetched(struct roce *r)
 {
 	const struct udp_counts *n = udp_counts(r->udp);
 	uint64_t before = n->packets_in + n->handed_on + n->lost_on;
-	bool is_recorded = r->net->adapter->recording;
+	bool is_recorded = r->net->adapter->observed.recording;
 	const struct ib_in *in;
 	struct haul c = { false, false };
 	bool is_awaited = false;
@@ -161,7 +161,7 @@ static struct haul take_fetched(struct roce *r)
 	net_look_at_clock(r->net);
 	while ((in = udp_next(r->udp)) != NULL) {
 		if (is_recorded)
-			record_packet_in(r->net, in);
+			record_packet_in(&r->net->adapter->observed, in);
 		if (r->faults)
 			roce_faults_take(r, in);
 		is_awaited |= r->faults || (roce_take(r, in) && !is_management(in));
@@ -354,8 +354,8 @@ bool roce_send(struct roce *r, struct udp_batch *batch)
 		uint32_t before = batch->done;
 		enum weft_reason reason = udp_send(r->udp, batch);
 
-		if (r->net->adapter->recording)
-			record_packets_out(r->net, &batch->outs[before],
+		if (r->net->adapter->observed.recording)
+			record_packets_out(&r->net->adapter->observed, &batch->outs[before],
 					   batch->done - batch->refused - before);
 		if (reason == WEFT_OK)
 			return batch->done == batch->count;

@@ -132,7 +132,7 @@ static enum weft_reason make_conn(struct roce *roce, struct weft_qp *qp, const s
 	}
 	if (is_connected) {
 		udp_flow_open(roce->udp, &k.path, qp->number, w->peer_number, &rc->ear);
-		observe_address(roce->net->adapter, &qp->tally.peer,
+		observe_address(&roce->net->adapter->observed, &qp->ends.peer,
 				(struct trace_event){
 					.kind = TRACE_PEER,
 					.who = qp->number,

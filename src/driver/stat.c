@@ -21,6 +21,7 @@
 
 #include "driver/clock.h"
 #include "driver/net.h"
+#include "driver/stat.h"
 #include "driver/stat_report.h"
 
 enum { CLIENTS_MAX = 8, BACKLOG = 16, NS_PER_S = 1000000000, NS_PER_MS = 1000000 };
@@ -59,7 +60,8 @@ static struct weft_adapter *adapter_after(uint32_t number)
 	for (struct list *at = stat.adapters.next; at != &stat.adapters; at = at->next) {
 		struct weft_adapter *a = CONTAINER_OF(at, struct weft_adapter, stat_link);
 
-		if (a->number > number && (!next || a->number < next->number))
+		if (a->observed.number > number &&
+		    (!next || a->observed.number < next->observed.number))
 			next = a;
 	}
 	stat.busy = next;
@@ -93,7 +95,7 @@ static char *report(size_t *length)
 		struct stat_adapter seen = { 0 };
 		bool is_open = a->net && report_look(a, &seen);
 
-		number = a->number;
+		number = a->observed.number;
 		adapter_done(a);
 		if (is_open)
 			report_adapter(to, &seen);
@@ -312,23 +314,23 @@ void stat_remove(struct weft_adapter *a)
 	pthread_mutex_unlock(&stat.lock);
 }
 
-void stat_lock(void)
+static void lock(void)
 {
 	pthread_mutex_lock(&stat.lock);
 }
 
-void stat_unlock(void)
+static void unlock(void)
 {
 	pthread_mutex_unlock(&stat.lock);
 }
 
-void stat_lock_reset(void)
+static void lock_reset(void)
 {
 	pthread_mutex_init(&stat.lock, NULL);
 	pthread_mutex_lock(&stat.lock);
 }
 
-void stat_forget(void)
+static void forget(void)
 {
 	/* The names are the parent's; a copy held here would outlive it. */
 	close_sockets();
@@ -338,3 +340,10 @@ void stat_forget(void)
 	stat.busy = NULL;
 	stat.state = STAT_NONE;
 }
+
+const struct fork_part stat_fork_part = {
+	.lock = lock,
+	.unlock = unlock,
+	.lock_reset = lock_reset,
+	.forget = forget,
+};

@@ -15,10 +15,10 @@ static void look_at_roce(const struct weft_qp *qp, struct stat_qp *seen)
 	seen->has_link = ib_conn_of(qp) != NULL;
 	seen->tally = qp->tally;
 	roce_traffic(&qp->tally, &seen->traffic);
-	seen->has_path = qp->tally.peer.family != 0;
-	seen->local = qp->tally.local;
-	seen->remote = qp->tally.peer;
-	seen->peer_qp = qp->tally.peer_number;
+	seen->has_path = qp->ends.peer.family != 0;
+	seen->local = qp->ends.local;
+	seen->remote = qp->ends.peer;
+	seen->peer_qp = qp->ends.peer_number;
 }
 
 static void look_at_qp(const struct weft_qp *qp, struct stat_qp *seen)
@@ -41,7 +41,7 @@ static void look_at_qp(const struct weft_qp *qp, struct stat_qp *seen)
 	seen->phase = link->phase;
 	seen->local = link->local;
 	seen->remote = link->remote;
-	seen->said = link_peer_words(link);
+	seen->said = qp->ends.peer_words;
 	link_traffic(link, &seen->traffic);
 	if (seen->reason == WEFT_OK)
 		seen->reason = link->reason; /* it was not connected */
@@ -62,7 +62,7 @@ bool report_look(struct weft_adapter *a, struct stat_adapter *seen)
 	const struct tcp *tcp = tcp_of(a->net);
 	const struct roce *roce = roce_of(a->net);
 
-	seen->number = a->number;
+	seen->number = a->observed.number;
 	if (tcp) {
 		seen->links = length_of(&tcp->links);
 		seen->listeners = length_of(&tcp->listeners);

@@ -59,7 +59,7 @@ static bool output(struct carrier *c, bool can_wait)
 	bool has_moved = false, is_last = false;
 
 	(void)can_wait;
-	if (last && tcp->net->adapter->recording)
+	if (last && tcp->net->adapter->observed.recording)
 		net_look_at_clock(tcp->net); /* captured bytes have their true time */
 
 	/* Each has one turn: a stream that has more to send comes back behind the others. */

@@ -120,7 +120,6 @@ struct link {
 	uint32_t private_bytes;
 	uint8_t *private_data;
 	struct weft_traffic traffic; /* of an ended stream; calls and set-up bytes always */
-	const char *peer_words;	     /* the same; see iwarp_peer_words() */
 	uint64_t moved[2];	     /* bytes in and out, counted while they may be cut off */
 	struct record record;
 };
@@ -140,7 +139,6 @@ enum weft_reason link_accept(struct link *link, struct weft_qp *qp,
 			     const struct weft_connect_options *options);
 enum weft_reason link_reject(struct link *link, const struct weft_connect_options *options);
 void link_peer(const struct link *link, struct weft_peer *peer);
-const char *link_peer_words(const struct link *link);
 void link_traffic(const struct link *link, struct weft_traffic *traffic);
 
 /* The queue pair goes: before there is a stream, the connection goes with it. */

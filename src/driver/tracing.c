@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "driver/observe.h"
 #include "driver/output.h"
-#include "driver/tcp.h"
 #include "wire/trace_file.h"
 
 enum {
@@ -92,7 +92,7 @@ void traces_forget(void)
 
 /* ---- Observers ------------------------------------------------------------------------------ */
 
-int observer_open(struct weft_adapter *a, const char *path, enum log_level level)
+int observer_open(struct observed *of, const char *path, enum log_level level)
 {
 	struct observer *o;
 	int err = 0;
@@ -122,25 +122,25 @@ int observer_open(struct weft_adapter *a, const char *path, enum log_level level
 		free(o);
 		return err;
 	}
-	a->observer = o;
-	a->core.trace = &o->trace;
-	a->core.mem.trace = &o->trace;
+	of->observer = o;
+	of->core->trace = &o->trace;
+	of->core->mem.trace = &o->trace;
 	return err;
 }
 
-void observer_close(struct weft_adapter *a)
+void observer_close(struct observed *of)
 {
-	if (!a->observer)
+	if (!of->observer)
 		return;
-	trace_fini(&a->observer->trace);
-	free(a->observer);
-	a->observer = NULL;
-	a->core.trace = NULL;
+	trace_fini(&of->observer->trace);
+	free(of->observer);
+	of->observer = NULL;
+	of->core->trace = NULL;
 }
 
-static void put(struct weft_adapter *a, struct wr *w, const struct trace_event *e)
+static void put(const struct observed *of, struct wr *w, const struct trace_event *e)
 {
-	const struct trace_file_record record = { .adapter = a->number, .event = *e };
+	const struct trace_file_record record = { .adapter = of->number, .event = *e };
 
 	trace_file_record_encode(&record, w);
 }
@@ -151,9 +151,9 @@ static bool has_room(const struct wr *w, uint32_t records)
 }
 
 /* The next event, and before it how many are missing. */
-static uint16_t drain_one(struct weft_adapter *a, struct wr *w)
+static uint16_t drain_one(struct observed *of, struct wr *w)
 {
-	struct observer *o = a->observer;
+	struct observer *o = of->observer;
 	const struct trace_event *e = trace_at(&o->trace, o->seen);
 	uint64_t lost = e ? 0 : o->trace.count - o->seen - o->trace.capacity;
 	struct trace_event copy;
@@ -163,19 +163,19 @@ static uint16_t drain_one(struct weft_adapter *a, struct wr *w)
 	copy = *e;
 	copy.time_ns += (uint64_t)o->clock_ns;
 	if (lost > 0)
-		put(a, w,
+		put(of, w,
 		    &(struct trace_event){
 			    .kind = TRACE_LOST, .time_ns = copy.time_ns, .a = lost });
-	put(a, w, &copy);
+	put(of, w, &copy);
 	if (o->level != LOG_OFF)
-		log_event(a, o->level, e);
+		log_event(of, o->level, e);
 	return e->kind;
 }
 
 /* Up to as many as fit a batch. */
-static void drain_batch(struct weft_adapter *a)
+static void drain_batch(struct observed *of)
 {
-	struct observer *o = a->observer;
+	struct observer *o = of->observer;
 	uint8_t bytes[BATCH * TRACE_FILE_RECORD_BYTES];
 	struct wr w = wr_of(bytes, sizeof(bytes));
 	uint16_t last = TRACE_NONE;
@@ -183,7 +183,7 @@ static void drain_batch(struct weft_adapter *a)
 
 	/* An address and what it belongs to are written together: others write there too. */
 	while (o->seen < o->trace.count && (last == TRACE_ADDRESS || has_room(&w, 4)))
-		last = drain_one(a, &w);
+		last = drain_one(of, &w);
 	err = o->fd < 0 ? 0 : output_write(o->fd, bytes, (size_t)(w.at - bytes));
 	if (err < 0) {
 		observe_complain("WEFT_TRACE", "(its file)", err);
@@ -191,14 +191,14 @@ static void drain_batch(struct weft_adapter *a)
 	}
 }
 
-void observe_drain(struct weft_adapter *a)
+void observe_drain(struct observed *of)
 {
-	struct observer *o = a->observer;
+	struct observer *o = of->observer;
 	if (o->seen == o->trace.count)
 		return;
 	output_clock_follow(&o->clock_ns);
 	while (o->seen < o->trace.count)
-		drain_batch(a);
+		drain_batch(of);
 }
 
 /* Eight bytes of an address, as a number. */
@@ -211,12 +211,11 @@ static uint64_t half(const uint8_t *ip)
 	return v;
 }
 
-void observe_address(struct weft_adapter *a, const struct weft_address *of,
-		     struct trace_event event)
+void observe_address(struct observed *o, const struct weft_address *of, struct trace_event event)
 {
 	uint8_t ip[16] = { 0 };
 
-	if (!a->core.trace)
+	if (!o->core->trace)
 		return;
 	if (of->family == 4) {
 		memset(ip + 10, 0xff, 2);
@@ -224,51 +223,12 @@ void observe_address(struct weft_adapter *a, const struct weft_address *of,
 	} else {
 		memcpy(ip, of->ip, sizeof(ip));
 	}
-	trace_add(a->core.trace, (struct trace_event){
-					 .kind = TRACE_ADDRESS,
-					 .who = event.who,
-					 .a = half(ip),
-					 .b = half(ip + 8),
-				 });
+	trace_add(o->core->trace, (struct trace_event){
+					  .kind = TRACE_ADDRESS,
+					  .who = event.who,
+					  .a = half(ip),
+					  .b = half(ip + 8),
+				  });
 	event.a = event.a << 16 | of->port;
-	trace_add(a->core.trace, event);
-}
-
-void observe_link(const struct link *link, enum trace_kind kind, enum weft_reason reason)
-{
-	observe_address(link->net->adapter, &link->remote,
-			(struct trace_event){
-				.kind = (uint16_t)kind,
-				.who = link->qp_number,
-				.reason = (uint16_t)reason,
-			});
-}
-
-void observe_move(const struct link *link, enum link_phase to)
-{
-	observe_address(link->net->adapter, &link->remote,
-			(struct trace_event){
-				.kind = TRACE_LINK_PHASE,
-				.who = link->qp_number,
-				.a = link->phase,
-				.b = to,
-			});
-}
-
-void observe_terms(const struct link *link)
-{
-	const struct iwarp_terms *t = &link->terms;
-	struct trace_event e = {
-		.kind = TRACE_AGREED,
-		.who = link->qp_number,
-		.a = t->ird | (uint64_t)t->ord << 16,
-		.b = (uint64_t)t->rtr << TRACE_RTR_SHIFT | (uint64_t)link->mpa_revision
-								   << TRACE_REVISION_SHIFT,
-	};
-
-	e.b |= t->is_initiator ? TRACE_IS_INITIATOR : 0;
-	e.b |= t->has_crc ? TRACE_HAS_CRC : 0;
-	e.b |= t->sends_markers ? TRACE_SENDS_MARKERS : 0;
-	e.b |= t->takes_markers ? TRACE_TAKES_MARKERS : 0;
-	observe_address(link->net->adapter, &link->remote, e);
+	trace_add(o->core->trace, event);
 }

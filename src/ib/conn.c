@@ -181,13 +181,13 @@ static struct weft_address address_of(const struct inet_end *end, bool is_ipv6)
 /* For whoever wants to know, also when it has ended. */
 static void note_path(struct ib_conn *c)
 {
-	struct qp_tally *t = &c->qp->tally;
-
 	if (!qp_is_connected_service(c->qp))
 		return;
-	t->local = address_of(&c->path.from, c->path.is_ipv6);
-	t->peer = address_of(&c->path.to, c->path.is_ipv6);
-	t->peer_number = c->peer_qp;
+	c->qp->ends = (struct qp_ends){
+		.local = address_of(&c->path.from, c->path.is_ipv6),
+		.peer = address_of(&c->path.to, c->path.is_ipv6),
+		.peer_number = c->peer_qp,
+	};
 }
 
 enum weft_reason ib_create(struct ib_port *port, struct weft_qp *qp, const struct ib_config *k,

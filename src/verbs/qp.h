@@ -49,9 +49,13 @@ struct qp_tally {
 	uint64_t payload_in, payload_out;   /* of these */
 	uint64_t packets_in, packets_out, bytes_in, bytes_out;
 	uint64_t resent, timeouts, naks_in, naks_out, rnrs_in, rnrs_out, duplicates;
-	/* Where it goes; family 0: to no one place. */
-	struct weft_address local, peer;
-	uint32_t peer_number;
+};
+
+/* The two ends of a queue pair's connection, also when it has ended; for people to read. */
+struct qp_ends {
+	struct weft_address local, peer; /* family 0: not known, or no one peer */
+	uint32_t peer_number;		 /* of the peer's queue pair; 0: iWARP has none */
+	const char *peer_words;		 /* why the peer ended it, or NULL */
 };
 
 struct weft_qp {
@@ -91,6 +95,7 @@ struct weft_qp {
 	struct event_source events;
 	struct fault_dice *dice; /* NULL: no faults on purpose */
 	struct qp_tally tally;
+	struct qp_ends ends;
 };
 
 enum weft_reason qp_create(struct weft_pd *pd, const struct weft_qp_options *options,

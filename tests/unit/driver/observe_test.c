@@ -137,10 +137,8 @@ TEST(test_capture_takes_no_harm_of_memory_that_has_gone)
 {
 	enum { HEAD = 20, GONE = 40000, TAIL = 6 };
 	static uint8_t ours[HEAD + TAIL];
-	static struct net net;
 	struct weft_adapter *a = opened();
-	struct link link = {
-		.net = &net,
+	struct record record = {
 		.local = { .family = 4, .ip = { 10, 0, 0, 1 }, .port = 1 },
 		.remote = { .family = 4, .ip = { 10, 0, 0, 2 }, .port = 2 },
 	};
@@ -151,15 +149,14 @@ TEST(test_capture_takes_no_harm_of_memory_that_has_gone)
 	REQUIRE(gone != MAP_FAILED && munmap(gone, GONE) == 0);
 	memset(ours, 'w', sizeof(ours));
 	REQUIRE(weft_capture_start(a, capture_path()) == WEFT_OK);
-	net.adapter = a;
-	record_open(&link, true);
+	record_open(&record, &a->observed, true);
 	span_list_add(&l, ours, HEAD);
 	span_list_add(&l, gone, GONE);
 	span_list_add(&l, ours + HEAD, TAIL);
 	REQUIRE(stat(capture_path(), &plain) == 0);
-	record_bytes(&link, &l, l.length, true);
-	record_bytes(&link, &l, HEAD + 1, true);
-	record_close(&link, false);
+	record_bytes(&record, &l, l.length, true);
+	record_bytes(&record, &l, HEAD + 1, true);
+	record_close(&record, false);
 	close_adapter(a);
 	REQUIRE(stat(capture_path(), &full) == 0);
 	EXPECT((size_t)(full.st_size - plain.st_size) > l.length + HEAD);
@@ -196,7 +193,8 @@ static void end_late(struct weft_adapter *a)
 {
 	pthread_mutex_lock(&a->lock);
 	a->net->now_ns -= 1000000000;
-	record_end(CONTAINER_OF(tcp_of(a->net)->links.next, struct link, all_link), true, false);
+	record_end(&CONTAINER_OF(tcp_of(a->net)->links.next, struct link, all_link)->record, true,
+		   false);
 	pthread_mutex_unlock(&a->lock);
 }
 
