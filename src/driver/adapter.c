@@ -10,8 +10,6 @@
 #include "driver/pages.h"
 #include "driver/stat.h"
 
-enum { NS_PER_S = 1000000000, ROUNDS_MAX = 8 };
-
 /* ---- This machine --------------------------------------------------------------------------- */
 
 static uint64_t machine_now_ns(struct weft_adapter *a)
@@ -45,78 +43,6 @@ static const struct host machine = {
 	.due = machine_due,
 	.has_network = stat_add,
 };
-
-/* ---- Progress ------------------------------------------------------------------------------- */
-
-static uint64_t due_of(struct weft_adapter *a)
-{
-	uint64_t core = adapter_due(&a->core), network = a->host->due(a);
-
-	return core < network ? core : network;
-}
-
-static void core_work(struct weft_adapter *a)
-{
-	/* The clock is read only when somebody waits for it. Bound: see adapter_progress(). */
-	bool has_work = adapter_due(&a->core) != UINT64_MAX || !list_is_empty(&a->core.ready);
-
-	while (has_work)
-		has_work = adapter_progress(&a->core, adapter_now_ns(a));
-}
-
-static void hand_out_events(struct weft_adapter *a)
-{
-	struct weft_event event;
-
-	/* Bound: nobody raises more while the lock is held. */
-	while (event_pop(&a->core.events, &event))
-		a->on_event(a->on_event_context, &event);
-}
-
-/* Core and network give each other work until both rest, or others have waited long enough. */
-static void work(struct weft_adapter *a, bool can_wait)
-{
-	bool has_moved;
-	int round = 0;
-
-	if (a->net)
-		progress_sends(a->net);
-	if (a->core.trace)
-		(void)adapter_now_ns(a); /* who comes here may have slept */
-	do {
-		core_work(a);
-		has_moved = a->host->output(a, can_wait);
-	} while (++round < ROUNDS_MAX && (has_moved || !list_is_empty(&a->core.ready)));
-	if (a->observed.observer)
-		observe_drain(&a->observed);
-	if (a->on_event)
-		hand_out_events(a);
-	/* Who waits sleeps to the deadline that it saw; an earlier one must be told. */
-	if (a->waiters > 0 && (!list_is_empty(&a->core.events) || due_of(a) < a->due_seen))
-		pthread_cond_broadcast(&a->has_event);
-	if (a->net)
-		progress_notice(a->net);
-}
-
-void adapter_work(struct weft_adapter *a)
-{
-	work(a, false);
-}
-
-void adapter_poll(struct weft_adapter *a, bool can_wait)
-{
-	a->polls++;
-	/* Polls that find nothing are many: the next one should come soon. */
-	if (a->host->poll(a, false) || !list_is_empty(&a->core.ready) || a->waiters > 0 ||
-	    due_of(a) != UINT64_MAX)
-		work(a, can_wait);
-}
-
-void adapter_watch(struct weft_adapter *a)
-{
-	a->host->poll(a, true);
-	work(a, false);
-}
 
 /* ---- Life ----------------------------------------------------------------------------------- */
 
@@ -219,17 +145,6 @@ enum weft_reason weft_adapter_query(struct weft_adapter *adapter, struct weft_us
 	return WEFT_OK;
 }
 
-struct timespec to_timespec(uint64_t ns)
-{
-	const uint64_t seconds_max = INT32_MAX;
-	uint64_t seconds = ns / NS_PER_S;
-
-	return (struct timespec){
-		.tv_sec = (time_t)(seconds < seconds_max ? seconds : seconds_max),
-		.tv_nsec = (long)(ns % NS_PER_S),
-	};
-}
-
 enum weft_reason weft_event_next(struct weft_adapter *adapter, uint64_t timeout_ns,
 				 struct weft_event *event, bool *has_event)
 {
@@ -254,7 +169,7 @@ enum weft_reason weft_event_next(struct weft_adapter *adapter, uint64_t timeout_
 		if (*has_event || now >= end)
 			break;
 		adapter->waiters++;
-		adapter->due_seen = due_of(adapter);
+		adapter->due_seen = adapter_due_all(adapter);
 		if (adapter->net)
 			progress_notice(adapter->net);
 		until = to_timespec(end < adapter->due_seen ? end : adapter->due_seen);

@@ -113,6 +113,9 @@ void adapter_work(struct weft_adapter *a);
 void adapter_poll(struct weft_adapter *a, bool can_wait);
 void adapter_watch(struct weft_adapter *a);
 
+/* The next deadline of the core and of the network. */
+uint64_t adapter_due_all(struct weft_adapter *a);
+
 static inline void adapter_leave_working(struct weft_adapter *a)
 {
 	adapter_work(a);

@@ -15,13 +15,7 @@
 #include "driver/adapter_lock.h"
 #include "driver/carrier.h"
 #include "driver/observe.h"
-
-/* Something with a descriptor that epoll watches. */
-struct watch {
-	void (*ready)(struct watch *w, uint32_t events);
-	int fd;
-	uint32_t interest; /* what epoll was asked for; 0: not watched */
-};
+#include "driver/watch.h"
 
 struct net {
 	struct weft_adapter *adapter;
@@ -106,7 +100,6 @@ void net_exit(struct net *net);
 
 /* In a child of fork(): closes the descriptors, as all else is the parent's. */
 void net_abandon(struct net *net);
-void watch_abandon(struct watch *w);
 
 /* Whether the program still holds objects of a carrier. */
 bool net_is_used(const struct net *net);

@@ -9,6 +9,7 @@
 #include <sys/uio.h>
 
 #include "driver/calls.h"
+#include "driver/socket_reason.h"
 
 _Static_assert(sizeof(struct span) == sizeof(struct iovec) &&
 		       offsetof(struct span, bytes) == offsetof(struct iovec, iov_base) &&
@@ -55,42 +56,6 @@ static void from_kernel(const union any_address *k, struct weft_address *a)
 		a->family = 4;
 		memmove(a->ip, a->ip + 12, 4);
 		memset(a->ip + 4, 0, 12);
-	}
-}
-
-enum weft_reason socket_reason_of(int error)
-{
-	switch (error) {
-	case EADDRINUSE:
-		return WEFT_R_ADDRESS_IN_USE;
-	case EADDRNOTAVAIL:
-	case EAFNOSUPPORT:
-	case EINVAL:
-	case EACCES:
-	case ENODEV:
-		return WEFT_R_ADDRESS;
-	case EMSGSIZE: /* of a datagram */
-		return WEFT_R_ROCE_TOO_LARGE;
-	case ECONNREFUSED:
-		return WEFT_R_CONNECT_REFUSED;
-	case ENETUNREACH:
-	case EHOSTUNREACH:
-	case ENETDOWN:
-	case EPERM: /* a packet filter */
-		return WEFT_R_CONNECT_UNREACHABLE;
-	case ETIMEDOUT:
-		return WEFT_R_CONNECT_TIMEOUT;
-	case ECONNRESET:
-	case EPIPE:
-		return WEFT_R_CONNECT_CLOSED;
-	case EMFILE:
-	case ENFILE:
-		return WEFT_R_DESCRIPTORS;
-	case ENOMEM:
-	case ENOBUFS:
-		return WEFT_R_NO_MEMORY;
-	default:
-		return WEFT_R_SYSTEM;
 	}
 }
 

@@ -6,9 +6,6 @@
 
 #include "base/span.h"
 
-/* What an errno of a socket means, of TCP or UDP. */
-enum weft_reason socket_reason_of(int error);
-
 /* All return a descriptor through *fd, or a reason. */
 enum weft_reason socket_listen(const struct weft_address *at, int *fd);
 enum weft_reason socket_connect(const struct weft_address *to, const struct weft_address *from,

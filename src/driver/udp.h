@@ -35,7 +35,7 @@
 
 #include <weft/weft.h>
 
-#include "driver/net.h"
+#include "driver/watch.h"
 #include "ib/ib.h"
 
 struct udp;

@@ -17,7 +17,7 @@
 #include <sys/socket.h>
 
 #include "base/list.h"
-#include "driver/socket.h"
+#include "driver/socket_reason.h"
 #include "driver/udp.h"
 #include "driver/unix_names.h"
 

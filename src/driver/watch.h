@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#pragma once
+
+#include <stdint.h>
+
+/* Something with a descriptor that epoll watches. */
+struct watch {
+	void (*ready)(struct watch *w, uint32_t events);
+	int fd;
+	uint32_t interest; /* what epoll was asked for; 0: not watched */
+};
+
+/* In a child of fork(): closes the descriptor and nothing else. */
+void watch_abandon(struct watch *w);
