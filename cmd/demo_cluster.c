@@ -15,9 +15,9 @@
 #include "clock.h"
 #include "cluster_view.h"
 #include "demo_parts.h"
-#include "driver/key_file.h"
 #include "rio/names.h"
 #include "rio_role.h"
+#include "roles/key_file.h"
 
 enum {
 	CHUNK = 256 << 10,

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "driver/key_file.h"
 #include "rio/names.h"
+#include "roles/key_file.h"
 
 #include <sodium/utils.h>
 

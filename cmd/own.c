@@ -8,9 +8,9 @@
 #include <sys/stat.h>
 
 #include "cluster_view.h"
-#include "driver/etcd.h"
 #include "own_term.h"
 #include "rio_role.h"
+#include "roles/etcd.h"
 
 static const char help[] =
 	"usage: weft own FILE\n"

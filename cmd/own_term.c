@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "driver/clock.h"
+#include "driver/sys/clock.h"
 #include "term_file.h"
 
 void own_term_keep(const char *log, uint64_t term)

@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "driver/rio_role_file.h"
+#include "roles/rio_role_file.h"
 
 /*
  * Reads the file of this role, and asks etcd if it says so. False: stderr has been told why, in the

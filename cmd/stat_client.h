@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Asks processes for their counters: what src/driver/stat_report.h describes, read. */
+/* Asks processes for their counters: what src/driver/stat/stat_report.h describes, read. */
 #pragma once
 
 #include <stddef.h>

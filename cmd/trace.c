@@ -12,7 +12,7 @@
 #include <weft/weft.h>
 
 #include "cmd.h"
-#include "driver/link_phase.h"
+#include "driver/tcp/link_phase.h"
 #include "sim/words.h"
 #include "wire/trace_file.h"
 

@@ -4,7 +4,7 @@
 
 #include <poll.h>
 
-#include "driver/udp_inside.h"
+#include "driver/udp/udp_inside.h"
 
 static inline bool udp_has_ipv6(const struct udp *u)
 {

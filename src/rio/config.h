@@ -2,7 +2,7 @@
 /*
  * The configuration file of a role of directed I/O, as docs/config.md has it: text in, a struct
  * out. Nothing is opened or looked up here: addresses, paths and devices stay texts
- * (driver/rio_config.h). Names in rules are resolved as far as the file goes; devices have only
+ * (roles/rio_config.h). Names in rules are resolved as far as the file goes; devices have only
  * names until their I/O unit tells their numbers.
  */
 #pragma once

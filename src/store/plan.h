@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * How people write a device: "stripe:64k(mem:1G,file:/var/disk,size=1G,direct)", see docs/store.md.
- * Read into a tree; who can open files makes the devices (driver/device.h).
+ * Read into a tree; who can open files makes the devices (roles/device.h).
  */
 #pragma once
 

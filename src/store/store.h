@@ -2,8 +2,8 @@
 /*
  * Block devices behind one table of calls: what they look like, requests that take their time, and
  * the devices and filters that need no system: memory, stripes, mirrors, faults, delays and
- * volatile caches. Files and block devices of the system are in driver/file_store.h; plan.h reads
- * how people write all of them.
+ * volatile caches. Files and block devices of the system are in driver/file/file_store.h;
+ * plan.h reads how people write all of them.
  *
  * Requests belong to the caller and are lent to the device until it gives them back as done. There
  * is no order among requests under way: who needs one after the other waits for the first. A write

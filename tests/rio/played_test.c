@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "driver/rio_store.h"
 #include "rio/list.h"
 #include "rio/raw.h"
+#include "roles/rio_store.h"
 
 enum { BLOCK = 4096, DEVICE = 1 << 16 | 5 };
 

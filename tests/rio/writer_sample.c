@@ -23,7 +23,7 @@
 #include <weft/rio.h>
 
 #include "base/prng.h"
-#include "driver/rio_config.h"
+#include "roles/rio_config.h"
 
 enum {
 	SECTOR = 512,

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "draw.h"
-#include "driver/adapter_lock.h"
+#include "driver/loop/adapter_lock.h"
 #include "ib_seeds.h"
 #include "sim/fault.h"
 #include "test.h"

@@ -19,7 +19,7 @@
 
 #include "base/crc.h"
 #include "base/prng.h"
-#include "driver/capture.h"
+#include "driver/observe/capture.h"
 #include "wire/ddp.h"
 #include "wire/mpa.h"
 #include "wire/rdmap.h"

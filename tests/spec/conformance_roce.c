@@ -5,7 +5,7 @@
 #include <weft/roce.h>
 
 #include "conformance.h"
-#include "driver/roce.h"
+#include "driver/roce/roce.h"
 #include "own_network.h"
 
 /* What has not arrived while nothing else did for so long was lost. */

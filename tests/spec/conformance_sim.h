@@ -7,7 +7,7 @@
 #pragma once
 
 #include "conformance.h"
-#include "driver/adapter_lock.h"
+#include "driver/loop/adapter_lock.h"
 
 enum { SEED_PERFECT = 0 };
 

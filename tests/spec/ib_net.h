@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A datagram network in virtual time between two adapters, each with one port of the InfiniBand
- * transport: a simulated host (driver/adapter_lock.h) on the simulator's world and pipes. In place
- * of connection management a word goes round, which is never lost: this end has left.
+ * transport: a simulated host (driver/loop/adapter_lock.h) on the simulator's world and pipes. In
+ * place of connection management a word goes round, which is never lost: this end has left.
  */
 #pragma once
 
-#include "driver/adapter_lock.h"
+#include "driver/loop/adapter_lock.h"
 #include "ib/ib.h"
 #include "sim/datagram.h"
 

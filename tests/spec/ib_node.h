@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "driver/adapter_lock.h"
+#include "driver/loop/adapter_lock.h"
 #include "ib/ib.h"
 #include "sim/datagram.h"
 

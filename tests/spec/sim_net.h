@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A network in virtual time between two adapters: a simulated host (driver/adapter_lock.h) on the
- * simulator's world and streams. Its connections are moved by the same calls of cm/ and iwarp/ as
+ * A network in virtual time between two adapters: a simulated host (driver/loop/adapter_lock.h) on
+ * the simulator's world and streams. Its connections are moved by the same calls of cm/ and iwarp/ as
  * those on sockets; there is no socket, no thread and no other clock.
  *
  * The adapters move inside their own calls, as on any host. Somebody must let time pass:
@@ -9,7 +9,7 @@
  */
 #pragma once
 
-#include "driver/adapter_lock.h"
+#include "driver/loop/adapter_lock.h"
 #include "iwarp/iwarp.h"
 #include "sim/stream.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The thread that talks to etcd. */
-#include "driver/etcd_agent.h"
+#include "roles/etcd_agent.h"
 
 #include <poll.h>
 #include <signal.h>

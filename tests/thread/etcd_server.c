@@ -15,7 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "driver/etcd.h"
+#include "roles/etcd.h"
 #include "test.h"
 
 enum { PATIENCE_MS = 30000, TRIES = 5, ARGS = 20 };

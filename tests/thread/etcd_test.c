@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Calls to a real etcd, and to servers that are none. */
-#include "driver/etcd.h"
+#include "roles/etcd.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -11,7 +11,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "driver/link.h"
+#include "driver/tcp/link.h"
 #include "verbs_fixture.h"
 
 enum { TRIES = 4, RECEIVES = 64, ASKS = 2 * HOT_ASKED };

@@ -6,7 +6,7 @@
 #include <sched.h>
 #include <stdlib.h>
 
-#include "driver/link.h"
+#include "driver/tcp/link.h"
 #include "verbs_fixture.h"
 
 enum { MANY = 8000, POLLS = 200, TRIES = 10 };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Roles that find each other: by their files, and by a real etcd. */
-#include "driver/rio_where.h"
+#include "roles/rio_where.h"
 
 #include <poll.h>
 #include <stdio.h>
@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "driver/key_file.h"
 #include "etcd_server.h"
+#include "roles/key_file.h"
 #include "test.h"
 
 enum { PATH_SIZE = 96 };

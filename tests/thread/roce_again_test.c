@@ -3,7 +3,7 @@
 #include <sched.h>
 #include <string.h>
 
-#include "driver/contact.h"
+#include "driver/roce/contact.h"
 #include "own_network.h"
 #include "roce_way.h"
 #include "verbs_fixture.h"

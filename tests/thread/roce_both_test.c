@@ -2,7 +2,7 @@
 /* One adapter that speaks over TCP and over UDP at a time. */
 #include <string.h>
 
-#include "driver/roce.h"
+#include "driver/roce/roce.h"
 #include "own_network.h"
 #include "roce_way.h"
 #include "verbs_fixture.h"

@@ -2,7 +2,7 @@
 /* Many contacts at a time: no datagram of theirs is lost on this host, whoever gets it first. */
 #include <string.h>
 
-#include "driver/contact.h"
+#include "driver/roce/contact.h"
 #include "own_network.h"
 #include "roce_way.h"
 #include "verbs_fixture.h"

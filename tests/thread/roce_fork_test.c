@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "driver/contact.h"
+#include "driver/roce/contact.h"
 #include "own_network.h"
 #include "roce_way.h"
 #include "verbs_fixture.h"

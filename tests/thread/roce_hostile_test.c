@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "driver/roce.h"
+#include "driver/roce/roce.h"
 #include "own_network.h"
 #include "roce_way.h"
 #include "verbs_fixture.h"

@@ -2,8 +2,8 @@
 /* A peer that refuses and leaves: why is known also where the NAK itself was lost. */
 #include <poll.h>
 
-#include "driver/contact.h"
-#include "driver/udp_inside.h"
+#include "driver/roce/contact.h"
+#include "driver/udp/udp_inside.h"
 #include "own_network.h"
 #include "roce_way.h"
 #include "verbs_fixture.h"

@@ -11,8 +11,8 @@
 
 #include <weft/roce.h>
 
-#include "driver/contact.h"
-#include "driver/udp_inside.h"
+#include "driver/roce/contact.h"
+#include "driver/udp/udp_inside.h"
 #include "own_network.h"
 #include "verbs_fixture.h"
 

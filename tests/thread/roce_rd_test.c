@@ -4,8 +4,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "driver/roce.h"
-#include "driver/udp_inside.h"
+#include "driver/roce/roce.h"
+#include "driver/udp/udp_inside.h"
 #include "own_network.h"
 #include "rd_fixture.h"
 

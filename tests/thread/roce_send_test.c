@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "driver/roce.h"
+#include "driver/roce/roce.h"
 #include "own_network.h"
 #include "roce_way.h"
 #include "verbs_fixture.h"

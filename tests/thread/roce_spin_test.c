@@ -6,7 +6,7 @@
  */
 #include <sched.h>
 
-#include "driver/net.h"
+#include "driver/loop/net.h"
 #include "own_network.h"
 #include "roce_way.h"
 #include "verbs_fixture.h"

@@ -7,7 +7,7 @@
 #include <sched.h>
 #include <unistd.h>
 
-#include "driver/roce.h"
+#include "driver/roce/roce.h"
 #include "own_network.h"
 #include "roce_way.h"
 #include "verbs_fixture.h"

@@ -36,8 +36,12 @@ BAD = {
     "columns": [{"cmd/a.c": "\t/* " + "x" * 90 + " */\n"}],
     "includes": [{"src/base/a.c": '#include "mem/mem.h"\n'},
                  {"src/iwarp/a.c": '#include "ib/ib.h"\n'},
-                 {"src/driver/a.c": '#include "sim/sim.h"\n'},
-                 {"src/sim/a.c": '#include "driver/loop.h"\n'},
+                 {"src/driver/loop/a.c": '#include "sim/sim.h"\n'},
+                 {"src/driver/loop/a.c": '#include "driver/tcp/tcp.h"\n'},
+                 {"src/driver/tcp/a.c": '#include "driver/roce/roce.h"\n'},
+                 {"src/driver/udp/a.c": '#include "driver/calls/a.h"\n'},
+                 {"src/roles/a.c": '#include "driver/tcp/tcp.h"\n'},
+                 {"src/sim/a.c": '#include "driver/loop/net.h"\n'},
                  {"src/store/a.c": '#include "mem/mem.h"\n'},
                  {"src/verbs/a.c": "#include <stdio.h>\n"},
                  {"examples/a.c": '#include "mem/mem.h"\n'},
@@ -60,9 +64,9 @@ BAD = {
 HOLDS = {
     "function_length": {"src/mem/a.c": long_function(70)},
     "includes": {"src/cm/a.c": '#include "ib/ib.h"\n', "cmd/a.c": '#include "sim/sim.h"\n',
-                 "src/driver/a.c": "#include <unistd.h>\n"},
+                 "src/driver/sys/a.c": "#include <unistd.h>\n"},
     "meson": {"tests/meson.build": "'unit/mem/a_test.c'", "tests/unit/mem/a_test.c": SPDX},
-    "preprocessor": {"src/driver/a.c": "#ifdef __linux__\n#endif\n"},
+    "preprocessor": {"src/driver/sys/a.c": "#ifdef __linux__\n#endif\n"},
 }
 # rule: (room: C text) that breaks it
 BAD_OBJECTS = {
@@ -70,7 +74,9 @@ BAD_OBJECTS = {
     "symbols": [{"mem": "int puts(const char *);\nvoid f(void)\n{ puts(\"x\"); }\n"},
                 {"mem": "void abort(void);\nvoid f(void)\n{ abort(); }\n"}],
     "symbol_arrows": [{"base": "void mem_f(void);\nvoid base_f(void)\n{ mem_f(); }\n",
-                       "mem": "void mem_f(void)\n{ }\n"}],
+                       "mem": "void mem_f(void)\n{ }\n"},
+                      {"driver_loop": "void tcp_f(void);\nvoid loop_f(void)\n{ tcp_f(); }\n",
+                       "driver_tcp": "void tcp_f(void)\n{ }\n"}],
 }
 GOOD_OBJECTS = {
     "base": "void check_failed(void);\nvoid base_f(void)\n{ check_failed(); }\n",

@@ -14,7 +14,7 @@
 #include "compat/ibverbs/gid.h"
 #include "compat/ibverbs/object.h"
 #include "compat/ibverbs/undeclared.h"
-#include "driver/pages.h"
+#include "driver/sys/pages.h"
 
 enum {
 	COMPLETIONS = 1 << 22,

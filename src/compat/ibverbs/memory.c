@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "compat/ibverbs/object.h"
-#include "driver/pages.h"
+#include "driver/sys/pages.h"
 
 /* ---- Protection domains --------------------------------------------------------------------- */
 

@@ -3,9 +3,9 @@
 
 #include <stdlib.h>
 
-#include "driver/clock.h"
-#include "driver/rio_device.h"
-#include "driver/rio_loop.h"
+#include "driver/sys/clock.h"
+#include "roles/rio_device.h"
+#include "roles/rio_loop.h"
 
 struct directed {
 	struct directed_config config;

@@ -9,7 +9,7 @@
 
 #include "base/quantity.h"
 #include "compat/nbdkit/directed.h"
-#include "driver/rio_role_file.h"
+#include "roles/rio_role_file.h"
 
 #define THREAD_MODEL NBDKIT_THREAD_MODEL_PARALLEL
 

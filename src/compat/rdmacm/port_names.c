@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "compat/rdmacm/rdmacm.h"
-#include "driver/unix_names.h"
+#include "driver/sys/unix_names.h"
 
 /* A kernel that does not answer leaves it at what names say: taken is held. */
 static bool is_held(const struct unix_names *names)

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "compat/nbdkit/directed.h"
-#include "driver/rio_loop.h"
+#include "roles/rio_loop.h"
 #include "test.h"
 
 /* What the requester knows: include/weft/rio.h, struct weft_rio_ended. */

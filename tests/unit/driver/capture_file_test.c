@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "capture_fixture.h"
-#include "driver/capture.h"
+#include "driver/observe/capture.h"
 #include "test.h"
 
 static uint8_t much[50000];

@@ -7,7 +7,7 @@
 
 #include <netinet/in.h>
 
-#include "driver/capture.h"
+#include "driver/observe/capture.h"
 
 enum { PACKETS_MAX = 20000 };
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The packets of a capture. That Wireshark reads them is in spec/capture_tshark_test.py. */
-#include "driver/capture.h"
+#include "driver/observe/capture.h"
 
 #include <arpa/inet.h>
 #include <stdio.h>

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "driver/device_instance.h"
+#include "roles/device_instance.h"
 #include "test.h"
 #include "unit/driver/store_run.h"
 

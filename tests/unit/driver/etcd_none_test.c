@@ -5,8 +5,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "driver/key_file.h"
-#include "driver/rio_where.h"
+#include "roles/key_file.h"
+#include "roles/rio_where.h"
 #include "test.h"
 
 static char why[RIO_HOST_WHY];

@@ -16,7 +16,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-#include "driver/file_inside.h"
+#include "driver/file/file_inside.h"
 #include "test.h"
 #include "unit/driver/kernel_call.h"
 #include "unit/driver/store_run.h"

@@ -21,7 +21,7 @@
 #include <unistd.h>
 
 #include "base/prng.h"
-#include "driver/file_store.h"
+#include "driver/file/file_store.h"
 #include "test.h"
 #include "unit/driver/store_run.h"
 

@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "driver/file_inside.h"
+#include "driver/file/file_inside.h"
 #include "test.h"
 #include "unit/driver/store_run.h"
 

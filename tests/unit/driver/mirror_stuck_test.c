@@ -5,7 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "driver/device.h"
+#include "roles/device.h"
 #include "test.h"
 #include "unit/driver/kernel_call.h"
 #include "unit/driver/store_run.h"

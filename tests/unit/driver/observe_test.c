@@ -17,7 +17,7 @@
 #include <weft/weft.h>
 
 #include "capture_fixture.h"
-#include "driver/tcp.h"
+#include "driver/tcp/tcp.h"
 #include "test.h"
 #include "wire/trace_file.h"
 

@@ -9,8 +9,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "driver/key_file.h"
-#include "driver/rio_config.h"
+#include "roles/key_file.h"
+#include "roles/rio_config.h"
 #include "test.h"
 
 #define KEY_A "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff"

@@ -9,7 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "driver/file_inside.h"
+#include "driver/file/file_inside.h"
 #include "test.h"
 
 enum { PATIENCE_MS = 60000 };

@@ -2,7 +2,7 @@
 /* For tests of devices that take their time: runs requests to their end, in virtual time. */
 #pragma once
 
-#include "driver/device.h"
+#include "roles/device.h"
 
 struct store_run {
 	struct store *store;

@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "driver/udp.h"
+#include "driver/udp/udp.h"
 #include "test.h"
 
 enum { SIDE_SEEN_MAX = 4096, MADE_MAX = 64 };

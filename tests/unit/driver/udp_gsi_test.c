@@ -2,7 +2,7 @@
 /* Management datagrams find their adapter, whoever gets them (IBA 12.6, CM over the GSI). */
 #include <string.h>
 
-#include "driver/udp_inside.h"
+#include "driver/udp/udp_inside.h"
 #include "udp_fixture.h"
 #include "wire/ibcm.h"
 

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "driver/unix_names.h"
+#include "driver/sys/unix_names.h"
 #include "test.h"
 
 enum { NOBODY = 65534, OTHER = 4242, TRUSTED = 40, NOT_TRUSTED = 41, CANNOT = 42 };

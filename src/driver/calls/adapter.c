@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "driver/loop/fork.h"
+#include "driver/loop/net.h"
+#include "driver/stat/stat.h"
+#include "driver/sys/clock.h"
+#include "driver/sys/pages.h"
+
+/* ---- This machine --------------------------------------------------------------------------- */
+
+static uint64_t machine_now_ns(struct weft_adapter *a)
+{
+	uint64_t now_ns = clock_ns();
+
+	if (a->net)
+		a->net->now_ns = now_ns;
+	return now_ns;
+}
+
+static bool machine_output(struct weft_adapter *a, bool can_wait)
+{
+	return a->net && net_output(a->net, can_wait);
+}
+
+static bool machine_poll(struct weft_adapter *a, bool is_all)
+{
+	return a->net && net_poll(a->net, is_all);
+}
+
+static uint64_t machine_due(struct weft_adapter *a)
+{
+	return a->net ? net_due(a->net) : UINT64_MAX;
+}
+
+static const struct host machine = {
+	.now_ns = machine_now_ns,
+	.output = machine_output,
+	.poll = machine_poll,
+	.due = machine_due,
+	.has_network = stat_add,
+};
+
+/* ---- Life ----------------------------------------------------------------------------------- */
+
+static int lock_init(struct weft_adapter *a)
+{
+	pthread_condattr_t attr;
+
+	if (pthread_mutex_init(&a->lock, NULL) != 0)
+		return -1;
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	if (pthread_cond_init(&a->has_event, &attr) == 0)
+		return 0;
+	pthread_mutex_destroy(&a->lock);
+	return -1;
+}
+
+enum weft_reason weft_adapter_open(const struct weft_adapter_options *options,
+				   struct weft_adapter **adapter)
+{
+	struct adapter_config config = { 0 };
+	struct weft_adapter *a;
+	enum weft_reason r;
+
+	if (!adapter)
+		return WEFT_R_NULL_ARGUMENT;
+	if (fork_is_child())
+		fork_notice();
+	if (options)
+		config.options = *options;
+	if (pages_can_be_asked()) {
+		config.is_there = pages_are_there;
+		config.move = pages_move;
+	}
+	if (getrandom(config.secret, sizeof(config.secret), 0) != sizeof(config.secret))
+		return WEFT_R_SYSTEM;
+	a = calloc(1, sizeof(*a));
+	if (!a)
+		return WEFT_R_NO_MEMORY;
+	a->observed.core = &a->core;
+	a->observed.lock = &a->lock;
+	r = faults_open(&a->observed, &config.faults);
+	if (r == WEFT_OK)
+		r = adapter_init(&a->core, &config);
+	if (r == WEFT_OK && lock_init(a) < 0) {
+		adapter_fini(&a->core);
+		r = WEFT_R_SYSTEM;
+	}
+	if (r != WEFT_OK) {
+		faults_close(&a->observed);
+		free(a);
+		return r;
+	}
+	a->host = &machine;
+	a->on_event = config.options.on_event;
+	a->on_event_context = config.options.context;
+	observe_open(&a->observed);
+	fork_enlist(a, &stat_fork_part);
+	*adapter = a;
+	return WEFT_OK;
+}
+
+enum weft_reason weft_adapter_close(struct weft_adapter *adapter)
+{
+	bool had_net = false;
+	enum weft_reason r;
+
+	if (!adapter)
+		return WEFT_R_NULL_ARGUMENT;
+	adapter_enter(adapter);
+	if (adapter_is_used(&adapter->core) || (adapter->net && net_is_used(adapter->net))) {
+		adapter_leave(adapter);
+		return WEFT_R_BUSY;
+	}
+	if (adapter->net) {
+		progress_stop(adapter->net);
+		net_close(adapter->net);
+		adapter->net = NULL;
+		had_net = true;
+	}
+	r = adapter_fini(&adapter->core);
+	CHECK(r == WEFT_OK);
+	adapter_leave(adapter);
+	if (had_net)
+		stat_remove(adapter);
+	fork_delist(adapter);
+	observe_close(&adapter->observed);
+	pthread_cond_destroy(&adapter->has_event);
+	pthread_mutex_destroy(&adapter->lock);
+	free(adapter);
+	return WEFT_OK;
+}
+
+enum weft_reason weft_adapter_query(struct weft_adapter *adapter, struct weft_usage *usage)
+{
+	if (!adapter || !usage)
+		return WEFT_R_NULL_ARGUMENT;
+	adapter_usage(adapter_enter(adapter), usage);
+	adapter_leave(adapter);
+	return WEFT_OK;
+}
+
+enum weft_reason weft_event_next(struct weft_adapter *adapter, uint64_t timeout_ns,
+				 struct weft_event *event, bool *has_event)
+{
+	struct adapter *core;
+	uint64_t now, end;
+
+	if (!adapter || !event || !has_event)
+		return WEFT_R_NULL_ARGUMENT;
+	core = adapter_enter(adapter);
+	now = adapter_now_ns(adapter);
+	end = now + timeout_ns < now ? UINT64_MAX : now + timeout_ns;
+	/*
+	 * Bound: the time. Each round makes what progress is due, then sleeps to the next deadline.
+	 */
+	for (;;) {
+		struct timespec until;
+		int cancel;
+
+		adapter_poll(adapter, false);
+		now = adapter_now_ns(adapter);
+		*has_event = event_pop(&core->events, event);
+		if (*has_event || now >= end)
+			break;
+		adapter->waiters++;
+		adapter->due_seen = adapter_due_all(adapter);
+		if (adapter->net)
+			progress_notice(adapter->net);
+		until = to_timespec(end < adapter->due_seen ? end : adapter->due_seen);
+		/* A thread that was cancelled here would leave the lock behind. */
+		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+		pthread_cond_timedwait(&adapter->has_event, &adapter->lock, &until);
+		pthread_setcancelstate(cancel, NULL);
+		adapter->waiters--;
+	}
+	adapter_leave(adapter);
+	return WEFT_OK;
+}
+
+const char *weft_version(void)
+{
+	return WEFT_VERSION;
+}
+
+enum weft_reason weft_capture_start(struct weft_adapter *adapter, const char *path)
+{
+	enum weft_reason r = WEFT_R_BUSY;
+	struct observed *o;
+	int err;
+
+	if (!adapter || !path)
+		return WEFT_R_NULL_ARGUMENT;
+	adapter_enter(adapter);
+	o = &adapter->observed;
+	if (!o->recording) {
+		err = recording_get(path, false, &o->recording);
+		r = err == 0 ? WEFT_OK : err == -EBUSY ? WEFT_R_BUSY : WEFT_R_SYSTEM;
+	}
+	adapter_leave(adapter);
+	return r;
+}
+
+enum weft_reason weft_capture_stop(struct weft_adapter *adapter)
+{
+	enum weft_reason r = WEFT_R_BAD_ARGUMENT;
+	struct observed *o;
+
+	if (!adapter)
+		return WEFT_R_NULL_ARGUMENT;
+	adapter_enter(adapter);
+	o = &adapter->observed;
+	if (o->recording && !o->is_recorded_by_environment) {
+		record_leave_all(o);
+		r = recording_put(o->recording) == 0 ? WEFT_OK : WEFT_R_SYSTEM;
+		o->recording = NULL;
+	}
+	adapter_leave(adapter);
+	return r;
+}

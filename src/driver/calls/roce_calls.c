@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Public calls on RoCE: the port, and queue pairs on it. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "driver/roce/roce.h"
+#include "driver/roce/tun.h"
+
+enum weft_reason weft_roce_open(struct weft_adapter *adapter)
+{
+	struct roce *roce;
+	enum weft_reason r;
+
+	if (!adapter)
+		return WEFT_R_NULL_ARGUMENT;
+	adapter_enter(adapter);
+	r = roce_get(adapter, &roce);
+	adapter_leave(adapter);
+	return r;
+}
+
+enum weft_reason weft_roce_query(struct weft_adapter *adapter, struct weft_roce_counts *counts)
+{
+	enum weft_reason r = WEFT_R_ROCE_CLOSED;
+
+	if (!adapter || !counts)
+		return WEFT_R_NULL_ARGUMENT;
+	adapter_enter(adapter);
+	if (adapter->net && roce_of(adapter->net)) {
+		roce_tell(roce_of(adapter->net), counts);
+		r = WEFT_OK;
+	}
+	adapter_leave(adapter);
+	return r;
+}
+
+enum weft_reason weft_roce_dropped(struct weft_adapter *adapter, enum weft_reason reason,
+				   uint64_t *count)
+{
+	enum weft_reason r = WEFT_R_ROCE_CLOSED;
+
+	if (!adapter || !count)
+		return WEFT_R_NULL_ARGUMENT;
+	if ((unsigned int)reason >= WEFT_REASON_COUNT)
+		return WEFT_R_BAD_ARGUMENT;
+	adapter_enter(adapter);
+	if (adapter->net && roce_of(adapter->net)) {
+		*count = ib_port_dropped(roce_of(adapter->net)->port, reason);
+		r = WEFT_OK;
+	}
+	adapter_leave(adapter);
+	return r;
+}
+
+/* ---- What programs say, as the core wants it ------------------------------------------------ */
+
+enum weft_reason roce_path_of(const struct weft_path *from, struct ib_path *to)
+{
+	if ((from->from.family != 4 && from->from.family != 6) ||
+	    from->to.family != from->from.family)
+		return WEFT_R_ADDRESS;
+	*to = (struct ib_path){
+		.is_ipv6 = from->from.family == 6,
+		.mtu_bytes = from->mtu_bytes,
+		.traffic_class = from->traffic_class,
+		.hop_limit = from->hop_limit,
+		.flow_label = from->flow_label,
+		.to.port = IBA_UDP_PORT,
+	};
+	memcpy(to->from.address, from->from.ip, sizeof(to->from.address));
+	memcpy(to->to.address, from->to.ip, sizeof(to->to.address));
+	return WEFT_OK;
+}
+
+static void config_of(const struct weft_roce *w, struct ib_config *k)
+{
+	*k = (struct ib_config){
+		.peer_qp = w->peer_number,
+		.p_key = w->p_key,
+		.psn_send = w->psn_send,
+		.psn_recv = w->psn_recv,
+		.reads_out = w->reads_out,
+		.reads_in = w->reads_in,
+		.timeout_code = w->timeout_code,
+		.retries = w->retries,
+		.rnr_retries = w->rnr_retries,
+		.rnr_timer_code = w->rnr_timer_code,
+		.q_key = w->q_key,
+		.rdd = w->rdd,
+		.rate_bps = w->rate_bps,
+	};
+}
+
+/* The path of a connection, with the port that its packets leave by. */
+static enum weft_reason set_path(struct roce *roce, const struct weft_qp *qp,
+				 const struct weft_roce *w, struct ib_path *path)
+{
+	enum weft_reason r = roce_path_of(&w->path, path);
+
+	if (r != WEFT_OK)
+		return r;
+	path->from.port = udp_source_port(qp->number, w->peer_number);
+	return udp_source(roce->udp, path);
+}
+
+/* ---- States --------------------------------------------------------------------------------- */
+
+/* UD has a path with every request, RD a context; what packets may hold is the port's. */
+static enum weft_reason make_conn(struct roce *roce, struct weft_qp *qp, const struct weft_roce *w)
+{
+	bool is_connected = qp_is_connected_service(qp);
+	struct roce_conn *rc;
+	struct ib_config k;
+	enum weft_reason r = WEFT_OK;
+
+	config_of(w, &k);
+	k.path.mtu_bytes = w->path.mtu_bytes;
+	if (is_connected)
+		r = set_path(roce, qp, w, &k.path);
+	if (r != WEFT_OK)
+		return r;
+	rc = calloc(1, sizeof(*rc));
+	if (!rc)
+		return WEFT_R_NO_MEMORY;
+	rc->roce = roce;
+	list_init(&rc->members);
+	k.owner = rc;
+	r = ib_create(roce->port, qp, &k, &rc->conn);
+	if (r != WEFT_OK) {
+		free(rc);
+		return r;
+	}
+	if (is_connected) {
+		udp_flow_open(roce->udp, &k.path, qp->number, w->peer_number, &rc->ear);
+		observe_address(&roce->net->adapter->observed, &qp->ends.peer,
+				(struct trace_event){
+					.kind = TRACE_PEER,
+					.who = qp->number,
+					.b = w->peer_number,
+				});
+	}
+	return WEFT_OK;
+}
+
+enum weft_reason weft_qp_receive(struct weft_qp *qp, const struct weft_roce *roce)
+{
+	struct weft_adapter *a;
+	struct roce *port;
+	enum weft_reason r;
+
+	if (!qp || !roce)
+		return WEFT_R_NULL_ARGUMENT;
+	a = net_enter_settled(qp);
+	r = roce_get(a, &port);
+	if (r == WEFT_OK && qp->number >> 16 != udp_place(port->udp))
+		r = WEFT_R_QP_PLACE;
+	if (r == WEFT_OK)
+		r = make_conn(port, qp, roce);
+	adapter_leave_working(a);
+	return r;
+}
+
+enum weft_reason weft_qp_start(struct weft_qp *qp, const struct weft_roce *roce)
+{
+	struct weft_adapter *a;
+	struct ib_config k;
+	enum weft_reason r = WEFT_R_QP_STATE;
+
+	if (!qp || !roce)
+		return WEFT_R_NULL_ARGUMENT;
+	config_of(roce, &k);
+	a = net_enter_settled(qp);
+	if (ib_conn_of(qp))
+		r = ib_start(ib_conn_of(qp), &k);
+	adapter_leave_working(a);
+	return r;
+}
+
+enum weft_reason weft_qp_adjust(struct weft_qp *qp, const struct weft_roce *roce, uint32_t fields)
+{
+	_Static_assert((int)WEFT_ROCE_RNR_TIMER == (int)IB_RNR_TIMER &&
+			       (int)WEFT_ROCE_PATH == (int)IB_PATH &&
+			       (int)WEFT_ROCE_READS_IN == (int)IB_READS_IN,
+		       "the fields are the core's");
+	struct weft_adapter *a;
+	struct ib_config k;
+	enum weft_reason r = WEFT_R_QP_STATE;
+
+	if (!qp || !roce)
+		return WEFT_R_NULL_ARGUMENT;
+	config_of(roce, &k);
+	a = net_enter_settled(qp);
+	if (ib_conn_of(qp)) {
+		r = WEFT_OK;
+		if (fields & WEFT_ROCE_PATH)
+			r = set_path(roce_of(a->net), qp, roce, &k.path);
+		if (r == WEFT_OK)
+			r = ib_adjust(ib_conn_of(qp), &k, fields);
+	}
+	adapter_leave_working(a);
+	return r;
+}
+
+/* ---- Raw datagrams -------------------------------------------------------------------------- */
+
+enum weft_reason weft_raw_open(struct weft_adapter *adapter, const char *interface)
+{
+	struct tun *gone;
+	struct roce *roce;
+	enum weft_reason r;
+
+	if (!adapter || !interface)
+		return WEFT_R_NULL_ARGUMENT;
+	adapter_enter(adapter);
+	r = roce_get(adapter, &roce);
+	if (r == WEFT_OK) {
+		gone = roce->tun;
+		r = tun_is_open(gone) ? WEFT_R_BUSY : tun_open(roce, interface, &roce->tun);
+		if (r == WEFT_OK && gone)
+			tun_close(gone);
+	}
+	adapter_leave(adapter);
+	return r;
+}
+
+enum weft_reason weft_qp_raw(struct weft_qp *qp, const struct weft_raw *raw)
+{
+	_Static_assert((int)WEFT_RAW_MAX == (int)IB_RAW_MAX, "what the core takes");
+	struct ib_raw wanted;
+	struct weft_adapter *a;
+	enum weft_reason r = WEFT_R_QP_STATE;
+
+	if (!qp || !raw)
+		return WEFT_R_NULL_ARGUMENT;
+	if (qp->service != WEFT_UD)
+		return WEFT_R_WR_SERVICE;
+	if (raw->to.family != 0 && raw->to.family != 6)
+		return WEFT_R_ADDRESS;
+	wanted = (struct ib_raw){ .next_header = raw->next_header, .is_any = raw->to.family == 0 };
+	memcpy(wanted.to, raw->to.ip, sizeof(wanted.to));
+	a = net_enter_settled(qp);
+	if (ib_conn_of(qp))
+		r = tun_is_open(roce_of(a->net)->tun) ? ib_raw_bind(ib_conn_of(qp), &wanted)
+						      : WEFT_R_RAW_CLOSED;
+	adapter_leave_working(a);
+	return r;
+}
+
+/* ---- Groups --------------------------------------------------------------------------------- */
+
+static bool is_same(const struct weft_address *a, const struct weft_address *b)
+{
+	return a->family == b->family && memcmp(a->ip, b->ip, a->family == 6 ? 16 : 4) == 0;
+}
+
+static struct ib_group group_of(const struct weft_address *a)
+{
+	struct ib_group g = { .is_ipv6 = a->family == 6 };
+
+	memcpy(g.address, a->ip, sizeof(g.address));
+	return g;
+}
+
+static struct roce_member *find_member(struct roce_conn *rc, const struct weft_address *group,
+				       const struct weft_address *at)
+{
+	for (struct list *l = rc->members.next; l != &rc->members; l = l->next) {
+		struct roce_member *m = CONTAINER_OF(l, struct roce_member, link);
+
+		if (is_same(&m->group, group) && is_same(&m->at, at))
+			return m;
+	}
+	return NULL;
+}
+
+static enum weft_reason join(struct ib_conn *c, const struct weft_address *group,
+			     const struct weft_address *at)
+{
+	struct roce_conn *rc = ib_owner(c);
+	const struct ib_group g = group_of(group);
+	struct roce_member *m;
+	enum weft_reason r;
+
+	if (find_member(rc, group, at))
+		return WEFT_OK;
+	m = malloc(sizeof(*m));
+	if (!m)
+		return WEFT_R_NO_MEMORY;
+	*m = (struct roce_member){ .group = *group, .at = *at };
+	list_init(&m->link);
+	r = udp_join(rc->roce->udp, group, at);
+	if (r == WEFT_OK) {
+		r = ib_join(c, &g);
+		if (r != WEFT_OK)
+			udp_leave(rc->roce->udp, group, at);
+	}
+	if (r == WEFT_OK)
+		list_add_tail(&rc->members, &m->link);
+	else
+		free(m);
+	return r;
+}
+
+/* By any interface: the core has one membership for all of them. */
+static bool is_in_group(const struct roce_conn *rc, const struct weft_address *group)
+{
+	for (const struct list *l = rc->members.next; l != &rc->members; l = l->next) {
+		if (is_same(&CONTAINER_OF(l, const struct roce_member, link)->group, group))
+			return true;
+	}
+	return false;
+}
+
+static enum weft_reason leave(struct ib_conn *c, const struct weft_address *group,
+			      const struct weft_address *at)
+{
+	struct roce_conn *rc = ib_owner(c);
+	const struct ib_group g = group_of(group);
+	struct roce_member *m = find_member(rc, group, at);
+
+	if (!m)
+		return WEFT_R_BAD_ARGUMENT;
+	list_remove(&m->link);
+	udp_leave(rc->roce->udp, group, at);
+	if (!is_in_group(rc, group))
+		ib_leave(c, &g);
+	free(m);
+	return WEFT_OK;
+}
+
+static enum weft_reason change_group(struct weft_qp *qp, const struct weft_address *group,
+				     const struct weft_address *local, bool is_joined)
+{
+	struct weft_adapter *a;
+	struct ib_conn *c;
+	enum weft_reason r = WEFT_R_QP_STATE;
+
+	if (!qp || !group || !local)
+		return WEFT_R_NULL_ARGUMENT;
+	if (qp->service != WEFT_UD)
+		return WEFT_R_WR_SERVICE;
+	a = net_enter_settled(qp);
+	c = ib_conn_of(qp);
+	if (c)
+		r = is_joined ? join(c, group, local) : leave(c, group, local);
+	adapter_leave_working(a);
+	return r;
+}
+
+enum weft_reason weft_qp_join(struct weft_qp *qp, const struct weft_address *group,
+			      const struct weft_address *local)
+{
+	return change_group(qp, group, local, true);
+}
+
+enum weft_reason weft_qp_leave(struct weft_qp *qp, const struct weft_address *group,
+			       const struct weft_address *local)
+{
+	return change_group(qp, group, local, false);
+}

@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "driver/loop/net.h"
+
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
+#include "base/check.h"
+#include "base/least.h"
+#include "driver/sys/calls.h"
+
+enum {
+	EPOLL_EVENTS = 64,
+	/* Polls that read a hot socket, between two that ask epoll. */
+	POLLS_IDLE = 16,
+	POLLS_BUSY = 64,
+	POLLS_BLOCKED = 2,
+	/* In vain: many times what an answer takes from a peer that runs. */
+	POLLS_PATIENT = 128,
+	/* Of epoll, before a deadline passes. */
+	ASKED_MAX = 32
+};
+
+/* How long connections that are closing may keep the adapter's close waiting. */
+static const uint64_t close_ns = 200 * 1000 * 1000;
+
+uint64_t net_look_at_clock(struct net *net)
+{
+	return adapter_now_ns(net->adapter); /* which sets it */
+}
+
+void net_watch(struct net *net, struct watch *w, uint32_t events)
+{
+	struct epoll_event e = { .events = events, .data.ptr = w };
+	int what = EPOLL_CTL_MOD;
+
+	if (w->interest == events)
+		return;
+	if (events == 0)
+		what = EPOLL_CTL_DEL;
+	else if (w->interest == 0)
+		what = EPOLL_CTL_ADD;
+	w->interest = events;
+	net->calls_other++;
+	/* Only memory can be short; then the thing goes unwatched and ends by its deadline. */
+	(void)epoll_ctl(net->epoll, what, w->fd, &e);
+}
+
+/* For the thread alone, which may not have seen it yet when somebody else polls: progress.c. */
+static void wake_ready(struct watch *w, uint32_t events)
+{
+	(void)w;
+	(void)events;
+}
+
+/* ---- Carriers ------------------------------------------------------------------------------- */
+
+void carrier_add(struct net *net, struct carrier *c, const struct carrier_calls *calls)
+{
+	CHECK(net->carrier_count < CARRIERS_MAX);
+	c->calls = calls;
+	c->net = net;
+	net->carriers[net->carrier_count++] = c;
+}
+
+struct carrier *carrier_find(const struct net *net, const struct carrier_calls *calls)
+{
+	for (uint32_t i = 0; i < net->carrier_count; i++) {
+		if (net->carriers[i]->calls == calls)
+			return net->carriers[i];
+	}
+	return NULL;
+}
+
+void sleep_set_add(struct sleep_set *set, struct carrier *c, struct watch *w)
+{
+	CHECK(set->count < SLEEP_WATCHES_MAX);
+	set->fds[set->count] = (struct pollfd){ .fd = w->fd, .events = POLLIN };
+	set->carriers[set->count] = c;
+	set->watches[set->count++] = w;
+}
+
+/* ---- Life ----------------------------------------------------------------------------------- */
+
+static void net_free(struct net *net)
+{
+	if (net->wake.fd >= 0)
+		call_close(net->wake.fd);
+	if (net->epoll >= 0)
+		call_close(net->epoll);
+	free(net);
+}
+
+static enum weft_reason net_create(struct weft_adapter *a, struct net **made)
+{
+	struct net *net = calloc(1, sizeof(*net));
+
+	if (!net)
+		return WEFT_R_NO_MEMORY;
+	net->adapter = a;
+	net->due_seen = UINT64_MAX;
+	net->epoll = epoll_create1(EPOLL_CLOEXEC);
+	net->wake.fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	net->wake.ready = wake_ready;
+	if (net->epoll < 0 || net->wake.fd < 0) {
+		net_free(net);
+		return WEFT_R_DESCRIPTORS;
+	}
+	net_watch(net, &net->wake, EPOLLIN);
+	*made = net;
+	return WEFT_OK;
+}
+
+enum weft_reason net_get(struct weft_adapter *a, struct net **net)
+{
+	enum weft_reason r = WEFT_OK;
+	bool is_new = !a->net;
+
+	if (!is_new && a->net->is_abandoned)
+		return WEFT_R_SYSTEM;
+	if (is_new) {
+		r = net_create(a, &a->net);
+		if (r != WEFT_OK)
+			return r;
+		r = progress_start(a->net);
+		if (r != WEFT_OK) {
+			net_free(a->net);
+			a->net = NULL;
+		}
+	}
+	if (r == WEFT_OK && is_new)
+		a->host->has_network(a);
+	*net = a->net;
+	return r;
+}
+
+bool net_is_used(const struct net *net)
+{
+	bool is_used = false;
+
+	for (uint32_t i = 0; i < net->carrier_count; i++)
+		is_used |= net->carriers[i]->calls->is_used(net->carriers[i]);
+	return is_used;
+}
+
+static bool is_closing(const struct net *net)
+{
+	bool is_closing = false;
+
+	for (uint32_t i = 0; i < net->carrier_count; i++)
+		is_closing |= net->carriers[i]->calls->is_closing(net->carriers[i]);
+	return is_closing;
+}
+
+void net_close(struct net *net)
+{
+	uint64_t end = net_look_at_clock(net) + (net->is_abandoned ? 0 : close_ns);
+
+	net_watch(net, &net->wake, 0);
+	while (is_closing(net) && net_look_at_clock(net) < end) {
+		struct epoll_event e;
+
+		(void)call_epoll_wait(net->epoll, &e, 1, 1);
+		net_poll(net, true);
+		net_output(net, false);
+	}
+	/* The last to come goes first: it may use those before it. */
+	while (net->carrier_count > 0) {
+		struct carrier *c = net->carriers[--net->carrier_count];
+
+		c->calls->close(c);
+	}
+	net_free(net);
+}
+
+void net_exit(struct net *net)
+{
+	bool has_last_words = net->is_waiting;
+
+	for (uint32_t i = 0; i < net->carrier_count; i++)
+		has_last_words |= net->carriers[i]->calls->exit_begin(net->carriers[i]);
+	if (has_last_words)
+		adapter_work(net->adapter);
+	for (uint32_t i = 0; i < net->carrier_count; i++)
+		net->carriers[i]->calls->exit_end(net->carriers[i]);
+}
+
+void watch_abandon(struct watch *w)
+{
+	if (w->fd >= 0)
+		close(w->fd);
+	w->fd = -1;
+	w->interest = 0;
+}
+
+/* A shutdown, or a call on epoll, would change what the parent has as well. */
+void net_abandon(struct net *net)
+{
+	for (uint32_t i = 0; i < net->carrier_count; i++)
+		net->carriers[i]->calls->abandon(net->carriers[i]);
+	watch_abandon(&net->wake);
+	close(net->epoll);
+	net->epoll = -1;
+	net->has_thread = false;
+	net->is_abandoned = true;
+}
+
+/* ---- Who is looked at ----------------------------------------------------------------------- */
+
+/* True: there may be more than it told of. */
+static bool ask_epoll(struct net *net, bool *has_found)
+{
+	struct epoll_event events[EPOLL_EVENTS];
+	bool has_come = false;
+	int count;
+
+	net_look_at_clock(net);
+	for (uint32_t i = 0; i < net->carrier_count; i++)
+		net->carriers[i]->calls->retry(net->carriers[i]);
+	count = call_epoll_wait(net->epoll, events, EPOLL_EVENTS, 0);
+	net->polls_since_epoll = 0;
+	net->is_all_due = false;
+	net->calls_other++;
+	for (int i = 0; i < count; i++) {
+		struct watch *w = events[i].data.ptr;
+
+		w->ready(w, events[i].events);
+		has_come |= w != &net->wake;
+	}
+	for (uint32_t i = 0; has_come && i < net->carrier_count; i++)
+		(void)net->carriers[i]->calls->input(net->carriers[i]);
+	*has_found |= has_come;
+	return count == EPOLL_EVENTS;
+}
+
+/* Bound: what the kernel did not tell of it tells of next. */
+static void ask_everybody(struct net *net, bool *has_found)
+{
+	bool has_more = true;
+
+	for (int asked = 0; has_more && asked < ASKED_MAX; asked++) {
+		has_more = ask_epoll(net, has_found);
+		for (uint32_t i = 0; i < net->carrier_count; i++)
+			*has_found |= net->carriers[i]->calls->input_all(net->carriers[i]);
+	}
+}
+
+/* What was due when everybody was asked; what is due since may have been answered since. */
+static bool expire(struct net *net, uint64_t asked_ns)
+{
+	bool has_moved = false;
+
+	for (uint32_t i = 0; i < net->carrier_count; i++) {
+		struct carrier *c = net->carriers[i];
+
+		if (c->calls->due(c) <= asked_ns) {
+			c->calls->expire(c, asked_ns);
+			has_moved = true;
+		}
+	}
+	return has_moved;
+}
+
+bool net_output(struct net *net, bool can_wait)
+{
+	bool has_moved = false;
+
+	for (uint32_t i = 0; i < net->carrier_count; i++)
+		has_moved |= net->carriers[i]->calls->output(net->carriers[i], can_wait);
+	return has_moved;
+}
+
+/* ---- Hot sockets ---------------------------------------------------------------------------- */
+
+static bool has_hot(const struct net *net)
+{
+	for (uint32_t i = 0; i < net->carrier_count; i++) {
+		if (net->carriers[i]->calls->hot_turns(net->carriers[i]) > 0)
+			return true;
+	}
+	return false;
+}
+
+/* Reads the hot socket whose turn it is. */
+static bool hot_read_next(struct net *net)
+{
+	uint32_t turn = net->hot_turn, first = 0;
+
+	for (int round = 0; round < 2; round++) {
+		for (uint32_t i = 0; i < net->carrier_count; i++) {
+			struct carrier *c = net->carriers[i];
+			uint32_t turns = c->calls->hot_turns(c);
+
+			if (turn - first < turns) {
+				net->hot_turn = turn + 1;
+				return c->calls->hot_input(c, turn - first);
+			}
+			first += turns;
+		}
+		turn = first = 0; /* each has had its turn */
+	}
+	return false;
+}
+
+static bool hot_read_all(struct net *net)
+{
+	bool has_found = false;
+
+	for (uint32_t i = 0; i < net->carrier_count; i++)
+		has_found |= net->carriers[i]->calls->hot_input_all(net->carriers[i]);
+	return has_found;
+}
+
+void net_hot_watch(struct net *net)
+{
+	for (uint32_t i = 0; i < net->carrier_count; i++)
+		net->carriers[i]->calls->hot_watch(net->carriers[i]);
+}
+
+/* ---- Polls ---------------------------------------------------------------------------------- */
+
+/* Polls that read one of the hot sockets, until the next that asks epoll. */
+static uint32_t polls_until_epoll(const struct net *net)
+{
+	for (uint32_t i = 0; i < net->carrier_count; i++) {
+		if (net->carriers[i]->blocked > 0)
+			return POLLS_BLOCKED;
+	}
+	return net->was_busy ? POLLS_BUSY : POLLS_IDLE;
+}
+
+/* By when something should have come: before that passes everybody is asked. */
+static uint64_t answer_due(const struct net *net)
+{
+	uint64_t due = UINT64_MAX;
+
+	for (uint32_t i = 0; i < net->carrier_count; i++)
+		due = least(due, net->carriers[i]->calls->due(net->carriers[i]));
+	return due;
+}
+
+bool net_poll(struct net *net, bool is_all)
+{
+	bool has_found = false, has_moved = false, is_due = false;
+	uint64_t asked_ns = 0;
+
+	/* The clock is read for deadlines, and when bytes have come: not for nothing. */
+	if (net_due(net) != UINT64_MAX) {
+		asked_ns = net_look_at_clock(net);
+		is_due = answer_due(net) <= asked_ns;
+		for (uint32_t i = 0; i < net->carrier_count; i++)
+			net->carriers[i]->calls->pace(net->carriers[i], asked_ns);
+	}
+	/*
+	 * One question each time: a poll that finds nothing is one system call. What has come in
+	 * time is not late because nobody looked: before a deadline passes everybody is asked.
+	 */
+	if (is_all || is_due || net->is_all_due) {
+		/* What others have waits for the next look, unless it has waited for many. */
+		has_found |= hot_read_all(net);
+		if (is_due)
+			ask_everybody(net, &has_found);
+		else if (!has_found || ++net->polls_since_epoll >= polls_until_epoll(net))
+			(void)ask_epoll(net, &has_found);
+	} else if (!has_hot(net) || ++net->polls_since_epoll >= polls_until_epoll(net)) {
+		(void)ask_epoll(net, &has_found);
+	} else {
+		has_found |= hot_read_next(net);
+	}
+	if (is_due)
+		has_moved = expire(net, asked_ns);
+	has_moved |= has_found;
+	net->was_busy = has_moved;
+	if (!is_all)
+		net->polls_empty = has_found ? 0 : net->polls_empty + 1;
+	if (has_found)
+		progress_found(net, !is_all);
+	return has_moved || net_has_output(net);
+}
+
+bool net_is_patient(struct net *net)
+{
+	if (net->polls_empty < POLLS_PATIENT)
+		return false;
+	net->polls_empty = 0;
+	return true;
+}
+
+bool net_has_output(const struct net *net)
+{
+	for (uint32_t i = 0; i < net->carrier_count; i++) {
+		if (net->carriers[i]->calls->has_output(net->carriers[i]))
+			return true;
+	}
+	return false;
+}
+
+uint64_t net_due(const struct net *net)
+{
+	uint64_t due = answer_due(net);
+
+	for (uint32_t i = 0; i < net->carrier_count; i++)
+		due = least(due, net->carriers[i]->calls->pace_due(net->carriers[i]));
+	return due;
+}
+
+void traffic_add(struct weft_traffic *sum, const struct weft_traffic *t)
+{
+	sum->messages_in += t->messages_in;
+	sum->messages_out += t->messages_out;
+	sum->frames_in += t->frames_in;
+	sum->frames_out += t->frames_out;
+	sum->bytes_in += t->bytes_in;
+	sum->bytes_out += t->bytes_out;
+	sum->payload_in += t->payload_in;
+	sum->payload_out += t->payload_out;
+	sum->payload_copied += t->payload_copied;
+	sum->calls_in += t->calls_in;
+	sum->calls_out += t->calls_out;
+	sum->calls_empty += t->calls_empty;
+}
+
+void net_traffic(const struct net *net, struct weft_traffic *t)
+{
+	*t = (struct weft_traffic){ 0 };
+	for (uint32_t i = 0; i < net->carrier_count; i++)
+		net->carriers[i]->calls->traffic(net->carriers[i], t);
+}

@@ -1,0 +1,465 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * The thread behind an adapter that has connections. It watches the sockets when the program does
+ * not poll and stands by, looking now and then whether that is still so, while the program does: a
+ * program that polls is not to pay for a thread that wakes up with every byte.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/epoll.h>
+#include <time.h>
+
+#include "driver/loop/net.h"
+#include "driver/sys/calls.h"
+#include "driver/sys/clock.h"
+
+enum { NS_PER_MS = 1000000, MS_MAX = 1000, MS_MAX_SEEN = 250 };
+
+/* How long nobody must have polled before the thread takes over. */
+static const uint64_t stand_by_ns = 4 * NS_PER_MS;
+
+/* Processor time in which a program that polls does so many times over. */
+static const uint64_t worked_much_ns = NS_PER_MS / 4;
+
+/* How long requests may wait for others at most: where that happens, and where polls send them. */
+static const uint64_t guard_ns = NS_PER_MS / 10, guard_most_ns = NS_PER_MS * 4 / 5;
+
+/* The shortest turn that the kernel's scheduler knows. */
+static const uint64_t turn_ns = NS_PER_MS / 10;
+
+/* How much is remembered of who found what came. */
+enum { FAVOUR_MAX = 16, FAVOUR_THREAD = 4 };
+
+/* Polls from one arrival to the next, or in stand_by_ns, of who leaves nothing to the thread. */
+enum { POLLS_MANY = 8 };
+
+/*
+ * Arrivals for which the thread watches after standing by kept a peer waiting: twice as many each
+ * time, until it has stood by for so many periods in a row.
+ */
+enum { BACKOFF_FIRST = 256, BACKOFF_MAX = 65536, PERIODS_GOOD = 64 };
+
+/* Requests that wait for each other, and how large they may be together. */
+enum { BURST_LONG = 16, BURST_MAX = 128, BURST_BYTES = 256 * 1024 };
+
+/*
+ * Polls count for more than that they happen: a program that waits for bytes to change in its
+ * memory polls now and then, for its own requests, and never finds what its peer sends.
+ */
+void progress_found(struct net *net, bool is_poll)
+{
+	if (net->standby_backoff_left > 0)
+		net->standby_backoff_left--;
+	if (is_poll && net->favour < FAVOUR_MAX)
+		net->favour++;
+	else if (!is_poll && net->favour > -FAVOUR_MAX)
+		net->favour -= FAVOUR_THREAD;
+}
+
+/* Whether polls, of which there were some, do what the thread is for. */
+static bool may_stand_by(const struct net *net)
+{
+	return net->favour >= 0 && net->standby_backoff_left == 0 &&
+	       !adapter_has_sleepers(net->adapter);
+}
+
+static uint64_t due(const struct net *net)
+{
+	uint64_t core = adapter_due(&net->adapter->core), links = net_due(net);
+
+	return core < links ? core : links;
+}
+
+/* What was left for the next round needs somebody to come round. */
+static bool has_left(const struct net *net)
+{
+	return net_has_output(net) || !list_is_empty(&net->adapter->core.ready);
+}
+
+/* Until the program has polled, or posted its next ones: what then still waits is sent. */
+static void guard(struct net *net)
+{
+	struct weft_adapter *a = net->adapter;
+	uint64_t waits, wait_ns = guard_ns;
+
+	net->is_guarded = true;
+	do {
+		struct timespec until = to_timespec(net_look_at_clock(net) + wait_ns);
+
+		waits = net->waits;
+		pthread_cond_timedwait(&net->rouse, &a->lock, &until);
+		wait_ns = wait_ns < guard_most_ns ? 2 * wait_ns : wait_ns;
+		if (net->is_waiting && net->waits == waits) {
+			net->burst = 0; /* no longer one who polls */
+			adapter_work(a);
+		}
+	} while (net->waits != waits && !net->is_stopping);
+	net->is_guarded = false;
+}
+
+/* Processor time of the whole process. */
+static uint64_t worked_ns(void)
+{
+	return clock_read_ns(CLOCK_PROCESS_CPUTIME_ID);
+}
+
+/* A peer asked for something, and the program was at work but did not poll. */
+static void standby_back_off(struct net *net)
+{
+	net->standby_backoffs++;
+	net->standby_backoff = net->standby_backoff == 0	    ? BACKOFF_FIRST
+			       : net->standby_backoff < BACKOFF_MAX ? 2 * net->standby_backoff
+								    : BACKOFF_MAX;
+	net->standby_backoff_left = net->standby_backoff;
+}
+
+/*
+ * The program does not poll any more. To stand by was a bet that its polls find what peers ask for,
+ * and nothing proves that before: polls that found acknowledgements of its own requests were
+ * perhaps for these alone, and it waits for bytes to change in its memory (as perftest's
+ * ib_write_lat does). What lies in the sockets now shows whether the bet was lost. A program that
+ * the kernel did not let run proves nothing.
+ */
+static void standby_end(struct net *net, bool has_worked)
+{
+	uint64_t asked = net->asked;
+
+	net->is_standing_by = false;
+	net->periods = 0;
+	if (net->favour > 0)
+		net->favour = 0; /* it polls, but not for what comes */
+	net_hot_watch(net);
+	if (!has_worked)
+		return;
+	adapter_watch(net->adapter);
+	if (net->asked != asked)
+		standby_back_off(net);
+}
+
+static void stand_by(struct net *net)
+{
+	struct weft_adapter *a = net->adapter;
+	uint64_t polls = a->polls, worked = worked_ns();
+	struct timespec until = to_timespec(net_look_at_clock(net) + stand_by_ns);
+	bool is_over = pthread_cond_timedwait(&net->rouse, &a->lock, &until) == ETIMEDOUT;
+
+	if (net->is_waiting)
+		guard(net);
+	if (a->polls - polls < POLLS_MANY || !may_stand_by(net)) {
+		standby_end(net, is_over && worked_ns() - worked >= worked_much_ns);
+		return;
+	}
+	net->is_all_due = true; /* a program that polls may do so seldom */
+	if (++net->periods % PERIODS_GOOD == 0)
+		net->standby_backoff = 0;
+}
+
+/* How long nobody need look at the sockets. */
+static uint64_t sleep_ns(struct net *net)
+{
+	uint64_t now_ns = net_look_at_clock(net), left_ns;
+	uint64_t most_ms = net->adapter->observed.recording ? MS_MAX_SEEN : MS_MAX;
+
+	net->due_seen = due(net);
+	left_ns = net->due_seen <= now_ns || has_left(net) ? 0 : net->due_seen - now_ns;
+	return left_ns < most_ms * NS_PER_MS ? left_ns : most_ms * NS_PER_MS;
+}
+
+static void forget_waking(struct net *net)
+{
+	uint64_t count;
+
+	if (!net->is_woken)
+		return;
+	net->is_woken = false;
+	net->calls_other++;
+	(void)!read(net->wake.fd, &count, sizeof(count));
+}
+
+/* Sleeps until something happens at a socket, or a deadline comes. The lock is released. */
+static void sleep_watching(struct net *net)
+{
+	struct weft_adapter *a = net->adapter;
+	uint64_t left_ns = sleep_ns(net);
+	struct epoll_event e;
+
+	net->calls_other++;
+	pthread_mutex_unlock(&a->lock);
+	(void)epoll_wait(net->epoll, &e, 1, (int)((left_ns + NS_PER_MS - 1) / NS_PER_MS));
+	pthread_mutex_lock(&a->lock);
+	forget_waking(net);
+}
+
+/* What a program that does the thread's work had done at some time. */
+struct leading {
+	uint64_t leads, polls;
+};
+
+static struct leading leading_now(const struct net *net)
+{
+	return (struct leading){ net->leads, net->adapter->polls };
+}
+
+/* Whether it does so now, or has since; one that ever did so does when it polls, too. */
+static bool is_led_since(const struct net *net, const struct leading *then)
+{
+	return net->is_led || net->leads != then->leads ||
+	       (net->leads > 0 && net->adapter->polls != then->polls);
+}
+
+/*
+ * While a program watches the sockets. If it sleeps there for long the thread sleeps too, until it
+ * is told that this is over.
+ */
+static void follow(struct net *net)
+{
+	struct weft_adapter *a = net->adapter;
+	struct leading then;
+
+	net->is_standing_by = true;
+	net->is_following = true;
+	do {
+		struct timespec until = to_timespec(net_look_at_clock(net) + stand_by_ns);
+		bool was_led = net->is_led;
+
+		then = leading_now(net);
+		pthread_cond_timedwait(&net->rouse, &a->lock, &until);
+		net->is_thread_idle = net->is_led_always ||
+				      (was_led && net->is_led && net->leads == then.leads);
+		while (net->is_thread_idle && !net->is_stopping)
+			pthread_cond_wait(&net->rouse, &a->lock);
+	} while (is_led_since(net, &then) && !net->is_stopping);
+	net->is_standing_by = false;
+	net->is_following = false;
+	if (net->is_waiting)
+		adapter_work(a);
+	net_hot_watch(net);
+}
+
+/* The kernel's struct sched_attr, whose header cannot be included beside the library's. */
+struct turns {
+	uint32_t size, policy;
+	uint64_t flags;
+	int32_t nice;
+	uint32_t priority;
+	uint64_t runtime_ns, deadline_ns, period_ns;
+};
+
+/*
+ * A program may spin on its memory where the thread wakes up. From Linux 6.12 whoever asks for
+ * short turns is let in before such a one; earlier kernels take no notice, nor does it matter if
+ * this fails.
+ */
+static void ask_for_short_turns(void)
+{
+	struct turns attr = { .size = sizeof(attr) };
+
+	if (syscall(SYS_sched_getattr, 0, &attr, sizeof(attr), 0) < 0 || attr.policy != SCHED_OTHER)
+		return;
+	attr.runtime_ns = turn_ns;
+	(void)syscall(SYS_sched_setattr, 0, &attr, 0);
+}
+
+static void *progress_run(void *context)
+{
+	struct net *net = context;
+	struct weft_adapter *a = net->adapter;
+	struct leading then = { 0 };
+
+	ask_for_short_turns();
+	pthread_mutex_lock(&a->lock);
+	while (!net->is_stopping) {
+		uint64_t polls = a->polls;
+
+		observe_tick(&a->observed);
+		if (is_led_since(net, &then)) {
+			follow(net);
+			then = leading_now(net);
+			continue;
+		}
+		if (net->is_standing_by) {
+			stand_by(net);
+			continue;
+		}
+		sleep_watching(net);
+		if (is_led_since(net, &then))
+			continue; /* what has come is not the thread's to take */
+		if (a->polls - polls >= POLLS_MANY)
+			net->favour = FAVOUR_MAX; /* it was only too late */
+		if (a->polls != polls && net->favour > 0 && may_stand_by(net))
+			net->is_standing_by = true;
+		else
+			adapter_watch(a);
+	}
+	pthread_mutex_unlock(&a->lock);
+	return NULL;
+}
+
+enum weft_reason progress_start(struct net *net)
+{
+	pthread_condattr_t attr;
+	sigset_t all, old;
+	int error;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	if (pthread_cond_init(&net->rouse, &attr) != 0)
+		return WEFT_R_SYSTEM;
+	/* The program's signals are for its own threads. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &old);
+	error = pthread_create(&net->thread, NULL, progress_run, net);
+	pthread_sigmask(SIG_SETMASK, &old, NULL);
+	if (error != 0) {
+		pthread_cond_destroy(&net->rouse);
+		return WEFT_R_SYSTEM;
+	}
+	net->has_thread = true;
+	return WEFT_OK;
+}
+
+static void rouse(struct net *net)
+{
+	const uint64_t one = 1;
+
+	if (net->is_standing_by && !net->is_led) {
+		pthread_cond_signal(&net->rouse);
+	} else if (!net->is_woken) {
+		net->is_woken = true;
+		net->calls_other++;
+		(void)call_write(net->wake.fd, &one, sizeof(one));
+	}
+}
+
+void progress_waits(struct net *net)
+{
+	if (net->is_waiting)
+		return;
+	net->is_waiting = true;
+	net->waits++;
+	if (!net->is_guarded && !net->is_following)
+		rouse(net);
+}
+
+/*
+ * Programs of verbs post one request at a time, and a send call for each would take longer than all
+ * the rest. Whoever waits for an answer polls, or stops posting, and loses nothing.
+ */
+bool progress_may_wait(struct net *net, uint64_t bytes)
+{
+	struct weft_adapter *a = net->adapter;
+
+	if (net->burst_polls != a->polls) {
+		/* The first goes at once, unless it is likely that many follow again. */
+		bool was_long = net->burst >= BURST_LONG;
+
+		net->burst_polls = a->polls;
+		net->burst = 0;
+		if (!was_long)
+			return false;
+	}
+	net->waiting_bytes += bytes;
+	if (net->waiting_bytes > BURST_BYTES || ++net->burst % BURST_MAX == 0)
+		return false;
+	if (!net->is_standing_by || net->is_led) {
+		/* Where nothing comes in, nothing else tells the thread of polls. */
+		if (net->burst == BURST_MAX - 1 && may_stand_by(net) && !net->is_led)
+			rouse(net);
+		return false;
+	}
+	progress_waits(net);
+	return true;
+}
+
+/* What has come has not yet been taken; but it was not the thread that found it. */
+static void take_what_came(struct net *net, const struct sleep_set *set, bool is_elsewhere)
+{
+	struct weft_adapter *a = net->adapter;
+	int favour = net->favour;
+	bool has_come = false;
+
+	for (uint32_t i = 0; !is_elsewhere && i < set->count; i++) {
+		struct carrier *c = set->carriers[i];
+
+		if (set->fds[i].revents != 0)
+			has_come |= c->calls->sleep_input(c, set->watches[i]);
+	}
+	if (is_elsewhere)
+		adapter_watch(a);
+	else if (has_come)
+		adapter_work(a);
+	net->favour = favour;
+}
+
+bool progress_sleep(struct net *net, int also, uint64_t until_ns)
+{
+	struct weft_adapter *a = net->adapter;
+	enum { SOCKETS, ALSO, UNWATCHED };
+	struct pollfd watched[UNWATCHED + SLEEP_WATCHES_MAX] = {
+		[SOCKETS] = { .fd = net->epoll, .events = POLLIN },
+		[ALSO] = { .fd = also, .events = POLLIN }, /* -1: is passed over */
+	};
+	struct sleep_set set = { .fds = watched + UNWATCHED };
+	struct timespec left;
+	uint64_t left_ns;
+	int count;
+
+	observe_tick(&a->observed);
+	for (uint32_t i = 0; i < net->carrier_count; i++)
+		net->carriers[i]->calls->sleep_begin(net->carriers[i], &set);
+	left_ns = sleep_ns(net);
+	if (until_ns < net->now_ns + left_ns)
+		left_ns = until_ns < net->now_ns ? 0 : until_ns - net->now_ns;
+	left = to_timespec(left_ns);
+	net->leads++;
+	net->is_led = true;
+	net->calls_other++;
+	pthread_mutex_unlock(&a->lock);
+	count = ppoll(watched, UNWATCHED + set.count, &left, NULL);
+	pthread_mutex_lock(&a->lock);
+	net->is_led = false;
+	forget_waking(net);
+	if (net->is_thread_idle && !net->is_led_always) {
+		net->is_thread_idle = false;
+		pthread_cond_signal(&net->rouse);
+	}
+	take_what_came(net, &set, count <= 0 || watched[SOCKETS].revents != 0);
+	return watched[ALSO].revents != 0;
+}
+
+void progress_lead(struct net *net, bool is_always)
+{
+	net->is_led_always = is_always;
+	net->is_thread_idle = net->is_thread_idle && is_always;
+	pthread_cond_signal(&net->rouse);
+}
+
+void progress_stop(struct net *net)
+{
+	struct weft_adapter *a = net->adapter;
+
+	if (!net->has_thread)
+		return;
+	net->is_stopping = true;
+	rouse(net);
+	pthread_mutex_unlock(&a->lock);
+	pthread_join(net->thread, NULL);
+	pthread_mutex_lock(&a->lock);
+	net->has_thread = false;
+	pthread_cond_destroy(&net->rouse);
+}
+
+void progress_notice(struct net *net)
+{
+	bool is_due_earlier = due(net) < net->due_seen;
+	bool is_wanted = net->is_standing_by ? adapter_has_sleepers(net->adapter) : has_left(net);
+
+	if (!net->has_thread)
+		return;
+	if (is_due_earlier || is_wanted) {
+		net->due_seen = due(net);
+		rouse(net);
+	}
+}

@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Progress of an adapter: the core and the network give each other work. */
+#include "driver/loop/net.h"
+
+enum { NS_PER_S = 1000000000, ROUNDS_MAX = 8 };
+
+uint64_t adapter_due_all(struct weft_adapter *a)
+{
+	uint64_t core = adapter_due(&a->core), network = a->host->due(a);
+
+	return core < network ? core : network;
+}
+
+static void core_work(struct weft_adapter *a)
+{
+	/* The clock is read only when somebody waits for it. Bound: see adapter_progress(). */
+	bool has_work = adapter_due(&a->core) != UINT64_MAX || !list_is_empty(&a->core.ready);
+
+	while (has_work)
+		has_work = adapter_progress(&a->core, adapter_now_ns(a));
+}
+
+static void hand_out_events(struct weft_adapter *a)
+{
+	struct weft_event event;
+
+	/* Bound: nobody raises more while the lock is held. */
+	while (event_pop(&a->core.events, &event))
+		a->on_event(a->on_event_context, &event);
+}
+
+/* Core and network give each other work until both rest, or others have waited long enough. */
+static void work(struct weft_adapter *a, bool can_wait)
+{
+	bool has_moved;
+	int round = 0;
+
+	if (a->net)
+		progress_sends(a->net);
+	if (a->core.trace)
+		(void)adapter_now_ns(a); /* who comes here may have slept */
+	do {
+		core_work(a);
+		has_moved = a->host->output(a, can_wait);
+	} while (++round < ROUNDS_MAX && (has_moved || !list_is_empty(&a->core.ready)));
+	if (a->observed.observer)
+		observe_drain(&a->observed);
+	if (a->on_event)
+		hand_out_events(a);
+	/* Who waits sleeps to the deadline that it saw; an earlier one must be told. */
+	if (a->waiters > 0 && (!list_is_empty(&a->core.events) || adapter_due_all(a) < a->due_seen))
+		pthread_cond_broadcast(&a->has_event);
+	if (a->net)
+		progress_notice(a->net);
+}
+
+void adapter_work(struct weft_adapter *a)
+{
+	work(a, false);
+}
+
+void adapter_poll(struct weft_adapter *a, bool can_wait)
+{
+	a->polls++;
+	/* Polls that find nothing are many: the next one should come soon. */
+	if (a->host->poll(a, false) || !list_is_empty(&a->core.ready) || a->waiters > 0 ||
+	    adapter_due_all(a) != UINT64_MAX)
+		work(a, can_wait);
+}
+
+void adapter_watch(struct weft_adapter *a)
+{
+	a->host->poll(a, true);
+	work(a, false);
+}
+
+struct timespec to_timespec(uint64_t ns)
+{
+	const uint64_t seconds_max = INT32_MAX;
+	uint64_t seconds = ns / NS_PER_S;
+
+	return (struct timespec){
+		.tv_sec = (time_t)(seconds < seconds_max ? seconds : seconds_max),
+		.tv_nsec = (long)(ns % NS_PER_S),
+	};
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "driver/observe/observe.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "driver/sys/clock.h"
+#include "driver/sys/output.h"
+
+enum { VARIABLES = 4 };
+
+static struct {
+	pthread_mutex_t lock;
+	const char *told[VARIABLES]; /* that could not be had */
+	uint32_t adapters;	     /* ever */
+} process = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+void observe_lock(void)
+{
+	pthread_mutex_lock(&process.lock);
+}
+
+void observe_unlock(void)
+{
+	pthread_mutex_unlock(&process.lock);
+}
+
+void observe_lock_reset(void)
+{
+	pthread_mutex_init(&process.lock, NULL);
+	observe_lock();
+}
+
+void observe_forget(void)
+{
+	memset(process.told, 0, sizeof(process.told));
+	recordings_forget();
+	traces_forget();
+	faults_forget();
+}
+
+/* Whether it was; it is from now on. */
+static bool is_told(const char *variable)
+{
+	int i = 0;
+
+	for (; i < VARIABLES && process.told[i]; i++) {
+		if (strcmp(process.told[i], variable) == 0)
+			return true;
+	}
+	if (i < VARIABLES)
+		process.told[i] = variable;
+	return false;
+}
+
+void observe_complain(const char *variable, const char *value, int error)
+{
+	observe_lock();
+	if (!is_told(variable))
+		fprintf(stderr, "weft[%ld]: %s=%s: %s\n", (long)getpid(), variable, value,
+			output_words(error));
+	observe_unlock();
+}
+
+/* Not for programs that run with more rights than their user. */
+const char *observe_wish(const char *variable)
+{
+	const char *value = secure_getenv(variable);
+
+	return value && *value ? value : NULL;
+}
+
+static void record_by_environment(struct observed *o)
+{
+	const char *path = observe_wish("WEFT_PCAP");
+	int err;
+
+	if (!path)
+		return;
+	err = recording_get(path, true, &o->recording);
+	if (err < 0)
+		observe_complain("WEFT_PCAP", path, err);
+	else
+		o->is_recorded_by_environment = true;
+}
+
+static enum log_level level_wished(void)
+{
+	const char *level = observe_wish("WEFT_LOG");
+
+	if (!level || strcmp(level, "off") == 0)
+		return LOG_OFF;
+	if (strcmp(level, "info") == 0)
+		return LOG_INFO;
+	if (strcmp(level, "error") != 0)
+		observe_complain("WEFT_LOG", level, -EINVAL);
+	return LOG_ERROR;
+}
+
+void observe_open(struct observed *o)
+{
+	const char *path = observe_wish("WEFT_TRACE");
+	int err;
+
+	observe_lock();
+	o->number = ++process.adapters;
+	observe_unlock();
+	record_by_environment(o);
+	err = observer_open(o, path, level_wished());
+	if (err < 0)
+		observe_complain("WEFT_TRACE", path ? path : "", err);
+}
+
+void observe_close(struct observed *o)
+{
+	observer_close(o);
+	faults_close(o);
+	if (o->recording)
+		(void)recording_put(o->recording);
+	o->recording = NULL;
+}
+
+void observe_tick(struct observed *o)
+{
+	if (o->recording)
+		recording_flush(o->recording, clock_ns());
+}

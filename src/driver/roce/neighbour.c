@@ -1,0 +1,249 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Processes of this host that contacts are with. One that is killed says nothing, and datagrams
+ * have no host that would say it instead, as the kernel does for TCP. But its unix socket goes with
+ * it: who is connected to that learns of it at once.
+ *
+ * A neighbour is one connection, and so one process: that of a successor at the same place is
+ * another. Contacts whose other end is elsewhere, or who knows, have none.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+
+#include "driver/roce/contact.h"
+#include "driver/sys/calls.h"
+
+/* It lives, and shuts the door again and again: then nothing is known of it. */
+enum { ENDS_MAX = 8 };
+
+/* What it said last may lie in sockets of others, who hand it on: that counts for more. */
+static const uint64_t last_words_ns = 20 * 1000 * 1000;
+
+struct neighbour {
+	struct watch watch;
+	struct roce *roce;
+	struct list link;     /* of roce->neighbours */
+	struct list contacts; /* struct weft_contact */
+	uint8_t place;
+	pid_t pid;
+	uint32_t ends;	  /* of connections to it */
+	uint64_t look_ns; /* when to see whether it is gone; UINT64_MAX: it is there */
+};
+
+static void unwatch(struct neighbour *n)
+{
+	if (n->watch.fd < 0)
+		return;
+	net_watch(n->roce->net, &n->watch, 0);
+	call_close(n->watch.fd);
+	n->watch.fd = -1;
+}
+
+static void neighbour_close(struct neighbour *n)
+{
+	while (!list_is_empty(&n->contacts)) {
+		struct list *at = list_pop(&n->contacts);
+
+		CONTAINER_OF(at, struct weft_contact, neighbour_link)->neighbour = NULL;
+	}
+	unwatch(n);
+	list_remove(&n->link);
+	free(n);
+}
+
+void neighbours_close(struct roce *r)
+{
+	while (!list_is_empty(&r->neighbours))
+		neighbour_close(CONTAINER_OF(r->neighbours.next, struct neighbour, link));
+}
+
+void neighbours_abandon(struct roce *r)
+{
+	for (struct list *at = r->neighbours.next; at != &r->neighbours; at = at->next) {
+		struct neighbour *n = CONTAINER_OF(at, struct neighbour, link);
+
+		if (n->watch.fd >= 0)
+			close(n->watch.fd);
+		n->watch.fd = -1;
+	}
+}
+
+/* Who is at the other end's door: whoever opened it. */
+static pid_t pid_at(int fd)
+{
+	struct ucred who = { 0 };
+	socklen_t length = sizeof(who);
+
+	(void)getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &length);
+	return who.pid;
+}
+
+/* With the process, or because that has no room for more of them: its door will say which. */
+static void ended(struct neighbour *n)
+{
+	unwatch(n);
+	n->ends++;
+	n->look_ns = net_look_at_clock(n->roce->net) + last_words_ns;
+	if (n->look_ns < n->roce->look_ns)
+		n->roce->look_ns = n->look_ns;
+}
+
+/* False: it is gone. Otherwise it is there, or just dying, and its end will be seen again. */
+static bool look(struct neighbour *n, uint64_t now_ns)
+{
+	int fd = udp_place_connect(n->place);
+
+	if (fd == -ECONNREFUSED)
+		return false;
+	if (fd < 0) { /* of ours something is short */
+		n->look_ns = now_ns + last_words_ns;
+		return true;
+	}
+	if (pid_at(fd) != n->pid) {
+		call_close(fd);
+		return false;
+	}
+	n->watch.fd = fd;
+	n->look_ns = UINT64_MAX;
+	net_watch(n->roce->net, &n->watch, EPOLLIN);
+	return true;
+}
+
+/* Nothing ever comes by it but its end. */
+static void on_ready(struct watch *w, uint32_t events)
+{
+	(void)events;
+	ended(CONTAINER_OF(w, struct neighbour, watch));
+}
+
+/* Before anybody has told us. */
+static bool has_ended(const struct neighbour *n)
+{
+	uint8_t byte;
+
+	return n->watch.fd < 0 || call_recv(n->watch.fd, &byte, 1) >= 0 || errno != EAGAIN;
+}
+
+/* pid 0: whoever it is. */
+static struct neighbour *find(struct roce *r, uint8_t place, pid_t pid)
+{
+	for (struct list *at = r->neighbours.next; at != &r->neighbours;) {
+		struct neighbour *n = CONTAINER_OF(at, struct neighbour, link);
+
+		at = at->next;
+		if (n->place != place || (pid != 0 && n->pid != pid) || n->watch.fd < 0)
+			continue;
+		if (!has_ended(n))
+			return n;
+		ended(n);
+	}
+	return NULL;
+}
+
+static struct neighbour *neighbour_open(struct roce *r, uint8_t place, int fd)
+{
+	struct neighbour *n = calloc(1, sizeof(*n));
+
+	if (!n)
+		return NULL;
+	*n = (struct neighbour){
+		.watch = { .ready = on_ready, .fd = fd },
+		.roce = r,
+		.place = place,
+		.pid = pid_at(fd),
+		.look_ns = UINT64_MAX,
+	};
+	list_init(&n->contacts);
+	list_add_tail(&r->neighbours, &n->link);
+	net_watch(r->net, &n->watch, EPOLLIN);
+	return n;
+}
+
+/*
+ * Its door is asked each time: a process that ends has left its place before its connections have
+ * ended, and who is there now may be its successor. Where nobody opens it is the one known before,
+ * just dying or busy; or none of ours, perhaps.
+ */
+static struct neighbour *meet(struct roce *r, uint8_t place)
+{
+	int fd = udp_place_connect(place);
+	struct neighbour *n = find(r, place, fd < 0 ? 0 : pid_at(fd));
+
+	if (fd < 0)
+		return n;
+	if (!n) {
+		n = neighbour_open(r, place, fd);
+		if (n)
+			return n;
+	}
+	call_close(fd);
+	return n;
+}
+
+/* By the same address, or within the host's own network. */
+static bool is_here(const struct ibcm_ip *ip)
+{
+	size_t bytes = ip->is_ipv6 ? 16 : 4;
+
+	return memcmp(ip->from.address, ip->to.address, bytes) == 0 ||
+	       (!ip->is_ipv6 && ip->to.address[0] == 127);
+}
+
+void neighbour_join(struct weft_contact *c, const struct ibcm_ip *ip, uint32_t peer_id)
+{
+	uint8_t place = (uint8_t)(peer_id >> 24);
+
+	if (c->neighbour || place == 0 || place == udp_place(c->roce->udp) || !is_here(ip))
+		return;
+	c->neighbour = meet(c->roce, place);
+	if (c->neighbour)
+		list_add_tail(&c->neighbour->contacts, &c->neighbour_link);
+}
+
+/* The connection stays, for others that may come. */
+void neighbour_leave(struct weft_contact *c)
+{
+	list_remove(&c->neighbour_link);
+	c->neighbour = NULL;
+}
+
+uint64_t neighbours_due(const struct roce *r)
+{
+	return r->look_ns;
+}
+
+static void lose_contacts(struct neighbour *n, uint64_t now_ns)
+{
+	for (struct list *at = n->contacts.next; at != &n->contacts; at = at->next)
+		ib_cm_lost(n->roce->cm, now_ns,
+			   CONTAINER_OF(at, struct weft_contact, neighbour_link)->id);
+}
+
+/* True: there is nothing more to know of it. */
+static bool is_done(struct neighbour *n, uint64_t now_ns)
+{
+	if (n->look_ns > now_ns)
+		return false;
+	if (look(n, now_ns))
+		return n->ends >= ENDS_MAX;
+	lose_contacts(n, now_ns);
+	return true;
+}
+
+void neighbours_expire(struct roce *r, uint64_t now_ns)
+{
+	if (r->look_ns > now_ns)
+		return;
+	r->look_ns = UINT64_MAX;
+	for (struct list *at = r->neighbours.next; at != &r->neighbours;) {
+		struct neighbour *n = CONTAINER_OF(at, struct neighbour, link);
+
+		at = at->next;
+		if (is_done(n, now_ns))
+			neighbour_close(n);
+		else if (n->look_ns < r->look_ns)
+			r->look_ns = n->look_ns;
+	}
+}

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "driver/roce/tun.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/if_tun.h>
+#include <net/if.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/ioctl.h>
+
+#include "driver/sys/calls.h"
+
+enum { FRAMES_MAX = 64 }; /* then others are looked at first */
+
+struct tun {
+	struct watch watch;
+	struct roce *roce;
+	uint8_t frame[IB_RAW_MAX + 1]; /* of more than is good its length tells */
+};
+
+static enum weft_reason reason_of(int error)
+{
+	switch (error) {
+	case EPERM:
+	case EACCES:
+		return WEFT_R_TUN_RIGHTS;
+	case EBUSY:
+	case EINVAL:
+		return WEFT_R_TUN_NAME;
+	case ENOENT:
+	case ENXIO:
+	case ENODEV:
+		return WEFT_R_TUN_NONE;
+	case EMFILE:
+	case ENFILE:
+		return WEFT_R_DESCRIPTORS;
+	default:
+		return WEFT_R_SYSTEM;
+	}
+}
+
+/* What nobody has asked for is dropped, as the host sends some of its own accord. */
+static void on_readable(struct watch *w, uint32_t events)
+{
+	struct tun *tun = CONTAINER_OF(w, struct tun, watch);
+	ssize_t n = 0;
+
+	(void)events;
+	for (int i = 0; i < FRAMES_MAX && n >= 0; i++) {
+		n = call_read(w->fd, tun->frame, sizeof(tun->frame));
+		if (n >= 0)
+			(void)ib_port_recv_raw(tun->roce->port, tun->frame, (size_t)n);
+	}
+	/* The interface has gone, and epoll would tell of nothing else. */
+	if (n < 0 && errno != EAGAIN && errno != EINTR) {
+		net_watch(tun->roce->net, w, 0);
+		tun_abandon(tun);
+	}
+}
+
+/* A descriptor of the interface, or a negative errno. */
+static int descriptor_of(const char *interface)
+{
+	struct ifreq r = { .ifr_flags = IFF_TUN | IFF_NO_PI };
+	int fd, error;
+
+	if (interface[0] == '\0' || strlen(interface) >= sizeof(r.ifr_name))
+		return -EINVAL;
+	strcpy(r.ifr_name, interface);
+	fd = open("/dev/net/tun", O_RDWR | O_NONBLOCK | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	if (ioctl(fd, TUNSETIFF, &r) < 0) {
+		error = errno;
+		call_close(fd);
+		return -error;
+	}
+	return fd;
+}
+
+enum weft_reason tun_open(struct roce *roce, const char *interface, struct tun **opened)
+{
+	struct tun *tun = calloc(1, sizeof(*tun));
+
+	if (!tun)
+		return WEFT_R_NO_MEMORY;
+	tun->roce = roce;
+	tun->watch.ready = on_readable;
+	tun->watch.fd = descriptor_of(interface);
+	if (tun->watch.fd < 0) {
+		enum weft_reason r = reason_of(-tun->watch.fd);
+
+		free(tun);
+		return r;
+	}
+	net_watch(roce->net, &tun->watch, EPOLLIN);
+	*opened = tun;
+	return WEFT_OK;
+}
+
+void tun_close(struct tun *tun)
+{
+	net_watch(tun->roce->net, &tun->watch, 0);
+	tun_abandon(tun);
+	free(tun);
+}
+
+/* The kernel knows, even if epoll was not asked since. */
+bool tun_is_open(const struct tun *tun)
+{
+	struct ifreq r;
+
+	return tun && tun->watch.fd >= 0 && ioctl(tun->watch.fd, TUNGETIFF, &r) == 0;
+}
+
+void tun_abandon(struct tun *tun)
+{
+	if (tun->watch.fd >= 0)
+		call_close(tun->watch.fd);
+	tun->watch.fd = -1;
+	tun->watch.interest = 0;
+}
+
+bool tun_output(struct tun *tun)
+{
+	struct roce *roce = tun->roce;
+	bool has_moved = false;
+	size_t length;
+
+	/* Bound: what is posted, as nobody posts meanwhile. */
+	while (ib_port_send_raw(roce->port, tun->frame, &length)) {
+		has_moved = true;
+		if (call_write(tun->watch.fd, tun->frame, length) < 0) {
+			roce->refused++; /* and lost, as on any network */
+			roce->refused_for = WEFT_R_TUN_REFUSED;
+		}
+	}
+	return has_moved;
+}

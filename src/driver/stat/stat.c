@@ -1,0 +1,349 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Counters for others to see: a thread of the process, there while it has adapters with a network,
+ * answers at the abstract Unix socket "weft/PID". Whoever connects and has the same user is sent a
+ * report and the end; nothing is read. A report is made of copies that are taken while one adapter
+ * after the other is locked, and is formed and sent while none is: no client can hold an adapter
+ * up.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "driver/loop/net.h"
+#include "driver/stat/stat.h"
+#include "driver/stat/stat_report.h"
+#include "driver/sys/clock.h"
+
+enum { CLIENTS_MAX = 8, BACKLOG = 16, NS_PER_S = 1000000000, NS_PER_MS = 1000000 };
+
+/* How long a client may take to read, as it takes another's place; to wait for descriptors. */
+static const uint64_t client_ns = NS_PER_S;
+static const uint64_t retry_ns = 100 * (uint64_t)NS_PER_MS;
+
+enum state { STAT_NONE = 0, STAT_RUNNING, STAT_STOPPING };
+
+/* The lock is taken after an adapter's, and never held while one is waited for. */
+static struct {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	struct list adapters;
+	struct weft_adapter *busy; /* the one that the thread is looking at */
+	enum state state;
+	pthread_t thread;
+	int listener, wake;
+} stat = {
+	.lock = PTHREAD_MUTEX_INITIALIZER,
+	.changed = PTHREAD_COND_INITIALIZER,
+	.adapters = { &stat.adapters, &stat.adapters },
+	.listener = -1,
+	.wake = -1,
+};
+
+/* ---- Reports -------------------------------------------------------------------------------- */
+
+/* The adapter that comes next by its number, locked and not to go away; or NULL. */
+static struct weft_adapter *adapter_after(uint32_t number)
+{
+	struct weft_adapter *next = NULL;
+
+	pthread_mutex_lock(&stat.lock);
+	for (struct list *at = stat.adapters.next; at != &stat.adapters; at = at->next) {
+		struct weft_adapter *a = CONTAINER_OF(at, struct weft_adapter, stat_link);
+
+		if (a->observed.number > number &&
+		    (!next || a->observed.number < next->observed.number))
+			next = a;
+	}
+	stat.busy = next;
+	pthread_mutex_unlock(&stat.lock);
+	if (next)
+		pthread_mutex_lock(&next->lock);
+	return next;
+}
+
+static void adapter_done(struct weft_adapter *a)
+{
+	pthread_mutex_unlock(&a->lock);
+	pthread_mutex_lock(&stat.lock);
+	stat.busy = NULL;
+	pthread_cond_broadcast(&stat.changed);
+	pthread_mutex_unlock(&stat.lock);
+}
+
+/* The report in memory of its own, NULL when that is short. */
+static char *report(size_t *length)
+{
+	char *text = NULL;
+	FILE *to = open_memstream(&text, length);
+	struct weft_adapter *a;
+	uint32_t number = 0;
+
+	if (!to)
+		return NULL;
+	report_begin(to);
+	while ((a = adapter_after(number)) != NULL) {
+		struct stat_adapter seen = { 0 };
+		bool is_open = a->net && report_look(a, &seen);
+
+		number = a->observed.number;
+		adapter_done(a);
+		if (is_open)
+			report_adapter(to, &seen);
+		free(seen.qps);
+	}
+	report_end(to);
+	if (fclose(to) == 0)
+		return text;
+	free(text);
+	return NULL;
+}
+
+/* ---- Clients -------------------------------------------------------------------------------- */
+
+struct client {
+	int fd;
+	char *text;
+	size_t length, sent;
+	uint64_t end_ns;
+};
+
+struct server {
+	struct client clients[CLIENTS_MAX];
+	uint32_t count;
+	uint64_t accept_ns; /* not before */
+};
+
+static bool is_same_user(int fd)
+{
+	struct ucred peer;
+	socklen_t length = sizeof(peer);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 &&
+	       peer.uid == geteuid();
+}
+
+/* Sends what it takes; false when it has all, or never will. */
+static bool client_send(struct client *c)
+{
+	while (c->sent < c->length) {
+		ssize_t n = send(c->fd, c->text + c->sent, c->length - c->sent,
+				 MSG_DONTWAIT | MSG_NOSIGNAL);
+
+		if (n < 0)
+			return errno == EAGAIN || errno == EINTR;
+		c->sent += (size_t)n;
+	}
+	return false;
+}
+
+static void client_close(struct server *s, uint32_t i)
+{
+	close(s->clients[i].fd);
+	free(s->clients[i].text);
+	s->clients[i] = s->clients[--s->count];
+}
+
+static void serve_new(struct server *s)
+{
+	struct client c = { .fd = accept4(stat.listener, NULL, NULL, SOCK_CLOEXEC) };
+
+	if (c.fd < 0) {
+		if (errno != EAGAIN && errno != EINTR && errno != ECONNABORTED)
+			s->accept_ns = clock_ns() + retry_ns;
+		return;
+	}
+	if (is_same_user(c.fd))
+		c.text = report(&c.length);
+	c.end_ns = clock_ns() + client_ns;
+	s->clients[s->count++] = c;
+	if (!c.text || !client_send(&s->clients[s->count - 1]))
+		client_close(s, s->count - 1);
+}
+
+static void serve_old(struct server *s, const struct pollfd *fds)
+{
+	uint64_t now_ns = clock_ns();
+
+	/* From the last on: one that goes is replaced by one that had its turn. */
+	for (uint32_t i = s->count; i-- > 0;) {
+		struct client *c = &s->clients[i];
+
+		if (now_ns >= c->end_ns || (fds[i].revents && !client_send(c)))
+			client_close(s, i);
+	}
+}
+
+/* ---- The thread ----------------------------------------------------------------------------- */
+
+static int timeout_ms(const struct server *s, bool is_accepting)
+{
+	uint64_t due = is_accepting || s->count == CLIENTS_MAX ? UINT64_MAX : s->accept_ns;
+	uint64_t now_ns = clock_ns();
+
+	for (uint32_t i = 0; i < s->count; i++)
+		due = s->clients[i].end_ns < due ? s->clients[i].end_ns : due;
+	if (due == UINT64_MAX)
+		return -1;
+	return due <= now_ns ? 0 : (int)((due - now_ns) / NS_PER_MS) + 1;
+}
+
+/* Waits and serves, once. False: it is time to stop. */
+static bool serve(struct server *s)
+{
+	bool is_accepting = s->count < CLIENTS_MAX && clock_ns() >= s->accept_ns;
+	struct pollfd fds[CLIENTS_MAX + 2];
+	uint32_t count = s->count;
+
+	for (uint32_t i = 0; i < count; i++)
+		fds[i] = (struct pollfd){ .fd = s->clients[i].fd, .events = POLLOUT };
+	fds[count] = (struct pollfd){ .fd = stat.wake, .events = POLLIN };
+	fds[count + 1] = (struct pollfd){ .fd = is_accepting ? stat.listener : -1,
+					  .events = POLLIN };
+	if (poll(fds, count + 2, timeout_ms(s, is_accepting)) < 0)
+		return true;
+	if (fds[count].revents)
+		return false;
+	serve_old(s, fds);
+	if (fds[count + 1].revents)
+		serve_new(s);
+	return true;
+}
+
+static void *stat_run(void *context)
+{
+	struct server s = { 0 };
+
+	(void)context;
+	while (serve(&s))
+		;
+	while (s.count > 0)
+		client_close(&s, 0);
+	return NULL;
+}
+
+static void close_sockets(void)
+{
+	if (stat.listener >= 0)
+		close(stat.listener);
+	if (stat.wake >= 0)
+		close(stat.wake);
+	stat.listener = -1;
+	stat.wake = -1;
+}
+
+static bool open_sockets(void)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	int n = snprintf(at.sun_path + 1, sizeof(at.sun_path) - 1, "weft/%ld", (long)getpid());
+	socklen_t length = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
+
+	stat.wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	stat.listener = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	return stat.wake >= 0 && stat.listener >= 0 &&
+	       bind(stat.listener, (const struct sockaddr *)&at, length) == 0 &&
+	       listen(stat.listener, BACKLOG) == 0;
+}
+
+/* If it cannot be, nobody sees the counters; the program goes on. */
+static void start(void)
+{
+	sigset_t all, old;
+	int error = -1;
+
+	if (open_sockets()) {
+		sigfillset(&all);
+		pthread_sigmask(SIG_SETMASK, &all, &old);
+		error = pthread_create(&stat.thread, NULL, stat_run, NULL);
+		pthread_sigmask(SIG_SETMASK, &old, NULL);
+	}
+	if (error == 0)
+		stat.state = STAT_RUNNING;
+	else
+		close_sockets();
+}
+
+void stat_add(struct weft_adapter *a)
+{
+	const char *wish = observe_wish("WEFT_STAT");
+
+	list_init(&a->stat_link);
+	if (wish && strcmp(wish, "off") == 0)
+		return;
+	pthread_mutex_lock(&stat.lock);
+	/* The thread that stops does not wait for this adapter: it does not know it yet. */
+	while (stat.state == STAT_STOPPING)
+		pthread_cond_wait(&stat.changed, &stat.lock);
+	list_add_tail(&stat.adapters, &a->stat_link);
+	if (stat.state == STAT_NONE)
+		start();
+	pthread_mutex_unlock(&stat.lock);
+}
+
+static void stop(void)
+{
+	const uint64_t one = 1;
+
+	stat.state = STAT_STOPPING;
+	(void)!write(stat.wake, &one, sizeof(one));
+	pthread_mutex_unlock(&stat.lock);
+	pthread_join(stat.thread, NULL);
+	pthread_mutex_lock(&stat.lock);
+	close_sockets();
+	stat.state = STAT_NONE;
+	pthread_cond_broadcast(&stat.changed);
+}
+
+void stat_remove(struct weft_adapter *a)
+{
+	pthread_mutex_lock(&stat.lock);
+	list_remove(&a->stat_link);
+	while (stat.busy == a)
+		pthread_cond_wait(&stat.changed, &stat.lock);
+	if (stat.state == STAT_RUNNING && list_is_empty(&stat.adapters))
+		stop();
+	pthread_mutex_unlock(&stat.lock);
+}
+
+static void lock(void)
+{
+	pthread_mutex_lock(&stat.lock);
+}
+
+static void unlock(void)
+{
+	pthread_mutex_unlock(&stat.lock);
+}
+
+static void lock_reset(void)
+{
+	pthread_mutex_init(&stat.lock, NULL);
+	pthread_mutex_lock(&stat.lock);
+}
+
+static void forget(void)
+{
+	/* The names are the parent's; a copy held here would outlive it. */
+	close_sockets();
+	pthread_cond_init(&stat.changed, NULL);
+	while (!list_is_empty(&stat.adapters))
+		(void)list_pop(&stat.adapters);
+	stat.busy = NULL;
+	stat.state = STAT_NONE;
+}
+
+const struct fork_part stat_fork_part = {
+	.lock = lock,
+	.unlock = unlock,
+	.lock_reset = lock_reset,
+	.forget = forget,
+};

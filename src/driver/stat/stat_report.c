@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "driver/stat/stat_report.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* ---- Looking -------------------------------------------------------------------------------- */
+
+static void look_at_roce(const struct weft_qp *qp, struct stat_qp *seen)
+{
+	seen->is_roce = true;
+	seen->has_link = ib_conn_of(qp) != NULL;
+	seen->tally = qp->tally;
+	roce_traffic(&qp->tally, &seen->traffic);
+	seen->has_path = qp->ends.peer.family != 0;
+	seen->local = qp->ends.local;
+	seen->remote = qp->ends.peer;
+	seen->peer_qp = qp->ends.peer_number;
+}
+
+static void look_at_qp(const struct weft_qp *qp, struct stat_qp *seen)
+{
+	const struct link *link = qp->link;
+
+	*seen = (struct stat_qp){
+		.number = qp->number,
+		.state = qp->state,
+		.service = qp->service,
+		.reason = qp->reason,
+		.send_queued = qp->sq.count,
+		.recv_queued = qp->srq ? 0 : qp->rq.used,
+	};
+	if (qp->tally.is_begun)
+		look_at_roce(qp, seen);
+	if (!link || seen->is_roce)
+		return;
+	seen->has_link = true;
+	seen->phase = link->phase;
+	seen->local = link->local;
+	seen->remote = link->remote;
+	seen->said = qp->ends.peer_words;
+	link_traffic(link, &seen->traffic);
+	if (seen->reason == WEFT_OK)
+		seen->reason = link->reason; /* it was not connected */
+}
+
+static uint32_t length_of(const struct list *l)
+{
+	uint32_t n = 0;
+
+	for (const struct list *at = l->next; at != l; at = at->next)
+		n++;
+	return n;
+}
+
+bool report_look(struct weft_adapter *a, struct stat_adapter *seen)
+{
+	const struct id_table *qps = &a->core.qps;
+	const struct tcp *tcp = tcp_of(a->net);
+	const struct roce *roce = roce_of(a->net);
+
+	seen->number = a->observed.number;
+	if (tcp) {
+		seen->links = length_of(&tcp->links);
+		seen->listeners = length_of(&tcp->listeners);
+	}
+	seen->calls_other = a->net->calls_other;
+	adapter_usage(&a->core, &seen->usage);
+	net_traffic(a->net, &seen->traffic);
+	if (roce) {
+		seen->has_roce = true;
+		seen->listeners += length_of(&roce->services);
+		roce_tell(roce, &seen->roce);
+		for (int i = 0; i < WEFT_REASON_COUNT; i++)
+			seen->drops[i] = ib_port_dropped(roce->port, (enum weft_reason)i);
+	}
+	seen->qps = calloc(qps->used + 1, sizeof(*seen->qps));
+	if (!seen->qps)
+		return false;
+	for (uint32_t i = 0; i < qps->slots_max && seen->qp_count < qps->used; i++) {
+		struct stat_qp *qp = &seen->qps[seen->qp_count];
+
+		if (!qps->objects[i])
+			continue;
+		look_at_qp(qps->objects[i], qp);
+		seen->links += qp->is_roce && qp->has_link && qp->has_path;
+		seen->qp_count++;
+	}
+	return true;
+}
+
+/* ---- Telling -------------------------------------------------------------------------------- */
+
+static void tell(FILE *to, const char *key, uint64_t value)
+{
+	fprintf(to, " %s=%" PRIu64, key, value);
+}
+
+static void tell_traffic(FILE *to, const struct weft_traffic *t)
+{
+	tell(to, "messages_in", t->messages_in);
+	tell(to, "messages_out", t->messages_out);
+	tell(to, "frames_in", t->frames_in);
+	tell(to, "frames_out", t->frames_out);
+	tell(to, "bytes_in", t->bytes_in);
+	tell(to, "bytes_out", t->bytes_out);
+	tell(to, "payload_in", t->payload_in);
+	tell(to, "payload_out", t->payload_out);
+	tell(to, "payload_copied", t->payload_copied);
+	tell(to, "calls_in", t->calls_in);
+	tell(to, "calls_out", t->calls_out);
+	tell(to, "calls_empty", t->calls_empty);
+}
+
+void report_begin(FILE *to)
+{
+	fprintf(to, "weft 1 version=%s pid=%ld program=", weft_version(), (long)getpid());
+	for (const char *at = program_invocation_short_name; *at; at++)
+		fputc(isgraph((unsigned char)*at) ? *at : '_', to);
+	fputc('\n', to);
+}
+
+static const char *link_of(const struct stat_qp *q)
+{
+	if (q->is_roce)
+		return q->has_link ? "roce" : "ended";
+	return q->has_link ? link_phase_name(q->phase) : "none";
+}
+
+static void tell_tally(FILE *to, const struct stat_qp *q)
+{
+	const struct qp_tally *t = &q->tally;
+
+	if (q->has_path)
+		fprintf(to, " peer_qp=%06x", q->peer_qp);
+	tell(to, "resent", t->resent);
+	tell(to, "timeouts", t->timeouts);
+	tell(to, "naks_in", t->naks_in);
+	tell(to, "naks_out", t->naks_out);
+	tell(to, "rnrs_in", t->rnrs_in);
+	tell(to, "rnrs_out", t->rnrs_out);
+	tell(to, "duplicates", t->duplicates);
+}
+
+static void tell_roce(FILE *to, const struct stat_adapter *seen)
+{
+	const struct weft_roce_counts *n = &seen->roce;
+
+	fputs("roce", to);
+	tell(to, "packets_in", n->packets_in);
+	tell(to, "packets_out", n->packets_out);
+	tell(to, "dropped", n->dropped);
+	tell(to, "resent", n->resent);
+	tell(to, "timeouts", n->timeouts);
+	tell(to, "naks_in", n->naks_in);
+	tell(to, "naks_out", n->naks_out);
+	tell(to, "rnrs_in", n->rnrs_in);
+	tell(to, "rnrs_out", n->rnrs_out);
+	tell(to, "duplicates", n->duplicates);
+	tell(to, "marks_in", n->marks_in);
+	tell(to, "notices_in", n->notices_in);
+	tell(to, "notices_out", n->notices_out);
+	tell(to, "handed_in", n->handed_in);
+	tell(to, "handed_out", n->handed_out);
+	tell(to, "sent_away", n->sent_away);
+	tell(to, "overruns", n->overruns);
+	tell(to, "refused", n->refused);
+	fprintf(to, " refused_for=%s\n", weft_reason_name(n->refused_for));
+	for (int i = 0; i < WEFT_REASON_COUNT; i++) {
+		if (seen->drops[i] > 0)
+			fprintf(to, "drop reason=%s packets=%" PRIu64 "\n",
+				weft_reason_name((enum weft_reason)i), seen->drops[i]);
+	}
+}
+
+static void tell_qp(FILE *to, const struct stat_qp *q)
+{
+	static const char *const services[] = { "RC", "UC", "RD", "UD" };
+	char text[WEFT_ADDRESS_TEXT];
+
+	fprintf(to, "qp number=%06x state=%s service=%s link=%s", q->number,
+		weft_qp_state_name(q->state), services[q->service], link_of(q));
+	if (q->is_roce ? q->has_path : q->has_link) {
+		weft_address_text(&q->local, text);
+		fprintf(to, " local=%s", text);
+		weft_address_text(&q->remote, text);
+		fprintf(to, " peer=%s", text);
+	}
+	tell(to, "send_queued", q->send_queued);
+	tell(to, "recv_queued", q->recv_queued);
+	tell_traffic(to, &q->traffic);
+	if (q->is_roce)
+		tell_tally(to, q);
+	fprintf(to, " reason=%s", weft_reason_name(q->reason));
+	if (q->said)
+		fprintf(to, " said=%s", q->said);
+	fputc('\n', to);
+}
+
+void report_adapter(FILE *to, const struct stat_adapter *seen)
+{
+	const struct weft_usage *u = &seen->usage;
+
+	fprintf(to, "adapter number=%" PRIu32, seen->number);
+	tell(to, "pds", u->pds);
+	tell(to, "cqs", u->cqs);
+	tell(to, "srqs", u->srqs);
+	tell(to, "qps", u->qps);
+	tell(to, "regions", u->regions);
+	tell(to, "windows", u->windows);
+	tell(to, "links", seen->links);
+	tell(to, "listeners", seen->listeners);
+	tell(to, "accesses_refused", u->accesses_refused);
+	tell_traffic(to, &seen->traffic);
+	tell(to, "calls_other", seen->calls_other);
+	fputc('\n', to);
+	if (seen->has_roce)
+		tell_roce(to, seen);
+	for (uint32_t i = 0; i < seen->qp_count; i++)
+		tell_qp(to, &seen->qps[i]);
+}
+
+void report_end(FILE *to)
+{
+	fputs("end\n", to);
+}

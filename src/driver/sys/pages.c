@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "driver/sys/pages.h"
+
+#include <errno.h>
+#include <sys/mman.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+static uintptr_t page_size(void)
+{
+	return (uintptr_t)sysconf(_SC_PAGESIZE);
+}
+
+/* MADV_POPULATE_ is of Linux 5.14. 0 or errno, which is as it was. */
+static int populate(uintptr_t first, size_t length, bool is_written)
+{
+	int error = errno, why = 0;
+
+	if (madvise((void *)first, length, is_written ? MADV_POPULATE_WRITE : MADV_POPULATE_READ))
+		why = errno;
+	errno = error;
+	return why;
+}
+
+bool pages_move(void *to, const void *from, uint64_t length)
+{
+	struct iovec ours = { to, length }, others = { (void *)(uintptr_t)from, length };
+	int error = errno;
+	ssize_t n = process_vm_readv(getpid(), &ours, 1, &others, 1, 0);
+
+	errno = error;
+	return n >= 0 && (uint64_t)n == length;
+}
+
+static bool can_populate(void)
+{
+	return populate(0, 0, false) == 0;
+}
+
+/* Some containers' rules have no process_vm_readv(). */
+bool pages_can_be_asked(void)
+{
+	uint8_t from = 1, to = 0;
+
+	return can_populate() && pages_move(&to, &from, 1) && to == from;
+}
+
+bool pages_are_there(uint64_t addr, uint64_t length, bool is_written)
+{
+	uintptr_t page = page_size(), first = (uintptr_t)addr & -page;
+	uintptr_t end = ((uintptr_t)addr + length - 1) & -page;
+
+	if (addr + (length - 1) < addr || end + page < end)
+		return false;
+	return populate(first, end + page - first, is_written) == 0;
+}
+
+/* Kernels that do not tell know whether there is something. */
+static bool is_page(uintptr_t page, bool is_written)
+{
+	int why = populate(page, 1, is_written), error = errno;
+	unsigned char in_core;
+	bool is;
+
+	if (why != EINVAL || can_populate())
+		return why == 0;
+	is = mincore((void *)page, 1, &in_core) == 0;
+	errno = error;
+	return is;
+}
+
+bool pages_at_ends_are_there(uint64_t addr, uint64_t length, bool is_written)
+{
+	uint64_t last = addr + (length - 1);
+	uintptr_t page = page_size();
+
+	return last >= addr && is_page((uintptr_t)addr & -page, is_written) &&
+	       is_page((uintptr_t)last & -page, is_written);
+}

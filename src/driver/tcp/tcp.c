@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "driver/tcp/tcp.h"
+
+#include <stdlib.h>
+
+#include "driver/tcp/link.h"
+
+enum { REQUESTS_ROOM = 65536 };
+
+static struct tcp *tcp_from(struct carrier *c)
+{
+	return CONTAINER_OF(c, struct tcp, carrier);
+}
+
+static const struct tcp *tcp_from_const(const struct carrier *c)
+{
+	return CONTAINER_OF(c, const struct tcp, carrier);
+}
+
+/* ---- Life ----------------------------------------------------------------------------------- */
+
+static void free_ended(struct tcp *tcp)
+{
+	while (!list_is_empty(&tcp->ended))
+		link_free(CONTAINER_OF(list_pop(&tcp->ended), struct link, all_link));
+}
+
+static bool is_used(const struct carrier *c)
+{
+	const struct tcp *tcp = tcp_from_const(c);
+
+	return !list_is_empty(&tcp->listeners) || tcp->requests_taken > 0;
+}
+
+static bool is_closing(const struct carrier *c)
+{
+	return !list_is_empty(&tcp_from_const(c)->links);
+}
+
+static void tcp_close(struct carrier *c)
+{
+	struct tcp *tcp = tcp_from(c);
+
+	while (!list_is_empty(&tcp->links))
+		link_end(CONTAINER_OF(tcp->links.next, struct link, all_link), WEFT_R_STREAM_LOST,
+			 false);
+	free_ended(tcp);
+	timer_queue_fini(&tcp->timers);
+	iwarp_desk_destroy(tcp->spare_desk);
+	free(tcp);
+}
+
+/* ---- Sending and deadlines ------------------------------------------------------------------ */
+
+static bool output(struct carrier *c, bool can_wait)
+{
+	struct tcp *tcp = tcp_from(c);
+	struct iwarp_stream *s, *last = iwarp_last(&tcp->attention);
+	bool has_moved = false, is_last = false;
+
+	(void)can_wait;
+	if (last && tcp->net->adapter->observed.recording)
+		net_look_at_clock(tcp->net); /* captured bytes have their true time */
+
+	/* Each has one turn: a stream that has more to send comes back behind the others. */
+	while (!is_last && (s = iwarp_attend(&tcp->attention)) != NULL) {
+		is_last = s == last;
+		has_moved |= link_service(iwarp_owner(s));
+	}
+	free_ended(tcp);
+	return has_moved;
+}
+
+/* Links that have ended are freed by output(). */
+static bool has_output(const struct carrier *c)
+{
+	const struct tcp *tcp = tcp_from_const(c);
+
+	return !list_is_empty(&tcp->attention) || !list_is_empty(&tcp->ended);
+}
+
+static uint64_t due(const struct carrier *c)
+{
+	return timer_queue_due(&tcp_from_const(c)->timers);
+}
+
+static void expire(struct carrier *c, uint64_t now_ns)
+{
+	struct timer *t;
+
+	while ((t = timer_queue_expire(&tcp_from(c)->timers, now_ns)) != NULL)
+		link_expire(CONTAINER_OF(t, struct link, timer));
+}
+
+/* TCP paces its packets itself. */
+static uint64_t pace_due(const struct carrier *c)
+{
+	(void)c;
+	return UINT64_MAX;
+}
+
+static void pace(struct carrier *c, uint64_t now_ns)
+{
+	(void)c;
+	(void)now_ns;
+}
+
+/* ---- Reading -------------------------------------------------------------------------------- */
+
+static void retry(struct carrier *c)
+{
+	listeners_retry(tcp_from(c));
+}
+
+/* The links' watches have read all that there is. */
+static bool input(struct carrier *c)
+{
+	(void)c;
+	return false;
+}
+
+/* ---- The end of the process ----------------------------------------------------------------- */
+
+/* The kernel tells the peers. */
+static bool exit_begin(struct carrier *c)
+{
+	(void)c;
+	return false;
+}
+
+static void exit_end(struct carrier *c)
+{
+	(void)c;
+}
+
+static void abandon(struct carrier *c)
+{
+	struct tcp *tcp = tcp_from(c);
+
+	for (struct list *at = tcp->links.next; at != &tcp->links; at = at->next)
+		watch_abandon(&CONTAINER_OF(at, struct link, all_link)->watch);
+	for (struct list *at = tcp->listeners.next; at != &tcp->listeners; at = at->next)
+		watch_abandon(&CONTAINER_OF(at, struct weft_listener, link)->watch);
+}
+
+/* ---- Questions ------------------------------------------------------------------------------ */
+
+static void traffic(const struct carrier *c, struct weft_traffic *sum)
+{
+	const struct tcp *tcp = tcp_from_const(c);
+
+	traffic_add(sum, &tcp->carried);
+	for (const struct list *at = tcp->links.next; at != &tcp->links; at = at->next) {
+		struct weft_traffic of;
+
+		link_traffic(CONTAINER_OF(at, const struct link, all_link), &of);
+		traffic_add(sum, &of);
+	}
+}
+
+static const struct carrier_calls tcp_calls = {
+	.output = output,
+	.has_output = has_output,
+	.due = due,
+	.expire = expire,
+	.pace_due = pace_due,
+	.pace = pace,
+	.retry = retry,
+	.input = input,
+	.input_all = input,
+	.hot_turns = hot_turns,
+	.hot_input = hot_input,
+	.hot_input_all = hot_input_all,
+	.hot_watch = hot_watch,
+	.sleep_begin = hot_sleep_begin,
+	.sleep_input = hot_sleep_input,
+	.is_used = is_used,
+	.is_closing = is_closing,
+	.close = tcp_close,
+	.exit_begin = exit_begin,
+	.exit_end = exit_end,
+	.abandon = abandon,
+	.traffic = traffic,
+};
+
+static enum weft_reason tcp_create(struct net *net)
+{
+	struct tcp *tcp = calloc(1, sizeof(*tcp));
+
+	if (!tcp)
+		return WEFT_R_NO_MEMORY;
+	tcp->net = net;
+	/* One for each queue pair, one that is closing, and requests. */
+	tcp->links_max = 2 * net->adapter->core.qps.slots_max + REQUESTS_ROOM;
+	if (timer_queue_init(&tcp->timers, tcp->links_max) < 0) {
+		free(tcp);
+		return WEFT_R_NO_MEMORY;
+	}
+	list_init(&tcp->attention);
+	list_init(&tcp->links);
+	list_init(&tcp->listeners);
+	list_init(&tcp->ended);
+	list_init(&tcp->silent);
+	list_init(&tcp->borrowers);
+	carrier_add(net, &tcp->carrier, &tcp_calls);
+	return WEFT_OK;
+}
+
+struct tcp *tcp_of(const struct net *net)
+{
+	struct carrier *c = carrier_find(net, &tcp_calls);
+
+	return c ? tcp_from(c) : NULL;
+}
+
+enum weft_reason tcp_get(struct weft_adapter *a, struct tcp **tcp)
+{
+	struct net *net;
+	enum weft_reason r = net_get(a, &net);
+
+	if (r == WEFT_OK && !tcp_of(net))
+		r = tcp_create(net);
+	if (r == WEFT_OK)
+		*tcp = tcp_of(net);
+	return r;
+}

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <stdlib.h>
+#include <string.h>
+
+#include "driver/udp/udp_inside.h"
+
+enum {
+	/* Packets from another source port, one after the other, until that is the one. */
+	LEARN_AFTER = 4,
+	/* Packets that were handed to us from one source, until it has a flow. */
+	NOTICE_AFTER = 16,
+	/* How often nothing is tried after a flow could not be had. */
+	HOLDOFF = 1024,
+	/* Of udp_fetch(): a flow waits no longer for others to be empty. */
+	YOUNG_FETCHES = 64
+};
+
+static bool is_same_end(bool is_ipv6, const struct inet_end *a, const struct inet_end *b)
+{
+	return a->port == b->port && memcmp(a->address, b->address, is_ipv6 ? 16 : 4) == 0;
+}
+
+static struct udp_flow *find(const struct udp *u, const struct udp_ends *e)
+{
+	for (struct list *at = u->flows.next; at != &u->flows; at = at->next) {
+		struct udp_flow *f = CONTAINER_OF(at, struct udp_flow, link);
+
+		if (f->socket.is_ipv6 == e->is_ipv6 &&
+		    is_same_end(e->is_ipv6, &f->socket.peer, &e->peer) &&
+		    is_same_end(e->is_ipv6, &f->socket.at, &e->at))
+			return f;
+	}
+	return NULL;
+}
+
+/*
+ * Its packets may lie in the shared socket, or may have been handed to us: these are read first.
+ * What other processes have is not waited for.
+ */
+static void begin_young(struct udp_flow *f)
+{
+	struct udp *u = f->socket.udp;
+	struct udp_socket *shared = &u->shared[f->socket.is_ipv6];
+
+	f->is_young = f->has_other_peers = true;
+	f->young_until = u->fetches + YOUNG_FETCHES;
+	if (shared->watch.fd >= 0)
+		udp_socket_await(shared, true);
+	udp_socket_await(&u->door, true);
+	for (struct list *at = u->guests.next; at != &u->guests; at = at->next)
+		udp_socket_await(&CONTAINER_OF(at, struct udp_guest, link)->socket, true);
+}
+
+bool udp_flow_is_due(struct udp_flow *f)
+{
+	struct udp *u = f->socket.udp;
+
+	if (f->is_young)
+		f->is_young = u->awaited > 0 && u->fetches < f->young_until;
+	return !f->is_young;
+}
+
+static struct udp_flow *create(struct udp *u, const struct udp_ends *e)
+{
+	struct udp_flow *f;
+	int fd;
+
+	if (u->flow_count >= UDP_FLOWS_MAX)
+		return NULL;
+	f = calloc(1, sizeof(*f));
+	if (!f)
+		return NULL;
+	fd = udp_flow_socket_open(e->is_ipv6, &e->at, &e->peer);
+	if (fd < 0) {
+		free(f);
+		return NULL;
+	}
+	udp_socket_init(u, &f->socket, UDP_FLOW, fd);
+	f->socket.is_ipv6 = e->is_ipv6;
+	f->socket.at = e->at;
+	f->socket.peer = e->peer;
+	list_add_tail(&u->flows, &f->link);
+	u->flow_count++;
+	begin_young(f);
+	udp_socket_start(&f->socket);
+	return f;
+}
+
+static struct udp_flow *get(struct udp *u, const struct udp_ends *e)
+{
+	struct udp_flow *f = find(u, e);
+
+	if (!f && u->flow_holdoff > 0) {
+		u->flow_holdoff--;
+		return NULL;
+	}
+	if (!f)
+		f = create(u, e);
+	if (!f) {
+		u->counts.flows_refused++;
+		u->flow_holdoff = HOLDOFF;
+		return NULL;
+	}
+	f->refs++;
+	return f;
+}
+
+static void put(struct udp_flow *f)
+{
+	if (--f->refs > 0)
+		return;
+	/* What still lies in it is of nobody that is here, or is sent again. */
+	list_remove(&f->link);
+	f->socket.udp->flow_count--;
+	udp_socket_close(&f->socket);
+	free(f);
+}
+
+void udp_flow_open(struct udp *u, const struct ib_path *path, uint32_t our_qp, uint32_t peer_qp,
+		   struct udp_ear *ear)
+{
+	struct udp_ends e = { path->is_ipv6, path->from, path->to };
+
+	e.at.port = IBA_UDP_PORT;
+	e.peer.port = udp_source_port(peer_qp, our_qp);
+	u->flow_holdoff = 0; /* connections are not made so often */
+	*ear = (struct udp_ear){ .flow = get(u, &e) };
+}
+
+void udp_flow_learn(struct udp *u, struct udp_ear *ear, const struct ib_in *in)
+{
+	const struct udp_ends e = { in->is_ipv6, in->to, in->from };
+	struct udp_flow *f;
+
+	if (ear->flow && ear->flow->socket.peer.port == in->from.port) {
+		ear->other_count = 0;
+		return;
+	}
+	if (ear->other_port != in->from.port)
+		ear->other_count = 0;
+	ear->other_port = in->from.port;
+	if (++ear->other_count < LEARN_AFTER)
+		return;
+	ear->other_count = 0;
+	f = get(u, &e);
+	if (!f)
+		return;
+	if (ear->flow)
+		put(ear->flow);
+	ear->flow = f;
+}
+
+/*
+ * Of queue pairs without a peer, or whose peer chooses its source ports: nobody opens flows for
+ * them. Those that were learned so make room for one another.
+ */
+void udp_flow_notice(struct udp *u, const struct ib_in *in)
+{
+	const struct udp_ends e = { in->is_ipv6, in->to, in->from };
+	uint32_t hash = in->from.port * 3u + in->from.address[in->is_ipv6 ? 15 : 3];
+	struct udp_candidate *c = &u->candidates[hash % UDP_CANDIDATES];
+	struct udp_ear *ear = &u->learned[u->learned_next];
+
+	if (c->ends.is_ipv6 != e.is_ipv6 || !is_same_end(e.is_ipv6, &c->ends.peer, &e.peer) ||
+	    !is_same_end(e.is_ipv6, &c->ends.at, &e.at))
+		*c = (struct udp_candidate){ .ends = e };
+	if (++c->count < NOTICE_AFTER)
+		return;
+	c->count = 0;
+	if (find(u, &e))
+		return; /* it was on its way before */
+	if (ear->flow)
+		put(ear->flow);
+	ear->flow = get(u, &e);
+	u->learned_next = (u->learned_next + 1) % UDP_LEARNED_MAX;
+}
+
+void udp_flow_close(struct udp *u, struct udp_ear *ear)
+{
+	(void)u;
+	if (ear->flow)
+		put(ear->flow);
+	*ear = (struct udp_ear){ 0 };
+}
+
+void udp_flows_close(struct udp *u)
+{
+	while (!list_is_empty(&u->flows)) {
+		struct udp_flow *f = CONTAINER_OF(u->flows.next, struct udp_flow, link);
+
+		f->refs = 1;
+		put(f);
+	}
+}

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include <errno.h>
+#include <ifaddrs.h>
+#include <linux/filter.h>
+#include <net/if.h>
+#include <netinet/udp.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "driver/sys/calls.h"
+#include "driver/udp/udp_inside.h"
+
+/* Of Linux, where the library's headers are older. */
+enum { OPTION_UDP_NO_CHECK6_RX = 102, OPTION_UDP_GRO = 104, OPTION_IPV6_MULTICAST_ALL = 29 };
+
+/* Asked for; the kernel gives what its limits allow. */
+enum { BUFFER_BYTES = 4 * 1024 * 1024, BACKLOG = 1024 };
+
+void udp_set(int fd, int level, int name, int value)
+{
+	/* What the kernel does not know it does without. */
+	(void)setsockopt(fd, level, name, &value, sizeof(value));
+}
+
+/* ---- Addresses ------------------------------------------------------------------------------ */
+
+socklen_t udp_name_of(union udp_name *name, bool is_ipv6, const struct inet_end *end)
+{
+	if (!is_ipv6) {
+		name->v4 = (struct sockaddr_in){ .sin_family = AF_INET,
+						 .sin_port = htons(end->port) };
+		memcpy(&name->v4.sin_addr, end->address, sizeof(name->v4.sin_addr));
+		return sizeof(name->v4);
+	}
+	name->v6 = (struct sockaddr_in6){ .sin6_family = AF_INET6, .sin6_port = htons(end->port) };
+	memcpy(&name->v6.sin6_addr, end->address, sizeof(name->v6.sin6_addr));
+	return sizeof(name->v6);
+}
+
+void udp_end_of(const union udp_name *name, struct inet_end *end)
+{
+	if (name->any.sa_family == AF_INET) {
+		end->port = ntohs(name->v4.sin_port);
+		memcpy(end->address, &name->v4.sin_addr, sizeof(name->v4.sin_addr));
+		memset(end->address + 4, 0, sizeof(end->address) - 4);
+		return;
+	}
+	end->port = ntohs(name->v6.sin6_port);
+	memcpy(end->address, &name->v6.sin6_addr, sizeof(end->address));
+}
+
+bool udp_is_group(bool is_ipv6, const uint8_t *address)
+{
+	return is_ipv6 ? address[0] == 0xff : (address[0] & 0xf0) == 0xe0;
+}
+
+static bool has_address(const struct ifaddrs *i, bool is_ipv6, const uint8_t *address)
+{
+	const union udp_name *name = (const void *)i->ifa_addr;
+
+	if (!name || name->any.sa_family != (is_ipv6 ? AF_INET6 : AF_INET))
+		return false;
+	return is_ipv6 ? memcmp(&name->v6.sin6_addr, address, 16) == 0
+		       : memcmp(&name->v4.sin_addr, address, 4) == 0;
+}
+
+uint32_t udp_interface_of(bool is_ipv6, const uint8_t *address)
+{
+	struct ifaddrs *all;
+	uint32_t index = 0;
+
+	if (getifaddrs(&all) < 0)
+		return 0;
+	for (const struct ifaddrs *i = all; i && index == 0; i = i->ifa_next) {
+		if (has_address(i, is_ipv6, address))
+			index = if_nametoindex(i->ifa_name);
+	}
+	freeifaddrs(all);
+	return index;
+}
+
+/* An address that is good on one link only needs to be told which. */
+static socklen_t local_name_of(union udp_name *name, bool is_ipv6, const struct inet_end *end)
+{
+	socklen_t length = udp_name_of(name, is_ipv6, end);
+
+	if (is_ipv6 && IN6_IS_ADDR_LINKLOCAL(&name->v6.sin6_addr))
+		name->v6.sin6_scope_id = udp_interface_of(true, end->address);
+	return length;
+}
+
+/* ---- UDP ------------------------------------------------------------------------------------ */
+
+static int udp_socket_open(bool is_ipv6)
+{
+	int fd = socket(is_ipv6 ? AF_INET6 : AF_INET, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	if (fd < 0)
+		return -errno;
+	/*
+	 * Shared with sockets of the same user alone, as the kernel sees to it. SO_REUSEADDR would
+	 * share with other users, who could then take our packets.
+	 */
+	udp_set(fd, SOL_SOCKET, SO_REUSEPORT, 1);
+	if (is_ipv6)
+		udp_set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+	return fd;
+}
+
+static int failed(int fd)
+{
+	int error = errno;
+
+	call_close(fd);
+	return -error;
+}
+
+/*
+ * A forged ICMP error makes the kernel believe that a path takes only small packets, and
+ * RoCE cannot send smaller ones than its two ends agreed on: so no socket goes by that. Those that
+ * send keep the flag against fragments (with it the identification is 0, which the ICRC counts on),
+ * those that receive do not even let the kernel take note.
+ */
+static void ignore_path_mtu(int fd, bool is_ipv6, bool is_sender)
+{
+	if (is_ipv6)
+		udp_set(fd, IPPROTO_IPV6, IPV6_MTU_DISCOVER,
+			is_sender ? IPV6_PMTUDISC_PROBE : IPV6_PMTUDISC_INTERFACE);
+	else
+		udp_set(fd, IPPROTO_IP, IP_MTU_DISCOVER,
+			is_sender ? IP_PMTUDISC_PROBE : IP_PMTUDISC_INTERFACE);
+}
+
+static void set_input(int fd, bool is_ipv6)
+{
+	ignore_path_mtu(fd, is_ipv6, false);
+	udp_set(fd, SOL_SOCKET, SO_RCVBUF, BUFFER_BYTES);
+	udp_set(fd, SOL_SOCKET, SO_RCVBUFFORCE, BUFFER_BYTES); /* beyond the limit, who may */
+	udp_set(fd, SOL_UDP, OPTION_UDP_GRO, 1);
+	if (is_ipv6) {
+		/* The ICRC is checksum enough: Linux's rxe, and adapters, make no other. */
+		udp_set(fd, SOL_UDP, OPTION_UDP_NO_CHECK6_RX, 1);
+		udp_set(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1);
+		udp_set(fd, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1);
+	} else {
+		udp_set(fd, IPPROTO_IP, IP_RECVTOS, 1);
+		udp_set(fd, IPPROTO_IP, IP_RECVTTL, 1);
+	}
+}
+
+int udp_shared_open(bool is_ipv6)
+{
+	static const struct inet_end any = { .port = IBA_UDP_PORT };
+	union udp_name name;
+	socklen_t length = udp_name_of(&name, is_ipv6, &any);
+	int fd = udp_socket_open(is_ipv6);
+
+	if (fd < 0)
+		return fd;
+	set_input(fd, is_ipv6);
+	/* Groups that others on this host have joined are none of ours. */
+	if (is_ipv6) {
+		udp_set(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
+		udp_set(fd, IPPROTO_IPV6, OPTION_IPV6_MULTICAST_ALL, 0);
+	} else {
+		udp_set(fd, IPPROTO_IP, IP_PKTINFO, 1);
+		udp_set(fd, IPPROTO_IP, IP_MULTICAST_ALL, 0);
+	}
+	return bind(fd, &name.any, length) == 0 ? fd : failed(fd);
+}
+
+/* One that is connected is passed over, and from this end nothing ever comes. */
+void udp_shared_shut(int fd, bool is_ipv6)
+{
+	struct inet_end nobody = { .address = { 127, 0, 0, 1 }, .port = 1 };
+	union udp_name name;
+	socklen_t length;
+
+	if (is_ipv6)
+		nobody = (struct inet_end){ .address = { [15] = 1 }, .port = 1 };
+	length = udp_name_of(&name, is_ipv6, &nobody);
+	(void)call_connect(fd, &name.any, length);
+}
+
+/*
+ * Between the two calls whatever comes to the address and has no flow comes here. It stays, and is
+ * read and handed on as what comes to the shared socket.
+ */
+int udp_flow_socket_open(bool is_ipv6, const struct inet_end *at, const struct inet_end *peer)
+{
+	const struct inet_end *ends[] = { at, peer };
+	union udp_name name[2];
+	socklen_t length[2];
+	int fd = udp_socket_open(is_ipv6);
+
+	if (fd < 0)
+		return fd;
+	set_input(fd, is_ipv6);
+	for (int i = 0; i < 2; i++)
+		length[i] = udp_name_of(&name[i], is_ipv6, ends[i]);
+	if (is_ipv6 && IN6_IS_ADDR_LINKLOCAL(&name[0].v6.sin6_addr)) {
+		name[0].v6.sin6_scope_id = udp_interface_of(true, at->address);
+		name[1].v6.sin6_scope_id = name[0].v6.sin6_scope_id;
+	}
+	if (bind(fd, &name[0].any, length[0]) == 0 &&
+	    call_connect(fd, &name[1].any, length[1]) == 0)
+		return fd;
+	return failed(fd);
+}
+
+/* What somebody sends to the port that we send from is nobody's. */
+static void take_nothing(int fd)
+{
+	struct sock_filter nothing = BPF_STMT(BPF_RET | BPF_K, 0);
+	const struct sock_fprog program = { .len = 1, .filter = &nothing };
+
+	(void)setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &program, sizeof(program));
+	udp_set(fd, SOL_SOCKET, SO_RCVBUF, 0);
+}
+
+/* Never connected: a connected one counts the identification of its packets on and on. */
+int udp_sender_socket_open(bool is_ipv6, const struct inet_end *from)
+{
+	union udp_name name;
+	socklen_t length = local_name_of(&name, is_ipv6, from);
+	int fd = udp_socket_open(is_ipv6);
+
+	if (fd < 0)
+		return fd;
+	take_nothing(fd);
+	udp_set(fd, SOL_SOCKET, SO_SNDBUF, BUFFER_BYTES);
+	if (bind(fd, &name.any, length) < 0)
+		return failed(fd);
+	ignore_path_mtu(fd, is_ipv6, true);
+	if (is_ipv6) {
+		udp_set(fd, IPPROTO_IPV6, IPV6_MULTICAST_IF,
+			(int)udp_interface_of(true, from->address));
+	} else {
+		const struct ip_mreqn at = { .imr_address = name.v4.sin_addr };
+
+		(void)setsockopt(fd, IPPROTO_IP, IP_MULTICAST_IF, &at, sizeof(at));
+	}
+	return fd;
+}
+
+/* ---- Unix ----------------------------------------------------------------------------------- */
+
+struct unix_names udp_unix_names(const struct udp_whose *whose)
+{
+	struct unix_names names = { .type = SOCK_SEQPACKET };
+
+	if (whose->kind == UDP_PLACES)
+		(void)snprintf(names.usual, sizeof(names.usual), "weft.roce.place.%u",
+			       whose->place);
+	else
+		(void)snprintf(names.usual, sizeof(names.usual), "weft.roce.service.%016llx",
+			       (unsigned long long)whose->service_id);
+	return names;
+}
+
+/* Any process may take a name, and connect to one. */
+bool udp_unix_is_trusted(int fd)
+{
+	struct ucred who = { .uid = (uid_t)-1 };
+	socklen_t length = sizeof(who);
+
+	return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &length) == 0 &&
+	       unix_user_is_trusted(who.uid);
+}
+
+static int unix_socket(void)
+{
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+
+	return fd < 0 ? -errno : fd;
+}
+
+int udp_unix_listen(const struct unix_name *name)
+{
+	int fd = unix_socket();
+
+	if (fd < 0)
+		return fd;
+	if (unix_name_bind(fd, name) == 0 && listen(fd, BACKLOG) == 0)
+		return fd;
+	return failed(fd);
+}
+
+int udp_unix_listen_hidden(const struct unix_names *names)
+{
+	int fd = unix_socket();
+
+	if (fd < 0)
+		return fd;
+	if (unix_name_bind_hidden(fd, names) == 0 && listen(fd, BACKLOG) == 0)
+		return fd;
+	return failed(fd);
+}
+
+/* Its buffer is all that can lie unread at the other end. */
+int udp_unix_connect(const struct unix_name *name)
+{
+	int fd = unix_socket();
+
+	if (fd < 0)
+		return fd;
+	udp_set(fd, SOL_SOCKET, SO_SNDBUF, BUFFER_BYTES);
+	if (call_connect(fd, (const void *)&name->un, name->size) < 0) {
+		if (errno == EPROTOTYPE) /* a socket of another kind is none of weft's */
+			errno = EACCES;
+		return failed(fd);
+	}
+	if (udp_unix_is_trusted(fd))
+		return fd;
+	call_close(fd);
+	return -EACCES;
+}

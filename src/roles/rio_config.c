@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "roles/rio_config.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sodium/utils.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "roles/key_file.h"
+
+__attribute__((format(printf, 2, 3))) static bool refuse(char why[RIO_HOST_WHY], const char *form,
+							 ...)
+{
+	va_list args;
+
+	va_start(args, form);
+	vsnprintf(why, RIO_HOST_WHY, form, args);
+	va_end(args);
+	return false;
+}
+
+/* ---- The file ------------------------------------------------------------------------------- */
+
+/* The whole of a file, at most one byte more than is allowed. */
+static int read_all(int fd, char **text, size_t *length)
+{
+	char *bytes = malloc(RIO_CONFIG_BYTES_MAX + 1);
+	size_t have = 0;
+
+	if (!bytes)
+		return -ENOMEM;
+	while (have < RIO_CONFIG_BYTES_MAX + 1) {
+		ssize_t n = read(fd, bytes + have, RIO_CONFIG_BYTES_MAX + 1 - have);
+		int err = errno;
+
+		if (n < 0 && err == EINTR)
+			continue;
+		if (n < 0) {
+			free(bytes);
+			return -err;
+		}
+		if (n == 0)
+			break;
+		have += (size_t)n;
+	}
+	*text = bytes;
+	*length = have;
+	return 0;
+}
+
+/* Who can write it says who is trusted. A pipe is whoever's who gave it. */
+static bool check_file(int fd, const char *path, char why[RIO_HOST_WHY])
+{
+	struct stat st;
+
+	if (fstat(fd, &st) < 0)
+		return refuse(why, "%s: cannot be looked at: %s", path, strerror(errno));
+	if (!S_ISREG(st.st_mode))
+		return true;
+	if (st.st_uid != geteuid() && st.st_uid != 0)
+		return refuse(why, "%s: is another user's: chown %u %s", path,
+			      (unsigned int)geteuid(), path);
+	return (st.st_mode & 022) == 0 ||
+	       refuse(why, "%s: can be written by other users: chmod go-w %s", path, path);
+}
+
+static bool read_path(const char *path, char **text, size_t *length, char why[RIO_HOST_WHY])
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC), err;
+	bool is_read;
+
+	if (fd < 0)
+		return refuse(why, "%s: cannot be opened: %s", path, strerror(errno));
+	is_read = check_file(fd, path, why);
+	if (is_read) {
+		err = read_all(fd, text, length);
+		is_read = err == 0 || refuse(why, "%s: cannot be read: %s", path, strerror(-err));
+	}
+	close(fd);
+	return is_read;
+}
+
+static bool read_config(const char *path, struct rio_config **config, char why[RIO_HOST_WHY])
+{
+	struct rio_complaint complaint;
+	char *text = NULL;
+	size_t length = 0;
+	bool is_read;
+
+	if (!read_path(path, &text, &length, why))
+		return false;
+	is_read = rio_config_read(text, length, config, &complaint);
+	free(text);
+	return is_read ||
+	       refuse(why, "%s:%u:%u: %s", path, complaint.line, complaint.column, complaint.why);
+}
+
+/* ---- What it names -------------------------------------------------------------------------- */
+
+/* A path in the file is from the file's folder on. NULL: no memory. */
+static char *beside(const char *config_path, const char *path)
+{
+	const char *slash = strrchr(config_path, '/');
+	char *whole;
+
+	if (path[0] == '/' || !slash)
+		return strdup(path);
+	if (asprintf(&whole, "%.*s/%s", (int)(slash - config_path), config_path, path) < 0)
+		return NULL;
+	return whole;
+}
+
+static bool read_paths(struct rio_host *host, const char *path, char why[RIO_HOST_WHY])
+{
+	const struct rio_config *c = host->config;
+
+	if (c->log.is)
+		host->log_path = beside(path, c->log.is);
+	if (c->etcd_ca.is)
+		host->ca_path = beside(path, c->etcd_ca.is);
+	return ((!c->log.is || host->log_path) && (!c->etcd_ca.is || host->ca_path)) ||
+	       refuse(why, "%s: there is no memory for it", path);
+}
+
+static bool read_key(struct rio_host *host, const char *path, char why[RIO_HOST_WHY])
+{
+	const struct rio_config *c = host->config;
+	char key_why[KEY_FILE_WHY] = "there is no memory";
+	bool is_read;
+
+	host->key_path = beside(path, c->key.is);
+	is_read = host->key_path && key_file_read(host->key_path, &host->self, key_why);
+	host->self.platform = c->self;
+	host->self.role = c->role;
+	if (is_read)
+		return true;
+	if (c->key.line > 0)
+		return refuse(why, "%s:%u: %s", path, c->key.line, key_why);
+	return refuse(why, "%s: %s", path, key_why);
+}
+
+/* The secret belongs to one platform alone. */
+static bool check_keys(const struct rio_host *host, const char *path, char why[RIO_HOST_WHY])
+{
+	const struct rio_config *c = host->config;
+
+	for (uint32_t i = 0; i < c->peer_count; i++) {
+		if (memcmp(c->known[i].key, host->self.key, RIO_KEY_BYTES) == 0)
+			return refuse(why, "%s:%u: this is the key of self", path,
+				      c->peers[i].line);
+	}
+	return true;
+}
+
+static bool read_addresses(struct rio_host *host, const char *path, char why[RIO_HOST_WHY])
+{
+	static const char form[] = "an address is 192.0.2.1:7470 or [2001:db8::1]:7470";
+	const struct rio_config *c = host->config;
+
+	if (weft_address_parse(c->listen.is, &host->listen) != WEFT_OK)
+		return refuse(why, "%s:%u: %s, and to listen also :7470", path, c->listen.line,
+			      form);
+	for (uint32_t i = 0; i < c->peer_count; i++) {
+		struct weft_address *a = &host->addresses[i];
+
+		if (!c->peers[i].address)
+			continue;
+		if (weft_address_parse(c->peers[i].address, a) != WEFT_OK || a->family == 0 ||
+		    a->port == 0)
+			return refuse(why, "%s:%u: %s", path, c->peers[i].line, form);
+	}
+	return true;
+}
+
+/* What etcd would tell others must be of use to them. */
+static bool check_listen(const struct rio_host *host, const char *path, char why[RIO_HOST_WHY])
+{
+	static const uint8_t everywhere[sizeof(host->listen.ip)];
+	const struct rio_config *c = host->config;
+	const struct weft_address *a = &host->listen;
+
+	if (!c->etcd.is || c->role == RIO_REQUESTER ||
+	    (a->port != 0 && memcmp(a->ip, everywhere, sizeof(everywhere)) != 0))
+		return true;
+	return refuse(why, "%s:%u: with etcd, listen names the address and port that others dial",
+		      path, c->listen.line > 0 ? c->listen.line : c->etcd.line);
+}
+
+bool rio_host_open(const char *path, enum rio_role role, struct rio_host **out,
+		   char why[RIO_HOST_WHY])
+{
+	struct rio_host *host = calloc(1, sizeof(*host));
+
+	if (host)
+		host->path = strdup(path);
+	if (!host || !host->path) {
+		free(host);
+		return refuse(why, "%s: there is no memory for it", path);
+	}
+	if (!read_config(path, &host->config, why)) {
+		rio_host_close(host);
+		return false;
+	}
+	host->book = (struct rio_book){ host->config->known, host->config->peer_count };
+	if (host->config->role != role) {
+		refuse(why, "%s: this is the file of another role: %s, not %s", path,
+		       rio_role_name(host->config->role), rio_role_name(role));
+	} else if (read_addresses(host, path, why) && check_listen(host, path, why) &&
+		   read_paths(host, path, why) && read_key(host, path, why) &&
+		   check_keys(host, path, why)) {
+		*out = host;
+		return true;
+	}
+	rio_host_close(host);
+	return false;
+}
+
+void rio_host_close(struct rio_host *host)
+{
+	sodium_memzero(&host->self, sizeof(host->self));
+	rio_config_destroy(host->config);
+	free(host->path);
+	free(host->key_path);
+	free(host->log_path);
+	free(host->ca_path);
+	free(host);
+}
+
+bool rio_host_is_lost(const struct rio_host *host, uint32_t peer)
+{
+	const struct rio_config *c = host->config;
+	/* Requesters dial their owner, an owner its I/O units. */
+	bool is_dialled = c->role == RIO_REQUESTER || c->known[peer].role == RIO_IOUNIT;
+
+	return is_dialled && host->addresses[peer].family == 0;
+}
+
+/* ---- As the library wants it ---------------------------------------------------------------- */
+
+static struct weft_platform platform_of(struct platform p)
+{
+	return (struct weft_platform){ p.unit, p.process };
+}
+
+void rio_host_self(const struct rio_host *host, struct weft_rio_self *self,
+		   struct weft_rio_peer *peers)
+{
+	*self = (struct weft_rio_self){ .platform = platform_of(host->self.platform),
+					.spin_ns = host->config->spin_ns,
+					.alive_ns = host->config->alive_ns,
+					.listen = host->listen,
+					.peers = peers,
+					.peer_count = host->config->peer_count };
+	/* Libsodium's secret begins with the seed. */
+	memcpy(self->seed, host->self.secret, sizeof(self->seed));
+	for (uint32_t i = 0; i < host->config->peer_count; i++) {
+		const struct rio_known *k = &host->config->known[i];
+
+		peers[i] = (struct weft_rio_peer){ .platform = platform_of(k->platform),
+						   .role = (enum weft_rio_role)k->role,
+						   .address = host->addresses[i] };
+		memcpy(peers[i].key, k->key, sizeof(k->key));
+		/* What is no longer than this is a name: rio/names.h. */
+		memcpy(peers[i].name, host->config->peers[i].name,
+		       strlen(host->config->peers[i].name));
+	}
+}
+
+void rio_host_self_wipe(struct weft_rio_self *self)
+{
+	sodium_memzero(self, sizeof(*self));
+}

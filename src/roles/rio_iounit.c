@@ -1,0 +1,475 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The I/O unit's core (rio/iounit.h) on this machine: an adapter, connections, devices. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "base/check.h"
+#include "rio/iounit.h"
+#include "rio/list.h"
+#include "roles/device.h"
+#include "roles/device_instance.h"
+#include "roles/rio_end.h"
+#include "wire/rio_text.h"
+
+enum {
+	COMMANDS = 256,
+	PIECES = 64,
+	PIECE_BYTES = 256 << 10,
+	PLATFORMS = 32,
+	MOVES = 32,
+	DEVICES = 64,
+	MESSAGES_EXTRA = 64,
+	ENDS_EXTRA = 10, /* its own, the owner's, and those that are replaced */
+	LINE = 256
+};
+
+static const uint64_t timeout_ns = UINT64_C(60) * 1000 * 1000 * 1000;
+
+struct weft_rio_iounit {
+	struct rio_loop loop; /* first: the role is found by it */
+	pthread_mutex_t lock; /* guards everything here while it runs */
+	struct weft_rio_iounit_options options;
+	struct rio_iounit *core;
+	struct rio_end *owner; /* NULL: nobody is here */
+	struct device *devices[DEVICES];
+	char names[DEVICES][WEFT_RIO_NAME_MAX + 1];
+	uint32_t device_count;
+	uint8_t *buffers;
+	size_t buffers_bytes;
+};
+
+static struct weft_rio_iounit *unit_of(struct rio_loop *loop)
+{
+	return CONTAINER_OF(loop, struct weft_rio_iounit, loop);
+}
+
+static void tell(struct weft_rio_iounit *u, const char *what, struct platform who,
+		 enum weft_reason reason)
+{
+	char line[LINE];
+
+	if (!u->options.tell)
+		return;
+	snprintf(line, sizeof(line), "%u.%u %s%s%s", who.unit, who.process, what,
+		 reason == WEFT_OK ? "" : ": ", reason == WEFT_OK ? "" : weft_reason_text(reason));
+	u->options.tell(u->options.context, line);
+}
+
+/* Who goes by itself ends the stream: of that there is no more to say. */
+static enum weft_reason unusual(enum weft_reason reason)
+{
+	return reason == WEFT_R_PEER_GONE || reason == WEFT_R_PEER_TERMINATED ? WEFT_OK : reason;
+}
+
+/* ---- What has happened ---------------------------------------------------------------------- */
+
+/*
+ * A new owner, whose term is higher than all before, or the same once more: the connection that
+ * there was is as good as gone.
+ */
+static enum weft_reason came(struct rio_loop *loop, struct rio_end *end)
+{
+	struct weft_rio_iounit *u = unit_of(loop);
+	bool is_higher = rio_term_compare(&end->contact.seen, &loop->self.term) > 0;
+
+	if (rio_contact_peer(&end->contact).role != RIO_OWNER)
+		return WEFT_R_RIO_UNKNOWN_PEER;
+	if (!loop->listener)
+		return WEFT_R_RIO_IOUNIT_LEFT; /* it is about to */
+	if (u->owner)
+		rio_end_hang_up(u->owner, is_higher ? WEFT_R_RIO_SUPERSEDED : WEFT_R_RIO_TWICE);
+	loop->self.term = end->contact.seen;
+	if (is_higher && u->options.keep)
+		u->options.keep(u->options.context,
+				&(struct weft_rio_term){ loop->self.term.number,
+							 loop->self.term.incarnation });
+	u->owner = end;
+	rio_iounit_owner_came(u->core, end->peer, &end->contact.greet.session);
+	tell(u, "is the owner now", end->peer, WEFT_OK);
+	return WEFT_OK;
+}
+
+static enum weft_reason message(struct rio_loop *loop, struct rio_end *end, const uint8_t *bytes,
+				size_t length)
+{
+	struct weft_rio_iounit *u = unit_of(loop);
+
+	if (end != u->owner)
+		return WEFT_R_RIO_UNEXPECTED;
+	return rio_iounit_take(u->core, bytes, length, loop->now_ns);
+}
+
+static void connected(struct rio_loop *loop, struct rio_end *end)
+{
+	struct weft_peer peer = { 0 };
+	enum weft_reason r = weft_qp_peer(end->qp, &peer);
+
+	rio_iounit_dialled(unit_of(loop)->core, end->peer, r,
+			   &(struct rio_bytes){ peer.private_data, peer.private_bytes });
+}
+
+/*
+ * It can carry nothing any more: somebody named memory that is not there, or the peer is gone. What
+ * comes next gets another one at once.
+ */
+static void lose(struct rio_loop *loop, struct rio_end *end, enum weft_reason reason)
+{
+	struct weft_rio_iounit *u = unit_of(loop);
+
+	if (end->was_lost)
+		return;
+	end->was_lost = true;
+	rio_end_hang_up(end, reason);
+	if (end->own_peer) {
+		(void)rio_end_own(loop);
+		return;
+	}
+	tell(u, "is no longer connected", end->peer, unusual(end->reason));
+	if (end->was_told)
+		rio_iounit_lost(u->core, end->peer);
+	else
+		rio_iounit_dialled(u->core, end->peer, end->reason, NULL);
+}
+
+static void gone(struct rio_loop *loop, struct rio_end *end)
+{
+	struct weft_rio_iounit *u = unit_of(loop);
+
+	if (end->kind == RIO_END_DATA) {
+		lose(loop, end, end->reason);
+	} else if (end == u->owner) {
+		u->owner = NULL;
+		tell(u, "has left, the owner", end->peer, unusual(end->reason));
+		rio_iounit_owner_left(u->core);
+	}
+}
+
+static void refused(struct rio_loop *loop, struct rio_end *end)
+{
+	struct weft_rio_iounit *u = unit_of(loop);
+	char line[LINE];
+
+	if (!u->options.tell)
+		return;
+	rio_end_refusal_text(end, line, sizeof(line));
+	u->options.tell(u->options.context, line);
+}
+
+static void moved(struct rio_loop *loop, struct rio_end *end, uint32_t id, enum weft_reason reason)
+{
+	if (reason != WEFT_OK && end->kind == RIO_END_DATA)
+		lose(loop, end, reason);
+	rio_iounit_ended(unit_of(loop)->core, id, reason);
+}
+
+/* ---- What is to be done --------------------------------------------------------------------- */
+
+static void dial(struct weft_rio_iounit *u, const struct rio_act *act)
+{
+	const struct weft_address to = rio_address_public(&act->address);
+	const struct rio_bytes question = { act->bytes, act->length };
+	enum weft_reason r = rio_end_dial_data(&u->loop, act->platform, &to, &question);
+
+	if (r != WEFT_OK)
+		rio_iounit_dialled(u->core, act->platform, r, NULL);
+}
+
+static struct rio_end *end_for(struct weft_rio_iounit *u, const struct rio_act *act)
+{
+	if (act->kind == RIO_ACT_FETCH)
+		return u->owner;
+	return rio_end_find(&u->loop, RIO_END_DATA, act->platform);
+}
+
+static void move(struct weft_rio_iounit *u, const struct rio_act *act)
+{
+	const struct rio_move m = { .is_read = act->kind != RIO_ACT_WRITE,
+				    .id = act->id,
+				    .bytes = act->bytes,
+				    .length = (uint32_t)act->length,
+				    .handle = act->handle,
+				    .remote = act->remote };
+	struct rio_end *end = end_for(u, act);
+	enum weft_reason r = end ? rio_end_move(end, &m) : WEFT_R_PEER_GONE;
+
+	if (r != WEFT_OK)
+		rio_iounit_ended(u->core, act->id, r);
+}
+
+static void act_do(struct weft_rio_iounit *u, const struct rio_act *act)
+{
+	struct rio_end *end;
+
+	switch (act->kind) {
+	case RIO_ACT_SAY:
+		if (u->owner)
+			rio_end_say(u->owner, act->bytes, act->length);
+		break;
+	case RIO_ACT_DIAL:
+		dial(u, act);
+		break;
+	case RIO_ACT_TELL:
+		end = rio_end_find(&u->loop, RIO_END_DATA, act->platform);
+		if (end)
+			rio_end_say(end, act->bytes, act->length);
+		break;
+	case RIO_ACT_HANG_UP:
+		end = rio_end_find(&u->loop, RIO_END_DATA, act->platform);
+		if (end)
+			rio_end_hang_up(end, WEFT_R_PEER_GONE);
+		break;
+	default:
+		move(u, act);
+	}
+}
+
+static void event_tell(struct weft_rio_iounit *u, const char *name, const struct store_event *e)
+{
+	char line[2 * LINE];
+
+	if (!u->options.tell)
+		return;
+	if (e->length > 0)
+		snprintf(line, sizeof(line),
+			 "device %s: member %u of its mirror cannot be read at %" PRIu64 "+%" PRIu64
+			 ", so no other can have a copy of that: %s%s%s",
+			 name, e->member + 1, e->offset, e->length, weft_reason_text(e->reason),
+			 e->error ? " " : "", e->error ? strerror(e->error) : "");
+	else if (e->reason == WEFT_OK)
+		snprintf(line, sizeof(line),
+			 "device %s: member %u of its mirror has all the data again", name,
+			 e->member + 1);
+	else
+		snprintf(line, sizeof(line),
+			 "device %s: member %u of its mirror is left out from now on: %s%s%s", name,
+			 e->member + 1, weft_reason_text(e->reason), e->error ? " " : "",
+			 e->error ? strerror(e->error) : "");
+	u->options.tell(u->options.context, line);
+}
+
+/* Members that fail, and members that were copied to. */
+static void devices_tell(struct weft_rio_iounit *u)
+{
+	struct store_event e;
+
+	for (uint32_t i = 0; i < u->device_count; i++) {
+		while (store_event(device_store(u->devices[i]), &e))
+			event_tell(u, u->names[i], &e);
+	}
+}
+
+static void work(struct rio_loop *loop)
+{
+	struct weft_rio_iounit *u = unit_of(loop);
+	struct rio_act act;
+	bool has_act;
+
+	/* Acts may give work to devices, which begin with it when they are asked what is done. */
+	do {
+		rio_iounit_progress(u->core, loop->now_ns);
+		has_act = false;
+		while (rio_iounit_act(u->core, &act)) {
+			act_do(u, &act);
+			has_act = true;
+		}
+	} while (has_act);
+	devices_tell(u);
+}
+
+static uint64_t due(struct rio_loop *loop)
+{
+	return rio_iounit_due(unit_of(loop)->core);
+}
+
+static const struct rio_role_calls calls = {
+	.came = came,
+	.message = message,
+	.connected = connected,
+	.gone = gone,
+	.refused = refused,
+	.moved = moved,
+	.work = work,
+	.due = due,
+};
+
+/* ---- Life ----------------------------------------------------------------------------------- */
+
+static enum weft_reason device_add(struct weft_rio_iounit *u, const struct weft_rio_store *s,
+				   char why[400])
+{
+	struct device_refusal refusal = { 0 };
+	struct device *d;
+	enum weft_reason r;
+
+	if (s->number == 0 || s->number > UINT16_MAX || !s->name || !s->text ||
+	    !rio_text_is_good((const uint8_t *)s->name, strlen(s->name)))
+		return WEFT_R_BAD_ARGUMENT;
+	r = device_open(s->text, &d, &refusal);
+	if (r != WEFT_OK) {
+		snprintf(why, sizeof(refusal.text), "%s", refusal.text);
+		return r;
+	}
+	snprintf(u->names[u->device_count], sizeof(u->names[0]), "%s", s->name);
+	u->devices[u->device_count++] = d;
+	r = rio_iounit_add_device(u->core, s->number, s->name, device_store(d), device_instance(d));
+	return r == WEFT_OK ? rio_loop_also(&u->loop, device_descriptor(d)) : r;
+}
+
+static enum weft_reason core_open(struct weft_rio_iounit *u)
+{
+	const struct weft_rio_iounit_options *o = &u->options;
+	const struct rio_iounit_config config = {
+		.self = u->loop.self.platform,
+		.devices_max = DEVICES,
+		.commands_max = o->commands_max,
+		.platforms_max = PLATFORMS,
+		.moves_max = MOVES,
+		.pieces_max = o->pieces_max,
+		.piece_bytes = o->piece_bytes,
+		.buffers = u->buffers,
+		.timeout_ns = o->timeout_ns,
+	};
+
+	return rio_iounit_create(&config, &u->core);
+}
+
+static void defaults(struct weft_rio_iounit_options *o)
+{
+	o->commands_max = o->commands_max ? o->commands_max : COMMANDS;
+	o->pieces_max = o->pieces_max ? o->pieces_max : PIECES;
+	o->piece_bytes = o->piece_bytes ? o->piece_bytes : PIECE_BYTES;
+	o->timeout_ns = o->timeout_ns ? o->timeout_ns : timeout_ns;
+}
+
+static enum weft_reason open_all(struct weft_rio_iounit *u, const struct weft_rio_self *self,
+				 char why[400])
+{
+	const struct weft_rio_iounit_options *o = &u->options;
+	const struct rio_loop_config config = {
+		.calls = &calls,
+		.role = WEFT_RIO_IOUNIT,
+		.ends_max = PLATFORMS + RIO_HALF_OPEN_MAX + ENDS_EXTRA,
+		.messages_max = 2 * o->commands_max + MESSAGES_EXTRA,
+		.tells_max = o->commands_max,
+		.limits = { o->commands_max, RIO_COMMAND_LIST_MAX },
+		.takes_control = true,
+	};
+	enum weft_reason r;
+
+	u->buffers_bytes = (size_t)o->pieces_max * o->piece_bytes;
+	u->buffers = mmap(NULL, u->buffers_bytes, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (u->buffers == MAP_FAILED) {
+		u->buffers = NULL;
+		return WEFT_R_NO_MEMORY;
+	}
+	r = rio_loop_open(&u->loop, self, &config);
+	u->loop.self.term = (struct rio_term){ o->term.number, o->term.incarnation };
+	if (r == WEFT_OK)
+		r = core_open(u);
+	if (r == WEFT_OK)
+		r = rio_end_own(&u->loop); /* its own memory is reached like any other's */
+	for (uint32_t i = 0; i < o->store_count && r == WEFT_OK; i++)
+		r = i < DEVICES ? device_add(u, &o->stores[i], why) : WEFT_R_LIMIT;
+	return r;
+}
+
+enum weft_reason weft_rio_iounit_open(const struct weft_rio_self *self,
+				      const struct weft_rio_iounit_options *options,
+				      struct weft_rio_iounit **iounit, char why[400])
+{
+	struct weft_rio_iounit *u;
+	char unheard[400] = "";
+	enum weft_reason r;
+
+	if (!self || !options || !iounit)
+		return WEFT_R_NULL_ARGUMENT;
+	/* A long list is fetched into a buffer as a whole. */
+	if (options->piece_bytes > 0 && options->piece_bytes < RIO_LIST_BYTES_MAX)
+		return WEFT_R_BAD_ARGUMENT;
+	u = calloc(1, sizeof(*u));
+	if (!u)
+		return WEFT_R_NO_MEMORY;
+	pthread_mutex_init(&u->lock, NULL);
+	u->options = *options;
+	defaults(&u->options);
+	r = open_all(u, self, why ? why : unheard);
+	if (r != WEFT_OK) {
+		weft_rio_iounit_close(u);
+		return r;
+	}
+	*iounit = u;
+	return WEFT_OK;
+}
+
+enum weft_reason weft_rio_iounit_run(struct weft_rio_iounit *iounit)
+{
+	rio_loop_run(&iounit->loop, &iounit->lock);
+	return WEFT_OK;
+}
+
+void weft_rio_iounit_stop(struct weft_rio_iounit *iounit)
+{
+	rio_loop_stop(&iounit->loop);
+}
+
+/* Commands end, and with them what devices do. */
+static void core_close(struct weft_rio_iounit *u)
+{
+	/* An owner that finds its connection gone must not find this unit there again. */
+	rio_loop_deafen(&u->loop);
+	/* Nor must it take for lost what went well: requesters may know of more than was taken. */
+	rio_iounit_hurry(u->core);
+	for (uint32_t i = 0; i < u->options.commands_max && rio_loop_turn(&u->loop); i++)
+		;
+	rio_iounit_owner_left(u->core);
+	/* It knows now: devices may take their time. */
+	if (u->owner)
+		rio_end_hang_up(u->owner, WEFT_R_RIO_IOUNIT_LEFT);
+	u->owner = NULL;
+	while (!rio_iounit_is_idle(u->core)) {
+		if (!rio_loop_turn(&u->loop) && !rio_iounit_is_idle(u->core))
+			rio_loop_sleep(&u->loop, UINT64_MAX);
+	}
+	rio_iounit_destroy(u->core);
+	u->core = NULL;
+}
+
+static void device_end(struct weft_rio_iounit *u, uint32_t i)
+{
+	struct device_refusal why;
+	char line[2 * LINE];
+
+	if (device_close_told(u->devices[i], &why) || !u->options.tell)
+		return;
+	snprintf(line, sizeof(line), "device %s is not closed yet: %s", u->names[i], why.text);
+	u->options.tell(u->options.context, line);
+}
+
+void weft_rio_iounit_close(struct weft_rio_iounit *iounit)
+{
+	if (iounit->core)
+		core_close(iounit);
+	rio_loop_close(&iounit->loop);
+	for (uint32_t i = 0; i < iounit->device_count; i++)
+		device_end(iounit, i);
+	if (iounit->buffers)
+		munmap(iounit->buffers, iounit->buffers_bytes);
+	pthread_mutex_destroy(&iounit->lock);
+	free(iounit);
+}
+
+void weft_rio_iounit_address(struct weft_rio_iounit *iounit, struct weft_address *address)
+{
+	*address = iounit->loop.listen;
+}
+
+void weft_rio_iounit_moved(struct weft_rio_iounit *iounit, struct weft_rio_moved *m)
+{
+	pthread_mutex_lock(&iounit->lock);
+	rio_loop_moved(&iounit->loop, m);
+	pthread_mutex_unlock(&iounit->lock);
+}

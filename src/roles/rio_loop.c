@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "roles/rio_loop.h"
+#include "driver/sys/clock.h"
+
+#include <sched.h>
+#include <sodium/core.h>
+#include <sodium/utils.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "driver/loop/net.h"
+#include "roles/rio_end.h"
+
+enum { NS_PER_S = 1000000000, COMPLETIONS = 64 };
+
+static const uint64_t longest_sleep_ns = UINT64_C(10) * NS_PER_S;
+static const uint64_t alive_ns = UINT64_C(10) * NS_PER_S;
+/* A peer that connects asks at once. Those that do not make room for others even sooner. */
+static const uint64_t silent_ns = UINT64_C(2) * NS_PER_S;
+
+void weft_rio_public_key(const uint8_t seed[WEFT_RIO_KEY_BYTES], uint8_t key[WEFT_RIO_KEY_BYTES])
+{
+	struct rio_identity id;
+
+	rio_identity_make(&id, seed);
+	memcpy(key, id.key, sizeof(id.key));
+	sodium_memzero(&id, sizeof(id));
+}
+
+/* ---- Life ----------------------------------------------------------------------------------- */
+
+/* Where it is now. */
+static enum weft_reason find(struct rio_loop *loop, const struct rio_dial *d)
+{
+	uint32_t nth = (uint32_t)(d->peer - loop->peers);
+
+	if (loop->find && !loop->find(loop->find_context, nth, &loop->peers[nth].address))
+		return WEFT_R_CONNECT_UNREACHABLE;
+	return WEFT_OK;
+}
+
+static enum weft_reason copy_peers(struct rio_loop *loop, const struct weft_rio_self *self)
+{
+	const struct rio_loop_config *c = &loop->config;
+
+	loop->peers = calloc((size_t)self->peer_count + 1, sizeof(*loop->peers));
+	loop->known = calloc((size_t)self->peer_count + 1, sizeof(*loop->known));
+	loop->dials = calloc((size_t)self->peer_count + 1, sizeof(*loop->dials));
+	if (!loop->peers || !loop->known || !loop->dials)
+		return WEFT_R_NO_MEMORY;
+	loop->peer_count = self->peer_count;
+	for (uint32_t i = 0; i < self->peer_count; i++) {
+		const struct weft_rio_peer *p = &self->peers[i];
+
+		loop->peers[i] = *p;
+		loop->known[i].platform = (struct platform){ p->platform.unit,
+							     p->platform.process };
+		loop->known[i].role = (enum rio_role)p->role;
+		memcpy(loop->known[i].key, p->key, sizeof(p->key));
+		if (c->dials && p->role == c->dials && (p->address.family != 0 || self->find))
+			loop->dials[loop->dial_count++].peer = &loop->peers[i];
+	}
+	return WEFT_OK;
+}
+
+/* One tag for all that lies in this process, for requests of this side only. */
+static enum weft_reason domain_open(struct rio_loop *loop, struct weft_pd **pd, uint32_t *tag)
+{
+	const struct weft_region_options all = { .addr = PROCESS_FIRST,
+						 .length = PROCESS_BYTES,
+						 .rights = WEFT_LOCAL_READ | WEFT_LOCAL_WRITE };
+	enum weft_reason r = weft_pd_create(loop->adapter, NULL, pd);
+
+	return r != WEFT_OK ? r : weft_region_register(*pd, &all, tag);
+}
+
+static enum weft_reason descriptors_open(struct rio_loop *loop)
+{
+	loop->wake = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	loop->also = epoll_create1(EPOLL_CLOEXEC);
+	if (loop->wake < 0 || loop->also < 0)
+		return WEFT_R_DESCRIPTORS;
+	return rio_loop_also(loop, loop->wake);
+}
+
+static enum weft_reason open_all(struct rio_loop *loop, const struct weft_rio_self *self)
+{
+	const struct rio_loop_config *c = &loop->config;
+	const struct weft_cq_options cq = { .entries_max = c->ends_max *
+							   (2 * c->messages_max + 256) };
+	enum weft_reason r = copy_peers(loop, self);
+
+	loop->ends = calloc(c->ends_max, sizeof(*loop->ends));
+	if (r == WEFT_OK && !loop->ends)
+		r = WEFT_R_NO_MEMORY;
+	if (r == WEFT_OK)
+		r = descriptors_open(loop);
+	if (r == WEFT_OK)
+		r = weft_adapter_open(&(struct weft_adapter_options){ .policy = c->policy },
+				      &loop->adapter);
+	if (r == WEFT_OK)
+		r = domain_open(loop, &loop->control_pd, &loop->control_tag);
+	if (r == WEFT_OK)
+		r = domain_open(loop, &loop->data_pd, &loop->data_tag);
+	if (r == WEFT_OK)
+		r = weft_cq_create(loop->adapter, &cq, &loop->cq);
+	if (r == WEFT_OK)
+		r = weft_listen(loop->adapter, &self->listen,
+				&(struct weft_listen_options){ .timeout_ns = silent_ns },
+				&loop->listener);
+	if (r == WEFT_OK)
+		r = weft_listener_address(loop->listener, &loop->listen);
+	return r;
+}
+
+enum weft_reason rio_loop_open(struct rio_loop *loop, const struct weft_rio_self *self,
+			       const struct rio_loop_config *config)
+{
+	*loop = (struct rio_loop){ .config = *config,
+				   .is_open = true,
+				   .wake = -1,
+				   .also = -1,
+				   .spin_ns = self->spin_ns,
+				   .alive_ns = self->alive_ns ? self->alive_ns : alive_ns,
+				   .find = self->find,
+				   .find_context = self->context,
+				   .now_ns = clock_ns() };
+	if (sodium_init() < 0)
+		return WEFT_R_SYSTEM;
+	if (self->platform.unit == 0 || (self->peer_count > 0 && !self->peers))
+		return WEFT_R_BAD_ARGUMENT;
+	loop->self.platform = (struct platform){ self->platform.unit, self->platform.process };
+	loop->self.role = (enum rio_role)config->role;
+	rio_identity_make(&loop->self, self->seed);
+	return open_all(loop, self);
+}
+
+static void ends_close(struct rio_loop *loop)
+{
+	struct rio_end *end = NULL;
+
+	while ((end = rio_end_next(loop, end)) != NULL)
+		rio_end_hang_up(end, WEFT_R_PEER_GONE);
+	/* Bound: what was posted comes back as soon as its queue pair is in Error. */
+	while (loop->dying > 0)
+		rio_loop_turn(loop);
+}
+
+void rio_loop_deafen(struct rio_loop *loop)
+{
+	if (loop->listener)
+		weft_listener_close(loop->listener);
+	loop->listener = NULL;
+}
+
+void rio_loop_close(struct rio_loop *loop)
+{
+	if (!loop->is_open)
+		return;
+	loop->is_closing = true;
+	rio_loop_deafen(loop);
+	if (loop->cq)
+		ends_close(loop);
+	if (loop->cq)
+		weft_cq_destroy(loop->cq);
+	if (loop->data_tag)
+		weft_region_deregister(loop->data_pd, loop->data_tag);
+	if (loop->control_tag)
+		weft_region_deregister(loop->control_pd, loop->control_tag);
+	if (loop->data_pd)
+		weft_pd_destroy(loop->data_pd);
+	if (loop->control_pd)
+		weft_pd_destroy(loop->control_pd);
+	if (loop->adapter)
+		weft_adapter_close(loop->adapter);
+	if (loop->also >= 0)
+		close(loop->also);
+	if (loop->wake >= 0)
+		close(loop->wake);
+	free(loop->ends);
+	free(loop->dials);
+	free(loop->known);
+	free(loop->peers);
+	sodium_memzero(loop, sizeof(*loop));
+}
+
+/* ---- Looking -------------------------------------------------------------------------------- */
+
+static void requests_take(struct rio_loop *loop)
+{
+	struct weft_request *request;
+
+	while (weft_listener_next(loop->listener, &request) == WEFT_OK && request) {
+		if (loop->config.takes_control)
+			rio_end_accept(loop, request);
+		else
+			loop->config.calls->asked(loop, request);
+	}
+}
+
+static void event_take(struct rio_loop *loop, const struct weft_event *e)
+{
+	struct rio_end *end = e->context;
+
+	switch (e->kind) {
+	case WEFT_EVENT_REQUEST:
+		requests_take(loop);
+		break;
+	case WEFT_EVENT_CONNECTED:
+		rio_end_connected(end);
+		break;
+	case WEFT_EVENT_CONNECT_FAILED:
+	case WEFT_EVENT_QP_ERROR:
+		rio_end_hang_up(end, e->reason); /* it is over already */
+		break;
+	default:
+		break;
+	}
+}
+
+static bool events_take(struct rio_loop *loop)
+{
+	struct weft_adapter *a = loop->adapter;
+	struct weft_event e;
+	bool has_event, has_any = false;
+
+	do {
+		adapter_enter(a);
+		has_event = event_pop(&a->core.events, &e);
+		adapter_leave(a);
+		if (has_event)
+			event_take(loop, &e);
+		has_any |= has_event;
+	} while (has_event);
+	return has_any;
+}
+
+static struct rio_end *end_of(struct rio_loop *loop, uint32_t qp_number)
+{
+	struct rio_end *end = NULL;
+
+	while ((end = rio_end_next(loop, end)) != NULL) {
+		if (weft_qp_number(end->qp) == qp_number)
+			return end;
+	}
+	return NULL;
+}
+
+static bool completions_take(struct rio_loop *loop)
+{
+	struct weft_adapter *a = loop->adapter;
+	struct weft_completion c[COMPLETIONS];
+	struct rio_end *end = NULL;
+	uint32_t count = 0;
+
+	/* Sockets are not asked while there is something to do without. */
+	adapter_enter(a);
+	if (loop->cq->count == 0)
+		adapter_poll(a, false);
+	(void)cq_poll(loop->cq, c, COMPLETIONS, &count);
+	adapter_leave(a);
+	for (uint32_t i = 0; i < count; i++) {
+		if (!end || weft_qp_number(end->qp) != c[i].qp_number)
+			end = end_of(loop, c[i].qp_number);
+		if (end)
+			rio_end_completed(end, &c[i]);
+	}
+	return count > 0;
+}
+
+/* Who has greeted too slowly is sent away, who should be dialled is. */
+static void timers_look(struct rio_loop *loop)
+{
+	struct rio_end *end = NULL;
+
+	while ((end = rio_end_next(loop, end)) != NULL) {
+		if ((end->state == RIO_END_GREETING ||
+		     (end->state == RIO_END_CONNECTING && end->kind == RIO_END_CONTROL)) &&
+		    end->deadline_ns <= loop->now_ns)
+			rio_end_hang_up(end, WEFT_R_CONNECT_TIMEOUT);
+	}
+	for (uint32_t i = 0; i < loop->dial_count && !loop->is_closing; i++) {
+		struct rio_dial *d = &loop->dials[i];
+		enum weft_reason r;
+
+		if (d->end || d->next_ns > loop->now_ns)
+			continue;
+		r = find(loop, d);
+		if (r == WEFT_OK)
+			r = rio_end_dial(loop, d);
+		if (r == WEFT_OK)
+			continue; /* why the last one failed holds until this one has an end */
+		d->reason = r;
+		d->next_ns = loop->now_ns + NS_PER_S / 5;
+	}
+	loop->look_ns = loop->now_ns + NS_PER_S / 100;
+}
+
+/* False: nobody is gone of whom the role did not know yet. */
+static bool bury(struct rio_loop *loop)
+{
+	struct rio_end *end = NULL;
+	bool has_any = false;
+
+	while (loop->dying > 0 && (end = rio_end_next(loop, end)) != NULL)
+		has_any |= rio_end_bury(end);
+	return has_any;
+}
+
+bool rio_loop_turn(struct rio_loop *loop)
+{
+	bool has_any;
+
+	loop->now_ns = clock_ns();
+	has_any = completions_take(loop);
+	/* Events are few; a queue pair that fails has completions too. */
+	if (loop->dying > 0 || !has_any)
+		has_any |= events_take(loop);
+	if (loop->now_ns >= loop->look_ns)
+		timers_look(loop);
+	if (!loop->is_closing)
+		loop->config.calls->work(loop);
+	rio_loop_flush(loop);
+	/* Who is told of that may have something to do: it must not sleep before. */
+	return bury(loop) || has_any;
+}
+
+/* ---- Sleeping ------------------------------------------------------------------------------- */
+
+enum weft_reason rio_loop_also(struct rio_loop *loop, int descriptor)
+{
+	struct epoll_event e = { .events = EPOLLIN, .data.fd = descriptor };
+
+	return epoll_ctl(loop->also, EPOLL_CTL_ADD, descriptor, &e) < 0 ? WEFT_R_SYSTEM : WEFT_OK;
+}
+
+void rio_loop_wake(struct rio_loop *loop)
+{
+	const uint64_t one = 1;
+
+	(void)!write(loop->wake, &one, sizeof(one));
+}
+
+/* When it must look by itself: dials and greetings, and the role's own. */
+static uint64_t due(struct rio_loop *loop)
+{
+	uint64_t at = loop->config.calls->due(loop);
+	struct rio_end *end = NULL;
+
+	while ((end = rio_end_next(loop, end)) != NULL) {
+		if (end->state == RIO_END_GREETING && end->deadline_ns < at)
+			at = end->deadline_ns;
+	}
+	for (uint32_t i = 0; i < loop->dial_count; i++) {
+		if (!loop->dials[i].end && loop->dials[i].next_ns < at)
+			at = loop->dials[i].next_ns;
+	}
+	return at;
+}
+
+void rio_loop_sleep(struct rio_loop *loop, uint64_t until_ns)
+{
+	struct weft_adapter *a = loop->adapter;
+	uint64_t at = due(loop), most = loop->now_ns + longest_sleep_ns, count;
+	bool is_also = true; /* nobody has looked */
+
+	at = at < until_ns ? at : until_ns;
+	at = at < most ? at : most;
+	loop->look_ns = 0;
+	loop->asleep_until_ns = at;
+	if (loop->lock)
+		pthread_mutex_unlock(loop->lock);
+	adapter_enter(a);
+	/*
+	 * What ends when it is sent at last makes no descriptor ready, nor does what the adapter's
+	 * thread has found meanwhile.
+	 */
+	if (a->net->is_waiting)
+		adapter_work(a);
+	if (loop->cq->count == 0 && list_is_empty(&a->core.events))
+		is_also = progress_sleep(a->net, loop->also, at);
+	adapter_leave(a);
+	if (is_also)
+		(void)!read(loop->wake, &count, sizeof(count));
+	if (loop->lock)
+		pthread_mutex_lock(loop->lock);
+	loop->asleep_until_ns = 0;
+}
+
+static void lead(struct rio_loop *loop, bool is_always)
+{
+	adapter_enter(loop->adapter);
+	progress_lead(loop->adapter->net, is_always);
+	adapter_leave(loop->adapter);
+}
+
+void rio_loop_run(struct rio_loop *loop, pthread_mutex_t *lock)
+{
+	uint64_t busy_ns = 0;
+
+	pthread_mutex_lock(lock);
+	loop->lock = lock;
+	lead(loop, true);
+	while (!atomic_load(&loop->is_stopping)) {
+		if (rio_loop_turn(loop))
+			busy_ns = loop->now_ns;
+		else if (loop->now_ns - busy_ns >= loop->spin_ns)
+			rio_loop_sleep(loop, UINT64_MAX);
+		else
+			sched_yield(); /* the other side may want this very processor */
+		/* Others may have something to ask. */
+		pthread_mutex_unlock(lock);
+		pthread_mutex_lock(lock);
+	}
+	lead(loop, false);
+	loop->lock = NULL;
+	pthread_mutex_unlock(lock);
+}
+
+void rio_loop_stop(struct rio_loop *loop)
+{
+	atomic_store(&loop->is_stopping, true);
+	rio_loop_wake(loop);
+}
