@@ -299,6 +299,12 @@ struct weft_bind {
 /* BindRKey (RKEY-02b), without a queue: the window serves all queue pairs of pd (RKEY-06). */
 enum weft_reason weft_window_bind(struct weft_pd *pd, struct weft_bind *bind);
 
+/* The same for one queue pair, until that is reset. */
+enum weft_reason weft_window_bind_to(struct weft_qp *qp, struct weft_bind *bind);
+
+/* A bound window becomes this queue pair's, and no longer serves another; its tag stays. */
+enum weft_reason weft_window_give(struct weft_qp *qp, uint32_t tag);
+
 /* UnbindRKey (RKEY-02c): tag must be the current one. */
 enum weft_reason weft_window_unbind(struct weft_pd *pd, uint32_t tag);
 
@@ -777,6 +783,32 @@ struct weft_event {
  */
 enum weft_reason weft_event_next(struct weft_adapter *adapter, uint64_t timeout_ns,
 				 struct weft_event *event, bool *has_event);
+
+/* Takes an event that waits already, and reads no socket. */
+enum weft_reason weft_event_take(struct weft_adapter *adapter, struct weft_event *event,
+				 bool *has_event);
+
+/*
+ * For a program with an event loop of its own: a descriptor that poll() and its like find readable
+ * while events wait in weft_event_next(). Arm a completion queue, and its completions are such an
+ * event. It stays the adapter's: a program neither reads nor closes it. WEFT_R_BUSY: on_event takes
+ * the events.
+ */
+enum weft_reason weft_adapter_fd(struct weft_adapter *adapter, int *fd);
+
+/*
+ * For a thread that serves one completion queue and little else: sleeps until the queue holds a
+ * completion, an event waits in weft_event_next(), fd (-1: none) is readable, which *is_fd_ready
+ * says (or NULL), or timeout_ns are over. Meanwhile it reads the sockets in place of weft's own
+ * thread, so that what arrives wakes one thread and not two.
+ */
+enum weft_reason weft_cq_wait(struct weft_cq *cq, int fd, uint64_t timeout_ns, bool *is_fd_ready);
+
+/*
+ * With is_driven the program promises to poll, or to sleep in weft_cq_wait(), all the time: weft's
+ * own thread rests. Without it, as at first, the thread steps in where the program does neither.
+ */
+enum weft_reason weft_adapter_drive(struct weft_adapter *adapter, bool is_driven);
 
 const char *weft_event_name(enum weft_event_kind kind);
 

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/deadline.h"
 #include "cm/ib_cm_inside.h"
 #include "wire/iba.h"
 
@@ -15,8 +16,7 @@ static bool data_fits(struct ibcm_bytes data, uint32_t max)
 
 static uint64_t limit_of(uint64_t now_ns, uint64_t timeout_ns)
 {
-	return timeout_ns > 0 && timeout_ns < UINT64_MAX - now_ns ? now_ns + timeout_ns
-								  : UINT64_MAX;
+	return timeout_ns > 0 ? deadline_after(now_ns, timeout_ns) : UINT64_MAX;
 }
 
 /* ---- Active --------------------------------------------------------------------------------- */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Deadlines: what is sent again, what happens when nobody answers, and the end of time wait. */
 #include "base/check.h"
+#include "base/deadline.h"
 #include "base/least.h"
 #include "cm/ib_cm_inside.h"
 
@@ -15,7 +16,7 @@ uint8_t ib_cm_code(uint64_t time_ns)
 
 void conv_wait(struct ib_cm *cm, uint64_t now_ns, struct conv *c, uint64_t wait_ns)
 {
-	uint64_t at_ns = wait_ns < UINT64_MAX - now_ns ? now_ns + wait_ns : UINT64_MAX;
+	uint64_t at_ns = deadline_after(now_ns, wait_ns);
 
 	timer_queue_set(&cm->timers, &c->timer, at_ns < c->limit_ns ? at_ns : c->limit_ns);
 }

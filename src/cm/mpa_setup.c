@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/deadline.h"
 
 enum {
 	TO_AWAITING_REPLY = 1 << MPA_STATE_AWAITING_REPLY,
@@ -64,9 +65,7 @@ static void mpa_setup_fail(struct mpa_setup *s, enum weft_reason reason)
 
 static void deadline_set(struct mpa_setup *s, uint64_t now_ns)
 {
-	uint64_t timeout_ns = s->config.timeout_ns;
-
-	s->deadline_ns = timeout_ns < UINT64_MAX - now_ns ? now_ns + timeout_ns : UINT64_MAX;
+	s->deadline_ns = deadline_after(now_ns, s->config.timeout_ns);
 }
 
 static void mpa_setup_init(struct mpa_setup *s, const struct mpa_config *config, bool is_initiator,

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "base/deadline.h"
 #include "iwarp/stream.h"
 
 #include <string.h>
@@ -133,7 +134,7 @@ static enum rx_result claim_receive(struct iwarp_stream *s, uint64_t now_ns)
 	if (wait_ns == 0)
 		return refuse(s, WEFT_R_RECEIVER_NOT_READY);
 	qp_await_receive(qp, qp_recv_queue(qp));
-	s->rx.deadline_ns = now_ns + wait_ns < now_ns ? UINT64_MAX : now_ns + wait_ns;
+	s->rx.deadline_ns = deadline_after(now_ns, wait_ns);
 	stream_attention(s);
 	return RX_BLOCKED;
 }

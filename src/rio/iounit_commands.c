@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "base/deadline.h"
 #include "rio/iounit_parts.h"
 
 void unit_command_ready(struct rio_iounit *u, struct unit_command *c)
@@ -398,7 +399,7 @@ void unit_command_begin(struct rio_iounit *u, uint64_t id, const struct rio_requ
 					      waiter.link);
 	uint64_t timeout_ns = request->timeout_ms > 0 ? (uint64_t)request->timeout_ms * 1000 * 1000
 						      : u->config.timeout_ns;
-	uint64_t late_ns = u->now_ns + timeout_ns;
+	uint64_t late_ns = deadline_after(u->now_ns, timeout_ns);
 	enum weft_reason r;
 
 	*c = (struct unit_command){
@@ -413,7 +414,7 @@ void unit_command_begin(struct rio_iounit *u, uint64_t id, const struct rio_requ
 	list_init(&c->tell_link);
 	u->counts.commands++;
 	u->counts.commands_now++;
-	timer_queue_set(&u->timers, &c->timer, late_ns < u->now_ns ? UINT64_MAX : late_ns);
+	timer_queue_set(&u->timers, &c->timer, late_ns);
 	r = rio_list_take(c->list, request->list.bytes, request->list.length);
 	if (r != WEFT_OK) {
 		u->counts.refused++;

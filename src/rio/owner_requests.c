@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <string.h>
 
+#include "base/deadline.h"
 #include "rio/owner_parts.h"
 #include "rio/refusal.h"
 
@@ -301,7 +302,7 @@ static struct owner_request *begin(struct rio_owner *o, struct owner_requester *
 					       link);
 	uint64_t timeout_ns = m->request.timeout_ms > 0 ? (uint64_t)m->request.timeout_ms * MS_NS
 							: o->config.timeout_ns;
-	uint64_t late_ns = o->now_ns + timeout_ns;
+	uint64_t late_ns = deadline_after(o->now_ns, timeout_ns);
 
 	*r = (struct owner_request){
 		.link = r->link,
@@ -315,7 +316,7 @@ static struct owner_request *begin(struct rio_owner *o, struct owner_requester *
 	list_init(&r->notable.link);
 	q->peer.is.now++;
 	q->peer.is.requests++;
-	timer_queue_set(&o->timers, &r->timer, late_ns < o->now_ns ? UINT64_MAX : late_ns);
+	timer_queue_set(&o->timers, &r->timer, late_ns);
 	return r;
 }
 

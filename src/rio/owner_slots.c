@@ -5,6 +5,7 @@
  * unit can read it. Requesters get slots in turn, none of them all of them, and each fetches one
  * list at a time: whoever does not answer holds up himself.
  */
+#include "base/deadline.h"
 #include "rio/owner_parts.h"
 
 static struct owner_request *first_wanting(const struct owner_requester *q)
@@ -153,10 +154,10 @@ void rio_owner_fetched(struct rio_owner *o, uint32_t id, enum weft_reason reason
 void owner_fetch_act(struct rio_owner *o, struct rio_owner_act *act)
 {
 	struct owner_slot *s = CONTAINER_OF(list_pop(&o->to_fetch), struct owner_slot, link);
-	uint64_t late_ns = o->now_ns + o->config.timeout_ns;
+	uint64_t late_ns = deadline_after(o->now_ns, o->config.timeout_ns);
 
 	s->state = SLOT_FETCHING;
-	timer_queue_set(&o->fetch_timers, &s->timer, late_ns < o->now_ns ? UINT64_MAX : late_ns);
+	timer_queue_set(&o->fetch_timers, &s->timer, late_ns);
 	*act = (struct rio_owner_act){
 		.kind = RIO_OWNER_FETCH,
 		.number = s->requester->peer.number,

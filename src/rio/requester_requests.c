@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <string.h>
 
+#include "base/deadline.h"
 #include "rio/requester_parts.h"
 
 enum {
@@ -11,11 +12,6 @@ enum {
 	HELD_MANY = 4,
 	HELD_MAX_NS = 4 * NS_PER_MS
 };
-
-static uint64_t later(uint64_t from_ns, uint64_t by_ns)
-{
-	return by_ns > UINT64_MAX - from_ns ? UINT64_MAX : from_ns + by_ns;
-}
 
 /* ---- Slots ---------------------------------------------------------------------------------- */
 
@@ -221,7 +217,7 @@ static void await_word(struct rio_requester *q, struct request *r)
 		request_end(q, r, WEFT_R_PEER_GONE);
 	} else if (unit_was_lost(q, r->iounit, r->losses)) {
 		r->is_doubtful = true;
-		soon_ns = later(q->now_ns, q->config.grace_ns);
+		soon_ns = deadline_after(q->now_ns, q->config.grace_ns);
 		if (soon_ns < r->timer.deadline_ns)
 			timer_queue_set(&q->timers, &r->timer, soon_ns);
 	}
@@ -319,7 +315,7 @@ static void request_try_wait(struct rio_requester *q, struct request *r)
 		return;
 	r->state = REQUEST_WAITING;
 	if (list_is_empty(&q->waiting)) {
-		q->held_ns = later(q->now_ns, HELD_MAX_NS);
+		q->held_ns = deadline_after(q->now_ns, HELD_MAX_NS);
 		q->held_count = 0;
 	}
 	if (r->weight < HEAVY_BYTES || ++q->held_count == HELD_MANY)
@@ -401,7 +397,8 @@ enum weft_reason rio_requester_ask(struct rio_requester *q, const struct rio_ask
 	r->device = ask->wanted[0].is.device;
 	r->weight = weight_of(ask);
 	r->iounit = unit_of_device(q, r->device);
-	r->deadline_ns = later(now_ns, ask->timeout_ns ? ask->timeout_ns : q->config.timeout_ns);
+	r->deadline_ns = deadline_after(now_ns,
+					ask->timeout_ns ? ask->timeout_ns : q->config.timeout_ns);
 	timer_queue_set(&q->timers, &r->timer, r->deadline_ns);
 	request_try_wait(q, r);
 	*id = r->id;
@@ -512,7 +509,7 @@ bool request_act(struct rio_requester *q, struct rio_requester_act *act)
 	r->losses = q->losses;
 	q->asked_weight += r->weight;
 	q->held_ns = 0; /* nor the others */
-	timer_queue_set(&q->timers, &r->timer, later(r->deadline_ns, q->config.grace_ns));
+	timer_queue_set(&q->timers, &r->timer, deadline_after(r->deadline_ns, q->config.grace_ns));
 	requester_say(q,
 		      &(struct rio_msg){ .type = RIO_REQUEST,
 					 .id = r->id,

@@ -139,7 +139,7 @@ enum weft_reason weft_rio_wait(struct weft_rio_requester *q, uint64_t timeout,
 		return WEFT_R_NULL_ARGUMENT;
 	*count = 0;
 	pthread_mutex_lock(&q->lock);
-	end_ns = requester_end_ns(clock_ns(), timeout);
+	end_ns = deadline_after(clock_ns(), timeout);
 	while (list_is_empty(&q->ended) && clock_ns() < end_ns)
 		requester_wait(q, &self, end_ns);
 	if (list_is_empty(&q->ended) && !q->looker)

@@ -12,7 +12,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "driver/loop/net.h"
 #include "roles/rio_end.h"
 
 enum { NS_PER_S = 1000000000, COMPLETIONS = 64 };
@@ -224,14 +223,11 @@ static void event_take(struct rio_loop *loop, const struct weft_event *e)
 
 static bool events_take(struct rio_loop *loop)
 {
-	struct weft_adapter *a = loop->adapter;
 	struct weft_event e;
 	bool has_event, has_any = false;
 
 	do {
-		adapter_enter(a);
-		has_event = event_pop(&a->core.events, &e);
-		adapter_leave(a);
+		(void)weft_event_take(loop->adapter, &e, &has_event);
 		if (has_event)
 			event_take(loop, &e);
 		has_any |= has_event;
@@ -252,17 +248,11 @@ static struct rio_end *end_of(struct rio_loop *loop, uint32_t qp_number)
 
 static bool completions_take(struct rio_loop *loop)
 {
-	struct weft_adapter *a = loop->adapter;
 	struct weft_completion c[COMPLETIONS];
 	struct rio_end *end = NULL;
 	uint32_t count = 0;
 
-	/* Sockets are not asked while there is something to do without. */
-	adapter_enter(a);
-	if (loop->cq->count == 0)
-		adapter_poll(a, false);
-	(void)cq_poll(loop->cq, c, COMPLETIONS, &count);
-	adapter_leave(a);
+	(void)weft_cq_poll(loop->cq, c, COMPLETIONS, &count);
 	for (uint32_t i = 0; i < count; i++) {
 		if (!end || weft_qp_number(end->qp) != c[i].qp_number)
 			end = end_of(loop, c[i].qp_number);
@@ -364,8 +354,7 @@ static uint64_t due(struct rio_loop *loop)
 
 void rio_loop_sleep(struct rio_loop *loop, uint64_t until_ns)
 {
-	struct weft_adapter *a = loop->adapter;
-	uint64_t at = due(loop), most = loop->now_ns + longest_sleep_ns, count;
+	uint64_t at = due(loop), most = loop->now_ns + longest_sleep_ns, now_ns, count;
 	bool is_also = true; /* nobody has looked */
 
 	at = at < until_ns ? at : until_ns;
@@ -374,28 +363,13 @@ void rio_loop_sleep(struct rio_loop *loop, uint64_t until_ns)
 	loop->asleep_until_ns = at;
 	if (loop->lock)
 		pthread_mutex_unlock(loop->lock);
-	adapter_enter(a);
-	/*
-	 * What ends when it is sent at last makes no descriptor ready, nor does what the adapter's
-	 * thread has found meanwhile.
-	 */
-	if (a->net->is_waiting)
-		adapter_work(a);
-	if (loop->cq->count == 0 && list_is_empty(&a->core.events))
-		is_also = progress_sleep(a->net, loop->also, at);
-	adapter_leave(a);
+	now_ns = clock_ns();
+	(void)weft_cq_wait(loop->cq, loop->also, at > now_ns ? at - now_ns : 0, &is_also);
 	if (is_also)
 		(void)!read(loop->wake, &count, sizeof(count));
 	if (loop->lock)
 		pthread_mutex_lock(loop->lock);
 	loop->asleep_until_ns = 0;
-}
-
-static void lead(struct rio_loop *loop, bool is_always)
-{
-	adapter_enter(loop->adapter);
-	progress_lead(loop->adapter->net, is_always);
-	adapter_leave(loop->adapter);
 }
 
 void rio_loop_run(struct rio_loop *loop, pthread_mutex_t *lock)
@@ -404,7 +378,7 @@ void rio_loop_run(struct rio_loop *loop, pthread_mutex_t *lock)
 
 	pthread_mutex_lock(lock);
 	loop->lock = lock;
-	lead(loop, true);
+	(void)weft_adapter_drive(loop->adapter, true);
 	while (!atomic_load(&loop->is_stopping)) {
 		if (rio_loop_turn(loop))
 			busy_ns = loop->now_ns;
@@ -416,7 +390,7 @@ void rio_loop_run(struct rio_loop *loop, pthread_mutex_t *lock)
 		pthread_mutex_unlock(lock);
 		pthread_mutex_lock(lock);
 	}
-	lead(loop, false);
+	(void)weft_adapter_drive(loop->adapter, false);
 	loop->lock = NULL;
 	pthread_mutex_unlock(lock);
 }

@@ -73,7 +73,7 @@ enum weft_reason weft_rio_device_find(struct weft_rio_requester *q, const char *
 	if (!q || !name || !device)
 		return WEFT_R_NULL_ARGUMENT;
 	pthread_mutex_lock(&q->lock);
-	end_ns = requester_end_ns(clock_ns(), timeout);
+	end_ns = deadline_after(clock_ns(), timeout);
 	while (!find(q, name, device)) {
 		if (clock_ns() >= end_ns) {
 			r = rio_requester_has_owner(q->core) ? WEFT_R_RIO_DEVICE

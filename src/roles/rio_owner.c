@@ -10,7 +10,6 @@
 #include "rio/owner.h"
 #include "roles/rio_end.h"
 #include "roles/rio_note.h"
-#include "roles/rio_window.h"
 #include "wire/rio_text.h"
 
 enum {
@@ -141,8 +140,7 @@ static void expose(struct weft_rio_owner *o, const struct rio_end *end,
 				  .addr = (uintptr_t)act->bytes,
 				  .length = act->length,
 				  .rights = WEFT_REMOTE_READ };
-	enum weft_reason r = end ? rio_window_bind(o->loop.data_pd, end->qp, &bind)
-				 : WEFT_R_RIO_IOUNIT_LEFT;
+	enum weft_reason r = end ? weft_window_bind_to(end->qp, &bind) : WEFT_R_RIO_IOUNIT_LEFT;
 
 	if (r == WEFT_OK)
 		o->windows[act->id] = bind.tag;

@@ -8,10 +8,8 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "driver/loop/adapter_lock.h"
 #include "driver/sys/clock.h"
 #include "roles/rio_requester_inside.h"
-#include "roles/rio_window.h"
 
 enum {
 	REQUESTS = 64,
@@ -87,7 +85,7 @@ void requester_hand_on(struct weft_rio_requester *q)
  * Windows of an I/O unit that is not connected are nobody's until it is: the request is on its way
  * to it, and it connects when that has come. They keep their tags, which the request names.
  */
-static const struct weft_qp *qp_of(struct weft_rio_requester *q, struct platform iounit)
+static struct weft_qp *qp_of(struct weft_rio_requester *q, struct platform iounit)
 {
 	const struct rio_end *end = rio_end_find(&q->loop, RIO_END_DATA, iounit);
 
@@ -96,7 +94,7 @@ static const struct weft_qp *qp_of(struct weft_rio_requester *q, struct platform
 
 static void panes_give(struct weft_rio_requester *q, struct platform iounit)
 {
-	const struct weft_qp *qp = qp_of(q, iounit);
+	struct weft_qp *qp = qp_of(q, iounit);
 
 	for (uint32_t i = 0; i < q->segments_max; i++) {
 		const struct pane *p = &q->panes[i];
@@ -104,7 +102,7 @@ static void panes_give(struct weft_rio_requester *q, struct platform iounit)
 
 		if (!p->is_open || !platform_is_same(p->iounit, iounit))
 			continue;
-		r = rio_window_give(q->loop.data_pd, qp, p->tag);
+		r = weft_window_give(qp, p->tag);
 		CHECK(r == WEFT_OK || r == WEFT_R_WINDOW_UNBOUND); /* as below */
 	}
 }
@@ -229,9 +227,8 @@ static void expose(struct weft_rio_requester *q, const struct rio_requester_act 
 	bind.window_tag = p->tag;
 	p->iounit = act->iounit;
 	if (r == WEFT_OK)
-		r = rio_window_bind(q->loop.data_pd,
-				    platform_is_nobody(p->iounit) ? NULL : qp_of(q, p->iounit),
-				    &bind);
+		r = platform_is_nobody(p->iounit) ? weft_window_bind(q->loop.data_pd, &bind)
+						  : weft_window_bind_to(qp_of(q, p->iounit), &bind);
 	p->is_open = r == WEFT_OK;
 	if (r == WEFT_OK)
 		p->tag = bind.tag;

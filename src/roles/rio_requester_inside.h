@@ -8,6 +8,7 @@
 
 #include <pthread.h>
 
+#include "base/deadline.h"
 #include "base/list.h"
 #include "rio/requester.h"
 #include "roles/rio_end.h"
@@ -110,9 +111,3 @@ void requester_device_copy(const struct rio_device *from, struct platform iounit
 
 /* Takes back all that the program has not. */
 void requester_memory_forget(struct weft_rio_requester *q);
-
-/* Later by so much, at most never. */
-static inline uint64_t requester_end_ns(uint64_t from_ns, uint64_t length_ns)
-{
-	return from_ns + length_ns < from_ns ? UINT64_MAX : from_ns + length_ns;
-}

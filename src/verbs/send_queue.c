@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "base/deadline.h"
 #include "verbs/qp.h"
 
 #include <stdlib.h>
@@ -226,10 +227,8 @@ static bool send_queue_wait(struct weft_qp *qp, enum send_wait wait, uint64_t no
 	struct send_queue *q = &qp->sq;
 
 	if (q->wait != wait) {
-		uint64_t deadline = now_ns + time_ns < now_ns ? UINT64_MAX : now_ns + time_ns;
-
 		q->wait = wait;
-		timer_queue_set(&qp->adapter->timers, &qp->timer, deadline);
+		timer_queue_set(&qp->adapter->timers, &qp->timer, deadline_after(now_ns, time_ns));
 		return time_ns == 0;
 	}
 	return q->is_expired;

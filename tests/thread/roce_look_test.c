@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "driver/roce/roce.h"
+#include "driver/sys/clock.h"
 #include "own_network.h"
 #include "roce_way.h"
 #include "udp_look.h"

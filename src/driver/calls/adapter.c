@@ -4,9 +4,11 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include "base/deadline.h"
 #include "driver/loop/fork.h"
 #include "driver/loop/net.h"
 #include "driver/stat/stat.h"
+#include "driver/sys/calls.h"
 #include "driver/sys/clock.h"
 #include "driver/sys/pages.h"
 
@@ -97,6 +99,7 @@ enum weft_reason weft_adapter_open(const struct weft_adapter_options *options,
 		return r;
 	}
 	a->host = &machine;
+	a->event_fd = -1;
 	a->on_event = config.options.on_event;
 	a->on_event_context = config.options.context;
 	observe_open(&a->observed);
@@ -130,6 +133,8 @@ enum weft_reason weft_adapter_close(struct weft_adapter *adapter)
 		stat_remove(adapter);
 	fork_delist(adapter);
 	observe_close(&adapter->observed);
+	if (adapter->event_fd >= 0)
+		call_close(adapter->event_fd);
 	pthread_cond_destroy(&adapter->has_event);
 	pthread_mutex_destroy(&adapter->lock);
 	free(adapter);
@@ -155,7 +160,7 @@ enum weft_reason weft_event_next(struct weft_adapter *adapter, uint64_t timeout_
 		return WEFT_R_NULL_ARGUMENT;
 	core = adapter_enter(adapter);
 	now = adapter_now_ns(adapter);
-	end = now + timeout_ns < now ? UINT64_MAX : now + timeout_ns;
+	end = deadline_after(now, timeout_ns);
 	/*
 	 * Bound: the time. Each round makes what progress is due, then sleeps to the next deadline.
 	 */
@@ -166,6 +171,7 @@ enum weft_reason weft_event_next(struct weft_adapter *adapter, uint64_t timeout_
 		adapter_poll(adapter, false);
 		now = adapter_now_ns(adapter);
 		*has_event = event_pop(&core->events, event);
+		adapter_show_events(adapter);
 		if (*has_event || now >= end)
 			break;
 		adapter->waiters++;
@@ -179,6 +185,17 @@ enum weft_reason weft_event_next(struct weft_adapter *adapter, uint64_t timeout_
 		pthread_setcancelstate(cancel, NULL);
 		adapter->waiters--;
 	}
+	adapter_leave(adapter);
+	return WEFT_OK;
+}
+
+enum weft_reason weft_event_take(struct weft_adapter *adapter, struct weft_event *event,
+				 bool *has_event)
+{
+	if (!adapter || !event || !has_event)
+		return WEFT_R_NULL_ARGUMENT;
+	*has_event = event_pop(&adapter_enter(adapter)->events, event);
+	adapter_show_events(adapter);
 	adapter_leave(adapter);
 	return WEFT_OK;
 }

@@ -279,24 +279,59 @@ enum weft_reason weft_window_unbind(struct weft_pd *pd, uint32_t tag)
 	return end_tag(pd, tag, mem_window_unbind);
 }
 
+/* qp_number 0: for all queue pairs of the domain. The lock is held. */
+static enum weft_reason bind_now(struct weft_pd *pd, uint32_t qp_number, struct weft_bind *bind)
+{
+	struct mem_table *mem = &adapter_of(pd->adapter)->core.mem;
+	struct weft_bind wanted = *bind;
+	enum weft_reason r;
+
+	wanted.tag = 0;
+	r = mem_window_promise(mem, pd->number, &wanted);
+	if (r == WEFT_OK)
+		r = mem_window_bind(mem, pd->number, qp_number, &wanted);
+	if (r == WEFT_OK)
+		bind->tag = wanted.tag;
+	return r;
+}
+
 enum weft_reason weft_window_bind(struct weft_pd *pd, struct weft_bind *bind)
 {
 	struct weft_adapter *a;
-	struct weft_bind wanted;
 	enum weft_reason r;
 
 	if (!pd || !bind)
 		return WEFT_R_NULL_ARGUMENT;
 	if (bind->is_qp_bound)
 		return WEFT_R_BAD_ARGUMENT;
-	wanted = *bind;
-	wanted.tag = 0;
 	a = enter_pd(pd);
-	r = mem_window_promise(&a->core.mem, pd->number, &wanted);
-	if (r == WEFT_OK)
-		r = mem_window_bind(&a->core.mem, pd->number, 0, &wanted);
+	r = bind_now(pd, 0, bind);
 	adapter_leave(a);
-	if (r == WEFT_OK)
-		bind->tag = wanted.tag;
+	return r;
+}
+
+enum weft_reason weft_window_bind_to(struct weft_qp *qp, struct weft_bind *bind)
+{
+	struct weft_adapter *a;
+	enum weft_reason r;
+
+	if (!qp || !bind)
+		return WEFT_R_NULL_ARGUMENT;
+	a = adapter_enter_qp(qp);
+	r = bind_now(qp->pd, qp->number, bind);
+	adapter_leave(a);
+	return r;
+}
+
+enum weft_reason weft_window_give(struct weft_qp *qp, uint32_t tag)
+{
+	struct weft_adapter *a;
+	enum weft_reason r;
+
+	if (!qp)
+		return WEFT_R_NULL_ARGUMENT;
+	a = adapter_enter_qp(qp);
+	r = mem_window_give(&a->core.mem, qp->pd->number, tag, qp->number);
+	adapter_leave(a);
 	return r;
 }

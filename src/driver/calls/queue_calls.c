@@ -127,8 +127,7 @@ enum weft_reason weft_cq_poll(struct weft_cq *cq, struct weft_completion *comple
 		return WEFT_R_NULL_ARGUMENT;
 	a = enter_cq(cq);
 	is_patient = a->net && net_is_patient(a->net);
-	if (!is_patient)
-		look_for_more(a, cq, max);
+	look_for_more(a, cq, max);
 	r = cq_poll(cq, completions, max, count);
 	adapter_leave(a);
 	if (is_patient && *count == 0)

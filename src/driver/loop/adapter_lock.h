@@ -39,6 +39,8 @@ struct weft_adapter {
 	uint64_t polls;		  /* by the program: while this counts up, the thread stands by */
 	void (*on_event)(void *context, const struct weft_event *event); /* or NULL */
 	void *on_event_context;
+	int event_fd;	      /* an eventfd, see weft_adapter_fd(); -1: not asked for */
+	bool is_event_fd_set; /* it is readable */
 	const struct host *host;
 	void *world;	 /* of a simulated host */
 	struct net *net; /* NULL: no connection was ever made */
@@ -51,10 +53,8 @@ struct weft_adapter {
 /* Whether somebody may sleep until an event wakes it: then the thread must watch. */
 static inline bool adapter_has_sleepers(const struct weft_adapter *a)
 {
-	return a->waiters > 0 || (a->on_event && a->core.cqs_armed > 0);
+	return a->waiters > 0 || ((a->on_event || a->event_fd >= 0) && a->core.cqs_armed > 0);
 }
-
-struct timespec to_timespec(uint64_t ns);
 
 /* What is traced after this happened then. */
 static inline uint64_t adapter_now_ns(struct weft_adapter *a)
@@ -112,6 +112,9 @@ static inline void adapter_leave(struct weft_adapter *a)
 void adapter_work(struct weft_adapter *a);
 void adapter_poll(struct weft_adapter *a, bool can_wait);
 void adapter_watch(struct weft_adapter *a);
+
+/* Makes the descriptor of weft_adapter_fd() readable while events wait, if there is one. */
+void adapter_show_events(struct weft_adapter *a);
 
 /* The next deadline of the core and of the network. */
 uint64_t adapter_due_all(struct weft_adapter *a);

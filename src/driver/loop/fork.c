@@ -145,6 +145,9 @@ static void forked(void)
 
 		/* Whoever is told of events, and where they are written, is the parent's. */
 		a->on_event = NULL;
+		if (a->event_fd >= 0)
+			close(a->event_fd);
+		a->event_fd = -1;
 		a->observed.observer = NULL;
 		a->observed.recording = NULL;
 		a->core.trace = NULL;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Progress of an adapter: the core and the network give each other work. */
 #include "driver/loop/net.h"
+#include "driver/sys/calls.h"
 
-enum { NS_PER_S = 1000000000, ROUNDS_MAX = 8 };
+enum { ROUNDS_MAX = 8 };
 
 uint64_t adapter_due_all(struct weft_adapter *a)
 {
@@ -29,6 +30,20 @@ static void hand_out_events(struct weft_adapter *a)
 		a->on_event(a->on_event_context, &event);
 }
 
+void adapter_show_events(struct weft_adapter *a)
+{
+	bool is_wanted = !list_is_empty(&a->core.events);
+	uint64_t count = 1;
+
+	if (a->event_fd < 0 || a->is_event_fd_set == is_wanted)
+		return;
+	a->is_event_fd_set = is_wanted;
+	if (is_wanted)
+		(void)call_write(a->event_fd, &count, sizeof(count));
+	else
+		(void)call_read(a->event_fd, &count, sizeof(count));
+}
+
 /* Core and network give each other work until both rest, or others have waited long enough. */
 static void work(struct weft_adapter *a, bool can_wait)
 {
@@ -47,6 +62,7 @@ static void work(struct weft_adapter *a, bool can_wait)
 		observe_drain(&a->observed);
 	if (a->on_event)
 		hand_out_events(a);
+	adapter_show_events(a);
 	/* Who waits sleeps to the deadline that it saw; an earlier one must be told. */
 	if (a->waiters > 0 && (!list_is_empty(&a->core.events) || adapter_due_all(a) < a->due_seen))
 		pthread_cond_broadcast(&a->has_event);
@@ -72,15 +88,4 @@ void adapter_watch(struct weft_adapter *a)
 {
 	a->host->poll(a, true);
 	work(a, false);
-}
-
-struct timespec to_timespec(uint64_t ns)
-{
-	const uint64_t seconds_max = INT32_MAX;
-	uint64_t seconds = ns / NS_PER_S;
-
-	return (struct timespec){
-		.tv_sec = (time_t)(seconds < seconds_max ? seconds : seconds_max),
-		.tv_nsec = (long)(ns % NS_PER_S),
-	};
 }

@@ -24,3 +24,15 @@ static inline uint64_t time_of_day_ns(void)
 {
 	return clock_read_ns(CLOCK_REALTIME);
 }
+
+/* A time or a length of one; what is too far is some 68 years. */
+static inline struct timespec to_timespec(uint64_t ns)
+{
+	const uint64_t seconds_max = INT32_MAX;
+	uint64_t seconds = ns / 1000000000;
+
+	return (struct timespec){
+		.tv_sec = (time_t)(seconds < seconds_max ? seconds : seconds_max),
+		.tv_nsec = (long)(ns % 1000000000),
+	};
+}

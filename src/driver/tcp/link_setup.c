@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "base/deadline.h"
 #include "driver/tcp/link.h"
 
 #include <stdlib.h>
@@ -132,9 +133,7 @@ enum weft_reason link_dial(struct tcp *tcp, struct weft_qp *qp, const struct wef
 	if (options->from)
 		link->from = *options->from;
 	now_ns = net_look_at_clock(tcp->net);
-	link->redial_until_ns = now_ns + options->refused_wait_ns < now_ns
-					? UINT64_MAX
-					: now_ns + options->refused_wait_ns;
+	link->redial_until_ns = deadline_after(now_ns, options->refused_wait_ns);
 	r = mpa_setup_init_initiator(link->setup, &config, private_of(options), now_ns);
 	if (r == WEFT_OK) {
 		observe_address(&tcp->net->adapter->observed, to, e);
@@ -237,14 +236,6 @@ enum weft_reason link_reject(struct link *link, const struct weft_connect_option
 
 /* ---- Set-up --------------------------------------------------------------------------------- */
 
-/* How long the peer's first message may take: perhaps for ever. */
-static uint64_t ready_until(const struct link *link)
-{
-	uint64_t now_ns = link->net->now_ns, left_ns = UINT64_MAX - now_ns;
-
-	return link->ready_wait_ns < left_ns ? now_ns + link->ready_wait_ns : UINT64_MAX;
-}
-
 /* Both ends agree: the stream begins. */
 static void begin_stream(struct link *link)
 {
@@ -273,7 +264,7 @@ static void begin_stream(struct link *link)
 	timer_queue_cancel(&link->tcp->timers, &link->timer);
 	if (failure == WEFT_OK && config.terms.rtr != IWARP_RTR_NONE &&
 	    !config.terms.is_initiator) {
-		link->ready_ns = ready_until(link);
+		link->ready_ns = deadline_after(link->net->now_ns, link->ready_wait_ns);
 		link_move(link, LINK_AWAITING_RTR);
 		return;
 	}

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Public calls for programs that wait by themselves. */
+#include <sys/eventfd.h>
+
+#include "base/deadline.h"
+#include "driver/loop/net.h"
+
+/* The network's thread makes what progress is due while the program sleeps. */
+enum weft_reason weft_adapter_fd(struct weft_adapter *adapter, int *fd)
+{
+	enum weft_reason r = WEFT_OK;
+	struct net *net;
+
+	if (!adapter || !fd)
+		return WEFT_R_NULL_ARGUMENT;
+	adapter_enter(adapter);
+	if (adapter->on_event)
+		r = WEFT_R_BUSY;
+	else
+		r = net_get(adapter, &net);
+	if (r == WEFT_OK && adapter->event_fd < 0) {
+		adapter->event_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+		r = adapter->event_fd < 0 ? WEFT_R_DESCRIPTORS : WEFT_OK;
+		adapter_show_events(adapter);
+	}
+	if (r == WEFT_OK)
+		*fd = adapter->event_fd;
+	adapter_leave(adapter);
+	return r;
+}
+
+enum weft_reason weft_cq_wait(struct weft_cq *cq, int fd, uint64_t timeout_ns, bool *is_fd_ready)
+{
+	bool is_ready = false;
+	struct weft_adapter *a;
+	struct net *net;
+	uint64_t now_ns, end_ns;
+	enum weft_reason r;
+
+	if (!cq)
+		return WEFT_R_NULL_ARGUMENT;
+	a = adapter_of(cq->adapter);
+	adapter_enter(a);
+	r = net_get(a, &net);
+	now_ns = adapter_now_ns(a);
+	end_ns = deadline_after(now_ns, timeout_ns);
+	/* What ends when it is sent at last makes no descriptor ready. */
+	if (r == WEFT_OK && net->is_waiting)
+		adapter_work(a);
+	/* Bound: the time. */
+	while (r == WEFT_OK && !is_ready && cq->count == 0 && list_is_empty(&a->core.events) &&
+	       now_ns < end_ns) {
+		is_ready = progress_sleep(net, fd, end_ns);
+		now_ns = adapter_now_ns(a);
+	}
+	adapter_leave(a);
+	if (is_fd_ready)
+		*is_fd_ready = is_ready;
+	return r;
+}
+
+enum weft_reason weft_adapter_drive(struct weft_adapter *adapter, bool is_driven)
+{
+	enum weft_reason r;
+	struct net *net;
+
+	if (!adapter)
+		return WEFT_R_NULL_ARGUMENT;
+	adapter_enter(adapter);
+	r = net_get(adapter, &net);
+	if (r == WEFT_OK)
+		progress_lead(net, is_driven);
+	adapter_leave(adapter);
+	return r;
+}
