@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A network in virtual time between two adapters: a simulated host (driver/loop/adapter_lock.h) on
- * the simulator's world and streams. Its connections are moved by the same calls of cm/ and iwarp/ as
- * those on sockets; there is no socket, no thread and no other clock.
+ * the simulator's world and streams. Its connections are moved by the same calls of cm/ and iwarp/
+ * as those on sockets; there is no socket, no thread and no other clock.
  *
  * The adapters move inside their own calls, as on any host. Somebody must let time pass:
  * sim_net_step().

@@ -51,8 +51,7 @@ ARROWS = {
     "driver/stat": CORE_ROOMS + CARRIERS,
     "driver/calls": CORE_ROOMS + CARRIERS + ["driver/stat"],
     "driver/file": CORE_ROOMS + ["driver/sys"],
-    "roles": ["base", "wire", "store", "rio", "driver/file", "driver/sys", "driver/loop",
-              "driver/observe", "mem", "verbs"],
+    "roles": ["base", "wire", "store", "rio", "driver/file", "driver/sys"],  # and <weft/...>
     "sim": CORE_ROOMS,
     "compat": CORE_ROOMS + DRIVER_ROOMS + ["roles", "sim"],
     "cmd": CORE_ROOMS + DRIVER_ROOMS + ["roles", "sim"],

@@ -23,8 +23,8 @@ void fork_notice(void);
 
 /*
  * What else a process shares among its adapters, and a fork must find whole. Its lock is taken
- * after the adapters'. lock_reset: in a child that was made past fork() no other thread runs that could
- * hold the lock, so it is taken anyhow. forget: in a child, with the lock held.
+ * after the adapters'. lock_reset: in a child that was made past fork() no other thread runs that
+ * could hold the lock, so it is taken anyhow. forget: in a child, with the lock held.
  */
 struct fork_part {
 	void (*lock)(void);

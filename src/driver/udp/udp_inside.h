@@ -18,8 +18,8 @@
 
 #include "base/list.h"
 #include "driver/sys/socket_reason.h"
-#include "driver/udp/udp.h"
 #include "driver/sys/unix_names.h"
+#include "driver/udp/udp.h"
 
 enum {
 	UDP_PLACES_MAX = 254,

@@ -103,11 +103,6 @@ enum weft_reason weft_rio_do(struct weft_rio_requester *requester,
 	return ended->reason;
 }
 
-uint64_t rio_loop_clock(void)
-{
-	return 1;
-}
-
 /* ---- Users ---------------------------------------------------------------------------------- */
 
 static void begin(void)
