@@ -128,7 +128,7 @@ static void hear(struct node *n)
 static void ask_often(void)
 {
 	adapter_enter(near.adapter);
-	for (int i = 0; i < ASKS && near.adapter->net->is_standing_by; i++)
+	for (int i = 0; i < ASKS && progress_is_aside(near.adapter->net); i++)
 		adapter_poll(near.adapter, false);
 	adapter_leave(near.adapter);
 }

@@ -259,7 +259,7 @@ static bool is_deadline_known(struct end *e)
 	bool is;
 
 	adapter_enter(e->adapter);
-	is = net->is_standing_by || net->is_woken ||
+	is = progress_is_aside(net) || net->is_woken ||
 	     net->due_seen <= adapter_due(&e->adapter->core);
 	adapter_leave(e->adapter);
 	return is;
@@ -315,7 +315,7 @@ static bool thread_takes_over(struct end *e, bool *is_watched)
 		const struct net *net = e->adapter->net;
 
 		adapter_enter(e->adapter);
-		is_standing_by = net->is_standing_by;
+		is_standing_by = progress_is_aside(net);
 		*is_watched = true;
 		for (struct list *l = tcp_of(net)->links.next; l != &tcp_of(net)->links;
 		     l = l->next)

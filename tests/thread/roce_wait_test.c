@@ -66,9 +66,9 @@ static void still_the_thread(void)
 	b->net->is_woken = write(b->net->wake.fd, &one, sizeof(one)) > 0;
 	while (!is_idle && thread_now_ns() - since < PATIENCE_NS) {
 		(void)progress_sleep(b->net, -1, net_look_at_clock(b->net) + 1000000);
-		is_idle = b->net->is_thread_idle;
+		is_idle = b->net->state == PROGRESS_IDLE;
 	}
-	is_idle = is_idle && b->net->is_standing_by;
+	is_idle = is_idle && progress_is_aside(b->net);
 	adapter_leave(b);
 	REQUIRE(is_idle);
 }
@@ -246,9 +246,9 @@ static bool enter_standing_by(void)
 
 	for (;;) {
 		adapter_enter(b);
-		if (net->is_standing_by && net->is_all_due)
+		if (progress_is_aside(net) && net->is_all_due)
 			return true;
-		net->is_standing_by = true;
+		net->state = PROGRESS_STANDING_BY;
 		net->favour = 1;
 		b->polls += POLLS_ENOUGH;
 		if (thread_now_ns() - since > PATIENCE_NS)
@@ -281,7 +281,7 @@ static bool is_sent_standing_by(uint64_t out_before)
 	while (out == out_before && thread_now_ns() - since < PATIENCE_NS) {
 		adapter_enter(b);
 		out = ib_port_counts(roce_of(b->net)->port)->packets_out;
-		is_standing_by = b->net->is_standing_by;
+		is_standing_by = progress_is_aside(b->net);
 		adapter_leave(b);
 	}
 	return out == out_before + 1 && is_standing_by;

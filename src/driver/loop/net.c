@@ -201,7 +201,7 @@ void net_abandon(struct net *net)
 	watch_abandon(&net->wake);
 	close(net->epoll);
 	net->epoll = -1;
-	net->has_thread = false;
+	net->state = PROGRESS_NONE;
 	net->is_abandoned = true;
 }
 

@@ -17,6 +17,17 @@
 #include "driver/loop/watch.h"
 #include "driver/observe/observe.h"
 
+/* What the adapter's thread does. */
+enum progress_state {
+	PROGRESS_NONE = 0,    /* there is no thread */
+	PROGRESS_WATCHING,    /* it sleeps in epoll_wait() and reads the sockets */
+	PROGRESS_STANDING_BY, /* the program polls: it looks now and then whether that is so */
+	PROGRESS_GUARDING,    /* the same; requests wait for others, and it sees that they go */
+	PROGRESS_FOLLOWING,   /* the program sleeps at the sockets itself: progress_sleep() */
+	PROGRESS_IDLE,	      /* the same, for long: it sleeps until it is told */
+	PROGRESS_STOPPING     /* it is to end */
+};
+
 struct net {
 	struct weft_adapter *adapter;
 	int epoll;
@@ -33,7 +44,7 @@ struct net {
 	/* progress.c */
 	pthread_t thread;
 	pthread_cond_t rouse; /* the thread is to go from standing by to watching */
-	bool has_thread, is_stopping, is_standing_by;
+	enum progress_state state;
 	int favour;	/* above 0: what comes is found by polls; below: by the thread */
 	uint64_t asked; /* packets or segments that were requests of peers */
 	/* Arrivals until the thread may stand by: in all, and left. */
@@ -46,15 +57,12 @@ struct net {
 	uint32_t burst;
 	bool is_waiting;
 	uint64_t waiting_bytes;
-	uint64_t waits;	 /* times that this began */
-	bool is_guarded; /* the thread looks often whether somebody ends it */
+	uint64_t waits; /* times that this began */
 	/* A program that watches the sockets itself, see progress_sleep(). */
-	uint64_t leads;	     /* times that it slept there */
-	bool is_led;	     /* it does now */
-	bool is_led_always;  /* it does nothing else */
-	bool is_following;   /* the thread has seen it */
-	bool is_thread_idle; /* the thread has gone to sleep until it no longer does */
-	uint64_t due_seen;   /* deadline that the thread sleeps to */
+	uint64_t leads;	   /* times that it slept there */
+	bool is_led;	   /* it does now */
+	bool is_driven;	   /* it does nothing else: weft_adapter_drive() */
+	uint64_t due_seen; /* deadline that the thread sleeps to */
 };
 
 /* The adapter's network, made at first use. */
@@ -111,6 +119,13 @@ uint64_t net_look_at_clock(struct net *net);
 void net_watch(struct net *net, struct watch *w, uint32_t events);
 
 /* progress.c */
+
+/* Whether the thread leaves the sockets to the program. */
+static inline bool progress_is_aside(const struct net *net)
+{
+	return net->state >= PROGRESS_STANDING_BY && net->state <= PROGRESS_IDLE;
+}
+
 enum weft_reason progress_start(struct net *net);
 void progress_stop(struct net *net);
 

@@ -11,6 +11,7 @@
 #include <sys/epoll.h>
 #include <time.h>
 
+#include "base/check.h"
 #include "driver/loop/net.h"
 #include "driver/sys/calls.h"
 #include "driver/sys/clock.h"
@@ -43,6 +44,40 @@ enum { BACKOFF_FIRST = 256, BACKOFF_MAX = 65536, PERIODS_GOOD = 64 };
 
 /* Requests that wait for each other, and how large they may be together. */
 enum { BURST_LONG = 16, BURST_MAX = 128, BURST_BYTES = 256 * 1024 };
+
+/* ---- States --------------------------------------------------------------------------------- */
+
+#define MAY(state) (1U << PROGRESS_##state)
+
+static const unsigned int moves[] = {
+	[PROGRESS_NONE] = MAY(WATCHING),
+	[PROGRESS_WATCHING] = MAY(STANDING_BY) | MAY(FOLLOWING) | MAY(STOPPING),
+	[PROGRESS_STANDING_BY] = MAY(WATCHING) | MAY(GUARDING) | MAY(FOLLOWING) | MAY(STOPPING),
+	[PROGRESS_GUARDING] = MAY(STANDING_BY) | MAY(STOPPING),
+	[PROGRESS_FOLLOWING] = MAY(WATCHING) | MAY(IDLE) | MAY(STOPPING),
+	[PROGRESS_IDLE] = MAY(FOLLOWING) | MAY(STOPPING),
+	[PROGRESS_STOPPING] = MAY(NONE),
+};
+
+static void move(struct net *net, enum progress_state to)
+{
+	CHECK(moves[net->state] & 1U << to);
+	net->state = to;
+}
+
+/* The thread's own moves, which end when it is to stop. */
+static void thread_move(struct net *net, enum progress_state to)
+{
+	if (net->state != PROGRESS_STOPPING && net->state != to)
+		move(net, to);
+}
+
+static bool is_stopping(const struct net *net)
+{
+	return net->state == PROGRESS_STOPPING;
+}
+
+/* ---- The thread ----------------------------------------------------------------------------- */
 
 /*
  * Polls count for more than that they happen: a program that waits for bytes to change in its
@@ -84,7 +119,7 @@ static void guard(struct net *net)
 	struct weft_adapter *a = net->adapter;
 	uint64_t waits, wait_ns = guard_ns;
 
-	net->is_guarded = true;
+	thread_move(net, PROGRESS_GUARDING);
 	do {
 		struct timespec until = to_timespec(net_look_at_clock(net) + wait_ns);
 
@@ -95,8 +130,8 @@ static void guard(struct net *net)
 			net->burst = 0; /* no longer one who polls */
 			adapter_work(a);
 		}
-	} while (net->waits != waits && !net->is_stopping);
-	net->is_guarded = false;
+	} while (net->waits != waits && !is_stopping(net));
+	thread_move(net, PROGRESS_STANDING_BY);
 }
 
 /* Processor time of the whole process. */
@@ -126,7 +161,7 @@ static void standby_end(struct net *net, bool has_worked)
 {
 	uint64_t asked = net->asked;
 
-	net->is_standing_by = false;
+	thread_move(net, PROGRESS_WATCHING);
 	net->periods = 0;
 	if (net->favour > 0)
 		net->favour = 0; /* it polls, but not for what comes */
@@ -218,21 +253,19 @@ static void follow(struct net *net)
 	struct weft_adapter *a = net->adapter;
 	struct leading then;
 
-	net->is_standing_by = true;
-	net->is_following = true;
+	thread_move(net, PROGRESS_FOLLOWING);
 	do {
 		struct timespec until = to_timespec(net_look_at_clock(net) + stand_by_ns);
 		bool was_led = net->is_led;
 
 		then = leading_now(net);
 		pthread_cond_timedwait(&net->rouse, &a->lock, &until);
-		net->is_thread_idle = net->is_led_always ||
-				      (was_led && net->is_led && net->leads == then.leads);
-		while (net->is_thread_idle && !net->is_stopping)
+		if (net->is_driven || (was_led && net->is_led && net->leads == then.leads))
+			thread_move(net, PROGRESS_IDLE);
+		while (net->state == PROGRESS_IDLE)
 			pthread_cond_wait(&net->rouse, &a->lock);
-	} while (is_led_since(net, &then) && !net->is_stopping);
-	net->is_standing_by = false;
-	net->is_following = false;
+	} while (is_led_since(net, &then) && !is_stopping(net));
+	thread_move(net, PROGRESS_WATCHING);
 	if (net->is_waiting)
 		adapter_work(a);
 	net_hot_watch(net);
@@ -270,7 +303,7 @@ static void *progress_run(void *context)
 
 	ask_for_short_turns();
 	pthread_mutex_lock(&a->lock);
-	while (!net->is_stopping) {
+	while (!is_stopping(net)) {
 		uint64_t polls = a->polls;
 
 		observe_tick(&a->observed);
@@ -279,7 +312,7 @@ static void *progress_run(void *context)
 			then = leading_now(net);
 			continue;
 		}
-		if (net->is_standing_by) {
+		if (net->state == PROGRESS_STANDING_BY) {
 			stand_by(net);
 			continue;
 		}
@@ -289,7 +322,7 @@ static void *progress_run(void *context)
 		if (a->polls - polls >= POLLS_MANY)
 			net->favour = FAVOUR_MAX; /* it was only too late */
 		if (a->polls != polls && net->favour > 0 && may_stand_by(net))
-			net->is_standing_by = true;
+			thread_move(net, PROGRESS_STANDING_BY);
 		else
 			adapter_watch(a);
 	}
@@ -310,13 +343,14 @@ enum weft_reason progress_start(struct net *net)
 	/* The program's signals are for its own threads. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
+	move(net, PROGRESS_WATCHING);
 	error = pthread_create(&net->thread, NULL, progress_run, net);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
 	if (error != 0) {
+		net->state = PROGRESS_NONE;
 		pthread_cond_destroy(&net->rouse);
 		return WEFT_R_SYSTEM;
 	}
-	net->has_thread = true;
 	return WEFT_OK;
 }
 
@@ -324,7 +358,7 @@ static void rouse(struct net *net)
 {
 	const uint64_t one = 1;
 
-	if (net->is_standing_by && !net->is_led) {
+	if (progress_is_aside(net) && !net->is_led) {
 		pthread_cond_signal(&net->rouse);
 	} else if (!net->is_woken) {
 		net->is_woken = true;
@@ -339,7 +373,7 @@ void progress_waits(struct net *net)
 		return;
 	net->is_waiting = true;
 	net->waits++;
-	if (!net->is_guarded && !net->is_following)
+	if (net->state == PROGRESS_WATCHING || net->state == PROGRESS_STANDING_BY)
 		rouse(net);
 }
 
@@ -363,7 +397,7 @@ bool progress_may_wait(struct net *net, uint64_t bytes)
 	net->waiting_bytes += bytes;
 	if (net->waiting_bytes > BURST_BYTES || ++net->burst % BURST_MAX == 0)
 		return false;
-	if (!net->is_standing_by || net->is_led) {
+	if (!progress_is_aside(net) || net->is_led) {
 		/* Where nothing comes in, nothing else tells the thread of polls. */
 		if (net->burst == BURST_MAX - 1 && may_stand_by(net) && !net->is_led)
 			rouse(net);
@@ -421,8 +455,8 @@ bool progress_sleep(struct net *net, int also, uint64_t until_ns)
 	pthread_mutex_lock(&a->lock);
 	net->is_led = false;
 	forget_waking(net);
-	if (net->is_thread_idle && !net->is_led_always) {
-		net->is_thread_idle = false;
+	if (net->state == PROGRESS_IDLE && !net->is_driven) {
+		move(net, PROGRESS_FOLLOWING);
 		pthread_cond_signal(&net->rouse);
 	}
 	take_what_came(net, &set, count <= 0 || watched[SOCKETS].revents != 0);
@@ -431,8 +465,9 @@ bool progress_sleep(struct net *net, int also, uint64_t until_ns)
 
 void progress_lead(struct net *net, bool is_always)
 {
-	net->is_led_always = is_always;
-	net->is_thread_idle = net->is_thread_idle && is_always;
+	net->is_driven = is_always;
+	if (net->state == PROGRESS_IDLE && !is_always)
+		move(net, PROGRESS_FOLLOWING);
 	pthread_cond_signal(&net->rouse);
 }
 
@@ -440,23 +475,24 @@ void progress_stop(struct net *net)
 {
 	struct weft_adapter *a = net->adapter;
 
-	if (!net->has_thread)
+	if (net->state == PROGRESS_NONE)
 		return;
-	net->is_stopping = true;
-	rouse(net);
+	rouse(net); /* by what the thread sleeps on now */
+	move(net, PROGRESS_STOPPING);
 	pthread_mutex_unlock(&a->lock);
 	pthread_join(net->thread, NULL);
 	pthread_mutex_lock(&a->lock);
-	net->has_thread = false;
+	move(net, PROGRESS_NONE);
 	pthread_cond_destroy(&net->rouse);
 }
 
 void progress_notice(struct net *net)
 {
 	bool is_due_earlier = due(net) < net->due_seen;
-	bool is_wanted = net->is_standing_by ? adapter_has_sleepers(net->adapter) : has_left(net);
+	bool is_wanted = progress_is_aside(net) ? adapter_has_sleepers(net->adapter)
+						: has_left(net);
 
-	if (!net->has_thread)
+	if (net->state == PROGRESS_NONE)
 		return;
 	if (is_due_earlier || is_wanted) {
 		net->due_seen = due(net);

@@ -247,7 +247,7 @@ static bool hot_input(struct carrier *c, uint32_t turn)
 	struct roce *r = roce_from(c);
 
 	(void)turn;
-	udp_stand_by(r->udp, r->net->is_standing_by);
+	udp_stand_by(r->udp, progress_is_aside(r->net));
 	return roce_input(r, true);
 }
 
@@ -411,7 +411,7 @@ static bool waits_for_program(struct roce *r)
 {
 	struct net *net = r->net;
 
-	if (!net->is_standing_by || r->has_waited || is_resting(r) || ib_cm_has_output(r->cm) ||
+	if (!progress_is_aside(net) || r->has_waited || is_resting(r) || ib_cm_has_output(r->cm) ||
 	    !ib_port_has_acks_only(r->port))
 		return false;
 	r->has_waited = true;

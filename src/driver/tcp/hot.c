@@ -41,7 +41,7 @@ void hot_add(struct tcp *tcp, struct link *link)
 
 static bool ask(struct link *link)
 {
-	if (link->net->is_standing_by && link->times_asked < HOT_ASKED && link_has_stream(link) &&
+	if (progress_is_aside(link->net) && link->times_asked < HOT_ASKED && link_has_stream(link) &&
 	    ++link->times_asked == HOT_ASKED)
 		link_watch(link, link->interest);
 	return link_input(link);
