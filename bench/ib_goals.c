@@ -4,7 +4,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "sim/ib_line.h"
+#include "sim/roce/ib_line.h"
 
 enum { SEEDS = 4, MESSAGE = 65536, MESSAGES = 2000, FLOW_BYTES = 48 << 20, FLOW_MESSAGES = 4000 };
 

@@ -9,12 +9,12 @@
 #include <unistd.h>
 
 #include "cmd.h"
-#include "sim/iwarp_world.h"
+#include "sim/iwarp/iwarp_world.h"
 #include "sim/kind.h"
-#include "sim/rio_world.h"
-#include "sim/sim_trace.h"
-#include "sim/verbs_world.h"
+#include "sim/loopback/verbs_world.h"
+#include "sim/rio/rio_world.h"
 #include "sim/words.h"
+#include "sim/world/sim_trace.h"
 #include "story.h"
 
 enum { LAST_EVENTS = 24, FAILURES_TOLD = 3, WORDS_BYTES = 256, PROGRESS_SEEDS = 100 };

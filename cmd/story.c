@@ -6,9 +6,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "sim/rio_world.h"
-#include "sim/sim_trace.h"
+#include "sim/rio/rio_world.h"
 #include "sim/words.h"
+#include "sim/world/sim_trace.h"
 
 enum { LINES_MAX = 32, WORDS_BYTES = 256, BAR_MAX = 40 };
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "sim/kind.h"
 
-#include "sim/iwarp_world.h"
-#include "sim/rio_world.h"
-#include "sim/verbs_world.h"
+#include "sim/iwarp/iwarp_world.h"
+#include "sim/loopback/verbs_world.h"
+#include "sim/rio/rio_world.h"
 
 static int loopback_open(void *world, uint64_t seed)
 {

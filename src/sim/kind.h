@@ -6,12 +6,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "sim/world.h"
+#include "sim/world/world.h"
 
 enum sim_kind_id {
-	SIM_LOOPBACK, /* sim/verbs_world.h */
-	SIM_IWARP,    /* sim/iwarp_world.h */
-	SIM_RIO,      /* sim/rio_world.h */
+	SIM_LOOPBACK, /* sim/loopback/verbs_world.h */
+	SIM_IWARP,    /* sim/iwarp/iwarp_world.h */
+	SIM_RIO,      /* sim/rio/rio_world.h */
 	SIM_KINDS
 };
 

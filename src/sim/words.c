@@ -10,8 +10,8 @@
 #include "base/fault_plan.h"
 #include "cm/ib_cm.h"
 #include "iwarp/iwarp.h"
-#include "sim/rio_world.h"
-#include "sim/sim_trace.h"
+#include "sim/rio/rio_world.h"
+#include "sim/world/sim_trace.h"
 #include "wire/iba_aeth.h"
 #include "wire/rdmap.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What RC gets through a line that loses packets, and what it holds on to for that. */
 #include "loopback/loopback.h"
-#include "sim/ib_line.h"
+#include "sim/roce/ib_line.h"
 #include "test.h"
 
 #include <malloc.h>

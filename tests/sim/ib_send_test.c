@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The sending agent (SEND) on a line that loses packets, in virtual time. */
 #include "base/check.h"
-#include "sim/ib_line.h"
+#include "sim/roce/ib_line.h"
 #include "test.h"
 #include "wire/iba_psn.h"
 

@@ -8,7 +8,7 @@
 #include "draw.h"
 #include "driver/loop/adapter_lock.h"
 #include "ib_seeds.h"
-#include "sim/fault.h"
+#include "sim/world/fault.h"
 #include "test.h"
 
 #define MUST(call) REQUIRE((call) == WEFT_OK)

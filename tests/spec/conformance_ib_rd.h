@@ -3,7 +3,7 @@
 #pragma once
 
 #include "conformance.h"
-#include "sim/fault.h"
+#include "sim/world/fault.h"
 
 struct rd_pair_options {
 	uint64_t seed;

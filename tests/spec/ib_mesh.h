@@ -8,7 +8,7 @@
 
 #include "driver/loop/adapter_lock.h"
 #include "ib/ib.h"
-#include "sim/datagram.h"
+#include "sim/world/datagram.h"
 
 enum { MESH_NODES_MAX = 4 };
 

@@ -8,7 +8,7 @@
 
 #include "driver/loop/adapter_lock.h"
 #include "ib/ib.h"
-#include "sim/datagram.h"
+#include "sim/world/datagram.h"
 
 struct ib_net;
 

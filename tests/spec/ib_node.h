@@ -7,7 +7,7 @@
 
 #include "driver/loop/adapter_lock.h"
 #include "ib/ib.h"
-#include "sim/datagram.h"
+#include "sim/world/datagram.h"
 
 enum {
 	IB_NODE_HEAD = 3, /* ahead of a packet in the pipe: which IP, and the port it came from */

@@ -11,7 +11,7 @@
 
 #include "driver/loop/adapter_lock.h"
 #include "iwarp/iwarp.h"
-#include "sim/stream.h"
+#include "sim/world/stream.h"
 
 struct sim_net;
 

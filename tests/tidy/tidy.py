@@ -27,7 +27,8 @@ CORE_ROOMS = BELOW_UPPER + ["rio", "iscsi", "push"]
 BELOW_LOOP = ["driver/sys", "driver/observe"]
 CARRIERS = BELOW_LOOP + ["driver/loop", "driver/tcp", "driver/udp", "driver/roce"]
 DRIVER_ROOMS = CARRIERS + ["driver/stat", "driver/calls", "driver/file"]
-DIVIDED = ["driver"]  # rooms with rooms inside
+WORLDS = ["sim/world", "sim/loopback", "sim/iwarp", "sim/roce", "sim/rio"]
+DIVIDED = ["driver", "sim"]  # rooms with rooms inside
 ARROWS = {
     "base": [],
     "wire": ["base"],
@@ -52,9 +53,14 @@ ARROWS = {
     "driver/calls": CORE_ROOMS + CARRIERS + ["driver/stat"],
     "driver/file": CORE_ROOMS + ["driver/sys"],
     "roles": ["base", "wire", "store", "rio", "driver/file", "driver/sys"],  # and <weft/...>
-    "sim": CORE_ROOMS,
-    "compat": CORE_ROOMS + DRIVER_ROOMS + ["roles", "sim"],
-    "cmd": CORE_ROOMS + DRIVER_ROOMS + ["roles", "sim"],
+    "sim/world": CORE_ROOMS,
+    "sim/loopback": CORE_ROOMS + ["sim/world"],
+    "sim/iwarp": CORE_ROOMS + ["sim/world"],
+    "sim/roce": CORE_ROOMS + ["sim/world"],
+    "sim/rio": CORE_ROOMS + ["sim/world"],
+    "sim": CORE_ROOMS + WORLDS,
+    "compat": CORE_ROOMS + DRIVER_ROOMS + WORLDS + ["roles", "sim"],
+    "cmd": CORE_ROOMS + DRIVER_ROOMS + WORLDS + ["roles", "sim"],
     "examples": [],  # only what everybody may use: <weft/...>
 }
 # The core sees no more of the C library than this: no system call, clock, lock, or printing.

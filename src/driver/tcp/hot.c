@@ -41,8 +41,8 @@ void hot_add(struct tcp *tcp, struct link *link)
 
 static bool ask(struct link *link)
 {
-	if (progress_is_aside(link->net) && link->times_asked < HOT_ASKED && link_has_stream(link) &&
-	    ++link->times_asked == HOT_ASKED)
+	if (progress_is_aside(link->net) && link->times_asked < HOT_ASKED &&
+	    link_has_stream(link) && ++link->times_asked == HOT_ASKED)
 		link_watch(link, link->interest);
 	return link_input(link);
 }

@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/cursor.h"
-#include "sim/datagram.h"
-#include "sim/swarm.h"
+#include "sim/world/datagram.h"
+#include "sim/world/swarm.h"
 
 enum { KIND_TICK, KIND_ARRIVED, KIND_CUT, KIND_HEAL };
 enum { BYTES = 40, MANY = 100000, PPM = 1000000, US = 1000, MS = 1000 * US };

@@ -2,8 +2,8 @@
 /* A sender pushes a known run of bytes, then closes; the receiver checks each byte by its place. */
 #include "test.h"
 
-#include "sim/stream.h"
-#include "sim/swarm.h"
+#include "sim/world/stream.h"
+#include "sim/world/swarm.h"
 
 enum { KIND_READABLE, KIND_WRITABLE, KIND_CUT, KIND_HEAL, KIND_READ_AGAIN, KIND_RESET };
 enum { PIPE_BYTES = 20000, BUFFER = 5000, PPM = 1000000, US = 1000, MS = 1000 * US };

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "sim/swarm.h"
+#include "sim/world/swarm.h"
 
 enum { FAULTS = 10, RUNS = 11000, PPM = 1000000 };
 

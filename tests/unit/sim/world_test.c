@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "test.h"
 
-#include "sim/sim_trace.h"
-#include "sim/world.h"
+#include "sim/world/sim_trace.h"
+#include "sim/world/world.h"
 
 enum { EVENTS = 1000 };
 

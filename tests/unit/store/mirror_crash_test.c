@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/prng.h"
-#include "sim/sim_disk.h"
+#include "sim/world/sim_disk.h"
 #include "store/mirror_area.h"
 #include "store/store.h"
 #include "test.h"

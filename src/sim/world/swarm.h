@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Swarm testing: every run has its own mix of faults. If each run had all of them, the strong ones
+ * would hide what the weak ones find, so each is on or off, and runs with few and with many are
+ * equally likely.
+ */
+#pragma once
+
+#include "sim/world/fault.h"
+
+void sim_faults_draw(struct prng *p, struct sim_faults *faults);
