@@ -15,10 +15,10 @@ struct weft_space;
 /*
  * A real address is a 64-bit frame address of an address space. The default space is the process
  * itself: every address is its own real address, and registering memory costs the same whatever its
- * length; nobody looks whether it is there, so it must be, for as long as it is registered. A space
- * of its own has memory behind it and a table of segments (start, length, real address): an address
- * without a segment cannot be reached, nor registered. A page list names real addresses directly,
- * past the segments, and is for privileged domains there.
+ * length; no call looks whether it is there, so it must be, for as long as it is registered. A
+ * space of its own has memory behind it and a table of segments (start, length, real address): an
+ * address without a segment cannot be reached, nor registered. A page list names real addresses
+ * directly, past the segments, and is for privileged domains there.
  */
 struct weft_space_options {
 	void *memory;	     /* real address 0; must be aligned to 8 bytes and outlive the space */
@@ -26,7 +26,7 @@ struct weft_space_options {
 	uint32_t segments_max; /* 1 to 2^20 */
 	bool is_virtual; /* system-wide virtual addresses: for privileged domains only (RKEY-03) */
 	/*
-	 * Somebody brings back pages that are away (WEFT_REAL_NONE): a request of the InfiniBand
+	 * The program brings back pages that are away (WEFT_REAL_NONE): a request of the InfiniBand
 	 * transport whose data lies there raises WEFT_EVENT_FAULT and waits for weft_space_move().
 	 */
 	bool has_pager;

@@ -18,7 +18,7 @@
  *  - recvmmsg() gives the sender's address as a Unix socket's; getsockopt() of SO_DOMAIN and
  *    SO_PROTOCOL tells of the Unix family, too.
  *  - bind() to another number than the socket has puts another socket in its place: epoll does
- *    not watch that one, options that were set are lost, and duplicates stay what they were.
+ *    not watch the new file, options that were set are lost, and duplicates stay what they were.
  *  - A socket that another process passed (SCM_RIGHTS) is not known here.
  */
 #include <errno.h>

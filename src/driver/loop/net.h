@@ -166,8 +166,8 @@ static inline struct weft_adapter *net_enter_settled(const struct weft_qp *qp)
  */
 bool progress_sleep(struct net *net, int also, uint64_t until_ns);
 
-/* Somebody does nothing but that, from now on or no longer: the thread does not look after it. */
+/* The program does nothing but that, from now on or no longer: the thread rests meanwhile. */
 void progress_lead(struct net *net, bool is_always);
 
-/* A deadline may have become earlier, or somebody waits for events: see that the thread knows. */
+/* A deadline may be earlier, or a thread waits for events: see that the adapter's thread knows. */
 void progress_notice(struct net *net);

@@ -47,11 +47,6 @@ static bool ask(struct link *link)
 	return link_input(link);
 }
 
-static struct tcp *tcp_from(const struct carrier *c)
-{
-	return CONTAINER_OF(c, struct tcp, carrier);
-}
-
 uint32_t hot_turns(const struct carrier *c)
 {
 	return tcp_from(c)->hot_count;

@@ -36,7 +36,7 @@ static enum weft_reason config_of(const struct weft_connect_options *o, const st
 		.wants_crc = !o->is_crc_off,
 		.wants_markers = o->wants_markers,
 		.revision = o->mpa_revision ? o->mpa_revision : 2,
-		.timeout_ns = net_timeout_ns(o->timeout_ns),
+		.timeout_ns = setup_timeout_ns(o->timeout_ns),
 	};
 	c->is_peer_to_peer = c->revision == 2 && !o->is_client_server;
 	r = depth_of(o->ird, &c->ird);

@@ -183,7 +183,7 @@ static enum weft_reason listen_at(struct weft_adapter *a, const struct weft_addr
 	l->net = tcp->net;
 	l->watch.ready = listener_ready;
 	l->requests_max = o->requests_max ? o->requests_max : REQUESTS_DEFAULT;
-	l->timeout_ns = net_timeout_ns(o->timeout_ns);
+	l->timeout_ns = setup_timeout_ns(o->timeout_ns);
 	list_init(&l->requests);
 	list_init(&l->link);
 	list_add_tail(&tcp->listeners, &l->link);

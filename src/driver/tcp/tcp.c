@@ -7,16 +7,6 @@
 
 enum { REQUESTS_ROOM = 65536 };
 
-static struct tcp *tcp_from(struct carrier *c)
-{
-	return CONTAINER_OF(c, struct tcp, carrier);
-}
-
-static const struct tcp *tcp_from_const(const struct carrier *c)
-{
-	return CONTAINER_OF(c, const struct tcp, carrier);
-}
-
 /* ---- Life ----------------------------------------------------------------------------------- */
 
 static void free_ended(struct tcp *tcp)
@@ -27,14 +17,14 @@ static void free_ended(struct tcp *tcp)
 
 static bool is_used(const struct carrier *c)
 {
-	const struct tcp *tcp = tcp_from_const(c);
+	const struct tcp *tcp = tcp_from(c);
 
 	return !list_is_empty(&tcp->listeners) || tcp->requests_taken > 0;
 }
 
 static bool is_closing(const struct carrier *c)
 {
-	return !list_is_empty(&tcp_from_const(c)->links);
+	return !list_is_empty(&tcp_from(c)->links);
 }
 
 static void tcp_close(struct carrier *c)
@@ -74,14 +64,14 @@ static bool output(struct carrier *c, bool can_wait)
 /* Links that have ended are freed by output(). */
 static bool has_output(const struct carrier *c)
 {
-	const struct tcp *tcp = tcp_from_const(c);
+	const struct tcp *tcp = tcp_from(c);
 
 	return !list_is_empty(&tcp->attention) || !list_is_empty(&tcp->ended);
 }
 
 static uint64_t due(const struct carrier *c)
 {
-	return timer_queue_due(&tcp_from_const(c)->timers);
+	return timer_queue_due(&tcp_from(c)->timers);
 }
 
 static void expire(struct carrier *c, uint64_t now_ns)
@@ -147,7 +137,7 @@ static void abandon(struct carrier *c)
 
 static void traffic(const struct carrier *c, struct weft_traffic *sum)
 {
-	const struct tcp *tcp = tcp_from_const(c);
+	const struct tcp *tcp = tcp_from(c);
 
 	traffic_add(sum, &tcp->carried);
 	for (const struct list *at = tcp->links.next; at != &tcp->links; at = at->next) {

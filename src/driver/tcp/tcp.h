@@ -47,12 +47,17 @@ struct tcp {
 	uint32_t desk_count;
 };
 
+static inline struct tcp *tcp_from(const struct carrier *c)
+{
+	return CONTAINER_OF(c, struct tcp, carrier);
+}
+
 /* The adapter's TCP, made at first use; the network's, or NULL. */
 enum weft_reason tcp_get(struct weft_adapter *a, struct tcp **tcp);
 struct tcp *tcp_of(const struct net *net);
 
 /* How long a set-up may take: as asked for, or 10 s. */
-static inline uint64_t net_timeout_ns(uint64_t asked_ns)
+static inline uint64_t setup_timeout_ns(uint64_t asked_ns)
 {
 	return asked_ns ? asked_ns : UINT64_C(10) * 1000 * 1000 * 1000;
 }
