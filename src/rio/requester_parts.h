@@ -59,7 +59,8 @@ struct unflushed {
 	uint8_t name[RIO_DEVICE_NAME_MAX];
 	uint32_t name_bytes; /* 0: the slot is free */
 	uint64_t instance;
-	uint64_t written, flushed; /* writes that were acknowledged; so many of them are covered */
+	/* By rio_requester.writes: the last write acknowledged; the last one that a flush covers. */
+	uint64_t written, flushed;
 	uint64_t loss, told; /* by rio_requester.write_losses: the last one; the last one told */
 	uint32_t uses;	     /* touches */
 	uint64_t left;	     /* when it was offered last: by rio_requester.leaves */
@@ -68,9 +69,9 @@ struct unflushed {
 /* What a request does to a device, if it writes or flushes. */
 struct touch {
 	uint32_t device;
-	struct unflushed *unflushed; /* NULL: it was not offered when the request was asked for */
-	uint64_t instance, written;  /* of that, then */
-	uint64_t told;		     /* the same */
+	struct unflushed *unflushed; /* NULL: it has not been offered yet */
+	uint64_t instance, told;     /* of that, when the request was asked for or it was offered */
+	uint64_t written;	     /* writes acknowledged before: by rio_requester.writes */
 	bool is_flushed;
 	bool is_written; /* without FUA, behind the last flush */
 };
@@ -185,6 +186,7 @@ struct rio_requester {
 	uint32_t unflushed_max;	 /* those that are offered, and as many that were */
 	uint64_t leaves;	 /* of devices that were offered, so far */
 	bool has_forgotten;	 /* writes that no flush covers: of any device that is not known */
+	uint64_t writes;	 /* that were acknowledged without being durable, so far */
 	uint64_t write_losses;	 /* of acknowledged writes, so far */
 	uint64_t forgotten_loss; /* the last one of a device that is not known any more */
 };

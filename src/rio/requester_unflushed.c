@@ -30,6 +30,11 @@ static bool is_offered(const struct rio_requester *q, const struct unflushed *u)
 	return false;
 }
 
+static bool has_unflushed(const struct unflushed *u)
+{
+	return u->written > u->flushed;
+}
+
 static bool is_lost(const struct unflushed *u)
 {
 	return u->loss > u->told;
@@ -44,7 +49,7 @@ static void lose(struct rio_requester *q, struct unflushed *u)
 static bool is_spare(const struct rio_requester *q, const struct unflushed *u)
 {
 	return u->name_bytes == 0 ||
-	       (u->written == u->flushed && !is_lost(u) && u->uses == 0 && !is_offered(q, u));
+	       (!has_unflushed(u) && !is_lost(u) && u->uses == 0 && !is_offered(q, u));
 }
 
 static struct unflushed *find(struct rio_requester *q, struct platform iounit,
@@ -98,19 +103,50 @@ static struct unflushed *make(struct rio_requester *q, struct platform iounit,
 	return u;
 }
 
-struct unflushed *unflushed_offer(struct rio_requester *q, struct platform iounit,
-				  const struct rio_device *d)
+static void touch_bind(struct touch *t, struct unflushed *u)
+{
+	t->unflushed = u;
+	t->instance = u->instance;
+	t->told = u->told;
+	u->uses++;
+}
+
+/* Requests that were asked for before the device was offered touch this instance of it. */
+static void bind_early_touches(struct rio_requester *q, uint32_t device, struct unflushed *u)
+{
+	for (uint32_t i = 0; i < q->config.requests_max; i++) {
+		struct request *r = &q->requests[i];
+
+		for (uint32_t k = 0; k < r->touch_count; k++) {
+			if (!r->touches[k].unflushed && r->touches[k].device == device)
+				touch_bind(&r->touches[k], u);
+		}
+	}
+}
+
+static struct unflushed *find_or_make(struct rio_requester *q, struct platform iounit,
+				      const struct rio_device *d)
 {
 	struct unflushed *u = find(q, iounit, d);
 
 	if (!u)
 		return make(q, iounit, d);
 	if (u->instance != d->instance) {
-		if (u->written != u->flushed)
+		if (has_unflushed(u))
 			lose(q, u);
 		u->written = u->flushed = 0;
 		u->instance = d->instance;
 	}
+	return u;
+}
+
+struct unflushed *unflushed_offer(struct rio_requester *q, struct platform iounit,
+				  const struct rio_device *d)
+{
+	struct unflushed *u = find_or_make(q, iounit, d);
+
+	if (u)
+		bind_early_touches(q, d->number, u);
 	return u;
 }
 
@@ -156,6 +192,7 @@ enum weft_reason unflushed_take_loss(struct rio_requester *q, const struct rio_a
 
 static struct touch *touch_of(struct rio_requester *q, struct request *r, uint32_t device)
 {
+	struct unflushed *u = by_number(q, device);
 	struct touch *t;
 
 	for (uint32_t i = 0; i < r->touch_count; i++) {
@@ -164,13 +201,9 @@ static struct touch *touch_of(struct rio_requester *q, struct request *r, uint32
 	}
 	CHECK(r->touch_count < RIO_LIST_TRANSACTIONS_MAX); /* list_check() has counted them */
 	t = &r->touches[r->touch_count++];
-	*t = (struct touch){ .device = device, .unflushed = by_number(q, device) };
-	if (t->unflushed) {
-		t->unflushed->uses++;
-		t->instance = t->unflushed->instance;
-		t->written = t->unflushed->written;
-		t->told = t->unflushed->told;
-	}
+	*t = (struct touch){ .device = device, .written = q->writes };
+	if (u)
+		touch_bind(t, u);
 	return t;
 }
 
@@ -197,7 +230,7 @@ void unflushed_begin(struct rio_requester *q, struct request *r, const struct ri
  */
 static void account(struct rio_requester *q, const struct touch *t, struct unflushed *u)
 {
-	bool is_past = t->unflushed && t->instance != u->instance;
+	bool is_past = t->instance != u->instance;
 
 	if (t->is_flushed && !is_past && t->written > u->flushed)
 		u->flushed = t->written;
@@ -206,7 +239,7 @@ static void account(struct rio_requester *q, const struct touch *t, struct unflu
 	if (is_past)
 		lose(q, u);
 	else
-		u->written++;
+		u->written = ++q->writes;
 }
 
 uint32_t unflushed_end(struct rio_requester *q, struct request *r, uint32_t reason)
@@ -215,18 +248,19 @@ uint32_t unflushed_end(struct rio_requester *q, struct request *r, uint32_t reas
 
 	for (uint32_t i = 0; i < r->touch_count; i++) {
 		struct touch *t = &r->touches[i];
-		struct unflushed *u = t->unflushed ? t->unflushed : by_number(q, t->device);
+		struct unflushed *u = t->unflushed;
 
-		if (t->unflushed)
-			t->unflushed->uses--;
-		if (!u || !was_asked || reason != WEFT_OK)
+		if (!u)
+			continue;
+		u->uses--;
+		if (!was_asked || reason != WEFT_OK)
 			continue;
 		account(q, t, u);
 		if (!t->is_flushed)
 			continue;
 		if (u->loss > r->end.loss)
 			r->end.loss = u->loss;
-		if (u->loss <= (t->unflushed ? t->told : u->told))
+		if (u->loss <= t->told)
 			continue;
 		u->told = u->loss;
 		is_told = true;

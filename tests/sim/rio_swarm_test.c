@@ -26,6 +26,7 @@ static const uint64_t failed_once[] = {
 	16,  /* a flush was refused for a request that the owner had refused */
 	307, /* a requester was told of two losses: the model took them for one */
 	132, /* a crash between the first marks of a mirror: it was refused for ever */
+	35298, /* a flush asked for before its device was offered covered no write */
 };
 
 TEST(test_rio_seeds_that_failed_once)

@@ -228,6 +228,50 @@ TEST(test_rio_05_a_loss_outlives_its_unit_and_its_owner)
 	asker_close(&w);
 }
 
+static void owner_comes_again(void)
+{
+	asker_owner_comes(&w, ASKER_REQUESTS, RIO_REQUEST_LIST_MAX);
+	asker_run(&w);
+}
+
+/* A requester that comes back to its owner asks before it hears of the devices. */
+TEST(test_rio_05_a_flush_asked_for_before_its_device_is_offered_covers)
+{
+	uint64_t id;
+
+	begin();
+	write_well();
+	owner_comes_again();
+	id = ask(SGL_FLUSH);
+	EXPECT_EQ(announce(20, ASKER_DEVICE, 1), WEFT_OK);
+	done(id, WEFT_OK, WEFT_OK);
+	EXPECT_EQ(announce(20, ASKER_DEVICE, 2), WEFT_OK);
+	EXPECT_EQ(flush(), WEFT_OK);
+	/* What is acknowledged after it was asked for is not covered. */
+	owner_comes_again();
+	id = ask(SGL_FLUSH);
+	EXPECT_EQ(announce(20, ASKER_DEVICE, 2), WEFT_OK);
+	write_well();
+	done(id, WEFT_OK, WEFT_OK);
+	EXPECT_EQ(announce(20, ASKER_DEVICE, 3), WEFT_OK);
+	EXPECT_EQ(flush(), WEFT_R_RIO_WRITES_LOST);
+	asker_close(&w);
+}
+
+TEST(test_rio_05_a_write_asked_for_before_its_device_is_offered_is_of_the_instance_offered_then)
+{
+	uint64_t id;
+
+	begin();
+	owner_comes_again();
+	id = ask(SGL_WRITE);
+	EXPECT_EQ(announce(20, ASKER_DEVICE, 1), WEFT_OK);
+	EXPECT_EQ(announce(20, ASKER_DEVICE, 2), WEFT_OK);
+	done(id, WEFT_OK, WEFT_OK);
+	EXPECT_EQ(flush(), WEFT_R_RIO_WRITES_LOST);
+	asker_close(&w);
+}
+
 /* Devices come and go; those with nothing to remember make room. */
 TEST(test_rio_05_as_many_devices_are_remembered_as_there_is_room_for)
 {
