@@ -35,7 +35,7 @@ enum weft_reason weft_ah_destroy(struct weft_ah *ah);
 /*
  * Takes the adapter to the network as a RoCE port, if it is not there yet: UDP port 4791, which all
  * adapters of a host share. Queue pairs that are made before this have numbers that no packet
- * finds: the calls below refuse them (WEFT_R_QP_PLACE).
+ * finds: the calls below refuse them (WEFT_R_QP_SLOT).
  */
 enum weft_reason weft_roce_open(struct weft_adapter *adapter);
 

@@ -229,7 +229,8 @@ static uint32_t id_new(struct ib_cm *cm)
 	uint32_t id;
 
 	do
-		id = (uint32_t)cm->config.place << 24 | (uint32_t)(secret_next(&cm->secret) >> 40);
+		id = (uint32_t)cm->config.adapter_slot << 24 |
+		     (uint32_t)(secret_next(&cm->secret) >> 40);
 	while (conv_find(cm, id));
 	return id;
 }
@@ -450,7 +451,7 @@ struct ib_cm *ib_cm_create(const struct ib_cm_config *config)
 	cm->config = *config;
 	config_complete(&cm->config);
 	/* More would leave too few of the ids. */
-	CHECK(cm->config.place > 0 && cm->config.conversations_max <= 1 << 16);
+	CHECK(cm->config.adapter_slot > 0 && cm->config.conversations_max <= 1 << 16);
 	CHECK(cm->config.retries <= 15);
 	cm->secret = (struct secret){ .key = { config->key[0], config->key[1] } };
 	cm->tid_next = secret_next(&cm->secret);

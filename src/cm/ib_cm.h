@@ -62,7 +62,7 @@ enum {
 
 /* What is 0 has the default in brackets; those of times and retries are Linux's. */
 struct ib_cm_config {
-	uint8_t place;		    /* 1 to 254: the top byte of our communication ids */
+	uint8_t adapter_slot;	    /* 1 to 254: the top byte of our communication ids */
 	uint64_t key[2];	    /* secret and random: ids come from it */
 	uint64_t ca_guid;	    /* ours, in REQ and REP */
 	uint32_t conversations_max; /* [4096] of all kinds, with those in time wait */
@@ -364,7 +364,7 @@ struct ib_cm_where {
 	enum ibcm_kind kind;
 	bool is_request;     /* REQ, SIDR_REQ: by service_id */
 	uint64_t service_id; /* with is_request */
-	uint8_t place; /* else. 0: a REJ by who never heard from us, for every agent of the host */
+	uint8_t adapter_slot; /* else. 0: a REJ by who never heard from us, for every agent of the host */
 };
 
 bool ib_cm_where(const uint8_t *bytes, size_t length, struct ib_cm_where *where);

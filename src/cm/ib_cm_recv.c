@@ -453,6 +453,6 @@ bool ib_cm_where(const uint8_t *bytes, size_t length, struct ib_cm_where *where)
 		return true;
 	}
 	id = m.kind == IBCM_SIDR_REP ? m.sidr_rep.request_id : m.remote_id;
-	where->place = (uint8_t)(id >> 24);
+	where->adapter_slot = (uint8_t)(id >> 24);
 	return true;
 }

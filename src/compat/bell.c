@@ -76,32 +76,33 @@ static void leave(void *unused)
 }
 
 /* The descriptor is looked at here: of a bell that goes, its number may be another's soon. */
-struct bell_ear bell_listen(struct bell *b)
+struct bell_snapshot bell_listen(struct bell *b)
 {
-	struct bell_ear ear = { .rings = &b->rings, .heard = atomic_load(&b->rings) };
+	struct bell_snapshot snapshot = { .rings = &b->rings, .heard = atomic_load(&b->rings) };
 	int flags = fcntl(b->fd, F_GETFL);
 
 	if (flags < 0)
-		ear.why_not = -errno;
+		snapshot.why_not = -errno;
 	else if (flags & O_NONBLOCK)
-		ear.why_not = -EAGAIN;
-	return ear;
+		snapshot.why_not = -EAGAIN;
+	return snapshot;
 }
 
 /*
  * Not poll(), which no handler has restarted. The kernel looks at the bell's memory, and nobody
  * here does after that.
  */
-int bell_wait(const struct bell_ear *ear)
+int bell_wait(const struct bell_snapshot *snapshot)
 {
 	int type, error;
 
-	if (ear->why_not != 0)
-		return ear->why_not;
+	if (snapshot->why_not != 0)
+		return snapshot->why_not;
 	atomic_fetch_add(&waiters, 1);
 	pthread_cleanup_push(leave, NULL);
 	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &type);
-	error = (int)syscall(SYS_futex, ear->rings, FUTEX_WAIT_PRIVATE, ear->heard, NULL, NULL, 0);
+	error = (int)syscall(SYS_futex, snapshot->rings, FUTEX_WAIT_PRIVATE, snapshot->heard, NULL,
+			     NULL, 0);
 	error = error < 0 && errno == EINTR ? -EINTR : 0;
 	pthread_setcanceltype(type, NULL);
 	pthread_cleanup_pop(1);

@@ -27,20 +27,20 @@ void bell_add(struct bell *b, struct list *link);
 void bell_remove(struct bell *b, struct list *link);
 
 /* What somebody needs to hear of the next thing, who has found that there is none. */
-struct bell_ear {
+struct bell_snapshot {
 	_Atomic uint32_t *rings; /* of the bell, which may be gone when he waits */
 	uint32_t heard;
 	int why_not; /* what bell_wait() will say at once, or 0 */
 };
 
-struct bell_ear bell_listen(struct bell *b);
+struct bell_snapshot bell_listen(struct bell *b);
 
 /*
  * Waits until something may be there. -EAGAIN if the program made the descriptor non-blocking;
  * -EINTR if a signal came whose handler does not have the call restarted. The thread may be
  * cancelled here.
  */
-int bell_wait(const struct bell_ear *ear);
+int bell_wait(const struct bell_snapshot *snapshot);
 
 /*
  * In the child of a fork: a descriptor of its own under the same number; or, of all that there are,

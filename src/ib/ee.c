@@ -72,14 +72,14 @@ enum weft_reason ib_ee_create(struct ib_port *port, const struct ib_ee_config *k
 	e = calloc(1, sizeof(*e));
 	if (!e)
 		return WEFT_R_NO_MEMORY;
-	e->face.adapter = port->adapter;
-	e->face.number = id_table_add(&port->adapter->ees, &e->face);
-	if (e->face.number == 0) {
+	e->handle.adapter = port->adapter;
+	e->handle.number = id_table_add(&port->adapter->ees, &e->handle);
+	if (e->handle.number == 0) {
 		free(e);
 		return WEFT_R_LIMIT;
 	}
 	conn_init(e, port, k);
-	e->conn.number = e->face.number;
+	e->conn.number = e->handle.number;
 	list_init(&e->waiting);
 	list_init(&e->suspended);
 	list_init(&e->ended_link);
@@ -112,14 +112,14 @@ void ib_ee_destroy(struct ib_ee *ee)
 
 	ee_fail(ee, WEFT_R_STREAM_LOST);
 	list_remove(&ee->ended_link);
-	id_table_remove(&port->adapter->ees, ee->face.number);
+	id_table_remove(&port->adapter->ees, ee->handle.number);
 	port->conns_used--;
 	free(ee);
 }
 
 uint32_t ib_ee_number(const struct ib_ee *ee)
 {
-	return ee->face.number;
+	return ee->handle.number;
 }
 
 void *ib_ee_owner(const struct ib_ee *ee)
@@ -127,20 +127,20 @@ void *ib_ee_owner(const struct ib_ee *ee)
 	return ee->conn.owner;
 }
 
-struct weft_ee *ib_ee_face(struct ib_ee *ee)
+struct weft_ee *ib_ee_handle(struct ib_ee *ee)
 {
-	return &ee->face;
+	return &ee->handle;
 }
 
-struct ib_ee *ib_ee_of(struct weft_ee *face)
+struct ib_ee *ib_ee_of(struct weft_ee *handle)
 {
-	return CONTAINER_OF(face, struct ib_ee, face);
+	return CONTAINER_OF(handle, struct ib_ee, handle);
 }
 
 struct ib_ee *ib_port_find_ee(const struct ib_port *port, uint32_t number)
 {
-	struct weft_ee *face = ee_find(port->adapter, number);
-	struct ib_ee *ee = face ? ib_ee_of(face) : NULL;
+	struct weft_ee *handle = ee_find(port->adapter, number);
+	struct ib_ee *ee = handle ? ib_ee_of(handle) : NULL;
 
 	return ee && ee->conn.port == port && ee->peer != 0 ? ee : NULL;
 }
@@ -300,8 +300,8 @@ void rd_expire(struct ib_conn *c)
 
 enum issue rd_issue(struct ib_conn *c, struct send_wqe *wqe)
 {
-	struct weft_ee *face = ee_find(c->port->adapter, wqe->ee);
-	struct ib_ee *ee = face ? ib_ee_of(face) : NULL;
+	struct weft_ee *handle = ee_find(c->port->adapter, wqe->ee);
+	struct ib_ee *ee = handle ? ib_ee_of(handle) : NULL;
 
 	if (!ee || ee->why != WEFT_OK) {
 		send_queue_end(c->qp, wqe,
@@ -362,9 +362,9 @@ void rd_down(struct ib_conn *c)
 	else if (c->rd_state != RD_IDLE)
 		turn_over(c);
 	for (uint32_t i = 0; i < ees->slots_max && ees->used > 0; i++) {
-		struct weft_ee *face = ees->objects[i];
+		struct weft_ee *handle = ees->objects[i];
 
-		if (face)
-			rd_leave(ib_ee_of(face), c->qp);
+		if (handle)
+			rd_leave(ib_ee_of(handle), c->qp);
 	}
 }

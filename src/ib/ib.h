@@ -335,8 +335,8 @@ uint32_t ib_ee_number(const struct ib_ee *ee);
 void *ib_ee_owner(const struct ib_ee *ee);
 
 /* What requests name; and what that is. */
-struct weft_ee *ib_ee_face(struct ib_ee *ee);
-struct ib_ee *ib_ee_of(struct weft_ee *face);
+struct weft_ee *ib_ee_handle(struct ib_ee *ee);
+struct ib_ee *ib_ee_of(struct weft_ee *handle);
 
 /* That of the number, once it is connected; NULL: there is none. */
 struct ib_ee *ib_port_find_ee(const struct ib_port *port, uint32_t number);

@@ -323,7 +323,7 @@ struct ib_conn {
 
 /* RD-02. One allocation; the queue pairs that use it bring all else. */
 struct ib_ee {
-	struct weft_ee face;
+	struct weft_ee handle;
 	struct ib_conn conn;	/* without a queue pair of its own */
 	uint32_t peer;		/* number of the peer's; 0: not known yet */
 	struct ib_conn *active; /* whose request is under way; NULL: none, or RESYNC */

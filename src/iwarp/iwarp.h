@@ -52,26 +52,26 @@ enum weft_reason iwarp_create(struct weft_qp *qp, const struct iwarp_config *con
 			      struct iwarp_stream **stream);
 
 /*
- * Frees it, and a desk that it still has; a queue pair that still uses it fails
+ * Frees it, and buffers that it still has; a queue pair that still uses it fails
  * (WEFT_R_STREAM_LOST).
  */
 void iwarp_destroy(struct iwarp_stream *s);
 
 /*
- * A stream makes do with little memory of its own. While it is busy its owner may lend it a desk,
+ * A stream makes do with little memory of its own. While it is busy its owner may lend it buffers,
  * so that more messages go through at once.
  */
-struct iwarp_desk;
+struct iwarp_buffers;
 
-struct iwarp_desk *iwarp_desk_create(void);
-void iwarp_desk_destroy(struct iwarp_desk *desk);
+struct iwarp_buffers *iwarp_buffers_create(void);
+void iwarp_buffers_destroy(struct iwarp_buffers *buffers);
 
-/* Whether a desk would help. */
+/* Whether buffers would help. */
 bool iwarp_is_cramped(const struct iwarp_stream *s);
-void iwarp_lend(struct iwarp_stream *s, struct iwarp_desk *own_desk);
+void iwarp_lend(struct iwarp_stream *s, struct iwarp_buffers *own_buffers);
 
 /* NULL: there is none, or something lies on it. */
-struct iwarp_desk *iwarp_take_back(struct iwarp_stream *s);
+struct iwarp_buffers *iwarp_take_back(struct iwarp_stream *s);
 
 void *iwarp_owner(const struct iwarp_stream *s);
 

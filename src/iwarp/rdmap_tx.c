@@ -178,7 +178,7 @@ enum issue rdmap_tx_issue(struct weft_qp *qp, struct send_wqe *wqe)
 	struct iwarp_stream *s = qp->stream;
 
 	if (s->tx.is_held || s->tx.has_message || !tx_has_room(s)) {
-		s->is_cramped |= !s->tx.has_message && s->tx.ready < TX_BATCH && !s->desk;
+		s->is_cramped |= !s->tx.has_message && s->tx.ready < TX_BATCH && !s->buffers;
 		return ISSUE_NO_ROOM;
 	}
 	/* The ready-to-receive Read is one of those that the peer serves at a time. */

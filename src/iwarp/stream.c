@@ -131,7 +131,7 @@ enum weft_reason iwarp_create(struct weft_qp *qp, const struct iwarp_config *con
 	s->close_ns = UINT64_MAX;
 	list_init(&s->attention_link);
 	rx_init(s);
-	if (desk_init(s) < 0 || readq_init(s) < 0) {
+	if (buffers_init(s) < 0 || readq_init(s) < 0) {
 		s->qp = NULL;
 		iwarp_destroy(s);
 		return WEFT_R_NO_MEMORY;
@@ -153,7 +153,7 @@ void iwarp_destroy(struct iwarp_stream *s)
 		iwarp_lost(s);
 	list_remove(&s->attention_link);
 	readq_fini(s);
-	desk_fini(s);
+	buffers_fini(s);
 	free(s);
 }
 

@@ -9,7 +9,7 @@
  *	rdmap_tx.c   messages -> FPDUs: requests, responses, ready-to-receive, Terminate
  *	readq.c      Reads and atomics: those of the peer to be answered, ours to be matched
  *	terminate.c  reasons <-> causes on the wire
- *	desk.c       memory lent to a busy stream
+ *	buffers.c       memory lent to a busy stream
  */
 #pragma once
 
@@ -24,7 +24,7 @@ enum {
 	RX_WHOLE_MAX = RX_BYTES / 2,	 /* an FPDU up to this is checked before it is placed */
 	TX_BYTES = 512,			 /* of its headers, trailers and markers on their way out */
 	TX_FPDUS = 8,
-	DESK_RX_BYTES = 32 * 1024, /* the same on a desk */
+	LENT_RX_BYTES = 32 * 1024, /* the same on buffers */
 	DESK_TX_BYTES = 16 * 1024,
 	DESK_FPDUS = 128,
 	TX_PAYLOAD_MAX = 65504, /* of an FPDU: what 16 bits of length leave, in words */
@@ -65,7 +65,7 @@ struct rx_segment {
 };
 
 struct rx {
-	uint8_t *bytes;		   /* the stream's own, or a desk's */
+	uint8_t *bytes;		   /* the stream's own, or buffers's */
 	uint32_t size, start, end; /* bytes[start] to bytes[end - 1] are to be looked at */
 	enum rx_stage stage;
 	uint64_t position; /* in the stream, of bytes[start] */
@@ -127,7 +127,7 @@ struct tx_message {
 };
 
 struct tx {
-	uint8_t *bytes;	       /* the stream's own, or a desk's */
+	uint8_t *bytes;	       /* the stream's own, or buffers's */
 	struct tx_fpdu *fpdus; /* the same: a ring */
 	uint32_t size, fpdus_max;
 	uint32_t used; /* of bytes */
@@ -172,8 +172,8 @@ struct readq {
 
 /* ---- The stream ----------------------------------------------------------------------------- */
 
-struct iwarp_desk {
-	uint8_t rx[DESK_RX_BYTES];
+struct iwarp_buffers {
+	uint8_t rx[LENT_RX_BYTES];
 	uint8_t tx[DESK_TX_BYTES];
 	struct tx_fpdu fpdus[DESK_FPDUS];
 };
@@ -197,8 +197,8 @@ struct iwarp_stream {
 	struct rx rx;
 	struct tx tx;
 	struct readq reads;
-	struct iwarp_desk *desk; /* or NULL */
-	bool is_cramped;	 /* it could use one */
+	struct iwarp_buffers *buffers; /* or NULL */
+	bool is_cramped;	       /* it could use one */
 	/* What it has without. */
 	uint8_t *own_rx;
 	uint8_t own_tx[TX_BYTES];
@@ -227,9 +227,9 @@ void stream_close_wait(struct iwarp_stream *s, uint64_t now_ns);
 /* The peer's Terminate. */
 void stream_terminated(struct iwarp_stream *s, const struct rdmap_terminate *t);
 
-/* desk.c */
-int desk_init(struct iwarp_stream *s);
-void desk_fini(struct iwarp_stream *s);
+/* buffers.c */
+int buffers_init(struct iwarp_stream *s);
+void buffers_fini(struct iwarp_stream *s);
 
 /* fpdu_rx.c */
 void rx_init(struct iwarp_stream *s);

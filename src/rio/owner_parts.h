@@ -91,7 +91,7 @@ struct owner_unit {
 	struct owner_device *devices;
 	uint32_t device_count;
 	uint32_t last_count; /* as it was told last, also after it left; UINT32_MAX: nothing was */
-	uint32_t face;	     /* with which the numbers of its devices begin; 0: none yet */
+	uint32_t device_id_prefix; /* with which the numbers of its devices begin; 0: none yet */
 	struct owner_command *commands; /* rio_owner.commands_each */
 	struct list free_commands;
 	struct list ready;	/* pairs with a request whose turn may come */
@@ -100,9 +100,9 @@ struct owner_unit {
 
 /* What one side was told of the other. */
 enum told {
-	TOLD_NOT = 0,
-	TOLD_DUE,
-	TOLD,
+	NOTIFY_NONE = 0,
+	NOTIFY_DUE,
+	NOTIFIED,
 };
 
 /* A requester and an I/O unit. */

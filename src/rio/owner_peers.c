@@ -34,31 +34,32 @@ static const struct rio_device *device_of(const struct owner_unit *u, uint32_t n
 
 uint32_t owner_device_number(const struct owner_unit *u, uint32_t number)
 {
-	return u->face << RIO_OWNER_UNIT_SHIFT | number;
+	return u->device_id_prefix << RIO_OWNER_UNIT_SHIFT | number;
 }
 
 /* By the owner's number of one of its devices; NULL: that is of nobody, or was, before. */
 static struct owner_unit *unit_of(const struct rio_owner *o, uint32_t number)
 {
-	uint32_t face = number >> RIO_OWNER_UNIT_SHIFT;
+	uint32_t device_id_prefix = number >> RIO_OWNER_UNIT_SHIFT;
 	struct owner_unit *u;
 
-	if (face == 0)
+	if (device_id_prefix == 0)
 		return NULL;
-	u = &o->units[(face - 1) % o->config.iounits_max];
-	return u->face == face ? u : NULL;
+	u = &o->units[(device_id_prefix - 1) % o->config.iounits_max];
+	return u->device_id_prefix == device_id_prefix ? u : NULL;
 }
 
 /*
  * First its place, then that and as many places as there are, and so on; so it is nobody else's.
  * With 32 places it has had two thousand others before it has the first again.
  */
-static void face_change(const struct rio_owner *o, struct owner_unit *u)
+static void device_id_prefix_change(const struct rio_owner *o, struct owner_unit *u)
 {
-	if (u->face == 0 || u->face + o->config.iounits_max > OWNER_PLACES_MAX)
-		u->face = u->peer.is.place;
+	if (u->device_id_prefix == 0 ||
+	    u->device_id_prefix + o->config.iounits_max > OWNER_PLACES_MAX)
+		u->device_id_prefix = u->peer.is.place;
 	else
-		u->face += o->config.iounits_max;
+		u->device_id_prefix += o->config.iounits_max;
 }
 
 struct rio_target owner_target(const struct owner_unit *u, const struct rio_device *d)
@@ -114,7 +115,7 @@ static void meet(struct rio_owner *o, struct owner_pair *p)
 	if (p->requester->address.family == 0 || !may_meet(o, p))
 		return;
 	p->serial = ++o->serial;
-	p->of_requester = p->of_unit = TOLD_DUE;
+	p->of_requester = p->of_unit = NOTIFY_DUE;
 	list_add_tail(&o->meeting, &p->meet_link);
 }
 
@@ -124,11 +125,11 @@ static void part(struct rio_owner *o, struct owner_pair *p, bool is_gone_unit)
 	enum told was = is_gone_unit ? p->of_unit : p->of_requester;
 
 	list_remove(&p->meet_link);
-	p->of_requester = p->of_unit = TOLD_NOT;
+	p->of_requester = p->of_unit = NOTIFY_NONE;
 	/* Who is gone itself need not know any more who else is. */
 	if (p->is_gone_unit != is_gone_unit)
 		list_remove(&p->part_link);
-	if (was != TOLD)
+	if (was != NOTIFIED)
 		return;
 	/* Nobody is told of anybody while there is somebody to be told that one is gone. */
 	CHECK(!list_is_linked(&p->part_link));
@@ -199,12 +200,12 @@ void owner_meet_act(struct rio_owner *o, struct rio_owner_act *act)
 {
 	struct owner_pair *p = CONTAINER_OF(o->meeting.next, struct owner_pair, meet_link);
 
-	if (p->of_requester == TOLD_DUE) {
-		p->of_requester = TOLD;
+	if (p->of_requester == NOTIFY_DUE) {
+		p->of_requester = NOTIFIED;
 		say_grant(o, p, act);
 		return;
 	}
-	p->of_unit = TOLD;
+	p->of_unit = NOTIFIED;
 	list_remove(&p->meet_link);
 	say_announce(o, p, act);
 }
@@ -215,7 +216,7 @@ bool owner_have_met(struct rio_owner *o, const struct owner_unit *u, struct plat
 		const struct owner_requester *q = &o->requesters[i];
 
 		if (q->peer.state == PEER_HERE && platform_is_same(q->peer.is.platform, platform))
-			return owner_pair_of(o, q, u)->of_requester != TOLD_NOT;
+			return owner_pair_of(o, q, u)->of_requester != NOTIFY_NONE;
 	}
 	return false;
 }
@@ -267,7 +268,7 @@ enum weft_reason owner_devices_take(struct rio_owner *o, struct owner_unit *u,
 		}
 	}
 	if (has_changed)
-		face_change(o, u);
+		device_id_prefix_change(o, u);
 	u->has_devices = true;
 	u->last_count = u->device_count;
 	for (uint32_t i = 0; i < o->config.requesters_max; i++)

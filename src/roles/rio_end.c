@@ -110,13 +110,13 @@ static uint32_t local_tag(const struct rio_end *end)
 }
 
 /* What comes over a data connection is the words of an I/O unit, and short. */
-static uint32_t mail_bytes(const struct rio_end *end)
+static uint32_t recv_bytes(const struct rio_end *end)
 {
 	return end->kind == RIO_END_CONTROL ? RIO_MSG_BYTES_MAX : WORD_BYTES;
 }
 
 /* Of messages that may come before they are taken. */
-static uint32_t mail_count(const struct rio_end *end)
+static uint32_t recv_count(const struct rio_end *end)
 {
 	const struct rio_loop_config *c = &end->loop->config;
 
@@ -132,7 +132,7 @@ static size_t short_bytes(const struct rio_end *end)
 /* The same at first. */
 static uint32_t few_count(const struct rio_end *end)
 {
-	uint32_t count = mail_count(end);
+	uint32_t count = recv_count(end);
 
 	return end->kind == RIO_END_DATA || count < FEW ? count : FEW;
 }
@@ -141,19 +141,19 @@ static uint8_t *receive_buffer(const struct rio_end *end, uint32_t nth)
 {
 	uint32_t few = few_count(end);
 
-	return nth < few ? end->mail + (size_t)nth * mail_bytes(end)
-			 : end->more_mail + (size_t)(nth - few) * mail_bytes(end);
+	return nth < few ? end->recv_bufs + (size_t)nth * recv_bytes(end)
+			 : end->more_recv_bufs + (size_t)(nth - few) * recv_bytes(end);
 }
 
 static uint8_t *send_buffer(const struct rio_end *end, uint32_t nth)
 {
-	return end->mail + (size_t)(few_count(end) + nth) * mail_bytes(end);
+	return end->recv_bufs + (size_t)(few_count(end) + nth) * recv_bytes(end);
 }
 
 static enum weft_reason post_receive(struct rio_end *end, uint32_t nth)
 {
 	const struct weft_segment segment = { .addr = (uintptr_t)receive_buffer(end, nth),
-					      .length = mail_bytes(end),
+					      .length = recv_bytes(end),
 					      .tag = local_tag(end) };
 
 	return weft_qp_post_recv(
@@ -173,13 +173,13 @@ static enum weft_reason receives_post(struct rio_end *end, uint32_t from, uint32
 	return r;
 }
 
-static enum weft_reason mail_open(struct rio_end *end)
+static enum weft_reason recv_bufs_open(struct rio_end *end)
 {
 	uint32_t few = few_count(end), sends = end->kind == RIO_END_CONTROL ? SENDS : 0;
 
 	_Static_assert(sizeof(end->free_sends) / sizeof(end->free_sends[0]) == SENDS, "");
-	end->mail = malloc((size_t)(few + sends) * mail_bytes(end));
-	if (!end->mail)
+	end->recv_bufs = malloc((size_t)(few + sends) * recv_bytes(end));
+	if (!end->recv_bufs)
 		return WEFT_R_NO_MEMORY;
 	for (end->free_send_count = 0; end->free_send_count < sends; end->free_send_count++)
 		end->free_sends[end->free_send_count] = end->free_send_count;
@@ -187,14 +187,14 @@ static enum weft_reason mail_open(struct rio_end *end)
 }
 
 /* Half-open ends cost little: the rest is for those that greeted. What comes before it waits. */
-static enum weft_reason mail_open_wide(struct rio_end *end)
+static enum weft_reason recv_bufs_open_all(struct rio_end *end)
 {
-	uint32_t few = few_count(end), count = mail_count(end);
+	uint32_t few = few_count(end), count = recv_count(end);
 
 	if (count == few)
 		return WEFT_OK;
-	end->more_mail = malloc((size_t)(count - few) * mail_bytes(end));
-	return end->more_mail ? receives_post(end, few, count) : WEFT_R_NO_MEMORY;
+	end->more_recv_bufs = malloc((size_t)(count - few) * recv_bytes(end));
+	return end->more_recv_bufs ? receives_post(end, few, count) : WEFT_R_NO_MEMORY;
 }
 
 static void take_down(struct rio_end *end)
@@ -208,8 +208,8 @@ static void take_down(struct rio_end *end)
 	if (end->own_peer)
 		weft_qp_destroy(end->own_peer);
 	rio_contact_fini(&end->contact);
-	free(end->mail);
-	free(end->more_mail);
+	free(end->recv_bufs);
+	free(end->more_recv_bufs);
 	free(end->words);
 	*end = (struct rio_end){ .state = RIO_END_FREE };
 }
@@ -218,7 +218,7 @@ static void take_down(struct rio_end *end)
 static enum weft_reason set_up(struct rio_end *end)
 {
 	struct rio_loop *loop = end->loop;
-	uint32_t messages = mail_count(end);
+	uint32_t messages = recv_count(end);
 	bool is_control = end->kind == RIO_END_CONTROL;
 	const struct weft_qp_options options = {
 		.send_cq = loop->cq,
@@ -243,7 +243,7 @@ static enum weft_reason set_up(struct rio_end *end)
 	if (r == WEFT_OK)
 		r = weft_qp_modify(end->qp, &attr, WEFT_QP_STATE | WEFT_QP_REMOTE_RIGHTS);
 	if (r == WEFT_OK && messages > 0)
-		r = mail_open(end);
+		r = recv_bufs_open(end);
 	return r;
 }
 
@@ -315,7 +315,7 @@ static void make_room(struct rio_loop *loop)
 	}
 	if (oldest && half_open >= RIO_HALF_OPEN_MAX) {
 		rio_end_hang_up(oldest, WEFT_R_LIMIT);
-		(void)rio_end_bury(oldest);
+		(void)rio_end_reap(oldest);
 	}
 }
 
@@ -405,7 +405,7 @@ static void greet(struct rio_end *end)
 	end->state = RIO_END_UP;
 	if (end->dial)
 		end->dial->wait_ns = redial_ns;
-	r = mail_open_wide(end);
+	r = recv_bufs_open_all(end);
 	if (r == WEFT_OK)
 		r = end->loop->config.calls->came(end->loop, end);
 	if (r == WEFT_OK)
@@ -502,7 +502,7 @@ void rio_end_refusal_text(struct rio_end *end, char *line, size_t room)
 		 weft_reason_name(end->reason), weft_reason_text(end->reason));
 }
 
-bool rio_end_bury(struct rio_end *end)
+bool rio_end_reap(struct rio_end *end)
 {
 	struct rio_loop *loop = end->loop;
 	struct rio_dial *dial = end->dial;

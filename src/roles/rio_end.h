@@ -40,7 +40,7 @@ void rio_end_hang_up(struct rio_end *end, enum weft_reason reason);
 void rio_end_refusal_text(struct rio_end *end, char *line, size_t room);
 
 /* Frees it, if nothing of it is under way any more. False: it is not dying, or something is. */
-bool rio_end_bury(struct rio_end *end);
+bool rio_end_reap(struct rio_end *end);
 
 /*
  * Messages and moves are gathered, and posted together by this; to be called when there is no more

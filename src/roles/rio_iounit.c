@@ -420,7 +420,7 @@ void weft_rio_iounit_stop(struct weft_rio_iounit *iounit)
 static void core_close(struct weft_rio_iounit *u)
 {
 	/* An owner that finds its connection gone must not find this unit there again. */
-	rio_loop_deafen(&u->loop);
+	rio_loop_stop_listening(&u->loop);
 	/* Nor must it take for lost what went well: requesters may know of more than was taken. */
 	rio_iounit_hurry(u->core);
 	for (uint32_t i = 0; i < u->options.commands_max && rio_loop_turn(&u->loop); i++)

@@ -149,7 +149,7 @@ static void ends_close(struct rio_loop *loop)
 		rio_loop_turn(loop);
 }
 
-void rio_loop_deafen(struct rio_loop *loop)
+void rio_loop_stop_listening(struct rio_loop *loop)
 {
 	if (loop->listener)
 		weft_listener_close(loop->listener);
@@ -161,7 +161,7 @@ void rio_loop_close(struct rio_loop *loop)
 	if (!loop->is_open)
 		return;
 	loop->is_closing = true;
-	rio_loop_deafen(loop);
+	rio_loop_stop_listening(loop);
 	if (loop->cq)
 		ends_close(loop);
 	if (loop->cq)
@@ -291,13 +291,13 @@ static void timers_look(struct rio_loop *loop)
 }
 
 /* False: nobody is gone of whom the role did not know yet. */
-static bool bury(struct rio_loop *loop)
+static bool reap(struct rio_loop *loop)
 {
 	struct rio_end *end = NULL;
 	bool has_any = false;
 
 	while (loop->dying > 0 && (end = rio_end_next(loop, end)) != NULL)
-		has_any |= rio_end_bury(end);
+		has_any |= rio_end_reap(end);
 	return has_any;
 }
 
@@ -316,7 +316,7 @@ bool rio_loop_turn(struct rio_loop *loop)
 		loop->config.calls->work(loop);
 	rio_loop_flush(loop);
 	/* Who is told of that may have something to do: it must not sleep before. */
-	return bury(loop) || has_any;
+	return reap(loop) || has_any;
 }
 
 /* ---- Sleeping ------------------------------------------------------------------------------- */

@@ -57,10 +57,10 @@ struct rio_end {
 	uint32_t queued;
 	/* Control ends. */
 	struct rio_contact contact;
-	struct rio_dial *dial; /* whom it reaches; NULL: it came here */
-	uint64_t deadline_ns;  /* of the greeting */
-	uint8_t *mail;	       /* a few receive buffers, then send buffers for what is long */
-	uint8_t *more_mail;    /* receive buffers, once it has greeted */
+	struct rio_dial *dial;	 /* whom it reaches; NULL: it came here */
+	uint64_t deadline_ns;	 /* of the greeting */
+	uint8_t *recv_bufs;	 /* a few receive buffers, then send buffers for what is long */
+	uint8_t *more_recv_bufs; /* receive buffers, once it has greeted */
 	uint32_t free_sends[64];
 	uint32_t free_send_count;
 };
@@ -147,7 +147,7 @@ enum weft_reason rio_loop_open(struct rio_loop *loop, const struct weft_rio_self
 void rio_loop_close(struct rio_loop *loop);
 
 /* Nobody can come any more. */
-void rio_loop_deafen(struct rio_loop *loop);
+void rio_loop_stop_listening(struct rio_loop *loop);
 
 /* One look at everything. True: something happened. */
 bool rio_loop_turn(struct rio_loop *loop);

@@ -76,10 +76,10 @@ enum weft_reason adapter_init(struct adapter *a, const struct adapter_config *co
 	return WEFT_OK;
 }
 
-void adapter_set_place(struct adapter *a, uint8_t place, uint32_t chance)
+void adapter_set_slot(struct adapter *a, uint8_t adapter_slot, uint32_t chance)
 {
-	id_table_fix_generation(&a->qps, place);
-	id_table_fix_generation(&a->ees, place);
+	id_table_fix_generation(&a->qps, adapter_slot);
+	id_table_fix_generation(&a->ees, adapter_slot);
 	id_table_pass_over(&a->qps, chance);
 	id_table_pass_over(&a->ees, chance);
 }

@@ -48,7 +48,7 @@ enum weft_reason adapter_init(struct adapter *a, const struct adapter_config *co
  * queue pair that is made from now on. The lower ones begin anywhere, as chance has it: who had the
  * place before may be gone without a word, and its peers think that its queue pairs are there.
  */
-void adapter_set_place(struct adapter *a, uint8_t place, uint32_t chance);
+void adapter_set_slot(struct adapter *a, uint8_t adapter_slot, uint32_t chance);
 
 /* Whether objects remain; then it is not released (WEFT_R_BUSY). */
 bool adapter_is_used(const struct adapter *a);

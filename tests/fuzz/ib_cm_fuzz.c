@@ -294,7 +294,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const struct ib_cm_config config = { .place = 3,
+	static const struct ib_cm_config config = { .adapter_slot = 3,
 						    .key = { 1, 2 },
 						    .conversations_max = CONVS_MAX,
 						    .half_open_max = HALF_OPEN_MAX };

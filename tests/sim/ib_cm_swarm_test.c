@@ -82,7 +82,7 @@ static struct ibcm_ip ip_between(int from, int to)
 static struct ib_cm *agent_new(int side)
 {
 	const struct ib_cm_config config = {
-		.place = (uint8_t)(1 + below(254)),
+		.adapter_slot = (uint8_t)(1 + below(254)),
 		.key = { prng_next(&w->prng), prng_next(&w->prng) },
 		.ca_guid = 0x100 + (uint64_t)side,
 		.conversations_max = LEGS_MAX,

@@ -239,7 +239,7 @@ static void begin(struct actor *a)
 	wr.id = slot;
 	wr.segments = &s;
 	wr.segment_count = 1;
-	wr.ee = ib_ee_face(ib_mesh_ee(mesh, node_of(a->index), node_of(op->to)));
+	wr.ee = ib_ee_handle(ib_mesh_ee(mesh, node_of(a->index), node_of(op->to)));
 	wr.dest_qp_number = weft_qp_number(actors[op->to].qp);
 	wr.remote_q_key = Q_KEY + op->to;
 	spoil(op, &wr);

@@ -80,6 +80,7 @@ void rd_pair_aim(const struct end *e, struct weft_send_wr *wr, const struct end 
 {
 	struct ib_mesh *mesh = ib_mesh_of(e->adapter);
 
-	wr->ee = ib_ee_face(ib_mesh_ee(mesh, ib_mesh_node(e->adapter), ib_mesh_node(at->adapter)));
+	wr->ee = ib_ee_handle(
+		ib_mesh_ee(mesh, ib_mesh_node(e->adapter), ib_mesh_node(at->adapter)));
 	wr->remote_q_key = RD_Q_KEY;
 }

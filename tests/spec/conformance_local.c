@@ -126,14 +126,16 @@ static void flaw_undo(struct end *e, struct flawed *f)
 
 /* Three pieces from offset on, the one at `place` bad. */
 static void pieces_with(const struct end *e, uint64_t offset, const struct flawed *f,
-			uint32_t place, struct weft_segment *pieces)
+			uint32_t adapter_slot, struct weft_segment *pieces)
 {
 	for (uint32_t i = 0; i < PIECES; i++)
-		pieces[i] = i == place ? f->segment : end_seg(e, offset + (uint64_t)i * 32, 16);
+		pieces[i] = i == adapter_slot ? f->segment
+					      : end_seg(e, offset + (uint64_t)i * 32, 16);
 }
 
 /* The bad segment in a request of this kind. */
-static void request_fails(struct pair *p, enum weft_opcode opcode, enum flaw flaw, uint32_t place)
+static void request_fails(struct pair *p, enum weft_opcode opcode, enum flaw flaw,
+			  uint32_t adapter_slot)
 {
 	struct end *a = &p->ends[0], *b = &p->ends[1];
 	bool is_sink = opcode == WEFT_OP_READ;
@@ -146,11 +148,11 @@ static void request_fails(struct pair *p, enum weft_opcode opcode, enum flaw fla
 	flaw_make(a, flaw, is_sink ? WEFT_LOCAL_WRITE : WEFT_LOCAL_READ, &f);
 	if (is_sink && flaw == FLAW_RIGHT)
 		f.reason = WEFT_R_READ_SINK; /* which remote write would have satisfied too */
-	pieces_with(a, SRC, &f, place, pieces);
+	pieces_with(a, SRC, &f, adapter_slot, pieces);
 	wr = end_wr(a, opcode, SEND_ID, pieces, is_sink ? SRC : DST);
 	wr.segment_count = PIECES;
 	if (is_sink && !pair_can(PAIR_READ_SCATTERS)) { /* the bad one alone, then */
-		wr.segments = &pieces[place];
+		wr.segments = &pieces[adapter_slot];
 		wr.segment_count = 1;
 	}
 	end_post_recv(b, RECV_ID, DST, 256);
@@ -166,7 +168,7 @@ static void request_fails(struct pair *p, enum weft_opcode opcode, enum flaw fla
 }
 
 /* The bad segment in the receive that a Send meets. */
-static void receive_fails(struct pair *p, enum flaw flaw, uint32_t place)
+static void receive_fails(struct pair *p, enum flaw flaw, uint32_t adapter_slot)
 {
 	struct end *a = &p->ends[0], *b = &p->ends[1];
 	const struct weft_segment source = end_seg(a, SRC, 48);
@@ -180,7 +182,7 @@ static void receive_fails(struct pair *p, enum flaw flaw, uint32_t place)
 	pair_blank(p);
 	end_fill(a, SRC, 48, 1);
 	flaw_make(b, flaw, WEFT_LOCAL_WRITE, &f);
-	pieces_with(b, DST, &f, place, pieces);
+	pieces_with(b, DST, &f, adapter_slot, pieces);
 	MUST(weft_qp_post_recv(b->qp, &recv, 1, NULL));
 	end_post(a, &wr);
 	end_recv_failed(b, RECV_ID, WEFT_ERR_LOCAL_ACCESS, f.reason);
@@ -201,13 +203,13 @@ static void flaw_is_refused(enum flaw flaw)
 	struct pair p;
 
 	pair_open(&p, NULL);
-	for (uint32_t place = 0; place < PIECES; place++) {
-		request_fails(&p, WEFT_OP_SEND, flaw, place);
-		request_fails(&p, WEFT_OP_WRITE, flaw, place);
-		request_fails(&p, WEFT_OP_WRITE_IMM, flaw, place);
+	for (uint32_t adapter_slot = 0; adapter_slot < PIECES; adapter_slot++) {
+		request_fails(&p, WEFT_OP_SEND, flaw, adapter_slot);
+		request_fails(&p, WEFT_OP_WRITE, flaw, adapter_slot);
+		request_fails(&p, WEFT_OP_WRITE_IMM, flaw, adapter_slot);
 		if (is_read_flawed)
-			request_fails(&p, WEFT_OP_READ, flaw, place);
-		receive_fails(&p, flaw, place);
+			request_fails(&p, WEFT_OP_READ, flaw, adapter_slot);
+		receive_fails(&p, flaw, adapter_slot);
 	}
 	pair_close(&p);
 }

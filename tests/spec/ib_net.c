@@ -107,8 +107,8 @@ static bool node_hear_ends(struct node *n)
 	bool has_moved = false;
 
 	while ((c = ib_port_event(n->ib.port)) != NULL) {
-		struct wire **place = ib_owner(c);
-		struct wire *w = *place;
+		struct wire **adapter_slot = ib_owner(c);
+		struct wire *w = *adapter_slot;
 
 		w->has_left[n->ib.index] = true;
 		w->words++;
@@ -116,7 +116,7 @@ static bool node_hear_ends(struct node *n)
 			       (struct world_event){
 				       .node = (uint32_t)!n->ib.index,
 				       .kind = EVENT_LEFT,
-				       .arg = (uint64_t)(place - n->net->wires),
+				       .arg = (uint64_t)(adapter_slot - n->net->wires),
 			       });
 		has_moved = true;
 	}

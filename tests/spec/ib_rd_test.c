@@ -148,7 +148,7 @@ static void post(int from, struct weft_qp *qp, int to, const struct weft_qp *des
 	wr.remote_tag = wr.remote_tag ? wr.remote_tag : nodes[to].tag;
 	wr.dest_qp_number = weft_qp_number(dest);
 	wr.remote_q_key = wr.remote_q_key ? wr.remote_q_key : Q_KEY;
-	wr.ee = ee ? ib_ee_face(ee) : NULL;
+	wr.ee = ee ? ib_ee_handle(ee) : NULL;
 	MUST(weft_qp_post_send(qp, &wr, 1, NULL));
 }
 
@@ -579,9 +579,9 @@ TEST(test_rd_04_a_request_names_a_context)
 	a = rd_open(0, Q_KEY, RDD);
 	alien = rd_open(0, Q_KEY, RDD + 1);
 	EXPECT_EQ(weft_qp_post_send(a, &wr, 1, NULL), WEFT_R_NULL_ARGUMENT);
-	wr.ee = ib_ee_face(ib_mesh_ee(mesh, 1, 0));
+	wr.ee = ib_ee_handle(ib_mesh_ee(mesh, 1, 0));
 	EXPECT_EQ(weft_qp_post_send(a, &wr, 1, NULL), WEFT_R_BAD_ARGUMENT);
-	wr.ee = ib_ee_face(ib_mesh_ee(mesh, 0, 1));
+	wr.ee = ib_ee_handle(ib_mesh_ee(mesh, 0, 1));
 	EXPECT_EQ(weft_qp_post_send(alien, &wr, 1, NULL), WEFT_R_IB_RDD);
 	wr.opcode = WEFT_OP_SEND_INVALIDATE;
 	EXPECT_EQ(weft_qp_post_send(a, &wr, 1, NULL), WEFT_R_WR_WIRE);

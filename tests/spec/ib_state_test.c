@@ -5,7 +5,7 @@
 #include "ib_bed.h"
 #include "loopback/loopback.h"
 
-enum { MTU = 256, P0 = PSN_PEERS, PLACE = 254 };
+enum { MTU = 256, P0 = PSN_PEERS, SLOT = 254 };
 
 static const uint8_t data[MTU] = { 1, 2, 3, 4 };
 
@@ -180,13 +180,13 @@ TEST(test_qp_15_numbers_of_a_place)
 	const struct weft_qp_options o = { .send_cq = b->cq, .recv_cq = b->cq };
 	uint32_t old = b->qp->number, first = 0;
 
-	adapter_set_place(&b->adapter, PLACE, 0);
+	adapter_set_slot(&b->adapter, SLOT, 0);
 	EXPECT(id_table_find(&b->adapter.qps, old) == b->qp);
 	for (uint32_t i = 0; i < 20; i++) {
 		struct weft_qp *qp;
 
 		MUST(qp_create(b->pd, &o, &loopback_transport, &qp));
-		EXPECT_EQ(qp->number >> 16, PLACE);
+		EXPECT_EQ(qp->number >> 16, SLOT);
 		EXPECT(qp->number != IBA_QPN_MULTICAST);
 		first = first ? first : qp->number;
 		EXPECT_EQ(qp->number == first, i % 7 == 0);

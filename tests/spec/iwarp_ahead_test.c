@@ -247,15 +247,15 @@ TEST(test_iwarp_10_iwarp_11_any_order_of_sizes_arrives_in_any_pieces)
 		for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
 			struct prng prng = { seed * 100 + b->way };
 			uint32_t tag = bed_region(b, 0, MEMORY_BYTES, ALL_RIGHTS);
-			uint32_t moves = 0, desk_at = prng_below(&prng, 200);
+			uint32_t moves = 0, buffers_at = prng_below(&prng, 200);
 
 			for (uint32_t i = 0; i < RECEIVES; i++)
 				bed_receive(b, tag, RECEIVE_AT + (size_t)i * RECEIVE_BYTES,
 					    RECEIVE_BYTES);
 			put_random(b, &prng, tag);
 			while (bed_move_in(b, piece(&prng))) {
-				if (++moves == desk_at && !b->terms.takes_markers)
-					iwarp_lend(b->stream, iwarp_desk_create());
+				if (++moves == buffers_at && !b->terms.takes_markers)
+					iwarp_lend(b->stream, iwarp_buffers_create());
 			}
 			EXPECT_EQ(b->in.at, b->in.length);
 			bed_move(b);

@@ -186,7 +186,7 @@ TEST(test_iwarp_13_terminate_while_sending)
 	}
 }
 
-/* The same behind as much as a desk holds: the desk is empty then, and can be taken back. */
+/* The same behind as much as buffers holds: the buffers is empty then, and can be taken back. */
 TEST(test_iwarp_13_terminate_while_sending_from_a_desk)
 {
 	enum { BEFORE = 60, BYTES = 100, GONE = 50 };
@@ -200,10 +200,10 @@ TEST(test_iwarp_13_terminate_while_sending_from_a_desk)
 		uint32_t tag = bed_region(b, 0, MEMORY_BYTES, ALL_RIGHTS);
 		struct weft_segment segment = { addr_of(b, 0), BYTES, tag };
 		struct weft_send_wr send = { .segments = &segment, .segment_count = 1 };
-		struct iwarp_desk *desk = iwarp_desk_create();
+		struct iwarp_buffers *buffers = iwarp_buffers_create();
 
-		REQUIRE(desk);
-		iwarp_lend(b->stream, desk);
+		REQUIRE(buffers);
+		iwarp_lend(b->stream, buffers);
 		b->out_credit = 0;
 		for (uint32_t i = 0; i < BEFORE; i++)
 			MUST(bed_post(b, &send));
@@ -217,8 +217,8 @@ TEST(test_iwarp_13_terminate_while_sending_from_a_desk)
 		}
 		peer_terminate(b, &(struct rdmap_terminate){ 0 });
 		bed_move(b);
-		EXPECT(iwarp_take_back(b->stream) == desk);
-		iwarp_desk_destroy(desk);
+		EXPECT(iwarp_take_back(b->stream) == buffers);
+		iwarp_buffers_destroy(buffers);
 		expect_completion(b, BEFORE + 1, WEFT_ERR_FLUSHED, WEFT_R_FLUSHED);
 		EXPECT_EQ(peer_left(b), GONE);
 		EXPECT(b->is_shut);

@@ -296,8 +296,8 @@ static uint32_t replay(const struct rxe *x, uint32_t first, bool is_active)
 	r.ip = (struct ibcm_ip){ .is_ipv6 = p->ip.is_ipv6,
 				 .from = is_active ? p->from : p->to,
 				 .to = is_active ? p->to : p->from };
-	r.cm = ib_cm_create(
-		&(struct ib_cm_config){ .place = 1, .key = { 1, 2 }, .ca_guid = guid_of(x, &r) });
+	r.cm = ib_cm_create(&(struct ib_cm_config){
+		.adapter_slot = 1, .key = { 1, 2 }, .ca_guid = guid_of(x, &r) });
 	REQUIRE(r.cm);
 	replay_run(x, first, &r);
 	ib_cm_destroy(r.cm);

@@ -71,8 +71,8 @@ void side_poll(struct side *s)
 
 void carry(struct side *near, struct side *far, struct weft_send_wr *wr, uint32_t receives)
 {
-	const struct weft_segment place = { (uintptr_t)far->memory + HALF, HALF, far->tag };
-	const struct weft_recv_wr receive = { .segments = &place, .segment_count = 1 };
+	const struct weft_segment adapter_slot = { (uintptr_t)far->memory + HALF, HALF, far->tag };
+	const struct weft_recv_wr receive = { .segments = &adapter_slot, .segment_count = 1 };
 	uint32_t near_due = near->completed + 1, far_due = far->completed + receives;
 
 	if (receives > 0)

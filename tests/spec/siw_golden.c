@@ -38,7 +38,7 @@ static void append(struct golden_side *s, struct tcp_stream *t)
 }
 
 /* The connection and side of a packet; a SYN without ACK makes a new one. */
-static struct golden_connection *place(struct golden *g, const struct packet *p, int *side)
+static struct golden_connection *adapter_slot(struct golden *g, const struct packet *p, int *side)
 {
 	if ((p->flags & (PACKET_SYN | PACKET_ACK)) == PACKET_SYN) {
 		struct golden_connection *c = &g->connections[g->count++];
@@ -74,7 +74,7 @@ static void read_packets(struct golden *g, struct recording *file, struct conver
 		int side = 0;
 
 		REQUIRE(p.kind == PACKET_TCP && !p.is_cut && p.packet.lacks_bytes == 0);
-		c = place(g, &p.packet, &side);
+		c = adapter_slot(g, &p.packet, &side);
 		t = &streams[c - g->connections][side];
 		if (p.packet.flags & PACKET_SYN)
 			tcp_stream_anchor(t, p.packet.seq + 1);

@@ -83,7 +83,7 @@ static void connect_both(void)
 static bool lose_packet(struct weft_qp *qp)
 {
 	const struct roce_conn *rc = ib_owner(ib_conn_of(qp));
-	struct pollfd at = { .fd = rc->ear.flow->socket.watch.fd, .events = POLLIN };
+	struct pollfd at = { .fd = rc->flow_ref.flow->socket.watch.fd, .events = POLLIN };
 	uint8_t packet[IBA_PACKET_MAX];
 
 	return poll(&at, 1, PATIENCE_MS) == 1 && recv(at.fd, packet, sizeof(packet), 0) > 0;

@@ -202,7 +202,7 @@ static void end_halfway(struct weft_adapter *a)
 
 	adapter_enter(a); /* for good: it does nothing any more */
 	u = roce_of(a->net)->udp;
-	close(u->door.watch.fd);
+	close(u->listener.watch.fd);
 	for (int i = 0; i < 2; i++)
 		close(u->shared[i].watch.fd);
 }
@@ -232,7 +232,7 @@ static pid_t victim_start(const int orders[2], const int reports[2])
 	child_must(weft_contact_open(a, &how, &offer, &contact) == WEFT_OK);
 	child_must(await_news(a, contact, WEFT_CONTACT_REPLY, &news));
 	child_must(weft_contact_ready(contact) == WEFT_OK);
-	report.place = udp_place(roce_of(a->net)->udp);
+	report.place = udp_adapter_slot(roce_of(a->net)->udp);
 	if (order.is_ending)
 		end_halfway(a);
 	child_must(write(reports[1], &report, sizeof(report)) == sizeof(report));

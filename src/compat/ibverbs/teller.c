@@ -20,7 +20,7 @@ int teller_take(struct teller *t, struct list **link)
 {
 	/* Bound: each round waits for an event, which another thread may be faster to take. */
 	for (;;) {
-		struct bell_ear ear;
+		struct bell_snapshot snapshot;
 		int error;
 
 		pthread_mutex_lock(&t->lock);
@@ -29,9 +29,9 @@ int teller_take(struct teller *t, struct list **link)
 			bell_remove(&t->bell, *link);
 			return 0;
 		}
-		ear = bell_listen(&t->bell);
+		snapshot = bell_listen(&t->bell);
 		pthread_mutex_unlock(&t->lock);
-		error = -bell_wait(&ear);
+		error = -bell_wait(&snapshot);
 		if (error)
 			return error;
 	}

@@ -30,7 +30,7 @@ int weftv_errno(enum weft_reason reason)
 	case WEFT_R_ADDRESS_IN_USE:
 	case WEFT_R_ROCE_PORT:
 		return EADDRINUSE;
-	case WEFT_R_ROCE_PLACES:
+	case WEFT_R_ROCE_SLOTS:
 		return EUSERS;
 	case WEFT_R_CONNECT_REFUSED:
 		return ECONNREFUSED;

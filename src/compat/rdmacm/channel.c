@@ -270,12 +270,12 @@ void rdma_destroy_event_channel(struct rdma_event_channel *channel)
 /* ---- Taking and acknowledging --------------------------------------------------------------- */
 
 /* Here, where it has nothing, the program's thread may be cancelled if it allows that. */
-static int channel_wait(const struct bell_ear *ear, int cancel)
+static int channel_wait(const struct bell_snapshot *snapshot, int cancel)
 {
 	int r;
 
 	pthread_setcancelstate(cancel, NULL);
-	r = bell_wait(ear);
+	r = bell_wait(snapshot);
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, NULL);
 	return r;
 }
@@ -321,14 +321,14 @@ static void event_done(struct id *id)
 }
 
 /* 1 if there is something to take; 0 if not, with what to wait at; or -EBADF. */
-static int channel_look(struct channel *c, struct bell_ear *ear)
+static int channel_look(struct channel *c, struct bell_snapshot *snapshot)
 {
 	int r = -EBADF;
 
 	cm_lock();
 	if (channel_is_alive(c)) {
 		r = !list_is_empty(&c->notes.waiting);
-		*ear = bell_listen(&c->notes);
+		*snapshot = bell_listen(&c->notes);
 	}
 	cm_unlock();
 	return r;
@@ -341,14 +341,14 @@ static int channel_take(struct channel *c, int cancel, struct rdma_cm_event **ev
 
 	while (r == 0) {
 		struct taken *taken;
-		struct bell_ear ear;
+		struct bell_snapshot snapshot;
 		struct note note;
-		int found = channel_look(c, &ear);
+		int found = channel_look(c, &snapshot);
 
 		if (found < 0)
 			return has_waited ? wait_in_vain(cancel) : found;
 		if (found == 0) {
-			r = channel_wait(&ear, cancel);
+			r = channel_wait(&snapshot, cancel);
 			has_waited = true;
 			continue;
 		}

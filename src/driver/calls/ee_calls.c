@@ -54,7 +54,7 @@ static enum weft_reason create(struct weft_adapter *a, const struct weft_ee_opti
 	re->path = k.path;
 	re->rdd = o->rdd;
 	event_source_init(&re->events, ib_ee_number(core), o->context);
-	*ee = ib_ee_face(core);
+	*ee = ib_ee_handle(core);
 	return WEFT_OK;
 }
 
@@ -97,7 +97,7 @@ static enum weft_reason ee_connect(struct weft_adapter *a, struct weft_ee *ee, u
 	if (r != WEFT_OK)
 		return r;
 	re->peer_number = peer_number;
-	udp_flow_open(roce->udp, &path, ee->number, peer_number, &re->ear);
+	udp_flow_open(roce->udp, &path, ee->number, peer_number, &re->flow_ref);
 	return WEFT_OK;
 }
 
@@ -144,7 +144,7 @@ enum weft_reason weft_ee_destroy(struct weft_ee *ee)
 	a = enter(ee);
 	re = driver_of(ee);
 	ib_ee_destroy(ib_ee_of(ee));
-	udp_flow_close(roce_of(a->net)->udp, &re->ear);
+	udp_flow_close(roce_of(a->net)->udp, &re->flow_ref);
 	event_clear(&re->events);
 	free(re);
 	adapter_leave_working(a);

@@ -131,7 +131,7 @@ static enum weft_reason make_conn(struct roce *roce, struct weft_qp *qp, const s
 		return r;
 	}
 	if (is_connected) {
-		udp_flow_open(roce->udp, &k.path, qp->number, w->peer_number, &rc->ear);
+		udp_flow_open(roce->udp, &k.path, qp->number, w->peer_number, &rc->flow_ref);
 		observe_address(&roce->net->adapter->observed, &qp->ends.peer,
 				(struct trace_event){
 					.kind = TRACE_PEER,
@@ -152,8 +152,8 @@ enum weft_reason weft_qp_receive(struct weft_qp *qp, const struct weft_roce *roc
 		return WEFT_R_NULL_ARGUMENT;
 	a = net_enter_settled(qp);
 	r = roce_get(a, &port);
-	if (r == WEFT_OK && qp->number >> 16 != udp_place(port->udp))
-		r = WEFT_R_QP_PLACE;
+	if (r == WEFT_OK && qp->number >> 16 != udp_adapter_slot(port->udp))
+		r = WEFT_R_QP_SLOT;
 	if (r == WEFT_OK)
 		r = make_conn(port, qp, roce);
 	adapter_leave_working(a);

@@ -26,7 +26,7 @@ static uint32_t conversations_max(const struct adapter *a)
 enum weft_reason contacts_open(struct roce *r)
 {
 	struct ib_cm_config config = {
-		.place = udp_place(r->udp),
+		.adapter_slot = udp_adapter_slot(r->udp),
 		.conversations_max = conversations_max(&r->net->adapter->core),
 		.trace = r->net->adapter->core.trace,
 	};
@@ -469,7 +469,7 @@ void contacts_output(struct roce *r)
 
 		/* A process that is stopped does not get it again and again. */
 		mad.path.from.port = udp_source_port(
-			(uint32_t)udp_place(r->udp) << 16 | (out.attempt & 15), IBA_QPN_GSI);
+			(uint32_t)udp_adapter_slot(r->udp) << 16 | (out.attempt & 15), IBA_QPN_GSI);
 		mad.path.to.port = IBA_UDP_PORT;
 		memcpy(mad.bytes, out.bytes, sizeof(mad.bytes));
 		/* There is no such way now: it is as good as lost, and comes again. */

@@ -4,7 +4,7 @@
  * have no host that would say it instead, as the kernel does for TCP. But its unix socket goes with
  * it: who is connected to that learns of it at once.
  *
- * A neighbour is one connection, and so one process: that of a successor at the same place is
+ * A neighbour is one connection, and so one process: that of a successor at the same slot is
  * another. Contacts whose other end is elsewhere, or who knows, have none.
  */
 #include <errno.h>
@@ -15,7 +15,7 @@
 #include "driver/roce/contact.h"
 #include "driver/sys/calls.h"
 
-/* It lives, and shuts the door again and again: then nothing is known of it. */
+/* It lives, and shuts the listener again and again: then nothing is known of it. */
 enum { ENDS_MAX = 8 };
 
 /* What it said last may lie in sockets of others, who hand it on: that counts for more. */
@@ -26,7 +26,7 @@ struct neighbour {
 	struct roce *roce;
 	struct list link;     /* of roce->neighbours */
 	struct list contacts; /* struct weft_contact */
-	uint8_t place;
+	uint8_t adapter_slot;
 	pid_t pid;
 	uint32_t ends;	  /* of connections to it */
 	uint64_t look_ns; /* when to see whether it is gone; UINT64_MAX: it is there */
@@ -70,7 +70,7 @@ void neighbours_abandon(struct roce *r)
 	}
 }
 
-/* Who is at the other end's door: whoever opened it. */
+/* Who is at the other end's listener: whoever opened it. */
 static pid_t pid_at(int fd)
 {
 	struct ucred who = { 0 };
@@ -80,7 +80,7 @@ static pid_t pid_at(int fd)
 	return who.pid;
 }
 
-/* With the process, or because that has no room for more of them: its door will say which. */
+/* With the process, or because that has no room for more of them: its listener will say which. */
 static void ended(struct neighbour *n)
 {
 	unwatch(n);
@@ -93,7 +93,7 @@ static void ended(struct neighbour *n)
 /* False: it is gone. Otherwise it is there, or just dying, and its end will be seen again. */
 static bool look(struct neighbour *n, uint64_t now_ns)
 {
-	int fd = udp_place_connect(n->place);
+	int fd = udp_slot_connect(n->adapter_slot);
 
 	if (fd == -ECONNREFUSED)
 		return false;
@@ -127,13 +127,14 @@ static bool has_ended(const struct neighbour *n)
 }
 
 /* pid 0: whoever it is. */
-static struct neighbour *find(struct roce *r, uint8_t place, pid_t pid)
+static struct neighbour *find(struct roce *r, uint8_t adapter_slot, pid_t pid)
 {
 	for (struct list *at = r->neighbours.next; at != &r->neighbours;) {
 		struct neighbour *n = CONTAINER_OF(at, struct neighbour, link);
 
 		at = at->next;
-		if (n->place != place || (pid != 0 && n->pid != pid) || n->watch.fd < 0)
+		if (n->adapter_slot != adapter_slot || (pid != 0 && n->pid != pid) ||
+		    n->watch.fd < 0)
 			continue;
 		if (!has_ended(n))
 			return n;
@@ -142,7 +143,7 @@ static struct neighbour *find(struct roce *r, uint8_t place, pid_t pid)
 	return NULL;
 }
 
-static struct neighbour *neighbour_open(struct roce *r, uint8_t place, int fd)
+static struct neighbour *neighbour_open(struct roce *r, uint8_t adapter_slot, int fd)
 {
 	struct neighbour *n = calloc(1, sizeof(*n));
 
@@ -151,7 +152,7 @@ static struct neighbour *neighbour_open(struct roce *r, uint8_t place, int fd)
 	*n = (struct neighbour){
 		.watch = { .ready = on_ready, .fd = fd },
 		.roce = r,
-		.place = place,
+		.adapter_slot = adapter_slot,
 		.pid = pid_at(fd),
 		.look_ns = UINT64_MAX,
 	};
@@ -162,19 +163,19 @@ static struct neighbour *neighbour_open(struct roce *r, uint8_t place, int fd)
 }
 
 /*
- * Its door is asked each time: a process that ends has left its place before its connections have
+ * Its listener is asked each time: a process that ends has left its slot before its connections have
  * ended, and who is there now may be its successor. Where nobody opens it is the one known before,
  * just dying or busy; or none of ours, perhaps.
  */
-static struct neighbour *meet(struct roce *r, uint8_t place)
+static struct neighbour *meet(struct roce *r, uint8_t adapter_slot)
 {
-	int fd = udp_place_connect(place);
-	struct neighbour *n = find(r, place, fd < 0 ? 0 : pid_at(fd));
+	int fd = udp_slot_connect(adapter_slot);
+	struct neighbour *n = find(r, adapter_slot, fd < 0 ? 0 : pid_at(fd));
 
 	if (fd < 0)
 		return n;
 	if (!n) {
-		n = neighbour_open(r, place, fd);
+		n = neighbour_open(r, adapter_slot, fd);
 		if (n)
 			return n;
 	}
@@ -193,11 +194,12 @@ static bool is_here(const struct ibcm_ip *ip)
 
 void neighbour_join(struct weft_contact *c, const struct ibcm_ip *ip, uint32_t peer_id)
 {
-	uint8_t place = (uint8_t)(peer_id >> 24);
+	uint8_t adapter_slot = (uint8_t)(peer_id >> 24);
 
-	if (c->neighbour || place == 0 || place == udp_place(c->roce->udp) || !is_here(ip))
+	if (c->neighbour || adapter_slot == 0 || adapter_slot == udp_adapter_slot(c->roce->udp) ||
+	    !is_here(ip))
 		return;
-	c->neighbour = meet(c->roce, place);
+	c->neighbour = meet(c->roce, adapter_slot);
 	if (c->neighbour)
 		list_add_tail(&c->neighbour->contacts, &c->neighbour_link);
 }

@@ -24,8 +24,8 @@ enum {
 		     2 * ROOM_ALIGN
 };
 
-static const uint64_t doors_after_ns = 100 * 1000 * 1000;
-static const uint64_t places_after_ns = 20 * 1000 * 1000;
+static const uint64_t listeners_resume_ns = 100 * 1000 * 1000;
+static const uint64_t slots_retry_ns = 20 * 1000 * 1000;
 
 struct roce_rest {
 	struct udp_batch batch; /* empty: count 0 */
@@ -76,7 +76,7 @@ static void conn_end(struct ib_conn *c)
 		free(m);
 	}
 	contact_conn_ended(rc);
-	udp_flow_close(udp, &rc->ear);
+	udp_flow_close(udp, &rc->flow_ref);
 	ib_destroy(c);
 	free(rc);
 }
@@ -105,7 +105,7 @@ static void tell_of_failed_ees(struct roce *r)
 /* ---- In ------------------------------------------------------------------------------------- */
 
 /* Whose flow a packet that was found good belongs to; NULL: nobody's. */
-static struct udp_ear *ear_of(const struct roce *r, const struct ib_in *in)
+static struct udp_flow_ref *flow_ref_of(const struct roce *r, const struct ib_in *in)
 {
 	uint32_t number = iba_dest_number(in->bytes, in->length);
 	struct ib_conn *c;
@@ -113,10 +113,10 @@ static struct udp_ear *ear_of(const struct roce *r, const struct ib_in *in)
 
 	if (iba_is_rd(in->bytes, in->length)) {
 		ee = ib_port_find_ee(r->port, number);
-		return ee ? &((struct roce_ee *)ib_ee_owner(ee))->ear : NULL;
+		return ee ? &((struct roce_ee *)ib_ee_owner(ee))->flow_ref : NULL;
 	}
 	c = ib_port_find(r->port, number);
-	return c ? &((struct roce_conn *)ib_owner(c))->ear : NULL;
+	return c ? &((struct roce_conn *)ib_owner(c))->flow_ref : NULL;
 }
 
 static bool is_management(const struct ib_in *in)
@@ -127,7 +127,7 @@ static bool is_management(const struct ib_in *in)
 /* Management datagrams are taken one by one: a batch holds more than the port keeps. */
 bool roce_take(struct roce *r, const struct ib_in *in)
 {
-	struct udp_ear *ear;
+	struct udp_flow_ref *flow_ref;
 
 	if (ib_port_recv(r->port, r->net->now_ns, in) != WEFT_OK)
 		return false;
@@ -136,26 +136,26 @@ bool roce_take(struct roce *r, const struct ib_in *in)
 		return true;
 	}
 	r->net->asked += iba_is_request(in->bytes, in->length);
-	ear = ear_of(r, in);
-	if (ear)
-		udp_flow_learn(r->udp, ear, in);
+	flow_ref = flow_ref_of(r, in);
+	if (flow_ref)
+		udp_flow_learn(r->udp, flow_ref, in);
 	return true;
 }
 
 /* What one fetch has brought. */
-struct haul {
+struct fetch_result {
 	bool has_come; /* something for us */
 	/* Something, and none of it worth that a deadline waits: anybody may send management. */
 	bool is_vain;
 };
 
-static struct haul take_fetched(struct roce *r)
+static struct fetch_result take_fetched(struct roce *r)
 {
 	const struct udp_counts *n = udp_counts(r->udp);
 	uint64_t before = n->packets_in + n->handed_on + n->lost_on;
 	bool is_recorded = r->net->adapter->observed.recording;
 	const struct ib_in *in;
-	struct haul c = { false, false };
+	struct fetch_result c = { false, false };
 	bool is_awaited = false;
 
 	net_look_at_clock(r->net);
@@ -185,23 +185,23 @@ static bool input(struct carrier *c)
 	return roce_input(roce_from(c), false);
 }
 
-/* Tries again, not too often, for slots that were taken and doors that were shut. */
+/* Tries again, not too often, for slots that were taken and listeners that were shut. */
 static void retry(struct carrier *c)
 {
 	struct roce *r = roce_from(c);
 	uint64_t now_ns = r->net->now_ns;
 
-	if (r->places_ns <= now_ns) {
-		r->places_ns = now_ns + places_after_ns;
-		udp_try_places(r->udp);
+	if (r->slots_retry_at_ns <= now_ns) {
+		r->slots_retry_at_ns = now_ns + slots_retry_ns;
+		udp_retry_slots(r->udp);
 	}
-	if (!udp_has_shut_doors(r->udp))
+	if (!udp_has_paused_listeners(r->udp))
 		return;
-	if (r->doors_ns == 0) {
-		r->doors_ns = now_ns + doors_after_ns;
-	} else if (r->doors_ns <= now_ns) {
-		r->doors_ns = 0;
-		udp_doors_open(r->udp);
+	if (r->listeners_resume_at_ns == 0) {
+		r->listeners_resume_at_ns = now_ns + listeners_resume_ns;
+	} else if (r->listeners_resume_at_ns <= now_ns) {
+		r->listeners_resume_at_ns = 0;
+		udp_listeners_resume(r->udp);
 	}
 }
 
@@ -212,7 +212,7 @@ bool roce_input_all(struct roce *r)
 
 	udp_ask_all(r->udp);
 	for (int i = 0; i < FETCHES_ALL && vain < FETCHES_VAIN && udp_fetch(r->udp, false); i++) {
-		struct haul c = take_fetched(r);
+		struct fetch_result c = take_fetched(r);
 
 		has_come |= c.has_come;
 		vain = c.is_vain ? vain + 1 : 0;
@@ -678,7 +678,7 @@ static enum weft_reason roce_create(struct net *net)
 		roce_free(r);
 		return reason;
 	}
-	adapter_set_place(&net->adapter->core, udp_place(r->udp), chance);
+	adapter_set_slot(&net->adapter->core, udp_adapter_slot(r->udp), chance);
 	carrier_add(net, &r->carrier, &roce_calls);
 	return WEFT_OK;
 }

@@ -35,9 +35,10 @@ struct roce {
 	struct tun *tun;	    /* NULL: there are no raw datagrams */
 	struct roce_faults *faults; /* NULL: packets are left in peace */
 	bool has_waited;	    /* what is to be sent, for the program's next call */
-	uint64_t places_ns;	    /* when places that nobody had are tried again */
-	uint64_t doors_ns; /* when those that were shut are opened again; 0: not known yet */
-	uint64_t refused;  /* packets that the host did not take */
+	uint64_t slots_retry_at_ns; /* when slots that nobody had are tried again */
+	uint64_t
+		listeners_resume_at_ns; /* when those that were shut are opened again; 0: not known yet */
+	uint64_t refused;		/* packets that the host did not take */
 	enum weft_reason refused_for;
 	/* contact.h */
 	struct ib_cm *cm;
@@ -59,7 +60,7 @@ struct roce_member {
 struct roce_conn {
 	struct roce *roce;
 	struct ib_conn *conn;
-	struct udp_ear ear;
+	struct udp_flow_ref flow_ref;
 	struct list members;
 	struct weft_contact *contact; /* that ends with it, or NULL */
 };
@@ -68,7 +69,7 @@ struct roce_conn {
 struct roce_ee {
 	struct ib_path path;
 	uint32_t rdd, peer_number;
-	struct udp_ear ear;
+	struct udp_flow_ref flow_ref;
 	struct event_source events;
 };
 
@@ -99,7 +100,7 @@ bool roce_send(struct roce *roce, struct udp_batch *batch);
 /* What WEFT_FAULTS wants of packets, if anything. */
 enum weft_reason roce_faults_open(struct roce *roce);
 
-/* In the place of roce_take() and roce_send(). */
+/* In the slot of roce_take() and roce_send(). */
 void roce_faults_take(struct roce *roce, const struct ib_in *in);
 bool roce_faults_send(struct roce *roce, struct udp_batch *batch);
 

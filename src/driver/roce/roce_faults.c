@@ -135,7 +135,7 @@ static void find_due(struct roce_faults *f)
 	}
 }
 
-/* A place for one that is fated so; NULL: it is not, or there is none. */
+/* A slot for one that is fated so; NULL: it is not, or there is none. */
 static struct held *hold(struct roce *r, uint32_t fate, bool is_outgoing)
 {
 	struct roce_faults *f = r->faults;

@@ -98,7 +98,7 @@ void link_end(struct link *link, enum weft_reason reason, bool is_reset)
 		listener_release(link);
 	if (link->stream) {
 		link_traffic(link, &link->traffic);
-		desks_return(tcp, link);
+		buffers_return(tcp, link);
 		iwarp_destroy(link->stream);
 		link->stream = NULL;
 	}

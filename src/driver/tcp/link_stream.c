@@ -116,7 +116,7 @@ bool link_stream_service(struct link *link)
 	uint32_t interest = EPOLLIN;
 
 	if (iwarp_is_cramped(link->stream))
-		desks_lend(link->tcp, link);
+		buffers_lend(link->tcp, link);
 	has_moved = !link->is_sending_blocked && stream_output(link);
 	if (link->phase == LINK_AWAITING_RTR)
 		await_rtr(link);

@@ -36,7 +36,7 @@ static void tcp_close(struct carrier *c)
 			 false);
 	free_ended(tcp);
 	timer_queue_fini(&tcp->timers);
-	iwarp_desk_destroy(tcp->spare_desk);
+	iwarp_buffers_destroy(tcp->spare_buffers);
 	free(tcp);
 }
 

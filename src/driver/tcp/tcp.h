@@ -6,7 +6,7 @@
  *	link.h      one connection through its life: connecting, set-up, stream
  *	hot.c       the busy connections, which are read without asking epoll first
  *	listener.c  listening sockets and the requests that came to them
- *	desks.c     working memory for the streams that are busy
+ *	lent buffers.c     working memory for the streams that are busy
  *
  * The adapter's lock guards all of it.
  */
@@ -20,7 +20,7 @@
 #include "iwarp/iwarp.h"
 
 /* HOT_ASKED: a connection that was read so often is not watched, see hot.c. */
-enum { HOT_MAX = 4, HOT_ASKED = 65, DESKS_MAX = 64, SILENT_HOSTS = 256 };
+enum { HOT_MAX = 4, HOT_ASKED = 65, LENT_BUFFERS_MAX = 64, SILENT_HOSTS = 256 };
 
 struct link;
 
@@ -41,10 +41,10 @@ struct tcp {
 	struct weft_traffic carried; /* by links that have ended */
 	struct link *hot[HOT_MAX];   /* hot.c: those that had input lately, the oldest first */
 	uint32_t hot_count;
-	/* desks.c: lent to busy streams, the longest lent first */
+	/* lent buffers.c: lent to busy streams, the longest lent first */
 	struct list borrowers; /* struct link */
-	struct iwarp_desk *spare_desk;
-	uint32_t desk_count;
+	struct iwarp_buffers *spare_buffers;
+	uint32_t buffers_count;
 };
 
 static inline struct tcp *tcp_from(const struct carrier *c)
@@ -68,13 +68,13 @@ static inline uint64_t setup_timeout_ns(uint64_t asked_ns)
 void hot_add(struct tcp *tcp, struct link *link);
 void hot_remove(struct tcp *tcp, struct link *link);
 
-/* desks.c */
+/* lent buffers.c */
 
-/* The link's stream could use a desk: gives it one, perhaps another's that lies idle. */
-void desks_lend(struct tcp *tcp, struct link *link);
+/* The link's stream could use buffers: gives it one, perhaps another's that lies idle. */
+void buffers_lend(struct tcp *tcp, struct link *link);
 
 /* The stream is about to be destroyed. */
-void desks_return(struct tcp *tcp, struct link *link);
+void buffers_return(struct tcp *tcp, struct link *link);
 
 /* hot.c, for the carrier's table. */
 uint32_t hot_turns(const struct carrier *c);
@@ -96,7 +96,7 @@ struct link {
 	struct tcp *tcp;
 	struct net *net;	   /* of tcp */
 	struct list all_link;	   /* of tcp->links, then tcp->ended */
-	struct list borrower_link; /* while its stream has a desk */
+	struct list borrower_link; /* while its stream has buffers */
 	struct timer timer;
 	enum link_phase phase;
 	enum weft_reason reason;

@@ -197,12 +197,12 @@ static bool read_from(struct udp_socket *s)
 {
 	bool has_more;
 
-	if (s->kind == UDP_DOOR)
-		return udp_door_enter(s);
+	if (s->kind == UDP_LISTENER)
+		return udp_listener_accept(s);
 	has_more = udp_read(s);
-	if (s->kind != UDP_GUEST || !s->udp->has_guest_left)
+	if (s->kind != UDP_CLIENT || !s->udp->has_client_left)
 		return has_more;
-	udp_guest_close(CONTAINER_OF(s, struct udp_guest, socket));
+	udp_client_close(CONTAINER_OF(s, struct udp_client, socket));
 	return false;
 }
 
@@ -241,22 +241,23 @@ bool udp_fetch(struct udp *u, bool is_hot)
 
 /* ---- Life ----------------------------------------------------------------------------------- */
 
-/* A free place; else one whose name another user has taken. */
-static enum weft_reason take_place(struct udp *u)
+/* A free slot; else one whose name another user has taken. */
+static enum weft_reason take_slot(struct udp *u)
 {
-	for (uint32_t i = 0; i < 2 * UDP_PLACES_MAX; i++) {
-		const struct udp_whose whose = { .kind = UDP_PLACES,
-						 .place = (uint8_t)(1 + i % UDP_PLACES_MAX) };
-		int err = udp_door_open(u, &u->door, &whose, i >= UDP_PLACES_MAX);
+	for (uint32_t i = 0; i < 2 * UDP_SLOTS_MAX; i++) {
+		const struct udp_owner_key owner_key = {
+			.kind = UDP_SLOTS, .adapter_slot = (uint8_t)(1 + i % UDP_SLOTS_MAX)
+		};
+		int err = udp_listener_open(u, &u->listener, &owner_key, i >= UDP_SLOTS_MAX);
 
 		if (err == -EADDRINUSE)
 			continue;
 		if (err < 0)
 			return socket_reason_of(-err);
-		u->place = whose.place;
+		u->adapter_slot = owner_key.adapter_slot;
 		return WEFT_OK;
 	}
-	return WEFT_R_ROCE_PLACES;
+	return WEFT_R_ROCE_SLOTS;
 }
 
 static enum weft_reason open_shared(struct udp *u, bool is_ipv6)
@@ -281,15 +282,15 @@ static void init(struct udp *u, const struct udp_config *config)
 	list_init(&u->flows);
 	list_init(&u->services);
 	list_init(&u->groups);
-	list_init(&u->guests);
-	list_init(&u->hosts);
+	list_init(&u->clients);
+	list_init(&u->local_peers);
 	list_init(&u->ready);
 	list_init(&u->senders);
 	for (uint32_t i = 0; i < UDP_SENDER_BUCKETS; i++)
 		list_init(&u->sender_buckets[i]);
 	for (int i = 0; i < 2; i++)
 		udp_socket_init(u, &u->shared[i], UDP_SHARED, -1);
-	udp_socket_init(u, &u->door, UDP_DOOR, -1);
+	udp_socket_init(u, &u->listener, UDP_LISTENER, -1);
 }
 
 enum weft_reason udp_open(const struct udp_config *config, struct udp **opened)
@@ -306,7 +307,7 @@ enum weft_reason udp_open(const struct udp_config *config, struct udp **opened)
 	if (r == WEFT_OK)
 		r = open_shared(u, true);
 	if (r == WEFT_OK)
-		r = take_place(u);
+		r = take_slot(u);
 	if (r != WEFT_OK) {
 		udp_close(u);
 		return r;
@@ -315,7 +316,7 @@ enum weft_reason udp_open(const struct udp_config *config, struct udp **opened)
 		if (u->shared[i].watch.fd >= 0)
 			udp_socket_start(&u->shared[i]);
 	}
-	udp_socket_start(&u->door);
+	udp_socket_start(&u->listener);
 	*opened = u;
 	return WEFT_OK;
 }
@@ -345,10 +346,10 @@ void udp_close(struct udp *u)
 	udp_flows_close(u);
 	udp_groups_close(u);
 	udp_senders_close(u);
-	udp_hosts_close(u);
+	udp_local_peers_close(u);
 	for (int i = 0; i < 2; i++)
 		udp_socket_close(&u->shared[i]);
-	udp_door_close(&u->door);
+	udp_listener_close(&u->listener);
 	free(u->buffers);
 	free(u);
 }
@@ -360,17 +361,17 @@ void udp_abandon(struct udp *u)
 	for (struct list *at = u->flows.next; at != &u->flows; at = at->next)
 		udp_socket_close(&CONTAINER_OF(at, struct udp_flow, link)->socket);
 	for (struct list *at = u->services.next; at != &u->services; at = at->next)
-		udp_door_close(&CONTAINER_OF(at, struct udp_service, link)->socket);
+		udp_listener_close(&CONTAINER_OF(at, struct udp_service, link)->socket);
 	udp_senders_close(u);
-	udp_hosts_close(u);
+	udp_local_peers_close(u);
 	for (int i = 0; i < 2; i++)
 		udp_socket_close(&u->shared[i]);
-	udp_door_close(&u->door);
+	udp_listener_close(&u->listener);
 }
 
-uint8_t udp_place(const struct udp *u)
+uint8_t udp_adapter_slot(const struct udp *u)
 {
-	return u->place;
+	return u->adapter_slot;
 }
 
 const struct udp_counts *udp_counts(const struct udp *u)

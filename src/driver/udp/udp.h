@@ -4,8 +4,8 @@
  * else it takes that each gets its packets. No packet is looked into further than to see for whom
  * it is; no thread, no lock: the adapter's lock guards all of it.
  *
- * Places. An adapter has a place on its host (network namespace), 1 to 254: the highest 8 bits of
- * the numbers of its queue pairs and end-to-end contexts, and of its communication ids. A place is
+ * Slots. An adapter has a slot on its host (network namespace), 1 to 254: the highest 8 bits of
+ * the numbers of its queue pairs and end-to-end contexts, and of its communication ids. A slot is
  * the name of a unix socket, and vanishes with the process.
  *
  * Who gets what. The kernel gives a packet to any one of those that have bound the port, by a hash
@@ -15,7 +15,7 @@
  * connected queue pairs, and of contexts, come straight to their process.
  *
  * Requests of connection management (REQ, SIDR_REQ) go to whoever claims their service, all other
- * management datagrams by the place in the receiver's communication id. Those that nobody is there
+ * management datagrams by the slot in the receiver's communication id. Those that nobody is there
  * for are given to who got them, to be answered.
  *
  * What others on the host can do. One that closes hands on what lies in its shared sockets, and one
@@ -46,7 +46,7 @@ struct udp_config {
 	void *owner;
 };
 
-/* WEFT_OK, or why the host does not let us: WEFT_R_ROCE_PORT, WEFT_R_ROCE_PLACES, ... */
+/* WEFT_OK, or why the host does not let us: WEFT_R_ROCE_PORT, WEFT_R_ROCE_SLOTS, ... */
 enum weft_reason udp_open(const struct udp_config *config, struct udp **udp);
 void udp_close(struct udp *udp);
 
@@ -59,10 +59,10 @@ void udp_hand_on_rest(struct udp *udp);
 /* In a child of fork(): gives its copies of the descriptors back. Only udp_close() may follow. */
 void udp_abandon(struct udp *udp);
 
-uint8_t udp_place(const struct udp *udp);
+uint8_t udp_adapter_slot(const struct udp *udp);
 
-/* A descriptor that is connected to a place's name, as long as that is there; or negative. */
-int udp_place_connect(uint8_t place);
+/* A descriptor that is connected to a slot's name, as long as that is there; or negative. */
+int udp_slot_connect(uint8_t adapter_slot);
 
 /*
  * The source port of what one queue pair sends to another. For what goes to the GSI (receiver 1)
@@ -86,17 +86,17 @@ bool udp_fetch(struct udp *udp, bool is_hot);
 const struct ib_in *udp_next(struct udp *udp);
 
 /*
- * Places that nobody had are not tried again for each packet that names them, nor for more than a
+ * Slots that nobody had are not tried again for each packet that names them, nor for more than a
  * few management datagrams, until this is called: so once in a while.
  */
-void udp_try_places(struct udp *udp);
+void udp_retry_slots(struct udp *udp);
 
 /*
  * Whether descriptors were short for adapters that came to hand on. They wait, and nobody is told
- * of them, until these doors are opened: so once in a while.
+ * of them, until these listeners are opened: so once in a while.
  */
-bool udp_has_shut_doors(const struct udp *udp);
-void udp_doors_open(struct udp *udp);
+bool udp_has_paused_listeners(const struct udp *udp);
+void udp_listeners_resume(struct udp *udp);
 
 /* Whether there is a socket to ask without being told. */
 bool udp_is_hot(const struct udp *udp);
@@ -122,7 +122,7 @@ void udp_stand_by(struct udp *udp, bool is_polled);
  */
 
 /* What one of these has of a flow; all zero: it has none, and does without. */
-struct udp_ear {
+struct udp_flow_ref {
 	struct udp_flow *flow;
 	uint16_t other_port; /* from which its packets come instead */
 	uint16_t other_count;
@@ -133,11 +133,11 @@ struct udp_ear {
  * not an error if none can be had.
  */
 void udp_flow_open(struct udp *udp, const struct ib_path *path, uint32_t our_qp, uint32_t peer_qp,
-		   struct udp_ear *ear);
+		   struct udp_flow_ref *flow_ref);
 
 /* A packet of the queue pair's peer that was found good: where it came from is where more will. */
-void udp_flow_learn(struct udp *udp, struct udp_ear *ear, const struct ib_in *in);
-void udp_flow_close(struct udp *udp, struct udp_ear *ear);
+void udp_flow_learn(struct udp *udp, struct udp_flow_ref *flow_ref, const struct ib_in *in);
+void udp_flow_close(struct udp *udp, struct udp_flow_ref *flow_ref);
 
 /* ---- Packets out ---------------------------------------------------------------------------- */
 

@@ -46,9 +46,9 @@ static void begin_young(struct udp_flow *f)
 	f->young_until = u->fetches + YOUNG_FETCHES;
 	if (shared->watch.fd >= 0)
 		udp_socket_await(shared, true);
-	udp_socket_await(&u->door, true);
-	for (struct list *at = u->guests.next; at != &u->guests; at = at->next)
-		udp_socket_await(&CONTAINER_OF(at, struct udp_guest, link)->socket, true);
+	udp_socket_await(&u->listener, true);
+	for (struct list *at = u->clients.next; at != &u->clients; at = at->next)
+		udp_socket_await(&CONTAINER_OF(at, struct udp_client, link)->socket, true);
 }
 
 bool udp_flow_is_due(struct udp_flow *f)
@@ -117,37 +117,37 @@ static void put(struct udp_flow *f)
 }
 
 void udp_flow_open(struct udp *u, const struct ib_path *path, uint32_t our_qp, uint32_t peer_qp,
-		   struct udp_ear *ear)
+		   struct udp_flow_ref *flow_ref)
 {
 	struct udp_ends e = { path->is_ipv6, path->from, path->to };
 
 	e.at.port = IBA_UDP_PORT;
 	e.peer.port = udp_source_port(peer_qp, our_qp);
 	u->flow_holdoff = 0; /* connections are not made so often */
-	*ear = (struct udp_ear){ .flow = get(u, &e) };
+	*flow_ref = (struct udp_flow_ref){ .flow = get(u, &e) };
 }
 
-void udp_flow_learn(struct udp *u, struct udp_ear *ear, const struct ib_in *in)
+void udp_flow_learn(struct udp *u, struct udp_flow_ref *flow_ref, const struct ib_in *in)
 {
 	const struct udp_ends e = { in->is_ipv6, in->to, in->from };
 	struct udp_flow *f;
 
-	if (ear->flow && ear->flow->socket.peer.port == in->from.port) {
-		ear->other_count = 0;
+	if (flow_ref->flow && flow_ref->flow->socket.peer.port == in->from.port) {
+		flow_ref->other_count = 0;
 		return;
 	}
-	if (ear->other_port != in->from.port)
-		ear->other_count = 0;
-	ear->other_port = in->from.port;
-	if (++ear->other_count < LEARN_AFTER)
+	if (flow_ref->other_port != in->from.port)
+		flow_ref->other_count = 0;
+	flow_ref->other_port = in->from.port;
+	if (++flow_ref->other_count < LEARN_AFTER)
 		return;
-	ear->other_count = 0;
+	flow_ref->other_count = 0;
 	f = get(u, &e);
 	if (!f)
 		return;
-	if (ear->flow)
-		put(ear->flow);
-	ear->flow = f;
+	if (flow_ref->flow)
+		put(flow_ref->flow);
+	flow_ref->flow = f;
 }
 
 /*
@@ -159,7 +159,7 @@ void udp_flow_notice(struct udp *u, const struct ib_in *in)
 	const struct udp_ends e = { in->is_ipv6, in->to, in->from };
 	uint32_t hash = in->from.port * 3u + in->from.address[in->is_ipv6 ? 15 : 3];
 	struct udp_candidate *c = &u->candidates[hash % UDP_CANDIDATES];
-	struct udp_ear *ear = &u->learned[u->learned_next];
+	struct udp_flow_ref *flow_ref = &u->learned[u->learned_next];
 
 	if (c->ends.is_ipv6 != e.is_ipv6 || !is_same_end(e.is_ipv6, &c->ends.peer, &e.peer) ||
 	    !is_same_end(e.is_ipv6, &c->ends.at, &e.at))
@@ -169,18 +169,18 @@ void udp_flow_notice(struct udp *u, const struct ib_in *in)
 	c->count = 0;
 	if (find(u, &e))
 		return; /* it was on its way before */
-	if (ear->flow)
-		put(ear->flow);
-	ear->flow = get(u, &e);
+	if (flow_ref->flow)
+		put(flow_ref->flow);
+	flow_ref->flow = get(u, &e);
 	u->learned_next = (u->learned_next + 1) % UDP_LEARNED_MAX;
 }
 
-void udp_flow_close(struct udp *u, struct udp_ear *ear)
+void udp_flow_close(struct udp *u, struct udp_flow_ref *flow_ref)
 {
 	(void)u;
-	if (ear->flow)
-		put(ear->flow);
-	*ear = (struct udp_ear){ 0 };
+	if (flow_ref->flow)
+		put(flow_ref->flow);
+	*flow_ref = (struct udp_flow_ref){ 0 };
 }
 
 void udp_flows_close(struct udp *u)

@@ -36,9 +36,9 @@ enum weft_reason udp_claim_service(struct udp *u, uint64_t service_id)
 	s = calloc(1, sizeof(*s));
 	if (!s)
 		return WEFT_R_NO_MEMORY;
-	err = udp_door_open(u, &s->socket,
-			    &(struct udp_whose){ .kind = UDP_SERVICES, .service_id = service_id },
-			    true);
+	err = udp_listener_open(
+		u, &s->socket,
+		&(struct udp_owner_key){ .kind = UDP_SERVICES, .service_id = service_id }, true);
 	if (err < 0) {
 		free(s);
 		return socket_reason_of(-err);
@@ -53,7 +53,7 @@ enum weft_reason udp_claim_service(struct udp *u, uint64_t service_id)
 static void service_free(struct udp_service *s)
 {
 	list_remove(&s->link);
-	udp_door_close(&s->socket);
+	udp_listener_close(&s->socket);
 	free(s);
 }
 

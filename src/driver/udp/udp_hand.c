@@ -15,62 +15,63 @@
 enum {
 	RECORD_MAGIC = 0x77664831, /* "wfH1" */
 	IS_IPV6 = 1,
-	/* In vain, between two calls of udp_try_places(): for a place, and for management. */
-	PLACE_SEARCHES = 1,
+	/* In vain, between two calls of udp_retry_slots(): for a slot, and for management. */
+	SLOT_SEARCHES = 1,
 	MANAGEMENT_SEARCHES = 64
 };
 
 /* ---- Whose it is ---------------------------------------------------------------------------- */
 
-static struct udp_whose of_place(const struct udp *u, uint32_t place)
+static struct udp_owner_key slot_key(const struct udp *u, uint32_t adapter_slot)
 {
-	bool is_another = place != u->place && place >= 1 && place <= UDP_PLACES_MAX;
+	bool is_another = adapter_slot != u->adapter_slot && adapter_slot >= 1 &&
+			  adapter_slot <= UDP_SLOTS_MAX;
 
-	return (struct udp_whose){ .kind = is_another ? UDP_PLACES : UDP_OURS,
-				   .place = (uint8_t)place };
+	return (struct udp_owner_key){ .kind = is_another ? UDP_SLOTS : UDP_OURS,
+				       .adapter_slot = (uint8_t)adapter_slot };
 }
 
-static struct udp_whose of_service(const struct udp *u, uint64_t service_id)
+static struct udp_owner_key of_service(const struct udp *u, uint64_t service_id)
 {
-	return (struct udp_whose){
+	return (struct udp_owner_key){
 		.kind = udp_has_service(u, service_id) ? UDP_OURS : UDP_SERVICES,
 		.service_id = service_id,
 	};
 }
 
 /* What is not understood is for whoever got it: to refuse, or to answer. */
-static struct udp_whose whose_management(const struct udp *u, const struct ib_in *in)
+static struct udp_owner_key management_key(const struct udp *u, const struct ib_in *in)
 {
 	struct iba_packet p;
 	struct ibcm_msg m;
 
 	if (iba_decode(&p, in->bytes, in->length) != WEFT_OK ||
 	    ibcm_decode(&m, p.payload, p.payload_bytes) != WEFT_OK)
-		return (struct udp_whose){ .kind = UDP_OURS };
+		return (struct udp_owner_key){ .kind = UDP_OURS };
 	switch (m.kind) {
 	case IBCM_REQ:
 		return of_service(u, m.req.service_id);
 	case IBCM_SIDR_REQ:
 		return of_service(u, m.sidr_req.service_id);
 	case IBCM_SIDR_REP:
-		return of_place(u, m.sidr_rep.request_id >> 24);
+		return slot_key(u, m.sidr_rep.request_id >> 24);
 	default:
-		return of_place(u, m.remote_id >> 24);
+		return slot_key(u, m.remote_id >> 24);
 	}
 }
 
-struct udp_whose udp_whose(const struct udp *u, const struct ib_in *in)
+struct udp_owner_key udp_owner_key(const struct udp *u, const struct ib_in *in)
 {
 	uint32_t number = iba_dest_number(in->bytes, in->length);
 
-	if (number >> 16 == u->place)
-		return (struct udp_whose){ .kind = UDP_OURS };
+	if (number >> 16 == u->adapter_slot)
+		return (struct udp_owner_key){ .kind = UDP_OURS };
 	if (number == IBA_QPN_GSI)
-		return whose_management(u, in);
+		return management_key(u, in);
 	/* Of what is sent to a group every adapter that joined it has its own. */
 	if (udp_is_group(in->is_ipv6, in->to.address))
-		return (struct udp_whose){ .kind = UDP_OURS };
-	return of_place(u, number >> 16);
+		return (struct udp_owner_key){ .kind = UDP_OURS };
+	return slot_key(u, number >> 16);
 }
 
 /* ---- Handing on ----------------------------------------------------------------------------- */
@@ -154,7 +155,7 @@ int udp_hand_flush(struct udp *u)
 	}
 	h->count = h->packets = 0;
 	h->bytes = 0;
-	err = udp_host_send(u, &h->to, &m);
+	err = udp_local_peer_send(u, &h->to, &m);
 	if (err == -ECONNREFUSED)
 		u->in_vain[h->search]++;
 	if (err < 0)
@@ -188,7 +189,7 @@ static void record_add(struct udp *u, const struct ib_in *in, size_t each)
 	h->count++;
 }
 
-void udp_try_places(struct udp *u)
+void udp_retry_slots(struct udp *u)
 {
 	memset(u->in_vain, 0, sizeof(u->in_vain));
 }
@@ -198,19 +199,19 @@ void udp_try_places(struct udp *u)
  * management datagrams that is done more often, as whoever is told that there is nobody gives up:
  * the most of a flood are lost, and who is honest sends again.
  */
-bool udp_hand_on(struct udp *u, const struct udp_whose *to, const struct ib_in *in, size_t each)
+bool udp_hand_on(struct udp *u, const struct udp_owner_key *to, const struct ib_in *in, size_t each)
 {
 	bool is_management = iba_dest_qp(in->bytes, in->length) == IBA_QPN_GSI;
-	uint8_t search = is_management ? 0 : to->place;
+	uint8_t search = is_management ? 0 : to->adapter_slot;
 	struct udp_hand *h = &u->hand;
 	int err;
 
-	if (u->in_vain[search] >= (is_management ? MANAGEMENT_SEARCHES : PLACE_SEARCHES) &&
-	    !udp_host_is_known(u, to)) {
+	if (u->in_vain[search] >= (is_management ? MANAGEMENT_SEARCHES : SLOT_SEARCHES) &&
+	    !udp_local_peer_is_known(u, to)) {
 		u->counts.lost_on++;
 		return true;
 	}
-	if (h->count > 0 && !udp_is_same(&h->to, to))
+	if (h->count > 0 && !udp_owner_key_is_same(&h->to, to))
 		(void)udp_hand_flush(u);
 	h->to = *to;
 	h->search = search;

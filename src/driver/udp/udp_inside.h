@@ -2,11 +2,11 @@
 /*
  * The structs of udp.h, for the files that it consists of:
  *
- *	udp.c         opening and closing, places, which socket is asked when
+ *	udp.c         opening and closing, slots, which socket is asked when
  *	udp_socket.c  sockets with their options, and the kernel's addresses
  *	udp_recv.c    batches in: read, taken apart, given out or handed on
  *	udp_hand.c    what is handed on, and to whom
- *	udp_door.c    the unix sockets by which that is done
+ *	udp_relay.c    the unix sockets by which that is done
  *	udp_flow.c    sockets of one peer's source port each
  *	udp_send.c    batches out
  *	udp_group.c   services and multicast groups
@@ -22,7 +22,7 @@
 #include "driver/udp/udp.h"
 
 enum {
-	UDP_PLACES_MAX = 254,
+	UDP_SLOTS_MAX = 254,
 	/*
 	 * A batch that the kernel has joined is up to 64 KiB, and so is what is handed on. Few of
 	 * them are asked for at a time where they are large, so that they stay in the cache.
@@ -40,16 +40,16 @@ enum {
 	UDP_RECORDS_MAX = 32,
 	UDP_CANDIDATES = 16,
 	UDP_LEARNED_MAX = 32,
-	UDP_GUESTS_MAX = 1024,
-	UDP_HOSTS_MAX = 64,
+	UDP_CLIENTS_MAX = 1024,
+	UDP_LOCAL_PEERS_MAX = 64,
 	UDP_FACTORS = IBA_PACKET_MAX / 4 + 1
 };
 
 enum udp_kind {
-	UDP_SHARED, /* the port, any address */
-	UDP_FLOW,   /* the port, from one source port of one peer */
-	UDP_DOOR,   /* a name: of our place, or of a service */
-	UDP_GUEST   /* whoever has come to a door to hand on */
+	UDP_SHARED,   /* the port, any address */
+	UDP_FLOW,     /* the port, from one source port of one peer */
+	UDP_LISTENER, /* a name: of our slot, or of a service */
+	UDP_CLIENT    /* whoever has come to a listener to hand on */
 };
 
 union udp_name {
@@ -95,10 +95,10 @@ struct udp_candidate {
 };
 
 /* Who hands on to us. */
-struct udp_guest {
+struct udp_client {
 	struct udp_socket socket;
 	struct list link;
-	const struct udp_socket *door;
+	const struct udp_socket *listener;
 };
 
 struct udp_service {
@@ -128,21 +128,23 @@ struct udp_sender {
 };
 
 /* Whom a packet is for. */
-struct udp_whose {
-	enum { UDP_OURS, UDP_PLACES, UDP_SERVICES } kind;
-	uint8_t place;
+struct udp_owner_key {
+	enum { UDP_OURS, UDP_SLOTS, UDP_SERVICES } kind;
+	uint8_t adapter_slot;
 	uint64_t service_id;
 };
 
-static inline bool udp_is_same(const struct udp_whose *a, const struct udp_whose *b)
+static inline bool udp_owner_key_is_same(const struct udp_owner_key *a,
+					 const struct udp_owner_key *b)
 {
-	return a->kind == b->kind && a->place == b->place && a->service_id == b->service_id;
+	return a->kind == b->kind && a->adapter_slot == b->adapter_slot &&
+	       a->service_id == b->service_id;
 }
 
 /* Whom we hand on to. */
-struct udp_host {
+struct udp_local_peer {
 	struct list link; /* the one that was used last is the first */
-	struct udp_whose whose;
+	struct udp_owner_key owner_key;
 	int fd;
 };
 
@@ -166,7 +168,7 @@ struct udp_source {
 
 /* What is to be handed on to one, in one datagram. */
 struct udp_hand {
-	struct udp_whose to;
+	struct udp_owner_key to;
 	uint8_t search; /* counts, if it is in vain */
 	uint32_t count; /* of records */
 	uint32_t packets;
@@ -181,16 +183,16 @@ struct udp_hand {
 struct udp {
 	struct udp_config config;
 	bool is_abandoned;
-	uint8_t place;
+	uint8_t adapter_slot;
 	struct udp_socket shared[2]; /* IPv4, IPv6 */
-	struct udp_socket door;	     /* the place's */
-	struct list flows, services, groups, guests, hosts;
-	uint32_t guest_count, host_count;
-	bool has_shut_doors; /* descriptors were short for guests */
-	uint32_t awaited;    /* sockets that young flows wait for */
+	struct udp_socket listener;  /* the slot's */
+	struct list flows, services, groups, clients, local_peers;
+	uint32_t client_count, local_peer_count;
+	bool has_paused_listeners; /* descriptors were short for guests */
+	uint32_t awaited;	   /* sockets that young flows wait for */
 	uint32_t flow_count, flow_holdoff;
 	struct udp_candidate candidates[UDP_CANDIDATES];
-	struct udp_ear learned[UDP_LEARNED_MAX]; /* the oldest is the next that makes room */
+	struct udp_flow_ref learned[UDP_LEARNED_MAX]; /* the oldest is the next that makes room */
 	uint32_t learned_next;
 	struct udp_counts counts;
 	uint64_t overruns; /* of sockets that are closed */
@@ -203,13 +205,13 @@ struct udp {
 	/* What was fetched, from one socket, which may be gone meanwhile. */
 	struct udp_source source;
 	uint32_t fetched, fetched_next;
-	bool has_guest_left; /* what was fetched is the last of it */
+	bool has_client_left; /* what was fetched is the last of it */
 	struct ib_in in;
 	struct udp_stretch stretch; /* of the message, what is still to be given out */
 	struct rd records;	    /* behind it, of what was handed to us */
 	struct udp_hand hand;
-	/* Searches since places were tried last: for each place, and [0] for management. */
-	uint8_t in_vain[UDP_PLACES_MAX + 1];
+	/* Searches since slots were tried last: for each slot, and [0] for management. */
+	uint8_t in_vain[UDP_SLOTS_MAX + 1];
 	uint64_t names_budget_until_ns; /* until then the time for asking for names is used up */
 	uint8_t *buffers;
 	struct mmsghdr heads[UDP_BUFFERS];
@@ -267,8 +269,8 @@ void udp_shared_shut(int fd, bool is_ipv6);
 int udp_flow_socket_open(bool is_ipv6, const struct inet_end *at, const struct inet_end *peer);
 int udp_sender_socket_open(bool is_ipv6, const struct inet_end *from);
 
-/* Names of a place or a service. */
-struct unix_names udp_unix_names(const struct udp_whose *whose);
+/* Names of a slot or a service. */
+struct unix_names udp_unix_names(const struct udp_owner_key *owner_key);
 int udp_unix_listen(const struct unix_name *name);
 
 /* -EACCES: the name is in the hands of another user. */
@@ -282,13 +284,14 @@ bool udp_unix_is_trusted(int fd);
 
 /* ---- udp_hand.c ---- */
 
-struct udp_whose udp_whose(const struct udp *u, const struct ib_in *in);
+struct udp_owner_key udp_owner_key(const struct udp *u, const struct ib_in *in);
 
 /*
  * Notes the packet for another. False: there is nobody for it, and it is ours to answer. What is
  * noted must stay where it is until udp_hand_flush().
  */
-bool udp_hand_on(struct udp *u, const struct udp_whose *to, const struct ib_in *in, size_t each);
+bool udp_hand_on(struct udp *u, const struct udp_owner_key *to, const struct ib_in *in,
+		 size_t each);
 
 /* 0, or a negative errno: why nobody has it. */
 int udp_hand_flush(struct udp *u);
@@ -296,29 +299,29 @@ int udp_hand_flush(struct udp *u);
 /* The next record of a datagram; false: that was all, or no more can be understood. */
 bool udp_record_next(struct udp *u, struct ib_in *in, struct udp_stretch *stretch);
 
-/* ---- udp_door.c ---- */
+/* ---- udp_relay.c ---- */
 
 /*
  * Takes its name; a negative errno: -EADDRINUSE if a process of this user has it. With is_thorough
  * a name that another user has taken is no hindrance; else it is as if one of ours had it. A
- * service has a hidden name where another user has all, a place has not: -EADDRINUSE.
+ * service has a hidden name where another user has all, a slot has not: -EADDRINUSE.
  */
-int udp_door_open(struct udp *u, struct udp_socket *door, const struct udp_whose *whose,
-		  bool is_thorough);
+int udp_listener_open(struct udp *u, struct udp_socket *listener,
+		      const struct udp_owner_key *owner_key, bool is_thorough);
 
 /* Closes it, with those that came by it. */
-void udp_door_close(struct udp_socket *door);
+void udp_listener_close(struct udp_socket *listener);
 
 /* Lets in who is there. True: there may be more. */
-bool udp_door_enter(struct udp_socket *door);
+bool udp_listener_accept(struct udp_socket *listener);
 
 /* It has left. */
-void udp_guest_close(struct udp_guest *g);
+void udp_client_close(struct udp_client *g);
 
 /* Sends to whom it is for; 0 or a negative errno: -ECONNREFUSED if there is nobody. */
-int udp_host_send(struct udp *u, const struct udp_whose *to, const struct msghdr *m);
-bool udp_host_is_known(struct udp *u, const struct udp_whose *to);
-void udp_hosts_close(struct udp *u);
+int udp_local_peer_send(struct udp *u, const struct udp_owner_key *to, const struct msghdr *m);
+bool udp_local_peer_is_known(struct udp *u, const struct udp_owner_key *to);
+void udp_local_peers_close(struct udp *u);
 
 /* ---- udp_flow.c ---- */
 

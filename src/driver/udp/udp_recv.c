@@ -20,7 +20,7 @@ static bool is_connected(const struct udp_socket *s)
 
 static void prepare(struct udp *u, const struct udp_socket *s, uint32_t count)
 {
-	bool has_control = s->kind != UDP_GUEST;
+	bool has_control = s->kind != UDP_CLIENT;
 	bool has_name = has_control && !is_connected(s);
 
 	for (uint32_t i = 0; i < count; i++) {
@@ -79,7 +79,7 @@ bool udp_read(struct udp_socket *s)
 	prepare(u, s, asked);
 	note_source(u, s);
 	u->fetched = u->fetched_next = 0;
-	u->has_guest_left = false;
+	u->has_client_left = false;
 	u->counts.calls_in++;
 	count = call_recvmmsg(s->watch.fd, u->heads, asked);
 	if (count <= 0) {
@@ -91,7 +91,7 @@ bool udp_read(struct udp_socket *s)
 		return false;
 	}
 	/* The end of a unix connection reads as empty messages. */
-	u->has_guest_left = s->kind == UDP_GUEST && u->heads[count - 1].msg_len == 0;
+	u->has_client_left = s->kind == UDP_CLIENT && u->heads[count - 1].msg_len == 0;
 	u->fetched = (uint32_t)count;
 	udp_hot_add(u, s);
 	if (u->fetched < asked)
@@ -193,7 +193,7 @@ static bool begin_next(struct udp *u)
 		u->fetched_next++;
 		if (u->heads[i].msg_hdr.msg_flags & (MSG_TRUNC | MSG_CTRUNC))
 			u->counts.malformed++;
-		else if (u->source.kind == UDP_GUEST)
+		else if (u->source.kind == UDP_CLIENT)
 			u->records = rd_of(u->pieces_in[i].iov_base, u->heads[i].msg_len);
 		else
 			begin_packets(u, i);
@@ -204,17 +204,17 @@ static bool begin_next(struct udp *u)
 static void see_handed(struct udp *u)
 {
 	u->counts.handed_to_us++;
-	if (iba_dest_number(u->in.bytes, u->in.length) >> 16 == u->place)
+	if (iba_dest_number(u->in.bytes, u->in.length) >> 16 == u->adapter_slot)
 		udp_flow_notice(u, &u->in);
 }
 
 const struct ib_in *udp_next(struct udp *u)
 {
-	bool is_handed = u->source.kind == UDP_GUEST;
+	bool is_handed = u->source.kind == UDP_CLIENT;
 
 	while (begin_next(u)) {
 		struct udp_stretch *s = &u->stretch;
-		struct udp_whose whose = { .kind = UDP_OURS };
+		struct udp_owner_key owner_key = { .kind = UDP_OURS };
 
 		u->in.bytes = s->bytes;
 		u->in.length = s->each < s->length ? s->each : s->length;
@@ -225,8 +225,8 @@ const struct ib_in *udp_next(struct udp *u)
 		if (is_handed)
 			see_handed(u);
 		else
-			whose = udp_whose(u, &u->in);
-		if (whose.kind == UDP_OURS || !udp_hand_on(u, &whose, &u->in, s->each)) {
+			owner_key = udp_owner_key(u, &u->in);
+		if (owner_key.kind == UDP_OURS || !udp_hand_on(u, &owner_key, &u->in, s->each)) {
 			u->counts.packets_in++;
 			u->counts.bytes_in += u->in.length;
 			return &u->in;

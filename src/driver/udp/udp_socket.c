@@ -246,16 +246,16 @@ int udp_sender_socket_open(bool is_ipv6, const struct inet_end *from)
 
 /* ---- Unix ----------------------------------------------------------------------------------- */
 
-struct unix_names udp_unix_names(const struct udp_whose *whose)
+struct unix_names udp_unix_names(const struct udp_owner_key *owner_key)
 {
 	struct unix_names names = { .type = SOCK_SEQPACKET };
 
-	if (whose->kind == UDP_PLACES)
+	if (owner_key->kind == UDP_SLOTS)
 		(void)snprintf(names.usual, sizeof(names.usual), "weft.roce.place.%u",
-			       whose->place);
+			       owner_key->adapter_slot);
 	else
 		(void)snprintf(names.usual, sizeof(names.usual), "weft.roce.service.%016llx",
-			       (unsigned long long)whose->service_id);
+			       (unsigned long long)owner_key->service_id);
 	return names;
 }
 

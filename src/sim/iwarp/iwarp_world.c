@@ -331,7 +331,7 @@ static void slots_open(struct iwarp_world *w, uint32_t p)
 }
 
 /* An end stops reading, or goes on. */
-static void deafen(struct iwarp_world *w, uint32_t end)
+static void stop_delivery(struct iwarp_world *w, uint32_t end)
 {
 	struct tcp_end *t = iw_tcp(w, end);
 
@@ -353,7 +353,7 @@ static bool disaster(struct iwarp_world *w, uint32_t p)
 		if (iw_draw(w, 2) == 0)
 			tcp_link_reset(&w->links[link]);
 		else
-			deafen(w, end);
+			stop_delivery(w, end);
 		return true;
 	}
 	/* One who cannot even say that he leaves. */
@@ -459,7 +459,7 @@ static void quiet_begin(struct iwarp_world *w)
 
 		/* Where the peer is ending, that end must come without its help. */
 		if (iw_tcp(w, end)->is_deaf && !is_ending)
-			deafen(w, end);
+			stop_delivery(w, end);
 	}
 	for (uint32_t p = 0; p < w->limits.process_count && !w->failure[0]; p++)
 		quiet_act(w, p);

@@ -304,15 +304,15 @@ static enum sim_stream_status send_list(struct tcp_end *e, const struct span_lis
 }
 
 /* Desks come when they are asked for and go when nothing lies on them, at any moment. */
-static void change_desk(struct tcp_end *e)
+static void change_buffers(struct tcp_end *e)
 {
 	if (iwarp_is_cramped(e->stream) && prng_chance(&e->link->prng, DESK_PPM)) {
-		struct iwarp_desk *desk = iwarp_desk_create();
+		struct iwarp_buffers *buffers = iwarp_buffers_create();
 
-		if (desk)
-			iwarp_lend(e->stream, desk);
+		if (buffers)
+			iwarp_lend(e->stream, buffers);
 	} else if (prng_chance(&e->link->prng, DESK_BACK_PPM)) {
-		iwarp_desk_destroy(iwarp_take_back(e->stream));
+		iwarp_buffers_destroy(iwarp_take_back(e->stream));
 	}
 }
 
@@ -320,7 +320,7 @@ static void stream_output(struct tcp_end *e)
 {
 	uint64_t now_ns = e->link->world->now_ns;
 
-	change_desk(e);
+	change_buffers(e);
 	for (int round = 0; round < ROUNDS_MAX && !e->is_blocked; round++) {
 		struct span_list l;
 		enum sim_stream_status status;

@@ -120,8 +120,8 @@ static void completions(struct rio_world *w, uint32_t end)
 
 		if (!f->is_ready)
 			return;
-		rw_mail(w, e->node,
-			&(struct rw_mail){ .kind = RW_MAIL_MOVED, .end = end, .id = f->id });
+		rw_input(w, e->node,
+			 &(struct rw_input){ .kind = RW_INPUT_MOVED, .end = end, .id = f->id });
 		flight_unlink(w, f);
 	}
 }
@@ -264,11 +264,11 @@ static void arrive(struct rio_world *w, struct rw_flight *f)
 		f->is_ready = true;
 		completions(w, there);
 	} else if (f->kind == RW_MESSAGE) {
-		rw_mail(w, e->node,
-			&(struct rw_mail){ .kind = RW_MAIL_MESSAGE,
-					   .end = there,
-					   .bytes = f->data,
-					   .length = f->length });
+		rw_input(w, e->node,
+			 &(struct rw_input){ .kind = RW_INPUT_MESSAGE,
+					     .end = there,
+					     .bytes = f->data,
+					     .length = f->length });
 		f->data = NULL;
 		flight_tidy(w, f);
 	} else {
@@ -344,10 +344,10 @@ static void dialled(struct rio_world *w, uint32_t end)
 	} else if (!w->nodes[c->to].is_up) {
 		rw_answer(w, end, WEFT_R_CONNECT_REFUSED, NULL);
 	} else if (c->is_data) {
-		rw_mail(w, c->to, &(struct rw_mail){ .kind = RW_MAIL_ASKED, .end = end });
+		rw_input(w, c->to, &(struct rw_input){ .kind = RW_INPUT_ASKED, .end = end });
 	} else {
 		e->state = RW_END_GREETING;
-		rw_mail(w, c->to, &(struct rw_mail){ .kind = RW_MAIL_ACCEPT, .end = end });
+		rw_input(w, c->to, &(struct rw_input){ .kind = RW_INPUT_ACCEPT, .end = end });
 		rw_answer(w, end, WEFT_OK, NULL);
 	}
 }
@@ -360,15 +360,15 @@ static void answered(struct rio_world *w, uint32_t end)
 	if (e->state != RW_END_CONNECTING)
 		return;
 	if (c->answer == WEFT_OK) {
-		rw_mail(w, e->node,
-			&(struct rw_mail){ .kind = RW_MAIL_CONNECTED,
-					   .end = end,
-					   .bytes = copy_of(c->words, sizeof(c->words)),
-					   .length = sizeof(c->words) });
+		rw_input(w, e->node,
+			 &(struct rw_input){ .kind = RW_INPUT_CONNECTED,
+					     .end = end,
+					     .bytes = copy_of(c->words, sizeof(c->words)),
+					     .length = sizeof(c->words) });
 	} else {
 		e->state = RW_END_DYING;
 		e->reason = c->answer;
-		rw_mail(w, e->node, &(struct rw_mail){ .kind = RW_MAIL_GONE, .end = end });
+		rw_input(w, e->node, &(struct rw_input){ .kind = RW_INPUT_GONE, .end = end });
 	}
 }
 
@@ -394,7 +394,7 @@ void rw_end_fail(struct rio_world *w, uint32_t end, enum weft_reason reason)
 	notice_other(w, end);
 }
 
-static void bury(struct rio_world *w, uint32_t end)
+static void reap(struct rio_world *w, uint32_t end)
 {
 	struct rw_end *e = rw_end_of(w, end);
 
@@ -403,14 +403,14 @@ static void bury(struct rio_world *w, uint32_t end)
 	while (!list_is_empty(&e->flights)) {
 		struct rw_flight *f = CONTAINER_OF(e->flights.next, struct rw_flight, link);
 
-		rw_mail(w, e->node,
-			&(struct rw_mail){ .kind = RW_MAIL_MOVED,
-					   .end = end,
-					   .id = f->id,
-					   .reason = WEFT_R_FLUSHED });
+		rw_input(w, e->node,
+			 &(struct rw_input){ .kind = RW_INPUT_MOVED,
+					     .end = end,
+					     .id = f->id,
+					     .reason = WEFT_R_FLUSHED });
 		flight_unlink(w, f);
 	}
-	rw_mail(w, e->node, &(struct rw_mail){ .kind = RW_MAIL_GONE, .end = end });
+	rw_input(w, e->node, &(struct rw_input){ .kind = RW_INPUT_GONE, .end = end });
 }
 
 /* Somebody waits for something that is read over it. */
@@ -510,7 +510,7 @@ bool rw_net_event(struct rio_world *w, const struct world_event *e)
 	else if (e->kind == RW_EV_NOTICE)
 		rw_end_fail(w, end, WEFT_R_PEER_GONE);
 	else
-		bury(w, end);
+		reap(w, end);
 	return true;
 }
 

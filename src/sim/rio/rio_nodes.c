@@ -57,28 +57,28 @@ void rw_node_wake(struct rio_world *w, uint32_t node)
 	at = other < at ? other : at;
 	other = greeting_due(w, node);
 	at = other < at ? other : at;
-	if (!list_is_empty(&n->mail))
+	if (!list_is_empty(&n->input))
 		at = w->world.now_ns + rw_draw_ns(w, TURN_NS);
 	if (at != WORLD_NEVER && at < n->hung_until_ns)
 		at = n->hung_until_ns;
 	world_alarm_set(&w->world, &n->turn, at);
 }
 
-void rw_mail(struct rio_world *w, uint32_t node, const struct rw_mail *mail)
+void rw_input(struct rio_world *w, uint32_t node, const struct rw_input *input)
 {
 	struct rw_node *n = &w->nodes[node];
-	struct rw_mail *own = malloc(sizeof(*own));
+	struct rw_input *own = malloc(sizeof(*own));
 	uint64_t at = w->world.now_ns + rw_draw_ns(w, TURN_NS);
 
 	CHECK(own && n->is_up);
-	*own = *mail;
-	own->serial = rw_conn_of(w, mail->end)->serial;
-	list_add_tail(&n->mail, &own->link);
-	if (list_is_linked(&own->link) && n->mail.next == &own->link)
+	*own = *input;
+	own->serial = rw_conn_of(w, input->end)->serial;
+	list_add_tail(&n->input, &own->link);
+	if (list_is_linked(&own->link) && n->input.next == &own->link)
 		world_alarm_set(&w->world, &n->turn, at < n->hung_until_ns ? n->hung_until_ns : at);
 }
 
-static void mail_free(struct rw_mail *m)
+static void input_free(struct rw_input *m)
 {
 	list_remove(&m->link);
 	free(m->bytes);
@@ -145,7 +145,7 @@ static void greet_begin(struct rio_world *w, uint32_t end)
 
 /* ---- Mail ----------------------------------------------------------------------------------- */
 
-static void connected(struct rio_world *w, uint32_t end, const struct rw_mail *m)
+static void connected(struct rio_world *w, uint32_t end, const struct rw_input *m)
 {
 	struct rw_end *e = rw_end_of(w, end);
 
@@ -161,7 +161,7 @@ static void connected(struct rio_world *w, uint32_t end, const struct rw_mail *m
 			   &(struct rio_bytes){ m->bytes, m->length });
 }
 
-static void message(struct rio_world *w, uint32_t end, const struct rw_mail *m)
+static void message(struct rio_world *w, uint32_t end, const struct rw_input *m)
 {
 	struct rw_end *e = rw_end_of(w, end);
 	enum weft_reason r = WEFT_OK;
@@ -210,29 +210,29 @@ static void gone(struct rio_world *w, uint32_t end)
 	rw_end_forget(w, end);
 }
 
-static void mail_take(struct rio_world *w, uint32_t node, const struct rw_mail *m)
+static void input_take(struct rio_world *w, uint32_t node, const struct rw_input *m)
 {
 	uint32_t end = m->end;
 
 	/* What has come back is a matter of the core, whatever became of its connection. */
-	if (m->kind == RW_MAIL_MOVED) {
+	if (m->kind == RW_INPUT_MOVED) {
 		rw_role_moved(w, node, m);
 		return;
 	}
 	if (rw_conn_of(w, end)->serial != m->serial)
 		return;
 	switch (m->kind) {
-	case RW_MAIL_ACCEPT:
+	case RW_INPUT_ACCEPT:
 		if (rw_end_of(w, end)->state == RW_END_GREETING)
 			greet_begin(w, end);
 		break;
-	case RW_MAIL_ASKED:
+	case RW_INPUT_ASKED:
 		rw_role_asked(w, end);
 		break;
-	case RW_MAIL_CONNECTED:
+	case RW_INPUT_CONNECTED:
 		connected(w, end, m);
 		break;
-	case RW_MAIL_MESSAGE:
+	case RW_INPUT_MESSAGE:
 		message(w, end, m);
 		break;
 	default:
@@ -273,11 +273,11 @@ void rw_node_turn(struct rio_world *w, uint32_t node)
 	if (!n->is_up)
 		return;
 	/* Only what is here already: taking it may bring more. */
-	while (!list_is_empty(&n->mail)) {
-		struct rw_mail *m = CONTAINER_OF(n->mail.next, struct rw_mail, link);
+	while (!list_is_empty(&n->input)) {
+		struct rw_input *m = CONTAINER_OF(n->input.next, struct rw_input, link);
 
-		mail_take(w, node, m);
-		mail_free(m);
+		input_take(w, node, m);
+		input_free(m);
 	}
 	timers(w, node);
 	rw_role_work(w, node);
@@ -327,7 +327,7 @@ void rw_node_start(struct rio_world *w, uint32_t node)
 	n->acts_left = 0;
 	if (w->phase == RW_RUN && rw_chance(w, w->limits.step_ppm))
 		n->acts_left = 1 + rw_draw(w, STEPS_MAX);
-	list_init(&n->mail);
+	list_init(&n->input);
 	rw_trace(w, RW_TRACE_STARTED, node, n->incarnation, 0);
 	rw_role_open(w, node);
 	dials_begin(w, node);
@@ -350,8 +350,8 @@ void rw_node_stop(struct rio_world *w, uint32_t node)
 		if (e->state != RW_END_GONE && e->node == node)
 			rw_end_forget(w, end);
 	}
-	while (!list_is_empty(&n->mail))
-		mail_free(CONTAINER_OF(n->mail.next, struct rw_mail, link));
+	while (!list_is_empty(&n->input))
+		input_free(CONTAINER_OF(n->input.next, struct rw_input, link));
 	rw_role_close(w, node);
 	if (w->phase == RW_RUN)
 		world_schedule(&w->world, MS + rw_draw_ns(w, w->limits.away_ns),

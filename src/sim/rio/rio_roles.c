@@ -250,13 +250,13 @@ static void unit_gone(struct rio_world *w, uint32_t end)
 	}
 }
 
-static void unit_moved(struct rio_world *w, uint32_t node, const struct rw_mail *mail)
+static void unit_moved(struct rio_world *w, uint32_t node, const struct rw_input *input)
 {
-	const struct rw_conn *c = rw_conn_of(w, mail->end);
+	const struct rw_conn *c = rw_conn_of(w, input->end);
 
-	if (mail->reason != WEFT_OK && c->is_data && c->serial == mail->serial)
-		unit_lose(w, mail->end, mail->reason);
-	rio_iounit_ended(w->nodes[node].unit, mail->id, mail->reason);
+	if (input->reason != WEFT_OK && c->is_data && c->serial == input->serial)
+		unit_lose(w, input->end, input->reason);
+	rio_iounit_ended(w->nodes[node].unit, input->id, input->reason);
 }
 
 /* ---- Requester ------------------------------------------------------------------------------ */
@@ -466,35 +466,35 @@ enum weft_reason rw_role_came(struct rio_world *w, uint32_t end)
 	return WEFT_OK;
 }
 
-enum weft_reason rw_role_message(struct rio_world *w, uint32_t end, const struct rw_mail *mail)
+enum weft_reason rw_role_message(struct rio_world *w, uint32_t end, const struct rw_input *input)
 {
 	struct rw_end *e = rw_end_of(w, end);
 	struct rw_node *n = &w->nodes[e->node];
 	uint64_t now_ns = w->world.now_ns;
 
 	if (n->owner) {
-		rw_order_got(w, end, mail->bytes, mail->length);
-		return rio_owner_take(n->owner, e->number, mail->bytes, mail->length, now_ns);
+		rw_order_got(w, end, input->bytes, input->length);
+		return rio_owner_take(n->owner, e->number, input->bytes, input->length, now_ns);
 	}
 	if (rw_conn_of(w, end)->is_data)
-		return rio_requester_told(n->requester, e->peer, mail->bytes, mail->length);
+		return rio_requester_told(n->requester, e->peer, input->bytes, input->length);
 	if (end != n->owner_end)
 		return WEFT_R_RIO_UNEXPECTED;
 	/* Before: the core may go on at once. */
-	rw_order_heard(w, end, mail->bytes, mail->length);
+	rw_order_heard(w, end, input->bytes, input->length);
 	if (n->unit)
-		return rio_iounit_take(n->unit, mail->bytes, mail->length, now_ns);
-	return rio_requester_take(n->requester, mail->bytes, mail->length, now_ns);
+		return rio_iounit_take(n->unit, input->bytes, input->length, now_ns);
+	return rio_requester_take(n->requester, input->bytes, input->length, now_ns);
 }
 
-void rw_role_moved(struct rio_world *w, uint32_t node, const struct rw_mail *mail)
+void rw_role_moved(struct rio_world *w, uint32_t node, const struct rw_input *input)
 {
 	struct rw_node *n = &w->nodes[node];
 
 	if (n->owner)
-		rio_owner_fetched(n->owner, mail->id, mail->reason);
+		rio_owner_fetched(n->owner, input->id, input->reason);
 	else
-		unit_moved(w, node, mail);
+		unit_moved(w, node, input);
 }
 
 void rw_role_gone(struct rio_world *w, uint32_t end)

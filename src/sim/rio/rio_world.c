@@ -161,7 +161,7 @@ static void node_draw(struct rio_world *w, uint32_t node)
 	else
 		identity_make(w, node, seed);
 	n->turn.event = (struct world_event){ .node = node, .kind = RW_EV_TURN };
-	list_init(&n->mail);
+	list_init(&n->input);
 	w->known[node].platform = n->self.platform;
 	w->known[node].role = n->self.role;
 	memcpy(w->known[node].key, n->self.key, sizeof(n->self.key));

@@ -150,19 +150,19 @@ struct rw_flight {
 	bool is_linked, is_ready, is_back, has_event;
 };
 
-enum rw_mail_kind {
-	RW_MAIL_ACCEPT,
-	RW_MAIL_ASKED,
-	RW_MAIL_CONNECTED,
-	RW_MAIL_MESSAGE,
-	RW_MAIL_MOVED,
-	RW_MAIL_GONE
+enum rw_input_kind {
+	RW_INPUT_ACCEPT,
+	RW_INPUT_ASKED,
+	RW_INPUT_CONNECTED,
+	RW_INPUT_MESSAGE,
+	RW_INPUT_MOVED,
+	RW_INPUT_GONE
 };
 
 /* What a node will find at its next turn. */
-struct rw_mail {
+struct rw_input {
 	struct list link;
-	enum rw_mail_kind kind;
+	enum rw_input_kind kind;
 	uint32_t end, serial, id;
 	enum weft_reason reason;
 	uint8_t *bytes; /* its own */
@@ -192,7 +192,7 @@ struct rw_node {
 	uint32_t incarnation;
 	uint64_t hung_until_ns;
 	uint32_t acts_left; /* until it stops; 0: it does not by itself */
-	struct list mail;   /* struct rw_mail */
+	struct list input;  /* struct rw_input */
 	struct world_alarm turn;
 	struct rw_dial dials[RW_UNITS_MAX];
 	uint32_t dial_count;
@@ -498,7 +498,7 @@ uint32_t rw_handle_new(struct rio_world *w, uint32_t node, uint32_t ask);
 
 /* rio_nodes.c */
 uint32_t rw_node_of(const struct rio_world *w, struct platform platform);
-void rw_mail(struct rio_world *w, uint32_t node, const struct rw_mail *mail);
+void rw_input(struct rio_world *w, uint32_t node, const struct rw_input *input);
 void rw_node_start(struct rio_world *w, uint32_t node);
 void rw_node_stop(struct rio_world *w, uint32_t node);
 void rw_node_turn(struct rio_world *w, uint32_t node);
@@ -510,8 +510,8 @@ void rw_node_wake(struct rio_world *w, uint32_t node);
 void rw_role_open(struct rio_world *w, uint32_t node);
 void rw_role_close(struct rio_world *w, uint32_t node);
 enum weft_reason rw_role_came(struct rio_world *w, uint32_t end);
-enum weft_reason rw_role_message(struct rio_world *w, uint32_t end, const struct rw_mail *mail);
-void rw_role_moved(struct rio_world *w, uint32_t node, const struct rw_mail *mail);
+enum weft_reason rw_role_message(struct rio_world *w, uint32_t end, const struct rw_input *input);
+void rw_role_moved(struct rio_world *w, uint32_t node, const struct rw_input *input);
 void rw_role_gone(struct rio_world *w, uint32_t end);
 void rw_role_asked(struct rio_world *w, uint32_t end);
 void rw_role_work(struct rio_world *w, uint32_t node);

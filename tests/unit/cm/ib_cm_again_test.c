@@ -328,7 +328,7 @@ TEST(test_iba_12_6_7_timeout_of_a_requester)
 	id_b = bed_requested(b, &id_a);
 	ib_cm_forget(b->cm[A], b->now_ns, id_a);
 	bed_carry(b, A, IBCM_REJ);
-	EXPECT(ib_cm_where(b->out.bytes, MAD_BYTES, &where) && where.place == 0);
+	EXPECT(ib_cm_where(b->out.bytes, MAD_BYTES, &where) && where.adapter_slot == 0);
 	EXPECT(b->m.remote_id == 0 && b->m.rej.about == IBCM_ABOUT_OTHER);
 	EXPECT_EQ(bed_event(b, B, IB_CM_FAILED).id, id_b);
 	bed_no_event(b, A);

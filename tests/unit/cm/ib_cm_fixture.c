@@ -8,7 +8,7 @@ void bed_open(struct cm_bed *b, const struct ib_cm_config *config)
 	memset(b, 0, sizeof(*b));
 	b->now_ns = 1000;
 	for (int i = 0; i < 2; i++) {
-		c.place = (uint8_t)(5 + i);
+		c.adapter_slot = (uint8_t)(5 + i);
 		c.key[0] = 77 + (uint64_t)i;
 		c.ca_guid = 0xaa00 + (uint64_t)i;
 		b->cm[i] = ib_cm_create(&c);

@@ -144,7 +144,7 @@ TEST(test_iba_12_9_8_3_1_peer_that_began_anew_gets_in)
 	ids = bed_connected(b);
 	ib_cm_destroy(b->cm[A]);
 	b->cm[A] = ib_cm_create(
-		&(struct ib_cm_config){ .place = 5, .key = { 4711 }, .ca_guid = GUID_A });
+		&(struct ib_cm_config){ .adapter_slot = 5, .key = { 4711 }, .ca_guid = GUID_A });
 	again = bed_connect(b);
 	bed_take(b, A, IBCM_REQ);
 	bed_land(b, B);

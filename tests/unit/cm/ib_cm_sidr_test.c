@@ -188,12 +188,12 @@ TEST(test_ib_cm_whose_a_message_is)
 	ib_cm_forget(b->cm[B], b->now_ns, bed_event(b, B, IB_CM_SIDR_REQUESTED).id);
 	bed_take(b, B, IBCM_SIDR_REP);
 	EXPECT(ib_cm_where(b->out.bytes, MAD_BYTES, &where) && !where.is_request);
-	EXPECT(where.place == 5 && id >> 24 == 5);
+	EXPECT(where.adapter_slot == 5 && id >> 24 == 5);
 	ids = bed_replied(b);
 	EXPECT(ib_cm_where(b->out.bytes, MAD_BYTES, &where) && where.kind == IBCM_REP);
-	EXPECT_EQ(where.place, 5);
+	EXPECT_EQ(where.adapter_slot, 5);
 	EXPECT_EQ(ib_cm_ready(b->cm[A], b->now_ns, ids.id[A], NO_DATA), WEFT_OK);
 	bed_take(b, A, IBCM_RTU);
-	EXPECT(ib_cm_where(b->out.bytes, MAD_BYTES, &where) && where.place == 6);
+	EXPECT(ib_cm_where(b->out.bytes, MAD_BYTES, &where) && where.adapter_slot == 6);
 	bed_close(b);
 }

@@ -12,7 +12,7 @@
 TEST(test_bell_wait_ends_when_something_was_added)
 {
 	struct bell b = { 0 };
-	struct bell_ear ear;
+	struct bell_snapshot ear;
 	struct list thing;
 
 	REQUIRE(bell_init(&b) == 0);
@@ -27,7 +27,7 @@ TEST(test_bell_wait_ends_when_something_was_added)
 TEST(test_bell_wait_says_at_once_what_is_with_the_descriptor)
 {
 	struct bell b = { 0 };
-	struct bell_ear ear;
+	struct bell_snapshot ear;
 
 	REQUIRE(bell_init(&b) == 0);
 	REQUIRE(fcntl(b.fd, F_SETFL, O_NONBLOCK) == 0);
@@ -45,7 +45,7 @@ TEST(test_bell_wait_says_at_once_what_is_with_the_descriptor)
 TEST(test_bell_wait_does_not_look_at_the_descriptor_of_a_bell_that_is_gone)
 {
 	struct bell b = { 0 };
-	struct bell_ear ear;
+	struct bell_snapshot ear;
 	struct list thing;
 	int other;
 

@@ -202,7 +202,7 @@ TEST(test_key_file_that_is_none_is_refused)
 
 /* ---- Configuration files -------------------------------------------------------------------- */
 
-static struct rio_host *host_open(const char *text, enum rio_role role)
+static struct rio_host *local_peer_open(const char *text, enum rio_role role)
 {
 	struct rio_host *host = NULL;
 
@@ -212,7 +212,7 @@ static struct rio_host *host_open(const char *text, enum rio_role role)
 
 static void expect_refused(const char *text, const char *sentence)
 {
-	struct rio_host *host = host_open(text, RIO_OWNER);
+	struct rio_host *host = local_peer_open(text, RIO_OWNER);
 
 	REQUIRE(!host);
 	if (!strstr(why, sentence))
@@ -229,9 +229,9 @@ TEST(test_rio_14_host_has_what_its_files_say)
 	folder_make();
 	EXPECT(key_file_make(path_of("owner.key"), key, why));
 	EXPECT(key_file_make(path_of("a.key"), key, why));
-	host = host_open("role owner\nself 5.6\nkey a.key\nlisten 127.0.0.1:0\nlog /l\n"
-			 "iounit u 2.1 " KEY_A " [::1]:7471\n",
-			 RIO_OWNER);
+	host = local_peer_open("role owner\nself 5.6\nkey a.key\nlisten 127.0.0.1:0\nlog /l\n"
+			       "iounit u 2.1 " KEY_A " [::1]:7471\n",
+			       RIO_OWNER);
 	EXPECT(host);
 	EXPECT(host->self.platform.unit == 5 && host->self.platform.process == 6);
 	EXPECT_EQ(host->self.role, RIO_OWNER);
@@ -244,25 +244,27 @@ TEST(test_rio_14_host_has_what_its_files_say)
 	EXPECT_STR(host->path, path_of("owner.conf"));
 	rio_host_close(host);
 	/* Paths are from the folder of the file. */
-	host = host_open("role owner\nlog decisions\nlisten 127.0.0.1:7470\n"
-			 "etcd https://127.0.0.1:1\netcd-ca ca/ca.pem\nrequester q 3.1 " KEY_A,
-			 RIO_OWNER);
+	host = local_peer_open(
+		"role owner\nlog decisions\nlisten 127.0.0.1:7470\n"
+		"etcd https://127.0.0.1:1\netcd-ca ca/ca.pem\nrequester q 3.1 " KEY_A,
+		RIO_OWNER);
 	EXPECT(host);
 	EXPECT_STR(host->log_path, path_of("decisions"));
 	EXPECT_STR(host->ca_path, path_of("ca/ca.pem"));
 	EXPECT(memcmp(host->self.key, key, sizeof(key)) != 0);
 	EXPECT(!rio_host_is_lost(host, 0)); /* a requester dials, and is not dialled */
 	rio_host_close(host);
-	host = host_open(
+	host = local_peer_open(
 		"role owner\nlisten 127.0.0.1:1\netcd http://127.0.0.1:1\niounit u 2.1 " KEY_A,
 		RIO_OWNER);
 	EXPECT(host && rio_host_is_lost(host, 0));
 	rio_host_close(host);
-	host = host_open("role requester\nkey a.key\netcd http://127.0.0.1:1\nowner o 1.1 " KEY_A,
-			 RIO_REQUESTER);
+	host = local_peer_open(
+		"role requester\nkey a.key\netcd http://127.0.0.1:1\nowner o 1.1 " KEY_A,
+		RIO_REQUESTER);
 	EXPECT(host && rio_host_is_lost(host, 0));
 	rio_host_close(host);
-	host = host_open("role iounit\nkey a.key\nowner o 1.1 " KEY_A, RIO_IOUNIT);
+	host = local_peer_open("role iounit\nkey a.key\nowner o 1.1 " KEY_A, RIO_IOUNIT);
 	EXPECT(host && !rio_host_is_lost(host, 0));
 	rio_host_close(host);
 	folder_remove();
@@ -295,7 +297,7 @@ TEST(test_rio_02_host_spins_as_long_as_its_file_says)
 		(void)unlink(path_of("a.key"));
 		EXPECT(key_file_make(path_of("a.key"), key, why));
 		snprintf(text, sizeof(text), "%s\nkey a.key\n", cases[i].text);
-		host = host_open(text, cases[i].role);
+		host = local_peer_open(text, cases[i].role);
 		EXPECT(host);
 		rio_host_self(host, &self, peers);
 		EXPECT_EQ(self.spin_ns, cases[i].ns);
@@ -313,9 +315,9 @@ TEST(test_rio_14_the_library_is_told_what_the_files_say)
 
 	folder_make();
 	EXPECT(key_file_make(path_of("owner.key"), key, why));
-	host = host_open("role owner\nself 5.6\nlisten 127.0.0.1:0\nspin 3us\nalive 7s\n"
-			 "iounit u 2.1 " KEY_A " [::1]:7471\n",
-			 RIO_OWNER);
+	host = local_peer_open("role owner\nself 5.6\nlisten 127.0.0.1:0\nspin 3us\nalive 7s\n"
+			       "iounit u 2.1 " KEY_A " [::1]:7471\n",
+			       RIO_OWNER);
 	REQUIRE(host);
 	rio_host_self(host, &self, peers);
 	EXPECT(self.platform.unit == 5 && self.platform.process == 6 && self.listen.family == 4);

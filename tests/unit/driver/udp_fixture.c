@@ -74,7 +74,7 @@ void side_open(struct side *s)
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
 	REQUIRE(s->epoll >= 0);
 	REQUIRE(udp_open(&config, &s->udp) == WEFT_OK);
-	s->place = udp_place(s->udp);
+	s->adapter_slot = udp_adapter_slot(s->udp);
 	note(NULL, s);
 }
 

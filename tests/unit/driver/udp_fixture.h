@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * RoCE's sockets in a network namespace of the test's own, where nobody else has a place or the
+ * RoCE's sockets in a network namespace of the test's own, where nobody else has a slot or the
  * port: adapters without anything behind them, and packets that carry a number.
  */
 #pragma once
@@ -21,10 +21,10 @@ struct seen {
 struct side {
 	struct udp *udp;
 	int epoll;
-	uint32_t place;
+	uint32_t adapter_slot;
 	struct seen seen[SIDE_SEEN_MAX];
 	uint32_t count;
-	struct udp_ear *learning; /* of what comes, or NULL */
+	struct udp_flow_ref *learning; /* of what comes, or NULL */
 };
 
 /* NULL: the process is alone in its network namespace; otherwise why that cannot be. */

@@ -8,7 +8,7 @@ static struct side a, b, c;
 static struct side *all[] = { &a, &b, &c };
 static struct ib_out outs[MADE_MAX];
 static struct ib_path paths[QPS];
-static struct udp_ear ears[QPS];
+static struct udp_flow_ref ears[QPS];
 
 static void open_all(void)
 {
@@ -24,12 +24,12 @@ static void close_all(void)
 
 static uint32_t our_qp(uint32_t i)
 {
-	return b.place << 16 | i;
+	return b.adapter_slot << 16 | i;
 }
 
 static uint32_t peer_qp(uint32_t i)
 {
-	return a.place << 16 | i;
+	return a.adapter_slot << 16 | i;
 }
 
 static void send_of_each(uint32_t psn, uint16_t port_change)
@@ -104,18 +104,18 @@ TEST(test_udp_flow_is_preferred_by_the_kernel)
 TEST(test_udp_late_flow_keeps_the_order)
 {
 	const struct ib_path mine = path_of("127.0.0.1", "127.0.0.1", 0);
-	struct udp_ear ear;
+	struct udp_flow_ref flow_ref;
 
 	WORLD_OR_SKIP();
 	side_open(&a);
-	a.place = 9; /* as if it were elsewhere: b alone has the port */
+	a.adapter_slot = 9; /* as if it were elsewhere: b alone has the port */
 	side_open(&b);
 	for (uint32_t i = 0; i < 40; i++) {
 		struct ib_path path = path_of("127.0.0.1", "127.0.0.1",
 					      udp_source_port(peer_qp(0), our_qp(0)));
 
 		if (i == 20)
-			udp_flow_open(b.udp, &mine, our_qp(0), peer_qp(0), &ear);
+			udp_flow_open(b.udp, &mine, our_qp(0), peer_qp(0), &flow_ref);
 		make(&outs[0],
 		     &(struct making){
 			     .path = &path, .dest_qp = our_qp(0), .psn = i, .payload_bytes = 64 });
@@ -129,7 +129,7 @@ TEST(test_udp_late_flow_keeps_the_order)
 	EXPECT(side_await(&b, 40));
 	for (uint32_t i = 0; i < 40; i++)
 		EXPECT_EQ(b.seen[i].psn, i);
-	udp_flow_close(b.udp, &ear);
+	udp_flow_close(b.udp, &flow_ref);
 	side_close(&a);
 	side_close(&b);
 }

@@ -101,7 +101,7 @@ TEST(test_iba_12_6_not_all_services_of_a_flood_are_looked_for)
 	EXPECT_EQ(b.count, PORTS);
 	/* Some time later. */
 	for (int i = 0; i < 3; i++) {
-		udp_try_places(all[i]->udp);
+		udp_retry_slots(all[i]->udp);
 		all[i]->udp->names_budget_until_ns = 0;
 	}
 	send_message(&unknown);
@@ -143,16 +143,16 @@ TEST(test_iba_12_6_answers_go_by_the_communication_id)
 	open_all();
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		m = (struct ibcm_msg){ .kind = kinds[i],
-				       .local_id = a.place << 24 | 1,
-				       .remote_id = c.place << 24 | 77 };
+				       .local_id = a.adapter_slot << 24 | 1,
+				       .remote_id = c.adapter_slot << 24 | 77 };
 		send_message(&m);
 		EXPECT_EQ(c.count, PORTS);
 	}
 	m = (struct ibcm_msg){ .kind = IBCM_SIDR_REP };
-	m.sidr_rep.request_id = b.place << 24 | 3;
+	m.sidr_rep.request_id = b.adapter_slot << 24 | 3;
 	send_message(&m);
 	EXPECT_EQ(b.count, PORTS);
-	/* A place that nobody has any more, or that cannot be: whoever gets it answers. */
+	/* A slot that nobody has any more, or that cannot be: whoever gets it answers. */
 	m = (struct ibcm_msg){ .kind = IBCM_DREQ, .remote_id = 77u << 24 };
 	send_message(&m);
 	EXPECT_EQ(a.count + b.count + c.count, PORTS);
@@ -170,7 +170,7 @@ TEST(test_iba_12_6_who_leaves_hands_on_what_it_has)
 
 	WORLD_OR_SKIP();
 	open_all();
-	m.remote_id = c.place << 24 | 77;
+	m.remote_id = c.adapter_slot << 24 | 77;
 	lay_message(&m);
 	side_close(&b);
 	sides_pump(&all[2], 1);
@@ -189,16 +189,16 @@ TEST(test_iba_12_6_who_has_nothing_to_hand_on_stays)
 
 	WORLD_OR_SKIP();
 	open_all();
-	m.remote_id = c.place << 24 | 77;
+	m.remote_id = c.adapter_slot << 24 | 77;
 	send_message(&m);
-	EXPECT_EQ(c.udp->guest_count, 2);
+	EXPECT_EQ(c.udp->client_count, 2);
 	side_close(&b);
 	sides_pump(&all[2], 1);
-	EXPECT_EQ(c.udp->guest_count, 1);
+	EXPECT_EQ(c.udp->client_count, 1);
 	/* As polls ask those that had something lately. */
 	for (int i = 0; i < 100; i++)
 		(void)udp_fetch(c.udp, true);
-	EXPECT_EQ(c.udp->guest_count, 1);
+	EXPECT_EQ(c.udp->client_count, 1);
 	side_close(&a);
 	side_close(&c);
 }

@@ -19,7 +19,7 @@ enum { PORTS = 24, WORKERS = 3, ROUNDS = 20 };
 /* A process with an adapter that sends every packet back to where it came from. */
 struct worker {
 	pid_t pid;
-	uint32_t place;
+	uint32_t adapter_slot;
 };
 
 static struct side mine;
@@ -46,13 +46,13 @@ static void answer(struct side *s, const struct seen *seen)
 static void work(int ready)
 {
 	static struct side s;
-	uint8_t place;
+	uint8_t adapter_slot;
 
 	world_leave();
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	side_open(&s);
-	place = (uint8_t)s.place;
-	if (write(ready, &place, 1) != 1)
+	adapter_slot = (uint8_t)s.adapter_slot;
+	if (write(ready, &adapter_slot, 1) != 1)
 		_exit(1);
 	for (;;) {
 		if (!side_await(&s, 1))
@@ -90,7 +90,7 @@ static void note(pid_t was, struct worker is)
 static struct worker worker_start(void)
 {
 	struct worker w = { 0 };
-	uint8_t place = 0;
+	uint8_t adapter_slot = 0;
 	int ready[2];
 
 	REQUIRE(pipe(ready) == 0);
@@ -102,9 +102,9 @@ static struct worker worker_start(void)
 		_exit(1);
 	}
 	close(ready[1]);
-	REQUIRE(read(ready[0], &place, 1) == 1);
+	REQUIRE(read(ready[0], &adapter_slot, 1) == 1);
 	close(ready[0]);
-	w.place = place;
+	w.adapter_slot = adapter_slot;
 	note(0, w);
 	return w;
 }
@@ -130,7 +130,7 @@ static bool goes_round(const struct worker *workers, uint32_t count, uint32_t ba
 
 		paths[i] = path_of("127.0.0.1", "127.0.0.1", (uint16_t)(base + i * 41));
 		make(&outs[i], &(struct making){ .path = &paths[i],
-						 .dest_qp = w->place << 16 | (i % count),
+						 .dest_qp = w->adapter_slot << 16 | (i % count),
 						 .psn = i,
 						 .payload_bytes = 32 });
 		sent++;
@@ -146,17 +146,17 @@ TEST(test_udp_processes_of_one_host)
 	workers_end();
 	WORLD_OR_SKIP();
 	side_open(&mine);
-	EXPECT_EQ(mine.place, 1);
+	EXPECT_EQ(mine.adapter_slot, 1);
 	for (uint32_t i = 0; i < WORKERS; i++)
 		workers[i] = worker_start();
 	for (uint32_t i = 0; i < ROUNDS; i++)
 		EXPECT(goes_round(workers, WORKERS, 0xc000 + i * 1024));
-	/* One dies without a word: its place is free, the others do not notice. */
+	/* One dies without a word: its slot is free, the others do not notice. */
 	worker_kill(&workers[2]);
 	for (uint32_t i = 0; i < ROUNDS; i++)
 		EXPECT(goes_round(workers, 2, 0xc000 + i * 1024));
 	workers[2] = worker_start();
-	EXPECT_EQ(workers[2].place, 4);
+	EXPECT_EQ(workers[2].adapter_slot, 4);
 	for (uint32_t i = 0; i < ROUNDS; i++)
 		EXPECT(goes_round(workers, WORKERS, 0xc000 + i * 1024));
 	for (uint32_t i = 0; i < WORKERS; i++)
@@ -168,7 +168,7 @@ TEST(test_udp_processes_of_one_host)
 TEST(test_udp_stopped_process_delays_no_flow)
 {
 	struct worker workers[WORKERS];
-	struct udp_ear ears[2 * 16];
+	struct udp_flow_ref ears[2 * 16];
 	struct ib_path path;
 	uint32_t peer = 0x090000;
 	int status;
@@ -213,7 +213,7 @@ TEST(test_udp_stopped_process_delays_no_flow)
 	side_close(&mine);
 }
 
-/* A child gives its copies back: the place is free when the parent is gone, and not before. */
+/* A child gives its copies back: the slot is free when the parent is gone, and not before. */
 TEST(test_udp_child_of_fork_holds_nothing)
 {
 	static struct side other;
@@ -241,7 +241,7 @@ TEST(test_udp_child_of_fork_holds_nothing)
 	worker_kill(&w);
 	side_close(&mine);
 	side_open(&other);
-	EXPECT_EQ(other.place, 1);
+	EXPECT_EQ(other.adapter_slot, 1);
 	EXPECT_EQ(udp_claim_service(other.udp, 77), WEFT_OK);
 	side_close(&other);
 	EXPECT(write(go[1], &byte, 1) == 1);
@@ -285,8 +285,8 @@ TEST(test_iba_12_6_service_of_a_dead_process_is_free)
 	side_close(&mine);
 }
 
-/* Comes to the door of the place 1, as one who hands on. */
-static int come_to_door(void)
+/* Comes to the listener of the slot 1, as one who hands on. */
+static int come_to_listener(void)
 {
 	static const char name[] = "\0weft.roce.place.1";
 	struct sockaddr_un at = { .sun_family = AF_UNIX };
@@ -309,7 +309,7 @@ TEST(test_udp_nonsense_at_the_door)
 	workers_end();
 	WORLD_OR_SKIP();
 	side_open(&mine);
-	fd = come_to_door();
+	fd = come_to_listener();
 	for (size_t length = 1; length <= sizeof(bytes); length += 11)
 		EXPECT(send(fd, bytes, length, MSG_NOSIGNAL) == (ssize_t)length);
 	EXPECT(side_wait(&mine));
@@ -332,19 +332,19 @@ TEST(test_udp_door_without_descriptors_waits)
 	workers_end();
 	WORLD_OR_SKIP();
 	side_open(&mine);
-	fd = come_to_door();
+	fd = come_to_listener();
 	EXPECT(send(fd, &byte, 1, MSG_NOSIGNAL) == 1);
 	before = descriptors_end();
 	EXPECT(side_wait(&mine));
 	EXPECT(!side_is_told(&mine));
-	EXPECT(udp_has_shut_doors(mine.udp));
-	udp_doors_open(mine.udp); /* too early */
+	EXPECT(udp_has_paused_listeners(mine.udp));
+	udp_listeners_resume(mine.udp); /* too early */
 	EXPECT(side_wait(&mine));
 	EXPECT(!side_is_told(&mine));
 	EXPECT(setrlimit(RLIMIT_NOFILE, &before) == 0);
-	udp_doors_open(mine.udp);
+	udp_listeners_resume(mine.udp);
 	EXPECT(side_wait(&mine));
-	EXPECT(!udp_has_shut_doors(mine.udp));
+	EXPECT(!udp_has_paused_listeners(mine.udp));
 	EXPECT_EQ(udp_counts(mine.udp)->malformed, 1);
 	close(fd);
 	side_close(&mine);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* RoCE's sockets: places, packets between adapters of one host, batches. */
+/* RoCE's sockets: slots, packets between adapters of one host, batches. */
 #include <arpa/inet.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -28,7 +28,7 @@ static void close_all(void)
 
 static uint32_t qp_of(const struct side *s, uint32_t slot)
 {
-	return s->place << 16 | slot;
+	return s->adapter_slot << 16 | slot;
 }
 
 static bool are_in_order(const struct side *s, uint32_t count)
@@ -44,12 +44,12 @@ TEST(test_udp_places_are_the_first_that_are_free)
 {
 	WORLD_OR_SKIP();
 	open_all();
-	EXPECT_EQ(a.place, 1);
-	EXPECT_EQ(b.place, 2);
-	EXPECT_EQ(c.place, 3);
+	EXPECT_EQ(a.adapter_slot, 1);
+	EXPECT_EQ(b.adapter_slot, 2);
+	EXPECT_EQ(c.adapter_slot, 3);
 	side_close(&b);
 	side_open(&b);
-	EXPECT_EQ(b.place, 2);
+	EXPECT_EQ(b.adapter_slot, 2);
 	close_all();
 }
 
@@ -67,7 +67,7 @@ TEST(test_udp_port_that_is_not_shared_is_named)
 	EXPECT(strstr(weft_reason_text(WEFT_R_ROCE_PORT), "rxe") != NULL);
 	close(fd);
 	side_open(&a);
-	EXPECT_EQ(a.place, 1); /* what was taken in vain was given back */
+	EXPECT_EQ(a.adapter_slot, 1); /* what was taken in vain was given back */
 	side_close(&a);
 }
 
@@ -151,9 +151,9 @@ TEST(test_udp_place_that_nobody_has_is_not_tried_for_each_packet)
 	EXPECT_EQ(udp_counts(a.udp)->calls_out - calls, 40 + 1);
 	/* Somebody comes, and is found when it is time to look. */
 	side_open(&b);
-	EXPECT_EQ(b.place, 2);
-	udp_try_places(a.udp);
-	udp_try_places(b.udp);
+	EXPECT_EQ(b.adapter_slot, 2);
+	udp_retry_slots(a.udp);
+	udp_retry_slots(b.udp);
 	make(&outs[0], &m);
 	side_send(&a, outs, 1);
 	sides_pump(all, 2);

@@ -137,7 +137,7 @@ TEST(test_iba_a17_icrc_of_what_is_on_the_wire)
 	make_some(&path, 5, BATCH, 1024);
 	side_send(&a, outs, BATCH);
 	expect_on_the_wire(fd, &path, BATCH, true);
-	/* Made for one place in a batch, and sent one by one. */
+	/* Made for one slot in a batch, and sent one by one. */
 	for (uint32_t i = 0; i < 4; i++) {
 		make(&outs[i], &(struct making){ .path = &path,
 						 .dest_qp = 5,
@@ -180,7 +180,7 @@ static void send_plain(const struct ib_path *path, const struct ib_out *out)
 TEST(test_iba_a17_no_udp_checksum_over_ipv6_is_taken)
 {
 	struct ib_path path, mine;
-	struct udp_ear ear = { 0 };
+	struct udp_flow_ref flow_ref = { 0 };
 	uint32_t qp;
 
 	WORLD_OR_SKIP();
@@ -191,14 +191,14 @@ TEST(test_iba_a17_no_udp_checksum_over_ipv6_is_taken)
 	}
 	path = path_of("::1", "::1", 0xd123);
 	mine = path_of("::1", "::1", 0);
-	qp = b.place << 16 | 1;
+	qp = b.adapter_slot << 16 | 1;
 	make(&outs[0], &(struct making){ .path = &path, .dest_qp = qp, .payload_bytes = 64 });
 	send_plain(&path, &outs[0]);
 	sides_pump(all, 3);
 	EXPECT_EQ(b.count, 1);
 	EXPECT(b.seen[0].is_good);
 	/* And by the socket that is for this peer alone. */
-	udp_flow_open(b.udp, &mine, qp, 5, &ear);
+	udp_flow_open(b.udp, &mine, qp, 5, &flow_ref);
 	path.from.port = udp_source_port(5, qp);
 	make(&outs[0],
 	     &(struct making){ .path = &path, .dest_qp = qp, .psn = 1, .payload_bytes = 64 });
@@ -206,7 +206,7 @@ TEST(test_iba_a17_no_udp_checksum_over_ipv6_is_taken)
 	sides_pump(all, 3);
 	EXPECT_EQ(b.count, 2);
 	EXPECT(b.seen[1].is_good && b.seen[1].psn == 1);
-	udp_flow_close(b.udp, &ear);
+	udp_flow_close(b.udp, &flow_ref);
 	close_all();
 }
 
@@ -232,9 +232,9 @@ TEST(test_udp_too_large_for_the_path_is_refused)
 	open_all();
 	path = path_of("127.0.0.1", "127.0.0.1", 0xc400);
 	set_mtu(1500);
-	make_some(&path, b.place << 16 | 1, 4, 4096);
+	make_some(&path, b.adapter_slot << 16 | 1, 4, 4096);
 	make(&outs[4], &(struct making){ .path = &path,
-					 .dest_qp = b.place << 16 | 1,
+					 .dest_qp = b.adapter_slot << 16 | 1,
 					 .psn = 9,
 					 .payload_bytes = 1024 });
 	while (batch.done < batch.count) {
@@ -262,8 +262,9 @@ TEST(test_udp_nobody_is_reached_by_no_route)
 	here = path_of("127.0.0.1", "127.0.0.1", 0xc400);
 	foreign = path_of("192.0.2.7", "127.0.0.1", 0xc400);
 	make(&outs[0], &(struct making){ .path = &away, .dest_qp = 1, .payload_bytes = 8 });
-	make(&outs[1],
-	     &(struct making){ .path = &here, .dest_qp = b.place << 16 | 1, .payload_bytes = 8 });
+	make(&outs[1], &(struct making){ .path = &here,
+					 .dest_qp = b.adapter_slot << 16 | 1,
+					 .payload_bytes = 8 });
 	EXPECT_EQ(udp_send(a.udp, &batch), WEFT_R_CONNECT_UNREACHABLE);
 	EXPECT(batch.done == 1 && batch.refused == 1);
 	EXPECT_EQ(udp_send(a.udp, &batch), WEFT_OK);
@@ -296,7 +297,7 @@ TEST(test_udp_source_port_of_another_is_left_alone)
 	EXPECT_EQ(udp_send(a.udp, &batch), WEFT_R_ADDRESS_IN_USE);
 	EXPECT_EQ(udp_source(a.udp, &path), WEFT_OK);
 	EXPECT(path.from.port != 0xc555 && path.from.port >= 0xc000);
-	make_some(&path, b.place << 16 | 1, 2, 64);
+	make_some(&path, b.adapter_slot << 16 | 1, 2, 64);
 	side_send(&a, outs, 2);
 	sides_pump(all, 3);
 	EXPECT_EQ(b.count, 2);
@@ -319,14 +320,14 @@ TEST(test_udp_source_port_of_another_is_left_alone)
 TEST(test_udp_more_than_there_are_sockets_for)
 {
 	enum { MANY = 300 };
-	static struct udp_ear ears[MANY];
+	static struct udp_flow_ref ears[MANY];
 	uint32_t without = 0;
 
 	WORLD_OR_SKIP();
 	open_all();
 	for (uint32_t i = 0; i < MANY; i++) {
 		struct ib_path mine = path_of("127.0.0.1", "127.0.0.1", 0);
-		uint32_t peer = (i / 16 + 9) << 16 | i % 16, our = b.place << 16 | i;
+		uint32_t peer = (i / 16 + 9) << 16 | i % 16, our = b.adapter_slot << 16 | i;
 		struct ib_path to_us = path_of("127.0.0.1", "127.0.0.1",
 					       udp_source_port(peer, our));
 
@@ -366,7 +367,7 @@ TEST(test_udp_full_socket_says_when_it_is_not)
 		SKIP("tc cannot make the interface slow");
 	open_all();
 	path = path_of("127.0.0.1", "127.0.0.1", 0xc600);
-	make_some(&path, b.place << 16 | 1, BATCH, 4096);
+	make_some(&path, b.adapter_slot << 16 | 1, BATCH, 4096);
 	for (; !udp_is_blocked(a.udp) && sent < 5000; sent++) {
 		batch.done = 0;
 		EXPECT_EQ(udp_send(a.udp, &batch), WEFT_OK);
@@ -401,17 +402,17 @@ static uint32_t poll_hot(struct side *s, uint32_t polls)
 TEST(test_udp_busy_socket_is_asked_without_being_watched)
 {
 	struct ib_path path, mine;
-	struct udp_ear ear;
+	struct udp_flow_ref flow_ref;
 	struct pollfd fds[8];
 
 	WORLD_OR_SKIP();
 	open_all();
 	mine = path_of("127.0.0.1", "127.0.0.1", 0);
 	path = path_of("127.0.0.1", "127.0.0.1",
-		       udp_source_port(a.place << 16 | 1, b.place << 16 | 1));
-	udp_flow_open(b.udp, &mine, b.place << 16 | 1, a.place << 16 | 1, &ear);
+		       udp_source_port(a.adapter_slot << 16 | 1, b.adapter_slot << 16 | 1));
+	udp_flow_open(b.udp, &mine, b.adapter_slot << 16 | 1, a.adapter_slot << 16 | 1, &flow_ref);
 	EXPECT(!udp_is_hot(b.udp));
-	make_some(&path, b.place << 16 | 1, 3, 64);
+	make_some(&path, b.adapter_slot << 16 | 1, 3, 64);
 	side_send(&a, outs, 3);
 	EXPECT(side_await(&b, 3));
 	EXPECT(udp_is_hot(b.udp));
@@ -541,17 +542,17 @@ TEST(test_udp_groups_come_to_all_who_joined_ipv6)
 TEST(test_udp_link_local_addresses)
 {
 	struct ib_path path;
-	struct udp_ear ear;
+	struct udp_flow_ref flow_ref;
 
 	WORLD_OR_SKIP();
 	if (!has_veth() || system("ip addr replace fe80::77/64 dev weft0 nodad") != 0)
 		SKIP("ip cannot give an interface a link-local address");
 	open_all();
 	path = path_of("fe80::77", "fe80::77",
-		       udp_source_port(a.place << 16 | 1, b.place << 16 | 1));
-	udp_flow_open(b.udp, &path, b.place << 16 | 1, a.place << 16 | 1, &ear);
-	EXPECT(ear.flow != NULL);
-	make_some(&path, b.place << 16 | 1, 4, 64);
+		       udp_source_port(a.adapter_slot << 16 | 1, b.adapter_slot << 16 | 1));
+	udp_flow_open(b.udp, &path, b.adapter_slot << 16 | 1, a.adapter_slot << 16 | 1, &flow_ref);
+	EXPECT(flow_ref.flow != NULL);
+	make_some(&path, b.adapter_slot << 16 | 1, 4, 64);
 	side_send(&a, outs, 4);
 	sides_pump(all, 3);
 	EXPECT_EQ(b.count, 4);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Unix sockets between the adapters of a host. A name belongs to one of them, as a place or a
+ * Unix sockets between the adapters of a host. A name belongs to one of them, as a slot or a
  * service; whoever has something for it connects, and stays connected. What then lies unread is
  * bounded by the sender's buffer, in bytes: datagrams to a name would be bounded by their number,
  * which is ten on most hosts.
@@ -9,7 +9,7 @@
  * is: only processes of this user, and root's, hand on and are handed to. Another user who comes is
  * sent away at once. Where another user has taken a name there are spare ones, which are looked at
  * in turn. Where all of these are taken too, a service has a hidden name, for which the kernel is
- * asked (unix_names.h). A place has none: to take all names of all places keeps new processes out,
+ * asked (unix_names.h). A slot has none: to take all names of all slots keeps new processes out,
  * and no more. A user that binds UDP port 4791 first can do that as well.
  */
 #include <errno.h>
@@ -26,7 +26,7 @@ enum { ENTER_MAX = 16, FULL_TRIES = 64, ASK_SHARE = 16, ASK_BURST_NS = 100 * 100
 /* ---- Names ---------------------------------------------------------------------------------- */
 
 /*
- * Connects to a place or service by any of its names but a hidden one; -ECONNREFUSED: it is not
+ * Connects to a slot or service by any of its names but a hidden one; -ECONNREFUSED: it is not
  * there, -EACCES: and another user has some of its names.
  */
 static int names_connect(const struct unix_names *names)
@@ -80,12 +80,12 @@ static int hidden_connect(struct udp *u, const struct unix_names *names, int err
 	return err == -EACCES ? -ECONNREFUSED : err;
 }
 
-static int whose_connect(struct udp *u, const struct udp_whose *whose)
+static int key_connect(struct udp *u, const struct udp_owner_key *owner_key)
 {
-	struct unix_names names = udp_unix_names(whose);
+	struct unix_names names = udp_unix_names(owner_key);
 	int fd = names_connect(&names);
 
-	if (fd < 0 && whose->kind == UDP_SERVICES)
+	if (fd < 0 && owner_key->kind == UDP_SERVICES)
 		return hidden_connect(u, &names, fd);
 	return fd == -EACCES ? -ECONNREFUSED : fd;
 }
@@ -169,145 +169,148 @@ static int service_names_take(struct unix_names *names)
 
 /* ---- Who comes ------------------------------------------------------------------------------ */
 
-int udp_door_open(struct udp *u, struct udp_socket *door, const struct udp_whose *whose,
-		  bool is_thorough)
+int udp_listener_open(struct udp *u, struct udp_socket *listener,
+		      const struct udp_owner_key *owner_key, bool is_thorough)
 {
-	struct unix_names names = udp_unix_names(whose);
+	struct unix_names names = udp_unix_names(owner_key);
 	bool are_all_foreign;
-	int fd = whose->kind == UDP_SERVICES ? service_names_take(&names)
-					     : names_take(&names, is_thorough, &are_all_foreign);
+	int fd = owner_key->kind == UDP_SERVICES
+			 ? service_names_take(&names)
+			 : names_take(&names, is_thorough, &are_all_foreign);
 
 	if (fd < 0)
 		return fd;
-	udp_socket_init(u, door, UDP_DOOR, fd);
+	udp_socket_init(u, listener, UDP_LISTENER, fd);
 	return 0;
 }
 
-void udp_door_close(struct udp_socket *door)
+void udp_listener_close(struct udp_socket *listener)
 {
-	struct udp *u = door->udp;
+	struct udp *u = listener->udp;
 
-	udp_socket_close(door);
-	for (struct list *at = u->guests.next; at != &u->guests;) {
-		struct udp_guest *g = CONTAINER_OF(at, struct udp_guest, link);
+	udp_socket_close(listener);
+	for (struct list *at = u->clients.next; at != &u->clients;) {
+		struct udp_client *g = CONTAINER_OF(at, struct udp_client, link);
 
 		at = at->next;
-		if (g->door == door)
-			udp_guest_close(g);
+		if (g->listener == listener)
+			udp_client_close(g);
 	}
 }
 
-static void guest_open(struct udp_socket *door, int fd)
+static void client_open(struct udp_socket *listener, int fd)
 {
-	struct udp *u = door->udp;
-	struct udp_guest *g = NULL;
+	struct udp *u = listener->udp;
+	struct udp_client *g = NULL;
 
 	if (!udp_unix_is_trusted(fd))
 		u->counts.sent_away++;
-	else if (u->guest_count < UDP_GUESTS_MAX)
+	else if (u->client_count < UDP_CLIENTS_MAX)
 		g = calloc(1, sizeof(*g));
 	if (!g) {
 		call_close(fd);
 		return;
 	}
-	udp_socket_init(u, &g->socket, UDP_GUEST, fd);
-	g->door = door;
-	list_add_tail(&u->guests, &g->link);
-	u->guest_count++;
+	udp_socket_init(u, &g->socket, UDP_CLIENT, fd);
+	g->listener = listener;
+	list_add_tail(&u->clients, &g->link);
+	u->client_count++;
 	udp_socket_start(&g->socket);
 	udp_socket_ready(&g->socket);
-	udp_socket_await(&g->socket, door->is_awaited);
+	udp_socket_await(&g->socket, listener->is_awaited);
 }
 
-void udp_guest_close(struct udp_guest *g)
+void udp_client_close(struct udp_client *g)
 {
 	list_remove(&g->link);
-	g->socket.udp->guest_count--;
+	g->socket.udp->client_count--;
 	udp_socket_close(&g->socket);
 	free(g);
 }
 
 /* The kernel would tell of whoever waits again and again: who is told could do nothing but spin. */
-static void door_shut(struct udp_socket *door)
+static void listener_pause(struct udp_socket *listener)
 {
-	door->udp->has_shut_doors = true;
-	udp_watch(door->udp, &door->watch, 0);
+	listener->udp->has_paused_listeners = true;
+	udp_watch(listener->udp, &listener->watch, 0);
 }
 
-bool udp_door_enter(struct udp_socket *door)
+bool udp_listener_accept(struct udp_socket *listener)
 {
 	for (int i = 0; i < ENTER_MAX; i++) {
-		int fd = call_accept(door->watch.fd);
+		int fd = call_accept(listener->watch.fd);
 
 		if (fd < 0) {
 			if (errno == EMFILE || errno == ENFILE || errno == ENOMEM ||
 			    errno == ENOBUFS)
-				door_shut(door);
-			udp_socket_await(door, false);
+				listener_pause(listener);
+			udp_socket_await(listener, false);
 			return false;
 		}
-		guest_open(door, fd);
+		client_open(listener, fd);
 	}
 	return true;
 }
 
-bool udp_has_shut_doors(const struct udp *u)
+bool udp_has_paused_listeners(const struct udp *u)
 {
-	return u->has_shut_doors;
+	return u->has_paused_listeners;
 }
 
-void udp_doors_open(struct udp *u)
+void udp_listeners_resume(struct udp *u)
 {
-	u->has_shut_doors = false;
-	udp_socket_start(&u->door);
+	u->has_paused_listeners = false;
+	udp_socket_start(&u->listener);
 	for (struct list *at = u->services.next; at != &u->services; at = at->next)
 		udp_socket_start(&CONTAINER_OF(at, struct udp_service, link)->socket);
 }
 
 /* ---- To whom we go -------------------------------------------------------------------------- */
 
-int udp_place_connect(uint8_t place)
+int udp_slot_connect(uint8_t adapter_slot)
 {
-	return whose_connect(NULL, &(struct udp_whose){ .kind = UDP_PLACES, .place = place });
+	return key_connect(
+		NULL, &(struct udp_owner_key){ .kind = UDP_SLOTS, .adapter_slot = adapter_slot });
 }
 
-static void host_close(struct udp *u, struct udp_host *h)
+static void local_peer_close(struct udp *u, struct udp_local_peer *h)
 {
 	list_remove(&h->link);
-	u->host_count--;
+	u->local_peer_count--;
 	call_close(h->fd);
 	free(h);
 }
 
-void udp_hosts_close(struct udp *u)
+void udp_local_peers_close(struct udp *u)
 {
-	while (!list_is_empty(&u->hosts))
-		host_close(u, CONTAINER_OF(u->hosts.next, struct udp_host, link));
+	while (!list_is_empty(&u->local_peers))
+		local_peer_close(u, CONTAINER_OF(u->local_peers.next, struct udp_local_peer, link));
 }
 
-static struct udp_host *host_find(struct udp *u, const struct udp_whose *whose)
+static struct udp_local_peer *local_peer_find(struct udp *u, const struct udp_owner_key *owner_key)
 {
-	for (struct list *at = u->hosts.next; at != &u->hosts; at = at->next) {
-		struct udp_host *h = CONTAINER_OF(at, struct udp_host, link);
+	for (struct list *at = u->local_peers.next; at != &u->local_peers; at = at->next) {
+		struct udp_local_peer *h = CONTAINER_OF(at, struct udp_local_peer, link);
 
-		if (!udp_is_same(&h->whose, whose))
+		if (!udp_owner_key_is_same(&h->owner_key, owner_key))
 			continue;
 		list_remove(&h->link);
-		list_push(&u->hosts, &h->link);
+		list_push(&u->local_peers, &h->link);
 		return h;
 	}
 	return NULL;
 }
 
-bool udp_host_is_known(struct udp *u, const struct udp_whose *to)
+bool udp_local_peer_is_known(struct udp *u, const struct udp_owner_key *to)
 {
-	return host_find(u, to) != NULL;
+	return local_peer_find(u, to) != NULL;
 }
 
-static int host_open(struct udp *u, const struct udp_whose *whose, struct udp_host **opened)
+static int local_peer_open(struct udp *u, const struct udp_owner_key *owner_key,
+			   struct udp_local_peer **opened)
 {
-	struct udp_host *h;
-	int fd = whose_connect(u, whose);
+	struct udp_local_peer *h;
+	int fd = key_connect(u, owner_key);
 
 	if (fd < 0)
 		return fd;
@@ -316,19 +319,19 @@ static int host_open(struct udp *u, const struct udp_whose *whose, struct udp_ho
 		call_close(fd);
 		return -ENOMEM;
 	}
-	*h = (struct udp_host){ .whose = *whose, .fd = fd };
-	if (u->host_count == UDP_HOSTS_MAX)
-		host_close(u, CONTAINER_OF(u->hosts.prev, struct udp_host, link));
-	list_push(&u->hosts, &h->link);
-	u->host_count++;
+	*h = (struct udp_local_peer){ .owner_key = *owner_key, .fd = fd };
+	if (u->local_peer_count == UDP_LOCAL_PEERS_MAX)
+		local_peer_close(u, CONTAINER_OF(u->local_peers.prev, struct udp_local_peer, link));
+	list_push(&u->local_peers, &h->link);
+	u->local_peer_count++;
 	*opened = h;
 	return 0;
 }
 
 /* One that has left may have a successor of the same name. */
-int udp_host_send(struct udp *u, const struct udp_whose *to, const struct msghdr *m)
+int udp_local_peer_send(struct udp *u, const struct udp_owner_key *to, const struct msghdr *m)
 {
-	struct udp_host *h = host_find(u, to);
+	struct udp_local_peer *h = local_peer_find(u, to);
 	int err = 0;
 
 	u->counts.calls_out++;
@@ -337,8 +340,8 @@ int udp_host_send(struct udp *u, const struct udp_whose *to, const struct msghdr
 	if (h && errno == EAGAIN)
 		return -EAGAIN;
 	if (h)
-		host_close(u, h);
-	err = host_open(u, to, &h);
+		local_peer_close(u, h);
+	err = local_peer_open(u, to, &h);
 	if (err < 0)
 		return err;
 	return call_sendmsg(h->fd, m) < 0 ? -errno : 0;

@@ -6,14 +6,14 @@
 
 #include "base/check.h"
 
-struct iwarp_desk *iwarp_desk_create(void)
+struct iwarp_buffers *iwarp_buffers_create(void)
 {
-	return malloc(sizeof(struct iwarp_desk));
+	return malloc(sizeof(struct iwarp_buffers));
 }
 
-void iwarp_desk_destroy(struct iwarp_desk *desk)
+void iwarp_buffers_destroy(struct iwarp_buffers *buffers)
 {
-	free(desk);
+	free(buffers);
 }
 
 static uint32_t own_rx_bytes(const struct iwarp_stream *s)
@@ -21,7 +21,7 @@ static uint32_t own_rx_bytes(const struct iwarp_stream *s)
 	return s->terms.takes_markers ? RX_MARKED_BYTES : RX_BYTES;
 }
 
-int desk_init(struct iwarp_stream *s)
+int buffers_init(struct iwarp_stream *s)
 {
 	s->own_rx = malloc(own_rx_bytes(s));
 	s->rx.bytes = s->own_rx;
@@ -34,16 +34,16 @@ int desk_init(struct iwarp_stream *s)
 	return s->own_rx ? 0 : -1;
 }
 
-void desk_fini(struct iwarp_stream *s)
+void buffers_fini(struct iwarp_stream *s)
 {
-	free(s->desk);
+	free(s->buffers);
 	free(s->own_rx);
 }
 
 bool iwarp_is_cramped(const struct iwarp_stream *s)
 {
 	/* With markers it has a large buffer of its own, for good. */
-	return s->is_cramped && !s->desk && !s->terms.takes_markers && s->state == STREAM_OPEN;
+	return s->is_cramped && !s->buffers && !s->terms.takes_markers && s->state == STREAM_OPEN;
 }
 
 /* Moves what is on its way to other memory, which is large enough. */
@@ -68,27 +68,27 @@ static void move_tx(struct tx *tx, uint8_t *bytes, struct tx_fpdu *fpdus)
 	tx->first = 0;
 }
 
-void iwarp_lend(struct iwarp_stream *s, struct iwarp_desk *own_desk)
+void iwarp_lend(struct iwarp_stream *s, struct iwarp_buffers *own_buffers)
 {
-	CHECK(!s->desk);
-	s->desk = own_desk;
+	CHECK(!s->buffers);
+	s->buffers = own_buffers;
 	s->is_cramped = false;
-	move_rx(&s->rx, own_desk->rx, DESK_RX_BYTES);
-	move_tx(&s->tx, own_desk->tx, own_desk->fpdus);
+	move_rx(&s->rx, own_buffers->rx, LENT_RX_BYTES);
+	move_tx(&s->tx, own_buffers->tx, own_buffers->fpdus);
 	s->tx.size = DESK_TX_BYTES;
 	s->tx.fpdus_max = DESK_FPDUS;
 }
 
-struct iwarp_desk *iwarp_take_back(struct iwarp_stream *s)
+struct iwarp_buffers *iwarp_take_back(struct iwarp_stream *s)
 {
-	struct iwarp_desk *desk = s->desk;
+	struct iwarp_buffers *buffers = s->buffers;
 
-	if (!desk || s->tx.count > 0 || s->rx.end - s->rx.start > RX_BYTES)
+	if (!buffers || s->tx.count > 0 || s->rx.end - s->rx.start > RX_BYTES)
 		return NULL;
 	move_rx(&s->rx, s->own_rx, RX_BYTES);
 	move_tx(&s->tx, s->own_tx, s->own_fpdus);
 	s->tx.size = TX_BYTES;
 	s->tx.fpdus_max = TX_FPDUS;
-	s->desk = NULL;
-	return desk;
+	s->buffers = NULL;
+	return buffers;
 }
