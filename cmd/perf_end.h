@@ -17,8 +17,8 @@ struct perf_end {
 	struct weft_pd *pd;
 	struct weft_cq *cq;
 	struct weft_qp *qp;
-	struct weft_contact *contact; /* RoCE, connected */
-	uint8_t *memory;	      /* what is sent, then what is received: size_max each */
+	struct weft_cm_id *cm_id; /* RoCE, connected */
+	uint8_t *memory;	  /* what is sent, then what is received: size_max each */
 	uint32_t tag, size_max;
 	struct weft_advert peer;
 	struct weft_address remote;

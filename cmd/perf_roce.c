@@ -42,11 +42,11 @@ static enum weft_reason source_of(const struct weft_address *to, struct weft_add
 	return is_known ? WEFT_OK : WEFT_R_ADDRESS;
 }
 
-static struct weft_contact_offer offer_of(const struct perf_end *e, uint32_t psn,
-					  uint8_t bytes[WEFT_ADVERT_BYTES])
+static struct weft_cm_id_offer offer_of(const struct perf_end *e, uint32_t psn,
+					uint8_t bytes[WEFT_ADVERT_BYTES])
 {
 	perf_end_advert(e, bytes);
-	return (struct weft_contact_offer){
+	return (struct weft_cm_id_offer){
 		.qp_number = weft_qp_number(e->qp),
 		.psn = psn,
 		.reads_in = READS_MAX,
@@ -59,7 +59,7 @@ static struct weft_contact_offer offer_of(const struct perf_end *e, uint32_t psn
 	};
 }
 
-static struct weft_roce roce_of(const struct weft_contact_news *news, uint32_t psn)
+static struct weft_roce roce_of(const struct weft_cm_id_news *news, uint32_t psn)
 {
 	return (struct weft_roce){
 		.path = news->path,
@@ -76,24 +76,24 @@ static struct weft_roce roce_of(const struct weft_contact_news *news, uint32_t p
 }
 
 /* Waits for what the contact tells next, which must be this. */
-static enum weft_reason await_news(struct perf_end *e, enum weft_contact_kind kind,
-				   struct weft_contact_news *news)
+static enum weft_reason await_news(struct perf_end *e, enum weft_cm_id_kind kind,
+				   struct weft_cm_id_news *news)
 {
 	struct weft_event event;
 	bool has_event;
-	enum weft_reason r = weft_contact_next(e->contact, news);
+	enum weft_reason r = weft_cm_id_next(e->cm_id, news);
 
 	while (r == WEFT_OK && news->kind == WEFT_CONTACT_NONE) {
 		r = weft_event_next(e->adapter, UINT64_MAX, &event, &has_event);
 		if (r == WEFT_OK)
-			r = weft_contact_next(e->contact, news);
+			r = weft_cm_id_next(e->cm_id, news);
 	}
 	if (r == WEFT_OK && news->kind != kind)
 		r = news->reason != WEFT_OK ? news->reason : WEFT_R_PEER_GONE;
 	return r;
 }
 
-static enum weft_reason learn(struct perf_end *e, const struct weft_contact_news *news)
+static enum weft_reason learn(struct perf_end *e, const struct weft_cm_id_news *news)
 {
 	e->remote = news->path.to;
 	e->has_crc = true;
@@ -107,20 +107,20 @@ enum weft_reason perf_roce_dial(struct perf_end *e, const struct weft_address *t
 				const struct perf_how *how)
 {
 	uint8_t bytes[WEFT_ADVERT_BYTES];
-	struct weft_contact_options o = {
+	struct weft_cm_id_options o = {
 		.path = { .to = *to, .mtu_bytes = how->mtu_bytes },
 		.port_space = WEFT_PORT_SPACE_TCP,
 	};
 	uint32_t psn = some_psn();
-	struct weft_contact_offer offer = offer_of(e, psn, bytes);
-	struct weft_contact_news news;
+	struct weft_cm_id_offer offer = offer_of(e, psn, bytes);
+	struct weft_cm_id_news news;
 	struct weft_roce roce;
 	enum weft_reason r = source_of(to, &o.path.from);
 
 	if (r == WEFT_OK)
 		r = perf_end_ready(e);
 	if (r == WEFT_OK)
-		r = weft_contact_open(e->adapter, &o, &offer, &e->contact);
+		r = weft_cm_id_open(e->adapter, &o, &offer, &e->cm_id);
 	if (r == WEFT_OK)
 		r = await_news(e, WEFT_CONTACT_REPLY, &news);
 	if (r == WEFT_OK)
@@ -131,10 +131,10 @@ enum weft_reason perf_roce_dial(struct perf_end *e, const struct weft_address *t
 	roce.path.mtu_bytes = how->mtu_bytes; /* an answer does not repeat it */
 	r = weft_qp_receive(e->qp, &roce);
 	if (r == WEFT_OK)
-		r = weft_contact_bind(e->contact, e->qp);
+		r = weft_cm_id_bind(e->cm_id, e->qp);
 	if (r == WEFT_OK)
 		r = weft_qp_start(e->qp, &roce);
-	return r == WEFT_OK ? weft_contact_ready(e->contact) : r;
+	return r == WEFT_OK ? weft_cm_id_ready(e->cm_id) : r;
 }
 
 enum weft_reason perf_roce_listen(struct perf_end *e, const struct weft_address *at,
@@ -149,16 +149,16 @@ enum weft_reason perf_roce_take(struct perf_end *e, const struct perf_door *door
 {
 	uint8_t bytes[WEFT_ADVERT_BYTES];
 	uint32_t psn = some_psn();
-	struct weft_contact_offer offer = offer_of(e, psn, bytes);
-	struct weft_contact_news news;
+	struct weft_cm_id_offer offer = offer_of(e, psn, bytes);
+	struct weft_cm_id_news news;
 	struct weft_event event;
 	struct weft_roce roce;
 	bool has_event;
 	enum weft_reason r = perf_end_ready(e);
 
-	while (r == WEFT_OK && !e->contact) {
-		r = weft_service_next(door->service, NULL, &e->contact);
-		if (r == WEFT_OK && !e->contact)
+	while (r == WEFT_OK && !e->cm_id) {
+		r = weft_service_next(door->service, NULL, &e->cm_id);
+		if (r == WEFT_OK && !e->cm_id)
 			r = weft_event_next(e->adapter, UINT64_MAX, &event, &has_event);
 	}
 	if (r == WEFT_OK)
@@ -170,9 +170,9 @@ enum weft_reason perf_roce_take(struct perf_end *e, const struct perf_door *door
 	roce = roce_of(&news, psn);
 	r = weft_qp_receive(e->qp, &roce);
 	if (r == WEFT_OK)
-		r = weft_contact_bind(e->contact, e->qp);
+		r = weft_cm_id_bind(e->cm_id, e->qp);
 	if (r == WEFT_OK)
-		r = weft_contact_accept(e->contact, &offer);
+		r = weft_cm_id_accept(e->cm_id, &offer);
 	if (r == WEFT_OK)
 		r = await_news(e, WEFT_CONTACT_ESTABLISHED, &news);
 	return r == WEFT_OK ? weft_qp_start(e->qp, &roce) : r;

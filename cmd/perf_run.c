@@ -77,9 +77,9 @@ enum weft_reason perf_open(uint32_t size_max, bool is_roce, struct perf_end **en
 
 static void end_contact(struct perf_end *e)
 {
-	if (e->contact)
-		(void)weft_contact_close(e->contact);
-	e->contact = NULL;
+	if (e->cm_id)
+		(void)weft_cm_id_close(e->cm_id);
+	e->cm_id = NULL;
 }
 
 void perf_close(struct perf_end *e)

@@ -5,7 +5,7 @@
  * those of <weft/weft.h>.
  *
  * Two queue pairs are connected by telling each of the other: weft_qp_receive(), weft_qp_start().
- * How the two ends learn what to tell is their own affair, or that of contacts, below. Those of
+ * How the two ends learn what to tell is their own affair, or that of cm_ids, below. Those of
  * datagrams are told of none; what RD needs besides is an end-to-end context for each other node.
  */
 #pragma once
@@ -195,7 +195,7 @@ enum weft_reason weft_roce_dropped(struct weft_adapter *adapter, enum weft_reaso
 /* ---- The connection manager of InfiniBand ---------------------------------------------------- */
 
 /*
- * A contact is one conversation of two connection managers, about the connection of two queue pairs
+ * A cm_id is one cm_id of two connection managers, about the connection of two queue pairs
  * or, with is_datagram, about the queue pair behind a service. Queue pairs are named by number and
  * are not touched: its owner calls weft_qp_receive() and weft_qp_start() with what was agreed.
  *
@@ -204,7 +204,7 @@ enum weft_reason weft_roce_dropped(struct weft_adapter *adapter, enum weft_reaso
  *		  WEFT_CONTACT_ESTABLISHED
  *	both:     disconnect, WEFT_CONTACT_DISCONNECTED
  */
-struct weft_contact;
+struct weft_cm_id;
 struct weft_service_point;
 
 enum { WEFT_CONTACT_PRIVATE_MAX = 196 };
@@ -217,7 +217,7 @@ enum weft_port_space {
 };
 
 /* What an end says of itself. */
-struct weft_contact_offer {
+struct weft_cm_id_offer {
 	uint32_t qp_number, psn; /* from which the other end shall number (IBA 12.7.31) */
 	uint32_t q_key;		 /* is_datagram, passive */
 	uint8_t reads_in, reads_out;
@@ -228,7 +228,7 @@ struct weft_contact_offer {
 	uint32_t private_bytes;
 };
 
-struct weft_contact_options {
+struct weft_cm_id_options {
 	struct weft_path path; /* ports are those of the RDMA connection manager */
 	bool is_datagram;
 	enum weft_port_space port_space;
@@ -237,7 +237,7 @@ struct weft_contact_options {
 	void *context; /* returned in events */
 };
 
-enum weft_contact_kind {
+enum weft_cm_id_kind {
 	WEFT_CONTACT_NONE = 0,
 	WEFT_CONTACT_REQUEST, /* passive: to be accepted or rejected */
 	WEFT_CONTACT_REPLY, /* active: the other end has accepted; or the answer to a datagram's */
@@ -250,8 +250,8 @@ enum weft_contact_kind {
 };
 
 /* What has happened, and what the other end said. */
-struct weft_contact_news {
-	enum weft_contact_kind kind;
+struct weft_cm_id_news {
+	enum weft_cm_id_kind kind;
 	enum weft_reason reason;
 	uint16_t code; /* REJECTED: IBA's; of a datagram's answer its status */
 	struct weft_path path;
@@ -263,34 +263,32 @@ struct weft_contact_news {
 	uint32_t private_bytes;
 };
 
-/* Begins a conversation with the service at path.to. */
-enum weft_reason weft_contact_open(struct weft_adapter *adapter,
-				   const struct weft_contact_options *options,
-				   const struct weft_contact_offer *offer,
-				   struct weft_contact **contact);
+/* Begins a cm_id with the service at path.to. */
+enum weft_reason weft_cm_id_open(struct weft_adapter *adapter,
+				 const struct weft_cm_id_options *options,
+				 const struct weft_cm_id_offer *offer, struct weft_cm_id **cm_id);
 
 /* WEFT_EVENT_CONTACT tells that there is some. Takes the oldest; kind NONE: there is none. */
-enum weft_reason weft_contact_next(struct weft_contact *contact, struct weft_contact_news *news);
+enum weft_reason weft_cm_id_next(struct weft_cm_id *cm_id, struct weft_cm_id_news *news);
 
-enum weft_reason weft_contact_accept(struct weft_contact *contact,
-				     const struct weft_contact_offer *offer);
-enum weft_reason weft_contact_reject(struct weft_contact *contact, uint16_t code,
-				     const void *private_data, uint32_t private_bytes);
-enum weft_reason weft_contact_ready(struct weft_contact *contact);
+enum weft_reason weft_cm_id_accept(struct weft_cm_id *cm_id, const struct weft_cm_id_offer *offer);
+enum weft_reason weft_cm_id_reject(struct weft_cm_id *cm_id, uint16_t code,
+				   const void *private_data, uint32_t private_bytes);
+enum weft_reason weft_cm_id_ready(struct weft_cm_id *cm_id);
 
 /* The queue pair has heard of the other end (WEFT_EVENT_ESTABLISHED): as if it had said ready. */
-enum weft_reason weft_contact_established(struct weft_contact *contact);
-enum weft_reason weft_contact_disconnect(struct weft_contact *contact);
+enum weft_reason weft_cm_id_established(struct weft_cm_id *cm_id);
+enum weft_reason weft_cm_id_disconnect(struct weft_cm_id *cm_id);
 
 /*
  * From now on they end together: when the queue pair, in RTR or further, leaves its connection the
  * other end is told, and when the other end has left the queue pair fails (WEFT_R_PEER_GONE).
  */
-enum weft_reason weft_contact_bind(struct weft_contact *contact, struct weft_qp *qp);
+enum weft_reason weft_cm_id_bind(struct weft_cm_id *cm_id, struct weft_qp *qp);
 
 /* Forgets it. What is not ended yet is: rejected, or disconnected. */
-enum weft_reason weft_contact_close(struct weft_contact *contact);
-void weft_contact_set_context(struct weft_contact *contact, void *context);
+enum weft_reason weft_cm_id_close(struct weft_cm_id *cm_id);
+void weft_cm_id_set_context(struct weft_cm_id *cm_id, void *context);
 
 struct weft_service_options {
 	/* Port 0: one that is free. Family 0: every address; 0.0.0.0 or ::, those of a family. */
@@ -312,5 +310,5 @@ enum weft_reason weft_service_address(struct weft_service_point *service, struct
 
 /* Takes the next request; NULL if there is none. Its news is a WEFT_CONTACT_REQUEST. */
 enum weft_reason weft_service_next(struct weft_service_point *service, void *context,
-				   struct weft_contact **contact);
+				   struct weft_cm_id **cm_id);
 enum weft_reason weft_service_close(struct weft_service_point *service);

@@ -703,7 +703,7 @@ enum weft_event_kind {
 	WEFT_EVENT_FAULT,	/* QP: an access met a segment without pages (RKEY-08d), at addr */
 	WEFT_EVENT_REQUEST,	/* listener: requests wait in weft_listener_next() */
 	WEFT_EVENT_ESTABLISHED, /* QP, in RTR: the peer has sent something */
-	WEFT_EVENT_CONTACT,	/* contact: there is news in weft_contact_next() */
+	WEFT_EVENT_CONTACT,	/* contact: there is news in weft_cm_id_next() */
 	WEFT_EVENT_EE_FAILED,	/* end-to-end context: its peer does not answer; it is over */
 	WEFT_EVENT_COUNT
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Conversations: where they are found, what moves they make, what the owner hears of them. */
+/* Cm_ids: where they are found, what moves they make, what the owner hears of them. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -211,12 +211,12 @@ static struct conv *slot_take(struct ib_cm *cm)
 	struct conv *c;
 
 	/* Of those that only wait, the oldest makes room. */
-	if (list_is_empty(&cm->free) && cm->slots_used == cm->config.conversations_max &&
+	if (list_is_empty(&cm->free) && cm->slots_used == cm->config.cm_ids_max &&
 	    !list_is_empty(&cm->aged))
 		conv_release(cm, CONTAINER_OF(cm->aged.next, struct conv, aged));
 	if (!list_is_empty(&cm->free))
 		return CONTAINER_OF(list_pop(&cm->free), struct conv, aged);
-	if (cm->slots_used == cm->config.conversations_max)
+	if (cm->slots_used == cm->config.cm_ids_max)
 		return NULL;
 	c = &cm->convs[cm->slots_used++];
 	c->slot = cm->slots_used;
@@ -293,9 +293,9 @@ void conv_forget(struct ib_cm *cm, struct conv *c)
 void conv_end(struct ib_cm *cm, uint64_t now_ns, struct conv *c, enum weft_reason reason)
 {
 	uint8_t code = c->ack_code < IB_CM_WAIT_CODE_MAX ? c->ack_code : IB_CM_WAIT_CODE_MAX;
-	bool is_told = c->state == IB_CM_DREQ_RCVD;
+	bool has_dreq = c->state == IB_CM_DREQ_RCVD;
 
-	if (!is_told) {
+	if (!has_dreq) {
 		c->reason = reason;
 		conv_tell(cm, c, conv_was_established(c) ? IB_CM_DISCONNECTED : IB_CM_FAILED);
 	}
@@ -430,7 +430,7 @@ static void config_complete(struct ib_cm_config *c)
 {
 	static const uint32_t transports = 1 << IBCM_TRANSPORT_RC | 1 << IBCM_TRANSPORT_UC;
 
-	c->conversations_max = c->conversations_max ? c->conversations_max : 4096;
+	c->cm_ids_max = c->cm_ids_max ? c->cm_ids_max : 4096;
 	c->half_open_max = c->half_open_max ? c->half_open_max : 512;
 	c->transports = c->transports ? c->transports : transports;
 	c->response_code = c->response_code ? c->response_code : IB_CM_RESPONSE_CODE;
@@ -451,7 +451,7 @@ struct ib_cm *ib_cm_create(const struct ib_cm_config *config)
 	cm->config = *config;
 	config_complete(&cm->config);
 	/* More would leave too few of the ids. */
-	CHECK(cm->config.adapter_slot > 0 && cm->config.conversations_max <= 1 << 16);
+	CHECK(cm->config.adapter_slot > 0 && cm->config.cm_ids_max <= 1 << 16);
 	CHECK(cm->config.retries <= 15);
 	cm->secret = (struct secret){ .key = { config->key[0], config->key[1] } };
 	cm->tid_next = secret_next(&cm->secret);
@@ -460,14 +460,14 @@ struct ib_cm *ib_cm_create(const struct ib_cm_config *config)
 	list_init(&cm->to_tell);
 	list_init(&cm->aged);
 	list_init(&cm->unproven);
-	while (buckets < cm->config.conversations_max)
+	while (buckets < cm->config.cm_ids_max)
 		buckets *= 2;
 	cm->mask = buckets - 1;
-	cm->convs = calloc(cm->config.conversations_max, sizeof(*cm->convs));
-	cm->hosts = calloc(cm->config.conversations_max, sizeof(*cm->hosts));
+	cm->convs = calloc(cm->config.cm_ids_max, sizeof(*cm->convs));
+	cm->hosts = calloc(cm->config.cm_ids_max, sizeof(*cm->hosts));
 	cm->host_heads = calloc(buckets, sizeof(*cm->host_heads));
-	error = timer_queue_init(&cm->timers, cm->config.conversations_max) || !cm->convs ||
-		!cm->hosts || !cm->host_heads;
+	error = timer_queue_init(&cm->timers, cm->config.cm_ids_max) || !cm->convs || !cm->hosts ||
+		!cm->host_heads;
 	for (int i = 0; i < INDEXES; i++) {
 		cm->heads[i] = calloc(buckets, sizeof(*cm->heads[i]));
 		error = error || !cm->heads[i];

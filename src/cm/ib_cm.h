@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * InfiniBand's communication management (IBA chapter 12, annex A11), one agent for a port: it holds
- * the conversations by which connected queue pairs find each other and part again, and by which a
+ * the cm_ids by which connected queue pairs find each other and part again, and by which a
  * datagram service is found (SIDR). The owner (driver or simulator) moves the datagrams:
  *
  *	ib_cm_recv()   a MAD of class CM has come to the GSI, with the addresses it came by
@@ -22,10 +22,10 @@
  * takes long, stale connections, time wait. Not here: who listens to what (a request becomes an
  * event and the owner decides), queue pairs, sockets, other paths (a LAP is refused).
  *
- * A conversation has a number, the communication id on the wire; its top byte is the agent's place
+ * A cm_id has a number, the communication id on the wire; its top byte is the agent's place
  * (any process of a host can tell whose a message is, see ib_cm_where()), the rest is not to be
- * guessed. A number whose conversation is gone finds nothing: WEFT_R_CM_UNKNOWN. Every
- * conversation that the owner knows of ends in exactly one of FAILED, DISCONNECTED and RESOLVED,
+ * guessed. A number whose cm_id is gone finds nothing: WEFT_R_CM_UNKNOWN. Every
+ * cm_id that the owner knows of ends in exactly one of FAILED, DISCONNECTED and RESOLVED,
  * unless the owner ended it by reject(), answer() or forget(), after which it hears no more of it.
  */
 #pragma once
@@ -62,10 +62,10 @@ enum {
 
 /* What is 0 has the default in brackets; those of times and retries are Linux's. */
 struct ib_cm_config {
-	uint8_t adapter_slot;	    /* 1 to 254: the top byte of our communication ids */
-	uint64_t key[2];	    /* secret and random: ids come from it */
-	uint64_t ca_guid;	    /* ours, in REQ and REP */
-	uint32_t conversations_max; /* [4096] of all kinds, with those in time wait */
+	uint8_t adapter_slot; /* 1 to 254: the top byte of our communication ids */
+	uint64_t key[2];      /* secret and random: ids come from it */
+	uint64_t ca_guid;     /* ours, in REQ and REP */
+	uint32_t cm_ids_max;  /* [4096] of all kinds, with those in time wait */
 	/*
 	 * [512] that peers began and that are not established yet. Of one address there may be up
 	 * to IB_CM_CROWD times as many as are left. When that is reached, a request of a peer that
@@ -95,8 +95,8 @@ void ib_cm_destroy(struct ib_cm *cm);
 
 /*
  * A MAD that came: ip->from is the peer's address, ip->to that of ours it was sent to; the ports
- * are not looked at. WEFT_OK, or why it was dropped or refused. A message of a known conversation
- * counts only if it comes from the address that the conversation is with.
+ * are not looked at. WEFT_OK, or why it was dropped or refused. A message of a known cm_id
+ * counts only if it comes from the address that the cm_id is with.
  */
 enum weft_reason ib_cm_recv(struct ib_cm *cm, uint64_t now_ns, const struct ibcm_ip *ip,
 			    const uint8_t *bytes, size_t length);
@@ -106,7 +106,7 @@ struct ib_cm_out {
 	uint8_t bytes[MAD_BYTES];
 	struct ibcm_ip ip; /* from us; the ports are 0 */
 	enum ibcm_kind kind;
-	uint32_t id;	  /* the conversation; 0: an answer to what belongs to none */
+	uint32_t id;	  /* the cm_id; 0: an answer to what belongs to none */
 	uint32_t attempt; /* 0; 1 and more: this message was sent before, so often */
 	uint8_t traffic_class, hop_limit; /* hop_limit 0: the system's */
 };
@@ -166,7 +166,7 @@ struct ib_cm_event {
 	uint32_t id;
 	uint32_t peer_id;      /* of REQUESTED, REPLIED: the other end's id */
 	void *owner;	       /* as connect(), accept(), resolve() gave it */
-	uint64_t service_id;   /* of the conversation */
+	uint64_t service_id;   /* of the cm_id */
 	struct ibcm_ip ip;     /* from us to the peer; with a header of the RDMA CM, its ports */
 	bool has_ip_header;    /* there was one */
 	bool is_unproven;      /* REQUESTED: by an address and CA that have proved nothing yet */
@@ -270,20 +270,20 @@ enum weft_reason ib_cm_established(struct ib_cm *cm, uint64_t now_ns, uint32_t i
 /*
  * After ready() or accept(): sends a DREQ until it is answered; DISCONNECTED follows. After
  * DISCONNECTED by the peer: sends the DREP, which otherwise goes by itself a little later; nothing
- * follows but RELEASED. WEFT_R_CM_STATE when the conversation is not so far, or has ended.
+ * follows but RELEASED. WEFT_R_CM_STATE when the cm_id is not so far, or has ended.
  */
 enum weft_reason ib_cm_disconnect(struct ib_cm *cm, uint64_t now_ns, uint32_t id,
 				  struct ibcm_bytes private_data);
 
 /*
  * The owner is no longer there, whatever the state: the peer is told (REJ or DREQ) if it does not
- * know, and no event of this conversation follows. An unknown id is no error.
+ * know, and no event of this cm_id follows. An unknown id is no error.
  */
 void ib_cm_forget(struct ib_cm *cm, uint64_t now_ns, uint32_t id);
 
 /*
  * The owner knows that nobody is at the other end any more: FAILED or DISCONNECTED follows, and
- * nothing is said. Nothing happens to a conversation that has ended, or is just ending.
+ * nothing is said. Nothing happens to a cm_id that has ended, or is just ending.
  */
 void ib_cm_lost(struct ib_cm *cm, uint64_t now_ns, uint32_t id);
 
@@ -300,7 +300,7 @@ struct ib_cm_resolve {
 	void *owner;
 };
 
-/* Sends a SIDR_REQ; RESOLVED or FAILED follows, and the conversation is gone with it. */
+/* Sends a SIDR_REQ; RESOLVED or FAILED follows, and the cm_id is gone with it. */
 enum weft_reason ib_cm_resolve(struct ib_cm *cm, uint64_t now_ns, const struct ib_cm_resolve *r,
 			       uint32_t *id);
 
@@ -335,7 +335,7 @@ enum ib_cm_state {
 	IB_CM_STATE_COUNT
 };
 
-/* IB_CM_IDLE: there is no such conversation. */
+/* IB_CM_IDLE: there is no such cm_id. */
 enum ib_cm_state ib_cm_state(const struct ib_cm *cm, uint32_t id);
 const char *ib_cm_state_name(enum ib_cm_state state); /* never NULL */
 const char *ib_cm_event_name(enum ib_cm_event_kind kind);
@@ -362,9 +362,9 @@ const struct ib_cm_counts *ib_cm_counts(const struct ib_cm *cm);
  */
 struct ib_cm_where {
 	enum ibcm_kind kind;
-	bool is_request;     /* REQ, SIDR_REQ: by service_id */
-	uint64_t service_id; /* with is_request */
-	uint8_t adapter_slot; /* else. 0: a REJ by who never heard from us, for every agent of the host */
+	bool is_request;      /* REQ, SIDR_REQ: by service_id */
+	uint64_t service_id;  /* with is_request */
+	uint8_t adapter_slot; /* else. 0: for every agent of the host, a REJ by a stranger */
 };
 
 bool ib_cm_where(const uint8_t *bytes, size_t length, struct ib_cm_where *where);

@@ -45,7 +45,7 @@ struct host *host_find(struct ib_cm *cm, bool is_ipv6, const struct inet_end *pe
 	return slot ? &cm->hosts[slot - 1] : NULL;
 }
 
-/* There are as many as conversations, so one is free. */
+/* There are as many as cm_ids, so one is free. */
 uint32_t host_get(struct ib_cm *cm, bool is_ipv6, const struct inet_end *peer)
 {
 	uint32_t *link = host_link(cm, is_ipv6, peer), slot = *link;
@@ -53,7 +53,7 @@ uint32_t host_get(struct ib_cm *cm, bool is_ipv6, const struct inet_end *peer)
 
 	if (slot == 0) {
 		slot = cm->host_free ? cm->host_free : ++cm->hosts_used;
-		CHECK(slot <= cm->config.conversations_max);
+		CHECK(slot <= cm->config.cm_ids_max);
 		h = &cm->hosts[slot - 1];
 		if (cm->host_free)
 			cm->host_free = h->next;

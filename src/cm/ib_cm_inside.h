@@ -11,9 +11,9 @@
 /* A peer's wish to wait longer than this is not heeded: 17 s, and for an MRA 4.6 minutes. */
 enum { IB_CM_WAIT_CODE_MAX = 22, IB_CM_MRA_CODE_MAX = 26 };
 
-/* How conversations are found. Chains of slots; 0 ends one, so slots count from 1. */
+/* How cm_ids are found. Chains of slots; 0 ends one, so slots count from 1. */
 enum conv_index {
-	BY_ID,	     /* ours: every conversation until its slot is free */
+	BY_ID,	     /* ours: every cm_id until its slot is free */
 	BY_PEER_ID,  /* passive: address and communication or request id of the peer */
 	BY_PEER_QPN, /* address and QP number of the peer, while it may be connected to it */
 	INDEXES
@@ -76,7 +76,7 @@ struct conv {
 
 enum debt { OWES_MESSAGE = 1, OWES_MRA = 2 };
 
-/* An answer to what belongs to no conversation. When there are more they are dropped. */
+/* An answer to what belongs to no cm_id. When there are more they are dropped. */
 enum { STRAYS_MAX = 64 };
 
 struct stray {
@@ -90,7 +90,7 @@ enum { HOST_GUIDS = 8 };
 
 struct host {
 	uint32_t next; /* in its chain, or of the free ones */
-	uint32_t uses; /* conversations */
+	uint32_t uses; /* cm_ids */
 	bool is_ipv6;
 	uint8_t address[16];
 	uint32_t unproven, known; /* half open */
@@ -120,7 +120,7 @@ struct ib_cm {
 	uint32_t stray_first, stray_count;
 };
 
-/* ---- ib_cm.c: conversations and their states ------------------------------------------------ */
+/* ---- ib_cm.c: cm_ids and their states ------------------------------------------------ */
 
 struct conv *conv_find(const struct ib_cm *cm, uint32_t id);
 struct conv *conv_find_peer(const struct ib_cm *cm, const struct ibcm_ip *ip, uint32_t peer_id,
@@ -205,7 +205,7 @@ void conv_say_dreq(struct ib_cm *cm, uint64_t now_ns, struct conv *c, struct ibc
 void conv_say_drep(struct ib_cm *cm, struct conv *c, struct ibcm_bytes private);
 void conv_say_sidr(struct ib_cm *cm, struct conv *c, const struct ib_cm_answer *a);
 
-/* To the sender of a message, about which no conversation is kept. */
+/* To the sender of a message, about which no cm_id is kept. */
 void stray_reject(struct ib_cm *cm, const struct ibcm_ip *ip, const struct ibcm_msg *about,
 		  uint16_t code);
 void stray_drep(struct ib_cm *cm, const struct ibcm_ip *ip, const struct ibcm_msg *dreq);
@@ -220,7 +220,7 @@ void stray_challenge(struct ib_cm *cm, const struct conv *c);
 struct ibcm_bytes request_data(const struct conv *c, struct ibcm_bytes private, uint8_t *room);
 void gid_of(const struct ibcm_ip *ip, const struct inet_end *end, uint8_t gid[IBCM_GID_BYTES]);
 
-/* ---- ib_cm_request.c: what begins a conversation -------------------------------------------- */
+/* ---- ib_cm_request.c: what begins a cm_id -------------------------------------------- */
 
 enum weft_reason recv_req(struct ib_cm *cm, uint64_t now_ns, const struct ibcm_ip *ip,
 			  const struct ibcm_msg *m);

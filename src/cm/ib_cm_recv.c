@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What arrives for a conversation: by kind of message, and in each by state (IBA 12.9.7). */
+/* What arrives for a cm_id: by kind of message, and in each by state (IBA 12.9.7). */
 #include <string.h>
 
 #include "base/check.h"

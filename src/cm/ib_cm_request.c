@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What begins a conversation at the passive side: REQ and SIDR_REQ, their checks and duplicates. */
+/* What begins a cm_id at the passive side: REQ and SIDR_REQ, their checks and duplicates. */
 #include <string.h>
 
 #include "base/check.h"

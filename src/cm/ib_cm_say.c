@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Messages that go out: of conversations, and answers to what belongs to none. */
+/* Messages that go out: of cm_ids, and answers to what belongs to none. */
 #include <string.h>
 
 #include "base/check.h"
 #include "cm/ib_cm_inside.h"
 
-/* ---- Of conversations ----------------------------------------------------------------------- */
+/* ---- Of cm_ids ----------------------------------------------------------------------- */
 
 /* An MRA is not worth the one answer to an unproven peer: it would wait for another in vain. */
 static void conv_owe(struct ib_cm *cm, struct conv *c, enum debt debt)

@@ -92,7 +92,7 @@ static void set_requester(struct ib_conn *c, const struct ib_config *k)
 {
 	struct requester *q = &c->req;
 
-	q->psn_una = q->psn_high = q->psn_told = k->psn_send;
+	q->psn_una = q->psn_high = q->psn_reported = k->psn_send;
 	q->psn_send = q->psn_sent = q->psn_next = k->psn_send;
 	q->back_psn = iba_psn_add(k->psn_send, IBA_PSN_MASK); /* nowhere */
 	set_timeout(c, k);
@@ -467,7 +467,7 @@ static void ib_down(struct weft_qp *qp, enum weft_reason why)
 	timer_queue_cancel(&c->port->wakes, &c->pace.wake);
 	c->pace.is_notice_due = false;
 	c->req.count = c->req.at = 0;
-	r->res_at = r->res_told = r->res_first = r->res_next;
+	r->res_at = r->res_answered = r->res_first = r->res_next;
 	r->again_first = r->again_next;
 	r->is_ack_due = false;
 	r->is_nak_due = c->has_final;

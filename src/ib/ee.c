@@ -49,7 +49,7 @@ static void conn_init(struct ib_ee *ee, struct ib_port *port, const struct ib_ee
 	list_init(&c->ended_link);
 	list_init(&c->turn_link);
 	list_init(&c->raw_link);
-	q->psn_una = q->psn_high = q->psn_told = k->psn_send;
+	q->psn_una = q->psn_high = q->psn_reported = k->psn_send;
 	q->psn_send = q->psn_sent = q->psn_next = k->psn_send;
 	q->back_psn = iba_psn_add(k->psn_send, IBA_PSN_MASK); /* nowhere */
 	q->retries_left = k->retries;
@@ -236,7 +236,7 @@ static void abandon(struct ib_ee *ee)
 	q->is_probe_due = q->is_probed = q->is_read_probed = false;
 	q->deadline_ns = UINT64_MAX;
 	q->psn_una = q->psn_send = q->psn_next = q->psn_sent;
-	q->psn_high = q->psn_told = q->psn_sent;
+	q->psn_high = q->psn_reported = q->psn_sent;
 	ee_request_ended(c);
 	if (!was_sent)
 		return;

@@ -160,10 +160,10 @@ void pace_notified(struct pace *s, uint64_t now_ns)
 
 bool pace_marked(struct pace *s, uint64_t now_ns)
 {
-	if (s->has_told && now_ns - s->told_ns < NOTIFY_NS)
+	if (s->has_notified && now_ns - s->notified_ns < NOTIFY_NS)
 		return false;
-	s->has_told = true;
-	s->told_ns = now_ns;
+	s->has_notified = true;
+	s->notified_ns = now_ns;
 	s->is_notice_due = true;
 	return true;
 }

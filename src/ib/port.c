@@ -337,7 +337,7 @@ static void conn_said_all(struct ib_conn *c, uint64_t now_ns)
 	port->burst = 0;
 	if (c->qp && !pace_is_open(&c->pace, now_ns))
 		timer_queue_set(&port->wakes, &c->pace.wake, c->pace.next_ns);
-	if (!c->qp && !c->is_ee && !c->is_told && !list_is_linked(&c->ended_link))
+	if (!c->qp && !c->is_ee && !c->is_reported && !list_is_linked(&c->ended_link))
 		list_add_tail(&port->ended, &c->ended_link);
 }
 
@@ -450,6 +450,6 @@ struct ib_conn *ib_port_event(struct ib_port *port)
 	if (list_is_empty(&port->ended))
 		return NULL;
 	c = CONTAINER_OF(list_pop(&port->ended), struct ib_conn, ended_link);
-	c->is_told = true;
+	c->is_reported = true;
 	return c;
 }

@@ -148,9 +148,9 @@ struct requester {
 	/* Answers before psn_high that are missing, in order. Oldest: psn_una, if it is a Read. */
 	struct hole *holes; /* NULL: none is missing, of RC */
 	uint32_t hole_max, hole_count;
-	uint32_t missing;  /* packets of all of them */
-	uint32_t asks;	   /* requests so far for what is missing */
-	uint32_t psn_told; /* psn_high, or further on if holes could not all be noted */
+	uint32_t missing;      /* packets of all of them */
+	uint32_t asks;	       /* requests so far for what is missing */
+	uint32_t psn_reported; /* psn_high, or further on if holes could not all be noted */
 	/* SEND-09: the data of the packet at absent_psn is away, and was asked for. */
 	uint32_t absent_psn;
 	bool is_absent;
@@ -242,7 +242,7 @@ struct responder {
 	uint32_t res_first, res_next; /* those that are kept */
 	uint32_t res_at, res_packet;  /* the next response packet */
 	uint32_t res_began;	      /* the first packet of this response */
-	uint32_t res_told;	      /* all before it were answered once at least */
+	uint32_t res_answered;	      /* all before it were answered once at least */
 	/* What is answered once more, in the order in which it was asked for. As long a ring. */
 	struct again *again;
 	uint32_t again_first, again_next;
@@ -267,8 +267,8 @@ struct pace {
 	struct timer wake; /* somebody waits for that */
 	uint64_t meter_ns, meter_bytes, meter_bps, sent_ns;
 	/* Of what arrives: its sender is told. */
-	uint64_t told_ns;
-	bool has_told, is_notice_due;
+	uint64_t notified_ns;
+	bool has_notified, is_notice_due;
 };
 
 /* A queue pair of RD has one request at a time on its way. */
@@ -302,7 +302,7 @@ struct ib_conn {
 	enum weft_reason why;
 	/* resp.nak at resp.psn is all that is said from now on: ever; RD: until RESYNC */
 	bool has_final;
-	bool is_told;	     /* its owner has heard of it */
+	bool is_reported;    /* its owner has heard of it */
 	bool was_reply;	     /* the last packet was one: requests are next */
 	bool has_ack_waited; /* for the last packet, a request */
 	bool is_established; /* its peer was heard, in RTR */

@@ -63,8 +63,8 @@ static void advance(struct ib_conn *c, uint64_t now_ns)
 	struct requester *q = &c->req;
 	uint32_t una = q->psn_una, to;
 
-	if (iba_psn_is_before(q->psn_high, q->psn_told)) /* perhaps there is room now */
-		(void)rc_holes_extend(c, q->psn_told);
+	if (iba_psn_is_before(q->psn_high, q->psn_reported)) /* perhaps there is room now */
+		(void)rc_holes_extend(c, q->psn_reported);
 	to = q->hole_count > 0 ? q->holes[0].from : q->psn_high;
 	/* Bound: the requests on their way. */
 	while (q->count > 0) {
@@ -85,8 +85,8 @@ static void advance(struct ib_conn *c, uint64_t now_ns)
 
 static void tell(struct requester *q, uint32_t psn_end)
 {
-	if (iba_psn_is_before(q->psn_told, psn_end))
-		q->psn_told = psn_end;
+	if (iba_psn_is_before(q->psn_reported, psn_end))
+		q->psn_reported = psn_end;
 }
 
 /* The peer has carried out all before this number. False: too much is missing to note it all. */

@@ -37,7 +37,7 @@ static bool is_awaited(struct requester *q, uint32_t psn)
 {
 	if (iba_psn_is_before(psn, q->psn_high))
 		return rc_holes_has(q, psn);
-	return iba_psn_is_before(psn, q->psn_told) || is_near(q->psn_told, psn);
+	return iba_psn_is_before(psn, q->psn_reported) || is_near(q->psn_reported, psn);
 }
 
 /*

@@ -207,8 +207,8 @@ static void step(struct ib_conn *c, const struct resource *e)
 		r->res_at++;
 		r->res_packet = 0;
 		r->res_began = 0;
-		if ((int32_t)(r->res_at - r->res_told) > 0) {
-			r->res_told = r->res_at;
+		if ((int32_t)(r->res_at - r->res_answered) > 0) {
+			r->res_answered = r->res_at;
 			if (!e->refused)
 				count_message_out(c->port, r->qp, e->length);
 		}

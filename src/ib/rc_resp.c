@@ -87,9 +87,9 @@ bool rc_resp_is_touched(const struct ib_conn *c, uint32_t tag)
 {
 	const struct responder *r = &c->resp;
 
-	if (r->res_told == r->res_next || !mem_touch_is_once(&c->port->adapter->mem, tag))
+	if (r->res_answered == r->res_next || !mem_touch_is_once(&c->port->adapter->mem, tag))
 		return false;
-	for (uint32_t n = r->res_told; n != r->res_next; n++) {
+	for (uint32_t n = r->res_answered; n != r->res_next; n++) {
 		if (res_at(r, n)->r_key == tag && res_at(r, n)->length > 0)
 			return true;
 	}
@@ -169,7 +169,7 @@ static void take_read(struct ib_conn *c, const struct iba_packet *p)
 	enum weft_reason reason;
 
 	/* IBA 9.7.4.1.7: no more at a time than was agreed. */
-	if (r->res_next - r->res_told >= r->res_max) {
+	if (r->res_next - r->res_answered >= r->res_max) {
 		rc_resp_refuse(c, p->psn, IBA_NAK_INVALID, WEFT_R_READS_BEYOND);
 		return;
 	}

@@ -204,7 +204,8 @@ void rc_retry_ask_again(struct ib_conn *c, uint64_t now_ns)
 static bool is_read_alone(const struct requester *q)
 {
 	return q->is_read_probed && q->count > 0 && q->psn_una == q->probe_end &&
-	       q->psn_told == q->psn_una && q->psn_send == q->psn_sent && q->psn_una != q->psn_sent;
+	       q->psn_reported == q->psn_una && q->psn_send == q->psn_sent &&
+	       q->psn_una != q->psn_sent;
 }
 
 /*

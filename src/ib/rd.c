@@ -85,7 +85,7 @@ static struct recv_wqe *receive_take(struct responder *r)
 
 static void answers_drop(struct responder *r)
 {
-	r->res_at = r->res_told = r->res_first = r->res_next;
+	r->res_at = r->res_answered = r->res_first = r->res_next;
 	r->again_first = r->again_next;
 	r->res_packet = r->res_began = 0;
 }

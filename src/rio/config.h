@@ -7,7 +7,7 @@
  */
 #pragma once
 
-#include "rio/contact.h"
+#include "rio/handshake.h"
 #include "rio/names.h"
 #include "rio/policy.h"
 

@@ -5,7 +5,7 @@
 
 #include "rio/iounit_parts.h"
 
-enum { BLOCK = 4096, TOLD_MAX = 64 };
+enum { BLOCK = 4096, NOTIFIED_MAX = 64 };
 
 /* ---- Life ----------------------------------------------------------------------------------- */
 
@@ -21,7 +21,7 @@ static void lists_init(struct rio_iounit *u)
 	struct list *const heads[] = { &u->free_commands, &u->free_pieces,  &u->free_moves,
 				       &u->ready,	  &u->hungry,	    &u->fenced,
 				       &u->movers,	  &u->saying,	    &u->telling,
-				       &u->told,	  &u->platforms_due };
+				       &u->notified,	  &u->platforms_due };
 
 	for (size_t i = 0; i < sizeof(heads) / sizeof(heads[0]); i++)
 		list_init(heads[i]);
@@ -201,7 +201,7 @@ void rio_iounit_owner_left(struct rio_iounit *u)
 void rio_iounit_hurry(struct rio_iounit *u)
 {
 	u->is_hurried = true;
-	u->told_ns = u->now_ns;
+	u->notify_ns = u->now_ns;
 }
 
 static enum weft_reason take_command(struct rio_iounit *u, const struct rio_msg *m)
@@ -315,8 +315,8 @@ uint64_t rio_iounit_due(const struct rio_iounit *u)
 {
 	uint64_t due = timer_queue_due(&u->timers);
 
-	if (!list_is_empty(&u->told) && u->told_ns < due)
-		due = u->told_ns;
+	if (!list_is_empty(&u->notified) && u->notify_ns < due)
+		due = u->notify_ns;
 	for (uint32_t i = 0; i < u->device_count; i++) {
 		uint64_t of = store_due(u->devices[i].store);
 
@@ -392,33 +392,33 @@ static void saying_act(struct rio_iounit *u, struct rio_act *act)
 {
 	struct unit_command *c = CONTAINER_OF(u->saying.next, struct unit_command, waiter.link);
 
-	if (c->is_to_be_told && unit_command_tell_act(u, c, act))
-		unit_command_told(u, c);
+	if (c->is_notify_due && unit_command_tell_act(u, c, act))
+		unit_command_notified(u, c);
 	else
 		say_status(u, c, act);
 }
 
 /* Of reads several at once; of the others one after the other. */
-static void told_act(struct rio_iounit *u, struct rio_act *act)
+static void notified_act(struct rio_iounit *u, struct rio_act *act)
 {
-	uint8_t entries[TOLD_MAX * RIO_TOLD_ENTRY_BYTES];
+	uint8_t entries[NOTIFIED_MAX * RIO_NOTIFIED_ENTRY_BYTES];
 	struct wr w = wr_of(entries, sizeof(entries));
-	struct rio_msg m = { .type = RIO_TOLD };
-	struct unit_command *c = CONTAINER_OF(u->told.next, struct unit_command, waiter.link);
+	struct rio_msg m = { .type = RIO_NOTIFIED };
+	struct unit_command *c = CONTAINER_OF(u->notified.next, struct unit_command, waiter.link);
 
-	if (!c->is_told) {
+	if (!c->is_notified) {
 		say_status(u, c, act);
 		return;
 	}
-	while (!list_is_empty(&u->told) && m.told.count < TOLD_MAX) {
-		c = CONTAINER_OF(u->told.next, struct unit_command, waiter.link);
-		if (!c->is_told)
+	while (!list_is_empty(&u->notified) && m.notified.count < NOTIFIED_MAX) {
+		c = CONTAINER_OF(u->notified.next, struct unit_command, waiter.link);
+		if (!c->is_notified)
 			break;
-		rio_told_put(&(struct rio_told_entry){ c->id, c->done_bytes }, &w);
-		m.told.count++;
+		rio_notified_put(&(struct rio_notified_entry){ c->id, c->done_bytes }, &w);
+		m.notified.count++;
 		unit_command_free(u, c);
 	}
-	m.told.entries = (struct rio_bytes){ entries, (size_t)(w.at - entries) };
+	m.notified.entries = (struct rio_bytes){ entries, (size_t)(w.at - entries) };
 	say(u, &m, act);
 }
 
@@ -433,8 +433,8 @@ static bool say_act(struct rio_iounit *u, struct rio_act *act)
 		say(u, &(struct rio_msg){ .type = RIO_PONG, .id = u->pong_id }, act);
 	} else if (!list_is_empty(&u->saying)) {
 		saying_act(u, act);
-	} else if (!list_is_empty(&u->told) && u->told_ns <= u->now_ns) {
-		told_act(u, act);
+	} else if (!list_is_empty(&u->notified) && u->notify_ns <= u->now_ns) {
+		notified_act(u, act);
 	} else {
 		return false;
 	}
@@ -468,8 +468,8 @@ static bool telling_act(struct rio_iounit *u, struct rio_act *act)
 		struct unit_command *c = CONTAINER_OF(list_pop(&u->telling), struct unit_command,
 						      tell_link);
 
-		c->is_told_behind = unit_command_tell_act(u, c, act);
-		if (c->is_told_behind)
+		c->is_notified_behind = unit_command_tell_act(u, c, act);
+		if (c->is_notified_behind)
 			return true;
 		unit_run(u);
 	}

@@ -30,26 +30,26 @@ void unit_command_free(struct rio_iounit *u, struct unit_command *c)
 	list_remove(&c->tell_link);
 	list_remove(&c->waiter.link);
 	list_push(&u->free_commands, &c->waiter.link);
-	if (list_is_empty(&u->told))
-		u->told_count = 0;
+	if (list_is_empty(&u->notified))
+		u->notified_count = 0;
 }
 
 /*
  * Its requester has been told, so nobody waits for the owner's word: it is spared being woken up
  * for each, unless it or this unit runs out of room by that.
  */
-void unit_command_told(struct rio_iounit *u, struct unit_command *c)
+void unit_command_notified(struct rio_iounit *u, struct unit_command *c)
 {
 	uint32_t max = u->config.commands_max;
 
 	list_remove(&c->waiter.link);
-	list_add_tail(&u->told, &c->waiter.link);
-	u->told_count++;
-	if (u->told_count == 1)
-		u->told_ns = u->now_ns + RIO_TOLD_WAIT_NS;
-	if (u->told_count >= RIO_TOLD_MANY || c->is_urgent || u->is_hurried ||
+	list_add_tail(&u->notified, &c->waiter.link);
+	u->notified_count++;
+	if (u->notified_count == 1)
+		u->notify_ns = u->now_ns + RIO_NOTIFY_WAIT_NS;
+	if (u->notified_count >= RIO_NOTIFY_BATCH || c->is_urgent || u->is_hurried ||
 	    rio_is_short_of(max - u->counts.commands_now, max))
-		u->told_ns = u->now_ns;
+		u->notify_ns = u->now_ns;
 }
 
 /* All of it has ended. */
@@ -63,10 +63,10 @@ static void say(struct rio_iounit *u, struct unit_command *c)
 	}
 	c->state = COMMAND_SAYING;
 	list_remove(&c->tell_link); /* there is no hurry any more */
-	c->is_told = c->is_told && c->reason == WEFT_OK;
-	c->is_to_be_told = c->reason == WEFT_OK && !c->is_told_behind;
-	if (c->is_told && c->is_told_behind) {
-		unit_command_told(u, c);
+	c->is_notified = c->is_notified && c->reason == WEFT_OK;
+	c->is_notify_due = c->reason == WEFT_OK && !c->is_notified_behind;
+	if (c->is_notified && c->is_notified_behind) {
+		unit_command_notified(u, c);
 		return;
 	}
 	list_remove(&c->waiter.link);
@@ -281,7 +281,7 @@ static void settle(struct rio_iounit *u, struct unit_command *c)
 	       is_past(&c->touched[c->settled_count]))
 		c->settled_count++;
 	if (c->reason == WEFT_OK && needs_no_settling(c)) {
-		c->is_told = true;
+		c->is_notified = true;
 		c->settled_count++;
 	}
 	if (c->is_dropped || c->is_late || c->settled_count == c->touched_count)
@@ -329,7 +329,7 @@ void unit_command_issued(struct rio_iounit *u, struct unit_command *c)
 	    !platform_is_same(c->touched[0].platform->name, c->requester) ||
 	    c->touched[0].platform == u->platforms)
 		return;
-	c->is_told = true;
+	c->is_notified = true;
 	list_add_tail(&u->telling, &c->tell_link);
 }
 
@@ -341,10 +341,10 @@ bool unit_command_tell_act(struct rio_iounit *u, struct unit_command *c, struct 
 				   .status = { .done_bytes = c->done_bytes + c->moving } };
 	bool is_up = p && p != u->platforms && p->state == PLATFORM_UP;
 
-	c->is_to_be_told = false;
-	if (c->is_told && (!is_up || connection_of(c, p) != p->connections)) {
+	c->is_notify_due = false;
+	if (c->is_notified && (!is_up || connection_of(c, p) != p->connections)) {
 		/* Nobody knows what has arrived, or will. */
-		c->is_told = false;
+		c->is_notified = false;
 		if (c->state == COMMAND_SAYING) {
 			c->reason = WEFT_R_PEER_GONE;
 			u->counts.failed++;

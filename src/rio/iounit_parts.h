@@ -18,8 +18,8 @@
 #include "rio/device.h"
 #include "rio/iounit.h"
 #include "rio/list.h"
+#include "rio/notify.h"
 #include "rio/refusal.h"
-#include "rio/told.h"
 
 enum {
 	UNIT_DEVICES_MAX = 64,
@@ -124,10 +124,10 @@ struct unit_command {
 	bool is_last;	   /* no transaction follows */
 	uint32_t unissued; /* pieces of a read that have still something to move */
 	uint64_t moving;   /* bytes in pieces */
-	bool is_to_be_told;
-	bool is_told;	     /* and only that counts: it was written to */
-	bool is_told_behind; /* it was, behind the last data */
-	bool is_urgent;	     /* the owner waits for its end */
+	bool is_notify_due;
+	bool is_notified;	 /* and only that counts: it was written to */
+	bool is_notified_behind; /* it was, behind the last data */
+	bool is_urgent;		 /* the owner waits for its end */
 };
 
 enum piece_state {
@@ -189,17 +189,17 @@ struct rio_iounit {
 	bool has_submitted; /* something to a device, after devices were looked at */
 	struct timer_queue timers;
 	struct list free_commands, free_pieces, free_moves;
-	struct list ready;   /* commands that can go on */
-	struct list hungry;  /* commands that could fetch their list if there were a buffer */
-	uint32_t turn;	     /* the device that got a buffer last */
-	struct list fenced;  /* commands whose next piece overlaps one that is stale */
-	uint32_t stale;	     /* pieces */
-	struct list movers;  /* pieces and settling commands with a move to make */
-	struct list saying;  /* commands */
-	struct list telling; /* commands whose last data has been sent off just now */
-	struct list told;    /* commands, of which the requester was told, but not the owner */
-	uint32_t told_count;
-	uint64_t told_ns;	   /* when the owner is to be told of them at the latest */
+	struct list ready;    /* commands that can go on */
+	struct list hungry;   /* commands that could fetch their list if there were a buffer */
+	uint32_t turn;	      /* the device that got a buffer last */
+	struct list fenced;   /* commands whose next piece overlaps one that is stale */
+	uint32_t stale;	      /* pieces */
+	struct list movers;   /* pieces and settling commands with a move to make */
+	struct list saying;   /* commands */
+	struct list telling;  /* commands whose last data has been sent off just now */
+	struct list notified; /* commands, of which the requester was told, but not the owner */
+	uint32_t notified_count;
+	uint64_t notify_ns;	   /* when the owner is to be told of them at the latest */
 	bool is_hurried;	   /* it is told of each at once */
 	struct list platforms_due; /* with something to be done */
 	struct rio_iounit_counts counts;
@@ -244,7 +244,7 @@ void unit_command_fail(struct rio_iounit *u, struct unit_command *c, enum weft_r
 void unit_command_give_up(struct rio_iounit *u, struct unit_command *c, enum weft_reason reason);
 struct unit_command *unit_command_find(struct rio_iounit *u, uint64_t id);
 void unit_command_free(struct rio_iounit *u, struct unit_command *c);
-void unit_command_told(struct rio_iounit *u, struct unit_command *c);
+void unit_command_notified(struct rio_iounit *u, struct unit_command *c);
 
 /* It will write there. False: to too many. */
 bool unit_command_touches(struct unit_command *c, struct unit_platform *p);

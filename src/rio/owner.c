@@ -204,8 +204,8 @@ static enum weft_reason take_of_unit(struct rio_owner *o, struct owner_unit *u,
 		return owner_devices_take(o, u, &m->devices);
 	case RIO_STATUS:
 		return owner_status_take(o, u, m);
-	case RIO_TOLD:
-		return owner_told_take(o, u, &m->told);
+	case RIO_NOTIFIED:
+		return owner_notified_take(o, u, &m->notified);
 	case RIO_PING:
 		take_ping(o, &u->peer, m->id);
 		return WEFT_OK;
@@ -337,7 +337,7 @@ bool rio_owner_act(struct rio_owner *o, struct rio_owner_act *act)
 		{ &o->saying, owner_status_act, 0 },
 		{ &o->ready, owner_command_act, 0 },
 		{ &o->to_fetch, owner_fetch_act, 0 },
-		{ &o->telling, owner_told_act, o->telling_ns },
+		{ &o->telling, owner_notify_act, o->telling_ns },
 		{ &o->inquiries, owner_inquire_act, 0 },
 	};
 

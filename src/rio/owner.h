@@ -19,7 +19,7 @@
  */
 #pragma once
 
-#include "rio/contact.h"
+#include "rio/handshake.h"
 #include "rio/list.h"
 #include "rio/policy.h"
 
@@ -62,7 +62,7 @@ void rio_owner_destroy(struct rio_owner *o);
  * or just left, and acts are due that say so. WEFT_R_RIO_UNEXPECTED: an owner, or an I/O unit that
  * takes no commands, or none with a chain pointer in it.
  */
-enum weft_reason rio_owner_came(struct rio_owner *o, const struct rio_contact *contact,
+enum weft_reason rio_owner_came(struct rio_owner *o, const struct rio_handshake *cm_id,
 				uint32_t place, uint32_t *number);
 
 /* It is gone, and why, if the log should say so; its number too. */

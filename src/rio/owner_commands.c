@@ -161,19 +161,19 @@ enum weft_reason owner_status_take(struct rio_owner *o, struct owner_unit *u,
 }
 
 /* The same of several that went well; who asked for them knows. */
-enum weft_reason owner_told_take(struct rio_owner *o, struct owner_unit *u,
-				 const struct rio_told *told)
+enum weft_reason owner_notified_take(struct rio_owner *o, struct owner_unit *u,
+				     const struct rio_notified *notified)
 {
-	struct rd at = rd_of(told->entries.bytes, told->entries.length);
+	struct rd at = rd_of(notified->entries.bytes, notified->entries.length);
 
-	for (uint32_t i = 0; i < told->count; i++) {
-		const struct rio_told_entry e = rio_told_next(&at);
+	for (uint32_t i = 0; i < notified->count; i++) {
+		const struct rio_notified_entry e = rio_notified_next(&at);
 		struct owner_command *c = &u->commands[e.id % o->commands_each];
 
 		if (e.id == 0 || c->id != e.id)
 			return WEFT_R_RIO_UNEXPECTED;
 		if (c->request) {
-			c->request->is_told = true;
+			c->request->is_notified = true;
 			owner_request_end(o, c->request,
 					  &(struct rio_status){ .done_bytes = e.done_bytes });
 		}

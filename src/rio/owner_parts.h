@@ -17,8 +17,8 @@
 
 #include "base/timer_queue.h"
 #include "rio/device.h"
+#include "rio/notify.h"
 #include "rio/owner.h"
-#include "rio/told.h"
 
 enum {
 	OWNER_DEVICES_MAX = 256,   /* of one I/O unit */
@@ -99,7 +99,7 @@ struct owner_unit {
 };
 
 /* What one side was told of the other. */
-enum told {
+enum notify_state {
 	NOTIFY_NONE = 0,
 	NOTIFY_DUE,
 	NOTIFIED,
@@ -110,8 +110,9 @@ struct owner_pair {
 	struct owner_requester *requester;
 	struct owner_unit *unit;
 	/* Their data connections: may they have any? */
-	enum told of_requester, of_unit; /* what the unit was told; what the requester was */
-	uint64_t serial;		 /* of their token */
+	enum notify_state of_requester,
+		of_unit; /* what the unit was told; what the requester was */
+	uint64_t serial; /* of their token */
 	struct list meet_link;
 	/* Who is gone, and that the other one was told of; who has been told that. */
 	struct platform gone;
@@ -150,7 +151,7 @@ struct owner_request {
 	bool wants_slot;     /* the rest of it must lie in one to go on */
 	/* Decisions. */
 	bool is_allowed, is_final_due;
-	bool is_told;		 /* by the I/O unit: it went well */
+	bool is_notified;	 /* by the I/O unit: it went well */
 	uint32_t transactions;	 /* of a list that is whole */
 	uint32_t to_note, noted; /* that are allowed; and how many of those are written down */
 	size_t noted_bytes;	 /* of the list */
@@ -294,7 +295,7 @@ void owner_request_note(struct rio_owner *o, struct owner_request *r, struct rio
 
 /* Has the requester little room left for more of them? */
 bool owner_is_short(const struct rio_owner *o, const struct owner_requester *q);
-void owner_told_act(struct rio_owner *o, struct rio_owner_act *act);
+void owner_notify_act(struct rio_owner *o, struct rio_owner_act *act);
 void owner_status_act(struct rio_owner *o, struct rio_owner_act *act);
 
 /* ---- owner_judge.c -------------------------------------------------------------------------- */
@@ -343,8 +344,8 @@ void owner_command_act(struct rio_owner *o, struct rio_owner_act *act);
 void owner_cancel_act(struct rio_owner *o, struct rio_owner_act *act);
 void owner_command_cancel(struct rio_owner *o, struct owner_command *c);
 void owner_command_free(struct rio_owner *o, struct owner_command *c);
-enum weft_reason owner_told_take(struct rio_owner *o, struct owner_unit *u,
-				 const struct rio_told *told);
+enum weft_reason owner_notified_take(struct rio_owner *o, struct owner_unit *u,
+				     const struct rio_notified *notify_state);
 
 /* The requester of these is gone. */
 void owner_commands_orphan(struct rio_owner *o, struct owner_pair *p);

@@ -122,7 +122,7 @@ static void meet(struct rio_owner *o, struct owner_pair *p)
 /* One of them is gone: the other is told, if it had been told of it. */
 static void part(struct rio_owner *o, struct owner_pair *p, bool is_gone_unit)
 {
-	enum told was = is_gone_unit ? p->of_unit : p->of_requester;
+	enum notify_state was = is_gone_unit ? p->of_unit : p->of_requester;
 
 	list_remove(&p->meet_link);
 	p->of_requester = p->of_unit = NOTIFY_NONE;
@@ -292,22 +292,22 @@ static bool is_here(const struct rio_owner *o, struct platform platform)
 	return platform_is_same(o->config.self, platform);
 }
 
-static void peer_begin(struct rio_owner *o, struct owner_peer *p, const struct rio_contact *contact,
+static void peer_begin(struct rio_owner *o, struct owner_peer *p, const struct rio_handshake *cm_id,
 		       uint32_t place)
 {
 	p->state = PEER_HERE;
 	p->is = (struct rio_owner_peer){
-		.platform = contact->greet.peer.platform,
-		.role = contact->greet.peer.role,
+		.platform = cm_id->greet.peer.platform,
+		.role = cm_id->greet.peer.role,
 		.place = place,
 	};
-	p->session = contact->greet.session;
+	p->session = cm_id->greet.session;
 	p->is_refused = false;
 	p->is_came_due = true;
 	owner_note(o, &p->notable);
 }
 
-static enum weft_reason requester_came(struct rio_owner *o, const struct rio_contact *contact,
+static enum weft_reason requester_came(struct rio_owner *o, const struct rio_handshake *cm_id,
 				       uint32_t *number)
 {
 	struct owner_requester *q = NULL;
@@ -318,8 +318,8 @@ static enum weft_reason requester_came(struct rio_owner *o, const struct rio_con
 	}
 	if (!q)
 		return WEFT_R_LIMIT;
-	peer_begin(o, &q->peer, contact, 0);
-	q->address = contact->address;
+	peer_begin(o, &q->peer, cm_id, 0);
+	q->address = cm_id->address;
 	q->is_watching = false;
 	for (uint32_t i = 0; i < o->config.iounits_max; i++)
 		meet(o, owner_pair_of(o, q, &o->units[i]));
@@ -327,7 +327,7 @@ static enum weft_reason requester_came(struct rio_owner *o, const struct rio_con
 	return WEFT_OK;
 }
 
-static enum weft_reason unit_came(struct rio_owner *o, const struct rio_contact *contact,
+static enum weft_reason unit_came(struct rio_owner *o, const struct rio_handshake *cm_id,
 				  uint32_t place, uint32_t *number)
 {
 	struct owner_unit *u = &o->units[place - 1];
@@ -337,32 +337,32 @@ static enum weft_reason unit_came(struct rio_owner *o, const struct rio_contact 
 	if (u->peer.state != PEER_FREE)
 		return WEFT_R_LIMIT;
 	/* It could be told nothing. */
-	if (contact->requests_max == 0 || contact->list_max < OWNER_LIST_LEAST)
+	if (cm_id->requests_max == 0 || cm_id->list_max < OWNER_LIST_LEAST)
 		return WEFT_R_RIO_UNEXPECTED;
-	peer_begin(o, &u->peer, contact, place);
-	u->commands_max = contact->requests_max < o->commands_each ? contact->requests_max
-								   : o->commands_each;
-	u->list_max = contact->list_max < RIO_COMMAND_LIST_MAX ? contact->list_max
-							       : RIO_COMMAND_LIST_MAX;
+	peer_begin(o, &u->peer, cm_id, place);
+	u->commands_max = cm_id->requests_max < o->commands_each ? cm_id->requests_max
+								 : o->commands_each;
+	u->list_max = cm_id->list_max < RIO_COMMAND_LIST_MAX ? cm_id->list_max
+							     : RIO_COMMAND_LIST_MAX;
 	u->has_devices = false;
 	u->device_count = 0;
 	*number = u->peer.number;
 	return WEFT_OK;
 }
 
-enum weft_reason rio_owner_came(struct rio_owner *o, const struct rio_contact *contact,
+enum weft_reason rio_owner_came(struct rio_owner *o, const struct rio_handshake *cm_id,
 				uint32_t place, uint32_t *number)
 {
-	enum rio_role role = contact->greet.peer.role;
+	enum rio_role role = cm_id->greet.peer.role;
 
 	if (role != RIO_REQUESTER && role != RIO_IOUNIT)
 		return WEFT_R_RIO_UNEXPECTED;
 	if (place > o->config.iounits_max || (place > 0) != (role == RIO_IOUNIT))
 		return WEFT_R_BAD_ARGUMENT;
-	if (is_here(o, contact->greet.peer.platform))
+	if (is_here(o, cm_id->greet.peer.platform))
 		return WEFT_R_RIO_TWICE;
-	return role == RIO_REQUESTER ? requester_came(o, contact, number)
-				     : unit_came(o, contact, place, number);
+	return role == RIO_REQUESTER ? requester_came(o, cm_id, number)
+				     : unit_came(o, cm_id, place, number);
 }
 
 /* ---- They leave ----------------------------------------------------------------------------- */

@@ -5,7 +5,7 @@
 #include "rio/owner_parts.h"
 #include "rio/refusal.h"
 
-enum { MS_NS = 1000 * 1000, TOLD_MAX = 64 };
+enum { MS_NS = 1000 * 1000, NOTIFIED_MAX = 64 };
 
 /* ---- Its list, once it is allowed ----------------------------------------------------------- */
 
@@ -144,8 +144,8 @@ static void telling_add(struct rio_owner *o, struct owner_request *r)
 	list_add_tail(&o->telling, &r->link);
 	o->telling_count++;
 	if (o->telling_count == 1)
-		o->telling_ns = o->now_ns + RIO_TOLD_WAIT_NS;
-	if (o->telling_count >= RIO_TOLD_MANY || owner_is_short(o, r->requester))
+		o->telling_ns = o->now_ns + RIO_NOTIFY_WAIT_NS;
+	if (o->telling_count >= RIO_NOTIFY_BATCH || owner_is_short(o, r->requester))
 		o->telling_ns = o->now_ns;
 }
 
@@ -188,7 +188,7 @@ static void end(struct rio_owner *o, struct owner_request *r, const struct rio_s
 	r->is_final_due = true;
 	owner_note(o, &r->notable);
 	r->state = REQUEST_SAYING;
-	if (r->is_told)
+	if (r->is_notified)
 		telling_add(o, r);
 	else
 		list_add_tail(&o->saying, &r->link);
@@ -410,26 +410,26 @@ void owner_status_act(struct rio_owner *o, struct rio_owner_act *act)
 }
 
 /* One message for as many as there are of the same requester. */
-void owner_told_act(struct rio_owner *o, struct rio_owner_act *act)
+void owner_notify_act(struct rio_owner *o, struct rio_owner_act *act)
 {
-	uint8_t entries[TOLD_MAX * RIO_TOLD_ENTRY_BYTES];
+	uint8_t entries[NOTIFIED_MAX * RIO_NOTIFIED_ENTRY_BYTES];
 	struct wr w = wr_of(entries, sizeof(entries));
 	struct owner_requester *q =
 		CONTAINER_OF(o->telling.next, struct owner_request, link)->requester;
-	struct rio_msg m = { .type = RIO_TOLD };
+	struct rio_msg m = { .type = RIO_NOTIFIED };
 	struct list *next;
 
-	for (struct list *l = o->telling.next; l != &o->telling && m.told.count < TOLD_MAX;
+	for (struct list *l = o->telling.next; l != &o->telling && m.notified.count < NOTIFIED_MAX;
 	     l = next) {
 		struct owner_request *r = CONTAINER_OF(l, struct owner_request, link);
 
 		next = l->next;
 		if (r->requester != q)
 			continue;
-		rio_told_put(&(struct rio_told_entry){ r->id, r->status.done_bytes }, &w);
-		m.told.count++;
+		rio_notified_put(&(struct rio_notified_entry){ r->id, r->status.done_bytes }, &w);
+		m.notified.count++;
 		request_free(o, r);
 	}
-	m.told.entries = (struct rio_bytes){ entries, (size_t)(w.at - entries) };
+	m.notified.entries = (struct rio_bytes){ entries, (size_t)(w.at - entries) };
 	owner_say(o, &q->peer, &m, act);
 }

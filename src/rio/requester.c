@@ -24,7 +24,7 @@ static bool slots_create(struct rio_requester *q)
 	q->requests = calloc(c->requests_max, sizeof(*q->requests));
 	q->windows = calloc(c->segments_max, sizeof(*q->windows));
 	/* The owner is told of what the I/O unit has done later than its requester is. */
-	q->debts_max = c->requests_max + 4 * RIO_TOLD_MANY;
+	q->debts_max = c->requests_max + 4 * RIO_NOTIFY_BATCH;
 	q->debts = calloc(q->debts_max, sizeof(*q->debts));
 	q->units = calloc(q->unit_count, sizeof(*q->units));
 	q->offers = calloc(c->devices_max, sizeof(*q->offers));
@@ -123,13 +123,13 @@ bool rio_requester_has_owner(const struct rio_requester *q)
 	return q->has_owner;
 }
 
-void rio_requester_owner_came(struct rio_requester *q, const struct rio_contact *contact)
+void rio_requester_owner_came(struct rio_requester *q, const struct rio_handshake *cm_id)
 {
 	rio_requester_owner_left(q);
 	q->has_owner = true;
-	q->session = contact->greet.session;
-	q->owner_requests_max = contact->requests_max;
-	q->owner_list_max = contact->list_max;
+	q->session = cm_id->greet.session;
+	q->owner_requests_max = cm_id->requests_max;
+	q->owner_list_max = cm_id->list_max;
 }
 
 void rio_requester_owner_left(struct rio_requester *q)
@@ -160,8 +160,8 @@ static enum weft_reason take(struct rio_requester *q, const struct rio_msg *m)
 						 : request_take_status(q, m->id, &m->status);
 	case RIO_REPORT:
 		return inquiry_take_report(q, m);
-	case RIO_TOLD:
-		return requests_take_told(q, &m->told);
+	case RIO_NOTIFIED:
+		return requests_take_notified(q, &m->notified);
 	case RIO_ANNOUNCE:
 		return unit_announce(q, &m->announce);
 	case RIO_REVOKE:

@@ -11,7 +11,7 @@
  */
 #pragma once
 
-#include "rio/contact.h"
+#include "rio/handshake.h"
 #include "rio/list.h"
 
 struct rio_requester;
@@ -129,7 +129,7 @@ bool rio_requester_reported(struct rio_requester *q, struct rio_reported *report
 /* ---- What has come -------------------------------------------------------------------------- */
 
 /* The owner has greeted, or is gone: every request ends with WEFT_R_RIO_OWNER_LEFT. */
-void rio_requester_owner_came(struct rio_requester *q, const struct rio_contact *contact);
+void rio_requester_owner_came(struct rio_requester *q, const struct rio_handshake *cm_id);
 void rio_requester_owner_left(struct rio_requester *q);
 
 /* By this handle the owner who has just come reads lists; before anything is asked of him. */
@@ -156,8 +156,8 @@ enum weft_reason rio_requester_asked(struct rio_requester *q, const struct rio_b
  * An I/O unit says over its data connection how a request went: behind the data that it wrote, so
  * that is here. After a refusal the connection must be ended.
  */
-enum weft_reason rio_requester_told(struct rio_requester *q, struct platform iounit,
-				    const uint8_t *bytes, size_t length);
+enum weft_reason rio_requester_unit_take(struct rio_requester *q, struct platform iounit,
+					 const uint8_t *bytes, size_t length);
 
 /* The data connection with it is gone. */
 void rio_requester_lost(struct rio_requester *q, struct platform iounit);

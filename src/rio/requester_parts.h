@@ -16,9 +16,9 @@
 
 #include "base/list.h"
 #include "base/timer_queue.h"
+#include "rio/notify.h"
 #include "rio/refusal.h"
 #include "rio/requester.h"
-#include "rio/told.h"
 
 enum { LIST_NONE = UINT32_MAX };
 
@@ -59,18 +59,18 @@ struct unflushed {
 	uint8_t name[RIO_DEVICE_NAME_MAX];
 	uint32_t name_bytes; /* 0: the slot is free */
 	uint64_t instance;
-	/* By rio_requester.writes: the last write acknowledged; the last one that a flush covers. */
+	/* By rio_requester.writes: the last one acknowledged; the last one that a flush covers. */
 	uint64_t written, flushed;
-	uint64_t loss, told; /* by rio_requester.write_losses: the last one; the last one told */
-	uint32_t uses;	     /* touches */
-	uint64_t left;	     /* when it was offered last: by rio_requester.leaves */
+	uint64_t loss, reported; /* by rio_requester.write_losses: the last; the last reported */
+	uint32_t uses;		 /* touches */
+	uint64_t left;		 /* when it was offered last: by rio_requester.leaves */
 };
 
 /* What a request does to a device, if it writes or flushes. */
 struct touch {
 	uint32_t device;
 	struct unflushed *unflushed; /* NULL: it has not been offered yet */
-	uint64_t instance, told;     /* of that, when the request was asked for or it was offered */
+	uint64_t instance, reported; /* of that, when the request was asked for or it was offered */
 	uint64_t written;	     /* writes acknowledged before: by rio_requester.writes */
 	bool is_flushed;
 	bool is_written; /* without FUA, behind the last flush */
@@ -221,7 +221,8 @@ void request_end(struct rio_requester *q, struct request *r, uint32_t reason);
 void request_late(struct rio_requester *q, struct request *r);
 enum weft_reason request_take_status(struct rio_requester *q, uint64_t id,
 				     const struct rio_status *status);
-enum weft_reason requests_take_told(struct rio_requester *q, const struct rio_told *told);
+enum weft_reason requests_take_notified(struct rio_requester *q,
+					const struct rio_notified *notified);
 enum weft_reason request_take_word(struct rio_requester *q, struct platform iounit,
 				   const struct rio_msg *m);
 void debts_forget(struct rio_requester *q);

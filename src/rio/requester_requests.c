@@ -265,12 +265,13 @@ enum weft_reason request_take_status(struct rio_requester *q, uint64_t id,
 	return WEFT_OK;
 }
 
-enum weft_reason requests_take_told(struct rio_requester *q, const struct rio_told *told)
+enum weft_reason requests_take_notified(struct rio_requester *q,
+					const struct rio_notified *notified)
 {
-	struct rd at = rd_of(told->entries.bytes, told->entries.length);
+	struct rd at = rd_of(notified->entries.bytes, notified->entries.length);
 
-	for (uint32_t i = 0; i < told->count; i++) {
-		uint64_t id = rio_told_next(&at).id;
+	for (uint32_t i = 0; i < notified->count; i++) {
+		uint64_t id = rio_notified_next(&at).id;
 		struct request *r = request_find(q, id);
 		struct debt *d = r && r->state == REQUEST_ASKED ? r->debt : NULL;
 

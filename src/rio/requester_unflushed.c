@@ -37,7 +37,7 @@ static bool has_unflushed(const struct unflushed *u)
 
 static bool is_lost(const struct unflushed *u)
 {
-	return u->loss > u->told;
+	return u->loss > u->reported;
 }
 
 static void lose(struct rio_requester *q, struct unflushed *u)
@@ -96,7 +96,7 @@ static struct unflushed *make(struct rio_requester *q, struct platform iounit,
 				 .name_bytes = (uint32_t)d->name.length,
 				 .instance = d->instance,
 				 .loss = q->forgotten_loss, /* it may be one of this device */
-				 .told = q->forgotten_loss };
+				 .reported = q->forgotten_loss };
 	memcpy(u->name, d->name.bytes, d->name.length);
 	if (q->has_forgotten)
 		lose(q, u);
@@ -107,7 +107,7 @@ static void touch_bind(struct touch *t, struct unflushed *u)
 {
 	t->unflushed = u;
 	t->instance = u->instance;
-	t->told = u->told;
+	t->reported = u->reported;
 	u->uses++;
 }
 
@@ -174,7 +174,7 @@ uint64_t rio_requester_loss(const struct rio_requester *q, uint32_t device)
 /* Of a loss a requester is told once. */
 enum weft_reason unflushed_take_loss(struct rio_requester *q, const struct rio_ask *ask)
 {
-	bool is_told = false;
+	bool is_reported = false;
 
 	for (uint32_t i = 0; i < ask->count; i++) {
 		const struct sgl_transaction *t = &ask->wanted[i].is;
@@ -182,10 +182,10 @@ enum weft_reason unflushed_take_loss(struct rio_requester *q, const struct rio_a
 
 		if (!u || !is_lost(u))
 			continue;
-		u->told = u->loss;
-		is_told = true;
+		u->reported = u->loss;
+		is_reported = true;
 	}
-	return is_told ? WEFT_R_RIO_WRITES_LOST : WEFT_OK;
+	return is_reported ? WEFT_R_RIO_WRITES_LOST : WEFT_OK;
 }
 
 /* ---- Requests ------------------------------------------------------------------------------- */
@@ -244,7 +244,7 @@ static void account(struct rio_requester *q, const struct touch *t, struct unflu
 
 uint32_t unflushed_end(struct rio_requester *q, struct request *r, uint32_t reason)
 {
-	bool was_asked = r->state == REQUEST_ASKED, is_told = false;
+	bool was_asked = r->state == REQUEST_ASKED, is_reported = false;
 
 	for (uint32_t i = 0; i < r->touch_count; i++) {
 		struct touch *t = &r->touches[i];
@@ -260,11 +260,11 @@ uint32_t unflushed_end(struct rio_requester *q, struct request *r, uint32_t reas
 			continue;
 		if (u->loss > r->end.loss)
 			r->end.loss = u->loss;
-		if (u->loss <= t->told)
+		if (u->loss <= t->reported)
 			continue;
-		u->told = u->loss;
-		is_told = true;
+		u->reported = u->loss;
+		is_reported = true;
 	}
 	r->touch_count = 0;
-	return is_told ? (uint32_t)WEFT_R_RIO_WRITES_LOST : reason;
+	return is_reported ? (uint32_t)WEFT_R_RIO_WRITES_LOST : reason;
 }

@@ -246,8 +246,8 @@ enum weft_reason rio_requester_asked(struct rio_requester *q, const struct rio_b
 	return WEFT_OK;
 }
 
-enum weft_reason rio_requester_told(struct rio_requester *q, struct platform iounit,
-				    const uint8_t *bytes, size_t length)
+enum weft_reason rio_requester_unit_take(struct rio_requester *q, struct platform iounit,
+					 const uint8_t *bytes, size_t length)
 {
 	struct unit *u = unit_find(q, iounit);
 	struct rio_msg m;

@@ -389,7 +389,7 @@ static bool close_later(struct device *d)
 	return has_begun;
 }
 
-bool device_close_told(struct device *d, struct device_refusal *why)
+bool device_close_report(struct device *d, struct device_refusal *why)
 {
 	uint32_t stuck = close_nodes(d, false);
 	uint32_t mirror = stuck;
@@ -410,7 +410,7 @@ void device_close(struct device *d)
 {
 	struct device_refusal why;
 
-	(void)device_close_told(d, &why);
+	(void)device_close_report(d, &why);
 }
 
 enum weft_reason device_open(const char *text, struct device **out, struct device_refusal *why)

@@ -22,7 +22,7 @@ enum weft_reason device_open(const char *text, struct device **out, struct devic
  * for, in the time that the mirror waits; why says which. Then a thread waits for it and closes the
  * rest; files stay locked as long.
  */
-bool device_close_told(struct device *d, struct device_refusal *why);
+bool device_close_report(struct device *d, struct device_refusal *why);
 void device_close(struct device *d);
 
 struct store *device_store(const struct device *d);

@@ -132,7 +132,7 @@ enum weft_reason weft_rio_submit(struct weft_rio_requester *q,
 enum weft_reason weft_rio_wait(struct weft_rio_requester *q, uint64_t timeout,
 			       struct weft_rio_ended *ended, uint32_t max, uint32_t *count)
 {
-	struct follower self = { .told = PTHREAD_COND_INITIALIZER, .wants = WANTS_ALL };
+	struct follower self = { .wake = PTHREAD_COND_INITIALIZER, .wants = WANTS_ALL };
 	uint64_t end_ns;
 
 	if (!q || !count || (max > 0 && !ended))
@@ -159,7 +159,7 @@ enum weft_reason weft_rio_wait(struct weft_rio_requester *q, uint64_t timeout,
 enum weft_reason weft_rio_do(struct weft_rio_requester *q, const struct weft_rio_request *request,
 			     struct weft_rio_ended *ended)
 {
-	struct waiter w = { .thread = { .told = PTHREAD_COND_INITIALIZER, .wants = WANTS_ROOM } };
+	struct waiter w = { .thread = { .wake = PTHREAD_COND_INITIALIZER, .wants = WANTS_ROOM } };
 	enum weft_reason r;
 
 	if (!q || !request)

@@ -46,7 +46,7 @@ static bool is_anywhere(const struct weft_address *a)
 }
 
 /* Where data connections are taken: as this peer sees us, if we listen everywhere. */
-static struct rio_address told_address(const struct rio_loop *loop, const struct rio_end *end)
+static struct rio_address advertised_address(const struct rio_loop *loop, const struct rio_end *end)
 {
 	struct weft_address at = loop->listen;
 	struct weft_peer peer;
@@ -207,7 +207,7 @@ static void take_down(struct rio_end *end)
 	}
 	if (end->own_peer)
 		weft_qp_destroy(end->own_peer);
-	rio_contact_fini(&end->contact);
+	rio_handshake_fini(&end->cm_id);
 	free(end->recv_bufs);
 	free(end->more_recv_bufs);
 	free(end->words);
@@ -397,11 +397,11 @@ static void greet(struct rio_end *end)
 	enum weft_reason r;
 	size_t length;
 
-	while ((length = rio_contact_say(&end->contact, bytes)) > 0)
+	while ((length = rio_handshake_say(&end->cm_id, bytes)) > 0)
 		rio_end_say(end, bytes, length);
-	if (end->state != RIO_END_GREETING || !rio_contact_is_done(&end->contact))
+	if (end->state != RIO_END_GREETING || !rio_handshake_is_done(&end->cm_id))
 		return;
-	end->peer = rio_contact_peer(&end->contact).platform;
+	end->peer = rio_handshake_peer(&end->cm_id).platform;
 	end->state = RIO_END_UP;
 	if (end->dial)
 		end->dial->wait_ns = redial_ns;
@@ -409,7 +409,7 @@ static void greet(struct rio_end *end)
 	if (r == WEFT_OK)
 		r = end->loop->config.calls->came(end->loop, end);
 	if (r == WEFT_OK)
-		end->was_told = true;
+		end->is_known_to_role = true;
 	else
 		rio_end_hang_up(end, r);
 }
@@ -427,12 +427,12 @@ static void greet_begin(struct rio_end *end)
 	end->state = RIO_END_GREETING;
 	end->deadline_ns = loop->now_ns + greeting_ns;
 	if (end->dial) {
-		const struct rio_address address = told_address(loop, end);
+		const struct rio_address address = advertised_address(loop, end);
 
-		rio_contact_dial(&end->contact, &loop->self,
-				 &loop->known[end->dial->peer - loop->peers], &address, random);
+		rio_handshake_dial(&end->cm_id, &loop->self,
+				   &loop->known[end->dial->peer - loop->peers], &address, random);
 	} else {
-		rio_contact_await(&end->contact, &loop->self, &book, &loop->config.limits, random);
+		rio_handshake_await(&end->cm_id, &loop->self, &book, &loop->config.limits, random);
 	}
 	greet(end);
 }
@@ -445,7 +445,7 @@ void rio_end_connected(struct rio_end *end)
 		greet_begin(end);
 	} else {
 		end->state = RIO_END_UP;
-		end->was_told = true;
+		end->is_known_to_role = true;
 		end->loop->moved.connections++;
 		end->loop->config.calls->connected(end->loop, end);
 	}
@@ -516,7 +516,7 @@ bool rio_end_reap(struct rio_end *end)
 		dial->next_ns = loop->now_ns + dial->wait_ns;
 		dial->wait_ns = dial->wait_ns < redial_most_ns ? 2 * dial->wait_ns : redial_most_ns;
 	}
-	if (!loop->is_closing && (end->was_told || end->kind == RIO_END_DATA))
+	if (!loop->is_closing && (end->is_known_to_role || end->kind == RIO_END_DATA))
 		loop->config.calls->gone(loop, end);
 	else if (!loop->is_closing && loop->config.calls->refused)
 		loop->config.calls->refused(loop, end);
@@ -654,7 +654,7 @@ static void received(struct rio_end *end, uint32_t nth, uint32_t length)
 
 	rio_end_connected(end); /* if nobody has said so yet */
 	if (end->state == RIO_END_GREETING) {
-		r = rio_contact_take(&end->contact, bytes, length);
+		r = rio_handshake_take(&end->cm_id, bytes, length);
 		if (r == WEFT_OK)
 			greet(end);
 	} else if (end->state == RIO_END_UP && !end->loop->is_closing) {

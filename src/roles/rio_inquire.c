@@ -90,7 +90,7 @@ static enum weft_reason inquire(struct weft_rio_requester *q, struct follower *s
 enum weft_reason weft_rio_inquire(struct weft_rio_requester *q, uint64_t timeout,
 				  struct weft_rio_seen *seen, uint32_t max, uint32_t *count)
 {
-	struct follower self = { .told = PTHREAD_COND_INITIALIZER, .wants = WANTS_ALL };
+	struct follower self = { .wake = PTHREAD_COND_INITIALIZER, .wants = WANTS_ALL };
 	enum weft_reason r = WEFT_OK;
 	uint64_t end_ns;
 

@@ -73,21 +73,21 @@ static enum weft_reason unusual(enum weft_reason reason)
 static enum weft_reason came(struct rio_loop *loop, struct rio_end *end)
 {
 	struct weft_rio_iounit *u = unit_of(loop);
-	bool is_higher = rio_term_compare(&end->contact.seen, &loop->self.term) > 0;
+	bool is_higher = rio_term_compare(&end->cm_id.seen, &loop->self.term) > 0;
 
-	if (rio_contact_peer(&end->contact).role != RIO_OWNER)
+	if (rio_handshake_peer(&end->cm_id).role != RIO_OWNER)
 		return WEFT_R_RIO_UNKNOWN_PEER;
 	if (!loop->listener)
 		return WEFT_R_RIO_IOUNIT_LEFT; /* it is about to */
 	if (u->owner)
 		rio_end_hang_up(u->owner, is_higher ? WEFT_R_RIO_SUPERSEDED : WEFT_R_RIO_TWICE);
-	loop->self.term = end->contact.seen;
+	loop->self.term = end->cm_id.seen;
 	if (is_higher && u->options.keep)
 		u->options.keep(u->options.context,
 				&(struct weft_rio_term){ loop->self.term.number,
 							 loop->self.term.incarnation });
 	u->owner = end;
-	rio_iounit_owner_came(u->core, end->peer, &end->contact.greet.session);
+	rio_iounit_owner_came(u->core, end->peer, &end->cm_id.greet.session);
 	tell(u, "is the owner now", end->peer, WEFT_OK);
 	return WEFT_OK;
 }
@@ -128,7 +128,7 @@ static void lose(struct rio_loop *loop, struct rio_end *end, enum weft_reason re
 		return;
 	}
 	tell(u, "is no longer connected", end->peer, unusual(end->reason));
-	if (end->was_told)
+	if (end->is_known_to_role)
 		rio_iounit_lost(u->core, end->peer);
 	else
 		rio_iounit_dialled(u->core, end->peer, end->reason, NULL);
@@ -443,7 +443,7 @@ static void device_end(struct weft_rio_iounit *u, uint32_t i)
 	struct device_refusal why;
 	char line[2 * LINE];
 
-	if (device_close_told(u->devices[i], &why) || !u->options.tell)
+	if (device_close_report(u->devices[i], &why) || !u->options.tell)
 		return;
 	snprintf(line, sizeof(line), "device %s is not closed yet: %s", u->names[i], why.text);
 	u->options.tell(u->options.context, line);

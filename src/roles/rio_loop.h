@@ -15,7 +15,7 @@
 
 #include <weft/rio.h>
 
-#include "rio/contact.h"
+#include "rio/handshake.h"
 
 struct rio_loop;
 
@@ -48,7 +48,7 @@ struct rio_end {
 	enum weft_reason reason;  /* why it dies */
 	uint32_t number;	  /* the role's own */
 	uint32_t posted;	  /* signalled requests that have not come back */
-	bool was_told;		  /* the role knows of it, and is to be told that it is gone */
+	bool is_known_to_role;	  /* the role knows of it, and is to be told that it is gone */
 	bool was_lost;		  /* the role has given it up */
 	/* What is to be posted, all at once: rio_end_flush(). */
 	struct weft_send_wr queue[RIO_BATCH];
@@ -56,7 +56,7 @@ struct rio_end {
 	uint8_t *words; /* of short messages in there */
 	uint32_t queued;
 	/* Control ends. */
-	struct rio_contact contact;
+	struct rio_handshake cm_id;
 	struct rio_dial *dial;	 /* whom it reaches; NULL: it came here */
 	uint64_t deadline_ns;	 /* of the greeting */
 	uint8_t *recv_bufs;	 /* a few receive buffers, then send buffers for what is long */
@@ -76,7 +76,7 @@ struct rio_dial {
 
 /* What a role does with what happens. */
 struct rio_role_calls {
-	/* A control end has greeted; its contact says who it is. Refused: it is ended. */
+	/* A control end has greeted; its handshake says who it is. Refused: it is ended. */
 	enum weft_reason (*came)(struct rio_loop *loop, struct rio_end *end);
 	/* A message, also over a data end. Refused: it is ended. */
 	enum weft_reason (*message)(struct rio_loop *loop, struct rio_end *end,
@@ -106,10 +106,10 @@ struct rio_loop_config {
 	uint32_t messages_max; /* of a peer, that may come before they are taken; more wait */
 	uint32_t words_max;    /* the same over a data connection; 0: nobody says anything there */
 	uint32_t tells_max;    /* that this side says there, at a time */
-	struct rio_contact_limits limits; /* for those who come */
-	bool takes_control;		  /* else its listener is for data */
-	enum weft_rio_role dials;	  /* whom of the peers; 0: nobody */
-	enum weft_policy policy;	  /* of the adapter */
+	struct rio_handshake_limits limits; /* for those who come */
+	bool takes_control;		    /* else its listener is for data */
+	enum weft_rio_role dials;	    /* whom of the peers; 0: nobody */
+	enum weft_policy policy;	    /* of the adapter */
 };
 
 struct rio_loop {

@@ -66,7 +66,7 @@ static bool find(struct weft_rio_requester *q, const char *name, struct weft_rio
 enum weft_reason weft_rio_device_find(struct weft_rio_requester *q, const char *name,
 				      uint64_t timeout, struct weft_rio_device *device)
 {
-	struct follower self = { .told = PTHREAD_COND_INITIALIZER, .wants = WANTS_ALL };
+	struct follower self = { .wake = PTHREAD_COND_INITIALIZER, .wants = WANTS_ALL };
 	enum weft_reason r = WEFT_OK;
 	uint64_t end_ns;
 

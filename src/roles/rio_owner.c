@@ -59,10 +59,9 @@ static enum weft_reason came(struct rio_loop *loop, struct rio_end *end)
 {
 	enum rio_role wanted = end->dial ? RIO_IOUNIT : RIO_REQUESTER;
 
-	if (rio_contact_peer(&end->contact).role != wanted)
+	if (rio_handshake_peer(&end->cm_id).role != wanted)
 		return WEFT_R_RIO_UNKNOWN_PEER;
-	return rio_owner_came(owner_of(loop)->core, &end->contact, place_of(loop, end),
-			      &end->number);
+	return rio_owner_came(owner_of(loop)->core, &end->cm_id, place_of(loop, end), &end->number);
 }
 
 static enum weft_reason message(struct rio_loop *loop, struct rio_end *end, const uint8_t *bytes,
@@ -86,8 +85,8 @@ static void refused(struct rio_loop *loop, struct rio_end *end)
 
 	/* A lower term is refused for the same reason: then it is the other one that ends. */
 	if (end->reason == WEFT_R_RIO_SUPERSEDED &&
-	    rio_term_compare(&end->contact.seen, &loop->self.term) > 0) {
-		o->term = end->contact.seen.number;
+	    rio_term_compare(&end->cm_id.seen, &loop->self.term) > 0) {
+		o->term = end->cm_id.seen.number;
 		o->is_superseded = true;
 		rio_loop_stop(loop);
 	}
@@ -111,7 +110,7 @@ static struct rio_end *end_of(struct rio_loop *loop, uint32_t number)
 	struct rio_end *end = NULL;
 
 	while ((end = rio_end_next(loop, end)) != NULL) {
-		if (end->was_told && end->state == RIO_END_UP && end->number == number)
+		if (end->is_known_to_role && end->state == RIO_END_UP && end->number == number)
 			return end;
 	}
 	return NULL;

@@ -44,7 +44,7 @@ static struct follower *follower_of(struct list *l)
 static void follower_tell(struct weft_rio_requester *q, struct follower *f)
 {
 	if (f != q->looker)
-		pthread_cond_signal(&f->told);
+		pthread_cond_signal(&f->wake);
 	else if (q->loop.asleep_until_ns > 0)
 		rio_loop_wake(&q->loop);
 }
@@ -76,7 +76,7 @@ void requester_hand_on(struct weft_rio_requester *q)
 	if (q->looker || q->heir || list_is_empty(&q->followers))
 		return;
 	q->heir = follower_of(q->followers.next);
-	pthread_cond_signal(&q->heir->told);
+	pthread_cond_signal(&q->heir->wake);
 }
 
 /* ---- Windows --------------------------------------------------------------------------------- */
@@ -134,9 +134,9 @@ static enum weft_reason came(struct rio_loop *loop, struct rio_end *end)
 
 	if (r != WEFT_OK)
 		return r;
-	loop->self.term = end->contact.seen;
+	loop->self.term = end->cm_id.seen;
 	q->owner = end;
-	rio_requester_owner_came(q->core, &end->contact);
+	rio_requester_owner_came(q->core, &end->cm_id);
 	rio_requester_lists(q->core, q->lists_window);
 	return WEFT_OK;
 }
@@ -145,7 +145,7 @@ static enum weft_reason message(struct rio_loop *loop, struct rio_end *end, cons
 				size_t length)
 {
 	if (end->kind == RIO_END_DATA)
-		return rio_requester_told(requester_of(loop)->core, end->peer, bytes, length);
+		return rio_requester_unit_take(requester_of(loop)->core, end->peer, bytes, length);
 	return rio_requester_take(requester_of(loop)->core, bytes, length, loop->now_ns);
 }
 
@@ -346,7 +346,7 @@ void requester_wait(struct weft_rio_requester *q, struct follower *f, uint64_t u
 		struct timespec until = to_timespec(until_ns);
 
 		list_add_tail(&q->followers, &f->link);
-		pthread_cond_clockwait(&f->told, &q->lock, CLOCK_MONOTONIC, &until);
+		pthread_cond_clockwait(&f->wake, &q->lock, CLOCK_MONOTONIC, &until);
 		list_remove(&f->link);
 		if (q->heir == f)
 			q->heir = NULL;
@@ -366,7 +366,7 @@ static void *keep(void *requester)
 	while (!q->is_closing) {
 		struct timespec until = to_timespec(clock_ns() + keep_ns);
 
-		pthread_cond_clockwait(&q->keeper_told, &q->lock, CLOCK_MONOTONIC, &until);
+		pthread_cond_clockwait(&q->keeper_wake, &q->lock, CLOCK_MONOTONIC, &until);
 		if (q->looker || q->heir || q->is_closing)
 			continue;
 		rio_loop_turn(&q->loop);
@@ -382,7 +382,7 @@ static void keeper_end(struct weft_rio_requester *q)
 		return;
 	pthread_mutex_lock(&q->lock);
 	q->is_closing = true;
-	pthread_cond_signal(&q->keeper_told);
+	pthread_cond_signal(&q->keeper_wake);
 	pthread_mutex_unlock(&q->lock);
 	pthread_join(q->keeper, NULL);
 }
@@ -497,7 +497,7 @@ enum weft_reason weft_rio_requester_open(const struct weft_rio_self *self,
 	q->requests_max = o->requests_max ? o->requests_max : REQUESTS;
 	q->segments_max = o->segments_max ? o->segments_max : SEGMENTS;
 	pthread_mutex_init(&q->lock, NULL);
-	pthread_cond_init(&q->keeper_told, NULL);
+	pthread_cond_init(&q->keeper_wake, NULL);
 	list_init(&q->followers);
 	r = open_all(q, self, o->timeout_ns);
 	if (r == WEFT_OK) {
@@ -537,7 +537,7 @@ void weft_rio_requester_close(struct weft_rio_requester *q)
 	free(q->panes);
 	free(q->tickets);
 	free(q->fragments);
-	pthread_cond_destroy(&q->keeper_told);
+	pthread_cond_destroy(&q->keeper_wake);
 	pthread_mutex_destroy(&q->lock);
 	free(q);
 }

@@ -23,7 +23,7 @@ enum follower_wants {
 /* A thread that waits, and does not look at the adapter itself: another one does. */
 struct follower {
 	struct list link;
-	pthread_cond_t told;
+	pthread_cond_t wake;
 	enum follower_wants wants;
 };
 
@@ -65,7 +65,7 @@ struct weft_rio_requester {
 	struct list followers;
 	/* Looks now and then if nobody else does, so that connections are made again. */
 	pthread_t keeper;
-	pthread_cond_t keeper_told;
+	pthread_cond_t keeper_wake;
 	bool has_keeper, is_closing;
 	struct rio_requester *core;
 	struct rio_end *owner;

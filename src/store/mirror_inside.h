@@ -94,8 +94,8 @@ struct mirror_sync {
 	struct region_set unequal;  /* current members may differ there: reads make them equal */
 	struct region_set uncopied; /* members behind do not have it */
 	struct region_set skipped;  /* no current member can read some of it: it is tried again */
-	struct region_set told;	    /* the same, and that was reported */
-	uint64_t told_at[MARK_REGIONS_MAX]; /* which chunk of those it was */
+	struct region_set reported; /* the same, and that was reported */
+	uint64_t reported_at[MARK_REGIONS_MAX]; /* which chunk of those it was */
 	uint64_t after_ns;
 };
 

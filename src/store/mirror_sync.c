@@ -89,7 +89,7 @@ static void region_go_on(struct mirror_store *mi, uint64_t end)
 		return;
 	region_remove(&sync->unequal, sync->region);
 	region_remove(&sync->uncopied, sync->region);
-	region_remove(&sync->told, sync->region);
+	region_remove(&sync->reported, sync->region);
 }
 
 /* The chunk is equal on all. */
@@ -262,10 +262,11 @@ static void chunk_tell(struct mirror_store *mi)
 
 	if (region_has(&sync->skipped, sync->region))
 		return;
-	if (region_has(&sync->told, sync->region) && sync->told_at[sync->region] == sync->at)
+	if (region_has(&sync->reported, sync->region) &&
+	    sync->reported_at[sync->region] == sync->at)
 		return;
-	region_add(&sync->told, sync->region);
-	sync->told_at[sync->region] = sync->at;
+	region_add(&sync->reported, sync->region);
+	sync->reported_at[sync->region] = sync->at;
 	source->has_event = true;
 	source->event = (struct store_event){ .member = sync->source,
 					      .reason = source->sync.request.reason,

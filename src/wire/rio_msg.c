@@ -17,7 +17,7 @@ static const char *const type_names[RIO_MSG_TYPE_COUNT] = {
 	[RIO_REQUEST] = "request",   [RIO_COMMAND] = "command", [RIO_STATUS] = "status",
 	[RIO_ANNOUNCE] = "announce", [RIO_GRANT] = "grant",	[RIO_DEVICES] = "devices",
 	[RIO_REVOKE] = "revoke",     [RIO_CANCEL] = "cancel",	[RIO_PING] = "ping",
-	[RIO_PONG] = "pong",	     [RIO_BYE] = "bye",		[RIO_TOLD] = "told",
+	[RIO_PONG] = "pong",	     [RIO_BYE] = "bye",		[RIO_NOTIFIED] = "told",
 	[RIO_INQUIRE] = "inquire",   [RIO_REPORT] = "report",
 };
 
@@ -158,16 +158,16 @@ static enum rio_msg_err status_decode(struct rio_status *s, struct rd *r)
 	return is_zero ? RIO_MSG_OK : RIO_MSG_ERR_RESERVED;
 }
 
-struct rio_told_entry rio_told_next(struct rd *r)
+struct rio_notified_entry rio_notified_next(struct rd *r)
 {
-	struct rio_told_entry e;
+	struct rio_notified_entry e;
 
 	e.id = rd_u64(r);
 	e.done_bytes = rd_u64(r);
 	return e;
 }
 
-static enum rio_msg_err told_decode(struct rio_told *t, struct rd *r)
+static enum rio_msg_err notified_decode(struct rio_notified *t, struct rd *r)
 {
 	bool is_zero;
 
@@ -178,7 +178,7 @@ static enum rio_msg_err told_decode(struct rio_told *t, struct rd *r)
 		return RIO_MSG_ERR_SHORT;
 	if (!is_zero)
 		return RIO_MSG_ERR_RESERVED;
-	return t->count > 0 && t->entries.length == (size_t)t->count * RIO_TOLD_ENTRY_BYTES
+	return t->count > 0 && t->entries.length == (size_t)t->count * RIO_NOTIFIED_ENTRY_BYTES
 		       ? RIO_MSG_OK
 		       : RIO_MSG_ERR_LENGTH;
 }
@@ -302,8 +302,8 @@ static enum rio_msg_err body_decode(struct rio_msg *m, struct rd *r)
 		return command_decode(&m->request, r);
 	case RIO_STATUS:
 		return status_decode(&m->status, r);
-	case RIO_TOLD:
-		return told_decode(&m->told, r);
+	case RIO_NOTIFIED:
+		return notified_decode(&m->notified, r);
 	case RIO_INQUIRE:
 		return rio_inquire_decode(&m->inquire_first, r);
 	case RIO_REPORT:
@@ -421,7 +421,7 @@ static void status_encode(const struct rio_status *s, struct wr *w)
 	rio_put_text(w, s->text);
 }
 
-void rio_told_put(const struct rio_told_entry *e, struct wr *w)
+void rio_notified_put(const struct rio_notified_entry *e, struct wr *w)
 {
 	wr_u64(w, e->id);
 	wr_u64(w, e->done_bytes);
@@ -490,10 +490,10 @@ static void body_encode(const struct rio_msg *m, struct wr *w)
 	case RIO_STATUS:
 		status_encode(&m->status, w);
 		break;
-	case RIO_TOLD:
-		wr_u32(w, m->told.count);
+	case RIO_NOTIFIED:
+		wr_u32(w, m->notified.count);
 		wr_u32(w, 0);
-		rio_put_bytes(w, m->told.entries);
+		rio_put_bytes(w, m->notified.entries);
 		break;
 	case RIO_INQUIRE:
 		wr_u32(w, m->inquire_first);

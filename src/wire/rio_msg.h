@@ -28,7 +28,7 @@ enum {
 	RIO_IP_BYTES = 16,
 	RIO_TEXT_MAX = 200,
 	RIO_DEVICE_NAME_MAX = 64,
-	RIO_TOLD_ENTRY_BYTES = 16,
+	RIO_NOTIFIED_ENTRY_BYTES = 16,
 	RIO_BLOCK_BYTES_MIN = 512,
 	RIO_BLOCK_BYTES_MAX = 65536,
 	/* What a message can hold of a list: less in a command, which names who asks for what. */
@@ -75,7 +75,7 @@ enum rio_msg_type {
 	RIO_PING,
 	RIO_PONG,
 	RIO_BYE,
-	RIO_TOLD,
+	RIO_NOTIFIED,
 	RIO_INQUIRE,
 	RIO_REPORT,
 	RIO_MSG_TYPE_COUNT
@@ -165,13 +165,13 @@ struct rio_device {
 	struct rio_bytes name; /* UTF-8, 1..RIO_DEVICE_NAME_MAX */
 };
 
-/* What went well, and was told to the requester by the I/O unit itself: rio_told_next/put. */
-struct rio_told {
+/* What went well, and was told to the requester by the I/O unit itself: rio_notified_next/put. */
+struct rio_notified {
 	uint32_t count;
 	struct rio_bytes entries;
 };
 
-struct rio_told_entry {
+struct rio_notified_entry {
 	uint64_t id, done_bytes;
 };
 
@@ -239,7 +239,7 @@ struct rio_msg {
 		struct rio_grant grant;
 		struct rio_devices devices;
 		struct platform revoked;
-		struct rio_told told;
+		struct rio_notified notified;
 		uint32_t inquire_first; /* entry, from 0 */
 		struct rio_report report;
 		uint32_t bye_reason;
@@ -275,8 +275,8 @@ enum rio_msg_err rio_device_next(struct rio_device *d, struct rd *r);
 void rio_device_put(const struct rio_device *d, struct wr *w);
 
 /* The same of what was told; entries that were decoded are good. */
-struct rio_told_entry rio_told_next(struct rd *r);
-void rio_told_put(const struct rio_told_entry *e, struct wr *w);
+struct rio_notified_entry rio_notified_next(struct rd *r);
+void rio_notified_put(const struct rio_notified_entry *e, struct wr *w);
 
 /* The same of a report. What does not fit is not put. */
 enum rio_msg_err rio_seen_next(struct rio_seen *s, struct rd *r);

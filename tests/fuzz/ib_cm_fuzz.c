@@ -2,7 +2,7 @@
 /*
  * The agent of InfiniBand's CM on arbitrary messages, times and calls. The input is a program: each
  * step lets a message come (one that the agent said itself, changed or not, or one made up), an
- * owner act, or time pass. The agent keeps its limits, tells of every conversation one end at most,
+ * owner act, or time pass. The agent keeps its limits, tells of every cm_id one end at most,
  * and when it is left alone nothing stays but what is connected.
  */
 #include <string.h>
@@ -296,7 +296,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const struct ib_cm_config config = { .adapter_slot = 3,
 						    .key = { 1, 2 },
-						    .conversations_max = CONVS_MAX,
+						    .cm_ids_max = CONVS_MAX,
 						    .half_open_max = HALF_OPEN_MAX };
 	struct play p = { .now_ns = 1, .in = rd_of(data, size) };
 

@@ -41,7 +41,7 @@ static void leave(int end)
 static void come(int end)
 {
 	struct end *e = &w.ends[end];
-	struct rio_contact c = { .requests_max = COMMANDS };
+	struct rio_handshake c = { .requests_max = COMMANDS };
 	enum weft_reason r;
 
 	c.address = (struct rio_address){ .family = 4, .port = 7, .ip = { 127, 0, 0, 1 } };
@@ -270,11 +270,11 @@ static void request(int end)
 
 /* ---- How things end ------------------------------------------------------------------------- */
 
-/* One of its commands has ended; is_told: its requester was told by the unit itself. */
-static void end_command(uint32_t nth, uint32_t reason, bool is_told)
+/* One of its commands has ended; is_notified: its requester was told by the unit itself. */
+static void end_command(uint32_t nth, uint32_t reason, bool is_notified)
 {
 	struct command c = w.commands[nth];
-	uint8_t entry[RIO_TOLD_ENTRY_BYTES];
+	uint8_t entry[RIO_NOTIFIED_ENTRY_BYTES];
 	struct wr to = wr_of(entry, sizeof(entry));
 	struct rio_msg m = { .type = RIO_STATUS,
 			     .id = c.id,
@@ -284,10 +284,11 @@ static void end_command(uint32_t nth, uint32_t reason, bool is_told)
 	w.commands[nth] = w.commands[--w.command_count];
 	c.wish->has_ended = true;
 	c.wish->has_ended_well = reason == 0;
-	c.wish->is_told = is_told;
-	if (is_told) {
-		rio_told_put(&(struct rio_told_entry){ c.id, 512 }, &to);
-		m = (struct rio_msg){ .type = RIO_TOLD, .told = { 1, { entry, sizeof(entry) } } };
+	c.wish->is_notified = is_notified;
+	if (is_notified) {
+		rio_notified_put(&(struct rio_notified_entry){ c.id, 512 }, &to);
+		m = (struct rio_msg){ .type = RIO_NOTIFIED,
+				      .notified = { 1, { entry, sizeof(entry) } } };
 	}
 	CHECK(say(c.unit, &m) || w.ends[c.unit].is_away);
 }
@@ -295,10 +296,11 @@ static void end_command(uint32_t nth, uint32_t reason, bool is_told)
 static void end_some_command(void)
 {
 	uint8_t how = rd_u8(&w.r);
-	bool is_told = how & 1;
+	bool is_notified = how & 1;
 
 	if (w.command_count > 0)
-		end_command(how / 4 % w.command_count, !is_told && how & 2 ? how : 0, is_told);
+		end_command(how / 4 % w.command_count, !is_notified && how & 2 ? how : 0,
+			    is_notified);
 }
 
 static void end_fetch(uint32_t nth, bool is_good)

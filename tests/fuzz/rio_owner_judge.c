@@ -183,15 +183,15 @@ static void hear_unit(int unit, const struct rio_msg *m)
 	}
 }
 
-static void answered(int end, uint64_t id, uint32_t reason, bool is_told)
+static void answered(int end, uint64_t id, uint32_t reason, bool is_notified)
 {
 	struct wish *wish = judge_open_wish(end, id);
 
 	CHECK(wish && wish->final_notes == 1);
 	if (reason == 0)
 		CHECK(wish->has_ended_well);
-	if (is_told)
-		CHECK(wish->is_told);
+	if (is_notified)
+		CHECK(wish->is_notified);
 	wish->is_open = false;
 }
 
@@ -207,10 +207,10 @@ static void hear_requester(int end, const struct rio_msg *m)
 		else
 			CHECK(end != 2 && m->status.reason == WEFT_R_RIO_DENIED);
 		break;
-	case RIO_TOLD:
-		at = rd_of(m->told.entries.bytes, m->told.entries.length);
-		for (uint32_t i = 0; i < m->told.count; i++)
-			answered(end, rio_told_next(&at).id, 0, true);
+	case RIO_NOTIFIED:
+		at = rd_of(m->notified.entries.bytes, m->notified.entries.length);
+		for (uint32_t i = 0; i < m->notified.count; i++)
+			answered(end, rio_notified_next(&at).id, 0, true);
 		break;
 	case RIO_REPORT:
 		CHECK(end == 2 && m->id >= IDS);

@@ -34,7 +34,7 @@ struct wish {
 	uint64_t id, late_ns;
 	bool is_open; /* it is to be answered */
 	uint32_t commands, allowed_notes, final_notes;
-	bool has_ended, has_ended_well, is_told; /* at its unit */
+	bool has_ended, has_ended_well, is_notified; /* at its unit */
 };
 
 struct command {

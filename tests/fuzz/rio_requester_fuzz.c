@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A requester's core under a history that the input writes: owners come and go, answer, announce,
- * revoke and talk nonsense; I/O units connect and tell; windows open or do not; time goes by. A
- * judge who knows what was asked and said holds that
+ * A requester's core under a history that the input writes: owners come, answer, announce, revoke,
+ * talk nonsense and go; I/O units connect and tell; windows open or do not; time goes by. Judged:
  *
  *	- a request ends once, in time, and with no window open; well only if somebody said so;
  *	- the owner is told of it once, with windows that are open, and of no more than he allows;
@@ -317,7 +316,7 @@ static void owner_comes(void)
 {
 	static const uint32_t rooms[] = { RIO_REQUEST_LIST_MAX, 100, 36, 0 };
 	uint8_t how = rd_u8(&w.r);
-	struct rio_contact c = { .requests_max = how % 6, .list_max = rooms[how >> 3 & 3] };
+	struct rio_handshake c = { .requests_max = how % 6, .list_max = rooms[how >> 3 & 3] };
 	struct rio_session *s = &c.greet.session;
 
 	memset(s->send_key, ++w.owners, RIO_KEY_BYTES);
@@ -383,14 +382,15 @@ static void owner_tells(void)
 {
 	struct tracked *t = some_request();
 	bool is_owed = t && t->is_owed && w.has_owner, has_ended = t && t->has_ended;
-	uint8_t entry[RIO_TOLD_ENTRY_BYTES];
+	uint8_t entry[RIO_NOTIFIED_ENTRY_BYTES];
 	struct wr to = wr_of(entry, sizeof(entry));
 	enum weft_reason r;
 
 	if (!w.has_owner)
 		return;
-	rio_told_put(&(struct rio_told_entry){ t ? t->id : 3, 512 }, &to);
-	r = said(&(struct rio_msg){ .type = RIO_TOLD, .told = { 1, { entry, sizeof(entry) } } });
+	rio_notified_put(&(struct rio_notified_entry){ t ? t->id : 3, 512 }, &to);
+	r = said(&(struct rio_msg){ .type = RIO_NOTIFIED,
+				    .notified = { 1, { entry, sizeof(entry) } } });
 	CHECK((r == WEFT_OK) == is_owed);
 	if (r != WEFT_OK) {
 		owner_leaves();
@@ -493,7 +493,7 @@ static void owner_errs(void)
 		owner_leaves();
 	} else if (m.type == RIO_PING || m.type == RIO_PONG) {
 		CHECK(said(&m) == WEFT_OK);
-	} else if (m.type != RIO_STATUS && m.type != RIO_REPORT && m.type != RIO_TOLD) {
+	} else if (m.type != RIO_STATUS && m.type != RIO_REPORT && m.type != RIO_NOTIFIED) {
 		CHECK(said(&m) != WEFT_OK);
 		owner_leaves();
 	}
@@ -550,7 +550,7 @@ static void tell(int unit)
 	/* It has the first say, so it must have the device. */
 	if (t && m.type == RIO_STATUS && m.status.reason == 0 && !(how >> 7))
 		t->is_well = t->is_well || t->unit == unit || t->unit < 0;
-	r = rio_requester_told(w.q, name_of(unit), bytes, length);
+	r = rio_requester_unit_take(w.q, name_of(unit), bytes, length);
 	CHECK((r == WEFT_OK) == (m.type == RIO_STATUS && !(how >> 7)));
 	if (r != WEFT_OK)
 		lose(unit);

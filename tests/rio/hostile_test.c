@@ -536,8 +536,8 @@ TEST(test_rio_03_who_does_not_greet_is_not_heard)
 	raw_open(&other, BAD, RIO_REQUESTER);
 	raw_dial(&other, &c.owner_at, OWNER_UNIT, RIO_OWNER);
 	REQUIRE(raw_connect(&raw, &c.owner_at, NULL));
-	raw_send(&raw, other.contact.greet.hello, other.contact.greet.hello_bytes);
-	raw_send(&raw, other.contact.greet.hello, other.contact.greet.hello_bytes);
+	raw_send(&raw, other.cm_id.greet.hello, other.cm_id.greet.hello_bytes);
+	raw_send(&raw, other.cm_id.greet.hello, other.cm_id.greet.hello_bytes);
 	end();
 	raw_close(&other);
 	EXPECT(!cluster_noted(&c, "allowed 8.1#"));

@@ -196,7 +196,7 @@ TEST(test_rio_05_a_flush_that_goes_well_says_which_loss_was_the_last)
 	static struct user user;
 	struct weft_rio_transaction t = { .operation = WEFT_RIO_FLUSH };
 	const struct weft_rio_request q = { .transactions = &t, .transaction_count = 1 };
-	struct weft_rio_ended told, done;
+	struct weft_rio_ended notified, done;
 
 	cluster_open(&c, "mem:1M");
 	user_open(&user, 0);
@@ -205,9 +205,9 @@ TEST(test_rio_05_a_flush_that_goes_well_says_which_loss_was_the_last)
 	unit_comes_back(&user, 1);
 	t.device = cluster_device(user.q, "disk").number;
 	EXPECT_EQ(cluster_device(user.q, "disk").loss, 1);
-	EXPECT_EQ(weft_rio_do(user.q, &q, &told), WEFT_R_RIO_WRITES_LOST);
-	EXPECT_EQ(told.reason, WEFT_R_RIO_WRITES_LOST);
-	EXPECT_EQ(told.loss, 1);
+	EXPECT_EQ(weft_rio_do(user.q, &q, &notified), WEFT_R_RIO_WRITES_LOST);
+	EXPECT_EQ(notified.reason, WEFT_R_RIO_WRITES_LOST);
+	EXPECT_EQ(notified.loss, 1);
 	EXPECT_EQ(weft_rio_do(user.q, &q, &done), WEFT_OK);
 	EXPECT_EQ(done.loss, 1);
 	cluster_close(&c);

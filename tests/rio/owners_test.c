@@ -44,9 +44,9 @@ static void owner_start(struct owner *o, uint64_t term, bool has_units)
 	REQUIRE(pthread_create(&o->thread, NULL, run, o) == 0);
 }
 
-static void owner_end(struct owner *o, bool is_told)
+static void owner_end(struct owner *o, bool is_notified)
 {
-	if (is_told)
+	if (is_notified)
 		weft_rio_owner_stop(o->role);
 	pthread_join(o->thread, NULL);
 }

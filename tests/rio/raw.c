@@ -287,14 +287,14 @@ static void greet(struct raw *r)
 	size_t length;
 
 	for (;;) {
-		while ((length = rio_contact_say(&r->contact, bytes)) > 0)
+		while ((length = rio_handshake_say(&r->cm_id, bytes)) > 0)
 			raw_send(r, bytes, length);
-		if (rio_contact_is_done(&r->contact))
+		if (rio_handshake_is_done(&r->cm_id))
 			break;
 		heard = next_message(r, &got);
-		REQUIRE(heard && rio_contact_take(&r->contact, heard, got) == WEFT_OK);
+		REQUIRE(heard && rio_handshake_take(&r->cm_id, heard, got) == WEFT_OK);
 	}
-	r->session = r->contact.greet.session;
+	r->session = r->cm_id.greet.session;
 }
 
 void raw_dial(struct raw *r, const struct weft_address *to, uint32_t unit, enum rio_role role)
@@ -308,7 +308,7 @@ void raw_dial(struct raw *r, const struct weft_address *to, uint32_t unit, enum 
 	random[0]++;
 	r->expected = known_of(unit, role);
 	REQUIRE(raw_connect(r, to, NULL));
-	rio_contact_dial(&r->contact, &r->self, &r->expected, &nowhere, random);
+	rio_handshake_dial(&r->cm_id, &r->self, &r->expected, &nowhere, random);
 	greet(r);
 }
 
@@ -321,7 +321,7 @@ void raw_listen(struct raw *r)
 void raw_await(struct raw *r, uint32_t unit, enum rio_role role)
 {
 	static uint8_t random[RIO_SEED_BYTES] = { 0, 1 };
-	const struct rio_contact_limits limits = { 16, RIO_REQUEST_LIST_MAX };
+	const struct rio_handshake_limits limits = { 16, RIO_REQUEST_LIST_MAX };
 	const struct rio_book book = { &r->expected, 1 };
 	struct weft_request *request = NULL;
 	uint64_t end = now_ns() + 20 * SECONDS;
@@ -339,6 +339,6 @@ void raw_await(struct raw *r, uint32_t unit, enum rio_role role)
 	REQUIRE(weft_request_accept(request, r->qp, &(struct weft_connect_options){ .ird = 16 }) ==
 		WEFT_OK);
 	REQUIRE(is_connected(r));
-	rio_contact_await(&r->contact, &r->self, &book, &limits, random);
+	rio_handshake_await(&r->cm_id, &r->self, &book, &limits, random);
 	greet(r);
 }

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "rio/cluster.h"
-#include "rio/contact.h"
+#include "rio/handshake.h"
 
 enum { RAW_RECEIVES = 64, RAW_MEMORY = 256 << 10 };
 
@@ -19,7 +19,7 @@ struct raw {
 	struct weft_address at; /* of the listener */
 	struct rio_identity self;
 	struct rio_known expected;
-	struct rio_contact contact;
+	struct rio_handshake cm_id;
 	struct rio_session session; /* once they have greeted */
 	uint32_t tag;
 	bool is_over; /* the connection has ended */

@@ -241,7 +241,7 @@ static bool gather(uint64_t timeout_ms)
 /* ---- All of it ------------------------------------------------------------------------------ */
 
 /* 's'top, 'g'o, 'q'uit; 0: nothing. */
-static char told(bool does_wait)
+static char notified(bool does_wait)
 {
 	struct pollfd p = { .fd = STDIN_FILENO, .events = POLLIN };
 	char line[16] = "";
@@ -288,14 +288,14 @@ static void run(void)
 		} else {
 			gather(2);
 		}
-		word = told(false);
+		word = notified(false);
 		while (word == 's' || word == 'q') {
 			drain();
 			puts("idle");
 			fflush(stdout);
 			if (word == 'q')
 				return;
-			word = told(true);
+			word = notified(true);
 		}
 	}
 }

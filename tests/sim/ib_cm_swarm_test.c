@@ -4,7 +4,7 @@
  * virtual time and from a seed. Owners connect, accept, reject, part and forget as they like.
  *
  * Then all is left alone until nothing moves: whoever takes itself for connected must be so at both
- * ends. Then all part, and again: every conversation ended once, and nothing is left anywhere.
+ * ends. Then all part, and again: every cm_id ended once, and nothing is left anywhere.
  *
  *	WEFT_SEEDS=FIRST:COUNT build/tests/ib_cm_swarm
  */
@@ -28,7 +28,7 @@ enum {
 
 static const uint64_t S = 1000 * (uint64_t)MS;
 
-/* One end of a conversation, as its owner knows it. */
+/* One end of a cm_id, as its owner knows it. */
 struct leg {
 	uint32_t id, qpn, peer_qpn;
 	bool is_active, is_sidr;
@@ -85,7 +85,7 @@ static struct ib_cm *agent_new(int side)
 		.adapter_slot = (uint8_t)(1 + below(254)),
 		.key = { prng_next(&w->prng), prng_next(&w->prng) },
 		.ca_guid = 0x100 + (uint64_t)side,
-		.conversations_max = LEGS_MAX,
+		.cm_ids_max = LEGS_MAX,
 		.response_code = (uint8_t)(14 + below(8)),
 		.first_retry_ns = (1 + below(200)) * (uint64_t)MS,
 		.mra_code = (uint8_t)(20 + below(5)),

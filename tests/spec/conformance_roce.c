@@ -120,11 +120,11 @@ static void sockets_open(struct pair *p)
 		ways_open(p);
 }
 
-static void forget_contacts(const struct pair *p, bool is_all);
+static void forget_cm_ids(const struct pair *p, bool is_all);
 
 static void sockets_close(struct pair *p)
 {
-	forget_contacts(p, true);
+	forget_cm_ids(p, true);
 	ways_close(p);
 	for (int i = 0; i < 2; i++)
 		MUST(weft_adapter_close(p->ends[i].adapter));
@@ -196,15 +196,15 @@ static void roce_settle(struct pair *p)
 	}
 }
 
-/* What a contact has to tell next, and that it is this. */
-static struct weft_contact_news news_of(struct end *e, struct weft_contact *c,
-					enum weft_contact_kind kind)
+/* What a cm_id has to tell next, and that it is this. */
+static struct weft_cm_id_news news_of(struct end *e, struct weft_cm_id *c,
+				      enum weft_cm_id_kind kind)
 {
-	struct weft_contact_news news = { .kind = WEFT_CONTACT_NONE };
+	struct weft_cm_id_news news = { .kind = WEFT_CONTACT_NONE };
 	uint64_t since = roce_now_ns(e->pair);
 
 	for (;;) {
-		MUST(weft_contact_next(c, &news));
+		MUST(weft_cm_id_next(c, &news));
 		if (news.kind != WEFT_CONTACT_NONE)
 			break;
 		REQUIRE(pair_wait(e->pair, since));
@@ -213,9 +213,9 @@ static struct weft_contact_news news_of(struct end *e, struct weft_contact *c,
 	return news;
 }
 
-static struct weft_contact_offer offer_of(struct end *e, uint32_t psn)
+static struct weft_cm_id_offer offer_of(struct end *e, uint32_t psn)
 {
-	return (struct weft_contact_offer){
+	return (struct weft_cm_id_offer){
 		.qp_number = weft_qp_number(e->qp),
 		.psn = psn,
 		.reads_in = 16,
@@ -228,7 +228,7 @@ static struct weft_contact_offer offer_of(struct end *e, uint32_t psn)
 }
 
 /* The queue pair as the other end's news says it. */
-static struct weft_roce agreed_attr(const struct weft_contact_news *news, uint32_t psn)
+static struct weft_roce agreed_attr(const struct weft_cm_id_news *news, uint32_t psn)
 {
 	return (struct weft_roce){
 		.path = { .from = news->path.from, .to = news->path.to, .mtu_bytes = 1024 },
@@ -250,56 +250,56 @@ enum { CONTACTS_MAX = 4096 };
 static struct {
 	const struct weft_adapter *adapter;
 	const struct weft_qp *qp;
-	struct weft_contact *contact;
-} contacts[CONTACTS_MAX];
-static uint32_t contact_count;
+	struct weft_cm_id *cm_id;
+} cm_ids[CONTACTS_MAX];
+static uint32_t cm_id_count;
 
-static void forget_contacts(const struct pair *p, bool is_all)
+static void forget_cm_ids(const struct pair *p, bool is_all)
 {
 	uint32_t kept = 0;
 
-	for (uint32_t i = 0; i < contact_count; i++) {
+	for (uint32_t i = 0; i < cm_id_count; i++) {
 		bool is_gone = false;
 
 		for (int k = 0; k < 2; k++)
-			is_gone |= contacts[i].adapter == p->ends[k].adapter &&
-				   (is_all || contacts[i].qp == p->ends[k].qp);
+			is_gone |= cm_ids[i].adapter == p->ends[k].adapter &&
+				   (is_all || cm_ids[i].qp == p->ends[k].qp);
 		if (is_gone)
-			MUST(weft_contact_close(contacts[i].contact));
+			MUST(weft_cm_id_close(cm_ids[i].cm_id));
 		else
-			contacts[kept++] = contacts[i];
+			cm_ids[kept++] = cm_ids[i];
 	}
-	contact_count = kept;
+	cm_id_count = kept;
 }
 
-static void keep_contact(const struct end *e, struct weft_contact *c)
+static void keep_cm_id(const struct end *e, struct weft_cm_id *c)
 {
-	REQUIRE(contact_count < CONTACTS_MAX);
-	contacts[contact_count].adapter = e->adapter;
-	contacts[contact_count].qp = e->qp;
-	contacts[contact_count++].contact = c;
+	REQUIRE(cm_id_count < CONTACTS_MAX);
+	cm_ids[cm_id_count].adapter = e->adapter;
+	cm_ids[cm_id_count].qp = e->qp;
+	cm_ids[cm_id_count++].cm_id = c;
 	/* What is not acknowledged is not missed either. */
 	if (e->pair->options.service == WEFT_RC)
-		MUST(weft_contact_bind(c, e->qp));
+		MUST(weft_cm_id_bind(c, e->qp));
 }
 
 static void roce_connect(struct pair *p)
 {
 	struct end *a = &p->ends[0], *b = &p->ends[1];
-	struct weft_contact_options how = {
+	struct weft_cm_id_options how = {
 		.path = { .from = loopback, .to = loopback, .mtu_bytes = 1024 },
 		.port_space = WEFT_PORT_SPACE_TCP,
 	};
 	const struct weft_service_options at = { .at = loopback,
 						 .port_space = WEFT_PORT_SPACE_TCP };
-	struct weft_contact_offer offers[2] = { offer_of(a, 0xfffff0), offer_of(b, 1000) };
+	struct weft_cm_id_offer offers[2] = { offer_of(a, 0xfffff0), offer_of(b, 1000) };
 	struct weft_service_point *service;
-	struct weft_contact *active, *passive = NULL;
+	struct weft_cm_id *active, *passive = NULL;
 	uint64_t begin = roce_now_ns(p);
-	struct weft_contact_news news;
+	struct weft_cm_id_news news;
 	struct weft_roce r;
 
-	forget_contacts(p, false);
+	forget_cm_ids(p, false);
 	roce_settle(p);
 	if (p->options.service == WEFT_RD) {
 		rd_connect(p);
@@ -307,7 +307,7 @@ static void roce_connect(struct pair *p)
 	}
 	MUST(weft_service_open(b->adapter, &at, &service));
 	MUST(weft_service_address(service, &how.path.to));
-	MUST(weft_contact_open(a->adapter, &how, &offers[0], &active));
+	MUST(weft_cm_id_open(a->adapter, &how, &offers[0], &active));
 	do
 		MUST(weft_service_next(service, NULL, &passive));
 	while (!passive && pair_wait(p, begin));
@@ -315,14 +315,14 @@ static void roce_connect(struct pair *p)
 	news = news_of(b, passive, WEFT_CONTACT_REQUEST);
 	r = agreed_attr(&news, offers[1].psn);
 	MUST(weft_qp_receive(b->qp, &r));
-	keep_contact(b, passive);
-	MUST(weft_contact_accept(passive, &offers[1]));
+	keep_cm_id(b, passive);
+	MUST(weft_cm_id_accept(passive, &offers[1]));
 	news = news_of(a, active, WEFT_CONTACT_REPLY);
 	r = agreed_attr(&news, offers[0].psn);
 	MUST(weft_qp_receive(a->qp, &r));
-	keep_contact(a, active);
+	keep_cm_id(a, active);
 	MUST(weft_qp_start(a->qp, &r));
-	MUST(weft_contact_ready(active));
+	MUST(weft_cm_id_ready(active));
 	news = news_of(b, passive, WEFT_CONTACT_ESTABLISHED);
 	r.psn_send = offers[0].psn;
 	MUST(weft_qp_start(b->qp, &r));

@@ -3,7 +3,7 @@
  * seeing_roce_sample MODE [4|6] [FILE]: a program for seeing_roce_test.py to look at. Two adapters,
  * connected by RoCE over loopback, IPv4 or IPv6. It uses nothing but the public interface.
  *
- *	story  every kind of message of RC, a datagram, a contact that is refused, and a
+ *	story  every kind of message of RC, a datagram, a cm_id that is refused, and a
  *	       connection that dies of a bad tag
  *	hold   the same but for the last; says "ready PID" and stays until its input ends
  *	work   the same, but sends all the while
@@ -91,15 +91,15 @@ static void send_datagram(struct side *near, struct side *far)
 	far->qp = rc[1];
 }
 
-static void await_news(struct side *near, struct side *far, struct weft_contact *c,
-		       enum weft_contact_kind kind)
+static void await_news(struct side *near, struct side *far, struct weft_cm_id *c,
+		       enum weft_cm_id_kind kind)
 {
-	struct weft_contact_news news = { .kind = WEFT_CONTACT_NONE };
+	struct weft_cm_id_news news = { .kind = WEFT_CONTACT_NONE };
 
 	while (news.kind == WEFT_CONTACT_NONE) {
 		side_poll(near);
 		side_poll(far);
-		MUST(weft_contact_next(c, &news));
+		MUST(weft_cm_id_next(c, &news));
 	}
 	if (news.kind != kind)
 		exit(1);
@@ -108,29 +108,29 @@ static void await_news(struct side *near, struct side *far, struct weft_contact 
 static void be_refused(struct side *near, struct side *far)
 {
 	struct weft_service_options service = { .at = path.to, .port_space = WEFT_PORT_SPACE_TCP };
-	struct weft_contact_options options = { .path = path, .port_space = WEFT_PORT_SPACE_TCP };
-	const struct weft_contact_offer offer = {
+	struct weft_cm_id_options options = { .path = path, .port_space = WEFT_PORT_SPACE_TCP };
+	const struct weft_cm_id_offer offer = {
 		.qp_number = weft_qp_number(near->qp),
 		.psn = PSN,
 		.timeout_code = 14,
 		.retries = 7,
 	};
-	struct weft_contact *asking, *asked = NULL;
+	struct weft_cm_id *asking, *asked = NULL;
 	struct weft_service_point *point;
 
 	service.at.port = options.path.to.port = PORT;
 	MUST(weft_service_open(far->adapter, &service, &point));
-	MUST(weft_contact_open(near->adapter, &options, &offer, &asking));
+	MUST(weft_cm_id_open(near->adapter, &options, &offer, &asking));
 	while (!asked) {
 		side_poll(near);
 		side_poll(far);
 		MUST(weft_service_next(point, NULL, &asked));
 	}
 	await_news(near, far, asked, WEFT_CONTACT_REQUEST);
-	MUST(weft_contact_reject(asked, REJECTED, "no", 2));
+	MUST(weft_cm_id_reject(asked, REJECTED, "no", 2));
 	await_news(near, far, asking, WEFT_CONTACT_REJECTED);
-	MUST(weft_contact_close(asking));
-	MUST(weft_contact_close(asked));
+	MUST(weft_cm_id_close(asking));
+	MUST(weft_cm_id_close(asked));
 	MUST(weft_service_close(point));
 }
 

@@ -3,7 +3,7 @@
 #include <sched.h>
 #include <string.h>
 
-#include "driver/roce/contact.h"
+#include "driver/roce/cm_id.h"
 #include "own_network.h"
 #include "roce_way.h"
 #include "verbs_fixture.h"
@@ -11,7 +11,7 @@
 static const uint8_t question[] = "which one?";
 static struct weft_adapter *client, *server;
 static struct weft_service_options at;
-static struct weft_contact *contact;
+static struct weft_cm_id *cm_id;
 
 /* Both adapters, and a port at which nobody serves. */
 static void open_both(bool is_datagram)
@@ -32,21 +32,21 @@ static void open_both(bool is_datagram)
 
 static void close_both(void)
 {
-	MUST(weft_contact_close(contact));
+	MUST(weft_cm_id_close(cm_id));
 	MUST(weft_adapter_close(client));
 	MUST(weft_adapter_close(server));
 }
 
 static void ask(uint64_t refused_wait_ns)
 {
-	const struct weft_contact_options how = {
+	const struct weft_cm_id_options how = {
 		.path = { .from = roce_loopback, .to = at.at, .mtu_bytes = 1024 },
 		.is_datagram = at.is_datagram,
 		.port_space = at.port_space,
 		.refused_wait_ns = refused_wait_ns,
 	};
 	uint8_t words[sizeof(question)];
-	const struct weft_contact_offer offer = {
+	const struct weft_cm_id_offer offer = {
 		.qp_number = 0x10001,
 		.timeout_code = 14,
 		.private_data = words,
@@ -54,17 +54,17 @@ static void ask(uint64_t refused_wait_ns)
 	};
 
 	memcpy(words, question, sizeof(words));
-	MUST(weft_contact_open(client, &how, &offer, &contact));
+	MUST(weft_cm_id_open(client, &how, &offer, &cm_id));
 	memset(words, 0, sizeof(words)); /* they were kept */
 }
 
-static struct weft_contact_news await_news(struct weft_contact *c)
+static struct weft_cm_id_news await_news(struct weft_cm_id *c)
 {
 	uint64_t since = thread_now_ns();
-	struct weft_contact_news news;
+	struct weft_cm_id_news news;
 
 	for (;;) {
-		MUST(weft_contact_next(c, &news));
+		MUST(weft_cm_id_next(c, &news));
 		if (news.kind != WEFT_CONTACT_NONE)
 			return news;
 		REQUIRE(thread_now_ns() - since < PATIENCE_NS);
@@ -87,10 +87,10 @@ static void await_refusal(void)
 	}
 }
 
-static struct weft_contact *await_request(struct weft_service_point *service)
+static struct weft_cm_id *await_request(struct weft_service_point *service)
 {
 	uint64_t since = thread_now_ns();
-	struct weft_contact *c = NULL;
+	struct weft_cm_id *c = NULL;
 
 	while (!c) {
 		REQUIRE(thread_now_ns() - since < PATIENCE_NS);
@@ -102,25 +102,25 @@ static struct weft_contact *await_request(struct weft_service_point *service)
 
 static void serve_late(bool is_datagram)
 {
-	const struct weft_contact_offer offer = {
+	const struct weft_cm_id_offer offer = {
 		.qp_number = 0x20002, .psn = 0x123456, .q_key = 0x77, .timeout_code = 14
 	};
 	struct weft_service_point *service;
-	struct weft_contact_news asked, told;
-	struct weft_contact *c;
+	struct weft_cm_id_news asked, told;
+	struct weft_cm_id *c;
 
 	open_both(is_datagram);
 	ask(PATIENCE_NS);
 	await_refusal();
-	MUST(weft_contact_next(contact, &told));
+	MUST(weft_cm_id_next(cm_id, &told));
 	REQUIRE(told.kind == WEFT_CONTACT_NONE); /* nobody need know yet */
 	MUST(weft_service_open(server, &at, &service));
 	c = await_request(service);
 	asked = await_news(c);
-	MUST(weft_contact_accept(c, &offer));
-	told = await_news(contact);
+	MUST(weft_cm_id_accept(c, &offer));
+	told = await_news(cm_id);
 	MUST(weft_service_close(service));
-	MUST(weft_contact_close(c));
+	MUST(weft_cm_id_close(c));
 	close_both();
 	EXPECT_EQ(asked.kind, WEFT_CONTACT_REQUEST);
 	EXPECT_MEM(asked.private_data, question, sizeof(question));
@@ -157,11 +157,11 @@ TEST(test_iba_12_11_a_service_that_does_not_come_is_refused_in_the_end)
 		SKIP(why_not);
 	for (int i = 0; i < 4; i++) {
 		bool is_datagram = i % 2;
-		struct weft_contact_news news;
+		struct weft_cm_id_news news;
 
 		open_both(is_datagram);
 		ask(waits_ns[i / 2]);
-		news = await_news(contact);
+		news = await_news(cm_id);
 		close_both();
 		EXPECT_EQ(news.kind, WEFT_CONTACT_REJECTED);
 		EXPECT_EQ(news.code,
@@ -182,7 +182,7 @@ TEST(test_iba_12_11_who_is_closed_does_not_ask_again)
 		open_both(i == 0);
 		ask(PATIENCE_NS);
 		await_refusal();
-		MUST(weft_contact_close(contact));
+		MUST(weft_cm_id_close(cm_id));
 		adapter_enter(client);
 		is_none = list_is_empty(&roce_of(client->net)->again);
 		adapter_leave(client);

@@ -10,7 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "driver/roce/contact.h"
+#include "driver/roce/cm_id.h"
 #include "own_network.h"
 #include "roce_way.h"
 #include "verbs_fixture.h"
@@ -23,16 +23,16 @@ enum { IS_CHILD_MISTAKEN = 0 };
 #endif
 
 struct pair {
-	struct weft_contact *active, *passive;
+	struct weft_cm_id *active, *passive;
 };
 
 static struct weft_adapter *near, *far;
 static struct weft_service_point *service;
 static uint32_t numbers;
 
-static struct weft_contact_offer offer(void)
+static struct weft_cm_id_offer offer(void)
 {
-	return (struct weft_contact_offer){
+	return (struct weft_cm_id_offer){
 		.qp_number = 0x10000 + ++numbers,
 		.timeout_code = 14,
 		.retries = 7,
@@ -60,21 +60,21 @@ static void close_both(void)
 	MUST(weft_adapter_close(far));
 }
 
-/* The next news, other than what asked for the contact. */
-static enum weft_contact_kind next(struct weft_contact *c)
+/* The next news, other than what asked for the cm_id. */
+static enum weft_cm_id_kind next(struct weft_cm_id *c)
 {
-	struct weft_contact_news news;
+	struct weft_cm_id_news news;
 
 	do
-		MUST(weft_contact_next(c, &news));
+		MUST(weft_cm_id_next(c, &news));
 	while (news.kind == WEFT_CONTACT_REQUEST);
 	return news.kind;
 }
 
-static void await(struct weft_contact *c, enum weft_contact_kind wanted)
+static void await(struct weft_cm_id *c, enum weft_cm_id_kind wanted)
 {
 	uint64_t since = thread_now_ns();
-	enum weft_contact_kind kind;
+	enum weft_cm_id_kind kind;
 
 	while ((kind = next(c)) == WEFT_CONTACT_NONE)
 		REQUIRE(thread_now_ns() - since < PATIENCE_NS);
@@ -83,31 +83,31 @@ static void await(struct weft_contact *c, enum weft_contact_kind wanted)
 
 static struct pair pair_open(void)
 {
-	struct weft_contact_options how = {
+	struct weft_cm_id_options how = {
 		.path = { .from = roce_loopback, .mtu_bytes = 1024 },
 		.port_space = WEFT_PORT_SPACE_TCP,
 	};
-	const struct weft_contact_offer asked = offer(), answered = offer();
+	const struct weft_cm_id_offer asked = offer(), answered = offer();
 	uint64_t since = thread_now_ns();
 	struct pair p = { NULL, NULL };
 
 	MUST(weft_service_address(service, &how.path.to));
-	MUST(weft_contact_open(near, &how, &asked, &p.active));
+	MUST(weft_cm_id_open(near, &how, &asked, &p.active));
 	while (!p.passive) {
 		MUST(weft_service_next(service, NULL, &p.passive));
 		REQUIRE(thread_now_ns() - since < PATIENCE_NS);
 	}
-	MUST(weft_contact_accept(p.passive, &answered));
+	MUST(weft_cm_id_accept(p.passive, &answered));
 	await(p.active, WEFT_CONTACT_REPLY);
-	MUST(weft_contact_ready(p.active));
+	MUST(weft_cm_id_ready(p.active));
 	await(p.passive, WEFT_CONTACT_ESTABLISHED);
 	return p;
 }
 
 static void pair_close(const struct pair *p)
 {
-	MUST(weft_contact_close(p->active));
-	MUST(weft_contact_close(p->passive));
+	MUST(weft_cm_id_close(p->active));
+	MUST(weft_cm_id_close(p->passive));
 }
 
 /* Neither end was told that it is over: what another pair says comes behind that. */
@@ -143,9 +143,9 @@ static void do_nothing(const struct pair *p)
 
 static void end_it(const struct pair *p)
 {
-	(void)weft_contact_disconnect(p->active);
-	(void)weft_contact_close(p->active);
-	(void)weft_contact_close(p->passive);
+	(void)weft_cm_id_disconnect(p->active);
+	(void)weft_cm_id_close(p->active);
+	(void)weft_cm_id_close(p->passive);
 }
 
 TEST(test_roce_a_child_by_the_system_call_exits_and_its_parent_stays_connected)

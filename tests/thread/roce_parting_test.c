@@ -2,7 +2,7 @@
 /* A peer that refuses and leaves: why is known also where the NAK itself was lost. */
 #include <poll.h>
 
-#include "driver/roce/contact.h"
+#include "driver/roce/cm_id.h"
 #include "driver/udp/udp_inside.h"
 #include "own_network.h"
 #include "roce_way.h"
@@ -12,11 +12,11 @@ enum { PATIENCE_MS = PATIENCE_NS / 1000000 };
 
 static struct weft_adapter *a, *b;
 static struct node from, to;
-static struct weft_contact *active, *passive;
+static struct weft_cm_id *active, *passive;
 
-static struct weft_contact_offer offer_of(const struct node *n)
+static struct weft_cm_id_offer offer_of(const struct node *n)
 {
-	return (struct weft_contact_offer){
+	return (struct weft_cm_id_offer){
 		.qp_number = weft_qp_number(n->qp),
 		.retries = 7,
 		.rnr_retries = WEFT_RNR_RETRY_FOREVER,
@@ -24,7 +24,7 @@ static struct weft_contact_offer offer_of(const struct node *n)
 	};
 }
 
-static struct weft_roce agreed_attr(const struct weft_contact_news *news)
+static struct weft_roce agreed_attr(const struct weft_cm_id_news *news)
 {
 	struct weft_roce way = roce_way(news->qp_number);
 
@@ -32,14 +32,14 @@ static struct weft_roce agreed_attr(const struct weft_contact_news *news)
 	return way;
 }
 
-static struct weft_contact_news news_of(struct weft_contact *c, enum weft_contact_kind kind)
+static struct weft_cm_id_news news_of(struct weft_cm_id *c, enum weft_cm_id_kind kind)
 {
 	uint64_t since = thread_now_ns();
-	struct weft_contact_news news;
+	struct weft_cm_id_news news;
 
 	do {
 		REQUIRE(thread_now_ns() - since < PATIENCE_NS);
-		MUST(weft_contact_next(c, &news));
+		MUST(weft_cm_id_next(c, &news));
 	} while (news.kind == WEFT_CONTACT_NONE);
 	REQUIRE(news.kind == kind);
 	return news;
@@ -49,17 +49,17 @@ static void connect_both(void)
 {
 	const struct weft_service_options at = { .at = roce_loopback,
 						 .port_space = WEFT_PORT_SPACE_TCP };
-	struct weft_contact_options how = { .path = { .from = roce_loopback, .mtu_bytes = 1024 },
-					    .port_space = WEFT_PORT_SPACE_TCP };
-	const struct weft_contact_offer offers[] = { offer_of(&from), offer_of(&to) };
+	struct weft_cm_id_options how = { .path = { .from = roce_loopback, .mtu_bytes = 1024 },
+					  .port_space = WEFT_PORT_SPACE_TCP };
+	const struct weft_cm_id_offer offers[] = { offer_of(&from), offer_of(&to) };
 	struct weft_service_point *service;
 	uint64_t since = thread_now_ns();
-	struct weft_contact_news news;
+	struct weft_cm_id_news news;
 	struct weft_roce r;
 
 	MUST(weft_service_open(b, &at, &service));
 	MUST(weft_service_address(service, &how.path.to));
-	MUST(weft_contact_open(a, &how, &offers[0], &active));
+	MUST(weft_cm_id_open(a, &how, &offers[0], &active));
 	do {
 		REQUIRE(thread_now_ns() - since < PATIENCE_NS);
 		MUST(weft_service_next(service, NULL, &passive));
@@ -67,14 +67,14 @@ static void connect_both(void)
 	news = news_of(passive, WEFT_CONTACT_REQUEST);
 	r = agreed_attr(&news);
 	MUST(weft_qp_receive(to.qp, &r));
-	MUST(weft_contact_bind(passive, to.qp));
-	MUST(weft_contact_accept(passive, &offers[1]));
+	MUST(weft_cm_id_bind(passive, to.qp));
+	MUST(weft_cm_id_accept(passive, &offers[1]));
 	news = news_of(active, WEFT_CONTACT_REPLY);
 	r = agreed_attr(&news);
 	MUST(weft_qp_receive(from.qp, &r));
-	MUST(weft_contact_bind(active, from.qp));
+	MUST(weft_cm_id_bind(active, from.qp));
 	MUST(weft_qp_start(from.qp, &r));
-	MUST(weft_contact_ready(active));
+	MUST(weft_cm_id_ready(active));
 	(void)news_of(passive, WEFT_CONTACT_ESTABLISHED);
 	MUST(weft_service_close(service));
 }
@@ -125,8 +125,8 @@ TEST(test_roce_a_nak_that_was_lost_is_said_by_who_leaves)
 		REQUIRE(thread_now_ns() - since < PATIENCE_NS);
 		REQUIRE(node_poll(from.cq, &c, &has_one));
 	}
-	MUST(weft_contact_close(active));
-	MUST(weft_contact_close(passive));
+	MUST(weft_cm_id_close(active));
+	MUST(weft_cm_id_close(passive));
 	node_close(&from, NULL);
 	node_close(&to, NULL);
 	MUST(weft_adapter_close(a));

@@ -11,7 +11,7 @@
 
 #include <weft/roce.h>
 
-#include "driver/roce/contact.h"
+#include "driver/roce/cm_id.h"
 #include "driver/udp/udp_inside.h"
 #include "own_network.h"
 #include "verbs_fixture.h"
@@ -53,9 +53,9 @@ static struct mads mads_of(struct weft_adapter *a)
 	return m;
 }
 
-static struct weft_contact_offer offer_of(const struct node *n)
+static struct weft_cm_id_offer offer_of(const struct node *n)
 {
-	return (struct weft_contact_offer){
+	return (struct weft_cm_id_offer){
 		.qp_number = weft_qp_number(n->qp),
 		.reads_in = 1,
 		.reads_out = 1,
@@ -65,7 +65,7 @@ static struct weft_contact_offer offer_of(const struct node *n)
 	};
 }
 
-static struct weft_roce agreed_attr(const struct weft_contact_news *news)
+static struct weft_roce agreed_attr(const struct weft_cm_id_news *news)
 {
 	return (struct weft_roce){
 		.path = { .from = news->path.from, .to = news->path.to, .mtu_bytes = 1024 },
@@ -108,22 +108,21 @@ static bool await_event(struct weft_adapter *a)
 	return weft_event_next(a, PATIENCE_NS, &event, &has_event) == WEFT_OK && has_event;
 }
 
-static bool await_news(struct weft_adapter *a, struct weft_contact *c, enum weft_contact_kind kind,
-		       struct weft_contact_news *news)
+static bool await_news(struct weft_adapter *a, struct weft_cm_id *c, enum weft_cm_id_kind kind,
+		       struct weft_cm_id_news *news)
 {
 	do {
-		if (weft_contact_next(c, news) != WEFT_OK)
+		if (weft_cm_id_next(c, news) != WEFT_OK)
 			return false;
 	} while (news->kind == WEFT_CONTACT_NONE && await_event(a));
 	return news->kind == kind;
 }
 
 /* NULL: nobody has asked. */
-static struct weft_contact *await_request(struct weft_adapter *a,
-					  struct weft_service_point *service)
+static struct weft_cm_id *await_request(struct weft_adapter *a, struct weft_service_point *service)
 {
-	struct weft_contact_news news;
-	struct weft_contact *c;
+	struct weft_cm_id_news news;
+	struct weft_cm_id *c;
 
 	do {
 		if (weft_service_next(service, NULL, &c) != WEFT_OK)
@@ -143,14 +142,14 @@ static bool client_talk(struct node *n)
 
 static int client_run(const struct weft_address *server, struct mads *mads)
 {
-	const struct weft_contact_options how = {
+	const struct weft_cm_id_options how = {
 		.path = { .from = loopback, .to = *server, .mtu_bytes = 1024 },
 		.port_space = WEFT_PORT_SPACE_TCP,
 	};
 	struct weft_adapter *a;
-	struct weft_contact *contact;
-	struct weft_contact_news news;
-	struct weft_contact_offer offer;
+	struct weft_cm_id *cm_id;
+	struct weft_cm_id_news news;
+	struct weft_cm_id_offer offer;
 	struct weft_roce r;
 	struct node n;
 
@@ -158,20 +157,20 @@ static int client_run(const struct weft_address *server, struct mads *mads)
 		return CLIENT_BAD;
 	node_open(a, &n, NULL);
 	offer = offer_of(&n);
-	if (weft_contact_open(a, &how, &offer, &contact) != WEFT_OK ||
-	    !await_news(a, contact, WEFT_CONTACT_REPLY, &news))
+	if (weft_cm_id_open(a, &how, &offer, &cm_id) != WEFT_OK ||
+	    !await_news(a, cm_id, WEFT_CONTACT_REPLY, &news))
 		return CLIENT_UNANSWERED;
 	r = agreed_attr(&news);
 	if (weft_qp_receive(n.qp, &r) != WEFT_OK || weft_qp_start(n.qp, &r) != WEFT_OK ||
-	    weft_contact_ready(contact) != WEFT_OK)
+	    weft_cm_id_ready(cm_id) != WEFT_OK)
 		return CLIENT_UNREADY;
 	if (!client_talk(&n))
 		return CLIENT_UNHEARD;
-	if (weft_contact_disconnect(contact) != WEFT_OK ||
-	    !await_news(a, contact, WEFT_CONTACT_DISCONNECTED, &news))
+	if (weft_cm_id_disconnect(cm_id) != WEFT_OK ||
+	    !await_news(a, cm_id, WEFT_CONTACT_DISCONNECTED, &news))
 		return CLIENT_UNPARTED;
 	*mads = mads_of(a);
-	MUST(weft_contact_close(contact));
+	MUST(weft_cm_id_close(cm_id));
 	node_close(&n, NULL);
 	MUST(weft_adapter_close(a));
 	return CLIENT_GOOD;
@@ -210,14 +209,14 @@ static void end_halfway(struct weft_adapter *a)
 /* Waits for its order on one pipe, connects, reports, and waits for what becomes of it. */
 static pid_t victim_start(const int orders[2], const int reports[2])
 {
-	struct weft_contact_options how = {
+	struct weft_cm_id_options how = {
 		.path = { .from = loopback, .mtu_bytes = 1024 },
 		.port_space = WEFT_PORT_SPACE_TCP,
 	};
-	struct weft_contact_offer offer = { .retries = 7 };
+	struct weft_cm_id_offer offer = { .retries = 7 };
 	struct victim_report report = { 0 };
-	struct weft_contact_news news;
-	struct weft_contact *contact;
+	struct weft_cm_id_news news;
+	struct weft_cm_id *cm_id;
 	struct victim_order order;
 	struct weft_adapter *a;
 	pid_t pid = fork();
@@ -229,9 +228,9 @@ static pid_t victim_start(const int orders[2], const int reports[2])
 	report.pid = getpid();
 	offer.qp_number = 0x30000 | ((uint32_t)report.pid & 0xffff); /* nobody else's */
 	child_must(weft_adapter_open(NULL, &a) == WEFT_OK);
-	child_must(weft_contact_open(a, &how, &offer, &contact) == WEFT_OK);
-	child_must(await_news(a, contact, WEFT_CONTACT_REPLY, &news));
-	child_must(weft_contact_ready(contact) == WEFT_OK);
+	child_must(weft_cm_id_open(a, &how, &offer, &cm_id) == WEFT_OK);
+	child_must(await_news(a, cm_id, WEFT_CONTACT_REPLY, &news));
+	child_must(weft_cm_id_ready(cm_id) == WEFT_OK);
 	report.place = udp_adapter_slot(roce_of(a->net)->udp);
 	if (order.is_ending)
 		end_halfway(a);
@@ -262,7 +261,7 @@ static pid_t client_start(const int address[2], const int report[2])
 /* ---- The server ----------------------------------------------------------------------------- */
 
 struct guest {
-	struct weft_contact *contact;
+	struct weft_cm_id *cm_id;
 	struct node node;
 	struct weft_roce roce;
 	bool is_started, has_left;
@@ -275,29 +274,29 @@ static void take_request(struct weft_adapter *a, struct weft_service_point *serv
 			 const struct node *beside)
 {
 	struct guest *g = &guests[guest_count];
-	struct weft_contact_offer offer;
-	struct weft_contact_news news;
-	struct weft_contact *c;
+	struct weft_cm_id_offer offer;
+	struct weft_cm_id_news news;
+	struct weft_cm_id *c;
 
 	MUST(weft_service_next(service, NULL, &c));
 	if (!c)
 		return;
 	REQUIRE(guest_count < CLIENTS);
-	MUST(weft_contact_next(c, &news));
-	*g = (struct guest){ .contact = c, .roce = agreed_attr(&news) };
+	MUST(weft_cm_id_next(c, &news));
+	*g = (struct guest){ .cm_id = c, .roce = agreed_attr(&news) };
 	node_open(a, &g->node, beside);
 	MUST(weft_qp_receive(g->node.qp, &g->roce));
 	REQUIRE(post_recv(&g->node, guest_count * WORD_BYTES));
 	offer = offer_of(&g->node);
-	MUST(weft_contact_accept(c, &offer));
+	MUST(weft_cm_id_accept(c, &offer));
 	guest_count++;
 }
 
 static void take_news(struct guest *g)
 {
-	struct weft_contact_news news;
+	struct weft_cm_id_news news;
 
-	MUST(weft_contact_next(g->contact, &news));
+	MUST(weft_cm_id_next(g->cm_id, &news));
 	switch (news.kind) {
 	case WEFT_CONTACT_NONE:
 		break;
@@ -314,7 +313,7 @@ static void take_news(struct guest *g)
 	}
 }
 
-/* Says again what each guest said; a word may come before its contact is known to be made. */
+/* Says again what each guest said; a word may come before its cm_id is known to be made. */
 static void echo(struct weft_cq *cq, bool is_heard[CLIENTS])
 {
 	struct weft_completion c;
@@ -354,7 +353,7 @@ static void serve(struct weft_adapter *a, struct weft_service_point *service, st
 static void close_guests(void)
 {
 	for (uint32_t i = 0; i < guest_count; i++) {
-		MUST(weft_contact_close(guests[i].contact));
+		MUST(weft_cm_id_close(guests[i].cm_id));
 		MUST(weft_qp_destroy(guests[i].node.qp));
 	}
 }
@@ -452,19 +451,19 @@ static void house_close(struct house *h)
 }
 
 /* Lets the next in. */
-static struct weft_contact *house_welcome(struct house *h, bool is_ending,
-					  struct victim_report *victim)
+static struct weft_cm_id *house_welcome(struct house *h, bool is_ending,
+					struct victim_report *victim)
 {
-	const struct weft_contact_offer offer = { .qp_number = 0x30002, .retries = 7 };
+	const struct weft_cm_id_offer offer = { .qp_number = 0x30002, .retries = 7 };
 	struct victim_order order = { .is_ending = is_ending };
-	struct weft_contact_news news;
-	struct weft_contact *c;
+	struct weft_cm_id_news news;
+	struct weft_cm_id *c;
 
 	MUST(weft_service_address(h->service, &order.server));
 	REQUIRE(write(h->orders[1], &order, sizeof(order)) == sizeof(order));
 	c = await_request(h->adapter, h->service);
 	REQUIRE(c);
-	MUST(weft_contact_accept(c, &offer));
+	MUST(weft_cm_id_accept(c, &offer));
 	REQUIRE(await_news(h->adapter, c, WEFT_CONTACT_ESTABLISHED, &news));
 	REQUIRE(read(h->reports[0], victim, sizeof(*victim)) == sizeof(*victim));
 	return c;
@@ -477,9 +476,9 @@ static void victim_kill(const struct victim_report *victim)
 
 static void kill_other_end(bool is_asked)
 {
-	struct weft_contact_news news;
+	struct weft_cm_id_news news;
 	struct victim_report victim;
-	struct weft_contact *c;
+	struct weft_cm_id *c;
 	bool is_answered = false;
 	struct house h;
 
@@ -487,10 +486,10 @@ static void kill_other_end(bool is_asked)
 	c = house_welcome(&h, false, &victim);
 	victim_kill(&victim);
 	if (is_asked) /* it may have been missed by then */
-		is_answered = weft_contact_disconnect(c) == WEFT_OK;
+		is_answered = weft_cm_id_disconnect(c) == WEFT_OK;
 	EXPECT(await_news(h.adapter, c, WEFT_CONTACT_DISCONNECTED, &news));
 	EXPECT_EQ(news.reason, is_answered ? WEFT_OK : WEFT_R_STREAM_LOST);
-	MUST(weft_contact_close(c));
+	MUST(weft_cm_id_close(c));
 	house_close(&h);
 }
 
@@ -519,8 +518,8 @@ TEST(test_roce_a_process_is_not_missed_with_the_one_before_it)
 {
 	const char *why_not = own_network_enter();
 	struct victim_report one, next;
-	struct weft_contact *with_one, *with_next;
-	struct weft_contact_news news;
+	struct weft_cm_id *with_one, *with_next;
+	struct weft_cm_id_news news;
 	struct house h;
 
 	if (why_not)
@@ -531,12 +530,12 @@ TEST(test_roce_a_process_is_not_missed_with_the_one_before_it)
 	REQUIRE(next.place == one.place);
 	victim_kill(&one);
 	EXPECT(await_news(h.adapter, with_one, WEFT_CONTACT_DISCONNECTED, &news));
-	MUST(weft_contact_next(with_next, &news));
+	MUST(weft_cm_id_next(with_next, &news));
 	EXPECT_EQ(news.kind, WEFT_CONTACT_NONE);
 	victim_kill(&next);
 	EXPECT(await_news(h.adapter, with_next, WEFT_CONTACT_DISCONNECTED, &news));
-	MUST(weft_contact_close(with_one));
-	MUST(weft_contact_close(with_next));
+	MUST(weft_cm_id_close(with_one));
+	MUST(weft_cm_id_close(with_next));
 	house_close(&h);
 }
 
@@ -565,13 +564,13 @@ static struct weft_adapter *open_at_turn(int turn)
 /* Waits for a request, ends it, and is gone at once, without a word to anybody. */
 static void speak_and_die(int turn, bool is_reject, int address)
 {
-	const struct weft_contact_offer offer = { .qp_number = 0x30002, .retries = 7 };
+	const struct weft_cm_id_offer offer = { .qp_number = 0x30002, .retries = 7 };
 	const struct weft_service_options at = { .at = loopback,
 						 .port_space = WEFT_PORT_SPACE_TCP };
 	struct weft_adapter *a = open_at_turn(turn);
 	struct weft_service_point *service;
-	struct weft_contact_news news;
-	struct weft_contact *c;
+	struct weft_cm_id_news news;
+	struct weft_cm_id *c;
 	struct weft_address server;
 
 	child_must(weft_service_open(a, &at, &service) == WEFT_OK);
@@ -580,37 +579,37 @@ static void speak_and_die(int turn, bool is_reject, int address)
 	c = await_request(a, service);
 	child_must(c);
 	if (is_reject) {
-		child_must(weft_contact_reject(c, 0, no, sizeof(no)) == WEFT_OK);
+		child_must(weft_cm_id_reject(c, 0, no, sizeof(no)) == WEFT_OK);
 		_exit(HAS_REJECTED);
 	}
-	child_must(weft_contact_accept(c, &offer) == WEFT_OK);
+	child_must(weft_cm_id_accept(c, &offer) == WEFT_OK);
 	child_must(await_news(a, c, WEFT_CONTACT_ESTABLISHED, &news));
-	child_must(weft_contact_disconnect(c) == WEFT_OK);
+	child_must(weft_cm_id_disconnect(c) == WEFT_OK);
 	_exit(HAS_PARTED);
 }
 
 static void hear_last_word(struct weft_adapter *a, const struct weft_address *server,
 			   bool is_reject)
 {
-	const struct weft_contact_offer offer = { .qp_number = 0x30001, .retries = 7 };
-	const struct weft_contact_options how = {
+	const struct weft_cm_id_offer offer = { .qp_number = 0x30001, .retries = 7 };
+	const struct weft_cm_id_options how = {
 		.path = { .from = loopback, .to = *server, .mtu_bytes = 1024 },
 		.port_space = WEFT_PORT_SPACE_TCP,
 	};
-	struct weft_contact_news news;
-	struct weft_contact *c;
+	struct weft_cm_id_news news;
+	struct weft_cm_id *c;
 
-	MUST(weft_contact_open(a, &how, &offer, &c));
+	MUST(weft_cm_id_open(a, &how, &offer, &c));
 	if (is_reject) {
 		EXPECT(await_news(a, c, WEFT_CONTACT_REJECTED, &news));
 		EXPECT_EQ(news.reason, WEFT_R_CONNECT_REJECTED);
 		EXPECT(memcmp(news.private_data, no, sizeof(no)) == 0);
 	} else {
 		REQUIRE(await_news(a, c, WEFT_CONTACT_REPLY, &news));
-		MUST(weft_contact_ready(c));
+		MUST(weft_cm_id_ready(c));
 		EXPECT(await_news(a, c, WEFT_CONTACT_DISCONNECTED, &news));
 	}
-	MUST(weft_contact_close(c));
+	MUST(weft_cm_id_close(c));
 }
 
 static void last_word(int turn, bool is_reject)

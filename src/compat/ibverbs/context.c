@@ -65,9 +65,9 @@ static enum weft_reason port_open(const struct device *d)
  */
 static void say_refused(const struct device *d, enum weft_reason r)
 {
-	static atomic_bool is_told[WEFT_REASON_COUNT];
+	static atomic_bool is_reported[WEFT_REASON_COUNT];
 
-	if (!atomic_exchange(&is_told[r], true))
+	if (!atomic_exchange(&is_reported[r], true))
 		say_anyway("%s cannot be opened: %s: %s", d->ibv.name, weft_reason_name(r),
 			   weft_reason_text(r));
 }

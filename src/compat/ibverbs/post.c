@@ -45,15 +45,15 @@ static uint32_t count_of(int num_sge)
 uint32_t send_flags_of(unsigned int flags, enum weft_opcode opcode)
 {
 	uint32_t f = 0;
-	bool is_told = opcode == WEFT_OP_SEND || opcode == WEFT_OP_SEND_IMM ||
-		       opcode == WEFT_OP_SEND_INVALIDATE || opcode == WEFT_OP_WRITE_IMM ||
-		       opcode == WEFT_OP_REGISTER_SEND;
+	bool is_solicitable = opcode == WEFT_OP_SEND || opcode == WEFT_OP_SEND_IMM ||
+			      opcode == WEFT_OP_SEND_INVALIDATE || opcode == WEFT_OP_WRITE_IMM ||
+			      opcode == WEFT_OP_REGISTER_SEND;
 
 	if (flags & IBV_SEND_SIGNALED)
 		f |= WEFT_SIGNALLED;
 	if (flags & IBV_SEND_FENCE)
 		f |= WEFT_FENCE;
-	if ((flags & IBV_SEND_SOLICITED) && is_told)
+	if ((flags & IBV_SEND_SOLICITED) && is_solicitable)
 		f |= WEFT_SOLICITED;
 	if (flags & IBV_SEND_INLINE)
 		f |= WEFT_INLINE;

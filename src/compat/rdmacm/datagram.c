@@ -9,13 +9,13 @@
 
 static int datagram_connect(struct id *id, const struct rdma_conn_param *param)
 {
-	struct weft_contact_options options = {
+	struct weft_cm_id_options options = {
 		.is_datagram = true,
 		.port_space = (enum weft_port_space)id->rdma.ps,
 		.refused_wait_ns = refused_wait_ns,
 		.context = &id->talk.sink,
 	};
-	struct weft_contact_offer offer = {
+	struct weft_cm_id_offer offer = {
 		.private_data = param ? param->private_data : NULL,
 		.private_bytes = param ? param->private_data_len : 0,
 	};
@@ -27,7 +27,7 @@ static int datagram_connect(struct id *id, const struct rdma_conn_param *param)
 	id->talk.sink.take = roce_news_sink;
 	if (!id_try(id, ID_CONNECTING))
 		return -EINVAL;
-	reason = weft_contact_open(weftv_adapter(), &options, &offer, &id->talk.contact);
+	reason = weft_cm_id_open(weftv_adapter(), &options, &offer, &id->talk.cm_id);
 	if (reason != WEFT_OK)
 		(void)id_try(id, ID_ROUTE);
 	return cm_error(reason);
@@ -36,7 +36,7 @@ static int datagram_connect(struct id *id, const struct rdma_conn_param *param)
 /* The one who asked is told; here nothing follows. */
 static int datagram_accept(struct id *id, const struct rdma_conn_param *param)
 {
-	struct weft_contact_offer offer = {
+	struct weft_cm_id_offer offer = {
 		.q_key = RDMA_UDP_QKEY,
 		.private_data = param ? param->private_data : NULL,
 		.private_bytes = param ? param->private_data_len : 0,
@@ -49,7 +49,7 @@ static int datagram_accept(struct id *id, const struct rdma_conn_param *param)
 		offer.qp_number = param->qp_num;
 	else
 		return -EINVAL;
-	reason = weft_contact_accept(id->talk.contact, &offer);
+	reason = weft_cm_id_accept(id->talk.cm_id, &offer);
 	if (reason == WEFT_OK) {
 		(void)id_try(id, ID_ACCEPTING);
 		(void)id_try(id, ID_ESTABLISHED);
@@ -59,7 +59,7 @@ static int datagram_accept(struct id *id, const struct rdma_conn_param *param)
 
 static int datagram_reject(struct id *id, const void *private_data, uint8_t private_bytes)
 {
-	return cm_error(weft_contact_reject(id->talk.contact, 0, private_data, private_bytes));
+	return cm_error(weft_cm_id_reject(id->talk.cm_id, 0, private_data, private_bytes));
 }
 
 static int refuse(struct id *id)
@@ -70,9 +70,9 @@ static int refuse(struct id *id)
 
 static void datagram_leave(struct id *id)
 {
-	if (id->talk.contact)
-		(void)weft_contact_close(id->talk.contact);
-	id->talk.contact = NULL;
+	if (id->talk.cm_id)
+		(void)weft_cm_id_close(id->talk.cm_id);
+	id->talk.cm_id = NULL;
 }
 
 static int datagram_qp_attr(struct id *id, struct ibv_qp_attr *attr, int *mask)
@@ -94,7 +94,7 @@ static int datagram_qp_attr(struct id *id, struct ibv_qp_attr *attr, int *mask)
 /* Where datagrams are to be sent to. */
 static void datagram_tell(struct id *id, struct taken *taken)
 {
-	const struct weft_contact_news *heard = &id->talk.heard;
+	const struct weft_cm_id_news *heard = &id->talk.heard;
 	struct rdma_ud_param *ud = &taken->rdma.param.ud;
 	struct weft_path path = heard->path;
 

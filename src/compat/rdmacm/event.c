@@ -55,8 +55,8 @@ static struct id *id_for_request(struct id *listener, const struct asked *asked,
 		return NULL;
 	}
 	id->rdma.qp_type = listener->rdma.qp_type;
-	id->peer_ird = depth_told(asked->ird, id->home->ord_max);
-	id->peer_ord = depth_told(asked->ord, id->home->ird_max);
+	id->peer_ird = depth_clamp(asked->ird, id->home->ord_max);
+	id->peer_ord = depth_clamp(asked->ord, id->home->ird_max);
 	return id;
 }
 
@@ -93,13 +93,13 @@ static int make_stream_request(const struct note *note, struct taken *taken)
 	return 0;
 }
 
-static int make_contact_request(const struct note *note, struct taken *taken)
+static int make_cm_id_request(const struct note *note, struct taken *taken)
 {
-	struct weft_contact_news news;
+	struct weft_cm_id_news news;
 	struct asked asked;
 	struct id *id;
 
-	if (weft_contact_next(note->request.contact, &news) != WEFT_OK ||
+	if (weft_cm_id_next(note->request.cm_id, &news) != WEFT_OK ||
 	    news.kind != WEFT_CONTACT_REQUEST)
 		return -EAGAIN;
 	asked = (struct asked){ news.path.from, news.path.to,	   news.reads_in,
@@ -107,7 +107,7 @@ static int make_contact_request(const struct note *note, struct taken *taken)
 	id = id_for_request(note->id, &asked, true);
 	if (!id)
 		return -EAGAIN;
-	if (roce_requested(id, note->request.contact, &news) != 0) {
+	if (roce_requested(id, note->request.cm_id, &news) != 0) {
 		(void)id_destroy(id);
 		return -EAGAIN;
 	}
@@ -126,8 +126,8 @@ static int make_contact_request(const struct note *note, struct taken *taken)
 /* To an address that is no device's, or when memory or chance is short, nobody hears of it. */
 static int make_request(const struct note *note, struct taken *taken)
 {
-	int r = note->request.contact ? make_contact_request(note, taken)
-				      : make_stream_request(note, taken);
+	int r = note->request.cm_id ? make_cm_id_request(note, taken)
+				    : make_stream_request(note, taken);
 
 	if (r != 0)
 		request_refuse(note->request);

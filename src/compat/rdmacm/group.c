@@ -84,7 +84,7 @@ void groups_leave(struct id *id)
 static int tell(struct id *id, const struct group *g, int status)
 {
 	struct note *note = calloc(1, sizeof(*note));
-	bool is_told;
+	bool is_reported;
 
 	if (!note)
 		return -ENOMEM;
@@ -97,9 +97,9 @@ static int tell(struct id *id, const struct group *g, int status)
 	};
 	list_init(&note->link);
 	cm_lock();
-	is_told = note_add(note);
+	is_reported = note_add(note);
 	cm_unlock();
-	if (!is_told)
+	if (!is_reported)
 		free(note);
 	return 0;
 }

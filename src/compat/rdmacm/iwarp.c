@@ -73,8 +73,8 @@ static void iwarp_tell(struct id *id, struct taken *taken)
 	if (!qp || weft_qp_peer(weftv_qp(qp), &peer) != WEFT_OK)
 		return;
 	if (taken->rdma.status == 0) {
-		conn->responder_resources = depth_told(peer.ord, id->home->ird_max);
-		conn->initiator_depth = depth_told(peer.ird, id->home->ord_max);
+		conn->responder_resources = depth_clamp(peer.ord, id->home->ird_max);
+		conn->initiator_depth = depth_clamp(peer.ird, id->home->ord_max);
 		address_set_port(&id->rdma.route.addr.src_addr, htons(peer.local.port));
 	}
 	if (id->is_active)

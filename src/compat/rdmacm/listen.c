@@ -24,9 +24,9 @@ static void listener_take(struct weftv_sink *sink, const struct weft_event *even
 
 void request_refuse(struct request request)
 {
-	if (request.contact) {
-		(void)weft_contact_reject(request.contact, IBCM_REJECT_NO_RESOURCES, NULL, 0);
-		(void)weft_contact_close(request.contact);
+	if (request.cm_id) {
+		(void)weft_cm_id_reject(request.cm_id, IBCM_REJECT_NO_RESOURCES, NULL, 0);
+		(void)weft_cm_id_close(request.cm_id);
 		return;
 	}
 	(void)weft_request_reject(request.stream, NULL);
@@ -36,16 +36,16 @@ void request_refuse(struct request request)
 static void arrive(struct id *id, struct request request)
 {
 	struct note *note = calloc(1, sizeof(*note));
-	bool is_told = false;
+	bool is_reported = false;
 
 	if (note) {
 		*note = (struct note){ .id = id, .kind = NOTE_ARRIVAL, .request = request };
 		list_init(&note->link);
 		cm_lock();
-		is_told = note_add(note);
+		is_reported = note_add(note);
 		cm_unlock();
 	}
-	if (is_told)
+	if (is_reported)
 		return;
 	free(note);
 	request_refuse(request);
@@ -58,8 +58,8 @@ static bool next_request(struct id *id, struct request *request)
 	if (id->listener)
 		(void)weft_listener_next(id->listener, &request->stream);
 	if (!request->stream && id->service)
-		(void)weft_service_next(id->service, NULL, &request->contact);
-	return request->stream || request->contact;
+		(void)weft_service_next(id->service, NULL, &request->cm_id);
+	return request->stream || request->cm_id;
 }
 
 /*

@@ -65,7 +65,7 @@ enum note_kind {
 	NOTE_CONNECT,  /* how connecting went */
 	NOTE_END,      /* of the connection */
 	NOTE_LOOK,     /* a listener: there may be requests */
-	NOTE_NEWS,     /* a contact: there may be news */
+	NOTE_NEWS,     /* a cm_id: there may be news */
 	NOTE_TIMEWAIT, /* the end of its time wait */
 	NOTE_OF_ID,    /* number of those above, which are part of the id */
 	/* Notes of their own, as there may be many. */
@@ -76,7 +76,7 @@ enum note_kind {
 /* One of the two: what a stream or a datagram brought. */
 struct request {
 	struct weft_request *stream;
-	struct weft_contact *contact;
+	struct weft_cm_id *cm_id;
 };
 
 /* A group that an id has joined. */
@@ -116,13 +116,13 @@ struct home {
 	bool is_roce;
 };
 
-/* A conversation with the other end, on RoCE. id->calls guards it. */
+/* A cm_id with the other end, on RoCE. id->calls guards it. */
 struct talk {
 	struct weftv_sink sink;
-	struct weft_contact *contact;	 /* or NULL */
-	struct weft_contact_offer offer; /* what this end said */
-	struct weft_contact_news heard;	 /* what the other end said: request, answer, or no */
-	uint32_t mtu_bytes;		 /* that was asked for */
+	struct weft_cm_id *cm_id;      /* or NULL */
+	struct weft_cm_id_offer offer; /* what this end said */
+	struct weft_cm_id_news heard;  /* what the other end said: request, answer, or no */
+	uint32_t mtu_bytes;	       /* that was asked for */
 	/* Of the queue pair; cm_lock() guards these. */
 	bool is_heard;		   /* a packet has come */
 	enum weft_reason qp_error; /* or WEFT_OK */
@@ -439,7 +439,7 @@ struct depths {
 int id_depths(const struct id *id, const struct rdma_conn_param *param, struct depths *depths);
 
 /* What the other end said of Reads; one that says nothing leaves it to us. */
-static inline uint8_t depth_told(uint32_t depth, uint8_t max)
+static inline uint8_t depth_clamp(uint32_t depth, uint8_t max)
 {
 	return depth < max ? (uint8_t)depth : max;
 }
@@ -448,14 +448,13 @@ static inline uint8_t depth_told(uint32_t depth, uint8_t max)
 
 enum { ACK_TIMEOUT_CODE = 17, RNR_TIMER_CODE = 12, RETRIES = 7 };
 
-/* roce.c: a request that came: the conversation is the id's from now on, unless this fails. */
-int roce_requested(struct id *id, struct weft_contact *contact,
-		   const struct weft_contact_news *news);
+/* roce.c: a request that came: the cm_id is the id's from now on, unless this fails. */
+int roce_requested(struct id *id, struct weft_cm_id *cm_id, const struct weft_cm_id_news *news);
 
 /* The path that it asks for. */
 int roce_path(const struct id *id, struct weft_path *path);
 
-/* roce_news.c: what the conversation brought becomes notes. Not locked. */
+/* roce_news.c: what the cm_id brought becomes notes. Not locked. */
 void roce_news_take(struct id *id);
 void roce_news_sink(struct weftv_sink *sink, const struct weft_event *event);
 

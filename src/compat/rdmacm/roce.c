@@ -49,7 +49,7 @@ static void make_offer(struct id *id, const struct rdma_conn_param *param,
 {
 	const struct ibv_qp *qp = id_qp(id);
 
-	id->talk.offer = (struct weft_contact_offer){
+	id->talk.offer = (struct weft_cm_id_offer){
 		.qp_number = id->qp_number,
 		.psn = id->talk.offer.psn,
 		.reads_in = depths->in,
@@ -107,7 +107,7 @@ static int choose_port(struct id *id)
 
 static int open_talk(struct id *id)
 {
-	struct weft_contact_options options = {
+	struct weft_cm_id_options options = {
 		.port_space = (enum weft_port_space)id->rdma.ps,
 		.refused_wait_ns = refused_wait_ns,
 		.context = &id->talk.sink,
@@ -121,7 +121,7 @@ static int open_talk(struct id *id)
 	id->talk.sink.take = roce_news_sink;
 	if (!id_try(id, ID_CONNECTING))
 		return -EINVAL;
-	reason = weft_contact_open(weftv_adapter(), &options, &id->talk.offer, &id->talk.contact);
+	reason = weft_cm_id_open(weftv_adapter(), &options, &id->talk.offer, &id->talk.cm_id);
 	if (reason != WEFT_OK)
 		(void)id_try(id, ID_ROUTE);
 	return cm_error(reason);
@@ -157,8 +157,8 @@ static int roce_establish(struct id *id)
 	if (id_state(id) != ID_RESPONDED)
 		return -EINVAL;
 	if (qp)
-		(void)weft_contact_bind(id->talk.contact, weftv_qp(qp));
-	reason = weft_contact_ready(id->talk.contact);
+		(void)weft_cm_id_bind(id->talk.cm_id, weftv_qp(qp));
+	reason = weft_cm_id_ready(id->talk.cm_id);
 	if (reason == WEFT_OK)
 		(void)id_try(id, ID_ESTABLISHED);
 	return cm_error(reason);
@@ -166,18 +166,17 @@ static int roce_establish(struct id *id)
 
 /* ---- Passive -------------------------------------------------------------------------------- */
 
-int roce_requested(struct id *id, struct weft_contact *contact,
-		   const struct weft_contact_news *news)
+int roce_requested(struct id *id, struct weft_cm_id *cm_id, const struct weft_cm_id_news *news)
 {
 	int r = random_psn(&id->talk.offer.psn);
 
 	if (r != 0)
 		return r;
-	id->talk.contact = contact;
+	id->talk.cm_id = cm_id;
 	id->talk.heard = *news;
 	id->talk.sink.take = roce_news_sink;
 	(void)id_try(id, ID_REQUESTED);
-	weft_contact_set_context(contact, &id->talk.sink);
+	weft_cm_id_set_context(cm_id, &id->talk.sink);
 	roce_news_take(id); /* what came before this was told to nobody */
 	return 0;
 }
@@ -191,7 +190,7 @@ static int make_ready(struct id *id, const struct depths *depths)
 	if (r == 0 && !id->wire->is_external)
 		r = roce_qp_connect(id, depths);
 	if (r == 0)
-		(void)weft_contact_bind(id->talk.contact, weftv_qp(qp));
+		(void)weft_cm_id_bind(id->talk.cm_id, weftv_qp(qp));
 	return r;
 }
 
@@ -220,7 +219,7 @@ static int roce_accept(struct id *id, const struct rdma_conn_param *param)
 	make_offer(id, param, &depths);
 	if (!id_try(id, ID_ACCEPTING))
 		return -EINVAL;
-	reason = weft_contact_accept(id->talk.contact, &id->talk.offer);
+	reason = weft_cm_id_accept(id->talk.cm_id, &id->talk.offer);
 	forget_private_data(id);
 	if (reason == WEFT_OK)
 		return 0;
@@ -233,8 +232,7 @@ static int roce_accept(struct id *id, const struct rdma_conn_param *param)
 
 static int roce_reject(struct id *id, const void *private_data, uint8_t private_bytes)
 {
-	enum weft_reason reason = weft_contact_reject(id->talk.contact, 0, private_data,
-						      private_bytes);
+	enum weft_reason reason = weft_cm_id_reject(id->talk.cm_id, 0, private_data, private_bytes);
 
 	return reason == WEFT_R_CM_UNKNOWN ? 0 : cm_error(reason);
 }
@@ -260,7 +258,7 @@ static int roce_disconnect(struct id *id)
 
 	if (qp)
 		hang_up(qp);
-	(void)weft_contact_disconnect(id->talk.contact);
+	(void)weft_cm_id_disconnect(id->talk.cm_id);
 	return 0;
 }
 
@@ -270,9 +268,9 @@ static void roce_leave(struct id *id)
 	enum id_state state = id_state(id);
 
 	wire_detach(id);
-	if (id->talk.contact)
-		(void)weft_contact_close(id->talk.contact);
-	id->talk.contact = NULL;
+	if (id->talk.cm_id)
+		(void)weft_cm_id_close(id->talk.cm_id);
+	id->talk.cm_id = NULL;
 	if (qp && (state == ID_ESTABLISHED || state == ID_CONNECTING || state == ID_ACCEPTING ||
 		   state == ID_RESPONDED))
 		hang_up(qp);
@@ -280,12 +278,12 @@ static void roce_leave(struct id *id)
 
 static int roce_notify(struct id *id)
 {
-	return id->is_active ? -EINVAL : cm_error(weft_contact_established(id->talk.contact));
+	return id->is_active ? -EINVAL : cm_error(weft_cm_id_established(id->talk.cm_id));
 }
 
 static void roce_tell(struct id *id, struct taken *taken)
 {
-	const struct weft_contact_news *heard = &id->talk.heard;
+	const struct weft_cm_id_news *heard = &id->talk.heard;
 	struct rdma_conn_param *conn = &taken->rdma.param.conn;
 	struct depths depths;
 
@@ -302,7 +300,7 @@ static void roce_tell(struct id *id, struct taken *taken)
 }
 
 /*
- * The end of a connection is told by the conversation, which ends with it. That of a queue pair
+ * The end of a connection is told by the cm_id, which ends with it. That of a queue pair
  * that is not connected yet is looked at behind the news: they may say that it was, before.
  */
 static void roce_hear(struct id *id, const struct weft_event *event)

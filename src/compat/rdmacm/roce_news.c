@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What a conversation of RoCE brings, in the thread of the program that takes events. */
+/* What a cm_id of RoCE brings, in the thread of the program that takes events. */
 #include <errno.h>
 
 #include "compat/rdmacm/rdmacm.h"
@@ -49,16 +49,16 @@ static int get_ready(struct id *id)
 
 	if (r != 0)
 		return r;
-	(void)weft_contact_bind(id->talk.contact, weftv_qp(qp));
-	return cm_error(weft_contact_ready(id->talk.contact));
+	(void)weft_cm_id_bind(id->talk.cm_id, weftv_qp(qp));
+	return cm_error(weft_cm_id_ready(id->talk.cm_id));
 }
 
-static void reply(struct id *id, const struct weft_contact_news *news)
+static void reply(struct id *id, const struct weft_cm_id_news *news)
 {
 	int r;
 
 	if (id_state(id) != ID_CONNECTING) {
-		(void)weft_contact_reject(id->talk.contact, 0, NULL, 0);
+		(void)weft_cm_id_reject(id->talk.cm_id, 0, NULL, 0);
 		return;
 	}
 	id->talk.heard = *news;
@@ -75,12 +75,12 @@ static void reply(struct id *id, const struct weft_contact_news *news)
 		connected(id, ID_ESTABLISHED, RDMA_CM_EVENT_ESTABLISHED);
 		return;
 	}
-	(void)weft_contact_reject(id->talk.contact, 0, NULL, 0);
+	(void)weft_cm_id_reject(id->talk.cm_id, 0, NULL, 0);
 	fail(id, RDMA_CM_EVENT_CONNECT_ERROR, r);
 }
 
 /* As Linux has it: the status of a no is the code that came with it. */
-static void end(struct id *id, const struct weft_contact_news *news)
+static void end(struct id *id, const struct weft_cm_id_news *news)
 {
 	if (id_state(id) == ID_REQUESTED)
 		return; /* who accepts is told */
@@ -104,7 +104,7 @@ static void released(struct id *id)
 	cm_unlock();
 }
 
-static void take(struct id *id, const struct weft_contact_news *news)
+static void take(struct id *id, const struct weft_cm_id_news *news)
 {
 	switch (news->kind) {
 	case WEFT_CONTACT_REPLY:
@@ -130,16 +130,16 @@ static void take(struct id *id, const struct weft_contact_news *news)
 
 /* ---- All of it ------------------------------------------------------------------------------ */
 
-static bool next(struct id *id, struct weft_contact_news *news)
+static bool next(struct id *id, struct weft_cm_id_news *news)
 {
-	return id->talk.contact && weft_contact_next(id->talk.contact, news) == WEFT_OK &&
+	return id->talk.cm_id && weft_cm_id_next(id->talk.cm_id, news) == WEFT_OK &&
 	       news->kind != WEFT_CONTACT_NONE;
 }
 
 /* As of requests: a note to look that is of news just taken is withdrawn. */
 void roce_news_take(struct id *id)
 {
-	struct weft_contact_news news;
+	struct weft_cm_id_news news;
 	bool is_done = false;
 
 	id_lock(id);
@@ -152,8 +152,8 @@ void roce_news_take(struct id *id)
 		is_heard = id->talk.is_heard;
 		id->talk.is_heard = false;
 		cm_unlock();
-		if (is_heard && id->talk.contact)
-			(void)weft_contact_established(id->talk.contact);
+		if (is_heard && id->talk.cm_id)
+			(void)weft_cm_id_established(id->talk.cm_id);
 		while (next(id, &news))
 			take(id, &news);
 		cm_lock();

@@ -55,7 +55,7 @@ int roce_av(struct id *id, const struct weft_path *path, struct ibv_ah_attr *av)
 /* The other end's Reads are served here, and the other way round. */
 struct depths roce_depths(const struct id *id)
 {
-	const struct weft_contact_news *heard = &id->talk.heard;
+	const struct weft_cm_id_news *heard = &id->talk.heard;
 
 	if (!id->is_active)
 		return (struct depths){ id->peer_ord, id->peer_ird };
@@ -75,7 +75,7 @@ static enum ibv_mtu mtu_of(uint32_t bytes)
 /* The one who asked said how large packets are, and which class they are of. */
 static int to_rtr(struct id *id, struct ibv_qp_attr *attr, int *mask)
 {
-	const struct weft_contact_news *heard = &id->talk.heard;
+	const struct weft_cm_id_news *heard = &id->talk.heard;
 	struct weft_path path = heard->path;
 	bool is_rc = id->rdma.qp_type != IBV_QPT_UC;
 	int r;
@@ -101,7 +101,7 @@ static int to_rtr(struct id *id, struct ibv_qp_attr *attr, int *mask)
 /* RNR retries are those that the other end wants; the retries and time of the one who asked. */
 static int to_rts(struct id *id, struct ibv_qp_attr *attr, int *mask)
 {
-	const struct weft_contact_news *heard = &id->talk.heard;
+	const struct weft_cm_id_news *heard = &id->talk.heard;
 	bool is_rc = id->rdma.qp_type != IBV_QPT_UC;
 	uint8_t timeout = heard->timeout_code ? heard->timeout_code : ACK_TIMEOUT_CODE;
 

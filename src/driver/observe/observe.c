@@ -15,8 +15,8 @@ enum { VARIABLES = 4 };
 
 static struct {
 	pthread_mutex_t lock;
-	const char *told[VARIABLES]; /* that could not be had */
-	uint32_t adapters;	     /* ever */
+	const char *reported[VARIABLES]; /* that could not be had */
+	uint32_t adapters;		 /* ever */
 } process = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 void observe_lock(void)
@@ -37,30 +37,30 @@ void observe_lock_reset(void)
 
 void observe_forget(void)
 {
-	memset(process.told, 0, sizeof(process.told));
+	memset(process.reported, 0, sizeof(process.reported));
 	recordings_forget();
 	traces_forget();
 	faults_forget();
 }
 
 /* Whether it was; it is from now on. */
-static bool is_told(const char *variable)
+static bool is_reported(const char *variable)
 {
 	int i = 0;
 
-	for (; i < VARIABLES && process.told[i]; i++) {
-		if (strcmp(process.told[i], variable) == 0)
+	for (; i < VARIABLES && process.reported[i]; i++) {
+		if (strcmp(process.reported[i], variable) == 0)
 			return true;
 	}
 	if (i < VARIABLES)
-		process.told[i] = variable;
+		process.reported[i] = variable;
 	return false;
 }
 
 void observe_complain(const char *variable, const char *value, int error)
 {
 	observe_lock();
-	if (!is_told(variable))
+	if (!is_reported(variable))
 		fprintf(stderr, "weft[%ld]: %s=%s: %s\n", (long)getpid(), variable, value,
 			output_words(error));
 	observe_unlock();

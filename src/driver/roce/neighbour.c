@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Processes of this host that contacts are with. One that is killed says nothing, and datagrams
+ * Processes of this host that cm_ids are with. One that is killed says nothing, and datagrams
  * have no host that would say it instead, as the kernel does for TCP. But its unix socket goes with
  * it: who is connected to that learns of it at once.
  *
  * A neighbour is one connection, and so one process: that of a successor at the same slot is
- * another. Contacts whose other end is elsewhere, or who knows, have none.
+ * another. CM ids whose other end is elsewhere, or who knows, have none.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 
-#include "driver/roce/contact.h"
+#include "driver/roce/cm_id.h"
 #include "driver/sys/calls.h"
 
 /* It lives, and shuts the listener again and again: then nothing is known of it. */
@@ -24,8 +24,8 @@ static const uint64_t last_words_ns = 20 * 1000 * 1000;
 struct neighbour {
 	struct watch watch;
 	struct roce *roce;
-	struct list link;     /* of roce->neighbours */
-	struct list contacts; /* struct weft_contact */
+	struct list link;   /* of roce->neighbours */
+	struct list cm_ids; /* struct weft_cm_id */
 	uint8_t adapter_slot;
 	pid_t pid;
 	uint32_t ends;	  /* of connections to it */
@@ -43,10 +43,10 @@ static void unwatch(struct neighbour *n)
 
 static void neighbour_close(struct neighbour *n)
 {
-	while (!list_is_empty(&n->contacts)) {
-		struct list *at = list_pop(&n->contacts);
+	while (!list_is_empty(&n->cm_ids)) {
+		struct list *at = list_pop(&n->cm_ids);
 
-		CONTAINER_OF(at, struct weft_contact, neighbour_link)->neighbour = NULL;
+		CONTAINER_OF(at, struct weft_cm_id, neighbour_link)->neighbour = NULL;
 	}
 	unwatch(n);
 	list_remove(&n->link);
@@ -156,14 +156,14 @@ static struct neighbour *neighbour_open(struct roce *r, uint8_t adapter_slot, in
 		.pid = pid_at(fd),
 		.look_ns = UINT64_MAX,
 	};
-	list_init(&n->contacts);
+	list_init(&n->cm_ids);
 	list_add_tail(&r->neighbours, &n->link);
 	net_watch(r->net, &n->watch, EPOLLIN);
 	return n;
 }
 
 /*
- * Its listener is asked each time: a process that ends has left its slot before its connections have
+ * Its listener is asked each time: a process that ends leaves its slot before its connections have
  * ended, and who is there now may be its successor. Where nobody opens it is the one known before,
  * just dying or busy; or none of ours, perhaps.
  */
@@ -192,7 +192,7 @@ static bool is_here(const struct ibcm_ip *ip)
 	       (!ip->is_ipv6 && ip->to.address[0] == 127);
 }
 
-void neighbour_join(struct weft_contact *c, const struct ibcm_ip *ip, uint32_t peer_id)
+void neighbour_join(struct weft_cm_id *c, const struct ibcm_ip *ip, uint32_t peer_id)
 {
 	uint8_t adapter_slot = (uint8_t)(peer_id >> 24);
 
@@ -201,11 +201,11 @@ void neighbour_join(struct weft_contact *c, const struct ibcm_ip *ip, uint32_t p
 		return;
 	c->neighbour = meet(c->roce, adapter_slot);
 	if (c->neighbour)
-		list_add_tail(&c->neighbour->contacts, &c->neighbour_link);
+		list_add_tail(&c->neighbour->cm_ids, &c->neighbour_link);
 }
 
 /* The connection stays, for others that may come. */
-void neighbour_leave(struct weft_contact *c)
+void neighbour_leave(struct weft_cm_id *c)
 {
 	list_remove(&c->neighbour_link);
 	c->neighbour = NULL;
@@ -216,11 +216,11 @@ uint64_t neighbours_due(const struct roce *r)
 	return r->look_ns;
 }
 
-static void lose_contacts(struct neighbour *n, uint64_t now_ns)
+static void lose_cm_ids(struct neighbour *n, uint64_t now_ns)
 {
-	for (struct list *at = n->contacts.next; at != &n->contacts; at = at->next)
+	for (struct list *at = n->cm_ids.next; at != &n->cm_ids; at = at->next)
 		ib_cm_lost(n->roce->cm, now_ns,
-			   CONTAINER_OF(at, struct weft_contact, neighbour_link)->id);
+			   CONTAINER_OF(at, struct weft_cm_id, neighbour_link)->id);
 }
 
 /* True: there is nothing more to know of it. */
@@ -230,7 +230,7 @@ static bool is_done(struct neighbour *n, uint64_t now_ns)
 		return false;
 	if (look(n, now_ns))
 		return n->ends >= ENDS_MAX;
-	lose_contacts(n, now_ns);
+	lose_cm_ids(n, now_ns);
 	return true;
 }
 

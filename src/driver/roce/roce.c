@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 #include "base/least.h"
-#include "driver/roce/contact.h"
+#include "driver/roce/cm_id.h"
 #include "driver/roce/tun.h"
 
 enum {
@@ -51,7 +51,7 @@ static void roce_free(struct roce *r)
 	if (r->tun)
 		tun_close(r->tun);
 	if (r->cm)
-		contacts_close(r);
+		cm_ids_close(r);
 	if (r->port)
 		ib_port_destroy(r->port);
 	if (r->udp)
@@ -75,7 +75,7 @@ static void conn_end(struct ib_conn *c)
 		udp_leave(udp, &m->group, &m->at);
 		free(m);
 	}
-	contact_conn_ended(rc);
+	cm_id_conn_ended(rc);
 	udp_flow_close(udp, &rc->flow_ref);
 	ib_destroy(c);
 	free(rc);
@@ -132,7 +132,7 @@ bool roce_take(struct roce *r, const struct ib_in *in)
 	if (ib_port_recv(r->port, r->net->now_ns, in) != WEFT_OK)
 		return false;
 	if (is_management(in)) {
-		contacts_input(r);
+		cm_ids_input(r);
 		return true;
 	}
 	r->net->asked += iba_is_request(in->bytes, in->length);
@@ -430,7 +430,7 @@ static bool send_ready(struct roce *r)
 		return false;
 	}
 	net_look_at_clock(r->net);
-	contacts_output(r);
+	cm_ids_output(r);
 	if (r->tun)
 		has_moved = tun_output(r->tun);
 	if (is_resting(r) && !send_all(r, &r->rest->batch))
@@ -468,7 +468,7 @@ static uint64_t due(const struct carrier *c)
 	const struct roce *r = roce_from(c);
 	uint64_t held = r->faults ? roce_faults_due(r) : UINT64_MAX;
 
-	return least(held, least(ib_port_wait_due(r->port), contacts_due(r)));
+	return least(held, least(ib_port_wait_due(r->port), cm_ids_due(r)));
 }
 
 uint64_t roce_pace_due(const struct roce *r)
@@ -491,7 +491,7 @@ static void expire(struct carrier *c, uint64_t now_ns)
 	struct roce *r = roce_from(c);
 
 	ib_port_expire(r->port, now_ns);
-	contacts_expire(r, now_ns);
+	cm_ids_expire(r, now_ns);
 	if (r->faults)
 		roce_faults_expire(r, now_ns);
 }
@@ -580,7 +580,7 @@ static void traffic(const struct carrier *c, struct weft_traffic *sum)
 
 static bool is_used(const struct carrier *c)
 {
-	return !contacts_are_none(roce_from(c));
+	return !cm_ids_are_none(roce_from(c));
 }
 
 /* The adapter has no queue pairs any more, so that nothing waits for a peer. */
@@ -605,7 +605,7 @@ static void roce_close(struct carrier *c)
 /* No socket that closes tells the peers that the process goes. */
 static bool exit_begin(struct carrier *c)
 {
-	contacts_leave(roce_from(c));
+	cm_ids_leave(roce_from(c));
 	return true;
 }
 
@@ -669,7 +669,7 @@ static enum weft_reason roce_create(struct net *net)
 	}
 	reason = udp_open(&(struct udp_config){ .watch = watch, .owner = net }, &r->udp);
 	if (reason == WEFT_OK)
-		reason = contacts_open(r);
+		reason = cm_ids_open(r);
 	if (reason == WEFT_OK)
 		reason = roce_faults_open(r);
 	if (reason == WEFT_OK && getrandom(&chance, sizeof(chance), 0) != sizeof(chance))

@@ -7,7 +7,7 @@
  *	roce_calls.c  the public calls on queue pairs
  *	ee_calls.c    the public calls on end-to-end contexts
  *	tun.h         the carrier of raw datagrams
- *	contact.h     the connection manager
+ *	cm_id.h     the connection manager
  *	udp.h         the sockets
  *
  * The adapter's lock guards all of it.
@@ -32,22 +32,21 @@ struct roce {
 	struct ib_out *outs; /* UDP_BATCH_MAX */
 	uint8_t *room;	     /* that they lie in */
 	struct roce_rest *rest;
-	struct tun *tun;	    /* NULL: there are no raw datagrams */
-	struct roce_faults *faults; /* NULL: packets are left in peace */
-	bool has_waited;	    /* what is to be sent, for the program's next call */
-	uint64_t slots_retry_at_ns; /* when slots that nobody had are tried again */
-	uint64_t
-		listeners_resume_at_ns; /* when those that were shut are opened again; 0: not known yet */
-	uint64_t refused;		/* packets that the host did not take */
+	struct tun *tun;		 /* NULL: there are no raw datagrams */
+	struct roce_faults *faults;	 /* NULL: packets are left in peace */
+	bool has_waited;		 /* what is to be sent, for the program's next call */
+	uint64_t slots_retry_at_ns;	 /* when slots that nobody had are tried again */
+	uint64_t listeners_resume_at_ns; /* of those that were paused; 0: not known yet */
+	uint64_t refused;		 /* packets that the host did not take */
 	enum weft_reason refused_for;
-	/* contact.h */
+	/* cm_id.h */
 	struct ib_cm *cm;
-	struct list contacts, services;
-	struct list leaving; /* contacts whose other end has left, and whose connection ends soon */
+	struct list cm_ids, services;
+	struct list leaving; /* cm_ids whose other end has left, and whose connection ends soon */
 	struct list again;   /* that found nobody, and ask once more */
 	struct list neighbours;
-	uint64_t look_ns;      /* when to see whether one of them is gone */
-	uint32_t contact_next; /* number */
+	uint64_t look_ns;    /* when to see whether one of them is gone */
+	uint32_t cm_id_next; /* number */
 };
 
 /* A group that a queue pair is a member of. */
@@ -62,7 +61,7 @@ struct roce_conn {
 	struct ib_conn *conn;
 	struct udp_flow_ref flow_ref;
 	struct list members;
-	struct weft_contact *contact; /* that ends with it, or NULL */
+	struct weft_cm_id *cm_id; /* that ends with it, or NULL */
 };
 
 /* An end-to-end context, likewise: ib_ee_owner(). */

@@ -174,7 +174,7 @@ enum weft_reason link_check_qp(const struct weft_qp *qp)
 
 /* ---- Questions ----------------------------------------------------------------------------- */
 
-static uint32_t depth_told(uint16_t depth)
+static uint32_t depth_clamp(uint16_t depth)
 {
 	return depth == MPA_DEPTH_UNKNOWN ? WEFT_DEPTH_NONE : depth;
 }
@@ -185,8 +185,8 @@ void link_peer(const struct link *link, struct weft_peer *peer)
 		.local = link->local,
 		.remote = link->remote,
 		.private_bytes = link->private_bytes,
-		.ird = depth_told(link->peer_ird),
-		.ord = depth_told(link->peer_ord),
+		.ird = depth_clamp(link->peer_ird),
+		.ord = depth_clamp(link->peer_ord),
 		.agreed_ird = link->terms.ird,
 		.agreed_ord = link->terms.ord,
 		.has_crc = link->terms.has_crc,

@@ -352,8 +352,8 @@ static void undo(struct rio_world *w, const struct making *m)
 /* The requester refuses it: what it had not flushed may be gone. */
 static void lost(struct rio_world *w, uint32_t ask)
 {
-	w->asks[ask].asked_seq = w->asks[ask].told_seq = ++w->seq;
-	rw_values_loss_told(w, &w->asks[ask]);
+	w->asks[ask].asked_seq = w->asks[ask].reported_seq = ++w->seq;
+	rw_values_loss_reported(w, &w->asks[ask]);
 }
 
 static bool submit(struct rio_world *w, struct making *m, bool has_room)

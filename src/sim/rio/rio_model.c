@@ -231,7 +231,7 @@ void rw_model_asked(struct rio_world *w, uint32_t ask)
 
 static void told(struct rio_world *w, struct rw_ask *a)
 {
-	a->told_seq = ++w->seq;
+	a->reported_seq = ++w->seq;
 	a->is_over = true;
 	for (uint32_t i = a->first; i < a->first + a->count; i++) {
 		struct rw_transaction *t = &w->transactions[i];
@@ -254,7 +254,7 @@ void rw_model_ended(struct rio_world *w, uint32_t ask)
 
 	told(w, a);
 	if (a->reason == WEFT_R_RIO_WRITES_LOST)
-		rw_values_loss_told(w, a);
+		rw_values_loss_reported(w, a);
 	if (a->reason != WEFT_OK || a->is_wrong)
 		return;
 	for (uint32_t i = a->first; i < end; i++)

@@ -485,7 +485,7 @@ void rw_end_forget(struct rio_world *w, uint32_t end)
 		notice_other(w, end);
 	while (!list_is_empty(&e->flights))
 		flight_unlink(w, CONTAINER_OF(e->flights.next, struct rw_flight, link));
-	rio_contact_fini(&e->contact);
+	rio_handshake_fini(&e->cm_id);
 	e->state = RW_END_GONE;
 }
 

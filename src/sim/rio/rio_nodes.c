@@ -95,17 +95,17 @@ static void greet(struct rio_world *w, uint32_t end)
 	enum weft_reason r;
 	size_t length;
 
-	while ((length = rio_contact_say(&e->contact, bytes)) > 0)
+	while ((length = rio_handshake_say(&e->cm_id, bytes)) > 0)
 		rw_say(w, end, bytes, length);
-	if (e->state != RW_END_GREETING || !rio_contact_is_done(&e->contact))
+	if (e->state != RW_END_GREETING || !rio_handshake_is_done(&e->cm_id))
 		return;
-	e->peer = rio_contact_peer(&e->contact).platform;
+	e->peer = rio_handshake_peer(&e->cm_id).platform;
 	e->state = RW_END_UP;
 	if (e->dial != RW_NONE)
 		n->dials[e->dial].wait_ns = redial_ns;
 	r = rw_role_came(w, end);
 	if (r == WEFT_OK) {
-		e->was_told = true;
+		e->is_known_to_role = true;
 		rw_trace(w, RW_TRACE_MET, e->node, rw_node_of(w, e->peer), 0);
 	} else {
 		rw_end_fail(w, end, r);
@@ -118,7 +118,7 @@ static void greet_begin(struct rio_world *w, uint32_t end)
 	struct rw_node *n = &w->nodes[e->node];
 	/* The second owner is the first, for all that others know. */
 	const struct rio_book book = { w->known, w->node_count + 1 - w->owner_count };
-	const struct rio_contact_limits limits = {
+	const struct rio_handshake_limits limits = {
 		rw_is_owner(w, e->node) ? w->limits.owner_requests : w->limits.commands,
 		rw_is_owner(w, e->node) ? w->limits.owner_list_max : w->limits.unit_list_max,
 	};
@@ -136,10 +136,10 @@ static void greet_begin(struct rio_world *w, uint32_t end)
 					   .port = (uint16_t)(1000 + e->node),
 					   .ip = { 127, 0, 0, 1 } };
 	if (end % 2 == 0)
-		rio_contact_dial(&e->contact, &n->self, &w->known[rw_conn_of(w, end)->to], &at,
-				 random);
+		rio_handshake_dial(&e->cm_id, &n->self, &w->known[rw_conn_of(w, end)->to], &at,
+				   random);
 	else
-		rio_contact_await(&e->contact, &n->self, &book, &limits, random);
+		rio_handshake_await(&e->cm_id, &n->self, &book, &limits, random);
 	greet(w, end);
 }
 
@@ -156,7 +156,7 @@ static void connected(struct rio_world *w, uint32_t end, const struct rw_input *
 		return;
 	}
 	e->state = RW_END_UP;
-	e->was_told = true;
+	e->is_known_to_role = true;
 	rio_iounit_dialled(w->nodes[e->node].unit, e->peer, WEFT_OK,
 			   &(struct rio_bytes){ m->bytes, m->length });
 }
@@ -167,7 +167,7 @@ static void message(struct rio_world *w, uint32_t end, const struct rw_input *m)
 	enum weft_reason r = WEFT_OK;
 
 	if (e->state == RW_END_GREETING) {
-		r = rio_contact_take(&e->contact, m->bytes, m->length);
+		r = rio_handshake_take(&e->cm_id, m->bytes, m->length);
 		if (r == WEFT_OK)
 			greet(w, end);
 	} else if (e->state == RW_END_UP) {
@@ -205,7 +205,7 @@ static void gone(struct rio_world *w, uint32_t end)
 		d->next_ns = w->world.now_ns + d->wait_ns;
 		d->wait_ns = d->wait_ns < redial_most_ns ? 2 * d->wait_ns : redial_most_ns;
 	}
-	if (e->was_told || rw_conn_of(w, end)->is_data)
+	if (e->is_known_to_role || rw_conn_of(w, end)->is_data)
 		rw_role_gone(w, end);
 	rw_end_forget(w, end);
 }

@@ -47,7 +47,8 @@ static uint32_t owner_end(struct rio_world *w, uint32_t node, uint32_t number)
 	for (uint32_t end = 0; end < 2 * RW_CONNS_MAX; end++) {
 		const struct rw_end *e = rw_end_of(w, end);
 
-		if (e->state == RW_END_UP && e->node == node && e->was_told && e->number == number)
+		if (e->state == RW_END_UP && e->node == node && e->is_known_to_role &&
+		    e->number == number)
 			return end;
 	}
 	return RW_NONE;
@@ -230,7 +231,7 @@ static void unit_lose(struct rio_world *w, uint32_t end, enum weft_reason reason
 		return;
 	e->was_lost = true;
 	rw_end_fail(w, end, reason);
-	if (e->was_told)
+	if (e->is_known_to_role)
 		rio_iounit_lost(unit, e->peer);
 	else
 		rio_iounit_dialled(unit, e->peer, reason, NULL);
@@ -441,28 +442,28 @@ enum weft_reason rw_role_came(struct rio_world *w, uint32_t end)
 {
 	struct rw_end *e = rw_end_of(w, end);
 	struct rw_node *n = &w->nodes[e->node];
-	enum rio_role role = rio_contact_peer(&e->contact).role;
+	enum rio_role role = rio_handshake_peer(&e->cm_id).role;
 
 	if (rw_is_owner(w, e->node))
-		return rio_owner_came(n->owner, &e->contact, e->dial == RW_NONE ? 0 : e->dial + 1,
+		return rio_owner_came(n->owner, &e->cm_id, e->dial == RW_NONE ? 0 : e->dial + 1,
 				      &e->number);
 	CHECK(role == RIO_OWNER);
 	n->meetings++;
 	rw_order_met(w, end);
-	if (rio_term_compare(&e->contact.seen, &n->self.term) > 0)
-		n->self.term = e->contact.seen;
+	if (rio_term_compare(&e->cm_id.seen, &n->self.term) > 0)
+		n->self.term = e->cm_id.seen;
 	rw_order_owner(w, e->node);
 	if (rw_is_requester(w, e->node)) {
 		n->owner_end = end;
 		rw_conn_of(w, end)->meeting = n->meetings;
-		rio_requester_owner_came(n->requester, &e->contact);
+		rio_requester_owner_came(n->requester, &e->cm_id);
 		return WEFT_OK;
 	}
 	/* The connection that it had is as good as gone. */
 	if (n->owner_end != RW_NONE)
 		rw_end_fail(w, n->owner_end, WEFT_R_RIO_TWICE);
 	n->owner_end = end;
-	rio_iounit_owner_came(n->unit, e->peer, &e->contact.greet.session);
+	rio_iounit_owner_came(n->unit, e->peer, &e->cm_id.greet.session);
 	return WEFT_OK;
 }
 
@@ -477,7 +478,7 @@ enum weft_reason rw_role_message(struct rio_world *w, uint32_t end, const struct
 		return rio_owner_take(n->owner, e->number, input->bytes, input->length, now_ns);
 	}
 	if (rw_conn_of(w, end)->is_data)
-		return rio_requester_told(n->requester, e->peer, input->bytes, input->length);
+		return rio_requester_unit_take(n->requester, e->peer, input->bytes, input->length);
 	if (end != n->owner_end)
 		return WEFT_R_RIO_UNEXPECTED;
 	/* Before: the core may go on at once. */

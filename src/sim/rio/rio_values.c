@@ -78,17 +78,17 @@ static uint64_t closed_for(const struct rio_world *w, const struct rw_value *v, 
 	a = ask_of(w, v->writer);
 	if (a == other)
 		return v->writer < by ? start_of(w, v->writer) : SEQ_NEVER;
-	if (a->told_seq == 0)
+	if (a->reported_seq == 0)
 		return SEQ_NEVER;
 	if (is_acknowledged(w, v->writer))
-		return a->told_seq;
+		return a->reported_seq;
 	if (!does_failure_close(w, w->transactions[v->writer].device))
 		return SEQ_NEVER;
 	if (a->node == other->node)
-		return a->told_seq;
+		return a->reported_seq;
 	if (a->over_seq == 0)
 		return SEQ_NEVER;
-	return a->over_seq > a->told_seq ? a->over_seq : a->told_seq;
+	return a->over_seq > a->reported_seq ? a->over_seq : a->reported_seq;
 }
 
 /* The same, for a transaction of any other ask. */
@@ -99,7 +99,7 @@ static bool is_closed(const struct rio_world *w, const struct rw_value *v)
 	if (v->writer == RW_NONE)
 		return true;
 	a = ask_of(w, v->writer);
-	if (a->told_seq == 0)
+	if (a->reported_seq == 0)
 		return false;
 	return is_acknowledged(w, v->writer) ||
 	       (does_failure_close(w, w->transactions[v->writer].device) && a->over_seq != 0);
@@ -144,7 +144,7 @@ static uint64_t oldest_open(const struct rio_world *w)
 	uint64_t oldest = w->seq;
 
 	for (uint32_t i = 0; i < w->ask_count; i++) {
-		if (w->asks[i].told_seq == 0 && w->asks[i].asked_seq < oldest)
+		if (w->asks[i].reported_seq == 0 && w->asks[i].asked_seq < oldest)
 			oldest = w->asks[i].asked_seq;
 	}
 	return oldest;
@@ -343,7 +343,7 @@ static void judge_flush(struct rio_world *w, uint32_t flush)
 		    (t->is.operation != SGL_WRITE && t->is.operation != SGL_WRITE_ZEROES))
 			continue;
 		if (before->node == a->node && before->incarnation == a->incarnation &&
-		    before->told_seq < a->asked_seq && before->unit_life < a->unit_life)
+		    before->reported_seq < a->asked_seq && before->unit_life < a->unit_life)
 			rw_fail(w,
 				"flush %u of device %u ends well, and write %u was acknowledged by "
 				"a life of its I/O unit that is over",
@@ -408,7 +408,7 @@ void rw_values_done(struct rio_world *w, uint32_t transaction)
  * V6: the requester knows now that what it had not flushed may be gone. Of what the unit took in
  * this life it is told when that has ended, too.
  */
-static void loss_told(struct rio_world *w, uint32_t flush)
+static void loss_reported(struct rio_world *w, uint32_t flush)
 {
 	const struct rw_ask *a = ask_of(w, flush);
 	uint32_t life = life_of_unit(w, w->transactions[flush].device);
@@ -418,15 +418,15 @@ static void loss_told(struct rio_world *w, uint32_t flush)
 		const struct rw_ask *before = ask_of(w, i);
 
 		if (t->device == w->transactions[flush].device && before->node == a->node &&
-		    before->told_seq != 0 && before->told_seq < a->told_seq &&
+		    before->reported_seq != 0 && before->reported_seq < a->reported_seq &&
 		    before->unit_life < life && !t->is_excused) {
 			t->is_excused = true;
-			t->excused_seq = a->told_seq;
+			t->excused_seq = a->reported_seq;
 		}
 	}
 }
 
-void rw_values_loss_told(struct rio_world *w, const struct rw_ask *a)
+void rw_values_loss_reported(struct rio_world *w, const struct rw_ask *a)
 {
 	if (!rw_values_is_loss_due(w, a))
 		rw_fail(w, "requester %u is refused a flush, and none of its writes can be lost",
@@ -435,7 +435,7 @@ void rw_values_loss_told(struct rio_world *w, const struct rw_ask *a)
 		/* The ask may name a device that is not there beside one that is. */
 		if (w->transactions[i].is.operation == SGL_FLUSH &&
 		    w->transactions[i].device != RW_NONE)
-			loss_told(w, i);
+			loss_reported(w, i);
 	}
 }
 

@@ -112,13 +112,13 @@ enum rw_end_state {
 struct rw_end {
 	enum rw_end_state state;
 	uint32_t node;
-	enum weft_reason reason; /* why it dies */
-	bool was_told, was_lost; /* its role knows of it; and that it is no good any more */
-	uint32_t dial;		 /* of its node; RW_NONE */
-	uint32_t number;	 /* the owner's */
+	enum weft_reason reason;	 /* why it dies */
+	bool is_known_to_role, was_lost; /* its role knows of it; and that it is no good any more */
+	uint32_t dial;			 /* of its node; RW_NONE */
+	uint32_t number;		 /* the owner's */
 	struct platform peer;
 	uint64_t deadline_ns; /* of the greeting */
-	struct rio_contact contact;
+	struct rio_handshake cm_id;
 	struct list flights; /* whose end this side awaits, in order */
 	uint64_t transmit_ns, arrival_ns;
 };
@@ -311,7 +311,7 @@ struct rw_ask {
 	uint32_t unit_life; /* incarnation of the I/O unit that it was commanded to; 0: none */
 	/* When it was asked for, its requester knew of its end or stopped, its owner knew; 0: not
 	 * yet. */
-	uint64_t asked_seq, told_seq, over_seq;
+	uint64_t asked_seq, reported_seq, over_seq;
 	uint64_t asked_ns, timeout_ns;
 	uint32_t first, count;	 /* transactions */
 	bool is_with_owner;	 /* an owner has got it, at some time */
@@ -576,7 +576,7 @@ void rw_values_asked(struct rio_world *w, uint32_t transaction);
 
 /* It was acknowledged; or a flush in it failed, for writes that may be lost. */
 void rw_values_done(struct rio_world *w, uint32_t transaction);
-void rw_values_loss_told(struct rio_world *w, const struct rw_ask *a);
+void rw_values_loss_reported(struct rio_world *w, const struct rw_ask *a);
 
 /* Should a flush of it fail, because something acknowledged and not flushed may be gone? */
 bool rw_values_is_loss_due(const struct rio_world *w, const struct rw_ask *a);

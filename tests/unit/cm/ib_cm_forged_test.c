@@ -296,7 +296,7 @@ TEST(test_ib_cm_flood_from_one_address_displaces_its_own)
 {
 	const struct ib_cm_counts *n;
 
-	bed_open(b, &(struct ib_cm_config){ .half_open_max = 8, .conversations_max = 32 });
+	bed_open(b, &(struct ib_cm_config){ .half_open_max = 8, .cm_ids_max = 32 });
 	n = ib_cm_counts(b->cm[B]);
 	EXPECT_EQ(ask_from(1, 1, 0), WEFT_OK);
 	for (uint32_t i = 0; i < 8; i++)
@@ -321,7 +321,7 @@ TEST(test_ib_cm_unproven_peer_that_was_accepted_keeps_its_age)
 	struct ib_cm_event e;
 	uint32_t first;
 
-	bed_open(b, &(struct ib_cm_config){ .half_open_max = 2, .conversations_max = 32 });
+	bed_open(b, &(struct ib_cm_config){ .half_open_max = 2, .cm_ids_max = 32 });
 	EXPECT_EQ(ask_from(1, 1, 0), WEFT_OK);
 	first = bed_event(b, B, IB_CM_REQUESTED).id;
 	bed_pass(b, 200 * MS);
@@ -359,7 +359,7 @@ TEST(test_ib_cm_connected_peer_always_gets_in)
 /* It is not unproven peers that a known peer must fear, but it leaves room for other known ones. */
 TEST(test_ib_cm_known_peers_crowd_too)
 {
-	bed_open(b, &(struct ib_cm_config){ .half_open_max = 8, .conversations_max = 32 });
+	bed_open(b, &(struct ib_cm_config){ .half_open_max = 8, .cm_ids_max = 32 });
 	(void)bed_connected(b);
 	for (uint32_t i = 0; i < 20; i++)
 		EXPECT_EQ(ask_from(1, GUID_A, i), i < 6 ? WEFT_OK : WEFT_R_CM_CROWD);
@@ -372,7 +372,7 @@ TEST(test_ib_cm_displaced_unproven_peer_is_told_when_it_answers)
 	struct cm_ids ids;
 	struct ib_cm_event e;
 
-	bed_open(b, &(struct ib_cm_config){ .half_open_max = 1, .conversations_max = 32 });
+	bed_open(b, &(struct ib_cm_config){ .half_open_max = 1, .cm_ids_max = 32 });
 	ids = bed_replied(b);
 	bed_pass(b, 300 * MS);
 	(void)send_all();

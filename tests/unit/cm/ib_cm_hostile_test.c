@@ -375,7 +375,7 @@ TEST(test_ib_cm_flood_of_requests)
 	struct ibcm_msg m;
 	uint32_t id;
 
-	bed_open(b, &(struct ib_cm_config){ .half_open_max = 8, .conversations_max = 16 });
+	bed_open(b, &(struct ib_cm_config){ .half_open_max = 8, .cm_ids_max = 16 });
 	n = ib_cm_counts(b->cm[B]);
 	m = a_request();
 	for (uint32_t i = 0; i < 1000; i++)
@@ -415,7 +415,7 @@ TEST(test_ib_cm_time_wait_makes_room)
 	struct ibcm_msg m;
 	uint32_t first = 0;
 
-	bed_open(b, &(struct ib_cm_config){ .conversations_max = 16 });
+	bed_open(b, &(struct ib_cm_config){ .cm_ids_max = 16 });
 	m = a_request();
 	for (uint32_t i = 0; i < 100; i++) {
 		const struct ib_cm_reject r = { .code = IBCM_REJECT_CONSUMER };

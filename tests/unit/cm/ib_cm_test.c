@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The agent of InfiniBand's CM: conversations that go well, and how they end (IBA 12.9). */
+/* The agent of InfiniBand's CM: cm_ids that go well, and how they end (IBA 12.9). */
 #include "ib_cm_fixture.h"
 
 static struct cm_bed bed, *const b = &bed;

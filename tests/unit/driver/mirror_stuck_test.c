@@ -120,7 +120,7 @@ TEST(test_store_mirror_whose_member_is_stuck_closes_later_and_names_it)
 	run = (struct store_run){ device_store(d), device_descriptor(d), 0 };
 	write_until_complete(&run, block);
 	disk_stick("a");
-	EXPECT(!device_close_told(d, &why));
+	EXPECT(!device_close_report(d, &why));
 	EXPECT_EQ(why.reason, WEFT_R_STORE_MIRROR_STUCK);
 	EXPECT(strstr(why.text, "member 1 of the mirror") != NULL);
 	disk_answer();
@@ -131,7 +131,7 @@ TEST(test_store_mirror_whose_member_is_stuck_closes_later_and_names_it)
 	EXPECT_EQ(store_run_op(&run, STORE_READ, 0, block, sizeof(block)), WEFT_OK);
 	EXPECT_EQ(block[0], 7);
 	EXPECT_EQ(mirror_store_out(device_store(d)), 0);
-	EXPECT(device_close_told(d, &why));
+	EXPECT(device_close_report(d, &why));
 	end();
 }
 
@@ -156,7 +156,7 @@ TEST(test_store_mirror_closes_within_the_wait_of_the_outermost)
 	d = opened();
 	disk_stick("a");
 	begin_ms = store_run_clock();
-	EXPECT(!device_close_told(d, &why));
+	EXPECT(!device_close_report(d, &why));
 	EXPECT(store_run_clock() - begin_ms < 30000);
 	EXPECT(strstr(why.text, "member 1 of the mirror") != NULL);
 	end();

@@ -47,7 +47,7 @@ TEST(test_rio_02g_a_read_arrives_in_fragments_a_and_b)
 		EXPECT(memcmp(w.requesters[0].memory + 30000, w.disk_bytes + 6024, 5240) == 0);
 		EXPECT_EQ(w.dials, 1U);
 		EXPECT_EQ(w.settles, 0U);
-		EXPECT(w.told[1] && world_status(&w, 1)->is_told);
+		EXPECT(w.notified[1] && world_status(&w, 1)->is_notified);
 		world_close(&w);
 	}
 }
@@ -69,7 +69,8 @@ TEST(test_rio_02h_a_write_comes_from_fragments_a_and_b)
 		EXPECT(memcmp(w.disk_bytes + 512, w.requesters[0].memory + 7, 9000) == 0);
 		EXPECT(memcmp(w.disk_bytes + 9512, w.requesters[0].memory + 40000, 1240) == 0);
 		EXPECT_EQ(w.settles, 0U);
-		EXPECT(w.told[1] && !world_status(&w, 1)->is_told); /* the owner's word is enough */
+		EXPECT(w.notified[1] &&
+		       !world_status(&w, 1)->is_notified); /* the owner's word is enough */
 		world_close(&w);
 	}
 }
@@ -152,7 +153,7 @@ TEST(test_rio_06_one_command_writes_to_two_platforms_and_gathers_from_them)
 		EXPECT(memcmp(w.disk_bytes + 8192, w.requesters[0].memory + 20000, 512) == 0);
 		EXPECT(memcmp(w.disk_bytes + 8704, w.requesters[2].memory + 20000, 512) == 0);
 		EXPECT_EQ(w.settles, 1U); /* the other one's; the requester is told */
-		EXPECT(w.told[1] && world_status(&w, 1)->is_told);
+		EXPECT(w.notified[1] && world_status(&w, 1)->is_notified);
 		world_close(&w);
 	}
 }
@@ -401,7 +402,7 @@ TEST(test_rio_02i_a_connection_that_breaks_before_the_word_is_no_success)
 		command_read(2, 0, 512); /* which makes a new one */
 		world_run(&w);
 		EXPECT_EQ(ended_with(1), WEFT_R_PEER_GONE);
-		EXPECT(!w.told[1] && has_ended_well(2, 512));
+		EXPECT(!w.notified[1] && has_ended_well(2, 512));
 		world_close(&w);
 	}
 }

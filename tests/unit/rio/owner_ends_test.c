@@ -362,7 +362,7 @@ static enum weft_reason asked_for(uint32_t number)
 }
 
 /* The number of the last device that A was told of. */
-static uint32_t number_told(void)
+static uint32_t number_announced(void)
 {
 	struct heard *h = bed_heard(&b, A, RIO_ANNOUNCE);
 	struct rio_device d = { 0 };
@@ -392,7 +392,7 @@ static void changes(const struct rio_device *devices, uint32_t count)
 	bed_allow_all(&b);
 	bed_come(&b, A);
 	come_with(&first, 1);
-	EXPECT_EQ(number_told(), BED_DEVICE(0, 1));
+	EXPECT_EQ(number_announced(), BED_DEVICE(0, 1));
 	EXPECT_EQ(asked_for(BED_DEVICE(0, 1)), WEFT_OK);
 	bed_leave(&b, U);
 	bed_run(&b);
@@ -401,7 +401,7 @@ static void changes(const struct rio_device *devices, uint32_t count)
 	EXPECT(!rio_owner_device(b.owner, BED_DEVICE(0, 1), &d));
 	EXPECT_EQ(asked_for(BED_DEVICE(0, 1)), WEFT_R_RIO_DEVICE);
 	EXPECT_EQ(bed_count(&b, U, RIO_COMMAND), 0U);
-	number = number_told();
+	number = number_announced();
 	EXPECT(rio_owner_device(b.owner, number, &d));
 	EXPECT(asked_for(number) != WEFT_R_RIO_DEVICE); /* it may dislike the request */
 	bed_close(&b);
@@ -451,7 +451,7 @@ TEST(test_rio_02d_a_device_that_was_refused_before_has_changed_still)
 	bed_forget(&b);
 	come_with(twice, 1);
 	EXPECT_EQ(asked_for(BED_DEVICE(0, 1)), WEFT_R_RIO_DEVICE);
-	EXPECT(number_told() != BED_DEVICE(0, 1));
+	EXPECT(number_announced() != BED_DEVICE(0, 1));
 	bed_close(&b);
 }
 
@@ -467,7 +467,7 @@ TEST(test_rio_03_a_unit_that_comes_back_as_it_was_has_the_same_numbers)
 		EXPECT_EQ(asked_for(BED_DEVICE(0, 1)), WEFT_R_RIO_DEVICE);
 		bed_tell_devices(&b, U);
 		bed_run(&b);
-		EXPECT_EQ(number_told(), BED_DEVICE(0, 2));
+		EXPECT_EQ(number_announced(), BED_DEVICE(0, 2));
 		EXPECT_EQ(asked_for(BED_DEVICE(0, 1)), WEFT_OK);
 	}
 	bed_close(&b);
@@ -489,7 +489,7 @@ TEST(test_rio_03_numbers_of_devices_that_change_stay_apart)
 		bed_forget(&b);
 		b.note_count = 0;
 		come_with(&d, 1);
-		number = number_told();
+		number = number_announced();
 		REQUIRE(number != before && number >> 16 != 0 && number >> 16 < 0xffff);
 		REQUIRE((number >> 16) % BED_UNITS == 1 && (number & 0xffff) == 1);
 		first_again += number == BED_DEVICE(0, 1);

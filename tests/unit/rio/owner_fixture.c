@@ -65,9 +65,9 @@ enum weft_reason bed_try_come(struct bed *b, int end)
 {
 	static uint8_t sessions;
 	struct bed_end *e = &b->ends[end];
-	struct rio_contact c = { .address = e->address,
-				 .requests_max = e->requests_max,
-				 .list_max = e->list_max };
+	struct rio_handshake c = { .address = e->address,
+				   .requests_max = e->requests_max,
+				   .list_max = e->list_max };
 	enum weft_reason r;
 
 	c.greet.peer.platform = e->platform;

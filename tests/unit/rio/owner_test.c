@@ -218,7 +218,7 @@ TEST(test_mem_13_whose_memory_is_shared_meets_the_unit_and_sees_no_device)
 TEST(test_rio_09_nobody_comes_twice_and_not_too_many)
 {
 	struct bed_end *c = &b.ends[C];
-	struct rio_contact owner = { .greet.peer = { .platform = { 50, 1 }, .role = RIO_OWNER } };
+	struct rio_handshake owner = { .greet.peer = { .platform = { 50, 1 }, .role = RIO_OWNER } };
 	uint32_t number;
 
 	bed_open(&b);

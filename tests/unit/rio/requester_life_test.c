@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "rio/told.h"
+#include "rio/notify.h"
 #include "test.h"
 #include "unit/rio/asker_fixture.h"
 
@@ -353,7 +353,7 @@ TEST(test_rio_02i_a_request_that_waits_too_long_ends)
 TEST(test_rio_02i_an_owner_that_never_answers_is_asked_for_no_more_than_is_kept_here)
 {
 	/* Also those that its I/O unit may have told of, and the owner not yet. */
-	const uint32_t kept = ASKER_REQUESTS + 4 * RIO_TOLD_MANY;
+	const uint32_t kept = ASKER_REQUESTS + 4 * RIO_NOTIFY_BATCH;
 	struct asker_world w;
 	uint64_t id;
 

@@ -2,12 +2,12 @@
 /* What an I/O unit says over its data connection, behind the data (docs/wire/rio.md). */
 #include <string.h>
 
+#include "rio/notify.h"
 #include "rio/requester.h"
-#include "rio/told.h"
 #include "test.h"
 #include "unit/rio/asker_fixture.h"
 
-enum { TOLD_MAX = 32 };
+enum { NOTIFIED_MAX = 32 };
 
 static const struct platform self = { ASKER, 1 }, unit = { 20, 1 }, other = { 21, 1 };
 
@@ -52,7 +52,7 @@ static enum weft_reason say(struct platform iounit, struct rio_session *session,
 	uint8_t bytes[RIO_MSG_BYTES_MAX];
 	size_t length = rio_session_close(session, m, bytes, sizeof(bytes));
 
-	return rio_requester_told(w.q, iounit, bytes, length);
+	return rio_requester_unit_take(w.q, iounit, bytes, length);
 }
 
 static enum weft_reason tell(uint64_t id)
@@ -62,22 +62,23 @@ static enum weft_reason tell(uint64_t id)
 			   .type = RIO_STATUS, .id = id, .status = { .done_bytes = 4096 } });
 }
 
-static enum weft_reason told_statuses(const uint64_t *ids, uint32_t count)
+static enum weft_reason notified_statuses(const uint64_t *ids, uint32_t count)
 {
-	uint8_t entries[TOLD_MAX * RIO_TOLD_ENTRY_BYTES];
+	uint8_t entries[NOTIFIED_MAX * RIO_NOTIFIED_ENTRY_BYTES];
 	struct wr at = wr_of(entries, sizeof(entries));
 
 	for (uint32_t i = 0; i < count; i++)
-		rio_told_put(&(struct rio_told_entry){ ids[i], 4096 }, &at);
+		rio_notified_put(&(struct rio_notified_entry){ ids[i], 4096 }, &at);
 	REQUIRE(!at.is_short);
 	return asker_hears(
-		&w, &(struct rio_msg){ .type = RIO_TOLD,
-				       .told = { count, { entries, (size_t)(at.at - entries) } } });
+		&w,
+		&(struct rio_msg){ .type = RIO_NOTIFIED,
+				   .notified = { count, { entries, (size_t)(at.at - entries) } } });
 }
 
-static enum weft_reason told_status(uint64_t id)
+static enum weft_reason notified_status(uint64_t id)
 {
-	return told_statuses(&id, 1);
+	return notified_statuses(&id, 1);
 }
 
 /* A request of one fragment that the owner has been asked for. */
@@ -109,10 +110,10 @@ TEST(test_rio_02i_the_units_word_ends_a_request_before_the_owners)
 	asker_expect_ended(&w, id, WEFT_OK);
 	EXPECT(!rio_requester_is_idle(w.q)); /* the owner counts it still */
 	EXPECT(rio_requester_is_owed(w.q));
-	EXPECT_EQ(told_status(id), WEFT_OK);
+	EXPECT_EQ(notified_status(id), WEFT_OK);
 	EXPECT(!rio_requester_is_owed(w.q));
 	EXPECT(rio_requester_is_idle(w.q));
-	EXPECT_EQ(told_status(id), WEFT_R_RIO_UNEXPECTED);
+	EXPECT_EQ(notified_status(id), WEFT_R_RIO_UNEXPECTED);
 	asker_close(&w);
 }
 
@@ -123,7 +124,7 @@ TEST(test_rio_02i_the_owners_word_does_not_end_what_the_unit_tells)
 	open_all();
 	id = ask();
 	EXPECT(!rio_requester_is_owed(w.q)); /* it has not ended */
-	EXPECT_EQ(told_status(id), WEFT_OK);
+	EXPECT_EQ(notified_status(id), WEFT_OK);
 	asker_run(&w);
 	EXPECT(!asker_has_ended(&w));
 	EXPECT_EQ(w.open_now, 1U);
@@ -145,13 +146,13 @@ TEST(test_rio_02i_a_unit_that_is_announced_after_the_request_tells_of_it)
 		announce(unit, ASKER_DEVICE);
 		connect(unit, 1, &words);
 		if (is_owner_first)
-			EXPECT_EQ(told_status(id), WEFT_OK);
+			EXPECT_EQ(notified_status(id), WEFT_OK);
 		EXPECT_EQ(w.open_now, 1U);
 		EXPECT_EQ(tell(id), WEFT_OK);
 		asker_run(&w);
 		asker_expect_ended(&w, id, WEFT_OK);
 		if (!is_owner_first)
-			EXPECT_EQ(told_status(id), WEFT_OK);
+			EXPECT_EQ(notified_status(id), WEFT_OK);
 		asker_close(&w);
 	}
 }
@@ -164,18 +165,18 @@ TEST(test_rio_02i_a_connection_that_ends_before_the_word_fails_its_requests)
 	open_all();
 	first = ask();
 	second = ask();
-	EXPECT_EQ(told_status(first), WEFT_OK);
+	EXPECT_EQ(notified_status(first), WEFT_OK);
 	rio_requester_lost(w.q, unit);
 	asker_run(&w);
 	asker_expect_ended(&w, first, WEFT_R_PEER_GONE);
 	/* The other one is the owner's still, and its word would come in vain. */
-	EXPECT_EQ(told_status(second), WEFT_OK);
+	EXPECT_EQ(notified_status(second), WEFT_OK);
 	asker_run(&w);
 	asker_expect_ended(&w, second, WEFT_R_PEER_GONE);
 	/* A new connection: what went over the one before will not come. */
 	connect(unit, 2, &words);
 	third = ask();
-	EXPECT_EQ(told_status(third), WEFT_OK);
+	EXPECT_EQ(notified_status(third), WEFT_OK);
 	connect(unit, 3, &words);
 	asker_run(&w);
 	asker_expect_ended(&w, third, WEFT_R_PEER_GONE);
@@ -196,7 +197,7 @@ TEST(test_rio_02i_a_unit_that_was_revoked_and_comes_again_is_not_connected)
 	announce(unit, ASKER_DEVICE);
 	EXPECT_EQ(tell(1), WEFT_R_RIO_UNEXPECTED);
 	id = ask();
-	EXPECT_EQ(told_status(id), WEFT_OK);
+	EXPECT_EQ(notified_status(id), WEFT_OK);
 	asker_run(&w);
 	asker_expect_ended(&w, id, WEFT_R_PEER_GONE);
 	EXPECT(rio_requester_is_idle(w.q));
@@ -216,9 +217,9 @@ TEST(test_rio_02i_a_word_that_may_be_lost_is_not_waited_for_long)
 	rio_requester_lost(w.q, unit);
 	connect(unit, 2, &words);
 	next = ask();
-	EXPECT_EQ(told_status(lost), WEFT_OK);
-	EXPECT_EQ(told_status(late), WEFT_OK);
-	EXPECT_EQ(told_status(next), WEFT_OK);
+	EXPECT_EQ(notified_status(lost), WEFT_OK);
+	EXPECT_EQ(notified_status(late), WEFT_OK);
+	EXPECT_EQ(notified_status(next), WEFT_OK);
 	asker_run(&w);
 	EXPECT_EQ(tell(late), WEFT_OK);
 	asker_run(&w);
@@ -241,7 +242,7 @@ TEST(test_rio_02i_a_word_that_never_comes_is_a_timeout)
 
 	open_all();
 	id = ask();
-	EXPECT_EQ(told_status(id), WEFT_OK);
+	EXPECT_EQ(notified_status(id), WEFT_OK);
 	rio_requester_cancel(w.q, id); /* there is nobody left to tell */
 	asker_run(&w);
 	EXPECT_EQ(asker_heard(&w, RIO_CANCEL), 0U);
@@ -278,7 +279,7 @@ static uint64_t ask_and_end(void)
 
 TEST(test_rio_02c_the_next_request_does_not_wait_for_the_owners_word)
 {
-	enum { ALLOWED = 1 + 4 * RIO_TOLD_MANY };
+	enum { ALLOWED = 1 + 4 * RIO_NOTIFY_BATCH };
 	uint64_t ids[ALLOWED], waits;
 
 	open_narrow(1, ALLOWED);
@@ -288,17 +289,17 @@ TEST(test_rio_02c_the_next_request_does_not_wait_for_the_owners_word)
 	w.heard_count = 0;
 	waits = ask();
 	EXPECT_EQ(asker_heard(&w, RIO_REQUEST), 0U);
-	EXPECT_EQ(told_status(ids[0]), WEFT_OK);
+	EXPECT_EQ(notified_status(ids[0]), WEFT_OK);
 	asker_run(&w);
 	EXPECT_EQ(asker_heard(&w, RIO_REQUEST), 1U);
 	EXPECT_EQ(asker_latest(&w, RIO_REQUEST)->id, waits);
 	EXPECT_EQ(tell(waits), WEFT_OK);
 	asker_run(&w);
 	asker_expect_ended(&w, waits, WEFT_OK);
-	EXPECT_EQ(told_status(waits), WEFT_OK);
+	EXPECT_EQ(notified_status(waits), WEFT_OK);
 	for (uint32_t i = 1; i < ALLOWED; i++) {
 		EXPECT(!rio_requester_is_idle(w.q));
-		EXPECT_EQ(told_status(ids[i]), WEFT_OK);
+		EXPECT_EQ(notified_status(ids[i]), WEFT_OK);
 	}
 	EXPECT(rio_requester_is_idle(w.q));
 	asker_close(&w);
@@ -324,28 +325,28 @@ TEST(test_rio_02i_the_owner_tells_of_ended_requests_in_any_order)
 {
 	for (uint64_t seed = 1; seed <= 50; seed++) {
 		struct prng prng = { seed };
-		uint64_t ids[TOLD_MAX], last;
+		uint64_t ids[NOTIFIED_MAX], last;
 		uint32_t said = 0;
 
-		open_narrow(1 + prng_below(&prng, 2), TOLD_MAX + 1);
-		for (uint32_t i = 0; i < TOLD_MAX; i++)
+		open_narrow(1 + prng_below(&prng, 2), NOTIFIED_MAX + 1);
+		for (uint32_t i = 0; i < NOTIFIED_MAX; i++)
 			ids[i] = ask_and_end();
 		last = ask(); /* and one that has not ended */
-		for (uint32_t i = TOLD_MAX - 1; i > 0; i--) {
+		for (uint32_t i = NOTIFIED_MAX - 1; i > 0; i--) {
 			uint32_t k = prng_below(&prng, i + 1);
 			uint64_t id = ids[i];
 
 			ids[i] = ids[k];
 			ids[k] = id;
 		}
-		while (said < TOLD_MAX) {
-			uint32_t count = 1 + prng_below(&prng, TOLD_MAX - said);
+		while (said < NOTIFIED_MAX) {
+			uint32_t count = 1 + prng_below(&prng, NOTIFIED_MAX - said);
 
-			EXPECT_EQ(told_statuses(ids + said, count), WEFT_OK);
+			EXPECT_EQ(notified_statuses(ids + said, count), WEFT_OK);
 			said += count;
 		}
 		EXPECT(!asker_has_ended(&w));
-		EXPECT_EQ(told_status(last), WEFT_OK);
+		EXPECT_EQ(notified_status(last), WEFT_OK);
 		EXPECT_EQ(tell(last), WEFT_OK);
 		asker_run(&w);
 		asker_expect_ended(&w, last, WEFT_OK);
@@ -362,17 +363,18 @@ TEST(test_rio_03_an_owner_that_tells_of_what_it_does_not_owe_is_refused)
 		open_narrow(1, 8);
 		for (int i = 0; i < 3; i++)
 			ids[i] = ask_and_end();
-		EXPECT_EQ(told_status(ids[1]), WEFT_OK);
+		EXPECT_EQ(notified_status(ids[1]), WEFT_OK);
 		if (wrong == 0)
-			EXPECT_EQ(told_status(ids[1]), WEFT_R_RIO_UNEXPECTED); /* again */
+			EXPECT_EQ(notified_status(ids[1]), WEFT_R_RIO_UNEXPECTED); /* again */
 		else if (wrong == 1)
-			EXPECT_EQ(told_status(ids[2] + 1), WEFT_R_RIO_UNEXPECTED); /* no id yet */
+			EXPECT_EQ(notified_status(ids[2] + 1),
+				  WEFT_R_RIO_UNEXPECTED); /* no id yet */
 		else if (wrong == 2)
-			EXPECT_EQ(told_status(0), WEFT_R_RIO_UNEXPECTED);
+			EXPECT_EQ(notified_status(0), WEFT_R_RIO_UNEXPECTED);
 		else
 			EXPECT_EQ(asker_status(&w, ids[1], WEFT_OK), WEFT_R_RIO_UNEXPECTED);
 		/* What it owes it owes still. */
-		EXPECT_EQ(told_status(ids[2]), WEFT_OK);
+		EXPECT_EQ(notified_status(ids[2]), WEFT_OK);
 		EXPECT_EQ(asker_status(&w, ids[0], WEFT_OK), WEFT_OK);
 		EXPECT(rio_requester_is_idle(w.q));
 		asker_close(&w);
@@ -394,7 +396,7 @@ TEST(test_rio_02i_a_request_that_the_unit_ended_is_not_cancelled)
 	asker_run(&w);
 	EXPECT_EQ(asker_heard(&w, RIO_CANCEL), 0U);
 	EXPECT(!asker_has_ended(&w));
-	EXPECT_EQ(told_status(id), WEFT_OK);
+	EXPECT_EQ(notified_status(id), WEFT_OK);
 	EXPECT(rio_requester_is_idle(w.q));
 	asker_close(&w);
 }
@@ -411,12 +413,12 @@ TEST(test_rio_02i_a_word_that_crosses_a_cancel_ends_the_request_well)
 			asker_run(&w);
 		EXPECT_EQ(tell(id), WEFT_OK);
 		if (!is_said) /* the owner's comes before the cancel is said: it is needless */
-			EXPECT_EQ(told_status(id), WEFT_OK);
+			EXPECT_EQ(notified_status(id), WEFT_OK);
 		asker_run(&w);
 		asker_expect_ended(&w, id, WEFT_OK);
 		EXPECT_EQ(asker_heard(&w, RIO_CANCEL), (uint32_t)is_said);
 		if (is_said)
-			EXPECT_EQ(told_status(id), WEFT_OK);
+			EXPECT_EQ(notified_status(id), WEFT_OK);
 		EXPECT(rio_requester_is_idle(w.q));
 		asker_close(&w);
 	}
@@ -436,20 +438,20 @@ TEST(test_rio_02i_the_list_of_an_ended_request_is_kept_for_the_owner)
 		asker_expect_ended(&w, ids[i], WEFT_OK);
 	}
 	EXPECT_EQ(asker_ask_long(&w, 16384, &id), WEFT_R_BUSY);
-	EXPECT_EQ(told_status(ids[1]), WEFT_OK);
+	EXPECT_EQ(notified_status(ids[1]), WEFT_OK);
 	EXPECT_EQ(asker_ask_long(&w, 16384, &id), WEFT_OK);
 	asker_run(&w);
 	EXPECT_EQ(asker_status(&w, id, WEFT_OK), WEFT_OK);
 	asker_run(&w);
 	asker_expect_ended(&w, id, WEFT_OK);
-	EXPECT_EQ(told_status(ids[0]), WEFT_OK);
+	EXPECT_EQ(notified_status(ids[0]), WEFT_OK);
 	EXPECT(rio_requester_is_idle(w.q));
 	asker_close(&w);
 }
 
 TEST(test_rio_03_an_owner_that_leaves_owes_nothing_any_more)
 {
-	enum { ALLOWED = 1 + 4 * RIO_TOLD_MANY };
+	enum { ALLOWED = 1 + 4 * RIO_NOTIFY_BATCH };
 	uint64_t id = 0;
 
 	open_narrow(1, ALLOWED);
@@ -460,13 +462,13 @@ TEST(test_rio_03_an_owner_that_leaves_owes_nothing_any_more)
 		EXPECT(rio_requester_is_idle(w.q));
 		asker_run(&w); /* the I/O unit is hung up */
 		asker_owner_comes(&w, ALLOWED, 8144);
-		EXPECT_EQ(told_status(id), WEFT_R_RIO_UNEXPECTED);
+		EXPECT_EQ(notified_status(id), WEFT_R_RIO_UNEXPECTED);
 		asker_owner_comes(&w, ALLOWED, 8144);
 		announce(unit, ASKER_DEVICE);
 		connect(unit, 2 + (uint64_t)round, &words);
 	}
 	id = ask_and_end();
-	EXPECT_EQ(told_status(id), WEFT_OK);
+	EXPECT_EQ(notified_status(id), WEFT_OK);
 	EXPECT(rio_requester_is_idle(w.q));
 	asker_close(&w);
 }
@@ -500,9 +502,9 @@ TEST(test_rio_03_words_that_are_forged_repeated_or_none_are_refused)
 	open_all();
 	EXPECT_EQ(say(unit, &strange, &m), WEFT_R_RIO_FORGED);
 	length = rio_session_close(&words, &m, bytes, sizeof(bytes));
-	EXPECT_EQ(rio_requester_told(w.q, unit, bytes, length), WEFT_OK);
-	EXPECT_EQ(rio_requester_told(w.q, unit, bytes, length), WEFT_R_RIO_SEQUENCE);
-	EXPECT_EQ(rio_requester_told(w.q, unit, bytes, 3), WEFT_R_RIO_SHORT);
+	EXPECT_EQ(rio_requester_unit_take(w.q, unit, bytes, length), WEFT_OK);
+	EXPECT_EQ(rio_requester_unit_take(w.q, unit, bytes, length), WEFT_R_RIO_SEQUENCE);
+	EXPECT_EQ(rio_requester_unit_take(w.q, unit, bytes, 3), WEFT_R_RIO_SHORT);
 	EXPECT_EQ(say(unit, &words, &(struct rio_msg){ .type = RIO_PING }), WEFT_R_RIO_UNEXPECTED);
 	EXPECT_EQ(say(other, &words, &m), WEFT_R_RIO_UNEXPECTED); /* who is not announced */
 	rio_requester_lost(w.q, unit);
@@ -524,7 +526,7 @@ TEST(test_rio_02i_a_unit_that_comes_again_is_not_connected)
 	announce(unit, ASKER_DEVICE);
 	EXPECT_EQ(tell(1), WEFT_R_RIO_UNEXPECTED);
 	id = ask();
-	EXPECT_EQ(told_status(id), WEFT_OK);
+	EXPECT_EQ(notified_status(id), WEFT_OK);
 	asker_run(&w);
 	asker_expect_ended(&w, id, WEFT_R_PEER_GONE);
 	asker_close(&w);

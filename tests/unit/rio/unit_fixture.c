@@ -327,18 +327,18 @@ void world_chained(struct unit_world *w, uint64_t id, struct platform where, uin
 
 /* ---- What the unit does --------------------------------------------------------------------- */
 
-static void hear_told(struct unit_world *w, const struct rio_told *told)
+static void hear_notified(struct unit_world *w, const struct rio_notified *notified)
 {
-	struct rd at = rd_of(told->entries.bytes, told->entries.length);
+	struct rd at = rd_of(notified->entries.bytes, notified->entries.length);
 
-	w->tolds++;
-	for (uint32_t i = 0; i < told->count; i++) {
-		const struct rio_told_entry e = rio_told_next(&at);
+	w->notifications++;
+	for (uint32_t i = 0; i < notified->count; i++) {
+		const struct rio_notified_entry e = rio_notified_next(&at);
 
 		w->statuses[w->status_count++ % 64] = (struct status){ .id = e.id,
 								       .done_bytes = e.done_bytes,
-								       .is_told = true };
-		if (!w->told[e.id % 64])
+								       .is_notified = true };
+		if (!w->notified[e.id % 64])
 			fail(w, "nobody was told");
 	}
 }
@@ -350,8 +350,8 @@ static void hear(struct unit_world *w, const struct rio_act *act)
 
 	if (rio_session_open(&w->owner, act->bytes, act->length, &m) != WEFT_OK) {
 		fail(w, "the owner cannot read what the unit says");
-	} else if (m.type == RIO_TOLD) {
-		hear_told(w, &m.told);
+	} else if (m.type == RIO_NOTIFIED) {
+		hear_notified(w, &m.notified);
 	} else if (m.type == RIO_DEVICES) {
 		struct rio_iounit_counts counts;
 
@@ -467,7 +467,7 @@ static void end_one(struct unit_world *w, uint32_t i)
 }
 
 /* Behind the data: all that was written there is there now. */
-static void told(struct unit_world *w, const struct rio_act *act)
+static void notified(struct unit_world *w, const struct rio_act *act)
 {
 	struct requester *r = requester_of(w, act->platform);
 	struct rio_msg m;
@@ -487,7 +487,7 @@ static void told(struct unit_world *w, const struct rio_act *act)
 			i++;
 	}
 	r->writes = 0;
-	w->told[(m.id - ASKED) % 64] = true;
+	w->notified[(m.id - ASKED) % 64] = true;
 	w->tells++;
 }
 
@@ -523,7 +523,7 @@ static bool act_one(struct unit_world *w)
 		answer(w, &act);
 		break;
 	case RIO_ACT_TELL:
-		told(w, &act);
+		notified(w, &act);
 		break;
 	case RIO_ACT_HANG_UP:
 		w->hang_ups++;

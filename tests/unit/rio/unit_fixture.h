@@ -40,7 +40,7 @@ struct status {
 	uint64_t id;
 	uint32_t reason, transaction;
 	uint64_t done_bytes;
-	bool is_told;
+	bool is_notified;
 };
 
 /* Holds what is submitted while it is stuck; what it held reaches the device below afterwards. */
@@ -68,11 +68,10 @@ struct unit_world {
 	uint32_t under_way_count;
 	struct status statuses[64];
 	uint32_t status_count, dials, hang_ups, moves, settles;
-	bool told[64]; /* by id: the requester knows by the unit's own word that it went well */
-	uint32_t tells,
-		tolds;	     /* words to requesters; messages to the owner of what they were told */
-	bool is_urgent;	     /* commands are, from now on */
-	uint32_t timeout_ms; /* of them; 0: the unit's own, a millisecond */
+	bool notified[64]; /* by id: the requester knows by the unit's own word that it went well */
+	uint32_t tells, notifications; /* words to requesters; to the owner, of these */
+	bool is_urgent;		       /* commands are, from now on */
+	uint32_t timeout_ms;	       /* of them; 0: the unit's own, a millisecond */
 	uint32_t devices_said, commands_at_devices; /* how often; commands there were then */
 	bool is_stuck;				    /* nothing ends any more but what is hung up */
 	bool is_alone; /* there is one command at a time: all is there when it has ended */

@@ -101,14 +101,14 @@ static void rights(struct rio_msg *m)
 	}
 }
 
-static struct rio_told told(void)
+static struct rio_notified notified(void)
 {
-	static uint8_t bytes[2 * RIO_TOLD_ENTRY_BYTES];
+	static uint8_t bytes[2 * RIO_NOTIFIED_ENTRY_BYTES];
 	struct wr w = wr_of(bytes, sizeof(bytes));
 
-	rio_told_put(&(struct rio_told_entry){ 0x21, 4096 }, &w);
-	rio_told_put(&(struct rio_told_entry){ 0x22, 8192 }, &w);
-	return (struct rio_told){ 2, { bytes, sizeof(bytes) } };
+	rio_notified_put(&(struct rio_notified_entry){ 0x21, 4096 }, &w);
+	rio_notified_put(&(struct rio_notified_entry){ 0x22, 8192 }, &w);
+	return (struct rio_notified){ 2, { bytes, sizeof(bytes) } };
 }
 
 static struct rio_report report(void)
@@ -164,8 +164,8 @@ struct rio_msg fixture_message(enum rio_msg_type type)
 			m.request.requester = requester;
 			m.request.asked = 0x1112131415161718;
 		}
-	} else if (type == RIO_TOLD) {
-		m.told = told();
+	} else if (type == RIO_NOTIFIED) {
+		m.notified = notified();
 	} else if (type == RIO_INQUIRE) {
 		m.inquire_first = 40;
 	} else if (type == RIO_REPORT) {

@@ -146,7 +146,7 @@ TEST(test_rio_02e_every_message_round_trip)
 		[RIO_PING] = HEADER + 16,
 		[RIO_PONG] = HEADER + 16,
 		[RIO_BYE] = HEADER + 8 + 16,
-		[RIO_TOLD] = HEADER + 8 + 32 + 16,
+		[RIO_NOTIFIED] = HEADER + 8 + 32 + 16,
 		[RIO_INQUIRE] = HEADER + 8 + 16,
 		[RIO_REPORT] = HEADER + 8 + 3 * 60 + 4 + 8 + 12 + 40 + 16,
 	};
@@ -276,7 +276,7 @@ TEST(test_rio_02e_reserved_bytes_and_padding_are_zero)
 		{ RIO_STATUS, 18, 2 },	{ RIO_STATUS, 34, 2 },	{ RIO_ANNOUNCE, 44, 4 },
 		{ RIO_GRANT, 41, 1 },	{ RIO_GRANT, 48, 12 },	{ RIO_DEVICES, 4, 4 },
 		{ RIO_DEVICES, 38, 2 }, { RIO_DEVICES, 47, 1 }, { RIO_BYE, 4, 4 },
-		{ RIO_TOLD, 4, 4 },	{ RIO_INQUIRE, 4, 4 },	{ RIO_REPORT, 10, 2 },
+		{ RIO_NOTIFIED, 4, 4 }, { RIO_INQUIRE, 4, 4 },	{ RIO_REPORT, 10, 2 },
 		{ RIO_REPORT, 66, 2 },	{ RIO_REPORT, 130, 2 }, { RIO_REPORT, 202, 2 },
 		{ RIO_REPORT, 242, 2 },
 	};
@@ -312,24 +312,24 @@ TEST(test_rio_02e_a_command_has_no_other_flag_than_urgent)
 
 TEST(test_rio_02i_what_was_told_is_as_many_as_it_says)
 {
-	struct rio_msg m = fixture_message(RIO_TOLD), v;
+	struct rio_msg m = fixture_message(RIO_NOTIFIED), v;
 	uint8_t bytes[BYTES_MAX], *keep;
 	size_t length = encode(&m, bytes);
-	struct rio_told_entry e;
+	struct rio_notified_entry e;
 	struct rd at;
 
 	EXPECT_EQ(decode_keep(bytes, length, &v, &keep), RIO_MSG_OK);
-	EXPECT_EQ(v.told.count, 2);
-	at = rd_of(v.told.entries.bytes, v.told.entries.length);
-	(void)rio_told_next(&at);
-	e = rio_told_next(&at);
+	EXPECT_EQ(v.notified.count, 2);
+	at = rd_of(v.notified.entries.bytes, v.notified.entries.length);
+	(void)rio_notified_next(&at);
+	e = rio_notified_next(&at);
 	EXPECT(e.id == 0x22 && e.done_bytes == 8192 && at.at == at.end);
 	free(keep);
 	for (uint8_t count = 0; count < 4; count++) {
 		bytes[HEADER + 3] = count;
 		EXPECT_EQ(decode(bytes, length), count == 2 ? RIO_MSG_OK : RIO_MSG_ERR_LENGTH);
 	}
-	m.told = (struct rio_told){ 0 };
+	m.notified = (struct rio_notified){ 0 };
 	EXPECT_EQ(recoded(&m), RIO_MSG_ERR_LENGTH);
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "rio/contact.h"
+#include "rio/handshake.h"
 
 #include <string.h>
 
@@ -14,7 +14,7 @@ struct meeting {
 	struct rio_identity dialler, awaiting;
 	struct rio_known known[KNOWN];
 	struct rio_known expected;
-	struct rio_contact near, far;
+	struct rio_handshake near, far;
 	uint8_t bytes[RIO_GREETING_MAX];
 	size_t length;
 };
@@ -43,10 +43,10 @@ static void meeting_start(struct meeting *m, uint8_t salt)
 	uint8_t random[RIO_SEED_BYTES];
 
 	memset(random, salt, sizeof(random));
-	rio_contact_dial(&m->near, &m->dialler, &m->expected, &address, random);
+	rio_handshake_dial(&m->near, &m->dialler, &m->expected, &address, random);
 	memset(random, salt + 100, sizeof(random));
-	rio_contact_await(&m->far, &m->awaiting, &book,
-			  &(struct rio_contact_limits){ REQUESTS, LIST }, random);
+	rio_handshake_await(&m->far, &m->awaiting, &book,
+			    &(struct rio_handshake_limits){ REQUESTS, LIST }, random);
 }
 
 /* The one that dials is in the middle of the book, between others. */
@@ -65,15 +65,15 @@ static void meeting_init(struct meeting *m, enum rio_role role)
 	meeting_start(m, 1);
 }
 
-static void say(struct meeting *m, struct rio_contact *who)
+static void say(struct meeting *m, struct rio_handshake *who)
 {
-	m->length = rio_contact_say(who, m->bytes);
+	m->length = rio_handshake_say(who, m->bytes);
 	REQUIRE(m->length > 0);
 }
 
-static enum weft_reason take(struct meeting *m, struct rio_contact *who)
+static enum weft_reason take(struct meeting *m, struct rio_handshake *who)
 {
-	return rio_contact_take(who, m->bytes, m->length);
+	return rio_handshake_take(who, m->bytes, m->length);
 }
 
 /* Says so many of the three; the last one is in bytes, and not taken yet. */
@@ -90,7 +90,7 @@ static void meeting_say(struct meeting *m, int messages)
 	say(m, &m->near);
 }
 
-static struct rio_contact *taker_of(struct meeting *m, int message)
+static struct rio_handshake *taker_of(struct meeting *m, int message)
 {
 	return message == 2 ? &m->near : &m->far;
 }
@@ -107,17 +107,17 @@ static bool is_zero(const void *bytes, size_t length)
 }
 
 /* Refused for good: nothing more is said, nothing believed, and no key is left. */
-static bool is_over(struct rio_contact *c)
+static bool is_over(struct rio_handshake *c)
 {
 	uint8_t bytes[RIO_GREETING_MAX];
 
-	return !rio_contact_is_done(c) && rio_contact_say(c, bytes) == 0 &&
+	return !rio_handshake_is_done(c) && rio_handshake_say(c, bytes) == 0 &&
 	       is_zero(c->greet.ephemeral_secret, RIO_KEY_BYTES) &&
 	       is_zero(&c->greet.session, sizeof(c->greet.session)) &&
-	       rio_contact_take(c, bytes, 0) != WEFT_OK;
+	       rio_handshake_take(c, bytes, 0) != WEFT_OK;
 }
 
-static enum weft_reason pass(struct rio_contact *from, struct rio_contact *to)
+static enum weft_reason pass(struct rio_handshake *from, struct rio_handshake *to)
 {
 	const struct rio_msg m = { .type = RIO_PING, .id = 5 };
 	uint8_t bytes[MESSAGE];
@@ -128,9 +128,9 @@ static enum weft_reason pass(struct rio_contact *from, struct rio_contact *to)
 	return r == WEFT_OK && (heard.type != RIO_PING || heard.id != 5) ? WEFT_R_SYSTEM : r;
 }
 
-static void expect_peer(const struct rio_contact *c, const struct rio_identity *who)
+static void expect_peer(const struct rio_handshake *c, const struct rio_identity *who)
 {
-	struct rio_known peer = rio_contact_peer(c);
+	struct rio_known peer = rio_handshake_peer(c);
 
 	EXPECT(platform_is_same(peer.platform, who->platform));
 	EXPECT_EQ(peer.role, who->role);
@@ -145,18 +145,18 @@ TEST(test_rio_03_who_knows_each_other_meets_and_talks)
 		struct meeting m;
 
 		meeting_init(&m, roles[i]);
-		EXPECT_EQ(rio_contact_say(&m.far, m.bytes), 0U);
+		EXPECT_EQ(rio_handshake_say(&m.far, m.bytes), 0U);
 		meeting_say(&m, 2);
-		EXPECT(!rio_contact_is_done(&m.far));
+		EXPECT(!rio_handshake_is_done(&m.far));
 		EXPECT_EQ(take(&m, &m.near), WEFT_OK);
-		EXPECT(!rio_contact_is_done(&m.near)); /* it has the last word */
+		EXPECT(!rio_handshake_is_done(&m.near)); /* it has the last word */
 		say(&m, &m.near);
-		EXPECT(rio_contact_is_done(&m.near));
-		EXPECT(!rio_contact_is_done(&m.far));
+		EXPECT(rio_handshake_is_done(&m.near));
+		EXPECT(!rio_handshake_is_done(&m.far));
 		EXPECT_EQ(take(&m, &m.far), WEFT_OK);
-		EXPECT(rio_contact_is_done(&m.far));
-		EXPECT_EQ(rio_contact_say(&m.near, m.bytes), 0U);
-		EXPECT_EQ(rio_contact_say(&m.far, m.bytes), 0U);
+		EXPECT(rio_handshake_is_done(&m.far));
+		EXPECT_EQ(rio_handshake_say(&m.near, m.bytes), 0U);
+		EXPECT_EQ(rio_handshake_say(&m.far, m.bytes), 0U);
 		expect_peer(&m.near, &m.awaiting);
 		expect_peer(&m.far, &m.dialler);
 		EXPECT_EQ(m.near.requests_max, (uint32_t)REQUESTS);
@@ -193,11 +193,11 @@ TEST(test_rio_03_who_is_not_in_the_book_is_not_let_in)
 TEST(test_rio_03_an_empty_book_lets_nobody_in)
 {
 	const uint8_t random[RIO_SEED_BYTES] = { 1 };
-	const struct rio_contact_limits limits = { REQUESTS, LIST };
+	const struct rio_handshake_limits limits = { REQUESTS, LIST };
 	struct meeting m;
 
 	meeting_init(&m, RIO_REQUESTER);
-	rio_contact_await(&m.far, &m.awaiting, &(struct rio_book){ 0 }, &limits, random);
+	rio_handshake_await(&m.far, &m.awaiting, &(struct rio_book){ 0 }, &limits, random);
 	meeting_say(&m, 1);
 	EXPECT_EQ(take(&m, &m.far), WEFT_R_RIO_UNKNOWN_PEER);
 	EXPECT(is_over(&m.far));
@@ -296,7 +296,7 @@ TEST(test_rio_03_a_greeting_is_taken_in_its_order_only)
 
 	/* Prove again, and welcome again. */
 	for (int message = 2; message <= 3; message++) {
-		struct rio_contact *taker = taker_of(&m, message);
+		struct rio_handshake *taker = taker_of(&m, message);
 
 		meeting_start(&m, 1);
 		meeting_say(&m, message);
@@ -384,12 +384,12 @@ TEST(test_rio_03_no_secret_of_a_contact_is_left)
 	meeting_init(&m, RIO_REQUESTER);
 	meeting_say(&m, 3);
 	REQUIRE(take(&m, &m.far) == WEFT_OK);
-	rio_contact_fini(&m.near);
-	rio_contact_fini(&m.far);
+	rio_handshake_fini(&m.near);
+	rio_handshake_fini(&m.far);
 	EXPECT(is_zero(&m.near, sizeof(m.near)));
 	EXPECT(is_zero(&m.far, sizeof(m.far)));
 	meeting_start(&m, 1);
-	rio_contact_fini(&m.near); /* before a word was said */
+	rio_handshake_fini(&m.near); /* before a word was said */
 	EXPECT(is_zero(&m.near, sizeof(m.near)));
 }
 
@@ -488,5 +488,5 @@ TEST(test_rio_09_an_owner_pays_no_attention_to_terms_of_requesters)
 	REQUIRE(take(&m, &m.near) == WEFT_OK);
 	say(&m, &m.near);
 	EXPECT_EQ(take(&m, &m.far), WEFT_OK);
-	EXPECT(rio_contact_is_done(&m.far));
+	EXPECT(rio_handshake_is_done(&m.far));
 }

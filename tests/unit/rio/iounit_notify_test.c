@@ -3,7 +3,7 @@
  * When the owner hears of a command that went well: its requester knows, so it may wait for others
  * (docs/wire/rio.md). Everything else is said at once.
  */
-#include "rio/told.h"
+#include "rio/notify.h"
 #include "test.h"
 #include "unit/rio/unit_fixture.h"
 
@@ -39,7 +39,7 @@ static void read_now(uint64_t id)
 {
 	command(id, SGL_READ, 0, 0);
 	now();
-	EXPECT(w.told[id]);
+	EXPECT(w.notified[id]);
 }
 
 /* The requesters are connected, and time does not begin at 0. */
@@ -61,7 +61,7 @@ static bool has_heard(uint64_t id)
 {
 	const struct status *s = world_status(&w, id);
 
-	return s && s->is_told && s->reason == 0 && s->done_bytes == BYTES;
+	return s && s->is_notified && s->reason == 0 && s->done_bytes == BYTES;
 }
 
 TEST(test_rio_02i_the_owner_hears_some_milliseconds_later_what_the_requester_knows)
@@ -73,17 +73,17 @@ TEST(test_rio_02i_the_owner_hears_some_milliseconds_later_what_the_requester_kno
 		from = w.now_ns;
 		read_now(id);
 		EXPECT(!world_status(&w, id));
-		EXPECT_EQ(rio_iounit_due(w.unit), from + RIO_TOLD_WAIT_NS);
+		EXPECT_EQ(rio_iounit_due(w.unit), from + RIO_NOTIFY_WAIT_NS);
 		world_run_until(&w, from + 300000);
 		read_now(id + 1); /* does not put it off */
-		EXPECT_EQ(rio_iounit_due(w.unit), from + RIO_TOLD_WAIT_NS);
-		world_run_until(&w, from + RIO_TOLD_WAIT_NS - 1);
+		EXPECT_EQ(rio_iounit_due(w.unit), from + RIO_NOTIFY_WAIT_NS);
+		world_run_until(&w, from + RIO_NOTIFY_WAIT_NS - 1);
 		EXPECT_EQ(w.status_count, (uint32_t)id - 1);
 		EXPECT(!rio_iounit_is_idle(w.unit));
-		world_run_until(&w, from + RIO_TOLD_WAIT_NS);
+		world_run_until(&w, from + RIO_NOTIFY_WAIT_NS);
 		EXPECT(has_heard(id) && has_heard(id + 1));
 		EXPECT_EQ(w.status_count, (uint32_t)id + 1);
-		EXPECT_EQ(w.tolds, ((uint32_t)id + 1) / 2); /* both at once */
+		EXPECT_EQ(w.notifications, ((uint32_t)id + 1) / 2); /* both at once */
 		EXPECT_EQ(rio_iounit_due(w.unit), UINT64_MAX);
 		EXPECT(rio_iounit_is_idle(w.unit));
 	}
@@ -96,16 +96,16 @@ TEST(test_rio_02i_the_owner_hears_of_sixteen_at_once)
 	/* Those that were said for another reason are not counted. */
 	for (uint64_t id = 1; id <= 5; id++)
 		read_now(id);
-	world_run_until(&w, w.now_ns + RIO_TOLD_WAIT_NS);
+	world_run_until(&w, w.now_ns + RIO_NOTIFY_WAIT_NS);
 	EXPECT_EQ(w.status_count, 5U);
 	for (int round = 0; round < 2; round++) {
-		w.status_count = w.tolds = 0;
-		for (uint64_t id = 10; id < 10 + RIO_TOLD_MANY - 1; id++)
+		w.status_count = w.notifications = 0;
+		for (uint64_t id = 10; id < 10 + RIO_NOTIFY_BATCH - 1; id++)
 			read_now(id);
 		EXPECT_EQ(w.status_count, 0U);
 		read_now(30);
-		EXPECT_EQ(w.status_count, (uint32_t)RIO_TOLD_MANY);
-		EXPECT_EQ(w.tolds, 1U);
+		EXPECT_EQ(w.status_count, (uint32_t)RIO_NOTIFY_BATCH);
+		EXPECT_EQ(w.notifications, 1U);
 		EXPECT(has_heard(10) && has_heard(30));
 		EXPECT(rio_iounit_is_idle(w.unit));
 	}
@@ -121,7 +121,7 @@ TEST(test_rio_02i_an_urgent_one_takes_along_what_waits)
 	w.is_urgent = true;
 	read_now(3);
 	EXPECT(has_heard(1) && has_heard(2) && has_heard(3));
-	EXPECT_EQ(w.tolds, 1U);
+	EXPECT_EQ(w.notifications, 1U);
 	read_now(4); /* alone */
 	EXPECT(has_heard(4));
 	w.is_urgent = false;
@@ -140,7 +140,7 @@ TEST(test_rio_02i_a_unit_that_is_short_of_slots_does_not_wait)
 	EXPECT(!world_status(&w, 1));
 	read_now(2); /* 6 */
 	EXPECT(has_heard(1) && has_heard(2));
-	EXPECT_EQ(w.tolds, 1U);
+	EXPECT_EQ(w.notifications, 1U);
 	/* Whatever takes the slot. */
 	w.is_stuck = true;
 	command(3, SGL_WRITE, 1, 0);
@@ -171,7 +171,7 @@ TEST(test_rio_02i_a_status_that_nobody_knows_does_not_wait)
 	list_own_result(&l, 0, BYTES);
 	world_command(&w, 2, &l);
 	now();
-	EXPECT(!w.told[2] && world_status(&w, 2) && !world_status(&w, 2)->is_told);
+	EXPECT(!w.notified[2] && world_status(&w, 2) && !world_status(&w, 2)->is_notified);
 	read_now(1);
 	due = rio_iounit_due(w.unit);
 	world_run_until(&w, w.now_ns + 1000);
@@ -207,14 +207,14 @@ TEST(test_rio_02i_the_owner_hears_later_of_writes_too)
 	command(3, SGL_READ, 1, 0);
 	now();
 	read_now(4);
-	EXPECT(w.told[2] && w.told[3]);
+	EXPECT(w.notified[2] && w.notified[3]);
 	EXPECT_EQ(w.status_count, 0U);
 	EXPECT_EQ(rio_iounit_due(w.unit), due);
 	world_run_until(&w, due);
 	EXPECT(has_heard(1) && has_heard(4));
 	for (uint64_t id = 2; id <= 3; id++) {
 		REQUIRE(world_status(&w, id));
-		EXPECT(!world_status(&w, id)->is_told && world_status(&w, id)->reason == 0);
+		EXPECT(!world_status(&w, id)->is_notified && world_status(&w, id)->reason == 0);
 	}
 	EXPECT_EQ(w.status_count, 4U);
 	EXPECT(rio_iounit_is_idle(w.unit));
@@ -233,7 +233,7 @@ TEST(test_rio_02i_what_no_requester_was_told_of_is_a_status_at_once)
 	list_transaction(&l, SGL_FLUSH, 0, 0);
 	world_command(&w, 1, &l);
 	now();
-	EXPECT(world_status(&w, 1) && !world_status(&w, 1)->is_told && !w.told[1]);
+	EXPECT(world_status(&w, 1) && !world_status(&w, 1)->is_notified && !w.notified[1]);
 	world_close(&w);
 }
 
@@ -264,7 +264,7 @@ static void read_in_parts(uint64_t id)
 	list_result(&l, 0, BYTES, BYTES / 2);
 	world_command(&w, id, &l);
 	now();
-	EXPECT(w.told[id]);
+	EXPECT(w.notified[id]);
 }
 
 /* Who has nothing of it under way is not hung up for it: what moves there is another's. */
@@ -277,12 +277,12 @@ TEST(test_rio_02i_what_waits_to_be_said_is_not_late)
 	w.timeout_ms = 1;
 	read_in_parts(1);
 	w.timeout_ms = 1000;
-	world_run_until(&w, from + RIO_TOLD_WAIT_NS / 2);
+	world_run_until(&w, from + RIO_NOTIFY_WAIT_NS / 2);
 	w.is_stuck = true;
 	command(2, SGL_WRITE, 0, 0);
 	now();
 	EXPECT_EQ(w.under_way_count, 1U);
-	world_run_until(&w, from + RIO_TOLD_WAIT_NS);
+	world_run_until(&w, from + RIO_NOTIFY_WAIT_NS);
 	EXPECT(has_heard(1));
 	EXPECT_EQ(w.hang_ups, 0U);
 	w.is_stuck = false;
@@ -321,11 +321,11 @@ TEST(test_rio_02i_a_unit_that_is_about_to_end_does_not_wait)
 	open_with(WIDE);
 	read_now(1);
 	read_now(2);
-	EXPECT_EQ(w.tolds, 0U);
+	EXPECT_EQ(w.notifications, 0U);
 	rio_iounit_hurry(w.unit);
 	now();
 	EXPECT(has_heard(1) && has_heard(2));
-	EXPECT_EQ(w.tolds, 1U);
+	EXPECT_EQ(w.notifications, 1U);
 	EXPECT(rio_iounit_is_idle(w.unit));
 	world_close(&w);
 }
@@ -336,11 +336,11 @@ TEST(test_rio_02i_a_unit_that_is_about_to_end_does_not_wait_for_what_ends_then)
 	open_with(WIDE);
 	rio_iounit_hurry(w.unit); /* there is nothing */
 	now();
-	EXPECT_EQ(w.tolds, 0U);
+	EXPECT_EQ(w.notifications, 0U);
 	for (uint64_t id = 1; id <= 2; id++) {
 		read_now(id);
 		EXPECT(has_heard(id));
-		EXPECT_EQ(w.tolds, (uint32_t)id);
+		EXPECT_EQ(w.notifications, (uint32_t)id);
 	}
 	EXPECT(rio_iounit_is_idle(w.unit));
 	world_close(&w);
@@ -349,7 +349,7 @@ TEST(test_rio_02i_a_unit_that_is_about_to_end_does_not_wait_for_what_ends_then)
 TEST(test_rio_03_an_owner_that_leaves_leaves_nothing_that_waits_to_be_said)
 {
 	open_with(WIDE);
-	for (uint64_t id = 1; id < RIO_TOLD_MANY; id++)
+	for (uint64_t id = 1; id < RIO_NOTIFY_BATCH; id++)
 		read_now(id);
 	EXPECT(!rio_iounit_is_idle(w.unit));
 	rio_iounit_owner_left(w.unit);
@@ -364,7 +364,7 @@ TEST(test_rio_03_an_owner_that_leaves_leaves_nothing_that_waits_to_be_said)
 	EXPECT_EQ(w.status_count, 0U);
 	read_now(31);
 	EXPECT_EQ(w.status_count, 0U);
-	EXPECT_EQ(rio_iounit_due(w.unit), w.now_ns + RIO_TOLD_WAIT_NS);
+	EXPECT_EQ(rio_iounit_due(w.unit), w.now_ns + RIO_NOTIFY_WAIT_NS);
 	world_run(&w);
 	EXPECT(has_heard(31));
 	EXPECT_EQ(w.status_count, 1U);

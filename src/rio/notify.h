@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-enum { RIO_TOLD_MANY = 16, RIO_TOLD_WAIT_NS = 4 * 1000 * 1000 };
+enum { RIO_NOTIFY_BATCH = 16, RIO_NOTIFY_WAIT_NS = 4 * 1000 * 1000 };
 
 static inline bool rio_is_short_of(uint32_t left, uint32_t all)
 {

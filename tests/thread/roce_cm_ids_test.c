@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Many contacts at a time: no datagram of theirs is lost on this host, whoever gets it first. */
+/* Many cm_ids at a time: no datagram of theirs is lost on this host, whoever gets it first. */
 #include <string.h>
 
-#include "driver/roce/contact.h"
+#include "driver/roce/cm_id.h"
 #include "own_network.h"
 #include "roce_way.h"
 #include "verbs_fixture.h"
@@ -11,13 +11,13 @@ enum { CONTACTS = 200, ADAPTERS = 4, ACTIVE = 0, PASSIVE = 1 };
 
 static struct weft_adapter *adapters[ADAPTERS]; /* those besides the two only hand on */
 static struct weft_service_point *service;
-static struct weft_contact *active[CONTACTS], *passive[CONTACTS];
+static struct weft_cm_id *active[CONTACTS], *passive[CONTACTS];
 static uint32_t accepted, established;
 
 /* No queue pair is needed, only numbers that differ. */
-static struct weft_contact_offer offer_of(uint32_t i)
+static struct weft_cm_id_offer offer_of(uint32_t i)
 {
-	return (struct weft_contact_offer){
+	return (struct weft_cm_id_offer){
 		.qp_number = 0x10000 + i,
 		.timeout_code = 14,
 		.retries = 7,
@@ -43,8 +43,8 @@ static void close_all(void)
 {
 	MUST(weft_service_close(service));
 	for (uint32_t i = 0; i < CONTACTS; i++) {
-		MUST(weft_contact_close(active[i]));
-		MUST(weft_contact_close(passive[i]));
+		MUST(weft_cm_id_close(active[i]));
+		MUST(weft_cm_id_close(passive[i]));
 	}
 	for (int i = 0; i < ADAPTERS; i++)
 		MUST(weft_adapter_close(adapters[i]));
@@ -52,40 +52,40 @@ static void close_all(void)
 
 static void ask_all(void)
 {
-	struct weft_contact_options how = {
+	struct weft_cm_id_options how = {
 		.path = { .from = roce_loopback, .mtu_bytes = 1024 },
 		.port_space = WEFT_PORT_SPACE_TCP,
 	};
 
 	MUST(weft_service_address(service, &how.path.to));
 	for (uint32_t i = 0; i < CONTACTS; i++) {
-		const struct weft_contact_offer offer = offer_of(i);
+		const struct weft_cm_id_offer offer = offer_of(i);
 
-		MUST(weft_contact_open(adapters[ACTIVE], &how, &offer, &active[i]));
+		MUST(weft_cm_id_open(adapters[ACTIVE], &how, &offer, &active[i]));
 	}
 }
 
 static void accept_next(void)
 {
-	const struct weft_contact_offer offer = offer_of(CONTACTS + accepted);
-	struct weft_contact *c;
+	const struct weft_cm_id_offer offer = offer_of(CONTACTS + accepted);
+	struct weft_cm_id *c;
 
 	MUST(weft_service_next(service, NULL, &c));
 	if (!c)
 		return;
 	REQUIRE(accepted < CONTACTS);
 	passive[accepted++] = c;
-	MUST(weft_contact_accept(c, &offer));
+	MUST(weft_cm_id_accept(c, &offer));
 }
 
-/* The oldest news of a contact, if it is this; no other may come. */
-static bool has_news(struct weft_contact *c, enum weft_contact_kind kind)
+/* The oldest news of a cm_id, if it is this; no other may come. */
+static bool has_news(struct weft_cm_id *c, enum weft_cm_id_kind kind)
 {
-	struct weft_contact_news news;
+	struct weft_cm_id_news news;
 
-	MUST(weft_contact_next(c, &news));
+	MUST(weft_cm_id_next(c, &news));
 	if (news.kind == WEFT_CONTACT_REQUEST)
-		MUST(weft_contact_next(c, &news));
+		MUST(weft_cm_id_next(c, &news));
 	REQUIRE(news.kind == kind || news.kind == WEFT_CONTACT_NONE);
 	return news.kind == kind;
 }
@@ -100,7 +100,7 @@ static void connect_all(void)
 		accept_next();
 		for (uint32_t i = 0; i < CONTACTS; i++) {
 			if (!is_ready[i] && has_news(active[i], WEFT_CONTACT_REPLY)) {
-				MUST(weft_contact_ready(active[i]));
+				MUST(weft_cm_id_ready(active[i]));
 				is_ready[i] = true;
 			}
 			if (i < accepted && !is_known[i] &&
@@ -117,7 +117,7 @@ static void part_all(void)
 	uint64_t since = thread_now_ns();
 
 	for (uint32_t i = 0; i < CONTACTS; i++)
-		MUST(weft_contact_disconnect(active[i]));
+		MUST(weft_cm_id_disconnect(active[i]));
 	for (uint32_t i = 0; i < CONTACTS; i++) {
 		while (!has_news(active[i], WEFT_CONTACT_DISCONNECTED) ||
 		       !has_news(passive[i], WEFT_CONTACT_DISCONNECTED))
@@ -193,7 +193,7 @@ TEST(test_roce_what_is_sent_again_is_sent_whole)
 	ask_all();
 	a = adapters[ACTIVE];
 	adapter_enter(a);
-	contacts_expire(roce_of(a->net), net_look_at_clock(a->net) + later_ns);
+	cm_ids_expire(roce_of(a->net), net_look_at_clock(a->net) + later_ns);
 	n = ib_cm_counts(roce_of(a->net)->cm);
 	EXPECT_EQ(n->mads_out - n->again, CONTACTS);
 	adapter_leave_working(a);
@@ -206,22 +206,22 @@ TEST(test_roce_what_is_sent_again_is_sent_whole)
 
 /* ---- A full service -------------------------------------------------------------------------- */
 
-static struct weft_contact *ask_as(struct weft_adapter *a, uint32_t qp_number)
+static struct weft_cm_id *ask_as(struct weft_adapter *a, uint32_t qp_number)
 {
-	struct weft_contact_options how = {
+	struct weft_cm_id_options how = {
 		.path = { .from = roce_loopback, .mtu_bytes = 1024 },
 		.port_space = WEFT_PORT_SPACE_TCP,
 	};
-	struct weft_contact_offer offer = offer_of(0);
-	struct weft_contact *c;
+	struct weft_cm_id_offer offer = offer_of(0);
+	struct weft_cm_id *c;
 
 	offer.qp_number = qp_number;
 	MUST(weft_service_address(service, &how.path.to));
-	MUST(weft_contact_open(a, &how, &offer, &c));
+	MUST(weft_cm_id_open(a, &how, &offer, &c));
 	return c;
 }
 
-static void await_news(struct weft_contact *c, enum weft_contact_kind kind)
+static void await_news(struct weft_cm_id *c, enum weft_cm_id_kind kind)
 {
 	uint64_t since = thread_now_ns();
 
@@ -232,14 +232,14 @@ static void await_news(struct weft_contact *c, enum weft_contact_kind kind)
 /* The next request of the service is for this queue pair of the peer. */
 static void next_is(uint32_t qp_number)
 {
-	struct weft_contact_news news;
-	struct weft_contact *c;
+	struct weft_cm_id_news news;
+	struct weft_cm_id *c;
 
 	MUST(weft_service_next(service, NULL, &c));
 	REQUIRE(c);
-	MUST(weft_contact_next(c, &news));
+	MUST(weft_cm_id_next(c, &news));
 	EXPECT(news.kind == WEFT_CONTACT_REQUEST && news.qp_number == qp_number);
-	MUST(weft_contact_close(c));
+	MUST(weft_cm_id_close(c));
 }
 
 /* Requests that the program has not taken: a connected peer takes an unproven peer's place. */
@@ -250,7 +250,7 @@ TEST(test_roce_a_connected_peer_finds_room_in_a_full_service)
 						 .port_space = WEFT_PORT_SPACE_TCP,
 						 .requests_max = HELD };
 	const char *why_not = own_network_enter();
-	struct weft_contact *known[2], *unproven[HELD + 1], *first;
+	struct weft_cm_id *known[2], *unproven[HELD + 1], *first;
 	uint64_t since = thread_now_ns();
 
 	if (why_not)
@@ -263,11 +263,11 @@ TEST(test_roce_a_connected_peer_finds_room_in_a_full_service)
 		MUST(weft_service_next(service, NULL, &first));
 		REQUIRE(thread_now_ns() - since < PATIENCE_NS);
 	} while (!first);
-	const struct weft_contact_offer offer = offer_of(7);
+	const struct weft_cm_id_offer offer = offer_of(7);
 
-	MUST(weft_contact_accept(first, &offer));
+	MUST(weft_cm_id_accept(first, &offer));
 	await_news(known[0], WEFT_CONTACT_REPLY);
-	MUST(weft_contact_ready(known[0]));
+	MUST(weft_cm_id_ready(known[0]));
 	await_news(first, WEFT_CONTACT_ESTABLISHED);
 	for (uint32_t i = 0; i <= HELD; i++)
 		unproven[i] = ask_as(adapters[UNPROVEN], 0x20001 + i);
@@ -277,11 +277,11 @@ TEST(test_roce_a_connected_peer_finds_room_in_a_full_service)
 	next_is(0x20002);
 	next_is(0x10002);
 	MUST(weft_service_close(service));
-	MUST(weft_contact_close(first));
+	MUST(weft_cm_id_close(first));
 	for (uint32_t i = 0; i <= HELD; i++)
-		MUST(weft_contact_close(unproven[i]));
+		MUST(weft_cm_id_close(unproven[i]));
 	for (int i = 0; i < 2; i++)
-		MUST(weft_contact_close(known[i]));
+		MUST(weft_cm_id_close(known[i]));
 	for (int i = 0; i < 3; i++)
 		MUST(weft_adapter_close(adapters[i]));
 }
@@ -315,10 +315,10 @@ TEST(test_cm_services_at_every_address_leave_none_to_others)
 TEST(test_roce_a_contact_for_every_queue_pair)
 {
 	enum { QPS = 6000 };
-	static struct weft_contact *contacts[QPS];
+	static struct weft_cm_id *cm_ids[QPS];
 	const char *why_not = own_network_enter();
 	/* To where no way leads, so nobody answers. */
-	const struct weft_contact_options how = {
+	const struct weft_cm_id_options how = {
 		.path = { .from = roce_loopback,
 			  .to = { .family = 4, .ip = { 192, 0, 2, 1 }, .port = 1 },
 			  .mtu_bytes = 1024 },
@@ -331,13 +331,13 @@ TEST(test_roce_a_contact_for_every_queue_pair)
 		SKIP(why_not);
 	MUST(weft_adapter_open(&(struct weft_adapter_options){ .qps_max = QPS }, &a));
 	for (; count < QPS; count++) {
-		const struct weft_contact_offer offer = offer_of(count);
+		const struct weft_cm_id_offer offer = offer_of(count);
 
-		if (weft_contact_open(a, &how, &offer, &contacts[count]) != WEFT_OK)
+		if (weft_cm_id_open(a, &how, &offer, &cm_ids[count]) != WEFT_OK)
 			break;
 	}
 	EXPECT_EQ(count, QPS);
 	while (count > 0)
-		MUST(weft_contact_close(contacts[--count]));
+		MUST(weft_cm_id_close(cm_ids[--count]));
 	MUST(weft_adapter_close(a));
 }

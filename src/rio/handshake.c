@@ -1,38 +1,38 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "rio/contact.h"
+#include "rio/handshake.h"
 
 #include <sodium/utils.h>
 #include <string.h>
 
 #include "base/check.h"
 
-void rio_contact_dial(struct rio_contact *c, const struct rio_identity *self,
-		      const struct rio_known *expected, const struct rio_address *address,
-		      const uint8_t random[RIO_SEED_BYTES])
+void rio_handshake_dial(struct rio_handshake *c, const struct rio_identity *self,
+			const struct rio_known *expected, const struct rio_address *address,
+			const uint8_t random[RIO_SEED_BYTES])
 {
-	*c = (struct rio_contact){
+	*c = (struct rio_handshake){
 		.expected = *expected, .address = *address, .is_dialling = true, .has_word = true
 	};
 	rio_greet_init(&c->greet, self, random);
 }
 
-void rio_contact_await(struct rio_contact *c, const struct rio_identity *self,
-		       const struct rio_book *book, const struct rio_contact_limits *limits,
-		       const uint8_t random[RIO_SEED_BYTES])
+void rio_handshake_await(struct rio_handshake *c, const struct rio_identity *self,
+			 const struct rio_book *book, const struct rio_handshake_limits *limits,
+			 const uint8_t random[RIO_SEED_BYTES])
 {
-	*c = (struct rio_contact){ .book = *book,
-				   .requests_max = limits->requests_max,
-				   .list_max = limits->list_max };
+	*c = (struct rio_handshake){ .book = *book,
+				     .requests_max = limits->requests_max,
+				     .list_max = limits->list_max };
 	rio_greet_init(&c->greet, self, random);
 }
 
-void rio_contact_fini(struct rio_contact *c)
+void rio_handshake_fini(struct rio_handshake *c)
 {
 	sodium_memzero(c, sizeof(*c));
 }
 
 /* Nothing is said or believed any more, and no secret of it is left. */
-static enum weft_reason refuse(struct rio_contact *c, enum weft_reason reason)
+static enum weft_reason refuse(struct rio_handshake *c, enum weft_reason reason)
 {
 	rio_greet_fini(&c->greet);
 	c->greet.state = RIO_GREET_REFUSED;
@@ -60,7 +60,7 @@ static bool book_has(const struct rio_book *book, const struct rio_hello *said)
  * The peer has proved what it says. Requesters can end no owner: what they say of others counts for
  * nothing.
  */
-static enum weft_reason term_check(struct rio_contact *c)
+static enum weft_reason term_check(struct rio_handshake *c)
 {
 	const struct rio_identity *self = c->greet.self;
 	const struct rio_hello *peer = &c->greet.peer;
@@ -72,7 +72,7 @@ static enum weft_reason term_check(struct rio_contact *c)
 	return is_lower || is_higher ? WEFT_R_RIO_SUPERSEDED : WEFT_OK;
 }
 
-size_t rio_contact_say(struct rio_contact *c, uint8_t *bytes)
+size_t rio_handshake_say(struct rio_handshake *c, uint8_t *bytes)
 {
 	if (!c->has_word)
 		return 0;
@@ -84,7 +84,7 @@ size_t rio_contact_say(struct rio_contact *c, uint8_t *bytes)
 	return rio_greet_prove(&c->greet, &c->address, bytes);
 }
 
-static enum weft_reason take_welcome(struct rio_contact *c, const uint8_t *bytes, size_t length)
+static enum weft_reason take_welcome(struct rio_handshake *c, const uint8_t *bytes, size_t length)
 {
 	enum weft_reason r = rio_greet_take_welcome(&c->greet, bytes, length, c->expected.key);
 
@@ -102,7 +102,7 @@ static enum weft_reason take_welcome(struct rio_contact *c, const uint8_t *bytes
 }
 
 /* An unknown peer learns nothing: not even who this is. */
-static enum weft_reason take_hello(struct rio_contact *c, const uint8_t *bytes, size_t length)
+static enum weft_reason take_hello(struct rio_handshake *c, const uint8_t *bytes, size_t length)
 {
 	enum weft_reason r = rio_greet_take_hello(&c->greet, bytes, length);
 
@@ -114,7 +114,7 @@ static enum weft_reason take_hello(struct rio_contact *c, const uint8_t *bytes, 
 	return WEFT_OK;
 }
 
-static enum weft_reason take(struct rio_contact *c, const uint8_t *bytes, size_t length)
+static enum weft_reason take(struct rio_handshake *c, const uint8_t *bytes, size_t length)
 {
 	enum weft_reason r;
 
@@ -126,24 +126,24 @@ static enum weft_reason take(struct rio_contact *c, const uint8_t *bytes, size_t
 	return r == WEFT_OK ? term_check(c) : r;
 }
 
-enum weft_reason rio_contact_take(struct rio_contact *c, const uint8_t *bytes, size_t length)
+enum weft_reason rio_handshake_take(struct rio_handshake *c, const uint8_t *bytes, size_t length)
 {
 	enum weft_reason r = take(c, bytes, length);
 
 	return r == WEFT_OK ? WEFT_OK : refuse(c, r);
 }
 
-bool rio_contact_is_done(const struct rio_contact *c)
+bool rio_handshake_is_done(const struct rio_handshake *c)
 {
 	return c->greet.state == RIO_GREET_DONE;
 }
 
-struct rio_known rio_contact_peer(const struct rio_contact *c)
+struct rio_known rio_handshake_peer(const struct rio_handshake *c)
 {
 	const struct rio_hello *peer = &c->greet.peer;
 	struct rio_known known = { .platform = peer->platform, .role = peer->role };
 
-	CHECK(rio_contact_is_done(c));
+	CHECK(rio_handshake_is_done(c));
 	memcpy(known.key, peer->key, sizeof(known.key));
 	return known;
 }

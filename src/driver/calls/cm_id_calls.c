@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Public calls on contacts and services. */
+/* Public calls on cm_ids and services. */
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
-#include "driver/roce/contact.h"
+#include "driver/roce/cm_id.h"
 
 enum { REQUESTS_DEFAULT = 128, PORT_FIRST = 32768, PORTS = 28232 };
 
@@ -13,9 +13,9 @@ static struct ibcm_bytes bytes_of(const void *bytes, uint32_t length)
 	return (struct ibcm_bytes){ .bytes = bytes, .length = length };
 }
 
-/* ---- Contacts ------------------------------------------------------------------------------- */
+/* ---- CM ids ------------------------------------------------------------------------------- */
 
-static struct ib_cm_end end_of(const struct weft_contact_offer *o)
+static struct ib_cm_end end_of(const struct weft_cm_id_offer *o)
 {
 	return (struct ib_cm_end){
 		.qpn = o->qp_number,
@@ -47,10 +47,10 @@ static enum weft_reason ip_of(const struct weft_path *path, struct ibcm_ip *ip)
 }
 
 /* To ask for it once more. NULL: it is not wanted, or does not fit, or there is no memory. */
-static struct contact_again *keep_ask(struct weft_contact *c, const struct ibcm_bytes *data,
-				      uint64_t wait_ns)
+static struct cm_id_again *keep_ask(struct weft_cm_id *c, const struct ibcm_bytes *data,
+				    uint64_t wait_ns)
 {
-	struct contact_again *a = NULL;
+	struct cm_id_again *a = NULL;
 
 	if (wait_ns > 0 && data->length <= sizeof(a->private_data))
 		a = calloc(1, sizeof(*a));
@@ -59,14 +59,14 @@ static struct contact_again *keep_ask(struct weft_contact *c, const struct ibcm_
 	if (data->length > 0)
 		memcpy(a->private_data, data->bytes, data->length);
 	a->until_ns = net_look_at_clock(c->roce->net) + wait_ns;
-	a->contact = c;
+	a->cm_id = c;
 	list_init(&a->link);
 	c->again = a;
 	return a;
 }
 
-static enum weft_reason resolve(struct weft_contact *c, const struct weft_contact_options *o,
-				const struct weft_contact_offer *offer, const struct ibcm_ip *ip)
+static enum weft_reason resolve(struct weft_cm_id *c, const struct weft_cm_id_options *o,
+				const struct weft_cm_id_offer *offer, const struct ibcm_ip *ip)
 {
 	struct ib_cm_resolve ask = {
 		.ip = *ip,
@@ -84,8 +84,8 @@ static enum weft_reason resolve(struct weft_contact *c, const struct weft_contac
 	return ib_cm_resolve(c->roce->cm, net_look_at_clock(c->roce->net), &ask, &c->id);
 }
 
-static enum weft_reason request(struct weft_contact *c, const struct weft_contact_options *o,
-				const struct weft_contact_offer *offer, const struct ibcm_ip *ip)
+static enum weft_reason request(struct weft_cm_id *c, const struct weft_cm_id_options *o,
+				const struct weft_cm_id_offer *offer, const struct ibcm_ip *ip)
 {
 	struct ib_cm_connect ask = {
 		.ip = *ip,
@@ -109,9 +109,9 @@ static enum weft_reason request(struct weft_contact *c, const struct weft_contac
 }
 
 /* A fault on purpose. It is told as if by the other end: later, and once the program knows it. */
-static enum weft_reason refuse(struct weft_contact *c, const struct ibcm_ip *ip)
+static enum weft_reason refuse(struct weft_cm_id *c, const struct ibcm_ip *ip)
 {
-	struct contact_again *a = keep_ask(c, &(struct ibcm_bytes){ 0 }, 1);
+	struct cm_id_again *a = keep_ask(c, &(struct ibcm_bytes){ 0 }, 1);
 
 	if (!a)
 		return WEFT_R_NO_MEMORY;
@@ -122,8 +122,8 @@ static enum weft_reason refuse(struct weft_contact *c, const struct ibcm_ip *ip)
 	return WEFT_OK;
 }
 
-/* A contact has its queue pair's dice, if there is one: then it is the same each time. */
-static bool is_refused(struct weft_adapter *a, const struct weft_contact_offer *offer)
+/* A cm_id has its queue pair's dice, if there is one: then it is the same each time. */
+static bool is_refused(struct weft_adapter *a, const struct weft_cm_id_offer *offer)
 {
 	struct weft_qp *qp;
 
@@ -134,11 +134,10 @@ static bool is_refused(struct weft_adapter *a, const struct weft_contact_offer *
 		  : adapter_fault_falls(&a->core, &a->core.dice, FAULT_CONNECT_REFUSED, 0);
 }
 
-static enum weft_reason contact_begin(struct weft_adapter *a, const struct weft_contact_options *o,
-				      const struct weft_contact_offer *offer,
-				      struct weft_contact **contact)
+static enum weft_reason cm_id_begin(struct weft_adapter *a, const struct weft_cm_id_options *o,
+				    const struct weft_cm_id_offer *offer, struct weft_cm_id **cm_id)
 {
-	struct weft_contact *c;
+	struct weft_cm_id *c;
 	struct ibcm_ip ip;
 	struct roce *roce;
 	enum weft_reason r = ip_of(&o->path, &ip);
@@ -147,7 +146,7 @@ static enum weft_reason contact_begin(struct weft_adapter *a, const struct weft_
 		r = roce_get(a, &roce);
 	if (r != WEFT_OK)
 		return r;
-	c = contact_create(roce, o->context);
+	c = cm_id_create(roce, o->context);
 	if (!c)
 		return WEFT_R_NO_MEMORY;
 	c->is_datagram = o->is_datagram;
@@ -156,30 +155,29 @@ static enum weft_reason contact_begin(struct weft_adapter *a, const struct weft_
 	else
 		r = o->is_datagram ? resolve(c, o, offer, &ip) : request(c, o, offer, &ip);
 	if (r != WEFT_OK) {
-		contact_destroy(c);
+		cm_id_destroy(c);
 		return r;
 	}
-	*contact = c;
+	*cm_id = c;
 	return WEFT_OK;
 }
 
-enum weft_reason weft_contact_open(struct weft_adapter *adapter,
-				   const struct weft_contact_options *options,
-				   const struct weft_contact_offer *offer,
-				   struct weft_contact **contact)
+enum weft_reason weft_cm_id_open(struct weft_adapter *adapter,
+				 const struct weft_cm_id_options *options,
+				 const struct weft_cm_id_offer *offer, struct weft_cm_id **cm_id)
 {
 	enum weft_reason r;
 
-	if (!adapter || !options || !offer || !contact ||
+	if (!adapter || !options || !offer || !cm_id ||
 	    (offer->private_bytes > 0 && !offer->private_data))
 		return WEFT_R_NULL_ARGUMENT;
 	adapter_enter(adapter);
-	r = contact_begin(adapter, options, offer, contact);
+	r = cm_id_begin(adapter, options, offer, cm_id);
 	adapter_leave_working(adapter);
 	return r;
 }
 
-static struct weft_adapter *enter(const struct weft_contact *c)
+static struct weft_adapter *enter(const struct weft_cm_id *c)
 {
 	struct weft_adapter *a = c->roce->net->adapter;
 
@@ -201,39 +199,38 @@ static void leave_said(struct weft_adapter *a)
 	adapter_leave(a);
 }
 
-enum weft_reason weft_contact_next(struct weft_contact *contact, struct weft_contact_news *news)
+enum weft_reason weft_cm_id_next(struct weft_cm_id *cm_id, struct weft_cm_id_news *news)
 {
 	struct weft_adapter *a;
 
-	if (!contact || !news)
+	if (!cm_id || !news)
 		return WEFT_R_NULL_ARGUMENT;
-	a = enter(contact);
-	*news = (struct weft_contact_news){ .kind = WEFT_CONTACT_NONE };
-	if (contact->news_count > 0) {
-		*news = contact->news[contact->news_first];
-		contact->news_first = (contact->news_first + 1) % CONTACT_NEWS_MAX;
-		contact->news_count--;
+	a = enter(cm_id);
+	*news = (struct weft_cm_id_news){ .kind = WEFT_CONTACT_NONE };
+	if (cm_id->news_count > 0) {
+		*news = cm_id->news[cm_id->news_first];
+		cm_id->news_first = (cm_id->news_first + 1) % CONTACT_NEWS_MAX;
+		cm_id->news_count--;
 	}
-	if (contact->news_count == 0)
-		event_clear(&contact->events);
+	if (cm_id->news_count == 0)
+		event_clear(&cm_id->events);
 	adapter_leave(a);
 	return WEFT_OK;
 }
 
-enum weft_reason weft_contact_accept(struct weft_contact *contact,
-				     const struct weft_contact_offer *offer)
+enum weft_reason weft_cm_id_accept(struct weft_cm_id *cm_id, const struct weft_cm_id_offer *offer)
 {
 	struct weft_adapter *a;
 	struct ib_cm *cm;
 	enum weft_reason r;
 
-	if (!contact || !offer || (offer->private_bytes > 0 && !offer->private_data))
+	if (!cm_id || !offer || (offer->private_bytes > 0 && !offer->private_data))
 		return WEFT_R_NULL_ARGUMENT;
-	a = enter(contact);
-	cm = contact->roce->cm;
-	if (contact->is_datagram) {
+	a = enter(cm_id);
+	cm = cm_id->roce->cm;
+	if (cm_id->is_datagram) {
 		r = ib_cm_answer(
-			cm, a->net->now_ns, contact->id,
+			cm, a->net->now_ns, cm_id->id,
 			&(struct ib_cm_answer){
 				.status = IBCM_SIDR_OK,
 				.qpn = offer->qp_number,
@@ -241,21 +238,21 @@ enum weft_reason weft_contact_accept(struct weft_contact *contact,
 				.private_data = bytes_of(offer->private_data, offer->private_bytes),
 			});
 		if (r == WEFT_OK)
-			contact->id = 0;
+			cm_id->id = 0;
 	} else {
 		r = ib_cm_accept(
-			cm, a->net->now_ns, contact->id,
+			cm, a->net->now_ns, cm_id->id,
 			&(struct ib_cm_accept){
 				.end = end_of(offer),
 				.private_data = bytes_of(offer->private_data, offer->private_bytes),
-				.owner = contact,
+				.owner = cm_id,
 			});
 	}
 	leave_said(a);
 	return r;
 }
 
-static enum weft_reason reject(struct weft_contact *c, uint16_t code, struct ibcm_bytes data)
+static enum weft_reason reject(struct weft_cm_id *c, uint16_t code, struct ibcm_bytes data)
 {
 	struct ib_cm *cm = c->roce->cm;
 	uint64_t now_ns = c->roce->net->now_ns;
@@ -273,77 +270,77 @@ static enum weft_reason reject(struct weft_contact *c, uint16_t code, struct ibc
 			    });
 }
 
-enum weft_reason weft_contact_reject(struct weft_contact *contact, uint16_t code,
-				     const void *private_data, uint32_t private_bytes)
+enum weft_reason weft_cm_id_reject(struct weft_cm_id *cm_id, uint16_t code,
+				   const void *private_data, uint32_t private_bytes)
 {
 	struct weft_adapter *a;
 	enum weft_reason r;
 
-	if (!contact || (private_bytes > 0 && !private_data))
+	if (!cm_id || (private_bytes > 0 && !private_data))
 		return WEFT_R_NULL_ARGUMENT;
-	a = enter(contact);
-	r = reject(contact, code, bytes_of(private_data, private_bytes));
+	a = enter(cm_id);
+	r = reject(cm_id, code, bytes_of(private_data, private_bytes));
 	if (r == WEFT_OK)
-		contact->id = 0;
+		cm_id->id = 0;
 	leave_said(a);
 	return r;
 }
 
-enum weft_reason weft_contact_ready(struct weft_contact *contact)
+enum weft_reason weft_cm_id_ready(struct weft_cm_id *cm_id)
 {
 	struct weft_adapter *a;
 	enum weft_reason r;
 
-	if (!contact)
+	if (!cm_id)
 		return WEFT_R_NULL_ARGUMENT;
-	a = enter(contact);
-	r = ib_cm_ready(contact->roce->cm, a->net->now_ns, contact->id, bytes_of(NULL, 0));
+	a = enter(cm_id);
+	r = ib_cm_ready(cm_id->roce->cm, a->net->now_ns, cm_id->id, bytes_of(NULL, 0));
 	leave_said(a);
 	return r;
 }
 
-enum weft_reason weft_contact_established(struct weft_contact *contact)
+enum weft_reason weft_cm_id_established(struct weft_cm_id *cm_id)
 {
 	struct weft_adapter *a;
 	enum weft_reason r;
 
-	if (!contact)
+	if (!cm_id)
 		return WEFT_R_NULL_ARGUMENT;
-	a = enter(contact);
-	r = ib_cm_established(contact->roce->cm, a->net->now_ns, contact->id);
+	a = enter(cm_id);
+	r = ib_cm_established(cm_id->roce->cm, a->net->now_ns, cm_id->id);
 	adapter_leave_working(a);
 	return r;
 }
 
-enum weft_reason weft_contact_disconnect(struct weft_contact *contact)
+enum weft_reason weft_cm_id_disconnect(struct weft_cm_id *cm_id)
 {
 	struct weft_adapter *a;
 	enum weft_reason r;
 
-	if (!contact)
+	if (!cm_id)
 		return WEFT_R_NULL_ARGUMENT;
-	a = enter(contact);
-	r = ib_cm_disconnect(contact->roce->cm, a->net->now_ns, contact->id, bytes_of(NULL, 0));
+	a = enter(cm_id);
+	r = ib_cm_disconnect(cm_id->roce->cm, a->net->now_ns, cm_id->id, bytes_of(NULL, 0));
 	leave_said(a);
 	return r;
 }
 
-enum weft_reason weft_contact_bind(struct weft_contact *contact, struct weft_qp *qp)
+enum weft_reason weft_cm_id_bind(struct weft_cm_id *cm_id, struct weft_qp *qp)
 {
 	struct weft_adapter *a;
 	enum weft_reason r = WEFT_R_QP_STATE;
 
-	if (!contact || !qp)
+	if (!cm_id || !qp)
 		return WEFT_R_NULL_ARGUMENT;
-	a = enter(contact);
+	a = enter(cm_id);
 	if (adapter_of(qp->adapter) != a) {
 		r = WEFT_R_BAD_ARGUMENT;
-	} else if (ib_conn_of(qp) && !contact->conn) {
+	} else if (ib_conn_of(qp) && !cm_id->conn) {
 		struct roce_conn *rc = ib_owner(ib_conn_of(qp));
 
-		if (!rc->contact) {
-			contact->conn = rc;
-			rc->contact = contact;
+		if (!rc->cm_id) {
+			cm_id->conn = rc;
+			rc->cm_id = cm_id;
 			r = WEFT_OK;
 		}
 	}
@@ -351,24 +348,24 @@ enum weft_reason weft_contact_bind(struct weft_contact *contact, struct weft_qp 
 	return r;
 }
 
-enum weft_reason weft_contact_close(struct weft_contact *contact)
+enum weft_reason weft_cm_id_close(struct weft_cm_id *cm_id)
 {
 	struct weft_adapter *a;
 
-	if (!contact)
+	if (!cm_id)
 		return WEFT_R_NULL_ARGUMENT;
-	a = enter(contact);
-	ib_cm_forget(contact->roce->cm, a->net->now_ns, contact->id);
-	contact_destroy(contact);
+	a = enter(cm_id);
+	ib_cm_forget(cm_id->roce->cm, a->net->now_ns, cm_id->id);
+	cm_id_destroy(cm_id);
 	leave_said(a);
 	return WEFT_OK;
 }
 
-void weft_contact_set_context(struct weft_contact *contact, void *context)
+void weft_cm_id_set_context(struct weft_cm_id *cm_id, void *context)
 {
-	struct weft_adapter *a = enter(contact);
+	struct weft_adapter *a = enter(cm_id);
 
-	contact->events.context = context;
+	cm_id->events.context = context;
 	adapter_leave(a);
 }
 
@@ -383,7 +380,7 @@ static bool overlap(const struct weft_service_point *a, const struct weft_servic
 		return false;
 	if (x->family != y->family && x->family != 0 && y->family != 0)
 		return false;
-	return contact_is_any(x) || contact_is_any(y) ||
+	return cm_id_is_any(x) || cm_id_is_any(y) ||
 	       memcmp(x->ip, y->ip, x->family == 6 ? 16 : 4) == 0;
 }
 
@@ -438,7 +435,7 @@ static enum weft_reason service_begin(struct weft_adapter *a, const struct weft_
 		return r;
 	}
 	list_add_tail(&roce->services, &s->link);
-	event_source_init(&s->events, ++roce->contact_next, o->context);
+	event_source_init(&s->events, ++roce->cm_id_next, o->context);
 	*service = s;
 	return WEFT_OK;
 }
@@ -468,20 +465,20 @@ enum weft_reason weft_service_address(struct weft_service_point *service, struct
 }
 
 enum weft_reason weft_service_next(struct weft_service_point *service, void *context,
-				   struct weft_contact **contact)
+				   struct weft_cm_id **cm_id)
 {
 	struct weft_adapter *a;
 
-	if (!service || !contact)
+	if (!service || !cm_id)
 		return WEFT_R_NULL_ARGUMENT;
 	a = service->roce->net->adapter;
 	adapter_enter(a);
 	adapter_poll(a, false);
-	*contact = NULL;
+	*cm_id = NULL;
 	if (!list_is_empty(&service->requests)) {
-		*contact = CONTAINER_OF(service->requests.next, struct weft_contact, request_link);
-		contact_take(*contact);
-		(*contact)->events.context = context;
+		*cm_id = CONTAINER_OF(service->requests.next, struct weft_cm_id, request_link);
+		cm_id_take(*cm_id);
+		(*cm_id)->events.context = context;
 	}
 	adapter_leave(a);
 	return WEFT_OK;
@@ -497,11 +494,11 @@ enum weft_reason weft_service_close(struct weft_service_point *service)
 	adapter_enter(a);
 	(void)adapter_now_ns(a);
 	while (!list_is_empty(&service->requests)) {
-		struct weft_contact *c = CONTAINER_OF(service->requests.next, struct weft_contact,
-						      request_link);
+		struct weft_cm_id *c = CONTAINER_OF(service->requests.next, struct weft_cm_id,
+						    request_link);
 
 		(void)reject(c, IBCM_REJECT_SERVICE_ID, bytes_of(NULL, 0));
-		contact_destroy(c);
+		cm_id_destroy(c);
 	}
 	udp_release_service(service->roce->udp, service->service_id);
 	list_remove(&service->link);

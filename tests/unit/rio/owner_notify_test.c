@@ -3,7 +3,7 @@
  * When a requester hears from the owner what its I/O unit has told it before: it need not act on
  * it, so that may wait for others (docs/wire/rio.md). Everything else is said at once.
  */
-#include "rio/told.h"
+#include "rio/notify.h"
 #include "test.h"
 #include "unit/rio/owner_fixture.h"
 
@@ -14,7 +14,7 @@ enum {
 	U = BED_UNIT,
 	WIDE = 64,  /* requests: with two dozen of them there is no shortage */
 	NARROW = 8, /* with two there is */
-	MANY_TOLD = 32
+	MANY_NOTIFIED = 32
 };
 
 static struct bed b;
@@ -47,41 +47,41 @@ static void ask(int end, uint64_t id)
 }
 
 /* The unit has told the requesters of the next so many commands; the owner hears it. */
-static void unit_told(uint32_t count)
+static void unit_notifies(uint32_t count)
 {
-	uint8_t entries[MANY_TOLD * RIO_TOLD_ENTRY_BYTES];
+	uint8_t entries[MANY_NOTIFIED * RIO_NOTIFIED_ENTRY_BYTES];
 	struct wr w = wr_of(entries, sizeof(entries));
 
 	for (uint32_t i = 0; i < count; i++) {
 		const struct heard *h = bed_heard(&b, U, RIO_COMMAND);
 
 		REQUIRE(h);
-		rio_told_put(&(struct rio_told_entry){ h->m.id, 512 }, &w);
+		rio_notified_put(&(struct rio_notified_entry){ h->m.id, 512 }, &w);
 	}
 	REQUIRE(!w.is_short);
 	bed_say(&b, U,
-		&(struct rio_msg){ .type = RIO_TOLD,
-				   .told = { count, { entries, (size_t)(w.at - entries) } } });
+		&(struct rio_msg){ .type = RIO_NOTIFIED,
+				   .notified = { count, { entries, (size_t)(w.at - entries) } } });
 }
 
 static void ask_and_tell(int end, uint64_t id)
 {
 	ask(end, id);
-	unit_told(1);
+	unit_notifies(1);
 	bed_run(&b);
 }
 
 /* The next message of these to this requester: are they so many, from this id on? */
 static bool hears_of(int end, uint32_t count, uint64_t first)
 {
-	const struct heard *h = bed_heard(&b, end, RIO_TOLD);
+	const struct heard *h = bed_heard(&b, end, RIO_NOTIFIED);
 	struct rd at;
 
-	if (!h || h->m.told.count != count)
+	if (!h || h->m.notified.count != count)
 		return false;
-	at = rd_of(h->m.told.entries.bytes, h->m.told.entries.length);
+	at = rd_of(h->m.notified.entries.bytes, h->m.notified.entries.length);
 	for (uint32_t i = 0; i < count; i++) {
-		const struct rio_told_entry e = rio_told_next(&at);
+		const struct rio_notified_entry e = rio_notified_next(&at);
 
 		if (e.id != first + i || e.done_bytes != 512)
 			return false;
@@ -97,15 +97,15 @@ TEST(test_rio_02i_a_requester_hears_a_millisecond_later_what_it_knows)
 	for (uint64_t id = 1; id <= 5; id += 2) { /* each time anew */
 		from = b.now_ns;
 		ask_and_tell(A, id);
-		EXPECT_EQ(rio_owner_due(b.owner), from + RIO_TOLD_WAIT_NS);
+		EXPECT_EQ(rio_owner_due(b.owner), from + RIO_NOTIFY_WAIT_NS);
 		wait_until(from + 300000);
 		ask_and_tell(A, id + 1); /* does not put it off */
-		EXPECT_EQ(rio_owner_due(b.owner), from + RIO_TOLD_WAIT_NS);
-		wait_until(from + RIO_TOLD_WAIT_NS - 1);
-		EXPECT(!bed_heard(&b, A, RIO_TOLD));
+		EXPECT_EQ(rio_owner_due(b.owner), from + RIO_NOTIFY_WAIT_NS);
+		wait_until(from + RIO_NOTIFY_WAIT_NS - 1);
+		EXPECT(!bed_heard(&b, A, RIO_NOTIFIED));
 		EXPECT_EQ(bed_under_way(&b, A), 2U);
 		EXPECT_EQ(bed_under_way(&b, U), 0U); /* there the room is free at once */
-		wait_until(from + RIO_TOLD_WAIT_NS);
+		wait_until(from + RIO_NOTIFY_WAIT_NS);
 		EXPECT(hears_of(A, 2, id));
 		EXPECT_EQ(bed_under_way(&b, A), 0U);
 		EXPECT_EQ(rio_owner_due(b.owner), UINT64_MAX);
@@ -123,7 +123,7 @@ TEST(test_rio_02i_requesters_hear_of_sixteen_at_once)
 	/* Those that were said for another reason are not counted. */
 	for (uint64_t id = 1; id <= 5; id++)
 		ask_and_tell(A, id);
-	wait_until(b.now_ns + RIO_TOLD_WAIT_NS);
+	wait_until(b.now_ns + RIO_NOTIFY_WAIT_NS);
 	EXPECT(hears_of(A, 5, 1));
 	for (int round = 0; round < 2; round++) {
 		bed_forget(&b);
@@ -132,19 +132,19 @@ TEST(test_rio_02i_requesters_hear_of_sixteen_at_once)
 			if (id > 10)
 				ask_and_tell(B, id);
 		}
-		EXPECT(!bed_heard(&b, A, RIO_TOLD) && !bed_heard(&b, B, RIO_TOLD));
+		EXPECT(!bed_heard(&b, A, RIO_NOTIFIED) && !bed_heard(&b, B, RIO_NOTIFIED));
 		ask_and_tell(B, 18);
 		EXPECT(hears_of(A, 8, 10)); /* each of its own, in one message */
 		EXPECT(hears_of(B, 8, 11));
-		EXPECT(!bed_heard(&b, A, RIO_TOLD) && !bed_heard(&b, B, RIO_TOLD));
+		EXPECT(!bed_heard(&b, A, RIO_NOTIFIED) && !bed_heard(&b, B, RIO_NOTIFIED));
 		EXPECT_EQ(rio_owner_due(b.owner), UINT64_MAX);
 	}
 	/* Also if all of them come at once. */
-	for (uint64_t id = 1; id <= RIO_TOLD_MANY; id++)
+	for (uint64_t id = 1; id <= RIO_NOTIFY_BATCH; id++)
 		ask(A, id);
-	unit_told(RIO_TOLD_MANY);
+	unit_notifies(RIO_NOTIFY_BATCH);
 	bed_run(&b);
-	EXPECT(hears_of(A, RIO_TOLD_MANY, 1));
+	EXPECT(hears_of(A, RIO_NOTIFY_BATCH, 1));
 	bed_close(&b);
 }
 
@@ -153,17 +153,17 @@ TEST(test_rio_02i_a_requester_that_is_short_of_room_hears_at_once)
 {
 	open_with(NARROW);
 	ask_and_tell(A, 1); /* 7 of 8 are left */
-	EXPECT(!bed_heard(&b, A, RIO_TOLD));
+	EXPECT(!bed_heard(&b, A, RIO_NOTIFIED));
 	for (uint64_t id = 1; id <= 3; id++)
 		ask(B, id);
-	EXPECT(!bed_heard(&b, A, RIO_TOLD)); /* another's shortage */
+	EXPECT(!bed_heard(&b, A, RIO_NOTIFIED)); /* another's shortage */
 	bed_forget(&b);
 	ask(A, 2); /* 6 */
-	EXPECT(!bed_heard(&b, A, RIO_TOLD));
-	unit_told(1);
+	EXPECT(!bed_heard(&b, A, RIO_NOTIFIED));
+	unit_notifies(1);
 	bed_run(&b);
 	EXPECT(hears_of(A, 2, 1));
-	EXPECT(!bed_heard(&b, A, RIO_TOLD));
+	EXPECT(!bed_heard(&b, A, RIO_NOTIFIED));
 	bed_close(&b);
 
 	open_with(NARROW - 2); /* never more than 5 of 6 are left */
@@ -204,7 +204,7 @@ TEST(test_rio_02e_commands_are_urgent_no_more_when_there_is_room_again)
 	open_with(NARROW);
 	ask(A, 1);
 	ask(A, 2);
-	unit_told(2); /* of which it hears at once */
+	unit_notifies(2); /* of which it hears at once */
 	bed_run(&b);
 	EXPECT(hears_of(A, 2, 1));
 	ask(A, 3);
@@ -224,7 +224,7 @@ TEST(test_rio_03_a_requester_that_leaves_leaves_nothing_that_waits_to_be_said)
 			ask(A, id);
 			ask(B, id + 10);
 		}
-		unit_told(6);
+		unit_notifies(6);
 		if (is_noted)
 			bed_run(&b);
 		bed_leave(&b, A);
@@ -232,11 +232,11 @@ TEST(test_rio_03_a_requester_that_leaves_leaves_nothing_that_waits_to_be_said)
 		for (uint64_t id = 1; id <= 3; id++)
 			EXPECT_EQ(bed_note_of(&b, RIO_NOTE_ENDED, id, 0)->note.reason, WEFT_OK);
 		EXPECT_EQ(bed_under_way(&b, A), 0U);
-		EXPECT(!bed_heard(&b, B, RIO_TOLD));
-		EXPECT_EQ(rio_owner_due(b.owner), from + RIO_TOLD_WAIT_NS);
-		wait_until(from + RIO_TOLD_WAIT_NS);
+		EXPECT(!bed_heard(&b, B, RIO_NOTIFIED));
+		EXPECT_EQ(rio_owner_due(b.owner), from + RIO_NOTIFY_WAIT_NS);
+		wait_until(from + RIO_NOTIFY_WAIT_NS);
 		EXPECT(hears_of(B, 3, 11));
-		EXPECT(!bed_heard(&b, B, RIO_TOLD) && !bed_heard(&b, A, RIO_TOLD));
+		EXPECT(!bed_heard(&b, B, RIO_NOTIFIED) && !bed_heard(&b, A, RIO_NOTIFIED));
 		bed_close(&b);
 	}
 }
@@ -246,9 +246,9 @@ TEST(test_rio_03_nothing_is_due_for_a_requester_that_left)
 {
 	for (int is_noted = 0; is_noted < 2; is_noted++) {
 		open_with(WIDE);
-		for (uint64_t id = 1; id < RIO_TOLD_MANY; id++)
+		for (uint64_t id = 1; id < RIO_NOTIFY_BATCH; id++)
 			ask(A, id);
-		unit_told(RIO_TOLD_MANY - 1);
+		unit_notifies(RIO_NOTIFY_BATCH - 1);
 		if (is_noted)
 			bed_run(&b);
 		bed_leave(&b, A);
@@ -258,9 +258,9 @@ TEST(test_rio_03_nothing_is_due_for_a_requester_that_left)
 		bed_come(&b, A); /* its slots are all there again */
 		wait_until(b.now_ns + 100);
 		ask_and_tell(A, 1);
-		EXPECT(!bed_heard(&b, A, RIO_TOLD));
-		EXPECT_EQ(rio_owner_due(b.owner), b.now_ns + RIO_TOLD_WAIT_NS);
-		wait_until(b.now_ns + RIO_TOLD_WAIT_NS);
+		EXPECT(!bed_heard(&b, A, RIO_NOTIFIED));
+		EXPECT_EQ(rio_owner_due(b.owner), b.now_ns + RIO_NOTIFY_WAIT_NS);
+		wait_until(b.now_ns + RIO_NOTIFY_WAIT_NS);
 		EXPECT(hears_of(A, 1, 1));
 		bed_close(&b);
 	}
@@ -290,9 +290,9 @@ TEST(test_rio_02i_a_status_to_a_requester_does_not_wait)
 	EXPECT_EQ(bed_ended_with(&b, A), WEFT_R_RIO_IOUNIT_LEFT);
 	ask(A, 5); /* which is refused: there is no such device now */
 	EXPECT(bed_heard(&b, A, RIO_STATUS));
-	EXPECT(!bed_heard(&b, A, RIO_TOLD));
-	EXPECT_EQ(rio_owner_due(b.owner), from + RIO_TOLD_WAIT_NS);
-	wait_until(from + RIO_TOLD_WAIT_NS);
+	EXPECT(!bed_heard(&b, A, RIO_NOTIFIED));
+	EXPECT_EQ(rio_owner_due(b.owner), from + RIO_NOTIFY_WAIT_NS);
+	wait_until(from + RIO_NOTIFY_WAIT_NS);
 	EXPECT(hears_of(A, 1, 1));
 	EXPECT_EQ(bed_count(&b, A, RIO_STATUS), 4U);
 	bed_close(&b);

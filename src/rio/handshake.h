@@ -4,13 +4,13 @@
  * messages of the greeting (rio/greet.h) in their order. When it is done, its session goes to the
  * role that the messages are for.
  *
- *	rio_contact_dial(c, ...)  or  rio_contact_await(c, ...)
+ *	rio_handshake_dial(c, ...)  or  rio_handshake_await(c, ...)
  *	for (;;) {
- *		if ((length = rio_contact_say(c, bytes)) > 0)
+ *		if ((length = rio_handshake_say(c, bytes)) > 0)
  *			send;
- *		if (rio_contact_is_done(c))
+ *		if (rio_handshake_is_done(c))
  *			break;
- *		reason = rio_contact_take(c, what has come);
+ *		reason = rio_handshake_take(c, what has come);
  *	}
  *
  * Whoever dialled has the last word, and is done with it.
@@ -35,7 +35,7 @@ struct rio_book {
 	uint32_t count;
 };
 
-struct rio_contact {
+struct rio_handshake {
 	struct rio_greet greet;
 	struct rio_book book;
 	struct rio_known expected;  /* dialling: who must answer */
@@ -47,30 +47,30 @@ struct rio_contact {
 };
 
 /* The random bytes are as for rio_greet_init(). address: where this side takes data connections. */
-void rio_contact_dial(struct rio_contact *c, const struct rio_identity *self,
-		      const struct rio_known *expected, const struct rio_address *address,
-		      const uint8_t random[RIO_SEED_BYTES]);
+void rio_handshake_dial(struct rio_handshake *c, const struct rio_identity *self,
+			const struct rio_known *expected, const struct rio_address *address,
+			const uint8_t random[RIO_SEED_BYTES]);
 
 /* Somebody of the book will say hello, and is told these limits. */
-struct rio_contact_limits {
+struct rio_handshake_limits {
 	uint32_t requests_max, list_max;
 };
 
-void rio_contact_await(struct rio_contact *c, const struct rio_identity *self,
-		       const struct rio_book *book, const struct rio_contact_limits *limits,
-		       const uint8_t random[RIO_SEED_BYTES]);
+void rio_handshake_await(struct rio_handshake *c, const struct rio_identity *self,
+			 const struct rio_book *book, const struct rio_handshake_limits *limits,
+			 const uint8_t random[RIO_SEED_BYTES]);
 
 /* Forgets the secrets, the session's too. */
-void rio_contact_fini(struct rio_contact *c);
+void rio_handshake_fini(struct rio_handshake *c);
 
 /* What is to be said now, in room for RIO_GREETING_MAX bytes; 0: nothing. */
-size_t rio_contact_say(struct rio_contact *c, uint8_t *bytes);
+size_t rio_handshake_say(struct rio_handshake *c, uint8_t *bytes);
 
 /* After a refusal the connection must be ended. */
-enum weft_reason rio_contact_take(struct rio_contact *c, const uint8_t *bytes, size_t length);
+enum weft_reason rio_handshake_take(struct rio_handshake *c, const uint8_t *bytes, size_t length);
 
 /* Both are known, and all has been said. */
-bool rio_contact_is_done(const struct rio_contact *c);
+bool rio_handshake_is_done(const struct rio_handshake *c);
 
 /* Who it is; of one that is done. */
-struct rio_known rio_contact_peer(const struct rio_contact *c);
+struct rio_known rio_handshake_peer(const struct rio_handshake *c);

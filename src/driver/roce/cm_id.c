@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "driver/roce/contact.h"
+#include "driver/roce/cm_id.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "base/least.h"
 
-/* Of conversations: so many, and one for each queue pair, up to what the agent can number. */
+/* Of cm_ids: so many, and one for each queue pair, up to what the agent can number. */
 enum { BESIDE_QPS = 4096, CONVERSATIONS_MAX = 1 << 16 };
 
 static const uint64_t leave_after_ns = 1000 * 1000;
@@ -16,18 +16,18 @@ static const uint64_t again_after_ns = 20 * 1000 * 1000;
 
 /* ---- Life ----------------------------------------------------------------------------------- */
 
-static uint32_t conversations_max(const struct adapter *a)
+static uint32_t cm_ids_max(const struct adapter *a)
 {
 	uint32_t max = BESIDE_QPS + a->qps.slots_max;
 
 	return max < CONVERSATIONS_MAX ? max : CONVERSATIONS_MAX;
 }
 
-enum weft_reason contacts_open(struct roce *r)
+enum weft_reason cm_ids_open(struct roce *r)
 {
 	struct ib_cm_config config = {
 		.adapter_slot = udp_adapter_slot(r->udp),
-		.conversations_max = conversations_max(&r->net->adapter->core),
+		.cm_ids_max = cm_ids_max(&r->net->adapter->core),
 		.trace = r->net->adapter->core.trace,
 	};
 	uint64_t random[3];
@@ -36,7 +36,7 @@ enum weft_reason contacts_open(struct roce *r)
 		return WEFT_R_SYSTEM;
 	memcpy(config.key, random, sizeof(config.key));
 	config.ca_guid = random[2];
-	list_init(&r->contacts);
+	list_init(&r->cm_ids);
 	list_init(&r->services);
 	list_init(&r->leaving);
 	list_init(&r->again);
@@ -46,25 +46,25 @@ enum weft_reason contacts_open(struct roce *r)
 	return r->cm ? WEFT_OK : WEFT_R_NO_MEMORY;
 }
 
-bool contacts_are_none(const struct roce *r)
+bool cm_ids_are_none(const struct roce *r)
 {
-	return list_is_empty(&r->contacts) && list_is_empty(&r->services);
+	return list_is_empty(&r->cm_ids) && list_is_empty(&r->services);
 }
 
-void contacts_leave(struct roce *r)
+void cm_ids_leave(struct roce *r)
 {
-	for (struct list *at = r->contacts.next; at != &r->contacts; at = at->next) {
-		struct weft_contact *c = CONTAINER_OF(at, struct weft_contact, link);
+	for (struct list *at = r->cm_ids.next; at != &r->cm_ids; at = at->next) {
+		struct weft_cm_id *c = CONTAINER_OF(at, struct weft_cm_id, link);
 
 		ib_cm_forget(r->cm, r->net->now_ns, c->id);
 		c->id = 0;
 	}
 }
 
-void contacts_close(struct roce *r)
+void cm_ids_close(struct roce *r)
 {
-	while (!list_is_empty(&r->contacts))
-		contact_destroy(CONTAINER_OF(r->contacts.next, struct weft_contact, link));
+	while (!list_is_empty(&r->cm_ids))
+		cm_id_destroy(CONTAINER_OF(r->cm_ids.next, struct weft_cm_id, link));
 	while (!list_is_empty(&r->services))
 		free(CONTAINER_OF(list_pop(&r->services), struct weft_service_point, link));
 	neighbours_close(r);
@@ -72,9 +72,9 @@ void contacts_close(struct roce *r)
 		ib_cm_destroy(r->cm);
 }
 
-struct weft_contact *contact_create(struct roce *r, void *context)
+struct weft_cm_id *cm_id_create(struct roce *r, void *context)
 {
-	struct weft_contact *c = calloc(1, sizeof(*c));
+	struct weft_cm_id *c = calloc(1, sizeof(*c));
 
 	if (!c)
 		return NULL;
@@ -82,12 +82,12 @@ struct weft_contact *contact_create(struct roce *r, void *context)
 	list_init(&c->request_link);
 	list_init(&c->leaving_link);
 	list_init(&c->neighbour_link);
-	list_add_tail(&r->contacts, &c->link);
-	event_source_init(&c->events, ++r->contact_next, context);
+	list_add_tail(&r->cm_ids, &c->link);
+	event_source_init(&c->events, ++r->cm_id_next, context);
 	return c;
 }
 
-void contact_take(struct weft_contact *c)
+void cm_id_take(struct weft_cm_id *c)
 {
 	list_remove(&c->request_link);
 	if (c->service)
@@ -95,17 +95,17 @@ void contact_take(struct weft_contact *c)
 	c->service = NULL;
 }
 
-static void unbind(struct weft_contact *c)
+static void unbind(struct weft_cm_id *c)
 {
 	if (c->conn)
-		c->conn->contact = NULL;
+		c->conn->cm_id = NULL;
 	c->conn = NULL;
 	list_remove(&c->leaving_link);
 }
 
-void contact_conn_ended(struct roce_conn *rc)
+void cm_id_conn_ended(struct roce_conn *rc)
 {
-	struct weft_contact *c = rc->contact;
+	struct weft_cm_id *c = rc->cm_id;
 	struct ibcm_parting parting = { .is_failed = ib_why(rc->conn) != WEFT_R_PEER_GONE };
 	uint8_t bytes[IBCM_PARTING_BYTES];
 
@@ -123,7 +123,7 @@ void contact_conn_ended(struct roce_conn *rc)
  * have been read yet: before this deadline passes every socket is. By other ways of a network it
  * may still be behind; then a NAK that the parting words repeat stands for it.
  */
-static void end_conn_soon(struct weft_contact *c, const struct ib_cm_event *e)
+static void end_conn_soon(struct weft_cm_id *c, const struct ib_cm_event *e)
 {
 	if (!c->conn)
 		return;
@@ -136,14 +136,14 @@ static uint64_t leaving_due(const struct roce *r)
 {
 	return list_is_empty(&r->leaving)
 		       ? UINT64_MAX
-		       : CONTAINER_OF(r->leaving.next, struct weft_contact, leaving_link)->leave_ns;
+		       : CONTAINER_OF(r->leaving.next, struct weft_cm_id, leaving_link)->leave_ns;
 }
 
 static void end_conns(struct roce *r, uint64_t now_ns)
 {
 	while (leaving_due(r) <= now_ns) {
-		struct weft_contact *c = CONTAINER_OF(r->leaving.next, struct weft_contact,
-						      leaving_link);
+		struct weft_cm_id *c = CONTAINER_OF(r->leaving.next, struct weft_cm_id,
+						    leaving_link);
 		const struct ibcm_parting *p = &c->parting;
 		struct ib_conn *conn = c->conn->conn;
 
@@ -153,10 +153,10 @@ static void end_conns(struct roce *r, uint64_t now_ns)
 	}
 }
 
-void contact_destroy(struct weft_contact *c)
+void cm_id_destroy(struct weft_cm_id *c)
 {
 	unbind(c);
-	contact_take(c);
+	cm_id_take(c);
 	neighbour_leave(c);
 	ib_cm_forget(c->roce->cm, c->roce->net->now_ns, c->over_id);
 	list_remove(&c->link);
@@ -175,14 +175,14 @@ static void address_of(bool is_ipv6, const struct inet_end *end, struct weft_add
 	memcpy(a->ip, end->address, is_ipv6 ? 16 : 4);
 }
 
-static void tell(struct weft_contact *c, enum weft_contact_kind kind, const struct ib_cm_event *e)
+static void tell(struct weft_cm_id *c, enum weft_cm_id_kind kind, const struct ib_cm_event *e)
 {
 	uint32_t at = (c->news_first + c->news_count) % CONTACT_NEWS_MAX;
-	struct weft_contact_news *n = &c->news[at];
+	struct weft_cm_id_news *n = &c->news[at];
 
 	CHECK(c->news_count < CONTACT_NEWS_MAX);
 	c->news_count++;
-	*n = (struct weft_contact_news){
+	*n = (struct weft_cm_id_news){
 		.kind = kind,
 		.reason = e->reason,
 		.code = e->kind == IB_CM_RESOLVED ? e->status : e->reject,
@@ -212,10 +212,10 @@ static void tell(struct weft_contact *c, enum weft_contact_kind kind, const stru
 
 /* ---- Once more ------------------------------------------------------------------------------ */
 
-static struct contact_again *first_again(const struct roce *r)
+static struct cm_id_again *first_again(const struct roce *r)
 {
 	return list_is_empty(&r->again) ? NULL
-					: CONTAINER_OF(r->again.next, struct contact_again, link);
+					: CONTAINER_OF(r->again.next, struct cm_id_again, link);
 }
 
 static uint64_t again_due(const struct roce *r)
@@ -230,7 +230,7 @@ static bool is_unserved(const struct ib_cm_event *e)
 }
 
 /* True: it will, and nobody need know yet. */
-static bool asks_again(struct weft_contact *c, const struct ib_cm_event *e)
+static bool asks_again(struct weft_cm_id *c, const struct ib_cm_event *e)
 {
 	uint64_t now_ns = c->roce->net->now_ns;
 
@@ -242,9 +242,9 @@ static bool asks_again(struct weft_contact *c, const struct ib_cm_event *e)
 }
 
 /* As if there were no such service. */
-static void tell_refused(struct weft_contact *c)
+static void tell_refused(struct weft_cm_id *c)
 {
-	const struct contact_again *a = c->again;
+	const struct cm_id_again *a = c->again;
 	const struct ib_cm_event e = {
 		.kind = c->is_datagram ? IB_CM_RESOLVED : IB_CM_FAILED,
 		.reason = WEFT_R_CONNECT_REFUSED,
@@ -259,9 +259,8 @@ static void tell_refused(struct weft_contact *c)
 static void ask_again(struct roce *r, uint64_t now_ns)
 {
 	while (again_due(r) <= now_ns) {
-		struct contact_again *a = CONTAINER_OF(list_pop(&r->again), struct contact_again,
-						       link);
-		struct weft_contact *c = a->contact;
+		struct cm_id_again *a = CONTAINER_OF(list_pop(&r->again), struct cm_id_again, link);
+		struct weft_cm_id *c = a->cm_id;
 		enum weft_reason reason;
 
 		if (a->is_refused) {
@@ -280,7 +279,7 @@ static void ask_again(struct roce *r, uint64_t now_ns)
 	}
 }
 
-uint64_t contacts_due(const struct roce *r)
+uint64_t cm_ids_due(const struct roce *r)
 {
 	return least(least(ib_cm_due(r->cm), neighbours_due(r)),
 		     least(leaving_due(r), again_due(r)));
@@ -293,7 +292,7 @@ static bool is_at(const struct weft_address *at, const struct ibcm_ip *ip)
 	if (at->family == 0)
 		return true;
 	return (at->family == 6) == ip->is_ipv6 &&
-	       (contact_is_any(at) || memcmp(at->ip, ip->from.address, ip->is_ipv6 ? 16 : 4) == 0);
+	       (cm_id_is_any(at) || memcmp(at->ip, ip->from.address, ip->is_ipv6 ? 16 : 4) == 0);
 }
 
 static struct weft_service_point *find_service(struct roce *r, const struct ib_cm_event *e)
@@ -335,11 +334,11 @@ static bool has_room(struct weft_service_point *s, bool is_unproven)
 	if (s->unanswered < s->options.requests_max)
 		return true;
 	for (struct list *at = s->requests.next; at != &s->requests; at = at->next) {
-		struct weft_contact *c = CONTAINER_OF(at, struct weft_contact, request_link);
+		struct weft_cm_id *c = CONTAINER_OF(at, struct weft_cm_id, request_link);
 
 		if (c->id == 0 || (c->is_unproven && !is_unproven)) {
 			ib_cm_forget(c->roce->cm, c->roce->net->now_ns, c->id);
-			contact_destroy(c);
+			cm_id_destroy(c);
 			return true;
 		}
 	}
@@ -349,13 +348,13 @@ static bool has_room(struct weft_service_point *s, bool is_unproven)
 static void requested(struct roce *r, const struct ib_cm_event *e)
 {
 	struct weft_service_point *s = find_service(r, e);
-	struct weft_contact *c;
+	struct weft_cm_id *c;
 
 	if (!s) {
 		refuse(r, e, IBCM_REJECT_SERVICE_ID);
 		return;
 	}
-	c = has_room(s, e->is_unproven) ? contact_create(r, NULL) : NULL;
+	c = has_room(s, e->is_unproven) ? cm_id_create(r, NULL) : NULL;
 	if (!c) {
 		refuse(r, e, IBCM_REJECT_NO_RESOURCES);
 		return;
@@ -375,7 +374,7 @@ static void requested(struct roce *r, const struct ib_cm_event *e)
 
 static void take_event(struct roce *r, const struct ib_cm_event *e)
 {
-	struct weft_contact *c = e->owner;
+	struct weft_cm_id *c = e->owner;
 
 	switch (e->kind) {
 	case IB_CM_REQUESTED:
@@ -430,7 +429,7 @@ static void take_events(struct roce *r)
 
 /* ---- Datagrams ------------------------------------------------------------------------------ */
 
-void contacts_input(struct roce *r)
+void cm_ids_input(struct roce *r)
 {
 	struct ib_mad mad;
 	bool has_come = false;
@@ -450,7 +449,7 @@ void contacts_input(struct roce *r)
 		take_events(r);
 }
 
-void contacts_output(struct roce *r)
+void cm_ids_output(struct roce *r)
 {
 	struct ib_cm_out out;
 
@@ -478,7 +477,7 @@ void contacts_output(struct roce *r)
 	}
 }
 
-void contacts_expire(struct roce *r, uint64_t now_ns)
+void cm_ids_expire(struct roce *r, uint64_t now_ns)
 {
 	ib_cm_expire(r->cm, now_ns);
 	neighbours_expire(r, now_ns);
