@@ -318,7 +318,8 @@ static bool is_of(const struct rio_world *w, const struct rw_transaction *t, uin
 		return false;
 	if (a->unit_life != w->nodes[w->devices[device].node].incarnation)
 		return false;
-	if (w->world.now_ns > a->asked_ns + a->timeout_ns + w->limits.hang_ns + slack_ns)
+	/* The owner may hang with the request, and then the I/O unit with the command. */
+	if (w->world.now_ns > a->asked_ns + a->timeout_ns + 2 * w->longest_hang_ns + slack_ns)
 		return false;
 	if (r->op == STORE_READ || r->op == STORE_WRITE)
 		return r->offset >= t->is.offset && r->length <= t->is.length &&

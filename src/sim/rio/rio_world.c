@@ -265,7 +265,11 @@ static void hang_one(struct rio_world *w)
 
 	if (!n->is_up)
 		return;
+	if (n->hung_until_ns <= w->world.now_ns)
+		n->hung_since_ns = w->world.now_ns;
 	n->hung_until_ns = w->world.now_ns + rw_draw_ns(w, w->limits.hang_ns);
+	if (n->hung_until_ns - n->hung_since_ns > w->longest_hang_ns)
+		w->longest_hang_ns = n->hung_until_ns - n->hung_since_ns;
 	rw_trace(w, RW_TRACE_HUNG, node, n->hung_until_ns, 0);
 	rw_node_wake(w, node);
 }

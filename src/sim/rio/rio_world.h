@@ -190,7 +190,7 @@ struct rw_node {
 	struct rio_identity self;
 	bool is_up, is_stopping;
 	uint32_t incarnation;
-	uint64_t hung_until_ns;
+	uint64_t hung_since_ns, hung_until_ns;
 	uint32_t acts_left; /* until it stops; 0: it does not by itself */
 	struct list input;  /* struct rw_input */
 	struct world_alarm turn;
@@ -375,7 +375,8 @@ struct rio_world {
 	uint32_t hazards;
 	struct rw_limits limits;
 	enum rw_phase phase;
-	uint64_t phase_ns; /* when it began */
+	uint64_t phase_ns;	  /* when it began */
+	uint64_t longest_hang_ns; /* of a node, so far */
 	uint32_t audit_device;
 	uint64_t audit_at;
 	uint32_t audit_ask;
