@@ -251,6 +251,32 @@ def rule_words(tree):
                 yield path, i + 1, "finish it, or leave it out"
 
 
+# Packets, threads and processes have names. tests/tidy/vague_words has the count, which only falls.
+VAGUE = re.compile(r"\b(who|whom)ever\b|\b(no|some|any|every)body\b|\bthat one\b", re.IGNORECASE)
+GIVEN = ("docs/requirements.md", "docs/coverage.md", "tests/tidy/")  # others' words, and the rule
+
+
+def rule_vague_words(tree):
+    allowed = int(tree.files.get("tests/tidy/vague_words", ["0"])[0])
+    found = [(path, i + 1) for path, lines in tree.files.items() if not path.startswith(GIVEN)
+             for i, line in enumerate(lines) for _ in VAGUE.finditer(line)]
+    if len(found) > allowed:
+        path, line = found[-1]
+        yield path, line, (f"{len(found)} uses of whoever, nobody, that one and the like in all, "
+                           f"{allowed} allowed: name the noun")
+    elif len(found) < allowed:
+        yield "tests/tidy/vague_words", 1, f"lower it to {len(found)}"
+
+
+def rule_walks(tree):
+    """The calls that docs/architecture.md walks through are where it says."""
+    for i, line in enumerate(tree.files.get("docs/architecture.md", [])):
+        for name, path in re.findall(r"(\w+)\(\) +((?:\w+/)+\w+\.c)\b", line):
+            code = tree.files.get("src/" + path, [])
+            if not any(re.search(rf"^[^\s].*\b{name}\(", line) for line in code):
+                yield "docs/architecture.md", i + 1, f"src/{path} has no {name}()"
+
+
 def rule_whitespace(tree):
     for path, lines in tree.files.items():
         if path.endswith(".tsv"):
@@ -377,7 +403,8 @@ def rule_format(tree):
 
 
 SOURCE_RULES = [rule_file_length, rule_function_length, rule_parameters, rule_columns,
-                rule_includes, rule_preprocessor, rule_spdx, rule_words, rule_whitespace,
+                rule_includes, rule_preprocessor, rule_spdx, rule_words, rule_vague_words,
+                rule_walks, rule_whitespace,
                 rule_typedef, rule_meson, rule_paths]
 SYMBOL_RULES = [rule_globals, rule_symbols, rule_symbol_arrows]
 
