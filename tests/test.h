@@ -70,6 +70,15 @@ struct test {
 			harness_leave();                                                           \
 	} while (0)
 
+/* REQUIRE() that shows both values; and of a call of weft, that it goes well. */
+#define MUST_EQ(a, b)                                                                              \
+	do {                                                                                       \
+		if (!harness_equal(__FILE__, __LINE__, #a " == " #b, (intmax_t)(a),                \
+				   (intmax_t)(b)))                                                 \
+			harness_leave();                                                           \
+	} while (0)
+#define MUST(call) MUST_EQ(call, WEFT_OK)
+
 #define SKIP(reason)                                                                               \
 	do {                                                                                       \
 		harness_skip(reason);                                                              \

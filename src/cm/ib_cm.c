@@ -65,18 +65,6 @@ const char *ib_cm_state_name(enum ib_cm_state state)
 	return (unsigned int)state < IB_CM_STATE_COUNT ? states[state].name : "unknown";
 }
 
-const char *ib_cm_event_name(enum ib_cm_event_kind kind)
-{
-	static const char *const names[] = {
-		[IB_CM_REQUESTED] = "REQUESTED",       [IB_CM_REPLIED] = "REPLIED",
-		[IB_CM_ESTABLISHED] = "ESTABLISHED",   [IB_CM_SIDR_REQUESTED] = "SIDR_REQUESTED",
-		[IB_CM_RESOLVED] = "RESOLVED",	       [IB_CM_FAILED] = "FAILED",
-		[IB_CM_DISCONNECTED] = "DISCONNECTED", [IB_CM_RELEASED] = "RELEASED",
-	};
-
-	return kind >= IB_CM_REQUESTED && kind <= IB_CM_RELEASED ? names[kind] : "unknown";
-}
-
 bool conv_was_established(const struct conv *c)
 {
 	return states[c->state].is_established;

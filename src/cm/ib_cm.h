@@ -47,9 +47,6 @@ static inline uint64_t ib_cm_code_ns(uint8_t code)
 	return (uint64_t)4096 << (code & 31);
 }
 
-/* The smallest code for at least this time. */
-uint8_t ib_cm_code(uint64_t time_ns);
-
 /* ---- The agent ------------------------------------------------------------------------------ */
 
 enum {
@@ -338,7 +335,6 @@ enum ib_cm_state {
 /* IB_CM_IDLE: there is no such cm_id. */
 enum ib_cm_state ib_cm_state(const struct ib_cm *cm, uint32_t id);
 const char *ib_cm_state_name(enum ib_cm_state state); /* never NULL */
-const char *ib_cm_event_name(enum ib_cm_event_kind kind);
 
 struct ib_cm_counts {
 	uint32_t conversations, half_open, timewait; /* now */

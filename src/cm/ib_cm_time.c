@@ -5,15 +5,6 @@
 #include "base/least.h"
 #include "cm/ib_cm_inside.h"
 
-uint8_t ib_cm_code(uint64_t time_ns)
-{
-	uint8_t code = 0;
-
-	while (code < 31 && ib_cm_code_ns(code) < time_ns)
-		code++;
-	return code;
-}
-
 void conv_wait(struct ib_cm *cm, uint64_t now_ns, struct conv *c, uint64_t wait_ns)
 {
 	uint64_t at_ns = deadline_after(now_ns, wait_ns);

@@ -350,11 +350,6 @@ void *ib_owner(const struct ib_conn *c)
 	return c->owner;
 }
 
-bool ib_is_open(const struct ib_conn *c)
-{
-	return c->qp != NULL;
-}
-
 enum weft_reason ib_why(const struct ib_conn *c)
 {
 	return c->why;

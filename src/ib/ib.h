@@ -274,9 +274,6 @@ struct ib_conn *ib_conn_of(const struct weft_qp *qp);
 
 void *ib_owner(const struct ib_conn *c);
 
-/* Whether a queue pair uses it. */
-bool ib_is_open(const struct ib_conn *c);
-
 /* Why the queue pair left: WEFT_R_PEER_GONE: in good order. */
 enum weft_reason ib_why(const struct ib_conn *c);
 

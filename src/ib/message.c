@@ -58,18 +58,9 @@ static struct verdict fail_receive(struct ib_conn *c, enum weft_status status,
 		       reason);
 }
 
-struct stretch receive_stretch(const struct weft_qp *qp)
-{
-	return (struct stretch){
-		.segments = qp->recv->segments,
-		.count = qp->recv->segment_count,
-		.kind = MEM_LOCAL_WRITE,
-	};
-}
-
 enum weft_reason receive_check(struct weft_qp *qp)
 {
-	struct stretch all = receive_stretch(qp);
+	struct stretch all = qp_recv_stretch(qp);
 
 	all.is_ahead = true;
 	return qp_segments_check(qp, &all);
@@ -196,7 +187,7 @@ enum weft_reason place_list(struct weft_qp *qp, struct stretch *part, const uint
 
 static struct verdict place_send(struct ib_conn *c, const struct iba_packet *p)
 {
-	struct stretch part = receive_stretch(c->resp.qp);
+	struct stretch part = qp_recv_stretch(c->resp.qp);
 	enum weft_reason r;
 
 	part.offset = c->resp.in.bytes;

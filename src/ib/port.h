@@ -481,9 +481,6 @@ struct verdict {
 /* In order and of the connection: checks it, places it, delivers the message with its last. */
 struct verdict message_take(struct ib_conn *c, const struct iba_packet *p);
 
-/* The receive that is claimed, as a list. */
-struct stretch receive_stretch(const struct weft_qp *qp);
-
 /*
  * LOC-06: all of it is checked before any is used. Memory on demand is asked for packet by packet:
  * else a peer's one byte would bring all of a large receive.

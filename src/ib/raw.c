@@ -57,7 +57,7 @@ static struct ib_conn *find(struct ib_port *port, const struct iba_grh *g)
 
 static enum weft_reason place(struct weft_qp *qp, const uint8_t *frame, size_t length)
 {
-	struct stretch part = receive_stretch(qp);
+	struct stretch part = qp_recv_stretch(qp);
 	enum weft_reason r = receive_check(qp);
 
 	part.length = length;

@@ -151,7 +151,7 @@ enum weft_reason datagram_end(struct ib_conn *c, struct weft_completion *complet
 
 static enum weft_reason place(struct ib_conn *c, const struct iba_packet *p, const struct ib_in *in)
 {
-	struct stretch part = receive_stretch(c->qp);
+	struct stretch part = qp_recv_stretch(c->qp);
 	uint8_t route[IBA_GRH_BYTES];
 	enum weft_reason r = receive_check(c->qp);
 

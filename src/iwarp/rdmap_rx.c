@@ -139,15 +139,6 @@ static enum rx_result claim_receive(struct iwarp_stream *s, uint64_t now_ns)
 	return RX_BLOCKED;
 }
 
-static struct stretch receive_stretch(const struct weft_qp *qp)
-{
-	return (struct stretch){
-		.segments = qp->recv->segments,
-		.count = qp->recv->segment_count,
-		.kind = MEM_LOCAL_WRITE,
-	};
-}
-
 /* The receive itself is at fault, or the message too long for it: it ends, and the stream. */
 static enum rx_result fail_receive(struct iwarp_stream *s, enum weft_status status,
 				   enum weft_reason reason)
@@ -196,7 +187,7 @@ static enum rx_result open_send(struct iwarp_stream *s, uint64_t now_ns)
 		r = mem_invalidate_check(&s->adapter->mem, qp->pd->number, qp->number, seg->ulp32);
 	if (r != WEFT_OK)
 		return refuse_access(s, r);
-	all = receive_stretch(qp);
+	all = qp_recv_stretch(qp);
 	r = qp_segments_check(qp, &all);
 	if (r != WEFT_OK)
 		return fail_receive(s, WEFT_ERR_LOCAL_ACCESS, r);
@@ -303,7 +294,7 @@ enum rx_result rdmap_rx_spans(struct iwarp_stream *s, struct mem_span *spans, ui
 			part = sink_stretch(readq_oldest(s));
 			part.offset = s->reads.out_bytes + placed;
 		} else {
-			part = receive_stretch(s->qp);
+			part = qp_recv_stretch(s->qp);
 			part.offset = seg->mo + placed;
 		}
 		part.length = left;

@@ -679,12 +679,3 @@ void rio_config_destroy(struct rio_config *c)
 {
 	free(c);
 }
-
-bool rio_config_rule_is_about(const struct rio_config_rule *rule, uint32_t iounit,
-			      struct rio_bytes device)
-{
-	if (rule->iounit != RIO_CONFIG_ANY && rule->iounit != iounit)
-		return false;
-	return !rule->device || (strlen(rule->device) == device.length &&
-				 memcmp(rule->device, device.bytes, device.length) == 0);
-}

@@ -109,7 +109,3 @@ struct rio_complaint {
 bool rio_config_read(const char *text, size_t length, struct rio_config **config,
 		     struct rio_complaint *complaint);
 void rio_config_destroy(struct rio_config *c);
-
-/* Is the rule about this device of that I/O unit, by its index among the peers? */
-bool rio_config_rule_is_about(const struct rio_config_rule *rule, uint32_t iounit,
-			      struct rio_bytes device);

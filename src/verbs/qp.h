@@ -187,8 +187,9 @@ enum weft_reason qp_segments_check(struct weft_qp *qp, const struct stretch *all
 enum weft_reason qp_segments_spans(struct weft_qp *qp, const struct stretch *stretch,
 				   struct mem_span *spans, uint32_t max, uint32_t *count);
 
-/* The list of a request, as what it is used. */
+/* The list of a request, as what it is used; of the receive that is claimed. */
 struct stretch request_stretch(struct send_wqe *wqe);
+struct stretch qp_recv_stretch(const struct weft_qp *qp);
 
 /*
  * LOC-06: the checks on the list of a request that begins. False: it has failed, and ended. A

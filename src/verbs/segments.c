@@ -95,6 +95,15 @@ enum weft_reason qp_segments_spans(struct weft_qp *qp, const struct stretch *str
 
 /* ---- Requests ------------------------------------------------------------------------------- */
 
+struct stretch qp_recv_stretch(const struct weft_qp *qp)
+{
+	return (struct stretch){
+		.segments = qp->recv->segments,
+		.count = qp->recv->segment_count,
+		.kind = MEM_LOCAL_WRITE,
+	};
+}
+
 struct stretch request_stretch(struct send_wqe *wqe)
 {
 	enum mem_kind kind = MEM_LOCAL_READ;

@@ -36,24 +36,6 @@ uint64_t iba_rnr_ns(uint8_t code)
 	return (uint64_t)rnr_of[code & IBA_CODE_MASK] * 10000;
 }
 
-uint8_t iba_rnr_code(uint64_t ns)
-{
-	for (uint8_t code = 1; code < 32; code++) {
-		if (iba_rnr_ns(code) >= ns)
-			return code;
-	}
-	return 0;
-}
-
-uint8_t iba_timeout_code(uint64_t ns)
-{
-	uint8_t code = 0;
-
-	while (code < IBA_CODE_MASK && iba_timeout_ns(code) < ns)
-		code++;
-	return code;
-}
-
 const char *iba_syndrome_name(uint8_t syndrome)
 {
 	static const char *const naks[IBA_NAK_COUNT] = {

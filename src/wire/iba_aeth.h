@@ -55,17 +55,11 @@ uint8_t iba_credit_code(uint32_t credits);
 /* How long an RNR NAK asks to wait. */
 uint64_t iba_rnr_ns(uint8_t code);
 
-/* The shortest time that is not shorter; the longest, if there is none. */
-uint8_t iba_rnr_code(uint64_t ns);
-
 /* IBA 9.7.6.1.3 and chapter 12: 4.096 us * 2^code; code 0 to 31. */
 static inline uint64_t iba_timeout_ns(uint8_t code)
 {
 	return UINT64_C(4096) << (code & IBA_CODE_MASK);
 }
-
-/* The shortest one that is not shorter; 31 at most. */
-uint8_t iba_timeout_code(uint64_t ns);
 
 /* For people, e.g. "NAK remote access error"; never NULL. */
 const char *iba_syndrome_name(uint8_t syndrome);

@@ -12,12 +12,6 @@ enum {
 	DEVICE_AT = 8 /* in a transaction */
 };
 
-static const char *const kind_names[SGL_KIND_COUNT] = {
-	[SGL_ATTRIBUTES] = "attributes", [SGL_CHAIN] = "chain pointer",
-	[SGL_PLATFORM] = "platform",	 [SGL_TRANSACTION] = "transaction",
-	[SGL_DETAIL] = "detail",	 [SGL_IMMEDIATE] = "immediate data",
-};
-
 static const struct {
 	const char *name;
 	bool takes_fua;
@@ -26,11 +20,6 @@ static const struct {
 	[SGL_FLUSH] = { "flush", false },    [SGL_WRITE_ZEROES] = { "write zeroes", true },
 	[SGL_DISCARD] = { "discard", true },
 };
-
-const char *sgl_kind_name(enum sgl_kind kind)
-{
-	return (unsigned int)kind - 1 < SGL_KIND_COUNT - 1 ? kind_names[kind] : "unknown element";
-}
 
 const char *sgl_operation_name(enum sgl_operation operation)
 {

@@ -149,5 +149,4 @@ void sgl_set_last(uint8_t *element);
 void sgl_set_device(uint8_t *transaction, uint32_t device);
 
 /* For people; never NULL. */
-const char *sgl_kind_name(enum sgl_kind kind);
 const char *sgl_operation_name(enum sgl_operation operation);

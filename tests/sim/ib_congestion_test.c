@@ -18,8 +18,6 @@
 #include "test.h"
 #include "wire/iba_icrc.h"
 
-#define MUST(call) REQUIRE((call) == WEFT_OK)
-
 enum {
 	MTU = 1024,
 	PACKET_BYTES = MTU + 128,

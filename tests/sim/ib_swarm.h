@@ -11,8 +11,6 @@
 #include "sim/world/fault.h"
 #include "test.h"
 
-#define MUST(call) REQUIRE((call) == WEFT_OK)
-
 /* What the run draws from that is going on. */
 extern struct prng prng;
 

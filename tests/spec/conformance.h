@@ -115,17 +115,6 @@ static inline bool pair_has_service(enum weft_service service)
 	return pair_maker.services & 1U << service;
 }
 
-/* Ends the case, on the test's thread. */
-#define MUST_EQ(a, b)                                                                              \
-	do {                                                                                       \
-		if (!harness_equal(__FILE__, __LINE__, #a " == " #b, (intmax_t)(a),                \
-				   (intmax_t)(b)))                                                 \
-			harness_leave();                                                           \
-	} while (0)
-
-/* A call that must succeed. */
-#define MUST(call) MUST_EQ(call, WEFT_OK)
-
 /* ---- Pairs ---------------------------------------------------------------------------------- */
 
 /* NULL options: a reliable connection with every default. */

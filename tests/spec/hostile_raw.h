@@ -9,8 +9,6 @@
 
 #include "test.h"
 
-#define MUST(call) REQUIRE((call) == WEFT_OK)
-
 enum {
 	RAW_MS = 30000, /* how long anything may take before a test fails */
 	SOON_MS = 60,	/* a time-out of set-up that is short */

@@ -20,8 +20,6 @@ enum {
 	PSN_PEERS = 0xfffffd
 };
 
-#define MUST(call) REQUIRE((call) == WEFT_OK)
-
 /* A packet that went out; payload is a copy. */
 struct bed_packet {
 	struct iba_packet p;

@@ -12,8 +12,6 @@
 
 enum { N = 4, M = 3, QPS_MAX = 32, Q_KEY = 0x77, RDD = 1, MTU = 256, BYTES = 64 * 1024 };
 
-#define MUST(call) REQUIRE((call) == WEFT_OK)
-
 struct node {
 	struct weft_adapter *adapter;
 	struct weft_pd *pd;

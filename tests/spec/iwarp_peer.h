@@ -21,8 +21,6 @@
 #include "wire/mpa.h"
 #include "wire/rdmap.h"
 
-#define MUST(call) REQUIRE((call) == WEFT_OK)
-
 enum {
 	MEMORY_BYTES = 320 * 1024, /* the consumer's */
 	CLOSE_WAIT_NS = 1000,

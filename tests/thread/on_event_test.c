@@ -12,8 +12,6 @@
 
 enum { BYTES = 64, ROUNDS = 50, PATIENCE_MS = 30000 };
 
-#define MUST(call) REQUIRE((call) == WEFT_OK)
-
 struct side {
 	struct weft_adapter *adapter;
 	struct weft_pd *pd;

@@ -18,8 +18,6 @@ enum {
 };
 
 #define PATIENCE_NS (UINT64_C(60) * 1000000000)
-#define MUST(call) REQUIRE((call) == WEFT_OK)
-
 /* What the others must know of a node. */
 struct card {
 	uint32_t qps[QPS_MAX];

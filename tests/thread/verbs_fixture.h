@@ -77,6 +77,3 @@ void end_close(struct end *e);
 /* The next event of this kind; how it went. */
 enum weft_reason end_await(struct end *e, enum weft_event_kind kind);
 void ends_connect(struct end *near, struct end *far, const struct weft_connect_options *options);
-
-/* A call that must succeed, on the test's own thread. */
-#define MUST(call) REQUIRE((call) == WEFT_OK)

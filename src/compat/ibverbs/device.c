@@ -341,7 +341,7 @@ static const struct sockaddr_in6 *v6(const struct sockaddr *a)
 }
 
 /* Addresses of a link (fe80::) may be the same on several: their scope tells which. */
-static bool is_same(const struct sockaddr *a, const struct sockaddr *b)
+static bool is_same_on_link(const struct sockaddr *a, const struct sockaddr *b)
 {
 	if (a->sa_family != b->sa_family)
 		return false;
@@ -370,7 +370,7 @@ static bool has_address(const struct ifaddrs *i, const struct sockaddr *address,
 {
 	if (!i->ifa_addr || i->ifa_addr->sa_family != address->sa_family)
 		return false;
-	return is_same(i->ifa_addr, address) ||
+	return is_same_on_link(i->ifa_addr, address) ||
 	       (kind == DEVICE_IWARP && (i->ifa_flags & IFF_LOOPBACK) && is_loopback(address));
 }
 

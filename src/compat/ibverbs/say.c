@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "compat/ibverbs/object.h"
+#include "driver/observe/observe.h"
 
 /* In one piece, so that lines of several threads do not mix. */
 __attribute__((format(printf, 1, 0))) static void put_line(const char *format, va_list args)
@@ -20,19 +20,11 @@ __attribute__((format(printf, 1, 0))) static void put_line(const char *format, v
 		return;
 }
 
-/* What the user of a program with more rights than that wishes does not count. */
-static bool is_level(const char *level)
-{
-	const char *wished = secure_getenv("WEFT_LOG");
-
-	return wished && strcmp(wished, level) == 0;
-}
-
 void say(const char *format, ...)
 {
 	va_list args;
 
-	if (!is_level("error") && !is_level("info"))
+	if (log_level_wished() < LOG_ERROR)
 		return;
 	va_start(args, format);
 	put_line(format, args);
@@ -43,7 +35,7 @@ void say_anyway(const char *format, ...)
 {
 	va_list args;
 
-	if (is_level("off"))
+	if (log_level_wished() == LOG_OFF)
 		return;
 	va_start(args, format);
 	put_line(format, args);

@@ -8,19 +8,20 @@
 #include <string.h>
 
 #include "compat/rdmacm/rdmacm.h"
+#include "driver/sys/address.h"
 
 /* To whoever is a member, not to one queue pair (IBA 10.5.2.2). */
 enum { QPN_OF_GROUP = 0xffffff };
 
 /* ---- Those of an id -------------------------------------------------------------------------- */
 
-static bool is_same(const struct sockaddr_storage *a, const struct sockaddr *b)
+static bool is_same_group(const struct sockaddr_storage *a, const struct sockaddr *b)
 {
 	struct weft_address x, y;
 
 	address_to_weft((const struct sockaddr *)a, &x);
 	address_to_weft(b, &y);
-	return x.family == y.family && memcmp(x.ip, y.ip, sizeof(x.ip)) == 0;
+	return address_is_same_ip(&x, &y);
 }
 
 static struct group *find(struct id *id, const struct sockaddr *address)
@@ -28,7 +29,7 @@ static struct group *find(struct id *id, const struct sockaddr *address)
 	for (struct list *at = id->groups.next; at != &id->groups; at = at->next) {
 		struct group *g = CONTAINER_OF(at, struct group, link);
 
-		if (is_same(&g->address, address))
+		if (is_same_group(&g->address, address))
 			return g;
 	}
 	return NULL;

@@ -5,6 +5,7 @@
 
 #include "driver/roce/roce.h"
 #include "driver/roce/tun.h"
+#include "driver/sys/address.h"
 
 enum weft_reason weft_roce_open(struct weft_adapter *adapter)
 {
@@ -248,11 +249,6 @@ enum weft_reason weft_qp_raw(struct weft_qp *qp, const struct weft_raw *raw)
 
 /* ---- Groups --------------------------------------------------------------------------------- */
 
-static bool is_same(const struct weft_address *a, const struct weft_address *b)
-{
-	return a->family == b->family && memcmp(a->ip, b->ip, a->family == 6 ? 16 : 4) == 0;
-}
-
 static struct ib_group group_of(const struct weft_address *a)
 {
 	struct ib_group g = { .is_ipv6 = a->family == 6 };
@@ -267,7 +263,7 @@ static struct roce_member *find_member(struct roce_conn *rc, const struct weft_a
 	for (struct list *l = rc->members.next; l != &rc->members; l = l->next) {
 		struct roce_member *m = CONTAINER_OF(l, struct roce_member, link);
 
-		if (is_same(&m->group, group) && is_same(&m->at, at))
+		if (address_is_same_ip(&m->group, group) && address_is_same_ip(&m->at, at))
 			return m;
 	}
 	return NULL;
@@ -305,7 +301,8 @@ static enum weft_reason join(struct ib_conn *c, const struct weft_address *group
 static bool is_in_group(const struct roce_conn *rc, const struct weft_address *group)
 {
 	for (const struct list *l = rc->members.next; l != &rc->members; l = l->next) {
-		if (is_same(&CONTAINER_OF(l, const struct roce_member, link)->group, group))
+		if (address_is_same_ip(&CONTAINER_OF(l, const struct roce_member, link)->group,
+				       group))
 			return true;
 	}
 	return false;

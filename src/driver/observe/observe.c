@@ -88,11 +88,13 @@ static void record_by_environment(struct observed *o)
 		o->is_recorded_by_environment = true;
 }
 
-static enum log_level level_wished(void)
+enum log_level log_level_wished(void)
 {
 	const char *level = observe_wish("WEFT_LOG");
 
-	if (!level || strcmp(level, "off") == 0)
+	if (!level)
+		return LOG_UNSET;
+	if (strcmp(level, "off") == 0)
 		return LOG_OFF;
 	if (strcmp(level, "info") == 0)
 		return LOG_INFO;
@@ -110,7 +112,7 @@ void observe_open(struct observed *o)
 	o->number = ++process.adapters;
 	observe_unlock();
 	record_by_environment(o);
-	err = observer_open(o, path, level_wished());
+	err = observer_open(o, path, log_level_wished());
 	if (err < 0)
 		observe_complain("WEFT_TRACE", path ? path : "", err);
 }

@@ -69,7 +69,10 @@ void observe_unlock(void);
 
 /* ---- tracing.c and log.c --------------------------------------------------------------------- */
 
-enum log_level { LOG_OFF = 0, LOG_ERROR, LOG_INFO };
+enum log_level { LOG_UNSET = 0, LOG_OFF, LOG_ERROR, LOG_INFO };
+
+/* What WEFT_LOG says. A level that does not exist is reported once, and counts as error. */
+enum log_level log_level_wished(void);
 
 /* Takes the adapter's trace, if anybody wants it: a path, or NULL, and a level. */
 int observer_open(struct observed *o, const char *path, enum log_level level);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "driver/observe/observe.h"
+#include "driver/sys/address.h"
 #include "driver/sys/clock.h"
 #include "driver/sys/pages.h"
 #include "ib/ib.h"
@@ -141,20 +142,14 @@ void recordings_forget(void)
 
 /* ---- Streams -------------------------------------------------------------------------------- */
 
-static bool is_same(const struct weft_address *a, const struct weft_address *b)
-{
-	return a->family == b->family && a->port == b->port &&
-	       memcmp(a->ip, b->ip, sizeof(a->ip)) == 0;
-}
-
 /* Whether the other end is captured in the same file: the bytes would be there twice. */
 static bool has_mirror(const struct recording *r, const struct record *record)
 {
 	for (const struct list *at = r->records.next; at != &r->records; at = at->next) {
 		const struct record *other = CONTAINER_OF(at, const struct record, link);
 
-		if (is_same(&other->local, &record->remote) &&
-		    is_same(&other->remote, &record->local))
+		if (address_is_same_end(&other->local, &record->remote) &&
+		    address_is_same_end(&other->remote, &record->local))
 			return true;
 	}
 	return false;

@@ -97,7 +97,7 @@ int observer_open(struct observed *of, const char *path, enum log_level level)
 	struct observer *o;
 	int err = 0;
 
-	if (!path && level == LOG_OFF)
+	if (!path && level <= LOG_OFF)
 		return 0;
 	o = calloc(1, sizeof(*o));
 	if (!o || trace_init(&o->trace, path ? RING_TRACED : RING_LOGGED) < 0) {
@@ -117,7 +117,7 @@ int observer_open(struct observed *of, const char *path, enum log_level level)
 	if (o->fd < 0) /* what the log looks at is little */
 		o->trace.only = 1ULL << TRACE_QP_STATE | 1ULL << TRACE_AGREED |
 				1ULL << TRACE_CONNECT_FAILED | 1ULL << TRACE_FAULT;
-	if (err < 0 && level == LOG_OFF) {
+	if (err < 0 && level <= LOG_OFF) {
 		trace_fini(&o->trace);
 		free(o);
 		return err;
@@ -167,7 +167,7 @@ static uint16_t drain_one(struct observed *of, struct wr *w)
 		    &(struct trace_event){
 			    .kind = TRACE_LOST, .time_ns = copy.time_ns, .a = lost });
 	put(of, w, &copy);
-	if (o->level != LOG_OFF)
+	if (o->level > LOG_OFF)
 		log_event(of, o->level, e);
 	return e->kind;
 }

@@ -92,12 +92,6 @@ static void qp_take_away(struct iwarp_world *w, uint32_t end, bool is_destroyed)
 	forget_windows(w, end);
 }
 
-void iw_end_close(struct iwarp_world *w, uint32_t end)
-{
-	if (iw_tcp(w, end)->qp)
-		qp_take_away(w, end, true);
-}
-
 /* Both ends of the link are fit for another connection. */
 static void end_prepare(struct iwarp_world *w, uint32_t end)
 {

@@ -296,7 +296,6 @@ void iw_judge_log_over(struct iwarp_world *w, uint32_t end);
 
 /* iwarp_links.c */
 int iw_end_open(struct iwarp_world *w, uint32_t end);
-void iw_end_close(struct iwarp_world *w, uint32_t end);
 void iw_dial(struct iwarp_world *w, uint32_t link);
 void iw_leave(struct iwarp_world *w, uint32_t end);
 

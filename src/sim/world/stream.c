@@ -10,22 +10,10 @@
 /* A long send arrives in pieces, or a slow line would hold all of it back until its last byte. */
 enum { PIECE_BYTES_MAX = 4096 };
 
-static const char *const state_names[SIM_STREAM_STATES] = {
-	[SIM_STREAM_OPEN] = "open",
-	[SIM_STREAM_CLOSED] = "closed",
-	[SIM_STREAM_ENDED] = "ended",
-	[SIM_STREAM_BROKEN] = "broken",
-};
-
 static const bool state_moves[SIM_STREAM_STATES][SIM_STREAM_STATES] = {
 	[SIM_STREAM_OPEN] = { [SIM_STREAM_CLOSED] = true, [SIM_STREAM_BROKEN] = true },
 	[SIM_STREAM_CLOSED] = { [SIM_STREAM_ENDED] = true, [SIM_STREAM_BROKEN] = true },
 };
-
-const char *sim_stream_state_name(enum sim_stream_state state)
-{
-	return state_names[state];
-}
 
 static void state_move(struct sim_stream *s, enum sim_stream_state to)
 {

@@ -94,5 +94,3 @@ void sim_stream_reset(struct sim_stream *s);
  */
 void sim_stream_cut(struct sim_stream *s);
 void sim_stream_heal(struct sim_stream *s);
-
-const char *sim_stream_state_name(enum sim_stream_state state);

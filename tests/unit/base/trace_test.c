@@ -32,11 +32,6 @@ TEST(test_trace_keeps_the_latest_with_their_time)
 	trace_fini(&t);
 }
 
-TEST(test_trace_without_a_trace_takes_nothing)
-{
-	trace_add(NULL, event_of(1));
-}
-
 /* The hash of one event at time 1 after an earlier event. */
 static uint64_t hash_of(uint64_t time_ns, struct trace_event e)
 {

@@ -359,9 +359,6 @@ TEST(test_ib_cm_arguments)
 	EXPECT_EQ(ib_cm_accept(b->cm[B], b->now_ns, id_b, &a), WEFT_R_BAD_ARGUMENT);
 	EXPECT_STR(ib_cm_state_name(bed_state(b, B, id_b)), "REQ_RCVD");
 	EXPECT_STR(ib_cm_state_name(IB_CM_STATE_COUNT), "unknown");
-	EXPECT_STR(ib_cm_event_name(IB_CM_RELEASED), "RELEASED");
-	EXPECT(ib_cm_code(1) == 0 && ib_cm_code(4096) == 0 && ib_cm_code(4097) == 1);
-	EXPECT(ib_cm_code(UINT64_MAX) == 31);
 	bed_close(b);
 }
 

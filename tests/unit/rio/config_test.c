@@ -124,26 +124,6 @@ TEST(test_rio_03_config_has_rules)
 	rio_config_destroy(c);
 }
 
-static bool is_about(const struct rio_config_rule *rule, uint32_t iounit, const char *device)
-{
-	return rio_config_rule_is_about(
-		rule, iounit, (struct rio_bytes){ (const uint8_t *)device, strlen(device) });
-}
-
-TEST(test_rio_03_a_rule_is_about_the_devices_it_names)
-{
-	struct rio_config *c = read_text(whole_owner);
-
-	EXPECT(is_about(&c->rules[0], 0, "d1"));
-	EXPECT(!is_about(&c->rules[0], 0, "d"));
-	EXPECT(!is_about(&c->rules[0], 0, "d11"));
-	EXPECT(!is_about(&c->rules[0], 0, "d2"));
-	EXPECT(!is_about(&c->rules[0], 2, "d1"));
-	EXPECT(is_about(&c->rules[1], 0, "d9") && !is_about(&c->rules[1], 2, "d9"));
-	EXPECT(is_about(&c->rules[2], 0, "d9") && is_about(&c->rules[2], 2, "x"));
-	rio_config_destroy(c);
-}
-
 TEST(test_config_of_an_iounit)
 {
 	struct rio_config *c = read_text(

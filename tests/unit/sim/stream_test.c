@@ -335,7 +335,6 @@ TEST(test_stream_reset_is_seen_by_both_ends)
 	sim_stream_close(&r.pipe);
 	sim_stream_reset(&r.pipe);
 	EXPECT_EQ(r.pipe.state, SIM_STREAM_BROKEN);
-	EXPECT_STR(sim_stream_state_name(r.pipe.state), "broken");
 	run_close(&r);
 }
 

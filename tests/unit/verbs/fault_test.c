@@ -6,8 +6,6 @@
 #include "test.h"
 #include "verbs/verbs.h"
 
-#define MUST(call) REQUIRE((call) == WEFT_OK)
-
 enum { US = 1000, MS = 1000 * US, TRACE_ROOM = 64 };
 
 /* A connected pair, each with a completion queue of its own. */

@@ -7,8 +7,6 @@
 
 #include "test.h"
 
-#define MUST(call) REQUIRE((call) == WEFT_OK)
-
 enum { NONE = 77 };
 
 static struct weft_adapter *adapter_open(void)

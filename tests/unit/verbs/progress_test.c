@@ -6,8 +6,6 @@
 #include "test.h"
 #include "verbs/verbs.h"
 
-#define MUST(call) REQUIRE((call) == WEFT_OK)
-
 static const uint64_t never = UINT64_MAX;
 
 /* A connected pair of one domain and one completion queue. */

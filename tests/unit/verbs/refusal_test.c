@@ -5,8 +5,6 @@
 #include "test.h"
 #include <weft/weft.h>
 
-#define MUST(call) REQUIRE((call) == WEFT_OK)
-
 enum { BYTES = 4096 };
 
 static _Alignas(4096) uint8_t memory[2 * BYTES];

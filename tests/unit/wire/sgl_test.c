@@ -552,9 +552,6 @@ TEST(test_rio_15_another_device_is_named_in_place)
 
 TEST(test_rio_13_names)
 {
-	EXPECT_STR(sgl_kind_name(SGL_CHAIN), "chain pointer");
-	EXPECT_STR(sgl_kind_name(SGL_KIND_COUNT), "unknown element");
-	EXPECT_STR(sgl_kind_name((enum sgl_kind)0), "unknown element");
 	EXPECT_STR(sgl_operation_name(SGL_WRITE_ZEROES), "write zeroes");
 	EXPECT_STR(sgl_operation_name((enum sgl_operation)0), "unknown operation");
 	EXPECT_STR(sgl_operation_name(SGL_OPERATION_COUNT), "unknown operation");
