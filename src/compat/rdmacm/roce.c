@@ -84,6 +84,8 @@ static int begin(struct id *id)
 	struct ibv_qp_attr now;
 	struct ibv_qp *qp = id_qp(id);
 
+	if (!qp)
+		return 0; /* a number of the program's, that is of no queue pair here */
 	(void)ibv_query_qp(qp, &now, IBV_QP_STATE, &init);
 	if (id->wire->is_external)
 		return now.qp_state == IBV_QPS_ERR ? -EINVAL : 0;
@@ -189,7 +191,7 @@ static int make_ready(struct id *id, const struct depths *depths)
 
 	if (r == 0 && !id->wire->is_external)
 		r = roce_qp_connect(id, depths);
-	if (r == 0)
+	if (r == 0 && qp)
 		(void)weft_cm_id_bind(id->talk.cm_id, weftv_qp(qp));
 	return r;
 }

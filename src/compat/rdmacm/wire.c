@@ -21,7 +21,7 @@ static void wire_take(struct weftv_sink *sink, const struct weft_event *event)
 /* cm_lock() guards it. */
 static struct list wires_free;
 
-int wire_attach(struct id *id, struct ibv_qp *qp, bool is_external)
+static int attach(struct id *id, uint32_t qp_number, bool is_external)
 {
 	struct wire *wire = NULL;
 
@@ -38,14 +38,22 @@ int wire_attach(struct id *id, struct ibv_qp *qp, bool is_external)
 	cm_lock();
 	wire->sink.take = wire_take;
 	wire->id = id;
-	wire->number = qp->qp_num;
+	wire->number = qp_number;
 	wire->is_external = is_external;
 	id->wire = wire;
 	id->talk.qp_error = WEFT_OK; /* of another */
 	cm_unlock();
-	id->qp_number = qp->qp_num;
-	weftv_qp_set_sink(qp, &wire->sink);
+	id->qp_number = qp_number;
 	return 0;
+}
+
+int wire_attach(struct id *id, struct ibv_qp *qp, bool is_external)
+{
+	int r = attach(id, qp->qp_num, is_external);
+
+	if (r == 0)
+		weftv_qp_set_sink(qp, &id->wire->sink);
+	return r;
 }
 
 void wire_detach(struct id *id)
@@ -67,7 +75,10 @@ struct ibv_qp *id_qp(const struct id *id)
 	return id->qp_number ? weftv_qp_find(NULL, id->qp_number) : NULL;
 }
 
-/* A program's own may be of a context that it opened itself. */
+/*
+ * A program's own may be of a context that it opened itself. On RoCE the number may be of no queue
+ * pair at all: as in Linux, it is the program's business who is there.
+ */
 int wire_find(struct id *id, const struct rdma_conn_param *param)
 {
 	struct ibv_qp *qp;
@@ -76,7 +87,9 @@ int wire_find(struct id *id, const struct rdma_conn_param *param)
 		return 0;
 	wire_detach(id); /* from one that is gone */
 	qp = param ? weftv_qp_find(NULL, param->qp_num) : NULL;
-	if (!qp || weftv_is_roce(qp->context) != id->home->is_roce)
-		return -EINVAL;
-	return wire_attach(id, qp, true);
+	if (qp && weftv_is_roce(qp->context) == id->home->is_roce)
+		return wire_attach(id, qp, true);
+	return !qp && param && param->qp_num != 0 && id->home->is_roce
+		       ? attach(id, param->qp_num, true)
+		       : -EINVAL;
 }

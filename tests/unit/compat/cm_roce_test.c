@@ -511,3 +511,41 @@ TEST(test_rdma_listen_takes_requests_of_both_kinds_of_devices)
 	rdma_destroy_event_channel(near);
 	rdma_destroy_event_channel(far);
 }
+
+/* cmtime measures without queue pairs: Linux carries whatever number the program gives. */
+TEST(test_roce_cm_connects_numbers_that_are_of_no_queue_pair)
+{
+	enum { NEAR_NUMBER = 1000, FAR_NUMBER = 2000 };
+	struct rdma_conn_param param = { .qp_num = NEAR_NUMBER };
+	struct rdma_cm_id *listener, *id, *accepted;
+	struct rdma_event_channel *near, *far;
+	struct rdma_cm_event *event;
+
+	NEEDS_ROCE();
+	near = cm_channel();
+	far = cm_channel();
+	listener = cm_listener(far);
+	id = cm_resolved(near, listener);
+	REQUIRE(rdma_connect(id, &param) == 0);
+	event = cm_event(far);
+	REQUIRE(event && event->event == RDMA_CM_EVENT_CONNECT_REQUEST);
+	EXPECT_EQ(event->param.conn.qp_num, NEAR_NUMBER);
+	accepted = event->id;
+	REQUIRE(rdma_ack_cm_event(event) == 0);
+	param.qp_num = FAR_NUMBER;
+	REQUIRE(rdma_accept(accepted, &param) == 0);
+	event = cm_event(near);
+	REQUIRE(event && event->event == RDMA_CM_EVENT_CONNECT_RESPONSE);
+	EXPECT_EQ(event->param.conn.qp_num, FAR_NUMBER);
+	REQUIRE(rdma_ack_cm_event(event) == 0);
+	REQUIRE(rdma_establish(id) == 0);
+	cm_expect(far, RDMA_CM_EVENT_ESTABLISHED);
+	EXPECT_EQ(rdma_disconnect(id), 0);
+	cm_expect(near, RDMA_CM_EVENT_DISCONNECTED);
+	cm_expect(far, RDMA_CM_EVENT_DISCONNECTED);
+	EXPECT_EQ(rdma_destroy_id(id), 0);
+	EXPECT_EQ(rdma_destroy_id(accepted), 0);
+	EXPECT_EQ(rdma_destroy_id(listener), 0);
+	rdma_destroy_event_channel(near);
+	rdma_destroy_event_channel(far);
+}
