@@ -28,6 +28,7 @@ static const uint64_t failed_once[] = {
 	132, /* a crash between the first marks of a mirror: it was refused for ever */
 	35298, /* a flush asked for before its device was offered covered no write */
 	66082, /* a node that hung again while it hung took longer than the model allowed */
+	80484, /* a loss was reported before the requester knew of a second one */
 };
 
 TEST(test_rio_seeds_that_failed_once)

@@ -232,6 +232,13 @@ bool rw_has_offer(const struct rio_world *w, uint32_t node, uint32_t device)
 	return offer_find(w, node, device, &offer);
 }
 
+uint32_t rw_offered_life(const struct rio_world *w, uint32_t node, uint32_t device)
+{
+	struct rio_offer offer;
+
+	return offer_find(w, node, device, &offer) ? (uint32_t)offer.device.instance : 0;
+}
+
 /* An owner may give a device another number; who was not offered it tries the first. */
 static uint32_t device_number(const struct rio_world *w, uint32_t node, uint32_t device)
 {

@@ -328,6 +328,11 @@ static bool is_excused_for(const struct rw_transaction *t, const struct rw_ask *
 	return t->is_excused && t->excused_seq <= a->asked_seq;
 }
 
+static bool is_settled_for(const struct rw_transaction *t, const struct rw_ask *a)
+{
+	return t->is_settled && is_excused_for(t, a);
+}
+
 /* V6 */
 static void judge_flush(struct rio_world *w, uint32_t flush)
 {
@@ -364,7 +369,7 @@ bool rw_values_is_loss_due(const struct rio_world *w, const struct rw_ask *a)
 
 			is_due = is_due || (t->device == flush->device && is_acknowledged(w, i) &&
 					    does_change(t->is.operation) && !t->is.is_fua &&
-					    !is_excused_for(t, a) && before->node == a->node &&
+					    !is_settled_for(t, a) && before->node == a->node &&
 					    before->unit_life < life_of_unit(w, flush->device));
 		}
 	}
@@ -390,7 +395,7 @@ static void flush_done(struct rio_world *w, uint32_t flush)
 		if (is_acknowledged(w, i) && ask_of(w, i)->unit_life == a->unit_life)
 			t->is_durable = true;
 		if (t->is_durable && ask_of(w, i)->node == a->node)
-			t->is_excused = true;
+			t->is_excused = t->is_settled = true;
 	}
 }
 
@@ -405,13 +410,15 @@ void rw_values_done(struct rio_world *w, uint32_t transaction)
 }
 
 /*
- * V6: the requester knows now that what it had not flushed may be gone. Of what the unit took in
- * this life it is told when that has ended, too.
+ * V6: the requester knows now that what it had not flushed may be gone, as far as it knows of the
+ * I/O unit's lives. Of what the unit took in a life that it believes to go on it is told when it
+ * knows better.
  */
 static void loss_reported(struct rio_world *w, uint32_t flush)
 {
 	const struct rw_ask *a = ask_of(w, flush);
-	uint32_t life = life_of_unit(w, w->transactions[flush].device);
+	uint32_t known = rw_offered_life(w, a->node, w->transactions[flush].device);
+	uint32_t life = known ? known : life_of_unit(w, w->transactions[flush].device);
 
 	for (uint32_t i = 0; i < w->transaction_count; i++) {
 		struct rw_transaction *t = &w->transactions[i];
@@ -421,6 +428,7 @@ static void loss_reported(struct rio_world *w, uint32_t flush)
 		    before->reported_seq != 0 && before->reported_seq < a->reported_seq &&
 		    before->unit_life < life && !t->is_excused) {
 			t->is_excused = true;
+			t->is_settled = known != 0;
 			t->excused_seq = a->reported_seq;
 		}
 	}

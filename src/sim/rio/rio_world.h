@@ -294,6 +294,7 @@ struct rw_transaction {
 	enum rw_fate fate;
 	bool is_durable;      /* it was done, and flushed since or FUA */
 	bool is_excused;      /* its requester has flushed it, or knows that it may be gone */
+	bool is_settled;      /* the same, without doubt: its loss is not to be reported again */
 	uint64_t excused_seq; /* when it was told so; 0: it was not */
 	bool is_immediate;
 	struct rw_segment *segments;
@@ -535,6 +536,9 @@ void rw_devices_heal(struct rio_world *w);
 void rw_ask_act(struct rio_world *w, uint32_t node);
 
 bool rw_has_offer(const struct rio_world *w, uint32_t node, uint32_t device);
+
+/* The life of the device's I/O unit that the requester knows of; 0: it is not offered. */
+uint32_t rw_offered_life(const struct rio_world *w, uint32_t node, uint32_t device);
 
 /* One that must go well: reads or writes so much of a device. False: it could not be asked. */
 bool rw_ask_audit(struct rio_world *w, const struct sgl_transaction *is, uint32_t device);
