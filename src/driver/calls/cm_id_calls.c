@@ -187,9 +187,9 @@ static struct weft_adapter *enter(const struct weft_cm_id *c)
 }
 
 /*
- * After words that may be the program's last: it can end behind this without another one. What the
- * kernel gave to our own socket instead of to the one it is for would end with it, and nobody is
- * left to say it again: so that goes on first.
+ * After a message that may be the program's last one: it may exit without another call. The kernel
+ * may have put the message into our own shared socket instead of the receiver's, where it would be
+ * lost with this process, and no process would repeat it. So hand it on first.
  */
 static void leave_said(struct weft_adapter *a)
 {
@@ -397,7 +397,7 @@ static enum weft_reason claim_port(struct weft_service_point *s, uint16_t port)
 	return udp_claim_service(r->udp, s->service_id);
 }
 
-/* The port that was asked for, or one that nobody has. */
+/* Claims the port that was asked for, or any free one. */
 static enum weft_reason claim(struct weft_service_point *s)
 {
 	uint16_t port = s->options.at.port, begin = 0;

@@ -94,16 +94,19 @@ static bool has_work(const struct weft_adapter *a)
 	return !list_is_empty(&a->core.ready) || (a->net && net_has_output(a->net));
 }
 
-/* Polls in a row that may find all they want and ask no socket; peers may write to our memory. */
+/*
+ * Consecutive polls that may read no socket because the CQ holds enough. Not more: peers may wait
+ * for us to receive their RDMA Writes.
+ */
 enum { POLLS_CONTENT = 32 };
 
-/* By number, and by time where polls are few. */
+/* Every so many polls, or after a standby period if polls are rare. */
 static bool is_look_due(const struct weft_adapter *a)
 {
 	return a->polls % POLLS_CONTENT == 0 || (a->net && a->net->is_all_due);
 }
 
-/* What is due now belongs to what this poll can find, unless it finds all it wants. */
+/* Polls the sockets unless the CQ already holds `max`, no work waits and no look is due. */
 static void look_for_more(struct weft_adapter *a, const struct weft_cq *cq, uint32_t max)
 {
 	if (max > 0 && cq->count - cq->hidden >= max && !has_work(a) && !is_look_due(a)) {
@@ -111,7 +114,7 @@ static void look_for_more(struct weft_adapter *a, const struct weft_cq *cq, uint
 		return;
 	}
 	adapter_poll(a, true);
-	/* Who is told of something may have waited for just that, and ends. */
+	/* The caller may exit on this completion: send deferred work first. */
 	if (a->net && a->net->is_waiting && cq->count > cq->hidden)
 		adapter_work(a);
 }
@@ -159,7 +162,7 @@ enum weft_reason weft_cq_arm(struct weft_cq *cq, enum weft_arm arm)
 	if (a->net && net_has_output(a->net))
 		adapter_work(a);
 	if (a->net)
-		progress_notice(a->net); /* whoever arms is about to sleep */
+		progress_notice(a->net); /* a program that arms is about to sleep */
 	adapter_leave(a);
 	return r;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the parts of a file store share. */
+/* Shared by the files of a file store. */
 #pragma once
 
 #include <pthread.h>
@@ -11,7 +11,7 @@ enum { FILE_THREADS_MAX = 16 };
 
 struct file_ring;
 
-/* Threads that do one request after the other. */
+/* Threads that each execute one request at a time. */
 struct file_pool {
 	/* Guarded by the lock. */
 	pthread_mutex_t lock;
@@ -20,22 +20,22 @@ struct file_pool {
 	uint32_t todo_count, idle;
 	bool is_ending;
 
-	atomic_uint done_count; /* written under the lock, read without: is it worth taking it? */
+	atomic_uint done_count; /* written with the lock held; read without, to skip the lock */
 
-	/* The user's. */
+	/* Used only by the store's own thread. */
 	pthread_t threads[FILE_THREADS_MAX];
 	uint32_t count;
-	int event_fd; /* readable if and only if something is done */
+	int event_fd; /* readable if and only if a request is done */
 };
 
-/* What was written goes to the disk: file_sync.c. */
+/* Flushes to the disk: file_sync.c. */
 struct file_sync {
-	int fd; /* a description of its own */
+	int fd; /* an open file description of its own */
 	/* Guarded by the lock. */
 	pthread_mutex_t lock;
 	pthread_cond_t has_ended;
-	uint64_t begun, ended; /* syncs so far: one more has begun, or as many */
-	uint32_t waiting;      /* threads, for one that another has begun */
+	uint64_t begun, ended; /* syncs so far; begun is ended, or ended + 1 */
+	uint32_t waiting;      /* threads that wait for a sync of another thread */
 };
 
 struct file_store {
@@ -43,50 +43,50 @@ struct file_store {
 	int fd, epoll_fd;
 	bool is_block, is_direct;
 	uint32_t memory_align; /* of spans, if is_direct */
-	atomic_int lost;       /* what a flush failed of: nothing can be flushed since */
+	atomic_int lost;       /* error of a failed flush: every later flush fails too */
 	struct file_sync sync;
 	struct file_pool pool;
-	struct file_ring *ring; /* NULL: the pool does it all */
+	struct file_ring *ring; /* NULL: the pool executes all requests */
 	struct list done;
 };
 
-/* The store is one of a file. */
+/* The store must be a file store. */
 const struct file_store *file_store_of(const struct store *s);
 
 /* ---- file_mark.c ---------------------------------------------------------------------------- */
 
-/* What was acknowledged is lost: an opening of the file from now on finds another identity. */
+/* Acknowledged data is lost: changes the identity that later opens of the file find. */
 void file_mark_anew(const struct file_store *f);
 
 /* ---- file_work.c: one request, until it is done --------------------------------------------- */
 
 void file_work(struct file_store *f, struct store_request *r);
 
-/* What a request comes to that the system refused; error is positive. */
+/* Sets the result of a request that the system refused; error is a positive errno. */
 void file_fail(struct store_request *r, int error);
 
-/* May its memory be used for direct I/O? */
+/* Whether the request's memory is aligned for direct I/O. */
 bool file_is_aligned(const struct file_store *f, const struct store_request *r);
 
 /* ---- file_sync.c ---------------------------------------------------------------------------- */
 
-/* 0 or a negative errno. The data's descriptor is open. */
+/* 0 or a negative errno. f->fd is open. */
 int file_sync_open(struct file_store *f, const struct file_store_config *c);
 void file_sync_close(struct file_store *f);
 
-/* A descriptor of the file's own, by the name it was opened with: that, or a negative errno. */
+/* Opens the file of fd a second time, by its path: a descriptor, or a negative errno. */
 int file_sync_by_name(int fd, const struct file_store_config *c);
 
 /*
- * Of a request that flushes: all that was done before is on stable storage when it returns, or the
- * request has failed with WEFT_R_STORE_LOST.
+ * Executes a flush: when it returns, all requests done before are on stable storage, or the request
+ * has failed with WEFT_R_STORE_LOST.
  */
 void file_sync(struct file_store *f, struct store_request *r);
 
-/* Of a read or write, with what it came to: a failure to reach the disk is not forgotten. */
+/* A read or write failed with this errno: EIO of a write with FUA counts as a failed flush. */
 void file_write_failed(struct file_store *f, const struct store_request *r, int error);
 
-/* Threads that wait for a sync of another one, for tests. */
+/* Threads that wait for a sync of another thread; for tests. */
 uint32_t file_sync_waiting(struct file_store *f);
 
 /* ---- file_pool.c ---------------------------------------------------------------------------- */
@@ -96,18 +96,18 @@ int file_pool_init(struct file_pool *p);
 void file_pool_fini(struct file_pool *p);
 void file_pool_put(struct file_store *f, struct store_request *r);
 
-/* Moves what is done to the end of a list. */
+/* Moves finished requests to the end of a list. */
 void file_pool_take(struct file_pool *p, struct list *done);
 
 /* ---- file_ring.c, or file_ring_none.c where there is no liburing ---------------------------- */
 
-/* 0 or a negative errno: io_uring is not there, or not allowed. */
+/* 0 or a negative errno: io_uring is missing, or not allowed. */
 int file_ring_create(struct file_ring **out);
 void file_ring_destroy(struct file_ring *g);
 int file_ring_descriptor(const struct file_ring *g);
 
-/* Reads and writes. */
+/* Queues a read or write. */
 void file_ring_put(struct file_store *f, struct store_request *r);
 
-/* Sets going what was put, and moves what is done to the end of the store's list. */
+/* Submits queued requests, and moves finished ones to the end of the store's list. */
 void file_ring_take(struct file_store *f);

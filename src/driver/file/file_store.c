@@ -135,7 +135,7 @@ static enum weft_reason open_reason(int error)
 	}
 }
 
-/* Looks first: merely opening a pipe would wait for somebody. */
+/* stat() first: open() of a FIFO would block until another process opens its other end. */
 static int open_claimed(const struct file_store_config *c, struct stat *st)
 {
 	int flags = (c->is_readonly ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NOCTTY;
@@ -145,7 +145,7 @@ static int open_claimed(const struct file_store_config *c, struct stat *st)
 		return -errno;
 	if (!S_ISREG(st->st_mode) && !S_ISBLK(st->st_mode))
 		return -ENOTBLK;
-	/* Of a block device: not while it is mounted, or somebody else claims it. */
+	/* O_EXCL on a block device fails while it is mounted, or claimed by another user. */
 	fd = open(c->path, flags | (S_ISBLK(st->st_mode) ? O_EXCL : 0));
 	if (fd < 0)
 		return -errno;

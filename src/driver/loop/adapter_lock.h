@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The adapter as this process runs it: the core behind one lock, with this machine's clock. Every
- * public call is the same three steps: lock, call the core, unlock; those that may have given work
- * make progress before they unlock.
+ * public call takes the lock, calls the core and releases the lock. A call that may have created
+ * work makes progress before it releases the lock.
  */
 #pragma once
 
@@ -20,11 +20,11 @@ struct weft_adapter;
 struct host {
 	uint64_t (*now_ns)(struct weft_adapter *a);
 	/*
-	 * Moves bytes between streams and the network. True: the core may have work again.
+	 * Moves bytes between streams and the network. True: the core may have new work.
 	 * can_wait: see adapter_poll().
 	 */
 	bool (*output)(struct weft_adapter *a, bool can_wait);
-	/* Looks for what has arrived: everywhere, or where it is likely. True: as above. */
+	/* Reads all sockets (is_all), or those likely to have input. True: as above. */
 	bool (*poll)(struct weft_adapter *a, bool is_all);
 	uint64_t (*due)(struct weft_adapter *a);
 	/* The adapter has got its network. */
@@ -35,8 +35,8 @@ struct weft_adapter {
 	pthread_mutex_t lock;	  /* guards everything below; the only lock */
 	pthread_cond_t has_event; /* signalled when core.events may have become non-empty */
 	uint32_t waiters;	  /* threads in weft_event_next() */
-	uint64_t due_seen;	  /* the deadline that the latest of them sleeps to */
-	uint64_t polls;		  /* by the program: while this counts up, the thread stands by */
+	uint64_t due_seen;	  /* the deadline until which the latest of them sleeps */
+	uint64_t polls;		  /* by the program: while this grows, the thread stands by */
 	void (*on_event)(void *context, const struct weft_event *event); /* or NULL */
 	void *on_event_context;
 	int event_fd;	      /* an eventfd, see weft_adapter_fd(); -1: not asked for */
@@ -45,18 +45,18 @@ struct weft_adapter {
 	void *world;	 /* of a simulated host */
 	struct net *net; /* NULL: no connection was ever made */
 	struct observed observed;
-	struct list fork_link; /* of those that are open; the lock of fork.c guards it */
-	struct list stat_link; /* of those that have a network; the lock of stat.c guards it */
+	struct list fork_link; /* all open adapters; guarded by the lock of fork.c */
+	struct list stat_link; /* adapters with a network; guarded by the lock of stat.c */
 	struct adapter core;
 };
 
-/* Whether somebody may sleep until an event wakes it: then the thread must watch. */
+/* Whether the program may sleep until an event: then the adapter's thread must watch sockets. */
 static inline bool adapter_has_sleepers(const struct weft_adapter *a)
 {
 	return a->waiters > 0 || ((a->on_event || a->event_fd >= 0) && a->core.cqs_armed > 0);
 }
 
-/* What is traced after this happened then. */
+/* Reads the clock; the time also stamps trace events from now on. */
 static inline uint64_t adapter_now_ns(struct weft_adapter *a)
 {
 	uint64_t now_ns = a->host->now_ns(a);
@@ -81,7 +81,7 @@ static inline struct adapter *adapter_enter(struct weft_adapter *a)
 	return &a->core;
 }
 
-/* The lock of a queue pair's adapter, taken. */
+/* Takes the lock of the queue pair's adapter. */
 static inline struct weft_adapter *adapter_enter_qp(const struct weft_qp *qp)
 {
 	struct weft_adapter *a = adapter_of(qp->adapter);
@@ -90,13 +90,13 @@ static inline struct weft_adapter *adapter_enter_qp(const struct weft_qp *qp)
 	return a;
 }
 
-/* Whether memory is short, on purpose. */
+/* Whether fault injection makes this allocation fail. */
 static inline bool adapter_is_short(struct weft_adapter *a)
 {
 	return a->core.faults && adapter_fault_falls(&a->core, &a->core.dice, FAULT_NO_MEMORY, 0);
 }
 
-/* Leaves without progress: the call cannot have given work. */
+/* Releases the lock without progress: the call cannot have created work. */
 static inline void adapter_leave(struct weft_adapter *a)
 {
 	if (a->observed.observer)
@@ -105,9 +105,10 @@ static inline void adapter_leave(struct weft_adapter *a)
 }
 
 /*
- * Makes what progress is due and wakes whoever waits for events; the second also looks for what has
- * arrived, in the name of the program, the third in that of the thread. The lock is held. can_wait:
- * the program is told at once of what has come, and acknowledgements may go with its answer.
+ * All three make the progress that is due and wake threads that wait for events. adapter_poll()
+ * also reads sockets on behalf of the program, adapter_watch() on behalf of the adapter's thread.
+ * The lock is held. can_wait: the program learns of arrivals at once, so acknowledgements may wait
+ * for its answer and leave with it.
  */
 void adapter_work(struct weft_adapter *a);
 void adapter_poll(struct weft_adapter *a, bool can_wait);

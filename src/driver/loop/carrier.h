@@ -14,7 +14,7 @@ struct net;
 struct watch;
 struct weft_traffic;
 
-/* CARRIERS_MAX: of one adapter. SLEEP_WATCHES_MAX: of all its carriers, in a struct sleep_set. */
+/* CARRIERS_MAX: per adapter. SLEEP_WATCHES_MAX: of all its carriers, in a struct sleep_set. */
 enum { CARRIERS_MAX = 4, SLEEP_WATCHES_MAX = 8 };
 
 /*
@@ -31,8 +31,8 @@ struct sleep_set {
 /* Every call is set. */
 struct carrier_calls {
 	/*
-	 * Sends what is ready. True: something moved, and the core may have work again. can_wait:
-	 * acknowledgements may wait for what the program posts next.
+	 * Sends what is ready. True: something moved, and the core may have new work. can_wait:
+	 * acknowledgements may wait for the program's next request.
 	 */
 	bool (*output)(struct carrier *c, bool can_wait);
 	bool (*has_output)(const struct carrier *c);
@@ -42,49 +42,49 @@ struct carrier_calls {
 	 */
 	uint64_t (*due)(const struct carrier *c);
 	void (*expire)(struct carrier *c, uint64_t now_ns);
-	/* When paced output may go on, which does not depend on input; pace() lets it go on. */
+	/* When paced output may resume, independent of input; pace() resumes it. */
 	uint64_t (*pace_due)(const struct carrier *c);
 	void (*pace)(struct carrier *c, uint64_t now_ns);
-	/* Before epoll is asked: opens again what had to pause. */
+	/* Called before epoll_wait(): resumes paused listeners and lookups when their time comes. */
 	void (*retry)(struct carrier *c);
-	/* Reads what epoll reported, beyond what the watches' own calls have read. */
+	/* Reads the reported sockets that the watches' ready() calls have not read themselves. */
 	bool (*input)(struct carrier *c);
 	/* Reads all sockets until they are empty. */
 	bool (*input_all)(struct carrier *c);
 	/*
-	 * Hot sockets had input lately and are read without asking epoll: how many turns they take,
-	 * one turn, all of them. True: something came.
+	 * Hot sockets had input lately and are read without asking epoll. hot_turns: the number of
+	 * turns they need; hot_input: one turn; hot_input_all: all turns. True: something came.
 	 */
 	uint32_t (*hot_turns)(const struct carrier *c);
 	bool (*hot_input)(struct carrier *c, uint32_t turn);
 	bool (*hot_input_all)(struct carrier *c);
 	/* The program has stopped polling: epoll watches hot sockets again. */
 	void (*hot_watch)(struct carrier *c);
-	/* Adds the sockets that epoll does not watch; reads one of them that is ready. */
+	/* sleep_begin adds the sockets that epoll does not watch; sleep_input reads a ready one. */
 	void (*sleep_begin)(struct carrier *c, struct sleep_set *set);
 	bool (*sleep_input)(struct carrier *c, struct watch *w);
-	/* Whether the program still holds objects of it: the adapter cannot be closed. */
+	/* Whether the program still holds objects of the carrier: then the adapter stays open. */
 	bool (*is_used)(const struct carrier *c);
-	/* Whether connections are still closing in good order. */
+	/* Whether a graceful close of a connection is still in progress. */
 	bool (*is_closing)(const struct carrier *c);
 	/* Ends what is left and frees the carrier. */
 	void (*close)(struct carrier *c);
 	/*
-	 * At exit(): tells peers that the process goes, true if something is then to be sent; when
-	 * that was sent, hands over what the process keeps for others.
+	 * At exit(). exit_begin queues goodbyes to the peers; true: there are some to send. After
+	 * they are sent, exit_end relays packets in our sockets that belong to other processes.
 	 */
 	bool (*exit_begin)(struct carrier *c);
 	void (*exit_end)(struct carrier *c);
-	/* In a child of fork(): closes the descriptors, the rest is the parent's. */
+	/* In a child of fork(): closes the descriptors; everything else belongs to the parent. */
 	void (*abandon)(struct carrier *c);
-	/* Adds what was carried. */
+	/* Adds the carrier's counters. */
 	void (*traffic)(const struct carrier *c, struct weft_traffic *sum);
 };
 
 struct carrier {
 	const struct carrier_calls *calls;
 	struct net *net;
-	uint32_t blocked; /* sockets that are full: only epoll tells when they are not */
+	uint32_t blocked; /* full sockets: only epoll tells when one takes more */
 };
 
 /* Makes the carrier part of the network. */
@@ -93,5 +93,5 @@ void carrier_add(struct net *net, struct carrier *c, const struct carrier_calls 
 /* The network's carrier of that kind, or NULL. */
 struct carrier *carrier_find(const struct net *net, const struct carrier_calls *calls);
 
-/* A socket to be watched by a program that sleeps. */
+/* Adds a socket for a sleeping program to watch. */
 void sleep_set_add(struct sleep_set *set, struct carrier *c, struct watch *w);

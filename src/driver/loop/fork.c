@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * exit(): requests that wait for others (progress.c) are sent, as an adapter would have done, and
- * carriers tell their peers that the process goes where no socket that closes does.
+ * exit(): deferred requests (progress.c) are sent, as a hardware adapter would have done. Carriers
+ * whose sockets do not tell the peer when they close tell it that the process ends.
  *
- * fork(): an adapter stays with the process that opened it. The child gives its copies of the
- * sockets back, so that a peer learns when the parent is gone, and what it still has of the adapter
- * it can only destroy. A child that was made past fork() does the same as soon as it calls
- * something, and nothing at all if it just exits.
+ * fork(): an adapter stays with the process that opened it. The child closes its copies of the
+ * sockets, so that a peer notices when the parent ends; it can only destroy its copies of the
+ * adapter's objects. A child made without fork() does the same at its first call into weft, and
+ * nothing at all if it just exits.
  */
 #include "driver/loop/fork.h"
 
@@ -16,7 +16,10 @@
 
 #include "driver/loop/net.h"
 
-/* How often exit() looks for whoever is at work: it may be the one who called it, in a handler. */
+/*
+ * How often exit() tries to take an adapter's lock. The holder may be the thread that called exit()
+ * itself, from a signal handler: then it would never be released.
+ */
 enum { EXIT_TRIES = 10000 };
 
 /* The lock is taken before an adapter's. */
@@ -34,9 +37,9 @@ static const bool is_not_known = true;
 _Atomic(const volatile bool *) fork_mark = &is_not_known;
 
 static volatile bool *mark; /* the page; NULL: there is none */
-static pid_t owner;	    /* who has the adapters: a child that shares all memory is another */
+static pid_t owner;	    /* has the adapters; a vfork() child shares memory but not the pid */
 
-/* Kernels before 4.14 do not empty it: then only the process id tells, and only at the end. */
+/* Kernels before 4.14 lack MADV_WIPEONFORK: then only the pid tells, and only at exit(). */
 static void mark_process(void)
 {
 	size_t bytes = (size_t)sysconf(_SC_PAGESIZE);
@@ -91,7 +94,7 @@ static void send_what_waits(void)
 
 		if (!lock_soon(&a->lock))
 			continue;
-		a->on_event = NULL; /* what it calls may be gone */
+		a->on_event = NULL; /* the handler's state may be destroyed already */
 		if (a->net)
 			net_exit(a->net);
 		pthread_mutex_unlock(&a->lock);
@@ -102,7 +105,7 @@ static void send_what_waits(void)
 __attribute__((destructor)) static void process_ends(void)
 {
 	if (fork_is_child())
-		return; /* all of it is the parent's */
+		return; /* everything belongs to the parent */
 	if (owner == getpid())
 		send_what_waits();
 	recordings_flush();
@@ -111,7 +114,7 @@ __attribute__((destructor)) static void process_ends(void)
 
 /* ---- fork() --------------------------------------------------------------------------------- */
 
-/* No other thread is in the middle of a change that the child would find half done. */
+/* Takes all locks: no other thread is in the middle of a change that the child would inherit. */
 static void before_fork(void)
 {
 	if (fork_is_child())
@@ -143,7 +146,7 @@ static void forked(void)
 	while (!list_is_empty(&process.adapters)) {
 		struct weft_adapter *a = adapter_at(list_pop(&process.adapters));
 
-		/* Whoever is told of events, and where they are written, is the parent's. */
+		/* Event handlers, the event descriptor, traces and captures are the parent's. */
 		a->on_event = NULL;
 		if (a->event_fd >= 0)
 			close(a->event_fd);

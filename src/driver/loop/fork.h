@@ -8,8 +8,9 @@
 struct weft_adapter;
 
 /*
- * A child that was made by the system call, past fork(), has run no handler, and holds copies of
- * its parent's sockets. It knows by a page that the kernel empties in children. Cheap.
+ * A child created by the clone system call directly, not by fork(), has run no atfork handler and
+ * holds copies of its parent's sockets. It detects this by a page that the kernel zeroes in
+ * children (MADV_WIPEONFORK). The check is cheap.
  */
 extern _Atomic(const volatile bool *) fork_mark;
 
@@ -18,13 +19,14 @@ static inline bool fork_is_child(void)
 	return !*atomic_load_explicit(&fork_mark, memory_order_acquire);
 }
 
-/* In such a child: what pthread_atfork() would have done, as far as it still can be done. */
+/* In such a child: does what the atfork handlers would have done, as far as still possible. */
 void fork_notice(void);
 
 /*
- * What else a process shares among its adapters, and a fork must find whole. Its lock is taken
- * after the adapters'. lock_reset: in a child that was made past fork() no other thread runs that
- * could hold the lock, so it is taken anyhow. forget: in a child, with the lock held.
+ * Other state that the adapters of a process share and that must be consistent at a fork. Its lock
+ * is taken after the adapters' locks. lock_reset: in a child made without fork() no other thread
+ * exists that could hold the lock, so the child takes it unconditionally. forget: in a child, with
+ * the lock held.
  */
 struct fork_part {
 	void (*lock)(void);
@@ -33,6 +35,6 @@ struct fork_part {
 	void (*forget)(void);
 };
 
-/* It has been opened, in a process that also shares this; it is about to be closed. */
+/* The adapter has been opened, and the process shares `part`; the adapter is about to be closed. */
 void fork_enlist(struct weft_adapter *a, const struct fork_part *part);
 void fork_delist(struct weft_adapter *a);

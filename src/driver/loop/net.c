@@ -15,9 +15,9 @@ enum {
 	POLLS_IDLE = 16,
 	POLLS_BUSY = 64,
 	POLLS_BLOCKED = 2,
-	/* In vain: many times what an answer takes from a peer that runs. */
+	/* Empty polls before the program yields: far longer than a running peer takes to answer. */
 	POLLS_PATIENT = 128,
-	/* Of epoll, before a deadline passes. */
+	/* Calls of epoll_wait() before a deadline expires. */
 	ASKED_MAX = 32
 };
 
@@ -26,7 +26,7 @@ static const uint64_t close_ns = 200 * 1000 * 1000;
 
 uint64_t net_look_at_clock(struct net *net)
 {
-	return adapter_now_ns(net->adapter); /* which sets it */
+	return adapter_now_ns(net->adapter); /* which sets net->now_ns */
 }
 
 void net_watch(struct net *net, struct watch *w, uint32_t events)
@@ -42,11 +42,11 @@ void net_watch(struct net *net, struct watch *w, uint32_t events)
 		what = EPOLL_CTL_ADD;
 	w->interest = events;
 	net->calls_other++;
-	/* Only memory can be short; then the thing goes unwatched and ends by its deadline. */
+	/* Only ENOMEM is possible: the descriptor goes unwatched, and its owner times out. */
 	(void)epoll_ctl(net->epoll, what, w->fd, &e);
 }
 
-/* For the thread alone, which may not have seen it yet when somebody else polls: progress.c. */
+/* Only a thread that sleeps on epoll clears the eventfd (progress.c); a poll leaves it set. */
 static void wake_ready(struct watch *w, uint32_t events)
 {
 	(void)w;
@@ -164,7 +164,7 @@ void net_close(struct net *net)
 		net_poll(net, true);
 		net_output(net, false);
 	}
-	/* The last to come goes first: it may use those before it. */
+	/* In reverse order: a carrier may use those that were added before it. */
 	while (net->carrier_count > 0) {
 		struct carrier *c = net->carriers[--net->carrier_count];
 
@@ -205,9 +205,9 @@ void net_abandon(struct net *net)
 	net->is_abandoned = true;
 }
 
-/* ---- Who is looked at ----------------------------------------------------------------------- */
+/* ---- Which sockets are read ----------------------------------------------------------------- */
 
-/* True: there may be more than it told of. */
+/* True: more sockets than EPOLL_EVENTS may be ready. */
 static bool ask_epoll(struct net *net, bool *has_found)
 {
 	struct epoll_event events[EPOLL_EVENTS];
@@ -233,8 +233,8 @@ static bool ask_epoll(struct net *net, bool *has_found)
 	return count == EPOLL_EVENTS;
 }
 
-/* Bound: what the kernel did not tell of it tells of next. */
-static void ask_everybody(struct net *net, bool *has_found)
+/* Bound: each epoll_wait() reports the ready sockets that the one before had no room for. */
+static void read_all(struct net *net, bool *has_found)
 {
 	bool has_more = true;
 
@@ -245,7 +245,7 @@ static void ask_everybody(struct net *net, bool *has_found)
 	}
 }
 
-/* What was due when everybody was asked; what is due since may have been answered since. */
+/* Deadlines up to asked_ns, when all sockets were read; later ones may be answered by now. */
 static bool expire(struct net *net, uint64_t asked_ns)
 {
 	bool has_moved = false;
@@ -329,7 +329,7 @@ static uint32_t polls_until_epoll(const struct net *net)
 	return net->was_busy ? POLLS_BUSY : POLLS_IDLE;
 }
 
-/* By when something should have come: before that passes everybody is asked. */
+/* The deadline of the next awaited answer. All sockets are read before it expires. */
 static uint64_t answer_due(const struct net *net)
 {
 	uint64_t due = UINT64_MAX;
@@ -344,7 +344,7 @@ bool net_poll(struct net *net, bool is_all)
 	bool has_found = false, has_moved = false, is_due = false;
 	uint64_t asked_ns = 0;
 
-	/* The clock is read for deadlines, and when bytes have come: not for nothing. */
+	/* Reading the clock costs: only when a deadline is set, or bytes have come. */
 	if (net_due(net) != UINT64_MAX) {
 		asked_ns = net_look_at_clock(net);
 		is_due = answer_due(net) <= asked_ns;
@@ -352,14 +352,14 @@ bool net_poll(struct net *net, bool is_all)
 			net->carriers[i]->calls->pace(net->carriers[i], asked_ns);
 	}
 	/*
-	 * One question each time: a poll that finds nothing is one system call. What has come in
-	 * time is not late because nobody looked: before a deadline passes everybody is asked.
+	 * A poll that finds nothing costs one system call. An answer that arrived in time must not
+	 * count as late: all sockets are read before a deadline expires.
 	 */
 	if (is_all || is_due || net->is_all_due) {
-		/* What others have waits for the next look, unless it has waited for many. */
+		/* If hot sockets had input, the others wait; at most polls_until_epoll(). */
 		has_found |= hot_read_all(net);
 		if (is_due)
-			ask_everybody(net, &has_found);
+			read_all(net, &has_found);
 		else if (!has_found || ++net->polls_since_epoll >= polls_until_epoll(net))
 			(void)ask_epoll(net, &has_found);
 	} else if (!has_hot(net) || ++net->polls_since_epoll >= polls_until_epoll(net)) {

@@ -6,7 +6,7 @@
  *	net.c       which socket is read when: poll, deadlines
  *	progress.c  the thread that makes progress while the program does not poll
  *
- * All of it is guarded by the adapter's lock, except where the thread sleeps.
+ * The adapter's lock guards all of it; the thread releases the lock only while it sleeps.
  */
 #pragma once
 
@@ -21,81 +21,81 @@
 enum progress_state {
 	PROGRESS_NONE = 0,    /* there is no thread */
 	PROGRESS_WATCHING,    /* it sleeps in epoll_wait() and reads the sockets */
-	PROGRESS_STANDING_BY, /* the program polls: it looks now and then whether that is so */
-	PROGRESS_GUARDING,    /* the same; requests wait for others, and it sees that they go */
-	PROGRESS_FOLLOWING,   /* the program sleeps at the sockets itself: progress_sleep() */
-	PROGRESS_IDLE,	      /* the same, for long: it sleeps until it is told */
-	PROGRESS_STOPPING     /* it is to end */
+	PROGRESS_STANDING_BY, /* the program polls; the thread checks now and then that it does */
+	PROGRESS_GUARDING,    /* the same; the thread sends deferred requests when polls stop */
+	PROGRESS_FOLLOWING,   /* the program itself sleeps on the sockets: progress_sleep() */
+	PROGRESS_IDLE,	      /* the same, for long: the thread sleeps until it is signalled */
+	PROGRESS_STOPPING     /* the thread is to end */
 };
 
 struct net {
 	struct weft_adapter *adapter;
 	int epoll;
-	struct watch wake; /* an eventfd: the thread is to look again */
+	struct watch wake; /* an eventfd: wakes the thread from epoll_wait() */
 	struct carrier *carriers[CARRIERS_MAX];
 	uint32_t carrier_count;
-	bool is_abandoned;    /* it is the parent's: this process was forked */
-	uint64_t now_ns;      /* when the clock was last looked at */
+	bool is_abandoned;    /* this process is a forked child; the network is its parent's */
+	uint64_t now_ns;      /* the clock as last read */
 	uint64_t calls_other; /* system calls that moved no bytes of connections */
 	uint32_t hot_turn, polls_since_epoll;
 	bool was_busy;	      /* the last poll found something */
-	bool is_all_due;      /* by time, however few the polls were */
-	uint32_t polls_empty; /* by the program, one after the other */
+	bool is_all_due;      /* a standby period has passed: the next poll asks epoll as well */
+	uint32_t polls_empty; /* consecutive polls of the program that found nothing */
 	/* progress.c */
 	pthread_t thread;
-	pthread_cond_t rouse; /* the thread is to go from standing by to watching */
+	pthread_cond_t rouse; /* wakes the thread from standing by */
 	enum progress_state state;
-	int favour;	/* above 0: what comes is found by polls; below: by the thread */
-	uint64_t asked; /* packets or segments that were requests of peers */
+	int favour;	/* above 0: polls find the arrivals; below: the thread does */
+	uint64_t asked; /* packets or segments received that were requests of peers */
 	/* Arrivals until the thread may stand by: in all, and left. */
 	uint32_t standby_backoff, standby_backoff_left;
-	uint32_t standby_backoffs; /* ever: a peer waited until the thread no longer stood by */
-	uint32_t periods;	   /* of standing by, one after the other */
-	bool is_woken;		   /* the thread has been told, and has not come yet */
-	/* Requests posted one by one since the program last polled, of which some wait. */
+	uint32_t standby_backoffs; /* ever: times that a peer waited because the thread stood by */
+	uint32_t periods;	   /* consecutive periods of standing by */
+	bool is_woken;		   /* wake was written, and the thread has not run since */
+	/* Requests posted since the program last polled; some of them wait to be sent together. */
 	uint64_t burst_polls;
 	uint32_t burst;
 	bool is_waiting;
 	uint64_t waiting_bytes;
-	uint64_t waits; /* times that this began */
+	uint64_t waits; /* times that is_waiting became true */
 	/* A program that watches the sockets itself, see progress_sleep(). */
-	uint64_t leads;	   /* times that it slept there */
-	bool is_led;	   /* it does now */
-	bool is_driven;	   /* it does nothing else: weft_adapter_drive() */
-	uint64_t due_seen; /* deadline that the thread sleeps to */
+	uint64_t leads;	   /* times that it slept on them */
+	bool is_led;	   /* it sleeps on them now */
+	bool is_driven;	   /* a thread of the program does only that: weft_adapter_drive() */
+	uint64_t due_seen; /* the deadline until which the thread sleeps */
 };
 
 /* The adapter's network, made at first use. */
 enum weft_reason net_get(struct weft_adapter *a, struct net **net);
 
-/* Ends it: what is still closing gets a moment, then everything is closed. */
+/* Closes the network, after a short time for graceful closes in progress. */
 void net_close(struct net *net);
 
 /*
- * Sends what is to be sent. True: something moved, and the core may have work again. can_wait: as
- * adapter_poll() has it.
+ * Sends what is ready. True: something moved, and the core may have new work. can_wait: see
+ * adapter_poll().
  */
 bool net_output(struct net *net, bool can_wait);
 
 /*
- * Receives what has arrived. Asks at most once about each connection; with is_all about every one,
- * else perhaps only about those that were busy lately. True: there is work, net_output() too.
+ * Receives what has arrived. Reads each connection at most once: with is_all every connection, else
+ * perhaps only those that were busy lately. True: the core or net_output() has work.
  */
 bool net_poll(struct net *net, bool is_all);
 
 /*
- * Whether a program has polled in vain for so long that it should let others run: the peer may be
- * waiting for this very core.
+ * Whether the program has polled in vain for so long that it should yield the processor: the peer
+ * may be a process that waits for this very processor.
  */
 bool net_is_patient(struct net *net);
 
-/* What all connections have carried. */
+/* The counters of all connections. */
 void net_traffic(const struct net *net, struct weft_traffic *t);
 
-/* Whether net_output() would do something. */
+/* Whether net_output() has something to send. */
 bool net_has_output(const struct net *net);
 
-/* Sums up what was carried. */
+/* Adds t to sum. */
 void traffic_add(struct weft_traffic *sum, const struct weft_traffic *t);
 
 uint64_t net_due(const struct net *net);
@@ -103,19 +103,19 @@ uint64_t net_due(const struct net *net);
 /* The program has stopped polling: epoll watches every socket again. */
 void net_hot_watch(struct net *net);
 
-/* At exit(): sends what waits, and what tells peers that the process goes. */
+/* At exit(): sends deferred requests, and tells peers that the process ends. */
 void net_exit(struct net *net);
 
-/* In a child of fork(): closes the descriptors, as all else is the parent's. */
+/* In a child of fork(): closes the descriptors; everything else belongs to the parent. */
 void net_abandon(struct net *net);
 
 /* Whether the program still holds objects of a carrier. */
 bool net_is_used(const struct net *net);
 
-/* Looks at the clock. */
+/* Reads the clock into now_ns. */
 uint64_t net_look_at_clock(struct net *net);
 
-/* Asks epoll for these events of it; 0: no longer. */
+/* Registers the watch with epoll for these events; 0 removes it. */
 void net_watch(struct net *net, struct watch *w, uint32_t events);
 
 /* progress.c */
@@ -129,26 +129,26 @@ static inline bool progress_is_aside(const struct net *net)
 enum weft_reason progress_start(struct net *net);
 void progress_stop(struct net *net);
 
-/* Something came, and was found by the program's poll or by the thread. */
+/* Input came. is_poll: the program's poll found it; else the thread did. */
 void progress_found(struct net *net, bool is_poll);
 
 /*
- * A request of so many bytes has been posted, and others before it, with no poll in between: may it
- * wait for those that follow? The next poll sends them together, or the thread if none comes.
+ * A request of so many bytes has been posted. True: it may wait, so that it is sent together with
+ * those that follow. The next poll sends them, or the thread if no poll comes.
  */
 bool progress_may_wait(struct net *net, uint64_t bytes);
 
-/* Something waits for what the program does next: it, or the thread soon, sends it. */
+/* Output was deferred: the program's next poll sends it, or the thread does soon. */
 void progress_waits(struct net *net);
 
-/* What waits is sent now. */
+/* Deferred output is being sent now. */
 static inline void progress_sends(struct net *net)
 {
 	net->is_waiting = false;
 	net->waiting_bytes = 0;
 }
 
-/* The lock of a queue pair's adapter, taken; whatever was posted before goes first. */
+/* Takes the lock of the queue pair's adapter, and sends deferred requests first. */
 static inline struct weft_adapter *net_enter_settled(const struct weft_qp *qp)
 {
 	struct weft_adapter *a = adapter_enter_qp(qp);
@@ -159,15 +159,15 @@ static inline struct weft_adapter *net_enter_settled(const struct weft_qp *qp)
 }
 
 /*
- * Watches the sockets in the thread's place, and sleeps until something happens there or at the
- * descriptor (-1: none), a deadline comes, or it is that late. Then what has come has been
- * received. The lock is held, and released meanwhile. Nothing waits to be sent: is_waiting.
- * True: something has happened at the descriptor.
+ * The calling thread watches the sockets in place of the adapter's thread. It sleeps until a socket
+ * or the descriptor `also` (-1: none) is ready, a deadline comes, or until_ns; then it receives
+ * what has come. The lock is held, and released during the sleep. is_waiting must be false.
+ * True: the descriptor is ready.
  */
 bool progress_sleep(struct net *net, int also, uint64_t until_ns);
 
-/* The program does nothing but that, from now on or no longer: the thread rests meanwhile. */
+/* is_always: from now on a thread of the program always watches, and the adapter's thread idles. */
 void progress_lead(struct net *net, bool is_always);
 
-/* A deadline may be earlier, or a thread waits for events: see that the adapter's thread knows. */
+/* A deadline may have moved, or a thread waits for events: wakes the adapter's thread if needed. */
 void progress_notice(struct net *net);

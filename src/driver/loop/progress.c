@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The thread behind an adapter that has connections. It watches the sockets when the program does
- * not poll and stands by, looking now and then whether that is still so, while the program does: a
- * program that polls is not to pay for a thread that wakes up with every byte.
+ * The thread behind an adapter that has connections. It watches the sockets while the program does
+ * not poll. While the program polls, the thread stands by and only checks now and then that the
+ * polls continue: a polling program must not pay for a thread that wakes up with every byte.
  */
 #include <errno.h>
 #include <poll.h>
@@ -18,31 +18,31 @@
 
 enum { NS_PER_MS = 1000000, MS_MAX = 1000, MS_MAX_SEEN = 250 };
 
-/* How long nobody must have polled before the thread takes over. */
+/* The program must not have polled for so long before the thread takes over. */
 static const uint64_t stand_by_ns = 4 * NS_PER_MS;
 
-/* Processor time in which a program that polls does so many times over. */
+/* Processor time in which a polling program polls many times. */
 static const uint64_t worked_much_ns = NS_PER_MS / 4;
 
-/* How long requests may wait for others at most: where that happens, and where polls send them. */
+/* The longest time a request waits for others: at first, and while polls keep sending them. */
 static const uint64_t guard_ns = NS_PER_MS / 10, guard_most_ns = NS_PER_MS * 4 / 5;
 
-/* The shortest turn that the kernel's scheduler knows. */
+/* The shortest time slice that the kernel's scheduler knows. */
 static const uint64_t turn_ns = NS_PER_MS / 10;
 
-/* How much is remembered of who found what came. */
+/* Range of net->favour, and the weight of an arrival that the thread found. */
 enum { FAVOUR_MAX = 16, FAVOUR_THREAD = 4 };
 
-/* Polls from one arrival to the next, or in stand_by_ns, of who leaves nothing to the thread. */
+/* A program that polls so often between two arrivals, or in stand_by_ns, needs no thread. */
 enum { POLLS_MANY = 8 };
 
 /*
- * Arrivals for which the thread watches after standing by kept a peer waiting: twice as many each
- * time, until it has stood by for so many periods in a row.
+ * After standing by kept a peer waiting, the thread watches for so many arrivals: twice as many
+ * each time, until it has stood by for PERIODS_GOOD periods in a row.
  */
 enum { BACKOFF_FIRST = 256, BACKOFF_MAX = 65536, PERIODS_GOOD = 64 };
 
-/* Requests that wait for each other, and how large they may be together. */
+/* Limits of a burst of requests that wait to be sent together: their number, and their bytes. */
 enum { BURST_LONG = 16, BURST_MAX = 128, BURST_BYTES = 256 * 1024 };
 
 /* ---- States --------------------------------------------------------------------------------- */
@@ -80,7 +80,7 @@ static bool is_stopping(const struct net *net)
 /* ---- The thread ----------------------------------------------------------------------------- */
 
 /*
- * Polls count for more than that they happen: a program that waits for bytes to change in its
+ * Counts polls that find input, not polls as such: a program that waits for bytes to change in its
  * memory polls now and then, for its own requests, and never finds what its peer sends.
  */
 void progress_found(struct net *net, bool is_poll)
@@ -93,7 +93,7 @@ void progress_found(struct net *net, bool is_poll)
 		net->favour -= FAVOUR_THREAD;
 }
 
-/* Whether polls, of which there were some, do what the thread is for. */
+/* Whether the program's polls replace the thread. */
 static bool may_stand_by(const struct net *net)
 {
 	return net->favour >= 0 && net->standby_backoff_left == 0 &&
@@ -107,13 +107,13 @@ static uint64_t due(const struct net *net)
 	return core < links ? core : links;
 }
 
-/* What was left for the next round needs somebody to come round. */
+/* Whether work was left for the next round: then the thread must not sleep. */
 static bool has_left(const struct net *net)
 {
 	return net_has_output(net) || !list_is_empty(&net->adapter->core.ready);
 }
 
-/* Until the program has polled, or posted its next ones: what then still waits is sent. */
+/* Waits for the program to poll or to post more; sends the requests that then still wait. */
 static void guard(struct net *net)
 {
 	struct weft_adapter *a = net->adapter;
@@ -127,7 +127,7 @@ static void guard(struct net *net)
 		pthread_cond_timedwait(&net->rouse, &a->lock, &until);
 		wait_ns = wait_ns < guard_most_ns ? 2 * wait_ns : wait_ns;
 		if (net->is_waiting && net->waits == waits) {
-			net->burst = 0; /* no longer one who polls */
+			net->burst = 0; /* the program no longer polls */
 			adapter_work(a);
 		}
 	} while (net->waits != waits && !is_stopping(net));
@@ -140,7 +140,7 @@ static uint64_t worked_ns(void)
 	return clock_read_ns(CLOCK_PROCESS_CPUTIME_ID);
 }
 
-/* A peer asked for something, and the program was at work but did not poll. */
+/* A peer sent a request while the program was running but did not poll. */
 static void standby_back_off(struct net *net)
 {
 	net->standby_backoffs++;
@@ -151,11 +151,11 @@ static void standby_back_off(struct net *net)
 }
 
 /*
- * The program does not poll any more. To stand by was a bet that its polls find what peers ask for,
- * and nothing proves that before: polls that found acknowledgements of its own requests were
- * perhaps for these alone, and it waits for bytes to change in its memory (as perftest's
- * ib_write_lat does). What lies in the sockets now shows whether the bet was lost. A program that
- * the kernel did not let run proves nothing.
+ * The program does not poll any more. Standing by was a bet that its polls find the peers'
+ * requests. Polls that found acknowledgements do not prove it: the program may poll for its own
+ * requests alone, and wait for bytes to change in its memory (as perftest's ib_write_lat does).
+ * Requests in the sockets now show that the bet was lost; unless the kernel did not let the program
+ * run (has_worked).
  */
 static void standby_end(struct net *net, bool has_worked)
 {
@@ -164,7 +164,7 @@ static void standby_end(struct net *net, bool has_worked)
 	thread_move(net, PROGRESS_WATCHING);
 	net->periods = 0;
 	if (net->favour > 0)
-		net->favour = 0; /* it polls, but not for what comes */
+		net->favour = 0; /* its polls do not read the arrivals */
 	net_hot_watch(net);
 	if (!has_worked)
 		return;
@@ -186,12 +186,12 @@ static void stand_by(struct net *net)
 		standby_end(net, is_over && worked_ns() - worked >= worked_much_ns);
 		return;
 	}
-	net->is_all_due = true; /* a program that polls may do so seldom */
+	net->is_all_due = true; /* so that even rare polls ask epoll in time */
 	if (++net->periods % PERIODS_GOOD == 0)
 		net->standby_backoff = 0;
 }
 
-/* How long nobody need look at the sockets. */
+/* How long the sockets can go unread: until the next deadline, at most. */
 static uint64_t sleep_ns(struct net *net)
 {
 	uint64_t now_ns = net_look_at_clock(net), left_ns;
@@ -213,7 +213,7 @@ static void forget_waking(struct net *net)
 	(void)!read(net->wake.fd, &count, sizeof(count));
 }
 
-/* Sleeps until something happens at a socket, or a deadline comes. The lock is released. */
+/* Sleeps until a socket is ready or a deadline comes. The lock is released meanwhile. */
 static void sleep_watching(struct net *net)
 {
 	struct weft_adapter *a = net->adapter;
@@ -227,7 +227,7 @@ static void sleep_watching(struct net *net)
 	forget_waking(net);
 }
 
-/* What a program that does the thread's work had done at some time. */
+/* A snapshot of how often the program watched the sockets, and polled. */
 struct leading {
 	uint64_t leads, polls;
 };
@@ -237,7 +237,10 @@ static struct leading leading_now(const struct net *net)
 	return (struct leading){ net->leads, net->adapter->polls };
 }
 
-/* Whether it does so now, or has since; one that ever did so does when it polls, too. */
+/*
+ * Whether the program watches the sockets now, or has since then. For a program that ever did so, a
+ * poll counts as well.
+ */
 static bool is_led_since(const struct net *net, const struct leading *then)
 {
 	return net->is_led || net->leads != then->leads ||
@@ -245,8 +248,8 @@ static bool is_led_since(const struct net *net, const struct leading *then)
 }
 
 /*
- * While a program watches the sockets. If it sleeps there for long the thread sleeps too, until it
- * is told that this is over.
+ * The program watches the sockets. If it sleeps on them for long, the thread sleeps too, until it
+ * is signalled that the program stopped.
  */
 static void follow(struct net *net)
 {
@@ -281,9 +284,9 @@ struct turns {
 };
 
 /*
- * A program may spin on its memory where the thread wakes up. From Linux 6.12 whoever asks for
- * short turns is let in before such a one; earlier kernels take no notice, nor does it matter if
- * this fails.
+ * The program may spin on its memory on the processor where the thread wakes up. From Linux 6.12 a
+ * thread with a short time slice preempts a spinning one. Earlier kernels ignore the request;
+ * failure does no harm.
  */
 static void ask_for_short_turns(void)
 {
@@ -318,9 +321,9 @@ static void *progress_run(void *context)
 		}
 		sleep_watching(net);
 		if (is_led_since(net, &then))
-			continue; /* what has come is not the thread's to take */
+			continue; /* the program reads the arrivals */
 		if (a->polls - polls >= POLLS_MANY)
-			net->favour = FAVOUR_MAX; /* it was only too late */
+			net->favour = FAVOUR_MAX; /* the thread was only faster than the polls */
 		if (a->polls != polls && net->favour > 0 && may_stand_by(net))
 			thread_move(net, PROGRESS_STANDING_BY);
 		else
@@ -378,15 +381,15 @@ void progress_waits(struct net *net)
 }
 
 /*
- * Programs of verbs post one request at a time, and a send call for each would take longer than all
- * the rest. Whoever waits for an answer polls, or stops posting, and loses nothing.
+ * Verbs programs post one request at a time, and a send call for each would cost more than all the
+ * rest. A program that waits for an answer polls or stops posting, so deferral costs it nothing.
  */
 bool progress_may_wait(struct net *net, uint64_t bytes)
 {
 	struct weft_adapter *a = net->adapter;
 
 	if (net->burst_polls != a->polls) {
-		/* The first goes at once, unless it is likely that many follow again. */
+		/* The first request after a poll goes at once, unless the last burst was long. */
 		bool was_long = net->burst >= BURST_LONG;
 
 		net->burst_polls = a->polls;
@@ -398,7 +401,7 @@ bool progress_may_wait(struct net *net, uint64_t bytes)
 	if (net->waiting_bytes > BURST_BYTES || ++net->burst % BURST_MAX == 0)
 		return false;
 	if (!progress_is_aside(net) || net->is_led) {
-		/* Where nothing comes in, nothing else tells the thread of polls. */
+		/* Without input nothing else would make the thread notice the polls. */
 		if (net->burst == BURST_MAX - 1 && may_stand_by(net) && !net->is_led)
 			rouse(net);
 		return false;
@@ -407,7 +410,7 @@ bool progress_may_wait(struct net *net, uint64_t bytes)
 	return true;
 }
 
-/* What has come has not yet been taken; but it was not the thread that found it. */
+/* Receives what woke the sleeping program. favour stays: the adapter's thread did not find it. */
 static void take_what_came(struct net *net, const struct sleep_set *set, bool is_elsewhere)
 {
 	struct weft_adapter *a = net->adapter;
@@ -433,7 +436,7 @@ bool progress_sleep(struct net *net, int also, uint64_t until_ns)
 	enum { SOCKETS, ALSO, UNWATCHED };
 	struct pollfd watched[UNWATCHED + SLEEP_WATCHES_MAX] = {
 		[SOCKETS] = { .fd = net->epoll, .events = POLLIN },
-		[ALSO] = { .fd = also, .events = POLLIN }, /* -1: is passed over */
+		[ALSO] = { .fd = also, .events = POLLIN }, /* poll() ignores -1 */
 	};
 	struct sleep_set set = { .fds = watched + UNWATCHED };
 	struct timespec left;
@@ -477,7 +480,7 @@ void progress_stop(struct net *net)
 
 	if (net->state == PROGRESS_NONE)
 		return;
-	rouse(net); /* by what the thread sleeps on now */
+	rouse(net); /* before the move: rouse() chooses by the state what to signal */
 	move(net, PROGRESS_STOPPING);
 	pthread_mutex_unlock(&a->lock);
 	pthread_join(net->thread, NULL);

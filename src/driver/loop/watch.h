@@ -3,11 +3,11 @@
 
 #include <stdint.h>
 
-/* Something with a descriptor that epoll watches. */
+/* A descriptor that epoll may watch. */
 struct watch {
 	void (*ready)(struct watch *w, uint32_t events);
 	int fd;
-	uint32_t interest; /* what epoll was asked for; 0: not watched */
+	uint32_t interest; /* events registered with epoll; 0: not watched */
 };
 
 /* In a child of fork(): closes the descriptor and nothing else. */

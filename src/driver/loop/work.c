@@ -14,7 +14,7 @@ uint64_t adapter_due_all(struct weft_adapter *a)
 
 static void core_work(struct weft_adapter *a)
 {
-	/* The clock is read only when somebody waits for it. Bound: see adapter_progress(). */
+	/* The clock is read only if work or a deadline waits. Bound: see adapter_progress(). */
 	bool has_work = adapter_due(&a->core) != UINT64_MAX || !list_is_empty(&a->core.ready);
 
 	while (has_work)
@@ -25,7 +25,7 @@ static void hand_out_events(struct weft_adapter *a)
 {
 	struct weft_event event;
 
-	/* Bound: nobody raises more while the lock is held. */
+	/* Bound: the lock is held, so no further events are raised. */
 	while (event_pop(&a->core.events, &event))
 		a->on_event(a->on_event_context, &event);
 }

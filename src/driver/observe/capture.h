@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A capture of what weft sends and receives, made without root: a pcapng file of the TCP segments
- * that could have carried the bytes of our sockets, and of UDP datagrams. Addresses, ports, bytes
- * and times are real; how the bytes of TCP are cut into segments, the acknowledgements and the
- * handshake are not. Datagrams are those of the wire, one packet each.
+ * A capture of what weft sends and receives, made without root: a pcapng file of UDP datagrams, and
+ * of TCP segments that could have carried the bytes of our sockets. Addresses, ports, bytes and
+ * times are real. The segmentation of TCP, its acknowledgements and handshakes are made up.
+ * Datagrams are those of the wire, one packet each.
  *
- * Segments are cut so that Wireshark finds every FPDU (seen with 4.0): a start frame and an FPDU
- * each begin a segment of their own, which has at least their first 20 and 8 bytes. So a few bytes
- * may wait in a stream for those that follow. Wireshark's limits are no fault of the file: it
- * expects markers in both directions if either asked for them, and it does not know the start
- * frames of a second connection between the same ports.
+ * Bytes are segmented so that Wireshark finds every FPDU (seen with 4.0): each MPA start frame and
+ * each FPDU begins a segment, which has at least the first 20 or 8 bytes of it. So a few bytes of a
+ * stream may wait for the bytes that follow. Wireshark has limits of its own: it expects markers in
+ * both directions if either end asked for them, and does not recognize the start frames of a second
+ * connection between the same ports.
  *
- * Nothing here locks: calls for one file, its streams included, come one at a time.
+ * There is no lock: the caller makes one call at a time for a file and its streams.
  */
 #pragma once
 
@@ -27,20 +27,20 @@
 struct capture;
 
 /*
- * Creates or empties the file; each `%p` in the path becomes the process id. Gives 0 or a negative
- * errno; -EBUSY if another capture is writing to that file.
+ * Creates or truncates the file; each `%p` in the path becomes the process id. Returns 0 or a
+ * negative errno; -EBUSY if another capture is writing to the file.
  */
 int capture_open(const char *path, struct capture **c);
 
-/* Writes out what waits, and frees. Streams still open must not be used any more. */
+/* Writes the buffer out, and frees. Streams still open must not be used any more. */
 void capture_close(struct capture *c);
 
-/* Writes out what waits: a process that is killed loses only what came after. */
+/* Writes the buffer out: a process that is killed loses only what came after. */
 void capture_flush(struct capture *c);
 
 /*
- * 0, or the negative errno that stopped the capture. What was written out before is in the file and
- * whole. After a fork only the parent goes on; the child's copy stops with -EOWNERDEAD.
+ * 0, or the negative errno that stopped the capture. The file then ends with a complete block.
+ * After a fork only the parent goes on; the child's copy stops with -EOWNERDEAD.
  */
 int capture_error(const struct capture *c);
 
@@ -49,14 +49,14 @@ struct capture_ends {
 	bool is_initiator;		       /* we opened the connection */
 };
 
-/* Its owner's; the fields are capture.c's. All zero: not captured, every call does nothing. */
+/* The caller's memory, with fields of capture.c. All zero: not captured, calls do nothing. */
 struct capture_stream {
 	struct capture *capture;
 	struct inet_end end[2]; /* local, remote */
 	bool is_ipv6;
 	struct capture_half {
 		uint32_t seq;	     /* of the next byte */
-		uint32_t frame_left; /* bytes until the current MPA frame ends */
+		uint32_t frame_left; /* bytes left of the current MPA frame */
 		struct mpa_scan scan;
 		bool is_closed;
 		uint8_t held_bytes;
@@ -64,7 +64,7 @@ struct capture_stream {
 	} half[2];				 /* sent by the local, by the remote end */
 };
 
-/* Times are those of CLOCK_MONOTONIC. A stream between other kinds of address is not captured. */
+/* Times are of CLOCK_MONOTONIC. A stream between other address families is not captured. */
 void capture_stream_open(struct capture *c, struct capture_stream *s,
 			 const struct capture_ends *ends, uint64_t now_ns);
 
@@ -76,11 +76,11 @@ struct capture_bytes {
 
 void capture_stream_bytes(struct capture_stream *s, const struct capture_bytes *b, uint64_t now_ns);
 
-/* The end of one direction (FIN), or by a reset of both, after which the stream takes no more. */
+/* Ends one direction (FIN) or, with is_reset, both (RST); after that no more bytes are recorded. */
 void capture_stream_close(struct capture_stream *s, bool is_outgoing, bool is_reset,
 			  uint64_t now_ns);
 
-/* A packet of UDP, whole. */
+/* A complete UDP datagram. */
 struct capture_datagram {
 	const struct iovec *v;
 	size_t length; /* the spans may hold more; at most INET_UDP_PAYLOAD_MAX */

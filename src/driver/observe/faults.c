@@ -85,7 +85,7 @@ void faults_tell(void)
 		struct observed *o = CONTAINER_OF(list_pop(&process.adapters), struct observed,
 						  faults_link);
 
-		/* Who ends a program in the midst of a call of ours waits for nobody. */
+		/* exit() may run inside a call of ours, in a signal handler: never block. */
 		if (pthread_mutex_trylock(o->lock) != 0)
 			continue;
 		add_up(o);

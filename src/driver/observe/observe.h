@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How a person sees what an adapter does, without the program's help:
+ * How a user observes what an adapter does, without the program's help:
  *
- *	observe.c   what the environment asks for, and what the adapters of a process share
+ *	observe.c   reads the environment; state that the adapters of a process share
  *	record.c    captures of connections and packets (WEFT_PCAP)
- *	tracing.c   events of the trace on their way to a file (WEFT_TRACE)
- *	log.c       the few of them that become lines on stderr (WEFT_LOG)
- *	stat.c      counters for other processes to ask for (WEFT_STAT)
- *	faults.c    and what goes wrong because somebody asked for that (WEFT_FAULTS)
+ *	tracing.c   writes trace events to a file (WEFT_TRACE)
+ *	log.c       prints a few of these events on stderr (WEFT_LOG)
+ *	stat.c      counters for other processes (WEFT_STAT)
+ *	faults.c    injected faults (WEFT_FAULTS)
  *
- * Off, each costs a test of one pointer.
+ * Each costs one test of a pointer when it is off.
  *
  * Locks, in the order they are taken: an adapter's, the process's, a recording's.
  */
@@ -32,7 +32,7 @@ struct observer;
 struct recording;
 struct span_list;
 
-/* What is observed of one adapter. */
+/* The observation of one adapter. */
 struct observed {
 	struct adapter *core;
 	pthread_mutex_t *lock;	     /* of the adapter */
@@ -40,30 +40,30 @@ struct observed {
 	struct observer *observer;   /* NULL: neither traced nor logged */
 	struct recording *recording; /* NULL: connections are not captured */
 	bool is_recorded_by_environment;
-	struct fault_plan faults; /* of WEFT_FAULTS; core->faults says whether */
-	struct list faults_link;  /* observe_lock() guards it */
+	struct fault_plan faults; /* of WEFT_FAULTS; used if core->faults is set */
+	struct list faults_link;  /* guarded by observe_lock() */
 };
 
-/* An adapter has been opened: it gets what the environment asks for. It is about to be closed. */
+/* Starts what the environment asks for, for a new adapter; ends it before the adapter closes. */
 void observe_open(struct observed *o);
 void observe_close(struct observed *o);
 
-/* Called now and then by the adapter's thread: what waits is written within about a second. */
+/* Called periodically by the adapter's thread: writes buffered records within about a second. */
 void observe_tick(struct observed *o);
 
-/* In a child of fork(), with observe_lock() held: all that is observed is the parent's. */
+/* In a child of fork(), with observe_lock() held: drops all, which belongs to the parent. */
 void observe_forget(void);
 
 /* See struct fork_part. */
 void observe_lock_reset(void);
 
-/* What the environment asked for cannot be had: said once, whatever WEFT_LOG says. */
+/* Prints once, whatever WEFT_LOG says, that a variable asks for something impossible. */
 void observe_complain(const char *variable, const char *value, int error);
 
-/* The value of a variable; NULL where it is empty, or not to be trusted. */
+/* The value of a variable; NULL if it is empty, or not to be trusted (setuid). */
 const char *observe_wish(const char *variable);
 
-/* The lock of what the adapters of a process share. */
+/* The lock of the state that the adapters of a process share. */
 void observe_lock(void);
 void observe_unlock(void);
 
@@ -74,39 +74,39 @@ enum log_level { LOG_UNSET = 0, LOG_OFF, LOG_ERROR, LOG_INFO };
 /* What WEFT_LOG says. A level that does not exist is reported once, and counts as error. */
 enum log_level log_level_wished(void);
 
-/* Takes the adapter's trace, if anybody wants it: a path, or NULL, and a level. */
+/* Starts to trace the adapter to a file (path, or NULL) and to the log, if either is wanted. */
 int observer_open(struct observed *o, const char *path, enum log_level level);
 void observer_close(struct observed *o);
 
-/* In the child of a fork: the files are the parent's. */
+/* In a child of fork(): drops the files, which belong to the parent. */
 void traces_forget(void);
 
-/* Events that nobody has looked at yet are written and told. The adapter's lock is held. */
+/* Writes and logs the trace events since the last call. The adapter's lock is held. */
 void observe_drain(struct observed *o);
 
-/* Something happened with a connection to there, or at a listener; nothing while not traced. */
+/* Traces an event of a connection to an address, or of a listener there; nothing if off. */
 void observe_address(struct observed *o, const struct weft_address *of, struct trace_event event);
 
-/* A line on stderr, if the level has one for this event. */
+/* Prints a line on stderr, if the level includes this event. */
 void log_event(struct observed *o, enum log_level level, const struct trace_event *e);
 
 /* ---- faults.c -------------------------------------------------------------------------------- */
 
 /*
- * Reads what the environment asks for, and says so: *plan is NULL if it is nothing. Without what it
- * asked for a test would pass for no reason: if it cannot be read, the adapter does not open.
+ * Reads WEFT_FAULTS, and prints what it asks for: *plan is NULL if it is nothing. If it cannot be
+ * parsed, the adapter does not open: a test without its faults would pass for the wrong reason.
  */
 enum weft_reason faults_open(struct observed *o, struct fault_plan **plan);
 
 void faults_close(struct observed *o);
 
-/* As the process ends: how many there were. In the child of a fork: they are the parent's. */
+/* At exit(): prints how many faults were injected. In a child of fork(): drops the counts. */
 void faults_tell(void);
 void faults_forget(void);
 
 /* ---- record.c ------------------------------------------------------------------------------- */
 
-/* A stream's part in a capture. The adapter's lock and the recording's guard it. */
+/* A captured stream. Guarded by the adapter's lock and the recording's. */
 struct record {
 	struct recording *recording; /* NULL: not captured */
 	struct observed *of;
@@ -116,34 +116,34 @@ struct record {
 };
 
 /*
- * The recording to a file, which all who name the same path share. Gives 0 or a negative errno. It
- * ends when nobody has it any more, unless it is to be kept: then it waits for the next one. put()
- * gives the errno that stopped it, or 0.
+ * A recording to a file, shared by all callers that name the same path. Returns 0 or a negative
+ * errno. It ends with its last reference, unless is_kept: then it stays open for the next caller.
+ * recording_put() returns the errno that stopped it, or 0.
  */
 int recording_get(const char *path, bool is_kept, struct recording **r);
 int recording_put(struct recording *r);
 
-/* Writes out what waits, if the last time is a while ago. */
+/* Writes the buffer out, if that was last done a while ago. */
 void recording_flush(struct recording *r, uint64_t now_ns);
 
-/* All that this process writes, as it ends. In the child of a fork: they are the parent's. */
+/* At exit(): writes out all recordings. In a child of fork(): drops them. */
 void recordings_flush(void);
 void recordings_forget(void);
 
-/* TCP is connected between its local and remote address: if the adapter is captured, so is it. */
+/* TCP is connected between record->local and ->remote: captures it if the adapter is captured. */
 void record_open(struct record *record, struct observed *of, bool is_initiator);
 void record_close(struct record *record, bool is_reset);
 
-/* Of a stream that is captured: n bytes have moved; one direction has ended, or by a reset both. */
+/* For a captured stream: n bytes have moved; one direction has ended, with is_reset both. */
 void record_bytes(struct record *record, const struct span_list *l, size_t n, bool is_outgoing);
 void record_end(struct record *record, bool is_outgoing, bool is_reset);
 
-/* No stream of the adapter is captured any more, though it goes on. */
+/* Stops the capture of the adapter's streams, which go on. */
 void record_leave_all(struct observed *of);
 
 /*
- * Of an adapter that is captured: a packet of RoCE has arrived; these were sent. Those that go
- * between two adapters are there as often as these see them: one may be lost on its way.
+ * For a captured adapter: a RoCE packet has arrived; these packets were sent. A packet between two
+ * captured adapters is recorded by each that sees it: it may be lost on the way.
  */
 void record_packet_in(struct observed *o, const struct ib_in *in);
 void record_packets_out(struct observed *o, const struct ib_out *outs, uint32_t count);

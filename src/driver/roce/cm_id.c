@@ -229,7 +229,7 @@ static bool is_unserved(const struct ib_cm_event *e)
 					 : e->reject == IBCM_REJECT_SERVICE_ID;
 }
 
-/* True: it will, and nobody need know yet. */
+/* True: the request will be repeated, and the program is not told yet. */
 static bool asks_again(struct weft_cm_id *c, const struct ib_cm_event *e)
 {
 	uint64_t now_ns = c->roce->net->now_ns;

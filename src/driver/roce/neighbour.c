@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Processes of this host that cm_ids are with. One that is killed says nothing, and datagrams
- * have no host that would say it instead, as the kernel does for TCP. But its unix socket goes with
- * it: who is connected to that learns of it at once.
+ * Processes of this host that are peers of cm_ids. A killed process sends no DREQ, and with
+ * datagrams the kernel does not tell the peer either, as it does for TCP. But the kernel closes its
+ * unix socket: every process connected to that notices at once.
  *
- * A neighbour is one connection, and so one process: that of a successor at the same slot is
- * another. CM ids whose other end is elsewhere, or who knows, have none.
+ * A neighbour stands for one connection, and so for one process: a later process with the same slot
+ * is another neighbour. A cm_id whose peer is on another host, or unknown, has none.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,10 +15,10 @@
 #include "driver/roce/cm_id.h"
 #include "driver/sys/calls.h"
 
-/* It lives, and shuts the listener again and again: then nothing is known of it. */
+/* A process that runs but closes our connection so often is not watched any more. */
 enum { ENDS_MAX = 8 };
 
-/* What it said last may lie in sockets of others, who hand it on: that counts for more. */
+/* Its last messages may lie in sockets of other processes, which hand them on: wait for these. */
 static const uint64_t last_words_ns = 20 * 1000 * 1000;
 
 struct neighbour {
@@ -28,8 +28,8 @@ struct neighbour {
 	struct list cm_ids; /* struct weft_cm_id */
 	uint8_t adapter_slot;
 	pid_t pid;
-	uint32_t ends;	  /* of connections to it */
-	uint64_t look_ns; /* when to see whether it is gone; UINT64_MAX: it is there */
+	uint32_t ends;	  /* times that a connection to it ended */
+	uint64_t look_ns; /* when to check whether it has ended; UINT64_MAX: connected */
 };
 
 static void unwatch(struct neighbour *n)
@@ -70,7 +70,7 @@ void neighbours_abandon(struct roce *r)
 	}
 }
 
-/* Who is at the other end's listener: whoever opened it. */
+/* The process that opened the listener at the other end. */
 static pid_t pid_at(int fd)
 {
 	struct ucred who = { 0 };
@@ -80,7 +80,10 @@ static pid_t pid_at(int fd)
 	return who.pid;
 }
 
-/* With the process, or because that has no room for more of them: its listener will say which. */
+/*
+ * The connection ended: with the process, or because the process has no room for more connections.
+ * Connecting again will tell.
+ */
 static void ended(struct neighbour *n)
 {
 	unwatch(n);
@@ -90,14 +93,14 @@ static void ended(struct neighbour *n)
 		n->roce->look_ns = n->look_ns;
 }
 
-/* False: it is gone. Otherwise it is there, or just dying, and its end will be seen again. */
+/* False: the process has ended. True: it runs, or is exiting and its end will be noticed later. */
 static bool look(struct neighbour *n, uint64_t now_ns)
 {
 	int fd = udp_slot_connect(n->adapter_slot);
 
 	if (fd == -ECONNREFUSED)
 		return false;
-	if (fd < 0) { /* of ours something is short */
+	if (fd < 0) { /* this process lacks descriptors or memory */
 		n->look_ns = now_ns + last_words_ns;
 		return true;
 	}
@@ -111,14 +114,14 @@ static bool look(struct neighbour *n, uint64_t now_ns)
 	return true;
 }
 
-/* Nothing ever comes by it but its end. */
+/* The connection carries no data: only its end is reported. */
 static void on_ready(struct watch *w, uint32_t events)
 {
 	(void)events;
 	ended(CONTAINER_OF(w, struct neighbour, watch));
 }
 
-/* Before anybody has told us. */
+/* Asks the socket itself: epoll may not have reported the end yet. */
 static bool has_ended(const struct neighbour *n)
 {
 	uint8_t byte;
@@ -126,7 +129,7 @@ static bool has_ended(const struct neighbour *n)
 	return n->watch.fd < 0 || call_recv(n->watch.fd, &byte, 1) >= 0 || errno != EAGAIN;
 }
 
-/* pid 0: whoever it is. */
+/* pid 0: any process. */
 static struct neighbour *find(struct roce *r, uint8_t adapter_slot, pid_t pid)
 {
 	for (struct list *at = r->neighbours.next; at != &r->neighbours;) {
@@ -163,9 +166,9 @@ static struct neighbour *neighbour_open(struct roce *r, uint8_t adapter_slot, in
 }
 
 /*
- * Its listener is asked each time: a process that ends leaves its slot before its connections have
- * ended, and who is there now may be its successor. Where nobody opens it is the one known before,
- * just dying or busy; or none of ours, perhaps.
+ * Connects to the slot each time: an ending process frees its slot before its connections end, so
+ * the owner of the slot may be a later process. If no process accepts, the neighbour is the one
+ * known before, which is exiting or busy; or the slot may not be used at all.
  */
 static struct neighbour *meet(struct roce *r, uint8_t adapter_slot)
 {
@@ -183,7 +186,7 @@ static struct neighbour *meet(struct roce *r, uint8_t adapter_slot)
 	return n;
 }
 
-/* By the same address, or within the host's own network. */
+/* Whether both addresses are the same, or the peer's is a loopback address. */
 static bool is_here(const struct ibcm_ip *ip)
 {
 	size_t bytes = ip->is_ipv6 ? 16 : 4;
@@ -204,7 +207,7 @@ void neighbour_join(struct weft_cm_id *c, const struct ibcm_ip *ip, uint32_t pee
 		list_add_tail(&c->neighbour->cm_ids, &c->neighbour_link);
 }
 
-/* The connection stays, for others that may come. */
+/* The connection to the neighbour stays, for later cm_ids. */
 void neighbour_leave(struct weft_cm_id *c)
 {
 	list_remove(&c->neighbour_link);
@@ -223,7 +226,7 @@ static void lose_cm_ids(struct neighbour *n, uint64_t now_ns)
 			   CONTAINER_OF(at, struct weft_cm_id, neighbour_link)->id);
 }
 
-/* True: there is nothing more to know of it. */
+/* True: the neighbour has ended, or is not watched any more. */
 static bool is_done(struct neighbour *n, uint64_t now_ns)
 {
 	if (n->look_ns > now_ns)

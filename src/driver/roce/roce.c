@@ -12,9 +12,9 @@
 
 enum {
 	FETCHES_MAX = 4, /* then what was received is answered first */
-	/* Where all is to be read: then somebody sends faster than this reads. */
+	/* To read all: if that is not enough, peers send faster than this reads. */
 	FETCHES_ALL = 512,
-	/* Of those, in a row, and in vain: a flood is not waited out. */
+	/* Consecutive fetches of those without a useful packet: do not wait out a flood. */
 	FETCHES_VAIN = 8,
 	BATCH_ENOUGH = 48 * 1024,
 	BATCHES_MAX = 8, /* then what was received meanwhile is looked at first */
@@ -104,7 +104,7 @@ static void tell_of_failed_ees(struct roce *r)
 
 /* ---- In ------------------------------------------------------------------------------------- */
 
-/* Whose flow a packet that was found good belongs to; NULL: nobody's. */
+/* The flow_ref of the queue pair or context that a valid packet belongs to; NULL: none. */
 static struct udp_flow_ref *flow_ref_of(const struct roce *r, const struct ib_in *in)
 {
 	uint32_t number = iba_dest_number(in->bytes, in->length);
@@ -142,10 +142,10 @@ bool roce_take(struct roce *r, const struct ib_in *in)
 	return true;
 }
 
-/* What one fetch has brought. */
+/* The result of one fetch. */
 struct fetch_result {
-	bool has_come; /* something for us */
-	/* Something, and none of it worth that a deadline waits: anybody may send management. */
+	bool has_come; /* a packet for us */
+	/* Only packets that justify no delay of a deadline: any host may send management. */
 	bool is_vain;
 };
 

@@ -255,7 +255,7 @@ void roce_faults_take(struct roce *r, const struct ib_in *come)
 		made(r, FAULT_LOSS, &in);
 		return;
 	}
-	if (in.length > IBA_PACKET_MAX) { /* nobody's */
+	if (in.length > IBA_PACKET_MAX) { /* no valid packet: the core drops it */
 		(void)roce_take(r, &in);
 		return;
 	}

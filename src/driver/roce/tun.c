@@ -41,7 +41,7 @@ static enum weft_reason reason_of(int error)
 	}
 }
 
-/* What nobody has asked for is dropped, as the host sends some of its own accord. */
+/* The core drops packets without a receiver: the host sends some of its own accord. */
 static void on_readable(struct watch *w, uint32_t events)
 {
 	struct tun *tun = CONTAINER_OF(w, struct tun, watch);
@@ -129,7 +129,7 @@ bool tun_output(struct tun *tun)
 	bool has_moved = false;
 	size_t length;
 
-	/* Bound: what is posted, as nobody posts meanwhile. */
+	/* Bound: the posted requests; the lock is held, so no more are posted meanwhile. */
 	while (ib_port_send_raw(roce->port, tun->frame, &length)) {
 		has_moved = true;
 		if (call_write(tun->watch.fd, tun->frame, length) < 0) {

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Counters for others to see: a thread of the process, there while it has adapters with a network,
- * answers at the abstract Unix socket "weft/PID". Whoever connects and has the same user is sent a
- * report and the end; nothing is read. A report is made of copies that are taken while one adapter
- * after the other is locked, and is formed and sent while none is: no client can hold an adapter
- * up.
+ * Counters for other processes. A thread, which exists while the process has adapters with a
+ * network, listens at the abstract unix socket "weft/PID". A client of the same user is sent a
+ * report, then the connection is closed; nothing is read from it. The thread copies the counters
+ * while it holds the lock of one adapter after the other, and formats and sends the report without
+ * any lock: no client can delay an adapter.
  */
 #include <errno.h>
 #include <poll.h>
@@ -254,7 +254,7 @@ static bool open_sockets(void)
 	       listen(stat.listener, BACKLOG) == 0;
 }
 
-/* If it cannot be, nobody sees the counters; the program goes on. */
+/* On failure the counters are not available; the program goes on. */
 static void start(void)
 {
 	sigset_t all, old;

@@ -6,7 +6,7 @@
 
 struct weft_adapter;
 
-/* The adapter has got its network; its lock is held. It is gone again, and the lock is not held. */
+/* The adapter has got its network (its lock is held); has lost it (its lock is not held). */
 void stat_add(struct weft_adapter *a);
 void stat_remove(struct weft_adapter *a);
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The report that stat.c sends: lines of words, the first of which says what the line is about and
- * the others `key=value`. Values hold no space, but for that of the last key of a line, `said`.
+ * The report that stat.c sends. The first word of a line names its kind, the others are
+ * `key=value`. Values contain no space, except that of the last key of a line, `said`.
  *
  *	weft 1 version=... pid=... program=...
  *	adapter number=... ...
- *	roce packets_in=... ...    of the adapter before it, if it is at that network
- *	drop reason=... packets=...  of these, for each reason that there was
- *	qp number=... ...          of the adapter before it
+ *	roce packets_in=... ...      of the adapter before it, if it uses RoCE
+ *	drop reason=... packets=...  dropped packets, a line for each reason
+ *	qp number=... ...            of the adapter before it
  *	end
  */
 #pragma once
@@ -27,7 +27,7 @@ struct stat_qp {
 	struct weft_address local, remote;
 	struct weft_traffic traffic;
 	const char *said; /* by the peer in its Terminate, or NULL */
-	/* RoCE: has_link while it is connected, or can send datagrams. */
+	/* RoCE: has_link while the queue pair is connected, or can send datagrams. */
 	bool is_roce, has_path;
 	uint32_t peer_qp;
 	struct qp_tally tally;
@@ -36,7 +36,7 @@ struct stat_qp {
 struct stat_adapter {
 	uint32_t number, links, listeners;
 	struct weft_usage usage;
-	struct weft_traffic traffic; /* of all connections that ever were */
+	struct weft_traffic traffic; /* of all connections, past and present */
 	uint64_t calls_other;	     /* system calls that moved no bytes */
 	bool has_roce;
 	struct weft_roce_counts roce;
@@ -45,7 +45,7 @@ struct stat_adapter {
 	struct stat_qp *qps; /* to be freed */
 };
 
-/* Copies what there is to see; its lock is held. False: memory is short. */
+/* Copies the adapter's counters; its lock is held. False: out of memory. */
 bool report_look(struct weft_adapter *a, struct stat_adapter *seen);
 
 void report_begin(FILE *to);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * System calls as they are, for code that holds a lock: the C library's functions of these names
- * are cancellation points, where a thread that another cancels would go and leave the lock behind.
- * They also cost a message of few bytes a good part of its time. The thread sanitizer sees only the
- * library's: for it alone they are used.
+ * Raw system calls, for code that holds a lock. The C library's functions of these names are
+ * cancellation points: a thread cancelled there would exit with the lock held. The library calls
+ * also take a good part of the time of a small message. Builds with the thread sanitizer, which
+ * intercepts only library functions, use those instead.
  */
 #pragma once
 

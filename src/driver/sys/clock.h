@@ -25,7 +25,7 @@ static inline uint64_t time_of_day_ns(void)
 	return clock_read_ns(CLOCK_REALTIME);
 }
 
-/* A time or a length of one; what is too far is some 68 years. */
+/* A point in time or a duration; seconds saturate at INT32_MAX (68 years). */
 static inline struct timespec to_timespec(uint64_t ns)
 {
 	const uint64_t seconds_max = INT32_MAX;

@@ -189,7 +189,7 @@ int output_write(int fd, const uint8_t *bytes, size_t length)
 	sigaddset(&ours, SIGPIPE);
 	sigaddset(&ours, SIGXFSZ);
 	pthread_sigmask(SIG_BLOCK, &ours, &before);
-	/* A signal that waits already is somebody else's, and stays. */
+	/* A signal that was pending before is not ours, and stays pending. */
 	sigpending(&pending);
 	if (sigismember(&pending, SIGPIPE))
 		sigdelset(&ours, SIGPIPE);
@@ -206,7 +206,7 @@ void output_clock_follow(int64_t *ns)
 {
 	int64_t before, between, after, off;
 
-	/* Whoever is interrupted between two clocks reads nonsense; some do not get it better. */
+	/* If interrupted between two clocks, the difference is wrong: try again, up to 4 times. */
 	for (int tries = 0; tries < 4; tries++) {
 		before = (int64_t)time_of_day_ns();
 		between = (int64_t)clock_ns();

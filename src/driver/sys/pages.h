@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What is behind addresses of this process. */
+/* Whether memory is mapped at addresses of this process, and copies that survive unmapped pages. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Whether the kernel tells, and copies. */
+/* Whether this kernel supports both. */
 bool pages_can_be_asked(void);
 
-/* A mem_probe. What can be read or written may still go, by another thread, before it is. */
+/* A mem_probe. Another thread may unmap the pages between this check and the access. */
 bool pages_are_there(uint64_t addr, uint64_t length, bool is_written);
 
 /*
- * The first and the last of them, which says little and costs little, whatever the length. Where
- * the kernel does not tell, only whether there is something.
+ * Checks only the first and the last page: cheap at any length. Where the kernel lacks support,
+ * checks only that something is mapped.
  */
 bool pages_at_ends_are_there(uint64_t addr, uint64_t length, bool is_written);
 
-/* A mem_mover: the kernel copies, and does not mind what is missing. */
+/* A mem_mover: the kernel copies, so an unmapped page is an error and not a fault. */
 bool pages_move(void *to, const void *from, uint64_t length);

@@ -3,5 +3,5 @@
 
 #include <weft/weft.h>
 
-/* What an errno of a socket means, of TCP or UDP. */
+/* The reason for an errno of a TCP or UDP socket. */
 enum weft_reason socket_reason_of(int error);

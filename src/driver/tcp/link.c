@@ -63,7 +63,7 @@ void link_free(struct link *link)
 	free(link);
 }
 
-/* Nobody can ask about it any more; but who works on it right now still looks at its phase. */
+/* No handle refers to it, but callers up the stack still read its phase: free it later. */
 void link_free_if_unused(struct link *link)
 {
 	if (link->phase != LINK_ENDED || link->qp || link->request.is_taken ||

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A link's own functions, for the files that it consists of:
+ * Functions of a link shared by its files:
  *
- *	link_phase.c   how far it is, and where it may go from there
- *	link.c         life and death, what it is asked, which of the others has the word
- *	link_setup.c   from the first packet to what both ends agreed on
+ *	link_phase.c   phases, and the moves between them
+ *	link.c         creation, end and queries; dispatches to the files below by phase
+ *	link_setup.c   from connect() or accept() to the negotiated terms
  *	link_stream.c  bytes between the socket and the stream's core
  */
 #pragma once
 
 #include "driver/tcp/tcp.h"
 
-/* link_trace.c: an event of the link; a move from its phase on; what its ends agreed on. */
+/* link_trace.c: traces an event; a move from the present phase; the negotiated terms. */
 void link_trace(const struct link *link, enum trace_kind kind, enum weft_reason reason);
 void link_trace_move(const struct link *link, enum link_phase to);
 void link_trace_terms(const struct link *link);
@@ -22,34 +22,34 @@ void link_move(struct link *link, enum link_phase to);
 /* link.c */
 struct link *link_create(struct tcp *tcp, int fd, enum link_phase phase);
 
-/* Nobody can ask about it any more? Then it goes, when no function of it runs. */
+/* Frees the link once no handle refers to it, after the calls that work on it have returned. */
 void link_free_if_unused(struct link *link);
 
-/* It did not become a connection. */
+/* Connection set-up failed. */
 void link_failed(struct link *link, enum weft_reason reason, bool is_reset);
 void link_connected(struct link *link);
 void link_raise(struct link *link, enum weft_event_kind kind, enum weft_reason reason);
 
-/* Whether a queue pair can have a connection; what it had before makes place. */
+/* Whether the queue pair can get a connection; an ended link that it still has does not count. */
 enum weft_reason link_check_qp(const struct weft_qp *qp);
 void link_own(struct link *link, struct weft_qp *qp);
 
-/* TCP is connected: if the adapter is captured, so is this link from here on. */
+/* TCP is connected: starts to capture this link if the adapter is captured. */
 void link_record(struct link *link, bool is_initiator);
 
-/* Whether the socket takes more, as far as is known. */
+/* Notes whether the socket's send buffer is full. */
 void link_block(struct link *link, bool is_blocked);
 
-/* Asks epoll for these events, unless the link is asked at every poll anyway. */
+/* Registers for these events with epoll, unless the link is hot and read at every poll. */
 void link_watch(struct link *link, uint32_t interest);
 
-/* Every byte goes through these: counted, and captured if that is wanted. */
+/* All bytes pass through these two, which count and, if asked for, capture them. */
 enum socket_result link_socket_recv(struct link *link, const struct span_list *l, size_t *n);
 enum socket_result link_socket_send(struct link *link, const struct span_list *l, size_t *n);
 
 /* link_setup.c */
 
-/* Tries to connect, or notes that it was refused and when to try again. */
+/* Connects; if refused, sets the time of the next try. */
 enum weft_reason link_connect(struct link *link);
 bool link_refused(struct link *link);
 bool link_setup_input(struct link *link);

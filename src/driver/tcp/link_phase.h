@@ -6,13 +6,13 @@
 
 enum link_phase {
 	LINK_CONNECTING = 0, /* TCP's handshake */
-	LINK_REFUSED,	     /* nobody listened: no socket, until it is tried again */
-	LINK_SETUP,	     /* MPA's start frames, and what the program decides on them */
-	LINK_AWAITING_RTR,   /* the stream runs; a responder's peer has yet to speak first */
-	LINK_STREAM,	     /* the stream runs, to its very end */
-	LINK_ENDED,	     /* no socket: kept for its queue pair's or request's questions */
+	LINK_REFUSED,	     /* no listener answered: no socket until the next try */
+	LINK_SETUP,	     /* MPA start frames, and the program's answer to a request */
+	LINK_AWAITING_RTR,   /* responder: the stream runs; the initiator must send first */
+	LINK_STREAM,	     /* the stream runs, until it is closed */
+	LINK_ENDED,	     /* no socket: kept while a queue pair or request refers to it */
 	LINK_PHASES
 };
 
-/* Of any number, as TRACE_LINK_PHASE has it. Never NULL. */
+/* The name of any number, as in TRACE_LINK_PHASE. Never NULL. */
 const char *link_phase_name(uint64_t phase);

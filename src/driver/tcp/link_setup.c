@@ -10,7 +10,7 @@ enum { DEPTH_DEFAULT = 16, DEPTH_MAX = MPA_DEPTH_MAX };
 
 static const uint64_t close_wait_ns = UINT64_C(2) * 1000 * 1000 * 1000;
 static const uint64_t again_wait_ns = 50 * 1000 * 1000;
-/* Between two tries, when nobody listens yet. */
+/* Between two tries to connect, while no listener answers yet. */
 static const uint64_t redial_ns = 5 * 1000 * 1000;
 
 /* ---- What is agreed ------------------------------------------------------------------------- */

@@ -142,7 +142,7 @@ enum weft_reason socket_accept(int listener, int *fd)
 	case ENOMEM:
 	case ENOBUFS:
 		return socket_reason_of(errno);
-	default: /* nobody, or somebody who has left again */
+	default: /* no connection waits, or it was closed before we accepted it */
 		return WEFT_OK;
 	}
 }
@@ -215,13 +215,13 @@ void socket_watch_peer(int fd, uint64_t silence_ns)
 	enum { NS_PER_S = 1000000000, LONGEST_S = 32767 /* that Linux takes */ };
 	uint64_t whole = silence_ns / NS_PER_S + (silence_ns % NS_PER_S > 0);
 	int silence_s = whole < LONGEST_S ? (int)whole : LONGEST_S;
-	/* An idle one is asked after half of the time, then so often that one may be lost. */
+	/* Probe an idle connection after half the time, then so often that probes may be lost. */
 	int idle_s = silence_s > 1 ? silence_s / 2 : 1;
 	int again_s = silence_s > 8 ? silence_s / 8 : 1;
 
 	set(fd, IPPROTO_TCP, TCP_KEEPIDLE, idle_s);
 	set(fd, IPPROTO_TCP, TCP_KEEPINTVL, again_s);
-	/* Linux goes by the time below; who does not know that counts questions. */
+	/* Linux goes by TCP_USER_TIMEOUT below; without that, by the number of probes. */
 	set(fd, IPPROTO_TCP, TCP_KEEPCNT, (silence_s - idle_s) / again_s + 1);
 	set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, silence_s * 1000);
 	set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);

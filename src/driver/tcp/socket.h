@@ -11,7 +11,7 @@ enum weft_reason socket_listen(const struct weft_address *at, int *fd);
 enum weft_reason socket_connect(const struct weft_address *to, const struct weft_address *from,
 				int *fd);
 
-/* WEFT_OK with *fd = -1: nobody is there now. */
+/* WEFT_OK with *fd = -1: no connection waits. */
 enum weft_reason socket_accept(int listener, int *fd);
 
 /* After a connect: WEFT_OK once it is connected, or why it failed. */
@@ -26,12 +26,12 @@ enum socket_result socket_recv(int fd, const struct span_list *l, size_t *n);
 enum socket_result socket_send(int fd, const struct span_list *l, size_t *n);
 
 /*
- * A peer that answers nothing for so long is gone: the connection ends by itself, whether bytes are
- * under way or not.
+ * Sets TCP keepalive and user timeout: the connection ends if the peer does not answer for so long,
+ * whether bytes are in flight or not.
  */
 void socket_watch_peer(int fd, uint64_t silence_ns);
 
 void socket_shut(int fd);
 
-/* Closes; a reset tells the other end that this is no good end. */
+/* Closes the socket; is_reset: with RST, which tells the peer that the end is abnormal. */
 void socket_close(int fd, bool is_reset);

@@ -6,7 +6,7 @@
  *	link.h      one connection through its life: connecting, set-up, stream
  *	hot.c       the busy connections, which are read without asking epoll first
  *	listener.c  listening sockets and the requests that came to them
- *	lent buffers.c     working memory for the streams that are busy
+ *	lent_buffers.c  working memory for busy streams
  *
  * The adapter's lock guards all of it.
  */
@@ -19,7 +19,7 @@
 #include "driver/tcp/socket.h"
 #include "iwarp/iwarp.h"
 
-/* HOT_ASKED: a connection that was read so often is not watched, see hot.c. */
+/* HOT_ASKED: after so many reads of a hot connection, epoll no longer watches it, see hot.c. */
 enum { HOT_MAX = 4, HOT_ASKED = 65, LENT_BUFFERS_MAX = 64, SILENT_HOSTS = 256 };
 
 struct link;
@@ -27,10 +27,10 @@ struct link;
 struct tcp {
 	struct carrier carrier;
 	struct net *net;
-	struct list attention; /* of streams that want to send, or to be looked at */
+	struct list attention; /* streams with output, or with a change of state to handle */
 	struct list links, listeners;
-	struct list ended; /* links to be freed when no call works on them */
-	/* listener.c: connections that came and have not sent their request, the oldest first. */
+	struct list ended; /* links to free when no call works on them */
+	/* listener.c: incoming connections that have not sent their request yet, oldest first. */
 	struct list silent; /* struct link */
 	uint32_t silent_count;
 	uint16_t silent_of[SILENT_HOSTS]; /* by a hash of the peer's address */
@@ -39,9 +39,9 @@ struct tcp {
 	uint32_t listener_next;	 /* number */
 	struct timer_queue timers;
 	struct weft_traffic carried; /* by links that have ended */
-	struct link *hot[HOT_MAX];   /* hot.c: those that had input lately, the oldest first */
+	struct link *hot[HOT_MAX];   /* hot.c: links with input lately, the oldest first */
 	uint32_t hot_count;
-	/* lent buffers.c: lent to busy streams, the longest lent first */
+	/* lent_buffers.c: links whose streams have buffers, the longest lent first */
 	struct list borrowers; /* struct link */
 	struct iwarp_buffers *spare_buffers;
 	uint32_t buffers_count;
@@ -52,11 +52,11 @@ static inline struct tcp *tcp_from(const struct carrier *c)
 	return CONTAINER_OF(c, struct tcp, carrier);
 }
 
-/* The adapter's TCP, made at first use; the network's, or NULL. */
+/* The adapter's TCP carrier, made at first use; that of a network, or NULL. */
 enum weft_reason tcp_get(struct weft_adapter *a, struct tcp **tcp);
 struct tcp *tcp_of(const struct net *net);
 
-/* How long a set-up may take: as asked for, or 10 s. */
+/* How long connection set-up may take: as asked for, or 10 s. */
 static inline uint64_t setup_timeout_ns(uint64_t asked_ns)
 {
 	return asked_ns ? asked_ns : UINT64_C(10) * 1000 * 1000 * 1000;
@@ -64,13 +64,13 @@ static inline uint64_t setup_timeout_ns(uint64_t asked_ns)
 
 /* hot.c */
 
-/* Bytes have come here: the next poll asks this one directly. */
+/* Bytes have come by this link: the next poll reads its socket without asking epoll. */
 void hot_add(struct tcp *tcp, struct link *link);
 void hot_remove(struct tcp *tcp, struct link *link);
 
-/* lent buffers.c */
+/* lent_buffers.c */
 
-/* The link's stream could use buffers: gives it one, perhaps another's that lies idle. */
+/* Lends buffers to the link's stream; they may be taken back from an idle stream. */
 void buffers_lend(struct tcp *tcp, struct link *link);
 
 /* The stream is about to be destroyed. */
@@ -87,7 +87,7 @@ bool hot_sleep_input(struct carrier *c, struct watch *w);
 /* ---- Connections ---------------------------------------------------------------------------- */
 
 struct weft_request {
-	struct list link; /* of the listener, until it is taken */
+	struct list link; /* of the listener, until the program takes the request */
 	bool is_taken;
 };
 
@@ -101,35 +101,35 @@ struct link {
 	enum link_phase phase;
 	enum weft_reason reason;
 	bool is_sending_blocked;	  /* the socket takes no more for now */
-	uint32_t times_asked;		  /* since it is hot, up to HOT_ASKED */
-	uint32_t interest;		  /* in events, whether it is watched or not */
+	uint32_t times_asked;		  /* reads since it became hot, up to HOT_ASKED */
+	uint32_t interest;		  /* wanted events, whether epoll watches it or not */
 	uint64_t ready_wait_ns, ready_ns; /* how long LINK_AWAITING_RTR may last; until when */
-	uint64_t first_wait_ns;		  /* a responder's, see weft_connect_options */
-	uint64_t alive_ns;		  /* an initiator's, until it is connected; the same */
+	uint64_t first_wait_ns;		  /* responder: see weft_connect_options */
+	uint64_t alive_ns;		  /* initiator, until connected: see weft_connect_options */
 	struct weft_qp *qp;		  /* or NULL */
-	uint32_t qp_number;		  /* of the one it had last, 0: none */
+	uint32_t qp_number;		  /* of its last queue pair, 0: none */
 	struct mpa_setup *setup;	  /* in LINK_SETUP */
 	struct iwarp_stream *stream;	  /* see link_has_stream() */
-	/* An initiator's: our end, family 0 if it does not matter; until when it is tried again. */
+	/* Initiator: local address, family 0 for any; until when a refused connect is retried. */
 	struct weft_address from;
 	uint64_t redial_until_ns;
-	/* A responder's, until it is answered. */
+	/* Responder, until the request is answered. */
 	struct weft_listener *listener;
 	struct list silent_link; /* of tcp->silent, until its request is complete */
 	struct weft_request request;
-	/* What is known of the other end. */
+	/* What is known of both ends, and what the peer sent. */
 	struct weft_address local, remote;
 	struct iwarp_terms terms;
 	uint16_t peer_ird, peer_ord;
 	uint8_t mpa_revision;
 	uint32_t private_bytes;
 	uint8_t *private_data;
-	struct weft_traffic traffic; /* of an ended stream; calls and set-up bytes always */
-	uint64_t moved[2];	     /* bytes in and out, counted while they may be cut off */
+	struct weft_traffic traffic; /* system calls, set-up bytes; all, once the stream ended */
+	uint64_t moved[2];	     /* bytes in and out, counted while a fault may cut them off */
 	struct record record;
 };
 
-/* Whether the stream's core runs. */
+/* Whether the link's stream exists. */
 static inline bool link_has_stream(const struct link *link)
 {
 	return link->phase == LINK_AWAITING_RTR || link->phase == LINK_STREAM;
@@ -146,20 +146,20 @@ enum weft_reason link_reject(struct link *link, const struct weft_connect_option
 void link_peer(const struct link *link, struct weft_peer *peer);
 void link_traffic(const struct link *link, struct weft_traffic *traffic);
 
-/* The queue pair goes: before there is a stream, the connection goes with it. */
+/* The queue pair is destroyed: before there is a stream, the connection ends with it. */
 void link_qp_gone(struct link *link);
 
 /* The program has moved the queue pair to RESET, or to ERROR. */
 void link_qp_moved(struct link *link, bool is_reset);
 
-/* Receives what is there. True: something came. */
+/* Receives what has come. True: there was something. */
 bool link_input(struct link *link);
 
-/* Sends what is to be sent, and sees what else the stream's core wants done. */
+/* Sends what is ready, and handles the stream's changes of state. */
 bool link_service(struct link *link);
 void link_expire(struct link *link);
 
-/* Closes the socket; it is freed later if nobody has questions. */
+/* Closes the socket; the link is freed later, when no handle refers to it. */
 void link_end(struct link *link, enum weft_reason reason, bool is_reset);
 void link_free(struct link *link);
 
@@ -173,16 +173,16 @@ struct weft_listener {
 	struct list requests; /* struct weft_request, not taken yet */
 	struct event_source events;
 	uint32_t unanswered, requests_max;
-	uint32_t silent; /* of those unanswered */
+	uint32_t silent; /* of the unanswered: connections without a request so far */
 	uint64_t timeout_ns;
-	uint64_t retry_ns; /* descriptors are short: not watched until then */
+	uint64_t retry_ns; /* out of descriptors: not watched until then */
 	struct weft_address at;
 };
 
-/* Watches again those that had to pause. */
+/* Resumes listeners that paused for lack of descriptors. */
 void listeners_retry(struct tcp *tcp);
 
-/* A connection came, a request is complete; one that was unanswered is not any more. */
+/* A connection came; its request is complete; it no longer counts as unanswered. */
 void listener_has_link(struct weft_listener *listener, struct link *link);
 void listener_has_request(struct weft_listener *listener, struct link *link);
 void listener_release(struct link *link);

@@ -8,13 +8,13 @@
 #include "driver/udp/udp_inside.h"
 
 enum {
-	/* Times that one is asked before it is not watched any more, see hot.c. */
+	/* Reads of a hot socket until epoll no longer watches it, see hot.c. */
 	ASKED_MANY = 65,
-	/* Of so many polls one asks another than the one that had something last. */
+	/* One poll of so many reads another hot socket than the one with the latest input. */
 	TURN = 4,
-	/* In vain: it is not hot any more. */
+	/* Consecutive empty reads after which a socket is not hot any more. */
 	IN_VAIN_MAX = 4096,
-	/* Of what a shared socket holds when it closes: all that fits there. */
+	/* Reads of a shared socket when it closes: enough for a full buffer. */
 	REST_READS = 1024
 };
 

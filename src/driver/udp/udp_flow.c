@@ -5,13 +5,13 @@
 #include "driver/udp/udp_inside.h"
 
 enum {
-	/* Packets from another source port, one after the other, until that is the one. */
+	/* Consecutive packets from another source port, until the flow moves to that port. */
 	LEARN_AFTER = 4,
-	/* Packets that were handed to us from one source, until it has a flow. */
+	/* Packets of one source handed on to us, until it gets a flow. */
 	NOTICE_AFTER = 16,
-	/* How often nothing is tried after a flow could not be had. */
+	/* Opportunities skipped after a flow could not be opened. */
 	HOLDOFF = 1024,
-	/* Of udp_fetch(): a flow waits no longer for others to be empty. */
+	/* Calls of udp_fetch() for which a young flow waits, at most. */
 	YOUNG_FETCHES = 64
 };
 
@@ -34,8 +34,8 @@ static struct udp_flow *find(const struct udp *u, const struct udp_ends *e)
 }
 
 /*
- * Its packets may lie in the shared socket, or may have been handed to us: these are read first.
- * What other processes have is not waited for.
+ * Earlier packets of the flow may lie in our shared socket or in our clients' sockets: these are
+ * read first. Packets in sockets of other processes are not waited for.
  */
 static void begin_young(struct udp_flow *f)
 {
@@ -109,7 +109,7 @@ static void put(struct udp_flow *f)
 {
 	if (--f->refs > 0)
 		return;
-	/* What still lies in it is of nobody that is here, or is sent again. */
+	/* Unread packets have no receiver here any more, or are sent again. */
 	list_remove(&f->link);
 	f->socket.udp->flow_count--;
 	udp_socket_close(&f->socket);
@@ -123,7 +123,7 @@ void udp_flow_open(struct udp *u, const struct ib_path *path, uint32_t our_qp, u
 
 	e.at.port = IBA_UDP_PORT;
 	e.peer.port = udp_source_port(peer_qp, our_qp);
-	u->flow_holdoff = 0; /* connections are not made so often */
+	u->flow_holdoff = 0; /* connections are rare: always try */
 	*flow_ref = (struct udp_flow_ref){ .flow = get(u, &e) };
 }
 
@@ -151,8 +151,8 @@ void udp_flow_learn(struct udp *u, struct udp_flow_ref *flow_ref, const struct i
 }
 
 /*
- * Of queue pairs without a peer, or whose peer chooses its source ports: nobody opens flows for
- * them. Those that were learned so make room for one another.
+ * For queue pairs without a peer, or whose peer chooses its own source ports: udp_flow_open() opens
+ * no flow for their packets. A new learned flow replaces the oldest.
  */
 void udp_flow_notice(struct udp *u, const struct ib_in *in)
 {

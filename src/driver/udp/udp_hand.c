@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What came here and is for another adapter of this host. It goes to that one's unix socket with
- * what the kernel told of it, batches as they came, several of them in a datagram: a record of
- * UDP_RECORD_BYTES in front of each. All processes of a host that use RoCE speak this; what begins
- * otherwise is of a version that is not known here, and dropped.
+ * Hands on packets that belong to another adapter of this host. They go to its unix socket, with
+ * their addresses and other ancillary data. Batches stay as they came; a datagram holds several,
+ * each behind a record of UDP_RECORD_BYTES. All processes of a host that use RoCE speak this
+ * format; a datagram that begins otherwise is of an unknown version, and is dropped.
  */
 #include <errno.h>
 #include <string.h>
@@ -39,7 +39,7 @@ static struct udp_owner_key of_service(const struct udp *u, uint64_t service_id)
 	};
 }
 
-/* What is not understood is for whoever got it: to refuse, or to answer. */
+/* A malformed datagram stays with the adapter that received it, which refuses or answers it. */
 static struct udp_owner_key management_key(const struct udp *u, const struct ib_in *in)
 {
 	struct iba_packet p;
@@ -195,9 +195,10 @@ void udp_retry_slots(struct udp *u)
 }
 
 /*
- * Numbers and services that are nobody's may come in floods, and to look for somebody is dear. For
- * management datagrams that is done more often, as whoever is told that there is nobody gives up:
- * the most of a flood are lost, and who is honest sends again.
+ * Packets to free slots and unclaimed services may come in floods, and a lookup costs a connect():
+ * lookups are rate-limited. Management datagrams get more of them, because their sender gives up
+ * when it is told that there is no owner. Beyond the limit datagrams are dropped; an honest sender
+ * repeats them.
  */
 bool udp_hand_on(struct udp *u, const struct udp_owner_key *to, const struct ib_in *in, size_t each)
 {
@@ -222,8 +223,8 @@ bool udp_hand_on(struct udp *u, const struct udp_owner_key *to, const struct ib_
 	if (!is_management)
 		return true;
 	/*
-	 * A management datagram is known to have a taker, or is answered here that it has none:
-	 * whoever waits for one that has left need not wait for long.
+	 * A management datagram is delivered, or answered here that it has no owner: a peer of a
+	 * process that has ended need not wait for its timeout.
 	 */
 	err = udp_hand_flush(u);
 	if (err != -ECONNREFUSED)

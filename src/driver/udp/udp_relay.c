@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Unix sockets between the adapters of a host. A name belongs to one of them, as a slot or a
- * service; whoever has something for it connects, and stays connected. What then lies unread is
- * bounded by the sender's buffer, in bytes: datagrams to a name would be bounded by their number,
- * which is ten on most hosts.
+ * Unix sockets between the adapters of a host. An adapter owns the names of its slot and of its
+ * services. Another adapter that has packets for it connects to the name, and stays connected.
+ * Unread packets are then limited by the bytes of the sender's buffer; datagrams sent without a
+ * connection would be limited by their number, which is ten on most hosts.
  *
- * The kernel lets every user take such a name, and connect to it. So each end looks who the other
- * is: only processes of this user, and root's, hand on and are handed to. Another user who comes is
- * sent away at once. Where another user has taken a name there are spare ones, which are looked at
- * in turn. Where all of these are taken too, a service has a hidden name, for which the kernel is
- * asked (unix_names.h). A slot has none: to take all names of all slots keeps new processes out,
- * and no more. A user that binds UDP port 4791 first can do that as well.
+ * The kernel lets every user bind such a name, and connect to it. So each end checks the user of
+ * the other: packets are handed on only between processes of this user and of root. A connection
+ * of another user is closed at once. Where another user has bound a name, spare names are tried in
+ * turn. Where all of these are taken too, a service gets a hidden name, found by asking the kernel
+ * (unix_names.h). A slot has no hidden name: another user who binds all names of all slots keeps
+ * new processes out, and no more. A user who binds UDP port 4791 first can do that as well.
  */
 #include <errno.h>
 #include <sched.h>
@@ -20,14 +20,14 @@
 #include "driver/sys/calls.h"
 #include "driver/udp/udp_inside.h"
 
-/* The kernel is asked for names a sixteenth of the time at most, but for a burst. */
+/* Listing names takes at most a sixteenth of the time, except for a burst. */
 enum { ENTER_MAX = 16, FULL_TRIES = 64, ASK_SHARE = 16, ASK_BURST_NS = 100 * 1000 * 1000 };
 
 /* ---- Names ---------------------------------------------------------------------------------- */
 
 /*
- * Connects to a slot or service by any of its names but a hidden one; -ECONNREFUSED: it is not
- * there, -EACCES: and another user has some of its names.
+ * Connects to a slot or service by any of its names but a hidden one. -ECONNREFUSED: it does not
+ * exist; -EACCES: the same, and another user has some of its names.
  */
 static int names_connect(const struct unix_names *names)
 {
@@ -42,7 +42,7 @@ static int names_connect(const struct unix_names *names)
 		if (fd >= 0)
 			return fd;
 		if (fd != -ECONNREFUSED && (fd != -EACCES || err == -ECONNREFUSED))
-			err = fd; /* it may be there */
+			err = fd; /* it may exist */
 	}
 	return err;
 }
@@ -56,9 +56,9 @@ static uint64_t clock_ns(clockid_t clock)
 }
 
 /*
- * Connects to a service that was not found by the other names, if it has a hidden one. The kernel
- * is not asked all the time, as requests for services that no process has may come in floods. Those
- * that come meanwhile are lost: a peer sends again what was lost, and gives up what was refused.
+ * Connects to a service that was not found by the other names, if it has a hidden one. Listing
+ * names is rate-limited, as requests for unclaimed services may come in floods. Requests beyond the
+ * limit are dropped, not refused: a peer repeats a lost request, and gives up a refused one.
  */
 static int hidden_connect(struct udp *u, const struct unix_names *names, int err)
 {
@@ -91,8 +91,8 @@ static int key_connect(struct udp *u, const struct udp_owner_key *owner_key)
 }
 
 /*
- * Whether a process of ours listens there. One that has no room for connections has it soon; a
- * socket of another user may never have.
+ * Whether a process of this user or of root listens at the name. If its backlog is full, room comes
+ * soon; at a socket of another user it may never come.
  */
 static bool is_ours(const struct unix_names *names, uint32_t spare)
 {
@@ -110,7 +110,7 @@ static bool is_ours(const struct unix_names *names, uint32_t spare)
 	return fd >= 0;
 }
 
-/* By another name than this: the other user who had taken the usual one may be gone. */
+/* Whether a process of ours has another name: the foreign user of the usual name may have left. */
 static bool is_elsewhere(const struct unix_names *names, uint32_t here)
 {
 	for (uint32_t spare = 0; spare < UNIX_NAMES; spare++) {
@@ -121,8 +121,8 @@ static bool is_elsewhere(const struct unix_names *names, uint32_t here)
 }
 
 /*
- * Both look after they have taken theirs: of two that come at once no two keep the same. All are
- * foreign: another user has each.
+ * Binds first and looks for other owners after: of two processes that come at once at most one
+ * keeps the slot or service. *are_all_foreign: another user has bound every name.
  */
 static int names_take(const struct unix_names *names, bool is_thorough, bool *are_all_foreign)
 {
@@ -145,9 +145,9 @@ static int names_take(const struct unix_names *names, bool is_thorough, bool *ar
 }
 
 /*
- * Another process may have the service by a hidden name, also if the user who had taken the others
- * is gone: the kernel is asked in any case. Where it does not answer there are no hidden names, as
- * no process would find them; where it is not sure the service is not had.
+ * Another process may have the service by a hidden name, even if the user who had bound the others
+ * has left: names are listed in any case. Where the kernel cannot list them, hidden names are not
+ * used, as no process would find them. If the list is unreliable (-EAGAIN), the claim fails.
  */
 static int service_names_take(struct unix_names *names)
 {
@@ -167,7 +167,7 @@ static int service_names_take(struct unix_names *names)
 	return -EADDRINUSE;
 }
 
-/* ---- Who comes ------------------------------------------------------------------------------ */
+/* ---- Clients, which hand on to us ----------------------------------------------------------- */
 
 int udp_listener_open(struct udp *u, struct udp_socket *listener,
 		      const struct udp_owner_key *owner_key, bool is_thorough)
@@ -228,7 +228,7 @@ void udp_client_close(struct udp_client *g)
 	free(g);
 }
 
-/* The kernel would tell of whoever waits again and again: who is told could do nothing but spin. */
+/* epoll would report the waiting clients again and again, and the reader would spin. */
 static void listener_pause(struct udp_socket *listener)
 {
 	listener->udp->has_paused_listeners = true;
@@ -265,7 +265,7 @@ void udp_listeners_resume(struct udp *u)
 		udp_socket_start(&CONTAINER_OF(at, struct udp_service, link)->socket);
 }
 
-/* ---- To whom we go -------------------------------------------------------------------------- */
+/* ---- Local peers, to which we hand on ------------------------------------------------------- */
 
 int udp_slot_connect(uint8_t adapter_slot)
 {

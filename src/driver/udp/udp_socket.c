@@ -170,22 +170,25 @@ int udp_shared_open(bool is_ipv6)
 	return bind(fd, &name.any, length) == 0 ? fd : failed(fd);
 }
 
-/* One that is connected is passed over, and from this end nothing ever comes. */
+/*
+ * The kernel gives a connected socket only packets of its peer, and no packet ever comes from port
+ * 1 of the loopback address.
+ */
 void udp_shared_shut(int fd, bool is_ipv6)
 {
-	struct inet_end nobody = { .address = { 127, 0, 0, 1 }, .port = 1 };
+	struct inet_end silent = { .address = { 127, 0, 0, 1 }, .port = 1 };
 	union udp_name name;
 	socklen_t length;
 
 	if (is_ipv6)
-		nobody = (struct inet_end){ .address = { [15] = 1 }, .port = 1 };
-	length = udp_name_of(&name, is_ipv6, &nobody);
+		silent = (struct inet_end){ .address = { [15] = 1 }, .port = 1 };
+	length = udp_name_of(&name, is_ipv6, &silent);
 	(void)call_connect(fd, &name.any, length);
 }
 
 /*
- * Between the two calls whatever comes to the address and has no flow comes here. It stays, and is
- * read and handed on as what comes to the shared socket.
+ * Between bind() and connect() the kernel gives this socket all packets to the address that have no
+ * flow. They stay in it, and are read and handed on like those of the shared socket.
  */
 int udp_flow_socket_open(bool is_ipv6, const struct inet_end *at, const struct inet_end *peer)
 {
@@ -209,7 +212,7 @@ int udp_flow_socket_open(bool is_ipv6, const struct inet_end *at, const struct i
 	return failed(fd);
 }
 
-/* What somebody sends to the port that we send from is nobody's. */
+/* Packets sent to our source ports have no receiver: the kernel drops them. */
 static void take_nothing(int fd)
 {
 	struct sock_filter nothing = BPF_STMT(BPF_RET | BPF_K, 0);
