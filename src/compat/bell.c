@@ -10,16 +10,16 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Times that all bells were left to a parent. */
+/* Number of calls of bells_abandon(). */
 static _Atomic uint32_t forks;
 
-/* Who waits, at whatever bell: seldom anybody does. */
+/* Threads that wait at any bell; mostly 0, so that ringing needs no system call. */
 static _Atomic uint32_t waiters;
 
 /*
- * The count is above 0 while something waits, and never full, so neither of these blocks. Both are
- * cancellation points, and a thread that went here would leave its locks behind: the engine's among
- * them.
+ * The eventfd count is above 0 while an event waits, and never full, so neither read() nor write()
+ * blocks. Both are cancellation points, and a thread cancelled here would leave its locks held, the
+ * engine's among them.
  */
 static void set_readable(const struct bell *b, bool is_readable)
 {
@@ -89,8 +89,8 @@ struct bell_snapshot bell_listen(struct bell *b)
 }
 
 /*
- * Not poll(), which no handler has restarted. The kernel looks at the bell's memory, and nobody
- * here does after that.
+ * Not poll(), which is never restarted after a signal. Only the kernel reads the bell's memory
+ * during the wait, and this function does not read it afterwards.
  */
 int bell_wait(const struct bell_snapshot *snapshot)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The ibv_wr_ calls: requests are built one after the other between wr_start and wr_complete, which
- * posts them all or none. Whoever has started holds the batch; others wait.
+ * posts them all or none. The thread that called wr_start holds the batch; other threads wait.
  */
 #include <arpa/inet.h>
 #include <errno.h>
@@ -37,7 +37,7 @@ static void fail(struct wr_batch *b, int error)
 
 /* ---- Requests ------------------------------------------------------------------------------- */
 
-/* The next request; one that has no place is built where nobody looks. */
+/* The next request. Overflow goes to a scratch slot, and fails the batch. */
 static struct weft_send_wr *begin(struct ibv_qp_ex *ex, enum weft_opcode opcode)
 {
 	struct wr_batch *b = batch_of(ex);
@@ -245,7 +245,7 @@ static int wr_complete(struct ibv_qp_ex *ex)
 	int error = b->error;
 
 	if (!atomic_load(&b->owner))
-		return EINVAL; /* nobody has started */
+		return EINVAL; /* no thread has called wr_start */
 	if (!error)
 		error = weftv_errno(weft_qp_post_send_all(CONTAINER_OF(ex, struct qp, ex)->weft,
 							  b->wrs, b->count));

@@ -244,7 +244,7 @@ static void await_acknowledged(struct cq *cq)
 	async_settle(context_of(ibv->context), &cq->overrun, 1);
 }
 
-/* Whoever took an event may poll the queue until it acknowledges: it is destroyed after that. */
+/* A thread that took an event may poll the queue until it acknowledges: destroy it after that. */
 int ibv_destroy_cq(struct ibv_cq *ibv)
 {
 	struct cq *cq = cq_of(ibv);

@@ -79,7 +79,7 @@ static struct device *find(const struct ifaddrs *i, enum device_kind kind)
 
 static struct device *device_create(const struct ifaddrs *i, enum device_kind kind)
 {
-	static const char other_ops; /* an address that is nobody's table of operations */
+	static const char other_ops; /* its address equals no provider's table of operations */
 	struct device *d = calloc(1, sizeof(*d));
 
 	if (!d)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Direct verbs: whose objects are they? Those of others have contexts of others. */
+/* Direct verbs: whether an object is weft's, or another provider's; its context tells. */
 #pragma once
 
 #include "compat/ibverbs/object.h"

@@ -24,8 +24,9 @@ static void dispatch(void *context, const struct weft_event *event)
 }
 
 /*
- * fork(): whoever is in the middle of something finishes it first. These locks are taken before an
- * adapter's, so the driver must have registered what it does by then: handlers run backwards.
+ * fork(): takes all locks, so that no other thread is in the middle of a change. They are taken
+ * before an adapter's lock, so the driver's handlers must be registered first: the prepare handlers
+ * run in reverse order.
  */
 static void fork_prepare(void)
 {

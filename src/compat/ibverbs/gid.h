@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The GIDs of a RoCE port: one for each address of its interface, as the interface is now. All are
- * of RoCE version 2. Knows nothing of verbs, as what programs read under /sys is made of it too.
+ * The GIDs of a RoCE port: one for each present address of its interface, all of RoCE version 2.
+ * Independent of verbs: the files that programs read under /sys are made from it too.
  */
 #pragma once
 
@@ -20,12 +20,12 @@ struct gid_table {
 };
 
 /*
- * First the link-local address that is made of the hardware address, where the interface has it,
- * then the others as the kernel lists them. 0 or errno.
+ * First the link-local address made from the hardware address, if the interface has it, then the
+ * others in the kernel's order. 0 or errno.
  */
 int gid_table_read(const char *interface, struct gid_table *t);
 
-/* ::ffff:192.0.2.1 is one of IPv4. */
+/* An IPv4-mapped address, as ::ffff:192.0.2.1. */
 bool gid_is_ipv4(const struct gid *g);
 bool gid_is_link_local(const struct gid *g);
 bool gid_is_multicast(const struct gid *g);

@@ -61,7 +61,7 @@ int gid_find(struct ibv_context *context, const union ibv_gid *gid, uint8_t *ind
 	return error ? error : ENODATA;
 }
 
-/* Entries of the table that nobody has are zeros, as the kernel shows them. */
+/* Unused entries of the table are zeros, as in the kernel. */
 int ibv_query_gid(struct ibv_context *context, uint8_t port_num, int index, union ibv_gid *gid)
 {
 	union ibv_gid found = { { 0 } };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What librdmacm takes from our libibverbs beyond the verbs themselves: both translate for one
- * engine. Exported under a version of its own, which programs do not see.
+ * What our librdmacm uses of our libibverbs beyond the verbs: both translate for one engine.
+ * Exported under a symbol version of its own, which programs do not see.
  */
 #pragma once
 
@@ -11,25 +11,25 @@
 #include <weft/weft.h>
 
 /*
- * Who is told of an object's events. Called with the engine locked: it may take locks of its own
- * that are never held while weft or a verb is called, and must not call either.
+ * The receiver of an object's events. take() is called with the engine locked: it must not call
+ * weft or a verb, and may take only locks that are never held while weft or a verb is called.
  */
 struct weftv_sink {
 	void (*take)(struct weftv_sink *sink, const struct weft_event *event);
 };
 
-/* The adapter behind every device of this process. It lives from the first open context on. */
+/* The adapter behind every device of this process. It exists from the first open context on. */
 struct weft_adapter *weftv_adapter(void);
 
 /*
- * The context that all of librdmacm shares, of the RoCE or the iWARP device that has the address:
- * opened when first asked for, never closed. NULL and errno: ENODEV if there is none.
+ * The context that all ids of librdmacm share, of the RoCE or iWARP device that has the address:
+ * opened at first use, never closed. NULL and errno: ENODEV if no device has the address.
  */
 struct ibv_context *weftv_context_at(const struct sockaddr *address, bool is_roce);
 
 /*
- * The shared contexts of all devices that can be opened, those of RoCE first, ended by NULL; to be
- * freed. NULL and errno, which is also set if there is none in it.
+ * The shared contexts of all devices that can be opened, RoCE first, terminated by NULL; the caller
+ * frees the list. On failure NULL and errno; errno is also set if the list is empty.
  */
 struct ibv_context **weftv_contexts(int *count);
 
@@ -37,8 +37,8 @@ struct ibv_context **weftv_contexts(int *count);
 bool weftv_is_roce(const struct ibv_context *context);
 
 /*
- * The queue pair itself, and who is told when it gets connected, fails to, or comes to its end; the
- * last time as a WEFT_EVENT_QP_ERROR, when it is destroyed.
+ * The engine's queue pair; and sets the receiver of its connection events: connected, failed,
+ * ended. The last event is a WEFT_EVENT_QP_ERROR when the queue pair is destroyed.
  */
 struct weft_qp *weftv_qp(struct ibv_qp *qp);
 void weftv_qp_set_sink(struct ibv_qp *qp, struct weftv_sink *sink);
@@ -46,12 +46,12 @@ void weftv_qp_set_sink(struct ibv_qp *qp, struct weftv_sink *sink);
 /* The queue pair of that number, of the context or, if that is NULL, of any; or NULL. */
 struct ibv_qp *weftv_qp_find(struct ibv_context *context, uint32_t number);
 
-/* 0, or what errno says of a refusal. */
+/* 0, or the errno for a reason. */
 int weftv_errno(enum weft_reason reason);
 
 /*
- * What is at a path under /sys/class/infiniband or /dev/infiniband, where a device of the kernel
- * would have it: the text of a file, where a link leads to, or what is in a folder, one name a
- * line; the mode says what it is. How long it is, or -errno: -ENOENT: nothing of ours.
+ * The content of a path under /sys/class/infiniband or /dev/infiniband, as a kernel device would
+ * have it: the text of a file, the target of a link, or the names in a directory, one a line; the
+ * mode tells which. Returns the length, or -errno: -ENOENT: not a path of our devices.
  */
 int weftv_sysfs(const char *path, char *text, size_t size, unsigned int *mode);

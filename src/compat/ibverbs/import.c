@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Contexts and objects that are used by another context of the same process: a library that was
- * given a descriptor and handles, say. The objects live in this process and nowhere else, so that
- * another process cannot have them.
+ * Contexts and objects used by another context of the same process, for example by a library that
+ * was given a descriptor and handles. The objects live in this process, so another process cannot
+ * import them.
  *
  * An import of a domain or of device memory stands for the owner's, which stays until the import is
- * gone. That of a region has its keys: whoever deregisters it does so for all.
+ * released. An imported region has the keys of the original: deregistering either ends both.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -148,7 +148,8 @@ static int translate(const struct qp *qp, const struct ibv_send_wr *wr, struct w
 {
 	int error;
 
-	memset(w, 0, offsetof(struct weft_send_wr, bind)); /* what follows, those set who need it */
+	/* bind and reg are set by the opcodes that use them. */
+	memset(w, 0, offsetof(struct weft_send_wr, bind));
 	w->id = wr->wr_id;
 	w->segment_count = count_of(wr->num_sge);
 	error = translate_operation(wr, w);

@@ -436,7 +436,7 @@ static void tell_gone(const struct qp *qp)
 								   .number = qp->ibv.qp_num });
 }
 
-/* Whoever took an event may ask until it acknowledges: it is destroyed after that. */
+/* A thread that took an event may query the queue pair until it acknowledges: destroy it after. */
 int ibv_destroy_qp(struct ibv_qp *ibv)
 {
 	static const struct weft_qp_attr error = { .state = WEFT_QPS_ERROR };
@@ -448,7 +448,7 @@ int ibv_destroy_qp(struct ibv_qp *ibv)
 	if (async_is_taken(&qp->events[0])) /* the peer need not wait for that */
 		(void)weft_qp_modify(qp->weft, &error, WEFT_QP_STATE);
 	async_settle(c, qp->events, QP_EVENTS);
-	(void)weft_qp_destroy(qp->weft); /* it refuses nobody */
+	(void)weft_qp_destroy(qp->weft); /* it never fails */
 	tell_gone(qp);
 	async_settle(c, qp->events, QP_EVENTS); /* of what happened meanwhile */
 	builders_fini(qp);
@@ -525,8 +525,8 @@ static int name(struct qp *qp, uint32_t number)
 }
 
 /*
- * Two queue pairs of this process may be connected by number, as InfiniBand's are: once each has
- * named the other. Anybody else's can be reached through librdmacm alone.
+ * Two queue pairs of this process may be connected by number, as in InfiniBand: once each has named
+ * the other. Queue pairs of other processes can be reached through librdmacm alone.
  */
 static int connect_by_number(struct qp *qp, uint32_t number)
 {

@@ -51,7 +51,7 @@ int ibv_dofork_range(void *base, size_t size)
 	return 0;
 }
 
-/* ---- Structs of the kernel's drivers, which nobody has here --------------------------------- */
+/* ---- Structs of kernel drivers: no program has any here ------------------------------------- */
 
 void ibv_copy_ah_attr_from_kern(struct ibv_ah_attr *to, struct ib_uverbs_ah_attr *from)
 {

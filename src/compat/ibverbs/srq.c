@@ -148,7 +148,7 @@ int ibv_query_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr)
 	return 0;
 }
 
-/* Whoever took an event may post to the queue until it acknowledges: it is destroyed after that. */
+/* A thread that took an event may post to the queue until it acknowledges: destroy it after. */
 int ibv_destroy_srq(struct ibv_srq *ibv)
 {
 	struct srq *srq = srq_of(ibv);

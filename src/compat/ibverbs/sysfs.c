@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What programs read under /sys/class/infiniband of a device of the kernel, told of ours: by
- * ibv_read_sysfs_file(), and to who opens the files themselves under weft run (compat/sysfs). They
- * may also look whether the device has its file in /dev, as UCX does; nobody opens that.
+ * The files that programs read under /sys/class/infiniband, for our devices: through
+ * ibv_read_sysfs_file(), and by opening the files under `weft run` (compat/sysfs). Programs may
+ * also check that the device has its file in /dev, as UCX does; it cannot be opened.
  */
 #include <endian.h>
 #include <errno.h>

@@ -107,9 +107,9 @@ static int connect_device(void)
 }
 
 /*
- * Whoever started nbdkit is still there to be told what is wrong: so it is tried here. But threads
- * do not survive the fork that follows, so all is closed again. The files are read only now, when
- * nbdkit is still in its folder, and the user who may read them.
+ * The terminal that started nbdkit still sees errors: so the device is tried here. But threads do
+ * not survive the fork that follows, so all is closed again. The files are read only now, while
+ * nbdkit is still in its working directory, and the user who may read them.
  */
 static int get_ready(void)
 {

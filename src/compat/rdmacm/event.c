@@ -123,7 +123,10 @@ static int make_cm_id_request(const struct note *note, struct taken *taken)
 	return 0;
 }
 
-/* To an address that is no device's, or when memory or chance is short, nobody hears of it. */
+/*
+ * The request is refused, and no event made, if no device has the address, or if memory or random
+ * numbers are short.
+ */
 static int make_request(const struct note *note, struct taken *taken)
 {
 	int r = note->request.cm_id ? make_cm_id_request(note, taken)

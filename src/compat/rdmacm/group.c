@@ -10,7 +10,7 @@
 #include "compat/rdmacm/rdmacm.h"
 #include "driver/sys/address.h"
 
-/* To whoever is a member, not to one queue pair (IBA 10.5.2.2). */
+/* To all members of the group, not to one queue pair (IBA 10.5.2.2). */
 enum { QPN_OF_GROUP = 0xffffff };
 
 /* ---- Those of an id -------------------------------------------------------------------------- */

@@ -48,7 +48,7 @@ static void iwarp_hear(struct id *id, const struct weft_event *event)
 		break;
 	case WEFT_EVENT_QP_ERROR:
 		id_ended(id);
-		failed(id, event->reason); /* before it was connected, somebody moved it */
+		failed(id, event->reason); /* the program moved it before it was connected */
 		break;
 	case WEFT_EVENT_CONNECT_FAILED:
 		failed(id, event->reason);

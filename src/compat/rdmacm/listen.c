@@ -9,7 +9,7 @@
 /* Requests that wait; a program's backlog is of those that it did not take, weft's of all. */
 enum { REQUESTS_MIN = 1024, REQUESTS_MAX = 65536 };
 
-/* Engine locked: somebody must look, where weft may be called. */
+/* The engine is locked, so weft must not be called: a note makes the program's thread look. */
 static void listener_take(struct weftv_sink *sink, const struct weft_event *event)
 {
 	struct id *id = CONTAINER_OF(sink, struct id, listener_sink);
@@ -63,8 +63,8 @@ static bool next_request(struct id *id, struct request *request)
 }
 
 /*
- * Once no request is left, a note to look that came meanwhile is of a request that was just taken,
- * unless more of them were counted: it is withdrawn, so that nobody waits for what is not there.
+ * Once no request is left, a NOTE_LOOK posted meanwhile is of a request that was just taken, unless
+ * `looks` has grown again. It is withdrawn, so that no thread is told of a request that is gone.
  */
 void listener_drain(struct id *id)
 {
@@ -155,7 +155,7 @@ static int listen_at(struct id *id, int backlog)
 	id->listener_sink.take = listener_take;
 	if (!id_try(id, ID_LISTENING))
 		return -EINVAL;
-	/* Requests may come before the call returns: whoever looks for them waits for it. */
+	/* Requests may come before the call returns: a thread that drains them waits for it. */
 	pthread_mutex_lock(&id->drain);
 	reason = open_both(id, backlog, kinds);
 	pthread_mutex_unlock(&id->drain);

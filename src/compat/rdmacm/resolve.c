@@ -118,7 +118,7 @@ static int find_route(struct id *id)
 		return r;
 	addr->src_storage = src;
 	address_set_port(&addr->src_addr, src_port);
-	if (address_is_any(&addr->dst_addr)) { /* to nobody in particular: to this host */
+	if (address_is_any(&addr->dst_addr)) { /* the wildcard means this host */
 		addr->dst_storage = src;
 		address_set_port(&addr->dst_addr, dst_port);
 	}

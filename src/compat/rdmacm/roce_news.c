@@ -11,7 +11,7 @@ static bool is_of_interest(const struct id *id, const struct weft_event *event)
 	       (id->state != ID_FAILED && id->state != ID_REJECTED && id->state != ID_REQUESTED);
 }
 
-/* Engine locked: somebody must look, where weft may be called. */
+/* The engine is locked, so weft must not be called: a note makes the program's thread look. */
 void roce_news_sink(struct weftv_sink *sink, const struct weft_event *event)
 {
 	struct id *id = CONTAINER_OF(sink, struct id, talk.sink);

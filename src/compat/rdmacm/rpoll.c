@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Whoever polls descriptors by rpoll() or rselect() gets what poll() and select() say: there are no
- * rsockets among them (see rsocket.c).
+ * rpoll() and rselect() are poll() and select(): there are no rsockets among the descriptors (see
+ * rsocket.c).
  */
 #include <rdma/rsocket.h>
 

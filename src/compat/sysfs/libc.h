@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Libc's own calls, which those of this room stand in front of. */
+/* The real libc functions, which this room interposes. */
 #pragma once
 
 #include <dirent.h>
@@ -9,7 +9,7 @@
 #include <sys/types.h>
 
 struct libc {
-	/* Of paths. */
+	/* On paths. */
 	int (*open)(const char *path, int flags, ...);
 	int (*openat)(int at, const char *path, int flags, ...);
 	int (*open_2)(const char *path, int flags);
@@ -24,7 +24,7 @@ struct libc {
 	ssize_t (*readlink_chk)(const char *path, char *to, size_t size, size_t room);
 	char *(*realpath)(const char *path, char *to);
 	char *(*realpath_chk)(const char *path, char *to, size_t room);
-	/* Of folders. */
+	/* On directories. */
 	DIR *(*opendir)(const char *path);
 	struct dirent *(*readdir)(DIR *dir);
 	int (*readdir_r)(DIR *dir, struct dirent *entry, struct dirent **result);
@@ -33,7 +33,7 @@ struct libc {
 	void (*seekdir)(DIR *dir, long at);
 	int (*dirfd)(DIR *dir);
 	int (*closedir)(DIR *dir);
-	/* Of descriptors and sockets. */
+	/* On descriptors and sockets. */
 	int (*dup)(int fd);
 	int (*dup2)(int fd, int to);
 	int (*dup3)(int fd, int to, int flags);
@@ -53,5 +53,5 @@ struct libc {
 	ssize_t (*recvmsg)(int fd, struct msghdr *message, int flags);
 };
 
-/* Any thread, at any time. A call that this libc does not have is NULL. */
+/* Callable from any thread at any time. A function that this libc lacks is NULL. */
 const struct libc *libc_calls(void);

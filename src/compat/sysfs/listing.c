@@ -41,7 +41,7 @@ static struct listing *find(const DIR *dir)
 
 /* ---- Ours ------------------------------------------------------------------------------------ */
 
-/* One that nobody has, or a new one; NULL: memory is short. */
+/* A listing that is not in use, or a new one; NULL: out of memory. */
 static struct listing *take(void)
 {
 	struct listing *l = atomic_load_explicit(&listings, memory_order_acquire);

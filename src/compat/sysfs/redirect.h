@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the files of this room share, and calls of libc that no header declares: those of programs
- * that were compiled with checks, or long ago.
+ * Shared by the files of this room; and libc functions that no header declares, called by programs
+ * compiled with _FORTIFY_SOURCE or against an old libc.
  */
 #pragma once
 
@@ -13,12 +13,12 @@
 
 enum { SYSFS_TEXT = 4096, NOT_OURS = -ENOENT };
 
-/* Of the libibverbs that the program has or would get; NULL: that is not weft's. */
+/* A symbol of the libibverbs that the program has or would load; NULL: that is not weft's. */
 void *verbs_symbol(const char *name);
 
 /*
- * What is at a path: the length of its text, and its mode; or -errno. NOT_OURS: what the system has
- * there. Of a folder of a device the text is what it holds, one name a line.
+ * The content of a path: returns the length of its text, and sets its mode; or -errno. NOT_OURS:
+ * leave the path to the system. The text of a directory is its names, one a line.
  */
 int sysfs_look(const char *path, char text[SYSFS_TEXT], unsigned int *mode);
 
