@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * CHECK: a programmer error stops the program, always. The core cannot print or exit, so it calls
- * check_failed(), which the room that runs the core provides.
+ * CHECK: a programmer error stops the program, in every build. The core cannot print or exit, so it
+ * calls check_failed(), which is provided by the room that runs the core.
  */
 #pragma once
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * CRC32C (Castagnoli), the check of MPA and iSCSI, and CRC-32 (IEEE 802.3), the check of the
- * InfiniBand transport. Begin with ..._BEGIN, go on over any number of pieces, and end with
- * ..._end().
+ * InfiniBand transport. Start with ..._BEGIN, add any number of pieces, and finish with ..._end().
  */
 #pragma once
 
@@ -28,9 +27,9 @@ static inline uint32_t crc32_end(uint32_t crc)
 }
 
 /*
- * Back over zeros: crc32_times(crc, crc32_back(length)) is the register that has become crc by
- * length bytes of zeros. As CRCs are linear, so it is with the difference of two registers after
- * the same bytes.
+ * Undoes zeros: crc32_times(crc, crc32_back(length)) is the register that length zero bytes turned
+ * into crc. As CRCs are linear, the same holds for the difference (XOR) of two registers after the
+ * same bytes.
  */
 uint32_t crc32_back(size_t length);
 uint32_t crc32_times(uint32_t a, uint32_t b);

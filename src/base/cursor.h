@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Byte cursors for codecs: big-endian reads and writes that never leave their buffer. Past the end
- * a read gives 0 and a write does nothing, and is_short stays set: check it once, at the end.
+ * a read returns 0, a write does nothing, and is_short is set for good: check it once, at the end.
  */
 #pragma once
 
@@ -22,7 +22,7 @@ struct wr {
 
 static inline struct rd rd_of(const uint8_t *bytes, size_t length)
 {
-	/* Nothing at nowhere is nothing. */
+	/* bytes may be NULL if length is 0: NULL + 0 is undefined. */
 	return (struct rd){ .at = bytes, .end = length > 0 ? bytes + length : bytes };
 }
 
@@ -31,7 +31,7 @@ static inline struct wr wr_of(uint8_t *bytes, size_t length)
 	return (struct wr){ .at = bytes, .end = bytes + length };
 }
 
-/* From the order of the wire to that of the machine, and back. */
+/* Network byte order to host byte order, and back. */
 static inline uint16_t be16(uint16_t v)
 {
 	return __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? __builtin_bswap16(v) : v;
@@ -47,7 +47,7 @@ static inline uint64_t be64(uint64_t v)
 	return __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ ? __builtin_bswap64(v) : v;
 }
 
-/* The next bytes as they are; zeros past the end. */
+/* Copies the next bytes; zeros past the end. */
 static inline void rd_bytes(struct rd *r, void *to, size_t length)
 {
 	if ((size_t)(r->end - r->at) < length) {

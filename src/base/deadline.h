@@ -3,7 +3,7 @@
 
 #include <stdint.h>
 
-/* wait_ns after from_ns; UINT64_MAX, which is never, where the sum is larger. */
+/* Saturating add: from_ns + wait_ns, at most UINT64_MAX, which means never. */
 static inline uint64_t deadline_after(uint64_t from_ns, uint64_t wait_ns)
 {
 	return wait_ns < UINT64_MAX - from_ns ? from_ns + wait_ns : UINT64_MAX;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Objects by id. An id is 24 bits: a slot and the slot's generation, so that the id of an object
- * that is gone finds nothing, even when its slot serves another (until the generation has come
- * round). Id 0 is never given out, nor are those below 2^16, nor 0xffffff.
+ * Objects by id. An id is 24 bits: a slot and the slot's generation. So the id of a removed object
+ * finds nothing, even when its slot is in use again (until the generation wraps). Ids below 2^16
+ * and 0xffffff are never assigned.
  */
 #pragma once
 
@@ -13,11 +13,11 @@ enum { ID_SLOT_BITS = 16, ID_SLOTS_MAX = (1 << ID_SLOT_BITS) - 1 };
 struct id_table {
 	void **objects;
 	uint8_t *generations;
-	uint32_t *free_slots; /* a queue: the longest free goes out first */
+	uint32_t *free_slots; /* a queue: the longest free is taken first */
 	uint32_t slots_max;
 	uint32_t free_head;
 	uint32_t used;
-	uint8_t fixed; /* generation of every new id; 0: they are counted */
+	uint8_t fixed; /* generation of every new id; 0: generations are counted */
 };
 
 /* 0, or -1 when memory is short. slots_max is at most ID_SLOTS_MAX. */
@@ -29,12 +29,12 @@ uint32_t id_table_add(struct id_table *t, void *object);
 void id_table_remove(struct id_table *t, uint32_t id);
 
 /*
- * From now on the generation of every new id is this one, 1 to 254: numbers that others must be
- * able to tell apart by it. An id is then used again as soon as its slot is.
+ * From now on every new id has this generation, 1 to 254, by which other adapters of the host
+ * recognize the number. An id is then reused as soon as its slot is.
  */
 void id_table_fix_generation(struct id_table *t, uint8_t generation);
 
-/* Passes over so many of the free slots, which go out behind the others. */
+/* Moves so many free slots to the end of the queue. */
 void id_table_pass_over(struct id_table *t, uint32_t count);
 
 static inline uint32_t id_slot(uint32_t id)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The lesser of two, which may be lengths or times: of 64 bits, so that none is cut on the way. */
+/* The lesser of two lengths or times; 64 bits, so that no value is truncated. */
 #pragma once
 
 #include <stdint.h>

@@ -38,7 +38,7 @@ static inline void list_add_tail(struct list *head, struct list *l)
 	head->prev = l;
 }
 
-/* As the first: of slots that are free, the one that was used last is taken next. */
+/* Adds at the front, as for free slots that are reused last in, first out. */
 static inline void list_push(struct list *head, struct list *l)
 {
 	list_add_tail(head->next, l);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Pseudo-random numbers from a seed: splitmix64. The same seed gives the same sequence on every
- * machine and compiler. Not a cipher: callers that need tags hard to guess hand in a secret seed.
+ * machine and compiler. Not cryptographic: see secret.h for numbers that are hard to guess.
  */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Numbers as people write them: whole ones, sizes such as 64k and times such as 50us. What is no
- * such number, or does not fit into 64 bits, is not read.
+ * Numbers as people write them: whole ones, sizes such as 64k and times such as 50us. All return
+ * false for text that is no such number, or that does not fit into 64 bits.
  */
 #pragma once
 
@@ -16,7 +16,7 @@ struct word {
 
 bool word_is(struct word w, const char *text);
 
-/* The digits that it begins with, at least one; they go. */
+/* Reads the leading digits, at least one, and removes them from the word. */
 bool word_take_number(struct word *w, uint64_t *number);
 
 /* A whole number and nothing else. */

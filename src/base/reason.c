@@ -188,7 +188,7 @@ static const struct reason_row rows[WEFT_REASON_COUNT] = {
 				"large as all requests that may complete into it." },
 
 	[WEFT_R_QP_STATE] = { "qp_state", "QP-14", EINVAL,
-			      "The queue pair cannot go from its present state to that one." },
+			      "The queue pair cannot go from its present state to the new one." },
 	[WEFT_R_QP_CONNECTED] = { "qp_connected", "QP-12", EISCONN,
 				  "The queue pair has a peer already, or its service has none." },
 	[WEFT_R_QP_UNCONNECTED] = { "qp_unconnected", "QP-12", ENOTCONN,
@@ -228,12 +228,12 @@ static const struct reason_row rows[WEFT_REASON_COUNT] = {
 	[WEFT_R_ADDRESS] = { "address", "-", EAFNOSUPPORT,
 			     "This is no address of IPv4 or IPv6 that the host can use." },
 	[WEFT_R_ADDRESS_IN_USE] = { "address_in_use", "-", EADDRINUSE,
-				    "Somebody listens at this address and port already." },
+				    "Another listener has this address and port already." },
 	[WEFT_R_PRIVATE_DATA] = { "private_data", "IWARP-02", EMSGSIZE,
 				  "The private data is longer than a connection request or its "
 				  "answer can carry." },
 	[WEFT_R_CONNECT_REFUSED] = { "connect_refused", "IWARP-02", ECONNREFUSED,
-				     "Nobody listens at that address and port." },
+				     "No process listens at that address and port." },
 	[WEFT_R_CONNECT_UNREACHABLE] = { "connect_unreachable", "IWARP-02", EHOSTUNREACH,
 					 "There is no way to that address." },
 	[WEFT_R_CONNECT_TIMEOUT] = { "connect_timeout", "IWARP-02", ETIMEDOUT,
@@ -340,7 +340,7 @@ static const struct reason_row rows[WEFT_REASON_COUNT] = {
 			      "A segment of the list says that it is neither source nor result, or "
 			      "is immediate data and no source." },
 	[WEFT_R_SGL_UNIT] = { "sgl_unit", "RIO-14", EINVAL,
-			      "The scatter-gather list names unit 0, which is nobody." },
+			      "The scatter-gather list names unit 0, which does not exist." },
 	[WEFT_R_SGL_EMPTY] = { "sgl_empty", "RIO-15", EINVAL,
 			       "A transaction, a segment or a chained part of the list is of 0 "
 			       "bytes." },
@@ -443,7 +443,7 @@ static const struct reason_row rows[WEFT_REASON_COUNT] = {
 	[WEFT_R_STORE_FULL] = { "store_full", "-", ENOSPC,
 				"There is no room left below the block device: the file system is full, or a quota or limit is reached." },
 	[WEFT_R_STORE_CUT] = { "store_cut", "-", EIO,
-			       "The file is shorter than the block device on it: somebody cut it off meanwhile." },
+			       "The file is shorter than the block device on it: it was truncated meanwhile." },
 	[WEFT_R_STORE_IO] = { "store_io", "-", EIO, "The block device failed to do this." },
 	[WEFT_R_STORE_LOST] = { "store_lost", "-", EIO,
 				"A flush failed, so some of what was written before it may be lost; it can be trusted again only after it was opened anew and checked." },
@@ -472,8 +472,8 @@ static const struct reason_row rows[WEFT_REASON_COUNT] = {
 				"A signature or seal is not true: the message was altered, or its "
 				"sender is not who it says." },
 	[WEFT_R_RIO_SEQUENCE] = { "rio_sequence", "RIO-03", EPROTO,
-				  "A message came twice, too late or out of order: somebody repeats "
-				  "what was said before." },
+				  "A message came twice, too late or out of order: it may be a replay "
+				  "of an earlier one." },
 	[WEFT_R_RIO_DENIED] = { "rio_denied", "RIO-03", EACCES,
 				"No rule of the owner's policy allows this requester to do that "
 				"there." },
@@ -610,7 +610,7 @@ static const struct reason_row rows[WEFT_REASON_COUNT] = {
 				"the user first (ip tuntap add NAME mode tun user USER), or have "
 				"CAP_NET_ADMIN." },
 	[WEFT_R_TUN_NAME] = { "tun_name", "RAW-01", EBUSY,
-			      "The name is none of a TUN interface, or somebody uses that one." },
+			      "This is not the name of a TUN interface, or the interface is in use." },
 	[WEFT_R_TUN_REFUSED] = { "tun_refused", "RAW-01", EIO,
 				 "The host did not take a raw datagram: it is no IPv6 frame, or the "
 				 "interface is down or gone." },

@@ -12,15 +12,15 @@ struct span {
 
 enum { SPANS_MAX = 64 };
 
-/* What a stream core wants received, or has to send: in this order, length bytes in all. */
+/* Memory that a stream core receives into or sends from: in this order, length bytes in all. */
 struct span_list {
 	struct span spans[SPANS_MAX];
 	uint32_t count;
-	_Bool may_go; /* some of it is memory that the program may take away at any moment */
+	_Bool may_go; /* some of it is on-demand memory, which the program may unmap at any time */
 	size_t length;
 };
 
-/* Adds a stretch, as one with the last if it continues that. False: there is no room. */
+/* Adds a span, merged with the last one if it continues it. False: there is no room. */
 static inline _Bool span_list_add(struct span_list *l, uint8_t *bytes, size_t length)
 {
 	struct span *last = &l->spans[l->count - (l->count > 0)];

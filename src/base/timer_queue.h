@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Deadlines as data: a heap of timers that live in their owners. Nothing is called back; the owner
- * of the queue takes what has passed. Timers of equal deadline come out in the order they were set.
+ * Deadlines as data: a heap of timers embedded in their owners. There are no callbacks; the owner
+ * of the queue takes expired timers. Timers of equal deadline expire in the order they were set.
  */
 #pragma once
 
@@ -25,7 +25,7 @@ int timer_queue_init(struct timer_queue *q, uint32_t timers_max);
 void timer_queue_fini(struct timer_queue *q);
 
 /*
- * Sets a timer, also one that is set already. At most timers_max different ones are set at a time.
+ * Sets a timer, or moves one that is set. At most timers_max timers may be set at a time.
  */
 void timer_queue_set(struct timer_queue *q, struct timer *t, uint64_t deadline_ns);
 void timer_queue_cancel(struct timer_queue *q, struct timer *t);

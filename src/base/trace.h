@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * The trace: what the system did, as plain values. A ring keeps the latest events; a running hash
- * covers all of them, so two runs can be compared by one number. Nothing in an event depends on
- * where memory happens to lie.
+ * covers all of them, so two runs can be compared by one number. No event contains a memory
+ * address of its own.
  */
 #pragma once
 
@@ -16,7 +16,7 @@ enum trace_kind {
 	TRACE_RECV_RETIRED, /* a = id, b = bytes << 8 | status, reason: a receive ended */
 	TRACE_REFUSED,	    /* a = address, b = tag, reason: a peer's access was refused */
 	TRACE_DROPPED,	    /* a = id, reason: an unreliable message was dropped */
-	TRACE_STREAM_STATE, /* a = from, b = to: of the stream that was made for it */
+	TRACE_STREAM_STATE, /* a = from, b = to: of its stream */
 	/* memory: who = PD number */
 	TRACE_TAG_MADE, /* a = tag, b = length */
 	TRACE_TAG_GONE, /* a = tag */
@@ -28,36 +28,36 @@ enum trace_kind {
 	 * the same, and the low 16 bits of its a are that address's port.
 	 */
 	TRACE_ADDRESS,	      /* a, b = address of IPv6, an IPv4 one within it */
-	TRACE_LISTENING,      /* there */
-	TRACE_DIALLED,	      /* to there */
-	TRACE_ARRIVED,	      /* from there */
-	TRACE_ACCEPTED,	      /* that which came from there */
+	TRACE_LISTENING,      /* at the address */
+	TRACE_DIALLED,	      /* a connect to the address */
+	TRACE_ARRIVED,	      /* a connection from the address */
+	TRACE_ACCEPTED,	      /* the request from the address */
 	TRACE_REJECTED,	      /* the same */
 	TRACE_AGREED,	      /* a | ird << 16 | ord << 32, b = enum trace_terms */
 	TRACE_CONNECTED,      /* both ends are in full operation */
 	TRACE_CONNECT_FAILED, /* reason */
 	TRACE_ENDED,	      /* reason */
 	TRACE_RESET,	      /* the same, without a proper end */
-	/* Events that found no room: a = how many, before this. */
+	/* Events were lost before this one for lack of room: a = how many. */
 	TRACE_LOST,
-	/* Of connections, as above. */
+	/* Connections, as above. */
 	TRACE_LINK_PHASE, /* a | from << 16, b = to */
-	/* who = QP number or 0: a fault on purpose, a = enum fault */
+	/* who = QP number or 0: an injected fault, a = enum fault */
 	TRACE_FAULT,
-	/* who = communication id: a conversation of the IB CM; a = from, b = to, reason */
+	/* who = communication id: state of a cm_id of the IB CM; a = from, b = to, reason */
 	TRACE_CM_STATE,
 	/* ib: who = QP number */
-	TRACE_PEER,	      /* with an address, as above: where its peer is; b = number of that */
-	TRACE_PACKET_DROPPED, /* for it, reason */
+	TRACE_PEER,	      /* its peer's address, as above; b = the peer's QP number */
+	TRACE_PACKET_DROPPED, /* a packet to it, reason */
 	TRACE_NAK_SENT,	      /* a = PSN, b = syndrome */
 	TRACE_NAK_TAKEN,      /* the same */
-	TRACE_TIMEOUT,	      /* a = PSN: the peer has said nothing about it for that long */
+	TRACE_TIMEOUT,	      /* a = PSN: the peer did not acknowledge it in time */
 	TRACE_KINDS,
 	/* The simulator's own kinds start here. */
 	TRACE_SIM = 64
 };
 
-/* With TRACE_AGREED; the revision of MPA and the ready-to-receive message in bytes of their own. */
+/* In b of TRACE_AGREED; the MPA revision and the RTR message have a byte each. */
 enum trace_terms {
 	TRACE_IS_INITIATOR = 1 << 0,
 	TRACE_HAS_CRC = 1 << 1,
@@ -80,23 +80,24 @@ struct trace {
 	uint32_t capacity;
 	uint64_t count; /* events ever */
 	uint64_t hash;
-	uint64_t now_ns; /* set by whoever moves the clock */
-	uint64_t only;	 /* 1 << kind, of those below TRACE_SIM that are taken; 0: all */
+	uint64_t now_ns; /* set by the caller that reads the clock */
+	uint64_t
+		only; /* mask of 1 << kind: record only these of the kinds below TRACE_SIM; 0: all */
 };
 
 /* 0, or -1 when memory is short. */
 int trace_init(struct trace *t, uint32_t capacity);
 void trace_fini(struct trace *t);
 
-/* Cold: what is not traced should not step over it. */
+/* Cold: kept out of the way of code that is not traced. */
 __attribute__((cold)) void trace_put(struct trace *t, const struct trace_event *event);
 
-/* The time is the trace's now_ns. A NULL trace takes nothing. */
+/* Records an event at now_ns; nothing if the trace is NULL. */
 static inline void trace_add(struct trace *t, struct trace_event event)
 {
 	if (t)
 		trace_put(t, &event);
 }
 
-/* Event number i, counted from 0 and among the latest; NULL if it is gone or not there yet. */
+/* Event number i, counted from 0; NULL if it was overwritten, or has not happened yet. */
 const struct trace_event *trace_at(const struct trace *t, uint64_t i);

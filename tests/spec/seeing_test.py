@@ -200,7 +200,7 @@ STORY = [
     "adapter 2  QP 010001  RTS -> ERROR: tag_instance: The tag is stale",
     "adapter 1  QP 010001  gets Terminate 1/1/0x00 (DDP tagged buffer: invalid STag): tag_invalid: ",
     "adapter 1  QP 010002  is not connected with 127.0.0.1:",
-    "connect_refused: Nobody listens at that address and port.",
+    "connect_refused: No process listens at that address and port.",
 ]
 
 # The phases of the link of the first queue pair: who dials, and who waits for the other to speak first.
