@@ -40,7 +40,7 @@ uint8_t att_page_shift(uint64_t page_size_bytes)
 	return 0;
 }
 
-/* Takes a block; the caller has made sure that one is free. */
+/* Takes a block; the caller has made sure that there is a free one. */
 static uint32_t block_take(struct att_pool *p)
 {
 	uint32_t block = p->free_head;

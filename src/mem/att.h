@@ -6,9 +6,9 @@
  *	first    root -> block -> page
  *	second   root -> block -> block -> page
  *
- * All tables of an adapter are made of blocks of one pool, so a registration carried out by a send
- * queue takes and gives back translation entries without allocating. Entries are 64 bits: a page's
- * real address in the last level, a block's number above. A table is shared by counting its users
+ * All tables of an adapter consist of blocks of one pool, so a registration by a send queue takes
+ * and returns translation entries without allocating. Entries are 64 bits: a page's real address in
+ * the last level, a block's number in the levels above. Tables are shared by reference counting
  * (MEM-09, MEM-10).
  */
 #pragma once
@@ -19,7 +19,7 @@
 
 enum { ATT_BLOCK_SHIFT = 7, ATT_BLOCK_ENTRIES = 1 << ATT_BLOCK_SHIFT, ATT_NONE = UINT32_MAX };
 
-/* Kept for every block, used for those that are a table's root. */
+/* There is one for every block; used only if the block is the root of a table. */
 struct att {
 	const struct att_pool *pool;
 	const uint64_t *root; /* this block's entries */
@@ -42,11 +42,11 @@ struct att_pool {
 int att_pool_init(struct att_pool *p, uint32_t entries_max);
 void att_pool_fini(struct att_pool *p);
 
-/* The shift of a page size of MEM-04l, or 0. */
+/* log2 of a page size that MEM-04l allows, else 0. */
 uint8_t att_page_shift(uint64_t page_size_bytes);
 
 /*
- * Makes a table with one user out of a page list whose page size is known good. Page addresses are
+ * Creates a table with one user from a page list whose page size was checked. Page addresses are
  * checked against the space's size. Refusals: WEFT_R_REG_ORDER, WEFT_R_REG_PAGE_ADDRESS,
  * WEFT_R_TRANSLATIONS_FULL.
  */
@@ -54,7 +54,7 @@ enum weft_reason att_create(struct att_pool *p, const struct weft_page_list *lis
 			    uint64_t space_size, struct att **att);
 void att_get(struct att *a);
 
-/* Gives up one use; the last one frees the blocks. */
+/* Drops one reference; the last one frees the blocks. */
 void att_put(struct att_pool *p, struct att *a);
 
 static inline const uint64_t *att_block(const struct att_pool *p, uint64_t block)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The memory translation and protection table: the one gate to consumer memory.
+ * The memory translation and protection table: the only gate to consumer memory.
  *
- * An entry says what a tag names: a range of addresses, whose it is, what may be done to it, and
- * how it is translated. mem_access_check() is the only way from a tag to memory; what it grants is
- * a cursor from which real spans are taken. Not here: queues, connections, who is asking and why.
+ * An entry describes what a tag names: a range of addresses, its owner, its access rights, and its
+ * translation. mem_access_check() is the only way from a tag to memory; it grants a cursor from
+ * which real spans are taken. Not here: queues, connections, and the purpose of an access.
  */
 #pragma once
 
@@ -31,7 +31,7 @@ enum mem_state {
 enum mem_touch {
 	MEM_ONE_TOUCH = 1 << 0,
 	MEM_TOUCHED = 1 << 1, /* the message's last segment came early; see stored_sn */
-	MEM_SPENT = 1 << 2    /* the one touch is over: why the valid bit is clear */
+	MEM_SPENT = 1 << 2    /* the one touch is used up, therefore the valid bit is clear */
 };
 
 enum {
@@ -44,8 +44,8 @@ enum {
 struct mem_entry {
 	uint64_t start, length; /* MEM-04a */
 	/*
-	 * Where the first byte lies: with an ATT its offset from the start of page 0 (so that the
-	 * first page's byte offset is part of it, AMB-06), else its address in the space. A window
+	 * Location of the first byte: with an ATT its offset from the start of page 0 (which
+	 * includes the first page's byte offset, AMB-06), else its address in the space. A window
 	 * points into its region's translation (MEM-08).
 	 */
 	uint64_t origin;
@@ -55,14 +55,14 @@ struct mem_entry {
 	uint32_t qp;	 /* the only QP that may use it; 0: all of the PD */
 	union {
 		uint32_t region;  /* of a bound window: index of its region */
-		uint32_t windows; /* of a region: how many are bound to it */
+		uint32_t windows; /* of a region: windows bound to it */
 	};
 	uint32_t stored_sn;	/* MEM-04i */
 	uint8_t instance;	/* MEM-04c */
 	uint8_t instance_given; /* the newest instance promised to a posted bind */
 	uint8_t type, state, rights, touch;
 	uint8_t is_by_queue; /* a region registered by a send queue: invalidation frees it */
-	uint8_t promised;    /* binds posted and not yet ended: the window is not freed meanwhile */
+	uint8_t promised;    /* posted binds that have not ended: the window must not be freed */
 };
 
 _Static_assert(sizeof(struct mem_entry) == 64, "one cache line");
@@ -73,13 +73,13 @@ struct mem_limits {
 	enum weft_policy policy;
 	uint64_t secret[2];  /* makes tags hard to guess */
 	mem_probe *is_there; /* NULL: there are no on-demand regions */
-	mem_mover *move;     /* for them; NULL: what was asked for stays until it is used */
+	mem_mover *move;     /* for them; NULL: memory that was checked stays mapped until used */
 };
 
 struct mem_table {
 	struct mem_entry *entries;
 	uint32_t *free; /* stack of free indices, see table.c */
-	void *memory;	/* what entries was carved out of */
+	void *memory;	/* the allocation that contains entries */
 	uint32_t tags_max, free_count;
 	uint32_t by_type[2][3]; /* entries in use: [is valid][type] */
 	uint32_t *by_pd;	/* entries in use, by slot of the protection domain */
@@ -87,11 +87,11 @@ struct mem_table {
 	enum weft_policy policy;
 	struct secret secret;
 	struct att_pool atts;
-	/* Of null regions: what is read from them, and where goes what is written to them. */
+	/* Null regions: the source of reads, and the sink of writes. */
 	struct weft_space zeroes, discard;
 	void *null_memory;	     /* of both */
 	struct weft_space on_demand; /* of on-demand regions */
-	struct mem_paging demand;    /* of that space */
+	struct mem_paging demand;    /* of on_demand */
 	struct trace *trace;	     /* may be NULL */
 	uint64_t refused;
 };
@@ -110,7 +110,7 @@ static inline uint32_t mem_tag(uint32_t index, uint8_t instance)
 
 /* ---- Regions and windows: the owner's side (region.c, window.c) ----------------------------- */
 
-/* Who asks for a registration. */
+/* The owner of a registration. */
 struct mem_owner {
 	uint32_t pd;
 	struct weft_space *space;
@@ -123,61 +123,60 @@ enum weft_reason mem_region_share(struct mem_table *t, const struct mem_owner *o
 				  const struct weft_region_options *options, uint32_t *shared_tag);
 enum weft_reason mem_region_deregister(struct mem_table *t, uint32_t pd, uint32_t tag);
 
-/* Registers other memory, or in another domain, under the same tag. Of ordinary memory only. */
+/* Changes the memory or the domain of a region under the same tag. Only for ordinary memory. */
 enum weft_reason mem_region_change(struct mem_table *t, uint32_t pd, uint32_t tag,
 				   const struct mem_owner *owner,
 				   const struct weft_region_options *options);
 
 /*
- * A region of all addresses with no memory of its own: it reads as zeroes, and what is written to
- * it is thrown away. For local use only.
+ * A region of all addresses without memory: reads return zeroes, and writes are discarded. For
+ * local use only.
  */
 enum weft_reason mem_region_register_null(struct mem_table *t, uint32_t pd, uint32_t *tag);
 
-/* Reserves an index for a registration that a send queue will carry out, and the way back. */
+/* Reserves an index for a registration by a send queue; releases it. */
 enum weft_reason mem_tag_reserve(struct mem_table *t, uint32_t pd, uint32_t *tag);
 enum weft_reason mem_tag_release(struct mem_table *t, uint32_t pd, uint32_t tag);
 
-/* SQR-04b to d: makes the region of a reserved tag. A failure leaves the tag reserved. */
+/* SQR-04b to d: creates the region of a reserved tag. On failure the tag stays reserved. */
 enum weft_reason mem_region_register_reserved(struct mem_table *t, const struct mem_owner *owner,
 					      const struct weft_region_options *options,
 					      uint32_t tag);
 
 /*
- * The way back after a later failure: the region goes if it is still there, the tag stays reserved.
+ * Undoes it after a later failure: ends the region if it still exists; the tag stays reserved.
  */
 void mem_region_unregister_reserved(struct mem_table *t, uint32_t pd, uint32_t tag);
 
 enum weft_reason mem_window_alloc(struct mem_table *t, uint32_t pd, uint32_t *tag);
 enum weft_reason mem_window_free(struct mem_table *t, uint32_t pd, uint32_t tag);
 
-/* The same of any tag that it has had, whether it is bound or not. */
+/* The same, by any tag that the window ever had, whether it is bound or not. */
 enum weft_reason mem_window_discard(struct mem_table *t, uint32_t pd, uint32_t tag);
 
 /*
- * The tag that a bind posted now will give the window: promised before it is carried out. Until it
- * has been, by mem_window_bind(), or never will be, by mem_window_forget(), the window is not
- * freed.
+ * Assigns the tag that a bind posted now will give the window, before the bind is executed. Until
+ * mem_window_bind() executes it or mem_window_forget() cancels it, the window cannot be freed.
  */
 enum weft_reason mem_window_promise(struct mem_table *t, uint32_t pd, struct weft_bind *bind);
 void mem_window_forget(struct mem_table *t, const struct weft_bind *bind);
 
 /*
- * Carries out what was promised, well or not: binds (RKEY-02b) under the tag in bind->tag; unbinds
- * when the length is 0. qp is 0 for a window that serves the whole protection domain.
+ * Executes a promised bind, successfully or not: binds (RKEY-02b) under the tag in bind->tag, or
+ * unbinds if the length is 0. qp is 0 for a window that serves the whole protection domain.
  */
 enum weft_reason mem_window_bind(struct mem_table *t, uint32_t pd, uint32_t qp,
 				 const struct weft_bind *bind);
 enum weft_reason mem_window_unbind(struct mem_table *t, uint32_t pd, uint32_t tag);
 
-/* A bound window is for this queue pair only from now on, by the tag that it has; 0: as above. */
+/* Restricts a bound window, under its present tag, to one queue pair; qp 0: as above. */
 enum weft_reason mem_window_give(struct mem_table *t, uint32_t pd, uint32_t tag, uint32_t qp);
 
-/* The queue pair's stream is over: what was for it alone closes. */
+/* The queue pair's stream has ended: closes the entries restricted to it. */
 void mem_qp_gone(struct mem_table *t, uint32_t qp);
 
 /*
- * Whether a Send with invalidate, or a local invalidate, of this tag would be carried out; then do.
+ * Whether a Send with Invalidate, or a local invalidate, of this tag would succeed; executes it.
  */
 enum weft_reason mem_invalidate_check(const struct mem_table *t, uint32_t pd, uint32_t qp,
 				      uint32_t tag);
@@ -187,7 +186,7 @@ enum weft_reason mem_invalidate(struct mem_table *t, uint32_t pd, uint32_t qp, u
 
 enum mem_kind {
 	MEM_LOCAL_READ = 0, /* source of a Send or Write */
-	MEM_LOCAL_WRITE,    /* receive buffer, and what an atomic gives back */
+	MEM_LOCAL_WRITE,    /* receive buffer, and the result of an atomic */
 	MEM_READ_SINK,	    /* destination of an RDMA Read (AMB-04) */
 	MEM_REMOTE_READ,
 	MEM_REMOTE_WRITE,
@@ -199,9 +198,9 @@ enum mem_kind {
 struct mem_access {
 	uint64_t addr, length;
 	uint32_t tag;
-	uint32_t pd, qp; /* of the queue pair that asks or is asked */
+	uint32_t pd, qp; /* of the requesting queue pair, or of the one that a peer accesses */
 	enum mem_kind kind;
-	bool is_ahead; /* parts of it are asked for when used: memory need not come before */
+	bool is_ahead; /* checked again when used: on-demand pages need not be present now */
 };
 
 /* A range that passed the check, from which spans are taken front to back. */
@@ -217,13 +216,13 @@ struct mem_span {
 	uint64_t real;
 	uint8_t *bytes;
 	uint64_t length;
-	struct mem_paging *paging; /* NULL: it stays there */
+	struct mem_paging *paging; /* NULL: it stays mapped */
 };
 
 /*
- * Its bytes, from or to memory of ours: as the program may unmap on-demand memory between the check
- * and this, nobody touches spans but by these, but for atomics, and who hands them to the kernel.
- * False: it has gone.
+ * Copies a span to or from memory of ours. The program may unmap on-demand memory between the check
+ * and the access, so all code accesses spans through these functions, except atomics and code that
+ * passes spans to the kernel. False: the memory was unmapped.
  */
 static inline bool mem_span_may_go(const struct mem_span *s)
 {
@@ -246,25 +245,25 @@ static inline bool mem_span_write(const struct mem_span *s, const void *from)
 	return true;
 }
 
-/* Adds bytes of a span with that paging (NULL: it stays) to a CRC. False: they have gone. */
+/* Adds bytes of a span with that paging to a CRC. False: the memory was unmapped. */
 bool mem_crc32c(const struct mem_paging *paging, uint32_t *crc, const uint8_t *bytes,
 		size_t length);
 
 /*
- * Applies the checks of LOC-02, IWARP-06 and IWARP-09 in their order. An access of no bytes touches
- * no memory: it is granted without looking at the tag. On WEFT_R_SPACE_UNMAPPED *grant still says
- * where the range lies, so that the fault can be told.
+ * Applies the checks of LOC-02, IWARP-06 and IWARP-09 in their order. An access of 0 bytes is
+ * granted without a check of the tag, as it touches no memory. On WEFT_R_SPACE_UNMAPPED *grant
+ * still describes the range, so that the fault can be reported.
  */
 enum weft_reason mem_access_check(struct mem_table *t, const struct mem_access *access,
 				  struct mem_grant *grant);
 
-/* The same but for the memory itself: nobody looks whether it is there. */
+/* The same checks, except that the memory itself is not looked at. */
 enum weft_reason mem_access_look(const struct mem_table *t, const struct mem_access *access);
 
 /* Takes the next spans off the grant, at most max; 0 when all has been taken. */
 uint32_t mem_grant_spans(struct mem_grant *grant, struct mem_span *spans, uint32_t max);
 
-/* Plain memory of this process as a grant, for bytes of our own such as inline data. */
+/* A grant of memory of our own, such as inline data. */
 struct mem_grant mem_grant_of(const void *bytes, uint64_t length);
 
 /* A scatter/gather list that passed the check. */
@@ -287,15 +286,15 @@ static inline void mem_vec_add(struct mem_vec *v, const struct mem_grant *g)
 	v->length += g->length;
 }
 
-/* Which of two sides had gone before all was copied. */
+/* Which of the two sides was unmapped before all was copied. */
 enum mem_gone { MEM_NONE_GONE = 0, MEM_FROM_GONE, MEM_TO_GONE };
 
-/* Moves length bytes, which both sides have, taking them off both. */
+/* Copies length bytes, which both sides must have, and advances both. */
 enum mem_gone mem_vec_copy(struct mem_vec *to, struct mem_vec *from, uint64_t length);
 
 /* ---- FetchOp (atomic.c) --------------------------------------------------------------------- */
 
-/* Adds to the fields that the mask cuts the word into (0: all of it is one). The old value. */
+/* Adds to the fields into which the mask splits the word (0: one field). Returns the old value. */
 uint64_t mem_fetch_add(uint64_t *word, uint64_t add, uint64_t mask);
 
 struct mem_swap {
@@ -303,7 +302,7 @@ struct mem_swap {
 	uint64_t swap, swap_mask;	/* ... and if they are equal, these are changed */
 };
 
-/* The old value. */
+/* Returns the old value. */
 uint64_t mem_compare_swap(uint64_t *word, const struct mem_swap *s);
 
 /* ---- One touch (touch.c) -------------------------------------------------------------------- */
@@ -317,7 +316,7 @@ struct touch_stream {
 	uint32_t expected_sn; /* next expected, before this segment was absorbed */
 	uint32_t next_sn;     /* and after: past end_sn + 1 if it filled a gap */
 	uint32_t window;      /* bytes that may still arrive from next_sn on */
-	uint32_t qp;	      /* whose stream: while touched, no other may use the entry */
+	uint32_t qp;	      /* owner of the stream: while touched, no other may use the entry */
 };
 
 struct touch_input {
@@ -339,9 +338,9 @@ enum touch_action {
 enum touch_action touch_decide(const struct touch_input *in);
 
 /*
- * Decides for a tagged segment that passed the access check, and changes the entry accordingly:
- * when it returns, place the payload, drop it, or (on a reason) refuse it. The grant taken before
- * stays good for the placement as long as no other call has changed the table.
+ * Decides about a tagged segment that passed the access check, and updates the entry. The caller
+ * then places the payload (*is_placed), drops it, or refuses it (a reason). A grant taken before
+ * stays valid for the placement as long as no other call changes the table.
  */
 enum weft_reason mem_touch_segment(struct mem_table *t, uint32_t tag, bool is_last,
 				   const struct touch_stream *stream, bool *is_placed);
@@ -349,8 +348,8 @@ enum weft_reason mem_touch_segment(struct mem_table *t, uint32_t tag, bool is_la
 /* TOUCH-06: the in-order point of the stream that touched this tag moved to next_sn. */
 void mem_touch_advance(struct mem_table *t, uint32_t tag, uint32_t next_sn);
 
-/* Whether the tag names an entry that dies with its first message. */
+/* Whether the tag names an entry that ends with its first message. */
 bool mem_touch_is_once(const struct mem_table *t, uint32_t tag);
 
-/* A whole message to, or (TOUCH-10) the last response byte from, this tag went by in order. */
+/* A complete message to this tag arrived, or (TOUCH-10) the last response byte left, in order. */
 void mem_touch_message(struct mem_table *t, uint32_t tag);
