@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Address handles: how a datagram goes to where a request wants it. */
+/* Address handles: the path of a datagram to its destination. */
 #pragma once
 
 #include <weft/roce.h>
@@ -15,7 +15,7 @@ struct weft_ah {
 enum weft_reason ah_create(struct weft_pd *pd, const struct weft_path *path, struct weft_ah **ah);
 void ah_destroy(struct weft_ah *ah);
 
-/* NULL: it is gone. */
+/* NULL: it was destroyed. */
 static inline const struct weft_ah *ah_find(const struct adapter *a, uint32_t number)
 {
 	return id_table_find(&a->ahs, number);

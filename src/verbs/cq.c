@@ -75,7 +75,7 @@ enum weft_reason cq_resize(struct weft_cq *cq, uint32_t max)
 	return WEFT_OK;
 }
 
-/* There is one more to see: whoever armed is told. */
+/* One more completion is visible: raises the event if the queue is armed for it. */
 static void wake(struct weft_cq *cq, bool is_waker)
 {
 	if (cq->arm == CQ_ARMED_NEXT || (cq->arm == CQ_ARMED_SOLICITED && is_waker)) {

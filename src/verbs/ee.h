@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An end-to-end context as requests name it: by a number, which finds nothing when it is gone. What
- * it is, its transport knows (RD-02).
+ * An end-to-end context as requests name it: by number, which finds nothing once it is destroyed.
+ * Its content belongs to the transport (RD-02).
  */
 #pragma once
 
 #include "verbs/adapter.h"
 
-enum { EES_MAX = 1024 }; /* of an adapter: other nodes that it talks to */
+enum { EES_MAX = 1024 }; /* per adapter: one for each remote node */
 
 struct weft_ee {
 	struct adapter *adapter;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Events that the owner pulls. Each object keeps its own pending events as bits and stands at most
- * once in the adapter's list, so events need no memory and cannot be lost; a repeated one that was
- * not fetched yet merges with the first, whose reason wins.
+ * Events that the owner pulls. Each object keeps its pending events as bits and is at most once in
+ * the adapter's list, so events need no memory and cannot be lost. A repeated event that was not
+ * fetched yet merges with the first, whose reason is kept.
  */
 #pragma once
 
@@ -25,8 +25,8 @@ void event_source_init(struct event_source *s, uint32_t number, void *context);
 void event_raise(struct list *events, struct event_source *s, enum weft_event_kind kind,
 		 enum weft_reason reason);
 
-/* What was not fetched yet is forgotten. */
+/* Discards the events that were not fetched yet. */
 void event_clear(struct event_source *s);
 
-/* Takes the oldest source's lowest pending event. False when there is none. */
+/* Takes the lowest pending event of the oldest source. False: there is none. */
 bool event_pop(struct list *events, struct weft_event *event);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Protection domains: whose memory, in which address space, with which privilege. */
+/* Protection domains: owner, address space and privilege of memory. */
 #pragma once
 
 #include "verbs/adapter.h"

@@ -375,7 +375,7 @@ static void qp_end(struct weft_qp *qp, enum weft_reason reason, enum weft_reason
 		qp_leave_stream(qp, why);
 	send_queue_flush(qp);
 	qp_recv_flush(qp);
-	/* Whoever waits for this queue pair's receives finds out by trying again. */
+	/* Queue pairs that wait for a receive of this one notice the state when they try again. */
 	qp_wake_senders(qp_recv_queue(qp));
 }
 

@@ -3,7 +3,7 @@
  * Queue pairs: a send queue, a receive queue, a state, and the transport that carries the requests.
  *
  *	qp.c          creation, attributes, states
- *	post.c        what a work request must look like to become a work queue element
+ *	post.c        checks work requests and turns them into work queue elements
  *	send_queue.c  the order of the send queue: local operations, waits, completions, failures
  */
 #pragma once
@@ -16,46 +16,46 @@
 struct weft_qp;
 
 enum issue {
-	ISSUE_BEGUN = 0,  /* it ends, or has ended, by send_queue_end() */
-	ISSUE_NO_RECEIVE, /* the peer has no receive; the queue pair waits at its queue */
-	ISSUE_NO_ROOM	  /* not now; qp_ready() comes when there is room */
+	ISSUE_BEGUN = 0,  /* send_queue_end() ends it, or has ended it */
+	ISSUE_NO_RECEIVE, /* the peer has no receive; the queue pair waits at the peer's queue */
+	ISSUE_NO_ROOM	  /* not now; the transport calls qp_ready() when there is room */
 };
 
-/* Who carries requests to the peer. */
+/* Carries requests to the peer. */
 struct transport {
-	/* Whether the wire has a message for this request; called when it is posted. */
+	/* Whether the protocol has a message for this request; called when it is posted. */
 	enum weft_reason (*check)(const struct weft_qp *qp, const struct weft_send_wr *wr);
 
 	/* Begins the next request of the send queue. */
 	enum issue (*issue)(struct weft_qp *qp, struct send_wqe *wqe);
 
-	/* The queue pair was made ready, for whatever reason; its send queue runs after this. */
+	/* The queue pair was made ready; its send queue runs after this. */
 	void (*advance)(struct weft_qp *qp, uint64_t now_ns);
 
 	/*
-	 * The queue pair leaves its stream, which must not touch it any more. WEFT_R_PEER_GONE: in
-	 * good order; another reason: after an error of this side, which the peer is told.
+	 * Detaches the queue pair from its stream, which must not touch it any more.
+	 * WEFT_R_PEER_GONE: orderly; another reason: an error of this side, reported to the peer.
 	 */
 	void (*down)(struct weft_qp *qp, enum weft_reason why);
 };
 
 /*
- * What a queue pair's connection has carried, the one it has or had last. Its transport counts; one
- * whose streams have counts of their own leaves it be.
+ * Counters of a queue pair's present or last connection. The transport counts, unless its streams
+ * have counters of their own.
  */
 struct qp_tally {
 	bool is_begun;
-	uint64_t messages_in, messages_out; /* once each, however often they were sent */
+	uint64_t messages_in, messages_out; /* retransmissions are not counted */
 	uint64_t payload_in, payload_out;   /* of these */
 	uint64_t packets_in, packets_out, bytes_in, bytes_out;
 	uint64_t resent, timeouts, naks_in, naks_out, rnrs_in, rnrs_out, duplicates;
 };
 
-/* The two ends of a queue pair's connection, also when it has ended; for people to read. */
+/* The two ends of a queue pair's connection, kept after it has ended; for messages to users. */
 struct qp_ends {
-	struct weft_address local, peer; /* family 0: not known, or no one peer */
+	struct weft_address local, peer; /* family 0: unknown, or no single peer */
 	uint32_t peer_number;		 /* of the peer's queue pair; 0: iWARP has none */
-	const char *peer_words;		 /* why the peer ended it, or NULL */
+	const char *peer_words;		 /* the reason the peer gave for its end, or NULL */
 };
 
 struct weft_qp {
@@ -74,26 +74,26 @@ struct weft_qp {
 	bool is_register_enabled;
 	enum weft_failure on_failure;
 	uint64_t receiver_wait_ns;
-	/* Who carries its requests: from creation on, or by qp_attach() while a stream lasts. */
+	/* Its transport: from creation on, or set by qp_attach() while a stream exists. */
 	const struct transport *transport, *transport_at_first;
 	void *stream; /* the transport's own */
-	void *link;   /* the driver's: the connection it has, had, or is about to have */
+	void *link;   /* the driver's: its present, last or next connection */
 	/* State. */
 	enum weft_qp_state state;
 	enum weft_reason reason;  /* first error; WEFT_OK while none */
-	enum weft_reason failing; /* to be failed for this at the next advance; WEFT_OK: not */
-	bool is_draining;	  /* SQD was asked for and the drained event is due */
+	enum weft_reason failing; /* fails for this reason at the next advance; WEFT_OK: no */
+	bool is_draining;	  /* SQD was requested, and the drained event is still due */
 	uint32_t peer;		  /* number of the connected queue pair, 0: none */
-	uint32_t reads_max;	  /* of ours that may be in flight on this stream */
+	uint32_t reads_max;	  /* ORD: Reads and atomics in flight on this stream */
 	struct send_queue sq;
 	struct recv_queue rq;  /* unused with an srq */
 	struct recv_wqe *recv; /* claimed for the message that is arriving, or NULL */
-	uint32_t xrc_srq;      /* number of the queue that the peer's latest request named; or 0 */
-	bool is_xrc_cut;       /* that queue went while a message was arriving in it */
-	struct timer timer;    /* of the send queue's wait */
+	uint32_t xrc_srq;      /* number of the SRQ that the peer's latest request named; or 0 */
+	bool is_xrc_cut;       /* that SRQ was destroyed while a message was arriving in it */
+	struct timer timer;    /* for waits of the send queue */
 	struct list ready_link, sender_link, absent_link;
 	struct event_source events;
-	struct fault_dice *dice; /* NULL: no faults on purpose */
+	struct fault_dice *dice; /* NULL: no faults are injected */
 	struct qp_tally tally;
 	struct qp_ends ends;
 };
@@ -105,7 +105,7 @@ enum weft_reason qp_modify(struct weft_qp *qp, const struct weft_qp_attr *attr, 
 void qp_query(const struct weft_qp *qp, struct weft_qp_attr *attr);
 enum weft_reason qp_connect(struct weft_qp *qp, struct weft_qp *peer);
 
-/* Ends the stream in good order: what is queued is flushed and the state becomes Error. */
+/* Ends the stream in an orderly way: queued requests are flushed and the state becomes Error. */
 enum weft_reason qp_disconnect(struct weft_qp *qp);
 
 enum weft_reason qp_post_send(struct weft_qp *qp, struct weft_send_wr *wrs, uint32_t count,
@@ -126,19 +126,19 @@ static inline bool qp_is_acknowledged(const struct weft_qp *qp)
 	return qp->service == WEFT_RC || qp->service == WEFT_RD;
 }
 
-/* Whether incoming messages are served. */
+/* Whether the queue pair accepts incoming messages. */
 static inline bool qp_is_receiving(const struct weft_qp *qp)
 {
 	return qp->state >= WEFT_QPS_RTR && qp->state <= WEFT_QPS_SQE;
 }
 
-/* The shared receive queue that serves it: its own, or (XRC) the one that was named; or NULL. */
+/* The queue pair's SRQ: its own, or (XRC) the SRQ that the request named; or NULL. */
 static inline struct weft_srq *qp_srq(const struct weft_qp *qp)
 {
 	return qp->is_xrc ? id_table_find(&qp->adapter->srqs, qp->xrc_srq) : qp->srq;
 }
 
-/* That of an XRC queue pair itself is always empty. */
+/* The receive queue of an XRC queue pair itself is always empty. */
 static inline struct recv_queue *qp_recv_queue(struct weft_qp *qp)
 {
 	struct weft_srq *srq = qp_srq(qp);
@@ -146,10 +146,10 @@ static inline struct recv_queue *qp_recv_queue(struct weft_qp *qp)
 	return srq ? &srq->queue : &qp->rq;
 }
 
-/* XRC: a request of the peer names a queue, by which it is served. False: not that one. */
+/* XRC: a request of the peer names an SRQ to receive it. False: that SRQ cannot serve it. */
 bool qp_xrc_name(struct weft_qp *qp, uint32_t srq_number);
 
-/* The domain that counts for what a peer asks: (XRC) that of the queue that was named. */
+/* The protection domain for the peer's accesses: its own, or (XRC) that of the named SRQ. */
 static inline uint32_t qp_peer_pd(const struct weft_qp *qp)
 {
 	const struct weft_srq *srq = qp->is_xrc ? qp_srq(qp) : NULL;
@@ -163,48 +163,48 @@ static inline bool qp_has_receive(struct weft_qp *qp)
 }
 
 /*
- * The access check for this queue pair, whose number and domain are put into *access, if it has no
- * domain yet. Meeting a segment without pages raises the fault event (RKEY-08d).
+ * The access check for this queue pair. Sets number and domain in *access, unless it has a domain.
+ * A range without pages raises the fault event (RKEY-08d).
  */
 enum weft_reason qp_access(struct weft_qp *qp, struct mem_access *access, struct mem_grant *grant);
 
-/* A stretch of a scatter/gather list. */
+/* A range of a scatter/gather list. */
 struct stretch {
 	const struct weft_segment *segments;
 	uint32_t count;
 	enum mem_kind kind;
 	uint64_t offset, length;
-	bool is_ahead; /* for the check: memory that comes on demand need not be there before */
+	bool is_ahead; /* for the check: on-demand pages need not be present yet */
 };
 
-/* LOC-02 on all segments of a list, before any is used (LOC-06). */
+/* The checks of LOC-02 on all segments of a list, before any is used (LOC-06). */
 enum weft_reason qp_segments_check(struct weft_qp *qp, const struct stretch *all);
 
 /*
- * Takes the spans of a stretch, checking the segments that it touches again: at most max, of which
- * *count says how many there are; they may end before the stretch does.
+ * Takes the spans of a stretch, and checks its segments again: at most max, their number in *count;
+ * they may end before the stretch does.
  */
 enum weft_reason qp_segments_spans(struct weft_qp *qp, const struct stretch *stretch,
 				   struct mem_span *spans, uint32_t max, uint32_t *count);
 
-/* The list of a request, as what it is used; of the receive that is claimed. */
+/* The whole list of a request, with the kind of its access; that of the claimed receive. */
 struct stretch request_stretch(struct send_wqe *wqe);
 struct stretch qp_recv_stretch(const struct weft_qp *qp);
 
 /*
- * LOC-06: the checks on the list of a request that begins. False: it has failed, and ended. A
- * transport that can wait for pages says so, and begins without them.
+ * LOC-06: checks the list of a request that begins. False: the request has failed, and ended.
+ * can_wait: the transport can wait for missing pages, and begins without them.
  */
 bool request_check(struct weft_qp *qp, struct send_wqe *wqe, bool can_wait);
 
 /*
- * SEND-09: whether all that keeps the data of a list from being had is pages that their pager will
- * bring back; then wait for that: the queue pair is made ready when memory has changed.
+ * SEND-09: whether only missing pages, which their pager will bring back, prevent access to the
+ * data of a list; and waits for them: the queue pair becomes ready when memory has changed.
  */
 bool qp_segments_are_away(struct weft_qp *qp, const struct stretch *all);
 void qp_await_memory(struct weft_qp *qp);
 
-/* Whether a fault on purpose is drawn for it, which happens later; it is made, then. */
+/* Draws a fault that is injected later, by qp_fault_made(). */
 static inline bool qp_fault_drawn(struct weft_qp *qp, enum fault fault)
 {
 	return qp->dice && fault_falls(qp->adapter->faults, qp->dice, fault);
@@ -215,63 +215,63 @@ static inline void qp_fault_made(struct weft_qp *qp, enum fault fault)
 	adapter_fault_made(qp->adapter, fault, qp->number);
 }
 
-/* Whether one happens to it here. */
+/* Draws a fault that is injected here; counts and traces it. */
 static inline bool qp_fault_falls(struct weft_qp *qp, enum fault fault)
 {
 	return qp->dice && adapter_fault_falls(qp->adapter, qp->dice, fault, qp->number);
 }
 
-/* The one function that changes the state. */
+/* The only function that changes the state. */
 void qp_state_move(struct weft_qp *qp, enum weft_qp_state to, enum weft_reason reason);
 
 /*
- * A stream has been made for a queue pair in RESET or INIT, which becomes operational; or only
- * receives, in RTR, until it is started.
+ * Attaches a stream to a queue pair in RESET or INIT. qp_attach: it becomes operational (RTS).
+ * qp_attach_receiving: it only receives (RTR), until qp_start().
  */
 void qp_attach(struct weft_qp *qp, const struct transport *transport, void *stream);
 void qp_attach_receiving(struct weft_qp *qp, const struct transport *transport, void *stream);
 void qp_start(struct weft_qp *qp);
 
-/* The queue pair may be able to move. */
+/* The queue pair may be able to make progress. */
 void qp_ready(struct weft_qp *qp);
 
-/* To Error at once: everything queued is flushed, the transport is told. */
+/* Moves to Error at once: flushes both queues, and tells the transport. */
 void qp_fail(struct weft_qp *qp, enum weft_reason reason);
 
-/* The same at the next advance: for use while some send queue is being worked on. */
+/* The same at the next advance: for callers inside the progress of a send queue. */
 void qp_fail_later(struct weft_qp *qp, enum weft_reason reason);
 
 /* Remembers the first error, so that a later failure reports it. */
 void qp_record(struct weft_qp *qp, enum weft_reason reason);
 
-/* RKEY-09: a peer's access was refused; traces it and tells the consumer. */
+/* RKEY-09: a peer's access was refused: traces it, and raises an event. */
 void qp_refused(struct weft_qp *qp, enum weft_reason reason, uint64_t addr, uint32_t tag);
 
-/* Every queue pair that waits for a receive of this queue may try again. */
+/* Makes every queue pair ready that waits for a receive of this queue. */
 void qp_wake_senders(struct recv_queue *q);
 
-/* This queue pair waits for a receive to appear in the queue. */
+/* Makes this queue pair wait for a receive in the queue. */
 void qp_await_receive(struct weft_qp *qp, struct recv_queue *q);
 
 void qp_timer_expired(struct weft_qp *qp);
 void qp_advance(struct weft_qp *qp, uint64_t now_ns);
 
-/* Takes the oldest receive for a message that has begun to arrive. */
+/* Claims the oldest receive for a message that begins to arrive. */
 void qp_recv_claim(struct weft_qp *qp);
 
 /* Ends the claimed receive with one completion. */
 void qp_recv_retire(struct weft_qp *qp, struct weft_completion *completion, bool is_solicited);
 void qp_recv_flush(struct weft_qp *qp);
 
-/* A request has ended; it is retired when all before it have been. */
+/* Ends a request; it is retired after all before it. */
 void send_queue_end(struct weft_qp *qp, struct send_wqe *wqe, const struct outcome *out);
 void send_queue_flush(struct weft_qp *qp);
 
 /*
- * Retires what has ended well, now. For what completes next: the peer may have said it as an answer
- * to these, and a consumer takes them for over then.
+ * Retires requests that ended successfully, now. Called before a receive completes: its message may
+ * be the peer's answer to these requests, and the consumer then expects them to be complete.
  */
 void send_queue_settle(struct weft_qp *qp);
 
-/* Retires what has ended, begins what can begin. */
+/* Retires requests that have ended, and begins those that can begin. */
 void send_queue_run(struct weft_qp *qp, uint64_t now_ns);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Receive queues: scatter lists waiting for one incoming message each (QP-08), owned by one queue
- * pair or shared by many (struct weft_srq).
+ * Receive queues: scatter lists for one incoming message each (QP-08), owned by one queue pair or
+ * shared by many (struct weft_srq).
  */
 #pragma once
 
@@ -18,18 +18,18 @@ struct recv_wqe {
 };
 
 /*
- * Slots are taken in the order they were posted and given back in any order: the queue pair that
- * claimed one keeps it until its message is whole, and others of a shared queue may be faster.
+ * Slots are claimed in the order they were posted, and freed in any order: a queue pair keeps the
+ * slot that it claimed until its message is complete, and others of an SRQ may be faster.
  */
 struct recv_queue {
 	uint8_t *slots;
 	size_t slot_bytes;
 	uint32_t max, segments_max;
 	uint32_t first, last;	/* posted, not yet claimed: slots, counted from 1 */
-	uint32_t free, touched; /* given back, as a list; slots that were ever used */
+	uint32_t free, touched; /* list of freed slots; number of slots ever used */
 	uint32_t posted;	/* not yet claimed */
-	uint32_t used;		/* posted, or claimed and not yet given back */
-	struct list senders;	/* queue pairs that wait for a receive to appear here */
+	uint32_t used;		/* posted, or claimed and not yet freed */
+	struct list senders;	/* queue pairs that wait for a receive in this queue */
 };
 
 /* 0, or -1 when memory is short. */
@@ -38,13 +38,13 @@ void recv_queue_fini(struct recv_queue *q);
 
 enum weft_reason recv_queue_post(struct recv_queue *q, const struct weft_recv_wr *wr);
 
-/* Takes the oldest receive; there must be one. */
+/* Claims the oldest receive; there must be one. */
 struct recv_wqe *recv_queue_claim(struct recv_queue *q);
 
-/* It is the oldest again, as if nobody had claimed it. */
+/* Undoes a claim: the receive is the oldest of the queue again. */
 void recv_queue_return(struct recv_queue *q, struct recv_wqe *wqe);
 
-/* Gives the slot of a claimed receive back. */
+/* Frees the slot of a claimed receive. */
 void recv_queue_release(struct recv_queue *q, struct recv_wqe *wqe);
 
 struct weft_srq {
@@ -53,7 +53,7 @@ struct weft_srq {
 	struct event_source events;
 	struct recv_queue queue;
 	uint32_t number;
-	uint32_t users; /* queue pairs; XRC: those whose message has one of its receives */
+	uint32_t users; /* queue pairs; XRC: those that have claimed one of its receives */
 	uint32_t limit; /* 0: not armed */
 	uint32_t xrc_domain;
 	struct weft_cq *xrc_cq; /* or NULL */
@@ -66,5 +66,5 @@ enum weft_reason srq_post(struct weft_srq *srq, const struct weft_recv_wr *wrs, 
 			  uint32_t *posted);
 enum weft_reason srq_arm(struct weft_srq *srq, uint32_t limit);
 
-/* A receive was taken: raises the limit event if that is due. */
+/* A receive was claimed: raises the limit event if that is due. */
 void srq_taken(struct weft_srq *srq);

@@ -5,8 +5,8 @@
  *	head                issued from here on          posted from here on
  *	 |  ended, begun, ended, begun ...  |  queued, queued ...  |
  *
- * Requests begin in order; those in flight may end in any order, and are retired, each with at most
- * one completion, in order. Not here: what a request does (the transports).
+ * Requests begin in order. Requests in flight may end in any order, but are retired in order, each
+ * with at most one completion. Not here: the execution of a request (the transports).
  */
 #pragma once
 
@@ -24,7 +24,7 @@ enum wqe_state {
 struct send_wqe {
 	uint64_t id;
 	uint64_t remote_addr;
-	uint64_t operand; /* what is compared or added; the time of a Delay */
+	uint64_t operand; /* the value compared or added; the time of a Delay */
 	uint64_t swap;
 	uint32_t length; /* of all segments */
 	union {
@@ -45,10 +45,10 @@ struct send_wqe {
 	uint8_t opcode, flags, segment_count;
 	uint8_t state;		/* enum wqe_state */
 	uint8_t status, reason; /* of the outcome */
-	bool is_local : 1;	/* it failed here, before anything was sent */
+	bool is_local : 1;	/* it failed locally, before anything was sent */
 	bool is_registered : 1; /* the first half of REGISTER_SEND is done */
-	bool has_new_tag : 1;	/* posting gave it the tag that it makes */
-	/* Faults on purpose: it fails; it waits before it begins, and has begun to. */
+	bool has_new_tag : 1;	/* posting assigned the tag that it will make valid */
+	/* Injected faults: it fails; it waits before it begins; the wait has begun. */
 	bool is_doomed : 1, is_held_up : 1, is_holding : 1;
 	uint64_t data[]; /* slot_bytes of the queue hold all of it */
 };
@@ -58,31 +58,31 @@ struct outcome {
 	enum weft_status status;
 	enum weft_reason reason;
 	uint32_t byte_count;
-	bool is_local; /* it failed here, before anything was sent */
+	bool is_local; /* it failed locally, before anything was sent */
 };
 
 enum send_wait {
 	SEND_RUNNING = 0,
-	SEND_DELAYED, /* the next one is a Delay whose time has not come */
-	SEND_BLOCKED, /* the next one waits for the peer's receive */
-	SEND_FULL     /* the transport has no room; it will say when it has */
+	SEND_DELAYED, /* the next request is a Delay whose time has not come */
+	SEND_BLOCKED, /* the next request waits for a receive of the peer */
+	SEND_FULL     /* the transport has no room; it calls qp_ready() when it has */
 };
 
 struct send_queue {
 	uint8_t *slots;
-	size_t slot_bytes, register_at; /* register_at: in the slot; 0: no room for one */
+	size_t slot_bytes, register_at; /* offset of region options in a slot; 0: none */
 	uint32_t max, segments_max, inline_max;
 	uint32_t head;
 	uint32_t begun; /* from head on: begun or ended, not retired */
 	uint32_t count; /* from head on: all */
 	uint32_t reads; /* Reads and atomics in flight */
 	enum send_wait wait;
-	bool is_expired; /* the wait's time has passed */
-	bool is_stopped; /* one has failed: none after it begins */
-	bool is_worked;	 /* right now: what ends meanwhile is seen without being told */
+	bool is_expired; /* the time of the wait has passed */
+	bool is_stopped; /* a request has failed: no later request begins */
+	bool is_worked;	 /* send_queue_run() is active: it sees requests that end meanwhile */
 };
 
-/* The slot that is the n-th from the head; where a slot lies, and which slot an element is. */
+/* The slot of the n-th element from the head; the element of a slot; the slot of an element. */
 static inline uint32_t send_queue_slot(const struct send_queue *q, uint32_t n)
 {
 	return q->head + n < q->max ? q->head + n : q->head + n - q->max;
@@ -98,7 +98,7 @@ static inline uint32_t send_queue_index(const struct send_queue *q, const struct
 	return (uint32_t)((size_t)((const uint8_t *)wqe - q->slots) / q->slot_bytes);
 }
 
-/* Of the request that was posted last, if it has not been carried out yet. */
+/* The length of the request that was posted last, if it has not been retired yet. */
 static inline uint32_t send_queue_last_bytes(const struct send_queue *q)
 {
 	return q->count > 0 ? send_queue_at(q, send_queue_slot(q, q->count - 1))->length : 0;
@@ -119,20 +119,20 @@ static inline struct weft_bind *wqe_bind(struct send_wqe *wqe)
 	return (struct weft_bind *)(void *)wqe->data;
 }
 
-/* Only where the queue has room for one: in privileged domains. */
+/* Only if the queue has room for region options: in privileged domains. */
 static inline struct weft_region_options *wqe_region(const struct send_queue *q,
 						     struct send_wqe *wqe)
 {
 	return (struct weft_region_options *)(void *)((uint8_t *)wqe + q->register_at);
 }
 
-/* Whether the transport carries it; the others need no peer. */
+/* Whether the transport executes it; other opcodes need no peer. */
 static inline bool opcode_is_carried(uint32_t opcode)
 {
 	return opcode < WEFT_OP_BIND || opcode == WEFT_OP_REGISTER_SEND;
 }
 
-/* What is answered: a Read or an atomic. */
+/* A request with a response: a Read or an atomic. */
 static inline bool wqe_is_read(const struct send_wqe *wqe)
 {
 	return wqe->opcode == WEFT_OP_READ || wqe->opcode == WEFT_OP_COMPARE_SWAP ||
