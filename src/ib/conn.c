@@ -178,7 +178,7 @@ static struct weft_address address_of(const struct inet_end *end, bool is_ipv6)
 	return a;
 }
 
-/* For whoever wants to know, also when it has ended. */
+/* Keeps both ends in the queue pair, for messages to users even after the connection has ended. */
 static void note_path(struct ib_conn *c)
 {
 	if (!qp_is_connected_service(c->qp))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Queue pair 1, the general services interface (IBA 13.5.1.2): management datagrams, whole and as
- * they are, for whoever manages connections.
+ * Queue pair 1, the general services interface (IBA 13.5.1.2): passes complete management datagrams
+ * to and from the connection manager.
  */
 #include "ib/port.h"
 

@@ -253,7 +253,7 @@ static enum weft_reason dispatch(struct ib_conn *c, uint64_t now_ns, const struc
 	}
 }
 
-/* IBA 11.6.3.2: whoever waits for the last word of the set-up need not, as the peer has begun. */
+/* IBA 11.6.3.2: a packet of the peer replaces the RTU that the consumer may still wait for. */
 static void note_established(struct ib_conn *c)
 {
 	struct weft_qp *qp = c->qp;
@@ -264,7 +264,7 @@ static void note_established(struct ib_conn *c)
 	event_raise(&qp->adapter->events, &qp->events, WEFT_EVENT_ESTABLISHED, WEFT_OK);
 }
 
-/* What nobody would take is not worth a look at all of it: the ICRC comes last. */
+/* The ICRC, which costs most, is checked last: only for packets that would be accepted. */
 static enum weft_reason take(struct ib_port *port, uint64_t now_ns, const struct iba_packet *p,
 			     const struct ib_in *in)
 {

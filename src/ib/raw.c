@@ -37,7 +37,7 @@ enum weft_reason ib_raw_bind(struct ib_conn *c, const struct ib_raw *raw)
 	return WEFT_OK;
 }
 
-/* RAW-03: by upper protocol and destination; whoever asked for this very one comes first. */
+/* RAW-03: by upper protocol and destination; a queue pair bound to this address comes first. */
 static struct ib_conn *find(struct ib_port *port, const struct iba_grh *g)
 {
 	struct ib_conn *any = NULL;

@@ -25,7 +25,7 @@ bool rc_reply_is_ack(const struct ib_conn *c)
 	return !responder_is_answering(r) && r->is_ack_due && !r->is_nak_due;
 }
 
-/* IBA 9.7.7.2: as many messages as there are receives; a shared queue is nobody's own. */
+/* IBA 9.7.7.2: one credit for each posted receive; an SRQ gives no credits. */
 static uint8_t credits(struct ib_conn *c)
 {
 	uint32_t count;

@@ -388,9 +388,9 @@ static bool probe_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 }
 
 /*
- * What the peer has had already: it changes nothing there, and is acknowledged once more (IBA
- * 9.7.5.1.5), with the credits of now. A Write without data, whatever that number was: nobody has
- * its data any more.
+ * Resends a packet that the peer has already executed: the peer only acknowledges it again (IBA
+ * 9.7.5.1.5), with its present credits. It is a Write without data, whatever the original packet
+ * was: its data may not exist any more.
  */
 static void ask_for_credits(struct ib_conn *c, struct ib_out *out)
 {

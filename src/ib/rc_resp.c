@@ -80,8 +80,8 @@ void rc_resp_touch(struct ib_conn *c)
 }
 
 /*
- * TOUCH-10: a Read of what may be touched once is still to be answered. Whoever comes meanwhile is
- * too late.
+ * TOUCH-10: a Read of a one-touch tag still waits for its response. Any access in the meantime
+ * comes too late.
  */
 bool rc_resp_is_touched(const struct ib_conn *c, uint32_t tag)
 {
@@ -315,8 +315,8 @@ static void take_early(struct ib_conn *c, const struct iba_packet *p)
 }
 
 /*
- * IBA 9.7.5.2.8. RD: whoever is told so takes the message away, and brings it again under another
- * number; so it must not be served under this one, should it come twice.
+ * IBA 9.7.5.2.8. RD: after an RNR NAK the requester suspends the message, and later sends it again
+ * with other PSNs. So a duplicate with this PSN must not be executed.
  */
 static void not_ready(struct ib_conn *c, uint32_t psn)
 {

@@ -128,7 +128,7 @@ void rd_leave(struct ib_ee *ee, struct weft_qp *qp)
 	r->qp = NULL;
 }
 
-/* IBA 9.6.1.5 and 9.7.8: who it is for, and whether that one would have it. */
+/* IBA 9.6.1.5 and 9.7.8: whether the destination queue pair exists and accepts the packet. */
 static enum weft_reason check_destination(const struct ib_conn *c, const struct iba_packet *p,
 					  const struct ib_conn *own)
 {
