@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Connection management, as its callers see it: how two ends agree before the first message. */
+/* Connection management for its callers: how two ends negotiate before the first message. */
 #pragma once
 
 #include "cm/ib_cm.h"

@@ -262,7 +262,7 @@ enum weft_reason ib_cm_disconnect(struct ib_cm *cm, uint64_t now_ns, uint32_t id
 	}
 }
 
-/* Nobody is there to answer a request or a reply. */
+/* The owner has dropped a cm_id that is not established: rejects the peer's request or reply. */
 static void leave_open(struct ib_cm *cm, uint64_t now_ns, struct conv *c)
 {
 	bool is_waiting = c->state == IB_CM_REQ_SENT || c->state == IB_CM_MRA_REQ_RCVD;

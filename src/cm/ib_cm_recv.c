@@ -330,7 +330,7 @@ static enum weft_reason recv_sidr_rep(const struct take *t)
 
 /* ---- Any ------------------------------------------------------------------------------------ */
 
-/* Nobody here has that id. A peer that would wait for us is told so (IBA 12.9.7). */
+/* No cm_id has that id. A peer that would wait for us is told (IBA 12.9.7). */
 static enum weft_reason recv_unknown(struct ib_cm *cm, const struct ibcm_ip *ip,
 				     const struct ibcm_msg *m)
 {
@@ -392,7 +392,7 @@ static enum weft_reason recv_known(const struct take *t)
 	case IBCM_LAP:
 		stray_apr(t->cm, t->ip, t->m, APR_UNSUPPORTED);
 		return WEFT_R_CM_STATE;
-	case IBCM_APR: /* nobody here sends a LAP */
+	case IBCM_APR: /* this agent never sends a LAP */
 	case IBCM_REQ:
 	case IBCM_SIDR_REQ:
 		break;

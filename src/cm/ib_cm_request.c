@@ -345,7 +345,7 @@ static bool sidr_meets(struct ib_cm *cm, const struct ibcm_ip *ip, const struct 
 			conv_index_remove(cm, c, BY_PEER_ID);
 			return false;
 		}
-		/* The owner has that one; this one will be sent again. */
+		/* The owner has the earlier request; the peer will repeat this one. */
 		return true;
 	}
 	cm->counts.duplicates++;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Deadlines: what is sent again, what happens when nobody answers, and the end of time wait. */
+/* Deadlines: retransmission, peers that do not answer, and the end of time wait. */
 #include "base/check.h"
 #include "base/deadline.h"
 #include "base/least.h"
@@ -35,7 +35,7 @@ void conv_wait_owner(struct ib_cm *cm, uint64_t now_ns, struct conv *c)
 	conv_wait(cm, now_ns, c, c->mra_ns);
 }
 
-/* Nobody answers. The peer is told, if it is there, so that it does not wait for what is over. */
+/* The peer does not answer. It is sent a REJ, in case it is waiting for us. */
 static void give_up(struct ib_cm *cm, uint64_t now_ns, struct conv *c)
 {
 	static const struct ib_cm_reject timeout = { .code = IBCM_REJECT_TIMEOUT };

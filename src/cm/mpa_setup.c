@@ -216,7 +216,7 @@ static enum weft_reason start_check(const struct mpa_setup *s, const struct mpa_
 {
 	bool is_reply_due = s->state == MPA_STATE_AWAITING_REPLY;
 
-	/* Both ends connected, or a reply came to nobody's request. */
+	/* Both ends are initiators, or a reply came without a request. */
 	if (start->is_reply != is_reply_due)
 		return WEFT_R_MPA_KEY;
 	/* The reply is of the request's kind. A rejection is one whatever its kind. */
