@@ -2,14 +2,14 @@
 /*
  * The stream's own struct, for the files of this room:
  *
- *	stream.c     life and death: states, closing, deadlines, the transport's face to the verbs
- *	fpdu_rx.c    bytes -> FPDUs: framing, markers, CRC, where the next bytes go
+ *	stream.c     states, closing, deadlines, the transport's table for the verbs
+ *	fpdu_rx.c    bytes -> FPDUs: framing, markers, CRC, destination of the next bytes
  *	rdmap_rx.c   FPDUs -> messages: every check, placement, delivery
- *	fpdu_tx.c    FPDUs -> bytes: framing, markers, CRC, what goes out next
+ *	fpdu_tx.c    FPDUs -> bytes: framing, markers, CRC, order of output
  *	rdmap_tx.c   messages -> FPDUs: requests, responses, ready-to-receive, Terminate
- *	readq.c      Reads and atomics: those of the peer to be answered, ours to be matched
- *	terminate.c  reasons <-> causes on the wire
- *	buffers.c       memory lent to a busy stream
+ *	readq.c      Reads and atomics: queue of the peer's, matching of responses to ours
+ *	terminate.c  reasons <-> Terminate codes
+ *	buffers.c    memory lent to a busy stream
  */
 #pragma once
 
@@ -22,21 +22,21 @@ enum {
 	RX_BYTES = 1024,		 /* of a stream's own receive buffer */
 	RX_MARKED_BYTES = 2 * 66 * 1024, /* the same with markers: whole FPDUs, and room to move */
 	RX_WHOLE_MAX = RX_BYTES / 2,	 /* an FPDU up to this is checked before it is placed */
-	TX_BYTES = 512,			 /* of its headers, trailers and markers on their way out */
+	TX_BYTES = 512,			 /* for headers, trailers and markers to send */
 	TX_FPDUS = 8,
-	LENT_RX_BYTES = 32 * 1024, /* the same on buffers */
+	LENT_RX_BYTES = 32 * 1024, /* the same in lent buffers */
 	DESK_TX_BYTES = 16 * 1024,
 	DESK_FPDUS = 128,
-	TX_PAYLOAD_MAX = 65504, /* of an FPDU: what 16 bits of length leave, in words */
+	TX_PAYLOAD_MAX = 65504, /* of an FPDU: limited by its 16-bit length, in words */
 	TX_MARKED_MAX = 1984,	/* the same with markers */
-	TX_COPY_MAX = 128,	/* payload up to this goes out behind its header */
-	TX_BATCH = 256 * 1024	/* payload that is made ready ahead of the connection */
+	TX_COPY_MAX = 128,	/* payload up to this is copied behind its header */
+	TX_BATCH = 256 * 1024	/* payload that is prepared ahead of the connection */
 };
 
 enum stream_state {
 	STREAM_OPEN = 0,
-	STREAM_TERMINATING, /* our Terminate is going out */
-	STREAM_CLOSING,	    /* our direction has ended, the peer's has not */
+	STREAM_TERMINATING, /* our Terminate is being sent */
+	STREAM_CLOSING,	    /* our direction is closed, the peer's is not */
 	STREAM_CLOSED,
 	STREAM_ABORTED, /* closed without a proper end */
 	STREAM_STATES
@@ -45,12 +45,12 @@ enum stream_state {
 /* ---- Receiving ------------------------------------------------------------------------------ */
 
 enum rx_stage {
-	RX_HEADER = 0, /* the next FPDU's header is awaited, or all of it if it is small */
-	RX_PAYLOAD,    /* payload goes straight to its place */
-	RX_TRAILER     /* pad and CRC are awaited */
+	RX_HEADER = 0, /* waits for the header of the next FPDU, or all of a small one */
+	RX_PAYLOAD,    /* payload is received into its destination */
+	RX_TRAILER     /* waits for pad and CRC */
 };
 
-/* A DDP segment: what its header says. */
+/* The header of a DDP segment, decoded. */
 struct rx_segment {
 	bool is_tagged, is_last;
 	enum rdmap_opcode opcode;
@@ -59,41 +59,41 @@ struct rx_segment {
 	uint32_t bytes;			/* of payload */
 	uint32_t ulpdu_bytes;		/* of header and payload */
 	uint32_t header_bytes;		/* of the DDP header */
-	uint8_t header[DDP_HEADER_MAX]; /* as it came, for a Terminate */
+	uint8_t header[DDP_HEADER_MAX]; /* as received, for a Terminate */
 	bool has_read;			/* a Read Request: its body */
 	struct rdmap_read_request read;
 };
 
 struct rx {
-	uint8_t *bytes;		   /* the stream's own, or buffers's */
-	uint32_t size, start, end; /* bytes[start] to bytes[end - 1] are to be looked at */
+	uint8_t *bytes;		   /* the stream's own, or of lent buffers */
+	uint32_t size, start, end; /* bytes[start] to bytes[end - 1] are not processed yet */
 	enum rx_stage stage;
 	uint64_t position; /* in the stream, of bytes[start] */
 	uint64_t first;	   /* the same, of the current FPDU's first byte */
 	uint32_t crc;	   /* so far */
-	uint32_t placed;   /* payload of the current FPDU that is in place */
+	uint32_t placed;   /* payload of the current FPDU that is placed */
 	struct rx_segment segment;
-	uint32_t ahead;	      /* of the buffer, to be filled at most: what is read past a large
-			       * FPDU's header must be copied */
+	uint32_t ahead;	      /* read at most so much into the buffer: payload read with the
+			       * header of a large FPDU must be copied */
 	bool is_bulk;	      /* the last FPDU was large: read the next header alone */
 	uint32_t between;     /* bytes of small FPDUs between the last two large ones */
 	uint32_t since_large; /* the same, since the last one */
-	bool has_large;	      /* one has begun in what came last */
+	bool has_large;	      /* a large FPDU began in the latest bytes */
 	bool is_blocked;      /* the message in the buffer waits for a receive */
-	bool is_checked;      /* the FPDU at start: its CRC and markers, while it waits */
-	bool has_fpdu;	      /* one good one has come */
+	bool is_checked;      /* CRC and markers of the waiting FPDU at start are checked */
+	bool has_fpdu;	      /* a valid FPDU has come */
 	uint64_t deadline_ns; /* of that wait; UINT64_MAX: none */
 	/* Messages. */
 	uint32_t msn[RDMAP_QN_COUNT]; /* expected next */
 	uint32_t send_bytes;	      /* of the Send that is arriving */
 	enum rdmap_opcode send_opcode;
-	uint64_t write_bytes; /* of the Write that is arriving, or was the last */
+	uint64_t write_bytes; /* of the present or last Write */
 	bool is_write_whole;
 };
 
 /* ---- Sending -------------------------------------------------------------------------------- */
 
-/* Where an FPDU's payload is. */
+/* The source of an FPDU's payload. */
 enum tx_source {
 	TX_NOTHING = 0,
 	TX_REQUEST,  /* memory of a send request */
@@ -101,7 +101,7 @@ enum tx_source {
 	TX_COPY	     /* in tx.bytes, after the header */
 };
 
-/* An FPDU on its way out. Its header, copy, trailer and markers lie in tx.bytes, in this order. */
+/* An FPDU to send. Its header, copy, trailer and markers are in tx.bytes, in this order. */
 struct tx_fpdu {
 	uint32_t payload_bytes;
 	uint32_t offset; /* of the payload in its message */
@@ -110,10 +110,10 @@ struct tx_fpdu {
 	uint16_t phase; /* position in the stream, modulo the distance of markers */
 	uint8_t header_bytes, trailer_bytes, marker_count;
 	uint8_t source; /* enum tx_source */
-	uint8_t ends;	/* enum tx_source of what has ended when this was taken */
+	uint8_t ends;	/* enum tx_source: the request or response that ends with this FPDU */
 };
 
-/* A message that is being cut into FPDUs. */
+/* A message that is being split into FPDUs. */
 struct tx_message {
 	enum tx_source source, ends;
 	enum rdmap_opcode opcode;
@@ -121,34 +121,34 @@ struct tx_message {
 	uint32_t slot, length, offset;
 	uint32_t stag, qn, msn, ulp32;
 	uint64_t to;
-	/* Of a message that has one, instead of payload. */
+	/* RDMAP body of a message, instead of payload. */
 	uint8_t body[RDMAP_ATOMIC_REQUEST_BYTES];
 	uint32_t body_bytes;
 };
 
 struct tx {
-	uint8_t *bytes;	       /* the stream's own, or buffers's */
+	uint8_t *bytes;	       /* the stream's own, or of lent buffers */
 	struct tx_fpdu *fpdus; /* the same: a ring */
 	uint32_t size, fpdus_max;
 	uint32_t used; /* of bytes */
 	uint32_t first, count;
-	uint32_t taken;	   /* bytes of the first FPDU that have gone out */
+	uint32_t taken;	   /* bytes of the first FPDU that were sent */
 	uint32_t ready;	   /* payload bytes in the ring */
 	uint32_t phase;	   /* of the next FPDU */
-	bool is_held;	   /* a responder, before the first FPDU of the initiator */
-	bool has_message;  /* one is being cut */
-	bool was_response; /* the last message was one: requests are next */
+	bool is_held;	   /* a responder must not send before the initiator's first FPDU */
+	bool has_message;  /* message is being split */
+	bool was_response; /* the last message was a response: requests are next */
 	struct tx_message message;
 	uint32_t msn[RDMAP_QN_COUNT]; /* of the last message */
 };
 
 /* ---- Reads ---------------------------------------------------------------------------------- */
 
-/* A request of the peer. */
+/* A Read or atomic request of the peer. */
 struct inbound {
-	bool is_here; /* it has come; those before it perhaps not */
+	bool is_here; /* it has come; earlier ones perhaps not */
 	bool is_atomic;
-	uint8_t header[DDP_UNTAGGED_BYTES]; /* as it came, for a Terminate */
+	uint8_t header[DDP_UNTAGGED_BYTES]; /* as received, for a Terminate */
 	union {
 		struct rdmap_read_request read;
 		struct rdmap_atomic_request atomic;
@@ -156,18 +156,18 @@ struct inbound {
 };
 
 struct readq {
-	/* Of the peer: a ring of terms.ird, by message sequence number. */
+	/* The peer's requests: a ring of terms.ird, by message sequence number. */
 	struct inbound *inbound;
 	uint32_t in_max, in_first;
 	uint32_t in_msn;   /* of in_first */
-	uint32_t in_count; /* from in_first on: they are here, without a gap */
-	uint32_t in_begun; /* from in_first on: their answers are on their way */
-	/* Ours: a ring of send queue slots, terms.ord of them at most. */
+	uint32_t in_count; /* from in_first on: received, without a gap */
+	uint32_t in_begun; /* from in_first on: their responses have begun */
+	/* Our requests: a ring of send queue slots, at most terms.ord. */
 	uint32_t *outbound;
 	uint32_t out_max, out_first, out_count;
-	uint32_t out_bytes;		       /* of the oldest one's answer that have come */
-	uint32_t atomic_sent, atomic_answered; /* how many: the next one's identifier */
-	bool is_rtr_pending; /* the answer to a ready-to-receive Read is still to come */
+	uint32_t out_bytes;		       /* received of the oldest one's response */
+	uint32_t atomic_sent, atomic_answered; /* counts: identifiers of the next ones */
+	bool is_rtr_pending; /* the response to a ready-to-receive Read has not come yet */
 };
 
 /* ---- The stream ----------------------------------------------------------------------------- */
@@ -198,8 +198,8 @@ struct iwarp_stream {
 	struct tx tx;
 	struct readq reads;
 	struct iwarp_buffers *buffers; /* or NULL */
-	bool is_cramped;	       /* it could use one */
-	/* What it has without. */
+	bool is_cramped;	       /* it could use buffers */
+	/* Used without lent buffers. */
 	uint8_t *own_rx;
 	uint8_t own_tx[TX_BYTES];
 	struct tx_fpdu own_fpdus[TX_FPDUS];
@@ -212,19 +212,19 @@ extern const struct transport iwarp_transport;
 void stream_attention(struct iwarp_stream *s);
 
 /*
- * The stream cannot go on: the queue pair fails for the reason, the peer is told (terminate.c) and
- * the connection closed. The segment, or NULL, is what was wrong.
+ * Ends the stream for an error: the queue pair fails for the reason, the peer is sent a Terminate
+ * (terminate.c), and the connection is closed. segment: the offending one, or NULL.
  */
 __attribute__((cold)) void stream_refuse(struct iwarp_stream *s, enum weft_reason reason,
 					 const struct rx_segment *segment);
 
-/* The same without a word to the peer: our direction cannot be ended well. */
+/* The same without a Terminate: an FPDU is half sent, or the connection is lost. */
 void stream_abort(struct iwarp_stream *s, enum weft_reason reason);
 
-/* The peer's time to end its direction runs from now on, if ours has ended. */
+/* Starts the time for the peer to close its direction, if ours is closed. */
 void stream_close_wait(struct iwarp_stream *s, uint64_t now_ns);
 
-/* The peer's Terminate. */
+/* The peer's Terminate has come. */
 void stream_terminated(struct iwarp_stream *s, const struct rdmap_terminate *t);
 
 /* buffers.c */
@@ -234,84 +234,84 @@ void buffers_fini(struct iwarp_stream *s);
 /* fpdu_rx.c */
 void rx_init(struct iwarp_stream *s);
 
-/* Looks at what is in the buffer. */
+/* Processes the bytes in the buffer. */
 void rx_process(struct iwarp_stream *s, uint64_t now_ns);
 
 /* rdmap_rx.c */
 enum rx_result { RX_OK = 0, RX_BLOCKED, RX_REFUSED };
 
-/* Decodes a segment's headers from the ULPDU's first bytes, of which there are enough. */
+/* Decodes a segment's headers from the first bytes of a ULPDU, which must contain them. */
 enum rx_result rdmap_rx_header(struct iwarp_stream *s, const uint8_t *ulpdu, uint32_t ulpdu_bytes);
 
-/* Whether the current segment's payload goes to a consumer's memory, or is a message of ours. */
+/* Whether the segment's payload is placed in consumer memory; else it is an RDMAP body. */
 bool rdmap_rx_is_placed(const struct rx_segment *seg);
 
-/* The checks of a segment whose payload is placed, before any byte is. */
+/* The checks of a segment whose payload is placed, before any byte is placed. */
 enum rx_result rdmap_rx_open(struct iwarp_stream *s, uint64_t now_ns);
 
-/* The memory that it was to be placed in has gone since it was looked at. */
+/* The memory of the segment's destination was unmapped since the check. */
 enum rx_result rdmap_rx_gone(struct iwarp_stream *s);
 
-/* Where the current segment's payload goes from `placed` on. */
+/* The destination of the current segment's payload, from `placed` on. */
 enum rx_result rdmap_rx_spans(struct iwarp_stream *s, struct mem_span *spans, uint32_t max,
 			      uint32_t *count);
 
-/* The segment is complete and its CRC good. body: of a message of ours. */
+/* The segment is complete and its CRC is valid. body: the RDMAP body, if not placed. */
 enum rx_result rdmap_rx_deliver(struct iwarp_stream *s, uint64_t now_ns, const uint8_t *body);
 
 /* fpdu_tx.c */
 bool tx_has_room(const struct iwarp_stream *s);
 
-/* Cuts the next FPDU of tx.message. False: its memory is gone, and the stream has failed. */
+/* Makes the next FPDU of tx.message. False: its memory is invalid, and the stream has failed. */
 bool tx_cut(struct iwarp_stream *s);
 
-/* Drops what has not begun to go out. False: an FPDU is half gone and cannot be ended. */
+/* Drops FPDUs that are not sent yet. False: an FPDU is half sent, and cannot be completed. */
 bool tx_prune(struct iwarp_stream *s);
 
 /* rdmap_tx.c */
 
-/* Cuts what is to be cut while there is room; wakes the send queue if it waits for room. */
+/* Makes FPDUs while there is room; wakes the send queue if it waits for room. */
 void tx_fill(struct iwarp_stream *s);
 enum issue rdmap_tx_issue(struct weft_qp *qp, struct send_wqe *wqe);
 
-/* The message by which an initiator opens the responder's direction, if one was agreed. */
+/* Sends the ready-to-receive message of an initiator, if one was negotiated. */
 void rdmap_tx_rtr(struct iwarp_stream *s);
 void rdmap_tx_terminate(struct iwarp_stream *s, const struct rdmap_terminate *t);
 
-/* What an FPDU's payload is, from offset on: spans, at most *count. */
+/* The spans of an FPDU's payload from offset on, at most *count. */
 enum weft_reason rdmap_tx_spans(struct iwarp_stream *s, const struct tx_fpdu *f, uint32_t offset,
 				struct mem_span *spans, uint32_t *count);
 
-/* A request or response has gone out whole. */
+/* A request or response was sent completely. */
 void rdmap_tx_taken(struct iwarp_stream *s, const struct tx_fpdu *f);
 
 /* readq.c */
 int readq_init(struct iwarp_stream *s);
 void readq_fini(struct iwarp_stream *s);
 
-/* A request of the peer has arrived. */
+/* A Read or atomic request of the peer has arrived. */
 enum rx_result readq_request(struct iwarp_stream *s, const uint8_t *body);
 
-/* Whether there is a request whose answer can begin. */
+/* Whether there is a request whose response can begin. */
 bool readq_has_next(const struct iwarp_stream *s);
 
 /*
- * Begins the answer to the oldest request that has none: in tx.message. False: it is refused, or
- * will be when all before it has gone out.
+ * Begins the response to the oldest request without one, in tx.message. False: the request is
+ * refused, or will be when all responses before it are sent.
  */
 bool readq_answer(struct iwarp_stream *s);
 
-/* The memory of an answer, from offset on; the oldest answer has gone out whole. */
+/* The memory of a response, from offset on; the oldest response was sent completely. */
 enum weft_reason readq_access(struct iwarp_stream *s, uint32_t slot, uint32_t offset,
 			      struct mem_grant *grant);
 void readq_taken(struct iwarp_stream *s);
 
-/* Our request in flight that is answered next, or NULL. */
+/* Our oldest Read or atomic in flight, whose response comes next; or NULL. */
 struct send_wqe *readq_oldest(struct iwarp_stream *s);
 void readq_sent(struct iwarp_stream *s, const struct send_wqe *wqe);
 void readq_answered(struct iwarp_stream *s, const struct outcome *out);
 
-/* The peer refused the request of this number and ends the stream. */
+/* The peer refused the request with this MSN, and ends the stream. */
 void readq_refused(struct iwarp_stream *s, uint32_t msn, const struct outcome *out);
 
 /* terminate.c */
@@ -320,8 +320,8 @@ void terminate_of(enum weft_reason reason, const struct rx_segment *segment,
 enum weft_reason terminate_reason(const struct rdmap_terminate *t);
 
 /*
- * Whether the peer refused a Read or an atomic, and its number; how a request that the peer refused
- * has ended.
+ * Whether the peer refused a Read or atomic, and its MSN; the completion status of a request that
+ * the peer refused.
  */
 bool terminate_is_of_request(const struct rdmap_terminate *t, uint32_t *msn);
 enum weft_status terminate_status(enum weft_reason reason);

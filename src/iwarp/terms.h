@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the two ends of a stream agreed on before its first FPDU (RFC 5044 section 7, RFC 6581). */
+/* What the two ends of a stream negotiated before the first FPDU (RFC 5044 section 7, RFC 6581). */
 #pragma once
 
 #include <stdbool.h>
@@ -9,11 +9,11 @@
 enum iwarp_rtr { IWARP_RTR_NONE = 0, IWARP_RTR_SEND, IWARP_RTR_WRITE, IWARP_RTR_READ };
 
 struct iwarp_terms {
-	bool is_initiator;  /* it sends first; the responder waits for a good FPDU */
+	bool is_initiator;  /* it sends first; the responder waits for a valid FPDU */
 	bool has_crc;	    /* generated and checked, in both directions */
 	bool sends_markers; /* the peer asked for them */
 	bool takes_markers; /* this end asked for them */
 	uint16_t ird;	    /* Reads and atomics of the peer that this end serves at a time */
-	uint16_t ord;	    /* those of this end that may be in flight */
-	enum iwarp_rtr rtr; /* the initiator sends it first of all, the responder awaits it */
+	uint16_t ord;	    /* Reads and atomics of this end that may be in flight */
+	enum iwarp_rtr rtr; /* the initiator's first message, which the responder awaits */
 };
