@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * DDP segment headers (RFC 5041 section 4): tagged, 14 bytes, and untagged, 18 bytes. The second
- * byte belongs to the upper protocol (rdmap.h); so do the 32 bits of an untagged header that follow
- * it.
+ * byte belongs to the upper protocol (rdmap.h), and so do the next 32 bits of an untagged header.
  */
 #pragma once
 
@@ -33,13 +32,13 @@ struct ddp_untagged {
 	uint32_t qn, msn, mo;
 };
 
-/* Which kind the first byte announces. */
+/* Whether the first byte announces a tagged segment. */
 static inline bool ddp_is_tagged(uint8_t first)
 {
 	return first & 0x80;
 }
 
-/* On error neither the struct nor *r has changed. The kind must be the announced one. */
+/* On error neither *h nor *r has changed. The caller has checked ddp_is_tagged(). */
 enum ddp_err ddp_tagged_decode(struct ddp_tagged *h, struct rd *r);
 enum ddp_err ddp_untagged_decode(struct ddp_untagged *h, struct rd *r);
 

@@ -231,7 +231,7 @@ uint32_t iba_flow_label(uint32_t local_qp, uint32_t remote_qp)
 	return (uint32_t)v & 0xfffff;
 }
 
-/* In the range of ports that nobody has registered. */
+/* In the dynamic port range of IANA, 49152 to 65535. */
 uint16_t iba_udp_port(uint32_t flow_label)
 {
 	return (uint16_t)(0xc000 | ((flow_label & 0x3fff) ^ (flow_label >> 14 & 0x3f)));

@@ -2,10 +2,10 @@
 /*
  * Packets of the InfiniBand transport as RoCEv2 carries them in UDP (docs/wire/roce.md): the base
  * transport header (BTH), the extended headers that its opcode announces, payload, padding, and
- * the ICRC. One table says of each opcode what it is and what follows the BTH.
+ * the ICRC. One table describes each opcode and the headers that follow the BTH.
  *
- * Not here: the ICRC (wire/iba_icrc.h), what a syndrome means (wire/iba_aeth.h), sequence numbers
- * (wire/iba_psn.h), and everything that needs to know a queue pair.
+ * Not here: the ICRC (wire/iba_icrc.h), syndromes (wire/iba_aeth.h), sequence numbers
+ * (wire/iba_psn.h), and all checks that need a queue pair.
  */
 #pragma once
 
@@ -18,14 +18,14 @@
 enum {
 	IBA_UDP_PORT = 4791,
 	IBA_BTH_BYTES = 12,
-	IBA_HEADERS_MAX = 52, /* an atomic request of RD has the most */
+	IBA_HEADERS_MAX = 52, /* an RD atomic request is the longest */
 	IBA_PAYLOAD_MAX = 4096,
 	IBA_PAD_MAX = 3,
 	IBA_ICRC_BYTES = 4,
 	IBA_TRAILER_MAX = IBA_PAD_MAX + IBA_ICRC_BYTES,
 	IBA_PACKET_MAX = IBA_HEADERS_MAX + IBA_PAYLOAD_MAX + IBA_ICRC_BYTES,
 	IBA_ATOMIC_BYTES = 8,	   /* of an atomic operand, and the payload of an ATOMIC WRITE */
-	IBA_NUMBER_MAX = 0xffffff, /* of a QP, an EE context, an SRQ; PSN and MSN are as wide */
+	IBA_NUMBER_MAX = 0xffffff, /* of a QP, EE context, SRQ; also of PSN and MSN */
 	IBA_PKEY_DEFAULT = 0xffff,
 	IBA_QPN_GSI = 1,
 	IBA_QPN_MULTICAST = 0xffffff
@@ -91,7 +91,7 @@ static inline enum iba_op iba_op(uint8_t opcode)
 	return (enum iba_op)(opcode & 0x1f);
 }
 
-/* What a packet belongs to. */
+/* The operation that a packet belongs to. */
 enum iba_kind {
 	IBA_KIND_NONE, /* there is no such opcode */
 	IBA_KIND_SEND,
@@ -128,7 +128,7 @@ enum iba_header {
 	IBA_HAS_ATOMIC_ACK = 0x080,
 	IBA_HAS_IMM = 0x100,
 	IBA_HAS_IETH = 0x200,
-	IBA_HAS_CNP = 0x400 /* 16 bytes of nothing */
+	IBA_HAS_CNP = 0x400 /* 16 reserved bytes */
 };
 
 struct iba_form {
@@ -149,12 +149,12 @@ static inline const struct iba_form *iba_form(uint8_t opcode)
 const char *iba_opcode_name(uint8_t opcode);
 
 /*
- * One packet. Of the fields of extended headers those count that the opcode has; after decoding
- * the others are 0. Numbers of QPs and the like, PSN and MSN are of 24 bits.
+ * One packet. Only fields of the extended headers that the opcode has are used; decoding sets the
+ * others to 0. QP and other numbers, PSN and MSN have 24 bits.
  */
 struct iba_packet {
 	uint8_t opcode;
-	uint8_t pad; /* bytes behind the payload, so that it ends on a word */
+	uint8_t pad; /* bytes of padding after the payload, to a full word */
 	bool is_solicited, is_migrated;
 	bool is_ack_requested;
 	bool has_fecn, has_becn;
@@ -180,37 +180,37 @@ struct iba_packet {
 	/* ImmDt, IETH */
 	uint32_t imm;
 	uint32_t inv_r_key;
-	/* Without the padding. In what is to be encoded neither of them counts. */
+	/* Without the padding. Encoding ignores both. */
 	const uint8_t *payload;
 	uint32_t payload_bytes;
 };
 
 /*
- * A whole UDP payload, judged by itself: version, opcode, headers, padding, and the length that
- * such a packet can have. The ICRC, its last four bytes, is not looked at. The payload stays where
- * it is. On error *p has not changed.
+ * Decodes a complete UDP payload, and checks version, opcode, headers, padding and length. The
+ * ICRC, its last four bytes, is not checked. p->payload points into bytes. On error *p has not
+ * changed.
  */
 enum weft_reason iba_decode(struct iba_packet *p, const uint8_t *bytes, size_t length);
 
 /*
- * Has the payload the length that packets of this opcode have on a path of this MTU? First and
- * middle ones are full, a last one is not empty.
+ * Whether the payload has a legal length for this opcode and path MTU: full in first and middle
+ * packets, not empty in a last one.
  */
 bool iba_fits_mtu(const struct iba_packet *p, uint32_t mtu_bytes);
 
-/* Whom a packet is for, at a glance; 0 if it is shorter than a BTH. */
+/* The destination QP of an undecoded packet; 0 if it is shorter than a BTH. */
 static inline uint32_t iba_dest_qp(const uint8_t *bytes, size_t length)
 {
 	return length < IBA_BTH_BYTES ? 0 : (uint32_t)bytes[5] << 16 | bytes[6] << 8 | bytes[7];
 }
 
-/* Whether it is a reliable datagram, and long enough to say of which context. */
+/* Whether it is a reliable datagram, long enough to contain the number of its context. */
 static inline bool iba_is_rd(const uint8_t *bytes, size_t length)
 {
 	return length >= IBA_BTH_BYTES + 4 && iba_service(bytes[0]) == IBA_RD;
 }
 
-/* Whose it is: the end-to-end context's number of a reliable datagram, else the queue pair's. */
+/* The destination: the end-to-end context of a reliable datagram, else the queue pair. */
 static inline uint32_t iba_dest_number(const uint8_t *bytes, size_t length)
 {
 	const uint8_t *rdeth = bytes + IBA_BTH_BYTES;
@@ -220,20 +220,20 @@ static inline uint32_t iba_dest_number(const uint8_t *bytes, size_t length)
 	return (uint32_t)rdeth[1] << 16 | rdeth[2] << 8 | rdeth[3];
 }
 
-/* Whether a message of several packets ends with it. */
+/* Whether it is the last packet of a message of several packets. */
 static inline bool iba_is_end(const uint8_t *bytes, size_t length)
 {
 	return length >= IBA_BTH_BYTES &&
 	       (iba_form(bytes[0])->traits & (IBA_FIRST | IBA_LAST)) == IBA_LAST;
 }
 
-/* Whether a peer asks for something with it; not an answer, nor a notice of congestion. */
+/* Whether it is a request, neither a response nor a CNP. */
 static inline bool iba_is_request(const uint8_t *bytes, size_t length)
 {
 	return length >= IBA_BTH_BYTES && (iba_form(bytes[0])->traits & IBA_REQUEST);
 }
 
-/* Just the headers. The return value is how many bytes they are: iba_form()->header_bytes. */
+/* Encodes only the headers. Returns their length, iba_form()->header_bytes. */
 uint32_t iba_encode(const struct iba_packet *p, uint8_t bytes[IBA_HEADERS_MAX]);
 
 /* The padding that a payload of this length needs. */
@@ -242,20 +242,20 @@ static inline uint8_t iba_pad(uint32_t payload_bytes)
 	return (uint8_t)(-payload_bytes & 3);
 }
 
-/* How long the UDP payload is that carries so much. */
+/* The length of the UDP payload of such a packet. */
 static inline uint32_t iba_packet_bytes(uint8_t opcode, uint32_t payload_bytes)
 {
 	return iba_form(opcode)->header_bytes + payload_bytes + iba_pad(payload_bytes) +
 	       IBA_ICRC_BYTES;
 }
 
-/* 256 to 4096 bytes, which are written as 1 to 5. 0: there is no such MTU. */
+/* The MTU of a code 1 to 5: 256 to 4096 bytes. 0: no such code. */
 static inline uint32_t iba_mtu_bytes(uint8_t code)
 {
 	return code >= 1 && code <= 5 ? 128u << code : 0;
 }
 
-/* The code of the largest MTU that needs no more room than this; 0: it is less than any. */
+/* The code of the largest MTU that is at most this; 0: it is less than any. */
 static inline uint8_t iba_mtu_code(uint32_t bytes)
 {
 	uint8_t code = 0;
@@ -265,14 +265,14 @@ static inline uint8_t iba_mtu_code(uint32_t bytes)
 	return code;
 }
 
-/* IBA 10.9.3: of the same partition, and not two limited members. */
+/* IBA 10.9.3: the same partition, and at least one full member. */
 static inline bool iba_pkey_match(uint16_t a, uint16_t b)
 {
 	return ((a ^ b) & 0x7fff) == 0 && ((a | b) & 0x8000);
 }
 
-/* The flow label of a connection that was given none; never for long the same for all. */
+/* A flow label for a connection without one; differs between connections. */
 uint32_t iba_flow_label(uint32_t local_qp, uint32_t remote_qp);
 
-/* The UDP source port that stands for a flow label, so that a network may spread flows. */
+/* The UDP source port for a flow label, so that a network can spread flows. */
 uint16_t iba_udp_port(uint32_t flow_label);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What the syndrome of an AETH says (IBA 9.7.5): an ACK with credits, an RNR NAK with the time to
- * wait, or a NAK with its cause. And the other times that are written as exponents.
+ * The syndrome of an AETH (IBA 9.7.5): an ACK with credits, an RNR NAK with the time to wait, or a
+ * NAK with its cause. Also the other times that are encoded as exponents.
  */
 #pragma once
 
@@ -27,7 +27,7 @@ enum {
 
 static inline enum iba_syndrome iba_syndrome(uint8_t syndrome)
 {
-	/* Bit 7 is reserved: what has it set is no answer that is known. */
+	/* Bit 7 is reserved: a syndrome with this bit is unknown. */
 	return syndrome < 0x80 ? (enum iba_syndrome)(syndrome >> 5) : IBA_SYNDROME_RESERVED;
 }
 
@@ -46,13 +46,13 @@ static inline uint8_t iba_syndrome_nak(enum iba_nak nak)
 	return (uint8_t)(0x60 | (unsigned int)nak);
 }
 
-/* Receives that a credit code stands for. Of IBA_CREDITS_UNUSED: UINT32_MAX. */
+/* The number of receives for a credit code; UINT32_MAX for IBA_CREDITS_UNUSED. */
 uint32_t iba_credits(uint8_t code);
 
-/* The code that stands for as many of so many receives as there is a code for. */
+/* The code of the largest encodable number of receives that is at most this. */
 uint8_t iba_credit_code(uint32_t credits);
 
-/* How long an RNR NAK asks to wait. */
+/* The time to wait of an RNR NAK. */
 uint64_t iba_rnr_ns(uint8_t code);
 
 /* IBA 9.7.6.1.3 and chapter 12: 4.096 us * 2^code; code 0 to 31. */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The global route header (IBA 8.3): 40 bytes, the form of an IPv6 header. On RoCEv2 no packet
- * carries one, but what a datagram delivers begins with 40 bytes in its place: the IPv6 header, or
- * 20 bytes of nothing and the IPv4 header (annex A17). And GIDs, which stand for IP addresses.
+ * The global route header (IBA 8.3): 40 bytes, in the format of an IPv6 header. RoCEv2 packets
+ * carry none, but a delivered datagram begins with 40 bytes in its place: the IPv6 header, or 20
+ * unused bytes and the IPv4 header (annex A17). Also GIDs, which represent IP addresses.
  */
 #pragma once
 
@@ -30,9 +30,9 @@ struct iba_grh {
 /* An IP version other than 6 is refused. On error *g has not changed. */
 enum weft_reason iba_grh_decode(struct iba_grh *g, const uint8_t bytes[IBA_GRH_BYTES]);
 
-/* In the form of IPv4 if both GIDs stand for such addresses, else as a GRH. */
+/* In the IPv4 form if both GIDs are IPv4 addresses, else as a GRH. */
 void iba_grh_encode(const struct iba_grh *g, uint8_t bytes[IBA_GRH_BYTES]);
 
-/* ::ffff:a.b.c.d; the address in the order of the wire. */
+/* ::ffff:a.b.c.d; the address is in network byte order. */
 void iba_gid_of_ipv4(const uint8_t address[4], uint8_t gid[IBA_GID_BYTES]);
 bool iba_gid_is_ipv4(const uint8_t gid[IBA_GID_BYTES]);

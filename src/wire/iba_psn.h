@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Packet sequence numbers (IBA 9.7.1 and on): 24 bits that wrap. Of two that are less than half of
- * the circle apart one is earlier. Message sequence numbers are counted the same way.
+ * Packet sequence numbers (IBA 9.7.1 and on): 24 bits that wrap. Order is defined for numbers less
+ * than half of the number space apart. Message sequence numbers work the same way.
  */
 #pragma once
 
@@ -15,13 +15,13 @@ static inline uint32_t iba_psn_add(uint32_t psn, uint32_t count)
 	return (psn + count) & IBA_PSN_MASK;
 }
 
-/* From b to a: negative if a is earlier. Just half of the circle is earlier too. */
+/* a - b: negative if a is earlier. Exactly half of the number space counts as earlier. */
 static inline int32_t iba_psn_diff(uint32_t a, uint32_t b)
 {
 	return (int32_t)((a - b) << 8) >> 8;
 }
 
-/* How many numbers b is behind a, if it is not ahead: 0 to 2^24 - 1. */
+/* to - from, modulo 2^24: for `to` that is not earlier. */
 static inline uint32_t iba_psn_distance(uint32_t from, uint32_t to)
 {
 	return (to - from) & IBA_PSN_MASK;
@@ -32,7 +32,7 @@ static inline bool iba_psn_is_before(uint32_t a, uint32_t b)
 	return iba_psn_diff(a, b) < 0;
 }
 
-/* Is it one of `count` numbers from `first` on? */
+/* Whether it is one of `count` numbers from `first` on. */
 static inline bool iba_psn_is_within(uint32_t psn, uint32_t first, uint32_t count)
 {
 	return iba_psn_distance(first, psn) < count;

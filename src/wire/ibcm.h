@@ -3,8 +3,8 @@
  * The messages of InfiniBand's communication management (IBA 12.6), each one MAD; and the address
  * header with which the RDMA CM begins the private data of a request (IBA annex A11).
  *
- * Decoding judges form. What a value means for a connection, and whether it is refused by a REJ,
- * is the business of who receives it.
+ * Decoding checks only the format. The receiver decides what a value means for a connection, and
+ * whether to send a REJ.
  */
 #pragma once
 
@@ -46,7 +46,7 @@ enum ibcm_transport {
 	IBCM_TRANSPORT_EXTENDED /* see extended_transport: 1 is XRC */
 };
 
-/* REJ: why. */
+/* REJ: the reason. */
 enum ibcm_reject {
 	IBCM_REJECT_NO_QP = 1,
 	IBCM_REJECT_NO_EEC = 2,
@@ -83,7 +83,7 @@ enum ibcm_reject {
 	IBCM_REJECT_ALT_FLOW_LABEL = 33
 };
 
-/* MRA and REJ: which message it is about. The last is a LAP, in a REJ no message in particular. */
+/* MRA and REJ: the message that it answers. OTHER: a LAP; in a REJ no particular message. */
 enum ibcm_about { IBCM_ABOUT_REQ, IBCM_ABOUT_REP, IBCM_ABOUT_OTHER };
 
 /* SIDR_REP. */
@@ -96,13 +96,13 @@ enum ibcm_sidr_status {
 	IBCM_SIDR_VERSION
 };
 
-/* Bytes that lie in the MAD which was decoded, or that are to be put into one. */
+/* Bytes in the decoded MAD, or to be encoded into one. */
 struct ibcm_bytes {
 	const uint8_t *bytes;
 	uint32_t length;
 };
 
-/* As the sender of the message sees it. */
+/* From the view of the sender of the message. */
 struct ibcm_path {
 	uint16_t local_lid, remote_lid;
 	uint8_t local_gid[IBCM_GID_BYTES], remote_gid[IBCM_GID_BYTES];
@@ -188,20 +188,20 @@ struct ibcm_msg {
 		uint8_t apr_status;
 	};
 	struct ibcm_bytes info; /* REJ, APR, SIDR_REP: at most IBCM_INFO_MAX */
-	/* Decoded: all there is room for. Encoded: at most that, and zeros behind it. */
+	/* Decoded: the full field. Encoded: at most that, padded with zeros. */
 	struct ibcm_bytes private_data;
 };
 
 /*
- * A whole MAD of class CM. Reserved bits are not looked at. On error *m has not changed. What is
- * of another class version says WEFT_R_MAD_VERSION.
+ * Decodes a complete MAD of class CM. Reserved bits are ignored. On error *m has not changed.
+ * WEFT_R_MAD_VERSION: another class version.
  */
 enum weft_reason ibcm_decode(struct ibcm_msg *m, const uint8_t *bytes, size_t length);
 
-/* Every byte of the MAD is written; of what is wider than its field the low bits count. */
+/* Writes every byte of the MAD; a value wider than its field is cut to the low bits. */
 void ibcm_encode(const struct ibcm_msg *m, uint8_t bytes[MAD_BYTES]);
 
-/* How much private data a message of this kind carries. */
+/* The length of the private data of this kind of message. */
 uint32_t ibcm_private_max(enum ibcm_kind kind);
 
 /* For people; never NULL. */
@@ -226,7 +226,7 @@ static inline uint64_t ibcm_service_id(enum ibcm_port_space space, uint16_t port
 	return (uint64_t)space << 16 | port;
 }
 
-/* Is it a port of this space? Which one is in the low 16 bits. */
+/* Whether it is a port of this space; the low 16 bits are the port. */
 static inline bool ibcm_is_service(uint64_t service_id, enum ibcm_port_space space)
 {
 	return service_id >> 16 == (uint64_t)space;
@@ -237,16 +237,16 @@ struct ibcm_ip {
 	struct inet_end from, to; /* an IPv4 address is the first four bytes */
 };
 
-/* The port of `to` is in the service id, and no part of the header. On error *a is unchanged. */
+/* The port of `to` comes from the service id, not from the header. On error *a is unchanged. */
 enum weft_reason ibcm_ip_decode(struct ibcm_ip *a, uint64_t service_id, struct ibcm_bytes from);
 void ibcm_ip_encode(const struct ibcm_ip *a, uint8_t bytes[IBCM_IP_BYTES]);
 
-/* ---- What weft's own ends say when they part ------------------------------------------------- */
+/* ---- Private data of weft's own DREQ --------------------------------------------------------- */
 
 /*
- * The private data of a DREQ by weft: whether the end failed, or left in good order; and the NAK
- * that was its last word on the connection, which comes by another way and may come later, or not
- * at all. Of a peer that says nothing, or something else, nothing is known.
+ * The private data of a DREQ by weft: whether the sender failed or disconnected in an orderly way;
+ * and the fatal NAK that it sent last on the connection, whose own packet may come later or be
+ * lost. A DREQ with other or no private data tells nothing.
  */
 enum { IBCM_PARTING_BYTES = 12 };
 
@@ -258,5 +258,5 @@ struct ibcm_parting {
 
 void ibcm_parting_encode(const struct ibcm_parting *p, uint8_t bytes[IBCM_PARTING_BYTES]);
 
-/* All zero if nothing is known. */
+/* All zero if the private data is not weft's. */
 void ibcm_parting_decode(struct ibcm_parting *p, const uint8_t *bytes, size_t length);

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * IPv4 (RFC 791), IPv6 (RFC 8200), TCP (RFC 9293) and UDP (RFC 768) headers with their checksums,
- * as they are written to a capture. Only encoded: what arrives comes through the kernel, which
- * keeps them.
+ * as written to a capture. Only encoders: received data comes through sockets, without headers.
  */
 #pragma once
 
@@ -19,7 +18,7 @@ enum {
 	INET_TCP_SYN_BYTES = 28, /* with the options of a SYN */
 	INET_UDP_BYTES = 8,
 	INET_HEADERS_MAX = INET_IPV6_BYTES + INET_TCP_SYN_BYTES,
-	/* What an IPv4 packet holds besides its headers. It is the MSS of Linux's loopback too. */
+	/* Payload of the largest IPv4 packet. The first is also the MSS of Linux's loopback. */
 	INET_TCP_PAYLOAD_MAX = 65535 - INET_IPV4_BYTES - INET_TCP_BYTES,
 	INET_UDP_PAYLOAD_MAX = 65535 - INET_IPV4_BYTES - INET_UDP_BYTES
 };
@@ -32,7 +31,7 @@ enum inet_tcp_flag {
 	INET_TCP_ACK = 0x10
 };
 
-/* The Internet checksum (RFC 1071) of bytes that come in pieces. Begin with zero. */
+/* The Internet checksum (RFC 1071) over pieces. Initialize with zero. */
 struct inet_sum {
 	uint32_t sum;
 	bool is_odd; /* an odd number of bytes so far: the next one is the low half of a word */

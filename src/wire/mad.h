@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The common header of management datagrams (IBA 13.4.2). A MAD is 256 bytes: this header and what
- * its class puts behind it.
+ * The common header of management datagrams (IBA 13.4.2). A MAD is 256 bytes: this header and the
+ * data of its class.
  */
 #pragma once
 
@@ -34,7 +34,7 @@ enum mad_method {
 	MAD_TRAP_REPRESS = 0x07,
 	MAD_GET_RESPONSE = 0x81,
 	MAD_REPORT_RESPONSE = 0x86,
-	MAD_RESPONSE = 0x80 /* the bit that answers have */
+	MAD_RESPONSE = 0x80 /* the bit of responses */
 };
 
 struct mad {
@@ -48,8 +48,8 @@ struct mad {
 	uint32_t modifier;
 };
 
-/* A whole MAD; its data follows the header. On error *m has not changed. */
+/* Decodes the header of a complete MAD. On error *m has not changed. */
 enum weft_reason mad_decode(struct mad *m, const uint8_t *bytes, size_t length);
 
-/* Just the header. */
+/* Encodes only the header. */
 void mad_encode(const struct mad *m, uint8_t bytes[MAD_HEADER_BYTES]);

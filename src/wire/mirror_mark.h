@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a mirror writes on each of its members, in the last 8 KiB: which mirror it is of, which
- * members have all the data, and which regions have writes under way.
+ * The mark that a mirror writes to the last 8 KiB of each member: the identity of the mirror, which
+ * members have all the data, and which regions have writes in flight.
  *
  *	0	magic		8	CRC32C of all that follows	12	version
  *	16	identity	32	generation	40	serial	48	size_bytes
@@ -30,10 +30,10 @@ struct mirror_mark {
 	uint64_t serial;     /* rises with every mark */
 	uint64_t size_bytes, region_bytes;
 	uint32_t members; /* bit n: member n has all the data of this generation */
-	uint32_t number;  /* of the member that it is on */
+	uint32_t number;  /* of the member with this mark */
 	/*
-	 * For each member the last generation in which it had all the data, as far as this mark
-	 * knows: 0 if it never had them. All are 0 in marks from before there was this field.
+	 * For each member the last generation in which it had all the data, as known when the mark
+	 * was written; 0: never. All are 0 in marks from before this field existed.
 	 */
 	uint64_t current_at[MARK_MEMBERS_MAX];
 	uint64_t dirty[MARK_WORDS];

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * MPA (RFC 5044, RFC 6581): the start frames by which two ends agree, the header of an FPDU, and
- * markers: what they say and where they fall. Not here: what the CRC covers (the iwarp room).
+ * MPA (RFC 5044, RFC 6581): the start frames of connection set-up, the header of an FPDU, and the
+ * values and positions of markers. Not here: what the CRC covers (the iwarp room).
  */
 #pragma once
 
@@ -34,7 +34,7 @@ enum mpa_err {
 /* RFC 5044 section 7.1.1: MPA Request and Reply Frame, without its private data. */
 struct mpa_start {
 	bool is_reply;
-	bool wants_markers; /* in what the other end sends */
+	bool wants_markers; /* in the other end's direction */
 	bool wants_crc;
 	bool is_rejected; /* replies only */
 	bool is_enhanced; /* the private data begins with struct mpa_enhanced; revision 2 */
@@ -63,19 +63,19 @@ static inline uint32_t mpa_pad(uint32_t ulpdu_bytes)
 	return (4 - (MPA_HEADER_BYTES + ulpdu_bytes) % 4) % 4;
 }
 
-/* A whole FPDU, markers apart. */
+/* A complete FPDU, without markers. */
 static inline uint32_t mpa_fpdu_bytes(uint32_t ulpdu_bytes)
 {
 	return MPA_HEADER_BYTES + ulpdu_bytes + mpa_pad(ulpdu_bytes) + MPA_CRC_BYTES;
 }
 
 /*
- * RFC 5044 section 4.3: where markers fall. One stands at every position of the stream that is a
- * multiple of 512, so 508 bytes of FPDUs lie between two. One that falls between two FPDUs is the
- * second's. A position may be given modulo 512.
+ * RFC 5044 section 4.3: positions of markers. There is one at every position of the stream that is
+ * a multiple of 512, so 508 bytes of FPDUs are between two. A marker between two FPDUs belongs to
+ * the second. A position may be given modulo 512.
  */
 
-/* Bytes from this position to the next marker; 0: it stands here. */
+/* Bytes from this position to the next marker; 0: it is here. */
 static inline uint32_t mpa_marker_distance(uint64_t position)
 {
 	return (uint32_t)(-position % MPA_MARKER_EVERY);
@@ -87,7 +87,7 @@ static inline uint32_t mpa_marker_front(uint64_t position)
 	return mpa_marker_distance(position) == 0 ? MPA_MARKER_BYTES : 0;
 }
 
-/* How many markers fall into an FPDU of fpdu_bytes that starts there, the one in front included. */
+/* Markers of an FPDU of fpdu_bytes at this position, including the one in front of it. */
 static inline uint32_t mpa_marker_count(uint64_t position, uint32_t fpdu_bytes)
 {
 	const uint32_t between = MPA_MARKER_EVERY - MPA_MARKER_BYTES;
@@ -96,15 +96,15 @@ static inline uint32_t mpa_marker_count(uint64_t position, uint32_t fpdu_bytes)
 	return fpdu_bytes > before ? 1 + (fpdu_bytes - before - 1) / between : 0;
 }
 
-/* What the FPDU takes in the stream with them. */
+/* The bytes of the FPDU in the stream, including markers. */
 static inline uint32_t mpa_marked_bytes(uint64_t position, uint32_t fpdu_bytes)
 {
 	return fpdu_bytes + mpa_marker_count(position, fpdu_bytes) * MPA_MARKER_BYTES;
 }
 
 /*
- * What the marker says that stands at this many bytes behind that position: the distance to the
- * FPDU's length field. The marker in front of that field says 0, and is not counted by the others.
+ * The value of the marker `at` bytes after `position`: the distance back to the FPDU's length
+ * field. The marker in front of that field is 0, and the others do not count it.
  */
 static inline uint32_t mpa_marker_back(uint64_t position, uint32_t at)
 {
@@ -115,6 +115,6 @@ static inline uint32_t mpa_marker_back(uint64_t position, uint32_t at)
 enum mpa_err mpa_marker_decode(uint16_t *back, struct rd *r);
 void mpa_marker_encode(uint16_t back, struct wr *w);
 
-/* RFC 5044 section 4.4: the CRC goes out with its least significant byte first. */
+/* RFC 5044 section 4.4: the CRC is sent with its least significant byte first. */
 uint32_t mpa_crc_decode(const uint8_t bytes[MPA_CRC_BYTES]);
 void mpa_crc_encode(uint32_t crc, uint8_t bytes[MPA_CRC_BYTES]);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Where the frames of an MPA connection end, for a bystander who only sees its bytes pass: first a
- * start frame, then FPDUs, with markers if the other direction's start frame asked for them. Not a
- * receiver: it checks nothing, and what is not MPA is one frame without end.
+ * Finds the ends of MPA frames, for an observer of a connection's bytes: first a start frame, then
+ * FPDUs, with markers if the start frame of the other direction asked for them. It checks nothing;
+ * bytes that are not MPA count as one endless frame.
  */
 #pragma once
 
@@ -13,8 +13,8 @@
 #include "wire/mpa.h"
 
 enum {
-	MPA_SCAN_HEAD_MAX = MPA_START_BYTES, /* so many bytes always tell a frame's length */
-	MPA_SCAN_FPDU_HEAD = 8		     /* so many are asked for of an FPDU */
+	MPA_SCAN_HEAD_MAX = MPA_START_BYTES, /* always enough to tell a frame's length */
+	MPA_SCAN_FPDU_HEAD = 8		     /* required of an FPDU */
 };
 
 #define MPA_SCAN_ENDLESS UINT32_MAX
@@ -25,7 +25,7 @@ enum mpa_scan_phase {
 	MPA_SCAN_LOST	    /* this is not MPA */
 };
 
-/* One direction of a connection. Begin with zero. */
+/* One direction of a connection. Initialize with zero. */
 struct mpa_scan {
 	uint8_t phase;	    /* enum mpa_scan_phase */
 	bool wants_markers; /* in the other direction */
@@ -33,8 +33,8 @@ struct mpa_scan {
 };
 
 /*
- * The length of the frame that begins with head, its markers included, and steps over it; 0 if
- * head is too short to tell, then nothing has changed. has_markers: wants_markers of the other
+ * Returns the length of the frame that begins with head, including markers, and steps over it; 0 if
+ * head is too short to tell, and then nothing has changed. has_markers: wants_markers of the other
  * direction.
  */
 uint32_t mpa_scan_frame(struct mpa_scan *s, bool has_markers, struct rd head);

@@ -13,8 +13,8 @@
 enum { PCAPNG_OPENING_MAX = 512, PCAPNG_PACKET_HEAD_BYTES = 28 };
 
 /*
- * What a file begins with: the section, with a comment for its reader, and the interface. Packets
- * begin with their IP header, and are kept whole.
+ * The first blocks of a file: the section, with a comment for its reader, and the interface.
+ * Packets begin with their IP header, and are not truncated.
  */
 void pcapng_opening_encode(const char *comment, struct wr *w);
 
@@ -24,7 +24,7 @@ struct pcapng_packet {
 	bool is_outgoing;
 };
 
-/* The whole block. Head, the packet, and tail together. */
+/* The length of the block: head, packet and tail. */
 uint32_t pcapng_packet_bytes(const struct pcapng_packet *p);
 void pcapng_packet_head_encode(const struct pcapng_packet *p, struct wr *w);
 void pcapng_packet_tail_encode(const struct pcapng_packet *p, struct wr *w);

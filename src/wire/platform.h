@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The platform identifier (RIO-14): which unit of the cluster, and which process in it. Written
- * 7.1 for people. Unit 0 is nobody, and no decoder lets it pass.
+ * The platform identifier (RIO-14): a unit of the cluster, and a process in it; as text 7.1. Unit 0
+ * does not exist, and decoders reject it.
  */
 #pragma once
 
@@ -42,7 +42,7 @@ static inline void platform_encode(struct platform p, struct wr *w)
 }
 
 /*
- * Text as people write it: two decimal numbers with a point between them, and nothing else: no
- * signs, blanks, leading zeros. False, and nothing has changed: it is not that, or names nobody.
+ * Parses two decimal numbers with a point between them: no signs, blanks or leading zeros. False:
+ * the text is something else, or names unit 0; then *platform has not changed.
  */
 bool platform_parse(const char *text, struct platform *platform);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * RDMAP (RFC 5040, RFC 7306): the control byte that says which message a DDP segment belongs to,
- * and the bodies of the messages that have one. Which queue a message comes on, and whether it is
- * tagged, is checked here; what its fields permit is not.
+ * RDMAP (RFC 5040, RFC 7306): the control byte, which tells the message that a DDP segment belongs
+ * to, and the bodies of messages that have one. Decoding checks that the message may come on this
+ * queue, tagged or untagged; it does not check rights.
  */
 #pragma once
 
@@ -42,7 +42,7 @@ enum rdmap_err {
 	RDMAP_ERR_VERSION, /* 0/2/05 */
 	RDMAP_ERR_OPCODE,  /* 0/2/06: unknown, or not on this queue or kind of segment */
 	RDMAP_ERR_QUEUE,   /* DDP 1/2/01: no such queue */
-	RDMAP_ERR_BODY	   /* a field holds what no sender may put there */
+	RDMAP_ERR_BODY	   /* a field has an illegal value */
 };
 
 enum {
@@ -55,7 +55,7 @@ enum {
 
 const char *rdmap_opcode_name(enum rdmap_opcode opcode);
 
-/* The control byte of a segment. qn counts for untagged ones only. */
+/* The control byte of a segment. qn is used for untagged segments only. */
 enum rdmap_err rdmap_control_decode(uint8_t ulp, bool is_tagged, uint32_t qn,
 				    enum rdmap_opcode *opcode);
 uint8_t rdmap_control_encode(enum rdmap_opcode opcode);
@@ -96,8 +96,8 @@ enum rdmap_err rdmap_atomic_response_decode(struct rdmap_atomic_response *p, str
 void rdmap_atomic_response_encode(const struct rdmap_atomic_response *p, struct wr *w);
 
 /*
- * RFC 5040 section 4.8. layer, type and code say what was wrong (rdmap_terminate_text()); the
- * headers of the message that was, as far as they are known, follow.
+ * RFC 5040 section 4.8. layer, type and code tell the error (rdmap_terminate_text()); the headers
+ * of the offending message follow, as far as known.
  */
 struct rdmap_terminate {
 	uint8_t layer, type, code;
@@ -109,33 +109,33 @@ struct rdmap_terminate {
 	uint8_t ddp[18];		/* the header as it came */
 	uint32_t ddp_bytes;		/* 14 or 18 */
 	struct rdmap_read_request read; /* with has_rdma */
-	bool is_siw_order;		/* the control word came as Linux siw writes it */
-	bool is_ambiguous;		/* it reads well in the other order too, and differently */
+	bool is_siw_order;		/* the control word is in the bit order of Linux siw */
+	bool is_ambiguous;		/* the other order gives another valid meaning */
 };
 
-/* By the RFC. */
+/* Decodes in the order of the RFC. */
 enum rdmap_err rdmap_terminate_decode(struct rdmap_terminate *t, struct rd *r);
 
 /*
- * What the peer meant, for a receiver that meets Linux siw. On little-endian machines siw writes
- * the control word from its wrong end: layer and type change places, and M, D, R are the low bits
- * of the third byte. The cursor must end where the message does: the word is read in the order
- * whose headers take up all that follows; if that decides nothing, in the order whose cause is
- * known; if that does not either, by the RFC. So a word is certain when headers follow it. Without
- * headers 0/2 (remote operation) and 2/0 (MPA) with code 5, 6 or 7, and 0/1/00 (invalid STag) and
- * 1/0/00 (DDP catastrophic), may stand for each other: is_ambiguous then says so, and the other
- * meaning has layer and type exchanged.
+ * Decodes a Terminate of an RFC peer or of Linux siw. On little-endian machines siw writes the
+ * control word with reversed bit fields: layer and type are exchanged, and M, D, R are the low bits
+ * of the third byte. The cursor must end where the message ends. The word is read in the order
+ * whose headers take up all bytes that follow; if both do, in the order whose cause is known; if
+ * both are, in that of the RFC. So a word followed by headers is certain. Without headers 0/2
+ * (remote operation) and 2/0 (MPA) with code 5, 6 or 7, and 0/1/00 (invalid STag) and 1/0/00 (DDP
+ * catastrophic), can be mistaken for each other: then is_ambiguous is set, and the other meaning
+ * has layer and type exchanged.
  *
- * R with a DDP header and nothing after it is taken for no R: siw sets it for a failed Send too.
- * What siw gives for a Read Request (segment length 0, the read's size as MSN) is passed on as it
- * is.
+ * R with a DDP header and nothing after it is ignored: siw sets it for a failed Send too. The
+ * fields that siw sends for a Read Request (segment length 0, the read's size as MSN) are returned
+ * unchanged.
  *
- * Short in both orders is an error; t and r are then unchanged. Bytes too many are left in r.
+ * Too short in both orders is an error; t and r are then unchanged. Excess bytes are left in r.
  */
 enum rdmap_err rdmap_terminate_decode_any(struct rdmap_terminate *t, struct rd *r);
 
-/* Always by the RFC. */
+/* Always in the order of the RFC. */
 void rdmap_terminate_encode(const struct rdmap_terminate *t, struct wr *w);
 
-/* What a cause means, in words; never NULL. */
+/* The text of an error; never NULL. */
 const char *rdmap_terminate_text(uint8_t layer, uint8_t type, uint8_t code);

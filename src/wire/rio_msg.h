@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The control messages of directed remote I/O, and the private data by which its data connections
- * are asked for: docs/wire/rio.md. One message is one Send: a header of 24 bytes, a body, and, but
- * for the three of the greeting, a seal. Decoding judges form; who may say what and when, seals,
- * signatures and sequence numbers are the business of who receives it. Lists travel as bytes
+ * The control messages of directed remote I/O, and the private data of requests for its data
+ * connections: docs/wire/rio.md. One message is one Send: a header of 24 bytes, a body and, except
+ * in the three messages of the greeting, a seal. Decoding checks only the format; the receiver
+ * checks permissions, order, seals, signatures and sequence numbers. Lists are carried as bytes
  * (wire/sgl.h, rio/list.h).
  */
 #pragma once
@@ -31,10 +31,10 @@ enum {
 	RIO_NOTIFIED_ENTRY_BYTES = 16,
 	RIO_BLOCK_BYTES_MIN = 512,
 	RIO_BLOCK_BYTES_MAX = 65536,
-	/* What a message can hold of a list: less in a command, which names who asks for what. */
+	/* Room for a list in a message: less in a command, which also names the requester. */
 	RIO_REQUEST_LIST_MAX = RIO_MSG_BYTES_MAX - RIO_MSG_HEADER_BYTES - 8 - RIO_SEAL_BYTES,
 	RIO_COMMAND_LIST_MAX = RIO_REQUEST_LIST_MAX - PLATFORM_BYTES - 8,
-	/* What is signed of a welcome, and of a prove: the whole but for the signature. */
+	/* The signed part of a welcome, and of a prove: all but the signature. */
 	RIO_WELCOME_SIGNED_BYTES = RIO_MSG_HEADER_BYTES + 100,
 	RIO_PROVE_SIGNED_AT = RIO_MSG_HEADER_BYTES + RIO_SIGNATURE_BYTES,
 	RIO_PROVE_SIGNED_BYTES = 24
@@ -42,21 +42,21 @@ enum {
 
 enum rio_msg_err {
 	RIO_MSG_OK = 0,
-	RIO_MSG_ERR_SHORT,    /* it ends inside what it must hold */
-	RIO_MSG_ERR_MAGIC,    /* it is something else */
-	RIO_MSG_ERR_VERSION,  /* not spoken here */
-	RIO_MSG_ERR_TYPE,     /* there is no such message, or private data of no such kind */
-	RIO_MSG_ERR_LENGTH,   /* it is not as long as it says, or as its type must be */
-	RIO_MSG_ERR_SEQUENCE, /* they begin with 1, and so do the counters of private data */
+	RIO_MSG_ERR_SHORT,    /* truncated */
+	RIO_MSG_ERR_MAGIC,    /* not such a message */
+	RIO_MSG_ERR_VERSION,  /* not supported */
+	RIO_MSG_ERR_TYPE,     /* unknown type of message, or kind of private data */
+	RIO_MSG_ERR_LENGTH,   /* not the length in its header, or not that of its type */
+	RIO_MSG_ERR_SEQUENCE, /* 0: sequence numbers and counters of private data begin with 1 */
 	RIO_MSG_ERR_RESERVED, /* a reserved byte or the padding is not 0 */
-	RIO_MSG_ERR_UNIT,     /* unit 0 is nobody */
+	RIO_MSG_ERR_UNIT,     /* unit 0, which does not exist */
 	RIO_MSG_ERR_ROLE,     /* there is no such role */
 	RIO_MSG_ERR_ADDRESS,  /* neither IPv4 nor IPv6, or port 0 */
-	RIO_MSG_ERR_LIST,     /* no list, or one that is not of whole words */
+	RIO_MSG_ERR_LIST,     /* no list, or its length is not a multiple of 4 */
 	RIO_MSG_ERR_TEXT,     /* too long, not UTF-8, or with control characters */
-	RIO_MSG_ERR_DEVICE,   /* block size, size and flags that no device has */
-	RIO_MSG_ERR_ASK,      /* private data that asks does not give a reason */
-	RIO_MSG_ERR_SEEN,     /* an entry of no such kind, or neither here nor gone */
+	RIO_MSG_ERR_DEVICE,   /* illegal block size, size or flags */
+	RIO_MSG_ERR_ASK,      /* private data of a request has a reason */
+	RIO_MSG_ERR_SEEN,     /* an entry of unknown kind, or neither present nor gone */
 	RIO_MSG_ERR_COUNT
 };
 
@@ -103,7 +103,7 @@ struct rio_address {
 	uint8_t ip[RIO_IP_BYTES];
 };
 
-/* Bytes that lie in the message which was decoded, or that are to be put into one. */
+/* Bytes in the decoded message, or to be encoded into one. */
 struct rio_bytes {
 	const uint8_t *bytes;
 	size_t length;
@@ -251,23 +251,22 @@ struct rio_msg {
 enum rio_msg_err rio_msg_decode(struct rio_msg *m, const uint8_t *bytes, size_t length);
 
 /*
- * Writes the message as it is told, even one that no decoder would take, with the seal that is in
- * it. If it does not fit, or would be longer than RIO_MSG_BYTES_MAX, then is_short is set and
- * nothing else has changed.
+ * Writes the message with the seal that is in it; it may be one that no decoder accepts. If it does
+ * not fit, or would be longer than RIO_MSG_BYTES_MAX, is_short is set and nothing else changes.
  */
 void rio_msg_encode(const struct rio_msg *m, struct wr *w);
 
-/* Has a message of this type a seal? */
+/* Whether a message of this type has a seal. */
 bool rio_msg_is_sealed(enum rio_msg_type type);
 
 /*
- * How many bytes the seal covers of an encoded message of this type and length: all before the
- * seal, which follows. To send: encode, compute over bytes[0..n), write to bytes + n. 0: there is
- * no seal, or no room for one.
+ * The number n of bytes that the seal covers in an encoded message of this type and length: all
+ * bytes before the seal. To send: encode, compute the seal over bytes[0..n), write it to bytes + n.
+ * 0: the message has no seal, or no room for one.
  */
 size_t rio_msg_sealed_bytes(enum rio_msg_type type, size_t length);
 
-/* For people; never NULL. */
+/* For messages to users; never NULL. */
 const char *rio_msg_type_name(enum rio_msg_type type);
 
 /* The next device of the entries. On error neither *d nor *r has changed. */
@@ -294,6 +293,6 @@ struct rio_data {
 	uint8_t seal[RIO_SEAL_BYTES]; /* covers the RIO_DATA_SEALED_BYTES before it */
 };
 
-/* It must be of just these bytes. On error *d has not changed. */
+/* length must be RIO_DATA_BYTES. On error *d has not changed. */
 enum rio_msg_err rio_data_decode(struct rio_data *d, const uint8_t *bytes, size_t length);
 void rio_data_encode(const struct rio_data *d, uint8_t bytes[RIO_DATA_BYTES]);

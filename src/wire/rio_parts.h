@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the messages of directed I/O are made of, for rio_msg.c and rio_report.c only. */
+/* Parts of the messages of directed I/O, for rio_msg.c and rio_report.c only. */
 #pragma once
 
 #include "base/check.h"
@@ -14,7 +14,7 @@ static inline size_t rio_left(const struct rd *r)
 	return (size_t)(r->end - r->at);
 }
 
-/* These bytes, where they are. */
+/* The next bytes, in place. */
 static inline struct rio_bytes rio_take(struct rd *r, size_t length)
 {
 	struct rio_bytes b = { r->at, length };
@@ -27,7 +27,7 @@ static inline struct rio_bytes rio_take(struct rd *r, size_t length)
 	return b;
 }
 
-/* True if so many bytes are all 0, or not there. */
+/* True if the next bytes are all 0, or missing. */
 static inline bool rio_take_zeros(struct rd *r, size_t length)
 {
 	uint8_t bits = 0;
@@ -37,13 +37,13 @@ static inline bool rio_take_zeros(struct rd *r, size_t length)
 	return bits == 0;
 }
 
-/* What stands after `length` bytes of text: zeros, to the next word. */
+/* The padding after `length` bytes of text: zeros, to the next word. */
 static inline bool rio_take_padding(struct rd *r, size_t length)
 {
 	return rio_take_zeros(r, -length % RIO_WORD_BYTES);
 }
 
-/* Each takes a body; what is left over of it, rio_msg_decode refuses. */
+/* Each decodes a body; rio_msg_decode() rejects excess bytes. */
 enum rio_msg_err rio_inquire_decode(uint32_t *first, struct rd *r);
 enum rio_msg_err rio_report_decode(struct rio_report *v, struct rd *r);
 

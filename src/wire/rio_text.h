@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Texts and names in control messages end in logs and on terminals, so they are UTF-8 in its one
- * form (RFC 3629) and hold no control characters.
+ * Texts and names in control messages are printed to logs and terminals, so they must be valid
+ * UTF-8 (RFC 3629) without control characters.
  */
 #pragma once
 
@@ -9,5 +9,5 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Of no bytes it is good. */
+/* An empty text is good. */
 bool rio_text_is_good(const uint8_t *bytes, size_t length);

@@ -3,14 +3,14 @@
  * The elements of a scatter-gather list (RIO-12, RIO-13), one at a time: docs/wire/rio.md. Each
  * begins with a word of the Last flag, a kind of 7 bits and a length of 24 bits:
  *
- *	attributes    how wide addresses are in this list
- *	chain         where a further sequence of elements lies
- *	platform      whose memory the details that follow are in
- *	transaction   what the device is asked for
- *	detail        a segment of memory that takes part in it
- *	immediate     a segment that lies in the list itself
+ *	attributes    the width of addresses in this list
+ *	chain         the location of a further sequence of elements
+ *	platform      the owner of the memory of the following details
+ *	transaction   an operation on the device
+ *	detail        a range of memory that takes part in it
+ *	immediate     data in the list itself
  *
- * Here an element is judged by itself. What may follow what is judged in rio/list.h.
+ * Each element is checked by itself here. rio/list.h checks their order.
  */
 #pragma once
 
@@ -22,11 +22,11 @@
 #include "wire/platform.h"
 
 enum {
-	SGL_WORD_BYTES = 4, /* every element is so many, some times */
+	SGL_WORD_BYTES = 4, /* the length of every element is a multiple of this */
 	SGL_IMMEDIATE_HEADER_BYTES = 12,
 	SGL_LENGTH_MAX = 0xfffffc,
 	SGL_IMMEDIATE_MAX = SGL_LENGTH_MAX - SGL_IMMEDIATE_HEADER_BYTES,
-	SGL_FIXED_MAX = 28, /* the longest of the others */
+	SGL_FIXED_MAX = 28, /* the longest element without immediate data */
 	SGL_CONTEXT_BYTES = 4,
 	SGL_PAGE_SHIFT_MIN = 12,
 	SGL_PAGE_SHIFT_MAX = 30
@@ -35,18 +35,18 @@ enum {
 enum sgl_err {
 	SGL_OK = 0,
 	SGL_ERR_SHORT,	    /* the sequence ends inside the element */
-	SGL_ERR_KIND,	    /* there is no such kind */
-	SGL_ERR_LENGTH,	    /* an element of this kind has another length */
+	SGL_ERR_KIND,	    /* unknown kind */
+	SGL_ERR_LENGTH,	    /* not the length of this kind */
 	SGL_ERR_RESERVED,   /* a reserved bit or the padding is not 0 */
-	SGL_ERR_ATTRIBUTES, /* sizes that are not spoken here */
-	SGL_ERR_OPERATION,  /* there is no such operation */
-	SGL_ERR_FLAGS,	    /* no such flag, or not one of this operation */
+	SGL_ERR_ATTRIBUTES, /* unsupported sizes */
+	SGL_ERR_OPERATION,  /* unknown operation */
+	SGL_ERR_FLAGS,	    /* unknown flag, or not allowed for this operation */
 	SGL_ERR_ROLE,	    /* neither source nor result, or immediate data as result */
-	SGL_ERR_UNIT,	    /* unit 0 is nobody */
-	SGL_ERR_EMPTY,	    /* of no bytes, where there must be some */
-	SGL_ERR_FLUSH,	    /* a flush is of the whole device: it has no range */
-	SGL_ERR_CHAIN,	    /* a chained sequence is of whole words */
-	SGL_ERR_WRAP,	    /* a range runs past the end of what can be addressed */
+	SGL_ERR_UNIT,	    /* unit 0, which does not exist */
+	SGL_ERR_EMPTY,	    /* 0 bytes, where there must be some */
+	SGL_ERR_FLUSH,	    /* a flush with a range: it applies to the whole device */
+	SGL_ERR_CHAIN,	    /* the length of a chained sequence is not a multiple of 4 */
+	SGL_ERR_WRAP,	    /* a range wraps around the end of the address space */
 	SGL_ERR_COUNT
 };
 
@@ -63,7 +63,7 @@ enum sgl_kind {
 enum sgl_operation {
 	SGL_READ = 1,	  /* from the device into memory */
 	SGL_WRITE,	  /* from memory to the device */
-	SGL_FLUSH,	  /* what was written before becomes durable */
+	SGL_FLUSH,	  /* makes earlier writes durable */
 	SGL_WRITE_ZEROES, /* needs no memory */
 	SGL_DISCARD,	  /* the device may forget what is there */
 	SGL_OPERATION_COUNT
@@ -81,7 +81,7 @@ struct sgl_attributes {
 	uint8_t page_shift;    /* page frames are 1 << page_shift bytes */
 };
 
-/* What holds in a list that does not say. */
+/* The attributes of a list without an attributes element. */
 static inline struct sgl_attributes sgl_attributes_default(void)
 {
 	return (struct sgl_attributes){ 8, SGL_CONTEXT_BYTES, SGL_PAGE_SHIFT_MIN };
@@ -102,7 +102,7 @@ struct sgl_transaction {
 	uint64_t offset, length; /* bytes */
 };
 
-/* RIO-13c: without its platform, which stands once for a run of these. */
+/* RIO-13c: without its platform, which is given once for consecutive details. */
 struct sgl_detail {
 	enum sgl_role role;
 	bool ends_buffer;
@@ -130,22 +130,22 @@ struct sgl_element {
 	};
 };
 
-/* What the element takes in a list of these attributes, which are good ones. */
+/* The length of the element in a list with these attributes, which must be valid. */
 uint64_t sgl_bytes(const struct sgl_element *e, const struct sgl_attributes *in);
 
-/* The next element, of a list of these attributes. On error neither *e nor *r has changed. */
+/* The next element of a list with these attributes. On error neither *e nor *r has changed. */
 enum sgl_err sgl_next(struct sgl_element *e, struct rd *r, const struct sgl_attributes *in);
 
 /*
- * Writes the element as it is told, even one that no decoder would take. If it does not fit then
- * is_short is set, and nothing else has changed.
+ * Writes the element; it may be one that no decoder accepts. If it does not fit, is_short is set
+ * and nothing else changes.
  */
 void sgl_put(const struct sgl_element *e, const struct sgl_attributes *in, struct wr *w);
 
-/* Sets the Last flag of an element that was written at these bytes. */
+/* Sets the Last flag of an encoded element. */
 void sgl_set_last(uint8_t *element);
 
-/* Names another device in a transaction that was written at these bytes. */
+/* Changes the device of an encoded transaction. */
 void sgl_set_device(uint8_t *transaction, uint32_t device);
 
 /* For people; never NULL. */

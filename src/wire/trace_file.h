@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * A file of trace events: a head, then records of one size, in network byte order. A later version
- * may have larger records, of which this one's fields are the first.
+ * may have larger records that begin with the fields of this version.
  */
 #pragma once
 
@@ -20,12 +20,12 @@ enum {
 struct trace_file_head {
 	uint16_t version;
 	uint16_t record_bytes;
-	uint32_t pid; /* of whom it tells */
+	uint32_t pid; /* of the traced process */
 };
 
 void trace_file_head_encode(uint32_t pid, struct wr *w);
 
-/* False: it is no such file. The version may be one that is not known here. */
+/* False: it is no trace file. The version may be unknown. */
 bool trace_file_head_decode(struct trace_file_head *h, struct rd *r);
 
 struct trace_file_record {
@@ -35,5 +35,5 @@ struct trace_file_record {
 
 void trace_file_record_encode(const struct trace_file_record *record, struct wr *w);
 
-/* False: there is not enough of it. */
+/* False: the record is truncated. */
 bool trace_file_record_decode(struct trace_file_record *record, struct rd *r);
