@@ -46,7 +46,7 @@ static enum weft_reason ip_of(const struct weft_path *path, struct ibcm_ip *ip)
 	return WEFT_OK;
 }
 
-/* To ask for it once more. NULL: it is not wanted, or does not fit, or there is no memory. */
+/* Keeps the request to repeat it. NULL: not wanted, private data too long, or out of memory. */
 static struct cm_id_again *keep_ask(struct weft_cm_id *c, const struct ibcm_bytes *data,
 				    uint64_t wait_ns)
 {
@@ -108,7 +108,7 @@ static enum weft_reason request(struct weft_cm_id *c, const struct weft_cm_id_op
 	return ib_cm_connect(c->roce->cm, net_look_at_clock(c->roce->net), &ask, &c->id);
 }
 
-/* A fault on purpose. It is told as if by the other end: later, and once the program knows it. */
+/* An injected fault. It is reported as if by the peer: later, when the program has the cm_id. */
 static enum weft_reason refuse(struct weft_cm_id *c, const struct ibcm_ip *ip)
 {
 	struct cm_id_again *a = keep_ask(c, &(struct ibcm_bytes){ 0 }, 1);
@@ -122,7 +122,7 @@ static enum weft_reason refuse(struct weft_cm_id *c, const struct ibcm_ip *ip)
 	return WEFT_OK;
 }
 
-/* A cm_id has its queue pair's dice, if there is one: then it is the same each time. */
+/* Uses the dice of the queue pair, if there is one: then the result is reproducible. */
 static bool is_refused(struct weft_adapter *a, const struct weft_cm_id_offer *offer)
 {
 	struct weft_qp *qp;
@@ -371,7 +371,7 @@ void weft_cm_id_set_context(struct weft_cm_id *cm_id, void *context)
 
 /* ---- Services ------------------------------------------------------------------------------- */
 
-/* Whether there are requests that both would take. */
+/* Whether some request would match both services. */
 static bool overlap(const struct weft_service_point *a, const struct weft_service_point *b)
 {
 	const struct weft_address *x = &a->options.at, *y = &b->options.at;

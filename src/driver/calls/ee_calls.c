@@ -5,7 +5,7 @@
 #include "driver/roce/roce.h"
 #include "verbs/ee.h"
 
-/* The lock of a context's adapter, taken; whatever was posted before goes first. */
+/* Takes the lock of the context's adapter, and sends deferred requests first. */
 static struct weft_adapter *enter(const struct weft_ee *ee)
 {
 	struct weft_adapter *a = adapter_of(ee->adapter);
@@ -76,7 +76,7 @@ uint32_t weft_ee_number(const struct weft_ee *ee)
 	return ee ? ee->number : 0;
 }
 
-/* By which ports the two ends' packets go, their numbers say: now both are known. */
+/* Now that both numbers are known, so are the source ports of both ends' packets. */
 static enum weft_reason ee_connect(struct weft_adapter *a, struct weft_ee *ee, uint32_t peer_number,
 				   uint32_t psn_recv)
 {

@@ -286,7 +286,7 @@ enum weft_reason weft_qp_post_send_all(struct weft_qp *qp, struct weft_send_wr *
 	return r;
 }
 
-/* A receive gives work only to who waited for it, and to who is told that it was flushed. */
+/* A receive creates work only if a sender waited for it, or if it was flushed. */
 static void leave_receiving(struct weft_adapter *a)
 {
 	bool is_waiting = a->net && a->net->is_waiting;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Public calls for programs that wait by themselves. */
+/* Public calls for programs with an event loop of their own. */
 #include <sys/eventfd.h>
 
 #include "base/deadline.h"
@@ -44,7 +44,7 @@ enum weft_reason weft_cq_wait(struct weft_cq *cq, int fd, uint64_t timeout_ns, b
 	r = net_get(a, &net);
 	now_ns = adapter_now_ns(a);
 	end_ns = deadline_after(now_ns, timeout_ns);
-	/* What ends when it is sent at last makes no descriptor ready. */
+	/* Send deferred requests: their completion by sending would make no descriptor ready. */
 	if (r == WEFT_OK && net->is_waiting)
 		adapter_work(a);
 	/* Bound: the time. */

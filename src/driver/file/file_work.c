@@ -173,7 +173,7 @@ static int range_call(const struct file_store *f, const struct store_request *r,
 	return err < 0 ? errno : 0;
 }
 
-/* A hint: who cannot take it has done all it asks. */
+/* Discard is a hint: a file system that does not support it counts as success. */
 static int discard(const struct file_store *f, const struct store_request *r)
 {
 	int err = range_call(f, r, FALLOC_FL_PUNCH_HOLE, BLKDISCARD);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Failures on purpose, for who asked for them by WEFT_FAULTS: docs/faults.md. */
+/* Faults injected by WEFT_FAULTS: docs/faults.md. */
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>

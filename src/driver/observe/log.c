@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Lines on stderr, for who asked for them by WEFT_LOG. */
+/* Lines on stderr, enabled by WEFT_LOG. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -91,7 +91,7 @@ static void say_fault(const struct trace_event *e, const struct qp_ends *ends)
 	say(&l);
 }
 
-/* What the program itself or its peer did on purpose is no error. */
+/* An end that the program or its peer intended is not an error. */
 static enum log_level level_of(enum weft_reason reason)
 {
 	return reason == WEFT_R_FLUSHED || reason == WEFT_R_PEER_GONE ? LOG_INFO : LOG_ERROR;

@@ -66,7 +66,7 @@ void observe_complain(const char *variable, const char *value, int error)
 	observe_unlock();
 }
 
-/* Not for programs that run with more rights than their user. */
+/* Ignores the environment in setuid programs. */
 const char *observe_wish(const char *variable)
 {
 	const char *value = secure_getenv(variable);

@@ -11,14 +11,14 @@
 #include "driver/roce/tun.h"
 
 enum {
-	FETCHES_MAX = 4, /* then what was received is answered first */
+	FETCHES_MAX = 4, /* then the received packets are answered first */
 	/* To read all: if that is not enough, peers send faster than this reads. */
 	FETCHES_ALL = 512,
 	/* Consecutive fetches of those without a useful packet: do not wait out a flood. */
 	FETCHES_VAIN = 8,
 	BATCH_ENOUGH = 48 * 1024,
-	BATCHES_MAX = 8, /* then what was received meanwhile is looked at first */
-	/* Where the packets of a batch lie: the kernel copies faster from lines of the cache. */
+	BATCHES_MAX = 8, /* then packets received meanwhile are handled first */
+	/* Alignment of packets of a batch: the kernel copies faster from full cache lines. */
 	ROOM_ALIGN = 64,
 	ROOM_BYTES = (UDP_BATCH_BYTES_MAX + IBA_PACKET_MAX) / ROOM_ALIGN * ROOM_ALIGN +
 		     2 * ROOM_ALIGN
@@ -81,7 +81,7 @@ static void conn_end(struct ib_conn *c)
 	free(rc);
 }
 
-/* Connections whose queue pairs have gone, and that have said all they had to say. */
+/* Destroys connections whose queue pairs have left, after their last packets were sent. */
 static void end_those_that_left(struct roce *r)
 {
 	struct ib_conn *c;
@@ -124,7 +124,7 @@ static bool is_management(const struct ib_in *in)
 	return iba_dest_number(in->bytes, in->length) == IBA_QPN_GSI;
 }
 
-/* Management datagrams are taken one by one: a batch holds more than the port keeps. */
+/* Management datagrams are handled one by one: a batch may hold more than the port has room for. */
 bool roce_take(struct roce *r, const struct ib_in *in)
 {
 	struct udp_flow_ref *flow_ref;
@@ -185,7 +185,7 @@ static bool input(struct carrier *c)
 	return roce_input(roce_from(c), false);
 }
 
-/* Tries again, not too often, for slots that were taken and listeners that were shut. */
+/* Periodically allows new lookups of slots, and resumes paused listeners. */
 static void retry(struct carrier *c)
 {
 	struct roce *r = roce_from(c);
@@ -290,9 +290,9 @@ static bool has_output(const struct carrier *c)
 	       (is_resting(r) || ib_port_has_output(r->port) || ib_cm_has_output(r->cm));
 }
 
-/* Packets that the kernel takes as one message, and numbers on (IPv4). */
+/* Packets that form one GSO message, numbered consecutively by the kernel (IPv4). */
 struct run {
-	uint32_t count; /* 0: the next begins another */
+	uint32_t count; /* 0: the next packet begins a run */
 	size_t each, bytes;
 };
 
@@ -303,7 +303,7 @@ static bool is_of_run(const struct run *run, const struct ib_out *last, const st
 	       run->bytes + out->spans.length <= UDP_RUN_BYTES_MAX;
 }
 
-/* A shorter one ends it. True: it is full. */
+/* A shorter packet ends a run. True: the run is full. */
 static bool run_take(struct run *run, const struct ib_out *out)
 {
 	size_t length = out->spans.length;
@@ -318,9 +318,9 @@ static bool run_take(struct run *run, const struct ib_out *out)
 }
 
 /*
- * As many as a call takes that go one way, one behind the other; so the next is to be as long as
- * the last. A run that is full is not followed by what would be the beginning of another, nor is
- * the end of a message, where few could follow: then the next ones stay together.
+ * Gathers as many packets as one call can send as runs: packets of one path and equal length. No
+ * new run begins after a full one, or after the end of a message if few packets fit: then the
+ * packets of the next run stay together.
  */
 static uint32_t gather(struct roce *r)
 {
@@ -389,7 +389,7 @@ static void copy_flat(struct roce_rest *rest, uint32_t n, const struct ib_out *f
 	to->spans.spans[0] = (struct span){ rest->bytes[n], at };
 }
 
-/* The sockets are full. If memory is short too the packets are lost, as on any network. */
+/* The sockets are full: keeps copies. If memory is short too, the packets are lost. */
 static void keep_rest(struct roce *r, const struct udp_batch *batch)
 {
 	struct roce_rest *rest = r->rest;
@@ -404,8 +404,8 @@ static void keep_rest(struct roce *r, const struct udp_batch *batch)
 }
 
 /*
- * While a program polls: whether what is to be sent should rather go with what it may post next, as
- * an answer to what it finds. That is for once; its next poll sends it, or the thread.
+ * While a program polls: whether acknowledgements should wait for the request that the program may
+ * post in answer to its completions. Only once: its next poll sends them, or the thread.
  */
 static bool waits_for_program(struct roce *r)
 {
@@ -445,7 +445,7 @@ static bool send_ready(struct roce *r)
 		is_done = send_all(r, &batch);
 		if (!is_done)
 			keep_rest(r, &batch);
-		ib_port_sent(r->port, r->net->now_ns); /* the kernel has it, or the rest */
+		ib_port_sent(r->port, r->net->now_ns); /* the packets were sent, or copied */
 		if (!is_done)
 			break;
 	}
@@ -536,7 +536,7 @@ void roce_tell(const struct roce *r, struct weft_roce_counts *counts)
 	};
 }
 
-/* All payload is copied: packets are put together in one piece, and taken apart. */
+/* All payload counts as copied: packets are assembled contiguously, and placed from buffers. */
 void roce_traffic(const struct qp_tally *of, struct weft_traffic *t)
 {
 	*t = (struct weft_traffic){
@@ -583,14 +583,14 @@ static bool is_used(const struct carrier *c)
 	return !cm_ids_are_none(roce_from(c));
 }
 
-/* The adapter has no queue pairs any more, so that nothing waits for a peer. */
+/* The adapter has no queue pairs any more, so nothing waits for a peer. */
 static bool is_closing(const struct carrier *c)
 {
 	(void)c;
 	return false;
 }
 
-/* The last packets of queue pairs that are gone are sent. */
+/* Sends the last packets of destroyed queue pairs first. */
 static void roce_close(struct carrier *c)
 {
 	struct roce *r = roce_from(c);
@@ -602,7 +602,7 @@ static void roce_close(struct carrier *c)
 	roce_free(r);
 }
 
-/* No socket that closes tells the peers that the process goes. */
+/* Closing a UDP socket does not tell the peers that the process ends. */
 static bool exit_begin(struct carrier *c)
 {
 	cm_ids_leave(roce_from(c));

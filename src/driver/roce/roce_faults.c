@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What WEFT_FAULTS does to packets: they are lost, doubled, damaged, held back. Between the sockets
- * and the core; each direction has dice of its own, thrown once for each packet and kind of fault.
- * A capture shows what went by the sockets: outgoing packets behind this, incoming ones before it.
+ * WEFT_FAULTS for packets: drops, duplicates, corrupts or delays them between the sockets and the
+ * core. Each direction has its own dice, drawn once for each packet and kind of fault. A capture
+ * shows the packets at the sockets: outgoing ones after faults, incoming ones before.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -11,17 +11,17 @@
 #include "wire/iba_icrc.h"
 
 enum {
-	HELD_MAX = 64,	/* then no more are held back */
-	UNGUARDED = 4,	/* the byte of the BTH that no ICRC covers */
-	FLIPS_MAX = 64, /* until its ICRC finds one */
+	HELD_MAX = 64,	/* packets delayed at a time */
+	UNGUARDED = 4,	/* the byte of the BTH that the ICRC does not cover */
+	FLIPS_MAX = 64, /* tries to find a bit that the ICRC detects */
 	IN = 0,
 	OUT = 1
 };
 
-/* If nothing comes behind it. */
+/* A reordered packet is released after this time if no packet follows. */
 static const uint64_t reorder_ns = 1000 * 1000;
 
-/* A packet that is held back: a copy. */
+/* A delayed packet: a copy. */
 struct held {
 	struct list link; /* of held, or of spare */
 	uint64_t due_ns;
@@ -75,7 +75,7 @@ static bool is_fated(uint32_t fate, enum fault fault)
 	return fate & 1U << fault;
 }
 
-/* All dice are thrown: what one kind does to a packet does not depend on which others are on. */
+/* Draws all dice: a kind of fault hits the same packets whichever other kinds are enabled. */
 static uint32_t draw(struct roce *r, int way)
 {
 	const struct fault_plan *plan = r->net->adapter->core.faults;
@@ -88,7 +88,7 @@ static uint32_t draw(struct roce *r, int way)
 	return fate;
 }
 
-/* Of what goes out it is not known here whose it is. */
+/* in NULL: outgoing, whose queue pair is not known here. */
 static void made(struct roce *r, enum fault fault, const struct ib_in *in)
 {
 	uint32_t number = in ? iba_dest_number(in->bytes, in->length) : 0;
@@ -97,13 +97,13 @@ static void made(struct roce *r, enum fault fault, const struct ib_in *in)
 }
 
 /*
- * A bit is turned over, such that the ICRC shows it: of an IPv4 packet whose identification the
- * receiver does not know, it would not show all (iba_icrc.h). False: it has no good ICRC as it is.
+ * Flips a bit such that the ICRC detects it: the receiver does not know the identification of an
+ * IPv4 packet, so its ICRC detects not every flip (iba_icrc.h). False: the ICRC is invalid already.
  */
 static bool damage(struct roce *r, int way, const struct iba_icrc_ip *ip, uint8_t *bytes,
 		   size_t length)
 {
-	/* Of its own: how often it is asked depends on the packet. */
+	/* A generator of its own: the number of draws depends on the packet. */
 	struct prng where = { prng_next(&r->faults->dice[way].of[FAULT_CORRUPT]) };
 	uint32_t word;
 
@@ -135,7 +135,7 @@ static void find_due(struct roce_faults *f)
 	}
 }
 
-/* A slot for one that is fated so; NULL: it is not, or there is none. */
+/* A slot for a packet to be delayed; NULL: it is not to be, or no slot is free. */
 static struct held *hold(struct roce *r, uint32_t fate, bool is_outgoing)
 {
 	struct roce_faults *f = r->faults;
@@ -177,7 +177,7 @@ static struct ib_out *copy_out(struct roce_faults *f, const struct ib_path *path
 	return &f->out;
 }
 
-/* What the socket has no room for is lost, as on any network. */
+/* A packet for which the socket has no room is lost, as on any network. */
 static void release(struct roce *r, struct held *h)
 {
 	struct roce_faults *f = r->faults;
@@ -197,7 +197,7 @@ static void release(struct roce *r, struct held *h)
 	list_add_tail(&f->spare, &h->link);
 }
 
-/* One has passed: those that waited for that come behind it. */
+/* A packet has passed: releases the reordered ones after it. */
 static void release_overtaken(struct roce *r, bool is_outgoing)
 {
 	struct list *at = r->faults->held.next;

@@ -65,9 +65,9 @@ static int path_descriptor(const char *path)
 }
 
 /*
- * Whether what lies there may get what the program does. Others may have laid it there, in /tmp for
- * example: a file of theirs, one that they may read, or another name of a file that is precious to
- * us. Devices are root's to make.
+ * Whether the existing file may be written. Another user may have put it there, for example in
+ * /tmp: a file of that user, one that others can read, or a hard link to a file of ours. Device
+ * files can be created by root only.
  */
 static int file_judge(const struct stat *st)
 {
@@ -82,7 +82,7 @@ static int file_judge(const struct stat *st)
 	return S_ISREG(st->st_mode) && st->st_nlink > 1 ? -OUTPUT_HARD_LINK : 0;
 }
 
-/* The lock comes before the file is emptied: it may be another's. */
+/* Locks before it truncates: another process may be writing the file. */
 static int file_prepare(int fd)
 {
 	struct stat st;
@@ -97,7 +97,7 @@ static int file_prepare(int fd)
 		return -EBUSY;
 	if (S_ISREG(st.st_mode) && ftruncate(fd, 0) < 0)
 		return -errno;
-	/* Only to open it was not to wait. */
+	/* O_NONBLOCK was for open() only. */
 	return fcntl(fd, F_SETFL, O_APPEND) < 0 ? -errno : 0;
 }
 

@@ -117,9 +117,9 @@ bool unix_user_is_trusted(uid_t uid)
 	return uid != overflow_uid() || is_every_user_mapped();
 }
 
-/* ---- Whose a name is ------------------------------------------------------------------------ */
+/* ---- The owner of a name -------------------------------------------------------------------- */
 
-/* What the kernel says of a unix socket. */
+/* What the kernel reports of a unix socket. */
 struct found {
 	const struct unix_diag_msg *socket;
 	const char *name;

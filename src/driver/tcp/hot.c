@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The links that had input lately. A poll asks their sockets directly: that is the question which
- * is most often answered with bytes. One that was asked for a while is not watched any more, for
- * the kernel does work for epoll with every packet, between the peer's bytes and us.
+ * Hot links had input lately. A poll reads their sockets directly, which most often finds bytes.
+ * After a number of reads epoll no longer watches a hot link: the kernel's work for epoll with
+ * every packet would delay the peer's bytes.
  */
 #include "driver/tcp/link.h"
 
@@ -57,7 +57,7 @@ bool hot_input(struct carrier *c, uint32_t turn)
 	return ask(tcp_from(c)->hot[turn]);
 }
 
-/* A link that has gone meanwhile has left the list. */
+/* A link that has ended meanwhile is not in the list any more. */
 static bool ask_if_hot(struct tcp *tcp, struct link *link)
 {
 	for (uint32_t i = 0; i < tcp->hot_count; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Desks: the large buffers that a busy stream works with. There are few of them, however many
- * connections there are; an idle stream keeps its buffers until another one needs it.
+ * Large buffers lent to busy streams. There are few of them, however many connections there are; an
+ * idle stream keeps its buffers until another stream needs them.
  */
 #include "driver/tcp/tcp.h"
 
@@ -34,7 +34,7 @@ void buffers_lend(struct tcp *tcp, struct link *link)
 		buffers = take_from_idle(tcp);
 	}
 	if (!buffers)
-		return; /* all are in use: it goes on as it did */
+		return; /* all are in use: the stream goes on without */
 	iwarp_lend(link->stream, buffers);
 	list_add_tail(&tcp->borrowers, &link->borrower_link);
 }
@@ -51,7 +51,7 @@ void buffers_return(struct tcp *tcp, struct link *link)
 		tcp->spare_buffers = buffers;
 		return;
 	}
-	/* What lies on buffers goes with the stream, and the buffers too. */
+	/* The buffers hold data: they are freed with the stream. */
 	tcp->buffers_count--;
 	if (buffers)
 		iwarp_buffers_destroy(buffers);

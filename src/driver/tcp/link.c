@@ -36,7 +36,7 @@ struct link *link_create(struct tcp *tcp, int fd, enum link_phase phase)
 	return link;
 }
 
-/* Whether the socket takes more, as far as is known. */
+/* Notes whether the socket's send buffer is full. */
 void link_block(struct link *link, bool is_blocked)
 {
 	if (link->is_sending_blocked != is_blocked)
@@ -48,7 +48,7 @@ void link_watch(struct link *link, uint32_t interest)
 {
 	link->interest = interest;
 	if (link->times_asked == HOT_ASKED && interest == EPOLLIN) {
-		/* Who sleeps in the thread's place knows of those that were not watched before. */
+		/* A program that sleeps on the sockets polls only links unwatched before. */
 		if (link->net->is_led && link->watch.interest != 0)
 			link->times_asked = 0;
 		else
@@ -121,7 +121,7 @@ void link_raise(struct link *link, enum weft_event_kind kind, enum weft_reason r
 		event_raise(&link->net->adapter->core.events, &link->qp->events, kind, reason);
 }
 
-/* It did not become a connection. */
+/* Connection set-up failed. */
 void link_failed(struct link *link, enum weft_reason reason, bool is_reset)
 {
 	link_raise(link, WEFT_EVENT_CONNECT_FAILED, reason);
@@ -150,7 +150,7 @@ void link_qp_moved(struct link *link, bool is_reset)
 		link_qp_gone(link);
 }
 
-/* What the queue pair had before makes place. */
+/* Replaces the ended link that the queue pair still has. */
 void link_own(struct link *link, struct weft_qp *qp)
 {
 	if (qp->link)
@@ -220,7 +220,7 @@ void link_traffic(const struct link *link, struct weft_traffic *t)
 
 /* ---- Bytes ---------------------------------------------------------------------------------- */
 
-/* The connection is to be lost on purpose some time. */
+/* Whether fault injection will cut the connection off. */
 static bool is_cut_off(const struct link *link)
 {
 	const struct fault_plan *plan = link->net->adapter->core.faults;
@@ -228,7 +228,7 @@ static bool is_cut_off(const struct link *link)
 	return plan && plan->disconnect_after > 0;
 }
 
-/* Every byte up to the last one moves, so that it is the same one each time. */
+/* All bytes before the cut move, so that it is always at the same byte. */
 static bool clip(struct link *link, struct span_list *l, bool is_outgoing)
 {
 	struct adapter *core = &link->net->adapter->core;
@@ -329,7 +329,7 @@ bool link_service(struct link *link)
 	return true;
 }
 
-/* TCP has decided: connected, or why not. */
+/* The TCP connect has ended: connected, or failed. */
 static void connected(struct link *link)
 {
 	enum weft_reason r = socket_connected(link->watch.fd);
@@ -365,7 +365,7 @@ static void link_ready(struct watch *w, uint32_t events)
 		return;
 	}
 	if (link->phase == LINK_SETUP) {
-		/* While the program decides nothing is read, and only the end of it all is seen. */
+		/* While the program decides nothing is read: only a lost connection counts. */
 		if (mpa_setup_want(link->setup).length == 0 &&
 		    (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)))
 			mpa_setup_eof(link->setup);
@@ -399,7 +399,7 @@ void link_expire(struct link *link)
 		return;
 	} else {
 		mpa_setup_expire(link->setup, now_ns);
-		if (link->phase < LINK_SETUP) /* it is the set-up that says what failed */
+		if (link->phase < LINK_SETUP) /* from then on the set-up reports the failure */
 			link_move(link, LINK_SETUP);
 	}
 	link_service(link);

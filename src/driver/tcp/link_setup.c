@@ -13,7 +13,7 @@ static const uint64_t again_wait_ns = 50 * 1000 * 1000;
 /* Between two tries to connect, while no listener answers yet. */
 static const uint64_t redial_ns = 5 * 1000 * 1000;
 
-/* ---- What is agreed ------------------------------------------------------------------------- */
+/* ---- Terms ---------------------------------------------------------------------------------- */
 
 static enum weft_reason depth_of(uint32_t asked, uint16_t *depth)
 {
@@ -52,7 +52,7 @@ static struct mpa_bytes private_of(const struct weft_connect_options *o)
 	return (struct mpa_bytes){ o->private_data, o->private_bytes };
 }
 
-/* Remembers what the other end said, past the set-up. */
+/* Keeps what the peer sent, beyond the set-up. */
 static void remember_peer(struct link *link)
 {
 	struct mpa_peer peer = mpa_setup_peer(link->setup);
@@ -172,7 +172,7 @@ enum weft_reason link_arrived(struct weft_listener *listener, int fd)
 	return WEFT_OK;
 }
 
-/* The program's handle is used up. */
+/* The program's request handle ends. */
 static void request_answered(struct link *link)
 {
 	link->tcp->requests_taken -= link->request.is_taken;
@@ -294,7 +294,7 @@ static void setup_events(struct link *link)
 			begin_stream(link);
 			break;
 		case MPA_SETUP_REJECTED:
-			if (link->qp) /* by the peer; else by us, who have no queue pair for it */
+			if (link->qp) /* the peer rejected; without a queue pair we did */
 				remember_peer(link);
 			link_failed(link, WEFT_R_CONNECT_REJECTED, false);
 			break;
@@ -338,7 +338,7 @@ static void setup_output(struct link *link)
 		struct span_list l = { .count = 1, .length = have.length };
 		size_t n;
 
-		/* What is sent is only read. */
+		/* Sending only reads: the cast is safe. */
 		l.spans[0] = (struct span){ (uint8_t *)(uintptr_t)have.bytes, have.length };
 		switch (link_socket_send(link, &l, &n)) {
 		case SOCKET_MOVED:

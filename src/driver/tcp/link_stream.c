@@ -73,17 +73,17 @@ static bool stream_output(struct link *link)
 			link_block(link, true);
 			return has_moved;
 		default:
-			/* What has arrived may say why: a Terminate, before the peer's reset. */
+			/* Unread bytes may tell why: a Terminate before the peer's reset. */
 			(void)link_stream_input(link);
 			link_stream_lost(link);
 			return true;
 		}
 	}
-	iwarp_again(link->stream); /* the others first */
+	iwarp_again(link->stream); /* the other streams first */
 	return has_moved;
 }
 
-/* The peer has spoken for the first time: a responder is connected now. Or it never will. */
+/* The first FPDU of the peer connects a responder; a timeout or loss fails it. */
 static void await_rtr(struct link *link)
 {
 	if (iwarp_is_ready(link->stream)) {
@@ -139,7 +139,7 @@ bool link_stream_service(struct link *link)
 		interest = 0;
 	if (link->is_sending_blocked)
 		interest |= EPOLLOUT;
-	/* Not watched at all, a lost connection would go unseen. */
+	/* Without any event a lost connection would go unnoticed. */
 	link_watch(link, interest ? interest : (uint32_t)EPOLLERR);
 	stream_set_timer(link);
 	return has_moved;

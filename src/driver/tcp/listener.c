@@ -9,7 +9,7 @@
 
 enum { REQUESTS_DEFAULT = 128, REQUESTS_MAX = 65536, ARRIVALS_MAX = 64 };
 
-/* Of the process's descriptors, which are the program's too: the part that may wait unanswered. */
+/* Fractions of the process's descriptors, shared with the program, for unanswered connections. */
 enum { REQUESTS_SHARE = 2, SILENT_SHARE = 8, SILENT_MAX = 128 };
 
 static const uint64_t retry_after_ns = 100 * 1000 * 1000;
@@ -17,9 +17,9 @@ static const uint64_t retry_after_ns = 100 * 1000 * 1000;
 /* ---- Silent connections --------------------------------------------------------------------- */
 
 /*
- * A true peer sends its request with the first packet after TCP's handshake. So one that is silent
- * is kept only while there is room: it never keeps out another. Of the address that has the most of
- * them the oldest goes first.
+ * A genuine peer sends its request in the first packet after the TCP handshake. So a silent
+ * connection is kept only while there is room, and never keeps another out. The oldest of the
+ * address that has the most of them is closed first.
  */
 static uint16_t *silent_of(const struct link *link)
 {
@@ -97,7 +97,7 @@ void listener_has_link(struct weft_listener *l, struct link *link)
 
 /* ---- Listeners ------------------------------------------------------------------------------ */
 
-/* Whether a request finds room, as silent ones make room; others wait in the kernel. */
+/* Whether there is room for a request; silent connections give way, others wait in the kernel. */
 static bool listener_has_room(const struct weft_listener *l)
 {
 	return l->unanswered - l->silent < unanswered_max(l);
@@ -130,7 +130,7 @@ static void listener_ready(struct watch *w, uint32_t events)
 	for (int i = 0; i < ARRIVALS_MAX && listener_has_room(l); i++) {
 		int fd;
 
-		/* When descriptors are short, those who wait must wait: not spin, nor be lost. */
+		/* Out of descriptors: connections wait in the backlog, and we must not spin. */
 		if (socket_accept(l->watch.fd, &fd) != WEFT_OK) {
 			if (silent_drop(l->tcp, NULL))
 				continue;
@@ -227,7 +227,7 @@ uint32_t weft_listener_number(const struct weft_listener *listener)
 	return listener ? listener->events.number : 0;
 }
 
-/* The requests of this listener are those of the links that still point to it. */
+/* Rejects the requests of all links that still point to this listener. */
 static void reject_all(struct weft_listener *l)
 {
 	static const struct weft_connect_options nothing;

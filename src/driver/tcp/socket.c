@@ -84,7 +84,7 @@ enum weft_reason socket_listen(const struct weft_address *at, int *fd)
 	set(s, SOL_SOCKET, SO_REUSEADDR, 1);
 	if (at->family != 4)
 		set(s, IPPROTO_IPV6, IPV6_V6ONLY, at->family == 6);
-	/* In MPA the initiator speaks first: a silent one stays with the kernel for a while. */
+	/* In MPA the initiator sends first: the kernel holds a silent one back for a while. */
 	set(s, IPPROTO_TCP, TCP_DEFER_ACCEPT, SILENCE_S);
 	if (bind(s, &k.any, length) == 0 && listen(s, BACKLOG) == 0) {
 		*fd = s;
@@ -104,7 +104,7 @@ static bool bind_to(int s, const struct weft_address *from)
 	if (!from)
 		return true;
 	length = to_kernel(from, &k);
-	/* Without a port of its own it shares one with connections that go elsewhere. */
+	/* If no port is given, share one with connections to other destinations. */
 	set(s, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, from->port == 0);
 	set(s, SOL_SOCKET, SO_REUSEADDR, 1);
 	return bind(s, &k.any, length) == 0;
@@ -229,7 +229,7 @@ void socket_watch_peer(int fd, uint64_t silence_ns)
 
 void socket_shut(int fd)
 {
-	(void)shutdown(fd, SHUT_WR); /* if it is gone already, that is what was wanted */
+	(void)shutdown(fd, SHUT_WR); /* fails only if the connection has ended already */
 }
 
 void socket_close(int fd, bool is_reset)

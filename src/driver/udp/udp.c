@@ -302,7 +302,7 @@ enum weft_reason udp_open(const struct udp_config *config, struct udp **opened)
 		return WEFT_R_NO_MEMORY;
 	init(u, config);
 	u->buffers = malloc((size_t)UDP_BUFFERS * UDP_BUFFER_BYTES);
-	/* The port first: who has that is the user whose names these are. */
+	/* The port first: only its user may claim slots. */
 	r = u->buffers ? open_shared(u, false) : WEFT_R_NO_MEMORY;
 	if (r == WEFT_OK)
 		r = open_shared(u, true);
@@ -354,7 +354,7 @@ void udp_close(struct udp *u)
 	free(u);
 }
 
-/* What epoll is told would be the parent's as well. */
+/* Without epoll_ctl(), which would change the parent's epoll too. */
 void udp_abandon(struct udp *u)
 {
 	u->is_abandoned = true;

@@ -20,7 +20,7 @@ enum {
 	MANAGEMENT_SEARCHES = 64
 };
 
-/* ---- Whose it is ---------------------------------------------------------------------------- */
+/* ---- The owner of a packet ------------------------------------------------------------------ */
 
 static struct udp_owner_key slot_key(const struct udp *u, uint32_t adapter_slot)
 {
@@ -68,7 +68,7 @@ struct udp_owner_key udp_owner_key(const struct udp *u, const struct ib_in *in)
 		return (struct udp_owner_key){ .kind = UDP_OURS };
 	if (number == IBA_QPN_GSI)
 		return management_key(u, in);
-	/* Of what is sent to a group every adapter that joined it has its own. */
+	/* Every adapter that joined a group gets its own copy. */
 	if (udp_is_group(in->is_ipv6, in->to.address))
 		return (struct udp_owner_key){ .kind = UDP_OURS };
 	return slot_key(u, number >> 16);
@@ -105,7 +105,7 @@ static void record_put(uint8_t head[UDP_RECORD_BYTES], const struct ib_in *in,
 	wr_u32(&w, 0);
 }
 
-/* Only the bounds of our own memory are checked: who hands on is trusted with the rest. */
+/* Checks only the bounds of our own memory: adapters that hand on are trusted otherwise. */
 bool udp_record_next(struct udp *u, struct ib_in *in, struct udp_stretch *stretch)
 {
 	struct rd *r = &u->records;

@@ -11,7 +11,7 @@ enum { OPTION_UDP_GRO = 104 };
 
 /* ---- Reading -------------------------------------------------------------------------------- */
 
-/* Who sent it is known of what comes by a flow, but for what came before it was connected. */
+/* Whether all messages come from the flow's peer: not those from before it was connected. */
 static bool is_connected(const struct udp_socket *s)
 {
 	return s->kind == UDP_FLOW &&
@@ -41,7 +41,7 @@ static void prepare(struct udp *u, const struct udp_socket *s, uint32_t count)
 	}
 }
 
-/* As many as came, or more if all that were asked for came; few of those that are large. */
+/* As many as came last, or more if all that were asked for came; few if they are large. */
 static uint32_t ask_for_next(const struct udp *u, uint32_t asked, uint32_t count)
 {
 	uint32_t max = u->heads[count - 1].msg_len > UDP_LARGE_BYTES ? UDP_BUFFERS_LARGE
@@ -56,7 +56,7 @@ static void found_empty(struct udp_socket *s)
 {
 	udp_socket_await(s, false);
 	s->ask_for = 1;
-	/* Whatever it was sent before it was connected has been read. */
+	/* The socket is empty: packets from before connect() have been read. */
 	if (s->kind == UDP_FLOW)
 		CONTAINER_OF(s, struct udp_flow, socket)->has_other_peers = false;
 }
@@ -179,7 +179,7 @@ static void begin_packets(struct udp *u, uint32_t i)
 		u->stretch.each = u->stretch.length;
 }
 
-/* The next that is left to give out of; false: nothing is. */
+/* Begins the next record or message with packets; false: there is none. */
 static bool begin_next(struct udp *u)
 {
 	/* Bound: every round has a record or a message less to look at. */

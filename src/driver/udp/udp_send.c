@@ -94,7 +94,7 @@ void udp_senders_close(struct udp *u)
 		sender_close(CONTAINER_OF(u->senders.next, struct udp_sender, link));
 }
 
-/* The longest unused makes room; one that is full has something to say yet. */
+/* Closes the least recently used sender, but not a blocked one, which has packets to send. */
 static void make_room(struct udp *u)
 {
 	struct list *at = u->senders.prev;
@@ -131,7 +131,7 @@ static enum weft_reason sender_open(struct udp *u, const struct ib_path *path, u
 
 	if (!s)
 		return WEFT_R_NO_MEMORY;
-	if (u->is_abandoned) { /* a child does not speak in its parent's name */
+	if (u->is_abandoned) { /* a forked child must not send for its parent */
 		free(s);
 		return WEFT_R_ROCE_CLOSED;
 	}
