@@ -53,7 +53,7 @@ void bell_add(struct bell *b, struct list *link)
 {
 	if (!list_is_linked(link))
 		list_add_tail(&b->waiting, link);
-	/* Each time: who waits for edges (EPOLLET) takes one thing for each, as of the kernel. */
+	/* Each time: a program with EPOLLET takes one event per edge, as with the kernel. */
 	set_readable(b, true);
 	atomic_fetch_add(&b->rings, 1);
 	if (atomic_load(&waiters) > 0)

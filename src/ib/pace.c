@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How fast a connection sends: at the rate that was asked for, and at what the network bears. A
- * switch that has a queue marks packets (RFC 3168); who gets a marked one tells its sender by a
- * congestion notification (annex A17.9), and the sender slows down, then tries its way back, half
- * of the way at a time at first. Of two that share a link the faster one slows down more and both
- * recover alike, so they come to the same rate (the scheme of DCQCN, Zhu et al. 2015).
+ * How fast a connection sends: at most at the configured rate, and at what the network bears. A
+ * switch with a queue marks packets (RFC 3168). The receiver of a marked packet sends a CNP (annex
+ * A17.9) to its sender, which slows down, then recovers, at first by half of the difference at a
+ * time. Of two senders that share a link the faster one slows down more and both recover alike, so
+ * they converge to the same rate (the scheme of DCQCN, Zhu et al. 2015).
  *
- * A connection that was never told has no rate: it is held by its window alone.
+ * A connection that never got a CNP has no such rate: only its window limits it.
  */
 #include "ib/port.h"
 

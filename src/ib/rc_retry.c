@@ -27,7 +27,7 @@ enum {
 /* Less is nothing to a scheduler. */
 static const uint64_t probe_least_ns = 200 * 1000;
 
-/* Of who has none: that of timeout code 14, which most programs ask for. */
+/* For a connection without a timeout: that of code 14, which most programs ask for. */
 static const uint64_t complaint_ns = UINT64_C(4096) << 14;
 
 /*

@@ -217,7 +217,7 @@ static void wr_set_inline_data(struct ibv_qp_ex *ex, void *addr, size_t length)
 
 /* ---- Batches -------------------------------------------------------------------------------- */
 
-/* Who starts twice has lost count: that batch fails. */
+/* A thread that starts twice has lost count: the batch fails. */
 static void wr_start(struct ibv_qp_ex *ex)
 {
 	struct wr_batch *b = batch_of(ex);

@@ -95,7 +95,7 @@ void weftv_qp_set_sink(struct ibv_qp *qp, struct weftv_sink *sink)
 
 /* ---- All of them ---------------------------------------------------------------------------- */
 
-/* The lock is taken before the engine's: who is found under it stays as long as it is held. */
+/* The lock is taken before the engine's: a queue pair found under it stays while it is held. */
 static struct {
 	pthread_mutex_t lock;
 	struct list qps;

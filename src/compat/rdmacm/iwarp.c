@@ -29,7 +29,7 @@ static void failed(struct id *id, enum weft_reason reason)
 	enum rdma_cm_event_type event = failure_event(reason);
 	int status = reason == WEFT_R_CONNECT_REJECTED ? -ECONNREFUSED : cm_error(reason);
 
-	/* Only who asks can be rejected. */
+	/* Only an initiator can be rejected. */
 	if (!id->is_active && event == RDMA_CM_EVENT_REJECTED)
 		event = RDMA_CM_EVENT_CONNECT_ERROR;
 	id_failed(id, event, status);

@@ -4,7 +4,7 @@
 
 #include "compat/rdmacm/rdmacm.h"
 
-/* Who has failed, was refused or is still to answer need not hear that the other end gave up. */
+/* An id that has failed, was rejected or is not answered yet ignores that the peer gave up. */
 static bool is_of_interest(const struct id *id, const struct weft_event *event)
 {
 	return event->reason == WEFT_OK ||

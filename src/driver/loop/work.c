@@ -63,7 +63,7 @@ static void work(struct weft_adapter *a, bool can_wait)
 	if (a->on_event)
 		hand_out_events(a);
 	adapter_show_events(a);
-	/* Who waits sleeps to the deadline that it saw; an earlier one must be told. */
+	/* A waiting thread sleeps until the deadline that it saw: wake it for an earlier one. */
 	if (a->waiters > 0 && (!list_is_empty(&a->core.events) || adapter_due_all(a) < a->due_seen))
 		pthread_cond_broadcast(&a->has_event);
 	if (a->net)

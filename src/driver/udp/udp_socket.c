@@ -136,7 +136,7 @@ static void set_input(int fd, bool is_ipv6)
 {
 	ignore_path_mtu(fd, is_ipv6, false);
 	udp_set(fd, SOL_SOCKET, SO_RCVBUF, BUFFER_BYTES);
-	udp_set(fd, SOL_SOCKET, SO_RCVBUFFORCE, BUFFER_BYTES); /* beyond the limit, who may */
+	udp_set(fd, SOL_SOCKET, SO_RCVBUFFORCE, BUFFER_BYTES); /* needs CAP_NET_ADMIN */
 	udp_set(fd, SOL_UDP, OPTION_UDP_GRO, 1);
 	if (is_ipv6) {
 		/* The ICRC is checksum enough: Linux's rxe, and adapters, make no other. */
