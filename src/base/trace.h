@@ -81,8 +81,7 @@ struct trace {
 	uint64_t count; /* events ever */
 	uint64_t hash;
 	uint64_t now_ns; /* set by the caller that reads the clock */
-	uint64_t
-		only; /* mask of 1 << kind: record only these of the kinds below TRACE_SIM; 0: all */
+	uint64_t only;	 /* mask of 1 << kind: of the kinds below TRACE_SIM only these; 0: all */
 };
 
 /* 0, or -1 when memory is short. */

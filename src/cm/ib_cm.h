@@ -359,7 +359,7 @@ struct ib_cm_where {
 	enum ibcm_kind kind;
 	bool is_request;      /* REQ, SIDR_REQ: by service_id */
 	uint64_t service_id;  /* if is_request */
-	uint8_t adapter_slot; /* else. 0: for every agent of the host: a REJ without an id of ours */
+	uint8_t adapter_slot; /* else. 0: for every agent of the host (REJ) */
 };
 
 bool ib_cm_where(const uint8_t *bytes, size_t length, struct ib_cm_where *where);

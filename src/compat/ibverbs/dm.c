@@ -95,7 +95,7 @@ struct ibv_mr *reg_dm_mr(struct ibv_pd *pd, struct ibv_dm *ibv, uint64_t offset,
 		errno = EINVAL;
 		return NULL;
 	}
-	/* An empty region is allowed here: it is registered with one byte, and reported as empty. */
+	/* An empty region is allowed here: one byte is registered, none reported. */
 	mr = ibv_reg_mr_iova2(pd, dm->memory + offset, length ? length : 1, 0, access);
 	if (mr) {
 		mr->length = length;

@@ -5,7 +5,7 @@
  * negative errno; cm_result() converts it to what programs expect.
  *
  *	connect.c  listen.c  resolve.c  queues.c   the calls, for all devices
- *	iwarp.c  roce.c  datagram.c                their work on one kind of device: struct transport
+ *	iwarp.c  roce.c  datagram.c                their work on one kind of device (transport)
  *	wire.c  roce_news.c                        events from weft
  *	roce_qp.c  group.c                         attributes of RoCE queue pairs; multicast
  *	channel.c  event.c                         events to the program

@@ -45,7 +45,7 @@ struct carrier_calls {
 	/* When paced output may resume, independent of input; pace() resumes it. */
 	uint64_t (*pace_due)(const struct carrier *c);
 	void (*pace)(struct carrier *c, uint64_t now_ns);
-	/* Called before epoll_wait(): resumes paused listeners and lookups when their time comes. */
+	/* Called before epoll_wait(): resumes listeners and lookups that paused, when due. */
 	void (*retry)(struct carrier *c);
 	/* Reads the reported sockets that the watches' ready() calls have not read themselves. */
 	bool (*input)(struct carrier *c);
