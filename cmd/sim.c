@@ -13,8 +13,8 @@
 #include "sim/kind.h"
 #include "sim/loopback/verbs_world.h"
 #include "sim/rio/rio_world.h"
-#include "sim/words.h"
 #include "sim/world/sim_trace.h"
+#include "sim_words.h"
 #include "story.h"
 
 enum { LAST_EVENTS = 24, FAILURES_TOLD = 3, WORDS_BYTES = 256, PROGRESS_SEEDS = 100 };

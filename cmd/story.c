@@ -7,8 +7,8 @@
 #include <string.h>
 
 #include "sim/rio/rio_world.h"
-#include "sim/words.h"
 #include "sim/world/sim_trace.h"
+#include "sim_words.h"
 
 enum { LINES_MAX = 32, WORDS_BYTES = 256, BAR_MAX = 40 };
 

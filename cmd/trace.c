@@ -13,7 +13,7 @@
 
 #include "cmd.h"
 #include "driver/tcp/link_phase.h"
-#include "sim/words.h"
+#include "trace_words.h"
 #include "wire/trace_file.h"
 
 enum { WORDS_BYTES = 256, NS_PER_S = 1000000000, LOOK_EVERY_NS = 50 * 1000 * 1000 };
