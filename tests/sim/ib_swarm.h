@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "draw.h"
+#include "base/draw.h"
 #include "driver/loop/adapter_lock.h"
 #include "ib_seeds.h"
 #include "sim/world/fault.h"

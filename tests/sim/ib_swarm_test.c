@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../spec/ib_net.h"
+#include "../spec/ib_host.h"
 #include "ib_swarm.h"
 
 enum {
@@ -259,7 +259,7 @@ TEST(test_trn_s2_rc_04_qp_s3_random_work_on_a_bad_network)
 		adapters[n] = nodes[n].adapter;
 		o.faults[n] = draw_faults();
 	}
-	net = ib_net_open(&o, adapters);
+	net = ib_host_net(&o, adapters);
 	for (uint32_t i = 0; i < PAIRS; i++) {
 		struct weft_qp *const qps[2] = { ends[0][i].qp, ends[1][i].qp };
 

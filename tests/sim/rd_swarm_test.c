@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../spec/ib_mesh.h"
+#include "../spec/ib_host.h"
 #include "ib_swarm.h"
 
 enum {
@@ -136,7 +136,7 @@ static void world_open(void)
 		adapters[i] = nodes[i].adapter;
 	}
 	o.faults = draw_faults();
-	mesh = ib_mesh_open(&o, adapters);
+	mesh = ib_host_mesh(&o, adapters);
 	REQUIRE(mesh);
 	for (int a = 0; a < NODES; a++) {
 		for (int b = a; b < NODES; b++) {

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../spec/ib_net.h"
+#include "../spec/ib_host.h"
 #include "ib_swarm.h"
 
 enum {
@@ -175,7 +175,7 @@ TEST(test_trn_s2_qp_11_unreliable_messages_arrive_whole_or_not_at_all)
 	}
 	wire.is_ipv6 = prng_below(&prng, 2);
 	wire.mtu_bytes = iba_mtu_bytes((uint8_t)(1 + prng_below(&prng, 5)));
-	net = ib_net_open(&o, adapters);
+	net = ib_host_net(&o, adapters);
 	MUST(ib_net_connect(net, qps, &wire));
 	for (int n = 0; n < 2; n++)
 		post_receives(&ends[n], receives[n]);

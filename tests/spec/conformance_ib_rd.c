@@ -5,20 +5,20 @@
  */
 #include "conformance_ib_rd.h"
 
-#include "ib_mesh.h"
+#include "ib_host.h"
 
 enum { RD_Q_KEY = 0x1234, RD_DOMAIN = 7 };
 
 static struct ib_mesh *mesh_of(const struct pair *p)
 {
-	return ib_mesh_of(p->ends[0].adapter);
+	return ib_mesh_of(ib_host_node(p->ends[0].adapter));
 }
 
 void rd_pair_open(struct pair *p, const struct rd_pair_options *options)
 {
 	struct weft_adapter *const adapters[2] = { p->ends[0].adapter, p->ends[1].adapter };
 	struct ib_mesh_options o = { .seed = options->seed, .nodes = 2, .faults = options->faults };
-	struct ib_mesh *mesh = ib_mesh_open(&o, adapters);
+	struct ib_mesh *mesh = ib_host_mesh(&o, adapters);
 	const struct ib_ee_config k = {
 		.path = { .is_ipv6 = options->is_ipv6, .mtu_bytes = options->mtu_bytes },
 		.rdd = RD_DOMAIN,
@@ -78,9 +78,9 @@ uint64_t rd_pair_now_ns(const struct pair *p)
 
 void rd_pair_aim(const struct end *e, struct weft_send_wr *wr, const struct end *at)
 {
-	struct ib_mesh *mesh = ib_mesh_of(e->adapter);
+	struct ib_mesh *mesh = ib_mesh_of(ib_host_node(e->adapter));
 
-	wr->ee = ib_ee_handle(
-		ib_mesh_ee(mesh, ib_mesh_node(e->adapter), ib_mesh_node(at->adapter)));
+	wr->ee = ib_ee_handle(ib_mesh_ee(mesh, ib_host_node(e->adapter)->index,
+					 ib_host_node(at->adapter)->index));
 	wr->remote_q_key = RD_Q_KEY;
 }

@@ -8,10 +8,10 @@
  *
  *	WEFT_SEEDS=FIRST:COUNT build/tests/conformance_ib_sim [part of a name...]
  */
+#include "base/draw.h"
 #include "conformance_ib_rd.h"
 #include "conformance_sim.h"
-#include "draw.h"
-#include "ib_net.h"
+#include "ib_host.h"
 
 /* ---- What a network and a connection are like ----------------------------------------------- */
 
@@ -62,7 +62,7 @@ static struct ib_wire_options wire_of(struct prng *r)
 
 static struct ib_net *net_of(const struct pair *p)
 {
-	return ib_net_of(p->ends[0].adapter);
+	return ib_net_of(ib_host_node(p->ends[0].adapter));
 }
 
 /* Many share the ways of RD. */
@@ -102,7 +102,7 @@ static void sim_open(struct pair *p)
 			draw_faults(&r, &o.faults[i]);
 	}
 	o.seed = prng_next(&r);
-	REQUIRE(ib_net_open(&o, adapters));
+	REQUIRE(ib_host_net(&o, adapters));
 }
 
 static void sim_close(struct pair *p)

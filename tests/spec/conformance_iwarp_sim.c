@@ -8,8 +8,8 @@
  *
  *	WEFT_SEEDS=FIRST:COUNT build/tests/conformance_iwarp_sim [part of a name...]
  */
+#include "base/draw.h"
 #include "conformance_sim.h"
-#include "draw.h"
 #include "sim_net.h"
 
 enum {

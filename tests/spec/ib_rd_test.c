@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ib_mesh.h"
+#include "ib_host.h"
 #include "test.h"
 #include "wire/iba_grh.h"
 
@@ -59,7 +59,7 @@ static void world_open(int nodes_count, const struct sim_faults *faults)
 		node_open(&nodes[i]);
 		adapters[i] = nodes[i].adapter;
 	}
-	mesh = ib_mesh_open(&o, adapters);
+	mesh = ib_host_mesh(&o, adapters);
 	REQUIRE(mesh);
 }
 

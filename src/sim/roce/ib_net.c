@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "ib_net.h"
+#include "sim/roce/ib_net.h"
 
 #include <stdlib.h>
 
-#include "ib_node.h"
+#include "base/check.h"
 
 enum { WIRES_MAX = 4096, PACKETS_MAX = 4096 };
 
@@ -14,7 +14,7 @@ struct wire {
 	struct ib_net *net;
 	struct ib_conn *conns[2];
 	bool is_reliable, has_left[2];
-	uint32_t words; /* under way */
+	uint32_t notices; /* under way */
 };
 
 struct node {
@@ -100,7 +100,7 @@ static void wire_free(struct ib_net *net, uint32_t n)
 		net->wire_count--;
 }
 
-/* An end has left: the other hears of it later; when both have, nobody needs the wire. */
+/* An end has left: the other hears of it later; when both have, the wire goes. */
 static bool node_hear_ends(struct node *n)
 {
 	struct ib_conn *c;
@@ -111,7 +111,7 @@ static bool node_hear_ends(struct node *n)
 		struct wire *w = *adapter_slot;
 
 		w->has_left[n->ib.index] = true;
-		w->words++;
+		w->notices++;
 		world_schedule(&n->net->world, left_ns,
 			       (struct world_event){
 				       .node = (uint32_t)!n->ib.index,
@@ -123,61 +123,40 @@ static bool node_hear_ends(struct node *n)
 	return has_moved;
 }
 
-/* ---- The host ------------------------------------------------------------------------------- */
+/* ---- Packets -------------------------------------------------------------------------------- */
 
-static struct node *node_of(const struct weft_adapter *a)
+static struct node *node_of(struct ib_node *n)
 {
-	return a->world;
-}
-
-static uint64_t net_now_ns(struct weft_adapter *a)
-{
-	return node_of(a)->net->world.now_ns;
+	return CONTAINER_OF(n, struct node, ib);
 }
 
 static struct sim_datagram *pipe_to(struct ib_node *n, const struct ib_path *path)
 {
 	(void)path;
-	return &CONTAINER_OF(n, struct node, ib)->out;
+	return &node_of(n)->out;
 }
 
-static bool net_output(struct weft_adapter *a, bool can_wait)
+static bool net_output(struct ib_node *n)
 {
-	struct node *n = node_of(a);
-	bool has_moved = ib_node_send(&n->ib, n->net->world.now_ns, pipe_to);
+	bool has_moved = ib_node_send(n, pipe_to);
 
-	(void)can_wait;
-	return node_hear_ends(n) || has_moved;
+	return node_hear_ends(node_of(n)) || has_moved;
 }
 
-static bool net_poll(struct weft_adapter *a, bool is_all)
+static bool net_poll(struct ib_node *n)
 {
-	struct node *n = node_of(a), *peer = &n->net->nodes[!n->ib.index];
-	uint64_t now_ns = n->net->world.now_ns;
+	struct node *peer = &node_of(n)->net->nodes[!n->index];
 	bool has_moved;
 
-	(void)is_all;
-	n->ib.is_ready = false;
-	has_moved = ib_node_recv(&n->ib, now_ns, &peer->out, &peer->ib);
-	has_moved |= ib_node_expire(&n->ib, now_ns);
-	return net_output(a, false) || has_moved;
+	n->is_ready = false;
+	has_moved = ib_node_recv(n, &peer->out, &peer->ib);
+	has_moved |= ib_node_expire(n);
+	return net_output(n) || has_moved;
 }
-
-static uint64_t net_due(struct weft_adapter *a)
-{
-	return ib_port_due(node_of(a)->ib.port);
-}
-
-static const struct host net_host = {
-	.now_ns = net_now_ns,
-	.output = net_output,
-	.poll = net_poll,
-	.due = net_due,
-};
 
 /* ---- The network ---------------------------------------------------------------------------- */
 
-static void node_open(struct ib_net *net, int i, struct weft_adapter *adapter,
+static void node_open(struct ib_net *net, int i, struct adapter *adapter,
 		      const struct sim_faults *faults)
 {
 	struct node *n = &net->nodes[i];
@@ -190,19 +169,19 @@ static void node_open(struct ib_net *net, int i, struct weft_adapter *adapter,
 	};
 
 	n->net = net;
+	n->ib.world = &net->world;
+	n->ib.output = net_output;
+	n->ib.poll = net_poll;
 	ib_node_open(&n->ib, i, adapter);
 	CHECK(sim_datagram_init(&n->out, &net->world, &pipe) == 0);
-	adapter->host = &net_host;
-	adapter->world = n;
 }
 
-struct ib_net *ib_net_open(const struct ib_net_options *options,
-			   struct weft_adapter *const adapters[2])
+struct ib_net *ib_net_open(const struct ib_net_options *options, struct adapter *const adapters[2])
 {
 	const struct world_options o = {
 		.seed = options->seed,
 		.events_max = 2 * WIRES_MAX + 16,
-		.trace_max = IB_NODE_TRACE,
+		.trace_max = options->trace_max,
 	};
 	struct ib_net *net = calloc(1, sizeof(*net));
 
@@ -228,9 +207,14 @@ void ib_net_close(struct ib_net *net)
 	free(net);
 }
 
-struct ib_net *ib_net_of(const struct weft_adapter *a)
+struct ib_net *ib_net_of(struct ib_node *n)
 {
-	return node_of(a)->net;
+	return node_of(n)->net;
+}
+
+struct ib_node *ib_net_node(struct ib_net *net, int node)
+{
+	return &net->nodes[node].ib;
 }
 
 struct world *ib_net_world(struct ib_net *net)
@@ -248,17 +232,17 @@ struct sim_datagram *ib_net_pipe(struct ib_net *net, int node)
 	return &net->nodes[node].out;
 }
 
-/* The word has arrived. */
+/* The notice has arrived. */
 static void node_told(struct ib_net *net, const struct world_event *event)
 {
 	uint32_t n = (uint32_t)event->arg;
 	struct wire *w = net->wires[n];
 	int i = (int)event->node;
 
-	w->words--;
+	w->notices--;
 	if (w->is_reliable) /* the others share nothing that could be lost */
 		ib_peer_left(w->conns[i], ib_why(w->conns[!i]));
-	if (w->has_left[0] && w->has_left[1] && w->words == 0)
+	if (w->has_left[0] && w->has_left[1] && w->notices == 0)
 		wire_free(net, n);
 }
 
@@ -286,5 +270,5 @@ bool ib_net_is_flowing(const struct weft_qp *qp)
 	if (!sim_datagram_is_empty(&net->nodes[0].out) ||
 	    !sim_datagram_is_empty(&net->nodes[1].out))
 		return true;
-	return w->words > 0 || ib_is_busy(w->conns[0]) || ib_is_busy(w->conns[1]);
+	return w->notices > 0 || ib_is_busy(w->conns[0]) || ib_is_busy(w->conns[1]);
 }

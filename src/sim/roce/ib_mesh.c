@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "ib_mesh.h"
+#include "sim/roce/ib_mesh.h"
 
 #include <stdlib.h>
 
-#include "ib_node.h"
+#include "base/check.h"
 #include "wire/iba_icrc.h"
 #include "wire/iba_psn.h"
 
@@ -24,28 +24,23 @@ struct ib_mesh {
 	struct sim_datagram pipes[MESH_NODES_MAX][MESH_NODES_MAX]; /* from, to */
 };
 
-/* ---- The host ------------------------------------------------------------------------------- */
+/* ---- Packets -------------------------------------------------------------------------------- */
 
-static struct node *node_of(const struct weft_adapter *a)
+static struct node *node_of(struct ib_node *n)
 {
-	return a->world;
-}
-
-static uint64_t mesh_now_ns(struct weft_adapter *a)
-{
-	return node_of(a)->mesh->world.now_ns;
+	return CONTAINER_OF(n, struct node, ib);
 }
 
 static struct sim_datagram *pipe_to(struct ib_node *n, const struct ib_path *path)
 {
-	struct ib_mesh *mesh = CONTAINER_OF(n, struct node, ib)->mesh;
+	struct ib_mesh *mesh = node_of(n)->mesh;
 	int to = path->to.address[path->is_ipv6 ? 15 : 3] - 1;
 
 	CHECK(to >= 0 && to < mesh->count);
 	return &mesh->pipes[n->index][to];
 }
 
-/* Nobody needs the connection of a queue pair that has left. */
+/* The connection of a queue pair that has left goes at once. */
 static bool node_hear_ends(struct node *n)
 {
 	struct ib_conn *c;
@@ -63,52 +58,36 @@ static bool node_hear_ends(struct node *n)
 	return has_moved;
 }
 
-static bool mesh_output(struct weft_adapter *a, bool can_wait)
+static bool mesh_output(struct ib_node *n)
 {
-	struct node *n = node_of(a);
-	bool has_moved = ib_node_send(&n->ib, n->mesh->world.now_ns, pipe_to);
+	bool has_moved = ib_node_send(n, pipe_to);
 
-	(void)can_wait;
-	return node_hear_ends(n) || has_moved;
+	return node_hear_ends(node_of(n)) || has_moved;
 }
 
-static bool mesh_poll(struct weft_adapter *a, bool is_all)
+static bool mesh_poll(struct ib_node *n)
 {
-	struct node *n = node_of(a);
-	struct ib_mesh *mesh = n->mesh;
+	struct ib_mesh *mesh = node_of(n)->mesh;
 	bool has_moved = false;
 
-	(void)is_all;
-	n->ib.is_ready = false;
+	n->is_ready = false;
 	for (int from = 0; from < mesh->count; from++)
-		has_moved |= ib_node_recv(&n->ib, mesh->world.now_ns,
-					  &mesh->pipes[from][n->ib.index], &mesh->nodes[from].ib);
-	has_moved |= ib_node_expire(&n->ib, mesh->world.now_ns);
-	return mesh_output(a, false) || has_moved;
+		has_moved |= ib_node_recv(n, &mesh->pipes[from][n->index], &mesh->nodes[from].ib);
+	has_moved |= ib_node_expire(n);
+	return mesh_output(n) || has_moved;
 }
-
-static uint64_t mesh_due(struct weft_adapter *a)
-{
-	return ib_port_due(node_of(a)->ib.port);
-}
-
-static const struct host mesh_host = {
-	.now_ns = mesh_now_ns,
-	.output = mesh_output,
-	.poll = mesh_poll,
-	.due = mesh_due,
-};
 
 /* ---- The network ---------------------------------------------------------------------------- */
 
-static void node_open(struct ib_mesh *mesh, int i, struct weft_adapter *adapter)
+static void node_open(struct ib_mesh *mesh, int i, struct adapter *adapter)
 {
 	struct node *n = &mesh->nodes[i];
 
 	n->mesh = mesh;
+	n->ib.world = &mesh->world;
+	n->ib.output = mesh_output;
+	n->ib.poll = mesh_poll;
 	ib_node_open(&n->ib, i, adapter);
-	adapter->host = &mesh_host;
-	adapter->world = n;
 }
 
 static void pipe_open(struct ib_mesh *mesh, int from, int to, const struct sim_faults *faults)
@@ -125,12 +104,12 @@ static void pipe_open(struct ib_mesh *mesh, int from, int to, const struct sim_f
 }
 
 struct ib_mesh *ib_mesh_open(const struct ib_mesh_options *options,
-			     struct weft_adapter *const adapters[])
+			     struct adapter *const adapters[])
 {
 	const struct world_options o = {
 		.seed = options->seed,
 		.events_max = 64,
-		.trace_max = IB_NODE_TRACE,
+		.trace_max = options->trace_max,
 	};
 	struct ib_mesh *mesh = calloc(1, sizeof(*mesh));
 
@@ -164,14 +143,14 @@ void ib_mesh_close(struct ib_mesh *mesh)
 	free(mesh);
 }
 
-struct ib_mesh *ib_mesh_of(const struct weft_adapter *a)
+struct ib_mesh *ib_mesh_of(struct ib_node *n)
 {
-	return node_of(a)->mesh;
+	return node_of(n)->mesh;
 }
 
-int ib_mesh_node(const struct weft_adapter *a)
+struct ib_node *ib_mesh_node(struct ib_mesh *mesh, int node)
 {
-	return node_of(a)->ib.index;
+	return &mesh->nodes[node].ib;
 }
 
 struct world *ib_mesh_world(struct ib_mesh *mesh)
@@ -250,7 +229,7 @@ static enum weft_reason conn_open(struct node *n, struct weft_qp *qp, const stru
 enum weft_reason ib_mesh_attach(struct ib_mesh *mesh, struct weft_qp *qp, const struct ib_config *k)
 {
 	for (int i = 0; i < mesh->count; i++) {
-		if (&mesh->nodes[i].ib.adapter->core == qp->adapter)
+		if (mesh->nodes[i].ib.adapter == qp->adapter)
 			return conn_open(&mesh->nodes[i], qp, k);
 	}
 	return WEFT_R_BAD_ARGUMENT;

@@ -6,9 +6,7 @@
  */
 #pragma once
 
-#include "driver/loop/adapter_lock.h"
-#include "ib/ib.h"
-#include "sim/world/datagram.h"
+#include "sim/roce/ib_node.h"
 
 enum { MESH_NODES_MAX = 4 };
 
@@ -18,17 +16,18 @@ struct ib_mesh_options {
 	uint64_t seed;
 	int nodes;
 	struct sim_faults faults; /* of every way */
+	uint32_t trace_max;	  /* latest events that the trace keeps */
 };
 
-/* NULL when memory is short. Gives the adapters, which are new, its host. */
+/* NULL when memory is short. */
 struct ib_mesh *ib_mesh_open(const struct ib_mesh_options *options,
-			     struct weft_adapter *const adapters[]);
+			     struct adapter *const adapters[]);
 
-/* Before the adapters are closed; ends every connection and every context. */
+/* Before the adapters go; ends every connection and every context. */
 void ib_mesh_close(struct ib_mesh *mesh);
 
-struct ib_mesh *ib_mesh_of(const struct weft_adapter *a);
-int ib_mesh_node(const struct weft_adapter *a);
+struct ib_mesh *ib_mesh_of(struct ib_node *n);
+struct ib_node *ib_mesh_node(struct ib_mesh *mesh, int node);
 struct world *ib_mesh_world(struct ib_mesh *mesh);
 struct ib_port *ib_mesh_port(struct ib_mesh *mesh, int node);
 struct sim_datagram *ib_mesh_pipe(struct ib_mesh *mesh, int from, int to);

@@ -1,0 +1,196 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "sim/roce/ib_node.h"
+
+#include <string.h>
+
+#include "base/check.h"
+#include "wire/iba_icrc.h"
+
+/* Rounds of core and network; polls in a row that may look at no packet. As in the driver. */
+enum { ROUNDS_MAX = 8, POLLS_CONTENT = 32 };
+
+static const uint64_t tick_ns = 1000 * 1000;
+
+void ib_node_open(struct ib_node *n, int index, struct adapter *adapter)
+{
+	n->index = index;
+	n->adapter = adapter;
+	n->alarm.event = (struct world_event){ .node = (uint32_t)index, .kind = EVENT_DEADLINE };
+	n->port = ib_port_create(&(struct ib_port_config){ .adapter = adapter });
+	CHECK(n->port);
+	memcpy(n->at[0].address, (uint8_t[]){ 10, 0, 0, (uint8_t)(1 + index) }, 4);
+	n->at[1].address[0] = 0xfd;
+	n->at[1].address[15] = (uint8_t)(1 + index);
+	n->at[0].port = n->at[1].port = IBA_UDP_PORT;
+}
+
+/* ---- Packets -------------------------------------------------------------------------------- */
+
+static void put(struct sim_datagram *pipe, const struct ib_out *out)
+{
+	uint8_t bytes[IB_NODE_BYTES_MAX];
+	size_t at = IB_NODE_HEAD;
+
+	bytes[0] = out->path->is_ipv6;
+	bytes[1] = (uint8_t)(out->path->from.port >> 8);
+	bytes[2] = (uint8_t)out->path->from.port;
+	for (uint32_t i = 0; i < out->spans.count; i++) {
+		memcpy(bytes + at, out->spans.spans[i].bytes, out->spans.spans[i].length);
+		at += out->spans.spans[i].length;
+	}
+	CHECK(at == out->spans.length + IB_NODE_HEAD);
+	sim_datagram_send(pipe, bytes, at);
+}
+
+bool ib_node_send(struct ib_node *n,
+		  struct sim_datagram *(*pipe_to)(struct ib_node *n, const struct ib_path *path))
+{
+	uint64_t now_ns = n->world->now_ns;
+	struct ib_out out = { .ipv4_id = 0 };
+	bool has_moved = false;
+
+	while (ib_port_send(n->port, now_ns, &out)) {
+		put(pipe_to(n, out.path), &out);
+		has_moved = true;
+	}
+	ib_port_sent(n->port, now_ns);
+	return has_moved;
+}
+
+/* Bits that flip ahead of the packet would make it another's: IP has a checksum of its own. */
+static void take(struct ib_node *n, const struct ib_node *from, const uint8_t *bytes, size_t length)
+{
+	bool is_ipv6 = bytes[0] & 1;
+	struct ib_in in = {
+		.bytes = bytes + IB_NODE_HEAD,
+		.length = length - IB_NODE_HEAD,
+		.is_ipv6 = is_ipv6,
+		.from = from->at[is_ipv6],
+		.to = n->at[is_ipv6],
+		.is_ipv4_word_known = true,
+		.ipv4_fragment = IBA_IPV4_DF,
+		.hop_limit = 64,
+	};
+
+	in.from.port = (uint16_t)(bytes[1] << 8 | bytes[2]);
+	in.to.port = IBA_UDP_PORT;
+	(void)ib_port_recv(n->port, n->world->now_ns, &in);
+}
+
+bool ib_node_recv(struct ib_node *n, struct sim_datagram *pipe, const struct ib_node *from)
+{
+	uint8_t bytes[IB_NODE_BYTES_MAX];
+	size_t length;
+	bool has_moved = false;
+
+	while (sim_datagram_recv(pipe, bytes, sizeof(bytes), &length)) {
+		if (length > IB_NODE_HEAD)
+			take(n, from, bytes, length);
+		has_moved = true;
+	}
+	return has_moved;
+}
+
+bool ib_node_expire(struct ib_node *n)
+{
+	if (ib_port_due(n->port) > n->world->now_ns)
+		return false;
+	ib_port_expire(n->port, n->world->now_ns);
+	return true;
+}
+
+/* ---- Time ----------------------------------------------------------------------------------- */
+
+int ib_nodes_step(struct world *world, struct ib_node *const nodes[], int count,
+		  struct world_event *event)
+{
+	struct world_alarm tick = { .event.kind = EVENT_TICK };
+
+	*event = (struct world_event){ .kind = EVENT_DEADLINE };
+	for (int i = 0; i < count; i++) {
+		struct ib_node *n = nodes[i];
+		uint64_t core = adapter_due(n->adapter), port = ib_port_due(n->port);
+
+		if (n->is_ready)
+			return i;
+		world_alarm_set(world, &n->alarm, core < port ? core : port);
+	}
+	world_alarm_set(world, &tick, world->now_ns + tick_ns);
+	CHECK(world_next(world, event));
+	world_alarm_cancel(world, &tick);
+	if (event->kind == EVENT_TICK)
+		return -1;
+	nodes[event->node]->is_ready = true;
+	return (int)event->node;
+}
+
+/* ---- Work ----------------------------------------------------------------------------------- */
+
+static void core_work(struct ib_node *n)
+{
+	bool has_work = adapter_due(n->adapter) != UINT64_MAX || !list_is_empty(&n->adapter->ready);
+
+	while (has_work)
+		has_work = adapter_progress(n->adapter, n->world->now_ns);
+}
+
+void ib_node_work(struct ib_node *n)
+{
+	bool has_moved;
+	int round = 0;
+
+	do {
+		core_work(n);
+		has_moved = n->output(n);
+	} while (++round < ROUNDS_MAX && (has_moved || !list_is_empty(&n->adapter->ready)));
+}
+
+void ib_node_look(struct ib_node *n)
+{
+	n->polls++;
+	if (n->poll(n) || !list_is_empty(&n->adapter->ready) ||
+	    adapter_due(n->adapter) != UINT64_MAX || ib_port_due(n->port) != UINT64_MAX)
+		ib_node_work(n);
+}
+
+enum weft_reason ib_node_post_send(struct ib_node *n, struct weft_qp *qp, struct weft_send_wr *wr)
+{
+	uint32_t posted;
+	enum weft_reason r = qp_post_send(qp, wr, 1, &posted);
+
+	ib_node_work(n);
+	return r;
+}
+
+/* A receive gives work only to a request that waited for it, and to a consumer by its flush. */
+enum weft_reason ib_node_post_recv(struct ib_node *n, struct weft_qp *qp,
+				   const struct weft_recv_wr *wr)
+{
+	uint32_t posted;
+	enum weft_reason r = qp_post_recv(qp, wr, 1, &posted);
+
+	if (!list_is_empty(&n->adapter->events) || !list_is_empty(&n->adapter->ready))
+		ib_node_work(n);
+	return r;
+}
+
+enum weft_reason ib_node_modify(struct ib_node *n, struct weft_qp *qp,
+				const struct weft_qp_attr *attr, uint32_t fields)
+{
+	enum weft_reason r = qp_modify(qp, attr, fields);
+
+	ib_node_work(n);
+	return r;
+}
+
+bool ib_node_cq_poll(struct ib_node *n, struct weft_cq *cq, struct weft_completion *c)
+{
+	uint32_t count = 0;
+
+	if (cq->count > cq->hidden && list_is_empty(&n->adapter->ready) &&
+	    n->polls % POLLS_CONTENT != 0)
+		n->polls++;
+	else
+		ib_node_look(n);
+	return cq_poll(cq, c, 1, &count) == WEFT_OK && count > 0;
+}
