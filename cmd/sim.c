@@ -13,6 +13,7 @@
 #include "sim/kind.h"
 #include "sim/loopback/verbs_world.h"
 #include "sim/rio/rio_world.h"
+#include "sim/roce/roce_world.h"
 #include "sim/world/sim_trace.h"
 #include "sim_words.h"
 #include "story.h"
@@ -24,6 +25,7 @@ struct sim_sums {
 	uint64_t runs, failed, events, requests, succeeded, refused, bytes;
 	uint64_t connections, deaths, corruptions;
 	uint64_t stops, control_bytes;
+	struct sim_datagram_counts packets;
 	struct story story;
 };
 
@@ -43,6 +45,10 @@ static const char usage[] =
 	"  --world loopback   over one adapter, by all services (this is the default)\n"
 	"  --world iwarp      each with its own adapter, over TCP connections that delay, chop,\n"
 	"                     cut, reset and corrupt\n"
+	"  --world roce       nodes with RoCE ports, on a network that delays, loses, duplicates,\n"
+	"                     reorders and corrupts packets and is cut; the seed draws which of\n"
+	"                     roce-rc, roce-uc, roce-rd (services) or roce-cm (connection manager)\n"
+	"  --world roce-rc    just that one; likewise roce-uc, roce-rd, roce-cm\n"
 	"  --world rio        directed I/O: requesters, an owner and I/O units with disks, any of\n"
 	"                     which may stop at any step\n"
 	"  --seed N    the seed: the same number, the same history\n"
@@ -77,6 +83,21 @@ static void iwarp_add(const void *world, struct sim_sums *sums)
 	sums->corruptions += w->corruptions;
 }
 
+static void roce_add(const void *world, struct sim_sums *sums)
+{
+	const struct roce_world *w = world;
+
+	sums->requests += w->requests;
+	sums->succeeded += w->succeeded;
+	sums->refused += w->refused;
+	sums->bytes += w->bytes;
+	sums->packets.sent += w->packets.sent;
+	sums->packets.lost += w->packets.lost + w->packets.dropped_cut + w->packets.dropped_full;
+	sums->packets.duplicated += w->packets.duplicated;
+	sums->packets.reordered += w->packets.reordered;
+	sums->packets.corrupted += w->packets.corrupted;
+}
+
 static void rio_add(const void *world, struct sim_sums *sums)
 {
 	const struct rio_world *w = world;
@@ -90,9 +111,9 @@ static void rio_add(const void *world, struct sim_sums *sums)
 }
 
 static void (*const adders[SIM_KINDS])(const void *world, struct sim_sums *sums) = {
-	[SIM_LOOPBACK] = loopback_add,
-	[SIM_IWARP] = iwarp_add,
-	[SIM_RIO] = rio_add,
+	[SIM_LOOPBACK] = loopback_add, [SIM_IWARP] = iwarp_add,	 [SIM_ROCE] = roce_add,
+	[SIM_ROCE_RC] = roce_add,      [SIM_ROCE_UC] = roce_add, [SIM_ROCE_RD] = roce_add,
+	[SIM_ROCE_CM] = roce_add,      [SIM_RIO] = rio_add,
 };
 
 /* ---- Arguments ------------------------------------------------------------------------------ */
@@ -241,6 +262,11 @@ static void print_sums(const struct sim_sums *s)
 		printf("%12" PRIu64 " connections were tried, %" PRIu64
 		       " ends of them died, %" PRIu64 " bits flipped\n",
 		       s->connections, s->deaths, s->corruptions);
+	if (s->packets.sent > 0)
+		printf("%12" PRIu64 " packets were sent, %" PRIu64 " lost, %" PRIu64
+		       " duplicated, %" PRIu64 " held back, %" PRIu64 " corrupted\n",
+		       s->packets.sent, s->packets.lost, s->packets.duplicated,
+		       s->packets.reordered, s->packets.corrupted);
 	if (s->stops > 0)
 		printf("%12" PRIu64 " times somebody stopped without a word; %" PRIu64
 		       " KiB of messages passed the owner, and no payload\n",

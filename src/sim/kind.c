@@ -4,6 +4,7 @@
 #include "sim/iwarp/iwarp_world.h"
 #include "sim/loopback/verbs_world.h"
 #include "sim/rio/rio_world.h"
+#include "sim/roce/roce_world.h"
 
 static int loopback_open(void *world, uint64_t seed)
 {
@@ -55,6 +56,51 @@ static struct world *iwarp_clock(void *world)
 	return &((struct iwarp_world *)world)->world;
 }
 
+static int roce_open(void *world, uint64_t seed)
+{
+	return roce_world_open(world, seed, ROCE_ANY);
+}
+
+static int roce_rc_open(void *world, uint64_t seed)
+{
+	return roce_world_open(world, seed, ROCE_RC);
+}
+
+static int roce_uc_open(void *world, uint64_t seed)
+{
+	return roce_world_open(world, seed, ROCE_UC);
+}
+
+static int roce_rd_open(void *world, uint64_t seed)
+{
+	return roce_world_open(world, seed, ROCE_RD);
+}
+
+static int roce_cm_open(void *world, uint64_t seed)
+{
+	return roce_world_open(world, seed, ROCE_CM);
+}
+
+static bool roce_step(void *world)
+{
+	return roce_world_step(world);
+}
+
+static const char *roce_failure(const void *world)
+{
+	return roce_world_failure(world);
+}
+
+static void roce_close(void *world)
+{
+	roce_world_close(world);
+}
+
+static struct world *roce_clock(void *world)
+{
+	return roce_world_clock(world);
+}
+
 /* Those of which each world draws some (enum rw_hazard). */
 static const uint32_t rio_hazards = RW_HAZARDS_ALL;
 
@@ -101,6 +147,51 @@ const struct sim_kind sim_kinds[SIM_KINDS] = {
 		.failure = iwarp_failure,
 		.close = iwarp_close,
 		.clock = iwarp_clock,
+	},
+	[SIM_ROCE] = {
+		.name = "roce",
+		.world_bytes = sizeof(struct roce_world),
+		.open = roce_open,
+		.step = roce_step,
+		.failure = roce_failure,
+		.close = roce_close,
+		.clock = roce_clock,
+	},
+	[SIM_ROCE_RC] = {
+		.name = "roce-rc",
+		.world_bytes = sizeof(struct roce_world),
+		.open = roce_rc_open,
+		.step = roce_step,
+		.failure = roce_failure,
+		.close = roce_close,
+		.clock = roce_clock,
+	},
+	[SIM_ROCE_UC] = {
+		.name = "roce-uc",
+		.world_bytes = sizeof(struct roce_world),
+		.open = roce_uc_open,
+		.step = roce_step,
+		.failure = roce_failure,
+		.close = roce_close,
+		.clock = roce_clock,
+	},
+	[SIM_ROCE_RD] = {
+		.name = "roce-rd",
+		.world_bytes = sizeof(struct roce_world),
+		.open = roce_rd_open,
+		.step = roce_step,
+		.failure = roce_failure,
+		.close = roce_close,
+		.clock = roce_clock,
+	},
+	[SIM_ROCE_CM] = {
+		.name = "roce-cm",
+		.world_bytes = sizeof(struct roce_world),
+		.open = roce_cm_open,
+		.step = roce_step,
+		.failure = roce_failure,
+		.close = roce_close,
+		.clock = roce_clock,
 	},
 	[SIM_RIO] = {
 		.name = "rio",

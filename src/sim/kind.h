@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The kinds of worlds that can be run from a seed, behind one face. */
+/* The kinds of worlds that can be run from a seed, behind one interface. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,7 +11,12 @@
 enum sim_kind_id {
 	SIM_LOOPBACK, /* sim/loopback/verbs_world.h */
 	SIM_IWARP,    /* sim/iwarp/iwarp_world.h */
-	SIM_RIO,      /* sim/rio/rio_world.h */
+	SIM_ROCE,     /* sim/roce/roce_world.h: a scenario that the seed draws; or just one: */
+	SIM_ROCE_RC,
+	SIM_ROCE_UC,
+	SIM_ROCE_RD,
+	SIM_ROCE_CM,
+	SIM_RIO, /* sim/rio/rio_world.h */
 	SIM_KINDS
 };
 

@@ -7,6 +7,7 @@ set -eu
 hashes() {
 	"$@" sim --seed 1 --count 50 --hash
 	"$@" sim --world iwarp --seed 1 --count 50 --hash
+	"$@" sim --world roce --seed 1 --count 50 --hash
 	"$@" sim --world rio --seed 1 --count 50 --hash
 }
 

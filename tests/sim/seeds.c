@@ -46,19 +46,36 @@ void seeds_run_each(enum sim_kind_id id, const uint64_t *seeds, size_t count)
 	EXPECT_EQ(failed, 0);
 }
 
-void seeds_run_many(enum sim_kind_id id, uint64_t count)
+static void run_from_one(enum sim_kind_id id, uint64_t count)
 {
 	const struct sim_kind *kind = &sim_kinds[id];
-	const char *asked = getenv("WEFT_SIM_SEEDS");
 	void *w = world_of(kind);
 	uint64_t hash, failed = 0;
 
-	if (asked)
-		count = strtoull(asked, NULL, 10);
 	for (uint64_t seed = 1; seed <= count; seed++)
 		failed += !run(kind, w, seed, &hash);
 	free(w);
 	EXPECT_EQ(failed, 0);
+}
+
+/* What WEFT_SIM_SEEDS says, or the count. */
+static uint64_t count_asked(uint64_t count)
+{
+	const char *asked = getenv("WEFT_SIM_SEEDS");
+
+	return asked ? strtoull(asked, NULL, 10) : count;
+}
+
+void seeds_run_many(enum sim_kind_id id, uint64_t count)
+{
+	run_from_one(id, count_asked(count));
+}
+
+void seeds_run_some(enum sim_kind_id id, uint64_t count)
+{
+	uint64_t asked = count_asked(count);
+
+	run_from_one(id, asked < count ? asked : count);
 }
 
 void seeds_compare(enum sim_kind_id id)

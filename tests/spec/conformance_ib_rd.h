@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Pairs of RD in virtual time: what struct pair_maker asks for, by another network (sim/roce/ib_mesh.h). */
+/* Pairs of RD in virtual time: what struct pair_maker asks for, by sim/roce/ib_mesh.h. */
 #pragma once
 
 #include "conformance.h"
