@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Line by line: the copy of the text is cut into words in its place, so a word's distance from the
- * beginning of its line is its column. What lines say of each other is checked at the end, so that
- * their order is free, but for the first.
+ * Parses line by line. The copy of the text is cut into words in place, so a word's offset in its
+ * line is its column. References between lines are checked at the end, so lines may come in any
+ * order except that `role` is first.
  */
 #include "rio/config.h"
 
@@ -13,7 +13,7 @@
 #include "store/plan.h"
 
 enum {
-	WORDS_MAX = 6, /* with the keyword */
+	WORDS_MAX = 6, /* the keyword included */
 	PREFIX_MAX = 128,
 };
 
@@ -23,22 +23,22 @@ static const uint64_t hour_ns = UINT64_C(3600000000000), day_ns = UINT64_C(86400
 struct reader {
 	struct rio_config *config;
 	struct rio_complaint *complaint;
-	uint32_t said; /* 1 << index in keywords */
-	/* The line. */
+	uint32_t said; /* keywords seen: 1 << index */
+	/* The current line. */
 	const char *begin;
 	uint32_t line;
-	char *words[WORDS_MAX + 1]; /* one more: is there one too many? */
+	char *words[WORDS_MAX + 1]; /* one more, to detect an excess word */
 	uint32_t count;
 };
 
-/* About a word of the line. */
+/* Reports an error at a word of the current line. */
 static bool complain(struct reader *r, const char *at, const char *why)
 {
 	*r->complaint = (struct rio_complaint){ r->line, (uint32_t)(at - r->begin) + 1, why };
 	return false;
 }
 
-/* About another line. */
+/* Reports an error at another line. */
 static bool complain_line(struct reader *r, uint32_t line, const char *why)
 {
 	*r->complaint = (struct rio_complaint){ line, 1, why };
@@ -165,24 +165,24 @@ static bool read_etcd_ca(struct reader *r)
 	return true;
 }
 
-/* Who dials whom: requesters their owner, an owner its I/O units. */
+/* Requesters connect to their owner, an owner connects to its I/O units. */
 static bool is_dialled(enum rio_role by, enum rio_role peer)
 {
 	return (by == RIO_REQUESTER && peer == RIO_OWNER) ||
 	       (by == RIO_OWNER && peer == RIO_IOUNIT);
 }
 
-/* NULL or what is wrong with another one like this. */
+/* NULL, or the text of the conflict with an earlier peer. */
 static const char *find_twin(const struct rio_config *c, const char *name,
 			     const struct rio_known *known)
 {
 	for (uint32_t i = 0; i < c->peer_count; i++) {
 		if (strcmp(c->peers[i].name, name) == 0)
-			return "this name is another's";
+			return "another peer has this name";
 		if (platform_is_same(c->known[i].platform, known->platform))
-			return "this platform identifier is another's";
+			return "another peer has this platform identifier";
 		if (memcmp(c->known[i].key, known->key, RIO_KEY_BYTES) == 0)
-			return "this key is another's; everybody has one of their own";
+			return "another peer has this key; each needs its own";
 	}
 	return NULL;
 }
@@ -384,10 +384,10 @@ enum { BY_ALL = BY_OWNER | BY_IOUNIT | BY_REQUESTER };
 
 struct keyword {
 	const char *name;
-	uint32_t roles; /* whose file may have it */
+	uint32_t roles; /* roles whose files may contain it */
 	uint32_t words_min, words_max;
 	bool is_once;
-	bool has_rest; /* the last word is all that is left of the line */
+	bool has_rest; /* the last word takes the rest of the line */
 	bool (*read)(struct reader *r);
 	const char *form;
 };
@@ -425,7 +425,7 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t' || c == '\r';
 }
 
-/* A comment begins with # after a blank, but not within quotes: devices have them. */
+/* A comment begins with # after a blank, but not within quotes: device texts may contain #. */
 static void cut_comment(char *line)
 {
 	bool is_quoted = false;
@@ -440,7 +440,7 @@ static void cut_comment(char *line)
 	}
 }
 
-/* The next word, ended by a 0; NULL: there is none. */
+/* Takes the next word and NUL-terminates it; NULL: there is none. */
 static char *take_word(char **at, bool is_rest)
 {
 	char *word = *at, *end;
@@ -576,7 +576,7 @@ static bool resolve_rules(struct reader *r)
 		if (!find_role(c, share->requester_name, RIO_REQUESTER, &share->requester))
 			return complain_line(r, share->line, "there is no requester of this name");
 		if (!find_peer(c, share->memory_name, &share->memory))
-			return complain_line(r, share->line, "the second name is nobody's");
+			return complain_line(r, share->line, "no peer has the second name");
 	}
 	return true;
 }

@@ -10,7 +10,7 @@
 #include "base/check.h"
 #include "rio/refusal.h"
 
-/* What is signed, and what keys are made of, begins with what it is for. */
+/* Labels separate the purposes of signed texts and derived keys. */
 static const char welcome_label[] = "weft rio 1 welcome";
 static const char prove_label[] = "weft rio 1 prove";
 static const char keys_label[] = "weft rio 1 keys";
@@ -83,7 +83,7 @@ static void text_add(struct text *t, const void *bytes, size_t length)
 	t->length += length;
 }
 
-/* A signature covers all of its message but itself, and what was said before. */
+/* A signature covers its own message except itself, and all messages before it. */
 static void text_of_welcome(const struct rio_greet *g, const uint8_t *welcome, struct text *t)
 {
 	t->length = 0;
@@ -109,7 +109,7 @@ static bool is_signed(const struct text *t, const uint8_t *signature, const uint
 
 /* ---- Keys ----------------------------------------------------------------------------------- */
 
-/* False: the other side's ephemeral key is one of those that make no secret. */
+/* False: the peer's ephemeral key is a low-order point. */
 static bool make_keys(struct rio_greet *g, bool is_dialler)
 {
 	crypto_generichash_blake2b_state hash;
@@ -136,7 +136,7 @@ static bool make_keys(struct rio_greet *g, bool is_dialler)
 
 /* ---- The three messages --------------------------------------------------------------------- */
 
-/* A greeting's messages are numbered like those that follow them. */
+/* Greeting messages count in the session's sequence numbers. */
 static size_t put(struct rio_greet *g, struct rio_msg *m, uint8_t *bytes)
 {
 	size_t length = rio_session_close(&g->session, m, bytes, RIO_GREETING_MAX);

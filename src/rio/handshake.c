@@ -31,7 +31,7 @@ void rio_handshake_fini(struct rio_handshake *c)
 	sodium_memzero(c, sizeof(*c));
 }
 
-/* Nothing is said or believed any more, and no secret of it is left. */
+/* Ends the handshake: sends and accepts nothing more, and wipes the secrets. */
 static enum weft_reason refuse(struct rio_handshake *c, enum weft_reason reason)
 {
 	rio_greet_fini(&c->greet);
@@ -40,7 +40,7 @@ static enum weft_reason refuse(struct rio_handshake *c, enum weft_reason reason)
 	return reason;
 }
 
-/* A key is good for what it is known as, and for nothing else. */
+/* A key is valid only with its configured platform and role. */
 static bool is_just(const struct rio_hello *said, const struct rio_known *known)
 {
 	return platform_is_same(said->platform, known->platform) && said->role == known->role &&
@@ -57,8 +57,8 @@ static bool book_has(const struct rio_book *book, const struct rio_hello *said)
 }
 
 /*
- * The peer has proved what it says. Requesters can end no owner: what they say of others counts for
- * nothing.
+ * The peer is authenticated. Terms seen by requesters are ignored: a requester must not be able to
+ * depose an owner.
  */
 static enum weft_reason term_check(struct rio_handshake *c)
 {
@@ -101,7 +101,7 @@ static enum weft_reason take_welcome(struct rio_handshake *c, const uint8_t *byt
 	return WEFT_OK;
 }
 
-/* An unknown peer learns nothing: not even who this is. */
+/* An unknown peer gets no answer, so it does not even learn this side's identity. */
 static enum weft_reason take_hello(struct rio_handshake *c, const uint8_t *bytes, size_t length)
 {
 	enum weft_reason r = rio_greet_take_hello(&c->greet, bytes, length);

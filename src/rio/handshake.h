@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A control connection until its two sides know each other: whom a process talks to, and the three
- * messages of the greeting (rio/greet.h) in their order. When it is done, its session goes to the
- * role that the messages are for.
+ * Drives the greeting (rio/greet.h) on a new control connection: which peers are acceptable, and
+ * the three messages in order. Once done, its session goes to the role that handles the connection.
  *
  *	rio_handshake_dial(c, ...)  or  rio_handshake_await(c, ...)
  *	for (;;) {
@@ -10,20 +9,21 @@
  *			send;
  *		if (rio_handshake_is_done(c))
  *			break;
- *		reason = rio_handshake_take(c, what has come);
+ *		reason = rio_handshake_take(c, the received message);
  *	}
  *
- * Whoever dialled has the last word, and is done with it.
+ * The initiator sends the last message, and is done once it has.
  *
- * An owner with a lower term than one that was here before is refused, and an owner that hears from
- * an I/O unit of a higher term than its own refuses itself: WEFT_R_RIO_SUPERSEDED. The caller keeps
- * the term of its identity: an owner its own, others the highest of those that came.
+ * Terms fence off old owners: a peer refuses an owner whose term is lower than the highest it has
+ * seen, and an owner refuses an I/O unit that has seen a higher term than its own; both with
+ * WEFT_R_RIO_SUPERSEDED. The caller keeps the term in its identity: an owner its own, the other
+ * roles the highest they have seen.
  */
 #pragma once
 
 #include "rio/greet.h"
 
-/* Somebody who is let in, by key, as just that. */
+/* A peer that is accepted, with exactly this platform, role and key. */
 struct rio_known {
 	struct platform platform;
 	enum rio_role role;
@@ -38,20 +38,21 @@ struct rio_book {
 struct rio_handshake {
 	struct rio_greet greet;
 	struct rio_book book;
-	struct rio_known expected;  /* dialling: who must answer */
-	struct rio_address address; /* dialling: ours, to be told; else the peer's, once done */
-	uint32_t requests_max,
-		list_max; /* awaiting: ours, to be told; else the peer's, once done */
+	struct rio_known expected;	 /* initiator: the peer that must answer */
+	struct rio_address address;	 /* initiator: ours, to be sent; else the peer's */
+	uint32_t requests_max, list_max; /* responder: ours, to be sent; else the peer's */
 	bool is_dialling, has_word;
-	struct rio_term seen; /* what the peer's greeting said; kept when it is refused */
+	struct rio_term seen; /* the peer's term; kept also after a refusal */
 };
 
-/* The random bytes are as for rio_greet_init(). address: where this side takes data connections. */
+/*
+ * Initiates. random is as for rio_greet_init(). address: where this side accepts data connections.
+ */
 void rio_handshake_dial(struct rio_handshake *c, const struct rio_identity *self,
 			const struct rio_known *expected, const struct rio_address *address,
 			const uint8_t random[RIO_SEED_BYTES]);
 
-/* Somebody of the book will say hello, and is told these limits. */
+/* Limits that the responder announces in its welcome. */
 struct rio_handshake_limits {
 	uint32_t requests_max, list_max;
 };
@@ -60,17 +61,17 @@ void rio_handshake_await(struct rio_handshake *c, const struct rio_identity *sel
 			 const struct rio_book *book, const struct rio_handshake_limits *limits,
 			 const uint8_t random[RIO_SEED_BYTES]);
 
-/* Forgets the secrets, the session's too. */
+/* Wipes all secrets, the session's included. */
 void rio_handshake_fini(struct rio_handshake *c);
 
-/* What is to be said now, in room for RIO_GREETING_MAX bytes; 0: nothing. */
+/* Writes the next message to send into a buffer of RIO_GREETING_MAX bytes; 0: none is due. */
 size_t rio_handshake_say(struct rio_handshake *c, uint8_t *bytes);
 
-/* After a refusal the connection must be ended. */
+/* Processes a received message. After a refusal the caller must close the connection. */
 enum weft_reason rio_handshake_take(struct rio_handshake *c, const uint8_t *bytes, size_t length);
 
-/* Both are known, and all has been said. */
+/* Both peers are authenticated, and the last message was sent or received. */
 bool rio_handshake_is_done(const struct rio_handshake *c);
 
-/* Who it is; of one that is done. */
+/* The authenticated peer; only once the handshake is done. */
 struct rio_known rio_handshake_peer(const struct rio_handshake *c);

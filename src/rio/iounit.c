@@ -33,7 +33,7 @@ static void lists_init(struct rio_iounit *u)
 		list_init(&u->platforms[i].waiting);
 		list_init(&u->platforms[i].link);
 	}
-	/* Its own memory is always to be reached. */
+	/* The unit's own memory is always reachable. */
 	u->platforms[0].name = u->config.self;
 	u->platforms[0].state = PLATFORM_UP;
 	u->platforms[0].connections = 1;
@@ -49,8 +49,8 @@ static bool slots_create(struct rio_iounit *u)
 	const struct rio_list_limits limits = rio_list_limits_default();
 	const struct rio_iounit_config *c = &u->config;
 
-	u->platform_count = c->platforms_max + 1; /* itself */
-	/* With every platform as many as it may have; of the owner, one for each command. */
+	u->platform_count = c->platforms_max + 1; /* one more: the unit itself */
+	/* moves_max for each platform; one list fetch from the owner for each command. */
 	u->move_count = u->platform_count * c->moves_max + c->commands_max;
 	u->commands = calloc(c->commands_max, sizeof(*u->commands));
 	u->pieces = calloc(c->pieces_max, sizeof(*u->pieces));
@@ -92,7 +92,7 @@ void rio_iounit_destroy(struct rio_iounit *u)
 	for (uint32_t i = 0; u->commands && i < u->config.commands_max; i++)
 		rio_list_destroy(u->commands[i].list);
 	timer_queue_fini(&u->timers);
-	/* Tokens and keys do not stay in memory that others get. */
+	/* Wipe tokens and keys before the memory is freed. */
 	if (u->platforms)
 		sodium_memzero(u->platforms, u->platform_count * sizeof(*u->platforms));
 	free(u->commands);
@@ -140,7 +140,9 @@ void rio_iounit_count(const struct rio_iounit *u, struct rio_iounit_counts *coun
 
 /* ---- What has come -------------------------------------------------------------------------- */
 
-/* The next one that can go on, of each device in turn: none waits for a buffer that it may have. */
+/*
+ * The next command that can continue. Devices take turns, so that no command starves for a buffer.
+ */
 static struct list *next_ready(struct rio_iounit *u)
 {
 	if (!list_is_empty(&u->ready))
@@ -156,7 +158,7 @@ static struct list *next_ready(struct rio_iounit *u)
 	return NULL;
 }
 
-/* Bound: each turn begins a piece, ends something, or leaves a command waiting. */
+/* Bound: each iteration starts a piece, ends a command, or leaves one waiting. */
 void unit_run(struct rio_iounit *u)
 {
 	struct list *l;
@@ -192,7 +194,7 @@ void rio_iounit_owner_left(struct rio_iounit *u)
 		else
 			unit_command_give_up(u, c, WEFT_R_RIO_OWNER_LEFT);
 	}
-	/* Whom it had let in it had let in for itself. */
+	/* The former owner's grants end with it. */
 	for (uint32_t i = 0; i < u->platform_count; i++)
 		unit_platform_revoke(u, u->platforms[i].name);
 	unit_run(u);
@@ -206,7 +208,10 @@ void rio_iounit_hurry(struct rio_iounit *u)
 
 static enum weft_reason take_command(struct rio_iounit *u, const struct rio_msg *m)
 {
-	/* An owner keeps to the welcome, and to ids of its own. */
+	/*
+	 * An owner must keep to the announced limit, and must not reuse the id of an outstanding
+	 * command.
+	 */
 	if (list_is_empty(&u->free_commands) || unit_command_find(u, m->id))
 		return WEFT_R_RIO_UNEXPECTED;
 	unit_command_begin(u, m->id, &m->request);
@@ -223,18 +228,20 @@ static enum weft_reason take(struct rio_iounit *u, const struct rio_msg *m)
 		return take_command(u, m);
 	case RIO_GRANT:
 		r = unit_platform_grant(u, &m->grant);
-		/* One too many is no reason to send all others away: its commands are refused. */
+		/*
+		 * Do not drop the owner for one grant too many: commands that need it are refused.
+		 */
 		return r == WEFT_R_LIMIT ? WEFT_OK : r;
 	case RIO_REVOKE:
 		unit_platform_revoke(u, m->revoked);
 		return WEFT_OK;
 	case RIO_CANCEL:
 		c = unit_command_find(u, m->id);
-		if (c) /* it may have ended meanwhile */
+		if (c) /* NULL: it has ended */
 			unit_command_give_up(u, c, WEFT_R_RIO_CANCELLED);
 		return WEFT_OK;
 	case RIO_PING:
-		u->is_pong_due = true; /* one answer is enough for all that wait */
+		u->is_pong_due = true; /* one PONG answers all PINGs */
 		u->pong_id = m->id;
 		return WEFT_OK;
 	case RIO_PONG:
@@ -260,7 +267,7 @@ enum weft_reason rio_iounit_take(struct rio_iounit *u, const uint8_t *bytes, siz
 	return r;
 }
 
-/* A command that is late is given up; who keeps its moves from ending is hung up. */
+/* Abandons a command that timed out, and closes connections on which its moves are stuck. */
 static void command_late(struct rio_iounit *u, struct unit_command *c)
 {
 	for (uint32_t i = 0; i < u->platform_count; i++) {
@@ -277,7 +284,7 @@ static void command_late(struct rio_iounit *u, struct unit_command *c)
 	unit_command_give_up(u, c, WEFT_R_RIO_TIMEOUT);
 }
 
-/* False: no device has done anything. */
+/* False: no device had a completion. */
 static bool take_done(struct rio_iounit *u)
 {
 	bool has_done = false;
@@ -303,7 +310,7 @@ void rio_iounit_progress(struct rio_iounit *u, uint64_t now_ns)
 	struct timer *t;
 
 	u->now_ns = now_ns;
-	/* Bound: what is done may let commands go on, which end. */
+	/* Bound: completions let commands continue, and every command ends. */
 	while (take_done(u))
 		;
 	while ((t = timer_queue_expire(&u->timers, now_ns)) != NULL)
@@ -387,7 +394,7 @@ static void say_status(struct rio_iounit *u, struct unit_command *c, struct rio_
 	unit_command_free(u, c);
 }
 
-/* How a command went: to its requester first, then to the owner. */
+/* Sends a command's status: to its requester first, then to the owner. */
 static void saying_act(struct rio_iounit *u, struct rio_act *act)
 {
 	struct unit_command *c = CONTAINER_OF(u->saying.next, struct unit_command, waiter.link);
@@ -398,7 +405,7 @@ static void saying_act(struct rio_iounit *u, struct rio_act *act)
 		say_status(u, c, act);
 }
 
-/* Of reads several at once; of the others one after the other. */
+/* One message for a batch of notices. */
 static void notified_act(struct rio_iounit *u, struct rio_act *act)
 {
 	uint8_t entries[NOTIFIED_MAX * RIO_NOTIFIED_ENTRY_BYTES];
@@ -441,7 +448,7 @@ static bool say_act(struct rio_iounit *u, struct rio_act *act)
 	return true;
 }
 
-/* Bound: who makes no move leaves the list. */
+/* Bound: a waiter that issues no move leaves the list. */
 static bool move_act(struct rio_iounit *u, struct rio_act *act)
 {
 	while (!list_is_empty(&u->movers)) {
@@ -461,7 +468,7 @@ static bool move_act(struct rio_iounit *u, struct rio_act *act)
 	return false;
 }
 
-/* Bound: each leaves the list. */
+/* Bound: each iteration takes a command off the list. */
 static bool telling_act(struct rio_iounit *u, struct rio_act *act)
 {
 	while (!list_is_empty(&u->telling)) {
@@ -478,12 +485,12 @@ static bool telling_act(struct rio_iounit *u, struct rio_act *act)
 
 static bool next_act(struct rio_iounit *u, struct rio_act *act)
 {
-	/* Who wants to move may want a connection first. */
+	/* Issuing a move may first need a connection: look at platforms again. */
 	return telling_act(u, act) || unit_platform_act(u, act) || move_act(u, act) ||
 	       unit_platform_act(u, act) || say_act(u, act);
 }
 
-/* Bound: what a device has done at once may let commands go on, which end. */
+/* Bound: a synchronous completion lets commands continue, and every command ends. */
 bool rio_iounit_act(struct rio_iounit *u, struct rio_act *act)
 {
 	while (!next_act(u, act)) {

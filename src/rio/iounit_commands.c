@@ -35,8 +35,8 @@ void unit_command_free(struct rio_iounit *u, struct unit_command *c)
 }
 
 /*
- * Its requester has been told, so nobody waits for the owner's word: it is spared being woken up
- * for each, unless it or this unit runs out of room by that.
+ * The requester has been told, so no process waits for the owner's status. The notice to the owner
+ * is batched to spare it wake-ups, unless the owner or this unit runs short of command slots.
  */
 void unit_command_notified(struct rio_iounit *u, struct unit_command *c)
 {
@@ -52,7 +52,7 @@ void unit_command_notified(struct rio_iounit *u, struct unit_command *c)
 		u->notify_ns = u->now_ns;
 }
 
-/* All of it has ended. */
+/* All work of the command has ended. */
 static void say(struct rio_iounit *u, struct unit_command *c)
 {
 	if (c->reason != WEFT_OK)
@@ -62,7 +62,7 @@ static void say(struct rio_iounit *u, struct unit_command *c)
 		return;
 	}
 	c->state = COMMAND_SAYING;
-	list_remove(&c->tell_link); /* there is no hurry any more */
+	list_remove(&c->tell_link); /* this is the regular end: no early notice */
 	c->is_notified = c->is_notified && c->reason == WEFT_OK;
 	c->is_notify_due = c->reason == WEFT_OK && !c->is_notified_behind;
 	if (c->is_notified && c->is_notified_behind) {
@@ -80,14 +80,16 @@ void unit_command_fail(struct rio_iounit *u, struct unit_command *c, enum weft_r
 	if (c->reason == WEFT_OK) {
 		c->reason = reason;
 		list_remove(&c->tell_link);
-		list_remove(&c->waiter.link); /* it waits for nothing any more */
+		list_remove(&c->waiter.link); /* leave any wait queue */
 		unit_piece_abort_waiting(u, c);
 		unit_platforms_nudge(u);
 	}
 	unit_command_ready(u, c);
 }
 
-/* What the device still has of it is fenced; what moves ends by itself, or is hung up. */
+/*
+ * Pieces at the device become stale; moves end by themselves, or when their connection is closed.
+ */
 void unit_command_give_up(struct rio_iounit *u, struct unit_command *c, enum weft_reason reason)
 {
 	if (c->state == COMMAND_SAYING)
@@ -144,12 +146,12 @@ static enum weft_reason list_check(struct rio_iounit *u, struct unit_command *c)
 		if (r == WEFT_OK)
 			r = segments_check(u, c, &walk, t.operation == SGL_READ);
 		if (r != WEFT_OK)
-			return r; /* and the number is its */
+			return r; /* `number` is the failed transaction's */
 	}
 	return WEFT_OK;
 }
 
-/* False: there is no room for one more. */
+/* False: the table is full. */
 bool unit_command_touches(struct unit_command *c, struct unit_platform *p)
 {
 	for (uint32_t i = 0; i < c->touched_count; i++) {
@@ -168,7 +170,7 @@ bool unit_command_writes(struct unit_command *c, struct unit_platform *p)
 
 	while (c->touched[i].platform != p) {
 		i++;
-		CHECK(i < c->touched_count); /* segments_check() has seen it */
+		CHECK(i < c->touched_count); /* segments_check() has entered it */
 	}
 	if (c->touched[i].connection == 0)
 		c->touched[i].connection = p->connections;
@@ -209,11 +211,11 @@ static void begin(struct rio_iounit *u, struct unit_command *c)
 	}
 	rio_walk_start(&c->cursor.walk, c->list);
 	c->number = 0;
-	CHECK(next_transaction(u, c)); /* a list has one at least */
+	CHECK(next_transaction(u, c)); /* a complete list has at least one */
 	unit_command_ready(u, c);
 }
 
-/* The next part of its list, or all that the list says. */
+/* Fetches the next part of the list, or starts the command once the list is complete. */
 static void fetch_or_begin(struct rio_iounit *u, struct unit_command *c)
 {
 	struct sgl_chain chain;
@@ -226,7 +228,10 @@ static void fetch_or_begin(struct rio_iounit *u, struct unit_command *c)
 		begin(u, c);
 	} else if (!platform_is_same(chain.platform, u->owner) ||
 		   chain.length > u->config.piece_bytes) {
-		/* The owner vouches for lists: it hands on what it has read and judged. */
+		/*
+		 * A chain must point to the owner's memory: the owner passes on what it has read
+		 * and judged.
+		 */
 		unit_command_fail(u, c, WEFT_R_RIO_CHAIN);
 	} else if (!unit_piece_fetch(u, c)) {
 		list_add_tail(&u->hungry, &c->waiter.link);
@@ -254,14 +259,17 @@ static void run_pieces(struct rio_iounit *u, struct unit_command *c)
 	unit_command_ready(u, c);
 }
 
-/* Who is told over the connection that it was written to by knows then what has arrived. */
+/*
+ * A requester notified over the connection that carried its data needs no SETTLE: the notice
+ * arrives behind the data.
+ */
 static bool needs_no_settling(const struct unit_command *c)
 {
 	return c->settled_count < c->touched_count &&
 	       platform_is_same(c->touched[c->settled_count].platform->name, c->requester);
 }
 
-/* Nothing was written there, or over a connection that is gone: nobody knows what has arrived. */
+/* Nothing was written there, or the connection is gone and it is unknown what arrived. */
 static bool is_past(const struct unit_touch *t)
 {
 	return t->connection == 0 || t->platform->state != PLATFORM_UP ||
@@ -269,9 +277,9 @@ static bool is_past(const struct unit_touch *t)
 }
 
 /*
- * Each platform that was written to, one after the other; then it is over. Also if it has failed:
- * what is still on its way must not find its window closed, for that would end the connection, and
- * with it what others move. But nobody waits long for that.
+ * Settles each platform that was written to, one after the other, then ends the command; also a
+ * failed one: data still in flight must not meet a closed window, which would end the connection
+ * and all other transfers on it. A command that is late or dropped does not wait for this.
  */
 static void settle(struct rio_iounit *u, struct unit_command *c)
 {
@@ -307,7 +315,7 @@ void unit_command_go_on(struct rio_iounit *u, struct unit_command *c)
 	}
 }
 
-/* The connection that the requester was written to by; 0: it was not. */
+/* The number of the connection that the platform was written to by; 0: it was not written to. */
 static uint32_t connection_of(const struct unit_command *c, const struct unit_platform *p)
 {
 	for (uint32_t i = 0; i < c->touched_count; i++) {
@@ -318,8 +326,8 @@ static uint32_t connection_of(const struct unit_command *c, const struct unit_pl
 }
 
 /*
- * The word goes behind the last data as soon as that has been sent off: if any of it fails, the
- * connection has failed before the word.
+ * The notice goes behind the last data as soon as that is posted: if any of the data fails, the
+ * connection has failed before the notice is sent.
  */
 void unit_command_issued(struct rio_iounit *u, struct unit_command *c)
 {
@@ -343,7 +351,7 @@ bool unit_command_tell_act(struct rio_iounit *u, struct unit_command *c, struct 
 
 	c->is_notify_due = false;
 	if (c->is_notified && (!is_up || connection_of(c, p) != p->connections)) {
-		/* Nobody knows what has arrived, or will. */
+		/* The connection is gone: it is unknown which data arrived. */
 		c->is_notified = false;
 		if (c->state == COMMAND_SAYING) {
 			c->reason = WEFT_R_PEER_GONE;

@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What an I/O unit consists of, for its own files only: iounit.c (life, messages, acts),
- * iounit_commands.c (a command from its list to its status), iounit_pieces.c (data on its way),
- * iounit_platforms.c (whose memory, and the connections to it).
+ * The I/O unit's internals, for its own files only: iounit.c (creation, messages, acts),
+ * iounit_commands.c (a command from its list to its status), iounit_pieces.c (data in flight),
+ * iounit_platforms.c (platforms whose memory may be named, and the connections to them).
  *
  *	command   fetching -> running -> settling -> saying
  *	piece     device -> moving (a read), moving -> device (a write), device (all else)
  *	move      of a piece, of a settling command, or of a fetched list
  *
- * A command that is given up (late, cancelled, or its owner is gone) ends although the device still
- * has pieces of it. Those of them that write are *stale*: no other piece that overlaps one begins
- * before it has ended (docs/rio.md, "What a write promises", rule 2).
+ * A move is one RDMA operation. A command that is abandoned (timed out, cancelled, or its owner has
+ * left) ends even while the device still holds pieces of it. Pieces among them that write are
+ * *stale*: a new piece that overlaps a stale one starts only when the stale one has ended
+ * (docs/rio.md, "What a write promises", rule 2).
  */
 #pragma once
 
@@ -23,8 +24,8 @@
 
 enum {
 	UNIT_DEVICES_MAX = 64,
-	COMMAND_PIECES_MAX = 8,	  /* under way at a time */
-	COMMAND_PLATFORMS_MAX = 8 /* that one command writes to */
+	COMMAND_PIECES_MAX = 8,	  /* in progress at a time */
+	COMMAND_PLATFORMS_MAX = 8 /* that a single command writes to */
 };
 
 struct unit_device {
@@ -33,62 +34,61 @@ struct unit_device {
 	uint32_t number;
 	char name[RIO_DEVICE_NAME_MAX];
 	uint32_t name_bytes;
-	uint32_t pieces;    /* under way, or stuck */
-	struct list hungry; /* commands that could go on if it had another buffer */
+	uint32_t pieces;    /* in progress or stale */
+	struct list hungry; /* commands that wait for a buffer for this device */
 };
 
 enum platform_state {
-	PLATFORM_FREE = 0, /* the slot */
-	PLATFORM_GRANTED,  /* may be dialled, when somebody needs it */
-	PLATFORM_WANTED,   /* is to be dialled */
+	PLATFORM_FREE = 0, /* the slot is unused */
+	PLATFORM_GRANTED,  /* may be connected to when a command needs it */
+	PLATFORM_WANTED,   /* DIAL is due */
 	PLATFORM_DIALLING,
 	PLATFORM_UP,
-	PLATFORM_LEAVING, /* up, and to be hung up */
+	PLATFORM_LEAVING, /* up, HANG_UP is due */
 	PLATFORM_STATES
 };
 
 struct unit_platform {
 	struct platform name;
 	enum platform_state state;
-	bool is_revoked; /* the slot is free once nobody moves anything there */
-	bool is_anew;	 /* granted while it is LEAVING: who waits wants the next connection */
-	uint64_t grant;	 /* which one it has this slot by */
+	bool is_revoked; /* the slot becomes free once no move uses it */
+	bool is_anew;	 /* granted anew while LEAVING: waiters want the next connection */
+	uint64_t grant;	 /* the grant's number, by rio_iounit.grants */
 	uint8_t token[RIO_TOKEN_BYTES];
 	uint8_t nonce[RIO_NONCE_BYTES];
-	uint64_t counter;     /* of the last private data */
-	uint32_t connections; /* that were made for this slot: the number of the one that is up */
-	struct rio_session session; /* of that one */
+	uint64_t counter;	    /* in the last connection request */
+	uint32_t connections;	    /* made so far for this slot; the number of the current one */
+	struct rio_session session; /* of the current connection */
 	uint8_t question[RIO_DATA_BYTES];
 	struct rio_address address;
-	uint32_t moves; /* under way */
-	struct list
-		waiting; /* struct unit_piece, struct unit_command: for it to be up, or less busy */
-	struct list link; /* of those with an act to be done */
+	uint32_t moves;	     /* in progress */
+	struct list waiting; /* unit_waiters: for it to be up, or less busy */
+	struct list link;    /* in platforms_due */
 };
 
 enum command_state {
 	COMMAND_FREE = 0,
-	COMMAND_FETCHING, /* the rest of its list */
+	COMMAND_FETCHING, /* reads the rest of its list */
 	COMMAND_RUNNING,
 	COMMAND_SETTLING,
-	COMMAND_SAYING, /* all has ended, requester or owner are to be told */
+	COMMAND_SAYING, /* all moves ended; requester or owner are to be told */
 	COMMAND_STATES
 };
 
-/* What waits for a turn: with a platform, for a buffer, or to be told. */
+/* A piece or a command that waits: for a platform, for a buffer, or to send its status. */
 struct unit_waiter {
 	struct list link;
 	bool is_piece;
 };
 
-/* A place in the memory of a transaction. */
+/* A position in the memory of a transaction. */
 struct unit_cursor {
 	struct rio_walk walk;
 	struct rio_segment segment;
-	uint32_t used; /* bytes of the segment */
+	uint32_t used; /* bytes of the segment behind it */
 };
 
-/* Who was written to, and over which connection: 0, none yet. */
+/* A platform that was written to, and the number of the connection used; 0: not yet written to. */
 struct unit_touch {
 	struct unit_platform *platform;
 	uint32_t connection;
@@ -99,64 +99,64 @@ struct unit_command {
 	enum command_state state;
 	uint64_t id;
 	struct platform requester;
-	uint64_t asked; /* the requester's id */
+	uint64_t asked; /* the requester's id for the request */
 	struct rio_list *list;
-	uint64_t grants; /* that there were when it was checked */
+	uint64_t grants; /* rio_iounit.grants when the command was checked */
 	struct timer timer;
-	/* The transaction that is carried out, and where its next piece begins. */
+	/* The current transaction, and where its next piece begins. */
 	struct unit_cursor cursor;
 	struct sgl_transaction now;
 	struct unit_device *device;
-	uint32_t number; /* of it, from 0 */
-	uint64_t cut;	 /* bytes of it that are in pieces, or were */
-	bool is_cut;	 /* all of it is */
-	uint32_t pieces; /* under way */
-	/* How it goes. */
-	enum weft_reason reason; /* the first one */
+	uint32_t number; /* its index, from 0 */
+	uint64_t cut;	 /* bytes of it cut into pieces so far */
+	bool is_cut;	 /* all of it has been cut */
+	uint32_t pieces; /* in progress */
+	/* The outcome so far. */
+	enum weft_reason reason; /* the first failure */
 	uint64_t done_bytes;
-	bool is_dropped; /* its owner is gone: no status is sent */
-	bool is_late;	 /* it waits for nothing but what is under way */
+	bool is_dropped; /* its owner has left: no status is sent */
+	bool is_late;	 /* timed out: waits only for moves in progress */
 	struct unit_touch touched[COMMAND_PLATFORMS_MAX];
-	uint32_t touched_count, settled_count; /* asked to settle so far */
-	uint32_t settles;		       /* under way */
-	/* Its requester, by this unit: behind the last data, or when all has ended. */
+	uint32_t touched_count, settled_count; /* settled_count: SETTLEs issued so far */
+	uint32_t settles;		       /* in progress */
+	/* How this unit tells the requester: behind the last data, or when all has ended. */
 	struct list tell_link;
-	bool is_last;	   /* no transaction follows */
-	uint32_t unissued; /* pieces of a read that have still something to move */
-	uint64_t moving;   /* bytes in pieces */
+	bool is_last;	   /* the current transaction is the last one */
+	uint32_t unissued; /* pieces of a read with moves still to issue */
+	uint64_t moving;   /* bytes in its pieces */
 	bool is_notify_due;
-	bool is_notified;	 /* and only that counts: it was written to */
-	bool is_notified_behind; /* it was, behind the last data */
-	bool is_urgent;		 /* the owner waits for its end */
+	bool is_notified;	 /* told by this unit; the owner's status alone is not enough */
+	bool is_notified_behind; /* told behind the last data */
+	bool is_urgent;		 /* report its end to the owner without batching */
 };
 
 enum piece_state {
 	PIECE_FREE = 0,
-	PIECE_DEVICE, /* the device works on it */
-	PIECE_MOVING, /* to or from memory of others */
+	PIECE_DEVICE, /* at the device */
+	PIECE_MOVING, /* RDMA to or from a platform's memory */
 	PIECE_STATES
 };
 
 struct unit_piece {
 	struct unit_waiter waiter;
 	enum piece_state state;
-	struct unit_command *command; /* NULL: it was given up while the device had the piece */
-	struct unit_device *device;   /* NULL: of a list that is fetched */
+	struct unit_command *command; /* NULL: abandoned while the device had the piece */
+	struct unit_device *device;   /* NULL: holds a part of a list */
 	bool is_stale;
-	uint8_t *buffer;   /* its own */
-	struct span bytes; /* there, or in the device's memory */
+	uint8_t *buffer;   /* the piece's own buffer */
+	struct span bytes; /* in the buffer, or in the device's memory */
 	struct store_request request;
 	/* Where the next move begins. */
 	struct unit_cursor cursor;
-	uint64_t issued; /* bytes in moves, or copied */
-	uint32_t moves;	 /* under way */
+	uint64_t issued; /* bytes moved, moving or copied */
+	uint32_t moves;	 /* in progress */
 	enum weft_reason reason;
 	bool is_fetch;	/* a part of the command's list */
-	bool is_direct; /* the device's own memory is moved from, or to */
+	bool is_direct; /* RDMA directly from or to the device's memory */
 };
 
 struct unit_move {
-	struct list link;		/* of the free ones */
+	struct list link;		/* in free_moves */
 	struct unit_platform *platform; /* NULL: the owner */
 	struct unit_piece *piece;	/* NULL: the command settles */
 	struct unit_command *command;	/* NULL: the slot is free */
@@ -170,67 +170,67 @@ struct rio_iounit {
 	/* The owner. */
 	bool has_owner, is_devices_due, is_pong_due;
 	/*
-	 * Commands of former ones whose moves have not ended: the next one is not offered the
-	 * devices before, as it may use as many commands as there are slots.
+	 * Commands of former owners whose moves have not ended. The next owner is offered the
+	 * devices only when this is 0, because it may then use all command slots.
 	 */
 	uint32_t dropped;
 	struct platform owner;
 	struct rio_session session;
 	uint64_t pong_id;
 	uint8_t message[RIO_MSG_BYTES_MAX];
-	/* Slots of each kind, and who waits for what. */
+	/* Slots of each kind, and the queues. */
 	struct unit_command *commands;
 	struct unit_piece *pieces;
-	struct unit_platform *platforms; /* the first is itself */
+	struct unit_platform *platforms; /* the first is this unit itself */
 	uint32_t platform_count;
 	struct unit_move *moves;
 	uint32_t move_count, moves_under_way;
-	uint64_t grants;    /* so far */
-	bool has_submitted; /* something to a device, after devices were looked at */
+	uint64_t grants;    /* number of the last grant */
+	bool has_submitted; /* requests to devices since their completions were last collected */
 	struct timer_queue timers;
 	struct list free_commands, free_pieces, free_moves;
-	struct list ready;    /* commands that can go on */
-	struct list hungry;   /* commands that could fetch their list if there were a buffer */
-	uint32_t turn;	      /* the device that got a buffer last */
-	struct list fenced;   /* commands whose next piece overlaps one that is stale */
-	uint32_t stale;	      /* pieces */
-	struct list movers;   /* pieces and settling commands with a move to make */
-	struct list saying;   /* commands */
-	struct list telling;  /* commands whose last data has been sent off just now */
-	struct list notified; /* commands, of which the requester was told, but not the owner */
+	struct list ready;    /* commands that can continue */
+	struct list hungry;   /* commands that wait for a buffer to fetch their list */
+	uint32_t turn;	      /* the device that last got a buffer */
+	struct list fenced;   /* commands whose next piece overlaps a stale one */
+	uint32_t stale;	      /* stale pieces */
+	struct list movers;   /* pieces and settling commands with a move to issue */
+	struct list saying;   /* commands with a status to send */
+	struct list telling;  /* commands whose last data has just been sent */
+	struct list notified; /* commands of which the requester was told, but not yet the owner */
 	uint32_t notified_count;
-	uint64_t notify_ns;	   /* when the owner is to be told of them at the latest */
-	bool is_hurried;	   /* it is told of each at once */
-	struct list platforms_due; /* with something to be done */
+	uint64_t notify_ns;	   /* when the batched notice to the owner must go out */
+	bool is_hurried;	   /* shutting down: notices are not batched */
+	struct list platforms_due; /* platforms with an act due */
 	struct rio_iounit_counts counts;
 };
 
 /* ---- iounit.c ------------------------------------------------------------------------------- */
 
-/* Lets commands go on that can. */
+/* Continues all commands that can continue. */
 void unit_run(struct rio_iounit *u);
 
 /* ---- iounit_platforms.c --------------------------------------------------------------------- */
 
-/* NULL: it is not granted. The second: whose memory the segment is. */
+/* NULL: not granted. unit_platform_of(): the platform whose memory the segment names. */
 struct unit_platform *unit_platform_find(struct rio_iounit *u, struct platform name);
 struct unit_platform *unit_platform_of(struct rio_iounit *u, const struct rio_segment *s);
 
-/* As the command was checked for it: who was let in anew since then is somebody else. */
+/* The same; NULL also if the grant is newer than the command's check: a new grant is a new peer. */
 struct unit_platform *unit_platform_for(struct rio_iounit *u, const struct unit_command *c,
 					const struct rio_segment *s);
 enum weft_reason unit_platform_grant(struct rio_iounit *u, const struct rio_grant *grant);
 void unit_platform_revoke(struct rio_iounit *u, struct platform name);
 
-/* May a move with it begin now? If not, the waiter is told to go on when one may. */
+/* May a move with the platform start now? If not, the waiter is queued and woken when one may. */
 bool unit_platform_is_ready(struct rio_iounit *u, struct unit_platform *p, struct unit_waiter *w);
 void unit_platform_hang_up(struct rio_iounit *u, struct unit_platform *p);
 bool unit_platform_act(struct rio_iounit *u, struct rio_act *act);
 
-/* Whose turn it was may have given it up: whoever waits for one tries again. */
+/* A waiter may have given up its turn: wakes the next ones. */
 void unit_platforms_nudge(struct rio_iounit *u);
 
-/* One move less is under way with it. */
+/* A move with the platform has ended. */
 void unit_platform_move_done(struct rio_iounit *u, struct unit_platform *p);
 
 /* ---- iounit_commands.c ---------------------------------------------------------------------- */
@@ -240,53 +240,55 @@ void unit_command_ready(struct rio_iounit *u, struct unit_command *c);
 void unit_command_go_on(struct rio_iounit *u, struct unit_command *c);
 void unit_command_fail(struct rio_iounit *u, struct unit_command *c, enum weft_reason reason);
 
-/* The same, and it does not wait for its device. */
+/* The same, without waiting for its device. */
 void unit_command_give_up(struct rio_iounit *u, struct unit_command *c, enum weft_reason reason);
 struct unit_command *unit_command_find(struct rio_iounit *u, uint64_t id);
 void unit_command_free(struct rio_iounit *u, struct unit_command *c);
 void unit_command_notified(struct rio_iounit *u, struct unit_command *c);
 
-/* It will write there. False: to too many. */
+/* Records that the command will write to the platform. False: too many platforms. */
 bool unit_command_touches(struct unit_command *c, struct unit_platform *p);
 
-/* It writes there now. False: it did before, over a connection that is gone. */
+/* Records a write on the current connection. False: an earlier write used one that is gone. */
 bool unit_command_writes(struct unit_command *c, struct unit_platform *p);
 
-/* Another piece of a read has been sent off. */
+/* All moves of a piece of a read have been issued. */
 void unit_command_issued(struct rio_iounit *u, struct unit_command *c);
 
-/* Tells the requester, if that can be done; else the owner will. */
+/* Tells the requester if it is connected. False: the owner will tell it. */
 bool unit_command_tell_act(struct rio_iounit *u, struct unit_command *c, struct rio_act *act);
 bool unit_command_settle_act(struct rio_iounit *u, struct unit_command *c, struct rio_act *act);
 void unit_command_settled(struct rio_iounit *u, struct unit_command *c, enum weft_reason reason);
 
 /* ---- iounit_pieces.c ------------------------------------------------------------------------ */
 
-/* Goes so far in the transaction's memory, or to the end of the segment; says how far. */
+/* Advances by at most `most` bytes, or to the end of the segment; returns by how many. */
 uint32_t unit_cursor_step(struct unit_cursor *cursor, uint64_t most);
 
-/* May one more buffer be the device's? (NULL: a list's) */
+/* May the device (NULL: a list) take one more buffer? */
 bool unit_piece_is_free(const struct rio_iounit *u, const struct unit_device *d);
 
-/* The next piece of a command that runs; false: there is no buffer for its device. */
+/* Starts the next piece of a running command; false: its device gets no buffer now. */
 bool unit_piece_begin(struct rio_iounit *u, struct unit_command *c);
 
-/* Does the next piece of a command that runs overlap one that is stale? */
+/* Does the next piece of a running command overlap a stale one? */
 bool unit_piece_is_fenced(const struct rio_iounit *u, const struct unit_command *c);
 
-/* Pieces of a command that is given up: those at the device leave it. */
+/* The command is abandoned: detaches its pieces that are at the device. */
 void unit_pieces_give_up(struct rio_iounit *u, struct unit_command *c);
 
-/* A part of its list. */
+/* Fetches a part of the command's list. */
 bool unit_piece_fetch(struct rio_iounit *u, struct unit_command *c);
 bool unit_piece_act(struct rio_iounit *u, struct unit_piece *p, struct rio_act *act);
 void unit_piece_moved(struct rio_iounit *u, struct unit_piece *p, enum weft_reason reason);
 
-/* A move that it wanted to make cannot be made. */
+/* A move that the piece waited for cannot be made. */
 void unit_piece_refused(struct rio_iounit *u, struct unit_piece *p, enum weft_reason reason);
 void unit_piece_stored(struct rio_iounit *u, struct unit_piece *p);
 void unit_piece_abort_waiting(struct rio_iounit *u, const struct unit_command *c);
 
-/* A move with this platform (NULL: the owner), of a piece or (NULL) of a command that settles. */
+/*
+ * Starts a move with the platform (NULL: the owner) for a piece, or (NULL) for a settling command.
+ */
 uint32_t unit_move_begin(struct rio_iounit *u, struct unit_platform *platform,
 			 struct unit_command *c, struct unit_piece *piece);

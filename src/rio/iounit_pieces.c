@@ -8,7 +8,8 @@ uint32_t unit_cursor_step(struct unit_cursor *cursor, uint64_t most)
 	uint32_t left;
 
 	if (cursor->used == cursor->segment.length) {
-		CHECK(rio_walk_segment(&cursor->walk, &cursor->segment)); /* the sum is checked */
+		CHECK(rio_walk_segment(&cursor->walk,
+				       &cursor->segment)); /* the list check compared the sum */
 		cursor->used = 0;
 	}
 	left = cursor->segment.length - cursor->used;
@@ -49,7 +50,7 @@ void rio_iounit_ended(struct rio_iounit *u, uint32_t id, enum weft_reason reason
 		unit_piece_moved(u, m->piece, reason);
 	else
 		unit_command_settled(u, m->command, reason);
-	m->command = NULL; /* a command that is late looks for its own */
+	m->command = NULL; /* a late command searches the moves for its own */
 	list_push(&u->free_moves, &m->link);
 	if (platform)
 		unit_platform_move_done(u, platform);
@@ -59,9 +60,9 @@ void rio_iounit_ended(struct rio_iounit *u, uint32_t id, enum weft_reason reason
 /* ---- The life of a piece -------------------------------------------------------------------- */
 
 /*
- * A device that is stuck keeps its buffers, whatever becomes of the commands. So that others have
- * some, too, it has never more than it leaves: of two that are stuck the second gets half of the
- * rest.
+ * A stuck device keeps its buffers, even when their commands are abandoned. So that other devices
+ * get some, a device never holds more buffers than it leaves free: of two stuck devices the second
+ * gets half of the rest.
  */
 bool unit_piece_is_free(const struct rio_iounit *u, const struct unit_device *d)
 {
@@ -93,7 +94,7 @@ static struct unit_piece *piece_take(struct rio_iounit *u, struct unit_command *
 	return p;
 }
 
-/* Commands that wait for it look again: the fence may be open now. */
+/* A stale piece has ended: commands that it held back check again. */
 static void fence_open(struct rio_iounit *u, struct unit_piece *p)
 {
 	if (!p->is_stale)
@@ -167,7 +168,7 @@ static bool is_changing(const struct store_request *r)
 	return r->op != STORE_READ && r->op != STORE_FLUSH;
 }
 
-/* A piece whose data is still on its way to a buffer will not be submitted. */
+/* A piece whose data has not reached its buffer will never be submitted. */
 static bool is_at_device(const struct unit_piece *p)
 {
 	return p->state == PIECE_DEVICE ||
@@ -215,12 +216,14 @@ bool unit_piece_is_fenced(const struct rio_iounit *u, const struct unit_command 
 
 /* ---- Its beginning -------------------------------------------------------------------------- */
 
-/* As much of it as fits into a buffer, or lies in the device's memory in one piece. */
+/*
+ * Takes as much of the transaction as fits into a buffer, or is contiguous in the device's memory.
+ */
 static bool place(struct rio_iounit *u, struct unit_piece *p, const struct sgl_transaction *t)
 {
 	uint64_t most = t->length < u->config.piece_bytes ? t->length : u->config.piece_bytes;
 	struct span at = store_memory(p->device->store, t->offset, most);
-	/* A direct write could not be made durable on its way. */
+	/* RDMA directly into device memory cannot honour FUA. */
 	bool is_direct = at.length == most && !t->is_fua;
 
 	p->bytes = is_direct ? at : (struct span){ p->buffer, most };
@@ -261,7 +264,7 @@ bool unit_piece_begin(struct rio_iounit *u, struct unit_command *c)
 	return true;
 }
 
-/* The device has done its part. */
+/* The device has completed its part. */
 void unit_piece_stored(struct rio_iounit *u, struct unit_piece *p)
 {
 	bool is_read = p->request.op == STORE_READ;
@@ -272,14 +275,14 @@ void unit_piece_stored(struct rio_iounit *u, struct unit_piece *p)
 	}
 	p->reason = p->request.reason;
 	if (p->reason == WEFT_OK && is_read)
-		p->reason = p->command->reason; /* it is not moved for nothing */
+		p->reason = p->command->reason; /* the command has failed: do not move the data */
 	if (p->reason == WEFT_OK && is_read)
 		piece_move(u, p);
 	else
 		piece_end(u, p);
 }
 
-/* A part of the list is here; the list makes a copy of it. */
+/* A part of the list has arrived; rio_list_take() copies it. */
 static void fetch_end(struct rio_iounit *u, struct unit_piece *p)
 {
 	struct unit_command *c = p->command;
@@ -293,7 +296,7 @@ static void fetch_end(struct rio_iounit *u, struct unit_piece *p)
 		unit_command_ready(u, c);
 }
 
-/* All that was to be moved has been, or one of the moves has failed and none is under way. */
+/* All data has moved, or a move failed and none is in progress. */
 static void piece_all_moved(struct rio_iounit *u, struct unit_piece *p)
 {
 	list_remove(&p->waiter.link);
@@ -311,7 +314,7 @@ static void piece_all_moved(struct rio_iounit *u, struct unit_piece *p)
 	}
 }
 
-/* No more of it is to be moved; what is under way ends. */
+/* Issues no more moves of the piece; those in progress end by themselves. */
 static void piece_stop(struct unit_piece *p, enum weft_reason reason)
 {
 	list_remove(&p->waiter.link);
@@ -382,7 +385,7 @@ static void fetch_act(struct rio_iounit *u, struct unit_piece *p, struct rio_act
 	};
 }
 
-/* Segments that lie in the list itself need nobody. */
+/* Immediate segments lie in the list itself and need no RDMA. */
 static void copy_immediates(struct unit_piece *p)
 {
 	while (p->issued < p->bytes.length) {
@@ -397,10 +400,7 @@ static void copy_immediates(struct unit_piece *p)
 	}
 }
 
-/*
- * The next move of a piece that has one to make, off the list of movers. False: it waits, or has
- * ended.
- */
+/* Issues the next move of a piece from the list of movers. False: the piece waits, or has ended. */
 bool unit_piece_act(struct rio_iounit *u, struct unit_piece *p, struct rio_act *act)
 {
 	struct unit_cursor next;
@@ -421,7 +421,7 @@ bool unit_piece_act(struct rio_iounit *u, struct unit_piece *p, struct rio_act *
 	length = unit_cursor_step(&next, p->bytes.length - p->issued);
 	platform = unit_platform_for(u, p->command, &next.segment);
 	if (!platform) {
-		unit_piece_refused(u, p, WEFT_R_RIO_PLATFORM); /* revoked meanwhile */
+		unit_piece_refused(u, p, WEFT_R_RIO_PLATFORM); /* revoked in the meantime */
 		return false;
 	}
 	if (!unit_platform_is_ready(u, platform, &p->waiter))

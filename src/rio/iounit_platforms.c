@@ -39,14 +39,14 @@ static void wants_act(struct rio_iounit *u, struct unit_platform *p)
 		list_add_tail(&u->platforms_due, &p->link);
 }
 
-/* Whoever waits for it tries again. */
+/* Wakes all waiters of the platform. */
 static void wake(struct rio_iounit *u, struct unit_platform *p)
 {
 	while (!list_is_empty(&p->waiting))
 		list_add_tail(&u->movers, list_pop(&p->waiting));
 }
 
-/* A slot that nobody needs any more is free. */
+/* Frees the slot of a revoked platform once no connection and no move uses it. */
 static void tidy(struct rio_iounit *u, struct unit_platform *p)
 {
 	if (p->is_revoked && p->moves == 0 && p->state == PLATFORM_GRANTED) {
@@ -61,7 +61,7 @@ enum weft_reason unit_platform_grant(struct rio_iounit *u, const struct rio_gran
 
 	if (platform_is_same(grant->requester, u->config.self))
 		return WEFT_R_RIO_UNEXPECTED;
-	/* One that was revoked a moment ago has its slot still. */
+	/* A platform that was just revoked may still have its slot. */
 	for (uint32_t i = 0; i < u->platform_count; i++) {
 		struct unit_platform *slot = &u->platforms[i];
 
@@ -94,7 +94,7 @@ void unit_platform_revoke(struct rio_iounit *u, struct platform name)
 		return;
 	p->is_revoked = true;
 	unit_platform_hang_up(u, p);
-	wake(u, p); /* to find that it is not there */
+	wake(u, p); /* waiters find the platform revoked */
 	tidy(u, p);
 }
 
@@ -140,7 +140,7 @@ void unit_platform_move_done(struct rio_iounit *u, struct unit_platform *p)
 
 /* ---- What has come -------------------------------------------------------------------------- */
 
-/* Whoever waits for it waits in vain. */
+/* Fails all waiters of the platform. */
 static void fail_waiting(struct rio_iounit *u, struct unit_platform *p, enum weft_reason reason)
 {
 	while (!list_is_empty(&p->waiting)) {
@@ -154,7 +154,7 @@ static void fail_waiting(struct rio_iounit *u, struct unit_platform *p, enum wef
 	}
 }
 
-/* It can be dialled again, but not by those who waited for what is gone. */
+/* The platform may be dialled again, but the waiters of the lost connection fail. */
 static void end_connection(struct rio_iounit *u, struct unit_platform *p, enum weft_reason reason)
 {
 	bool is_anew = p->is_anew;
@@ -168,7 +168,7 @@ static void end_connection(struct rio_iounit *u, struct unit_platform *p, enum w
 		fail_waiting(u, p, reason);
 }
 
-/* The slot of a connection, also of one that is no longer granted. */
+/* The slot of a connection, even if the platform is no longer granted. */
 static struct unit_platform *slot_of(struct rio_iounit *u, struct platform name)
 {
 	for (uint32_t i = 0; i < u->platform_count; i++) {
@@ -180,7 +180,7 @@ static struct unit_platform *slot_of(struct rio_iounit *u, struct platform name)
 	return NULL;
 }
 
-/* The answer must be of the one who was asked, to this very question. */
+/* The answer must come from the platform that was asked, and match this question. */
 static enum weft_reason answer_check(const struct rio_iounit *u, const struct unit_platform *p,
 				     const struct rio_bytes *answer)
 {
@@ -206,7 +206,7 @@ void rio_iounit_dialled(struct rio_iounit *u, struct platform platform, enum wef
 	if (!p || (p->state != PLATFORM_DIALLING && p->state != PLATFORM_LEAVING))
 		return;
 	if (p->state == PLATFORM_LEAVING && reason == WEFT_OK)
-		return; /* it will be lost, as was asked for */
+		return; /* HANG_UP is due: rio_iounit_lost() follows */
 	if (reason != WEFT_OK) {
 		end_connection(u, p, reason);
 	} else {
@@ -238,12 +238,12 @@ void rio_iounit_lost(struct rio_iounit *u, struct platform platform)
 
 /* ---- What is to be done --------------------------------------------------------------------- */
 
-/* The nonce need not be secret, only new: the counter makes it so. */
+/* The nonce must be unique, not secret: the counter makes it unique. */
 static void ask(struct rio_iounit *u, struct unit_platform *p, struct rio_act *act)
 {
 	struct rio_data d = { .from = u->config.self, .to = p->name, .counter = ++p->counter };
 
-	/* Of the question without its nonce. */
+	/* The nonce is the seal of the question without a nonce. */
 	rio_data_encode(&d, p->question);
 	rio_seal(p->token, p->question, RIO_DATA_SEALED_BYTES, d.nonce);
 	memcpy(p->nonce, d.nonce, sizeof(p->nonce));

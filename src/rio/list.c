@@ -10,18 +10,18 @@
 enum { ELEMENTS_MAX = 4096, CHAINED_MAX = 16, ATTRIBUTES_BYTES = 8 };
 
 enum state {
-	EMPTY,	/* nothing was taken */
-	WANTS,	/* what was taken is good, and a chained sequence is missing */
-	WHOLE,	/* all is there, and good */
-	REFUSED /* for a reason */
+	EMPTY,	/* no sequence taken yet */
+	WANTS,	/* good so far, a chained sequence is missing */
+	WHOLE,	/* complete and checked */
+	REFUSED /* refused; see reason */
 };
 
 /* The transaction whose segments are being checked. */
 struct open_transaction {
-	enum sgl_operation operation; /* 0: there is none */
+	enum sgl_operation operation; /* 0: no transaction is open */
 	uint64_t length, sum;
-	uint32_t buffers;    /* that have ended */
-	bool is_buffer_open; /* the last segment did not end it */
+	uint32_t buffers;    /* complete ones */
+	bool is_buffer_open; /* the last segment did not complete it */
 };
 
 struct rio_list {
@@ -32,18 +32,18 @@ struct rio_list {
 	bool has_attributes;
 
 	/*
-	 * The sequences without attributes and chain pointers. They come in the order of the list,
-	 * so what lies here is the list.
+	 * The sequences without attributes and chain pointers, in list order: the flat body of the
+	 * list.
 	 */
 	uint8_t *bytes;
 	size_t used;
 
-	/* Counted against the limits; total_bytes with what is still to be fetched. */
+	/* Counted against the limits; total_bytes includes sequences still to be fetched. */
 	uint32_t elements, transactions, total_bytes;
 	uint64_t data_bytes;
 	struct open_transaction open;
 
-	/* Every chain pointer so far, and which of them are still to be fetched, the next first. */
+	/* Every chain pointer so far, and a stack of those still to be fetched. */
 	struct sgl_chain *seen;
 	uint32_t *pending;
 	uint32_t seen_count, pending_count;
@@ -66,7 +66,7 @@ struct rio_list *rio_list_create(const struct rio_list_limits *limits)
 	if (!l)
 		return NULL;
 	l->limits = *limits;
-	/* One more than nothing: NULL means that there is no memory. */
+	/* Never allocate 0 bytes: NULL must mean out of memory. */
 	l->bytes = malloc((size_t)limits->bytes + 1);
 	l->seen = calloc((size_t)limits->chained + 1, sizeof(*l->seen));
 	l->pending = calloc((size_t)limits->chained + 1, sizeof(*l->pending));
@@ -99,7 +99,7 @@ void rio_list_clear(struct rio_list *list)
 	};
 }
 
-/* ---- transactions: RIO-15 ----------------------------------------------------------------- */
+/* ---- transactions: RIO-15 ------------------------------------------------------------------- */
 
 static bool has_buffer(enum sgl_operation operation)
 {
@@ -145,7 +145,7 @@ static enum weft_reason segment_add(struct rio_list *l, enum sgl_role role, uint
 		return WEFT_R_SGL_OUTSIDE;
 	if (!has_buffer(o->operation) || (o->operation == SGL_READ) != (role == SGL_RESULT))
 		return WEFT_R_SGL_SEGMENT;
-	/* What is missing cannot be more than there is, so the sum does not overflow. */
+	/* Compare with what is missing, so that the sum cannot overflow. */
 	if (length > o->length - o->sum)
 		return WEFT_R_SGL_SUM;
 	o->sum += length;
@@ -154,13 +154,13 @@ static enum weft_reason segment_add(struct rio_list *l, enum sgl_role role, uint
 	return WEFT_OK;
 }
 
-/* ---- the beginning of a sequence: RIO-13a, RIO-13b ----------------------------------------- */
+/* ---- the beginning of a sequence: RIO-13a, RIO-13b ------------------------------------------ */
 
-/* Where in its sequence an element stands. */
+/* The position of an element in its sequence. */
 enum place {
-	START,	/* at the start of the first one: here may be attributes */
-	CHAINS, /* behind them, or at the start of a chained one: here may be chain pointers */
-	REST	/* behind the first of the others */
+	START,	/* start of the first sequence: attributes may come */
+	CHAINS, /* after attributes, or start of a chained sequence: chain pointers may come */
+	REST	/* after the first element of another kind */
 };
 
 static enum weft_reason attributes_set(struct rio_list *l, enum place place,
@@ -175,7 +175,7 @@ static enum weft_reason attributes_set(struct rio_list *l, enum place place,
 	return WEFT_OK;
 }
 
-/* Have they a byte in common? Neither is empty, neither wraps. */
+/* Do they share a byte? Neither is empty, neither wraps. */
 static bool chains_overlap(const struct sgl_chain *a, const struct sgl_chain *b)
 {
 	return platform_is_same(a->platform, b->platform) && a->handle == b->handle &&
@@ -184,8 +184,8 @@ static bool chains_overlap(const struct sgl_chain *a, const struct sgl_chain *b)
 }
 
 /*
- * AMB-27: what is chained to a sequence follows the rest of it, before what is chained to earlier
- * ones. nth: how many of this sequence's pointers have been added.
+ * AMB-27: sequences chained to this one follow the rest of it, before those chained to earlier
+ * ones. nth: how many of this sequence's pointers were added before.
  */
 static enum weft_reason chain_add(struct rio_list *l, const struct sgl_chain *chain, uint32_t nth)
 {
@@ -206,14 +206,14 @@ static enum weft_reason chain_add(struct rio_list *l, const struct sgl_chain *ch
 	return WEFT_OK;
 }
 
-/* ---- sequences ---------------------------------------------------------------------------- */
+/* ---- sequences ------------------------------------------------------------------------------ */
 
-/* A sequence as it is being checked. */
+/* A sequence during its check. */
 struct sequence {
 	struct rd at;
 	enum place place;
-	uint32_t chains;     /* pointers so far */
-	const uint8_t *rest; /* NULL: not there yet */
+	uint32_t chains;     /* chain pointers so far */
+	const uint8_t *rest; /* where the other elements begin; NULL: not reached */
 };
 
 static enum weft_reason element_take(struct rio_list *l, struct sequence *s,
@@ -257,7 +257,7 @@ static enum weft_reason last_take(struct rio_list *l, const struct sequence *s)
 	return l->transactions == 0 ? WEFT_R_SGL_NO_TRANSACTION : WEFT_OK;
 }
 
-/* Every element of a sequence; at most limits.elements, whatever it holds. */
+/* Checks every element of a sequence; at most limits.elements. */
 static enum weft_reason sequence_check(struct rio_list *l, struct sequence *s)
 {
 	bool is_last = false;
@@ -306,7 +306,7 @@ static enum weft_reason sequence_take(struct rio_list *l, const uint8_t *bytes, 
 	return WEFT_OK;
 }
 
-/* The length of a chained one has been counted when its pointer came. */
+/* A chained sequence was counted when its pointer was taken. */
 static enum weft_reason first_admit(struct rio_list *l, size_t length)
 {
 	if (length > l->limits.bytes)
@@ -405,7 +405,7 @@ bool rio_list_attributes(const struct rio_list *list, struct sgl_attributes *att
 	return list->has_attributes;
 }
 
-/* All have been checked; at most limits.elements. */
+/* All elements were checked before; at most limits.elements. */
 void rio_list_mask_devices(struct rio_list *list, uint32_t mask)
 {
 	struct rd at = rd_of(list->bytes, list->used);
@@ -421,7 +421,7 @@ void rio_list_mask_devices(struct rio_list *list, uint32_t mask)
 	}
 }
 
-/* ---- walking ------------------------------------------------------------------------------ */
+/* ---- walking -------------------------------------------------------------------------------- */
 
 void rio_walk_start(struct rio_walk *walk, const struct rio_list *list)
 {
@@ -429,7 +429,7 @@ void rio_walk_start(struct rio_walk *walk, const struct rio_list *list)
 	*walk = (struct rio_walk){ .list = list, .at = rd_of(list->bytes, list->used) };
 }
 
-/* All have been checked. */
+/* All elements were checked before. */
 static void walk_next(struct rio_walk *walk, struct rd *at, struct sgl_element *e)
 {
 	CHECK(sgl_next(e, at, &walk->list->attributes) == SGL_OK);

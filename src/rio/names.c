@@ -18,7 +18,7 @@ bool rio_name_is_good(const char *text)
 	return n > 0 && n <= RIO_NAME_MAX && text[n] == '\0' && strcmp(text, "any") != 0;
 }
 
-/* Process 0 would be any process of the unit (rio/policy.h), which no one is. */
+/* Process 0 is refused: in rules it stands for any process of the unit (rio/policy.h). */
 bool rio_platform_read(const char *text, struct platform *platform)
 {
 	struct platform p;
@@ -96,5 +96,5 @@ const char *rio_role_name(enum rio_role role)
 	case RIO_REQUESTER:
 		return "requester";
 	}
-	return "nobody";
+	return "unknown";
 }

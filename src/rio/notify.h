@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Whoever is to hear that something went well, and need not act on it, hears of several at once:
- * of so many, or after so long, or as soon as somebody is short of room until it has heard.
+ * Batching of success notices that need no reaction: the sender holds them back until
+ * RIO_NOTIFY_BATCH have gathered, RIO_NOTIFY_WAIT_NS have passed, or the receiver runs short of
+ * slots that a notice would free.
  */
 #pragma once
 

@@ -22,7 +22,7 @@ static bool slots_create(struct rio_owner *o)
 	const struct rio_owner_config *c = &o->config;
 	uint32_t requests = c->requesters_max * c->requests_max;
 
-	/* More than there are requests are never under way. */
+	/* There are never more commands than requests. */
 	o->commands_each = requests < OWNER_COMMANDS_MAX ? requests : OWNER_COMMANDS_MAX;
 	o->requesters = calloc(c->requesters_max, sizeof(*o->requesters));
 	o->units = calloc(c->iounits_max, sizeof(*o->units));
@@ -168,7 +168,7 @@ void rio_owner_destroy(struct rio_owner *o)
 
 /* ---- What has come -------------------------------------------------------------------------- */
 
-/* One answer is enough for all that wait. */
+/* One PONG answers all PINGs. */
 static void take_ping(struct rio_owner *o, struct owner_peer *p, uint64_t id)
 {
 	p->pong_id = id;
@@ -243,7 +243,7 @@ static void request_late(struct rio_owner *o, struct owner_request *r)
 	owner_request_fail(o, r, WEFT_R_RIO_TIMEOUT);
 }
 
-/* Who does not let its memory be read holds a slot that others may need. */
+/* A requester whose memory cannot be read in time holds a slot that others may need: drop it. */
 static void fetch_late(struct rio_owner *o, const struct owner_slot *s)
 {
 	if (s->requester && !list_is_linked(&s->requester->peer.away_link))
@@ -317,8 +317,8 @@ static void pong_act(struct rio_owner *o, struct rio_owner_act *act)
 }
 
 /*
- * Decisions are written down before anything comes of them. Who may meet whom is told before
- * anybody is told to, or that it is done.
+ * Decisions are logged before they take effect. Grants and announcements go out before commands and
+ * statuses that depend on them.
  */
 bool rio_owner_act(struct rio_owner *o, struct rio_owner_act *act)
 {

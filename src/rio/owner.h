@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The owner of directed I/O (D0): decides who may do what with the devices of its I/O units, hands
- * on what it allows, and says how it went. No payload comes near it (RIO-01): it sees lists.
+ * The owner of directed I/O (D0): decides which requester may do what with the devices of its I/O
+ * units, passes allowed requests on as commands, and returns their status. It sees lists, never
+ * payload (RIO-01).
  *
- * Its core: what has come is handed in, what is to be done is pulled as acts. Every connection that
- * has greeted has a number here, as long as it lasts.
+ * This is the core: the caller hands in events and carries out the acts that it pulls. Every
+ * connection has a number here from the end of its handshake until it closes.
  *
  *	request   fetching -> waiting -> commanded -> saying
  *	              \-----------------------------/
  *
- * A list that does not lie in its message is fetched first, checked whole, and judged whole; what
- * is handed on is the copy that was judged, so nobody can change it afterwards (RIO-16).
+ * A list that does not fit into its message is fetched first. The owner judges only complete lists,
+ * and passes on the copy that it judged, so that no process can change the list afterwards
+ * (RIO-16).
  *
- * Devices have numbers of the owner's, one for each in the cluster: (number of the I/O unit) << 16
- * | (the unit's own number). An I/O unit that comes back with other devices than it had gets
- * another number here: whoever has not heard of that yet asks for devices that are not there any
- * more, and never for one that only has the number of the former.
+ * The owner gives each device a number that is unique in the cluster: (number of the I/O unit) <<
+ * 16 | (the unit's own device number). An I/O unit that returns with a different set of devices
+ * gets a different unit number. So a requester that has not yet heard of the change asks for
+ * devices that no longer exist, never for a new device that happens to have an old number.
  */
 #pragma once
 
@@ -25,73 +27,75 @@
 
 struct rio_owner;
 
-enum { RIO_OWNER_UNIT_SHIFT = 16 /* of the owner's device numbers */ };
+enum { RIO_OWNER_UNIT_SHIFT = 16 /* in the owner's device numbers */ };
 
-/* Somebody whom the owner knows, for reports. */
+/* A configured peer, for reports. */
 struct rio_owner_known {
 	struct platform platform;
 	enum rio_role role;
-	struct rio_bytes name; /* UTF-8, at most RIO_DEVICE_NAME_MAX; may be empty */
+	struct rio_bytes name; /* UTF-8, at most RIO_DEVICE_NAME_MAX bytes; may be empty */
 };
 
 struct rio_owner_config {
 	struct platform self;
-	uint32_t requesters_max; /* at a time */
+	uint32_t requesters_max; /* connected at a time */
 	uint32_t iounits_max;
-	uint32_t requests_max; /* of one requester at a time: what its welcome says */
-	uint32_t lists_max;    /* at a time, of those that do not fit into a message */
+	uint32_t requests_max; /* outstanding per requester; announced in the welcome */
+	uint32_t lists_max;    /* lists held at a time that do not fit into a message */
 	uint8_t *lists; /* lists_max * RIO_LIST_BYTES_MAX, borrowed; the caller registers them */
-	uint64_t lists_address; /* of the first, for those who read them: see RIO_OWNER_EXPOSE */
-	uint64_t timeout_ns;	/* of requests that name none */
-	uint8_t secret[RIO_KEY_BYTES];	     /* random, and nobody else's: tokens are made of it */
-	const struct rio_owner_known *known; /* borrowed; reports show them also if not here */
+	uint64_t lists_address; /* of the first list; I/O units read lists: see RIO_OWNER_EXPOSE */
+	uint64_t timeout_ns;	/* for requests that give no timeout */
+	uint8_t secret[RIO_KEY_BYTES];	     /* random and secret; tokens are derived from it */
+	const struct rio_owner_known *known; /* borrowed; reports list them even when absent */
 	uint32_t known_count;
 };
 
-/* WEFT_R_BAD_ARGUMENT: a limit is 0. The policy is borrowed, and may change between calls. */
+/* WEFT_R_BAD_ARGUMENT: a limit is 0. The policy is borrowed and may change between calls. */
 enum weft_reason rio_owner_create(const struct rio_owner_config *config,
 				  const struct rio_policy *policy, struct rio_owner **owner);
 void rio_owner_destroy(struct rio_owner *o);
 
-/* ---- What has come -------------------------------------------------------------------------- */
+/* ---- Events --------------------------------------------------------------------------------- */
 
 /*
- * A requester or an I/O unit has greeted. place: of an I/O unit, which one it is in the
- * configuration, from 1 (it makes its devices' numbers); 0 of a requester. Gives it a number.
- * WEFT_R_RIO_TWICE: one with this platform, or in this place, is here. WEFT_R_LIMIT: too many are,
- * or just left, and acts are due that say so. WEFT_R_RIO_UNEXPECTED: an owner, or an I/O unit that
- * takes no commands, or none with a chain pointer in it.
+ * A requester or an I/O unit has completed its handshake; it gets a number. place: the I/O unit's
+ * position in the configuration, from 1, of which its device numbers are made; 0 for a requester.
+ * WEFT_R_RIO_TWICE: a peer with this platform, or in this place, is connected. WEFT_R_LIMIT: no
+ * slot is free, or the slot's former peer has left and the acts that record this are still due.
+ * WEFT_R_RIO_UNEXPECTED: the peer is an owner, or an I/O unit whose limits allow no command or no
+ * list with a chain pointer.
  */
-enum weft_reason rio_owner_came(struct rio_owner *o, const struct rio_handshake *cm_id,
+enum weft_reason rio_owner_came(struct rio_owner *o, const struct rio_handshake *handshake,
 				uint32_t place, uint32_t *number);
 
-/* It is gone, and why, if the log should say so; its number too. */
+/* The connection is gone, and with it its number. why: for the log. */
 void rio_owner_left(struct rio_owner *o, uint32_t number, enum weft_reason why);
 
-/* A message of it. After a refusal it must be sent away, and has left: rio_owner_left(). */
+/* Processes a message. After a refusal the caller must disconnect the peer: rio_owner_left(). */
 enum weft_reason rio_owner_take(struct rio_owner *o, uint32_t number, const uint8_t *bytes,
 				size_t length, uint64_t now_ns);
 
-/* A fetch has ended. */
+/* A FETCH has completed. */
 void rio_owner_fetched(struct rio_owner *o, uint32_t id, enum weft_reason reason);
 
-/* How an EXPOSE went; with WEFT_OK, the window's handle. */
+/* An EXPOSE has completed; with WEFT_OK, the window's handle. */
 void rio_owner_exposed(struct rio_owner *o, uint32_t id, enum weft_reason reason, uint32_t handle);
 
-/* What is late; when something will be. */
+/* Handles timeouts; rio_owner_due() is when the next one is due. */
 void rio_owner_expire(struct rio_owner *o, uint64_t now_ns);
 uint64_t rio_owner_due(const struct rio_owner *o);
 
-/* ---- What is to be done --------------------------------------------------------------------- */
+/* ---- Acts ----------------------------------------------------------------------------------- */
 
 enum rio_owner_act_kind {
-	RIO_OWNER_SAY,	     /* these bytes to that number */
-	RIO_OWNER_FETCH,     /* bytes from that requester's memory; ends with its id */
-	RIO_OWNER_NOTE,	     /* a decision, to be written down before what follows is done */
-	RIO_OWNER_SEND_AWAY, /* that number: it lets a fetch wait; and has left, rio_owner_left() */
+	RIO_OWNER_SAY,	     /* send these bytes to this number */
+	RIO_OWNER_FETCH,     /* RDMA Read from the requester's memory; completes by id */
+	RIO_OWNER_NOTE,	     /* log a decision before carrying out later acts */
+	RIO_OWNER_SEND_AWAY, /* disconnect this number: a FETCH from it timed out */
 	/*
-	 * A window over these bytes of a list, to be read by that number only; answered by its id
-	 * before the next act is asked for. And to be closed: when that is asked for it is.
+	 * EXPOSE: bind a window over these bytes of a list, for the QP of this number only, and
+	 * call rio_owner_exposed() before pulling the next act. CLOSE: invalidate the window; it
+	 * counts as closed when the next act is pulled.
 	 */
 	RIO_OWNER_EXPOSE,
 	RIO_OWNER_CLOSE
@@ -101,59 +105,62 @@ enum rio_note_kind {
 	RIO_NOTE_CAME,
 	RIO_NOTE_LEFT,
 	RIO_NOTE_ALLOWED, /* a transaction of a request that is allowed as a whole */
-	RIO_NOTE_REFUSED, /* a request, for this reason */
-	RIO_NOTE_ENDED,	  /* a request that was allowed, well or for this reason */
-	RIO_NOTE_WATCH,	  /* it sees how the cluster stands from now on, or may not */
+	RIO_NOTE_REFUSED, /* a request was refused, for this reason */
+	RIO_NOTE_ENDED,	  /* an allowed request ended, with success or for this reason */
+	RIO_NOTE_WATCH,	  /* a requester began to read reports, or was denied them */
 };
 
-/* One decision, or what came of it. */
+/* One decision, or the outcome of a request. */
 struct rio_note {
 	enum rio_note_kind kind;
-	enum rio_role role;	/* CAME, LEFT: of whom */
-	struct platform who;	/* the same; else the requester */
-	struct platform iounit; /* of requests; unit 0: it came to none */
-	uint64_t request;	/* the requester's id of it */
+	enum rio_role role;	/* CAME, LEFT: the peer's */
+	struct platform who;	/* CAME, LEFT: the peer; else the requester */
+	struct platform iounit; /* the request's I/O unit; unit 0: it reached none */
+	uint64_t request;	/* the requester's id of the request */
 	enum weft_reason reason;
-	uint32_t transaction;	   /* the one it is about, from 0; ENDED well: none */
-	struct sgl_transaction is; /* that one, with the owner's device number; operation 0: none */
-	uint32_t transactions;	   /* in all; 0: the list was not whole */
-	uint32_t rule;		   /* ALLOWED: the one that allows `is` */
-	uint64_t bytes;		   /* ENDED: moved */
+	uint32_t transaction;	   /* the transaction concerned, from 0; ENDED with success: none */
+	struct sgl_transaction is; /* it, with the owner's device number; operation 0: none */
+	uint32_t transactions;	   /* in the list; 0: the list was incomplete */
+	uint32_t rule;		   /* ALLOWED: the rule that allows `is` */
+	uint64_t bytes;		   /* ENDED: bytes moved */
 };
 
 struct rio_owner_act {
 	enum rio_owner_act_kind kind;
 	uint32_t number;
-	uint8_t *bytes; /* SAY: good until the next act is asked for; FETCH: until ended */
+	uint8_t *bytes; /* SAY: valid until the next act is pulled; FETCH: until completion */
 	size_t length;
-	uint32_t id;	 /* FETCH; EXPOSE and CLOSE: of the list, below lists_max */
+	uint32_t id;	 /* FETCH, EXPOSE, CLOSE: the list's slot, below lists_max */
 	uint32_t handle; /* FETCH */
 	uint64_t remote;
 	struct rio_note note;
 };
 
-/* The next one; false if there is none at present. */
+/* Pulls the next act; false: none is due. */
 bool rio_owner_act(struct rio_owner *o, struct rio_owner_act *act);
 
-/* ---- For people ----------------------------------------------------------------------------- */
+/* ---- Statistics ----------------------------------------------------------------------------- */
 
-/* A connection that is there. */
+/* A connected peer. */
 struct rio_owner_peer {
 	struct platform platform;
 	enum rio_role role;
-	uint32_t place; /* of an I/O unit */
-	uint32_t now;	/* requests or commands under way */
+	uint32_t place; /* I/O unit: its position in the configuration */
+	uint32_t now;	/* outstanding requests or commands */
 	uint64_t requests, refused, failed;
-	uint64_t read_bytes, written_bytes; /* that it moved, or had moved for it */
+	uint64_t read_bytes, written_bytes; /* moved by the I/O unit, or for the requester */
 };
 
-/* The next number from this one on that is in use; UINT32_MAX: none. */
+/* The first number in use that is not below this one; UINT32_MAX: none. */
 uint32_t rio_owner_next(const struct rio_owner *o, uint32_t number);
 void rio_owner_query(const struct rio_owner *o, uint32_t number, struct rio_owner_peer *peer);
 
-/* Does somebody wait for a report? Then what the adapter carried so far is to be said before. */
+/* Is a report due? Then the caller first passes the adapter's byte counts to rio_owner_moved(). */
 bool rio_owner_is_inquired(const struct rio_owner *o);
 void rio_owner_moved(struct rio_owner *o, const struct rio_moved *moved);
 
-/* The device of this number, if it is there at present; its name is good until its unit leaves. */
+/*
+ * The device with this number, if its I/O unit is connected. Its name is valid until the unit
+ * leaves.
+ */
 bool rio_owner_device(const struct rio_owner *o, uint32_t number, struct rio_device *device);

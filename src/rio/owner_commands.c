@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Whose turn it is with an I/O unit: requesters in turn, each of them its requests in order. One
- * requester never has all the commands that a unit takes at a time, if it takes more than one.
+ * The order of commands at an I/O unit: requesters take turns, and the requests of one requester
+ * keep their order. One requester never occupies all command slots of a unit that has more than
+ * one.
  *
- * A command whose request has ended (late, cancelled, its requester is gone) is cancelled, and that
- * is said to the unit before any later command: the unit keeps later ones from overtaking it
- * (docs/rio.md, "What a write promises").
+ * When a request ends before its command (timed out, cancelled, or its requester left), the owner
+ * sends CANCEL to the unit before any later command; the unit then keeps later commands from
+ * overtaking the cancelled one (docs/rio.md, "What a write promises").
  */
 #include "rio/owner_parts.h"
 
@@ -39,7 +40,9 @@ void owner_turn_wait(struct rio_owner *o, struct owner_request *r)
 
 /* ---- Commands ------------------------------------------------------------------------------- */
 
-/* Serial numbers are never used twice, so neither are these; and they say which slot it is. */
+/*
+ * Serial numbers are never reused, so neither are command ids; id modulo commands_each is the slot.
+ */
 static struct owner_command *command_begin(struct rio_owner *o, struct owner_request *r)
 {
 	struct owner_unit *u = r->pair->unit;
@@ -59,7 +62,7 @@ static struct owner_command *command_begin(struct rio_owner *o, struct owner_req
 	return c;
 }
 
-/* What is left of its time; 0 would mean that it has none. */
+/* The request's remaining time, at least 1 ms: 0 would mean no timeout. */
 static uint32_t left_ms(const struct rio_owner *o, const struct owner_request *r)
 {
 	uint64_t at = r->timer.deadline_ns;
@@ -142,9 +145,7 @@ void owner_command_free(struct rio_owner *o, struct owner_command *c)
 	c->slot = NULL;
 }
 
-/*
- * RIO-02i. That of a command whose request has ended already is awaited too, and told to nobody.
- */
+/* RIO-02i. If the request has ended, the status only frees the command slot. */
 enum weft_reason owner_status_take(struct rio_owner *o, struct owner_unit *u,
 				   const struct rio_msg *m)
 {
@@ -160,7 +161,7 @@ enum weft_reason owner_status_take(struct rio_owner *o, struct owner_unit *u,
 	return WEFT_OK;
 }
 
-/* The same of several that went well; who asked for them knows. */
+/* A batch of commands that succeeded; the I/O unit has told their requesters. */
 enum weft_reason owner_notified_take(struct rio_owner *o, struct owner_unit *u,
 				     const struct rio_notified *notified)
 {

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* RIO-02d: a request is allowed whole, or nothing of it reaches an I/O unit. */
+/* RIO-02d: a request is allowed as a whole, or none of it reaches an I/O unit. */
 #include "rio/owner_parts.h"
 
-/* MEM-13: the requester's own memory, or what a share lets it name; and the unit can reach it. */
+/* MEM-13: own memory or memory that a share covers; and the unit must be able to reach it. */
 static enum weft_reason platform_check(struct rio_owner *o, const struct owner_requester *q,
 				       const struct owner_unit *u, struct platform platform)
 {
 	if (!rio_policy_may_name(o->policy, q->peer.is.platform, platform))
 		return WEFT_R_RIO_FOREIGN;
-	/* Its own memory a unit reaches by itself (RIO-14). */
+	/* A unit always reaches its own memory (RIO-14). */
 	if (platform_is_same(platform, u->peer.is.platform))
 		return WEFT_OK;
 	return owner_have_met(o, u, platform) ? WEFT_OK : WEFT_R_RIO_PLATFORM;
@@ -35,8 +35,8 @@ static enum weft_reason segments_check(struct rio_owner *o, const struct owner_r
 }
 
 /*
- * Policy first: whom no rule lets do anything with a device learns nothing of it, not even that it
- * is there. The log says what is true.
+ * Policy first: a requester that no rule allows anything on a device must not learn that the device
+ * exists. The log has the true reason.
  */
 static enum weft_reason transaction_check(struct rio_owner *o, const struct owner_requester *q,
 					  struct owner_verdict *v, uint32_t *rule)
@@ -64,7 +64,7 @@ static enum weft_reason transaction_check(struct rio_owner *o, const struct owne
 	return rio_device_check(d, &v->is);
 }
 
-/* A list that must be chained has a pointer to it, as wide as its addresses are. */
+/* A list that must be chained needs a chain pointer with addresses of the list's width. */
 static enum weft_reason chain_check(const struct rio_owner *o, const struct owner_unit *u,
 				    const struct rio_list *list)
 {

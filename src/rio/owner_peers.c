@@ -8,7 +8,7 @@
 enum {
 	TOKEN_LABEL_BYTES = 16,
 	TOKEN_TEXT_BYTES = TOKEN_LABEL_BYTES + 2 * PLATFORM_BYTES + 8,
-	/* What an announcement can hold of devices: less than the message that tells of them. */
+	/* Room for devices in an announcement: less than in the I/O unit's own message. */
 	ANNOUNCED_BYTES_MAX = RIO_MSG_BYTES_MAX - RIO_MSG_HEADER_BYTES - PLATFORM_BYTES -
 			      RIO_TOKEN_BYTES - 8 - RIO_SEAL_BYTES
 };
@@ -37,7 +37,9 @@ uint32_t owner_device_number(const struct owner_unit *u, uint32_t number)
 	return u->device_id_prefix << RIO_OWNER_UNIT_SHIFT | number;
 }
 
-/* By the owner's number of one of its devices; NULL: that is of nobody, or was, before. */
+/*
+ * The I/O unit that the device number refers to; NULL: none, or the number is from before a change.
+ */
 static struct owner_unit *unit_of(const struct rio_owner *o, uint32_t number)
 {
 	uint32_t device_id_prefix = number >> RIO_OWNER_UNIT_SHIFT;
@@ -50,8 +52,8 @@ static struct owner_unit *unit_of(const struct rio_owner *o, uint32_t number)
 }
 
 /*
- * First its place, then that and as many places as there are, and so on; so it is nobody else's.
- * With 32 places it has had two thousand others before it has the first again.
+ * The prefix starts as the unit's place and grows by the number of places, so that no two units
+ * share one. With 32 places a prefix comes back only after two thousand changes.
  */
 static void device_id_prefix_change(const struct rio_owner *o, struct owner_unit *u)
 {
@@ -84,7 +86,7 @@ bool rio_owner_device(const struct rio_owner *o, uint32_t number, struct rio_dev
 	const struct owner_unit *u = unit_of(o, number);
 	const struct rio_device *d;
 
-	/* Of one that is gone there are none. */
+	/* A unit that has left has no devices. */
 	d = u ? device_of(u, number & OWNER_DEVICE_MASK) : NULL;
 	if (!d)
 		return false;
@@ -111,7 +113,7 @@ static void meet(struct rio_owner *o, struct owner_pair *p)
 	if (p->requester->peer.state != PEER_HERE || p->unit->peer.state != PEER_HERE ||
 	    !p->unit->has_devices)
 		return;
-	/* Who takes no data connections has nothing for which a token would be good. */
+	/* A requester that takes no data connections has no use for a token. */
 	if (p->requester->address.family == 0 || !may_meet(o, p))
 		return;
 	p->serial = ++o->serial;
@@ -119,19 +121,19 @@ static void meet(struct rio_owner *o, struct owner_pair *p)
 	list_add_tail(&o->meeting, &p->meet_link);
 }
 
-/* One of them is gone: the other is told, if it had been told of it. */
+/* One peer has left: revokes it at the other one if that was told of it. */
 static void part(struct rio_owner *o, struct owner_pair *p, bool is_gone_unit)
 {
 	enum notify_state was = is_gone_unit ? p->of_unit : p->of_requester;
 
 	list_remove(&p->meet_link);
 	p->of_requester = p->of_unit = NOTIFY_NONE;
-	/* Who is gone itself need not know any more who else is. */
+	/* The leaving peer needs no revocation that is still due. */
 	if (p->is_gone_unit != is_gone_unit)
 		list_remove(&p->part_link);
 	if (was != NOTIFIED)
 		return;
-	/* Nobody is told of anybody while there is somebody to be told that one is gone. */
+	/* Revocations are sent before grants and announcements, so none is still due here. */
 	CHECK(!list_is_linked(&p->part_link));
 	p->is_gone_unit = is_gone_unit;
 	p->gone = is_gone_unit ? p->unit->peer.is.platform : p->requester->peer.is.platform;
@@ -146,7 +148,7 @@ void owner_part_act(struct rio_owner *o, struct rio_owner_act *act)
 		  &(struct rio_msg){ .type = RIO_REVOKE, .revoked = p->gone }, act);
 }
 
-/* Nobody else can make it, and there is no other of the same serial number. */
+/* The token is keyed with the owner's secret; its serial number makes it unique. */
 static void make_token(const struct rio_owner *o, const struct owner_pair *p,
 		       uint8_t token[RIO_TOKEN_BYTES])
 {
@@ -172,7 +174,9 @@ static void say_grant(struct rio_owner *o, struct owner_pair *p, struct rio_owne
 	owner_say(o, &p->unit->peer, &m, act);
 }
 
-/* With the devices that it may touch: none, if only others may have data moved to it. */
+/*
+ * Lists the devices that the requester may use: none, if only others may move data to its memory.
+ */
 static void say_announce(struct rio_owner *o, struct owner_pair *p, struct rio_owner_act *act)
 {
 	struct rio_msg m = { .type = RIO_ANNOUNCE,
@@ -195,7 +199,7 @@ static void say_announce(struct rio_owner *o, struct owner_pair *p, struct rio_o
 	owner_say(o, &p->requester->peer, &m, act);
 }
 
-/* The unit first: who was announced may be asked for at once. */
+/* GRANT goes to the unit before ANNOUNCE goes to the requester, which may send requests at once. */
 void owner_meet_act(struct rio_owner *o, struct rio_owner_act *act)
 {
 	struct owner_pair *p = CONTAINER_OF(o->meeting.next, struct owner_pair, meet_link);
@@ -253,13 +257,13 @@ enum weft_reason owner_devices_take(struct rio_owner *o, struct owner_unit *u,
 
 	if (u->has_devices || devices->entries.length > ANNOUNCED_BYTES_MAX)
 		return WEFT_R_RIO_UNEXPECTED;
-	u->last_count = UINT32_MAX; /* until all are good */
+	u->last_count = UINT32_MAX; /* until all devices are accepted */
 	for (uint32_t i = 0; i < devices->count; i++) {
 		struct rio_device d;
 		enum weft_reason r;
 
-		CHECK(rio_device_next(&d, &at) == RIO_MSG_OK); /* it was decoded before */
-		/* The one before is still there. */
+		CHECK(rio_device_next(&d, &at) == RIO_MSG_OK); /* decoded before */
+		/* devices[i] still holds the former announcement. */
 		has_changed = has_changed || !is_same(&d, &u->devices[i].is);
 		r = device_add(u, &d);
 		if (r != WEFT_OK) {
@@ -292,22 +296,22 @@ static bool is_here(const struct rio_owner *o, struct platform platform)
 	return platform_is_same(o->config.self, platform);
 }
 
-static void peer_begin(struct rio_owner *o, struct owner_peer *p, const struct rio_handshake *cm_id,
-		       uint32_t place)
+static void peer_begin(struct rio_owner *o, struct owner_peer *p,
+		       const struct rio_handshake *handshake, uint32_t place)
 {
 	p->state = PEER_HERE;
 	p->is = (struct rio_owner_peer){
-		.platform = cm_id->greet.peer.platform,
-		.role = cm_id->greet.peer.role,
+		.platform = handshake->greet.peer.platform,
+		.role = handshake->greet.peer.role,
 		.place = place,
 	};
-	p->session = cm_id->greet.session;
+	p->session = handshake->greet.session;
 	p->is_refused = false;
 	p->is_came_due = true;
 	owner_note(o, &p->notable);
 }
 
-static enum weft_reason requester_came(struct rio_owner *o, const struct rio_handshake *cm_id,
+static enum weft_reason requester_came(struct rio_owner *o, const struct rio_handshake *handshake,
 				       uint32_t *number)
 {
 	struct owner_requester *q = NULL;
@@ -318,8 +322,8 @@ static enum weft_reason requester_came(struct rio_owner *o, const struct rio_han
 	}
 	if (!q)
 		return WEFT_R_LIMIT;
-	peer_begin(o, &q->peer, cm_id, 0);
-	q->address = cm_id->address;
+	peer_begin(o, &q->peer, handshake, 0);
+	q->address = handshake->address;
 	q->is_watching = false;
 	for (uint32_t i = 0; i < o->config.iounits_max; i++)
 		meet(o, owner_pair_of(o, q, &o->units[i]));
@@ -327,7 +331,7 @@ static enum weft_reason requester_came(struct rio_owner *o, const struct rio_han
 	return WEFT_OK;
 }
 
-static enum weft_reason unit_came(struct rio_owner *o, const struct rio_handshake *cm_id,
+static enum weft_reason unit_came(struct rio_owner *o, const struct rio_handshake *handshake,
 				  uint32_t place, uint32_t *number)
 {
 	struct owner_unit *u = &o->units[place - 1];
@@ -336,33 +340,33 @@ static enum weft_reason unit_came(struct rio_owner *o, const struct rio_handshak
 		return WEFT_R_RIO_TWICE;
 	if (u->peer.state != PEER_FREE)
 		return WEFT_R_LIMIT;
-	/* It could be told nothing. */
-	if (cm_id->requests_max == 0 || cm_id->list_max < OWNER_LIST_LEAST)
+	/* Such a unit could take no command. */
+	if (handshake->requests_max == 0 || handshake->list_max < OWNER_LIST_LEAST)
 		return WEFT_R_RIO_UNEXPECTED;
-	peer_begin(o, &u->peer, cm_id, place);
-	u->commands_max = cm_id->requests_max < o->commands_each ? cm_id->requests_max
-								 : o->commands_each;
-	u->list_max = cm_id->list_max < RIO_COMMAND_LIST_MAX ? cm_id->list_max
-							     : RIO_COMMAND_LIST_MAX;
+	peer_begin(o, &u->peer, handshake, place);
+	u->commands_max = handshake->requests_max < o->commands_each ? handshake->requests_max
+								     : o->commands_each;
+	u->list_max = handshake->list_max < RIO_COMMAND_LIST_MAX ? handshake->list_max
+								 : RIO_COMMAND_LIST_MAX;
 	u->has_devices = false;
 	u->device_count = 0;
 	*number = u->peer.number;
 	return WEFT_OK;
 }
 
-enum weft_reason rio_owner_came(struct rio_owner *o, const struct rio_handshake *cm_id,
+enum weft_reason rio_owner_came(struct rio_owner *o, const struct rio_handshake *handshake,
 				uint32_t place, uint32_t *number)
 {
-	enum rio_role role = cm_id->greet.peer.role;
+	enum rio_role role = handshake->greet.peer.role;
 
 	if (role != RIO_REQUESTER && role != RIO_IOUNIT)
 		return WEFT_R_RIO_UNEXPECTED;
 	if (place > o->config.iounits_max || (place > 0) != (role == RIO_IOUNIT))
 		return WEFT_R_BAD_ARGUMENT;
-	if (is_here(o, cm_id->greet.peer.platform))
+	if (is_here(o, handshake->greet.peer.platform))
 		return WEFT_R_RIO_TWICE;
-	return role == RIO_REQUESTER ? requester_came(o, cm_id, number)
-				     : unit_came(o, cm_id, place, number);
+	return role == RIO_REQUESTER ? requester_came(o, handshake, number)
+				     : unit_came(o, handshake, place, number);
 }
 
 /* ---- They leave ----------------------------------------------------------------------------- */
@@ -384,7 +388,7 @@ static void requester_left(struct rio_owner *o, struct owner_requester *q)
 	}
 }
 
-/* What waits for it or is under way there cannot be said to be done, or not to be. */
+/* It is unknown whether requests that are queued for or running at the unit were carried out. */
 static void unit_left(struct rio_owner *o, struct owner_unit *u)
 {
 	for (uint32_t i = 0; i < o->config.requesters_max * o->config.requests_max; i++) {
@@ -429,7 +433,7 @@ void rio_owner_left(struct rio_owner *o, uint32_t number, enum weft_reason why)
 	owner_note(o, &p->notable);
 }
 
-/* What it has done is written down before that it left. */
+/* Its other log entries come before its departure. */
 void owner_peer_note(struct rio_owner *o, struct owner_peer *p, struct rio_note *note)
 {
 	*note = (struct rio_note){ .role = p->is.role, .who = p->is.platform };

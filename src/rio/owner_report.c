@@ -5,7 +5,7 @@
 
 enum { REPORT_BYTES_MAX = RIO_MSG_BYTES_MAX - RIO_MSG_HEADER_BYTES - 8 - RIO_SEAL_BYTES };
 
-/* Who watches asks again and again: that it may is written down once, that it may not each time. */
+/* Watchers ask repeatedly: permission is logged once, every denial is logged. */
 void owner_inquire_take(struct rio_owner *o, struct owner_requester *q, const struct rio_msg *m)
 {
 	bool may = rio_policy_may_watch(o->policy, q->peer.is.platform);
@@ -32,7 +32,7 @@ void rio_owner_moved(struct rio_owner *o, const struct rio_moved *moved)
 	o->moved = *moved;
 }
 
-/* ---- All entries, of which those are written that were asked for ----------------------------- */
+/* ---- All entries, of which those are written that were asked for ---------------------------- */
 
 struct page {
 	uint32_t first, total, count;

@@ -9,7 +9,7 @@ enum { MS_NS = 1000 * 1000, NOTIFIED_MAX = 64 };
 
 /* ---- Its list, once it is allowed ----------------------------------------------------------- */
 
-/* All but its attributes. */
+/* The list without its attributes. */
 static struct rd body_of(const struct owner_request *r)
 {
 	if (r->slot)
@@ -17,7 +17,7 @@ static struct rd body_of(const struct owner_request *r)
 	return rd_of(r->list + r->head_bytes, r->list_bytes - r->head_bytes);
 }
 
-/* The next transaction, with the owner's device number; all elements have been checked. */
+/* The next transaction, with the owner's device number; all elements were checked before. */
 static bool next_transaction(const struct owner_request *r, struct rd *at,
 			     struct sgl_transaction *t)
 {
@@ -34,7 +34,7 @@ static bool next_transaction(const struct owner_request *r, struct rd *at,
 	return false;
 }
 
-/* Attributes stand in the first sequence only, so they are not in the one that is chained. */
+/* Attributes come in the first sequence only, so the chained one has none. */
 void owner_request_point(const struct rio_owner *o, struct owner_request *r)
 {
 	struct wr w = wr_of(r->list, RIO_REQUEST_LIST_MAX);
@@ -66,7 +66,7 @@ void owner_request_chain(struct rio_owner *o, struct owner_request *r)
 	owner_turn_wait(o, r);
 }
 
-/* In the message if it fits there, else in a slot: the one that it has, or one to come. */
+/* Passes the list on in the message if it fits, else in a slot: its present one, or one to come. */
 static void hand_on(struct rio_owner *o, struct owner_request *r, struct rio_list *list)
 {
 	bool fits = rio_list_flat_bytes(list) <= r->pair->unit->list_max;
@@ -118,7 +118,8 @@ static void request_free(struct rio_owner *o, struct owner_request *r)
 }
 
 /*
- * What it held, or waited for. What was allowed is still to be written down: that keeps its slot.
+ * Releases what the request holds or waits for. It keeps its slot while allowed transactions are
+ * still to be logged from it.
  */
 static void step_back(struct rio_owner *o, struct owner_request *r)
 {
@@ -138,7 +139,10 @@ static void step_back(struct rio_owner *o, struct owner_request *r)
 	owner_slots_turn(o, r->requester);
 }
 
-/* It knows already, and is spared being woken up for each, unless it runs out of room by that. */
+/*
+ * The requester was told by the I/O unit. Batch the notice to spare it wake-ups, unless it runs
+ * short of request slots.
+ */
 static void telling_add(struct rio_owner *o, struct owner_request *r)
 {
 	list_add_tail(&o->telling, &r->link);
@@ -208,8 +212,10 @@ void owner_request_fail(struct rio_owner *o, struct owner_request *r, enum weft_
 	end(o, r, &s, NULL);
 }
 
-/* Its transactions were carried out in order, so many bytes in all; what a unit says of more is
- * not counted. */
+/*
+ * Transactions run in order, `done` bytes in all. Bytes beyond the list, claimed by a faulty unit,
+ * are not counted.
+ */
 static void account(struct owner_request *r, uint64_t done)
 {
 	struct rio_owner_peer *const counts[] = { &r->requester->peer.is, &r->pair->unit->peer.is };
@@ -221,7 +227,7 @@ static void account(struct owner_request *r, uint64_t done)
 		uint64_t of_it = t.length < done ? t.length : done;
 
 		if (t.operation != SGL_READ && t.operation != SGL_WRITE)
-			continue; /* nothing moves */
+			continue; /* moves no data */
 		sums[t.operation] += of_it;
 		done -= of_it;
 	}
@@ -328,7 +334,10 @@ enum weft_reason owner_request_take(struct rio_owner *o, struct owner_requester 
 	struct sgl_chain chain;
 	enum weft_reason reason;
 
-	/* A requester keeps to the welcome, and to ids of its own. */
+	/*
+	 * A requester must keep to the announced limit, and must not reuse the id of an outstanding
+	 * request.
+	 */
 	if (list_is_empty(&q->free_requests) || find(o, q, m->id))
 		return WEFT_R_RIO_UNEXPECTED;
 	r = begin(o, q, m);
@@ -353,7 +362,7 @@ void owner_request_cancel(struct rio_owner *o, struct owner_requester *q, uint64
 {
 	struct owner_request *r = find(o, q, id);
 
-	/* It may have ended meanwhile. */
+	/* It may have ended already. */
 	if (!r || r->state == REQUEST_SAYING)
 		return;
 	if (r->state == REQUEST_COMMANDED)
@@ -409,7 +418,7 @@ void owner_status_act(struct rio_owner *o, struct rio_owner_act *act)
 	request_free(o, r);
 }
 
-/* One message for as many as there are of the same requester. */
+/* One message for a batch of the same requester. */
 void owner_notify_act(struct rio_owner *o, struct rio_owner_act *act)
 {
 	uint8_t entries[NOTIFIED_MAX * RIO_NOTIFIED_ENTRY_BYTES];

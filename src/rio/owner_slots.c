@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Lists that do not lie in one message. What is fetched from a requester goes into a slot, part by
- * part; what is handed on to a unit lies in one until its command has ended, and for that time the
- * unit can read it. Requesters get slots in turn, none of them all of them, and each fetches one
- * list at a time: whoever does not answer holds up himself.
+ * Lists that do not fit into one message. A list fetched from a requester goes into a slot, part by
+ * part. A list passed on to an I/O unit stays in a slot until its command ends, and the unit can
+ * read it for that time. Requesters take turns for slots and none may hold them all. Each fetches
+ * one list at a time, so a requester that does not respond delays only itself.
  */
 #include "base/deadline.h"
 #include "rio/owner_parts.h"
@@ -29,7 +29,7 @@ static void hunger_update(struct rio_owner *o, struct owner_requester *q)
 		list_add_tail(&o->hungry, &q->hungry_link);
 }
 
-/* The next part of the list. It must lie in the requester's own memory. */
+/* Fetches the next part of the list. It must lie in the requester's own memory. */
 static enum weft_reason fetch_next(struct rio_owner *o, struct owner_slot *s)
 {
 	CHECK(rio_list_wants(s->parts, &s->chain) && s->chain.length <= RIO_LIST_BYTES_MAX);
@@ -40,7 +40,7 @@ static enum weft_reason fetch_next(struct rio_owner *o, struct owner_slot *s)
 	return WEFT_OK;
 }
 
-/* Its first part was taken before, and is taken once more: it can only be good. */
+/* The first part was checked when it came; taking it again cannot fail. */
 static void fetch_begin(struct rio_owner *o, struct owner_slot *s, struct owner_request *r)
 {
 	s->request = r;
@@ -66,7 +66,7 @@ static void give(struct rio_owner *o, struct owner_requester *q)
 	hunger_update(o, q);
 }
 
-/* Bound: each turn gives a slot away. */
+/* Bound: each iteration hands out a slot. */
 void owner_slots_turn(struct rio_owner *o, struct owner_requester *q)
 {
 	if (q)
@@ -83,7 +83,7 @@ void owner_slot_free(struct rio_owner *o, struct owner_slot *s)
 {
 	struct owner_requester *q = s->requester;
 
-	if (s->is_exposed) { /* whoever can still read it must not see what comes next */
+	if (s->is_exposed) { /* the unit can still read it: close the window before reuse */
 		s->state = SLOT_CLOSING;
 		list_add_tail(&o->to_close, &s->link);
 		return;
@@ -102,7 +102,7 @@ void owner_slot_free(struct rio_owner *o, struct owner_slot *s)
 	owner_slots_turn(o, q);
 }
 
-/* What is on its way still comes, and must have a place until then. */
+/* An RDMA Read in progress still needs the slot. */
 void owner_slot_leave(struct rio_owner *o, struct owner_slot *s)
 {
 	s->request = NULL;
@@ -118,7 +118,7 @@ void owner_slots_forget(struct rio_owner *o, const struct owner_requester *q)
 	}
 }
 
-/* The list is whole, wants more, or is refused. */
+/* The list is complete, needs another part, or is refused. */
 static void fetched(struct rio_owner *o, struct owner_slot *s, enum weft_reason reason)
 {
 	struct owner_request *r = s->request;

@@ -35,14 +35,14 @@ enum weft_reason rio_policy_add_watcher(struct rio_policy *p, struct platform re
 	return WEFT_OK;
 }
 
-/* Unit 0 stands for all, process 0 for all of its unit. */
+/* Unit 0 stands for all platforms, process 0 for all processes of its unit. */
 static bool covers(struct platform pattern, struct platform p)
 {
 	return pattern.unit == 0 ||
 	       (pattern.unit == p.unit && (pattern.process == 0 || pattern.process == p.process));
 }
 
-/* Is there anybody whom both cover? */
+/* Is there a platform that both patterns cover? */
 static bool overlap(struct platform a, struct platform b)
 {
 	return covers(a, b) || covers(b, a);
@@ -115,8 +115,8 @@ bool rio_policy_may_touch(const struct rio_policy *p, struct platform requester,
 	return false;
 }
 
-static bool anybody_may_touch(const struct rio_policy *p, struct platform pattern,
-			      const struct rio_target *device)
+static bool any_may_touch(const struct rio_policy *p, struct platform pattern,
+			  const struct rio_target *device)
 {
 	for (uint32_t i = 0; i < p->count; i++) {
 		if (overlap(p->rules[i].requester, pattern) && is_of_device(&p->rules[i], device))
@@ -132,7 +132,7 @@ bool rio_policy_may_meet(const struct rio_policy *p, struct platform platform,
 		return true;
 	for (uint32_t i = 0; i < p->share_count; i++) {
 		if (covers(p->shares[i].platform, platform) &&
-		    anybody_may_touch(p, p->shares[i].requester, device))
+		    any_may_touch(p, p->shares[i].requester, device))
 			return true;
 	}
 	return false;

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What an owner lets requesters do: rules, each for one requester or all, one device or all, some
- * operations and a range of bytes. What no rule allows is denied. The first rule that covers the
- * whole of a transaction allows it, and is named in the audit. Whose memory a requester may name
- * besides its own is said by shares; what no share allows is denied (MEM-13). The same of those who
- * may watch the cluster.
+ * What an owner allows. A rule covers one requester or all, one device or all, some operations and
+ * a range of bytes. The first rule that covers a whole transaction allows it, and the audit log
+ * names that rule. Shares say whose memory a requester may name besides its own (MEM-13); watchers
+ * may read reports on the cluster. Whatever no rule, share or watcher entry allows is denied.
  */
 #pragma once
 
@@ -16,17 +15,17 @@
 enum { RIO_POLICY_RULES_MAX = 1024, RIO_POLICY_SHARES_MAX = 256, RIO_POLICY_WATCHERS_MAX = 256 };
 
 struct rio_rule {
-	struct platform requester;	   /* unit 0: whoever it is; process 0: any of that unit */
-	struct platform iounit;		   /* whose device; unit 0: whoever's */
-	uint8_t name[RIO_DEVICE_NAME_MAX]; /* the device's */
-	uint32_t name_bytes;		   /* 0: whatever its name is */
+	struct platform requester;	   /* unit 0: any requester; process 0: any of that unit */
+	struct platform iounit;		   /* the device's I/O unit; unit 0: any */
+	uint8_t name[RIO_DEVICE_NAME_MAX]; /* the device's name */
+	uint32_t name_bytes;		   /* 0: any name */
 	uint32_t operations;		   /* 1 << enum sgl_operation for each */
-	uint64_t first, length;		   /* bytes of the device; length 0: to its end */
+	uint64_t first, length;		   /* byte range of the device; length 0: to its end */
 };
 
-/* This requester may name memory of that platform in its lists. */
+/* The requester may name memory of the platform in its lists. */
 struct rio_share {
-	struct platform requester; /* unit 0: whoever it is; process 0: any of that unit */
+	struct platform requester; /* unit 0: any requester; process 0: any of that unit */
 	struct platform platform;  /* process 0: any of that unit */
 };
 
@@ -35,30 +34,30 @@ struct rio_policy {
 	uint32_t count;
 	struct rio_share shares[RIO_POLICY_SHARES_MAX];
 	uint32_t share_count;
-	struct platform watchers[RIO_POLICY_WATCHERS_MAX]; /* as the requester of a rule */
+	struct platform watchers[RIO_POLICY_WATCHERS_MAX]; /* patterns, as in rules */
 	uint32_t watcher_count;
 };
 
 /*
- * WEFT_R_LIMIT: there are too many. WEFT_R_BAD_ARGUMENT: it names no operation, or one that does
- * not exist, or a range past the end of all devices.
+ * WEFT_R_LIMIT: the table is full. WEFT_R_BAD_ARGUMENT: the rule names no operation or an unknown
+ * one, or its range overflows 64 bits.
  */
 enum weft_reason rio_policy_add(struct rio_policy *p, const struct rio_rule *rule);
 
-/* WEFT_R_LIMIT: there are too many. WEFT_R_BAD_ARGUMENT: it is of nobody's memory. */
+/* WEFT_R_LIMIT: the table is full. WEFT_R_BAD_ARGUMENT: the share names no platform (unit 0). */
 enum weft_reason rio_policy_add_share(struct rio_policy *p, const struct rio_share *share);
 
-/* This requester may see how the cluster stands. WEFT_R_LIMIT: there are too many. */
+/* The requester may read reports on the cluster. WEFT_R_LIMIT: the table is full. */
 enum weft_reason rio_policy_add_watcher(struct rio_policy *p, struct platform requester);
 
-/* A device, as rules know it. */
+/* A device as rules identify it. */
 struct rio_target {
-	uint32_t number; /* the owner's, which rules do not know */
+	uint32_t number; /* the owner's device number; rules ignore it */
 	struct platform iounit;
 	struct rio_bytes name;
 };
 
-/* What is asked for. A flush has no range, and needs a rule for any part of the device. */
+/* One operation to be judged. A flush has no range: a rule for any part of the device allows it. */
 struct rio_wish {
 	struct platform requester;
 	struct rio_target device;
@@ -66,20 +65,20 @@ struct rio_wish {
 	uint64_t offset, length;
 };
 
-/* WEFT_OK, with the rule that says so, counted from 0; or WEFT_R_RIO_DENIED. */
+/* WEFT_OK and the index of the rule that allows it, from 0; or WEFT_R_RIO_DENIED. */
 enum weft_reason rio_policy_judge(const struct rio_policy *p, const struct rio_wish *w,
 				  uint32_t *rule);
 
-/* May the requester name memory of that platform? Its own it may. */
+/* May the requester name memory of the platform? Always true of its own. */
 bool rio_policy_may_name(const struct rio_policy *p, struct platform requester,
 			 struct platform platform);
 
 bool rio_policy_may_watch(const struct rio_policy *p, struct platform requester);
 
-/* Is there anything that the requester may do with any part of the device? */
+/* Does any rule allow the requester anything on any part of the device? */
 bool rio_policy_may_touch(const struct rio_policy *p, struct platform requester,
 			  const struct rio_target *device);
 
-/* May data of the device go to that platform's memory, or come from there, for whoever asks? */
+/* May data move between the device and the platform's memory on behalf of any requester? */
 bool rio_policy_may_meet(const struct rio_policy *p, struct platform platform,
 			 const struct rio_target *device);

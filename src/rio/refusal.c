@@ -55,7 +55,7 @@ enum weft_reason refusal_of_msg(enum rio_msg_err err)
 	return (enum weft_reason)of_msg[err];
 }
 
-/* Without half a character at its end. */
+/* Cuts the text at a character boundary. */
 struct rio_bytes refusal_text(enum weft_reason reason)
 {
 	const char *text = weft_reason_text(reason);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the decoders of wire/ refuse, as reasons that a person is told. */
+/* Maps decoder errors of wire/ to reasons. */
 #pragma once
 
 #include <weft/reason.h>
@@ -10,5 +10,5 @@
 enum weft_reason refusal_of_sgl(enum sgl_err err);
 enum weft_reason refusal_of_msg(enum rio_msg_err err);
 
-/* A sentence about it that fits into a status. */
+/* A sentence about the reason, short enough for a status message. */
 struct rio_bytes refusal_text(enum weft_reason reason);

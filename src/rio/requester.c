@@ -19,11 +19,11 @@ static bool slots_create(struct rio_requester *q)
 	const struct rio_list_limits limits = rio_list_limits_default();
 	const struct rio_requester_config *c = &q->config;
 
-	/* One that was announced may come in place of one that is still to be hung up. */
+	/* A new announcement may need a slot while a former unit's HANG_UP is still due. */
 	q->unit_count = 2 * c->iounits_max;
 	q->requests = calloc(c->requests_max, sizeof(*q->requests));
 	q->windows = calloc(c->segments_max, sizeof(*q->windows));
-	/* The owner is told of what the I/O unit has done later than its requester is. */
+	/* The owner learns of completions later than the requester: debts outnumber requests. */
 	q->debts_max = c->requests_max + 4 * RIO_NOTIFY_BATCH;
 	q->debts = calloc(q->debts_max, sizeof(*q->debts));
 	q->units = calloc(q->unit_count, sizeof(*q->units));
@@ -86,7 +86,7 @@ enum weft_reason rio_requester_create(const struct rio_requester_config *config,
 	return WEFT_OK;
 }
 
-/* Tokens and keys do not stay in memory that others get. */
+/* Wipes tokens and keys before freeing the memory. */
 void rio_requester_destroy(struct rio_requester *q)
 {
 	timer_queue_fini(&q->timers);
@@ -123,13 +123,13 @@ bool rio_requester_has_owner(const struct rio_requester *q)
 	return q->has_owner;
 }
 
-void rio_requester_owner_came(struct rio_requester *q, const struct rio_handshake *cm_id)
+void rio_requester_owner_came(struct rio_requester *q, const struct rio_handshake *handshake)
 {
 	rio_requester_owner_left(q);
 	q->has_owner = true;
-	q->session = cm_id->greet.session;
-	q->owner_requests_max = cm_id->requests_max;
-	q->owner_list_max = cm_id->list_max;
+	q->session = handshake->greet.session;
+	q->owner_requests_max = handshake->requests_max;
+	q->owner_list_max = handshake->list_max;
 }
 
 void rio_requester_owner_left(struct rio_requester *q)
@@ -143,7 +143,7 @@ void rio_requester_owner_left(struct rio_requester *q)
 	}
 	debts_forget(q);
 	inquiry_forget(q);
-	/* Whom he had announced nobody answers for any more. */
+	/* The owner's announcements end with it. */
 	units_forget(q);
 }
 
@@ -168,7 +168,7 @@ static enum weft_reason take(struct rio_requester *q, const struct rio_msg *m)
 		unit_revoke(q, m->revoked);
 		return WEFT_OK;
 	case RIO_PING:
-		q->is_pong_due = true; /* one answer is enough for all that wait */
+		q->is_pong_due = true; /* one PONG answers all PINGs */
 		q->pong_id = m->id;
 		return WEFT_OK;
 	case RIO_PONG:
@@ -192,7 +192,7 @@ enum weft_reason rio_requester_take(struct rio_requester *q, const uint8_t *byte
 	r = rio_session_open(&q->session, bytes, length, &m);
 	if (r == WEFT_OK)
 		r = take(q, &m);
-	sodium_memzero(&m, sizeof(m)); /* there may have been a token in it */
+	sodium_memzero(&m, sizeof(m)); /* it may hold a token */
 	return r;
 }
 
@@ -235,7 +235,7 @@ static bool pong_act(struct rio_requester *q, struct rio_requester_act *act)
 	return true;
 }
 
-/* Who is told to stop is told before his windows are closed. */
+/* CANCEL goes out before the windows of the request are closed. */
 bool rio_requester_act(struct rio_requester *q, struct rio_requester_act *act)
 {
 	window_act_done(q);

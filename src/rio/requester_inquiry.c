@@ -13,7 +13,7 @@ enum weft_reason rio_requester_inquire(struct rio_requester *q, uint32_t first)
 	if (i->state != INQUIRY_NONE)
 		return WEFT_R_BUSY;
 	i->state = INQUIRY_DUE;
-	/* As requests have theirs: no two have the same. */
+	/* Numbered like requests, so ids are unique across both. */
 	i->id = ++q->serial * q->config.requests_max;
 	i->first = first;
 	return WEFT_OK;
@@ -34,7 +34,7 @@ static void end(struct inquiry *i, uint32_t reason)
 	i->state = INQUIRY_ENDED;
 }
 
-/* A status that says that it went well says nothing of how the cluster stands. */
+/* A success status is not a valid answer: an inquiry is answered by a report. */
 bool inquiry_take_status(struct rio_requester *q, const struct rio_msg *m)
 {
 	struct inquiry *i = &q->inquiry;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A request's list (RIO-02b). It is written once when the request is asked for, with handles of 0
- * where its windows' will stand, so nothing else of the ask has to be kept.
+ * A request's list (RIO-02b). It is written when the request starts, with 0 in place of window
+ * handles, so nothing else of the ask has to be kept.
  *
- *	short:  message = attributes, body
- *	long:   message = attributes, chain pointer; body in a slot that the owner reads
+ *	short:	message = attributes, body
+ *	long:	message = attributes, chain pointer; body in a slot that the owner reads
  */
 #include <string.h>
 
@@ -12,13 +12,13 @@
 
 enum { ATTRIBUTES_BYTES = 8, CHAIN_BYTES = 28, DETAIL_BYTES = 24 };
 
-/* The body, as it is measured or written. */
+/* The body, while it is measured or written. */
 struct writer {
-	struct rio_requester *q; /* NULL: it is measured */
+	struct rio_requester *q; /* NULL: only measure */
 	struct request *r;
 	struct wr at;
 	uint8_t *latest;
-	struct platform self, platform; /* of the details that follow */
+	struct platform self, platform; /* of the following elements */
 	uint64_t bytes;
 	uint32_t elements, windows;
 };
@@ -50,7 +50,7 @@ static void window_begin(struct writer *w, const struct rio_fragment *f, bool is
 	window->is_written = is_written;
 }
 
-/* RIO-13c: a run of fragments of one platform names it once. */
+/* RIO-13c: consecutive fragments of one platform name it once. */
 static void put_fragment(struct writer *w, const struct rio_wanted *wanted,
 			 const struct rio_fragment *f, bool is_last)
 {
@@ -93,7 +93,7 @@ static enum weft_reason put_wanted(struct writer *w, const struct rio_wanted *wa
 	return WEFT_OK;
 }
 
-/* Bound: transactions and elements that a list may have. */
+/* Bound: a list's limits of transactions and elements. */
 static enum weft_reason put_all(struct writer *w, const struct rio_ask *ask)
 {
 	const struct rio_list_limits limits = rio_list_limits_default();
@@ -127,7 +127,7 @@ enum weft_reason list_measure(const struct rio_requester *q, const struct rio_as
 	*size = (struct list_size){ .bytes = w.bytes,
 				    .windows = w.windows,
 				    .is_long = w.bytes + ATTRIBUTES_BYTES > room };
-	/* An owner that has not even room for that can be asked for nothing. */
+	/* An owner with a smaller limit can take no request. */
 	return size->is_long && room < ATTRIBUTES_BYTES + CHAIN_BYTES ? WEFT_R_SGL_BYTES : WEFT_OK;
 }
 
@@ -143,7 +143,7 @@ void list_build(struct rio_requester *q, struct request *r, const struct rio_ask
 	struct wr message = wr_of(r->bytes, sizeof(r->bytes));
 	struct writer w = { .q = q, .r = r, .self = q->config.self };
 
-	/* RIO-13a: it leaves its unit. */
+	/* RIO-13a: the list leaves its unit. */
 	sgl_put(&(struct sgl_element){ .kind = SGL_ATTRIBUTES, .attributes = in }, &in, &message);
 	if (size->is_long)
 		sgl_put(&(struct sgl_element){ .kind = SGL_CHAIN,

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a requester consists of, for its own files only: requester.c (life, messages, acts),
+ * The requester's internals, for its own files only: requester.c (creation, messages, acts),
  * requester_list.c (a request's list), requester_requests.c (a request from its windows to its
- * end), requester_units.c (I/O units that were announced, and their devices),
- * requester_unflushed.c (devices that have writes which no flush covers yet),
- * requester_inquiry.c (how the cluster stands).
+ * end), requester_units.c (announced I/O units and their devices), requester_unflushed.c (devices
+ * with acknowledged writes that no flush covers), requester_inquiry.c (reports on the cluster).
  *
  *	request   exposing -> waiting -> asked -> closing -> ended
  *	window    wanted -> exposing -> open -> leaving -> closed
  *
- * What the owner has been asked for and has not answered is a debt of his. It outlives its request
- * when that is given up: until his status comes he may read the request's list, and counts it.
+ * A request that the owner was asked for and has not answered is a debt of the owner. The debt
+ * outlives a request that is abandoned: until its status comes, the owner may read the request's
+ * list, and counts the request against its limit.
  */
 #pragma once
 
@@ -23,21 +23,21 @@
 enum { LIST_NONE = UINT32_MAX };
 
 enum window_state {
-	WINDOW_FREE = 0, /* the slot */
-	WINDOW_WANTED,	 /* to be exposed */
-	WINDOW_EXPOSING, /* the caller does so */
+	WINDOW_FREE = 0, /* the slot is unused */
+	WINDOW_WANTED,	 /* EXPOSE is due */
+	WINDOW_EXPOSING, /* EXPOSE was pulled */
 	WINDOW_OPEN,
-	WINDOW_LEAVING, /* to be closed */
-	WINDOW_CLOSED,	/* when the next act is asked for */
+	WINDOW_LEAVING, /* CLOSE is due */
+	WINDOW_CLOSED,	/* CLOSE was pulled; free when the next act is pulled */
 	WINDOW_STATES
 };
 
 struct window {
 	enum window_state state;
-	struct list link; /* of its request, or the free ones */
-	struct list due;  /* of those to be exposed, or to be closed */
+	struct list link; /* in its request's windows, or in free_windows */
+	struct list due;  /* in exposing or leaving */
 	struct request *request;
-	uint8_t *detail; /* its element in the list, which its handle goes into */
+	uint8_t *detail; /* its list element, which takes the handle */
 	uint32_t tag, length, handle;
 	uint64_t address;
 	bool is_written;
@@ -46,85 +46,88 @@ struct window {
 enum request_state {
 	REQUEST_FREE = 0,
 	REQUEST_EXPOSING, /* not all of its windows are open */
-	REQUEST_WAITING,  /* for its turn with the owner */
+	REQUEST_WAITING,  /* for the owner's request limit, or held back */
 	REQUEST_ASKED,
-	REQUEST_CLOSING, /* how it ends is known, its windows are not all closed */
-	REQUEST_ENDED,	 /* and is to be taken */
+	REQUEST_CLOSING, /* its outcome is known, some windows are still open */
+	REQUEST_ENDED,	 /* to be taken by the caller */
 	REQUEST_STATES
 };
 
-/* A device, whether it is offered now or was. */
+/* A device that is offered, or was: its acknowledged writes that no flush covers. */
 struct unflushed {
 	struct platform iounit;
 	uint8_t name[RIO_DEVICE_NAME_MAX];
 	uint32_t name_bytes; /* 0: the slot is free */
 	uint64_t instance;
-	/* By rio_requester.writes: the last one acknowledged; the last one that a flush covers. */
+	/*
+	 * Numbers of writes (rio_requester.writes): the last acknowledged; the last covered by a
+	 * flush.
+	 */
 	uint64_t written, flushed;
-	uint64_t loss, reported; /* by rio_requester.write_losses: the last; the last reported */
-	uint32_t uses;		 /* touches */
-	uint64_t left;		 /* when it was offered last: by rio_requester.leaves */
+	uint64_t loss, reported; /* numbers of losses: the last; the last reported */
+	uint32_t uses;		 /* by struct touch */
+	uint64_t left;		 /* when it was last withdrawn: by rio_requester.leaves */
 };
 
-/* What a request does to a device, if it writes or flushes. */
+/* What a request that writes or flushes does to a device. */
 struct touch {
 	uint32_t device;
-	struct unflushed *unflushed; /* NULL: it has not been offered yet */
-	uint64_t instance, reported; /* of that, when the request was asked for or it was offered */
-	uint64_t written;	     /* writes acknowledged before: by rio_requester.writes */
+	struct unflushed *unflushed; /* NULL: the device is not offered yet */
+	uint64_t instance, reported; /* of the device, when asked for or when it was offered */
+	uint64_t written; /* last write acknowledged before it: by rio_requester.writes */
 	bool is_flushed;
-	bool is_written; /* without FUA, behind the last flush */
+	bool is_written; /* without FUA, after its last flush */
 };
 
 struct request {
 	enum request_state state;
-	struct list link; /* of the free, waiting or ended ones */
+	struct list link; /* in free_requests, waiting or ended */
 	uint64_t id, deadline_ns;
 	struct timer timer;
 	struct list windows;
-	uint32_t unopened;	/* of its windows, that are not open yet */
-	uint32_t list;		/* slot of a long list; LIST_NONE */
+	uint32_t unopened;	/* windows that are not open yet */
+	uint32_t list;		/* slot of a long list, or LIST_NONE */
 	struct debt *debt;	/* NULL: the owner has answered, or was not asked */
 	uint32_t device;	/* of its first transaction */
-	uint64_t weight;	/* bytes that it moves */
-	struct platform iounit; /* that has it; unit 0: not known yet */
-	uint64_t losses;	/* of connections, when the owner was asked */
-	bool is_doubtful;	/* the word that is awaited may have been lost with one */
+	uint64_t weight;	/* bytes to move */
+	struct platform iounit; /* the device's I/O unit; unit 0: not known yet */
+	uint64_t losses;	/* rio_requester.losses when the owner was asked */
+	bool is_doubtful;	/* the I/O unit's report may have been lost with a connection */
 	struct rio_ended end;
 	struct touch touches[RIO_LIST_TRANSACTIONS_MAX];
 	uint32_t touch_count;
-	size_t length; /* of what goes into the message */
+	size_t length; /* of the part in the message */
 	uint8_t bytes[RIO_REQUEST_LIST_MAX];
 };
 
-/* A request that the owner has, and has not answered. */
+/* A request that the owner has not answered yet. */
 struct debt {
-	struct list link;	 /* of the free ones, or those to be cancelled */
-	struct list owing_link;	 /* its request has ended */
-	struct request *request; /* NULL: that, or the slot is free */
+	struct list link;	 /* in free_debts or cancelling */
+	struct list owing_link;	 /* in owing: its request has ended */
+	struct request *request; /* NULL: it has ended, or the slot is free */
 	uint64_t id;		 /* 0: the slot is free */
-	uint32_t list;		 /* slot, of a request that was given up */
-	bool is_cancelled;	 /* he was told, or will be */
+	uint32_t list;		 /* list slot of an abandoned request */
+	bool is_cancelled;	 /* CANCEL was sent or is due */
 };
 
 /*
- * An I/O unit that the owner has announced, or one that is to be hung up. A slot that is free still
- * knows which token it had and what was asked with it, until another needs the slot.
+ * An I/O unit that the owner has announced, or whose connection is to be closed. A free slot keeps
+ * its last token and counter until another unit needs the slot.
  */
 struct unit {
 	struct platform name;
 	bool is_announced;
-	bool is_leaving; /* to be hung up */
+	bool is_leaving; /* HANG_UP is due */
 	struct list link;
 	uint8_t token[RIO_TOKEN_BYTES];
-	uint64_t counter; /* the highest one that was seen with this token */
+	uint64_t counter; /* the highest seen with this token */
 	bool is_connected;
-	uint64_t lost;		    /* its last connection was: by rio_requester.losses */
+	uint64_t lost; /* number of its last lost connection: by rio_requester.losses */
 	struct rio_session session; /* of the data connection */
 };
 
 struct offer {
-	struct rio_device device; /* its name is here */
+	struct rio_device device; /* its name points to name[] below */
 	uint8_t name[RIO_DEVICE_NAME_MAX];
 	struct platform iounit;
 	struct unflushed *unflushed;
@@ -132,9 +135,9 @@ struct offer {
 
 enum inquiry_state {
 	INQUIRY_NONE = 0,
-	INQUIRY_DUE, /* to be said */
+	INQUIRY_DUE, /* to be sent */
 	INQUIRY_ASKED,
-	INQUIRY_ENDED, /* and is to be taken */
+	INQUIRY_ENDED, /* to be taken by the caller */
 };
 
 struct inquiry {
@@ -159,64 +162,64 @@ struct rio_requester {
 	/* Slots of each kind. */
 	struct request *requests;
 	struct window *windows;
-	uint64_t asked_weight; /* of all that the owner was asked for, and that have not ended */
-	uint32_t held_count;   /* since the first of those that wait came */
-	uint64_t held_ns;      /* until then those that wait may be held back */
+	uint64_t asked_weight; /* bytes of all requests in state ASKED */
+	uint32_t held_count;   /* requests since the first waiting one came */
+	uint64_t held_ns;      /* how long waiting requests may be held back */
 	struct debt *debts;
 	uint32_t debts_max;
 	struct unit *units;
-	uint32_t unit_count, units_announced; /* slots; in use */
-	uint64_t losses;		      /* of data connections, so far */
+	uint32_t unit_count, units_announced; /* slots; announced */
+	uint64_t losses;		      /* data connections lost so far */
 	uint32_t *free_lists;
 	uint32_t free_list_count, free_window_count, request_count, debt_count;
 	struct timer_queue timers;
-	struct rio_list *check; /* what the owner will say of a list */
+	struct rio_list *check; /* scratch: checks a list as the owner will */
 	struct list free_requests, free_windows, free_debts;
-	struct list waiting;	/* requests, for the owner */
+	struct list waiting;	/* requests, to be sent to the owner */
 	struct list ended;	/* requests, to be taken */
 	struct list exposing;	/* windows to be exposed */
 	struct list leaving;	/* windows to be closed */
-	struct list owing;	/* debts of requests that have ended, the oldest first */
-	struct list cancelling; /* debts that the owner is to be told of */
+	struct list owing;	/* debts whose requests have ended, oldest first */
+	struct list cancelling; /* debts with a CANCEL due */
 	struct list units_leaving;
-	struct window *closed; /* by the last act */
+	struct window *closed; /* CLOSE of this window was the last act */
 	struct offer *offers;  /* config.devices_max */
 	uint32_t offer_count;
 	struct unflushed *unflushed;
-	uint32_t unflushed_max;	 /* those that are offered, and as many that were */
-	uint64_t leaves;	 /* of devices that were offered, so far */
-	bool has_forgotten;	 /* writes that no flush covers: of any device that is not known */
-	uint64_t writes;	 /* that were acknowledged without being durable, so far */
-	uint64_t write_losses;	 /* of acknowledged writes, so far */
-	uint64_t forgotten_loss; /* the last one of a device that is not known any more */
+	uint32_t unflushed_max;	 /* room for all offered devices, and as many former ones */
+	uint64_t leaves;	 /* device withdrawals so far */
+	bool has_forgotten;	 /* devices with unflushed writes: any unknown one may be such */
+	uint64_t writes;	 /* writes acknowledged so far without being durable */
+	uint64_t write_losses;	 /* losses of acknowledged writes so far */
+	uint64_t forgotten_loss; /* the last loss of a forgotten device */
 };
 
 /* ---- requester_list.c ----------------------------------------------------------------------- */
 
-/* What a request's list needs. */
+/* The size of a request's list. */
 struct list_size {
 	uint64_t bytes;	  /* without attributes and chain pointer */
-	uint32_t windows; /* own fragments */
-	bool is_long;	  /* it does not fit into a message */
+	uint32_t windows; /* own fragments: one window each */
+	bool is_long;	  /* does not fit into a message */
 };
 
 enum weft_reason list_measure(const struct rio_requester *q, const struct rio_ask *ask,
 			      struct list_size *size);
 
-/* Writes it, into the request or its slot, and gives the request its windows. */
+/* Writes the list into the request or its list slot, and gives the request its windows. */
 void list_build(struct rio_requester *q, struct request *r, const struct rio_ask *ask,
 		const struct list_size *size);
 
-/* Will it be refused? */
+/* WEFT_OK, or the reason for which the owner would refuse the list. */
 enum weft_reason list_check(struct rio_requester *q, const struct request *r,
 			    const struct list_size *size);
 
-/* The window is open: what stands for it in the list is its handle. */
+/* The window is open: puts its handle into the list. */
 void list_set_handle(const struct window *w);
 
 /* ---- requester_requests.c ------------------------------------------------------------------- */
 
-/* How it ends is known. */
+/* The request's outcome is known: closes its windows, then ends it. */
 void request_end(struct rio_requester *q, struct request *r, uint32_t reason);
 void request_late(struct rio_requester *q, struct request *r);
 enum weft_reason request_take_status(struct rio_requester *q, uint64_t id,
@@ -228,16 +231,16 @@ enum weft_reason request_take_word(struct rio_requester *q, struct platform ioun
 void debts_forget(struct rio_requester *q);
 bool requests_are_held(const struct rio_requester *q);
 
-/* Those that only this I/O unit could have told of end: its connection is gone. */
+/* The I/O unit's connection is gone: ends requests whose outcome only that unit could report. */
 void requests_untold(struct rio_requester *q, struct platform iounit);
 
-/* For the driver to do: the last CLOSE is done; windows; what is to be said to the owner. */
+/* Acts: completes the last CLOSE; windows; messages to the owner. */
 void window_act_done(struct rio_requester *q);
 bool window_act(struct rio_requester *q, struct rio_requester_act *act);
 bool request_act(struct rio_requester *q, struct rio_requester_act *act);
 bool cancel_act(struct rio_requester *q, struct rio_requester_act *act);
 
-/* A new window of the request. There is a free one. */
+/* A new window for the request. The caller has checked that a slot is free. */
 struct window *window_new(struct rio_requester *q, struct request *r);
 
 /* ---- requester_units.c ---------------------------------------------------------------------- */
@@ -248,31 +251,33 @@ void units_forget(struct rio_requester *q);
 bool unit_act(struct rio_requester *q, struct rio_requester_act *act);
 bool unit_is_connected(struct rio_requester *q, struct platform name);
 
-/* Was a connection of it lost since there had been so many losses? */
+/* Was a connection of the I/O unit lost since rio_requester.losses had this value? */
 bool unit_was_lost(struct rio_requester *q, struct platform name, uint64_t losses);
 
-/* Who has the device of this number; unit 0: nobody that was announced. */
+/* The I/O unit of the device with this number; unit 0: no announced unit has it. */
 struct platform unit_of_device(const struct rio_requester *q, uint32_t number);
 
 /* ---- requester_unflushed.c ------------------------------------------------------------------ */
 
-/* The device is offered, as this instance. NULL: there is no room to remember it. */
+/* The device is offered, with its current instance. NULL: no slot is left to track it. */
 struct unflushed *unflushed_offer(struct rio_requester *q, struct platform iounit,
 				  const struct rio_device *d);
 
-/* It is offered no more. */
+/* The device is no longer offered. */
 void unflushed_left(struct rio_requester *q, struct unflushed *u);
 
-/* WEFT_R_RIO_WRITES_LOST: it flushes a device that has lost writes; that has been told now. */
+/*
+ * WEFT_R_RIO_WRITES_LOST: the request flushes a device that has lost writes; marks them reported.
+ */
 enum weft_reason unflushed_take_loss(struct rio_requester *q, const struct rio_ask *ask);
 void unflushed_begin(struct rio_requester *q, struct request *r, const struct rio_ask *ask);
 
-/* The request ends for this reason, or for the one that is returned. */
+/* Records the outcome of the request; returns the reason with which it ends, which may differ. */
 uint32_t unflushed_end(struct rio_requester *q, struct request *r, uint32_t reason);
 
 /* ---- requester_inquiry.c -------------------------------------------------------------------- */
 
-/* False: it is not the answer to the inquiry. */
+/* False: the message is not the answer to the inquiry. */
 bool inquiry_take_status(struct rio_requester *q, const struct rio_msg *m);
 enum weft_reason inquiry_take_report(struct rio_requester *q, const struct rio_msg *m);
 void inquiry_forget(struct rio_requester *q);

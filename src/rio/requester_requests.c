@@ -77,7 +77,7 @@ static void debt_free(struct rio_requester *q, struct debt *d)
 	d->request = NULL;
 }
 
-/* Ids say which slot they are of, and no two are the same. */
+/* Ids are unique; id modulo requests_max is the slot. */
 static struct request *request_find(struct rio_requester *q, uint64_t id)
 {
 	struct request *r = &q->requests[id % q->config.requests_max];
@@ -104,7 +104,7 @@ static void request_close_windows(struct rio_requester *q, struct request *r)
 	}
 }
 
-/* RIO-02i: first its windows are closed. */
+/* RIO-02i: a request ends after its windows are closed. */
 static void request_try_end(struct rio_requester *q, struct request *r)
 {
 	if (!list_is_empty(&r->windows))
@@ -139,7 +139,7 @@ static void debt_cancel(struct rio_requester *q, struct debt *d)
 	d->is_cancelled = true;
 }
 
-/* It ends before the owner has answered: what he has of it he may use until then. */
+/* The request ends before the owner has answered: until then the owner may still read its list. */
 static void debt_leave(struct rio_requester *q, struct request *r)
 {
 	struct debt *d = r->debt;
@@ -153,7 +153,7 @@ static void debt_leave(struct rio_requester *q, struct request *r)
 	r->list = LIST_NONE;
 }
 
-/* It is given up. */
+/* Abandons a request that timed out. */
 void request_late(struct rio_requester *q, struct request *r)
 {
 	if (r->debt)
@@ -172,7 +172,7 @@ void rio_requester_cancel(struct rio_requester *q, uint64_t id)
 		request_end(q, r, WEFT_R_RIO_CANCELLED);
 }
 
-/* Of requests that have ended before the owner knew; he answers in much the same order. */
+/* A debt whose request has ended; the owner answers in much the same order. */
 static struct debt *debt_find(struct rio_requester *q, uint64_t id)
 {
 	for (struct list *l = q->owing.next; l != &q->owing; l = l->next) {
@@ -193,7 +193,7 @@ static void end_with(struct rio_requester *q, struct request *r, const struct ri
 	request_end(q, r, status->reason);
 }
 
-/* Who has its device: he may have been announced after it was asked for. */
+/* The I/O unit of the request's device; it may have been announced after the request was made. */
 static struct platform iounit_of(const struct rio_requester *q, struct request *r)
 {
 	if (platform_is_nobody(r->iounit))
@@ -202,9 +202,9 @@ static struct platform iounit_of(const struct rio_requester *q, struct request *
 }
 
 /*
- * The owner has answered, but whether the data is here only the I/O unit's own word can say, which
- * comes behind it over the data connection; if that is there. If there was another one meanwhile
- * the word may have been lost with it; it was said before the owner's, so it comes soon or never.
+ * The owner has reported success, but only the I/O unit's own notice, sent behind the data on the
+ * data connection, proves that the data is here. If that connection was replaced in the meantime,
+ * the notice may be lost. The unit sent it before the owner's status, so it arrives soon or never.
  */
 static void await_word(struct rio_requester *q, struct request *r)
 {
@@ -240,7 +240,7 @@ enum weft_reason request_take_word(struct rio_requester *q, struct platform ioun
 
 	if (m->type != RIO_STATUS)
 		return WEFT_R_RIO_UNEXPECTED;
-	/* It may have ended otherwise; and nobody speaks for another's device. */
+	/* Ignore a notice for an ended request, or for a device of another I/O unit. */
 	if (!r || r->state != REQUEST_ASKED || !platform_is_same(iounit_of(q, r), iounit))
 		return WEFT_OK;
 	debt_leave(q, r);
@@ -309,7 +309,7 @@ bool rio_requester_ended(struct rio_requester *q, struct rio_ended *ended)
 
 /* ---- Its beginning -------------------------------------------------------------------------- */
 
-/* RIO-02c: those whose windows are open wait in the order in which they were. */
+/* RIO-02c: requests queue for the owner in the order in which their windows became open. */
 static void request_try_wait(struct rio_requester *q, struct request *r)
 {
 	if (r->unopened > 0)
@@ -325,8 +325,8 @@ static void request_try_wait(struct rio_requester *q, struct request *r)
 }
 
 /*
- * While so much is under way that the I/O unit has enough to do for milliseconds, large requests
- * wait for each other: the owner is woken up once for several.
+ * While the outstanding requests keep the I/O unit busy for milliseconds, large requests wait for
+ * each other, so that the owner is woken once for several.
  */
 bool requests_are_held(const struct rio_requester *q)
 {
@@ -356,7 +356,7 @@ static enum weft_reason room_check(const struct rio_requester *q, const struct l
 	return WEFT_OK;
 }
 
-/* Nobody has seen anything of it. */
+/* Takes back a request that was refused before any act of it was pulled. */
 static void request_undo(struct rio_requester *q, struct request *r)
 {
 	request_close_windows(q, r);
@@ -427,7 +427,7 @@ void rio_requester_exposed(struct rio_requester *q, uint32_t id, enum weft_reaso
 		list_set_handle(w);
 		request_try_wait(q, r);
 	} else {
-		/* It came to an end meanwhile, or by this. */
+		/* The request has ended in the meantime, or the failure has ended it. */
 		request_close_windows(q, r);
 	}
 	if (r->state == REQUEST_CLOSING)
@@ -487,7 +487,7 @@ static uint32_t timeout_ms(const struct rio_requester *q, const struct request *
 	uint64_t ms = left_ns / NS_PER_MS + (left_ns % NS_PER_MS > 0);
 
 	if (ms == 0)
-		return 1; /* 0 would be the owner's own */
+		return 1; /* 0 would mean the owner's default */
 	return ms < UINT32_MAX ? (uint32_t)ms : UINT32_MAX;
 }
 
@@ -509,7 +509,7 @@ bool request_act(struct rio_requester *q, struct rio_requester_act *act)
 	r->state = REQUEST_ASKED;
 	r->losses = q->losses;
 	q->asked_weight += r->weight;
-	q->held_ns = 0; /* nor the others */
+	q->held_ns = 0; /* nor hold back the others */
 	timer_queue_set(&q->timers, &r->timer, deadline_after(r->deadline_ns, q->config.grace_ns));
 	requester_say(q,
 		      &(struct rio_msg){ .type = RIO_REQUEST,

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which devices have writes of this requester that were acknowledged and are not covered by a
- * flush: docs/rio.md, "What a write promises", rules 4 and 5. When such a device comes back as
- * another instance, the writes may be lost, and the first request with a flush of it fails. So do
- * the flushes that were under way when that request failed.
+ * Tracks devices with writes of this requester that were acknowledged but not covered by a flush:
+ * docs/rio.md, "What a write promises", rules 4 and 5. When such a device comes back as another
+ * instance, the writes may be lost. The first request that flushes it then fails, and so do the
+ * flushes that were outstanding when that request failed.
  *
- * Losses are numbered, for requesters with several users: each of them must hear of each loss, and
- * the requester tells it once. So the number outlives also what else is known of a device.
+ * Losses are numbered, for requesters with several users: each user must hear of each loss, but the
+ * requester reports it once. So the number of a loss outlives the other data on its device.
  *
- * What is known of a device outlives its I/O unit and its owner. Devices are told apart by I/O unit
- * and name: their numbers are an owner's.
+ * The data on a device outlives its I/O unit's connection and its owner. Devices are identified by
+ * I/O unit and name, because device numbers are the owner's.
  */
 #include <string.h>
 
@@ -45,7 +45,7 @@ static void lose(struct rio_requester *q, struct unflushed *u)
 	u->loss = ++q->write_losses;
 }
 
-/* Nothing has to be remembered of it but the number of its last loss. */
+/* Nothing but the number of its last loss needs to be kept. */
 static bool is_spare(const struct rio_requester *q, const struct unflushed *u)
 {
 	return u->name_bytes == 0 ||
@@ -62,7 +62,7 @@ static struct unflushed *find(struct rio_requester *q, struct platform iounit,
 	return NULL;
 }
 
-/* The one that left first makes room. What is forgotten may come back, and is lost then. */
+/* Evicts the device that was withdrawn first. If it comes back, its writes count as lost. */
 static struct unflushed *forget_oldest(struct rio_requester *q)
 {
 	struct unflushed *oldest = NULL;
@@ -95,7 +95,7 @@ static struct unflushed *make(struct rio_requester *q, struct platform iounit,
 	*u = (struct unflushed){ .iounit = iounit,
 				 .name_bytes = (uint32_t)d->name.length,
 				 .instance = d->instance,
-				 .loss = q->forgotten_loss, /* it may be one of this device */
+				 .loss = q->forgotten_loss, /* it may have been this device's */
 				 .reported = q->forgotten_loss };
 	memcpy(u->name, d->name.bytes, d->name.length);
 	if (q->has_forgotten)
@@ -111,7 +111,7 @@ static void touch_bind(struct touch *t, struct unflushed *u)
 	u->uses++;
 }
 
-/* Requests that were asked for before the device was offered touch this instance of it. */
+/* Requests made before the device was offered refer to this instance of it. */
 static void bind_early_touches(struct rio_requester *q, uint32_t device, struct unflushed *u)
 {
 	for (uint32_t i = 0; i < q->config.requests_max; i++) {
@@ -171,7 +171,7 @@ uint64_t rio_requester_loss(const struct rio_requester *q, uint32_t device)
 	return u ? u->loss : 0;
 }
 
-/* Of a loss a requester is told once. */
+/* Reports each loss once. */
 enum weft_reason unflushed_take_loss(struct rio_requester *q, const struct rio_ask *ask)
 {
 	bool is_reported = false;
@@ -199,7 +199,7 @@ static struct touch *touch_of(struct rio_requester *q, struct request *r, uint32
 		if (r->touches[i].device == device)
 			return &r->touches[i];
 	}
-	CHECK(r->touch_count < RIO_LIST_TRANSACTIONS_MAX); /* list_check() has counted them */
+	CHECK(r->touch_count < RIO_LIST_TRANSACTIONS_MAX); /* list_check() limits the count */
 	t = &r->touches[r->touch_count++];
 	*t = (struct touch){ .device = device, .written = q->writes };
 	if (u)
@@ -216,7 +216,7 @@ void unflushed_begin(struct rio_requester *q, struct request *r, const struct ri
 			struct touch *at = touch_of(q, r, t->device);
 
 			at->is_flushed = true;
-			at->is_written = false; /* what the request wrote before is covered */
+			at->is_written = false; /* covers the earlier writes of the request */
 		} else if (t->operation != SGL_READ && !t->is_fua) {
 			touch_of(q, r, t->device)->is_written = true;
 		}
@@ -224,8 +224,8 @@ void unflushed_begin(struct rio_requester *q, struct request *r, const struct ri
 }
 
 /*
- * Of a request that was acknowledged. A write by an instance that is no more is lost at once. A
- * request that failed acknowledges no write, also if some of it was carried out, and its flush
+ * Accounts for an acknowledged request. A write acknowledged by a former instance counts as lost at
+ * once. A failed request acknowledges no write, even if part of it was carried out, and its flush
  * covers nothing.
  */
 static void account(struct rio_requester *q, const struct touch *t, struct unflushed *u)

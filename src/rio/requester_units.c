@@ -22,8 +22,8 @@ static bool is_token_of(const struct unit *u, const struct rio_announce *announc
 }
 
 /*
- * A slot that is free: one that knows this token, one that was never used, or else any. So what was
- * asked with a token is remembered when the unit is revoked and announced again.
+ * Picks a free slot: one that last had this token, one never used, or else any. So the counter of a
+ * token survives when the unit is revoked and announced again.
  */
 static struct unit *unit_new(struct rio_requester *q, const struct rio_announce *announce)
 {
@@ -66,7 +66,7 @@ static uint32_t offers_of(const struct rio_requester *q, struct platform iounit)
 	return count;
 }
 
-/* They were decoded before: each of them is good. */
+/* The entries were checked when the message was decoded. */
 static enum weft_reason offers_add(struct rio_requester *q, const struct rio_announce *announce)
 {
 	const struct rio_bytes *entries = &announce->devices.entries;
@@ -117,7 +117,7 @@ enum weft_reason unit_announce(struct rio_requester *q, const struct rio_announc
 		u = unit_new(q, announce);
 	if (!u)
 		return WEFT_R_LIMIT;
-	/* What was asked with a token counts as long as it is the token. */
+	/* The counter stays valid as long as the token does. */
 	if (!is_token_of(u, announce))
 		u->counter = 0;
 	q->units_announced += is_new;
@@ -169,7 +169,7 @@ bool unit_act(struct rio_requester *q, struct rio_requester_act *act)
 		return false;
 	u = CONTAINER_OF(list_pop(&q->units_leaving), struct unit, link);
 	u->is_leaving = false;
-	connection_end(q, u); /* also for one that comes in its slot */
+	connection_end(q, u); /* the slot may already belong to a new announcement */
 	*act = (struct rio_requester_act){ .kind = RIO_REQUESTER_HANG_UP, .iounit = u->name };
 	return true;
 }
@@ -199,7 +199,7 @@ struct platform unit_of_device(const struct rio_requester *q, uint32_t number)
 
 /* ---- Data connections (AMB-26) -------------------------------------------------------------- */
 
-/* The seal comes before the counter: who has not the token learns nothing of it. */
+/* Check the seal before the counter: a peer without the token must learn nothing of the counter. */
 static enum weft_reason question_check(const struct rio_requester *q, const struct rio_data *d,
 				       const struct unit *u, const uint8_t *bytes)
 {
@@ -211,7 +211,7 @@ static enum weft_reason question_check(const struct rio_requester *q, const stru
 		return WEFT_R_RIO_FORGED;
 	if (d->counter <= u->counter)
 		return WEFT_R_RIO_REPLAYED;
-	/* The one before is to be hung up first, by its name. */
+	/* The former connection must be closed first, because acts name it by platform. */
 	return u->is_leaving ? WEFT_R_BUSY : WEFT_OK;
 }
 
@@ -232,12 +232,13 @@ enum weft_reason rio_requester_asked(struct rio_requester *q, const struct rio_b
 	d.reason = (uint32_t)reason;
 	d.to = d.from;
 	d.from = q->config.self;
-	memset(d.seal, 0, sizeof(d.seal)); /* of a rejection: it is information, not proof */
+	memset(d.seal, 0,
+	       sizeof(d.seal)); /* a rejection is not sealed: it is information, not proof */
 	rio_data_encode(&d, answer);
 	if (reason != WEFT_OK)
 		return reason;
 	u->counter = d.counter;
-	/* What went over the one before and has not come will not. */
+	/* Data and notices of the former connection that have not arrived never will. */
 	connection_end(q, u);
 	requests_untold(q, u->name);
 	u->is_connected = true;

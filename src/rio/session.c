@@ -11,7 +11,7 @@
 void rio_seal(const uint8_t key[RIO_KEY_BYTES], const uint8_t *bytes, size_t length,
 	      uint8_t seal[RIO_SEAL_BYTES])
 {
-	/* It refuses lengths of keys and of what it makes, and these are in its range. */
+	/* It fails only for bad key or output lengths; these are valid. */
 	(void)crypto_generichash_blake2b(seal, RIO_SEAL_BYTES, bytes, length, key, RIO_KEY_BYTES);
 }
 
@@ -28,7 +28,10 @@ bool rio_seal_is_true(const uint8_t key[RIO_KEY_BYTES], const uint8_t *bytes, si
 
 static const char token_label[] = "weft rio 1 token";
 
-/* Whoever reads a token could ask for data connections: NULL, the message has none. */
+/*
+ * The token in a message; NULL: it has none. Tokens are masked, because a reader of one could open
+ * data connections.
+ */
 static uint8_t *token_of(struct rio_msg *m)
 {
 	if (m->type == RIO_ANNOUNCE)
@@ -36,10 +39,7 @@ static uint8_t *token_of(struct rio_msg *m)
 	return m->type == RIO_GRANT ? m->grant.token : NULL;
 }
 
-/*
- * Puts the mask of a direction's message on its token, or takes it off. No number comes twice under
- * a key, so no mask does.
- */
+/* Masks or unmasks the token. Sequence numbers are unique per key, so masks are too. */
 static void token_mask(const uint8_t key[RIO_KEY_BYTES], struct rio_msg *m)
 {
 	uint8_t text[sizeof(token_label) - 1 + sizeof(m->sequence)], mask[RIO_TOKEN_BYTES];
@@ -50,7 +50,7 @@ static void token_mask(const uint8_t key[RIO_KEY_BYTES], struct rio_msg *m)
 		return;
 	wr_bytes(&w, token_label, sizeof(token_label) - 1);
 	wr_u64(&w, m->sequence);
-	/* The other half of the key is for seals. */
+	/* The first half of the key is for seals. */
 	(void)crypto_generichash_blake2b(mask, sizeof(mask), text, sizeof(text),
 					 key + RIO_KEY_BYTES / 2, RIO_KEY_BYTES / 2);
 	for (size_t i = 0; i < sizeof(mask); i++)
@@ -80,7 +80,7 @@ void rio_session_of_data(struct rio_session *s, const uint8_t token[RIO_TOKEN_BY
 _Static_assert(crypto_shorthash_siphashx24_KEYBYTES == RIO_KEY_BYTES / 2, "half of a session key");
 _Static_assert(crypto_shorthash_siphashx24_BYTES == RIO_SEAL_BYTES, "a whole seal");
 
-/* SipHash: messages are short, and each is sealed and looked at by two. */
+/* SipHash: messages are short, and each is sealed once and verified once. */
 static void message_seal(const uint8_t key[RIO_KEY_BYTES], const uint8_t *bytes, size_t length,
 			 uint8_t seal[RIO_SEAL_BYTES])
 {
@@ -129,7 +129,7 @@ enum weft_reason rio_session_open(struct rio_session *s, const uint8_t *bytes, s
 	if (err != RIO_MSG_OK)
 		return refusal_of_msg(err);
 	sealed = rio_msg_sealed_bytes(v.type, length);
-	/* A greeting that comes again has no seal, and no place here. */
+	/* Greeting messages have no seal and are not valid here. */
 	if (sealed == 0)
 		return WEFT_R_RIO_UNEXPECTED;
 	if (!message_seal_is_true(s->receive_key, bytes, sealed, v.seal))

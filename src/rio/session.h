@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Messages between two sides that have greeted each other (rio/greet.h): each carries the next
- * number of its direction and a seal that only the two can make. What was forged, altered,
- * repeated, left out or put in another order does not open. Tokens are hidden on their way.
+ * Messages between two peers after the greeting (rio/greet.h). Each carries the next sequence
+ * number of its direction and a seal (a MAC) that only the two peers can compute, so forged,
+ * altered, replayed, dropped and reordered messages are refused. Tokens are encrypted in transit.
  */
 #pragma once
 
@@ -12,29 +12,29 @@
 
 struct rio_session {
 	uint8_t send_key[RIO_KEY_BYTES], receive_key[RIO_KEY_BYTES];
-	uint64_t sent, received; /* numbers of the last ones; the greeting's count */
+	uint64_t sent, received; /* last sequence numbers; the greeting's messages count */
 };
 
-/* Of private data: keyed BLAKE2b, as long as a seal. Messages have seals of another kind. */
+/* Seals private data: keyed BLAKE2b, RIO_SEAL_BYTES long. Messages use SipHash instead. */
 void rio_seal(const uint8_t key[RIO_KEY_BYTES], const uint8_t *bytes, size_t length,
 	      uint8_t seal[RIO_SEAL_BYTES]);
 bool rio_seal_is_true(const uint8_t key[RIO_KEY_BYTES], const uint8_t *bytes, size_t length,
 		      const uint8_t seal[RIO_SEAL_BYTES]);
 
 /*
- * The session of a data connection, on which only the I/O unit says something: how requests ended.
- * Token and nonce are those that the connection was asked for with.
+ * The session of a data connection. Only the I/O unit sends on it: how requests ended. token and
+ * nonce are those of the connection request.
  */
 void rio_session_of_data(struct rio_session *s, const uint8_t token[RIO_TOKEN_BYTES],
 			 const uint8_t nonce[RIO_NONCE_BYTES]);
 
 /*
- * Writes a message, which need not have its sequence and seal yet. Returns its length; 0, and
- * nothing has changed: it does not fit.
+ * Encodes, numbers and seals a message; m need not have a sequence number or seal. Returns its
+ * length; 0: it does not fit, and nothing changed.
  */
 size_t rio_session_close(struct rio_session *s, const struct rio_msg *m, uint8_t *bytes,
 			 size_t room);
 
-/* Reads the next message. After a refusal the session is over: the two no longer agree. */
+/* Verifies and decodes the next message. After a refusal the session must not be used again. */
 enum weft_reason rio_session_open(struct rio_session *s, const uint8_t *bytes, size_t length,
 				  struct rio_msg *m);

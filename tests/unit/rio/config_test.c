@@ -239,7 +239,7 @@ TEST(test_config_keys_are_written_as_they_are_read)
 	EXPECT_STR(text, "ffeeddccbbaa99887766554433221100ffeeddccbbaa99887766554433221100");
 	EXPECT(!rio_key_read(&KEY_A[1], key));
 	EXPECT(!rio_key_read(KEY_A "0", key));
-	EXPECT_STR(rio_role_name((enum rio_role)9), "nobody");
+	EXPECT_STR(rio_role_name((enum rio_role)9), "unknown");
 }
 
 TEST(test_rio_14_platforms_are_written_as_they_are_read)
@@ -456,7 +456,7 @@ TEST(test_rio_03_config_refusals_of_rules)
 		{ TWO "share q u u", 4, 11, "share REQUESTER" },
 		{ TWO "share x u", 4, 1, "no requester" },
 		{ TWO "share u q", 4, 1, "no requester" },
-		{ TWO "\nshare q x", 5, 1, "nobody" },
+		{ TWO "\nshare q x", 5, 1, "second name" },
 		{ "role requester\nwatch q", 2, 1, "this role" },
 		{ TWO "watch", 4, 1, "watch REQUESTER" },
 		{ TWO "watch q q", 4, 9, "watch REQUESTER" },
