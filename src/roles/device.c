@@ -32,7 +32,7 @@ enum {
 struct device {
 	int epoll_fd;
 	struct store_plan plan;
-	struct store *stores[STORE_NODES_MAX]; /* of the plan's nodes; NULL: not made */
+	struct store *stores[STORE_NODES_MAX]; /* of the plan's nodes; NULL: not open */
 	void *memory[STORE_NODES_MAX];
 };
 
@@ -56,7 +56,7 @@ int device_descriptor(const struct device *d)
 	return d->epoll_fd;
 }
 
-/* From now; at most never. */
+/* Saturating add to the present time. */
 static uint64_t end_of(uint64_t wait_ns)
 {
 	uint64_t now_ns = clock_ns();
@@ -64,7 +64,7 @@ static uint64_t end_of(uint64_t wait_ns)
 	return now_ns + wait_ns < now_ns ? UINT64_MAX : now_ns + wait_ns;
 }
 
-/* Until a member of the store may have done something, a deadline of it or end_ns has passed. */
+/* Waits until a member may have completed a request, or until a deadline of the store or end_ns. */
 static void wait_for(struct device *d, struct store *s, uint64_t end_ns)
 {
 	uint64_t due_ns = store_due(s) < end_ns ? store_due(s) : end_ns, now_ns = clock_ns();
@@ -82,9 +82,9 @@ static void wait_for(struct device *d, struct store *s, uint64_t end_ns)
 }
 
 /*
- * What it does by itself comes to its end. Bound: it begins nothing new but one flush and the marks
- * after it, so each member ends a few requests more. False: a member has not by then. As long as it
- * has one, its memory cannot be given back.
+ * Waits for the mirror's own requests. Bound: the mirror starts nothing new but one flush and the
+ * marks after it, so each member completes a few more requests. False: a member still has a request
+ * at end_ns, so its memory cannot be freed.
  */
 static bool settle(struct device *d, struct store *s, uint64_t end_ns)
 {
@@ -107,7 +107,7 @@ static enum weft_reason mem_make(struct device *d, uint32_t i)
 
 	if (n->size_bytes == 0 || n->size_bytes > SIZE_MAX)
 		return WEFT_R_STORE_SIZE;
-	/* Pages come when they are touched: a large one costs nothing before. */
+	/* Pages are allocated when touched, so a large device costs nothing up front. */
 	bytes = mmap(NULL, (size_t)n->size_bytes, PROT_READ | PROT_WRITE,
 		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (bytes == MAP_FAILED)
@@ -148,7 +148,7 @@ static enum weft_reason file_make(struct device *d, uint32_t i, int *error)
 	return WEFT_OK;
 }
 
-/* Why it was refused may be more than a reason says. */
+/* why: set if there is more to say than the reason. */
 static enum weft_reason rio_make(struct device *d, uint32_t i, char why[RIO_STORE_WHY])
 {
 	const struct store_node *n = &d->plan.nodes[i];
@@ -170,7 +170,7 @@ static enum weft_reason rio_make(struct device *d, uint32_t i, char why[RIO_STOR
 	return reason;
 }
 
-/* Has it a member, however deep, that is there after the process? */
+/* Does it have a member, at any depth, that outlives the process? */
 static bool is_lasting(const struct device *d, uint32_t i)
 {
 	for (uint32_t leaf = i + 1; leaf < d->plan.count; leaf++) {
@@ -185,7 +185,7 @@ static bool is_lasting(const struct device *d, uint32_t i)
 	return false;
 }
 
-/* The first member that has not given back what it was asked for, from 0. */
+/* The index of the first member with an uncompleted request, from 0. */
 static uint32_t stuck_member(const struct device *d, uint32_t mirror)
 {
 	uint32_t nth = 0;
@@ -200,7 +200,7 @@ static uint32_t stuck_member(const struct device *d, uint32_t mirror)
 	return 0;
 }
 
-/* Bound: each member ends one read and a mark for each member that fails meanwhile, and a time. */
+/* Bound: each member completes one read, and one mark for each member that fails; and end_ns. */
 static enum weft_reason mirror_wait(struct device *d, uint32_t i, uint32_t *member)
 {
 	struct store *mirror = d->stores[i];
@@ -226,7 +226,7 @@ static void refuse_member(const struct store_node *mirror, uint32_t member, enum
 		 member + 1, weft_reason_text(reason));
 }
 
-/* It is refused, or not, when its marks are read. */
+/* The mirror is accepted or refused once its members' marks are read. */
 static enum weft_reason mirror_make(struct device *d, uint32_t i, const struct joint_config *joint,
 				    char why[RIO_STORE_WHY])
 {
@@ -250,7 +250,7 @@ static enum weft_reason mirror_make(struct device *d, uint32_t i, const struct j
 	return reason;
 }
 
-/* Members have higher numbers than their parent, and are made before it. */
+/* Members have higher indices than their parent, and are made before it. */
 static enum weft_reason node_make(struct device *d, uint32_t i, int *error, char why[RIO_STORE_WHY])
 {
 	const struct store_node *n = &d->plan.nodes[i];
@@ -284,8 +284,8 @@ static enum weft_reason node_make(struct device *d, uint32_t i, int *error, char
 }
 
 /*
- * A member that cannot be opened is missing, if its mirror may do without. One that is in use may
- * be so as a member of this very mirror.
+ * A member that cannot be opened counts as missing if its mirror can do without it. A member in use
+ * does not: it may be in use as another member of this very mirror.
  */
 static bool is_spared(const struct device *d, uint32_t i, enum weft_reason reason)
 {
@@ -315,7 +315,7 @@ static void refuse_node(const struct store_node *n, enum weft_reason reason, int
 		 store_kind_name(n->kind), weft_reason_text(reason), system);
 }
 
-/* The outermost mirror that it is, or is in. */
+/* The outermost mirror that node i is, or is part of. */
 static uint32_t outermost_mirror(const struct device *d, uint32_t i)
 {
 	uint32_t mirror = STORE_NO_NODE;
@@ -327,7 +327,7 @@ static uint32_t outermost_mirror(const struct device *d, uint32_t i)
 	return mirror;
 }
 
-/* All that is in a mirror has one end, its own: else closing would take a wait for each. */
+/* All nodes in an outermost mirror share its deadline; else closing could wait once per node. */
 static void close_ends(const struct device *d, uint64_t end_ns[STORE_NODES_MAX])
 {
 	for (uint32_t i = 0; i < d->plan.count; i++) {
@@ -342,7 +342,9 @@ static void close_ends(const struct device *d, uint64_t end_ns[STORE_NODES_MAX])
 	}
 }
 
-/* Parents go before their members. The first node that is stuck; else the device is gone. */
+/*
+ * Closes parents before their members. Returns the first stuck node; otherwise the device is freed.
+ */
 static uint32_t close_nodes(struct device *d, bool is_waiting)
 {
 	uint64_t end_ns[STORE_NODES_MAX];
@@ -371,8 +373,8 @@ static void *close_rest(void *device)
 }
 
 /*
- * A thread waits for what is stuck: the kernel has requests whose memory is the device's, and the
- * lock on a file must last as long. False: there is none to be had.
+ * Leaves stuck requests to a thread: the kernel may still access the device's memory, and the file
+ * locks must last as long. False: no thread could be created.
  */
 static bool close_later(struct device *d)
 {

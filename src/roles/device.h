@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Block devices as people write them: makes the whole tree of store/plan.h and takes it down. */
+/* Opens and closes a block device given as text: the whole tree of stores of store/plan.h. */
 #pragma once
 
 #include "store/plan.h"
@@ -10,29 +10,29 @@ struct device;
 /* Why a device could not be opened. */
 struct device_refusal {
 	enum weft_reason reason;
-	int error;   /* what the system said (errno), 0 if it was not asked */
-	uint32_t at; /* which character of the text it is about, counted from 1 */
+	int error;   /* errno of a failed system call, or 0 */
+	uint32_t at; /* position in the text, counted from 1 */
 	char text[400];
 };
 
 enum weft_reason device_open(const char *text, struct device **out, struct device_refusal *why);
 
 /*
- * Nothing is under way. False: a member of a mirror has not ended what the mirror itself had asked
- * for, in the time that the mirror waits; why says which. Then a thread waits for it and closes the
- * rest; files stay locked as long.
+ * Closes the device; no request may be in progress. False: a member of a mirror has not completed
+ * the mirror's own requests within the mirror's wait time; `why` names it. Then a thread waits for
+ * that member and closes the rest; the files stay locked until it has.
  */
 bool device_close_report(struct device *d, struct device_refusal *why);
 void device_close(struct device *d);
 
 struct store *device_store(const struct device *d);
 
-/* What it consists of: the plan, and the device of a node of it; NULL: it is missing. */
+/* The plan, and the store of node i of the plan; NULL: that node is missing. */
 const struct store_plan *device_plan(const struct device *d);
 const struct store *device_node(const struct device *d, uint32_t i);
 
 /*
- * Readable (poll, epoll) when a request may be done. Who waits on it has got NULL from
- * store_next_done before, and looks at store_due too.
+ * Readable (poll, epoll) when a request may have completed. Wait on it only after store_next_done()
+ * returned NULL, and no longer than until store_due().
  */
 int device_descriptor(const struct device *d);

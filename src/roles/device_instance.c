@@ -35,7 +35,10 @@ static bool add_boot(crypto_generichash_blake2b_state *hash)
 	return true;
 }
 
-/* All files that it lies in, each at its place. False: one is missing, or cannot be known again. */
+/*
+ * Hashes all files of the device and their places. False: one is missing, or has no stable
+ * identity.
+ */
 static bool add_files(crypto_generichash_blake2b_state *hash, const struct device *d)
 {
 	const struct store_plan *plan = device_plan(d);

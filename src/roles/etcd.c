@@ -15,7 +15,7 @@
 
 enum {
 	TIMEOUT_MS = 2000,
-	ANSWER_MAX = 4 << 20, /* all addresses of a large cluster fit many times */
+	ANSWER_MAX = 4 << 20, /* far more than the addresses of a large cluster */
 	KEY_MAX = 256,
 	BASE64_MAX = 512,
 	TERM_TRIES = 16,
@@ -74,7 +74,7 @@ static bool set_options(struct etcd *e, const struct etcd_config *config)
 	long timeout_ms = config->timeout_ms ? (long)config->timeout_ms : TIMEOUT_MS;
 	CURL *c = e->curl;
 
-	/* What the environment says of proxies is meant for the world outside the cluster. */
+	/* Ignore proxies of the environment: they are for hosts outside the cluster. */
 	return curl_easy_setopt(c, CURLOPT_NOSIGNAL, 1L) == CURLE_OK &&
 	       curl_easy_setopt(c, CURLOPT_PROXY, "") == CURLE_OK &&
 	       curl_easy_setopt(c, CURLOPT_PROTOCOLS_STR, "http,https") == CURLE_OK &&
@@ -124,7 +124,7 @@ void etcd_close(struct etcd *e)
 
 /* ---- Calls ---------------------------------------------------------------------------------- */
 
-/* What a foreign server says ends on a terminal. */
+/* The server's text may be printed on a terminal. */
 static void make_printable(char *text)
 {
 	for (; *text; text++) {
@@ -170,7 +170,7 @@ static bool post(struct etcd *e, const char *path, const char *body, long *statu
 	       refuse(why, "etcd at %s: there is no answer", e->url);
 }
 
-/* Takes over the question. With true the answer is the caller's. */
+/* Consumes the question. True: the caller owns the answer. */
 static bool call(struct etcd *e, const char *path, json_t *own_question, json_t **answer,
 		 char why[ETCD_WHY])
 {
@@ -197,7 +197,7 @@ static bool call(struct etcd *e, const char *path, json_t *own_question, json_t 
 	return false;
 }
 
-/* Of calls whose answer says no more than that it went well. */
+/* A call whose answer carries nothing but success. */
 static bool call_blind(struct etcd *e, const char *path, json_t *own_question, char why[ETCD_WHY])
 {
 	json_t *answer;
@@ -208,7 +208,7 @@ static bool call_blind(struct etcd *e, const char *path, json_t *own_question, c
 	return true;
 }
 
-/* Numbers of 64 bits travel as strings. */
+/* etcd sends 64-bit numbers as strings. */
 static int64_t number_of(const json_t *object, const char *name)
 {
 	const char *text = json_string_value(json_object_get(object, name));
@@ -233,7 +233,7 @@ static json_t *base64_of(const char *text)
 	return json_string(digits);
 }
 
-/* Ended by a 0. False: none, too long, or with a 0 inside. */
+/* NUL-terminated. False: absent, too long, or with a NUL inside. */
 static bool read_base64(const json_t *object, const char *name, char *text, size_t size)
 {
 	const char *digits = json_string_value(json_object_get(object, name));
@@ -248,7 +248,7 @@ static bool read_base64(const json_t *object, const char *name, char *text, size
 
 /* ---- Addresses ------------------------------------------------------------------------------ */
 
-/* A key that is no platform's is somebody else's business. */
+/* False: the key is not a platform's; ignore it. */
 static bool platform_of(const struct etcd *e, const json_t *entry, struct platform *platform)
 {
 	char key[KEY_MAX];
@@ -267,7 +267,7 @@ static bool address_of(const json_t *entry, struct weft_address *address)
 	       address->port != 0;
 }
 
-/* Who is looked for; no one twice. */
+/* The platforms to look up, all distinct. */
 struct search {
 	const struct platform *who;
 	uint32_t count;
@@ -299,7 +299,7 @@ bool etcd_find(struct etcd *e, const struct platform *who, uint32_t count,
 	json_t *answer, *entry;
 	size_t i;
 
-	/* All that begins with the prefix: the end is past its last / */
+	/* The range of all keys with the prefix: it ends past the prefix's last / */
 	if ((size_t)snprintf(end, sizeof(end), "%s", e->prefix) >= sizeof(end))
 		return refuse(why, "etcd: this prefix is too long");
 	end[strlen(end) - 1]++;
@@ -362,7 +362,7 @@ bool etcd_revoke(struct etcd *e, int64_t lease, char why[ETCD_WHY])
 
 /* ---- Terms ---------------------------------------------------------------------------------- */
 
-/* Who can write to etcd must not use terms up. As nanoseconds, this is in the year 2116. */
+/* A writer to etcd must not be able to exhaust the terms. In nanoseconds, this is the year 2116. */
 static const uint64_t term_most = UINT64_C(1) << 62;
 
 static bool term_of(const json_t *entry, uint64_t *term)
@@ -375,7 +375,7 @@ static bool term_of(const json_t *entry, uint64_t *term)
 	return *end == '\0' && *term <= term_most;
 }
 
-/* What etcd has: the highest term, 0 if none was given yet, and which change of the key that is. */
+/* What etcd has: the highest term, 0 if none was given, and the key's revision. */
 struct kept {
 	uint64_t term;
 	int64_t revision;
@@ -398,7 +398,10 @@ static bool term_read(struct etcd *e, const char *key, struct kept *kept, char w
 	return is_good || refuse(why, "etcd at %s: what is at %s is not a term", e->url, key);
 }
 
-/* Of the same revision. has_written false: the key has changed since it was read. */
+/*
+ * Writes only if the revision is unchanged. has_written false: the key has changed since it was
+ * read.
+ */
 static bool term_write(struct etcd *e, const char *key, const struct kept *next, bool *has_written,
 		       char why[ETCD_WHY])
 {

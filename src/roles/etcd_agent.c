@@ -14,17 +14,17 @@
 enum { LEASE_S = 10, TURNS_A_LEASE = 4 };
 
 struct etcd_agent {
-	/* Not written while the thread runs. */
+	/* Constant while the thread runs. */
 	struct platform self, *wanted;
 	struct weft_address own;
 	uint32_t wanted_count, lease_s;
 	int changed; /* eventfd */
 	pthread_t thread;
-	/* The thread's. */
+	/* Used by the thread only. */
 	struct etcd *etcd;
 	int64_t lease; /* 0: none */
 	struct weft_address *found;
-	/* The lock guards these. */
+	/* Guarded by the lock. */
 	pthread_mutex_t lock;
 	pthread_cond_t stop;
 	bool is_stopping;
@@ -34,7 +34,7 @@ struct etcd_agent {
 
 /* ---- The thread ----------------------------------------------------------------------------- */
 
-/* One's own address: kept, or put anew if the lease is gone. */
+/* Renews the lease of the own address, or registers it again if the lease has expired. */
 static bool keep_own(struct etcd_agent *a, char why[ETCD_WHY])
 {
 	if (a->own.family == 0)
@@ -56,7 +56,7 @@ static bool is_same(const struct weft_address *a, const struct weft_address *b)
 	       memcmp(a->ip, b->ip, sizeof(a->ip)) == 0;
 }
 
-/* What is known from now on. */
+/* Makes the results visible to other threads. */
 static void publish(struct etcd_agent *a, const char *trouble)
 {
 	bool is_changed;
@@ -86,7 +86,7 @@ static void turn(struct etcd_agent *a)
 	publish(a, is_kept ? find_why : own_why);
 }
 
-/* True: it is time for another turn. */
+/* True: the next round is due. False: the thread must stop. */
 static bool wait_turn(struct etcd_agent *a)
 {
 	uint64_t wait_ns = (uint64_t)a->lease_s * 1000000000 / TURNS_A_LEASE;
@@ -165,7 +165,7 @@ static struct etcd_agent *agent_make(const struct etcd_agent_config *c)
 	return a;
 }
 
-/* Signals are for the program's own threads. */
+/* The thread blocks all signals: they are for the program's own threads. */
 static int start_thread(struct etcd_agent *a)
 {
 	sigset_t all, before;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A thread that talks to etcd, so that nobody else waits for it: keeps one's own address there, as
- * long as this process lives, and knows the addresses of others. What etcd does not answer is asked
- * again; an address that was found stays until another one is, as an etcd that is gone says nothing
- * about where platforms are.
+ * A background thread that talks to etcd, so that other threads need not block: it keeps the
+ * process's own address registered while the process lives, and tracks the addresses of peers. It
+ * retries while etcd does not answer. A known address stays until a new one is found: an
+ * unreachable etcd says nothing about where platforms are.
  */
 #pragma once
 
@@ -14,28 +14,25 @@ struct etcd_agent;
 struct etcd_agent_config {
 	struct etcd_config etcd;
 	struct platform self;
-	struct weft_address address;   /* of self; family 0: it is not told */
-	const struct platform *wanted; /* whose addresses are looked for */
+	struct weft_address address;   /* of self; family 0: it is not registered */
+	const struct platform *wanted; /* platforms to look up */
 	uint32_t wanted_count;
 	uint32_t lease_s; /* how long an address outlives its process; 0: 10 */
 };
 
-/* False: why says it in a sentence. That etcd does not answer is no reason to refuse. */
+/* False: `why` has a sentence. An unreachable etcd is no failure. */
 bool etcd_agent_start(const struct etcd_agent_config *config, struct etcd_agent **agent,
 		      char why[ETCD_WHY]);
 
-/* Takes one's own address away, if etcd answers, and ends the thread. */
+/* Removes the own address, if etcd answers, and ends the thread. */
 void etcd_agent_stop(struct etcd_agent *a);
 
-/* Where wanted[index] is, as far as is known; false: it is not. */
+/* The last known address of wanted[index]; false: not known. */
 bool etcd_agent_address(struct etcd_agent *a, uint32_t index, struct weft_address *address);
 
-/* What went wrong the last time; false: nothing did. */
+/* The last error; false: the last exchange succeeded. */
 bool etcd_agent_trouble(struct etcd_agent *a, char why[ETCD_WHY]);
 
-/*
- * Readable (poll, epoll) when an address, or the trouble, is not what it was; it stays so until
- * etcd_agent_seen().
- */
+/* Readable (poll, epoll) once an address or the error has changed, until etcd_agent_seen(). */
 int etcd_agent_descriptor(const struct etcd_agent *a);
 void etcd_agent_seen(struct etcd_agent *a);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* In place of etcd.c where there is no libcurl or no jansson. */
+/* Replaces etcd.c in builds without libcurl or jansson. */
 #include <stdio.h>
 
 #include "roles/etcd.h"

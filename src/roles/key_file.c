@@ -18,7 +18,7 @@ static const char first_line[] = "weft secret key 1\n";
 
 enum { FIRST_BYTES = sizeof(first_line) - 1, FILE_BYTES = FIRST_BYTES + RIO_KEY_DIGITS + 1 };
 
-/* A seed is written like a public key. */
+/* A seed has the text form of a public key. */
 _Static_assert((int)RIO_SEED_BYTES == (int)RIO_KEY_BYTES, "seed and key have the same length");
 
 __attribute__((format(printf, 2, 3))) static bool refuse(char why[KEY_FILE_WHY], const char *form,
@@ -34,7 +34,7 @@ __attribute__((format(printf, 2, 3))) static bool refuse(char why[KEY_FILE_WHY],
 
 /* ---- Making --------------------------------------------------------------------------------- */
 
-/* So that the file's name is on the disk, too. */
+/* Makes the directory entry durable. */
 static int sync_folder(const char *path)
 {
 	const char *slash = strrchr(path, '/');
@@ -58,7 +58,7 @@ static int fill(int fd, const char *text)
 {
 	int err = output_write(fd, (const uint8_t *)text, FILE_BYTES);
 
-	/* Whatever the umask took away. */
+	/* Independent of the umask. */
 	if (err == 0 && (fchmod(fd, 0600) < 0 || fsync(fd) < 0))
 		err = -errno;
 	return err;
@@ -127,7 +127,7 @@ static bool check_file(int fd, const char *path, char why[KEY_FILE_WHY])
 	return true;
 }
 
-/* At most FILE_BYTES + 1, so that one too many is seen. */
+/* At most FILE_BYTES + 1: an extra byte shows that the file is too long. */
 static ssize_t read_all(int fd, char text[FILE_BYTES + 1])
 {
 	size_t have = 0;
@@ -180,7 +180,7 @@ bool key_file_read(const char *path, struct rio_identity *self, char why[KEY_FIL
 
 	if (sodium_init() < 0)
 		return refuse(why, "libsodium cannot be used here");
-	/* Without O_NONBLOCK a FIFO would be waited for. */
+	/* Without O_NONBLOCK, opening a FIFO would block. */
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	if (fd < 0 && errno == ENOENT)
 		return refuse(why, "%s is not there; weft key new makes one", path);

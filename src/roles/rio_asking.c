@@ -29,7 +29,7 @@ static enum weft_reason fragments_of(struct weft_rio_requester *q,
 	return WEFT_OK;
 }
 
-/* The last loss of the devices that it flushes: of a request that was told of one at once. */
+/* The number of the last loss among the devices that the request flushes. */
 static uint64_t loss_of(const struct weft_rio_requester *q, const struct weft_rio_request *request)
 {
 	uint64_t last = 0;
@@ -45,7 +45,7 @@ static uint64_t loss_of(const struct weft_rio_requester *q, const struct weft_ri
 	return last;
 }
 
-/* A request that was told of a loss at once ends with that, as others do. */
+/* A request that fails at once because of a loss still ends like any other. */
 static void end_lost(struct weft_rio_requester *q, const struct weft_rio_request *request,
 		     struct ticket *t, struct waiter *waiter)
 {
@@ -64,7 +64,7 @@ static void end_lost(struct weft_rio_requester *q, const struct weft_rio_request
 	requester_tell(q, WANTS_ALL);
 }
 
-/* WEFT_OK: it is under way, or has ended; waiter, or weft_rio_wait(), is told. */
+/* WEFT_OK: the request has started or ended; the waiter, or weft_rio_wait(), gets its end. */
 static enum weft_reason ask(struct weft_rio_requester *q, const struct weft_rio_request *request,
 			    struct waiter *waiter)
 {
@@ -142,7 +142,7 @@ enum weft_reason weft_rio_wait(struct weft_rio_requester *q, uint64_t timeout,
 	end_ns = deadline_after(clock_ns(), timeout);
 	while (list_is_empty(&q->ended) && clock_ns() < end_ns)
 		requester_wait(q, &self, end_ns);
-	if (list_is_empty(&q->ended) && !q->looker)
+	if (list_is_empty(&q->ended) && !q->poller)
 		rio_loop_turn(&q->loop);
 	while (*count < max && !list_is_empty(&q->ended)) {
 		struct ticket *t = CONTAINER_OF(list_pop(&q->ended), struct ticket, link);
@@ -170,7 +170,7 @@ enum weft_reason weft_rio_do(struct weft_rio_requester *q, const struct weft_rio
 	if (r != WEFT_OK)
 		w.ended = (struct weft_rio_ended){ .context = request->context, .reason = r };
 	w.thread.wants = WANTS_OWN;
-	requester_tell_room(q); /* for another one, maybe */
+	requester_tell_room(q); /* a slot may be left for another thread */
 	while (r == WEFT_OK && !w.has_ended)
 		requester_wait(q, &w.thread, UINT64_MAX);
 	requester_hand_on(q);

@@ -26,7 +26,7 @@ __attribute__((format(printf, 2, 3))) static bool refuse(char why[RIO_HOST_WHY],
 
 /* ---- The file ------------------------------------------------------------------------------- */
 
-/* The whole of a file, at most one byte more than is allowed. */
+/* Reads the whole file, at most one byte more than is allowed. */
 static int read_all(int fd, char **text, size_t *length)
 {
 	char *bytes = malloc(RIO_CONFIG_BYTES_MAX + 1);
@@ -53,7 +53,10 @@ static int read_all(int fd, char **text, size_t *length)
 	return 0;
 }
 
-/* Who can write it says who is trusted. A pipe is whoever's who gave it. */
+/*
+ * Writers of the file decide which peers are trusted, so it must belong to this user or root. A
+ * pipe is trusted: the parent process passed it.
+ */
 static bool check_file(int fd, const char *path, char why[RIO_HOST_WHY])
 {
 	struct stat st;
@@ -102,7 +105,7 @@ static bool read_config(const char *path, struct rio_config **config, char why[R
 
 /* ---- What it names -------------------------------------------------------------------------- */
 
-/* A path in the file is from the file's folder on. NULL: no memory. */
+/* Resolves a path relative to the file's folder. NULL: out of memory. */
 static char *beside(const char *config_path, const char *path)
 {
 	const char *slash = strrchr(config_path, '/');
@@ -144,7 +147,7 @@ static bool read_key(struct rio_host *host, const char *path, char why[RIO_HOST_
 	return refuse(why, "%s: %s", path, key_why);
 }
 
-/* The secret belongs to one platform alone. */
+/* No peer may have this role's key. */
 static bool check_keys(const struct rio_host *host, const char *path, char why[RIO_HOST_WHY])
 {
 	const struct rio_config *c = host->config;
@@ -177,7 +180,7 @@ static bool read_addresses(struct rio_host *host, const char *path, char why[RIO
 	return true;
 }
 
-/* What etcd would tell others must be of use to them. */
+/* The address registered in etcd must be usable by peers. */
 static bool check_listen(const struct rio_host *host, const char *path, char why[RIO_HOST_WHY])
 {
 	static const uint8_t everywhere[sizeof(host->listen.ip)];
@@ -234,7 +237,7 @@ void rio_host_close(struct rio_host *host)
 bool rio_host_is_lost(const struct rio_host *host, uint32_t peer)
 {
 	const struct rio_config *c = host->config;
-	/* Requesters dial their owner, an owner its I/O units. */
+	/* Requesters connect to their owner, an owner connects to its I/O units. */
 	bool is_dialled = c->role == RIO_REQUESTER || c->known[peer].role == RIO_IOUNIT;
 
 	return is_dialled && host->addresses[peer].family == 0;
@@ -256,7 +259,7 @@ void rio_host_self(const struct rio_host *host, struct weft_rio_self *self,
 					.listen = host->listen,
 					.peers = peers,
 					.peer_count = host->config->peer_count };
-	/* Libsodium's secret begins with the seed. */
+	/* libsodium's secret key begins with the seed. */
 	memcpy(self->seed, host->self.secret, sizeof(self->seed));
 	for (uint32_t i = 0; i < host->config->peer_count; i++) {
 		const struct rio_known *k = &host->config->known[i];
@@ -265,7 +268,7 @@ void rio_host_self(const struct rio_host *host, struct weft_rio_self *self,
 						   .role = (enum weft_rio_role)k->role,
 						   .address = host->addresses[i] };
 		memcpy(peers[i].key, k->key, sizeof(k->key));
-		/* What is no longer than this is a name: rio/names.h. */
+		/* Names are short enough: rio/names.h. */
 		memcpy(peers[i].name, host->config->peers[i].name,
 		       strlen(host->config->peers[i].name));
 	}

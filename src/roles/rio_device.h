@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A device that is found once more by its name: whether it is the one that it was. */
+/* Compares a device that was looked up again by name with the former one. */
 #pragma once
 
 #include <weft/rio.h>
 
-/* All but its number: that is its owner's, and another owner may have another one for it. */
+/* Ignores the number: it is the owner's, and another owner may number the device differently. */
 static inline bool rio_device_is_same(const struct weft_rio_device *a,
 				      const struct weft_rio_device *b)
 {
@@ -15,7 +15,7 @@ static inline bool rio_device_is_same(const struct weft_rio_device *a,
 	       a->iounit.process == b->iounit.process;
 }
 
-/* After a request has ended so, what was acknowledged before may be lost. That is told once. */
+/* True if this reason means that acknowledged writes may be lost. A loss is reported once. */
 static inline bool rio_device_is_lost(enum weft_reason reason)
 {
 	return reason == WEFT_R_RIO_WRITES_LOST;

@@ -12,8 +12,8 @@ enum {
 	NS_PER_MS = 1000000,
 	SENDS = 64,
 	SHORT_MAX = WEFT_INLINE_MAX,
-	WORD_BYTES = 320, /* a status, whatever its text */
-	FEW = 4,	  /* messages of somebody who has not said yet who it is */
+	WORD_BYTES = 320, /* fits a status with the longest text */
+	FEW = 4,	  /* receive buffers until the peer is authenticated */
 	DEPTH = 32
 };
 
@@ -45,7 +45,10 @@ static bool is_anywhere(const struct weft_address *a)
 	return a->family == 0 || memcmp(a->ip, zeroes, sizeof(zeroes)) == 0;
 }
 
-/* Where data connections are taken: as this peer sees us, if we listen everywhere. */
+/*
+ * The address for data connections; if this role listens on all addresses, the one that the peer
+ * uses.
+ */
 static struct rio_address advertised_address(const struct rio_loop *loop, const struct rio_end *end)
 {
 	struct weft_address at = loop->listen;
@@ -100,7 +103,10 @@ static struct weft_pd *domain(const struct rio_end *end)
 
 	bool is_owners = end->dial && loop->config.takes_control;
 
-	/* Whom an owner dials may read lists, whom it lets in may not. */
+	/*
+	 * I/O units, to which an owner connects, may read lists; requesters, which it accepts, may
+	 * not.
+	 */
 	return end->kind == RIO_END_DATA || is_owners ? loop->data_pd : loop->control_pd;
 }
 
@@ -109,13 +115,13 @@ static uint32_t local_tag(const struct rio_end *end)
 	return domain(end) == end->loop->data_pd ? end->loop->data_tag : end->loop->control_tag;
 }
 
-/* What comes over a data connection is the words of an I/O unit, and short. */
+/* Data connections carry only short messages of an I/O unit. */
 static uint32_t recv_bytes(const struct rio_end *end)
 {
 	return end->kind == RIO_END_CONTROL ? RIO_MSG_BYTES_MAX : WORD_BYTES;
 }
 
-/* Of messages that may come before they are taken. */
+/* The number of receive buffers. */
 static uint32_t recv_count(const struct rio_end *end)
 {
 	const struct rio_loop_config *c = &end->loop->config;
@@ -123,13 +129,13 @@ static uint32_t recv_count(const struct rio_end *end)
 	return end->kind == RIO_END_CONTROL ? c->messages_max : c->words_max;
 }
 
-/* What is sent inline. */
+/* The longest message that is sent inline. */
 static size_t short_bytes(const struct rio_end *end)
 {
 	return end->kind == RIO_END_CONTROL ? SHORT_MAX : WORD_BYTES;
 }
 
-/* The same at first. */
+/* The number of receive buffers until the handshake is done. */
 static uint32_t few_count(const struct rio_end *end)
 {
 	uint32_t count = recv_count(end);
@@ -186,7 +192,7 @@ static enum weft_reason recv_bufs_open(struct rio_end *end)
 	return receives_post(end, 0, few);
 }
 
-/* Half-open ends cost little: the rest is for those that greeted. What comes before it waits. */
+/* Adds the remaining receive buffers after the handshake, so that half-open ends cost little. */
 static enum weft_reason recv_bufs_open_all(struct rio_end *end)
 {
 	uint32_t few = few_count(end), count = recv_count(end);
@@ -207,14 +213,14 @@ static void take_down(struct rio_end *end)
 	}
 	if (end->own_peer)
 		weft_qp_destroy(end->own_peer);
-	rio_handshake_fini(&end->cm_id);
+	rio_handshake_fini(&end->handshake);
 	free(end->recv_bufs);
 	free(end->more_recv_bufs);
-	free(end->words);
+	free(end->inline_bufs);
 	*end = (struct rio_end){ .state = RIO_END_FREE };
 }
 
-/* A queue pair for it, ready to be connected. */
+/* Creates the end's queue pair, ready to be connected. */
 static enum weft_reason set_up(struct rio_end *end)
 {
 	struct rio_loop *loop = end->loop;
@@ -237,8 +243,8 @@ static enum weft_reason set_up(struct rio_end *end)
 	};
 	enum weft_reason r = weft_qp_create(domain(end), &options, &end->qp);
 
-	end->words = malloc(RIO_BATCH * short_bytes(end));
-	if (r == WEFT_OK && !end->words)
+	end->inline_bufs = malloc(RIO_BATCH * short_bytes(end));
+	if (r == WEFT_OK && !end->inline_bufs)
 		r = WEFT_R_NO_MEMORY;
 	if (r == WEFT_OK)
 		r = weft_qp_modify(end->qp, &attr, WEFT_QP_STATE | WEFT_QP_REMOTE_RIGHTS);
@@ -269,11 +275,12 @@ static enum weft_reason make(struct rio_loop *loop, enum rio_end_kind kind, stru
 	return WEFT_OK;
 }
 
-static struct weft_connect_options with(const struct rio_loop *loop, const struct rio_bytes *words)
+static struct weft_connect_options with(const struct rio_loop *loop,
+					const struct rio_bytes *private_data)
 {
 	return (struct weft_connect_options){
-		.private_data = words ? words->bytes : NULL,
-		.private_bytes = words ? (uint32_t)words->length : 0,
+		.private_data = private_data ? private_data->bytes : NULL,
+		.private_bytes = private_data ? (uint32_t)private_data->length : 0,
 		.ird = DEPTH,
 		.ord = DEPTH,
 		.timeout_ns = greeting_ns,
@@ -299,7 +306,7 @@ enum weft_reason rio_end_dial(struct rio_loop *loop, struct rio_dial *dial)
 	return r;
 }
 
-/* Whoever came first and has not greeted makes room for one who may. */
+/* Closes the oldest incoming end without a handshake if there are too many. */
 static void make_room(struct rio_loop *loop)
 {
 	struct rio_end *end = NULL, *oldest = NULL;
@@ -363,7 +370,7 @@ enum weft_reason rio_end_accept_data(struct rio_loop *loop, struct platform peer
 		loop->config.calls->made(loop, end);
 	r = weft_request_accept(request, end->qp, &options);
 	if (r != WEFT_OK)
-		rio_end_hang_up(end, r); /* the role knows of it */
+		rio_end_hang_up(end, r); /* the role knows the end and must be told */
 	return r;
 }
 
@@ -397,11 +404,11 @@ static void greet(struct rio_end *end)
 	enum weft_reason r;
 	size_t length;
 
-	while ((length = rio_handshake_say(&end->cm_id, bytes)) > 0)
+	while ((length = rio_handshake_say(&end->handshake, bytes)) > 0)
 		rio_end_say(end, bytes, length);
-	if (end->state != RIO_END_GREETING || !rio_handshake_is_done(&end->cm_id))
+	if (end->state != RIO_END_GREETING || !rio_handshake_is_done(&end->handshake))
 		return;
-	end->peer = rio_handshake_peer(&end->cm_id).platform;
+	end->peer = rio_handshake_peer(&end->handshake).platform;
 	end->state = RIO_END_UP;
 	if (end->dial)
 		end->dial->wait_ns = redial_ns;
@@ -429,10 +436,11 @@ static void greet_begin(struct rio_end *end)
 	if (end->dial) {
 		const struct rio_address address = advertised_address(loop, end);
 
-		rio_handshake_dial(&end->cm_id, &loop->self,
+		rio_handshake_dial(&end->handshake, &loop->self,
 				   &loop->known[end->dial->peer - loop->peers], &address, random);
 	} else {
-		rio_handshake_await(&end->cm_id, &loop->self, &book, &loop->config.limits, random);
+		rio_handshake_await(&end->handshake, &loop->self, &book, &loop->config.limits,
+				    random);
 	}
 	greet(end);
 }
@@ -491,7 +499,7 @@ void rio_loop_moved(struct rio_loop *loop, struct weft_rio_moved *moved)
 
 void rio_end_refusal_text(struct rio_end *end, char *line, size_t room)
 {
-	char at[WEFT_ADDRESS_TEXT] = "nobody";
+	char at[WEFT_ADDRESS_TEXT] = "unknown";
 	struct weft_peer peer;
 
 	if (end->dial)
@@ -527,7 +535,7 @@ bool rio_end_reap(struct rio_end *end)
 
 /* ---- What it carries ------------------------------------------------------------------------ */
 
-/* The next place in the queue, with a segment. */
+/* The next queue entry, with its segment. */
 static struct weft_send_wr *queue_add(struct rio_end *end)
 {
 	struct weft_send_wr *wr;
@@ -545,7 +553,7 @@ static void queue_added(struct rio_end *end)
 	end->loop->queued++;
 }
 
-/* These were not posted, and will not be. */
+/* Fails queued requests from index `from` on: they were not posted. */
 static void give_back(struct rio_end *end, uint32_t from, enum weft_reason reason)
 {
 	struct rio_loop *loop = end->loop;
@@ -600,10 +608,10 @@ void rio_end_say(struct rio_end *end, const uint8_t *bytes, size_t length)
 		return;
 	wr = queue_add(end);
 	if (!can_say(end))
-		return; /* since what was in the queue was posted */
+		return; /* posting the full queue has ended the connection */
 	wr->opcode = WEFT_OP_SEND;
 	if (length <= short_bytes(end)) {
-		copy = end->words + (size_t)end->queued * short_bytes(end);
+		copy = end->inline_bufs + (size_t)end->queued * short_bytes(end);
 		wr->id = RIO_WORK_SHORT;
 		wr->flags = WEFT_INLINE;
 	} else if (end->free_send_count > 0) {
@@ -632,7 +640,7 @@ enum weft_reason rio_end_move(struct rio_end *end, const struct rio_move *move)
 		return WEFT_R_PEER_GONE;
 	wr = queue_add(end);
 	if (end->state != RIO_END_UP)
-		return WEFT_R_PEER_GONE; /* since what was in the queue was posted */
+		return WEFT_R_PEER_GONE; /* posting the full queue has ended the connection */
 	wr->id = (uint64_t)move->id << RIO_WORK_BITS | RIO_WORK_MOVE;
 	wr->opcode = move->is_read ? WEFT_OP_READ : WEFT_OP_WRITE;
 	wr->flags = WEFT_SIGNALLED;
@@ -652,9 +660,9 @@ static void received(struct rio_end *end, uint32_t nth, uint32_t length)
 	const uint8_t *bytes = receive_buffer(end, nth);
 	enum weft_reason r;
 
-	rio_end_connected(end); /* if nobody has said so yet */
+	rio_end_connected(end); /* the connection event may not have been polled yet */
 	if (end->state == RIO_END_GREETING) {
-		r = rio_handshake_take(&end->cm_id, bytes, length);
+		r = rio_handshake_take(&end->handshake, bytes, length);
 		if (r == WEFT_OK)
 			greet(end);
 	} else if (end->state == RIO_END_UP && !end->loop->is_closing) {
@@ -679,7 +687,7 @@ void rio_end_completed(struct rio_end *end, const struct weft_completion *c)
 		return;
 	}
 	if (work == RIO_WORK_SHORT)
-		return; /* only if it failed, and an event says so too */
+		return; /* completes only in error, which an event reports too */
 	CHECK(end->posted > 0);
 	end->posted--;
 	if (work == RIO_WORK_SEND)

@@ -1,70 +1,70 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Ends of connections of directed I/O: made, used and taken down. See rio_loop.h. */
+/* Connection ends of directed I/O: creation, use and teardown. See rio_loop.h. */
 #pragma once
 
 #include "roles/rio_loop.h"
 
-/* What a request's id says, in its lowest bits. */
+/* The kind of a work request, in the lowest bits of its id. */
 enum rio_work {
-	RIO_WORK_RECEIVE, /* of the buffer with this number */
-	RIO_WORK_SEND,	  /* the same */
-	RIO_WORK_MOVE,	  /* of the role's id */
-	RIO_WORK_SHORT,	  /* a Send that needs no answer */
+	RIO_WORK_RECEIVE, /* id: the receive buffer */
+	RIO_WORK_SEND,	  /* id: the send buffer */
+	RIO_WORK_MOVE,	  /* id: the role's */
+	RIO_WORK_SHORT,	  /* an unsignalled inline Send */
 	RIO_WORK_BITS = 2
 };
 
-/* The slots that are in use: the first with NULL, then each after the one before. */
+/* Iterates over the ends in use: NULL gives the first, an end gives the next. */
 struct rio_end *rio_end_next(struct rio_loop *loop, struct rio_end *end);
 struct rio_end *rio_end_find(struct rio_loop *loop, enum rio_end_kind kind, struct platform peer);
 
-/* A control end that reaches somebody, or one for a connection that came. */
+/* Opens a control end: outgoing, or for an incoming connection. */
 enum weft_reason rio_end_dial(struct rio_loop *loop, struct rio_dial *dial);
 void rio_end_accept(struct rio_loop *loop, struct weft_request *request);
 
-/* A data end: as an I/O unit makes it, or as a requester takes it. */
+/* Opens a data end: outgoing (I/O unit), or for an incoming connection (requester). */
 enum weft_reason rio_end_dial_data(struct rio_loop *loop, struct platform peer,
 				   const struct weft_address *to, const struct rio_bytes *question);
 enum weft_reason rio_end_accept_data(struct rio_loop *loop, struct platform peer,
 				     struct weft_request *request, const struct rio_bytes *answer);
 
-/* A data end that reaches this process itself. */
+/* Opens a data end that is connected to this process itself. */
 enum weft_reason rio_end_own(struct rio_loop *loop);
 
-/* It is connected. */
+/* The end has become connected. */
 void rio_end_connected(struct rio_end *end);
 
-/* Ends it. The role is told when nothing of it is under way any more. */
+/* Closes the end. The role is told once all posted requests have completed. */
 void rio_end_hang_up(struct rio_end *end, enum weft_reason reason);
 
-/* Whom it would have reached or was reached by, and why not, in a line. */
+/* Formats one line: the peer's address, and why the connection failed. */
 void rio_end_refusal_text(struct rio_end *end, char *line, size_t room);
 
-/* Frees it, if nothing of it is under way any more. False: it is not dying, or something is. */
+/* Frees a dying end once all posted requests have completed. False: not dying, or not yet. */
 bool rio_end_reap(struct rio_end *end);
 
-/*
- * Messages and moves are gathered, and posted together by this; to be called when there is no more
- * for now.
- */
+/* Posts all queued messages and moves in one batch; to be called after the last one for now. */
 void rio_end_flush(struct rio_end *end);
 
-/* A message; what cannot be said ends the connection. */
+/* Queues a message. If it cannot be sent, the connection ends. */
 void rio_end_say(struct rio_end *end, const uint8_t *bytes, size_t length);
 
-/* A Read or Write between this memory and the peer's. */
+/* An RDMA Read or Write between local memory and the peer's. */
 struct rio_move {
 	bool is_read;
 	uint32_t id;
-	void *bytes; /* of a Read of no length: NULL */
+	void *bytes; /* NULL for a zero-length Read */
 	uint32_t length;
 	uint32_t handle;
 	uint64_t remote;
 };
 
-/* Refused: it has not begun, and nothing will be said of it. Else it comes back, well or not. */
+/*
+ * Queues a move. If refused, it has not started and will not complete; else it completes exactly
+ * once, with success or not.
+ */
 enum weft_reason rio_end_move(struct rio_end *end, const struct rio_move *move);
 
-/* A request has come back. */
+/* Handles a completion. */
 void rio_end_completed(struct rio_end *end, const struct weft_completion *c);
 
 struct rio_address rio_address_of(const struct weft_address *a);

@@ -30,7 +30,7 @@ static void seen_copy(const struct rio_seen *from, struct weft_rio_seen *to)
 	}
 }
 
-/* One report. The lock is held, and released meanwhile. */
+/* Gets one report. Called with the lock held, which is released meanwhile. */
 static enum weft_reason inquire_part(struct weft_rio_requester *q, struct follower *self,
 				     uint32_t first, uint64_t end_ns, struct rio_reported *reported)
 {
@@ -41,7 +41,7 @@ static enum weft_reason inquire_part(struct weft_rio_requester *q, struct follow
 			return rio_requester_has_owner(q->core) ? WEFT_R_RIO_TIMEOUT
 			       : q->loop.dials[0].reason	? q->loop.dials[0].reason
 								: WEFT_R_RIO_OWNER_LEFT;
-		/* It may be an answer that somebody did not wait for. */
+		/* Discard an answer whose thread stopped waiting. */
 		if (r != WEFT_R_BUSY || !rio_requester_reported(q->core, reported))
 			requester_wait(q, self, end_ns);
 	}
@@ -54,7 +54,7 @@ static enum weft_reason inquire_part(struct weft_rio_requester *q, struct follow
 	return (enum weft_reason)reported->reason;
 }
 
-/* Where it goes, and how many there is room for. */
+/* The destination and its size. */
 struct seen_room {
 	struct weft_rio_seen *seen;
 	uint32_t max;
@@ -77,13 +77,13 @@ static enum weft_reason inquire(struct weft_rio_requester *q, struct follower *s
 		for (uint32_t i = 0; i < part.report.count && taken < room->max; i++) {
 			struct rio_seen each;
 
-			CHECK(rio_seen_next(&each, &at) == RIO_MSG_OK); /* it was decoded before */
+			CHECK(rio_seen_next(&each, &at) == RIO_MSG_OK); /* decoded before */
 			seen_copy(&each, &room->seen[taken++]);
 		}
 		if (part.report.count == 0)
 			break;
 	} while (taken < *count && taken < room->max);
-	*count = taken < room->max ? taken : *count; /* there may have been more before */
+	*count = taken < room->max ? taken : *count; /* the first report may have announced more */
 	return WEFT_OK;
 }
 
@@ -110,7 +110,7 @@ enum weft_reason weft_rio_inquire(struct weft_rio_requester *q, uint64_t timeout
 		requester_tell(q, WANTS_ALL);
 	}
 	if (r != WEFT_OK)
-		*count = 0; /* a part may have come */
+		*count = 0; /* discard a partial report */
 	requester_hand_on(q);
 	pthread_mutex_unlock(&q->lock);
 	return r;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The I/O unit's core (rio/iounit.h) on this machine: an adapter, connections, devices. */
+/* Runs the I/O unit's core (rio/iounit.h) as a process: adapter, connections, devices. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,18 +22,18 @@ enum {
 	MOVES = 32,
 	DEVICES = 64,
 	MESSAGES_EXTRA = 64,
-	ENDS_EXTRA = 10, /* its own, the owner's, and those that are replaced */
+	ENDS_EXTRA = 10, /* to itself, the owner's, and ends being replaced */
 	LINE = 256
 };
 
 static const uint64_t timeout_ns = UINT64_C(60) * 1000 * 1000 * 1000;
 
 struct weft_rio_iounit {
-	struct rio_loop loop; /* first: the role is found by it */
-	pthread_mutex_t lock; /* guards everything here while it runs */
+	struct rio_loop loop; /* first member: casts lead from loop to role */
+	pthread_mutex_t lock; /* guards everything here while the loop runs */
 	struct weft_rio_iounit_options options;
 	struct rio_iounit *core;
-	struct rio_end *owner; /* NULL: nobody is here */
+	struct rio_end *owner; /* NULL: no owner is connected */
 	struct device *devices[DEVICES];
 	char names[DEVICES][WEFT_RIO_NAME_MAX + 1];
 	uint32_t device_count;
@@ -58,7 +58,7 @@ static void tell(struct weft_rio_iounit *u, const char *what, struct platform wh
 	u->options.tell(u->options.context, line);
 }
 
-/* Who goes by itself ends the stream: of that there is no more to say. */
+/* An orderly end is not worth a log entry. */
 static enum weft_reason unusual(enum weft_reason reason)
 {
 	return reason == WEFT_R_PEER_GONE || reason == WEFT_R_PEER_TERMINATED ? WEFT_OK : reason;
@@ -67,27 +67,27 @@ static enum weft_reason unusual(enum weft_reason reason)
 /* ---- What has happened ---------------------------------------------------------------------- */
 
 /*
- * A new owner, whose term is higher than all before, or the same once more: the connection that
- * there was is as good as gone.
+ * A new owner with a higher term, or the present owner reconnecting: in both cases the former
+ * connection is closed.
  */
 static enum weft_reason came(struct rio_loop *loop, struct rio_end *end)
 {
 	struct weft_rio_iounit *u = unit_of(loop);
-	bool is_higher = rio_term_compare(&end->cm_id.seen, &loop->self.term) > 0;
+	bool is_higher = rio_term_compare(&end->handshake.seen, &loop->self.term) > 0;
 
-	if (rio_handshake_peer(&end->cm_id).role != RIO_OWNER)
+	if (rio_handshake_peer(&end->handshake).role != RIO_OWNER)
 		return WEFT_R_RIO_UNKNOWN_PEER;
 	if (!loop->listener)
-		return WEFT_R_RIO_IOUNIT_LEFT; /* it is about to */
+		return WEFT_R_RIO_IOUNIT_LEFT; /* this unit is shutting down */
 	if (u->owner)
 		rio_end_hang_up(u->owner, is_higher ? WEFT_R_RIO_SUPERSEDED : WEFT_R_RIO_TWICE);
-	loop->self.term = end->cm_id.seen;
+	loop->self.term = end->handshake.seen;
 	if (is_higher && u->options.keep)
 		u->options.keep(u->options.context,
 				&(struct weft_rio_term){ loop->self.term.number,
 							 loop->self.term.incarnation });
 	u->owner = end;
-	rio_iounit_owner_came(u->core, end->peer, &end->cm_id.greet.session);
+	rio_iounit_owner_came(u->core, end->peer, &end->handshake.greet.session);
 	tell(u, "is the owner now", end->peer, WEFT_OK);
 	return WEFT_OK;
 }
@@ -112,8 +112,8 @@ static void connected(struct rio_loop *loop, struct rio_end *end)
 }
 
 /*
- * It can carry nothing any more: somebody named memory that is not there, or the peer is gone. What
- * comes next gets another one at once.
+ * The data end failed: a command named invalid memory, or the peer is gone. The next move gets a
+ * new connection at once.
  */
 static void lose(struct rio_loop *loop, struct rio_end *end, enum weft_reason reason)
 {
@@ -250,7 +250,7 @@ static void event_tell(struct weft_rio_iounit *u, const char *name, const struct
 	u->options.tell(u->options.context, line);
 }
 
-/* Members that fail, and members that were copied to. */
+/* Reports mirror members that failed or were resynchronized. */
 static void devices_tell(struct weft_rio_iounit *u)
 {
 	struct store_event e;
@@ -267,7 +267,7 @@ static void work(struct rio_loop *loop)
 	struct rio_act act;
 	bool has_act;
 
-	/* Acts may give work to devices, which begin with it when they are asked what is done. */
+	/* Acts may submit device requests, which start when completions are next polled. */
 	do {
 		rio_iounit_progress(u->core, loop->now_ns);
 		has_act = false;
@@ -371,7 +371,7 @@ static enum weft_reason open_all(struct weft_rio_iounit *u, const struct weft_ri
 	if (r == WEFT_OK)
 		r = core_open(u);
 	if (r == WEFT_OK)
-		r = rio_end_own(&u->loop); /* its own memory is reached like any other's */
+		r = rio_end_own(&u->loop); /* own memory is accessed like a peer's */
 	for (uint32_t i = 0; i < o->store_count && r == WEFT_OK; i++)
 		r = i < DEVICES ? device_add(u, &o->stores[i], why) : WEFT_R_LIMIT;
 	return r;
@@ -387,7 +387,7 @@ enum weft_reason weft_rio_iounit_open(const struct weft_rio_self *self,
 
 	if (!self || !options || !iounit)
 		return WEFT_R_NULL_ARGUMENT;
-	/* A long list is fetched into a buffer as a whole. */
+	/* A long list is fetched into one buffer. */
 	if (options->piece_bytes > 0 && options->piece_bytes < RIO_LIST_BYTES_MAX)
 		return WEFT_R_BAD_ARGUMENT;
 	u = calloc(1, sizeof(*u));
@@ -416,17 +416,20 @@ void weft_rio_iounit_stop(struct weft_rio_iounit *iounit)
 	rio_loop_stop(&iounit->loop);
 }
 
-/* Commands end, and with them what devices do. */
+/* Ends all commands, then waits for the devices. */
 static void core_close(struct weft_rio_iounit *u)
 {
-	/* An owner that finds its connection gone must not find this unit there again. */
+	/* An owner that loses its connection must not be able to reconnect. */
 	rio_loop_stop_listening(&u->loop);
-	/* Nor must it take for lost what went well: requesters may know of more than was taken. */
+	/*
+	 * The owner must hear of completed commands before the connection closes: requesters
+	 * already know.
+	 */
 	rio_iounit_hurry(u->core);
 	for (uint32_t i = 0; i < u->options.commands_max && rio_loop_turn(&u->loop); i++)
 		;
 	rio_iounit_owner_left(u->core);
-	/* It knows now: devices may take their time. */
+	/* The owner is told at once; devices may take longer. */
 	if (u->owner)
 		rio_end_hang_up(u->owner, WEFT_R_RIO_IOUNIT_LEFT);
 	u->owner = NULL;

@@ -18,7 +18,10 @@ enum { NS_PER_S = 1000000000, COMPLETIONS = 64 };
 
 static const uint64_t longest_sleep_ns = UINT64_C(10) * NS_PER_S;
 static const uint64_t alive_ns = UINT64_C(10) * NS_PER_S;
-/* A peer that connects asks at once. Those that do not make room for others even sooner. */
+/*
+ * A connecting peer sends its request at once; a listener drops silent connections after this time,
+ * or earlier if it needs room.
+ */
 static const uint64_t silent_ns = UINT64_C(2) * NS_PER_S;
 
 void weft_rio_public_key(const uint8_t seed[WEFT_RIO_KEY_BYTES], uint8_t key[WEFT_RIO_KEY_BYTES])
@@ -32,7 +35,7 @@ void weft_rio_public_key(const uint8_t seed[WEFT_RIO_KEY_BYTES], uint8_t key[WEF
 
 /* ---- Life ----------------------------------------------------------------------------------- */
 
-/* Where it is now. */
+/* Looks up the peer's present address. */
 static enum weft_reason find(struct rio_loop *loop, const struct rio_dial *d)
 {
 	uint32_t nth = (uint32_t)(d->peer - loop->peers);
@@ -66,7 +69,7 @@ static enum weft_reason copy_peers(struct rio_loop *loop, const struct weft_rio_
 	return WEFT_OK;
 }
 
-/* One tag for all that lies in this process, for requests of this side only. */
+/* One tag for all memory of this process, for local access only. */
 static enum weft_reason domain_open(struct rio_loop *loop, struct weft_pd **pd, uint32_t *tag)
 {
 	const struct weft_region_options all = { .addr = PROCESS_FIRST,
@@ -144,7 +147,7 @@ static void ends_close(struct rio_loop *loop)
 
 	while ((end = rio_end_next(loop, end)) != NULL)
 		rio_end_hang_up(end, WEFT_R_PEER_GONE);
-	/* Bound: what was posted comes back as soon as its queue pair is in Error. */
+	/* Bound: posted requests are flushed once their queue pair is in Error. */
 	while (loop->dying > 0)
 		rio_loop_turn(loop);
 }
@@ -214,7 +217,7 @@ static void event_take(struct rio_loop *loop, const struct weft_event *e)
 		break;
 	case WEFT_EVENT_CONNECT_FAILED:
 	case WEFT_EVENT_QP_ERROR:
-		rio_end_hang_up(end, e->reason); /* it is over already */
+		rio_end_hang_up(end, e->reason); /* the connection has ended already */
 		break;
 	default:
 		break;
@@ -262,7 +265,7 @@ static bool completions_take(struct rio_loop *loop)
 	return count > 0;
 }
 
-/* Who has greeted too slowly is sent away, who should be dialled is. */
+/* Closes ends whose handshake takes too long, and connects to peers when due. */
 static void timers_look(struct rio_loop *loop)
 {
 	struct rio_end *end = NULL;
@@ -283,14 +286,14 @@ static void timers_look(struct rio_loop *loop)
 		if (r == WEFT_OK)
 			r = rio_end_dial(loop, d);
 		if (r == WEFT_OK)
-			continue; /* why the last one failed holds until this one has an end */
+			continue; /* keep the last failure until this attempt ends */
 		d->reason = r;
 		d->next_ns = loop->now_ns + NS_PER_S / 5;
 	}
 	loop->look_ns = loop->now_ns + NS_PER_S / 100;
 }
 
-/* False: nobody is gone of whom the role did not know yet. */
+/* Frees ends. False: there was none to free. */
 static bool reap(struct rio_loop *loop)
 {
 	struct rio_end *end = NULL;
@@ -307,7 +310,7 @@ bool rio_loop_turn(struct rio_loop *loop)
 
 	loop->now_ns = clock_ns();
 	has_any = completions_take(loop);
-	/* Events are few; a queue pair that fails has completions too. */
+	/* Events are rare, and a failing queue pair has completions too. */
 	if (loop->dying > 0 || !has_any)
 		has_any |= events_take(loop);
 	if (loop->now_ns >= loop->look_ns)
@@ -315,7 +318,7 @@ bool rio_loop_turn(struct rio_loop *loop)
 	if (!loop->is_closing)
 		loop->config.calls->work(loop);
 	rio_loop_flush(loop);
-	/* Who is told of that may have something to do: it must not sleep before. */
+	/* The role may have work after it was told of a lost end: do not sleep before. */
 	return reap(loop) || has_any;
 }
 
@@ -335,7 +338,7 @@ void rio_loop_wake(struct rio_loop *loop)
 	(void)!write(loop->wake, &one, sizeof(one));
 }
 
-/* When it must look by itself: dials and greetings, and the role's own. */
+/* The next deadline: connection attempts, handshakes, the role's own. */
 static uint64_t due(struct rio_loop *loop)
 {
 	uint64_t at = loop->config.calls->due(loop);
@@ -355,7 +358,7 @@ static uint64_t due(struct rio_loop *loop)
 void rio_loop_sleep(struct rio_loop *loop, uint64_t until_ns)
 {
 	uint64_t at = due(loop), most = loop->now_ns + longest_sleep_ns, now_ns, count;
-	bool is_also = true; /* nobody has looked */
+	bool is_also = true; /* unless weft_cq_wait() says otherwise */
 
 	at = at < until_ns ? at : until_ns;
 	at = at < most ? at : most;
@@ -385,8 +388,8 @@ void rio_loop_run(struct rio_loop *loop, pthread_mutex_t *lock)
 		else if (loop->now_ns - busy_ns >= loop->spin_ns)
 			rio_loop_sleep(loop, UINT64_MAX);
 		else
-			sched_yield(); /* the other side may want this very processor */
-		/* Others may have something to ask. */
+			sched_yield(); /* the peer may need this processor */
+		/* Let other threads take the lock. */
 		pthread_mutex_unlock(lock);
 		pthread_mutex_lock(lock);
 	}

@@ -88,7 +88,7 @@ enum weft_reason weft_rio_device_find(struct weft_rio_requester *q, const char *
 	return r;
 }
 
-/* Room to remember one more. The lock is held. */
+/* Makes room for one more entry. Called with the lock held. */
 static bool held_grow(struct weft_rio_requester *q)
 {
 	uint32_t room = 2 * q->held_room + 8;
@@ -104,7 +104,7 @@ static bool held_grow(struct weft_rio_requester *q)
 	return true;
 }
 
-/* It is taken back, if it is one of these: windows of requests are not the program's. */
+/* Removes an entry. Windows of requests are not in the table: the program cannot remove them. */
 static enum weft_reason held_end(struct weft_rio_requester *q, struct held which)
 {
 	enum weft_reason r = WEFT_R_BAD_ARGUMENT;
@@ -190,8 +190,7 @@ enum weft_reason weft_rio_conceal(struct weft_rio_requester *q, uint32_t handle)
 	return q ? held_end(q, (struct held){ handle, true }) : WEFT_R_NULL_ARGUMENT;
 }
 
-/* What the program has not taken back: windows first, which are parts of the others. */
-/* Windows first: a region that has one stays. */
+/* Windows first: a region with a bound window cannot be deregistered. */
 void requester_memory_forget(struct weft_rio_requester *q)
 {
 	for (uint32_t i = 0; i < q->held_count; i++) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A line for every request: so it is put together by hand, not by printf. */
+/* There is a line for every request, so it is formatted without printf(). */
 #include "roles/rio_note.h"
 
 #include <string.h>
@@ -9,7 +9,7 @@
 enum { DIGITS = 20 };
 
 struct line {
-	char *at, *end; /* what does not fit is left out */
+	char *at, *end; /* text that does not fit is cut */
 };
 
 static void add_bytes(struct line *l, const void *bytes, size_t length)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What an owner has decided, in a line for people and their programs. */
+/* Formats an owner's decision as a line of the log, for people and programs. */
 #pragma once
 
 #include "rio/owner.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The owner's core (rio/owner.h) on this machine. */
+/* Runs the owner's core (rio/owner.h) as a process. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,32 +14,32 @@
 
 enum {
 	REQUESTERS = 16,
-	REQUESTERS_MOST = 32, /* that an I/O unit can know */
+	REQUESTERS_MOST = 32, /* limit of an I/O unit */
 	REQUESTS = 64,
 	IOUNITS = 32,
 	LISTS = 8,
-	COMMANDS_MOST = 1024, /* of an I/O unit, whose statuses may come before they are taken */
+	COMMANDS_MOST = 1024, /* per I/O unit: each needs a receive buffer for its status */
 	LINE = 512
 };
 
 static const uint64_t timeout_ns = UINT64_C(30) * 1000 * 1000 * 1000;
 
-/* What went well is written down together with what comes next, if that comes soon. */
+/* Log lines of successful requests may wait this long to be flushed together with later ones. */
 static const uint64_t noted_wait_ns = 4 * 1000 * 1000;
 
 struct weft_rio_owner {
-	struct rio_loop loop; /* first: the role is found by it */
-	pthread_mutex_t lock; /* guards everything here while it runs */
+	struct rio_loop loop; /* first member: casts lead from loop to role */
+	pthread_mutex_t lock; /* guards everything here while the loop runs */
 	struct weft_rio_owner_options options;
 	struct rio_owner *core;
 	struct rio_policy *policy;
 	struct rio_owner_known *known; /* the loop's peers, for reports */
 	uint8_t *lists;
 	uint32_t lists_tag;
-	uint32_t windows[LISTS]; /* of each list; their current tags */
-	uint64_t noted_ns;	 /* when lines are to be where they belong; UINT64_MAX: they are */
-	uint64_t term;		 /* the highest one that is known */
-	bool is_superseded;	 /* that is another owner's */
+	uint32_t windows[LISTS]; /* current window tag of each list */
+	uint64_t noted_ns;	 /* when log lines must be flushed; UINT64_MAX: none are due */
+	uint64_t term;		 /* the highest known */
+	bool is_superseded;	 /* the highest known term is another owner's */
 };
 
 static struct weft_rio_owner *owner_of(struct rio_loop *loop)
@@ -49,7 +49,7 @@ static struct weft_rio_owner *owner_of(struct rio_loop *loop)
 
 /* ---- What has happened ---------------------------------------------------------------------- */
 
-/* Which of the I/O units in the configuration it is, from 1; 0: it is a requester. */
+/* The I/O unit's position in the configuration, from 1; 0: a requester. */
 static uint32_t place_of(const struct rio_loop *loop, const struct rio_end *end)
 {
 	return end->dial ? (uint32_t)(end->dial - loop->dials) + 1 : 0;
@@ -59,9 +59,10 @@ static enum weft_reason came(struct rio_loop *loop, struct rio_end *end)
 {
 	enum rio_role wanted = end->dial ? RIO_IOUNIT : RIO_REQUESTER;
 
-	if (rio_handshake_peer(&end->cm_id).role != wanted)
+	if (rio_handshake_peer(&end->handshake).role != wanted)
 		return WEFT_R_RIO_UNKNOWN_PEER;
-	return rio_owner_came(owner_of(loop)->core, &end->cm_id, place_of(loop, end), &end->number);
+	return rio_owner_came(owner_of(loop)->core, &end->handshake, place_of(loop, end),
+			      &end->number);
 }
 
 static enum weft_reason message(struct rio_loop *loop, struct rio_end *end, const uint8_t *bytes,
@@ -70,7 +71,7 @@ static enum weft_reason message(struct rio_loop *loop, struct rio_end *end, cons
 	return rio_owner_take(owner_of(loop)->core, end->number, bytes, length, loop->now_ns);
 }
 
-/* Who goes by itself ends the stream: of that there is no more to say. */
+/* An orderly end gets no reason in the log. */
 static void gone(struct rio_loop *loop, struct rio_end *end)
 {
 	bool is_usual = end->reason == WEFT_R_PEER_GONE || end->reason == WEFT_R_PEER_TERMINATED;
@@ -83,10 +84,13 @@ static void refused(struct rio_loop *loop, struct rio_end *end)
 	struct weft_rio_owner *o = owner_of(loop);
 	char line[LINE];
 
-	/* A lower term is refused for the same reason: then it is the other one that ends. */
+	/*
+	 * This side refuses lower terms with the same reason: then only the other owner is
+	 * superseded.
+	 */
 	if (end->reason == WEFT_R_RIO_SUPERSEDED &&
-	    rio_term_compare(&end->cm_id.seen, &loop->self.term) > 0) {
-		o->term = end->cm_id.seen.number;
+	    rio_term_compare(&end->handshake.seen, &loop->self.term) > 0) {
+		o->term = end->handshake.seen.number;
 		o->is_superseded = true;
 		rio_loop_stop(loop);
 	}
@@ -130,7 +134,7 @@ static void note(struct weft_rio_owner *o, const struct rio_note *n)
 	o->noted_ns = late_ns < o->noted_ns ? late_ns : o->noted_ns;
 }
 
-/* For the one I/O unit that the list is for. */
+/* Binds a window for the I/O unit that the list is for. */
 static void expose(struct weft_rio_owner *o, const struct rio_end *end,
 		   const struct rio_owner_act *act)
 {
@@ -178,14 +182,14 @@ static void act_do(struct weft_rio_owner *o, const struct rio_owner_act *act)
 		expose(o, end, act);
 		break;
 	case RIO_OWNER_CLOSE:
-		/* The queue pair may be gone, and the window closed with it. */
+		/* If the queue pair is gone, its windows are closed already. */
 		r = weft_window_unbind(o->loop.data_pd, o->windows[act->id]);
 		CHECK(r == WEFT_OK || r == WEFT_R_WINDOW_UNBOUND);
 		break;
 	}
 }
 
-/* Who watches sees what the adapter has carried until now. */
+/* Passes the adapter's byte counts to the core for a report. */
 static void say_moved(struct weft_rio_owner *o)
 {
 	struct weft_rio_moved m;
@@ -296,7 +300,7 @@ static enum weft_reason known_open(struct weft_rio_owner *o)
 
 static enum weft_reason core_open(struct weft_rio_owner *o)
 {
-	/* Nobody else reaches them but by a window. */
+	/* Peers reach lists only through windows. */
 	const struct weft_region_options lists = { .addr = (uintptr_t)o->lists,
 						   .length = (uint64_t)LISTS * RIO_LIST_BYTES_MAX,
 						   .rights = WEFT_LOCAL_READ | WEFT_BIND };
@@ -322,7 +326,9 @@ static enum weft_reason core_open(struct weft_rio_owner *o)
 	return r == WEFT_OK ? rio_owner_create(&config, o->policy, &o->core) : r;
 }
 
-/* The time of day puts owners in order whose clocks agree; the rest is chance, and does no harm. */
+/*
+ * Wall-clock time orders owners whose clocks agree; the random part breaks ties, in either order.
+ */
 static enum weft_reason term_open(struct weft_rio_owner *o)
 {
 	struct rio_term *term = &o->loop.self.term;

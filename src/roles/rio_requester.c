@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The requester's core (rio/requester.h) on this machine, for any number of threads: one of those
- * that wait looks at the adapter, the others are told by it.
+ * Runs the requester's core (rio/requester.h) for any number of threads: one waiting thread polls
+ * the adapter and wakes the others.
  */
 #include <sched.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@ enum {
 	REQUESTS_MOST = 4096,
 	SEGMENTS = 4096,
 	SEGMENTS_MOST = 65536,
-	IOUNITS = 32, /* that an owner can have, and devices of each */
+	IOUNITS = 32, /* limits of an owner; DEVICES is per I/O unit */
 	DEVICES = 64,
 	LISTS = 4,
 	MESSAGES_EXTRA = 64,
@@ -40,10 +40,10 @@ static struct follower *follower_of(struct list *l)
 	return CONTAINER_OF(l, struct follower, link);
 }
 
-/* It goes on, and sees for itself. */
+/* Wakes the thread, which checks for itself. The polling thread is awake. */
 static void follower_tell(struct weft_rio_requester *q, struct follower *f)
 {
-	if (f != q->looker)
+	if (f != q->poller)
 		pthread_cond_signal(&f->wake);
 	else if (q->loop.asleep_until_ns > 0)
 		rio_loop_wake(&q->loop);
@@ -55,8 +55,8 @@ void requester_tell(struct weft_rio_requester *q, enum follower_wants what)
 		if (follower_of(l)->wants == what)
 			follower_tell(q, follower_of(l));
 	}
-	if (q->looker && q->looker->wants == what)
-		follower_tell(q, q->looker);
+	if (q->poller && q->poller->wants == what)
+		follower_tell(q, q->poller);
 }
 
 void requester_tell_room(struct weft_rio_requester *q)
@@ -67,29 +67,30 @@ void requester_tell_room(struct weft_rio_requester *q)
 			return;
 		}
 	}
-	if (q->looker && q->looker->wants == WANTS_ROOM)
-		follower_tell(q, q->looker);
+	if (q->poller && q->poller->wants == WANTS_ROOM)
+		follower_tell(q, q->poller);
 }
 
 void requester_hand_on(struct weft_rio_requester *q)
 {
-	if (q->looker || q->heir || list_is_empty(&q->followers))
+	if (q->poller || q->next_poller || list_is_empty(&q->followers))
 		return;
-	q->heir = follower_of(q->followers.next);
-	pthread_cond_signal(&q->heir->wake);
+	q->next_poller = follower_of(q->followers.next);
+	pthread_cond_signal(&q->next_poller->wake);
 }
 
-/* ---- Windows --------------------------------------------------------------------------------- */
+/* ---- Windows -------------------------------------------------------------------------------- */
 
 /*
- * Windows of an I/O unit that is not connected are nobody's until it is: the request is on its way
- * to it, and it connects when that has come. They keep their tags, which the request names.
+ * Windows for an I/O unit that is not connected are bound to an unconnected queue pair: the request
+ * is on its way to the unit, which connects once it has it. The windows keep their tags, which the
+ * request names.
  */
 static struct weft_qp *qp_of(struct weft_rio_requester *q, struct platform iounit)
 {
 	const struct rio_end *end = rio_end_find(&q->loop, RIO_END_DATA, iounit);
 
-	return end ? end->qp : q->nobody;
+	return end ? end->qp : q->unconnected_qp;
 }
 
 static void panes_give(struct weft_rio_requester *q, struct platform iounit)
@@ -103,13 +104,13 @@ static void panes_give(struct weft_rio_requester *q, struct platform iounit)
 		if (!p->is_open || !platform_is_same(p->iounit, iounit))
 			continue;
 		r = weft_window_give(qp, p->tag);
-		CHECK(r == WEFT_OK || r == WEFT_R_WINDOW_UNBOUND); /* as below */
+		CHECK(r == WEFT_OK || r == WEFT_R_WINDOW_UNBOUND); /* see act() */
 	}
 }
 
 /*
- * Lists are read by the owner, who is the only one in this domain. For each one anew: the one
- * before may have ended the window, by a Send with invalidate.
+ * The owner, the only peer in this domain, reads lists through this window. It is bound anew for
+ * each owner: the former one may have invalidated it by Send with Invalidate.
  */
 static enum weft_reason lists_expose(struct weft_rio_requester *q)
 {
@@ -134,9 +135,9 @@ static enum weft_reason came(struct rio_loop *loop, struct rio_end *end)
 
 	if (r != WEFT_OK)
 		return r;
-	loop->self.term = end->cm_id.seen;
+	loop->self.term = end->handshake.seen;
 	q->owner = end;
-	rio_requester_owner_came(q->core, &end->cm_id);
+	rio_requester_owner_came(q->core, &end->handshake);
 	rio_requester_lists(q->core, q->lists_window);
 	return WEFT_OK;
 }
@@ -154,7 +155,7 @@ static void gone(struct rio_loop *loop, struct rio_end *end)
 	struct weft_rio_requester *q = requester_of(loop);
 
 	if (end->kind == RIO_END_DATA) {
-		panes_give(q, end->peer); /* before its queue pair is gone, and they with it */
+		panes_give(q, end->peer); /* before its queue pair is destroyed */
 		if (!rio_end_find(loop, RIO_END_DATA, end->peer))
 			rio_requester_lost(q->core, end->peer);
 	} else if (end == q->owner) {
@@ -163,7 +164,7 @@ static void gone(struct rio_loop *loop, struct rio_end *end)
 	}
 }
 
-/* What it is to reach waits for it. */
+/* Moves the windows that wait for this I/O unit to its queue pair. */
 static void made(struct rio_loop *loop, struct rio_end *end)
 {
 	panes_give(requester_of(loop), end->peer);
@@ -183,7 +184,7 @@ static void moved(struct rio_loop *loop, struct rio_end *end, uint32_t id, enum 
 	(void)reason;
 }
 
-/* AMB-26: only an I/O unit that the owner has announced is let in, once for each connection. */
+/* AMB-26: accepts only an I/O unit that the owner has announced, once per connection. */
 static void asked(struct rio_loop *loop, struct weft_request *request)
 {
 	struct weft_rio_requester *q = requester_of(loop);
@@ -202,7 +203,7 @@ static void asked(struct rio_loop *loop, struct weft_request *request)
 		weft_request_reject(request, &with);
 		return;
 	}
-	/* It would not ask if it still had the one before. */
+	/* The unit's new request means that its former connection is dead. */
 	old = rio_end_find(loop, RIO_END_DATA, iounit);
 	if (old)
 		rio_end_hang_up(old, WEFT_R_PEER_GONE);
@@ -250,7 +251,7 @@ static void act_do(struct weft_rio_requester *q, const struct rio_requester_act 
 		break;
 	case RIO_REQUESTER_CLOSE:
 		r = weft_window_unbind(q->loop.data_pd, q->panes[act->id].tag);
-		/* An I/O unit may have ended it before, by a Send with invalidate. */
+		/* The I/O unit may have invalidated it by Send with Invalidate. */
 		CHECK(r == WEFT_OK || r == WEFT_R_WINDOW_UNBOUND);
 		q->panes[act->id].is_open = false;
 		break;
@@ -323,7 +324,7 @@ static const struct rio_role_calls calls = {
 
 /* ---- Waiting -------------------------------------------------------------------------------- */
 
-/* Looks at the adapter until something has happened, or it is that late. */
+/* Polls the adapter until something has happened, at most until until_ns. */
 static void look(struct weft_rio_requester *q, uint64_t until_ns)
 {
 	uint64_t start_ns = clock_ns();
@@ -334,7 +335,7 @@ static void look(struct weft_rio_requester *q, uint64_t until_ns)
 			rio_loop_turn(&q->loop);
 			break;
 		}
-		pthread_mutex_unlock(&q->lock); /* others may have something to ask */
+		pthread_mutex_unlock(&q->lock); /* let other threads take the lock */
 		sched_yield();
 		pthread_mutex_lock(&q->lock);
 	}
@@ -342,19 +343,19 @@ static void look(struct weft_rio_requester *q, uint64_t until_ns)
 
 void requester_wait(struct weft_rio_requester *q, struct follower *f, uint64_t until_ns)
 {
-	if (q->looker || q->heir) {
+	if (q->poller || q->next_poller) {
 		struct timespec until = to_timespec(until_ns);
 
 		list_add_tail(&q->followers, &f->link);
 		pthread_cond_clockwait(&f->wake, &q->lock, CLOCK_MONOTONIC, &until);
 		list_remove(&f->link);
-		if (q->heir == f)
-			q->heir = NULL;
+		if (q->next_poller == f)
+			q->next_poller = NULL;
 		return;
 	}
-	q->looker = f;
+	q->poller = f;
 	look(q, until_ns);
-	q->looker = NULL;
+	q->poller = NULL;
 	requester_tell(q, WANTS_ALL);
 }
 
@@ -367,7 +368,7 @@ static void *keep(void *requester)
 		struct timespec until = to_timespec(clock_ns() + keep_ns);
 
 		pthread_cond_clockwait(&q->keeper_wake, &q->lock, CLOCK_MONOTONIC, &until);
-		if (q->looker || q->heir || q->is_closing)
+		if (q->poller || q->next_poller || q->is_closing)
 			continue;
 		rio_loop_turn(&q->loop);
 		requester_tell(q, WANTS_ALL);
@@ -388,8 +389,8 @@ static void keeper_end(struct weft_rio_requester *q)
 }
 
 /*
- * The owner hears later than the requester of what went well, and would take it for something that
- * failed if the requester were gone by then.
+ * The owner hears of completed requests later than the requester. If the requester disconnected
+ * before, the owner would log them as failed.
  */
 static void settle(struct weft_rio_requester *q)
 {
@@ -459,7 +460,7 @@ static enum weft_reason open_all(struct weft_rio_requester *q, const struct weft
 		.messages_max = 2 * q->requests_max + MESSAGES_EXTRA,
 		.words_max = q->requests_max,
 		.dials = WEFT_RIO_OWNER,
-		.policy = WEFT_POLICY_STRICT, /* memory is reached by windows, or not at all */
+		.policy = WEFT_POLICY_STRICT, /* peers reach memory only through windows */
 	};
 	enum weft_reason r = memory_open(q);
 
@@ -467,12 +468,12 @@ static enum weft_reason open_all(struct weft_rio_requester *q, const struct weft
 		r = rio_loop_open(&q->loop, self, &config);
 	q->loop.lock = &q->lock;
 	if (r == WEFT_OK && q->loop.dial_count != 1)
-		r = WEFT_R_BAD_ARGUMENT; /* one owner, and where it is */
+		r = WEFT_R_BAD_ARGUMENT; /* exactly one owner, with an address */
 	if (r == WEFT_OK)
 		r = weft_qp_create(
 			q->loop.data_pd,
 			&(struct weft_qp_options){ .send_cq = q->loop.cq, .recv_cq = q->loop.cq },
-			&q->nobody);
+			&q->unconnected_qp);
 	if (r == WEFT_OK)
 		r = core_open(q, timeout);
 	return r;
@@ -518,15 +519,15 @@ void weft_rio_requester_close(struct weft_rio_requester *q)
 	if (q->core) {
 		settle(q);
 		rio_requester_owner_left(q->core);
-		work(&q->loop); /* closes the windows */
+		work(&q->loop); /* closes windows */
 		rio_requester_destroy(q->core);
 	}
 	for (uint32_t i = 0; q->core && i < q->segments_max; i++) {
 		if (q->panes[i].tag)
 			weft_window_discard(q->loop.data_pd, q->panes[i].tag);
 	}
-	if (q->nobody)
-		weft_qp_destroy(q->nobody);
+	if (q->unconnected_qp)
+		weft_qp_destroy(q->unconnected_qp);
 	requester_memory_forget(q);
 	if (q->lists_window)
 		weft_window_discard(q->loop.control_pd, q->lists_window);

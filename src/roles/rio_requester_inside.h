@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What a requester consists of, for its own files only: rio_requester.c (life, and what happens),
- * rio_asking.c (requests of threads, and waiting), rio_memory.c (devices, and memory that requests
- * name), rio_inquire.c (how the cluster stands).
+ * The requester's internals, for its own files only: rio_requester.c (creation, events),
+ * rio_asking.c (requests and waiting threads), rio_memory.c (devices and memory), rio_inquire.c
+ * (reports on the cluster).
  */
 #pragma once
 
@@ -15,33 +15,33 @@
 
 /* What a thread waits for. */
 enum follower_wants {
-	WANTS_ALL,  /* whatever happens */
-	WANTS_ROOM, /* that some request ends */
-	WANTS_OWN   /* that its own ends */
+	WANTS_ALL,  /* any event */
+	WANTS_ROOM, /* the end of any request */
+	WANTS_OWN   /* the end of its own request */
 };
 
-/* A thread that waits, and does not look at the adapter itself: another one does. */
+/* A thread that waits while another thread polls the adapter. */
 struct follower {
 	struct list link;
 	pthread_cond_t wake;
 	enum follower_wants wants;
 };
 
-/* A request of somebody who waits for just this one. */
+/* A thread that waits for the end of one request. */
 struct waiter {
 	struct weft_rio_ended ended;
 	bool has_ended;
 	struct follower thread;
 };
 
-/* What the core gives back of each request. */
+/* The context of a request in the core. */
 struct ticket {
-	struct list link;      /* of the free ones, or of those that have ended */
-	struct waiter *waiter; /* NULL: weft_rio_wait() takes it */
+	struct list link;      /* in free_tickets or ended */
+	struct waiter *waiter; /* NULL: weft_rio_wait() returns it */
 	struct weft_rio_ended ended;
 };
 
-/* Memory that was added, or a part of it that was exposed. */
+/* A memory region that the program added, or a window over a part of one. */
 struct held {
 	uint32_t tag;
 	bool is_window;
@@ -49,21 +49,21 @@ struct held {
 
 /* A window of a request. */
 struct pane {
-	uint32_t tag; /* the current one; 0: there is no window yet */
+	uint32_t tag; /* the current tag; 0: no window allocated */
 	bool is_open;
-	struct platform iounit; /* whose it is; unit 0: it is for all */
+	struct platform iounit; /* that may use it; unit 0: any */
 };
 
 struct weft_rio_requester {
 	struct rio_loop loop;
 	pthread_mutex_t lock; /* guards everything here */
 	/*
-	 * Who looks at the adapter, or was told to; NULL: nobody. Who waits for them to see
-	 * something.
+	 * The thread that polls the adapter, and one that was told to take over; NULL: none. The
+	 * others wait in followers.
 	 */
-	struct follower *looker, *heir;
+	struct follower *poller, *next_poller;
 	struct list followers;
-	/* Looks now and then if nobody else does, so that connections are made again. */
+	/* Polls now and then if no other thread does, so that lost connections are restored. */
 	pthread_t keeper;
 	pthread_cond_t keeper_wake;
 	bool has_keeper, is_closing;
@@ -71,37 +71,37 @@ struct weft_rio_requester {
 	struct rio_end *owner;
 	uint8_t *lists;
 	uint32_t lists_tag, lists_window;
-	struct pane *panes;	/* by the core's id */
-	struct weft_qp *nobody; /* never connected: windows of those who are not either */
+	struct pane *panes;		/* by the core's id */
+	struct weft_qp *unconnected_qp; /* holds windows for unconnected I/O units */
 	struct ticket *tickets;
 	struct list free_tickets, ended;
 	struct held *held;
 	uint32_t held_count, held_room;
-	struct rio_fragment *fragments; /* as the core wants them, of the request that is asked */
+	struct rio_fragment *fragments; /* scratch: the fragments of a request for the core */
 	uint32_t requests_max, segments_max;
-	bool is_inquiring; /* a thread, for which the core's answer is */
+	bool is_inquiring; /* a thread waits for the core's report */
 };
 
 /* ---- rio_requester.c ------------------------------------------------------------------------ */
 
-/* Lets the core go on, and does what it wants done, now. */
+/* Runs the core and carries out its acts. */
 void requester_work(struct weft_rio_requester *q);
 
-/* Those who wait for this go on, and see for themselves. */
+/* Wakes all threads that wait for this; each checks for itself. */
 void requester_tell(struct weft_rio_requester *q, enum follower_wants what);
 
-/* One of those who wait for room: it tells the next if it finds enough. */
+/* Wakes one thread that waits for a free request slot; it wakes the next if slots are left. */
 void requester_tell_room(struct weft_rio_requester *q);
 
 /*
- * Until what it waits for may have happened, or it is that late. The lock is held, and released
- * meanwhile. One of those who wait looks at the adapter; the others sleep until it has seen what
- * they want, or until it is their turn to look. Who has waited calls requester_hand_on() in the
- * end.
+ * Waits until what f wants may have happened, at most until until_ns. Called with the lock held,
+ * which is released meanwhile. One waiting thread polls the adapter; the others sleep until it sees
+ * what they want, or until they take over polling. A thread calls requester_hand_on() after its
+ * last wait.
  */
 void requester_wait(struct weft_rio_requester *q, struct follower *f, uint64_t until_ns);
 
-/* To be called by who need not wait any more: somebody else looks from now on. */
+/* The calling thread stops waiting: makes another waiting thread poll. */
 void requester_hand_on(struct weft_rio_requester *q);
 
 /* ---- rio_memory.c --------------------------------------------------------------------------- */
@@ -109,5 +109,5 @@ void requester_hand_on(struct weft_rio_requester *q);
 void requester_device_copy(const struct rio_device *from, struct platform iounit,
 			   struct weft_rio_device *to);
 
-/* Takes back all that the program has not. */
+/* Deregisters all memory that the program has not removed. */
 void requester_memory_forget(struct weft_rio_requester *q);

@@ -11,7 +11,7 @@ enum { NS_PER_MS = 1000 * 1000, POLL_MS_MAX = 1000 };
 
 /* ---- Addresses that only etcd knows --------------------------------------------------------- */
 
-/* How many of them are not known yet. */
+/* Updates the peers' addresses; returns how many are missing. */
 static uint32_t look(struct rio_role_file *f)
 {
 	uint32_t missing = 0;
@@ -58,7 +58,7 @@ static bool ask_etcd(struct rio_role_file *f, uint64_t wait_ns, char why[RIO_HOS
 		return false;
 	missing = await_addresses(f, wait_ns);
 	if (c->role != RIO_REQUESTER) {
-		/* Others may come later, or be elsewhere then. */
+		/* Missing peers may appear later, and addresses may change. */
 		f->self.find = find;
 		f->self.context = f;
 		return true;
@@ -67,7 +67,7 @@ static bool ask_etcd(struct rio_role_file *f, uint64_t wait_ns, char why[RIO_HOS
 		(void)rio_where_trouble(f->where, trouble);
 		snprintf(why, RIO_HOST_WHY, "%s:%u: %s", f->host->path, c->etcd.line, trouble);
 	}
-	/* Nobody dials it, so it has nothing to tell. */
+	/* No peer connects to a requester, so it registers no address. */
 	rio_where_close(f->where);
 	f->where = NULL;
 	return missing == 0;

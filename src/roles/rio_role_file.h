@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A configuration file (docs/config.md) becomes what <weft/rio.h> wants to know of a role: who it
- * is, and whom it talks to. With an etcd line it tells etcd where the role is, and asks there for
- * the addresses that the file does not have. Needs what etcd.h needs.
+ * Turns a configuration file (docs/config.md) into what <weft/rio.h> needs: the role's identity and
+ * its peers. With an etcd line it registers the role's address in etcd, and looks up addresses that
+ * the file does not have. Needs what etcd.h needs.
  */
 #pragma once
 
@@ -13,18 +13,18 @@
 
 struct rio_role_file {
 	struct rio_host *host;
-	struct rio_where *where;   /* tells etcd where this is; NULL: there is nothing to tell */
-	struct weft_rio_self self; /* peers too; with the secret */
+	struct rio_where *where;   /* registers the role in etcd; NULL: not needed */
+	struct weft_rio_self self; /* peers included; with the private key */
 	struct weft_rio_peer peers[RIO_CONFIG_PEERS_MAX];
 };
 
 /*
- * Reads the file, which must be of this role, and waits so long for addresses that only etcd knows.
- * False: why says it in a sentence. That a requester's owner was not found is a reason; an owner
- * begins without I/O units that were not. After this a requester has no thread of its own here.
+ * Reads the file, which must be for this role, and waits up to wait_ns for addresses that only etcd
+ * has. False: `why` has a sentence. A requester fails without its owner's address; an owner starts
+ * even if addresses of I/O units are missing. A requester has no etcd thread after this call.
  */
 bool rio_role_file_open(struct rio_role_file *f, enum rio_role role, const char *path,
 			uint64_t wait_ns, char why[RIO_HOST_WHY]);
 
-/* Wipes the secret. */
+/* Wipes the private key. */
 void rio_role_file_close(struct rio_role_file *f);

@@ -25,13 +25,13 @@ struct rio_store {
 	struct store store;
 	struct weft_rio_requester *requester;
 	struct weft_rio_device device;
-	uint32_t tag; /* of all memory: requests name parts, and only those are exposed */
-	int event_fd; /* readable just when done is not empty */
+	uint32_t tag; /* of all memory; only the parts that requests name are exposed */
+	int event_fd; /* readable exactly while `done` is not empty */
 	pthread_mutex_t lock;
 	struct list done; /* struct store_request; guarded by the lock */
-	struct list todo; /* the same: the requester had no room for them */
-	bool is_lost;	  /* the same: no flush is good any more */
-	pthread_t thread; /* waits for what is done, while others use the store */
+	struct list todo; /* the same: waiting for a free request slot */
+	bool is_lost;	  /* the same: writes were lost, every flush fails */
+	pthread_t thread; /* collects completions while other threads use the store */
 	bool has_thread;
 	atomic_bool is_ending;
 };
@@ -54,10 +54,10 @@ static enum weft_rio_operation operation_of(enum store_op op)
 	return operations[op];
 }
 
-/* A list has 32 bits for the length of a segment. */
+/* A list has 32-bit segment lengths. */
 enum { SEGMENT_BYTES_MAX = 1 << 30, SEGMENTS_EACH = 64 };
 
-/* 0: they are too many. */
+/* 0: too many segments. */
 static uint32_t segments_of(const struct rio_store *s, const struct store_request *r,
 			    struct weft_rio_segment *segments)
 {
@@ -91,13 +91,13 @@ static enum weft_reason ask(struct rio_store *s, struct store_request *r)
 	struct weft_rio_device now;
 	enum weft_reason reason;
 
-	/* By its name, each time: the number that it had may be another device's by now. */
+	/* Look the device up by name each time: its number may belong to another device by now. */
 	reason = weft_rio_device_find(s->requester, s->device.name, 0, &now);
 	if (reason != WEFT_OK)
 		return reason;
 	if (!rio_device_is_same(&now, &s->device))
 		return WEFT_R_RIO_DEVICE;
-	/* What was read and written here may not be there any more: a mirror must leave it out. */
+	/* A new instance may have lost acknowledged writes: a mirror must drop this member. */
 	if (now.instance != s->device.instance)
 		return WEFT_R_STORE_LOST;
 	t.device = now.number;
@@ -111,7 +111,7 @@ static enum weft_reason ask(struct rio_store *s, struct store_request *r)
 									 .context = r });
 }
 
-/* The lock is held. */
+/* Called with the lock held. */
 static void done_add(struct rio_store *s, struct store_request *r, enum weft_reason reason)
 {
 	const uint64_t one = 1;
@@ -122,7 +122,7 @@ static void done_add(struct rio_store *s, struct store_request *r, enum weft_rea
 	list_add_tail(&s->done, &r->link);
 }
 
-/* The same. */
+/* Called with the lock held. */
 static void begin(struct rio_store *s, struct store_request *r)
 {
 	bool is_vain = s->is_lost && r->op == STORE_FLUSH;
@@ -162,7 +162,7 @@ static struct store_request *rio_next_done(struct store *store, uint64_t now_ns)
 	return r;
 }
 
-/* The same. A flush that went well came too late, if what was under way before it was lost. */
+/* Called with the lock held. A successful flush counts as failed if earlier writes were lost. */
 static void ended_add(struct rio_store *s, const struct weft_rio_ended *e)
 {
 	struct store_request *r = e->context;
@@ -268,7 +268,7 @@ static bool thread_start(struct rio_store *s)
 {
 	sigset_t all, before;
 
-	/* Signals are for the program's own threads. */
+	/* The thread blocks all signals: they are for the program's own threads. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	s->has_thread = pthread_create(&s->thread, NULL, gather, s) == 0;

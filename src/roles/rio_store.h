@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A block device that another I/O unit has, used by directed I/O as a requester (RIO-05): so I/O
- * units stripe over, mirror to and hand on what others have, without a host (SYS-09). Its data
- * passes through the memory of whoever uses the store.
+ * A block device of another I/O unit, used as a requester of directed I/O (RIO-05). So I/O units
+ * can stripe over, mirror to and re-export devices of others without a host (SYS-09). The data
+ * passes through the memory of the process that uses the store.
  */
 #pragma once
 
@@ -11,13 +11,16 @@
 enum { RIO_STORE_WHY = 400 };
 
 struct rio_store_config {
-	const char *path;   /* of a requester's configuration file, with the owner's address */
-	const char *device; /* its name */
+	const char *path;   /* requester's configuration file, with the owner's address */
+	const char *device; /* the device's name */
 };
 
-/* Waits up to 10 s for the owner and the device. why: a sentence, if there is more to say. */
+/*
+ * Waits up to 10 s for the owner and the device. On failure `why` is set only if a sentence says
+ * more than the reason.
+ */
 enum weft_reason rio_store_open(const struct rio_store_config *c, struct store **out,
 				char why[RIO_STORE_WHY]);
 
-/* Readable when a request may be done. */
+/* Readable when a request may have completed. */
 int rio_store_descriptor(const struct store *s);

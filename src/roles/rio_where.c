@@ -6,11 +6,10 @@
 
 struct rio_where {
 	const struct rio_host *host;
-	struct etcd_agent *agent; /* NULL: there is no etcd */
+	struct etcd_agent *agent; /* NULL: etcd is not used */
 	struct platform wanted[RIO_CONFIG_PEERS_MAX];
 	uint32_t wanted_count;
-	uint32_t index
-		[RIO_CONFIG_PEERS_MAX]; /* of peers, in wanted, if their address is not known */
+	uint32_t index[RIO_CONFIG_PEERS_MAX]; /* index in wanted of peers without a known address */
 };
 
 static bool agent_start(struct rio_where *w, const struct weft_address *self,
@@ -25,7 +24,7 @@ static bool agent_start(struct rio_where *w, const struct weft_address *self,
 					    .wanted_count = w->wanted_count };
 	char etcd_why[ETCD_WHY];
 
-	/* The owner tells I/O units where requesters are. */
+	/* A requester is not registered: the owner tells I/O units where requesters are. */
 	if (c->role != RIO_REQUESTER)
 		config.address = *self;
 	if (etcd_agent_start(&config, &w->agent, etcd_why))
