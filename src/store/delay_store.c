@@ -7,7 +7,7 @@ struct delay_store {
 	struct store store;
 	struct store *below;
 	uint64_t delay_ns;
-	struct list held; /* in the order of their deadlines, as the delay is the same for all */
+	struct list held; /* sorted by deadline: the delay is the same for all */
 };
 
 static struct delay_store *delay_of(struct store *s)
@@ -51,7 +51,7 @@ static void delay_expire(struct store *s, uint64_t now_ns)
 		struct store_request *r = first_held(d);
 
 		list_remove(&r->link);
-		/* The device below has this one's shape, so what passed there passes here. */
+		/* The device below has the same shape, so it accepts the request too. */
 		CHECK(store_submit(d->below, r, now_ns) == WEFT_OK);
 	}
 	store_expire(d->below, now_ns);

@@ -7,7 +7,7 @@
 
 enum { CHANCE_ONE = 1000000000, TORN_MAX = 64 };
 
-/* The part of a write that is still carried out. */
+/* The part of a torn write that is carried out. */
 struct torn_write {
 	struct store_request request;
 	struct store_request *whole;
@@ -18,8 +18,8 @@ struct fault_store {
 	struct store store;
 	struct store *below;
 	struct fault_store_config config;
-	struct prng errors, torns; /* apart, so that one kind does not move the other */
-	uint64_t count;		   /* of requests so far */
+	struct prng errors, torns; /* separate: the rates are independent */
+	uint64_t count;		   /* requests so far */
 	bool is_crashed;
 	struct list failed;
 	struct list free;
@@ -41,7 +41,7 @@ static bool is_in_bad_range(const struct fault_store *f, const struct store_requ
 	for (uint32_t i = 0; i < f->config.range_count; i++) {
 		const struct fault_store_range *bad = &f->config.ranges[i];
 
-		/* Neither begins at or after the other's end; no sum that could wrap. */
+		/* Do they overlap? Written without a sum that could wrap. */
 		if (r->offset >= bad->offset ? r->offset - bad->offset < bad->length
 					     : bad->offset - r->offset < r->length)
 			return true;
@@ -55,7 +55,7 @@ static void fail(struct fault_store *f, struct store_request *r)
 	list_add_tail(&f->failed, &r->link);
 }
 
-/* Some of the first blocks, perhaps none, never all. */
+/* Carries out some of the first blocks, maybe none, never all. */
 static void tear(struct fault_store *f, struct store_request *r, uint64_t now_ns)
 {
 	uint32_t block = f->store.shape.block_bytes;
@@ -80,7 +80,7 @@ static void tear(struct fault_store *f, struct store_request *r, uint64_t now_ns
 static void fault_submit(struct store *s, struct store_request *r, uint64_t now_ns)
 {
 	struct fault_store *f = fault_of(s);
-	/* Thrown whether they matter or not: the next ones do not depend on this one. */
+	/* Always draw both, so that later draws do not depend on this one. */
 	bool is_error = falls(&f->errors, f->config.error);
 	bool is_torn = falls(&f->torns, f->config.torn);
 
@@ -122,7 +122,9 @@ static struct store_request *fault_next_done(struct store *s, uint64_t now_ns)
 	}
 	if (!r && !list_is_empty(&f->failed))
 		r = CONTAINER_OF(list_pop(&f->failed), struct store_request, link);
-	/* What was under way at a crash may have been done, but nobody hears of it. */
+	/*
+	 * A request in progress at the crash may have been carried out, but is reported as failed.
+	 */
 	if (r && f->is_crashed)
 		store_request_end(r, WEFT_R_STORE_GONE, 0);
 	return r;

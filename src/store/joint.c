@@ -99,13 +99,13 @@ void joint_part_submit(struct joint *j, struct part *p, uint64_t now_ns)
 {
 	p->job->pending++;
 	j->under_way++;
-	/* The members' shapes went into ours, so what passed there passes here. */
+	/* The shape is the intersection of the members' shapes, so each member accepts the part. */
 	CHECK(store_submit(j->members[p->member], &p->request, now_ns) == WEFT_OK);
 }
 
 struct part *joint_part_done(struct joint *j, uint64_t now_ns)
 {
-	/* Also with no part under way: the member may have work of its own to do. */
+	/* Poll members even with no part in progress: a member may have work of its own. */
 	for (uint32_t m = 0; m < j->count; m++) {
 		struct store_request *r = store_next_done(j->members[m], now_ns);
 		struct part *p;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What stripes and mirrors have in common: a job for each request that is worked on, with a part
- * for each member. Requests beyond the number of jobs wait in the order they came.
+ * What stripes and mirrors share: a job for each request in progress, with one part per member.
+ * Requests beyond the number of jobs wait in order of arrival.
  */
 #pragma once
 
@@ -13,51 +13,51 @@ struct part {
 	struct store_request request;
 	struct job *job;
 	uint32_t member;
-	uint64_t at, end; /* of a stripe: what of the member is left to do */
+	uint64_t at, end; /* stripe: the member's range that is left to do */
 };
 
 struct job {
 	struct list link;
 	struct store_request *whole;
-	uint32_t pending;   /* parts under way */
-	uint32_t tried;	    /* of a mirror: bit n, member n was asked */
-	uint32_t failed;    /* bit n: and it failed */
-	bool is_sent;	    /* of a mirror: members were asked, and what is missing is a mark */
-	struct list change; /* of a mirror: among those that write */
-	uint64_t equal_to;  /* of a mirror's read: its range was made equal up to there */
+	uint32_t pending;   /* parts in progress */
+	uint32_t tried;	    /* mirror: bit n: member n was asked */
+	uint32_t failed;    /* bit n: member n failed */
+	bool is_sent;	    /* mirror: members were asked; the job waits for a mark */
+	struct list change; /* mirror: in mirror_store.changes */
+	uint64_t equal_to;  /* mirror, read: members are equal up to this offset */
 	struct part *parts;
 };
 
 struct joint {
-	struct store *members[STORE_MEMBERS_MAX]; /* of a mirror: NULL if it is missing */
+	struct store *members[STORE_MEMBERS_MAX]; /* mirror: NULL if missing */
 	uint32_t count, request_count;
-	uint32_t under_way; /* parts */
+	uint32_t under_way; /* parts at the members */
 	struct job *jobs;
 	struct part *parts;
 	struct list free, waiting, done;
 };
 
-/* The smallest size, the largest block, what all can; the size is that of one member. */
+/* shape: the smallest member's size, the largest block, and the abilities that all members have. */
 enum weft_reason joint_init(struct joint *j, const struct joint_config *c,
 			    struct store_shape *shape);
 void joint_fini(struct joint *j);
 
-/* NULL: it waits; joint_job_next gives it its turn. */
+/* NULL: the request is queued until joint_job_next() picks it. */
 struct job *joint_job_begin(struct joint *j, struct store_request *whole);
 
-/* A job for the request that has waited longest; NULL if none waits, or there is no job free. */
+/* A job for the oldest waiting request; NULL: none waits, or no job is free. */
 struct job *joint_job_next(struct joint *j);
 
-/* A job for this request, which is in no list. There is one free. */
+/* A job for a request that is not queued. A job must be free. */
 struct job *joint_job_of(struct joint *j, struct store_request *whole);
 
-/* The request is done, the job is free. */
+/* Completes the request and frees the job. */
 void joint_job_end(struct joint *j, struct job *job, enum weft_reason reason, int error);
 
-/* The caller has filled in the part's request. */
+/* Submits a part whose request the caller has filled in. */
 void joint_part_submit(struct joint *j, struct part *p, uint64_t now_ns);
 
-/* Takes a part that some member has done; NULL if there is none. */
+/* Takes a part that a member has completed; NULL: there is none. */
 struct part *joint_part_done(struct joint *j, uint64_t now_ns);
 
 struct store_request *joint_pop_done(struct joint *j);

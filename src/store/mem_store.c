@@ -24,8 +24,10 @@ static void mem_submit(struct store *s, struct store_request *r, uint64_t now_ns
 	for (uint32_t i = 0; i < r->span_count; i++) {
 		const struct span *span = &r->spans[i];
 
-		/* Of a span of no bytes memcpy would still want an address; memmove, as it may be
-		   a stretch of this very device. */
+		/*
+		 * memcpy() of an empty span would still need a valid address; memmove() because the
+		 * span may overlap this device's own memory.
+		 */
 		if (span->length == 0)
 			continue;
 		if (r->op == STORE_READ)

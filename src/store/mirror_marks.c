@@ -43,7 +43,7 @@ static void mark_write(struct mirror_store *mi, uint32_t member, uint64_t now_ns
 
 	memcpy(mark.identity, mi->identity, sizeof(mark.identity));
 	memcpy(mark.current_at, marks->current_at, sizeof(mark.current_at));
-	/* Of a member that is not current the bits mean nothing. */
+	/* The dirty bits of a member that is not current have no meaning. */
 	if (marks->set & set_of(member))
 		memcpy(mark.dirty, marks->coming.words, sizeof(mark.dirty));
 	mark_encode(&mark, state->mark_bytes);
@@ -66,7 +66,7 @@ void marks_join(struct mirror_store *mi)
 	mi->marks.is_wanted |= mi->behind != 0;
 }
 
-/* They stay behind, and what some mark says of them counts until the next one. */
+/* The joining members stay behind. Marks that name them stay valid until the next round. */
 static void join_stop(struct mirror_store *mi, uint64_t now_ns)
 {
 	if (mi->marks.joining)
@@ -75,7 +75,7 @@ static void join_stop(struct mirror_store *mi, uint64_t now_ns)
 	mi->marks.named = 0;
 }
 
-/* The marks that were just written have named them, or are on them, too. */
+/* After a round of marks: joining members are now named, or have their own mark and are current. */
 static void join_step(struct mirror_store *mi)
 {
 	struct mirror_marks *marks = &mi->marks;
@@ -102,7 +102,7 @@ void marks_go(struct mirror_store *mi, uint64_t now_ns)
 	if (!mi->has_marks || !marks->is_wanted || marks->pending > 0 ||
 	    mi->store.shape.is_readonly || mi->phase == MIRROR_REFUSED)
 		return;
-	/* A write that failed since the members were equal. */
+	/* A write has failed since the members were equal. */
 	if (marks->joining & ~marks->set_stable && !region_none(&mi->sync.uncopied))
 		join_stop(mi, now_ns);
 	set = mi->current | marks->joining;
@@ -136,8 +136,8 @@ static void marks_fail(struct mirror_store *mi, const struct store_request *why,
 }
 
 /*
- * One that will be copied to says from the beginning that it is not complete, but not before a
- * current one says that it is: else a crash between the two would leave none.
+ * A member that is to be copied to must be marked incomplete from the start, but only after a
+ * current member is marked complete: a crash in between would leave none.
  */
 static void marks_opened(struct mirror_store *mi)
 {
@@ -155,7 +155,7 @@ static void marks_written(struct mirror_store *mi, uint64_t now_ns)
 	uint32_t failed = marks->failed & (mi->current | mi->behind);
 	uint32_t on_current = marks->on & mi->current;
 
-	/* All that are current have failed it: none leaves. Those behind do not decide that. */
+	/* All current members failed: none is dropped. Members behind do not matter for this. */
 	if (on_current && !(on_current & ~failed)) {
 		marks_fail(mi, &mi->states[set_first(on_current)].mark.request, now_ns);
 		return;
@@ -199,8 +199,8 @@ void marks_read(struct mirror_store *mi, uint64_t now_ns)
 }
 
 struct look {
-	struct mirror_mark best; /* of the highest generation */
-	uint32_t marked, other;	 /* members with marks, with something else */
+	struct mirror_mark best; /* the mark with the highest generation */
+	uint32_t marked, other;	 /* members with marks; members with other data */
 	uint64_t serial;	 /* the highest */
 };
 
@@ -229,8 +229,8 @@ static void look_at_all(struct mirror_store *mi, struct look *look)
 }
 
 /*
- * Was it used without the members of the latest mark? It had all the data in a generation that they
- * do not know of. Which of them is right is not for us to say.
+ * Was this member used without the members of the latest mark? Then it was current in a generation
+ * that they do not know. It cannot be decided which side is right.
  */
 static bool is_apart(const struct mirror_mark *mark, const struct mirror_mark *best)
 {
@@ -244,7 +244,9 @@ static bool is_apart(const struct mirror_mark *mark, const struct mirror_mark *b
 	       mark->generation > best->current_at[mark->number];
 }
 
-/* Who has all the data of the highest generation, and which regions may differ there. */
+/*
+ * Finds the members with all the data of the highest generation, and the regions that may differ.
+ */
 static void find_current(struct mirror_store *mi, const struct look *look)
 {
 	struct mirror_mark mark;
@@ -257,7 +259,10 @@ static void find_current(struct mirror_store *mi, const struct look *look)
 			continue;
 		if (area_offset(mi, m) < best->size_bytes)
 			mirror_refuse(mi, WEFT_R_STORE_MIRROR_FOREIGN, m);
-		/* Smaller blocks fixed the size: the last of these would be cut. */
+		/*
+		 * The mirror's size was set with smaller blocks: this member's last block would be
+		 * cut.
+		 */
 		if (best->size_bytes % mi->joint.members[m]->shape.block_bytes != 0)
 			mirror_refuse(mi, WEFT_R_STORE_SIZE, m);
 		if (!(look->marked & set_of(m)))
@@ -301,7 +306,7 @@ static void open_marked(struct mirror_store *mi, const struct look *look)
 	mi->marks.set_stable = look->best.members;
 	memcpy(mi->marks.current_at, look->best.current_at, sizeof(mi->marks.current_at));
 	if (mi->store.shape.is_readonly && !region_none(&mi->marks.dirty)) {
-		/* They cannot be made equal: what one of them has counts. */
+		/* They cannot be made equal: only one of them stays current. */
 		mi->current = set_of(set_first(mi->current));
 	} else if (set_count(mi->current) > 1) {
 		memcpy(&mi->sync.unequal, &mi->marks.dirty, sizeof(mi->sync.unequal));
@@ -309,7 +314,7 @@ static void open_marked(struct mirror_store *mi, const struct look *look)
 	}
 }
 
-/* The first has the data, whatever that is; the others become like it. */
+/* The first member's content, whatever it is, is the data; it is copied to the others. */
 static void open_new(struct mirror_store *mi)
 {
 	mi->current = set_of(set_first(mi->present));

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A member is left out only when another one did what it failed: then it no longer has what the
- * device has. What all fail leaves them as they are, so that an error of the caller's, or a full
- * file system under all of them, does not cost the last copy.
+ * A member is dropped only when another member completed a request that it failed: then it lacks
+ * data that the device has. A request that all members fail drops none, so that an error of the
+ * caller, or a full file system under all of them, does not cost the last copy.
  *
- * Where members may differ, after a crash or a write that failed, what is read is first made equal
- * on all of them: so it stays, whichever of them fails next.
+ * Where members may differ, after a crash or a failed write, a range is made equal on all members
+ * before it is read, so that its content stays the same whichever member fails next.
  *
- * Writes that overlap are worked on one after the other, so that one that is late at a slow member
- * never lands there after a newer one.
+ * Overlapping writes run one after the other, so that an old write delayed at a slow member never
+ * overwrites a newer one.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -46,7 +46,7 @@ void mirror_phase_move(struct mirror_store *mi, enum mirror_phase to)
 	mi->phase = to;
 }
 
-/* A member may be refused for several reasons: the last counts. */
+/* If there are several reasons, the last one counts. */
 void mirror_refuse(struct mirror_store *mi, enum weft_reason reason, uint32_t member)
 {
 	mirror_phase_move(mi, MIRROR_REFUSED);
@@ -156,7 +156,7 @@ static void part_go(struct mirror_store *mi, struct part *p, uint64_t now_ns)
 {
 	const struct store_request *whole = p->job->whole;
 
-	/* What is discarded may read as before on one member and as zeroes on another. */
+	/* After a discard one member may read old data and another zeroes: write zeroes instead. */
 	p->request = (struct store_request){ .op = whole->op == STORE_DISCARD ? STORE_WRITE_ZEROES
 									      : whole->op,
 					     .flags = whole->flags,
@@ -177,8 +177,8 @@ static void parts_go(struct mirror_store *mi, struct job *job, uint64_t now_ns)
 }
 
 /*
- * Asks a member that was not asked for this request: the next in turn, or always the first where
- * members may differ, because a write is under way. False: all were asked.
+ * Reads from a member that was not tried yet: the next in turn, or always the first where members
+ * may differ because a write is in progress. False: all were tried.
  */
 static bool read_go(struct mirror_store *mi, struct job *job, uint64_t now_ns)
 {
@@ -198,11 +198,11 @@ static bool read_go(struct mirror_store *mi, struct job *job, uint64_t now_ns)
 	return true;
 }
 
-/* Until marks without the members that left are stable. */
+/* Queues the job until marks without the dropped members are stable. */
 static void marks_await(struct mirror_store *mi, struct job *job, uint64_t now_ns)
 {
 	list_add_tail(&mi->marks.waiting, &job->link);
-	/* Marks that failed before are tried again. */
+	/* Retry marks that failed before. */
 	mi->marks.is_wanted |= mi->marks.pending == 0;
 	marks_go(mi, now_ns);
 }
@@ -239,7 +239,9 @@ static void job_start(struct mirror_store *mi, struct job *job, uint64_t now_ns)
 	parts_go(mi, job, now_ns);
 }
 
-/* Has it to wait for a write, for one that came before and waits too, or for a chunk's copy? */
+/*
+ * Must the request wait for a write in progress, for an earlier waiting one, or for a chunk's copy?
+ */
 static bool must_wait(const struct mirror_store *mi, const struct store_request *r)
 {
 	const struct list *waiting = &mi->joint.waiting;
@@ -293,7 +295,7 @@ static void job_finish(struct mirror_store *mi, struct job *job, const struct st
 	joint_job_end(&mi->joint, job, as ? as->reason : WEFT_OK, as ? as->error : 0);
 }
 
-/* Every member has it that some mark may call current. */
+/* Every member that any mark may call current has the write. */
 static bool is_safe(const struct mirror_store *mi, const struct job *job)
 {
 	return (mi->marks.set_stable & ~(job->tried & ~job->failed)) == 0;
@@ -307,7 +309,7 @@ static bool is_marked(struct mirror_store *mi, const struct job *job)
 			    : marks_cover(mi, job->whole->offset, job->whole->length);
 }
 
-/* A member that left may be current after a crash, and does not have what was sent. */
+/* A dropped member may be current after a crash, and lacks this write. */
 static void mark_missed(struct mirror_store *mi, struct job *job, const struct store_request *why)
 {
 	if (job->is_sent && is_change(job->whole->op))
@@ -357,11 +359,11 @@ static void job_end(struct mirror_store *mi, struct job *job, uint64_t now_ns)
 	const struct store_request *r = job->whole;
 	uint32_t done = job->tried & ~job->failed;
 
-	/* One that has left while it worked on this does not count: what only it has is gone. */
+	/* A member dropped in the meantime does not count: data that only it has is lost. */
 	if ((done & mi->current) == 0) {
 		if (is_change(r->op))
 			mirror_unequal(mi, r->offset, r->length);
-		/* Some member is always current, so one was asked that is, and failed. */
+		/* Some member is always current, so a current one was asked and failed. */
 		job_finish(mi, job, &job->parts[set_first(job->failed)].request);
 		return;
 	}
@@ -491,7 +493,7 @@ static bool mirror_event(struct store *s, struct store_event *event)
 	return joint_event(&mi->joint, event);
 }
 
-/* The copying stops, and what can be clean is. */
+/* Stops copying and cleans the regions that can be clean. */
 static bool mirror_settle(struct store *s, uint64_t now_ns)
 {
 	struct mirror_store *mi = mirror_of(s);
@@ -499,7 +501,7 @@ static bool mirror_settle(struct store *s, uint64_t now_ns)
 	if (mi->phase == MIRROR_OPEN)
 		mirror_phase_move(mi, MIRROR_SETTLING);
 	pump(mi, now_ns);
-	if (mi->phase == MIRROR_OPEN) /* by this */
+	if (mi->phase == MIRROR_OPEN) /* the first call */
 		mirror_phase_move(mi, MIRROR_SETTLING);
 	if (mi->own_under_way == 0 && mi->phase == MIRROR_SETTLING) {
 		mirror_phase_move(mi, MIRROR_SETTLED);

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Making members equal, and regions clean.
+ * Makes members equal, and regions clean.
  *
- * A chunk is read from the first current member and from all that are to be like it, and written
- * where it differs: what is equal costs no writes, and holes of files stay holes. Writes to the
- * chunk wait meanwhile. Chunks that a read waits for and those of the regions take turns. What is
- * written to members that marks may call current is stable: a read may have seen it.
+ * A chunk is read from the first current member and from every member that must match it, and
+ * written where it differs. So equal data costs no writes, and holes in files stay holes. Writes to
+ * the chunk wait meanwhile. Chunks that a read waits for alternate with chunks of regions. A copy
+ * to a member that marks may call current is made stable, because a read may have returned the
+ * data.
  *
- * A chunk that no current member can read is skipped, and tried again when all others are equal and
- * some time has passed. Its region stays as it is, so members behind do not become current.
+ * A chunk that no current member can read is skipped, and retried after all others are equal and
+ * some time has passed. Its region stays marked, so members behind do not become current.
  */
 #include <string.h>
 
@@ -70,13 +71,13 @@ static void own_read_write(struct mirror_store *mi, uint32_t set, enum store_op 
 	}
 }
 
-/* Of the region that the byte is in. */
+/* The end of the region that contains the byte. */
 static uint64_t region_end(const struct mirror_store *mi, uint64_t at)
 {
 	return least((at / mi->region_bytes + 1) * mi->region_bytes, mi->store.shape.size_bytes);
 }
 
-/* What follows in the region is next, or another region. */
+/* Continues with the rest of the region, or with another region. */
 static void region_go_on(struct mirror_store *mi, uint64_t end)
 {
 	struct mirror_sync *sync = &mi->sync;
@@ -92,7 +93,7 @@ static void region_go_on(struct mirror_store *mi, uint64_t end)
 	region_remove(&sync->reported, sync->region);
 }
 
-/* The chunk is equal on all. */
+/* The chunk is equal on all members. */
 static void chunk_end(struct mirror_store *mi, uint64_t now_ns)
 {
 	struct mirror_sync *sync = &mi->sync;
@@ -110,7 +111,7 @@ static void chunk_end(struct mirror_store *mi, uint64_t now_ns)
 		mirror_equal(mi, read, now_ns);
 		return;
 	}
-	/* One has left meanwhile, and may be current after a crash without this chunk. */
+	/* A member dropped meanwhile may be current after a crash, without this chunk. */
 	sync->is_again |= mirror_is_unsure(mi);
 	region_go_on(mi, end);
 }
@@ -148,7 +149,7 @@ static bool may_sync_now(struct mirror_store *mi, uint64_t now_ns)
 	return false;
 }
 
-/* Nothing is left to be done but what could not be read: that is tried again, later. */
+/* Only unreadable chunks are left: retry them later. */
 static bool skipped_try_again(struct mirror_store *mi, uint64_t now_ns)
 {
 	if (region_none(&mi->sync.skipped))
@@ -173,7 +174,7 @@ static bool region_chunk(struct mirror_store *mi, uint64_t now_ns)
 		if (skipped_try_again(mi, now_ns))
 			return false;
 		sync->has_work = (mi->behind & ~mi->marks.joining) != 0;
-		/* A flush that has begun may be older than the last copy. */
+		/* A flush in progress may have started before the last copy. */
 		if (sync->has_work && mi->clean.pending == 0) {
 			mi->clean.is_admitting = true;
 			clean_go(mi, true, now_ns);
@@ -189,7 +190,7 @@ static bool region_chunk(struct mirror_store *mi, uint64_t now_ns)
 	return true;
 }
 
-/* The next chunk of a read. All of what it reads is locked until its last chunk is equal. */
+/* The next chunk of a read. The whole range of the read is locked until its last chunk is equal. */
 static bool read_chunk(struct mirror_store *mi)
 {
 	struct mirror_sync *sync = &mi->sync;
@@ -238,7 +239,7 @@ void sync_go(struct mirror_store *mi, uint64_t now_ns)
 	}
 }
 
-/* What no current member can read, fails. */
+/* Fails a read that no current member can serve. */
 static void read_failed(struct mirror_store *mi)
 {
 	struct mirror_sync *sync = &mi->sync;
@@ -252,8 +253,8 @@ static void read_failed(struct mirror_store *mi)
 }
 
 /*
- * Of each region the first chunk of a round is told, unless it was the last time too: when it can
- * be read again, the next one is told.
+ * Reports the first unreadable chunk of each region and round, unless it was reported the last time
+ * too. Once that chunk is readable, the next one is reported.
  */
 static void chunk_tell(struct mirror_store *mi)
 {
@@ -276,8 +277,8 @@ static void chunk_tell(struct mirror_store *mi)
 }
 
 /*
- * No current member can read the chunk: all stay as they are, and the next chunk is copied. In a
- * while: it may be the whole disk that cannot be read, and others use it.
+ * No current member can read the chunk: no member changes, and copying continues with the next
+ * chunk after a delay, because the whole disk may be unreadable and others use it.
  */
 static void chunk_skip(struct mirror_store *mi, uint64_t now_ns)
 {
@@ -353,7 +354,7 @@ void sync_done(struct mirror_store *mi, struct own_request *o, uint64_t now_ns)
 
 /* ---- Clean ---------------------------------------------------------------------------------- */
 
-/* Regions that were not written since the last look and have no write under way. */
+/* Finds regions that were not written since the last round and have no write in progress. */
 static bool candidates_find(struct mirror_store *mi, bool is_now)
 {
 	struct mirror_clean *clean = &mi->clean;
@@ -438,7 +439,7 @@ void clean_done(struct mirror_store *mi, struct own_request *o, uint64_t now_ns)
 	if (--clean->pending > 0)
 		return;
 	if ((clean->on & ~clean->failed & mi->current) == 0) {
-		/* What all fail leaves them as they are; the next look tries again. */
+		/* All members failed: none is dropped; the next round retries. */
 		clean->is_admitting = false;
 		mi->sync.after_ns = now_ns + again_after_ns;
 		return;

@@ -29,7 +29,7 @@ struct reader {
 struct kind_rule {
 	const char *name;
 	uint32_t members_min, members_max;
-	const char *value; /* what comes first, to say when it is missing; NULL: nothing does */
+	const char *value; /* message if the leading value is missing; NULL: the kind has none */
 };
 
 static const struct kind_rule kind_rules[STORE_KIND_COUNT] = {
@@ -252,7 +252,7 @@ static const char *read_named(struct store_node *n, struct word item)
 
 /* ---- Devices -------------------------------------------------------------------------------- */
 
-/* Which kind begins here, as the beginning of a device? */
+/* Does a device begin here, and of which kind? */
 static bool kind_at(const char *at, enum store_kind *kind)
 {
 	for (int i = 0; i < STORE_KIND_COUNT; i++) {
@@ -267,7 +267,7 @@ static bool kind_at(const char *at, enum store_kind *kind)
 	return false;
 }
 
-/* Takes an item; one in quotes may hold any sign but quotes. */
+/* Takes an item; a quoted one may hold any character but quotes. */
 static bool take_item(struct reader *r, struct word *item)
 {
 	const char *from = r->at;
@@ -345,7 +345,7 @@ static bool begin_device(struct reader *r, uint32_t parent)
 	return read_items(r, n);
 }
 
-/* Where a device has ended: ends those around it. Says in *open which one goes on, if any. */
+/* A device has ended: closes the devices around it. *open: the one that continues, if any. */
 static bool end_devices(struct reader *r, uint32_t *open)
 {
 	while (*r->at == ')' && *open != STORE_NO_NODE) {

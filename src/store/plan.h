@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * How people write a device: "stripe:64k(mem:1G,file:/var/disk,size=1G,direct)", see docs/store.md.
- * Read into a tree; who can open files makes the devices (roles/device.h).
+ * Parses the text form of a device, such as "stripe:64k(mem:1G,file:/var/disk,size=1G,direct)"
+ * (docs/store.md), into a tree. roles/device.h opens the devices.
  */
 #pragma once
 
@@ -26,22 +26,22 @@ enum {
 
 #define STORE_NO_NODE UINT32_MAX
 
-/* Which way a file is read and written. */
+/* How files are accessed. */
 enum store_engine { STORE_ENGINE_AUTO, STORE_ENGINE_URING, STORE_ENGINE_THREADS };
 
 struct store_node {
 	enum store_kind kind;
-	uint32_t at;	 /* where in the text it begins, counted from 0 */
+	uint32_t at;	 /* position in the text, from 0 */
 	uint32_t parent; /* STORE_NO_NODE: none */
 	uint32_t member_count;
 
-	uint64_t size_bytes;  /* mem, file; 0: as large as the file is */
-	uint32_t block_bytes; /* mem, file; 0: not said */
+	uint64_t size_bytes;  /* mem, file; 0: the file's size */
+	uint32_t block_bytes; /* mem, file; 0: not given */
 	bool is_readonly;     /* mem, file */
 	bool is_direct;	      /* file */
 	enum store_engine engine;
-	uint64_t wait_ns; /* file: for another user; mirror: for a member, opening and closing */
-	const char *path; /* file, rio: within the text, not ended by a 0 */
+	uint64_t wait_ns; /* file: for its lock; mirror: for members, at open and close */
+	const char *path; /* file, rio: points into the text, not NUL-terminated */
 	uint32_t path_length;
 	const char *device; /* rio: the same */
 	uint32_t device_length;
@@ -52,15 +52,15 @@ struct store_node {
 	struct volatile_store_config cache;
 };
 
-/* The first node is the device; members stand after their parent, in their order. */
+/* The first node is the device; members follow their parent, in order. */
 struct store_plan {
 	struct store_node nodes[STORE_NODES_MAX];
 	uint32_t count;
 };
 
-/* What is wrong with a text, and where. */
+/* The first error in a text. */
 struct store_complaint {
-	uint32_t at; /* counted from 0 */
+	uint32_t at; /* position, from 0 */
 	const char *why;
 };
 

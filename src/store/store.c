@@ -4,7 +4,7 @@
 #include "base/check.h"
 
 struct op_rule {
-	uint32_t ability; /* enum store_abilities; 0: every device */
+	uint32_t ability; /* enum store_abilities; 0: every device has it */
 	bool has_range, has_spans, is_change, takes_fua;
 };
 

@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Block devices behind one table of calls: what they look like, requests that take their time, and
- * the devices and filters that need no system: memory, stripes, mirrors, faults, delays and
- * volatile caches. Files and block devices of the system are in driver/file/file_store.h;
- * plan.h reads how people write all of them.
+ * Block devices behind one table of calls: shapes, asynchronous requests, and the devices and
+ * filters that make no system calls: memory, stripes, mirrors, faults, delays and volatile caches.
+ * Files and block devices of the system are in driver/file/file_store.h; plan.h parses the text
+ * form of all.
  *
- * Requests belong to the caller and are lent to the device until it gives them back as done. There
- * is no order among requests under way: who needs one after the other waits for the first. A write
- * that is done is seen by every read submitted later. It is on stable storage when it had
- * STORE_FUA, or when a flush that was submitted after it was done is done itself.
+ * A request belongs to the caller, and is lent to the device until the device returns it as done.
+ * Requests in progress are unordered: a caller that needs an order waits for the first before it
+ * submits the second. A completed write is visible to every read submitted later. It is on stable
+ * storage if it had STORE_FUA, or once a flush submitted after its completion has completed.
  *
- * A device is used by one thread at a time.
+ * Only one thread at a time may use a device.
  */
 #pragma once
 
@@ -26,17 +26,17 @@
 enum store_op {
 	STORE_READ,
 	STORE_WRITE,
-	STORE_FLUSH,	    /* neither offset nor length */
+	STORE_FLUSH,	    /* has no offset or length */
 	STORE_WRITE_ZEROES, /* the range reads as zeroes */
-	STORE_DISCARD,	    /* the content is not needed: blocks read as before or as zeroes */
+	STORE_DISCARD,	    /* blocks then read as before or as zeroes */
 	STORE_OP_COUNT
 };
 
 enum store_flags {
-	STORE_FUA = 1 << 0, /* done means on stable storage; of write and write zeroes */
+	STORE_FUA = 1 << 0, /* write, write zeroes: complete on stable storage */
 };
 
-/* What a device can do besides reading, and writing if it is not read-only. */
+/* Abilities of a device besides reading, and writing unless read-only. */
 enum store_abilities {
 	STORE_CAN_FLUSH = 1 << 0,
 	STORE_CAN_FUA = 1 << 1,
@@ -46,8 +46,8 @@ enum store_abilities {
 };
 
 enum {
-	STORE_SPANS_MAX = SPANS_MAX, /* of a request */
-	STORE_MEMBERS_MAX = 16,	     /* of a stripe or mirror */
+	STORE_SPANS_MAX = SPANS_MAX, /* per request */
+	STORE_MEMBERS_MAX = 16,	     /* per stripe or mirror */
 };
 
 #define STORE_NEVER UINT64_MAX
@@ -57,44 +57,46 @@ struct store_shape {
 	uint32_t block_bytes; /* 512 or 4096 */
 	uint32_t can;	      /* enum store_abilities */
 	bool is_readonly;
-	/* A write that is done and not flushed is there after the death of the process, if the
-	   machine lives on. */
+	/*
+	 * A completed write survives the death of the process without a flush, as long as the host
+	 * runs.
+	 */
 	bool outlives_process;
 };
 
 struct store_request {
-	/* Written by the caller, left alone while it is under way. */
+	/* Set by the caller, constant while in progress. */
 	enum store_op op;
 	uint32_t flags;
 	uint64_t offset, length;  /* bytes, multiples of the block size */
-	const struct span *spans; /* of read and write: length bytes in all, in this order */
+	const struct span *spans; /* read, write: `length` bytes in all, in this order */
 	uint32_t span_count;
 
-	/* Written by the device before it is done. */
+	/* Set by the device on completion. */
 	enum weft_reason reason; /* WEFT_OK: all of it was done */
-	int error;		 /* what the system said (errno), 0 if it was not asked */
+	int error;		 /* errno of a failed system call, or 0 */
 
-	/* The device's while it is under way. */
+	/* For the device while in progress. */
 	struct list link;
 	uint64_t due_ns;
 };
 
-/* What the owner of a device should know of a member of a mirror. */
+/* News about a member of a mirror, for the user of the device. */
 struct store_event {
-	uint32_t member;	 /* counted from 0 */
-	enum weft_reason reason; /* why it is left out from now on; WEFT_OK: it has all the data */
+	uint32_t member;	 /* from 0 */
+	enum weft_reason reason; /* why it was dropped; WEFT_OK: it now has all the data */
 	int error;
 	/*
-	 * If length is not 0: it is not left out, but cannot be read there, nor can any other
-	 * member that has all the data. The rest is copied and this is not: members that are copied
-	 * to stay incomplete until it can be read or was written anew.
+	 * If length is not 0, the member was not dropped: neither it nor any other current member
+	 * can read this range. Copying skips the range, so members being copied to stay incomplete
+	 * until it can be read or is written again.
 	 */
 	uint64_t offset, length;
 };
 
 struct store;
 
-/* What a kind of device does. Only the functions below call it, having checked all they say. */
+/* The operations of a kind of device. Only the functions below call them, after their checks. */
 struct store_calls {
 	void (*submit)(struct store *s, struct store_request *r, uint64_t now_ns);
 	struct store_request *(*next_done)(struct store *s, uint64_t now_ns);
@@ -102,11 +104,12 @@ struct store_calls {
 	void (*expire)(struct store *s, uint64_t now_ns);
 	struct span (*memory)(struct store *s, uint64_t offset, uint64_t length);
 	bool (*event)(struct store *s, struct store_event *event);
-	bool (*settle)(struct store *s, uint64_t now_ns); /* NULL: it does nothing by itself */
+	bool (*settle)(struct store *s,
+		       uint64_t now_ns); /* NULL: the device starts no requests itself */
 	void (*destroy)(struct store *s);
 };
 
-/* First member of every device. */
+/* The first member of every device's struct. */
 struct store {
 	const struct store_calls *calls;
 	struct store_shape shape;
@@ -115,51 +118,53 @@ struct store {
 
 /* ---- Use ------------------------------------------------------------------------------------ */
 
-/* Would a device of this shape take the request, and if not, why? */
+/* WEFT_OK if a device of this shape accepts the request, else the reason why not. */
 enum weft_reason store_request_check(const struct store_shape *shape,
 				     const struct store_request *r);
 
 /*
- * WEFT_OK: the device has it, and gives it back exactly once. Else it was refused: neither it nor
- * the device has changed.
+ * WEFT_OK: the device has the request and returns it exactly once. Otherwise neither has changed.
  */
 enum weft_reason store_submit(struct store *s, struct store_request *r, uint64_t now_ns);
 
 /*
- * Takes a request that is done; NULL if there is none at present. Devices may gather what was
- * submitted: all of it is certain to be under way only when this has given NULL.
+ * Takes a completed request; NULL: none at present. A device may batch submissions: all are certain
+ * to be in progress only once this has returned NULL.
  */
 struct store_request *store_next_done(struct store *s, uint64_t now_ns);
 
-/* When to call store_expire, then store_next_done, if nothing else happens; or STORE_NEVER. */
+/*
+ * When to call store_expire(), then store_next_done(), if no other event comes first; or
+ * STORE_NEVER.
+ */
 uint64_t store_due(const struct store *s);
 void store_expire(struct store *s, uint64_t now_ns);
 
 /*
- * Where the bytes at the offset lie in memory, if the device is just that: as many of length as lie
- * there in one piece. Of length 0: they are reached by requests only. Who moves data straight keeps
- * to the range of the device and does not write to a read-only one; it is done at once, and as
- * stable as the device gets.
+ * The memory of a device that is memory: the longest contiguous part of the range, from offset on.
+ * An empty span: the device is reached by requests only. A caller that accesses the memory directly
+ * must stay within the range, and must not write to a read-only device. Such an access is complete
+ * at once, and as durable as the device can make it.
  */
 struct span store_memory(struct store *s, uint64_t offset, uint64_t length);
 
-/* Takes what the owner should know; false if there is nothing. */
+/* Takes the next event; false: there is none. */
 bool store_event(struct store *s, struct store_event *event);
 
 /*
- * Before it is destroyed, with nothing under way: the device ends what it does by itself, and takes
- * no more requests. False: this is still under way at its members; call it again when something may
- * be done there.
+ * Prepares for destruction, with no request in progress: the device finishes its own work and takes
+ * no more requests. False: its members still work; call again when one may have completed
+ * something.
  */
 bool store_settle(struct store *s, uint64_t now_ns);
 
 /*
- * Nothing is under way, and it has settled. Members of a stripe or a filter stay: who created them
- * destroys them.
+ * Destroys a device that has settled and has no request in progress. Members of a stripe, mirror or
+ * filter are not destroyed with it.
  */
 void store_destroy(struct store *s);
 
-/* ---- Devices: 0 or why they cannot be created ----------------------------------------------- */
+/* ---- Devices: WEFT_OK or why they cannot be created ----------------------------------------- */
 
 struct mem_store_config {
 	uint8_t *bytes; /* borrowed until the device is destroyed */
@@ -173,50 +178,54 @@ enum weft_reason mem_store_create(const struct mem_store_config *c, struct store
 struct joint_config {
 	struct store *const *members;
 	uint32_t member_count;
-	uint32_t requests_max; /* worked on at a time; more of them wait */
+	uint32_t requests_max; /* in progress at a time; further ones wait */
 };
 
 /*
- * Consecutive stretches of unit_bytes lie on one member after the other. As large as the smallest
- * member allows; can what all of them can.
+ * Consecutive units of unit_bytes go to the members in turn. As large as the smallest member
+ * allows; has the abilities that all members have.
  */
 enum weft_reason stripe_store_create(const struct joint_config *c, uint64_t unit_bytes,
 				     struct store **out);
 
 /*
- * Writes go to all members, reads to one in turn. A member that fails what another one did is left
- * out from then on, and an event says so; what all of them fail, fails. Nothing is written about
- * that: it is for members that are gone with the process.
+ * Writes go to all members, reads to one in turn. A member that fails a request that another one
+ * completed is dropped, and an event says so. A request that all members fail, fails. No marks are
+ * written: this mirror is for members that vanish with the process.
  */
 enum weft_reason mirror_store_create(const struct joint_config *c, struct store **out);
 
 struct mirror_store_config {
-	struct joint_config joint; /* a member is NULL if it is missing */
-	uint8_t identity[16];	   /* of a mirror that is new: random */
-	bool is_degraded_ok;	   /* goes on without members that may have newer data */
-	bool is_adopting;	   /* overwrites what is where the marks belong */
+	struct joint_config joint; /* a missing member is NULL */
+	uint8_t identity[16];	   /* random; used if the mirror is new */
+	bool is_degraded_ok;	   /* runs even without members that may have newer data */
+	bool is_adopting;	   /* overwrites foreign data where the marks belong */
 };
 
 /*
- * The same for members that stay: marks in their last 8 KiB (mirror_area.h) say which of them have
- * all the data and where writes were under way. The device is as much smaller. Requests wait until
- * the marks are read, by store_next_done, and all fail if the mirror is then refused. Members that
- * were left out or are new are copied to, and an event with WEFT_OK says when that is done.
+ * The same for persistent members. Marks in their last 8 KiB (mirror_area.h) say which members have
+ * all the data, and where writes were in progress; the device is smaller by that much. Requests
+ * wait until store_next_done() has read the marks, and all fail if the mirror is then refused. Data
+ * is copied to members that were dropped or are new, and an event with WEFT_OK reports that it is
+ * complete.
  */
 enum weft_reason mirror_store_open(const struct mirror_store_config *c, struct store **out);
 
-/* WEFT_R_BUSY: its marks are being read. Else what came of it; of a refusal, by which member. */
+/*
+ * WEFT_R_BUSY: the marks are being read. Else the outcome; after a refusal, the member that caused
+ * it.
+ */
 enum weft_reason mirror_store_opened(const struct store *mirror, uint32_t *member);
 
-/* Whatever comes of its marks, it is refused for this: for one that is being opened. */
+/* Refuses a mirror that is being opened, regardless of its marks. */
 void mirror_store_refuse(struct store *mirror, enum weft_reason reason, uint32_t member);
 
-/* Bit n is set if member n of this mirror does not have all the data. */
+/* Bit n is set if member n does not have all the data. */
 uint32_t mirror_store_out(const struct store *mirror);
 
 /* ---- Filters -------------------------------------------------------------------------------- */
 
-/* Every request reaches the device below so much later. */
+/* Delays every request by delay_ns on its way to the device below. */
 enum weft_reason delay_store_create(struct store *below, uint64_t delay_ns, struct store **out);
 
 enum { FAULT_STORE_RANGES_MAX = 8 };
@@ -227,36 +236,37 @@ struct fault_store_range {
 
 struct fault_store_config {
 	uint64_t seed;
-	uint32_t error;	   /* chance in 10^9 that a request fails, with nothing done */
-	uint32_t torn;	   /* that a write fails after some of its first blocks were written */
+	uint32_t error;	   /* chance in 10^9 that a request fails with no effect */
+	uint32_t torn;	   /* chance that a write fails after some of its first blocks */
 	uint64_t crash_at; /* this request, from 1, is torn, later ones fail; 0: none */
-	struct fault_store_range ranges[FAULT_STORE_RANGES_MAX]; /* whoever touches one fails */
+	struct fault_store_range ranges[FAULT_STORE_RANGES_MAX]; /* requests that touch one fail */
 	uint32_t range_count;
 };
 
-/* Fails on purpose: the same requests in the same order fail again with the same seed. */
+/* Injects faults: with the same seed, the same sequence of requests fails in the same way. */
 enum weft_reason fault_store_create(struct store *below, const struct fault_store_config *c,
 				    struct store **out);
 
 struct volatile_store_config {
 	uint64_t seed;
-	uint32_t keep;	     /* chance in 10^9 that a written block goes below without a flush */
-	uint64_t room_bytes; /* of the cache, at least a block, at most 1 GiB */
+	uint32_t keep;	     /* chance in 10^9 that a block is written back without a flush */
+	uint64_t room_bytes; /* cache size: at least a block, at most 1 GiB */
 };
 
 /*
- * A volatile write cache: what was not flushed is in the memory of the process only, and gone with
- * it, as at a loss of power. Writes that find no room go through. Settling brings all below.
+ * A volatile write cache: unflushed data exists only in the memory of the process and is lost with
+ * it, as in a power failure. Writes that do not fit into the cache are written through. Settling
+ * writes all data back.
  */
 enum weft_reason volatile_store_create(struct store *below, const struct volatile_store_config *c,
 				       struct store **out);
 
-/* ---- For devices ---------------------------------------------------------------------------- */
+/* ---- For implementations of devices --------------------------------------------------------- */
 
-/* Is it a shape that a device can have? */
+/* Is the shape valid? */
 enum weft_reason store_shape_check(const struct store_shape *shape);
 
-/* What most devices say. */
+/* Defaults for struct store_calls. */
 uint64_t store_never_due(const struct store *s);
 void store_nothing_expires(struct store *s, uint64_t now_ns);
 struct span store_no_memory(struct store *s, uint64_t offset, uint64_t length);
@@ -269,8 +279,8 @@ static inline void store_request_end(struct store_request *r, enum weft_reason r
 }
 
 /*
- * Adds bytes [skip, skip + length) of the spans to a list, as many as find room, and says how many
- * those are.
+ * Appends bytes [skip, skip + length) of the request's spans to a list, as many as fit; returns how
+ * many.
  */
 uint64_t store_span_cut(struct span_list *l, const struct store_request *r, uint64_t skip,
 			uint64_t length);

@@ -18,7 +18,7 @@ struct stripe_store {
 	struct store store;
 	struct joint joint;
 	uint64_t unit_bytes;
-	struct span_list *spans; /* of each part, by its place in joint.parts */
+	struct span_list *spans; /* one per part, by index in joint.parts */
 };
 
 static struct stripe_store *stripe_of(struct store *s)
@@ -26,7 +26,7 @@ static struct stripe_store *stripe_of(struct store *s)
 	return CONTAINER_OF(s, struct stripe_store, store);
 }
 
-/* Which range of its member the part has to do; none if at == end. */
+/* The range of the member that the part covers; empty if at == end. */
 static void part_range(const struct stripe_store *st, struct part *p)
 {
 	const struct store_request *whole = p->job->whole;
@@ -34,18 +34,20 @@ static void part_range(const struct stripe_store *st, struct part *p)
 	uint64_t last_byte = whole->offset + whole->length - 1;
 	uint64_t first = whole->offset / unit, last = last_byte / unit;
 	uint64_t k = first + (p->member + n - first % n) % n;	/* the member's first stripe */
-	uint64_t k_end = last - (last % n + n - p->member) % n; /* and its last */
+	uint64_t k_end = last - (last % n + n - p->member) % n; /* the member's last stripe */
 
 	p->at = 0;
 	p->end = 0;
-	/* A range shorter than a row of stripes may leave this member out, also below stripe 0. */
+	/*
+	 * A range shorter than a full row may skip this member; k_end may then be below stripe 0.
+	 */
 	if (k > last)
 		return;
 	p->at = k / n * unit + (k == first ? whole->offset % unit : 0);
 	p->end = k_end / n * unit + (k_end == last ? last_byte % unit + 1 : unit);
 }
 
-/* Fills the list with what belongs to the member's bytes from p->at on; whole blocks of it. */
+/* Fills the list with the spans for the member's bytes from p->at on; whole blocks only. */
 static void part_spans(const struct stripe_store *st, const struct part *p, struct span_list *l)
 {
 	const struct store_request *whole = p->job->whole;
@@ -64,7 +66,7 @@ static void part_spans(const struct stripe_store *st, const struct part *p, stru
 		if (added < piece)
 			break;
 	}
-	/* A block has at most as many spans as a request, so at least one is in the list. */
+	/* A block has at most as many spans as a request, so the list holds at least one block. */
 	for (rest = l->length % st->store.shape.block_bytes; rest > 0;) {
 		struct span *last = &l->spans[l->count - 1];
 		size_t cut = least(rest, last->length);
@@ -122,7 +124,7 @@ static void stripe_submit(struct store *s, struct store_request *r, uint64_t now
 		job_start(st, job, now_ns);
 }
 
-/* The first failure is what the whole request failed of; other parts go no further. */
+/* The first failure decides the whole request; other parts stop. */
 static void part_done(struct stripe_store *st, struct part *p, uint64_t now_ns)
 {
 	struct job *job = p->job;

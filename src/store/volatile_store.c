@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The cache holds only blocks that the device below does not have yet. Writes end when they are in
- * it. Flush, FUA writes and writes that find no room stand in one queue and are done one at a time:
- * first the cached blocks of their range (of a flush: all) are drained, then the request itself
- * goes below. So a block is never on its way below twice, and an older one never overtakes a newer
- * one.
+ * The cache holds only blocks that the device below does not have yet. A write completes when it is
+ * in the cache. Flushes, FUA writes and writes that do not fit share one queue and run one at a
+ * time: first the cached blocks of their range (for a flush: all) are drained, then the request
+ * itself goes below. So no block is written below twice at a time, and an old version never
+ * overtakes a newer one.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -26,19 +26,19 @@ enum {
 struct slot {
 	uint64_t block, version;
 	uint64_t since; /* the first version that is not below, or an older one */
-	uint64_t pass;	/* the latest that drained it */
-	uint32_t next;	/* in its bucket, or among the free */
+	uint64_t pass;	/* the latest pass that drained it */
+	uint32_t next;	/* in its bucket, or in the free list */
 	bool is_used;
-	bool is_kept; /* chance will have it drained without a flush */
+	bool is_kept; /* chosen at random to be drained without a flush */
 };
 
 struct cached_read {
 	struct store_request request;
 	struct store_request *whole;
-	bool is_again; /* a block of it was drained meanwhile: read it once more */
+	bool is_again; /* a block of it was drained meanwhile: read again */
 };
 
-/* Neighbouring blocks on their way below, as they were when they left. */
+/* Adjacent blocks being written below; a snapshot of their content. */
 struct drain_run {
 	struct store_request request;
 	struct span span;
@@ -48,8 +48,8 @@ struct drain_run {
 
 enum drain_step {
 	DRAIN_IDLE,
-	DRAIN_BLOCKS, /* cached blocks go below */
-	DRAIN_REQUEST /* the request itself is below */
+	DRAIN_BLOCKS, /* cached blocks are written below */
+	DRAIN_REQUEST /* the request itself is at the device below */
 };
 
 struct volatile_store {
@@ -63,23 +63,23 @@ struct volatile_store {
 	uint32_t slot_count, free_count, first_free, bucket_mask;
 	struct slot *slots;
 	uint32_t *buckets;
-	uint8_t *bytes; /* of the slots */
+	uint8_t *bytes; /* data of the slots */
 	uint64_t version;
 
 	enum drain_step step;
-	struct store_request *job; /* NULL: drains by chance, or the last time */
-	struct store_request pass; /* the job, below */
-	uint64_t first, count, at; /* which to look at: blocks, or slots if is_all */
+	struct store_request *job; /* NULL: a random drain, or the final one */
+	struct store_request pass; /* the job's request to the device below */
+	uint64_t first, count, at; /* range to scan: blocks, or slots if is_all */
 	bool is_all, is_kept_only;
-	uint64_t version_max; /* later ones are not waited for */
+	uint64_t version_max; /* later versions are not part of the pass */
 	uint64_t pass_number;
-	enum weft_reason reason; /* what a block failed of */
+	enum weft_reason reason; /* the failure of a block */
 	int error;
-	uint32_t runs_under_way, run_bits; /* bit n: run n is under way */
+	uint32_t runs_under_way, run_bits; /* bit n: run n is in progress */
 	struct drain_run runs[RUNS_MAX];
 
 	struct cached_read reads[READS_MAX];
-	uint64_t read_bits; /* bit n: read n is under way */
+	uint64_t read_bits; /* bit n: read n is in progress */
 	struct list jobs, reads_waiting, done;
 };
 
@@ -162,7 +162,7 @@ static uint64_t block_count(const struct volatile_store *v, const struct store_r
 	return r->length / v->store.shape.block_bytes;
 }
 
-/* One block between the request's memory and the slot's. */
+/* Copies one block between the request's memory and the slot's. */
 static void block_copy(const struct volatile_store *v, const struct store_request *r, uint64_t nth,
 		       uint8_t *bytes)
 {
@@ -228,7 +228,7 @@ static void reads_start(struct volatile_store *v, uint64_t now_ns)
 	}
 }
 
-/* The blocks below, and over them those that are cached. */
+/* Overlays the blocks from below with the cached ones. */
 static void read_done(struct volatile_store *v, struct cached_read *c, uint64_t now_ns)
 {
 	uint64_t first = first_block(v, c->whole), count = block_count(v, c->whole);
@@ -247,7 +247,10 @@ static void read_done(struct volatile_store *v, struct cached_read *c, uint64_t 
 	whole_end(v, c->whole, &c->request);
 }
 
-/* A read under way may have found the block as it was before, and will not find it in the cache. */
+/*
+ * A read in progress may have read the old block from below, and will not find the new one in the
+ * cache.
+ */
 static void reads_warn(struct volatile_store *v, uint64_t block)
 {
 	for (uint32_t i = 0; i < READS_MAX; i++) {
@@ -261,7 +264,7 @@ static void reads_warn(struct volatile_store *v, uint64_t block)
 
 /* ---- Draining ------------------------------------------------------------------------------- */
 
-/* One that was written anew since the pass began is drained as it is now: that covers both. */
+/* A block written again since the pass began is drained in its new version, which covers both. */
 static bool is_wanted(const struct volatile_store *v, uint32_t slot)
 {
 	const struct slot *s = &v->slots[slot];
@@ -270,7 +273,7 @@ static bool is_wanted(const struct volatile_store *v, uint32_t slot)
 	       (s->is_kept || !v->is_kept_only);
 }
 
-/* The slot to look at, or NO_SLOT. */
+/* The slot at this position of the scan, or NO_SLOT. */
 static uint32_t slot_at(struct volatile_store *v, uint64_t at)
 {
 	return v->is_all ? (uint32_t)at : slot_find(v, v->first + at);
@@ -308,7 +311,7 @@ static void run_done(struct volatile_store *v, struct drain_run *run)
 	v->run_bits &= ~(UINT32_C(1) << (run - v->runs));
 	v->runs_under_way--;
 	if (run->request.reason != WEFT_OK) {
-		/* They stay in the cache: nothing is lost but time. */
+		/* The blocks stay in the cache, so no data is lost. */
 		v->reason = run->request.reason;
 		v->error = run->request.error;
 		return;
@@ -323,7 +326,7 @@ static void run_done(struct volatile_store *v, struct drain_run *run)
 	}
 }
 
-/* As many runs as there are, until all blocks of the pass were looked at. */
+/* Starts runs until none is free or all blocks of the pass were scanned. */
 static void blocks_go(struct volatile_store *v, uint64_t now_ns)
 {
 	for (; v->at < v->count && v->reason == WEFT_OK; v->at++) {
@@ -356,14 +359,14 @@ static void pass_begin(struct volatile_store *v)
 		v->is_kept_waiting = false;
 }
 
-/* What is to be done next, if there is something. */
+/* Starts the next pass; false: there is none. */
 static bool pass_next(struct volatile_store *v)
 {
 	v->job = NULL;
 	if (!list_is_empty(&v->jobs))
 		v->job = CONTAINER_OF(list_pop(&v->jobs), struct store_request, link);
 	else if (v->is_settling && !v->is_settled)
-		v->is_settled = true; /* by this pass */
+		v->is_settled = true; /* with this pass */
 	else if (!v->is_kept_waiting)
 		return false;
 	pass_begin(v);
@@ -421,7 +424,7 @@ static void volatile_submit(struct store *s, struct store_request *r, uint64_t n
 		reads_start(v, now_ns);
 		return;
 	case STORE_DISCARD:
-		whole_end(v, r, NULL); /* a hint */
+		whole_end(v, r, NULL); /* a discard is only a hint */
 		return;
 	default:
 		if (r->op != STORE_FLUSH && !(r->flags & STORE_FUA) && has_room(v, r))
