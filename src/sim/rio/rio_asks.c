@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What requesters of the world of directed I/O ask for, and how it must end. */
+/* What requesters ask for, and how it must end. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,19 +17,19 @@ enum {
 
 static const uint64_t arena_at = UINT64_C(0x100000000);
 
-/* An ask that is being made. */
+/* An ask under construction. */
 struct making {
 	uint32_t ask, node, device;
 	struct rio_wanted wanted[RW_ASK_TRANSACTIONS];
 	struct rio_fragment *fragments[RW_ASK_TRANSACTIONS];
 	uint8_t *immediates[RW_ASK_TRANSACTIONS];
 	uint32_t list_bytes;
-	bool is_doubtful; /* it may fail for a reason that the model does not look at */
+	bool is_doubtful; /* it may fail for a reason that the model does not track */
 };
 
 /* ---- Memory --------------------------------------------------------------------------------- */
 
-/* So many cells in a row; RW_NONE: there are not. */
+/* Takes `count` consecutive cells; RW_NONE: there are not enough. */
 static uint32_t cells_take(struct rw_node *n, uint32_t count, uint32_t from)
 {
 	uint32_t run = 0;
@@ -68,7 +68,7 @@ static void fill(struct rio_world *w, uint32_t transaction)
 	}
 }
 
-/* The length in so many pieces, or fewer. */
+/* Cuts the length into at most so many pieces. */
 static uint32_t cut(struct rio_world *w, uint32_t length, uint32_t pieces, uint32_t *lengths)
 {
 	uint32_t count = 0;
@@ -115,7 +115,7 @@ static void segment_add(struct rio_world *w, const struct making *m, struct rw_t
 							       f.length };
 }
 
-/* Fragments of its own memory, with a little between them. False: there is no room. */
+/* Fragments of own memory, with gaps between them. False: no room. */
 static bool own_memory(struct rio_world *w, struct making *m, struct rw_transaction *t)
 {
 	uint32_t lengths[RW_FRAGMENTS], length = (uint32_t)t->is.length;
@@ -143,7 +143,7 @@ static bool own_memory(struct rio_world *w, struct making *m, struct rw_transact
 	return true;
 }
 
-/* A piece of another requester's memory, which nobody has used. False: it has none. */
+/* An unused piece of another requester's memory. False: it has none. */
 static bool foreign_memory(struct rio_world *w, struct making *m, struct rw_transaction *t)
 {
 	uint32_t node = 1 + rw_draw(w, w->limits.requesters);
@@ -206,7 +206,7 @@ static bool memory(struct rio_world *w, struct making *m, struct rw_transaction 
 
 /* ---- Transactions --------------------------------------------------------------------------- */
 
-/* What the requester knows of the device; false: nothing. */
+/* The device as offered to the requester; false: it is not offered. */
 static bool offer_find(const struct rio_world *w, uint32_t node, uint32_t device,
 		       struct rio_offer *offer)
 {
@@ -239,7 +239,7 @@ uint32_t rw_offered_life(const struct rio_world *w, uint32_t node, uint32_t devi
 	return offer_find(w, node, device, &offer) ? (uint32_t)offer.device.instance : 0;
 }
 
-/* An owner may give a device another number; who was not offered it tries the first. */
+/* The number offered now; a requester that was not offered the device tries its first number. */
 static uint32_t device_number(const struct rio_world *w, uint32_t node, uint32_t device)
 {
 	struct rio_offer offer;
@@ -288,7 +288,7 @@ static struct sgl_transaction draw_transaction(struct rio_world *w, uint32_t nod
 	return is;
 }
 
-/* Would it be refused? */
+/* Must the transaction be refused? */
 static bool is_wrong(const struct rio_world *w, const struct making *m,
 		     const struct rw_transaction *t)
 {
@@ -306,7 +306,7 @@ static bool is_wrong(const struct rio_world *w, const struct making *m,
 	       (t->is.operation == SGL_DISCARD && t->is.is_fua);
 }
 
-/* False: there is no room for it. */
+/* False: no room. */
 static bool transaction_add(struct rio_world *w, struct making *m, const struct sgl_transaction *is,
 			    uint32_t device)
 {
@@ -320,7 +320,7 @@ static bool transaction_add(struct rio_world *w, struct making *m, const struct 
 	*t = (struct rw_transaction){
 		.is = *is, .ask = m->ask, .device = device, .fate = RW_NEVER
 	};
-	/* All are of the I/O unit that the first one is of. */
+	/* All transactions use the first one's I/O unit. */
 	if (a->count == 0 && device != RW_NONE)
 		m->device = device;
 	m->wanted[a->count].is = *is;
@@ -344,7 +344,7 @@ static struct making begin(struct rio_world *w, uint32_t node, uint32_t device)
 	return m;
 }
 
-/* Nothing of it was taken. */
+/* Takes back an ask that the core refused. */
 static void undo(struct rio_world *w, const struct making *m)
 {
 	struct rw_ask *a = &w->asks[m->ask];
@@ -356,7 +356,7 @@ static void undo(struct rio_world *w, const struct making *m)
 	w->transaction_count = a->first;
 }
 
-/* The requester refuses it: what it had not flushed may be gone. */
+/* The requester's core refuses the ask: its unflushed writes may be lost. */
 static void lost(struct rio_world *w, uint32_t ask)
 {
 	w->asks[ask].asked_seq = w->asks[ask].reported_seq = ++w->seq;
@@ -396,14 +396,14 @@ static bool submit(struct rio_world *w, struct making *m, bool has_room)
 	rw_trace(w, RW_TRACE_ASKED, m->node, m->ask, a->count);
 	rw_model_asked(w, m->ask);
 	rw_node_wake(w, m->node);
-	/* It is not only looked at when something else happens. */
+	/* The core must run now, not at the next event. */
 	world_alarm_set(&w->world, &n->turn, w->world.now_ns + 1);
 	return true;
 }
 
 /*
- * What failed is asked for again, by the same requester or by another one: the blocks of a write
- * that failed lately are read, or written anew.
+ * Repeats a recently failed write, as the same or another requester: reads its blocks or writes
+ * them again.
  */
 static void ask_again(struct rio_world *w, uint32_t node)
 {

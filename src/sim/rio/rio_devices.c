@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Devices of the I/O units: simulated disks by themselves, striped or mirrored, and memory, behind
- * filters that delay and fail. Before each of them stands a spy, which tells the model of all that
- * the core asks it for. The disks outlive the unit; all else is made anew with it.
+ * Devices of the I/O units: simulated disks, single, striped or mirrored, and memory, behind
+ * filters that delay and fail. A spy in front of each device tells the model of every request of
+ * the core. The disks outlive the unit; everything else is rebuilt with it.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -154,7 +154,7 @@ void rw_devices_start(struct rio_world *w, uint32_t node)
 	}
 }
 
-/* A mirror has requests of its own. */
+/* A mirror also has requests of its own. */
 static bool is_busy(const struct rw_device *d)
 {
 	bool is_busy = d->spy.store.under_way > 0;
@@ -164,12 +164,12 @@ static bool is_busy(const struct rw_device *d)
 	return is_busy;
 }
 
-/* What is under way is given back by the layers, and forgotten with the unit. */
+/* The layers return all requests in progress, which are forgotten with the unit. */
 static void device_stop(struct rio_world *w, struct rw_device *d)
 {
 	for (uint32_t i = 0; i < d->disk_count; i++)
 		sim_disk_stop(&d->disks[i]);
-	/* Bound: every request fails below, and none is added. */
+	/* Bound: every request below fails, and none is added. */
 	while (is_busy(d)) {
 		store_expire(&d->spy.store, STORE_NEVER - 1);
 		while (store_next_done(&d->spy.store, w->world.now_ns))
@@ -201,7 +201,7 @@ void rw_devices_stick(struct rio_world *w)
 	rw_node_wake(w, d->node);
 }
 
-/* Not both members at a time: what both fail is no matter of mirrors. */
+/* Never both members at a time: a mirror does not survive that. */
 void rw_devices_sicken(struct rio_world *w)
 {
 	uint32_t device = rw_draw(w, w->device_count), member = rw_draw(w, RW_DEVICE_DISKS);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The judge of the world of directed I/O. Whatever is written says in every word who wrote it, and
- * where: so a word that is read names the transaction that it came from.
+ * The model of data and memory accesses. Every word that is written names its transaction and
+ * place, so a word that is read tells where it came from.
  *
  *	word   "PY", or "IM" if it lay in the list | transaction u24 | place u24
  *
- * It holds that devices are asked only for what a requester may have asked for, that memory is
- * reached only for requests under way, and that no payload passes the owner. What may be read,
- * rio_values.c knows.
+ * The model checks that devices get only requests that a requester may have asked for, that memory
+ * is accessed only for requests in progress, and that no payload passes through the owner.
+ * rio_values.c checks the values that are read.
  */
 #include <string.h>
 
@@ -62,7 +62,7 @@ static void rule_add(struct rio_world *w, const struct rw_rule *r)
 	w->rules[w->rule_count++] = *r;
 }
 
-/* The first requester may do everything: it looks at all of it in the end. */
+/* The first requester may do everything, because it reads all devices in the end. */
 void rw_policy_draw(struct rio_world *w)
 {
 	uint32_t all = ((1U << SGL_OPERATION_COUNT) - 1) & ~1U, more = rw_draw(w, RW_RULES_MAX);
@@ -131,7 +131,7 @@ static bool covers(const struct rw_transaction *t, uint32_t device, uint64_t off
 	       offset - t->is.offset < t->is.length;
 }
 
-/* The transaction that wrote it there; RW_NONE: none did. */
+/* The transaction that wrote the word there; RW_NONE: none. */
 static uint32_t word_writer(const struct rio_world *w, const uint8_t *word, uint32_t device,
 			    uint64_t offset)
 {
@@ -182,7 +182,7 @@ static void judge_word(struct rio_world *w, uint32_t read, uint64_t offset, cons
 		(uint32_t)offset, t->device, w->devices[t->device].kind);
 }
 
-/* Each block is of one writer, but where data goes straight into the device. */
+/* Each block has a single writer, except on devices that data is written to directly. */
 static void judge_read(struct rio_world *w, uint32_t transaction)
 {
 	const struct rw_transaction *t = &w->transactions[transaction];
@@ -194,7 +194,7 @@ static void judge_read(struct rio_world *w, uint32_t transaction)
 		const struct rw_segment *s = &t->segments[i];
 
 		if (!w->nodes[s->node].is_up || w->nodes[s->node].incarnation != s->incarnation)
-			return; /* that memory is gone */
+			return; /* that memory no longer exists */
 		for (uint32_t at = 0; at < s->length; at += RW_WORD, offset += RW_WORD) {
 			const uint8_t *word = s->bytes + at;
 			bool is_first = offset % d->block_bytes == 0 || !before;
@@ -305,7 +305,7 @@ static enum store_op op_of(enum sgl_operation operation)
 	return ops[operation];
 }
 
-/* Could the device be asked for this because of that transaction? */
+/* Can the device request belong to the transaction? */
 static bool is_of(const struct rio_world *w, const struct rw_transaction *t, uint32_t device,
 		  const struct store_request *r)
 {
@@ -380,9 +380,9 @@ void rw_model_barred(struct rio_world *w, uint32_t node, const struct rw_flight 
 	if (h->node != node)
 		rw_fail(w, "a %s at node %u by a handle of node %u", what, node, h->node);
 	else if (h->incarnation != w->nodes[node].incarnation)
-		return; /* of a process that is no more */
+		return; /* of a process that has stopped */
 	else if (h->ask == RW_NONE)
-		rw_fail(w, "a %s outside the memory that node %u has for all", what, node);
+		rw_fail(w, "a %s outside the memory that node %u shares", what, node);
 	else if (!w->asks[h->ask].is_over)
 		rw_fail(w, "a %s of ask %u that is under way was refused", what, h->ask);
 	else if (w->asks[h->ask].reason == WEFT_OK)

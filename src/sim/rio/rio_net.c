@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Connections of the world of directed I/O. What is sent over one leaves and arrives in order, at
- * its own time. A Write has ended for its sender when it has left; a Read when its response has
- * come. An end that breaks takes nothing any more, while what has left it is still on its way; the
- * other end learns of it some time later.
+ * Connections. Data on a connection is sent and arrives in order, each with its own delay. A Write
+ * completes for its sender when it is sent; a Read when its response arrives. A failed end accepts
+ * nothing more, while data that it has sent is still in flight; the other end learns of the failure
+ * some time later.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +45,7 @@ static void schedule_end(struct rio_world *w, enum rw_event kind, uint32_t end, 
 		       (struct world_event){ .kind = kind, .arg = serial << SERIAL_SHIFT | end });
 }
 
-/* False: the connection that it was of is no more. */
+/* False: the event's connection no longer exists. */
 static bool event_end(struct rio_world *w, uint64_t arg, uint32_t *end)
 {
 	*end = (uint32_t)arg & ((1U << SERIAL_SHIFT) - 1);
@@ -100,7 +100,7 @@ static void flight_post(struct rio_world *w, struct rw_flight *f)
 	flight_schedule(w, f, RW_EV_TRANSMIT, e->transmit_ns);
 }
 
-/* It travels from that end to the other. */
+/* Schedules the flight from this end to the other. */
 static void flight_travel(struct rio_world *w, struct rw_flight *f, uint32_t from)
 {
 	struct rw_end *e = rw_end_of(w, from);
@@ -110,7 +110,7 @@ static void flight_travel(struct rio_world *w, struct rw_flight *f, uint32_t fro
 	flight_schedule(w, f, RW_EV_ARRIVE, e->arrival_ns);
 }
 
-/* Requests end in the order in which they were made. */
+/* Requests complete in the order in which they were posted. */
 static void completions(struct rio_world *w, uint32_t end)
 {
 	struct rw_end *e = rw_end_of(w, end);
@@ -200,7 +200,7 @@ uint32_t rw_handle_new(struct rio_world *w, uint32_t node, uint32_t ask)
 	return ++w->handle_count;
 }
 
-/* The bytes that a Read or Write names at that node; NULL: it may not. */
+/* The memory that a Read or Write names at the node; NULL: access denied. */
 static uint8_t *reach(struct rio_world *w, uint32_t node, const struct rw_flight *f)
 {
 	bool is_control = !rw_conn_of(w, f->end)->is_data;
@@ -331,7 +331,7 @@ static bool are_apart(const struct rio_world *w, uint32_t one, uint32_t other)
 	return w->apart_until_ns[one][other] > w->world.now_ns;
 }
 
-/* Somebody asks for a connection there. */
+/* A connection request arrives at the responder. */
 static void dialled(struct rio_world *w, uint32_t end)
 {
 	struct rw_conn *c = rw_conn_of(w, end);
@@ -372,7 +372,7 @@ static void answered(struct rio_world *w, uint32_t end)
 	}
 }
 
-/* Mostly soon; of a host that is gone without a word, late. */
+/* Tells the other end: usually soon; late if the host vanished silently. */
 static void notice_other(struct rio_world *w, uint32_t end)
 {
 	uint64_t ns = delay(w);
@@ -413,7 +413,7 @@ static void reap(struct rio_world *w, uint32_t end)
 	rw_input(w, e->node, &(struct rw_input){ .kind = RW_INPUT_GONE, .end = end });
 }
 
-/* Somebody waits for something that is read over it. */
+/* Is a Read in progress on the connection? */
 static bool is_read_over(struct rio_world *w, uint32_t conn)
 {
 	const struct rw_end *e = &w->conns[conn].ends[0];
@@ -485,7 +485,7 @@ void rw_end_forget(struct rio_world *w, uint32_t end)
 		notice_other(w, end);
 	while (!list_is_empty(&e->flights))
 		flight_unlink(w, CONTAINER_OF(e->flights.next, struct rw_flight, link));
-	rio_handshake_fini(&e->cm_id);
+	rio_handshake_fini(&e->handshake);
 	e->state = RW_END_GONE;
 }
 

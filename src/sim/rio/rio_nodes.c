@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Processes of the world of directed I/O. What comes for one waits as mail until its next turn; a
- * turn takes all of it, and then does what the core wants done, as the loop of a real one does.
+ * Processes. Input for a process waits until its next turn; a turn takes all of it, and then
+ * carries out the core's acts, as the loop of a real process does.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -95,11 +95,11 @@ static void greet(struct rio_world *w, uint32_t end)
 	enum weft_reason r;
 	size_t length;
 
-	while ((length = rio_handshake_say(&e->cm_id, bytes)) > 0)
+	while ((length = rio_handshake_say(&e->handshake, bytes)) > 0)
 		rw_say(w, end, bytes, length);
-	if (e->state != RW_END_GREETING || !rio_handshake_is_done(&e->cm_id))
+	if (e->state != RW_END_GREETING || !rio_handshake_is_done(&e->handshake))
 		return;
-	e->peer = rio_handshake_peer(&e->cm_id).platform;
+	e->peer = rio_handshake_peer(&e->handshake).platform;
 	e->state = RW_END_UP;
 	if (e->dial != RW_NONE)
 		n->dials[e->dial].wait_ns = redial_ns;
@@ -116,7 +116,7 @@ static void greet_begin(struct rio_world *w, uint32_t end)
 {
 	struct rw_end *e = rw_end_of(w, end);
 	struct rw_node *n = &w->nodes[e->node];
-	/* The second owner is the first, for all that others know. */
+	/* Peers cannot tell the second owner from the first. */
 	const struct rio_book book = { w->known, w->node_count + 1 - w->owner_count };
 	const struct rio_handshake_limits limits = {
 		rw_is_owner(w, e->node) ? w->limits.owner_requests : w->limits.commands,
@@ -136,10 +136,10 @@ static void greet_begin(struct rio_world *w, uint32_t end)
 					   .port = (uint16_t)(1000 + e->node),
 					   .ip = { 127, 0, 0, 1 } };
 	if (end % 2 == 0)
-		rio_handshake_dial(&e->cm_id, &n->self, &w->known[rw_conn_of(w, end)->to], &at,
+		rio_handshake_dial(&e->handshake, &n->self, &w->known[rw_conn_of(w, end)->to], &at,
 				   random);
 	else
-		rio_handshake_await(&e->cm_id, &n->self, &book, &limits, random);
+		rio_handshake_await(&e->handshake, &n->self, &book, &limits, random);
 	greet(w, end);
 }
 
@@ -167,7 +167,7 @@ static void message(struct rio_world *w, uint32_t end, const struct rw_input *m)
 	enum weft_reason r = WEFT_OK;
 
 	if (e->state == RW_END_GREETING) {
-		r = rio_handshake_take(&e->cm_id, m->bytes, m->length);
+		r = rio_handshake_take(&e->handshake, m->bytes, m->length);
 		if (r == WEFT_OK)
 			greet(w, end);
 	} else if (e->state == RW_END_UP) {
@@ -176,12 +176,15 @@ static void message(struct rio_world *w, uint32_t end, const struct rw_input *m)
 	if (r == WEFT_OK)
 		return;
 	if (r == WEFT_R_RIO_SUPERSEDED) {
-		/* An owner that hears of a later one is no more. */
+		/* A superseded owner stops. */
 		w->nodes[e->node].is_stopping = rw_is_owner(w, e->node);
 		rw_end_fail(w, end, r);
 		return;
 	}
-	/* All of them are honest; but a word of a unit may come after that it is gone. */
+	/*
+	 * All peers are honest, so no message may be refused, except a notice of a unit that was
+	 * revoked meanwhile.
+	 */
 	if (!rw_conn_of(w, end)->is_data)
 		rw_fail(w, "node %u refuses a message of node %u: %s", e->node,
 			rw_end_of(w, end ^ 1)->node, weft_reason_name(r));
@@ -214,7 +217,7 @@ static void input_take(struct rio_world *w, uint32_t node, const struct rw_input
 {
 	uint32_t end = m->end;
 
-	/* What has come back is a matter of the core, whatever became of its connection. */
+	/* Completions go to the core, even if the connection is gone. */
 	if (m->kind == RW_INPUT_MOVED) {
 		rw_role_moved(w, node, m);
 		return;
@@ -272,7 +275,7 @@ void rw_node_turn(struct rio_world *w, uint32_t node)
 
 	if (!n->is_up)
 		return;
-	/* Only what is here already: taking it may bring more. */
+	/* Only the present input: processing may add more. */
 	while (!list_is_empty(&n->input)) {
 		struct rw_input *m = CONTAINER_OF(n->input.next, struct rw_input, link);
 
@@ -314,7 +317,7 @@ void rw_node_start(struct rio_world *w, uint32_t node)
 	struct rw_node *n = &w->nodes[node];
 
 	CHECK(!n->is_up);
-	/* In the end there is one owner. */
+	/* After the run phase only the first owner remains. */
 	if (node != 0 && rw_is_owner(w, node) && w->phase != RW_RUN)
 		return;
 	n->is_up = true;
@@ -334,7 +337,7 @@ void rw_node_start(struct rio_world *w, uint32_t node)
 	rw_node_wake(w, node);
 }
 
-/* As by kill -9: nobody is told, and nothing is put in order. */
+/* As by kill -9: peers are not told, and nothing is cleaned up. */
 void rw_node_stop(struct rio_world *w, uint32_t node)
 {
 	struct rw_node *n = &w->nodes[node];

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The judge of the world of directed I/O: who may be connected with whom, and what comes before
- * what. It reads what owners say to I/O units and requesters, which is sealed and not hidden.
+ * The model of permitted connections and of the order of events. It reads the messages of owners to
+ * I/O units and requesters, which are sealed but not encrypted.
  *
- * Who was told that another is gone has no connection with it when its turn is over. No device
- * begins with what a new owner ordered, or with what a requester asked for that has come again,
- * while it works on the same blocks for the former owner, or for what was asked for before. Who has
- * met an owner is never again with one that began before that one, in the same life.
+ * A node that was told of a revocation has no connection with that peer at the end of its turn. A
+ * device does not start a command of a new owner, or of a requester that has reconnected, while it
+ * still works on the same blocks for the former owner, or for the requester's earlier connection. A
+ * node that has met an owner never again meets an earlier owner in the same incarnation.
  */
 #include <string.h>
 
@@ -31,7 +31,10 @@ void rw_order_met(struct rio_world *w, uint32_t end)
 	n->term = term > n->term ? term : n->term;
 }
 
-/* The latest of its asks that an owner has got: ids begin anew with each life. */
+/*
+ * The requester's latest ask with this id that an owner has received: ids restart with each
+ * incarnation.
+ */
 static struct rw_ask *ask_find(struct rio_world *w, struct platform requester, uint64_t id)
 {
 	uint32_t node = rw_node_of(w, requester);
@@ -156,7 +159,7 @@ void rw_order_turned(struct rio_world *w, uint32_t node)
 
 /* ---- What comes before what ----------------------------------------------------------------- */
 
-/* What only read before changes nothing. */
+/* An earlier read does not conflict. */
 static bool do_overlap(const struct rw_under_way *now, const struct rw_under_way *before)
 {
 	const struct store_request *a = now->request, *b = before->request;
@@ -171,7 +174,8 @@ static void judge_order(struct rio_world *w, const struct rw_ask *now, const str
 		rw_fail(w, "a new owner does not wait: ask %u while ask %u is under way",
 			(uint32_t)(now - w->asks), (uint32_t)(before - w->asks));
 	if (before->node == now->node && before->meeting < now->meeting)
-		rw_fail(w, "who comes again does not wait: ask %u while ask %u is under way",
+		rw_fail(w,
+			"a reconnected requester does not wait: ask %u while ask %u is under way",
 			(uint32_t)(now - w->asks), (uint32_t)(before - w->asks));
 }
 

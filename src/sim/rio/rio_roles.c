@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The cores of owner, requesters and I/O units: what they are told, and what they want done. */
+/* Runs the cores of owner, requesters and I/O units: hands in events and carries out acts. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,9 +9,9 @@
 enum { LISTS_BYTES = RW_LISTS * RIO_LIST_BYTES_MAX, LISTS_AT = 0x10000 };
 
 static const uint64_t arena_at = UINT64_C(0x100000000);
-static const uint64_t fetch_ns = 1000 * 1000 * 1000; /* no fetch takes that long */
+static const uint64_t fetch_ns = 1000 * 1000 * 1000; /* longer than any fetch takes */
 
-/* One act more. False: it was to stop before that. */
+/* Counts an act. False: the node stops before it. */
 static bool may_act(struct rw_node *n)
 {
 	if (n->acts_left == 0)
@@ -69,7 +69,7 @@ static void owner_fetch(struct rio_world *w, struct rw_node *n, const struct rio
 		rio_owner_fetched(n->owner, act->id, r);
 }
 
-/* Of each list, behind those that only requesters have. */
+/* The window of a list, after the windows that only requesters use. */
 static struct rw_window *owner_window(struct rw_node *n, uint32_t id)
 {
 	return &n->windows[1 + RW_SHARED + id];
@@ -221,7 +221,7 @@ static void unit_work(struct rio_world *w, uint32_t node)
 	}
 }
 
-/* It can carry nothing any more; what comes next gets another one at once. */
+/* The end failed; the next move gets a new connection at once. */
 static void unit_lose(struct rio_world *w, uint32_t end, enum weft_reason reason)
 {
 	struct rw_end *e = rw_end_of(w, end);
@@ -362,7 +362,7 @@ static void requester_work(struct rio_world *w, uint32_t node)
 		rw_ask_ended(w, node, &ended);
 }
 
-/* AMB-26: only an I/O unit that the owner has announced is let in. */
+/* AMB-26: accepts only an I/O unit that the owner has announced. */
 void rw_role_asked(struct rio_world *w, uint32_t end)
 {
 	struct rw_conn *c = rw_conn_of(w, end);
@@ -378,7 +378,7 @@ void rw_role_asked(struct rio_world *w, uint32_t end)
 		return;
 	r = rio_requester_asked(w->nodes[c->to].requester, &question, &iounit, answer);
 	if (r == WEFT_OK) {
-		/* It would not ask if it still had the one before. */
+		/* The unit's new request means that its former connection is dead. */
 		old = rw_data_end(w, c->to, iounit);
 		if (old != RW_NONE)
 			rw_end_fail(w, old, WEFT_R_PEER_GONE);
@@ -442,28 +442,28 @@ enum weft_reason rw_role_came(struct rio_world *w, uint32_t end)
 {
 	struct rw_end *e = rw_end_of(w, end);
 	struct rw_node *n = &w->nodes[e->node];
-	enum rio_role role = rio_handshake_peer(&e->cm_id).role;
+	enum rio_role role = rio_handshake_peer(&e->handshake).role;
 
 	if (rw_is_owner(w, e->node))
-		return rio_owner_came(n->owner, &e->cm_id, e->dial == RW_NONE ? 0 : e->dial + 1,
+		return rio_owner_came(n->owner, &e->handshake, e->dial == RW_NONE ? 0 : e->dial + 1,
 				      &e->number);
 	CHECK(role == RIO_OWNER);
 	n->meetings++;
 	rw_order_met(w, end);
-	if (rio_term_compare(&e->cm_id.seen, &n->self.term) > 0)
-		n->self.term = e->cm_id.seen;
+	if (rio_term_compare(&e->handshake.seen, &n->self.term) > 0)
+		n->self.term = e->handshake.seen;
 	rw_order_owner(w, e->node);
 	if (rw_is_requester(w, e->node)) {
 		n->owner_end = end;
 		rw_conn_of(w, end)->meeting = n->meetings;
-		rio_requester_owner_came(n->requester, &e->cm_id);
+		rio_requester_owner_came(n->requester, &e->handshake);
 		return WEFT_OK;
 	}
-	/* The connection that it had is as good as gone. */
+	/* The former connection is dead. */
 	if (n->owner_end != RW_NONE)
 		rw_end_fail(w, n->owner_end, WEFT_R_RIO_TWICE);
 	n->owner_end = end;
-	rio_iounit_owner_came(n->unit, e->peer, &e->cm_id.greet.session);
+	rio_iounit_owner_came(n->unit, e->peer, &e->handshake.greet.session);
 	return WEFT_OK;
 }
 
@@ -481,7 +481,7 @@ enum weft_reason rw_role_message(struct rio_world *w, uint32_t end, const struct
 		return rio_requester_unit_take(n->requester, e->peer, input->bytes, input->length);
 	if (end != n->owner_end)
 		return WEFT_R_RIO_UNEXPECTED;
-	/* Before: the core may go on at once. */
+	/* Before the core takes the message, because the core may act on it at once. */
 	rw_order_heard(w, end, input->bytes, input->length);
 	if (n->unit)
 		return rio_iounit_take(n->unit, input->bytes, input->length, now_ns);

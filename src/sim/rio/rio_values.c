@@ -1,36 +1,36 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The judge of what the devices of the world of directed I/O hold: the set of values that each
- * block may have. It sees what requesters ask for and are told, when owners know of an end, and
- * when I/O units stop. It looks into no core, and into no device.
+ * The model of device content: the set of values that each block may have. It sees what requesters
+ * ask for and are told, when owners learn of an end, and when I/O units stop. It looks into no core
+ * and into no device.
  *
- * A value is a write: every word says which one it is of. Zeroes are those that a device begins
- * with, or of a write of zeroes, or of a discard. These are the invariants:
+ * A value is a write: every word names the write it belongs to. Zeroes are the initial content of a
+ * device, or come from a write of zeroes or a discard. These are the invariants:
  *
- * V1  A write takes effect between the moment when it was asked for and the moment when it is
- *     closed, or never. One that was acknowledged is closed by that, and has taken effect. One that
- *     failed is closed, for its requester, when that was told so; for others when the owner knows
- *     of the end, too: that owner has ended the request, or has lost its requester, or is no more.
- *     One whose requester has stopped is closed when the owner knows of that.
- * V2  So once something was asked for after a write was closed, and has ended well, its blocks are
- *     of that write or they are not, for ever. A value that was acknowledged, or was read by a read
- *     that began when the write was closed, was there from that moment until the last read of it
- *     began. No two values of a block were there at the same time.
- * V3  While a write is under way, reads may see it or what it replaces, in any order.
- * V4  A value is durable that was acknowledged with FUA; or that was there when a flush was asked
- *     for which was acknowledged by the same life of the I/O unit; or that is read after that life,
- *     and was there before its end: a device does not forget what it remembers. What was there
- *     before a durable value comes back never.
- * V5  When an I/O unit stops, a block of a disk has any value since its durable one. It is one of
- *     them: reads say which. Memory is zeroes.
- * V6  A flush that was acknowledged by another life of the I/O unit than a write of the same
- *     requester, which was acknowledged before and not flushed, says yes to what may be gone: one
- *     flush in between must have failed for that reason. No flush fails for it without such a
- *     write.
+ * V1  A write takes effect between the moment it was asked for and the moment it is closed, or
+ *     never. An acknowledged write is closed by the acknowledgement, and has taken effect. A failed
+ *     write is closed for its requester when the requester is told; for other requesters when the
+ *     owner knows of the end too: it has ended the request, has lost the requester, or has stopped.
+ *     A write whose requester has stopped is closed when the owner knows of that.
+ * V2  So once a request made after a write was closed has succeeded, it is settled for good whether
+ *     the blocks hold that write. A value that was acknowledged, or was read by a read that began
+ *     when the write was closed, was there from that moment until the last read of it began. No two
+ *     values of a block were there at the same time.
+ * V3  While a write is in progress, reads may see it or the value it replaces, in any order.
+ * V4  A value is durable if it was acknowledged with FUA; if it was there when a flush was asked
+ *     for that the same incarnation of the I/O unit acknowledged; or if it is read after that
+ *     incarnation and was there before its end: a device does not forget what it remembers. Values
+ *     that precede a durable one never come back.
+ * V5  When an I/O unit stops, a block of a disk has one of the values since its durable one; reads
+ *     show which. Memory becomes zeroes.
+ * V6  Suppose one incarnation of an I/O unit acknowledges a write without a flush, and another one
+ *     acknowledges a later flush of the same requester. That flush vouches for data that may be
+ *     lost: a flush in between must have failed for that reason. No flush fails for that reason
+ *     without such a write.
  *
- * Transactions of a request come one after the other. Where zeroes may come from several writes, it
- * is not known which of them a read has seen, and V2 and V4 conclude nothing from it; nor from
- * reads of memory, whose blocks may be half of one write and half of another.
+ * Transactions of a request run one after the other. Where zeroes may come from several writes, it
+ * is unknown which of them a read has seen, and V2 and V4 conclude nothing from it; nor from reads
+ * of memory, whose blocks may be half of one write and half of another.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -47,7 +47,7 @@ static const struct rw_ask *ask_of(const struct rio_world *w, uint32_t transacti
 	return &w->asks[w->transactions[transaction].ask];
 }
 
-/* When it began: those of a request one after the other. */
+/* When the transaction began: those of a request begin one after the other. */
 static uint64_t start_of(const struct rio_world *w, uint32_t transaction)
 {
 	const struct rw_ask *a = ask_of(w, transaction);
@@ -68,7 +68,7 @@ static bool does_failure_close(const struct rio_world *w, uint32_t device)
 	return w->devices[device].kind != RW_MIRROR || w->hazards & RW_HAZARD_MIRROR;
 }
 
-/* V1: when the value's write was closed, for what that transaction asks for. */
+/* V1: when the value's write was closed, as seen by transaction `by`. */
 static uint64_t closed_for(const struct rio_world *w, const struct rw_value *v, uint32_t by)
 {
 	const struct rw_ask *a, *other = ask_of(w, by);
@@ -91,7 +91,7 @@ static uint64_t closed_for(const struct rio_world *w, const struct rw_value *v, 
 	return a->over_seq > a->reported_seq ? a->over_seq : a->reported_seq;
 }
 
-/* The same, for a transaction of any other ask. */
+/* The same for a transaction of any other ask. */
 static bool is_closed(const struct rio_world *w, const struct rw_value *v)
 {
 	const struct rw_ask *a;
@@ -105,7 +105,7 @@ static bool is_closed(const struct rio_world *w, const struct rw_value *v)
 	       (does_failure_close(w, w->transactions[v->writer].device) && a->over_seq != 0);
 }
 
-/* The value was decided on before that transaction began. */
+/* Was the value's write closed before transaction `by` began? */
 static bool is_before(const struct rio_world *w, const struct rw_value *v, uint32_t by)
 {
 	return closed_for(w, v, by) < start_of(w, by);
@@ -118,7 +118,7 @@ static bool is_replaced(const struct rio_world *w, const struct rw_block *b,
 	for (uint32_t i = 0; i < b->count; i++) {
 		const struct rw_value *other = &b->values[i];
 
-		/* Zeroes that a device began with have no last one. */
+		/* Initial zeroes that were never read have no last transaction. */
 		if (other == v || other->sure_seq == 0 || other->last == RW_NONE ||
 		    !is_before(w, other, read) || start_of(w, read) < other->cut_seq)
 			continue;
@@ -138,7 +138,7 @@ static struct rw_block *block_of(const struct rio_world *w, uint32_t device, uin
 	return &d->blocks[offset / d->block_bytes];
 }
 
-/* The oldest request that has not ended: its reads may see what was there then. */
+/* The start of the oldest open request, whose reads may see old values. */
 static uint64_t oldest_open(const struct rio_world *w)
 {
 	uint64_t oldest = w->seq;
@@ -183,7 +183,7 @@ static struct rw_value *value_find(struct rw_block *b, uint32_t writer)
 	return NULL;
 }
 
-/* V4: what was there before it, when that transaction began, comes back never. */
+/* V4: values that preceded the durable one when transaction `by` began never come back. */
 static void value_harden(struct rio_world *w, struct rw_block *b, uint32_t writer, uint32_t by)
 {
 	for (uint32_t i = 0; i < b->count; i++) {
@@ -209,7 +209,7 @@ int rw_values_open(struct rio_world *w)
 	for (uint32_t i = 0; i < w->device_count; i++) {
 		struct rw_device *d = &w->devices[i];
 
-		/* Of a stripe that is all of it. */
+		/* Covers the whole device, also of a stripe. */
 		d->block_count = (uint32_t)(RW_DEVICE_DISKS * d->size_bytes / d->block_bytes);
 		d->blocks = calloc(d->block_count, sizeof(*d->blocks));
 		if (!d->blocks)
@@ -287,11 +287,11 @@ static void write_done(struct rio_world *w, uint32_t transaction)
 		struct rw_value *v = value_find(b, transaction);
 
 		if (!v)
-			continue; /* something durable came later */
+			continue; /* a later value is durable */
 		if (d->kind == RW_MEMORY && !is_of_now)
 			v->gone_seq = w->seq;
 		else if (t->is.operation == SGL_DISCARD)
-			continue; /* what is discarded may stay */
+			continue; /* a discarded block may keep its value */
 		else if (is_of_now || t->is_durable)
 			v->sure_seq = w->seq;
 		if (t->is_durable)
@@ -299,7 +299,7 @@ static void write_done(struct rio_world *w, uint32_t transaction)
 	}
 }
 
-/* V4: what an acknowledged flush has made durable. */
+/* V4: an acknowledged flush makes values durable. */
 static void block_flush(struct rio_world *w, struct rw_block *b, uint32_t flush)
 {
 	const struct rw_ask *f = ask_of(w, flush);
@@ -320,8 +320,8 @@ static void block_flush(struct rio_world *w, struct rw_block *b, uint32_t flush)
 }
 
 /*
- * Need the ask not fail for the loss of that write? A flush that began before its requester was
- * told of the loss must, whichever of its flushes was told first.
+ * Is the ask excused from failing for the loss of this write? A flush that began before its
+ * requester was told of the loss must fail too, whichever of its flushes was told first.
  */
 static bool is_excused_for(const struct rw_transaction *t, const struct rw_ask *a)
 {
@@ -410,9 +410,9 @@ void rw_values_done(struct rio_world *w, uint32_t transaction)
 }
 
 /*
- * V6: the requester knows now that what it had not flushed may be gone, as far as it knows of the
- * I/O unit's lives. Of what the unit took in a life that it believes to go on it is told when it
- * knows better.
+ * V6: the requester was told that its unflushed writes may be lost, as far as it knows of the I/O
+ * unit's incarnations. For writes accepted in an incarnation that it believes to be alive, it will
+ * be told when it learns of its end.
  */
 static void loss_reported(struct rio_world *w, uint32_t flush)
 {
@@ -440,7 +440,7 @@ void rw_values_loss_reported(struct rio_world *w, const struct rw_ask *a)
 		rw_fail(w, "requester %u is refused a flush, and none of its writes can be lost",
 			a->node);
 	for (uint32_t i = a->first; i < a->first + a->count; i++) {
-		/* The ask may name a device that is not there beside one that is. */
+		/* The ask may name a nonexistent device beside an existing one. */
 		if (w->transactions[i].is.operation == SGL_FLUSH &&
 		    w->transactions[i].device != RW_NONE)
 			loss_reported(w, i);
@@ -464,7 +464,7 @@ static bool may_be_read(const struct rio_world *w, const struct rw_block *b,
 	return !is_replaced(w, b, v, read);
 }
 
-/* V2: it is the block's value. V4: and that of before its I/O unit stopped was durable. */
+/* V2: this is the block's value. V4: if it is from before its I/O unit stopped, it is durable. */
 static void value_seen(struct rio_world *w, struct rw_block *b, struct rw_value *v, uint32_t read)
 {
 	bool is_of_before = v->cut_seq != 0 ||
@@ -481,7 +481,7 @@ static void value_seen(struct rio_world *w, struct rw_block *b, struct rw_value 
 		value_harden(w, b, v->writer, read);
 }
 
-/* Does it follow from a read that others cannot be there? */
+/* Does a read prove that the block has no other value? */
 static bool does_settle(const struct rio_world *w, uint32_t read)
 {
 	enum rw_device_kind kind = w->devices[w->transactions[read].device].kind;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The trace of the world of directed I/O, for people. */
+/* Formats the trace of directed I/O. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -30,7 +30,7 @@ static const char *const phases[] = {
 	[RW_OVER] = "the end",
 };
 
-/* Of most kinds: some words, a, and if there are more of them, b with those. */
+/* For most kinds: words, a; then optional words and b. */
 static const struct {
 	const char *of_a, *of_b;
 } plain[RW_TRACE_END - RW_TRACE_STOPPED] = {

@@ -45,7 +45,7 @@ void rw_trace_reason(struct rio_world *w, struct trace_event e, uint32_t reason)
 
 /* ---- What the seed draws -------------------------------------------------------------------- */
 
-/* Each kind of fault is on or off, so that the strong ones do not hide what the weak ones find. */
+/* Each kind of fault is on or off, so that strong faults do not mask what weak ones find. */
 static uint32_t draw_weight(struct rio_world *w)
 {
 	return rw_draw(w, 2) == 0 ? 0 : 1 + rw_draw(w, 8);
@@ -70,20 +70,20 @@ static void faults_draw(struct rio_world *w)
 	l->expose_ppm = rw_draw(w, 4) == 0 ? rw_draw(w, 20000) : 0;
 }
 
-/* Short timeouts that strike; devices that are stuck far beyond them. */
+/* Timeouts short enough to expire; devices stuck far longer. */
 static void hazards_limit(struct rio_world *w)
 {
 	struct rw_limits *l = &w->limits;
 
 	if (w->hazards & RW_HAZARD_LATE) {
 		l->timeout_ns = (uint64_t)(2 * MS) << rw_draw(w, 6);
-		/* Requesters go on asking when the first timeouts have struck. */
+		/* Requesters keep asking after the first timeouts. */
 		l->gap_ns = l->timeout_ns >> rw_draw(w, 4);
 		l->run_ns = l->asks * l->gap_ns;
 		l->stick_weight = draw_weight(w);
 		l->stuck_ns = l->timeout_ns << rw_draw(w, 5);
 		l->stuck_ppm = rw_draw(w, 4) == 0 ? 0 : rw_draw(w, 200000);
-		/* What hangs leaves room for what comes later. */
+		/* Enough slots for new requests beside stuck ones. */
 		l->owner_requests = 4 + rw_draw(w, 12);
 		l->commands = 8 + rw_draw(w, 24);
 		l->pieces = 16 + rw_draw(w, 16);
@@ -121,7 +121,7 @@ static void limits_draw(struct rio_world *w)
 		l->timeout_ns = rw_patient_ns;
 	if (l->is_calm)
 		w->hazards = 0;
-	/* Who waits for something that never comes has no patience. */
+	/* No clogging with unlimited patience: requests would never end. */
 	if (l->timeout_ns == rw_patient_ns)
 		l->clog_weight = 0;
 	l->mischief_ppm = mischief[rw_draw(w, 4)];
@@ -148,7 +148,7 @@ static void identity_make(struct rio_world *w, uint32_t node, const uint8_t *see
 	rio_identity_make(self, seed);
 }
 
-/* The second owner is as the first. */
+/* The second owner has the identity of the first. */
 static void node_draw(struct rio_world *w, uint32_t node)
 {
 	struct rw_node *n = &w->nodes[node];
@@ -190,7 +190,7 @@ static void begin(struct rio_world *w)
 	schedule_fault(w);
 }
 
-/* By a generator of its own: without hazards a seed is the same world as with some. */
+/* Uses its own generator, so that a seed gives the same world with and without hazards. */
 static uint32_t hazards_draw(uint64_t seed, uint32_t hazards)
 {
 	struct prng prng = { .state = ~seed };
@@ -236,7 +236,7 @@ static void stop_one(struct rio_world *w, uint32_t first, uint32_t count)
 		rw_node_stop(w, node);
 }
 
-/* False: there is none of this kind. Busy ones have data on its way. */
+/* False: no such connection. Busy: with data in flight. */
 static bool break_one(struct rio_world *w, bool is_busy)
 {
 	uint32_t from = rw_draw(w, 2 * RW_CONNS_MAX);
@@ -256,7 +256,7 @@ static bool break_one(struct rio_world *w, bool is_busy)
 	return false;
 }
 
-/* An I/O unit, or the owner. */
+/* Hangs an I/O unit or the owner. */
 static void hang_one(struct rio_world *w)
 {
 	uint32_t nth = rw_draw(w, 1 + w->limits.units);
@@ -354,14 +354,14 @@ static const char *owner_unrest(const struct rio_owner *o)
 	return NULL;
 }
 
-/* What keeps the world from being at rest; NULL: nothing. */
+/* Why the world is not at rest; NULL: it is. */
 static const char *unrest(struct rio_world *w)
 {
 	const char *why = NULL;
 
 	for (uint32_t i = 0; i < w->node_count && !why; i++) {
 		if (i != 0 && rw_is_owner(w, i))
-			continue; /* the second one stays away */
+			continue; /* the second owner stays down */
 		if (!w->nodes[i].is_up)
 			why = "a node is not there";
 		else if (w->nodes[i].owner)
@@ -387,7 +387,7 @@ static const char *unrest(struct rio_world *w)
 	return why;
 }
 
-/* Of two owners the first one begins anew, after the other. */
+/* Ends the second owner, and restarts the first with a higher term. */
 static void owners_end(struct rio_world *w)
 {
 	if (w->owner_count == 1)
@@ -429,7 +429,7 @@ static void phase_next(struct rio_world *w)
 	}
 }
 
-/* Everything must come to rest, and stay there for a while. */
+/* Everything must come to rest, and stay at rest for a while. */
 static void rest(struct rio_world *w)
 {
 	uint64_t most_ns = w->limits.timeout_ns + w->limits.grace_ns + w->limits.hang_ns +
@@ -444,7 +444,7 @@ static void rest(struct rio_world *w)
 		phase_next(w);
 }
 
-/* The next piece of the next device, once the one before has ended. */
+/* Asks for the next piece, once the previous one has ended. */
 static void audit(struct rio_world *w)
 {
 	const struct rw_device *d = &w->devices[w->audit_device];
@@ -459,11 +459,14 @@ static void audit(struct rio_world *w)
 		return;
 	}
 	is.is_fua = w->phase == RW_FILL && rw_draw(w, 2) == 0;
-	/* What it asked for before may be with the owner still, who says so later than the unit. */
+	/*
+	 * The owner may still hold earlier requests: it hears of their end later than the
+	 * requester.
+	 */
 	if (!rw_ask_audit(w, &is, w->audit_device)) {
 		w->audit_ask = RW_NONE;
 		if (w->world.now_ns - w->phase_ns > rw_patient_ns)
-			rw_fail(w, "the last look cannot be taken");
+			rw_fail(w, "the final audit cannot be made");
 		return;
 	}
 	w->audit_at += AUDIT_BYTES;
