@@ -84,7 +84,7 @@ static const struct model_mapping *mapping_at(const struct model_process *p, uin
 	return NULL;
 }
 
-/* Byte by byte, because the plain way is the point. */
+/* Byte by byte: the model is simple on purpose. */
 static bool is_mapped(const struct model_process *p, uint64_t addr, uint64_t length,
 		      bool is_present)
 {
@@ -97,7 +97,7 @@ static bool is_mapped(const struct model_process *p, uint64_t addr, uint64_t len
 	return true;
 }
 
-/* By which address the first byte of a region is named. */
+/* The address that names the first byte of a region. */
 static uint64_t region_start(const struct weft_region_options *o)
 {
 	if (o->is_zero_based)
@@ -252,7 +252,7 @@ void model_touch(struct model *m, uint32_t tag)
 		t->kind = MODEL_TAG_FREE;
 }
 
-/* Where a byte of a region lies: in its process's address space, or by its page list. */
+/* The location of a byte of a region: in its process's address space, or by its page list. */
 static uint8_t *region_byte(struct model *m, const struct model_tag *region, uint64_t i)
 {
 	struct model_process *p = &m->processes[region->process];
@@ -278,7 +278,7 @@ uint8_t *model_byte(struct model *m, const struct weft_segment *range, uint64_t 
 	return region_byte(m, t, offset);
 }
 
-/* The right that a kind of access needs of an entry. */
+/* Does the entry grant the right that this access needs? */
 static bool is_granted(const struct model *m, const struct model_tag *t,
 		       enum model_access_kind kind)
 {
@@ -328,7 +328,7 @@ bool model_may(struct model *m, const struct model_qp *qp, const struct weft_seg
 		return false;
 	if (kind != MODEL_REMOTE_ATOMIC)
 		return true;
-	/* Eight bytes in a row, where the machine can treat them as one word. */
+	/* Eight aligned bytes, which the machine can treat as one word. */
 	uint8_t *word = region_byte(m, region, in_region);
 
 	if (range->addr % 8 || (uint64_t)(word - m->processes[t->process].shadow) % 8)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The shadow model: what the adapter should do, worked out a second time in the plainest way. It
+ * The shadow model: computes a second time, in the simplest way, what the adapter should do. It
  * stands outside the system, reads its trace, and keeps its own copy of every process's memory, of
- * every right, of every queue. After each step the copies must equal the real ones.
+ * all rights and of all queues. After each step the copies must equal the real ones.
  *
  *	model.c       tags, rights and bytes
- *	model_wr.c    what each request should have done, when the trace says that it ended
- *	model_queue.c who posted what, and which completions that owes
+ *	model_wr.c    the required effect of each request, when the trace says that it ended
+ *	model_queue.c posted requests, and the completions owed for them
  */
 #pragma once
 
@@ -35,13 +35,13 @@ enum model_tag_kind { MODEL_TAG_FREE = 0, MODEL_TAG_RESERVED, MODEL_TAG_REGION, 
 
 struct model_tag {
 	enum model_tag_kind kind;
-	bool is_valid; /* of a window: bound */
+	bool is_valid; /* window: bound */
 	bool is_by_queue, is_one_touch;
 	uint32_t tag, process, qp, rights;
 	uint64_t start, length;
-	uint32_t region; /* of a bound window: slot of its region */
-	uint64_t offset; /* of a bound window: in its region */
-	/* What is behind a region. */
+	uint32_t region; /* bound window: slot of its region */
+	uint64_t offset; /* bound window: offset in its region */
+	/* The memory of a region. */
 	uint64_t addr;
 	bool has_pages;
 	uint64_t pages[MODEL_PAGES], page_size, first_offset;
@@ -66,25 +66,25 @@ struct model_send {
 	struct weft_send_wr wr;
 	struct weft_segment segments[MODEL_SEGMENTS];
 	uint8_t inline_data[MODEL_INLINE];
-	uint64_t pages[MODEL_PAGES]; /* of a registration; lives as long as the request */
+	uint64_t pages[MODEL_PAGES]; /* of a registration; valid as long as the request */
 	struct weft_page_list list;
 	uint64_t length;
-	bool is_made; /* a registration that was seen to be carried out */
+	bool is_made; /* a registration that the trace shows as carried out */
 };
 
 struct model_cq {
 	struct weft_completion owed[MODEL_CQ];
 	uint32_t max, head, count;
 	uint64_t lost;
-	bool is_overrun; /* one was lost since poll last said so */
+	bool is_overrun; /* a completion was lost since poll last reported it */
 };
 
 struct model_qp {
-	bool is_open, is_stopping;	/* stopping: its owner resets or destroys it just now */
-	uint32_t number, process, peer; /* peer: number */
+	bool is_open, is_stopping;	/* stopping: its owner is resetting or destroying it */
+	uint32_t number, process, peer; /* peer: QP number */
 	enum weft_service service;
 	enum weft_qp_state state;
-	enum weft_qp_state state_due; /* where a failure must lead it; RESET: nowhere */
+	enum weft_qp_state state_due; /* the state due after a failure; RESET: none */
 	enum weft_failure on_failure;
 	uint32_t remote_rights;
 	bool is_register_enabled, is_every_send_signalled, has_srq;
@@ -95,7 +95,7 @@ struct model_qp {
 
 struct model_process {
 	bool is_privileged;
-	uint8_t *shadow; /* its memory, as it should be */
+	uint8_t *shadow; /* the expected content of its memory */
 	uint64_t size;
 	struct model_mapping mappings[MODEL_MAPPINGS];
 	uint32_t mapping_count;
@@ -110,7 +110,7 @@ struct model_pending {
 	enum weft_status status;
 	uint32_t byte_count;
 	struct model_recv recv;
-	struct weft_completion *owed; /* what its completion must say; NULL: it is lost */
+	struct weft_completion *owed; /* its expected completion; NULL: lost */
 };
 
 struct model {
@@ -120,12 +120,12 @@ struct model {
 	struct model_qp qps[MODEL_QPS];
 	struct model_tag tags[MODEL_TAGS];
 	struct model_pending pending;
-	bool is_dropped; /* the request that ends next was dropped on its way */
+	bool is_dropped; /* the next request to end was dropped in transit */
 	uint64_t retired, succeeded, refused, bytes; /* how much was checked */
-	char failure[MODEL_FAILURE_BYTES]; /* the first thing that was wrong; empty: none */
+	char failure[MODEL_FAILURE_BYTES];	     /* the first failed check; empty: none */
 };
 
-/* Records the first failure, in words. */
+/* Records the first failed check, in words. */
 void model_fail(struct model *m, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /* ---- Tags, rights and bytes ----------------------------------------------------------------- */
@@ -141,7 +141,7 @@ enum model_access_kind {
 
 struct model_tag *model_tag_find(struct model *m, uint32_t tag);
 
-/* An unused slot. The scenario keeps below the limit. */
+/* A free slot. The scenario stays below the limit. */
 struct model_tag *model_tag_new(struct model *m, uint32_t process, uint32_t tag,
 				enum model_tag_kind kind);
 uint32_t model_tags_used(const struct model *m);
@@ -155,14 +155,14 @@ void model_bind(struct model *m, const struct weft_bind *bind, uint32_t qp);
 bool model_can_invalidate(struct model *m, uint32_t process, uint32_t qp, uint32_t tag);
 void model_invalidate(struct model *m, uint32_t tag);
 
-/* Whether the queue pair may do this. */
+/* May the queue pair make this access? */
 bool model_may(struct model *m, const struct model_qp *qp, const struct weft_segment *range,
 	       enum model_access_kind kind);
 
 /* Byte number i of a range that model_may() allowed. */
 uint8_t *model_byte(struct model *m, const struct weft_segment *range, uint64_t i);
 
-/* A message has passed: a one-touch entry closes. */
+/* A message has used the tag: a one-touch entry closes. */
 void model_touch(struct model *m, uint32_t tag);
 
 /* ---- Queues ---------------------------------------------------------------------------------- */
@@ -170,25 +170,25 @@ void model_touch(struct model *m, uint32_t tag);
 struct model_qp *model_qp_find(struct model *m, uint32_t number);
 struct model_recv_queue *model_recvs(struct model *m, struct model_qp *qp);
 
-/* Whether a bind of this window waits in some queue. */
+/* Is a bind of this window queued anywhere? */
 bool model_is_bind_queued(const struct model *m, uint32_t tag);
 
-/* Where the next request is written before it is posted; NULL when the queue is full. */
+/* The slot for the next request, to be filled before posting; NULL: the queue is full. */
 struct model_send *model_send_slot(struct model_qp *qp);
 
 /* The request in the slot was accepted. */
 void model_posted_send(struct model_qp *qp);
 void model_posted_recv(struct model *m, struct model_recv_queue *q, const struct model_recv *recv);
 
-/* The trace says that something happened. */
+/* Processes an event of the trace. */
 void model_observe(struct model *m, const struct trace_event *event);
 
-/* A process polled and got this. */
+/* A process polled this completion. */
 void model_polled(struct model *m, uint32_t process, const struct weft_completion *completion);
 
-/* What the completion of a request that was carried out says of its length. */
+/* The byte count in the completion of a successful request. */
 uint32_t model_byte_count(const struct model_send *send);
 
-/* The request at the head of qp ended: was that right, and what should have changed? */
+/* The request at the head of qp ended: checks the outcome, and applies its effect. */
 void model_retired(struct model *m, struct model_qp *qp, enum weft_status status,
 		   enum weft_reason reason);

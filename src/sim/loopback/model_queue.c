@@ -54,7 +54,7 @@ void model_posted_recv(struct model *m, struct model_recv_queue *q, const struct
 	q->wrs[(q->head + q->count++) % MODEL_QUEUE] = *recv;
 }
 
-/* A completion is owed to the process, unless its queue has no room: then one is lost (NULL). */
+/* Records an owed completion. NULL: the queue is full, and a completion is lost. */
 static struct weft_completion *owe(struct model *m, uint32_t process,
 				   const struct weft_completion *completion)
 {
@@ -87,7 +87,7 @@ void model_polled(struct model *m, uint32_t process, const struct weft_completio
 
 	if (cq->count == 0) {
 		model_fail(m,
-			   "process %u got a completion of request %" PRIu64 " that nobody owes it",
+			   "process %u got a completion of request %" PRIu64 " that it is not owed",
 			   process, got->id);
 		return;
 	}
@@ -113,9 +113,7 @@ static bool may_flush(const struct model_qp *qp, bool is_send)
 	       (is_send && qp->state == WEFT_QPS_SQE);
 }
 
-/*
- * A registration whose message failed is undone, unless windows hold it; its tag can be used again.
- */
+/* Undoes a registration whose message failed, unless windows hold it; its tag can be used again. */
 static void undo_register(struct model *m, const struct model_send *send)
 {
 	struct model_tag *t = model_tag_find(m, send->wr.reg.tag);
@@ -203,7 +201,7 @@ static void recv_retired(struct model *m, struct model_qp *qp, const struct trac
 	q->count--;
 }
 
-/* A send queue made the region of a tag that was reserved for it. */
+/* A send queue has registered a region under a tag reserved for it. */
 static void tag_made(struct model *m, const struct trace_event *e)
 {
 	struct model_tag *t = model_tag_find(m, (uint32_t)e->a);
@@ -227,7 +225,7 @@ static void tag_made(struct model *m, const struct trace_event *e)
 		send->is_made = true;
 		return;
 	}
-	model_fail(m, "tag 0x%08x was made valid by nobody's request", t->tag);
+	model_fail(m, "tag 0x%08x was made valid by no request", t->tag);
 }
 
 void model_observe(struct model *m, const struct trace_event *e)
@@ -251,7 +249,7 @@ void model_observe(struct model *m, const struct trace_event *e)
 	case TRACE_SEND_RETIRED:
 	case TRACE_RECV_RETIRED:
 		if (!qp)
-			model_fail(m, "something ended on QP %u, which nobody has", e->who);
+			model_fail(m, "a request ended on QP %u, which does not exist", e->who);
 		else if (e->kind == TRACE_SEND_RETIRED)
 			send_retired(m, qp, e);
 		else

@@ -5,17 +5,17 @@
 #include "base/check.h"
 #include "sim/loopback/model.h"
 
-/* What should become of a request, all checks made in the order in which they are due. */
+/* The required outcome of a request, with all checks in the required order. */
 enum verdict {
 	FINE,
-	BAD_LOCAL,    /* a segment of the requester is not what it may use */
+	BAD_LOCAL,    /* the requester may not use a local segment */
 	BAD_BIND,     /* Bind or Invalidate is not allowed */
 	BAD_REGISTER, /* registration is not allowed */
 	NO_TARGET,
 	NO_RECEIVE,
 	BAD_REMOTE,  /* the target must refuse */
-	BAD_RECEIVE, /* the target's receive is not what it may use */
-	TOO_LONG     /* for that receive */
+	BAD_RECEIVE, /* the target may not use its receive's memory */
+	TOO_LONG     /* longer than the receive */
 };
 
 static const enum weft_status statuses[] = {
@@ -261,7 +261,7 @@ static void carry_out(struct model *m, struct model_qp *qp, struct model_send *s
 		do_rdma(m, send);
 }
 
-/* The receive that ended with this request must be the right one, in the right way. */
+/* The receive that ended with this request must be the right one, with the right status. */
 static void check_pending(struct model *m, const struct model_qp *target,
 			  const struct model_send *send, enum verdict verdict)
 {
@@ -291,7 +291,7 @@ uint32_t model_byte_count(const struct model_send *send)
 	return 0;
 }
 
-/* What the receive's completion must tell about the message. */
+/* Sets what the receive's completion must say about the message. */
 static void complete_pending(struct model *m, const struct model_qp *qp,
 			     const struct model_send *send)
 {
@@ -315,7 +315,7 @@ static void complete_pending(struct model *m, const struct model_qp *qp,
 	}
 }
 
-/* SQR-06: where a failure leads. */
+/* SQR-06: the state after a failure. */
 static enum weft_qp_state state_after(const struct model_qp *qp, enum verdict verdict)
 {
 	if (verdict == BAD_LOCAL || verdict == BAD_BIND || verdict == BAD_REGISTER)
@@ -323,7 +323,7 @@ static enum weft_qp_state state_after(const struct model_qp *qp, enum verdict ve
 	return qp->service == WEFT_RC ? WEFT_QPS_ERROR : WEFT_QPS_SQE;
 }
 
-/* Whether there was a cause not to carry out a registration. */
+/* Was there a valid reason to refuse the registration? */
 static bool is_register_refusable(struct model *m, const struct model_qp *qp,
 				  const struct model_send *send, enum weft_reason reason)
 {

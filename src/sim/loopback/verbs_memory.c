@@ -18,13 +18,16 @@ struct model_tag *draw_tag(struct verbs_world *w, uint32_t p, enum model_tag_kin
 	return NULL;
 }
 
-/* Mostly a multiple of eight, so that atomics find words. */
+/* Mostly a multiple of eight, so that atomics are aligned. */
 static uint64_t mostly_aligned(struct verbs_world *w, uint64_t value)
 {
 	return draw(w, 4) == 0 ? value : value & ~(uint64_t)7;
 }
 
-/* A little wrong: the neighbour's tag, an old tag, a byte too far, somebody else's, anything. */
+/*
+ * Makes the range slightly wrong: a neighbouring tag, an old tag, a byte too far, another process's
+ * tag, or anything.
+ */
 static void spoil_range(struct verbs_world *w, struct weft_segment *range)
 {
 	switch (draw(w, 7)) {
@@ -52,7 +55,7 @@ static void spoil_range(struct verbs_world *w, struct weft_segment *range)
 	}
 }
 
-/* Whether a careful process would use the region for this. */
+/* Would a correct process use the region for this? */
 static bool is_usable(struct verbs_world *w, const struct model_tag *t, uint32_t rights)
 {
 	const struct model_qp anyone = { .process = t->process };
@@ -83,7 +86,7 @@ void draw_range(struct verbs_world *w, uint32_t p, struct weft_segment *range, u
 		spoil_range(w, range);
 }
 
-/* A range of the process's own addresses: mostly inside one mapping, or across two. */
+/* A range of own addresses: mostly inside one mapping, or across two. */
 static void draw_addresses(struct verbs_world *w, uint32_t p, uint64_t *addr, uint64_t *length)
 {
 	const struct model_process *mp = &w->model.processes[p];
@@ -107,7 +110,7 @@ void draw_region(struct verbs_world *w, uint32_t p, struct weft_region_options *
 	uint32_t page_count = (uint32_t)(w->processes[p].size / PAGE);
 
 	*o = (struct weft_region_options){ .rights = draw(w, 64) };
-	o->rights |= draw(w, 64); /* more often yes than no */
+	o->rights |= draw(w, 64); /* each right more likely than not */
 	o->is_zero_based = draw(w, 4) == 0;
 	o->is_one_touch = draw(w, 8) == 0;
 	if (o->is_one_touch && !is_mischief(w))
@@ -138,7 +141,7 @@ void draw_region(struct verbs_world *w, uint32_t p, struct weft_region_options *
 	o->pages = &pages->list;
 }
 
-/* A refusal that the model does not foresee must be for want of room. */
+/* A refusal that the model does not predict must be for lack of room. */
 static void compare(struct verbs_world *w, enum weft_reason r, bool is_allowed, const char *what)
 {
 	bool is_full = r == WEFT_R_TABLE_FULL && model_tags_used(&w->model) == w->limits.tags_max;
@@ -269,7 +272,7 @@ void draw_bind(struct verbs_world *w, uint32_t p, struct weft_bind *bind)
 	bind->rights |= (uint32_t)WEFT_REMOTE_READ << draw(w, 3);
 }
 
-/* Binds without a queue. True when it was done. */
+/* Binds without a queue. True: it was done. */
 static bool bind_now(struct verbs_world *w, uint32_t p, struct weft_bind *bind)
 {
 	uint32_t pd = w->processes[p].pd->number;
@@ -318,7 +321,7 @@ void act_map(struct verbs_world *w, uint32_t p)
 	if (draw(w, 8) == 0)
 		map.real = WEFT_REAL_NONE;
 	map.addr = mostly_aligned(w, (UINT64_C(1) << 40) + draw(w, 1 << 20));
-	/* Half of them begin where another ends, so that ranges run across. */
+	/* Half of the mappings begin where another ends, so that ranges span both. */
 	if (mp->mapping_count > 0 && draw(w, 2) == 0) {
 		i = draw(w, mp->mapping_count);
 		map.addr = mp->mappings[i].addr + mp->mappings[i].length;
@@ -378,7 +381,7 @@ void process_heard(struct verbs_world *w, uint32_t p, const struct weft_advert *
 	proc->known[slot] = *advert;
 }
 
-/* An ask is an advertisement without a tag: so long, with such rights. */
+/* An ask is an advertisement without a tag: the wanted length and rights. */
 void act_ask(struct verbs_world *w, uint32_t p)
 {
 	const struct weft_advert ask = {

@@ -17,7 +17,7 @@ static struct weft_qp *draw_qp(struct verbs_world *w, uint32_t p)
 	return w->processes[p].qps[draw(w, PROCESS_QPS)];
 }
 
-/* One that works (or does not), if that is soon found. */
+/* Prefers a queue pair that works (or does not); gives up soon. */
 static struct weft_qp *draw_qp_working(struct verbs_world *w, uint32_t p, bool is_working)
 {
 	struct weft_qp *qp = draw_qp(w, p);
@@ -56,7 +56,7 @@ static int qp_open(struct verbs_world *w, uint32_t p, uint32_t i)
 	attr.receiver_wait_ns = draw(w, 3) == 0 ? 0 : draw(w, WAIT_MAX_NS);
 	attr.is_register_enabled = draw(w, 4);
 	CHECK(qp_modify(proc->qps[i], &attr, WEFT_QP_RECEIVER_WAIT) == WEFT_OK);
-	/* Only what is privileged may; a refusal is as good. */
+	/* Only privileged processes may; a refusal is fine. */
 	(void)qp_modify(proc->qps[i], &attr, WEFT_QP_REGISTER);
 	*mqp = (struct model_qp){
 		.is_open = true,
@@ -109,7 +109,7 @@ void queue_stop(struct verbs_world *w, struct weft_qp *qp, bool is_destroyed)
 			   mqp->number, mqp->count, mqp->recvs.count);
 	for (uint32_t i = 0; i < MODEL_TAGS; i++) {
 		if (w->model.tags[i].qp == mqp->number)
-			w->model.tags[i].is_valid = false; /* it was for that stream alone */
+			w->model.tags[i].is_valid = false; /* it was valid for that stream only */
 	}
 	mqp->is_stopping = false;
 	mqp->peer = 0;
@@ -134,7 +134,7 @@ void queues_close(struct verbs_world *w, uint32_t p)
  * ---- Connecting and changing ------------------------------------------------------------------
  */
 
-/* Some queue pair of another process with the same service. */
+/* A random queue pair of another process with the same service. */
 static struct weft_qp *draw_peer(struct verbs_world *w, uint32_t p, const struct weft_qp *qp)
 {
 	uint32_t first = draw(w, MODEL_QPS);
@@ -163,7 +163,7 @@ void act_connect(struct verbs_world *w, uint32_t p)
 {
 	struct weft_qp *qp = draw_qp_working(w, p, false), *peer;
 
-	/* Most leave alone what works or can be mended. */
+	/* Mostly leave working or recoverable queue pairs alone. */
 	if (qp_is_receiving(qp) && draw(w, 64) != 0)
 		return;
 	if (!qp_is_connected_service(qp)) {
@@ -200,7 +200,7 @@ void act_modify(struct verbs_world *w, uint32_t p)
 		attr.state = (enum weft_qp_state)draw(w, WEFT_QPS_COUNT + 1);
 	if (qp->state != WEFT_QPS_RTS || draw(w, 8) == 0)
 		fields |= WEFT_QP_STATE;
-	/* To RESET and INIT there are other ways, which tell the model. */
+	/* Other actions move to RESET and INIT, and tell the model. */
 	if (attr.state <= WEFT_QPS_INIT)
 		fields &= ~(uint32_t)WEFT_QP_STATE;
 	if (qp_modify(qp, &attr, fields) != WEFT_OK)
@@ -220,7 +220,7 @@ void act_modify(struct verbs_world *w, uint32_t p)
  * ---- Posting and polling ----------------------------------------------------------------------
  */
 
-/* Shortens a request: the last segments go first. */
+/* Shortens a request, last segments first. */
 static void fit_payload(struct model_send *send, uint64_t length_max)
 {
 	uint64_t length = 0;
@@ -250,7 +250,7 @@ static uint32_t right_of(enum weft_opcode op)
 	}
 }
 
-/* Who will get the request, or NULL. */
+/* The queue pair that will get the request, or NULL. */
 static const struct model_qp *target_of(struct verbs_world *w, const struct weft_qp *qp,
 					uint32_t dest_qp_number)
 {
@@ -258,8 +258,8 @@ static const struct model_qp *target_of(struct verbs_world *w, const struct weft
 }
 
 /*
- * Something that the process has heard of, with the right for the operation, that was the target's.
- * It cannot know whether the tag still lives. NULL when there is none.
+ * An advertisement that the process has received, once the target's, with the right for the
+ * operation. The process cannot know whether the tag is still valid. NULL: none.
  */
 static const struct weft_advert *draw_known(struct verbs_world *w, uint32_t p,
 					    const struct model_qp *target, enum weft_opcode op)
@@ -277,7 +277,7 @@ static const struct weft_advert *draw_known(struct verbs_world *w, uint32_t p,
 	return NULL;
 }
 
-/* The first word of what is known that an atomic can work on: hard to hit by chance. */
+/* The first known word suitable for an atomic: random addresses rarely hit one. */
 static uint64_t aim_atomic(struct verbs_world *w, const struct model_qp *target,
 			   const struct weft_advert *known)
 {
@@ -349,7 +349,9 @@ static void draw_payload(struct verbs_world *w, uint32_t p, struct model_send *s
 	}
 }
 
-/* Two queues that register under one tag would race, and the model could not tell who won. */
+/*
+ * Two queues registering under the same tag would race, and the model could not tell which one won.
+ */
 static bool is_queued_elsewhere(struct verbs_world *w, const struct weft_qp *qp, uint32_t tag)
 {
 	for (uint32_t i = 0; i < MODEL_QPS; i++) {
@@ -363,7 +365,7 @@ static bool is_queued_elsewhere(struct verbs_world *w, const struct weft_qp *qp,
 	return false;
 }
 
-/* Something of its own that the process can invalidate; 0 when none is soon found. */
+/* An own tag that the process can invalidate; 0: none found soon. */
 static uint32_t draw_own_tag(struct verbs_world *w, uint32_t p)
 {
 	for (uint32_t i = 0; i < 8; i++) {
@@ -376,7 +378,7 @@ static uint32_t draw_own_tag(struct verbs_world *w, uint32_t p)
 	return 0;
 }
 
-/* What a careful process would not try at all. */
+/* Would a correct process post this? */
 static bool is_sensible(struct verbs_world *w, uint32_t p, const struct weft_qp *qp,
 			const struct weft_send_wr *wr)
 {
@@ -470,7 +472,7 @@ static void post_one_recv(struct verbs_world *w, uint32_t p, struct weft_qp *qp)
 	model_posted_recv(&w->model, is_shared ? &w->model.processes[p].srq : &mqp->recvs, &recv);
 }
 
-/* Most see to it that a message will find a receive. */
+/* Mostly makes sure that the message will find a receive. */
 static void prepare_target(struct verbs_world *w, const struct weft_qp *qp,
 			   const struct model_send *send)
 {
@@ -541,7 +543,7 @@ void act_poll(struct verbs_world *w, uint32_t p)
 	enum weft_reason r;
 
 	verbs_observe(w);
-	/* Bound: the queue is emptied, and nothing fills it meanwhile. */
+	/* Bound: the queue is drained, and nothing fills it meanwhile. */
 	do {
 		r = cq_poll(w->processes[p].cq, completions, 8, &count);
 		for (uint32_t i = 0; i < count; i++)

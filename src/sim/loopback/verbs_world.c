@@ -14,7 +14,7 @@ enum { ARENA_ALIGN = 4096, EVENTS_MAX = 256, TRACE_EVENTS = 8192, ACTION_GAP_NS 
 
 static const struct {
 	verbs_action *act;
-	uint32_t weight; /* at most; each run draws how much of it */
+	uint32_t weight; /* upper bound; each run draws a part of it */
 } actions[] = {
 	{ act_register, 10 }, { act_share, 3 },	   { act_deregister, 4 }, { act_window, 10 },
 	{ act_bind, 14 },     { act_map, 3 },	   { act_scribble, 3 },	  { act_advertise, 40 },
@@ -26,7 +26,7 @@ enum { ACTION_COUNT = sizeof(actions) / sizeof(actions[0]) };
 
 /* ---- Processes ------------------------------------------------------------------------------- */
 
-/* What a process does first, so that there is something to work on. */
+/* The first actions of a process, to have memory and queues to work on. */
 static void process_prepare(struct verbs_world *w, uint32_t p)
 {
 	static verbs_action *const first[] = { act_map,	     act_map,	   act_register,
@@ -127,7 +127,7 @@ static int link_open(struct verbs_world *w, uint32_t i)
 	return sim_stream_init(&link->stream, &w->world, &o);
 }
 
-/* One direction was reset, so is the other; then both start anew. */
+/* Resets both directions when one was reset; then both restart. */
 static void link_reopen(struct verbs_world *w, uint32_t i)
 {
 	for (uint32_t k = i & ~1U; k <= (i | 1U); k++) {
@@ -167,9 +167,9 @@ static void link_message(struct verbs_world *w, uint32_t i)
 	struct link *link = &w->links[i];
 	struct weft_advert advert;
 
-	/* A stream changes nothing on the way. */
+	/* A stream never changes bytes in transit. */
 	if (!weft_advert_decode(link->in, WEFT_ADVERT_BYTES, &advert))
-		model_fail(&w->model, "a stream delivered bytes that nobody sent");
+		model_fail(&w->model, "a stream delivered bytes that were never sent");
 	else if (advert.tag != 0)
 		process_heard(w, link->to, &advert);
 	else if (process_asked(w, link->to, &advert))
@@ -201,7 +201,7 @@ static void gossip_read(struct verbs_world *w, uint32_t p)
 	struct weft_advert advert;
 	size_t n;
 
-	/* What was damaged on the way is often no advertisement any more; sometimes it is a lie. */
+	/* A damaged datagram often does not decode; sometimes it is a false advertisement. */
 	if (sim_datagram_recv(&w->processes[p].gossip, bytes, sizeof(bytes), &n) &&
 	    weft_advert_decode(bytes, n, &advert))
 		process_heard(w, p, &advert);
@@ -315,7 +315,7 @@ void verbs_observe(struct verbs_world *w)
 		w->observed++;
 		model_observe(&w->model, e);
 	}
-	CHECK(w->observed == w->world.trace.count); /* the ring is larger than any step */
+	CHECK(w->observed == w->world.trace.count); /* the ring holds more than any step traces */
 }
 
 static void process_act(struct verbs_world *w, uint32_t p)
@@ -339,7 +339,7 @@ static void process_act(struct verbs_world *w, uint32_t p)
 		       (struct world_event){ .node = p, .kind = DO_ACT });
 }
 
-/* Everything that can be compared from outside, after every step. */
+/* Compares everything visible from outside, after every step. */
 static void compare_all(struct verbs_world *w)
 {
 	uint32_t regions = 0, windows = 0, reserved = 0;
@@ -385,7 +385,7 @@ static void settle(struct verbs_world *w)
 	world_alarm_set(&w->world, &w->adapter_due, adapter_due(&w->adapter));
 }
 
-/* Everybody leaves; nothing may be left. */
+/* All processes end; no object may be left. */
 static void finish(struct verbs_world *w)
 {
 	struct weft_usage usage;
@@ -438,7 +438,7 @@ const char *verbs_world_failure(const struct verbs_world *w)
 	return w->model.failure;
 }
 
-/* After a failure the system is in doubt: its objects are left to the end of the program. */
+/* After a failed check the system is inconsistent: its objects are not destroyed. */
 void verbs_world_close(struct verbs_world *w)
 {
 	for (uint32_t i = 0; i < 2 * w->limits.process_count; i++)
