@@ -27,7 +27,7 @@ int sim_datagram_init(struct sim_datagram *d, struct world *w,
 	list_init(&d->flying);
 	list_init(&d->unused);
 	d->packets = calloc(options->datagrams_max, sizeof(*d->packets));
-	/* Megabytes, of which a short world uses little: nothing is read that was not sent. */
+	/* Megabytes, mostly untouched in a short run: only sent bytes are ever read. */
 	d->bytes = malloc((size_t)options->datagrams_max * options->bytes_max);
 	if (!d->packets || !d->bytes) {
 		sim_datagram_fini(d);
@@ -53,7 +53,7 @@ static struct sim_packet *packet_of(struct list *link)
 	return CONTAINER_OF(link, struct sim_packet, link);
 }
 
-/* Into the order of arrival, behind its equals. Bound: the datagrams in the pipe. */
+/* Inserts by time of arrival, after equal times. Bound: the datagrams in the pipe. */
 static void packet_fly(struct sim_datagram *d, struct sim_packet *packet)
 {
 	struct list *after = d->flying.prev;
@@ -63,7 +63,7 @@ static void packet_fly(struct sim_datagram *d, struct sim_packet *packet)
 	list_add_tail(after->next, &packet->link);
 }
 
-/* The byte changed first is not changed back by the others, so the datagram surely differs. */
+/* The first changed byte is never changed back, so the datagram always differs. */
 static void packet_corrupt(struct sim_datagram *d, struct sim_packet *packet)
 {
 	struct prng *p = &d->line.prng;
@@ -93,7 +93,9 @@ static void packet_hold_back(struct sim_datagram *d, struct sim_packet *packet)
 	sim_line_trace(&d->line, SIM_TRACE_REORDERED, packet->length, extra_ns);
 }
 
-/* What ends here has used no time of the sender's line: else its backlog could grow without bound.
+/*
+ * A dropped datagram uses none of the sender's line time: else its backlog could grow without
+ * bound.
  */
 static void copy_send(struct sim_datagram *d, const uint8_t *bytes, size_t length)
 {
@@ -127,7 +129,7 @@ static void copy_send(struct sim_datagram *d, const uint8_t *bytes, size_t lengt
 	packet_fly(d, packet);
 }
 
-/* A clog holds back also what would have arrived during it. */
+/* A clog also holds back datagrams due during it. */
 static uint64_t next_arrival_ns(struct sim_datagram *d)
 {
 	uint64_t arrival_ns;
@@ -143,7 +145,7 @@ static void arm(struct sim_datagram *d)
 	world_alarm_set(d->line.world, &d->arrived, next_arrival_ns(d));
 }
 
-/* What had arrived before the cut stays. Bound: the datagrams in the pipe. */
+/* Datagrams that had arrived before the cut stay. Bound: the datagrams in the pipe. */
 static void drop_flying(struct sim_datagram *d)
 {
 	while (!sim_datagram_is_empty(d)) {

@@ -32,7 +32,7 @@ static void block_harden(struct sim_disk *d, uint64_t block)
 	d->versions[block] = 0;
 }
 
-/* The latest that a flush under way will make durable. */
+/* The latest version that a flush in progress will make durable. */
 static uint64_t flushing(const struct sim_disk *d)
 {
 	uint64_t latest = 0;
@@ -44,7 +44,7 @@ static uint64_t flushing(const struct sim_disk *d)
 	return latest;
 }
 
-/* A new content of the block; NULL: zeroes. What a flush has promised is not overwritten. */
+/* Sets the block's content; NULL: zeroes. Data that a flush in progress covers is saved first. */
 static void block_put(struct sim_disk *d, uint64_t block, const uint8_t *bytes)
 {
 	uint8_t *at = d->current + block * d->config.block_bytes;
@@ -60,7 +60,7 @@ static void block_put(struct sim_disk *d, uint64_t block, const uint8_t *bytes)
 
 /* ---- Requests ------------------------------------------------------------------------------- */
 
-/* The spans as one stretch: a disk of so few bytes can afford it. */
+/* Copies the spans into one buffer; the disks are small enough. */
 static uint8_t *gather(const struct store_request *r)
 {
 	uint8_t *bytes = malloc((size_t)r->length), *at = bytes;
@@ -83,7 +83,7 @@ static void read_do(struct sim_disk *d, const struct store_request *r)
 	}
 }
 
-/* All blocks, or of one that was cut short some. */
+/* Applies all blocks, or, of an interrupted request, some. */
 static void change_do(struct sim_disk *d, const struct store_request *r, bool is_cut)
 {
 	uint64_t first = r->offset / d->config.block_bytes;
@@ -91,7 +91,7 @@ static void change_do(struct sim_disk *d, const struct store_request *r, bool is
 	uint8_t *bytes = r->op == STORE_WRITE ? gather(r) : NULL;
 
 	for (uint64_t i = 0; i < count; i++) {
-		/* What is discarded may stay. */
+		/* A discarded block may keep its content. */
 		bool is_left = is_cut || r->op == STORE_DISCARD;
 
 		if (is_left && is_heads(d))
@@ -184,7 +184,7 @@ static uint64_t disk_due(const struct store *s)
 	return r ? r->due_ns : STORE_NEVER;
 }
 
-/* It is part of a struct sim_disk, which outlives it. */
+/* The store is part of a struct sim_disk, which outlives it. */
 static void disk_destroy(struct store *s)
 {
 	(void)s;

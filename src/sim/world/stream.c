@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "sim/world/sim_trace.h"
 
-/* A long send arrives in pieces, or a slow line would hold all of it back until its last byte. */
+/* A long send arrives in pieces; else a slow line would hold all of it back until its last byte. */
 enum { PIECE_BYTES_MAX = 4096 };
 
 static const bool state_moves[SIM_STREAM_STATES][SIM_STREAM_STATES] = {
@@ -54,7 +54,7 @@ static uint64_t sooner(uint64_t a_ns, uint64_t b_ns)
 	return a_ns < b_ns ? a_ns : b_ns;
 }
 
-/* When the receiver can have the next byte, or the end. */
+/* When the receiver can get the next byte, or the end. */
 static uint64_t next_ns(const struct sim_stream *s)
 {
 	uint64_t arrival_ns = s->end_ns;
@@ -71,7 +71,7 @@ static void arm(struct sim_stream *s)
 	bool takes_more = s->sender_waits && s->bytes_count < s->bytes_max;
 
 	if (s->state == SIM_STREAM_BROKEN)
-		return; /* both were told when it broke */
+		return; /* both ends were told when it broke */
 	if (s->state == SIM_STREAM_ENDED) {
 		world_alarm_cancel(w, &s->readable);
 		world_alarm_cancel(w, &s->writable);
@@ -90,7 +90,7 @@ static void break_now(struct sim_stream *s)
 	world_alarm_set(s->line.world, &s->writable, s->line.world->now_ns);
 }
 
-/* A reset that a cut has brought about takes effect with whoever looks first after its time. */
+/* Applies a reset caused by a cut, at the first access after its time. */
 static void settle(struct sim_stream *s)
 {
 	if (s->line.world->now_ns < s->reset_ns)
@@ -99,7 +99,7 @@ static void settle(struct sim_stream *s)
 	break_now(s);
 }
 
-/* The reset comes only if the cut lasts until then. */
+/* The reset happens only if the cut lasts that long. */
 static void cut_begun(struct sim_stream *s)
 {
 	const struct sim_faults *f = &s->line.faults;
@@ -127,7 +127,7 @@ static void piece_add(struct sim_stream *s, uint32_t length)
 	piece->arrival_ns = arrival_ns;
 }
 
-/* Copies at most length bytes to the ring's end, up to where it wraps; says how many. */
+/* Copies at most length bytes to the ring's end, up to where it wraps; returns how many. */
 static uint32_t ring_put(struct sim_stream *s, const uint8_t *bytes, size_t length)
 {
 	uint32_t at = (uint32_t)(((uint64_t)s->bytes_first + s->bytes_count) % s->bytes_max);
@@ -152,7 +152,7 @@ static uint32_t ring_take(struct sim_stream *s, uint8_t *bytes, size_t length)
 	return n;
 }
 
-/* How much of length a send takes: any part of what there is room for, when chunking. */
+/* How many bytes a send takes: a random part of what fits, when chunking. */
 static uint32_t room_for(struct sim_stream *s, size_t length)
 {
 	uint32_t room = s->bytes_max - s->bytes_count;
@@ -194,7 +194,7 @@ enum sim_stream_status sim_stream_send(struct sim_stream *s, const uint8_t *byte
 	return room > 0 ? SIM_STREAM_OK : SIM_STREAM_WAIT;
 }
 
-/* Moves bytes of pieces that have arrived, at most bytes_max, to the receiver. */
+/* Moves at most bytes_max bytes of arrived pieces to the receiver. */
 static uint32_t take_arrived(struct sim_stream *s, uint8_t *bytes, size_t bytes_max)
 {
 	uint32_t done = 0;

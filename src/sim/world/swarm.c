@@ -3,7 +3,7 @@
 
 enum {
 	PPM = 1000000,
-	STRENGTHS = 12, /* powers of two between the strongest and the weakest */
+	STRENGTHS = 12, /* powers of two between strongest and weakest */
 	US = 1000,
 	MS = 1000 * US
 };
@@ -11,7 +11,7 @@ enum {
 static const uint64_t rate_min = 1000 * 1000;
 static const uint64_t rate_max = UINT64_C(10) * 1000 * 1000 * 1000;
 
-/* From 1 to max, each order of magnitude as likely as the next. */
+/* From 1 to max, every order of magnitude equally likely. */
 static uint64_t draw_strength(struct prng *p, uint64_t max)
 {
 	uint64_t top = max >> prng_below(p, STRENGTHS);
@@ -27,8 +27,8 @@ static uint32_t draw_ppm(struct prng *p, uint32_t max_ppm)
 void sim_faults_draw(struct prng *p, struct sim_faults *faults)
 {
 	struct sim_faults f = { 0 };
-	uint32_t on_ppm = prng_below(p,
-				     PPM + 1); /* fair coins would give half of them, every run */
+	uint32_t on_ppm = prng_below(
+		p, PPM + 1); /* fair coins would enable half of the faults in every run */
 
 	if (prng_chance(p, on_ppm)) {
 		f.delay_max_ns = draw_strength(p, 10 * MS);

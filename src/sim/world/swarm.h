@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Swarm testing: every run has its own mix of faults. If each run had all of them, the strong ones
- * would hide what the weak ones find, so each is on or off, and runs with few and with many are
- * equally likely.
+ * Swarm testing: every run has its own mix of faults. If every run had all faults, strong ones
+ * would mask what weak ones find. So each is on or off, and runs with few and with many are equally
+ * likely.
  */
 #pragma once
 

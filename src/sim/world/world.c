@@ -8,10 +8,10 @@
 
 struct world_entry {
 	uint64_t time_ns;
-	uint64_t lot;	/* drawn: decides among entries of one instant */
-	uint64_t order; /* decides among equal lots, so that the order is total */
+	uint64_t lot;	/* random: orders entries of the same instant */
+	uint64_t order; /* orders equal lots: the order is total */
 	struct world_event event;
-	struct world_alarm *alarm; /* NULL: scheduled */
+	struct world_alarm *alarm; /* NULL: a scheduled event */
 };
 
 int world_init(struct world *w, const struct world_options *options)
@@ -53,7 +53,7 @@ static void heap_put(struct world *w, uint32_t position, const struct world_entr
 		entry->alarm->position = position;
 }
 
-/* Puts the entry at position, or above or below it where it belongs. Bound: the heap's depth. */
+/* Places the entry at this position, or above or below it. Bound: the heap's depth. */
 static void heap_settle(struct world *w, uint32_t position, struct world_entry entry)
 {
 	while (position > 1 && entry_is_before(&entry, &w->heap[position / 2])) {
@@ -102,7 +102,10 @@ void world_alarm_set(struct world *w, struct world_alarm *alarm, uint64_t time_n
 {
 	if (time_ns < w->now_ns)
 		time_ns = w->now_ns;
-	/* Set to the same time again, it keeps its lot: setting often is no way to come first. */
+	/*
+	 * An alarm set to the same time again keeps its lot: repeated setting must not win the
+	 * draw.
+	 */
 	if (world_alarm_is_set(alarm) && w->heap[alarm->position].time_ns == time_ns)
 		return;
 	world_alarm_cancel(w, alarm);
