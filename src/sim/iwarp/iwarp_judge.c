@@ -30,8 +30,10 @@ void iw_allow(struct iwarp_world *w, uint32_t end, enum weft_reason reason)
 
 void iw_allow_end(struct iwarp_world *w, uint32_t end)
 {
-	/* An end that cannot end its half of the stream well resets; a responder that was not yet
-	 * spoken to just closes. */
+	/*
+	 * An end that cannot close its half of the stream cleanly resets it; a responder that has
+	 * received nothing yet just closes.
+	 */
 	for (uint32_t k = 0; k < 2; k++) {
 		iw_allow(w, end ^ k, WEFT_R_STREAM_LOST);
 		iw_allow(w, end ^ k, WEFT_R_STREAM_CUT);
@@ -46,7 +48,7 @@ static bool is_allowed(struct iwarp_world *w, uint32_t end, enum weft_reason rea
 
 /* ---- What has taken effect ------------------------------------------------------------------ */
 
-/* All bytes of the Write are in place, but for those that a later one is changing. */
+/* All bytes of the Write must be in place, except those that a later Write is changing. */
 static void settle_write(struct iwarp_world *w, uint32_t end, const struct iw_wr *wr)
 {
 	uint32_t p = w->ends[end ^ 1].process;
@@ -73,7 +75,7 @@ static void settle_write(struct iwarp_world *w, uint32_t end, const struct iw_wr
 		iw_memory_judge(w, p);
 }
 
-/* A slot that a message was to close is closed. */
+/* A slot that a message should have closed must be closed. */
 static void settle_closed(struct iwarp_world *w, uint32_t end, const struct iw_wr *wr)
 {
 	uint32_t p = w->ends[end ^ 1].process;
@@ -92,11 +94,11 @@ static void settle_one(struct iwarp_world *w, uint32_t end, const struct iw_wr *
 {
 	const struct iw_slot *s = NULL;
 
-	/* What is answered may be refused as late as that. */
+	/* A request with an answer may still be refused. */
 	if (wr->is_unsent || (wr->is_forbidden && is_answered(wr)))
 		return;
 	if (wr->is_forbidden) {
-		/* A Read may wait for the answers before it; its own end tells. */
+		/* A Read may wait for earlier answers; its completion tells. */
 		if (wr->opcode != WEFT_OP_READ)
 			iw_fail(w, "%s %u was let through, but is forbidden",
 				weft_opcode_name(wr->opcode), (uint32_t)wr->id);
@@ -107,7 +109,7 @@ static void settle_one(struct iwarp_world *w, uint32_t end, const struct iw_wr *
 	s = &iw_owner(w, end ^ 1)->slots[wr->remote];
 	if (wr->opcode == WEFT_OP_WRITE || wr->opcode == WEFT_OP_WRITE_IMM)
 		settle_write(w, end, wr);
-	/* What is answered has arrived, but takes effect with its answer. */
+	/* A request with an answer has arrived, but takes effect with its answer. */
 	if (wr->opcode == WEFT_OP_SEND_INVALIDATE ||
 	    (s->is_one_touch && wr->length > 0 && s->tag == wr->remote_tag && !is_answered(wr)))
 		settle_closed(w, end, wr);
@@ -165,7 +167,7 @@ static void judge_atomic(struct iwarp_world *w, uint32_t end, const struct iw_wr
 		return;
 	}
 	if (wr->birth != iw_owner(w, end ^ 1)->births)
-		return; /* that word has gone with its process */
+		return; /* the word is gone with its process */
 	word = &iw_owner(w, end ^ 1)->words[wr->word];
 	nth = old - word->first;
 	if (nth >= word->posted || (word->seen[nth / 8] >> nth % 8 & 1))
@@ -176,7 +178,7 @@ static void judge_atomic(struct iwarp_world *w, uint32_t end, const struct iw_wr
 	word->done++;
 }
 
-/* The answer is in its place, and nothing else. */
+/* The answer must be in its place, and nowhere else. */
 static void judge_answer(struct iwarp_world *w, uint32_t end, const struct iw_wr *wr)
 {
 	struct iw_process *proc = iw_owner(w, end);
@@ -196,7 +198,7 @@ static void judge_answer(struct iwarp_world *w, uint32_t end, const struct iw_wr
 		judge_atomic(w, end, wr);
 }
 
-/* A bind or an invalidation of the end's own queue. */
+/* A bind or an invalidation on the end's own queue. */
 static void local_ended(struct iwarp_world *w, uint32_t end, const struct iw_wr *wr)
 {
 	struct iw_slot *s;
@@ -221,7 +223,7 @@ static void local_ended(struct iwarp_world *w, uint32_t end, const struct iw_wr 
 	s->is_spent = false;
 }
 
-/* The peer has answered it for good. If the peer has died since, that was looked at then. */
+/* The peer has answered the request. If the peer has died since, that was checked then. */
 static void settle_answer(struct iwarp_world *w, uint32_t end, const struct iw_wr *wr)
 {
 	const struct iw_slot *s = &iw_owner(w, end ^ 1)->slots[wr->remote];
@@ -247,7 +249,7 @@ static void request_ended(struct iwarp_world *w, uint32_t end, enum weft_status 
 		iw_fail(w, "%s %u of end %u ended with %s", weft_opcode_name(wr->opcode),
 			(uint32_t)wr->id, end, weft_status_name(status));
 	if (is_answered(wr) && wr->is_dropped && wr->length > 0) {
-		/* Some of the answer may have come. */
+		/* A part of the answer may have arrived. */
 		iw_memory_judge(w, e->process);
 		for (uint32_t i = 0; i < wr->part_count; i++)
 			iw_shadow_sync(proc, wr->parts[i].offset, wr->parts[i].length);
@@ -353,7 +355,7 @@ static void message_received(struct iwarp_world *w, uint32_t end, const struct i
 	bool has_imm, has_invalidated;
 
 	if (!wr) {
-		iw_fail(w, "receive %u has a message that nobody sent", (uint32_t)c->id);
+		iw_fail(w, "receive %u has a message that was never sent", (uint32_t)c->id);
 		return;
 	}
 	has_imm = wr->opcode == WEFT_OP_WRITE_IMM;
@@ -383,7 +385,7 @@ static void receive_failed(struct iwarp_world *w, uint32_t end, const struct iw_
 	switch (c->status) {
 	case WEFT_ERR_FLUSHED:
 		is_fit = !w->limits.is_honest;
-		/* Only the oldest can have been in use. */
+		/* Only the oldest receive can have been in use. */
 		is_touched = w->ends[end].has_srq || !w->ends[end].is_flushing;
 		w->ends[end].is_flushing = true;
 		break;
@@ -410,7 +412,10 @@ static void recv_completed(struct iwarp_world *w, uint32_t end, const struct wef
 	uint32_t n = 0;
 	struct iw_recv recv;
 
-	/* Those of a queue pair's own end in order; shared ones as their messages do. */
+	/*
+	 * Receives of a queue pair's own queue end in order; shared ones in the order of their
+	 * messages.
+	 */
 	while (n < q->count && q->recvs[(q->first + n) % IW_RECVS].id != c->id)
 		n++;
 	if (n == q->count || (n > 0 && !w->ends[end].has_srq)) {
@@ -438,14 +443,14 @@ static void completed(struct iwarp_world *w, uint32_t p, const struct weft_compl
 	if (c->status != WEFT_SUCCESS)
 		w->processes[p].has_news = true;
 	if (end == IW_NONE)
-		iw_fail(w, "process %u: a completion of nobody's queue pair", p);
+		iw_fail(w, "process %u: a completion of an unknown queue pair", p);
 	else if (c->opcode >= WEFT_OP_RECV)
 		recv_completed(w, end, c);
 	else
 		send_completed(w, end, c);
 }
 
-/* An armed queue has rung if a solicited or failed completion came, and only then. */
+/* An armed queue must have notified if, and only if, a solicited or failed completion came. */
 static void judge_arm(struct iwarp_world *w, uint32_t p)
 {
 	struct iw_process *proc = &w->processes[p];
@@ -476,7 +481,7 @@ void iw_poll(struct iwarp_world *w, uint32_t p)
 
 /* ---- Ends ----------------------------------------------------------------------------------- */
 
-/* Of messages that open or close a slot nobody knows whether they came. */
+/* It is unknown whether messages that open or close the slot arrived: take its real state. */
 static void freeze_slot(struct iwarp_world *w, uint32_t end, uint32_t i)
 {
 	const struct iw_end *e = &w->ends[end];
@@ -491,7 +496,7 @@ static void freeze_slot(struct iwarp_world *w, uint32_t end, uint32_t i)
 		iw_slot_closed(w, e->process, s);
 }
 
-/* Nothing of the peer's can arrive here any more. */
+/* Nothing more can arrive from the peer. */
 static void freeze(struct iwarp_world *w, uint32_t end)
 {
 	struct iw_end *e = &w->ends[end], *from = &w->ends[end ^ 1];
@@ -520,7 +525,7 @@ static void freeze(struct iwarp_world *w, uint32_t end)
 	}
 }
 
-/* The peer has told which request it refused: a Read or atomic has ended so. */
+/* The peer's Terminate names the refused request: a Read or atomic must have ended with it. */
 static void judge_refused(struct iwarp_world *w, uint32_t end, enum weft_reason reason)
 {
 	const struct iw_end *e = &w->ends[end];
@@ -531,7 +536,7 @@ static void judge_refused(struct iwarp_world *w, uint32_t end, enum weft_reason 
 		return;
 	while (n < e->posted && (!e->log[n].is_forbidden || e->log[n].is_unsent))
 		n++;
-	/* What is not answered is refused at once, and so perhaps before it. */
+	/* Requests without an answer are refused on arrival, and so maybe before it. */
 	for (uint32_t k = n; k < e->posted; k++) {
 		if (e->log[k].is_forbidden && !is_answered(&e->log[k]))
 			return;
@@ -557,7 +562,7 @@ static void end_died(struct iwarp_world *w, uint32_t end)
 		iw_fail(w, "end %u died of %s, which was not done to it", end,
 			weft_reason_name(qp->reason));
 	else if ((!qp || qp->state != WEFT_QPS_ERROR) && !e->is_left)
-		iw_fail(w, "end %u is gone, but nobody took it away", end);
+		iw_fail(w, "end %u is gone, but its owner did not close it", end);
 	if (qp)
 		judge_refused(w, end, qp->reason);
 	freeze(w, end);
@@ -576,7 +581,7 @@ void iw_judge_ends(struct iwarp_world *w, uint32_t p)
 		else if (!e->is_live && is_up)
 			e->is_live = true;
 		else if (!e->is_live && t->was_stream && !e->is_frozen && !is_up) {
-			/* It came and went in one step. */
+			/* The connection began and ended in one step. */
 			end_died(w, end);
 		}
 	}

@@ -55,7 +55,7 @@ int iw_end_open(struct iwarp_world *w, uint32_t end)
 	return 0;
 }
 
-/* What was open to this queue pair alone is closed with it. */
+/* Windows bound to this queue pair close with it. */
 static void forget_windows(struct iwarp_world *w, uint32_t end)
 {
 	struct iw_process *proc = iw_owner(w, end);
@@ -71,7 +71,7 @@ static void forget_windows(struct iwarp_world *w, uint32_t end)
 	}
 }
 
-/* Destroyed, or reset. What it owed has been seen when this returns. */
+/* Destroys or resets the queue pair. All its completions have been polled when this returns. */
 static void qp_take_away(struct iwarp_world *w, uint32_t end, bool is_destroyed)
 {
 	static const struct weft_qp_attr reset = { .state = WEFT_QPS_RESET };
@@ -92,7 +92,7 @@ static void qp_take_away(struct iwarp_world *w, uint32_t end, bool is_destroyed)
 	forget_windows(w, end);
 }
 
-/* Both ends of the link are fit for another connection. */
+/* Prepares the end for another connection. */
 static void end_prepare(struct iwarp_world *w, uint32_t end)
 {
 	struct iw_end *e = &w->ends[end];
@@ -172,14 +172,17 @@ void iw_dial(struct iwarp_world *w, uint32_t link)
 			iw_receive_one(w, 2 * link + side);
 		}
 	}
-	/* The set-up always finds a Write; the other kinds are for other implementations. */
+	/*
+	 * Our set-up always agrees on a Write as RTR; other implementations may use the other
+	 * kinds.
+	 */
 	ird = d.configs[!d.initiator].ird;
 	d.rtr = (enum iwarp_rtr)(IWARP_RTR_SEND + iw_draw(w, 3));
 	if (d.rtr == IWARP_RTR_READ && (ird == 0 || d.configs[d.initiator].ord == 0))
 		d.rtr = IWARP_RTR_NONE;
 	if (w->limits.has_corruption)
 		d.corrupt_ppm = 1U << (5 + iw_draw(w, 12));
-	/* Without a revision that tells the depths the program must know them. */
+	/* MPA revision 1 does not negotiate the depths: the programs must agree on them. */
 	if (d.configs[d.initiator].revision == 1) {
 		for (uint32_t side = 0; side < 2; side++) {
 			if (d.configs[side].ord > d.configs[!side].ird)
@@ -194,7 +197,7 @@ void iw_dial(struct iwarp_world *w, uint32_t link)
 		iw_allow(w, 2 * link + 1, WEFT_R_RECEIVER_NOT_READY);
 	}
 	for (uint32_t end = 2 * link; end < 2 * link + 2; end++) {
-		/* Shared receives that are not fit may have been posted long ago. */
+		/* Shared receives with invalid memory may have been posted long ago. */
 		if (w->limits.has_pulling && w->ends[end].has_srq)
 			iw_allow_pulled(w, end);
 		if (w->limits.mischief_ppm > 0) {
@@ -213,7 +216,7 @@ void iw_leave(struct iwarp_world *w, uint32_t end)
 
 	if (!t->qp)
 		return;
-	/* A set-up does not outlive a move of its queue pair. */
+	/* A set-up ends when its queue pair changes state. */
 	if (t->phase == TCP_SETUP)
 		tcp_end_kill(t, true);
 	iw_allow_end(w, end);

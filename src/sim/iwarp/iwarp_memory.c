@@ -7,7 +7,7 @@
 
 enum { GAP_MIN = 24, GAP_MAX = 80, SRQ_SLOTS = 5 };
 
-/* How many slots of each kind an end has. */
+/* Slots of each kind per end. */
 static const uint8_t counts[IW_KINDS] = {
 	[IW_SENDBUF] = 4, [IW_RECVBUF] = 4, [IW_TARGET] = 2,
 	[IW_SOURCE] = 2,  [IW_SINK] = 3,    [IW_WORD] = 1,
@@ -130,7 +130,9 @@ static void slots_lay_out(struct iwarp_world *w, uint32_t p)
 	proc->size += GAP_MAX;
 }
 
-/* The chunks lie in the arena in any order, so that what is one stretch of addresses is not. */
+/*
+ * Chunks lie in the arena in random order, so that contiguous addresses are not contiguous memory.
+ */
 static enum weft_reason chunks_map(struct iwarp_world *w, uint32_t p, uint32_t count)
 {
 	struct iw_process *proc = &w->processes[p];
@@ -201,7 +203,9 @@ static bool is_remote(const struct iwarp_world *w, const struct iw_slot *s)
 	       (s->kind == IW_SINK && w->limits.policy == WEFT_POLICY_STRICT);
 }
 
-/* One touch would leave the judges of atomics and of shared sinks without a slot too often. */
+/*
+ * Only targets and sources: one-touch words and shared sinks would too often leave no slot to test.
+ */
 static bool draw_one_touch(struct iwarp_world *w, const struct iw_slot *s)
 {
 	return (s->kind == IW_TARGET || s->kind == IW_SOURCE) && iw_draw(w, 3) == 0;
@@ -263,7 +267,7 @@ void iw_slot_open(struct iwarp_world *w, uint32_t p, struct iw_slot *s)
 
 	if (s->users > 0 || s->is_moving || (s->region && (s->tag || !is_remote(w, s))))
 		return;
-	if (s->region && !s->window) { /* a spent region makes place for a new one */
+	if (s->region && !s->window) { /* replace a spent region */
 		CHECK(mem_region_deregister(mem, w->processes[p].pd->number, s->region) == WEFT_OK);
 		s->region = 0;
 	}
@@ -281,7 +285,7 @@ void iw_slot_open(struct iwarp_world *w, uint32_t p, struct iw_slot *s)
 		slot_bind(w, p, s);
 }
 
-/* Whether the Write was there whole by now, but for bytes that a later one has changed. */
+/* Had the whole Write arrived, except bytes that a later Write has changed? */
 static bool is_write_whole(struct iwarp_world *w, const struct iw_end *from, uint32_t n)
 {
 	const struct iw_wr *wr = &from->log[n];
@@ -305,7 +309,7 @@ static bool is_write_whole(struct iwarp_world *w, const struct iw_end *from, uin
 	return true;
 }
 
-/* A Write of which bytes may still come. */
+/* A Write whose bytes may still arrive. */
 static bool is_writing(const struct iw_wr *wr, uint32_t slot)
 {
 	return (wr->opcode == WEFT_OP_WRITE || wr->opcode == WEFT_OP_WRITE_IMM) &&
@@ -353,7 +357,7 @@ void iw_allow_pulled(struct iwarp_world *w, uint32_t end)
 	iw_allow(w, end ^ 1, WEFT_R_TAG_PD);
 }
 
-/* Requests that use a slot of their owner's, which is being taken back. */
+/* Marks the owner's requests that use the slot being taken back. */
 static void pull_users(struct iwarp_world *w, uint32_t p, const struct iw_slot *s)
 {
 	struct iw_process *proc = &w->processes[p];
@@ -387,7 +391,7 @@ static void pull_users(struct iwarp_world *w, uint32_t p, const struct iw_slot *
 	}
 }
 
-/* Peers that use it find it closed. */
+/* Marks the peers' requests that use it: they find it closed. */
 static void pull_peers(struct iwarp_world *w, uint32_t p, const struct iw_slot *s)
 {
 	const struct iw_slot *slots = w->processes[p].slots;
@@ -454,7 +458,7 @@ void iw_slot_pull(struct iwarp_world *w, uint32_t p, struct iw_slot *s)
 		s->region = 0;
 	}
 	iw_slot_closed(w, p, s);
-	/* Whoever still reads it gives itself away. */
+	/* New content exposes a transfer that still reads the slot. */
 	s->key = prng_next(&w->world.prng);
 	if (s->kind == IW_SENDBUF || s->kind == IW_SOURCE)
 		iw_fill(w, p, &(struct iw_part){ s->offset, s->size }, s->key, 0);
@@ -482,7 +486,7 @@ struct iw_slot *iw_slot_draw(struct iwarp_world *w, uint32_t end, enum iw_kind k
 
 /* ---- The judge of bytes --------------------------------------------------------------------- */
 
-/* Whether a corrupted frame may be at work here: it is placed before its CRC is known. */
+/* May a corrupted frame be in progress? Frames are placed before their CRC is known. */
 static bool is_corruption_live(const struct iwarp_world *w, uint32_t p)
 {
 	for (uint32_t end = 0; end < 2 * w->limits.link_count; end++) {
@@ -506,7 +510,7 @@ static bool is_in(const struct iw_part *parts, uint32_t count, uint32_t offset, 
 	return false;
 }
 
-/* A Write of the peer that is on its way puts this byte here. */
+/* A Write in flight from the peer puts this byte here. */
 static bool is_written(const struct iwarp_world *w, const struct iw_process *proc,
 		       const struct iw_slot *s, uint32_t offset)
 {
@@ -545,8 +549,8 @@ static bool is_answered(const struct iwarp_world *w, const struct iw_process *pr
 }
 
 /*
- * A receive is being filled: of a queue of its own only the oldest, if its owner has seen all
- * completions that there are.
+ * A receive is being filled: of an end's own queue only the oldest, once its owner has polled all
+ * completions.
  */
 static bool is_received(const struct iwarp_world *w, const struct iw_process *proc,
 			const struct iw_slot *s, uint32_t offset)
@@ -566,7 +570,7 @@ static bool is_received(const struct iwarp_world *w, const struct iw_process *pr
 	return false;
 }
 
-/* Whether the byte may differ from what it was. */
+/* May the byte differ from its former value? */
 static bool is_explained(struct iwarp_world *w, uint32_t p, struct iw_slot *s, uint32_t offset)
 {
 	struct iw_process *proc = &w->processes[p];
@@ -583,13 +587,13 @@ static bool is_explained(struct iwarp_world *w, uint32_t p, struct iw_slot *s, u
 	case IW_RECVBUF:
 		return is_received(w, proc, s, offset);
 	case IW_WORD:
-		return true; /* judged as words */
+		return true; /* checked as words */
 	default:
 		return false;
 	}
 	if (!s->is_tainted && !is_corruption_live(w, p))
 		return false;
-	/* Some other byte of what the peer may write to. */
+	/* A corrupted frame may change any byte that the peer may write to. */
 	s->is_tainted = true;
 	proc->shadow[offset] = *byte_at(proc, offset);
 	return true;
@@ -606,7 +610,10 @@ static struct iw_slot *slot_at(struct iw_process *proc, uint32_t offset)
 	return NULL;
 }
 
-/* A word of one peer has a value of its own history; one of all is between two sums. */
+/*
+ * A word of one peer has a value that its requests gave it. A word that all peers increment has
+ * counted at least the completed and at most the sent increments.
+ */
 static void words_judge(struct iwarp_world *w, uint32_t p)
 {
 	const struct iw_process *proc = &w->processes[p];
@@ -637,7 +644,7 @@ static void words_judge(struct iwarp_world *w, uint32_t p)
 				  !wr->is_forbidden && value == wr->after;
 		}
 		if (s->end != IW_NONE && !is_good)
-			iw_fail(w, "process %u: a word has a value that nobody gave it", p);
+			iw_fail(w, "process %u: a word has a value that no request gave it", p);
 	}
 }
 

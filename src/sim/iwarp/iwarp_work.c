@@ -4,7 +4,7 @@
 
 enum { DRAWS = 8, GAP = 16 };
 
-/* An end of the process that can be posted to; IW_NONE: none was found soon. */
+/* An end of the process that can be posted to; IW_NONE: none found soon. */
 static uint32_t draw_end(struct iwarp_world *w, uint32_t p)
 {
 	for (uint32_t i = 0; i < DRAWS; i++) {
@@ -12,7 +12,7 @@ static uint32_t draw_end(struct iwarp_world *w, uint32_t p)
 		const struct weft_qp *qp = iw_tcp(w, end)->qp;
 		bool is_fit = qp && (qp->state == WEFT_QPS_RTS || qp->state == WEFT_QPS_SQD);
 
-		/* Now and then to one whose connection is over: it must be flushed. */
+		/* Now and then to an end in Error: the request must be flushed. */
 		if (!w->limits.is_honest && qp && qp->state == WEFT_QPS_ERROR)
 			is_fit = iw_draw(w, 8) == 0;
 		if (w->ends[end].process == p && is_fit && w->ends[end].posted + 1 < IW_LOG)
@@ -30,7 +30,7 @@ static uint32_t draw_length(struct iwarp_world *w)
 	return iw_draw(w, bound);
 }
 
-/* Cuts a length into parts of the slot, at most so many, with gaps between them. */
+/* Cuts a length into at most `max` parts of the slot, with gaps between them. */
 static uint32_t draw_parts(struct iwarp_world *w, const struct iw_slot *s, uint32_t length,
 			   uint32_t max, struct iw_part *parts)
 {
@@ -52,7 +52,7 @@ static uint32_t draw_parts(struct iwarp_world *w, const struct iw_slot *s, uint3
 
 struct posting {
 	uint32_t end;
-	struct iw_wr *wr; /* the next one of the log */
+	struct iw_wr *wr; /* the next entry of the log */
 	struct weft_send_wr request;
 	struct weft_segment segments[IW_PARTS];
 	uint8_t inline_data[IW_INLINE];
@@ -80,7 +80,7 @@ static struct posting begin(struct iwarp_world *w, uint32_t end, enum weft_opcod
 	return p;
 }
 
-/* The source of a Send or Write, filled. False: there is none. */
+/* Fills the source of a Send or Write. False: no slot. */
 static bool with_source(struct iwarp_world *w, struct posting *p, uint32_t length)
 {
 	struct iw_slot *s = iw_slot_draw(w, p->end, IW_SENDBUF);
@@ -103,7 +103,7 @@ static bool with_source(struct iwarp_world *w, struct posting *p, uint32_t lengt
 	return true;
 }
 
-/* Where the answer goes. A Read has one place. */
+/* The destination of the answer; a Read has a single one. */
 static bool with_sink(struct iwarp_world *w, struct posting *p, uint32_t length)
 {
 	struct iw_slot *s = iw_slot_draw(w, p->end, IW_SINK);
@@ -142,7 +142,7 @@ static void segments_make(struct iwarp_world *w, struct posting *p)
 		};
 }
 
-/* Posts it; true: it was accepted. */
+/* True: the request was accepted. */
 static bool post(struct iwarp_world *w, struct posting *p)
 {
 	struct iw_end *e = &w->ends[p->end];
@@ -198,7 +198,7 @@ static void aim(struct iwarp_world *w, struct posting *p, const struct iw_slot *
 	p->request.remote_addr = s->start + at;
 }
 
-/* Whether the peer may have something on its way to the slot. */
+/* May the peer have a request to the slot in flight? */
 static bool is_awaited(const struct iwarp_world *w, uint32_t end, uint32_t slot)
 {
 	const struct iw_end *from = &w->ends[end ^ 1];
@@ -213,7 +213,7 @@ static bool is_awaited(const struct iwarp_world *w, uint32_t end, uint32_t slot)
 	return false;
 }
 
-/* Whether what is posted can still arrive. */
+/* Can posted requests still arrive? */
 static bool is_connected(const struct iwarp_world *w, uint32_t end)
 {
 	return w->ends[end].is_live && !w->ends[end ^ 1].is_frozen;
@@ -224,7 +224,7 @@ enum wrong { WRONG_OLD, WRONG_END, WRONG_RIGHT, WRONG_SPENT, WRONG_WRAP, WRONGS 
 
 static void wrong_access(struct iwarp_world *w, uint32_t end, bool is_read, enum wrong how);
 
-/* What a message to a one-touch slot does to it. */
+/* The effect of a message on a one-touch slot. */
 static void touch(struct iwarp_world *w, uint32_t end, struct iw_slot *s, const struct iw_wr *wr)
 {
 	bool is_read = wr->opcode == WEFT_OP_READ;
@@ -232,14 +232,14 @@ static void touch(struct iwarp_world *w, uint32_t end, struct iw_slot *s, const 
 	if (!s->is_one_touch || wr->length == 0 || wr->is_forbidden || !is_connected(w, end))
 		return;
 	s->is_spent = true;
-	/* Another one right behind it must find it closed. */
+	/* A second access right behind it must find the slot closed. */
 	if (iw_mischief(w) && w->ends[end].posted + 1 < IW_LOG)
 		wrong_access(w, end, is_read, WRONG_SPENT);
 }
 
 /*
- * Whether the request may be posted: one for which the peer's queue pair gives no right only on
- * purpose, and then the peer must refuse it.
+ * May the request be posted? One that the peer's queue pair denies only on purpose; the peer must
+ * then refuse it.
  */
 static bool may_ask(struct iwarp_world *w, struct posting *p, uint32_t right)
 {
@@ -264,14 +264,14 @@ void iw_act_send(struct iwarp_world *w, uint32_t p)
 		return;
 	if (iw_draw(w, 5) == 0)
 		s = draw_remote(w, end, IW_TARGET);
-	/* Where Reads are on their way, so that the fence has something to do. */
+	/* Prefer a slot with Reads in flight, to exercise the fence. */
 	for (uint32_t i = 0; i < 4 && !s && iw_draw(w, 2) == 0; i++) {
 		s = draw_remote(w, end, IW_SOURCE);
 		if (s && !is_awaited(w, end ^ 1, (uint32_t)(s - iw_owner(w, end ^ 1)->slots)))
 			s = NULL;
 	}
 	if (s && !s->window)
-		s = NULL; /* regions are not for peers to invalidate */
+		s = NULL; /* peers cannot invalidate regions */
 	post_it = begin(w, end, s ? WEFT_OP_SEND_INVALIDATE : WEFT_OP_SEND);
 	if (!with_source(w, &post_it, draw_length(w)))
 		return;
@@ -333,7 +333,7 @@ void iw_act_read(struct iwarp_world *w, uint32_t p)
 		touch(w, end, s, post_it.wr);
 }
 
-/* The slot of words that all peers share is the last of its process. */
+/* The slot of words that all peers share: the last of its process. */
 static struct iw_slot *draw_words(struct iwarp_world *w, uint32_t end, struct iw_wr *wr)
 {
 	struct iw_process *peer = iw_owner(w, end ^ 1);
@@ -345,7 +345,7 @@ static struct iw_slot *draw_words(struct iwarp_world *w, uint32_t end, struct iw
 	return s->tag && peer->words[wr->word].posted < IW_OLDS ? s : NULL;
 }
 
-/* A word of one peer's own: what comes back is known beforehand. */
+/* An atomic on the end's own word: the old value is known in advance. */
 static void draw_atomic(struct iwarp_world *w, struct posting *p)
 {
 	const struct iw_end *e = &w->ends[p->end];
@@ -394,7 +394,7 @@ void iw_act_atomic(struct iwarp_world *w, uint32_t p)
 		w->ends[end].word_next = post_it.wr->after;
 }
 
-/* A window of the end that its own queue may open or close; NULL: none. */
+/* A window that the end's own queue may bind or invalidate; NULL: none. */
 static struct iw_slot *draw_window(struct iwarp_world *w, uint32_t end)
 {
 	struct iw_process *proc = iw_owner(w, end);
@@ -467,7 +467,7 @@ static void allow_tag(struct iwarp_world *w, uint32_t end)
 	}
 }
 
-/* Another queue pair's own window. */
+/* Uses a window that is bound to another queue pair. */
 static void wrong_window(struct iwarp_world *w, uint32_t end)
 {
 	struct iw_process *peer = iw_owner(w, end ^ 1);
@@ -483,7 +483,7 @@ static void wrong_window(struct iwarp_world *w, uint32_t end)
 		allow_tag(w, end);
 }
 
-/* A slot of the peer at which this can be done wrongly; NULL: none. */
+/* A slot of the peer on which this error can be made; NULL: none. */
 static struct iw_slot *draw_wrong(struct iwarp_world *w, uint32_t end, bool is_read, enum wrong how)
 {
 	struct iw_process *peer = iw_owner(w, end ^ 1);
@@ -516,7 +516,7 @@ static void allow_wrong(struct iwarp_world *w, uint32_t end, bool is_read, enum 
 		allow_both(w, end, WEFT_R_TOUCH_SECOND, WEFT_R_TAG_INVALID);
 }
 
-/* A Write or Read that the peer must refuse. */
+/* Posts a Write or Read that the peer must refuse. */
 static void wrong_access(struct iwarp_world *w, uint32_t end, bool is_read, enum wrong how)
 {
 	struct posting p = begin(w, end, is_read ? WEFT_OP_READ : WEFT_OP_WRITE);
@@ -554,7 +554,7 @@ static void wrong_atomic(struct iwarp_world *w, uint32_t end)
 	allow_both(w, end, WEFT_R_ATOMIC_ALIGN, WEFT_R_PEER_RECEIVE);
 }
 
-/* A Send that would invalidate what it may not. */
+/* Posts a Send that tries to invalidate a tag it may not. */
 static void wrong_invalidate(struct iwarp_world *w, uint32_t end)
 {
 	struct posting p = begin(w, end, WEFT_OP_SEND_INVALIDATE);
@@ -576,7 +576,7 @@ static void wrong_invalidate(struct iwarp_world *w, uint32_t end)
 	iw_allow(w, end, WEFT_R_RECEIVE_TOO_SHORT);
 }
 
-/* A request that must fail here. */
+/* Posts a request that must fail locally. */
 static void wrong_local(struct iwarp_world *w, uint32_t end)
 {
 	struct posting p = begin(w, end, WEFT_OP_SEND);
@@ -637,7 +637,7 @@ void iw_act_pull(struct iwarp_world *w, uint32_t p)
 		iw_slot_pull(w, p, &proc->slots[iw_draw(w, proc->slot_count)]);
 }
 
-/* The queue pauses by itself. */
+/* The send queue pauses by itself. */
 void iw_act_delay(struct iwarp_world *w, uint32_t p)
 {
 	uint32_t end = draw_end(w, p);
@@ -652,7 +652,7 @@ void iw_act_delay(struct iwarp_world *w, uint32_t p)
 
 /* ---- States --------------------------------------------------------------------------------- */
 
-/* What was flushed in SQE never left: the connection goes on without it. */
+/* Requests flushed in SQE were never sent: the connection continues without them. */
 static void forget_unsent(struct iwarp_world *w, uint32_t end)
 {
 	struct iw_end *e = &w->ends[end];
@@ -733,7 +733,7 @@ void iw_receive_one(struct iwarp_world *w, uint32_t end)
 				  .slot = (uint32_t)(s - proc->slots),
 				  .room = w->limits.length_max };
 	if (!w->is_quiet && iw_mischief(w))
-		recv->room = iw_draw(w, 64); /* too little, perhaps */
+		recv->room = iw_draw(w, 64); /* maybe too small */
 	recv->part_count = draw_parts(w, s, recv->room, IW_PARTS, recv->parts);
 	wr.id = recv->id;
 	wr.segment_count = recv->part_count;

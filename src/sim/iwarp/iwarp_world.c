@@ -25,7 +25,7 @@ enum {
 	PPM = 1000000
 };
 
-/* From the last fault to rest: an end waits 2 s for one that does not close. */
+/* Time from the last fault to rest; an end waits 2 s for a peer that does not close. */
 static const uint64_t quiet_max_ns = UINT64_C(1) * 1000 * 1000 * 1000;
 static const uint64_t quiet_deaf_max_ns = UINT64_C(5) * 1000 * 1000 * 1000;
 
@@ -92,7 +92,7 @@ static int process_start(struct iwarp_world *w, uint32_t p)
 	return 0;
 }
 
-/* Everything goes, and nothing may be left. */
+/* Destroys all objects of the process; none may be left. */
 static void process_stop(struct iwarp_world *w, uint32_t p)
 {
 	struct iw_process *proc = &w->processes[p];
@@ -104,7 +104,7 @@ static void process_stop(struct iwarp_world *w, uint32_t p)
 	for (uint32_t i = 0; i < proc->slot_count; i++) {
 		const struct iw_slot *s = &proc->slots[i];
 
-		/* Of a bind that was on its way nobody knows whether it was done. */
+		/* It is unknown whether a bind in flight was done: try both tags. */
 		(void)mem_window_unbind(mem, pd, s->window);
 		(void)mem_window_unbind(mem, pd, s->window_next);
 		if (s->window && mem_window_free(mem, pd, s->window) != WEFT_OK &&
@@ -126,7 +126,7 @@ static void process_stop(struct iwarp_world *w, uint32_t p)
 		iw_fail(w, "process %u: its adapter is still in use", p);
 }
 
-/* What its queue pairs still owed is nobody's concern any more. */
+/* The process crashes: completions that its queue pairs owed are no longer checked. */
 static void end_crash(struct iwarp_world *w, uint32_t end, bool is_reset)
 {
 	struct tcp_end *t = iw_tcp(w, end);
@@ -189,13 +189,13 @@ static void faults_draw(struct iwarp_world *w)
 	sim_faults_draw(&w->world.prng, &l->faults);
 	if (!l->has_resets)
 		l->faults.reset_ppm = 0;
-	/* So slow that something comes of what they do. */
+	/* Slow enough for actions to take effect. */
 	l->gap_ns += (uint32_t)(l->faults.delay_max_ns >> iw_draw(w, 6));
 	l->pipe_bytes = 1 + iw_draw(w, pipes[iw_draw(w, 6)]);
 	step = l->pipe_bytes;
 	if (l->faults.chunk_max_bytes > 0 && l->faults.chunk_max_bytes < step)
 		step = l->faults.chunk_max_bytes;
-	/* Every byte costs an event where pieces are small: then messages are, too. */
+	/* With small pieces every byte costs an event: keep messages small too. */
 	while (k > 0 && lengths[k] / 128 > step)
 		k--;
 	if (k == 6 && iw_draw(w, 2) == 0)
@@ -317,7 +317,7 @@ static void answers_plan(struct iwarp_world *w)
 	}
 }
 
-/* Memory that is closed is opened again, now and then. */
+/* Reopens closed slots now and then. */
 static void slots_open(struct iwarp_world *w, uint32_t p)
 {
 	struct iw_process *proc = &w->processes[p];
@@ -330,7 +330,7 @@ static void slots_open(struct iwarp_world *w, uint32_t p)
 	}
 }
 
-/* An end stops reading, or goes on. */
+/* An end stops or resumes reading. */
 static void stop_delivery(struct iwarp_world *w, uint32_t end)
 {
 	struct tcp_end *t = iw_tcp(w, end);
@@ -340,7 +340,7 @@ static void stop_delivery(struct iwarp_world *w, uint32_t end)
 	iw_settle(w, w->ends[end].process);
 }
 
-/* What happens to processes and connections as a whole. */
+/* Faults of whole processes and connections. */
 static bool disaster(struct iwarp_world *w, uint32_t p)
 {
 	uint32_t link = iw_draw(w, w->limits.link_count), end = 2 * link + iw_draw(w, 2);
@@ -356,7 +356,7 @@ static bool disaster(struct iwarp_world *w, uint32_t p)
 			stop_delivery(w, end);
 		return true;
 	}
-	/* One who cannot even say that he leaves. */
+	/* Leave while the pipe is full, so that not even the close can be sent. */
 	if (iw_tcp(w, end ^ 1)->is_deaf && iw_tcp(w, end)->is_blocked &&
 	    w->ends[end].process == p && iw_draw(w, 2) == 0) {
 		iw_leave(w, end);
@@ -428,7 +428,7 @@ static void wake(struct iwarp_world *w, uint32_t end)
 		e->is_awake = iw_wake(w, end);
 }
 
-/* What a process does in the end: all that lets others come to theirs. */
+/* In the quiet phase a process only does what lets others finish. */
 static void quiet_act(struct iwarp_world *w, uint32_t p)
 {
 	do {
@@ -442,14 +442,14 @@ static void quiet_act(struct iwarp_world *w, uint32_t p)
 	} while (w->processes[p].cq->count > 0 && !w->failure[0]);
 }
 
-/* Nothing new is begun, nothing stands in the way: what lives must come to its end. */
+/* Begins the quiet phase: no new work, no faults; everything in progress must end. */
 static void quiet_begin(struct iwarp_world *w)
 {
 	w->is_quiet = true;
 	w->quiet_ns = w->world.now_ns;
 	for (uint32_t i = 0; i < w->limits.link_count; i++) {
 		tcp_link_calm(&w->links[i]);
-		/* A length that was corrupted may keep a stream waiting for ever. */
+		/* A corrupted length may keep a stream waiting for ever. */
 		if (w->links[i].ends[0].is_corrupted || w->links[i].ends[1].is_corrupted)
 			tcp_link_reset(&w->links[i]);
 	}
@@ -457,7 +457,7 @@ static void quiet_begin(struct iwarp_world *w)
 		bool is_ending = iw_tcp(w, end ^ 1)->phase == TCP_STREAM &&
 				 !w->ends[end ^ 1].is_live;
 
-		/* Where the peer is ending, that end must come without its help. */
+		/* If the peer is closing, it must succeed without this end's help. */
 		if (iw_tcp(w, end)->is_deaf && !is_ending)
 			stop_delivery(w, end);
 	}
@@ -484,7 +484,7 @@ static void finish(struct iwarp_world *w)
 		process_stop(w, p);
 }
 
-static bool is_everybody_done(const struct iwarp_world *w)
+static bool are_all_done(const struct iwarp_world *w)
 {
 	for (uint32_t p = 0; p < w->limits.process_count; p++) {
 		if (w->processes[p].actions_left > 0)
@@ -493,7 +493,7 @@ static bool is_everybody_done(const struct iwarp_world *w)
 	return true;
 }
 
-/* Whom the event was for has something new to look at. */
+/* Delivers an event. */
 static void event_do(struct iwarp_world *w, const struct world_event *e)
 {
 	uint32_t p = e->node;
@@ -522,7 +522,7 @@ bool iwarp_world_step(struct iwarp_world *w)
 
 	if (w->is_over || w->failure[0])
 		return false;
-	if (!w->is_quiet && is_everybody_done(w))
+	if (!w->is_quiet && are_all_done(w))
 		quiet_begin(w);
 	if (!world_next(&w->world, &e)) {
 		finish(w);
@@ -539,7 +539,7 @@ const char *iwarp_world_failure(const struct iwarp_world *w)
 	return w->failure;
 }
 
-/* After a failure the system is in doubt: its objects are left to the end of the program. */
+/* After a failed check the system is inconsistent: its objects are not destroyed. */
 void iwarp_world_close(struct iwarp_world *w)
 {
 	if (!w->failure[0]) {

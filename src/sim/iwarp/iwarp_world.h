@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A world of processes, each with an adapter of its own, that talk iWARP to each other over
- * simulated TCP connections (tcp_link.h) which delay, chop, clog, cut, reset and corrupt. They post
- * random work, and now and then work that is wrong on purpose; they crash, leave and dial again.
+ * Processes, each with its own adapter, that talk iWARP to each other over simulated TCP
+ * connections (tcp_link.h), which delay, chop, clog, cut, reset and corrupt. They post random work,
+ * some of it wrong on purpose; they crash, leave and dial again.
  *
  * The judges stand outside the cores. They know what was posted, and so which bytes may be where:
  *
- *	iwarp_world.c   the world: what the seed draws, the loop, crashes, the end
+ *	iwarp_world.c   the world: parameters drawn from the seed, the loop, crashes, the end
  *	iwarp_links.c   queue pairs and connections: made, dialled, left, ended
  *	iwarp_memory.c  arenas, slots of memory, and the judge of every byte
- *	iwarp_work.c    what is posted, rightly and wrongly
- *	iwarp_judge.c   completions: order, number, contents; what a connection may end for
+ *	iwarp_work.c    requests that are posted, right and wrong
+ *	iwarp_judge.c   completions: order, number, contents; permitted ends of connections
  */
 #pragma once
 
@@ -20,7 +20,7 @@
 enum {
 	IW_PROCESSES = 4,
 	IW_LINKS = 4,
-	IW_LOG = 160, /* requests of an end in one connection */
+	IW_LOG = 160, /* requests of an end per connection */
 	IW_RECVS = 8,
 	IW_PARTS = 4,
 	IW_SLOTS = 96,
@@ -32,16 +32,16 @@ enum {
 	IW_NONE = UINT32_MAX
 };
 
-/* What each run draws from its seed. */
+/* Parameters that each run draws from its seed. */
 struct iw_limits {
 	uint32_t process_count, link_count, actions;
-	bool is_honest; /* nothing below happens, and nothing may fail */
+	bool is_honest; /* none of the below, and no request may fail */
 	bool has_resets, has_corruption, has_crashes, has_leaving, has_pulling, is_lazy;
 	uint32_t mischief_ppm;
 	uint32_t slot_bytes;  /* of every slot */
-	uint32_t length_max;  /* of a message; at most slot_bytes */
+	uint32_t length_max;  /* per message; at most slot_bytes */
 	uint32_t gap_ns;      /* between actions of a process, at most */
-	uint32_t burst;	      /* of actions, at most */
+	uint32_t burst;	      /* actions in a row, at most */
 	uint32_t weights[16]; /* of the actions */
 	uint32_t weight_sum;
 	struct sim_faults faults;
@@ -57,36 +57,36 @@ enum iw_kind {
 	IW_RECVBUF,
 	IW_TARGET, /* the peer may write here */
 	IW_SOURCE, /* the peer may read here; constant while it may */
-	IW_SINK,   /* answers to Reads and atomics */
+	IW_SINK,   /* for answers to Reads and atomics */
 	IW_WORD,   /* the peer may do atomics here */
 	IW_KINDS
 };
 
-/* A stretch of the arena that has a region of its own, and a canary behind it. */
+/* A part of the arena with its own region and a canary behind it. */
 struct iw_slot {
 	enum iw_kind kind;
-	uint32_t end;	 /* whose: 2 * link + side; IW_NONE: of the process, for all */
+	uint32_t end;	 /* its end: 2 * link + side; IW_NONE: the process's, for all peers */
 	uint32_t offset; /* in the arena */
 	uint32_t size;
 	uint32_t users;		 /* requests of its owner that use it */
 	uint32_t region, window; /* tags; 0: none */
-	uint32_t window_next;	 /* the window's tag, if the bind on its way has been done */
+	uint32_t window_next;	 /* the window's tag once the pending bind is done */
 	uint64_t base;		 /* address of its first byte, by its region */
-	uint32_t tag;		 /* by which peers reach it; 0: they do not */
+	uint32_t tag;		 /* by which peers reach it; 0: they cannot */
 	uint64_t start;		 /* address of its first byte, by that tag */
-	uint32_t old_tag;	 /* one that it had: names nothing any more; 0: none */
-	uint64_t key;		 /* of the contents of a source */
+	uint32_t old_tag;	 /* a former tag, now invalid; 0: none */
+	uint64_t key;		 /* a source's pattern */
 	bool is_one_touch, is_spent;
 	bool is_qp_bound;
-	bool is_moving;	 /* a request that opens or closes it is on its way */
+	bool is_moving;	 /* a request that opens or closes it is in flight */
 	bool is_tainted; /* a corrupted frame may have changed it */
 };
 
-/* A word that all peers add one to. */
+/* A word that all peers increment. */
 struct iw_word {
 	uint64_t first;
-	uint32_t posted, done, unsent; /* adds; unsent: they never left */
-	uint8_t seen[IW_OLDS / 8];     /* old values that came back, from first on */
+	uint32_t posted, done, unsent; /* increments; unsent: never sent */
+	uint8_t seen[IW_OLDS / 8];     /* old values returned so far, relative to first */
 };
 
 /* ---- Work ----------------------------------------------------------------------------------- */
@@ -101,29 +101,29 @@ struct iw_wr {
 	enum weft_opcode opcode;
 	uint32_t flags;
 	uint32_t length;
-	uint32_t slot; /* local; IW_NONE: inline, or none */
+	uint32_t slot; /* local; IW_NONE: inline, or no data */
 	struct iw_part parts[IW_PARTS];
 	uint32_t part_count;
-	uint32_t remote;     /* slot of the peer; IW_NONE: none that is known */
-	uint32_t remote_tag; /* also what is invalidated, or bound */
-	uint32_t at;	     /* offset in it */
-	uint64_t key;	     /* of its bytes, or of those it reads */
-	uint64_t expected;   /* atomic: the old value due */
-	uint64_t after;	     /* atomic: the value that it leaves */
-	uint32_t word;	     /* of IW_WORDS, or IW_NONE: a word of its own */
+	uint32_t remote;     /* slot of the peer; IW_NONE: no known slot */
+	uint32_t remote_tag; /* also the tag to invalidate or bind */
+	uint32_t at;	     /* offset in the remote slot */
+	uint64_t key;	     /* pattern of its bytes, or of those it reads */
+	uint64_t expected;   /* atomic: the expected old value */
+	uint64_t after;	     /* atomic: the new value */
+	uint32_t word;	     /* of IW_WORDS; IW_NONE: the end's own word */
 	uint32_t imm;
-	uint32_t birth; /* of the peer's process that was meant */
+	uint32_t birth; /* incarnation of the peer's process it was meant for */
 	bool is_signalled;
 	bool is_forbidden;	   /* the peer must refuse it */
 	bool is_partial;	   /* forbidden, but its first frames may be within bounds */
-	bool is_doomed;		   /* it must fail here */
-	bool is_local_bad;	   /* it may: its memory is no more fit */
-	bool is_pulled;		   /* the peer may refuse it: the peer's memory is no more fit */
-	enum weft_status status;   /* when it has ended */
+	bool is_doomed;		   /* it must fail locally */
+	bool is_local_bad;	   /* it may fail locally: its memory was taken back */
+	bool is_pulled;		   /* the peer may refuse it: the peer's memory was taken back */
+	enum weft_status status;   /* set when it has ended */
 	bool is_ended, is_dropped; /* dropped: ended without success */
-	bool is_unsent;		   /* dropped, and the connection has gone on without it */
-	bool is_dead;	/* its target closed while it was on its way: no byte may follow */
-	bool was_whole; /* all of them were there by then */
+	bool is_unsent;		   /* dropped, and the connection continued without it */
+	bool is_dead;	/* its target closed while it was in flight: no byte may follow */
+	bool was_whole; /* all its bytes had arrived by then */
 };
 
 struct iw_recv {
@@ -132,7 +132,7 @@ struct iw_recv {
 	struct iw_part parts[IW_PARTS];
 	uint32_t part_count;
 	uint32_t room;
-	bool is_local_bad; /* as above */
+	bool is_local_bad; /* as in struct iw_wr */
 	bool is_dead;
 };
 
@@ -141,27 +141,27 @@ struct iw_recv_queue {
 	uint32_t first, count;
 };
 
-/* One end of a link, as its owner and the judges know it. */
+/* One end of a link, as known to its owner and the judges. */
 struct iw_end {
 	uint32_t process;
-	uint32_t qp_number; /* also for a while after it is gone */
+	uint32_t qp_number; /* kept for a while after the queue pair is gone */
 	bool has_srq;
-	bool is_live;	     /* its queue pair is operational */
-	bool is_frozen;	     /* nothing of the peer's can arrive any more */
-	bool is_left;	     /* its owner has reset or destroyed the queue pair */
-	bool is_flushing;    /* receives of its own queue are being flushed */
-	bool is_awake;	     /* an initiator that has spoken in any case */
-	bool is_deciding;    /* its answer to a request has its time */
-	bool is_stubborn;    /* it posts no receives in the end: what waits for one must fail */
-	uint32_t lacks;	     /* rights that its queue pair does not give the peer */
-	uint64_t reasons[2]; /* for which the connection may end here, as bits */
+	bool is_live;	  /* its queue pair is operational */
+	bool is_frozen;	  /* nothing more can arrive from the peer */
+	bool is_left;	  /* its owner has reset or destroyed the queue pair */
+	bool is_flushing; /* receives of its own queue are being flushed */
+	bool is_awake;	  /* an initiator that has sent its first FPDU */
+	bool is_deciding; /* its answer to a connection request is delayed */
+	bool is_stubborn; /* posts no receives at the end: messages that wait for one must fail */
+	uint32_t lacks;	  /* rights that its queue pair denies the peer */
+	uint64_t reasons[2]; /* reasons for which the connection may end here, as bits */
 	struct iw_wr log[IW_LOG];
 	uint32_t posted;
-	uint32_t ended;	   /* those before it have had their completions */
-	uint32_t settled;  /* those before it have taken effect at the peer, or never will */
-	uint32_t received; /* Sends before it have been received by the peer */
+	uint32_t ended;	   /* earlier requests have had their completions */
+	uint32_t settled;  /* earlier requests have taken effect at the peer, or never will */
+	uint32_t received; /* earlier Sends have been received by the peer */
 	struct iw_recv_queue recvs;
-	uint64_t word_now, word_next; /* the peer's word: as settled; when all has been done */
+	uint64_t word_now, word_next; /* the peer's word: as settled; after all requests */
 };
 
 struct iw_process {
@@ -172,15 +172,15 @@ struct iw_process {
 	struct weft_cq *cq;
 	struct weft_srq *srq;
 	struct iw_recv_queue srq_recvs;
-	uint8_t *arena, *shadow; /* the shadow is in the order of addresses */
-	uint32_t *chunks;	 /* where each chunk of addresses lies in the arena */
+	uint8_t *arena, *shadow; /* the shadow is in address order */
+	uint32_t *chunks;	 /* position in the arena of each chunk of addresses */
 	uint32_t size;
 	struct iw_slot slots[IW_SLOTS];
 	uint32_t slot_count;
 	struct iw_word words[IW_WORDS];
 	uint32_t actions_left;
-	bool is_armed, has_news; /* for solicited completions; one has come since */
-	uint32_t births;	 /* a crash is followed by another */
+	bool is_armed, has_news; /* armed for solicited completions; one has come since */
+	uint32_t births;	 /* incarnations: one more after each crash */
 	struct world_alarm due;
 };
 
@@ -193,19 +193,19 @@ struct iwarp_world {
 	uint64_t id_next;
 	bool is_quiet, is_over;
 	uint64_t steps;
-	uint64_t quiet_ns; /* when it began */
-	/* how much was judged */
+	uint64_t quiet_ns; /* start of the quiet phase */
+	/* how much was checked */
 	uint64_t requests, succeeded, received, bytes, forbidden, dials, deaths, corruptions;
 	char failure[IW_FAILURE_BYTES];
 };
 
-/* 0, or -1 when memory is short. */
+/* 0, or -1: out of memory. */
 int iwarp_world_open(struct iwarp_world *w, uint64_t seed);
 
-/* One event. False when the world has come to its end, or something was wrong. */
+/* Runs one event. False: the run is over, or a check failed. */
 bool iwarp_world_step(struct iwarp_world *w);
 
-/* What was wrong; empty: nothing. */
+/* The failed check in words; empty: none failed. */
 const char *iwarp_world_failure(const struct iwarp_world *w);
 void iwarp_world_close(struct iwarp_world *w);
 
@@ -231,35 +231,38 @@ static inline struct iw_process *iw_owner(struct iwarp_world *w, uint32_t end)
 	return &w->processes[w->ends[end].process];
 }
 
-/* Records the first failure, in words. */
+/* Records the first failed check, in words. */
 void iw_fail(struct iwarp_world *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
-/* Lets the process's cores move, and sees what has become of its connections. */
+/* Runs the process's cores, and checks its connections. */
 void iw_settle(struct iwarp_world *w, uint32_t p);
 
 /* iwarp_memory.c */
 int iw_memory_open(struct iwarp_world *w, uint32_t p);
 void iw_memory_close(struct iw_process *proc);
 
-/* Registers what is not, opens what peers may reach and is closed, if nobody uses it. */
+/*
+ * Registers the slot if needed, and opens it to peers if it should be open; only while it is
+ * unused.
+ */
 void iw_slot_open(struct iwarp_world *w, uint32_t p, struct iw_slot *s);
 
-/* Its memory is taken back; what is on its way to it, or from it, must not go on. */
+/* Takes the slot's memory back: transfers to or from it must stop. */
 void iw_slot_pull(struct iwarp_world *w, uint32_t p, struct iw_slot *s);
 
-/* For what connections may end when their owner takes back memory that they use. */
+/* Permits the reasons for which a connection may end when its owner takes back memory in use. */
 void iw_allow_pulled(struct iwarp_world *w, uint32_t end);
 
-/* The slot's remote tag names nothing any more. */
+/* The slot's remote tag has become invalid. */
 void iw_slot_closed(struct iwarp_world *w, uint32_t p, struct iw_slot *s);
 
-/* Whether a peer would reach the slot by its tag. */
+/* Can a peer reach the slot by its tag? */
 bool iw_slot_is_reached(struct iwarp_world *w, uint32_t p, const struct iw_slot *s);
 
-/* An unused slot of the end, of this kind and registered; NULL: none. */
+/* An unused registered slot of the end, of this kind; NULL: none. */
 struct iw_slot *iw_slot_draw(struct iwarp_world *w, uint32_t end, enum iw_kind kind);
 
-/* The bytes of key from offset at on. */
+/* The pattern of `key`, from offset `at` on. */
 uint8_t iw_pattern(uint64_t key, uint32_t at);
 void iw_fill(struct iwarp_world *w, uint32_t p, const struct iw_part *part, uint64_t key,
 	     uint32_t at);
@@ -267,31 +270,31 @@ bool iw_equals(const struct iw_process *proc, const struct iw_part *part, uint64
 	       uint32_t at);
 uint64_t iw_word_read(const struct iw_process *proc, uint32_t offset);
 
-/* What is there now is what should be there. */
+/* Copies the present content into the shadow. */
 void iw_shadow_sync(struct iw_process *proc, uint32_t offset, uint32_t length);
 
-/* Judges every byte of the process. */
+/* Checks every byte of the process. */
 void iw_memory_judge(struct iwarp_world *w, uint32_t p);
 
 /* iwarp_judge.c */
 void iw_poll(struct iwarp_world *w, uint32_t p);
 
-/* All requests of the end's log before n have taken effect at the peer: is that to be seen? */
+/* All requests of the end's log before n must have taken effect at the peer: checks that. */
 void iw_log_settle(struct iwarp_world *w, uint32_t end, uint32_t n);
 
-/* The connection of this end may end for this reason. */
+/* Permits the connection of this end to end for this reason. */
 void iw_allow(struct iwarp_world *w, uint32_t end, enum weft_reason reason);
 
-/* Something was done by which the connection may end: what either end may then see of it. */
+/* An act may end the connection: permits what either end may then see. */
 void iw_allow_end(struct iwarp_world *w, uint32_t end);
 
-/* Looks at the state of the process's queue pairs. */
+/* Checks the states of the process's queue pairs. */
 void iw_judge_ends(struct iwarp_world *w, uint32_t p);
 
-/* Everything has come to rest. */
+/* Everything is at rest: the final checks. */
 void iw_judge_quiet(struct iwarp_world *w);
 
-/* The queue pair is gone or reset: every request of it must have ended. */
+/* The queue pair is gone or reset: all its requests must have ended. */
 void iw_judge_log_over(struct iwarp_world *w, uint32_t end);
 
 /* iwarp_links.c */
@@ -299,7 +302,7 @@ int iw_end_open(struct iwarp_world *w, uint32_t end);
 void iw_dial(struct iwarp_world *w, uint32_t link);
 void iw_leave(struct iwarp_world *w, uint32_t end);
 
-/* Ends of one process, in turn: from IW_NONE on, until IW_NONE. */
+/* Iterates over the ends of a process: IW_NONE gives the first; IW_NONE returned: no more. */
 uint32_t iw_end_next(const struct iwarp_world *w, uint32_t p, uint32_t end);
 
 /* iwarp_work.c */
@@ -308,12 +311,12 @@ typedef void iw_action(struct iwarp_world *w, uint32_t p);
 iw_action iw_act_send, iw_act_write, iw_act_read, iw_act_atomic, iw_act_bind, iw_act_wrong,
 	iw_act_pull, iw_act_state, iw_act_delay;
 
-/* A queue that pauses, or has failed a request, goes on. */
+/* Resumes a queue that pauses or has failed a request. */
 void iw_resume(struct iwarp_world *w, uint32_t end);
 
-/* Posts receives for as long as there is room and memory. */
+/* Posts receives as long as there is room and memory. */
 void iw_receive_all(struct iwarp_world *w, uint32_t p);
 void iw_receive_one(struct iwarp_world *w, uint32_t end);
 
-/* A Write of nothing: so that a responder may begin. False: there is no room for it. */
+/* Posts a zero-length Write, so that the responder may send. False: the log is full. */
 bool iw_wake(struct iwarp_world *w, uint32_t end);

@@ -4,7 +4,7 @@
 #include "base/check.h"
 #include "sim/world/sim_trace.h"
 
-enum { ROUNDS_MAX = 32, DESK_PPM = 500000, DESK_BACK_PPM = 20000 };
+enum { ROUNDS_MAX = 32, LEND_PPM = 500000, TAKE_BACK_PPM = 20000 };
 
 static const uint64_t close_wait_ns = UINT64_C(2) * 1000 * 1000 * 1000;
 
@@ -127,7 +127,7 @@ void tcp_link_calm(struct tcp_link *l)
 	}
 }
 
-/* The end has nothing to do with the connection any more. */
+/* The end is finished with the connection. */
 static void end_leave(struct tcp_end *e, bool is_reset)
 {
 	if (is_reset)
@@ -245,8 +245,8 @@ static void setup_input(struct tcp_end *e)
 }
 
 /*
- * A set-up that sends does not read, and so does not see that nobody is there any more: the other
- * kernel answers with a reset. (A stream reads; there the same peer is one that takes nothing.)
+ * A set-up that is sending does not read, and so cannot see that the peer has closed: the peer's
+ * kernel answers with a reset. (A stream does read; such a peer just takes no data.)
  */
 static bool is_refused(struct tcp_end *e)
 {
@@ -276,7 +276,7 @@ void tcp_end_answer(struct tcp_end *e, bool accepts)
 	if (!e->has_request)
 		return;
 	e->has_request = false;
-	/* A set-up that has failed meanwhile says so by its event. */
+	/* A set-up that has failed meanwhile reports it by its event. */
 	if (accepts)
 		(void)mpa_setup_accept(&e->setup, &answer, e->link->world->now_ns);
 	else
@@ -286,7 +286,7 @@ void tcp_end_answer(struct tcp_end *e, bool accepts)
 
 /* ---- The stream ----------------------------------------------------------------------------- */
 
-/* Sends what the list has; says how much was taken. */
+/* Sends the list; *taken: bytes accepted. */
 static enum sim_stream_status send_list(struct tcp_end *e, const struct span_list *l, size_t *taken)
 {
 	*taken = 0;
@@ -303,15 +303,15 @@ static enum sim_stream_status send_list(struct tcp_end *e, const struct span_lis
 	return SIM_STREAM_OK;
 }
 
-/* Desks come when they are asked for and go when nothing lies on them, at any moment. */
+/* Lends buffers to a stream that needs them, and takes unused ones back, at random times. */
 static void change_buffers(struct tcp_end *e)
 {
-	if (iwarp_is_cramped(e->stream) && prng_chance(&e->link->prng, DESK_PPM)) {
+	if (iwarp_is_cramped(e->stream) && prng_chance(&e->link->prng, LEND_PPM)) {
 		struct iwarp_buffers *buffers = iwarp_buffers_create();
 
 		if (buffers)
 			iwarp_lend(e->stream, buffers);
-	} else if (prng_chance(&e->link->prng, DESK_BACK_PPM)) {
+	} else if (prng_chance(&e->link->prng, TAKE_BACK_PPM)) {
 		iwarp_buffers_destroy(iwarp_take_back(e->stream));
 	}
 }
@@ -340,7 +340,7 @@ static void stream_output(struct tcp_end *e)
 	}
 }
 
-/* Flips a bit of what has just come, as a bad line would have. */
+/* Flips a bit of the bytes just received, as a bad line would. */
 static void corrupt(struct tcp_end *e, const struct span_list *l, size_t n)
 {
 	struct tcp_link *link = e->link;
@@ -378,7 +378,7 @@ static enum sim_stream_status recv_list(struct tcp_end *e, const struct span_lis
 		if (status != SIM_STREAM_OK || n < s->length)
 			break;
 	}
-	/* What comes after the bytes is found next time. */
+	/* The status after these bytes is reported next time. */
 	return *got > 0 ? SIM_STREAM_OK : status;
 }
 
@@ -413,7 +413,7 @@ static void stream_input(struct tcp_end *e)
 
 static void stream_service(struct tcp_end *e)
 {
-	/* Seen without reading, as by a poll for errors. */
+	/* Detected without reading, as poll() reports errors. */
 	if (e->out.state == SIM_STREAM_BROKEN || other_end(e)->out.state == SIM_STREAM_BROKEN)
 		iwarp_lost(e->stream);
 	stream_input(e);
