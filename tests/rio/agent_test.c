@@ -77,7 +77,7 @@ TEST(test_rio_07_memory_is_out_of_reach_without_a_connection_of_the_agent)
 
 	cluster_begin(&c);
 	cluster_add_iounit(&c, &store, 1);
-	/* 7.1 takes data connections of whom its owner announces; that one is not there. */
+	/* 7.1 accepts data connections of I/O units that its owner announces; there is no owner. */
 	c.owner_at = nowhere;
 	q = cluster_requester(&c, 0);
 	cluster_requester_waits(&c, 0);

@@ -125,14 +125,14 @@ def test_rio_bench_ends_all_when_interrupted():
     until = time.monotonic() + PATIENCE_S
     while not any("relay.conf" in words for words in processes_in(run.folder)):
         require(run.process.poll() is None and time.monotonic() < until, "it does not begin")
-        time.sleep(0.01)  # nobody tells: it is looked at
+        time.sleep(0.01)  # there is no notification: poll
     run.process.send_signal(signal.SIGINT)
     run.end(130)
 
 
 def main():
     has_failed = False
-    # Whoever started this may have it ignore this signal; then the bench would too.
+    # The parent may have set this signal to be ignored; then the bench would ignore it too.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for test in (test_rio_bench_gives_every_line, test_rio_bench_says_who_is_absent,
                  test_rio_bench_ends_all_when_interrupted):

@@ -19,7 +19,7 @@ static void must(enum weft_reason r)
 
 /* ---- Who is who ----------------------------------------------------------------------------- */
 
-/* Everybody's secret is known here: it is made of the unit's number. */
+/* All secret keys are known here: each is derived from the unit's number. */
 static void seed_of(uint32_t unit, uint8_t seed[WEFT_RIO_KEY_BYTES])
 {
 	memset(seed, (int)(0x40 + unit), WEFT_RIO_KEY_BYTES);

@@ -40,7 +40,7 @@ def start(folder, *words):
 
 
 def is_running(pid):
-    """A process that has ended and is nobody's to wait for may stay as a zombie."""
+    """A process that has ended, but whose parent does not wait for it, may stay as a zombie."""
     try:
         with open("/proc/%d/stat" % pid) as f:
             return f.read().rpartition(")")[2].split()[0] != "Z"

@@ -72,7 +72,7 @@ static void crowd_wait(struct crowd *w)
 	REQUIRE(w->ended == MANY);
 }
 
-/* One read, as soon as there is somebody who carries it out; nothing else may be said meanwhile. */
+/* One read, as soon as an I/O unit carries it out; until then only the expected errors may come. */
 static void works_soon(struct weft_rio_requester *q, uint32_t tag, uint8_t *bytes)
 {
 	enum weft_reason r = WEFT_R_RIO_DEVICE;
@@ -136,7 +136,7 @@ TEST(test_rio_03_an_owner_that_stops_ends_requests_and_nothing_is_written_afterw
 		}
 		cluster_fill(memory, sizeof(memory), (uint8_t)round);
 		memcpy(kept, memory, sizeof(memory));
-		/* Nobody is asked, and says so at once. */
+		/* No owner is connected: the call fails at once. */
 		EXPECT_EQ(cluster_read(w.q, (struct cluster_move){ .device = w.device,
 								   .bytes = memory,
 								   .length = 512,
@@ -353,7 +353,7 @@ TEST(test_rio_02i_a_late_request_ends_in_time_and_nothing_is_written_afterwards)
 	cluster_close(&c);
 }
 
-/* Nobody is there at all: whoever waits is told why. */
+/* No process listens: the waiting caller is told why. */
 TEST(test_rio_02i_who_finds_no_owner_is_told_so)
 {
 	struct weft_rio_requester *q;

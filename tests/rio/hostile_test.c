@@ -206,7 +206,7 @@ static void chain_of_many(struct page *p)
 	put_chain(p, BAD, 0, 28);
 }
 
-static void chain_of_somebody(struct page *p)
+static void chain_of_another(struct page *p)
 {
 	put_chain(p, FIRST_REQUESTER, 0, 64);
 }
@@ -273,7 +273,7 @@ static void unknown_platform(struct page *p)
 	sgl_set_last(p->latest);
 }
 
-static void platform_of_somebody(struct page *p)
+static void platform_of_another(struct page *p)
 {
 	put_platform(p, FIRST_REQUESTER);
 	put_write(p, 0, 512);
@@ -345,7 +345,7 @@ static const struct bad_list bad_lists[] = {
 	{ "a chain pointer in the middle", chain_in_the_middle, WEFT_R_SGL_CHAIN_PLACE },
 	{ "a chain that is a loop", chain_loop, WEFT_R_SGL_CHAIN_LOOP },
 	{ "a chain of many", chain_of_many, WEFT_R_SGL_CHAINED },
-	{ "a chain of somebody else", chain_of_somebody, WEFT_R_RIO_CHAIN },
+	{ "another requester's chain", chain_of_another, WEFT_R_RIO_CHAIN },
 	{ "a list larger than allowed", chain_too_long, WEFT_R_SGL_BYTES },
 	{ "a chain of no whole words", chain_of_no_words, WEFT_R_SGL_CHAIN_LENGTH },
 	{ "a chain of garbage", chain_of_garbage, WEFT_R_SGL_KIND },
@@ -354,7 +354,7 @@ static const struct bad_list bad_lists[] = {
 	{ "memory that wraps", address_wraps, WEFT_R_SGL_WRAP },
 	{ "lengths that overflow", lengths_wrap, WEFT_R_SGL_SUM },
 	{ "an unknown platform", unknown_platform, WEFT_R_RIO_FOREIGN },
-	{ "somebody's platform", platform_of_somebody, WEFT_R_RIO_FOREIGN },
+	{ "another requester's platform", platform_of_another, WEFT_R_RIO_FOREIGN },
 	{ "the unit's own memory", no_platform, WEFT_R_RIO_FOREIGN },
 	{ "memory of no transaction", detail_without_transaction, WEFT_R_SGL_OUTSIDE },
 	{ "no transaction", no_transaction, WEFT_R_SGL_NO_TRANSACTION },
@@ -393,7 +393,7 @@ TEST(test_rio_16_malformed_lists_of_every_kind_are_refused_and_move_nothing)
 		EXPECT_EQ(m.status.reason, b->reason);
 		EXPECT_EQ(m.id, i + 1);
 		EXPECT_EQ(m.status.done_bytes, 0);
-		raw_hang_up(&raw); /* whoever comes next begins anew */
+		raw_hang_up(&raw); /* the next case gets a new connection */
 	}
 	expect_all_well();
 	/* The I/O unit was never told of any of it. */
@@ -514,7 +514,7 @@ TEST(test_rio_03_messages_that_are_not_a_requesters_end_the_connection)
 	close_all();
 }
 
-/* Before they have greeted: whoever says anything else is not listened to. */
+/* Any message but a greeting ends a connection that has not greeted. */
 TEST(test_rio_03_who_does_not_greet_is_not_heard)
 {
 	static uint8_t bytes[RIO_MSG_BYTES_MAX];
@@ -536,8 +536,8 @@ TEST(test_rio_03_who_does_not_greet_is_not_heard)
 	raw_open(&other, BAD, RIO_REQUESTER);
 	raw_dial(&other, &c.owner_at, OWNER_UNIT, RIO_OWNER);
 	REQUIRE(raw_connect(&raw, &c.owner_at, NULL));
-	raw_send(&raw, other.cm_id.greet.hello, other.cm_id.greet.hello_bytes);
-	raw_send(&raw, other.cm_id.greet.hello, other.cm_id.greet.hello_bytes);
+	raw_send(&raw, other.handshake.greet.hello, other.handshake.greet.hello_bytes);
+	raw_send(&raw, other.handshake.greet.hello, other.handshake.greet.hello_bytes);
 	end();
 	raw_close(&other);
 	EXPECT(!cluster_noted(&c, "allowed 8.1#"));
@@ -547,7 +547,7 @@ TEST(test_rio_03_who_does_not_greet_is_not_heard)
 /* ---- Floods --------------------------------------------------------------------------------- */
 
 /* Connections that say nothing: neither who is here nor who comes is kept out by them. */
-TEST(test_rio_04_half_open_connections_keep_nobody_out)
+TEST(test_rio_04_half_open_connections_do_not_block_others)
 {
 	enum { FLOOD = 200 }; /* more than a listener has room for */
 	static int sockets[2 * FLOOD];
@@ -584,7 +584,7 @@ TEST(test_rio_04_half_open_connections_keep_nobody_out)
 }
 
 /* Whole connections, of whom none greets. */
-TEST(test_rio_04_connections_that_never_greet_keep_nobody_out)
+TEST(test_rio_04_silent_connections_do_not_block_others)
 {
 	enum { FLOOD = 24 };
 	static struct raw flood[FLOOD];
@@ -663,7 +663,7 @@ static void expect_kept_out(void)
 	struct weft_address at;
 
 	weft_rio_requester_address(asked, &at);
-	/* Nobody was announced; then, one was. */
+	/* Before an I/O unit was announced, and after. */
 	EXPECT(!is_let_in(&d, token, -1));
 	announce(token);
 	EXPECT(!raw_connect(&iounit, &at, NULL));

@@ -125,7 +125,7 @@ TEST(test_rio_09_of_two_owners_the_one_with_the_higher_term_stays)
 	EXPECT_EQ(weft_rio_owner_term(former.role), 20U);
 	q = requester_start(&later);
 	EXPECT_EQ(found(q, PATIENCE), WEFT_OK);
-	/* One that comes with a lower term disturbs nobody. */
+	/* An owner that comes with a lower term changes nothing. */
 	owner_start(&late, 15, true);
 	owner_end(&late, false);
 	EXPECT_EQ(late.reason, WEFT_R_RIO_SUPERSEDED);

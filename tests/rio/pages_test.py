@@ -35,7 +35,7 @@ def blocks():
 
 
 def free_ports(count):
-    """Nobody else has them for a moment."""
+    """Ports that no other process uses at the moment."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     ports = [s.getsockname()[1] for s in sockets]
     for s in sockets:
@@ -123,7 +123,7 @@ def test_rio_s6_sys_12_the_cluster_of_the_page_works(folder):
     expect("connections at the unit: %s" % unit, unit[4] >= 2)
 
 
-def test_rio_03_cluster_shows_everybody(folder):
+def test_rio_03_cluster_shows_every_peer(folder):
     with Cluster(folder) as cluster:
         cluster.shell("use")
         seen = cluster.seen()

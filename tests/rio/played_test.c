@@ -160,7 +160,7 @@ static enum weft_reason outcome(void)
 }
 
 /* RIO-02a: a window that the other side has closed is closed. */
-TEST(test_rio_02a_an_iounit_that_invalidates_a_window_harms_nobody)
+TEST(test_rio_02a_an_iounit_that_invalidates_a_window_does_no_harm)
 {
 	const struct rio_device disk = named(DEVICE, "disk");
 	struct rio_segment first, second;

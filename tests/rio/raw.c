@@ -29,7 +29,7 @@ static struct rio_known known_of(uint32_t unit, enum rio_role role)
 
 static void post_receive(struct raw *r, uint32_t nth)
 {
-	const struct weft_segment s = { .addr = (uintptr_t)r->mail[nth],
+	const struct weft_segment s = { .addr = (uintptr_t)r->recv_bufs[nth],
 					.length = RIO_MSG_BYTES_MAX,
 					.tag = r->tag };
 
@@ -145,12 +145,12 @@ static const uint8_t *next_message(struct raw *r, uint32_t *length)
 	if (r->early_first < r->early_count) {
 		c = r->early[r->early_first++];
 		*length = c.byte_count;
-		return r->mail[c.id >> 1];
+		return r->recv_bufs[c.id >> 1];
 	}
 	while (!r->is_over && next_completion(r, &c)) {
 		if ((c.id & 1) == RECEIVE) {
 			*length = c.byte_count;
-			return r->mail[c.id >> 1];
+			return r->recv_bufs[c.id >> 1];
 		}
 	}
 	return NULL;
@@ -184,7 +184,7 @@ void raw_send(struct raw *r, const uint8_t *bytes, size_t length)
 						      .segments = &s,
 						      .segment_count = length > 0 },
 			      1, NULL) != WEFT_OK)
-		return; /* it is over, and whoever waits finds out */
+		return; /* the connection is over, and the waiting test finds out */
 	while (next_completion(r, &c)) {
 		if ((c.id & 1) == SEND)
 			return;
@@ -244,7 +244,7 @@ bool raw_hear(struct raw *r, enum rio_msg_type type, struct rio_msg *m)
 		REQUIRE(rio_session_open(&r->session, bytes, length, m) == WEFT_OK);
 		if (m->type == type)
 			return true;
-		post_receive(r, (uint32_t)((bytes - r->mail[0]) / RIO_MSG_BYTES_MAX));
+		post_receive(r, (uint32_t)((bytes - r->recv_bufs[0]) / RIO_MSG_BYTES_MAX));
 	}
 	return false;
 }
@@ -287,19 +287,19 @@ static void greet(struct raw *r)
 	size_t length;
 
 	for (;;) {
-		while ((length = rio_handshake_say(&r->cm_id, bytes)) > 0)
+		while ((length = rio_handshake_say(&r->handshake, bytes)) > 0)
 			raw_send(r, bytes, length);
-		if (rio_handshake_is_done(&r->cm_id))
+		if (rio_handshake_is_done(&r->handshake))
 			break;
 		heard = next_message(r, &got);
-		REQUIRE(heard && rio_handshake_take(&r->cm_id, heard, got) == WEFT_OK);
+		REQUIRE(heard && rio_handshake_take(&r->handshake, heard, got) == WEFT_OK);
 	}
-	r->session = r->cm_id.greet.session;
+	r->session = r->handshake.greet.session;
 }
 
 void raw_dial(struct raw *r, const struct weft_address *to, uint32_t unit, enum rio_role role)
 {
-	/* Where nobody takes data connections. */
+	/* An address at which no process takes data connections. */
 	static const struct rio_address nowhere = { .family = 4,
 						    .port = 1,
 						    .ip = { 127, 0, 0, 1 } };
@@ -308,7 +308,7 @@ void raw_dial(struct raw *r, const struct weft_address *to, uint32_t unit, enum 
 	random[0]++;
 	r->expected = known_of(unit, role);
 	REQUIRE(raw_connect(r, to, NULL));
-	rio_handshake_dial(&r->cm_id, &r->self, &r->expected, &nowhere, random);
+	rio_handshake_dial(&r->handshake, &r->self, &r->expected, &nowhere, random);
 	greet(r);
 }
 
@@ -339,6 +339,6 @@ void raw_await(struct raw *r, uint32_t unit, enum rio_role role)
 	REQUIRE(weft_request_accept(request, r->qp, &(struct weft_connect_options){ .ird = 16 }) ==
 		WEFT_OK);
 	REQUIRE(is_connected(r));
-	rio_handshake_await(&r->cm_id, &r->self, &book, &limits, random);
+	rio_handshake_await(&r->handshake, &r->self, &book, &limits, random);
 	greet(r);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * One side of a control connection, made by hand of verbs, the greeting and a session: it can say
- * what no role would. It knows the keys of cluster.h.
+ * One end of a control connection, built by hand from verbs, the handshake and a session, so that
+ * it can send what no role would. It knows the keys of cluster.h.
  */
 #pragma once
 
@@ -19,16 +19,16 @@ struct raw {
 	struct weft_address at; /* of the listener */
 	struct rio_identity self;
 	struct rio_known expected;
-	struct rio_handshake cm_id;
-	struct rio_session session; /* once they have greeted */
+	struct rio_handshake handshake;
+	struct rio_session session; /* valid after the handshake */
 	uint32_t tag;
 	bool is_over; /* the connection has ended */
-	uint8_t mail[RAW_RECEIVES][RIO_MSG_BYTES_MAX];
+	uint8_t recv_bufs[RAW_RECEIVES][RIO_MSG_BYTES_MAX];
 	uint8_t sent[RIO_MSG_BYTES_MAX];
-	/* Messages that came while something was said. */
+	/* Messages that arrived during a send. */
 	struct weft_completion early[RAW_RECEIVES];
 	uint32_t early_first, early_count;
-	/* The other side may read this, by handle and its address. */
+	/* The peer may read this, by handle and address. */
 	uint8_t memory[RAW_MEMORY];
 	uint32_t handle;
 };
@@ -36,29 +36,29 @@ struct raw {
 void raw_open(struct raw *r, uint32_t unit, enum rio_role role);
 void raw_close(struct raw *r);
 
-/* Connects, with these bytes as private data. False: it was rejected, or closed. */
+/* Connects, with these bytes as private data. False: rejected or closed. */
 bool raw_connect(struct raw *r, const struct weft_address *to, const struct rio_bytes *words);
 
-/* Connects and greets that unit. */
+/* Connects to the unit and completes the handshake. */
 void raw_dial(struct raw *r, const struct weft_address *to, uint32_t unit, enum rio_role role);
 
-/* Takes a connection and is greeted by that unit; listens first. */
+/* raw_listen() listens; raw_await() accepts the unit's connection and completes the handshake. */
 void raw_listen(struct raw *r);
 void raw_await(struct raw *r, uint32_t unit, enum rio_role role);
 
-/* As they are; sealed, as the next of the session; sealed only, to be sent later. */
+/* Sends raw bytes; sends a sealed message of the session; seals a message to be sent later. */
 void raw_send(struct raw *r, const uint8_t *bytes, size_t length);
 void raw_say(struct raw *r, const struct rio_msg *m);
 size_t raw_seal(struct raw *r, const struct rio_msg *m, uint8_t bytes[RIO_MSG_BYTES_MAX]);
 
-/* Reads the other side's memory into its own. False: it was refused, and the connection ended. */
+/* Reads the peer's memory into its own. False: refused, and the connection has ended. */
 bool raw_read(struct raw *r, uint32_t handle, uint64_t remote, uint32_t length);
 
-/* The next message of this type; false: the connection ended before. */
+/* Waits for the next message of this type; false: the connection has ended. */
 bool raw_hear(struct raw *r, enum rio_msg_type type, struct rio_msg *m);
 
 /* Waits for the end of the connection. */
 void raw_expect_end(struct raw *r);
 
-/* Its end, from here; then it may connect again. */
+/* Closes the connection; then it may connect again. */
 void raw_hang_up(struct raw *r);

@@ -147,7 +147,7 @@ static void expect_disk_as_it_was(const struct asker *a)
 	cluster_fill(memory, sizeof(memory), 6);
 }
 
-/* Found out before anybody is asked. */
+/* Refused locally, before the owner is asked. */
 static bool is_own(enum weft_reason reason)
 {
 	return reason >= WEFT_R_SGL_SHORT && reason <= WEFT_R_SGL_BYTES;
@@ -367,7 +367,7 @@ TEST(test_rio_16_lists_that_are_too_long_are_refused)
 
 /* ---- Who comes ------------------------------------------------------------------------------ */
 
-/* How long it is waited for that somebody is not let in. */
+/* How long a test waits to see that a peer is not let in. */
 static const uint64_t in_vain_ns = SECONDS / 4;
 
 static enum weft_reason knock(const struct weft_rio_self *self)
@@ -389,7 +389,7 @@ TEST(test_rio_03_unknown_peers_are_not_let_in)
 
 	cluster_open(&c, "mem:1M");
 	owner = cluster_peer(OWNER_UNIT, WEFT_RIO_OWNER, &c.owner_at);
-	/* Another key; the key of somebody else; the platform of somebody else. */
+	/* An unknown key; another peer's key; another peer's platform. */
 	self = cluster_self(FIRST_REQUESTER, &owner, 1);
 	self.seed[7] ^= 1;
 	EXPECT(knock(&self) != WEFT_OK);
@@ -399,7 +399,7 @@ TEST(test_rio_03_unknown_peers_are_not_let_in)
 	self = cluster_self(FIRST_REQUESTER, &owner, 1);
 	self.platform.process = 2;
 	EXPECT(knock(&self) != WEFT_OK);
-	/* The key of an I/O unit, for a requester; and of nobody in this cluster. */
+	/* A requester with the key of an I/O unit; and with an unknown key. */
 	self = cluster_self(FIRST_IOUNIT, &owner, 1);
 	EXPECT(knock(&self) != WEFT_OK);
 	self = cluster_self(40, &owner, 1);
@@ -417,7 +417,7 @@ TEST(test_rio_03_unknown_peers_are_not_let_in)
 	cluster_close(&c);
 }
 
-/* An I/O unit takes nobody but its owner: neither a requester, nor another owner. */
+/* An I/O unit accepts only its owner: neither a requester, nor another owner. */
 TEST(test_rio_03_an_iounit_takes_commands_of_its_owner_only)
 {
 	struct weft_rio_owner_options options = { .rules = NULL };
@@ -451,8 +451,8 @@ TEST(test_rio_03_an_iounit_takes_commands_of_its_owner_only)
 	cluster_close(&c);
 }
 
-/* Two of the same platform: whoever is here stays. */
-TEST(test_rio_09_nobody_is_here_twice)
+/* Two processes with the same platform: the connected one stays. */
+TEST(test_rio_09_a_platform_connects_only_once)
 {
 	struct weft_rio_peer owner;
 	struct weft_rio_self self;
@@ -472,7 +472,7 @@ TEST(test_rio_09_nobody_is_here_twice)
 	cluster_close(&c);
 }
 
-/* Nobody would know which device is meant: not all of them, certainly. */
+/* An empty device name is ambiguous: it must not stand for all devices. */
 TEST(test_rio_03_a_rule_for_a_device_without_a_name_is_refused)
 {
 	const struct weft_rio_self self = cluster_self(OWNER_UNIT, NULL, 0);

@@ -279,7 +279,7 @@ TEST(test_mem_13_a_requester_reaches_only_what_it_was_authorised_to)
 	handle = exposed(p, part(b + 8192, 8192, region), true);
 	s = foreign(b + 8192, 4096, handle);
 	EXPECT_EQ(cluster_io(third, &t), WEFT_R_RIO_FOREIGN);
-	/* Its region's own tag; outside of what is exposed; of nobody; to be read from. */
+	/* Its region's own tag; outside the exposed range; an unknown tag; a Read. */
 	s = foreign(b, 4096, region);
 	EXPECT(cluster_io(q, &t) != WEFT_OK);
 	s = foreign(b + 8191, 4096, handle);
@@ -307,7 +307,7 @@ TEST(test_mem_13_a_requester_reaches_only_what_it_was_authorised_to)
 	cluster_close(&c);
 }
 
-/* A move that is refused ends the connection; whoever comes next has another, at once. */
+/* A refused move ends the connection; the next request gets a new one at once. */
 TEST(test_rio_10_a_refused_move_does_no_harm_to_the_next_request)
 {
 	struct weft_rio_requester *q;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""silent_test.py WEFT: a cluster whose network carries nothing any more, though nobody says so.
+"""silent_test.py WEFT: a cluster whose network silently drops everything.
 
 The roles are in a network namespace of their own, whose one interface is taken down: what was said is
 lost, and nothing is answered. Skipped where the machine does not let a test have such a namespace.
@@ -147,7 +147,7 @@ class Cluster:
 
 
 def test_rio_03_a_silent_host_is_noticed(folder):
-    """No byte is under way on any connection: only whoever asks finds out."""
+    """No byte is in flight on any connection: only keepalives detect the loss."""
     with Cluster(folder) as cluster:
         cluster.works()
         cluster.wait_log(r" left requester 3\.1")
@@ -168,12 +168,12 @@ def test_rio_03_a_silent_host_is_noticed(folder):
         expect_equal("status", pending.wait(timeout=NOTICED_S), 1)
         said = cluster.said("io-app.conf")
         expect("why: " + said, re.search(r"\((rio_owner_left|peer_gone)\)$", said.strip()))
-        # And all is as before when there is a network: nobody is taken for somebody who is still here.
+        # All is as before once the network is back: no peer is refused as already connected.
         at = len(cluster.log())
         cluster.network.ip("link", "set", "lo", "up")
         cluster.wait_log(r" came iounit 2\.1", at)
         cluster.works()
-        expect("nobody was here twice: " + cluster.log(), "rio_twice" not in cluster.log())
+        expect("no peer was connected twice: " + cluster.log(), "rio_twice" not in cluster.log())
         for unit in "iou-disks.conf", "iou-tape.conf":
             cluster.wait_said(unit, r"1\.1 has left, the owner: The connection below the stream")
 

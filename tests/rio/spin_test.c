@@ -45,7 +45,7 @@ TEST(test_rio_02_a_cluster_whose_roles_spin_reads_what_it_wrote)
 				  WEFT_OK);
 			EXPECT(memcmp(in, out, length) == 0);
 		}
-		cluster_close(&c); /* nobody who spins keeps it from ending */
+		cluster_close(&c); /* a spinning thread must not delay the end */
 	}
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A requester that many threads use, and one that nobody does. */
+/* A requester that many threads use, and one that no thread uses. */
 #include <stdatomic.h>
 #include <string.h>
 #include <time.h>
@@ -123,8 +123,8 @@ static uint32_t came_count(void)
 	return count;
 }
 
-/* Connections are made again in the background: nobody calls anything. */
-TEST(test_rio_03_a_requester_that_nobody_uses_finds_its_owner_again)
+/* Connections are restored in the background, without any call. */
+TEST(test_rio_03_an_unused_requester_finds_its_owner_again)
 {
 	const struct timespec moment = { .tv_nsec = 1000 * 1000 };
 
@@ -134,7 +134,7 @@ TEST(test_rio_03_a_requester_that_nobody_uses_finds_its_owner_again)
 	cluster_stop_owner(&c);
 	cluster_start_owner(&c);
 	for (int i = 0; i < 10000 && came_count() < 2; i++)
-		nanosleep(&moment, NULL); /* nobody tells: it is looked at */
+		nanosleep(&moment, NULL); /* there is no notification: poll */
 	EXPECT_EQ(came_count(), 2U);
 	weft_rio_requester_close(shared);
 	cluster_close(&c);

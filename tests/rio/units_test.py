@@ -25,7 +25,7 @@ SIZE = 1 << 20
 
 
 def free_ports(count):
-    """Nobody else has them for a moment."""
+    """Ports that no other process uses at the moment."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     ports = [s.getsockname()[1] for s in sockets]
     for s in sockets:
@@ -119,7 +119,7 @@ def shared_memory(test):
 
 def test_sys_02_an_io_unit_stands_alone_and_may_have_no_device(folder):
     with Unit(folder, [(), ("device 1 disk mem:1M",)]) as unit:
-        # Nobody else is there yet, and they do not miss anybody.
+        # No other process runs yet, and these report no error.
         unit.start("iop1")
         unit.start("iop2")
         expect_equal("they run", [unit.roles[n].poll() for n in ("iop1", "iop2")], [None, None])

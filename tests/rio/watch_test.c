@@ -101,7 +101,7 @@ TEST(test_rio_01_who_watches_sees_that_the_owner_carried_no_payload)
 	cluster_close(&c);
 }
 
-TEST(test_rio_03_nobody_watches_if_nobody_may)
+TEST(test_rio_03_no_requester_watches_unless_allowed)
 {
 	struct weft_rio_requester *q;
 	uint32_t count = 7;
@@ -136,7 +136,7 @@ enum { CROWD = 250, WATCHERS = 4, INQUIRIES = 20 };
 
 static struct weft_rio_seen crowd_seen[WATCHERS][CROWD + 8];
 
-/* Everybody is there once, whatever others ask meanwhile. */
+/* A report lists every peer once, whatever other threads ask meanwhile. */
 static void *inquire_often(void *room)
 {
 	struct weft_rio_seen *s = room;

@@ -182,7 +182,7 @@ static void answer(const struct wish *wish)
 	REQUIRE(atomic_load(&ended) == before + 1 && atomic_load(&ended_well) == before + 1);
 }
 
-/* MEM-13: nobody else, whether the one that has the device is connected yet or not. */
+/* MEM-13: no other I/O unit may, whether the device's unit is connected yet or not. */
 TEST(test_rio_02a_mem_13_a_window_is_for_one_connection_only)
 {
 	struct wish first, second;
@@ -226,7 +226,7 @@ TEST(test_rio_02f_windows_go_with_a_connection_that_is_made_again)
 		EXPECT(reads(0, &wish));
 		expect_kept_out(1, &wish);
 		EXPECT(!raw_read(&units[0], wish.handle, wish.address + 1, LENGTH));
-		expect_kept_out(1, &wish); /* it is nobody's now */
+		expect_kept_out(1, &wish); /* no I/O unit may use it now */
 		join(0);
 		EXPECT(reads(0, &wish));
 	}
@@ -235,7 +235,7 @@ TEST(test_rio_02f_windows_go_with_a_connection_that_is_made_again)
 	end();
 }
 
-/* What is shared, and what is for a device that nobody has yet, is there for all who are let in. */
+/* Shared windows, and windows for a device without an I/O unit, are open to all announced units. */
 TEST(test_rio_06_what_is_shared_is_for_all_who_are_let_in)
 {
 	const struct weft_rio_segment s = { .memory = memory, .length = LENGTH, .tag = 0 };

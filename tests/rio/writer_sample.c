@@ -8,7 +8,7 @@
  *	A SLOT VERSION		once that block is durable: after a write with FUA, or after a
  *				flush that was asked for when the write had ended, unless another
  *				flush has failed since
- *	F SLOT VERSION REASON	when it could not be written, or nobody knows
+ *	F SLOT VERSION REASON	when it could not be written, or the outcome is unknown
  *	idle			when it has stopped, and everything has ended
  *	fatal REASON		what must not happen
  *

@@ -60,8 +60,8 @@ void asker_close(struct asker_world *w)
 /* Each owner has keys of his own. */
 void asker_owner_comes(struct asker_world *w, uint32_t requests_max, uint32_t list_max)
 {
-	struct rio_handshake cm_id = { .requests_max = requests_max, .list_max = list_max };
-	struct rio_session *s = &cm_id.greet.session;
+	struct rio_handshake handshake = { .requests_max = requests_max, .list_max = list_max };
+	struct rio_session *s = &handshake.greet.session;
 
 	w->owners++;
 	memset(s->send_key, 1 + (int)w->owners * 2, sizeof(s->send_key));
@@ -73,7 +73,7 @@ void asker_owner_comes(struct asker_world *w, uint32_t requests_max, uint32_t li
 	memcpy(w->owner.receive_key, s->send_key, RIO_KEY_BYTES);
 	w->owner.sent = 1;
 	w->owner.received = 2;
-	rio_requester_owner_came(w->q, &cm_id);
+	rio_requester_owner_came(w->q, &handshake);
 }
 
 enum weft_reason asker_hears(struct asker_world *w, const struct rio_msg *m)
