@@ -130,7 +130,7 @@ TEST(test_etcd_agent_takes_its_address_away)
 	etcd_server_stop(&server);
 }
 
-/* Some of the same length as the agents', one after the other, that nobody keeps. */
+/* Takes leases as long as the agents', one after the other, and renews none. */
 static void let_leases_expire(int count)
 {
 	struct etcd_config c = { .url = server.url, .prefix = "/weft/" };

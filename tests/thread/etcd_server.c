@@ -96,7 +96,7 @@ static _Noreturn void become_etcd(const struct etcd_server *s, int output)
 	_exit(127);
 }
 
-/* It says so. False: it has ended, perhaps because somebody else has taken a port. */
+/* Waits until the server is ready. False: it has ended, maybe because a port is taken. */
 static bool await_ready(struct etcd_server *s)
 {
 	static char said[64 << 10];
@@ -126,7 +126,7 @@ static bool run(struct etcd_server *s)
 	int ends[2];
 
 	REQUIRE(pipe2(ends, O_CLOEXEC) == 0);
-	/* Nobody reads on, and it must not wait for that. */
+	/* The pipe is not read any more, and the server must not block on it. */
 	(void)fcntl(ends[1], F_SETPIPE_SZ, 1 << 20);
 	s->pid = fork();
 	REQUIRE(s->pid >= 0);

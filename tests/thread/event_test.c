@@ -101,7 +101,7 @@ TEST(test_qp_10_a_sleeping_thread_is_woken_by_each_completion)
 	MUST(weft_adapter_close(w.adapter));
 }
 
-/* ---- Time passes while everybody sleeps ----------------------------------------------------- */
+/* ---- Time passes while all threads sleep ---------------------------------------------------- */
 
 /* The only thread there is waits for a Delay to end: the wait itself must make the progress. */
 TEST(test_qp_07f_waiting_for_events_makes_progress)

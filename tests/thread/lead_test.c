@@ -217,7 +217,7 @@ static uint64_t least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
-/* Much less than the second after which somebody would look anyway. */
+/* Much less than the second after which a thread would poll anyway. */
 static bool is_soon(uint64_t took)
 {
 	return took < 500 * ms;
@@ -397,7 +397,7 @@ TEST(test_iwarp_07_who_leads_is_woken_by_a_link_that_was_silent)
 	close_both();
 }
 
-/* However much comes over the one, the other has its turn; nobody else looks meanwhile. */
+/* However busy one link is, the other gets its turn; no other thread polls meanwhile. */
 TEST(test_iwarp_07_a_busy_link_does_not_keep_a_silent_one_from_its_turn)
 {
 	enum { LOOKS = 200 };

@@ -7,7 +7,7 @@
 
 enum { THREADS = 4, ROUNDS = 200 };
 
-/* One connection, whose target's table is churned by everybody. */
+/* One connection, whose target's table is churned by all threads. */
 struct world {
 	struct weft_adapter *adapter;
 	struct node a[THREADS], b[THREADS]; /* b share one domain, queue and memory */
@@ -126,7 +126,7 @@ static void *queue_bind_run(void *argument)
 		HOLDS(weft_qp_post_recv(a->qp, &recv, 1, NULL) == WEFT_OK);
 		wr = node_wr(WEFT_OP_SEND_INVALIDATE, i, NULL, a);
 		wr.invalidate_tag = tag;
-		wr.flags = 0; /* b's completion queue is everybody's */
+		wr.flags = 0; /* b's completion queue is shared by all threads */
 		HOLDS(node_post(b, &wr) && node_take(a->cq, &c));
 		HOLDS(c.id == 1000 + i && c.has_invalidated && c.invalidated_tag == tag);
 		HOLDS(weft_window_unbind(a->pd, tag) == WEFT_R_WINDOW_UNBOUND);

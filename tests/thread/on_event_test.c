@@ -85,7 +85,7 @@ static void side_await(struct side *s, enum weft_event_kind kind)
 		side_sleep(s);
 }
 
-/* Connects from an address of our choice; nobody polls. */
+/* Connects from an address of our choice; no thread polls. */
 static void sides_connect(struct side *near, struct side *far)
 {
 	const struct weft_address from = { .family = 4, .ip = { 127, 0, 0, 9 } };
@@ -174,7 +174,7 @@ TEST(test_qp_10_who_sleeps_on_a_descriptor_is_woken)
 	side_close(&far);
 }
 
-/* Events that a handler takes are not there for anybody else. */
+/* Events that a handler takes are not delivered elsewhere. */
 TEST(test_events_go_to_the_handler_alone)
 {
 	struct weft_event event;
@@ -202,7 +202,7 @@ TEST(test_dialling_from_an_address_that_is_not_ours)
 }
 
 /* Who listens a little late is found all the same, if the program says so. */
-TEST(test_dialling_again_until_somebody_listens)
+TEST(test_dialling_again_until_a_listener_is_there)
 {
 	const struct weft_connect_options patient = { .refused_wait_ns = UINT64_C(20000000000) };
 	const struct weft_connect_options hasty = { .refused_wait_ns = 1 };

@@ -132,7 +132,7 @@ TEST(test_qp_07c_requests_that_a_call_left_go_on)
 		is_heard = time_to_event(&near, &far) < soon;
 	}
 	EXPECT(is_heard);
-	/* And with nobody who waits, after somebody polled. */
+	/* And with no waiting thread, after a poll. */
 	for (int i = 0; i < TRIES && !is_empty; i++) {
 		uint64_t soon = 800 * ms + 2 * time_polled(&near, &far);
 
@@ -196,7 +196,7 @@ TEST(test_qp_07b_small_requests_posted_one_by_one_are_sent_together)
 }
 
 /* The last of them has no poll to follow it. */
-TEST(test_qp_07b_requests_that_wait_for_others_go_though_nobody_polls)
+TEST(test_qp_07b_requests_that_wait_for_others_go_without_polls)
 {
 	struct end near, far;
 

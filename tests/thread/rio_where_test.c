@@ -105,14 +105,14 @@ TEST(test_rio_14_roles_find_each_other_by_etcd)
 		 owner.key_text, server.url);
 	role_open(&requester, RIO_REQUESTER, text);
 
-	/* The first peer is a requester, whom nobody dials. */
+	/* The first peer is a requester, to which no process connects. */
 	EXPECT_EQ(await_port(&owner, 1), 7001);
 	EXPECT_EQ(await_port(&owner, 3), 7002);
 	EXPECT(!rio_where_address(owner.where, 2, &a));
 	EXPECT(!rio_where_address(owner.where, 0, &a));
 	EXPECT_EQ(await_port(&requester, 0), 7000);
 	EXPECT(!rio_where_address(near.where, 0, &a));
-	/* Who has found somebody would have told its own address before: requesters do not. */
+	/* A role registers its address before it looks others up; a requester registers none. */
 	{
 		struct etcd_config c = { .url = server.url, .prefix = "/c/" };
 		struct platform three = { 3, 1 };

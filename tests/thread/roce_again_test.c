@@ -13,7 +13,7 @@ static struct weft_adapter *client, *server;
 static struct weft_service_options at;
 static struct weft_cm_id *cm_id;
 
-/* Both adapters, and a port at which nobody serves. */
+/* Both adapters, and a port without a service. */
 static void open_both(bool is_datagram)
 {
 	struct weft_service_point *service;
@@ -113,7 +113,7 @@ static void serve_late(bool is_datagram)
 	ask(PATIENCE_NS);
 	await_refusal();
 	MUST(weft_cm_id_next(cm_id, &told));
-	REQUIRE(told.kind == WEFT_CONTACT_NONE); /* nobody need know yet */
+	REQUIRE(told.kind == WEFT_CONTACT_NONE); /* not reported yet */
 	MUST(weft_service_open(server, &at, &service));
 	c = await_request(service);
 	asked = await_news(c);

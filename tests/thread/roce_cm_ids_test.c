@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Many cm_ids at a time: no datagram of theirs is lost on this host, whoever gets it first. */
+/* Many cm_ids at a time: no datagram is lost on this host, whichever process gets it. */
 #include <string.h>
 
 #include "driver/roce/cm_id.h"
@@ -317,7 +317,7 @@ TEST(test_roce_a_contact_for_every_queue_pair)
 	enum { QPS = 6000 };
 	static struct weft_cm_id *cm_ids[QPS];
 	const char *why_not = own_network_enter();
-	/* To where no way leads, so nobody answers. */
+	/* To an unroutable address, so no answer comes. */
 	const struct weft_cm_id_options how = {
 		.path = { .from = roce_loopback,
 			  .to = { .family = 4, .ip = { 192, 0, 2, 1 }, .port = 1 },

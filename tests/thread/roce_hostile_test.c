@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Somebody else on the host who sends to RoCE's port what he likes, over real sockets: memory stays
- * as it is to the bit, and connections that have nothing to do with it go on.
+ * Another process of the host sends arbitrary datagrams to RoCE's port, over real sockets: memory
+ * stays unchanged, and unrelated connections continue.
  */
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -125,7 +125,7 @@ static void inject(struct iba_packet p, uint32_t bytes, const struct harm *harm)
 	injected++;
 }
 
-/* All that was sent, by us and by the two, has been looked at, or is for a place of nobody. */
+/* All packets, injected or sent by the two, were processed, or are for an unused slot. */
 static bool is_all_seen(void)
 {
 	uint64_t sent = injected, seen = 0;
@@ -245,8 +245,8 @@ TEST(test_roce_forged_numbers_leave_no_trace)
 	close_both();
 }
 
-/* What nobody is there for is dropped without an answer. */
-TEST(test_roce_a_flood_to_nobody_is_not_answered)
+/* Packets for an unused slot are dropped without an answer. */
+TEST(test_roce_a_flood_to_an_unused_slot_is_not_answered)
 {
 	const char *why_not = own_network_enter();
 	uint64_t out = 0;
@@ -305,7 +305,7 @@ TEST(test_roce_forged_keys_and_ranges_leave_no_trace)
 	}
 }
 
-/* No packet of RoCE is as long, but anybody can send it. */
+/* No RoCE packet is that long, but any process can send one. */
 TEST(test_roce_a_capture_lasts_when_the_longest_datagram_comes)
 {
 	static const uint8_t bytes[LARGEST];

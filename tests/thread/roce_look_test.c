@@ -12,7 +12,7 @@
 #include "udp_look.h"
 #include "verbs_fixture.h"
 
-enum { PAIRS = 3, LOOKS_MAX = 100000, NOBODY = 0xff0042 };
+enum { PAIRS = 3, LOOKS_MAX = 100000, UNUSED_QPN = 0xff0042 };
 
 static struct weft_adapter *a, *b;
 static struct node nodes_a[PAIRS], nodes_b[PAIRS];
@@ -31,7 +31,8 @@ static void open_all(void)
 	}
 	for (int i = 0; i < PAIRS; i++) {
 		bool is_last = i == PAIRS - 1;
-		struct weft_roce there = roce_way(is_last ? NOBODY : weft_qp_number(nodes_b[i].qp));
+		struct weft_roce there = roce_way(is_last ? UNUSED_QPN
+							  : weft_qp_number(nodes_b[i].qp));
 		const struct weft_roce back = roce_way(weft_qp_number(nodes_a[i].qp));
 
 		if (is_last && rate_bps > 0) {
@@ -95,7 +96,7 @@ static void await_deadline(struct net *net, uint64_t due)
 	}
 }
 
-TEST(test_roce_before_a_deadline_passes_everybody_is_asked)
+TEST(test_roce_before_a_deadline_passes_all_sockets_are_read)
 {
 	const char *why_not = own_network_enter();
 	struct net *net;
@@ -170,7 +171,7 @@ TEST(test_roce_a_queue_pair_that_was_never_connected_has_no_traffic)
 	MUST(weft_adapter_close(a));
 }
 
-/* Who keeps to a rate sends on when its time has come: for that nobody is asked. */
+/* A rate-limited sender continues when its time has come, without input from the peer. */
 TEST(test_roce_a_rate_does_not_wait_for_what_comes)
 {
 	const char *why_not = own_network_enter();
@@ -207,7 +208,7 @@ TEST(test_roce_a_rate_does_not_wait_for_what_comes)
 	rate_bps = 0;
 }
 
-/* A deadline that waits until a flood is over would hold up everybody. */
+/* A deadline that waits until a flood is over would delay all peers. */
 TEST(test_roce_before_a_deadline_passes_a_flood_is_not_read_to_its_end)
 {
 	enum { FLOOD = 1000, MOST = FLOOD / 2 };

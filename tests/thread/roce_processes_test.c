@@ -118,7 +118,7 @@ static bool await_news(struct weft_adapter *a, struct weft_cm_id *c, enum weft_c
 	return news->kind == kind;
 }
 
-/* NULL: nobody has asked. */
+/* NULL: no request came. */
 static struct weft_cm_id *await_request(struct weft_adapter *a, struct weft_service_point *service)
 {
 	struct weft_cm_id_news news;
@@ -226,7 +226,7 @@ static pid_t victim_start(const int orders[2], const int reports[2])
 	child_must(read(orders[0], &order, sizeof(order)) == sizeof(order));
 	how.path.to = order.server;
 	report.pid = getpid();
-	offer.qp_number = 0x30000 | ((uint32_t)report.pid & 0xffff); /* nobody else's */
+	offer.qp_number = 0x30000 | ((uint32_t)report.pid & 0xffff); /* unique */
 	child_must(weft_adapter_open(NULL, &a) == WEFT_OK);
 	child_must(weft_cm_id_open(a, &how, &offer, &cm_id) == WEFT_OK);
 	child_must(await_news(a, cm_id, WEFT_CONTACT_REPLY, &news));
@@ -493,7 +493,7 @@ static void kill_other_end(bool is_asked)
 	house_close(&h);
 }
 
-/* Nobody can answer in its name; whoever gets the message says that it knows no such one. */
+/* The process that gets its messages answers that it knows no such cm_id. */
 TEST(test_roce_a_process_that_was_killed_is_not_waited_for)
 {
 	const char *why_not = own_network_enter();
@@ -561,7 +561,7 @@ static struct weft_adapter *open_at_turn(int turn)
 	return a;
 }
 
-/* Waits for a request, ends it, and is gone at once, without a word to anybody. */
+/* Waits for a request, ends it, and exits at once, without closing anything. */
 static void speak_and_die(int turn, bool is_reject, int address)
 {
 	const struct weft_cm_id_offer offer = { .qp_number = 0x30002, .retries = 7 };
@@ -636,7 +636,7 @@ static void last_word(int turn, bool is_reject)
 
 /*
  * What it said may have come to its own socket, by the kernel's choice: it must not go with the
- * process, which nobody could ask again.
+ * process, which could not be asked again.
  */
 TEST(test_roce_what_a_process_said_last_arrives)
 {

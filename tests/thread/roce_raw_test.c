@@ -71,7 +71,7 @@ static int host_socket(const char *interface)
 	REQUIRE(fd >= 0);
 	set_up(fd, interface, true);
 	REQUIRE(ioctl(fd, SIOCSIFADDR, &r) == 0);
-	/* The host looks first whether somebody else has it. */
+	/* The host first probes whether another host has the address. */
 	while (bind(fd, (const struct sockaddr *)&at, sizeof(at)) != 0)
 		REQUIRE(errno == EADDRNOTAVAIL && thread_now_ns() - since < PATIENCE_NS);
 	return fd;
@@ -243,7 +243,7 @@ TEST(test_raw_01_what_the_host_refuses_is_counted)
 	MUST(weft_adapter_close(a));
 }
 
-/* Then frames go to nobody, until another interface carries them. */
+/* Frames are then lost, until another interface carries them. */
 TEST(test_raw_01_an_interface_that_has_gone_can_be_opened_again)
 {
 	const struct weft_raw any = { .next_header = UDP };

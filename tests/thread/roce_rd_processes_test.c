@@ -31,7 +31,7 @@ static struct table {
 
 static pid_t children[NODES];
 
-/* Everybody comes as far as this before anybody goes on. */
+/* A barrier: no process continues before all have arrived. */
 static void meet(uint32_t phase, uint32_t count)
 {
 	uint64_t since = rd_now_ns();
@@ -491,7 +491,7 @@ TEST(test_rd_02_a_killed_process_fails_its_context_and_disturbs_no_other)
 		write_to(&n, VICTIM, WEFT_SUCCESS);
 		write_to(&n, BYSTANDER, WEFT_SUCCESS);
 	}
-	/* Nobody receives there: each waits for a receive, and the next behind it. */
+	/* No receive is posted there: each message waits for one, and the next behind it. */
 	for (uint32_t i = 0; i < 2 * PROCESSES; i++) {
 		const struct rd_word word = { .opcode = WEFT_OP_SEND,
 					      .length = WORD,

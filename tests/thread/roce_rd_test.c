@@ -160,7 +160,7 @@ TEST(test_rd_01_rd_02_rd_04_three_to_three_by_one_context_on_udp)
 	MUST(weft_adapter_query(nodes[A].adapter, &usage));
 	EXPECT_EQ(usage.qps, PROCESSES);
 	EXPECT_EQ(usage.ees, 1);
-	/* The contexts have flows: nobody had to hand on what is another's. */
+	/* The contexts have flows: no process had to hand on another's packets. */
 	EXPECT_EQ(counts_of(A).handed_in + counts_of(B).handed_in, 0);
 	world_close();
 }

@@ -62,7 +62,7 @@ TEST(test_send_06_roce_holds_nothing_that_has_left)
 	open_in_space(a, &from, &space, false);
 	node_open(b, &to, NULL);
 	roce_start_both(from.qp, to.qp);
-	/* Nobody answers as long as the other end cannot look. */
+	/* No acknowledgement comes while the other adapter is locked. */
 	adapter_enter(b);
 	for (uint64_t i = 0; i < WRITES; i++) {
 		const struct weft_segment s = { .addr = 0, .length = 4096, .tag = from.tag };
@@ -136,7 +136,7 @@ TEST(test_send_09_roce_waits_for_a_page_that_comes_back_elsewhere)
 	MUST(weft_adapter_close(b));
 }
 
-/* Without rest, and without asking anybody. */
+/* Writes without pause and without synchronisation. */
 __attribute__((no_sanitize("thread"))) static void *scribble(void *context)
 {
 	struct scribbler *s = context;
@@ -151,8 +151,8 @@ __attribute__((no_sanitize("thread"))) static void *scribble(void *context)
 }
 
 /*
- * A peer may read what its owner writes. Which of the bytes are old and which are new nobody
- * knows, but each packet has the ICRC of those that it carries.
+ * A peer may read memory while its owner writes it. It is undefined which bytes are old and which
+ * are new, but each packet has the ICRC of the bytes that it carries.
  */
 TEST(test_iba_9_7_5_roce_what_is_read_while_it_is_written_arrives)
 {

@@ -18,7 +18,7 @@ enum { ROUNDS = 60, WORKERS = 2, ASKERS = 2, REPORT_BYTES = 8192 };
 static atomic_bool is_over;
 static atomic_uint reports, adapters_seen;
 
-/* Reads the process's own report; false if nobody sends one. */
+/* Reads the process's own report; false if no process sends one. */
 static bool ask(char *text, size_t size)
 {
 	struct sockaddr_un at = { .sun_family = AF_UNIX };
@@ -94,7 +94,7 @@ TEST(test_stat_while_adapters_come_and_go)
 	for (int i = 0; i < WORKERS; i++)
 		pthread_join(workers[i], NULL);
 	EXPECT(is_good);
-	/* One stays: it is seen, and when it goes nobody answers any more. */
+	/* One adapter stays: it is seen, and after it closes no answer comes. */
 	stays = open_listening(&listener);
 	REQUIRE(stays);
 	while (adapters_seen == 0)

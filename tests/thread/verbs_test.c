@@ -192,7 +192,7 @@ static void *contest_run(void *argument)
 		wr.compare_add = 1;
 		HOLDS(node_post(n, &wr) && node_take(n->cq, &c) && c.id == i);
 		memcpy(&old, n->memory, 8);
-		HOLDS(i == 0 || old > last); /* it grows for everybody */
+		HOLDS(i == 0 || old > last); /* every thread sees it grow */
 		last = old;
 	}
 	for (uint64_t round = 0; round < ROUNDS; round++) {
