@@ -177,7 +177,7 @@ static void allow_descriptors(void)
 	}
 }
 
-/* With somebody at the other end who takes all that dial. 0: it failed. */
+/* With a process at the other end that accepts every connection. 0: it failed. */
 static double with_peer(double (*measure)(struct side *s, const struct weft_address *at))
 {
 	struct side *s = calloc(1, sizeof(*s));

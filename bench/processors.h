@@ -4,7 +4,7 @@
 
 struct processors_mark {
 	double wall_s;
-	double busy_s; /* all processors together, whoever used them */
+	double busy_s; /* all processors together, used by any process */
 	double ours_s; /* this process, and its children that have ended */
 };
 

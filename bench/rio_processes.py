@@ -22,7 +22,7 @@ TRIES = 3
 LOOK_EVERY_S = 0.01
 MIB = 1 << 20
 DEVICE_BYTES = 64 * MIB
-# Where Debian has its servers; not in everybody's path.
+# Where Debian installs servers; not in every user's PATH.
 PATH = os.environ.get("PATH", os.defpath) + ":/usr/sbin:/sbin"
 
 
@@ -31,7 +31,7 @@ class Failure(Exception):
 
 
 def free_port():
-    """Below those that the system gives to connections, so that nobody has it by chance a moment later."""
+    """Below the ephemeral range, so that no connection takes the port by chance a moment later."""
     for _ in range(1000):
         port = random.randrange(15000, 30000)
         with socket.socket() as s:
@@ -152,7 +152,7 @@ class Cluster:
     The relay stands for an owner's adapter that the data goes through: an I/O unit whose device is
     that of the other one. It reads or writes there as a requester, and hands the data on.
 
-    With a time to spin all roles look for what comes for so long before they sleep, and nobody relays.
+    With a spin time all roles poll for that long before they sleep, and no process relays.
     """
 
     def __init__(self, place, weft, spin=None):
