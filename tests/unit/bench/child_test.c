@@ -136,7 +136,7 @@ TEST(test_child_ends_with_its_parent)
 	EXPECT_EQ(child_fork(&c, orphan, pipe_ends), 0);
 	EXPECT_EQ(child_finish(&c, child_clock_ns() + 60 * second_ns, NULL, 0), -EINTR);
 	close(pipe_ends[1]);
-	/* The pipe is at its end when nobody has it open to write any more. */
+	/* The pipe is at its end once no process has it open for writing. */
 	EXPECT_EQ(read(pipe_ends[0], &byte, 1), 0);
 	close(pipe_ends[0]);
 }

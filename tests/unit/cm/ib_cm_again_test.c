@@ -336,7 +336,7 @@ TEST(test_iba_12_6_7_timeout_of_a_requester)
 }
 
 /* What the owner has not heard of when it ends, it never hears of. */
-TEST(test_ib_cm_request_that_nobody_saw)
+TEST(test_ib_cm_request_that_was_never_reported)
 {
 	uint32_t id_a;
 

@@ -191,7 +191,7 @@ TEST(test_rfc_5961_only_an_answer_ends_the_connection)
 	bed_close(b);
 }
 
-/* Another CA of the address has the number: the older connection ends when that one is proved. */
+/* Another CA at the address has the number: the older connection ends once the newer is proved. */
 TEST(test_iba_12_9_8_3_1_other_ca_ends_the_older_when_established)
 {
 	struct ibcm_msg m, rtu = { .kind = IBCM_RTU };
@@ -262,7 +262,7 @@ TEST(test_ib_cm_forged_request_ends_no_half_open_one)
 /* ---- Floods --------------------------------------------------------------------------------- */
 
 /* 600 addresses that never answer: a moment later there is room, the oldest of them ends. */
-TEST(test_ib_cm_flood_from_many_addresses_keeps_nobody_out)
+TEST(test_ib_cm_flood_from_many_addresses_blocks_no_peer)
 {
 	const struct ib_cm_counts *n;
 
@@ -337,7 +337,7 @@ TEST(test_ib_cm_unproven_peer_that_was_accepted_keeps_its_age)
 	bed_close(b);
 }
 
-/* A peer that is connected gets in at once, whoever else is there, and from its own address too. */
+/* A connected peer gets in at once, despite a flood, even from its own address. */
 TEST(test_ib_cm_connected_peer_always_gets_in)
 {
 	const struct ib_cm_counts *n;
@@ -351,7 +351,7 @@ TEST(test_ib_cm_connected_peer_always_gets_in)
 	for (uint32_t i = 0; i < 20; i++)
 		EXPECT_EQ(ask_from(1, GUID_A, 5000 + i), WEFT_OK);
 	EXPECT(n->half_open == 512 && n->displaced == 20);
-	/* With the address alone, which anybody knows, it is one of the many. */
+	/* With only the address, which any attacker knows, it is one of the flood. */
 	EXPECT_EQ(ask_from(1, 0xbad, 6000), WEFT_R_LIMIT);
 	bed_close(b);
 }

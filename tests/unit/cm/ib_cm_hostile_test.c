@@ -179,7 +179,7 @@ TEST(test_iba_12_6_10_dreq_of_another_queue_pair)
 	bed_close(b);
 }
 
-/* Messages that no state takes, and ids that nobody has: what is answered, and how. */
+/* Messages that no state accepts, and unknown ids: which are answered, and how. */
 TEST(test_iba_12_9_7_messages_out_of_place)
 {
 	static const struct {
@@ -366,8 +366,8 @@ static enum weft_reason ask_from(uint8_t host, struct ibcm_msg m, uint32_t n)
 }
 
 /*
- * So many are half open and no more, of one address so many that there is room for others; nobody
- * is told, so that who is honest comes again.
+ * The number of half-open connections is limited, also per address, so that others find room.
+ * Requests beyond it are dropped silently, so that an honest peer tries again.
  */
 TEST(test_ib_cm_flood_of_requests)
 {

@@ -93,7 +93,7 @@ TEST(test_iba_12_11_service_is_refused)
 	bed_close(b);
 }
 
-TEST(test_iba_12_11_nobody_answers)
+TEST(test_iba_12_11_no_answer_comes)
 {
 	uint32_t id, tries = 0;
 
@@ -106,7 +106,7 @@ TEST(test_iba_12_11_nobody_answers)
 	EXPECT_EQ(tries, 16);
 	EXPECT_EQ(bed_event(b, A, IB_CM_FAILED).reason, WEFT_R_CONNECT_TIMEOUT);
 	EXPECT_EQ(ib_cm_counts(b->cm[A])->conversations, 0);
-	/* An owner that never answers: it is told when nobody waits any more. */
+	/* A service that never answers: it is told when the peer has stopped waiting. */
 	bed_land(b, B);
 	bed_event(b, B, IB_CM_SIDR_REQUESTED);
 	EXPECT_EQ(ib_cm_due(b->cm[B]), b->now_ns + 16 * (4096ULL << 20));

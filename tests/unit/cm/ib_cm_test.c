@@ -231,7 +231,7 @@ TEST(test_iba_12_6_6_mra_in_time)
 	EXPECT(b->m.mra.about == IBCM_ABOUT_REQ && b->m.mra.timeout == 24);
 	EXPECT_EQ(bed_state(b, A, id_a), IB_CM_MRA_REQ_RCVD);
 	EXPECT_EQ(ib_cm_due(b->cm[A]), b->now_ns + 4096ULL * (1 << 24) + 4096ULL * (1 << 20));
-	/* An hour later nobody has given up, or said anything twice but MRA. */
+	/* An hour later neither end has given up, or repeated anything but MRA. */
 	for (int i = 0; i < 100; i++) {
 		EXPECT(ib_cm_due(b->cm[B]) < ib_cm_due(b->cm[A]));
 		bed_due(b, B);
@@ -362,7 +362,7 @@ TEST(test_ib_cm_arguments)
 	bed_close(b);
 }
 
-/* Whoever knows that the other end is no more need not wait for an answer. */
+/* An end that knows that its peer is gone need not wait for an answer. */
 TEST(test_ib_cm_conversation_with_one_that_is_lost_ends)
 {
 	struct cm_ids ids;
@@ -390,7 +390,7 @@ TEST(test_ib_cm_conversation_with_one_that_is_lost_ends)
 	bed_open(b, NULL);
 	ids = bed_replied(b);
 	EXPECT_EQ(ib_cm_disconnect(b->cm[B], b->now_ns, ids.id[B], NO_DATA), WEFT_OK);
-	ib_cm_lost(b->cm[B], b->now_ns, ids.id[B]); /* it is asked, and whoever gets that answers */
+	ib_cm_lost(b->cm[B], b->now_ns, ids.id[B]); /* DREQ was sent: it is answered */
 	EXPECT_EQ(bed_state(b, B, ids.id[B]), IB_CM_DREQ_SENT);
 	ib_cm_lost(b->cm[B], b->now_ns, 0);
 	bed_close(b);

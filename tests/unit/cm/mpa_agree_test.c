@@ -164,7 +164,7 @@ TEST(test_rfc6581_9_2_initiator_chooses)
 		{ 4, A, 0, D, 4, IWARP_RTR_READ },
 		{ 1, A, B, D, 1, IWARP_RTR_READ },
 		{ 4, A, 0, D, UNKNOWN, IWARP_RTR_READ },
-		{ 4, A, 0, D, 0, IWARP_RTR_NONE }, /* a Read that nobody can serve */
+		{ 4, A, 0, D, 0, IWARP_RTR_NONE }, /* a Read that neither end can serve */
 		{ 0, A, 0, D, 4, IWARP_RTR_NONE }, /* a Read that was not offered */
 		{ 4, A, B, 0, 4, IWARP_RTR_NONE },
 		{ 4, A, 0, 0, 4, IWARP_RTR_NONE },

@@ -136,7 +136,7 @@ TEST(test_rfc5044_7_1_2_rfc6581_9_1_every_pair_agrees)
 	}
 }
 
-/* Nobody has more in flight than the other serves. */
+/* Neither end has more in flight than its peer serves. */
 TEST(test_rfc6581_9_1_depths_fit_each_other)
 {
 	for (uint32_t n = 1; n < 1U << 14; n += 2) {

@@ -246,7 +246,7 @@ TEST(test_rdma_resolve_addr_tells_what_cannot_be_reached)
 	struct rdma_cm_id *id = fresh(channel);
 	struct rdma_cm_event *event;
 
-	to.sin_addr.s_addr = htonl(INADDR_BROADCAST); /* TCP goes to nobody there, nor does UDP */
+	to.sin_addr.s_addr = htonl(INADDR_BROADCAST); /* neither TCP nor UDP reaches a host there */
 	EXPECT_EQ(rdma_resolve_addr(id, NULL, (struct sockaddr *)&to, 100), 0);
 	event = cm_event(channel);
 	REQUIRE(event && event->event == RDMA_CM_EVENT_ADDR_ERROR);

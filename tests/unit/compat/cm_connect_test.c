@@ -138,7 +138,7 @@ TEST(test_rdma_destroy_id_of_a_request_rejects_it)
 	cm_pair_free(&p);
 }
 
-TEST(test_rdma_destroy_id_of_a_listener_rejects_what_nobody_took)
+TEST(test_rdma_destroy_id_of_a_listener_rejects_untaken_requests)
 {
 	struct rdma_event_channel *near = cm_channel(), *far = cm_channel();
 	struct rdma_cm_id *listener = cm_listener(far), *ids[3];
@@ -165,7 +165,7 @@ TEST(test_rdma_destroy_id_of_a_listener_rejects_what_nobody_took)
 	rdma_destroy_event_channel(far);
 }
 
-TEST(test_rdma_connect_to_nobody_is_rejected)
+TEST(test_rdma_connect_to_an_unused_port_is_rejected)
 {
 	struct rdma_event_channel *channel = cm_channel();
 	struct rdma_cm_id *listener = cm_listener(channel), *id = cm_dialler(channel, listener);
@@ -489,7 +489,7 @@ TEST(test_rdma_cm_tells_of_a_peer_that_was_killed)
 	rdma_destroy_event_channel(channel);
 }
 
-/* On RoCE whoever gets the answer says that it knows no such one; or the dead one was missed. */
+/* On RoCE another process may get the answer and reject it; or the dead peer times out. */
 static void expect_lost(struct rdma_event_channel *channel)
 {
 	struct rdma_cm_event *event = cm_event(channel);
@@ -500,7 +500,7 @@ static void expect_lost(struct rdma_event_channel *channel)
 	REQUIRE(rdma_ack_cm_event(event) == 0);
 }
 
-/* Before it is answered: whoever accepts finds out, by the call or by an event. */
+/* Before it is answered: the accepting process finds out, by the call or by an event. */
 TEST(test_rdma_accept_of_a_peer_that_was_killed)
 {
 	struct rdma_event_channel *channel = cm_channel();

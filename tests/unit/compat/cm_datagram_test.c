@@ -256,7 +256,7 @@ TEST(test_rdma_join_multicast_refuses)
 	EXPECT_EQ(rdma_join_multicast(id, (struct sockaddr *)&group, NULL), 0);
 	EXPECT_EQ(rdma_join_multicast(id, (struct sockaddr *)&group, NULL), -1);
 	EXPECT_EQ(errno, EADDRINUSE);
-	rdma_destroy_ep(id); /* nobody has taken the event */
+	rdma_destroy_ep(id); /* the event was not taken */
 	cm_expect_none(channel);
 	rdma_destroy_event_channel(channel);
 }

@@ -392,7 +392,7 @@ TEST(test_roce_cm_attributes_are_known_when_the_other_end_is)
 
 	NEEDS_ROCE();
 	event = request(&p, NULL);
-	EXPECT_EQ(rdma_init_qp_attr(p.near, &attr, &mask), -1); /* nobody has answered */
+	EXPECT_EQ(rdma_init_qp_attr(p.near, &attr, &mask), -1); /* no answer yet */
 	EXPECT_EQ(errno, EINVAL);
 	EXPECT_EQ(rdma_init_qp_attr(p.far, &attr, &mask), 0);
 	EXPECT_EQ(mask, RTR);

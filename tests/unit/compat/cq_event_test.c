@@ -66,7 +66,7 @@ TEST(test_ibv_get_cq_event_tells_each_one_and_each_makes_an_edge)
 	loop_free(&l);
 }
 
-/* Whoever finds the descriptor readable and then waits for the event would wait for ever. */
+/* A thread that finds the descriptor readable and then waits for the event would block for ever. */
 TEST(test_ibv_destroy_cq_leaves_nothing_to_read)
 {
 	struct loop l;
@@ -130,7 +130,7 @@ TEST(test_fork_a_child_that_destroys_its_copies_leaves_the_parents_event)
 	loop_free(&l);
 }
 
-/* man ibv_req_notify_cq: whoever asked for solicited ones hears of every kind of message. */
+/* man ibv_req_notify_cq: armed for solicited completions, every kind of message notifies. */
 TEST(test_ibv_req_notify_cq_solicited_hears_of_each_kind_of_message)
 {
 	static const enum ibv_wr_opcode kinds[] = { IBV_WR_SEND, IBV_WR_SEND_WITH_IMM,

@@ -298,7 +298,7 @@ TEST(test_weftdv_rd_refuses_bad_contexts)
 
 /* ---- Ends ----------------------------------------------------------------------------------- */
 
-/* The peer's context is gone, so nobody answers: this one fails, and says why. */
+/* The peer's context is gone, so no answer comes: this context fails, with a reason. */
 TEST(test_rd_02_a_context_of_verbs_fails_and_says_why)
 {
 	const struct ibv_ah_attr way = roce_way();

@@ -222,7 +222,7 @@ static struct weftdv_register near_register(struct qp_pair *p)
 	};
 }
 
-/* The key is used by the next request, before anybody knows that the registration went well. */
+/* The next request uses the key before the registration has completed. */
 TEST(test_sqr_s1_weftdv_post_register_then_use_the_key_at_once)
 {
 	struct qp_pair p;

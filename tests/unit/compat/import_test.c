@@ -54,7 +54,7 @@ TEST(test_ibv_import_pd_is_the_owners_domain)
 	mine = ibv_reg_mr(t.imported_pd, memory, BYTES, 0);
 	REQUIRE(mine);
 	EXPECT_EQ(ibv_dereg_mr(t.mr), 0);
-	/* The owner keeps it for who imported it, and that one for what it made with it. */
+	/* The PD stays while it is imported, and the import while an MR made with it exists. */
 	EXPECT_EQ(ibv_dealloc_pd(t.pd), EBUSY);
 	EXPECT_EQ(ibv_dealloc_pd(t.imported_pd), EBUSY);
 	ibv_unimport_pd(t.imported_pd);
@@ -77,7 +77,7 @@ TEST(test_ibv_import_mr_has_the_owners_keys)
 	EXPECT(imported->length == BYTES && !imported->addr);
 	EXPECT(imported->pd == t.imported_pd && imported->context == t.imported);
 	ibv_unimport_mr(again);
-	/* Whoever deregisters it does so for all: then the struct is all that is left. */
+	/* Deregistration by one process holds for all: only the structs are left. */
 	EXPECT_EQ(ibv_dereg_mr(imported), 0);
 	EXPECT(ibv_dereg_mr(t.mr) != 0);
 	ibv_unimport_mr(t.mr);

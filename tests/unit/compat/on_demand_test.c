@@ -155,7 +155,7 @@ TEST(test_on_demand_implicit_region_is_all_of_the_program)
 	REQUIRE(munmap(later, 3 * page_bytes()) == 0);
 }
 
-TEST(test_on_demand_page_zero_is_nobodys)
+TEST(test_on_demand_page_zero_is_refused)
 {
 	struct ibv_mr *mr;
 	struct roce r;
@@ -171,7 +171,7 @@ TEST(test_on_demand_page_zero_is_nobodys)
 
 /* ---- While it is used ------------------------------------------------------------------------ */
 
-/* Memory that goes between the look at it and its use is refused, and nobody dies of it. */
+/* Memory that is unmapped between check and use is refused, and the process survives. */
 TEST(test_on_demand_memory_goes_while_it_is_used)
 {
 	for (int way = 0; way < RESTLESS_WAYS; way++) {

@@ -21,7 +21,7 @@
 enum { CALL = SIGTRAP | 0x80, MARK = SYS_getppid };
 enum { PAIRS = 20, POLLS = 500, MORE = POLLS / 4, UNABLE = 77 };
 
-/* A Write of nothing, for whoever dialled repeats its own until it has heard anything. */
+/* A zero-length Write: the initiator repeats its own until it has received something. */
 static void say_something(struct rdma_cm_id *id)
 {
 	struct ibv_send_wr wr = { .opcode = IBV_WR_RDMA_WRITE, .send_flags = IBV_SEND_SIGNALED };
@@ -125,7 +125,7 @@ TEST(test_ibv_poll_cq_of_an_empty_queue_makes_at_most_one_system_call)
 	REQUIRE(ptrace(PTRACE_SETOPTIONS, pid, NULL, (void *)(intptr_t)PTRACE_O_TRACESYSGOOD) == 0);
 	REQUIRE(count_until_signal(pid, &c));
 	EXPECT_EQ(c.marks, POLLS + 1);
-	/* Whoever it waits for may need this core. */
+	/* The process that it waits for may need this core. */
 	EXPECT(c.yields > 0 && c.yields < POLLS / 10);
 	EXPECT(c.dear <= MORE);
 	REQUIRE(ptrace(PTRACE_CONT, pid, NULL, NULL) == 0);

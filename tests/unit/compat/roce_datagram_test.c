@@ -230,7 +230,7 @@ TEST(test_roce_the_way_back_is_read_of_either_header)
 	memset(grh.dgid.raw, 0xff, sizeof(grh.dgid.raw));
 	EXPECT_EQ(ibv_init_ah_from_wc(context, 1, &wc, &grh, &way), 0);
 	EXPECT_EQ(way.grh.sgid_index, 1);
-	grh.dgid.raw[0] = 0x20; /* nobody's */
+	grh.dgid.raw[0] = 0x20; /* unknown address */
 	EXPECT_EQ(ibv_init_ah_from_wc(context, 1, &wc, &grh, &way), -1);
 	grh.version_tclass_flow = 0;
 	EXPECT_EQ(ibv_init_ah_from_wc(context, 1, &wc, &grh, &way), -1);

@@ -253,7 +253,7 @@ TEST(test_roce_rc_works_again_after_a_reset)
 	roce_free(&r);
 }
 
-/* Whoever sleeps until there is a completion hears of failures as well: of each arming, once. */
+/* A thread that sleeps until a completion also hears of failures: once per arming. */
 TEST(test_roce_an_armed_queue_tells_of_requests_that_failed)
 {
 	struct ibv_comp_channel *channel;

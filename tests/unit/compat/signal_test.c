@@ -181,7 +181,7 @@ TEST(test_rdma_get_cm_event_goes_on_after_a_signal_that_restarts_calls)
 	close_all(&w, &pair);
 }
 
-/* A thread that waits can be cancelled, and whoever waits after it hears of events. */
+/* A waiting thread can be cancelled, and the next waiting thread gets events. */
 TEST(test_calls_that_wait_may_be_cancelled)
 {
 	NEEDS_SIGNALS();

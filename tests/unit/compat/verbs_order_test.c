@@ -47,7 +47,7 @@ static struct ibv_pd *parent_domain(struct loop *l, struct ibv_td *td)
 	return pd;
 }
 
-/* man ibv_alloc_parent_domain: nobody of the three goes before those that were made with it. */
+/* man ibv_alloc_parent_domain: none of the three is freed before the objects made with it. */
 TEST(test_domains_in_use_are_busy)
 {
 	struct ibv_td_init_attr attr = { 0 };
@@ -134,7 +134,7 @@ TEST(test_a_cq_is_polled_until_its_events_are_acknowledged)
 	REQUIRE(loop_write_nothing(&l) == 0);
 	REQUIRE(ibv_get_cq_event(l.channel, &told, &which) == 0);
 	EXPECT(told == l.cq);
-	EXPECT_EQ(ibv_destroy_cq(l.cq), EBUSY); /* at once, whoever took an event */
+	EXPECT_EQ(ibv_destroy_cq(l.cq), EBUSY); /* at once, events taken or not */
 	EXPECT_EQ(ibv_destroy_qp(l.near), 0);
 	EXPECT_EQ(ibv_destroy_qp(l.far), 0);
 	REQUIRE(pthread_create(&thread, NULL, destroy_cq, l.cq) == 0);
@@ -187,7 +187,7 @@ TEST(test_a_qp_is_asked_until_its_events_are_acknowledged)
 	qp_pair_free(&p);
 }
 
-/* The peer of a queue pair that is well hears of the end at once, whoever took an event. */
+/* The peer of a healthy queue pair hears of its end at once, events acknowledged or not. */
 TEST(test_the_peer_need_not_wait_until_events_are_acknowledged)
 {
 	struct ibv_qp_attr drain = { .qp_state = IBV_QPS_SQD };

@@ -102,7 +102,7 @@ TEST(test_capture_path_names_the_process)
 	capture_close(c);
 	reading_open(&r, expanded);
 	reading_close(&r);
-	/* Nobody else may read what the program sends. */
+	/* Other users must not read the captured packets. */
 	EXPECT_EQ(stat(expanded, &st), 0);
 	EXPECT_EQ(st.st_mode & 07777, 0600);
 	unlink(expanded);
@@ -240,7 +240,7 @@ TEST(test_capture_pipe_without_reader)
 	EXPECT_EQ(error, -EPIPE);
 	EXPECT_EQ(signals, 0);
 
-	/* One that waits for somebody else stays. */
+	/* A signal that is pending for the program itself stays pending. */
 	sigemptyset(&pipe_only);
 	sigaddset(&pipe_only, SIGPIPE);
 	pthread_sigmask(SIG_BLOCK, &pipe_only, &before);

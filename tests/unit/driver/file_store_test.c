@@ -271,7 +271,7 @@ TEST(test_file_store_descriptor_is_quiet_when_nothing_is_done)
 	}
 }
 
-TEST(test_file_store_cut_off_by_somebody_is_noticed)
+TEST(test_file_store_truncated_by_another_process_is_noticed)
 {
 	int engine_count = engines_find();
 

@@ -35,7 +35,7 @@ static void close_adapter(struct weft_adapter *a)
 	REQUIRE(weft_adapter_close(a) == WEFT_OK);
 }
 
-/* A connection that nobody has answered yet. */
+/* A connection that is not answered yet. */
 struct knocking {
 	struct weft_adapter *near;
 	struct weft_listener *listener;
@@ -82,7 +82,7 @@ static void knock_end(struct knocking *k)
 	REQUIRE(weft_pd_destroy(k->pd) == WEFT_OK);
 }
 
-/* A connection of near to far that nobody takes, to its end. */
+/* A connection from near to far that is never accepted, until it ends. */
 static void knock(struct weft_adapter *near, struct weft_adapter *far)
 {
 	struct knocking k;

@@ -258,7 +258,7 @@ TEST(test_traffic_counts_every_call_byte_and_copy)
 	struct weft_traffic n, f;
 	time_t end = time(NULL) + 10;
 
-	/* Nobody who asks for counters meanwhile is to be counted. */
+	/* Queries for counters must not be counted. */
 	REQUIRE(setenv("WEFT_STAT", "off", 1) == 0);
 	side_open(&near);
 	side_open(&far);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * RoCE's sockets in a network namespace of the test's own, where nobody else has a slot or the
+ * RoCE's sockets in a network namespace of the test's own, where no other process has a slot or the
  * port: adapters without anything behind them, and packets that carry a number.
  */
 #pragma once

@@ -166,7 +166,7 @@ TEST(test_udp_flow_is_learned)
 	close_all();
 }
 
-/* Nobody opens flows for UD: those whose packets are handed on much get them. */
+/* UD has no flows at first: senders whose packets are often handed on get them. */
 TEST(test_udp_handing_on_ends_by_itself)
 {
 	enum { SOURCES = 8, MANY = 40 };

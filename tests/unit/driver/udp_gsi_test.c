@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Management datagrams find their adapter, whoever gets them (IBA 12.6, CM over the GSI). */
+/* Management datagrams find their adapter, whichever gets them (IBA 12.6, CM over the GSI). */
 #include <string.h>
 
 #include "driver/udp/udp_inside.h"
@@ -67,7 +67,7 @@ TEST(test_iba_12_6_requests_go_to_who_claims_the_service)
 	EXPECT(c.seen[0].is_good);
 	send_message(&sidr);
 	EXPECT_EQ(b.count, PORTS);
-	/* Nobody's is for whoever got it: it says so. */
+	/* A request for an unclaimed service stays where it came: it is rejected there. */
 	udp_release_service(c.udp, req.req.service_id);
 	send_message(&req);
 	EXPECT_EQ(a.count + b.count + c.count, PORTS);
@@ -77,7 +77,7 @@ TEST(test_iba_12_6_requests_go_to_who_claims_the_service)
 	close_all();
 }
 
-/* In a flood only a few are told that there is nobody; those that somebody is known for come. */
+/* In a flood few requests for unclaimed services are looked up; those for known services arrive. */
 TEST(test_iba_12_6_not_all_services_of_a_flood_are_looked_for)
 {
 	struct ibcm_msg known = { .kind = IBCM_REQ, .local_id = 0x01000005 }, unknown;
@@ -152,7 +152,7 @@ TEST(test_iba_12_6_answers_go_by_the_communication_id)
 	m.sidr_rep.request_id = b.adapter_slot << 24 | 3;
 	send_message(&m);
 	EXPECT_EQ(b.count, PORTS);
-	/* A slot that nobody has any more, or that cannot be: whoever gets it answers. */
+	/* A slot that is free or cannot exist: the adapter that gets the message answers. */
 	m = (struct ibcm_msg){ .kind = IBCM_DREQ, .remote_id = 77u << 24 };
 	send_message(&m);
 	EXPECT_EQ(a.count + b.count + c.count, PORTS);

@@ -300,7 +300,7 @@ static int come_to_listener(void)
 	return fd;
 }
 
-/* What is handed on in no known form is dropped, and whoever says it may say more. */
+/* A message in no known form is dropped, and its sender stays connected. */
 TEST(test_udp_nonsense_at_the_door)
 {
 	uint8_t bytes[200] = { 0x77, 0x66, 0x48, 0x31, 0xff, 0xff, 0xff, 0xff };
@@ -322,7 +322,7 @@ TEST(test_udp_nonsense_at_the_door)
 	side_close(&mine);
 }
 
-/* Who comes waits until there are descriptors; and meanwhile nobody is told again and again. */
+/* A connecting process waits until descriptors are free; the listener does not spin meanwhile. */
 TEST(test_udp_door_without_descriptors_waits)
 {
 	uint8_t byte = 0;

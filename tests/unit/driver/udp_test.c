@@ -113,13 +113,13 @@ static void exchange(const char *address)
 	close_all();
 }
 
-TEST(test_udp_whoever_gets_a_packet_hands_it_on)
+TEST(test_udp_the_socket_that_gets_a_packet_hands_it_over)
 {
 	WORLD_OR_SKIP();
 	exchange("127.0.0.1");
 }
 
-TEST(test_udp_whoever_gets_a_packet_hands_it_on_ipv6)
+TEST(test_udp_the_socket_that_gets_a_packet_hands_it_over_ipv6)
 {
 	WORLD_OR_SKIP();
 	side_open(&a);
@@ -131,8 +131,8 @@ TEST(test_udp_whoever_gets_a_packet_hands_it_on_ipv6)
 	exchange("::1");
 }
 
-/* To look for somebody at each packet of a flood would take all the time there is. */
-TEST(test_udp_place_that_nobody_has_is_not_tried_for_each_packet)
+/* A lookup for each packet of a flood would take all processor time. */
+TEST(test_udp_unused_slot_is_not_tried_for_each_packet)
 {
 	struct ib_path path = path_of("127.0.0.1", "127.0.0.1", 0xc000);
 	struct making m = { .path = &path, .dest_qp = 2u << 16 | 7, .payload_bytes = 8 };
@@ -149,7 +149,7 @@ TEST(test_udp_place_that_nobody_has_is_not_tried_for_each_packet)
 	}
 	EXPECT_EQ(udp_counts(a.udp)->lost_on, 40);
 	EXPECT_EQ(udp_counts(a.udp)->calls_out - calls, 40 + 1);
-	/* Somebody comes, and is found when it is time to look. */
+	/* An adapter takes the slot, and the next lookup finds it. */
 	side_open(&b);
 	EXPECT_EQ(b.adapter_slot, 2);
 	udp_retry_slots(a.udp);

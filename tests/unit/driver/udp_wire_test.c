@@ -251,7 +251,7 @@ TEST(test_udp_too_large_for_the_path_is_refused)
 	close_all();
 }
 
-TEST(test_udp_nobody_is_reached_by_no_route)
+TEST(test_udp_unroutable_addresses_are_not_reached)
 {
 	struct ib_path away, here, foreign;
 	struct udp_batch batch = { .outs = outs, .count = 2 };
@@ -302,7 +302,7 @@ TEST(test_udp_source_port_of_another_is_left_alone)
 	sides_pump(all, 3);
 	EXPECT_EQ(b.count, 2);
 	EXPECT_EQ(b.seen[0].in.from.port, path.from.port);
-	/* What is sent to where we send from is nobody's, and does no harm. */
+	/* A datagram to the source port of a flow belongs to no adapter, and does no harm. */
 	at.sin_port = htons(path.from.port);
 	for (int i = 0; i < 100; i++)
 		EXPECT(sendto(fd, &byte, 1, 0, (void *)&at, sizeof(at)) == 1);

@@ -18,7 +18,7 @@
 
 enum { NOBODY = 65534, OTHER = 4242, TRUSTED = 40, NOT_TRUSTED = 41, CANNOT = 42 };
 
-/* In a process of its own, which becomes another user: whether that one trusts what is its own. */
+/* In a child process that becomes another user: does that user trust its own files? */
 static int answer_after(int (*become)(void))
 {
 	int status = 0;

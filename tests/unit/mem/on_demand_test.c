@@ -210,7 +210,7 @@ TEST(test_on_demand_is_of_the_process_alone)
 	g.owner.space = &elsewhere;
 	EXPECT_EQ(mem_region_register(&g.table, &g.owner, &o, &tag), WEFT_R_BAD_ARGUMENT);
 	gate_fini(&g);
-	/* Nor where nobody can tell what is there. */
+	/* Nor without a callback that tells what is mapped. */
 	gate_init(&g, WEFT_POLICY_OPEN);
 	EXPECT_EQ(mem_region_register(&g.table, &g.owner, &o, &tag), WEFT_R_BAD_ARGUMENT);
 	gate_fini(&g);
@@ -255,7 +255,7 @@ TEST(test_on_demand_memory_that_goes_before_it_is_used)
 	from = vec_of(plain);
 	EXPECT_EQ(mem_vec_copy(&to, &from, BYTES), MEM_TO_GONE);
 	EXPECT(!mem_crc32c(&g.table.demand, &crc, (void *)(uintptr_t)gate_addr(&g, 0), BYTES));
-	/* What stays is nobody's to ask. */
+	/* Memory that stays mapped needs no check. */
 	EXPECT(mem_crc32c(NULL, &crc, ours, BYTES));
 	gate_fini(&g);
 }

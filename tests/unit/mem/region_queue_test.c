@@ -79,7 +79,7 @@ TEST(test_sqr_04d_no_room_leaves_the_tag_reserved)
 	EXPECT_EQ(mem_region_register_reserved(&g.table, &g.owner, &o, tag), WEFT_R_SQR_SPACE);
 	EXPECT(gate_use_is(&g, before));
 	EXPECT_EQ(gate_access(&g, MEM_LOCAL_READ, tag, 0, 64), WEFT_R_TAG_INVALID);
-	/* Somebody else has the room; when it is back, the same tag works. */
+	/* Another region uses the translations; once they are free, the same tag works. */
 	list.count = GATE_TRANSLATIONS - ATT_BLOCK_ENTRIES;
 	o.length = (uint64_t)list.count * GATE_PAGE;
 	REQUIRE(mem_region_register(&g.table, &g.owner, &o, &big) == WEFT_OK);

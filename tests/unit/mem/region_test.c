@@ -605,7 +605,7 @@ TEST(test_sqr_07_page_frames_are_for_privileged_callers)
 	gate_fini(&g);
 }
 
-/* A space of another adapter is nobody's here. */
+/* A space of another adapter is invalid here. */
 TEST(test_mem_01_space_of_another_adapter_is_refused)
 {
 	struct weft_space far;

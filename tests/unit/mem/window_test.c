@@ -283,7 +283,7 @@ TEST(test_rkey_03_rkey_s3_virtual_addresses_are_for_privileged_callers)
 	EXPECT_EQ(mem_access_check(&g.table, &a, &grant), WEFT_OK);
 	EXPECT_EQ(mem_grant_spans(&grant, &span, 1), 1);
 	EXPECT(span.bytes == &g.memory[0x1000 + 10] && span.length == 20);
-	/* Effective addresses of somebody else are nobody's, privileged or not. */
+	/* Effective addresses of another process are refused, privileged or not. */
 	o.space = &effective;
 	EXPECT_EQ(mem_region_register(&g.table, &kernel, &o, &tag), WEFT_R_REG_VIRTUAL);
 	EXPECT_EQ(mem_region_register(&g.table, &user, &o, &tag), WEFT_R_REG_VIRTUAL);
@@ -423,7 +423,7 @@ TEST(test_rkey_06_ten_queue_pairs_share_one_key)
 	gate_fini(&g);
 }
 
-/* A window of one queue pair is rebound, unbound or invalidated by nobody else. */
+/* Only its own queue pair can rebind, unbind or invalidate a window that is bound to it. */
 TEST(test_rkey_06_window_of_one_queue_pair_is_invalidated_by_it_alone)
 {
 	uint32_t region;

@@ -85,7 +85,7 @@ TEST(test_rio_07_what_went_over_the_agents_connections_is_there_or_has_failed)
 	EXPECT(well > ROUNDS && failed > ROUNDS / 10);
 }
 
-/* Four commands, one connection each way of looking at it; and none to whom nobody needs. */
+/* Four commands, one connection per platform; and none to a platform that no command needs. */
 TEST(test_rio_07_one_connection_to_each_platform_carries_all)
 {
 	struct rio_iounit_counts counts;

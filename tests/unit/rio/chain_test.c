@@ -208,7 +208,7 @@ TEST(test_rio_12_rio_13b_last_is_in_the_last_sequence)
 	EXPECT_EQ(take(l, &first), WEFT_OK);
 	EXPECT_EQ(take(l, &second), WEFT_R_SGL_LAST_EARLY);
 
-	rio_list_clear(l); /* nobody says so */
+	rio_list_clear(l); /* no element has the Last flag */
 	text_start(&second);
 	put_read(&second, 2);
 	text_start(&first);

@@ -9,7 +9,7 @@ enum { REQUESTS = 12, LIST = 2048, MESSAGE = 512, KNOWN = 3 };
 
 static const struct rio_address address = { .family = 4, .port = 7480, .ip = { 192, 0, 2, 7 } };
 
-/* Somebody who dials, somebody who awaits, and what is on its way between them. */
+/* An initiator, a responder, and the message in flight between them. */
 struct meeting {
 	struct rio_identity dialler, awaiting;
 	struct rio_known known[KNOWN];
@@ -190,7 +190,7 @@ TEST(test_rio_03_who_is_not_in_the_book_is_not_let_in)
 	EXPECT(is_over(&m.far));
 }
 
-TEST(test_rio_03_an_empty_book_lets_nobody_in)
+TEST(test_rio_03_an_empty_book_lets_no_peer_in)
 {
 	const uint8_t random[RIO_SEED_BYTES] = { 1 };
 	const struct rio_handshake_limits limits = { REQUESTS, LIST };
@@ -203,7 +203,7 @@ TEST(test_rio_03_an_empty_book_lets_nobody_in)
 	EXPECT(is_over(&m.far));
 }
 
-/* Platform, role and key stand together in the book, or it is somebody else. */
+/* Platform, role and key must match one entry of the book. */
 TEST(test_rio_03_a_known_key_is_good_for_one_platform_and_role_only)
 {
 	struct meeting m;

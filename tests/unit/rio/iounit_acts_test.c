@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What an I/O unit wants done it says as soon as it can: nobody looks at it again before something
- * happens. Acts are taken here one by one.
+ * An I/O unit gives out its acts as soon as it can: the caller pulls again only after an event.
+ * Acts are pulled here one by one.
  */
 #include <string.h>
 
@@ -96,7 +96,7 @@ TEST(test_rio_10_who_is_to_be_dialled_is_dialled_when_the_device_has_read)
 	world_close(&w);
 }
 
-/* The device is memory, and has done it before anybody could wait for it. */
+/* The device is memory, and completes before the caller could wait for it. */
 TEST(test_rio_13d_data_in_the_list_is_said_to_be_written_when_it_is)
 {
 	static const uint8_t data[512] = { 7 };
@@ -183,7 +183,7 @@ TEST(test_rio_02i_a_cancelled_command_lets_others_have_its_turn)
 	world_close(&w);
 }
 
-/* Nobody waits for a buffer while one is free: also if it was to be the next one of who failed. */
+/* No command waits for a buffer while one is free, even one meant for a command that failed. */
 TEST(test_rio_02i_a_command_that_fails_leaves_its_buffer_to_others)
 {
 	struct taken e, b, d;
@@ -309,7 +309,7 @@ TEST(test_rio_02f_who_does_not_answer_truly_is_hung_up)
 	world_close(&w);
 }
 
-/* One more than there is room for is not there, and harms nobody who is. */
+/* A grant beyond the limit is ignored, and harms no other platform. */
 TEST(test_rio_04_a_grant_too_many_is_left_out)
 {
 	struct taken t;

@@ -159,7 +159,7 @@ TEST(test_rio_02i_a_unit_that_is_short_of_slots_does_not_wait)
 }
 
 /* Failures, and what only the owner can tell of: the requester is not connected. */
-TEST(test_rio_02i_a_status_that_nobody_knows_does_not_wait)
+TEST(test_rio_02i_a_status_unknown_to_the_requester_does_not_wait)
 {
 	struct unit_list l;
 	uint64_t due;

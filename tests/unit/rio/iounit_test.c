@@ -311,7 +311,7 @@ TEST(test_rio_13b_a_chained_list_is_fetched_from_the_owner)
 	world_run(&w);
 	EXPECT(has_ended_well(1, 512));
 	EXPECT(memcmp(w.requesters[0].memory + 64, w.disk_bytes, 512) == 0);
-	/* It vouches for what it hands on; nobody else does. */
+	/* Only the owner vouches for lists. */
 	world_chained(&w, 2, (struct platform){ FIRST, 1 }, (uint32_t)length);
 	world_run(&w);
 	EXPECT_EQ(ended_with(2), WEFT_R_RIO_CHAIN);
@@ -365,7 +365,7 @@ TEST(test_rio_02f_who_cannot_be_reached_or_does_not_answer_truly_is_told_of)
 	world_close(&w);
 }
 
-/* A Write that has ended may still be lost: nobody may be told that it is there. */
+/* A completed Write may still be lost: its data must not be reported as placed. */
 TEST(test_rio_02i_a_connection_that_breaks_before_it_settled_is_no_success)
 {
 	for (uint64_t seed = 1; seed <= SEEDS; seed++) {

@@ -90,7 +90,7 @@ TEST(test_rio_02i_what_is_left_of_its_time_is_handed_on)
 	b.ends[U].requests_max = 1;
 	bed_start(&b);
 	bed_allow_all(&b);
-	bed_everybody(&b);
+	bed_all_come(&b);
 	bed_ask_read(&b, A, 1, BED_DEVICE(0, 1));
 	bed_run(&b);
 	paper_start(&p);
@@ -121,7 +121,7 @@ TEST(test_rio_02i_a_request_that_waits_too_long_is_not_handed_on)
 	b.ends[U].requests_max = 1;
 	bed_start(&b);
 	bed_allow_all(&b);
-	bed_everybody(&b);
+	bed_all_come(&b);
 	bed_ask_read(&b, A, 1, BED_DEVICE(0, 1));
 	bed_run(&b);
 	b.now_ns = 5;
@@ -190,7 +190,7 @@ TEST(test_rio_03_a_requester_that_leaves_takes_its_requests_along)
 	EXPECT_EQ(bed_note_of(&b, RIO_NOTE_ENDED, 2, 0)->note.reason, WEFT_R_PEER_GONE);
 	EXPECT(bed_note_of(&b, RIO_NOTE_REFUSED, 3, 0) && !bed_note_of(&b, RIO_NOTE_ENDED, 3, 0));
 	EXPECT_EQ(b.notes[b.note_count - 1].note.kind, RIO_NOTE_LEFT);
-	/* Its slots are in use until the unit says so; whoever comes has all his requests. */
+	/* Its slots are in use until the unit reports; a new requester has all its requests. */
 	bed_come(&b, A);
 	for (uint64_t id = 1; id <= BED_REQUESTS; id++)
 		(void)bed_ask_chained(&b, A, id, MANY);
@@ -236,7 +236,7 @@ TEST(test_rio_03_what_a_requester_had_begun_is_cancelled_before_it_is_served_aga
 	bed_status(&b, U, first->m.id, WEFT_R_RIO_CANCELLED, 0);
 	bed_status(&b, U, second->m.id, WEFT_OK, 512);
 	bed_run(&b);
-	/* Nobody waits for a unit that is gone. */
+	/* No request waits for a unit that has left. */
 	bed_leave(&b, A);
 	bed_leave(&b, U);
 	bed_run(&b);
@@ -300,7 +300,7 @@ TEST(test_rio_02i_a_unit_that_leaves_ends_what_it_had_to_do)
 	EXPECT(revoke && status && revoke->order < status->order);
 	EXPECT_EQ(status->m.status.reason, (uint32_t)WEFT_R_RIO_IOUNIT_LEFT);
 	EXPECT_EQ(bed_ended_with(&b, A), WEFT_R_RIO_IOUNIT_LEFT);
-	/* The third was fetched when there was room, and found nobody. */
+	/* The third was fetched when a slot was free, and found no I/O unit. */
 	EXPECT_EQ(bed_ended_with(&b, A), WEFT_R_RIO_DEVICE);
 	for (int i = 0; i < 3; i++)
 		EXPECT_EQ(bed_ended_with(&b, B), WEFT_R_RIO_IOUNIT_LEFT);

@@ -139,7 +139,7 @@ void bed_tell_devices(struct bed *b, int end)
 				     .entries = { entries, (size_t)(w.at - entries) } } });
 }
 
-void bed_everybody(struct bed *b)
+void bed_all_come(struct bed *b)
 {
 	for (int i = 0; i < BED_ENDS; i++)
 		bed_come(b, i);
@@ -220,7 +220,7 @@ static void expose(struct bed *b, const struct rio_owner_act *act)
 	rio_owner_exposed(b->owner, act->id, b->expose_reason, v->handle);
 }
 
-/* What a unit can read is what it was meant to see: the slot is nobody else's meanwhile. */
+/* A unit reads exactly the list it was given: the slot is not reused meanwhile. */
 static void expect_unchanged(const struct bed *b)
 {
 	for (uint32_t i = 0; i < BED_LISTS; i++) {
@@ -471,7 +471,7 @@ void bed_open_all(struct bed *b)
 	bed_open(b);
 	bed_start(b);
 	bed_allow_all(b);
-	bed_everybody(b);
+	bed_all_come(b);
 }
 
 enum weft_reason bed_ended_with(struct bed *b, int end)

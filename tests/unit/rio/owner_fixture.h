@@ -87,12 +87,12 @@ struct bed {
 	uint64_t now_ns;
 };
 
-/* Nobody is here, and nothing is allowed. The configuration may be changed before bed_start(). */
+/* No peer is connected, and nothing is allowed. The configuration may change before bed_start(). */
 void bed_open(struct bed *b);
 void bed_start(struct bed *b);
 void bed_close(struct bed *b);
 
-/* Everybody may do everything with every device. */
+/* Every requester may do everything with every device. */
 void bed_allow_all(struct bed *b);
 void bed_allow(struct bed *b, struct rio_rule rule);
 
@@ -103,7 +103,7 @@ void bed_leave(struct bed *b, int end);
 void bed_tell_devices(struct bed *b, int end);
 
 /* All of them, units with their devices; what they hear of it is not kept. */
-void bed_everybody(struct bed *b);
+void bed_all_come(struct bed *b);
 /* Open, with all that. */
 void bed_open_all(struct bed *b);
 

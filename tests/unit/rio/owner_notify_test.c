@@ -29,7 +29,7 @@ static void open_with(uint32_t requests)
 	b.now_ns = UINT64_C(5555555);
 	bed_start(&b);
 	bed_allow_all(&b);
-	bed_everybody(&b);
+	bed_all_come(&b);
 }
 
 static void wait_until(uint64_t ns)

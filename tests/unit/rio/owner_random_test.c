@@ -21,7 +21,7 @@ enum {
 struct wish {
 	int end;
 	bool is_asked, is_flush, is_allowed; /* by the rules of this world */
-	bool is_left;			     /* its requester has: nobody waits for its status */
+	bool is_left;			     /* its requester has left: no status is sent */
 	int unit;
 	uint32_t place; /* of its list, if it lies in the memory */
 	uint32_t statuses, commands, allowed_notes, final_notes;
@@ -363,7 +363,7 @@ static void something(void)
 	}
 }
 
-/* Everything comes to its end, whoever is still here. */
+/* All requests end, whichever peers are still connected. */
 static void settle(void)
 {
 	int rounds = 0;
@@ -396,7 +396,7 @@ static void all_is_free(void)
 	b.policy.count = 0;
 	bed_allow_all(&b);
 	b.is_holding = false;
-	bed_everybody(&b);
+	bed_all_come(&b);
 	for (int i = 0; i < BED_REQUESTERS; i++)
 		(void)bed_ask_chained(&b, i, 1, MANY);
 	bed_run(&b);
@@ -409,7 +409,7 @@ static void all_is_free(void)
 	EXPECT_EQ(bed_count(&b, BED_UNIT + 1, RIO_COMMAND), (uint32_t)BED_COMMANDS);
 }
 
-TEST(test_rio_03_rio_04_every_request_ends_once_whoever_comes_and_goes)
+TEST(test_rio_03_rio_04_every_request_ends_once_as_peers_come_and_go)
 {
 	uint32_t commanded = 0, chained = 0;
 

@@ -55,7 +55,7 @@ TEST(test_rio_03_who_may_not_watch_is_refused_and_noted)
 	EXPECT_EQ(n->note.reason, WEFT_R_RIO_DENIED);
 	EXPECT_EQ(n->note.who.unit, 7U);
 	EXPECT(n->order < h->order);
-	/* Each time; and nobody is sent away for having asked. */
+	/* Each time; and a requester is not disconnected for asking. */
 	inquire(A, 42, 0);
 	bed_run(&b);
 	EXPECT(bed_note_of(&b, RIO_NOTE_WATCH, 0, 1));
@@ -63,7 +63,7 @@ TEST(test_rio_03_who_may_not_watch_is_refused_and_noted)
 	bed_close(&b);
 }
 
-TEST(test_rio_03_that_somebody_watches_is_noted_once)
+TEST(test_rio_03_a_watching_requester_is_noted_once)
 {
 	const struct bed_note *n;
 

@@ -75,12 +75,12 @@ TEST(test_rio_03_a_requester_that_comes_later_is_told_too)
 	bed_close(&b);
 }
 
-TEST(test_rio_03_who_takes_no_data_connections_is_told_of_nobody)
+TEST(test_rio_03_a_requester_without_data_connections_gets_no_announcement)
 {
 	open_quiet();
 	bed_allow_all(&b);
 	b.ends[A].address = (struct rio_address){ 0 };
-	bed_everybody(&b);
+	bed_all_come(&b);
 	bed_leave(&b, A);
 	bed_run(&b);
 	EXPECT_EQ(bed_count(&b, U, RIO_REVOKE), 0U);
@@ -193,7 +193,7 @@ TEST(test_rio_03_who_was_not_told_of_is_not_revoked)
 	bed_close(&b);
 }
 
-/* MEM-13: for whoever may name it, its memory must be within reach. */
+/* MEM-13: shared memory must be reachable for all requesters that may name it. */
 TEST(test_mem_13_whose_memory_is_shared_meets_the_unit_and_sees_no_device)
 {
 	const struct heard *h;
@@ -215,7 +215,7 @@ TEST(test_mem_13_whose_memory_is_shared_meets_the_unit_and_sees_no_device)
 
 /* ---- Who may come --------------------------------------------------------------------------- */
 
-TEST(test_rio_09_nobody_comes_twice_and_not_too_many)
+TEST(test_rio_09_a_platform_comes_once_and_not_too_many_come)
 {
 	struct bed_end *c = &b.ends[C];
 	struct rio_handshake owner = { .greet.peer = { .platform = { 50, 1 }, .role = RIO_OWNER } };
@@ -340,7 +340,7 @@ TEST(test_rio_03_a_unit_that_tells_of_impossible_devices_is_sent_away)
 	EXPECT_EQ(tell_anew(0, 1, 225, 4), WEFT_OK);
 }
 
-/* ---- RIO-02d: refusals reach nobody but the requester --------------------------------------- */
+/* ---- RIO-02d: refusals reach only the requester --------------------------------------------- */
 
 static void refused_as(enum weft_reason reason, enum weft_reason noted, uint32_t transaction)
 {
@@ -476,7 +476,7 @@ TEST(test_rio_03_every_transaction_needs_a_rule)
 					 .name_bytes = 4,
 					 .operations = READ,
 					 .length = 1024 });
-	bed_everybody(&b);
+	bed_all_come(&b);
 	good_read_first();
 	paper_read(&p, BED_DEVICE(0, 1), 512, 1024);
 	refused(WEFT_R_RIO_DENIED, 1);
@@ -517,7 +517,7 @@ TEST(test_mem_13_memory_of_others_is_refused_without_a_share)
 	paper_platform(&p, b.ends[U].platform);
 	paper_read(&p, BED_DEVICE(0, 1), 0, 512);
 	refused(WEFT_R_RIO_FOREIGN, 1);
-	/* A share does not bring anybody here. */
+	/* A share does not make its platform connected. */
 	REQUIRE(rio_policy_add_share(&b.policy, &(struct rio_share){ { 7, 1 }, { 20, 0 } }) ==
 		WEFT_OK);
 	good_read_first();
@@ -568,7 +568,7 @@ TEST(test_rio_01_rio_02e_a_request_is_handed_on_and_its_status_comes_back)
 	open_quiet();
 	bed_allow(&b, (struct rio_rule){ .name = "none", .name_bytes = 4, .operations = READ });
 	bed_allow_all(&b);
-	bed_everybody(&b);
+	bed_all_come(&b);
 	paper_start(&p);
 	paper_attributes(&p, 4);
 	paper_platform(&p, b.ends[A].platform);
@@ -688,7 +688,7 @@ TEST(test_rio_06_mem_13_what_is_shared_may_be_named)
 		WEFT_OK);
 	REQUIRE(rio_policy_add_share(&b.policy, &(struct rio_share){ { 7, 1 }, { 2, 1 } }) ==
 		WEFT_OK);
-	bed_everybody(&b);
+	bed_all_come(&b);
 	paper_start(&p);
 	paper_read(&p, BED_DEVICE(0, 1), 0, 512); /* to the unit itself */
 	paper_platform(&p, b.ends[A].platform);
@@ -703,7 +703,7 @@ TEST(test_rio_06_mem_13_what_is_shared_may_be_named)
 	l = bed_list_of(&b, bed_heard(&b, U, RIO_COMMAND));
 	EXPECT_EQ(rio_list_transactions(l), 4U);
 	rio_list_destroy(l);
-	/* Nobody else may. */
+	/* Other requesters may not. */
 	paper_start(&p);
 	paper_platform(&p, b.ends[A].platform);
 	paper_read(&p, BED_DEVICE(0, 1), 0, 512);

@@ -163,7 +163,7 @@ TEST(test_rio_04_lists_wait_for_slots_in_turn)
 	b.config.lists_max = 1;
 	bed_start(&b);
 	bed_allow_all(&b);
-	bed_everybody(&b);
+	bed_all_come(&b);
 	b.is_holding = true;
 	(void)bed_ask_chained(&b, A, 1, 32);
 	(void)bed_ask_chained(&b, A, 2, 32);
@@ -179,13 +179,13 @@ TEST(test_rio_04_lists_wait_for_slots_in_turn)
 	bed_close(&b);
 }
 
-TEST(test_rio_13b_a_fetch_that_nobody_waits_for_is_waited_for)
+TEST(test_rio_13b_a_fetch_of_an_ended_request_keeps_its_slot)
 {
 	bed_open(&b);
 	b.config.lists_max = 1;
 	bed_start(&b);
 	bed_allow_all(&b);
-	bed_everybody(&b);
+	bed_all_come(&b);
 	b.is_holding = true;
 	/* Before it has begun. */
 	(void)bed_ask_chained(&b, A, 1, 32);
@@ -294,7 +294,7 @@ TEST(test_rio_02e_a_list_is_chained_if_the_unit_takes_no_such_message)
 		b.ends[U].list_max = 36;
 		bed_start(&b);
 		bed_allow_all(&b);
-		bed_everybody(&b);
+		bed_all_come(&b);
 		paper_start(&p);
 		if (attributes)
 			paper_attributes(&p, 8);
@@ -363,7 +363,7 @@ TEST(test_mem_13_a_slot_is_closed_before_it_is_used_again)
 	b.config.lists_max = 1;
 	bed_start(&b);
 	bed_allow_all(&b);
-	bed_everybody(&b);
+	bed_all_come(&b);
 	(void)bed_ask_chained(&b, A, 1, MANY);
 	bed_run(&b);
 	(void)bed_ask_chained(&b, B, 2, MANY);
@@ -422,7 +422,7 @@ TEST(test_rio_02e_narrow_addresses_do_not_reach_the_owners_memory)
 			b.config.lists_address = UINT32_MAX - sizeof(b.lists);
 		bed_start(&b);
 		bed_allow_all(&b);
-		bed_everybody(&b);
+		bed_all_come(&b);
 		paper_start(&p);
 		paper_attributes(&p, 4);
 		paper_platform(&p, b.ends[A].platform);

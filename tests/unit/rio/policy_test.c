@@ -222,7 +222,7 @@ TEST(test_rio_03_a_rule_may_name_the_device_and_whose_it_is)
 	EXPECT_EQ(judge(w), -1);
 }
 
-TEST(test_rio_03_nobody_watches_whom_no_line_names)
+TEST(test_rio_03_only_named_requesters_watch)
 {
 	const struct platform a = { 7, 1 }, b = { 7, 2 }, c = { 8, 1 };
 

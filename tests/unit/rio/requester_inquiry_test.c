@@ -74,7 +74,7 @@ TEST(test_rio_03_a_refused_inquiry_ends_with_the_reason)
 	asker_close(&w);
 }
 
-TEST(test_rio_03_reports_that_nobody_asked_for_are_refused)
+TEST(test_rio_03_unexpected_reports_are_refused)
 {
 	struct asker_world w;
 	struct rio_msg m = report(1);

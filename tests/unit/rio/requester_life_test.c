@@ -128,7 +128,7 @@ TEST(test_rio_02a_a_window_that_does_not_open_ends_the_request)
 	asker_close(&w);
 }
 
-TEST(test_rio_03_a_status_that_nobody_waits_for_is_refused)
+TEST(test_rio_03_an_unexpected_status_is_refused)
 {
 	struct asker_world w;
 	uint64_t id, waits;
@@ -327,7 +327,7 @@ TEST(test_rio_02i_a_request_that_was_cancelled_is_given_up_too)
 	asker_close(&w);
 }
 
-/* Nobody else has heard of it: there is no grace, and nothing to be said. */
+/* The owner has not heard of it: there is no grace, and no CANCEL. */
 TEST(test_rio_02i_a_request_that_waits_too_long_ends)
 {
 	struct asker_world w;
@@ -349,7 +349,7 @@ TEST(test_rio_02i_a_request_that_waits_too_long_ends)
 	asker_close(&w);
 }
 
-/* Requests that nobody answers do not use up more than there is. */
+/* Requests that are never answered do not use up more slots than there are. */
 TEST(test_rio_02i_an_owner_that_never_answers_is_asked_for_no_more_than_is_kept_here)
 {
 	/* Also those that its I/O unit may have told of, and the owner not yet. */
@@ -404,7 +404,7 @@ TEST(test_rio_03_when_the_owner_leaves_every_request_ends)
 	}
 	EXPECT_EQ(count, 4);
 	EXPECT(w.open_now == 0 && rio_requester_is_idle(w.q));
-	EXPECT_EQ(w.heard_count, 1U); /* only that one request */
+	EXPECT_EQ(w.heard_count, 1U); /* just this request */
 	EXPECT_EQ(rio_requester_due(w.q), UINT64_MAX);
 	EXPECT_EQ(asker_ask_long(&w, 8, &ids[0]), WEFT_R_RIO_OWNER_LEFT);
 	asker_close(&w);

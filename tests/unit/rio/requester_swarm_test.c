@@ -55,7 +55,7 @@ static struct tracked *find(struct judge *j, uint64_t id)
 		if (j->requests[i].id == id)
 			return &j->requests[i];
 	}
-	asker_fail(&j->w, "nobody asked for that");
+	asker_fail(&j->w, "an act for an unknown request");
 	return NULL;
 }
 
@@ -237,7 +237,7 @@ static void judge_reason(struct judge *j, const struct tracked *t, uint32_t reas
 	j->leavings += reason == WEFT_R_RIO_OWNER_LEFT;
 	j->refused += reason == WEFT_R_NO_MEMORY;
 	if (reason == WEFT_OK && (!is_answered || t->status != WEFT_OK))
-		asker_fail(&j->w, "it went well, and nobody said so");
+		asker_fail(&j->w, "a request succeeded without a status");
 	if (reason == WEFT_R_NO_MEMORY && t->where != NEVER_SAID)
 		asker_fail(&j->w, "it was asked without its windows");
 	if (reason == WEFT_R_RIO_CANCELLED && t->where == WITH_OWNER)

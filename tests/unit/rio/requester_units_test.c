@@ -312,7 +312,7 @@ TEST(test_rio_11_a_question_of_before_a_revoke_is_refused)
 	EXPECT_EQ(connects(&w, 0, 1, 4), WEFT_OK);
 	EXPECT_EQ(revoke(&w, 0), WEFT_OK);
 	asker_run(&w);
-	EXPECT_EQ(announce(&w, 1, 9, 0, 0), WEFT_OK); /* somebody who is new takes nobody's place */
+	EXPECT_EQ(announce(&w, 1, 9, 0, 0), WEFT_OK); /* a new unit takes an unused slot */
 	EXPECT_EQ(announce(&w, 0, 1, 0, 0), WEFT_OK);
 	EXPECT_EQ(connects(&w, 0, 1, 4), WEFT_R_RIO_REPLAYED);
 	for (int is_run = 0; is_run < 2; is_run++) {
@@ -321,7 +321,7 @@ TEST(test_rio_11_a_question_of_before_a_revoke_is_refused)
 		EXPECT_EQ(revoke(&w, 0), WEFT_OK);
 		if (is_run)
 			asker_run(&w);
-		EXPECT_EQ(announce(&w, 1, 9, 0, 0), WEFT_OK); /* somebody in between */
+		EXPECT_EQ(announce(&w, 1, 9, 0, 0), WEFT_OK); /* another unit in between */
 		EXPECT_EQ(announce(&w, 0, 1, 0, 0), WEFT_OK);
 		asker_run(&w);
 		EXPECT_EQ(connects(&w, 0, 1, 5 + (uint64_t)is_run), WEFT_R_RIO_REPLAYED);
@@ -382,7 +382,7 @@ TEST(test_rio_11_a_forged_question_is_refused)
 	asker_close(&w);
 }
 
-TEST(test_rio_11_a_question_to_somebody_else_is_refused)
+TEST(test_rio_11_a_question_to_another_requester_is_refused)
 {
 	struct question q = question_of(0, 1, 1);
 	struct asker_world w;

@@ -157,7 +157,7 @@ TEST(test_rio_02i_a_unit_that_is_announced_after_the_request_tells_of_it)
 	}
 }
 
-/* Nobody knows what of the data has come. */
+/* It is unknown how much of the data has arrived. */
 TEST(test_rio_02i_a_connection_that_ends_before_the_word_fails_its_requests)
 {
 	uint64_t first, second, third;
@@ -205,7 +205,8 @@ TEST(test_rio_02i_a_unit_that_was_revoked_and_comes_again_is_not_connected)
 }
 
 /*
- * Of one that was lost before the owner's word nobody knows; the next one brings it soon or never.
+ * A notice may have been lost with a connection before the owner's status came; over the next
+ * connection it comes soon or never.
  */
 TEST(test_rio_02i_a_word_that_may_be_lost_is_not_waited_for_long)
 {
@@ -243,7 +244,7 @@ TEST(test_rio_02i_a_word_that_never_comes_is_a_timeout)
 	open_all();
 	id = ask();
 	EXPECT_EQ(notified_status(id), WEFT_OK);
-	rio_requester_cancel(w.q, id); /* there is nobody left to tell */
+	rio_requester_cancel(w.q, id); /* the owner has answered already */
 	asker_run(&w);
 	EXPECT_EQ(asker_heard(&w, RIO_CANCEL), 0U);
 	asker_wait(&w, UINT64_C(3600) * 1000 * 1000 * 1000);
@@ -381,7 +382,7 @@ TEST(test_rio_03_an_owner_that_tells_of_what_it_does_not_owe_is_refused)
 	}
 }
 
-/* There is nothing left that could be cancelled, and nobody is told so. */
+/* Nothing is left to cancel, so no CANCEL is sent. */
 TEST(test_rio_02i_a_request_that_the_unit_ended_is_not_cancelled)
 {
 	uint64_t id;
@@ -473,7 +474,7 @@ TEST(test_rio_03_an_owner_that_leaves_owes_nothing_any_more)
 	asker_close(&w);
 }
 
-TEST(test_mem_13_nobody_speaks_for_another_units_device)
+TEST(test_mem_13_a_unit_cannot_report_for_another_units_device)
 {
 	struct rio_session others;
 	uint64_t id;

@@ -339,7 +339,7 @@ static void hear_notified(struct unit_world *w, const struct rio_notified *notif
 								       .done_bytes = e.done_bytes,
 								       .is_notified = true };
 		if (!w->notified[e.id % 64])
-			fail(w, "nobody was told");
+			fail(w, "the requester was not told");
 	}
 }
 

@@ -133,7 +133,7 @@ TEST(test_fault_error_leaves_the_device_as_it_was)
 	store_destroy(below);
 }
 
-TEST(test_fault_bad_ranges_fail_whoever_touches_them)
+TEST(test_fault_requests_that_touch_bad_ranges_fail)
 {
 	struct fault_store_config c = { .ranges = { { 16 * 512, 512 }, { 40 * 512 + 10, 1 } },
 					.range_count = 2 };
@@ -208,7 +208,7 @@ TEST(test_fault_crash_tears_a_write_and_ends_all)
 	for (int i = 2; i < 5; i++)
 		EXPECT_EQ(store_submit(s, &r[i], 0), WEFT_OK);
 	EXPECT_EQ(store_submit(s, &flush, 0), WEFT_OK);
-	/* The one under way and the torn one reach the device; nobody hears of it. */
+	/* The request in progress and the torn one reach the device, but are reported as failed. */
 	EXPECT_EQ(p.asked_count, 3);
 	EXPECT(p.asked[2]->length < 8 * 512);
 	probe_end(&p, 1, WEFT_OK);

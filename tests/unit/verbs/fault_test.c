@@ -213,7 +213,7 @@ TEST(test_faults_wc_delay_shows_completions_late_and_in_order)
 	bed_close(&bed);
 }
 
-TEST(test_faults_wc_delay_wakes_whoever_armed_when_there_is_something_to_see)
+TEST(test_faults_wc_delay_notifies_when_the_completion_can_be_polled)
 {
 	struct weft_completion c;
 	struct weft_event e;
@@ -233,7 +233,7 @@ TEST(test_faults_wc_delay_wakes_whoever_armed_when_there_is_something_to_see)
 	EXPECT_EQ(e.kind, WEFT_EVENT_COMPLETION);
 	EXPECT_EQ(e.number, bed.cq[0]->number);
 	EXPECT_EQ(poll_one(&bed, 0, &c), 1);
-	EXPECT(!event_pop(&bed.adapter.events, &e)); /* nobody solicited */
+	EXPECT(!event_pop(&bed.adapter.events, &e)); /* it was not solicited */
 	EXPECT_EQ(poll_one(&bed, 1, &c), 1);
 	bed_close(&bed);
 }

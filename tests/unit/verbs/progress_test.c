@@ -217,7 +217,7 @@ TEST(test_qp_08_every_message_has_its_own_patience)
 	bed_close(&bed);
 }
 
-/* Being woken for nothing (somebody else took the receive) does not lengthen the wait. */
+/* A spurious wake-up (another queue pair took the receive) does not lengthen the wait. */
 TEST(test_qp_08_waking_for_nothing_keeps_the_deadline)
 {
 	const struct weft_qp_attr attr = { .receiver_wait_ns = 700 };

@@ -348,7 +348,7 @@ TEST(test_cm_parting_words)
 	ibcm_parting_encode(&said, bytes);
 	ibcm_parting_decode(&heard, bytes, sizeof(bytes));
 	EXPECT(heard.is_failed && heard.nak == 0x62 && heard.nak_psn == 0xabcdef);
-	/* Cut short, or of somebody else. */
+	/* Cut short, or from another implementation. */
 	ibcm_parting_decode(&heard, bytes, sizeof(bytes) - 1);
 	EXPECT(!heard.is_failed && heard.nak == 0 && heard.nak_psn == 0);
 	bytes[0] ^= 1;

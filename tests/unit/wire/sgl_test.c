@@ -341,7 +341,7 @@ TEST(test_rio_13b_bad_chain_pointers_are_refused)
 	EXPECT_EQ(recoded(&e, &narrow), SGL_ERR_WRAP);
 }
 
-TEST(test_rio_14_unit_0_is_nobody)
+TEST(test_rio_14_unit_0_is_no_platform)
 {
 	struct sgl_element e = { .kind = SGL_PLATFORM, .platform = { 0, 5 } };
 
