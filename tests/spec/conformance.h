@@ -126,7 +126,7 @@ void pair_close(struct pair *p);
 /* Both queue pairs have failed, or will: throws their completions away and connects them anew. */
 void pair_revive(struct pair *p);
 
-/* Lets the world move for somebody who has waited since then: false if that is too long. */
+/* Lets the world move while a case waits; false: it has waited too long since then. */
 bool pair_wait(struct pair *p, uint64_t since_ns);
 
 /* What was given to the wire has arrived. */
@@ -149,7 +149,7 @@ void end_fill(struct end *e, uint64_t offset, uint64_t length, uint32_t seed);
 
 /*
  * The memory holds the pattern before long, or is still blank; else the case ends. A Write may end
- * before its bytes are there, and nobody tells when they are.
+ * before its bytes are there, and no event tells when they are.
  */
 void end_holds(const struct end *e, uint64_t offset, uint64_t length, uint32_t seed);
 void end_is_blank(const struct end *e, uint64_t offset, uint64_t length);

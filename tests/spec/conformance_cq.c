@@ -124,7 +124,7 @@ TEST(test_qp_10_arm_for_the_next_completion)
 
 	pair_open(&p, NULL);
 	send_to(b, WEFT_SOLICITED);
-	EXPECT(!has_completion_event(b, b->recv_cq)); /* nobody has asked */
+	EXPECT(!has_completion_event(b, b->recv_cq)); /* it was not armed */
 	MUST(weft_cq_arm(b->recv_cq, WEFT_ARM_NEXT));
 	EXPECT(!has_completion_event(b, b->recv_cq)); /* what is past does not count */
 	send_to(b, 0);
@@ -225,7 +225,7 @@ TEST(test_qp_10_overrun_is_told_and_stops_its_queue_pairs)
 	pair_close(&p);
 }
 
-/* Whoever shares the queue stops, whoever does not goes on. */
+/* Queue pairs that share the CQ stop, the others continue. */
 TEST(test_qp_10_overrun_stops_whose_completion_was_lost_and_no_other)
 {
 	static struct pair p, q;

@@ -11,7 +11,7 @@ enum {
 	FILES_MAX = 8192     /* what the largest case needs, and some more */
 };
 
-/* Bytes that nobody takes for so long wait for a receive, or belong to a stream that has ended. */
+/* Bytes that stay unread for so long wait for a receive, or belong to a stream that has ended. */
 static const uint64_t still_ns = 3 * 1000 * 1000;
 
 /* A connection has a descriptor at each end, and there may be thousands. */

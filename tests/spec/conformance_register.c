@@ -446,7 +446,7 @@ TEST(test_sqr_08_sqr_09_sqr_s2_register_send_use_and_invalidate)
 	pair_close(&p);
 }
 
-/* A one-touch region: registered, used once, gone, with nobody's further help. */
+/* A one-touch region: registered, used once, and gone without another call. */
 TEST(test_sqr_s4_one_transaction_and_the_table_is_as_before)
 {
 	struct pair p;

@@ -94,7 +94,7 @@ TEST(test_qp_11_qp_s4_completion_waits_for_the_receiver_or_not)
 			end_all_sent(a, waiting, 1);
 			end_holds(b, DST, 16, 1);
 		} else {
-			end_sent(a, 1); /* and was lost: nobody had a receive for it */
+			end_sent(a, 1); /* and was lost: there was no receive for it */
 			pair_settle(&p);
 			end_post_recv(b, 2, DST, 16);
 			pair_quiet(&p);
@@ -135,7 +135,7 @@ TEST(test_qp_12_qp_s4_the_peer_or_the_named_destination)
 	}
 }
 
-TEST(test_qp_11_qp_12_nobody_of_that_number)
+TEST(test_qp_11_qp_12_no_queue_pair_of_that_number)
 {
 	struct pair p;
 	struct end *a = &p.ends[0], *b = &p.ends[1];
@@ -323,7 +323,7 @@ TEST(test_qp_08_qp_11_a_short_receive_by_kind)
 	}
 }
 
-/* An unacknowledged peer's end is nobody's business; the messages to it are lost. */
+/* The end of a peer without acknowledgements goes unnoticed; messages to it are lost. */
 TEST(test_qp_11_an_unacknowledged_peer_goes_unnoticed)
 {
 	struct pair p;

@@ -493,7 +493,7 @@ TEST(test_qp_14_sqd_failing_meanwhile)
 	if (pair_can(PAIR_ACKNOWLEDGES))
 		end_send_failed(a, 1, WEFT_ERR_RECEIVER_NOT_READY, WEFT_R_RECEIVER_NOT_READY);
 	if (!pair_can(PAIR_ACKNOWLEDGES) || pair_can(PAIR_PIPELINES))
-		end_sends_flushed(a, 1, 1); /* the Read: it was the Send that found nobody */
+		end_sends_flushed(a, 1, 1); /* the Read: it was the Send that found no queue pair */
 	end_sends_flushed(a, 2, 2);
 	EXPECT(!is_drained(a));
 	pair_close(&p);

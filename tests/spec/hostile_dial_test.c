@@ -131,8 +131,8 @@ TEST(test_rfc5044_7_1_listener_closes)
 	}
 }
 
-/* TCP itself does not come about: a listener that takes nobody in. */
-TEST(test_rfc5042_6_4_3_nobody_takes_the_call)
+/* TCP itself is not established: a listener with a full backlog. */
+TEST(test_rfc5042_6_4_3_connection_is_not_accepted)
 {
 	enum { CROWD = 4 };
 	struct weft_qp *qps[CROWD];
@@ -176,7 +176,7 @@ TEST(test_iwarp_12_dial_to_a_closed_port)
 /* No packet leaves for these: TCP goes to one host. */
 TEST(test_iwarp_12_dial_to_the_unreachable)
 {
-	const struct weft_address everybody = { .family = 4,
+	const struct weft_address broadcast = { .family = 4,
 						.ip = { 255, 255, 255, 255 },
 						.port = 7 };
 	const struct weft_address nowhere = { .family = 5, .port = 7 };
@@ -185,7 +185,7 @@ TEST(test_iwarp_12_dial_to_the_unreachable)
 
 	rig_open(&r, NULL);
 	qp = rig_qp(&r);
-	EXPECT_EQ(weft_qp_dial(qp, &everybody, NULL), WEFT_R_CONNECT_UNREACHABLE);
+	EXPECT_EQ(weft_qp_dial(qp, &broadcast, NULL), WEFT_R_CONNECT_UNREACHABLE);
 	EXPECT_EQ(weft_qp_dial(qp, &nowhere, NULL), WEFT_R_ADDRESS);
 	/* It can be dialled all the same. */
 	MUST(weft_qp_dial(qp, &r.at, NULL));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Hostile peers of a listener, over real sockets: whatever one does ends in bounded time, for a
- * reason that is told, and disturbs nobody else. RFC 5042 section 6.
+ * reason that is reported, and disturbs no other peer. RFC 5042 section 6.
  */
 #include "hostile_raw.h"
 
@@ -236,7 +236,7 @@ TEST(test_rfc5042_6_4_3_flood_of_requests_when_the_limit_of_descriptors_falls)
 	rig_close(&r);
 }
 
-/* Many who connect and say nothing keep nobody out for longer than the time-out. */
+/* Many silent connections block other peers no longer than the time-out. */
 TEST(test_rfc5042_6_4_3_flood_of_silence)
 {
 	enum { FLOOD = 12 };
@@ -249,7 +249,7 @@ TEST(test_rfc5042_6_4_3_flood_of_silence)
 	rig_open(&r, &few);
 	for (int i = 0; i < FLOOD; i++)
 		fds[i] = raw_dial(&r);
-	/* Whoever is kept from running for so long is silent too, and comes again. */
+	/* A busy machine may make an honest peer silent for that long too: it tries again. */
 	while (!request && now_ms() < end) {
 		if (fd >= 0)
 			close(fd);
@@ -329,7 +329,7 @@ TEST(test_iwarp_13_accept_after_the_peer_left)
 	}
 }
 
-/* RFC 6581: the peer leaves while nobody has taken its request: then nobody gets it. */
+/* RFC 6581: the peer leaves before its request was taken: the request is never delivered. */
 TEST(test_rfc5044_7_1_request_that_was_withdrawn)
 {
 	struct weft_request *request;
@@ -369,7 +369,7 @@ TEST(test_iwarp_12_listener_closes_with_requests_pending)
 	expect_undisturbed(&r);
 	MUST(weft_listener_close(r.listener));
 	r.listener = NULL;
-	/* Nobody took these: rejected, or closed if they were not seen at all. */
+	/* These were not taken: rejected, or closed if they were not seen at all. */
 	EXPECT(raw_ends(second));
 	EXPECT(raw_ends(begun));
 	/* One that said nothing is still with the kernel, and hears of it when it speaks. */

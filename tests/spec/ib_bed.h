@@ -54,7 +54,7 @@ struct bed *bed_open(const struct ib_config *config, enum weft_service service);
 struct bed *bed_open_receiving(const struct ib_config *config, enum weft_service service);
 struct ib_config bed_config(void);
 
-/* One of XRC, in RTS; 0: it serves nobody. */
+/* An XRC queue pair in RTS; 0: it is no target. */
 struct bed *bed_open_xrc(uint32_t domain);
 void bed_close(struct bed *b);
 

@@ -243,18 +243,18 @@ static enum weft_reason put_group(struct bed *b, const struct ib_group *g, struc
 /* Its total: IPv4, UDP, BTH, DETH, 8 bytes of payload, ICRC. */
 static const uint8_t ipv4_of_datagram[] = { 0x45, 0, 0, 20 + 8 + 12 + 8 + 8 + 4 };
 
-/* IBA 10.5.2: every member of the group has its copy, and nobody else. */
+/* IBA 10.5.2: every member of the group gets a copy, and no other queue pair. */
 TEST(test_iba_10_5_datagrams_to_a_group)
 {
 	const struct ib_group one = { .address = { 239, 1, 1, 1 } };
 	const struct ib_group two = { .address = { 239, 1, 1, 2 } };
-	const struct ib_group nobody = { .address = { 10, 1, 1, 1 } };
+	const struct ib_group unicast = { .address = { 10, 1, 1, 1 } };
 	struct bed *b = open_ud();
 	struct second s = second_open(b);
 	struct iba_packet p = datagram(IBA_QPN_MULTICAST);
 
 	EXPECT_EQ(put_group(b, &one, p), WEFT_R_PEER_UNKNOWN);
-	EXPECT_EQ(ib_join(b->conn, &nobody), WEFT_R_BAD_ARGUMENT);
+	EXPECT_EQ(ib_join(b->conn, &unicast), WEFT_R_BAD_ARGUMENT);
 	MUST(ib_join(b->conn, &one));
 	MUST(ib_join(b->conn, &one));
 	MUST(ib_join(b->conn, &two));

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A peer, or somebody in its name, that sends what it should not: every number, every length, every
- * damage. A payload that failed leaves no trace, and nothing costs more than it is worth.
+ * A peer, or an attacker in its name, that sends invalid packets: every number, every length, every
+ * kind of damage. A failed payload leaves no trace in memory, and no packet costs more than it is
+ * worth.
  */
 #include <string.h>
 

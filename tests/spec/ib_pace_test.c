@@ -28,7 +28,7 @@ static enum weft_reason put_notice(struct bed *b)
 	return bed_put(b, p, NULL, 0);
 }
 
-/* Annex A17.9.3: whoever gets a marked packet tells its sender, and not for every one. */
+/* Annex A17.9.3: the receiver of a marked packet notifies its sender, but not for every packet. */
 TEST(test_iba_a17_9_a_marked_packet_makes_a_notice)
 {
 	static const enum weft_service services[] = { WEFT_RC, WEFT_UC };
@@ -63,7 +63,7 @@ TEST(test_iba_a17_9_a_marked_packet_makes_a_notice)
 	}
 }
 
-/* Only what carries data is to be marked: to slow down answers helps nobody. */
+/* Only packets with data are marked: slowing down answers does not help. */
 TEST(test_iba_a17_9_what_may_be_marked)
 {
 	struct bed *b = bed_open(NULL, WEFT_RC);
@@ -207,7 +207,7 @@ TEST(test_rc_04_a_notice_to_one_without_a_rate)
 	struct bed *b = bed_open(&k, WEFT_UC);
 	uint32_t count;
 
-	/* Somebody who sends nothing has nothing to slow down. */
+	/* A queue pair that sends nothing has nothing to slow down. */
 	MUST(put_notice(b));
 	for (uint64_t i = 0; i < 10; i++) {
 		bed_post(b, (struct weft_send_wr){ .id = i, .opcode = WEFT_OP_WRITE }, 0,

@@ -366,7 +366,7 @@ TEST(test_rd_02_queue_pairs_of_a_context_take_turns)
 }
 
 /* RNR NAK: the one waits, and is served when there is a receive; the other is served meanwhile. */
-TEST(test_rd_02_a_missing_receive_keeps_nobody_else_waiting)
+TEST(test_rd_02_a_missing_receive_delays_no_other_queue_pair)
 {
 	struct weft_qp *a, *b, *empty, *dest;
 	uint64_t began;
@@ -567,7 +567,7 @@ TEST(test_rd_02_a_context_is_made_of_good_values)
 	world_close();
 }
 
-/* What the wire has no message for, or nobody could find, is refused when it is posted. */
+/* A request without a wire message, or to an unknown context, is refused when it is posted. */
 TEST(test_rd_04_a_request_names_a_context)
 {
 	struct weft_send_wr wr = { .opcode = WEFT_OP_SEND };
@@ -621,7 +621,7 @@ TEST(test_trn_s3_raw_01_raw_02_raw_03_frames_by_next_header_and_destination)
 	const struct ib_raw udp = { .next_header = NEXT_UDP, .is_any = true };
 	const struct ib_raw own = { .next_header = NEXT_UDP, .to = { 0xfd, [15] = 7 } };
 	static const struct {
-		uint8_t next_header, to, at; /* at: 0 to 2, of those who receive; 3: nobody */
+		uint8_t next_header, to, at; /* at: index of the receiver; 3: none */
 	} cases[] = { { NEXT_TCP, 5, 0 },
 		      { NEXT_UDP, 5, 1 },
 		      { NEXT_UDP, 7, 2 },

@@ -124,7 +124,7 @@ TEST(test_send_09_send_11_send_13_what_was_lost_is_gathered_again)
 	bed_post(b, request(WEFT_OP_SEND, 2), 4096, 3 * MTU);
 	for (int i = 0; i < 5; i++)
 		bed_next(b);
-	memset(b->memory + 4096 + MTU, 0x5a, MTU); /* nobody kept what was there */
+	memset(b->memory + 4096 + MTU, 0x5a, MTU); /* no copy of the old bytes exists */
 	EXPECT_EQ(bed_put(b, peer_ack(iba_syndrome_nak(IBA_NAK_SEQUENCE), psn(3), 1), NULL, 0),
 		  WEFT_OK);
 	bed_completed(b, 1, WEFT_SUCCESS);
@@ -269,7 +269,7 @@ TEST(test_iba_9_7_5_2_a_nak_that_came_by_another_way)
 	bed_close(b);
 }
 
-/* The first error wins, also where the peer's leave is heard before anybody looked at it. */
+/* The first error wins, even if the peer's leave is heard before the error was polled. */
 TEST(test_iba_9_7_5_2_a_nak_and_then_the_peer_leaves)
 {
 	struct bed *b = bed_open(NULL, WEFT_RC);

@@ -24,7 +24,7 @@ TEST(test_rc_01_rc_02_a_send_of_three_packets)
 	bed_recv(b, 7, 100, 1000);
 	p.is_ack_requested = false;
 	EXPECT_EQ(bed_put(b, p, data, MTU), WEFT_OK);
-	bed_silent(b); /* nobody asked */
+	bed_silent(b); /* no ACK was requested */
 	EXPECT_EQ(bed_put(b, peer_op(IBA_SEND_MIDDLE, P0 + 1), data + MTU, MTU), WEFT_OK);
 	ack = bed_expect(b, IBA_ACKNOWLEDGE, (P0 + 1) & IBA_PSN_MASK);
 	EXPECT_EQ(ack->p.msn, 0); /* the message is not whole */
@@ -77,7 +77,7 @@ TEST(test_rc_03_an_acknowledgement_means_arrived_not_consumed)
 	bed_expect_ack(b, 0, P0);
 	EXPECT_EQ(bed_put(b, peer_reth(b, IBA_WRITE_ONLY, P0 + 1, 64, 8), data, 8), WEFT_OK);
 	bed_expect_ack(b, 0, (P0 + 1) & IBA_PSN_MASK);
-	EXPECT_EQ(b->cq->count, 1); /* nobody has taken it */
+	EXPECT_EQ(b->cq->count, 1); /* it was not polled */
 	bed_completed(b, 7, WEFT_SUCCESS);
 	bed_close(b);
 }
@@ -402,7 +402,7 @@ TEST(test_rc_03_bad_requests_are_refused_and_change_nothing)
 		EXPECT_STR(weft_reason_name(b->qp->reason), weft_reason_name(bad->reason));
 		bed_expect_ack(b, iba_syndrome_nak(bad->nak), psn & IBA_PSN_MASK);
 		bed_unchanged(b);
-		/* The same answer to whoever has not heard it, and to nothing before. */
+		/* The same NAK to a repetition of the request; none to earlier requests. */
 		for (int k = 0; k < 2; k++) {
 			EXPECT_EQ(bed_put(b, p, data, bad->bytes), WEFT_OK);
 			bed_expect_ack(b, iba_syndrome_nak(bad->nak), psn & IBA_PSN_MASK);
@@ -418,7 +418,7 @@ TEST(test_rc_03_bad_requests_are_refused_and_change_nothing)
 
 /*
  * IBA 9.7.4.1.6: no message is longer than 2^31 bytes, however few packets it takes; that is said
- * before anybody looks at the range.
+ * before the range is checked.
  */
 TEST(test_rc_03_a_request_beyond_the_longest_message_is_refused)
 {

@@ -16,7 +16,7 @@ static struct iba_packet uc_op(struct bed *b, enum iba_op op, uint32_t psn)
 	return p;
 }
 
-/* QP-11: it ends when it is on the wire; IBA 9.8.2: nobody answers. */
+/* QP-11: a request completes when it is on the wire; IBA 9.8.2: there is no answer. */
 TEST(test_qp_11_uc_completes_on_the_wire)
 {
 	struct bed *b = bed_open(NULL, WEFT_UC);
@@ -166,7 +166,7 @@ TEST(test_ud_01_iba_9_8_3_what_a_datagram_delivers)
 	struct weft_completion c;
 	uint32_t count;
 
-	/* Nobody there; a wrong Q_Key; too much for the receive, which stays. */
+	/* An unknown queue pair; a wrong Q_Key; too long for the receive, which stays. */
 	EXPECT_EQ(bed_put(b, p, data, 8), WEFT_R_RECEIVER_NOT_READY);
 	bed_recv(b, 1, 512, GRH + 8);
 	bed_note(b);

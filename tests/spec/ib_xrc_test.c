@@ -108,7 +108,7 @@ TEST(test_iba_a14_a_queue_goes_while_a_message_is_arriving_in_it)
 	}
 }
 
-/* It waited at the queue: nobody may find it there afterwards. */
+/* The request waited at the SRQ: it must not stay there afterwards. */
 TEST(test_iba_a14_a_queue_goes_while_a_peer_waits_for_its_receives)
 {
 	struct bed *b = bed_open_xrc(DOMAIN);
@@ -166,7 +166,7 @@ TEST(test_iba_a14_a_queue_of_another_domain_or_none_is_refused)
 }
 
 /* One that was made to send has no domain: nothing is served. */
-TEST(test_iba_a14_an_initiator_serves_nobody)
+TEST(test_iba_a14_an_initiator_is_no_target)
 {
 	struct bed *b = bed_open_xrc(0);
 
@@ -242,7 +242,7 @@ TEST(test_iba_a14_the_queue_says_whose_memory_is_reached)
 	bed_close(b);
 }
 
-/* A Read is answered out of the domain that its request named, whoever asked meanwhile. */
+/* A Read is answered from the domain that its request named, whatever came in between. */
 TEST(test_iba_a14_a_read_is_answered_by_the_queue_that_it_named)
 {
 	struct bed *b = bed_open_xrc(DOMAIN);

@@ -260,7 +260,7 @@ TEST(test_rfc5040_5_4_answer_with_a_gap)
 	}
 }
 
-TEST(test_rfc5040_5_4_answer_that_nobody_asked_for)
+TEST(test_rfc5040_5_4_unexpected_answer)
 {
 	static const uint32_t sizes[] = { 0, 8, LARGE };
 

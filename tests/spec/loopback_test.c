@@ -75,7 +75,7 @@ TEST(test_qp_15_one_domain_for_both_ends)
 	pair_close(&p);
 }
 
-/* A peer that has been connected to another one since is nobody's peer any more. */
+/* A peer that has since been connected to another queue pair is not reached any more. */
 TEST(test_qp_12_qp_15_messages_for_a_former_peer_are_lost)
 {
 	struct pair p;
@@ -85,7 +85,7 @@ TEST(test_qp_12_qp_15_messages_for_a_former_peer_are_lost)
 
 	pair_open(&p, &(struct pair_options){ .service = WEFT_UC });
 	other = end_qp_create(a, WEFT_UC);
-	end_modify(b, WEFT_QPS_RESET); /* without acknowledgements nobody is told */
+	end_modify(b, WEFT_QPS_RESET); /* without acknowledgements the sender is not told */
 	EXPECT_EQ(end_query(a).state, WEFT_QPS_RTS);
 	MUST(weft_qp_connect(b->qp, other));
 	end_post_recv(b, 1, DST, 8);

@@ -134,7 +134,7 @@ static void be_refused(struct side *near, struct side *far)
 	MUST(weft_service_close(point));
 }
 
-/* Bytes that nobody has sent before. */
+/* Bytes that were not sent before. */
 static void fill(uint8_t *bytes, uint32_t length, uint32_t *state)
 {
 	for (uint32_t i = 0; i < length; i++)

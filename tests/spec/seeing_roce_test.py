@@ -3,7 +3,7 @@
 """seeing_roce_test.py SAMPLE WEFT: what does a person see of a program that uses RoCE?
 
 SAMPLE (seeing_roce_sample.c) is watched from outside: by Wireshark's dissectors and by the weft
-command. All of it runs in a network namespace of its own, where nobody else has RoCE's port.
+command. All of it runs in a network namespace of its own, where no other process has RoCE's port.
 """
 import collections
 import os
@@ -330,7 +330,7 @@ def test_stat_roce_tells_why_packets_were_dropped(place):
     wanted = {"ib_icrc": 3, "peer_unknown": 2, "ib_short": 5}
 
     def drops():
-        """Who gets what is too short to be anybody's is up to the kernel."""
+        """The kernel decides which process gets a packet that is too short to name a queue pair."""
         seen = seeing.stat(place, str(child.pid))["adapters"]
         total = collections.Counter()
         for a in seen:
@@ -357,7 +357,7 @@ def test_stat_roce_tells_what_its_sockets_had_no_room_for(place):
     if lost() != 0:
         yield "it begins with %d" % lost()
     os.kill(child.pid, signal.SIGSTOP)
-    # More than any socket holds, to nobody.
+    # More than any socket holds, to a queue pair that does not exist.
     for _ in range(20000):
         sender.sendto(b"\x04" + b"\0" * 3999, ("127.0.0.1", 4791))
     os.kill(child.pid, signal.SIGCONT)

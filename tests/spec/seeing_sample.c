@@ -4,7 +4,7 @@
  * loopback, of which `near` dials. It uses nothing but the public interface.
  *
  *	story   every kind of message, then a good end; then a connection that dies of a bad tag,
- *	        and one that nobody takes
+ *	        and one that is never accepted
  *	hold    every kind of message; says "ready PID" and stays, computing nothing, until its input
  *	        ends
  *	spin    the same, but polls all the while

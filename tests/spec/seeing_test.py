@@ -408,10 +408,10 @@ def test_stat_in_words(place):
                  r"^  per message   \d\.\d\d system calls that moved bytes, \d+\.\d bytes copied$", row):
         if not re.search(what, told.stdout, re.M):
             yield "not there: %s in %s" % (what, told.stdout)
-    everybody = place.ask("stat").stdout
+    listing = place.ask("stat").stdout
     if not re.search(r"^ *%d  seeing_sample +2 +2 +%d " % (
-            child.pid, 2 * (MESSAGES_IN + MESSAGES_OUT)), everybody, re.M):
-        yield "not in the list: " + everybody
+            child.pid, 2 * (MESSAGES_IN + MESSAGES_OUT)), listing, re.M):
+        yield "not in the list: " + listing
     if child.pid not in [p["pid"] for p in stat(place)]:
         yield "not in the list as JSON"
 
@@ -502,7 +502,7 @@ def test_stat_is_for_the_same_user_only(place):
     if os.waitpid(pid, 0)[1] != 0:
         yield "another user is told"
     if "adapters" not in stat(place, str(child.pid)):
-        yield "nobody is told any more"
+        yield "no notification comes any more"
 
 
 @test

@@ -625,7 +625,7 @@ TEST(test_rfc5044_7_golden_siw_iser_request)
 	golden_close(g);
 }
 
-/* Nobody listens: a connection of which there are no bytes. */
+/* No listener: a connection without any bytes. */
 TEST(test_rfc5044_7_golden_siw_refused)
 {
 	struct golden *g = golden_open("siw_refused");

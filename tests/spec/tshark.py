@@ -9,7 +9,7 @@ import xml.etree.ElementTree as ElementTree
 
 def dissect(path, *options):
     """Of each frame {field: [values]} and {field: [what a person is shown]}."""
-    with tempfile.TemporaryDirectory() as config:  # nobody's own settings
+    with tempfile.TemporaryDirectory() as config:  # without the user's settings
         env = dict(os.environ, HOME=config, XDG_CONFIG_HOME=config, WIRESHARK_CONFIG_DIR=config)
         done = subprocess.run(["tshark", "-n", "-r", path, "-T", "pdml", *options], env=env,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE)
