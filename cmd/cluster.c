@@ -124,7 +124,7 @@ static int cluster(const struct options *o)
 	return status;
 }
 
-int cmd_cluster(int argc, char **argv)
+static int cmd_cluster(int argc, char **argv)
 {
 	struct options o = { .wait_ns = 10 * ns_per_s };
 	const struct cmd_option options[] = { { "once", .is_given = &o.is_once },
@@ -140,3 +140,11 @@ int cmd_cluster(int argc, char **argv)
 	o.file = argv[optind];
 	return cluster(&o);
 }
+
+const struct command command_cluster = {
+	.name = "cluster",
+	.args = "FILE",
+	.what = "units, devices, who is connected, bytes moved by path; live",
+	.help = help,
+	.run = cmd_cluster,
+};

@@ -1,23 +1,33 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The subcommands of weft, one file each. argv[0] is the subcommand's name. The result is the exit
- * status: 0 good, 1 failed, 2 wrongly called; that of weft run is its program's.
- */
+/* The subcommands of weft, one file each. */
 #pragma once
 
-int cmd_cluster(int argc, char **argv);
-int cmd_demo(int argc, char **argv);
-int cmd_devices(int argc, char **argv);
-int cmd_doctor(int argc, char **argv);
-int cmd_dump(int argc, char **argv);
-int cmd_explain(int argc, char **argv);
-int cmd_io(int argc, char **argv);
-int cmd_iou(int argc, char **argv);
-int cmd_key(int argc, char **argv);
-int cmd_own(int argc, char **argv);
-int cmd_perf(int argc, char **argv);
-int cmd_run(int argc, char **argv);
-int cmd_sim(int argc, char **argv);
-int cmd_stat(int argc, char **argv);
-int cmd_trace(int argc, char **argv);
-int cmd_version(int argc, char **argv);
+struct command {
+	const char *name;
+	/* A line of the list that weft help prints: what it takes, and what it does. */
+	const char *args;
+	const char *what;
+	const char *help; /* what weft NAME --help prints */
+	/*
+	 * argv[0] is the subcommand's name. The result is the exit status: 0 good, 1 failed, 2
+	 * wrongly called; that of weft run is its program's.
+	 */
+	int (*run)(int argc, char **argv);
+};
+
+extern const struct command command_cluster;
+extern const struct command command_demo;
+extern const struct command command_devices;
+extern const struct command command_doctor;
+extern const struct command command_dump;
+extern const struct command command_explain;
+extern const struct command command_io;
+extern const struct command command_iou;
+extern const struct command command_key;
+extern const struct command command_own;
+extern const struct command command_perf;
+extern const struct command command_run;
+extern const struct command command_sim;
+extern const struct command command_stat;
+extern const struct command command_trace;
+extern const struct command command_version;

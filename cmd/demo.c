@@ -25,7 +25,7 @@ static const char help[] =
 	"\n"
 	"Colours are used on a terminal, unless NO_COLOR is set.\n";
 
-int cmd_demo(int argc, char **argv)
+static int cmd_demo(int argc, char **argv)
 {
 	struct demo_cluster_options o = { .size_bytes = 256 * MIB };
 	const struct cmd_option options[] = {
@@ -42,3 +42,11 @@ int cmd_demo(int argc, char **argv)
 		return cmd_options_wrong(help);
 	return demo_cluster(&o);
 }
+
+const struct command command_demo = {
+	.name = "demo",
+	.args = "cluster",
+	.what = "see directed remote I/O between three roles on this machine",
+	.help = help,
+	.run = cmd_demo,
+};

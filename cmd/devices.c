@@ -6,7 +6,6 @@
 #include <netdb.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "cmd.h"
 #include "device_list.h"
@@ -65,16 +64,12 @@ static void print_list(const struct device_list *devices)
 	freeifaddrs(list);
 }
 
-int cmd_devices(int argc, char **argv)
+static int cmd_devices(int argc, char **argv)
 {
 	static struct device_list devices;
 	struct dropin libraries;
 	char why[2048];
 
-	if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
-		fputs(usage, stdout);
-		return 0;
-	}
 	if (argc > 1) {
 		fprintf(stderr, "weft devices: what is \"%s\"?\n\n%s", argv[1], usage);
 		return 2;
@@ -98,3 +93,11 @@ int cmd_devices(int argc, char **argv)
 	print_list(&devices);
 	return 0;
 }
+
+const struct command command_devices = {
+	.name = "devices",
+	.args = "",
+	.what = "the RDMA devices that such a program sees",
+	.help = usage,
+	.run = cmd_devices,
+};

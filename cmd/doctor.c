@@ -2,7 +2,6 @@
 /* weft doctor: what would keep a program from working under weft run. */
 #include <stdarg.h>
 #include <stdio.h>
-#include <string.h>
 
 #include "cmd.h"
 #include "doctor.h"
@@ -34,14 +33,10 @@ void doctor_say(struct doctor *d, enum doctor_verdict verdict, const char *about
 	d->stops += verdict == DOCTOR_STOP;
 }
 
-int cmd_doctor(int argc, char **argv)
+static int cmd_doctor(int argc, char **argv)
 {
 	struct doctor d = { 0 };
 
-	if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
-		fputs(usage, stdout);
-		return 0;
-	}
 	if (argc > 2 || (argc == 2 && argv[1][0] == '-')) {
 		fprintf(stderr, "weft doctor: what is \"%s\"?\n\n%s", argv[argc - 1], usage);
 		return 2;
@@ -51,3 +46,11 @@ int cmd_doctor(int argc, char **argv)
 		doctor_program(&d, argv[1]);
 	return d.stops ? 1 : 0;
 }
+
+const struct command command_doctor = {
+	.name = "doctor",
+	.args = "[PROGRAM]",
+	.what = "what would keep programs, or this one, from working",
+	.help = usage,
+	.run = cmd_doctor,
+};

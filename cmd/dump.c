@@ -191,7 +191,7 @@ static bool print_sums(const struct dump *d, const struct conversations *all)
 	return is_good;
 }
 
-int cmd_dump(int argc, char **argv)
+static int cmd_dump(int argc, char **argv)
 {
 	char error[RECORDING_ERROR_BYTES];
 	struct dump d = { 0 };
@@ -201,10 +201,6 @@ int cmd_dump(int argc, char **argv)
 	struct dump_args args;
 	int status, got;
 
-	if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
-		fputs(usage, stdout);
-		return 0;
-	}
 	status = args_read(argc, argv, &args);
 	if (status != 0)
 		return status;
@@ -227,3 +223,11 @@ int cmd_dump(int argc, char **argv)
 	recording_close(capture);
 	return status;
 }
+
+const struct command command_dump = {
+	.name = "dump",
+	.args = "FILE",
+	.what = "what a capture of RDMA traffic says, in words",
+	.help = usage,
+	.run = cmd_dump,
+};

@@ -121,16 +121,15 @@ static void complain(const char *word)
 	fprintf(stderr, "%s\n", *lead == ',' ? "?" : "; `weft explain` lists all");
 }
 
-int cmd_explain(int argc, char **argv)
+static const char usage[] =
+	"usage: weft explain [REASON...]\n\n"
+	"Says what a refusal means and which rule it enforces. A REASON is a name such as\n"
+	"tag_instance, or its number. Without one, lists them all.\n";
+
+static int cmd_explain(int argc, char **argv)
 {
 	int status = 0;
 
-	if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
-		puts("usage: weft explain [REASON...]\n\n"
-		     "Says what a refusal means and which rule it enforces. A REASON is a name such as\n"
-		     "tag_instance, or its number. Without one, lists them all.");
-		return 0;
-	}
 	if (argc == 1)
 		list();
 	for (int i = 1; i < argc; i++) {
@@ -145,3 +144,11 @@ int cmd_explain(int argc, char **argv)
 	}
 	return status;
 }
+
+const struct command command_explain = {
+	.name = "explain",
+	.args = "[REASON...]",
+	.what = "what a refusal means, and the rule behind it",
+	.help = usage,
+	.run = cmd_explain,
+};

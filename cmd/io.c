@@ -467,7 +467,7 @@ static int io(const struct options *o)
 	return status;
 }
 
-int cmd_io(int argc, char **argv)
+static int cmd_io(int argc, char **argv)
 {
 	struct options o = { .wait_ns = UINT64_C(10) * NS_PER_S,
 			     .duration_ns = UINT64_C(2) * NS_PER_S };
@@ -489,3 +489,11 @@ int cmd_io(int argc, char **argv)
 	}
 	return io(&o);
 }
+
+const struct command command_io = {
+	.name = "io",
+	.args = "FILE VERB",
+	.what = "read, write, copy and measure devices that one may use",
+	.help = help,
+	.run = cmd_io,
+};

@@ -85,7 +85,15 @@ static int serve(const struct rio_role_file *f)
 	return 0;
 }
 
-int cmd_iou(int argc, char **argv)
+static int cmd_iou(int argc, char **argv)
 {
 	return rio_role_main(argc, argv, &(struct rio_role_command){ RIO_IOUNIT, help, serve });
 }
+
+const struct command command_iou = {
+	.name = "iou",
+	.args = "FILE",
+	.what = "serve devices, as an owner directs",
+	.help = help,
+	.run = cmd_iou,
+};

@@ -45,12 +45,8 @@ static int show(const char *path)
 	return 0;
 }
 
-int cmd_key(int argc, char **argv)
+static int cmd_key(int argc, char **argv)
 {
-	if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
-		fputs(usage, stdout);
-		return 0;
-	}
 	if (argc == 3 && strcmp(argv[1], "new") == 0)
 		return make(argv[2]);
 	if (argc == 3 && strcmp(argv[1], "show") == 0)
@@ -58,3 +54,11 @@ int cmd_key(int argc, char **argv)
 	fputs(usage, stderr);
 	return 2;
 }
+
+const struct command command_key = {
+	.name = "key",
+	.args = "new FILE",
+	.what = "make and show keys for directed remote I/O",
+	.help = usage,
+	.run = cmd_key,
+};

@@ -213,8 +213,16 @@ static int own_logging(const struct rio_role_file *f)
 	return log.has_failed ? 1 : status;
 }
 
-int cmd_own(int argc, char **argv)
+static int cmd_own(int argc, char **argv)
 {
 	return rio_role_main(argc, argv,
 			     &(struct rio_role_command){ RIO_OWNER, help, own_logging });
 }
+
+const struct command command_own = {
+	.name = "own",
+	.args = "FILE",
+	.what = "own the devices of I/O units, and say who may use them",
+	.help = help,
+	.run = cmd_own,
+};

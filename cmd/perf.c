@@ -382,7 +382,7 @@ static int run_server(const struct options *o)
 	return r == WEFT_OK && served == WEFT_OK ? 0 : 1;
 }
 
-int cmd_perf(int argc, char **argv)
+static int cmd_perf(int argc, char **argv)
 {
 	struct options o = {
 		.test = { .depth = 64,
@@ -397,3 +397,11 @@ int cmd_perf(int argc, char **argv)
 		return status - 1;
 	return o.is_server ? run_server(&o) : run_client(&o);
 }
+
+const struct command command_perf = {
+	.name = "perf",
+	.args = "ADDRESS:PORT",
+	.what = "measure a connection to another weft perf",
+	.help = help,
+	.run = cmd_perf,
+};

@@ -94,10 +94,6 @@ int rio_role_main(int argc, char **argv, const struct rio_role_command *c)
 	struct rio_role_file f;
 	int status;
 
-	if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
-		fputs(c->help, stdout);
-		return 0;
-	}
 	if (argc != 2 || argv[1][0] == '-') {
 		fputs(c->help, stderr);
 		return 2;

@@ -157,7 +157,7 @@ static int take_libraries(void)
 	return 0;
 }
 
-int cmd_run(int argc, char **argv)
+static int cmd_run(int argc, char **argv)
 {
 	int status = take_options(argc, argv);
 	enum program_fault fault;
@@ -181,3 +181,11 @@ int cmd_run(int argc, char **argv)
 	fprintf(stderr, "weft run: %s: %s\n", program.path, strerror(errno));
 	return errno == ENOENT ? STATUS_NOT_FOUND : STATUS_CANNOT;
 }
+
+const struct command command_run = {
+	.name = "run",
+	.args = "PROGRAM...",
+	.what = "run an RDMA program as it is, without RDMA hardware",
+	.help = usage,
+	.run = cmd_run,
+};

@@ -274,7 +274,7 @@ static void print_sums(const struct sim_sums *s)
 	printf("%12" PRIu64 " worlds failed\n", s->failed);
 }
 
-int cmd_sim(int argc, char **argv)
+static int cmd_sim(int argc, char **argv)
 {
 	struct sim_sums sums = { 0 };
 	struct sim_args args;
@@ -282,10 +282,6 @@ int cmd_sim(int argc, char **argv)
 	bool is_terminal = isatty(STDERR_FILENO);
 	int status;
 
-	if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
-		fputs(usage, stdout);
-		return 0;
-	}
 	status = args_read(argc, argv, &args);
 	if (status != 0)
 		return status;
@@ -309,3 +305,11 @@ int cmd_sim(int argc, char **argv)
 		print_sums(&sums);
 	return sums.failed ? 1 : 0;
 }
+
+const struct command command_sim = {
+	.name = "sim",
+	.args = "--seed N",
+	.what = "run a simulated world; the same seed, the same history",
+	.help = usage,
+	.run = cmd_sim,
+};

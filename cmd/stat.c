@@ -388,15 +388,11 @@ static int args_read(int argc, char **argv, struct stat_args *args)
 	return 0;
 }
 
-int cmd_stat(int argc, char **argv)
+static int cmd_stat(int argc, char **argv)
 {
 	struct stat_args args;
 	int status;
 
-	if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
-		fputs(usage, stdout);
-		return 0;
-	}
 	status = args_read(argc, argv, &args);
 	if (status != 0)
 		return status;
@@ -414,3 +410,11 @@ int cmd_stat(int argc, char **argv)
 			putchar('\n');
 	}
 }
+
+const struct command command_stat = {
+	.name = "stat",
+	.args = "[PID]",
+	.what = "counters of programs that are running",
+	.help = usage,
+	.run = cmd_stat,
+};

@@ -360,16 +360,12 @@ static int args_read(int argc, char **argv, struct trace_args *args)
 	return args->path ? 0 : misused("which file?", "");
 }
 
-int cmd_trace(int argc, char **argv)
+static int cmd_trace(int argc, char **argv)
 {
 	struct trace_args args;
 	int status;
 	FILE *f;
 
-	if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
-		fputs(usage, stdout);
-		return 0;
-	}
 	status = args_read(argc, argv, &args);
 	if (status != 0)
 		return status;
@@ -382,3 +378,11 @@ int cmd_trace(int argc, char **argv)
 	fclose(f);
 	return status;
 }
+
+const struct command command_trace = {
+	.name = "trace",
+	.args = "FILE",
+	.what = "what a program did that ran with WEFT_TRACE=FILE",
+	.help = usage,
+	.run = cmd_trace,
+};

@@ -2,16 +2,13 @@
 #include "cmd.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include <weft/weft.h>
 
-int cmd_version(int argc, char **argv)
+static const char usage[] = "usage: weft version\n\nPrints the version of weft.\n";
+
+static int cmd_version(int argc, char **argv)
 {
-	if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
-		puts("usage: weft version");
-		return 0;
-	}
 	if (argc > 1) {
 		fprintf(stderr, "weft version: what is \"%s\"? It takes no arguments\n", argv[1]);
 		return 2;
@@ -19,3 +16,11 @@ int cmd_version(int argc, char **argv)
 	printf("weft %s\n", weft_version());
 	return 0;
 }
+
+const struct command command_version = {
+	.name = "version",
+	.args = "",
+	.what = "print the version",
+	.help = usage,
+	.run = cmd_version,
+};
