@@ -7,7 +7,11 @@ struct command {
 	/* A line of the list that weft help prints: what it takes, and what it does. */
 	const char *args;
 	const char *what;
-	const char *help; /* what weft NAME --help prints */
+	/*
+	 * What weft NAME --help prints. manual/manual.py makes the man page and the completion from
+	 * it, and says which form it has.
+	 */
+	const char *help;
 	/*
 	 * argv[0] is the subcommand's name. The result is the exit status: 0 good, 1 failed, 2
 	 * wrongly called; that of weft run is its program's.

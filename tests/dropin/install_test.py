@@ -58,7 +58,9 @@ def test_install_puts_every_file_in_its_place(folder):
     tree = Installed(folder)
     lib = option("libdir")
     places = ["bin/weft", "include/weft/*.h", lib + "/libweft.so*", lib + "/pkgconfig/weft.pc",
-              lib + "/weft/lib*.so*", "share/weft/ld.so.conf"]
+              lib + "/weft/lib*.so*", "share/weft/ld.so.conf", "share/man/man1/weft*.1",
+              "share/bash-completion/completions/weft", "share/doc/weft/README.md",
+              "share/doc/weft/docs/*"]
     # Where nbdkit's header was there to build it.
     if os.path.exists(os.path.join(BUILD, "nbdkit-weft-plugin.so")):
         places.append(lib + "/nbdkit/plugins/nbdkit-weft-plugin.so")

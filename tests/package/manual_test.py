@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""manual_test.py BUILD_DIR: the help of the commands.
+"""manual_test.py BUILD_DIR: the help of the commands, and what is made from it.
 
 Prints `ok NAME`, `not ok NAME: why` or `skip NAME: reason`, a line for each test.
 """
@@ -10,14 +10,20 @@ import sys
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../dropin"))
-from script import expect, expect_equal, main, run  # noqa: E402
+from script import Skip, expect, expect_equal, main, need, run, write  # noqa: E402
 
 BUILD = os.path.realpath(sys.argv[1])
 WEFT = os.path.join(BUILD, "weft")
+MANUAL = os.path.join(BUILD, "cmd/manual")
+LOADER = "/usr/share/bash-completion/bash_completion"
 
 
 def commands():
     return re.findall(r"^  (\w+) ", run(WEFT, "help").stdout.partition("Environment")[0], re.M)
+
+
+def words(text):
+    return set(re.findall(r"[^\s,;:.()\[\]]+", text))
 
 
 def test_help_of_every_command_is_the_same_by_both_ways(folder):
@@ -39,6 +45,91 @@ def test_help_of_no_command_is_refused(folder):
         expect_equal("status", (done.returncode, done.stdout), (2, ""))
         expect("names it: " + done.stderr, 'no command "nothing"' in done.stderr)
     expect_equal("two words", run(WEFT, "help", "run", "sim").returncode, 2)
+
+
+def test_pages_are_those_of_the_commands(folder):
+    expect_equal("pages", sorted(os.listdir(os.path.join(MANUAL, "man1"))),
+                 sorted(["weft.1"] + ["weft-%s.1" % name for name in commands()]))
+
+
+def test_pages_say_all_that_help_says(folder):
+    need("mandoc")
+    for name in [""] + commands():
+        page = os.path.join(MANUAL, "man1", "weft%s.1" % (name and "-" + name))
+        text = run("mandoc", "-T", "ascii", "-O", "width=200", page).stdout
+        text = re.sub(".\b", "", text)  # bold and underlined
+        said = words(run(WEFT, "help", *([name] if name else [])).stdout)
+        said = {re.sub("^docs/", "/usr/local/share/doc/weft/docs/", word) for word in said}
+        expect_equal(page, said - words(text) - {"usage"}, set())
+
+
+def test_pages_are_as_roff_wants_them(folder):
+    pages = [os.path.join(MANUAL, "man1", name) for name in os.listdir(os.path.join(MANUAL, "man1"))]
+    need("mandoc", "man")
+    done = run("mandoc", "-T", "lint", *pages)
+    expect_equal("mandoc: " + done.stdout, done.returncode, 0)
+    for page in pages:
+        done = run("man", "--warnings", "-l", page, MANWIDTH="80", LC_ALL="C.UTF-8")
+        expect_equal("man " + page, (done.returncode, done.stderr), (0, ""))
+
+
+def offered(folder, line):
+    """What bash offers at the end of a line."""
+    need("bash")
+    if not os.path.exists(LOADER):
+        raise Skip("there is no bash-completion")
+    script = write(os.path.join(folder, "ask"), """
+PATH=%s:$PATH
+. %s
+. %s
+COMP_LINE=$1
+COMP_POINT=${#1}
+COMP_TYPE=9
+eval "COMP_WORDS=($1)"
+case $1 in *' ') COMP_WORDS+=('') ;; esac
+COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+compopt() { :; }
+_weft
+printf '%%s\\n' "${COMPREPLY[@]}"
+""" % (BUILD, LOADER, os.path.join(MANUAL, "weft")))
+    done = run("bash", script, line)
+    expect_equal("bash: " + line, done.stderr, "")
+    return set(done.stdout.split())
+
+
+def test_completion_offers_commands_options_and_values(folder):
+    expect_equal("commands", offered(folder, "weft "), set(commands()))
+    expect_equal("one", offered(folder, "weft de"), {"demo", "devices"})
+    expect_equal("of help", offered(folder, "weft help ver"), {"version"})
+    expect_equal("words", offered(folder, "weft key "), {"new", "show"})
+    expect_equal("verbs", offered(folder, "weft io FILE "),
+                 set("list read write copy flush zero discard bench".split()))
+    expect_equal("after an option", offered(folder, "weft io --at 5 FILE wr"), {"write"})
+    expect_equal("options", offered(folder, "weft stat -"), {"--json", "--watch", "--help"})
+    expect_equal("both names", offered(folder, "weft trace -"),
+                 {"-f", "--follow", "--qp", "--kind", "--help"})
+    expect_equal("values", offered(folder, "weft run --log "), {"off", "error", "info"})
+    expect_equal("no values", offered(folder, "weft trace --qp "), set())
+    worlds = set(re.findall(r"--world ([a-z]+)", run(WEFT, "sim", "--help").stdout))
+    expect_equal("worlds", offered(folder, "weft sim --world "), worlds)
+    expect("some worlds", "iwarp" in worlds)
+    expect_equal("reasons", offered(folder, "weft explain tag_inst"), {"tag_instance"})
+
+
+def test_completion_offers_every_option(folder):
+    for name in commands():
+        said = set(re.findall(r"(?<=[\s\[])--[a-z][a-z-]*", run(WEFT, name, "--help").stdout))
+        # Of others that it tells about.
+        said -= {"--help"} if name == "help" else set()
+        expect_equal(name, said - offered(folder, "weft %s --" % name), set())
+
+
+def test_completion_offers_files_and_programs(folder):
+    path = write(os.path.join(folder, "capture.pcap"), "", 0o644)
+    for line in ("weft dump ", "weft run --pcap ", "weft key new ", "weft io "):
+        expect_equal(line, offered(folder, line + path[:-3]), {path})
+    expect("a program", "bash" in offered(folder, "weft run bas"))
+    expect("what the program takes", path in offered(folder, "weft run --log off ls " + path[:-3]))
 
 
 main(globals())
