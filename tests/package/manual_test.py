@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""manual_test.py BUILD_DIR: the help of the commands, and what is made from it.
+"""manual_test.py BUILD_DIR SOURCE_DIR: the help of the commands, and what is made from it; what packages say.
 
 Prints `ok NAME`, `not ok NAME: why` or `skip NAME: reason`, a line for each test.
 """
@@ -12,7 +12,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../dropin"))
 from script import Skip, expect, expect_equal, main, need, run, write  # noqa: E402
 
-BUILD = os.path.realpath(sys.argv[1])
+BUILD, SOURCE = (os.path.realpath(a) for a in sys.argv[1:3])
 WEFT = os.path.join(BUILD, "weft")
 MANUAL = os.path.join(BUILD, "cmd/manual")
 LOADER = "/usr/share/bash-completion/bash_completion"
@@ -20,6 +20,11 @@ LOADER = "/usr/share/bash-completion/bash_completion"
 
 def commands():
     return re.findall(r"^  (\w+) ", run(WEFT, "help").stdout.partition("Environment")[0], re.M)
+
+
+def read(*parts):
+    with open(os.path.join(*parts), encoding="utf-8") as f:
+        return f.read()
 
 
 def words(text):
@@ -69,6 +74,9 @@ def test_pages_are_as_roff_wants_them(folder):
     done = run("mandoc", "-T", "lint", *pages)
     expect_equal("mandoc: " + done.stdout, done.returncode, 0)
     for page in pages:
+        # Else some print a hyphen, with which an option that is copied does not work.
+        lines = [line for line in read(page).splitlines() if not line.startswith((".TH", '.\\"'))]
+        expect_equal("hyphens", [line for line in lines if re.search(r"(?<!\\)-", line)], [])
         done = run("man", "--warnings", "-l", page, MANWIDTH="80", LC_ALL="C.UTF-8")
         expect_equal("man " + page, (done.returncode, done.stderr), (0, ""))
 
@@ -130,6 +138,26 @@ def test_completion_offers_files_and_programs(folder):
         expect_equal(line, offered(folder, line + path[:-3]), {path})
     expect("a program", "bash" in offered(folder, "weft run bas"))
     expect("what the program takes", path in offered(folder, "weft run --log off ls " + path[:-3]))
+
+
+def field(name):
+    """Packages that a field of debian/control names."""
+    text = re.search(r"^%s:((?:.*\n)(?: .*\n)*)" % name, read(SOURCE, "debian/control"), re.M)[1]
+    return {part.split()[0] for part in text.split(",")}
+
+
+def test_package_builds_with_the_libraries_that_dev_installs(folder):
+    listed = re.search(r"^libraries\(\) \{.*?<<'END'\n(.*?)^END$", read(SOURCE, "dev"), re.M | re.S)[1]
+    wanted = {line.split()[1] for line in listed.splitlines()} - {"libc6-dev"}
+    got = {name for name in field("Build-Depends") if name.endswith("-dev")}
+    expect_equal("libraries", got, wanted)
+
+
+def test_package_knows_every_version_of_a_symbol(folder):
+    nodes = re.findall(r"^(WEFT_\w+)(?: \w+)? \{", read(SOURCE, "src/libweft.map"), re.M)
+    lines = re.findall(r"^ \(symver\)(\w+) ", read(SOURCE, "debian/libweft0.symbols"), re.M)
+    expect("some", nodes)
+    expect_equal("versions", lines, nodes)
 
 
 main(globals())
