@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <net/if.h>
 #include <poll.h>
+#include <sched.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <unistd.h>
@@ -154,10 +155,11 @@ static bool side_take(struct side *s, int patience_ms)
 }
 
 /*
- * What was sent to this host arrives in the order in which it was sent, but where the kernel is
- * busy not before the call returns: when one to ourselves has come, all before it has.
+ * What was sent to this host from one processor arrives in the order in which it was sent, but
+ * where the kernel is busy not before the call returns: when one to ourselves has come, all before
+ * it has.
  */
-static void settle(void)
+static void settle_processor(void)
 {
 	struct sockaddr_in self = { .sin_family = AF_INET,
 				    .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
@@ -172,6 +174,23 @@ static void settle(void)
 	REQUIRE(sendto(ready.fd, "", 1, 0, (void *)&self, length) == 1);
 	REQUIRE(poll(&ready, 1, PATIENCE_MS) == 1);
 	close(ready.fd);
+}
+
+/* A busy machine may have moved this thread to another processor since it sent. */
+static void settle(void)
+{
+	cpu_set_t all, one;
+
+	REQUIRE(sched_getaffinity(0, sizeof(all), &all) == 0);
+	for (size_t i = 0; i < CPU_SETSIZE; i++) {
+		if (!CPU_ISSET(i, &all))
+			continue;
+		CPU_ZERO(&one);
+		CPU_SET(i, &one);
+		REQUIRE(sched_setaffinity(0, sizeof(one), &one) == 0);
+		settle_processor();
+	}
+	REQUIRE(sched_setaffinity(0, sizeof(all), &all) == 0);
 }
 
 void sides_pump(struct side **sides, uint32_t count)
