@@ -99,6 +99,14 @@ bool harness_equal_str(const char *file, int line, const char *a, const char *b)
 bool harness_equal_mem(const char *file, int line, const void *a, const void *b, size_t len);
 void harness_skip(const char *reason);
 
+/*
+ * For what makes worlds in a loop of its own, before each: MALLOC_PERTURB_, which fills memory when
+ * it is allocated and freed, holds in one round of HARNESS_PERTURBED. Worlds allocate far more than
+ * they use, so filling takes longer than they do. Rounds of harness_round() have it too.
+ */
+enum { HARNESS_PERTURBED = 16 };
+void harness_perturb(uint64_t round);
+
 /* In the child of a fork(): what fails there is said at once, and ends it with 1. */
 void harness_in_child(void);
 _Noreturn void harness_leave(void);

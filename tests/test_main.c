@@ -2,11 +2,14 @@
 #include "test.h"
 
 #include <inttypes.h>
+#include <malloc.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <time.h>
 #include <unistd.h>
 
 static struct test *tests;
@@ -96,6 +99,14 @@ void harness_skip(const char *reason)
 	snprintf(why, sizeof(why), "%s", reason);
 }
 
+void harness_perturb(uint64_t round)
+{
+	const char *text = getenv("MALLOC_PERTURB_");
+
+	if (text)
+		mallopt(M_PERTURB, round % HARNESS_PERTURBED == 0 ? atoi(text) : 0);
+}
+
 void harness_leave(void)
 {
 	longjmp(leave, 1);
@@ -120,6 +131,7 @@ static void run_rounds(const struct test *test)
 	if (!harness_round)
 		run(test);
 	for (uint64_t i = 0; harness_round && outcome == RUN_OK; i++) {
+		harness_perturb(i);
 		const char *next = harness_round(i);
 
 		if (!next)
@@ -131,6 +143,49 @@ static void run_rounds(const struct test *test)
 	       outcome == RUN_OK ? "" : why);
 	printf("%s%s\n", outcome == RUN_FAILED && *round_words ? "; " : "",
 	       outcome == RUN_FAILED ? round_words : "");
+}
+
+/* What the clock says, and user and system time of the process and of children that have ended. */
+struct cost {
+	double wall_s;
+	double cpu_s;
+};
+
+static double seconds(struct timeval t)
+{
+	return (double)t.tv_sec + (double)t.tv_usec / 1e6;
+}
+
+static struct cost cost_so_far(void)
+{
+	struct rusage self, children;
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	getrusage(RUSAGE_SELF, &self);
+	getrusage(RUSAGE_CHILDREN, &children);
+	return (struct cost){
+		.wall_s = (double)now.tv_sec + (double)now.tv_nsec / 1e9,
+		.cpu_s = seconds(self.ru_utime) + seconds(self.ru_stime) +
+			 seconds(children.ru_utime) + seconds(children.ru_stime),
+	};
+}
+
+/*
+ * For ./dev test --slow: a line for each test, in the file that WEFT_TEST_TIMES names. It is not
+ * kept open: tests count descriptors.
+ */
+static void note_cost(const char *name, struct cost before)
+{
+	struct cost now = cost_so_far();
+	const char *path = getenv("WEFT_TEST_TIMES");
+	FILE *times = path ? fopen(path, "a") : NULL;
+
+	if (!times)
+		return;
+	fprintf(times, "%s %.3f %.3f\n", name, now.wall_s - before.wall_s,
+		now.cpu_s - before.cpu_s);
+	fclose(times);
 }
 
 /* Part of the name, as an argument; or part of program/name, in the list of words WEFT_TEST. */
@@ -165,8 +220,11 @@ int main(int argc, char **argv)
 	for (const struct test *test = tests; test; test = test->next) {
 		if (!is_wanted(test, argc, argv))
 			continue;
+		struct cost before = cost_so_far();
+
 		run_rounds(test);
 		counts[outcome]++;
+		note_cost(test->name, before);
 	}
 	if (counts[RUN_FAILED])
 		return 1;

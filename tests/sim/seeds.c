@@ -40,8 +40,11 @@ void seeds_run_each(enum sim_kind_id id, const uint64_t *seeds, size_t count)
 	void *w = world_of(kind);
 	uint64_t hash, failed = 0;
 
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++) {
+		harness_perturb(i);
 		failed += !run(kind, w, seeds[i], &hash);
+	}
+	harness_perturb(0);
 	free(w);
 	EXPECT_EQ(failed, 0);
 }
@@ -52,8 +55,11 @@ static void run_from_one(enum sim_kind_id id, uint64_t count)
 	void *w = world_of(kind);
 	uint64_t hash, failed = 0;
 
-	for (uint64_t seed = 1; seed <= count; seed++)
+	for (uint64_t seed = 1; seed <= count; seed++) {
+		harness_perturb(seed - 1);
 		failed += !run(kind, w, seed, &hash);
+	}
+	harness_perturb(0);
 	free(w);
 	EXPECT_EQ(failed, 0);
 }
