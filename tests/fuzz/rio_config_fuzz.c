@@ -15,7 +15,7 @@ static bool is_within(const struct rio_config *c, const char *text, size_t lengt
 
 static void check_peers(const struct rio_config *c, size_t length)
 {
-	uint32_t adapter_slot = 0;
+	uint32_t place = 0;
 
 	CHECK(c->peer_count <= RIO_CONFIG_PEERS_MAX);
 	CHECK(c->role == RIO_OWNER || c->peer_count == 1);
@@ -26,7 +26,7 @@ static void check_peers(const struct rio_config *c, size_t length)
 		CHECK(is_within(c, p->name, length) && *p->name);
 		CHECK((c->known[i].role == RIO_OWNER) == (c->role != RIO_OWNER));
 		CHECK(c->known[i].platform.unit != 0 && c->known[i].platform.process != 0);
-		CHECK(p->adapter_slot == (is_unit ? ++adapter_slot : 0));
+		CHECK(p->place == (is_unit ? ++place : 0));
 		CHECK(!p->address || is_unit || c->role == RIO_REQUESTER);
 	}
 }
