@@ -20,7 +20,7 @@ import capture_tshark_test as shark  # noqa: E402
 import tshark  # noqa: E402
 
 TESTS = {}
-PATIENCE_S = 20
+PATIENCE_S = 60
 EVERY_OPCODE = set(range(12))
 NOT_TERMINATE = EVERY_OPCODE - {7}
 

@@ -11,7 +11,6 @@ from runner import (LOOK_EVERY_S, Patience, Process, Side, free_port, is_listeni
                     tail)
 
 START_S = 20
-LOG_S = 2
 ROLES = ("owner", "iounit", "requester")
 
 FILES = {
@@ -146,7 +145,7 @@ class Cluster:
 
     def expect_decision(self, pattern):
         """In the owner's log, where it is a few milliseconds later."""
-        until = time.monotonic() + LOG_S * self.tools.patience
+        until = time.monotonic() + START_S * self.tools.patience
         while True:
             is_late = time.monotonic() > until
             with open(self.path("decisions.log"), encoding="utf-8") as f:
