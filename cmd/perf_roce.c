@@ -59,9 +59,9 @@ static struct weft_cm_id_offer offer_of(const struct perf_end *e, uint32_t psn,
 	};
 }
 
-static struct weft_roce roce_of(const struct weft_cm_id_news *news, uint32_t psn)
+static struct weft_roce_attr roce_of(const struct weft_cm_id_news *news, uint32_t psn)
 {
-	return (struct weft_roce){
+	return (struct weft_roce_attr){
 		.path = news->path,
 		.peer_number = news->qp_number,
 		.psn_recv = psn,
@@ -114,7 +114,7 @@ enum weft_reason perf_roce_dial(struct perf_end *e, const struct weft_address *t
 	uint32_t psn = some_psn();
 	struct weft_cm_id_offer offer = offer_of(e, psn, bytes);
 	struct weft_cm_id_news news;
-	struct weft_roce roce;
+	struct weft_roce_attr roce;
 	enum weft_reason r = source_of(to, &o.path.from);
 
 	if (r == WEFT_OK)
@@ -129,11 +129,11 @@ enum weft_reason perf_roce_dial(struct perf_end *e, const struct weft_address *t
 		return r;
 	roce = roce_of(&news, psn);
 	roce.path.mtu_bytes = how->mtu_bytes; /* an answer does not repeat it */
-	r = weft_qp_receive(e->qp, &roce);
+	r = weft_qp_to_rtr(e->qp, &roce);
 	if (r == WEFT_OK)
 		r = weft_cm_id_bind(e->cm_id, e->qp);
 	if (r == WEFT_OK)
-		r = weft_qp_start(e->qp, &roce);
+		r = weft_qp_to_rts(e->qp, &roce);
 	return r == WEFT_OK ? weft_cm_id_ready(e->cm_id) : r;
 }
 
@@ -152,7 +152,7 @@ enum weft_reason perf_roce_take(struct perf_end *e, const struct perf_door *door
 	struct weft_cm_id_offer offer = offer_of(e, psn, bytes);
 	struct weft_cm_id_news news;
 	struct weft_event event;
-	struct weft_roce roce;
+	struct weft_roce_attr roce;
 	bool has_event;
 	enum weft_reason r = perf_end_ready(e);
 
@@ -168,12 +168,12 @@ enum weft_reason perf_roce_take(struct perf_end *e, const struct perf_door *door
 	if (r != WEFT_OK)
 		return r;
 	roce = roce_of(&news, psn);
-	r = weft_qp_receive(e->qp, &roce);
+	r = weft_qp_to_rtr(e->qp, &roce);
 	if (r == WEFT_OK)
 		r = weft_cm_id_bind(e->cm_id, e->qp);
 	if (r == WEFT_OK)
 		r = weft_cm_id_accept(e->cm_id, &offer);
 	if (r == WEFT_OK)
 		r = await_news(e, WEFT_CONTACT_ESTABLISHED, &news);
-	return r == WEFT_OK ? weft_qp_start(e->qp, &roce) : r;
+	return r == WEFT_OK ? weft_qp_to_rts(e->qp, &roce) : r;
 }

@@ -117,7 +117,7 @@ static void qp_open(uint32_t i, enum weft_service service)
 /* Of RD: the peers are what requests and contexts name. Of RC: it is said here. */
 static void qp_start(uint32_t i, uint32_t peer_number)
 {
-	const struct weft_roce how = {
+	const struct weft_roce_attr how = {
 		.path = path,
 		.peer_number = peer_number,
 		.q_key = KEY,
@@ -127,8 +127,8 @@ static void qp_start(uint32_t i, uint32_t peer_number)
 		.rnr_retries = WEFT_RNR_RETRY_FOREVER,
 	};
 
-	must(weft_qp_receive(node.qps[i], &how), "take a queue pair to RTR");
-	must(weft_qp_start(node.qps[i], &how), "take a queue pair to RTS");
+	must(weft_qp_to_rtr(node.qps[i], &how), "take a queue pair to RTR");
+	must(weft_qp_to_rts(node.qps[i], &how), "take a queue pair to RTS");
 }
 
 static void receive(uint32_t qp, uint32_t slot)

@@ -4,7 +4,7 @@
  * other processes, of other hosts, of the Linux kernel's rxe and of hardware. The conventions are
  * those of <weft/weft.h>.
  *
- * Two queue pairs are connected by telling each of the other: weft_qp_receive(), weft_qp_start().
+ * Two queue pairs are connected by telling each of the other: weft_qp_to_rtr(), weft_qp_to_rts().
  * How the two ends learn what to tell is their own affair, or that of cm_ids, below. Those of
  * datagrams are told of none; what RD needs besides is an end-to-end context for each other node.
  */
@@ -42,7 +42,7 @@ enum weft_reason weft_roce_open(struct weft_adapter *adapter);
 enum { WEFT_RNR_RETRY_FOREVER = 7, WEFT_PSN_MAX = 0xffffff };
 
 /* What two queue pairs have agreed on, and what this end wants. Codes are those of IBA. */
-struct weft_roce {
+struct weft_roce_attr {
 	/*
 	 * To receive. UD: path and peer_number are of no use, but for path.mtu_bytes. RD: only
 	 * rnr_timer_code, q_key, rdd and reads_out count, in both calls: the rest is the contexts'.
@@ -65,10 +65,10 @@ struct weft_roce {
 };
 
 /* From RESET or INIT to RTR: what peers send is served. */
-enum weft_reason weft_qp_receive(struct weft_qp *qp, const struct weft_roce *roce);
+enum weft_reason weft_qp_to_rtr(struct weft_qp *qp, const struct weft_roce_attr *roce);
 
 /* From RTR to RTS: requests are sent. Of the struct only the second half counts. */
-enum weft_reason weft_qp_start(struct weft_qp *qp, const struct weft_roce *roce);
+enum weft_reason weft_qp_to_rts(struct weft_qp *qp, const struct weft_roce_attr *roce);
 
 enum weft_roce_field {
 	/* At any time. */
@@ -86,7 +86,8 @@ enum weft_roce_field {
 };
 
 /* Changes the fields of the mask: all of them or, if one is refused, none. */
-enum weft_reason weft_qp_adjust(struct weft_qp *qp, const struct weft_roce *roce, uint32_t fields);
+enum weft_reason weft_qp_modify_roce(struct weft_qp *qp, const struct weft_roce_attr *roce,
+				     uint32_t fields);
 
 /*
  * UD: takes what is sent to a group (an address of IP multicast), as it comes to the interface that
@@ -112,18 +113,18 @@ enum weft_reason weft_raw_open(struct weft_adapter *adapter, const char *interfa
 enum { WEFT_RAW_MAX = 4096 };
 
 /* Frames of an upper protocol to an address, or to any but those that others have asked for. */
-struct weft_raw {
+struct weft_raw_options {
 	uint8_t next_header;	/* of the IPv6 header itself */
 	struct weft_address to; /* family 6; 0: any */
 };
 
 /*
- * A queue pair of UD that receives (weft_qp_receive()) becomes a raw one for as long as it lives:
+ * A queue pair of UD that receives (weft_qp_to_rtr()) becomes a raw one for as long as it lives:
  * such frames take a receive each, whole, and what it sends are frames as they stand, without an
  * address handle. A frame that finds no receive, or one that is too short, is dropped.
  * WEFT_R_ADDRESS_IN_USE: another queue pair of the adapter has asked for just these.
  */
-enum weft_reason weft_qp_raw(struct weft_qp *qp, const struct weft_raw *raw);
+enum weft_reason weft_qp_to_raw(struct weft_qp *qp, const struct weft_raw_options *raw);
 
 /* ---- End-to-end contexts -------------------------------------------------------------------- */
 
@@ -143,7 +144,7 @@ struct weft_ee_options {
 	uint16_t p_key;	       /* 0: the default one */
 	uint32_t rdd;	       /* queue pairs of this domain may use it, and no others */
 	uint32_t psn_send;     /* of the first packet */
-	uint8_t timeout_code, retries, rnr_retries; /* as in struct weft_roce */
+	uint8_t timeout_code, retries, rnr_retries; /* as in struct weft_roce_attr */
 	void *context;				    /* returned in WEFT_EVENT_EE_FAILED */
 };
 
@@ -197,7 +198,7 @@ enum weft_reason weft_roce_dropped(struct weft_adapter *adapter, enum weft_reaso
 /*
  * A cm_id is one cm_id of two connection managers, about the connection of two queue pairs
  * or, with is_datagram, about the queue pair behind a service. Queue pairs are named by number and
- * are not touched: its owner calls weft_qp_receive() and weft_qp_start() with what was agreed.
+ * are not touched: its owner calls weft_qp_to_rtr() and weft_qp_to_rts() with what was agreed.
  *
  *	active:   open, WEFT_CONTACT_REPLY, (queue pair to RTS), ready
  *	passive:  WEFT_CONTACT_REQUEST at a service, (queue pair to RTR), accept,

@@ -68,7 +68,7 @@ static void ways_close(const struct pair *p)
 
 static void rd_connect(struct pair *p)
 {
-	const struct weft_roce how = {
+	const struct weft_roce_attr how = {
 		.rnr_timer_code = 18, /* 5 ms: between two tries nothing is under way */
 		.reads_out = 16,
 		.q_key = RD_KEY,
@@ -76,8 +76,8 @@ static void rd_connect(struct pair *p)
 	};
 
 	for (int i = 0; i < 2; i++) {
-		MUST(weft_qp_receive(p->ends[i].qp, &how));
-		MUST(weft_qp_start(p->ends[i].qp, &how));
+		MUST(weft_qp_to_rtr(p->ends[i].qp, &how));
+		MUST(weft_qp_to_rts(p->ends[i].qp, &how));
 	}
 }
 
@@ -228,9 +228,9 @@ static struct weft_cm_id_offer offer_of(struct end *e, uint32_t psn)
 }
 
 /* The queue pair as the other end's news says it. */
-static struct weft_roce agreed_attr(const struct weft_cm_id_news *news, uint32_t psn)
+static struct weft_roce_attr agreed_attr(const struct weft_cm_id_news *news, uint32_t psn)
 {
-	return (struct weft_roce){
+	return (struct weft_roce_attr){
 		.path = { .from = news->path.from, .to = news->path.to, .mtu_bytes = 1024 },
 		.peer_number = news->qp_number,
 		.psn_recv = psn,
@@ -297,7 +297,7 @@ static void roce_connect(struct pair *p)
 	struct weft_cm_id *active, *passive = NULL;
 	uint64_t begin = roce_now_ns(p);
 	struct weft_cm_id_news news;
-	struct weft_roce r;
+	struct weft_roce_attr r;
 
 	forget_cm_ids(p, false);
 	roce_settle(p);
@@ -314,18 +314,18 @@ static void roce_connect(struct pair *p)
 	REQUIRE(passive);
 	news = news_of(b, passive, WEFT_CONTACT_REQUEST);
 	r = agreed_attr(&news, offers[1].psn);
-	MUST(weft_qp_receive(b->qp, &r));
+	MUST(weft_qp_to_rtr(b->qp, &r));
 	keep_cm_id(b, passive);
 	MUST(weft_cm_id_accept(passive, &offers[1]));
 	news = news_of(a, active, WEFT_CONTACT_REPLY);
 	r = agreed_attr(&news, offers[0].psn);
-	MUST(weft_qp_receive(a->qp, &r));
+	MUST(weft_qp_to_rtr(a->qp, &r));
 	keep_cm_id(a, active);
-	MUST(weft_qp_start(a->qp, &r));
+	MUST(weft_qp_to_rts(a->qp, &r));
 	MUST(weft_cm_id_ready(active));
 	news = news_of(b, passive, WEFT_CONTACT_ESTABLISHED);
 	r.psn_send = offers[0].psn;
-	MUST(weft_qp_start(b->qp, &r));
+	MUST(weft_qp_to_rts(b->qp, &r));
 	MUST(weft_service_close(service));
 }
 

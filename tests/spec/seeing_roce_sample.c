@@ -28,7 +28,7 @@ static uint8_t timeout_code = 18;
 
 static void connect_one(const struct side *s, const struct side *to)
 {
-	const struct weft_roce r = {
+	const struct weft_roce_attr r = {
 		.path = path,
 		.peer_number = weft_qp_number(to->qp),
 		.psn_recv = PSN,
@@ -41,8 +41,8 @@ static void connect_one(const struct side *s, const struct side *to)
 		.rnr_retries = WEFT_RNR_RETRY_FOREVER,
 	};
 
-	MUST(weft_qp_receive(s->qp, &r));
-	MUST(weft_qp_start(s->qp, &r));
+	MUST(weft_qp_to_rtr(s->qp, &r));
+	MUST(weft_qp_to_rts(s->qp, &r));
 }
 
 static void connect_both(const struct side *near, const struct side *far)
@@ -56,13 +56,15 @@ static struct weft_qp *datagram_qp(struct side *s)
 	const struct weft_qp_options options = { .send_cq = s->cq,
 						 .recv_cq = s->cq,
 						 .service = WEFT_UD };
-	const struct weft_roce r = { .path = { .mtu_bytes = 1024 }, .q_key = Q_KEY, .psn_send = 5 };
+	const struct weft_roce_attr r = { .path = { .mtu_bytes = 1024 },
+					  .q_key = Q_KEY,
+					  .psn_send = 5 };
 	struct weft_qp *qp;
 
 	MUST(weft_qp_create(s->pd, &options, &qp));
 	MUST(weft_qp_modify(qp, &(struct weft_qp_attr){ .state = WEFT_QPS_INIT }, WEFT_QP_STATE));
-	MUST(weft_qp_receive(qp, &r));
-	MUST(weft_qp_start(qp, &r));
+	MUST(weft_qp_to_rtr(qp, &r));
+	MUST(weft_qp_to_rts(qp, &r));
 	return qp;
 }
 

@@ -71,13 +71,13 @@ struct weft_qp *rd_qp_new(struct rd_node *n, enum weft_service service)
 
 struct weft_qp *rd_qp_open(struct rd_node *n, uint32_t q_key, uint32_t rdd)
 {
-	const struct weft_roce how = {
+	const struct weft_roce_attr how = {
 		.q_key = q_key, .rdd = rdd, .reads_out = 4, .rnr_timer_code = 10, /* 0.32 ms */
 	};
 	struct weft_qp *qp = rd_qp_new(n, WEFT_RD);
 
-	MUST(weft_qp_receive(qp, &how));
-	MUST(weft_qp_start(qp, &how));
+	MUST(weft_qp_to_rtr(qp, &how));
+	MUST(weft_qp_to_rts(qp, &how));
 	return qp;
 }
 

@@ -64,10 +64,10 @@ static void datagram_by(struct weft_qp *qp, struct weft_qp *peer, struct end *ne
 /* Who has a peer gets no other, by whichever way. */
 static void expect_no_other_peer(struct weft_qp *qp, const struct end *far, struct weft_qp *other)
 {
-	const struct weft_roce r = roce_way(weft_qp_number(other));
+	const struct weft_roce_attr r = roce_way(weft_qp_number(other));
 
 	EXPECT_EQ(weft_qp_dial(qp, &far->at, NULL), WEFT_R_QP_STATE);
-	EXPECT_EQ(weft_qp_receive(qp, &r), WEFT_R_QP_STATE);
+	EXPECT_EQ(weft_qp_to_rtr(qp, &r), WEFT_R_QP_STATE);
 	EXPECT_EQ(weft_qp_connect(qp, other), WEFT_R_QP_STATE);
 }
 

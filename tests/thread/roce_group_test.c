@@ -25,7 +25,7 @@ static struct weft_qp *datagrams_open(const struct node *n)
 		.send_cq = n->cq,
 		.recv_cq = n->cq,
 	};
-	const struct weft_roce way = roce_way(0);
+	const struct weft_roce_attr way = roce_way(0);
 	struct weft_qp *qp;
 
 	MUST(weft_qp_create(n->pd, &o, &qp));

@@ -35,7 +35,7 @@ static uint64_t injected; /* that some adapter must have seen */
 
 static void start(struct weft_qp *qp, const struct weft_qp *peer)
 {
-	struct weft_roce way = roce_way(weft_qp_number(peer));
+	struct weft_roce_attr way = roce_way(weft_qp_number(peer));
 
 	way.psn_recv = way.psn_send = P0;
 	roce_start(qp, &way);

@@ -31,8 +31,9 @@ static void open_all(void)
 	}
 	for (int i = 0; i < PAIRS; i++) {
 		bool is_last = i == PAIRS - 1;
-		struct weft_roce there = roce_way(is_last ? NOBODY : weft_qp_number(nodes_b[i].qp));
-		const struct weft_roce back = roce_way(weft_qp_number(nodes_a[i].qp));
+		struct weft_roce_attr there = roce_way(is_last ? NOBODY
+							       : weft_qp_number(nodes_b[i].qp));
+		const struct weft_roce_attr back = roce_way(weft_qp_number(nodes_a[i].qp));
 
 		if (is_last && rate_bps > 0) {
 			there.rate_bps = rate_bps;

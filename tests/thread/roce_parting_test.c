@@ -24,9 +24,9 @@ static struct weft_cm_id_offer offer_of(const struct node *n)
 	};
 }
 
-static struct weft_roce agreed_attr(const struct weft_cm_id_news *news)
+static struct weft_roce_attr agreed_attr(const struct weft_cm_id_news *news)
 {
-	struct weft_roce way = roce_way(news->qp_number);
+	struct weft_roce_attr way = roce_way(news->qp_number);
 
 	way.timeout_code = 20;
 	return way;
@@ -55,7 +55,7 @@ static void connect_both(void)
 	struct weft_service_point *service;
 	uint64_t since = thread_now_ns();
 	struct weft_cm_id_news news;
-	struct weft_roce r;
+	struct weft_roce_attr r;
 
 	MUST(weft_service_open(b, &at, &service));
 	MUST(weft_service_address(service, &how.path.to));
@@ -66,14 +66,14 @@ static void connect_both(void)
 	} while (!passive);
 	news = news_of(passive, WEFT_CONTACT_REQUEST);
 	r = agreed_attr(&news);
-	MUST(weft_qp_receive(to.qp, &r));
+	MUST(weft_qp_to_rtr(to.qp, &r));
 	MUST(weft_cm_id_bind(passive, to.qp));
 	MUST(weft_cm_id_accept(passive, &offers[1]));
 	news = news_of(active, WEFT_CONTACT_REPLY);
 	r = agreed_attr(&news);
-	MUST(weft_qp_receive(from.qp, &r));
+	MUST(weft_qp_to_rtr(from.qp, &r));
 	MUST(weft_cm_id_bind(active, from.qp));
-	MUST(weft_qp_start(from.qp, &r));
+	MUST(weft_qp_to_rts(from.qp, &r));
 	MUST(weft_cm_id_ready(active));
 	(void)news_of(passive, WEFT_CONTACT_ESTABLISHED);
 	MUST(weft_service_close(service));

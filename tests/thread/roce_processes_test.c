@@ -65,9 +65,9 @@ static struct weft_cm_id_offer offer_of(const struct node *n)
 	};
 }
 
-static struct weft_roce agreed_attr(const struct weft_cm_id_news *news)
+static struct weft_roce_attr agreed_attr(const struct weft_cm_id_news *news)
 {
-	return (struct weft_roce){
+	return (struct weft_roce_attr){
 		.path = { .from = news->path.from, .to = news->path.to, .mtu_bytes = 1024 },
 		.peer_number = news->qp_number,
 		.psn_send = news->psn,
@@ -150,7 +150,7 @@ static int client_run(const struct weft_address *server, struct mads *mads)
 	struct weft_cm_id *cm_id;
 	struct weft_cm_id_news news;
 	struct weft_cm_id_offer offer;
-	struct weft_roce r;
+	struct weft_roce_attr r;
 	struct node n;
 
 	if (weft_adapter_open(NULL, &a) != WEFT_OK || weft_roce_open(a) != WEFT_OK)
@@ -161,7 +161,7 @@ static int client_run(const struct weft_address *server, struct mads *mads)
 	    !await_news(a, cm_id, WEFT_CONTACT_REPLY, &news))
 		return CLIENT_UNANSWERED;
 	r = agreed_attr(&news);
-	if (weft_qp_receive(n.qp, &r) != WEFT_OK || weft_qp_start(n.qp, &r) != WEFT_OK ||
+	if (weft_qp_to_rtr(n.qp, &r) != WEFT_OK || weft_qp_to_rts(n.qp, &r) != WEFT_OK ||
 	    weft_cm_id_ready(cm_id) != WEFT_OK)
 		return CLIENT_UNREADY;
 	if (!client_talk(&n))
@@ -263,7 +263,7 @@ static pid_t client_start(const int address[2], const int report[2])
 struct guest {
 	struct weft_cm_id *cm_id;
 	struct node node;
-	struct weft_roce roce;
+	struct weft_roce_attr roce;
 	bool is_started, has_left;
 };
 
@@ -285,7 +285,7 @@ static void take_request(struct weft_adapter *a, struct weft_service_point *serv
 	MUST(weft_cm_id_next(c, &news));
 	*g = (struct guest){ .cm_id = c, .roce = agreed_attr(&news) };
 	node_open(a, &g->node, beside);
-	MUST(weft_qp_receive(g->node.qp, &g->roce));
+	MUST(weft_qp_to_rtr(g->node.qp, &g->roce));
 	REQUIRE(post_recv(&g->node, guest_count * WORD_BYTES));
 	offer = offer_of(&g->node);
 	MUST(weft_cm_id_accept(c, &offer));
@@ -301,7 +301,7 @@ static void take_news(struct guest *g)
 	case WEFT_CONTACT_NONE:
 		break;
 	case WEFT_CONTACT_ESTABLISHED:
-		MUST(weft_qp_start(g->node.qp, &g->roce));
+		MUST(weft_qp_to_rts(g->node.qp, &g->roce));
 		g->is_started = true;
 		break;
 	case WEFT_CONTACT_DISCONNECTED:

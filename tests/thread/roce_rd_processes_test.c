@@ -276,7 +276,7 @@ static void connect_rc(struct rd_node *n, int to)
 	for (uint32_t p = 0; p < PAIRS; p++) {
 		uint32_t i = p / PROCESSES, k = p % PROCESSES;
 		uint32_t theirs = rank(to, n->self) * PAIRS + k * PROCESSES + i;
-		const struct weft_roce how = {
+		const struct weft_roce_attr how = {
 			.path = o.path,
 			.peer_number = table->cards[to].qps[theirs],
 			.timeout_code = TIMEOUT_LONG,
@@ -286,8 +286,8 @@ static void connect_rc(struct rd_node *n, int to)
 		};
 		struct weft_qp *qp = n->qps[rank(n->self, to) * PAIRS + p];
 
-		MUST(weft_qp_receive(qp, &how));
-		MUST(weft_qp_start(qp, &how));
+		MUST(weft_qp_to_rtr(qp, &how));
+		MUST(weft_qp_to_rts(qp, &how));
 	}
 }
 

@@ -207,7 +207,7 @@ TEST(test_roce_a_large_write_leaves_in_one_call)
 	struct weft_roce_counts before, after;
 	struct weft_adapter *a, *b;
 	struct weft_completion c;
-	struct weft_roce way;
+	struct weft_roce_attr way;
 	struct node from, to;
 
 	if (why_not)

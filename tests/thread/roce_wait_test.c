@@ -20,7 +20,7 @@ static uint8_t round_number;
 
 static void start(struct weft_qp *qp, const struct weft_qp *peer)
 {
-	struct weft_roce way = roce_way(weft_qp_number(peer));
+	struct weft_roce_attr way = roce_way(weft_qp_number(peer));
 
 	way.timeout_code = 0;
 	roce_start(qp, &way);
