@@ -177,7 +177,7 @@ enum weft_reason perf_listen(struct perf_end *e, const struct weft_address *at,
 	d->end = e;
 	d->how = *how;
 	r = e->is_roce ? perf_roce_listen(e, at, &d->service)
-		       : weft_listen(e->adapter, at, NULL, &d->listener);
+		       : weft_listener_open(e->adapter, at, NULL, &d->listener);
 	if (r != WEFT_OK) {
 		free(d);
 		return r;

@@ -129,7 +129,7 @@ static void connect_both(struct side *a, struct side *b)
 	struct weft_event event;
 	bool has_event = false;
 
-	must(weft_listen(b->adapter, &loopback, NULL, &listener), "listen");
+	must(weft_listener_open(b->adapter, &loopback, NULL, &listener), "listen");
 	must(weft_listener_address(listener, &at), "see where it listens");
 	must(weft_qp_dial(a->qp, &at, NULL), "dial");
 	while (!request) {

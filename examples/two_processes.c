@@ -134,7 +134,7 @@ static void run_listener(struct side *s, const struct weft_address *at)
 	struct weft_request *caller = NULL;
 
 	weft_advert_encode(&offer, bytes);
-	must(weft_listen(s->adapter, at, NULL, &listener), "listen");
+	must(weft_listener_open(s->adapter, at, NULL, &listener), "listen");
 	must(weft_listener_address(listener, &here), "see where it listens");
 	weft_address_text(&here, text);
 	printf("listener: ready at %s, offering %d bytes under tag %#x\n", text, BYTES, s->tag);

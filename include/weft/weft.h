@@ -583,16 +583,16 @@ enum weft_reason weft_qp_dial(struct weft_qp *qp, const struct weft_address *to,
  */
 enum weft_reason weft_qp_disconnect(struct weft_qp *qp);
 
-struct weft_listen_options {
+struct weft_listener_options {
 	uint32_t requests_max; /* that are here at a time, unanswered; default 128, at most 65536 */
 	uint64_t timeout_ns;   /* for a connection to become a request; default 10 s */
 	void *context;	       /* returned in events */
 };
 
 /* Takes connections at an address. WEFT_EVENT_REQUEST tells that one has come. */
-enum weft_reason weft_listen(struct weft_adapter *adapter, const struct weft_address *at,
-			     const struct weft_listen_options *options,
-			     struct weft_listener **listener);
+enum weft_reason weft_listener_open(struct weft_adapter *adapter, const struct weft_address *at,
+				    const struct weft_listener_options *options,
+				    struct weft_listener **listener);
 
 /* Where it listens, with the port that was found. */
 enum weft_reason weft_listener_address(struct weft_listener *listener,

@@ -108,9 +108,9 @@ static enum weft_reason open_all(struct rio_loop *loop, const struct weft_rio_se
 	if (r == WEFT_OK)
 		r = weft_cq_create(loop->adapter, &cq, &loop->cq);
 	if (r == WEFT_OK)
-		r = weft_listen(loop->adapter, &self->listen,
-				&(struct weft_listen_options){ .timeout_ns = silent_ns },
-				&loop->listener);
+		r = weft_listener_open(loop->adapter, &self->listen,
+				       &(struct weft_listener_options){ .timeout_ns = silent_ns },
+				       &loop->listener);
 	if (r == WEFT_OK)
 		r = weft_listener_address(loop->listener, &loop->listen);
 	return r;

@@ -149,7 +149,7 @@ struct weft_request *peer_listen(struct peer *p, const char *at)
 	struct weft_event event;
 
 	peer_must(weft_address_parse(at, &address), "address");
-	peer_must(weft_listen(p->adapter, &address, NULL, &listener), "listen");
+	peer_must(weft_listener_open(p->adapter, &address, NULL, &listener), "listen");
 	printf("listening\n");
 	if (event_await(p, 1U << WEFT_EVENT_REQUEST, &event))
 		peer_must(weft_listener_next(listener, &request), "request");

@@ -97,7 +97,7 @@ void cluster_reserve_iounit(struct cluster *c)
 	struct weft_listener *listener;
 
 	must(weft_adapter_open(NULL, &adapter));
-	must(weft_listen(adapter, &loopback, NULL, &listener));
+	must(weft_listener_open(adapter, &loopback, NULL, &listener));
 	must(weft_listener_address(listener, &c->iounit_at[c->iounit_count++]));
 	must(weft_listener_close(listener));
 	must(weft_adapter_close(adapter));

@@ -314,7 +314,7 @@ void raw_dial(struct raw *r, const struct weft_address *to, uint32_t unit, enum 
 
 void raw_listen(struct raw *r)
 {
-	REQUIRE(weft_listen(r->adapter, &loopback, NULL, &r->listener) == WEFT_OK);
+	REQUIRE(weft_listener_open(r->adapter, &loopback, NULL, &r->listener) == WEFT_OK);
 	REQUIRE(weft_listener_address(r->listener, &r->at) == WEFT_OK);
 }
 

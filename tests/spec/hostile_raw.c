@@ -52,7 +52,7 @@ struct weft_qp *rig_qp(struct rig *r)
 	return make_qp(r, r->cq);
 }
 
-void rig_open(struct rig *r, const struct weft_listen_options *options)
+void rig_open(struct rig *r, const struct weft_listener_options *options)
 {
 	const struct weft_address any = { .family = 4, .ip = { 127, 0, 0, 1 } };
 	struct weft_region_options region = { .length = MEMORY_BYTES, .rights = 0x3f };
@@ -72,7 +72,7 @@ void rig_open(struct rig *r, const struct weft_listen_options *options)
 	r->near = make_qp(r, r->near_cq);
 	r->far = make_qp(r, r->near_cq);
 	/* The bystanders meet at a listener of their own. */
-	MUST(weft_listen(r->adapter, &any, NULL, &listener));
+	MUST(weft_listener_open(r->adapter, &any, NULL, &listener));
 	MUST(weft_listener_address(listener, &at));
 	MUST(weft_qp_dial(r->near, &at, NULL));
 	r->listener = listener;
@@ -80,7 +80,7 @@ void rig_open(struct rig *r, const struct weft_listen_options *options)
 	REQUIRE(rig_event(r, r->near, WEFT_EVENT_CONNECTED, &reason));
 	REQUIRE(rig_event(r, r->far, WEFT_EVENT_CONNECTED, &reason));
 	MUST(weft_listener_close(listener));
-	MUST(weft_listen(r->adapter, &any, options, &r->listener));
+	MUST(weft_listener_open(r->adapter, &any, options, &r->listener));
 	MUST(weft_listener_address(r->listener, &r->at));
 }
 

@@ -95,7 +95,7 @@ static void sides_connect(struct side *near, struct side *far)
 	struct weft_request *request;
 	struct weft_peer peer;
 
-	MUST(weft_listen(far->adapter, &at, NULL, &listener));
+	MUST(weft_listener_open(far->adapter, &at, NULL, &listener));
 	MUST(weft_listener_address(listener, &at));
 	MUST(weft_qp_dial(near->qp, &at, &dial));
 	side_await(far, WEFT_EVENT_REQUEST);
@@ -214,7 +214,7 @@ TEST(test_dialling_again_until_somebody_listens)
 
 	side_open(&near);
 	side_open(&far);
-	MUST(weft_listen(far.adapter, &at, NULL, &listener));
+	MUST(weft_listener_open(far.adapter, &at, NULL, &listener));
 	MUST(weft_listener_address(listener, &at));
 	MUST(weft_listener_close(listener));
 	r = weft_qp_dial(near.qp, &at, &hasty);
@@ -223,7 +223,7 @@ TEST(test_dialling_again_until_somebody_listens)
 	else
 		EXPECT_EQ(r, WEFT_R_CONNECT_REFUSED);
 	MUST(weft_qp_dial(near.qp, &at, &patient));
-	MUST(weft_listen(far.adapter, &at, NULL, &listener));
+	MUST(weft_listener_open(far.adapter, &at, NULL, &listener));
 	side_await(&far, WEFT_EVENT_REQUEST);
 	MUST(weft_listener_next(listener, &request));
 	MUST(weft_request_accept(request, far.qp, NULL));

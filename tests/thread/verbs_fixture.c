@@ -161,7 +161,7 @@ void end_open(struct end *e)
 
 	MUST(weft_adapter_open(NULL, &e->adapter));
 	node_open(e->adapter, &e->node, NULL);
-	MUST(weft_listen(e->adapter, &any, NULL, &e->listener));
+	MUST(weft_listener_open(e->adapter, &any, NULL, &e->listener));
 	MUST(weft_listener_address(e->listener, &e->at));
 }
 

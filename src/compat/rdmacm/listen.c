@@ -118,8 +118,8 @@ static uint32_t requests_max(int backlog)
 static enum weft_reason open_both(struct id *id, int backlog, struct kinds kinds)
 {
 	const struct sockaddr *src = &id->rdma.route.addr.src_addr;
-	struct weft_listen_options options = { .requests_max = requests_max(backlog),
-					       .context = &id->listener_sink };
+	struct weft_listener_options options = { .requests_max = requests_max(backlog),
+						 .context = &id->listener_sink };
 	struct weft_service_options service = {
 		.is_datagram = id_is_datagram(id),
 		.port_space = (enum weft_port_space)id->rdma.ps,
@@ -136,7 +136,7 @@ static enum weft_reason open_both(struct id *id, int backlog, struct kinds kinds
 	if (kinds.has_roce)
 		reason = weft_service_open(weftv_adapter(), &service, &id->service);
 	if (reason == WEFT_OK && kinds.has_iwarp)
-		reason = weft_listen(weftv_adapter(), &at, &options, &id->listener);
+		reason = weft_listener_open(weftv_adapter(), &at, &options, &id->listener);
 	if (reason != WEFT_OK)
 		close_both(id);
 	return reason;

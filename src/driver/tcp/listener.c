@@ -162,7 +162,7 @@ void listener_release(struct link *link)
 }
 
 static enum weft_reason listen_at(struct weft_adapter *a, const struct weft_address *at,
-				  const struct weft_listen_options *o,
+				  const struct weft_listener_options *o,
 				  struct weft_listener **listener)
 {
 	struct weft_listener *l;
@@ -195,11 +195,11 @@ static enum weft_reason listen_at(struct weft_adapter *a, const struct weft_addr
 	return WEFT_OK;
 }
 
-enum weft_reason weft_listen(struct weft_adapter *adapter, const struct weft_address *at,
-			     const struct weft_listen_options *options,
-			     struct weft_listener **listener)
+enum weft_reason weft_listener_open(struct weft_adapter *adapter, const struct weft_address *at,
+				    const struct weft_listener_options *options,
+				    struct weft_listener **listener)
 {
-	static const struct weft_listen_options defaults;
+	static const struct weft_listener_options defaults;
 	enum weft_reason r;
 
 	if (!adapter || !at || !listener)

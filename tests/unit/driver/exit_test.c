@@ -139,7 +139,7 @@ TEST(test_qp_07b_requests_that_wait_for_others_go_before_the_program_does)
 	pid_t pid = child_start(&to_child);
 
 	REQUIRE(pid > 0 && end_open(&e));
-	REQUIRE(weft_listen(e.adapter, &any, NULL, &listener) == WEFT_OK);
+	REQUIRE(weft_listener_open(e.adapter, &any, NULL, &listener) == WEFT_OK);
 	REQUIRE(weft_listener_address(listener, &t.at) == WEFT_OK);
 	t.addr = (uintptr_t)e.memory;
 	t.tag = e.tag;

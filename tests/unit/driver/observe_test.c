@@ -53,7 +53,7 @@ static void knock_begin(struct knocking *k, struct weft_adapter *near, struct we
 	bool has_event;
 
 	*k = (struct knocking){ .near = near };
-	REQUIRE(weft_listen(far, &at, NULL, &k->listener) == WEFT_OK);
+	REQUIRE(weft_listener_open(far, &at, NULL, &k->listener) == WEFT_OK);
 	REQUIRE(weft_listener_address(k->listener, &at) == WEFT_OK);
 	REQUIRE(weft_pd_create(near, NULL, &k->pd) == WEFT_OK);
 	REQUIRE(weft_cq_create(near, NULL, &k->cq) == WEFT_OK);

@@ -205,7 +205,7 @@ static void connect_both(struct side *near, struct side *far)
 	struct weft_request *request = NULL;
 	struct weft_listener *listener;
 
-	REQUIRE(weft_listen(far->adapter, &at, NULL, &listener) == WEFT_OK);
+	REQUIRE(weft_listener_open(far->adapter, &at, NULL, &listener) == WEFT_OK);
 	REQUIRE(weft_listener_address(listener, &at) == WEFT_OK);
 	REQUIRE(weft_qp_dial(near->qp, &at, NULL) == WEFT_OK);
 	while (!request) {
