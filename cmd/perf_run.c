@@ -188,14 +188,14 @@ enum weft_reason perf_listen(struct perf_end *e, const struct weft_address *at,
 
 enum weft_reason perf_door_address(const struct perf_door *door, struct weft_address *at)
 {
-	return door->service ? weft_service_address(door->service, at)
+	return door->service ? weft_cm_service_address(door->service, at)
 			     : weft_listener_address(door->listener, at);
 }
 
 void perf_door_close(struct perf_door *door)
 {
 	if (door->service)
-		(void)weft_service_close(door->service);
+		(void)weft_cm_service_close(door->service);
 	else
 		(void)weft_listener_close(door->listener);
 	free(door);

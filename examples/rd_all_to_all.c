@@ -102,7 +102,7 @@ static void node_open(uint32_t self)
 	must(weft_cq_create(node.adapter, NULL, &node.cq), "make a completion queue");
 }
 
-static void qp_open(uint32_t i, enum weft_service service)
+static void qp_open(uint32_t i, enum weft_qp_service service)
 {
 	const struct weft_qp_options options = {
 		.service = service,

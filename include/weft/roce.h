@@ -196,19 +196,19 @@ enum weft_reason weft_roce_dropped(struct weft_adapter *adapter, enum weft_reaso
 /* ---- The connection manager of InfiniBand ---------------------------------------------------- */
 
 /*
- * A cm_id is one cm_id of two connection managers, about the connection of two queue pairs
+ * A cm_id is one conversation of two connection managers, about the connection of two queue pairs
  * or, with is_datagram, about the queue pair behind a service. Queue pairs are named by number and
  * are not touched: its owner calls weft_qp_to_rtr() and weft_qp_to_rts() with what was agreed.
  *
- *	active:   open, WEFT_CONTACT_REPLY, (queue pair to RTS), ready
- *	passive:  WEFT_CONTACT_REQUEST at a service, (queue pair to RTR), accept,
- *		  WEFT_CONTACT_ESTABLISHED
- *	both:     disconnect, WEFT_CONTACT_DISCONNECTED
+ *	active:   open, WEFT_CM_REPLY, (queue pair to RTS), ready
+ *	passive:  WEFT_CM_REQUEST at a service, (queue pair to RTR), accept,
+ *		  WEFT_CM_ESTABLISHED
+ *	both:     disconnect, WEFT_CM_DISCONNECTED
  */
 struct weft_cm_id;
-struct weft_service_point;
+struct weft_cm_service;
 
-enum { WEFT_CONTACT_PRIVATE_MAX = 196 };
+enum { WEFT_CM_PRIVATE_MAX = 196 };
 
 /* Of the RDMA connection manager, as in a service id. */
 enum weft_port_space {
@@ -239,15 +239,15 @@ struct weft_cm_id_options {
 };
 
 enum weft_cm_id_kind {
-	WEFT_CONTACT_NONE = 0,
-	WEFT_CONTACT_REQUEST, /* passive: to be accepted or rejected */
-	WEFT_CONTACT_REPLY, /* active: the other end has accepted; or the answer to a datagram's */
-	WEFT_CONTACT_ESTABLISHED, /* passive: the other end is ready */
-	WEFT_CONTACT_REJECTED,	  /* with the code that the other end gave */
-	WEFT_CONTACT_FAILED,	  /* nobody answered, or what came made no sense */
-	WEFT_CONTACT_DISCONNECTED,
-	WEFT_CONTACT_RELEASED, /* some time after that: no stray packet of it can come any more */
-	WEFT_CONTACT_KINDS
+	WEFT_CM_NONE = 0,
+	WEFT_CM_REQUEST,     /* passive: to be accepted or rejected */
+	WEFT_CM_REPLY,	     /* active: the other end has accepted; or the answer to a datagram's */
+	WEFT_CM_ESTABLISHED, /* passive: the other end is ready */
+	WEFT_CM_REJECTED,    /* with the code that the other end gave */
+	WEFT_CM_FAILED,	     /* nobody answered, or what came made no sense */
+	WEFT_CM_DISCONNECTED,
+	WEFT_CM_RELEASED, /* some time after that: no stray packet of it can come any more */
+	WEFT_CM_NEWS_COUNT
 };
 
 /* What has happened, and what the other end said. */
@@ -260,16 +260,16 @@ struct weft_cm_id_news {
 	uint8_t reads_in, reads_out, retries, rnr_retries, timeout_code;
 	bool has_srq;
 	bool is_uc; /* REQUEST: the other end's queue pair is of that service, not RC */
-	uint8_t private_data[WEFT_CONTACT_PRIVATE_MAX];
+	uint8_t private_data[WEFT_CM_PRIVATE_MAX];
 	uint32_t private_bytes;
 };
 
-/* Begins a cm_id with the service at path.to. */
+/* Begins a conversation with the service at path.to. */
 enum weft_reason weft_cm_id_open(struct weft_adapter *adapter,
 				 const struct weft_cm_id_options *options,
 				 const struct weft_cm_id_offer *offer, struct weft_cm_id **cm_id);
 
-/* WEFT_EVENT_CONTACT tells that there is some. Takes the oldest; kind NONE: there is none. */
+/* WEFT_EVENT_CM tells that there is some. Takes the oldest; kind NONE: there is none. */
 enum weft_reason weft_cm_id_next(struct weft_cm_id *cm_id, struct weft_cm_id_news *news);
 
 enum weft_reason weft_cm_id_accept(struct weft_cm_id *cm_id, const struct weft_cm_id_offer *offer);
@@ -291,7 +291,7 @@ enum weft_reason weft_cm_id_bind(struct weft_cm_id *cm_id, struct weft_qp *qp);
 enum weft_reason weft_cm_id_close(struct weft_cm_id *cm_id);
 void weft_cm_id_set_context(struct weft_cm_id *cm_id, void *context);
 
-struct weft_service_options {
+struct weft_cm_service_options {
 	/* Port 0: one that is free. Family 0: every address; 0.0.0.0 or ::, those of a family. */
 	struct weft_address at;
 	bool is_datagram;
@@ -304,12 +304,12 @@ struct weft_service_options {
  * Serves requests. A port is one adapter's on a host, which may serve it at several addresses.
  * WEFT_EVENT_REQUEST tells that a request has come.
  */
-enum weft_reason weft_service_open(struct weft_adapter *adapter,
-				   const struct weft_service_options *options,
-				   struct weft_service_point **service);
-enum weft_reason weft_service_address(struct weft_service_point *service, struct weft_address *at);
+enum weft_reason weft_cm_service_open(struct weft_adapter *adapter,
+				      const struct weft_cm_service_options *options,
+				      struct weft_cm_service **service);
+enum weft_reason weft_cm_service_address(struct weft_cm_service *service, struct weft_address *at);
 
-/* Takes the next request; NULL if there is none. Its news is a WEFT_CONTACT_REQUEST. */
-enum weft_reason weft_service_next(struct weft_service_point *service, void *context,
-				   struct weft_cm_id **cm_id);
-enum weft_reason weft_service_close(struct weft_service_point *service);
+/* Takes the next request; NULL if there is none. Its news is a WEFT_CM_REQUEST. */
+enum weft_reason weft_cm_service_next(struct weft_cm_service *service, void *context,
+				      struct weft_cm_id **cm_id);
+enum weft_reason weft_cm_service_close(struct weft_cm_service *service);

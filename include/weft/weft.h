@@ -338,7 +338,7 @@ enum weft_reason weft_cq_arm(struct weft_cq *cq, enum weft_arm arm);
 
 /* ---- Queue pairs --------------------------------------------------------------------------- */
 
-enum weft_service {
+enum weft_qp_service {
 	WEFT_RC = 0, /* connected, acknowledged */
 	WEFT_UC,     /* connected, not acknowledged: Send and Write only */
 	WEFT_RD,     /* each request names its destination, acknowledged */
@@ -374,7 +374,7 @@ struct weft_qp_options {
 	struct weft_cq *send_cq; /* required, and so is recv_cq; they may be the same */
 	struct weft_cq *recv_cq;
 	struct weft_srq *srq; /* NULL: a receive queue of its own */
-	enum weft_service service;
+	enum weft_qp_service service;
 	/*
 	 * RC on a network, extended (IBA annex A14): requests name a shared receive queue of the
 	 * peer (dest_qp_number); the peer's name one of this domain, and reach what that may reach.
@@ -408,7 +408,7 @@ struct weft_qp_attr {
 	enum weft_failure on_failure;
 	uint64_t receiver_wait_ns; /* a Send waits so long for a receive; default 1 s */
 	/* Read only: fixed at creation (QP-02). */
-	enum weft_service service;
+	enum weft_qp_service service;
 	uint32_t send_max, recv_max, segments_max, inline_max_bytes, outstanding_max;
 	/* Read only: now. */
 	uint32_t peer_number;
@@ -703,7 +703,7 @@ enum weft_event_kind {
 	WEFT_EVENT_FAULT,	/* QP: an access met a segment without pages (RKEY-08d), at addr */
 	WEFT_EVENT_REQUEST,	/* listener: requests wait in weft_listener_next() */
 	WEFT_EVENT_ESTABLISHED, /* QP, in RTR: the peer has sent something */
-	WEFT_EVENT_CONTACT,	/* contact: there is news in weft_cm_id_next() */
+	WEFT_EVENT_CM,		/* cm_id: there is news in weft_cm_id_next() */
 	WEFT_EVENT_EE_FAILED,	/* end-to-end context: its peer does not answer; it is over */
 	WEFT_EVENT_COUNT
 };

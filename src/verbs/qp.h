@@ -64,7 +64,7 @@ struct weft_qp {
 	struct weft_pd *pd;
 	struct weft_cq *send_cq, *recv_cq;
 	struct weft_srq *srq; /* or NULL */
-	enum weft_service service;
+	enum weft_qp_service service;
 	bool is_xrc;
 	uint32_t xrc_domain;
 	uint32_t number, outstanding_max;

@@ -109,7 +109,7 @@ static void qp_connect_again(struct rig *rig, struct fuzz_qp *q, bool is_started
 
 static void qp_open(struct rig *rig, int i, struct input *in)
 {
-	static const enum weft_service services[QPS] = { WEFT_RC, WEFT_UC, WEFT_UD, WEFT_RC };
+	static const enum weft_qp_service services[QPS] = { WEFT_RC, WEFT_UC, WEFT_UD, WEFT_RC };
 	const struct weft_qp_options o = { .send_cq = rig->cq,
 					   .recv_cq = rig->cq,
 					   .service = services[i],

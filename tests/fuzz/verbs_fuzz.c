@@ -28,7 +28,7 @@ struct rig {
 	uint64_t posted, completed;
 };
 
-static void end_open(struct rig *rig, struct end *e, enum weft_service service)
+static void end_open(struct rig *rig, struct end *e, enum weft_qp_service service)
 {
 	const struct weft_qp_attr attr = { .is_register_enabled = true, .receiver_wait_ns = 100 };
 	struct weft_region_options region = { .addr = (uintptr_t)e->memory, .length = MEMORY };
@@ -205,7 +205,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	};
 	struct rig *rig = calloc(1, sizeof(*rig));
 	struct rd r = rd_of(data, size);
-	enum weft_service service = (enum weft_service)(rd_u8(&r) % WEFT_SERVICE_COUNT);
+	enum weft_qp_service service = (enum weft_qp_service)(rd_u8(&r) % WEFT_SERVICE_COUNT);
 
 	CHECK(rig && adapter_init(&rig->adapter, &config) == WEFT_OK);
 	end_open(rig, &rig->ends[0], service);

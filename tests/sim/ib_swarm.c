@@ -62,7 +62,7 @@ void node_close(struct node *n)
 	MUST(weft_pd_destroy(n->pd));
 }
 
-struct weft_qp *qp_open(const struct node *n, enum weft_service service, uint32_t send_max,
+struct weft_qp *qp_open(const struct node *n, enum weft_qp_service service, uint32_t send_max,
 			uint32_t recv_max)
 {
 	const struct weft_qp_options o = {

@@ -33,7 +33,7 @@ void node_open(struct node *n);
 /* Without its adapter, which the network needs. */
 void node_close(struct node *n);
 
-struct weft_qp *qp_open(const struct node *n, enum weft_service service, uint32_t send_max,
+struct weft_qp *qp_open(const struct node *n, enum weft_qp_service service, uint32_t send_max,
 			uint32_t recv_max);
 void post_recv(struct weft_qp *qp, uint64_t id, struct weft_segment s);
 

@@ -94,7 +94,7 @@ void pair_open(struct pair *p, const struct pair_options *options)
 	pair_maker.connect(p);
 }
 
-struct weft_qp *end_qp_create(struct end *e, enum weft_service service)
+struct weft_qp *end_qp_create(struct end *e, enum weft_qp_service service)
 {
 	const struct weft_qp_options o = {
 		.send_cq = e->send_cq,

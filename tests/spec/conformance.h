@@ -40,7 +40,7 @@ enum {
 };
 
 struct pair_options {
-	enum weft_service service;
+	enum weft_qp_service service;
 	enum weft_policy policy;
 	enum weft_failure on_failure;
 	bool is_privileged; /* domains are, and registration by send queue is enabled */
@@ -80,7 +80,7 @@ struct pair {
 struct pair_maker {
 	const char *name;
 	uint32_t abilities; /* enum pair_ability */
-	uint32_t services;  /* 1 << enum weft_service */
+	uint32_t services;  /* 1 << enum weft_qp_service */
 
 	/* Sets ends[0].adapter and ends[1].adapter, with the limits in p->options; and back. */
 	void (*open)(struct pair *p);
@@ -110,7 +110,7 @@ static inline bool pair_can(enum pair_ability ability)
 	return pair_maker.abilities & ability;
 }
 
-static inline bool pair_has_service(enum weft_service service)
+static inline bool pair_has_service(enum weft_qp_service service)
 {
 	return pair_maker.services & 1U << service;
 }
@@ -139,7 +139,7 @@ void pair_quiet(struct pair *p);
 void pair_blank(struct pair *p);
 
 /* One of several queue pairs of an end: made and destroyed by the case. */
-struct weft_qp *end_qp_create(struct end *e, enum weft_service service);
+struct weft_qp *end_qp_create(struct end *e, enum weft_qp_service service);
 
 /* ---- Memory --------------------------------------------------------------------------------- */
 

@@ -5,15 +5,15 @@
  */
 #include "conformance.h"
 
-static const enum weft_service all[] = { WEFT_RC, WEFT_UC, WEFT_RD, WEFT_UD };
+static const enum weft_qp_service all[] = { WEFT_RC, WEFT_UC, WEFT_RD, WEFT_UD };
 enum { KINDS = 4 };
 
-static bool is_acknowledged(enum weft_service service)
+static bool is_acknowledged(enum weft_qp_service service)
 {
 	return service == WEFT_RC || service == WEFT_RD;
 }
 
-static bool is_connected(enum weft_service service)
+static bool is_connected(enum weft_qp_service service)
 {
 	return service == WEFT_RC || service == WEFT_UC;
 }
@@ -166,7 +166,7 @@ TEST(test_qp_11_qp_12_nobody_of_that_number)
 }
 
 /* A queue pair of the end in some state, with a receive where it may have one. */
-static struct weft_qp *qp_in(struct end *e, enum weft_service service, enum weft_qp_state state)
+static struct weft_qp *qp_in(struct end *e, enum weft_qp_service service, enum weft_qp_state state)
 {
 	const struct weft_recv_wr recv = { .id = 9 };
 	struct weft_qp_attr attr = { .state = state };

@@ -37,7 +37,7 @@ struct ib_config bed_config(void)
 
 static struct bed *bed_make(const struct ib_config *config, struct weft_qp_options qo);
 
-struct bed *bed_open(const struct ib_config *config, enum weft_service service)
+struct bed *bed_open(const struct ib_config *config, enum weft_qp_service service)
 {
 	struct bed *b = bed_open_receiving(config, service);
 
@@ -45,7 +45,7 @@ struct bed *bed_open(const struct ib_config *config, enum weft_service service)
 	return b;
 }
 
-struct bed *bed_open_receiving(const struct ib_config *config, enum weft_service service)
+struct bed *bed_open_receiving(const struct ib_config *config, enum weft_qp_service service)
 {
 	return bed_make(config, (struct weft_qp_options){ .service = service });
 }

@@ -11,7 +11,7 @@ enum { MTU = 256, P0 = PSN_PEERS, ALL = 0x1000000, STRIDE = 0x10001, MANY = 2000
 
 static uint8_t data[4096 + 64];
 
-static struct bed *open(enum weft_service service)
+static struct bed *open(enum weft_qp_service service)
 {
 	struct ib_config config = bed_config();
 

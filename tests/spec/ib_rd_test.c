@@ -94,7 +94,7 @@ static struct ib_ee_config ee_config(void)
 	};
 }
 
-static struct weft_qp *qp_open(int node, enum weft_service service)
+static struct weft_qp *qp_open(int node, enum weft_qp_service service)
 {
 	struct node *n = &nodes[node];
 	const struct weft_qp_options qo = {

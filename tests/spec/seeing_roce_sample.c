@@ -96,9 +96,9 @@ static void send_datagram(struct side *near, struct side *far)
 static void await_news(struct side *near, struct side *far, struct weft_cm_id *c,
 		       enum weft_cm_id_kind kind)
 {
-	struct weft_cm_id_news news = { .kind = WEFT_CONTACT_NONE };
+	struct weft_cm_id_news news = { .kind = WEFT_CM_NONE };
 
-	while (news.kind == WEFT_CONTACT_NONE) {
+	while (news.kind == WEFT_CM_NONE) {
 		side_poll(near);
 		side_poll(far);
 		MUST(weft_cm_id_next(c, &news));
@@ -109,7 +109,8 @@ static void await_news(struct side *near, struct side *far, struct weft_cm_id *c
 
 static void be_refused(struct side *near, struct side *far)
 {
-	struct weft_service_options service = { .at = path.to, .port_space = WEFT_PORT_SPACE_TCP };
+	struct weft_cm_service_options service = { .at = path.to,
+						   .port_space = WEFT_PORT_SPACE_TCP };
 	struct weft_cm_id_options options = { .path = path, .port_space = WEFT_PORT_SPACE_TCP };
 	const struct weft_cm_id_offer offer = {
 		.qp_number = weft_qp_number(near->qp),
@@ -118,22 +119,22 @@ static void be_refused(struct side *near, struct side *far)
 		.retries = 7,
 	};
 	struct weft_cm_id *asking, *asked = NULL;
-	struct weft_service_point *point;
+	struct weft_cm_service *point;
 
 	service.at.port = options.path.to.port = PORT;
-	MUST(weft_service_open(far->adapter, &service, &point));
+	MUST(weft_cm_service_open(far->adapter, &service, &point));
 	MUST(weft_cm_id_open(near->adapter, &options, &offer, &asking));
 	while (!asked) {
 		side_poll(near);
 		side_poll(far);
-		MUST(weft_service_next(point, NULL, &asked));
+		MUST(weft_cm_service_next(point, NULL, &asked));
 	}
-	await_news(near, far, asked, WEFT_CONTACT_REQUEST);
+	await_news(near, far, asked, WEFT_CM_REQUEST);
 	MUST(weft_cm_id_reject(asked, REJECTED, "no", 2));
-	await_news(near, far, asking, WEFT_CONTACT_REJECTED);
+	await_news(near, far, asking, WEFT_CM_REJECTED);
 	MUST(weft_cm_id_close(asking));
 	MUST(weft_cm_id_close(asked));
-	MUST(weft_service_close(point));
+	MUST(weft_cm_service_close(point));
 }
 
 /* Bytes that nobody has sent before. */

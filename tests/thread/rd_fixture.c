@@ -51,7 +51,7 @@ void rd_node_close(struct rd_node *n)
 	free(n->memory);
 }
 
-struct weft_qp *rd_qp_new(struct rd_node *n, enum weft_service service)
+struct weft_qp *rd_qp_new(struct rd_node *n, enum weft_qp_service service)
 {
 	const struct weft_qp_options options = {
 		.service = service,

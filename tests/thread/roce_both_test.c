@@ -9,7 +9,7 @@
 
 enum { BYTES = 5000, GRH = 40 };
 
-static struct weft_qp *qp_open(const struct end *e, enum weft_service service)
+static struct weft_qp *qp_open(const struct end *e, enum weft_qp_service service)
 {
 	const struct weft_qp_options o = { .send_cq = e->node.cq,
 					   .recv_cq = e->node.cq,

@@ -102,7 +102,7 @@ static void delete_interface(const char *interface)
 	close(fd);
 }
 
-static void raw_node_open(struct weft_adapter *a, struct node *n, enum weft_service service)
+static void raw_node_open(struct weft_adapter *a, struct node *n, enum weft_qp_service service)
 {
 	struct weft_region_options region = { .length = NODE_BYTES,
 					      .rights = WEFT_LOCAL_READ | WEFT_LOCAL_WRITE };

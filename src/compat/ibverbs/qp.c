@@ -201,7 +201,7 @@ static void init_public(struct qp *qp, struct ibv_context *context,
 	list_init(&qp->groups);
 }
 
-static enum weft_service service_of(enum ibv_qp_type type)
+static enum weft_qp_service service_of(enum ibv_qp_type type)
 {
 	if (type_is_rd(type))
 		return WEFT_RD;

@@ -206,7 +206,7 @@ enum weft_reason weft_cm_id_next(struct weft_cm_id *cm_id, struct weft_cm_id_new
 	if (!cm_id || !news)
 		return WEFT_R_NULL_ARGUMENT;
 	a = enter(cm_id);
-	*news = (struct weft_cm_id_news){ .kind = WEFT_CONTACT_NONE };
+	*news = (struct weft_cm_id_news){ .kind = WEFT_CM_NONE };
 	if (cm_id->news_count > 0) {
 		*news = cm_id->news[cm_id->news_first];
 		cm_id->news_first = (cm_id->news_first + 1) % CONTACT_NEWS_MAX;
@@ -372,7 +372,7 @@ void weft_cm_id_set_context(struct weft_cm_id *cm_id, void *context)
 /* ---- Services ------------------------------------------------------------------------------- */
 
 /* Whether some request would match both services. */
-static bool overlap(const struct weft_service_point *a, const struct weft_service_point *b)
+static bool overlap(const struct weft_cm_service *a, const struct weft_cm_service *b)
 {
 	const struct weft_address *x = &a->options.at, *y = &b->options.at;
 
@@ -384,21 +384,21 @@ static bool overlap(const struct weft_service_point *a, const struct weft_servic
 	       memcmp(x->ip, y->ip, x->family == 6 ? 16 : 4) == 0;
 }
 
-static enum weft_reason claim_port(struct weft_service_point *s, uint16_t port)
+static enum weft_reason claim_port(struct weft_cm_service *s, uint16_t port)
 {
 	struct roce *r = s->roce;
 
 	s->options.at.port = port;
 	s->service_id = ibcm_service_id((enum ibcm_port_space)s->options.port_space, port);
 	for (struct list *at = r->services.next; at != &r->services; at = at->next) {
-		if (overlap(s, CONTAINER_OF(at, struct weft_service_point, link)))
+		if (overlap(s, CONTAINER_OF(at, struct weft_cm_service, link)))
 			return WEFT_R_ADDRESS_IN_USE;
 	}
 	return udp_claim_service(r->udp, s->service_id);
 }
 
 /* Claims the port that was asked for, or any free one. */
-static enum weft_reason claim(struct weft_service_point *s)
+static enum weft_reason claim(struct weft_cm_service *s)
 {
 	uint16_t port = s->options.at.port, begin = 0;
 	enum weft_reason r = WEFT_R_ADDRESS_IN_USE;
@@ -412,10 +412,11 @@ static enum weft_reason claim(struct weft_service_point *s)
 	return r;
 }
 
-static enum weft_reason service_begin(struct weft_adapter *a, const struct weft_service_options *o,
-				      struct weft_service_point **service)
+static enum weft_reason service_begin(struct weft_adapter *a,
+				      const struct weft_cm_service_options *o,
+				      struct weft_cm_service **service)
 {
-	struct weft_service_point *s;
+	struct weft_cm_service *s;
 	struct roce *roce;
 	enum weft_reason r = roce_get(a, &roce);
 
@@ -440,9 +441,9 @@ static enum weft_reason service_begin(struct weft_adapter *a, const struct weft_
 	return WEFT_OK;
 }
 
-enum weft_reason weft_service_open(struct weft_adapter *adapter,
-				   const struct weft_service_options *options,
-				   struct weft_service_point **service)
+enum weft_reason weft_cm_service_open(struct weft_adapter *adapter,
+				      const struct weft_cm_service_options *options,
+				      struct weft_cm_service **service)
 {
 	enum weft_reason r;
 
@@ -456,7 +457,7 @@ enum weft_reason weft_service_open(struct weft_adapter *adapter,
 	return r;
 }
 
-enum weft_reason weft_service_address(struct weft_service_point *service, struct weft_address *at)
+enum weft_reason weft_cm_service_address(struct weft_cm_service *service, struct weft_address *at)
 {
 	if (!service || !at)
 		return WEFT_R_NULL_ARGUMENT;
@@ -464,8 +465,8 @@ enum weft_reason weft_service_address(struct weft_service_point *service, struct
 	return WEFT_OK;
 }
 
-enum weft_reason weft_service_next(struct weft_service_point *service, void *context,
-				   struct weft_cm_id **cm_id)
+enum weft_reason weft_cm_service_next(struct weft_cm_service *service, void *context,
+				      struct weft_cm_id **cm_id)
 {
 	struct weft_adapter *a;
 
@@ -484,7 +485,7 @@ enum weft_reason weft_service_next(struct weft_service_point *service, void *con
 	return WEFT_OK;
 }
 
-enum weft_reason weft_service_close(struct weft_service_point *service)
+enum weft_reason weft_cm_service_close(struct weft_cm_service *service)
 {
 	struct weft_adapter *a;
 

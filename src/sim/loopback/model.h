@@ -82,7 +82,7 @@ struct model_cq {
 struct model_qp {
 	bool is_open, is_stopping;	/* stopping: its owner resets or destroys it just now */
 	uint32_t number, process, peer; /* peer: number */
-	enum weft_service service;
+	enum weft_qp_service service;
 	enum weft_qp_state state;
 	enum weft_qp_state state_due; /* where a failure must lead it; RESET: nowhere */
 	enum weft_failure on_failure;

@@ -34,8 +34,8 @@ static struct weft_qp *draw_qp_working(struct verbs_world *w, uint32_t p, bool i
 
 static int qp_open(struct verbs_world *w, uint32_t p, uint32_t i)
 {
-	static const enum weft_service services[] = { WEFT_RC, WEFT_RC, WEFT_RC,
-						      WEFT_UC, WEFT_RD, WEFT_UD };
+	static const enum weft_qp_service services[] = { WEFT_RC, WEFT_RC, WEFT_RC,
+							 WEFT_UC, WEFT_RD, WEFT_UD };
 	struct process *proc = &w->processes[p];
 	struct model_qp *mqp = &w->model.qps[p * PROCESS_QPS + i];
 	struct weft_qp_options o = {

@@ -163,7 +163,7 @@ TEST(test_qp_02_queue_options_out_of_range)
 	bad[2].segments_max = WEFT_SEGMENTS_MAX + 1;
 	bad[3].inline_max_bytes = WEFT_INLINE_MAX + 1;
 	bad[4].service = WEFT_SERVICE_COUNT;
-	bad[5].service = (enum weft_service) - 1;
+	bad[5].service = (enum weft_qp_service) - 1;
 	for (unsigned int i = 0; i < sizeof(bad) / sizeof(*bad); i++)
 		EXPECT_EQ(weft_qp_create(pd, &bad[i], &qp), WEFT_R_BAD_ARGUMENT);
 	bad[0] = good;

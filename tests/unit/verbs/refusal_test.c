@@ -18,7 +18,7 @@ struct bed {
 	uint32_t tag; /* of memory, with every right */
 };
 
-static void bed_open(struct bed *bed, uint32_t cq_entries, enum weft_service service)
+static void bed_open(struct bed *bed, uint32_t cq_entries, enum weft_qp_service service)
 {
 	const struct weft_region_options region = {
 		.addr = (uintptr_t)memory,
