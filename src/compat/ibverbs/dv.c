@@ -6,7 +6,7 @@
 #include "compat/ibverbs/dv.h"
 #include "compat/ibverbs/post.h"
 
-bool weftdv_is_weft(struct ibv_device *device)
+bool weftdv_device_is_weft(struct ibv_device *device)
 {
 	return device_is_ours(device);
 }
@@ -53,7 +53,7 @@ static int post(struct ibv_qp *qp, struct weft_send_wr *w)
 	return weftv_errno(weft_qp_post_send(qp_of(qp)->weft, w, 1, NULL));
 }
 
-int weftdv_post_bind(struct ibv_qp *qp, struct ibv_mw *mw, struct weftdv_bind *bind)
+int weftdv_qp_post_bind(struct ibv_qp *qp, struct ibv_mw *mw, struct weftdv_bind *bind)
 {
 	struct ibv_mr mr = { .lkey = bind->lkey };
 	const struct ibv_mw_bind_info info = {
@@ -81,7 +81,8 @@ int weftdv_post_bind(struct ibv_qp *qp, struct ibv_mw *mw, struct weftdv_bind *b
 	return error;
 }
 
-int weftdv_post_delay(struct ibv_qp *qp, uint64_t wr_id, unsigned int send_flags, uint64_t delay_ns)
+int weftdv_qp_post_delay(struct ibv_qp *qp, uint64_t wr_id, unsigned int send_flags,
+			 uint64_t delay_ns)
 {
 	struct weft_send_wr w = {
 		.id = wr_id,
@@ -95,7 +96,7 @@ int weftdv_post_delay(struct ibv_qp *qp, uint64_t wr_id, unsigned int send_flags
 
 /* ---- Registration --------------------------------------------------------------------------- */
 
-struct ibv_pd *weftdv_alloc_pd(struct ibv_context *context)
+struct ibv_pd *weftdv_pd_alloc(struct ibv_context *context)
 {
 	if (!is_ours(context)) {
 		errno = EOPNOTSUPP;
@@ -152,15 +153,15 @@ static int post_register(struct ibv_qp *qp, struct weftdv_register *reg, struct 
 	return error;
 }
 
-int weftdv_post_register(struct ibv_qp *qp, struct weftdv_register *reg)
+int weftdv_qp_post_register(struct ibv_qp *qp, struct weftdv_register *reg)
 {
 	struct weft_send_wr w = { .opcode = WEFT_OP_REGISTER };
 
 	return post_register(qp, reg, &w);
 }
 
-int weftdv_post_register_send(struct ibv_qp *qp, struct weftdv_register *reg,
-			      const struct ibv_sge *list, int count)
+int weftdv_qp_post_register_send(struct ibv_qp *qp, struct weftdv_register *reg,
+				 const struct ibv_sge *list, int count)
 {
 	struct weft_send_wr w = {
 		.opcode = WEFT_OP_REGISTER_SEND,
@@ -171,7 +172,7 @@ int weftdv_post_register_send(struct ibv_qp *qp, struct weftdv_register *reg,
 	return post_register(qp, reg, &w);
 }
 
-int weftdv_release_key(struct ibv_pd *pd, uint32_t key)
+int weftdv_key_release(struct ibv_pd *pd, uint32_t key)
 {
 	if (!pd || !is_ours(pd->context))
 		return EOPNOTSUPP;
