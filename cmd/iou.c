@@ -63,7 +63,7 @@ static int serve(const struct rio_role_file *f)
 						   .tell = tell,
 						   .context = (void *)(uintptr_t)f };
 	struct weft_rio_iounit *iounit;
-	struct weft_rio_moved moved;
+	struct weft_rio_traffic moved;
 	struct weft_address at;
 	char why[400] = "", carried[CLUSTER_MOVED_TEXT];
 	enum weft_reason r;
@@ -78,7 +78,7 @@ static int serve(const struct rio_role_file *f)
 	weft_rio_iounit_address(iounit, &at);
 	say_devices(c, &at);
 	weft_rio_iounit_run(iounit);
-	weft_rio_iounit_moved(iounit, &moved);
+	weft_rio_iounit_traffic(iounit, &moved);
 	cluster_view_moved(&moved, carried);
 	rio_role_say(stdout, carried);
 	weft_rio_iounit_close(iounit);

@@ -123,7 +123,7 @@ static enum weft_reason move(struct weft_rio_requester *q, enum weft_rio_operati
 
 	must(weft_rio_device_find(q, "disk", 10 * second_ns, &disk), "device");
 	t.device = disk.number;
-	return weft_rio_do(q, &request, NULL);
+	return weft_rio_request_do(q, &request, NULL);
 }
 
 static void use(const struct weft_address *owner_at)
@@ -167,7 +167,7 @@ int main(void)
 	struct weft_address iounit_at, owner_at;
 	struct weft_rio_iounit *iounit = iounit_open(&iounit_at);
 	struct weft_rio_owner *owner = owner_open(&iounit_at, &owner_at);
-	struct weft_rio_moved by_owner, by_iounit;
+	struct weft_rio_traffic by_owner, by_iounit;
 	pthread_t threads[2];
 
 	pthread_create(&threads[0], NULL, iounit_run, iounit);
@@ -177,8 +177,8 @@ int main(void)
 	weft_rio_iounit_stop(iounit);
 	pthread_join(threads[1], NULL);
 	pthread_join(threads[0], NULL);
-	weft_rio_owner_moved(owner, &by_owner);
-	weft_rio_iounit_moved(iounit, &by_iounit);
+	weft_rio_owner_traffic(owner, &by_owner);
+	weft_rio_iounit_traffic(iounit, &by_iounit);
 	printf("payload: the I/O unit carried %" PRIu64 " bytes in and %" PRIu64
 	       " out, the owner %" PRIu64 "\n",
 	       by_iounit.payload_in, by_iounit.payload_out,

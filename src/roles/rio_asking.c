@@ -49,9 +49,9 @@ static uint64_t loss_of(const struct weft_rio_requester *q, const struct weft_ri
 static void end_lost(struct weft_rio_requester *q, const struct weft_rio_request *request,
 		     struct ticket *t, struct waiter *waiter)
 {
-	const struct weft_rio_ended ended = { .context = request->context,
-					      .reason = WEFT_R_RIO_WRITES_LOST,
-					      .loss = loss_of(q, request) };
+	const struct weft_rio_result ended = { .context = request->context,
+					       .reason = WEFT_R_RIO_WRITES_LOST,
+					       .loss = loss_of(q, request) };
 
 	if (waiter) {
 		waiter->ended = ended;
@@ -64,7 +64,7 @@ static void end_lost(struct weft_rio_requester *q, const struct weft_rio_request
 	requester_tell(q, WANTS_ALL);
 }
 
-/* WEFT_OK: it is under way, or has ended; waiter, or weft_rio_wait(), is told. */
+/* WEFT_OK: it is under way, or has ended; waiter, or weft_rio_request_wait(), is told. */
 static enum weft_reason ask(struct weft_rio_requester *q, const struct weft_rio_request *request,
 			    struct waiter *waiter)
 {
@@ -116,8 +116,8 @@ static enum weft_reason ask(struct weft_rio_requester *q, const struct weft_rio_
 	return WEFT_OK;
 }
 
-enum weft_reason weft_rio_submit(struct weft_rio_requester *q,
-				 const struct weft_rio_request *request)
+enum weft_reason weft_rio_request_submit(struct weft_rio_requester *q,
+					 const struct weft_rio_request *request)
 {
 	enum weft_reason r;
 
@@ -129,8 +129,8 @@ enum weft_reason weft_rio_submit(struct weft_rio_requester *q,
 	return r;
 }
 
-enum weft_reason weft_rio_wait(struct weft_rio_requester *q, uint64_t timeout,
-			       struct weft_rio_ended *ended, uint32_t max, uint32_t *count)
+enum weft_reason weft_rio_request_wait(struct weft_rio_requester *q, uint64_t timeout,
+				       struct weft_rio_result *ended, uint32_t max, uint32_t *count)
 {
 	struct follower self = { .wake = PTHREAD_COND_INITIALIZER, .wants = WANTS_ALL };
 	uint64_t end_ns;
@@ -156,8 +156,9 @@ enum weft_reason weft_rio_wait(struct weft_rio_requester *q, uint64_t timeout,
 	return WEFT_OK;
 }
 
-enum weft_reason weft_rio_do(struct weft_rio_requester *q, const struct weft_rio_request *request,
-			     struct weft_rio_ended *ended)
+enum weft_reason weft_rio_request_do(struct weft_rio_requester *q,
+				     const struct weft_rio_request *request,
+				     struct weft_rio_result *ended)
 {
 	struct waiter w = { .thread = { .wake = PTHREAD_COND_INITIALIZER, .wants = WANTS_ROOM } };
 	enum weft_reason r;
@@ -168,7 +169,7 @@ enum weft_reason weft_rio_do(struct weft_rio_requester *q, const struct weft_rio
 	while ((r = ask(q, request, &w)) == WEFT_R_BUSY)
 		requester_wait(q, &w.thread, UINT64_MAX);
 	if (r != WEFT_OK)
-		w.ended = (struct weft_rio_ended){ .context = request->context, .reason = r };
+		w.ended = (struct weft_rio_result){ .context = request->context, .reason = r };
 	w.thread.wants = WANTS_OWN;
 	requester_tell_room(q); /* for another one, maybe */
 	while (r == WEFT_OK && !w.has_ended)

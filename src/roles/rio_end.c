@@ -465,7 +465,7 @@ void rio_end_hang_up(struct rio_end *end, enum weft_reason reason)
 	give_back(end, 0, reason);
 }
 
-static void count_moved(const struct rio_end *end, struct weft_rio_moved *m)
+static void count_moved(const struct rio_end *end, struct weft_rio_traffic *m)
 {
 	struct weft_traffic t;
 
@@ -480,7 +480,7 @@ static void count_moved(const struct rio_end *end, struct weft_rio_moved *m)
 	}
 }
 
-void rio_loop_moved(struct rio_loop *loop, struct weft_rio_moved *moved)
+void rio_loop_moved(struct rio_loop *loop, struct weft_rio_traffic *moved)
 {
 	struct rio_end *end = NULL;
 

@@ -467,7 +467,7 @@ void weft_rio_iounit_address(struct weft_rio_iounit *iounit, struct weft_address
 	*address = iounit->loop.listen;
 }
 
-void weft_rio_iounit_moved(struct weft_rio_iounit *iounit, struct weft_rio_moved *m)
+void weft_rio_iounit_traffic(struct weft_rio_iounit *iounit, struct weft_rio_traffic *m)
 {
 	pthread_mutex_lock(&iounit->lock);
 	rio_loop_moved(&iounit->loop, m);

@@ -138,7 +138,7 @@ struct rio_loop {
 	struct rio_dial *dials;
 	uint32_t dial_count;
 	struct weft_address listen;
-	struct weft_rio_moved moved; /* by ends that are gone */
+	struct weft_rio_traffic moved; /* by ends that are gone */
 };
 
 /* All that is needed to begin; the listener too. It is to be closed also if this was refused. */
@@ -172,4 +172,4 @@ void rio_loop_wake(struct rio_loop *loop);
 enum weft_reason rio_loop_also(struct rio_loop *loop, int descriptor);
 
 /* What connections carried, also those that are gone. */
-void rio_loop_moved(struct rio_loop *loop, struct weft_rio_moved *moved);
+void rio_loop_moved(struct rio_loop *loop, struct weft_rio_traffic *moved);

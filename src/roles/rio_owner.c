@@ -188,7 +188,7 @@ static void act_do(struct weft_rio_owner *o, const struct rio_owner_act *act)
 /* Who watches sees what the adapter has carried until now. */
 static void say_moved(struct weft_rio_owner *o)
 {
-	struct weft_rio_moved m;
+	struct weft_rio_traffic m;
 
 	if (!rio_owner_is_inquired(o->core))
 		return;
@@ -233,7 +233,7 @@ static const struct rio_role_calls calls = {
 
 /* ---- Life ----------------------------------------------------------------------------------- */
 
-static struct platform platform_of(struct weft_platform p)
+static struct platform platform_of(struct weft_rio_platform p)
 {
 	return (struct platform){ p.unit, p.process };
 }
@@ -442,7 +442,7 @@ void weft_rio_owner_address(struct weft_rio_owner *owner, struct weft_address *a
 	*address = owner->loop.listen;
 }
 
-void weft_rio_owner_moved(struct weft_rio_owner *owner, struct weft_rio_moved *m)
+void weft_rio_owner_traffic(struct weft_rio_owner *owner, struct weft_rio_traffic *m)
 {
 	pthread_mutex_lock(&owner->lock);
 	rio_loop_moved(&owner->loop, m);

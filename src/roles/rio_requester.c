@@ -265,7 +265,7 @@ static void act_do(struct weft_rio_requester *q, const struct rio_requester_act 
 static void ended_take(struct weft_rio_requester *q, const struct rio_ended *e)
 {
 	struct ticket *t = e->context;
-	struct weft_rio_ended *to = t->waiter ? &t->waiter->ended : &t->ended;
+	struct weft_rio_result *to = t->waiter ? &t->waiter->ended : &t->ended;
 
 	to->context = t->ended.context;
 	to->reason = (enum weft_reason)e->reason;
@@ -547,7 +547,7 @@ void weft_rio_requester_address(struct weft_rio_requester *q, struct weft_addres
 	*address = q->loop.listen;
 }
 
-void weft_rio_requester_moved(struct weft_rio_requester *q, struct weft_rio_moved *m)
+void weft_rio_requester_traffic(struct weft_rio_requester *q, struct weft_rio_traffic *m)
 {
 	pthread_mutex_lock(&q->lock);
 	rio_loop_moved(&q->loop, m);

@@ -29,7 +29,7 @@ struct follower {
 
 /* A request of somebody who waits for just this one. */
 struct waiter {
-	struct weft_rio_ended ended;
+	struct weft_rio_result ended;
 	bool has_ended;
 	struct follower thread;
 };
@@ -37,8 +37,8 @@ struct waiter {
 /* What the core gives back of each request. */
 struct ticket {
 	struct list link;      /* of the free ones, or of those that have ended */
-	struct waiter *waiter; /* NULL: weft_rio_wait() takes it */
-	struct weft_rio_ended ended;
+	struct waiter *waiter; /* NULL: weft_rio_request_wait() takes it */
+	struct weft_rio_result ended;
 };
 
 /* Memory that was added, or a part of it that was exposed. */

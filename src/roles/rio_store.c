@@ -106,9 +106,9 @@ static enum weft_reason ask(struct rio_store *s, struct store_request *r)
 		if (t.segment_count == 0)
 			return WEFT_R_STORE_SPANS;
 	}
-	return weft_rio_submit(s->requester, &(struct weft_rio_request){ .transactions = &t,
-									 .transaction_count = 1,
-									 .context = r });
+	return weft_rio_request_submit(
+		s->requester, &(struct weft_rio_request){
+				      .transactions = &t, .transaction_count = 1, .context = r });
 }
 
 /* The lock is held. */
@@ -163,7 +163,7 @@ static struct store_request *rio_next_done(struct store *store, uint64_t now_ns)
 }
 
 /* The same. A flush that went well came too late, if what was under way before it was lost. */
-static void ended_add(struct rio_store *s, const struct weft_rio_ended *e)
+static void ended_add(struct rio_store *s, const struct weft_rio_result *e)
 {
 	struct store_request *r = e->context;
 
@@ -176,12 +176,12 @@ static void ended_add(struct rio_store *s, const struct weft_rio_ended *e)
 static void *gather(void *context)
 {
 	struct rio_store *s = context;
-	struct weft_rio_ended ended[BATCH];
+	struct weft_rio_result ended[BATCH];
 
 	while (!atomic_load(&s->is_ending)) {
 		uint32_t count = 0;
 
-		(void)weft_rio_wait(s->requester, turn_ns, ended, BATCH, &count);
+		(void)weft_rio_request_wait(s->requester, turn_ns, ended, BATCH, &count);
 		pthread_mutex_lock(&s->lock);
 		for (uint32_t i = 0; i < count; i++)
 			ended_add(s, &ended[i]);

@@ -235,12 +235,12 @@ struct waiting {
 static void *requester_wait(void *context)
 {
 	struct waiting w = *(struct waiting *)context;
-	struct weft_rio_ended ended;
+	struct weft_rio_result ended;
 	uint32_t count;
 
 	free(context);
 	while (!atomic_load(&w.c->is_over))
-		weft_rio_wait(w.c->requesters[w.nth], SECONDS / 50, &ended, 1, &count);
+		weft_rio_request_wait(w.c->requesters[w.nth], SECONDS / 50, &ended, 1, &count);
 	return NULL;
 }
 
@@ -270,7 +270,7 @@ void cluster_close_requester(struct cluster *c, int nth)
 
 enum weft_reason cluster_io(struct weft_rio_requester *q, const struct weft_rio_transaction *t)
 {
-	return weft_rio_do(
+	return weft_rio_request_do(
 		q, &(struct weft_rio_request){ .transactions = t, .transaction_count = 1 }, NULL);
 }
 

@@ -89,8 +89,8 @@ static struct wish ask(int nth)
 		segments[i] = (struct weft_rio_segment){ .memory = memory + (size_t)i * 512,
 							 .length = 512,
 							 .tag = tag };
-	REQUIRE(weft_rio_submit(q, &(struct weft_rio_request){ .transactions = &t,
-							       .transaction_count = 1 }) ==
+	REQUIRE(weft_rio_request_submit(q, &(struct weft_rio_request){ .transactions = &t,
+								       .transaction_count = 1 }) ==
 		WEFT_OK);
 	cluster_requester_waits(&c, 0);
 	REQUIRE(raw_hear(&units[nth], RIO_COMMAND, &m));

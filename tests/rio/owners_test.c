@@ -180,10 +180,10 @@ TEST(test_rio_09_a_requester_does_not_go_back_to_a_superseded_owner)
 	owner_end(&later, true);
 	weft_rio_owner_close(later.role);
 	for (int i = 0; i < 2000 && r != WEFT_R_RIO_SUPERSEDED; i++) {
-		struct weft_rio_ended e;
+		struct weft_rio_result e;
 		uint32_t count;
 
-		REQUIRE(weft_rio_wait(q, SECONDS / 100, &e, 1, &count) == WEFT_OK);
+		REQUIRE(weft_rio_request_wait(q, SECONDS / 100, &e, 1, &count) == WEFT_OK);
 		r = found(q, SECONDS / 100);
 	}
 	EXPECT_EQ(r, WEFT_R_RIO_SUPERSEDED);

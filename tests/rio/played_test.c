@@ -145,17 +145,18 @@ static void ask(void)
 						.segments = &s,
 						.segment_count = 1 };
 
-	REQUIRE(weft_rio_submit(asker, &(struct weft_rio_request){ .transactions = &t,
-								   .transaction_count = 1 }) ==
-		WEFT_OK);
+	REQUIRE(weft_rio_request_submit(
+			asker, &(struct weft_rio_request){ .transactions = &t,
+							   .transaction_count = 1 }) == WEFT_OK);
 }
 
 static enum weft_reason outcome(void)
 {
-	struct weft_rio_ended ended;
+	struct weft_rio_result ended;
 	uint32_t count = 0;
 
-	REQUIRE(weft_rio_wait(asker, 20 * SECONDS, &ended, 1, &count) == WEFT_OK && count == 1);
+	REQUIRE(weft_rio_request_wait(asker, 20 * SECONDS, &ended, 1, &count) == WEFT_OK &&
+		count == 1);
 	return ended.reason;
 }
 
@@ -229,9 +230,9 @@ static struct sgl_chain ask_long(void)
 		segments[i] = (struct weft_rio_segment){ .memory = memory + i * LENGTH,
 							 .length = LENGTH,
 							 .tag = tag };
-	REQUIRE(weft_rio_submit(asker, &(struct weft_rio_request){ .transactions = &t,
-								   .transaction_count = 1 }) ==
-		WEFT_OK);
+	REQUIRE(weft_rio_request_submit(
+			asker, &(struct weft_rio_request){ .transactions = &t,
+							   .transaction_count = 1 }) == WEFT_OK);
 	REQUIRE(list && raw_hear(&owner, RIO_REQUEST, &m));
 	REQUIRE(rio_list_take(list, m.request.list.bytes, m.request.list.length) == WEFT_OK);
 	REQUIRE(rio_list_wants(list, &chain));
@@ -274,7 +275,7 @@ TEST(test_rio_04_all_that_an_owner_can_have_is_offered)
 		announce(100 + i, devices, DEVICES);
 	}
 	await_taken();
-	EXPECT_EQ(weft_rio_device(asker, UNITS * DEVICES - 1, &d), WEFT_OK);
+	EXPECT_EQ(weft_rio_device_get(asker, UNITS * DEVICES - 1, &d), WEFT_OK);
 	EXPECT_EQ(d.number, UNITS << 16 | DEVICES);
 	end();
 }

@@ -194,7 +194,7 @@ TEST(test_rio_15_rio_16_a_request_is_refused_whole)
 {
 	struct weft_rio_segment s = { .memory = memory, .length = 4096 };
 	struct weft_rio_transaction t[65];
-	struct weft_rio_ended ended;
+	struct weft_rio_result ended;
 	struct asker a;
 
 	open_ruled();
@@ -208,26 +208,27 @@ TEST(test_rio_15_rio_16_a_request_is_refused_whole)
 						      .segments = &s,
 						      .segment_count = 1 };
 	t[3].device = a.numbers[DEVICE_OTHER];
-	EXPECT_EQ(weft_rio_do(a.q, &(struct weft_rio_request){ t, 4, 0, NULL }, &ended),
+	EXPECT_EQ(weft_rio_request_do(a.q, &(struct weft_rio_request){ t, 4, 0, NULL }, &ended),
 		  WEFT_R_RIO_UNITS);
 	EXPECT_EQ(ended.transaction, 3);
 	EXPECT(cluster_noted(&c, "(4 of 4)"));
 	t[3].device = a.numbers[DEVICE_CLOSED];
-	EXPECT_EQ(weft_rio_do(a.q, &(struct weft_rio_request){ t, 5, 0, NULL }, &ended),
+	EXPECT_EQ(weft_rio_request_do(a.q, &(struct weft_rio_request){ t, 5, 0, NULL }, &ended),
 		  WEFT_R_RIO_DENIED);
 	t[3].device = a.numbers[DEVICE_DISK];
 	t[3].offset = DISK;
-	EXPECT_EQ(weft_rio_do(a.q, &(struct weft_rio_request){ t, 5, 0, NULL }, &ended),
+	EXPECT_EQ(weft_rio_request_do(a.q, &(struct weft_rio_request){ t, 5, 0, NULL }, &ended),
 		  WEFT_R_STORE_RANGE);
 	EXPECT_EQ(ended.transaction, 3);
 	EXPECT_EQ(ended.done_bytes, 0);
 	t[3].offset = 0;
-	EXPECT_EQ(weft_rio_do(a.q, &(struct weft_rio_request){ t, 65, 0, NULL }, &ended),
+	EXPECT_EQ(weft_rio_request_do(a.q, &(struct weft_rio_request){ t, 65, 0, NULL }, &ended),
 		  WEFT_R_SGL_TRANSACTIONS);
-	EXPECT_EQ(weft_rio_do(a.q, &(struct weft_rio_request){ t, 0, 0, NULL }, &ended),
+	EXPECT_EQ(weft_rio_request_do(a.q, &(struct weft_rio_request){ t, 0, 0, NULL }, &ended),
 		  WEFT_R_SGL_NO_TRANSACTION);
 	expect_disk_as_it_was(&a);
-	EXPECT_EQ(weft_rio_do(a.q, &(struct weft_rio_request){ t, 64, 0, NULL }, &ended), WEFT_OK);
+	EXPECT_EQ(weft_rio_request_do(a.q, &(struct weft_rio_request){ t, 64, 0, NULL }, &ended),
+		  WEFT_OK);
 	EXPECT_EQ(ended.done_bytes, 64 * 4096);
 	cluster_close(&c);
 }

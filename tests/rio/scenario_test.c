@@ -50,11 +50,11 @@ static void go_there_and_back(struct weft_rio_requester *q)
 
 static void expect_nothing_at_the_owner(struct weft_rio_requester *q)
 {
-	struct weft_rio_moved at_owner, at_requester, at_iounit;
+	struct weft_rio_traffic at_owner, at_requester, at_iounit;
 
-	weft_rio_requester_moved(q, &at_requester);
-	weft_rio_owner_moved(c.owner, &at_owner);
-	weft_rio_iounit_moved(c.iounits[0], &at_iounit);
+	weft_rio_requester_traffic(q, &at_requester);
+	weft_rio_owner_traffic(c.owner, &at_owner);
+	weft_rio_iounit_traffic(c.iounits[0], &at_iounit);
 	EXPECT_EQ(at_owner.payload_in + at_owner.payload_out, 0);
 	EXPECT(at_owner.control_in + at_owner.control_out < 16 * KIB);
 	EXPECT(at_requester.payload_in >= MIB && at_requester.payload_out >= MIB);
@@ -112,9 +112,9 @@ static void read_soon(struct weft_rio_requester *q, struct cluster_move *m)
 
 static uint64_t connections(struct weft_rio_requester *q)
 {
-	struct weft_rio_moved m;
+	struct weft_rio_traffic m;
 
-	weft_rio_requester_moved(q, &m);
+	weft_rio_requester_traffic(q, &m);
 	return m.connections;
 }
 
@@ -124,7 +124,7 @@ TEST(test_rio_s3_rio_08_a_connection_is_made_on_demand_kept_and_made_again)
 							{ 6, "other", "mem:1M" } };
 	struct cluster_move m = { .bytes = a, .length = 4096 };
 	struct weft_rio_requester *q;
-	struct weft_rio_moved moved;
+	struct weft_rio_traffic moved;
 
 	cluster_begin(&c);
 	cluster_add_iounit(&c, stores, 2);
@@ -141,7 +141,7 @@ TEST(test_rio_s3_rio_08_a_connection_is_made_on_demand_kept_and_made_again)
 	m.device = cluster_device(q, "other").number;
 	EXPECT_EQ(cluster_read(q, m), WEFT_OK);
 	EXPECT_EQ(connections(q), 1);
-	weft_rio_iounit_moved(c.iounits[0], &moved);
+	weft_rio_iounit_traffic(c.iounits[0], &moved);
 	EXPECT_EQ(moved.connections, 1);
 	/* The unit is gone, and back; then the owner, who had let them meet. */
 	cluster_stop_iounit(&c, 0);
@@ -162,9 +162,9 @@ TEST(test_rio_s3_rio_08_a_connection_is_made_on_demand_kept_and_made_again)
 /* What an adapter's thread has put into memory is seen by who has had its lock since. */
 static void look_at_memory_of(struct weft_rio_requester *q)
 {
-	struct weft_rio_moved m;
+	struct weft_rio_traffic m;
 
-	weft_rio_requester_moved(q, &m);
+	weft_rio_requester_traffic(q, &m);
 }
 
 /* 7.1 may name memory of 8.1; 9.1 may not. */
@@ -193,7 +193,7 @@ static uint32_t exposed(struct weft_rio_requester *q, struct weft_rio_segment s,
 {
 	uint32_t handle = 0;
 
-	REQUIRE(weft_rio_expose(q, &s, is_written, &handle) == WEFT_OK);
+	REQUIRE(weft_rio_memory_expose(q, &s, is_written, &handle) == WEFT_OK);
 	return handle;
 }
 
@@ -209,7 +209,7 @@ TEST(test_rio_s4_rio_06_rio_15_one_command_over_details_of_two_platforms)
 		{ .operation = WEFT_RIO_WRITE, .offset = 8192, .length = 16384 },
 		{ .operation = WEFT_RIO_READ, .offset = 8192, .length = 16384 },
 	};
-	struct weft_rio_ended ended;
+	struct weft_rio_result ended;
 	uint32_t own, read, written;
 
 	open_shared();
@@ -237,7 +237,8 @@ TEST(test_rio_s4_rio_06_rio_15_one_command_over_details_of_two_platforms)
 	t[0].segment_count = 5;
 	t[1].segments = to;
 	t[1].segment_count = 4;
-	EXPECT_EQ(weft_rio_do(q, &(struct weft_rio_request){ t, 2, 0, NULL }, &ended), WEFT_OK);
+	EXPECT_EQ(weft_rio_request_do(q, &(struct weft_rio_request){ t, 2, 0, NULL }, &ended),
+		  WEFT_OK);
 	EXPECT_EQ(ended.done_bytes, 32768);
 	memcpy(big, a, 1000);
 	memcpy(big + 1000, a + 5000, 24);
@@ -300,8 +301,8 @@ TEST(test_mem_13_a_requester_reaches_only_what_it_was_authorised_to)
 	memset(big + 8192, 0, 4096);
 	EXPECT_MEM(b, big, sizeof(b));
 	/* Until it is concealed. */
-	EXPECT_EQ(weft_rio_conceal(p, handle), WEFT_OK);
-	EXPECT(weft_rio_conceal(p, handle) != WEFT_OK);
+	EXPECT_EQ(weft_rio_memory_conceal(p, handle), WEFT_OK);
+	EXPECT(weft_rio_memory_conceal(p, handle) != WEFT_OK);
 	EXPECT(cluster_io(q, &t) != WEFT_OK);
 	EXPECT_MEM(b, big, sizeof(b));
 	cluster_close(&c);
@@ -345,24 +346,24 @@ TEST(test_mem_13_only_own_memory_is_exposed)
 	q = cluster_requester(&c, 0);
 	s.tag = cluster_memory(q, a, 4096);
 	s.length = 0;
-	EXPECT_EQ(weft_rio_expose(q, &s, true, &handle), WEFT_R_BAD_ARGUMENT);
+	EXPECT_EQ(weft_rio_memory_expose(q, &s, true, &handle), WEFT_R_BAD_ARGUMENT);
 	s.length = 4097;
-	EXPECT(weft_rio_expose(q, &s, true, &handle) != WEFT_OK);
+	EXPECT(weft_rio_memory_expose(q, &s, true, &handle) != WEFT_OK);
 	s.length = 512;
 	s.platform.unit = FIRST_REQUESTER + 1;
-	EXPECT_EQ(weft_rio_expose(q, &s, true, &handle), WEFT_R_BAD_ARGUMENT);
+	EXPECT_EQ(weft_rio_memory_expose(q, &s, true, &handle), WEFT_R_BAD_ARGUMENT);
 	s.platform.unit = 0;
-	EXPECT_EQ(weft_rio_expose(q, NULL, true, &handle), WEFT_R_NULL_ARGUMENT);
+	EXPECT_EQ(weft_rio_memory_expose(q, NULL, true, &handle), WEFT_R_NULL_ARGUMENT);
 	EXPECT_EQ(handle, 77);
-	EXPECT_EQ(weft_rio_expose(q, &s, true, &handle), WEFT_OK);
+	EXPECT_EQ(weft_rio_memory_expose(q, &s, true, &handle), WEFT_OK);
 	EXPECT(handle != 77);
 	/* Neither is the other, and each is taken back once. */
 	EXPECT(weft_rio_memory_remove(q, handle) != WEFT_OK);
-	EXPECT(weft_rio_conceal(q, s.tag) != WEFT_OK);
-	EXPECT(weft_rio_conceal(q, handle + 1) != WEFT_OK);
+	EXPECT(weft_rio_memory_conceal(q, s.tag) != WEFT_OK);
+	EXPECT(weft_rio_memory_conceal(q, handle + 1) != WEFT_OK);
 	EXPECT(weft_rio_memory_remove(q, s.tag) != WEFT_OK); /* a part of it is exposed */
-	EXPECT_EQ(weft_rio_conceal(q, handle), WEFT_OK);
-	EXPECT(weft_rio_conceal(q, handle) != WEFT_OK);
+	EXPECT_EQ(weft_rio_memory_conceal(q, handle), WEFT_OK);
+	EXPECT(weft_rio_memory_conceal(q, handle) != WEFT_OK);
 	EXPECT_EQ(weft_rio_memory_remove(q, s.tag), WEFT_OK);
 	EXPECT(weft_rio_memory_remove(q, s.tag) != WEFT_OK);
 	cluster_close(&c);
@@ -453,7 +454,7 @@ TEST(test_sys_s1_one_command_one_read_of_the_host_buffer_one_completion)
 	char one[CLUSTER_TEXT], two[CLUSTER_TEXT], both[2 * CLUSTER_TEXT + 16];
 	const struct weft_rio_store store = { 1, "raid", both };
 	struct cluster_move m = { .offset = 64 * KIB, .bytes = a, .length = LENGTH };
-	struct weft_rio_moved before, after;
+	struct weft_rio_traffic before, after;
 	struct weft_rio_requester *q;
 	uint32_t noted;
 
@@ -470,9 +471,9 @@ TEST(test_sys_s1_one_command_one_read_of_the_host_buffer_one_completion)
 	cluster_fill(a, sizeof(a), 3);
 	cluster_wait_note(&c, "ended 7.1");
 	noted = cluster_notes(&c);
-	weft_rio_requester_moved(q, &before);
+	weft_rio_requester_traffic(q, &before);
 	EXPECT_EQ(cluster_write(q, m), WEFT_OK);
-	weft_rio_requester_moved(q, &after);
+	weft_rio_requester_traffic(q, &after);
 	EXPECT_EQ(after.payload_out - before.payload_out, LENGTH);
 	EXPECT(after.payload_in - before.payload_in < 320); /* at most a word that it is done */
 	EXPECT(after.control_out - before.control_out < 200);

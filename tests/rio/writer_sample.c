@@ -104,7 +104,7 @@ static bool ask(struct op *op, const struct weft_rio_transaction *t)
 	const struct weft_rio_request request = { .transactions = t,
 						  .transaction_count = 1,
 						  .context = op };
-	enum weft_reason r = weft_rio_submit(requester, &request);
+	enum weft_reason r = weft_rio_request_submit(requester, &request);
 
 	if (r == WEFT_OK) {
 		op->is_busy = true;
@@ -200,7 +200,7 @@ static void ended_well(struct op *op)
 		say("A", &op->plain[i], "");
 }
 
-static void ended(const struct weft_rio_ended *e)
+static void ended(const struct weft_rio_result *e)
 {
 	struct op *op = e->context;
 
@@ -225,11 +225,12 @@ static void ended(const struct weft_rio_ended *e)
 /* True: something ended badly. */
 static bool gather(uint64_t timeout_ms)
 {
-	struct weft_rio_ended e[DEPTH + 1];
+	struct weft_rio_result e[DEPTH + 1];
 	uint32_t count;
 	bool has_failed = false;
 
-	if (weft_rio_wait(requester, timeout_ms * NS_PER_MS, e, DEPTH + 1, &count) != WEFT_OK)
+	if (weft_rio_request_wait(requester, timeout_ms * NS_PER_MS, e, DEPTH + 1, &count) !=
+	    WEFT_OK)
 		fatal(WEFT_R_BAD_ARGUMENT);
 	for (uint32_t i = 0; i < count; i++) {
 		has_failed |= e[i].reason != WEFT_OK;
