@@ -67,15 +67,15 @@ static void fail(struct pass *p, enum weft_reason reason, uint64_t at, const cha
 static void submit(struct pass *p, struct slot *s, enum weft_rio_operation operation,
 		   const struct weft_rio_device *device, uint64_t at)
 {
-	const struct weft_rio_segment segment = { .memory = buffer(p, s),
-						  .length = s->length,
-						  .tag = p->run->tag };
+	const struct weft_rio_sge segment = { .memory = buffer(p, s),
+					      .length = s->length,
+					      .tag = p->run->tag };
 	const struct weft_rio_transaction t = { .operation = operation,
 						.device = device->number,
 						.offset = at,
 						.length = s->length,
-						.segments = &segment,
-						.segment_count = 1 };
+						.sges = &segment,
+						.sge_count = 1 };
 	enum weft_reason r = weft_rio_request_submit(
 		p->run->requester, &(struct weft_rio_request){ .transactions = &t,
 							       .transaction_count = 1,

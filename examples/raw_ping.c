@@ -37,8 +37,8 @@ static void must(enum weft_reason r, const char *what)
 
 static void receive(struct weft_qp *qp, uint32_t tag, uint64_t slot)
 {
-	const struct weft_segment s = { (uintptr_t)frames[slot], FRAME_MAX, tag };
-	const struct weft_recv_wr wr = { .id = slot, .segments = &s, .segment_count = 1 };
+	const struct weft_sge s = { (uintptr_t)frames[slot], FRAME_MAX, tag };
+	const struct weft_recv_wr wr = { .id = slot, .sges = &s, .sge_count = 1 };
 
 	must(weft_qp_post_recv(qp, &wr, 1, NULL), "receive");
 }
@@ -63,12 +63,12 @@ static void turn_round(uint8_t *frame)
 static bool answer(struct weft_qp *qp, uint32_t tag, const struct weft_completion *c)
 {
 	uint8_t *frame = frames[c->id];
-	const struct weft_segment s = { (uintptr_t)frame, c->byte_count, tag };
+	const struct weft_sge s = { (uintptr_t)frame, c->byte_count, tag };
 	struct weft_send_wr wr = { .opcode = WEFT_OP_SEND,
 				   .flags = WEFT_SIGNALLED,
 				   .id = c->id,
-				   .segments = &s,
-				   .segment_count = 1 };
+				   .sges = &s,
+				   .sge_count = 1 };
 
 	if (c->byte_count < HEADER + 8 || frame[HEADER] != ECHO_REQUEST)
 		return false;

@@ -133,8 +133,8 @@ static void qp_start(uint32_t i, uint32_t peer_number)
 
 static void receive(uint32_t qp, uint32_t slot)
 {
-	const struct weft_segment s = { (uintptr_t)&node.in[slot], sizeof(struct word), node.tag };
-	const struct weft_recv_wr wr = { .id = slot, .segments = &s, .segment_count = 1 };
+	const struct weft_sge s = { (uintptr_t)&node.in[slot], sizeof(struct word), node.tag };
+	const struct weft_recv_wr wr = { .id = slot, .sges = &s, .sge_count = 1 };
 
 	must(weft_qp_post_recv(node.qps[qp], &wr, 1, NULL), "post a receive");
 }
@@ -143,12 +143,12 @@ static void receive(uint32_t qp, uint32_t slot)
 static void send(uint32_t qp, uint32_t to, uint32_t i, uint32_t k)
 {
 	uint32_t slot = rank(node.self, to) * PAIRS + i * M + k;
-	const struct weft_segment s = { (uintptr_t)&node.out[slot], sizeof(struct word), node.tag };
+	const struct weft_sge s = { (uintptr_t)&node.out[slot], sizeof(struct word), node.tag };
 	struct weft_send_wr wr = {
 		.opcode = WEFT_OP_SEND,
 		.flags = WEFT_SIGNALLED,
-		.segments = &s,
-		.segment_count = 1,
+		.sges = &s,
+		.sge_count = 1,
 		.ee = node.ees[to],
 		.dest_qp_number = node.ees[to] ? table->nodes[to].qps[k] : 0,
 		.remote_q_key = KEY,

@@ -70,7 +70,7 @@ struct weft_rio_requester;
 
 struct weft_rio_requester_options {
 	uint32_t requests_max; /* under way at a time; default 64, at most 4096 */
-	uint32_t segments_max; /* of all of them together; default 4096, at most 65536 */
+	uint32_t sges_max;     /* of all of them together; default 4096, at most 65536 */
 	uint64_t timeout_ns;   /* of requests that name none; default 30 s */
 };
 
@@ -142,7 +142,7 @@ enum weft_rio_operation {
 };
 
 /* A fragment of memory. */
-struct weft_rio_segment {
+struct weft_rio_sge {
 	void *memory;
 	uint32_t length;
 	uint32_t tag; /* of weft_rio_memory_add() */
@@ -160,7 +160,7 @@ struct weft_rio_segment {
  * thread is in weft_rio_request_wait() or another call that waits.
  */
 enum weft_reason weft_rio_memory_expose(struct weft_rio_requester *requester,
-					const struct weft_rio_segment *part, bool is_written,
+					const struct weft_rio_sge *part, bool is_written,
 					uint32_t *handle);
 enum weft_reason weft_rio_memory_conceal(struct weft_rio_requester *requester, uint32_t handle);
 
@@ -169,8 +169,8 @@ struct weft_rio_transaction {
 	bool is_fua; /* of what writes: durable when it has ended */
 	uint32_t device;
 	uint64_t offset, length; /* bytes, multiples of the block size; a flush has neither */
-	const struct weft_rio_segment *segments; /* of read and write: length bytes in all */
-	uint32_t segment_count;
+	const struct weft_rio_sge *sges; /* of read and write: length bytes in all */
+	uint32_t sge_count;
 };
 
 /* Transactions are carried out one after the other; their devices are of one I/O unit. */

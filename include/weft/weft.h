@@ -42,7 +42,7 @@ struct weft_ah;
 struct weft_ee;
 struct weft_listener;
 struct weft_request;
-struct weft_segment;
+struct weft_sge;
 
 /* ---- Adapter ------------------------------------------------------------------------------- */
 
@@ -147,7 +147,7 @@ struct weft_region_options {
 	bool is_one_touch;  /* dies with the first remote message (TOUCH-02); not with WEFT_BIND */
 	/*
 	 * Its memory, in the process, may come and go: each access asks the system what is there,
-	 * and is denied (WEFT_R_SPACE_SEGMENT) where nothing is that may be used so. It may even be
+	 * and is denied (WEFT_R_SPACE_MAPPING) where nothing is that may be used so. It may even be
 	 * all of the process: from address 0 over UINT64_MAX bytes.
 	 */
 	bool is_on_demand;
@@ -181,7 +181,7 @@ enum weft_reason weft_region_deregister(struct weft_pd *pd, uint32_t tag);
  * Brings pages of a region, for WEFT_LOCAL_READ or WEFT_LOCAL_WRITE; for 0 it looks only at the tag
  * and the range. Refused for what such an access would be refused for.
  */
-enum weft_reason weft_region_prefetch(struct weft_pd *pd, const struct weft_segment *range,
+enum weft_reason weft_region_prefetch(struct weft_pd *pd, const struct weft_sge *range,
 				      uint32_t right);
 
 /*
@@ -365,7 +365,7 @@ enum weft_failure {
 	WEFT_FAIL_DRAIN		 /* option 1: QP to SQE, later send requests flush */
 };
 
-enum { WEFT_SEGMENTS_MAX = 32, WEFT_INLINE_MAX = 1024, WEFT_QUEUE_MAX = 1 << 20 };
+enum { WEFT_SGES_MAX = 32, WEFT_INLINE_MAX = 1024, WEFT_QUEUE_MAX = 1 << 20 };
 
 /* Largest message in bytes. */
 #define WEFT_MESSAGE_MAX ((uint64_t)1 << 31)
@@ -383,7 +383,7 @@ struct weft_qp_options {
 	uint32_t xrc_domain;
 	uint32_t send_max;	   /* requests in the send queue; default 64 */
 	uint32_t recv_max;	   /* default 64 */
-	uint32_t segments_max;	   /* per request; default 4, at most WEFT_SEGMENTS_MAX */
+	uint32_t sges_max;	   /* per request; default 4, at most WEFT_SGES_MAX */
 	uint32_t inline_max_bytes; /* default 64, at most WEFT_INLINE_MAX */
 	uint32_t outstanding_max;  /* requests not yet acknowledged (QP-02); default 16 */
 	bool is_every_send_signalled;
@@ -409,7 +409,7 @@ struct weft_qp_attr {
 	uint64_t receiver_wait_ns; /* a Send waits so long for a receive; default 1 s */
 	/* Read only: fixed at creation (QP-02). */
 	enum weft_qp_service service;
-	uint32_t send_max, recv_max, segments_max, inline_max_bytes, outstanding_max;
+	uint32_t send_max, recv_max, sges_max, inline_max_bytes, outstanding_max;
 	/* Read only: now. */
 	uint32_t peer_number;
 	enum weft_reason reason; /* why it left the operational state */
@@ -438,7 +438,7 @@ enum weft_reason weft_qp_query(struct weft_qp *qp, struct weft_qp_attr *attr);
  */
 enum weft_reason weft_qp_connect(struct weft_qp *qp, struct weft_qp *peer);
 
-struct weft_segment {
+struct weft_sge {
 	uint64_t addr;
 	uint32_t length;
 	uint32_t tag;
@@ -469,8 +469,8 @@ struct weft_send_wr {
 	uint64_t id;
 	enum weft_opcode opcode;
 	uint32_t flags;
-	const struct weft_segment *segments; /* Send, Write: source. Read, atomics: destination. */
-	uint32_t segment_count;
+	const struct weft_sge *sges; /* Send, Write: source. Read, atomics: destination. */
+	uint32_t sge_count;
 	uint32_t imm;		 /* SEND_IMM, WRITE_IMM */
 	uint32_t invalidate_tag; /* SEND_INVALIDATE, INVALIDATE */
 	uint32_t remote_tag;	 /* Write, Read, atomics */
@@ -492,8 +492,8 @@ struct weft_send_wr {
 
 struct weft_recv_wr {
 	uint64_t id;
-	const struct weft_segment *segments;
-	uint32_t segment_count;
+	const struct weft_sge *sges;
+	uint32_t sge_count;
 };
 
 /*
@@ -669,8 +669,8 @@ enum weft_reason weft_capture_stop(struct weft_adapter *adapter);
 /* ---- Shared receive queues ----------------------------------------------------------------- */
 
 struct weft_srq_options {
-	uint32_t recv_max;     /* default 64 */
-	uint32_t segments_max; /* default 4 */
+	uint32_t recv_max; /* default 64 */
+	uint32_t sges_max; /* default 4 */
 	void *context;
 	/* XRC: for peers of which queue pairs; its completions go to a queue of its own. */
 	uint32_t xrc_domain; /* 0: it is for queue pairs that were made with it */

@@ -111,7 +111,7 @@ static const struct reason_row rows[WEFT_REASON_COUNT] = {
 	[WEFT_R_ATOMIC_ALIGN] = { "atomic_align", "QP-07d", EINVAL,
 				  "An atomic works on 8 bytes at an address that is a multiple "
 				  "of 8." },
-	[WEFT_R_SPACE_SEGMENT] = { "space_segment", "RKEY-08c", EFAULT,
+	[WEFT_R_SPACE_MAPPING] = { "space_mapping", "RKEY-08c", EFAULT,
 				   "The address space has no segment for some of the range any "
 				   "more." },
 	[WEFT_R_SPACE_UNMAPPED] = { "space_unmapped", "RKEY-08d", EFAULT,
@@ -165,10 +165,10 @@ static const struct reason_row rows[WEFT_REASON_COUNT] = {
 			      "The work request carries a flag that is unknown or does not go "
 			      "with its "
 			      "operation." },
-	[WEFT_R_WR_SEGMENTS] = { "wr_segments", "QP-06", EINVAL,
-				 "The number of data segments is over the queue's limit or "
-				 "wrong for this "
-				 "operation." },
+	[WEFT_R_WR_SGES] = { "wr_sges", "QP-06", EINVAL,
+			     "The number of data segments is over the queue's limit or "
+			     "wrong for this "
+			     "operation." },
 	[WEFT_R_WR_LENGTH] = { "wr_length", "QP-06", EINVAL,
 			       "The message is longer than 2 GiB, or of the wrong length for this "
 			       "operation." },

@@ -19,7 +19,7 @@ struct rio_requester;
 struct rio_requester_config {
 	struct platform self;
 	uint32_t requests_max; /* at a time; beyond what the owner allows they wait */
-	uint32_t segments_max; /* of all requests at a time: windows */
+	uint32_t sges_max;     /* of all requests at a time: windows */
 	uint32_t iounits_max;
 	uint32_t devices_max; /* of all of them */
 	uint32_t lists_max;   /* at a time, of those that do not fit into a message */
@@ -182,7 +182,7 @@ struct rio_requester_act {
 	enum rio_requester_act_kind kind;
 	uint8_t *bytes; /* SAY: good until the next act is asked for */
 	size_t length;
-	uint32_t id;  /* EXPOSE: of the window, below segments_max; CLOSE: the same */
+	uint32_t id;  /* EXPOSE: of the window, below sges_max; CLOSE: the same */
 	uint32_t tag; /* EXPOSE: the region */
 	uint64_t address;
 	uint32_t window_length;

@@ -11,12 +11,12 @@ enum { TRANSACTIONS = 64 };
 static enum weft_reason fragments_of(struct weft_rio_requester *q,
 				     const struct weft_rio_transaction *t, uint32_t *used)
 {
-	if (t->segment_count > 0 && !t->segments)
+	if (t->sge_count > 0 && !t->sges)
 		return WEFT_R_NULL_ARGUMENT;
-	if (t->segment_count > q->segments_max - *used)
+	if (t->sge_count > q->sges_max - *used)
 		return WEFT_R_LIMIT;
-	for (uint32_t i = 0; i < t->segment_count; i++) {
-		const struct weft_rio_segment *s = &t->segments[i];
+	for (uint32_t i = 0; i < t->sge_count; i++) {
+		const struct weft_rio_sge *s = &t->sges[i];
 
 		q->fragments[*used + i] = (struct rio_fragment){
 			.platform = { s->platform.unit, s->platform.process },
@@ -25,7 +25,7 @@ static enum weft_reason fragments_of(struct weft_rio_requester *q,
 			.address = (uintptr_t)s->memory,
 		};
 	}
-	*used += t->segment_count;
+	*used += t->sge_count;
 	return WEFT_OK;
 }
 
@@ -89,7 +89,7 @@ static enum weft_reason ask(struct weft_rio_requester *q, const struct weft_rio_
 				.offset = from->offset,
 				.length = from->length },
 			.fragments = q->fragments + used,
-			.fragment_count = from->segment_count,
+			.fragment_count = from->sge_count,
 		};
 		r = fragments_of(q, from, &used);
 	}

@@ -152,15 +152,15 @@ static uint8_t *send_buffer(const struct rio_end *end, uint32_t nth)
 
 static enum weft_reason post_receive(struct rio_end *end, uint32_t nth)
 {
-	const struct weft_segment segment = { .addr = (uintptr_t)receive_buffer(end, nth),
-					      .length = recv_bytes(end),
-					      .tag = local_tag(end) };
+	const struct weft_sge segment = { .addr = (uintptr_t)receive_buffer(end, nth),
+					  .length = recv_bytes(end),
+					  .tag = local_tag(end) };
 
 	return weft_qp_post_recv(
 		end->qp,
 		&(struct weft_recv_wr){ .id = (uint64_t)nth << RIO_WORK_BITS | RIO_WORK_RECEIVE,
-					.segments = &segment,
-					.segment_count = 1 },
+					.sges = &segment,
+					.sge_count = 1 },
 		1, NULL);
 }
 
@@ -225,7 +225,7 @@ static enum weft_reason set_up(struct rio_end *end)
 		.recv_cq = loop->cq,
 		.send_max = is_control ? messages + SENDS : 2 * DEPTH + loop->config.tells_max,
 		.recv_max = messages > 0 ? messages : 1,
-		.segments_max = 1,
+		.sges_max = 1,
 		.inline_max_bytes = (uint32_t)short_bytes(end),
 		.outstanding_max = DEPTH,
 		.context = end,
@@ -535,7 +535,7 @@ static struct weft_send_wr *queue_add(struct rio_end *end)
 	if (end->queued == RIO_BATCH)
 		rio_end_flush(end);
 	wr = &end->queue[end->queued];
-	*wr = (struct weft_send_wr){ .segments = &end->segments[end->queued], .segment_count = 1 };
+	*wr = (struct weft_send_wr){ .sges = &end->sges[end->queued], .sge_count = 1 };
 	return wr;
 }
 
@@ -618,9 +618,9 @@ void rio_end_say(struct rio_end *end, const uint8_t *bytes, size_t length)
 		return;
 	}
 	memcpy(copy, bytes, length);
-	end->segments[end->queued] = (struct weft_segment){ .addr = (uintptr_t)copy,
-							    .length = (uint32_t)length,
-							    .tag = local_tag(end) };
+	end->sges[end->queued] = (struct weft_sge){ .addr = (uintptr_t)copy,
+						    .length = (uint32_t)length,
+						    .tag = local_tag(end) };
 	queue_added(end);
 }
 
@@ -638,10 +638,10 @@ enum weft_reason rio_end_move(struct rio_end *end, const struct rio_move *move)
 	wr->flags = WEFT_SIGNALLED;
 	wr->remote_tag = move->handle;
 	wr->remote_addr = move->remote;
-	wr->segment_count = move->length > 0 ? 1 : 0;
-	end->segments[end->queued] = (struct weft_segment){ .addr = (uintptr_t)move->bytes,
-							    .length = move->length,
-							    .tag = local_tag(end) };
+	wr->sge_count = move->length > 0 ? 1 : 0;
+	end->sges[end->queued] = (struct weft_sge){ .addr = (uintptr_t)move->bytes,
+						    .length = move->length,
+						    .tag = local_tag(end) };
 	end->posted++;
 	queue_added(end);
 	return WEFT_OK;

@@ -52,7 +52,7 @@ struct rio_end {
 	bool was_lost;		  /* the role has given it up */
 	/* What is to be posted, all at once: rio_end_flush(). */
 	struct weft_send_wr queue[RIO_BATCH];
-	struct weft_segment segments[RIO_BATCH];
+	struct weft_sge sges[RIO_BATCH];
 	uint8_t *words; /* of short messages in there */
 	uint32_t queued;
 	/* Control ends. */

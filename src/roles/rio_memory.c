@@ -162,7 +162,7 @@ static enum weft_reason bind_new(struct weft_rio_requester *q, struct weft_bind 
 }
 
 enum weft_reason weft_rio_memory_expose(struct weft_rio_requester *q,
-					const struct weft_rio_segment *part, bool is_written,
+					const struct weft_rio_sge *part, bool is_written,
 					uint32_t *handle)
 {
 	struct weft_bind bind = { .rights = is_written ? WEFT_REMOTE_WRITE : WEFT_REMOTE_READ };

@@ -96,7 +96,7 @@ static void panes_give(struct weft_rio_requester *q, struct platform iounit)
 {
 	struct weft_qp *qp = qp_of(q, iounit);
 
-	for (uint32_t i = 0; i < q->segments_max; i++) {
+	for (uint32_t i = 0; i < q->sges_max; i++) {
 		const struct pane *p = &q->panes[i];
 		enum weft_reason r;
 
@@ -408,9 +408,9 @@ static void settle(struct weft_rio_requester *q)
 static enum weft_reason memory_open(struct weft_rio_requester *q)
 {
 	q->lists = malloc((size_t)LISTS * RIO_LIST_BYTES_MAX);
-	q->panes = calloc(q->segments_max, sizeof(*q->panes));
+	q->panes = calloc(q->sges_max, sizeof(*q->panes));
 	q->tickets = calloc(q->requests_max, sizeof(*q->tickets));
-	q->fragments = calloc(q->segments_max, sizeof(*q->fragments));
+	q->fragments = calloc(q->sges_max, sizeof(*q->fragments));
 	list_init(&q->free_tickets);
 	list_init(&q->ended);
 	if (!q->lists || !q->panes || !q->tickets || !q->fragments)
@@ -435,7 +435,7 @@ static enum weft_reason core_open(struct weft_rio_requester *q, uint64_t timeout
 	const struct rio_requester_config config = {
 		.self = q->loop.self.platform,
 		.requests_max = q->requests_max,
-		.segments_max = q->segments_max,
+		.sges_max = q->sges_max,
 		.iounits_max = IOUNITS,
 		.devices_max = IOUNITS * DEVICES,
 		.lists_max = LISTS,
@@ -489,13 +489,13 @@ enum weft_reason weft_rio_requester_open(const struct weft_rio_self *self,
 
 	if (!self || !requester)
 		return WEFT_R_NULL_ARGUMENT;
-	if (o->requests_max > REQUESTS_MOST || o->segments_max > SEGMENTS_MOST)
+	if (o->requests_max > REQUESTS_MOST || o->sges_max > SEGMENTS_MOST)
 		return WEFT_R_LIMIT;
 	q = calloc(1, sizeof(*q));
 	if (!q)
 		return WEFT_R_NO_MEMORY;
 	q->requests_max = o->requests_max ? o->requests_max : REQUESTS;
-	q->segments_max = o->segments_max ? o->segments_max : SEGMENTS;
+	q->sges_max = o->sges_max ? o->sges_max : SEGMENTS;
 	pthread_mutex_init(&q->lock, NULL);
 	pthread_cond_init(&q->keeper_wake, NULL);
 	list_init(&q->followers);
@@ -521,7 +521,7 @@ void weft_rio_requester_close(struct weft_rio_requester *q)
 		work(&q->loop); /* closes the windows */
 		rio_requester_destroy(q->core);
 	}
-	for (uint32_t i = 0; q->core && i < q->segments_max; i++) {
+	for (uint32_t i = 0; q->core && i < q->sges_max; i++) {
 		if (q->panes[i].tag)
 			weft_window_discard(q->loop.data_pd, q->panes[i].tag);
 	}

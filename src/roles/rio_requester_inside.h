@@ -78,7 +78,7 @@ struct weft_rio_requester {
 	struct held *held;
 	uint32_t held_count, held_room;
 	struct rio_fragment *fragments; /* as the core wants them, of the request that is asked */
-	uint32_t requests_max, segments_max;
+	uint32_t requests_max, sges_max;
 	bool is_inquiring; /* a thread, for which the core's answer is */
 };
 

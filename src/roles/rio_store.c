@@ -59,7 +59,7 @@ enum { SEGMENT_BYTES_MAX = 1 << 30, SEGMENTS_EACH = 64 };
 
 /* 0: they are too many. */
 static uint32_t segments_of(const struct rio_store *s, const struct store_request *r,
-			    struct weft_rio_segment *segments)
+			    struct weft_rio_sge *segments)
 {
 	uint32_t count = 0;
 
@@ -69,7 +69,7 @@ static uint32_t segments_of(const struct rio_store *s, const struct store_reques
 
 			if (count == SEGMENTS_EACH)
 				return 0;
-			segments[count] = (struct weft_rio_segment){
+			segments[count] = (struct weft_rio_sge){
 				.memory = (uint8_t *)r->spans[i].bytes + at,
 				.length = (uint32_t)(left < SEGMENT_BYTES_MAX ? left
 									      : SEGMENT_BYTES_MAX),
@@ -82,12 +82,12 @@ static uint32_t segments_of(const struct rio_store *s, const struct store_reques
 
 static enum weft_reason ask(struct rio_store *s, struct store_request *r)
 {
-	struct weft_rio_segment segments[SEGMENTS_EACH];
+	struct weft_rio_sge segments[SEGMENTS_EACH];
 	struct weft_rio_transaction t = { .operation = operation_of(r->op),
 					  .is_fua = r->flags & STORE_FUA,
 					  .offset = r->offset,
 					  .length = r->length,
-					  .segments = segments };
+					  .sges = segments };
 	struct weft_rio_device now;
 	enum weft_reason reason;
 
@@ -102,8 +102,8 @@ static enum weft_reason ask(struct rio_store *s, struct store_request *r)
 		return WEFT_R_STORE_LOST;
 	t.device = now.number;
 	if (r->op == STORE_READ || r->op == STORE_WRITE) {
-		t.segment_count = segments_of(s, r, segments);
-		if (t.segment_count == 0)
+		t.sge_count = segments_of(s, r, segments);
+		if (t.sge_count == 0)
 			return WEFT_R_STORE_SPANS;
 	}
 	return weft_rio_request_submit(
@@ -243,7 +243,7 @@ static enum weft_reason requester_open(struct rio_store *s, const struct rio_sto
 				       char why[RIO_STORE_WHY])
 {
 	struct weft_rio_requester_options options = { .requests_max = REQUESTS,
-						      .segments_max = SEGMENTS };
+						      .sges_max = SEGMENTS };
 	struct weft_rio_peer peers[RIO_CONFIG_PEERS_MAX];
 	struct weft_rio_self self;
 	char text[RIO_HOST_WHY] = "";

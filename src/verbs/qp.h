@@ -170,7 +170,7 @@ enum weft_reason qp_access(struct weft_qp *qp, struct mem_access *access, struct
 
 /* A range of a scatter/gather list. */
 struct stretch {
-	const struct weft_segment *segments;
+	const struct weft_sge *sges;
 	uint32_t count;
 	enum mem_kind kind;
 	uint64_t offset, length;

@@ -321,8 +321,8 @@ static void post(struct rig *rig, struct input *in)
 {
 	uint8_t who = take_u8(in), what = take_u8(in);
 	struct fuzz_qp *q = &rig->qps[who % QPS];
-	const struct weft_segment s = { (uintptr_t)rig->memory + CANARY + what,
-					take_u16(in) & 0xfff, rig->tags[who >> 4 & 1] };
+	const struct weft_sge s = { (uintptr_t)rig->memory + CANARY + what, take_u16(in) & 0xfff,
+				    rig->tags[who >> 4 & 1] };
 	uint32_t posted = 0;
 
 	if (rig->posted == IDS_MAX)
@@ -335,8 +335,8 @@ static void post(struct rig *rig, struct input *in)
 		struct weft_send_wr wr = { .id = rig->posted,
 					   .opcode = (enum weft_opcode)(what % WEFT_OP_BIND),
 					   .flags = WEFT_SIGNALLED,
-					   .segments = &s,
-					   .segment_count = 1,
+					   .sges = &s,
+					   .sge_count = 1,
 					   .dest_qp_number = 9,
 					   .ah = who & 0x40 ? rig->ah : NULL,
 					   .remote_q_key = what };

@@ -84,7 +84,7 @@ TEST(test_rio_07_memory_is_out_of_reach_without_a_connection_of_the_agent)
 	weft_rio_requester_address(q, &at);
 	memcpy(at.ip, nowhere.ip, sizeof(at.ip));
 	tag = cluster_memory(q, memory, sizeof(memory));
-	REQUIRE(weft_rio_memory_expose(q, &(struct weft_rio_segment){ memory, 512, tag, { 0, 0 } },
+	REQUIRE(weft_rio_memory_expose(q, &(struct weft_rio_sge){ memory, 512, tag, { 0, 0 } },
 				       false, &handle) == WEFT_OK);
 	raw_open(&raw, OWNER_UNIT, RIO_OWNER);
 	raw_dial(&raw, &c.iounit_at[0], FIRST_IOUNIT, RIO_IOUNIT);

@@ -277,16 +277,16 @@ enum weft_reason cluster_io(struct weft_rio_requester *q, const struct weft_rio_
 static enum weft_reason move(struct weft_rio_requester *q, enum weft_rio_operation operation,
 			     const struct cluster_move *m)
 {
-	const struct weft_rio_segment segment = { .memory = m->bytes,
-						  .length = m->length,
-						  .tag = m->tag };
+	const struct weft_rio_sge segment = { .memory = m->bytes,
+					      .length = m->length,
+					      .tag = m->tag };
 
 	return cluster_io(q, &(struct weft_rio_transaction){ .operation = operation,
 							     .device = m->device,
 							     .offset = m->offset,
 							     .length = m->length,
-							     .segments = &segment,
-							     .segment_count = 1 });
+							     .sges = &segment,
+							     .sge_count = 1 });
 }
 
 enum weft_reason cluster_read(struct weft_rio_requester *q, struct cluster_move m)

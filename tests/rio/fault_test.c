@@ -30,16 +30,16 @@ static void crowd_open(struct crowd *w, int nth)
 static void crowd_ask(struct crowd *w, uint64_t timeout_ns)
 {
 	for (uint32_t i = 0; i < MANY; i++) {
-		const struct weft_rio_segment s = { .memory = memory + (size_t)i * LENGTH,
-						    .length = LENGTH,
-						    .tag = w->tag };
+		const struct weft_rio_sge s = { .memory = memory + (size_t)i * LENGTH,
+						.length = LENGTH,
+						.tag = w->tag };
 		const struct weft_rio_transaction t = {
 			.operation = i % 2 ? WEFT_RIO_WRITE : WEFT_RIO_READ,
 			.device = w->device,
 			.offset = (uint64_t)i * LENGTH,
 			.length = LENGTH,
-			.segments = &s,
-			.segment_count = 1,
+			.sges = &s,
+			.sge_count = 1,
 		};
 
 		REQUIRE(weft_rio_request_submit(w->q, &(struct weft_rio_request){
@@ -305,7 +305,7 @@ TEST(test_rio_02i_a_requester_that_is_closed_leaves_nothing_behind)
 
 	cluster_open(&c, "mem:1M");
 	for (int round = 0; round < 12; round++) {
-		struct weft_rio_segment s = { .memory = memory, .length = 512 };
+		struct weft_rio_sge s = { .memory = memory, .length = 512 };
 		struct crowd w;
 		uint32_t handle;
 

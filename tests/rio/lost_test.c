@@ -44,15 +44,15 @@ static void user_open(struct user *u, int nth)
 /* The number is looked up each time: after a loss it is another one. */
 static enum weft_reason write_block(struct user *u, bool is_fua)
 {
-	const struct weft_rio_segment s = { .memory = u->bytes, .length = LENGTH, .tag = u->tag };
+	const struct weft_rio_sge s = { .memory = u->bytes, .length = LENGTH, .tag = u->tag };
 
 	return cluster_io(
 		u->q, &(struct weft_rio_transaction){ .operation = WEFT_RIO_WRITE,
 						      .is_fua = is_fua,
 						      .device = cluster_device(u->q, "disk").number,
 						      .length = LENGTH,
-						      .segments = &s,
-						      .segment_count = 1 });
+						      .sges = &s,
+						      .sge_count = 1 });
 }
 
 static enum weft_reason flush(struct user *u)

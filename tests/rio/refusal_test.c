@@ -12,7 +12,7 @@ enum { MIB = 1 << 20, KIB = 1 << 10, BLOCK = 512, SEGMENTS = 4000, DISK = 64 * K
 
 static struct cluster c;
 static uint8_t memory[MIB], kept[MIB], disk[DISK];
-static struct weft_rio_segment segments[4200];
+static struct weft_rio_sge segments[4200];
 
 /* ---- A cluster with rules ------------------------------------------------------------------- */
 
@@ -103,17 +103,17 @@ static void asker_open(struct asker *a)
 
 static enum weft_reason ask(const struct asker *a, const struct wish *w)
 {
-	const struct weft_rio_segment s = { .memory = memory,
-					    .length = (uint32_t)w->length,
-					    .tag = a->tag };
+	const struct weft_rio_sge s = { .memory = memory,
+					.length = (uint32_t)w->length,
+					.tag = a->tag };
 	bool is_of_data = w->operation == WEFT_RIO_READ || w->operation == WEFT_RIO_WRITE;
 
 	return cluster_io(a->q, &(struct weft_rio_transaction){ .operation = w->operation,
 								.device = a->numbers[w->device],
 								.offset = w->offset,
 								.length = w->length,
-								.segments = &s,
-								.segment_count = is_of_data });
+								.sges = &s,
+								.sge_count = is_of_data });
 }
 
 static void disk_fill(const struct asker *a)
@@ -192,7 +192,7 @@ TEST(test_rio_02d_rio_16_every_refusal_has_its_reason_and_changes_nothing)
 /* Each of several transactions is looked at before any is carried out. */
 TEST(test_rio_15_rio_16_a_request_is_refused_whole)
 {
-	struct weft_rio_segment s = { .memory = memory, .length = 4096 };
+	struct weft_rio_sge s = { .memory = memory, .length = 4096 };
 	struct weft_rio_transaction t[65];
 	struct weft_rio_result ended;
 	struct asker a;
@@ -205,8 +205,8 @@ TEST(test_rio_15_rio_16_a_request_is_refused_whole)
 		t[i] = (struct weft_rio_transaction){ .operation = WEFT_RIO_WRITE,
 						      .device = a.numbers[DEVICE_DISK],
 						      .length = 4096,
-						      .segments = &s,
-						      .segment_count = 1 };
+						      .sges = &s,
+						      .sge_count = 1 };
 	t[3].device = a.numbers[DEVICE_OTHER];
 	EXPECT_EQ(weft_rio_request_do(a.q, &(struct weft_rio_request){ t, 4, 0, NULL }, &ended),
 		  WEFT_R_RIO_UNITS);
@@ -236,11 +236,11 @@ TEST(test_rio_15_rio_16_a_request_is_refused_whole)
 /* RIO-15: buffers are as long as what is to be moved. */
 TEST(test_rio_15_rio_16_too_much_or_too_little_memory_is_refused)
 {
-	struct weft_rio_segment s[2] = { { .memory = memory, .length = BLOCK },
-					 { .memory = memory + BLOCK, .length = BLOCK } };
+	struct weft_rio_sge s[2] = { { .memory = memory, .length = BLOCK },
+				     { .memory = memory + BLOCK, .length = BLOCK } };
 	struct weft_rio_transaction t = { .operation = WEFT_RIO_READ,
 					  .length = 2 * BLOCK,
-					  .segments = s };
+					  .sges = s };
 	struct asker a;
 
 	open_ruled();
@@ -248,9 +248,9 @@ TEST(test_rio_15_rio_16_too_much_or_too_little_memory_is_refused)
 	disk_fill(&a);
 	s[0].tag = s[1].tag = a.tag;
 	t.device = a.numbers[DEVICE_DISK];
-	t.segment_count = 1;
+	t.sge_count = 1;
 	EXPECT_EQ(cluster_io(a.q, &t), WEFT_R_SGL_SUM);
-	t.segment_count = 2;
+	t.sge_count = 2;
 	t.length = BLOCK;
 	EXPECT_EQ(cluster_io(a.q, &t), WEFT_R_SGL_SUM);
 	t.length = 2 * BLOCK;
@@ -299,7 +299,7 @@ TEST(test_rio_02a_mem_13_only_memory_that_was_added_is_named)
 static uint64_t scatter(uint32_t count, uint32_t length, uint32_t tag)
 {
 	for (uint32_t i = 0; i < count; i++)
-		segments[i] = (struct weft_rio_segment){
+		segments[i] = (struct weft_rio_sge){
 			/* Backwards, with gaps. */
 			.memory = memory + (size_t)(count - 1 - i) * (length + 3),
 			.length = length,
@@ -311,7 +311,7 @@ static uint64_t scatter(uint32_t count, uint32_t length, uint32_t tag)
 /* RIO-13b: lists that fit into no message are chained, from requester to owner to I/O unit. */
 TEST(test_rio_13b_thousands_of_tiny_segments_are_carried_out)
 {
-	struct weft_rio_transaction t = { .segments = segments, .segment_count = SEGMENTS };
+	struct weft_rio_transaction t = { .sges = segments, .sge_count = SEGMENTS };
 	struct asker a;
 
 	cluster_begin(&c);
@@ -346,7 +346,7 @@ TEST(test_rio_13b_thousands_of_tiny_segments_are_carried_out)
 
 TEST(test_rio_16_lists_that_are_too_long_are_refused)
 {
-	struct weft_rio_transaction t = { .operation = WEFT_RIO_READ, .segments = segments };
+	struct weft_rio_transaction t = { .operation = WEFT_RIO_READ, .sges = segments };
 	struct asker a;
 
 	cluster_open(&c, "mem:1M");
@@ -357,10 +357,10 @@ TEST(test_rio_16_lists_that_are_too_long_are_refused)
 	memcpy(kept, memory, sizeof(memory));
 	/* More than there are windows; more elements than a list may have. */
 	t.length = scatter(4200, 128, a.tag);
-	t.segment_count = 4200;
+	t.sge_count = 4200;
 	EXPECT_EQ(cluster_io(a.q, &t), WEFT_R_LIMIT);
 	t.length = scatter(4096, 128, a.tag);
-	t.segment_count = 4096;
+	t.sge_count = 4096;
 	EXPECT_EQ(cluster_io(a.q, &t), WEFT_R_SGL_ELEMENTS);
 	EXPECT_MEM(memory, kept, sizeof(memory));
 	cluster_close(&c);

@@ -50,15 +50,15 @@ static uint64_t payload(void)
 static enum weft_reason io(struct weft_rio_requester *q, enum weft_rio_operation operation,
 			   const char *device, void *bytes, uint32_t tag)
 {
-	const struct weft_rio_segment segment = { .memory = bytes, .length = 4 * MIB, .tag = tag };
+	const struct weft_rio_sge segment = { .memory = bytes, .length = 4 * MIB, .tag = tag };
 
 	return cluster_io(
 		q, &(struct weft_rio_transaction){ .operation = operation,
 						   .device = cluster_device(q, device).number,
 						   .offset = 8 * MIB,
 						   .length = 4 * MIB,
-						   .segments = &segment,
-						   .segment_count = 1 });
+						   .sges = &segment,
+						   .sge_count = 1 });
 }
 
 TEST(test_rio_s5_rio_s7_an_io_unit_requests_and_what_is_relayed_moves_twice)

@@ -11,9 +11,9 @@ enum { MIB = 1 << 20, KIB = 1 << 10 };
 static struct cluster c;
 static uint8_t a[MIB], b[MIB], big[4 * MIB];
 
-static struct weft_rio_segment part(void *bytes, uint32_t length, uint32_t tag)
+static struct weft_rio_sge part(void *bytes, uint32_t length, uint32_t tag)
 {
-	return (struct weft_rio_segment){ .memory = bytes, .length = length, .tag = tag };
+	return (struct weft_rio_sge){ .memory = bytes, .length = length, .tag = tag };
 }
 
 /* ---- Fragments A and B ---------------------------------------------------------------------- */
@@ -27,13 +27,13 @@ static void go_there_and_back(struct weft_rio_requester *q)
 					  .device = d.number,
 					  .offset = 3 * MIB,
 					  .length = MIB };
-	struct weft_rio_segment segments[2] = {
+	struct weft_rio_sge segments[2] = {
 		part(a + 100, 600 * KIB, cluster_memory(q, a, sizeof(a))),
 		part(b, 424 * KIB, cluster_memory(q, b, sizeof(b))),
 	};
 
-	t.segments = segments;
-	t.segment_count = 2;
+	t.sges = segments;
+	t.sge_count = 2;
 	EXPECT_EQ(d.size_bytes, 16 * MIB);
 	cluster_fill(a, sizeof(a), 1);
 	cluster_fill(b, sizeof(b), 2);
@@ -181,15 +181,15 @@ static void open_shared(void)
 	cluster_start_owner(&c);
 }
 
-static struct weft_rio_segment foreign(void *bytes, uint32_t length, uint32_t handle)
+static struct weft_rio_sge foreign(void *bytes, uint32_t length, uint32_t handle)
 {
-	return (struct weft_rio_segment){ .memory = bytes,
-					  .length = length,
-					  .tag = handle,
-					  .platform = { FIRST_REQUESTER + 1, 1 } };
+	return (struct weft_rio_sge){ .memory = bytes,
+				      .length = length,
+				      .tag = handle,
+				      .platform = { FIRST_REQUESTER + 1, 1 } };
 }
 
-static uint32_t exposed(struct weft_rio_requester *q, struct weft_rio_segment s, bool is_written)
+static uint32_t exposed(struct weft_rio_requester *q, struct weft_rio_sge s, bool is_written)
 {
 	uint32_t handle = 0;
 
@@ -204,7 +204,7 @@ static uint32_t exposed(struct weft_rio_requester *q, struct weft_rio_segment s,
 TEST(test_rio_s4_rio_06_rio_15_one_command_over_details_of_two_platforms)
 {
 	struct weft_rio_requester *q, *p;
-	struct weft_rio_segment from[5], to[4];
+	struct weft_rio_sge from[5], to[4];
 	struct weft_rio_transaction t[2] = {
 		{ .operation = WEFT_RIO_WRITE, .offset = 8192, .length = 16384 },
 		{ .operation = WEFT_RIO_READ, .offset = 8192, .length = 16384 },
@@ -233,10 +233,10 @@ TEST(test_rio_s4_rio_06_rio_15_one_command_over_details_of_two_platforms)
 	to[1] = foreign(b + 50001, 3000, written);
 	to[2] = part(a + 100000, 8000, own);
 	to[3] = part(a + 200000, 384, own);
-	t[0].segments = from;
-	t[0].segment_count = 5;
-	t[1].segments = to;
-	t[1].segment_count = 4;
+	t[0].sges = from;
+	t[0].sge_count = 5;
+	t[1].sges = to;
+	t[1].sge_count = 4;
 	EXPECT_EQ(weft_rio_request_do(q, &(struct weft_rio_request){ t, 2, 0, NULL }, &ended),
 		  WEFT_OK);
 	EXPECT_EQ(ended.done_bytes, 32768);
@@ -260,9 +260,9 @@ TEST(test_rio_s4_rio_06_rio_15_one_command_over_details_of_two_platforms)
 TEST(test_mem_13_a_requester_reaches_only_what_it_was_authorised_to)
 {
 	struct weft_rio_requester *q, *p, *third;
-	struct weft_rio_segment s;
+	struct weft_rio_sge s;
 	struct weft_rio_transaction t = {
-		.operation = WEFT_RIO_READ, .length = 4096, .segments = &s, .segment_count = 1
+		.operation = WEFT_RIO_READ, .length = 4096, .sges = &s, .sge_count = 1
 	};
 	uint32_t region, handle;
 
@@ -312,9 +312,9 @@ TEST(test_mem_13_a_requester_reaches_only_what_it_was_authorised_to)
 TEST(test_rio_10_a_refused_move_does_no_harm_to_the_next_request)
 {
 	struct weft_rio_requester *q;
-	struct weft_rio_segment s;
+	struct weft_rio_sge s;
 	struct weft_rio_transaction t = {
-		.operation = WEFT_RIO_READ, .length = 4096, .segments = &s, .segment_count = 1
+		.operation = WEFT_RIO_READ, .length = 4096, .sges = &s, .sge_count = 1
 	};
 	uint32_t region, handle;
 
@@ -339,7 +339,7 @@ TEST(test_rio_10_a_refused_move_does_no_harm_to_the_next_request)
 TEST(test_mem_13_only_own_memory_is_exposed)
 {
 	struct weft_rio_requester *q;
-	struct weft_rio_segment s = { .memory = a, .length = 512 };
+	struct weft_rio_sge s = { .memory = a, .length = 512 };
 	uint32_t handle = 77;
 
 	cluster_open(&c, "mem:1M");

@@ -85,12 +85,12 @@ static void user_open(struct user *u, int nth, uint8_t byte)
 
 static void submit(struct user *u, uint64_t timeout_ns)
 {
-	const struct weft_rio_segment s = { .memory = u->bytes, .length = LENGTH, .tag = u->tag };
+	const struct weft_rio_sge s = { .memory = u->bytes, .length = LENGTH, .tag = u->tag };
 	const struct weft_rio_transaction t = { .operation = WEFT_RIO_WRITE,
 						.device = u->device,
 						.length = LENGTH,
-						.segments = &s,
-						.segment_count = 1 };
+						.sges = &s,
+						.sge_count = 1 };
 
 	REQUIRE(weft_rio_request_submit(
 			u->q, &(struct weft_rio_request){ .transactions = &t,

@@ -23,12 +23,12 @@ static void move(struct weft_rio_requester *q, enum weft_rio_operation operation
 {
 	static uint8_t memory[PIECE];
 	struct weft_rio_device d = cluster_device(q, "disk");
-	struct weft_rio_segment s = { .memory = memory, .length = PIECE };
+	struct weft_rio_sge s = { .memory = memory, .length = PIECE };
 	const struct weft_rio_transaction t = { .operation = operation,
 						.device = d.number,
 						.length = PIECE,
-						.segments = &s,
-						.segment_count = 1 };
+						.sges = &s,
+						.sge_count = 1 };
 
 	REQUIRE(weft_rio_memory_add(q, memory, PIECE, &s.tag) == WEFT_OK);
 	REQUIRE(cluster_io(q, &t) == WEFT_OK);

@@ -129,12 +129,12 @@ struct wish {
 
 static struct wish ask(uint32_t device)
 {
-	const struct weft_rio_segment s = { .memory = memory, .length = LENGTH, .tag = tag };
+	const struct weft_rio_sge s = { .memory = memory, .length = LENGTH, .tag = tag };
 	const struct weft_rio_transaction t = { .operation = WEFT_RIO_WRITE,
 						.device = device,
 						.length = LENGTH,
-						.segments = &s,
-						.segment_count = 1 };
+						.sges = &s,
+						.sge_count = 1 };
 	struct sgl_attributes in = sgl_attributes_default();
 	struct wish wish = { 0 };
 	struct sgl_element e;
@@ -238,8 +238,8 @@ TEST(test_rio_02f_windows_go_with_a_connection_that_is_made_again)
 /* What is shared, and what is for a device that nobody has yet, is there for all who are let in. */
 TEST(test_rio_06_what_is_shared_is_for_all_who_are_let_in)
 {
-	const struct weft_rio_segment s = { .memory = memory, .length = LENGTH, .tag = 0 };
-	struct weft_rio_segment part = s;
+	const struct weft_rio_sge s = { .memory = memory, .length = LENGTH, .tag = 0 };
+	struct weft_rio_sge part = s;
 	struct wish shared = { .address = (uintptr_t)memory }, unknown;
 
 	begin();

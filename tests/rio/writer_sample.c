@@ -117,7 +117,7 @@ static bool ask(struct op *op, const struct weft_rio_transaction *t)
 }
 
 /* In a few pieces, of odd lengths. */
-static uint32_t cut(struct op *op, struct weft_rio_segment pieces[PIECES_MAX])
+static uint32_t cut(struct op *op, struct weft_rio_sge pieces[PIECES_MAX])
 {
 	uint32_t count = 0, at = 0;
 
@@ -126,9 +126,9 @@ static uint32_t cut(struct op *op, struct weft_rio_segment pieces[PIECES_MAX])
 
 		if (count + 1 < PIECES_MAX && prng_below(&prng, 2) == 0)
 			length = 1 + prng_below(&prng, length);
-		pieces[count++] = (struct weft_rio_segment){ .memory = op->bytes + at,
-							     .length = length,
-							     .tag = memory_tag };
+		pieces[count++] = (struct weft_rio_sge){ .memory = op->bytes + at,
+							 .length = length,
+							 .tag = memory_tag };
 		at += length;
 	}
 	return count;
@@ -152,18 +152,18 @@ static uint32_t next_slot(void)
 
 static void ask_write(struct op *op)
 {
-	struct weft_rio_segment pieces[PIECES_MAX];
+	struct weft_rio_sge pieces[PIECES_MAX];
 	struct weft_rio_transaction t = { .operation = WEFT_RIO_WRITE,
 					  .device = device.number,
 					  .length = BLOCK,
-					  .segments = pieces };
+					  .sges = pieces };
 	uint32_t slot = next_slot();
 
 	op->is = (struct written){ slot, next_version++ };
 	op->kind = prng_below(&prng, 2) == 0 || plain_count == PLAIN_MAX ? KIND_FUA : KIND_PLAIN;
 	t.is_fua = op->kind == KIND_FUA;
 	t.offset = (uint64_t)slot * BLOCK;
-	t.segment_count = cut(op, pieces);
+	t.sge_count = cut(op, pieces);
 	fill(op->bytes, &op->is);
 	say("S", &op->is, "");
 	is_slot_busy[slot] = true;

@@ -242,7 +242,7 @@ static size_t qp_bytes(struct ib_line_end *e, enum weft_qp_service service)
 		.recv_cq = e->cq,
 		.send_max = 128,
 		.recv_max = 128,
-		.segments_max = 1,
+		.sges_max = 1,
 		.service = service,
 	};
 

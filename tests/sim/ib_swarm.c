@@ -79,9 +79,9 @@ struct weft_qp *qp_open(const struct node *n, enum weft_qp_service service, uint
 	return qp;
 }
 
-void post_recv(struct weft_qp *qp, uint64_t id, struct weft_segment s)
+void post_recv(struct weft_qp *qp, uint64_t id, struct weft_sge s)
 {
-	const struct weft_recv_wr wr = { .id = id, .segments = &s, .segment_count = 1 };
+	const struct weft_recv_wr wr = { .id = id, .sges = &s, .sge_count = 1 };
 
 	MUST(weft_qp_post_recv(qp, &wr, 1, NULL));
 }

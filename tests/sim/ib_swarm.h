@@ -35,7 +35,7 @@ void node_close(struct node *n);
 
 struct weft_qp *qp_open(const struct node *n, enum weft_qp_service service, uint32_t send_max,
 			uint32_t recv_max);
-void post_recv(struct weft_qp *qp, uint64_t id, struct weft_segment s);
+void post_recv(struct weft_qp *qp, uint64_t id, struct weft_sge s);
 
 /* The next completion, if there is one. */
 bool cq_next(struct weft_cq *cq, struct weft_completion *c);

@@ -138,18 +138,17 @@ static void begin(struct end *e, const struct end *peer)
 {
 	uint32_t slot = e->begun % DEPTH;
 	struct op *op = &e->ops[slot];
-	struct weft_segment s;
+	struct weft_sge s;
 	struct weft_send_wr wr;
 
 	REQUIRE(!op->is_used);
 	op->is_used = true;
 	op->number = 100000 + e->begun;
 	wr = draw_op(e, op, peer, slot);
-	s = (struct weft_segment){ (uintptr_t)e->memory + AT_LOCAL + slot * SLOT, op->bytes,
-				   e->tag };
+	s = (struct weft_sge){ (uintptr_t)e->memory + AT_LOCAL + slot * SLOT, op->bytes, e->tag };
 	wr.id = slot;
-	wr.segments = &s;
-	wr.segment_count = 1;
+	wr.sges = &s;
+	wr.sge_count = 1;
 	MUST(weft_qp_post_send(e->qp, &wr, 1, NULL));
 	e->begun++;
 }
@@ -180,9 +179,9 @@ static void post_receive(struct end *e)
 {
 	uint32_t slot = e->posted % DEPTH;
 
-	post_recv(e->qp, slot,
-		  (struct weft_segment){ (uintptr_t)e->memory + AT_RECEIVE + slot * SLOT, SLOT,
-					 e->tag });
+	post_recv(
+		e->qp, slot,
+		(struct weft_sge){ (uintptr_t)e->memory + AT_RECEIVE + slot * SLOT, SLOT, e->tag });
 	e->posted++;
 	e->empty = 0;
 }

@@ -228,17 +228,16 @@ static void begin(struct actor *a)
 {
 	uint32_t slot = a->begun % DEPTH;
 	struct op *op = &a->ops[slot];
-	struct weft_segment s;
+	struct weft_sge s;
 	struct weft_send_wr wr;
 
 	REQUIRE(!op->is_used);
 	*op = (struct op){ .is_used = true, .to = prng_below(&prng, ACTORS), .number = a->begun };
 	wr = draw_op(a, op, slot);
-	s = (struct weft_segment){ (uintptr_t)a->memory + AT_LOCAL + slot * SLOT, op->bytes,
-				   a->tag };
+	s = (struct weft_sge){ (uintptr_t)a->memory + AT_LOCAL + slot * SLOT, op->bytes, a->tag };
 	wr.id = slot;
-	wr.segments = &s;
-	wr.segment_count = 1;
+	wr.sges = &s;
+	wr.sge_count = 1;
 	wr.ee = ib_ee_handle(ib_mesh_ee(mesh, node_of(a->index), node_of(op->to)));
 	wr.dest_qp_number = weft_qp_number(actors[op->to].qp);
 	wr.remote_q_key = Q_KEY + op->to;
@@ -313,9 +312,9 @@ static void post_receive(struct actor *a)
 	while (a->is_posted[slot])
 		slot++;
 	a->is_posted[slot] = true;
-	post_recv(a->qp, slot,
-		  (struct weft_segment){ (uintptr_t)a->memory + AT_RECEIVE + slot * SLOT, SLOT,
-					 a->tag });
+	post_recv(
+		a->qp, slot,
+		(struct weft_sge){ (uintptr_t)a->memory + AT_RECEIVE + slot * SLOT, SLOT, a->tag });
 	a->posted++;
 }
 

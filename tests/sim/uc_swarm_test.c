@@ -59,8 +59,8 @@ static void post_receives(struct end *e, uint32_t count)
 		uint32_t n = e->posted++;
 
 		post_recv(e->qp, n,
-			  (struct weft_segment){ (uintptr_t)e->memory + AT_RECEIVE + n * SLOT, SLOT,
-						 e->tag });
+			  (struct weft_sge){ (uintptr_t)e->memory + AT_RECEIVE + n * SLOT, SLOT,
+					     e->tag });
 	}
 }
 
@@ -72,11 +72,11 @@ static void begin(struct end *e, const struct end *peer)
 						    WEFT_OP_WRITE_IMM };
 	uint32_t n = e->begun++, at = n * SLOT;
 	struct op *op = &e->ops[n];
-	struct weft_segment s = { (uintptr_t)e->memory + AT_LOCAL + at, 0, e->tag };
+	struct weft_sge s = { (uintptr_t)e->memory + AT_LOCAL + at, 0, e->tag };
 	struct weft_send_wr wr = {
 		.id = n,
-		.segments = &s,
-		.segment_count = 1,
+		.sges = &s,
+		.sge_count = 1,
 		.imm = n,
 		.remote_addr = (uintptr_t)peer->memory + AT_TARGET + at,
 		.remote_tag = peer->tag,

@@ -509,12 +509,12 @@ TEST(test_iwarp_s1_refused_write_over_tcp)
 TEST(test_rfc5042_6_4_3_peer_that_stops_reading)
 {
 	static const uint8_t empty_write[14] = { 0xc1, 0x40 };
-	struct weft_segment segment = { .length = MEMORY_BYTES };
+	struct weft_sge segment = { .length = MEMORY_BYTES };
 	struct weft_send_wr send = {
 		.opcode = WEFT_OP_SEND,
 		.flags = WEFT_SIGNALLED,
-		.segments = &segment,
-		.segment_count = 1,
+		.sges = &segment,
+		.sge_count = 1,
 	};
 	struct weft_completion c[64];
 	uint32_t count, done = 0;

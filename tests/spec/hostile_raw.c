@@ -86,14 +86,14 @@ void rig_open(struct rig *r, const struct weft_listener_options *options)
 
 static void exchange(struct rig *r, struct weft_qp *from, struct weft_qp *to)
 {
-	const struct weft_segment there = { (uintptr_t)r->memory + 64, 8, r->tag };
-	const struct weft_segment here = { (uintptr_t)r->memory, 8, r->tag };
-	const struct weft_recv_wr recv = { .segments = &there, .segment_count = 1 };
+	const struct weft_sge there = { (uintptr_t)r->memory + 64, 8, r->tag };
+	const struct weft_sge here = { (uintptr_t)r->memory, 8, r->tag };
+	const struct weft_recv_wr recv = { .sges = &there, .sge_count = 1 };
 	struct weft_send_wr send = {
 		.opcode = WEFT_OP_SEND,
 		.flags = WEFT_SIGNALLED,
-		.segments = &here,
-		.segment_count = 1,
+		.sges = &here,
+		.sge_count = 1,
 	};
 	struct weft_completion c[2];
 	uint32_t count = 0;

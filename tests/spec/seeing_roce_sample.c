@@ -71,11 +71,11 @@ static struct weft_qp *datagram_qp(struct side *s)
 static void send_datagram(struct side *near, struct side *far)
 {
 	struct weft_qp *rc[2] = { near->qp, far->qp };
-	struct weft_segment s = { (uintptr_t)near->memory, SMALL, near->tag };
+	struct weft_sge s = { (uintptr_t)near->memory, SMALL, near->tag };
 	struct weft_send_wr wr = {
 		.opcode = WEFT_OP_SEND,
-		.segments = &s,
-		.segment_count = 1,
+		.sges = &s,
+		.sge_count = 1,
 		.remote_q_key = Q_KEY,
 	};
 	struct weft_ah *ah;
@@ -151,11 +151,11 @@ static void verify(struct side *near, struct side *far)
 
 	for (uint32_t i = 0; i < ROUNDS; i++) {
 		enum weft_opcode op = ops[i % 3];
-		struct weft_segment s = { (uintptr_t)near->memory, (i * 977) % 20000, near->tag };
+		struct weft_sge s = { (uintptr_t)near->memory, (i * 977) % 20000, near->tag };
 		struct weft_send_wr wr = {
 			.opcode = op,
-			.segments = &s,
-			.segment_count = 1,
+			.sges = &s,
+			.sge_count = 1,
 			.remote_addr = (uintptr_t)far->memory,
 			.remote_tag = far->tag,
 		};

@@ -112,22 +112,21 @@ static void sides_connect(struct side *near, struct side *far)
 
 static void post_receive(struct side *s)
 {
-	const struct weft_segment segment = { (uintptr_t)s->memory, BYTES, s->tag };
+	const struct weft_sge segment = { (uintptr_t)s->memory, BYTES, s->tag };
 
-	MUST(weft_qp_post_recv(s->qp,
-			       &(struct weft_recv_wr){ .segments = &segment, .segment_count = 1 },
-			       1, NULL));
+	MUST(weft_qp_post_recv(s->qp, &(struct weft_recv_wr){ .sges = &segment, .sge_count = 1 }, 1,
+			       NULL));
 }
 
 static void post_send(struct side *s)
 {
-	const struct weft_segment segment = { (uintptr_t)s->memory, BYTES, s->tag };
+	const struct weft_sge segment = { (uintptr_t)s->memory, BYTES, s->tag };
 
 	MUST(weft_qp_post_send(s->qp,
 			       &(struct weft_send_wr){
 				       .opcode = WEFT_OP_SEND,
-				       .segments = &segment,
-				       .segment_count = 1,
+				       .sges = &segment,
+				       .sge_count = 1,
 			       },
 			       1, NULL));
 }

@@ -159,7 +159,7 @@ static void expect_unchanged(void)
 /* The true peer is served as if nothing had been. */
 static void expect_alive(void)
 {
-	const struct weft_segment s = node_seg(&from, 0, BYTES);
+	const struct weft_sge s = node_seg(&from, 0, BYTES);
 	struct weft_send_wr wr = node_wr(WEFT_OP_WRITE, 1, &s, &to);
 	struct weft_completion c;
 

@@ -92,7 +92,7 @@ static bool lose_packet(struct weft_qp *qp)
 /* A Write that b refuses, after which it leaves; the NAK never reaches a. */
 static void refuse_and_lose(void)
 {
-	const struct weft_segment s = node_seg(&from, 0, 8);
+	const struct weft_sge s = node_seg(&from, 0, 8);
 	struct weft_send_wr wr = node_wr(WEFT_OP_WRITE, 1, &s, &to);
 	bool has_lost;
 

@@ -82,15 +82,15 @@ static struct weft_roce_attr agreed_attr(const struct weft_cm_id_news *news)
 
 static bool post_recv(struct node *n, uint32_t at)
 {
-	const struct weft_segment s = node_seg(n, at, WORD_BYTES);
-	const struct weft_recv_wr wr = { .id = at, .segments = &s, .segment_count = 1 };
+	const struct weft_sge s = node_seg(n, at, WORD_BYTES);
+	const struct weft_recv_wr wr = { .id = at, .sges = &s, .sge_count = 1 };
 
 	return weft_qp_post_recv(n->qp, &wr, 1, NULL) == WEFT_OK;
 }
 
 static bool post_send(struct node *n, uint32_t at)
 {
-	const struct weft_segment s = node_seg(n, at, WORD_BYTES);
+	const struct weft_sge s = node_seg(n, at, WORD_BYTES);
 	struct weft_send_wr wr = node_wr(WEFT_OP_SEND, at, &s, n);
 
 	wr.remote_tag = 0;

@@ -125,20 +125,20 @@ static void raw_node_open(struct weft_adapter *a, struct node *n, enum weft_qp_s
 
 static void receive_at(struct node *n, uint64_t slot)
 {
-	const struct weft_segment s = node_seg(n, slot * FRAME_MAX, FRAME_MAX);
-	const struct weft_recv_wr wr = { .id = slot, .segments = &s, .segment_count = 1 };
+	const struct weft_sge s = node_seg(n, slot * FRAME_MAX, FRAME_MAX);
+	const struct weft_recv_wr wr = { .id = slot, .sges = &s, .sge_count = 1 };
 
 	MUST(weft_qp_post_recv(n->qp, &wr, 1, NULL));
 }
 
 static void send_frame(struct node *n, uint64_t slot, uint32_t length)
 {
-	const struct weft_segment s = node_seg(n, slot * FRAME_MAX, length);
+	const struct weft_sge s = node_seg(n, slot * FRAME_MAX, length);
 	struct weft_send_wr wr = { .opcode = WEFT_OP_SEND,
 				   .id = slot,
 				   .flags = WEFT_SIGNALLED,
-				   .segments = &s,
-				   .segment_count = 1 };
+				   .sges = &s,
+				   .sge_count = 1 };
 
 	MUST(weft_qp_post_send(n->qp, &wr, 1, NULL));
 }

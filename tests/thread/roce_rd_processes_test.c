@@ -307,11 +307,10 @@ static void node_by_connections(int self)
 	MUST(weft_adapter_query(n.adapter, &table->usage[self]));
 	meet(1, NODES);
 	for (uint32_t i = 0; i < QPS_MAX; i++) {
-		const struct weft_segment s = { (uintptr_t)n.memory + i * WORD, WORD, n.tag };
-		struct weft_send_wr wr = { .opcode = WEFT_OP_SEND,
-					   .flags = WEFT_SIGNALLED,
-					   .segments = &s,
-					   .segment_count = 1 };
+		const struct weft_sge s = { (uintptr_t)n.memory + i * WORD, WORD, n.tag };
+		struct weft_send_wr wr = {
+			.opcode = WEFT_OP_SEND, .flags = WEFT_SIGNALLED, .sges = &s, .sge_count = 1
+		};
 
 		rd_receive(&n, n.qps[i], i, OUTBOX + i * WORD, WORD);
 		memset(n.memory + i * WORD, self + 1, WORD);

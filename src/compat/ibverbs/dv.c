@@ -165,8 +165,8 @@ int weftdv_qp_post_register_send(struct ibv_qp *qp, struct weftdv_register *reg,
 {
 	struct weft_send_wr w = {
 		.opcode = WEFT_OP_REGISTER_SEND,
-		.segments = segments_of(list),
-		.segment_count = count < 0 ? UINT32_MAX : (uint32_t)count,
+		.sges = segments_of(list),
+		.sge_count = count < 0 ? UINT32_MAX : (uint32_t)count,
 	};
 
 	return post_register(qp, reg, &w);

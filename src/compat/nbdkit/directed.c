@@ -64,9 +64,9 @@ enum weft_reason directed_user_init(struct directed *d, struct directed_user *us
 static enum weft_reason ask(struct directed *d, const struct directed_request *q, uint32_t tag,
 			    const struct weft_rio_device *device, struct weft_rio_result *ended)
 {
-	const struct weft_rio_segment segment = { .memory = q->memory,
-						  .length = (uint32_t)q->length,
-						  .tag = tag };
+	const struct weft_rio_sge segment = { .memory = q->memory,
+					      .length = (uint32_t)q->length,
+					      .tag = tag };
 	const bool can_fua = device->can_fua && q->operation != WEFT_RIO_DISCARD;
 	const struct weft_rio_transaction transactions[2] = {
 		{ .operation = q->operation,
@@ -74,8 +74,8 @@ static enum weft_reason ask(struct directed *d, const struct directed_request *q
 		  .device = device->number,
 		  .offset = q->offset,
 		  .length = q->length,
-		  .segments = q->memory ? &segment : NULL,
-		  .segment_count = q->memory ? 1 : 0 },
+		  .sges = q->memory ? &segment : NULL,
+		  .sge_count = q->memory ? 1 : 0 },
 		{ .operation = WEFT_RIO_FLUSH, .device = device->number },
 	};
 	const struct weft_rio_request request = { .transactions = transactions,

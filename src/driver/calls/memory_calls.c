@@ -181,7 +181,7 @@ enum weft_reason weft_region_change(struct weft_pd *pd, uint32_t tag, struct wef
 	return r;
 }
 
-enum weft_reason weft_region_prefetch(struct weft_pd *pd, const struct weft_segment *range,
+enum weft_reason weft_region_prefetch(struct weft_pd *pd, const struct weft_sge *range,
 				      uint32_t right)
 {
 	struct mem_access access;

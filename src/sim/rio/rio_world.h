@@ -297,8 +297,8 @@ struct rw_transaction {
 	bool is_settled;      /* the same, without doubt: its loss is not to be reported again */
 	uint64_t excused_seq; /* when it was told so; 0: it was not */
 	bool is_immediate;
-	struct rw_segment *segments;
-	uint32_t segment_count;
+	struct rw_segment *sges;
+	uint32_t sge_count;
 	uint32_t cell, cells; /* of the requester's arena */
 };
 
