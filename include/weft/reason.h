@@ -13,6 +13,10 @@
 
 #include <stdbool.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum weft_reason {
 	WEFT_OK = 0,
 
@@ -297,3 +301,7 @@ int weft_reason_errno(enum weft_reason reason);
 
 /* Finds a reason by its short name. False, and *reason unchanged, if there is none. */
 bool weft_reason_find(const char *name, enum weft_reason *reason);
+
+#ifdef __cplusplus
+}
+#endif

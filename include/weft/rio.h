@@ -14,6 +14,10 @@
 
 #include <weft/weft.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Which unit of the cluster, and which process in it. Unit 0 is nobody. */
 struct weft_rio_platform {
 	uint32_t unit, process;
@@ -377,3 +381,7 @@ void weft_rio_owner_stop(struct weft_rio_owner *owner);
 void weft_rio_owner_close(struct weft_rio_owner *owner);
 void weft_rio_owner_address(struct weft_rio_owner *owner, struct weft_address *address);
 void weft_rio_owner_traffic(struct weft_rio_owner *owner, struct weft_rio_traffic *moved);
+
+#ifdef __cplusplus
+}
+#endif

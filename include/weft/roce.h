@@ -12,6 +12,10 @@
 
 #include <weft/weft.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* ---- Address handles ------------------------------------------------------------------------ */
 
 /* How packets go from one address to another. */
@@ -313,3 +317,7 @@ enum weft_reason weft_cm_service_address(struct weft_cm_service *service, struct
 enum weft_reason weft_cm_service_next(struct weft_cm_service *service, void *context,
 				      struct weft_cm_id **cm_id);
 enum weft_reason weft_cm_service_close(struct weft_cm_service *service);
+
+#ifdef __cplusplus
+}
+#endif

@@ -9,6 +9,10 @@
 
 #include <weft/reason.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct weft_adapter;
 struct weft_space;
 
@@ -68,3 +72,7 @@ struct weft_pins {
 };
 
 enum weft_reason weft_space_query(struct weft_space *space, struct weft_pins *pins);
+
+#ifdef __cplusplus
+}
+#endif

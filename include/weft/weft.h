@@ -32,6 +32,10 @@
 #include <weft/reason.h>
 #include <weft/space.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct weft_adapter;
 struct weft_event;
 struct weft_pd;
@@ -186,7 +190,7 @@ enum weft_reason weft_region_prefetch(struct weft_pd *pd, const struct weft_sge 
 
 /*
  * A null region: it reaches from address 0 over UINT64_MAX bytes and has no memory. What is read
- * from it is zero, what is written to it is thrown away. For the segments of this side's requests,
+ * from it is zero, what is written to it is thrown away. For the elements of this side's requests,
  * to skip parts of a message; no peer reaches it. Ended by weft_region_deregister().
  */
 enum weft_reason weft_region_register_null(struct weft_pd *pd, uint32_t *tag);
@@ -275,7 +279,7 @@ const char *weft_opcode_name(enum weft_opcode opcode);
 enum weft_status {
 	WEFT_SUCCESS = 0,
 	WEFT_ERR_LOCAL_LENGTH,	   /* receive: the message was longer than the buffers */
-	WEFT_ERR_LOCAL_ACCESS,	   /* a data segment failed the access check */
+	WEFT_ERR_LOCAL_ACCESS,	   /* an element failed the access check */
 	WEFT_ERR_BIND,		   /* Bind or local invalidate failed */
 	WEFT_ERR_REGISTER,	   /* registration through the send queue failed */
 	WEFT_ERR_FLUSHED,	   /* not carried out because of a state change */
@@ -438,6 +442,7 @@ enum weft_reason weft_qp_query(struct weft_qp *qp, struct weft_qp_attr *attr);
  */
 enum weft_reason weft_qp_connect(struct weft_qp *qp, struct weft_qp *peer);
 
+/* An element of a scatter-gather list. */
 struct weft_sge {
 	uint64_t addr;
 	uint32_t length;
@@ -448,7 +453,7 @@ enum weft_send_flag {
 	WEFT_SIGNALLED = 1 << 0, /* success makes a completion; failure always does */
 	WEFT_FENCE = 1 << 1,	 /* wait for earlier Reads and atomics of this queue */
 	WEFT_SOLICITED = 1 << 2,
-	WEFT_INLINE = 1 << 3 /* segments are pointers of this process, copied now; tags ignored */
+	WEFT_INLINE = 1 << 3 /* elements are pointers of this process, copied now; tags ignored */
 };
 
 struct weft_register {
@@ -700,7 +705,7 @@ enum weft_event_kind {
 	WEFT_EVENT_QP_REFUSED,	   /* a peer's access through this queue pair was refused */
 	WEFT_EVENT_QP_DRAINED,	   /* SQD was asked for and has been reached */
 	WEFT_EVENT_SRQ_LIMIT,
-	WEFT_EVENT_FAULT,	/* QP: an access met a segment without pages (RKEY-08d), at addr */
+	WEFT_EVENT_FAULT,	/* QP: an access met a mapping without pages (RKEY-08d), at addr */
 	WEFT_EVENT_REQUEST,	/* listener: requests wait in weft_listener_next() */
 	WEFT_EVENT_ESTABLISHED, /* QP, in RTR: the peer has sent something */
 	WEFT_EVENT_CM,		/* cm_id: there is news in weft_cm_id_next() */
@@ -755,3 +760,7 @@ const char *weft_event_name(enum weft_event_kind kind);
 
 /* Version of the library, e.g. "0.1.0". */
 const char *weft_version(void);
+
+#ifdef __cplusplus
+}
+#endif

@@ -20,6 +20,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 struct ibv_ah_attr;
 struct ibv_context;
 struct ibv_device;
@@ -176,3 +180,7 @@ int weftdv_ee_destroy(struct weftdv_ee *ee);
  */
 int weftdv_qp_post_send_rd(struct ibv_qp *qp, const struct ibv_send_wr *wr, struct weftdv_ee *ee,
 			   uint32_t remote_qpn, uint32_t remote_qkey);
+
+#ifdef __cplusplus
+}
+#endif
