@@ -31,6 +31,7 @@
 #include <weft/advert.h>
 #include <weft/reason.h>
 #include <weft/space.h>
+#include <weft/version.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -757,9 +758,6 @@ enum weft_reason weft_cq_wait(struct weft_cq *cq, int fd, uint64_t timeout_ns, b
 enum weft_reason weft_adapter_drive(struct weft_adapter *adapter, bool is_driven);
 
 const char *weft_event_name(enum weft_event_kind kind);
-
-/* Version of the library, e.g. "0.1.0". */
-const char *weft_version(void);
 
 #ifdef __cplusplus
 }

@@ -205,6 +205,11 @@ const char *weft_version(void)
 	return WEFT_VERSION;
 }
 
+uint32_t weft_version_number(void)
+{
+	return WEFT_VERSION_NUMBER;
+}
+
 enum weft_reason weft_capture_start(struct weft_adapter *adapter, const char *path)
 {
 	enum weft_reason r = WEFT_R_BUSY;
