@@ -65,12 +65,13 @@ static int serve(const struct rio_role_file *f)
 	struct weft_rio_iounit *iounit;
 	struct weft_rio_traffic moved;
 	struct weft_address at;
-	char why[400] = "", carried[CLUSTER_MOVED_TEXT];
+	char why[WEFT_RIO_WHY_MAX] = "", carried[CLUSTER_MOVED_TEXT];
 	enum weft_reason r;
 
 	for (uint32_t i = 0; i < c->device_count; i++)
-		stores[i] = (struct weft_rio_store){ c->devices[i].number, c->devices[i].name,
-						     c->devices[i].text };
+		stores[i] = (struct weft_rio_store){ .number = c->devices[i].number,
+						     .name = c->devices[i].name,
+						     .text = c->devices[i].text };
 	r = weft_rio_iounit_open(&f->self, &options, &iounit, why);
 	if (r != WEFT_OK)
 		return rio_role_fail("iou", why[0] ? why : "cannot begin", r);

@@ -284,6 +284,9 @@ enum weft_reason {
 
 	WEFT_R_STORE_MIRROR_STUCK,
 
+	/* Structs of a program that was built for a later library. */
+	WEFT_R_RESERVED,
+
 	WEFT_REASON_COUNT
 };
 

@@ -29,7 +29,12 @@ enum weft_rio_role {
 	WEFT_RIO_IOUNIT,
 };
 
-enum { WEFT_RIO_KEY_BYTES = 32, WEFT_RIO_NAME_MAX = 64, WEFT_RIO_TEXT_MAX = 200 };
+enum {
+	WEFT_RIO_KEY_BYTES = 32,
+	WEFT_RIO_NAME_MAX = 64,
+	WEFT_RIO_TEXT_MAX = 200,
+	WEFT_RIO_WHY_MAX = 400
+};
 
 /* Somebody to talk to. */
 struct weft_rio_peer {
@@ -38,6 +43,7 @@ struct weft_rio_peer {
 	uint8_t key[WEFT_RIO_KEY_BYTES];  /* public */
 	struct weft_address address;	  /* an owner's for requesters, an I/O unit's for owners */
 	char name[WEFT_RIO_NAME_MAX + 1]; /* for people; may be empty */
+	uint64_t reserved[4];		  /* zero */
 };
 
 /* Who one is, and whom one talks to. All of it is copied. */
@@ -63,6 +69,7 @@ struct weft_rio_self {
 	 * have the details. Default 10 s; at least 1 s.
 	 */
 	uint64_t alive_ns;
+	uint64_t reserved[8]; /* zero */
 };
 
 /* The public key of a seed. */
@@ -76,6 +83,7 @@ struct weft_rio_requester_options {
 	uint32_t requests_max; /* under way at a time; default 64, at most 4096 */
 	uint32_t sges_max;     /* of all of them together; default 4096, at most 65536 */
 	uint64_t timeout_ns;   /* of requests that name none; default 30 s */
+	uint64_t reserved[8];  /* zero */
 };
 
 /* Opens it and begins to connect to the one owner among the peers. */
@@ -106,6 +114,7 @@ struct weft_rio_device {
 	uint64_t instance; /* of its opening; another one: see WEFT_RIO_FLUSH */
 	char name[WEFT_RIO_NAME_MAX + 1];
 	uint64_t loss; /* the last one of writes of this requester: see struct weft_rio_result */
+	uint64_t reserved[4]; /* zero */
 };
 
 /*
@@ -175,14 +184,16 @@ struct weft_rio_transaction {
 	uint64_t offset, length; /* bytes, multiples of the block size; a flush has neither */
 	const struct weft_rio_sge *sges; /* of read and write: length bytes in all */
 	uint32_t sge_count;
+	uint64_t reserved[4]; /* zero */
 };
 
 /* Transactions are carried out one after the other; their devices are of one I/O unit. */
 struct weft_rio_request {
 	const struct weft_rio_transaction *transactions;
 	uint32_t transaction_count;
-	uint64_t timeout_ns; /* 0: the requester's */
-	void *context;	     /* given back when it has ended */
+	uint64_t timeout_ns;  /* 0: the requester's */
+	void *context;	      /* given back when it has ended */
+	uint64_t reserved[4]; /* zero */
 };
 
 struct weft_rio_result {
@@ -202,6 +213,7 @@ struct weft_rio_result {
 	 * has a later one is to be taken for WEFT_R_RIO_WRITES_LOST: another user was told.
 	 */
 	uint64_t loss;
+	uint64_t reserved[4]; /* zero */
 };
 
 /*
@@ -230,6 +242,7 @@ struct weft_rio_traffic {
 	uint64_t payload_in, payload_out; /* of data connections */
 	uint64_t control_in, control_out; /* of control connections: messages and lists */
 	uint64_t connections;		  /* data connections that were made */
+	uint64_t reserved[4];		  /* zero */
 };
 
 void weft_rio_requester_traffic(struct weft_rio_requester *requester,
@@ -254,6 +267,7 @@ struct weft_rio_member {
 	uint64_t read_bytes, written_bytes;
 	struct weft_rio_traffic moved; /* of the owner: what its adapter carried */
 	struct weft_rio_device device; /* of a device */
+	uint64_t reserved[8];	       /* zero */
 };
 
 /*
@@ -272,9 +286,10 @@ enum weft_reason weft_rio_requester_inquire(struct weft_rio_requester *requester
 struct weft_rio_iounit;
 
 struct weft_rio_store {
-	uint32_t number;  /* 1 to 65535, of one's choice */
-	const char *name; /* UTF-8, without control characters */
-	const char *text; /* "mem:1G", "file:/dev/sdb,direct": docs/store.md */
+	uint32_t number;      /* 1 to 65535, of one's choice */
+	const char *name;     /* UTF-8, without control characters */
+	const char *text;     /* "mem:1G", "file:/dev/sdb,direct": docs/store.md */
+	uint64_t reserved[4]; /* zero */
 };
 
 /* Of an owner: of two with one identity the one with the higher number counts. */
@@ -301,12 +316,13 @@ struct weft_rio_iounit_options {
 	 */
 	struct weft_rio_term term;
 	void (*keep)(void *context, const struct weft_rio_term *term);
+	uint64_t reserved[8]; /* zero */
 };
 
 /* why (may be NULL): a sentence about the device that could not be opened. */
 enum weft_reason weft_rio_iounit_open(const struct weft_rio_self *self,
 				      const struct weft_rio_iounit_options *options,
-				      struct weft_rio_iounit **iounit, char why[400]);
+				      struct weft_rio_iounit **iounit, char why[WEFT_RIO_WHY_MAX]);
 
 /* Serves until weft_rio_iounit_stop(), which any thread or signal handler may call. */
 enum weft_reason weft_rio_iounit_run(struct weft_rio_iounit *iounit);
@@ -333,6 +349,7 @@ struct weft_rio_rule {
 	struct weft_rio_platform iounit;    /* whose device; unit 0: any */
 	uint32_t operations;		    /* 1 << enum weft_rio_operation for each */
 	uint64_t first, length;		    /* bytes of the device; length 0: to its end */
+	uint64_t reserved[4];		    /* zero */
 };
 
 /* A requester may name the memory of another platform in its lists. */
@@ -364,6 +381,7 @@ struct weft_rio_owner_options {
 	 * requesters refuse lower ones. Default: the time of day, in ns.
 	 */
 	uint64_t term;
+	uint64_t reserved[8]; /* zero */
 };
 
 enum weft_reason weft_rio_owner_open(const struct weft_rio_self *self,

@@ -23,7 +23,8 @@ struct weft_path {
 	struct weft_address from, to; /* from.port 0: one that stands for the flow label */
 	uint32_t mtu_bytes;	      /* of payload; 0: as the queue pair's port has it */
 	uint8_t traffic_class, hop_limit;
-	uint32_t flow_label; /* 20 bits */
+	uint32_t flow_label;  /* 20 bits */
+	uint64_t reserved[4]; /* zero */
 };
 
 /*
@@ -66,6 +67,7 @@ struct weft_roce_attr {
 	uint8_t retries;      /* 0 to 7 */
 	uint8_t rnr_retries;  /* 0 to 7, of which the last is for ever */
 	uint64_t rate_bps;    /* at most; 0: as fast as the network takes it */
+	uint64_t reserved[8]; /* zero */
 };
 
 /* From RESET or INIT to RTR: what peers send is served. */
@@ -120,6 +122,7 @@ enum { WEFT_RAW_MAX = 4096 };
 struct weft_raw_options {
 	uint8_t next_header;	/* of the IPv6 header itself */
 	struct weft_address to; /* family 6; 0: any */
+	uint64_t reserved[4];	/* zero */
 };
 
 /*
@@ -150,6 +153,7 @@ struct weft_ee_options {
 	uint32_t psn_send;     /* of the first packet */
 	uint8_t timeout_code, retries, rnr_retries; /* as in struct weft_roce_attr */
 	void *context;				    /* returned in WEFT_EVENT_EE_FAILED */
+	uint64_t reserved[4];			    /* zero */
 };
 
 /* Makes one, and opens the port as weft_roce_open(). Requests that name it wait until connected. */
@@ -165,6 +169,7 @@ struct weft_ee_attr {
 	uint32_t peer_number; /* 0: it is not connected yet */
 	uint32_t rdd;
 	enum weft_reason reason; /* why it failed; WEFT_OK: it has not */
+	uint64_t reserved[4];	 /* zero */
 };
 
 enum weft_reason weft_ee_query(struct weft_ee *ee, struct weft_ee_attr *attr);
@@ -188,6 +193,7 @@ struct weft_roce_counts {
 	uint64_t overruns; /* packets that came while a socket was full, and were lost */
 	uint64_t refused;  /* packets that the host did not send; why the latest was: refused_for */
 	enum weft_reason dropped_for, refused_for;
+	uint64_t reserved[8]; /* zero */
 };
 
 /* WEFT_R_ROCE_CLOSED before weft_roce_open(). */
@@ -231,6 +237,7 @@ struct weft_cm_id_offer {
 	bool has_srq, has_flow_control;
 	const void *private_data;
 	uint32_t private_bytes;
+	uint64_t reserved[4]; /* zero */
 };
 
 struct weft_cm_id_options {
@@ -239,7 +246,8 @@ struct weft_cm_id_options {
 	enum weft_port_space port_space;
 	/* A service that is not there is asked for again, until this has passed. */
 	uint64_t refused_wait_ns;
-	void *context; /* returned in events */
+	void *context;	      /* returned in events */
+	uint64_t reserved[4]; /* zero */
 };
 
 enum weft_cm_id_kind {
@@ -266,6 +274,7 @@ struct weft_cm_id_news {
 	bool is_uc; /* REQUEST: the other end's queue pair is of that service, not RC */
 	uint8_t private_data[WEFT_CM_PRIVATE_MAX];
 	uint32_t private_bytes;
+	uint64_t reserved[8]; /* zero */
 };
 
 /* Begins a conversation with the service at path.to. */
@@ -302,6 +311,7 @@ struct weft_cm_service_options {
 	enum weft_port_space port_space;
 	uint32_t requests_max; /* unanswered; default 128 */
 	void *context;
+	uint64_t reserved[4]; /* zero */
 };
 
 /*

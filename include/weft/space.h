@@ -34,7 +34,8 @@ struct weft_space_options {
 	 * transport whose data lies there raises WEFT_EVENT_FAULT and waits for weft_space_move().
 	 */
 	bool has_pager;
-	bool is_handing; /* SEND-04: data to be sent is copied out, and nothing ever pinned */
+	bool is_handing;      /* SEND-04: data to be sent is copied out, and nothing ever pinned */
+	uint64_t reserved[4]; /* zero */
 };
 
 enum weft_reason weft_space_create(struct weft_adapter *adapter,
@@ -69,6 +70,7 @@ struct weft_pins {
 	uint64_t pinned;	       /* stretches, so far */
 	uint64_t bytes_handed;	       /* that were copied out instead, so far */
 	uint64_t byte_ns;	       /* bytes, times the nanoseconds that they were pinned */
+	uint64_t reserved[4];	       /* zero */
 };
 
 enum weft_reason weft_space_query(struct weft_space *space, struct weft_pins *pins);

@@ -15,6 +15,12 @@
  *    nothing may use an object during or after its destruction.
  *  - An options struct set to zero means the defaults, where a field does not say otherwise; where
  *    that makes sense, so does NULL instead of the options.
+ *  - A struct ends with reserved space, for fields to come: a program sets it to zero with the rest
+ *    and is refused else (WEFT_R_RESERVED), the library writes zeroes to it. So structs keep their
+ *    size, and a program runs with later libraries than it was built for (docs/api.md).
+ *  - A call with NULL for an object, or for another argument that it needs, is refused
+ *    (WEFT_R_NULL_ARGUMENT); one that returns a number returns 0, and one that returns nothing
+ *    does nothing.
  *  - An adapter belongs to the process that opened it. The child of a fork() has none of its
  *    connections and can make none with it; it opens its own.
  *  - Whoever polls or waits for events moves everything of that adapter. When nobody does, an
@@ -67,7 +73,8 @@ struct weft_adapter_options {
 	 * which is locked meanwhile. It must not call weft, nor wait for a thread that does.
 	 */
 	void (*on_event)(void *context, const struct weft_event *event);
-	void *context; /* given to it */
+	void *context;	      /* given to it */
+	uint64_t reserved[4]; /* zero */
 };
 
 /* Opens an adapter of this process. */
@@ -89,6 +96,7 @@ struct weft_usage {
 	uint64_t accesses_refused;
 	uint64_t bytes_moved;	   /* payload bytes copied by the loopback transport */
 	uint64_t messages_dropped; /* by unreliable services, as they may */
+	uint64_t reserved[8];	   /* zero */
 };
 
 enum weft_reason weft_adapter_query(struct weft_adapter *adapter, struct weft_usage *usage);
@@ -98,6 +106,7 @@ enum weft_reason weft_adapter_query(struct weft_adapter *adapter, struct weft_us
 struct weft_pd_options {
 	struct weft_space *space; /* where local addresses are read (QP-09); NULL: the process */
 	bool is_privileged;	  /* may use virtual spaces and enable send-queue registration */
+	uint64_t reserved[4];	  /* zero */
 };
 
 enum weft_reason weft_pd_create(struct weft_adapter *adapter, const struct weft_pd_options *options,
@@ -141,6 +150,7 @@ struct weft_page_list {
 	uint64_t page_size_bytes; /* 4 KiB, 8 KiB, 64 KiB, 1 MiB, 16 MiB or 256 MiB */
 	uint64_t first_offset;	  /* of the first byte in the first page */
 	enum weft_order order;
+	uint64_t reserved[2]; /* zero */
 };
 
 struct weft_region_options {
@@ -158,6 +168,7 @@ struct weft_region_options {
 	bool is_on_demand;
 	struct weft_space *space;	    /* NULL: the domain's own; or a virtual one */
 	const struct weft_page_list *pages; /* NULL: ordinary memory */
+	uint64_t reserved[4];		    /* zero */
 };
 
 /* Registers memory. When it returns, the tag may be used (MEM-11). */
@@ -240,6 +251,7 @@ struct weft_bind {
 	 * before.
 	 */
 	uint32_t tag;
+	uint64_t reserved[2]; /* zero */
 };
 
 /* BindRKey (RKEY-02b), without a queue: the window serves all queue pairs of pd (RKEY-06). */
@@ -306,12 +318,14 @@ struct weft_completion {
 	bool has_imm;
 	bool has_invalidated;
 	bool has_route; /* UD receive: it begins with 40 bytes that tell the route it came by */
-	bool has_ipv4_route; /* 20 of them are a header of IPv4; else all are one of IPv6 */
+	bool has_ipv4_route;  /* 20 of them are a header of IPv4; else all are one of IPv6 */
+	uint64_t reserved[2]; /* zero */
 };
 
 struct weft_cq_options {
 	uint32_t entries_max; /* default 256, at most 2^22 */
 	void *context;	      /* returned in events */
+	uint64_t reserved[4]; /* zero */
 };
 
 enum weft_reason weft_cq_create(struct weft_adapter *adapter, const struct weft_cq_options *options,
@@ -393,6 +407,7 @@ struct weft_qp_options {
 	uint32_t outstanding_max;  /* requests not yet acknowledged (QP-02); default 16 */
 	bool is_every_send_signalled;
 	void *context;
+	uint64_t reserved[8]; /* zero */
 };
 
 /* Creates a queue pair in state RESET. */
@@ -419,6 +434,7 @@ struct weft_qp_attr {
 	uint32_t peer_number;
 	enum weft_reason reason; /* why it left the operational state */
 	uint32_t send_queued, recv_queued;
+	uint64_t reserved[8]; /* zero */
 };
 
 enum weft_qp_field {
@@ -469,6 +485,7 @@ struct weft_register {
 	 * window was bound to the region before its message failed: then the region stays).
 	 */
 	uint32_t tag;
+	uint64_t reserved[2]; /* zero */
 };
 
 struct weft_send_wr {
@@ -494,12 +511,14 @@ struct weft_send_wr {
 	 */
 	const struct weft_ah *ah;
 	uint32_t remote_q_key;
+	uint64_t reserved[4]; /* zero */
 };
 
 struct weft_recv_wr {
 	uint64_t id;
 	const struct weft_sge *sges;
 	uint32_t sge_count;
+	uint64_t reserved[2]; /* zero */
 };
 
 /*
@@ -565,6 +584,7 @@ struct weft_connect_options {
 	 * what is sent shows that nobody is there, in TCP's own time.
 	 */
 	uint64_t alive_ns;
+	uint64_t reserved[8]; /* zero */
 };
 
 #define WEFT_DEPTH_NONE UINT32_MAX
@@ -593,6 +613,7 @@ struct weft_listener_options {
 	uint32_t requests_max; /* that are here at a time, unanswered; default 128, at most 65536 */
 	uint64_t timeout_ns;   /* for a connection to become a request; default 10 s */
 	void *context;	       /* returned in events */
+	uint64_t reserved[4];  /* zero */
 };
 
 /* Takes connections at an address. WEFT_EVENT_REQUEST tells that one has come. */
@@ -632,6 +653,7 @@ struct weft_peer {
 	uint32_t agreed_ird, agreed_ord; /* what counts here, once connected */
 	bool has_crc, sends_markers, takes_markers; /* the same */
 	uint8_t mpa_revision;
+	uint64_t reserved[8]; /* zero */
 };
 
 enum weft_reason weft_request_query(struct weft_request *request, struct weft_peer *peer);
@@ -651,6 +673,7 @@ struct weft_traffic {
 	uint64_t payload_copied;	  /* of the payload: copied once more by weft */
 	uint64_t calls_in, calls_out;	  /* system calls that moved bytes, or tried to */
 	uint64_t calls_empty;		  /* of these: found nothing to move, as polling may */
+	uint64_t reserved[8];		  /* zero */
 };
 
 /* Of the connection that the queue pair has, or had last. */
@@ -681,6 +704,7 @@ struct weft_srq_options {
 	/* XRC: for peers of which queue pairs; its completions go to a queue of its own. */
 	uint32_t xrc_domain; /* 0: it is for queue pairs that were made with it */
 	struct weft_cq *xrc_cq;
+	uint64_t reserved[4]; /* zero */
 };
 
 enum weft_reason weft_srq_create(struct weft_pd *pd, const struct weft_srq_options *options,
@@ -719,7 +743,8 @@ struct weft_event {
 	enum weft_reason reason;
 	uint32_t number; /* of the queue, or of the queue pair */
 	uint64_t addr;
-	void *context; /* given when the object was created */
+	void *context;	      /* given when the object was created */
+	uint64_t reserved[2]; /* zero */
 };
 
 /*

@@ -13,7 +13,8 @@
  *  - Requests that are posted here take their place in the same send queue, keep to its order and
  *    end in one completion, if signalled or failed, as others do. send_flags are IBV_SEND_, access
  *    flags are IBV_ACCESS_.
- *  - A struct is set to zero before its fields are filled in.
+ *  - A struct is set to zero before its fields are filled in. It ends with reserved space for
+ *    fields to come, which stays zero: else the call is refused with EINVAL.
  */
 #pragma once
 
@@ -71,6 +72,7 @@ struct weftdv_bind {
 	 * mw->rkey is set to.
 	 */
 	uint32_t rkey;
+	uint64_t reserved[2]; /* zero */
 };
 
 /*
@@ -110,6 +112,7 @@ struct weftdv_register {
 	 * peer with IBV_WR_SEND_WITH_INV.
 	 */
 	uint32_t key;
+	uint64_t reserved[4]; /* zero */
 };
 
 /* Registers memory by a request of the queue pair. Completes as IBV_WC_DRIVER1. */
@@ -156,6 +159,7 @@ struct weftdv_ee_attr {
 	uint32_t rdd;
 	uint32_t sq_psn;
 	uint8_t timeout, retry_cnt, rnr_retry; /* as in struct ibv_qp_attr */
+	uint64_t reserved[4];		       /* zero */
 };
 
 /* NULL and errno. */

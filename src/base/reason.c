@@ -24,6 +24,8 @@ static const struct reason_row rows[WEFT_REASON_COUNT] = {
 			   "The adapter holds as many objects of this kind as it was opened "
 			   "for; destroy "
 			   "some, or open it with a higher limit." },
+	[WEFT_R_RESERVED] = { "reserved", "-", EINVAL,
+			      "A reserved field of a struct is not zero: set structs to zero before filling them in; a program that was built for a later library needs that library." },
 	[WEFT_R_BUSY] = { "busy", "QP-16", EBUSY,
 			  "Other objects still use this one; destroy them first." },
 	[WEFT_R_SYSTEM] = { "system", "-", EIO, "The operating system refused a call." },
@@ -112,10 +114,10 @@ static const struct reason_row rows[WEFT_REASON_COUNT] = {
 				  "An atomic works on 8 bytes at an address that is a multiple "
 				  "of 8." },
 	[WEFT_R_SPACE_MAPPING] = { "space_mapping", "RKEY-08c", EFAULT,
-				   "The address space has no segment for some of the range any "
+				   "The address space has no mapping for some of the range any "
 				   "more." },
 	[WEFT_R_SPACE_UNMAPPED] = { "space_unmapped", "RKEY-08d", EFAULT,
-				    "The segment is known but no page has been mapped behind it." },
+				    "The mapping is known but no page has been put behind it." },
 
 	[WEFT_R_BIND_RIGHTS] = { "bind_rights", "RKEY-11", EACCES,
 				 "A window cannot grant more than the region it is bound to." },

@@ -2,6 +2,8 @@
 /* Block devices as people write them: makes the whole tree of store/plan.h and takes it down. */
 #pragma once
 
+#include <weft/rio.h>
+
 #include "store/plan.h"
 #include "store/store.h"
 
@@ -12,7 +14,7 @@ struct device_refusal {
 	enum weft_reason reason;
 	int error;   /* what the system said (errno), 0 if it was not asked */
 	uint32_t at; /* which character of the text it is about, counted from 1 */
-	char text[400];
+	char text[WEFT_RIO_WHY_MAX];
 };
 
 enum weft_reason device_open(const char *text, struct device **out, struct device_refusal *why);

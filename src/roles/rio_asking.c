@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <string.h>
 
+#include "base/reserved.h"
 #include "driver/sys/clock.h"
 #include "roles/rio_requester_inside.h"
 
@@ -11,6 +12,8 @@ enum { TRANSACTIONS = 64 };
 static enum weft_reason fragments_of(struct weft_rio_requester *q,
 				     const struct weft_rio_transaction *t, uint32_t *used)
 {
+	if (!RESERVED_IS_ZERO(t))
+		return WEFT_R_RESERVED;
 	if (t->sge_count > 0 && !t->sges)
 		return WEFT_R_NULL_ARGUMENT;
 	if (t->sge_count > q->sges_max - *used)
@@ -75,6 +78,8 @@ static enum weft_reason ask(struct weft_rio_requester *q, const struct weft_rio_
 	uint32_t used = 0;
 	uint64_t id;
 
+	if (!RESERVED_IS_ZERO(request))
+		return WEFT_R_RESERVED;
 	if (request->transaction_count == 0 || !request->transactions)
 		return WEFT_R_SGL_NO_TRANSACTION;
 	if (request->transaction_count > TRANSACTIONS)

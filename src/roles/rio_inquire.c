@@ -19,8 +19,11 @@ static void seen_copy(const struct rio_seen *from, struct weft_rio_member *to)
 		.failed = from->done.failed,
 		.read_bytes = from->done.read_bytes,
 		.written_bytes = from->done.written_bytes,
-		.moved = { from->moved.payload_in, from->moved.payload_out, from->moved.control_in,
-			   from->moved.control_out, from->moved.connections },
+		.moved = { .payload_in = from->moved.payload_in,
+			   .payload_out = from->moved.payload_out,
+			   .control_in = from->moved.control_in,
+			   .control_out = from->moved.control_out,
+			   .connections = from->moved.connections },
 	};
 	if (from->kind == RIO_SEEN_DEVICE) {
 		requester_device_copy(&from->device, from->platform, &to->device);

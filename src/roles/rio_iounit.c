@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "base/check.h"
+#include "base/reserved.h"
 #include "rio/iounit.h"
 #include "rio/list.h"
 #include "roles/device.h"
@@ -298,12 +299,14 @@ static const struct rio_role_calls calls = {
 /* ---- Life ----------------------------------------------------------------------------------- */
 
 static enum weft_reason device_add(struct weft_rio_iounit *u, const struct weft_rio_store *s,
-				   char why[400])
+				   char why[WEFT_RIO_WHY_MAX])
 {
 	struct device_refusal refusal = { 0 };
 	struct device *d;
 	enum weft_reason r;
 
+	if (!RESERVED_IS_ZERO(s))
+		return WEFT_R_RESERVED;
 	if (s->number == 0 || s->number > UINT16_MAX || !s->name || !s->text ||
 	    !rio_text_is_good((const uint8_t *)s->name, strlen(s->name)))
 		return WEFT_R_BAD_ARGUMENT;
@@ -345,7 +348,7 @@ static void defaults(struct weft_rio_iounit_options *o)
 }
 
 static enum weft_reason open_all(struct weft_rio_iounit *u, const struct weft_rio_self *self,
-				 char why[400])
+				 char why[WEFT_RIO_WHY_MAX])
 {
 	const struct weft_rio_iounit_options *o = &u->options;
 	const struct rio_loop_config config = {
@@ -379,14 +382,16 @@ static enum weft_reason open_all(struct weft_rio_iounit *u, const struct weft_ri
 
 enum weft_reason weft_rio_iounit_open(const struct weft_rio_self *self,
 				      const struct weft_rio_iounit_options *options,
-				      struct weft_rio_iounit **iounit, char why[400])
+				      struct weft_rio_iounit **iounit, char why[WEFT_RIO_WHY_MAX])
 {
 	struct weft_rio_iounit *u;
-	char unheard[400] = "";
+	char unheard[WEFT_RIO_WHY_MAX] = "";
 	enum weft_reason r;
 
 	if (!self || !options || !iounit)
 		return WEFT_R_NULL_ARGUMENT;
+	if (!RESERVED_IS_ZERO(options))
+		return WEFT_R_RESERVED;
 	/* A long list is fetched into a buffer as a whole. */
 	if (options->piece_bytes > 0 && options->piece_bytes < RIO_LIST_BYTES_MAX)
 		return WEFT_R_BAD_ARGUMENT;

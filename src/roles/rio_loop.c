@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "roles/rio_loop.h"
+#include "base/reserved.h"
 #include "driver/sys/clock.h"
 
 #include <sched.h>
@@ -54,6 +55,9 @@ static enum weft_reason copy_peers(struct rio_loop *loop, const struct weft_rio_
 	loop->peer_count = self->peer_count;
 	for (uint32_t i = 0; i < self->peer_count; i++) {
 		const struct weft_rio_peer *p = &self->peers[i];
+
+		if (!RESERVED_IS_ZERO(p))
+			return WEFT_R_RESERVED;
 
 		loop->peers[i] = *p;
 		loop->known[i].platform = (struct platform){ p->platform.unit,
@@ -132,6 +136,8 @@ enum weft_reason rio_loop_open(struct rio_loop *loop, const struct weft_rio_self
 		return WEFT_R_SYSTEM;
 	if (self->platform.unit == 0 || (self->peer_count > 0 && !self->peers))
 		return WEFT_R_BAD_ARGUMENT;
+	if (!RESERVED_IS_ZERO(self))
+		return WEFT_R_RESERVED;
 	loop->self.platform = (struct platform){ self->platform.unit, self->platform.process };
 	loop->self.role = (enum rio_role)config->role;
 	rio_identity_make(&loop->self, self->seed);

@@ -6,6 +6,7 @@
 #include <sys/random.h>
 
 #include "base/check.h"
+#include "base/reserved.h"
 #include "driver/sys/clock.h"
 #include "rio/owner.h"
 #include "roles/rio_end.h"
@@ -364,6 +365,15 @@ static enum weft_reason open_all(struct weft_rio_owner *o, const struct weft_rio
 	return r;
 }
 
+static bool are_rules_reserved(const struct weft_rio_owner_options *o)
+{
+	for (uint32_t i = 0; i < o->rule_count; i++) {
+		if (!RESERVED_IS_ZERO(&o->rules[i]))
+			return true;
+	}
+	return false;
+}
+
 enum weft_reason weft_rio_owner_open(const struct weft_rio_self *self,
 				     const struct weft_rio_owner_options *options,
 				     struct weft_rio_owner **owner)
@@ -373,6 +383,8 @@ enum weft_reason weft_rio_owner_open(const struct weft_rio_self *self,
 
 	if (!self || !options || !owner)
 		return WEFT_R_NULL_ARGUMENT;
+	if (!RESERVED_IS_ZERO(options) || are_rules_reserved(options))
+		return WEFT_R_RESERVED;
 	if (options->requesters_max > REQUESTERS_MOST)
 		return WEFT_R_LIMIT;
 	o = calloc(1, sizeof(*o));

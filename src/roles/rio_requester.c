@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/reserved.h"
 #include "driver/sys/clock.h"
 #include "roles/rio_requester_inside.h"
 
@@ -489,6 +490,8 @@ enum weft_reason weft_rio_requester_open(const struct weft_rio_self *self,
 
 	if (!self || !requester)
 		return WEFT_R_NULL_ARGUMENT;
+	if (!RESERVED_IS_ZERO(o))
+		return WEFT_R_RESERVED;
 	if (o->requests_max > REQUESTS_MOST || o->sges_max > SEGMENTS_MOST)
 		return WEFT_R_LIMIT;
 	q = calloc(1, sizeof(*q));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <string.h>
 
+#include "base/reserved.h"
 #include "verbs/ah.h"
 #include "verbs/ee.h"
 #include "verbs/qp.h"
@@ -68,6 +69,19 @@ static enum weft_reason check_segments(const struct weft_qp *qp, const struct we
 	return WEFT_OK;
 }
 
+/* What is reserved in the parts of a request that its operation uses. */
+static bool are_parts_zero(const struct weft_send_wr *wr)
+{
+	const struct weft_region_options *region = &wr->reg.region;
+
+	if (wr->opcode == WEFT_OP_BIND)
+		return RESERVED_IS_ZERO(&wr->bind);
+	if (wr->opcode != WEFT_OP_REGISTER && wr->opcode != WEFT_OP_REGISTER_SEND)
+		return true;
+	return RESERVED_IS_ZERO(&wr->reg) && RESERVED_IS_ZERO(region) &&
+	       (!region->pages || RESERVED_IS_ZERO(region->pages));
+}
+
 static enum weft_reason check_request(const struct weft_qp *qp, const struct weft_send_wr *wr,
 				      uint64_t *length)
 {
@@ -75,6 +89,8 @@ static enum weft_reason check_request(const struct weft_qp *qp, const struct wef
 
 	if ((unsigned int)wr->opcode >= WEFT_OP_SEND_COUNT)
 		return WEFT_R_WR_OPCODE;
+	if (!RESERVED_IS_ZERO(wr) || !are_parts_zero(wr))
+		return WEFT_R_RESERVED;
 	if (!(ops[wr->opcode].services & 1 << qp->service))
 		return WEFT_R_WR_SERVICE;
 	if (wr->flags & ~(uint32_t)ops[wr->opcode].flags)

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/reserved.h"
 #include "verbs/qp.h"
 
 enum { RECV_DEFAULT = 64, SEGMENTS_DEFAULT = 4 };
@@ -45,6 +46,8 @@ enum weft_reason recv_queue_post(struct recv_queue *q, const struct weft_recv_wr
 	uint32_t slot;
 	struct recv_wqe *wqe;
 
+	if (!RESERVED_IS_ZERO(wr))
+		return WEFT_R_RESERVED;
 	if (wr->sge_count > q->sges_max)
 		return WEFT_R_WR_SGES;
 	if (wr->sge_count > 0 && !wr->sges)

@@ -67,7 +67,9 @@ static void grant(const struct weft_address *at)
  */
 TEST(test_rio_07_memory_is_out_of_reach_without_a_connection_of_the_agent)
 {
-	static const struct weft_rio_store store = { DEVICE, "disk", "mem:64k" };
+	static const struct weft_rio_store store = { .number = DEVICE,
+						     .name = "disk",
+						     .text = "mem:64k" };
 	const struct weft_address nowhere = { .family = 4, .ip = { 127, 0, 0, 1 }, .port = 1 };
 	struct weft_rio_traffic moved;
 	struct weft_rio_requester *q;
@@ -106,8 +108,10 @@ TEST(test_rio_07_memory_is_out_of_reach_without_a_connection_of_the_agent)
 /* Both devices of the unit, and everything they move: one connection, which the agent made. */
 TEST(test_rio_07_all_payload_of_all_devices_goes_over_the_agents_connection)
 {
-	static const struct weft_rio_store stores[] = { { DEVICE, "disk", "mem:64k" },
-							{ 6, "other", "delay:1ms(mem:64k)" } };
+	static const struct weft_rio_store stores[] = {
+		{ .number = DEVICE, .name = "disk", .text = "mem:64k" },
+		{ .number = 6, .name = "other", .text = "delay:1ms(mem:64k)" }
+	};
 	static const char *const names[] = { "disk", "other" };
 	struct cluster_move move = { .bytes = memory, .length = DISK };
 	struct weft_rio_traffic at_unit, at_host;

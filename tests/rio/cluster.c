@@ -71,7 +71,7 @@ void cluster_start_iounit(struct cluster *c, int nth)
 {
 	const struct weft_rio_peer owner = cluster_peer(OWNER_UNIT, WEFT_RIO_OWNER, NULL);
 	struct weft_rio_self self = cluster_self((uint32_t)(FIRST_IOUNIT + nth), &owner, 1);
-	char why[400] = "";
+	char why[WEFT_RIO_WHY_MAX] = "";
 
 	self.spin_ns = c->spin_ns;
 	if (c->iounit_at[nth].port != 0)

@@ -173,9 +173,13 @@ TEST(test_rio_03_an_owner_comes_and_goes_under_load)
 
 TEST(test_rio_02i_an_iounit_that_stops_ends_requests_and_is_used_again_when_it_is_back)
 {
-	static struct weft_rio_store stores[2] = { { 5, "disk", "delay:30ms(mem:1M)" },
-						   { 6, "more", "mem:1M" } };
-	static struct weft_rio_store others[1] = { { 5, "other", "mem:1M" } };
+	static struct weft_rio_store stores[2] = {
+		{ .number = 5, .name = "disk", .text = "delay:30ms(mem:1M)" },
+		{ .number = 6, .name = "more", .text = "mem:1M" }
+	};
+	static struct weft_rio_store others[1] = {
+		{ .number = 5, .name = "other", .text = "mem:1M" }
+	};
 	struct weft_rio_device d;
 	uint32_t noted;
 	struct crowd w;

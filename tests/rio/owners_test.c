@@ -64,7 +64,7 @@ static void tell(void *context, const char *line)
 
 static void unit_start(void)
 {
-	static const struct weft_rio_store disk = { 5, "disk", "mem:1M" };
+	static const struct weft_rio_store disk = { .number = 5, .name = "disk", .text = "mem:1M" };
 
 	atomic_store(&owners, 0);
 	cluster_begin(&c);
@@ -209,7 +209,7 @@ static void keep(void *context, const struct weft_rio_term *term)
 /* What it was told to keep, and is given when it begins, is as if it had never been away. */
 TEST(test_rio_09_a_unit_that_begins_again_refuses_a_lower_term)
 {
-	static const struct weft_rio_store disk = { 5, "disk", "mem:1M" };
+	static const struct weft_rio_store disk = { .number = 5, .name = "disk", .text = "mem:1M" };
 	static struct owner later, former, next;
 
 	atomic_store(&owners, 0);

@@ -26,10 +26,14 @@ static const char *const device_names[DEVICES] = { "disk", "fixed", "closed", "o
  */
 static void open_ruled(void)
 {
-	static const struct weft_rio_store stores[] = { { 1, "disk", "mem:64k" },
-							{ 2, "fixed", "mem:64k,ro" },
-							{ 3, "closed", "mem:64k" } };
-	static const struct weft_rio_store others[] = { { 1, "other", "mem:64k,block=4096" } };
+	static const struct weft_rio_store stores[] = {
+		{ .number = 1, .name = "disk", .text = "mem:64k" },
+		{ .number = 2, .name = "fixed", .text = "mem:64k,ro" },
+		{ .number = 3, .name = "closed", .text = "mem:64k" }
+	};
+	static const struct weft_rio_store others[] = {
+		{ .number = 1, .name = "other", .text = "mem:64k,block=4096" }
+	};
 	static const struct weft_rio_rule rules[] = {
 		{ .requester = { 7, 1 }, .device = "disk", .operations = 0x3e },
 		{ .requester = { 7, 1 }, .device = "fixed", .operations = 0x3e },
@@ -208,26 +212,44 @@ TEST(test_rio_15_rio_16_a_request_is_refused_whole)
 						      .sges = &s,
 						      .sge_count = 1 };
 	t[3].device = a.numbers[DEVICE_OTHER];
-	EXPECT_EQ(weft_rio_request_do(a.q, &(struct weft_rio_request){ t, 4, 0, NULL }, &ended),
+	EXPECT_EQ(weft_rio_request_do(
+			  a.q,
+			  &(struct weft_rio_request){ .transactions = t, .transaction_count = 4 },
+			  &ended),
 		  WEFT_R_RIO_UNITS);
 	EXPECT_EQ(ended.transaction, 3);
 	EXPECT(cluster_noted(&c, "(4 of 4)"));
 	t[3].device = a.numbers[DEVICE_CLOSED];
-	EXPECT_EQ(weft_rio_request_do(a.q, &(struct weft_rio_request){ t, 5, 0, NULL }, &ended),
+	EXPECT_EQ(weft_rio_request_do(
+			  a.q,
+			  &(struct weft_rio_request){ .transactions = t, .transaction_count = 5 },
+			  &ended),
 		  WEFT_R_RIO_DENIED);
 	t[3].device = a.numbers[DEVICE_DISK];
 	t[3].offset = DISK;
-	EXPECT_EQ(weft_rio_request_do(a.q, &(struct weft_rio_request){ t, 5, 0, NULL }, &ended),
+	EXPECT_EQ(weft_rio_request_do(
+			  a.q,
+			  &(struct weft_rio_request){ .transactions = t, .transaction_count = 5 },
+			  &ended),
 		  WEFT_R_STORE_RANGE);
 	EXPECT_EQ(ended.transaction, 3);
 	EXPECT_EQ(ended.done_bytes, 0);
 	t[3].offset = 0;
-	EXPECT_EQ(weft_rio_request_do(a.q, &(struct weft_rio_request){ t, 65, 0, NULL }, &ended),
+	EXPECT_EQ(weft_rio_request_do(
+			  a.q,
+			  &(struct weft_rio_request){ .transactions = t, .transaction_count = 65 },
+			  &ended),
 		  WEFT_R_SGL_TRANSACTIONS);
-	EXPECT_EQ(weft_rio_request_do(a.q, &(struct weft_rio_request){ t, 0, 0, NULL }, &ended),
+	EXPECT_EQ(weft_rio_request_do(
+			  a.q,
+			  &(struct weft_rio_request){ .transactions = t, .transaction_count = 0 },
+			  &ended),
 		  WEFT_R_SGL_NO_TRANSACTION);
 	expect_disk_as_it_was(&a);
-	EXPECT_EQ(weft_rio_request_do(a.q, &(struct weft_rio_request){ t, 64, 0, NULL }, &ended),
+	EXPECT_EQ(weft_rio_request_do(
+			  a.q,
+			  &(struct weft_rio_request){ .transactions = t, .transaction_count = 64 },
+			  &ended),
 		  WEFT_OK);
 	EXPECT_EQ(ended.done_bytes, 64 * 4096);
 	cluster_close(&c);
@@ -315,7 +337,7 @@ TEST(test_rio_13b_thousands_of_tiny_segments_are_carried_out)
 	struct asker a;
 
 	cluster_begin(&c);
-	c.store = (struct weft_rio_store){ 1, "disk", "mem:1M" };
+	c.store = (struct weft_rio_store){ .number = 1, .name = "disk", .text = "mem:1M" };
 	cluster_add_iounit(&c, &c.store, 1);
 	cluster_start_owner(&c);
 	a.q = cluster_requester(&c, 0);
@@ -520,7 +542,9 @@ TEST(test_rio_04_an_iounit_has_no_device_whose_name_is_no_text)
 	const struct weft_rio_self self = cluster_self(FIRST_IOUNIT, NULL, 0);
 
 	for (int i = 0; i < 4; i++) {
-		const struct weft_rio_store store = { 1, names[i], "mem:1M" };
+		const struct weft_rio_store store = { .number = 1,
+						      .name = names[i],
+						      .text = "mem:1M" };
 		const struct weft_rio_iounit_options o = { .stores = &store, .store_count = 1 };
 		struct weft_rio_iounit *iounit;
 

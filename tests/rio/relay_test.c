@@ -18,8 +18,8 @@ static char folder[CLUSTER_TEXT];
  */
 static void open_all(const char *disk_text)
 {
-	static struct weft_rio_store disk = { 1, "disk", NULL };
-	static struct weft_rio_store relayed = { 1, "relayed", NULL };
+	static struct weft_rio_store disk = { .number = 1, .name = "disk", .text = NULL };
+	static struct weft_rio_store relayed = { .number = 1, .name = "relayed", .text = NULL };
 	static char text[CLUSTER_TEXT + 32];
 
 	disk.text = disk_text;

@@ -120,8 +120,10 @@ static uint64_t connections(struct weft_rio_requester *q)
 
 TEST(test_rio_s3_rio_08_a_connection_is_made_on_demand_kept_and_made_again)
 {
-	static const struct weft_rio_store stores[] = { { 5, "disk", "mem:1M" },
-							{ 6, "other", "mem:1M" } };
+	static const struct weft_rio_store stores[] = {
+		{ .number = 5, .name = "disk", .text = "mem:1M" },
+		{ .number = 6, .name = "other", .text = "mem:1M" }
+	};
 	struct cluster_move m = { .bytes = a, .length = 4096 };
 	struct weft_rio_requester *q;
 	struct weft_rio_traffic moved;
@@ -176,7 +178,7 @@ static void open_shared(void)
 	cluster_begin(&c);
 	c.owner_options.shares = &share;
 	c.owner_options.share_count = 1;
-	c.store = (struct weft_rio_store){ 5, "disk", "mem:1M" };
+	c.store = (struct weft_rio_store){ .number = 5, .name = "disk", .text = "mem:1M" };
 	cluster_add_iounit(&c, &c.store, 1);
 	cluster_start_owner(&c);
 }
@@ -237,7 +239,10 @@ TEST(test_rio_s4_rio_06_rio_15_one_command_over_details_of_two_platforms)
 	t[0].sge_count = 5;
 	t[1].sges = to;
 	t[1].sge_count = 4;
-	EXPECT_EQ(weft_rio_request_do(q, &(struct weft_rio_request){ t, 2, 0, NULL }, &ended),
+	EXPECT_EQ(weft_rio_request_do(
+			  q,
+			  &(struct weft_rio_request){ .transactions = t, .transaction_count = 2 },
+			  &ended),
 		  WEFT_OK);
 	EXPECT_EQ(ended.done_bytes, 32768);
 	memcpy(big, a, 1000);
@@ -411,8 +416,11 @@ static void *use(void *context)
 /* RIO-04: three requesters, two threads each, on devices of two I/O units, all at once. */
 TEST(test_rio_04_several_requesters_use_several_devices_of_two_units_at_once)
 {
-	static struct weft_rio_store first[2] = { { 1, "one", "mem:1M" }, { 2, "two", NULL } };
-	static struct weft_rio_store second[1] = { { 1, "three", "delay:200us(mem:1M)" } };
+	static struct weft_rio_store first[2] = { { .number = 1, .name = "one", .text = "mem:1M" },
+						  { .number = 2, .name = "two", .text = NULL } };
+	static struct weft_rio_store second[1] = {
+		{ .number = 1, .name = "three", .text = "delay:200us(mem:1M)" }
+	};
 	static const char *const names[] = { "one", "two", "three" };
 	char text[CLUSTER_TEXT];
 
@@ -452,7 +460,7 @@ TEST(test_sys_s1_one_command_one_read_of_the_host_buffer_one_completion)
 {
 	enum { LENGTH = 128 * KIB };
 	char one[CLUSTER_TEXT], two[CLUSTER_TEXT], both[2 * CLUSTER_TEXT + 16];
-	const struct weft_rio_store store = { 1, "raid", both };
+	const struct weft_rio_store store = { .number = 1, .name = "raid", .text = both };
 	struct cluster_move m = { .offset = 64 * KIB, .bytes = a, .length = LENGTH };
 	struct weft_rio_traffic before, after;
 	struct weft_rio_requester *q;

@@ -9,7 +9,7 @@ enum { KIB = 1 << 10, ROUNDS = 50 };
 static struct cluster c;
 static uint8_t out[64 * KIB], in[64 * KIB];
 
-static const struct weft_rio_store store = { 1, "disk", "mem:1M" };
+static const struct weft_rio_store store = { .number = 1, .name = "disk", .text = "mem:1M" };
 
 static void open_spinning(uint64_t spin_ns)
 {

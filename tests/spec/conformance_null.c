@@ -79,7 +79,7 @@ TEST(test_null_region_discards_what_a_receive_gets)
 			{ .length = sizes[i] - sizes[i] / 2, .tag = null },
 			end_seg(b, DST + HEAD, TAIL),
 		};
-		const struct weft_recv_wr recv = { ID, into, 4 };
+		const struct weft_recv_wr recv = { .id = ID, .sges = into, .sge_count = 4 };
 		uint32_t at = HEAD + sizes[i];
 
 		pair_blank(&p);

@@ -332,7 +332,7 @@ TEST(test_qp_08_receive_that_names_memory_twice)
 	struct end *a = &p.ends[0], *b = &p.ends[1];
 	struct weft_sge all, into[2];
 	struct weft_send_wr wr;
-	const struct weft_recv_wr recv = { 7, into, 2 };
+	const struct weft_recv_wr recv = { .id = 7, .sges = into, .sge_count = 2 };
 
 	pair_open(&p, NULL);
 	all = end_seg(a, SRC, 2 * HALF);

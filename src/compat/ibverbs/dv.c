@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <weft/weft_dv.h>
 
+#include "base/reserved.h"
 #include "compat/ibverbs/dv.h"
 #include "compat/ibverbs/post.h"
 
@@ -71,6 +72,8 @@ int weftdv_qp_post_bind(struct ibv_qp *qp, struct ibv_mw *mw, struct weftdv_bind
 
 	if (!is_our_qp(qp) || !mw || !is_ours(mw->context))
 		return EOPNOTSUPP;
+	if (!RESERVED_IS_ZERO(bind))
+		return EINVAL;
 	error = bind_of(mw, bind->rkey, &info, &w.bind);
 	if (error)
 		return error;
@@ -141,6 +144,8 @@ static int post_register(struct ibv_qp *qp, struct weftdv_register *reg, struct 
 
 	if (!is_our_qp(qp))
 		return EOPNOTSUPP;
+	if (!RESERVED_IS_ZERO(reg))
+		return EINVAL;
 	error = region_of(reg, &w->reg.region);
 	if (error)
 		return error;

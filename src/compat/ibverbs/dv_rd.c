@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <weft/weft_dv.h>
 
+#include "base/reserved.h"
 #include "compat/ibverbs/dv.h"
 #include "compat/ibverbs/post.h"
 
@@ -66,7 +67,7 @@ static int options_of(struct ibv_context *context, const struct weftdv_ee_attr *
 {
 	int error;
 
-	if (!attr || !attr->ah_attr || attr->path_mtu < IBV_MTU_256 ||
+	if (!attr || !RESERVED_IS_ZERO(attr) || !attr->ah_attr || attr->path_mtu < IBV_MTU_256 ||
 	    attr->path_mtu > (unsigned int)port_mtu(context))
 		return EINVAL;
 	*o = (struct weft_ee_options){

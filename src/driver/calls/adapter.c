@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "base/deadline.h"
+#include "base/reserved.h"
 #include "driver/loop/fork.h"
 #include "driver/loop/net.h"
 #include "driver/stat/stat.h"
@@ -71,6 +72,8 @@ enum weft_reason weft_adapter_open(const struct weft_adapter_options *options,
 
 	if (!adapter)
 		return WEFT_R_NULL_ARGUMENT;
+	if (options && !RESERVED_IS_ZERO(options))
+		return WEFT_R_RESERVED;
 	if (fork_is_child())
 		fork_notice();
 	if (options)

@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/reserved.h"
 #include "driver/roce/cm_id.h"
 
 enum { REQUESTS_DEFAULT = 128, PORT_FIRST = 32768, PORTS = 28232 };
@@ -171,6 +172,9 @@ enum weft_reason weft_cm_id_open(struct weft_adapter *adapter,
 	if (!adapter || !options || !offer || !cm_id ||
 	    (offer->private_bytes > 0 && !offer->private_data))
 		return WEFT_R_NULL_ARGUMENT;
+	if (!RESERVED_IS_ZERO(options) || !RESERVED_IS_ZERO(&options->path) ||
+	    !RESERVED_IS_ZERO(offer))
+		return WEFT_R_RESERVED;
 	adapter_enter(adapter);
 	r = cm_id_begin(adapter, options, offer, cm_id);
 	adapter_leave_working(adapter);
@@ -226,6 +230,8 @@ enum weft_reason weft_cm_id_accept(struct weft_cm_id *cm_id, const struct weft_c
 
 	if (!cm_id || !offer || (offer->private_bytes > 0 && !offer->private_data))
 		return WEFT_R_NULL_ARGUMENT;
+	if (!RESERVED_IS_ZERO(offer))
+		return WEFT_R_RESERVED;
 	a = enter(cm_id);
 	cm = cm_id->roce->cm;
 	if (cm_id->is_datagram) {
@@ -449,6 +455,8 @@ enum weft_reason weft_cm_service_open(struct weft_adapter *adapter,
 
 	if (!adapter || !options || !service)
 		return WEFT_R_NULL_ARGUMENT;
+	if (!RESERVED_IS_ZERO(options))
+		return WEFT_R_RESERVED;
 	if (options->at.family != 0 && options->at.family != 4 && options->at.family != 6)
 		return WEFT_R_ADDRESS;
 	adapter_enter(adapter);

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/reserved.h"
 #include "driver/roce/roce.h"
 #include "driver/roce/tun.h"
 #include "driver/sys/address.h"
@@ -152,6 +153,8 @@ enum weft_reason weft_qp_to_rtr(struct weft_qp *qp, const struct weft_roce_attr 
 
 	if (!qp || !roce)
 		return WEFT_R_NULL_ARGUMENT;
+	if (!RESERVED_IS_ZERO(roce) || !RESERVED_IS_ZERO(&roce->path))
+		return WEFT_R_RESERVED;
 	a = net_enter_settled(qp);
 	r = roce_get(a, &port);
 	if (r == WEFT_OK && qp->number >> 16 != udp_adapter_slot(port->udp))
@@ -170,6 +173,8 @@ enum weft_reason weft_qp_to_rts(struct weft_qp *qp, const struct weft_roce_attr 
 
 	if (!qp || !roce)
 		return WEFT_R_NULL_ARGUMENT;
+	if (!RESERVED_IS_ZERO(roce) || !RESERVED_IS_ZERO(&roce->path))
+		return WEFT_R_RESERVED;
 	config_of(roce, &k);
 	a = net_enter_settled(qp);
 	if (ib_conn_of(qp))
@@ -191,6 +196,8 @@ enum weft_reason weft_qp_modify_roce(struct weft_qp *qp, const struct weft_roce_
 
 	if (!qp || !roce)
 		return WEFT_R_NULL_ARGUMENT;
+	if (!RESERVED_IS_ZERO(roce) || !RESERVED_IS_ZERO(&roce->path))
+		return WEFT_R_RESERVED;
 	config_of(roce, &k);
 	a = net_enter_settled(qp);
 	if (ib_conn_of(qp)) {
@@ -235,6 +242,8 @@ enum weft_reason weft_qp_to_raw(struct weft_qp *qp, const struct weft_raw_option
 
 	if (!qp || !raw)
 		return WEFT_R_NULL_ARGUMENT;
+	if (!RESERVED_IS_ZERO(raw))
+		return WEFT_R_RESERVED;
 	if (qp->service != WEFT_UD)
 		return WEFT_R_WR_SERVICE;
 	if (raw->to.family != 0 && raw->to.family != 6)

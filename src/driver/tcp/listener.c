@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "base/reserved.h"
 #include "driver/tcp/tcp.h"
 
 #include <stdlib.h>
@@ -204,6 +205,8 @@ enum weft_reason weft_listener_open(struct weft_adapter *adapter, const struct w
 
 	if (!adapter || !at || !listener)
 		return WEFT_R_NULL_ARGUMENT;
+	if (options && !RESERVED_IS_ZERO(options))
+		return WEFT_R_RESERVED;
 	if (at->family != 0 && at->family != 4 && at->family != 6)
 		return WEFT_R_ADDRESS;
 	if (options && options->requests_max > REQUESTS_MAX)
@@ -312,6 +315,8 @@ enum weft_reason weft_request_accept(struct weft_request *request, struct weft_q
 
 	if (!request || !qp)
 		return WEFT_R_NULL_ARGUMENT;
+	if (options && !RESERVED_IS_ZERO(options))
+		return WEFT_R_RESERVED;
 	a = link_of(request)->net->adapter;
 	if (adapter_of(qp->adapter) != a)
 		return WEFT_R_BAD_ARGUMENT;
@@ -330,6 +335,8 @@ enum weft_reason weft_request_reject(struct weft_request *request,
 
 	if (!request)
 		return WEFT_R_NULL_ARGUMENT;
+	if (options && !RESERVED_IS_ZERO(options))
+		return WEFT_R_RESERVED;
 	a = link_of(request)->net->adapter;
 	adapter_enter(a);
 	r = link_reject(link_of(request), options ? options : &defaults);

@@ -118,7 +118,7 @@ static void space_open(struct weft_adapter *adapter, bool is_virtual, struct wef
 TEST(test_sqr_07_frames_are_for_privileged_domains)
 {
 	const uint64_t pages[] = { BYTES };
-	const struct weft_page_list list = { pages, 1, BYTES, 0, WEFT_ORDER_FIT };
+	const struct weft_page_list list = { .pages = pages, .count = 1, .page_size_bytes = BYTES };
 	const struct weft_region_options o = { .length = BYTES, .rights = 0x3f, .pages = &list };
 	struct weft_adapter *adapter;
 	struct weft_space *space;
