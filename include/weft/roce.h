@@ -302,7 +302,9 @@ enum weft_reason weft_cm_id_bind(struct weft_cm_id *cm_id, struct weft_qp *qp);
 
 /* Forgets it. What is not ended yet is: rejected, or disconnected. */
 enum weft_reason weft_cm_id_close(struct weft_cm_id *cm_id);
-void weft_cm_id_set_context(struct weft_cm_id *cm_id, void *context);
+
+/* Other than it was opened with, for the events to come. */
+enum weft_reason weft_cm_id_set_context(struct weft_cm_id *cm_id, void *context);
 
 struct weft_cm_service_options {
 	/* Port 0: one that is free. Family 0: every address; 0.0.0.0 or ::, those of a family. */

@@ -412,13 +412,16 @@ enum weft_reason weft_rio_iounit_open(const struct weft_rio_self *self,
 
 enum weft_reason weft_rio_iounit_run(struct weft_rio_iounit *iounit)
 {
+	if (!iounit)
+		return WEFT_R_NULL_ARGUMENT;
 	rio_loop_run(&iounit->loop, &iounit->lock);
 	return WEFT_OK;
 }
 
 void weft_rio_iounit_stop(struct weft_rio_iounit *iounit)
 {
-	rio_loop_stop(&iounit->loop);
+	if (iounit)
+		rio_loop_stop(&iounit->loop);
 }
 
 /* Commands end, and with them what devices do. */
@@ -456,6 +459,8 @@ static void device_end(struct weft_rio_iounit *u, uint32_t i)
 
 void weft_rio_iounit_close(struct weft_rio_iounit *iounit)
 {
+	if (!iounit)
+		return;
 	if (iounit->core)
 		core_close(iounit);
 	rio_loop_close(&iounit->loop);
@@ -469,11 +474,14 @@ void weft_rio_iounit_close(struct weft_rio_iounit *iounit)
 
 void weft_rio_iounit_address(struct weft_rio_iounit *iounit, struct weft_address *address)
 {
-	*address = iounit->loop.listen;
+	if (iounit && address)
+		*address = iounit->loop.listen;
 }
 
 void weft_rio_iounit_traffic(struct weft_rio_iounit *iounit, struct weft_rio_traffic *m)
 {
+	if (!iounit || !m)
+		return;
 	pthread_mutex_lock(&iounit->lock);
 	rio_loop_moved(&iounit->loop, m);
 	pthread_mutex_unlock(&iounit->lock);

@@ -410,6 +410,8 @@ enum weft_reason weft_rio_owner_open(const struct weft_rio_self *self,
 
 enum weft_reason weft_rio_owner_run(struct weft_rio_owner *owner)
 {
+	if (!owner)
+		return WEFT_R_NULL_ARGUMENT;
 	rio_loop_run(&owner->loop, &owner->lock);
 	return owner->is_superseded ? WEFT_R_RIO_SUPERSEDED : WEFT_OK;
 }
@@ -418,6 +420,8 @@ uint64_t weft_rio_owner_term(struct weft_rio_owner *owner)
 {
 	uint64_t term;
 
+	if (!owner)
+		return 0;
 	pthread_mutex_lock(&owner->lock);
 	term = owner->term;
 	pthread_mutex_unlock(&owner->lock);
@@ -426,11 +430,14 @@ uint64_t weft_rio_owner_term(struct weft_rio_owner *owner)
 
 void weft_rio_owner_stop(struct weft_rio_owner *owner)
 {
-	rio_loop_stop(&owner->loop);
+	if (owner)
+		rio_loop_stop(&owner->loop);
 }
 
 void weft_rio_owner_close(struct weft_rio_owner *owner)
 {
+	if (!owner)
+		return;
 	if (owner->noted_ns != UINT64_MAX && owner->options.noted)
 		owner->options.noted(owner->options.context);
 	if (owner->core)
@@ -451,11 +458,14 @@ void weft_rio_owner_close(struct weft_rio_owner *owner)
 
 void weft_rio_owner_address(struct weft_rio_owner *owner, struct weft_address *address)
 {
-	*address = owner->loop.listen;
+	if (owner && address)
+		*address = owner->loop.listen;
 }
 
 void weft_rio_owner_traffic(struct weft_rio_owner *owner, struct weft_rio_traffic *m)
 {
+	if (!owner || !m)
+		return;
 	pthread_mutex_lock(&owner->lock);
 	rio_loop_moved(&owner->loop, m);
 	pthread_mutex_unlock(&owner->lock);

@@ -517,6 +517,8 @@ enum weft_reason weft_rio_requester_open(const struct weft_rio_self *self,
 
 void weft_rio_requester_close(struct weft_rio_requester *q)
 {
+	if (!q)
+		return;
 	keeper_end(q);
 	if (q->core) {
 		settle(q);
@@ -547,11 +549,14 @@ void weft_rio_requester_close(struct weft_rio_requester *q)
 
 void weft_rio_requester_address(struct weft_rio_requester *q, struct weft_address *address)
 {
-	*address = q->loop.listen;
+	if (q && address)
+		*address = q->loop.listen;
 }
 
 void weft_rio_requester_traffic(struct weft_rio_requester *q, struct weft_rio_traffic *m)
 {
+	if (!q || !m)
+		return;
 	pthread_mutex_lock(&q->lock);
 	rio_loop_moved(&q->loop, m);
 	pthread_mutex_unlock(&q->lock);

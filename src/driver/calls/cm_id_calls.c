@@ -367,12 +367,16 @@ enum weft_reason weft_cm_id_close(struct weft_cm_id *cm_id)
 	return WEFT_OK;
 }
 
-void weft_cm_id_set_context(struct weft_cm_id *cm_id, void *context)
+enum weft_reason weft_cm_id_set_context(struct weft_cm_id *cm_id, void *context)
 {
-	struct weft_adapter *a = enter(cm_id);
+	struct weft_adapter *a;
 
+	if (!cm_id)
+		return WEFT_R_NULL_ARGUMENT;
+	a = enter(cm_id);
 	cm_id->events.context = context;
 	adapter_leave(a);
+	return WEFT_OK;
 }
 
 /* ---- Services ------------------------------------------------------------------------------- */

@@ -353,7 +353,7 @@ static struct weft_adapter *enter_srq(const struct weft_srq *srq)
 
 uint32_t weft_srq_number(const struct weft_srq *srq)
 {
-	return srq->number;
+	return srq ? srq->number : 0;
 }
 
 enum weft_reason weft_srq_destroy(struct weft_srq *srq)
