@@ -302,6 +302,13 @@ const char *weft_reason_requirement(enum weft_reason reason);
 /* The nearest positive errno value; 0 for WEFT_OK. */
 int weft_reason_errno(enum weft_reason reason);
 
+/*
+ * Why the system refused, as an errno value, when a call of this thread last returned
+ * WEFT_R_SYSTEM; 0: none did, or the system gave no number. What an event or a completion tells
+ * with WEFT_R_SYSTEM another thread may have met.
+ */
+int weft_system_errno(void);
+
 /* Finds a reason by its short name. False, and *reason unchanged, if there is none. */
 bool weft_reason_find(const char *name, enum weft_reason *reason);
 

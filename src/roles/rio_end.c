@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "roles/rio_end.h"
+#include "driver/sys/system_reason.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -421,7 +423,7 @@ static void greet_begin(struct rio_end *end)
 	uint8_t random[RIO_SEED_BYTES];
 
 	if (getrandom(random, sizeof(random), 0) != sizeof(random)) {
-		rio_end_hang_up(end, WEFT_R_SYSTEM);
+		rio_end_hang_up(end, system_reason(errno));
 		return;
 	}
 	end->state = RIO_END_GREETING;

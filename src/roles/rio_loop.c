@@ -2,7 +2,9 @@
 #include "roles/rio_loop.h"
 #include "base/reserved.h"
 #include "driver/sys/clock.h"
+#include "driver/sys/system_reason.h"
 
+#include <errno.h>
 #include <sched.h>
 #include <sodium/core.h>
 #include <sodium/utils.h>
@@ -133,7 +135,7 @@ enum weft_reason rio_loop_open(struct rio_loop *loop, const struct weft_rio_self
 				   .find_context = self->context,
 				   .now_ns = clock_ns() };
 	if (sodium_init() < 0)
-		return WEFT_R_SYSTEM;
+		return system_reason(errno);
 	if (self->platform.unit == 0 || (self->peer_count > 0 && !self->peers))
 		return WEFT_R_BAD_ARGUMENT;
 	if (!RESERVED_IS_ZERO(self))
@@ -331,7 +333,8 @@ enum weft_reason rio_loop_also(struct rio_loop *loop, int descriptor)
 {
 	struct epoll_event e = { .events = EPOLLIN, .data.fd = descriptor };
 
-	return epoll_ctl(loop->also, EPOLL_CTL_ADD, descriptor, &e) < 0 ? WEFT_R_SYSTEM : WEFT_OK;
+	return epoll_ctl(loop->also, EPOLL_CTL_ADD, descriptor, &e) < 0 ? system_reason(errno)
+									: WEFT_OK;
 }
 
 void rio_loop_wake(struct rio_loop *loop)

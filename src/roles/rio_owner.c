@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The owner's core (rio/owner.h) on this machine. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 #include "base/check.h"
 #include "base/reserved.h"
 #include "driver/sys/clock.h"
+#include "driver/sys/system_reason.h"
 #include "rio/owner.h"
 #include "roles/rio_end.h"
 #include "roles/rio_note.h"
@@ -319,7 +321,7 @@ static enum weft_reason core_open(struct weft_rio_owner *o)
 		r = weft_window_alloc(o->loop.data_pd, &o->windows[i]);
 	if (r == WEFT_OK &&
 	    getrandom(config.secret, sizeof(config.secret), 0) != sizeof(config.secret))
-		r = WEFT_R_SYSTEM;
+		r = system_reason(errno);
 	return r == WEFT_OK ? rio_owner_create(&config, o->policy, &o->core) : r;
 }
 
@@ -333,7 +335,7 @@ static enum weft_reason term_open(struct weft_rio_owner *o)
 	return getrandom(&term->incarnation, sizeof(term->incarnation), 0) ==
 			       sizeof(term->incarnation)
 		       ? WEFT_OK
-		       : WEFT_R_SYSTEM;
+		       : system_reason(errno);
 }
 
 static enum weft_reason open_all(struct weft_rio_owner *o, const struct weft_rio_self *self)

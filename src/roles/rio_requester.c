@@ -10,6 +10,7 @@
 #include "base/check.h"
 #include "base/reserved.h"
 #include "driver/sys/clock.h"
+#include "driver/sys/system_reason.h"
 #include "roles/rio_requester_inside.h"
 
 enum {
@@ -487,6 +488,7 @@ enum weft_reason weft_rio_requester_open(const struct weft_rio_self *self,
 	const struct weft_rio_requester_options *o = options ? options : &none;
 	struct weft_rio_requester *q;
 	enum weft_reason r;
+	int error;
 
 	if (!self || !requester)
 		return WEFT_R_NULL_ARGUMENT;
@@ -504,8 +506,9 @@ enum weft_reason weft_rio_requester_open(const struct weft_rio_self *self,
 	list_init(&q->followers);
 	r = open_all(q, self, o->timeout_ns);
 	if (r == WEFT_OK) {
-		q->has_keeper = pthread_create(&q->keeper, NULL, keep, q) == 0;
-		r = q->has_keeper ? WEFT_OK : WEFT_R_SYSTEM;
+		error = pthread_create(&q->keeper, NULL, keep, q);
+		q->has_keeper = error == 0;
+		r = q->has_keeper ? WEFT_OK : system_reason(error);
 	}
 	if (r != WEFT_OK) {
 		weft_rio_requester_close(q);

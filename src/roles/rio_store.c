@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "roles/rio_store.h"
+#include "driver/sys/system_reason.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -264,16 +265,18 @@ static enum weft_reason requester_open(struct rio_store *s, const struct rio_sto
 	return r;
 }
 
-static bool thread_start(struct rio_store *s)
+static enum weft_reason thread_start(struct rio_store *s)
 {
 	sigset_t all, before;
+	int error;
 
 	/* Signals are for the program's own threads. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	s->has_thread = pthread_create(&s->thread, NULL, gather, s) == 0;
+	error = pthread_create(&s->thread, NULL, gather, s);
+	s->has_thread = error == 0;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return s->has_thread;
+	return s->has_thread ? WEFT_OK : system_reason(error);
 }
 
 enum weft_reason rio_store_open(const struct rio_store_config *c, struct store **out,
@@ -296,8 +299,8 @@ enum weft_reason rio_store_open(const struct rio_store_config *c, struct store *
 		s->store = (struct store){ .calls = &rio_calls, .shape = shape_of(&s->device) };
 		r = store_shape_check(&s->store.shape);
 	}
-	if (r == WEFT_OK && !thread_start(s))
-		r = WEFT_R_SYSTEM;
+	if (r == WEFT_OK)
+		r = thread_start(s);
 	if (r != WEFT_OK) {
 		rio_destroy(&s->store);
 		return r;

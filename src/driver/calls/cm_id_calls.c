@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Public calls on cm_ids and services. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
 #include "base/reserved.h"
 #include "driver/roce/cm_id.h"
+#include "driver/sys/system_reason.h"
 
 enum { REQUESTS_DEFAULT = 128, PORT_FIRST = 32768, PORTS = 28232 };
 
@@ -414,7 +416,7 @@ static enum weft_reason claim(struct weft_cm_service *s)
 	enum weft_reason r = WEFT_R_ADDRESS_IN_USE;
 
 	if (port == 0 && getrandom(&begin, sizeof(begin), 0) != sizeof(begin))
-		return WEFT_R_SYSTEM;
+		return system_reason(errno);
 	if (port)
 		return claim_port(s, port);
 	for (uint32_t i = 0; i < PORTS && r == WEFT_R_ADDRESS_IN_USE; i++)

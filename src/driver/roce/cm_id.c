@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "driver/roce/cm_id.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
 #include "base/check.h"
 #include "base/least.h"
+#include "driver/sys/system_reason.h"
 
 /* Of cm_ids: so many, and one for each queue pair, up to what the agent can number. */
 enum { BESIDE_QPS = 4096, CONVERSATIONS_MAX = 1 << 16 };
@@ -33,7 +35,7 @@ enum weft_reason cm_ids_open(struct roce *r)
 	uint64_t random[3];
 
 	if (getrandom(random, sizeof(random), 0) != sizeof(random))
-		return WEFT_R_SYSTEM;
+		return system_reason(errno);
 	memcpy(config.key, random, sizeof(config.key));
 	config.ca_guid = random[2];
 	list_init(&r->cm_ids);
