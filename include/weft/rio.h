@@ -344,7 +344,7 @@ struct weft_rio_owner;
 
 /* What a requester may do. What no rule allows is denied. */
 struct weft_rio_rule {
-	struct weft_rio_platform requester; /* unit 0: whoever it is */
+	struct weft_rio_platform requester; /* unit 0: every requester */
 	const char *device;		    /* its name, not empty; NULL: any */
 	struct weft_rio_platform iounit;    /* whose device; unit 0: any */
 	uint32_t operations;		    /* 1 << enum weft_rio_operation for each */
@@ -362,7 +362,7 @@ struct weft_rio_owner_options {
 	uint32_t rule_count;
 	const struct weft_rio_share *shares;
 	uint32_t share_count;
-	/* Who may see how the cluster stands, weft_rio_requester_inquire(); unit 0: all. */
+	/* Who may call weft_rio_requester_inquire(). Unit 0: every requester. */
 	const struct weft_rio_platform *watchers;
 	uint32_t watcher_count;
 	uint32_t requesters_max; /* at a time; default 16, at most 32 */

@@ -256,7 +256,7 @@ enum weft_cm_id_kind {
 	WEFT_CM_REPLY,	     /* active: the other end has accepted; or the answer to a datagram's */
 	WEFT_CM_ESTABLISHED, /* passive: the other end is ready */
 	WEFT_CM_REJECTED,    /* with the code that the other end gave */
-	WEFT_CM_FAILED,	     /* nobody answered, or what came made no sense */
+	WEFT_CM_FAILED,	     /* no answer came, or one that made no sense */
 	WEFT_CM_DISCONNECTED,
 	WEFT_CM_RELEASED, /* some time after that: no stray packet of it can come any more */
 	WEFT_CM_NEWS_COUNT

@@ -148,7 +148,8 @@ static int translate(const struct qp *qp, const struct ibv_send_wr *wr, struct w
 {
 	int error;
 
-	memset(w, 0, offsetof(struct weft_send_wr, bind)); /* what follows, those set who need it */
+	/* bind and reg are set by the opcodes that use them. */
+	memset(w, 0, offsetof(struct weft_send_wr, bind));
 	memset(w->reserved, 0, sizeof(w->reserved));
 	w->id = wr->wr_id;
 	w->sge_count = count_of(wr->num_sge);
