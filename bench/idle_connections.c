@@ -77,7 +77,7 @@ static int serve(void *context)
 	struct weft_address at = { .family = 4, .ip = { 127, 0, 0, 1 } };
 	struct weft_listener *listener;
 
-	if (!side_open(s) || weft_listen(s->adapter, &at, NULL, &listener) != WEFT_OK ||
+	if (!side_open(s) || weft_listener_open(s->adapter, &at, NULL, &listener) != WEFT_OK ||
 	    weft_listener_address(listener, &at) != WEFT_OK ||
 	    write(s->address[1], &at, sizeof(at)) != sizeof(at))
 		return 1;

@@ -154,7 +154,7 @@ static void pair_close(void *context)
 static void write_run(void *context, uint64_t count)
 {
 	struct pair *p = context;
-	const struct weft_segment segment = {
+	const struct weft_sge segment = {
 		.addr = (uintptr_t)&p->writer.word,
 		.length = WORD_BYTES,
 		.tag = p->writer.tag,
@@ -162,8 +162,8 @@ static void write_run(void *context, uint64_t count)
 	struct weft_send_wr wr = {
 		.opcode = WEFT_OP_WRITE,
 		.flags = WEFT_SIGNALLED,
-		.segments = &segment,
-		.segment_count = 1,
+		.sges = &segment,
+		.sge_count = 1,
 		.remote_tag = p->target.tag,
 		.remote_addr = (uintptr_t)&p->target.word,
 	};

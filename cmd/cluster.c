@@ -36,7 +36,7 @@ struct options {
 
 /* Two, of which one is from before. */
 struct looks {
-	struct weft_rio_seen *seen[2];
+	struct weft_rio_member *seen[2];
 	struct cluster_look look[2];
 	int latest; /* -1: there is none */
 };
@@ -46,7 +46,8 @@ static enum weft_reason look_again(struct weft_rio_requester *q, const struct op
 {
 	int next = l->latest == 0 ? 1 : 0;
 	struct cluster_look *to = &l->look[next];
-	enum weft_reason r = weft_rio_inquire(q, o->wait_ns, l->seen[next], SEEN_MAX, &to->total);
+	enum weft_reason r = weft_rio_requester_inquire(q, o->wait_ns, l->seen[next], SEEN_MAX,
+							&to->total);
 
 	if (r != WEFT_OK)
 		return r;

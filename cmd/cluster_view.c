@@ -26,7 +26,7 @@ void cluster_view_bytes(uint64_t bytes, char text[CLUSTER_BYTES_TEXT])
 	snprintf(text, CLUSTER_BYTES_TEXT, "%.1f %s", value, units[unit]);
 }
 
-void cluster_view_moved(const struct weft_rio_moved *m, char text[CLUSTER_MOVED_TEXT])
+void cluster_view_moved(const struct weft_rio_traffic *m, char text[CLUSTER_MOVED_TEXT])
 {
 	snprintf(text, CLUSTER_MOVED_TEXT,
 		 "carried payload in %" PRIu64 " out %" PRIu64 ", control in %" PRIu64
@@ -36,17 +36,17 @@ void cluster_view_moved(const struct weft_rio_moved *m, char text[CLUSTER_MOVED_
 
 /* ---- For people ----------------------------------------------------------------------------- */
 
-static const char *platform_text(struct weft_platform p, char text[PLATFORM_TEXT])
+static const char *platform_text(struct weft_rio_platform p, char text[PLATFORM_TEXT])
 {
 	snprintf(text, PLATFORM_TEXT, "%" PRIu32 ".%" PRIu32, p.unit, p.process);
 	return text;
 }
 
-static const struct weft_rio_seen *find(const struct cluster_look *look,
-					const struct weft_rio_seen *like)
+static const struct weft_rio_member *find(const struct cluster_look *look,
+					  const struct weft_rio_member *like)
 {
 	for (uint32_t i = 0; look && i < look->count; i++) {
-		const struct weft_rio_seen *s = &look->seen[i];
+		const struct weft_rio_member *s = &look->seen[i];
 
 		if (s->kind == like->kind && s->platform.unit == like->platform.unit &&
 		    s->platform.process == like->platform.process)
@@ -70,10 +70,10 @@ static void rate_text(uint64_t now, uint64_t before, double seconds, char text[C
 	snprintf(text, CLUSTER_BYTES_TEXT, "%s/s", bytes);
 }
 
-static void print_peer(const struct weft_rio_seen *s, const struct cluster_look *now,
+static void print_peer(const struct weft_rio_member *s, const struct cluster_look *now,
 		       const struct cluster_look *before)
 {
-	const struct weft_rio_seen *was = find(before, s);
+	const struct weft_rio_member *was = find(before, s);
 	double seconds = was ? (double)(now->at_ns - before->at_ns) / ns_per_s : 0;
 	char platform[PLATFORM_TEXT], read[CLUSTER_BYTES_TEXT], written[CLUSTER_BYTES_TEXT];
 	char read_rate[CLUSTER_BYTES_TEXT], written_rate[CLUSTER_BYTES_TEXT];
@@ -108,10 +108,10 @@ static void print_peers(enum weft_rio_kind kind, const char *title, const struct
 	}
 }
 
-static const char *name_of(const struct cluster_look *look, struct weft_platform p)
+static const char *name_of(const struct cluster_look *look, struct weft_rio_platform p)
 {
-	const struct weft_rio_seen *s = find(
-		look, &(struct weft_rio_seen){ .kind = WEFT_RIO_IS_IOUNIT, .platform = p });
+	const struct weft_rio_member *s = find(
+		look, &(struct weft_rio_member){ .kind = WEFT_RIO_IS_IOUNIT, .platform = p });
 
 	return s ? s->name : "";
 }
@@ -120,7 +120,7 @@ static void print_devices(const struct cluster_look *now)
 {
 	printf("\n%-20s %-20s %10s %15s %6s\n", "device", "at", "number", "bytes", "block");
 	for (uint32_t i = 0; i < now->count; i++) {
-		const struct weft_rio_seen *s = &now->seen[i];
+		const struct weft_rio_member *s = &now->seen[i];
 
 		if (s->kind == WEFT_RIO_IS_DEVICE)
 			printf("%-20s %-20s %10" PRIu32 " %15" PRIu64 " %6" PRIu32 "%s\n", s->name,
@@ -129,7 +129,7 @@ static void print_devices(const struct cluster_look *now)
 	}
 }
 
-static void print_owner(const struct weft_rio_seen *s, const char *name)
+static void print_owner(const struct weft_rio_member *s, const char *name)
 {
 	char in[CLUSTER_BYTES_TEXT], out[CLUSTER_BYTES_TEXT], control_in[CLUSTER_BYTES_TEXT],
 		control_out[CLUSTER_BYTES_TEXT], platform[PLATFORM_TEXT];
@@ -170,14 +170,14 @@ void cluster_view_json_text(const char *text)
 	putchar('"');
 }
 
-static void json_who(const struct weft_rio_seen *s, const char *name)
+static void json_who(const struct weft_rio_member *s, const char *name)
 {
 	printf("{\"name\":");
 	cluster_view_json_text(name);
 	printf(",\"platform\":\"%" PRIu32 ".%" PRIu32 "\"", s->platform.unit, s->platform.process);
 }
 
-static void json_owner(const struct weft_rio_seen *s, const char *name)
+static void json_owner(const struct weft_rio_member *s, const char *name)
 {
 	json_who(s, name);
 	printf(",\"now\":%" PRIu32 ",\"payload_in\":%" PRIu64 ",\"payload_out\":%" PRIu64
@@ -187,7 +187,7 @@ static void json_owner(const struct weft_rio_seen *s, const char *name)
 	       s->moved.control_out, s->moved.connections);
 }
 
-static void json_peer(const struct weft_rio_seen *s)
+static void json_peer(const struct weft_rio_member *s)
 {
 	json_who(s, s->name);
 	printf(",\"connected\":%s,\"now\":%" PRIu32 ",\"requests\":%" PRIu64 ",\"refused\":%" PRIu64
@@ -196,7 +196,7 @@ static void json_peer(const struct weft_rio_seen *s)
 	       s->read_bytes, s->written_bytes);
 }
 
-static void json_device(const struct weft_rio_seen *s)
+static void json_device(const struct weft_rio_member *s)
 {
 	json_who(s, s->name);
 	printf(",\"number\":%" PRIu32 ",\"size\":%" PRIu64 ",\"block\":%" PRIu32
@@ -206,7 +206,7 @@ static void json_device(const struct weft_rio_seen *s)
 }
 
 static void json_all(const struct cluster_look *now, enum weft_rio_kind kind,
-		     void (*each)(const struct weft_rio_seen *s))
+		     void (*each)(const struct weft_rio_member *s))
 {
 	bool is_first = true;
 

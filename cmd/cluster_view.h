@@ -6,7 +6,7 @@
 
 /* What was seen at one time. */
 struct cluster_look {
-	const struct weft_rio_seen *seen;
+	const struct weft_rio_member *seen;
 	uint32_t count; /* of them; there may be more */
 	uint32_t total;
 	uint64_t at_ns;
@@ -28,4 +28,4 @@ void cluster_view_bytes(uint64_t bytes, char text[CLUSTER_BYTES_TEXT]);
 /* What an adapter carried, in a line. */
 enum { CLUSTER_MOVED_TEXT = 200 };
 
-void cluster_view_moved(const struct weft_rio_moved *m, char text[CLUSTER_MOVED_TEXT]);
+void cluster_view_moved(const struct weft_rio_traffic *m, char text[CLUSTER_MOVED_TEXT]);

@@ -44,7 +44,7 @@ struct demo {
 	/* Who watches. */
 	struct rio_role_file *screen;
 	struct weft_rio_requester *watcher;
-	struct weft_rio_seen owner_seen, iounit_seen;
+	struct weft_rio_member owner_seen, iounit_seen;
 	/* The terminal. */
 	bool is_terminal, has_colour;
 	int drawn; /* lines of the picture that is there */
@@ -110,7 +110,7 @@ static void text_line(struct demo *d, const char *line)
 /* The three roles; what each path has carried so far. */
 static void draw(struct demo *d)
 {
-	const struct weft_rio_moved *m = &d->owner_seen.moved;
+	const struct weft_rio_traffic *m = &d->owner_seen.moved;
 	char in[CLUSTER_BYTES_TEXT], out[CLUSTER_BYTES_TEXT], payload[CLUSTER_BYTES_TEXT],
 		read[CLUSTER_BYTES_TEXT], written[CLUSTER_BYTES_TEXT], line[DEMO_LINE];
 
@@ -151,10 +151,10 @@ static void draw(struct demo *d)
 /* What the owner says of itself and the I/O unit. */
 static bool look(struct demo *d)
 {
-	struct weft_rio_seen seen[SEEN_MAX];
+	struct weft_rio_member seen[SEEN_MAX];
 	uint32_t count = 0;
-	enum weft_reason r = weft_rio_inquire(d->watcher, UINT64_C(5000) * MS_NS, seen, SEEN_MAX,
-					      &count);
+	enum weft_reason r = weft_rio_requester_inquire(d->watcher, UINT64_C(5000) * MS_NS, seen,
+							SEEN_MAX, &count);
 
 	if (r != WEFT_OK)
 		return bad(d, "the owner does not say how it stands: %s", weft_reason_text(r));
@@ -470,7 +470,7 @@ static bool settle(struct demo *d)
 
 static bool judge_owner(struct demo *d)
 {
-	const struct weft_rio_moved *m = &d->owner_seen.moved;
+	const struct weft_rio_traffic *m = &d->owner_seen.moved;
 
 	if (m->payload_in != 0 || m->payload_out != 0 || m->connections != 0)
 		return bad(d, "the owner carried payload: %" PRIu64 " in, %" PRIu64 " out",
@@ -482,7 +482,7 @@ static bool judge_owner(struct demo *d)
 }
 
 /* Ended in order, each says what its own adapter carried. */
-static bool judge_iounit(struct demo *d, struct weft_rio_moved *m)
+static bool judge_iounit(struct demo *d, struct weft_rio_traffic *m)
 {
 	const char *at;
 	char line[DEMO_LINE];
@@ -505,9 +505,9 @@ static bool judge_iounit(struct demo *d, struct weft_rio_moved *m)
 		    m->payload_in, m->payload_out, m->connections);
 }
 
-static void show_paths(const struct demo *d, const struct weft_rio_moved *iounit)
+static void show_paths(const struct demo *d, const struct weft_rio_traffic *iounit)
 {
-	const struct weft_rio_moved *owner = &d->owner_seen.moved;
+	const struct weft_rio_traffic *owner = &d->owner_seen.moved;
 	uint64_t all = d->options->size_bytes;
 	const struct {
 		const char *what;
@@ -532,7 +532,7 @@ static void show_paths(const struct demo *d, const struct weft_rio_moved *iounit
 
 static bool play(struct demo *d)
 {
-	struct weft_rio_moved iounit;
+	struct weft_rio_traffic iounit;
 
 	if (!demo_folder_make(&d->folder))
 		return bad(d, "a temporary folder: %s", strerror(errno));

@@ -239,7 +239,7 @@ static int io_list(struct weft_rio_requester *q, const struct options *o)
 	struct weft_rio_device d;
 	uint32_t n;
 
-	for (n = 0; weft_rio_device(q, n, &d) == WEFT_OK; n++)
+	for (n = 0; weft_rio_device_get(q, n, &d) == WEFT_OK; n++)
 		show_device(&d, o->is_json);
 	if (n == 0)
 		fprintf(stderr, "weft io: the owner lets this requester use no device now\n");

@@ -67,19 +67,19 @@ static void fail(struct pass *p, enum weft_reason reason, uint64_t at, const cha
 static void submit(struct pass *p, struct slot *s, enum weft_rio_operation operation,
 		   const struct weft_rio_device *device, uint64_t at)
 {
-	const struct weft_rio_segment segment = { .memory = buffer(p, s),
-						  .length = s->length,
-						  .tag = p->run->tag };
+	const struct weft_rio_sge segment = { .memory = buffer(p, s),
+					      .length = s->length,
+					      .tag = p->run->tag };
 	const struct weft_rio_transaction t = { .operation = operation,
 						.device = device->number,
 						.offset = at,
 						.length = s->length,
-						.segments = &segment,
-						.segment_count = 1 };
-	enum weft_reason r = weft_rio_submit(p->run->requester,
-					     &(struct weft_rio_request){ .transactions = &t,
-									 .transaction_count = 1,
-									 .context = s });
+						.sges = &segment,
+						.sge_count = 1 };
+	enum weft_reason r = weft_rio_request_submit(
+		p->run->requester, &(struct weft_rio_request){ .transactions = &t,
+							       .transaction_count = 1,
+							       .context = s });
 
 	s->is_done = false;
 	if (r == WEFT_OK)
@@ -92,9 +92,10 @@ static void submit(struct pass *p, struct slot *s, enum weft_rio_operation opera
 static void gather(struct pass *p, void (*next)(struct pass *p, struct slot *s, void *context),
 		   void *context)
 {
-	struct weft_rio_ended ended[BATCH];
+	struct weft_rio_result ended[BATCH];
 	uint32_t count = 0;
-	enum weft_reason r = weft_rio_wait(p->run->requester, forever_ns, ended, BATCH, &count);
+	enum weft_reason r = weft_rio_request_wait(p->run->requester, forever_ns, ended, BATCH,
+						   &count);
 
 	if (r != WEFT_OK)
 		fail(p, r, 0, "");
@@ -343,10 +344,10 @@ void io_run_order(struct io_run *r, enum weft_rio_operation operation, const str
 						.device = range->device->number,
 						.offset = range->at,
 						.length = range->length };
-	struct weft_rio_ended ended = { 0 };
+	struct weft_rio_result ended = { 0 };
 
 	*o = (struct io_outcome){ .at = range->at };
-	o->reason = weft_rio_do(
+	o->reason = weft_rio_request_do(
 		r->requester,
 		&(struct weft_rio_request){ .transactions = &t, .transaction_count = 1 }, &ended);
 	memcpy(o->text, ended.text, sizeof(o->text));

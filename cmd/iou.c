@@ -63,14 +63,15 @@ static int serve(const struct rio_role_file *f)
 						   .tell = tell,
 						   .context = (void *)(uintptr_t)f };
 	struct weft_rio_iounit *iounit;
-	struct weft_rio_moved moved;
+	struct weft_rio_traffic moved;
 	struct weft_address at;
-	char why[400] = "", carried[CLUSTER_MOVED_TEXT];
+	char why[WEFT_RIO_WHY_MAX] = "", carried[CLUSTER_MOVED_TEXT];
 	enum weft_reason r;
 
 	for (uint32_t i = 0; i < c->device_count; i++)
-		stores[i] = (struct weft_rio_store){ c->devices[i].number, c->devices[i].name,
-						     c->devices[i].text };
+		stores[i] = (struct weft_rio_store){ .number = c->devices[i].number,
+						     .name = c->devices[i].name,
+						     .text = c->devices[i].text };
 	r = weft_rio_iounit_open(&f->self, &options, &iounit, why);
 	if (r != WEFT_OK)
 		return rio_role_fail("iou", why[0] ? why : "cannot begin", r);
@@ -78,7 +79,7 @@ static int serve(const struct rio_role_file *f)
 	weft_rio_iounit_address(iounit, &at);
 	say_devices(c, &at);
 	weft_rio_iounit_run(iounit);
-	weft_rio_iounit_moved(iounit, &moved);
+	weft_rio_iounit_traffic(iounit, &moved);
 	cluster_view_moved(&moved, carried);
 	rio_role_say(stdout, carried);
 	weft_rio_iounit_close(iounit);

@@ -54,12 +54,12 @@ static void noted(void *log)
 	log_flush(log);
 }
 
-static struct weft_platform platform_of(const struct rio_config *c, uint32_t peer)
+static struct weft_rio_platform platform_of(const struct rio_config *c, uint32_t peer)
 {
 	if (peer == RIO_CONFIG_ANY)
-		return (struct weft_platform){ 0 };
-	return (struct weft_platform){ c->known[peer].platform.unit,
-				       c->known[peer].platform.process };
+		return (struct weft_rio_platform){ 0 };
+	return (struct weft_rio_platform){ c->known[peer].platform.unit,
+					   c->known[peer].platform.process };
 }
 
 static void rules_make(const struct rio_config *c, struct weft_rio_rule *rules,
@@ -105,9 +105,9 @@ static void say_where(const struct rio_config *c, struct weft_rio_owner *owner, 
 static void say_moved(struct weft_rio_owner *owner, struct log *log)
 {
 	char line[CLUSTER_MOVED_TEXT];
-	struct weft_rio_moved moved;
+	struct weft_rio_traffic moved;
 
-	weft_rio_owner_moved(owner, &moved);
+	weft_rio_owner_traffic(owner, &moved);
 	cluster_view_moved(&moved, line);
 	say(log, line);
 }
@@ -158,7 +158,7 @@ static int own(const struct rio_role_file *f, struct log *log)
 	const struct rio_config *c = f->host->config;
 	struct weft_rio_rule *rules = calloc((size_t)c->rule_count + 1, sizeof(*rules));
 	struct weft_rio_share *shares = calloc((size_t)c->share_count + 1, sizeof(*shares));
-	struct weft_platform watchers[RIO_CONFIG_WATCHERS_MAX];
+	struct weft_rio_platform watchers[RIO_CONFIG_WATCHERS_MAX];
 	struct weft_rio_owner_options options = { .rules = rules,
 						  .rule_count = c->rule_count,
 						  .shares = shares,

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "perf_run.h"
+#include "reason_text.h"
 
 enum { SIZES_MAX = 32, NS_PER_S = 1000000000 };
 
@@ -45,7 +46,9 @@ static const char help[] =
 
 static int fail(const char *what, enum weft_reason r)
 {
-	fprintf(stderr, "weft perf: %s: %s (%s)\n", what, weft_reason_text(r), weft_reason_name(r));
+	char text[REASON_TEXT];
+
+	fprintf(stderr, "weft perf: %s: %s\n", what, reason_text(r, text));
 	return 1;
 }
 

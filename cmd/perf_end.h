@@ -9,7 +9,7 @@ struct perf_door {
 	struct perf_how how;
 	/* One of them. */
 	struct weft_listener *listener;
-	struct weft_service_point *service;
+	struct weft_cm_service *service;
 };
 
 struct perf_end {
@@ -51,5 +51,5 @@ enum weft_reason perf_iwarp_take(struct perf_end *e, const struct perf_door *doo
 enum weft_reason perf_roce_dial(struct perf_end *e, const struct weft_address *to,
 				const struct perf_how *how);
 enum weft_reason perf_roce_listen(struct perf_end *e, const struct weft_address *at,
-				  struct weft_service_point **service);
+				  struct weft_cm_service **service);
 enum weft_reason perf_roce_take(struct perf_end *e, const struct perf_door *door);

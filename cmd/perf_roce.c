@@ -59,9 +59,9 @@ static struct weft_cm_id_offer offer_of(const struct perf_end *e, uint32_t psn,
 	};
 }
 
-static struct weft_roce roce_of(const struct weft_cm_id_news *news, uint32_t psn)
+static struct weft_roce_attr roce_of(const struct weft_cm_id_news *news, uint32_t psn)
 {
-	return (struct weft_roce){
+	return (struct weft_roce_attr){
 		.path = news->path,
 		.peer_number = news->qp_number,
 		.psn_recv = psn,
@@ -83,7 +83,7 @@ static enum weft_reason await_news(struct perf_end *e, enum weft_cm_id_kind kind
 	bool has_event;
 	enum weft_reason r = weft_cm_id_next(e->cm_id, news);
 
-	while (r == WEFT_OK && news->kind == WEFT_CONTACT_NONE) {
+	while (r == WEFT_OK && news->kind == WEFT_CM_NONE) {
 		r = weft_event_next(e->adapter, UINT64_MAX, &event, &has_event);
 		if (r == WEFT_OK)
 			r = weft_cm_id_next(e->cm_id, news);
@@ -114,7 +114,7 @@ enum weft_reason perf_roce_dial(struct perf_end *e, const struct weft_address *t
 	uint32_t psn = some_psn();
 	struct weft_cm_id_offer offer = offer_of(e, psn, bytes);
 	struct weft_cm_id_news news;
-	struct weft_roce roce;
+	struct weft_roce_attr roce;
 	enum weft_reason r = source_of(to, &o.path.from);
 
 	if (r == WEFT_OK)
@@ -122,27 +122,27 @@ enum weft_reason perf_roce_dial(struct perf_end *e, const struct weft_address *t
 	if (r == WEFT_OK)
 		r = weft_cm_id_open(e->adapter, &o, &offer, &e->cm_id);
 	if (r == WEFT_OK)
-		r = await_news(e, WEFT_CONTACT_REPLY, &news);
+		r = await_news(e, WEFT_CM_REPLY, &news);
 	if (r == WEFT_OK)
 		r = learn(e, &news);
 	if (r != WEFT_OK)
 		return r;
 	roce = roce_of(&news, psn);
 	roce.path.mtu_bytes = how->mtu_bytes; /* an answer does not repeat it */
-	r = weft_qp_receive(e->qp, &roce);
+	r = weft_qp_to_rtr(e->qp, &roce);
 	if (r == WEFT_OK)
 		r = weft_cm_id_bind(e->cm_id, e->qp);
 	if (r == WEFT_OK)
-		r = weft_qp_start(e->qp, &roce);
+		r = weft_qp_to_rts(e->qp, &roce);
 	return r == WEFT_OK ? weft_cm_id_ready(e->cm_id) : r;
 }
 
 enum weft_reason perf_roce_listen(struct perf_end *e, const struct weft_address *at,
-				  struct weft_service_point **service)
+				  struct weft_cm_service **service)
 {
-	const struct weft_service_options o = { .at = *at, .port_space = WEFT_PORT_SPACE_TCP };
+	const struct weft_cm_service_options o = { .at = *at, .port_space = WEFT_PORT_SPACE_TCP };
 
-	return weft_service_open(e->adapter, &o, service);
+	return weft_cm_service_open(e->adapter, &o, service);
 }
 
 enum weft_reason perf_roce_take(struct perf_end *e, const struct perf_door *door)
@@ -152,28 +152,28 @@ enum weft_reason perf_roce_take(struct perf_end *e, const struct perf_door *door
 	struct weft_cm_id_offer offer = offer_of(e, psn, bytes);
 	struct weft_cm_id_news news;
 	struct weft_event event;
-	struct weft_roce roce;
+	struct weft_roce_attr roce;
 	bool has_event;
 	enum weft_reason r = perf_end_ready(e);
 
 	while (r == WEFT_OK && !e->cm_id) {
-		r = weft_service_next(door->service, NULL, &e->cm_id);
+		r = weft_cm_service_next(door->service, NULL, &e->cm_id);
 		if (r == WEFT_OK && !e->cm_id)
 			r = weft_event_next(e->adapter, UINT64_MAX, &event, &has_event);
 	}
 	if (r == WEFT_OK)
-		r = await_news(e, WEFT_CONTACT_REQUEST, &news);
+		r = await_news(e, WEFT_CM_REQUEST, &news);
 	if (r == WEFT_OK)
 		r = learn(e, &news);
 	if (r != WEFT_OK)
 		return r;
 	roce = roce_of(&news, psn);
-	r = weft_qp_receive(e->qp, &roce);
+	r = weft_qp_to_rtr(e->qp, &roce);
 	if (r == WEFT_OK)
 		r = weft_cm_id_bind(e->cm_id, e->qp);
 	if (r == WEFT_OK)
 		r = weft_cm_id_accept(e->cm_id, &offer);
 	if (r == WEFT_OK)
-		r = await_news(e, WEFT_CONTACT_ESTABLISHED, &news);
-	return r == WEFT_OK ? weft_qp_start(e->qp, &roce) : r;
+		r = await_news(e, WEFT_CM_ESTABLISHED, &news);
+	return r == WEFT_OK ? weft_qp_to_rts(e->qp, &roce) : r;
 }

@@ -28,7 +28,7 @@ static enum weft_reason open_queues(struct perf_end *e)
 	struct weft_qp_options qp = {
 		.send_max = PERF_DEPTH_MAX + 16,
 		.recv_max = 2 * RECVS,
-		.segments_max = 1,
+		.sges_max = 1,
 		.inline_max_bytes = PERF_INLINE_MAX,
 		.outstanding_max = PERF_READS_MAX,
 	};
@@ -118,14 +118,14 @@ static enum weft_reason post_recvs(struct perf_end *e, uint32_t count)
 {
 	struct weft_recv_wr wrs[PERF_BATCH_MAX];
 	enum weft_reason r = WEFT_OK;
-	const struct weft_segment into = {
+	const struct weft_sge into = {
 		.addr = (uintptr_t)e->memory + e->size_max,
 		.length = e->size_max,
 		.tag = e->tag,
 	};
 
 	for (uint32_t i = 0; i < e->test.batch; i++)
-		wrs[i] = (struct weft_recv_wr){ .segments = &into, .segment_count = 1 };
+		wrs[i] = (struct weft_recv_wr){ .sges = &into, .sge_count = 1 };
 	while (count > 0 && r == WEFT_OK) {
 		uint32_t some = count < e->test.batch ? count : e->test.batch;
 
@@ -177,7 +177,7 @@ enum weft_reason perf_listen(struct perf_end *e, const struct weft_address *at,
 	d->end = e;
 	d->how = *how;
 	r = e->is_roce ? perf_roce_listen(e, at, &d->service)
-		       : weft_listen(e->adapter, at, NULL, &d->listener);
+		       : weft_listener_open(e->adapter, at, NULL, &d->listener);
 	if (r != WEFT_OK) {
 		free(d);
 		return r;
@@ -188,14 +188,14 @@ enum weft_reason perf_listen(struct perf_end *e, const struct weft_address *at,
 
 enum weft_reason perf_door_address(const struct perf_door *door, struct weft_address *at)
 {
-	return door->service ? weft_service_address(door->service, at)
+	return door->service ? weft_cm_service_address(door->service, at)
 			     : weft_listener_address(door->listener, at);
 }
 
 void perf_door_close(struct perf_door *door)
 {
 	if (door->service)
-		(void)weft_service_close(door->service);
+		(void)weft_cm_service_close(door->service);
 	else
 		(void)weft_listener_close(door->listener);
 	free(door);
@@ -250,7 +250,7 @@ static void poll_once(struct perf_end *e)
 /* A message beside the flow: of no bytes, or an order. */
 static void send_word(struct perf_end *e, uint32_t bytes)
 {
-	const struct weft_segment s = {
+	const struct weft_sge s = {
 		.addr = (uintptr_t)e->memory,
 		.length = bytes,
 		.tag = e->tag,
@@ -259,8 +259,8 @@ static void send_word(struct perf_end *e, uint32_t bytes)
 		.id = ID_WORD,
 		.opcode = WEFT_OP_SEND,
 		.flags = WEFT_INLINE,
-		.segments = &s,
-		.segment_count = bytes > 0,
+		.sges = &s,
+		.sge_count = bytes > 0,
 	};
 	enum weft_reason r = weft_qp_post_send(e->qp, &wr, 1, NULL);
 
@@ -268,7 +268,7 @@ static void send_word(struct perf_end *e, uint32_t bytes)
 		e->failure = r;
 }
 
-static struct weft_send_wr flow_wr(struct perf_end *e, const struct weft_segment *s)
+static struct weft_send_wr flow_wr(struct perf_end *e, const struct weft_sge *s)
 {
 	static const enum weft_opcode opcodes[PERF_OPS] = { WEFT_OP_WRITE, WEFT_OP_READ,
 							    WEFT_OP_SEND };
@@ -278,8 +278,8 @@ static struct weft_send_wr flow_wr(struct perf_end *e, const struct weft_segment
 	return (struct weft_send_wr){
 		.opcode = opcodes[e->test.op],
 		.flags = is_inline ? WEFT_INLINE : 0,
-		.segments = s,
-		.segment_count = 1,
+		.sges = s,
+		.sge_count = 1,
 		.remote_addr = e->peer.addr,
 		.remote_tag = e->peer.tag,
 	};
@@ -289,7 +289,7 @@ static struct weft_send_wr flow_wr(struct perf_end *e, const struct weft_segment
 static void post_flow(struct perf_end *e, uint32_t count)
 {
 	struct weft_send_wr wrs[PERF_BATCH_MAX];
-	const struct weft_segment s = {
+	const struct weft_sge s = {
 		.addr = (uintptr_t)e->memory,
 		.length = e->test.size,
 		.tag = e->tag,

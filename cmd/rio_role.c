@@ -8,6 +8,8 @@
 
 #include "rio_role.h"
 
+#include "reason_text.h"
+
 /* How long addresses are waited for that only etcd knows. */
 static const uint64_t wait_ns = UINT64_C(10) * 1000 * 1000 * 1000;
 
@@ -30,8 +32,9 @@ void rio_role_close(struct rio_role_file *f)
 
 int rio_role_fail(const char *command, const char *what, enum weft_reason reason)
 {
-	fprintf(stderr, "weft %s: %s: %s (%s)\n", command, what, weft_reason_text(reason),
-		weft_reason_name(reason));
+	char text[REASON_TEXT];
+
+	fprintf(stderr, "weft %s: %s: %s\n", command, what, reason_text(reason, text));
 	return 1;
 }
 

@@ -111,19 +111,19 @@ static struct weft_rio_owner *owner_open(const struct weft_address *iounit_at,
 
 /* One transaction: from or to two fragments of memory, which are no neighbours. */
 static enum weft_reason move(struct weft_rio_requester *q, enum weft_rio_operation operation,
-			     uint64_t offset, const struct weft_rio_segment fragments[2])
+			     uint64_t offset, const struct weft_rio_sge fragments[2])
 {
 	struct weft_rio_device disk;
 	struct weft_rio_transaction t = { .operation = operation,
 					  .offset = offset,
 					  .length = 2 * MIB,
-					  .segments = fragments,
-					  .segment_count = 2 };
+					  .sges = fragments,
+					  .sge_count = 2 };
 	const struct weft_rio_request request = { .transactions = &t, .transaction_count = 1 };
 
 	must(weft_rio_device_find(q, "disk", 10 * second_ns, &disk), "device");
 	t.device = disk.number;
-	return weft_rio_do(q, &request, NULL);
+	return weft_rio_request_do(q, &request, NULL);
 }
 
 static void use(const struct weft_address *owner_at)
@@ -140,22 +140,21 @@ static void use(const struct weft_address *owner_at)
 	for (int i = 0; i < 8 * MIB; i++)
 		memory[i] = (uint8_t)(i * 7 / 5);
 	must(move(q, WEFT_RIO_WRITE, 4 * MIB,
-		  (struct weft_rio_segment[]){
+		  (struct weft_rio_sge[]){
 			  { .memory = memory, .length = MIB, .tag = tag },
 			  { .memory = memory + 3 * MIB, .length = MIB, .tag = tag } }),
 	     "write");
 	must(move(q, WEFT_RIO_READ, 4 * MIB,
-		  (struct weft_rio_segment[]){
+		  (struct weft_rio_sge[]){
 			  { .memory = memory + 5 * MIB, .length = MIB, .tag = tag },
 			  { .memory = memory + 7 * MIB, .length = MIB, .tag = tag } }),
 	     "read");
 	if (memcmp(memory, memory + 5 * MIB, MIB) != 0 ||
 	    memcmp(memory + 3 * MIB, memory + 7 * MIB, MIB) != 0)
 		must(WEFT_R_BAD_ARGUMENT, "what was read is not what was written");
-	denied = move(
-		q, WEFT_RIO_WRITE, 40 * MIB,
-		(struct weft_rio_segment[]){ { .memory = memory, .length = MIB, .tag = tag },
-					     { .memory = memory, .length = MIB, .tag = tag } });
+	denied = move(q, WEFT_RIO_WRITE, 40 * MIB,
+		      (struct weft_rio_sge[]){ { .memory = memory, .length = MIB, .tag = tag },
+					       { .memory = memory, .length = MIB, .tag = tag } });
 	printf("written and read back: 2 MiB in two fragments each\n");
 	printf("outside of what the rule allows: %s\n", weft_reason_name(denied));
 	must(weft_rio_memory_remove(q, tag), "memory");
@@ -167,7 +166,7 @@ int main(void)
 	struct weft_address iounit_at, owner_at;
 	struct weft_rio_iounit *iounit = iounit_open(&iounit_at);
 	struct weft_rio_owner *owner = owner_open(&iounit_at, &owner_at);
-	struct weft_rio_moved by_owner, by_iounit;
+	struct weft_rio_traffic by_owner, by_iounit;
 	pthread_t threads[2];
 
 	pthread_create(&threads[0], NULL, iounit_run, iounit);
@@ -177,8 +176,8 @@ int main(void)
 	weft_rio_iounit_stop(iounit);
 	pthread_join(threads[1], NULL);
 	pthread_join(threads[0], NULL);
-	weft_rio_owner_moved(owner, &by_owner);
-	weft_rio_iounit_moved(iounit, &by_iounit);
+	weft_rio_owner_traffic(owner, &by_owner);
+	weft_rio_iounit_traffic(iounit, &by_iounit);
 	printf("payload: the I/O unit carried %" PRIu64 " bytes in and %" PRIu64
 	       " out, the owner %" PRIu64 "\n",
 	       by_iounit.payload_in, by_iounit.payload_out,

@@ -51,12 +51,12 @@ static void side_open(struct side *s, struct weft_adapter *adapter)
 static struct weft_completion write_text(struct side *s, const struct weft_advert *to,
 					 const char *text)
 {
-	struct weft_segment segment = { .addr = (uintptr_t)s->memory, .tag = s->tag };
+	struct weft_sge segment = { .addr = (uintptr_t)s->memory, .tag = s->tag };
 	struct weft_send_wr wr = {
 		.opcode = WEFT_OP_WRITE,
 		.flags = WEFT_SIGNALLED,
-		.segments = &segment,
-		.segment_count = 1,
+		.sges = &segment,
+		.sge_count = 1,
 		.remote_tag = to->tag,
 		.remote_addr = to->addr,
 	};

@@ -66,25 +66,25 @@ static void side_close(struct side *s)
 	must(weft_adapter_close(s->adapter), "close the adapter");
 }
 
-static struct weft_segment segment(const struct side *s, size_t at, uint32_t length)
+static struct weft_sge segment(const struct side *s, size_t at, uint32_t length)
 {
-	return (struct weft_segment){ .addr = (uintptr_t)s->memory + at,
-				      .length = length,
-				      .tag = s->tag };
+	return (struct weft_sge){ .addr = (uintptr_t)s->memory + at,
+				  .length = length,
+				  .tag = s->tag };
 }
 
 static void receive(struct side *s)
 {
-	const struct weft_segment room = segment(s, IN, BYTES);
-	const struct weft_recv_wr wr = { .segments = &room, .segment_count = 1 };
+	const struct weft_sge room = segment(s, IN, BYTES);
+	const struct weft_recv_wr wr = { .sges = &room, .sge_count = 1 };
 
 	must(weft_qp_post_recv(s->qp, &wr, 1, NULL), "post a receive");
 }
 
 static void send_out(struct side *s, uint32_t length)
 {
-	const struct weft_segment bytes = segment(s, OUT, length);
-	struct weft_send_wr wr = { .opcode = WEFT_OP_SEND, .segments = &bytes, .segment_count = 1 };
+	const struct weft_sge bytes = segment(s, OUT, length);
+	struct weft_send_wr wr = { .opcode = WEFT_OP_SEND, .sges = &bytes, .sge_count = 1 };
 
 	must(weft_qp_post_send(s->qp, &wr, 1, NULL), "post a Send");
 }
@@ -129,7 +129,7 @@ static void connect_both(struct side *a, struct side *b)
 	struct weft_event event;
 	bool has_event = false;
 
-	must(weft_listen(b->adapter, &loopback, NULL, &listener), "listen");
+	must(weft_listener_open(b->adapter, &loopback, NULL, &listener), "listen");
 	must(weft_listener_address(listener, &at), "see where it listens");
 	must(weft_qp_dial(a->qp, &at, NULL), "dial");
 	while (!request) {

@@ -37,8 +37,8 @@ static void must(enum weft_reason r, const char *what)
 
 static void receive(struct weft_qp *qp, uint32_t tag, uint64_t slot)
 {
-	const struct weft_segment s = { (uintptr_t)frames[slot], FRAME_MAX, tag };
-	const struct weft_recv_wr wr = { .id = slot, .segments = &s, .segment_count = 1 };
+	const struct weft_sge s = { (uintptr_t)frames[slot], FRAME_MAX, tag };
+	const struct weft_recv_wr wr = { .id = slot, .sges = &s, .sge_count = 1 };
 
 	must(weft_qp_post_recv(qp, &wr, 1, NULL), "receive");
 }
@@ -63,12 +63,12 @@ static void turn_round(uint8_t *frame)
 static bool answer(struct weft_qp *qp, uint32_t tag, const struct weft_completion *c)
 {
 	uint8_t *frame = frames[c->id];
-	const struct weft_segment s = { (uintptr_t)frame, c->byte_count, tag };
+	const struct weft_sge s = { (uintptr_t)frame, c->byte_count, tag };
 	struct weft_send_wr wr = { .opcode = WEFT_OP_SEND,
 				   .flags = WEFT_SIGNALLED,
 				   .id = c->id,
-				   .segments = &s,
-				   .segment_count = 1 };
+				   .sges = &s,
+				   .sge_count = 1 };
 
 	if (c->byte_count < HEADER + 8 || frame[HEADER] != ECHO_REQUEST)
 		return false;
@@ -99,8 +99,8 @@ static struct weft_completion next_of(struct weft_adapter *adapter, struct weft_
 
 int main(int count, char **words)
 {
-	const struct weft_roce roce = { .path.mtu_bytes = 4096 };
-	struct weft_raw raw = { .next_header = ICMP6, .to.family = 6 };
+	const struct weft_roce_attr roce = { .path.mtu_bytes = 4096 };
+	struct weft_raw_options raw = { .next_header = ICMP6, .to.family = 6 };
 	struct weft_region_options memory = { .addr = (uintptr_t)frames,
 					      .length = sizeof(frames),
 					      .rights = WEFT_LOCAL_READ | WEFT_LOCAL_WRITE };
@@ -124,9 +124,9 @@ int main(int count, char **words)
 	must(weft_region_register(pd, &memory, &tag), "registration");
 	options.send_cq = options.recv_cq = cq;
 	must(weft_qp_create(pd, &options, &qp), "queue pair");
-	must(weft_qp_receive(qp, &roce), "receiving");
-	must(weft_qp_start(qp, &roce), "sending");
-	must(weft_qp_raw(qp, &raw), "raw");
+	must(weft_qp_to_rtr(qp, &roce), "receiving");
+	must(weft_qp_to_rts(qp, &roce), "sending");
+	must(weft_qp_to_raw(qp, &raw), "raw");
 	for (uint64_t slot = 0; slot < SLOTS; slot++)
 		receive(qp, tag, slot);
 	printf("answers pings to %s by %s\n", words[2], words[1]);

@@ -102,7 +102,7 @@ static void node_open(uint32_t self)
 	must(weft_cq_create(node.adapter, NULL, &node.cq), "make a completion queue");
 }
 
-static void qp_open(uint32_t i, enum weft_service service)
+static void qp_open(uint32_t i, enum weft_qp_service service)
 {
 	const struct weft_qp_options options = {
 		.service = service,
@@ -117,7 +117,7 @@ static void qp_open(uint32_t i, enum weft_service service)
 /* Of RD: the peers are what requests and contexts name. Of RC: it is said here. */
 static void qp_start(uint32_t i, uint32_t peer_number)
 {
-	const struct weft_roce how = {
+	const struct weft_roce_attr how = {
 		.path = path,
 		.peer_number = peer_number,
 		.q_key = KEY,
@@ -127,14 +127,14 @@ static void qp_start(uint32_t i, uint32_t peer_number)
 		.rnr_retries = WEFT_RNR_RETRY_FOREVER,
 	};
 
-	must(weft_qp_receive(node.qps[i], &how), "take a queue pair to RTR");
-	must(weft_qp_start(node.qps[i], &how), "take a queue pair to RTS");
+	must(weft_qp_to_rtr(node.qps[i], &how), "take a queue pair to RTR");
+	must(weft_qp_to_rts(node.qps[i], &how), "take a queue pair to RTS");
 }
 
 static void receive(uint32_t qp, uint32_t slot)
 {
-	const struct weft_segment s = { (uintptr_t)&node.in[slot], sizeof(struct word), node.tag };
-	const struct weft_recv_wr wr = { .id = slot, .segments = &s, .segment_count = 1 };
+	const struct weft_sge s = { (uintptr_t)&node.in[slot], sizeof(struct word), node.tag };
+	const struct weft_recv_wr wr = { .id = slot, .sges = &s, .sge_count = 1 };
 
 	must(weft_qp_post_recv(node.qps[qp], &wr, 1, NULL), "post a receive");
 }
@@ -143,12 +143,12 @@ static void receive(uint32_t qp, uint32_t slot)
 static void send(uint32_t qp, uint32_t to, uint32_t i, uint32_t k)
 {
 	uint32_t slot = rank(node.self, to) * PAIRS + i * M + k;
-	const struct weft_segment s = { (uintptr_t)&node.out[slot], sizeof(struct word), node.tag };
+	const struct weft_sge s = { (uintptr_t)&node.out[slot], sizeof(struct word), node.tag };
 	struct weft_send_wr wr = {
 		.opcode = WEFT_OP_SEND,
 		.flags = WEFT_SIGNALLED,
-		.segments = &s,
-		.segment_count = 1,
+		.sges = &s,
+		.sge_count = 1,
 		.ee = node.ees[to],
 		.dest_qp_number = node.ees[to] ? table->nodes[to].qps[k] : 0,
 		.remote_q_key = KEY,

@@ -95,7 +95,7 @@ static struct weft_completion await_completion(struct side *s)
 /* Does one request, all of our memory, and waits for its end. */
 static void request(struct side *s, enum weft_opcode opcode, const struct weft_advert *there)
 {
-	const struct weft_segment segment = {
+	const struct weft_sge segment = {
 		.addr = (uintptr_t)s->memory,
 		.length = BYTES,
 		.tag = s->tag,
@@ -103,8 +103,8 @@ static void request(struct side *s, enum weft_opcode opcode, const struct weft_a
 	struct weft_send_wr wr = {
 		.opcode = opcode,
 		.flags = WEFT_SIGNALLED,
-		.segments = &segment,
-		.segment_count = 1,
+		.sges = &segment,
+		.sge_count = 1,
 	};
 
 	if (there) {
@@ -134,7 +134,7 @@ static void run_listener(struct side *s, const struct weft_address *at)
 	struct weft_request *caller = NULL;
 
 	weft_advert_encode(&offer, bytes);
-	must(weft_listen(s->adapter, at, NULL, &listener), "listen");
+	must(weft_listener_open(s->adapter, at, NULL, &listener), "listen");
 	must(weft_listener_address(listener, &here), "see where it listens");
 	weft_address_text(&here, text);
 	printf("listener: ready at %s, offering %d bytes under tag %#x\n", text, BYTES, s->tag);

@@ -75,7 +75,7 @@ static void open_window(struct rdma_cm_id *id, struct ibv_mr *mr)
 	};
 
 	must(mw != NULL, "allocate a window");
-	errno = weftdv_post_bind(id->qp, mw, &bind);
+	errno = weftdv_qp_post_bind(id->qp, mw, &bind);
 	must(errno == 0, "bind");
 	must(sent(id).status == IBV_WC_SUCCESS, "bind");
 	offer = (struct offer){ .addr = bind.addr, .rkey = bind.rkey };
@@ -91,7 +91,7 @@ static void run_owner(const char *port)
 	printf("owner: ready at port %u\n", ntohs(rdma_get_src_port(listener)));
 	fflush(stdout);
 	must(rdma_get_request(listener, &id) == 0, "take a request");
-	if (!weftdv_is_weft(id->verbs->device)) {
+	if (!weftdv_device_is_weft(id->verbs->device)) {
 		fprintf(stderr, "%s has no one-touch windows\n", id->verbs->device->name);
 		exit(1);
 	}

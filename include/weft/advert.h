@@ -6,6 +6,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* An advertisement: what a peer needs to reach memory (RKEY-12). 32 bytes on the wire. */
 struct weft_advert {
 	uint64_t addr;
@@ -21,3 +25,7 @@ void weft_advert_encode(const struct weft_advert *advert, uint8_t bytes[WEFT_ADV
 
 /* False, and *advert unchanged, if the bytes are no advertisement. */
 bool weft_advert_decode(const uint8_t *bytes, size_t length, struct weft_advert *advert);
+
+#ifdef __cplusplus
+}
+#endif

@@ -13,6 +13,10 @@
 
 #include <stdbool.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 enum weft_reason {
 	WEFT_OK = 0,
 
@@ -57,7 +61,7 @@ enum weft_reason {
 	WEFT_R_RIGHT_REMOTE_ATOMIC,
 	WEFT_R_BIND_DISABLED,
 	WEFT_R_ATOMIC_ALIGN,
-	WEFT_R_SPACE_SEGMENT,
+	WEFT_R_SPACE_MAPPING,
 	WEFT_R_SPACE_UNMAPPED,
 
 	/* Windows, invalidation, one touch. */
@@ -80,7 +84,7 @@ enum weft_reason {
 	WEFT_R_WR_OPCODE,
 	WEFT_R_WR_SERVICE,
 	WEFT_R_WR_FLAGS,
-	WEFT_R_WR_SEGMENTS,
+	WEFT_R_WR_SGES,
 	WEFT_R_WR_LENGTH,
 	WEFT_R_WR_INLINE,
 	WEFT_R_WR_STATE,
@@ -280,6 +284,9 @@ enum weft_reason {
 
 	WEFT_R_STORE_MIRROR_STUCK,
 
+	/* Structs of a program that was built for a later library. */
+	WEFT_R_RESERVED,
+
 	WEFT_REASON_COUNT
 };
 
@@ -295,5 +302,16 @@ const char *weft_reason_requirement(enum weft_reason reason);
 /* The nearest positive errno value; 0 for WEFT_OK. */
 int weft_reason_errno(enum weft_reason reason);
 
+/*
+ * Why the system refused, as an errno value, when a call of this thread last returned
+ * WEFT_R_SYSTEM; 0: none did, or the system gave no number. What an event or a completion tells
+ * with WEFT_R_SYSTEM another thread may have met.
+ */
+int weft_system_errno(void);
+
 /* Finds a reason by its short name. False, and *reason unchanged, if there is none. */
 bool weft_reason_find(const char *name, enum weft_reason *reason);
+
+#ifdef __cplusplus
+}
+#endif

@@ -14,8 +14,12 @@
 
 #include <weft/weft.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 /* Which unit of the cluster, and which process in it. Unit 0 is nobody. */
-struct weft_platform {
+struct weft_rio_platform {
 	uint32_t unit, process;
 };
 
@@ -25,20 +29,26 @@ enum weft_rio_role {
 	WEFT_RIO_IOUNIT,
 };
 
-enum { WEFT_RIO_KEY_BYTES = 32, WEFT_RIO_NAME_MAX = 64, WEFT_RIO_TEXT_MAX = 200 };
+enum {
+	WEFT_RIO_KEY_BYTES = 32,
+	WEFT_RIO_NAME_MAX = 64,
+	WEFT_RIO_TEXT_MAX = 200,
+	WEFT_RIO_WHY_MAX = 400
+};
 
 /* Somebody to talk to. */
 struct weft_rio_peer {
-	struct weft_platform platform;
+	struct weft_rio_platform platform;
 	enum weft_rio_role role;
 	uint8_t key[WEFT_RIO_KEY_BYTES];  /* public */
 	struct weft_address address;	  /* an owner's for requesters, an I/O unit's for owners */
 	char name[WEFT_RIO_NAME_MAX + 1]; /* for people; may be empty */
+	uint64_t reserved[4];		  /* zero */
 };
 
 /* Who one is, and whom one talks to. All of it is copied. */
 struct weft_rio_self {
-	struct weft_platform platform;
+	struct weft_rio_platform platform;
 	uint8_t seed[WEFT_RIO_KEY_BYTES]; /* secret: the key pair is made of it */
 	/*
 	 * Where connections are taken: control connections by owner and I/O unit, data connections
@@ -59,6 +69,7 @@ struct weft_rio_self {
 	 * have the details. Default 10 s; at least 1 s.
 	 */
 	uint64_t alive_ns;
+	uint64_t reserved[8]; /* zero */
 };
 
 /* The public key of a seed. */
@@ -70,8 +81,9 @@ struct weft_rio_requester;
 
 struct weft_rio_requester_options {
 	uint32_t requests_max; /* under way at a time; default 64, at most 4096 */
-	uint32_t segments_max; /* of all of them together; default 4096, at most 65536 */
+	uint32_t sges_max;     /* of all of them together; default 4096, at most 65536 */
 	uint64_t timeout_ns;   /* of requests that name none; default 30 s */
+	uint64_t reserved[8];  /* zero */
 };
 
 /* Opens it and begins to connect to the one owner among the peers. */
@@ -98,18 +110,19 @@ struct weft_rio_device {
 	uint32_t block_bytes;
 	uint64_t size_bytes;
 	bool is_readonly, can_flush, can_fua, can_discard, can_write_zeroes;
-	struct weft_platform iounit;
+	struct weft_rio_platform iounit;
 	uint64_t instance; /* of its opening; another one: see WEFT_RIO_FLUSH */
 	char name[WEFT_RIO_NAME_MAX + 1];
-	uint64_t loss; /* the last one of writes of this requester: see struct weft_rio_ended */
+	uint64_t loss; /* the last one of writes of this requester: see struct weft_rio_result */
+	uint64_t reserved[4]; /* zero */
 };
 
 /*
  * The nth device that the owner lets this requester use at present, from 0. WEFT_R_RIO_DEVICE:
  * there are not so many.
  */
-enum weft_reason weft_rio_device(struct weft_rio_requester *requester, uint32_t nth,
-				 struct weft_rio_device *device);
+enum weft_reason weft_rio_device_get(struct weft_rio_requester *requester, uint32_t nth,
+				     struct weft_rio_device *device);
 
 /*
  * Waits for a device of this name, or, if that is empty, for any. WEFT_R_RIO_DEVICE: it did not
@@ -134,7 +147,7 @@ enum weft_rio_operation {
 	 * requester that were acknowledged and not flushed may be lost, as the I/O unit lost power,
 	 * or its device was memory. The request has failed: it was done or not done. Flushes of the
 	 * device that were under way when the first of them said so fail with the same reason. If a
-	 * requester has several users, see loss of struct weft_rio_ended.
+	 * requester has several users, see loss of struct weft_rio_result.
 	 */
 	WEFT_RIO_FLUSH,
 	WEFT_RIO_WRITE_ZEROES, /* needs no memory */
@@ -142,7 +155,7 @@ enum weft_rio_operation {
 };
 
 /* A fragment of memory. */
-struct weft_rio_segment {
+struct weft_rio_sge {
 	void *memory;
 	uint32_t length;
 	uint32_t tag; /* of weft_rio_memory_add() */
@@ -150,38 +163,40 @@ struct weft_rio_segment {
 	 * Unit 0: own. Else whose it is: memory is its address there, tag the handle of its
 	 * exposure.
 	 */
-	struct weft_platform platform;
+	struct weft_rio_platform platform;
 };
 
 /*
  * Exposes a part of own memory to requests of others, whom the owner lets name it (struct
  * weft_rio_share): to be written, else to be read. It is reached by this handle and its address, by
- * I/O units that the owner has announced, until weft_rio_conceal(). They connect while a thread is
- * in weft_rio_wait() or another call that waits.
+ * I/O units that the owner has announced, until weft_rio_memory_conceal(). They connect while a
+ * thread is in weft_rio_request_wait() or another call that waits.
  */
-enum weft_reason weft_rio_expose(struct weft_rio_requester *requester,
-				 const struct weft_rio_segment *part, bool is_written,
-				 uint32_t *handle);
-enum weft_reason weft_rio_conceal(struct weft_rio_requester *requester, uint32_t handle);
+enum weft_reason weft_rio_memory_expose(struct weft_rio_requester *requester,
+					const struct weft_rio_sge *part, bool is_written,
+					uint32_t *handle);
+enum weft_reason weft_rio_memory_conceal(struct weft_rio_requester *requester, uint32_t handle);
 
 struct weft_rio_transaction {
 	enum weft_rio_operation operation;
 	bool is_fua; /* of what writes: durable when it has ended */
 	uint32_t device;
 	uint64_t offset, length; /* bytes, multiples of the block size; a flush has neither */
-	const struct weft_rio_segment *segments; /* of read and write: length bytes in all */
-	uint32_t segment_count;
+	const struct weft_rio_sge *sges; /* of read and write: length bytes in all */
+	uint32_t sge_count;
+	uint64_t reserved[4]; /* zero */
 };
 
 /* Transactions are carried out one after the other; their devices are of one I/O unit. */
 struct weft_rio_request {
 	const struct weft_rio_transaction *transactions;
 	uint32_t transaction_count;
-	uint64_t timeout_ns; /* 0: the requester's */
-	void *context;	     /* given back when it has ended */
+	uint64_t timeout_ns;  /* 0: the requester's */
+	void *context;	      /* given back when it has ended */
+	uint64_t reserved[4]; /* zero */
 };
 
-struct weft_rio_ended {
+struct weft_rio_result {
 	void *context;
 	enum weft_reason reason; /* WEFT_OK: all of it was done */
 	uint32_t transaction;	 /* the one that failed, from 0 */
@@ -198,35 +213,40 @@ struct weft_rio_ended {
 	 * has a later one is to be taken for WEFT_R_RIO_WRITES_LOST: another user was told.
 	 */
 	uint64_t loss;
+	uint64_t reserved[4]; /* zero */
 };
 
 /*
- * Asks. WEFT_OK: it ends exactly once, whatever happens to the others, and weft_rio_wait() has it;
- * so does a flush that is told of a loss at once. The memory must stay until then; no peer can
- * reach it from then on. WEFT_R_BUSY: so many are under way.
+ * Asks. WEFT_OK: it ends exactly once, whatever happens to the others, and weft_rio_request_wait()
+ * has it; so does a flush that is told of a loss at once. The memory must stay until then; no peer
+ * can reach it from then on. WEFT_R_BUSY: so many are under way.
  */
-enum weft_reason weft_rio_submit(struct weft_rio_requester *requester,
-				 const struct weft_rio_request *request);
+enum weft_reason weft_rio_request_submit(struct weft_rio_requester *requester,
+					 const struct weft_rio_request *request);
 
 /* Takes up to max requests that have ended; waits up to timeout_ns for the first. */
-enum weft_reason weft_rio_wait(struct weft_rio_requester *requester, uint64_t timeout_ns,
-			       struct weft_rio_ended *ended, uint32_t max, uint32_t *count);
+enum weft_reason weft_rio_request_wait(struct weft_rio_requester *requester, uint64_t timeout_ns,
+				       struct weft_rio_result *ended, uint32_t max,
+				       uint32_t *count);
 
 /*
  * Asks and waits; any number of threads may. Returns the reason that it ended with, or why it was
  * not asked; ended, which may be NULL, has it too.
  */
-enum weft_reason weft_rio_do(struct weft_rio_requester *requester,
-			     const struct weft_rio_request *request, struct weft_rio_ended *ended);
+enum weft_reason weft_rio_request_do(struct weft_rio_requester *requester,
+				     const struct weft_rio_request *request,
+				     struct weft_rio_result *ended);
 
 /* What moved between this requester and I/O units: by the adapter's counters. */
-struct weft_rio_moved {
+struct weft_rio_traffic {
 	uint64_t payload_in, payload_out; /* of data connections */
 	uint64_t control_in, control_out; /* of control connections: messages and lists */
 	uint64_t connections;		  /* data connections that were made */
+	uint64_t reserved[4];		  /* zero */
 };
 
-void weft_rio_requester_moved(struct weft_rio_requester *requester, struct weft_rio_moved *moved);
+void weft_rio_requester_traffic(struct weft_rio_requester *requester,
+				struct weft_rio_traffic *moved);
 
 enum weft_rio_kind {
 	WEFT_RIO_IS_REQUESTER = WEFT_RIO_REQUESTER,
@@ -236,17 +256,18 @@ enum weft_rio_kind {
 };
 
 /* Somebody, or a device, as the owner sees it. */
-struct weft_rio_seen {
+struct weft_rio_member {
 	enum weft_rio_kind kind;
-	bool is_here;			  /* connected */
-	struct weft_platform platform;	  /* of a device: of the I/O unit that has it */
-	char name[WEFT_RIO_NAME_MAX + 1]; /* as the owner calls it; may be empty */
-	uint32_t now;			  /* requests under way */
+	bool is_here;			   /* connected */
+	struct weft_rio_platform platform; /* of a device: of the I/O unit that has it */
+	char name[WEFT_RIO_NAME_MAX + 1];  /* as the owner calls it; may be empty */
+	uint32_t now;			   /* requests under way */
 	/* Of requesters and I/O units, since they connected. */
 	uint64_t requests, refused, failed;
 	uint64_t read_bytes, written_bytes;
-	struct weft_rio_moved moved;   /* of the owner: what its adapter carried */
+	struct weft_rio_traffic moved; /* of the owner: what its adapter carried */
 	struct weft_rio_device device; /* of a device */
+	uint64_t reserved[8];	       /* zero */
 };
 
 /*
@@ -256,17 +277,19 @@ struct weft_rio_seen {
  * or not at all. WEFT_R_RIO_DENIED: the owner does not let this requester watch.
  * WEFT_R_RIO_TIMEOUT: it did not answer.
  */
-enum weft_reason weft_rio_inquire(struct weft_rio_requester *requester, uint64_t timeout_ns,
-				  struct weft_rio_seen *seen, uint32_t max, uint32_t *count);
+enum weft_reason weft_rio_requester_inquire(struct weft_rio_requester *requester,
+					    uint64_t timeout_ns, struct weft_rio_member *seen,
+					    uint32_t max, uint32_t *count);
 
 /* ---- I/O unit ------------------------------------------------------------------------------- */
 
 struct weft_rio_iounit;
 
 struct weft_rio_store {
-	uint32_t number;  /* 1 to 65535, of one's choice */
-	const char *name; /* UTF-8, without control characters */
-	const char *text; /* "mem:1G", "file:/dev/sdb,direct": docs/store.md */
+	uint32_t number;      /* 1 to 65535, of one's choice */
+	const char *name;     /* UTF-8, without control characters */
+	const char *text;     /* "mem:1G", "file:/dev/sdb,direct": docs/store.md */
+	uint64_t reserved[4]; /* zero */
 };
 
 /* Of an owner: of two with one identity the one with the higher number counts. */
@@ -293,12 +316,13 @@ struct weft_rio_iounit_options {
 	 */
 	struct weft_rio_term term;
 	void (*keep)(void *context, const struct weft_rio_term *term);
+	uint64_t reserved[8]; /* zero */
 };
 
 /* why (may be NULL): a sentence about the device that could not be opened. */
 enum weft_reason weft_rio_iounit_open(const struct weft_rio_self *self,
 				      const struct weft_rio_iounit_options *options,
-				      struct weft_rio_iounit **iounit, char why[400]);
+				      struct weft_rio_iounit **iounit, char why[WEFT_RIO_WHY_MAX]);
 
 /* Serves until weft_rio_iounit_stop(), which any thread or signal handler may call. */
 enum weft_reason weft_rio_iounit_run(struct weft_rio_iounit *iounit);
@@ -312,7 +336,7 @@ void weft_rio_iounit_stop(struct weft_rio_iounit *iounit);
 void weft_rio_iounit_close(struct weft_rio_iounit *iounit);
 
 void weft_rio_iounit_address(struct weft_rio_iounit *iounit, struct weft_address *address);
-void weft_rio_iounit_moved(struct weft_rio_iounit *iounit, struct weft_rio_moved *moved);
+void weft_rio_iounit_traffic(struct weft_rio_iounit *iounit, struct weft_rio_traffic *moved);
 
 /* ---- Owner ---------------------------------------------------------------------------------- */
 
@@ -320,16 +344,17 @@ struct weft_rio_owner;
 
 /* What a requester may do. What no rule allows is denied. */
 struct weft_rio_rule {
-	struct weft_platform requester; /* unit 0: whoever it is */
-	const char *device;		/* its name, not empty; NULL: any */
-	struct weft_platform iounit;	/* whose device; unit 0: any */
-	uint32_t operations;		/* 1 << enum weft_rio_operation for each */
-	uint64_t first, length;		/* bytes of the device; length 0: to its end */
+	struct weft_rio_platform requester; /* unit 0: every requester */
+	const char *device;		    /* its name, not empty; NULL: any */
+	struct weft_rio_platform iounit;    /* whose device; unit 0: any */
+	uint32_t operations;		    /* 1 << enum weft_rio_operation for each */
+	uint64_t first, length;		    /* bytes of the device; length 0: to its end */
+	uint64_t reserved[4];		    /* zero */
 };
 
 /* A requester may name the memory of another platform in its lists. */
 struct weft_rio_share {
-	struct weft_platform requester, platform;
+	struct weft_rio_platform requester, platform;
 };
 
 struct weft_rio_owner_options {
@@ -337,8 +362,8 @@ struct weft_rio_owner_options {
 	uint32_t rule_count;
 	const struct weft_rio_share *shares;
 	uint32_t share_count;
-	/* Who may see how the cluster stands: weft_rio_inquire(). Unit 0: whoever it is. */
-	const struct weft_platform *watchers;
+	/* Who may call weft_rio_requester_inquire(). Unit 0: every requester. */
+	const struct weft_rio_platform *watchers;
 	uint32_t watcher_count;
 	uint32_t requesters_max; /* at a time; default 16, at most 32 */
 	uint32_t requests_max;	 /* of one requester at a time; default 64 */
@@ -356,6 +381,7 @@ struct weft_rio_owner_options {
 	 * requesters refuse lower ones. Default: the time of day, in ns.
 	 */
 	uint64_t term;
+	uint64_t reserved[8]; /* zero */
 };
 
 enum weft_reason weft_rio_owner_open(const struct weft_rio_self *self,
@@ -372,4 +398,8 @@ uint64_t weft_rio_owner_term(struct weft_rio_owner *owner);
 void weft_rio_owner_stop(struct weft_rio_owner *owner);
 void weft_rio_owner_close(struct weft_rio_owner *owner);
 void weft_rio_owner_address(struct weft_rio_owner *owner, struct weft_address *address);
-void weft_rio_owner_moved(struct weft_rio_owner *owner, struct weft_rio_moved *moved);
+void weft_rio_owner_traffic(struct weft_rio_owner *owner, struct weft_rio_traffic *moved);
+
+#ifdef __cplusplus
+}
+#endif

@@ -4,13 +4,17 @@
  * other processes, of other hosts, of the Linux kernel's rxe and of hardware. The conventions are
  * those of <weft/weft.h>.
  *
- * Two queue pairs are connected by telling each of the other: weft_qp_receive(), weft_qp_start().
+ * Two queue pairs are connected by telling each of the other: weft_qp_to_rtr(), weft_qp_to_rts().
  * How the two ends learn what to tell is their own affair, or that of cm_ids, below. Those of
  * datagrams are told of none; what RD needs besides is an end-to-end context for each other node.
  */
 #pragma once
 
 #include <weft/weft.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 /* ---- Address handles ------------------------------------------------------------------------ */
 
@@ -19,7 +23,8 @@ struct weft_path {
 	struct weft_address from, to; /* from.port 0: one that stands for the flow label */
 	uint32_t mtu_bytes;	      /* of payload; 0: as the queue pair's port has it */
 	uint8_t traffic_class, hop_limit;
-	uint32_t flow_label; /* 20 bits */
+	uint32_t flow_label;  /* 20 bits */
+	uint64_t reserved[4]; /* zero */
 };
 
 /*
@@ -42,7 +47,7 @@ enum weft_reason weft_roce_open(struct weft_adapter *adapter);
 enum { WEFT_RNR_RETRY_FOREVER = 7, WEFT_PSN_MAX = 0xffffff };
 
 /* What two queue pairs have agreed on, and what this end wants. Codes are those of IBA. */
-struct weft_roce {
+struct weft_roce_attr {
 	/*
 	 * To receive. UD: path and peer_number are of no use, but for path.mtu_bytes. RD: only
 	 * rnr_timer_code, q_key, rdd and reads_out count, in both calls: the rest is the contexts'.
@@ -62,13 +67,14 @@ struct weft_roce {
 	uint8_t retries;      /* 0 to 7 */
 	uint8_t rnr_retries;  /* 0 to 7, of which the last is for ever */
 	uint64_t rate_bps;    /* at most; 0: as fast as the network takes it */
+	uint64_t reserved[8]; /* zero */
 };
 
 /* From RESET or INIT to RTR: what peers send is served. */
-enum weft_reason weft_qp_receive(struct weft_qp *qp, const struct weft_roce *roce);
+enum weft_reason weft_qp_to_rtr(struct weft_qp *qp, const struct weft_roce_attr *roce);
 
 /* From RTR to RTS: requests are sent. Of the struct only the second half counts. */
-enum weft_reason weft_qp_start(struct weft_qp *qp, const struct weft_roce *roce);
+enum weft_reason weft_qp_to_rts(struct weft_qp *qp, const struct weft_roce_attr *roce);
 
 enum weft_roce_field {
 	/* At any time. */
@@ -86,7 +92,8 @@ enum weft_roce_field {
 };
 
 /* Changes the fields of the mask: all of them or, if one is refused, none. */
-enum weft_reason weft_qp_adjust(struct weft_qp *qp, const struct weft_roce *roce, uint32_t fields);
+enum weft_reason weft_qp_modify_roce(struct weft_qp *qp, const struct weft_roce_attr *roce,
+				     uint32_t fields);
 
 /*
  * UD: takes what is sent to a group (an address of IP multicast), as it comes to the interface that
@@ -112,18 +119,19 @@ enum weft_reason weft_raw_open(struct weft_adapter *adapter, const char *interfa
 enum { WEFT_RAW_MAX = 4096 };
 
 /* Frames of an upper protocol to an address, or to any but those that others have asked for. */
-struct weft_raw {
+struct weft_raw_options {
 	uint8_t next_header;	/* of the IPv6 header itself */
 	struct weft_address to; /* family 6; 0: any */
+	uint64_t reserved[4];	/* zero */
 };
 
 /*
- * A queue pair of UD that receives (weft_qp_receive()) becomes a raw one for as long as it lives:
+ * A queue pair of UD that receives (weft_qp_to_rtr()) becomes a raw one for as long as it lives:
  * such frames take a receive each, whole, and what it sends are frames as they stand, without an
  * address handle. A frame that finds no receive, or one that is too short, is dropped.
  * WEFT_R_ADDRESS_IN_USE: another queue pair of the adapter has asked for just these.
  */
-enum weft_reason weft_qp_raw(struct weft_qp *qp, const struct weft_raw *raw);
+enum weft_reason weft_qp_to_raw(struct weft_qp *qp, const struct weft_raw_options *raw);
 
 /* ---- End-to-end contexts -------------------------------------------------------------------- */
 
@@ -143,8 +151,9 @@ struct weft_ee_options {
 	uint16_t p_key;	       /* 0: the default one */
 	uint32_t rdd;	       /* queue pairs of this domain may use it, and no others */
 	uint32_t psn_send;     /* of the first packet */
-	uint8_t timeout_code, retries, rnr_retries; /* as in struct weft_roce */
+	uint8_t timeout_code, retries, rnr_retries; /* as in struct weft_roce_attr */
 	void *context;				    /* returned in WEFT_EVENT_EE_FAILED */
+	uint64_t reserved[4];			    /* zero */
 };
 
 /* Makes one, and opens the port as weft_roce_open(). Requests that name it wait until connected. */
@@ -160,6 +169,7 @@ struct weft_ee_attr {
 	uint32_t peer_number; /* 0: it is not connected yet */
 	uint32_t rdd;
 	enum weft_reason reason; /* why it failed; WEFT_OK: it has not */
+	uint64_t reserved[4];	 /* zero */
 };
 
 enum weft_reason weft_ee_query(struct weft_ee *ee, struct weft_ee_attr *attr);
@@ -183,6 +193,7 @@ struct weft_roce_counts {
 	uint64_t overruns; /* packets that came while a socket was full, and were lost */
 	uint64_t refused;  /* packets that the host did not send; why the latest was: refused_for */
 	enum weft_reason dropped_for, refused_for;
+	uint64_t reserved[8]; /* zero */
 };
 
 /* WEFT_R_ROCE_CLOSED before weft_roce_open(). */
@@ -195,19 +206,19 @@ enum weft_reason weft_roce_dropped(struct weft_adapter *adapter, enum weft_reaso
 /* ---- The connection manager of InfiniBand ---------------------------------------------------- */
 
 /*
- * A cm_id is one cm_id of two connection managers, about the connection of two queue pairs
+ * A cm_id is one conversation of two connection managers, about the connection of two queue pairs
  * or, with is_datagram, about the queue pair behind a service. Queue pairs are named by number and
- * are not touched: its owner calls weft_qp_receive() and weft_qp_start() with what was agreed.
+ * are not touched: its owner calls weft_qp_to_rtr() and weft_qp_to_rts() with what was agreed.
  *
- *	active:   open, WEFT_CONTACT_REPLY, (queue pair to RTS), ready
- *	passive:  WEFT_CONTACT_REQUEST at a service, (queue pair to RTR), accept,
- *		  WEFT_CONTACT_ESTABLISHED
- *	both:     disconnect, WEFT_CONTACT_DISCONNECTED
+ *	active:   open, WEFT_CM_REPLY, (queue pair to RTS), ready
+ *	passive:  WEFT_CM_REQUEST at a service, (queue pair to RTR), accept,
+ *		  WEFT_CM_ESTABLISHED
+ *	both:     disconnect, WEFT_CM_DISCONNECTED
  */
 struct weft_cm_id;
-struct weft_service_point;
+struct weft_cm_service;
 
-enum { WEFT_CONTACT_PRIVATE_MAX = 196 };
+enum { WEFT_CM_PRIVATE_MAX = 196 };
 
 /* Of the RDMA connection manager, as in a service id. */
 enum weft_port_space {
@@ -226,6 +237,7 @@ struct weft_cm_id_offer {
 	bool has_srq, has_flow_control;
 	const void *private_data;
 	uint32_t private_bytes;
+	uint64_t reserved[4]; /* zero */
 };
 
 struct weft_cm_id_options {
@@ -234,19 +246,20 @@ struct weft_cm_id_options {
 	enum weft_port_space port_space;
 	/* A service that is not there is asked for again, until this has passed. */
 	uint64_t refused_wait_ns;
-	void *context; /* returned in events */
+	void *context;	      /* returned in events */
+	uint64_t reserved[4]; /* zero */
 };
 
 enum weft_cm_id_kind {
-	WEFT_CONTACT_NONE = 0,
-	WEFT_CONTACT_REQUEST, /* passive: to be accepted or rejected */
-	WEFT_CONTACT_REPLY, /* active: the other end has accepted; or the answer to a datagram's */
-	WEFT_CONTACT_ESTABLISHED, /* passive: the other end is ready */
-	WEFT_CONTACT_REJECTED,	  /* with the code that the other end gave */
-	WEFT_CONTACT_FAILED,	  /* nobody answered, or what came made no sense */
-	WEFT_CONTACT_DISCONNECTED,
-	WEFT_CONTACT_RELEASED, /* some time after that: no stray packet of it can come any more */
-	WEFT_CONTACT_KINDS
+	WEFT_CM_NONE = 0,
+	WEFT_CM_REQUEST,     /* passive: to be accepted or rejected */
+	WEFT_CM_REPLY,	     /* active: the other end has accepted; or the answer to a datagram's */
+	WEFT_CM_ESTABLISHED, /* passive: the other end is ready */
+	WEFT_CM_REJECTED,    /* with the code that the other end gave */
+	WEFT_CM_FAILED,	     /* no answer came, or one that made no sense */
+	WEFT_CM_DISCONNECTED,
+	WEFT_CM_RELEASED, /* some time after that: no stray packet of it can come any more */
+	WEFT_CM_NEWS_COUNT
 };
 
 /* What has happened, and what the other end said. */
@@ -259,16 +272,17 @@ struct weft_cm_id_news {
 	uint8_t reads_in, reads_out, retries, rnr_retries, timeout_code;
 	bool has_srq;
 	bool is_uc; /* REQUEST: the other end's queue pair is of that service, not RC */
-	uint8_t private_data[WEFT_CONTACT_PRIVATE_MAX];
+	uint8_t private_data[WEFT_CM_PRIVATE_MAX];
 	uint32_t private_bytes;
+	uint64_t reserved[8]; /* zero */
 };
 
-/* Begins a cm_id with the service at path.to. */
+/* Begins a conversation with the service at path.to. */
 enum weft_reason weft_cm_id_open(struct weft_adapter *adapter,
 				 const struct weft_cm_id_options *options,
 				 const struct weft_cm_id_offer *offer, struct weft_cm_id **cm_id);
 
-/* WEFT_EVENT_CONTACT tells that there is some. Takes the oldest; kind NONE: there is none. */
+/* WEFT_EVENT_CM tells that there is some. Takes the oldest; kind NONE: there is none. */
 enum weft_reason weft_cm_id_next(struct weft_cm_id *cm_id, struct weft_cm_id_news *news);
 
 enum weft_reason weft_cm_id_accept(struct weft_cm_id *cm_id, const struct weft_cm_id_offer *offer);
@@ -288,27 +302,34 @@ enum weft_reason weft_cm_id_bind(struct weft_cm_id *cm_id, struct weft_qp *qp);
 
 /* Forgets it. What is not ended yet is: rejected, or disconnected. */
 enum weft_reason weft_cm_id_close(struct weft_cm_id *cm_id);
-void weft_cm_id_set_context(struct weft_cm_id *cm_id, void *context);
 
-struct weft_service_options {
+/* Other than it was opened with, for the events to come. */
+enum weft_reason weft_cm_id_set_context(struct weft_cm_id *cm_id, void *context);
+
+struct weft_cm_service_options {
 	/* Port 0: one that is free. Family 0: every address; 0.0.0.0 or ::, those of a family. */
 	struct weft_address at;
 	bool is_datagram;
 	enum weft_port_space port_space;
 	uint32_t requests_max; /* unanswered; default 128 */
 	void *context;
+	uint64_t reserved[4]; /* zero */
 };
 
 /*
  * Serves requests. A port is one adapter's on a host, which may serve it at several addresses.
  * WEFT_EVENT_REQUEST tells that a request has come.
  */
-enum weft_reason weft_service_open(struct weft_adapter *adapter,
-				   const struct weft_service_options *options,
-				   struct weft_service_point **service);
-enum weft_reason weft_service_address(struct weft_service_point *service, struct weft_address *at);
+enum weft_reason weft_cm_service_open(struct weft_adapter *adapter,
+				      const struct weft_cm_service_options *options,
+				      struct weft_cm_service **service);
+enum weft_reason weft_cm_service_address(struct weft_cm_service *service, struct weft_address *at);
 
-/* Takes the next request; NULL if there is none. Its news is a WEFT_CONTACT_REQUEST. */
-enum weft_reason weft_service_next(struct weft_service_point *service, void *context,
-				   struct weft_cm_id **cm_id);
-enum weft_reason weft_service_close(struct weft_service_point *service);
+/* Takes the next request; NULL if there is none. Its news is a WEFT_CM_REQUEST. */
+enum weft_reason weft_cm_service_next(struct weft_cm_service *service, void *context,
+				      struct weft_cm_id **cm_id);
+enum weft_reason weft_cm_service_close(struct weft_cm_service *service);
+
+#ifdef __cplusplus
+}
+#endif

@@ -15,6 +15,12 @@
  *    nothing may use an object during or after its destruction.
  *  - An options struct set to zero means the defaults, where a field does not say otherwise; where
  *    that makes sense, so does NULL instead of the options.
+ *  - A struct ends with reserved space, for fields to come: a program sets it to zero with the rest
+ *    and is refused else (WEFT_R_RESERVED), the library writes zeroes to it. So structs keep their
+ *    size, and a program runs with later libraries than it was built for (docs/api.md).
+ *  - A call with NULL for an object, or for another argument that it needs, is refused
+ *    (WEFT_R_NULL_ARGUMENT); one that returns a number returns 0, and one that returns nothing
+ *    does nothing.
  *  - An adapter belongs to the process that opened it. The child of a fork() has none of its
  *    connections and can make none with it; it opens its own.
  *  - Whoever polls or waits for events moves everything of that adapter. When nobody does, an
@@ -31,6 +37,11 @@
 #include <weft/advert.h>
 #include <weft/reason.h>
 #include <weft/space.h>
+#include <weft/version.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 struct weft_adapter;
 struct weft_event;
@@ -42,7 +53,7 @@ struct weft_ah;
 struct weft_ee;
 struct weft_listener;
 struct weft_request;
-struct weft_segment;
+struct weft_sge;
 
 /* ---- Adapter ------------------------------------------------------------------------------- */
 
@@ -62,7 +73,8 @@ struct weft_adapter_options {
 	 * which is locked meanwhile. It must not call weft, nor wait for a thread that does.
 	 */
 	void (*on_event)(void *context, const struct weft_event *event);
-	void *context; /* given to it */
+	void *context;	      /* given to it */
+	uint64_t reserved[4]; /* zero */
 };
 
 /* Opens an adapter of this process. */
@@ -84,6 +96,7 @@ struct weft_usage {
 	uint64_t accesses_refused;
 	uint64_t bytes_moved;	   /* payload bytes copied by the loopback transport */
 	uint64_t messages_dropped; /* by unreliable services, as they may */
+	uint64_t reserved[8];	   /* zero */
 };
 
 enum weft_reason weft_adapter_query(struct weft_adapter *adapter, struct weft_usage *usage);
@@ -93,6 +106,7 @@ enum weft_reason weft_adapter_query(struct weft_adapter *adapter, struct weft_us
 struct weft_pd_options {
 	struct weft_space *space; /* where local addresses are read (QP-09); NULL: the process */
 	bool is_privileged;	  /* may use virtual spaces and enable send-queue registration */
+	uint64_t reserved[4];	  /* zero */
 };
 
 enum weft_reason weft_pd_create(struct weft_adapter *adapter, const struct weft_pd_options *options,
@@ -136,6 +150,7 @@ struct weft_page_list {
 	uint64_t page_size_bytes; /* 4 KiB, 8 KiB, 64 KiB, 1 MiB, 16 MiB or 256 MiB */
 	uint64_t first_offset;	  /* of the first byte in the first page */
 	enum weft_order order;
+	uint64_t reserved[2]; /* zero */
 };
 
 struct weft_region_options {
@@ -147,12 +162,13 @@ struct weft_region_options {
 	bool is_one_touch;  /* dies with the first remote message (TOUCH-02); not with WEFT_BIND */
 	/*
 	 * Its memory, in the process, may come and go: each access asks the system what is there,
-	 * and is denied (WEFT_R_SPACE_SEGMENT) where nothing is that may be used so. It may even be
+	 * and is denied (WEFT_R_SPACE_MAPPING) where nothing is that may be used so. It may even be
 	 * all of the process: from address 0 over UINT64_MAX bytes.
 	 */
 	bool is_on_demand;
 	struct weft_space *space;	    /* NULL: the domain's own; or a virtual one */
 	const struct weft_page_list *pages; /* NULL: ordinary memory */
+	uint64_t reserved[4];		    /* zero */
 };
 
 /* Registers memory. When it returns, the tag may be used (MEM-11). */
@@ -181,12 +197,12 @@ enum weft_reason weft_region_deregister(struct weft_pd *pd, uint32_t tag);
  * Brings pages of a region, for WEFT_LOCAL_READ or WEFT_LOCAL_WRITE; for 0 it looks only at the tag
  * and the range. Refused for what such an access would be refused for.
  */
-enum weft_reason weft_region_prefetch(struct weft_pd *pd, const struct weft_segment *range,
+enum weft_reason weft_region_prefetch(struct weft_pd *pd, const struct weft_sge *range,
 				      uint32_t right);
 
 /*
  * A null region: it reaches from address 0 over UINT64_MAX bytes and has no memory. What is read
- * from it is zero, what is written to it is thrown away. For the segments of this side's requests,
+ * from it is zero, what is written to it is thrown away. For the elements of this side's requests,
  * to skip parts of a message; no peer reaches it. Ended by weft_region_deregister().
  */
 enum weft_reason weft_region_register_null(struct weft_pd *pd, uint32_t *tag);
@@ -235,6 +251,7 @@ struct weft_bind {
 	 * before.
 	 */
 	uint32_t tag;
+	uint64_t reserved[2]; /* zero */
 };
 
 /* BindRKey (RKEY-02b), without a queue: the window serves all queue pairs of pd (RKEY-06). */
@@ -275,7 +292,7 @@ const char *weft_opcode_name(enum weft_opcode opcode);
 enum weft_status {
 	WEFT_SUCCESS = 0,
 	WEFT_ERR_LOCAL_LENGTH,	   /* receive: the message was longer than the buffers */
-	WEFT_ERR_LOCAL_ACCESS,	   /* a data segment failed the access check */
+	WEFT_ERR_LOCAL_ACCESS,	   /* an element failed the access check */
 	WEFT_ERR_BIND,		   /* Bind or local invalidate failed */
 	WEFT_ERR_REGISTER,	   /* registration through the send queue failed */
 	WEFT_ERR_FLUSHED,	   /* not carried out because of a state change */
@@ -301,12 +318,14 @@ struct weft_completion {
 	bool has_imm;
 	bool has_invalidated;
 	bool has_route; /* UD receive: it begins with 40 bytes that tell the route it came by */
-	bool has_ipv4_route; /* 20 of them are a header of IPv4; else all are one of IPv6 */
+	bool has_ipv4_route;  /* 20 of them are a header of IPv4; else all are one of IPv6 */
+	uint64_t reserved[2]; /* zero */
 };
 
 struct weft_cq_options {
 	uint32_t entries_max; /* default 256, at most 2^22 */
 	void *context;	      /* returned in events */
+	uint64_t reserved[4]; /* zero */
 };
 
 enum weft_reason weft_cq_create(struct weft_adapter *adapter, const struct weft_cq_options *options,
@@ -338,7 +357,7 @@ enum weft_reason weft_cq_arm(struct weft_cq *cq, enum weft_arm arm);
 
 /* ---- Queue pairs --------------------------------------------------------------------------- */
 
-enum weft_service {
+enum weft_qp_service {
 	WEFT_RC = 0, /* connected, acknowledged */
 	WEFT_UC,     /* connected, not acknowledged: Send and Write only */
 	WEFT_RD,     /* each request names its destination, acknowledged */
@@ -365,7 +384,7 @@ enum weft_failure {
 	WEFT_FAIL_DRAIN		 /* option 1: QP to SQE, later send requests flush */
 };
 
-enum { WEFT_SEGMENTS_MAX = 32, WEFT_INLINE_MAX = 1024, WEFT_QUEUE_MAX = 1 << 20 };
+enum { WEFT_SGES_MAX = 32, WEFT_INLINE_MAX = 1024, WEFT_QUEUE_MAX = 1 << 20 };
 
 /* Largest message in bytes. */
 #define WEFT_MESSAGE_MAX ((uint64_t)1 << 31)
@@ -374,7 +393,7 @@ struct weft_qp_options {
 	struct weft_cq *send_cq; /* required, and so is recv_cq; they may be the same */
 	struct weft_cq *recv_cq;
 	struct weft_srq *srq; /* NULL: a receive queue of its own */
-	enum weft_service service;
+	enum weft_qp_service service;
 	/*
 	 * RC on a network, extended (IBA annex A14): requests name a shared receive queue of the
 	 * peer (dest_qp_number); the peer's name one of this domain, and reach what that may reach.
@@ -383,11 +402,12 @@ struct weft_qp_options {
 	uint32_t xrc_domain;
 	uint32_t send_max;	   /* requests in the send queue; default 64 */
 	uint32_t recv_max;	   /* default 64 */
-	uint32_t segments_max;	   /* per request; default 4, at most WEFT_SEGMENTS_MAX */
+	uint32_t sges_max;	   /* per request; default 4, at most WEFT_SGES_MAX */
 	uint32_t inline_max_bytes; /* default 64, at most WEFT_INLINE_MAX */
 	uint32_t outstanding_max;  /* requests not yet acknowledged (QP-02); default 16 */
 	bool is_every_send_signalled;
 	void *context;
+	uint64_t reserved[8]; /* zero */
 };
 
 /* Creates a queue pair in state RESET. */
@@ -408,12 +428,13 @@ struct weft_qp_attr {
 	enum weft_failure on_failure;
 	uint64_t receiver_wait_ns; /* a Send waits so long for a receive; default 1 s */
 	/* Read only: fixed at creation (QP-02). */
-	enum weft_service service;
-	uint32_t send_max, recv_max, segments_max, inline_max_bytes, outstanding_max;
+	enum weft_qp_service service;
+	uint32_t send_max, recv_max, sges_max, inline_max_bytes, outstanding_max;
 	/* Read only: now. */
 	uint32_t peer_number;
 	enum weft_reason reason; /* why it left the operational state */
 	uint32_t send_queued, recv_queued;
+	uint64_t reserved[8]; /* zero */
 };
 
 enum weft_qp_field {
@@ -438,7 +459,8 @@ enum weft_reason weft_qp_query(struct weft_qp *qp, struct weft_qp_attr *attr);
  */
 enum weft_reason weft_qp_connect(struct weft_qp *qp, struct weft_qp *peer);
 
-struct weft_segment {
+/* An element of a scatter-gather list. */
+struct weft_sge {
 	uint64_t addr;
 	uint32_t length;
 	uint32_t tag;
@@ -448,7 +470,7 @@ enum weft_send_flag {
 	WEFT_SIGNALLED = 1 << 0, /* success makes a completion; failure always does */
 	WEFT_FENCE = 1 << 1,	 /* wait for earlier Reads and atomics of this queue */
 	WEFT_SOLICITED = 1 << 2,
-	WEFT_INLINE = 1 << 3 /* segments are pointers of this process, copied now; tags ignored */
+	WEFT_INLINE = 1 << 3 /* elements are pointers of this process, copied now; tags ignored */
 };
 
 struct weft_register {
@@ -463,14 +485,15 @@ struct weft_register {
 	 * window was bound to the region before its message failed: then the region stays).
 	 */
 	uint32_t tag;
+	uint64_t reserved[2]; /* zero */
 };
 
 struct weft_send_wr {
 	uint64_t id;
 	enum weft_opcode opcode;
 	uint32_t flags;
-	const struct weft_segment *segments; /* Send, Write: source. Read, atomics: destination. */
-	uint32_t segment_count;
+	const struct weft_sge *sges; /* Send, Write: source. Read, atomics: destination. */
+	uint32_t sge_count;
 	uint32_t imm;		 /* SEND_IMM, WRITE_IMM */
 	uint32_t invalidate_tag; /* SEND_INVALIDATE, INVALIDATE */
 	uint32_t remote_tag;	 /* Write, Read, atomics */
@@ -488,12 +511,14 @@ struct weft_send_wr {
 	 */
 	const struct weft_ah *ah;
 	uint32_t remote_q_key;
+	uint64_t reserved[4]; /* zero */
 };
 
 struct weft_recv_wr {
 	uint64_t id;
-	const struct weft_segment *segments;
-	uint32_t segment_count;
+	const struct weft_sge *sges;
+	uint32_t sge_count;
+	uint64_t reserved[2]; /* zero */
 };
 
 /*
@@ -559,6 +584,7 @@ struct weft_connect_options {
 	 * what is sent shows that nobody is there, in TCP's own time.
 	 */
 	uint64_t alive_ns;
+	uint64_t reserved[8]; /* zero */
 };
 
 #define WEFT_DEPTH_NONE UINT32_MAX
@@ -583,16 +609,17 @@ enum weft_reason weft_qp_dial(struct weft_qp *qp, const struct weft_address *to,
  */
 enum weft_reason weft_qp_disconnect(struct weft_qp *qp);
 
-struct weft_listen_options {
+struct weft_listener_options {
 	uint32_t requests_max; /* that are here at a time, unanswered; default 128, at most 65536 */
 	uint64_t timeout_ns;   /* for a connection to become a request; default 10 s */
 	void *context;	       /* returned in events */
+	uint64_t reserved[4];  /* zero */
 };
 
 /* Takes connections at an address. WEFT_EVENT_REQUEST tells that one has come. */
-enum weft_reason weft_listen(struct weft_adapter *adapter, const struct weft_address *at,
-			     const struct weft_listen_options *options,
-			     struct weft_listener **listener);
+enum weft_reason weft_listener_open(struct weft_adapter *adapter, const struct weft_address *at,
+				    const struct weft_listener_options *options,
+				    struct weft_listener **listener);
 
 /* Where it listens, with the port that was found. */
 enum weft_reason weft_listener_address(struct weft_listener *listener,
@@ -626,6 +653,7 @@ struct weft_peer {
 	uint32_t agreed_ird, agreed_ord; /* what counts here, once connected */
 	bool has_crc, sends_markers, takes_markers; /* the same */
 	uint8_t mpa_revision;
+	uint64_t reserved[8]; /* zero */
 };
 
 enum weft_reason weft_request_query(struct weft_request *request, struct weft_peer *peer);
@@ -645,6 +673,7 @@ struct weft_traffic {
 	uint64_t payload_copied;	  /* of the payload: copied once more by weft */
 	uint64_t calls_in, calls_out;	  /* system calls that moved bytes, or tried to */
 	uint64_t calls_empty;		  /* of these: found nothing to move, as polling may */
+	uint64_t reserved[8];		  /* zero */
 };
 
 /* Of the connection that the queue pair has, or had last. */
@@ -669,12 +698,13 @@ enum weft_reason weft_capture_stop(struct weft_adapter *adapter);
 /* ---- Shared receive queues ----------------------------------------------------------------- */
 
 struct weft_srq_options {
-	uint32_t recv_max;     /* default 64 */
-	uint32_t segments_max; /* default 4 */
+	uint32_t recv_max; /* default 64 */
+	uint32_t sges_max; /* default 4 */
 	void *context;
 	/* XRC: for peers of which queue pairs; its completions go to a queue of its own. */
 	uint32_t xrc_domain; /* 0: it is for queue pairs that were made with it */
 	struct weft_cq *xrc_cq;
+	uint64_t reserved[4]; /* zero */
 };
 
 enum weft_reason weft_srq_create(struct weft_pd *pd, const struct weft_srq_options *options,
@@ -700,10 +730,10 @@ enum weft_event_kind {
 	WEFT_EVENT_QP_REFUSED,	   /* a peer's access through this queue pair was refused */
 	WEFT_EVENT_QP_DRAINED,	   /* SQD was asked for and has been reached */
 	WEFT_EVENT_SRQ_LIMIT,
-	WEFT_EVENT_FAULT,	/* QP: an access met a segment without pages (RKEY-08d), at addr */
+	WEFT_EVENT_FAULT,	/* QP: an access met a mapping without pages (RKEY-08d), at addr */
 	WEFT_EVENT_REQUEST,	/* listener: requests wait in weft_listener_next() */
 	WEFT_EVENT_ESTABLISHED, /* QP, in RTR: the peer has sent something */
-	WEFT_EVENT_CONTACT,	/* contact: there is news in weft_cm_id_next() */
+	WEFT_EVENT_CM,		/* cm_id: there is news in weft_cm_id_next() */
 	WEFT_EVENT_EE_FAILED,	/* end-to-end context: its peer does not answer; it is over */
 	WEFT_EVENT_COUNT
 };
@@ -713,7 +743,8 @@ struct weft_event {
 	enum weft_reason reason;
 	uint32_t number; /* of the queue, or of the queue pair */
 	uint64_t addr;
-	void *context; /* given when the object was created */
+	void *context;	      /* given when the object was created */
+	uint64_t reserved[2]; /* zero */
 };
 
 /*
@@ -753,5 +784,6 @@ enum weft_reason weft_adapter_drive(struct weft_adapter *adapter, bool is_driven
 
 const char *weft_event_name(enum weft_event_kind kind);
 
-/* Version of the library, e.g. "0.1.0". */
-const char *weft_version(void);
+#ifdef __cplusplus
+}
+#endif

@@ -13,12 +13,17 @@
  *  - Requests that are posted here take their place in the same send queue, keep to its order and
  *    end in one completion, if signalled or failed, as others do. send_flags are IBV_SEND_, access
  *    flags are IBV_ACCESS_.
- *  - A struct is set to zero before its fields are filled in.
+ *  - A struct is set to zero before its fields are filled in. It ends with reserved space for
+ *    fields to come, which stays zero: else the call is refused with EINVAL.
  */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
 
 struct ibv_ah_attr;
 struct ibv_context;
@@ -32,7 +37,7 @@ struct ibv_sge;
 struct weft_page_list;
 
 /* Whether a device is weft's, and with it what is made by its contexts. */
-bool weftdv_is_weft(struct ibv_device *device);
+bool weftdv_device_is_weft(struct ibv_device *device);
 
 /* ---- Reasons -------------------------------------------------------------------------------- */
 
@@ -67,13 +72,14 @@ struct weftdv_bind {
 	 * mw->rkey is set to.
 	 */
 	uint32_t rkey;
+	uint64_t reserved[2]; /* zero */
 };
 
 /*
  * Binds a window of either type by a request of the queue pair. Completes as IBV_WC_BIND_MW. A
  * window of type 2 serves this queue pair only, as in verbs.
  */
-int weftdv_post_bind(struct ibv_qp *qp, struct ibv_mw *mw, struct weftdv_bind *bind);
+int weftdv_qp_post_bind(struct ibv_qp *qp, struct ibv_mw *mw, struct weftdv_bind *bind);
 
 /* ---- Registration by the send queue --------------------------------------------------------- */
 
@@ -81,7 +87,7 @@ int weftdv_post_bind(struct ibv_qp *qp, struct ibv_mw *mw, struct weftdv_bind *b
  * A protection domain whose queue pairs may be allowed to register memory; otherwise as
  * ibv_alloc_pd(). NULL and errno.
  */
-struct ibv_pd *weftdv_alloc_pd(struct ibv_context *context);
+struct ibv_pd *weftdv_pd_alloc(struct ibv_context *context);
 
 /* Allows it, or not; EPERM if its domain is an ordinary one. At first it is not allowed. */
 int weftdv_qp_allow_register(struct ibv_qp *qp, bool is_allowed);
@@ -102,22 +108,23 @@ struct weftdv_register {
 	/*
 	 * In: 0, or the key of an earlier registration that failed. Out: the region's lkey and
 	 * rkey, which later requests of this queue may use at once. It is given back by
-	 * weftdv_release_key(), whatever became of the request; or by IBV_WR_LOCAL_INV, or by the
+	 * weftdv_key_release(), whatever became of the request; or by IBV_WR_LOCAL_INV, or by the
 	 * peer with IBV_WR_SEND_WITH_INV.
 	 */
 	uint32_t key;
+	uint64_t reserved[4]; /* zero */
 };
 
 /* Registers memory by a request of the queue pair. Completes as IBV_WC_DRIVER1. */
-int weftdv_post_register(struct ibv_qp *qp, struct weftdv_register *reg);
+int weftdv_qp_post_register(struct ibv_qp *qp, struct weftdv_register *reg);
 
 /*
  * The same, and then sends a message that may tell the peer of it. Completes as IBV_WC_SEND; when
  * the registration fails nothing is sent.
  */
-int weftdv_post_register_send(struct ibv_qp *qp, struct weftdv_register *reg,
-			      const struct ibv_sge *list, int count);
-int weftdv_release_key(struct ibv_pd *pd, uint32_t key);
+int weftdv_qp_post_register_send(struct ibv_qp *qp, struct weftdv_register *reg,
+				 const struct ibv_sge *list, int count);
+int weftdv_key_release(struct ibv_pd *pd, uint32_t key);
 
 /* ---- Delay ---------------------------------------------------------------------------------- */
 
@@ -125,8 +132,8 @@ int weftdv_release_key(struct ibv_pd *pd, uint32_t key);
  * Holds back what is posted to this send queue after it for so long; other queues go on. Completes
  * as IBV_WC_DRIVER2.
  */
-int weftdv_post_delay(struct ibv_qp *qp, uint64_t wr_id, unsigned int send_flags,
-		      uint64_t delay_ns);
+int weftdv_qp_post_delay(struct ibv_qp *qp, uint64_t wr_id, unsigned int send_flags,
+			 uint64_t delay_ns);
 
 /* ---- Reliable datagrams --------------------------------------------------------------------- */
 
@@ -144,7 +151,7 @@ struct weftdv_ee;
  * receive queues are as in verbs; src_qp of a receive's completion says who sent it. NULL and
  * errno.
  */
-struct ibv_qp *weftdv_create_rd_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr, uint32_t rdd);
+struct ibv_qp *weftdv_qp_create_rd(struct ibv_pd *pd, struct ibv_qp_init_attr *attr, uint32_t rdd);
 
 struct weftdv_ee_attr {
 	const struct ibv_ah_attr *ah_attr; /* the way to the other node */
@@ -152,6 +159,7 @@ struct weftdv_ee_attr {
 	uint32_t rdd;
 	uint32_t sq_psn;
 	uint8_t timeout, retry_cnt, rnr_retry; /* as in struct ibv_qp_attr */
+	uint64_t reserved[4];		       /* zero */
 };
 
 /* NULL and errno. */
@@ -174,5 +182,9 @@ int weftdv_ee_destroy(struct weftdv_ee *ee);
  * refuses, as it has no such queue pair or the key or the domain is another, ends as
  * IBV_WC_REM_INV_RD_REQ_ERR; its queue pair goes to SQE, and the context serves the others.
  */
-int weftdv_post_send_rd(struct ibv_qp *qp, const struct ibv_send_wr *wr, struct weftdv_ee *ee,
-			uint32_t remote_qpn, uint32_t remote_qkey);
+int weftdv_qp_post_send_rd(struct ibv_qp *qp, const struct ibv_send_wr *wr, struct weftdv_ee *ee,
+			   uint32_t remote_qpn, uint32_t remote_qkey);
+
+#ifdef __cplusplus
+}
+#endif

@@ -24,6 +24,8 @@ static const struct reason_row rows[WEFT_REASON_COUNT] = {
 			   "The adapter holds as many objects of this kind as it was opened "
 			   "for; destroy "
 			   "some, or open it with a higher limit." },
+	[WEFT_R_RESERVED] = { "reserved", "-", EINVAL,
+			      "A reserved field of a struct is not zero: set structs to zero before filling them in; a program that was built for a later library needs that library." },
 	[WEFT_R_BUSY] = { "busy", "QP-16", EBUSY,
 			  "Other objects still use this one; destroy them first." },
 	[WEFT_R_SYSTEM] = { "system", "-", EIO, "The operating system refused a call." },
@@ -111,11 +113,11 @@ static const struct reason_row rows[WEFT_REASON_COUNT] = {
 	[WEFT_R_ATOMIC_ALIGN] = { "atomic_align", "QP-07d", EINVAL,
 				  "An atomic works on 8 bytes at an address that is a multiple "
 				  "of 8." },
-	[WEFT_R_SPACE_SEGMENT] = { "space_segment", "RKEY-08c", EFAULT,
-				   "The address space has no segment for some of the range any "
+	[WEFT_R_SPACE_MAPPING] = { "space_mapping", "RKEY-08c", EFAULT,
+				   "The address space has no mapping for some of the range any "
 				   "more." },
 	[WEFT_R_SPACE_UNMAPPED] = { "space_unmapped", "RKEY-08d", EFAULT,
-				    "The segment is known but no page has been mapped behind it." },
+				    "The mapping is known but no page has been put behind it." },
 
 	[WEFT_R_BIND_RIGHTS] = { "bind_rights", "RKEY-11", EACCES,
 				 "A window cannot grant more than the region it is bound to." },
@@ -165,10 +167,10 @@ static const struct reason_row rows[WEFT_REASON_COUNT] = {
 			      "The work request carries a flag that is unknown or does not go "
 			      "with its "
 			      "operation." },
-	[WEFT_R_WR_SEGMENTS] = { "wr_segments", "QP-06", EINVAL,
-				 "The number of data segments is over the queue's limit or "
-				 "wrong for this "
-				 "operation." },
+	[WEFT_R_WR_SGES] = { "wr_sges", "QP-06", EINVAL,
+			     "The number of data segments is over the queue's limit or "
+			     "wrong for this "
+			     "operation." },
 	[WEFT_R_WR_LENGTH] = { "wr_length", "QP-06", EINVAL,
 			       "The message is longer than 2 GiB, or of the wrong length for this "
 			       "operation." },

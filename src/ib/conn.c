@@ -392,8 +392,8 @@ static enum weft_reason ib_check(const struct weft_qp *qp, const struct weft_sen
 		return rd_check(qp, wr);
 	if (!is_read && qp->service != WEFT_UD)
 		return WEFT_OK;
-	for (uint32_t i = 0; i < wr->segment_count; i++)
-		bytes += wr->segments[i].length;
+	for (uint32_t i = 0; i < wr->sge_count; i++)
+		bytes += wr->sges[i].length;
 	if (qp->service == WEFT_UD)
 		return ud_check(c, wr, bytes);
 	/* Its response must fit into half of the circle of numbers, beside others. */

@@ -78,8 +78,8 @@ static struct verdict open_receive(struct ib_conn *c)
 		return fail_receive(c, WEFT_ERR_LOCAL_ACCESS, r);
 	recv = c->resp.qp->recv;
 	c->resp.in.room = 0;
-	for (uint32_t i = 0; i < recv->segment_count; i++)
-		c->resp.in.room += recv->segments[i].length;
+	for (uint32_t i = 0; i < recv->sge_count; i++)
+		c->resp.in.room += recv->sges[i].length;
 	return good;
 }
 
@@ -177,7 +177,7 @@ enum weft_reason place_list(struct weft_qp *qp, struct stretch *part, const uint
 			return r;
 		next = copy_in(spans, count, bytes);
 		if (!next)
-			return WEFT_R_SPACE_SEGMENT;
+			return WEFT_R_SPACE_MAPPING;
 		part->offset += (uint64_t)(next - bytes);
 		part->length -= (uint64_t)(next - bytes);
 		bytes = next;
@@ -210,7 +210,7 @@ static struct verdict place_write(struct ib_conn *c, const struct iba_packet *p)
 
 		bytes = copy_in(spans, mem_grant_spans(&grant, spans, PLACE_SPANS), bytes);
 		if (!bytes)
-			return refused_access(c, WEFT_R_SPACE_SEGMENT, m->va + m->bytes, m->r_key);
+			return refused_access(c, WEFT_R_SPACE_MAPPING, m->va + m->bytes, m->r_key);
 	}
 	return good;
 }

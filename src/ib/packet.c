@@ -103,9 +103,9 @@ enum weft_reason packet_gather(struct ib_conn *c, const struct stretch *part, st
 		rest.offset += bytes;
 		rest.length -= bytes;
 		if (rest.length > 0 && !bounce(c, load))
-			return WEFT_R_SPACE_SEGMENT;
+			return WEFT_R_SPACE_MAPPING;
 	}
-	return hold(c, load) ? WEFT_OK : WEFT_R_SPACE_SEGMENT;
+	return hold(c, load) ? WEFT_OK : WEFT_R_SPACE_MAPPING;
 }
 
 enum weft_reason packet_gather_grant(struct ib_conn *c, struct mem_grant *grant, struct load *load)
@@ -117,9 +117,9 @@ enum weft_reason packet_gather_grant(struct ib_conn *c, struct mem_grant *grant,
 		load->count += mem_grant_spans(grant, &load->spans[load->count],
 					       IB_OUT_SPANS_MAX - load->count);
 		if (grant->length > 0 && !bounce(c, load))
-			return WEFT_R_SPACE_SEGMENT;
+			return WEFT_R_SPACE_MAPPING;
 	}
-	return hold(c, load) ? WEFT_OK : WEFT_R_SPACE_SEGMENT;
+	return hold(c, load) ? WEFT_OK : WEFT_R_SPACE_MAPPING;
 }
 
 /* ---- Requests ------------------------------------------------------------------------------- */

@@ -284,7 +284,7 @@ enum rd_state {
 struct ib_conn {
 	struct ib_port *port;
 	struct weft_qp *qp; /* NULL: it has left */
-	enum weft_service service;
+	enum weft_qp_service service;
 	bool is_xrc;
 	uint32_t number, peer_qp;
 	uint16_t p_key;

@@ -30,7 +30,7 @@ static void read_end(struct ib_conn *c, struct send_wqe *wqe)
 {
 	struct outcome out = { .status = WEFT_SUCCESS, .byte_count = wqe->length };
 
-	for (uint32_t i = 0; i < wqe->segment_count && wqe->opcode == WEFT_OP_READ; i++) {
+	for (uint32_t i = 0; i < wqe->sge_count && wqe->opcode == WEFT_OP_READ; i++) {
 		if (wqe_segments(wqe)[i].length > 0)
 			mem_touch_message(&c->port->adapter->mem, wqe_segments(wqe)[i].tag);
 	}

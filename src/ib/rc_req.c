@@ -65,7 +65,7 @@ static bool block_of(const struct ib_conn *c, const struct sent *s, uint32_t psn
 	uint64_t skip = (uint64_t)iba_psn_distance(s->psn, psn) * c->path.mtu_bytes;
 
 	for (uint32_t i = 0; i < all.count; i++) {
-		const struct weft_segment *segment = &all.segments[i];
+		const struct weft_sge *segment = &all.sges[i];
 
 		if (skip < segment->length) {
 			*block = (struct ib_block){

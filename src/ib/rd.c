@@ -28,8 +28,8 @@ enum weft_reason rd_check(const struct weft_qp *qp, const struct weft_send_wr *w
 		return WEFT_R_BAD_ARGUMENT;
 	if (ee->conn.rdd != c->rdd)
 		return WEFT_R_IB_RDD;
-	for (uint32_t i = 0; i < wr->segment_count; i++)
-		bytes += wr->segments[i].length;
+	for (uint32_t i = 0; i < wr->sge_count; i++)
+		bytes += wr->sges[i].length;
 	return bytes <= (uint64_t)IB_READ_PSNS_MAX * ee->conn.path.mtu_bytes ? WEFT_OK
 									     : WEFT_R_WR_LENGTH;
 }

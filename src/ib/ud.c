@@ -129,8 +129,8 @@ enum weft_reason datagram_check(struct ib_conn *c, uint64_t bytes)
 		return WEFT_R_RECEIVER_NOT_READY;
 	if (!qp->recv)
 		qp_recv_claim(qp); /* and kept for the next, if this one is dropped */
-	for (uint32_t i = 0; i < qp->recv->segment_count; i++)
-		room += qp->recv->segments[i].length;
+	for (uint32_t i = 0; i < qp->recv->sge_count; i++)
+		room += qp->recv->sges[i].length;
 	return bytes <= room ? WEFT_OK : WEFT_R_RECEIVE_TOO_SHORT;
 }
 

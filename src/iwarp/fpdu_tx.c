@@ -127,7 +127,7 @@ static enum weft_reason walk_payload(struct walk *w)
 		}
 		w->paging = NULL;
 		if (w->is_gone)
-			return WEFT_R_SPACE_SEGMENT;
+			return WEFT_R_SPACE_MAPPING;
 		CHECK(done > before);
 	}
 	return WEFT_OK;
@@ -246,7 +246,7 @@ static enum weft_reason take_snapshot(struct iwarp_stream *s, struct tx_fpdu *f)
 			return r;
 		for (uint32_t i = 0; i < count; i++) {
 			if (!mem_span_read(&spans[i], to + done))
-				return WEFT_R_SPACE_SEGMENT;
+				return WEFT_R_SPACE_MAPPING;
 			done += (uint32_t)spans[i].length;
 		}
 		CHECK(done > before);

@@ -192,7 +192,7 @@ static enum rx_result open_send(struct iwarp_stream *s, uint64_t now_ns)
 	if (r != WEFT_OK)
 		return fail_receive(s, WEFT_ERR_LOCAL_ACCESS, r);
 	for (uint32_t i = 0; i < all.count; i++)
-		room += all.segments[i].length;
+		room += all.sges[i].length;
 	if ((uint64_t)rx->send_bytes + seg->bytes > room)
 		return fail_receive(s, WEFT_ERR_LOCAL_LENGTH, WEFT_R_RECEIVE_TOO_SHORT);
 	rx->send_opcode = seg->opcode;
@@ -224,8 +224,8 @@ static enum rx_result open_write(struct iwarp_stream *s)
 static struct stretch sink_stretch(struct send_wqe *wqe)
 {
 	return (struct stretch){
-		.segments = wqe_segments(wqe),
-		.count = wqe->segment_count,
+		.sges = wqe_segments(wqe),
+		.count = wqe->sge_count,
 		.kind = MEM_READ_SINK,
 	};
 }
@@ -239,7 +239,7 @@ static enum rx_result open_response(struct iwarp_stream *s)
 	const struct rx_segment *seg = &s->rx.segment;
 	struct send_wqe *wqe = readq_oldest(s);
 	uint32_t have = s->reads.out_bytes;
-	const struct weft_segment *sink;
+	const struct weft_sge *sink;
 	struct stretch all;
 	enum weft_reason r;
 
@@ -272,7 +272,7 @@ enum rx_result rdmap_rx_open(struct iwarp_stream *s, uint64_t now_ns)
 
 enum rx_result rdmap_rx_gone(struct iwarp_stream *s)
 {
-	return s->rx.segment.opcode == RDMAP_WRITE ? refuse_access(s, WEFT_R_SPACE_SEGMENT)
+	return s->rx.segment.opcode == RDMAP_WRITE ? refuse_access(s, WEFT_R_SPACE_MAPPING)
 						   : refuse(s, WEFT_R_SINK_GONE);
 }
 

@@ -118,7 +118,7 @@ static void begin_read(struct iwarp_stream *s, struct send_wqe *wqe)
 	};
 	struct wr w = begin_request(s, RDMAP_READ_REQUEST, RDMAP_READ_REQUEST_BYTES);
 
-	if (wqe->segment_count > 0) {
+	if (wqe->sge_count > 0) {
 		request.sink_stag = wqe_segments(wqe)->tag;
 		request.sink_to = wqe_segments(wqe)->addr;
 	}

@@ -393,7 +393,7 @@ static enum weft_reason iwarp_check(const struct weft_qp *qp, const struct weft_
 	bool is_read = wr->opcode == WEFT_OP_READ || wr->opcode == WEFT_OP_COMPARE_SWAP ||
 		       wr->opcode == WEFT_OP_FETCH_ADD;
 
-	if (wr->opcode == WEFT_OP_SEND_IMM || (wr->opcode == WEFT_OP_READ && wr->segment_count > 1))
+	if (wr->opcode == WEFT_OP_SEND_IMM || (wr->opcode == WEFT_OP_READ && wr->sge_count > 1))
 		return WEFT_R_WR_WIRE;
 	return is_read && qp->reads_max == 0 ? WEFT_R_READS_NONE : WEFT_OK;
 }

@@ -40,7 +40,7 @@ static const struct cause {
 	{ WEFT_R_RIGHT_REMOTE_WRITE, { 0, 1, 0x02 }, { 0, 1, 0x02 } },
 	{ WEFT_R_RIGHT_REMOTE_ATOMIC, { 0, 1, 0x02 }, { 0, 1, 0x02 } },
 	{ WEFT_R_QP_REMOTE_RIGHTS, { 0, 1, 0x02 }, { 0, 1, 0x02 } },
-	{ WEFT_R_SPACE_SEGMENT, { 0, 1, 0x01 }, { 1, 1, 0x01 } },
+	{ WEFT_R_SPACE_MAPPING, { 0, 1, 0x01 }, { 1, 1, 0x01 } },
 	{ WEFT_R_SPACE_UNMAPPED, { 0, 1, 0x01 }, { 1, 1, 0x01 } },
 	{ WEFT_R_TOUCH_SECOND, { 0, 1, 0x00 }, { 1, 1, 0x00 } },
 	{ WEFT_R_TOUCH_BEYOND, { 0, 1, 0x00 }, { 1, 1, 0x00 } },

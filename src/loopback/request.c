@@ -39,7 +39,7 @@ static void request_refused(struct request *req, enum weft_reason reason, uint32
 }
 
 /* Checks a list of segments for a queue pair, all of them before any is used (LOC-06). */
-static enum weft_reason open_segments(struct weft_qp *qp, const struct weft_segment *segments,
+static enum weft_reason open_segments(struct weft_qp *qp, const struct weft_sge *segments,
 				      uint32_t count, enum mem_kind kind, struct mem_vec *vec)
 {
 	mem_vec_init(vec);
@@ -78,7 +78,7 @@ bool request_open_local(struct request *req)
 		kind = MEM_READ_SINK;
 	else if (opcode == WEFT_OP_COMPARE_SWAP || opcode == WEFT_OP_FETCH_ADD)
 		kind = MEM_LOCAL_WRITE;
-	r = open_segments(req->qp, wqe_segments(wqe), wqe->segment_count, kind, &req->local);
+	r = open_segments(req->qp, wqe_segments(wqe), wqe->sge_count, kind, &req->local);
 	if (r == WEFT_OK)
 		return true;
 	request_failed(req, WEFT_ERR_LOCAL_ACCESS, r);
@@ -143,7 +143,7 @@ static bool move_bytes(struct request *req, struct mem_vec *to, struct mem_vec *
 	}
 	*is_remote = lost != &req->local;
 	if (!*is_remote) {
-		request_failed(req, WEFT_ERR_LOCAL_ACCESS, WEFT_R_SPACE_SEGMENT);
+		request_failed(req, WEFT_ERR_LOCAL_ACCESS, WEFT_R_SPACE_MAPPING);
 		req->out.is_local = true;
 	}
 	return false;
@@ -158,7 +158,7 @@ static bool move_remote(struct request *req, struct mem_vec *to, struct mem_vec 
 	if (move_bytes(req, to, from, length, &is_remote))
 		return true;
 	if (is_remote)
-		request_refused(req, WEFT_R_SPACE_SEGMENT, req->wqe->remote_tag);
+		request_refused(req, WEFT_R_SPACE_MAPPING, req->wqe->remote_tag);
 	return false;
 }
 
@@ -176,8 +176,8 @@ static void touch_sinks(struct request *req)
 {
 	struct send_wqe *wqe = req->wqe;
 
-	for (uint32_t i = 0; i < wqe->segment_count; i++) {
-		const struct weft_segment *sink = &wqe_segments(wqe)[i];
+	for (uint32_t i = 0; i < wqe->sge_count; i++) {
+		const struct weft_sge *sink = &wqe_segments(wqe)[i];
 
 		if (sink->length > 0)
 			mem_touch_message(&req->qp->adapter->mem, sink->tag);
@@ -285,8 +285,8 @@ static bool place_message(struct request *req)
 	bool is_remote;
 
 	qp_recv_claim(target);
-	r = open_segments(target, target->recv->segments, target->recv->segment_count,
-			  MEM_LOCAL_WRITE, &to);
+	r = open_segments(target, target->recv->sges, target->recv->sge_count, MEM_LOCAL_WRITE,
+			  &to);
 	if (r != WEFT_OK) {
 		receive_failed(req, WEFT_ERR_LOCAL_ACCESS, r);
 		return false;
@@ -298,7 +298,7 @@ static bool place_message(struct request *req)
 	if (move_bytes(req, &to, &req->local, req->wqe->length, &is_remote))
 		return true;
 	if (is_remote) {
-		receive_failed(req, WEFT_ERR_LOCAL_ACCESS, WEFT_R_SPACE_SEGMENT);
+		receive_failed(req, WEFT_ERR_LOCAL_ACCESS, WEFT_R_SPACE_MAPPING);
 	} else {
 		recv_queue_return(qp_recv_queue(target), target->recv);
 		target->recv = NULL;

@@ -111,7 +111,7 @@ static enum weft_reason check_memory(const struct mem_table *t, const struct mem
 	}
 	/* Binding to pages that are not there yet is allowed: the access will fault (RKEY-08d). */
 	if (g.space->is_there)
-		r = is_there(&g, a) ? WEFT_OK : WEFT_R_SPACE_SEGMENT;
+		r = is_there(&g, a) ? WEFT_OK : WEFT_R_SPACE_MAPPING;
 	else if (!g.att)
 		r = mem_space_check(g.space, g.origin, g.length, a->kind != MEM_BIND);
 	if (r != WEFT_OK || a->kind != MEM_REMOTE_ATOMIC)

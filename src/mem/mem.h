@@ -268,7 +268,7 @@ struct mem_grant mem_grant_of(const void *bytes, uint64_t length);
 
 /* A scatter/gather list that passed the check. */
 struct mem_vec {
-	struct mem_grant grants[WEFT_SEGMENTS_MAX];
+	struct mem_grant grants[WEFT_SGES_MAX];
 	uint32_t count, at;
 	uint64_t length; /* of all grants together */
 };

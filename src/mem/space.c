@@ -33,18 +33,18 @@ enum weft_reason mem_space_init(struct weft_space *s, const struct weft_space_op
 	if (!options->memory)
 		return WEFT_R_NULL_ARGUMENT;
 	if ((uintptr_t)options->memory % 8 || options->size_bytes == 0 ||
-	    options->segments_max == 0 || options->segments_max > 1 << 20 ||
+	    options->mappings_max == 0 || options->mappings_max > 1 << 20 ||
 	    (uintptr_t)options->memory + options->size_bytes < (uintptr_t)options->memory)
 		return WEFT_R_BAD_ARGUMENT;
 	*s = (struct weft_space){
 		.memory = (uintptr_t)options->memory,
 		.size = options->size_bytes,
-		.segments_max = options->segments_max,
+		.mappings_max = options->mappings_max,
 		.is_virtual = options->is_virtual,
 	};
-	s->segments = calloc(options->segments_max, sizeof(*s->segments));
+	s->mappings = calloc(options->mappings_max, sizeof(*s->mappings));
 	s->paging = calloc(1, sizeof(*s->paging));
-	if (!s->segments || !s->paging) {
+	if (!s->mappings || !s->paging) {
 		mem_space_fini(s);
 		return WEFT_R_NO_MEMORY;
 	}
@@ -55,20 +55,20 @@ enum weft_reason mem_space_init(struct weft_space *s, const struct weft_space_op
 
 void mem_space_fini(struct weft_space *s)
 {
-	free(s->segments);
+	free(s->mappings);
 	free(s->paging);
 	*s = (struct weft_space){ 0 };
 }
 
-/* The number of segments that start at or before addr: the candidate is the one before. */
+/* The number of mappings that start at or before addr: the candidate is the one before. */
 static uint32_t segments_up_to(const struct weft_space *s, uint64_t addr)
 {
-	uint32_t low = 0, high = s->segment_count;
+	uint32_t low = 0, high = s->mapping_count;
 
 	while (low < high) {
 		uint32_t mid = low + (high - low) / 2;
 
-		if (s->segments[mid].addr <= addr)
+		if (s->mappings[mid].addr <= addr)
 			low = mid + 1;
 		else
 			high = mid;
@@ -85,8 +85,8 @@ static bool is_real(const struct weft_space *s, uint64_t length, uint64_t real)
 enum weft_reason mem_space_map(struct weft_space *s, uint64_t addr, uint64_t length, uint64_t real)
 {
 	uint32_t at = segments_up_to(s, addr);
-	const struct mem_segment *before = at > 0 ? &s->segments[at - 1] : NULL;
-	const struct mem_segment *after = at < s->segment_count ? &s->segments[at] : NULL;
+	const struct mem_mapping *before = at > 0 ? &s->mappings[at - 1] : NULL;
+	const struct mem_mapping *after = at < s->mapping_count ? &s->mappings[at] : NULL;
 
 	if (s->is_flat || length == 0)
 		return WEFT_R_BAD_ARGUMENT;
@@ -97,27 +97,27 @@ enum weft_reason mem_space_map(struct weft_space *s, uint64_t addr, uint64_t len
 	if ((before && addr - before->addr < before->length) ||
 	    (after && after->addr - addr < length))
 		return WEFT_R_BAD_ARGUMENT;
-	if (s->segment_count == s->segments_max)
+	if (s->mapping_count == s->mappings_max)
 		return WEFT_R_LIMIT;
-	CHECK(s->segments);
-	memmove(&s->segments[at + 1], &s->segments[at],
-		(s->segment_count - at) * sizeof(*s->segments));
-	s->segments[at] = (struct mem_segment){ .addr = addr, .length = length, .real = real };
-	s->segment_count++;
+	CHECK(s->mappings);
+	memmove(&s->mappings[at + 1], &s->mappings[at],
+		(s->mapping_count - at) * sizeof(*s->mappings));
+	s->mappings[at] = (struct mem_mapping){ .addr = addr, .length = length, .real = real };
+	s->mapping_count++;
 	return WEFT_OK;
 }
 
-/* The segment that starts there, if nothing is just being sent from it. */
-static enum weft_reason segment_own(const struct weft_space *s, uint64_t addr, uint32_t *at)
+/* The mapping that starts there, if nothing is just being sent from it. */
+static enum weft_reason mapping_own(const struct weft_space *s, uint64_t addr, uint32_t *at)
 {
 	uint32_t end = segments_up_to(s, addr);
-	const struct mem_segment *segment;
+	const struct mem_mapping *mapping;
 
-	if (end == 0 || s->segments[end - 1].addr != addr)
-		return WEFT_R_SPACE_SEGMENT;
-	segment = &s->segments[end - 1];
-	if (segment->real != WEFT_REAL_NONE &&
-	    mem_is_pinned(s->paging, segment->real, segment->length))
+	if (end == 0 || s->mappings[end - 1].addr != addr)
+		return WEFT_R_SPACE_MAPPING;
+	mapping = &s->mappings[end - 1];
+	if (mapping->real != WEFT_REAL_NONE &&
+	    mem_is_pinned(s->paging, mapping->real, mapping->length))
 		return WEFT_R_BUSY;
 	*at = end - 1;
 	return WEFT_OK;
@@ -126,33 +126,33 @@ static enum weft_reason segment_own(const struct weft_space *s, uint64_t addr, u
 enum weft_reason mem_space_move(struct weft_space *s, uint64_t addr, uint64_t real)
 {
 	uint32_t at;
-	enum weft_reason r = segment_own(s, addr, &at);
+	enum weft_reason r = mapping_own(s, addr, &at);
 
 	if (r != WEFT_OK)
 		return r;
-	if (!is_real(s, s->segments[at].length, real))
+	if (!is_real(s, s->mappings[at].length, real))
 		return WEFT_R_BAD_ARGUMENT;
-	s->segments[at].real = real;
+	s->mappings[at].real = real;
 	return WEFT_OK;
 }
 
 enum weft_reason mem_space_unmap(struct weft_space *s, uint64_t addr)
 {
 	uint32_t at;
-	enum weft_reason r = segment_own(s, addr, &at);
+	enum weft_reason r = mapping_own(s, addr, &at);
 
 	if (r != WEFT_OK)
 		return r;
-	memmove(&s->segments[at], &s->segments[at + 1],
-		(s->segment_count - at - 1) * sizeof(*s->segments));
-	s->segment_count--;
+	memmove(&s->mappings[at], &s->mappings[at + 1],
+		(s->mapping_count - at - 1) * sizeof(*s->mappings));
+	s->mapping_count--;
 	return WEFT_OK;
 }
 
 enum weft_reason mem_space_translate(const struct weft_space *s, uint64_t addr, uint64_t length,
 				     uint64_t *real, uint64_t *run)
 {
-	const struct mem_segment *segment;
+	const struct mem_mapping *mapping;
 	uint32_t at;
 	uint64_t offset;
 
@@ -168,15 +168,15 @@ enum weft_reason mem_space_translate(const struct weft_space *s, uint64_t addr, 
 	}
 	at = segments_up_to(s, addr);
 	if (at == 0)
-		return WEFT_R_SPACE_SEGMENT;
-	segment = &s->segments[at - 1];
-	offset = addr - segment->addr;
-	if (offset >= segment->length)
-		return WEFT_R_SPACE_SEGMENT;
-	*run = segment->length - offset < length ? segment->length - offset : length;
-	if (segment->real == WEFT_REAL_NONE)
+		return WEFT_R_SPACE_MAPPING;
+	mapping = &s->mappings[at - 1];
+	offset = addr - mapping->addr;
+	if (offset >= mapping->length)
+		return WEFT_R_SPACE_MAPPING;
+	*run = mapping->length - offset < length ? mapping->length - offset : length;
+	if (mapping->real == WEFT_REAL_NONE)
 		return WEFT_R_SPACE_UNMAPPED;
-	*real = segment->real + offset;
+	*real = mapping->real + offset;
 	return WEFT_OK;
 }
 
@@ -188,13 +188,13 @@ enum weft_reason mem_space_check(const struct weft_space *s, uint64_t addr, uint
 	if (s->is_flat)
 		return addr >= PROCESS_LOW && addr < PROCESS_HIGH && length <= PROCESS_HIGH - addr
 			       ? WEFT_OK
-			       : WEFT_R_SPACE_SEGMENT;
-	/* Bound: every round uses up at least one segment. */
+			       : WEFT_R_SPACE_MAPPING;
+	/* Bound: every round uses up at least one mapping. */
 	for (uint64_t done = 0; done < length; done += run) {
 		enum weft_reason r = mem_space_translate(s, addr + done, length - done, &real,
 							 &run);
 
-		if (r == WEFT_R_SPACE_SEGMENT || (r == WEFT_R_SPACE_UNMAPPED && needs_pages))
+		if (r == WEFT_R_SPACE_MAPPING || (r == WEFT_R_SPACE_UNMAPPED && needs_pages))
 			return r;
 	}
 	return WEFT_OK;

@@ -4,7 +4,7 @@
  * this process. The process space is flat: every address is its own real address. The space of
  * on-demand regions is flat too, but every access checks that the memory is mapped. An endless
  * space has a page at every address, in memory that repeats. Any other space has a table of
- * segments in ascending order. Not here: the right to use a space (region.c).
+ * mappings in ascending order. Not here: the right to use a space (region.c).
  */
 #pragma once
 
@@ -15,7 +15,7 @@
 
 #include "mem/pin.h"
 
-struct mem_segment {
+struct mem_mapping {
 	uint64_t addr, length;
 	uint64_t real; /* WEFT_REAL_NONE: no page is present */
 };
@@ -29,8 +29,8 @@ typedef bool mem_probe(uint64_t addr, uint64_t length, bool is_written);
 struct weft_space {
 	uintptr_t memory; /* real address 0 */
 	uint64_t size;	  /* real addresses are less than this */
-	struct mem_segment *segments;
-	uint32_t segment_count, segments_max;
+	struct mem_mapping *mappings;
+	uint32_t mapping_count, mappings_max;
 	uint32_t users; /* protection domains and table entries that point here */
 	bool is_flat, is_virtual, is_endless;
 	mem_probe *is_there;	   /* of the on-demand space; NULL: any other space */
@@ -55,12 +55,12 @@ enum weft_reason mem_space_move(struct weft_space *s, uint64_t addr, uint64_t re
 
 /*
  * The longest run of real addresses from addr on, at most length: *real and *run. Refusals:
- * WEFT_R_SPACE_SEGMENT, and WEFT_R_SPACE_UNMAPPED, which gives the *run without pages.
+ * WEFT_R_SPACE_MAPPING, and WEFT_R_SPACE_UNMAPPED, which gives the *run without pages.
  */
 enum weft_reason mem_space_translate(const struct weft_space *s, uint64_t addr, uint64_t length,
 				     uint64_t *real, uint64_t *run);
 
-/* Whether all of the range has segments and, if needs_pages, pages. */
+/* Whether all of the range has mappings and, if needs_pages, pages. */
 enum weft_reason mem_space_check(const struct weft_space *s, uint64_t addr, uint64_t length,
 				 bool needs_pages);
 

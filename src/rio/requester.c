@@ -8,7 +8,7 @@
 
 static bool config_is_good(const struct rio_requester_config *c)
 {
-	return !platform_is_nobody(c->self) && c->requests_max > 0 && c->segments_max > 0 &&
+	return !platform_is_nobody(c->self) && c->requests_max > 0 && c->sges_max > 0 &&
 	       c->iounits_max > 0 && c->iounits_max <= UINT32_MAX / 2 && c->devices_max > 0 &&
 	       c->devices_max <= UINT32_MAX / 2 && c->lists_max > 0 && c->lists &&
 	       c->timeout_ns > 0;
@@ -22,7 +22,7 @@ static bool slots_create(struct rio_requester *q)
 	/* A new announcement may need a slot while a former unit's HANG_UP is still due. */
 	q->unit_count = 2 * c->iounits_max;
 	q->requests = calloc(c->requests_max, sizeof(*q->requests));
-	q->windows = calloc(c->segments_max, sizeof(*q->windows));
+	q->windows = calloc(c->sges_max, sizeof(*q->windows));
 	/* The owner learns of completions later than the requester: debts outnumber requests. */
 	q->debts_max = c->requests_max + 4 * RIO_NOTIFY_BATCH;
 	q->debts = calloc(q->debts_max, sizeof(*q->debts));
@@ -54,7 +54,7 @@ static void lists_init(struct rio_requester *q)
 		list_init(&q->debts[i].owing_link);
 		list_add_tail(&q->free_debts, &q->debts[i].link);
 	}
-	for (uint32_t i = 0; i < q->config.segments_max; i++) {
+	for (uint32_t i = 0; i < q->config.sges_max; i++) {
 		list_init(&q->windows[i].due);
 		list_add_tail(&q->free_windows, &q->windows[i].link);
 	}
@@ -63,7 +63,7 @@ static void lists_init(struct rio_requester *q)
 	for (uint32_t i = 0; i < q->config.lists_max; i++)
 		q->free_lists[i] = q->config.lists_max - 1 - i;
 	q->free_list_count = q->config.lists_max;
-	q->free_window_count = q->config.segments_max;
+	q->free_window_count = q->config.sges_max;
 }
 
 enum weft_reason rio_requester_create(const struct rio_requester_config *config,
@@ -107,7 +107,7 @@ void rio_requester_destroy(struct rio_requester *q)
 bool rio_requester_is_idle(const struct rio_requester *q)
 {
 	return q->request_count == 0 && q->debt_count == 0 &&
-	       q->free_window_count == q->config.segments_max &&
+	       q->free_window_count == q->config.sges_max &&
 	       q->free_list_count == q->config.lists_max;
 }
 

@@ -19,7 +19,7 @@ struct rio_requester;
 struct rio_requester_config {
 	struct platform self;
 	uint32_t requests_max; /* at a time; those beyond the owner's limit wait here */
-	uint32_t segments_max; /* windows, of all requests together */
+	uint32_t sges_max;     /* windows, of all requests together */
 	uint32_t iounits_max;
 	uint32_t devices_max; /* of all I/O units together */
 	uint32_t lists_max;   /* lists held at a time that do not fit into a message */
@@ -189,7 +189,7 @@ struct rio_requester_act {
 	enum rio_requester_act_kind kind;
 	uint8_t *bytes; /* SAY: valid until the next act is pulled */
 	size_t length;
-	uint32_t id;  /* EXPOSE, CLOSE: the window's, below segments_max */
+	uint32_t id;  /* EXPOSE, CLOSE: the window's, below sges_max */
 	uint32_t tag; /* EXPOSE: the memory region */
 	uint64_t address;
 	uint32_t window_length;

@@ -348,7 +348,7 @@ static uint64_t weight_of(const struct rio_ask *ask)
 
 static enum weft_reason room_check(const struct rio_requester *q, const struct list_size *size)
 {
-	if (size->windows > q->config.segments_max)
+	if (size->windows > q->config.sges_max)
 		return WEFT_R_LIMIT;
 	if (list_is_empty(&q->free_requests) || size->windows > q->free_window_count ||
 	    (size->is_long && q->free_list_count == 0))
@@ -412,7 +412,7 @@ void rio_requester_exposed(struct rio_requester *q, uint32_t id, enum weft_reaso
 	struct window *w;
 	struct request *r;
 
-	CHECK(id < q->config.segments_max && q->windows[id].state == WINDOW_EXPOSING);
+	CHECK(id < q->config.sges_max && q->windows[id].state == WINDOW_EXPOSING);
 	w = &q->windows[id];
 	r = w->request;
 	if (reason != WEFT_OK) {

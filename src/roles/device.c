@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "roles/device.h"
+#include "driver/sys/system_reason.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -143,7 +144,7 @@ static enum weft_reason file_make(struct device *d, uint32_t i, int *error)
 	if (epoll_ctl(d->epoll_fd, EPOLL_CTL_ADD, file_store_descriptor(d->stores[i]), &event) <
 	    0) {
 		*error = errno;
-		return WEFT_R_SYSTEM;
+		return system_reason(*error);
 	}
 	return WEFT_OK;
 }
@@ -166,7 +167,7 @@ static enum weft_reason rio_make(struct device *d, uint32_t i, char why[RIO_STOR
 	reason = rio_store_open(&(struct rio_store_config){ path, name }, &d->stores[i], why);
 	if (reason == WEFT_OK &&
 	    epoll_ctl(d->epoll_fd, EPOLL_CTL_ADD, rio_store_descriptor(d->stores[i]), &event) < 0)
-		reason = WEFT_R_SYSTEM;
+		reason = system_reason(errno);
 	return reason;
 }
 
@@ -240,7 +241,7 @@ static enum weft_reason mirror_make(struct device *d, uint32_t i, const struct j
 	if (!is_lasting(d, i))
 		return mirror_store_create(joint, &d->stores[i]);
 	if (getrandom(c.identity, sizeof(c.identity), 0) != sizeof(c.identity))
-		return WEFT_R_SYSTEM;
+		return system_reason(errno);
 	reason = mirror_store_open(&c, &d->stores[i]);
 	if (reason != WEFT_OK)
 		return reason;

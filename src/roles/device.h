@@ -2,6 +2,8 @@
 /* Opens and closes a block device given as text: the whole tree of stores of store/plan.h. */
 #pragma once
 
+#include <weft/rio.h>
+
 #include "store/plan.h"
 #include "store/store.h"
 
@@ -12,7 +14,7 @@ struct device_refusal {
 	enum weft_reason reason;
 	int error;   /* errno of a failed system call, or 0 */
 	uint32_t at; /* position in the text, counted from 1 */
-	char text[400];
+	char text[WEFT_RIO_WHY_MAX];
 };
 
 enum weft_reason device_open(const char *text, struct device **out, struct device_refusal *why);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <string.h>
 
+#include "base/reserved.h"
 #include "driver/sys/clock.h"
 #include "roles/rio_requester_inside.h"
 
@@ -11,12 +12,14 @@ enum { TRANSACTIONS = 64 };
 static enum weft_reason fragments_of(struct weft_rio_requester *q,
 				     const struct weft_rio_transaction *t, uint32_t *used)
 {
-	if (t->segment_count > 0 && !t->segments)
+	if (!RESERVED_IS_ZERO(t))
+		return WEFT_R_RESERVED;
+	if (t->sge_count > 0 && !t->sges)
 		return WEFT_R_NULL_ARGUMENT;
-	if (t->segment_count > q->segments_max - *used)
+	if (t->sge_count > q->sges_max - *used)
 		return WEFT_R_LIMIT;
-	for (uint32_t i = 0; i < t->segment_count; i++) {
-		const struct weft_rio_segment *s = &t->segments[i];
+	for (uint32_t i = 0; i < t->sge_count; i++) {
+		const struct weft_rio_sge *s = &t->sges[i];
 
 		q->fragments[*used + i] = (struct rio_fragment){
 			.platform = { s->platform.unit, s->platform.process },
@@ -25,7 +28,7 @@ static enum weft_reason fragments_of(struct weft_rio_requester *q,
 			.address = (uintptr_t)s->memory,
 		};
 	}
-	*used += t->segment_count;
+	*used += t->sge_count;
 	return WEFT_OK;
 }
 
@@ -49,9 +52,9 @@ static uint64_t loss_of(const struct weft_rio_requester *q, const struct weft_ri
 static void end_lost(struct weft_rio_requester *q, const struct weft_rio_request *request,
 		     struct ticket *t, struct waiter *waiter)
 {
-	const struct weft_rio_ended ended = { .context = request->context,
-					      .reason = WEFT_R_RIO_WRITES_LOST,
-					      .loss = loss_of(q, request) };
+	const struct weft_rio_result ended = { .context = request->context,
+					       .reason = WEFT_R_RIO_WRITES_LOST,
+					       .loss = loss_of(q, request) };
 
 	if (waiter) {
 		waiter->ended = ended;
@@ -64,7 +67,7 @@ static void end_lost(struct weft_rio_requester *q, const struct weft_rio_request
 	requester_tell(q, WANTS_ALL);
 }
 
-/* WEFT_OK: the request has started or ended; the waiter, or weft_rio_wait(), gets its end. */
+/* WEFT_OK: the request has started or ended; the waiter or weft_rio_request_wait() hears. */
 static enum weft_reason ask(struct weft_rio_requester *q, const struct weft_rio_request *request,
 			    struct waiter *waiter)
 {
@@ -75,6 +78,8 @@ static enum weft_reason ask(struct weft_rio_requester *q, const struct weft_rio_
 	uint32_t used = 0;
 	uint64_t id;
 
+	if (!RESERVED_IS_ZERO(request))
+		return WEFT_R_RESERVED;
 	if (request->transaction_count == 0 || !request->transactions)
 		return WEFT_R_SGL_NO_TRANSACTION;
 	if (request->transaction_count > TRANSACTIONS)
@@ -89,7 +94,7 @@ static enum weft_reason ask(struct weft_rio_requester *q, const struct weft_rio_
 				.offset = from->offset,
 				.length = from->length },
 			.fragments = q->fragments + used,
-			.fragment_count = from->segment_count,
+			.fragment_count = from->sge_count,
 		};
 		r = fragments_of(q, from, &used);
 	}
@@ -116,8 +121,8 @@ static enum weft_reason ask(struct weft_rio_requester *q, const struct weft_rio_
 	return WEFT_OK;
 }
 
-enum weft_reason weft_rio_submit(struct weft_rio_requester *q,
-				 const struct weft_rio_request *request)
+enum weft_reason weft_rio_request_submit(struct weft_rio_requester *q,
+					 const struct weft_rio_request *request)
 {
 	enum weft_reason r;
 
@@ -129,8 +134,8 @@ enum weft_reason weft_rio_submit(struct weft_rio_requester *q,
 	return r;
 }
 
-enum weft_reason weft_rio_wait(struct weft_rio_requester *q, uint64_t timeout,
-			       struct weft_rio_ended *ended, uint32_t max, uint32_t *count)
+enum weft_reason weft_rio_request_wait(struct weft_rio_requester *q, uint64_t timeout,
+				       struct weft_rio_result *ended, uint32_t max, uint32_t *count)
 {
 	struct follower self = { .wake = PTHREAD_COND_INITIALIZER, .wants = WANTS_ALL };
 	uint64_t end_ns;
@@ -156,8 +161,9 @@ enum weft_reason weft_rio_wait(struct weft_rio_requester *q, uint64_t timeout,
 	return WEFT_OK;
 }
 
-enum weft_reason weft_rio_do(struct weft_rio_requester *q, const struct weft_rio_request *request,
-			     struct weft_rio_ended *ended)
+enum weft_reason weft_rio_request_do(struct weft_rio_requester *q,
+				     const struct weft_rio_request *request,
+				     struct weft_rio_result *ended)
 {
 	struct waiter w = { .thread = { .wake = PTHREAD_COND_INITIALIZER, .wants = WANTS_ROOM } };
 	enum weft_reason r;
@@ -168,7 +174,7 @@ enum weft_reason weft_rio_do(struct weft_rio_requester *q, const struct weft_rio
 	while ((r = ask(q, request, &w)) == WEFT_R_BUSY)
 		requester_wait(q, &w.thread, UINT64_MAX);
 	if (r != WEFT_OK)
-		w.ended = (struct weft_rio_ended){ .context = request->context, .reason = r };
+		w.ended = (struct weft_rio_result){ .context = request->context, .reason = r };
 	w.thread.wants = WANTS_OWN;
 	requester_tell_room(q); /* a slot may be left for another thread */
 	while (r == WEFT_OK && !w.has_ended)

@@ -245,9 +245,9 @@ bool rio_host_is_lost(const struct rio_host *host, uint32_t peer)
 
 /* ---- As the library wants it ---------------------------------------------------------------- */
 
-static struct weft_platform platform_of(struct platform p)
+static struct weft_rio_platform platform_of(struct platform p)
 {
-	return (struct weft_platform){ p.unit, p.process };
+	return (struct weft_rio_platform){ p.unit, p.process };
 }
 
 void rio_host_self(const struct rio_host *host, struct weft_rio_self *self,

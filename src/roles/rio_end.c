@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "roles/rio_end.h"
+#include "driver/sys/system_reason.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -158,15 +160,15 @@ static uint8_t *send_buffer(const struct rio_end *end, uint32_t nth)
 
 static enum weft_reason post_receive(struct rio_end *end, uint32_t nth)
 {
-	const struct weft_segment segment = { .addr = (uintptr_t)receive_buffer(end, nth),
-					      .length = recv_bytes(end),
-					      .tag = local_tag(end) };
+	const struct weft_sge segment = { .addr = (uintptr_t)receive_buffer(end, nth),
+					  .length = recv_bytes(end),
+					  .tag = local_tag(end) };
 
 	return weft_qp_post_recv(
 		end->qp,
 		&(struct weft_recv_wr){ .id = (uint64_t)nth << RIO_WORK_BITS | RIO_WORK_RECEIVE,
-					.segments = &segment,
-					.segment_count = 1 },
+					.sges = &segment,
+					.sge_count = 1 },
 		1, NULL);
 }
 
@@ -231,7 +233,7 @@ static enum weft_reason set_up(struct rio_end *end)
 		.recv_cq = loop->cq,
 		.send_max = is_control ? messages + SENDS : 2 * DEPTH + loop->config.tells_max,
 		.recv_max = messages > 0 ? messages : 1,
-		.segments_max = 1,
+		.sges_max = 1,
 		.inline_max_bytes = (uint32_t)short_bytes(end),
 		.outstanding_max = DEPTH,
 		.context = end,
@@ -428,7 +430,7 @@ static void greet_begin(struct rio_end *end)
 	uint8_t random[RIO_SEED_BYTES];
 
 	if (getrandom(random, sizeof(random), 0) != sizeof(random)) {
-		rio_end_hang_up(end, WEFT_R_SYSTEM);
+		rio_end_hang_up(end, system_reason(errno));
 		return;
 	}
 	end->state = RIO_END_GREETING;
@@ -473,7 +475,7 @@ void rio_end_hang_up(struct rio_end *end, enum weft_reason reason)
 	give_back(end, 0, reason);
 }
 
-static void count_moved(const struct rio_end *end, struct weft_rio_moved *m)
+static void count_moved(const struct rio_end *end, struct weft_rio_traffic *m)
 {
 	struct weft_traffic t;
 
@@ -488,7 +490,7 @@ static void count_moved(const struct rio_end *end, struct weft_rio_moved *m)
 	}
 }
 
-void rio_loop_moved(struct rio_loop *loop, struct weft_rio_moved *moved)
+void rio_loop_moved(struct rio_loop *loop, struct weft_rio_traffic *moved)
 {
 	struct rio_end *end = NULL;
 
@@ -543,7 +545,7 @@ static struct weft_send_wr *queue_add(struct rio_end *end)
 	if (end->queued == RIO_BATCH)
 		rio_end_flush(end);
 	wr = &end->queue[end->queued];
-	*wr = (struct weft_send_wr){ .segments = &end->segments[end->queued], .segment_count = 1 };
+	*wr = (struct weft_send_wr){ .sges = &end->sges[end->queued], .sge_count = 1 };
 	return wr;
 }
 
@@ -626,9 +628,9 @@ void rio_end_say(struct rio_end *end, const uint8_t *bytes, size_t length)
 		return;
 	}
 	memcpy(copy, bytes, length);
-	end->segments[end->queued] = (struct weft_segment){ .addr = (uintptr_t)copy,
-							    .length = (uint32_t)length,
-							    .tag = local_tag(end) };
+	end->sges[end->queued] = (struct weft_sge){ .addr = (uintptr_t)copy,
+						    .length = (uint32_t)length,
+						    .tag = local_tag(end) };
 	queue_added(end);
 }
 
@@ -646,10 +648,10 @@ enum weft_reason rio_end_move(struct rio_end *end, const struct rio_move *move)
 	wr->flags = WEFT_SIGNALLED;
 	wr->remote_tag = move->handle;
 	wr->remote_addr = move->remote;
-	wr->segment_count = move->length > 0 ? 1 : 0;
-	end->segments[end->queued] = (struct weft_segment){ .addr = (uintptr_t)move->bytes,
-							    .length = move->length,
-							    .tag = local_tag(end) };
+	wr->sge_count = move->length > 0 ? 1 : 0;
+	end->sges[end->queued] = (struct weft_sge){ .addr = (uintptr_t)move->bytes,
+						    .length = move->length,
+						    .tag = local_tag(end) };
 	end->posted++;
 	queue_added(end);
 	return WEFT_OK;

@@ -7,9 +7,9 @@
 
 /* ---- How the cluster stands ----------------------------------------------------------------- */
 
-static void seen_copy(const struct rio_seen *from, struct weft_rio_seen *to)
+static void seen_copy(const struct rio_seen *from, struct weft_rio_member *to)
 {
-	*to = (struct weft_rio_seen){
+	*to = (struct weft_rio_member){
 		.kind = (enum weft_rio_kind)from->kind,
 		.is_here = from->is_here,
 		.platform = { from->platform.unit, from->platform.process },
@@ -19,8 +19,11 @@ static void seen_copy(const struct rio_seen *from, struct weft_rio_seen *to)
 		.failed = from->done.failed,
 		.read_bytes = from->done.read_bytes,
 		.written_bytes = from->done.written_bytes,
-		.moved = { from->moved.payload_in, from->moved.payload_out, from->moved.control_in,
-			   from->moved.control_out, from->moved.connections },
+		.moved = { .payload_in = from->moved.payload_in,
+			   .payload_out = from->moved.payload_out,
+			   .control_in = from->moved.control_in,
+			   .control_out = from->moved.control_out,
+			   .connections = from->moved.connections },
 	};
 	if (from->kind == RIO_SEEN_DEVICE) {
 		requester_device_copy(&from->device, from->platform, &to->device);
@@ -56,7 +59,7 @@ static enum weft_reason inquire_part(struct weft_rio_requester *q, struct follow
 
 /* The destination and its size. */
 struct seen_room {
-	struct weft_rio_seen *seen;
+	struct weft_rio_member *seen;
 	uint32_t max;
 };
 
@@ -87,8 +90,9 @@ static enum weft_reason inquire(struct weft_rio_requester *q, struct follower *s
 	return WEFT_OK;
 }
 
-enum weft_reason weft_rio_inquire(struct weft_rio_requester *q, uint64_t timeout,
-				  struct weft_rio_seen *seen, uint32_t max, uint32_t *count)
+enum weft_reason weft_rio_requester_inquire(struct weft_rio_requester *q, uint64_t timeout,
+					    struct weft_rio_member *seen, uint32_t max,
+					    uint32_t *count)
 {
 	struct follower self = { .wake = PTHREAD_COND_INITIALIZER, .wants = WANTS_ALL };
 	enum weft_reason r = WEFT_OK;

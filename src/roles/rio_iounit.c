@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 
 #include "base/check.h"
+#include "base/reserved.h"
 #include "rio/iounit.h"
 #include "rio/list.h"
 #include "roles/device.h"
@@ -298,12 +299,14 @@ static const struct rio_role_calls calls = {
 /* ---- Life ----------------------------------------------------------------------------------- */
 
 static enum weft_reason device_add(struct weft_rio_iounit *u, const struct weft_rio_store *s,
-				   char why[400])
+				   char why[WEFT_RIO_WHY_MAX])
 {
 	struct device_refusal refusal = { 0 };
 	struct device *d;
 	enum weft_reason r;
 
+	if (!RESERVED_IS_ZERO(s))
+		return WEFT_R_RESERVED;
 	if (s->number == 0 || s->number > UINT16_MAX || !s->name || !s->text ||
 	    !rio_text_is_good((const uint8_t *)s->name, strlen(s->name)))
 		return WEFT_R_BAD_ARGUMENT;
@@ -345,7 +348,7 @@ static void defaults(struct weft_rio_iounit_options *o)
 }
 
 static enum weft_reason open_all(struct weft_rio_iounit *u, const struct weft_rio_self *self,
-				 char why[400])
+				 char why[WEFT_RIO_WHY_MAX])
 {
 	const struct weft_rio_iounit_options *o = &u->options;
 	const struct rio_loop_config config = {
@@ -379,14 +382,16 @@ static enum weft_reason open_all(struct weft_rio_iounit *u, const struct weft_ri
 
 enum weft_reason weft_rio_iounit_open(const struct weft_rio_self *self,
 				      const struct weft_rio_iounit_options *options,
-				      struct weft_rio_iounit **iounit, char why[400])
+				      struct weft_rio_iounit **iounit, char why[WEFT_RIO_WHY_MAX])
 {
 	struct weft_rio_iounit *u;
-	char unheard[400] = "";
+	char unheard[WEFT_RIO_WHY_MAX] = "";
 	enum weft_reason r;
 
 	if (!self || !options || !iounit)
 		return WEFT_R_NULL_ARGUMENT;
+	if (!RESERVED_IS_ZERO(options))
+		return WEFT_R_RESERVED;
 	/* A long list is fetched into one buffer. */
 	if (options->piece_bytes > 0 && options->piece_bytes < RIO_LIST_BYTES_MAX)
 		return WEFT_R_BAD_ARGUMENT;
@@ -407,13 +412,16 @@ enum weft_reason weft_rio_iounit_open(const struct weft_rio_self *self,
 
 enum weft_reason weft_rio_iounit_run(struct weft_rio_iounit *iounit)
 {
+	if (!iounit)
+		return WEFT_R_NULL_ARGUMENT;
 	rio_loop_run(&iounit->loop, &iounit->lock);
 	return WEFT_OK;
 }
 
 void weft_rio_iounit_stop(struct weft_rio_iounit *iounit)
 {
-	rio_loop_stop(&iounit->loop);
+	if (iounit)
+		rio_loop_stop(&iounit->loop);
 }
 
 /* Ends all commands, then waits for the devices. */
@@ -454,6 +462,8 @@ static void device_end(struct weft_rio_iounit *u, uint32_t i)
 
 void weft_rio_iounit_close(struct weft_rio_iounit *iounit)
 {
+	if (!iounit)
+		return;
 	if (iounit->core)
 		core_close(iounit);
 	rio_loop_close(&iounit->loop);
@@ -467,11 +477,14 @@ void weft_rio_iounit_close(struct weft_rio_iounit *iounit)
 
 void weft_rio_iounit_address(struct weft_rio_iounit *iounit, struct weft_address *address)
 {
-	*address = iounit->loop.listen;
+	if (iounit && address)
+		*address = iounit->loop.listen;
 }
 
-void weft_rio_iounit_moved(struct weft_rio_iounit *iounit, struct weft_rio_moved *m)
+void weft_rio_iounit_traffic(struct weft_rio_iounit *iounit, struct weft_rio_traffic *m)
 {
+	if (!iounit || !m)
+		return;
 	pthread_mutex_lock(&iounit->lock);
 	rio_loop_moved(&iounit->loop, m);
 	pthread_mutex_unlock(&iounit->lock);

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "roles/rio_loop.h"
+#include "base/reserved.h"
 #include "driver/sys/clock.h"
+#include "driver/sys/system_reason.h"
 
+#include <errno.h>
 #include <sched.h>
 #include <sodium/core.h>
 #include <sodium/utils.h>
@@ -58,6 +61,9 @@ static enum weft_reason copy_peers(struct rio_loop *loop, const struct weft_rio_
 	for (uint32_t i = 0; i < self->peer_count; i++) {
 		const struct weft_rio_peer *p = &self->peers[i];
 
+		if (!RESERVED_IS_ZERO(p))
+			return WEFT_R_RESERVED;
+
 		loop->peers[i] = *p;
 		loop->known[i].platform = (struct platform){ p->platform.unit,
 							     p->platform.process };
@@ -111,9 +117,9 @@ static enum weft_reason open_all(struct rio_loop *loop, const struct weft_rio_se
 	if (r == WEFT_OK)
 		r = weft_cq_create(loop->adapter, &cq, &loop->cq);
 	if (r == WEFT_OK)
-		r = weft_listen(loop->adapter, &self->listen,
-				&(struct weft_listen_options){ .timeout_ns = silent_ns },
-				&loop->listener);
+		r = weft_listener_open(loop->adapter, &self->listen,
+				       &(struct weft_listener_options){ .timeout_ns = silent_ns },
+				       &loop->listener);
 	if (r == WEFT_OK)
 		r = weft_listener_address(loop->listener, &loop->listen);
 	return r;
@@ -132,9 +138,11 @@ enum weft_reason rio_loop_open(struct rio_loop *loop, const struct weft_rio_self
 				   .find_context = self->context,
 				   .now_ns = clock_ns() };
 	if (sodium_init() < 0)
-		return WEFT_R_SYSTEM;
+		return system_reason(errno);
 	if (self->platform.unit == 0 || (self->peer_count > 0 && !self->peers))
 		return WEFT_R_BAD_ARGUMENT;
+	if (!RESERVED_IS_ZERO(self))
+		return WEFT_R_RESERVED;
 	loop->self.platform = (struct platform){ self->platform.unit, self->platform.process };
 	loop->self.role = (enum rio_role)config->role;
 	rio_identity_make(&loop->self, self->seed);
@@ -328,7 +336,8 @@ enum weft_reason rio_loop_also(struct rio_loop *loop, int descriptor)
 {
 	struct epoll_event e = { .events = EPOLLIN, .data.fd = descriptor };
 
-	return epoll_ctl(loop->also, EPOLL_CTL_ADD, descriptor, &e) < 0 ? WEFT_R_SYSTEM : WEFT_OK;
+	return epoll_ctl(loop->also, EPOLL_CTL_ADD, descriptor, &e) < 0 ? system_reason(errno)
+									: WEFT_OK;
 }
 
 void rio_loop_wake(struct rio_loop *loop)

@@ -52,7 +52,7 @@ struct rio_end {
 	bool was_lost;		  /* the role has abandoned it */
 	/* Requests to post in one batch: rio_end_flush(). */
 	struct weft_send_wr queue[RIO_BATCH];
-	struct weft_segment segments[RIO_BATCH];
+	struct weft_sge sges[RIO_BATCH];
 	uint8_t *inline_bufs; /* short messages in the queue */
 	uint32_t queued;
 	/* Control ends only. */
@@ -138,7 +138,7 @@ struct rio_loop {
 	struct rio_dial *dials;
 	uint32_t dial_count;
 	struct weft_address listen;
-	struct weft_rio_moved moved; /* by closed ends */
+	struct weft_rio_traffic moved; /* by closed ends */
 };
 
 /* Opens everything, the listener included. rio_loop_close() must be called even after a refusal. */
@@ -172,4 +172,4 @@ void rio_loop_wake(struct rio_loop *loop);
 enum weft_reason rio_loop_also(struct rio_loop *loop, int descriptor);
 
 /* The bytes that all connections carried, closed ones included. */
-void rio_loop_moved(struct rio_loop *loop, struct weft_rio_moved *moved);
+void rio_loop_moved(struct rio_loop *loop, struct weft_rio_traffic *moved);

@@ -33,8 +33,8 @@ static void offer_copy(struct weft_rio_requester *q, uint32_t nth, struct weft_r
 	device->loss = rio_requester_loss(q->core, device->number);
 }
 
-enum weft_reason weft_rio_device(struct weft_rio_requester *q, uint32_t nth,
-				 struct weft_rio_device *device)
+enum weft_reason weft_rio_device_get(struct weft_rio_requester *q, uint32_t nth,
+				     struct weft_rio_device *device)
 {
 	enum weft_reason r = WEFT_R_RIO_DEVICE;
 
@@ -161,8 +161,9 @@ static enum weft_reason bind_new(struct weft_rio_requester *q, struct weft_bind 
 	return r;
 }
 
-enum weft_reason weft_rio_expose(struct weft_rio_requester *q, const struct weft_rio_segment *part,
-				 bool is_written, uint32_t *handle)
+enum weft_reason weft_rio_memory_expose(struct weft_rio_requester *q,
+					const struct weft_rio_sge *part, bool is_written,
+					uint32_t *handle)
 {
 	struct weft_bind bind = { .rights = is_written ? WEFT_REMOTE_WRITE : WEFT_REMOTE_READ };
 	enum weft_reason r = WEFT_R_NO_MEMORY;
@@ -185,7 +186,7 @@ enum weft_reason weft_rio_expose(struct weft_rio_requester *q, const struct weft
 	return r;
 }
 
-enum weft_reason weft_rio_conceal(struct weft_rio_requester *q, uint32_t handle)
+enum weft_reason weft_rio_memory_conceal(struct weft_rio_requester *q, uint32_t handle)
 {
 	return q ? held_end(q, (struct held){ handle, true }) : WEFT_R_NULL_ARGUMENT;
 }

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Runs the owner's core (rio/owner.h) as a process. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
 #include "base/check.h"
+#include "base/reserved.h"
 #include "driver/sys/clock.h"
+#include "driver/sys/system_reason.h"
 #include "rio/owner.h"
 #include "roles/rio_end.h"
 #include "roles/rio_note.h"
@@ -192,7 +195,7 @@ static void act_do(struct weft_rio_owner *o, const struct rio_owner_act *act)
 /* Passes the adapter's byte counts to the core for a report. */
 static void say_moved(struct weft_rio_owner *o)
 {
-	struct weft_rio_moved m;
+	struct weft_rio_traffic m;
 
 	if (!rio_owner_is_inquired(o->core))
 		return;
@@ -237,7 +240,7 @@ static const struct rio_role_calls calls = {
 
 /* ---- Life ----------------------------------------------------------------------------------- */
 
-static struct platform platform_of(struct weft_platform p)
+static struct platform platform_of(struct weft_rio_platform p)
 {
 	return (struct platform){ p.unit, p.process };
 }
@@ -322,7 +325,7 @@ static enum weft_reason core_open(struct weft_rio_owner *o)
 		r = weft_window_alloc(o->loop.data_pd, &o->windows[i]);
 	if (r == WEFT_OK &&
 	    getrandom(config.secret, sizeof(config.secret), 0) != sizeof(config.secret))
-		r = WEFT_R_SYSTEM;
+		r = system_reason(errno);
 	return r == WEFT_OK ? rio_owner_create(&config, o->policy, &o->core) : r;
 }
 
@@ -338,7 +341,7 @@ static enum weft_reason term_open(struct weft_rio_owner *o)
 	return getrandom(&term->incarnation, sizeof(term->incarnation), 0) ==
 			       sizeof(term->incarnation)
 		       ? WEFT_OK
-		       : WEFT_R_SYSTEM;
+		       : system_reason(errno);
 }
 
 static enum weft_reason open_all(struct weft_rio_owner *o, const struct weft_rio_self *self)
@@ -370,6 +373,15 @@ static enum weft_reason open_all(struct weft_rio_owner *o, const struct weft_rio
 	return r;
 }
 
+static bool are_rules_reserved(const struct weft_rio_owner_options *o)
+{
+	for (uint32_t i = 0; i < o->rule_count; i++) {
+		if (!RESERVED_IS_ZERO(&o->rules[i]))
+			return true;
+	}
+	return false;
+}
+
 enum weft_reason weft_rio_owner_open(const struct weft_rio_self *self,
 				     const struct weft_rio_owner_options *options,
 				     struct weft_rio_owner **owner)
@@ -379,6 +391,8 @@ enum weft_reason weft_rio_owner_open(const struct weft_rio_self *self,
 
 	if (!self || !options || !owner)
 		return WEFT_R_NULL_ARGUMENT;
+	if (!RESERVED_IS_ZERO(options) || are_rules_reserved(options))
+		return WEFT_R_RESERVED;
 	if (options->requesters_max > REQUESTERS_MOST)
 		return WEFT_R_LIMIT;
 	o = calloc(1, sizeof(*o));
@@ -404,6 +418,8 @@ enum weft_reason weft_rio_owner_open(const struct weft_rio_self *self,
 
 enum weft_reason weft_rio_owner_run(struct weft_rio_owner *owner)
 {
+	if (!owner)
+		return WEFT_R_NULL_ARGUMENT;
 	rio_loop_run(&owner->loop, &owner->lock);
 	return owner->is_superseded ? WEFT_R_RIO_SUPERSEDED : WEFT_OK;
 }
@@ -412,6 +428,8 @@ uint64_t weft_rio_owner_term(struct weft_rio_owner *owner)
 {
 	uint64_t term;
 
+	if (!owner)
+		return 0;
 	pthread_mutex_lock(&owner->lock);
 	term = owner->term;
 	pthread_mutex_unlock(&owner->lock);
@@ -420,11 +438,14 @@ uint64_t weft_rio_owner_term(struct weft_rio_owner *owner)
 
 void weft_rio_owner_stop(struct weft_rio_owner *owner)
 {
-	rio_loop_stop(&owner->loop);
+	if (owner)
+		rio_loop_stop(&owner->loop);
 }
 
 void weft_rio_owner_close(struct weft_rio_owner *owner)
 {
+	if (!owner)
+		return;
 	if (owner->noted_ns != UINT64_MAX && owner->options.noted)
 		owner->options.noted(owner->options.context);
 	if (owner->core)
@@ -445,11 +466,14 @@ void weft_rio_owner_close(struct weft_rio_owner *owner)
 
 void weft_rio_owner_address(struct weft_rio_owner *owner, struct weft_address *address)
 {
-	*address = owner->loop.listen;
+	if (owner && address)
+		*address = owner->loop.listen;
 }
 
-void weft_rio_owner_moved(struct weft_rio_owner *owner, struct weft_rio_moved *m)
+void weft_rio_owner_traffic(struct weft_rio_owner *owner, struct weft_rio_traffic *m)
 {
+	if (!owner || !m)
+		return;
 	pthread_mutex_lock(&owner->lock);
 	rio_loop_moved(&owner->loop, m);
 	pthread_mutex_unlock(&owner->lock);

@@ -8,7 +8,9 @@
 #include <string.h>
 
 #include "base/check.h"
+#include "base/reserved.h"
 #include "driver/sys/clock.h"
+#include "driver/sys/system_reason.h"
 #include "roles/rio_requester_inside.h"
 
 enum {
@@ -97,7 +99,7 @@ static void panes_give(struct weft_rio_requester *q, struct platform iounit)
 {
 	struct weft_qp *qp = qp_of(q, iounit);
 
-	for (uint32_t i = 0; i < q->segments_max; i++) {
+	for (uint32_t i = 0; i < q->sges_max; i++) {
 		const struct pane *p = &q->panes[i];
 		enum weft_reason r;
 
@@ -266,7 +268,7 @@ static void act_do(struct weft_rio_requester *q, const struct rio_requester_act 
 static void ended_take(struct weft_rio_requester *q, const struct rio_ended *e)
 {
 	struct ticket *t = e->context;
-	struct weft_rio_ended *to = t->waiter ? &t->waiter->ended : &t->ended;
+	struct weft_rio_result *to = t->waiter ? &t->waiter->ended : &t->ended;
 
 	to->context = t->ended.context;
 	to->reason = (enum weft_reason)e->reason;
@@ -409,9 +411,9 @@ static void settle(struct weft_rio_requester *q)
 static enum weft_reason memory_open(struct weft_rio_requester *q)
 {
 	q->lists = malloc((size_t)LISTS * RIO_LIST_BYTES_MAX);
-	q->panes = calloc(q->segments_max, sizeof(*q->panes));
+	q->panes = calloc(q->sges_max, sizeof(*q->panes));
 	q->tickets = calloc(q->requests_max, sizeof(*q->tickets));
-	q->fragments = calloc(q->segments_max, sizeof(*q->fragments));
+	q->fragments = calloc(q->sges_max, sizeof(*q->fragments));
 	list_init(&q->free_tickets);
 	list_init(&q->ended);
 	if (!q->lists || !q->panes || !q->tickets || !q->fragments)
@@ -436,7 +438,7 @@ static enum weft_reason core_open(struct weft_rio_requester *q, uint64_t timeout
 	const struct rio_requester_config config = {
 		.self = q->loop.self.platform,
 		.requests_max = q->requests_max,
-		.segments_max = q->segments_max,
+		.sges_max = q->sges_max,
 		.iounits_max = IOUNITS,
 		.devices_max = IOUNITS * DEVICES,
 		.lists_max = LISTS,
@@ -487,23 +489,27 @@ enum weft_reason weft_rio_requester_open(const struct weft_rio_self *self,
 	const struct weft_rio_requester_options *o = options ? options : &none;
 	struct weft_rio_requester *q;
 	enum weft_reason r;
+	int error;
 
 	if (!self || !requester)
 		return WEFT_R_NULL_ARGUMENT;
-	if (o->requests_max > REQUESTS_MOST || o->segments_max > SEGMENTS_MOST)
+	if (!RESERVED_IS_ZERO(o))
+		return WEFT_R_RESERVED;
+	if (o->requests_max > REQUESTS_MOST || o->sges_max > SEGMENTS_MOST)
 		return WEFT_R_LIMIT;
 	q = calloc(1, sizeof(*q));
 	if (!q)
 		return WEFT_R_NO_MEMORY;
 	q->requests_max = o->requests_max ? o->requests_max : REQUESTS;
-	q->segments_max = o->segments_max ? o->segments_max : SEGMENTS;
+	q->sges_max = o->sges_max ? o->sges_max : SEGMENTS;
 	pthread_mutex_init(&q->lock, NULL);
 	pthread_cond_init(&q->keeper_wake, NULL);
 	list_init(&q->followers);
 	r = open_all(q, self, o->timeout_ns);
 	if (r == WEFT_OK) {
-		q->has_keeper = pthread_create(&q->keeper, NULL, keep, q) == 0;
-		r = q->has_keeper ? WEFT_OK : WEFT_R_SYSTEM;
+		error = pthread_create(&q->keeper, NULL, keep, q);
+		q->has_keeper = error == 0;
+		r = q->has_keeper ? WEFT_OK : system_reason(error);
 	}
 	if (r != WEFT_OK) {
 		weft_rio_requester_close(q);
@@ -515,6 +521,8 @@ enum weft_reason weft_rio_requester_open(const struct weft_rio_self *self,
 
 void weft_rio_requester_close(struct weft_rio_requester *q)
 {
+	if (!q)
+		return;
 	keeper_end(q);
 	if (q->core) {
 		settle(q);
@@ -522,7 +530,7 @@ void weft_rio_requester_close(struct weft_rio_requester *q)
 		work(&q->loop); /* closes windows */
 		rio_requester_destroy(q->core);
 	}
-	for (uint32_t i = 0; q->core && i < q->segments_max; i++) {
+	for (uint32_t i = 0; q->core && i < q->sges_max; i++) {
 		if (q->panes[i].tag)
 			weft_window_discard(q->loop.data_pd, q->panes[i].tag);
 	}
@@ -545,11 +553,14 @@ void weft_rio_requester_close(struct weft_rio_requester *q)
 
 void weft_rio_requester_address(struct weft_rio_requester *q, struct weft_address *address)
 {
-	*address = q->loop.listen;
+	if (q && address)
+		*address = q->loop.listen;
 }
 
-void weft_rio_requester_moved(struct weft_rio_requester *q, struct weft_rio_moved *m)
+void weft_rio_requester_traffic(struct weft_rio_requester *q, struct weft_rio_traffic *m)
 {
+	if (!q || !m)
+		return;
 	pthread_mutex_lock(&q->lock);
 	rio_loop_moved(&q->loop, m);
 	pthread_mutex_unlock(&q->lock);

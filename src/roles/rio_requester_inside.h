@@ -29,7 +29,7 @@ struct follower {
 
 /* A thread that waits for the end of one request. */
 struct waiter {
-	struct weft_rio_ended ended;
+	struct weft_rio_result ended;
 	bool has_ended;
 	struct follower thread;
 };
@@ -37,8 +37,8 @@ struct waiter {
 /* The context of a request in the core. */
 struct ticket {
 	struct list link;      /* in free_tickets or ended */
-	struct waiter *waiter; /* NULL: weft_rio_wait() returns it */
-	struct weft_rio_ended ended;
+	struct waiter *waiter; /* NULL: weft_rio_request_wait() returns it */
+	struct weft_rio_result ended;
 };
 
 /* A memory region that the program added, or a window over a part of one. */
@@ -78,7 +78,7 @@ struct weft_rio_requester {
 	struct held *held;
 	uint32_t held_count, held_room;
 	struct rio_fragment *fragments; /* scratch: the fragments of a request for the core */
-	uint32_t requests_max, segments_max;
+	uint32_t requests_max, sges_max;
 	bool is_inquiring; /* a thread waits for the core's report */
 };
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "roles/rio_store.h"
+#include "driver/sys/system_reason.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -59,7 +60,7 @@ enum { SEGMENT_BYTES_MAX = 1 << 30, SEGMENTS_EACH = 64 };
 
 /* 0: too many segments. */
 static uint32_t segments_of(const struct rio_store *s, const struct store_request *r,
-			    struct weft_rio_segment *segments)
+			    struct weft_rio_sge *segments)
 {
 	uint32_t count = 0;
 
@@ -69,7 +70,7 @@ static uint32_t segments_of(const struct rio_store *s, const struct store_reques
 
 			if (count == SEGMENTS_EACH)
 				return 0;
-			segments[count] = (struct weft_rio_segment){
+			segments[count] = (struct weft_rio_sge){
 				.memory = (uint8_t *)r->spans[i].bytes + at,
 				.length = (uint32_t)(left < SEGMENT_BYTES_MAX ? left
 									      : SEGMENT_BYTES_MAX),
@@ -82,12 +83,12 @@ static uint32_t segments_of(const struct rio_store *s, const struct store_reques
 
 static enum weft_reason ask(struct rio_store *s, struct store_request *r)
 {
-	struct weft_rio_segment segments[SEGMENTS_EACH];
+	struct weft_rio_sge segments[SEGMENTS_EACH];
 	struct weft_rio_transaction t = { .operation = operation_of(r->op),
 					  .is_fua = r->flags & STORE_FUA,
 					  .offset = r->offset,
 					  .length = r->length,
-					  .segments = segments };
+					  .sges = segments };
 	struct weft_rio_device now;
 	enum weft_reason reason;
 
@@ -102,13 +103,13 @@ static enum weft_reason ask(struct rio_store *s, struct store_request *r)
 		return WEFT_R_STORE_LOST;
 	t.device = now.number;
 	if (r->op == STORE_READ || r->op == STORE_WRITE) {
-		t.segment_count = segments_of(s, r, segments);
-		if (t.segment_count == 0)
+		t.sge_count = segments_of(s, r, segments);
+		if (t.sge_count == 0)
 			return WEFT_R_STORE_SPANS;
 	}
-	return weft_rio_submit(s->requester, &(struct weft_rio_request){ .transactions = &t,
-									 .transaction_count = 1,
-									 .context = r });
+	return weft_rio_request_submit(
+		s->requester, &(struct weft_rio_request){
+				      .transactions = &t, .transaction_count = 1, .context = r });
 }
 
 /* Called with the lock held. */
@@ -163,7 +164,7 @@ static struct store_request *rio_next_done(struct store *store, uint64_t now_ns)
 }
 
 /* Called with the lock held. A successful flush counts as failed if earlier writes were lost. */
-static void ended_add(struct rio_store *s, const struct weft_rio_ended *e)
+static void ended_add(struct rio_store *s, const struct weft_rio_result *e)
 {
 	struct store_request *r = e->context;
 
@@ -176,12 +177,12 @@ static void ended_add(struct rio_store *s, const struct weft_rio_ended *e)
 static void *gather(void *context)
 {
 	struct rio_store *s = context;
-	struct weft_rio_ended ended[BATCH];
+	struct weft_rio_result ended[BATCH];
 
 	while (!atomic_load(&s->is_ending)) {
 		uint32_t count = 0;
 
-		(void)weft_rio_wait(s->requester, turn_ns, ended, BATCH, &count);
+		(void)weft_rio_request_wait(s->requester, turn_ns, ended, BATCH, &count);
 		pthread_mutex_lock(&s->lock);
 		for (uint32_t i = 0; i < count; i++)
 			ended_add(s, &ended[i]);
@@ -243,7 +244,7 @@ static enum weft_reason requester_open(struct rio_store *s, const struct rio_sto
 				       char why[RIO_STORE_WHY])
 {
 	struct weft_rio_requester_options options = { .requests_max = REQUESTS,
-						      .segments_max = SEGMENTS };
+						      .sges_max = SEGMENTS };
 	struct weft_rio_peer peers[RIO_CONFIG_PEERS_MAX];
 	struct weft_rio_self self;
 	char text[RIO_HOST_WHY] = "";
@@ -264,16 +265,18 @@ static enum weft_reason requester_open(struct rio_store *s, const struct rio_sto
 	return r;
 }
 
-static bool thread_start(struct rio_store *s)
+static enum weft_reason thread_start(struct rio_store *s)
 {
 	sigset_t all, before;
+	int error;
 
 	/* The thread blocks all signals: they are for the program's own threads. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	s->has_thread = pthread_create(&s->thread, NULL, gather, s) == 0;
+	error = pthread_create(&s->thread, NULL, gather, s);
+	s->has_thread = error == 0;
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
-	return s->has_thread;
+	return s->has_thread ? WEFT_OK : system_reason(error);
 }
 
 enum weft_reason rio_store_open(const struct rio_store_config *c, struct store **out,
@@ -296,8 +299,8 @@ enum weft_reason rio_store_open(const struct rio_store_config *c, struct store *
 		s->store = (struct store){ .calls = &rio_calls, .shape = shape_of(&s->device) };
 		r = store_shape_check(&s->store.shape);
 	}
-	if (r == WEFT_OK && !thread_start(s))
-		r = WEFT_R_SYSTEM;
+	if (r == WEFT_OK)
+		r = thread_start(s);
 	if (r != WEFT_OK) {
 		rio_destroy(&s->store);
 		return r;

@@ -6,9 +6,11 @@
  */
 #pragma once
 
+#include <weft/rio.h>
+
 #include "store/store.h"
 
-enum { RIO_STORE_WHY = 400 };
+enum { RIO_STORE_WHY = WEFT_RIO_WHY_MAX };
 
 struct rio_store_config {
 	const char *path;   /* requester's configuration file, with the owner's address */

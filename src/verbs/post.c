@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include <string.h>
 
+#include "base/reserved.h"
 #include "verbs/ah.h"
 #include "verbs/ee.h"
 #include "verbs/qp.h"
@@ -52,21 +53,33 @@ static enum weft_reason check_segments(const struct weft_qp *qp, const struct we
 	bool is_atomic = wr->opcode == WEFT_OP_COMPARE_SWAP || wr->opcode == WEFT_OP_FETCH_ADD;
 
 	*length = 0;
-	if (wr->segment_count > (ops[wr->opcode].has_segments ? qp->sq.segments_max : 0))
-		return WEFT_R_WR_SEGMENTS;
-	if (wr->segment_count > 0 && !wr->segments)
+	if (wr->sge_count > (ops[wr->opcode].has_segments ? qp->sq.sges_max : 0))
+		return WEFT_R_WR_SGES;
+	if (wr->sge_count > 0 && !wr->sges)
 		return WEFT_R_NULL_ARGUMENT;
-	for (uint32_t i = 0; i < wr->segment_count; i++) {
-		if ((wr->flags & WEFT_INLINE) && wr->segments[i].length > 0 &&
-		    !wr->segments[i].addr)
+	for (uint32_t i = 0; i < wr->sge_count; i++) {
+		if ((wr->flags & WEFT_INLINE) && wr->sges[i].length > 0 && !wr->sges[i].addr)
 			return WEFT_R_NULL_ARGUMENT;
-		*length += wr->segments[i].length;
+		*length += wr->sges[i].length;
 	}
 	if (*length > WEFT_MESSAGE_MAX || (is_atomic && *length != 8))
 		return WEFT_R_WR_LENGTH;
 	if ((wr->flags & WEFT_INLINE) && *length > qp->sq.inline_max)
 		return WEFT_R_WR_INLINE;
 	return WEFT_OK;
+}
+
+/* What is reserved in the parts of a request that its operation uses. */
+static bool are_parts_zero(const struct weft_send_wr *wr)
+{
+	const struct weft_region_options *region = &wr->reg.region;
+
+	if (wr->opcode == WEFT_OP_BIND)
+		return RESERVED_IS_ZERO(&wr->bind);
+	if (wr->opcode != WEFT_OP_REGISTER && wr->opcode != WEFT_OP_REGISTER_SEND)
+		return true;
+	return RESERVED_IS_ZERO(&wr->reg) && RESERVED_IS_ZERO(region) &&
+	       (!region->pages || RESERVED_IS_ZERO(region->pages));
 }
 
 static enum weft_reason check_request(const struct weft_qp *qp, const struct weft_send_wr *wr,
@@ -76,6 +89,8 @@ static enum weft_reason check_request(const struct weft_qp *qp, const struct wef
 
 	if ((unsigned int)wr->opcode >= WEFT_OP_SEND_COUNT)
 		return WEFT_R_WR_OPCODE;
+	if (!RESERVED_IS_ZERO(wr) || !are_parts_zero(wr))
+		return WEFT_R_RESERVED;
 	if (!(ops[wr->opcode].services & 1 << qp->service))
 		return WEFT_R_WR_SERVICE;
 	if (wr->flags & ~(uint32_t)ops[wr->opcode].flags)
@@ -124,8 +139,8 @@ static enum weft_reason promise_tag(struct weft_qp *qp, struct weft_send_wr *wr)
 
 static void copy_inline(const struct weft_send_wr *wr, uint8_t *to)
 {
-	for (uint32_t i = 0; i < wr->segment_count; i++) {
-		const struct weft_segment *s = &wr->segments[i];
+	for (uint32_t i = 0; i < wr->sge_count; i++) {
+		const struct weft_sge *s = &wr->sges[i];
 
 		if (s->length > 0)
 			memcpy(to, (const void *)(uintptr_t)s->addr, s->length);
@@ -160,7 +175,7 @@ static struct send_wqe *enqueue(struct weft_qp *qp, const struct weft_send_wr *w
 		.remote_q_key = wr->remote_q_key,
 		.opcode = (uint8_t)wr->opcode,
 		.flags = (uint8_t)wr->flags,
-		.segment_count = is_inline ? 0 : (uint8_t)wr->segment_count,
+		.sge_count = is_inline ? 0 : (uint8_t)wr->sge_count,
 	};
 	if (qp->service == WEFT_UD)
 		wqe->ah = wr->ah ? wr->ah->number : 0;
@@ -177,8 +192,8 @@ static struct send_wqe *enqueue(struct weft_qp *qp, const struct weft_send_wr *w
 		*wqe_bind(wqe) = wr->bind;
 	else if (is_inline)
 		copy_inline(wr, (uint8_t *)wqe->data);
-	else if (wr->segment_count > 0)
-		memcpy(wqe_segments(wqe), wr->segments, wr->segment_count * sizeof(*wr->segments));
+	else if (wr->sge_count > 0)
+		memcpy(wqe_segments(wqe), wr->sges, wr->sge_count * sizeof(*wr->sges));
 	if (qp->dice) {
 		wqe->is_doomed = opcode_is_carried(wr->opcode) &&
 				 qp_fault_drawn(qp, FAULT_QP_ERROR);

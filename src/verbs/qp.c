@@ -77,11 +77,11 @@ static enum weft_reason options_check(const struct weft_pd *pd, struct weft_qp_o
 		return WEFT_R_BAD_ARGUMENT;
 	o->send_max = o->send_max ? o->send_max : SEND_DEFAULT;
 	o->recv_max = o->recv_max ? o->recv_max : SEND_DEFAULT;
-	o->segments_max = o->segments_max ? o->segments_max : SEGMENTS_DEFAULT;
+	o->sges_max = o->sges_max ? o->sges_max : SEGMENTS_DEFAULT;
 	o->inline_max_bytes = o->inline_max_bytes ? o->inline_max_bytes : INLINE_DEFAULT;
 	o->outstanding_max = o->outstanding_max ? o->outstanding_max : OUTSTANDING_DEFAULT;
 	if ((unsigned int)o->service >= WEFT_SERVICE_COUNT || o->send_max > WEFT_QUEUE_MAX ||
-	    o->recv_max > WEFT_QUEUE_MAX || o->segments_max > WEFT_SEGMENTS_MAX ||
+	    o->recv_max > WEFT_QUEUE_MAX || o->sges_max > WEFT_SGES_MAX ||
 	    o->inline_max_bytes > WEFT_INLINE_MAX || o->outstanding_max > WEFT_QUEUE_MAX)
 		return WEFT_R_BAD_ARGUMENT;
 	return WEFT_OK;
@@ -117,7 +117,7 @@ static struct weft_qp *qp_alloc(struct weft_pd *pd, const struct weft_qp_options
 	list_init(&qp->absent_link);
 	list_init(&qp->rq.senders);
 	if (!get_dice(pd->adapter, qp) || send_queue_init(&qp->sq, o, pd->is_privileged) < 0 ||
-	    (!o->srq && recv_queue_init(&qp->rq, o->recv_max, o->segments_max) < 0)) {
+	    (!o->srq && recv_queue_init(&qp->rq, o->recv_max, o->sges_max) < 0)) {
 		qp_free(qp);
 		return NULL;
 	}
@@ -287,7 +287,7 @@ void qp_query(const struct weft_qp *qp, struct weft_qp_attr *attr)
 		.service = qp->service,
 		.send_max = qp->sq.max,
 		.recv_max = qp->rq.max,
-		.segments_max = qp->sq.segments_max,
+		.sges_max = qp->sq.sges_max,
 		.inline_max_bytes = qp->sq.inline_max,
 		.outstanding_max = qp->outstanding_max,
 		.peer_number = qp->peer,

@@ -64,7 +64,7 @@ struct weft_qp {
 	struct weft_pd *pd;
 	struct weft_cq *send_cq, *recv_cq;
 	struct weft_srq *srq; /* or NULL */
-	enum weft_service service;
+	enum weft_qp_service service;
 	bool is_xrc;
 	uint32_t xrc_domain;
 	uint32_t number, outstanding_max;
@@ -170,7 +170,7 @@ enum weft_reason qp_access(struct weft_qp *qp, struct mem_access *access, struct
 
 /* A range of a scatter/gather list. */
 struct stretch {
-	const struct weft_segment *segments;
+	const struct weft_sge *sges;
 	uint32_t count;
 	enum mem_kind kind;
 	uint64_t offset, length;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/reserved.h"
 #include "verbs/qp.h"
 
 enum { RECV_DEFAULT = 64, SEGMENTS_DEFAULT = 4 };
@@ -13,11 +14,11 @@ static struct recv_wqe *slot_at(const struct recv_queue *q, uint32_t slot)
 	return (struct recv_wqe *)(void *)(q->slots + (slot - 1) * q->slot_bytes);
 }
 
-int recv_queue_init(struct recv_queue *q, uint32_t max, uint32_t segments_max)
+int recv_queue_init(struct recv_queue *q, uint32_t max, uint32_t sges_max)
 {
-	*q = (struct recv_queue){ .max = max, .segments_max = segments_max };
+	*q = (struct recv_queue){ .max = max, .sges_max = sges_max };
 	list_init(&q->senders);
-	q->slot_bytes = sizeof(struct recv_wqe) + segments_max * sizeof(struct weft_segment);
+	q->slot_bytes = sizeof(struct recv_wqe) + sges_max * sizeof(struct weft_sge);
 	q->slots = malloc(max * q->slot_bytes);
 	return q->slots ? 0 : -1;
 }
@@ -45,12 +46,14 @@ enum weft_reason recv_queue_post(struct recv_queue *q, const struct weft_recv_wr
 	uint32_t slot;
 	struct recv_wqe *wqe;
 
-	if (wr->segment_count > q->segments_max)
-		return WEFT_R_WR_SEGMENTS;
-	if (wr->segment_count > 0 && !wr->segments)
+	if (!RESERVED_IS_ZERO(wr))
+		return WEFT_R_RESERVED;
+	if (wr->sge_count > q->sges_max)
+		return WEFT_R_WR_SGES;
+	if (wr->sge_count > 0 && !wr->sges)
 		return WEFT_R_NULL_ARGUMENT;
-	for (uint32_t i = 0; i < wr->segment_count; i++)
-		length += wr->segments[i].length;
+	for (uint32_t i = 0; i < wr->sge_count; i++)
+		length += wr->sges[i].length;
 	if (length > WEFT_MESSAGE_MAX)
 		return WEFT_R_WR_LENGTH;
 	if (q->used == q->max)
@@ -59,9 +62,9 @@ enum weft_reason recv_queue_post(struct recv_queue *q, const struct weft_recv_wr
 	wqe = slot_at(q, slot);
 	wqe->id = wr->id;
 	wqe->next = 0;
-	wqe->segment_count = wr->segment_count;
-	if (wr->segment_count > 0)
-		memcpy(wqe->segments, wr->segments, wr->segment_count * sizeof(*wqe->segments));
+	wqe->sge_count = wr->sge_count;
+	if (wr->sge_count > 0)
+		memcpy(wqe->sges, wr->sges, wr->sge_count * sizeof(*wqe->sges));
 	if (q->posted == 0)
 		q->first = slot;
 	else
@@ -109,11 +112,11 @@ enum weft_reason srq_create(struct weft_pd *pd, const struct weft_srq_options *o
 			    struct weft_srq **srq)
 {
 	uint32_t max = options->recv_max ? options->recv_max : RECV_DEFAULT;
-	uint32_t segments = options->segments_max ? options->segments_max : SEGMENTS_DEFAULT;
+	uint32_t segments = options->sges_max ? options->sges_max : SEGMENTS_DEFAULT;
 	struct adapter *a = pd->adapter;
 	struct weft_srq *s;
 
-	if (max > WEFT_QUEUE_MAX || segments > WEFT_SEGMENTS_MAX ||
+	if (max > WEFT_QUEUE_MAX || segments > WEFT_SGES_MAX ||
 	    !options->xrc_domain != !options->xrc_cq ||
 	    (options->xrc_cq && options->xrc_cq->adapter != a))
 		return WEFT_R_BAD_ARGUMENT;

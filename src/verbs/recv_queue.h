@@ -13,8 +13,8 @@
 struct recv_wqe {
 	uint64_t id;
 	uint32_t next; /* slot, counted from 1; 0: none */
-	uint32_t segment_count;
-	struct weft_segment segments[]; /* segments_max of them */
+	uint32_t sge_count;
+	struct weft_sge sges[]; /* sges_max of them */
 };
 
 /*
@@ -24,7 +24,7 @@ struct recv_wqe {
 struct recv_queue {
 	uint8_t *slots;
 	size_t slot_bytes;
-	uint32_t max, segments_max;
+	uint32_t max, sges_max;
 	uint32_t first, last;	/* posted, not yet claimed: slots, counted from 1 */
 	uint32_t free, touched; /* list of freed slots; number of slots ever used */
 	uint32_t posted;	/* not yet claimed */
@@ -33,7 +33,7 @@ struct recv_queue {
 };
 
 /* 0, or -1 when memory is short. */
-int recv_queue_init(struct recv_queue *q, uint32_t max, uint32_t segments_max);
+int recv_queue_init(struct recv_queue *q, uint32_t max, uint32_t sges_max);
 void recv_queue_fini(struct recv_queue *q);
 
 enum weft_reason recv_queue_post(struct recv_queue *q, const struct weft_recv_wr *wr);

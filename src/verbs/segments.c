@@ -3,7 +3,7 @@
 #include "verbs/qp.h"
 
 static enum weft_reason segment_open(struct weft_qp *qp, const struct stretch *s,
-				     const struct weft_segment *segment, struct mem_grant *grant)
+				     const struct weft_sge *segment, struct mem_grant *grant)
 {
 	struct mem_access access = {
 		.addr = segment->addr,
@@ -23,7 +23,7 @@ enum weft_reason qp_segments_check(struct weft_qp *qp, const struct stretch *all
 	for (uint32_t i = 0; i < all->count && r == WEFT_OK; i++) {
 		struct mem_grant grant;
 
-		r = segment_open(qp, all, &all->segments[i], &grant);
+		r = segment_open(qp, all, &all->sges[i], &grant);
 	}
 	return r;
 }
@@ -34,7 +34,7 @@ bool qp_segments_are_away(struct weft_qp *qp, const struct stretch *all)
 	bool is_away = false;
 
 	for (uint32_t i = 0; i < all->count; i++) {
-		const struct weft_segment *segment = &all->segments[i];
+		const struct weft_sge *segment = &all->sges[i];
 		const struct mem_access access = {
 			.addr = segment->addr,
 			.length = segment->length,
@@ -68,8 +68,8 @@ enum weft_reason qp_segments_spans(struct weft_qp *qp, const struct stretch *str
 
 	*count = 0;
 	for (uint32_t i = 0; i < stretch->count && left > 0 && *count < max; i++) {
-		const struct weft_segment *segment = &stretch->segments[i];
-		struct weft_segment part;
+		const struct weft_sge *segment = &stretch->sges[i];
+		struct weft_sge part;
 		struct mem_grant grant;
 		enum weft_reason r;
 
@@ -98,8 +98,8 @@ enum weft_reason qp_segments_spans(struct weft_qp *qp, const struct stretch *str
 struct stretch qp_recv_stretch(const struct weft_qp *qp)
 {
 	return (struct stretch){
-		.segments = qp->recv->segments,
-		.count = qp->recv->segment_count,
+		.sges = qp->recv->sges,
+		.count = qp->recv->sge_count,
 		.kind = MEM_LOCAL_WRITE,
 	};
 }
@@ -113,8 +113,8 @@ struct stretch request_stretch(struct send_wqe *wqe)
 	else if (wqe_is_read(wqe))
 		kind = MEM_LOCAL_WRITE;
 	return (struct stretch){
-		.segments = wqe_segments(wqe),
-		.count = wqe->segment_count,
+		.sges = wqe_segments(wqe),
+		.count = wqe->sge_count,
 		.kind = kind,
 		.length = wqe->length,
 	};

@@ -20,11 +20,11 @@ int send_queue_init(struct send_queue *q, const struct weft_qp_options *options,
 
 	*q = (struct send_queue){
 		.max = options->send_max,
-		.segments_max = options->segments_max,
+		.sges_max = options->sges_max,
 		.inline_max = options->inline_max_bytes,
 	};
-	if (data < q->segments_max * sizeof(struct weft_segment))
-		data = q->segments_max * sizeof(struct weft_segment);
+	if (data < q->sges_max * sizeof(struct weft_sge))
+		data = q->sges_max * sizeof(struct weft_sge);
 	if (data < q->inline_max)
 		data = q->inline_max;
 	q->slot_bytes = sizeof(struct send_wqe) + round_up(data);

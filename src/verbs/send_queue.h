@@ -42,7 +42,7 @@ struct send_wqe {
 		uint32_t byte_count;   /* of the outcome */
 		uint32_t remote_q_key; /* until then */
 	};
-	uint8_t opcode, flags, segment_count;
+	uint8_t opcode, flags, sge_count;
 	uint8_t state;		/* enum wqe_state */
 	uint8_t status, reason; /* of the outcome */
 	bool is_local : 1;	/* it failed locally, before anything was sent */
@@ -71,7 +71,7 @@ enum send_wait {
 struct send_queue {
 	uint8_t *slots;
 	size_t slot_bytes, register_at; /* offset of region options in a slot; 0: none */
-	uint32_t max, segments_max, inline_max;
+	uint32_t max, sges_max, inline_max;
 	uint32_t head;
 	uint32_t begun; /* from head on: begun or ended, not retired */
 	uint32_t count; /* from head on: all */
@@ -104,9 +104,9 @@ static inline uint32_t send_queue_last_bytes(const struct send_queue *q)
 	return q->count > 0 ? send_queue_at(q, send_queue_slot(q, q->count - 1))->length : 0;
 }
 
-static inline struct weft_segment *wqe_segments(struct send_wqe *wqe)
+static inline struct weft_sge *wqe_segments(struct send_wqe *wqe)
 {
-	return (struct weft_segment *)(void *)wqe->data;
+	return (struct weft_sge *)(void *)wqe->data;
 }
 
 static inline const uint8_t *wqe_inline(const struct send_wqe *wqe)

@@ -23,7 +23,7 @@ ASKS = """
 
 int main(void)
 {
-	bool (*is_weft)(struct ibv_device *) = dlsym(RTLD_DEFAULT, "weftdv_is_weft");
+	bool (*is_weft)(struct ibv_device *) = dlsym(RTLD_DEFAULT, "weftdv_device_is_weft");
 	int count = 0;
 	struct ibv_device **list = ibv_get_device_list(&count);
 
@@ -43,7 +43,7 @@ int main(void)
 	int count = 0;
 	struct ibv_device **list = ibv_get_device_list(&count);
 
-	return count < 1 || !weftdv_is_weft(list[0]) || weftdv_is_weft(NULL);
+	return count < 1 || !weftdv_device_is_weft(list[0]) || weftdv_device_is_weft(NULL);
 }
 """
 

@@ -109,7 +109,7 @@ static void qp_connect_again(struct rig *rig, struct fuzz_qp *q, bool is_started
 
 static void qp_open(struct rig *rig, int i, struct input *in)
 {
-	static const enum weft_service services[QPS] = { WEFT_RC, WEFT_UC, WEFT_UD, WEFT_RC };
+	static const enum weft_qp_service services[QPS] = { WEFT_RC, WEFT_UC, WEFT_UD, WEFT_RC };
 	const struct weft_qp_options o = { .send_cq = rig->cq,
 					   .recv_cq = rig->cq,
 					   .service = services[i],
@@ -321,8 +321,8 @@ static void post(struct rig *rig, struct input *in)
 {
 	uint8_t who = take_u8(in), what = take_u8(in);
 	struct fuzz_qp *q = &rig->qps[who % QPS];
-	const struct weft_segment s = { (uintptr_t)rig->memory + CANARY + what,
-					take_u16(in) & 0xfff, rig->tags[who >> 4 & 1] };
+	const struct weft_sge s = { (uintptr_t)rig->memory + CANARY + what, take_u16(in) & 0xfff,
+				    rig->tags[who >> 4 & 1] };
 	uint32_t posted = 0;
 
 	if (rig->posted == IDS_MAX)
@@ -335,8 +335,8 @@ static void post(struct rig *rig, struct input *in)
 		struct weft_send_wr wr = { .id = rig->posted,
 					   .opcode = (enum weft_opcode)(what % WEFT_OP_BIND),
 					   .flags = WEFT_SIGNALLED,
-					   .segments = &s,
-					   .segment_count = 1,
+					   .sges = &s,
+					   .sge_count = 1,
 					   .dest_qp_number = 9,
 					   .ah = who & 0x40 ? rig->ah : NULL,
 					   .remote_q_key = what };

@@ -97,7 +97,7 @@ static void register_all(struct rig *rig, struct end *e)
 static void end_open(struct rig *rig, struct end *e, const struct iwarp_terms *terms)
 {
 	const struct weft_qp_attr attr = { .receiver_wait_ns = 50 };
-	struct weft_qp_options qp = { .segments_max = SEGMENTS, .send_max = 16, .recv_max = 16 };
+	struct weft_qp_options qp = { .sges_max = SEGMENTS, .send_max = 16, .recv_max = 16 };
 	const struct iwarp_config config = {
 		.terms = *terms,
 		.close_wait_ns = 100,
@@ -430,7 +430,7 @@ static void put_segment(struct rd *r, struct end *e)
 
 /* ---- What else happens ---------------------------------------------------------------------- */
 
-static uint32_t some_segments(struct rd *r, const struct end *e, struct weft_segment *segments)
+static uint32_t some_segments(struct rd *r, const struct end *e, struct weft_sge *segments)
 {
 	uint32_t count = rd_u8(r) % (SEGMENTS + 1);
 
@@ -444,13 +444,13 @@ static uint32_t some_segments(struct rd *r, const struct end *e, struct weft_seg
 
 static void post_send(struct rd *r, struct end *e, const struct end *peer)
 {
-	struct weft_segment segments[SEGMENTS];
-	struct weft_send_wr wr = { .id = e->posted, .segments = segments };
+	struct weft_sge segments[SEGMENTS];
+	struct weft_send_wr wr = { .id = e->posted, .sges = segments };
 	uint32_t posted;
 
 	wr.opcode = (enum weft_opcode)(rd_u8(r) % WEFT_OP_BIND);
 	wr.flags = (rd_u8(r) & (WEFT_FENCE | WEFT_SOLICITED)) | WEFT_SIGNALLED;
-	wr.segment_count = some_segments(r, e, segments);
+	wr.sge_count = some_segments(r, e, segments);
 	wr.remote_tag = some_tag(r, peer);
 	wr.remote_addr = some_addr(r, peer);
 	wr.invalidate_tag = some_tag(r, peer);
@@ -460,11 +460,11 @@ static void post_send(struct rd *r, struct end *e, const struct end *peer)
 
 static void post_recv(struct rd *r, struct end *e)
 {
-	struct weft_segment segments[SEGMENTS];
-	struct weft_recv_wr wr = { .id = e->posted, .segments = segments };
+	struct weft_sge segments[SEGMENTS];
+	struct weft_recv_wr wr = { .id = e->posted, .sges = segments };
 	uint32_t posted;
 
-	wr.segment_count = some_segments(r, e, segments);
+	wr.sge_count = some_segments(r, e, segments);
 	e->posted += qp_post_recv(e->qp, &wr, 1, &posted) == WEFT_OK;
 }
 

@@ -305,7 +305,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	const struct weft_space_options space_options = { .memory = memory,
 							  .size_bytes = BYTES,
-							  .segments_max = 4 };
+							  .mappings_max = 4 };
 	struct mem_limits limits = { .tags_max = TAGS,
 				     .translations_max = BLOCKS * ATT_BLOCK_ENTRIES,
 				     .pds_max = 3,

@@ -750,7 +750,7 @@ static void open_world(const uint8_t *data, size_t size)
 	const struct rio_requester_config config = {
 		.self = self,
 		.requests_max = REQUESTS,
-		.segments_max = WINDOWS,
+		.sges_max = WINDOWS,
 		.iounits_max = UNITS,
 		.devices_max = DEVICES,
 		.lists_max = LISTS,

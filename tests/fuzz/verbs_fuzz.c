@@ -28,11 +28,11 @@ struct rig {
 	uint64_t posted, completed;
 };
 
-static void end_open(struct rig *rig, struct end *e, enum weft_service service)
+static void end_open(struct rig *rig, struct end *e, enum weft_qp_service service)
 {
 	const struct weft_qp_attr attr = { .is_register_enabled = true, .receiver_wait_ns = 100 };
 	struct weft_region_options region = { .addr = (uintptr_t)e->memory, .length = MEMORY };
-	struct weft_qp_options qp = { .service = service, .segments_max = SEGMENTS - 1 };
+	struct weft_qp_options qp = { .service = service, .sges_max = SEGMENTS - 1 };
 	struct mem_owner owner;
 
 	CHECK(pd_create(&rig->adapter, &(struct weft_pd_options){ .is_privileged = true },
@@ -70,7 +70,7 @@ static uint64_t some_addr(struct rd *r, const struct end *e)
 	return how < 230 ? (uintptr_t)e->memory + how * 8 : rd_u64(r);
 }
 
-static uint32_t some_segments(struct rd *r, const struct end *e, struct weft_segment *segments)
+static uint32_t some_segments(struct rd *r, const struct end *e, struct weft_sge *segments)
 {
 	uint32_t count = rd_u8(r) % (SEGMENTS + 1);
 
@@ -84,14 +84,14 @@ static uint32_t some_segments(struct rd *r, const struct end *e, struct weft_seg
 
 static void post_send(struct rig *rig, struct rd *r, struct end *e, struct end *peer)
 {
-	struct weft_segment segments[SEGMENTS];
-	struct weft_send_wr wr = { .id = rig->posted, .segments = segments };
+	struct weft_sge segments[SEGMENTS];
+	struct weft_send_wr wr = { .id = rig->posted, .sges = segments };
 	uint32_t posted;
 
 	wr.opcode = (enum weft_opcode)(rd_u8(r) % (WEFT_OP_SEND_COUNT + 1));
 	wr.flags = (rd_u8(r) & 0x17) |
 		   WEFT_SIGNALLED; /* inline takes pointers, which bytes are not */
-	wr.segment_count = some_segments(r, e, segments);
+	wr.sge_count = some_segments(r, e, segments);
 	wr.remote_tag = some_tag(r, peer);
 	wr.remote_addr = some_addr(r, peer);
 	wr.invalidate_tag = some_tag(r, wr.opcode == WEFT_OP_INVALIDATE ? e : peer);
@@ -119,11 +119,11 @@ static void post_send(struct rig *rig, struct rd *r, struct end *e, struct end *
 
 static void post_recv(struct rig *rig, struct rd *r, struct end *e)
 {
-	struct weft_segment segments[SEGMENTS];
-	struct weft_recv_wr wr = { .id = rig->posted, .segments = segments };
+	struct weft_sge segments[SEGMENTS];
+	struct weft_recv_wr wr = { .id = rig->posted, .sges = segments };
 	uint32_t posted;
 
-	wr.segment_count = some_segments(r, e, segments);
+	wr.sge_count = some_segments(r, e, segments);
 	rig->posted += qp_post_recv(e->qp, &wr, 1, &posted) == WEFT_OK;
 }
 
@@ -205,7 +205,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	};
 	struct rig *rig = calloc(1, sizeof(*rig));
 	struct rd r = rd_of(data, size);
-	enum weft_service service = (enum weft_service)(rd_u8(&r) % WEFT_SERVICE_COUNT);
+	enum weft_qp_service service = (enum weft_qp_service)(rd_u8(&r) % WEFT_SERVICE_COUNT);
 
 	CHECK(rig && adapter_init(&rig->adapter, &config) == WEFT_OK);
 	end_open(rig, &rig->ends[0], service);

@@ -86,12 +86,12 @@ void peer_close(struct peer *p)
 
 void peer_recv_post(struct peer *p, uint64_t slot)
 {
-	const struct weft_segment segment = {
+	const struct weft_sge segment = {
 		.addr = (uintptr_t)p->recvs.bytes + slot * PEER_MESSAGE_MAX,
 		.length = p->recv_bytes,
 		.tag = p->recvs.tag,
 	};
-	const struct weft_recv_wr wr = { .id = slot, .segments = &segment, .segment_count = 1 };
+	const struct weft_recv_wr wr = { .id = slot, .sges = &segment, .sge_count = 1 };
 
 	peer_must(weft_qp_post_recv(p->qp, &wr, 1, NULL), "post receive");
 }
@@ -149,7 +149,7 @@ struct weft_request *peer_listen(struct peer *p, const char *at)
 	struct weft_event event;
 
 	peer_must(weft_address_parse(at, &address), "address");
-	peer_must(weft_listen(p->adapter, &address, NULL, &listener), "listen");
+	peer_must(weft_listener_open(p->adapter, &address, NULL, &listener), "listen");
 	printf("listening\n");
 	if (event_await(p, 1U << WEFT_EVENT_REQUEST, &event))
 		peer_must(weft_listener_next(listener, &request), "request");

@@ -36,11 +36,10 @@ static bool succeeds(struct peer *p, struct weft_send_wr *wr, const char *what)
 static bool info_send(struct peer *p, const struct info *info)
 {
 	uint8_t bytes[INFO_BYTES];
-	const struct weft_segment segment = { (uintptr_t)bytes, INFO_BYTES, 0 };
-	struct weft_send_wr wr = { .opcode = WEFT_OP_SEND,
-				   .flags = WEFT_INLINE,
-				   .segments = &segment,
-				   .segment_count = 1 };
+	const struct weft_sge segment = { (uintptr_t)bytes, INFO_BYTES, 0 };
+	struct weft_send_wr wr = {
+		.opcode = WEFT_OP_SEND, .flags = WEFT_INLINE, .sges = &segment, .sge_count = 1
+	};
 
 	for (int i = 0; i < 8; i++)
 		bytes[i] = (uint8_t)(info->addr >> (56 - 8 * i));
@@ -79,10 +78,10 @@ static bool info_recv(struct peer *p, struct info *info)
 static bool text_move(struct peer *p, enum weft_opcode opcode, const struct info *theirs,
 		      uint32_t bytes)
 {
-	const struct weft_segment segment = { (uintptr_t)p->local.bytes, bytes, p->local.tag };
+	const struct weft_sge segment = { (uintptr_t)p->local.bytes, bytes, p->local.tag };
 	struct weft_send_wr wr = { .opcode = opcode,
-				   .segments = &segment,
-				   .segment_count = 1,
+				   .sges = &segment,
+				   .sge_count = 1,
 				   .remote_addr = theirs->addr,
 				   .remote_tag = theirs->tag };
 

@@ -131,11 +131,10 @@ static void written_check(struct peer *p, uint32_t bytes)
 static void verdict_send(struct peer *p)
 {
 	const char *word = p->is_bad ? "bad" : "good";
-	const struct weft_segment segment = { (uintptr_t)word, (uint32_t)strlen(word), 0 };
-	struct weft_send_wr wr = { .opcode = WEFT_OP_SEND,
-				   .flags = WEFT_INLINE,
-				   .segments = &segment,
-				   .segment_count = 1 };
+	const struct weft_sge segment = { (uintptr_t)word, (uint32_t)strlen(word), 0 };
+	struct weft_send_wr wr = {
+		.opcode = WEFT_OP_SEND, .flags = WEFT_INLINE, .sges = &segment, .sge_count = 1
+	};
 
 	peer_must(weft_qp_post_send(p->qp, &wr, 1, NULL), "post verdict");
 }
@@ -268,10 +267,8 @@ static bool request_make(const char *op, uint32_t bytes, const struct advert *th
 /* Says to the peer how much was written, for it to look. */
 static bool written_tell(struct peer *p, uint32_t bytes, struct weft_completion *done)
 {
-	struct weft_segment segment = { .addr = (uintptr_t)p->local.bytes, .tag = p->local.tag };
-	struct weft_send_wr wr = { .opcode = WEFT_OP_SEND,
-				   .segments = &segment,
-				   .segment_count = 1 };
+	struct weft_sge segment = { .addr = (uintptr_t)p->local.bytes, .tag = p->local.tag };
+	struct weft_send_wr wr = { .opcode = WEFT_OP_SEND, .sges = &segment, .sge_count = 1 };
 	struct weft_completion answer;
 
 	snprintf((char *)p->local.bytes, 32, "check:%" PRIu32 ".", bytes);
@@ -320,8 +317,8 @@ static bool operation_one(struct peer *p, const char *op, uint32_t bytes,
 			  const struct advert *theirs)
 {
 	uint8_t *at = p->local.bytes + (bytes & 31);
-	const struct weft_segment segment = { (uintptr_t)at, bytes, p->local.tag };
-	struct weft_send_wr wr = { .segments = &segment, .segment_count = bytes > 0 };
+	const struct weft_sge segment = { (uintptr_t)at, bytes, p->local.tag };
+	struct weft_send_wr wr = { .sges = &segment, .sge_count = bytes > 0 };
 	struct weft_completion done;
 
 	if (!request_make(op, bytes, theirs, &wr)) {
@@ -348,7 +345,7 @@ static bool operation_many(struct peer *p, const char *op, uint32_t bytes,
 			   const struct advert *theirs)
 {
 	struct weft_send_wr wrs[MANY];
-	struct weft_segment segments[MANY];
+	struct weft_sge segments[MANY];
 	struct weft_completion done;
 	char one[8];
 
@@ -356,8 +353,8 @@ static bool operation_many(struct peer *p, const char *op, uint32_t bytes,
 	for (uint32_t i = 0; i < MANY; i++) {
 		uint8_t *at = p->local.bytes + (size_t)i * bytes;
 
-		segments[i] = (struct weft_segment){ (uintptr_t)at, bytes, p->local.tag };
-		wrs[i] = (struct weft_send_wr){ .segments = &segments[i], .segment_count = 1 };
+		segments[i] = (struct weft_sge){ (uintptr_t)at, bytes, p->local.tag };
+		wrs[i] = (struct weft_send_wr){ .sges = &segments[i], .sge_count = 1 };
 		if (!request_make(one, bytes, theirs, &wrs[i]))
 			return false;
 		fill(at, bytes);

@@ -67,9 +67,11 @@ static void grant(const struct weft_address *at)
  */
 TEST(test_rio_07_memory_is_out_of_reach_without_a_connection_of_the_agent)
 {
-	static const struct weft_rio_store store = { DEVICE, "disk", "mem:64k" };
+	static const struct weft_rio_store store = { .number = DEVICE,
+						     .name = "disk",
+						     .text = "mem:64k" };
 	const struct weft_address nowhere = { .family = 4, .ip = { 127, 0, 0, 1 }, .port = 1 };
-	struct weft_rio_moved moved;
+	struct weft_rio_traffic moved;
 	struct weft_rio_requester *q;
 	struct weft_address at;
 	struct rio_msg m;
@@ -84,8 +86,8 @@ TEST(test_rio_07_memory_is_out_of_reach_without_a_connection_of_the_agent)
 	weft_rio_requester_address(q, &at);
 	memcpy(at.ip, nowhere.ip, sizeof(at.ip));
 	tag = cluster_memory(q, memory, sizeof(memory));
-	REQUIRE(weft_rio_expose(q, &(struct weft_rio_segment){ memory, 512, tag, { 0, 0 } }, false,
-				&handle) == WEFT_OK);
+	REQUIRE(weft_rio_memory_expose(q, &(struct weft_rio_sge){ memory, 512, tag, { 0, 0 } },
+				       false, &handle) == WEFT_OK);
 	raw_open(&raw, OWNER_UNIT, RIO_OWNER);
 	raw_dial(&raw, &c.iounit_at[0], FIRST_IOUNIT, RIO_IOUNIT);
 	REQUIRE(raw_hear(&raw, RIO_DEVICES, &m));
@@ -94,10 +96,10 @@ TEST(test_rio_07_memory_is_out_of_reach_without_a_connection_of_the_agent)
 	EXPECT(command_write(2, handle) != WEFT_OK);
 	grant(&at);
 	EXPECT(command_write(3, handle) != WEFT_OK);
-	weft_rio_iounit_moved(c.iounits[0], &moved);
+	weft_rio_iounit_traffic(c.iounits[0], &moved);
 	EXPECT_EQ(moved.connections, 0);
 	EXPECT_EQ(moved.payload_in + moved.payload_out, 0);
-	weft_rio_requester_moved(q, &moved);
+	weft_rio_requester_traffic(q, &moved);
 	EXPECT_EQ(moved.connections, 0);
 	raw_close(&raw);
 	cluster_close(&c);
@@ -106,11 +108,13 @@ TEST(test_rio_07_memory_is_out_of_reach_without_a_connection_of_the_agent)
 /* Both devices of the unit, and everything they move: one connection, which the agent made. */
 TEST(test_rio_07_all_payload_of_all_devices_goes_over_the_agents_connection)
 {
-	static const struct weft_rio_store stores[] = { { DEVICE, "disk", "mem:64k" },
-							{ 6, "other", "delay:1ms(mem:64k)" } };
+	static const struct weft_rio_store stores[] = {
+		{ .number = DEVICE, .name = "disk", .text = "mem:64k" },
+		{ .number = 6, .name = "other", .text = "delay:1ms(mem:64k)" }
+	};
 	static const char *const names[] = { "disk", "other" };
 	struct cluster_move move = { .bytes = memory, .length = DISK };
-	struct weft_rio_moved at_unit, at_host;
+	struct weft_rio_traffic at_unit, at_host;
 	struct weft_rio_requester *q;
 
 	cluster_begin(&c);
@@ -127,8 +131,8 @@ TEST(test_rio_07_all_payload_of_all_devices_goes_over_the_agents_connection)
 		EXPECT_EQ(cluster_read(q, move), WEFT_OK);
 		EXPECT_MEM(memory, copy, sizeof(copy));
 	}
-	weft_rio_iounit_moved(c.iounits[0], &at_unit);
-	weft_rio_requester_moved(q, &at_host);
+	weft_rio_iounit_traffic(c.iounits[0], &at_unit);
+	weft_rio_requester_traffic(q, &at_host);
 	EXPECT_EQ(at_unit.connections, 1);
 	EXPECT_EQ(at_host.connections, 1);
 	EXPECT_EQ(at_unit.payload_in, 2 * DISK);

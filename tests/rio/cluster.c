@@ -71,7 +71,7 @@ void cluster_start_iounit(struct cluster *c, int nth)
 {
 	const struct weft_rio_peer owner = cluster_peer(OWNER_UNIT, WEFT_RIO_OWNER, NULL);
 	struct weft_rio_self self = cluster_self((uint32_t)(FIRST_IOUNIT + nth), &owner, 1);
-	char why[400] = "";
+	char why[WEFT_RIO_WHY_MAX] = "";
 
 	self.spin_ns = c->spin_ns;
 	if (c->iounit_at[nth].port != 0)
@@ -97,7 +97,7 @@ void cluster_reserve_iounit(struct cluster *c)
 	struct weft_listener *listener;
 
 	must(weft_adapter_open(NULL, &adapter));
-	must(weft_listen(adapter, &loopback, NULL, &listener));
+	must(weft_listener_open(adapter, &loopback, NULL, &listener));
 	must(weft_listener_address(listener, &c->iounit_at[c->iounit_count++]));
 	must(weft_listener_close(listener));
 	must(weft_adapter_close(adapter));
@@ -235,12 +235,12 @@ struct waiting {
 static void *requester_wait(void *context)
 {
 	struct waiting w = *(struct waiting *)context;
-	struct weft_rio_ended ended;
+	struct weft_rio_result ended;
 	uint32_t count;
 
 	free(context);
 	while (!atomic_load(&w.c->is_over))
-		weft_rio_wait(w.c->requesters[w.nth], SECONDS / 50, &ended, 1, &count);
+		weft_rio_request_wait(w.c->requesters[w.nth], SECONDS / 50, &ended, 1, &count);
 	return NULL;
 }
 
@@ -270,23 +270,23 @@ void cluster_close_requester(struct cluster *c, int nth)
 
 enum weft_reason cluster_io(struct weft_rio_requester *q, const struct weft_rio_transaction *t)
 {
-	return weft_rio_do(
+	return weft_rio_request_do(
 		q, &(struct weft_rio_request){ .transactions = t, .transaction_count = 1 }, NULL);
 }
 
 static enum weft_reason move(struct weft_rio_requester *q, enum weft_rio_operation operation,
 			     const struct cluster_move *m)
 {
-	const struct weft_rio_segment segment = { .memory = m->bytes,
-						  .length = m->length,
-						  .tag = m->tag };
+	const struct weft_rio_sge segment = { .memory = m->bytes,
+					      .length = m->length,
+					      .tag = m->tag };
 
 	return cluster_io(q, &(struct weft_rio_transaction){ .operation = operation,
 							     .device = m->device,
 							     .offset = m->offset,
 							     .length = m->length,
-							     .segments = &segment,
-							     .segment_count = 1 });
+							     .sges = &segment,
+							     .sge_count = 1 });
 }
 
 enum weft_reason cluster_read(struct weft_rio_requester *q, struct cluster_move m)

@@ -30,23 +30,23 @@ static void crowd_open(struct crowd *w, int nth)
 static void crowd_ask(struct crowd *w, uint64_t timeout_ns)
 {
 	for (uint32_t i = 0; i < MANY; i++) {
-		const struct weft_rio_segment s = { .memory = memory + (size_t)i * LENGTH,
-						    .length = LENGTH,
-						    .tag = w->tag };
+		const struct weft_rio_sge s = { .memory = memory + (size_t)i * LENGTH,
+						.length = LENGTH,
+						.tag = w->tag };
 		const struct weft_rio_transaction t = {
 			.operation = i % 2 ? WEFT_RIO_WRITE : WEFT_RIO_READ,
 			.device = w->device,
 			.offset = (uint64_t)i * LENGTH,
 			.length = LENGTH,
-			.segments = &s,
-			.segment_count = 1,
+			.sges = &s,
+			.sge_count = 1,
 		};
 
-		REQUIRE(weft_rio_submit(w->q, &(struct weft_rio_request){
-						      .transactions = &t,
-						      .transaction_count = 1,
-						      .timeout_ns = timeout_ns,
-						      .context = memory + i }) == WEFT_OK);
+		REQUIRE(weft_rio_request_submit(w->q, &(struct weft_rio_request){
+							      .transactions = &t,
+							      .transaction_count = 1,
+							      .timeout_ns = timeout_ns,
+							      .context = memory + i }) == WEFT_OK);
 	}
 }
 
@@ -56,10 +56,10 @@ static void crowd_wait(struct crowd *w)
 	bool seen[MANY] = { false };
 
 	for (int i = 0; i < 1000 && w->ended < MANY; i++) {
-		struct weft_rio_ended e[8];
+		struct weft_rio_result e[8];
 		uint32_t count;
 
-		REQUIRE(weft_rio_wait(w->q, SECONDS / 50, e, 8, &count) == WEFT_OK);
+		REQUIRE(weft_rio_request_wait(w->q, SECONDS / 50, e, 8, &count) == WEFT_OK);
 		for (uint32_t k = 0; k < count; k++) {
 			size_t nth = (size_t)((uint8_t *)e[k].context - memory);
 
@@ -108,11 +108,11 @@ TEST(test_rio_03_an_owner_that_stops_ends_requests_and_nothing_is_written_afterw
 			works_soon(w.q, w.tag, memory);
 		crowd_ask(&w, 0);
 		if (round >= 4) {
-			struct weft_rio_ended e;
+			struct weft_rio_result e;
 			uint32_t count;
 
 			/* Some have been carried out. */
-			REQUIRE(weft_rio_wait(w.q, SECONDS, &e, 1, &count) == WEFT_OK);
+			REQUIRE(weft_rio_request_wait(w.q, SECONDS, &e, 1, &count) == WEFT_OK);
 			EXPECT_EQ(count, 1);
 			EXPECT_EQ(e.reason, WEFT_OK);
 			w.ended++;
@@ -124,11 +124,11 @@ TEST(test_rio_03_an_owner_that_stops_ends_requests_and_nothing_is_written_afterw
 			EXPECT_EQ(w.reasons[WEFT_OK] + w.reasons[WEFT_R_RIO_OWNER_LEFT], MANY);
 			EXPECT(w.reasons[WEFT_R_RIO_OWNER_LEFT] > 0);
 		} else {
-			struct weft_rio_ended e[MANY];
+			struct weft_rio_result e[MANY];
 			uint32_t count;
 
 			for (int i = 0; i < 1000 && w.ended < MANY; i++) {
-				REQUIRE(weft_rio_wait(w.q, SECONDS / 50, e, MANY, &count) ==
+				REQUIRE(weft_rio_request_wait(w.q, SECONDS / 50, e, MANY, &count) ==
 					WEFT_OK);
 				w.ended += count;
 			}
@@ -173,9 +173,13 @@ TEST(test_rio_03_an_owner_comes_and_goes_under_load)
 
 TEST(test_rio_02i_an_iounit_that_stops_ends_requests_and_is_used_again_when_it_is_back)
 {
-	static struct weft_rio_store stores[2] = { { 5, "disk", "delay:30ms(mem:1M)" },
-						   { 6, "more", "mem:1M" } };
-	static struct weft_rio_store others[1] = { { 5, "other", "mem:1M" } };
+	static struct weft_rio_store stores[2] = {
+		{ .number = 5, .name = "disk", .text = "delay:30ms(mem:1M)" },
+		{ .number = 6, .name = "more", .text = "mem:1M" }
+	};
+	static struct weft_rio_store others[1] = {
+		{ .number = 5, .name = "other", .text = "mem:1M" }
+	};
 	struct weft_rio_device d;
 	uint32_t noted;
 	struct crowd w;
@@ -229,7 +233,7 @@ TEST(test_rio_02i_an_iounit_that_stops_says_so_before_its_devices_are_done)
 {
 	atomic_bool is_stopped = false;
 	struct weft_rio_device d;
-	struct weft_rio_moved m;
+	struct weft_rio_traffic m;
 	pthread_t thread;
 	struct crowd w;
 
@@ -238,7 +242,7 @@ TEST(test_rio_02i_an_iounit_that_stops_says_so_before_its_devices_are_done)
 	crowd_ask(&w, 0);
 	/* Writes have been taken from memory, so the device has them. */
 	do
-		weft_rio_requester_moved(w.q, &m);
+		weft_rio_requester_traffic(w.q, &m);
 	while (m.payload_out < MANY / 2 * LENGTH);
 	REQUIRE(pthread_create(&thread, NULL, stop_iounit, &is_stopped) == 0);
 	crowd_wait(&w);
@@ -305,16 +309,16 @@ TEST(test_rio_02i_a_requester_that_is_closed_leaves_nothing_behind)
 
 	cluster_open(&c, "mem:1M");
 	for (int round = 0; round < 12; round++) {
-		struct weft_rio_segment s = { .memory = memory, .length = 512 };
+		struct weft_rio_sge s = { .memory = memory, .length = 512 };
 		struct crowd w;
 		uint32_t handle;
 
 		crowd_open(&w, 0);
 		s.tag = w.tag;
-		EXPECT_EQ(weft_rio_expose(w.q, &s, true, &handle), WEFT_OK);
+		EXPECT_EQ(weft_rio_memory_expose(w.q, &s, true, &handle), WEFT_OK);
 		if (round % 2) {
-			EXPECT_EQ(weft_rio_expose(w.q, &s, false, &handle), WEFT_OK);
-			EXPECT_EQ(weft_rio_conceal(w.q, handle), WEFT_OK);
+			EXPECT_EQ(weft_rio_memory_expose(w.q, &s, false, &handle), WEFT_OK);
+			EXPECT_EQ(weft_rio_memory_conceal(w.q, handle), WEFT_OK);
 		}
 		crowd_ask(&w, 0);
 		if (round % 3 == 0)

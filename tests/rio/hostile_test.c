@@ -611,12 +611,12 @@ static atomic_bool is_over;
 
 static void *wait_for_nothing(void *context)
 {
-	struct weft_rio_ended ended;
+	struct weft_rio_result ended;
 	uint32_t count;
 
 	(void)context;
 	while (!atomic_load(&is_over))
-		weft_rio_wait(asked, SECONDS / 50, &ended, 1, &count);
+		weft_rio_request_wait(asked, SECONDS / 50, &ended, 1, &count);
 	return NULL;
 }
 

@@ -72,13 +72,13 @@ struct wish {
 
 static struct wish ask(int nth)
 {
-	static struct weft_rio_segment segments[PIECES];
+	static struct weft_rio_sge segments[PIECES];
 	const struct weft_rio_transaction t = {
 		.operation = WEFT_RIO_WRITE,
 		.device = ((uint32_t)nth + 1) << DEVICE_SHIFT | 1,
 		.length = LENGTH,
-		.segments = segments,
-		.segment_count = PIECES,
+		.sges = segments,
+		.sge_count = PIECES,
 	};
 	struct sgl_attributes in = sgl_attributes_default();
 	struct sgl_element e = { 0 };
@@ -86,11 +86,11 @@ static struct wish ask(int nth)
 	struct rd at;
 
 	for (uint32_t i = 0; i < PIECES; i++)
-		segments[i] = (struct weft_rio_segment){ .memory = memory + (size_t)i * 512,
-							 .length = 512,
-							 .tag = tag };
-	REQUIRE(weft_rio_submit(q, &(struct weft_rio_request){ .transactions = &t,
-							       .transaction_count = 1 }) ==
+		segments[i] = (struct weft_rio_sge){ .memory = memory + (size_t)i * 512,
+						     .length = 512,
+						     .tag = tag };
+	REQUIRE(weft_rio_request_submit(q, &(struct weft_rio_request){ .transactions = &t,
+								       .transaction_count = 1 }) ==
 		WEFT_OK);
 	cluster_requester_waits(&c, 0);
 	REQUIRE(raw_hear(&units[nth], RIO_COMMAND, &m));

@@ -37,7 +37,9 @@ static uint32_t count_written(const char *text)
 /* Of a device that may be read, and not written. */
 static struct weft_rio_requester *open_logging(struct cluster_move *block)
 {
-	static const struct weft_rio_store store = { 1, "disk", "mem:64k" };
+	static const struct weft_rio_store store = { .number = 1,
+						     .name = "disk",
+						     .text = "mem:64k" };
 	static const struct weft_rio_rule rule = { .operations = 1 << WEFT_RIO_READ };
 	struct weft_rio_requester *q;
 

@@ -44,15 +44,15 @@ static void user_open(struct user *u, int nth)
 /* The number is looked up each time: after a loss it is another one. */
 static enum weft_reason write_block(struct user *u, bool is_fua)
 {
-	const struct weft_rio_segment s = { .memory = u->bytes, .length = LENGTH, .tag = u->tag };
+	const struct weft_rio_sge s = { .memory = u->bytes, .length = LENGTH, .tag = u->tag };
 
 	return cluster_io(
 		u->q, &(struct weft_rio_transaction){ .operation = WEFT_RIO_WRITE,
 						      .is_fua = is_fua,
 						      .device = cluster_device(u->q, "disk").number,
 						      .length = LENGTH,
-						      .segments = &s,
-						      .segment_count = 1 });
+						      .sges = &s,
+						      .sge_count = 1 });
 }
 
 static enum weft_reason flush(struct user *u)
@@ -66,11 +66,11 @@ static enum weft_reason flush(struct user *u)
 static void await_gone(struct user *u)
 {
 	struct weft_rio_device d;
-	struct weft_rio_ended e;
+	struct weft_rio_result e;
 	uint32_t count;
 
 	while (weft_rio_device_find(u->q, "disk", 0, &d) == WEFT_OK)
-		REQUIRE(weft_rio_wait(u->q, SECONDS / 100, &e, 1, &count) == WEFT_OK);
+		REQUIRE(weft_rio_request_wait(u->q, SECONDS / 100, &e, 1, &count) == WEFT_OK);
 }
 
 /* Nothing is under way meanwhile. */
@@ -196,7 +196,7 @@ TEST(test_rio_05_a_flush_that_goes_well_says_which_loss_was_the_last)
 	static struct user user;
 	struct weft_rio_transaction t = { .operation = WEFT_RIO_FLUSH };
 	const struct weft_rio_request q = { .transactions = &t, .transaction_count = 1 };
-	struct weft_rio_ended notified, done;
+	struct weft_rio_result notified, done;
 
 	cluster_open(&c, "mem:1M");
 	user_open(&user, 0);
@@ -205,10 +205,10 @@ TEST(test_rio_05_a_flush_that_goes_well_says_which_loss_was_the_last)
 	unit_comes_back(&user, 1);
 	t.device = cluster_device(user.q, "disk").number;
 	EXPECT_EQ(cluster_device(user.q, "disk").loss, 1);
-	EXPECT_EQ(weft_rio_do(user.q, &q, &notified), WEFT_R_RIO_WRITES_LOST);
+	EXPECT_EQ(weft_rio_request_do(user.q, &q, &notified), WEFT_R_RIO_WRITES_LOST);
 	EXPECT_EQ(notified.reason, WEFT_R_RIO_WRITES_LOST);
 	EXPECT_EQ(notified.loss, 1);
-	EXPECT_EQ(weft_rio_do(user.q, &q, &done), WEFT_OK);
+	EXPECT_EQ(weft_rio_request_do(user.q, &q, &done), WEFT_OK);
 	EXPECT_EQ(done.loss, 1);
 	cluster_close(&c);
 }
@@ -222,7 +222,7 @@ TEST(test_rio_05_a_submitted_flush_ends_with_the_number_of_the_loss)
 					    .transaction_count = 1,
 					    .context = &user };
 	static const enum weft_reason reasons[] = { WEFT_R_RIO_WRITES_LOST, WEFT_OK };
-	struct weft_rio_ended ended[2];
+	struct weft_rio_result ended[2];
 	uint32_t count;
 
 	cluster_open(&c, "mem:1M");
@@ -231,8 +231,8 @@ TEST(test_rio_05_a_submitted_flush_ends_with_the_number_of_the_loss)
 	unit_comes_back(&user, 1);
 	t.device = cluster_device(user.q, "disk").number;
 	for (int i = 0; i < 2; i++) {
-		REQUIRE(weft_rio_submit(user.q, &q) == WEFT_OK);
-		REQUIRE(weft_rio_wait(user.q, 30 * SECONDS, ended, 2, &count) == WEFT_OK);
+		REQUIRE(weft_rio_request_submit(user.q, &q) == WEFT_OK);
+		REQUIRE(weft_rio_request_wait(user.q, 30 * SECONDS, ended, 2, &count) == WEFT_OK);
 		REQUIRE(count == 1);
 		EXPECT_EQ(ended[0].reason, reasons[i]);
 		EXPECT_EQ(ended[0].loss, 1);

@@ -64,7 +64,7 @@ static void tell(void *context, const char *line)
 
 static void unit_start(void)
 {
-	static const struct weft_rio_store disk = { 5, "disk", "mem:1M" };
+	static const struct weft_rio_store disk = { .number = 5, .name = "disk", .text = "mem:1M" };
 
 	atomic_store(&owners, 0);
 	cluster_begin(&c);
@@ -180,10 +180,10 @@ TEST(test_rio_09_a_requester_does_not_go_back_to_a_superseded_owner)
 	owner_end(&later, true);
 	weft_rio_owner_close(later.role);
 	for (int i = 0; i < 2000 && r != WEFT_R_RIO_SUPERSEDED; i++) {
-		struct weft_rio_ended e;
+		struct weft_rio_result e;
 		uint32_t count;
 
-		REQUIRE(weft_rio_wait(q, SECONDS / 100, &e, 1, &count) == WEFT_OK);
+		REQUIRE(weft_rio_request_wait(q, SECONDS / 100, &e, 1, &count) == WEFT_OK);
 		r = found(q, SECONDS / 100);
 	}
 	EXPECT_EQ(r, WEFT_R_RIO_SUPERSEDED);
@@ -209,7 +209,7 @@ static void keep(void *context, const struct weft_rio_term *term)
 /* What it was told to keep, and is given when it begins, is as if it had never been away. */
 TEST(test_rio_09_a_unit_that_begins_again_refuses_a_lower_term)
 {
-	static const struct weft_rio_store disk = { 5, "disk", "mem:1M" };
+	static const struct weft_rio_store disk = { .number = 5, .name = "disk", .text = "mem:1M" };
 	static struct owner later, former, next;
 
 	atomic_store(&owners, 0);

@@ -90,15 +90,15 @@ static void connect_iounit(uint64_t counter)
 
 static void say_and_invalidate(struct raw *r, const struct rio_msg *m, uint32_t handle)
 {
-	const struct weft_segment s = { .addr = (uintptr_t)r->sent,
-					.length = (uint32_t)raw_seal(r, m, r->sent),
-					.tag = r->tag };
+	const struct weft_sge s = { .addr = (uintptr_t)r->sent,
+				    .length = (uint32_t)raw_seal(r, m, r->sent),
+				    .tag = r->tag };
 
 	REQUIRE(weft_qp_post_send(r->qp,
 				  &(struct weft_send_wr){ .opcode = WEFT_OP_SEND_INVALIDATE,
 							  .invalidate_tag = handle,
-							  .segments = &s,
-							  .segment_count = 1 },
+							  .sges = &s,
+							  .sge_count = 1 },
 				  1, NULL) == WEFT_OK);
 }
 
@@ -138,24 +138,25 @@ static void end(void)
 
 static void ask(void)
 {
-	const struct weft_rio_segment s = { .memory = memory, .length = BLOCK, .tag = tag };
+	const struct weft_rio_sge s = { .memory = memory, .length = BLOCK, .tag = tag };
 	const struct weft_rio_transaction t = { .operation = WEFT_RIO_READ,
 						.device = DEVICE,
 						.length = BLOCK,
-						.segments = &s,
-						.segment_count = 1 };
+						.sges = &s,
+						.sge_count = 1 };
 
-	REQUIRE(weft_rio_submit(asker, &(struct weft_rio_request){ .transactions = &t,
-								   .transaction_count = 1 }) ==
-		WEFT_OK);
+	REQUIRE(weft_rio_request_submit(
+			asker, &(struct weft_rio_request){ .transactions = &t,
+							   .transaction_count = 1 }) == WEFT_OK);
 }
 
 static enum weft_reason outcome(void)
 {
-	struct weft_rio_ended ended;
+	struct weft_rio_result ended;
 	uint32_t count = 0;
 
-	REQUIRE(weft_rio_wait(asker, 20 * SECONDS, &ended, 1, &count) == WEFT_OK && count == 1);
+	REQUIRE(weft_rio_request_wait(asker, 20 * SECONDS, &ended, 1, &count) == WEFT_OK &&
+		count == 1);
 	return ended.reason;
 }
 
@@ -214,24 +215,24 @@ TEST(test_rio_02a_windows_that_are_invalid_pass_to_no_other_connection)
 static struct sgl_chain ask_long(void)
 {
 	enum { SEGMENTS = 512, LENGTH = 2 * BLOCK / SEGMENTS };
-	struct weft_rio_segment segments[SEGMENTS];
+	struct weft_rio_sge segments[SEGMENTS];
 	const struct weft_rio_transaction t = { .operation = WEFT_RIO_READ,
 						.device = DEVICE,
 						.length = sizeof(memory),
-						.segments = segments,
-						.segment_count = SEGMENTS };
+						.sges = segments,
+						.sge_count = SEGMENTS };
 	const struct rio_list_limits limits = rio_list_limits_default();
 	struct rio_list *list = rio_list_create(&limits);
 	struct sgl_chain chain;
 	struct rio_msg m;
 
 	for (size_t i = 0; i < SEGMENTS; i++)
-		segments[i] = (struct weft_rio_segment){ .memory = memory + i * LENGTH,
-							 .length = LENGTH,
-							 .tag = tag };
-	REQUIRE(weft_rio_submit(asker, &(struct weft_rio_request){ .transactions = &t,
-								   .transaction_count = 1 }) ==
-		WEFT_OK);
+		segments[i] = (struct weft_rio_sge){ .memory = memory + i * LENGTH,
+						     .length = LENGTH,
+						     .tag = tag };
+	REQUIRE(weft_rio_request_submit(
+			asker, &(struct weft_rio_request){ .transactions = &t,
+							   .transaction_count = 1 }) == WEFT_OK);
 	REQUIRE(list && raw_hear(&owner, RIO_REQUEST, &m));
 	REQUIRE(rio_list_take(list, m.request.list.bytes, m.request.list.length) == WEFT_OK);
 	REQUIRE(rio_list_wants(list, &chain));
@@ -274,7 +275,7 @@ TEST(test_rio_04_all_that_an_owner_can_have_is_offered)
 		announce(100 + i, devices, DEVICES);
 	}
 	await_taken();
-	EXPECT_EQ(weft_rio_device(asker, UNITS * DEVICES - 1, &d), WEFT_OK);
+	EXPECT_EQ(weft_rio_device_get(asker, UNITS * DEVICES - 1, &d), WEFT_OK);
 	EXPECT_EQ(d.number, UNITS << 16 | DEVICES);
 	end();
 }

@@ -29,14 +29,14 @@ static struct rio_known known_of(uint32_t unit, enum rio_role role)
 
 static void post_receive(struct raw *r, uint32_t nth)
 {
-	const struct weft_segment s = { .addr = (uintptr_t)r->recv_bufs[nth],
-					.length = RIO_MSG_BYTES_MAX,
-					.tag = r->tag };
+	const struct weft_sge s = { .addr = (uintptr_t)r->recv_bufs[nth],
+				    .length = RIO_MSG_BYTES_MAX,
+				    .tag = r->tag };
 
 	REQUIRE(weft_qp_post_recv(r->qp,
 				  &(struct weft_recv_wr){ .id = (uint64_t)nth << 1 | RECEIVE,
-							  .segments = &s,
-							  .segment_count = 1 },
+							  .sges = &s,
+							  .sge_count = 1 },
 				  1, NULL) == WEFT_OK);
 }
 
@@ -46,7 +46,7 @@ static void qp_open(struct raw *r)
 						 .recv_cq = r->cq,
 						 .send_max = 64,
 						 .recv_max = RAW_RECEIVES,
-						 .segments_max = 1 };
+						 .sges_max = 1 };
 	const struct weft_qp_attr attr = { .state = WEFT_QPS_INIT,
 					   .remote_rights = WEFT_REMOTE_READ };
 
@@ -169,9 +169,9 @@ void raw_expect_end(struct raw *r)
 
 void raw_send(struct raw *r, const uint8_t *bytes, size_t length)
 {
-	struct weft_segment s = { .addr = (uintptr_t)r->sent,
-				  .length = (uint32_t)length,
-				  .tag = r->tag };
+	struct weft_sge s = { .addr = (uintptr_t)r->sent,
+			      .length = (uint32_t)length,
+			      .tag = r->tag };
 	struct weft_completion c;
 
 	if (r->is_over)
@@ -181,8 +181,8 @@ void raw_send(struct raw *r, const uint8_t *bytes, size_t length)
 			      &(struct weft_send_wr){ .id = SEND,
 						      .opcode = WEFT_OP_SEND,
 						      .flags = WEFT_SIGNALLED,
-						      .segments = &s,
-						      .segment_count = length > 0 },
+						      .sges = &s,
+						      .sge_count = length > 0 },
 			      1, NULL) != WEFT_OK)
 		return; /* the connection is over, and the waiting test finds out */
 	while (next_completion(r, &c)) {
@@ -210,9 +210,7 @@ void raw_say(struct raw *r, const struct rio_msg *m)
 
 bool raw_read(struct raw *r, uint32_t handle, uint64_t remote, uint32_t length)
 {
-	const struct weft_segment s = { .addr = (uintptr_t)r->memory,
-					.length = length,
-					.tag = r->tag };
+	const struct weft_sge s = { .addr = (uintptr_t)r->memory, .length = length, .tag = r->tag };
 	struct weft_completion c;
 
 	REQUIRE(length <= RAW_MEMORY && !r->is_over);
@@ -223,8 +221,8 @@ bool raw_read(struct raw *r, uint32_t handle, uint64_t remote, uint32_t length)
 							  .flags = WEFT_SIGNALLED,
 							  .remote_tag = handle,
 							  .remote_addr = remote,
-							  .segments = &s,
-							  .segment_count = 1 },
+							  .sges = &s,
+							  .sge_count = 1 },
 				  1, NULL) == WEFT_OK);
 	while (next_completion(r, &c)) {
 		if ((c.id & 1) == SEND)
@@ -314,7 +312,7 @@ void raw_dial(struct raw *r, const struct weft_address *to, uint32_t unit, enum 
 
 void raw_listen(struct raw *r)
 {
-	REQUIRE(weft_listen(r->adapter, &loopback, NULL, &r->listener) == WEFT_OK);
+	REQUIRE(weft_listener_open(r->adapter, &loopback, NULL, &r->listener) == WEFT_OK);
 	REQUIRE(weft_listener_address(r->listener, &r->at) == WEFT_OK);
 }
 

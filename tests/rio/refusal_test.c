@@ -12,7 +12,7 @@ enum { MIB = 1 << 20, KIB = 1 << 10, BLOCK = 512, SEGMENTS = 4000, DISK = 64 * K
 
 static struct cluster c;
 static uint8_t memory[MIB], kept[MIB], disk[DISK];
-static struct weft_rio_segment segments[4200];
+static struct weft_rio_sge segments[4200];
 
 /* ---- A cluster with rules ------------------------------------------------------------------- */
 
@@ -26,10 +26,14 @@ static const char *const device_names[DEVICES] = { "disk", "fixed", "closed", "o
  */
 static void open_ruled(void)
 {
-	static const struct weft_rio_store stores[] = { { 1, "disk", "mem:64k" },
-							{ 2, "fixed", "mem:64k,ro" },
-							{ 3, "closed", "mem:64k" } };
-	static const struct weft_rio_store others[] = { { 1, "other", "mem:64k,block=4096" } };
+	static const struct weft_rio_store stores[] = {
+		{ .number = 1, .name = "disk", .text = "mem:64k" },
+		{ .number = 2, .name = "fixed", .text = "mem:64k,ro" },
+		{ .number = 3, .name = "closed", .text = "mem:64k" }
+	};
+	static const struct weft_rio_store others[] = {
+		{ .number = 1, .name = "other", .text = "mem:64k,block=4096" }
+	};
 	static const struct weft_rio_rule rules[] = {
 		{ .requester = { 7, 1 }, .device = "disk", .operations = 0x3e },
 		{ .requester = { 7, 1 }, .device = "fixed", .operations = 0x3e },
@@ -103,17 +107,17 @@ static void asker_open(struct asker *a)
 
 static enum weft_reason ask(const struct asker *a, const struct wish *w)
 {
-	const struct weft_rio_segment s = { .memory = memory,
-					    .length = (uint32_t)w->length,
-					    .tag = a->tag };
+	const struct weft_rio_sge s = { .memory = memory,
+					.length = (uint32_t)w->length,
+					.tag = a->tag };
 	bool is_of_data = w->operation == WEFT_RIO_READ || w->operation == WEFT_RIO_WRITE;
 
 	return cluster_io(a->q, &(struct weft_rio_transaction){ .operation = w->operation,
 								.device = a->numbers[w->device],
 								.offset = w->offset,
 								.length = w->length,
-								.segments = &s,
-								.segment_count = is_of_data });
+								.sges = &s,
+								.sge_count = is_of_data });
 }
 
 static void disk_fill(const struct asker *a)
@@ -192,9 +196,9 @@ TEST(test_rio_02d_rio_16_every_refusal_has_its_reason_and_changes_nothing)
 /* Each of several transactions is looked at before any is carried out. */
 TEST(test_rio_15_rio_16_a_request_is_refused_whole)
 {
-	struct weft_rio_segment s = { .memory = memory, .length = 4096 };
+	struct weft_rio_sge s = { .memory = memory, .length = 4096 };
 	struct weft_rio_transaction t[65];
-	struct weft_rio_ended ended;
+	struct weft_rio_result ended;
 	struct asker a;
 
 	open_ruled();
@@ -205,29 +209,48 @@ TEST(test_rio_15_rio_16_a_request_is_refused_whole)
 		t[i] = (struct weft_rio_transaction){ .operation = WEFT_RIO_WRITE,
 						      .device = a.numbers[DEVICE_DISK],
 						      .length = 4096,
-						      .segments = &s,
-						      .segment_count = 1 };
+						      .sges = &s,
+						      .sge_count = 1 };
 	t[3].device = a.numbers[DEVICE_OTHER];
-	EXPECT_EQ(weft_rio_do(a.q, &(struct weft_rio_request){ t, 4, 0, NULL }, &ended),
+	EXPECT_EQ(weft_rio_request_do(
+			  a.q,
+			  &(struct weft_rio_request){ .transactions = t, .transaction_count = 4 },
+			  &ended),
 		  WEFT_R_RIO_UNITS);
 	EXPECT_EQ(ended.transaction, 3);
 	EXPECT(cluster_noted(&c, "(4 of 4)"));
 	t[3].device = a.numbers[DEVICE_CLOSED];
-	EXPECT_EQ(weft_rio_do(a.q, &(struct weft_rio_request){ t, 5, 0, NULL }, &ended),
+	EXPECT_EQ(weft_rio_request_do(
+			  a.q,
+			  &(struct weft_rio_request){ .transactions = t, .transaction_count = 5 },
+			  &ended),
 		  WEFT_R_RIO_DENIED);
 	t[3].device = a.numbers[DEVICE_DISK];
 	t[3].offset = DISK;
-	EXPECT_EQ(weft_rio_do(a.q, &(struct weft_rio_request){ t, 5, 0, NULL }, &ended),
+	EXPECT_EQ(weft_rio_request_do(
+			  a.q,
+			  &(struct weft_rio_request){ .transactions = t, .transaction_count = 5 },
+			  &ended),
 		  WEFT_R_STORE_RANGE);
 	EXPECT_EQ(ended.transaction, 3);
 	EXPECT_EQ(ended.done_bytes, 0);
 	t[3].offset = 0;
-	EXPECT_EQ(weft_rio_do(a.q, &(struct weft_rio_request){ t, 65, 0, NULL }, &ended),
+	EXPECT_EQ(weft_rio_request_do(
+			  a.q,
+			  &(struct weft_rio_request){ .transactions = t, .transaction_count = 65 },
+			  &ended),
 		  WEFT_R_SGL_TRANSACTIONS);
-	EXPECT_EQ(weft_rio_do(a.q, &(struct weft_rio_request){ t, 0, 0, NULL }, &ended),
+	EXPECT_EQ(weft_rio_request_do(
+			  a.q,
+			  &(struct weft_rio_request){ .transactions = t, .transaction_count = 0 },
+			  &ended),
 		  WEFT_R_SGL_NO_TRANSACTION);
 	expect_disk_as_it_was(&a);
-	EXPECT_EQ(weft_rio_do(a.q, &(struct weft_rio_request){ t, 64, 0, NULL }, &ended), WEFT_OK);
+	EXPECT_EQ(weft_rio_request_do(
+			  a.q,
+			  &(struct weft_rio_request){ .transactions = t, .transaction_count = 64 },
+			  &ended),
+		  WEFT_OK);
 	EXPECT_EQ(ended.done_bytes, 64 * 4096);
 	cluster_close(&c);
 }
@@ -235,11 +258,11 @@ TEST(test_rio_15_rio_16_a_request_is_refused_whole)
 /* RIO-15: buffers are as long as what is to be moved. */
 TEST(test_rio_15_rio_16_too_much_or_too_little_memory_is_refused)
 {
-	struct weft_rio_segment s[2] = { { .memory = memory, .length = BLOCK },
-					 { .memory = memory + BLOCK, .length = BLOCK } };
+	struct weft_rio_sge s[2] = { { .memory = memory, .length = BLOCK },
+				     { .memory = memory + BLOCK, .length = BLOCK } };
 	struct weft_rio_transaction t = { .operation = WEFT_RIO_READ,
 					  .length = 2 * BLOCK,
-					  .segments = s };
+					  .sges = s };
 	struct asker a;
 
 	open_ruled();
@@ -247,9 +270,9 @@ TEST(test_rio_15_rio_16_too_much_or_too_little_memory_is_refused)
 	disk_fill(&a);
 	s[0].tag = s[1].tag = a.tag;
 	t.device = a.numbers[DEVICE_DISK];
-	t.segment_count = 1;
+	t.sge_count = 1;
 	EXPECT_EQ(cluster_io(a.q, &t), WEFT_R_SGL_SUM);
-	t.segment_count = 2;
+	t.sge_count = 2;
 	t.length = BLOCK;
 	EXPECT_EQ(cluster_io(a.q, &t), WEFT_R_SGL_SUM);
 	t.length = 2 * BLOCK;
@@ -298,7 +321,7 @@ TEST(test_rio_02a_mem_13_only_memory_that_was_added_is_named)
 static uint64_t scatter(uint32_t count, uint32_t length, uint32_t tag)
 {
 	for (uint32_t i = 0; i < count; i++)
-		segments[i] = (struct weft_rio_segment){
+		segments[i] = (struct weft_rio_sge){
 			/* Backwards, with gaps. */
 			.memory = memory + (size_t)(count - 1 - i) * (length + 3),
 			.length = length,
@@ -310,11 +333,11 @@ static uint64_t scatter(uint32_t count, uint32_t length, uint32_t tag)
 /* RIO-13b: lists that fit into no message are chained, from requester to owner to I/O unit. */
 TEST(test_rio_13b_thousands_of_tiny_segments_are_carried_out)
 {
-	struct weft_rio_transaction t = { .segments = segments, .segment_count = SEGMENTS };
+	struct weft_rio_transaction t = { .sges = segments, .sge_count = SEGMENTS };
 	struct asker a;
 
 	cluster_begin(&c);
-	c.store = (struct weft_rio_store){ 1, "disk", "mem:1M" };
+	c.store = (struct weft_rio_store){ .number = 1, .name = "disk", .text = "mem:1M" };
 	cluster_add_iounit(&c, &c.store, 1);
 	cluster_start_owner(&c);
 	a.q = cluster_requester(&c, 0);
@@ -345,7 +368,7 @@ TEST(test_rio_13b_thousands_of_tiny_segments_are_carried_out)
 
 TEST(test_rio_16_lists_that_are_too_long_are_refused)
 {
-	struct weft_rio_transaction t = { .operation = WEFT_RIO_READ, .segments = segments };
+	struct weft_rio_transaction t = { .operation = WEFT_RIO_READ, .sges = segments };
 	struct asker a;
 
 	cluster_open(&c, "mem:1M");
@@ -356,10 +379,10 @@ TEST(test_rio_16_lists_that_are_too_long_are_refused)
 	memcpy(kept, memory, sizeof(memory));
 	/* More than there are windows; more elements than a list may have. */
 	t.length = scatter(4200, 128, a.tag);
-	t.segment_count = 4200;
+	t.sge_count = 4200;
 	EXPECT_EQ(cluster_io(a.q, &t), WEFT_R_LIMIT);
 	t.length = scatter(4096, 128, a.tag);
-	t.segment_count = 4096;
+	t.sge_count = 4096;
 	EXPECT_EQ(cluster_io(a.q, &t), WEFT_R_SGL_ELEMENTS);
 	EXPECT_MEM(memory, kept, sizeof(memory));
 	cluster_close(&c);
@@ -519,7 +542,9 @@ TEST(test_rio_04_an_iounit_has_no_device_whose_name_is_no_text)
 	const struct weft_rio_self self = cluster_self(FIRST_IOUNIT, NULL, 0);
 
 	for (int i = 0; i < 4; i++) {
-		const struct weft_rio_store store = { 1, names[i], "mem:1M" };
+		const struct weft_rio_store store = { .number = 1,
+						      .name = names[i],
+						      .text = "mem:1M" };
 		const struct weft_rio_iounit_options o = { .stores = &store, .store_count = 1 };
 		struct weft_rio_iounit *iounit;
 

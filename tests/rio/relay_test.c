@@ -18,8 +18,8 @@ static char folder[CLUSTER_TEXT];
  */
 static void open_all(const char *disk_text)
 {
-	static struct weft_rio_store disk = { 1, "disk", NULL };
-	static struct weft_rio_store relayed = { 1, "relayed", NULL };
+	static struct weft_rio_store disk = { .number = 1, .name = "disk", .text = NULL };
+	static struct weft_rio_store relayed = { .number = 1, .name = "relayed", .text = NULL };
 	static char text[CLUSTER_TEXT + 32];
 
 	disk.text = disk_text;
@@ -38,11 +38,11 @@ static void open_all(const char *disk_text)
 
 static uint64_t payload(void)
 {
-	struct weft_rio_moved m[3];
+	struct weft_rio_traffic m[3];
 
-	weft_rio_iounit_moved(c.iounits[0], &m[0]);
-	weft_rio_iounit_moved(c.iounits[1], &m[1]);
-	weft_rio_owner_moved(c.owner, &m[2]);
+	weft_rio_iounit_traffic(c.iounits[0], &m[0]);
+	weft_rio_iounit_traffic(c.iounits[1], &m[1]);
+	weft_rio_owner_traffic(c.owner, &m[2]);
 	REQUIRE(m[2].payload_in + m[2].payload_out == 0);
 	return m[0].payload_in + m[0].payload_out + m[1].payload_in + m[1].payload_out;
 }
@@ -50,15 +50,15 @@ static uint64_t payload(void)
 static enum weft_reason io(struct weft_rio_requester *q, enum weft_rio_operation operation,
 			   const char *device, void *bytes, uint32_t tag)
 {
-	const struct weft_rio_segment segment = { .memory = bytes, .length = 4 * MIB, .tag = tag };
+	const struct weft_rio_sge segment = { .memory = bytes, .length = 4 * MIB, .tag = tag };
 
 	return cluster_io(
 		q, &(struct weft_rio_transaction){ .operation = operation,
 						   .device = cluster_device(q, device).number,
 						   .offset = 8 * MIB,
 						   .length = 4 * MIB,
-						   .segments = &segment,
-						   .segment_count = 1 });
+						   .sges = &segment,
+						   .sge_count = 1 });
 }
 
 TEST(test_rio_s5_rio_s7_an_io_unit_requests_and_what_is_relayed_moves_twice)
@@ -135,20 +135,20 @@ TEST(test_sys_09_rio_05_rio_s5_two_io_units_move_data_without_a_host)
 {
 	static struct raw host;
 	enum { LENGTH = 1024 };
-	struct weft_rio_moved first, second;
+	struct weft_rio_traffic first, second;
 	char text[CLUSTER_TEXT];
 
 	cluster_file(text, 16 * MIB);
 	open_all(text);
 	cluster_fill(out, LENGTH, 9);
 	raw_open(&host, FIRST_REQUESTER, RIO_REQUESTER);
-	weft_rio_iounit_moved(c.iounits[0], &first);
+	weft_rio_iounit_traffic(c.iounits[0], &first);
 	EXPECT_EQ(first.connections, 0);
 	ask_to_write(&host, out, LENGTH);
 	cluster_file_read(text, 4096, in, LENGTH);
 	EXPECT_MEM(in, out, LENGTH);
-	weft_rio_iounit_moved(c.iounits[0], &first);
-	weft_rio_iounit_moved(c.iounits[1], &second);
+	weft_rio_iounit_traffic(c.iounits[0], &first);
+	weft_rio_iounit_traffic(c.iounits[1], &second);
 	EXPECT_EQ(first.connections, 1);
 	EXPECT_EQ(first.payload_in, LENGTH);
 	/* For the host the second unit moved nothing. */

@@ -11,9 +11,9 @@ enum { MIB = 1 << 20, KIB = 1 << 10 };
 static struct cluster c;
 static uint8_t a[MIB], b[MIB], big[4 * MIB];
 
-static struct weft_rio_segment part(void *bytes, uint32_t length, uint32_t tag)
+static struct weft_rio_sge part(void *bytes, uint32_t length, uint32_t tag)
 {
-	return (struct weft_rio_segment){ .memory = bytes, .length = length, .tag = tag };
+	return (struct weft_rio_sge){ .memory = bytes, .length = length, .tag = tag };
 }
 
 /* ---- Fragments A and B ---------------------------------------------------------------------- */
@@ -27,13 +27,13 @@ static void go_there_and_back(struct weft_rio_requester *q)
 					  .device = d.number,
 					  .offset = 3 * MIB,
 					  .length = MIB };
-	struct weft_rio_segment segments[2] = {
+	struct weft_rio_sge segments[2] = {
 		part(a + 100, 600 * KIB, cluster_memory(q, a, sizeof(a))),
 		part(b, 424 * KIB, cluster_memory(q, b, sizeof(b))),
 	};
 
-	t.segments = segments;
-	t.segment_count = 2;
+	t.sges = segments;
+	t.sge_count = 2;
 	EXPECT_EQ(d.size_bytes, 16 * MIB);
 	cluster_fill(a, sizeof(a), 1);
 	cluster_fill(b, sizeof(b), 2);
@@ -50,11 +50,11 @@ static void go_there_and_back(struct weft_rio_requester *q)
 
 static void expect_nothing_at_the_owner(struct weft_rio_requester *q)
 {
-	struct weft_rio_moved at_owner, at_requester, at_iounit;
+	struct weft_rio_traffic at_owner, at_requester, at_iounit;
 
-	weft_rio_requester_moved(q, &at_requester);
-	weft_rio_owner_moved(c.owner, &at_owner);
-	weft_rio_iounit_moved(c.iounits[0], &at_iounit);
+	weft_rio_requester_traffic(q, &at_requester);
+	weft_rio_owner_traffic(c.owner, &at_owner);
+	weft_rio_iounit_traffic(c.iounits[0], &at_iounit);
 	EXPECT_EQ(at_owner.payload_in + at_owner.payload_out, 0);
 	EXPECT(at_owner.control_in + at_owner.control_out < 16 * KIB);
 	EXPECT(at_requester.payload_in >= MIB && at_requester.payload_out >= MIB);
@@ -112,19 +112,21 @@ static void read_soon(struct weft_rio_requester *q, struct cluster_move *m)
 
 static uint64_t connections(struct weft_rio_requester *q)
 {
-	struct weft_rio_moved m;
+	struct weft_rio_traffic m;
 
-	weft_rio_requester_moved(q, &m);
+	weft_rio_requester_traffic(q, &m);
 	return m.connections;
 }
 
 TEST(test_rio_s3_rio_08_a_connection_is_made_on_demand_kept_and_made_again)
 {
-	static const struct weft_rio_store stores[] = { { 5, "disk", "mem:1M" },
-							{ 6, "other", "mem:1M" } };
+	static const struct weft_rio_store stores[] = {
+		{ .number = 5, .name = "disk", .text = "mem:1M" },
+		{ .number = 6, .name = "other", .text = "mem:1M" }
+	};
 	struct cluster_move m = { .bytes = a, .length = 4096 };
 	struct weft_rio_requester *q;
-	struct weft_rio_moved moved;
+	struct weft_rio_traffic moved;
 
 	cluster_begin(&c);
 	cluster_add_iounit(&c, stores, 2);
@@ -141,7 +143,7 @@ TEST(test_rio_s3_rio_08_a_connection_is_made_on_demand_kept_and_made_again)
 	m.device = cluster_device(q, "other").number;
 	EXPECT_EQ(cluster_read(q, m), WEFT_OK);
 	EXPECT_EQ(connections(q), 1);
-	weft_rio_iounit_moved(c.iounits[0], &moved);
+	weft_rio_iounit_traffic(c.iounits[0], &moved);
 	EXPECT_EQ(moved.connections, 1);
 	/* The unit is gone, and back; then the owner, who had let them meet. */
 	cluster_stop_iounit(&c, 0);
@@ -162,9 +164,9 @@ TEST(test_rio_s3_rio_08_a_connection_is_made_on_demand_kept_and_made_again)
 /* What an adapter's thread has put into memory is seen by who has had its lock since. */
 static void look_at_memory_of(struct weft_rio_requester *q)
 {
-	struct weft_rio_moved m;
+	struct weft_rio_traffic m;
 
-	weft_rio_requester_moved(q, &m);
+	weft_rio_requester_traffic(q, &m);
 }
 
 /* 7.1 may name memory of 8.1; 9.1 may not. */
@@ -176,24 +178,24 @@ static void open_shared(void)
 	cluster_begin(&c);
 	c.owner_options.shares = &share;
 	c.owner_options.share_count = 1;
-	c.store = (struct weft_rio_store){ 5, "disk", "mem:1M" };
+	c.store = (struct weft_rio_store){ .number = 5, .name = "disk", .text = "mem:1M" };
 	cluster_add_iounit(&c, &c.store, 1);
 	cluster_start_owner(&c);
 }
 
-static struct weft_rio_segment foreign(void *bytes, uint32_t length, uint32_t handle)
+static struct weft_rio_sge foreign(void *bytes, uint32_t length, uint32_t handle)
 {
-	return (struct weft_rio_segment){ .memory = bytes,
-					  .length = length,
-					  .tag = handle,
-					  .platform = { FIRST_REQUESTER + 1, 1 } };
+	return (struct weft_rio_sge){ .memory = bytes,
+				      .length = length,
+				      .tag = handle,
+				      .platform = { FIRST_REQUESTER + 1, 1 } };
 }
 
-static uint32_t exposed(struct weft_rio_requester *q, struct weft_rio_segment s, bool is_written)
+static uint32_t exposed(struct weft_rio_requester *q, struct weft_rio_sge s, bool is_written)
 {
 	uint32_t handle = 0;
 
-	REQUIRE(weft_rio_expose(q, &s, is_written, &handle) == WEFT_OK);
+	REQUIRE(weft_rio_memory_expose(q, &s, is_written, &handle) == WEFT_OK);
 	return handle;
 }
 
@@ -204,12 +206,12 @@ static uint32_t exposed(struct weft_rio_requester *q, struct weft_rio_segment s,
 TEST(test_rio_s4_rio_06_rio_15_one_command_over_details_of_two_platforms)
 {
 	struct weft_rio_requester *q, *p;
-	struct weft_rio_segment from[5], to[4];
+	struct weft_rio_sge from[5], to[4];
 	struct weft_rio_transaction t[2] = {
 		{ .operation = WEFT_RIO_WRITE, .offset = 8192, .length = 16384 },
 		{ .operation = WEFT_RIO_READ, .offset = 8192, .length = 16384 },
 	};
-	struct weft_rio_ended ended;
+	struct weft_rio_result ended;
 	uint32_t own, read, written;
 
 	open_shared();
@@ -233,11 +235,15 @@ TEST(test_rio_s4_rio_06_rio_15_one_command_over_details_of_two_platforms)
 	to[1] = foreign(b + 50001, 3000, written);
 	to[2] = part(a + 100000, 8000, own);
 	to[3] = part(a + 200000, 384, own);
-	t[0].segments = from;
-	t[0].segment_count = 5;
-	t[1].segments = to;
-	t[1].segment_count = 4;
-	EXPECT_EQ(weft_rio_do(q, &(struct weft_rio_request){ t, 2, 0, NULL }, &ended), WEFT_OK);
+	t[0].sges = from;
+	t[0].sge_count = 5;
+	t[1].sges = to;
+	t[1].sge_count = 4;
+	EXPECT_EQ(weft_rio_request_do(
+			  q,
+			  &(struct weft_rio_request){ .transactions = t, .transaction_count = 2 },
+			  &ended),
+		  WEFT_OK);
 	EXPECT_EQ(ended.done_bytes, 32768);
 	memcpy(big, a, 1000);
 	memcpy(big + 1000, a + 5000, 24);
@@ -259,9 +265,9 @@ TEST(test_rio_s4_rio_06_rio_15_one_command_over_details_of_two_platforms)
 TEST(test_mem_13_a_requester_reaches_only_what_it_was_authorised_to)
 {
 	struct weft_rio_requester *q, *p, *third;
-	struct weft_rio_segment s;
+	struct weft_rio_sge s;
 	struct weft_rio_transaction t = {
-		.operation = WEFT_RIO_READ, .length = 4096, .segments = &s, .segment_count = 1
+		.operation = WEFT_RIO_READ, .length = 4096, .sges = &s, .sge_count = 1
 	};
 	uint32_t region, handle;
 
@@ -300,8 +306,8 @@ TEST(test_mem_13_a_requester_reaches_only_what_it_was_authorised_to)
 	memset(big + 8192, 0, 4096);
 	EXPECT_MEM(b, big, sizeof(b));
 	/* Until it is concealed. */
-	EXPECT_EQ(weft_rio_conceal(p, handle), WEFT_OK);
-	EXPECT(weft_rio_conceal(p, handle) != WEFT_OK);
+	EXPECT_EQ(weft_rio_memory_conceal(p, handle), WEFT_OK);
+	EXPECT(weft_rio_memory_conceal(p, handle) != WEFT_OK);
 	EXPECT(cluster_io(q, &t) != WEFT_OK);
 	EXPECT_MEM(b, big, sizeof(b));
 	cluster_close(&c);
@@ -311,9 +317,9 @@ TEST(test_mem_13_a_requester_reaches_only_what_it_was_authorised_to)
 TEST(test_rio_10_a_refused_move_does_no_harm_to_the_next_request)
 {
 	struct weft_rio_requester *q;
-	struct weft_rio_segment s;
+	struct weft_rio_sge s;
 	struct weft_rio_transaction t = {
-		.operation = WEFT_RIO_READ, .length = 4096, .segments = &s, .segment_count = 1
+		.operation = WEFT_RIO_READ, .length = 4096, .sges = &s, .sge_count = 1
 	};
 	uint32_t region, handle;
 
@@ -338,31 +344,31 @@ TEST(test_rio_10_a_refused_move_does_no_harm_to_the_next_request)
 TEST(test_mem_13_only_own_memory_is_exposed)
 {
 	struct weft_rio_requester *q;
-	struct weft_rio_segment s = { .memory = a, .length = 512 };
+	struct weft_rio_sge s = { .memory = a, .length = 512 };
 	uint32_t handle = 77;
 
 	cluster_open(&c, "mem:1M");
 	q = cluster_requester(&c, 0);
 	s.tag = cluster_memory(q, a, 4096);
 	s.length = 0;
-	EXPECT_EQ(weft_rio_expose(q, &s, true, &handle), WEFT_R_BAD_ARGUMENT);
+	EXPECT_EQ(weft_rio_memory_expose(q, &s, true, &handle), WEFT_R_BAD_ARGUMENT);
 	s.length = 4097;
-	EXPECT(weft_rio_expose(q, &s, true, &handle) != WEFT_OK);
+	EXPECT(weft_rio_memory_expose(q, &s, true, &handle) != WEFT_OK);
 	s.length = 512;
 	s.platform.unit = FIRST_REQUESTER + 1;
-	EXPECT_EQ(weft_rio_expose(q, &s, true, &handle), WEFT_R_BAD_ARGUMENT);
+	EXPECT_EQ(weft_rio_memory_expose(q, &s, true, &handle), WEFT_R_BAD_ARGUMENT);
 	s.platform.unit = 0;
-	EXPECT_EQ(weft_rio_expose(q, NULL, true, &handle), WEFT_R_NULL_ARGUMENT);
+	EXPECT_EQ(weft_rio_memory_expose(q, NULL, true, &handle), WEFT_R_NULL_ARGUMENT);
 	EXPECT_EQ(handle, 77);
-	EXPECT_EQ(weft_rio_expose(q, &s, true, &handle), WEFT_OK);
+	EXPECT_EQ(weft_rio_memory_expose(q, &s, true, &handle), WEFT_OK);
 	EXPECT(handle != 77);
 	/* Neither is the other, and each is taken back once. */
 	EXPECT(weft_rio_memory_remove(q, handle) != WEFT_OK);
-	EXPECT(weft_rio_conceal(q, s.tag) != WEFT_OK);
-	EXPECT(weft_rio_conceal(q, handle + 1) != WEFT_OK);
+	EXPECT(weft_rio_memory_conceal(q, s.tag) != WEFT_OK);
+	EXPECT(weft_rio_memory_conceal(q, handle + 1) != WEFT_OK);
 	EXPECT(weft_rio_memory_remove(q, s.tag) != WEFT_OK); /* a part of it is exposed */
-	EXPECT_EQ(weft_rio_conceal(q, handle), WEFT_OK);
-	EXPECT(weft_rio_conceal(q, handle) != WEFT_OK);
+	EXPECT_EQ(weft_rio_memory_conceal(q, handle), WEFT_OK);
+	EXPECT(weft_rio_memory_conceal(q, handle) != WEFT_OK);
 	EXPECT_EQ(weft_rio_memory_remove(q, s.tag), WEFT_OK);
 	EXPECT(weft_rio_memory_remove(q, s.tag) != WEFT_OK);
 	cluster_close(&c);
@@ -410,8 +416,11 @@ static void *use(void *context)
 /* RIO-04: three requesters, two threads each, on devices of two I/O units, all at once. */
 TEST(test_rio_04_several_requesters_use_several_devices_of_two_units_at_once)
 {
-	static struct weft_rio_store first[2] = { { 1, "one", "mem:1M" }, { 2, "two", NULL } };
-	static struct weft_rio_store second[1] = { { 1, "three", "delay:200us(mem:1M)" } };
+	static struct weft_rio_store first[2] = { { .number = 1, .name = "one", .text = "mem:1M" },
+						  { .number = 2, .name = "two", .text = NULL } };
+	static struct weft_rio_store second[1] = {
+		{ .number = 1, .name = "three", .text = "delay:200us(mem:1M)" }
+	};
 	static const char *const names[] = { "one", "two", "three" };
 	char text[CLUSTER_TEXT];
 
@@ -451,9 +460,9 @@ TEST(test_sys_s1_one_command_one_read_of_the_host_buffer_one_completion)
 {
 	enum { LENGTH = 128 * KIB };
 	char one[CLUSTER_TEXT], two[CLUSTER_TEXT], both[2 * CLUSTER_TEXT + 16];
-	const struct weft_rio_store store = { 1, "raid", both };
+	const struct weft_rio_store store = { .number = 1, .name = "raid", .text = both };
 	struct cluster_move m = { .offset = 64 * KIB, .bytes = a, .length = LENGTH };
-	struct weft_rio_moved before, after;
+	struct weft_rio_traffic before, after;
 	struct weft_rio_requester *q;
 	uint32_t noted;
 
@@ -470,9 +479,9 @@ TEST(test_sys_s1_one_command_one_read_of_the_host_buffer_one_completion)
 	cluster_fill(a, sizeof(a), 3);
 	cluster_wait_note(&c, "ended 7.1");
 	noted = cluster_notes(&c);
-	weft_rio_requester_moved(q, &before);
+	weft_rio_requester_traffic(q, &before);
 	EXPECT_EQ(cluster_write(q, m), WEFT_OK);
-	weft_rio_requester_moved(q, &after);
+	weft_rio_requester_traffic(q, &after);
 	EXPECT_EQ(after.payload_out - before.payload_out, LENGTH);
 	EXPECT(after.payload_in - before.payload_in < 320); /* at most a word that it is done */
 	EXPECT(after.control_out - before.control_out < 200);

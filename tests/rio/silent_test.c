@@ -118,7 +118,7 @@ static void connect_with(struct weft_qp *to[2], uint64_t near_ns, uint64_t far_n
 	struct weft_address at;
 	uint32_t connected = 0;
 
-	REQUIRE(weft_listen(adapter, &any, NULL, &listener) == WEFT_OK);
+	REQUIRE(weft_listener_open(adapter, &any, NULL, &listener) == WEFT_OK);
 	REQUIRE(weft_listener_address(listener, &at) == WEFT_OK);
 	REQUIRE(weft_qp_dial(to[0], &at, &near) == WEFT_OK);
 	for (int i = 0; i < 1000 && connected < 2; i++) {

@@ -9,7 +9,7 @@ enum { KIB = 1 << 10, ROUNDS = 50 };
 static struct cluster c;
 static uint8_t out[64 * KIB], in[64 * KIB];
 
-static const struct weft_rio_store store = { 1, "disk", "mem:1M" };
+static const struct weft_rio_store store = { .number = 1, .name = "disk", .text = "mem:1M" };
 
 static void open_spinning(uint64_t spin_ns)
 {
@@ -53,14 +53,14 @@ TEST(test_rio_02_a_cluster_whose_roles_spin_reads_what_it_wrote)
 TEST(test_rio_02i_who_waits_and_spins_waits_no_longer_than_it_said)
 {
 	struct weft_rio_requester *q;
-	struct weft_rio_ended ended;
+	struct weft_rio_result ended;
 	uint32_t count = 1;
 
 	open_spinning(24 * 3600 * SECONDS);
 	q = cluster_requester(&c, 0);
 	(void)cluster_device(q, "disk");
 	for (uint32_t i = 0; i < 3; i++) {
-		EXPECT_EQ(weft_rio_wait(q, SECONDS / 1000, &ended, 1, &count), WEFT_OK);
+		EXPECT_EQ(weft_rio_request_wait(q, SECONDS / 1000, &ended, 1, &count), WEFT_OK);
 		EXPECT_EQ(count, 0U);
 	}
 	cluster_close(&c);

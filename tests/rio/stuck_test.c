@@ -85,26 +85,26 @@ static void user_open(struct user *u, int nth, uint8_t byte)
 
 static void submit(struct user *u, uint64_t timeout_ns)
 {
-	const struct weft_rio_segment s = { .memory = u->bytes, .length = LENGTH, .tag = u->tag };
+	const struct weft_rio_sge s = { .memory = u->bytes, .length = LENGTH, .tag = u->tag };
 	const struct weft_rio_transaction t = { .operation = WEFT_RIO_WRITE,
 						.device = u->device,
 						.length = LENGTH,
-						.segments = &s,
-						.segment_count = 1 };
+						.sges = &s,
+						.sge_count = 1 };
 
-	REQUIRE(weft_rio_submit(u->q, &(struct weft_rio_request){ .transactions = &t,
-								  .transaction_count = 1,
-								  .timeout_ns = timeout_ns }) ==
-		WEFT_OK);
+	REQUIRE(weft_rio_request_submit(
+			u->q, &(struct weft_rio_request){ .transactions = &t,
+							  .transaction_count = 1,
+							  .timeout_ns = timeout_ns }) == WEFT_OK);
 }
 
 /* How it ended; WEFT_REASON_COUNT: it has not. */
 static uint32_t ended(struct user *u, uint64_t wait_ns)
 {
-	struct weft_rio_ended e;
+	struct weft_rio_result e;
 	uint32_t count;
 
-	REQUIRE(weft_rio_wait(u->q, wait_ns, &e, 1, &count) == WEFT_OK);
+	REQUIRE(weft_rio_request_wait(u->q, wait_ns, &e, 1, &count) == WEFT_OK);
 	return count ? e.reason : (uint32_t)WEFT_REASON_COUNT;
 }
 

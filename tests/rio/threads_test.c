@@ -16,16 +16,14 @@ static atomic_uint wrong;
 
 static enum weft_reason move(enum weft_rio_operation operation, size_t nth)
 {
-	const struct weft_rio_segment segment = { .memory = memory[nth],
-						  .length = BLOCK,
-						  .tag = tag };
+	const struct weft_rio_sge segment = { .memory = memory[nth], .length = BLOCK, .tag = tag };
 
 	return cluster_io(shared, &(struct weft_rio_transaction){ .operation = operation,
 								  .device = number,
 								  .offset = nth * BLOCK,
 								  .length = BLOCK,
-								  .segments = &segment,
-								  .segment_count = 1 });
+								  .sges = &segment,
+								  .sge_count = 1 });
 }
 
 /* Each has a block of its own. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* weft_rio_inquire() in a cluster over loopback TCP. */
+/* weft_rio_requester_inquire() in a cluster over loopback TCP. */
 #include <string.h>
 
 #include "rio/cluster.h"
@@ -7,9 +7,9 @@
 enum { SEEN_MAX = 64, PIECE = 64 << 10 };
 
 static struct cluster c;
-static struct weft_rio_seen seen[SEEN_MAX];
+static struct weft_rio_member seen[SEEN_MAX];
 
-static const struct weft_rio_seen *find(uint32_t count, enum weft_rio_kind kind, uint32_t unit)
+static const struct weft_rio_member *find(uint32_t count, enum weft_rio_kind kind, uint32_t unit)
 {
 	for (uint32_t i = 0; i < count && i < SEEN_MAX; i++) {
 		if (seen[i].kind == kind && seen[i].platform.unit == unit)
@@ -23,12 +23,12 @@ static void move(struct weft_rio_requester *q, enum weft_rio_operation operation
 {
 	static uint8_t memory[PIECE];
 	struct weft_rio_device d = cluster_device(q, "disk");
-	struct weft_rio_segment s = { .memory = memory, .length = PIECE };
+	struct weft_rio_sge s = { .memory = memory, .length = PIECE };
 	const struct weft_rio_transaction t = { .operation = operation,
 						.device = d.number,
 						.length = PIECE,
-						.segments = &s,
-						.segment_count = 1 };
+						.sges = &s,
+						.sge_count = 1 };
 
 	REQUIRE(weft_rio_memory_add(q, memory, PIECE, &s.tag) == WEFT_OK);
 	REQUIRE(cluster_io(q, &t) == WEFT_OK);
@@ -41,9 +41,10 @@ static uint32_t inquire_until(struct weft_rio_requester *q, uint64_t requests)
 	uint32_t count = 0;
 
 	for (int i = 0; i < 10000; i++) {
-		const struct weft_rio_seen *s;
+		const struct weft_rio_member *s;
 
-		REQUIRE(weft_rio_inquire(q, 10 * SECONDS, seen, SEEN_MAX, &count) == WEFT_OK);
+		REQUIRE(weft_rio_requester_inquire(q, 10 * SECONDS, seen, SEEN_MAX, &count) ==
+			WEFT_OK);
 		s = find(count, WEFT_RIO_IS_REQUESTER, FIRST_REQUESTER);
 		if (s->requests == requests && s->now == 0)
 			return count;
@@ -54,10 +55,10 @@ static uint32_t inquire_until(struct weft_rio_requester *q, uint64_t requests)
 
 TEST(test_rio_01_who_watches_sees_that_the_owner_carried_no_payload)
 {
-	static const struct weft_platform watcher = { FIRST_REQUESTER + 1, 1 };
+	static const struct weft_rio_platform watcher = { FIRST_REQUESTER + 1, 1 };
 	const struct weft_rio_store store = { .number = 5, .name = "disk", .text = "mem:1M" };
 	struct weft_rio_requester *q, *w;
-	const struct weft_rio_seen *s;
+	const struct weft_rio_member *s;
 	uint32_t count;
 
 	cluster_begin(&c);
@@ -89,13 +90,14 @@ TEST(test_rio_01_who_watches_sees_that_the_owner_carried_no_payload)
 	EXPECT(cluster_noted(&c, "allowed 8.1 watch"));
 	/* Less room than there is to show. */
 	memset(&seen[2], 0xee, sizeof(seen[2]));
-	EXPECT_EQ(weft_rio_inquire(w, 10 * SECONDS, seen, 2, &count), WEFT_OK);
+	EXPECT_EQ(weft_rio_requester_inquire(w, 10 * SECONDS, seen, 2, &count), WEFT_OK);
 	EXPECT_EQ(count, 6U);
 	EXPECT_EQ(seen[2].now, 0xeeeeeeeeU);
-	EXPECT_EQ(weft_rio_inquire(w, 10 * SECONDS, NULL, 0, &count), WEFT_OK);
+	EXPECT_EQ(weft_rio_requester_inquire(w, 10 * SECONDS, NULL, 0, &count), WEFT_OK);
 	EXPECT_EQ(count, 6U);
 	/* Who is not named may not. */
-	EXPECT_EQ(weft_rio_inquire(q, 10 * SECONDS, seen, SEEN_MAX, &count), WEFT_R_RIO_DENIED);
+	EXPECT_EQ(weft_rio_requester_inquire(q, 10 * SECONDS, seen, SEEN_MAX, &count),
+		  WEFT_R_RIO_DENIED);
 	EXPECT_EQ(count, 0U);
 	EXPECT(cluster_noted(&c, "refused 7.1 watch: rio_denied"));
 	cluster_close(&c);
@@ -108,10 +110,12 @@ TEST(test_rio_03_no_requester_watches_unless_allowed)
 
 	cluster_open(&c, "mem:1M");
 	q = cluster_requester(&c, 0);
-	EXPECT_EQ(weft_rio_inquire(q, 10 * SECONDS, seen, SEEN_MAX, &count), WEFT_R_RIO_DENIED);
-	EXPECT_EQ(weft_rio_inquire(NULL, 0, seen, SEEN_MAX, &count), WEFT_R_NULL_ARGUMENT);
-	EXPECT_EQ(weft_rio_inquire(q, 0, NULL, 1, &count), WEFT_R_NULL_ARGUMENT);
-	EXPECT_EQ(weft_rio_inquire(q, 0, seen, 1, NULL), WEFT_R_NULL_ARGUMENT);
+	EXPECT_EQ(weft_rio_requester_inquire(q, 10 * SECONDS, seen, SEEN_MAX, &count),
+		  WEFT_R_RIO_DENIED);
+	EXPECT_EQ(weft_rio_requester_inquire(NULL, 0, seen, SEEN_MAX, &count),
+		  WEFT_R_NULL_ARGUMENT);
+	EXPECT_EQ(weft_rio_requester_inquire(q, 0, NULL, 1, &count), WEFT_R_NULL_ARGUMENT);
+	EXPECT_EQ(weft_rio_requester_inquire(q, 0, seen, 1, NULL), WEFT_R_NULL_ARGUMENT);
 	cluster_close(&c);
 }
 
@@ -124,29 +128,30 @@ TEST(test_rio_03_an_inquiry_without_an_owner_says_why)
 	q = cluster_requester(&c, 0);
 	(void)cluster_device(q, "disk");
 	cluster_stop_owner(&c);
-	EXPECT(weft_rio_inquire(q, SECONDS / 5, seen, SEEN_MAX, &count) != WEFT_OK);
+	EXPECT(weft_rio_requester_inquire(q, SECONDS / 5, seen, SEEN_MAX, &count) != WEFT_OK);
 	EXPECT_EQ(count, 0U);
 	/* And it goes on with the next one. */
 	cluster_start_owner(&c);
-	EXPECT_EQ(weft_rio_inquire(q, 30 * SECONDS, seen, SEEN_MAX, &count), WEFT_R_RIO_DENIED);
+	EXPECT_EQ(weft_rio_requester_inquire(q, 30 * SECONDS, seen, SEEN_MAX, &count),
+		  WEFT_R_RIO_DENIED);
 	cluster_close(&c);
 }
 
 enum { CROWD = 250, WATCHERS = 4, INQUIRIES = 20 };
 
-static struct weft_rio_seen crowd_seen[WATCHERS][CROWD + 8];
+static struct weft_rio_member crowd_seen[WATCHERS][CROWD + 8];
 
 /* A report lists every peer once, whatever other threads ask meanwhile. */
 static void *inquire_often(void *room)
 {
-	struct weft_rio_seen *s = room;
+	struct weft_rio_member *s = room;
 
 	for (int i = 0; i < INQUIRIES; i++) {
 		bool has[CROWD] = { false };
 		uint32_t count = 0;
 
-		if (weft_rio_inquire(c.requesters[0], 30 * SECONDS, s, CROWD + 8, &count) !=
-			    WEFT_OK ||
+		if (weft_rio_requester_inquire(c.requesters[0], 30 * SECONDS, s, CROWD + 8,
+					       &count) != WEFT_OK ||
 		    count != CROWD + 4)
 			return NULL;
 		for (uint32_t k = 0; k < count; k++) {
@@ -165,7 +170,7 @@ static void *inquire_often(void *room)
 static void open_crowd(void)
 {
 	static struct weft_rio_peer peers[CROWD + 2];
-	static const struct weft_platform watcher = { FIRST_REQUESTER, 1 };
+	static const struct weft_rio_platform watcher = { FIRST_REQUESTER, 1 };
 	const struct weft_rio_store store = { .number = 5, .name = "disk", .text = "mem:1M" };
 	struct weft_rio_self self = cluster_self(OWNER_UNIT, peers, CROWD + 2);
 

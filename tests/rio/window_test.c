@@ -22,12 +22,12 @@ static atomic_uint ended_well, ended;
 /* So that the requester looks what comes. */
 static void *wait_for_all(void *context)
 {
-	struct weft_rio_ended e;
+	struct weft_rio_result e;
 	uint32_t count;
 
 	(void)context;
 	while (!atomic_load(&is_over)) {
-		weft_rio_wait(asked, SECONDS / 50, &e, 1, &count);
+		weft_rio_request_wait(asked, SECONDS / 50, &e, 1, &count);
 		atomic_fetch_add(&ended_well, count == 1 && e.reason == WEFT_OK);
 		atomic_fetch_add(&ended, count);
 	}
@@ -129,21 +129,21 @@ struct wish {
 
 static struct wish ask(uint32_t device)
 {
-	const struct weft_rio_segment s = { .memory = memory, .length = LENGTH, .tag = tag };
+	const struct weft_rio_sge s = { .memory = memory, .length = LENGTH, .tag = tag };
 	const struct weft_rio_transaction t = { .operation = WEFT_RIO_WRITE,
 						.device = device,
 						.length = LENGTH,
-						.segments = &s,
-						.segment_count = 1 };
+						.sges = &s,
+						.sge_count = 1 };
 	struct sgl_attributes in = sgl_attributes_default();
 	struct wish wish = { 0 };
 	struct sgl_element e;
 	struct rio_msg m;
 	struct rd at;
 
-	REQUIRE(weft_rio_submit(asked, &(struct weft_rio_request){ .transactions = &t,
-								   .transaction_count = 1 }) ==
-		WEFT_OK);
+	REQUIRE(weft_rio_request_submit(
+			asked, &(struct weft_rio_request){ .transactions = &t,
+							   .transaction_count = 1 }) == WEFT_OK);
 	REQUIRE(raw_hear(&owner, RIO_REQUEST, &m));
 	wish.id = m.id;
 	at = rd_of(m.request.list.bytes, m.request.list.length);
@@ -238,15 +238,15 @@ TEST(test_rio_02f_windows_go_with_a_connection_that_is_made_again)
 /* Shared windows, and windows for a device without an I/O unit, are open to all announced units. */
 TEST(test_rio_06_what_is_shared_is_for_all_who_are_let_in)
 {
-	const struct weft_rio_segment s = { .memory = memory, .length = LENGTH, .tag = 0 };
-	struct weft_rio_segment part = s;
+	const struct weft_rio_sge s = { .memory = memory, .length = LENGTH, .tag = 0 };
+	struct weft_rio_sge part = s;
 	struct wish shared = { .address = (uintptr_t)memory }, unknown;
 
 	begin();
 	join(0);
 	join(1);
 	part.tag = tag;
-	REQUIRE(weft_rio_expose(asked, &part, false, &shared.handle) == WEFT_OK);
+	REQUIRE(weft_rio_memory_expose(asked, &part, false, &shared.handle) == WEFT_OK);
 	unknown = ask(7 << DEVICE_SHIFT | 1);
 	for (int i = 0; i < UNITS; i++) {
 		EXPECT(reads(i, &shared));
@@ -254,7 +254,7 @@ TEST(test_rio_06_what_is_shared_is_for_all_who_are_let_in)
 	}
 	answer(&unknown);
 	expect_kept_out(0, &unknown);
-	EXPECT_EQ(weft_rio_conceal(asked, shared.handle), WEFT_OK);
+	EXPECT_EQ(weft_rio_memory_conceal(asked, shared.handle), WEFT_OK);
 	expect_kept_out(1, &shared);
 	end();
 }

@@ -104,7 +104,7 @@ static bool ask(struct op *op, const struct weft_rio_transaction *t)
 	const struct weft_rio_request request = { .transactions = t,
 						  .transaction_count = 1,
 						  .context = op };
-	enum weft_reason r = weft_rio_submit(requester, &request);
+	enum weft_reason r = weft_rio_request_submit(requester, &request);
 
 	if (r == WEFT_OK) {
 		op->is_busy = true;
@@ -117,7 +117,7 @@ static bool ask(struct op *op, const struct weft_rio_transaction *t)
 }
 
 /* In a few pieces, of odd lengths. */
-static uint32_t cut(struct op *op, struct weft_rio_segment pieces[PIECES_MAX])
+static uint32_t cut(struct op *op, struct weft_rio_sge pieces[PIECES_MAX])
 {
 	uint32_t count = 0, at = 0;
 
@@ -126,9 +126,9 @@ static uint32_t cut(struct op *op, struct weft_rio_segment pieces[PIECES_MAX])
 
 		if (count + 1 < PIECES_MAX && prng_below(&prng, 2) == 0)
 			length = 1 + prng_below(&prng, length);
-		pieces[count++] = (struct weft_rio_segment){ .memory = op->bytes + at,
-							     .length = length,
-							     .tag = memory_tag };
+		pieces[count++] = (struct weft_rio_sge){ .memory = op->bytes + at,
+							 .length = length,
+							 .tag = memory_tag };
 		at += length;
 	}
 	return count;
@@ -152,18 +152,18 @@ static uint32_t next_slot(void)
 
 static void ask_write(struct op *op)
 {
-	struct weft_rio_segment pieces[PIECES_MAX];
+	struct weft_rio_sge pieces[PIECES_MAX];
 	struct weft_rio_transaction t = { .operation = WEFT_RIO_WRITE,
 					  .device = device.number,
 					  .length = BLOCK,
-					  .segments = pieces };
+					  .sges = pieces };
 	uint32_t slot = next_slot();
 
 	op->is = (struct written){ slot, next_version++ };
 	op->kind = prng_below(&prng, 2) == 0 || plain_count == PLAIN_MAX ? KIND_FUA : KIND_PLAIN;
 	t.is_fua = op->kind == KIND_FUA;
 	t.offset = (uint64_t)slot * BLOCK;
-	t.segment_count = cut(op, pieces);
+	t.sge_count = cut(op, pieces);
 	fill(op->bytes, &op->is);
 	say("S", &op->is, "");
 	is_slot_busy[slot] = true;
@@ -200,7 +200,7 @@ static void ended_well(struct op *op)
 		say("A", &op->plain[i], "");
 }
 
-static void ended(const struct weft_rio_ended *e)
+static void ended(const struct weft_rio_result *e)
 {
 	struct op *op = e->context;
 
@@ -225,11 +225,12 @@ static void ended(const struct weft_rio_ended *e)
 /* True: something ended badly. */
 static bool gather(uint64_t timeout_ms)
 {
-	struct weft_rio_ended e[DEPTH + 1];
+	struct weft_rio_result e[DEPTH + 1];
 	uint32_t count;
 	bool has_failed = false;
 
-	if (weft_rio_wait(requester, timeout_ms * NS_PER_MS, e, DEPTH + 1, &count) != WEFT_OK)
+	if (weft_rio_request_wait(requester, timeout_ms * NS_PER_MS, e, DEPTH + 1, &count) !=
+	    WEFT_OK)
 		fatal(WEFT_R_BAD_ARGUMENT);
 	for (uint32_t i = 0; i < count; i++) {
 		has_failed |= e[i].reason != WEFT_OK;

@@ -255,7 +255,7 @@ static void net_close(void)
 /* Keeps so many Writes in the queue. */
 static void work(struct end *e)
 {
-	const struct weft_segment s = { (uintptr_t)e->memory, MESSAGE, e->tag };
+	const struct weft_sge s = { (uintptr_t)e->memory, MESSAGE, e->tag };
 	struct end *r = &net.ends[RECEIVER];
 	struct weft_completion c[DEPTH];
 	uint32_t count, posted;
@@ -267,8 +267,8 @@ static void work(struct end *e)
 	while (e->qps[0]->sq.count < DEPTH) {
 		struct weft_send_wr wr = { .opcode = WEFT_OP_WRITE,
 					   .flags = WEFT_SIGNALLED,
-					   .segments = &s,
-					   .segment_count = 1,
+					   .sges = &s,
+					   .sge_count = 1,
 					   .remote_addr = (uintptr_t)r->memory,
 					   .remote_tag = r->tag };
 

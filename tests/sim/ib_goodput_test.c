@@ -226,7 +226,7 @@ static size_t bytes_in_use(void)
 enum { COUNT = 9 };
 
 /* Of one with its connection, on average; they are gone again. */
-static size_t qp_bytes(struct ib_line_end *e, enum weft_service service)
+static size_t qp_bytes(struct ib_line_end *e, enum weft_qp_service service)
 {
 	struct ib_conn *conns[COUNT];
 	struct weft_qp *qps[COUNT];
@@ -242,7 +242,7 @@ static size_t qp_bytes(struct ib_line_end *e, enum weft_service service)
 		.recv_cq = e->cq,
 		.send_max = 128,
 		.recv_max = 128,
-		.segments_max = 1,
+		.sges_max = 1,
 		.service = service,
 	};
 

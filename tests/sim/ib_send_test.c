@@ -317,7 +317,7 @@ TEST(test_send_05_send_07_what_is_pinned_does_not_move)
 	EXPECT_EQ(mem_space_move(space, IB_LINE_ADDR, WEFT_REAL_NONE), WEFT_R_BUSY);
 	EXPECT_EQ(mem_space_unmap(space, IB_LINE_ADDR), WEFT_R_BUSY);
 	EXPECT_EQ(mem_space_move(space, IB_LINE_ADDR + PAGE, PAGE), WEFT_OK);
-	EXPECT_EQ(mem_space_move(space, IB_LINE_ADDR + 1, 0), WEFT_R_SPACE_SEGMENT);
+	EXPECT_EQ(mem_space_move(space, IB_LINE_ADDR + 1, 0), WEFT_R_SPACE_MAPPING);
 	EXPECT_EQ(mem_space_move(space, IB_LINE_ADDR + PAGE, UINT64_C(2) * PAGES * PAGE),
 		  WEFT_R_BAD_ARGUMENT);
 	completes(1);
@@ -340,11 +340,11 @@ TEST(test_send_s3_send_02_send_11_send_12_send_13_a_loss_in_a_chain_of_scattered
 		page_in(i, PAGES + i * 5 % PAGES);
 	}
 	for (uint32_t r = 0; r < REQUESTS; r++) {
-		struct weft_segment segments[PIECES];
+		struct weft_sge segments[PIECES];
 		struct weft_send_wr wr = {
 			.opcode = WEFT_OP_WRITE,
-			.segments = segments,
-			.segment_count = PIECES,
+			.sges = segments,
+			.sge_count = PIECES,
 			.remote_addr = IB_LINE_ADDR + (uint64_t)r * PIECES * PAGE,
 			.remote_tag = line->ends[1].tag,
 		};

@@ -22,7 +22,7 @@ static const uint64_t patience_ns = UINT64_C(20) * 1000000000;
 static void end_open_memory(struct end *e, const struct pair_options *o)
 {
 	struct weft_pd_options pd = { .is_privileged = o->is_privileged };
-	struct weft_space_options space = { .size_bytes = END_BYTES, .segments_max = 8 };
+	struct weft_space_options space = { .size_bytes = END_BYTES, .mappings_max = 8 };
 
 	e->memory = aligned_alloc(4096, END_BYTES);
 	REQUIRE(e->memory);
@@ -94,7 +94,7 @@ void pair_open(struct pair *p, const struct pair_options *options)
 	pair_maker.connect(p);
 }
 
-struct weft_qp *end_qp_create(struct end *e, enum weft_service service)
+struct weft_qp *end_qp_create(struct end *e, enum weft_qp_service service)
 {
 	const struct weft_qp_options o = {
 		.send_cq = e->send_cq,
@@ -294,9 +294,9 @@ void end_is_blank(const struct end *e, uint64_t offset, uint64_t length)
 	}
 }
 
-struct weft_segment end_seg(const struct end *e, uint64_t offset, uint32_t length)
+struct weft_sge end_seg(const struct end *e, uint64_t offset, uint32_t length)
 {
-	return (struct weft_segment){ .addr = e->addr + offset, .length = length, .tag = e->tag };
+	return (struct weft_sge){ .addr = e->addr + offset, .length = length, .tag = e->tag };
 }
 
 uint32_t end_register(struct end *e, uint64_t offset, uint64_t length, uint32_t rights)
@@ -333,7 +333,7 @@ void end_unbind(struct end *e, uint32_t tag)
 }
 
 void end_cut(const struct end *e, uint64_t offset, uint32_t length, uint32_t count,
-	     struct weft_segment *pieces)
+	     struct weft_sge *pieces)
 {
 	uint64_t above = offset + length + (uint64_t)count * PIECE_GAP;
 	uint32_t from = 0;
@@ -350,7 +350,7 @@ void end_cut(const struct end *e, uint64_t offset, uint32_t length, uint32_t cou
 	}
 }
 
-void pieces_fill(struct end *e, const struct weft_segment *pieces, uint32_t count, uint32_t seed)
+void pieces_fill(struct end *e, const struct weft_sge *pieces, uint32_t count, uint32_t seed)
 {
 	uint64_t at = 0;
 
@@ -360,7 +360,7 @@ void pieces_fill(struct end *e, const struct weft_segment *pieces, uint32_t coun
 	}
 }
 
-void pieces_hold(const struct end *e, const struct weft_segment *pieces, uint32_t count,
+void pieces_hold(const struct end *e, const struct weft_sge *pieces, uint32_t count,
 		 uint32_t length, uint32_t seed)
 {
 	uint64_t at = 0;

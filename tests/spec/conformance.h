@@ -40,7 +40,7 @@ enum {
 };
 
 struct pair_options {
-	enum weft_service service;
+	enum weft_qp_service service;
 	enum weft_policy policy;
 	enum weft_failure on_failure;
 	bool is_privileged; /* domains are, and registration by send queue is enabled */
@@ -80,7 +80,7 @@ struct pair {
 struct pair_maker {
 	const char *name;
 	uint32_t abilities; /* enum pair_ability */
-	uint32_t services;  /* 1 << enum weft_service */
+	uint32_t services;  /* 1 << enum weft_qp_service */
 
 	/* Sets ends[0].adapter and ends[1].adapter, with the limits in p->options; and back. */
 	void (*open)(struct pair *p);
@@ -110,7 +110,7 @@ static inline bool pair_can(enum pair_ability ability)
 	return pair_maker.abilities & ability;
 }
 
-static inline bool pair_has_service(enum weft_service service)
+static inline bool pair_has_service(enum weft_qp_service service)
 {
 	return pair_maker.services & 1U << service;
 }
@@ -139,7 +139,7 @@ void pair_quiet(struct pair *p);
 void pair_blank(struct pair *p);
 
 /* One of several queue pairs of an end: made and destroyed by the case. */
-struct weft_qp *end_qp_create(struct end *e, enum weft_service service);
+struct weft_qp *end_qp_create(struct end *e, enum weft_qp_service service);
 
 /* ---- Memory --------------------------------------------------------------------------------- */
 
@@ -154,18 +154,18 @@ void end_fill(struct end *e, uint64_t offset, uint64_t length, uint32_t seed);
 void end_holds(const struct end *e, uint64_t offset, uint64_t length, uint32_t seed);
 void end_is_blank(const struct end *e, uint64_t offset, uint64_t length);
 
-struct weft_segment end_seg(const struct end *e, uint64_t offset, uint32_t length);
+struct weft_sge end_seg(const struct end *e, uint64_t offset, uint32_t length);
 
 /* Cuts length bytes from offset on into uneven pieces, the first highest, with gaps after each. */
 void end_cut(const struct end *e, uint64_t offset, uint32_t length, uint32_t count,
-	     struct weft_segment *pieces);
-void pieces_fill(struct end *e, const struct weft_segment *pieces, uint32_t count, uint32_t seed);
+	     struct weft_sge *pieces);
+void pieces_fill(struct end *e, const struct weft_sge *pieces, uint32_t count, uint32_t seed);
 
 /* The same of one byte. */
 void byte_holds(const struct end *e, uint64_t offset, uint8_t value);
 
 /* The same of the pieces' first length bytes; what follows and the gaps are blank. */
-void pieces_hold(const struct end *e, const struct weft_segment *pieces, uint32_t count,
+void pieces_hold(const struct end *e, const struct weft_sge *pieces, uint32_t count,
 		 uint32_t length, uint32_t seed);
 
 /* Registers part of the memory with chosen rights; deregistered by the case. */
@@ -178,12 +178,12 @@ void end_unbind(struct end *e, uint32_t tag);
 /* ---- Work ----------------------------------------------------------------------------------- */
 
 /* A signalled request; segments are borrowed as in weft.h. */
-struct weft_send_wr wr_make(enum weft_opcode opcode, uint64_t id,
-			    const struct weft_segment *segments, uint32_t count);
+struct weft_send_wr wr_make(enum weft_opcode opcode, uint64_t id, const struct weft_sge *segments,
+			    uint32_t count);
 
 /* The same of one segment of e's, towards the peer's memory where that matters. */
 struct weft_send_wr end_wr(struct end *e, enum weft_opcode opcode, uint64_t id,
-			   const struct weft_segment *segment, uint64_t remote_offset);
+			   const struct weft_sge *segment, uint64_t remote_offset);
 
 /* Of a service that is not connected: it goes to this queue pair, at that end. */
 void end_aim(const struct end *e, struct weft_send_wr *wr, const struct end *at,

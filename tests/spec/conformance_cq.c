@@ -15,7 +15,7 @@ TEST(test_qp_10_qp_s1_one_queue_for_many_queue_pairs)
 	for (uint64_t n = 0; n < EACH; n++) {
 		for (uint64_t i = 0; i < PAIRS; i++) {
 			struct end *a = &p[i].ends[0];
-			const struct weft_segment s = end_seg(a, SRC, 8);
+			const struct weft_sge s = end_seg(a, SRC, 8);
 			struct weft_send_wr wr = end_wr(a, WEFT_OP_SEND, 100 * i + n, &s, 0);
 
 			end_post_recv(a->peer, 1000 + 100 * i + n, DST, 8);
@@ -48,7 +48,7 @@ TEST(test_qp_10_one_queue_for_both_sides_of_a_queue_pair)
 {
 	struct pair p;
 	struct end *a = &p.ends[0];
-	struct weft_segment s;
+	struct weft_sge s;
 	struct weft_send_wr wr;
 	uint32_t seen = 0;
 
@@ -69,7 +69,7 @@ TEST(test_qp_10_polling_takes_at_most_what_is_asked_for)
 {
 	struct pair p;
 	struct end *a = &p.ends[0];
-	const struct weft_segment nothing = { 0 };
+	const struct weft_sge nothing = { 0 };
 	struct weft_completion c[8] = { { .id = 99 } };
 	uint32_t count = 7, got = 0;
 	uint64_t since;
@@ -193,7 +193,7 @@ enum { ENTRIES = 4, REQUESTS = 10 };
 /* Posts more than the queue holds; polls what came through. */
 static void overrun(struct end *a)
 {
-	const struct weft_segment nothing = { 0 };
+	const struct weft_sge nothing = { 0 };
 	struct weft_send_wr wrs[REQUESTS];
 	struct weft_completion c;
 	uint32_t count;
@@ -258,7 +258,7 @@ TEST(test_qp_10_a_full_queue_is_no_overrun)
 {
 	struct pair p;
 	struct end *a = &p.ends[0];
-	const struct weft_segment nothing = { 0 };
+	const struct weft_sge nothing = { 0 };
 
 	pair_open(&p, &(struct pair_options){ .cq_entries = 7 });
 	for (int round = 0; round < 5; round++) {
@@ -280,7 +280,7 @@ TEST(test_qp_10_a_queue_forgets_one_queue_pair)
 {
 	static struct pair p, q;
 	struct end *a = &p.ends[0], *b = &q.ends[0];
-	const struct weft_segment nothing = { 0 };
+	const struct weft_sge nothing = { 0 };
 	uint64_t since;
 
 	pair_open(&p, &(struct pair_options){ .cq_entries = 7 });
@@ -308,7 +308,7 @@ TEST(test_qp_10_a_queue_changes_its_room)
 {
 	struct pair p;
 	struct end *a = &p.ends[0];
-	const struct weft_segment nothing = { 0 };
+	const struct weft_sge nothing = { 0 };
 	struct weft_completion c;
 	uint64_t since;
 	uint32_t count;

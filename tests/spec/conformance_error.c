@@ -5,7 +5,7 @@
 /* Three ids in a's send queue: a Send that the case knows, and two Writes that must be flushed. */
 static void post_three(struct end *a, uint32_t length)
 {
-	const struct weft_segment s = end_seg(a, SRC, length), t = end_seg(a, SRC, 8);
+	const struct weft_sge s = end_seg(a, SRC, length), t = end_seg(a, SRC, 8);
 	struct weft_send_wr wrs[3] = {
 		end_wr(a, WEFT_OP_SEND, 1, &s, 0),
 		end_wr(a, WEFT_OP_WRITE, 2, &t, DST + 4096),
@@ -102,7 +102,7 @@ TEST(test_qp_08_patience_ends_after_its_time)
 	set_wait(a, wait_ns); /* which end counts the time is the transport's affair */
 	set_wait(b, wait_ns);
 	for (int i = 0; i < 2; i++) {
-		const struct weft_segment s = end_seg(a, SRC, 8);
+		const struct weft_sge s = end_seg(a, SRC, 8);
 		struct weft_send_wr wr = end_wr(a, opcodes[i], 1, &s, DST);
 		uint64_t start = pair_maker.now_ns(&p);
 
@@ -128,7 +128,7 @@ TEST(test_qp_08_a_receive_posted_in_time)
 	set_wait(a, UINT64_MAX); /* waits for ever */
 	set_wait(b, UINT64_MAX);
 	for (int i = 0; i < 3; i++) {
-		const struct weft_segment s = end_seg(a, SRC, 8);
+		const struct weft_sge s = end_seg(a, SRC, 8);
 		struct weft_send_wr wr = end_wr(a, opcodes[i], 1, &s, DST);
 		uint64_t waiting;
 
@@ -151,7 +151,7 @@ TEST(test_qp_08_a_waiting_send_holds_its_own_queue_only)
 {
 	static struct pair p, q;
 	struct end *a = &p.ends[0], *b = &p.ends[1];
-	struct weft_segment s;
+	struct weft_sge s;
 	struct weft_send_wr wr;
 	uint64_t waiting;
 
@@ -183,7 +183,7 @@ TEST(test_rkey_09_the_peer_is_destroyed_in_the_middle)
 {
 	struct pair p;
 	struct end *a = &p.ends[0], *b = &p.ends[1];
-	struct weft_segment s;
+	struct weft_sge s;
 	struct weft_send_wr wr;
 	uint64_t waiting;
 
@@ -228,7 +228,7 @@ TEST(test_qp_14_an_idle_end_learns_that_its_peer_is_gone)
 TEST(test_qp_14_other_queue_pairs_are_undisturbed)
 {
 	static struct pair p, q;
-	struct weft_segment s;
+	struct weft_sge s;
 	struct weft_send_wr wr;
 
 	pair_open(&p, NULL);
@@ -242,7 +242,7 @@ TEST(test_qp_14_other_queue_pairs_are_undisturbed)
 	for (int i = 0; i < 2; i++) {
 		EXPECT_EQ(end_query(&q.ends[i]).state, WEFT_QPS_RTS);
 		wr = end_wr(&q.ends[i], WEFT_OP_WRITE, 2, &s, DST);
-		wr.segments = &(struct weft_segment){ 0 };
+		wr.sges = &(struct weft_sge){ 0 };
 		end_succeeds(&q.ends[i], &wr);
 	}
 	EXPECT_EQ(end_query(&q.ends[0]).recv_queued, 1);
@@ -255,7 +255,7 @@ TEST(test_rkey_09_the_first_error_is_kept)
 {
 	struct pair p;
 	struct end *a = &p.ends[0], *b = &p.ends[1];
-	struct weft_segment s;
+	struct weft_sge s;
 	struct weft_send_wr wrs[2];
 	struct weft_event event;
 

@@ -5,7 +5,7 @@
 enum { PAGE = 4096, ALL_REMOTE = WEFT_REMOTE_READ | WEFT_REMOTE_WRITE | WEFT_REMOTE_ATOMIC };
 
 /* A Send from a that asks the peer to give up a tag; the peer has a receive. */
-static struct weft_send_wr invalidate_wr(struct end *a, const struct weft_segment *s, uint32_t tag)
+static struct weft_send_wr invalidate_wr(struct end *a, const struct weft_sge *s, uint32_t tag)
 {
 	struct weft_send_wr wr = end_wr(a, WEFT_OP_SEND_INVALIDATE, 1, s, 0);
 
@@ -17,7 +17,7 @@ TEST(test_sqr_09_a_send_takes_a_window_away_before_its_completion)
 {
 	struct pair p;
 	struct end *a = &p.ends[0], *b = &p.ends[1];
-	struct weft_segment s;
+	struct weft_sge s;
 	struct weft_send_wr wr;
 	struct weft_completion c;
 
@@ -48,7 +48,7 @@ static void invalidate_refused(struct pair *p, uint32_t tag, enum weft_reason re
 {
 	struct end *a = &p->ends[0], *b = &p->ends[1];
 	struct weft_usage before, after;
-	struct weft_segment s = end_seg(a, SRC, 8);
+	struct weft_sge s = end_seg(a, SRC, 8);
 	struct weft_send_wr wr = invalidate_wr(a, &s, tag);
 
 	pair_blank(p);
@@ -73,7 +73,7 @@ TEST(test_sqr_10_a_tag_that_may_not_be_invalidated)
 	struct weft_bind theirs = { .length = 64, .rights = WEFT_REMOTE_READ };
 	struct weft_pd *other;
 	uint32_t tag, region;
-	struct weft_segment s;
+	struct weft_sge s;
 	struct weft_send_wr wr;
 
 	pair_open(&p, NULL);
@@ -177,7 +177,7 @@ struct full {
 	uint64_t page[1];
 	struct weft_page_list list;
 	uint32_t filler;
-	struct weft_segment segments[3];
+	struct weft_sge sges[3];
 	struct weft_send_wr wrs[LAST];
 };
 
@@ -195,14 +195,14 @@ static void full_open(struct full *f, enum weft_failure on_failure)
 	MUST(weft_region_register(a->pd, &o, &f->filler));
 	for (uint32_t i = 0; i < 3; i++) {
 		end_fill(a, SRC + i * 100, 100, i);
-		f->segments[i] = end_seg(a, SRC + (uint64_t)i * 100, 100);
+		f->sges[i] = end_seg(a, SRC + (uint64_t)i * 100, 100);
 	}
-	f->wrs[0] = end_wr(a, WEFT_OP_WRITE, GOOD, &f->segments[0], DST);
+	f->wrs[0] = end_wr(a, WEFT_OP_WRITE, GOOD, &f->sges[0], DST);
 	f->wrs[1] = wr_make(WEFT_OP_REGISTER, BAD, NULL, 0);
 	f->wrs[1].reg.region = o;
-	f->wrs[2] = end_wr(a, WEFT_OP_WRITE, LATER_WRITE, &f->segments[1], DST + 100);
-	f->wrs[3] = end_wr(a, WEFT_OP_SEND, LATER_SEND, &f->segments[2], 0);
-	f->wrs[4] = end_wr(a, WEFT_OP_WRITE, LAST, &f->segments[2], DST + 200);
+	f->wrs[2] = end_wr(a, WEFT_OP_WRITE, LATER_WRITE, &f->sges[1], DST + 100);
+	f->wrs[3] = end_wr(a, WEFT_OP_SEND, LATER_SEND, &f->sges[2], 0);
+	f->wrs[4] = end_wr(a, WEFT_OP_WRITE, LAST, &f->sges[2], DST + 200);
 	f->wrs[4].flags = 0; /* flushed requests complete, signalled or not */
 	for (uint64_t id = RECV; id < RECV + 2; id++) {
 		end_post_recv(a, id, DST + 4096, 100);
@@ -236,7 +236,7 @@ TEST(test_sqr_06a_sqr_s3_qp_14_option_1_drains)
 {
 	static struct full f;
 	struct end *a = &f.p.ends[0], *b = &f.p.ends[1];
-	struct weft_segment s;
+	struct weft_sge s;
 	struct weft_send_wr wr;
 
 	full_open(&f, WEFT_FAIL_DRAIN);
@@ -255,7 +255,7 @@ TEST(test_sqr_06a_sqr_s3_qp_14_option_1_drains)
 	end_received(a, RECV);
 	end_holds(a, DST + 4096, 100, 0);
 	/* Whatever is posted now is flushed. */
-	wr = end_wr(a, WEFT_OP_WRITE, 22, &f.segments[1], DST + 100);
+	wr = end_wr(a, WEFT_OP_WRITE, 22, &f.sges[1], DST + 100);
 	end_post(a, &wr);
 	end_sends_flushed(a, 22, 22);
 	/* Room is made, and the consumer repeats what did not happen. */
@@ -299,7 +299,7 @@ TEST(test_sqr_06a_option_1_for_a_bad_segment)
 {
 	struct pair p;
 	struct end *a = &p.ends[0], *b = &p.ends[1];
-	struct weft_segment s, bad;
+	struct weft_sge s, bad;
 	struct weft_send_wr wrs[3];
 
 	pair_open(&p, &(struct pair_options){ .on_failure = WEFT_FAIL_DRAIN });
@@ -333,7 +333,7 @@ TEST(test_sqr_06a_option_1_is_for_failures_on_this_side)
 {
 	struct pair p;
 	struct end *a = &p.ends[0];
-	struct weft_segment s;
+	struct weft_sge s;
 	struct weft_send_wr wr;
 
 	pair_open(&p, &(struct pair_options){ .on_failure = WEFT_FAIL_DRAIN });

@@ -59,7 +59,7 @@ static void iwarp_connect(struct pair *p)
 	struct weft_listener *listener;
 	struct weft_request *request = NULL;
 
-	MUST(weft_listen(b->adapter, &at, NULL, &listener));
+	MUST(weft_listener_open(b->adapter, &at, NULL, &listener));
 	MUST(weft_listener_address(listener, &at));
 	MUST(weft_qp_dial(a->qp, &at, NULL));
 	end_event(b, WEFT_EVENT_REQUEST, weft_listener_number(listener));

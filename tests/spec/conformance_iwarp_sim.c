@@ -203,7 +203,7 @@ TEST(test_rfc6581_a_ready_to_receive_read_counts)
 		o.ird[1] = o.ord[0] = depth;
 		pair_open(&p, NULL);
 		for (uint64_t id = 0; id < 5; id++) {
-			const struct weft_segment s = end_seg(a, DST, 8);
+			const struct weft_sge s = end_seg(a, DST, 8);
 			struct weft_send_wr wr = end_wr(a, WEFT_OP_READ, id, &s, SRC);
 
 			end_post(a, &wr);

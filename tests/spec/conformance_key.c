@@ -7,7 +7,7 @@
 
 enum { ID = 31, ALL_REMOTE = WEFT_REMOTE_READ | WEFT_REMOTE_WRITE | WEFT_REMOTE_ATOMIC };
 
-static struct weft_send_wr access_wr(struct end *a, enum weft_opcode opcode, struct weft_segment *s,
+static struct weft_send_wr access_wr(struct end *a, enum weft_opcode opcode, struct weft_sge *s,
 				     uint32_t tag, uint64_t remote_offset)
 {
 	struct weft_send_wr wr = end_wr(a, opcode, ID, s, remote_offset);
@@ -21,7 +21,7 @@ TEST(test_rkey_12_rkey_s1_advertise_by_send_and_be_reached)
 	struct pair p;
 	struct end *a = &p.ends[0], *b = &p.ends[1];
 	struct weft_advert offer, got;
-	struct weft_segment s;
+	struct weft_sge s;
 	struct weft_send_wr wr;
 	uint32_t tag;
 
@@ -46,7 +46,7 @@ TEST(test_rkey_12_rkey_s1_advertise_by_send_and_be_reached)
 	end_holds(b, DST + 100, 333, 5);
 	s = end_seg(a, DST + 4096, (uint32_t)got.length);
 	wr.opcode = WEFT_OP_READ;
-	wr.segments = &s;
+	wr.sges = &s;
 	end_succeeds(a, &wr);
 	end_holds(a, DST + 4096, 333, 5);
 	end_unbind(b, tag);
@@ -59,7 +59,7 @@ TEST(test_rkey_08a_rkey_08b_rkey_09_rkey_s2_wrong_key)
 	struct pair p;
 	struct end *a = &p.ends[0], *b = &p.ends[1];
 	uint32_t tag, foreign;
-	struct weft_segment s;
+	struct weft_sge s;
 	struct weft_send_wr wr;
 	struct weft_pd *other;
 	struct weft_region_options o = { .length = 64, .rights = ALL_REMOTE };
@@ -115,7 +115,7 @@ TEST(test_rkey_11_rights_are_chosen_at_bind)
 
 	pair_open(&p, NULL);
 	for (unsigned int i = 0; i < sizeof(ops) / sizeof(*ops); i++) {
-		struct weft_segment s = end_seg(a, SRC, 8);
+		struct weft_sge s = end_seg(a, SRC, 8);
 		struct weft_send_wr wr;
 		uint32_t tag;
 
@@ -189,7 +189,7 @@ TEST(test_rkey_11_strict_policy_keeps_regions_from_peers)
 {
 	struct pair p;
 	struct end *a = &p.ends[0], *b = &p.ends[1];
-	struct weft_segment s;
+	struct weft_sge s;
 	struct weft_send_wr wr;
 	uint32_t tag, sink;
 
@@ -223,7 +223,7 @@ TEST(test_qp_09_addresses_belong_to_their_own_space)
 {
 	struct pair p;
 	struct end *a = &p.ends[0], *b = &p.ends[1];
-	struct weft_segment s;
+	struct weft_sge s;
 	struct weft_send_wr wr;
 
 	pair_open(&p, &(struct pair_options){ .has_spaces = true });
@@ -252,7 +252,7 @@ TEST(test_rkey_08c_unmapped_after_registering)
 {
 	struct pair p;
 	struct end *a = &p.ends[0], *b = &p.ends[1];
-	struct weft_segment s;
+	struct weft_sge s;
 	struct weft_send_wr wr;
 
 	pair_open(&p, &(struct pair_options){ .has_spaces = true });
@@ -261,7 +261,7 @@ TEST(test_rkey_08c_unmapped_after_registering)
 	MUST(weft_space_unmap(b->space, SPACE_ADDR));
 	for (int op = 0; op < 2; op++) {
 		wr.opcode = op ? WEFT_OP_READ : WEFT_OP_WRITE;
-		end_refused(a, &wr, WEFT_R_SPACE_SEGMENT);
+		end_refused(a, &wr, WEFT_R_SPACE_MAPPING);
 		end_is_blank(b, DST, 64);
 		end_is_blank(a, SRC, 64);
 		pair_revive(&p);
@@ -270,7 +270,7 @@ TEST(test_rkey_08c_unmapped_after_registering)
 	/* Half of it is no better than nothing. */
 	MUST(weft_space_map(b->space, SPACE_ADDR, DST + 32, 0));
 	wr.opcode = WEFT_OP_WRITE;
-	end_refused(a, &wr, WEFT_R_SPACE_SEGMENT);
+	end_refused(a, &wr, WEFT_R_SPACE_MAPPING);
 	end_is_blank(b, DST, 64);
 	pair_revive(&p);
 	MUST(weft_space_map(b->space, SPACE_ADDR + DST + 32, END_BYTES - DST - 32, DST + 32));
@@ -286,7 +286,7 @@ TEST(test_rkey_08d_never_mapped_raises_a_fault)
 	struct pair p;
 	struct end *a = &p.ends[0], *b = &p.ends[1];
 	struct weft_region_options o = { .addr = away, .length = 8192, .rights = ALL_REMOTE };
-	struct weft_segment s;
+	struct weft_sge s;
 	struct weft_send_wr wr;
 	struct weft_event event;
 	uint32_t tag;
@@ -327,11 +327,11 @@ TEST(test_rkey_03_rkey_s3_virtual_addresses_are_for_the_kernel)
 	struct pair p;
 	struct end *a = &p.ends[0], *b = &p.ends[1];
 	struct weft_space_options so = { .size_bytes = 8192,
-					 .segments_max = 4,
+					 .mappings_max = 4,
 					 .is_virtual = true };
 	struct weft_region_options o = { .addr = va, .length = 8192, .rights = ALL_REMOTE };
 	struct weft_pd *user;
-	struct weft_segment s;
+	struct weft_sge s;
 	struct weft_send_wr wr;
 	uint32_t tag = 7;
 

@@ -29,7 +29,7 @@ enum flaw {
 /* A segment that fails just one check, and what there is to undo. */
 struct flawed {
 	enum flaw flaw;
-	struct weft_segment segment;
+	struct weft_sge segment;
 	enum weft_reason reason;
 	struct weft_pd *pd; /* of FLAW_PD */
 	uint32_t region;    /* or 0 */
@@ -126,7 +126,7 @@ static void flaw_undo(struct end *e, struct flawed *f)
 
 /* Three pieces from offset on, the one at `place` bad. */
 static void pieces_with(const struct end *e, uint64_t offset, const struct flawed *f,
-			uint32_t adapter_slot, struct weft_segment *pieces)
+			uint32_t adapter_slot, struct weft_sge *pieces)
 {
 	for (uint32_t i = 0; i < PIECES; i++)
 		pieces[i] = i == adapter_slot ? f->segment
@@ -139,7 +139,7 @@ static void request_fails(struct pair *p, enum weft_opcode opcode, enum flaw fla
 {
 	struct end *a = &p->ends[0], *b = &p->ends[1];
 	bool is_sink = opcode == WEFT_OP_READ;
-	struct weft_segment pieces[PIECES];
+	struct weft_sge pieces[PIECES];
 	struct flawed f;
 	struct weft_send_wr wr;
 
@@ -150,10 +150,10 @@ static void request_fails(struct pair *p, enum weft_opcode opcode, enum flaw fla
 		f.reason = WEFT_R_READ_SINK; /* which remote write would have satisfied too */
 	pieces_with(a, SRC, &f, adapter_slot, pieces);
 	wr = end_wr(a, opcode, SEND_ID, pieces, is_sink ? SRC : DST);
-	wr.segment_count = PIECES;
+	wr.sge_count = PIECES;
 	if (is_sink && !pair_can(PAIR_READ_SCATTERS)) { /* the bad one alone, then */
-		wr.segments = &pieces[adapter_slot];
-		wr.segment_count = 1;
+		wr.sges = &pieces[adapter_slot];
+		wr.sge_count = 1;
 	}
 	end_post_recv(b, RECV_ID, DST, 256);
 	end_post(a, &wr);
@@ -171,12 +171,10 @@ static void request_fails(struct pair *p, enum weft_opcode opcode, enum flaw fla
 static void receive_fails(struct pair *p, enum flaw flaw, uint32_t adapter_slot)
 {
 	struct end *a = &p->ends[0], *b = &p->ends[1];
-	const struct weft_segment source = end_seg(a, SRC, 48);
+	const struct weft_sge source = end_seg(a, SRC, 48);
 	struct weft_send_wr wr = end_wr(a, WEFT_OP_SEND, SEND_ID, &source, 0);
-	struct weft_segment pieces[PIECES];
-	const struct weft_recv_wr recv = { .id = RECV_ID,
-					   .segments = pieces,
-					   .segment_count = PIECES };
+	struct weft_sge pieces[PIECES];
+	const struct weft_recv_wr recv = { .id = RECV_ID, .sges = pieces, .sge_count = PIECES };
 	struct flawed f;
 
 	pair_blank(p);
@@ -283,7 +281,7 @@ TEST(test_loc_03_just_the_right_that_is_needed)
 	struct pair p;
 	struct end *a = &p.ends[0], *b = &p.ends[1];
 	uint32_t readable, writable;
-	struct weft_segment source, sink;
+	struct weft_sge source, sink;
 	struct weft_recv_wr recv;
 	struct weft_send_wr wr;
 
@@ -295,7 +293,7 @@ TEST(test_loc_03_just_the_right_that_is_needed)
 	source.tag = readable;
 	sink = end_seg(b, DST, 64);
 	sink.tag = writable;
-	recv = (struct weft_recv_wr){ .id = RECV_ID, .segments = &sink, .segment_count = 1 };
+	recv = (struct weft_recv_wr){ .id = RECV_ID, .sges = &sink, .sge_count = 1 };
 	MUST(weft_qp_post_recv(b->qp, &recv, 1, NULL));
 	wr = end_wr(a, WEFT_OP_SEND, SEND_ID, &source, 0);
 	end_succeeds(a, &wr);
@@ -316,17 +314,17 @@ TEST(test_loc_01_segments_of_no_bytes_are_no_access)
 {
 	struct pair p;
 	struct end *a = &p.ends[0], *b = &p.ends[1];
-	struct weft_segment source[3], sink[3];
+	struct weft_sge source[3], sink[3];
 	struct weft_recv_wr recv;
 	struct weft_send_wr wr;
 
 	pair_open(&p, NULL);
 	end_fill(a, SRC, 8, 3);
 	for (int i = 0; i < 3; i++)
-		source[i] = sink[i] = (struct weft_segment){ .addr = 1, .tag = 0xffffff00 };
+		source[i] = sink[i] = (struct weft_sge){ .addr = 1, .tag = 0xffffff00 };
 	source[1] = end_seg(a, SRC, 8);
 	sink[1] = end_seg(b, DST, 8);
-	recv = (struct weft_recv_wr){ .id = RECV_ID, .segments = sink, .segment_count = 3 };
+	recv = (struct weft_recv_wr){ .id = RECV_ID, .sges = sink, .sge_count = 3 };
 	MUST(weft_qp_post_recv(b->qp, &recv, 1, NULL));
 	wr = wr_make(WEFT_OP_SEND, SEND_ID, source, 3);
 	end_succeeds(a, &wr);

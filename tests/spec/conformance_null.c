@@ -18,10 +18,10 @@ static uint32_t null_region(struct end *e)
 }
 
 /* Memory of our own, nothing, and memory again: in that order they make one message. */
-static void around(struct end *e, uint32_t null, uint32_t middle, struct weft_segment parts[3])
+static void around(struct end *e, uint32_t null, uint32_t middle, struct weft_sge parts[3])
 {
 	parts[0] = end_seg(e, SRC, HEAD);
-	parts[1] = (struct weft_segment){ .addr = 77, .length = middle, .tag = null };
+	parts[1] = (struct weft_sge){ .addr = 77, .length = middle, .tag = null };
 	parts[2] = end_seg(e, SRC + HEAD, TAIL);
 }
 
@@ -40,7 +40,7 @@ TEST(test_null_region_gathers_zeroes)
 	pair_open(&p, NULL);
 	null = null_region(a);
 	for (int i = 0; i < SIZES; i++) {
-		struct weft_segment parts[3];
+		struct weft_sge parts[3];
 		struct weft_send_wr wr;
 		uint64_t middle = DST + HEAD;
 
@@ -48,7 +48,7 @@ TEST(test_null_region_gathers_zeroes)
 		around(a, null, sizes[i], parts);
 		end_fill(a, SRC, HEAD + TAIL, 5);
 		wr = end_wr(a, WEFT_OP_SEND, ID, parts, 0);
-		wr.segment_count = 3;
+		wr.sge_count = 3;
 		end_post_recv(b, ID, DST, HEAD + sizes[i] + TAIL);
 		end_post(a, &wr);
 		EXPECT_EQ(end_received(b, ID).byte_count, HEAD + sizes[i] + TAIL);
@@ -71,15 +71,15 @@ TEST(test_null_region_discards_what_a_receive_gets)
 	pair_open(&p, NULL);
 	null = null_region(b);
 	for (int i = 0; i < SIZES; i++) {
-		const struct weft_segment all = end_seg(a, SRC, HEAD + sizes[i] + TAIL);
+		const struct weft_sge all = end_seg(a, SRC, HEAD + sizes[i] + TAIL);
 		struct weft_send_wr wr = end_wr(a, WEFT_OP_SEND, ID, &all, 0);
-		struct weft_segment into[4] = {
+		struct weft_sge into[4] = {
 			end_seg(b, DST, HEAD),
 			{ .length = sizes[i] / 2, .tag = null },
 			{ .length = sizes[i] - sizes[i] / 2, .tag = null },
 			end_seg(b, DST + HEAD, TAIL),
 		};
-		const struct weft_recv_wr recv = { ID, into, 4 };
+		const struct weft_recv_wr recv = { .id = ID, .sges = into, .sge_count = 4 };
 		uint32_t at = HEAD + sizes[i];
 
 		pair_blank(&p);
@@ -105,7 +105,7 @@ TEST(test_null_region_writes_zeroes_and_is_the_sink_of_a_read)
 	pair_open(&p, NULL);
 	null = null_region(a);
 	for (int i = 0; i < SIZES; i++) {
-		const struct weft_segment s = { 0x1234567, sizes[i], null };
+		const struct weft_sge s = { 0x1234567, sizes[i], null };
 		struct weft_send_wr wr = end_wr(a, WEFT_OP_WRITE, ID, &s, DST);
 
 		pair_blank(&p);
@@ -139,7 +139,7 @@ TEST(test_qp_07d_null_region_takes_the_result_of_an_atomic)
 	memcpy(b->memory + DST, &begin, sizeof(begin));
 	/* At the place where the region's memory repeats. */
 	for (uint64_t addr = 65536 - 8; addr <= 65536; addr++) {
-		const struct weft_segment s = { addr, 8, null };
+		const struct weft_sge s = { addr, 8, null };
 		struct weft_send_wr wr = end_wr(a, WEFT_OP_FETCH_ADD, ID, &s, DST);
 
 		wr.compare_add = 2;
@@ -155,7 +155,7 @@ TEST(test_iwarp_06f_iwarp_09f_peer_does_not_reach_a_null_region)
 {
 	struct pair p;
 	struct end *a = &p.ends[0], *b = &p.ends[1];
-	struct weft_segment bytes;
+	struct weft_sge bytes;
 	uint32_t null;
 
 	pair_open(&p, NULL);

@@ -9,7 +9,7 @@ static void fill_send_queue(uint32_t send_max)
 {
 	struct pair p;
 	struct end *a = &p.ends[0];
-	const struct weft_segment nothing = { 0 };
+	const struct weft_sge nothing = { 0 };
 
 	pair_open(&p, &(struct pair_options){ .qp = { .send_max = send_max } });
 	for (int round = 0; round < 3; round++) {
@@ -71,7 +71,7 @@ TEST(test_qp_02_qp_03_a_list_longer_than_the_queue)
 {
 	struct pair p;
 	struct end *a = &p.ends[0], *b = &p.ends[1];
-	const struct weft_segment nothing = { 0 };
+	const struct weft_sge nothing = { 0 };
 	struct weft_send_wr wrs[10];
 	struct weft_recv_wr recvs[10];
 	uint32_t posted = 0;
@@ -105,7 +105,7 @@ TEST(test_qp_02_outstanding_requests_take_turns)
 	pair_open(&p, &(struct pair_options){ .qp = { .outstanding_max = 1 } });
 	end_fill(b, SRC, READS * 8, 3);
 	for (uint64_t id = 0; id < READS; id++) {
-		const struct weft_segment s = end_seg(a, DST + id * 8, 8);
+		const struct weft_sge s = end_seg(a, DST + id * 8, 8);
 		struct weft_send_wr wr = end_wr(a, WEFT_OP_READ, id, &s, SRC + id * 8);
 
 		end_post(a, &wr);
@@ -124,14 +124,14 @@ struct bad {
 	enum weft_reason reason;
 };
 
-static const struct weft_segment wide[PAIR_SEGMENTS]; /* of no bytes */
-static const struct weft_segment four = { .addr = 64, .length = 4 };
-static const struct weft_segment sixteen = { .addr = 64, .length = 16 };
-static const struct weft_segment huge[2] = { { .length = UINT32_MAX }, { .length = 2 } };
-static const struct weft_segment over[2] = { { .length = 1U << 31 }, { .length = 1 } };
-static const struct weft_segment no_bytes_there = { .length = 1 };
-static const struct weft_segment long_inline[2] = { { .addr = 64, .length = INLINE_DEFAULT },
-						    { .addr = 64, .length = 1 } };
+static const struct weft_sge wide[PAIR_SEGMENTS]; /* of no bytes */
+static const struct weft_sge four = { .addr = 64, .length = 4 };
+static const struct weft_sge sixteen = { .addr = 64, .length = 16 };
+static const struct weft_sge huge[2] = { { .length = UINT32_MAX }, { .length = 2 } };
+static const struct weft_sge over[2] = { { .length = 1U << 31 }, { .length = 1 } };
+static const struct weft_sge no_bytes_there = { .length = 1 };
+static const struct weft_sge long_inline[2] = { { .addr = 64, .length = INLINE_DEFAULT },
+						{ .addr = 64, .length = 1 } };
 
 static const struct bad bads[] = {
 	{ "opcode", { .opcode = WEFT_OP_SEND_COUNT }, WEFT_R_WR_OPCODE },
@@ -145,42 +145,34 @@ static const struct bad bads[] = {
 	  WEFT_R_WR_FLAGS },
 	{ "inline Bind", { .opcode = WEFT_OP_BIND, .flags = WEFT_INLINE }, WEFT_R_WR_FLAGS },
 	{ "segments",
-	  { .opcode = WEFT_OP_SEND, .segments = wide, .segment_count = SEGMENTS_DEFAULT + 1 },
-	  WEFT_R_WR_SEGMENTS },
+	  { .opcode = WEFT_OP_SEND, .sges = wide, .sge_count = SEGMENTS_DEFAULT + 1 },
+	  WEFT_R_WR_SGES },
 	{ "many segments",
-	  { .opcode = WEFT_OP_WRITE, .segments = wide, .segment_count = UINT32_MAX },
-	  WEFT_R_WR_SEGMENTS },
+	  { .opcode = WEFT_OP_WRITE, .sges = wide, .sge_count = UINT32_MAX },
+	  WEFT_R_WR_SGES },
 	{ "Bind with segment",
-	  { .opcode = WEFT_OP_BIND, .segments = wide, .segment_count = 1 },
-	  WEFT_R_WR_SEGMENTS },
+	  { .opcode = WEFT_OP_BIND, .sges = wide, .sge_count = 1 },
+	  WEFT_R_WR_SGES },
 	{ "Delay with segment",
-	  { .opcode = WEFT_OP_DELAY, .segments = wide, .segment_count = 1 },
-	  WEFT_R_WR_SEGMENTS },
-	{ "no segments", { .opcode = WEFT_OP_SEND, .segment_count = 1 }, WEFT_R_NULL_ARGUMENT },
-	{ "4 GiB",
-	  { .opcode = WEFT_OP_WRITE, .segments = huge, .segment_count = 2 },
-	  WEFT_R_WR_LENGTH },
+	  { .opcode = WEFT_OP_DELAY, .sges = wide, .sge_count = 1 },
+	  WEFT_R_WR_SGES },
+	{ "no segments", { .opcode = WEFT_OP_SEND, .sge_count = 1 }, WEFT_R_NULL_ARGUMENT },
+	{ "4 GiB", { .opcode = WEFT_OP_WRITE, .sges = huge, .sge_count = 2 }, WEFT_R_WR_LENGTH },
 	{ "2 GiB and a byte",
-	  { .opcode = WEFT_OP_READ, .segments = over, .segment_count = 2 },
+	  { .opcode = WEFT_OP_READ, .sges = over, .sge_count = 2 },
 	  WEFT_R_WR_LENGTH },
 	{ "atomic of 4",
-	  { .opcode = WEFT_OP_FETCH_ADD, .segments = &four, .segment_count = 1 },
+	  { .opcode = WEFT_OP_FETCH_ADD, .sges = &four, .sge_count = 1 },
 	  WEFT_R_WR_LENGTH },
 	{ "atomic of 16",
-	  { .opcode = WEFT_OP_COMPARE_SWAP, .segments = &sixteen, .segment_count = 1 },
+	  { .opcode = WEFT_OP_COMPARE_SWAP, .sges = &sixteen, .sge_count = 1 },
 	  WEFT_R_WR_LENGTH },
 	{ "atomic of nothing", { .opcode = WEFT_OP_FETCH_ADD }, WEFT_R_WR_LENGTH },
 	{ "inline",
-	  { .opcode = WEFT_OP_SEND,
-	    .flags = WEFT_INLINE,
-	    .segments = long_inline,
-	    .segment_count = 2 },
+	  { .opcode = WEFT_OP_SEND, .flags = WEFT_INLINE, .sges = long_inline, .sge_count = 2 },
 	  WEFT_R_WR_INLINE },
 	{ "inline from nowhere",
-	  { .opcode = WEFT_OP_SEND,
-	    .flags = WEFT_INLINE,
-	    .segments = &no_bytes_there,
-	    .segment_count = 1 },
+	  { .opcode = WEFT_OP_SEND, .flags = WEFT_INLINE, .sges = &no_bytes_there, .sge_count = 1 },
 	  WEFT_R_NULL_ARGUMENT },
 	{ "window outside the table",
 	  { .opcode = WEFT_OP_BIND, .bind = { .window_tag = 0xffffff00 } },
@@ -223,10 +215,10 @@ TEST(test_qp_03_qp_08_a_bad_receive_stops_the_list_at_its_place)
 		struct weft_recv_wr wr;
 		enum weft_reason reason;
 	} recvs[] = {
-		{ { .segments = wide, .segment_count = SEGMENTS_DEFAULT + 1 }, WEFT_R_WR_SEGMENTS },
-		{ { .segments = wide, .segment_count = UINT32_MAX }, WEFT_R_WR_SEGMENTS },
-		{ { .segment_count = 1 }, WEFT_R_NULL_ARGUMENT },
-		{ { .segments = huge, .segment_count = 2 }, WEFT_R_WR_LENGTH },
+		{ { .sges = wide, .sge_count = SEGMENTS_DEFAULT + 1 }, WEFT_R_WR_SGES },
+		{ { .sges = wide, .sge_count = UINT32_MAX }, WEFT_R_WR_SGES },
+		{ { .sge_count = 1 }, WEFT_R_NULL_ARGUMENT },
+		{ { .sges = huge, .sge_count = 2 }, WEFT_R_WR_LENGTH },
 	};
 	struct pair p;
 	struct end *b = &p.ends[1];
@@ -252,20 +244,20 @@ TEST(test_qp_02_qp_06_the_largest_and_smallest_requests)
 	struct pair p;
 	struct end *a = &p.ends[0], *b = &p.ends[1];
 	struct weft_send_wr wr;
-	struct weft_recv_wr recv = { .id = 3, .segments = wide };
+	struct weft_recv_wr recv = { .id = 3, .sges = wide };
 
 	pair_open(&p, &(struct pair_options){
-			      .qp = { .segments_max = PAIR_SEGMENTS, .inline_max_bytes = 1 } });
+			      .qp = { .sges_max = PAIR_SEGMENTS, .inline_max_bytes = 1 } });
 	wr = end_wr(a, WEFT_OP_SEND, 1, wide, 0);
-	wr.segment_count = PAIR_SEGMENTS;
-	recv.segment_count = PAIR_SEGMENTS;
+	wr.sge_count = PAIR_SEGMENTS;
+	recv.sge_count = PAIR_SEGMENTS;
 	MUST(weft_qp_post_recv(b->qp, &recv, 1, NULL));
 	end_succeeds(a, &wr);
 	end_received(b, 3);
-	wr.segment_count = PAIR_SEGMENTS + 1;
-	EXPECT_EQ(weft_qp_post_send(a->qp, &wr, 1, NULL), WEFT_R_WR_SEGMENTS);
-	recv.segment_count = PAIR_SEGMENTS + 1;
-	EXPECT_EQ(weft_qp_post_recv(b->qp, &recv, 1, NULL), WEFT_R_WR_SEGMENTS);
+	wr.sge_count = PAIR_SEGMENTS + 1;
+	EXPECT_EQ(weft_qp_post_send(a->qp, &wr, 1, NULL), WEFT_R_WR_SGES);
+	recv.sge_count = PAIR_SEGMENTS + 1;
+	EXPECT_EQ(weft_qp_post_recv(b->qp, &recv, 1, NULL), WEFT_R_WR_SGES);
 	wr = end_wr(a, WEFT_OP_WRITE, 1, &four, 0);
 	wr.flags |= WEFT_INLINE;
 	EXPECT_EQ(weft_qp_post_send(a->qp, &wr, 1, NULL), WEFT_R_WR_INLINE);
@@ -277,7 +269,7 @@ TEST(test_qp_03_posting_does_not_wait)
 {
 	struct pair p;
 	struct end *a = &p.ends[0];
-	struct weft_segment s;
+	struct weft_sge s;
 	struct weft_send_wr wr;
 	uint64_t waiting;
 

@@ -10,20 +10,20 @@ static const uint32_t sizes[SIZE_COUNT] = { 0, 1, 7, 8, 64, 4095, 4096, 65536 + 
 static const uint32_t piece_counts[PIECE_COUNTS] = { 1, 2, 3, 7, PAIR_SEGMENTS };
 
 static const struct pair_options wide = {
-	.qp = { .segments_max = PAIR_SEGMENTS, .inline_max_bytes = WEFT_INLINE_MAX },
+	.qp = { .sges_max = PAIR_SEGMENTS, .inline_max_bytes = WEFT_INLINE_MAX },
 };
 
 static void write_once(struct pair *p, uint32_t size, uint32_t pieces, uint32_t flags)
 {
 	struct end *a = &p->ends[0], *b = &p->ends[1];
-	struct weft_segment source[PAIR_SEGMENTS];
+	struct weft_sge source[PAIR_SEGMENTS];
 	struct weft_send_wr wr;
 
 	pair_blank(p);
 	end_cut(a, SRC, size, pieces, source);
 	pieces_fill(a, source, pieces, size + pieces);
 	wr = end_wr(a, WEFT_OP_WRITE, size, source, DST + MARGIN);
-	wr.segment_count = pieces;
+	wr.sge_count = pieces;
 	wr.flags |= flags;
 	end_succeeds(a, &wr);
 	end_holds(b, DST + MARGIN, size, size + pieces);
@@ -61,7 +61,7 @@ TEST(test_qp_07c_write_with_immediate_takes_a_receive_and_leaves_its_buffer)
 
 	pair_open(&p, &wide);
 	for (int i = 0; i < SIZE_COUNT; i++) {
-		const struct weft_segment s = end_seg(a, SRC, sizes[i]);
+		const struct weft_sge s = end_seg(a, SRC, sizes[i]);
 		struct weft_send_wr wr = end_wr(a, WEFT_OP_WRITE_IMM, 1, &s, DST);
 		struct weft_completion c;
 
@@ -86,14 +86,14 @@ TEST(test_qp_07c_write_with_immediate_takes_a_receive_and_leaves_its_buffer)
 static void read_once(struct pair *p, uint32_t size, uint32_t pieces)
 {
 	struct end *a = &p->ends[0], *b = &p->ends[1];
-	struct weft_segment sink[PAIR_SEGMENTS];
+	struct weft_sge sink[PAIR_SEGMENTS];
 	struct weft_send_wr wr;
 
 	pair_blank(p);
 	end_fill(b, SRC + MARGIN, size, size ^ pieces);
 	end_cut(a, DST, size, pieces, sink);
 	wr = end_wr(a, WEFT_OP_READ, 5, sink, SRC + MARGIN);
-	wr.segment_count = pieces;
+	wr.sge_count = pieces;
 	end_post(a, &wr);
 	MUST_EQ(end_sent(a, 5).byte_count, size);
 	pieces_hold(a, sink, pieces, size, size ^ pieces);
@@ -116,14 +116,14 @@ static void one_sink_only(void)
 {
 	struct pair p;
 	struct end *a = &p.ends[0];
-	struct weft_segment sink[2];
+	struct weft_sge sink[2];
 	struct weft_send_wr wr;
 	uint32_t posted = 9;
 
 	pair_open(&p, &wide);
 	end_cut(a, DST, 64, 2, sink);
 	wr = end_wr(a, WEFT_OP_READ, 5, sink, SRC);
-	wr.segment_count = 2;
+	wr.sge_count = 2;
 	MUST_EQ(weft_qp_post_send(a->qp, &wr, 1, &posted), WEFT_R_WR_WIRE);
 	MUST_EQ(posted, 0);
 	pair_quiet(&p);
@@ -153,7 +153,7 @@ TEST(test_qp_07b_fence_waits_for_the_read)
 {
 	struct pair p;
 	struct end *a = &p.ends[0], *b = &p.ends[1];
-	struct weft_segment s;
+	struct weft_sge s;
 	struct weft_send_wr wrs[2];
 
 	pair_open(&p, NULL);
@@ -181,7 +181,7 @@ TEST(test_qp_07b_qp_07c_no_bytes_need_no_right)
 
 	pair_open(&p, NULL);
 	for (int i = 0; i < 2; i++) {
-		const struct weft_segment s = { .addr = UINT64_MAX, .tag = UINT32_MAX };
+		const struct weft_sge s = { .addr = UINT64_MAX, .tag = UINT32_MAX };
 		struct weft_send_wr wr = end_wr(a, opcodes[i], 1, &s, 0);
 
 		wr.remote_tag = 0x12345678;
@@ -208,7 +208,7 @@ static void word_set(struct end *e, uint64_t offset, uint64_t word)
 static uint64_t atomic_run(struct end *e, enum weft_opcode opcode, uint64_t compare_add,
 			   uint64_t swap)
 {
-	const struct weft_segment s = end_seg(e, SRC, 8);
+	const struct weft_sge s = end_seg(e, SRC, 8);
 	struct weft_send_wr wr = end_wr(e, opcode, 3, &s, DST);
 
 	wr.compare_add = compare_add;
@@ -263,7 +263,7 @@ TEST(test_qp_07d_the_old_value_scatters)
 {
 	struct pair p;
 	struct end *a = &p.ends[0], *b = &p.ends[1];
-	struct weft_segment s[2];
+	struct weft_sge s[2];
 	struct weft_send_wr wr;
 
 	if (!pair_can(PAIR_ATOMICS))
@@ -273,7 +273,7 @@ TEST(test_qp_07d_the_old_value_scatters)
 	s[0] = end_seg(a, SRC, 3);
 	s[1] = end_seg(a, SRC + 8, 5);
 	wr = end_wr(a, WEFT_OP_FETCH_ADD, 1, s, DST);
-	wr.segment_count = 2;
+	wr.sge_count = 2;
 	wr.compare_add = 0;
 	end_succeeds(a, &wr);
 	EXPECT_MEM(a->memory + SRC, b->memory + DST, 3);
@@ -291,7 +291,7 @@ TEST(test_qp_07d_an_atomic_needs_an_aligned_word)
 		SKIP("this transport has no atomics");
 	pair_open(&p, NULL);
 	for (uint64_t off = 1; off < 8; off++) {
-		const struct weft_segment s = end_seg(a, SRC, 8);
+		const struct weft_sge s = end_seg(a, SRC, 8);
 		struct weft_send_wr wr = end_wr(a, WEFT_OP_FETCH_ADD, 1, &s, DST + off);
 
 		wr.compare_add = 1;
@@ -314,7 +314,7 @@ TEST(test_qp_07d_loc_02f_the_old_value_needs_local_write)
 		SKIP("this transport has no atomics");
 	for (int i = 0; i < 2; i++) {
 		uint32_t readable, writable, word;
-		struct weft_segment s;
+		struct weft_sge s;
 		struct weft_send_wr wr;
 
 		pair_open(&p, &(struct pair_options){ .policy = policies[i] });
@@ -365,7 +365,7 @@ TEST(test_qp_16_remote_rights_of_the_queue_pair)
 	pair_open(&p, NULL);
 	for (unsigned int i = 0; i < sizeof(ops) / sizeof(*ops); i++) {
 		struct weft_qp_attr attr = { .remote_rights = ops[i].right };
-		const struct weft_segment s = end_seg(a, SRC, 8);
+		const struct weft_sge s = end_seg(a, SRC, 8);
 		struct weft_send_wr wr = end_wr(a, ops[i].opcode, 1, &s, DST);
 
 		MUST(weft_qp_modify(b->qp, &attr, WEFT_QP_REMOTE_RIGHTS));

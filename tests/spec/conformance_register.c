@@ -77,8 +77,7 @@ static struct weft_usage usage_of(const struct end *e)
 }
 
 /* A's Write of LENGTH bytes from SRC to the peer's region. */
-static struct weft_send_wr write_wr(struct end *a, uint64_t id, struct weft_segment *s,
-				    uint32_t tag)
+static struct weft_send_wr write_wr(struct end *a, uint64_t id, struct weft_sge *s, uint32_t tag)
 {
 	struct weft_send_wr wr;
 
@@ -95,7 +94,7 @@ TEST(test_sqr_03_sqr_05_sqr_s1_qp_07g_use_the_tag_in_the_next_request)
 	struct pair p;
 	struct end *a = &p.ends[0], *b = &p.ends[1];
 	struct paged g;
-	struct weft_segment s;
+	struct weft_sge s;
 	struct weft_send_wr wr;
 	uint32_t tag;
 
@@ -106,7 +105,7 @@ TEST(test_sqr_03_sqr_05_sqr_s1_qp_07g_use_the_tag_in_the_next_request)
 	end_post(a, &wr);
 	tag = wr.reg.tag;
 	EXPECT(tag != 0);
-	s = (struct weft_segment){ .addr = va, .length = LENGTH, .tag = tag };
+	s = (struct weft_sge){ .addr = va, .length = LENGTH, .tag = tag };
 	wr = end_wr(a, WEFT_OP_WRITE, 2, &s, SRC);
 	end_post(a, &wr);
 	EXPECT_EQ(end_sent(a, 1).opcode, WEFT_OP_REGISTER);
@@ -127,7 +126,7 @@ TEST(test_sqr_03_a_reserved_tag_in_one_list)
 	struct pair p;
 	struct end *a = &p.ends[0], *b = &p.ends[1];
 	struct paged g;
-	struct weft_segment s;
+	struct weft_sge s;
 	struct weft_send_wr wrs[4];
 	uint32_t tag;
 
@@ -137,7 +136,7 @@ TEST(test_sqr_03_a_reserved_tag_in_one_list)
 	MUST(weft_tag_reserve(a->pd, &tag));
 	wrs[0] = register_wr(&g, WEFT_OP_REGISTER, 1);
 	wrs[0].reg.tag = tag;
-	s = (struct weft_segment){ .addr = va, .length = LENGTH, .tag = tag };
+	s = (struct weft_sge){ .addr = va, .length = LENGTH, .tag = tag };
 	wrs[1] = end_wr(a, WEFT_OP_WRITE, 2, &s, SRC);
 	wrs[2] = wr_make(WEFT_OP_INVALIDATE, 3, NULL, 0);
 	wrs[2].invalidate_tag = tag;
@@ -404,7 +403,7 @@ TEST(test_sqr_08_sqr_09_sqr_s2_register_send_use_and_invalidate)
 	struct pair p;
 	struct end *a = &p.ends[0], *b = &p.ends[1];
 	struct paged g;
-	struct weft_segment s, message;
+	struct weft_sge s, message;
 	struct weft_send_wr wr;
 	struct weft_completion c;
 	struct weft_usage before;
@@ -417,8 +416,8 @@ TEST(test_sqr_08_sqr_09_sqr_s2_register_send_use_and_invalidate)
 	end_fill(b, SRC, 40, 7);
 	message = end_seg(b, SRC, 40);
 	wr = register_wr(&g, WEFT_OP_REGISTER_SEND, 2);
-	wr.segments = &message;
-	wr.segment_count = 1;
+	wr.sges = &message;
+	wr.sge_count = 1;
 	end_succeeds(b, &wr);
 	tag = wr.reg.tag;
 	EXPECT_EQ(end_received(a, 1).byte_count, 40);
@@ -452,7 +451,7 @@ TEST(test_sqr_s4_one_transaction_and_the_table_is_as_before)
 	struct pair p;
 	struct end *a = &p.ends[0], *b = &p.ends[1];
 	struct paged g;
-	struct weft_segment s;
+	struct weft_sge s;
 	struct weft_send_wr wr;
 	struct weft_usage before, after;
 	uint32_t tag;
@@ -487,7 +486,7 @@ TEST(test_sqr_08_sqr_06a_a_failed_register_and_send_can_be_retried)
 	struct pair p;
 	struct end *a = &p.ends[0], *b = &p.ends[1];
 	struct paged g;
-	struct weft_segment message;
+	struct weft_sge message;
 	struct weft_send_wr wr;
 	struct weft_usage before;
 
@@ -497,8 +496,8 @@ TEST(test_sqr_08_sqr_06a_a_failed_register_and_send_can_be_retried)
 	message = end_seg(b, SRC, 40);
 	message.tag ^= 1;
 	wr = register_wr(&g, WEFT_OP_REGISTER_SEND, 1);
-	wr.segments = &message;
-	wr.segment_count = 1;
+	wr.sges = &message;
+	wr.sge_count = 1;
 	end_post(b, &wr);
 	end_send_failed(b, 1, WEFT_ERR_LOCAL_ACCESS, WEFT_R_TAG_INSTANCE);
 	end_await(b, WEFT_QPS_SQE);
@@ -520,7 +519,7 @@ static void register_send_flushed(bool is_held)
 	struct pair p;
 	struct end *b = &p.ends[1];
 	struct paged g;
-	struct weft_segment message;
+	struct weft_sge message;
 	struct weft_send_wr wr;
 	struct weft_usage before;
 
@@ -534,8 +533,8 @@ static void register_send_flushed(bool is_held)
 		end_sent(b, 0);
 	message = end_seg(b, SRC, 40);
 	wr = register_wr(&g, WEFT_OP_REGISTER_SEND, 1);
-	wr.segments = &message;
-	wr.segment_count = 1;
+	wr.sges = &message;
+	wr.sge_count = 1;
 	end_post(b, &wr); /* waits: the peer has no receive */
 	end_modify(b, WEFT_QPS_ERROR);
 	end_sends_flushed(b, is_held ? 0 : 1, 1);

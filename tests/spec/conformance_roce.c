@@ -68,7 +68,7 @@ static void ways_close(const struct pair *p)
 
 static void rd_connect(struct pair *p)
 {
-	const struct weft_roce how = {
+	const struct weft_roce_attr how = {
 		.rnr_timer_code = 18, /* 5 ms: between two tries nothing is under way */
 		.reads_out = 16,
 		.q_key = RD_KEY,
@@ -76,8 +76,8 @@ static void rd_connect(struct pair *p)
 	};
 
 	for (int i = 0; i < 2; i++) {
-		MUST(weft_qp_receive(p->ends[i].qp, &how));
-		MUST(weft_qp_start(p->ends[i].qp, &how));
+		MUST(weft_qp_to_rtr(p->ends[i].qp, &how));
+		MUST(weft_qp_to_rts(p->ends[i].qp, &how));
 	}
 }
 
@@ -200,12 +200,12 @@ static void roce_settle(struct pair *p)
 static struct weft_cm_id_news news_of(struct end *e, struct weft_cm_id *c,
 				      enum weft_cm_id_kind kind)
 {
-	struct weft_cm_id_news news = { .kind = WEFT_CONTACT_NONE };
+	struct weft_cm_id_news news = { .kind = WEFT_CM_NONE };
 	uint64_t since = roce_now_ns(e->pair);
 
 	for (;;) {
 		MUST(weft_cm_id_next(c, &news));
-		if (news.kind != WEFT_CONTACT_NONE)
+		if (news.kind != WEFT_CM_NONE)
 			break;
 		REQUIRE(pair_wait(e->pair, since));
 	}
@@ -228,9 +228,9 @@ static struct weft_cm_id_offer offer_of(struct end *e, uint32_t psn)
 }
 
 /* The queue pair as the other end's news says it. */
-static struct weft_roce agreed_attr(const struct weft_cm_id_news *news, uint32_t psn)
+static struct weft_roce_attr agreed_attr(const struct weft_cm_id_news *news, uint32_t psn)
 {
-	return (struct weft_roce){
+	return (struct weft_roce_attr){
 		.path = { .from = news->path.from, .to = news->path.to, .mtu_bytes = 1024 },
 		.peer_number = news->qp_number,
 		.psn_recv = psn,
@@ -290,14 +290,14 @@ static void roce_connect(struct pair *p)
 		.path = { .from = loopback, .to = loopback, .mtu_bytes = 1024 },
 		.port_space = WEFT_PORT_SPACE_TCP,
 	};
-	const struct weft_service_options at = { .at = loopback,
-						 .port_space = WEFT_PORT_SPACE_TCP };
+	const struct weft_cm_service_options at = { .at = loopback,
+						    .port_space = WEFT_PORT_SPACE_TCP };
 	struct weft_cm_id_offer offers[2] = { offer_of(a, 0xfffff0), offer_of(b, 1000) };
-	struct weft_service_point *service;
+	struct weft_cm_service *service;
 	struct weft_cm_id *active, *passive = NULL;
 	uint64_t begin = roce_now_ns(p);
 	struct weft_cm_id_news news;
-	struct weft_roce r;
+	struct weft_roce_attr r;
 
 	forget_cm_ids(p, false);
 	roce_settle(p);
@@ -305,28 +305,28 @@ static void roce_connect(struct pair *p)
 		rd_connect(p);
 		return;
 	}
-	MUST(weft_service_open(b->adapter, &at, &service));
-	MUST(weft_service_address(service, &how.path.to));
+	MUST(weft_cm_service_open(b->adapter, &at, &service));
+	MUST(weft_cm_service_address(service, &how.path.to));
 	MUST(weft_cm_id_open(a->adapter, &how, &offers[0], &active));
 	do
-		MUST(weft_service_next(service, NULL, &passive));
+		MUST(weft_cm_service_next(service, NULL, &passive));
 	while (!passive && pair_wait(p, begin));
 	REQUIRE(passive);
-	news = news_of(b, passive, WEFT_CONTACT_REQUEST);
+	news = news_of(b, passive, WEFT_CM_REQUEST);
 	r = agreed_attr(&news, offers[1].psn);
-	MUST(weft_qp_receive(b->qp, &r));
+	MUST(weft_qp_to_rtr(b->qp, &r));
 	keep_cm_id(b, passive);
 	MUST(weft_cm_id_accept(passive, &offers[1]));
-	news = news_of(a, active, WEFT_CONTACT_REPLY);
+	news = news_of(a, active, WEFT_CM_REPLY);
 	r = agreed_attr(&news, offers[0].psn);
-	MUST(weft_qp_receive(a->qp, &r));
+	MUST(weft_qp_to_rtr(a->qp, &r));
 	keep_cm_id(a, active);
-	MUST(weft_qp_start(a->qp, &r));
+	MUST(weft_qp_to_rts(a->qp, &r));
 	MUST(weft_cm_id_ready(active));
-	news = news_of(b, passive, WEFT_CONTACT_ESTABLISHED);
+	news = news_of(b, passive, WEFT_CM_ESTABLISHED);
 	r.psn_send = offers[0].psn;
-	MUST(weft_qp_start(b->qp, &r));
-	MUST(weft_service_close(service));
+	MUST(weft_qp_to_rts(b->qp, &r));
+	MUST(weft_cm_service_close(service));
 }
 
 const struct pair_maker pair_maker = {

@@ -11,15 +11,15 @@ static const uint32_t piece_counts[] = { 1, 2, 3, 7, PAIR_SEGMENTS };
 enum { PIECE_COUNTS = sizeof(piece_counts) / sizeof(*piece_counts) };
 
 static const struct pair_options wide = {
-	.qp = { .segments_max = PAIR_SEGMENTS, .inline_max_bytes = WEFT_INLINE_MAX },
+	.qp = { .sges_max = PAIR_SEGMENTS, .inline_max_bytes = WEFT_INLINE_MAX },
 };
 
 /* One message of `size` bytes from `from` pieces into `to` pieces that hold `room` bytes. */
 static void send_once(struct pair *p, uint32_t size, uint32_t room, uint32_t from, uint32_t to)
 {
 	struct end *a = &p->ends[0], *b = &p->ends[1];
-	struct weft_segment source[PAIR_SEGMENTS], sink[PAIR_SEGMENTS];
-	const struct weft_recv_wr recv = { .id = 2, .segments = sink, .segment_count = to };
+	struct weft_sge source[PAIR_SEGMENTS], sink[PAIR_SEGMENTS];
+	const struct weft_recv_wr recv = { .id = 2, .sges = sink, .sge_count = to };
 	struct weft_send_wr wr;
 	struct weft_completion c;
 
@@ -103,7 +103,7 @@ static void send_imm_refused(void)
 {
 	struct pair p;
 	struct end *a = &p.ends[0], *b = &p.ends[1];
-	const struct weft_segment none = { 0 };
+	const struct weft_sge none = { 0 };
 	struct weft_send_wr wrs[3];
 	uint32_t posted = 9;
 
@@ -134,7 +134,7 @@ TEST(test_qp_07a_send_with_immediate)
 	}
 	pair_open(&p, NULL);
 	for (uint32_t i = 0; i < sizeof(values) / sizeof(*values); i++) {
-		const struct weft_segment s = end_seg(a, SRC, 100 + i);
+		const struct weft_sge s = end_seg(a, SRC, 100 + i);
 		struct weft_send_wr wr = wr_make(WEFT_OP_SEND_IMM, i, &s, 1);
 		struct weft_completion c;
 
@@ -159,7 +159,7 @@ TEST(test_qp_05_qp_07a_inline_data_is_copied_at_posting)
 	struct pair p;
 	struct end *a = &p.ends[0], *b = &p.ends[1];
 	uint8_t bytes[WEFT_INLINE_MAX];
-	const struct weft_segment pieces[] = {
+	const struct weft_sge pieces[] = {
 		{ .addr = (uintptr_t)bytes, .length = 500, .tag = 0xdead },
 		{ .addr = 0, .length = 0 },
 		{ .addr = (uintptr_t)bytes + 500, .length = WEFT_INLINE_MAX - 500 },
@@ -191,7 +191,7 @@ TEST(test_qp_07a_unsignalled_success_makes_no_completion)
 
 	pair_open(&p, NULL);
 	for (uint64_t id = 0; id < 40; id++) {
-		const struct weft_segment s = end_seg(a, SRC, 8);
+		const struct weft_sge s = end_seg(a, SRC, 8);
 		struct weft_send_wr wr = end_wr(a, id % 2 ? WEFT_OP_WRITE : WEFT_OP_SEND, id, &s,
 						DST);
 
@@ -213,7 +213,7 @@ TEST(test_qp_07a_a_queue_pair_may_signal_every_send)
 
 	pair_open(&p, &(struct pair_options){ .qp = { .is_every_send_signalled = true } });
 	for (uint64_t id = 0; id < 10; id++) {
-		const struct weft_segment s = end_seg(a, SRC, 8);
+		const struct weft_sge s = end_seg(a, SRC, 8);
 		struct weft_send_wr wr = end_wr(a, WEFT_OP_WRITE, id, &s, DST);
 
 		wr.flags = 0;
@@ -226,7 +226,7 @@ TEST(test_qp_07a_a_failing_unsignalled_request_completes)
 {
 	struct pair p;
 	struct end *a = &p.ends[0];
-	struct weft_segment s;
+	struct weft_sge s;
 	struct weft_send_wr wr;
 
 	pair_open(&p, NULL);
@@ -252,7 +252,7 @@ TEST(test_qp_08_messages_meet_receives_in_order)
 		for (; posted < COUNT && posted < received + 20; posted++)
 			end_post_recv(b, posted, DST + posted * EACH, EACH);
 		for (; sent < posted; sent++) {
-			const struct weft_segment s = end_seg(a, SRC + sent * EACH, EACH);
+			const struct weft_sge s = end_seg(a, SRC + sent * EACH, EACH);
 			struct weft_send_wr wr = wr_make(WEFT_OP_SEND, sent, &s, 1);
 
 			end_fill(a, SRC + sent * EACH, EACH, (uint32_t)sent);
@@ -275,7 +275,7 @@ TEST(test_qp_13_both_directions_at_once)
 		for (int i = 0; i < 2; i++)
 			end_post_recv(&p.ends[i], id, DST + id * 64, 64);
 		for (int i = 0; i < 2; i++) {
-			const struct weft_segment s = end_seg(&p.ends[i], SRC + id * 64, 64);
+			const struct weft_sge s = end_seg(&p.ends[i], SRC + id * 64, 64);
 			struct weft_send_wr wr = wr_make(WEFT_OP_SEND, id, &s, 1);
 
 			end_fill(&p.ends[i], SRC + id * 64, 64, (uint32_t)(2 * id + (uint64_t)i));
@@ -297,7 +297,7 @@ TEST(test_qp_04_each_queue_starts_work_by_its_own_post)
 {
 	struct pair p;
 	struct end *a = &p.ends[0], *b = &p.ends[1];
-	struct weft_segment s;
+	struct weft_sge s;
 	struct weft_send_wr wr;
 	uint64_t waiting;
 
@@ -330,9 +330,9 @@ TEST(test_qp_08_receive_that_names_memory_twice)
 	enum { HALF = 20000 };
 	struct pair p;
 	struct end *a = &p.ends[0], *b = &p.ends[1];
-	struct weft_segment all, into[2];
+	struct weft_sge all, into[2];
 	struct weft_send_wr wr;
-	const struct weft_recv_wr recv = { 7, into, 2 };
+	const struct weft_recv_wr recv = { .id = 7, .sges = into, .sge_count = 2 };
 
 	pair_open(&p, NULL);
 	all = end_seg(a, SRC, 2 * HALF);

@@ -5,15 +5,15 @@
  */
 #include "conformance.h"
 
-static const enum weft_service all[] = { WEFT_RC, WEFT_UC, WEFT_RD, WEFT_UD };
+static const enum weft_qp_service all[] = { WEFT_RC, WEFT_UC, WEFT_RD, WEFT_UD };
 enum { KINDS = 4 };
 
-static bool is_acknowledged(enum weft_service service)
+static bool is_acknowledged(enum weft_qp_service service)
 {
 	return service == WEFT_RC || service == WEFT_RD;
 }
 
-static bool is_connected(enum weft_service service)
+static bool is_connected(enum weft_qp_service service)
 {
 	return service == WEFT_RC || service == WEFT_UC;
 }
@@ -27,7 +27,7 @@ static bool open_kind(struct pair *p, int i)
 	return true;
 }
 
-static struct weft_send_wr send_wr(struct end *e, uint64_t id, const struct weft_segment *s)
+static struct weft_send_wr send_wr(struct end *e, uint64_t id, const struct weft_sge *s)
 {
 	return end_wr(e, WEFT_OP_SEND, id, s, 0);
 }
@@ -41,7 +41,7 @@ TEST(test_qp_13_qp_s4_every_kind_carries_messages_both_ways)
 			continue;
 		for (int from = 0; from < 2; from++) {
 			struct end *a = &p.ends[from], *b = &p.ends[!from];
-			const struct weft_segment s = end_seg(a, SRC, 1000);
+			const struct weft_sge s = end_seg(a, SRC, 1000);
 			struct weft_send_wr wr = send_wr(a, 1, &s);
 			struct weft_completion c;
 
@@ -76,7 +76,7 @@ TEST(test_qp_11_qp_s4_completion_waits_for_the_receiver_or_not)
 	struct end *a = &p.ends[0], *b = &p.ends[1];
 
 	for (int i = 0; i < KINDS; i++) {
-		struct weft_segment s;
+		struct weft_sge s;
 		struct weft_send_wr wr;
 
 		if (!open_kind(&p, i))
@@ -114,7 +114,7 @@ TEST(test_qp_12_qp_s4_the_peer_or_the_named_destination)
 
 	for (int i = 0; i < KINDS; i++) {
 		struct end *a = &p.ends[0], *named = &q.ends[1], *to;
-		struct weft_segment s;
+		struct weft_sge s;
 		struct weft_send_wr wr;
 
 		if (!open_kind(&p, i))
@@ -141,7 +141,7 @@ TEST(test_qp_11_qp_12_no_queue_pair_of_that_number)
 	struct end *a = &p.ends[0], *b = &p.ends[1];
 
 	for (int i = 0; i < KINDS; i++) {
-		struct weft_segment s;
+		struct weft_sge s;
 		struct weft_send_wr wr;
 
 		if (is_connected(all[i]) || !open_kind(&p, i))
@@ -166,7 +166,7 @@ TEST(test_qp_11_qp_12_no_queue_pair_of_that_number)
 }
 
 /* A queue pair of the end in some state, with a receive where it may have one. */
-static struct weft_qp *qp_in(struct end *e, enum weft_service service, enum weft_qp_state state)
+static struct weft_qp *qp_in(struct end *e, enum weft_qp_service service, enum weft_qp_state state)
 {
 	const struct weft_recv_wr recv = { .id = 9 };
 	struct weft_qp_attr attr = { .state = state };
@@ -251,7 +251,7 @@ TEST(test_qp_03_qp_13_operations_of_each_kind)
 		}
 		EXPECT_EQ(end_query(a).send_queued, 0);
 		if (all[i] != WEFT_UD) {
-			const struct weft_segment s = end_seg(a, SRC, 8);
+			const struct weft_sge s = end_seg(a, SRC, 8);
 			struct weft_send_wr wr = end_wr(a, WEFT_OP_WRITE, 2, &s, DST);
 
 			end_fill(a, SRC, 8, 3);
@@ -269,7 +269,7 @@ TEST(test_qp_11_rkey_09_a_refusal_by_kind)
 	struct end *a = &p.ends[0], *b = &p.ends[1];
 
 	for (int i = 0; i < KINDS; i++) {
-		struct weft_segment s;
+		struct weft_sge s;
 		struct weft_send_wr wr;
 
 		if (all[i] == WEFT_RC || all[i] == WEFT_UD || !open_kind(&p, i))
@@ -299,7 +299,7 @@ TEST(test_qp_08_qp_11_a_short_receive_by_kind)
 	struct end *a = &p.ends[0], *b = &p.ends[1];
 
 	for (int i = 0; i < KINDS; i++) {
-		struct weft_segment s;
+		struct weft_sge s;
 		struct weft_send_wr wr;
 
 		if (all[i] == WEFT_RC || !open_kind(&p, i))
@@ -330,7 +330,7 @@ TEST(test_qp_11_an_unacknowledged_peer_goes_unnoticed)
 	struct end *a = &p.ends[0], *b = &p.ends[1];
 
 	for (int i = 0; i < KINDS; i++) {
-		struct weft_segment s;
+		struct weft_sge s;
 		struct weft_send_wr wr;
 
 		if (is_acknowledged(all[i]) || !open_kind(&p, i))
@@ -362,7 +362,7 @@ TEST(test_rkey_07_qp_07d_one_reliable_datagram_queue_pair_for_many_peers)
 	for (int i = 0; i < 3; i++) {
 		struct end *peers[] = { &p.ends[0], &q.ends[0], &q.ends[1] };
 		struct end *a = peers[i];
-		const struct weft_segment s = end_seg(a, SRC, 8);
+		const struct weft_sge s = end_seg(a, SRC, 8);
 		struct weft_send_wr wr = end_wr(a, WEFT_OP_FETCH_ADD, 1, &s, DST);
 
 		end_aim(a, &wr, b, b->qp);

@@ -132,7 +132,7 @@ void sim_settle_by(struct pair *p, bool (*is_flowing)(const struct weft_qp *qp))
 static uint64_t run_once(uint64_t with)
 {
 	struct pair p;
-	struct weft_segment s;
+	struct weft_sge s;
 	struct weft_send_wr wr;
 	uint64_t hash;
 

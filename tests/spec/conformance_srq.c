@@ -21,7 +21,7 @@ static void close_all(struct pair *p)
 
 static void send_byte(struct end *a, uint64_t id, uint8_t value)
 {
-	const struct weft_segment s = { .addr = (uintptr_t)&value, .length = 1 };
+	const struct weft_sge s = { .addr = (uintptr_t)&value, .length = 1 };
 	struct weft_send_wr wr = end_wr(a, WEFT_OP_SEND, id, &s, 0);
 
 	wr.flags |= WEFT_INLINE;
@@ -77,20 +77,20 @@ TEST(test_qp_02_qp_03_a_shared_queue_has_its_limits)
 	struct pair p;
 	struct end *b = &p.ends[1];
 	struct weft_recv_wr wrs[SRQ_MAX + 5] = { { 0 } };
-	struct weft_segment five[5] = { { 0 } };
+	struct weft_sge five[5] = { { 0 } };
 	uint32_t posted = 0;
 
 	pair_open(&p, &shared);
 	for (uint64_t i = 0; i < SRQ_MAX + 5; i++)
 		wrs[i].id = i;
-	wrs[3].segment_count = 1; /* and no segments */
+	wrs[3].sge_count = 1; /* and no segments */
 	EXPECT_EQ(weft_srq_post_recv(b->srq, wrs, SRQ_MAX, &posted), WEFT_R_NULL_ARGUMENT);
 	EXPECT_EQ(posted, 3);
-	wrs[3].segments = five;
-	wrs[3].segment_count = 5;
-	EXPECT_EQ(weft_srq_post_recv(b->srq, &wrs[3], SRQ_MAX, &posted), WEFT_R_WR_SEGMENTS);
+	wrs[3].sges = five;
+	wrs[3].sge_count = 5;
+	EXPECT_EQ(weft_srq_post_recv(b->srq, &wrs[3], SRQ_MAX, &posted), WEFT_R_WR_SGES);
 	EXPECT_EQ(posted, 0);
-	wrs[3].segment_count = 4;
+	wrs[3].sge_count = 4;
 	EXPECT_EQ(weft_srq_post_recv(b->srq, &wrs[3], SRQ_MAX + 2, &posted), WEFT_R_QUEUE_FULL);
 	EXPECT_EQ(posted, SRQ_MAX - 3);
 	for (uint64_t id = 0; id < SRQ_MAX; id++) {
@@ -239,8 +239,8 @@ TEST(test_loc_06_a_bad_shared_receive)
 {
 	static struct pair p[PAIRS];
 	struct end *b = &p[0].ends[1];
-	struct weft_segment s;
-	const struct weft_recv_wr recv = { .id = 1, .segments = &s, .segment_count = 1 };
+	struct weft_sge s;
+	const struct weft_recv_wr recv = { .id = 1, .sges = &s, .sge_count = 1 };
 
 	open_all(p);
 	s = end_seg(b, DST, 8);

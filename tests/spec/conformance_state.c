@@ -28,7 +28,7 @@ static enum weft_reason ask(struct end *e, enum weft_qp_state state)
 /* A request that fails on this side: an operational queue pair goes to SQE, given option 1. */
 static void fail_locally(struct end *e)
 {
-	const struct weft_segment bad = { .addr = 8, .length = 8, .tag = 0xffffff00 };
+	const struct weft_sge bad = { .addr = 8, .length = 8, .tag = 0xffffff00 };
 	struct weft_send_wr wr = end_wr(e, WEFT_OP_SEND, BAD_ID, &bad, 0);
 
 	end_post(e, &wr);
@@ -210,7 +210,7 @@ TEST(test_qp_03_modify_changes_all_or_nothing)
 /* Ids 1 to 4 in the send queue, held back; 10 to 12 in the receive queue. */
 static void load(struct end *e)
 {
-	const struct weft_segment s = end_seg(e, SRC, 8);
+	const struct weft_sge s = end_seg(e, SRC, 8);
 	struct weft_send_wr wrs[4];
 
 	for (uint64_t i = 0; i < 4; i++)
@@ -259,7 +259,7 @@ TEST(test_qp_14_reset_flushes_and_forgets)
 {
 	struct pair p;
 	struct end *a = &p.ends[0], *b = &p.ends[1];
-	const struct weft_segment nothing = { 0 };
+	const struct weft_sge nothing = { 0 };
 	struct weft_send_wr wr;
 	struct weft_recv_wr recv = { .id = 5 };
 
@@ -290,7 +290,7 @@ TEST(test_qp_14_init_takes_receives_only)
 {
 	struct pair p;
 	struct end *a = &p.ends[0], *b = &p.ends[1];
-	struct weft_segment s;
+	struct weft_sge s;
 	struct weft_send_wr wr;
 
 	pair_open(&p, NULL);
@@ -353,7 +353,7 @@ static bool is_drained(struct end *e)
  */
 static void begin_waiting(struct end *a, uint64_t id)
 {
-	const struct weft_segment s = end_seg(a, SRC, 64), sink = end_seg(a, DST, 8);
+	const struct weft_sge s = end_seg(a, SRC, 64), sink = end_seg(a, DST, 8);
 	struct weft_send_wr wr = end_wr(a, WEFT_OP_SEND, id, &s, 0);
 
 	pair_settle(a->pair); /* nothing of before is in the way of its beginning */
@@ -369,7 +369,7 @@ TEST(test_qp_14_sqd_finishes_what_has_begun_and_holds_the_rest)
 {
 	struct pair p;
 	struct end *a = &p.ends[0], *b = &p.ends[1];
-	struct weft_segment s;
+	struct weft_sge s;
 	struct weft_send_wr wrs[4];
 
 	pair_open(&p, NULL);
@@ -409,7 +409,7 @@ TEST(test_qp_14_sqd_keeps_serving_the_peer)
 {
 	struct pair p;
 	struct end *a = &p.ends[0], *b = &p.ends[1];
-	struct weft_segment s;
+	struct weft_sge s;
 	struct weft_send_wr wr;
 
 	pair_open(&p, NULL);
@@ -435,7 +435,7 @@ TEST(test_qp_14_sqd_taken_back_before_it_was_reached)
 {
 	struct pair p;
 	struct end *a = &p.ends[0], *b = &p.ends[1];
-	struct weft_segment s;
+	struct weft_sge s;
 	struct weft_send_wr wr;
 
 	pair_open(&p, NULL);
@@ -476,7 +476,7 @@ TEST(test_qp_14_sqd_failing_meanwhile)
 	const struct weft_qp_attr wait = { .receiver_wait_ns = 1000 * 1000 };
 	struct pair p;
 	struct end *a = &p.ends[0];
-	struct weft_segment s;
+	struct weft_sge s;
 	struct weft_send_wr wr;
 
 	pair_open(&p, NULL);

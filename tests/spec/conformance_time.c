@@ -21,7 +21,7 @@ TEST(test_qp_07f_qp_s2_delay_spaces_its_own_queue_only)
 	enum { STEPS = 5 };
 	static struct pair p, q;
 	struct end *a = &p.ends[0], *c = &q.ends[0];
-	const struct weft_segment nothing = { 0 };
+	const struct weft_sge nothing = { 0 };
 	const uint64_t delay_ns = 4 * ms_ns;
 	struct weft_send_wr wr;
 	uint64_t start;
@@ -60,7 +60,7 @@ TEST(test_qp_07f_delay_holds_what_follows)
 {
 	struct pair p;
 	struct end *a = &p.ends[0], *b = &p.ends[1];
-	struct weft_segment s;
+	struct weft_sge s;
 	struct weft_send_wr wrs[3];
 	uint64_t start;
 	bool was_blank;
@@ -138,7 +138,7 @@ TEST(test_qp_07d_qp_s3_fetch_and_add_of_many)
 	for (uint64_t n = 0; n < EACH; n++) {
 		for (uint64_t i = 0; i < NODES; i++) {
 			struct end *a = &p[i].ends[0];
-			const struct weft_segment s = end_seg(a, SRC + 8 * (n * NODES + i), 8);
+			const struct weft_sge s = end_seg(a, SRC + 8 * (n * NODES + i), 8);
 			struct weft_send_wr wr = end_wr(a, WEFT_OP_FETCH_ADD, 1, &s, DST);
 
 			wr.compare_add = 1;
@@ -173,7 +173,7 @@ TEST(test_qp_07d_qp_s3_one_winner_for_each_compare_and_swap)
 
 		for (uint64_t i = 0; i < NODES; i++) {
 			struct end *a = &p[i].ends[0];
-			const struct weft_segment s = end_seg(a, SRC + 8 * i, 8);
+			const struct weft_sge s = end_seg(a, SRC + 8 * i, 8);
 			struct weft_send_wr wr = end_wr(a, WEFT_OP_COMPARE_SWAP, 1, &s, DST);
 
 			wr.compare_add = round * 100;
@@ -214,7 +214,7 @@ TEST(test_qp_18_thousands_of_queue_pairs)
 	}
 	for (uint32_t i = 0; i < PAIRS; i++) {
 		struct end *a = &p[i].ends[0];
-		const struct weft_segment s = { .addr = (uintptr_t)&i, .length = sizeof(i) };
+		const struct weft_sge s = { .addr = (uintptr_t)&i, .length = sizeof(i) };
 		struct weft_send_wr wr = end_wr(a, WEFT_OP_SEND, i, &s, 0);
 
 		end_post_recv(a->peer, i, DST + i * sizeof(i), sizeof(i));

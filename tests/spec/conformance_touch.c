@@ -33,7 +33,7 @@ static uint32_t bind_one_touch(struct end *b, uint32_t window)
 
 /* The operation by this tag; the peer has a receive for a Write with immediate. */
 static struct weft_send_wr touch_wr(struct end *a, enum weft_opcode opcode,
-				    const struct weft_segment *s, uint32_t tag)
+				    const struct weft_sge *s, uint32_t tag)
 {
 	struct weft_send_wr wr = end_wr(a, opcode, ID, s, DST + 8);
 
@@ -45,7 +45,7 @@ static struct weft_send_wr touch_wr(struct end *a, enum weft_opcode opcode,
 
 static void touch_good(struct end *a, enum weft_opcode opcode, uint32_t length, uint32_t tag)
 {
-	const struct weft_segment s = end_seg(a, SRC, length);
+	const struct weft_sge s = end_seg(a, SRC, length);
 	struct weft_send_wr wr = touch_wr(a, opcode, &s, tag);
 
 	end_succeeds(a, &wr);
@@ -55,7 +55,7 @@ static void touch_good(struct end *a, enum weft_opcode opcode, uint32_t length, 
 
 static void touch_refused(struct end *a, enum weft_opcode opcode, uint32_t length, uint32_t tag)
 {
-	const struct weft_segment s = end_seg(a, SRC, length);
+	const struct weft_sge s = end_seg(a, SRC, length);
 	struct weft_send_wr wr = touch_wr(a, opcode, &s, tag);
 
 	pair_blank(a->pair);
@@ -93,7 +93,7 @@ TEST(test_touch_01_a_whole_long_message_is_one_touch)
 {
 	struct pair p;
 	struct end *a = &p.ends[0], *b = &p.ends[1];
-	struct weft_segment s;
+	struct weft_sge s;
 	struct weft_send_wr wr;
 	struct weft_bind bind;
 
@@ -164,7 +164,7 @@ TEST(test_touch_10_a_read_uses_the_touch_when_it_is_answered)
 {
 	struct pair p;
 	struct end *a = &p.ends[0], *b = &p.ends[1];
-	struct weft_segment s;
+	struct weft_sge s;
 	struct weft_send_wr wr;
 	uint32_t window, tag;
 
@@ -187,7 +187,7 @@ TEST(test_touch_11_a_fresh_bind_opens_it_again_under_another_tag)
 	struct pair p;
 	struct end *a = &p.ends[0], *b = &p.ends[1];
 	uint32_t window, old, tag;
-	struct weft_segment s;
+	struct weft_sge s;
 	struct weft_send_wr wr;
 
 	pair_open(&p, NULL);
@@ -214,8 +214,8 @@ TEST(test_touch_01_refused_and_empty_messages_do_not_touch)
 {
 	struct pair p;
 	struct end *a = &p.ends[0], *b = &p.ends[1];
-	const struct weft_segment nothing = { 0 };
-	struct weft_segment s;
+	const struct weft_sge nothing = { 0 };
+	struct weft_sge s;
 	struct weft_send_wr wr;
 	uint32_t window, tag;
 
@@ -246,7 +246,7 @@ TEST(test_touch_01_a_response_touches_its_sink)
 		.rights = WEFT_LOCAL_WRITE,
 		.is_one_touch = true,
 	};
-	struct weft_segment s;
+	struct weft_sge s;
 	struct weft_send_wr wr;
 	uint32_t tag;
 

@@ -11,7 +11,7 @@ enum {
 };
 
 /* A Write, or Read, of a's bytes at SRC towards the peer's memory at offset by this tag. */
-static struct weft_send_wr access_wr(struct end *a, enum weft_opcode opcode, struct weft_segment *s,
+static struct weft_send_wr access_wr(struct end *a, enum weft_opcode opcode, struct weft_sge *s,
 				     uint32_t tag, uint64_t remote_offset)
 {
 	struct weft_send_wr wr = end_wr(a, opcode, WRITE_ID, s, remote_offset);
@@ -22,7 +22,7 @@ static struct weft_send_wr access_wr(struct end *a, enum weft_opcode opcode, str
 
 static void write_good(struct end *a, uint32_t tag, uint64_t offset, uint32_t length)
 {
-	struct weft_segment s = end_seg(a, SRC, length);
+	struct weft_sge s = end_seg(a, SRC, length);
 	struct weft_send_wr wr = access_wr(a, WEFT_OP_WRITE, &s, tag, offset);
 
 	end_fill(a, SRC, length, length);
@@ -46,7 +46,7 @@ static void refused_but(struct end *a, struct weft_send_wr *wr, uint64_t offset,
 static void write_refused(struct end *a, uint32_t tag, uint64_t offset, uint32_t length,
 			  enum weft_reason reason)
 {
-	struct weft_segment s = end_seg(a, SRC, length);
+	struct weft_sge s = end_seg(a, SRC, length);
 	struct weft_send_wr wr = access_wr(a, WEFT_OP_WRITE, &s, tag, offset);
 
 	refused_but(a, &wr, offset, 0, reason);
@@ -55,7 +55,7 @@ static void write_refused(struct end *a, uint32_t tag, uint64_t offset, uint32_t
 /* Only the last byte is out of bounds: of a long message what comes before may be in place. */
 static void write_exceeds(struct end *a, uint32_t tag, uint64_t offset, uint32_t length)
 {
-	struct weft_segment s = end_seg(a, SRC, length);
+	struct weft_sge s = end_seg(a, SRC, length);
 	struct weft_send_wr wr = access_wr(a, WEFT_OP_WRITE, &s, tag, offset);
 	bool is_whole = pair_can(PAIR_CHECKS_WHOLE) || length <= SEGMENT_MIN;
 
@@ -65,7 +65,7 @@ static void write_exceeds(struct end *a, uint32_t tag, uint64_t offset, uint32_t
 static void read_refused(struct end *a, uint32_t tag, uint64_t offset, uint32_t length,
 			 enum weft_reason reason)
 {
-	struct weft_segment s = end_seg(a, DST, length);
+	struct weft_sge s = end_seg(a, DST, length);
 	struct weft_send_wr wr = access_wr(a, WEFT_OP_READ, &s, tag, offset);
 
 	pair_blank(a->pair);
@@ -257,7 +257,7 @@ TEST(test_rkey_04_qp_07e_bind_in_the_order_of_the_queue)
 {
 	struct pair p;
 	struct end *a = &p.ends[0], *b = &p.ends[1];
-	struct weft_segment s;
+	struct weft_sge s;
 	struct weft_send_wr wr;
 	uint8_t advert[WEFT_ADVERT_BYTES];
 	struct weft_advert offer;
@@ -278,7 +278,7 @@ TEST(test_rkey_04_qp_07e_bind_in_the_order_of_the_queue)
 	EXPECT(wr.bind.tag != window);
 	offer = (struct weft_advert){ b->addr + DST, 64, wr.bind.tag, WEFT_REMOTE_WRITE };
 	weft_advert_encode(&offer, advert);
-	s = (struct weft_segment){ .addr = (uintptr_t)advert, .length = sizeof(advert) };
+	s = (struct weft_sge){ .addr = (uintptr_t)advert, .length = sizeof(advert) };
 	end_post_recv(a, 9, DST, sizeof(advert));
 	wr = wr_make(WEFT_OP_SEND, 2, &s, 1);
 	wr.flags |= WEFT_INLINE;

@@ -4,15 +4,15 @@
 
 /* ---- Requests ------------------------------------------------------------------------------- */
 
-struct weft_send_wr wr_make(enum weft_opcode opcode, uint64_t id,
-			    const struct weft_segment *segments, uint32_t count)
+struct weft_send_wr wr_make(enum weft_opcode opcode, uint64_t id, const struct weft_sge *segments,
+			    uint32_t count)
 {
 	return (struct weft_send_wr){
 		.id = id,
 		.opcode = opcode,
 		.flags = WEFT_SIGNALLED,
-		.segments = segments,
-		.segment_count = count,
+		.sges = segments,
+		.sge_count = count,
 	};
 }
 
@@ -25,7 +25,7 @@ void end_aim(const struct end *e, struct weft_send_wr *wr, const struct end *at,
 }
 
 struct weft_send_wr end_wr(struct end *e, enum weft_opcode opcode, uint64_t id,
-			   const struct weft_segment *segment, uint64_t remote_offset)
+			   const struct weft_sge *segment, uint64_t remote_offset)
 {
 	struct weft_send_wr wr = wr_make(opcode, id, segment, segment ? 1 : 0);
 
@@ -45,8 +45,8 @@ void end_post(struct end *e, struct weft_send_wr *wr)
 
 void end_post_recv(struct end *e, uint64_t id, uint64_t offset, uint32_t length)
 {
-	const struct weft_segment segment = end_seg(e, offset, length);
-	const struct weft_recv_wr wr = { .id = id, .segments = &segment, .segment_count = 1 };
+	const struct weft_sge segment = end_seg(e, offset, length);
+	const struct weft_recv_wr wr = { .id = id, .sges = &segment, .sge_count = 1 };
 	uint32_t posted = 0;
 
 	if (e->srq)

@@ -17,7 +17,7 @@
 #include "base/prng.h"
 #include "descriptors.h"
 
-static const struct weft_listen_options soon = {
+static const struct weft_listener_options soon = {
 	.timeout_ns = (uint64_t)SOON_MS * 1000000,
 };
 
@@ -164,7 +164,7 @@ TEST(test_rfc5042_6_4_3_slow_peer)
 TEST(test_rfc5042_6_4_3_flood_of_requests)
 {
 	enum { FLOOD = 40, HELD = 4 };
-	const struct weft_listen_options few = { .requests_max = HELD };
+	const struct weft_listener_options few = { .requests_max = HELD };
 	struct weft_request *held[HELD];
 	uint8_t reply[START_BYTES];
 	struct rig r;
@@ -240,7 +240,7 @@ TEST(test_rfc5042_6_4_3_flood_of_requests_when_the_limit_of_descriptors_falls)
 TEST(test_rfc5042_6_4_3_flood_of_silence)
 {
 	enum { FLOOD = 12 };
-	const struct weft_listen_options few = { .requests_max = 2, .timeout_ns = 20000000 };
+	const struct weft_listener_options few = { .requests_max = 2, .timeout_ns = 20000000 };
 	struct weft_request *request = NULL;
 	uint64_t end = now_ms() + RAW_MS;
 	struct rig r;
@@ -269,8 +269,8 @@ TEST(test_rfc5042_6_4_3_flood_of_silence)
 TEST(test_rfc5042_6_4_3_silent_connections_make_room)
 {
 	enum { FLOOD = 12, HELD = 4 };
-	const struct weft_listen_options few = { .requests_max = HELD,
-						 .timeout_ns = UINT64_C(600000000000) };
+	const struct weft_listener_options few = { .requests_max = HELD,
+						   .timeout_ns = UINT64_C(600000000000) };
 	struct weft_request *request;
 	struct rig r;
 	int fds[FLOOD], fd;
@@ -509,12 +509,12 @@ TEST(test_iwarp_s1_refused_write_over_tcp)
 TEST(test_rfc5042_6_4_3_peer_that_stops_reading)
 {
 	static const uint8_t empty_write[14] = { 0xc1, 0x40 };
-	struct weft_segment segment = { .length = MEMORY_BYTES };
+	struct weft_sge segment = { .length = MEMORY_BYTES };
 	struct weft_send_wr send = {
 		.opcode = WEFT_OP_SEND,
 		.flags = WEFT_SIGNALLED,
-		.segments = &segment,
-		.segment_count = 1,
+		.sges = &segment,
+		.sge_count = 1,
 	};
 	struct weft_completion c[64];
 	uint32_t count, done = 0;

@@ -52,7 +52,7 @@ struct weft_qp *rig_qp(struct rig *r)
 	return make_qp(r, r->cq);
 }
 
-void rig_open(struct rig *r, const struct weft_listen_options *options)
+void rig_open(struct rig *r, const struct weft_listener_options *options)
 {
 	const struct weft_address any = { .family = 4, .ip = { 127, 0, 0, 1 } };
 	struct weft_region_options region = { .length = MEMORY_BYTES, .rights = 0x3f };
@@ -72,7 +72,7 @@ void rig_open(struct rig *r, const struct weft_listen_options *options)
 	r->near = make_qp(r, r->near_cq);
 	r->far = make_qp(r, r->near_cq);
 	/* The bystanders meet at a listener of their own. */
-	MUST(weft_listen(r->adapter, &any, NULL, &listener));
+	MUST(weft_listener_open(r->adapter, &any, NULL, &listener));
 	MUST(weft_listener_address(listener, &at));
 	MUST(weft_qp_dial(r->near, &at, NULL));
 	r->listener = listener;
@@ -80,20 +80,20 @@ void rig_open(struct rig *r, const struct weft_listen_options *options)
 	REQUIRE(rig_event(r, r->near, WEFT_EVENT_CONNECTED, &reason));
 	REQUIRE(rig_event(r, r->far, WEFT_EVENT_CONNECTED, &reason));
 	MUST(weft_listener_close(listener));
-	MUST(weft_listen(r->adapter, &any, options, &r->listener));
+	MUST(weft_listener_open(r->adapter, &any, options, &r->listener));
 	MUST(weft_listener_address(r->listener, &r->at));
 }
 
 static void exchange(struct rig *r, struct weft_qp *from, struct weft_qp *to)
 {
-	const struct weft_segment there = { (uintptr_t)r->memory + 64, 8, r->tag };
-	const struct weft_segment here = { (uintptr_t)r->memory, 8, r->tag };
-	const struct weft_recv_wr recv = { .segments = &there, .segment_count = 1 };
+	const struct weft_sge there = { (uintptr_t)r->memory + 64, 8, r->tag };
+	const struct weft_sge here = { (uintptr_t)r->memory, 8, r->tag };
+	const struct weft_recv_wr recv = { .sges = &there, .sge_count = 1 };
 	struct weft_send_wr send = {
 		.opcode = WEFT_OP_SEND,
 		.flags = WEFT_SIGNALLED,
-		.segments = &here,
-		.segment_count = 1,
+		.sges = &here,
+		.sge_count = 1,
 	};
 	struct weft_completion c[2];
 	uint32_t count = 0;

@@ -30,7 +30,7 @@ struct rig {
 };
 
 /* NULL: the listener's defaults. */
-void rig_open(struct rig *r, const struct weft_listen_options *options);
+void rig_open(struct rig *r, const struct weft_listener_options *options);
 
 /* The bystanders still talk; everything can be closed, and no descriptor is left. */
 void rig_close(struct rig *r);

@@ -105,7 +105,7 @@ TEST(test_qp_16_adapter_is_busy_while_a_request_is_unanswered)
 
 	rig_open(&r, NULL);
 	MUST(weft_adapter_open(NULL, &adapter));
-	MUST(weft_listen(adapter, &at, NULL, &listener));
+	MUST(weft_listener_open(adapter, &at, NULL, &listener));
 	MUST(weft_listener_address(listener, &r.at));
 	fd = raw_dial(&r);
 	raw_request(fd);

@@ -37,7 +37,7 @@ struct ib_config bed_config(void)
 
 static struct bed *bed_make(const struct ib_config *config, struct weft_qp_options qo);
 
-struct bed *bed_open(const struct ib_config *config, enum weft_service service)
+struct bed *bed_open(const struct ib_config *config, enum weft_qp_service service)
 {
 	struct bed *b = bed_open_receiving(config, service);
 
@@ -45,7 +45,7 @@ struct bed *bed_open(const struct ib_config *config, enum weft_service service)
 	return b;
 }
 
-struct bed *bed_open_receiving(const struct ib_config *config, enum weft_service service)
+struct bed *bed_open_receiving(const struct ib_config *config, enum weft_qp_service service)
 {
 	return bed_make(config, (struct weft_qp_options){ .service = service });
 }
@@ -95,7 +95,7 @@ static struct bed *bed_make(const struct ib_config *config, struct weft_qp_optio
 	MUST(pd_create(&b->adapter, &(struct weft_pd_options){ .is_privileged = true }, &b->pd));
 	MUST(cq_create(&b->adapter, &co, &b->cq));
 	qo.send_cq = qo.recv_cq = b->cq;
-	qo.segments_max = WEFT_SEGMENTS_MAX;
+	qo.sges_max = WEFT_SGES_MAX;
 	qo.is_every_send_signalled = true;
 	MUST(qp_create(b->pd, &qo, &loopback_transport, &b->qp));
 	const struct mem_owner owner = pd_owner(b->pd);
@@ -340,12 +340,12 @@ struct iba_packet peer_ack(uint8_t syndrome, uint32_t psn, uint32_t msn)
 
 void bed_post(struct bed *b, struct weft_send_wr wr, uint64_t offset, uint32_t bytes)
 {
-	const struct weft_segment s = { (uintptr_t)b->memory + offset, bytes, b->tag };
+	const struct weft_sge s = { (uintptr_t)b->memory + offset, bytes, b->tag };
 	uint32_t posted;
 
-	if (!wr.segments) {
-		wr.segments = &s;
-		wr.segment_count = 1;
+	if (!wr.sges) {
+		wr.sges = &s;
+		wr.sge_count = 1;
 	}
 	MUST(qp_post_send(b->qp, &wr, 1, &posted));
 	b->posted++;
@@ -354,8 +354,8 @@ void bed_post(struct bed *b, struct weft_send_wr wr, uint64_t offset, uint32_t b
 
 void bed_recv(struct bed *b, uint64_t id, uint64_t offset, uint32_t bytes)
 {
-	const struct weft_segment s = { (uintptr_t)b->memory + offset, bytes, b->tag };
-	const struct weft_recv_wr wr = { .id = id, .segments = &s, .segment_count = 1 };
+	const struct weft_sge s = { (uintptr_t)b->memory + offset, bytes, b->tag };
+	const struct weft_recv_wr wr = { .id = id, .sges = &s, .sge_count = 1 };
 	uint32_t posted;
 
 	MUST(qp_post_recv(b->qp, &wr, 1, &posted));

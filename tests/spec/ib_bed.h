@@ -50,8 +50,8 @@ struct bed {
 };
 
 /* NULL: RC, MTU 256, two Reads each way, seven retries. The second is in RTR. */
-struct bed *bed_open(const struct ib_config *config, enum weft_service service);
-struct bed *bed_open_receiving(const struct ib_config *config, enum weft_service service);
+struct bed *bed_open(const struct ib_config *config, enum weft_qp_service service);
+struct bed *bed_open_receiving(const struct ib_config *config, enum weft_qp_service service);
 struct ib_config bed_config(void);
 
 /* An XRC queue pair in RTS; 0: it is no target. */

@@ -84,14 +84,14 @@ TEST(test_ud_03_what_a_handle_does_not_allow)
 {
 	struct bed *b = open_ud();
 	struct weft_path path = a_path();
-	struct weft_segment s = { (uintptr_t)b->memory, MTU, b->tag };
+	struct weft_sge s = { (uintptr_t)b->memory, MTU, b->tag };
 	struct weft_send_wr wr = to_handle(NULL, 1);
 	struct weft_pd *other;
 	struct weft_ah *ah;
 	uint32_t posted;
 
-	wr.segments = &s;
-	wr.segment_count = 1;
+	wr.sges = &s;
+	wr.sge_count = 1;
 	EXPECT_EQ(qp_post_send(b->qp, &wr, 1, &posted), WEFT_R_NULL_ARGUMENT);
 	path.mtu_bytes = 128;
 	MUST(ah_create(b->pd, &path, &ah));
@@ -215,8 +215,8 @@ static struct second second_open(struct bed *b)
 
 static void second_recv(struct bed *b, struct second *s, uint64_t id, uint64_t offset)
 {
-	const struct weft_segment at = { (uintptr_t)b->memory + offset, MTU, b->tag };
-	const struct weft_recv_wr wr = { .id = id, .segments = &at, .segment_count = 1 };
+	const struct weft_sge at = { (uintptr_t)b->memory + offset, MTU, b->tag };
+	const struct weft_recv_wr wr = { .id = id, .sges = &at, .sge_count = 1 };
 	uint32_t posted;
 
 	MUST(qp_post_recv(s->qp, &wr, 1, &posted));
@@ -305,8 +305,8 @@ TEST(test_iba_10_5_a_member_that_fails)
 	const struct ib_group two = { .address = { 239, 1, 1, 2 } };
 	struct bed *b = open_ud();
 	struct second s = second_open(b);
-	const struct weft_segment bad = { 0, MTU, b->tag };
-	const struct weft_recv_wr wr = { .id = 30, .segments = &bad, .segment_count = 1 };
+	const struct weft_sge bad = { 0, MTU, b->tag };
+	const struct weft_recv_wr wr = { .id = 30, .sges = &bad, .sge_count = 1 };
 	uint32_t posted;
 
 	MUST(ib_join(s.conn, &one));

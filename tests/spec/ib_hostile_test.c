@@ -12,7 +12,7 @@ enum { MTU = 256, P0 = PSN_PEERS, ALL = 0x1000000, STRIDE = 0x10001, MANY = 2000
 
 static uint8_t data[4096 + 64];
 
-static struct bed *open(enum weft_service service)
+static struct bed *open(enum weft_qp_service service)
 {
 	struct ib_config config = bed_config();
 
@@ -247,16 +247,16 @@ TEST(test_rc_04_forged_naks_within_a_read_end_nothing)
 	static const uint8_t naks[] = { IBA_NAK_INVALID, IBA_NAK_ACCESS, IBA_NAK_OPERATION,
 					IBA_NAK_SEQUENCE };
 	struct bed *b = open(WEFT_RC);
-	struct weft_segment parts[PARTS];
+	struct weft_sge parts[PARTS];
 	struct weft_send_wr wr = { .id = 1,
 				   .opcode = WEFT_OP_READ,
 				   .remote_addr = 0x1000,
 				   .remote_tag = 0x77,
-				   .segments = parts,
-				   .segment_count = PARTS };
+				   .sges = parts,
+				   .sge_count = PARTS };
 
 	for (int i = 0; i < PARTS; i++)
-		parts[i] = (struct weft_segment){ (uintptr_t)b->memory, BED_BYTES, b->tag };
+		parts[i] = (struct weft_sge){ (uintptr_t)b->memory, BED_BYTES, b->tag };
 	bed_post(b, wr, 0, 0);
 	(void)bed_expect(b, IBA_READ_REQUEST, PSN_OURS);
 	for (size_t i = 0; i < sizeof(naks); i++) {

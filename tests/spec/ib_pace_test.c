@@ -31,7 +31,7 @@ static enum weft_reason put_notice(struct bed *b)
 /* Annex A17.9.3: the receiver of a marked packet notifies its sender, but not for every packet. */
 TEST(test_iba_a17_9_a_marked_packet_makes_a_notice)
 {
-	static const enum weft_service services[] = { WEFT_RC, WEFT_UC };
+	static const enum weft_qp_service services[] = { WEFT_RC, WEFT_UC };
 
 	for (int i = 0; i < 2; i++) {
 		struct bed *b = bed_open(NULL, services[i]);
@@ -110,7 +110,7 @@ enum { WIRE_BITS = (MTU + 12 + 4 + 42) * 8 }; /* of a middle packet */
 
 TEST(test_rc_04_a_rate_that_was_asked_for)
 {
-	static const enum weft_service services[] = { WEFT_RC, WEFT_UC };
+	static const enum weft_qp_service services[] = { WEFT_RC, WEFT_UC };
 
 	for (int i = 0; i < 2; i++) {
 		const uint64_t rate = UINT64_C(100) * WIRE_BITS * 1000; /* 100 packets in 1 ms */

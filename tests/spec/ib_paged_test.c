@@ -101,7 +101,7 @@ TEST(test_send_04_bytes_beside_some_on_demand_are_handed_over_once)
 	static _Alignas(8) uint8_t frame[4096];
 	const struct weft_space_options so = { .memory = frame,
 					       .size_bytes = sizeof(frame),
-					       .segments_max = 1,
+					       .mappings_max = 1,
 					       .is_virtual = true,
 					       .has_pager = true };
 	struct weft_region_options ro = { .addr = AT,
@@ -109,7 +109,7 @@ TEST(test_send_04_bytes_beside_some_on_demand_are_handed_over_once)
 					  .rights = WEFT_LOCAL_READ };
 	struct bed *b = open_paged(NULL);
 	const struct mem_owner owner = pd_owner(b->pd);
-	struct weft_segment parts[] = { { AT, PART, 0 }, { (uintptr_t)b->memory, PART, b->tag } };
+	struct weft_sge parts[] = { { AT, PART, 0 }, { (uintptr_t)b->memory, PART, b->tag } };
 	struct weft_pins pins;
 
 	b->adapter.mem.demand.move = move; /* from now on it may go */
@@ -118,7 +118,7 @@ TEST(test_send_04_bytes_beside_some_on_demand_are_handed_over_once)
 	MUST(mem_region_register(&b->adapter.mem, &owner, &ro, &parts[0].tag));
 	bed_post(b,
 		 (struct weft_send_wr){
-			 .opcode = WEFT_OP_SEND, .id = 2, .segments = parts, .segment_count = 2 },
+			 .opcode = WEFT_OP_SEND, .id = 2, .sges = parts, .sge_count = 2 },
 		 0, 0);
 	EXPECT_EQ(bed_expect(b, IBA_SEND_ONLY, PSN_OURS)->p.payload_bytes, 2 * PART);
 	mem_pins_query(ro.space->paging, b->now_ns, &pins);

@@ -94,7 +94,7 @@ static struct ib_ee_config ee_config(void)
 	};
 }
 
-static struct weft_qp *qp_open(int node, enum weft_service service)
+static struct weft_qp *qp_open(int node, enum weft_qp_service service)
 {
 	struct node *n = &nodes[node];
 	const struct weft_qp_options qo = {
@@ -125,9 +125,9 @@ static struct weft_qp *rd_open(int node, uint32_t q_key, uint32_t rdd)
 
 static void receive(int node, struct weft_qp *qp, uint64_t id, uint32_t offset, uint32_t bytes)
 {
-	const struct weft_segment s = { (uintptr_t)nodes[node].memory + offset, bytes,
-					nodes[node].tag };
-	const struct weft_recv_wr wr = { .id = id, .segments = &s, .segment_count = 1 };
+	const struct weft_sge s = { (uintptr_t)nodes[node].memory + offset, bytes,
+				    nodes[node].tag };
+	const struct weft_recv_wr wr = { .id = id, .sges = &s, .sge_count = 1 };
 
 	MUST(weft_qp_post_recv(qp, &wr, 1, NULL));
 }
@@ -136,12 +136,11 @@ static void receive(int node, struct weft_qp *qp, uint64_t id, uint32_t offset, 
 static void post(int from, struct weft_qp *qp, int to, const struct weft_qp *dest,
 		 struct weft_send_wr wr)
 {
-	struct weft_segment s = { (uintptr_t)nodes[from].memory, wr.segment_count,
-				  nodes[from].tag };
+	struct weft_sge s = { (uintptr_t)nodes[from].memory, wr.sge_count, nodes[from].tag };
 	struct ib_ee *ee = ib_mesh_ee(mesh, from, to);
 
-	wr.segments = &s;
-	wr.segment_count = 1;
+	wr.sges = &s;
+	wr.sge_count = 1;
 	wr.remote_addr = (uintptr_t)nodes[to].memory + BYTES / 2;
 	wr.remote_tag = wr.remote_tag ? wr.remote_tag : nodes[to].tag;
 	wr.dest_qp_number = weft_qp_number(dest);
@@ -153,7 +152,7 @@ static void post(int from, struct weft_qp *qp, int to, const struct weft_qp *des
 /* A request of so many bytes. */
 static struct weft_send_wr request(enum weft_opcode opcode, uint64_t id, uint32_t bytes)
 {
-	return (struct weft_send_wr){ .id = id, .opcode = opcode, .segment_count = bytes };
+	return (struct weft_send_wr){ .id = id, .opcode = opcode, .sge_count = bytes };
 }
 
 static void step(void)
@@ -234,10 +233,10 @@ static uint32_t exchange_rc(void)
 
 	for (int i = 0; i < N; i++) {
 		for (uint32_t k = 0; k < nodes[i].qp_count; k++) {
-			struct weft_segment s = { (uintptr_t)nodes[i].memory, 1000, nodes[i].tag };
+			struct weft_sge s = { (uintptr_t)nodes[i].memory, 1000, nodes[i].tag };
 			struct weft_send_wr wr = { .opcode = WEFT_OP_SEND,
-						   .segments = &s,
-						   .segment_count = 1 };
+						   .sges = &s,
+						   .sge_count = 1 };
 
 			receive(i, nodes[i].qps[k], 1, BYTES / 2, 1024);
 			MUST(weft_qp_post_send(nodes[i].qps[k], &wr, 1, NULL));
@@ -413,7 +412,7 @@ TEST(test_rd_01_an_error_of_one_is_not_one_of_the_context)
 			bad.opcode = WEFT_OP_SEND;
 			receive(1, dest, 9, BYTES / 2, 1500);
 		}
-		bad.segment_count = i == 5 ? BYTES / 2 + 1 : 2000;
+		bad.sge_count = i == 5 ? BYTES / 2 + 1 : 2000;
 		post(0, a, 1, i == 1 ? foreign : dest, bad);
 		post(0, a, 1, dest, request(WEFT_OP_WRITE, 2, 100));
 		post(0, b, 1, dest, request(WEFT_OP_WRITE, 3, 3000));
@@ -640,9 +639,9 @@ TEST(test_trn_s3_raw_01_raw_02_raw_03_frames_by_next_header_and_destination)
 	out = raw_open(0, &(struct ib_raw){ .next_header = 99, .is_any = true }, WEFT_OK);
 	EXPECT_EQ(ib_raw_bind(out, &tcp), WEFT_R_BAD_ARGUMENT);
 	for (uint32_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
-		struct weft_segment s = { (uintptr_t)nodes[0].memory, FRAME, nodes[0].tag };
+		struct weft_sge s = { (uintptr_t)nodes[0].memory, FRAME, nodes[0].tag };
 		struct weft_send_wr wr = {
-			.opcode = WEFT_OP_SEND, .segments = &s, .segment_count = 1, .id = i
+			.opcode = WEFT_OP_SEND, .sges = &s, .sge_count = 1, .id = i
 		};
 
 		frame_make(nodes[0].memory, cases[i].next_header, cases[i].to);
@@ -680,8 +679,8 @@ TEST(test_trn_s3_raw_01_raw_02_raw_03_frames_by_next_header_and_destination)
 TEST(test_raw_01_a_receive_that_cannot_take_a_frame_ends)
 {
 	const struct ib_raw udp = { .next_header = NEXT_UDP, .is_any = true };
-	const struct weft_segment alien = { (uintptr_t)nodes[1].memory, FRAME, 0xdead };
-	const struct weft_recv_wr wr = { .id = 7, .segments = &alien, .segment_count = 1 };
+	const struct weft_sge alien = { (uintptr_t)nodes[1].memory, FRAME, 0xdead };
+	const struct weft_recv_wr wr = { .id = 7, .sges = &alien, .sge_count = 1 };
 	uint8_t frame[FRAME];
 	struct weft_completion c;
 
@@ -704,12 +703,12 @@ TEST(test_raw_01_send_05_a_frame_that_was_taken_pins_nothing)
 	static _Alignas(8) uint8_t memory[PAGE];
 	const struct weft_space_options so = { .memory = memory,
 					       .size_bytes = PAGE,
-					       .segments_max = 1 };
+					       .mappings_max = 1 };
 	const struct weft_region_options ro = { .addr = ADDR,
 						.length = PAGE,
 						.rights = WEFT_LOCAL_READ };
-	struct weft_segment s = { ADDR, LONG, 0 };
-	struct weft_send_wr wr = { .opcode = WEFT_OP_SEND, .segments = &s, .segment_count = 1 };
+	struct weft_sge s = { ADDR, LONG, 0 };
+	struct weft_send_wr wr = { .opcode = WEFT_OP_SEND, .sges = &s, .sge_count = 1 };
 	struct weft_pd_options po = { 0 };
 	struct weft_pd *pd, *own;
 	struct weft_space *space;

@@ -453,7 +453,7 @@ TEST(test_qp_07c_a_packet_of_very_many_pieces)
 	struct ib_config config = bed_config();
 	struct weft_send_wr wr = request(WEFT_OP_WRITE, 1);
 	uint64_t pages[BED_BYTES / 4096];
-	struct weft_segment s[WEFT_SEGMENTS_MAX];
+	struct weft_sge s[WEFT_SGES_MAX];
 	struct bed_packet *p;
 	struct bed *b;
 	uint32_t tag;
@@ -471,16 +471,16 @@ TEST(test_qp_07c_a_packet_of_very_many_pieces)
 	const struct mem_owner owner = pd_owner(b->pd);
 
 	MUST(mem_region_register(&b->adapter.mem, &owner, &ro, &tag));
-	for (uint32_t i = 0; i < WEFT_SEGMENTS_MAX; i++)
-		s[i] = (struct weft_segment){ 0x100000 + 4096 * (1 + i % 15) - 50 - i, 100 + i % 2,
-					      tag };
-	wr.segments = s;
-	wr.segment_count = WEFT_SEGMENTS_MAX;
+	for (uint32_t i = 0; i < WEFT_SGES_MAX; i++)
+		s[i] = (struct weft_sge){ 0x100000 + 4096 * (1 + i % 15) - 50 - i, 100 + i % 2,
+					  tag };
+	wr.sges = s;
+	wr.sge_count = WEFT_SGES_MAX;
 	bed_post(b, wr, 0, 0);
 	p = bed_expect(b, IBA_WRITE_ONLY, psn(0));
 	EXPECT_EQ(p->p.payload_bytes, 16 * 201);
 	EXPECT_EQ(ib_port_counts(b->port)->bounced, 1);
-	for (uint32_t i = 0, at = 0; i < WEFT_SEGMENTS_MAX; i++) {
+	for (uint32_t i = 0, at = 0; i < WEFT_SGES_MAX; i++) {
 		for (uint32_t k = 0; k < s[i].length; k++, at++) {
 			uint64_t offset = s[i].addr - 0x100000 + k;
 			uint64_t real = BED_BYTES - 4096 * (offset / 4096 + 1) + offset % 4096;

@@ -23,8 +23,8 @@ static bool next_event(struct bed *b, enum weft_event_kind kind)
 TEST(test_qp_14_iba_10_3_1_rtr_serves_and_does_not_send)
 {
 	struct bed *b = bed_open_receiving(NULL, WEFT_RC);
-	const struct weft_segment s = { (uintptr_t)b->memory, 4, b->tag };
-	struct weft_send_wr wr = { .opcode = WEFT_OP_WRITE, .segments = &s, .segment_count = 1 };
+	const struct weft_sge s = { (uintptr_t)b->memory, 4, b->tag };
+	struct weft_send_wr wr = { .opcode = WEFT_OP_WRITE, .sges = &s, .sge_count = 1 };
 	uint32_t posted;
 
 	EXPECT_EQ(b->qp->state, WEFT_QPS_RTR);

@@ -136,12 +136,10 @@ static struct iba_packet datagram(uint32_t psn)
 TEST(test_ud_01_ud_03_one_packet_is_one_message)
 {
 	struct bed *b = open_ud();
-	struct weft_segment s = { (uintptr_t)b->memory, MTU + 1, b->tag };
-	struct weft_send_wr wr = { .id = 1,
-				   .opcode = WEFT_OP_SEND,
-				   .dest_qp_number = 0x77,
-				   .segments = &s,
-				   .segment_count = 1 };
+	struct weft_sge s = { (uintptr_t)b->memory, MTU + 1, b->tag };
+	struct weft_send_wr wr = {
+		.id = 1, .opcode = WEFT_OP_SEND, .dest_qp_number = 0x77, .sges = &s, .sge_count = 1
+	};
 	struct bed_packet *p;
 	uint32_t posted;
 

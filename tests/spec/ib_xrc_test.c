@@ -19,8 +19,8 @@ static struct weft_srq *srq_of(struct bed *b, struct weft_pd *pd, uint32_t domai
 
 static void recv_at(struct bed *b, struct weft_srq *srq, uint64_t id, uint64_t offset)
 {
-	const struct weft_segment s = { (uintptr_t)b->memory + offset, 1024, b->tag };
-	const struct weft_recv_wr wr = { .id = id, .segments = &s, .segment_count = 1 };
+	const struct weft_sge s = { (uintptr_t)b->memory + offset, 1024, b->tag };
+	const struct weft_recv_wr wr = { .id = id, .sges = &s, .sge_count = 1 };
 	uint32_t posted;
 
 	MUST(srq_post(srq, &wr, 1, &posted));

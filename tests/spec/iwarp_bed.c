@@ -363,11 +363,11 @@ enum weft_reason bed_post(struct bed *b, struct weft_send_wr *wr)
 
 void bed_receive(struct bed *b, uint32_t tag, size_t offset, uint32_t length)
 {
-	const struct weft_segment segment = { addr_of(b, offset), length, tag };
+	const struct weft_sge segment = { addr_of(b, offset), length, tag };
 	const struct weft_recv_wr wr = {
 		.id = b->posted + 1,
-		.segments = &segment,
-		.segment_count = length > 0,
+		.sges = &segment,
+		.sge_count = length > 0,
 	};
 	uint32_t posted;
 

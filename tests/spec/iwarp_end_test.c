@@ -169,8 +169,8 @@ TEST(test_iwarp_13_terminate_while_sending)
 	for (size_t gone = 0; gone <= 100; gone += 100) {
 		for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
 			uint32_t tag = bed_region(b, 0, MEMORY_BYTES, ALL_RIGHTS);
-			const struct weft_segment segment = { addr_of(b, 0), 100000, tag };
-			struct weft_send_wr send = { .segments = &segment, .segment_count = 1 };
+			const struct weft_sge segment = { addr_of(b, 0), 100000, tag };
+			struct weft_send_wr send = { .sges = &segment, .sge_count = 1 };
 
 			b->out_credit = gone;
 			MUST(bed_post(b, &send));
@@ -198,8 +198,8 @@ TEST(test_iwarp_13_terminate_while_sending_from_a_desk)
 
 	for (struct bed *b = bed_first(&setup); b; b = bed_next(b)) {
 		uint32_t tag = bed_region(b, 0, MEMORY_BYTES, ALL_RIGHTS);
-		struct weft_segment segment = { addr_of(b, 0), BYTES, tag };
-		struct weft_send_wr send = { .segments = &segment, .segment_count = 1 };
+		struct weft_sge segment = { addr_of(b, 0), BYTES, tag };
+		struct weft_send_wr send = { .sges = &segment, .sge_count = 1 };
 		struct iwarp_buffers *buffers = iwarp_buffers_create();
 
 		REQUIRE(buffers);
@@ -305,8 +305,8 @@ TEST(test_iwarp_12_error_by_the_consumer)
 TEST(test_sqr_06b_request_fails_here)
 {
 	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
-		const struct weft_segment segment = { addr_of(b, 0), 8, 0x12345678 };
-		struct weft_send_wr send = { .segments = &segment, .segment_count = 1 };
+		const struct weft_sge segment = { addr_of(b, 0), 8, 0x12345678 };
+		struct weft_send_wr send = { .sges = &segment, .sge_count = 1 };
 
 		MUST(bed_post(b, &send));
 		expect_terminated(b, WEFT_R_TAG_INDEX);

@@ -212,8 +212,8 @@ TEST(test_iwarp_01_iwarp_01c_rfc5044_b_vectors)
 	put(second, 48, "84925898");
 	for (struct bed *b = bed_first(&setup); b; b = bed_next(b)) {
 		uint32_t tag = bed_region(b, 0, 8192, ALL_RIGHTS);
-		struct weft_segment segment = { addr_of(b, 0), 24, tag };
-		struct weft_send_wr send = { .segments = &segment, .segment_count = 1 };
+		struct weft_sge segment = { addr_of(b, 0), 24, tag };
+		struct weft_send_wr send = { .sges = &segment, .sge_count = 1 };
 
 		memset(b->memory, 0, 24);
 		bed_note(b);
@@ -549,11 +549,11 @@ TEST(test_rfc6581_9_atomic_answered_before_the_rtr_read)
 
 	for (struct bed *b = bed_first(&setup); b; b = bed_next(b)) {
 		uint32_t tag = bed_region(b, 0, 8192, ALL_RIGHTS);
-		const struct weft_segment segment = { addr_of(b, 0), 8, tag };
+		const struct weft_sge segment = { addr_of(b, 0), 8, tag };
 		struct weft_send_wr atomic = {
 			.opcode = WEFT_OP_FETCH_ADD,
-			.segments = &segment,
-			.segment_count = 1,
+			.sges = &segment,
+			.sge_count = 1,
 		};
 
 		MUST(bed_post(b, &atomic));

@@ -17,10 +17,10 @@ static void fill(uint8_t with)
 static enum weft_reason post(struct bed *b, struct weft_send_wr *wr, uint32_t tag, size_t offset,
 			     uint32_t length)
 {
-	const struct weft_segment segment = { addr_of(b, offset), length, tag };
+	const struct weft_sge segment = { addr_of(b, offset), length, tag };
 
-	wr->segments = &segment;
-	wr->segment_count = length > 0;
+	wr->sges = &segment;
+	wr->sge_count = length > 0;
 	return bed_post(b, wr);
 }
 
@@ -140,14 +140,14 @@ TEST(test_amb_04_what_the_wire_does_not_have)
 	static const struct setup setup = { .terms = { .is_initiator = true, .ird = 1 } };
 
 	for (struct bed *b = bed_first(&setup); b; b = bed_next(b)) {
-		struct weft_segment segments[2] = { { 0 } };
+		struct weft_sge segments[2] = { { 0 } };
 		struct weft_send_wr wr = { .opcode = WEFT_OP_SEND_IMM };
 
 		EXPECT_EQ(bed_post(b, &wr), WEFT_R_WR_WIRE);
 		wr.opcode = WEFT_OP_READ;
 		EXPECT_EQ(bed_post(b, &wr), WEFT_R_READS_NONE);
-		wr.segments = segments;
-		wr.segment_count = 2;
+		wr.sges = segments;
+		wr.sge_count = 2;
 		EXPECT_EQ(bed_post(b, &wr), WEFT_R_WR_WIRE);
 	}
 }

@@ -56,13 +56,13 @@ TEST(test_iwarp_03_iwarp_11_send_in_segments)
 		payload[i] = (uint8_t)(i * 13);
 	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
 		uint32_t tag = bed_region(b, 0, ROOM, WEFT_LOCAL_WRITE), offset = 0;
-		const struct weft_segment list[] = {
+		const struct weft_sge list[] = {
 			{ addr_of(b, 0), 50, tag },
 			{ addr_of(b, 100), 0, tag },
 			{ addr_of(b, 200), 2000, tag },
 			{ addr_of(b, 3000), 4000, tag },
 		};
-		const struct weft_recv_wr wr = { .segments = list, .segment_count = 4 };
+		const struct weft_recv_wr wr = { .sges = list, .sge_count = 4 };
 		struct ddp_untagged h = untagged(RDMAP_SEND, RDMAP_QN_SEND, 1);
 		struct weft_completion c;
 		uint32_t posted;

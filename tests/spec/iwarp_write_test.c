@@ -508,11 +508,11 @@ TEST(test_touch_05c_second_last_segment)
 /* A Write of the peer to the region, and one of ours from it. */
 static void write_both_ways(struct bed *b, uint32_t tag, size_t offset)
 {
-	const struct weft_segment s = { addr_of(b, offset), LARGE, tag };
+	const struct weft_sge s = { addr_of(b, offset), LARGE, tag };
 	struct weft_send_wr wr = {
 		.opcode = WEFT_OP_WRITE,
-		.segments = &s,
-		.segment_count = 1,
+		.sges = &s,
+		.sge_count = 1,
 		.remote_tag = 7,
 	};
 	const struct frame *f;

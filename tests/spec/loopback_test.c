@@ -50,7 +50,7 @@ TEST(test_qp_15_one_domain_for_both_ends)
 	struct pair p;
 	struct end *a = &p.ends[0];
 	struct weft_qp *x, *y;
-	struct weft_segment s;
+	struct weft_sge s;
 	struct weft_send_wr wr;
 
 	pair_open(&p, NULL);
@@ -168,8 +168,8 @@ static bool post_and_poll(struct pair *p)
 	struct end *a = &p->ends[0], *b = &p->ends[1];
 
 	for (unsigned int i = 0; i < sizeof(opcodes) / sizeof(*opcodes); i++) {
-		const struct weft_segment s = end_seg(a, SRC, 8), t = end_seg(b, DST + 64, 8);
-		const struct weft_recv_wr recv = { .id = 2, .segments = &t, .segment_count = 1 };
+		const struct weft_sge s = end_seg(a, SRC, 8), t = end_seg(b, DST + 64, 8);
+		const struct weft_recv_wr recv = { .id = 2, .sges = &t, .sge_count = 1 };
 		struct weft_send_wr wr = end_wr(a, opcodes[i], 1, &s, DST);
 		bool is_message = opcodes[i] == WEFT_OP_SEND || opcodes[i] == WEFT_OP_WRITE_IMM;
 

@@ -28,7 +28,7 @@ static uint8_t timeout_code = 18;
 
 static void connect_one(const struct side *s, const struct side *to)
 {
-	const struct weft_roce r = {
+	const struct weft_roce_attr r = {
 		.path = path,
 		.peer_number = weft_qp_number(to->qp),
 		.psn_recv = PSN,
@@ -41,8 +41,8 @@ static void connect_one(const struct side *s, const struct side *to)
 		.rnr_retries = WEFT_RNR_RETRY_FOREVER,
 	};
 
-	MUST(weft_qp_receive(s->qp, &r));
-	MUST(weft_qp_start(s->qp, &r));
+	MUST(weft_qp_to_rtr(s->qp, &r));
+	MUST(weft_qp_to_rts(s->qp, &r));
 }
 
 static void connect_both(const struct side *near, const struct side *far)
@@ -56,24 +56,26 @@ static struct weft_qp *datagram_qp(struct side *s)
 	const struct weft_qp_options options = { .send_cq = s->cq,
 						 .recv_cq = s->cq,
 						 .service = WEFT_UD };
-	const struct weft_roce r = { .path = { .mtu_bytes = 1024 }, .q_key = Q_KEY, .psn_send = 5 };
+	const struct weft_roce_attr r = { .path = { .mtu_bytes = 1024 },
+					  .q_key = Q_KEY,
+					  .psn_send = 5 };
 	struct weft_qp *qp;
 
 	MUST(weft_qp_create(s->pd, &options, &qp));
 	MUST(weft_qp_modify(qp, &(struct weft_qp_attr){ .state = WEFT_QPS_INIT }, WEFT_QP_STATE));
-	MUST(weft_qp_receive(qp, &r));
-	MUST(weft_qp_start(qp, &r));
+	MUST(weft_qp_to_rtr(qp, &r));
+	MUST(weft_qp_to_rts(qp, &r));
 	return qp;
 }
 
 static void send_datagram(struct side *near, struct side *far)
 {
 	struct weft_qp *rc[2] = { near->qp, far->qp };
-	struct weft_segment s = { (uintptr_t)near->memory, SMALL, near->tag };
+	struct weft_sge s = { (uintptr_t)near->memory, SMALL, near->tag };
 	struct weft_send_wr wr = {
 		.opcode = WEFT_OP_SEND,
-		.segments = &s,
-		.segment_count = 1,
+		.sges = &s,
+		.sge_count = 1,
 		.remote_q_key = Q_KEY,
 	};
 	struct weft_ah *ah;
@@ -94,9 +96,9 @@ static void send_datagram(struct side *near, struct side *far)
 static void await_news(struct side *near, struct side *far, struct weft_cm_id *c,
 		       enum weft_cm_id_kind kind)
 {
-	struct weft_cm_id_news news = { .kind = WEFT_CONTACT_NONE };
+	struct weft_cm_id_news news = { .kind = WEFT_CM_NONE };
 
-	while (news.kind == WEFT_CONTACT_NONE) {
+	while (news.kind == WEFT_CM_NONE) {
 		side_poll(near);
 		side_poll(far);
 		MUST(weft_cm_id_next(c, &news));
@@ -107,7 +109,8 @@ static void await_news(struct side *near, struct side *far, struct weft_cm_id *c
 
 static void be_refused(struct side *near, struct side *far)
 {
-	struct weft_service_options service = { .at = path.to, .port_space = WEFT_PORT_SPACE_TCP };
+	struct weft_cm_service_options service = { .at = path.to,
+						   .port_space = WEFT_PORT_SPACE_TCP };
 	struct weft_cm_id_options options = { .path = path, .port_space = WEFT_PORT_SPACE_TCP };
 	const struct weft_cm_id_offer offer = {
 		.qp_number = weft_qp_number(near->qp),
@@ -116,22 +119,22 @@ static void be_refused(struct side *near, struct side *far)
 		.retries = 7,
 	};
 	struct weft_cm_id *asking, *asked = NULL;
-	struct weft_service_point *point;
+	struct weft_cm_service *point;
 
 	service.at.port = options.path.to.port = PORT;
-	MUST(weft_service_open(far->adapter, &service, &point));
+	MUST(weft_cm_service_open(far->adapter, &service, &point));
 	MUST(weft_cm_id_open(near->adapter, &options, &offer, &asking));
 	while (!asked) {
 		side_poll(near);
 		side_poll(far);
-		MUST(weft_service_next(point, NULL, &asked));
+		MUST(weft_cm_service_next(point, NULL, &asked));
 	}
-	await_news(near, far, asked, WEFT_CONTACT_REQUEST);
+	await_news(near, far, asked, WEFT_CM_REQUEST);
 	MUST(weft_cm_id_reject(asked, REJECTED, "no", 2));
-	await_news(near, far, asking, WEFT_CONTACT_REJECTED);
+	await_news(near, far, asking, WEFT_CM_REJECTED);
 	MUST(weft_cm_id_close(asking));
 	MUST(weft_cm_id_close(asked));
-	MUST(weft_service_close(point));
+	MUST(weft_cm_service_close(point));
 }
 
 /* Bytes that were not sent before. */
@@ -148,11 +151,11 @@ static void verify(struct side *near, struct side *far)
 
 	for (uint32_t i = 0; i < ROUNDS; i++) {
 		enum weft_opcode op = ops[i % 3];
-		struct weft_segment s = { (uintptr_t)near->memory, (i * 977) % 20000, near->tag };
+		struct weft_sge s = { (uintptr_t)near->memory, (i * 977) % 20000, near->tag };
 		struct weft_send_wr wr = {
 			.opcode = op,
-			.segments = &s,
-			.segment_count = 1,
+			.sges = &s,
+			.sge_count = 1,
 			.remote_addr = (uintptr_t)far->memory,
 			.remote_tag = far->tag,
 		};

@@ -90,7 +90,7 @@ int main(int argc, char **argv)
 	side_open(&far, false);
 	if (strcmp(mode, "start") == 0 && argc > 2)
 		MUST(weft_capture_start(near.adapter, argv[2]));
-	MUST(weft_listen(far.adapter, &at, NULL, &listener));
+	MUST(weft_listener_open(far.adapter, &at, NULL, &listener));
 	if (strcmp(mode, "hold") == 0 || strcmp(mode, "spin") == 0 || is_sending) {
 		connect_both(&near, &far, listener);
 		every_message(&near, &far);

@@ -71,8 +71,8 @@ void side_poll(struct side *s)
 
 void carry(struct side *near, struct side *far, struct weft_send_wr *wr, uint32_t receives)
 {
-	const struct weft_segment adapter_slot = { (uintptr_t)far->memory + HALF, HALF, far->tag };
-	const struct weft_recv_wr receive = { .segments = &adapter_slot, .segment_count = 1 };
+	const struct weft_sge adapter_slot = { (uintptr_t)far->memory + HALF, HALF, far->tag };
+	const struct weft_recv_wr receive = { .sges = &adapter_slot, .sge_count = 1 };
 	uint32_t near_due = near->completed + 1, far_due = far->completed + receives;
 
 	if (receives > 0)
@@ -107,8 +107,8 @@ void every_message(struct side *near, struct side *far)
 {
 	static const uint32_t lengths[] = { 0, 1, 8, SMALL, 1000, 1500, LARGE };
 	const enum weft_opcode plain[] = { WEFT_OP_SEND, WEFT_OP_WRITE, WEFT_OP_READ };
-	struct weft_segment s = { (uintptr_t)near->memory, 0, near->tag };
-	struct weft_send_wr wr = { .segments = &s, .segment_count = 1, .remote_tag = far->tag };
+	struct weft_sge s = { (uintptr_t)near->memory, 0, near->tag };
+	struct weft_send_wr wr = { .sges = &s, .sge_count = 1, .remote_tag = far->tag };
 	struct weft_send_wr again;
 	uint32_t tags[2] = { window_of(far), window_of(far) };
 
@@ -141,11 +141,11 @@ void every_message(struct side *near, struct side *far)
 
 void bad_write(struct side *near, struct side *far)
 {
-	struct weft_segment s = { (uintptr_t)near->memory, SMALL, near->tag };
+	struct weft_sge s = { (uintptr_t)near->memory, SMALL, near->tag };
 	struct weft_send_wr wr = {
 		.opcode = WEFT_OP_WRITE,
-		.segments = &s,
-		.segment_count = 1,
+		.sges = &s,
+		.sge_count = 1,
 		.remote_addr = (uintptr_t)far->memory,
 		.remote_tag = far->tag ^ 1,
 	};
@@ -159,8 +159,8 @@ void bad_write(struct side *near, struct side *far)
 
 static void send_one(struct side *near, struct side *far)
 {
-	struct weft_segment s = { (uintptr_t)near->memory, SMALL, near->tag };
-	struct weft_send_wr wr = { .opcode = WEFT_OP_SEND, .segments = &s, .segment_count = 1 };
+	struct weft_sge s = { (uintptr_t)near->memory, SMALL, near->tag };
+	struct weft_send_wr wr = { .opcode = WEFT_OP_SEND, .sges = &s, .sge_count = 1 };
 
 	carry(near, far, &wr, 1);
 }

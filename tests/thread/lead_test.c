@@ -99,8 +99,8 @@ static bool has_event(void)
 
 static void post_receives(struct node *n, int count)
 {
-	const struct weft_segment s = node_seg(n, 0, 8);
-	const struct weft_recv_wr wr = { .segments = &s, .segment_count = 1 };
+	const struct weft_sge s = node_seg(n, 0, 8);
+	const struct weft_recv_wr wr = { .sges = &s, .sge_count = 1 };
 
 	for (int i = 0; i < count; i++)
 		MUST(weft_qp_post_recv(n->qp, &wr, 1, NULL));
@@ -108,8 +108,8 @@ static void post_receives(struct node *n, int count)
 
 static void say(struct node *from)
 {
-	const struct weft_segment s = node_seg(from, 0, 8);
-	struct weft_send_wr wr = { .opcode = WEFT_OP_SEND, .segments = &s, .segment_count = 1 };
+	const struct weft_sge s = node_seg(from, 0, 8);
+	struct weft_send_wr wr = { .opcode = WEFT_OP_SEND, .sges = &s, .sge_count = 1 };
 
 	(void)weft_qp_post_send(from->qp, &wr, 1, NULL);
 }
@@ -276,7 +276,7 @@ TEST(test_iwarp_07_who_leads_has_received_what_woke_it)
 
 static void far_reads(void)
 {
-	const struct weft_segment s = node_seg(&far.node, 0, 8);
+	const struct weft_sge s = node_seg(&far.node, 0, 8);
 	struct weft_send_wr read = node_wr(WEFT_OP_READ, 0, &s, &near.node);
 
 	(void)node_post(&far.node, &read);
@@ -415,7 +415,7 @@ TEST(test_iwarp_07_a_busy_link_does_not_keep_a_silent_one_from_its_turn)
 	busy.fd = link_of(near.node.qp)->watch.fd;
 	say(&cold_far);
 	while (cold.cq->count == 0 && looks < LOOKS) {
-		const struct weft_segment from = node_seg(&far.node, 0, 8);
+		const struct weft_sge from = node_seg(&far.node, 0, 8);
 		struct weft_send_wr write = node_wr(WEFT_OP_WRITE, 0, &from, &near.node);
 
 		write.flags = 0;

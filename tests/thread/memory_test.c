@@ -69,7 +69,7 @@ static void *bind_run(void *argument)
 
 	HOLDS(weft_window_alloc(b->pd, &bind.window_tag) == WEFT_OK);
 	for (uint32_t i = 0; i < ROUNDS; i++) {
-		const struct weft_segment s = node_seg(a, 0, 256);
+		const struct weft_sge s = node_seg(a, 0, 256);
 		struct weft_send_wr wr = node_wr(WEFT_OP_WRITE, i, &s, b);
 		struct weft_completion c;
 		struct weft_usage usage;
@@ -152,7 +152,7 @@ static void *create_run(void *argument)
 	struct node *a = &w->a[me->number], *b = &w->b[me->number];
 
 	for (uint32_t i = 0; i < ROUNDS; i++) {
-		const struct weft_segment s = node_seg(a, 0, 8);
+		const struct weft_sge s = node_seg(a, 0, 8);
 		const struct weft_qp_options o = { .send_cq = a->cq, .recv_cq = a->cq };
 		struct weft_send_wr wr = node_wr(WEFT_OP_WRITE, i, &s, b);
 		struct weft_region_options region = { .length = 100, .rights = WEFT_LOCAL_READ };

@@ -95,7 +95,7 @@ static void sides_connect(struct side *near, struct side *far)
 	struct weft_request *request;
 	struct weft_peer peer;
 
-	MUST(weft_listen(far->adapter, &at, NULL, &listener));
+	MUST(weft_listener_open(far->adapter, &at, NULL, &listener));
 	MUST(weft_listener_address(listener, &at));
 	MUST(weft_qp_dial(near->qp, &at, &dial));
 	side_await(far, WEFT_EVENT_REQUEST);
@@ -112,22 +112,21 @@ static void sides_connect(struct side *near, struct side *far)
 
 static void post_receive(struct side *s)
 {
-	const struct weft_segment segment = { (uintptr_t)s->memory, BYTES, s->tag };
+	const struct weft_sge segment = { (uintptr_t)s->memory, BYTES, s->tag };
 
-	MUST(weft_qp_post_recv(s->qp,
-			       &(struct weft_recv_wr){ .segments = &segment, .segment_count = 1 },
-			       1, NULL));
+	MUST(weft_qp_post_recv(s->qp, &(struct weft_recv_wr){ .sges = &segment, .sge_count = 1 }, 1,
+			       NULL));
 }
 
 static void post_send(struct side *s)
 {
-	const struct weft_segment segment = { (uintptr_t)s->memory, BYTES, s->tag };
+	const struct weft_sge segment = { (uintptr_t)s->memory, BYTES, s->tag };
 
 	MUST(weft_qp_post_send(s->qp,
 			       &(struct weft_send_wr){
 				       .opcode = WEFT_OP_SEND,
-				       .segments = &segment,
-				       .segment_count = 1,
+				       .sges = &segment,
+				       .sge_count = 1,
 			       },
 			       1, NULL));
 }
@@ -214,7 +213,7 @@ TEST(test_dialling_again_until_a_listener_is_there)
 
 	side_open(&near);
 	side_open(&far);
-	MUST(weft_listen(far.adapter, &at, NULL, &listener));
+	MUST(weft_listener_open(far.adapter, &at, NULL, &listener));
 	MUST(weft_listener_address(listener, &at));
 	MUST(weft_listener_close(listener));
 	r = weft_qp_dial(near.qp, &at, &hasty);
@@ -223,7 +222,7 @@ TEST(test_dialling_again_until_a_listener_is_there)
 	else
 		EXPECT_EQ(r, WEFT_R_CONNECT_REFUSED);
 	MUST(weft_qp_dial(near.qp, &at, &patient));
-	MUST(weft_listen(far.adapter, &at, NULL, &listener));
+	MUST(weft_listener_open(far.adapter, &at, NULL, &listener));
 	side_await(&far, WEFT_EVENT_REQUEST);
 	MUST(weft_listener_next(listener, &request));
 	MUST(weft_request_accept(request, far.qp, NULL));

@@ -25,7 +25,7 @@ static void compute(uint64_t ns)
 /* Reads with both ends polling, for so long that their threads stand by. */
 static void read_polling(struct node *near, struct node *far)
 {
-	const struct weft_segment s = node_seg(near, 0, 8);
+	const struct weft_sge s = node_seg(near, 0, 8);
 	struct weft_send_wr read = node_wr(WEFT_OP_READ, 0, &s, far);
 	uint64_t until = thread_now_ns() + 10 * ms;
 	struct weft_completion c;
@@ -70,7 +70,7 @@ static void make_deep(struct node *n)
 
 static void post_many(struct node *n, const struct node *to)
 {
-	const struct weft_segment s = node_seg(n, 0, 8);
+	const struct weft_sge s = node_seg(n, 0, 8);
 	struct weft_send_wr *wrs = calloc(MANY, sizeof(*wrs));
 
 	REQUIRE(wrs);
@@ -152,7 +152,7 @@ enum { BURST = 20, BURSTS = 50 };
 
 static void post_writes(struct node *near, struct node *far, int count)
 {
-	const struct weft_segment s = node_seg(near, 0, 8);
+	const struct weft_sge s = node_seg(near, 0, 8);
 	struct weft_send_wr write = node_wr(WEFT_OP_WRITE, 0, &s, far);
 
 	for (int i = 0; i < count; i++)
@@ -330,7 +330,7 @@ static bool thread_takes_over(struct end *e, bool *is_watched)
 TEST(test_iwarp_07_a_read_is_answered_while_the_program_computes)
 {
 	struct end near, far;
-	struct weft_segment s;
+	struct weft_sge s;
 	struct weft_send_wr read;
 	bool is_watched = false;
 
@@ -380,7 +380,7 @@ TEST(test_iwarp_07_who_finds_all_it_wants_still_hears_of_its_peer)
 /* How often the far end polls, every 3 ms, until the Read has ended. */
 static uint32_t polls_until_read(struct node *near, struct node *far)
 {
-	const struct weft_segment s = node_seg(near, 0, 8);
+	const struct weft_sge s = node_seg(near, 0, 8);
 	struct weft_send_wr read = node_wr(WEFT_OP_READ, 0, &s, far);
 	struct weft_completion c;
 	uint32_t polls = 0;

@@ -51,7 +51,7 @@ void rd_node_close(struct rd_node *n)
 	free(n->memory);
 }
 
-struct weft_qp *rd_qp_new(struct rd_node *n, enum weft_service service)
+struct weft_qp *rd_qp_new(struct rd_node *n, enum weft_qp_service service)
 {
 	const struct weft_qp_options options = {
 		.service = service,
@@ -71,13 +71,13 @@ struct weft_qp *rd_qp_new(struct rd_node *n, enum weft_service service)
 
 struct weft_qp *rd_qp_open(struct rd_node *n, uint32_t q_key, uint32_t rdd)
 {
-	const struct weft_roce how = {
+	const struct weft_roce_attr how = {
 		.q_key = q_key, .rdd = rdd, .reads_out = 4, .rnr_timer_code = 10, /* 0.32 ms */
 	};
 	struct weft_qp *qp = rd_qp_new(n, WEFT_RD);
 
-	MUST(weft_qp_receive(qp, &how));
-	MUST(weft_qp_start(qp, &how));
+	MUST(weft_qp_to_rtr(qp, &how));
+	MUST(weft_qp_to_rts(qp, &how));
 	return qp;
 }
 
@@ -116,13 +116,13 @@ void rd_ee_join(struct rd_node *n, int to, const struct card *card)
 enum weft_reason rd_post(struct rd_node *n, uint32_t from, int to, const struct card *card,
 			 const struct rd_word *word)
 {
-	const struct weft_segment s = { (uintptr_t)n->memory + word->at, word->length, n->tag };
+	const struct weft_sge s = { (uintptr_t)n->memory + word->at, word->length, n->tag };
 	struct weft_send_wr wr = {
 		.id = word->id,
 		.opcode = word->opcode,
 		.flags = WEFT_SIGNALLED,
-		.segments = &s,
-		.segment_count = 1,
+		.sges = &s,
+		.sge_count = 1,
 		.remote_tag = card->tag,
 		.remote_addr = card->addr + word->there,
 		.ee = n->ees[to],
@@ -137,8 +137,8 @@ enum weft_reason rd_post(struct rd_node *n, uint32_t from, int to, const struct 
 
 void rd_receive(struct rd_node *n, struct weft_qp *qp, uint64_t id, uint32_t at, uint32_t length)
 {
-	const struct weft_segment s = { (uintptr_t)n->memory + at, length, n->tag };
-	const struct weft_recv_wr wr = { .id = id, .segments = &s, .segment_count = 1 };
+	const struct weft_sge s = { (uintptr_t)n->memory + at, length, n->tag };
+	const struct weft_recv_wr wr = { .id = id, .sges = &s, .sge_count = 1 };
 
 	MUST(weft_qp_post_recv(qp, &wr, 1, NULL));
 }

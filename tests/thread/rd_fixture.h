@@ -43,7 +43,7 @@ void rd_node_open(struct rd_node *n, int self);
 void rd_node_close(struct rd_node *n);
 
 /* One in RESET; one of RD that is ready. */
-struct weft_qp *rd_qp_new(struct rd_node *n, enum weft_service service);
+struct weft_qp *rd_qp_new(struct rd_node *n, enum weft_qp_service service);
 struct weft_qp *rd_qp_open(struct rd_node *n, uint32_t q_key, uint32_t rdd);
 
 /* How this node and another are to have it; a context; and it learns of the other's. */

@@ -10,24 +10,24 @@
 
 static const uint8_t question[] = "which one?";
 static struct weft_adapter *client, *server;
-static struct weft_service_options at;
+static struct weft_cm_service_options at;
 static struct weft_cm_id *cm_id;
 
 /* Both adapters, and a port without a service. */
 static void open_both(bool is_datagram)
 {
-	struct weft_service_point *service;
+	struct weft_cm_service *service;
 
-	at = (struct weft_service_options){
+	at = (struct weft_cm_service_options){
 		.at = roce_loopback,
 		.is_datagram = is_datagram,
 		.port_space = is_datagram ? WEFT_PORT_SPACE_UDP : WEFT_PORT_SPACE_TCP,
 	};
 	client = roce_adapter_open();
 	server = roce_adapter_open();
-	MUST(weft_service_open(server, &at, &service));
-	MUST(weft_service_address(service, &at.at));
-	MUST(weft_service_close(service));
+	MUST(weft_cm_service_open(server, &at, &service));
+	MUST(weft_cm_service_address(service, &at.at));
+	MUST(weft_cm_service_close(service));
 }
 
 static void close_both(void)
@@ -65,7 +65,7 @@ static struct weft_cm_id_news await_news(struct weft_cm_id *c)
 
 	for (;;) {
 		MUST(weft_cm_id_next(c, &news));
-		if (news.kind != WEFT_CONTACT_NONE)
+		if (news.kind != WEFT_CM_NONE)
 			return news;
 		REQUIRE(thread_now_ns() - since < PATIENCE_NS);
 		sched_yield();
@@ -87,14 +87,14 @@ static void await_refusal(void)
 	}
 }
 
-static struct weft_cm_id *await_request(struct weft_service_point *service)
+static struct weft_cm_id *await_request(struct weft_cm_service *service)
 {
 	uint64_t since = thread_now_ns();
 	struct weft_cm_id *c = NULL;
 
 	while (!c) {
 		REQUIRE(thread_now_ns() - since < PATIENCE_NS);
-		MUST(weft_service_next(service, NULL, &c));
+		MUST(weft_cm_service_next(service, NULL, &c));
 		sched_yield();
 	}
 	return c;
@@ -105,7 +105,7 @@ static void serve_late(bool is_datagram)
 	const struct weft_cm_id_offer offer = {
 		.qp_number = 0x20002, .psn = 0x123456, .q_key = 0x77, .timeout_code = 14
 	};
-	struct weft_service_point *service;
+	struct weft_cm_service *service;
 	struct weft_cm_id_news asked, told;
 	struct weft_cm_id *c;
 
@@ -113,18 +113,18 @@ static void serve_late(bool is_datagram)
 	ask(PATIENCE_NS);
 	await_refusal();
 	MUST(weft_cm_id_next(cm_id, &told));
-	REQUIRE(told.kind == WEFT_CONTACT_NONE); /* not reported yet */
-	MUST(weft_service_open(server, &at, &service));
+	REQUIRE(told.kind == WEFT_CM_NONE); /* not reported yet */
+	MUST(weft_cm_service_open(server, &at, &service));
 	c = await_request(service);
 	asked = await_news(c);
 	MUST(weft_cm_id_accept(c, &offer));
 	told = await_news(cm_id);
-	MUST(weft_service_close(service));
+	MUST(weft_cm_service_close(service));
 	MUST(weft_cm_id_close(c));
 	close_both();
-	EXPECT_EQ(asked.kind, WEFT_CONTACT_REQUEST);
+	EXPECT_EQ(asked.kind, WEFT_CM_REQUEST);
 	EXPECT_MEM(asked.private_data, question, sizeof(question));
-	EXPECT_EQ(told.kind, WEFT_CONTACT_REPLY);
+	EXPECT_EQ(told.kind, WEFT_CM_REPLY);
 	EXPECT_EQ(told.qp_number, offer.qp_number);
 	EXPECT_EQ(is_datagram ? told.q_key : told.psn, is_datagram ? offer.q_key : offer.psn);
 }
@@ -163,7 +163,7 @@ TEST(test_iba_12_11_a_service_that_does_not_come_is_refused_in_the_end)
 		ask(waits_ns[i / 2]);
 		news = await_news(cm_id);
 		close_both();
-		EXPECT_EQ(news.kind, WEFT_CONTACT_REJECTED);
+		EXPECT_EQ(news.kind, WEFT_CM_REJECTED);
 		EXPECT_EQ(news.code,
 			  is_datagram ? (int)IBCM_SIDR_UNSUPPORTED : (int)IBCM_REJECT_SERVICE_ID);
 	}

@@ -9,7 +9,7 @@
 
 enum { BYTES = 5000, GRH = 40 };
 
-static struct weft_qp *qp_open(const struct end *e, enum weft_service service)
+static struct weft_qp *qp_open(const struct end *e, enum weft_qp_service service)
 {
 	const struct weft_qp_options o = { .send_cq = e->node.cq,
 					   .recv_cq = e->node.cq,
@@ -23,7 +23,7 @@ static struct weft_qp *qp_open(const struct end *e, enum weft_service service)
 /* All of one end's first bytes to the other's, by any of its queue pairs. */
 static void write_by(struct weft_qp *qp, struct end *near, const struct end *far, uint8_t value)
 {
-	const struct weft_segment s = node_seg(&near->node, 0, BYTES);
+	const struct weft_sge s = node_seg(&near->node, 0, BYTES);
 	struct weft_send_wr wr = node_wr(WEFT_OP_WRITE, value, &s, &far->node);
 	uint64_t since = thread_now_ns();
 	struct weft_completion c;
@@ -43,9 +43,9 @@ static void write_by(struct weft_qp *qp, struct end *near, const struct end *far
 static void datagram_by(struct weft_qp *qp, struct weft_qp *peer, struct end *near, struct end *far)
 {
 	const struct weft_path path = { .from = roce_loopback, .to = roce_loopback };
-	const struct weft_segment s = node_seg(&near->node, 0, 100);
-	const struct weft_segment into = node_seg(&far->node, BYTES, GRH + 100);
-	const struct weft_recv_wr recv = { .id = 9, .segments = &into, .segment_count = 1 };
+	const struct weft_sge s = node_seg(&near->node, 0, 100);
+	const struct weft_sge into = node_seg(&far->node, BYTES, GRH + 100);
+	const struct weft_recv_wr recv = { .id = 9, .sges = &into, .sge_count = 1 };
 	struct weft_send_wr wr = node_wr(WEFT_OP_SEND, 8, &s, &far->node);
 	struct weft_completion c;
 	struct weft_ah *ah;
@@ -64,10 +64,10 @@ static void datagram_by(struct weft_qp *qp, struct weft_qp *peer, struct end *ne
 /* Who has a peer gets no other, by whichever way. */
 static void expect_no_other_peer(struct weft_qp *qp, const struct end *far, struct weft_qp *other)
 {
-	const struct weft_roce r = roce_way(weft_qp_number(other));
+	const struct weft_roce_attr r = roce_way(weft_qp_number(other));
 
 	EXPECT_EQ(weft_qp_dial(qp, &far->at, NULL), WEFT_R_QP_STATE);
-	EXPECT_EQ(weft_qp_receive(qp, &r), WEFT_R_QP_STATE);
+	EXPECT_EQ(weft_qp_to_rtr(qp, &r), WEFT_R_QP_STATE);
 	EXPECT_EQ(weft_qp_connect(qp, other), WEFT_R_QP_STATE);
 }
 

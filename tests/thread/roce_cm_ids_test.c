@@ -10,7 +10,7 @@
 enum { CONTACTS = 200, ADAPTERS = 4, ACTIVE = 0, PASSIVE = 1 };
 
 static struct weft_adapter *adapters[ADAPTERS]; /* those besides the two only hand on */
-static struct weft_service_point *service;
+static struct weft_cm_service *service;
 static struct weft_cm_id *active[CONTACTS], *passive[CONTACTS];
 static uint32_t accepted, established;
 
@@ -27,7 +27,7 @@ static struct weft_cm_id_offer offer_of(uint32_t i)
 
 static void open_all(void)
 {
-	const struct weft_service_options at = {
+	const struct weft_cm_service_options at = {
 		.at = roce_loopback,
 		.port_space = WEFT_PORT_SPACE_TCP,
 		.requests_max = CONTACTS,
@@ -35,13 +35,13 @@ static void open_all(void)
 
 	for (int i = 0; i < ADAPTERS; i++)
 		adapters[i] = roce_adapter_open();
-	MUST(weft_service_open(adapters[PASSIVE], &at, &service));
+	MUST(weft_cm_service_open(adapters[PASSIVE], &at, &service));
 	accepted = established = 0;
 }
 
 static void close_all(void)
 {
-	MUST(weft_service_close(service));
+	MUST(weft_cm_service_close(service));
 	for (uint32_t i = 0; i < CONTACTS; i++) {
 		MUST(weft_cm_id_close(active[i]));
 		MUST(weft_cm_id_close(passive[i]));
@@ -57,7 +57,7 @@ static void ask_all(void)
 		.port_space = WEFT_PORT_SPACE_TCP,
 	};
 
-	MUST(weft_service_address(service, &how.path.to));
+	MUST(weft_cm_service_address(service, &how.path.to));
 	for (uint32_t i = 0; i < CONTACTS; i++) {
 		const struct weft_cm_id_offer offer = offer_of(i);
 
@@ -70,7 +70,7 @@ static void accept_next(void)
 	const struct weft_cm_id_offer offer = offer_of(CONTACTS + accepted);
 	struct weft_cm_id *c;
 
-	MUST(weft_service_next(service, NULL, &c));
+	MUST(weft_cm_service_next(service, NULL, &c));
 	if (!c)
 		return;
 	REQUIRE(accepted < CONTACTS);
@@ -84,9 +84,9 @@ static bool has_news(struct weft_cm_id *c, enum weft_cm_id_kind kind)
 	struct weft_cm_id_news news;
 
 	MUST(weft_cm_id_next(c, &news));
-	if (news.kind == WEFT_CONTACT_REQUEST)
+	if (news.kind == WEFT_CM_REQUEST)
 		MUST(weft_cm_id_next(c, &news));
-	REQUIRE(news.kind == kind || news.kind == WEFT_CONTACT_NONE);
+	REQUIRE(news.kind == kind || news.kind == WEFT_CM_NONE);
 	return news.kind == kind;
 }
 
@@ -99,12 +99,12 @@ static void connect_all(void)
 		REQUIRE(thread_now_ns() - since < PATIENCE_NS);
 		accept_next();
 		for (uint32_t i = 0; i < CONTACTS; i++) {
-			if (!is_ready[i] && has_news(active[i], WEFT_CONTACT_REPLY)) {
+			if (!is_ready[i] && has_news(active[i], WEFT_CM_REPLY)) {
 				MUST(weft_cm_id_ready(active[i]));
 				is_ready[i] = true;
 			}
 			if (i < accepted && !is_known[i] &&
-			    has_news(passive[i], WEFT_CONTACT_ESTABLISHED)) {
+			    has_news(passive[i], WEFT_CM_ESTABLISHED)) {
 				is_known[i] = true;
 				established++;
 			}
@@ -119,8 +119,8 @@ static void part_all(void)
 	for (uint32_t i = 0; i < CONTACTS; i++)
 		MUST(weft_cm_id_disconnect(active[i]));
 	for (uint32_t i = 0; i < CONTACTS; i++) {
-		while (!has_news(active[i], WEFT_CONTACT_DISCONNECTED) ||
-		       !has_news(passive[i], WEFT_CONTACT_DISCONNECTED))
+		while (!has_news(active[i], WEFT_CM_DISCONNECTED) ||
+		       !has_news(passive[i], WEFT_CM_DISCONNECTED))
 			REQUIRE(thread_now_ns() - since < PATIENCE_NS);
 	}
 }
@@ -216,7 +216,7 @@ static struct weft_cm_id *ask_as(struct weft_adapter *a, uint32_t qp_number)
 	struct weft_cm_id *c;
 
 	offer.qp_number = qp_number;
-	MUST(weft_service_address(service, &how.path.to));
+	MUST(weft_cm_service_address(service, &how.path.to));
 	MUST(weft_cm_id_open(a, &how, &offer, &c));
 	return c;
 }
@@ -235,10 +235,10 @@ static void next_is(uint32_t qp_number)
 	struct weft_cm_id_news news;
 	struct weft_cm_id *c;
 
-	MUST(weft_service_next(service, NULL, &c));
+	MUST(weft_cm_service_next(service, NULL, &c));
 	REQUIRE(c);
 	MUST(weft_cm_id_next(c, &news));
-	EXPECT(news.kind == WEFT_CONTACT_REQUEST && news.qp_number == qp_number);
+	EXPECT(news.kind == WEFT_CM_REQUEST && news.qp_number == qp_number);
 	MUST(weft_cm_id_close(c));
 }
 
@@ -246,9 +246,9 @@ static void next_is(uint32_t qp_number)
 TEST(test_roce_a_connected_peer_finds_room_in_a_full_service)
 {
 	enum { UNPROVEN = 2, HELD = 2 };
-	const struct weft_service_options at = { .at = roce_loopback,
-						 .port_space = WEFT_PORT_SPACE_TCP,
-						 .requests_max = HELD };
+	const struct weft_cm_service_options at = { .at = roce_loopback,
+						    .port_space = WEFT_PORT_SPACE_TCP,
+						    .requests_max = HELD };
 	const char *why_not = own_network_enter();
 	struct weft_cm_id *known[2], *unproven[HELD + 1], *first;
 	uint64_t since = thread_now_ns();
@@ -257,26 +257,26 @@ TEST(test_roce_a_connected_peer_finds_room_in_a_full_service)
 		SKIP(why_not);
 	for (int i = 0; i < 3; i++)
 		adapters[i] = roce_adapter_open();
-	MUST(weft_service_open(adapters[PASSIVE], &at, &service));
+	MUST(weft_cm_service_open(adapters[PASSIVE], &at, &service));
 	known[0] = ask_as(adapters[ACTIVE], 0x10001);
 	do {
-		MUST(weft_service_next(service, NULL, &first));
+		MUST(weft_cm_service_next(service, NULL, &first));
 		REQUIRE(thread_now_ns() - since < PATIENCE_NS);
 	} while (!first);
 	const struct weft_cm_id_offer offer = offer_of(7);
 
 	MUST(weft_cm_id_accept(first, &offer));
-	await_news(known[0], WEFT_CONTACT_REPLY);
+	await_news(known[0], WEFT_CM_REPLY);
 	MUST(weft_cm_id_ready(known[0]));
-	await_news(first, WEFT_CONTACT_ESTABLISHED);
+	await_news(first, WEFT_CM_ESTABLISHED);
 	for (uint32_t i = 0; i <= HELD; i++)
 		unproven[i] = ask_as(adapters[UNPROVEN], 0x20001 + i);
-	await_news(unproven[HELD], WEFT_CONTACT_REJECTED);
+	await_news(unproven[HELD], WEFT_CM_REJECTED);
 	known[1] = ask_as(adapters[ACTIVE], 0x10002);
-	await_news(unproven[0], WEFT_CONTACT_REJECTED);
+	await_news(unproven[0], WEFT_CM_REJECTED);
 	next_is(0x20002);
 	next_is(0x10002);
-	MUST(weft_service_close(service));
+	MUST(weft_cm_service_close(service));
 	MUST(weft_cm_id_close(first));
 	for (uint32_t i = 0; i <= HELD; i++)
 		MUST(weft_cm_id_close(unproven[i]));
@@ -289,11 +289,11 @@ TEST(test_roce_a_connected_peer_finds_room_in_a_full_service)
 /* What a program left behind the four bytes of an IPv4 address is not looked at. */
 TEST(test_cm_services_at_every_address_leave_none_to_others)
 {
-	struct weft_service_options at = {
+	struct weft_cm_service_options at = {
 		.at = { .family = 4, .ip = { [4] = 0x5a, [15] = 0xa5 } },
 		.port_space = WEFT_PORT_SPACE_TCP,
 	};
-	struct weft_service_point *first, *second = NULL;
+	struct weft_cm_service *first, *second = NULL;
 	const char *why_not = own_network_enter();
 	struct weft_adapter *a;
 
@@ -301,13 +301,13 @@ TEST(test_cm_services_at_every_address_leave_none_to_others)
 		SKIP(why_not);
 	MUST(weft_adapter_open(NULL, &a));
 	MUST(weft_roce_open(a));
-	MUST(weft_service_open(a, &at, &first));
-	MUST(weft_service_address(first, &at.at));
+	MUST(weft_cm_service_open(a, &at, &first));
+	MUST(weft_cm_service_address(first, &at.at));
 	memcpy(at.at.ip, roce_loopback.ip, sizeof(at.at.ip));
-	EXPECT_EQ(weft_service_open(a, &at, &second), WEFT_R_ADDRESS_IN_USE);
+	EXPECT_EQ(weft_cm_service_open(a, &at, &second), WEFT_R_ADDRESS_IN_USE);
 	if (second)
-		MUST(weft_service_close(second));
-	MUST(weft_service_close(first));
+		MUST(weft_cm_service_close(second));
+	MUST(weft_cm_service_close(first));
 	MUST(weft_adapter_close(a));
 }
 

@@ -27,7 +27,7 @@ struct pair {
 };
 
 static struct weft_adapter *near, *far;
-static struct weft_service_point *service;
+static struct weft_cm_service *service;
 static uint32_t numbers;
 
 static struct weft_cm_id_offer offer(void)
@@ -42,7 +42,7 @@ static struct weft_cm_id_offer offer(void)
 
 static void open_both(void)
 {
-	const struct weft_service_options at = {
+	const struct weft_cm_service_options at = {
 		.at = roce_loopback,
 		.port_space = WEFT_PORT_SPACE_TCP,
 		.requests_max = 4,
@@ -50,12 +50,12 @@ static void open_both(void)
 
 	near = roce_adapter_open();
 	far = roce_adapter_open();
-	MUST(weft_service_open(far, &at, &service));
+	MUST(weft_cm_service_open(far, &at, &service));
 }
 
 static void close_both(void)
 {
-	MUST(weft_service_close(service));
+	MUST(weft_cm_service_close(service));
 	MUST(weft_adapter_close(near));
 	MUST(weft_adapter_close(far));
 }
@@ -67,7 +67,7 @@ static enum weft_cm_id_kind next(struct weft_cm_id *c)
 
 	do
 		MUST(weft_cm_id_next(c, &news));
-	while (news.kind == WEFT_CONTACT_REQUEST);
+	while (news.kind == WEFT_CM_REQUEST);
 	return news.kind;
 }
 
@@ -76,7 +76,7 @@ static void await(struct weft_cm_id *c, enum weft_cm_id_kind wanted)
 	uint64_t since = thread_now_ns();
 	enum weft_cm_id_kind kind;
 
-	while ((kind = next(c)) == WEFT_CONTACT_NONE)
+	while ((kind = next(c)) == WEFT_CM_NONE)
 		REQUIRE(thread_now_ns() - since < PATIENCE_NS);
 	REQUIRE(kind == wanted);
 }
@@ -91,16 +91,16 @@ static struct pair pair_open(void)
 	uint64_t since = thread_now_ns();
 	struct pair p = { NULL, NULL };
 
-	MUST(weft_service_address(service, &how.path.to));
+	MUST(weft_cm_service_address(service, &how.path.to));
 	MUST(weft_cm_id_open(near, &how, &asked, &p.active));
 	while (!p.passive) {
-		MUST(weft_service_next(service, NULL, &p.passive));
+		MUST(weft_cm_service_next(service, NULL, &p.passive));
 		REQUIRE(thread_now_ns() - since < PATIENCE_NS);
 	}
 	MUST(weft_cm_id_accept(p.passive, &answered));
-	await(p.active, WEFT_CONTACT_REPLY);
+	await(p.active, WEFT_CM_REPLY);
 	MUST(weft_cm_id_ready(p.active));
-	await(p.passive, WEFT_CONTACT_ESTABLISHED);
+	await(p.passive, WEFT_CM_ESTABLISHED);
 	return p;
 }
 
@@ -115,8 +115,8 @@ static void expect_connected(const struct pair *p)
 {
 	struct pair later = pair_open();
 
-	EXPECT_EQ(next(p->active), WEFT_CONTACT_NONE);
-	EXPECT_EQ(next(p->passive), WEFT_CONTACT_NONE);
+	EXPECT_EQ(next(p->active), WEFT_CM_NONE);
+	EXPECT_EQ(next(p->passive), WEFT_CM_NONE);
 	pair_close(&later);
 }
 

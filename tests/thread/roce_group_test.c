@@ -25,7 +25,7 @@ static struct weft_qp *datagrams_open(const struct node *n)
 		.send_cq = n->cq,
 		.recv_cq = n->cq,
 	};
-	const struct weft_roce way = roce_way(0);
+	const struct weft_roce_attr way = roce_way(0);
 	struct weft_qp *qp;
 
 	MUST(weft_qp_create(n->pd, &o, &qp));
@@ -38,12 +38,12 @@ static void send_to(struct weft_qp *qp, const struct node *n, const struct weft_
 		    uint32_t number)
 {
 	const struct weft_path path = { .from = roce_loopback, .to = *to };
-	const struct weft_segment s = node_seg(n, 0, number == MULTICAST ? BY_GROUP : TO_IT_ALONE);
+	const struct weft_sge s = node_seg(n, 0, number == MULTICAST ? BY_GROUP : TO_IT_ALONE);
 	struct weft_send_wr wr = {
 		.opcode = WEFT_OP_SEND,
 		.flags = WEFT_SIGNALLED,
-		.segments = &s,
-		.segment_count = 1,
+		.sges = &s,
+		.sge_count = 1,
 		.dest_qp_number = number,
 	};
 	struct weft_completion c;
@@ -58,8 +58,8 @@ static void send_to(struct weft_qp *qp, const struct node *n, const struct weft_
 
 static void receive(struct weft_qp *qp, const struct node *n, uint32_t count)
 {
-	const struct weft_segment s = node_seg(n, 0, 1024);
-	const struct weft_recv_wr wr = { .segments = &s, .segment_count = 1 };
+	const struct weft_sge s = node_seg(n, 0, 1024);
+	const struct weft_recv_wr wr = { .sges = &s, .sge_count = 1 };
 
 	while (count-- > 0)
 		MUST(weft_qp_post_recv(qp, &wr, 1, NULL));

@@ -35,7 +35,7 @@ static uint64_t injected; /* that some adapter must have seen */
 
 static void start(struct weft_qp *qp, const struct weft_qp *peer)
 {
-	struct weft_roce way = roce_way(weft_qp_number(peer));
+	struct weft_roce_attr way = roce_way(weft_qp_number(peer));
 
 	way.psn_recv = way.psn_send = P0;
 	roce_start(qp, &way);
@@ -159,7 +159,7 @@ static void expect_unchanged(void)
 /* The true peer is served as if nothing had been. */
 static void expect_alive(void)
 {
-	const struct weft_segment s = node_seg(&from, 0, BYTES);
+	const struct weft_sge s = node_seg(&from, 0, BYTES);
 	struct weft_send_wr wr = node_wr(WEFT_OP_WRITE, 1, &s, &to);
 	struct weft_completion c;
 

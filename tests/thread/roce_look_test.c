@@ -31,9 +31,9 @@ static void open_all(void)
 	}
 	for (int i = 0; i < PAIRS; i++) {
 		bool is_last = i == PAIRS - 1;
-		struct weft_roce there = roce_way(is_last ? UNUSED_QPN
-							  : weft_qp_number(nodes_b[i].qp));
-		const struct weft_roce back = roce_way(weft_qp_number(nodes_a[i].qp));
+		struct weft_roce_attr there = roce_way(is_last ? UNUSED_QPN
+							       : weft_qp_number(nodes_b[i].qp));
+		const struct weft_roce_attr back = roce_way(weft_qp_number(nodes_a[i].qp));
 
 		if (is_last && rate_bps > 0) {
 			there.rate_bps = rate_bps;
@@ -57,7 +57,7 @@ static void close_all(void)
 /* A byte that says so. */
 static void post_write(struct node *from, const struct node *to, uint32_t at, uint8_t value)
 {
-	const struct weft_segment s = node_seg(from, at, 1);
+	const struct weft_sge s = node_seg(from, at, 1);
 	struct weft_send_wr wr = node_wr(WEFT_OP_WRITE, 1, &s, to);
 
 	from->memory[at] = value;
@@ -175,7 +175,7 @@ TEST(test_roce_a_queue_pair_that_was_never_connected_has_no_traffic)
 TEST(test_roce_a_rate_does_not_wait_for_what_comes)
 {
 	const char *why_not = own_network_enter();
-	struct weft_segment s;
+	struct weft_sge s;
 	struct weft_send_wr wr;
 	struct net *net;
 	uint64_t before;

@@ -24,9 +24,9 @@ static struct weft_cm_id_offer offer_of(const struct node *n)
 	};
 }
 
-static struct weft_roce agreed_attr(const struct weft_cm_id_news *news)
+static struct weft_roce_attr agreed_attr(const struct weft_cm_id_news *news)
 {
-	struct weft_roce way = roce_way(news->qp_number);
+	struct weft_roce_attr way = roce_way(news->qp_number);
 
 	way.timeout_code = 20;
 	return way;
@@ -40,43 +40,43 @@ static struct weft_cm_id_news news_of(struct weft_cm_id *c, enum weft_cm_id_kind
 	do {
 		REQUIRE(thread_now_ns() - since < PATIENCE_NS);
 		MUST(weft_cm_id_next(c, &news));
-	} while (news.kind == WEFT_CONTACT_NONE);
+	} while (news.kind == WEFT_CM_NONE);
 	REQUIRE(news.kind == kind);
 	return news;
 }
 
 static void connect_both(void)
 {
-	const struct weft_service_options at = { .at = roce_loopback,
-						 .port_space = WEFT_PORT_SPACE_TCP };
+	const struct weft_cm_service_options at = { .at = roce_loopback,
+						    .port_space = WEFT_PORT_SPACE_TCP };
 	struct weft_cm_id_options how = { .path = { .from = roce_loopback, .mtu_bytes = 1024 },
 					  .port_space = WEFT_PORT_SPACE_TCP };
 	const struct weft_cm_id_offer offers[] = { offer_of(&from), offer_of(&to) };
-	struct weft_service_point *service;
+	struct weft_cm_service *service;
 	uint64_t since = thread_now_ns();
 	struct weft_cm_id_news news;
-	struct weft_roce r;
+	struct weft_roce_attr r;
 
-	MUST(weft_service_open(b, &at, &service));
-	MUST(weft_service_address(service, &how.path.to));
+	MUST(weft_cm_service_open(b, &at, &service));
+	MUST(weft_cm_service_address(service, &how.path.to));
 	MUST(weft_cm_id_open(a, &how, &offers[0], &active));
 	do {
 		REQUIRE(thread_now_ns() - since < PATIENCE_NS);
-		MUST(weft_service_next(service, NULL, &passive));
+		MUST(weft_cm_service_next(service, NULL, &passive));
 	} while (!passive);
-	news = news_of(passive, WEFT_CONTACT_REQUEST);
+	news = news_of(passive, WEFT_CM_REQUEST);
 	r = agreed_attr(&news);
-	MUST(weft_qp_receive(to.qp, &r));
+	MUST(weft_qp_to_rtr(to.qp, &r));
 	MUST(weft_cm_id_bind(passive, to.qp));
 	MUST(weft_cm_id_accept(passive, &offers[1]));
-	news = news_of(active, WEFT_CONTACT_REPLY);
+	news = news_of(active, WEFT_CM_REPLY);
 	r = agreed_attr(&news);
-	MUST(weft_qp_receive(from.qp, &r));
+	MUST(weft_qp_to_rtr(from.qp, &r));
 	MUST(weft_cm_id_bind(active, from.qp));
-	MUST(weft_qp_start(from.qp, &r));
+	MUST(weft_qp_to_rts(from.qp, &r));
 	MUST(weft_cm_id_ready(active));
-	(void)news_of(passive, WEFT_CONTACT_ESTABLISHED);
-	MUST(weft_service_close(service));
+	(void)news_of(passive, WEFT_CM_ESTABLISHED);
+	MUST(weft_cm_service_close(service));
 }
 
 /* Its lock is held: what comes for the connection is lost. True: something came. */
@@ -92,7 +92,7 @@ static bool lose_packet(struct weft_qp *qp)
 /* A Write that b refuses, after which it leaves; the NAK never reaches a. */
 static void refuse_and_lose(void)
 {
-	const struct weft_segment s = node_seg(&from, 0, 8);
+	const struct weft_sge s = node_seg(&from, 0, 8);
 	struct weft_send_wr wr = node_wr(WEFT_OP_WRITE, 1, &s, &to);
 	bool has_lost;
 

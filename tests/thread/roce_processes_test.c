@@ -65,9 +65,9 @@ static struct weft_cm_id_offer offer_of(const struct node *n)
 	};
 }
 
-static struct weft_roce agreed_attr(const struct weft_cm_id_news *news)
+static struct weft_roce_attr agreed_attr(const struct weft_cm_id_news *news)
 {
-	return (struct weft_roce){
+	return (struct weft_roce_attr){
 		.path = { .from = news->path.from, .to = news->path.to, .mtu_bytes = 1024 },
 		.peer_number = news->qp_number,
 		.psn_send = news->psn,
@@ -82,15 +82,15 @@ static struct weft_roce agreed_attr(const struct weft_cm_id_news *news)
 
 static bool post_recv(struct node *n, uint32_t at)
 {
-	const struct weft_segment s = node_seg(n, at, WORD_BYTES);
-	const struct weft_recv_wr wr = { .id = at, .segments = &s, .segment_count = 1 };
+	const struct weft_sge s = node_seg(n, at, WORD_BYTES);
+	const struct weft_recv_wr wr = { .id = at, .sges = &s, .sge_count = 1 };
 
 	return weft_qp_post_recv(n->qp, &wr, 1, NULL) == WEFT_OK;
 }
 
 static bool post_send(struct node *n, uint32_t at)
 {
-	const struct weft_segment s = node_seg(n, at, WORD_BYTES);
+	const struct weft_sge s = node_seg(n, at, WORD_BYTES);
 	struct weft_send_wr wr = node_wr(WEFT_OP_SEND, at, &s, n);
 
 	wr.remote_tag = 0;
@@ -114,21 +114,21 @@ static bool await_news(struct weft_adapter *a, struct weft_cm_id *c, enum weft_c
 	do {
 		if (weft_cm_id_next(c, news) != WEFT_OK)
 			return false;
-	} while (news->kind == WEFT_CONTACT_NONE && await_event(a));
+	} while (news->kind == WEFT_CM_NONE && await_event(a));
 	return news->kind == kind;
 }
 
 /* NULL: no request came. */
-static struct weft_cm_id *await_request(struct weft_adapter *a, struct weft_service_point *service)
+static struct weft_cm_id *await_request(struct weft_adapter *a, struct weft_cm_service *service)
 {
 	struct weft_cm_id_news news;
 	struct weft_cm_id *c;
 
 	do {
-		if (weft_service_next(service, NULL, &c) != WEFT_OK)
+		if (weft_cm_service_next(service, NULL, &c) != WEFT_OK)
 			return NULL;
 	} while (!c && await_event(a));
-	return c && await_news(a, c, WEFT_CONTACT_REQUEST, &news) ? c : NULL;
+	return c && await_news(a, c, WEFT_CM_REQUEST, &news) ? c : NULL;
 }
 
 static bool client_talk(struct node *n)
@@ -150,7 +150,7 @@ static int client_run(const struct weft_address *server, struct mads *mads)
 	struct weft_cm_id *cm_id;
 	struct weft_cm_id_news news;
 	struct weft_cm_id_offer offer;
-	struct weft_roce r;
+	struct weft_roce_attr r;
 	struct node n;
 
 	if (weft_adapter_open(NULL, &a) != WEFT_OK || weft_roce_open(a) != WEFT_OK)
@@ -158,16 +158,16 @@ static int client_run(const struct weft_address *server, struct mads *mads)
 	node_open(a, &n, NULL);
 	offer = offer_of(&n);
 	if (weft_cm_id_open(a, &how, &offer, &cm_id) != WEFT_OK ||
-	    !await_news(a, cm_id, WEFT_CONTACT_REPLY, &news))
+	    !await_news(a, cm_id, WEFT_CM_REPLY, &news))
 		return CLIENT_UNANSWERED;
 	r = agreed_attr(&news);
-	if (weft_qp_receive(n.qp, &r) != WEFT_OK || weft_qp_start(n.qp, &r) != WEFT_OK ||
+	if (weft_qp_to_rtr(n.qp, &r) != WEFT_OK || weft_qp_to_rts(n.qp, &r) != WEFT_OK ||
 	    weft_cm_id_ready(cm_id) != WEFT_OK)
 		return CLIENT_UNREADY;
 	if (!client_talk(&n))
 		return CLIENT_UNHEARD;
 	if (weft_cm_id_disconnect(cm_id) != WEFT_OK ||
-	    !await_news(a, cm_id, WEFT_CONTACT_DISCONNECTED, &news))
+	    !await_news(a, cm_id, WEFT_CM_DISCONNECTED, &news))
 		return CLIENT_UNPARTED;
 	*mads = mads_of(a);
 	MUST(weft_cm_id_close(cm_id));
@@ -229,7 +229,7 @@ static pid_t victim_start(const int orders[2], const int reports[2])
 	offer.qp_number = 0x30000 | ((uint32_t)report.pid & 0xffff); /* unique */
 	child_must(weft_adapter_open(NULL, &a) == WEFT_OK);
 	child_must(weft_cm_id_open(a, &how, &offer, &cm_id) == WEFT_OK);
-	child_must(await_news(a, cm_id, WEFT_CONTACT_REPLY, &news));
+	child_must(await_news(a, cm_id, WEFT_CM_REPLY, &news));
 	child_must(weft_cm_id_ready(cm_id) == WEFT_OK);
 	report.place = udp_adapter_slot(roce_of(a->net)->udp);
 	if (order.is_ending)
@@ -263,14 +263,14 @@ static pid_t client_start(const int address[2], const int report[2])
 struct guest {
 	struct weft_cm_id *cm_id;
 	struct node node;
-	struct weft_roce roce;
+	struct weft_roce_attr roce;
 	bool is_started, has_left;
 };
 
 static struct guest guests[CLIENTS];
 static uint32_t guest_count, left_count;
 
-static void take_request(struct weft_adapter *a, struct weft_service_point *service,
+static void take_request(struct weft_adapter *a, struct weft_cm_service *service,
 			 const struct node *beside)
 {
 	struct guest *g = &guests[guest_count];
@@ -278,14 +278,14 @@ static void take_request(struct weft_adapter *a, struct weft_service_point *serv
 	struct weft_cm_id_news news;
 	struct weft_cm_id *c;
 
-	MUST(weft_service_next(service, NULL, &c));
+	MUST(weft_cm_service_next(service, NULL, &c));
 	if (!c)
 		return;
 	REQUIRE(guest_count < CLIENTS);
 	MUST(weft_cm_id_next(c, &news));
 	*g = (struct guest){ .cm_id = c, .roce = agreed_attr(&news) };
 	node_open(a, &g->node, beside);
-	MUST(weft_qp_receive(g->node.qp, &g->roce));
+	MUST(weft_qp_to_rtr(g->node.qp, &g->roce));
 	REQUIRE(post_recv(&g->node, guest_count * WORD_BYTES));
 	offer = offer_of(&g->node);
 	MUST(weft_cm_id_accept(c, &offer));
@@ -298,13 +298,13 @@ static void take_news(struct guest *g)
 
 	MUST(weft_cm_id_next(g->cm_id, &news));
 	switch (news.kind) {
-	case WEFT_CONTACT_NONE:
+	case WEFT_CM_NONE:
 		break;
-	case WEFT_CONTACT_ESTABLISHED:
-		MUST(weft_qp_start(g->node.qp, &g->roce));
+	case WEFT_CM_ESTABLISHED:
+		MUST(weft_qp_to_rts(g->node.qp, &g->roce));
 		g->is_started = true;
 		break;
-	case WEFT_CONTACT_DISCONNECTED:
+	case WEFT_CM_DISCONNECTED:
 		g->has_left = true;
 		left_count++;
 		break;
@@ -333,7 +333,7 @@ static void echo(struct weft_cq *cq, bool is_heard[CLIENTS])
 	}
 }
 
-static void serve(struct weft_adapter *a, struct weft_service_point *service, struct node *first)
+static void serve(struct weft_adapter *a, struct weft_cm_service *service, struct node *first)
 {
 	bool is_heard[CLIENTS] = { false };
 	uint64_t since = thread_now_ns();
@@ -373,12 +373,12 @@ static uint64_t sum_reports(int from)
 TEST(test_roce_many_processes_connect_to_one)
 {
 	const char *why_not = own_network_enter();
-	const struct weft_service_options at = {
+	const struct weft_cm_service_options at = {
 		.at = loopback,
 		.port_space = WEFT_PORT_SPACE_TCP,
 		.requests_max = CLIENTS,
 	};
-	struct weft_service_point *service;
+	struct weft_cm_service *service;
 	struct weft_address server;
 	struct weft_adapter *a;
 	uint64_t sent, since;
@@ -394,8 +394,8 @@ TEST(test_roce_many_processes_connect_to_one)
 	MUST(weft_adapter_open(NULL, &a));
 	MUST(weft_roce_open(a));
 	node_open(a, &first, NULL);
-	MUST(weft_service_open(a, &at, &service));
-	MUST(weft_service_address(service, &server));
+	MUST(weft_cm_service_open(a, &at, &service));
+	MUST(weft_cm_service_address(service, &server));
 	for (int i = 0; i < CLIENTS; i++)
 		REQUIRE(write(address[1], &server, sizeof(server)) == sizeof(server));
 	serve(a, service, &first);
@@ -412,7 +412,7 @@ TEST(test_roce_many_processes_connect_to_one)
 	EXPECT_EQ(good, CLIENTS);
 	EXPECT(mads_of(a).in >= sent); /* none was lost on the way */
 	close_guests();
-	MUST(weft_service_close(service));
+	MUST(weft_cm_service_close(service));
 	node_close(&first, NULL);
 	MUST(weft_adapter_close(a));
 	close(address[0]);
@@ -423,26 +423,26 @@ TEST(test_roce_many_processes_connect_to_one)
 /* A service whose guests are other processes. */
 struct house {
 	struct weft_adapter *adapter;
-	struct weft_service_point *service;
+	struct weft_cm_service *service;
 	int orders[2], reports[2]; /* pipes to and from the victims */
 };
 
 /* With so many who wait to be let in: they are forked before there is anything to inherit. */
 static void house_open(struct house *h, int victims)
 {
-	const struct weft_service_options at = { .at = loopback,
-						 .port_space = WEFT_PORT_SPACE_TCP };
+	const struct weft_cm_service_options at = { .at = loopback,
+						    .port_space = WEFT_PORT_SPACE_TCP };
 
 	REQUIRE(pipe(h->orders) == 0 && pipe(h->reports) == 0);
 	for (int i = 0; i < victims; i++)
 		REQUIRE(victim_start(h->orders, h->reports) > 0);
 	MUST(weft_adapter_open(NULL, &h->adapter));
-	MUST(weft_service_open(h->adapter, &at, &h->service));
+	MUST(weft_cm_service_open(h->adapter, &at, &h->service));
 }
 
 static void house_close(struct house *h)
 {
-	MUST(weft_service_close(h->service));
+	MUST(weft_cm_service_close(h->service));
 	MUST(weft_adapter_close(h->adapter));
 	for (int i = 0; i < 2; i++) {
 		close(h->orders[i]);
@@ -459,12 +459,12 @@ static struct weft_cm_id *house_welcome(struct house *h, bool is_ending,
 	struct weft_cm_id_news news;
 	struct weft_cm_id *c;
 
-	MUST(weft_service_address(h->service, &order.server));
+	MUST(weft_cm_service_address(h->service, &order.server));
 	REQUIRE(write(h->orders[1], &order, sizeof(order)) == sizeof(order));
 	c = await_request(h->adapter, h->service);
 	REQUIRE(c);
 	MUST(weft_cm_id_accept(c, &offer));
-	REQUIRE(await_news(h->adapter, c, WEFT_CONTACT_ESTABLISHED, &news));
+	REQUIRE(await_news(h->adapter, c, WEFT_CM_ESTABLISHED, &news));
 	REQUIRE(read(h->reports[0], victim, sizeof(*victim)) == sizeof(*victim));
 	return c;
 }
@@ -487,7 +487,7 @@ static void kill_other_end(bool is_asked)
 	victim_kill(&victim);
 	if (is_asked) /* it may have been missed by then */
 		is_answered = weft_cm_id_disconnect(c) == WEFT_OK;
-	EXPECT(await_news(h.adapter, c, WEFT_CONTACT_DISCONNECTED, &news));
+	EXPECT(await_news(h.adapter, c, WEFT_CM_DISCONNECTED, &news));
 	EXPECT_EQ(news.reason, is_answered ? WEFT_OK : WEFT_R_STREAM_LOST);
 	MUST(weft_cm_id_close(c));
 	house_close(&h);
@@ -529,11 +529,11 @@ TEST(test_roce_a_process_is_not_missed_with_the_one_before_it)
 	with_next = house_welcome(&h, false, &next);
 	REQUIRE(next.place == one.place);
 	victim_kill(&one);
-	EXPECT(await_news(h.adapter, with_one, WEFT_CONTACT_DISCONNECTED, &news));
+	EXPECT(await_news(h.adapter, with_one, WEFT_CM_DISCONNECTED, &news));
 	MUST(weft_cm_id_next(with_next, &news));
-	EXPECT_EQ(news.kind, WEFT_CONTACT_NONE);
+	EXPECT_EQ(news.kind, WEFT_CM_NONE);
 	victim_kill(&next);
-	EXPECT(await_news(h.adapter, with_next, WEFT_CONTACT_DISCONNECTED, &news));
+	EXPECT(await_news(h.adapter, with_next, WEFT_CM_DISCONNECTED, &news));
 	MUST(weft_cm_id_close(with_one));
 	MUST(weft_cm_id_close(with_next));
 	house_close(&h);
@@ -565,16 +565,16 @@ static struct weft_adapter *open_at_turn(int turn)
 static void speak_and_die(int turn, bool is_reject, int address)
 {
 	const struct weft_cm_id_offer offer = { .qp_number = 0x30002, .retries = 7 };
-	const struct weft_service_options at = { .at = loopback,
-						 .port_space = WEFT_PORT_SPACE_TCP };
+	const struct weft_cm_service_options at = { .at = loopback,
+						    .port_space = WEFT_PORT_SPACE_TCP };
 	struct weft_adapter *a = open_at_turn(turn);
-	struct weft_service_point *service;
+	struct weft_cm_service *service;
 	struct weft_cm_id_news news;
 	struct weft_cm_id *c;
 	struct weft_address server;
 
-	child_must(weft_service_open(a, &at, &service) == WEFT_OK);
-	child_must(weft_service_address(service, &server) == WEFT_OK);
+	child_must(weft_cm_service_open(a, &at, &service) == WEFT_OK);
+	child_must(weft_cm_service_address(service, &server) == WEFT_OK);
 	child_must(write(address, &server, sizeof(server)) == sizeof(server));
 	c = await_request(a, service);
 	child_must(c);
@@ -583,7 +583,7 @@ static void speak_and_die(int turn, bool is_reject, int address)
 		_exit(HAS_REJECTED);
 	}
 	child_must(weft_cm_id_accept(c, &offer) == WEFT_OK);
-	child_must(await_news(a, c, WEFT_CONTACT_ESTABLISHED, &news));
+	child_must(await_news(a, c, WEFT_CM_ESTABLISHED, &news));
 	child_must(weft_cm_id_disconnect(c) == WEFT_OK);
 	_exit(HAS_PARTED);
 }
@@ -601,13 +601,13 @@ static void hear_last_word(struct weft_adapter *a, const struct weft_address *se
 
 	MUST(weft_cm_id_open(a, &how, &offer, &c));
 	if (is_reject) {
-		EXPECT(await_news(a, c, WEFT_CONTACT_REJECTED, &news));
+		EXPECT(await_news(a, c, WEFT_CM_REJECTED, &news));
 		EXPECT_EQ(news.reason, WEFT_R_CONNECT_REJECTED);
 		EXPECT(memcmp(news.private_data, no, sizeof(no)) == 0);
 	} else {
-		REQUIRE(await_news(a, c, WEFT_CONTACT_REPLY, &news));
+		REQUIRE(await_news(a, c, WEFT_CM_REPLY, &news));
 		MUST(weft_cm_id_ready(c));
-		EXPECT(await_news(a, c, WEFT_CONTACT_DISCONNECTED, &news));
+		EXPECT(await_news(a, c, WEFT_CM_DISCONNECTED, &news));
 	}
 	MUST(weft_cm_id_close(c));
 }

@@ -22,8 +22,9 @@
 enum { HEADER = 40, UDP_HEADER = 8, UDP = 17, ECHO_PORT = 7, FRAME_MAX = 1500, RECVS = 4 };
 
 static const struct weft_address weft_at = { .family = 6, .ip = { 0xfd, [15] = 2 } };
-static const struct weft_raw udp_to_us = { .next_header = UDP,
-					   .to = { .family = 6, .ip = { 0xfd, [15] = 2 } } };
+static const struct weft_raw_options udp_to_us = {
+	.next_header = UDP, .to = { .family = 6, .ip = { 0xfd, [15] = 2 } }
+};
 static const char text[] = "as it stands";
 
 /* NULL, or why there is no network of its own where interfaces can be made. */
@@ -101,12 +102,12 @@ static void delete_interface(const char *interface)
 	close(fd);
 }
 
-static void raw_node_open(struct weft_adapter *a, struct node *n, enum weft_service service)
+static void raw_node_open(struct weft_adapter *a, struct node *n, enum weft_qp_service service)
 {
 	struct weft_region_options region = { .length = NODE_BYTES,
 					      .rights = WEFT_LOCAL_READ | WEFT_LOCAL_WRITE };
 	struct weft_qp_options qp = { .service = service };
-	const struct weft_roce r = { .path.mtu_bytes = 4096 };
+	const struct weft_roce_attr r = { .path.mtu_bytes = 4096 };
 
 	n->memory = calloc(1, NODE_BYTES);
 	REQUIRE(n->memory);
@@ -117,27 +118,27 @@ static void raw_node_open(struct weft_adapter *a, struct node *n, enum weft_serv
 	qp.send_cq = qp.recv_cq = n->cq;
 	MUST(weft_qp_create(n->pd, &qp, &n->qp));
 	if (service == WEFT_UD) {
-		MUST(weft_qp_receive(n->qp, &r));
-		MUST(weft_qp_start(n->qp, &r));
+		MUST(weft_qp_to_rtr(n->qp, &r));
+		MUST(weft_qp_to_rts(n->qp, &r));
 	}
 }
 
 static void receive_at(struct node *n, uint64_t slot)
 {
-	const struct weft_segment s = node_seg(n, slot * FRAME_MAX, FRAME_MAX);
-	const struct weft_recv_wr wr = { .id = slot, .segments = &s, .segment_count = 1 };
+	const struct weft_sge s = node_seg(n, slot * FRAME_MAX, FRAME_MAX);
+	const struct weft_recv_wr wr = { .id = slot, .sges = &s, .sge_count = 1 };
 
 	MUST(weft_qp_post_recv(n->qp, &wr, 1, NULL));
 }
 
 static void send_frame(struct node *n, uint64_t slot, uint32_t length)
 {
-	const struct weft_segment s = node_seg(n, slot * FRAME_MAX, length);
+	const struct weft_sge s = node_seg(n, slot * FRAME_MAX, length);
 	struct weft_send_wr wr = { .opcode = WEFT_OP_SEND,
 				   .id = slot,
 				   .flags = WEFT_SIGNALLED,
-				   .segments = &s,
-				   .segment_count = 1 };
+				   .sges = &s,
+				   .sge_count = 1 };
 
 	MUST(weft_qp_post_send(n->qp, &wr, 1, NULL));
 }
@@ -197,7 +198,7 @@ TEST(test_raw_01_raw_02_frames_of_the_host_come_and_go_as_they_are)
 	MUST(weft_adapter_open(NULL, &a));
 	MUST(weft_raw_open(a, "weft0"));
 	raw_node_open(a, &n, WEFT_UD);
-	MUST(weft_qp_raw(n.qp, &udp_to_us));
+	MUST(weft_qp_to_raw(n.qp, &udp_to_us));
 	for (uint64_t i = 0; i < RECVS; i++)
 		receive_at(&n, i);
 	host = host_socket("weft0");
@@ -224,7 +225,7 @@ TEST(test_raw_01_what_the_host_refuses_is_counted)
 	MUST(weft_adapter_open(NULL, &a));
 	MUST(weft_raw_open(a, "weft0"));
 	raw_node_open(a, &n, WEFT_UD);
-	MUST(weft_qp_raw(n.qp, &udp_to_us));
+	MUST(weft_qp_to_raw(n.qp, &udp_to_us));
 	host = host_socket("weft0");
 	memset(n.memory, 0, HEADER); /* no version of IP */
 	send_frame(&n, 0, HEADER);
@@ -246,7 +247,7 @@ TEST(test_raw_01_what_the_host_refuses_is_counted)
 /* Frames are then lost, until another interface carries them. */
 TEST(test_raw_01_an_interface_that_has_gone_can_be_opened_again)
 {
-	const struct weft_raw any = { .next_header = UDP };
+	const struct weft_raw_options any = { .next_header = UDP };
 	const char *why_not = tun_network_enter();
 	struct weft_roce_counts counts;
 	struct weft_completion c;
@@ -260,7 +261,7 @@ TEST(test_raw_01_an_interface_that_has_gone_can_be_opened_again)
 	MUST(weft_raw_open(a, "weft0"));
 	raw_node_open(a, &n, WEFT_UD);
 	raw_node_open(a, &second, WEFT_UD);
-	MUST(weft_qp_raw(n.qp, &udp_to_us));
+	MUST(weft_qp_to_raw(n.qp, &udp_to_us));
 	delete_interface("weft0");
 	memset(n.memory, 0, HEADER);
 	n.memory[0] = 0x60;
@@ -270,11 +271,11 @@ TEST(test_raw_01_an_interface_that_has_gone_can_be_opened_again)
 	MUST(weft_roce_query(a, &counts));
 	EXPECT_EQ(counts.refused, 1);
 	EXPECT_EQ(counts.refused_for, WEFT_R_TUN_REFUSED);
-	EXPECT_EQ(weft_qp_raw(second.qp, &any), WEFT_R_RAW_CLOSED);
+	EXPECT_EQ(weft_qp_to_raw(second.qp, &any), WEFT_R_RAW_CLOSED);
 	EXPECT_EQ(weft_raw_open(a, "lo"), WEFT_R_TUN_NAME);
 	MUST(weft_raw_open(a, "weft0"));
 	EXPECT_EQ(weft_raw_open(a, "weft0"), WEFT_R_BUSY);
-	MUST(weft_qp_raw(second.qp, &any));
+	MUST(weft_qp_to_raw(second.qp, &any));
 	for (uint64_t i = 0; i < RECVS; i++)
 		receive_at(&n, i);
 	host = host_socket("weft0");
@@ -287,8 +288,8 @@ TEST(test_raw_01_an_interface_that_has_gone_can_be_opened_again)
 
 TEST(test_raw_03_refusals_say_why)
 {
-	const struct weft_raw ipv4 = { .next_header = UDP, .to = { .family = 4 } };
-	const struct weft_raw any = { .next_header = UDP };
+	const struct weft_raw_options ipv4 = { .next_header = UDP, .to = { .family = 4 } };
+	const struct weft_raw_options any = { .next_header = UDP };
 	const char *why_not = tun_network_enter();
 	struct weft_adapter *a, *b;
 	struct node n, second, connected;
@@ -301,19 +302,19 @@ TEST(test_raw_03_refusals_say_why)
 	raw_node_open(a, &n, WEFT_UD);
 	raw_node_open(a, &second, WEFT_UD);
 	raw_node_open(a, &connected, WEFT_RC);
-	EXPECT_EQ(weft_qp_raw(n.qp, &udp_to_us), WEFT_R_RAW_CLOSED);
+	EXPECT_EQ(weft_qp_to_raw(n.qp, &udp_to_us), WEFT_R_RAW_CLOSED);
 	EXPECT_EQ(weft_raw_open(a, "lo"), WEFT_R_TUN_NAME);
 	EXPECT_EQ(weft_raw_open(a, ""), WEFT_R_TUN_NAME);
 	EXPECT_EQ(weft_raw_open(a, "a-name-that-no-interface-has"), WEFT_R_TUN_NAME);
 	MUST(weft_raw_open(a, "weft0"));
 	EXPECT_EQ(weft_raw_open(a, "weft1"), WEFT_R_BUSY);
 	EXPECT_EQ(weft_raw_open(b, "weft0"), WEFT_R_TUN_NAME);
-	EXPECT_EQ(weft_qp_raw(connected.qp, &any), WEFT_R_WR_SERVICE);
-	EXPECT_EQ(weft_qp_raw(n.qp, &ipv4), WEFT_R_ADDRESS);
-	MUST(weft_qp_raw(n.qp, &udp_to_us));
-	EXPECT_EQ(weft_qp_raw(n.qp, &any), WEFT_R_BAD_ARGUMENT);
-	EXPECT_EQ(weft_qp_raw(second.qp, &udp_to_us), WEFT_R_ADDRESS_IN_USE);
-	MUST(weft_qp_raw(second.qp, &any));
+	EXPECT_EQ(weft_qp_to_raw(connected.qp, &any), WEFT_R_WR_SERVICE);
+	EXPECT_EQ(weft_qp_to_raw(n.qp, &ipv4), WEFT_R_ADDRESS);
+	MUST(weft_qp_to_raw(n.qp, &udp_to_us));
+	EXPECT_EQ(weft_qp_to_raw(n.qp, &any), WEFT_R_BAD_ARGUMENT);
+	EXPECT_EQ(weft_qp_to_raw(second.qp, &udp_to_us), WEFT_R_ADDRESS_IN_USE);
+	MUST(weft_qp_to_raw(second.qp, &any));
 	node_close(&n, NULL);
 	node_close(&second, NULL);
 	node_close(&connected, NULL);

@@ -276,7 +276,7 @@ static void connect_rc(struct rd_node *n, int to)
 	for (uint32_t p = 0; p < PAIRS; p++) {
 		uint32_t i = p / PROCESSES, k = p % PROCESSES;
 		uint32_t theirs = rank(to, n->self) * PAIRS + k * PROCESSES + i;
-		const struct weft_roce how = {
+		const struct weft_roce_attr how = {
 			.path = o.path,
 			.peer_number = table->cards[to].qps[theirs],
 			.timeout_code = TIMEOUT_LONG,
@@ -286,8 +286,8 @@ static void connect_rc(struct rd_node *n, int to)
 		};
 		struct weft_qp *qp = n->qps[rank(n->self, to) * PAIRS + p];
 
-		MUST(weft_qp_receive(qp, &how));
-		MUST(weft_qp_start(qp, &how));
+		MUST(weft_qp_to_rtr(qp, &how));
+		MUST(weft_qp_to_rts(qp, &how));
 	}
 }
 
@@ -307,11 +307,10 @@ static void node_by_connections(int self)
 	MUST(weft_adapter_query(n.adapter, &table->usage[self]));
 	meet(1, NODES);
 	for (uint32_t i = 0; i < QPS_MAX; i++) {
-		const struct weft_segment s = { (uintptr_t)n.memory + i * WORD, WORD, n.tag };
-		struct weft_send_wr wr = { .opcode = WEFT_OP_SEND,
-					   .flags = WEFT_SIGNALLED,
-					   .segments = &s,
-					   .segment_count = 1 };
+		const struct weft_sge s = { (uintptr_t)n.memory + i * WORD, WORD, n.tag };
+		struct weft_send_wr wr = {
+			.opcode = WEFT_OP_SEND, .flags = WEFT_SIGNALLED, .sges = &s, .sge_count = 1
+		};
 
 		rd_receive(&n, n.qps[i], i, OUTBOX + i * WORD, WORD);
 		memset(n.memory + i * WORD, self + 1, WORD);

@@ -24,7 +24,7 @@ static void open_in_space(struct weft_adapter *a, struct node *n, struct weft_sp
 {
 	struct weft_space_options o = {
 		.size_bytes = BYTES,
-		.segments_max = 4,
+		.mappings_max = 4,
 		.has_pager = has_pager,
 	};
 	struct weft_region_options region = { .length = BYTES, .rights = WEFT_LOCAL_READ };
@@ -65,7 +65,7 @@ TEST(test_send_06_roce_holds_nothing_that_has_left)
 	/* No acknowledgement comes while the other adapter is locked. */
 	adapter_enter(b);
 	for (uint64_t i = 0; i < WRITES; i++) {
-		const struct weft_segment s = { .addr = 0, .length = 4096, .tag = from.tag };
+		const struct weft_sge s = { .addr = 0, .length = 4096, .tag = from.tag };
 		struct weft_send_wr wr = node_wr(WEFT_OP_WRITE, i, &s, &to);
 
 		REQUIRE(node_post(&from, &wr));
@@ -94,8 +94,8 @@ TEST(test_send_06_roce_holds_nothing_that_has_left)
 TEST(test_send_09_roce_waits_for_a_page_that_comes_back_elsewhere)
 {
 	const char *why_not = own_network_enter();
-	const struct weft_segment s = { .addr = BYTES / 2, .length = 4096 };
-	struct weft_segment far = s;
+	const struct weft_sge s = { .addr = BYTES / 2, .length = 4096 };
+	struct weft_sge far = s;
 	struct weft_event event = { .kind = WEFT_EVENT_COUNT };
 	struct weft_adapter *a, *b;
 	struct weft_space *space;
@@ -124,7 +124,7 @@ TEST(test_send_09_roce_waits_for_a_page_that_comes_back_elsewhere)
 	}
 	EXPECT_EQ(event.number, weft_qp_number(from.qp));
 	EXPECT_EQ(event.addr, BYTES / 2);
-	EXPECT_EQ(weft_space_move(space, 1, 0), WEFT_R_SPACE_SEGMENT);
+	EXPECT_EQ(weft_space_move(space, 1, 0), WEFT_R_SPACE_MAPPING);
 	MUST(weft_space_move(space, BYTES / 2, 0)); /* where it has been read in */
 	REQUIRE(node_take(from.cq, &c));
 	EXPECT_MEM(to.memory, from.memory, 4096);
@@ -174,7 +174,7 @@ TEST(test_iba_9_7_5_roce_what_is_read_while_it_is_written_arrives)
 	s.memory = far.memory;
 	REQUIRE(pthread_create(&thread, NULL, scribble, &s) == 0);
 	for (uint64_t i = 0; i < READS || atomic_load(&s.rounds) < ROUNDS; i++) {
-		const struct weft_segment to = node_seg(&near, 0, SCRIBBLED);
+		const struct weft_sge to = node_seg(&near, 0, SCRIBBLED);
 		struct weft_send_wr wr = node_wr(WEFT_OP_READ, i, &to, &far);
 
 		REQUIRE(node_post(&near, &wr) && node_take(near.cq, &c));
@@ -207,7 +207,7 @@ TEST(test_roce_a_large_write_leaves_in_one_call)
 	struct weft_roce_counts before, after;
 	struct weft_adapter *a, *b;
 	struct weft_completion c;
-	struct weft_roce way;
+	struct weft_roce_attr way;
 	struct node from, to;
 
 	if (why_not)
@@ -223,7 +223,7 @@ TEST(test_roce_a_large_write_leaves_in_one_call)
 	roce_start(to.qp, &way);
 	before = counts_of(a);
 	for (uint32_t i = 0; i < WRITES; i++) {
-		struct weft_segment s = node_seg(&from, 0, NODE_BYTES);
+		struct weft_sge s = node_seg(&from, 0, NODE_BYTES);
 		struct weft_send_wr wr = node_wr(WEFT_OP_WRITE, i, &s, &to);
 
 		memset(from.memory, (int)i + 1, NODE_BYTES);

@@ -62,7 +62,7 @@ static bool await_write(const struct side *s, uint64_t bytes)
 /* Until the threads of both stand by, or leave it: both poll for Reads of the first. */
 static void read_polling(struct side *first, struct side *second)
 {
-	const struct weft_segment seg = node_seg(&first->node, 0, 8);
+	const struct weft_sge seg = node_seg(&first->node, 0, 8);
 	struct weft_send_wr read = node_wr(WEFT_OP_READ, 0, &seg, &second->node);
 	uint64_t until = thread_now_ns() + 10 * 1000 * 1000;
 	struct weft_completion c;
@@ -82,7 +82,7 @@ static void read_polling(struct side *first, struct side *second)
 static void *run(void *argument)
 {
 	struct side *s = argument;
-	const struct weft_segment seg = node_seg(&s->node, 0, 8);
+	const struct weft_sge seg = node_seg(&s->node, 0, 8);
 	struct weft_send_wr write = node_wr(WEFT_OP_WRITE, 0, &seg, s->peer);
 
 	for (uint64_t i = 0; i < ROUNDS; i++) {

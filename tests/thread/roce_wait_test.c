@@ -20,7 +20,7 @@ static uint8_t round_number;
 
 static void start(struct weft_qp *qp, const struct weft_qp *peer)
 {
-	struct weft_roce way = roce_way(weft_qp_number(peer));
+	struct weft_roce_attr way = roce_way(weft_qp_number(peer));
 
 	way.timeout_code = 0;
 	roce_start(qp, &way);
@@ -82,7 +82,7 @@ static void free_the_thread(void)
 
 static void post(struct node *n, const struct node *peer, enum weft_opcode opcode)
 {
-	const struct weft_segment s = node_seg(n, 0, 1);
+	const struct weft_sge s = node_seg(n, 0, 1);
 	struct weft_send_wr wr = node_wr(opcode, 1, &s, peer);
 
 	REQUIRE(node_post(n, &wr));
@@ -215,7 +215,7 @@ TEST(test_roce_only_acknowledgements_wait)
 	const char *why_not = own_network_enter();
 	const struct weft_recv_wr recv = { .id = 7 };
 	struct weft_send_wr wr;
-	struct weft_segment s;
+	struct weft_sge s;
 	struct weft_completion c;
 	uint64_t answered, not_ready;
 

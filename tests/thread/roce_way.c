@@ -14,9 +14,9 @@ struct weft_adapter *roce_adapter_open(void)
 	return a;
 }
 
-struct weft_roce roce_way(uint32_t peer_number)
+struct weft_roce_attr roce_way(uint32_t peer_number)
 {
-	return (struct weft_roce){
+	return (struct weft_roce_attr){
 		.path = { .from = roce_loopback, .to = roce_loopback, .mtu_bytes = 1024 },
 		.peer_number = peer_number,
 		.reads_in = 1,
@@ -27,16 +27,16 @@ struct weft_roce roce_way(uint32_t peer_number)
 	};
 }
 
-void roce_start(struct weft_qp *qp, const struct weft_roce *way)
+void roce_start(struct weft_qp *qp, const struct weft_roce_attr *way)
 {
-	MUST(weft_qp_receive(qp, way));
-	MUST(weft_qp_start(qp, way));
+	MUST(weft_qp_to_rtr(qp, way));
+	MUST(weft_qp_to_rts(qp, way));
 }
 
 void roce_start_both(struct weft_qp *a, struct weft_qp *b)
 {
-	const struct weft_roce to_a = roce_way(weft_qp_number(a)),
-			       to_b = roce_way(weft_qp_number(b));
+	const struct weft_roce_attr to_a = roce_way(weft_qp_number(a)),
+				    to_b = roce_way(weft_qp_number(b));
 
 	roce_start(a, &to_b);
 	roce_start(b, &to_a);

@@ -10,10 +10,10 @@ extern const struct weft_address roce_loopback;
 struct weft_adapter *roce_adapter_open(void);
 
 /* How to reach a queue pair of loopback: one Read each way, and patience. */
-struct weft_roce roce_way(uint32_t peer_number);
+struct weft_roce_attr roce_way(uint32_t peer_number);
 
 /* To RTR, and to RTS. */
-void roce_start(struct weft_qp *qp, const struct weft_roce *way);
+void roce_start(struct weft_qp *qp, const struct weft_roce_attr *way);
 
 /* Both ends of a connection, as roce_way() has it. */
 void roce_start_both(struct weft_qp *a, struct weft_qp *b);

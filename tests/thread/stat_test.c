@@ -61,7 +61,7 @@ static struct weft_adapter *open_listening(struct weft_listener **listener)
 
 	if (weft_adapter_open(&small, &a) != WEFT_OK)
 		return NULL;
-	return weft_listen(a, &at, NULL, listener) == WEFT_OK ? a : NULL;
+	return weft_listener_open(a, &at, NULL, listener) == WEFT_OK ? a : NULL;
 }
 
 static void *come_and_go(void *context)

@@ -86,24 +86,24 @@ void node_close(struct node *n, const struct node *beside)
 	free(n->memory);
 }
 
-struct weft_segment node_seg(const struct node *n, uint64_t offset, uint32_t length)
+struct weft_sge node_seg(const struct node *n, uint64_t offset, uint32_t length)
 {
-	return (struct weft_segment){
+	return (struct weft_sge){
 		.addr = (uintptr_t)n->memory + offset,
 		.length = length,
 		.tag = n->tag,
 	};
 }
 
-struct weft_send_wr node_wr(enum weft_opcode opcode, uint64_t id, const struct weft_segment *s,
+struct weft_send_wr node_wr(enum weft_opcode opcode, uint64_t id, const struct weft_sge *s,
 			    const struct node *to)
 {
 	return (struct weft_send_wr){
 		.id = id,
 		.opcode = opcode,
 		.flags = WEFT_SIGNALLED,
-		.segments = s,
-		.segment_count = s ? 1 : 0,
+		.sges = s,
+		.sge_count = s ? 1 : 0,
 		.remote_tag = to->tag,
 		.remote_addr = (uintptr_t)to->memory,
 	};
@@ -161,7 +161,7 @@ void end_open(struct end *e)
 
 	MUST(weft_adapter_open(NULL, &e->adapter));
 	node_open(e->adapter, &e->node, NULL);
-	MUST(weft_listen(e->adapter, &any, NULL, &e->listener));
+	MUST(weft_listener_open(e->adapter, &any, NULL, &e->listener));
 	MUST(weft_listener_address(e->listener, &e->at));
 }
 

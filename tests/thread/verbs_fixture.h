@@ -34,12 +34,12 @@ void node_be_patient(struct node *n);
 void nodes_connect(struct node *a, struct node *b);
 
 /* A signalled request between two nodes' memories. */
-struct weft_send_wr node_wr(enum weft_opcode opcode, uint64_t id, const struct weft_segment *s,
+struct weft_send_wr node_wr(enum weft_opcode opcode, uint64_t id, const struct weft_sge *s,
 			    const struct node *to);
 
 /* Any thread may call these. */
 uint64_t thread_now_ns(void);
-struct weft_segment node_seg(const struct node *n, uint64_t offset, uint32_t length);
+struct weft_sge node_seg(const struct node *n, uint64_t offset, uint32_t length);
 
 /* Posts, trying again while the queue is full; false if it was refused otherwise. */
 bool node_post(struct node *n, struct weft_send_wr *wr);

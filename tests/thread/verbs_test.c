@@ -20,10 +20,10 @@ static void *own_run(void *argument)
 	struct own *o = argument;
 
 	for (uint64_t i = 0; i < EACH; i++) {
-		const struct weft_segment out = node_seg(&o->a, 0, 512);
-		const struct weft_segment back = node_seg(&o->a, 1024, 512);
-		const struct weft_segment in = node_seg(&o->b, 2048, 512);
-		const struct weft_recv_wr recv = { .id = i, .segments = &in, .segment_count = 1 };
+		const struct weft_sge out = node_seg(&o->a, 0, 512);
+		const struct weft_sge back = node_seg(&o->a, 1024, 512);
+		const struct weft_sge in = node_seg(&o->b, 2048, 512);
+		const struct weft_recv_wr recv = { .id = i, .sges = &in, .sge_count = 1 };
 		struct weft_completion c;
 		struct weft_send_wr wr = node_wr(WEFT_OP_WRITE, i, &out, &o->b);
 
@@ -94,7 +94,7 @@ static void *shared_post(struct worker *w)
 
 	for (uint64_t i = 0; i < EACH; i++) {
 		uint64_t id = w->number * EACH + i;
-		const struct weft_segment source = node_seg(&s->a, id * 8, 8);
+		const struct weft_sge source = node_seg(&s->a, id * 8, 8);
 		struct weft_send_wr wr = node_wr(WEFT_OP_WRITE, id, &source, &s->b);
 
 		wr.remote_addr += id * 8;
@@ -182,7 +182,7 @@ static void *contest_run(void *argument)
 {
 	struct contestant *me = argument;
 	struct node *n = &me->contest->player[me->number], *t = &me->contest->target[me->number];
-	const struct weft_segment s = node_seg(n, 0, 8);
+	const struct weft_sge s = node_seg(n, 0, 8);
 	struct weft_completion c;
 	uint64_t old, last = 0;
 

@@ -44,7 +44,7 @@ unsigned int device_capabilities(const struct device *d)
 /* What a channel adapter has, and iWARP has not. */
 static void tell_channel_adapter(struct ibv_device_attr *attr)
 {
-	attr->max_sge_rd = WEFT_SEGMENTS_MAX;
+	attr->max_sge_rd = WEFT_SGES_MAX;
 	attr->max_mcast_grp = GROUPS_MAX;
 	attr->max_mcast_qp_attach = GROUPS_MAX;
 	attr->max_total_mcast_qp_attach = GROUPS_MAX;
@@ -62,7 +62,7 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 		.max_qp = ENGINE_OBJECTS,
 		.max_qp_wr = QUEUE_MAX,
 		.device_cap_flags = device_capabilities(device_of(context->device)),
-		.max_sge = WEFT_SEGMENTS_MAX,
+		.max_sge = WEFT_SGES_MAX,
 		.max_sge_rd = 1, /* RFC 5040: a Read has one sink */
 		.max_cq = ENGINE_OBJECTS,
 		.max_cqe = COMPLETIONS,
@@ -75,7 +75,7 @@ int ibv_query_device(struct ibv_context *context, struct ibv_device_attr *attr)
 		.max_mw = ENGINE_TAGS,
 		.max_srq = ENGINE_OBJECTS,
 		.max_srq_wr = QUEUE_MAX,
-		.max_srq_sge = WEFT_SEGMENTS_MAX,
+		.max_srq_sge = WEFT_SGES_MAX,
 		.max_pkeys = 1,
 		.phys_port_cnt = 1,
 	};

@@ -15,11 +15,11 @@ struct wr_batch {
 	const char *_Atomic owner; /* the thread that has it: its address of self; NULL: none */
 	int error;		   /* the first one */
 	uint32_t count, max;
-	uint32_t segments_max, inline_max;
+	uint32_t sges_max, inline_max;
 	struct pd_memory memory; /* of all this */
 	struct weft_send_wr *wrs;
-	struct weft_segment *segments; /* segments_max for each request */
-	uint8_t *inline_data;	       /* inline_max for each */
+	struct weft_sge *sges; /* sges_max for each request */
+	uint8_t *inline_data;  /* inline_max for each */
 };
 
 static _Thread_local const char self;
@@ -161,18 +161,18 @@ static void wr_set_sge_list(struct ibv_qp_ex *ex, size_t count, const struct ibv
 	struct wr_batch *b = batch_of(ex);
 	uint32_t n;
 	struct weft_send_wr *w = last(b, &n);
-	struct weft_segment *s;
+	struct weft_sge *s;
 
 	if (!w)
 		return;
-	if (count > b->segments_max) {
+	if (count > b->sges_max) {
 		fail(b, ENOMEM);
 		return;
 	}
-	s = &b->segments[(size_t)n * b->segments_max];
+	s = &b->sges[(size_t)n * b->sges_max];
 	memcpy(s, segments_of(list), count * sizeof(*s));
-	w->segments = s;
-	w->segment_count = (uint32_t)count;
+	w->sges = s;
+	w->sge_count = (uint32_t)count;
 }
 
 static void wr_set_sge(struct ibv_qp_ex *ex, uint32_t lkey, uint64_t addr, uint32_t length)
@@ -187,13 +187,13 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t count,
 	struct wr_batch *b = batch_of(ex);
 	uint32_t n;
 	struct weft_send_wr *w = last(b, &n);
-	struct weft_segment *s;
+	struct weft_sge *s;
 	uint8_t *to;
 	size_t length = 0;
 
 	if (!w)
 		return;
-	s = &b->segments[(size_t)n * b->segments_max];
+	s = &b->sges[(size_t)n * b->sges_max];
 	to = &b->inline_data[(size_t)n * b->inline_max];
 	for (size_t i = 0; i < count; i++) {
 		if (list[i].length > b->inline_max - length) {
@@ -204,9 +204,9 @@ static void wr_set_inline_data_list(struct ibv_qp_ex *ex, size_t count,
 			memcpy(to + length, list[i].addr, list[i].length);
 		length += list[i].length;
 	}
-	*s = (struct weft_segment){ .addr = (uintptr_t)to, .length = (uint32_t)length };
-	w->segments = s;
-	w->segment_count = 1;
+	*s = (struct weft_sge){ .addr = (uintptr_t)to, .length = (uint32_t)length };
+	w->sges = s;
+	w->sge_count = 1;
 	w->flags |= WEFT_INLINE;
 }
 
@@ -278,8 +278,7 @@ static void batch_free(struct wr_batch *b, struct ibv_pd *pd)
 static struct wr_batch *batch_create(struct ibv_pd *pd, const struct ibv_qp_cap *cap)
 {
 	size_t wrs = ((size_t)cap->max_send_wr + 1) * sizeof(struct weft_send_wr);
-	size_t segments = (size_t)cap->max_send_wr * cap->max_send_sge *
-			  sizeof(struct weft_segment);
+	size_t segments = (size_t)cap->max_send_wr * cap->max_send_sge * sizeof(struct weft_sge);
 	size_t inline_bytes = (size_t)cap->max_send_wr * cap->max_inline_data;
 	struct pd_memory memory;
 	struct wr_batch *b;
@@ -289,10 +288,10 @@ static struct wr_batch *batch_create(struct ibv_pd *pd, const struct ibv_qp_cap 
 	b = memory.bytes;
 	b->memory = memory;
 	b->wrs = (struct weft_send_wr *)(b + 1);
-	b->segments = (struct weft_segment *)(void *)((uint8_t *)b->wrs + wrs);
-	b->inline_data = (uint8_t *)b->segments + segments;
+	b->sges = (struct weft_sge *)(void *)((uint8_t *)b->wrs + wrs);
+	b->inline_data = (uint8_t *)b->sges + segments;
 	b->max = cap->max_send_wr;
-	b->segments_max = cap->max_send_sge;
+	b->sges_max = cap->max_send_sge;
 	b->inline_max = cap->max_inline_data;
 	pthread_mutex_init(&b->lock, NULL);
 	return b;

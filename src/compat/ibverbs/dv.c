@@ -3,10 +3,11 @@
 #include <errno.h>
 #include <weft/weft_dv.h>
 
+#include "base/reserved.h"
 #include "compat/ibverbs/dv.h"
 #include "compat/ibverbs/post.h"
 
-bool weftdv_is_weft(struct ibv_device *device)
+bool weftdv_device_is_weft(struct ibv_device *device)
 {
 	return device_is_ours(device);
 }
@@ -53,7 +54,7 @@ static int post(struct ibv_qp *qp, struct weft_send_wr *w)
 	return weftv_errno(weft_qp_post_send(qp_of(qp)->weft, w, 1, NULL));
 }
 
-int weftdv_post_bind(struct ibv_qp *qp, struct ibv_mw *mw, struct weftdv_bind *bind)
+int weftdv_qp_post_bind(struct ibv_qp *qp, struct ibv_mw *mw, struct weftdv_bind *bind)
 {
 	struct ibv_mr mr = { .lkey = bind->lkey };
 	const struct ibv_mw_bind_info info = {
@@ -71,6 +72,8 @@ int weftdv_post_bind(struct ibv_qp *qp, struct ibv_mw *mw, struct weftdv_bind *b
 
 	if (!is_our_qp(qp) || !mw || !is_ours(mw->context))
 		return EOPNOTSUPP;
+	if (!RESERVED_IS_ZERO(bind))
+		return EINVAL;
 	error = bind_of(mw, bind->rkey, &info, &w.bind);
 	if (error)
 		return error;
@@ -81,7 +84,8 @@ int weftdv_post_bind(struct ibv_qp *qp, struct ibv_mw *mw, struct weftdv_bind *b
 	return error;
 }
 
-int weftdv_post_delay(struct ibv_qp *qp, uint64_t wr_id, unsigned int send_flags, uint64_t delay_ns)
+int weftdv_qp_post_delay(struct ibv_qp *qp, uint64_t wr_id, unsigned int send_flags,
+			 uint64_t delay_ns)
 {
 	struct weft_send_wr w = {
 		.id = wr_id,
@@ -95,7 +99,7 @@ int weftdv_post_delay(struct ibv_qp *qp, uint64_t wr_id, unsigned int send_flags
 
 /* ---- Registration --------------------------------------------------------------------------- */
 
-struct ibv_pd *weftdv_alloc_pd(struct ibv_context *context)
+struct ibv_pd *weftdv_pd_alloc(struct ibv_context *context)
 {
 	if (!is_ours(context)) {
 		errno = EOPNOTSUPP;
@@ -140,6 +144,8 @@ static int post_register(struct ibv_qp *qp, struct weftdv_register *reg, struct 
 
 	if (!is_our_qp(qp))
 		return EOPNOTSUPP;
+	if (!RESERVED_IS_ZERO(reg))
+		return EINVAL;
 	error = region_of(reg, &w->reg.region);
 	if (error)
 		return error;
@@ -152,26 +158,26 @@ static int post_register(struct ibv_qp *qp, struct weftdv_register *reg, struct 
 	return error;
 }
 
-int weftdv_post_register(struct ibv_qp *qp, struct weftdv_register *reg)
+int weftdv_qp_post_register(struct ibv_qp *qp, struct weftdv_register *reg)
 {
 	struct weft_send_wr w = { .opcode = WEFT_OP_REGISTER };
 
 	return post_register(qp, reg, &w);
 }
 
-int weftdv_post_register_send(struct ibv_qp *qp, struct weftdv_register *reg,
-			      const struct ibv_sge *list, int count)
+int weftdv_qp_post_register_send(struct ibv_qp *qp, struct weftdv_register *reg,
+				 const struct ibv_sge *list, int count)
 {
 	struct weft_send_wr w = {
 		.opcode = WEFT_OP_REGISTER_SEND,
-		.segments = segments_of(list),
-		.segment_count = count < 0 ? UINT32_MAX : (uint32_t)count,
+		.sges = segments_of(list),
+		.sge_count = count < 0 ? UINT32_MAX : (uint32_t)count,
 	};
 
 	return post_register(qp, reg, &w);
 }
 
-int weftdv_release_key(struct ibv_pd *pd, uint32_t key)
+int weftdv_key_release(struct ibv_pd *pd, uint32_t key)
 {
 	if (!pd || !is_ours(pd->context))
 		return EOPNOTSUPP;

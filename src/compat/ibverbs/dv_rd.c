@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <weft/weft_dv.h>
 
+#include "base/reserved.h"
 #include "compat/ibverbs/dv.h"
 #include "compat/ibverbs/post.h"
 
@@ -22,7 +23,7 @@ static void *fail(int error)
 
 /* ---- Queue pairs ---------------------------------------------------------------------------- */
 
-struct ibv_qp *weftdv_create_rd_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *attr, uint32_t rdd)
+struct ibv_qp *weftdv_qp_create_rd(struct ibv_pd *pd, struct ibv_qp_init_attr *attr, uint32_t rdd)
 {
 	struct ibv_qp_init_attr_ex ex = { .comp_mask = IBV_QP_INIT_ATTR_PD, .pd = pd };
 	struct ibv_qp *qp;
@@ -44,8 +45,8 @@ struct ibv_qp *weftdv_create_rd_qp(struct ibv_pd *pd, struct ibv_qp_init_attr *a
 	return qp;
 }
 
-int weftdv_post_send_rd(struct ibv_qp *qp, const struct ibv_send_wr *wr, struct weftdv_ee *ee,
-			uint32_t remote_qpn, uint32_t remote_qkey)
+int weftdv_qp_post_send_rd(struct ibv_qp *qp, const struct ibv_send_wr *wr, struct weftdv_ee *ee,
+			   uint32_t remote_qpn, uint32_t remote_qkey)
 {
 	if (!is_our_qp(qp) || !type_is_rd(qp->qp_type) || !ee)
 		return EOPNOTSUPP;
@@ -66,7 +67,7 @@ static int options_of(struct ibv_context *context, const struct weftdv_ee_attr *
 {
 	int error;
 
-	if (!attr || !attr->ah_attr || attr->path_mtu < IBV_MTU_256 ||
+	if (!attr || !RESERVED_IS_ZERO(attr) || !attr->ah_attr || attr->path_mtu < IBV_MTU_256 ||
 	    attr->path_mtu > (unsigned int)port_mtu(context))
 		return EINVAL;
 	*o = (struct weft_ee_options){

@@ -417,7 +417,7 @@ int advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flag
 	if ((flags & ~(uint32_t)IBV_ADVISE_MR_FLAG_FLUSH) || count == 0)
 		return EINVAL;
 	for (uint32_t i = 0; i < count; i++) {
-		struct weft_segment range = { list[i].addr, list[i].length, list[i].lkey };
+		struct weft_sge range = { list[i].addr, list[i].length, list[i].lkey };
 
 		if (weft_region_prefetch(pd_of(pd)->weft, &range, rights[advice]) != WEFT_OK)
 			return EFAULT;

@@ -322,7 +322,7 @@ struct srq {
 	atomic_uint users;	 /* queue pairs */
 	struct xrcd *xrcd;	 /* of XRC, with cq; or NULL */
 	struct cq *cq;
-	uint32_t max, segments_max;
+	uint32_t max, sges_max;
 	_Atomic uint32_t limit;
 	struct async_record events[SRQ_EVENTS];
 	uint32_t events_taken;

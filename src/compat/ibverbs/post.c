@@ -9,26 +9,26 @@
 
 enum { BATCH = 16 };
 
-_Static_assert(sizeof(struct ibv_sge) == sizeof(struct weft_segment) &&
-		       offsetof(struct ibv_sge, addr) == offsetof(struct weft_segment, addr) &&
-		       offsetof(struct ibv_sge, length) == offsetof(struct weft_segment, length) &&
-		       offsetof(struct ibv_sge, lkey) == offsetof(struct weft_segment, tag),
-	       "a scatter/gather element is a segment");
+_Static_assert(sizeof(struct ibv_sge) == sizeof(struct weft_sge) &&
+		       offsetof(struct ibv_sge, addr) == offsetof(struct weft_sge, addr) &&
+		       offsetof(struct ibv_sge, length) == offsetof(struct weft_sge, length) &&
+		       offsetof(struct ibv_sge, lkey) == offsetof(struct weft_sge, tag),
+	       "a scatter/gather element is a weft_sge");
 
-const struct weft_segment *segments_of(const struct ibv_sge *list)
+const struct weft_sge *segments_of(const struct ibv_sge *list)
 {
-	return (const struct weft_segment *)(const void *)list;
+	return (const struct weft_sge *)(const void *)list;
 }
 
 /* Some programs keep their lists in packed structs (libiscsi does). Such a list is copied to
  * `room`; true: it was, so the room is taken. One that is too long is left for the engine to
  * refuse. */
-static bool segments_set(const struct weft_segment **segments, uint32_t count,
-			 const struct ibv_sge *list, struct weft_segment room[WEFT_SEGMENTS_MAX])
+static bool segments_set(const struct weft_sge **segments, uint32_t count,
+			 const struct ibv_sge *list, struct weft_sge room[WEFT_SGES_MAX])
 {
-	bool is_aligned = (uintptr_t)list % _Alignof(struct weft_segment) == 0;
+	bool is_aligned = (uintptr_t)list % _Alignof(struct weft_sge) == 0;
 
-	if (is_aligned || count > WEFT_SEGMENTS_MAX) {
+	if (is_aligned || count > WEFT_SGES_MAX) {
 		*segments = segments_of(list);
 		return false;
 	}
@@ -123,11 +123,11 @@ static int translate_operation(const struct ibv_send_wr *wr, struct weft_send_wr
 	case IBV_WR_LOCAL_INV:
 		w->opcode = WEFT_OP_INVALIDATE;
 		w->invalidate_tag = wr->invalidate_rkey;
-		w->segment_count = 0;
+		w->sge_count = 0;
 		return 0;
 	case IBV_WR_BIND_MW:
 		w->opcode = WEFT_OP_BIND;
-		w->segment_count = 0;
+		w->sge_count = 0;
 		if (wr->bind_mw.mw->type != IBV_MW_TYPE_2)
 			return EINVAL;
 		return bind_of(wr->bind_mw.mw, wr->bind_mw.rkey, &wr->bind_mw.bind_info, &w->bind);
@@ -150,8 +150,9 @@ static int translate(const struct qp *qp, const struct ibv_send_wr *wr, struct w
 
 	/* bind and reg are set by the opcodes that use them. */
 	memset(w, 0, offsetof(struct weft_send_wr, bind));
+	memset(w->reserved, 0, sizeof(w->reserved));
 	w->id = wr->wr_id;
-	w->segment_count = count_of(wr->num_sge);
+	w->sge_count = count_of(wr->num_sge);
 	error = translate_operation(wr, w);
 	w->ah = NULL;
 	if (qp->ibv.qp_type == IBV_QPT_UD)
@@ -164,7 +165,7 @@ static int translate(const struct qp *qp, const struct ibv_send_wr *wr, struct w
 
 int post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **bad)
 {
-	struct weft_segment room[WEFT_SEGMENTS_MAX];
+	struct weft_sge room[WEFT_SGES_MAX];
 	struct weft_send_wr batch[BATCH];
 	struct qp *qp = qp_of(ibv);
 
@@ -180,8 +181,7 @@ int post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **b
 			error = translate(qp, wr, w);
 			if (error)
 				break;
-			is_room_taken = segments_set(&w->segments, w->segment_count, wr->sg_list,
-						     room);
+			is_room_taken = segments_set(&w->sges, w->sge_count, wr->sg_list, room);
 			count++;
 		}
 		refusal = weftv_errno(weft_qp_post_send(qp->weft, batch, count, &posted));
@@ -196,13 +196,13 @@ int post_send(struct ibv_qp *ibv, struct ibv_send_wr *wr, struct ibv_send_wr **b
 
 int post_send_to(struct ibv_qp *qp, const struct ibv_send_wr *wr, const struct weft_send_wr *to)
 {
-	struct weft_segment room[WEFT_SEGMENTS_MAX];
+	struct weft_sge room[WEFT_SGES_MAX];
 	struct weft_send_wr w;
 	int error = translate(qp_of(qp), wr, &w);
 
 	if (error)
 		return error;
-	(void)segments_set(&w.segments, w.segment_count, wr->sg_list, room);
+	(void)segments_set(&w.sges, w.sge_count, wr->sg_list, room);
 	w.ee = to->ee;
 	w.dest_qp_number = to->dest_qp_number;
 	w.remote_q_key = to->remote_q_key;
@@ -213,7 +213,7 @@ int post_send_to(struct ibv_qp *qp, const struct ibv_send_wr *wr, const struct w
 static int post_receives(struct qp *qp, struct srq *srq, struct ibv_recv_wr *wr,
 			 struct ibv_recv_wr **bad)
 {
-	struct weft_segment room[WEFT_SEGMENTS_MAX];
+	struct weft_sge room[WEFT_SGES_MAX];
 	struct weft_recv_wr batch[BATCH];
 
 	while (wr) {
@@ -227,10 +227,9 @@ static int post_receives(struct qp *qp, struct srq *srq, struct ibv_recv_wr *wr,
 
 			*w = (struct weft_recv_wr){
 				.id = wr->wr_id,
-				.segment_count = count_of(wr->num_sge),
+				.sge_count = count_of(wr->num_sge),
 			};
-			is_room_taken = segments_set(&w->segments, w->segment_count, wr->sg_list,
-						     room);
+			is_room_taken = segments_set(&w->sges, w->sge_count, wr->sg_list, room);
 		}
 		r = srq ? weft_srq_post_recv(srq->weft, batch, count, &posted)
 			: weft_qp_post_recv(qp->weft, batch, count, &posted);

@@ -4,7 +4,7 @@
 
 #include "compat/ibverbs/object.h"
 
-const struct weft_segment *segments_of(const struct ibv_sge *list);
+const struct weft_sge *segments_of(const struct ibv_sge *list);
 
 /* A flag that is meaningless for an operation is dropped, as hardware does. */
 uint32_t send_flags_of(unsigned int flags, enum weft_opcode opcode);

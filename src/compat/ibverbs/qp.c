@@ -201,7 +201,7 @@ static void init_public(struct qp *qp, struct ibv_context *context,
 	list_init(&qp->groups);
 }
 
-static enum weft_service service_of(enum ibv_qp_type type)
+static enum weft_qp_service service_of(enum ibv_qp_type type)
 {
 	if (type_is_rd(type))
 		return WEFT_RD;
@@ -224,7 +224,7 @@ static enum weft_reason create_weft(struct qp *qp, const struct ibv_qp_cap *cap)
 		.service = service_of(qp->ibv.qp_type),
 		.send_max = at_least_one(cap->max_send_wr),
 		.recv_max = has_recvs ? at_least_one(cap->max_recv_wr) : 1,
-		.segments_max = send_segments > recv_segments ? send_segments : recv_segments,
+		.sges_max = send_segments > recv_segments ? send_segments : recv_segments,
 		.inline_max_bytes = cap->max_inline_data,
 		.outstanding_max = READS_MAX,
 		.is_every_send_signalled = qp->sq_sig_all,
@@ -236,8 +236,8 @@ static enum weft_reason create_weft(struct qp *qp, const struct ibv_qp_cap *cap)
 	qp->cap = (struct ibv_qp_cap){
 		.max_send_wr = o.send_max,
 		.max_recv_wr = has_recvs ? o.recv_max : 0,
-		.max_send_sge = o.segments_max,
-		.max_recv_sge = has_recvs ? o.segments_max : 0,
+		.max_send_sge = o.sges_max,
+		.max_recv_sge = has_recvs ? o.sges_max : 0,
 		.max_inline_data = o.inline_max_bytes,
 	};
 	return r;
@@ -267,15 +267,15 @@ static int check_sizes(const struct ibv_qp_init_attr_ex *attr)
 	const struct ibv_qp_cap *cap = &attr->cap;
 	bool has_receives = !attr->srq && !is_xrc(attr->qp_type);
 
-	if (cap->max_inline_data <= WEFT_INLINE_MAX && cap->max_send_sge <= WEFT_SEGMENTS_MAX &&
+	if (cap->max_inline_data <= WEFT_INLINE_MAX && cap->max_send_sge <= WEFT_SGES_MAX &&
 	    cap->max_send_wr <= QUEUE_MAX &&
 	    (!has_receives ||
-	     (cap->max_recv_sge <= WEFT_SEGMENTS_MAX && cap->max_recv_wr <= QUEUE_MAX)))
+	     (cap->max_recv_sge <= WEFT_SGES_MAX && cap->max_recv_wr <= QUEUE_MAX)))
 		return 0;
 	say("ibv_create_qp: %u bytes inline, %u and %u segments, %u and %u requests; %u, %u and %u "
 	    "are all there are",
 	    cap->max_inline_data, cap->max_send_sge, cap->max_recv_sge, cap->max_send_wr,
-	    cap->max_recv_wr, (unsigned int)WEFT_INLINE_MAX, (unsigned int)WEFT_SEGMENTS_MAX,
+	    cap->max_recv_wr, (unsigned int)WEFT_INLINE_MAX, (unsigned int)WEFT_SGES_MAX,
 	    (unsigned int)QUEUE_MAX);
 	return EINVAL;
 }

@@ -158,13 +158,13 @@ static uint32_t mtu_bytes(enum ibv_mtu mtu)
 }
 
 /* 0, or EINVAL: the address vector names an address that is no longer there. */
-static int roce_of(struct qp *qp, const struct ibv_qp_attr *a, struct weft_roce *r)
+static int roce_of(struct qp *qp, const struct ibv_qp_attr *a, struct weft_roce_attr *r)
 {
 	bool is_rd = type_is_rd(qp->ibv.qp_type),
 	     is_datagram = is_rd || qp->ibv.qp_type == IBV_QPT_UD;
 	int error;
 
-	*r = (struct weft_roce){
+	*r = (struct weft_roce_attr){
 		.peer_number = a->dest_qp_num,
 		.psn_recv = a->rq_psn,
 		.reads_in = a->max_dest_rd_atomic,
@@ -232,12 +232,12 @@ static int set_state(struct qp *qp, enum ibv_qp_state to)
 static int adjust(struct qp *qp, const struct ibv_qp_attr *next, int mask)
 {
 	uint32_t fields = fields_of(mask);
-	struct weft_roce roce;
+	struct weft_roce_attr roce;
 	int error = fields ? roce_of(qp, next, &roce) : 0;
 
 	if (error || !fields)
 		return error;
-	return refusal(qp, weft_qp_adjust(qp->weft, &roce, fields));
+	return refusal(qp, weft_qp_modify_roce(qp->weft, &roce, fields));
 }
 
 static int pause_sending(struct qp *qp, const struct ibv_qp_attr *next, int mask)
@@ -249,9 +249,9 @@ static int pause_sending(struct qp *qp, const struct ibv_qp_attr *next, int mask
 }
 
 /* One that cannot be in its groups fails, rather than miss what is sent there. */
-static int receive(struct qp *qp, const struct weft_roce *roce)
+static int receive(struct qp *qp, const struct weft_roce_attr *roce)
 {
-	int error = refusal(qp, weft_qp_receive(qp->weft, roce));
+	int error = refusal(qp, weft_qp_to_rtr(qp->weft, roce));
 
 	if (error)
 		return error;
@@ -264,7 +264,7 @@ static int receive(struct qp *qp, const struct weft_roce *roce)
 /* The move is one that there is. */
 static int move(struct qp *qp, enum ibv_qp_state from, const struct ibv_qp_attr *next, int mask)
 {
-	struct weft_roce roce;
+	struct weft_roce_attr roce;
 	int error;
 
 	switch (next->qp_state) {
@@ -276,7 +276,7 @@ static int move(struct qp *qp, enum ibv_qp_state from, const struct ibv_qp_attr 
 	case IBV_QPS_RTS:
 		if (from == IBV_QPS_RTR) {
 			error = roce_of(qp, next, &roce);
-			return error ? error : refusal(qp, weft_qp_start(qp->weft, &roce));
+			return error ? error : refusal(qp, weft_qp_to_rts(qp->weft, &roce));
 		}
 		error = adjust(qp, next, mask);
 		return error || from == IBV_QPS_RTS ? error : set_state(qp, IBV_QPS_RTS);

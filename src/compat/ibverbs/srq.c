@@ -42,7 +42,7 @@ static struct ibv_srq *srq_open(struct ibv_pd *pd, struct ibv_srq_init_attr *att
 {
 	struct weft_srq_options o = {
 		.recv_max = attr->attr.max_wr,
-		.segments_max = attr->attr.max_sge ? attr->attr.max_sge : 1,
+		.sges_max = attr->attr.max_sge ? attr->attr.max_sge : 1,
 		.xrc_domain = xrcd ? xrcd->number : 0,
 		.xrc_cq = cq ? cq->weft : NULL,
 	};
@@ -64,8 +64,8 @@ static struct ibv_srq *srq_open(struct ibv_pd *pd, struct ibv_srq_init_attr *att
 		return refused(r);
 	}
 	srq->max = o.recv_max;
-	srq->segments_max = o.segments_max;
-	attr->attr.max_sge = o.segments_max;
+	srq->sges_max = o.sges_max;
+	attr->attr.max_sge = o.sges_max;
 	context_get(pd->context);
 	pd_get(pd);
 	srq->xrcd = xrcd;
@@ -142,7 +142,7 @@ int ibv_query_srq(struct ibv_srq *ibv, struct ibv_srq_attr *attr)
 
 	*attr = (struct ibv_srq_attr){
 		.max_wr = srq->max,
-		.max_sge = srq->segments_max,
+		.max_sge = srq->sges_max,
 		.srq_limit = atomic_load(&srq->limit),
 	};
 	return 0;

@@ -62,11 +62,11 @@ enum weft_reason directed_user_init(struct directed *d, struct directed_user *us
  * follows. The user has not asked for that flush: see is_harmless().
  */
 static enum weft_reason ask(struct directed *d, const struct directed_request *q, uint32_t tag,
-			    const struct weft_rio_device *device, struct weft_rio_ended *ended)
+			    const struct weft_rio_device *device, struct weft_rio_result *ended)
 {
-	const struct weft_rio_segment segment = { .memory = q->memory,
-						  .length = (uint32_t)q->length,
-						  .tag = tag };
+	const struct weft_rio_sge segment = { .memory = q->memory,
+					      .length = (uint32_t)q->length,
+					      .tag = tag };
 	const bool can_fua = device->can_fua && q->operation != WEFT_RIO_DISCARD;
 	const struct weft_rio_transaction transactions[2] = {
 		{ .operation = q->operation,
@@ -74,8 +74,8 @@ static enum weft_reason ask(struct directed *d, const struct directed_request *q
 		  .device = device->number,
 		  .offset = q->offset,
 		  .length = q->length,
-		  .segments = q->memory ? &segment : NULL,
-		  .segment_count = q->memory ? 1 : 0 },
+		  .sges = q->memory ? &segment : NULL,
+		  .sge_count = q->memory ? 1 : 0 },
 		{ .operation = WEFT_RIO_FLUSH, .device = device->number },
 	};
 	const struct weft_rio_request request = { .transactions = transactions,
@@ -83,7 +83,7 @@ static enum weft_reason ask(struct directed *d, const struct directed_request *q
 											     : 1 };
 
 	ended->text[0] = '\0';
-	return weft_rio_do(d->requester, &request, ended);
+	return weft_rio_request_do(d->requester, &request, ended);
 }
 
 /*
@@ -113,7 +113,7 @@ static bool is_harmless(const struct directed_request *q, enum weft_reason reaso
  */
 static enum weft_reason ask_until(struct directed *d, const struct weft_rio_device *was,
 				  const struct directed_request *q, uint32_t tag,
-				  struct weft_rio_ended *ended)
+				  struct weft_rio_result *ended)
 {
 	uint64_t end_ns = 0, left_ns = d->config.wait_ns;
 	struct weft_rio_device now;
@@ -142,7 +142,7 @@ static enum weft_reason ask_until(struct directed *d, const struct weft_rio_devi
  * small ones.
  */
 static enum weft_reason with_memory(struct directed *d, const struct weft_rio_device *was,
-				    const struct directed_request *q, struct weft_rio_ended *ended)
+				    const struct directed_request *q, struct weft_rio_result *ended)
 {
 	uint32_t tag;
 	enum weft_reason r = weft_rio_memory_add(d->requester, q->memory, q->length, &tag);
@@ -169,7 +169,7 @@ static void hear(struct directed_user *user, uint64_t loss)
  * two flushes that it has under way both fail. A flush that fails otherwise has told nothing.
  */
 static enum weft_reason flush(struct directed *d, struct directed_user *user,
-			      const struct directed_request *q, struct weft_rio_ended *ended)
+			      const struct directed_request *q, struct weft_rio_result *ended)
 {
 	uint64_t heard = atomic_load(&user->loss);
 	enum weft_reason r = ask_until(d, &user->device, q, 0, ended);
@@ -182,7 +182,7 @@ static enum weft_reason flush(struct directed *d, struct directed_user *user,
 }
 
 enum weft_reason directed_do(struct directed *d, struct directed_user *user,
-			     const struct directed_request *request, struct weft_rio_ended *ended)
+			     const struct directed_request *request, struct weft_rio_result *ended)
 {
 	if (request->operation == WEFT_RIO_FLUSH)
 		return flush(d, user, request, ended);

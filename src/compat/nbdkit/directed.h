@@ -38,7 +38,7 @@ void directed_close(struct directed *d);
  */
 struct directed_user {
 	struct weft_rio_device device; /* as the client was told; must not have changed */
-	_Atomic uint64_t loss;	       /* the last loss reported to it, see struct weft_rio_ended */
+	_Atomic uint64_t loss; /* the last loss reported to it, see struct weft_rio_result */
 };
 
 /* With the present properties of the device; waits for it if it is away. */
@@ -57,4 +57,4 @@ struct directed_request {
  * no flush of this user that ended before this one began has reported it.
  */
 enum weft_reason directed_do(struct directed *d, struct directed_user *user,
-			     const struct directed_request *request, struct weft_rio_ended *ended);
+			     const struct directed_request *request, struct weft_rio_result *ended);

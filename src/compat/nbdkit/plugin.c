@@ -240,7 +240,7 @@ static int can_multi_conn(void *handle)
 
 static int do_request(void *handle, const char *what, const struct directed_request *q)
 {
-	struct weft_rio_ended ended = { 0 };
+	struct weft_rio_result ended = { 0 };
 	enum weft_reason r = directed_do(directed, handle, q, &ended);
 
 	return r == WEFT_OK ? 0 : fail(what, r, ended.text);

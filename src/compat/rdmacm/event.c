@@ -99,8 +99,7 @@ static int make_cm_id_request(const struct note *note, struct taken *taken)
 	struct asked asked;
 	struct id *id;
 
-	if (weft_cm_id_next(note->request.cm_id, &news) != WEFT_OK ||
-	    news.kind != WEFT_CONTACT_REQUEST)
+	if (weft_cm_id_next(note->request.cm_id, &news) != WEFT_OK || news.kind != WEFT_CM_REQUEST)
 		return -EAGAIN;
 	asked = (struct asked){ news.path.from, news.path.to,	   news.reads_in,
 				news.reads_out, news.private_data, news.private_bytes };

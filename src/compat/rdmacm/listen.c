@@ -58,7 +58,7 @@ static bool next_request(struct id *id, struct request *request)
 	if (id->listener)
 		(void)weft_listener_next(id->listener, &request->stream);
 	if (!request->stream && id->service)
-		(void)weft_service_next(id->service, NULL, &request->cm_id);
+		(void)weft_cm_service_next(id->service, NULL, &request->cm_id);
 	return request->stream || request->cm_id;
 }
 
@@ -95,7 +95,7 @@ static void close_both(struct id *id)
 	if (id->listener)
 		(void)weft_listener_close(id->listener);
 	if (id->service)
-		(void)weft_service_close(id->service);
+		(void)weft_cm_service_close(id->service);
 	id->listener = NULL;
 	id->service = NULL;
 }
@@ -118,9 +118,9 @@ static uint32_t requests_max(int backlog)
 static enum weft_reason open_both(struct id *id, int backlog, struct kinds kinds)
 {
 	const struct sockaddr *src = &id->rdma.route.addr.src_addr;
-	struct weft_listen_options options = { .requests_max = requests_max(backlog),
-					       .context = &id->listener_sink };
-	struct weft_service_options service = {
+	struct weft_listener_options options = { .requests_max = requests_max(backlog),
+						 .context = &id->listener_sink };
+	struct weft_cm_service_options service = {
 		.is_datagram = id_is_datagram(id),
 		.port_space = (enum weft_port_space)id->rdma.ps,
 		.requests_max = requests_max(backlog),
@@ -134,9 +134,9 @@ static enum weft_reason open_both(struct id *id, int backlog, struct kinds kinds
 		at.family = 0; /* IPv4 as well */
 	service.at = at;
 	if (kinds.has_roce)
-		reason = weft_service_open(weftv_adapter(), &service, &id->service);
+		reason = weft_cm_service_open(weftv_adapter(), &service, &id->service);
 	if (reason == WEFT_OK && kinds.has_iwarp)
-		reason = weft_listen(weftv_adapter(), &at, &options, &id->listener);
+		reason = weft_listener_open(weftv_adapter(), &at, &options, &id->listener);
 	if (reason != WEFT_OK)
 		close_both(id);
 	return reason;

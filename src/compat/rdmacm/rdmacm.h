@@ -171,7 +171,7 @@ struct id {
 	pthread_mutex_t drain;
 	/* Guarded by drain. */
 	struct weft_listener *listener;
-	struct weft_service_point *service;
+	struct weft_cm_service *service;
 	/* Reserve the port: a TCP socket or -1; a port or NULL, guarded by cm_lock(). */
 	int port_socket;
 	struct port *port;

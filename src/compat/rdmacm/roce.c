@@ -178,7 +178,7 @@ int roce_requested(struct id *id, struct weft_cm_id *cm_id, const struct weft_cm
 	id->talk.heard = *news;
 	id->talk.sink.take = roce_news_sink;
 	(void)id_try(id, ID_REQUESTED);
-	weft_cm_id_set_context(cm_id, &id->talk.sink);
+	(void)weft_cm_id_set_context(cm_id, &id->talk.sink);
 	roce_news_take(id); /* news that came before set_context() raised no event */
 	return 0;
 }

@@ -17,7 +17,7 @@ void roce_news_sink(struct weftv_sink *sink, const struct weft_event *event)
 	struct id *id = CONTAINER_OF(sink, struct id, talk.sink);
 
 	cm_lock();
-	if (event->kind == WEFT_EVENT_CONTACT && is_of_interest(id, event)) {
+	if (event->kind == WEFT_EVENT_CM && is_of_interest(id, event)) {
 		id->looks++;
 		note_post(id, NOTE_NEWS, RDMA_CM_EVENT_CONNECT_RESPONSE, 0);
 	}
@@ -84,7 +84,7 @@ static void end(struct id *id, const struct weft_cm_id_news *news)
 {
 	if (id_state(id) == ID_REQUESTED)
 		return; /* who accepts is told */
-	if (news->kind == WEFT_CONTACT_REJECTED) {
+	if (news->kind == WEFT_CM_REJECTED) {
 		id->talk.heard = *news;
 		fail(id, id_is_datagram(id) ? RDMA_CM_EVENT_UNREACHABLE : RDMA_CM_EVENT_REJECTED,
 		     news->code);
@@ -107,20 +107,20 @@ static void released(struct id *id)
 static void take(struct id *id, const struct weft_cm_id_news *news)
 {
 	switch (news->kind) {
-	case WEFT_CONTACT_REPLY:
+	case WEFT_CM_REPLY:
 		reply(id, news);
 		break;
-	case WEFT_CONTACT_ESTABLISHED:
+	case WEFT_CM_ESTABLISHED:
 		connected(id, ID_ESTABLISHED, RDMA_CM_EVENT_ESTABLISHED);
 		break;
-	case WEFT_CONTACT_REJECTED:
-	case WEFT_CONTACT_FAILED:
+	case WEFT_CM_REJECTED:
+	case WEFT_CM_FAILED:
 		end(id, news);
 		break;
-	case WEFT_CONTACT_DISCONNECTED:
+	case WEFT_CM_DISCONNECTED:
 		id_end(id);
 		break;
-	case WEFT_CONTACT_RELEASED:
+	case WEFT_CM_RELEASED:
 		released(id);
 		break;
 	default:
@@ -133,7 +133,7 @@ static void take(struct id *id, const struct weft_cm_id_news *news)
 static bool next(struct id *id, struct weft_cm_id_news *news)
 {
 	return id->talk.cm_id && weft_cm_id_next(id->talk.cm_id, news) == WEFT_OK &&
-	       news->kind != WEFT_CONTACT_NONE;
+	       news->kind != WEFT_CM_NONE;
 }
 
 /* As of requests: a note to look that is of news just taken is withdrawn. */

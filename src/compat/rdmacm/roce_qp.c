@@ -80,7 +80,7 @@ static int to_rtr(struct id *id, struct ibv_qp_attr *attr, int *mask)
 	bool is_rc = id->rdma.qp_type != IBV_QPT_UC;
 	int r;
 
-	if (heard->kind != WEFT_CONTACT_REQUEST && heard->kind != WEFT_CONTACT_REPLY)
+	if (heard->kind != WEFT_CM_REQUEST && heard->kind != WEFT_CM_REPLY)
 		return -EINVAL;
 	if (id->tos)
 		path.traffic_class = id->tos;
@@ -105,7 +105,7 @@ static int to_rts(struct id *id, struct ibv_qp_attr *attr, int *mask)
 	bool is_rc = id->rdma.qp_type != IBV_QPT_UC;
 	uint8_t timeout = heard->timeout_code ? heard->timeout_code : ACK_TIMEOUT_CODE;
 
-	if (heard->kind != WEFT_CONTACT_REQUEST && heard->kind != WEFT_CONTACT_REPLY)
+	if (heard->kind != WEFT_CM_REQUEST && heard->kind != WEFT_CM_REPLY)
 		return -EINVAL;
 	if (id->is_active)
 		timeout = id->talk.offer.timeout_code;

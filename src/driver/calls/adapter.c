@@ -5,12 +5,14 @@
 #include <time.h>
 
 #include "base/deadline.h"
+#include "base/reserved.h"
 #include "driver/loop/fork.h"
 #include "driver/loop/net.h"
 #include "driver/stat/stat.h"
 #include "driver/sys/calls.h"
 #include "driver/sys/clock.h"
 #include "driver/sys/pages.h"
+#include "driver/sys/system_reason.h"
 
 /* ---- This machine --------------------------------------------------------------------------- */
 
@@ -48,18 +50,20 @@ static const struct host machine = {
 
 /* ---- Life ----------------------------------------------------------------------------------- */
 
+/* 0 or an errno value. */
 static int lock_init(struct weft_adapter *a)
 {
 	pthread_condattr_t attr;
+	int error = pthread_mutex_init(&a->lock, NULL);
 
-	if (pthread_mutex_init(&a->lock, NULL) != 0)
-		return -1;
+	if (error != 0)
+		return error;
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	if (pthread_cond_init(&a->has_event, &attr) == 0)
-		return 0;
-	pthread_mutex_destroy(&a->lock);
-	return -1;
+	error = pthread_cond_init(&a->has_event, &attr);
+	if (error != 0)
+		pthread_mutex_destroy(&a->lock);
+	return error;
 }
 
 enum weft_reason weft_adapter_open(const struct weft_adapter_options *options,
@@ -68,9 +72,12 @@ enum weft_reason weft_adapter_open(const struct weft_adapter_options *options,
 	struct adapter_config config = { 0 };
 	struct weft_adapter *a;
 	enum weft_reason r;
+	int error;
 
 	if (!adapter)
 		return WEFT_R_NULL_ARGUMENT;
+	if (options && !RESERVED_IS_ZERO(options))
+		return WEFT_R_RESERVED;
 	if (fork_is_child())
 		fork_notice();
 	if (options)
@@ -80,7 +87,7 @@ enum weft_reason weft_adapter_open(const struct weft_adapter_options *options,
 		config.move = pages_move;
 	}
 	if (getrandom(config.secret, sizeof(config.secret), 0) != sizeof(config.secret))
-		return WEFT_R_SYSTEM;
+		return system_reason(errno);
 	a = calloc(1, sizeof(*a));
 	if (!a)
 		return WEFT_R_NO_MEMORY;
@@ -89,9 +96,12 @@ enum weft_reason weft_adapter_open(const struct weft_adapter_options *options,
 	r = faults_open(&a->observed, &config.faults);
 	if (r == WEFT_OK)
 		r = adapter_init(&a->core, &config);
-	if (r == WEFT_OK && lock_init(a) < 0) {
-		adapter_fini(&a->core);
-		r = WEFT_R_SYSTEM;
+	if (r == WEFT_OK) {
+		error = lock_init(a);
+		if (error != 0) {
+			adapter_fini(&a->core);
+			r = system_reason(error);
+		}
 	}
 	if (r != WEFT_OK) {
 		faults_close(&a->observed);
@@ -205,6 +215,11 @@ const char *weft_version(void)
 	return WEFT_VERSION;
 }
 
+uint32_t weft_version_number(void)
+{
+	return WEFT_VERSION_NUMBER;
+}
+
 enum weft_reason weft_capture_start(struct weft_adapter *adapter, const char *path)
 {
 	enum weft_reason r = WEFT_R_BUSY;
@@ -217,7 +232,7 @@ enum weft_reason weft_capture_start(struct weft_adapter *adapter, const char *pa
 	o = &adapter->observed;
 	if (!o->recording) {
 		err = recording_get(path, false, &o->recording);
-		r = err == 0 ? WEFT_OK : err == -EBUSY ? WEFT_R_BUSY : WEFT_R_SYSTEM;
+		r = err == 0 ? WEFT_OK : err == -EBUSY ? WEFT_R_BUSY : system_reason(-err);
 	}
 	adapter_leave(adapter);
 	return r;
@@ -227,6 +242,7 @@ enum weft_reason weft_capture_stop(struct weft_adapter *adapter)
 {
 	enum weft_reason r = WEFT_R_BAD_ARGUMENT;
 	struct observed *o;
+	int err;
 
 	if (!adapter)
 		return WEFT_R_NULL_ARGUMENT;
@@ -234,7 +250,8 @@ enum weft_reason weft_capture_stop(struct weft_adapter *adapter)
 	o = &adapter->observed;
 	if (o->recording && !o->is_recorded_by_environment) {
 		record_leave_all(o);
-		r = recording_put(o->recording) == 0 ? WEFT_OK : WEFT_R_SYSTEM;
+		err = recording_put(o->recording);
+		r = err == 0 ? WEFT_OK : system_reason(-err);
 		o->recording = NULL;
 	}
 	adapter_leave(adapter);

@@ -1,10 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Public calls on cm_ids and services. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
+#include "base/reserved.h"
 #include "driver/roce/cm_id.h"
+#include "driver/sys/system_reason.h"
 
 enum { REQUESTS_DEFAULT = 128, PORT_FIRST = 32768, PORTS = 28232 };
 
@@ -171,6 +174,9 @@ enum weft_reason weft_cm_id_open(struct weft_adapter *adapter,
 	if (!adapter || !options || !offer || !cm_id ||
 	    (offer->private_bytes > 0 && !offer->private_data))
 		return WEFT_R_NULL_ARGUMENT;
+	if (!RESERVED_IS_ZERO(options) || !RESERVED_IS_ZERO(&options->path) ||
+	    !RESERVED_IS_ZERO(offer))
+		return WEFT_R_RESERVED;
 	adapter_enter(adapter);
 	r = cm_id_begin(adapter, options, offer, cm_id);
 	adapter_leave_working(adapter);
@@ -206,7 +212,7 @@ enum weft_reason weft_cm_id_next(struct weft_cm_id *cm_id, struct weft_cm_id_new
 	if (!cm_id || !news)
 		return WEFT_R_NULL_ARGUMENT;
 	a = enter(cm_id);
-	*news = (struct weft_cm_id_news){ .kind = WEFT_CONTACT_NONE };
+	*news = (struct weft_cm_id_news){ .kind = WEFT_CM_NONE };
 	if (cm_id->news_count > 0) {
 		*news = cm_id->news[cm_id->news_first];
 		cm_id->news_first = (cm_id->news_first + 1) % CONTACT_NEWS_MAX;
@@ -226,6 +232,8 @@ enum weft_reason weft_cm_id_accept(struct weft_cm_id *cm_id, const struct weft_c
 
 	if (!cm_id || !offer || (offer->private_bytes > 0 && !offer->private_data))
 		return WEFT_R_NULL_ARGUMENT;
+	if (!RESERVED_IS_ZERO(offer))
+		return WEFT_R_RESERVED;
 	a = enter(cm_id);
 	cm = cm_id->roce->cm;
 	if (cm_id->is_datagram) {
@@ -361,18 +369,22 @@ enum weft_reason weft_cm_id_close(struct weft_cm_id *cm_id)
 	return WEFT_OK;
 }
 
-void weft_cm_id_set_context(struct weft_cm_id *cm_id, void *context)
+enum weft_reason weft_cm_id_set_context(struct weft_cm_id *cm_id, void *context)
 {
-	struct weft_adapter *a = enter(cm_id);
+	struct weft_adapter *a;
 
+	if (!cm_id)
+		return WEFT_R_NULL_ARGUMENT;
+	a = enter(cm_id);
 	cm_id->events.context = context;
 	adapter_leave(a);
+	return WEFT_OK;
 }
 
 /* ---- Services ------------------------------------------------------------------------------- */
 
 /* Whether some request would match both services. */
-static bool overlap(const struct weft_service_point *a, const struct weft_service_point *b)
+static bool overlap(const struct weft_cm_service *a, const struct weft_cm_service *b)
 {
 	const struct weft_address *x = &a->options.at, *y = &b->options.at;
 
@@ -384,27 +396,27 @@ static bool overlap(const struct weft_service_point *a, const struct weft_servic
 	       memcmp(x->ip, y->ip, x->family == 6 ? 16 : 4) == 0;
 }
 
-static enum weft_reason claim_port(struct weft_service_point *s, uint16_t port)
+static enum weft_reason claim_port(struct weft_cm_service *s, uint16_t port)
 {
 	struct roce *r = s->roce;
 
 	s->options.at.port = port;
 	s->service_id = ibcm_service_id((enum ibcm_port_space)s->options.port_space, port);
 	for (struct list *at = r->services.next; at != &r->services; at = at->next) {
-		if (overlap(s, CONTAINER_OF(at, struct weft_service_point, link)))
+		if (overlap(s, CONTAINER_OF(at, struct weft_cm_service, link)))
 			return WEFT_R_ADDRESS_IN_USE;
 	}
 	return udp_claim_service(r->udp, s->service_id);
 }
 
 /* Claims the port that was asked for, or any free one. */
-static enum weft_reason claim(struct weft_service_point *s)
+static enum weft_reason claim(struct weft_cm_service *s)
 {
 	uint16_t port = s->options.at.port, begin = 0;
 	enum weft_reason r = WEFT_R_ADDRESS_IN_USE;
 
 	if (port == 0 && getrandom(&begin, sizeof(begin), 0) != sizeof(begin))
-		return WEFT_R_SYSTEM;
+		return system_reason(errno);
 	if (port)
 		return claim_port(s, port);
 	for (uint32_t i = 0; i < PORTS && r == WEFT_R_ADDRESS_IN_USE; i++)
@@ -412,10 +424,11 @@ static enum weft_reason claim(struct weft_service_point *s)
 	return r;
 }
 
-static enum weft_reason service_begin(struct weft_adapter *a, const struct weft_service_options *o,
-				      struct weft_service_point **service)
+static enum weft_reason service_begin(struct weft_adapter *a,
+				      const struct weft_cm_service_options *o,
+				      struct weft_cm_service **service)
 {
-	struct weft_service_point *s;
+	struct weft_cm_service *s;
 	struct roce *roce;
 	enum weft_reason r = roce_get(a, &roce);
 
@@ -440,14 +453,16 @@ static enum weft_reason service_begin(struct weft_adapter *a, const struct weft_
 	return WEFT_OK;
 }
 
-enum weft_reason weft_service_open(struct weft_adapter *adapter,
-				   const struct weft_service_options *options,
-				   struct weft_service_point **service)
+enum weft_reason weft_cm_service_open(struct weft_adapter *adapter,
+				      const struct weft_cm_service_options *options,
+				      struct weft_cm_service **service)
 {
 	enum weft_reason r;
 
 	if (!adapter || !options || !service)
 		return WEFT_R_NULL_ARGUMENT;
+	if (!RESERVED_IS_ZERO(options))
+		return WEFT_R_RESERVED;
 	if (options->at.family != 0 && options->at.family != 4 && options->at.family != 6)
 		return WEFT_R_ADDRESS;
 	adapter_enter(adapter);
@@ -456,7 +471,7 @@ enum weft_reason weft_service_open(struct weft_adapter *adapter,
 	return r;
 }
 
-enum weft_reason weft_service_address(struct weft_service_point *service, struct weft_address *at)
+enum weft_reason weft_cm_service_address(struct weft_cm_service *service, struct weft_address *at)
 {
 	if (!service || !at)
 		return WEFT_R_NULL_ARGUMENT;
@@ -464,8 +479,8 @@ enum weft_reason weft_service_address(struct weft_service_point *service, struct
 	return WEFT_OK;
 }
 
-enum weft_reason weft_service_next(struct weft_service_point *service, void *context,
-				   struct weft_cm_id **cm_id)
+enum weft_reason weft_cm_service_next(struct weft_cm_service *service, void *context,
+				      struct weft_cm_id **cm_id)
 {
 	struct weft_adapter *a;
 
@@ -484,7 +499,7 @@ enum weft_reason weft_service_next(struct weft_service_point *service, void *con
 	return WEFT_OK;
 }
 
-enum weft_reason weft_service_close(struct weft_service_point *service)
+enum weft_reason weft_cm_service_close(struct weft_cm_service *service)
 {
 	struct weft_adapter *a;
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Public calls on a queue pair's connection. */
+#include "base/reserved.h"
 #include "driver/roce/roce.h"
 #include "driver/tcp/tcp.h"
 
@@ -13,6 +14,8 @@ enum weft_reason weft_qp_dial(struct weft_qp *qp, const struct weft_address *to,
 
 	if (!qp || !to)
 		return WEFT_R_NULL_ARGUMENT;
+	if (options && !RESERVED_IS_ZERO(options))
+		return WEFT_R_RESERVED;
 	a = adapter_enter_qp(qp);
 	r = tcp_get(a, &tcp);
 	if (r == WEFT_OK)

@@ -2,6 +2,7 @@
 /* Public calls on end-to-end contexts. */
 #include <stdlib.h>
 
+#include "base/reserved.h"
 #include "driver/roce/roce.h"
 #include "verbs/ee.h"
 
@@ -65,6 +66,8 @@ enum weft_reason weft_ee_create(struct weft_adapter *adapter, const struct weft_
 
 	if (!adapter || !options || !ee)
 		return WEFT_R_NULL_ARGUMENT;
+	if (!RESERVED_IS_ZERO(options) || !RESERVED_IS_ZERO(&options->path))
+		return WEFT_R_RESERVED;
 	adapter_enter(adapter);
 	r = create(adapter, options, ee);
 	adapter_leave(adapter);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Public calls on address spaces, protection domains and tags. */
+#include "base/reserved.h"
 #include "driver/loop/adapter_lock.h"
 
 enum weft_reason weft_space_create(struct weft_adapter *adapter,
@@ -10,6 +11,8 @@ enum weft_reason weft_space_create(struct weft_adapter *adapter,
 
 	if (!adapter || !options || !space)
 		return WEFT_R_NULL_ARGUMENT;
+	if (!RESERVED_IS_ZERO(options))
+		return WEFT_R_RESERVED;
 	r = space_create(adapter_enter(adapter), options, space);
 	adapter_leave(adapter);
 	return r;
@@ -103,9 +106,16 @@ enum weft_reason weft_pd_create(struct weft_adapter *adapter, const struct weft_
 
 	if (!adapter || !pd)
 		return WEFT_R_NULL_ARGUMENT;
+	if (options && !RESERVED_IS_ZERO(options))
+		return WEFT_R_RESERVED;
 	r = pd_create(adapter_enter(adapter), options ? options : &defaults, pd);
 	adapter_leave(adapter);
 	return r;
+}
+
+static bool is_region_reserved(const struct weft_region_options *o)
+{
+	return !RESERVED_IS_ZERO(o) || (o->pages && !RESERVED_IS_ZERO(o->pages));
 }
 
 /* The lock of a protection domain's adapter, taken. */
@@ -139,6 +149,8 @@ enum weft_reason weft_region_register(struct weft_pd *pd, const struct weft_regi
 
 	if (!pd || !options || !tag)
 		return WEFT_R_NULL_ARGUMENT;
+	if (is_region_reserved(options))
+		return WEFT_R_RESERVED;
 	owner = pd_owner(pd);
 	a = enter_pd(pd);
 	r = adapter_is_short(a) ? WEFT_R_NO_MEMORY
@@ -156,6 +168,8 @@ enum weft_reason weft_region_share(struct weft_pd *pd, uint32_t tag,
 
 	if (!pd || !options || !shared_tag)
 		return WEFT_R_NULL_ARGUMENT;
+	if (is_region_reserved(options))
+		return WEFT_R_RESERVED;
 	owner = pd_owner(pd);
 	a = enter_pd(pd);
 	r = mem_region_share(&a->core.mem, &owner, tag, options, shared_tag);
@@ -172,6 +186,8 @@ enum weft_reason weft_region_change(struct weft_pd *pd, uint32_t tag, struct wef
 
 	if (!pd || !new_pd || !options)
 		return WEFT_R_NULL_ARGUMENT;
+	if (is_region_reserved(options))
+		return WEFT_R_RESERVED;
 	if (pd->adapter != new_pd->adapter)
 		return WEFT_R_BAD_ARGUMENT;
 	owner = pd_owner(new_pd);
@@ -181,7 +197,7 @@ enum weft_reason weft_region_change(struct weft_pd *pd, uint32_t tag, struct wef
 	return r;
 }
 
-enum weft_reason weft_region_prefetch(struct weft_pd *pd, const struct weft_segment *range,
+enum weft_reason weft_region_prefetch(struct weft_pd *pd, const struct weft_sge *range,
 				      uint32_t right)
 {
 	struct mem_access access;
@@ -302,6 +318,8 @@ enum weft_reason weft_window_bind(struct weft_pd *pd, struct weft_bind *bind)
 
 	if (!pd || !bind)
 		return WEFT_R_NULL_ARGUMENT;
+	if (!RESERVED_IS_ZERO(bind))
+		return WEFT_R_RESERVED;
 	if (bind->is_qp_bound)
 		return WEFT_R_BAD_ARGUMENT;
 	a = enter_pd(pd);
@@ -317,6 +335,8 @@ enum weft_reason weft_window_bind_to(struct weft_qp *qp, struct weft_bind *bind)
 
 	if (!qp || !bind)
 		return WEFT_R_NULL_ARGUMENT;
+	if (!RESERVED_IS_ZERO(bind))
+		return WEFT_R_RESERVED;
 	a = adapter_enter_qp(qp);
 	r = bind_now(qp->pd, qp->number, bind);
 	adapter_leave(a);

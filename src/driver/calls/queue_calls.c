@@ -2,6 +2,7 @@
 /* Public calls on completion queues, address handles, queue pairs and shared receive queues. */
 #include <sched.h>
 
+#include "base/reserved.h"
 #include "driver/tcp/tcp.h"
 #include "loopback/loopback.h"
 
@@ -13,6 +14,8 @@ enum weft_reason weft_cq_create(struct weft_adapter *adapter, const struct weft_
 
 	if (!adapter || !cq)
 		return WEFT_R_NULL_ARGUMENT;
+	if (options && !RESERVED_IS_ZERO(options))
+		return WEFT_R_RESERVED;
 	adapter_enter(adapter);
 	r = adapter_is_short(adapter)
 		    ? WEFT_R_NO_MEMORY
@@ -51,6 +54,8 @@ enum weft_reason weft_ah_create(struct weft_pd *pd, const struct weft_path *path
 
 	if (!pd || !path || !ah)
 		return WEFT_R_NULL_ARGUMENT;
+	if (!RESERVED_IS_ZERO(path))
+		return WEFT_R_RESERVED;
 	a = adapter_of(pd->adapter);
 	adapter_enter(a);
 	r = adapter_is_short(a) ? WEFT_R_NO_MEMORY : ah_create(pd, path, ah);
@@ -175,6 +180,8 @@ enum weft_reason weft_qp_create(struct weft_pd *pd, const struct weft_qp_options
 
 	if (!pd || !options || !qp)
 		return WEFT_R_NULL_ARGUMENT;
+	if (!RESERVED_IS_ZERO(options))
+		return WEFT_R_RESERVED;
 	a = adapter_of(pd->adapter);
 	adapter_enter(a);
 	r = adapter_is_short(a) ? WEFT_R_NO_MEMORY
@@ -211,6 +218,8 @@ enum weft_reason weft_qp_modify(struct weft_qp *qp, const struct weft_qp_attr *a
 
 	if (!qp || !attr)
 		return WEFT_R_NULL_ARGUMENT;
+	if (!RESERVED_IS_ZERO(attr))
+		return WEFT_R_RESERVED;
 	a = net_enter_settled(qp);
 	(void)adapter_now_ns(a); /* the time that closing may take begins */
 	r = qp_modify(qp, attr, fields);
@@ -323,6 +332,8 @@ enum weft_reason weft_srq_create(struct weft_pd *pd, const struct weft_srq_optio
 
 	if (!pd || !srq)
 		return WEFT_R_NULL_ARGUMENT;
+	if (options && !RESERVED_IS_ZERO(options))
+		return WEFT_R_RESERVED;
 	a = adapter_of(pd->adapter);
 	adapter_enter(a);
 	r = adapter_is_short(a) ? WEFT_R_NO_MEMORY
@@ -342,7 +353,7 @@ static struct weft_adapter *enter_srq(const struct weft_srq *srq)
 
 uint32_t weft_srq_number(const struct weft_srq *srq)
 {
-	return srq->number;
+	return srq ? srq->number : 0;
 }
 
 enum weft_reason weft_srq_destroy(struct weft_srq *srq)

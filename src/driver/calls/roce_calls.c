@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/reserved.h"
 #include "driver/roce/roce.h"
 #include "driver/roce/tun.h"
 #include "driver/sys/address.h"
@@ -73,7 +74,7 @@ enum weft_reason roce_path_of(const struct weft_path *from, struct ib_path *to)
 	return WEFT_OK;
 }
 
-static void config_of(const struct weft_roce *w, struct ib_config *k)
+static void config_of(const struct weft_roce_attr *w, struct ib_config *k)
 {
 	*k = (struct ib_config){
 		.peer_qp = w->peer_number,
@@ -94,7 +95,7 @@ static void config_of(const struct weft_roce *w, struct ib_config *k)
 
 /* The path of a connection, with the port that its packets leave by. */
 static enum weft_reason set_path(struct roce *roce, const struct weft_qp *qp,
-				 const struct weft_roce *w, struct ib_path *path)
+				 const struct weft_roce_attr *w, struct ib_path *path)
 {
 	enum weft_reason r = roce_path_of(&w->path, path);
 
@@ -107,7 +108,8 @@ static enum weft_reason set_path(struct roce *roce, const struct weft_qp *qp,
 /* ---- States --------------------------------------------------------------------------------- */
 
 /* UD has a path with every request, RD a context; what packets may hold is the port's. */
-static enum weft_reason make_conn(struct roce *roce, struct weft_qp *qp, const struct weft_roce *w)
+static enum weft_reason make_conn(struct roce *roce, struct weft_qp *qp,
+				  const struct weft_roce_attr *w)
 {
 	bool is_connected = qp_is_connected_service(qp);
 	struct roce_conn *rc;
@@ -143,7 +145,7 @@ static enum weft_reason make_conn(struct roce *roce, struct weft_qp *qp, const s
 	return WEFT_OK;
 }
 
-enum weft_reason weft_qp_receive(struct weft_qp *qp, const struct weft_roce *roce)
+enum weft_reason weft_qp_to_rtr(struct weft_qp *qp, const struct weft_roce_attr *roce)
 {
 	struct weft_adapter *a;
 	struct roce *port;
@@ -151,6 +153,8 @@ enum weft_reason weft_qp_receive(struct weft_qp *qp, const struct weft_roce *roc
 
 	if (!qp || !roce)
 		return WEFT_R_NULL_ARGUMENT;
+	if (!RESERVED_IS_ZERO(roce) || !RESERVED_IS_ZERO(&roce->path))
+		return WEFT_R_RESERVED;
 	a = net_enter_settled(qp);
 	r = roce_get(a, &port);
 	if (r == WEFT_OK && qp->number >> 16 != udp_adapter_slot(port->udp))
@@ -161,7 +165,7 @@ enum weft_reason weft_qp_receive(struct weft_qp *qp, const struct weft_roce *roc
 	return r;
 }
 
-enum weft_reason weft_qp_start(struct weft_qp *qp, const struct weft_roce *roce)
+enum weft_reason weft_qp_to_rts(struct weft_qp *qp, const struct weft_roce_attr *roce)
 {
 	struct weft_adapter *a;
 	struct ib_config k;
@@ -169,6 +173,8 @@ enum weft_reason weft_qp_start(struct weft_qp *qp, const struct weft_roce *roce)
 
 	if (!qp || !roce)
 		return WEFT_R_NULL_ARGUMENT;
+	if (!RESERVED_IS_ZERO(roce) || !RESERVED_IS_ZERO(&roce->path))
+		return WEFT_R_RESERVED;
 	config_of(roce, &k);
 	a = net_enter_settled(qp);
 	if (ib_conn_of(qp))
@@ -177,7 +183,8 @@ enum weft_reason weft_qp_start(struct weft_qp *qp, const struct weft_roce *roce)
 	return r;
 }
 
-enum weft_reason weft_qp_adjust(struct weft_qp *qp, const struct weft_roce *roce, uint32_t fields)
+enum weft_reason weft_qp_modify_roce(struct weft_qp *qp, const struct weft_roce_attr *roce,
+				     uint32_t fields)
 {
 	_Static_assert((int)WEFT_ROCE_RNR_TIMER == (int)IB_RNR_TIMER &&
 			       (int)WEFT_ROCE_PATH == (int)IB_PATH &&
@@ -189,6 +196,8 @@ enum weft_reason weft_qp_adjust(struct weft_qp *qp, const struct weft_roce *roce
 
 	if (!qp || !roce)
 		return WEFT_R_NULL_ARGUMENT;
+	if (!RESERVED_IS_ZERO(roce) || !RESERVED_IS_ZERO(&roce->path))
+		return WEFT_R_RESERVED;
 	config_of(roce, &k);
 	a = net_enter_settled(qp);
 	if (ib_conn_of(qp)) {
@@ -224,7 +233,7 @@ enum weft_reason weft_raw_open(struct weft_adapter *adapter, const char *interfa
 	return r;
 }
 
-enum weft_reason weft_qp_raw(struct weft_qp *qp, const struct weft_raw *raw)
+enum weft_reason weft_qp_to_raw(struct weft_qp *qp, const struct weft_raw_options *raw)
 {
 	_Static_assert((int)WEFT_RAW_MAX == (int)IB_RAW_MAX, "what the core takes");
 	struct ib_raw wanted;
@@ -233,6 +242,8 @@ enum weft_reason weft_qp_raw(struct weft_qp *qp, const struct weft_raw *raw)
 
 	if (!qp || !raw)
 		return WEFT_R_NULL_ARGUMENT;
+	if (!RESERVED_IS_ZERO(raw))
+		return WEFT_R_RESERVED;
 	if (qp->service != WEFT_UD)
 		return WEFT_R_WR_SERVICE;
 	if (raw->to.family != 0 && raw->to.family != 6)

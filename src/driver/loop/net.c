@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/least.h"
 #include "driver/sys/calls.h"
+#include "driver/sys/system_reason.h"
 
 enum {
 	EPOLL_EVENTS = 64,
@@ -117,7 +118,7 @@ enum weft_reason net_get(struct weft_adapter *a, struct net **net)
 	bool is_new = !a->net;
 
 	if (!is_new && a->net->is_abandoned)
-		return WEFT_R_SYSTEM;
+		return system_reason(0);
 	if (is_new) {
 		r = net_create(a, &a->net);
 		if (r != WEFT_OK)

@@ -15,6 +15,7 @@
 #include "driver/loop/net.h"
 #include "driver/sys/calls.h"
 #include "driver/sys/clock.h"
+#include "driver/sys/system_reason.h"
 
 enum { NS_PER_MS = 1000000, MS_MAX = 1000, MS_MAX_SEEN = 250 };
 
@@ -341,8 +342,9 @@ enum weft_reason progress_start(struct net *net)
 
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	if (pthread_cond_init(&net->rouse, &attr) != 0)
-		return WEFT_R_SYSTEM;
+	error = pthread_cond_init(&net->rouse, &attr);
+	if (error != 0)
+		return system_reason(error);
 	/* The program's signals are for its own threads. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
@@ -352,7 +354,7 @@ enum weft_reason progress_start(struct net *net)
 	if (error != 0) {
 		net->state = PROGRESS_NONE;
 		pthread_cond_destroy(&net->rouse);
-		return WEFT_R_SYSTEM;
+		return system_reason(error);
 	}
 	return WEFT_OK;
 }

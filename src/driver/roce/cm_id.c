@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "driver/roce/cm_id.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 
 #include "base/check.h"
 #include "base/least.h"
+#include "driver/sys/system_reason.h"
 
 /* Of cm_ids: so many, and one for each queue pair, up to what the agent can number. */
 enum { BESIDE_QPS = 4096, CONVERSATIONS_MAX = 1 << 16 };
@@ -33,7 +35,7 @@ enum weft_reason cm_ids_open(struct roce *r)
 	uint64_t random[3];
 
 	if (getrandom(random, sizeof(random), 0) != sizeof(random))
-		return WEFT_R_SYSTEM;
+		return system_reason(errno);
 	memcpy(config.key, random, sizeof(config.key));
 	config.ca_guid = random[2];
 	list_init(&r->cm_ids);
@@ -66,7 +68,7 @@ void cm_ids_close(struct roce *r)
 	while (!list_is_empty(&r->cm_ids))
 		cm_id_destroy(CONTAINER_OF(r->cm_ids.next, struct weft_cm_id, link));
 	while (!list_is_empty(&r->services))
-		free(CONTAINER_OF(list_pop(&r->services), struct weft_service_point, link));
+		free(CONTAINER_OF(list_pop(&r->services), struct weft_cm_service, link));
 	neighbours_close(r);
 	if (r->cm)
 		ib_cm_destroy(r->cm);
@@ -199,15 +201,14 @@ static void tell(struct weft_cm_id *c, enum weft_cm_id_kind kind, const struct i
 		.rnr_retries = e->peer.rnr_retries,
 		.timeout_code = e->ack_code,
 		.has_srq = e->peer.has_srq,
-		.is_uc = kind == WEFT_CONTACT_REQUEST && e->transport == IBCM_TRANSPORT_UC,
-		.private_bytes = e->private_bytes < WEFT_CONTACT_PRIVATE_MAX
-					 ? e->private_bytes
-					 : WEFT_CONTACT_PRIVATE_MAX,
+		.is_uc = kind == WEFT_CM_REQUEST && e->transport == IBCM_TRANSPORT_UC,
+		.private_bytes = e->private_bytes < WEFT_CM_PRIVATE_MAX ? e->private_bytes
+									: WEFT_CM_PRIVATE_MAX,
 	};
 	address_of(e->ip.is_ipv6, &e->ip.from, &n->path.from);
 	address_of(e->ip.is_ipv6, &e->ip.to, &n->path.to);
 	memcpy(n->private_data, e->private_data, n->private_bytes);
-	event_raise(&c->roce->net->adapter->core.events, &c->events, WEFT_EVENT_CONTACT, e->reason);
+	event_raise(&c->roce->net->adapter->core.events, &c->events, WEFT_EVENT_CM, e->reason);
 }
 
 /* ---- Once more ------------------------------------------------------------------------------ */
@@ -253,7 +254,7 @@ static void tell_refused(struct weft_cm_id *c)
 		.ip = c->is_datagram ? a->resolve.ip : a->connect.ip,
 	};
 
-	tell(c, WEFT_CONTACT_REJECTED, &e);
+	tell(c, WEFT_CM_REJECTED, &e);
 }
 
 static void ask_again(struct roce *r, uint64_t now_ns)
@@ -270,7 +271,7 @@ static void ask_again(struct roce *r, uint64_t now_ns)
 		reason = c->is_datagram ? ib_cm_resolve(r->cm, now_ns, &a->resolve, &c->id)
 					: ib_cm_connect(r->cm, now_ns, &a->connect, &c->id);
 		if (reason != WEFT_OK)
-			tell(c, WEFT_CONTACT_FAILED,
+			tell(c, WEFT_CM_FAILED,
 			     &(struct ib_cm_event){
 				     .kind = IB_CM_FAILED,
 				     .reason = reason,
@@ -295,12 +296,12 @@ static bool is_at(const struct weft_address *at, const struct ibcm_ip *ip)
 	       (cm_id_is_any(at) || memcmp(at->ip, ip->from.address, ip->is_ipv6 ? 16 : 4) == 0);
 }
 
-static struct weft_service_point *find_service(struct roce *r, const struct ib_cm_event *e)
+static struct weft_cm_service *find_service(struct roce *r, const struct ib_cm_event *e)
 {
 	bool is_datagram = e->kind == IB_CM_SIDR_REQUESTED;
 
 	for (struct list *at = r->services.next; at != &r->services; at = at->next) {
-		struct weft_service_point *s = CONTAINER_OF(at, struct weft_service_point, link);
+		struct weft_cm_service *s = CONTAINER_OF(at, struct weft_cm_service, link);
 
 		if (s->service_id == e->service_id && s->options.is_datagram == is_datagram &&
 		    is_at(&s->options.at, &e->ip))
@@ -329,7 +330,7 @@ static void refuse(struct roce *r, const struct ib_cm_event *e, enum ibcm_reject
  * Of the requests that the program has not taken, the oldest that is over makes room, or for a peer
  * that is known the oldest of an unproven peer.
  */
-static bool has_room(struct weft_service_point *s, bool is_unproven)
+static bool has_room(struct weft_cm_service *s, bool is_unproven)
 {
 	if (s->unanswered < s->options.requests_max)
 		return true;
@@ -347,7 +348,7 @@ static bool has_room(struct weft_service_point *s, bool is_unproven)
 
 static void requested(struct roce *r, const struct ib_cm_event *e)
 {
-	struct weft_service_point *s = find_service(r, e);
+	struct weft_cm_service *s = find_service(r, e);
 	struct weft_cm_id *c;
 
 	if (!s) {
@@ -367,7 +368,7 @@ static void requested(struct roce *r, const struct ib_cm_event *e)
 	ib_cm_own(r->cm, e->id, c);
 	if (!c->is_datagram)
 		neighbour_join(c, &e->ip, e->peer_id);
-	tell(c, WEFT_CONTACT_REQUEST, e);
+	tell(c, WEFT_CM_REQUEST, e);
 	list_add_tail(&s->requests, &c->request_link);
 	event_raise(&r->net->adapter->core.events, &s->events, WEFT_EVENT_REQUEST, WEFT_OK);
 }
@@ -383,16 +384,16 @@ static void take_event(struct roce *r, const struct ib_cm_event *e)
 		return;
 	case IB_CM_REPLIED:
 		neighbour_join(c, &e->ip, e->peer_id);
-		tell(c, WEFT_CONTACT_REPLY, e);
+		tell(c, WEFT_CM_REPLY, e);
 		return;
 	case IB_CM_ESTABLISHED:
-		tell(c, WEFT_CONTACT_ESTABLISHED, e);
+		tell(c, WEFT_CM_ESTABLISHED, e);
 		return;
 	case IB_CM_RESOLVED:
 		c->id = 0;
 		if (asks_again(c, e))
 			return;
-		tell(c, e->status == IBCM_SIDR_OK ? WEFT_CONTACT_REPLY : WEFT_CONTACT_REJECTED, e);
+		tell(c, e->status == IBCM_SIDR_OK ? WEFT_CM_REPLY : WEFT_CM_REJECTED, e);
 		return;
 	case IB_CM_FAILED:
 		c->id = 0;
@@ -401,7 +402,7 @@ static void take_event(struct roce *r, const struct ib_cm_event *e)
 		if (asks_again(c, e))
 			return;
 		end_conn_soon(c, e);
-		tell(c, e->reject ? WEFT_CONTACT_REJECTED : WEFT_CONTACT_FAILED, e);
+		tell(c, e->reject ? WEFT_CM_REJECTED : WEFT_CM_FAILED, e);
 		return;
 	case IB_CM_DISCONNECTED:
 		/* What the other end waits for need not wait for the program. */
@@ -410,11 +411,11 @@ static void take_event(struct roce *r, const struct ib_cm_event *e)
 		neighbour_leave(c);
 		c->over_id = e->id;
 		end_conn_soon(c, e);
-		tell(c, WEFT_CONTACT_DISCONNECTED, e);
+		tell(c, WEFT_CM_DISCONNECTED, e);
 		return;
 	case IB_CM_RELEASED:
 		c->over_id = 0;
-		tell(c, WEFT_CONTACT_RELEASED, e);
+		tell(c, WEFT_CM_RELEASED, e);
 		return;
 	}
 }

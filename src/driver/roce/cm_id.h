@@ -53,18 +53,18 @@ struct weft_cm_id {
 	struct neighbour *neighbour; /* the peer's process, if it is on this host */
 	struct list neighbour_link;
 	/* Until the program takes the request. */
-	struct weft_service_point *service;
+	struct weft_cm_service *service;
 	struct list request_link;
 	/* Not taken yet, the oldest first; the protocol never has more at a time. */
 	struct weft_cm_id_news news[CONTACT_NEWS_MAX];
 	uint32_t news_first, news_count;
 };
 
-struct weft_service_point {
+struct weft_cm_service {
 	struct roce *roce;
 	struct list link; /* of roce->services */
 	struct event_source events;
-	struct weft_service_options options;
+	struct weft_cm_service_options options;
 	uint64_t service_id;
 	struct list requests; /* struct weft_cm_id */
 	uint32_t unanswered;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "driver/roce/roce.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -9,6 +10,7 @@
 #include "base/least.h"
 #include "driver/roce/cm_id.h"
 #include "driver/roce/tun.h"
+#include "driver/sys/system_reason.h"
 
 enum {
 	FETCHES_MAX = 4, /* then the received packets are answered first */
@@ -673,7 +675,7 @@ static enum weft_reason roce_create(struct net *net)
 	if (reason == WEFT_OK)
 		reason = roce_faults_open(r);
 	if (reason == WEFT_OK && getrandom(&chance, sizeof(chance), 0) != sizeof(chance))
-		reason = WEFT_R_SYSTEM;
+		reason = system_reason(errno);
 	if (reason != WEFT_OK) {
 		roce_free(r);
 		return reason;

@@ -11,6 +11,7 @@
 #include <sys/ioctl.h>
 
 #include "driver/sys/calls.h"
+#include "driver/sys/system_reason.h"
 
 enum { FRAMES_MAX = 64 }; /* then others are looked at first */
 
@@ -37,7 +38,7 @@ static enum weft_reason reason_of(int error)
 	case ENFILE:
 		return WEFT_R_DESCRIPTORS;
 	default:
-		return WEFT_R_SYSTEM;
+		return system_reason(error);
 	}
 }
 

@@ -20,7 +20,7 @@
 struct stat_qp {
 	uint32_t number, send_queued, recv_queued;
 	enum weft_qp_state state;
-	enum weft_service service;
+	enum weft_qp_service service;
 	enum weft_reason reason;
 	bool has_link;
 	enum link_phase phase;

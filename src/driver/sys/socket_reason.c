@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "driver/sys/socket_reason.h"
+#include "driver/sys/system_reason.h"
 
 #include <errno.h>
 
@@ -35,6 +36,6 @@ enum weft_reason socket_reason_of(int error)
 	case ENOBUFS:
 		return WEFT_R_NO_MEMORY;
 	default:
-		return WEFT_R_SYSTEM;
+		return system_reason(error);
 	}
 }

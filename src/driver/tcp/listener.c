@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "base/reserved.h"
 #include "driver/tcp/tcp.h"
 
 #include <stdlib.h>
@@ -162,7 +163,7 @@ void listener_release(struct link *link)
 }
 
 static enum weft_reason listen_at(struct weft_adapter *a, const struct weft_address *at,
-				  const struct weft_listen_options *o,
+				  const struct weft_listener_options *o,
 				  struct weft_listener **listener)
 {
 	struct weft_listener *l;
@@ -195,15 +196,17 @@ static enum weft_reason listen_at(struct weft_adapter *a, const struct weft_addr
 	return WEFT_OK;
 }
 
-enum weft_reason weft_listen(struct weft_adapter *adapter, const struct weft_address *at,
-			     const struct weft_listen_options *options,
-			     struct weft_listener **listener)
+enum weft_reason weft_listener_open(struct weft_adapter *adapter, const struct weft_address *at,
+				    const struct weft_listener_options *options,
+				    struct weft_listener **listener)
 {
-	static const struct weft_listen_options defaults;
+	static const struct weft_listener_options defaults;
 	enum weft_reason r;
 
 	if (!adapter || !at || !listener)
 		return WEFT_R_NULL_ARGUMENT;
+	if (options && !RESERVED_IS_ZERO(options))
+		return WEFT_R_RESERVED;
 	if (at->family != 0 && at->family != 4 && at->family != 6)
 		return WEFT_R_ADDRESS;
 	if (options && options->requests_max > REQUESTS_MAX)
@@ -312,6 +315,8 @@ enum weft_reason weft_request_accept(struct weft_request *request, struct weft_q
 
 	if (!request || !qp)
 		return WEFT_R_NULL_ARGUMENT;
+	if (options && !RESERVED_IS_ZERO(options))
+		return WEFT_R_RESERVED;
 	a = link_of(request)->net->adapter;
 	if (adapter_of(qp->adapter) != a)
 		return WEFT_R_BAD_ARGUMENT;
@@ -330,6 +335,8 @@ enum weft_reason weft_request_reject(struct weft_request *request,
 
 	if (!request)
 		return WEFT_R_NULL_ARGUMENT;
+	if (options && !RESERVED_IS_ZERO(options))
+		return WEFT_R_RESERVED;
 	a = link_of(request)->net->adapter;
 	adapter_enter(a);
 	r = link_reject(link_of(request), options ? options : &defaults);

@@ -30,7 +30,7 @@ int iw_end_open(struct iwarp_world *w, uint32_t end)
 		.service = WEFT_RC,
 		.send_max = 1 + iw_draw(w, 12),
 		.recv_max = IW_RECVS,
-		.segments_max = IW_PARTS,
+		.sges_max = IW_PARTS,
 		.inline_max_bytes = IW_INLINE,
 		.outstanding_max = 1 + iw_draw(w, DEPTH_MAX),
 		.is_every_send_signalled = iw_draw(w, 3) == 0,

@@ -172,7 +172,7 @@ int iw_memory_open(struct iwarp_world *w, uint32_t p)
 		return -1;
 	o.memory = proc->arena;
 	o.size_bytes = proc->size;
-	o.segments_max = count;
+	o.mappings_max = count;
 	if (space_create(&proc->adapter, &o, &proc->space) != WEFT_OK ||
 	    chunks_map(w, p, count) != WEFT_OK)
 		return -1;

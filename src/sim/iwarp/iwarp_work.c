@@ -54,7 +54,7 @@ struct posting {
 	uint32_t end;
 	struct iw_wr *wr; /* the next entry of the log */
 	struct weft_send_wr request;
-	struct weft_segment segments[IW_PARTS];
+	struct weft_sge sges[IW_PARTS];
 	uint8_t inline_data[IW_INLINE];
 };
 
@@ -123,18 +123,18 @@ static void segments_make(struct iwarp_world *w, struct posting *p)
 	const struct iw_slot *s = p->wr->slot == IW_NONE ? NULL : &proc->slots[p->wr->slot];
 	bool is_window = p->wr->opcode == WEFT_OP_READ && w->limits.policy == WEFT_POLICY_STRICT;
 
-	p->request.segments = p->segments;
+	p->request.sges = p->sges;
 	if (p->wr->flags & WEFT_INLINE) {
 		for (uint32_t i = 0; i < p->wr->length; i++)
 			p->inline_data[i] = iw_pattern(p->wr->key, i);
-		p->segments[0] = (struct weft_segment){ .addr = (uintptr_t)p->inline_data,
-							.length = p->wr->length };
-		p->request.segment_count = 1;
+		p->sges[0] = (struct weft_sge){ .addr = (uintptr_t)p->inline_data,
+						.length = p->wr->length };
+		p->request.sge_count = 1;
 		return;
 	}
-	p->request.segment_count = p->wr->part_count;
+	p->request.sge_count = p->wr->part_count;
 	for (uint32_t i = 0; i < p->wr->part_count; i++)
-		p->segments[i] = (struct weft_segment){
+		p->sges[i] = (struct weft_sge){
 			.addr = (is_window ? s->start : s->base) + p->wr->parts[i].offset -
 				s->offset,
 			.length = p->wr->parts[i].length,
@@ -585,11 +585,11 @@ static void wrong_local(struct iwarp_world *w, uint32_t end)
 	if (!s)
 		return;
 	p.wr->is_doomed = true;
-	p.request.segments = p.segments;
-	p.request.segment_count = 1;
-	p.segments[0] = (struct weft_segment){ .addr = s->base, .length = 8, .tag = s->region };
+	p.request.sges = p.sges;
+	p.request.sge_count = 1;
+	p.sges[0] = (struct weft_sge){ .addr = s->base, .length = 8, .tag = s->region };
 	if (s->kind == IW_SENDBUF)
-		p.segments[0].addr = s->base + s->size - iw_draw(w, 8);
+		p.sges[0].addr = s->base + s->size - iw_draw(w, 8);
 	if (!post(w, &p))
 		return;
 	allow_both(w, end, WEFT_R_PEER_TERMINATED, WEFT_R_RIGHT_LOCAL_READ);
@@ -722,8 +722,8 @@ void iw_receive_one(struct iwarp_world *w, uint32_t end)
 	struct iw_recv_queue *q = e->has_srq ? &proc->srq_recvs : &e->recvs;
 	struct iw_slot *s = iw_slot_draw(w, end, IW_RECVBUF);
 	struct iw_recv *recv = &q->recvs[(q->first + q->count) % IW_RECVS];
-	struct weft_segment segments[IW_PARTS];
-	struct weft_recv_wr wr = { .segments = segments };
+	struct weft_sge sges[IW_PARTS];
+	struct weft_recv_wr wr = { .sges = sges };
 	uint32_t posted;
 	enum weft_reason r;
 
@@ -736,9 +736,9 @@ void iw_receive_one(struct iwarp_world *w, uint32_t end)
 		recv->room = iw_draw(w, 64); /* maybe too small */
 	recv->part_count = draw_parts(w, s, recv->room, IW_PARTS, recv->parts);
 	wr.id = recv->id;
-	wr.segment_count = recv->part_count;
+	wr.sge_count = recv->part_count;
 	for (uint32_t i = 0; i < recv->part_count; i++)
-		segments[i] = (struct weft_segment){
+		sges[i] = (struct weft_sge){
 			.addr = s->base + recv->parts[i].offset - s->offset,
 			.length = recv->parts[i].length,
 			.tag = s->region,

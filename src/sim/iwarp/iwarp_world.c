@@ -68,7 +68,7 @@ static int process_start(struct iwarp_world *w, uint32_t p)
 	};
 	struct weft_pd_options pd = { 0 };
 	const struct weft_cq_options cq = { .entries_max = CQ_ENTRIES };
-	const struct weft_srq_options srq = { .recv_max = IW_RECVS, .segments_max = IW_PARTS };
+	const struct weft_srq_options srq = { .recv_max = IW_RECVS, .sges_max = IW_PARTS };
 
 	config.secret[0] = prng_next(&w->world.prng);
 	config.secret[1] = prng_next(&w->world.prng);

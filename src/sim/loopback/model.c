@@ -268,7 +268,7 @@ static uint8_t *region_byte(struct model *m, const struct model_tag *region, uin
 	return &p->shadow[map->real + (region->addr + i - map->addr)];
 }
 
-uint8_t *model_byte(struct model *m, const struct weft_segment *range, uint64_t i)
+uint8_t *model_byte(struct model *m, const struct weft_sge *range, uint64_t i)
 {
 	const struct model_tag *t = model_tag_find(m, range->tag);
 	uint64_t offset = range->addr - t->start + i;
@@ -306,7 +306,7 @@ static bool is_granted(const struct model *m, const struct model_tag *t,
 	}
 }
 
-bool model_may(struct model *m, const struct model_qp *qp, const struct weft_segment *range,
+bool model_may(struct model *m, const struct model_qp *qp, const struct weft_sge *range,
 	       enum model_access_kind kind)
 {
 	const struct model_tag *t = model_tag_find(m, range->tag), *region;

@@ -53,8 +53,8 @@ struct model_mapping {
 
 struct model_recv {
 	uint64_t id;
-	struct weft_segment segments[MODEL_SEGMENTS];
-	uint32_t segment_count;
+	struct weft_sge sges[MODEL_SEGMENTS];
+	uint32_t sge_count;
 };
 
 struct model_recv_queue {
@@ -64,7 +64,7 @@ struct model_recv_queue {
 
 struct model_send {
 	struct weft_send_wr wr;
-	struct weft_segment segments[MODEL_SEGMENTS];
+	struct weft_sge sges[MODEL_SEGMENTS];
 	uint8_t inline_data[MODEL_INLINE];
 	uint64_t pages[MODEL_PAGES]; /* of a registration; valid as long as the request */
 	struct weft_page_list list;
@@ -82,7 +82,7 @@ struct model_cq {
 struct model_qp {
 	bool is_open, is_stopping;	/* stopping: its owner is resetting or destroying it */
 	uint32_t number, process, peer; /* peer: QP number */
-	enum weft_service service;
+	enum weft_qp_service service;
 	enum weft_qp_state state;
 	enum weft_qp_state state_due; /* the state due after a failure; RESET: none */
 	enum weft_failure on_failure;
@@ -156,11 +156,11 @@ bool model_can_invalidate(struct model *m, uint32_t process, uint32_t qp, uint32
 void model_invalidate(struct model *m, uint32_t tag);
 
 /* May the queue pair make this access? */
-bool model_may(struct model *m, const struct model_qp *qp, const struct weft_segment *range,
+bool model_may(struct model *m, const struct model_qp *qp, const struct weft_sge *range,
 	       enum model_access_kind kind);
 
 /* Byte number i of a range that model_may() allowed. */
-uint8_t *model_byte(struct model *m, const struct weft_segment *range, uint64_t i);
+uint8_t *model_byte(struct model *m, const struct weft_sge *range, uint64_t i);
 
 /* A message has used the tag: a one-touch entry closes. */
 void model_touch(struct model *m, uint32_t tag);

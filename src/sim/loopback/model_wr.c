@@ -56,9 +56,9 @@ static struct model_qp *target_of(struct model *m, const struct model_qp *qp,
 	return is_connected && t->peer != qp->number ? NULL : t;
 }
 
-static struct weft_segment remote_range(const struct model_send *send)
+static struct weft_sge remote_range(const struct model_send *send)
 {
-	return (struct weft_segment){
+	return (struct weft_sge){
 		.addr = send->wr.remote_addr,
 		.length = (uint32_t)send->length,
 		.tag = send->wr.remote_tag,
@@ -75,8 +75,8 @@ static bool may_local(struct model *m, const struct model_qp *qp, const struct m
 		kind = MODEL_LOCAL_WRITE;
 	if (send->wr.flags & WEFT_INLINE)
 		return true;
-	for (uint32_t i = 0; i < send->wr.segment_count; i++) {
-		if (!model_may(m, qp, &send->segments[i], kind))
+	for (uint32_t i = 0; i < send->wr.sge_count; i++) {
+		if (!model_may(m, qp, &send->sges[i], kind))
 			return false;
 	}
 	return true;
@@ -85,7 +85,7 @@ static bool may_local(struct model *m, const struct model_qp *qp, const struct m
 static bool may_remote(struct model *m, const struct model_qp *target,
 		       const struct model_send *send)
 {
-	struct weft_segment range = remote_range(send);
+	struct weft_sge range = remote_range(send);
 	enum model_access_kind kind = MODEL_REMOTE_WRITE;
 	uint32_t right = WEFT_REMOTE_WRITE;
 
@@ -107,10 +107,10 @@ static enum verdict judge_receive(struct model *m, struct model_qp *target,
 	if (send->wr.opcode == WEFT_OP_SEND_INVALIDATE &&
 	    !model_can_invalidate(m, target->process, target->number, send->wr.invalidate_tag))
 		return BAD_REMOTE;
-	for (uint32_t i = 0; i < recv->segment_count; i++) {
-		if (!model_may(m, target, &recv->segments[i], MODEL_LOCAL_WRITE))
+	for (uint32_t i = 0; i < recv->sge_count; i++) {
+		if (!model_may(m, target, &recv->sges[i], MODEL_LOCAL_WRITE))
 			return BAD_RECEIVE;
-		room += recv->segments[i].length;
+		room += recv->sges[i].length;
 	}
 	return send->length > room ? TOO_LONG : FINE;
 }
@@ -176,23 +176,23 @@ static uint8_t *local_byte(struct model *m, struct model_send *send, uint64_t i)
 
 	if (send->wr.flags & WEFT_INLINE)
 		return &send->inline_data[i];
-	while (i >= send->segments[s].length)
-		i -= send->segments[s++].length;
-	return model_byte(m, &send->segments[s], i);
+	while (i >= send->sges[s].length)
+		i -= send->sges[s++].length;
+	return model_byte(m, &send->sges[s], i);
 }
 
 static uint8_t *recv_byte(struct model *m, const struct model_recv *recv, uint64_t i)
 {
 	uint32_t s = 0;
 
-	while (i >= recv->segments[s].length)
-		i -= recv->segments[s++].length;
-	return model_byte(m, &recv->segments[s], i);
+	while (i >= recv->sges[s].length)
+		i -= recv->sges[s++].length;
+	return model_byte(m, &recv->sges[s], i);
 }
 
 static void do_atomic(struct model *m, struct model_send *send)
 {
-	struct weft_segment range = remote_range(send);
+	struct weft_sge range = remote_range(send);
 	uint64_t old, new;
 	uint8_t *word = model_byte(m, &range, 0);
 
@@ -207,7 +207,7 @@ static void do_atomic(struct model *m, struct model_send *send)
 
 static void do_rdma(struct model *m, struct model_send *send)
 {
-	struct weft_segment range = remote_range(send);
+	struct weft_sge range = remote_range(send);
 
 	if (is_atomic(send->wr.opcode)) {
 		do_atomic(m, send);
@@ -225,9 +225,9 @@ static void do_rdma(struct model *m, struct model_send *send)
 	m->bytes += send->length;
 	if (send->length > 0)
 		model_touch(m, range.tag);
-	for (uint32_t i = 0; send->wr.opcode == WEFT_OP_READ && i < send->wr.segment_count; i++) {
-		if (send->segments[i].length > 0)
-			model_touch(m, send->segments[i].tag);
+	for (uint32_t i = 0; send->wr.opcode == WEFT_OP_READ && i < send->wr.sge_count; i++) {
+		if (send->sges[i].length > 0)
+			model_touch(m, send->sges[i].tag);
 	}
 }
 

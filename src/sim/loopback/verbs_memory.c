@@ -28,7 +28,7 @@ static uint64_t mostly_aligned(struct verbs_world *w, uint64_t value)
  * Makes the range slightly wrong: a neighbouring tag, an old tag, a byte too far, another process's
  * tag, or anything.
  */
-static void spoil_range(struct verbs_world *w, struct weft_segment *range)
+static void spoil_range(struct verbs_world *w, struct weft_sge *range)
 {
 	switch (draw(w, 7)) {
 	case 0:
@@ -59,21 +59,21 @@ static void spoil_range(struct verbs_world *w, struct weft_segment *range)
 static bool is_usable(struct verbs_world *w, const struct model_tag *t, uint32_t rights)
 {
 	const struct model_qp anyone = { .process = t->process };
-	const struct weft_segment all = { .addr = t->start,
-					  .length = (uint32_t)t->length,
-					  .tag = t->tag };
+	const struct weft_sge all = { .addr = t->start,
+				      .length = (uint32_t)t->length,
+				      .tag = t->tag };
 
 	return t->is_valid && (t->rights & rights) == rights &&
 	       (!(t->rights & WEFT_LOCAL_READ) ||
 		model_may(&w->model, &anyone, &all, MODEL_LOCAL_READ));
 }
 
-void draw_range(struct verbs_world *w, uint32_t p, struct weft_segment *range, uint32_t rights)
+void draw_range(struct verbs_world *w, uint32_t p, struct weft_sge *range, uint32_t rights)
 {
 	const struct model_tag *t = NULL;
 	uint64_t offset;
 
-	*range = (struct weft_segment){ 0 };
+	*range = (struct weft_sge){ 0 };
 	for (uint32_t i = 0; i < DRAWS && !(t && is_usable(w, t, rights)); i++)
 		t = draw_tag(w, p, MODEL_TAG_REGION);
 	if (t && (is_usable(w, t, rights) || is_mischief(w))) {
@@ -255,7 +255,7 @@ void draw_bind(struct verbs_world *w, uint32_t p, struct weft_bind *bind)
 {
 	const struct model_tag *window = draw_tag(w, p, MODEL_TAG_WINDOW);
 	uint32_t rights = WEFT_BIND | REMOTE;
-	struct weft_segment range;
+	struct weft_sge range;
 
 	if (w->model.policy == WEFT_POLICY_OPEN)
 		rights = WEFT_BIND | WEFT_LOCAL_READ | WEFT_LOCAL_WRITE;

@@ -34,8 +34,8 @@ static struct weft_qp *draw_qp_working(struct verbs_world *w, uint32_t p, bool i
 
 static int qp_open(struct verbs_world *w, uint32_t p, uint32_t i)
 {
-	static const enum weft_service services[] = { WEFT_RC, WEFT_RC, WEFT_RC,
-						      WEFT_UC, WEFT_RD, WEFT_UD };
+	static const enum weft_qp_service services[] = { WEFT_RC, WEFT_RC, WEFT_RC,
+							 WEFT_UC, WEFT_RD, WEFT_UD };
 	struct process *proc = &w->processes[p];
 	struct model_qp *mqp = &w->model.qps[p * PROCESS_QPS + i];
 	struct weft_qp_options o = {
@@ -45,7 +45,7 @@ static int qp_open(struct verbs_world *w, uint32_t p, uint32_t i)
 		.service = services[draw(w, sizeof(services) / sizeof(services[0]))],
 		.send_max = w->limits.send_max,
 		.recv_max = w->limits.recv_max,
-		.segments_max = MODEL_SEGMENTS,
+		.sges_max = MODEL_SEGMENTS,
 		.inline_max_bytes = MODEL_INLINE,
 		.is_every_send_signalled = draw(w, 3) == 0,
 	};
@@ -77,7 +77,7 @@ int queues_open(struct verbs_world *w, uint32_t p)
 	const struct weft_cq_options cq = { .entries_max = w->limits.cq_max };
 	const struct weft_srq_options srq = {
 		.recv_max = w->limits.recv_max,
-		.segments_max = MODEL_SEGMENTS,
+		.sges_max = MODEL_SEGMENTS,
 	};
 
 	if (cq_create(&w->adapter, &cq, &proc->cq) != WEFT_OK ||
@@ -225,10 +225,10 @@ static void fit_payload(struct model_send *send, uint64_t length_max)
 {
 	uint64_t length = 0;
 
-	for (uint32_t i = 0; i < send->wr.segment_count; i++) {
-		if (length + send->segments[i].length > length_max)
-			send->segments[i].length = (uint32_t)(length_max - length);
-		length += send->segments[i].length;
+	for (uint32_t i = 0; i < send->wr.sge_count; i++) {
+		if (length + send->sges[i].length > length_max)
+			send->sges[i].length = (uint32_t)(length_max - length);
+		length += send->sges[i].length;
 	}
 	send->length = length;
 }
@@ -281,7 +281,7 @@ static const struct weft_advert *draw_known(struct verbs_world *w, uint32_t p,
 static uint64_t aim_atomic(struct verbs_world *w, const struct model_qp *target,
 			   const struct weft_advert *known)
 {
-	struct weft_segment word = { .addr = known->addr, .length = 8, .tag = known->tag };
+	struct weft_sge word = { .addr = known->addr, .length = 8, .tag = known->tag };
 
 	for (uint32_t i = 0; i < 64 && !model_may(&w->model, target, &word, MODEL_REMOTE_ATOMIC);
 	     i++)
@@ -322,30 +322,30 @@ static void draw_payload(struct verbs_world *w, uint32_t p, struct model_send *s
 	bool is_sink = is_atomic || send->wr.opcode == WEFT_OP_READ;
 	uint32_t draws = 0;
 
-	send->wr.segments = send->segments;
-	send->wr.segment_count = is_atomic ? 1 : draw(w, MODEL_SEGMENTS + 1);
+	send->wr.sges = send->sges;
+	send->wr.sge_count = is_atomic ? 1 : draw(w, MODEL_SEGMENTS + 1);
 	send->length = 0;
 	if (send->wr.flags & WEFT_INLINE) {
-		send->wr.segment_count = 1;
-		send->segments[0] = (struct weft_segment){
+		send->wr.sge_count = 1;
+		send->sges[0] = (struct weft_sge){
 			.addr = (uintptr_t)send->inline_data,
 			.length = draw(w, MODEL_INLINE + 1),
 		};
 		for (uint32_t i = 0; i < MODEL_INLINE; i++)
 			send->inline_data[i] = (uint8_t)prng_next(&w->world.prng);
 	}
-	for (uint32_t i = 0; i < send->wr.segment_count; i++) {
+	for (uint32_t i = 0; i < send->wr.sge_count; i++) {
 		if (!(send->wr.flags & WEFT_INLINE)) {
 			do
-				draw_range(w, p, &send->segments[i],
+				draw_range(w, p, &send->sges[i],
 					   is_sink ? WEFT_LOCAL_WRITE : WEFT_LOCAL_READ);
-			while (is_atomic && send->segments[i].length < 8 && ++draws < 8);
-			if (send->segments[i].length > PAYLOAD_MAX && !is_mischief(w))
-				send->segments[i].length = draw(w, PAYLOAD_MAX);
+			while (is_atomic && send->sges[i].length < 8 && ++draws < 8);
+			if (send->sges[i].length > PAYLOAD_MAX && !is_mischief(w))
+				send->sges[i].length = draw(w, PAYLOAD_MAX);
 		}
 		if (is_atomic && !is_mischief(w))
-			send->segments[i].length = 8;
-		send->length += send->segments[i].length;
+			send->sges[i].length = 8;
+		send->length += send->sges[i].length;
 	}
 }
 
@@ -452,15 +452,14 @@ static void post_one_recv(struct verbs_world *w, uint32_t p, struct weft_qp *qp)
 	struct process *proc = &w->processes[p];
 	bool is_shared = qp->srq ? draw(w, 8) != 0 : is_mischief(w);
 	struct model_qp *mqp = model_of(w, qp);
-	struct model_recv recv = { .id = ++w->id_next,
-				   .segment_count = MODEL_SEGMENTS - draw(w, 3) };
-	struct weft_recv_wr wr = { .id = recv.id, .segments = recv.segments };
+	struct model_recv recv = { .id = ++w->id_next, .sge_count = MODEL_SEGMENTS - draw(w, 3) };
+	struct weft_recv_wr wr = { .id = recv.id, .sges = recv.sges };
 	uint32_t posted;
 	enum weft_reason r;
 
-	for (uint32_t i = 0; i < recv.segment_count; i++)
-		draw_range(w, p, &recv.segments[i], WEFT_LOCAL_WRITE);
-	wr.segment_count = recv.segment_count;
+	for (uint32_t i = 0; i < recv.sge_count; i++)
+		draw_range(w, p, &recv.sges[i], WEFT_LOCAL_WRITE);
+	wr.sge_count = recv.sge_count;
 	if (is_shared)
 		r = srq_post(proc->srq, &wr, 1, &posted);
 	else

@@ -45,7 +45,7 @@ int process_start(struct verbs_world *w, uint32_t p)
 {
 	struct process *proc = &w->processes[p];
 	struct model_process *mp = &w->model.processes[p];
-	struct weft_space_options space = { .segments_max = MODEL_MAPPINGS };
+	struct weft_space_options space = { .mappings_max = MODEL_MAPPINGS };
 	struct weft_pd_options pd = { .is_privileged = draw(w, 3) != 0 };
 
 	space.memory = proc->arena;

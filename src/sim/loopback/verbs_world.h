@@ -111,7 +111,7 @@ verbs_action act_register, act_share, act_deregister, act_window, act_bind, act_
 verbs_action act_post_send, act_post_recv, act_poll, act_connect, act_modify;
 
 /* A range of one of the process's regions with these rights; wrong on purpose now and then. */
-void draw_range(struct verbs_world *w, uint32_t p, struct weft_segment *range, uint32_t rights);
+void draw_range(struct verbs_world *w, uint32_t p, struct weft_sge *range, uint32_t rights);
 void draw_region(struct verbs_world *w, uint32_t p, struct weft_region_options *options,
 		 struct model_send *pages);
 void draw_bind(struct verbs_world *w, uint32_t p, struct weft_bind *bind);

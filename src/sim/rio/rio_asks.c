@@ -57,8 +57,8 @@ static void fill(struct rio_world *w, uint32_t transaction)
 	const struct rw_transaction *t = &w->transactions[transaction];
 	uint64_t offset = t->is.offset;
 
-	for (uint32_t i = 0; i < t->segment_count; i++) {
-		const struct rw_segment *s = &t->segments[i];
+	for (uint32_t i = 0; i < t->sge_count; i++) {
+		const struct rw_segment *s = &t->sges[i];
 
 		if (t->is.operation == SGL_READ)
 			memset(s->bytes, CANARY, s->length);
@@ -109,10 +109,10 @@ static void segment_add(struct rio_world *w, const struct making *m, struct rw_t
 {
 	struct rw_node *n = &w->nodes[m->node];
 
-	m->fragments[t - &w->transactions[w->asks[m->ask].first]][t->segment_count] = f;
-	t->segments[t->segment_count++] = (struct rw_segment){ m->node, n->incarnation,
-							       n->arena + (f.address - arena_at),
-							       f.length };
+	m->fragments[t - &w->transactions[w->asks[m->ask].first]][t->sge_count] = f;
+	t->sges[t->sge_count++] = (struct rw_segment){ m->node, n->incarnation,
+						       n->arena + (f.address - arena_at),
+						       f.length };
 }
 
 /* Fragments of own memory, with gaps between them. False: no room. */
@@ -159,8 +159,8 @@ static bool foreign_memory(struct rio_world *w, struct making *m, struct rw_tran
 						      .tag = v->handle,
 						      .length = (uint32_t)t->is.length,
 						      .address = v->address };
-	t->segments[t->segment_count++] = (struct rw_segment){ node, n->incarnation, v->bytes,
-							       (uint32_t)t->is.length };
+	t->sges[t->sge_count++] = (struct rw_segment){ node, n->incarnation, v->bytes,
+						       (uint32_t)t->is.length };
 	m->is_doubtful = true;
 	if (!w->shares[m->node][node])
 		w->asks[m->ask].is_wrong = true;
@@ -189,18 +189,18 @@ static bool memory(struct rio_world *w, struct making *m, struct rw_transaction 
 
 	if (t->is.operation == SGL_WRITE && t->is.length <= IMMEDIATE_MAX && rw_draw(w, 6) == 0)
 		return immediate_data(w, m, t);
-	t->segments = calloc(RW_FRAGMENTS, sizeof(*t->segments));
+	t->sges = calloc(RW_FRAGMENTS, sizeof(*t->sges));
 	m->fragments[nth] = calloc(RW_FRAGMENTS, sizeof(*m->fragments[nth]));
-	CHECK(t->segments && m->fragments[nth]);
+	CHECK(t->sges && m->fragments[nth]);
 	is_good = rw_draw(w, 8) == 0 && !w->asks[m->ask].is_audit && foreign_memory(w, m, t);
 	is_good = is_good || own_memory(w, m, t);
 	m->wanted[nth].fragments = m->fragments[nth];
-	m->wanted[nth].fragment_count = t->segment_count;
+	m->wanted[nth].fragment_count = t->sge_count;
 	if (!is_good)
 		return false;
 	fill(w, (uint32_t)(t - w->transactions));
-	t->segments = realloc(t->segments, t->segment_count * sizeof(*t->segments));
-	CHECK(t->segments);
+	t->sges = realloc(t->sges, t->sge_count * sizeof(*t->sges));
+	CHECK(t->sges);
 	return true;
 }
 
@@ -351,7 +351,7 @@ static void undo(struct rio_world *w, const struct making *m)
 
 	for (uint32_t i = a->first; i < w->transaction_count; i++) {
 		cells_give(&w->nodes[m->node], &w->transactions[i]);
-		free(w->transactions[i].segments);
+		free(w->transactions[i].sges);
 	}
 	w->transaction_count = a->first;
 }

@@ -190,8 +190,8 @@ static void judge_read(struct rio_world *w, uint32_t transaction)
 	uint64_t offset = t->is.offset;
 	const uint8_t *before = NULL;
 
-	for (uint32_t i = 0; i < t->segment_count; i++) {
-		const struct rw_segment *s = &t->segments[i];
+	for (uint32_t i = 0; i < t->sge_count; i++) {
+		const struct rw_segment *s = &t->sges[i];
 
 		if (!w->nodes[s->node].is_up || w->nodes[s->node].incarnation != s->incarnation)
 			return; /* that memory no longer exists */

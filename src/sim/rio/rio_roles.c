@@ -268,7 +268,7 @@ static void requester_open(struct rio_world *w, uint32_t node)
 	const struct rio_requester_config config = {
 		.self = n->self.platform,
 		.requests_max = 8,
-		.segments_max = RW_WINDOWS,
+		.sges_max = RW_WINDOWS,
 		.iounits_max = RW_UNITS_MAX,
 		.devices_max = RW_DEVICES_MAX,
 		.lists_max = RW_LISTS,

@@ -540,7 +540,7 @@ void rio_world_close(struct rio_world *w)
 			rw_node_stop(w, i);
 	}
 	for (uint32_t i = 0; i < w->transaction_count; i++)
-		free(w->transactions[i].segments);
+		free(w->transactions[i].sges);
 	free(w->transactions);
 	free(w->policy);
 	rw_values_close(w);

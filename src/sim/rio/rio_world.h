@@ -299,8 +299,8 @@ struct rw_transaction {
 	bool is_settled;      /* the same for certain: the loss must not be reported again */
 	uint64_t excused_seq; /* when it was told; 0: it was not */
 	bool is_immediate;
-	struct rw_segment *segments;
-	uint32_t segment_count;
+	struct rw_segment *sges;
+	uint32_t sge_count;
 	uint32_t cell, cells; /* in the requester's arena */
 };
 

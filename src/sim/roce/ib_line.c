@@ -25,7 +25,7 @@ static bool end_map(struct ib_line_end *e, const struct ib_line_options *o)
 	const struct weft_space_options so = {
 		.memory = e->memory,
 		.size_bytes = (uint64_t)o->frames * o->page_bytes,
-		.segments_max = o->pages,
+		.mappings_max = o->pages,
 		.has_pager = o->has_pager,
 		.is_handing = o->is_handing,
 	};
@@ -74,7 +74,7 @@ static bool end_open(struct ib_line *line, uint32_t i)
 	struct weft_qp_options qo = {
 		.send_max = o->send_max,
 		.recv_max = 2 * o->send_max,
-		.segments_max = 4,
+		.sges_max = 4,
 		.outstanding_max = o->reads,
 		.is_every_send_signalled = true,
 	};
@@ -249,15 +249,15 @@ bool ib_line_step(struct ib_line *line)
 enum weft_reason ib_line_post(struct ib_line *line, enum weft_opcode opcode, uint64_t offset,
 			      uint32_t bytes)
 {
-	const struct weft_segment segment = {
+	const struct weft_sge segment = {
 		.addr = IB_LINE_ADDR + offset,
 		.length = bytes,
 		.tag = line->ends[0].tag,
 	};
 	struct weft_send_wr wr = {
 		.opcode = opcode,
-		.segments = &segment,
-		.segment_count = 1,
+		.sges = &segment,
+		.sge_count = 1,
 		.remote_addr = IB_LINE_ADDR + offset,
 		.remote_tag = line->ends[1].tag,
 	};
@@ -271,12 +271,12 @@ enum weft_reason ib_line_post(struct ib_line *line, enum weft_opcode opcode, uin
 
 enum weft_reason ib_line_receive(struct ib_line *line, uint64_t offset, uint32_t bytes)
 {
-	const struct weft_segment segment = {
+	const struct weft_sge segment = {
 		.addr = IB_LINE_ADDR + offset,
 		.length = bytes,
 		.tag = line->ends[1].tag,
 	};
-	const struct weft_recv_wr wr = { .segments = &segment, .segment_count = 1 };
+	const struct weft_recv_wr wr = { .sges = &segment, .sge_count = 1 };
 	uint32_t posted;
 	enum weft_reason r = qp_post_recv(line->ends[1].qp, &wr, 1, &posted);
 

@@ -277,7 +277,7 @@ static void begin(struct roce_world *w, struct actor *a)
 	struct roce_node *n = roce_of(rd, a->index);
 	uint32_t slot = a->begun % DEPTH;
 	struct op *op = &a->ops[slot];
-	struct weft_segment s;
+	struct weft_sge s;
 	struct weft_send_wr wr;
 
 	*op = (struct op){ .is_used = true,
@@ -286,8 +286,8 @@ static void begin(struct roce_world *w, struct actor *a)
 	wr = draw_op(rd, a, slot);
 	s = roce_node_segment(n, local_of(a, slot), op->bytes, a->tag);
 	wr.id = slot;
-	wr.segments = &s;
-	wr.segment_count = 1;
+	wr.sges = &s;
+	wr.sge_count = 1;
 	wr.ee = ib_ee_handle(ib_mesh_ee(rd->mesh, node_of(a->index), node_of(op->to)));
 	wr.dest_qp_number = rd->actors[op->to].qp->number;
 	wr.remote_q_key = Q_KEY + op->to;
@@ -436,7 +436,7 @@ static void ended(struct roce_world *w, struct actor *a, const struct weft_compl
 static void post_receive(struct roce_world *w, struct actor *a)
 {
 	struct roce_node *n = roce_of(rd_world_of(w), a->index);
-	struct weft_segment s;
+	struct weft_sge s;
 	uint32_t slot = 0;
 
 	while (a->is_posted[slot])

@@ -30,7 +30,7 @@ int roce_node_init(struct roce_node *n, const struct roce_world *w, uint32_t ind
 int roce_node_open(struct roce_node *n, struct ib_node *ib, uint32_t memory_bytes)
 {
 	const struct weft_cq_options co = { .entries_max = CQ_ENTRIES };
-	struct weft_space_options so = { .size_bytes = memory_bytes, .segments_max = 1 };
+	struct weft_space_options so = { .size_bytes = memory_bytes, .mappings_max = 1 };
 	struct weft_pd_options po = { 0 };
 
 	n->ib = ib;
@@ -96,13 +96,13 @@ uint32_t roce_node_register(struct roce_node *n, uint32_t offset, uint32_t bytes
 	return tag;
 }
 
-struct weft_segment roce_node_segment(const struct roce_node *n, uint32_t offset, uint32_t bytes,
-				      uint32_t tag)
+struct weft_sge roce_node_segment(const struct roce_node *n, uint32_t offset, uint32_t bytes,
+				  uint32_t tag)
 {
-	return (struct weft_segment){ roce_node_addr(n, offset), bytes, tag };
+	return (struct weft_sge){ roce_node_addr(n, offset), bytes, tag };
 }
 
-struct weft_qp *roce_node_qp(struct roce_node *n, enum weft_service service, uint32_t send_max,
+struct weft_qp *roce_node_qp(struct roce_node *n, enum weft_qp_service service, uint32_t send_max,
 			     uint32_t recv_max)
 {
 	const struct weft_qp_options o = {
@@ -130,9 +130,9 @@ void roce_node_post_send(struct roce_world *w, struct roce_node *n, struct weft_
 }
 
 void roce_node_post_recv(struct roce_world *w, struct roce_node *n, struct weft_qp *qp,
-			 const struct weft_segment *s, uint64_t id)
+			 const struct weft_sge *s, uint64_t id)
 {
-	const struct weft_recv_wr wr = { .id = id, .segments = s, .segment_count = 1 };
+	const struct weft_recv_wr wr = { .id = id, .sges = s, .sge_count = 1 };
 	enum weft_reason r = ib_node_post_recv(n->ib, qp, &wr);
 
 	if (r != WEFT_OK)
@@ -191,8 +191,10 @@ void roce_node_judge(struct roce_world *w, const struct roce_node *n)
 		return;
 	for (uint32_t i = 0; i < n->size; i++) {
 		if (n->memory[i] != n->shadow[i])
-			roce_fail(w, "node %u: byte 0x%x of its memory changed, and no request wrote it",
-				  n->index, i);
+			roce_fail(
+				w,
+				"node %u: byte 0x%x of its memory changed, and no request wrote it",
+				n->index, i);
 	}
 }
 

@@ -41,17 +41,17 @@ uint64_t roce_node_addr(const struct roce_node *n, uint32_t offset);
 uint32_t roce_node_register(struct roce_node *n, uint32_t offset, uint32_t bytes);
 
 /* A segment there. */
-struct weft_segment roce_node_segment(const struct roce_node *n, uint32_t offset, uint32_t bytes,
-				      uint32_t tag);
+struct weft_sge roce_node_segment(const struct roce_node *n, uint32_t offset, uint32_t bytes,
+				  uint32_t tag);
 
-struct weft_qp *roce_node_qp(struct roce_node *n, enum weft_service service, uint32_t send_max,
+struct weft_qp *roce_node_qp(struct roce_node *n, enum weft_qp_service service, uint32_t send_max,
 			     uint32_t recv_max);
 
 /* Posts one; a refusal is a failure of the world. */
 void roce_node_post_send(struct roce_world *w, struct roce_node *n, struct weft_qp *qp,
 			 struct weft_send_wr *wr);
 void roce_node_post_recv(struct roce_world *w, struct roce_node *n, struct weft_qp *qp,
-			 const struct weft_segment *s, uint64_t id);
+			 const struct weft_sge *s, uint64_t id);
 
 /* Both of them may be none (NULL, 0). */
 void roce_node_drop(struct roce_node *n, struct weft_qp *qp, uint32_t tag);

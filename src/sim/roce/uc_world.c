@@ -63,8 +63,8 @@ static void post_receives(struct roce_world *w, int n, uint32_t count)
 
 	while (e->posted < count) {
 		uint32_t i = e->posted++;
-		const struct weft_segment s = roce_node_segment(node, AT_RECEIVE + i * SLOT, SLOT,
-								e->tag);
+		const struct weft_sge s = roce_node_segment(node, AT_RECEIVE + i * SLOT, SLOT,
+							    e->tag);
 
 		roce_node_post_recv(w, node, e->qp, &s, i);
 	}
@@ -161,11 +161,11 @@ static void begin(struct roce_world *w, int n)
 	struct end *e = &uc->ends[n];
 	uint32_t number = e->begun++, at = number * SLOT;
 	struct op *op = &e->ops[number];
-	struct weft_segment s;
+	struct weft_sge s;
 	struct weft_send_wr wr = {
 		.id = number,
-		.segments = &s,
-		.segment_count = 1,
+		.sges = &s,
+		.sge_count = 1,
 		.imm = number,
 		.remote_addr = roce_node_addr(&uc->nodes[!n], AT_TARGET + at),
 		.remote_tag = uc->ends[!n].tag,

@@ -10,7 +10,7 @@
 #include "roles/rio_loop.h"
 #include "test.h"
 
-/* What the requester knows: include/weft/rio.h, struct weft_rio_ended. */
+/* What the requester knows: include/weft/rio.h, struct weft_rio_result. */
 static uint64_t loss, told;
 static bool can_fua = true;
 /* Happens in the next request, in its middle: when it was asked, and has not ended. */
@@ -76,8 +76,9 @@ static bool is_flushing(const struct weft_rio_request *q)
 	return q->transactions[q->transaction_count - 1].operation == WEFT_RIO_FLUSH;
 }
 
-enum weft_reason weft_rio_do(struct weft_rio_requester *requester,
-			     const struct weft_rio_request *request, struct weft_rio_ended *ended)
+enum weft_reason weft_rio_request_do(struct weft_rio_requester *requester,
+				     const struct weft_rio_request *request,
+				     struct weft_rio_result *ended)
 {
 	void (*now)(void) = meanwhile;
 	uint64_t told_before = told;
@@ -85,7 +86,7 @@ enum weft_reason weft_rio_do(struct weft_rio_requester *requester,
 	(void)requester;
 	asked_count = request->transaction_count;
 	memcpy(asked, request->transactions, asked_count * sizeof(asked[0]));
-	*ended = (struct weft_rio_ended){ .reason = outcome };
+	*ended = (struct weft_rio_result){ .reason = outcome };
 	outcome = WEFT_OK;
 	if (is_flushing(request) && loss > told) {
 		ended->reason = WEFT_R_RIO_WRITES_LOST; /* it is not asked for */
@@ -133,7 +134,7 @@ static enum weft_reason act(struct directed_user *user, enum weft_rio_operation 
 					    .is_fua = operation != WEFT_RIO_FLUSH,
 					    .memory = operation == WEFT_RIO_WRITE ? block : NULL,
 					    .length = operation == WEFT_RIO_FLUSH ? 0 : 512 };
-	struct weft_rio_ended ended;
+	struct weft_rio_result ended;
 
 	return directed_do(d, user, &q, &ended);
 }

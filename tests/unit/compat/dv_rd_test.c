@@ -87,8 +87,8 @@ static int post(struct rd *d, struct ibv_qp *from, const struct word *w)
 		wr.wr.rdma.remote_addr = (uintptr_t)d->r.far.memory;
 		wr.wr.rdma.rkey = d->r.far.mr->rkey;
 	}
-	return weftdv_post_send_rd(from, &wr, d->near, w->dest ? w->dest : d->r.far.qp->qp_num,
-				   w->key ? w->key : ROCE_QKEY);
+	return weftdv_qp_post_send_rd(from, &wr, d->near, w->dest ? w->dest : d->r.far.qp->qp_num,
+				      w->key ? w->key : ROCE_QKEY);
 }
 
 static void goes(struct rd *d, struct ibv_qp *from, struct word w)
@@ -207,7 +207,7 @@ TEST(test_rd_04_the_other_end_refuses_keys_domains_and_numbers)
 
 	rd_make(&d);
 	init.send_cq = init.recv_cq = d.r.far.cq;
-	alien = weftdv_create_rd_qp(d.r.pd, &init, ROCE_RDD + 1);
+	alien = weftdv_qp_create_rd(d.r.pd, &init, ROCE_RDD + 1);
 	REQUIRE(alien);
 	roce_to(&d.r, alien, IBV_QPS_RTS, 0);
 	is_refused(&d, (struct word){ .key = ROCE_QKEY + 1 });
@@ -231,27 +231,27 @@ TEST(test_weftdv_rd_refuses_what_is_not_of_it)
 
 	rd_make(&d);
 	init.send_cq = init.recv_cq = d.r.near.cq;
-	EXPECT(!weftdv_create_rd_qp(NULL, &init, 1) && errno == EOPNOTSUPP);
-	EXPECT(!weftdv_create_rd_qp(&other_pd, &init, 1) && errno == EOPNOTSUPP);
-	EXPECT(!weftdv_create_rd_qp(d.r.pd, &init, 1) && errno == EINVAL);
-	EXPECT(!weftdv_create_rd_qp(d.r.pd, NULL, 1) && errno == EINVAL);
+	EXPECT(!weftdv_qp_create_rd(NULL, &init, 1) && errno == EOPNOTSUPP);
+	EXPECT(!weftdv_qp_create_rd(&other_pd, &init, 1) && errno == EOPNOTSUPP);
+	EXPECT(!weftdv_qp_create_rd(d.r.pd, &init, 1) && errno == EINVAL);
+	EXPECT(!weftdv_qp_create_rd(d.r.pd, NULL, 1) && errno == EINVAL);
 	init.qp_type = IBV_QPT_DRIVER;
 	EXPECT(!ibv_create_qp(d.r.pd, &init) && errno == EOPNOTSUPP);
 	init.send_cq = NULL;
-	EXPECT(!weftdv_create_rd_qp(d.r.pd, &init, 1) && errno == EINVAL);
+	EXPECT(!weftdv_qp_create_rd(d.r.pd, &init, 1) && errno == EINVAL);
 	/* Posting: one at a time, by a context, and of RD. */
-	EXPECT_EQ(weftdv_post_send_rd(NULL, &wr, d.near, 1, 1), EOPNOTSUPP);
-	EXPECT_EQ(weftdv_post_send_rd(d.r.near.qp, &wr, NULL, 1, 1), EOPNOTSUPP);
-	EXPECT_EQ(weftdv_post_send_rd(d.r.near.qp, NULL, d.near, 1, 1), EINVAL);
+	EXPECT_EQ(weftdv_qp_post_send_rd(NULL, &wr, d.near, 1, 1), EOPNOTSUPP);
+	EXPECT_EQ(weftdv_qp_post_send_rd(d.r.near.qp, &wr, NULL, 1, 1), EOPNOTSUPP);
+	EXPECT_EQ(weftdv_qp_post_send_rd(d.r.near.qp, NULL, d.near, 1, 1), EINVAL);
 	wr.next = &next;
-	EXPECT_EQ(weftdv_post_send_rd(d.r.near.qp, &wr, d.near, 1, 1), EINVAL);
+	EXPECT_EQ(weftdv_qp_post_send_rd(d.r.near.qp, &wr, d.near, 1, 1), EINVAL);
 	wr.next = NULL;
 	EXPECT_EQ(ibv_post_send(d.r.near.qp, &wr, &bad), EINVAL);
 	EXPECT(bad == &wr);
 	wr.opcode = IBV_WR_SEND_WITH_INV; /* RD has no such packet */
-	EXPECT_EQ(weftdv_post_send_rd(d.r.near.qp, &wr, d.near, 1, 1), EOPNOTSUPP);
+	EXPECT_EQ(weftdv_qp_post_send_rd(d.r.near.qp, &wr, d.near, 1, 1), EOPNOTSUPP);
 	roce_make(&r, IBV_QPT_UD);
-	EXPECT_EQ(weftdv_post_send_rd(r.near.qp, &wr, d.near, 1, 1), EOPNOTSUPP);
+	EXPECT_EQ(weftdv_qp_post_send_rd(r.near.qp, &wr, d.near, 1, 1), EOPNOTSUPP);
 	roce_free(&r);
 	/* Contexts that are none. */
 	EXPECT_EQ(weftdv_ee_number(NULL), 0);
@@ -290,7 +290,7 @@ TEST(test_weftdv_rd_refuses_bad_contexts)
 	/* iWARP has no such service. */
 	qp_pair_make(&p, NULL);
 	EXPECT(!weftdv_ee_create(p.near.qp->context, &good) && errno == EOPNOTSUPP);
-	EXPECT(!weftdv_create_rd_qp(p.near.qp->pd,
+	EXPECT(!weftdv_qp_create_rd(p.near.qp->pd,
 				    &(struct ibv_qp_init_attr){ .qp_type = IBV_QPT_DRIVER }, 1) &&
 	       errno == EOPNOTSUPP);
 	qp_pair_free(&p);

@@ -20,14 +20,14 @@ TEST(test_weftdv_is_weft_knows_its_devices)
 	int count;
 	struct ibv_device **list;
 
-	EXPECT(!weftdv_is_weft(&other)); /* before there is a list, too */
+	EXPECT(!weftdv_device_is_weft(&other)); /* before there is a list, too */
 	list = ibv_get_device_list(&count);
 	REQUIRE(list && count > 0);
 	for (int i = 0; i < count; i++)
-		EXPECT(weftdv_is_weft(list[i]));
+		EXPECT(weftdv_device_is_weft(list[i]));
 	ibv_free_device_list(list);
-	EXPECT(!weftdv_is_weft(&other));
-	EXPECT(!weftdv_is_weft(NULL));
+	EXPECT(!weftdv_device_is_weft(&other));
+	EXPECT(!weftdv_device_is_weft(NULL));
 }
 
 /* Objects that another library made, and none at all. */
@@ -42,14 +42,14 @@ static void expect_foreign(struct ibv_context *context, struct ibv_qp *qp, struc
 	EXPECT(!weftdv_qp_reason(qp));
 	EXPECT_EQ(errno, EOPNOTSUPP);
 	EXPECT_EQ(weftdv_qp_reason_code(qp, &code), EOPNOTSUPP);
-	EXPECT_EQ(weftdv_post_bind(qp, mw, &bind), EOPNOTSUPP);
+	EXPECT_EQ(weftdv_qp_post_bind(qp, mw, &bind), EOPNOTSUPP);
 	EXPECT_EQ(weftdv_qp_allow_register(qp, true), EOPNOTSUPP);
-	EXPECT_EQ(weftdv_post_register(qp, &reg), EOPNOTSUPP);
-	EXPECT_EQ(weftdv_post_register_send(qp, &reg, NULL, 0), EOPNOTSUPP);
-	EXPECT_EQ(weftdv_release_key(pd, 5), EOPNOTSUPP);
-	EXPECT_EQ(weftdv_post_delay(qp, 0, 0, 0), EOPNOTSUPP);
+	EXPECT_EQ(weftdv_qp_post_register(qp, &reg), EOPNOTSUPP);
+	EXPECT_EQ(weftdv_qp_post_register_send(qp, &reg, NULL, 0), EOPNOTSUPP);
+	EXPECT_EQ(weftdv_key_release(pd, 5), EOPNOTSUPP);
+	EXPECT_EQ(weftdv_qp_post_delay(qp, 0, 0, 0), EOPNOTSUPP);
 	errno = 0;
-	EXPECT(!weftdv_alloc_pd(context));
+	EXPECT(!weftdv_pd_alloc(context));
 	EXPECT_EQ(errno, EOPNOTSUPP);
 	EXPECT(code == 5 && bind.rkey == 5 && reg.key == 5);
 }
@@ -71,8 +71,8 @@ TEST(test_weftdv_refuses_objects_that_are_not_wefts)
 	expect_foreign(NULL, &qp, &mw, &pd);
 	/* A queue pair of weft's does not help a window of another. */
 	qp_pair_make(&p, NULL);
-	EXPECT_EQ(weftdv_post_bind(p.near.qp, &mw, &bind), EOPNOTSUPP);
-	EXPECT_EQ(weftdv_post_bind(p.near.qp, NULL, &bind), EOPNOTSUPP);
+	EXPECT_EQ(weftdv_qp_post_bind(p.near.qp, &mw, &bind), EOPNOTSUPP);
+	EXPECT_EQ(weftdv_qp_post_bind(p.near.qp, NULL, &bind), EOPNOTSUPP);
 	qp_pair_free(&p);
 }
 
@@ -120,7 +120,7 @@ static struct weftdv_bind bind_far(struct qp_pair *p, struct ibv_mw *mw, bool is
 	};
 	struct ibv_wc wc;
 
-	REQUIRE(weftdv_post_bind(p->far.qp, mw, &bind) == 0);
+	REQUIRE(weftdv_qp_post_bind(p->far.qp, mw, &bind) == 0);
 	wc = qp_wc(p->far.qp->send_cq);
 	REQUIRE(wc.wr_id == 8 && wc.opcode == IBV_WC_BIND_MW);
 	REQUIRE(wc.status == IBV_WC_SUCCESS && mw->rkey == bind.rkey);
@@ -173,13 +173,13 @@ TEST(test_weftdv_post_bind_is_an_ordinary_bind_else)
 	read_far(&p, bind.rkey, IBV_WC_SUCCESS);
 	read_far(&p, bind.rkey, IBV_WC_SUCCESS);
 	bind.rkey = chosen = ibv_inc_rkey(ibv_inc_rkey(bind.rkey));
-	EXPECT_EQ(weftdv_post_bind(p.far.qp, mw, &bind), 0);
+	EXPECT_EQ(weftdv_qp_post_bind(p.far.qp, mw, &bind), 0);
 	qp_sent(&p.far, 8, IBV_WC_SUCCESS);
 	EXPECT(bind.rkey == chosen && mw->rkey == chosen);
 	read_far(&p, chosen, IBV_WC_SUCCESS);
 	bind.length = 0;
 	bind.rkey = 0;
-	EXPECT_EQ(weftdv_post_bind(p.far.qp, mw, &bind), 0);
+	EXPECT_EQ(weftdv_qp_post_bind(p.far.qp, mw, &bind), 0);
 	qp_sent(&p.far, 8, IBV_WC_SUCCESS);
 	read_far(&p, chosen, IBV_WC_REM_ACCESS_ERR);
 	EXPECT_EQ(weftdv_qp_reason_code(p.far.qp, &code), 0);
@@ -199,9 +199,9 @@ TEST(test_weftdv_post_bind_refusals_change_nothing)
 	mw = ibv_alloc_mw(p.far.pd, IBV_MW_TYPE_1);
 	REQUIRE(mw);
 	rkey = mw->rkey;
-	EXPECT_EQ(weftdv_post_bind(p.far.qp, mw, &bind), EOPNOTSUPP);
+	EXPECT_EQ(weftdv_qp_post_bind(p.far.qp, mw, &bind), EOPNOTSUPP);
 	bind.access = REMOTE;
-	EXPECT_EQ(weftdv_post_bind(p.near.qp, mw, &bind), EINVAL); /* of another domain */
+	EXPECT_EQ(weftdv_qp_post_bind(p.near.qp, mw, &bind), EINVAL); /* of another domain */
 	EXPECT(mw->rkey == rkey && bind.rkey == 0);
 	qp_quiet(&p.far);
 	qp_quiet(&p.near);
@@ -230,12 +230,12 @@ TEST(test_sqr_s1_weftdv_post_register_then_use_the_key_at_once)
 	struct ibv_sge sink;
 	struct ibv_wc wc;
 
-	qp_pair_make(&p, weftdv_alloc_pd);
+	qp_pair_make(&p, weftdv_pd_alloc);
 	reg = near_register(&p);
 	EXPECT_EQ(weftdv_qp_allow_register(p.near.qp, true), 0);
 	memset(p.far.memory, 0x77, 4096);
 	reg.iova = 0x5000;
-	EXPECT_EQ(weftdv_post_register(p.near.qp, &reg), 0);
+	EXPECT_EQ(weftdv_qp_post_register(p.near.qp, &reg), 0);
 	EXPECT(reg.key != 0);
 	sink = (struct ibv_sge){ 0x5000, 4096, reg.key };
 	qp_post(&p.near, IBV_WR_RDMA_READ, 4, sink, qp_remote(&p.far, 0));
@@ -243,9 +243,9 @@ TEST(test_sqr_s1_weftdv_post_register_then_use_the_key_at_once)
 	EXPECT(wc.wr_id == 3 && wc.opcode == IBV_WC_DRIVER1 && wc.status == IBV_WC_SUCCESS);
 	qp_sent(&p.near, 4, IBV_WC_SUCCESS);
 	EXPECT_MEM(p.near.memory, p.far.memory, 4096);
-	EXPECT_EQ(weftdv_release_key(p.near.pd, reg.key), 0);
-	EXPECT_EQ(weftdv_release_key(p.near.pd, reg.key), EINVAL);
-	EXPECT_EQ(weftdv_release_key(p.near.pd, p.near.mr->lkey), EINVAL);
+	EXPECT_EQ(weftdv_key_release(p.near.pd, reg.key), 0);
+	EXPECT_EQ(weftdv_key_release(p.near.pd, reg.key), EINVAL);
+	EXPECT_EQ(weftdv_key_release(p.near.pd, p.near.mr->lkey), EINVAL);
 	qp_pair_free(&p);
 }
 
@@ -261,20 +261,20 @@ TEST(test_sqr_01_sqr_07_weftdv_qp_allow_register_needs_its_domain)
 	EXPECT_EQ(weftdv_qp_allow_register(p.near.qp, false), 0);
 	qp_pair_free(&p);
 
-	qp_pair_make(&p, weftdv_alloc_pd);
+	qp_pair_make(&p, weftdv_pd_alloc);
 	reg = near_register(&p);
 	EXPECT_EQ(weftdv_qp_allow_register(p.near.qp, true), 0);
 	EXPECT_EQ(weftdv_qp_allow_register(p.near.qp, false), 0);
-	EXPECT_EQ(weftdv_post_register(p.near.qp, &reg), 0);
+	EXPECT_EQ(weftdv_qp_post_register(p.near.qp, &reg), 0);
 	wc = qp_wc(p.near.qp->send_cq);
 	EXPECT_EQ(wc.status, IBV_WC_LOC_QP_OP_ERR);
 	EXPECT_STR(weftdv_reason_name(wc.vendor_err), "sqr_disabled");
 	/* Its key stays reserved, for another try. */
 	key = reg.key;
-	EXPECT_EQ(weftdv_post_register(p.near.qp, &reg), 0);
+	EXPECT_EQ(weftdv_qp_post_register(p.near.qp, &reg), 0);
 	qp_sent(&p.near, 3, IBV_WC_WR_FLUSH_ERR);
 	EXPECT_EQ(reg.key, key);
-	EXPECT_EQ(weftdv_release_key(p.near.pd, reg.key), 0);
+	EXPECT_EQ(weftdv_key_release(p.near.pd, reg.key), 0);
 	qp_pair_free(&p);
 }
 
@@ -283,17 +283,17 @@ TEST(test_weftdv_post_register_refusals_change_nothing)
 	struct qp_pair p;
 	struct weftdv_register reg;
 
-	qp_pair_make(&p, weftdv_alloc_pd);
+	qp_pair_make(&p, weftdv_pd_alloc);
 	EXPECT_EQ(weftdv_qp_allow_register(p.near.qp, true), 0);
 	reg = near_register(&p);
 	reg.addr = NULL;
-	EXPECT_EQ(weftdv_post_register(p.near.qp, &reg), EFAULT);
+	EXPECT_EQ(weftdv_qp_post_register(p.near.qp, &reg), EFAULT);
 	reg = near_register(&p);
 	reg.access = 1 << 8; /* no access that there is */
-	EXPECT_EQ(weftdv_post_register(p.near.qp, &reg), EOPNOTSUPP);
+	EXPECT_EQ(weftdv_qp_post_register(p.near.qp, &reg), EOPNOTSUPP);
 	reg = near_register(&p);
-	EXPECT_EQ(weftdv_post_register_send(p.near.qp, &reg, NULL, -1), EINVAL);
-	EXPECT_EQ(weftdv_post_register_send(p.near.qp, &reg, NULL, QP_SEGMENTS + 1), EINVAL);
+	EXPECT_EQ(weftdv_qp_post_register_send(p.near.qp, &reg, NULL, -1), EINVAL);
+	EXPECT_EQ(weftdv_qp_post_register_send(p.near.qp, &reg, NULL, QP_SEGMENTS + 1), EINVAL);
 	EXPECT_EQ(reg.key, 0);
 	qp_quiet(&p.near);
 	qp_pair_free(&p);
@@ -314,7 +314,7 @@ TEST(test_sqr_s2_sqr_08_sqr_09_weftdv_post_register_send)
 	struct ibv_wc wc;
 	uint32_t code;
 
-	qp_pair_make(&p, weftdv_alloc_pd);
+	qp_pair_make(&p, weftdv_pd_alloc);
 	EXPECT_EQ(weftdv_qp_allow_register(p.near.qp, true), 0);
 	reg = near_register(&p);
 	memset(p.near.memory, 0x55, 4096);
@@ -323,7 +323,7 @@ TEST(test_sqr_s2_sqr_08_sqr_09_weftdv_post_register_send)
 	REQUIRE(ibv_post_recv(p.far.qp, &recv, &bad_recv) == 0);
 	into.length = 0;
 	REQUIRE(ibv_post_recv(p.near.qp, &(struct ibv_recv_wr){ .wr_id = 7 }, &bad_recv) == 0);
-	EXPECT_EQ(weftdv_post_register_send(p.near.qp, &reg, &message, 1), 0);
+	EXPECT_EQ(weftdv_qp_post_register_send(p.near.qp, &reg, &message, 1), 0);
 	wc = qp_wc(p.near.qp->send_cq);
 	EXPECT(wc.wr_id == 3 && wc.opcode == IBV_WC_SEND && wc.status == IBV_WC_SUCCESS);
 	EXPECT_EQ(qp_wc(p.far.qp->recv_cq).byte_len, 16);
@@ -341,7 +341,7 @@ TEST(test_sqr_s2_sqr_08_sqr_09_weftdv_post_register_send)
 	qp_sent(&p.far, 4, IBV_WC_REM_ACCESS_ERR);
 	EXPECT_EQ(weftdv_qp_reason_code(p.near.qp, &code), 0);
 	EXPECT(code == WEFT_R_TAG_INVALID || code == WEFT_R_TAG_INSTANCE);
-	EXPECT_EQ(weftdv_release_key(p.near.pd, reg.key), EINVAL); /* it is gone already */
+	EXPECT_EQ(weftdv_key_release(p.near.pd, reg.key), EINVAL); /* it is gone already */
 	qp_pair_free(&p);
 }
 
@@ -356,7 +356,7 @@ TEST(test_sqr_07_sqr_s4_weftdv_post_register_pages_for_one_touch)
 	uint8_t *first;
 	uint32_t code;
 
-	qp_pair_make(&p, weftdv_alloc_pd);
+	qp_pair_make(&p, weftdv_pd_alloc);
 	EXPECT_EQ(weftdv_qp_allow_register(p.near.qp, true), 0);
 	first = p.near.memory + (PAGE - (uintptr_t)p.near.memory % PAGE);
 	pages[0] = (uintptr_t)first + PAGE;
@@ -368,7 +368,7 @@ TEST(test_sqr_07_sqr_s4_weftdv_post_register_pages_for_one_touch)
 	reg.iova = 0x10000;
 	reg.is_one_touch = true;
 	reg.pages = &list;
-	EXPECT_EQ(weftdv_post_register(p.near.qp, &reg), 0);
+	EXPECT_EQ(weftdv_qp_post_register(p.near.qp, &reg), 0);
 	qp_sent(&p.near, 3, IBV_WC_SUCCESS);
 	memset(first, 1, PAGE);
 	memset(first + PAGE, 2, PAGE);
@@ -404,7 +404,7 @@ TEST(test_qp_07f_weftdv_post_delay_holds_back_what_follows)
 
 	qp_pair_make(&p, NULL);
 	begin = now_ns();
-	EXPECT_EQ(weftdv_post_delay(p.near.qp, 1, IBV_SEND_SIGNALED, delay_ns), 0);
+	EXPECT_EQ(weftdv_qp_post_delay(p.near.qp, 1, IBV_SEND_SIGNALED, delay_ns), 0);
 	qp_post(&p.near, IBV_WR_RDMA_WRITE, 2, qp_sge(&p.near, 0, 8), qp_remote(&p.far, 0));
 	wc = qp_wc(p.near.qp->send_cq);
 	EXPECT(now_ns() - begin >= delay_ns);

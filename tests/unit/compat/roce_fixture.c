@@ -46,7 +46,7 @@ struct ibv_qp *roce_qp(const struct roce *r, const struct roce_end *e, struct ib
 		.qp_type = r->type,
 	};
 	bool is_rd = r->type == IBV_QPT_DRIVER;
-	struct ibv_qp *qp = is_rd ? weftdv_create_rd_qp(r->pd, &attr, ROCE_RDD)
+	struct ibv_qp *qp = is_rd ? weftdv_qp_create_rd(r->pd, &attr, ROCE_RDD)
 				  : ibv_create_qp(r->pd, &attr);
 
 	REQUIRE(qp);

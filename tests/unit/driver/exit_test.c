@@ -64,12 +64,12 @@ static bool end_await(struct end *e, enum weft_event_kind kind)
 
 static bool post(struct end *e, const struct target *t, int offset, uint32_t flags)
 {
-	const struct weft_segment s = { .addr = (uintptr_t)e->memory, .length = 1, .tag = e->tag };
+	const struct weft_sge s = { .addr = (uintptr_t)e->memory, .length = 1, .tag = e->tag };
 	struct weft_send_wr write = {
 		.opcode = WEFT_OP_WRITE,
 		.flags = flags,
-		.segments = &s,
-		.segment_count = 1,
+		.sges = &s,
+		.sge_count = 1,
 		.remote_addr = t->addr + (uint64_t)offset,
 		.remote_tag = t->tag,
 	};
@@ -139,7 +139,7 @@ TEST(test_qp_07b_requests_that_wait_for_others_go_before_the_program_does)
 	pid_t pid = child_start(&to_child);
 
 	REQUIRE(pid > 0 && end_open(&e));
-	REQUIRE(weft_listen(e.adapter, &any, NULL, &listener) == WEFT_OK);
+	REQUIRE(weft_listener_open(e.adapter, &any, NULL, &listener) == WEFT_OK);
 	REQUIRE(weft_listener_address(listener, &t.at) == WEFT_OK);
 	t.addr = (uintptr_t)e.memory;
 	t.tag = e.tag;

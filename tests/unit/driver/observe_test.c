@@ -53,7 +53,7 @@ static void knock_begin(struct knocking *k, struct weft_adapter *near, struct we
 	bool has_event;
 
 	*k = (struct knocking){ .near = near };
-	REQUIRE(weft_listen(far, &at, NULL, &k->listener) == WEFT_OK);
+	REQUIRE(weft_listener_open(far, &at, NULL, &k->listener) == WEFT_OK);
 	REQUIRE(weft_listener_address(k->listener, &at) == WEFT_OK);
 	REQUIRE(weft_pd_create(near, NULL, &k->pd) == WEFT_OK);
 	REQUIRE(weft_cq_create(near, NULL, &k->cq) == WEFT_OK);
@@ -510,8 +510,8 @@ static void fail_twice(struct weft_adapter *a)
 {
 	const struct weft_qp_attr drain = { .on_failure = WEFT_FAIL_DRAIN };
 	const struct weft_qp_attr error = { .state = WEFT_QPS_ERROR };
-	struct weft_segment bad = { .length = 8, .tag = 1 };
-	struct weft_send_wr wr = { .opcode = WEFT_OP_SEND, .segments = &bad, .segment_count = 1 };
+	struct weft_sge bad = { .length = 8, .tag = 1 };
+	struct weft_send_wr wr = { .opcode = WEFT_OP_SEND, .sges = &bad, .sge_count = 1 };
 	struct weft_qp_options options = { 0 };
 	struct weft_qp *qp, *peer;
 	struct weft_qp_attr now;

@@ -205,7 +205,7 @@ static void connect_both(struct side *near, struct side *far)
 	struct weft_request *request = NULL;
 	struct weft_listener *listener;
 
-	REQUIRE(weft_listen(far->adapter, &at, NULL, &listener) == WEFT_OK);
+	REQUIRE(weft_listener_open(far->adapter, &at, NULL, &listener) == WEFT_OK);
 	REQUIRE(weft_listener_address(listener, &at) == WEFT_OK);
 	REQUIRE(weft_qp_dial(near->qp, &at, NULL) == WEFT_OK);
 	while (!request) {
@@ -220,14 +220,14 @@ static void connect_both(struct side *near, struct side *far)
 
 static void carry(struct side *near, struct side *far, enum weft_opcode opcode, uint32_t length)
 {
-	const struct weft_segment place = { (uintptr_t)far->memory, MEMORY, far->tag };
-	const struct weft_recv_wr receive = { .segments = &place, .segment_count = 1 };
-	struct weft_segment s = { (uintptr_t)near->memory, length, near->tag };
+	const struct weft_sge place = { (uintptr_t)far->memory, MEMORY, far->tag };
+	const struct weft_recv_wr receive = { .sges = &place, .sge_count = 1 };
+	struct weft_sge s = { (uintptr_t)near->memory, length, near->tag };
 	struct weft_send_wr wr = {
 		.opcode = opcode,
 		.flags = WEFT_SIGNALLED | (length <= INLINE ? WEFT_INLINE : 0),
-		.segments = &s,
-		.segment_count = 1,
+		.sges = &s,
+		.sge_count = 1,
 		.remote_addr = (uintptr_t)far->memory,
 		.remote_tag = far->tag,
 	};

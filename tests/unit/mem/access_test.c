@@ -263,7 +263,7 @@ static enum weft_reason order_refusal(const struct order_case *c, enum fault fau
 		[F_QP] = WEFT_R_TAG_QP,
 		[F_INSTANCE] = WEFT_R_TAG_INSTANCE,
 		[F_RANGE] = WEFT_R_RANGE_BOUNDS,
-		[F_MEMORY] = WEFT_R_SPACE_SEGMENT,
+		[F_MEMORY] = WEFT_R_SPACE_MAPPING,
 	};
 
 	if (fault == F_RIGHT)
@@ -341,7 +341,7 @@ static void order_run_policy(enum weft_policy policy, bool is_window)
 {
 	const struct weft_space_options space_options = { .memory = g.memory,
 							  .size_bytes = GATE_BYTES,
-							  .segments_max = 4 };
+							  .mappings_max = 4 };
 	const struct weft_region_options o = { .addr = ORDER_ADDR,
 					       .length = ORDER_BYTES,
 					       .rights = RIGHTS_ALL };
@@ -456,7 +456,7 @@ TEST(test_qp_07d_atomics_need_one_piece_of_memory)
 {
 	const struct weft_space_options space_options = { .memory = g.memory,
 							  .size_bytes = GATE_BYTES,
-							  .segments_max = 4 };
+							  .mappings_max = 4 };
 	const struct weft_region_options o = { .addr = 0x1000, .length = 16, .rights = RIGHTS_ALL };
 	struct mem_access a = {
 		.addr = 0x1000, .length = 8, .pd = PD_OWN, .kind = MEM_REMOTE_ATOMIC

@@ -195,7 +195,7 @@ static void layout_init(struct layout *l, uint64_t seed)
 	const struct mem_limits limits = {
 		.tags_max = 8, .translations_max = 1 << 16, .pds_max = PDS_MAX, .qps_max = QPS_MAX
 	};
-	struct weft_space_options options = { .size_bytes = ARENA_BYTES, .segments_max = 1 };
+	struct weft_space_options options = { .size_bytes = ARENA_BYTES, .mappings_max = 1 };
 
 	gate_init_limits(&g, &limits);
 	l->arena = mmap(NULL, ARENA_BYTES, PROT_READ | PROT_WRITE,

@@ -100,12 +100,12 @@ TEST(test_rkey_08c_on_demand_refuses_what_is_not_there)
 	memory.high = gate_addr(&g, 100);
 	refused = g.table.refused;
 	EXPECT_EQ(gate_access(&g, MEM_REMOTE_WRITE, tag, 0, 100), WEFT_OK);
-	EXPECT_EQ(gate_access(&g, MEM_REMOTE_WRITE, tag, 0, 101), WEFT_R_SPACE_SEGMENT);
-	EXPECT_EQ(gate_access(&g, MEM_LOCAL_READ, tag, 200, 1), WEFT_R_SPACE_SEGMENT);
+	EXPECT_EQ(gate_access(&g, MEM_REMOTE_WRITE, tag, 0, 101), WEFT_R_SPACE_MAPPING);
+	EXPECT_EQ(gate_access(&g, MEM_LOCAL_READ, tag, 200, 1), WEFT_R_SPACE_MAPPING);
 	EXPECT_EQ(g.table.refused, refused + 2);
 	memory.is_read_only = true;
 	EXPECT_EQ(gate_access(&g, MEM_REMOTE_READ, tag, 0, 100), WEFT_OK);
-	EXPECT_EQ(gate_access(&g, MEM_REMOTE_ATOMIC, tag, 0, 8), WEFT_R_SPACE_SEGMENT);
+	EXPECT_EQ(gate_access(&g, MEM_REMOTE_ATOMIC, tag, 0, 8), WEFT_R_SPACE_MAPPING);
 	gate_fini(&g);
 }
 
@@ -137,9 +137,9 @@ TEST(test_on_demand_may_be_the_whole_process)
 	EXPECT_EQ(mem_access_check(&g.table, &a, &grant), WEFT_OK);
 	EXPECT_EQ(mem_grant_spans(&grant, &span, 1), 1);
 	EXPECT(span.bytes == g.memory + 5 && span.length == 6 && mem_span_may_go(&span));
-	EXPECT_EQ(gate_check(&g, ask(MEM_REMOTE_READ, tag, 0, 8)), WEFT_R_SPACE_SEGMENT);
+	EXPECT_EQ(gate_check(&g, ask(MEM_REMOTE_READ, tag, 0, 8)), WEFT_R_SPACE_MAPPING);
 	EXPECT_EQ(gate_check(&g, ask(MEM_REMOTE_READ, tag, UINT64_MAX - 8, 8)),
-		  WEFT_R_SPACE_SEGMENT);
+		  WEFT_R_SPACE_MAPPING);
 	EXPECT_EQ(gate_check(&g, ask(MEM_REMOTE_READ, tag, UINT64_MAX - 3, 8)), WEFT_R_RANGE_WRAP);
 	gate_fini(&g);
 }
@@ -177,8 +177,8 @@ TEST(test_mem_10_on_demand_region_is_shared_changed_and_ended_as_others)
 	EXPECT_EQ(mem_region_share(&g.table, &g.owner, tag, &o, &other), WEFT_OK);
 	window = gate_bound(&g, tag, 0, 100, WEFT_REMOTE_WRITE);
 	memory.high = memory.low;
-	EXPECT_EQ(gate_access(&g, MEM_REMOTE_READ, other, 0, 1), WEFT_R_SPACE_SEGMENT);
-	EXPECT_EQ(gate_access(&g, MEM_REMOTE_WRITE, window, 0, 1), WEFT_R_SPACE_SEGMENT);
+	EXPECT_EQ(gate_access(&g, MEM_REMOTE_READ, other, 0, 1), WEFT_R_SPACE_MAPPING);
+	EXPECT_EQ(gate_access(&g, MEM_REMOTE_WRITE, window, 0, 1), WEFT_R_SPACE_MAPPING);
 	EXPECT_EQ(mem_region_deregister(&g.table, PD_OWN, tag), WEFT_R_REGION_HAS_WINDOWS);
 	EXPECT_EQ(mem_window_discard(&g.table, PD_OWN, window), WEFT_OK);
 	o = (struct weft_region_options){ .addr = gate_addr(&g, 0),

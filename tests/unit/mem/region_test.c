@@ -532,7 +532,7 @@ TEST(test_mem_06_page_addresses_are_aligned_and_inside_the_space)
 {
 	const struct weft_space_options space_options = { .memory = g.memory,
 							  .size_bytes = 4 * GATE_PAGE,
-							  .segments_max = 1 };
+							  .mappings_max = 1 };
 	uint64_t pages[2] = { 3 * GATE_PAGE, 0 };
 	const struct weft_page_list list = { .pages = pages,
 					     .count = 2,
@@ -583,7 +583,7 @@ TEST(test_sqr_07_page_frames_are_for_privileged_callers)
 {
 	const struct weft_space_options space_options = { .memory = g.memory,
 							  .size_bytes = GATE_BYTES,
-							  .segments_max = 1 };
+							  .mappings_max = 1 };
 	uint64_t page = 0;
 	const struct weft_page_list list = { .pages = &page,
 					     .count = 1,

@@ -3,11 +3,11 @@
 
 static struct gate g;
 
-static void space_init(struct weft_space *s, uint32_t segments_max)
+static void space_init(struct weft_space *s, uint32_t mappings_max)
 {
 	const struct weft_space_options o = { .memory = g.memory,
 					      .size_bytes = GATE_BYTES,
-					      .segments_max = segments_max };
+					      .mappings_max = mappings_max };
 
 	REQUIRE(mem_space_init(s, &o) == WEFT_OK);
 }
@@ -17,7 +17,7 @@ TEST(test_space_bad_options_are_refused)
 	struct weft_space s;
 	const struct weft_space_options good = { .memory = g.memory,
 						 .size_bytes = 64,
-						 .segments_max = 1 };
+						 .mappings_max = 1 };
 	struct weft_space_options o = good;
 
 	o.memory = NULL;
@@ -30,9 +30,9 @@ TEST(test_space_bad_options_are_refused)
 	o.size_bytes = 0;
 	EXPECT_EQ(mem_space_init(&s, &o), WEFT_R_BAD_ARGUMENT);
 	o = good;
-	o.segments_max = 0;
+	o.mappings_max = 0;
 	EXPECT_EQ(mem_space_init(&s, &o), WEFT_R_BAD_ARGUMENT);
-	o.segments_max = UINT32_MAX;
+	o.mappings_max = UINT32_MAX;
 	EXPECT_EQ(mem_space_init(&s, &o), WEFT_R_BAD_ARGUMENT);
 	EXPECT_EQ(mem_space_init(&s, &good), WEFT_OK);
 	mem_space_fini(&s);
@@ -48,7 +48,7 @@ TEST(test_space_process_is_flat)
 	EXPECT(real == 0x1234 && run == 1 << 30);
 	EXPECT(mem_space_byte(&s, gate_addr(&g, 5)) == &g.memory[5]);
 	EXPECT_EQ(mem_space_map(&s, 0, 1, 0), WEFT_R_BAD_ARGUMENT);
-	EXPECT_EQ(mem_space_unmap(&s, 0), WEFT_R_SPACE_SEGMENT);
+	EXPECT_EQ(mem_space_unmap(&s, 0), WEFT_R_SPACE_MAPPING);
 }
 
 /* No process has memory at NULL, nor in the upper half of the addresses. */
@@ -95,7 +95,7 @@ TEST(test_space_segments_do_not_overlap)
 	EXPECT_EQ(mem_space_map(&s, 0, 1000, 0), WEFT_R_BAD_ARGUMENT);
 	EXPECT_EQ(mem_space_map(&s, 150, 10, 0), WEFT_OK);
 	EXPECT_EQ(mem_space_map(&s, 90, 10, 0), WEFT_OK);
-	EXPECT_EQ(s.segment_count, 3);
+	EXPECT_EQ(s.mapping_count, 3);
 	mem_space_fini(&s);
 }
 
@@ -114,9 +114,9 @@ TEST(test_space_bad_segments_are_refused)
 	EXPECT_EQ(mem_space_map(&s, 0, GATE_BYTES, 0), WEFT_OK);
 	EXPECT_EQ(mem_space_map(&s, UINT64_MAX - 9, 9, WEFT_REAL_NONE), WEFT_OK);
 	EXPECT_EQ(mem_space_map(&s, 1 << 30, 1, 0), WEFT_R_LIMIT);
-	EXPECT_EQ(mem_space_unmap(&s, 1), WEFT_R_SPACE_SEGMENT);
+	EXPECT_EQ(mem_space_unmap(&s, 1), WEFT_R_SPACE_MAPPING);
 	EXPECT_EQ(mem_space_unmap(&s, UINT64_MAX), WEFT_OK);
-	EXPECT_EQ(mem_space_unmap(&s, UINT64_MAX), WEFT_R_SPACE_SEGMENT);
+	EXPECT_EQ(mem_space_unmap(&s, UINT64_MAX), WEFT_R_SPACE_MAPPING);
 	mem_space_fini(&s);
 }
 
@@ -132,9 +132,9 @@ TEST(test_space_check_walks_all_segments_of_a_range)
 	EXPECT_EQ(mem_space_check(&s, 1000, 200, true), WEFT_OK);
 	EXPECT_EQ(mem_space_check(&s, 1000, 201, true), WEFT_R_SPACE_UNMAPPED);
 	EXPECT_EQ(mem_space_check(&s, 1000, 300, false), WEFT_OK);
-	EXPECT_EQ(mem_space_check(&s, 1000, 301, false), WEFT_R_SPACE_SEGMENT);
-	EXPECT_EQ(mem_space_check(&s, 999, 2, true), WEFT_R_SPACE_SEGMENT);
-	EXPECT_EQ(mem_space_check(&s, 1300, 1, true), WEFT_R_SPACE_SEGMENT);
+	EXPECT_EQ(mem_space_check(&s, 1000, 301, false), WEFT_R_SPACE_MAPPING);
+	EXPECT_EQ(mem_space_check(&s, 999, 2, true), WEFT_R_SPACE_MAPPING);
+	EXPECT_EQ(mem_space_check(&s, 1300, 1, true), WEFT_R_SPACE_MAPPING);
 	EXPECT_EQ(mem_space_translate(&s, 1050, 200, &real, &run), WEFT_OK);
 	EXPECT(real == 550 && run == 50);
 	EXPECT_EQ(mem_space_translate(&s, 1100, 10, &real, &run), WEFT_OK);
@@ -164,20 +164,20 @@ TEST(test_space_random_segments_agree_with_an_array)
 		if (prng_below(&p, 2)) {
 			enum weft_reason r = mem_space_map(&s, at, length, to);
 
-			EXPECT(is_free ? r == WEFT_OK || s.segment_count == 32 : r != WEFT_OK);
+			EXPECT(is_free ? r == WEFT_OK || s.mapping_count == 32 : r != WEFT_OK);
 			for (uint32_t i = 0; r == WEFT_OK && i < length; i++)
 				reals[at + i] = to == WEFT_REAL_NONE ? NONE : (int)(real + i);
 			if (r == WEFT_OK)
 				starts[at] = (int)length;
 		} else {
 			EXPECT_EQ(mem_space_unmap(&s, at),
-				  starts[at] ? WEFT_OK : WEFT_R_SPACE_SEGMENT);
+				  starts[at] ? WEFT_OK : WEFT_R_SPACE_MAPPING);
 			for (uint32_t i = 0; i < (uint32_t)starts[at]; i++)
 				reals[at + i] = MISSING;
 			starts[at] = 0;
 		}
 		EXPECT_EQ(mem_space_translate(&s, at, 1, &got, &run),
-			  reals[at] == MISSING ? WEFT_R_SPACE_SEGMENT
+			  reals[at] == MISSING ? WEFT_R_SPACE_MAPPING
 			  : reals[at] == NONE  ? WEFT_R_SPACE_UNMAPPED
 					       : WEFT_OK);
 		if (reals[at] >= 0)

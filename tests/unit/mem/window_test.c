@@ -241,7 +241,7 @@ static void space_init(struct weft_space *s, bool is_virtual)
 	const struct weft_space_options o = {
 		.memory = g.memory,
 		.size_bytes = GATE_BYTES,
-		.segments_max = 4,
+		.mappings_max = 4,
 		.is_virtual = is_virtual,
 	};
 
@@ -356,9 +356,9 @@ TEST(test_rkey_08c_rkey_08d_range_that_lost_its_segment_or_has_no_page_is_denied
 	EXPECT_EQ(gate_check(&g, a), WEFT_R_SPACE_UNMAPPED);
 	REQUIRE(mem_space_unmap(&space, FILE_ADDR) == WEFT_OK);
 	a.addr = FILE_ADDR;
-	EXPECT_EQ(gate_check(&g, a), WEFT_R_SPACE_SEGMENT);
+	EXPECT_EQ(gate_check(&g, a), WEFT_R_SPACE_MAPPING);
 	bind.tag = 0;
-	EXPECT_EQ(gate_bind(&g, &bind), WEFT_R_SPACE_SEGMENT);
+	EXPECT_EQ(gate_bind(&g, &bind), WEFT_R_SPACE_MAPPING);
 	/* Mapped again, to another place: the binding holds. */
 	REQUIRE(mem_space_map(&space, FILE_ADDR, FILE_BYTES, 0x4000) == WEFT_OK);
 	EXPECT_EQ(gate_check(&g, a), WEFT_OK);

@@ -18,7 +18,7 @@ struct rio_requester_config asker_config(uint8_t *lists)
 {
 	return (struct rio_requester_config){ .self = self,
 					      .requests_max = ASKER_REQUESTS,
-					      .segments_max = ASKER_WINDOWS,
+					      .sges_max = ASKER_WINDOWS,
 					      .iounits_max = ASKER_UNITS,
 					      .devices_max = ASKER_DEVICES,
 					      .lists_max = ASKER_LISTS,

@@ -499,7 +499,7 @@ TEST(test_rio_02a_a_requester_has_limits)
 
 		c.self.unit = i == 0 ? 0 : c.self.unit;
 		c.requests_max = i == 1 ? 0 : c.requests_max;
-		c.segments_max = i == 2 ? 0 : c.segments_max;
+		c.sges_max = i == 2 ? 0 : c.sges_max;
 		c.iounits_max = i == 3 ? 0 : c.iounits_max;
 		c.lists_max = i == 4 ? 0 : c.lists_max;
 		c.lists = i == 5 ? NULL : c.lists;

@@ -160,10 +160,10 @@ TEST(test_qp_02_queue_options_out_of_range)
 
 	bad[0].send_max = WEFT_QUEUE_MAX + 1;
 	bad[1].recv_max = UINT32_MAX;
-	bad[2].segments_max = WEFT_SEGMENTS_MAX + 1;
+	bad[2].sges_max = WEFT_SGES_MAX + 1;
 	bad[3].inline_max_bytes = WEFT_INLINE_MAX + 1;
 	bad[4].service = WEFT_SERVICE_COUNT;
-	bad[5].service = (enum weft_service) - 1;
+	bad[5].service = (enum weft_qp_service) - 1;
 	for (unsigned int i = 0; i < sizeof(bad) / sizeof(*bad); i++)
 		EXPECT_EQ(weft_qp_create(pd, &bad[i], &qp), WEFT_R_BAD_ARGUMENT);
 	bad[0] = good;
@@ -182,7 +182,7 @@ TEST(test_qp_02_queue_options_out_of_range)
 	EXPECT_EQ(
 		weft_srq_create(pd, &(struct weft_srq_options){ .recv_max = UINT32_MAX }, &no_srq),
 		WEFT_R_BAD_ARGUMENT);
-	EXPECT_EQ(weft_srq_create(pd, &(struct weft_srq_options){ .segments_max = 33 }, &no_srq),
+	EXPECT_EQ(weft_srq_create(pd, &(struct weft_srq_options){ .sges_max = 33 }, &no_srq),
 		  WEFT_R_BAD_ARGUMENT);
 	EXPECT(!none && !no_srq);
 	MUST(weft_srq_destroy(srq));
@@ -199,7 +199,7 @@ TEST(test_qp_16_objects_in_use_are_busy)
 	const struct weft_space_options so = {
 		.memory = memory,
 		.size_bytes = sizeof(memory),
-		.segments_max = 2,
+		.mappings_max = 2,
 	};
 	struct weft_adapter *adapter = adapter_open();
 	struct weft_pd_options po = { 0 };
@@ -252,7 +252,7 @@ TEST(test_rkey_02b_spaces_of_another_adapter)
 	const struct weft_space_options so = {
 		.memory = memory,
 		.size_bytes = sizeof(memory),
-		.segments_max = 1,
+		.mappings_max = 1,
 	};
 	struct weft_adapter *one = adapter_open(), *two = adapter_open();
 	struct weft_pd_options po = { 0 };

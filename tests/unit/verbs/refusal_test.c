@@ -18,7 +18,7 @@ struct bed {
 	uint32_t tag; /* of memory, with every right */
 };
 
-static void bed_open(struct bed *bed, uint32_t cq_entries, enum weft_service service)
+static void bed_open(struct bed *bed, uint32_t cq_entries, enum weft_qp_service service)
 {
 	const struct weft_region_options region = {
 		.addr = (uintptr_t)memory,
@@ -108,7 +108,7 @@ static void space_open(struct weft_adapter *adapter, bool is_virtual, struct wef
 	const struct weft_space_options o = {
 		.memory = memory,
 		.size_bytes = sizeof(memory),
-		.segments_max = 1,
+		.mappings_max = 1,
 		.is_virtual = is_virtual,
 	};
 
@@ -118,7 +118,7 @@ static void space_open(struct weft_adapter *adapter, bool is_virtual, struct wef
 TEST(test_sqr_07_frames_are_for_privileged_domains)
 {
 	const uint64_t pages[] = { BYTES };
-	const struct weft_page_list list = { pages, 1, BYTES, 0, WEFT_ORDER_FIT };
+	const struct weft_page_list list = { .pages = pages, .count = 1, .page_size_bytes = BYTES };
 	const struct weft_region_options o = { .length = BYTES, .rights = 0x3f, .pages = &list };
 	struct weft_adapter *adapter;
 	struct weft_space *space;
@@ -250,8 +250,8 @@ TEST(test_sqr_06a_sqr_06b_the_choice_is_not_only_for_reliable_connections)
 	for (int choice = WEFT_FAIL_TERMINATE; choice <= WEFT_FAIL_DRAIN; choice++) {
 		struct weft_qp_attr attr = { .on_failure = (enum weft_failure)choice };
 		const struct weft_recv_wr recv = { .id = 1 };
-		struct weft_segment bad = { .addr = 1, .length = 1, .tag = 0xffffffff };
-		struct weft_send_wr wr = { .segments = &bad, .segment_count = 1 };
+		struct weft_sge bad = { .addr = 1, .length = 1, .tag = 0xffffffff };
+		struct weft_send_wr wr = { .sges = &bad, .sge_count = 1 };
 		struct bed bed;
 
 		bed_open(&bed, 0, WEFT_UC);
