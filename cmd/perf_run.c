@@ -75,7 +75,7 @@ enum weft_reason perf_open(uint32_t size_max, bool is_roce, struct perf_end **en
 	return WEFT_OK;
 }
 
-static void end_contact(struct perf_end *e)
+static void end_cm_id(struct perf_end *e)
 {
 	if (e->cm_id)
 		(void)weft_cm_id_close(e->cm_id);
@@ -84,7 +84,7 @@ static void end_contact(struct perf_end *e)
 
 void perf_close(struct perf_end *e)
 {
-	end_contact(e);
+	end_cm_id(e);
 	if (e->qp)
 		(void)weft_qp_destroy(e->qp);
 	if (e->cq)
@@ -102,7 +102,7 @@ void perf_close(struct perf_end *e)
 
 enum weft_reason perf_renew(struct perf_end *e)
 {
-	end_contact(e);
+	end_cm_id(e);
 	(void)weft_qp_destroy(e->qp);
 	(void)weft_cq_destroy(e->cq);
 	e->qp = NULL;

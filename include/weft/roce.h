@@ -206,7 +206,7 @@ enum weft_reason weft_roce_dropped(struct weft_adapter *adapter, enum weft_reaso
 /* ---- The connection manager of InfiniBand ---------------------------------------------------- */
 
 /*
- * A cm_id is one conversation of two connection managers, about the connection of two queue pairs
+ * A cm_id is one exchange between two connection managers, about the connection of two queue pairs
  * or, with is_datagram, about the queue pair behind a service. Queue pairs are named by number and
  * are not touched: its owner calls weft_qp_to_rtr() and weft_qp_to_rts() with what was agreed.
  *
@@ -277,7 +277,7 @@ struct weft_cm_id_news {
 	uint64_t reserved[8]; /* zero */
 };
 
-/* Begins a conversation with the service at path.to. */
+/* Opens a cm_id to the service at path.to. */
 enum weft_reason weft_cm_id_open(struct weft_adapter *adapter,
 				 const struct weft_cm_id_options *options,
 				 const struct weft_cm_id_offer *offer, struct weft_cm_id **cm_id);

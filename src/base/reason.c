@@ -582,14 +582,14 @@ static const struct reason_row rows[WEFT_REASON_COUNT] = {
 				    "A packet is larger than what the interface or the path takes: "
 				    "choose a smaller path MTU." },
 	[WEFT_R_CM_UNKNOWN] = { "cm_unknown", "-", ENOENT,
-				"There is no conversation of connection management with this "
+				"There is no cm_id with this "
 				"communication id; it may have ended." },
 	[WEFT_R_CM_STATE] = { "cm_state", "-", EPROTO,
 			      "A message or a call does not belong to the state in which the "
-			      "conversation of connection management is." },
+			      "cm_id is." },
 	[WEFT_R_CM_SENDER] = { "cm_sender", "-", EPERM,
 			       "A message of connection management came from another address than "
-			       "that of the conversation, or speaks for another address." },
+			       "that of the cm_id, or speaks for another address." },
 	[WEFT_R_CM_STALE] = { "cm_stale", "-", ECONNRESET,
 			      "One end takes the queue pair for connected that the other wants to "
 			      "connect: the older connection is void; try again." },

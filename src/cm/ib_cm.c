@@ -65,17 +65,17 @@ const char *ib_cm_state_name(enum ib_cm_state state)
 	return (unsigned int)state < IB_CM_STATE_COUNT ? states[state].name : "unknown";
 }
 
-bool conv_was_established(const struct conv *c)
+bool cm_id_was_established(const struct cm_id *c)
 {
 	return states[c->state].is_established;
 }
 
-bool conv_is_half_open(const struct conv *c)
+bool cm_id_is_half_open(const struct cm_id *c)
 {
 	return states[c->state].is_half_open;
 }
 
-void conv_move(struct ib_cm *cm, struct conv *c, enum ib_cm_state to, enum weft_reason reason)
+void cm_id_move(struct ib_cm *cm, struct cm_id *c, enum ib_cm_state to, enum weft_reason reason)
 {
 	enum ib_cm_state from = c->state;
 
@@ -87,14 +87,14 @@ void conv_move(struct ib_cm *cm, struct conv *c, enum ib_cm_state to, enum weft_
 							  .reason = (uint16_t)reason });
 	/* One that stays half open keeps its place: the unproven peers are in order of age. */
 	if (states[from].is_half_open && !states[to].is_half_open)
-		conv_count_half_open(cm, c, -1);
+		cm_id_count_half_open(cm, c, -1);
 	c->state = to;
 	if (!states[from].is_half_open && states[to].is_half_open)
-		conv_count_half_open(cm, c, 1);
+		cm_id_count_half_open(cm, c, 1);
 	cm->counts.timewait += to == IB_CM_TIMEWAIT;
 	cm->counts.timewait -= from == IB_CM_TIMEWAIT;
 	if (!states[to].holds_qpn)
-		conv_index_remove(cm, c, BY_PEER_QPN);
+		cm_id_index_remove(cm, c, BY_PEER_QPN);
 }
 
 /* ---- Finding -------------------------------------------------------------------------------- */
@@ -121,7 +121,7 @@ uint32_t hash_peer(const struct ib_cm *cm, bool is_ipv6, const struct inet_end *
 	return hash_number(cm, words[0] ^ words[1]);
 }
 
-static uint32_t conv_hash(const struct ib_cm *cm, const struct conv *c, enum conv_index index)
+static uint32_t cm_id_hash(const struct ib_cm *cm, const struct cm_id *c, enum cm_id_index index)
 {
 	if (index == BY_ID)
 		return hash_number(cm, c->id);
@@ -129,14 +129,14 @@ static uint32_t conv_hash(const struct ib_cm *cm, const struct conv *c, enum con
 			 index == BY_PEER_ID ? c->peer_id : c->peer.qpn);
 }
 
-static struct conv *conv_at(const struct ib_cm *cm, uint32_t slot)
+static struct cm_id *cm_id_at(const struct ib_cm *cm, uint32_t slot)
 {
-	return slot ? &cm->convs[slot - 1] : NULL;
+	return slot ? &cm->cm_ids[slot - 1] : NULL;
 }
 
-void conv_index_add(struct ib_cm *cm, struct conv *c, enum conv_index index)
+void cm_id_index_add(struct ib_cm *cm, struct cm_id *c, enum cm_id_index index)
 {
-	uint32_t *head = &cm->heads[index][conv_hash(cm, c, index) & cm->mask];
+	uint32_t *head = &cm->heads[index][cm_id_hash(cm, c, index) & cm->mask];
 
 	CHECK(!c->is_in[index]);
 	c->next[index] = *head;
@@ -145,68 +145,68 @@ void conv_index_add(struct ib_cm *cm, struct conv *c, enum conv_index index)
 }
 
 /* Bound: the length of a chain, which a peer cannot choose without the key. */
-void conv_index_remove(struct ib_cm *cm, struct conv *c, enum conv_index index)
+void cm_id_index_remove(struct ib_cm *cm, struct cm_id *c, enum cm_id_index index)
 {
-	uint32_t *link = &cm->heads[index][conv_hash(cm, c, index) & cm->mask];
+	uint32_t *link = &cm->heads[index][cm_id_hash(cm, c, index) & cm->mask];
 
 	if (!c->is_in[index])
 		return;
 	while (*link != c->slot)
-		link = &conv_at(cm, *link)->next[index];
+		link = &cm_id_at(cm, *link)->next[index];
 	*link = c->next[index];
 	c->is_in[index] = false;
 }
 
-struct conv *conv_find(const struct ib_cm *cm, uint32_t id)
+struct cm_id *cm_id_find(const struct ib_cm *cm, uint32_t id)
 {
-	struct conv *c = conv_at(cm, cm->heads[BY_ID][hash_number(cm, id) & cm->mask]);
+	struct cm_id *c = cm_id_at(cm, cm->heads[BY_ID][hash_number(cm, id) & cm->mask]);
 
 	while (c && c->id != id)
-		c = conv_at(cm, c->next[BY_ID]);
+		c = cm_id_at(cm, c->next[BY_ID]);
 	return c;
 }
 
 /* ip is that of a message from the peer. */
-struct conv *conv_find_peer(const struct ib_cm *cm, const struct ibcm_ip *ip, uint32_t peer_id,
-			    bool is_sidr)
+struct cm_id *cm_id_find_peer(const struct ib_cm *cm, const struct ibcm_ip *ip, uint32_t peer_id,
+			      bool is_sidr)
 {
 	uint32_t hash = hash_peer(cm, ip->is_ipv6, &ip->from, peer_id);
-	struct conv *c = conv_at(cm, cm->heads[BY_PEER_ID][hash & cm->mask]);
+	struct cm_id *c = cm_id_at(cm, cm->heads[BY_PEER_ID][hash & cm->mask]);
 
 	while (c && (c->peer_id != peer_id || c->is_sidr != is_sidr ||
 		     !address_is_same(&c->ip, &c->ip.to, ip, &ip->from)))
-		c = conv_at(cm, c->next[BY_PEER_ID]);
+		c = cm_id_at(cm, c->next[BY_PEER_ID]);
 	return c;
 }
 
 /* Bound: the chain; a peer chooses neither its place nor, without our help, its length. */
-struct conv *conv_find_qpn(const struct ib_cm *cm, const struct ibcm_ip *ip, uint32_t qpn,
-			   const struct conv *after)
+struct cm_id *cm_id_find_qpn(const struct ib_cm *cm, const struct ibcm_ip *ip, uint32_t qpn,
+			     const struct cm_id *after)
 {
 	uint32_t hash = hash_peer(cm, ip->is_ipv6, &ip->from, qpn);
-	struct conv *c = conv_at(cm, after ? after->next[BY_PEER_QPN]
-					   : cm->heads[BY_PEER_QPN][hash & cm->mask]);
+	struct cm_id *c = cm_id_at(cm, after ? after->next[BY_PEER_QPN]
+					     : cm->heads[BY_PEER_QPN][hash & cm->mask]);
 
 	while (c && (c->peer.qpn != qpn || !address_is_same(&c->ip, &c->ip.to, ip, &ip->from)))
-		c = conv_at(cm, c->next[BY_PEER_QPN]);
+		c = cm_id_at(cm, c->next[BY_PEER_QPN]);
 	return c;
 }
 
 /* ---- Coming and going ----------------------------------------------------------------------- */
 
-static struct conv *slot_take(struct ib_cm *cm)
+static struct cm_id *slot_take(struct ib_cm *cm)
 {
-	struct conv *c;
+	struct cm_id *c;
 
 	/* Of those that only wait, the oldest makes room. */
 	if (list_is_empty(&cm->free) && cm->slots_used == cm->config.cm_ids_max &&
 	    !list_is_empty(&cm->aged))
-		conv_release(cm, CONTAINER_OF(cm->aged.next, struct conv, aged));
+		cm_id_release(cm, CONTAINER_OF(cm->aged.next, struct cm_id, aged));
 	if (!list_is_empty(&cm->free))
-		return CONTAINER_OF(list_pop(&cm->free), struct conv, aged);
+		return CONTAINER_OF(list_pop(&cm->free), struct cm_id, aged);
 	if (cm->slots_used == cm->config.cm_ids_max)
 		return NULL;
-	c = &cm->convs[cm->slots_used++];
+	c = &cm->cm_ids[cm->slots_used++];
 	c->slot = cm->slots_used;
 	return c;
 }
@@ -219,107 +219,107 @@ static uint32_t id_new(struct ib_cm *cm)
 	do
 		id = (uint32_t)cm->config.adapter_slot << 24 |
 		     (uint32_t)(secret_next(&cm->secret) >> 40);
-	while (conv_find(cm, id));
+	while (cm_id_find(cm, id));
 	return id;
 }
 
-struct conv *conv_new(struct ib_cm *cm, const struct ibcm_ip *ip)
+struct cm_id *cm_id_new(struct ib_cm *cm, const struct ibcm_ip *ip)
 {
-	struct conv *c = slot_take(cm);
+	struct cm_id *c = slot_take(cm);
 
 	if (!c)
 		return NULL;
-	*c = (struct conv){ .slot = c->slot,
-			    .ip = *ip,
-			    .id = id_new(cm),
-			    .limit_ns = UINT64_MAX,
-			    .response_ns = ib_cm_code_ns(cm->config.response_code),
-			    .retries = cm->config.retries,
-			    .ack_code = IB_CM_ACK_CODE };
+	*c = (struct cm_id){ .slot = c->slot,
+			     .ip = *ip,
+			     .id = id_new(cm),
+			     .limit_ns = UINT64_MAX,
+			     .response_ns = ib_cm_code_ns(cm->config.response_code),
+			     .retries = cm->config.retries,
+			     .ack_code = IB_CM_ACK_CODE };
 	list_init(&c->to_send);
 	list_init(&c->to_tell);
 	list_init(&c->aged);
 	c->host = host_get(cm, ip->is_ipv6, &ip->to);
-	conv_index_add(cm, c, BY_ID);
-	cm->counts.conversations++;
+	cm_id_index_add(cm, c, BY_ID);
+	cm->counts.cm_ids++;
 	return c;
 }
 
-static void conv_free(struct ib_cm *cm, struct conv *c)
+static void cm_id_free(struct ib_cm *cm, struct cm_id *c)
 {
 	CHECK(c->state == IB_CM_IDLE && c->events == 0);
-	conv_index_remove(cm, c, BY_ID);
+	cm_id_index_remove(cm, c, BY_ID);
 	host_put(cm, c);
 	list_add_tail(&cm->free, &c->aged);
-	cm->counts.conversations--;
+	cm->counts.cm_ids--;
 }
 
-void conv_release(struct ib_cm *cm, struct conv *c)
+void cm_id_release(struct ib_cm *cm, struct cm_id *c)
 {
 	bool was_waiting = c->state == IB_CM_TIMEWAIT;
 
-	conv_move(cm, c, IB_CM_IDLE, WEFT_OK);
+	cm_id_move(cm, c, IB_CM_IDLE, WEFT_OK);
 	timer_queue_cancel(&cm->timers, &c->timer);
-	conv_hush(c);
+	cm_id_hush(c);
 	list_remove(&c->aged);
-	conv_index_remove(cm, c, BY_PEER_ID);
+	cm_id_index_remove(cm, c, BY_PEER_ID);
 	if (was_waiting)
-		conv_tell(cm, c, IB_CM_RELEASED);
+		cm_id_tell(cm, c, IB_CM_RELEASED);
 	if (c->events == 0)
-		conv_free(cm, c);
+		cm_id_free(cm, c);
 }
 
-void conv_forget(struct ib_cm *cm, struct conv *c)
+void cm_id_forget(struct ib_cm *cm, struct cm_id *c)
 {
 	c->is_forgotten = true;
 	c->events = 0;
 	list_remove(&c->to_tell);
 	if (c->state == IB_CM_IDLE)
-		conv_free(cm, c);
+		cm_id_free(cm, c);
 }
 
-void conv_end(struct ib_cm *cm, uint64_t now_ns, struct conv *c, enum weft_reason reason)
+void cm_id_end(struct ib_cm *cm, uint64_t now_ns, struct cm_id *c, enum weft_reason reason)
 {
 	uint8_t code = c->ack_code < IB_CM_WAIT_CODE_MAX ? c->ack_code : IB_CM_WAIT_CODE_MAX;
 	bool has_dreq = c->state == IB_CM_DREQ_RCVD;
 
 	if (!has_dreq) {
 		c->reason = reason;
-		conv_tell(cm, c, conv_was_established(c) ? IB_CM_DISCONNECTED : IB_CM_FAILED);
+		cm_id_tell(cm, c, cm_id_was_established(c) ? IB_CM_DISCONNECTED : IB_CM_FAILED);
 	}
 	/* The owner never heard of the request. */
 	if (!c->is_known)
-		conv_forget(cm, c);
-	conv_move(cm, c, IB_CM_TIMEWAIT, reason);
+		cm_id_forget(cm, c);
+	cm_id_move(cm, c, IB_CM_TIMEWAIT, reason);
 	/* What was still to be said before is void, but not what was said last. */
 	c->owes &= (uint32_t)~OWES_MRA;
 	if (c->owes == 0)
 		list_remove(&c->to_send);
 	list_add_tail(&cm->aged, &c->aged);
 	c->limit_ns = UINT64_MAX;
-	conv_wait(cm, now_ns, c, ib_cm_code_ns(code));
+	cm_id_wait(cm, now_ns, c, ib_cm_code_ns(code));
 }
 
-void conv_hush(struct conv *c)
+void cm_id_hush(struct cm_id *c)
 {
 	c->owes = 0;
 	list_remove(&c->to_send);
 }
 
-void conv_establish(struct ib_cm *cm, uint64_t now_ns, struct conv *c)
+void cm_id_establish(struct ib_cm *cm, uint64_t now_ns, struct cm_id *c)
 {
 	const struct ibcm_ip ip = { .is_ipv6 = c->ip.is_ipv6, .from = c->ip.to, .to = c->ip.from };
 
 	(void)stale_clear(cm, now_ns, c, &ip, c->peer.qpn);
 	timer_queue_cancel(&cm->timers, &c->timer);
-	conv_hush(c);
-	conv_move(cm, c, IB_CM_CONNECTED, WEFT_OK);
-	conv_tell(cm, c, IB_CM_ESTABLISHED);
+	cm_id_hush(c);
+	cm_id_move(cm, c, IB_CM_CONNECTED, WEFT_OK);
+	cm_id_tell(cm, c, IB_CM_ESTABLISHED);
 }
 
 /* ---- Events --------------------------------------------------------------------------------- */
 
-void conv_tell(struct ib_cm *cm, struct conv *c, enum ib_cm_event_kind kind)
+void cm_id_tell(struct ib_cm *cm, struct cm_id *c, enum ib_cm_event_kind kind)
 {
 	if (c->is_forgotten)
 		return;
@@ -331,14 +331,14 @@ void conv_tell(struct ib_cm *cm, struct conv *c, enum ib_cm_event_kind kind)
 		list_add_tail(&cm->to_tell, &c->to_tell);
 }
 
-void conv_untell(struct conv *c, enum ib_cm_event_kind kind)
+void cm_id_untell(struct cm_id *c, enum ib_cm_event_kind kind)
 {
 	c->events &= ~(1U << kind);
 	if (c->events == 0)
 		list_remove(&c->to_tell);
 }
 
-static void event_data(struct ib_cm_event *e, const struct conv *c, bool is_end)
+static void event_data(struct ib_cm_event *e, const struct cm_id *c, bool is_end)
 {
 	e->private_bytes = is_end ? c->end_bytes : c->begin_bytes;
 	memcpy(e->private_data, is_end ? c->end : c->begin, e->private_bytes);
@@ -348,7 +348,7 @@ static void event_data(struct ib_cm_event *e, const struct conv *c, bool is_end)
 	}
 }
 
-static void event_request(struct ib_cm_event *e, const struct conv *c)
+static void event_request(struct ib_cm_event *e, const struct cm_id *c)
 {
 	const struct ibcm_req *q = &c->req;
 
@@ -365,7 +365,7 @@ static void event_request(struct ib_cm_event *e, const struct conv *c)
 	e->flow_label = q->primary.flow_label;
 }
 
-static void event_fill(struct ib_cm_event *e, const struct conv *c)
+static void event_fill(struct ib_cm_event *e, const struct cm_id *c)
 {
 	bool is_end = e->kind >= IB_CM_RESOLVED && e->kind <= IB_CM_DISCONNECTED;
 
@@ -394,11 +394,11 @@ static void event_fill(struct ib_cm_event *e, const struct conv *c)
 
 bool ib_cm_event(struct ib_cm *cm, struct ib_cm_event *event)
 {
-	struct conv *c;
+	struct cm_id *c;
 
 	if (list_is_empty(&cm->to_tell))
 		return false;
-	c = CONTAINER_OF(cm->to_tell.next, struct conv, to_tell);
+	c = CONTAINER_OF(cm->to_tell.next, struct cm_id, to_tell);
 	memset(event, 0, sizeof(*event));
 	event->kind = (enum ib_cm_event_kind)__builtin_ctz(c->events);
 	event_fill(event, c);
@@ -408,7 +408,7 @@ bool ib_cm_event(struct ib_cm *cm, struct ib_cm_event *event)
 		return true;
 	list_remove(&c->to_tell);
 	if (c->state == IB_CM_IDLE)
-		conv_free(cm, c);
+		cm_id_free(cm, c);
 	return true;
 }
 
@@ -451,10 +451,10 @@ struct ib_cm *ib_cm_create(const struct ib_cm_config *config)
 	while (buckets < cm->config.cm_ids_max)
 		buckets *= 2;
 	cm->mask = buckets - 1;
-	cm->convs = calloc(cm->config.cm_ids_max, sizeof(*cm->convs));
+	cm->cm_ids = calloc(cm->config.cm_ids_max, sizeof(*cm->cm_ids));
 	cm->hosts = calloc(cm->config.cm_ids_max, sizeof(*cm->hosts));
 	cm->host_heads = calloc(buckets, sizeof(*cm->host_heads));
-	error = timer_queue_init(&cm->timers, cm->config.cm_ids_max) || !cm->convs || !cm->hosts ||
+	error = timer_queue_init(&cm->timers, cm->config.cm_ids_max) || !cm->cm_ids || !cm->hosts ||
 		!cm->host_heads;
 	for (int i = 0; i < INDEXES; i++) {
 		cm->heads[i] = calloc(buckets, sizeof(*cm->heads[i]));
@@ -471,7 +471,7 @@ void ib_cm_destroy(struct ib_cm *cm)
 	for (int i = 0; i < INDEXES; i++)
 		free(cm->heads[i]);
 	timer_queue_fini(&cm->timers);
-	free(cm->convs);
+	free(cm->cm_ids);
 	free(cm->host_heads);
 	free(cm->hosts);
 	free(cm);
@@ -479,7 +479,7 @@ void ib_cm_destroy(struct ib_cm *cm)
 
 enum ib_cm_state ib_cm_state(const struct ib_cm *cm, uint32_t id)
 {
-	const struct conv *c = conv_find(cm, id);
+	const struct cm_id *c = cm_id_find(cm, id);
 
 	return c ? c->state : IB_CM_IDLE;
 }

@@ -336,7 +336,7 @@ enum ib_cm_state ib_cm_state(const struct ib_cm *cm, uint32_t id);
 const char *ib_cm_state_name(enum ib_cm_state state); /* never NULL */
 
 struct ib_cm_counts {
-	uint32_t conversations, half_open, timewait; /* now */
+	uint32_t cm_ids, half_open, timewait; /* now */
 	uint64_t mads_in, mads_out;
 	uint64_t again;		      /* of mads_out: retransmissions */
 	uint64_t duplicates;	      /* of mads_in */

@@ -74,13 +74,13 @@ enum weft_reason ib_cm_connect(struct ib_cm *cm, uint64_t now_ns, const struct i
 	uint32_t room_bytes = IB_CM_REQ_DATA + (c->is_plain ? IBCM_IP_BYTES : 0);
 	struct ibcm_msg m = { .kind = IBCM_REQ };
 	uint8_t room[IB_CM_REQ_DATA + IBCM_IP_BYTES];
-	struct conv *v;
+	struct cm_id *v;
 
 	if (!connect_is_sound(c))
 		return WEFT_R_BAD_ARGUMENT;
 	if (!data_fits(c->private_data, room_bytes))
 		return WEFT_R_PRIVATE_DATA;
-	v = conv_new(cm, &c->ip);
+	v = cm_id_new(cm, &c->ip);
 	if (!v)
 		return WEFT_R_LIMIT;
 	m.req = req_of(cm, c);
@@ -96,9 +96,9 @@ enum weft_reason ib_cm_connect(struct ib_cm *cm, uint64_t now_ns, const struct i
 	v->ack_code = m.req.primary.ack_timeout;
 	v->limit_ns = limit_of(now_ns, c->timeout_ns);
 	m.private_data = request_data(v, c->private_data, room);
-	conv_move(cm, v, IB_CM_REQ_SENT, WEFT_OK);
-	conv_say(cm, v, &m);
-	conv_wait_answer(cm, now_ns, v);
+	cm_id_move(cm, v, IB_CM_REQ_SENT, WEFT_OK);
+	cm_id_say(cm, v, &m);
+	cm_id_wait_answer(cm, now_ns, v);
 	*id = v->id;
 	return WEFT_OK;
 }
@@ -107,7 +107,7 @@ enum weft_reason ib_cm_ready(struct ib_cm *cm, uint64_t now_ns, uint32_t id,
 			     struct ibcm_bytes private_data)
 {
 	struct ibcm_msg m = { .kind = IBCM_RTU, .private_data = private_data };
-	struct conv *c = conv_find(cm, id);
+	struct cm_id *c = cm_id_find(cm, id);
 
 	(void)now_ns;
 	if (!c)
@@ -116,21 +116,21 @@ enum weft_reason ib_cm_ready(struct ib_cm *cm, uint64_t now_ns, uint32_t id,
 		return WEFT_R_CM_STATE;
 	if (!data_fits(private_data, IB_CM_RTU_DATA))
 		return WEFT_R_PRIVATE_DATA;
-	conv_untell(c, IB_CM_REPLIED);
+	cm_id_untell(c, IB_CM_REPLIED);
 	timer_queue_cancel(&cm->timers, &c->timer);
-	conv_move(cm, c, IB_CM_CONNECTED, WEFT_OK);
-	conv_say(cm, c, &m);
+	cm_id_move(cm, c, IB_CM_CONNECTED, WEFT_OK);
+	cm_id_say(cm, c, &m);
 	return WEFT_OK;
 }
 
 /* ---- Passive -------------------------------------------------------------------------------- */
 
-static bool request_is_open(const struct conv *c)
+static bool request_is_open(const struct cm_id *c)
 {
 	return c->state == IB_CM_REQ_RCVD || c->state == IB_CM_MRA_REQ_SENT;
 }
 
-static bool reply_is_open(const struct conv *c)
+static bool reply_is_open(const struct cm_id *c)
 {
 	return c->state == IB_CM_REP_RCVD || c->state == IB_CM_MRA_REP_SENT;
 }
@@ -149,7 +149,7 @@ enum weft_reason ib_cm_accept(struct ib_cm *cm, uint64_t now_ns, uint32_t id,
 {
 	const struct ib_cm_end *e = &a->end;
 	struct ibcm_msg m = { .kind = IBCM_REP, .private_data = a->private_data };
-	struct conv *c = conv_find(cm, id);
+	struct cm_id *c = cm_id_find(cm, id);
 
 	if (!c)
 		return WEFT_R_CM_UNKNOWN;
@@ -175,16 +175,16 @@ enum weft_reason ib_cm_accept(struct ib_cm *cm, uint64_t now_ns, uint32_t id,
 	};
 	c->owner = a->owner;
 	c->qpn = e->qpn;
-	conv_move(cm, c, IB_CM_REP_SENT, WEFT_OK);
-	conv_say(cm, c, &m);
-	conv_wait_answer(cm, now_ns, c);
+	cm_id_move(cm, c, IB_CM_REP_SENT, WEFT_OK);
+	cm_id_say(cm, c, &m);
+	cm_id_wait_answer(cm, now_ns, c);
 	return WEFT_OK;
 }
 
 enum weft_reason ib_cm_reject(struct ib_cm *cm, uint64_t now_ns, uint32_t id,
 			      const struct ib_cm_reject *r)
 {
-	struct conv *c = conv_find(cm, id);
+	struct cm_id *c = cm_id_find(cm, id);
 
 	if (!c)
 		return WEFT_R_CM_UNKNOWN;
@@ -192,28 +192,28 @@ enum weft_reason ib_cm_reject(struct ib_cm *cm, uint64_t now_ns, uint32_t id,
 		return WEFT_R_CM_STATE;
 	if (!data_fits(r->private_data, IB_CM_REJ_DATA) || !data_fits(r->info, IBCM_INFO_MAX))
 		return WEFT_R_PRIVATE_DATA;
-	conv_forget(cm, c);
-	conv_say_reject(cm, c, r);
-	conv_end(cm, now_ns, c, WEFT_OK);
+	cm_id_forget(cm, c);
+	cm_id_say_reject(cm, c, r);
+	cm_id_end(cm, now_ns, c, WEFT_OK);
 	return WEFT_OK;
 }
 
 enum weft_reason ib_cm_delay(struct ib_cm *cm, uint64_t now_ns, uint32_t id)
 {
-	struct conv *c = conv_find(cm, id);
+	struct cm_id *c = cm_id_find(cm, id);
 
 	if (!c)
 		return WEFT_R_CM_UNKNOWN;
 	if (!request_is_open(c) && !reply_is_open(c))
 		return WEFT_R_CM_STATE;
-	conv_say_mra(cm, c);
-	conv_wait_owner(cm, now_ns, c);
+	cm_id_say_mra(cm, c);
+	cm_id_wait_owner(cm, now_ns, c);
 	return WEFT_OK;
 }
 
 void ib_cm_own(struct ib_cm *cm, uint32_t id, void *owner)
 {
-	struct conv *c = conv_find(cm, id);
+	struct cm_id *c = cm_id_find(cm, id);
 
 	if (c)
 		c->owner = owner;
@@ -221,15 +221,15 @@ void ib_cm_own(struct ib_cm *cm, uint32_t id, void *owner)
 
 enum weft_reason ib_cm_established(struct ib_cm *cm, uint64_t now_ns, uint32_t id)
 {
-	struct conv *c = conv_find(cm, id);
+	struct cm_id *c = cm_id_find(cm, id);
 
 	if (!c)
 		return WEFT_R_CM_UNKNOWN;
 	if (c->state != IB_CM_REP_SENT && c->state != IB_CM_MRA_REP_RCVD)
 		return WEFT_OK;
 	c->begin_bytes = 0;
-	conv_prove(cm, c);
-	conv_establish(cm, now_ns, c);
+	cm_id_prove(cm, c);
+	cm_id_establish(cm, now_ns, c);
 	return WEFT_OK;
 }
 
@@ -238,7 +238,7 @@ enum weft_reason ib_cm_established(struct ib_cm *cm, uint64_t now_ns, uint32_t i
 enum weft_reason ib_cm_disconnect(struct ib_cm *cm, uint64_t now_ns, uint32_t id,
 				  struct ibcm_bytes private_data)
 {
-	struct conv *c = conv_find(cm, id);
+	struct cm_id *c = cm_id_find(cm, id);
 
 	if (!c)
 		return WEFT_R_CM_UNKNOWN;
@@ -248,14 +248,14 @@ enum weft_reason ib_cm_disconnect(struct ib_cm *cm, uint64_t now_ns, uint32_t id
 	case IB_CM_CONNECTED:
 		if (!data_fits(private_data, IB_CM_DREQ_DATA))
 			return WEFT_R_PRIVATE_DATA;
-		conv_untell(c, IB_CM_ESTABLISHED);
-		conv_say_dreq(cm, now_ns, c, private_data);
+		cm_id_untell(c, IB_CM_ESTABLISHED);
+		cm_id_say_dreq(cm, now_ns, c, private_data);
 		return WEFT_OK;
 	case IB_CM_DREQ_RCVD:
 		if (!data_fits(private_data, IB_CM_DREP_DATA))
 			return WEFT_R_PRIVATE_DATA;
-		conv_say_drep(cm, c, private_data);
-		conv_end(cm, now_ns, c, WEFT_R_PEER_GONE);
+		cm_id_say_drep(cm, c, private_data);
+		cm_id_end(cm, now_ns, c, WEFT_R_PEER_GONE);
 		return WEFT_OK;
 	default:
 		return WEFT_R_CM_STATE;
@@ -263,17 +263,17 @@ enum weft_reason ib_cm_disconnect(struct ib_cm *cm, uint64_t now_ns, uint32_t id
 }
 
 /* The owner has dropped a cm_id that is not established: rejects the peer's request or reply. */
-static void leave_open(struct ib_cm *cm, uint64_t now_ns, struct conv *c)
+static void leave_open(struct ib_cm *cm, uint64_t now_ns, struct cm_id *c)
 {
 	bool is_waiting = c->state == IB_CM_REQ_SENT || c->state == IB_CM_MRA_REQ_RCVD;
 	const struct ib_cm_reject r = { .code = is_waiting ? IBCM_REJECT_TIMEOUT
 							   : IBCM_REJECT_CONSUMER };
 
-	conv_say_reject(cm, c, &r);
-	conv_end(cm, now_ns, c, WEFT_OK);
+	cm_id_say_reject(cm, c, &r);
+	cm_id_end(cm, now_ns, c, WEFT_OK);
 }
 
-static void leave(struct ib_cm *cm, uint64_t now_ns, struct conv *c)
+static void leave(struct ib_cm *cm, uint64_t now_ns, struct cm_id *c)
 {
 	static const struct ib_cm_answer no = { .status = IBCM_SIDR_REJECT };
 
@@ -289,18 +289,18 @@ static void leave(struct ib_cm *cm, uint64_t now_ns, struct conv *c)
 	case IB_CM_REP_SENT:
 	case IB_CM_MRA_REP_RCVD:
 	case IB_CM_CONNECTED:
-		conv_say_dreq(cm, now_ns, c, (struct ibcm_bytes){ 0 });
+		cm_id_say_dreq(cm, now_ns, c, (struct ibcm_bytes){ 0 });
 		break;
 	case IB_CM_DREQ_RCVD:
-		conv_say_drep(cm, c, (struct ibcm_bytes){ 0 });
-		conv_end(cm, now_ns, c, WEFT_R_PEER_GONE);
+		cm_id_say_drep(cm, c, (struct ibcm_bytes){ 0 });
+		cm_id_end(cm, now_ns, c, WEFT_R_PEER_GONE);
 		break;
 	case IB_CM_SIDR_SENT:
-		conv_release(cm, c);
+		cm_id_release(cm, c);
 		break;
 	case IB_CM_SIDR_RCVD:
-		conv_say_sidr(cm, c, &no);
-		conv_end(cm, now_ns, c, WEFT_OK);
+		cm_id_say_sidr(cm, c, &no);
+		cm_id_end(cm, now_ns, c, WEFT_OK);
 		break;
 	case IB_CM_DREQ_SENT:
 	case IB_CM_TIMEWAIT:
@@ -312,28 +312,28 @@ static void leave(struct ib_cm *cm, uint64_t now_ns, struct conv *c)
 
 void ib_cm_forget(struct ib_cm *cm, uint64_t now_ns, uint32_t id)
 {
-	struct conv *c = conv_find(cm, id);
+	struct cm_id *c = cm_id_find(cm, id);
 	bool is_over;
 
 	if (!c)
 		return;
 	is_over = c->state == IB_CM_IDLE;
-	conv_forget(cm, c);
+	cm_id_forget(cm, c);
 	if (!is_over)
 		leave(cm, now_ns, c);
 }
 
 void ib_cm_lost(struct ib_cm *cm, uint64_t now_ns, uint32_t id)
 {
-	struct conv *c = conv_find(cm, id);
+	struct cm_id *c = cm_id_find(cm, id);
 	bool is_open = c && (request_is_open(c) || reply_is_open(c) || c->state == IB_CM_REQ_SENT ||
 			     c->state == IB_CM_MRA_REQ_RCVD || c->state == IB_CM_REP_SENT ||
 			     c->state == IB_CM_MRA_REP_RCVD);
 
 	if (!is_open && !(c && c->state == IB_CM_CONNECTED))
 		return;
-	conv_hush(c);
-	conv_end(cm, now_ns, c, is_open ? WEFT_R_CONNECT_CLOSED : WEFT_R_STREAM_LOST);
+	cm_id_hush(c);
+	cm_id_end(cm, now_ns, c, is_open ? WEFT_R_CONNECT_CLOSED : WEFT_R_STREAM_LOST);
 }
 
 /* ---- SIDR ----------------------------------------------------------------------------------- */
@@ -344,11 +344,11 @@ enum weft_reason ib_cm_resolve(struct ib_cm *cm, uint64_t now_ns, const struct i
 	uint32_t room_bytes = IB_CM_SIDR_REQ_DATA + (r->is_plain ? IBCM_IP_BYTES : 0);
 	struct ibcm_msg m = { .kind = IBCM_SIDR_REQ };
 	uint8_t room[IB_CM_SIDR_REQ_DATA + IBCM_IP_BYTES];
-	struct conv *c;
+	struct cm_id *c;
 
 	if (!data_fits(r->private_data, room_bytes))
 		return WEFT_R_PRIVATE_DATA;
-	c = conv_new(cm, &r->ip);
+	c = cm_id_new(cm, &r->ip);
 	if (!c)
 		return WEFT_R_LIMIT;
 	c->is_active = true;
@@ -365,9 +365,9 @@ enum weft_reason ib_cm_resolve(struct ib_cm *cm, uint64_t now_ns, const struct i
 					     .p_key = r->p_key ? r->p_key : DEFAULT_PKEY,
 					     .service_id = r->service_id };
 	m.private_data = request_data(c, r->private_data, room);
-	conv_move(cm, c, IB_CM_SIDR_SENT, WEFT_OK);
-	conv_say(cm, c, &m);
-	conv_wait_answer(cm, now_ns, c);
+	cm_id_move(cm, c, IB_CM_SIDR_SENT, WEFT_OK);
+	cm_id_say(cm, c, &m);
+	cm_id_wait_answer(cm, now_ns, c);
 	*id = c->id;
 	return WEFT_OK;
 }
@@ -375,7 +375,7 @@ enum weft_reason ib_cm_resolve(struct ib_cm *cm, uint64_t now_ns, const struct i
 enum weft_reason ib_cm_answer(struct ib_cm *cm, uint64_t now_ns, uint32_t id,
 			      const struct ib_cm_answer *a)
 {
-	struct conv *c = conv_find(cm, id);
+	struct cm_id *c = cm_id_find(cm, id);
 
 	if (!c)
 		return WEFT_R_CM_UNKNOWN;
@@ -383,8 +383,8 @@ enum weft_reason ib_cm_answer(struct ib_cm *cm, uint64_t now_ns, uint32_t id,
 		return WEFT_R_CM_STATE;
 	if (!data_fits(a->private_data, IB_CM_SIDR_REP_DATA) || !data_fits(a->info, IBCM_INFO_MAX))
 		return WEFT_R_PRIVATE_DATA;
-	conv_forget(cm, c);
-	conv_say_sidr(cm, c, a);
-	conv_end(cm, now_ns, c, WEFT_OK);
+	cm_id_forget(cm, c);
+	cm_id_say_sidr(cm, c, a);
+	cm_id_end(cm, now_ns, c, WEFT_OK);
 	return WEFT_OK;
 }

@@ -65,7 +65,7 @@ uint32_t host_get(struct ib_cm *cm, bool is_ipv6, const struct inet_end *peer)
 	return slot;
 }
 
-void host_put(struct ib_cm *cm, const struct conv *c)
+void host_put(struct ib_cm *cm, const struct cm_id *c)
 {
 	uint32_t *link = host_link(cm, c->ip.is_ipv6, &c->ip.to);
 	struct host *h = &cm->hosts[c->host - 1];
@@ -78,7 +78,7 @@ void host_put(struct ib_cm *cm, const struct conv *c)
 	cm->host_free = c->host;
 }
 
-struct host *host_of(const struct ib_cm *cm, const struct conv *c)
+struct host *host_of(const struct ib_cm *cm, const struct cm_id *c)
 {
 	return &cm->hosts[c->host - 1];
 }
@@ -94,7 +94,7 @@ bool host_is_proved(const struct host *h, uint64_t guid)
 	return false;
 }
 
-void conv_prove(struct ib_cm *cm, struct conv *c)
+void cm_id_prove(struct ib_cm *cm, struct cm_id *c)
 {
 	struct host *h = host_of(cm, c);
 
@@ -105,19 +105,19 @@ void conv_prove(struct ib_cm *cm, struct conv *c)
 	}
 	if (!c->is_unproven)
 		return;
-	conv_count_half_open(cm, c, -1);
+	cm_id_count_half_open(cm, c, -1);
 	c->is_unproven = false;
-	conv_count_half_open(cm, c, 1);
+	cm_id_count_half_open(cm, c, 1);
 }
 
 /* ---- Half open ------------------------------------------------------------------------------ */
 
 /* By 1 or -1, if it is half open. */
-void conv_count_half_open(struct ib_cm *cm, struct conv *c, int by)
+void cm_id_count_half_open(struct ib_cm *cm, struct cm_id *c, int by)
 {
 	struct host *h = host_of(cm, c);
 
-	if (!conv_is_half_open(c))
+	if (!cm_id_is_half_open(c))
 		return;
 	cm->counts.half_open += (uint32_t)by;
 	*(c->is_unproven ? &h->unproven : &h->known) += (uint32_t)by;
@@ -133,13 +133,13 @@ void conv_count_half_open(struct ib_cm *cm, struct conv *c, int by)
  * Of the address with the most unproven peers the oldest one. Of those that came less than
  * unproven_ns ago only for a peer that is known, which unproven peers cannot keep out.
  */
-static struct conv *unproven_oldest(const struct ib_cm *cm, uint64_t now_ns, bool is_any_age)
+static struct cm_id *unproven_oldest(const struct ib_cm *cm, uint64_t now_ns, bool is_any_age)
 {
-	struct conv *found = NULL;
+	struct cm_id *found = NULL;
 
 	/* Bound: half_open_max. They are in the order in which they came. */
 	for (const struct list *at = cm->unproven.next; at != &cm->unproven; at = at->next) {
-		struct conv *c = CONTAINER_OF(at, struct conv, aged);
+		struct cm_id *c = CONTAINER_OF(at, struct cm_id, aged);
 
 		if (!is_any_age && now_ns - c->began_ns < unproven_ns)
 			break;
@@ -153,22 +153,22 @@ static struct conv *unproven_oldest(const struct ib_cm *cm, uint64_t now_ns, boo
  * Nothing is said: there was an answer to all that came. But should the peer be true and answer, it
  * learns that it came too late.
  */
-static void unproven_end(struct ib_cm *cm, uint64_t now_ns, struct conv *c)
+static void unproven_end(struct ib_cm *cm, uint64_t now_ns, struct cm_id *c)
 {
 	static const struct ib_cm_reject timeout = { .code = IBCM_REJECT_TIMEOUT };
 
 	cm->counts.displaced++;
 	if (c->is_sidr) {
 		c->reason = WEFT_R_CM_CROWD;
-		conv_tell(cm, c, IB_CM_FAILED);
+		cm_id_tell(cm, c, IB_CM_FAILED);
 		if (!c->is_known)
-			conv_forget(cm, c);
-		conv_release(cm, c);
+			cm_id_forget(cm, c);
+		cm_id_release(cm, c);
 		return;
 	}
-	conv_keep_reject(cm, c, &timeout);
-	conv_hush(c);
-	conv_end(cm, now_ns, c, WEFT_R_CM_CROWD);
+	cm_id_keep_reject(cm, c, &timeout);
+	cm_id_hush(c);
+	cm_id_end(cm, now_ns, c, WEFT_R_CM_CROWD);
 }
 
 enum weft_reason half_open_room(struct ib_cm *cm, uint64_t now_ns, const struct ibcm_ip *back,
@@ -178,7 +178,7 @@ enum weft_reason half_open_room(struct ib_cm *cm, uint64_t now_ns, const struct 
 	uint32_t left = cm->config.half_open_max - cm->counts.half_open;
 	uint32_t own = !h ? 0 : is_unproven ? h->unproven : h->known;
 	bool is_crowded = own / IB_CM_CROWD >= left;
-	struct conv *oldest;
+	struct cm_id *oldest;
 
 	if (left > 0 && !is_crowded)
 		return WEFT_OK;
@@ -204,7 +204,7 @@ void resend_budget_refill(struct ib_cm *cm, uint64_t now_ns)
 	cm->resend_budget_ns += more * resend_each_ns;
 }
 
-void conv_credit(struct conv *c)
+void cm_id_credit(struct cm_id *c)
 {
 	c->credit += c->credit < CREDIT_MAX;
 }
@@ -213,7 +213,7 @@ void conv_credit(struct conv *c)
  * A forged address must not get more from us than came in its name. What is sent again because it
  * may be lost comes from the budget, which is small.
  */
-bool conv_may_say(struct ib_cm *cm, struct conv *c, uint32_t least_credit)
+bool cm_id_may_say(struct ib_cm *cm, struct cm_id *c, uint32_t least_credit)
 {
 	if (!c->is_unproven)
 		return true;

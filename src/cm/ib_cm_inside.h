@@ -12,14 +12,14 @@
 enum { IB_CM_WAIT_CODE_MAX = 22, IB_CM_MRA_CODE_MAX = 26 };
 
 /* Hash indexes of cm_ids: chains of slots, counted from 1; 0 ends a chain. */
-enum conv_index {
+enum cm_id_index {
 	BY_ID,	     /* our id: every cm_id until its slot is free */
 	BY_PEER_ID,  /* passive: address and communication or request id of the peer */
 	BY_PEER_QPN, /* address and QP number of the peer, while it may be connected */
 	INDEXES
 };
 
-struct conv {
+struct cm_id {
 	uint32_t slot;
 	uint32_t next[INDEXES];
 	bool is_in[INDEXES];
@@ -104,7 +104,7 @@ struct ib_cm {
 	struct secret secret;
 	struct ib_cm_counts counts;
 	uint64_t tid_next;
-	struct conv *convs;
+	struct cm_id *cm_ids;
 	uint32_t slots_used; /* high-water mark: slots beyond were never used */
 	struct list free, to_send, to_tell, aged;
 	uint32_t *heads[INDEXES];
@@ -122,58 +122,58 @@ struct ib_cm {
 
 /* ---- ib_cm.c: cm_ids and their states ------------------------------------------------ */
 
-struct conv *conv_find(const struct ib_cm *cm, uint32_t id);
-struct conv *conv_find_peer(const struct ib_cm *cm, const struct ibcm_ip *ip, uint32_t peer_id,
-			    bool is_sidr);
+struct cm_id *cm_id_find(const struct ib_cm *cm, uint32_t id);
+struct cm_id *cm_id_find_peer(const struct ib_cm *cm, const struct ibcm_ip *ip, uint32_t peer_id,
+			      bool is_sidr);
 
 /* The next cm_id with that QP of the address; after NULL: the first. */
-struct conv *conv_find_qpn(const struct ib_cm *cm, const struct ibcm_ip *ip, uint32_t qpn,
-			   const struct conv *after);
+struct cm_id *cm_id_find_qpn(const struct ib_cm *cm, const struct ibcm_ip *ip, uint32_t qpn,
+			     const struct cm_id *after);
 uint32_t hash_peer(const struct ib_cm *cm, bool is_ipv6, const struct inet_end *peer,
 		   uint32_t number);
 
 /* A new cm_id with an id, in IB_CM_IDLE; NULL: no room. */
-struct conv *conv_new(struct ib_cm *cm, const struct ibcm_ip *ip);
-void conv_index_add(struct ib_cm *cm, struct conv *c, enum conv_index index);
-void conv_index_remove(struct ib_cm *cm, struct conv *c, enum conv_index index);
+struct cm_id *cm_id_new(struct ib_cm *cm, const struct ibcm_ip *ip);
+void cm_id_index_add(struct ib_cm *cm, struct cm_id *c, enum cm_id_index index);
+void cm_id_index_remove(struct ib_cm *cm, struct cm_id *c, enum cm_id_index index);
 
-void conv_move(struct ib_cm *cm, struct conv *c, enum ib_cm_state to, enum weft_reason reason);
-void conv_tell(struct ib_cm *cm, struct conv *c, enum ib_cm_event_kind kind);
+void cm_id_move(struct ib_cm *cm, struct cm_id *c, enum ib_cm_state to, enum weft_reason reason);
+void cm_id_tell(struct ib_cm *cm, struct cm_id *c, enum ib_cm_event_kind kind);
 
 /* Withdraws an event: the owner went on without it. */
-void conv_untell(struct conv *c, enum ib_cm_event_kind kind);
+void cm_id_untell(struct cm_id *c, enum ib_cm_event_kind kind);
 
 /* Moves to IB_CM_IDLE; the slot is freed when the owner has taken all events. */
-void conv_release(struct ib_cm *cm, struct conv *c);
+void cm_id_release(struct ib_cm *cm, struct cm_id *c);
 
 /* Discards its events, also later ones. */
-void conv_forget(struct ib_cm *cm, struct conv *c);
+void cm_id_forget(struct ib_cm *cm, struct cm_id *c);
 
 /* Moves to time wait, and raises the final event unless that was raised. */
-void conv_end(struct ib_cm *cm, uint64_t now_ns, struct conv *c, enum weft_reason reason);
+void cm_id_end(struct ib_cm *cm, uint64_t now_ns, struct cm_id *c, enum weft_reason reason);
 
 /* Passive: the peer is ready. Ends other cm_ids that claim to be connected to its QP. */
-void conv_establish(struct ib_cm *cm, uint64_t now_ns, struct conv *c);
+void cm_id_establish(struct ib_cm *cm, uint64_t now_ns, struct cm_id *c);
 
 /* Cancels messages that wait to be sent. */
-void conv_hush(struct conv *c);
+void cm_id_hush(struct cm_id *c);
 
-bool conv_was_established(const struct conv *c);
-bool conv_is_half_open(const struct conv *c);
+bool cm_id_was_established(const struct cm_id *c);
+bool cm_id_is_half_open(const struct cm_id *c);
 
 /* ---- ib_cm_host.c: peers by address --------------------------------------------------------- */
 
 struct host *host_find(struct ib_cm *cm, bool is_ipv6, const struct inet_end *peer); /* or NULL */
 uint32_t host_get(struct ib_cm *cm, bool is_ipv6, const struct inet_end *peer);
-void host_put(struct ib_cm *cm, const struct conv *c);
-struct host *host_of(const struct ib_cm *cm, const struct conv *c);
+void host_put(struct ib_cm *cm, const struct cm_id *c);
+struct host *host_of(const struct ib_cm *cm, const struct cm_id *c);
 
 /* Whether a peer with that CA GUID has proven the host's address. NULL: no. */
 bool host_is_proved(const struct host *h, uint64_t guid);
 /* The peer has proven it: a message with our id came. */
-void conv_prove(struct ib_cm *cm, struct conv *c);
+void cm_id_prove(struct ib_cm *cm, struct cm_id *c);
 
-void conv_count_half_open(struct ib_cm *cm, struct conv *c, int by);
+void cm_id_count_half_open(struct ib_cm *cm, struct cm_id *c, int by);
 
 /* Makes room for one more, if necessary by ending one of an unproven peer that did not answer. */
 enum weft_reason half_open_room(struct ib_cm *cm, uint64_t now_ns, const struct ibcm_ip *back,
@@ -181,29 +181,29 @@ enum weft_reason half_open_room(struct ib_cm *cm, uint64_t now_ns, const struct 
 
 void resend_budget_refill(struct ib_cm *cm, uint64_t now_ns);
 /* A message of the peer came. */
-void conv_credit(struct conv *c);
+void cm_id_credit(struct cm_id *c);
 /* Whether a message may be sent: an unproven peer must have so much credit, which it uses. */
-bool conv_may_say(struct ib_cm *cm, struct conv *c, uint32_t least_credit);
+bool cm_id_may_say(struct ib_cm *cm, struct cm_id *c, uint32_t least_credit);
 
 /* ---- ib_cm_time.c --------------------------------------------------------------------------- */
 
-void conv_wait(struct ib_cm *cm, uint64_t now_ns, struct conv *c, uint64_t wait_ns);
+void cm_id_wait(struct ib_cm *cm, uint64_t now_ns, struct cm_id *c, uint64_t wait_ns);
 /* Waits for an answer; then the message is sent again. */
-void conv_wait_answer(struct ib_cm *cm, uint64_t now_ns, struct conv *c);
-void conv_wait_owner(struct ib_cm *cm, uint64_t now_ns, struct conv *c);
+void cm_id_wait_answer(struct ib_cm *cm, uint64_t now_ns, struct cm_id *c);
+void cm_id_wait_owner(struct ib_cm *cm, uint64_t now_ns, struct cm_id *c);
 
 /* ---- ib_cm_say.c: messages ------------------------------------------------------------------ */
 
 /* Fills in the ids, keeps the message for retransmission, and sends it. */
-void conv_say(struct ib_cm *cm, struct conv *c, struct ibcm_msg *m);
-void conv_say_again(struct ib_cm *cm, struct conv *c);
-void conv_say_mra(struct ib_cm *cm, struct conv *c);
-void conv_say_reject(struct ib_cm *cm, struct conv *c, const struct ib_cm_reject *r);
+void cm_id_say(struct ib_cm *cm, struct cm_id *c, struct ibcm_msg *m);
+void cm_id_say_again(struct ib_cm *cm, struct cm_id *c);
+void cm_id_say_mra(struct ib_cm *cm, struct cm_id *c);
+void cm_id_say_reject(struct ib_cm *cm, struct cm_id *c, const struct ib_cm_reject *r);
 /* Keeps a REJ, to be sent when the peer sends again. */
-void conv_keep_reject(struct ib_cm *cm, struct conv *c, const struct ib_cm_reject *r);
-void conv_say_dreq(struct ib_cm *cm, uint64_t now_ns, struct conv *c, struct ibcm_bytes private);
-void conv_say_drep(struct ib_cm *cm, struct conv *c, struct ibcm_bytes private);
-void conv_say_sidr(struct ib_cm *cm, struct conv *c, const struct ib_cm_answer *a);
+void cm_id_keep_reject(struct ib_cm *cm, struct cm_id *c, const struct ib_cm_reject *r);
+void cm_id_say_dreq(struct ib_cm *cm, uint64_t now_ns, struct cm_id *c, struct ibcm_bytes private);
+void cm_id_say_drep(struct ib_cm *cm, struct cm_id *c, struct ibcm_bytes private);
+void cm_id_say_sidr(struct ib_cm *cm, struct cm_id *c, const struct ib_cm_answer *a);
 
 /* Answers a message that belongs to no cm_id. */
 void stray_reject(struct ib_cm *cm, const struct ibcm_ip *ip, const struct ibcm_msg *about,
@@ -214,10 +214,10 @@ void stray_apr(struct ib_cm *cm, const struct ibcm_ip *ip, const struct ibcm_msg
 void stray_sidr(struct ib_cm *cm, const struct ibcm_ip *ip, const struct ibcm_msg *request,
 		uint8_t status);
 /* A DREQ that names no QP: a peer that has the connection ignores it, any other answers. */
-void stray_challenge(struct ib_cm *cm, const struct conv *c);
+void stray_challenge(struct ib_cm *cm, const struct cm_id *c);
 
 /* The private data of a request: the RDMA CM header, if any, and the consumer's data. */
-struct ibcm_bytes request_data(const struct conv *c, struct ibcm_bytes private, uint8_t *room);
+struct ibcm_bytes request_data(const struct cm_id *c, struct ibcm_bytes private, uint8_t *room);
 void gid_of(const struct ibcm_ip *ip, const struct inet_end *end, uint8_t gid[IBCM_GID_BYTES]);
 
 /* ---- ib_cm_request.c: what begins a cm_id -------------------------------------------- */
@@ -231,10 +231,10 @@ enum weft_reason recv_sidr_req(struct ib_cm *cm, uint64_t now_ns, const struct i
  * A proven peer connects its QP: ends all other cm_ids that claim to be connected to it, except
  * `but`. True: one of them was established.
  */
-bool stale_clear(struct ib_cm *cm, uint64_t now_ns, const struct conv *but,
+bool stale_clear(struct ib_cm *cm, uint64_t now_ns, const struct cm_id *but,
 		 const struct ibcm_ip *ip, uint32_t qpn);
 
 /* Whether a test if the peer still has the connection is in progress. */
-bool challenge_is_open(const struct conv *c, uint64_t now_ns);
+bool challenge_is_open(const struct cm_id *c, uint64_t now_ns);
 
 bool qpn_is_sound(uint32_t qpn);

@@ -14,7 +14,7 @@ struct take {
 	uint64_t now_ns;
 	const struct ibcm_ip *ip;
 	const struct ibcm_msg *m;
-	struct conv *c;
+	struct cm_id *c;
 };
 
 static enum weft_reason duplicate(const struct take *t)
@@ -26,7 +26,7 @@ static enum weft_reason duplicate(const struct take *t)
 /* What was said last is said again. */
 static enum weft_reason repeat(const struct take *t)
 {
-	conv_say_again(t->cm, t->c);
+	cm_id_say_again(t->cm, t->c);
 	return duplicate(t);
 }
 
@@ -52,16 +52,16 @@ static enum weft_reason rep_refuse(const struct take *t, uint16_t code, enum wef
 
 	/* Answered as from REP Rcvd: the REJ is about the REP. */
 	t->c->peer_id = t->m->local_id;
-	conv_move(t->cm, t->c, IB_CM_REP_RCVD, reason);
-	conv_say_reject(t->cm, t->c, &r);
-	conv_end(t->cm, t->now_ns, t->c, reason);
+	cm_id_move(t->cm, t->c, IB_CM_REP_RCVD, reason);
+	cm_id_say_reject(t->cm, t->c, &r);
+	cm_id_end(t->cm, t->now_ns, t->c, reason);
 	return reason;
 }
 
 static enum weft_reason rep_first(const struct take *t)
 {
 	const struct ibcm_rep *p = &t->m->rep;
-	struct conv *c = t->c;
+	struct cm_id *c = t->c;
 
 	if (!qpn_is_sound(p->qpn))
 		return rep_refuse(t, IBCM_REJECT_UNSUPPORTED, WEFT_R_CM_FORM);
@@ -69,7 +69,7 @@ static enum weft_reason rep_first(const struct take *t)
 		return rep_refuse(t, IBCM_REJECT_STALE, WEFT_R_CM_STALE);
 	c->peer_id = t->m->local_id;
 	c->peer_guid = p->ca_guid;
-	conv_prove(t->cm, c);
+	cm_id_prove(t->cm, c);
 	c->limit_ns = UINT64_MAX;
 	c->mra_ns = c->response_ns / 2;
 	c->peer = (struct ib_cm_end){
@@ -84,18 +84,18 @@ static enum weft_reason rep_first(const struct take *t)
 		.has_flow_control = p->has_flow_control,
 	};
 	keep(c->begin, &c->begin_bytes, t->m->private_data);
-	conv_index_add(t->cm, c, BY_PEER_QPN);
+	cm_id_index_add(t->cm, c, BY_PEER_QPN);
 	/* The REQ needs no sending any more. */
-	conv_hush(c);
-	conv_move(t->cm, c, IB_CM_REP_RCVD, WEFT_OK);
-	conv_wait_owner(t->cm, t->now_ns, c);
-	conv_tell(t->cm, c, IB_CM_REPLIED);
+	cm_id_hush(c);
+	cm_id_move(t->cm, c, IB_CM_REP_RCVD, WEFT_OK);
+	cm_id_wait_owner(t->cm, t->now_ns, c);
+	cm_id_tell(t->cm, c, IB_CM_REPLIED);
 	return WEFT_OK;
 }
 
 static enum weft_reason recv_rep(const struct take *t)
 {
-	struct conv *c = t->c;
+	struct cm_id *c = t->c;
 
 	if (!c->is_active)
 		return WEFT_R_CM_STATE;
@@ -105,8 +105,8 @@ static enum weft_reason recv_rep(const struct take *t)
 		return rep_first(t);
 	case IB_CM_REP_RCVD:
 	case IB_CM_MRA_REP_SENT:
-		conv_say_mra(t->cm, c);
-		conv_wait_owner(t->cm, t->now_ns, c);
+		cm_id_say_mra(t->cm, c);
+		cm_id_wait_owner(t->cm, t->now_ns, c);
 		return duplicate(t);
 	case IB_CM_CONNECTED: /* the RTU was lost */
 		return repeat(t);
@@ -124,7 +124,7 @@ static enum weft_reason recv_rep(const struct take *t)
 
 static enum weft_reason recv_rtu(const struct take *t)
 {
-	struct conv *c = t->c;
+	struct cm_id *c = t->c;
 
 	if (c->is_active)
 		return WEFT_R_CM_STATE;
@@ -132,7 +132,7 @@ static enum weft_reason recv_rtu(const struct take *t)
 	case IB_CM_REP_SENT:
 	case IB_CM_MRA_REP_RCVD:
 		keep(c->begin, &c->begin_bytes, t->m->private_data);
-		conv_establish(t->cm, t->now_ns, c);
+		cm_id_establish(t->cm, t->now_ns, c);
 		return WEFT_OK;
 	case IB_CM_TIMEWAIT:
 		return c->message_kind == IBCM_REJ ? repeat(t) : duplicate(t);
@@ -147,7 +147,7 @@ static enum weft_reason recv_rtu(const struct take *t)
 
 static enum weft_reason recv_mra(const struct take *t)
 {
-	struct conv *c = t->c;
+	struct cm_id *c = t->c;
 	uint8_t asked = t->m->mra.timeout;
 	uint8_t code = asked < IB_CM_MRA_CODE_MAX ? asked : IB_CM_MRA_CODE_MAX;
 	bool is_rep = t->m->mra.about == IBCM_ABOUT_REP;
@@ -157,7 +157,7 @@ static enum weft_reason recv_mra(const struct take *t)
 	switch (c->state) {
 	case IB_CM_REQ_SENT:
 	case IB_CM_REP_SENT:
-		conv_move(t->cm, c, is_rep ? IB_CM_MRA_REP_RCVD : IB_CM_MRA_REQ_RCVD, WEFT_OK);
+		cm_id_move(t->cm, c, is_rep ? IB_CM_MRA_REP_RCVD : IB_CM_MRA_REQ_RCVD, WEFT_OK);
 		break;
 	case IB_CM_MRA_REQ_RCVD:
 	case IB_CM_MRA_REP_RCVD:
@@ -171,7 +171,7 @@ static enum weft_reason recv_mra(const struct take *t)
 	}
 	if (c->is_active)
 		c->peer_id = t->m->local_id;
-	conv_wait(t->cm, t->now_ns, c, ib_cm_code_ns(code) + c->response_ns);
+	cm_id_wait(t->cm, t->now_ns, c, ib_cm_code_ns(code) + c->response_ns);
 	return WEFT_OK;
 }
 
@@ -197,22 +197,22 @@ static enum weft_reason reject_reason(uint16_t code)
 
 static enum weft_reason recv_rej(const struct take *t)
 {
-	struct conv *c = t->c;
+	struct cm_id *c = t->c;
 	enum weft_reason reason = reject_reason(t->m->rej.reason);
 
 	if (c->state == IB_CM_TIMEWAIT || c->state == IB_CM_DREQ_RCVD)
 		return duplicate(t);
 	/* A peer that was connected knows our id: only with both ids a connection ends. */
-	if (t->m->remote_id == 0 && !conv_is_half_open(c))
+	if (t->m->remote_id == 0 && !cm_id_is_half_open(c))
 		return WEFT_R_CM_STATE;
 	t->cm->counts.rejects_in++;
-	if (conv_was_established(c) && reason != WEFT_R_CM_STALE)
+	if (cm_id_was_established(c) && reason != WEFT_R_CM_STALE)
 		reason = WEFT_R_STREAM_LOST;
 	c->reject = t->m->rej.reason;
 	c->reject_about = t->m->rej.about;
 	keep_end(t);
-	conv_hush(c);
-	conv_end(t->cm, t->now_ns, c, reason);
+	cm_id_hush(c);
+	cm_id_end(t->cm, t->now_ns, c, reason);
 	return WEFT_OK;
 }
 
@@ -221,24 +221,24 @@ static enum weft_reason recv_rej(const struct take *t)
 static void answer_drep(const struct take *t)
 {
 	t->c->tid = t->m->tid;
-	conv_say_drep(t->cm, t->c, (struct ibcm_bytes){ 0 });
+	cm_id_say_drep(t->cm, t->c, (struct ibcm_bytes){ 0 });
 }
 
 static enum weft_reason dreq_first(const struct take *t)
 {
-	struct conv *c = t->c;
+	struct cm_id *c = t->c;
 
 	c->tid = t->m->tid;
 	c->reason = WEFT_R_PEER_GONE;
 	c->is_by_peer = true;
 	keep_end(t);
-	conv_hush(c);
-	conv_tell(t->cm, c, IB_CM_DISCONNECTED);
-	conv_move(t->cm, c, IB_CM_DREQ_RCVD, WEFT_R_PEER_GONE);
-	conv_wait(t->cm, t->now_ns, c, t->cm->config.first_retry_ns / 2 + 1);
+	cm_id_hush(c);
+	cm_id_tell(t->cm, c, IB_CM_DISCONNECTED);
+	cm_id_move(t->cm, c, IB_CM_DREQ_RCVD, WEFT_R_PEER_GONE);
+	cm_id_wait(t->cm, t->now_ns, c, t->cm->config.first_retry_ns / 2 + 1);
 	if (c->is_forgotten) {
 		answer_drep(t);
-		conv_end(t->cm, t->now_ns, c, WEFT_R_PEER_GONE);
+		cm_id_end(t->cm, t->now_ns, c, WEFT_R_PEER_GONE);
 	}
 	return WEFT_OK;
 }
@@ -249,13 +249,13 @@ static enum weft_reason dreq_early(const struct take *t)
 	t->c->peer_id = t->m->local_id;
 	keep_end(t);
 	answer_drep(t);
-	conv_end(t->cm, t->now_ns, t->c, WEFT_R_CONNECT_CLOSED);
+	cm_id_end(t->cm, t->now_ns, t->c, WEFT_R_CONNECT_CLOSED);
 	return WEFT_OK;
 }
 
 static enum weft_reason recv_dreq(const struct take *t)
 {
-	struct conv *c = t->c;
+	struct cm_id *c = t->c;
 
 	/* IBA 12.6.10: it names our QP. */
 	if (t->m->dreq_remote_qpn != c->qpn)
@@ -265,7 +265,7 @@ static enum weft_reason recv_dreq(const struct take *t)
 	case IB_CM_MRA_REP_RCVD:
 		/* The RTU was lost, and what came after it says the same. */
 		c->begin_bytes = 0;
-		conv_establish(t->cm, t->now_ns, c);
+		cm_id_establish(t->cm, t->now_ns, c);
 		return dreq_first(t);
 	case IB_CM_CONNECTED:
 		return dreq_first(t);
@@ -278,7 +278,7 @@ static enum weft_reason recv_dreq(const struct take *t)
 		c->is_by_peer = true;
 		keep_end(t);
 		answer_drep(t);
-		conv_end(t->cm, t->now_ns, c, WEFT_R_PEER_GONE);
+		cm_id_end(t->cm, t->now_ns, c, WEFT_R_PEER_GONE);
 		return WEFT_OK;
 	case IB_CM_DREQ_RCVD:
 		return duplicate(t);
@@ -294,20 +294,20 @@ static enum weft_reason recv_dreq(const struct take *t)
 
 static enum weft_reason recv_drep(const struct take *t)
 {
-	struct conv *c = t->c;
+	struct cm_id *c = t->c;
 
 	if (c->state == IB_CM_TIMEWAIT)
 		return duplicate(t);
 	if (c->state == IB_CM_CONNECTED && challenge_is_open(c, t->now_ns)) {
-		conv_hush(c);
-		conv_end(t->cm, t->now_ns, c, WEFT_R_CM_STALE);
+		cm_id_hush(c);
+		cm_id_end(t->cm, t->now_ns, c, WEFT_R_CM_STALE);
 		return WEFT_OK;
 	}
 	if (c->state != IB_CM_DREQ_SENT)
 		return WEFT_R_CM_STATE;
 	keep_end(t);
-	conv_hush(c);
-	conv_end(t->cm, t->now_ns, c, WEFT_OK);
+	cm_id_hush(c);
+	cm_id_end(t->cm, t->now_ns, c, WEFT_OK);
 	return WEFT_OK;
 }
 
@@ -315,7 +315,7 @@ static enum weft_reason recv_drep(const struct take *t)
 
 static enum weft_reason recv_sidr_rep(const struct take *t)
 {
-	struct conv *c = t->c;
+	struct cm_id *c = t->c;
 
 	if (c->state != IB_CM_SIDR_SENT)
 		return WEFT_R_CM_STATE;
@@ -323,8 +323,8 @@ static enum weft_reason recv_sidr_rep(const struct take *t)
 	c->peer.qpn = t->m->sidr_rep.qpn;
 	c->peer.q_key = t->m->sidr_rep.q_key;
 	keep_end(t);
-	conv_tell(t->cm, c, IB_CM_RESOLVED);
-	conv_release(t->cm, c);
+	cm_id_tell(t->cm, c, IB_CM_RESOLVED);
+	cm_id_release(t->cm, c);
 	return WEFT_OK;
 }
 
@@ -343,20 +343,20 @@ static enum weft_reason recv_unknown(struct ib_cm *cm, const struct ibcm_ip *ip,
 	return WEFT_R_CM_UNKNOWN;
 }
 
-static struct conv *addressee(const struct ib_cm *cm, const struct ibcm_ip *ip,
-			      const struct ibcm_msg *m)
+static struct cm_id *addressee(const struct ib_cm *cm, const struct ibcm_ip *ip,
+			       const struct ibcm_msg *m)
 {
-	struct conv *c;
+	struct cm_id *c;
 
 	/* IBA 12.6.7: a requester that gave up before it heard from us. */
 	if (m->kind == IBCM_REJ && m->remote_id == 0)
-		return conv_find_peer(cm, ip, m->local_id, false);
-	c = conv_find(cm, m->kind == IBCM_SIDR_REP ? m->sidr_rep.request_id : m->remote_id);
+		return cm_id_find_peer(cm, ip, m->local_id, false);
+	c = cm_id_find(cm, m->kind == IBCM_SIDR_REP ? m->sidr_rep.request_id : m->remote_id);
 	return c && c->state != IB_CM_IDLE ? c : NULL;
 }
 
 /* The right sender, by its address and, once it is known, its id. */
-static enum weft_reason sender_check(const struct conv *c, const struct ibcm_ip *ip,
+static enum weft_reason sender_check(const struct cm_id *c, const struct ibcm_ip *ip,
 				     const struct ibcm_msg *m)
 {
 	bool is_open = c->state == IB_CM_REQ_SENT || c->state == IB_CM_MRA_REQ_RCVD;
@@ -404,7 +404,7 @@ static enum weft_reason recv_message(struct ib_cm *cm, uint64_t now_ns, const st
 				     const struct ibcm_msg *m)
 {
 	enum weft_reason reason;
-	struct conv *c;
+	struct cm_id *c;
 
 	if (m->kind == IBCM_REQ)
 		return recv_req(cm, now_ns, ip, m);
@@ -418,7 +418,7 @@ static enum weft_reason recv_message(struct ib_cm *cm, uint64_t now_ns, const st
 		return reason;
 	/* Who says our id received it at the address that it went to. */
 	if (m->remote_id == c->id && !c->is_active)
-		conv_prove(cm, c);
+		cm_id_prove(cm, c);
 	return recv_known(&(struct take){ cm, now_ns, ip, m, c });
 }
 

@@ -18,26 +18,26 @@ bool qpn_is_sound(uint32_t qpn)
 enum { CHALLENGES_MAX = 4 };
 static const uint64_t challenge_ns = UINT64_C(10) * 1000 * 1000 * 1000;
 
-static void stale_end(struct ib_cm *cm, uint64_t now_ns, struct conv *old)
+static void stale_end(struct ib_cm *cm, uint64_t now_ns, struct cm_id *old)
 {
 	static const struct ib_cm_reject stale = { .code = IBCM_REJECT_STALE };
 
 	/* Should the other end still have it, it learns of that. */
-	conv_say_reject(cm, old, &stale);
-	conv_end(cm, now_ns, old, WEFT_R_CM_STALE);
+	cm_id_say_reject(cm, old, &stale);
+	cm_id_end(cm, now_ns, old, WEFT_R_CM_STALE);
 }
 
-bool stale_clear(struct ib_cm *cm, uint64_t now_ns, const struct conv *but,
+bool stale_clear(struct ib_cm *cm, uint64_t now_ns, const struct cm_id *but,
 		 const struct ibcm_ip *ip, uint32_t qpn)
 {
-	struct conv *old = conv_find_qpn(cm, ip, qpn, NULL);
+	struct cm_id *old = cm_id_find_qpn(cm, ip, qpn, NULL);
 	bool was_established = false;
 
 	while (old) {
-		struct conv *next = conv_find_qpn(cm, ip, qpn, old);
+		struct cm_id *next = cm_id_find_qpn(cm, ip, qpn, old);
 
 		if (old != but) {
-			was_established |= conv_was_established(old);
+			was_established |= cm_id_was_established(old);
 			stale_end(cm, now_ns, old);
 		}
 		old = next;
@@ -46,17 +46,17 @@ bool stale_clear(struct ib_cm *cm, uint64_t now_ns, const struct conv *but,
 }
 
 /* IBA 12.9.8.3.1: a QP is the same if its number and its CA's GUID are. */
-static struct conv *find_same_qp(const struct ib_cm *cm, const struct ibcm_ip *ip,
-				 const struct ibcm_req *q)
+static struct cm_id *find_same_qp(const struct ib_cm *cm, const struct ibcm_ip *ip,
+				  const struct ibcm_req *q)
 {
-	struct conv *c = conv_find_qpn(cm, ip, q->qpn, NULL);
+	struct cm_id *c = cm_id_find_qpn(cm, ip, q->qpn, NULL);
 
 	while (c && c->peer_guid != q->ca_guid)
-		c = conv_find_qpn(cm, ip, q->qpn, c);
+		c = cm_id_find_qpn(cm, ip, q->qpn, c);
 	return c;
 }
 
-bool challenge_is_open(const struct conv *c, uint64_t now_ns)
+bool challenge_is_open(const struct cm_id *c, uint64_t now_ns)
 {
 	return c->challenges > 0 && now_ns - c->challenged_ns < challenge_ns;
 }
@@ -67,7 +67,7 @@ bool challenge_is_open(const struct conv *c, uint64_t now_ns)
  * connection it says so by a DREP, with the ids of both ends, that ends it, and the REQ succeeds
  * when it is sent again. A peer that has the connection says nothing; then the REQ is refused.
  */
-static enum weft_reason challenge(struct ib_cm *cm, uint64_t now_ns, struct conv *old,
+static enum weft_reason challenge(struct ib_cm *cm, uint64_t now_ns, struct cm_id *old,
 				  const struct ibcm_ip *ip, const struct ibcm_msg *m)
 {
 	bool is_open = challenge_is_open(old, now_ns);
@@ -133,7 +133,7 @@ static enum weft_reason header_read(const struct ibcm_ip *ip, uint64_t service_i
 	return WEFT_OK;
 }
 
-static void keep_begin(struct conv *c, struct ibcm_bytes private)
+static void keep_begin(struct cm_id *c, struct ibcm_bytes private)
 {
 	uint32_t header = c->has_header ? IBCM_IP_BYTES : 0;
 
@@ -170,31 +170,31 @@ static struct verdict req_check(const struct ib_cm *cm, const struct ibcm_ip *ip
 }
 
 /* The same request again; or another with its id, by a peer that forgot what it said before. */
-static bool req_is_same(const struct conv *c, const struct ibcm_req *q)
+static bool req_is_same(const struct cm_id *c, const struct ibcm_req *q)
 {
 	return c->peer.qpn == q->qpn && c->peer.psn == q->psn && c->service_id == q->service_id;
 }
 
-static void req_again(struct ib_cm *cm, uint64_t now_ns, struct conv *c, const struct ibcm_ip *ip,
+static void req_again(struct ib_cm *cm, uint64_t now_ns, struct cm_id *c, const struct ibcm_ip *ip,
 		      const struct ibcm_msg *m)
 {
 	cm->counts.duplicates++;
-	conv_credit(c);
+	cm_id_credit(c);
 	if (c->state == IB_CM_REQ_RCVD || c->state == IB_CM_MRA_REQ_SENT) {
 		/* It was sent again, so who sent it should know that it came. */
-		conv_say_mra(cm, c);
-		conv_wait_owner(cm, now_ns, c);
+		cm_id_say_mra(cm, c);
+		cm_id_wait_owner(cm, now_ns, c);
 	} else if (c->state == IB_CM_REP_SENT) {
-		conv_say_again(cm, c);
+		cm_id_say_again(cm, c);
 	} else if (c->state == IB_CM_TIMEWAIT) {
 		if (c->message_kind == IBCM_REJ)
-			conv_say_again(cm, c);
+			cm_id_say_again(cm, c);
 		else
 			stray_reject(cm, ip, m, IBCM_REJECT_STALE);
 	}
 }
 
-static void req_fill(struct ib_cm *cm, struct conv *c, const struct ibcm_msg *m)
+static void req_fill(struct ib_cm *cm, struct cm_id *c, const struct ibcm_msg *m)
 {
 	const struct ibcm_req *q = &m->req;
 	uint8_t max = cm->config.response_code;
@@ -234,11 +234,11 @@ static enum weft_reason refuse(struct ib_cm *cm, const struct ibcm_ip *ip, const
 
 /* Without room nothing is said: it will be sent again, and there may be some then. */
 static enum weft_reason passive_new(struct ib_cm *cm, uint64_t now_ns, const struct ibcm_ip *back,
-				    bool is_unproven, struct conv **c)
+				    bool is_unproven, struct cm_id **c)
 {
 	enum weft_reason reason = half_open_room(cm, now_ns, back, is_unproven);
 
-	*c = reason == WEFT_OK ? conv_new(cm, back) : NULL;
+	*c = reason == WEFT_OK ? cm_id_new(cm, back) : NULL;
 	if (*c) {
 		(*c)->is_unproven = is_unproven;
 		(*c)->began_ns = now_ns;
@@ -258,7 +258,7 @@ static enum weft_reason passive_new(struct ib_cm *cm, uint64_t now_ns, const str
 static bool req_meets(struct ib_cm *cm, uint64_t now_ns, const struct ibcm_ip *ip,
 		      const struct ibcm_msg *m)
 {
-	struct conv *c = conv_find_peer(cm, ip, m->local_id, false);
+	struct cm_id *c = cm_id_find_peer(cm, ip, m->local_id, false);
 
 	if (c && req_is_same(c, &m->req)) {
 		req_again(cm, now_ns, c, ip, m);
@@ -274,8 +274,8 @@ static bool req_meets(struct ib_cm *cm, uint64_t now_ns, const struct ibcm_ip *i
 static enum weft_reason req_supersedes(struct ib_cm *cm, uint64_t now_ns, const struct ibcm_ip *ip,
 				       const struct ibcm_msg *m)
 {
-	struct conv *by_id = conv_find_peer(cm, ip, m->local_id, false);
-	struct conv *by_qp = find_same_qp(cm, ip, &m->req);
+	struct cm_id *by_id = cm_id_find_peer(cm, ip, m->local_id, false);
+	struct cm_id *by_qp = find_same_qp(cm, ip, &m->req);
 
 	if (by_id && by_id->state == IB_CM_CONNECTED)
 		return challenge(cm, now_ns, by_id, ip, m);
@@ -284,10 +284,10 @@ static enum weft_reason req_supersedes(struct ib_cm *cm, uint64_t now_ns, const 
 	if (by_id && by_id->state != IB_CM_TIMEWAIT) {
 		if (by_id->peer_guid != m->req.ca_guid)
 			return WEFT_R_CM_STALE;
-		conv_end(cm, now_ns, by_id, WEFT_R_CM_STALE);
+		cm_id_end(cm, now_ns, by_id, WEFT_R_CM_STALE);
 	}
 	if (by_id)
-		conv_index_remove(cm, by_id, BY_PEER_ID);
+		cm_id_index_remove(cm, by_id, BY_PEER_ID);
 	if (by_qp && by_qp != by_id)
 		stale_end(cm, now_ns, by_qp);
 	return WEFT_OK;
@@ -305,7 +305,7 @@ enum weft_reason recv_req(struct ib_cm *cm, uint64_t now_ns, const struct ibcm_i
 	struct verdict v = { WEFT_OK, 0 };
 	struct ibcm_ip back;
 	bool has_header;
-	struct conv *c;
+	struct cm_id *c;
 
 	if (req_meets(cm, now_ns, ip, m))
 		return WEFT_OK;
@@ -324,11 +324,11 @@ enum weft_reason recv_req(struct ib_cm *cm, uint64_t now_ns, const struct ibcm_i
 	c->has_header = has_header;
 	req_fill(cm, c, m);
 	keep_begin(c, m->private_data);
-	conv_index_add(cm, c, BY_PEER_ID);
-	conv_index_add(cm, c, BY_PEER_QPN);
-	conv_move(cm, c, IB_CM_REQ_RCVD, WEFT_OK);
-	conv_wait_owner(cm, now_ns, c);
-	conv_tell(cm, c, IB_CM_REQUESTED);
+	cm_id_index_add(cm, c, BY_PEER_ID);
+	cm_id_index_add(cm, c, BY_PEER_QPN);
+	cm_id_move(cm, c, IB_CM_REQ_RCVD, WEFT_OK);
+	cm_id_wait_owner(cm, now_ns, c);
+	cm_id_tell(cm, c, IB_CM_REQUESTED);
 	return WEFT_OK;
 }
 
@@ -336,22 +336,22 @@ enum weft_reason recv_req(struct ib_cm *cm, uint64_t now_ns, const struct ibcm_i
 
 static bool sidr_meets(struct ib_cm *cm, const struct ibcm_ip *ip, const struct ibcm_sidr_req *q)
 {
-	struct conv *c = conv_find_peer(cm, ip, q->request_id, true);
+	struct cm_id *c = cm_id_find_peer(cm, ip, q->request_id, true);
 
 	if (!c)
 		return false;
 	if (c->service_id != q->service_id) {
 		if (c->state == IB_CM_TIMEWAIT) {
-			conv_index_remove(cm, c, BY_PEER_ID);
+			cm_id_index_remove(cm, c, BY_PEER_ID);
 			return false;
 		}
 		/* The owner has the earlier request; the peer will repeat this one. */
 		return true;
 	}
 	cm->counts.duplicates++;
-	conv_credit(c);
+	cm_id_credit(c);
 	if (c->state == IB_CM_TIMEWAIT)
-		conv_say_again(cm, c);
+		cm_id_say_again(cm, c);
 	return true;
 }
 
@@ -362,7 +362,7 @@ enum weft_reason recv_sidr_req(struct ib_cm *cm, uint64_t now_ns, const struct i
 	enum weft_reason reason;
 	struct ibcm_ip back;
 	bool has_header;
-	struct conv *c;
+	struct cm_id *c;
 
 	if (sidr_meets(cm, ip, q))
 		return WEFT_OK;
@@ -381,10 +381,10 @@ enum weft_reason recv_sidr_req(struct ib_cm *cm, uint64_t now_ns, const struct i
 	c->service_id = q->service_id;
 	c->req.p_key = q->p_key;
 	keep_begin(c, m->private_data);
-	conv_index_add(cm, c, BY_PEER_ID);
-	conv_move(cm, c, IB_CM_SIDR_RCVD, WEFT_OK);
+	cm_id_index_add(cm, c, BY_PEER_ID);
+	cm_id_move(cm, c, IB_CM_SIDR_RCVD, WEFT_OK);
 	/* Who asks is told nothing of a delay, and does not wait longer than this. */
-	conv_wait(cm, now_ns, c, c->response_ns * (c->retries + 1U));
-	conv_tell(cm, c, IB_CM_SIDR_REQUESTED);
+	cm_id_wait(cm, now_ns, c, c->response_ns * (c->retries + 1U));
+	cm_id_tell(cm, c, IB_CM_SIDR_REQUESTED);
 	return WEFT_OK;
 }

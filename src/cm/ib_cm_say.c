@@ -8,9 +8,9 @@
 /* ---- Of cm_ids ----------------------------------------------------------------------- */
 
 /* An MRA is not worth the one answer to an unproven peer: it would wait for another in vain. */
-static void conv_owe(struct ib_cm *cm, struct conv *c, enum debt debt)
+static void cm_id_owe(struct ib_cm *cm, struct cm_id *c, enum debt debt)
 {
-	if (!(c->owes & debt) && !conv_may_say(cm, c, debt == OWES_MRA ? 2 : 1))
+	if (!(c->owes & debt) && !cm_id_may_say(cm, c, debt == OWES_MRA ? 2 : 1))
 		return;
 	c->owes |= debt;
 	if (!list_is_linked(&c->to_send))
@@ -18,7 +18,7 @@ static void conv_owe(struct ib_cm *cm, struct conv *c, enum debt debt)
 }
 
 /* What the peer is to hear; nothing is sent yet. */
-static void conv_keep(struct conv *c, struct ibcm_msg *m)
+static void cm_id_keep(struct cm_id *c, struct ibcm_msg *m)
 {
 	m->tid = c->tid;
 	m->local_id = c->id;
@@ -29,33 +29,33 @@ static void conv_keep(struct conv *c, struct ibcm_msg *m)
 	c->tries = 0;
 	/* An MRA was about what is answered now. */
 	if (c->owes)
-		conv_credit(c);
+		cm_id_credit(c);
 	c->owes = 0;
 }
 
-void conv_say(struct ib_cm *cm, struct conv *c, struct ibcm_msg *m)
+void cm_id_say(struct ib_cm *cm, struct cm_id *c, struct ibcm_msg *m)
 {
-	conv_keep(c, m);
-	conv_owe(cm, c, OWES_MESSAGE);
+	cm_id_keep(c, m);
+	cm_id_owe(cm, c, OWES_MESSAGE);
 }
 
-void conv_say_again(struct ib_cm *cm, struct conv *c)
+void cm_id_say_again(struct ib_cm *cm, struct cm_id *c)
 {
-	conv_owe(cm, c, OWES_MESSAGE);
+	cm_id_owe(cm, c, OWES_MESSAGE);
 }
 
-void conv_say_mra(struct ib_cm *cm, struct conv *c)
+void cm_id_say_mra(struct ib_cm *cm, struct cm_id *c)
 {
 	if (c->state == IB_CM_REQ_RCVD)
-		conv_move(cm, c, IB_CM_MRA_REQ_SENT, WEFT_OK);
+		cm_id_move(cm, c, IB_CM_MRA_REQ_SENT, WEFT_OK);
 	else if (c->state == IB_CM_REP_RCVD)
-		conv_move(cm, c, IB_CM_MRA_REP_SENT, WEFT_OK);
+		cm_id_move(cm, c, IB_CM_MRA_REP_SENT, WEFT_OK);
 	CHECK(c->state == IB_CM_MRA_REQ_SENT || c->state == IB_CM_MRA_REP_SENT);
 	c->mra_ns = ib_cm_code_ns(cm->config.mra_code) / 2;
-	conv_owe(cm, c, OWES_MRA);
+	cm_id_owe(cm, c, OWES_MRA);
 }
 
-static void mra_encode(const struct ib_cm *cm, const struct conv *c, uint8_t *bytes)
+static void mra_encode(const struct ib_cm *cm, const struct cm_id *c, uint8_t *bytes)
 {
 	const struct ibcm_msg m = {
 		.kind = IBCM_MRA,
@@ -79,7 +79,7 @@ static enum ibcm_about about_of(enum ib_cm_state state)
 	return IBCM_ABOUT_OTHER;
 }
 
-void conv_keep_reject(struct ib_cm *cm, struct conv *c, const struct ib_cm_reject *r)
+void cm_id_keep_reject(struct ib_cm *cm, struct cm_id *c, const struct ib_cm_reject *r)
 {
 	struct ibcm_msg m = { .kind = IBCM_REJ,
 			      .rej = { about_of(c->state), r->code },
@@ -93,36 +93,36 @@ void conv_keep_reject(struct ib_cm *cm, struct conv *c, const struct ib_cm_rejec
 			guid[i] = (uint8_t)(cm->config.ca_guid >> (56 - 8 * i));
 		m.info = (struct ibcm_bytes){ guid, sizeof(guid) };
 	}
-	conv_keep(c, &m);
+	cm_id_keep(c, &m);
 }
 
-void conv_say_reject(struct ib_cm *cm, struct conv *c, const struct ib_cm_reject *r)
+void cm_id_say_reject(struct ib_cm *cm, struct cm_id *c, const struct ib_cm_reject *r)
 {
 	cm->counts.rejects_out++;
-	conv_keep_reject(cm, c, r);
-	conv_owe(cm, c, OWES_MESSAGE);
+	cm_id_keep_reject(cm, c, r);
+	cm_id_owe(cm, c, OWES_MESSAGE);
 }
 
-void conv_say_dreq(struct ib_cm *cm, uint64_t now_ns, struct conv *c, struct ibcm_bytes private)
+void cm_id_say_dreq(struct ib_cm *cm, uint64_t now_ns, struct cm_id *c, struct ibcm_bytes private)
 {
 	struct ibcm_msg m = { .kind = IBCM_DREQ,
 			      .dreq_remote_qpn = c->peer.qpn,
 			      .private_data = private };
 
 	c->tid = cm->tid_next++;
-	conv_move(cm, c, IB_CM_DREQ_SENT, WEFT_OK);
-	conv_say(cm, c, &m);
-	conv_wait_answer(cm, now_ns, c);
+	cm_id_move(cm, c, IB_CM_DREQ_SENT, WEFT_OK);
+	cm_id_say(cm, c, &m);
+	cm_id_wait_answer(cm, now_ns, c);
 }
 
-void conv_say_drep(struct ib_cm *cm, struct conv *c, struct ibcm_bytes private)
+void cm_id_say_drep(struct ib_cm *cm, struct cm_id *c, struct ibcm_bytes private)
 {
 	struct ibcm_msg m = { .kind = IBCM_DREP, .private_data = private };
 
-	conv_say(cm, c, &m);
+	cm_id_say(cm, c, &m);
 }
 
-void conv_say_sidr(struct ib_cm *cm, struct conv *c, const struct ib_cm_answer *a)
+void cm_id_say_sidr(struct ib_cm *cm, struct cm_id *c, const struct ib_cm_answer *a)
 {
 	struct ibcm_msg m = { .kind = IBCM_SIDR_REP,
 			      .info = a->info,
@@ -133,10 +133,10 @@ void conv_say_sidr(struct ib_cm *cm, struct conv *c, const struct ib_cm_answer *
 					     .qpn = a->qpn,
 					     .service_id = c->service_id,
 					     .q_key = a->q_key };
-	conv_say(cm, c, &m);
+	cm_id_say(cm, c, &m);
 }
 
-struct ibcm_bytes request_data(const struct conv *c, struct ibcm_bytes private, uint8_t *room)
+struct ibcm_bytes request_data(const struct cm_id *c, struct ibcm_bytes private, uint8_t *room)
 {
 	uint32_t header = c->has_header ? IBCM_IP_BYTES : 0;
 
@@ -215,7 +215,7 @@ void stray_sidr(struct ib_cm *cm, const struct ibcm_ip *ip, const struct ibcm_ms
 	stray_add(cm, ip, &m, request);
 }
 
-void stray_challenge(struct ib_cm *cm, const struct conv *c)
+void stray_challenge(struct ib_cm *cm, const struct cm_id *c)
 {
 	const struct ibcm_ip ip = { .is_ipv6 = c->ip.is_ipv6, .from = c->ip.to, .to = c->ip.from };
 	const struct ibcm_msg about = { .tid = cm->tid_next++,
@@ -239,7 +239,7 @@ static void send_stray(struct ib_cm *cm, struct ib_cm_out *out)
 	memcpy(out->bytes, s->message, MAD_BYTES);
 }
 
-static void send_conv(struct ib_cm *cm, struct conv *c, struct ib_cm_out *out)
+static void send_cm_id(struct ib_cm *cm, struct cm_id *c, struct ib_cm_out *out)
 {
 	bool is_mra = c->owes & OWES_MRA;
 
@@ -269,7 +269,7 @@ bool ib_cm_send(struct ib_cm *cm, uint64_t now_ns, struct ib_cm_out *out)
 		return false;
 	memset(out, 0, sizeof(*out));
 	if (!list_is_empty(&cm->to_send))
-		send_conv(cm, CONTAINER_OF(cm->to_send.next, struct conv, to_send), out);
+		send_cm_id(cm, CONTAINER_OF(cm->to_send.next, struct cm_id, to_send), out);
 	else
 		send_stray(cm, out);
 	out->ip.from.port = 0;

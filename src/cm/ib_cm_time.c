@@ -5,7 +5,7 @@
 #include "base/least.h"
 #include "cm/ib_cm_inside.h"
 
-void conv_wait(struct ib_cm *cm, uint64_t now_ns, struct conv *c, uint64_t wait_ns)
+void cm_id_wait(struct ib_cm *cm, uint64_t now_ns, struct cm_id *c, uint64_t wait_ns)
 {
 	uint64_t at_ns = deadline_after(now_ns, wait_ns);
 
@@ -18,7 +18,7 @@ void conv_wait(struct ib_cm *cm, uint64_t now_ns, struct conv *c, uint64_t wait_
  * first it is soon, and doubles up to what people do not mind. The last times are for a peer that
  * stands still: it has the whole time.
  */
-void conv_wait_answer(struct ib_cm *cm, uint64_t now_ns, struct conv *c)
+void cm_id_wait_answer(struct ib_cm *cm, uint64_t now_ns, struct cm_id *c)
 {
 	uint64_t first_ns = cm->config.first_retry_ns;
 	uint64_t most_ns = cm->config.soon_retry_ns > first_ns ? cm->config.soon_retry_ns
@@ -27,47 +27,47 @@ void conv_wait_answer(struct ib_cm *cm, uint64_t now_ns, struct conv *c)
 
 	if (c->tries < c->retries * 2U / 3)
 		wait_ns = least(wait_ns, least(most_ns, first_ns << least(c->tries, 16)));
-	conv_wait(cm, now_ns, c, wait_ns);
+	cm_id_wait(cm, now_ns, c, wait_ns);
 }
 
-void conv_wait_owner(struct ib_cm *cm, uint64_t now_ns, struct conv *c)
+void cm_id_wait_owner(struct ib_cm *cm, uint64_t now_ns, struct cm_id *c)
 {
-	conv_wait(cm, now_ns, c, c->mra_ns);
+	cm_id_wait(cm, now_ns, c, c->mra_ns);
 }
 
 /* The peer does not answer. It is sent a REJ, in case it is waiting for us. */
-static void give_up(struct ib_cm *cm, uint64_t now_ns, struct conv *c)
+static void give_up(struct ib_cm *cm, uint64_t now_ns, struct cm_id *c)
 {
 	static const struct ib_cm_reject timeout = { .code = IBCM_REJECT_TIMEOUT };
 
 	if (c->state == IB_CM_SIDR_SENT || c->state == IB_CM_SIDR_RCVD) {
 		c->reason = WEFT_R_CONNECT_TIMEOUT;
-		conv_tell(cm, c, IB_CM_FAILED);
+		cm_id_tell(cm, c, IB_CM_FAILED);
 		if (!c->is_known)
-			conv_forget(cm, c);
-		conv_release(cm, c);
+			cm_id_forget(cm, c);
+		cm_id_release(cm, c);
 		return;
 	}
 	if (c->state == IB_CM_DREQ_SENT) {
-		conv_end(cm, now_ns, c, WEFT_R_STREAM_LOST);
+		cm_id_end(cm, now_ns, c, WEFT_R_STREAM_LOST);
 		return;
 	}
-	conv_say_reject(cm, c, &timeout);
-	conv_end(cm, now_ns, c, WEFT_R_CONNECT_TIMEOUT);
+	cm_id_say_reject(cm, c, &timeout);
+	cm_id_end(cm, now_ns, c, WEFT_R_CONNECT_TIMEOUT);
 }
 
-static void try_again(struct ib_cm *cm, uint64_t now_ns, struct conv *c)
+static void try_again(struct ib_cm *cm, uint64_t now_ns, struct cm_id *c)
 {
 	if (c->tries >= c->retries || now_ns >= c->limit_ns) {
 		give_up(cm, now_ns, c);
 		return;
 	}
 	c->tries++;
-	conv_say_again(cm, c);
-	conv_wait_answer(cm, now_ns, c);
+	cm_id_say_again(cm, c);
+	cm_id_wait_answer(cm, now_ns, c);
 }
 
-static void conv_expire(struct ib_cm *cm, uint64_t now_ns, struct conv *c)
+static void cm_id_expire(struct ib_cm *cm, uint64_t now_ns, struct cm_id *c)
 {
 	switch (c->state) {
 	case IB_CM_REQ_SENT:
@@ -82,18 +82,18 @@ static void conv_expire(struct ib_cm *cm, uint64_t now_ns, struct conv *c)
 	case IB_CM_MRA_REP_SENT:
 	case IB_CM_REQ_RCVD:
 	case IB_CM_MRA_REQ_SENT:
-		conv_say_mra(cm, c);
-		conv_wait_owner(cm, now_ns, c);
+		cm_id_say_mra(cm, c);
+		cm_id_wait_owner(cm, now_ns, c);
 		break;
 	case IB_CM_DREQ_RCVD:
-		conv_say_drep(cm, c, (struct ibcm_bytes){ 0 });
-		conv_end(cm, now_ns, c, WEFT_OK);
+		cm_id_say_drep(cm, c, (struct ibcm_bytes){ 0 });
+		cm_id_end(cm, now_ns, c, WEFT_OK);
 		break;
 	case IB_CM_SIDR_RCVD:
 		give_up(cm, now_ns, c);
 		break;
 	case IB_CM_TIMEWAIT:
-		conv_release(cm, c);
+		cm_id_release(cm, c);
 		break;
 	case IB_CM_IDLE:
 	case IB_CM_CONNECTED:
@@ -114,5 +114,5 @@ void ib_cm_expire(struct ib_cm *cm, uint64_t now_ns)
 
 	resend_budget_refill(cm, now_ns);
 	while ((t = timer_queue_expire(&cm->timers, now_ns)) != NULL)
-		conv_expire(cm, now_ns, CONTAINER_OF(t, struct conv, timer));
+		cm_id_expire(cm, now_ns, CONTAINER_OF(t, struct cm_id, timer));
 }

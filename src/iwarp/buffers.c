@@ -75,8 +75,8 @@ void iwarp_lend(struct iwarp_stream *s, struct iwarp_buffers *own_buffers)
 	s->is_cramped = false;
 	move_rx(&s->rx, own_buffers->rx, LENT_RX_BYTES);
 	move_tx(&s->tx, own_buffers->tx, own_buffers->fpdus);
-	s->tx.size = DESK_TX_BYTES;
-	s->tx.fpdus_max = DESK_FPDUS;
+	s->tx.size = LENT_TX_BYTES;
+	s->tx.fpdus_max = LENT_FPDUS;
 }
 
 struct iwarp_buffers *iwarp_take_back(struct iwarp_stream *s)

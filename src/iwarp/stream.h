@@ -25,8 +25,8 @@ enum {
 	TX_BYTES = 512,			 /* for headers, trailers and markers to send */
 	TX_FPDUS = 8,
 	LENT_RX_BYTES = 32 * 1024, /* the same in lent buffers */
-	DESK_TX_BYTES = 16 * 1024,
-	DESK_FPDUS = 128,
+	LENT_TX_BYTES = 16 * 1024,
+	LENT_FPDUS = 128,
 	TX_PAYLOAD_MAX = 65504, /* of an FPDU: limited by its 16-bit length, in words */
 	TX_MARKED_MAX = 1984,	/* the same with markers */
 	TX_COPY_MAX = 128,	/* payload up to this is copied behind its header */
@@ -174,8 +174,8 @@ struct readq {
 
 struct iwarp_buffers {
 	uint8_t rx[LENT_RX_BYTES];
-	uint8_t tx[DESK_TX_BYTES];
-	struct tx_fpdu fpdus[DESK_FPDUS];
+	uint8_t tx[LENT_TX_BYTES];
+	struct tx_fpdu fpdus[LENT_FPDUS];
 };
 
 struct iwarp_stream {

@@ -635,7 +635,7 @@ static bool finish(struct reader *r)
 
 	if (c->role == 0)
 		return complain_line(r, r->line, "the first line is the role: role owner");
-	if (platform_is_nobody(c->self))
+	if (platform_is_none(c->self))
 		c->self = d.self;
 	if (!c->key.is)
 		c->key.is = d.key;

@@ -13,7 +13,7 @@ static bool config_is_good(const struct rio_iounit_config *c)
 {
 	return c->devices_max > 0 && c->devices_max <= UNIT_DEVICES_MAX && c->commands_max > 0 &&
 	       c->platforms_max > 0 && c->moves_max > 0 && c->pieces_max > 0 && c->buffers &&
-	       c->piece_bytes > 0 && c->piece_bytes % BLOCK == 0 && !platform_is_nobody(c->self);
+	       c->piece_bytes > 0 && c->piece_bytes % BLOCK == 0 && !platform_is_none(c->self);
 }
 
 static void lists_init(struct rio_iounit *u)

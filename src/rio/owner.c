@@ -10,7 +10,7 @@
 
 static bool config_is_good(const struct rio_owner_config *c)
 {
-	return !platform_is_nobody(c->self) && c->requesters_max > 0 && c->iounits_max > 0 &&
+	return !platform_is_none(c->self) && c->requesters_max > 0 && c->iounits_max > 0 &&
 	       c->requests_max > 0 && c->lists_max > 0 && c->lists && c->timeout_ns > 0 &&
 	       c->iounits_max <= OWNER_PLACES_MAX &&
 	       c->requests_max <= UINT32_MAX / c->requesters_max;

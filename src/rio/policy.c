@@ -19,7 +19,7 @@ enum weft_reason rio_policy_add(struct rio_policy *p, const struct rio_rule *rul
 
 enum weft_reason rio_policy_add_share(struct rio_policy *p, const struct rio_share *share)
 {
-	if (platform_is_nobody(share->platform))
+	if (platform_is_none(share->platform))
 		return WEFT_R_BAD_ARGUMENT;
 	if (p->share_count == RIO_POLICY_SHARES_MAX)
 		return WEFT_R_LIMIT;

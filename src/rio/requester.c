@@ -8,7 +8,7 @@
 
 static bool config_is_good(const struct rio_requester_config *c)
 {
-	return !platform_is_nobody(c->self) && c->requests_max > 0 && c->sges_max > 0 &&
+	return !platform_is_none(c->self) && c->requests_max > 0 && c->sges_max > 0 &&
 	       c->iounits_max > 0 && c->iounits_max <= UINT32_MAX / 2 && c->devices_max > 0 &&
 	       c->devices_max <= UINT32_MAX / 2 && c->lists_max > 0 && c->lists &&
 	       c->timeout_ns > 0;

@@ -55,7 +55,7 @@ static void put_fragment(struct writer *w, const struct rio_wanted *wanted,
 			 const struct rio_fragment *f, bool is_last)
 {
 	bool is_read = wanted->is.operation == SGL_READ;
-	bool is_own = platform_is_nobody(f->platform) || platform_is_same(f->platform, w->self);
+	bool is_own = platform_is_none(f->platform) || platform_is_same(f->platform, w->self);
 	struct platform platform = is_own ? w->self : f->platform;
 
 	if (!platform_is_same(platform, w->platform))

@@ -196,7 +196,7 @@ static void end_with(struct rio_requester *q, struct request *r, const struct ri
 /* The I/O unit of the request's device; it may have been announced after the request was made. */
 static struct platform iounit_of(const struct rio_requester *q, struct request *r)
 {
-	if (platform_is_nobody(r->iounit))
+	if (platform_is_none(r->iounit))
 		r->iounit = unit_of_device(q, r->device);
 	return r->iounit;
 }

@@ -36,7 +36,7 @@ static struct unit *unit_new(struct rio_requester *q, const struct rio_announce 
 			continue;
 		if (is_token_of(u, announce))
 			return u;
-		if (!found || (platform_is_nobody(u->name) && !platform_is_nobody(found->name)))
+		if (!found || (platform_is_none(u->name) && !platform_is_none(found->name)))
 			found = u;
 	}
 	return found;

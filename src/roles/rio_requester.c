@@ -230,8 +230,8 @@ static void expose(struct weft_rio_requester *q, const struct rio_requester_act 
 	bind.window_tag = p->tag;
 	p->iounit = act->iounit;
 	if (r == WEFT_OK)
-		r = platform_is_nobody(p->iounit) ? weft_window_bind(q->loop.data_pd, &bind)
-						  : weft_window_bind_to(qp_of(q, p->iounit), &bind);
+		r = platform_is_none(p->iounit) ? weft_window_bind(q->loop.data_pd, &bind)
+						: weft_window_bind_to(qp_of(q, p->iounit), &bind);
 	p->is_open = r == WEFT_OK;
 	if (r == WEFT_OK)
 		p->tag = bind.tag;

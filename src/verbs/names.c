@@ -28,7 +28,7 @@ static const char *const events[WEFT_EVENT_COUNT] = {
 	[WEFT_EVENT_CONNECT_FAILED] = "connection failed",
 	[WEFT_EVENT_REQUEST] = "connection requested",
 	[WEFT_EVENT_ESTABLISHED] = "communication established",
-	[WEFT_EVENT_CM] = "news of a contact",
+	[WEFT_EVENT_CM] = "news of a cm_id",
 	[WEFT_EVENT_EE_FAILED] = "end-to-end context failed",
 };
 

@@ -28,7 +28,7 @@ bool platform_parse(const char *text, struct platform *platform)
 	if (unit == 0 || text[unit] != '.')
 		return false;
 	process = number_parse(text + unit + 1, &p.process);
-	if (process == 0 || text[unit + 1 + process] != '\0' || platform_is_nobody(p))
+	if (process == 0 || text[unit + 1 + process] != '\0' || platform_is_none(p))
 		return false;
 	*platform = p;
 	return true;

@@ -21,7 +21,7 @@ static inline bool platform_is_same(struct platform a, struct platform b)
 	return a.unit == b.unit && a.process == b.process;
 }
 
-static inline bool platform_is_nobody(struct platform p)
+static inline bool platform_is_none(struct platform p)
 {
 	return p.unit == 0;
 }

@@ -60,7 +60,7 @@ static enum rio_msg_err hello_decode(struct rio_hello *h, struct rd *r)
 	h->role = (enum rio_role)role;
 	if (r->is_short)
 		return RIO_MSG_ERR_SHORT;
-	if (platform_is_nobody(h->platform))
+	if (platform_is_none(h->platform))
 		return RIO_MSG_ERR_UNIT;
 	if (role < RIO_REQUESTER || role > RIO_IOUNIT)
 		return RIO_MSG_ERR_ROLE;
@@ -134,7 +134,7 @@ static enum rio_msg_err command_decode(struct rio_request *q, struct rd *r)
 	err = request_decode(q, RIO_COMMAND_URGENT, r);
 	if (err)
 		return err;
-	return platform_is_nobody(q->requester) ? RIO_MSG_ERR_UNIT : RIO_MSG_OK;
+	return platform_is_none(q->requester) ? RIO_MSG_ERR_UNIT : RIO_MSG_OK;
 }
 
 static enum rio_msg_err status_decode(struct rio_status *s, struct rd *r)
@@ -246,7 +246,7 @@ static enum rio_msg_err announce_decode(struct rio_announce *a, struct rd *r)
 	err = devices_decode(&a->devices, r);
 	if (err)
 		return err;
-	return platform_is_nobody(a->iounit) ? RIO_MSG_ERR_UNIT : RIO_MSG_OK;
+	return platform_is_none(a->iounit) ? RIO_MSG_ERR_UNIT : RIO_MSG_OK;
 }
 
 static enum rio_msg_err grant_decode(struct rio_grant *g, struct rd *r)
@@ -263,7 +263,7 @@ static enum rio_msg_err grant_decode(struct rio_grant *g, struct rd *r)
 		return RIO_MSG_ERR_SHORT;
 	if (!is_zero)
 		return RIO_MSG_ERR_RESERVED;
-	if (platform_is_nobody(g->requester))
+	if (platform_is_none(g->requester))
 		return RIO_MSG_ERR_UNIT;
 	return address_check(&g->address);
 }
@@ -273,7 +273,7 @@ static enum rio_msg_err revoke_decode(struct platform *p, struct rd *r)
 	*p = platform_decode(r);
 	if (r->is_short)
 		return RIO_MSG_ERR_SHORT;
-	return platform_is_nobody(*p) ? RIO_MSG_ERR_UNIT : RIO_MSG_OK;
+	return platform_is_none(*p) ? RIO_MSG_ERR_UNIT : RIO_MSG_OK;
 }
 
 static enum rio_msg_err bye_decode(uint32_t *reason, struct rd *r)
@@ -578,7 +578,7 @@ enum rio_msg_err rio_data_decode(struct rio_data *d, const uint8_t *bytes, size_
 		return RIO_MSG_ERR_LENGTH;
 	if (!v.is_answer && v.reason != 0)
 		return RIO_MSG_ERR_ASK;
-	if (platform_is_nobody(v.from) || platform_is_nobody(v.to))
+	if (platform_is_none(v.from) || platform_is_none(v.to))
 		return RIO_MSG_ERR_UNIT;
 	if (v.counter == 0)
 		return RIO_MSG_ERR_SEQUENCE;

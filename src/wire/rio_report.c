@@ -51,7 +51,7 @@ enum rio_msg_err rio_seen_next(struct rio_seen *s, struct rd *r)
 		return RIO_MSG_ERR_SEEN;
 	if (!is_zero)
 		return RIO_MSG_ERR_RESERVED;
-	if (platform_is_nobody(v.platform))
+	if (platform_is_none(v.platform))
 		return RIO_MSG_ERR_UNIT;
 	err = v.kind == RIO_SEEN_DEVICE ? rio_device_next(&v.device, &at) : peer_decode(&v, &at);
 	if (err)

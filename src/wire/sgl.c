@@ -99,7 +99,7 @@ static enum sgl_err chain_decode(struct sgl_chain *c, struct rd *r, const struct
 	c->handle = rd_u32(r);
 	c->length = rd_u32(r);
 	c->address = address_decode(r, in);
-	if (platform_is_nobody(c->platform))
+	if (platform_is_none(c->platform))
 		return SGL_ERR_UNIT;
 	if (c->length == 0)
 		return SGL_ERR_EMPTY;
@@ -198,7 +198,7 @@ static enum sgl_err body_decode(struct sgl_element *e, struct rd *r,
 		return chain_decode(&e->chain, r, in);
 	case SGL_PLATFORM:
 		e->platform = platform_decode(r);
-		return platform_is_nobody(e->platform) ? SGL_ERR_UNIT : SGL_OK;
+		return platform_is_none(e->platform) ? SGL_ERR_UNIT : SGL_OK;
 	case SGL_TRANSACTION:
 		return transaction_decode(&e->transaction, r);
 	case SGL_DETAIL:

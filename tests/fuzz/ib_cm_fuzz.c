@@ -268,8 +268,8 @@ static void step(struct play *p)
 		events(p);
 	if (what & 0x20)
 		drain(p);
-	CHECK(c->conversations <= CONVS_MAX && c->half_open <= HALF_OPEN_MAX);
-	CHECK(c->timewait + c->half_open <= c->conversations);
+	CHECK(c->cm_ids <= CONVS_MAX && c->half_open <= HALF_OPEN_MAX);
+	CHECK(c->timewait + c->half_open <= c->cm_ids);
 }
 
 /* The owner leaves everything: in bounded time nothing is left. */
@@ -287,7 +287,7 @@ static void finish(struct play *p)
 		events(p);
 		drain(p);
 	}
-	CHECK(ib_cm_counts(p->cm)->conversations == 0);
+	CHECK(ib_cm_counts(p->cm)->cm_ids == 0);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

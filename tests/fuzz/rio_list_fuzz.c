@@ -44,7 +44,7 @@ static uint64_t walk_segments(struct rio_walk *walk, const struct sgl_transactio
 	while (rio_walk_segment(walk, &s)) {
 		CHECK(s.length > 0);
 		CHECK(s.where != RIO_IMMEDIATE || t->operation == SGL_WRITE);
-		CHECK(s.where != RIO_REMOTE || !platform_is_nobody(s.platform));
+		CHECK(s.where != RIO_REMOTE || !platform_is_none(s.platform));
 		if (s.where == RIO_IMMEDIATE) { /* every byte is there */
 			volatile uint8_t last = s.data[s.length - 1];
 

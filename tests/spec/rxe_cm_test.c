@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Every conversation of connection management that Linux rxe was recorded in, once more with the
+ * Every cm_id of connection management that Linux rxe was recorded in, once more with the
  * agent in the place of either end: what rxe said is understood, and what the agent says in its
  * turn is byte for byte what rxe said, but for the ids that each chooses itself.
  */
@@ -306,7 +306,7 @@ static uint32_t replay(const struct rxe *x, uint32_t first, bool is_active)
 
 TEST(test_iba_12_9_agent_in_the_place_of_rxe)
 {
-	uint32_t conversations = 0, kinds = 0;
+	uint32_t cm_ids = 0, kinds = 0;
 
 	for (size_t n = 0; n < sizeof(names) / sizeof(names[0]); n++) {
 		struct rxe *x = rxe_open(names[n]);
@@ -318,13 +318,13 @@ TEST(test_iba_12_9_agent_in_the_place_of_rxe)
 				continue;
 			kinds |= replay(x, i, true);
 			kinds |= replay(x, i, false);
-			conversations++;
+			cm_ids++;
 		}
 		rxe_close(x);
 	}
 	/* REQ, REJ, REP, RTU, DREQ, DREP, SIDR_REQ and SIDR_REP were all there. */
 	EXPECT_EQ(kinds & 0x1fd, 0x1fd);
-	EXPECT(conversations >= 6);
+	EXPECT(cm_ids >= 6);
 }
 
 static bool is_answer(const struct iba_packet *p)

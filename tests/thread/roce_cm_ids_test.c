@@ -161,7 +161,7 @@ static void nothing_is_lost(void)
 	EXPECT_EQ(s.in, s.out);
 }
 
-TEST(test_roce_many_contacts_lose_no_datagram)
+TEST(test_roce_many_cm_ids_lose_no_datagram)
 {
 	const char *why_not = own_network_enter();
 
@@ -312,7 +312,7 @@ TEST(test_cm_services_at_every_address_leave_none_to_others)
 }
 
 /* A conversation lasts as long as its connection does. */
-TEST(test_roce_a_contact_for_every_queue_pair)
+TEST(test_roce_a_cm_id_for_every_queue_pair)
 {
 	enum { QPS = 6000 };
 	static struct weft_cm_id *cm_ids[QPS];

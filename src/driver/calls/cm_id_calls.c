@@ -215,7 +215,7 @@ enum weft_reason weft_cm_id_next(struct weft_cm_id *cm_id, struct weft_cm_id_new
 	*news = (struct weft_cm_id_news){ .kind = WEFT_CM_NONE };
 	if (cm_id->news_count > 0) {
 		*news = cm_id->news[cm_id->news_first];
-		cm_id->news_first = (cm_id->news_first + 1) % CONTACT_NEWS_MAX;
+		cm_id->news_first = (cm_id->news_first + 1) % CM_ID_NEWS_MAX;
 		cm_id->news_count--;
 	}
 	if (cm_id->news_count == 0)

@@ -179,10 +179,10 @@ static void address_of(bool is_ipv6, const struct inet_end *end, struct weft_add
 
 static void tell(struct weft_cm_id *c, enum weft_cm_id_kind kind, const struct ib_cm_event *e)
 {
-	uint32_t at = (c->news_first + c->news_count) % CONTACT_NEWS_MAX;
+	uint32_t at = (c->news_first + c->news_count) % CM_ID_NEWS_MAX;
 	struct weft_cm_id_news *n = &c->news[at];
 
-	CHECK(c->news_count < CONTACT_NEWS_MAX);
+	CHECK(c->news_count < CM_ID_NEWS_MAX);
 	c->news_count++;
 	*n = (struct weft_cm_id_news){
 		.kind = kind,

@@ -16,7 +16,7 @@
 #include "cm/ib_cm.h"
 #include "driver/roce/roce.h"
 
-enum { CONTACT_NEWS_MAX = 4 };
+enum { CM_ID_NEWS_MAX = 4 };
 
 /* Whether it is the wildcard of its family, or of both (0). Of IPv4 only four bytes count. */
 static inline bool cm_id_is_any(const struct weft_address *a)
@@ -56,7 +56,7 @@ struct weft_cm_id {
 	struct weft_cm_service *service;
 	struct list request_link;
 	/* Not taken yet, the oldest first; the protocol never has more at a time. */
-	struct weft_cm_id_news news[CONTACT_NEWS_MAX];
+	struct weft_cm_id_news news[CM_ID_NEWS_MAX];
 	uint32_t news_first, news_count;
 };
 

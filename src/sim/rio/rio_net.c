@@ -211,7 +211,7 @@ static uint8_t *reach(struct rio_world *w, uint32_t node, const struct rw_flight
 
 		if (!v->is_open || v->handle != f->handle)
 			continue;
-		if (!platform_is_nobody(v->only) && !platform_is_same(v->only, who))
+		if (!platform_is_none(v->only) && !platform_is_same(v->only, who))
 			return NULL;
 		if (v->is_control != is_control || f->remote < v->address ||
 		    f->length > v->length || f->remote - v->address > v->length - f->length)

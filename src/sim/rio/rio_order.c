@@ -139,7 +139,7 @@ void rw_order_heard(struct rio_world *w, uint32_t end, const uint8_t *bytes, siz
 		who = m.announce.iounit;
 	else if (m.type == RIO_REVOKE)
 		who = m.revoked;
-	if (!platform_is_nobody(who))
+	if (!platform_is_none(who))
 		is_let[rw_node_of(w, who)] = m.type != RIO_REVOKE;
 }
 

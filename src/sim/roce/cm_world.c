@@ -574,8 +574,7 @@ static void judge_end(struct cm_world *w)
 	for (int k = 0; k < SIDES; k++) {
 		const struct ib_cm_counts *c = ib_cm_counts(w->sides[k].cm);
 
-		must(w, c->conversations == 0 && c->half_open == 0 && c->timewait == 0,
-		     "cm_ids are left");
+		must(w, c->cm_ids == 0 && c->half_open == 0 && c->timewait == 0, "cm_ids are left");
 		must(w, ib_cm_due(w->sides[k].cm) == UINT64_MAX, "a deadline is left");
 		must(w, c->full == 0, "there was no room for a cm_id");
 	}

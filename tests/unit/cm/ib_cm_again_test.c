@@ -39,7 +39,7 @@ TEST(test_iba_12_9_8_5_request_is_sent_again)
 	bed_quiet(b, A);
 	bed_due(b, A);
 	bed_event(b, A, IB_CM_RELEASED);
-	EXPECT_EQ(ib_cm_counts(b->cm[A])->conversations, 0);
+	EXPECT_EQ(ib_cm_counts(b->cm[A])->cm_ids, 0);
 	bed_close(b);
 }
 
@@ -230,7 +230,7 @@ TEST(test_iba_12_9_7_dreq_twice)
 	/* And when all is forgotten (Linux does so too). */
 	bed_pass(b, 10ULL * 1000 * MS);
 	bed_event(b, B, IB_CM_RELEASED);
-	EXPECT_EQ(ib_cm_counts(b->cm[B])->conversations, 0);
+	EXPECT_EQ(ib_cm_counts(b->cm[B])->cm_ids, 0);
 	b->out = dreq;
 	bed_land(b, B);
 	EXPECT_EQ(b->reason, WEFT_R_CM_UNKNOWN);
@@ -304,7 +304,7 @@ TEST(test_iba_12_9_7_reply_too_late)
 		bed_take(b, A, IBCM_REJ);
 		if (i == 1) {
 			bed_due(b, A);
-			EXPECT_EQ(ib_cm_counts(b->cm[A])->conversations, 0);
+			EXPECT_EQ(ib_cm_counts(b->cm[A])->cm_ids, 0);
 		}
 		bed_accept(b, id_b);
 		bed_take(b, B, IBCM_REP);
@@ -348,7 +348,7 @@ TEST(test_ib_cm_request_that_was_never_reported)
 	bed_no_event(b, B);
 	bed_pass(b, 60ULL * 1000 * MS);
 	bed_no_event(b, B);
-	EXPECT_EQ(ib_cm_counts(b->cm[B])->conversations, 0);
+	EXPECT_EQ(ib_cm_counts(b->cm[B])->cm_ids, 0);
 	bed_close(b);
 }
 
@@ -462,7 +462,7 @@ TEST(test_ib_cm_forget_in_every_state)
 		}
 		EXPECT(is_ended || stage == 6);
 		for (int i = 0; i < 2; i++) {
-			EXPECT_EQ(ib_cm_counts(b->cm[i])->conversations, 0);
+			EXPECT_EQ(ib_cm_counts(b->cm[i])->cm_ids, 0);
 			EXPECT_EQ(ib_cm_due(b->cm[i]), UINT64_MAX);
 		}
 		bed_close(b);
@@ -483,10 +483,10 @@ TEST(test_ib_cm_forget_before_the_last_event)
 	bed_carry(b, B, IBCM_DREP);
 	bed_pass(b, 10ULL * 1000 * MS);
 	EXPECT_EQ(bed_state(b, A, ids.id[A]), IB_CM_IDLE);
-	EXPECT_EQ(ib_cm_counts(b->cm[A])->conversations, 1);
+	EXPECT_EQ(ib_cm_counts(b->cm[A])->cm_ids, 1);
 	ib_cm_forget(b->cm[A], b->now_ns, ids.id[A]);
 	bed_no_event(b, A);
-	EXPECT_EQ(ib_cm_counts(b->cm[A])->conversations, 0);
+	EXPECT_EQ(ib_cm_counts(b->cm[A])->cm_ids, 0);
 	ib_cm_forget(b->cm[A], b->now_ns, ids.id[A]);
 	EXPECT_EQ(bed_event(b, B, IB_CM_RELEASED).id, ids.id[B]);
 	bed_close(b);

@@ -27,7 +27,7 @@ static void refused(struct ibcm_msg m, uint16_t code, enum weft_reason reason)
 	EXPECT(b->m.local_id == 0 && b->m.remote_id == m.local_id && b->m.tid == m.tid);
 	bed_quiet(b, B);
 	bed_no_event(b, B);
-	EXPECT_EQ(ib_cm_counts(b->cm[B])->conversations, 0);
+	EXPECT_EQ(ib_cm_counts(b->cm[B])->cm_ids, 0);
 	EXPECT_EQ(ib_cm_counts(b->cm[B])->dropped_for, reason);
 }
 
@@ -389,7 +389,7 @@ TEST(test_ib_cm_flood_of_requests)
 	for (uint8_t host = 10; host < 100; host++)
 		EXPECT_EQ(ask_from(host, m, 0), WEFT_R_LIMIT);
 	bed_quiet(b, B);
-	EXPECT(n->half_open == 8 && n->conversations == 8 && n->full == 1085);
+	EXPECT(n->half_open == 8 && n->cm_ids == 8 && n->full == 1085);
 	EXPECT_EQ(n->crowded, 995);
 	/* Room for one when one is answered, and our own requests have theirs. */
 	id = bed_event(b, B, IB_CM_REQUESTED).id;
@@ -429,7 +429,7 @@ TEST(test_ib_cm_time_wait_makes_room)
 		EXPECT_EQ(ib_cm_reject(b->cm[B], b->now_ns, e.id, &r), WEFT_OK);
 		bed_take(b, B, IBCM_REJ);
 		EXPECT_EQ(bed_state(b, B, first), i < 16 ? IB_CM_TIMEWAIT : IB_CM_IDLE);
-		EXPECT_EQ(ib_cm_counts(b->cm[B])->conversations, i < 15 ? i + 1 : 16);
+		EXPECT_EQ(ib_cm_counts(b->cm[B])->cm_ids, i < 15 ? i + 1 : 16);
 	}
 	bed_close(b);
 }

@@ -60,11 +60,11 @@ TEST(test_iba_12_11_service_is_found)
 	EXPECT(e.peer.qpn == QPN_B && e.peer.q_key == IBCM_QKEY_UDP);
 	EXPECT_EQ(e.private_bytes, IB_CM_SIDR_REP_DATA);
 	EXPECT_MEM(e.private_data, "me", 3);
-	EXPECT_EQ(ib_cm_counts(b->cm[A])->conversations, 0);
+	EXPECT_EQ(ib_cm_counts(b->cm[A])->cm_ids, 0);
 	bed_land(b, A);
 	EXPECT_EQ(b->reason, WEFT_R_CM_UNKNOWN);
 	bed_pass(b, 10ULL * 1000 * MS);
-	EXPECT_EQ(ib_cm_counts(b->cm[B])->conversations, 0);
+	EXPECT_EQ(ib_cm_counts(b->cm[B])->cm_ids, 0);
 	bed_no_event(b, A);
 	bed_no_event(b, B);
 	bed_close(b);
@@ -105,7 +105,7 @@ TEST(test_iba_12_11_no_answer_comes)
 	}
 	EXPECT_EQ(tries, 16);
 	EXPECT_EQ(bed_event(b, A, IB_CM_FAILED).reason, WEFT_R_CONNECT_TIMEOUT);
-	EXPECT_EQ(ib_cm_counts(b->cm[A])->conversations, 0);
+	EXPECT_EQ(ib_cm_counts(b->cm[A])->cm_ids, 0);
 	/* A service that never answers: it is told when the peer has stopped waiting. */
 	bed_land(b, B);
 	bed_event(b, B, IB_CM_SIDR_REQUESTED);
@@ -113,11 +113,11 @@ TEST(test_iba_12_11_no_answer_comes)
 	bed_due(b, B);
 	bed_event(b, B, IB_CM_FAILED);
 	bed_no_event(b, B);
-	EXPECT_EQ(ib_cm_counts(b->cm[B])->conversations, 0);
+	EXPECT_EQ(ib_cm_counts(b->cm[B])->cm_ids, 0);
 	/* One who loses patience before. */
 	id = ask();
 	ib_cm_forget(b->cm[A], b->now_ns, id);
-	EXPECT_EQ(ib_cm_counts(b->cm[A])->conversations, 0);
+	EXPECT_EQ(ib_cm_counts(b->cm[A])->cm_ids, 0);
 	bed_quiet(b, A);
 	bed_close(b);
 }

@@ -82,9 +82,9 @@ TEST(test_iba_12_9_8_4_parting_and_time_wait)
 	}
 	bed_pass(b, 4096ULL * (1 << 19));
 	for (int i = 0; i < 2; i++) {
-		EXPECT_EQ(ib_cm_counts(b->cm[i])->conversations, 1);
+		EXPECT_EQ(ib_cm_counts(b->cm[i])->cm_ids, 1);
 		EXPECT_EQ(bed_event(b, i, IB_CM_RELEASED).id, ids.id[i]);
-		EXPECT_EQ(ib_cm_counts(b->cm[i])->conversations, 0);
+		EXPECT_EQ(ib_cm_counts(b->cm[i])->cm_ids, 0);
 		EXPECT_EQ(ib_cm_due(b->cm[i]), UINT64_MAX);
 		EXPECT_EQ(ib_cm_disconnect(b->cm[i], b->now_ns, ids.id[i], NO_DATA),
 			  WEFT_R_CM_UNKNOWN);
@@ -160,8 +160,8 @@ static void reject_looks(uint16_t code, enum weft_reason reason)
 	bed_event(b, A, IB_CM_RELEASED);
 	/* Who rejects hears no more of it. */
 	bed_no_event(b, B);
-	EXPECT_EQ(ib_cm_counts(b->cm[A])->conversations, 0);
-	EXPECT_EQ(ib_cm_counts(b->cm[B])->conversations, 0);
+	EXPECT_EQ(ib_cm_counts(b->cm[A])->cm_ids, 0);
+	EXPECT_EQ(ib_cm_counts(b->cm[B])->cm_ids, 0);
 	bed_close(b);
 }
 
@@ -311,7 +311,7 @@ TEST(test_iba_12_6_private_data_that_fits)
 	EXPECT_EQ(ib_cm_connect(b->cm[A], b->now_ns, &c, &id), WEFT_R_PRIVATE_DATA);
 	c.is_plain = false;
 	c.private_data.length = 56;
-	EXPECT_EQ(ib_cm_counts(b->cm[A])->conversations, 0);
+	EXPECT_EQ(ib_cm_counts(b->cm[A])->cm_ids, 0);
 	EXPECT_EQ(ib_cm_connect(b->cm[A], b->now_ns, &c, &id), WEFT_OK);
 	bed_carry(b, A, IBCM_REQ);
 	id_b = bed_event(b, B, IB_CM_REQUESTED).id;
@@ -363,7 +363,7 @@ TEST(test_ib_cm_arguments)
 }
 
 /* An end that knows that its peer is gone need not wait for an answer. */
-TEST(test_ib_cm_conversation_with_one_that_is_lost_ends)
+TEST(test_ib_cm_id_with_one_that_is_lost_ends)
 {
 	struct cm_ids ids;
 	struct ib_cm_event e;

@@ -377,7 +377,7 @@ TEST(test_rio_03_a_greeting_with_a_wrong_bit_is_refused)
 	}
 }
 
-TEST(test_rio_03_no_secret_of_a_contact_is_left)
+TEST(test_rio_03_no_secret_of_a_handshake_is_left)
 {
 	struct meeting m;
 

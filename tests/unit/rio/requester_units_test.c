@@ -83,9 +83,9 @@ TEST(test_rio_02a_a_window_is_for_the_unit_that_has_the_device)
 	EXPECT(platform_is_same(opened_for(&w, 0x10001), unit_name(0)));
 	EXPECT(platform_is_same(opened_for(&w, 0x20000), unit_name(1)));
 	/* The owner may know better whose that is. */
-	EXPECT(platform_is_nobody(opened_for(&w, 0x30000)));
+	EXPECT(platform_is_none(opened_for(&w, 0x30000)));
 	EXPECT_EQ(revoke(&w, 0), WEFT_OK);
-	EXPECT(platform_is_nobody(opened_for(&w, 0x10001)));
+	EXPECT(platform_is_none(opened_for(&w, 0x10001)));
 	while (rio_requester_ended(w.q, &ended))
 		EXPECT_EQ(ended.reason, WEFT_OK);
 	asker_close(&w);
@@ -246,7 +246,7 @@ static enum weft_reason put_question(struct asker_world *w, const struct questio
 
 	memset(key, token, sizeof(key));
 	if (rio_data_decode(&d, answer, sizeof(answer)) != RIO_MSG_OK)
-		return platform_is_nobody(iounit) ? r : WEFT_R_SYSTEM;
+		return platform_is_none(iounit) ? r : WEFT_R_SYSTEM;
 	REQUIRE(d.is_answer && d.reason == (uint32_t)r);
 	REQUIRE(platform_is_same(d.from, self));
 	REQUIRE(rio_seal_is_true(key, answer, RIO_DATA_SEALED_BYTES, d.seal) == (r == WEFT_OK));
