@@ -167,7 +167,7 @@ local function put_platform(c, tree, field)
 	local text = string.format("%u.%u", bytes(0, 4):uint(), bytes(4, 4):uint())
 	local item = tree:add(field, bytes, text)
 	if bytes(0, 4):uint() == 0 then
-		item:add_proto_expert_info(bad, "Unit 0 is nobody")
+		item:add_proto_expert_info(bad, "Unit 0 names no unit")
 	end
 	return text
 end
