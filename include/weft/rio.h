@@ -18,7 +18,7 @@
 extern "C" {
 #endif
 
-/* Which unit of the cluster, and which process in it. Unit 0 is nobody. */
+/* Which unit of the cluster, and which process in it. Unit 0 names no unit. */
 struct weft_rio_platform {
 	uint32_t unit, process;
 };
@@ -36,7 +36,7 @@ enum {
 	WEFT_RIO_WHY_MAX = 400
 };
 
-/* Somebody to talk to. */
+/* A peer: a process of another role. */
 struct weft_rio_peer {
 	struct weft_rio_platform platform;
 	enum weft_rio_role role;
@@ -46,7 +46,7 @@ struct weft_rio_peer {
 	uint64_t reserved[4];		  /* zero */
 };
 
-/* Who one is, and whom one talks to. All of it is copied. */
+/* The caller's identity, and its peers. All of it is copied. */
 struct weft_rio_self {
 	struct weft_rio_platform platform;
 	uint8_t seed[WEFT_RIO_KEY_BYTES]; /* secret: the key pair is made of it */
@@ -65,8 +65,8 @@ struct weft_rio_self {
 	void *context;	  /* given to it */
 	uint64_t spin_ns; /* looks for what comes for so long before it sleeps; default 0 */
 	/*
-	 * Whoever answers nothing for so long is gone, though nothing said so: weft_connect_options
-	 * have the details. Default 10 s; at least 1 s.
+	 * A peer that answers nothing for so long is taken for gone: see alive_ns of
+	 * struct weft_connect_options. Default 10 s; at least 1 s.
 	 */
 	uint64_t alive_ns;
 	uint64_t reserved[8]; /* zero */
@@ -132,8 +132,8 @@ enum weft_reason weft_rio_device_find(struct weft_rio_requester *requester, cons
 				      uint64_t timeout_ns, struct weft_rio_device *device);
 
 /*
- * Memory that requests may name parts of. Nobody else can reach it but the I/O unit that carries
- * out a request, the part that the request names, while it is under way.
+ * Memory that requests may name parts of. Only the I/O unit that carries out a request can reach
+ * it: the part that the request names, while the request is under way.
  */
 enum weft_reason weft_rio_memory_add(struct weft_rio_requester *requester, void *memory,
 				     uint64_t length, uint32_t *tag);
@@ -167,7 +167,7 @@ struct weft_rio_sge {
 };
 
 /*
- * Exposes a part of own memory to requests of others, whom the owner lets name it (struct
+ * Exposes a part of own memory to the requesters that the owner lets name it (struct
  * weft_rio_share): to be written, else to be read. It is reached by this handle and its address, by
  * I/O units that the owner has announced, until weft_rio_memory_conceal(). They connect while a
  * thread is in weft_rio_request_wait() or another call that waits.
@@ -255,7 +255,7 @@ enum weft_rio_kind {
 	WEFT_RIO_IS_DEVICE,
 };
 
-/* Somebody, or a device, as the owner sees it. */
+/* A role or a device, as the owner sees it. */
 struct weft_rio_member {
 	enum weft_rio_kind kind;
 	bool is_here;			   /* connected */
@@ -271,11 +271,11 @@ struct weft_rio_member {
 };
 
 /*
- * How the cluster stands: the owner, then who is connected, after each I/O unit its devices, then
- * who is not. Waits up to timeout_ns for the owner. Takes up to max entries; count is how many
- * there are in all. They come in parts, so one that changes its place meanwhile may be there twice
- * or not at all. WEFT_R_RIO_DENIED: the owner does not let this requester watch.
- * WEFT_R_RIO_TIMEOUT: it did not answer.
+ * How the cluster stands: the owner, then the roles that are connected, after each I/O unit its
+ * devices, then the roles that are not. Waits up to timeout_ns for the owner. Takes up to max
+ * entries; count is how many there are in all. They come in parts, so an entry that changes its
+ * place meanwhile may be there twice or not at all. WEFT_R_RIO_DENIED: the owner does not let this
+ * requester watch. WEFT_R_RIO_TIMEOUT: it did not answer.
  */
 enum weft_reason weft_rio_requester_inquire(struct weft_rio_requester *requester,
 					    uint64_t timeout_ns, struct weft_rio_member *seen,
@@ -310,9 +310,9 @@ struct weft_rio_iounit_options {
 	void *context;
 	/*
 	 * Owners of a lower term are refused; zeroes: of none, before the first has come. keep is
-	 * told of each higher one before its owner is served. Who writes that down, and gives the
-	 * latest to the I/O unit when it begins again, keeps former owners away across its life.
-	 * keep may be NULL.
+	 * told of each higher one before its owner is served. A program that stores the latest
+	 * term, and passes it when it opens the I/O unit again, keeps former owners away across
+	 * restarts. keep may be NULL.
 	 */
 	struct weft_rio_term term;
 	void (*keep)(void *context, const struct weft_rio_term *term);
@@ -362,7 +362,7 @@ struct weft_rio_owner_options {
 	uint32_t rule_count;
 	const struct weft_rio_share *shares;
 	uint32_t share_count;
-	/* Who may call weft_rio_requester_inquire(). Unit 0: every requester. */
+	/* Requesters that may call weft_rio_requester_inquire(). Unit 0: all of them. */
 	const struct weft_rio_platform *watchers;
 	uint32_t watcher_count;
 	uint32_t requesters_max; /* at a time; default 16, at most 32 */

@@ -112,7 +112,7 @@ enum weft_reason weft_qp_leave(struct weft_qp *qp, const struct weft_address *gr
  * queue pairs are to get; its MTU may be up to WEFT_RAW_MAX. This opens it, or makes it: with
  * CAP_NET_ADMIN in the network namespace; without, it must have been made for this user
  * (ip tuntap add NAME mode tun user USER). The adapter keeps it until it is closed, and has one:
- * WEFT_R_BUSY. When that is deleted, frames go to nobody until one is opened anew.
+ * WEFT_R_BUSY. When the interface is deleted, frames are lost until one is opened anew.
  */
 enum weft_reason weft_raw_open(struct weft_adapter *adapter, const char *interface);
 
@@ -188,7 +188,7 @@ struct weft_roce_counts {
 	uint64_t naks_in, naks_out, rnrs_in, rnrs_out, duplicates, timeouts;
 	uint64_t marks_in, notices_in, notices_out; /* congestion: ECN marks, CNPs */
 	uint64_t handed_in, handed_out;		    /* between the adapters of this host */
-	uint64_t sent_away; /* connections of other users, who would have handed packets over */
+	uint64_t sent_away; /* connections of other users, refused: they could hand packets over */
 	uint64_t calls_in, calls_out, calls_empty;
 	uint64_t overruns; /* packets that came while a socket was full, and were lost */
 	uint64_t refused;  /* packets that the host did not send; why the latest was: refused_for */

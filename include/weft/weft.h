@@ -9,8 +9,8 @@
  * Conventions, stated once:
  *  - A call returns WEFT_OK or the reason of its refusal; a refused call has changed nothing,
  *    unless its contract says otherwise. Out-parameters come last and are written on success only.
- *  - Pointers are borrowed for the duration of the call. Who creates an object destroys it; an
- *    object that others still use is not destroyed (WEFT_R_BUSY).
+ *  - Pointers are borrowed for the duration of the call. The caller that creates an object destroys
+ *    it; an object that others still use is not destroyed (WEFT_R_BUSY).
  *  - All calls may be made from any thread, also at the same time on the same object, except that
  *    nothing may use an object during or after its destruction.
  *  - An options struct set to zero means the defaults, where a field does not say otherwise; where
@@ -23,10 +23,11 @@
  *    does nothing.
  *  - An adapter belongs to the process that opened it. The child of a fork() has none of its
  *    connections and can make none with it; it opens its own.
- *  - Whoever polls or waits for events moves everything of that adapter. When nobody does, an
- *    adapter that has connections is moved by a thread of its own, some milliseconds late at first:
- *    peers are served while the program computes. An adapter without has no thread: what waits for
- *    a time there (Delay, a receiver that is not ready) goes on inside these calls.
+ *  - A thread that polls or waits for events does all of the adapter's work. While no thread does,
+ *    an adapter that has connections is driven by a thread of its own, some milliseconds late at
+ *    first: peers are served while the program computes. An adapter without connections has no
+ *    thread: what waits for a time there (Delay, a receiver that is not ready) goes on inside these
+ *    calls.
  */
 #pragma once
 
@@ -69,8 +70,9 @@ struct weft_adapter_options {
 	uint32_t qps_max, cqs_max, srqs_max, pds_max; /* default 4096, at most 65535 */
 	enum weft_policy policy;
 	/*
-	 * Takes every event, in place of weft_event_next(): called by whoever moved the adapter,
-	 * which is locked meanwhile. It must not call weft, nor wait for a thread that does.
+	 * Takes every event, in place of weft_event_next(): called by the thread that does
+	 * the adapter's work; the adapter is locked meanwhile. It must not call weft, nor wait for
+	 * a thread that does.
 	 */
 	void (*on_event)(void *context, const struct weft_event *event);
 	void *context;	      /* given to it */
@@ -229,7 +231,7 @@ enum weft_reason weft_window_free(struct weft_pd *pd, uint32_t tag);
 
 /*
  * Unbinds a window, if it is bound, and frees it, by any tag that it has had: its index
- * counts. For those who need not know the current tag, as verbs programs. WEFT_R_BUSY as above.
+ * counts. For callers that need not know the current tag, as verbs programs. WEFT_R_BUSY as above.
  */
 enum weft_reason weft_window_discard(struct weft_pd *pd, uint32_t tag);
 
@@ -571,7 +573,7 @@ struct weft_connect_options {
 	bool is_client_server; /* dialling: the listener must not send first (no RTR message) */
 	uint8_t mpa_revision;  /* dialling: 1 or 2; default 2 */
 	uint64_t timeout_ns; /* of the set-up, or what is left of it when accepting; default 10 s */
-	uint64_t refused_wait_ns; /* dialling: when nobody listens, try again for so long */
+	uint64_t refused_wait_ns; /* dialling: while no program listens, try again for so long */
 	/*
 	 * Accepting: an end that dialled without an RTR message speaks first (RFC 5044 section
 	 * 7.1.2). If it stays silent for so long, send all the same; default: never.
@@ -580,8 +582,8 @@ struct weft_connect_options {
 	/*
 	 * A connection whose other host answers nothing for so long, or whose other end takes
 	 * nothing of what waits to be sent, is lost (WEFT_R_STREAM_LOST): TCP asks an idle one now
-	 * and then. In whole seconds, rounded up, so it may take one or two longer. Default: only
-	 * what is sent shows that nobody is there, in TCP's own time.
+	 * and then. In whole seconds, rounded up, so it may take one or two longer. Default: a
+	 * dead peer is noticed only when something is sent, in TCP's own time.
 	 */
 	uint64_t alive_ns;
 	uint64_t reserved[8]; /* zero */
@@ -616,7 +618,7 @@ struct weft_listener_options {
 	uint64_t reserved[4];  /* zero */
 };
 
-/* Takes connections at an address. WEFT_EVENT_REQUEST tells that one has come. */
+/* Takes connections at an address. WEFT_EVENT_REQUEST says that a request has come. */
 enum weft_reason weft_listener_open(struct weft_adapter *adapter, const struct weft_address *at,
 				    const struct weft_listener_options *options,
 				    struct weft_listener **listener);
@@ -626,7 +628,7 @@ enum weft_reason weft_listener_address(struct weft_listener *listener,
 				       struct weft_address *address);
 uint32_t weft_listener_number(const struct weft_listener *listener);
 
-/* Requests that nobody took are rejected; those that were taken remain to be answered. */
+/* Requests not yet taken are rejected; those that were taken remain to be answered. */
 enum weft_reason weft_listener_close(struct weft_listener *listener);
 
 /* Takes the next request; NULL if there is none. It must be accepted or rejected. */
