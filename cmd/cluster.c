@@ -75,7 +75,7 @@ static void clear(const struct options *o)
 	fputs(isatty(STDOUT_FILENO) ? "\033[H\033[J" : "\n", stdout);
 }
 
-/* An owner that is gone may come again: only who watches once is told and ends. */
+/* An owner that is gone may come again: after the first look, only --once ends for it. */
 static int watch(struct weft_rio_requester *q, const struct options *o, struct looks *l)
 {
 	for (bool is_first = true;; is_first = false) {

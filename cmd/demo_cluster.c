@@ -41,7 +41,7 @@ struct demo {
 	struct demo_child iounit, owner, requester;
 	pid_t last_requester;
 	char iounit_at[WEFT_ADDRESS_TEXT], owner_at[WEFT_ADDRESS_TEXT];
-	/* Who watches. */
+	/* The requester that watches. */
 	struct rio_role_file *screen;
 	struct weft_rio_requester *watcher;
 	struct weft_rio_member owner_seen, iounit_seen;
@@ -424,7 +424,7 @@ static bool move(struct demo *d, bool is_write)
 		    is_write ? "" : ": every byte is as it was written");
 }
 
-/* Somebody who may only read the first MiB writes; what the owner's log says of it. */
+/* A requester that may only read the first MiB writes; the owner's log has the denial. */
 static bool show_denial(struct demo *d)
 {
 	uint8_t *zeros = calloc(1, REFUSED_BYTES);
@@ -452,7 +452,7 @@ static bool show_denial(struct demo *d)
 
 /* ---- What comes of it ----------------------------------------------------------------------- */
 
-/* The owner hears of the last requests a little later than who asked. */
+/* The owner hears of the last requests a little later than the requester. */
 static bool settle(struct demo *d)
 {
 	uint64_t all = d->options->size_bytes, end_ns = clock_ns() + UINT64_C(5000) * MS_NS;
@@ -574,12 +574,12 @@ static void clean(struct demo *d)
 
 int demo_cluster(const struct demo_cluster_options *options)
 {
-	static const struct demo_child nobody = { .in = -1, .out = -1, .err = -1 };
+	static const struct demo_child no_child = { .in = -1, .out = -1, .err = -1 };
 	const char *no_color = getenv("NO_COLOR"), *term = getenv("TERM");
-	struct demo d = { .options = options, .iounit = nobody, .owner = nobody };
+	struct demo d = { .options = options, .iounit = no_child, .owner = no_child };
 	bool is_good;
 
-	d.requester = nobody;
+	d.requester = no_child;
 	d.is_terminal = isatty(STDOUT_FILENO) && term && strcmp(term, "dumb") != 0;
 	d.has_colour = d.is_terminal && (!no_color || no_color[0] == '\0');
 	demo_signals_take();

@@ -30,7 +30,7 @@ void demo_folder_note(struct demo_folder *f, const char *name);
 /* The path of a file in there, which will be removed. */
 void demo_folder_path(struct demo_folder *f, const char *name, char path[DEMO_PATH]);
 
-/* A text file, for nobody else to write. False: errno says why. */
+/* A text file that only this user may write. False: errno says why. */
 bool demo_folder_write(struct demo_folder *f, const char *name, const char *text);
 
 /* A process; unused ends of pipes are -1. */

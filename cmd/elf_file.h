@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * What an ELF file says of itself, read by libelf: for which machine it is, who loads it, what it
+ * What an ELF file says of itself, read by libelf: for which machine it is, what loads it, what it
  * needs from libraries and what it offers. Strings live as long as the file is open.
  */
 #pragma once
@@ -26,7 +26,7 @@ struct elf_file {
 	int bits;
 	bool is_big_endian;
 	bool is_library;	 /* it is not started, but loaded */
-	const char *interpreter; /* NULL: nobody loads libraries for it */
+	const char *interpreter; /* NULL: no loader loads libraries for it */
 	const char *rpath;	 /* NULL: none */
 
 	struct elf_need *needs;

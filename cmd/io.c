@@ -267,7 +267,7 @@ static bool range_of(const struct options *o, const struct weft_rio_device *d, u
 	return true;
 }
 
-/* Who says how much is to be written knows; else all of it was meant. */
+/* Without a length, input that does not fit is an error. */
 static bool is_all_written(const struct options *o, const struct io_range *range, int file)
 {
 	char more;
@@ -426,7 +426,7 @@ static bool take_words(int count, char **words, struct options *o)
 	return true;
 }
 
-/* To the library no name is any device: nobody who types one means that. */
+/* An empty name: to the library it means any device, which a user who types it does not. */
 static bool has_nameless(const struct options *o)
 {
 	return (o->devices[0] && !o->devices[0][0]) || (o->devices[1] && !o->devices[1][0]);
@@ -493,7 +493,7 @@ static int cmd_io(int argc, char **argv)
 const struct command command_io = {
 	.name = "io",
 	.args = "FILE VERB",
-	.what = "read, write, copy and measure devices that one may use",
+	.what = "read, write, copy and measure devices you may use",
 	.help = help,
 	.run = cmd_io,
 };

@@ -80,7 +80,7 @@ static void rules_make(const struct rio_config *c, struct weft_rio_rule *rules,
 						     platform_of(c, c->shares[i].memory) };
 }
 
-/* For whoever started it, and in the log. */
+/* To standard output and the log. */
 static void say(struct log *log, const char *line)
 {
 	rio_role_say(stdout, line);

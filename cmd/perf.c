@@ -339,7 +339,7 @@ static int run_client(struct options *o)
 	return r == WEFT_OK ? 0 : fail("the test broke off", r);
 }
 
-/* Serves one who asks. */
+/* Serves one client. */
 static enum weft_reason serve_one(const struct options *o, struct perf_end *e,
 				  struct perf_door *door)
 {

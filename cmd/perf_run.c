@@ -113,7 +113,7 @@ enum weft_reason perf_renew(struct perf_end *e)
 	return open_queues(e);
 }
 
-/* All receives go to one place: nobody looks at what came there but for orders. */
+/* All receives share one buffer: of what comes there, only orders are read. */
 static enum weft_reason post_recvs(struct perf_end *e, uint32_t count)
 {
 	struct weft_recv_wr wrs[PERF_BATCH_MAX];
@@ -571,7 +571,7 @@ enum weft_reason perf_serve(struct perf_end *e)
 		run_flow(e, false);
 		e->start_ns = 0;
 	}
-	/* The one who asked has gone: that is how it ends. */
+	/* The client has disconnected: that is how a run ends. */
 	return e->failure == WEFT_R_FLUSHED ? WEFT_OK : e->failure;
 }
 

@@ -49,7 +49,7 @@ void perf_close(struct perf_end *e);
 /* The connection is over: ready for another. */
 enum weft_reason perf_renew(struct perf_end *e);
 
-/* Makes the connection: as the one who asks, or by taking the next who asks at the door. */
+/* Makes the connection: as a client, or by taking the next client at the door. */
 enum weft_reason perf_dial(struct perf_end *e, const struct weft_address *to,
 			   const struct perf_how *how);
 enum weft_reason perf_listen(struct perf_end *e, const struct weft_address *at,
@@ -61,12 +61,12 @@ void perf_door_close(struct perf_door *door);
 /* Called now and then during a test, with the time that it runs and the messages so far. */
 typedef void perf_tell(void *context, uint64_t elapsed_ns, uint64_t messages);
 
-/* The one who asked runs tests; the other serves them until the connection ends. */
+/* The client runs tests; the server serves them until the connection ends. */
 enum weft_reason perf_run(struct perf_end *e, const struct perf_test *test,
 			  struct perf_result *result);
 enum weft_reason perf_serve(struct perf_end *e);
 
 void perf_on_progress(struct perf_end *e, perf_tell *tell, void *context);
 
-/* Who is at the other end, and whether what it sends is checked by a CRC. */
+/* The address of the other end, and whether what it sends is checked by a CRC. */
 const struct weft_address *perf_remote(const struct perf_end *e, bool *has_crc);

@@ -95,8 +95,8 @@ static bool is_musl(const struct elf_file *f)
 
 /*
  * Whether the kernel will tell the loader not to trust the environment (AT_SECURE): when the file
- * changes who it runs as. It does not for those who are that user already, and not at all where
- * rights cannot be gained.
+ * changes the user or group that it runs as. It does not if the caller is that user already, and
+ * not at all where rights cannot be gained.
  */
 static bool is_privileged(struct program *p)
 {
@@ -200,7 +200,7 @@ const char *program_fault_text(const struct program *p, enum program_fault fault
 		snprintf(
 			text, size,
 			"is made for another architecture (%s), and these libraries are not; build "
-			"weft for that one",
+			"weft for that architecture",
 			elf_machine_text(&p->elf, machine, sizeof(machine)));
 	else
 		snprintf(text, size, "%s", words[fault]);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A program that somebody wants to run with the drop-in libraries: where it is, and what about it
- * would keep the dynamic loader from giving them to it.
+ * A program to be run with the drop-in libraries: where it is, and what about it would keep the
+ * dynamic loader from giving them to it.
  */
 #pragma once
 
@@ -20,7 +20,7 @@ enum program_fault {
 	PROGRAM_NOT_A_PROGRAM,	/* neither ELF nor a script */
 	PROGRAM_MACHINE,	/* made for another architecture */
 	PROGRAM_LIBRARY,	/* not to be run, but loaded */
-	PROGRAM_STATIC,		/* nobody loads libraries for it */
+	PROGRAM_STATIC,		/* no loader loads libraries for it */
 	PROGRAM_MUSL,		/* another C library than the drop-in libraries have */
 	PROGRAM_PRIVILEGED,	/* runs with more rights: the loader then ignores LD_LIBRARY_PATH */
 };
@@ -28,7 +28,7 @@ enum program_fault {
 struct program {
 	char path[PATH_MAX];   /* what is to be executed */
 	char binary[PATH_MAX]; /* what the kernel loads: that, or the interpreter of a script */
-	bool is_set_id;	       /* set-user-ID, set-group-ID or with capabilities, for whomever */
+	bool is_set_id;	       /* set-user-ID, set-group-ID or with capabilities, for any user */
 	bool is_open;
 	struct elf_file elf; /* of the binary, if is_open */
 };

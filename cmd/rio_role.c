@@ -57,7 +57,7 @@ static void on_signal(int signal)
 
 void rio_role_until_signal(void (*stop)(void *of), void *of)
 {
-	/* Who does not want to wait any longer says it again. */
+	/* The second signal ends the process at once. */
 	const struct sigaction action = { .sa_handler = on_signal, .sa_flags = SA_RESETHAND };
 
 	stop_call = stop;

@@ -48,11 +48,11 @@ static const char usage[] =
 	"  --world roce       nodes with RoCE ports, on a network that delays, loses, duplicates,\n"
 	"                     reorders and corrupts packets and is cut; the seed draws which of\n"
 	"                     roce-rc, roce-uc, roce-rd (services) or roce-cm (connection manager)\n"
-	"  --world roce-rc    just that one; likewise roce-uc, roce-rd, roce-cm\n"
+	"  --world roce-rc    only RC; likewise roce-uc, roce-rd, roce-cm\n"
 	"  --world rio        directed I/O: requesters, an owner and I/O units with disks, any of\n"
 	"                     which may stop at any step\n"
 	"  --seed N    the seed: the same number, the same history\n"
-	"  --count N   run N seeds, from that one on\n"
+	"  --count N   run N seeds, beginning with --seed\n"
 	"  --story     tell what happened first of each kind, and what was refused why\n"
 	"  --events    print every event in words\n"
 	"  --hash      print the trace's hash, one line a seed\n"
@@ -268,7 +268,7 @@ static void print_sums(const struct sim_sums *s)
 		       s->packets.sent, s->packets.lost, s->packets.duplicated,
 		       s->packets.reordered, s->packets.corrupted);
 	if (s->stops > 0)
-		printf("%12" PRIu64 " times somebody stopped without a word; %" PRIu64
+		printf("%12" PRIu64 " times a role stopped without notice; %" PRIu64
 		       " KiB of messages passed the owner, and no payload\n",
 		       s->stops, s->control_bytes / 1024);
 	printf("%12" PRIu64 " worlds failed\n", s->failed);

@@ -39,7 +39,7 @@ static enum stat_answer dial(long pid, int *fd)
 	(void)setsockopt(*fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	if (connect(*fd, (const struct sockaddr *)&at, length) < 0)
 		answer = answer_of(errno);
-	/* Anybody may take the name; what another user says is not believed. */
+	/* Any user may take the name; what another user says is not believed. */
 	else if (getsockopt(*fd, SOL_SOCKET, SO_PEERCRED, &peer, &peer_bytes) < 0 ||
 		 peer.uid != geteuid())
 		answer = STAT_FOREIGN;

@@ -39,5 +39,5 @@ void stat_free(struct stat_report *r);
 const char *stat_text(const struct stat_line *l, const char *key);
 uint64_t stat_number(const struct stat_line *l, const char *key);
 
-/* Processes that show counters, whosever they are: how many, at most max. */
+/* Processes of all users that show counters: how many, at most max. */
 size_t stat_processes(long *pids, size_t max);

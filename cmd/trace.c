@@ -234,7 +234,7 @@ static void keep(struct kept *k, const struct shown *s)
 
 /* ---- The file ------------------------------------------------------------------------------- */
 
-/* Whoever writes it has it locked. */
+/* The process that writes it holds a lock. */
 static bool is_being_written(FILE *f)
 {
 	if (flock(fileno(f), LOCK_SH | LOCK_NB) < 0)
