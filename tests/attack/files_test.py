@@ -63,7 +63,7 @@ def test_a_fifo_without_a_reader_keeps_nobody_waiting(folder):
 
 
 def test_a_fifo_of_another_user_gets_nothing(folder):
-    """It has a reader, who would read all that the program does."""
+    """Its reader would see all that the program does."""
     need_users()
     fifo = os.path.join(place_for_all(folder), "out")
     os.mkfifo(fifo)

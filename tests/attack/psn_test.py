@@ -118,7 +118,7 @@ def drops_at_rest(host, pid):
 
 
 def test_forged_naks_end_no_connection(folder):
-    """Within a Read, whose answer has so many numbers that one in a thousand guesses is right."""
+    """Within a Read: its answer has so many numbers that 1 of 1000 guesses is right."""
     with Lan(3) as (server, client, mallory), Children() as start:
         heard, tap = Tap(client), Tap(mallory)
         victims = Victims(start, VICTIM, (server, client), more=("read",))

@@ -161,7 +161,7 @@ def test_what_another_user_hands_over_is_not_taken(_):
 
 
 def test_another_user_cannot_bind_the_port(_):
-    """Who shares the port gets a part of all packets."""
+    """A process that shares the port gets a part of all packets."""
     in_network()
     with Children() as start:
         listen(start)

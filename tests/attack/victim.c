@@ -156,7 +156,7 @@ static void serve(struct sockaddr *at)
 	}
 }
 
-/* What the peer said with it, if anybody wants that. */
+/* Its private data goes to said, unless that is NULL. */
 static void expect_event(enum rdma_cm_event_type kind, struct place *said)
 {
 	struct rdma_cm_event *e;

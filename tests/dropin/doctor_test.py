@@ -64,7 +64,7 @@ def expect_finding(done, verdict, *words):
 
 
 def fake_library(folder, code, versions):
-    """A libibverbs.so.1 of somebody else's."""
+    """A libibverbs.so.1 that is not weft's."""
     map_file = write(os.path.join(folder, "map"), versions, 0o644)
     path = os.path.join(folder, "libibverbs.so.1")
     return compile_c(path, code, "-shared", "-fPIC", "-Wl,-soname,libibverbs.so.1",
@@ -259,7 +259,7 @@ def test_doctor_finds_who_holds_the_port_of_roce(folder):
     # Linux 6.1 keeps rxe's sockets when its devices are deleted.
     expect("the module goes, not only its device:\n" + done.stdout, "rmmod rdma_rxe" in done.stdout)
     expect_equal("only that", len(findings(done, "stop")), 1)
-    # The remedy is one, and who has no such device is not told of it.
+    # There is one remedy, and a user without such a device is not told of it.
     done = held("held", WEFT_DEVICES="iw_*")
     expect_equal("stops", findings(done, "stop"), [])
     expect("not a word:\n" + done.stdout, "4791" not in done.stdout)

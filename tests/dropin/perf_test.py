@@ -16,7 +16,7 @@ WIRES = {"iwarp": [], "roce": ["--roce"]}
 
 
 class Server:
-    """Serves one who asks, at a port of its own."""
+    """A server for one client, at a port of its own."""
 
     def __init__(self, *options):
         self.process = subprocess.Popen(
@@ -31,12 +31,12 @@ class Server:
 
 
 def measure(wire, *options):
-    """The lines that the one who asks prints."""
+    """The lines that the client prints."""
     server = Server(*WIRES[wire])
     done = run(WEFT, "perf", "--json", "--quiet", "--seconds", "0.05", *WIRES[wire], *options,
                server.address)
     status, said = server.end()
-    expect_equal("the one who asks: %s; its status" % done.stderr, done.returncode, 0)
+    expect_equal("the client: %s; its status" % done.stderr, done.returncode, 0)
     expect_equal("the server: %s; its status" % said, status, 0)
     return [json.loads(line) for line in done.stdout.splitlines()]
 

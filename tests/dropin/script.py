@@ -68,7 +68,7 @@ def compile_c(path, text, *options):
 
 
 def run_with_port(folder, how, *words, **wishes):
-    """In a network of its own, whose UDP port 4791 somebody has "held" or left "free"."""
+    """In a network namespace of its own, where UDP port 4791 is "held" by another socket, or "free"."""
     need("unshare", "ip")
     text = ("import socket, subprocess, sys\n"
             "subprocess.run(['ip', 'link', 'set', 'lo', 'up'], check=True)\n"

@@ -94,7 +94,7 @@ static void drain(struct play *p)
 	CHECK(!ib_cm_has_output(p->cm));
 }
 
-/* What somebody would answer to something the agent said, more or less. */
+/* A peer's answer to one of the agent's messages, more or less right. */
 static void answer(struct play *p)
 {
 	uint8_t kind = rd_u8(&p->in), which = rd_u8(&p->in), who = rd_u8(&p->in);

@@ -136,7 +136,7 @@ static void drain(struct end *e)
 	}
 }
 
-/* What was never granted for writing, and what nobody may write any more. */
+/* Memory never granted for writing, and memory after its queue pair has failed, is unchanged. */
 static void check_memory(struct end *e)
 {
 	const size_t behind = CANARY + WRITABLE;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * An owner's core under a history that the input writes: who comes and leaves, what they say (well
- * sealed or not at all), which lists lie in their memory, how fetches and commands end, and how
- * time goes by. A judge who knows what was said, and the rules, holds that
+ * An owner's core under a history that the input writes: which peers come and leave, what they say
+ * (well sealed or not at all), which lists lie in their memory, how fetches and commands end, and
+ * how time goes by. A judge that knows what was said, and the rules, checks that
  *
  *	- a request that was taken is answered once, while its requester is here, and in time;
  *	- nothing is commanded that the rules deny, that no requester asked for, or twice; nor for a

@@ -18,7 +18,7 @@ static int end_by_number(uint32_t number)
 		if (w.ends[i].is_here && w.ends[i].number == number)
 			return i;
 	}
-	CHECK(!"somebody who is not here");
+	CHECK(!"an end that is not connected");
 	return -1;
 }
 
@@ -111,7 +111,7 @@ static void judge_list(int unit, int end)
 		while (rio_walk_segment(&walk, &s)) {
 			int whose;
 
-			CHECK(s.where != RIO_OWN); /* nobody may name a unit's memory */
+			CHECK(s.where != RIO_OWN); /* no list may name a unit's memory */
 			if (s.where == RIO_IMMEDIATE)
 				continue;
 			whose = end_by_name(s.platform);
@@ -232,7 +232,7 @@ static struct wish *noted_wish(const struct rio_note *n)
 		if (wish->end == end && wish->id == n->request && wish->final_notes == 0)
 			return wish;
 	}
-	CHECK(!"something is written down that nobody asked for");
+	CHECK(!"the log has a request that no requester made");
 	return NULL;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The world of rio_owner_fuzz.c, and the judge of what the owner does in it, who knows what was
- * said, and the rules.
+ * The world of rio_owner_fuzz.c, and the judge of what the owner does in it, which knows what
+ * was said, and the rules.
  */
 #pragma once
 
@@ -49,12 +49,12 @@ struct end {
 	uint32_t number;
 	struct rio_session session;
 	bool has_devices;
-	bool knows[REQUESTERS]; /* of a unit: whom it may dial */
+	bool knows[REQUESTERS]; /* of a unit: the requesters it may dial */
 };
 
 struct window {
 	bool is_open;
-	int unit; /* for whom */
+	int unit; /* that may use it */
 	uint32_t handle;
 	size_t length;
 };

@@ -3,8 +3,8 @@
  * A requester's core under a history that the input writes: owners come, answer, announce, revoke,
  * talk nonsense and go; I/O units connect and tell; windows open or do not; time goes by. Judged:
  *
- *	- a request ends once, in time, and with no window open; well only if somebody said so;
- *	- the owner is told of it once, with windows that are open, and of no more than he allows;
+ *	- a request ends once, in time, and with no window open; well only if a peer said so;
+ *	- the owner is told of it once, with windows that are open, and of no more than it allows;
  *	- a status is taken if it is owed, else the owner is refused;
  *	- an I/O unit connects only if it is announced, with a question that is sealed and new;
  *	- what the owner says is done ends at once if the unit that would tell is not connected;
@@ -46,7 +46,7 @@ struct window {
 struct tracked {
 	uint64_t id, late_ns;
 	bool has_ended, is_owed, is_cancelled;
-	bool is_well;	/* somebody said so */
+	bool is_well;	/* owner or I/O unit said so */
 	int unit;	/* that has its device, when that is known; -1 */
 	bool is_unsaid; /* the owner has not been told of it */
 };
@@ -399,7 +399,7 @@ static void owner_tells(void)
 	t->is_owed = false;
 	w.owed--;
 	if (t->unit < 0)
-		t->unit = -2; /* whoever has it now */
+		t->unit = -2; /* the unit that has it now */
 	if (has_ended)
 		return;
 	drain();
@@ -407,7 +407,7 @@ static void owner_tells(void)
 		if (w.units[i].is_connected)
 			return;
 	}
-	CHECK(t->has_ended); /* nobody could tell */
+	CHECK(t->has_ended); /* no unit is connected that could tell */
 }
 
 static void announce(uint8_t how, uint8_t token)

@@ -34,12 +34,12 @@ def bracket(address):
 
 
 def act_lines(ops):
-    """What who acts says of operations that go well."""
+    """What the dialling side says of operations that go well."""
     return [op.replace(":", " ") + " success" for op in ops]
 
 
 def serve_lines(ops, invalidated):
-    """What who listens says. siw's library does not tell what was invalidated."""
+    """What the listening side says. siw's library does not tell what was invalidated."""
     lines = []
     for op in ops:
         kind, _, size = op.partition(":")
@@ -156,7 +156,8 @@ def rping_program(name, size, address, host):
 
 
 # perftest's server closes its listener amid it all and opens another one. The emulated guest may
-# take longer for that than weft tries, or miss who comes just then: so the case is tried again.
+# take longer for that than weft tries, or miss a connection that comes just then: so the case is
+# tried again.
 PERFTEST_MISSED = "RDMA_CM_EVENT_(UNREACHABLE|REJECTED); error: -1(10|11)"
 
 
@@ -315,10 +316,10 @@ def groups():
         Group("siw", run_programs()),
         Group("siw:mpa_crc_required=1",
               tunable("siw_crc_required", crc=True)
-              # Who listens does not insist, whatever siw's parameter says.
+              # The listening side does not insist, whatever siw's parameter says.
               + [client("siw_crc_required_weft_off", MIXED, weft="--crc-off", crc=False),
                  server("siw_crc_required_weft_off", MIXED, weft="--crc-off", crc=True)]),
-        # As a listener siw always takes a Write to open, as weft does; who dials has the choice.
+        # As a listener siw always takes a Write to open, as weft does; the dialling side has the choice.
         Group("siw:peer_to_peer=1", tunable("siw_p2p", rtr="write")),
         Group("siw:peer_to_peer=1,rtr_type=0x40",
               [c._replace(rtr="read" if c.weft_listens else "write")

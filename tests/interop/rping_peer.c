@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A round of rping, between who dials (D) and who listens (L):
+ * A round of rping, between the dialling side (D) and the listening side (L):
  *
  *	D  sends where its text lies        L  reads it, then sends anything: go on
  *	D  sends where the text may come    L  writes it there, then sends anything: go on

@@ -19,7 +19,7 @@ def both(name, serve, dial, says, **more):
     """The same program at both ends, in both roles.
 
     serve and dial are commands in which DEVICE and PEER are filled in; says are the lines of
-    (who serves, who dials).
+    (the serving side, the dialling side).
     """
     more.setdefault("roce", ENDS4)
     on_weft = [c.replace("DEVICE", WEFT).replace("PEER", GUEST) for c in (serve, dial)]
@@ -37,7 +37,7 @@ def ends_of(gid):
 
 
 def pingpong(kind, count, words="", name="", gid=GID4):
-    """-c: who dials looks into what came back; it says so and goes on if it is not right."""
+    """-c: the dialling side looks into what came back; it says so and goes on if it is not right."""
     command = "ibv_%s_pingpong -d DEVICE -g %d -p PORT -n %d -c %s " % (kind, gid, count, words)
     says = [r"\d+ bytes in .* seconds = .*", r"\d+ iters in .* seconds = .* usec/iter"]
     return both("%s_pingpong%s" % (kind, name), command, command + "PEER", [says, says],

@@ -8,19 +8,19 @@
  *	siw_peer rping-listen ADDR:PORT COUNT BYTES
  *	siw_peer rping-dial ADDR:PORT COUNT BYTES
  *
- * Who dials acts, who listens checks and is silent. Operations:
+ * The dialling side acts, the listening side checks and is silent. Operations:
  *
  *	send write read sendinv        one message; sendinv invalidates what was advertised
- *	badwrite badread badinv        with a tag that nobody registered
+ *	badwrite badread badinv        with a tag that was never registered
  *	oobwrite oobread               beyond the end of what was advertised
  *	rawwrite                       a Write that the other end is not told of
  *	reads sends writes             several at a time
  *	end                            waits for the end of the connection
  *
- * Who listens advertises memory by its private data: 16 bytes. Its first half is written, its
- * second half holds what is read. A Write is followed by a Send that says how much was written, and
- * who listens answers by one that says what it found.
- * Payload is a pattern that depends on the length, so whoever receives it can judge it.
+ * The listening side advertises memory by its private data: 16 bytes. Its first half is written,
+ * its second half holds what is read. A Write is followed by a Send that says how much was written,
+ * and the listening side answers by one that says what it found.
+ * Payload is a pattern that depends on the length, so the receiver can check it.
  *
  * One line is printed for each thing that happens; exit status 1 if data was wrong or nothing came.
  */
@@ -100,7 +100,7 @@ static struct advert advert_get(const uint8_t *bytes)
 				(uint32_t)number_get(bytes + 12, 4) };
 }
 
-/* Private data is an advertisement (from who listens), then a pattern. */
+/* Private data is an advertisement (from the listening side), then a pattern. */
 static void private_print(struct peer *p, const struct weft_peer *w, uint32_t skip)
 {
 	if (w->private_bytes < skip)
@@ -110,7 +110,7 @@ static void private_print(struct peer *p, const struct weft_peer *w, uint32_t sk
 		       judge(p, w->private_data + skip, w->private_bytes - skip));
 }
 
-/* ---- Who listens ---------------------------------------------------------------------------- */
+/* ---- The listening side --------------------------------------------------------------------- */
 
 static void written_check(struct peer *p, uint32_t bytes)
 {
@@ -229,7 +229,7 @@ static void listen_once(struct peer *p, const char *at, struct options *o)
 		window_drop(p, mine.tag);
 }
 
-/* ---- Who dials ------------------------------------------------------------------------------ */
+/* ---- The dialling side ---------------------------------------------------------------------- */
 
 static bool starts(const char *text, const char *with)
 {

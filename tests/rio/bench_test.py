@@ -41,7 +41,7 @@ def require(is_true, why):
 
 
 def processes_in(folder):
-    """Of those that run, who has a word with the folder in its command."""
+    """The running processes that have a word with the folder in their command."""
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:

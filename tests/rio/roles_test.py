@@ -121,7 +121,7 @@ def read_number(path):
 
 
 def test_rio_09_of_two_owners_with_one_key_the_later_one_stays(folder):
-    """The former says why it ends. Started again, by someone who wants that, it is the later one."""
+    """The former says why it ends. Started again, it is the later one."""
     with Roles(folder, "mem:1M", owner="log first\nkey owner.key\n") as roles:
         with open(roles.path("owner.conf")) as f:
             text = f.read()
@@ -247,7 +247,7 @@ def test_who_leaves_in_order_had_no_error(folder):
 
 
 def test_a_member_that_a_mirror_leaves_out_is_told_once(folder):
-    """Who opens the mirror anew must know whom to leave out."""
+    """A process that opens the mirror anew must know which members to leave out."""
     with Roles(folder, "mirror(mem:1M,fault:at=0+4096(mem:1M))") as roles:
         image = roles.path("image")
         with open(image, "wb") as f:

@@ -152,7 +152,7 @@ def test_rio_03_a_silent_host_is_noticed(folder):
         cluster.works()
         cluster.wait_log(r" left requester 3\.1")
         at = len(cluster.log())
-        # Much longer than the silence that is too long: who answers when asked is not gone.
+        # Much longer than the silence that is too long: a peer that answers when asked is not gone.
         done = cluster.weft("io", "hasty.conf", *SLOW)
         expect("it ends by its own timeout: " + done.stderr, "(rio_timeout)" in done.stderr)
         expect_equal("who left", set(re.findall(r" left (.*)", cluster.log()[at:])) -

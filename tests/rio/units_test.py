@@ -130,7 +130,7 @@ def test_sys_02_an_io_unit_stands_alone_and_may_have_no_device(folder):
         expect_equal("devices", [(d["platform"], d["name"]) for d in seen["devices"]],
                      [("2.2", "disk")])
         unit.put("disk", b"x" * 512)
-        # They outlive who directs them.
+        # They outlive the owner that directs them.
         unit.roles["boss"].kill()
         unit.roles["boss"].wait(timeout=PATIENCE_S)
         unit.start("boss")

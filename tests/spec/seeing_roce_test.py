@@ -399,7 +399,7 @@ def test_faults_roce_what_is_lost_is_sent_again(place):
 
 @test
 def test_faults_roce_what_is_damaged_is_dropped_and_sent_again(place):
-    """By the ICRC, unless what is damaged shows before that: whom it is for, say."""
+    """By the ICRC, unless the damage shows before that, as in the destination queue pair."""
     for version in "46":
         path = place.path("v%s.pcapng" % version)
         seen, made = faulty(place, "seed=5,corrupt=0.02", version, WEFT_PCAP=path)

@@ -203,7 +203,7 @@ STORY = [
     "connect_refused: No process listens at that address and port.",
 ]
 
-# The phases of the link of the first queue pair: who dials, and who waits for the other to speak first.
+# The phases of the link of the first queue pair: 1 dials, 2 waits for 1 to speak first.
 LINKS = {
     1: ["connecting", "setup", "stream", "ended"],
     2: ["setup", "awaiting_rtr", "stream", "ended"],

@@ -29,7 +29,7 @@ die() {
 	exit 1
 }
 
-running() { # running PID: there, and not a zombie that nobody has reaped
+running() { # running PID: there, and not a zombie
 	local word
 	word=$(sed -n 's/^State:[[:space:]]*\(.\).*/\1/p' "/proc/$1/status" 2>/dev/null) || return 1
 	[ -n "$word" ] && [ "$word" != Z ]

@@ -25,7 +25,7 @@ CUT_OFF = Side("", ["server DISCONNECT EVENT"])
 CASES = [
     rping("wc_delay", "seed=1,wc_delay=0.3:2ms", Side("", [made(r"wc_delay \d+")]), Side("")),
     rping("rnr", "seed=1,rnr=0.5:3ms", Side("", [made(r"rnr \d+")]), Side("")),
-    # What the seed says, whoever runs beside it: this request, and no other.
+    # The seed alone decides, whatever runs beside it: this request, and no other.
     rping("qp_error_of_seed_5", "seed=5,qp_error=0.02",
           Side("", [made("qp_error 1")], status=None), CUT_OFF, count=1000, pings=6),
     rping("disconnect_after", "disconnect_after=2KB", Side("", [made("disconnect_after 1")]),

@@ -76,7 +76,7 @@ static void pass_on(uint8_t *out, uint8_t *in)
 	}
 }
 
-/* Messages that come before anybody wants them, from whoever; of one sender in their order. */
+/* Messages that come before their receive, from any rank; those of one rank in their order. */
 static void take_unexpected(uint8_t *out, uint8_t *in)
 {
 	int seen[64] = { 0 };
@@ -226,7 +226,7 @@ static void count_up(MPI_Win window)
 
 		MPI_Win_lock(MPI_LOCK_SHARED, 0, 0, window);
 		had = 0;
-		do { /* until nobody came in between */
+		do { /* until no other rank came in between */
 			before = had;
 			value = before + 1;
 			MPI_Compare_and_swap(&value, &before, &had, MPI_INT64_T, 0, 2, window);

@@ -118,7 +118,7 @@ class Cluster:
         while not what():
             if (process and process.has_ended()) or time.monotonic() > deadline:
                 raise Failure(why)
-            time.sleep(LOOK_EVERY_S)  # nobody tells: it is looked at
+            time.sleep(LOOK_EVERY_S)  # no event tells: it is polled
 
     # --- programs ------------------------------------------------------------------------------
 
@@ -165,7 +165,7 @@ class Cluster:
                 raise Failure("%s %s" % (name, why))
 
     def end(self):
-        # nbdkit first: it says good-bye to those who are there.
+        # nbdkit first: it says good-bye to its peers while they run.
         for process in reversed(list(self.processes.values())):
             process.end()
 

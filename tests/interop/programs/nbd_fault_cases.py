@@ -26,7 +26,7 @@ LOSSES = 10
 
 
 def hidden(cluster):
-    """Who may do nothing with a device does not even hear of it."""
+    """A requester that may do nothing with a device does not even hear of it."""
     cluster.start("iounit")
     cluster.start("owner")
     cluster.run(cluster.kit_words("wait=300ms"), [r"cannot use disk: .*\(rio_device\)"], status=1)
@@ -87,7 +87,7 @@ def copy_end(cluster, copy, status):
 
 
 def owner_restarts(cluster):
-    """Again and again, in the middle of copies both ways: nobody notices."""
+    """Again and again, in the middle of copies both ways: no copy fails."""
     data = random_file(cluster, "raw", SIZE, 3)
     cluster.start_all()
     for source, target in (("DIR/raw", "URI"), ("URI", "DIR/back")):
@@ -102,7 +102,7 @@ def owner_restarts(cluster):
 
 
 def owner_restarts_idle(cluster):
-    """Nobody asks anything meanwhile."""
+    """No client sends a request meanwhile."""
     cluster.start_all()
     qemu_io(cluster, ["write -P 5 0 1m", "flush"], ["^wrote"])
     cluster.kill("owner")
@@ -111,7 +111,7 @@ def owner_restarts_idle(cluster):
 
 
 def owner_dies(cluster):
-    """For good: what was asked fails when nobody has come for as long as was said."""
+    """For good: requests fail when no owner has come for the time that wait= says."""
     random_file(cluster, "raw", SIZE, 4)
     cluster.start_all("wait=1s")
     copy = copy_begin(cluster, "DIR/raw", "URI", VAIN_COPY)
@@ -206,7 +206,7 @@ def change_device(cluster):
 
 
 def device_changes(cluster):
-    """Who was there before cannot be told; who comes sees what there is."""
+    """Connections from before cannot be told; new ones see the device as it is."""
     cluster.start_all()
     with RawClient(cluster.path("socket")) as raw:
         raw.expect(0, WRITE, 0, 4096, b"a" * 4096)

@@ -52,7 +52,7 @@ def has_joined(group):
 
 
 def mckey(name, group, address, options=""):
-    """The sender sends when the receiver has joined: what comes earlier is nobody's."""
+    """The sender sends when the receiver has joined: what comes earlier is lost."""
     command = "mckey -m %s -b %s -c 2 -C 20 %s" % (group, address, options)
     done = ["^data transfers complete$", "^return status 0$"]
     return Case("mckey_" + name, Side(command, done), Side(command + " -s", done),

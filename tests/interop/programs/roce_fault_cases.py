@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Failures on purpose (WEFT_FAULTS) for programs on a RoCE device: packets, and connections.
 
-Not for programs that leave when they have heard all, as ibv_rc_pingpong does: if what they said last is
-lost, nobody is there to say it again. perftest's two ends wait for each other, over TCP.
+Not for programs that end when they have received all, as ibv_rc_pingpong does: if their last packet is lost,
+no process is left to send it again. perftest's two ends wait for each other, over TCP.
 """
 import dataclasses
 

@@ -183,7 +183,7 @@ def is_serving(pid, port, inodes):
 
 
 def free_port(ports=(0,)):
-    """The first of the ports that nobody has; 0 is any."""
+    """The first of the ports that is free; 0 is any."""
     with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as s:
         s.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0)
         for port in ports:
@@ -233,7 +233,7 @@ class Runner:
         self.env = {k: v for k, v in os.environ.items() if not k.startswith("WEFT_")}
         self.libraries = os.path.abspath(libraries)
         self.env.update({"LD_LIBRARY_PATH": self.libraries, "LC_ALL": "C"})
-        # Where Debian has its servers; not in everybody's path.
+        # Where Debian has its servers; not in every user's path.
         self.env["PATH"] = self.env.get("PATH", os.defpath) + ":/usr/sbin:/sbin"
         self.env.update(sanitizer(libraries) if sanitizer else {})
         # As weft run does, which would bring a sanitizer of its own.
@@ -267,7 +267,7 @@ class Runner:
                 return None
             if server.has_ended():
                 return "the server ended at once, status %s" % server.process.returncode
-            time.sleep(LOOK_EVERY_S)  # nobody tells: it is looked at
+            time.sleep(LOOK_EVERY_S)  # no event tells: it is polled
         return "the server does not listen"
 
     def run_clients(self, case, port, folder, patience, started):

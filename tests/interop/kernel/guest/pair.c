@@ -7,15 +7,15 @@
  *	pair listen ADDR PORT DEVICE GID_INDEX [OPTION...]
  *	pair dial ADDR PORT DEVICE GID_INDEX [OPTION...] OP[:BYTES]...
  *
- * Who dials acts. After each operation that went well it asks the other end, over TCP, whether
- * that found the right bytes at the right place and nothing beyond. Operations:
+ * The dialling side acts. After each operation that went well it asks the other end, over TCP,
+ * whether that found the right bytes at the right place and nothing beyond. Operations:
  *
  *	send sendimm write writeimm read   one message
  *	writes reads sends                 MANY at a time, one signaled
  *	fadd cswap                         atomics, one after the other on the same word
  *	late                               a Send whose receive is posted too late
  *	badwrite badread oobwrite oobread badatomic oddatomic
- *	norecv                             a Send that nobody has posted a receive for
+ *	norecv                             a Send for which no receive is posted
  *
  * Options: --mtu BYTES, --depth N (Reads and atomics at a time), --uc. Payload is a pattern that
  * depends on length and number. Status 1 if something was not as it should be.
@@ -297,7 +297,7 @@ static void ends_exchange(void)
 		die("exchange");
 }
 
-/* ---- Who listens ---------------------------------------------------------------------------- */
+/* ---- The listening side --------------------------------------------------------------------- */
 
 static uint32_t place_of(uint32_t bytes)
 {
@@ -407,7 +407,7 @@ static int serve(void)
 	return is_bad;
 }
 
-/* ---- Who dials ------------------------------------------------------------------------------ */
+/* ---- The dialling side ---------------------------------------------------------------------- */
 
 static struct ibv_send_wr request_of(const char *op, uint32_t bytes, struct ibv_sge *sge)
 {

@@ -120,7 +120,7 @@ static void advert_get(const uint8_t *bytes)
 	theirs.length = be32toh(theirs.length);
 }
 
-/* Private data is an advertisement (from who listens), then a pattern. */
+/* Private data is an advertisement (from the listening side), then a pattern. */
 static void private_print(const struct rdma_conn_param *c, uint32_t skip)
 {
 	const uint8_t *at = c->private_data;
@@ -144,7 +144,7 @@ static void connection_event(bool *has_ended)
 	rdma_ack_cm_event(event);
 }
 
-/* ---- Who listens ---------------------------------------------------------------------------- */
+/* ---- The listening side --------------------------------------------------------------------- */
 
 static void written_check(uint32_t bytes)
 {
@@ -273,7 +273,7 @@ static int serve(const char *host, const char *port)
 	return is_bad;
 }
 
-/* ---- Who dials ------------------------------------------------------------------------------ */
+/* ---- The dialling side ---------------------------------------------------------------------- */
 
 static bool starts(const char *text, const char *with)
 {
