@@ -118,7 +118,7 @@ def test_completion_offers_commands_options_and_values(folder):
                  {"-f", "--follow", "--qp", "--kind", "--help"})
     expect_equal("values", offered(folder, "weft run --log "), {"off", "error", "info"})
     expect_equal("no values", offered(folder, "weft trace --qp "), set())
-    worlds = set(re.findall(r"--world ([a-z]+)", run(WEFT, "sim", "--help").stdout))
+    worlds = set(re.findall(r"--world ([a-z-]+)", run(WEFT, "sim", "--help").stdout))
     expect_equal("worlds", offered(folder, "weft sim --world "), worlds)
     expect("some worlds", "iwarp" in worlds)
     expect_equal("reasons", offered(folder, "weft explain tag_inst"), {"tag_instance"})
@@ -154,8 +154,8 @@ def test_package_builds_with_the_libraries_that_dev_installs(folder):
 
 
 def test_package_knows_every_version_of_a_symbol(folder):
-    nodes = re.findall(r"^(WEFT_\w+)(?: \w+)? \{", read(SOURCE, "src/libweft.map"), re.M)
-    lines = re.findall(r"^ \(symver\)(\w+) ", read(SOURCE, "debian/libweft0.symbols"), re.M)
+    nodes = re.findall(r"^(WEFT_[\w.]+)(?: \w+)? \{", read(SOURCE, "src/libweft.map"), re.M)
+    lines = re.findall(r"^ \(symver\)([\w.]+) ", read(SOURCE, "debian/libweft0.symbols"), re.M)
     expect("some", nodes)
     expect_equal("versions", lines, nodes)
 
