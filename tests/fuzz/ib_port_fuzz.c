@@ -328,7 +328,7 @@ static void post(struct rig *rig, struct input *in)
 	if (rig->posted == IDS_MAX)
 		return;
 	if (who & 0x08) {
-		const struct weft_recv_wr wr = { rig->posted, &s, 1 };
+		const struct weft_recv_wr wr = { .id = rig->posted, .sges = &s, .sge_count = 1 };
 
 		(void)qp_post_recv(q->qp, &wr, 1, &posted);
 	} else {
