@@ -72,7 +72,7 @@ static void must(enum weft_reason r, const char *what)
 	exit(1);
 }
 
-/* The others come as far as this before anybody goes on. */
+/* All processes come as far as this before one goes on. */
 static void meet(uint32_t times)
 {
 	atomic_fetch_add(&table->met, 1);

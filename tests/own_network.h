@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* A network namespace of the program's own, where nobody else has RoCE's port. */
+/* A network namespace of the program's own, where RoCE's port is free. */
 #pragma once
 
 /* NULL, or why it cannot be had. The first call counts: no thread may have been started before. */

@@ -87,7 +87,7 @@ struct test {
 
 /*
  * Called before each run of a test with 0, 1 and so on: makes that round's world. NULL: there is no
- * such round. Else words that help whoever sees it fail.
+ * such round. Else words that help the reader of a failure.
  */
 const char *harness_round(uint64_t round) __attribute__((weak));
 

@@ -575,7 +575,7 @@ static const struct reason_row rows[WEFT_REASON_COUNT] = {
 			       "share it, such as that of the kernel's rxe: unload its module (rmmod "
 			       "rdma_rxe; to delete its devices may not be enough), or use another "
 			       "network namespace." },
-	[WEFT_R_ROCE_SLOTS] = { "roce_places", "-", EUSERS,
+	[WEFT_R_ROCE_SLOTS] = { "roce_slots", "-", EUSERS,
 				"This host has 254 adapters that use RoCE already, and more cannot "
 				"be told apart." },
 	[WEFT_R_ROCE_TOO_LARGE] = { "roce_too_large", "-", EMSGSIZE,
@@ -601,7 +601,7 @@ static const struct reason_row rows[WEFT_REASON_COUNT] = {
 			      "or of all: ask again. One that did not answer has made room." },
 	[WEFT_R_ROCE_CLOSED] = { "roce_closed", "-", ENETDOWN,
 				 "The adapter is not on the network as a RoCE port: open it there." },
-	[WEFT_R_QP_SLOT] = { "qp_place", "-", EINVAL,
+	[WEFT_R_QP_SLOT] = { "qp_slot", "-", EINVAL,
 			     "The queue pair was made before its adapter was opened as a RoCE port, "
 			     "and has a number that packets do not find: make another." },
 	[WEFT_R_TUN_NONE] = { "tun_none", "RAW-01", ENODEV,

@@ -205,7 +205,7 @@ TEST(test_send_01_send_03_pages_may_be_away_before_the_first_send)
 	close_whole();
 }
 
-/* SEND-15: without a pager, and without the segment, nobody will bring it. */
+/* SEND-15: without a pager, or without the mapping, the page never comes. */
 TEST(test_send_15_what_cannot_be_had_again_fails_the_send)
 {
 	for (int k = 0; k < 3; k++) {

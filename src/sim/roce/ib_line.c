@@ -12,7 +12,7 @@ enum {
 	PACKETS_MAX = 8192,
 	/* On Ethernet: preamble, header, FCS and gap; IPv4 and UDP. */
 	FRAME_BYTES = 38 + 28,
-	TRACE_EVENTS = 16, /* nobody looks */
+	TRACE_EVENTS = 16, /* they are not read */
 	RIGHTS = WEFT_LOCAL_READ | WEFT_LOCAL_WRITE | WEFT_REMOTE_READ | WEFT_REMOTE_WRITE
 };
 

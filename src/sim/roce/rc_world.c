@@ -141,8 +141,8 @@ static void post_receive(struct roce_world *w, int n, struct end *e)
 {
 	struct roce_node *node = &rc_world_of(w)->nodes[n];
 	uint32_t slot = e->posted % DEPTH;
-	const struct weft_sge s = roce_node_segment(node, e->at + AT_RECEIVE + slot * SLOT, SLOT,
-						    e->tag);
+	const struct weft_sge s = roce_node_sge(node, e->at + AT_RECEIVE + slot * SLOT, SLOT,
+						e->tag);
 
 	roce_node_post_recv(w, node, e->qp, &s, slot);
 	e->posted++;
@@ -224,7 +224,7 @@ static void begin(struct roce_world *w, int n, struct end *e)
 	op->is_used = true;
 	op->number = OF_WRITE + e->begun;
 	wr = draw_op(rc, n, e, slot);
-	s = roce_node_segment(node, e->at + AT_LOCAL + slot * SLOT, op->bytes, e->tag);
+	s = roce_node_sge(node, e->at + AT_LOCAL + slot * SLOT, op->bytes, e->tag);
 	wr.id = slot;
 	wr.sges = &s;
 	wr.sge_count = 1;

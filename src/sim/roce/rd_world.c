@@ -284,7 +284,7 @@ static void begin(struct roce_world *w, struct actor *a)
 			   .to = prng_below(&rd->prng, ACTORS),
 			   .number = a->begun };
 	wr = draw_op(rd, a, slot);
-	s = roce_node_segment(n, local_of(a, slot), op->bytes, a->tag);
+	s = roce_node_sge(n, local_of(a, slot), op->bytes, a->tag);
 	wr.id = slot;
 	wr.sges = &s;
 	wr.sge_count = 1;
@@ -442,7 +442,7 @@ static void post_receive(struct roce_world *w, struct actor *a)
 	while (a->is_posted[slot])
 		slot++;
 	a->is_posted[slot] = true;
-	s = roce_node_segment(n, a->at + AT_RECEIVE + slot * SLOT, SLOT, a->tag);
+	s = roce_node_sge(n, a->at + AT_RECEIVE + slot * SLOT, SLOT, a->tag);
 	roce_node_post_recv(w, n, a->qp, &s, slot);
 	a->posted++;
 }

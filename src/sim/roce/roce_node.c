@@ -96,8 +96,8 @@ uint32_t roce_node_register(struct roce_node *n, uint32_t offset, uint32_t bytes
 	return tag;
 }
 
-struct weft_sge roce_node_segment(const struct roce_node *n, uint32_t offset, uint32_t bytes,
-				  uint32_t tag)
+struct weft_sge roce_node_sge(const struct roce_node *n, uint32_t offset, uint32_t bytes,
+			      uint32_t tag)
 {
 	return (struct weft_sge){ roce_node_addr(n, offset), bytes, tag };
 }

@@ -4,7 +4,7 @@
  * begins at the same address in every run, and a shadow of it; bytes that can be told apart; a
  * network that is drawn.
  *
- * The shadow has what the memory must hold. Whoever knows that bytes were written rightly says so
+ * The shadow has what the memory must hold. A scenario accepts bytes that were written rightly
  * (roce_node_accept()); when all has come to rest, no other byte may have changed.
  */
 #pragma once
@@ -40,9 +40,9 @@ uint64_t roce_node_addr(const struct roce_node *n, uint32_t offset);
 /* A region with all rights. */
 uint32_t roce_node_register(struct roce_node *n, uint32_t offset, uint32_t bytes);
 
-/* A segment there. */
-struct weft_sge roce_node_segment(const struct roce_node *n, uint32_t offset, uint32_t bytes,
-				  uint32_t tag);
+/* A scatter-gather element there. */
+struct weft_sge roce_node_sge(const struct roce_node *n, uint32_t offset, uint32_t bytes,
+			      uint32_t tag);
 
 struct weft_qp *roce_node_qp(struct roce_node *n, enum weft_qp_service service, uint32_t send_max,
 			     uint32_t recv_max);

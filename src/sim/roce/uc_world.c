@@ -63,8 +63,7 @@ static void post_receives(struct roce_world *w, int n, uint32_t count)
 
 	while (e->posted < count) {
 		uint32_t i = e->posted++;
-		const struct weft_sge s = roce_node_segment(node, AT_RECEIVE + i * SLOT, SLOT,
-							    e->tag);
+		const struct weft_sge s = roce_node_sge(node, AT_RECEIVE + i * SLOT, SLOT, e->tag);
 
 		roce_node_post_recv(w, node, e->qp, &s, i);
 	}
@@ -175,7 +174,7 @@ static void begin(struct roce_world *w, int n)
 	op->bytes = draw_length(&uc->prng);
 	if (op->opcode == WEFT_OP_SEND && op->bytes < NUMBER_BYTES)
 		op->bytes = NUMBER_BYTES;
-	s = roce_node_segment(node, AT_LOCAL + at, op->bytes, e->tag);
+	s = roce_node_sge(node, AT_LOCAL + at, op->bytes, e->tag);
 	roce_node_fill(node, AT_LOCAL + at, number, op->bytes);
 	if (op->opcode == WEFT_OP_SEND) {
 		memcpy(node->memory + AT_LOCAL + at, &number, NUMBER_BYTES);
