@@ -239,12 +239,12 @@ static struct leading leading_now(const struct net *net)
 }
 
 /*
- * Whether the program watches the sockets now, or has since then. For a program that ever did so, a
- * poll counts as well.
+ * Whether the program watches the sockets now, has since then, or has promised to. For a program
+ * that ever did so, a poll counts as well.
  */
 static bool is_led_since(const struct net *net, const struct leading *then)
 {
-	return net->is_led || net->leads != then->leads ||
+	return net->is_driven || net->is_led || net->leads != then->leads ||
 	       (net->leads > 0 && net->adapter->polls != then->polls);
 }
 
@@ -474,6 +474,8 @@ void progress_lead(struct net *net, bool is_always)
 	if (net->state == PROGRESS_IDLE && !is_always)
 		move(net, PROGRESS_FOLLOWING);
 	pthread_cond_signal(&net->rouse);
+	if (net->state == PROGRESS_WATCHING)
+		rouse(net);
 }
 
 void progress_stop(struct net *net)
