@@ -92,6 +92,12 @@ class Cluster:
         expect_equal("status: " + done.stderr, done.returncode, 0)
         return json.loads(done.stdout)
 
+    def await_disk(self):
+        """Both roles have begun: the I/O unit has offered its device to the owner."""
+        end_s = time.monotonic() + PATIENCE_S
+        while "disk" not in self.weft("io", "app.conf", "list").stdout:
+            expect("the disk is offered in time", time.monotonic() < end_s)
+
     def end(self, nth):
         """A role in order; what it said."""
         self.roles[nth].terminate()
@@ -193,18 +199,24 @@ def looks(*words, **where):
 def test_rio_02_io_spins_as_its_file_says_or_its_option(folder):
     """There is no owner: it waits, and looks for one all the time or sleeps."""
     with Cluster(folder) as cluster:
-        cluster.seen()  # it has begun
+        cluster.await_disk()
         cluster.end(1)
         cluster.end(0)
-    words = "io", "app.conf", "list", "--wait", "1s"
-    quiet = looks(*words, cwd=folder)
-    by_option = looks(*words, "--spin", "1s", cwd=folder)
-    with open(os.path.join(folder, "app.conf"), "a") as f:
-        f.write("spin 1s\n")
-    by_file = looks(*words, cwd=folder)
-    against_file = looks(*words, "--spin", "0s", cwd=folder)
-    said = "%d quiet, %d by option, %d by file, %d against it" % (quiet, by_option, by_file, against_file)
-    expect("spinning looks more: " + said, min(by_option, by_file) > 2 * max(quiet, against_file))
+    with open(os.path.join(folder, "app.conf")) as f:
+        plain = f.read()
+    with open(os.path.join(folder, "spin.conf"), "w") as f:
+        f.write(plain + "spin 1s\n")
+    # Beside other work a second is too short for a command that spins to get much of the processor.
+    for wait in "1s", "4s", "16s":
+        words = "list", "--wait", wait
+        quiet = looks("io", "app.conf", *words, cwd=folder)
+        by_option = looks("io", "app.conf", *words, "--spin", "1s", cwd=folder)
+        by_file = looks("io", "spin.conf", *words, cwd=folder)
+        against_file = looks("io", "spin.conf", *words, "--spin", "0s", cwd=folder)
+        if min(by_option, by_file) > 2 * max(quiet, against_file):
+            return
+    expect("spinning looks more: %d quiet, %d by option, %d by file, %d against it" %
+           (quiet, by_option, by_file, against_file), False)
 
 
 def log_of(folder):
