@@ -1,10 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "ib/port.h"
+#include "ib/conn.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
+#include "ib/datagram.h"
+#include "ib/ee.h"
+#include "ib/group.h"
+#include "ib/pace.h"
+#include "ib/port.h"
+#include "ib/rc.h"
+#include "ib/rc_holes.h"
+#include "ib/requester.h"
+#include "ib/responder.h"
+#include "wire/iba_aeth.h"
+#include "wire/iba_psn.h"
 
 void conn_ready(struct ib_conn *c)
 {

@@ -11,11 +11,20 @@
  * A message that is taken away before its end leaves a hole in the numbers, as packets of it may
  * still be about. RESYNC, acknowledged like a request, takes the peer to what follows the hole.
  */
-#include "ib/port.h"
+#include "ib/ee.h"
 
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "ib/conn.h"
+#include "ib/pace.h"
+#include "ib/port.h"
+#include "ib/rc.h"
+#include "ib/rc_holes.h"
+#include "ib/requester.h"
+#include "ib/responder.h"
+#include "wire/iba_aeth.h"
+#include "wire/iba_psn.h"
 
 /* ---- Life ----------------------------------------------------------------------------------- */
 

@@ -3,10 +3,23 @@
  * Datagrams to many (IBA 10.5): every queue pair of the port that has joined the group gets a copy,
  * the one that sent it too, if it has.
  */
-#include "ib/port.h"
+#include "ib/group.h"
 
 #include <stdlib.h>
 #include <string.h>
+
+#include "ib/conn.h"
+#include "ib/datagram.h"
+#include "ib/port.h"
+
+enum { MEMBERS_MAX = 4096 };
+
+/* A membership of a queue pair in a group. */
+struct member {
+	struct list link;
+	struct ib_conn *conn;
+	struct ib_group group;
+};
 
 static bool is_group(const struct ib_group *g, bool is_ipv6, const uint8_t *address)
 {
@@ -49,7 +62,7 @@ enum weft_reason ib_join(struct ib_conn *c, const struct ib_group *group)
 		return WEFT_R_QP_STATE;
 	if (find(c, group))
 		return WEFT_OK;
-	if (port->member_count == IB_MEMBERS_MAX)
+	if (port->member_count == MEMBERS_MAX)
 		return WEFT_R_LIMIT;
 	m = calloc(1, sizeof(*m));
 	if (!m)

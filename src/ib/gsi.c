@@ -3,9 +3,13 @@
  * Queue pair 1, the general services interface (IBA 13.5.1.2): passes complete management datagrams
  * to and from the connection manager.
  */
-#include "ib/port.h"
+#include "ib/gsi.h"
 
 #include <string.h>
+
+#include "ib/packet.h"
+#include "ib/port.h"
+#include "wire/iba_psn.h"
 
 static struct ib_mad *ring_at(struct mad_ring *ring, uint32_t n)
 {

@@ -3,11 +3,14 @@
  * A Send or Write of the peer, packet by packet and in order. Each step is a check that lets the
  * packet go on, or says what becomes of it; only the last two change anything.
  */
-#include "ib/port.h"
+#include "ib/message.h"
 
 #include <string.h>
 
-#include "base/check.h"
+#include "ib/conn.h"
+#include "ib/port.h"
+#include "ib/responder.h"
+#include "wire/iba_aeth.h"
 
 static const struct verdict good;
 

@@ -8,7 +8,10 @@
  *
  * A connection that never got a CNP has no such rate: only its window limits it.
  */
-#include "ib/port.h"
+#include "ib/pace.h"
+
+#include "ib/conn.h"
+#include "ib/packet.h"
 
 enum {
 	NOTIFY_NS = 50 * 1000,	    /* of notifications to one peer: not more often */

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "ib/port.h"
+#include "ib/packet.h"
 
 #include <string.h>
 
 #include "base/check.h"
+#include "ib/conn.h"
+#include "ib/ee.h"
+#include "ib/port.h"
+#include "wire/iba_icrc.h"
 
 /* ---- Payload -------------------------------------------------------------------------------- */
 

@@ -6,8 +6,23 @@
 
 #include "base/check.h"
 #include "base/least.h"
+#include "ib/conn.h"
+#include "ib/datagram.h"
+#include "ib/ee.h"
+#include "ib/group.h"
+#include "ib/gsi.h"
+#include "ib/pace.h"
+#include "ib/rc.h"
+#include "ib/rc_holes.h"
+#include "ib/rc_retry.h"
+#include "ib/requester.h"
+#include "ib/responder.h"
+#include "wire/iba_icrc.h"
 
-enum { ACKS_LOOKED_AT = 4 }; /* of connections; where there are more, they do not wait */
+enum {
+	BURST = 16,	   /* packets of a connection before the next one's turn */
+	ACKS_LOOKED_AT = 4 /* of connections; where there are more, they do not wait */
+};
 
 /* ---- Life ----------------------------------------------------------------------------------- */
 
@@ -362,7 +377,7 @@ bool ib_port_send(struct ib_port *port, uint64_t now_ns, struct ib_out *out)
 		tally_of(port, c->qp)->bytes_out += out->spans.length;
 		if (out->ecn != IB_ECN_NOT)
 			pace_sent(&c->pace, now_ns, out->spans.length);
-		if (++port->burst >= IB_BURST) {
+		if (++port->burst >= BURST) {
 			port->burst = 0;
 			list_remove(&c->ready_link);
 			list_add_tail(&port->ready, &c->ready_link);

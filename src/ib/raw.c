@@ -3,11 +3,15 @@
  * Raw datagrams (RAW-01): whole IPv6 frames, which software makes and reads. A frame's header is a
  * global route header as it stands (RAW-02), so nothing is converted on the way.
  */
-#include "ib/port.h"
-
 #include <string.h>
 
-#include "base/check.h"
+#include "ib/conn.h"
+#include "ib/datagram.h"
+#include "ib/message.h"
+#include "ib/packet.h"
+#include "ib/port.h"
+#include "ib/requester.h"
+#include "wire/iba_grh.h"
 
 static struct ib_conn *conn_of(struct list *link)
 {

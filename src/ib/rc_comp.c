@@ -1,10 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* The completer of RC (IBA 9.7.5 and 9.9.2): what the peer says to our requests. */
-#include "ib/port.h"
+#include "ib/requester.h"
 
 #include <string.h>
 
-#include "base/check.h"
+#include "ib/conn.h"
+#include "ib/message.h"
+#include "ib/packet.h"
+#include "ib/port.h"
+#include "ib/rc_holes.h"
+#include "ib/rc_near.h"
+#include "ib/rc_retry.h"
+#include "wire/iba_aeth.h"
+#include "wire/iba_psn.h"
 
 static const struct outcome success = { .status = WEFT_SUCCESS };
 

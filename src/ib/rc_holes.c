@@ -14,7 +14,12 @@
  * earlier shows that the latter was lost (as RFC 8985 section 6.2 has it, by order in place of
  * time).
  */
+#include "ib/rc_holes.h"
+
+#include "ib/conn.h"
 #include "ib/port.h"
+#include "ib/requester.h"
+#include "wire/iba_psn.h"
 
 /* ---- Lists of holes ------------------------------------------------------------------------- */
 

@@ -5,7 +5,13 @@
  * the queue pair but not the number must not make the true peer send again what it sent, nor end
  * the connection (RFC 5961 section 3.2: what ends a connection must match exactly).
  */
-#include "ib/port.h"
+#include "ib/rc_near.h"
+
+#include "ib/conn.h"
+#include "ib/rc_holes.h"
+#include "ib/requester.h"
+#include "ib/responder.h"
+#include "wire/iba_psn.h"
 
 /* More packets than that are not on their way at once; IBA 9.7.2 sets no limit. */
 enum { NEAR_PSNS = 4096 };

@@ -3,7 +3,17 @@
  * What the responder of RC says (IBA 9.7.5.1): answers to Reads and atomics in the order of their
  * numbers, and behind them one ACK or NAK for all there was.
  */
+#include "ib/responder.h"
+
+#include "ib/conn.h"
+#include "ib/pace.h"
+#include "ib/packet.h"
 #include "ib/port.h"
+#include "ib/rc.h"
+#include "ib/rc_retry.h"
+#include "ib/requester.h"
+#include "wire/iba_aeth.h"
+#include "wire/iba_psn.h"
 
 static struct resource *res_at(const struct responder *r, uint32_t n)
 {

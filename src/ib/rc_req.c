@@ -8,9 +8,18 @@
  *	 |     |              |     |                  |
  *	 [==acknowledged==on its way=====to be sent====]
  */
-#include "ib/port.h"
+#include "ib/requester.h"
 
 #include "base/check.h"
+#include "ib/conn.h"
+#include "ib/ee.h"
+#include "ib/pace.h"
+#include "ib/packet.h"
+#include "ib/port.h"
+#include "ib/rc.h"
+#include "ib/rc_holes.h"
+#include "ib/rc_retry.h"
+#include "wire/iba_psn.h"
 
 struct sent *rc_req_at(const struct requester *q, uint32_t n)
 {

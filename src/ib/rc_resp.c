@@ -3,9 +3,18 @@
  * The responder of RC (IBA 9.7.4, 9.9.3): a packet of the peer passes one check after the other,
  * and what does not pass is answered as the clause says, or not at all.
  */
-#include "ib/port.h"
+#include "ib/responder.h"
 
 #include "base/check.h"
+#include "ib/conn.h"
+#include "ib/ee.h"
+#include "ib/message.h"
+#include "ib/port.h"
+#include "ib/rc.h"
+#include "ib/rc_near.h"
+#include "ib/requester.h"
+#include "wire/iba_aeth.h"
+#include "wire/iba_psn.h"
 
 /* ---- Answers -------------------------------------------------------------------------------- */
 

@@ -11,9 +11,17 @@
  *	arrived       |1| x x x                |1|             |2|3|4|
  *	ACK       ......silence: probe_ns.....    |1|                |4|
  */
+#include "ib/rc_retry.h"
+
 #include "base/check.h"
 #include "base/least.h"
+#include "ib/conn.h"
+#include "ib/ee.h"
 #include "ib/port.h"
+#include "ib/rc_holes.h"
+#include "ib/requester.h"
+#include "wire/iba_aeth.h"
+#include "wire/iba_psn.h"
 
 enum {
 	PROBE_RTTS = 3,

@@ -3,9 +3,14 @@
  * Reliable datagrams on an end-to-end context (IBA 9.7.8, RD-01): where RC's code has a queue pair,
  * each message of RD brings its own.
  */
-#include "ib/port.h"
+#include "ib/ee.h"
 
-#include "base/check.h"
+#include "ib/conn.h"
+#include "ib/rc.h"
+#include "ib/requester.h"
+#include "ib/responder.h"
+#include "wire/iba_aeth.h"
+#include "wire/iba_psn.h"
 
 /* ---- Requester ------------------------------------------------------------------------------ */
 

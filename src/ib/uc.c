@@ -3,9 +3,17 @@
  * Unreliable connection (IBA 9.8.2): messages go out once and end when they are on the wire
  * (QP-11); of those that arrive, one that has a gap is lost, without a word.
  */
-#include "ib/port.h"
+#include "ib/datagram.h"
 
-#include "base/check.h"
+#include "ib/conn.h"
+#include "ib/message.h"
+#include "ib/pace.h"
+#include "ib/packet.h"
+#include "ib/port.h"
+#include "ib/requester.h"
+#include "ib/responder.h"
+#include "wire/iba_aeth.h"
+#include "wire/iba_psn.h"
 
 /* A packet of the oldest request is on the wire; was it the last, the request has ended. */
 void uc_sent(struct ib_conn *c)

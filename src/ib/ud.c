@@ -4,9 +4,16 @@
  * pair, or finds no room, is dropped without a word. A receive begins with 40 bytes that stand for
  * the route header (annex A17).
  */
-#include "ib/port.h"
+#include "ib/datagram.h"
 
 #include <string.h>
+
+#include "ib/conn.h"
+#include "ib/message.h"
+#include "ib/packet.h"
+#include "ib/port.h"
+#include "ib/requester.h"
+#include "wire/iba_grh.h"
 
 /* ---- Out ------------------------------------------------------------------------------------ */
 

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * A connection: a queue pair's part of the port. It has a requester and a responder, each with the
+ * PSN state of its direction. So has an end-to-end context (ee.h), on behalf of the queue pairs
+ * that it serves: RD is the code of RC, with another queue pair for each message.
+ */
+#pragma once
+
+#include "ib/pace.h"
+#include "ib/port.h"
+#include "ib/requester.h"
+#include "ib/responder.h"
+
+/* An RD queue pair has one request at a time in flight. */
+enum rd_state {
+	RD_IDLE = 0,
+	RD_WAITING,  /* for its turn on the context */
+	RD_ACTIVE,   /* has its turn */
+	RD_SUSPENDED /* the peer had no receive; waits before the next try */
+};
+
+struct ib_conn {
+	struct ib_port *port;
+	struct weft_qp *qp; /* NULL: it has left */
+	enum weft_qp_service service;
+	bool is_xrc;
+	uint32_t number, peer_qp;
+	uint16_t p_key;
+	struct ib_path path;
+	struct list ready_link, ended_link;
+	struct timer timer;
+	struct requester req;
+	struct responder resp;
+	struct pace pace;
+	/* From the config. */
+	uint64_t timeout_ns; /* UINT64_MAX: for ever */
+	uint8_t retries, rnr_retries, rnr_timer_code;
+	uint32_t window, ack_every, q_key;
+	/* The end. */
+	enum weft_reason why;
+	/* Every further request is answered by resp.nak at resp.psn; RD: until RESYNC. */
+	bool has_final;
+	bool is_reported;    /* its end was reported to the owner */
+	bool was_reply;	     /* the last packet was a reply: requests are next */
+	bool has_ack_waited; /* an ACK was deferred to let a request go first */
+	bool is_established; /* a packet of the peer came in RTR */
+	bool is_ee;	     /* part of an end-to-end context (struct ib_ee) */
+	void *owner;
+	/* Raw datagrams. */
+	struct list raw_link;
+	struct ib_raw raw;
+	/* RD queue pair: its one request that waits for its turn, or has it. */
+	enum rd_state rd_state;
+	struct ib_ee *ee; /* the context of that request */
+	uint32_t slot;	  /* of that request in the send queue */
+	uint32_t rdd;	  /* RD queue pair and context: the RD domain */
+	struct list turn_link;
+};
+
+static inline enum iba_service conn_service(const struct ib_conn *c)
+{
+	return c->is_ee ? IBA_RD : c->is_xrc ? IBA_XRC : IBA_RC;
+}
+
+/* The queue pair that sent the arriving message. */
+static inline uint32_t conn_sender(const struct ib_conn *c)
+{
+	return c->is_ee ? c->resp.src_qp : c->peer_qp;
+}
+
+/* Traces an event of a queue pair. */
+static inline void note(const struct ib_conn *c, const struct weft_qp *qp, uint16_t kind,
+			uint64_t a, uint64_t b)
+{
+	trace_add(c->port->adapter->trace, (struct trace_event){
+						   .kind = kind,
+						   .who = qp ? qp->number : c->number,
+						   .a = a,
+						   .b = b,
+					   });
+}
+
+extern const struct transport ib_transport;
+
+/* The connection may have something to send. */
+void conn_ready(struct ib_conn *c);
+
+/* Sets its timer to go off no later than this. */
+void conn_deadline(struct ib_conn *c, uint64_t deadline_ns);
+void conn_alarm(struct ib_conn *c);
+
+/* Fails the queue pair, if it has not left. */
+void conn_fail(struct ib_conn *c, enum weft_reason reason);
+
+uint64_t conn_timeout_ns(uint8_t code);

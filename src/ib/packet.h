@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Builds outgoing packets: headers, payload, ICRC. */
+#pragma once
+
+#include "ib/ib.h"
+
+/* The payload of a packet. */
+struct load {
+	struct mem_span spans[IB_OUT_SPANS_MAX];
+	uint32_t count;
+	uint32_t bytes;	 /* in all */
+	bool is_bounced; /* copied to port->bounce */
+};
+
+/* Builds a packet for a path, which must live as long as *out. load: its payload, or NULL. */
+void packet_write(struct ib_port *port, const struct ib_path *path, struct iba_packet *p,
+		  const struct load *load, struct ib_out *out);
+
+/* The same to the peer of a connection: fills in the fields common to its packets. */
+void packet_make(struct ib_conn *c, struct iba_packet *p, const struct load *load,
+		 struct ib_out *out);
+
+/*
+ * Gathers the payload of a stretch of a list, or of a grant. WEFT_OK: all of it is in *load.
+ */
+enum weft_reason packet_gather(struct ib_conn *c, const struct stretch *part, struct load *load);
+enum weft_reason packet_gather_grant(struct ib_conn *c, struct mem_grant *grant, struct load *load);
+
+/* Whether the data of the request is inline. */
+bool request_is_inline(const struct send_wqe *wqe);
+
+/* Packet number i of a Send or Write: opcode and headers; payload, or why it is not available. */
+void request_packet(struct ib_conn *c, const struct send_wqe *wqe, uint32_t i,
+		    struct iba_packet *p);
+enum weft_reason request_payload(struct ib_conn *c, struct send_wqe *wqe, uint32_t i,
+				 struct load *load);

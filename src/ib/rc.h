@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The reliable connection as a whole: packets in and out, by its requester and its responder. */
+#pragma once
+
+#include "ib/ib.h"
+
+/* Limits of PSNs. */
+enum {
+	IB_READ_PSNS_MAX = 1 << 22, /* of one Read's response */
+	IB_PSNS_MAX = (1 << 23) - 1 /* in flight: half of the PSN space */
+};
+
+/* Takes a packet of the peer; makes the next packet to the peer, false: nothing to send. */
+enum weft_reason rc_recv(struct ib_conn *c, uint64_t now_ns, const struct iba_packet *p);
+bool rc_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out);

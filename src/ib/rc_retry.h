@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* Timeouts and retries of a requester: when packets are sent again, and when it gives up. */
+#pragma once
+
+#include "ib/requester.h"
+
+/* Changes the RNR state; only moves of the table are legal. */
+void requester_move(struct requester *q, enum rnr to);
+
+/* Resends everything from this packet on. */
+void rc_retry_go_back(struct ib_conn *c, uint64_t now_ns, uint32_t psn);
+
+/* The same after a NAK of the peer for this packet; limited by the retries. */
+void rc_retry_lost(struct ib_conn *c, uint64_t now_ns, uint32_t psn);
+
+/* A response was lost: requests it alone again. */
+void rc_retry_ask_again(struct ib_conn *c, uint64_t now_ns);
+
+/*
+ * A repeated Read has its response, and nothing was heard of the requests after it: they are
+ * repeated if nothing comes soon.
+ */
+void rc_retry_read_alone(struct ib_conn *c, uint64_t now_ns);
+void rc_retry_not_ready(struct ib_conn *c, uint64_t now_ns, uint8_t timer_code);
+
+/*
+ * Whether another RNR NAK for the oldest request would exhaust its retries: then the peer is asked
+ * for credits first. rc_retry_spare: starts to ask, if all other requests are done.
+ */
+bool rc_retry_is_last(const struct ib_conn *c);
+void rc_retry_spare(struct ib_conn *c, uint64_t now_ns);
+
+/* Ends the wait for a receive: there is one, or the peer will not say. */
+void rc_retry_wait_end(struct ib_conn *c);
+
+/* A new Read response came, with the highest PSN so far. */
+void rc_retry_answered(struct requester *q, uint64_t now_ns, uint32_t psn);
+
+/* The oldest packet was acknowledged; a response came, but not to the oldest; a packet was sent. */
+void rc_retry_progress(struct ib_conn *c, uint64_t now_ns);
+void rc_retry_alive(struct ib_conn *c, uint64_t now_ns);
+void rc_retry_sent(struct ib_conn *c, uint64_t now_ns);
+void rc_retry_expire(struct ib_conn *c, uint64_t now_ns);
