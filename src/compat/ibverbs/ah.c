@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Address handles: where a datagram goes, which on RoCE is an IP address. */
+#include "compat/ibverbs/ah.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
 #include <net/if_arp.h>
@@ -14,7 +16,14 @@
 #include <weft/roce.h>
 
 #include "compat/ibverbs/address.h"
-#include "compat/ibverbs/object.h"
+#include "compat/ibverbs/attributes.h"
+#include "compat/ibverbs/context.h"
+#include "compat/ibverbs/device.h"
+#include "compat/ibverbs/gid.h"
+#include "compat/ibverbs/ibverbs.h"
+#include "compat/ibverbs/pd.h"
+#include "compat/ibverbs/say.h"
+#include "compat/ibverbs/translate.h"
 
 enum { HOPS_DEFAULT = 64 };
 

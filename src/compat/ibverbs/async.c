@@ -1,9 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Asynchronous events of contexts: rung by the engine, taken and acknowledged by the program. */
+#include "compat/ibverbs/async.h"
+
 #include <errno.h>
+#include <pthread.h>
 #include <string.h>
 
-#include "compat/ibverbs/object.h"
+#include "base/check.h"
+#include "base/list.h"
+#include "compat/bell.h"
+#include "compat/ibverbs/context.h"
+#include "compat/ibverbs/cq.h"
+#include "compat/ibverbs/qp.h"
+#include "compat/ibverbs/srq.h"
+#include "compat/ibverbs/teller.h"
 
 void async_raise(struct context *c, struct async_record *record)
 {

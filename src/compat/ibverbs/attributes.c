@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* What devices and their one port say of themselves. */
+#include "compat/ibverbs/attributes.h"
+
 #include <errno.h>
 #include <linux/ethtool.h>
 #include <linux/sockios.h>
@@ -10,9 +12,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "compat/ibverbs/ah.h"
+#include "compat/ibverbs/device.h"
+#include "compat/ibverbs/dm.h"
 #include "compat/ibverbs/engine.h"
 #include "compat/ibverbs/gid.h"
-#include "compat/ibverbs/object.h"
+#include "compat/ibverbs/group.h"
+#include "compat/ibverbs/ibverbs.h"
+#include "compat/ibverbs/qp.h"
 #include "compat/ibverbs/undeclared.h"
 #include "driver/sys/pages.h"
 

@@ -3,12 +3,22 @@
  * The ibv_wr_ calls: requests are built one after the other between wr_start and wr_complete, which
  * posts them all or none. The thread that called wr_start holds the batch; other threads wait.
  */
+#include "compat/ibverbs/builders.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/check.h"
+#include "compat/ibverbs/ah.h"
+#include "compat/ibverbs/device.h"
+#include "compat/ibverbs/ibverbs.h"
+#include "compat/ibverbs/pd.h"
 #include "compat/ibverbs/post.h"
+#include "compat/ibverbs/qp.h"
 
 struct wr_batch {
 	pthread_mutex_t lock;	   /* from wr_start to wr_complete or wr_abort */

@@ -1,11 +1,32 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "compat/ibverbs/context.h"
+
 #include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <weft/roce.h>
+
+#include "compat/ibverbs/attributes.h"
+#include "compat/ibverbs/cq.h"
+#include "compat/ibverbs/device.h"
+#include "compat/ibverbs/dm.h"
 #include "compat/ibverbs/engine.h"
-#include "compat/ibverbs/object.h"
+#include "compat/ibverbs/ibverbs.h"
+#include "compat/ibverbs/import.h"
+#include "compat/ibverbs/memory.h"
+#include "compat/ibverbs/pd.h"
+#include "compat/ibverbs/post.h"
+#include "compat/ibverbs/qp.h"
+#include "compat/ibverbs/qp_roce.h"
+#include "compat/ibverbs/say.h"
+#include "compat/ibverbs/srq.h"
+#include "compat/ibverbs/teller.h"
+#include "compat/ibverbs/translate.h"
+#include "compat/ibverbs/xrc.h"
 
 /* What the inline functions of verbs.h call: a slot that is NULL they refuse themselves. */
 static void ops_init(struct context *c)

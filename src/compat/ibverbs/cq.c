@@ -1,10 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Completion queues and the channels that tell of them. */
+#include "compat/ibverbs/cq.h"
+
 #include <arpa/inet.h>
 #include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
-#include "compat/ibverbs/object.h"
+#include "base/check.h"
+#include "base/list.h"
+#include "compat/bell.h"
+#include "compat/ibverbs/async.h"
+#include "compat/ibverbs/context.h"
+#include "compat/ibverbs/ibverbs.h"
+#include "compat/ibverbs/pd.h"
+#include "compat/ibverbs/teller.h"
+#include "compat/ibverbs/translate.h"
 
 enum { POLL_MAX = 16, CQS_KEPT = 16 };
 

@@ -3,7 +3,9 @@
 #include <arpa/inet.h>
 #include <errno.h>
 
-#include "compat/ibverbs/object.h"
+#include "base/check.h"
+#include "compat/ibverbs/cq.h"
+#include "compat/ibverbs/translate.h"
 
 enum {
 	FIELDS = IBV_WC_EX_WITH_BYTE_LEN | IBV_WC_EX_WITH_IMM | IBV_WC_EX_WITH_QP_NUM |

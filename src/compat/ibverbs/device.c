@@ -3,16 +3,23 @@
  * Two devices for each network interface that is up and has an address: roce_lo and iw_lo,
  * roce_eth0 and iw_eth0.
  */
+#include "compat/ibverbs/device.h"
+
 #include <endian.h>
 #include <errno.h>
 #include <ifaddrs.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <netpacket/packet.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "compat/ibverbs/object.h"
+#include "base/check.h"
+#include "base/list.h"
+#include "compat/ibverbs/context.h"
+#include "compat/ibverbs/ibverbs.h"
 
 /* Devices stay until the process ends: programs keep pointers to them. */
 static struct {

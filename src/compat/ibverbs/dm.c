@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Device memory: the device is this process, so it is ordinary memory with an address from 0 on. */
+#include "compat/ibverbs/dm.h"
+
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "compat/ibverbs/object.h"
+#include "base/check.h"
+#include "compat/ibverbs/import.h"
+#include "compat/ibverbs/memory.h"
+#include "compat/ibverbs/translate.h"
 
 enum { ALIGN_LOG_MAX = 20, WORD = 4 };
 

@@ -1,11 +1,18 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Direct verbs: the engine's words for objects of verbs programs. */
+#include "compat/ibverbs/dv.h"
+
 #include <errno.h>
+
 #include <weft/weft_dv.h>
 
 #include "base/reserved.h"
-#include "compat/ibverbs/dv.h"
+#include "compat/ibverbs/device.h"
+#include "compat/ibverbs/ibverbs.h"
+#include "compat/ibverbs/memory.h"
+#include "compat/ibverbs/pd.h"
 #include "compat/ibverbs/post.h"
+#include "compat/ibverbs/qp.h"
 
 bool weftdv_device_is_weft(struct ibv_device *device)
 {

@@ -2,7 +2,10 @@
 /* Direct verbs: whether an object is weft's, or another provider's; its context tells. */
 #pragma once
 
-#include "compat/ibverbs/object.h"
+#include <infiniband/verbs.h>
+#include <stdbool.h>
+
+#include "compat/ibverbs/memory.h"
 
 static inline bool is_ours(const struct ibv_context *context)
 {

@@ -2,11 +2,20 @@
 /* Direct verbs: reliable datagrams, of which verbs have kept no more than some names of errors. */
 #include <errno.h>
 #include <stdlib.h>
+
+#include <weft/roce.h>
 #include <weft/weft_dv.h>
 
 #include "base/reserved.h"
+#include "compat/ibverbs/address.h"
+#include "compat/ibverbs/attributes.h"
+#include "compat/ibverbs/context.h"
+#include "compat/ibverbs/device.h"
 #include "compat/ibverbs/dv.h"
+#include "compat/ibverbs/ibverbs.h"
 #include "compat/ibverbs/post.h"
+#include "compat/ibverbs/qp.h"
+#include "compat/ibverbs/translate.h"
 
 enum { PSN_MASK = 0xffffff };
 

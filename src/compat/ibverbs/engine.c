@@ -4,7 +4,11 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "compat/ibverbs/object.h"
+#include "compat/bell.h"
+#include "compat/ibverbs/device.h"
+#include "compat/ibverbs/ibverbs.h"
+#include "compat/ibverbs/import.h"
+#include "compat/ibverbs/qp.h"
 
 static struct {
 	pthread_mutex_t lock;

@@ -3,8 +3,10 @@
 #include <errno.h>
 #include <string.h>
 
+#include "compat/ibverbs/address.h"
+#include "compat/ibverbs/attributes.h"
+#include "compat/ibverbs/device.h"
 #include "compat/ibverbs/gid.h"
-#include "compat/ibverbs/object.h"
 #include "compat/ibverbs/provider.h"
 
 enum { TYPE_V1 = 0, TYPE_V2 = 1 }; /* as files of the kernel are read, which have one of IB too */

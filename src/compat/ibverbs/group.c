@@ -4,11 +4,23 @@
  * detach, whatever its state; weft's is while it can receive. So what is attached is kept here, and
  * joined when the queue pair moves to RTR.
  */
+#include "compat/ibverbs/group.h"
+
 #include <errno.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include <weft/roce.h>
+
+#include "base/check.h"
+#include "base/list.h"
 #include "compat/ibverbs/address.h"
+#include "compat/ibverbs/device.h"
+#include "compat/ibverbs/gid.h"
+#include "compat/ibverbs/ibverbs.h"
+#include "compat/ibverbs/qp.h"
+#include "compat/ibverbs/say.h"
 
 struct member {
 	struct list link; /* of the queue pair; attr_lock guards it */

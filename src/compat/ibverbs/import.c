@@ -7,12 +7,24 @@
  * An import of a domain or of device memory stands for the owner's, which stays until the import is
  * released. An imported region has the keys of the original: deregistering either ends both.
  */
+#include "compat/ibverbs/import.h"
+
 #include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "compat/ibverbs/object.h"
+#include "base/check.h"
+#include "base/list.h"
+#include "compat/ibverbs/context.h"
+#include "compat/ibverbs/device.h"
+#include "compat/ibverbs/dm.h"
+#include "compat/ibverbs/memory.h"
+#include "compat/ibverbs/pd.h"
+#include "compat/ibverbs/say.h"
+#include "compat/ibverbs/translate.h"
 
 /* The lock is the last that is taken: nothing that takes another is called with it. */
 static struct {

@@ -6,7 +6,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "compat/ibverbs/object.h"
+#include <weft/weft.h>
+
+#include "compat/ibverbs/attributes.h"
+#include "compat/ibverbs/device.h"
 
 /* False: its interface has gone meanwhile. */
 static bool tell(const struct device *d, struct weftv_link *to)

@@ -2,7 +2,6 @@
 /* Words for numbers, and rates for rates. */
 #include <stddef.h>
 
-#include "compat/ibverbs/object.h"
 #include "compat/ibverbs/provider.h"
 
 #define NAME_OF(table, i)                                                                          \

@@ -7,6 +7,12 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "compat/ibverbs/ah.h"
+#include "compat/ibverbs/ibverbs.h"
+#include "compat/ibverbs/memory.h"
+#include "compat/ibverbs/qp.h"
+#include "compat/ibverbs/srq.h"
+
 enum { BATCH = 16 };
 
 _Static_assert(sizeof(struct ibv_sge) == sizeof(struct weft_sge) &&

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Shared by lists of work requests (ibv_post_send) and builders (ibv_wr_*). */
+/* Posting of work requests: what lists (ibv_post_send) and builders (ibv_wr_*) share. */
 #pragma once
 
-#include "compat/ibverbs/object.h"
+#include <infiniband/verbs.h>
+#include <stdint.h>
+
+#include <weft/weft.h>
 
 const struct weft_sge *segments_of(const struct ibv_sge *list);
 
@@ -15,3 +18,9 @@ int post_send_to(struct ibv_qp *qp, const struct ibv_send_wr *wr, const struct w
 /* 0 or errno. */
 int bind_of(struct ibv_mw *mw, uint32_t rkey, const struct ibv_mw_bind_info *info,
 	    struct weft_bind *bind);
+
+/* Functions in the table of a context. */
+int post_send(struct ibv_qp *qp, struct ibv_send_wr *wr, struct ibv_send_wr **bad);
+int post_recv(struct ibv_qp *qp, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+int post_srq_recv(struct ibv_srq *srq, struct ibv_recv_wr *wr, struct ibv_recv_wr **bad);
+int bind_mw(struct ibv_qp *qp, struct ibv_mw *mw, struct ibv_mw_bind *bind);

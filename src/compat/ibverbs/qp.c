@@ -1,9 +1,28 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "compat/ibverbs/qp.h"
+
 #include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "compat/ibverbs/object.h"
+#include "base/check.h"
+#include "base/list.h"
+#include "compat/ibverbs/async.h"
+#include "compat/ibverbs/builders.h"
+#include "compat/ibverbs/context.h"
+#include "compat/ibverbs/cq.h"
+#include "compat/ibverbs/device.h"
+#include "compat/ibverbs/group.h"
+#include "compat/ibverbs/ibverbs.h"
+#include "compat/ibverbs/memory.h"
+#include "compat/ibverbs/pd.h"
+#include "compat/ibverbs/qp_roce.h"
+#include "compat/ibverbs/say.h"
+#include "compat/ibverbs/srq.h"
+#include "compat/ibverbs/translate.h"
+#include "compat/ibverbs/xrc.h"
 
 /* ---- Events --------------------------------------------------------------------------------- */
 

@@ -8,7 +8,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "compat/ibverbs/object.h"
+#include "compat/ibverbs/qp.h"
+#include "compat/ibverbs/qp_roce.h"
+#include "compat/ibverbs/say.h"
 
 enum service { RC, UC, UD, XRC_SEND, XRC_RECV, RD, SERVICES };
 

@@ -3,9 +3,21 @@
  * Queue pairs of a RoCE device: the program moves them through their states, and says with each
  * move what the two ends have agreed on. All of it is kept for who asks.
  */
-#include <errno.h>
+#include "compat/ibverbs/qp_roce.h"
 
-#include "compat/ibverbs/object.h"
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include <weft/roce.h>
+
+#include "compat/ibverbs/address.h"
+#include "compat/ibverbs/attributes.h"
+#include "compat/ibverbs/group.h"
+#include "compat/ibverbs/ibverbs.h"
+#include "compat/ibverbs/memory.h"
+#include "compat/ibverbs/qp.h"
+#include "compat/ibverbs/say.h"
 
 enum { PSN_MASK = 0xffffff, TIMER_MAX = 31, RETRIES_MAX = 7, QPN_MAX = 0xffffff };
 

@@ -7,7 +7,6 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "compat/ibverbs/object.h"
 #include "compat/ibverbs/undeclared.h"
 
 /* ---- What vendors add to connections -------------------------------------------------------- */

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "compat/ibverbs/say.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "compat/ibverbs/object.h"
 #include "driver/observe/observe.h"
 
 /* In one piece, so that lines of several threads do not mix. */

@@ -1,8 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
+#include "compat/ibverbs/srq.h"
+
 #include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 
-#include "compat/ibverbs/object.h"
+#include "base/check.h"
+#include "base/list.h"
+#include "compat/ibverbs/async.h"
+#include "compat/ibverbs/context.h"
+#include "compat/ibverbs/cq.h"
+#include "compat/ibverbs/device.h"
+#include "compat/ibverbs/ibverbs.h"
+#include "compat/ibverbs/pd.h"
+#include "compat/ibverbs/translate.h"
+#include "compat/ibverbs/xrc.h"
 
 static void take_event(struct weftv_sink *sink, const struct weft_event *event)
 {

@@ -13,8 +13,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "compat/ibverbs/attributes.h"
+#include "compat/ibverbs/device.h"
 #include "compat/ibverbs/gid.h"
-#include "compat/ibverbs/object.h"
+#include "compat/ibverbs/ibverbs.h"
 
 static const char root[] = "/sys/class/infiniband";
 

@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "compat/ibverbs/object.h"
+#include "compat/ibverbs/teller.h"
+
+#include <pthread.h>
+
+#include "base/list.h"
+#include "compat/bell.h"
 
 int teller_init(struct teller *t)
 {

@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* From the engine's words to those of verbs. */
+#include "compat/ibverbs/translate.h"
+
 #include <errno.h>
 
-#include "compat/ibverbs/object.h"
+#include "compat/ibverbs/device.h"
+#include "compat/ibverbs/ibverbs.h"
 
 int weftv_errno(enum weft_reason reason)
 {

@@ -4,12 +4,21 @@
  * who open it with that file. Another process has one of its own: the queues of an adapter are its
  * process's.
  */
+#include "compat/ibverbs/xrc.h"
+
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "compat/ibverbs/object.h"
+#include "base/check.h"
+#include "base/list.h"
+#include "compat/ibverbs/context.h"
+#include "compat/ibverbs/device.h"
+#include "compat/ibverbs/ibverbs.h"
+#include "compat/ibverbs/say.h"
+#include "compat/ibverbs/translate.h"
 
 /* The list of devices' lock guards it. */
 static struct {
