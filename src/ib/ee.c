@@ -21,6 +21,7 @@
 #include "ib/port.h"
 #include "ib/rc.h"
 #include "ib/rc_holes.h"
+#include "ib/rc_retry.h"
 #include "ib/requester.h"
 #include "ib/responder.h"
 #include "wire/iba_aeth.h"
@@ -242,7 +243,8 @@ static void abandon(struct ib_ee *ee)
 	q->read_psns = q->unasked = 0;
 	q->is_timed = false;
 	q->hole_count = q->missing = 0;
-	q->is_probe_due = q->is_probed = q->is_read_probed = false;
+	q->is_probe_due = false;
+	requester_move_probed(q, PROBED_NONE);
 	q->deadline_ns = UINT64_MAX;
 	q->psn_una = q->psn_send = q->psn_next = q->psn_sent;
 	q->psn_high = q->psn_reported = q->psn_sent;

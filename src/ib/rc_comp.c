@@ -141,7 +141,7 @@ static void take_credits(struct ib_conn *c, const struct iba_packet *p)
 static void take_ack(struct ib_conn *c, uint64_t now_ns, const struct iba_packet *p)
 {
 	struct requester *q = &c->req;
-	bool is_of_probe = q->is_probed && p->psn == q->probe_psn;
+	bool is_of_probe = q->probed == PROBED_PACKET && p->psn == q->probe_psn;
 
 	(void)carried_out(c, now_ns, iba_psn_add(p->psn, 1));
 	take_credits(c, p);
@@ -274,7 +274,7 @@ static enum weft_reason take_placed(struct ib_conn *c, uint64_t now_ns, const st
 	advance(c, now_ns);
 	if (q->psn_una == una)
 		rc_retry_alive(c, now_ns);
-	if (q->is_read_probed && !iba_psn_is_before(q->psn_una, q->probe_end))
+	if (q->probed == PROBED_READ && !iba_psn_is_before(q->psn_una, q->probe_end))
 		rc_retry_read_alone(c, now_ns);
 	conn_ready(c);
 	if (iba_form(p->opcode)->headers & IBA_HAS_AETH)

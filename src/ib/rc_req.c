@@ -388,8 +388,9 @@ static bool probe_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 		return false;
 	}
 	q->is_probe_due = q->is_timed = false;
-	q->is_probed = iba_form(p.opcode)->kind != IBA_KIND_READ; /* which no ACK answers */
-	q->is_read_probed = !q->is_probed;
+	/* No ACK answers a Read. */
+	requester_move_probed(q, iba_form(p.opcode)->kind == IBA_KIND_READ ? PROBED_READ
+									   : PROBED_PACKET);
 	q->probe_psn = q->psn_una;
 	count_again(c);
 	packet_make(c, &p, &load, out);

@@ -57,6 +57,22 @@ void requester_move(struct requester *q, enum rnr to)
 	q->rnr = to;
 }
 
+/*
+ * Of the latest probe. A Read stays probed when psn_una has passed it, until that is known to be
+ * all (rc_retry_read_alone); any other packet only until psn_una moves, so no Read can follow it.
+ */
+static const uint32_t probed_moves[PROBED_STATES] = {
+	[PROBED_NONE] = 1U << PROBED_PACKET | 1U << PROBED_READ,
+	[PROBED_PACKET] = 1U << PROBED_NONE,
+	[PROBED_READ] = 1U << PROBED_NONE | 1U << PROBED_PACKET,
+};
+
+void requester_move_probed(struct requester *q, enum probed to)
+{
+	CHECK(q->probed == to || probed_moves[q->probed] & 1U << to);
+	q->probed = to;
+}
+
 static uint64_t most(uint64_t a, uint64_t b)
 {
 	return a > b ? a : b;
@@ -146,13 +162,15 @@ void rc_retry_alive(struct ib_conn *c, uint64_t now_ns)
 void rc_retry_progress(struct ib_conn *c, uint64_t now_ns)
 {
 	struct requester *q = &c->req;
-	bool was_probed = q->is_probed && q->srtt_ns > 0;
+	bool was_probed = q->probed == PROBED_PACKET && q->srtt_ns > 0;
 
 	if (q->is_timed && iba_psn_is_before(q->timed_psn, q->psn_una))
 		take_round_trip(q, now_ns);
 	if (requester_is_waiting(q))
 		requester_move(q, RNR_NONE);
-	q->is_probe_due = q->is_probed = false;
+	q->is_probe_due = false;
+	if (q->probed == PROBED_PACKET)
+		requester_move_probed(q, PROBED_NONE);
 	rc_retry_alive(c, now_ns);
 	q->probe_ns = probe_first(c);
 	if (q->psn_sent == q->psn_una)
@@ -189,7 +207,8 @@ void rc_retry_go_back(struct ib_conn *c, uint64_t now_ns, uint32_t psn)
 
 	seek(c, psn);
 	q->unasked = 0;
-	q->is_timed = q->is_probed = q->is_read_probed = q->is_probe_due = false;
+	q->is_timed = q->is_probe_due = false;
+	requester_move_probed(q, PROBED_NONE);
 	q->back_psn = psn;
 	q->back_ns = now_ns;
 	if (q->deadline_ns != UINT64_MAX)
@@ -202,7 +221,7 @@ void rc_retry_ask_again(struct ib_conn *c, uint64_t now_ns)
 	struct requester *q = &c->req;
 
 	/* A peer that was silent for longer, and whose round trip is not known, may be slow. */
-	if (!q->is_read_probed || q->srtt_ns > 0)
+	if (q->probed != PROBED_READ || q->srtt_ns > 0)
 		q->probe_ns = probe_first(c);
 	wait_for_answer(c, now_ns, q->probe_ns);
 	conn_ready(c);
@@ -211,7 +230,7 @@ void rc_retry_ask_again(struct ib_conn *c, uint64_t now_ns)
 /* Of the Reads that are out the oldest was asked for again and has its answer, and that is all. */
 static bool is_read_alone(const struct requester *q)
 {
-	return q->is_read_probed && q->count > 0 && q->psn_una == q->probe_end &&
+	return q->probed == PROBED_READ && q->count > 0 && q->psn_una == q->probe_end &&
 	       q->psn_reported == q->psn_una && q->psn_send == q->psn_sent &&
 	       q->psn_una != q->psn_sent;
 }
@@ -227,7 +246,7 @@ void rc_retry_read_alone(struct ib_conn *c, uint64_t now_ns)
 	struct requester *q = &c->req;
 
 	if (!is_read_alone(q)) {
-		q->is_read_probed = false;
+		requester_move_probed(q, PROBED_NONE);
 	} else if (q->srtt_ns > 0) {
 		wait_for_answer(c, now_ns, q->srtt_ns / 2);
 	} else {

@@ -4,8 +4,9 @@
 
 #include "ib/requester.h"
 
-/* Changes the RNR state; only moves of the table are legal. */
+/* Change the RNR state, or what was probed; only moves of the tables are legal. */
 void requester_move(struct requester *q, enum rnr to);
+void requester_move_probed(struct requester *q, enum probed to);
 
 /* Resends everything from this packet on. */
 void rc_retry_go_back(struct ib_conn *c, uint64_t now_ns, uint32_t psn);

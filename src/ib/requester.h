@@ -27,6 +27,17 @@ enum rnr {
 	RNR_STATES
 };
 
+/*
+ * The latest probe: the packet at psn_una was sent again, alone, to hear how far the peer is.
+ * Whether the next one is due is another matter: it may be while the one before has no answer.
+ */
+enum probed {
+	PROBED_NONE,   /* there is none, or it was answered */
+	PROBED_PACKET, /* of probe_psn, not a Read: nothing new was heard since */
+	PROBED_READ,   /* of a Read, of which nothing was heard since; its PSNs end at probe_end */
+	PROBED_STATES
+};
+
 struct requester {
 	struct weft_qp *qp; /* owner of the requests; NULL: it has left */
 	struct sent *sent;  /* a ring, as long as the send queue */
@@ -55,12 +66,11 @@ struct requester {
 	bool is_limited;
 	uint8_t retries_left, rnr_left;
 	uint32_t limit_ssn;
-	/* Retries. A probe resends the one packet at psn_una. */
+	/* Retries. */
 	enum rnr rnr;
+	enum probed probed;
 	bool is_missed;		       /* the peer NAKed a loss since the last progress or retry */
 	bool is_probe_due;	       /* a probe is to be sent */
-	bool is_probed;		       /* probe of probe_psn, no Read: nothing new heard since */
-	bool is_read_probed;	       /* probe of a Read: nothing heard of it since */
 	bool is_timed;		       /* the packet at timed_psn measures the round trip */
 	uint32_t probe_psn, probe_end; /* of a Read: without probe_end */
 	uint32_t back_psn;	       /* all from there on was sent again, at back_ns */
