@@ -19,6 +19,14 @@ enum rd_state {
 	RD_SUSPENDED /* the peer had no receive; waits before the next try */
 };
 
+/* Replies and requests take turns where both are due. */
+enum turn {
+	TURN_REPLY,   /* the last packet was a request, or there was none: a reply is next */
+	TURN_ACK,     /* a request went ahead of an ACK that was due: the ACK is next */
+	TURN_REQUEST, /* the last packet was a reply: a request is next */
+	TURN_STATES
+};
+
 struct ib_conn {
 	struct ib_port *port;
 	struct weft_qp *qp; /* NULL: it has left */
@@ -36,13 +44,12 @@ struct ib_conn {
 	uint64_t timeout_ns; /* UINT64_MAX: for ever */
 	uint8_t retries, rnr_retries, rnr_timer_code;
 	uint32_t window, ack_every, q_key;
+	enum turn turn;
 	/* The end. */
 	enum weft_reason why;
 	/* Every further request is answered by resp.nak at resp.psn; RD: until RESYNC. */
 	bool has_final;
 	bool is_reported;    /* its end was reported to the owner */
-	bool was_reply;	     /* the last packet was a reply: requests are next */
-	bool has_ack_waited; /* an ACK was deferred to let a request go first */
 	bool is_established; /* a packet of the peer came in RTR */
 	bool is_ee;	     /* part of an end-to-end context (struct ib_ee) */
 	void *owner;

@@ -5,6 +5,7 @@
  */
 #include "ib/responder.h"
 
+#include "base/check.h"
 #include "ib/conn.h"
 #include "ib/pace.h"
 #include "ib/packet.h"
@@ -262,6 +263,22 @@ bool rc_reply_next(struct ib_conn *c, struct ib_out *out)
 }
 
 /*
+ * Any turn may follow any other; but once an ACK has waited for a request, a reply is next: only a
+ * reply makes the ACK unnecessary.
+ */
+static const uint32_t turn_moves[TURN_STATES] = {
+	[TURN_REPLY] = 1U << TURN_REPLY | 1U << TURN_ACK | 1U << TURN_REQUEST,
+	[TURN_ACK] = 1U << TURN_REQUEST,
+	[TURN_REQUEST] = 1U << TURN_REPLY | 1U << TURN_ACK | 1U << TURN_REQUEST,
+};
+
+static void turn_move(struct ib_conn *c, enum turn to)
+{
+	CHECK(turn_moves[c->turn] & 1U << to);
+	c->turn = to;
+}
+
+/*
  * Answers and requests take turns where both are due. An ACK goes before what the peer's program is
  * told of, as it expects that its Send has ended when the answer comes. A Write goes first: behind
  * it, as the smaller one, the ACK leaves in the same message to the kernel (UDP_SEGMENT).
@@ -271,11 +288,11 @@ bool rc_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 	bool is_open = !c->qp || pace_is_open(&c->pace, now_ns);
 	bool has_reply = rc_reply_is_due(c, is_open), is_ack = rc_reply_is_ack(c);
 	bool has_request = is_open && rc_req_can_send(c);
-	bool is_replys_turn = is_ack ? c->has_ack_waited || rc_req_needs_receive(c) : !c->was_reply;
+	bool is_replys_turn = is_ack ? c->turn == TURN_ACK || rc_req_needs_receive(c)
+				     : c->turn != TURN_REQUEST;
 
 	if (has_request && !(has_reply && is_replys_turn)) {
-		c->was_reply = false;
-		c->has_ack_waited = is_ack;
+		turn_move(c, is_ack ? TURN_ACK : TURN_REPLY);
 		if (rc_req_next(c, now_ns, out))
 			return true;
 		has_reply = rc_reply_is_due(c, is_open);
@@ -284,7 +301,6 @@ bool rc_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 		rc_retry_spare(c, now_ns);
 		return false;
 	}
-	c->was_reply = true;
-	c->has_ack_waited = false;
+	turn_move(c, TURN_REQUEST);
 	return rc_reply_next(c, out);
 }
