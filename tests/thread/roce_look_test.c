@@ -5,7 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "driver/roce/roce.h"
+#include "driver/roce/roce_packets.h"
 #include "driver/sys/clock.h"
 #include "own_network.h"
 #include "roce_way.h"

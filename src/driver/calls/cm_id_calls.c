@@ -7,6 +7,7 @@
 
 #include "base/reserved.h"
 #include "driver/roce/cm_id.h"
+#include "driver/roce/roce_packets.h"
 #include "driver/sys/system_reason.h"
 
 enum { REQUESTS_DEFAULT = 128, PORT_FIRST = 32768, PORTS = 28232 };

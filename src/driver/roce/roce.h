@@ -2,13 +2,14 @@
 /*
  * RoCE for one adapter: the port's core and the sockets, as a carrier of the adapter's network.
  *
- *	roce.c        moves packets between the sockets and the core; opening and closing
- *	roce_faults.c injects faults into packets on that way
- *	roce_calls.c  the public calls on queue pairs
- *	ee_calls.c    the public calls on end-to-end contexts
- *	tun.h         raw datagrams by a TUN interface
- *	cm_id.h       the connection manager
- *	udp.h         the sockets
+ *	roce.c          the carrier's calls: opening and closing, deadlines, counters
+ *	roce_packets.h  moves packets between the sockets and the core
+ *	roce_faults.h   injects faults into packets on that way
+ *	roce_calls.c    the public calls on queue pairs
+ *	ee_calls.c      the public calls on end-to-end contexts
+ *	tun.h           raw datagrams by a TUN interface
+ *	cm_id.h         the connection manager
+ *	udp.h           the sockets
  *
  * The adapter's lock guards all of it.
  */
@@ -79,33 +80,11 @@ enum weft_reason roce_path_of(const struct weft_path *from, struct ib_path *to);
 enum weft_reason roce_get(struct weft_adapter *a, struct roce **roce);
 struct roce *roce_of(const struct net *net);
 
-/* Reads the sockets that epoll reported, with is_hot also the hot ones. True: something came. */
-bool roce_input(struct roce *roce, bool is_hot);
-
-/* Receives all that has come. True: something was there. */
-bool roce_input_all(struct roce *roce);
-
-/* Reads the shared sockets, so that packets of other adapters are handed on. */
-bool roce_input_shared(struct roce *roce);
-
-/* Gives a received packet to the core. False: it was invalid. */
-bool roce_take(struct roce *roce, const struct ib_in *in);
-
-/* True: all packets were sent or refused; false: the socket is full. */
-bool roce_send(struct roce *roce, struct udp_batch *batch);
-
-/* ---- roce_faults.c: used only when faults are injected ---- */
-
-/* Sets up the packet faults that WEFT_FAULTS asks for, if any. */
-enum weft_reason roce_faults_open(struct roce *roce);
-
-/* Called instead of roce_take() and roce_send(). */
-void roce_faults_take(struct roce *roce, const struct ib_in *in);
-bool roce_faults_send(struct roce *roce, struct udp_batch *batch);
-
-/* When delayed packets are due; delivers or sends them. */
-uint64_t roce_faults_due(const struct roce *roce);
-void roce_faults_expire(struct roce *roce, uint64_t now_ns);
+/*
+ * Takes the core's events: destroys connections whose queue pairs have left, after their last
+ * packets were sent, and tells of end-to-end contexts that have failed.
+ */
+void roce_take_events(struct roce *roce);
 
 void roce_tell(const struct roce *roce, struct weft_roce_counts *counts);
 

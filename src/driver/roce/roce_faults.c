@@ -4,10 +4,12 @@
  * core. Each direction has its own dice, drawn once for each packet and kind of fault. A capture
  * shows the packets at the sockets: outgoing ones after faults, incoming ones before.
  */
+#include "driver/roce/roce_faults.h"
+
 #include <stdlib.h>
 #include <string.h>
 
-#include "driver/roce/roce.h"
+#include "driver/roce/roce_packets.h"
 #include "wire/iba_icrc.h"
 
 enum {
