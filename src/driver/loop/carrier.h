@@ -9,9 +9,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include <weft/reason.h>
+
 struct carrier;
 struct net;
 struct watch;
+struct weft_adapter;
 struct weft_traffic;
 
 /* CARRIERS_MAX: per adapter. SLEEP_WATCHES_MAX: of all its carriers, in a struct sleep_set. */
@@ -30,6 +33,8 @@ struct sleep_set {
 
 /* Every call is set. */
 struct carrier_calls {
+	/* Makes the carrier of an adapter, at first use: see carrier_get(). */
+	enum weft_reason (*open)(struct net *net, struct carrier **c);
 	/*
 	 * Sends what is ready. True: something moved, and the core may have new work. can_wait:
 	 * acknowledgements may wait for the program's next request.
@@ -87,8 +92,9 @@ struct carrier {
 	uint32_t blocked; /* full sockets: only epoll tells when one takes more */
 };
 
-/* Makes the carrier part of the network. */
-void carrier_add(struct net *net, struct carrier *c, const struct carrier_calls *calls);
+/* The adapter's carrier of that kind, opened at first use. */
+enum weft_reason carrier_get(struct weft_adapter *a, const struct carrier_calls *calls,
+			     struct carrier **c);
 
 /* The network's carrier of that kind, or NULL. */
 struct carrier *carrier_find(const struct net *net, const struct carrier_calls *calls);

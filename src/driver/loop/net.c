@@ -56,14 +56,6 @@ static void wake_ready(struct watch *w, uint32_t events)
 
 /* ---- Carriers ------------------------------------------------------------------------------- */
 
-void carrier_add(struct net *net, struct carrier *c, const struct carrier_calls *calls)
-{
-	CHECK(net->carrier_count < CARRIERS_MAX);
-	c->calls = calls;
-	c->net = net;
-	net->carriers[net->carrier_count++] = c;
-}
-
 struct carrier *carrier_find(const struct net *net, const struct carrier_calls *calls)
 {
 	for (uint32_t i = 0; i < net->carrier_count; i++) {
@@ -132,6 +124,31 @@ enum weft_reason net_get(struct weft_adapter *a, struct net **net)
 	if (r == WEFT_OK && is_new)
 		a->host->has_network(a);
 	*net = a->net;
+	return r;
+}
+
+static void carrier_add(struct net *net, struct carrier *c, const struct carrier_calls *calls)
+{
+	CHECK(net->carrier_count < CARRIERS_MAX);
+	c->calls = calls;
+	c->net = net;
+	net->carriers[net->carrier_count++] = c;
+}
+
+enum weft_reason carrier_get(struct weft_adapter *a, const struct carrier_calls *calls,
+			     struct carrier **c)
+{
+	struct net *net;
+	enum weft_reason r = net_get(a, &net);
+
+	if (r != WEFT_OK)
+		return r;
+	*c = carrier_find(net, calls);
+	if (*c)
+		return WEFT_OK;
+	r = calls->open(net, c);
+	if (r == WEFT_OK)
+		carrier_add(net, *c, calls);
 	return r;
 }
 

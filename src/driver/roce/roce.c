@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/random.h>
 
+#include "base/check.h"
 #include "base/least.h"
 #include "driver/roce/cm_id.h"
 #include "driver/roce/roce_faults.h"
@@ -40,6 +41,36 @@ static void roce_free(struct roce *r)
 	roce_packets_fini(r);
 	free(r->faults);
 	free(r);
+}
+
+static enum weft_reason roce_open(struct net *net, struct carrier **c)
+{
+	struct roce *r = calloc(1, sizeof(*r));
+	enum weft_reason reason;
+	uint32_t chance;
+
+	if (!r)
+		return WEFT_R_NO_MEMORY;
+	r->net = net;
+	r->port = ib_port_create(&(struct ib_port_config){ .adapter = &net->adapter->core });
+	if (!r->port || !roce_packets_init(r)) {
+		roce_free(r);
+		return WEFT_R_NO_MEMORY;
+	}
+	reason = udp_open(&(struct udp_config){ .watch = watch, .owner = net }, &r->udp);
+	if (reason == WEFT_OK)
+		reason = cm_ids_open(r);
+	if (reason == WEFT_OK)
+		reason = roce_faults_open(r);
+	if (reason == WEFT_OK && getrandom(&chance, sizeof(chance), 0) != sizeof(chance))
+		reason = system_reason(errno);
+	if (reason != WEFT_OK) {
+		roce_free(r);
+		return reason;
+	}
+	adapter_set_slot(&net->adapter->core, udp_adapter_slot(r->udp), chance);
+	*c = &r->carrier;
+	return WEFT_OK;
 }
 
 static void conn_end(struct ib_conn *c)
@@ -331,6 +362,7 @@ static void abandon(struct carrier *c)
 }
 
 static const struct carrier_calls roce_calls = {
+	.open = roce_open,
 	.output = output,
 	.has_output = has_output,
 	.due = due,
@@ -355,38 +387,6 @@ static const struct carrier_calls roce_calls = {
 	.traffic = traffic,
 };
 
-/* ---- The beginning -------------------------------------------------------------------------- */
-
-static enum weft_reason roce_create(struct net *net)
-{
-	struct roce *r = calloc(1, sizeof(*r));
-	enum weft_reason reason;
-	uint32_t chance;
-
-	if (!r)
-		return WEFT_R_NO_MEMORY;
-	r->net = net;
-	r->port = ib_port_create(&(struct ib_port_config){ .adapter = &net->adapter->core });
-	if (!r->port || !roce_packets_init(r)) {
-		roce_free(r);
-		return WEFT_R_NO_MEMORY;
-	}
-	reason = udp_open(&(struct udp_config){ .watch = watch, .owner = net }, &r->udp);
-	if (reason == WEFT_OK)
-		reason = cm_ids_open(r);
-	if (reason == WEFT_OK)
-		reason = roce_faults_open(r);
-	if (reason == WEFT_OK && getrandom(&chance, sizeof(chance), 0) != sizeof(chance))
-		reason = system_reason(errno);
-	if (reason != WEFT_OK) {
-		roce_free(r);
-		return reason;
-	}
-	adapter_set_slot(&net->adapter->core, udp_adapter_slot(r->udp), chance);
-	carrier_add(net, &r->carrier, &roce_calls);
-	return WEFT_OK;
-}
-
 struct roce *roce_of(const struct net *net)
 {
 	struct carrier *c = carrier_find(net, &roce_calls);
@@ -396,12 +396,10 @@ struct roce *roce_of(const struct net *net)
 
 enum weft_reason roce_get(struct weft_adapter *a, struct roce **roce)
 {
-	struct net *net;
-	enum weft_reason r = net_get(a, &net);
+	struct carrier *c;
+	enum weft_reason r = carrier_get(a, &roce_calls, &c);
 
-	if (r == WEFT_OK && !roce_of(net))
-		r = roce_create(net);
 	if (r == WEFT_OK)
-		*roce = roce_of(net);
+		*roce = roce_from(c);
 	return r;
 }

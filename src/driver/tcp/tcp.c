@@ -27,6 +27,29 @@ static bool is_closing(const struct carrier *c)
 	return !list_is_empty(&tcp_from(c)->links);
 }
 
+static enum weft_reason tcp_open(struct net *net, struct carrier **c)
+{
+	struct tcp *tcp = calloc(1, sizeof(*tcp));
+
+	if (!tcp)
+		return WEFT_R_NO_MEMORY;
+	tcp->net = net;
+	/* One for each queue pair, one that is closing, and requests. */
+	tcp->links_max = 2 * net->adapter->core.qps.slots_max + REQUESTS_ROOM;
+	if (timer_queue_init(&tcp->timers, tcp->links_max) < 0) {
+		free(tcp);
+		return WEFT_R_NO_MEMORY;
+	}
+	list_init(&tcp->attention);
+	list_init(&tcp->links);
+	list_init(&tcp->listeners);
+	list_init(&tcp->ended);
+	list_init(&tcp->silent);
+	list_init(&tcp->borrowers);
+	*c = &tcp->carrier;
+	return WEFT_OK;
+}
+
 static void tcp_close(struct carrier *c)
 {
 	struct tcp *tcp = tcp_from(c);
@@ -149,6 +172,7 @@ static void traffic(const struct carrier *c, struct weft_traffic *sum)
 }
 
 static const struct carrier_calls tcp_calls = {
+	.open = tcp_open,
 	.output = output,
 	.has_output = has_output,
 	.due = due,
@@ -173,29 +197,6 @@ static const struct carrier_calls tcp_calls = {
 	.traffic = traffic,
 };
 
-static enum weft_reason tcp_create(struct net *net)
-{
-	struct tcp *tcp = calloc(1, sizeof(*tcp));
-
-	if (!tcp)
-		return WEFT_R_NO_MEMORY;
-	tcp->net = net;
-	/* One for each queue pair, one that is closing, and requests. */
-	tcp->links_max = 2 * net->adapter->core.qps.slots_max + REQUESTS_ROOM;
-	if (timer_queue_init(&tcp->timers, tcp->links_max) < 0) {
-		free(tcp);
-		return WEFT_R_NO_MEMORY;
-	}
-	list_init(&tcp->attention);
-	list_init(&tcp->links);
-	list_init(&tcp->listeners);
-	list_init(&tcp->ended);
-	list_init(&tcp->silent);
-	list_init(&tcp->borrowers);
-	carrier_add(net, &tcp->carrier, &tcp_calls);
-	return WEFT_OK;
-}
-
 struct tcp *tcp_of(const struct net *net)
 {
 	struct carrier *c = carrier_find(net, &tcp_calls);
@@ -205,12 +206,10 @@ struct tcp *tcp_of(const struct net *net)
 
 enum weft_reason tcp_get(struct weft_adapter *a, struct tcp **tcp)
 {
-	struct net *net;
-	enum weft_reason r = net_get(a, &net);
+	struct carrier *c;
+	enum weft_reason r = carrier_get(a, &tcp_calls, &c);
 
-	if (r == WEFT_OK && !tcp_of(net))
-		r = tcp_create(net);
 	if (r == WEFT_OK)
-		*tcp = tcp_of(net);
+		*tcp = tcp_from(c);
 	return r;
 }
