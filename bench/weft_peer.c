@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "child.h"
-#include "cmd/perf_run.h"
+#include "cmd/perf/perf_run.h"
 
 enum { SIZE_MIN = 4096 };
 

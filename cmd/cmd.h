@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The subcommands of weft, one file each. */
+/* The subcommands of weft: one file each, in the folder of its subject. */
 #pragma once
 
 struct command {
@@ -8,8 +8,8 @@ struct command {
 	const char *args;
 	const char *what;
 	/*
-	 * What weft NAME --help prints. manual/manual.py makes the man page and the completion from
-	 * it, and says which form it has.
+	 * What weft NAME --help prints. cmd/manual/manual.py makes the man page and the completion
+	 * from it, and says which form it has.
 	 */
 	const char *help;
 	/*

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "line.h"
+#include "cmd/line.h"
 
 #include <stdarg.h>
 #include <stdio.h>

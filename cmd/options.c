@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "options.h"
+#include "cmd/options.h"
 
 #include <getopt.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "reason_text.h"
+#include "cmd/reason_text.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-#include "cmd.h"
+#include "cmd/cmd.h"
 
 #include <stdio.h>
 

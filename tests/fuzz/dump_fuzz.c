@@ -9,10 +9,10 @@
 #include <string.h>
 
 #include "base/check.h"
-#include "conversation.h"
-#include "dump_words.h"
-#include "recording.h"
-#include "roce_words.h"
+#include "cmd/dump/conversation.h"
+#include "cmd/dump/dump_words.h"
+#include "cmd/dump/recording.h"
+#include "cmd/dump/roce_words.h"
 #include "wire/mpa.h"
 
 enum { STREAM_MAX = 1 << 16 };

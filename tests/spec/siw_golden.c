@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "base/crc.h"
-#include "conversation.h"
-#include "recording.h"
+#include "cmd/dump/conversation.h"
+#include "cmd/dump/recording.h"
 #include "test.h"
 #include "wire/ddp.h"
 

@@ -26,9 +26,8 @@ BELOW_UPPER = BELOW_TRANSPORT + TRANSPORTS + ["cm", "fabric", "store"]
 CORE_ROOMS = BELOW_UPPER + ["rio", "iscsi", "push"]
 BELOW_LOOP = ["driver/sys", "driver/observe"]
 CARRIERS = BELOW_LOOP + ["driver/loop", "driver/tcp", "driver/udp", "driver/roce"]
-DRIVER_ROOMS = CARRIERS + ["driver/stat", "driver/calls", "driver/file"]
 WORLDS = ["sim/world", "sim/loopback", "sim/iwarp", "sim/roce", "sim/rio"]
-DIVIDED = ["driver", "sim", "compat"]  # rooms with rooms inside
+DIVIDED = ["driver", "sim", "compat", "cmd"]  # rooms with rooms inside
 ARROWS = {
     "base": [],
     "wire": ["base"],
@@ -65,7 +64,15 @@ ARROWS = {
     "compat/sysfs": ["base", "compat/ibverbs"],
     "compat/umad": ["base", "compat/ibverbs"],
     "compat/nbdkit": ["base", "roles", "driver/sys"],
-    "cmd": CORE_ROOMS + DRIVER_ROOMS + WORLDS + ["roles", "sim"],
+    "cmd": ["base"],  # what its folders share; each of them knows this, and other folders only as said here
+    "cmd/demo": ["base", "rio", "roles", "cmd", "cmd/roles"],
+    "cmd/dump": ["base", "wire", "cmd"],
+    "cmd/perf": ["cmd"],  # and <weft/...>
+    "cmd/roles": ["base", "rio", "roles", "driver/sys", "cmd"],
+    "cmd/run": ["base", "cmd"],
+    "cmd/sim": CORE_ROOMS + WORLDS + ["sim", "cmd", "cmd/trace"],
+    "cmd/stat": ["cmd"],
+    "cmd/trace": CORE_ROOMS + ["driver/tcp", "cmd"],
     "examples": [],  # only what everybody may use: <weft/...>
 }
 # The core sees no more of the C library than this: no system call, clock, lock, or printing.
@@ -121,11 +128,11 @@ class Tree:
 
 
 def room_of(path):
-    """src/mem/att.c -> mem; src/driver/tcp/link.c -> driver/tcp; cmd/sim.c -> cmd."""
+    """src/mem/att.c -> mem; src/driver/tcp/link.c -> driver/tcp; cmd/sim/sim.c -> cmd/sim."""
     parts = path.split("/")
-    if parts[0] != "src" or len(parts) < 3:
-        return parts[0]
-    return included_room("/".join(parts[1:]))
+    if parts[0] == "src" and len(parts) > 2:
+        return included_room("/".join(parts[1:]))
+    return included_room(path) if parts[0] == "cmd" else parts[0]
 
 
 def included_room(name):

@@ -1,0 +1,420 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* weft stat: the counters of programs that are running. */
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cmd/cmd.h"
+#include "cmd/stat/stat_client.h"
+
+static const char usage[] =
+	"usage: weft stat [--json] [--watch SECONDS] [PID]\n"
+	"\n"
+	"Lists the processes that use weft's network, or shows the counters of one: its adapters and\n"
+	"queue pairs, what they carried, and what a message cost.\n"
+	"\n"
+	"  --json           for programs to read\n"
+	"  --watch SECONDS  again and again\n"
+	"\n"
+	"Processes of other users show nothing, nor do those that run with WEFT_STAT=off.\n";
+
+struct stat_args {
+	long pid; /* 0: all */
+	double watch_s;
+	bool is_json, is_watching;
+};
+
+/* ---- Tables --------------------------------------------------------------------------------- */
+
+static uint64_t both(const struct stat_line *l, const char *in, const char *out)
+{
+	return stat_number(l, in) + stat_number(l, out);
+}
+
+/* How much of it came with a message, either way. */
+static double per_message(const struct stat_line *l, uint64_t count)
+{
+	uint64_t messages = both(l, "messages_in", "messages_out");
+
+	return messages ? (double)count / (double)messages : 0;
+}
+
+static uint64_t calls_useful(const struct stat_line *l)
+{
+	return both(l, "calls_in", "calls_out") - stat_number(l, "calls_empty");
+}
+
+static void print_adapter(const struct stat_line *l)
+{
+	printf("\nadapter %s: %s QPs, %s CQs, %s SRQs, %s PDs, %s regions, %s windows, %s connections, "
+	       "%s listeners\n",
+	       stat_text(l, "number"), stat_text(l, "qps"), stat_text(l, "cqs"),
+	       stat_text(l, "srqs"), stat_text(l, "pds"), stat_text(l, "regions"),
+	       stat_text(l, "windows"), stat_text(l, "links"), stat_text(l, "listeners"));
+	printf("  carried       %s messages in, %s out; %s bytes in, %s out\n",
+	       stat_text(l, "messages_in"), stat_text(l, "messages_out"), stat_text(l, "bytes_in"),
+	       stat_text(l, "bytes_out"));
+	printf("  payload       %s bytes in, %s out; %s of them copied by weft\n",
+	       stat_text(l, "payload_in"), stat_text(l, "payload_out"),
+	       stat_text(l, "payload_copied"));
+	printf("  system calls  %" PRIu64 " that moved bytes, %s that found none, %s others\n",
+	       calls_useful(l), stat_text(l, "calls_empty"), stat_text(l, "calls_other"));
+	printf("  per message   %.2f system calls that moved bytes, %.1f bytes copied\n",
+	       per_message(l, calls_useful(l)), per_message(l, stat_number(l, "payload_copied")));
+	printf("  refused       %s accesses\n", stat_text(l, "accesses_refused"));
+}
+
+static void print_roce(const struct stat_line *l)
+{
+	printf("  RoCE          %s packets in, %s out; %s sent again, %s duplicates in, %s timeouts\n",
+	       stat_text(l, "packets_in"), stat_text(l, "packets_out"), stat_text(l, "resent"),
+	       stat_text(l, "duplicates"), stat_text(l, "timeouts"));
+	printf("                NAKs %s in, %s out; RNR %s in, %s out; ECN marks %s in; CNPs %s in, "
+	       "%s out\n",
+	       stat_text(l, "naks_in"), stat_text(l, "naks_out"), stat_text(l, "rnrs_in"),
+	       stat_text(l, "rnrs_out"), stat_text(l, "marks_in"), stat_text(l, "notices_in"),
+	       stat_text(l, "notices_out"));
+	printf("                from other adapters of this host %s, handed to them %s; sent away as "
+	       "another user's %s\n",
+	       stat_text(l, "handed_in"), stat_text(l, "handed_out"), stat_text(l, "sent_away"));
+	printf("                lost by the host %s on their way in, %s on their way out",
+	       stat_text(l, "overruns"), stat_text(l, "refused"));
+	if (stat_number(l, "refused") > 0)
+		printf(", at last for %s", stat_text(l, "refused_for"));
+	printf("\n  dropped       %s packets", stat_text(l, "dropped"));
+	putchar(stat_number(l, "dropped") > 0 ? ':' : '\n');
+}
+
+/* A line of those behind an adapter's; is_last: of its kind. */
+static void print_drop(const struct stat_line *l, bool is_last)
+{
+	printf(" %s for %s%c", stat_text(l, "packets"), stat_text(l, "reason"),
+	       is_last ? '\n' : ',');
+}
+
+/* Queue pairs of RoCE have no calls of their own, but packets. */
+static bool is_of_roce(const struct stat_line *l)
+{
+	return *stat_text(l, "resent") != '\0';
+}
+
+static void print_qp_head(bool is_roce)
+{
+	if (is_roce)
+		printf("\n  %-6s %-5s %-4s %-22s %9s %9s %12s %12s %11s %11s %8s %8s %5s %5s  %s\n",
+		       "QP", "state", "kind", "peer", "msgs in", "msgs out", "bytes in",
+		       "bytes out", "packets in", "packets out", "resent", "timeouts", "NAKs",
+		       "RNRs", "reason");
+	else
+		printf("\n  %-6s %-5s %-22s %9s %9s %12s %12s %11s %9s %9s %10s  %s\n", "QP",
+		       "state", "peer", "msgs in", "msgs out", "bytes in", "bytes out", "copied",
+		       "calls", "calls/msg", "copied/msg", "reason");
+}
+
+static void print_roce_qp(const struct stat_line *l)
+{
+	const char *peer = stat_text(l, "peer");
+
+	printf("  %-6s %-5s %-4s %-22s %9s %9s %12s %12s %11s %11s %8s %8s %5" PRIu64 " %5" PRIu64
+	       "  %s\n",
+	       stat_text(l, "number"), stat_text(l, "state"), stat_text(l, "service"),
+	       *peer ? peer : "-", stat_text(l, "messages_in"), stat_text(l, "messages_out"),
+	       stat_text(l, "bytes_in"), stat_text(l, "bytes_out"), stat_text(l, "frames_in"),
+	       stat_text(l, "frames_out"), stat_text(l, "resent"), stat_text(l, "timeouts"),
+	       both(l, "naks_in", "naks_out"), both(l, "rnrs_in", "rnrs_out"),
+	       stat_text(l, "reason"));
+}
+
+static void print_qp(const struct stat_line *l)
+{
+	const char *peer = stat_text(l, "peer"), *said = stat_text(l, "said");
+
+	printf("  %-6s %-5s %-22s %9s %9s %12s %12s %11s %9" PRIu64 " %9.2f %10.1f  %s",
+	       stat_text(l, "number"), stat_text(l, "state"), *peer ? peer : "-",
+	       stat_text(l, "messages_in"), stat_text(l, "messages_out"), stat_text(l, "bytes_in"),
+	       stat_text(l, "bytes_out"), stat_text(l, "payload_copied"), calls_useful(l),
+	       per_message(l, calls_useful(l)), per_message(l, stat_number(l, "payload_copied")),
+	       stat_text(l, "reason"));
+	if (*said)
+		printf(" (the peer said: %s)", said);
+	putchar('\n');
+}
+
+/* The queue pairs from there on that are of one adapter: of RoCE, or the others. */
+static void print_qps(const struct stat_report *r, size_t from, bool is_roce)
+{
+	bool has_head = false;
+
+	for (size_t i = from; i < r->count && strcmp(r->lines[i].what, "qp") == 0; i++) {
+		if (is_of_roce(&r->lines[i]) != is_roce)
+			continue;
+		if (!has_head)
+			print_qp_head(is_roce);
+		has_head = true;
+		if (is_roce)
+			print_roce_qp(&r->lines[i]);
+		else
+			print_qp(&r->lines[i]);
+	}
+}
+
+static void print_report(const struct stat_report *r)
+{
+	const char *before = "";
+
+	for (size_t i = 0; i < r->count; i++) {
+		const struct stat_line *l = &r->lines[i];
+
+		if (strcmp(l->what, "weft") == 0)
+			printf("process %s (%s), weft %s\n", stat_text(l, "pid"),
+			       stat_text(l, "program"), stat_text(l, "version"));
+		else if (strcmp(l->what, "adapter") == 0)
+			print_adapter(l);
+		else if (strcmp(l->what, "roce") == 0)
+			print_roce(l);
+		else if (strcmp(l->what, "drop") == 0)
+			print_drop(l, i + 1 == r->count || strcmp(l[1].what, "drop") != 0);
+		if (strcmp(l->what, "qp") == 0 && strcmp(before, "qp") != 0) {
+			print_qps(r, i, false);
+			print_qps(r, i, true);
+		}
+		before = l->what;
+	}
+}
+
+static void print_summary(const struct stat_report *r)
+{
+	uint64_t adapters = 0, qps = 0, messages = 0, bytes = 0, refused = 0;
+
+	for (size_t i = 0; i < r->count; i++) {
+		const struct stat_line *l = &r->lines[i];
+
+		if (strcmp(l->what, "adapter") != 0)
+			continue;
+		adapters++;
+		qps += stat_number(l, "qps");
+		messages += both(l, "messages_in", "messages_out");
+		bytes += both(l, "bytes_in", "bytes_out");
+		refused += stat_number(l, "accesses_refused");
+	}
+	printf("%8s  %-20s %8" PRIu64 " %6" PRIu64 " %12" PRIu64 " %16" PRIu64 " %8" PRIu64 "\n",
+	       stat_text(&r->lines[0], "pid"), stat_text(&r->lines[0], "program"), adapters, qps,
+	       messages, bytes, refused);
+}
+
+/* ---- JSON ----------------------------------------------------------------------------------- */
+
+static void json_string(const char *text)
+{
+	putchar('"');
+	for (; *text; text++) {
+		if (*text == '"' || *text == '\\')
+			putchar('\\');
+		if (isprint((unsigned char)*text))
+			putchar(*text);
+		else
+			printf("\\u%04x", (unsigned char)*text);
+	}
+	putchar('"');
+}
+
+/* Whether a key's value is a number, and says it as one. */
+static bool is_number(const struct stat_line *l, const struct stat_field *f)
+{
+	bool is_name = strcmp(f->key, "program") == 0 || strcmp(f->key, "version") == 0 ||
+		       strcmp(f->key, "peer_qp") == 0 ||
+		       (strcmp(l->what, "qp") == 0 && strcmp(f->key, "number") == 0);
+
+	return !is_name && *f->value && f->value[strspn(f->value, "0123456789")] == '\0';
+}
+
+static void json_fields(const struct stat_line *l)
+{
+	for (size_t i = 0; i < l->count; i++) {
+		if (i > 0)
+			printf(", ");
+		json_string(l->fields[i].key);
+		printf(": ");
+		if (is_number(l, &l->fields[i]))
+			printf("%s", l->fields[i].value);
+		else
+			json_string(l->fields[i].value);
+	}
+}
+
+/* What stands behind an adapter's own fields: of RoCE, and why packets were dropped. */
+static void json_roce(const struct stat_report *r, size_t at)
+{
+	if (at == r->count || strcmp(r->lines[at].what, "roce") != 0)
+		return;
+	printf(", \"roce\": {");
+	json_fields(&r->lines[at]);
+	printf(", \"drops\": {");
+	for (size_t i = at + 1; i < r->count && strcmp(r->lines[i].what, "drop") == 0; i++) {
+		if (i > at + 1)
+			printf(", ");
+		json_string(stat_text(&r->lines[i], "reason"));
+		printf(": %s", stat_text(&r->lines[i], "packets"));
+	}
+	printf("}}");
+}
+
+static void json_report(const struct stat_report *r)
+{
+	bool has_adapter = false, has_qp = false;
+
+	printf("{");
+	for (size_t i = 0; i < r->count; i++) {
+		const struct stat_line *l = &r->lines[i];
+
+		if (strcmp(l->what, "weft") == 0) {
+			json_fields(l);
+			printf(", \"adapters\": [");
+		} else if (strcmp(l->what, "adapter") == 0) {
+			printf("%s\n  {", has_adapter ? "]}," : "");
+			json_fields(l);
+			json_roce(r, i + 1);
+			printf(", \"queue_pairs\": [");
+			has_adapter = true;
+			has_qp = false;
+		} else if (strcmp(l->what, "qp") == 0 && has_adapter) {
+			printf("%s\n    {", has_qp ? "," : "");
+			json_fields(l);
+			printf("}");
+			has_qp = true;
+		}
+	}
+	printf("%s]}", has_adapter ? "]}" : "");
+}
+
+/* ---- The command ---------------------------------------------------------------------------- */
+
+static int show_one(const struct stat_args *args)
+{
+	static const char *const words[] = {
+		[STAT_NOBODY] = "shows no counters: it is not there, does not use weft's network "
+				"now, or runs with WEFT_STAT=off",
+		[STAT_FOREIGN] = "is another user's",
+		[STAT_SILENT] = "does not answer; is it stopped?",
+		[STAT_UNREADABLE] = "answers what this version of weft does not understand",
+	};
+	struct stat_report r;
+	enum stat_answer answer = stat_ask(args->pid, &r);
+
+	if (answer != STAT_HERE) {
+		fprintf(stderr, "weft stat: process %ld %s\n", args->pid, words[answer]);
+		return 1;
+	}
+	if (args->is_json) {
+		json_report(&r);
+		putchar('\n');
+	} else {
+		print_report(&r);
+	}
+	stat_free(&r);
+	return 0;
+}
+
+static int show_all(const struct stat_args *args)
+{
+	static long pids[STAT_PROCESSES_MAX];
+	size_t count = stat_processes(pids, STAT_PROCESSES_MAX), shown = 0;
+
+	if (args->is_json)
+		printf("[");
+	for (size_t i = 0; i < count; i++) {
+		struct stat_report r;
+		enum stat_answer answer = stat_ask(pids[i], &r);
+
+		if (answer == STAT_HERE && args->is_json) {
+			printf("%s\n", shown ? "," : "");
+			json_report(&r);
+		} else if (!args->is_json && answer != STAT_NOBODY) {
+			if (shown == 0)
+				printf("%8s  %-20s %8s %6s %12s %16s %8s\n", "PID", "program",
+				       "adapters", "QPs", "messages", "bytes", "refused");
+			if (answer == STAT_HERE)
+				print_summary(&r);
+			else
+				printf("%8ld  (%s)\n", pids[i],
+				       answer == STAT_FOREIGN ? "another user's"
+							      : "does not answer");
+		}
+		shown += answer == STAT_HERE || (!args->is_json && answer != STAT_NOBODY);
+		stat_free(&r);
+	}
+	if (args->is_json)
+		printf("]\n");
+	else if (shown == 0)
+		printf("no process uses weft's network now\n");
+	return 0;
+}
+
+static int misused(const char *what, const char *word)
+{
+	fprintf(stderr, "weft stat: %s%s\n\n%s", what, word, usage);
+	return 2;
+}
+
+static int args_read(int argc, char **argv, struct stat_args *args)
+{
+	char *end = NULL;
+
+	*args = (struct stat_args){ 0 };
+	for (int i = 1; i < argc; i++) {
+		if (strcmp(argv[i], "--json") == 0) {
+			args->is_json = true;
+		} else if (strcmp(argv[i], "--watch") == 0) {
+			const char *word = i + 1 < argc ? argv[++i] : "";
+
+			args->is_watching = true;
+			args->watch_s = strtod(word, &end);
+			if (end == word || *end ||
+			    !(args->watch_s >= 0.1 && args->watch_s <= 86400))
+				return misused("--watch needs seconds, from 0.1 on", "");
+		} else if (isdigit((unsigned char)argv[i][0]) && args->pid == 0) {
+			args->pid = strtol(argv[i], &end, 10);
+			if (*end || args->pid <= 0)
+				return misused("no process id: ", argv[i]);
+		} else {
+			return misused("what is ", argv[i]);
+		}
+	}
+	return 0;
+}
+
+static int cmd_stat(int argc, char **argv)
+{
+	struct stat_args args;
+	int status;
+
+	status = args_read(argc, argv, &args);
+	if (status != 0)
+		return status;
+	for (;;) {
+		struct timespec pause = { .tv_sec = (time_t)args.watch_s };
+
+		status = args.pid ? show_one(&args) : show_all(&args);
+		if (status != 0 || !args.is_watching || fflush(stdout) != 0)
+			return status;
+		pause.tv_nsec = (long)((args.watch_s - (double)pause.tv_sec) * 1e9);
+		nanosleep(&pause, NULL);
+		if (isatty(STDOUT_FILENO) && !args.is_json)
+			printf("\033[H\033[J");
+		else if (!args.is_json)
+			putchar('\n');
+	}
+}
+
+const struct command command_stat = {
+	.name = "stat",
+	.args = "[PID]",
+	.what = "counters of programs that are running",
+	.help = usage,
+	.run = cmd_stat,
+};
