@@ -111,7 +111,8 @@ class Tree:
             # Headers of earlier versions are kept as they were.
             if at.startswith(os.path.join("tests", "api", "old")):
                 folders[:] = [d for d in folders if d != "weft"]
-            for name in sorted(names):
+            # Of a worktree .git is a file.
+            for name in sorted(n for n in names if n != ".git"):
                 path = os.path.normpath(os.path.join(at, name))
                 try:
                     with open(os.path.join(folder, name), encoding="utf-8") as f:

@@ -81,6 +81,7 @@ HOLDS = {
                  "cmd/dump/a.c": '#include "cmd/line.h"\n', "bench/a.c": '#include "cmd/perf/perf_run.h"\n',
                  "src/driver/sys/a.c": "#include <unistd.h>\n"},
     "meson": {"tests/meson.build": "'unit/mem/a_test.c'", "tests/unit/mem/a_test.c": SPDX},
+    "paths": {".git": "gitdir: /ho" "me/ada/weft/.git/worktrees/a\n"},
     "preprocessor": {"src/driver/sys/a.c": "#ifdef __linux__\n#endif\n"},
 }
 # rule: (room: C text) that breaks it
