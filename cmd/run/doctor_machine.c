@@ -18,6 +18,7 @@
 #include "base/fault_plan.h"
 #include "cmd/run/device_list.h"
 #include "cmd/run/doctor.h"
+#include "driver/observe/observe.h"
 
 enum { DESCRIPTORS_FEW = 1024 };
 
@@ -197,6 +198,14 @@ static void look_at_faults(struct doctor *d)
 			   (int)complaint.length, complaint.at, complaint.why);
 }
 
+static void look_at_log(struct doctor *d)
+{
+	const char *level = observe_wish("WEFT_LOG");
+
+	if (level && log_level_named(level) == LOG_UNSET)
+		doctor_say(d, DOCTOR_WARN, "log", "WEFT_LOG=%s: %s", level, log_level_unknown);
+}
+
 void doctor_machine(struct doctor *d)
 {
 	if (look_at_libraries(d))
@@ -206,4 +215,5 @@ void doctor_machine(struct doctor *d)
 	look_at_calls(d);
 	look_at_kernel(d);
 	look_at_faults(d);
+	look_at_log(d);
 }

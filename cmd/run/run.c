@@ -12,6 +12,7 @@
 #include "cmd/cmd.h"
 #include "cmd/run/dropin.h"
 #include "cmd/run/program.h"
+#include "driver/observe/observe.h"
 
 static const char usage[] =
 	"usage: weft run [OPTIONS] PROGRAM [ARGUMENTS...]\n"
@@ -68,11 +69,6 @@ static const char *variable(int option)
 	}
 }
 
-static bool is_level(const char *word)
-{
-	return strcmp(word, "off") == 0 || strcmp(word, "error") == 0 || strcmp(word, "info") == 0;
-}
-
 /* A plan that cannot be read would be met only when the program opens a device. */
 static bool is_plan(const char *text)
 {
@@ -103,7 +99,7 @@ static int take_options(int argc, char **argv)
 			return misused("what is to follow ", argv[optind - 1]);
 		if (option == '?')
 			return misused("there is no option ", argv[optind - 1]);
-		if (option == 'l' && !is_level(optarg))
+		if (option == 'l' && log_level_named(optarg) == LOG_UNSET)
 			return misused("--log takes off, error or info, not ", optarg);
 		if (option == 'f' && !is_plan(optarg))
 			return STATUS_OWN;

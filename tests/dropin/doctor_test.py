@@ -277,6 +277,17 @@ def test_doctor_warns_of_faults(_folder):
     expect_finding(doctor(WEFT_FAULTS="seed=7,rnr=2"), "stop", "rnr=2: a chance is")
 
 
+def test_doctor_warns_of_a_level_that_is_none(_folder):
+    """In the words of the programs that meet it."""
+    done = doctor(WEFT_LOG="loud")
+    expect_finding(done, "warn", "log: WEFT_LOG=loud: This is not off, error or info")
+    said = run(WEFT, "run", "ibv_devinfo", WEFT_LOG="loud").stderr
+    words = re.search(r"log: (WEFT_LOG=loud: .*)", done.stdout)[1]
+    expect("%r in %r" % (words, said), not shutil.which("ibv_devinfo") or "]: %s\n" % words in said)
+    for level in ("", "off", "error", "info"):
+        expect_equal(level, [w for w in findings(doctor(WEFT_LOG=level), "warn") if "WEFT_LOG" in w], [])
+
+
 def test_doctor_finds_a_call_that_is_forbidden(folder):
     need("gcc")
     for call in ("epoll_create1", "getrandom"):

@@ -69,7 +69,7 @@ ARROWS = {
     "cmd/dump": ["base", "wire", "cmd"],
     "cmd/perf": ["cmd"],  # and <weft/...>
     "cmd/roles": ["base", "rio", "roles", "driver/sys", "cmd"],
-    "cmd/run": ["base", "cmd"],
+    "cmd/run": ["base", "driver/observe", "cmd"],
     "cmd/sim": CORE_ROOMS + WORLDS + ["sim", "cmd", "cmd/trace"],
     "cmd/stat": ["cmd"],
     "cmd/trace": CORE_ROOMS + ["driver/tcp", "cmd"],

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 #include "driver/observe/observe.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,12 +56,11 @@ static bool is_reported(const char *variable)
 	return false;
 }
 
-void observe_complain(const char *variable, const char *value, int error)
+void observe_complain(const char *variable, const char *value, const char *why)
 {
 	observe_lock();
 	if (!is_reported(variable))
-		fprintf(stderr, "weft[%ld]: %s=%s: %s\n", (long)getpid(), variable, value,
-			output_words(error));
+		fprintf(stderr, "weft[%ld]: %s=%s: %s\n", (long)getpid(), variable, value, why);
 	observe_unlock();
 }
 
@@ -83,23 +81,34 @@ static void record_by_environment(struct observed *o)
 		return;
 	err = recording_get(path, true, &o->recording);
 	if (err < 0)
-		observe_complain("WEFT_PCAP", path, err);
+		observe_complain("WEFT_PCAP", path, output_words(err));
 	else
 		o->is_recorded_by_environment = true;
 }
 
+const char log_level_unknown[] = "This is not off, error or info, and counts as error";
+
+enum log_level log_level_named(const char *name)
+{
+	static const char *const names[] = {
+		[LOG_OFF] = "off", [LOG_ERROR] = "error", [LOG_INFO] = "info"
+	};
+
+	for (int level = LOG_OFF; level <= LOG_INFO; level++) {
+		if (strcmp(name, names[level]) == 0)
+			return (enum log_level)level;
+	}
+	return LOG_UNSET;
+}
+
 enum log_level log_level_wished(void)
 {
-	const char *level = observe_wish("WEFT_LOG");
+	const char *name = observe_wish("WEFT_LOG");
+	enum log_level level = name ? log_level_named(name) : LOG_UNSET;
 
-	if (!level)
-		return LOG_UNSET;
-	if (strcmp(level, "off") == 0)
-		return LOG_OFF;
-	if (strcmp(level, "info") == 0)
-		return LOG_INFO;
-	if (strcmp(level, "error") != 0)
-		observe_complain("WEFT_LOG", level, -EINVAL);
+	if (!name || level != LOG_UNSET)
+		return level;
+	observe_complain("WEFT_LOG", name, log_level_unknown);
 	return LOG_ERROR;
 }
 
@@ -114,7 +123,7 @@ void observe_open(struct observed *o)
 	record_by_environment(o);
 	err = observer_open(o, path, log_level_wished());
 	if (err < 0)
-		observe_complain("WEFT_TRACE", path ? path : "", err);
+		observe_complain("WEFT_TRACE", path ? path : "", output_words(err));
 }
 
 void observe_close(struct observed *o)

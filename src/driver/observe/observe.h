@@ -57,8 +57,8 @@ void observe_forget(void);
 /* See struct fork_part. */
 void observe_lock_reset(void);
 
-/* Prints once, whatever WEFT_LOG says, that a variable asks for something impossible. */
-void observe_complain(const char *variable, const char *value, int error);
+/* Prints once, whatever WEFT_LOG says, that a variable asks for something impossible, and why. */
+void observe_complain(const char *variable, const char *value, const char *why);
 
 /* The value of a variable; NULL if it is empty, or not to be trusted (setuid). */
 const char *observe_wish(const char *variable);
@@ -70,6 +70,10 @@ void observe_unlock(void);
 /* ---- tracing.c and log.c --------------------------------------------------------------------- */
 
 enum log_level { LOG_UNSET = 0, LOG_OFF, LOG_ERROR, LOG_INFO };
+
+/* The level of that name; LOG_UNSET: there is none, and log_level_unknown says so. */
+enum log_level log_level_named(const char *name);
+extern const char log_level_unknown[];
 
 /* What WEFT_LOG says. A level that does not exist is reported once, and counts as error. */
 enum log_level log_level_wished(void);

@@ -186,7 +186,7 @@ static void drain_batch(struct observed *of)
 		last = drain_one(of, &w);
 	err = o->fd < 0 ? 0 : output_write(o->fd, bytes, (size_t)(w.at - bytes));
 	if (err < 0) {
-		observe_complain("WEFT_TRACE", "(its file)", err);
+		observe_complain("WEFT_TRACE", "(its file)", output_words(err));
 		o->fd = -1;
 	}
 }
