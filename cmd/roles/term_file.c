@@ -92,7 +92,7 @@ static bool term_write(char path[PATH_BYTES], const char *next, const struct wef
 				   term->incarnation);
 	text[length++] = '\n';
 	(void)unlink(next);
-	fd = open(next, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+	fd = open(next, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	if (fd < 0)
 		return false;
 	is_written = write(fd, text, (size_t)length) == length && fsync(fd) == 0;

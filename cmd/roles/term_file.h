@@ -2,7 +2,8 @@
 /*
  * The highest term of an owner (docs/rio.md, "What a write promises", rule 8) that a role had or
  * heard of, in a file that outlives it: FILE.term, beside a file of the role's own. It has one
- * line: the number and, of an I/O unit, the incarnation, both decimal.
+ * line: the number and, of an I/O unit, the incarnation, both decimal. Only the role reads it, so
+ * it has mode 0600.
  */
 #pragma once
 

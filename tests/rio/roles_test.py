@@ -191,6 +191,17 @@ def test_rio_09_a_unit_that_cannot_write_the_term_down_says_so_and_serves(folder
         expect("it says so: " + said, "weft iou: cannot keep the term in " in said)
 
 
+def test_rio_09_only_the_role_may_read_its_term(folder):
+    old = os.umask(0o022)
+    try:
+        with Roles(folder, "mem:1M", owner="log first\n") as roles:
+            expect_equal("status", roles.io("flush", "disk").returncode, 0)
+            for name in ("first.term", "iounit.key.term"):
+                expect_equal(name, oct(os.stat(roles.path(name)).st_mode & 0o777), "0o600")
+    finally:
+        os.umask(old)
+
+
 def test_rio_09_the_highest_term_of_all_follows_itself(folder):
     """The one before it is followed by it, and is not taken for no number."""
     most = (1 << 64) - 1
