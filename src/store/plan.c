@@ -205,12 +205,20 @@ static const char *read_fault_item(struct fault_store_config *c, struct word nam
 	return "fault has seed=N, error=CHANCE, torn=CHANCE, crash=N and at=OFFSET+LENGTH";
 }
 
+static const char mirror_wait_none[] =
+	"a mirror waits for the answer of each member, so this is more than 0s; for a member that "
+	"is missing it does not wait: see degraded";
+
 static const char *read_mirror_item(struct store_node *n, struct word name, struct word value)
 {
 	bool has_value = value.at != NULL;
 
-	if (word_is(name, "wait") && has_value)
-		return quantity_time(value, &n->wait_ns) && n->wait_ns > 0 ? NULL : bad_time;
+	if (word_is(name, "wait") && has_value) {
+		if (!quantity_time(value, &n->wait_ns))
+			return bad_time;
+		/* No file answers at once: a mirror of files could never be opened. */
+		return n->wait_ns > 0 ? NULL : mirror_wait_none;
+	}
 	if (word_is(name, "degraded") && !has_value)
 		n->is_degraded_ok = true;
 	else if (word_is(name, "adopt") && !has_value)

@@ -220,6 +220,17 @@ TEST(test_plan_refusals_say_where_and_why)
 	EXPECT(is_read("fault(fault(fault(fault(fault(fault(fault(mem:1G)))))))"));
 }
 
+TEST(test_plan_says_why_a_mirror_cannot_wait_for_no_time)
+{
+	struct store_complaint complaint;
+
+	EXPECT(!store_plan_read(&plan, "mirror:wait=0s(mem:1M,mem:1M)", &complaint));
+	EXPECT_EQ(complaint.at, 7);
+	EXPECT(strstr(complaint.why, "more than 0s") != NULL);
+	EXPECT(!store_plan_read(&plan, "mirror:wait=soon(mem:1M,mem:1M)", &complaint));
+	EXPECT(strstr(complaint.why, "a time is") != NULL);
+}
+
 TEST(test_plan_numbers_of_devices_are_limited)
 {
 	static char text[70000];
