@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""kill_test.py WEFT WRITER [--kills N] [--seed N]: acknowledged writes survive kill -9 of every role.
+"""kill_test.py WEFT WRITER [--kills N] [--seed N | --draw] [NAME...]: acknowledged writes survive kill -9 of every role.
 
 An I/O unit with a device, an owner and a writer (writer_sample.c) run as processes. At random points one
 of them, or several, are killed and started again, or stopped for longer than requests may take; and another
@@ -17,7 +17,8 @@ of those that it may have.
 Nothing may hang, and no process may gather descriptors or memory.
 
 Prints `ok NAME` or `not ok NAME: why`, a line for each test. The seed of what failed is in the line:
---seed runs it again, as far as time lets it be the same.
+--seed runs it again, as far as time lets it be the same. Without it the seeds are those listed below,
+by which the kills are divided, or with --draw a random one.
 """
 import argparse
 import os
@@ -393,8 +394,8 @@ def victims_of(c):
     return c.dice.sample(c.roles, count)
 
 
-def run_kills(options, device, kills, choose, dice=None):
-    c = Cluster(options, device, dice or random.Random(options.seed))
+def run_kills(options, device, kills, choose, dice):
+    c = Cluster(options, device, dice)
     done = 0
     try:
         c.start()
@@ -409,8 +410,8 @@ def run_kills(options, device, kills, choose, dice=None):
                  ", ".join("%s %d" % (r.name, r.lives) for r in c.roles), device.line,
                  device.timeout_ms), flush=True)
     except (Failure, subprocess.SubprocessError) as e:
-        raise Failure("seed %d, %s, timeout %d ms, after %d kills, files in %s: %s"
-                      % (options.seed, device.line, device.timeout_ms, done, c.folder, e))
+        raise Failure("%s, timeout %d ms, after %d kills, files in %s: %s"
+                      % (device.line, device.timeout_ms, done, c.folder, e))
     finally:
         c.end()
     shutil.rmtree(c.folder)
@@ -435,9 +436,8 @@ DRAWN = [
 ]
 
 
-def run_drawn(options, device, kills, choose):
+def run_drawn(options, device, kills, choose, dice):
     """A new cluster for every few kills, each with a device and a timeout of its own."""
-    dice = random.Random(options.seed)
     while kills > 0:
         line, file = dice.choice(DRAWN)
         device = Device(line, dice.choice((90, 150, 300, 30000)), file)
@@ -457,6 +457,20 @@ TESTS = {
     "test_rio_kill_any_role_of_a_device_as_drawn": (run_drawn, None, 10, victims_of),
 }
 KILLS, KILLS_DRAWN = 32, 5
+SEEDS = (1, 2)
+DRAWN_SEEDS = (3, 7, 9, 29, 38)  # stripes, a slow mirror, a cache, a slow one, a mirror with faults
+
+
+def run_test(name, options, only_seed):
+    run, device, share, choose = TESTS[name]
+    seeds = (DRAWN_SEEDS if run is run_drawn else SEEDS) if only_seed is None else (only_seed,)
+    kills = max(len(seeds), options.kills * share // KILLS)
+    for i, seed in enumerate(seeds):
+        try:
+            run(options, device, kills * (i + 1) // len(seeds) - kills * i // len(seeds), choose,
+                random.Random(seed))
+        except (Failure, subprocess.SubprocessError) as e:
+            raise Failure("seed %d: %s" % (seed, e))
 
 
 def main():
@@ -464,19 +478,21 @@ def main():
     parser.add_argument("weft")
     parser.add_argument("writer")
     parser.add_argument("--kills", type=int, default=KILLS)
-    parser.add_argument("--seed", type=int, default=random.randrange(1 << 32))
+    parser.add_argument("--seed", type=int)
+    parser.add_argument("--draw", action="store_true")
     parser.add_argument("names", nargs="*")
     options = parser.parse_args()
     options.weft, options.writer = os.path.realpath(options.weft), os.path.realpath(options.writer)
-    print("# seed %d" % options.seed, flush=True)
+    seed = random.randrange(1 << 32) if options.draw else options.seed
+    print("# seeds", *(SEEDS + DRAWN_SEEDS if seed is None else [seed]), flush=True)
     has_failed = False
-    for name, (run, device, share, choose) in TESTS.items():
+    for name in TESTS:
         if options.names and not any(n in name for n in options.names):
             continue
         try:
-            run(options, device, max(1, options.kills * share // KILLS), choose)
+            run_test(name, options, seed)
             print("ok " + name, flush=True)
-        except (Failure, subprocess.SubprocessError) as e:
+        except Failure as e:
             has_failed = True
             print("not ok %s: %s" % (name, e), flush=True)
     sys.exit(1 if has_failed else 0)
