@@ -84,6 +84,11 @@ bool other_output_ucx(const char *text, struct other_result *r)
 	return false;
 }
 
+bool other_output_ucx_has_mpi(const char *help)
+{
+	return strstr(help, "enable MPI mode") != NULL;
+}
+
 bool other_output_pingpong(const char *text, struct other_result *r)
 {
 	int latency = -1;

@@ -17,6 +17,12 @@ struct other_result {
 bool other_output_ucx(const char *text, struct other_result *r);
 
 /*
+ * ucx_perftest -h: was it built with MPI? Then it must be told that mpirun has not started it (-P
+ * 0); one without MPI refuses that option.
+ */
+bool other_output_ucx_has_mpi(const char *help);
+
+/*
  * fi_pingpong: a line with the names of the columns, then a line for each size, of which the first
  * is read. False, and nothing changed, if the numbers are not there.
  */

@@ -3,11 +3,31 @@
 
 #include <stddef.h>
 
+#include "child.h"
 #include "other_run.h"
 
-enum { UCX_DEPTH_MAX = 16, UCX_LARGE = 65536 };
+enum { UCX_DEPTH_MAX = 16, UCX_LARGE = 65536, UCX_HELP_BYTES = 32768 };
 
 /* ---- UCX ------------------------------------------------------------------------------------- */
+
+static const uint64_t ucx_help_ns_max = UINT64_C(5000000000);
+
+/* The option -P of one that was built with MPI, as Debian 13's is, else NULL. Asked once. */
+static const char *ucx_mpi_option(void)
+{
+	static const char *const ask[] = { "ucx_perftest", "-h", NULL };
+	static const char *const settings[] = { NULL };
+	static bool is_asked, has_mpi;
+	static char help[UCX_HELP_BYTES];
+	struct child c;
+
+	if (!is_asked && child_exec(&c, ask, settings) == 0) {
+		(void)child_finish(&c, child_clock_ns() + ucx_help_ns_max, help, sizeof(help));
+		has_mpi = other_output_ucx_has_mpi(help);
+	}
+	is_asked = true;
+	return has_mpi ? "-P" : NULL;
+}
 
 /*
  * Two-sided tests: put over tcp takes twice the time at 8 bytes, and has a third of the bandwidth
@@ -23,6 +43,7 @@ static bool ucx_run(struct net_figure *f, const struct net_ask *ask, const char 
 	static const char *const small[] = { "UCX_TLS=tcp", "UCX_NET_DEVICES=lo", NULL };
 	static const char *const large[] = { "UCX_TLS=tcp", "UCX_NET_DEVICES=lo",
 					     "UCX_ALLOC_PRIO=heap", "MALLOC_PERTURB_=85", NULL };
+	const char *mpi = ucx_mpi_option(); /* NULL ends a list of words */
 	struct other_words w;
 	uint16_t port = other_free_port();
 
@@ -31,10 +52,10 @@ static bool ucx_run(struct net_figure *f, const struct net_ask *ask, const char 
 			 &(struct other_command){
 				 .package = "ucx-utils",
 				 .settings = ask->size_bytes < UCX_LARGE ? small : large,
-				 .server = { "ucx_perftest", "-p", w.port },
+				 .server = { "ucx_perftest", "-p", w.port, mpi, "0" },
 				 .client = { "ucx_perftest", "127.0.0.1", "-p", w.port, "-t", test,
 					     "-s", w.size, "-O", w.depth, "-n", w.count, "-w",
-					     w.warm, "-f", "-v" },
+					     w.warm, "-f", "-v", mpi, "0" },
 				 .port = port,
 				 .parse = other_output_ucx,
 			 },

@@ -31,6 +31,17 @@ TEST(test_other_output_ucx_takes_the_overall_numbers)
 	EXPECT_EQ(r.messages_per_s, 210526);
 }
 
+TEST(test_other_output_ucx_says_whether_it_has_mpi)
+{
+	EXPECT(other_output_ucx_has_mpi(
+		"     -p <port>      TCP port to use for data exchange (13337)\n"
+		"     -P <0|1>       disable/enable MPI mode (0)\n"));
+	EXPECT(!other_output_ucx_has_mpi(
+		"     -p <port>      TCP port to use for data exchange (13337)\n"
+		"     -h             show this help message.\n"));
+	EXPECT(!other_output_ucx_has_mpi(""));
+}
+
 TEST(test_other_output_ucx_passes_over_what_is_around)
 {
 	struct other_result r;
