@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-2-Clause
-"""Makes man pages and the completion of bash from the help texts of weft's commands.
+"""Makes man pages and the completion of bash from the help texts of weft's commands and of nbdkit's plugin.
 
-    manual.py pages HELP VERSION DOCUMENTS FOLDER   weft.1 and weft-COMMAND.1 in a new FOLDER
-    manual.py completion HELP FILE                  for bash-completion
+    manual.py pages HELP VERSION DOCUMENTS FOLDER         weft.1 and weft-COMMAND.1 in a new FOLDER
+    manual.py plugin PLUGIN HELP VERSION DOCUMENTS FILE   nbdkit-weft-plugin.1
+    manual.py completion HELP FILE                        for bash-completion
 
-HELP is what `weft help --all` prints. DOCUMENTS is where docs/ is installed. A help text has this form:
+HELP is what `weft help --all` prints, PLUGIN the help text of the plugin (src/compat/nbdkit/help.c). DOCUMENTS
+is where docs/ is installed. A help text has this form:
 
     usage: weft COMMAND FILE       a note on this way of calling it, or none
            weft COMMAND --option
@@ -17,7 +19,7 @@ HELP is what `weft help --all` prints. DOCUMENTS is where docs/ is installed. A 
       word           another
 
 A paragraph that begins with "Exit status" or "The exit status" gets that section of the page, others that follow
-the options the section NOTES.
+the options the section NOTES; items of the form `name=VALUE` get the section PARAMETERS.
 """
 import os
 import re
@@ -164,19 +166,19 @@ def begin(commands, documents, title, what, version):
     page = Page(commands, documents)
     date = time.strftime("%Y-%m-%d", time.gmtime(int(os.environ.get("SOURCE_DATE_EPOCH",
                                                                     time.time()))))
-    page.lines = ['.\\" Made by cmd/manual/manual.py from what weft help --all prints.',
+    page.lines = ['.\\" Made by cmd/manual/manual.py from the help texts.',
                   '.TH %s 1 %s "weft %s" weft' % (title.upper(), date, version), ".nh", ".ad l",
                   ".SH NAME", "%s \\- %s" % (title.replace("-", "\\-"), what.replace("-", "\\-"))]
     return page
 
 
-def see(page, others):
+def see(page, others, more=()):
     page.section("SEE ALSO")
-    names = sorted("weft" + (other and "\\-" + other) for other in others)
+    names = sorted([*more] + ["weft" + (other and "\\-" + other) for other in others])
     page.lines += [".BR %s (1)%s" % (name, "," if name != names[-1] else "") for name in names]
 
 
-def command_page(page, text):
+def command_page(page, text, more=()):
     page.names = set(re.findall(r"\b[A-Z]+\b", " ".join(
         [call for call, _ in text.calls] + [term for term, _ in text.items()])))
     page.synopsis(text.calls)
@@ -187,6 +189,8 @@ def command_page(page, text):
             is_options = what[0][0].startswith("-")
             if is_options:
                 page.section("OPTIONS")
+            elif re.match(r"[a-z]+=", what[0][0]):
+                page.section("PARAMETERS")
             has_options |= is_options
             for item in what:
                 page.item(*item)
@@ -205,7 +209,7 @@ def command_page(page, text):
         if note:
             page.item(call, note)
     page.lines += rest
-    see(page, {""} | page.mentioned - {text.name})
+    see(page, {""} | page.mentioned - {text.name}, more)
 
 
 def main_page(page, text, commands):
@@ -244,6 +248,15 @@ def make_pages(path, version, documents, folder):
         page = begin(commands, documents, "weft-" + text.name, what[text.name], version)
         command_page(page, text)
         page.write(os.path.join(folder, "weft-%s.1" % text.name))
+
+
+def make_plugin_page(path, help_path, version, documents, to):
+    commands = [text.name for text in read(help_path)[1]]
+    with open(path, encoding="utf-8") as f:
+        text = Help(f.read())
+    page = begin(commands, documents, "nbdkit-weft-plugin", "directed remote I/O plugin for nbdkit", version)
+    command_page(page, text, ["nbdkit"])
+    page.write(to)
 
 
 # --- completion -----------------------------------------------------------------------------------
@@ -331,4 +344,4 @@ def make_completion(path, to):
 
 
 if __name__ == "__main__":
-    {"pages": make_pages, "completion": make_completion}[sys.argv[1]](*sys.argv[2:])
+    {"pages": make_pages, "plugin": make_plugin_page, "completion": make_completion}[sys.argv[1]](*sys.argv[2:])

@@ -63,7 +63,7 @@ def test_install_puts_every_file_in_its_place(folder):
               "share/doc/weft/docs/*"]
     # Where nbdkit's header was there to build it.
     if os.path.exists(os.path.join(BUILD, "nbdkit-weft-plugin.so")):
-        places.append(lib + "/nbdkit/plugins/nbdkit-weft-plugin.so")
+        places += [lib + "/nbdkit/plugins/nbdkit-weft-plugin.so", "share/man/man1/nbdkit-weft-plugin.1"]
     seen = set()
     for at, _, names in os.walk(tree.root):
         for name in names:

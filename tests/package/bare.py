@@ -157,6 +157,8 @@ class Bare:
         self.apt(INSTALL + "/packages/nbdkit-plugin-weft_*.deb")
         said = self.run("nbdkit --dump-plugin weft")
         expect("its version: " + said, "\nversion=%s\n" % self.version in said)
+        text = self.run("MANWIDTH=80 man nbdkit-weft-plugin")
+        expect("its page: " + text[:200], re.search(r"^NAME\n +nbdkit-weft-plugin - ", text, re.M))
 
     def step_packages_leave_nothing_behind(self):
         names = self.run("dpkg-query -W -f '${Package}\\n' '*weft*'").split()

@@ -15,6 +15,7 @@ from script import Skip, expect, expect_equal, main, need, run, write  # noqa: E
 BUILD, SOURCE = (os.path.realpath(a) for a in sys.argv[1:3])
 WEFT = os.path.join(BUILD, "weft")
 MANUAL = os.path.join(BUILD, "cmd/manual")
+PLUGIN, PLUGIN_PAGE = os.path.join(BUILD, "nbdkit-weft-plugin.so"), os.path.join(MANUAL, "nbdkit-weft-plugin.1")
 LOADER = "/usr/share/bash-completion/bash_completion"
 
 
@@ -68,8 +69,23 @@ def test_pages_say_all_that_help_says(folder):
         expect_equal(page, said - words(text) - {"usage"}, set())
 
 
+def test_page_of_the_plugin_says_all_that_nbdkit_says_of_it(folder):
+    need("nbdkit", "mandoc")
+    if not os.path.exists(PLUGIN):
+        raise Skip("there is no plugin")
+    done = run("nbdkit", PLUGIN, "--help")
+    said = done.stdout[done.stdout.index("weft directed remote I/O"):].replace(PLUGIN, "")
+    expect("its parameters: " + said, all(name in said for name in ("config=FILE", "device=NAME", "wait=TIME")))
+    text = re.sub(".\b", "", run("mandoc", "-T", "ascii", "-O", "width=200", PLUGIN_PAGE).stdout)
+    for heading in ("NAME", "SYNOPSIS", "DESCRIPTION", "PARAMETERS", "SEE ALSO"):
+        expect(heading + " in " + text, re.search("^%s$" % heading, text, re.M))
+    missing = {re.sub("^docs/", "/usr/local/share/doc/weft/docs/", word) for word in words(said)} - words(text)
+    expect_equal("said by nbdkit only", missing, set())
+
+
 def test_pages_are_as_roff_wants_them(folder):
     pages = [os.path.join(MANUAL, "man1", name) for name in os.listdir(os.path.join(MANUAL, "man1"))]
+    pages += [PLUGIN_PAGE] if os.path.exists(PLUGIN) else []
     need("mandoc", "man")
     done = run("mandoc", "-T", "lint", *pages)
     expect_equal("mandoc: " + done.stdout, done.returncode, 0)

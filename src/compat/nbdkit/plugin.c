@@ -9,6 +9,7 @@
 
 #include "base/quantity.h"
 #include "compat/nbdkit/directed.h"
+#include "compat/nbdkit/help.h"
 #include "roles/rio_role_file.h"
 
 #define THREAD_MODEL NBDKIT_THREAD_MODEL_PARALLEL
@@ -54,11 +55,6 @@ static int fail(const char *what, enum weft_reason reason, const char *text)
 }
 
 /* ---- Parameters ----------------------------------------------------------------------------- */
-
-static const char config_help[] =
-	"config=FILE   (required) Configuration file of the requester.\n"
-	"device=NAME   (required) Device to serve.\n"
-	"wait=TIME     How long to wait for owner and device: 10s, 500ms. Default 10s.";
 
 static int take_wait(const char *value)
 {
@@ -298,9 +294,10 @@ static struct nbdkit_plugin plugin = {
 	.name = "weft",
 	.longname = "weft directed remote I/O",
 	.version = WEFT_VERSION,
+	.description = plugin_description,
 	.config = config,
 	.config_complete = config_complete,
-	.config_help = config_help,
+	.config_help = plugin_parameters,
 	.get_ready = get_ready,
 	.after_fork = after_fork,
 	.cleanup = cleanup,
