@@ -31,13 +31,19 @@ static struct node *node_of(struct ib_node *n)
 	return CONTAINER_OF(n, struct node, ib);
 }
 
-static struct sim_datagram *pipe_to(struct ib_node *n, const struct ib_path *path)
+/* What is for a group goes everywhere: ports know who has joined it. */
+static void carry(struct ib_node *n, const struct ib_out *out)
 {
 	struct ib_mesh *mesh = node_of(n)->mesh;
-	int to = path->to.address[path->is_ipv6 ? 15 : 3] - 1;
+	int to = out->path->to.address[out->path->is_ipv6 ? 15 : 3] - 1;
 
-	CHECK(to >= 0 && to < mesh->count);
-	return &mesh->pipes[n->index][to];
+	if (ib_node_group_number(out->path) == 0) {
+		CHECK(to >= 0 && to < mesh->count);
+		ib_node_put(&mesh->pipes[n->index][to], out);
+		return;
+	}
+	for (to = 0; to < mesh->count; to++)
+		ib_node_put(&mesh->pipes[n->index][to], out);
 }
 
 /* The connection of a queue pair that has left goes at once. */
@@ -60,7 +66,7 @@ static bool node_hear_ends(struct node *n)
 
 static bool mesh_output(struct ib_node *n)
 {
-	bool has_moved = ib_node_send(n, pipe_to);
+	bool has_moved = ib_node_send(n, carry);
 
 	return node_hear_ends(node_of(n)) || has_moved;
 }

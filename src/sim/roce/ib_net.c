@@ -130,15 +130,14 @@ static struct node *node_of(struct ib_node *n)
 	return CONTAINER_OF(n, struct node, ib);
 }
 
-static struct sim_datagram *pipe_to(struct ib_node *n, const struct ib_path *path)
+static void carry(struct ib_node *n, const struct ib_out *out)
 {
-	(void)path;
-	return &node_of(n)->out;
+	ib_node_put(&node_of(n)->out, out);
 }
 
 static bool net_output(struct ib_node *n)
 {
-	bool has_moved = ib_node_send(n, pipe_to);
+	bool has_moved = ib_node_send(n, carry);
 
 	return node_hear_ends(node_of(n)) || has_moved;
 }

@@ -26,12 +26,33 @@ void ib_node_open(struct ib_node *n, int index, struct adapter *adapter)
 
 /* ---- Packets -------------------------------------------------------------------------------- */
 
-static void put(struct sim_datagram *pipe, const struct ib_out *out)
+struct ib_group ib_node_group(bool is_ipv6, uint8_t number)
+{
+	struct ib_group g = { .is_ipv6 = is_ipv6 };
+
+	CHECK(number > 0 && number <= IB_NODE_GROUPS_MAX);
+	if (is_ipv6)
+		memcpy(g.address, (uint8_t[16]){ 0xff, 0x0e, [15] = number }, 16);
+	else
+		memcpy(g.address, (uint8_t[]){ 239, 0, 0, number }, 4);
+	return g;
+}
+
+uint8_t ib_node_group_number(const struct ib_path *path)
+{
+	const uint8_t *to = path->to.address;
+
+	if (path->is_ipv6)
+		return to[0] == 0xff ? to[15] : 0;
+	return to[0] == 239 ? to[3] : 0;
+}
+
+void ib_node_put(struct sim_datagram *pipe, const struct ib_out *out)
 {
 	uint8_t bytes[IB_NODE_BYTES_MAX];
 	size_t at = IB_NODE_HEAD;
 
-	bytes[0] = out->path->is_ipv6;
+	bytes[0] = (uint8_t)(out->path->is_ipv6 | ib_node_group_number(out->path) << 1);
 	bytes[1] = (uint8_t)(out->path->from.port >> 8);
 	bytes[2] = (uint8_t)out->path->from.port;
 	for (uint32_t i = 0; i < out->spans.count; i++) {
@@ -42,19 +63,28 @@ static void put(struct sim_datagram *pipe, const struct ib_out *out)
 	sim_datagram_send(pipe, bytes, at);
 }
 
-bool ib_node_send(struct ib_node *n,
-		  struct sim_datagram *(*pipe_to)(struct ib_node *n, const struct ib_path *path))
+bool ib_node_send(struct ib_node *n, void (*carry)(struct ib_node *n, const struct ib_out *out))
 {
 	uint64_t now_ns = n->world->now_ns;
 	struct ib_out out = { .ipv4_id = 0 };
 	bool has_moved = false;
 
 	while (ib_port_send(n->port, now_ns, &out)) {
-		put(pipe_to(n, out.path), &out);
+		carry(n, &out);
 		has_moved = true;
 	}
 	ib_port_sent(n->port, now_ns);
 	return has_moved;
+}
+
+/* To which group a packet was sent, if it names all queue pairs of one; 0: none. */
+static uint8_t group_of(const uint8_t *bytes, const struct ib_in *in)
+{
+	struct iba_packet p = { 0 };
+	bool is_for_all = bytes[0] > 1 && iba_decode(&p, in->bytes, in->length) == WEFT_OK &&
+			  p.dest_qp == IBA_QPN_MULTICAST;
+
+	return is_for_all ? bytes[0] >> 1 : 0;
 }
 
 /* Bits that flip ahead of the packet would make it another's: IP has a checksum of its own. */
@@ -71,7 +101,13 @@ static void take(struct ib_node *n, const struct ib_node *from, const uint8_t *b
 		.ipv4_fragment = IBA_IPV4_DF,
 		.hop_limit = 64,
 	};
+	uint8_t group = group_of(bytes, &in);
 
+	if (group > 0) {
+		const struct ib_group g = ib_node_group(is_ipv6, group);
+
+		memcpy(in.to.address, g.address, sizeof(in.to.address));
+	}
 	in.from.port = (uint16_t)(bytes[1] << 8 | bytes[2]);
 	in.to.port = IBA_UDP_PORT;
 	(void)ib_port_recv(n->port, n->world->now_ns, &in);

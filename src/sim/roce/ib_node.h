@@ -10,8 +10,9 @@
 #include "sim/world/datagram.h"
 
 enum {
-	IB_NODE_HEAD = 3, /* ahead of a packet in the pipe: which IP, and the port it came from */
-	IB_NODE_BYTES_MAX = IBA_PACKET_MAX + IB_NODE_HEAD
+	IB_NODE_HEAD = 3, /* ahead of a packet: which IP, which group, and the port it came from */
+	IB_NODE_BYTES_MAX = IBA_PACKET_MAX + IB_NODE_HEAD,
+	IB_NODE_GROUPS_MAX = 127
 };
 
 enum { EVENT_DEADLINE, EVENT_TICK, EVENT_ARRIVED, EVENT_LEFT };
@@ -33,9 +34,15 @@ struct ib_node {
 /* The world, output and poll are set by the network, before this. */
 void ib_node_open(struct ib_node *n, int index, struct adapter *adapter);
 
-/* All of a port's packets, each into the pipe for its path. True: there were some. */
-bool ib_node_send(struct ib_node *n,
-		  struct sim_datagram *(*pipe_to)(struct ib_node *n, const struct ib_path *path));
+/* All of a port's packets, each by the network's ways for its path. True: there were some. */
+bool ib_node_send(struct ib_node *n, void (*carry)(struct ib_node *n, const struct ib_out *out));
+
+/* A packet goes into one pipe. */
+void ib_node_put(struct sim_datagram *pipe, const struct ib_out *out);
+
+/* The multicast address of a group, whose numbers begin with 1; and its number, 0: it is none. */
+struct ib_group ib_node_group(bool is_ipv6, uint8_t number);
+uint8_t ib_node_group_number(const struct ib_path *path);
 
 /* Packets that have arrived by a pipe; deadlines that have passed. True: there were some. */
 bool ib_node_recv(struct ib_node *n, struct sim_datagram *pipe, const struct ib_node *from);
