@@ -7,13 +7,10 @@
  * where the first Sends find receives, credits see to it that none is sent in vain (IBA 9.7.7.2.5),
  * however late they come.
  */
-#include <inttypes.h>
-#include <string.h>
-
 #include "base/check.h"
 #include "base/draw.h"
-#include "sim/roce/ib_net.h"
-#include "sim/roce/roce_node.h"
+#include "sim/roce/roce_judge.h"
+#include "sim/roce/roce_pair.h"
 
 enum {
 	PAIRS = 3,
@@ -21,7 +18,6 @@ enum {
 	OPS = 120, /* of each direction */
 	SLOT = 20000,
 	AREA = SLOT * DEPTH,
-	ADDS_MAX = 2 * PAIRS * OPS,
 	EMPTY_MAX = 16, /* steps without a receive: a peer is not asked for ever */
 	OF_WRITE = 100000,
 	OF_SOURCE = 1000000 /* numbers of bytes; of Sends: from 0 on */
@@ -34,7 +30,6 @@ enum {
 	AT_RECEIVE = 2 * AREA,
 	AT_SOURCE = 3 * AREA,
 	END_BYTES = 4 * AREA,
-	WORD_BYTES = 8,
 	GAP = 64, /* between registered memories */
 	NODE_BYTES = GAP + PAIRS * (END_BYTES + GAP)
 };
@@ -59,12 +54,10 @@ struct end {
 
 struct rc_world {
 	struct prng prng;
-	struct ib_net *net;
-	struct roce_node nodes[2];
+	struct roce_pair pair;
 	uint32_t word_tags[2];
 	struct end ends[2][PAIRS];
-	bool seen[2][ADDS_MAX]; /* old values that an addition brought */
-	uint32_t adds[2];	/* to the word of the node */
+	struct roce_adds adds[2]; /* to the word of the node */
 };
 
 static struct rc_world *rc_world_of(const struct roce_world *w)
@@ -74,28 +67,13 @@ static struct rc_world *rc_world_of(const struct roce_world *w)
 
 /* ---- What the seed draws -------------------------------------------------------------------- */
 
-static void draw_wire(struct prng *p, struct ib_wire_options *o)
-{
-	*o = (struct ib_wire_options){ .timeout_code = 16, .retries = 7 };
-	o->is_ipv6 = prng_below(p, 2);
-	o->mtu_bytes = iba_mtu_bytes((uint8_t)(1 + prng_below(p, 5)));
-	o->rnr_retries = (uint8_t)ANY_OF(p, 0, IB_RNR_RETRY_FOREVER, IB_RNR_RETRY_FOREVER);
-	o->rnr_timer_code = (uint8_t)(1 + prng_below(p, 12));
-	for (int i = 0; i < 2; i++) {
-		o->psn[i] = roce_draw_psn(p);
-		o->reads[i] = (uint8_t)ANY_OF(p, 1, 2, 5, 16);
-		o->window[i] = (uint32_t)ANY_OF(p, 0, 1, 3, 32);
-		o->ack_every[i] = (uint32_t)ANY_OF(p, 0, 1, 5, 1000);
-	}
-}
-
 /* Of the end, at a slot of its memory. */
 static struct weft_send_wr draw_op(struct rc_world *rc, int n, struct end *e, uint32_t slot)
 {
 	static const enum weft_opcode opcodes[] = { WEFT_OP_WRITE, WEFT_OP_READ, WEFT_OP_SEND,
 						    WEFT_OP_FETCH_ADD };
 	const struct end *peer = &rc->ends[!n][e - rc->ends[n]];
-	struct roce_node *node = &rc->nodes[n], *other = &rc->nodes[!n];
+	struct roce_node *node = &rc->pair.nodes[n], *other = &rc->pair.nodes[!n];
 	struct op *op = &e->ops[slot];
 	uint32_t at = slot * SLOT;
 
@@ -139,7 +117,7 @@ static void end_open(struct roce_node *n, struct end *e, uint32_t at)
 
 static void post_receive(struct roce_world *w, int n, struct end *e)
 {
-	struct roce_node *node = &rc_world_of(w)->nodes[n];
+	struct roce_node *node = &rc_world_of(w)->pair.nodes[n];
 	uint32_t slot = e->posted % DEPTH;
 	const struct weft_sge s = roce_node_sge(node, e->at + AT_RECEIVE + slot * SLOT, SLOT,
 						e->tag);
@@ -157,8 +135,8 @@ static void pairs_connect(struct roce_world *w)
 		struct weft_qp *const qps[2] = { rc->ends[0][i].qp, rc->ends[1][i].qp };
 		struct ib_wire_options wire;
 
-		draw_wire(&rc->prng, &wire);
-		CHECK(ib_net_connect(rc->net, qps, &wire) == WEFT_OK);
+		roce_draw_wire(&rc->prng, &wire);
+		CHECK(ib_net_connect(rc->pair.net, qps, &wire) == WEFT_OK);
 		/* Before the first answer nothing is known of credits. */
 		for (uint32_t j = 0; j < 2 * DEPTH && wire.rnr_retries == 0; j++)
 			post_receive(w, (int)(j % 2), &rc->ends[j % 2][i]);
@@ -168,24 +146,19 @@ static void pairs_connect(struct roce_world *w)
 static int rc_open(struct roce_world *w)
 {
 	struct rc_world *rc = rc_world_of(w);
-	struct ib_net_options o = { .seed = w->seed, .trace_max = ROCE_TRACE_EVENTS };
-	struct adapter *const adapters[2] = { &rc->nodes[0].adapter, &rc->nodes[1].adapter };
+	struct sim_faults faults[2];
 
 	rc->prng.state = w->seed;
-	for (uint32_t n = 0; n < 2; n++) {
-		if (roce_node_init(&rc->nodes[n], w, n) < 0)
-			return -1;
-		o.faults[n] = roce_draw_faults(&rc->prng);
-	}
-	rc->net = ib_net_open(&o, adapters);
-	if (!rc->net)
+	for (int n = 0; n < 2; n++)
+		faults[n] = roce_draw_faults(&rc->prng);
+	if (roce_pair_open(&rc->pair, w, faults) < 0)
 		return -1;
 	for (int n = 0; n < 2; n++) {
-		struct roce_node *node = &rc->nodes[n];
+		struct roce_node *node = &rc->pair.nodes[n];
 
-		if (roce_node_open(node, ib_net_node(rc->net, n), NODE_BYTES) < 0)
+		if (roce_node_open(node, ib_net_node(rc->pair.net, n), NODE_BYTES) < 0)
 			return -1;
-		rc->word_tags[n] = roce_node_register(node, 0, WORD_BYTES);
+		rc->word_tags[n] = roce_node_register(node, 0, ROCE_WORD_BYTES);
 		for (uint32_t i = 0; i < PAIRS; i++)
 			end_open(node, &rc->ends[n][i], GAP + i * (END_BYTES + GAP));
 	}
@@ -195,19 +168,12 @@ static int rc_open(struct roce_world *w)
 
 static void rc_close(struct roce_world *w)
 {
-	struct rc_world *rc = rc_world_of(w);
-
-	if (roce_has_failed(w))
-		world_fini(ib_net_world(rc->net));
-	else
-		ib_net_close(rc->net);
-	for (int n = 0; n < 2; n++)
-		roce_node_fini(&rc->nodes[n], w);
+	roce_pair_close(&rc_world_of(w)->pair, w);
 }
 
 static struct world *rc_clock(struct roce_world *w)
 {
-	return ib_net_world(rc_world_of(w)->net);
+	return ib_net_world(rc_world_of(w)->pair.net);
 }
 
 /* ---- Work ----------------------------------------------------------------------------------- */
@@ -215,7 +181,7 @@ static struct world *rc_clock(struct roce_world *w)
 static void begin(struct roce_world *w, int n, struct end *e)
 {
 	struct rc_world *rc = rc_world_of(w);
-	struct roce_node *node = &rc->nodes[n];
+	struct roce_node *node = &rc->pair.nodes[n];
 	uint32_t slot = e->begun % DEPTH;
 	struct op *op = &e->ops[slot];
 	struct weft_send_wr wr;
@@ -232,46 +198,26 @@ static void begin(struct roce_world *w, int n, struct end *e)
 	e->begun++;
 }
 
-static void add_ended(struct roce_world *w, int n, uint32_t at)
-{
-	struct rc_world *rc = rc_world_of(w);
-	uint64_t old;
-
-	memcpy(&old, rc->nodes[n].memory + at, sizeof(old));
-	if (old >= ADDS_MAX || rc->seen[!n][old]) {
-		roce_fail(w,
-			  "node %d: an addition brought %" PRIu64 ", as another did or none could",
-			  n, old);
-		return;
-	}
-	rc->seen[!n][old] = true;
-	rc->adds[!n]++;
-}
-
 /* A request ended well: what it was to do is done. */
 static void ended(struct roce_world *w, int n, struct end *e, uint32_t slot)
 {
 	struct rc_world *rc = rc_world_of(w);
-	struct end *peer = &rc->ends[!n][e - rc->ends[n]];
-	struct roce_node *node = &rc->nodes[n], *other = &rc->nodes[!n];
-	uint32_t local = e->at + AT_LOCAL + slot * SLOT;
-	uint32_t target = peer->at + AT_TARGET + slot * SLOT;
+	const struct end *peer = &rc->ends[!n][e - rc->ends[n]];
 	struct op *op = &e->ops[slot];
 
-	if (op->opcode == WEFT_OP_WRITE) {
-		if (!roce_node_holds(other, target, op->number, 0, op->bytes))
-			roce_fail(w, "node %d: request %u, a Write, ended and is not there", n,
-				  e->ended);
-		roce_node_accept(other, target, op->bytes);
-	} else if (op->opcode == WEFT_OP_READ) {
-		if (!roce_node_holds(node, local, OF_SOURCE, 0, op->bytes))
-			roce_fail(w, "node %d: request %u, a Read, brought other bytes", n,
-				  e->ended);
-		roce_node_accept(node, local, op->bytes);
-	} else if (op->opcode == WEFT_OP_FETCH_ADD) {
-		add_ended(w, n, local);
-		roce_node_accept(node, local, op->bytes);
-	}
+	roce_judge_done(w, &(struct roce_done){
+				   .who = "node",
+				   .index = (uint32_t)n,
+				   .request = e->ended,
+				   .opcode = op->opcode,
+				   .number = op->opcode == WEFT_OP_READ ? OF_SOURCE : op->number,
+				   .bytes = op->bytes,
+				   .node = &rc->pair.nodes[n],
+				   .other = &rc->pair.nodes[!n],
+				   .local = e->at + AT_LOCAL + slot * SLOT,
+				   .target = peer->at + AT_TARGET + slot * SLOT,
+				   .adds = &rc->adds[!n],
+			   });
 	op->is_used = false;
 	e->ended++;
 	w->succeeded++;
@@ -309,7 +255,7 @@ static void take_send(struct roce_world *w, int n, const struct weft_completion 
 
 static void take_recv(struct roce_world *w, int n, const struct weft_completion *c)
 {
-	struct roce_node *node = &rc_world_of(w)->nodes[n];
+	struct roce_node *node = &rc_world_of(w)->pair.nodes[n];
 	struct end *e = end_of(w, n, c->qp_number);
 	uint32_t at;
 
@@ -328,7 +274,7 @@ static void take_recv(struct roce_world *w, int n, const struct weft_completion 
 
 static void poll(struct roce_world *w, int n)
 {
-	struct roce_node *node = &rc_world_of(w)->nodes[n];
+	struct roce_node *node = &rc_world_of(w)->pair.nodes[n];
 	struct weft_completion c;
 
 	while (!roce_has_failed(w) && ib_node_cq_poll(node->ib, node->send_cq, &c))
@@ -370,21 +316,16 @@ static bool work(struct roce_world *w)
 static void node_judge(struct roce_world *w, int n)
 {
 	struct rc_world *rc = rc_world_of(w);
-	struct roce_node *node = &rc->nodes[n];
-	uint64_t word;
+	struct roce_node *node = &rc->pair.nodes[n];
 
-	memcpy(&word, node->memory, sizeof(word));
-	if (word != rc->adds[n])
-		roce_fail(w, "node %d: its word is %" PRIu64 " after %u additions", n, word,
-			  rc->adds[n]);
-	roce_node_accept(node, 0, WORD_BYTES);
+	roce_judge_word(w, node, 0, &rc->adds[n], 0);
 	for (uint32_t i = 0; i < PAIRS; i++) {
 		if (rc->ends[n][i].received != rc->ends[!n][i].sent)
 			roce_fail(w, "node %d: pair %u received %u of %u Sends", n, i,
 				  rc->ends[n][i].received, rc->ends[!n][i].sent);
 	}
 	roce_node_judge(w, node);
-	roce_count_packets(w, ib_net_pipe(rc->net, n));
+	roce_count_packets(w, ib_net_pipe(rc->pair.net, n));
 }
 
 static void finish(struct roce_world *w)
@@ -394,7 +335,7 @@ static void finish(struct roce_world *w)
 	for (int n = 0; n < 2; n++)
 		node_judge(w, n);
 	for (int n = 0; n < 2 && !roce_has_failed(w); n++) {
-		struct roce_node *node = &rc->nodes[n];
+		struct roce_node *node = &rc->pair.nodes[n];
 
 		for (uint32_t i = 0; i < PAIRS; i++)
 			roce_node_drop(node, rc->ends[n][i].qp, rc->ends[n][i].tag);
@@ -412,12 +353,12 @@ static bool rc_step(struct roce_world *w)
 		finish(w);
 		return false;
 	}
-	who = ib_net_step(rc->net);
+	who = ib_net_step(rc->pair.net);
 	for (int n = 0; n < 2; n++) {
 		if (who < 0 || who == n)
 			poll(w, n);
 	}
-	if (ib_net_world(rc->net)->now_ns >= end_max_ns)
+	if (ib_net_world(rc->pair.net)->now_ns >= end_max_ns)
 		roce_fail(w, "it does not come to rest");
 	return true;
 }

@@ -6,13 +6,12 @@
  * completes, the judge looks at the memory of both ends: a Write is there, a Read is right, Sends
  * of one queue pair to another come in order and once, and every addition is counted once (QP-S3).
  */
-#include <inttypes.h>
 #include <string.h>
 
 #include "base/check.h"
 #include "base/draw.h"
 #include "sim/roce/ib_mesh.h"
-#include "sim/roce/roce_node.h"
+#include "sim/roce/roce_judge.h"
 
 enum {
 	NODES = 3,
@@ -22,7 +21,6 @@ enum {
 	OPS = 60, /* of each */
 	SLOT = 9000,
 	AREA = SLOT * DEPTH,
-	ADDS_MAX = ACTORS * OPS,
 	RECEIVES = 8,
 	Q_KEY = 0x500, /* and the actor's number */
 	RDD = 3,
@@ -36,7 +34,6 @@ enum {
 	AT_RECEIVE = 2 * AREA,
 	AT_TARGET = AT_RECEIVE + RECEIVES * SLOT, /* one for each actor */
 	ACTOR_BYTES = AT_TARGET + ACTORS * AREA,
-	WORD_BYTES = 8,
 	GAP = 64, /* between registered memories */
 	NODE_BYTES = GAP + QPS * (ACTOR_BYTES + GAP)
 };
@@ -74,8 +71,7 @@ struct rd_world {
 	struct roce_node nodes[NODES];
 	uint32_t word_tags[NODES];
 	struct actor actors[ACTORS];
-	bool seen[NODES][ADDS_MAX]; /* old values that an addition brought */
-	uint32_t adds[NODES];
+	struct roce_adds adds[NODES];
 	uint32_t lost_adds, lost_sends; /* perhaps carried out, and the consumer was not told */
 	uint32_t resets_left;
 };
@@ -175,7 +171,7 @@ static int rd_open(struct roce_world *w)
 
 		if (roce_node_open(node, ib_mesh_node(rd->mesh, n), NODE_BYTES) < 0)
 			return -1;
-		rd->word_tags[n] = roce_node_register(node, 0, WORD_BYTES);
+		rd->word_tags[n] = roce_node_register(node, 0, ROCE_WORD_BYTES);
 	}
 	nodes_join(rd);
 	for (uint32_t i = 0; i < ACTORS; i++) {
@@ -298,35 +294,6 @@ static void begin(struct roce_world *w, struct actor *a)
 
 /* ---- Completions ---------------------------------------------------------------------------- */
 
-static void add_ended(struct roce_world *w, const struct actor *a, int n, uint32_t local)
-{
-	struct rd_world *rd = rd_world_of(w);
-	uint64_t old;
-
-	memcpy(&old, roce_of(rd, a->index)->memory + local, sizeof(old));
-	if (old >= ADDS_MAX || rd->seen[n][old]) {
-		roce_fail(w,
-			  "actor %u: an addition brought %" PRIu64 ", as another did or none could",
-			  a->index, old);
-		return;
-	}
-	rd->seen[n][old] = true;
-	rd->adds[n]++;
-}
-
-static void write_ended(struct roce_world *w, struct actor *a, uint32_t slot)
-{
-	struct rd_world *rd = rd_world_of(w);
-	const struct op *op = &a->ops[slot];
-	struct roce_node *other = roce_of(rd, op->to);
-	uint32_t target = target_of(&rd->actors[op->to], a, slot);
-
-	if (!roce_node_holds(other, target, op->number, 0, op->bytes))
-		roce_fail(w, "actor %u: request %u, a Write, ended and is not there", a->index,
-			  op->number);
-	roce_node_accept(other, target, op->bytes);
-}
-
 /* A request was cut off by a reset: its bytes may be where they were to go, or some of them. */
 static void bytes_lost(struct rd_world *rd, struct actor *a, uint32_t slot)
 {
@@ -342,34 +309,28 @@ static void bytes_lost(struct rd_world *rd, struct actor *a, uint32_t slot)
 static void ended_well(struct roce_world *w, struct actor *a, uint32_t slot)
 {
 	struct rd_world *rd = rd_world_of(w);
-	struct roce_node *n = roce_of(rd, a->index);
 	const struct op *op = &a->ops[slot];
-	uint32_t local = local_of(a, slot);
 
 	if (op->is_bad) {
 		roce_fail(w, "actor %u: request %u had to be refused and ended well", a->index,
 			  op->number);
 		return;
 	}
-	switch (op->opcode) {
-	case WEFT_OP_WRITE_IMM:
-	case WEFT_OP_WRITE:
-		a->sent_to[op->to] += op->opcode == WEFT_OP_WRITE_IMM;
-		write_ended(w, a, slot);
-		break;
-	case WEFT_OP_READ:
-		if (!roce_node_holds(n, local, OF_SOURCE + op->to, 0, op->bytes))
-			roce_fail(w, "actor %u: request %u, a Read, brought other bytes", a->index,
-				  op->number);
-		roce_node_accept(n, local, op->bytes);
-		break;
-	case WEFT_OP_FETCH_ADD:
-		add_ended(w, a, node_of(op->to), local);
-		roce_node_accept(n, local, op->bytes);
-		break;
-	default:
-		a->sent_to[op->to]++;
-	}
+	roce_judge_done(
+		w, &(struct roce_done){
+			   .who = "actor",
+			   .index = a->index,
+			   .request = op->number,
+			   .opcode = op->opcode,
+			   .number = op->opcode == WEFT_OP_READ ? OF_SOURCE + op->to : op->number,
+			   .bytes = op->bytes,
+			   .node = roce_of(rd, a->index),
+			   .other = roce_of(rd, op->to),
+			   .local = local_of(a, slot),
+			   .target = target_of(&rd->actors[op->to], a, slot),
+			   .adds = &rd->adds[node_of(op->to)],
+		   });
+	a->sent_to[op->to] += op->opcode == WEFT_OP_WRITE_IMM || op->opcode == WEFT_OP_SEND;
 	w->succeeded++;
 	w->bytes += op->bytes;
 }
@@ -592,15 +553,8 @@ static void counts_judge(struct roce_world *w)
 		if (got < sent || got > sent + rd->lost_sends)
 			roce_fail(w, "actor %u got %u messages of %u", to, got, sent);
 	}
-	for (int n = 0; n < NODES; n++) {
-		uint64_t word;
-
-		memcpy(&word, rd->nodes[n].memory, sizeof(word));
-		if (word < rd->adds[n] || word > rd->adds[n] + rd->lost_adds)
-			roce_fail(w, "node %d: its word is %" PRIu64 " after %u additions", n, word,
-				  rd->adds[n]);
-		roce_node_accept(&rd->nodes[n], 0, WORD_BYTES);
-	}
+	for (int n = 0; n < NODES; n++)
+		roce_judge_word(w, &rd->nodes[n], 0, &rd->adds[n], rd->lost_adds);
 }
 
 /* Of requests that a reset cut off: parts of Writes, and of Sends in receives that wait on. */

@@ -9,8 +9,7 @@
 
 #include "base/check.h"
 #include "base/draw.h"
-#include "sim/roce/ib_net.h"
-#include "sim/roce/roce_node.h"
+#include "sim/roce/roce_pair.h"
 
 enum {
 	OPS = 60, /* of each direction */
@@ -43,8 +42,7 @@ struct end {
 
 struct uc_world {
 	struct prng prng;
-	struct ib_net *net;
-	struct roce_node nodes[2];
+	struct roce_pair pair;
 	struct end ends[2];
 	uint64_t until_ns; /* when what is under way has had its time */
 };
@@ -58,7 +56,7 @@ static struct uc_world *uc_world_of(const struct roce_world *w)
 
 static void post_receives(struct roce_world *w, int n, uint32_t count)
 {
-	struct roce_node *node = &uc_world_of(w)->nodes[n];
+	struct roce_node *node = &uc_world_of(w)->pair.nodes[n];
 	struct end *e = &uc_world_of(w)->ends[n];
 
 	while (e->posted < count) {
@@ -81,10 +79,10 @@ static struct sim_faults draw_faults(struct uc_world *uc, int n)
 static int ends_open(struct uc_world *uc)
 {
 	for (int n = 0; n < 2; n++) {
-		struct roce_node *node = &uc->nodes[n];
+		struct roce_node *node = &uc->pair.nodes[n];
 		struct end *e = &uc->ends[n];
 
-		if (roce_node_open(node, ib_net_node(uc->net, n), NODE_BYTES) < 0)
+		if (roce_node_open(node, ib_net_node(uc->pair.net, n), NODE_BYTES) < 0)
 			return -1;
 		e->tag = roce_node_register(node, 0, END_BYTES);
 		e->qp = roce_node_qp(node, WEFT_UC, OPS, OPS);
@@ -95,28 +93,24 @@ static int ends_open(struct uc_world *uc)
 static int uc_open(struct roce_world *w)
 {
 	struct uc_world *uc = uc_world_of(w);
-	struct ib_net_options o = { .seed = w->seed, .trace_max = ROCE_TRACE_EVENTS };
 	struct ib_wire_options wire = { .reads = { 1, 1 } };
-	struct adapter *const adapters[2] = { &uc->nodes[0].adapter, &uc->nodes[1].adapter };
+	struct sim_faults faults[2];
 	struct weft_qp *qps[2];
 	uint32_t receives[2];
 
 	uc->prng.state = prng_mix(w->seed);
 	for (int n = 0; n < 2; n++) {
-		if (roce_node_init(&uc->nodes[n], w, (uint32_t)n) < 0)
-			return -1;
-		o.faults[n] = draw_faults(uc, n);
+		faults[n] = draw_faults(uc, n);
 		receives[n] = (uint32_t)ANY_OF(&uc->prng, OPS, OPS, OPS / 2);
 		wire.psn[n] = roce_draw_psn(&uc->prng);
 	}
 	wire.is_ipv6 = prng_below(&uc->prng, 2);
 	wire.mtu_bytes = iba_mtu_bytes((uint8_t)(1 + prng_below(&uc->prng, 5)));
-	uc->net = ib_net_open(&o, adapters);
-	if (!uc->net || ends_open(uc) < 0)
+	if (roce_pair_open(&uc->pair, w, faults) < 0 || ends_open(uc) < 0)
 		return -1;
 	for (int n = 0; n < 2; n++)
 		qps[n] = uc->ends[n].qp;
-	CHECK(ib_net_connect(uc->net, qps, &wire) == WEFT_OK);
+	CHECK(ib_net_connect(uc->pair.net, qps, &wire) == WEFT_OK);
 	for (int n = 0; n < 2; n++)
 		post_receives(w, n, receives[n]);
 	uc->until_ns = quiet_ns;
@@ -125,19 +119,12 @@ static int uc_open(struct roce_world *w)
 
 static void uc_close(struct roce_world *w)
 {
-	struct uc_world *uc = uc_world_of(w);
-
-	if (roce_has_failed(w))
-		world_fini(ib_net_world(uc->net));
-	else
-		ib_net_close(uc->net);
-	for (int n = 0; n < 2; n++)
-		roce_node_fini(&uc->nodes[n], w);
+	roce_pair_close(&uc_world_of(w)->pair, w);
 }
 
 static struct world *uc_clock(struct roce_world *w)
 {
-	return ib_net_world(uc_world_of(w)->net);
+	return ib_net_world(uc_world_of(w)->pair.net);
 }
 
 /* ---- Work ----------------------------------------------------------------------------------- */
@@ -156,7 +143,7 @@ static void begin(struct roce_world *w, int n)
 	static const enum weft_opcode opcodes[] = { WEFT_OP_SEND, WEFT_OP_SEND_IMM,
 						    WEFT_OP_WRITE_IMM };
 	struct uc_world *uc = uc_world_of(w);
-	struct roce_node *node = &uc->nodes[n];
+	struct roce_node *node = &uc->pair.nodes[n];
 	struct end *e = &uc->ends[n];
 	uint32_t number = e->begun++, at = number * SLOT;
 	struct op *op = &e->ops[number];
@@ -166,7 +153,7 @@ static void begin(struct roce_world *w, int n)
 		.sges = &s,
 		.sge_count = 1,
 		.imm = number,
-		.remote_addr = roce_node_addr(&uc->nodes[!n], AT_TARGET + at),
+		.remote_addr = roce_node_addr(&uc->pair.nodes[!n], AT_TARGET + at),
 		.remote_tag = uc->ends[!n].tag,
 	};
 
@@ -198,7 +185,7 @@ static bool is_due(const struct end *e, const struct end *peer, uint32_t number,
 static void came(struct roce_world *w, int n, const struct weft_completion *c)
 {
 	struct uc_world *uc = uc_world_of(w);
-	struct roce_node *node = &uc->nodes[n];
+	struct roce_node *node = &uc->pair.nodes[n];
 	struct end *e = &uc->ends[n], *peer = &uc->ends[!n];
 	uint32_t at = AT_RECEIVE + e->received * SLOT, number = c->imm, skip = 0;
 
@@ -227,7 +214,7 @@ static void came(struct roce_world *w, int n, const struct weft_completion *c)
 
 static void poll(struct roce_world *w, int n)
 {
-	struct roce_node *node = &uc_world_of(w)->nodes[n];
+	struct roce_node *node = &uc_world_of(w)->pair.nodes[n];
 	struct end *e = &uc_world_of(w)->ends[n];
 	struct weft_completion c;
 
@@ -253,7 +240,7 @@ static void poll(struct roce_world *w, int n)
 static void node_judge(struct roce_world *w, int n)
 {
 	struct uc_world *uc = uc_world_of(w);
-	struct roce_node *node = &uc->nodes[n];
+	struct roce_node *node = &uc->pair.nodes[n];
 	struct end *e = &uc->ends[n], *peer = &uc->ends[!n];
 
 	if (e->ended != OPS)
@@ -268,7 +255,7 @@ static void node_judge(struct roce_world *w, int n)
 	if (e->is_lossy)
 		roce_node_accept(node, AT_RECEIVE, e->posted * SLOT);
 	roce_node_judge(w, node);
-	roce_count_packets(w, ib_net_pipe(uc->net, n));
+	roce_count_packets(w, ib_net_pipe(uc->pair.net, n));
 }
 
 static void finish(struct roce_world *w)
@@ -278,8 +265,8 @@ static void finish(struct roce_world *w)
 	for (int n = 0; n < 2; n++)
 		node_judge(w, n);
 	for (int n = 0; n < 2 && !roce_has_failed(w); n++) {
-		roce_node_drop(&uc->nodes[n], uc->ends[n].qp, uc->ends[n].tag);
-		roce_node_shut(&uc->nodes[n], w);
+		roce_node_drop(&uc->pair.nodes[n], uc->ends[n].qp, uc->ends[n].tag);
+		roce_node_shut(&uc->pair.nodes[n], w);
 	}
 }
 
@@ -287,7 +274,7 @@ static void finish(struct roce_world *w)
 static bool uc_step(struct roce_world *w)
 {
 	struct uc_world *uc = uc_world_of(w);
-	const struct world *clock = ib_net_world(uc->net);
+	const struct world *clock = ib_net_world(uc->pair.net);
 
 	if (clock->now_ns >= uc->until_ns) {
 		finish(w);
@@ -299,7 +286,7 @@ static bool uc_step(struct roce_world *w)
 		if (uc->ends[n].ended < OPS)
 			uc->until_ns = clock->now_ns + quiet_ns;
 	}
-	(void)ib_net_step(uc->net);
+	(void)ib_net_step(uc->pair.net);
 	poll(w, 0);
 	poll(w, 1);
 	if (clock->now_ns >= end_max_ns)
