@@ -81,6 +81,11 @@ static int roce_cm_open(void *world, uint64_t seed)
 	return roce_world_open(world, seed, ROCE_CM);
 }
 
+static int roce_ud_open(void *world, uint64_t seed)
+{
+	return roce_world_open(world, seed, ROCE_UD);
+}
+
 static bool roce_step(void *world)
 {
 	return roce_world_step(world);
@@ -188,6 +193,15 @@ const struct sim_kind sim_kinds[SIM_KINDS] = {
 		.name = "roce-cm",
 		.world_bytes = sizeof(struct roce_world),
 		.open = roce_cm_open,
+		.step = roce_step,
+		.failure = roce_failure,
+		.close = roce_close,
+		.clock = roce_clock,
+	},
+	[SIM_ROCE_UD] = {
+		.name = "roce-ud",
+		.world_bytes = sizeof(struct roce_world),
+		.open = roce_ud_open,
 		.step = roce_step,
 		.failure = roce_failure,
 		.close = roce_close,

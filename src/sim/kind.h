@@ -16,7 +16,8 @@ enum sim_kind_id {
 	SIM_ROCE_UC,
 	SIM_ROCE_RD,
 	SIM_ROCE_CM,
-	SIM_RIO, /* sim/rio/rio_world.h */
+	SIM_ROCE_UD, /* only by name */
+	SIM_RIO,     /* sim/rio/rio_world.h */
 	SIM_KINDS
 };
 

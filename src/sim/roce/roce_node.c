@@ -82,7 +82,13 @@ uint64_t roce_node_addr(const struct roce_node *n, uint32_t offset)
 
 uint32_t roce_node_register(struct roce_node *n, uint32_t offset, uint32_t bytes)
 {
-	const struct mem_owner owner = pd_owner(n->pd);
+	return roce_node_register_in(n, n->pd, offset, bytes);
+}
+
+uint32_t roce_node_register_in(struct roce_node *n, struct weft_pd *pd, uint32_t offset,
+			       uint32_t bytes)
+{
+	const struct mem_owner owner = pd_owner(pd);
 	const struct weft_region_options o = {
 		.addr = roce_node_addr(n, offset),
 		.length = bytes,
@@ -107,14 +113,21 @@ struct weft_qp *roce_node_qp(struct roce_node *n, enum weft_qp_service service, 
 {
 	const struct weft_qp_options o = {
 		.service = service,
-		.send_cq = n->send_cq,
-		.recv_cq = n->recv_cq,
 		.send_max = send_max,
 		.recv_max = recv_max,
-		.is_every_send_signalled = true,
 	};
+
+	return roce_node_qp_of(n, &o);
+}
+
+struct weft_qp *roce_node_qp_of(struct roce_node *n, const struct weft_qp_options *options)
+{
+	struct weft_qp_options o = *options;
 	struct weft_qp *qp;
 
+	o.send_cq = n->send_cq;
+	o.recv_cq = n->recv_cq;
+	o.is_every_send_signalled = true;
 	CHECK(qp_create(n->pd, &o, &loopback_transport, &qp) == WEFT_OK);
 	return qp;
 }
@@ -138,6 +151,13 @@ void roce_node_post_recv(struct roce_world *w, struct roce_node *n, struct weft_
 	if (r != WEFT_OK)
 		roce_fail(w, "node %u: QP %06x does not take a receive: %s", n->index, qp->number,
 			  weft_reason_name(r));
+}
+
+bool roce_node_next(const struct roce_world *w, struct weft_cq *cq, struct weft_completion *c)
+{
+	uint32_t count = 0;
+
+	return !roce_has_failed(w) && cq_poll(cq, c, 1, &count) == WEFT_OK && count > 0;
 }
 
 void roce_node_drop(struct roce_node *n, struct weft_qp *qp, uint32_t tag)

@@ -37,8 +37,10 @@ void roce_node_fini(struct roce_node *n, const struct roce_world *w);
 /* Of the byte at an offset of the memory. */
 uint64_t roce_node_addr(const struct roce_node *n, uint32_t offset);
 
-/* A region with all rights. */
+/* A region with all rights, of the node's domain or another. */
 uint32_t roce_node_register(struct roce_node *n, uint32_t offset, uint32_t bytes);
+uint32_t roce_node_register_in(struct roce_node *n, struct weft_pd *pd, uint32_t offset,
+			       uint32_t bytes);
 
 /* A scatter-gather element there. */
 struct weft_sge roce_node_sge(const struct roce_node *n, uint32_t offset, uint32_t bytes,
@@ -47,11 +49,17 @@ struct weft_sge roce_node_sge(const struct roce_node *n, uint32_t offset, uint32
 struct weft_qp *roce_node_qp(struct roce_node *n, enum weft_qp_service service, uint32_t send_max,
 			     uint32_t recv_max);
 
+/* With these options, at the node's completion queues. */
+struct weft_qp *roce_node_qp_of(struct roce_node *n, const struct weft_qp_options *options);
+
 /* Posts one; a refusal is a failure of the world. */
 void roce_node_post_send(struct roce_world *w, struct roce_node *n, struct weft_qp *qp,
 			 struct weft_send_wr *wr);
 void roce_node_post_recv(struct roce_world *w, struct roce_node *n, struct weft_qp *qp,
 			 const struct weft_sge *s, uint64_t id);
+
+/* The next completion that is there; none when the world has failed. */
+bool roce_node_next(const struct roce_world *w, struct weft_cq *cq, struct weft_completion *c);
 
 /* Both of them may be none (NULL, 0). */
 void roce_node_drop(struct roce_node *n, struct weft_qp *qp, uint32_t tag);

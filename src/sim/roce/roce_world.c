@@ -8,10 +8,8 @@
 #include "base/prng.h"
 
 static const struct roce_scenario *const scenarios[ROCE_SCENARIOS] = {
-	[ROCE_RC] = &roce_rc,
-	[ROCE_UC] = &roce_uc,
-	[ROCE_RD] = &roce_rd,
-	[ROCE_CM] = &roce_cm,
+	[ROCE_RC] = &roce_rc, [ROCE_UC] = &roce_uc, [ROCE_RD] = &roce_rd,
+	[ROCE_CM] = &roce_cm, [ROCE_UD] = &roce_ud,
 };
 
 void roce_fail(struct roce_world *w, const char *format, ...)
@@ -40,7 +38,7 @@ void roce_count_packets(struct roce_world *w, const struct sim_datagram *pipe)
 /* Not the generator of the scenario: it draws from the seed itself. */
 static enum roce_scenario_id scenario_of(uint64_t seed)
 {
-	return (enum roce_scenario_id)(prng_mix(~seed) % ROCE_SCENARIOS);
+	return (enum roce_scenario_id)(prng_mix(~seed) % ROCE_DRAWN);
 }
 
 int roce_world_open(struct roce_world *w, uint64_t seed, enum roce_scenario_id scenario)

@@ -7,6 +7,7 @@
  *	rc_world.c   reliable connections between two nodes: Sends, Writes, Reads, atomics
  *	uc_world.c   unreliable connections between two nodes
  *	rd_world.c   reliable datagrams between all queue pairs of three nodes; refusals and resets
+ *	ud_world.c   unreliable datagrams between queue pairs of three nodes, and to groups
  *	cm_world.c   two agents of the connection manager and their consumers; crashes
  *
  * What a seed draws in one of these scenarios is fixed: seeds that once failed are kept as tests.
@@ -26,6 +27,8 @@ enum roce_scenario_id {
 	ROCE_UC,
 	ROCE_RD,
 	ROCE_CM,
+	ROCE_DRAWN, /* of those above a seed draws one: what it draws is fixed, too */
+	ROCE_UD = ROCE_DRAWN,
 	ROCE_SCENARIOS,
 	ROCE_ANY = ROCE_SCENARIOS /* the seed draws which */
 };
@@ -65,7 +68,7 @@ struct roce_scenario {
 	struct world *(*clock)(struct roce_world *w);
 };
 
-extern const struct roce_scenario roce_rc, roce_uc, roce_rd, roce_cm;
+extern const struct roce_scenario roce_rc, roce_uc, roce_rd, roce_cm, roce_ud;
 
 /* Records the first failure, in words. */
 void roce_fail(struct roce_world *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
