@@ -16,8 +16,9 @@ enum sim_kind_id {
 	SIM_ROCE_UC,
 	SIM_ROCE_RD,
 	SIM_ROCE_CM,
-	SIM_ROCE_UD, /* only by name */
-	SIM_RIO,     /* sim/rio/rio_world.h */
+	SIM_ROCE_UD, /* these two only by name */
+	SIM_ROCE_XRC,
+	SIM_RIO, /* sim/rio/rio_world.h */
 	SIM_KINDS
 };
 

@@ -9,7 +9,7 @@
 
 static const struct roce_scenario *const scenarios[ROCE_SCENARIOS] = {
 	[ROCE_RC] = &roce_rc, [ROCE_UC] = &roce_uc, [ROCE_RD] = &roce_rd,
-	[ROCE_CM] = &roce_cm, [ROCE_UD] = &roce_ud,
+	[ROCE_CM] = &roce_cm, [ROCE_UD] = &roce_ud, [ROCE_XRC] = &roce_xrc,
 };
 
 void roce_fail(struct roce_world *w, const char *format, ...)

@@ -8,6 +8,7 @@
  *	uc_world.c   unreliable connections between two nodes
  *	rd_world.c   reliable datagrams between all queue pairs of three nodes; refusals and resets
  *	ud_world.c   unreliable datagrams between queue pairs of three nodes, and to groups
+ *	xrc_world.c  XRC: connections of two nodes to shared receive queues of many processes
  *	cm_world.c   two agents of the connection manager and their consumers; crashes
  *
  * What a seed draws in one of these scenarios is fixed: seeds that once failed are kept as tests.
@@ -29,6 +30,7 @@ enum roce_scenario_id {
 	ROCE_CM,
 	ROCE_DRAWN, /* of those above a seed draws one: what it draws is fixed, too */
 	ROCE_UD = ROCE_DRAWN,
+	ROCE_XRC,
 	ROCE_SCENARIOS,
 	ROCE_ANY = ROCE_SCENARIOS /* the seed draws which */
 };
@@ -68,7 +70,7 @@ struct roce_scenario {
 	struct world *(*clock)(struct roce_world *w);
 };
 
-extern const struct roce_scenario roce_rc, roce_uc, roce_rd, roce_cm, roce_ud;
+extern const struct roce_scenario roce_rc, roce_uc, roce_rd, roce_cm, roce_ud, roce_xrc;
 
 /* Records the first failure, in words. */
 void roce_fail(struct roce_world *w, const char *format, ...) __attribute__((format(printf, 2, 3)));
