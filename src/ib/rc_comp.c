@@ -193,12 +193,14 @@ static enum weft_reason take_nak(struct ib_conn *c, uint64_t now_ns, const struc
 	(void)carried_out(c, now_ns, p->psn);
 	if (c->req.count == 0)
 		return WEFT_R_IB_PSN;
-	if ((!is_rnr && nak == IBA_NAK_SEQUENCE) || !is_of_oldest(c, p->psn)) {
+	if (!is_rnr && nak != IBA_NAK_SEQUENCE) {
+		/* Sent again it would be refused again. What is missing before it is asked for. */
+		return is_of_oldest(c, p->psn) ? fail_oldest(c, nak) : WEFT_OK;
+	}
+	if (!is_rnr || !is_of_oldest(c, p->psn)) {
 		rc_retry_lost(c, now_ns, p->psn);
 		return WEFT_OK;
 	}
-	if (!is_rnr)
-		return fail_oldest(c, nak);
 	if (is_read(c) || !c->req.qp) /* which need no receive */
 		return WEFT_R_IB_PSN;
 	rc_retry_not_ready(c, now_ns, p->syndrome & IBA_CODE_MASK);

@@ -576,6 +576,38 @@ TEST(test_rc_04_a_nak_behind_a_lost_answer)
 	bed_close(b);
 }
 
+/*
+ * A NAK that ends the connection, behind an answer that was lost: what was refused would be refused
+ * again, with all behind it, by a NAK for each. Only the answer is asked for.
+ */
+TEST(test_rc_04_a_refusal_behind_a_lost_answer_sends_nothing_again)
+{
+	const struct iba_packet no = peer_ack(iba_syndrome_nak(IBA_NAK_INVALID), psn(1), 0);
+	struct bed *b = bed_open(NULL, WEFT_RC);
+	static uint8_t data[MTU];
+	struct iba_packet p = peer_ack(iba_syndrome_ack(UNUSED), psn(0), 0);
+
+	bed_post(b, (struct weft_send_wr){ .id = 1, .opcode = WEFT_OP_READ }, 0, MTU);
+	post_write(b, 2, 3);
+	bed_expect(b, IBA_READ_REQUEST, psn(0));
+	bed_expect(b, IBA_WRITE_FIRST, psn(1));
+	bed_expect(b, IBA_WRITE_MIDDLE, psn(2));
+	bed_expect(b, IBA_WRITE_LAST, psn(3));
+	MUST(bed_put(b, no, NULL, 0));
+	bed_expect(b, IBA_READ_REQUEST, psn(0));
+	bed_silent(b);
+	b->now_ns += 100 * 1000 * 1000;
+	MUST(bed_put(b, no, NULL, 0));
+	bed_silent(b);
+	p.opcode = iba_opcode(IBA_RC, IBA_READ_RESPONSE_ONLY);
+	MUST(bed_put(b, p, data, MTU));
+	bed_completed(b, 1, WEFT_SUCCESS);
+	bed_silent(b);
+	MUST(bed_put(b, no, NULL, 0));
+	bed_completed(b, 2, WEFT_ERR_REMOTE_REQUEST);
+	bed_close(b);
+}
+
 /* An early answer counts once, and only as what was asked for. */
 TEST(test_rc_03_early_answers_are_checked_as_others_are)
 {
