@@ -4,21 +4,17 @@
  * messages. Consumers connect, accept, reject, disconnect and forget as they like; in some worlds
  * an agent crashes, and another takes its place.
  *
- * Then all is left alone until nothing moves: an end that takes itself for connected must have a
- * peer that does. Then all disconnect, and again: every cm_id ended once, and nothing is
- * left anywhere.
+ * Then all is left alone until nothing moves, and the judge looks (cm_judge.c). Then all
+ * disconnect, and it looks again.
  */
+#include "sim/roce/cm_world.h"
+
 #include <string.h>
 
 #include "base/check.h"
-#include "cm/ib_cm.h"
-#include "sim/roce/roce_world.h"
 #include "sim/world/sim_trace.h"
 
 enum {
-	SIDES = 2,
-	LEGS_MAX = 512,
-	FLIGHTS_MAX = 512,
 	SERVICE_PORT = 7471,
 	REQUESTS_MAX = 24,
 	MS = 1000000,
@@ -28,59 +24,9 @@ enum {
 
 static const uint64_t S = 1000 * (uint64_t)MS;
 
-/* One end of a cm_id, as its consumer knows it. */
-struct leg {
-	uint32_t id, qpn, peer_qpn;
-	bool is_active, is_sidr;
-	bool is_established, is_ended, is_released;
-	bool is_left;	    /* by reject(), answer() or forget() */
-	uint64_t decide_ns; /* when the consumer does its next; UINT64_MAX: never */
-};
-
-struct flight {
-	uint64_t at_ns;
-	uint8_t to, from; /* sides */
-	uint8_t bytes[MAD_BYTES];
-	bool is_used;
-};
-
-struct side {
-	struct ib_cm *cm;
-	struct leg legs[LEGS_MAX];
-	uint32_t leg_count;
-};
-
-/* What is done when the time that was given has passed. */
-enum phase {
-	ASKING,	 /* the next request is begun */
-	RESTING, /* nothing moves: both ends must agree */
-	PARTING, /* ends whose peer crashed are forgotten */
-	ENDING	 /* nothing may be left */
-};
-
-struct cm_world {
-	struct roce_world *roce;
-	struct world world; /* its clock, trace and draws; its queue of events is not used */
-	struct side sides[SIDES];
-	struct flight flights[FLIGHTS_MAX];
-	uint32_t loss, doubling, slow; /* chances in a million */
-	uint32_t requests, asked, crash_at, qpn_next, rounds;
-	enum phase phase;
-	uint64_t until_ns;
-	bool had_crash;
-};
-
 static uint32_t below(struct cm_world *w, uint32_t n)
 {
 	return prng_below(&w->world.prng, n);
-}
-
-/* Fails the world with these words unless it is so. */
-static bool must(struct cm_world *w, bool is_so, const char *words)
-{
-	if (!is_so)
-		roce_fail(w->roce, "%s", words);
-	return is_so;
 }
 
 static struct ibcm_ip ip_between(int from, int to)
@@ -96,7 +42,7 @@ static struct ib_cm *agent_new(struct cm_world *w, int side)
 {
 	struct ib_cm_config config = {
 		.ca_guid = 0x100 + (uint64_t)side,
-		.cm_ids_max = LEGS_MAX,
+		.cm_ids_max = CM_LEGS_MAX,
 		.trace = &w->world.trace,
 	};
 
@@ -109,7 +55,7 @@ static struct ib_cm *agent_new(struct cm_world *w, int side)
 	return ib_cm_create(&config);
 }
 
-static struct leg *leg_of(struct side *s, uint32_t id)
+static struct cm_leg *leg_of(struct cm_side *s, uint32_t id)
 {
 	for (uint32_t i = s->leg_count; i-- > 0;) {
 		if (s->legs[i].id == id)
@@ -118,12 +64,12 @@ static struct leg *leg_of(struct side *s, uint32_t id)
 	return NULL;
 }
 
-static struct leg *leg_new(struct side *s, uint32_t id)
+static struct cm_leg *leg_new(struct cm_side *s, uint32_t id)
 {
-	struct leg *l = &s->legs[s->leg_count++];
+	struct cm_leg *l = &s->legs[s->leg_count++];
 
-	CHECK(s->leg_count <= LEGS_MAX);
-	*l = (struct leg){ .id = id, .decide_ns = UINT64_MAX };
+	CHECK(s->leg_count <= CM_LEGS_MAX);
+	*l = (struct cm_leg){ .id = id, .decide_ns = UINT64_MAX };
 	return l;
 }
 
@@ -146,7 +92,7 @@ static uint64_t later(struct cm_world *w)
 static void flight_trace(struct cm_world *w, uint16_t kind, int from, int to, uint64_t b)
 {
 	trace_add(&w->world.trace, (struct trace_event){ .kind = kind,
-							 .who = (uint32_t)(from * SIDES + to),
+							 .who = (uint32_t)(from * CM_SIDES + to),
 							 .a = MAD_BYTES,
 							 .b = b });
 }
@@ -154,7 +100,7 @@ static void flight_trace(struct cm_world *w, uint16_t kind, int from, int to, ui
 static void flight_add(struct cm_world *w, int from, int to, const uint8_t *bytes)
 {
 	uint64_t delay = below(w, 20 * MS);
-	struct flight *f = w->flights;
+	struct cm_flight *f = w->flights;
 
 	w->roce->packets.sent++;
 	if (prng_chance(&w->world.prng, w->loss)) {
@@ -168,8 +114,8 @@ static void flight_add(struct cm_world *w, int from, int to, const uint8_t *byte
 		flight_trace(w, SIM_TRACE_REORDERED, from, to, delay);
 	}
 	while (f->is_used)
-		CHECK(++f < w->flights + FLIGHTS_MAX);
-	*f = (struct flight){
+		CHECK(++f < w->flights + CM_FLIGHTS_MAX);
+	*f = (struct cm_flight){
 		.at_ns = w->world.now_ns + delay,
 		.to = (uint8_t)to,
 		.from = (uint8_t)from,
@@ -185,8 +131,8 @@ static void side_send(struct cm_world *w, int from)
 	while (ib_cm_send(w->sides[from].cm, w->world.now_ns, &out)) {
 		int to = out.ip.to.address[3] - 1;
 
-		if (!must(w, to >= 0 && to < SIDES && out.ip.from.address[3] == from + 1,
-			  "a message has an address that no agent has"))
+		if (!cm_must(w, to >= 0 && to < CM_SIDES && out.ip.from.address[3] == from + 1,
+			     "a message has an address that no agent has"))
 			return;
 		flight_add(w, from, to, out.bytes);
 		if (prng_chance(&w->world.prng, w->doubling)) {
@@ -197,7 +143,7 @@ static void side_send(struct cm_world *w, int from)
 	}
 }
 
-static void flight_land(struct cm_world *w, struct flight *f)
+static void flight_land(struct cm_world *w, struct cm_flight *f)
 {
 	struct ibcm_ip ip = ip_between(f->from, f->to);
 
@@ -226,7 +172,7 @@ static uint32_t number_in(const struct ib_cm_event *e)
 
 static void begin_connect(struct cm_world *w, int from, int to)
 {
-	struct side *s = &w->sides[from];
+	struct cm_side *s = &w->sides[from];
 	uint32_t qpn = w->qpn_next++, id;
 	struct ib_cm_connect c = {
 		.ip = ip_between(from, to),
@@ -236,16 +182,16 @@ static void begin_connect(struct cm_world *w, int from, int to)
 		.private_data = private_of(&qpn),
 		.owner = s,
 	};
-	struct leg *l;
+	struct cm_leg *l;
 
 	c.end.psn = below(w, 1 << 24);
 	c.ack_code = (uint8_t)(14 + below(w, 8));
 	c.timeout_ns = below(w, 3) ? 0 : below(w, 60) * S + 1;
-	if (!must(w, ib_cm_connect(s->cm, w->world.now_ns, &c, &id) == WEFT_OK,
-		  "the agent does not take a request to connect"))
+	if (!cm_must(w, ib_cm_connect(s->cm, w->world.now_ns, &c, &id) == WEFT_OK,
+		     "the agent does not take a request to connect"))
 		return;
 	l = leg_of(s, id);
-	must(w, !l || l->is_released || l->is_left, "an id is given twice");
+	cm_must(w, !l || l->is_released || l->is_left, "an id is given twice");
 	l = leg_new(s, id);
 	l->is_active = true;
 	l->qpn = qpn;
@@ -256,7 +202,7 @@ static void begin_connect(struct cm_world *w, int from, int to)
 
 static void begin_resolve(struct cm_world *w, int from, int to)
 {
-	struct side *s = &w->sides[from];
+	struct cm_side *s = &w->sides[from];
 	uint32_t number = w->qpn_next++, id;
 	struct ib_cm_resolve r = {
 		.ip = ip_between(from, to),
@@ -264,10 +210,10 @@ static void begin_resolve(struct cm_world *w, int from, int to)
 		.private_data = private_of(&number),
 		.owner = s,
 	};
-	struct leg *l;
+	struct cm_leg *l;
 
-	if (!must(w, ib_cm_resolve(s->cm, w->world.now_ns, &r, &id) == WEFT_OK,
-		  "the agent does not take a request to resolve"))
+	if (!cm_must(w, ib_cm_resolve(s->cm, w->world.now_ns, &r, &id) == WEFT_OK,
+		     "the agent does not take a request to resolve"))
 		return;
 	l = leg_new(s, id);
 	l->is_active = true;
@@ -277,7 +223,7 @@ static void begin_resolve(struct cm_world *w, int from, int to)
 		l->decide_ns = later(w);
 }
 
-static void leg_forget(struct cm_world *w, struct side *s, struct leg *l)
+static void leg_forget(struct cm_world *w, struct cm_side *s, struct cm_leg *l)
 {
 	ib_cm_forget(s->cm, w->world.now_ns, l->id);
 	l->is_left = true;
@@ -285,16 +231,16 @@ static void leg_forget(struct cm_world *w, struct side *s, struct leg *l)
 
 /* ---- What a consumer can do in the state that the agent is in -------------------------------- */
 
-static void leg_reject(struct cm_world *w, struct side *s, struct leg *l)
+static void leg_reject(struct cm_world *w, struct cm_side *s, struct cm_leg *l)
 {
 	static const struct ib_cm_reject no = { .code = IBCM_REJECT_CONSUMER };
 
-	must(w, ib_cm_reject(s->cm, w->world.now_ns, l->id, &no) == WEFT_OK,
-	     "what waits for an answer cannot be rejected");
+	cm_must(w, ib_cm_reject(s->cm, w->world.now_ns, l->id, &no) == WEFT_OK,
+		"what waits for an answer cannot be rejected");
 	l->is_left = true;
 }
 
-static void decide_request(struct cm_world *w, struct side *s, struct leg *l)
+static void decide_request(struct cm_world *w, struct cm_side *s, struct cm_leg *l)
 {
 	struct ib_cm_accept a = { .end = { .qpn = w->qpn_next++, .psn = 5 }, .owner = s };
 
@@ -304,35 +250,35 @@ static void decide_request(struct cm_world *w, struct side *s, struct leg *l)
 	}
 	l->qpn = a.end.qpn;
 	a.private_data = private_of(&l->qpn);
-	must(w, ib_cm_accept(s->cm, w->world.now_ns, l->id, &a) == WEFT_OK,
-	     "a request that waits for an answer cannot be accepted");
+	cm_must(w, ib_cm_accept(s->cm, w->world.now_ns, l->id, &a) == WEFT_OK,
+		"a request that waits for an answer cannot be accepted");
 	if (below(w, 3) == 0)
 		l->decide_ns = later(w);
 }
 
-static void decide_reply(struct cm_world *w, struct side *s, struct leg *l)
+static void decide_reply(struct cm_world *w, struct cm_side *s, struct cm_leg *l)
 {
 	if (below(w, 6) == 0) {
 		leg_reject(w, s, l);
 		return;
 	}
-	must(w, ib_cm_ready(s->cm, w->world.now_ns, l->id, private_of(&l->qpn)) == WEFT_OK,
-	     "a reply cannot be taken");
+	cm_must(w, ib_cm_ready(s->cm, w->world.now_ns, l->id, private_of(&l->qpn)) == WEFT_OK,
+		"a reply cannot be taken");
 	l->is_established = true;
 	if (below(w, 2) == 0)
 		l->decide_ns = later(w);
 }
 
-static void decide_sidr(struct cm_world *w, struct side *s, struct leg *l)
+static void decide_sidr(struct cm_world *w, struct cm_side *s, struct cm_leg *l)
 {
 	const struct ib_cm_answer a = { .qpn = l->peer_qpn, .q_key = IBCM_QKEY_UDP };
 
-	must(w, ib_cm_answer(s->cm, w->world.now_ns, l->id, &a) == WEFT_OK,
-	     "a request to resolve cannot be answered");
+	cm_must(w, ib_cm_answer(s->cm, w->world.now_ns, l->id, &a) == WEFT_OK,
+		"a request to resolve cannot be answered");
 	l->is_left = true;
 }
 
-static void decide_end(struct cm_world *w, struct side *s, struct leg *l)
+static void decide_end(struct cm_world *w, struct cm_side *s, struct cm_leg *l)
 {
 	if (below(w, 3) == 0)
 		leg_forget(w, s, l);
@@ -340,7 +286,7 @@ static void decide_end(struct cm_world *w, struct side *s, struct leg *l)
 		(void)ib_cm_disconnect(s->cm, w->world.now_ns, l->id, private_of(&l->qpn));
 }
 
-static void leg_decide(struct cm_world *w, struct side *s, struct leg *l)
+static void leg_decide(struct cm_world *w, struct cm_side *s, struct cm_leg *l)
 {
 	l->decide_ns = UINT64_MAX;
 	if (l->is_left || l->is_released)
@@ -373,53 +319,35 @@ static void leg_decide(struct cm_world *w, struct side *s, struct leg *l)
 
 /* ---- Events --------------------------------------------------------------------------------- */
 
-static void leg_end(struct cm_world *w, struct leg *l, const struct ib_cm_event *e)
+static void event_begin(struct cm_world *w, struct cm_side *s, const struct ib_cm_event *e)
 {
-	must(w, !l->is_ended, "a cm_id ended twice");
-	l->is_ended = true;
-	must(w, (e->kind == IB_CM_RESOLVED) <= l->is_sidr, "what was not to be resolved was");
-	must(w, e->kind != IB_CM_FAILED || !l->is_established, "an established one failed");
-	/* A passive end may have disconnected before it was established. */
-	must(w, e->kind != IB_CM_DISCONNECTED || l->is_established || !l->is_active,
-	     "one was disconnected that was never connected");
-	if (e->kind == IB_CM_RESOLVED && e->status == IBCM_SIDR_OK)
-		must(w, e->peer.qpn == l->qpn && e->peer.q_key == IBCM_QKEY_UDP,
-		     "a request to resolve brought another's answer");
-	w->roce->succeeded += l->is_established ||
-			      (e->kind == IB_CM_RESOLVED && e->status == IBCM_SIDR_OK);
-	w->roce->requests += l->is_active;
-	if (e->kind == IB_CM_RESOLVED || l->is_sidr)
-		l->is_released = true;
-}
-
-static void event_begin(struct cm_world *w, struct side *s, const struct ib_cm_event *e)
-{
-	struct leg *l = leg_new(s, e->id);
+	struct cm_leg *l = leg_new(s, e->id);
 
 	l->is_sidr = e->kind == IB_CM_SIDR_REQUESTED;
 	l->peer_qpn = number_in(e);
-	must(w, l->is_sidr || l->peer_qpn == e->peer.qpn, "a request has another's private data");
-	must(w, e->ip.from.port == SERVICE_PORT && e->has_ip_header,
-	     "a request came to another service");
+	cm_must(w, l->is_sidr || l->peer_qpn == e->peer.qpn,
+		"a request has another's private data");
+	cm_must(w, e->ip.from.port == SERVICE_PORT && e->has_ip_header,
+		"a request came to another service");
 	l->decide_ns = l->is_sidr ? w->world.now_ns + below(w, 3000) * (uint64_t)MS : later(w);
 	if (!l->is_sidr && below(w, 6) == 0)
-		must(w, ib_cm_delay(s->cm, w->world.now_ns, e->id) == WEFT_OK,
-		     "a request cannot be delayed");
+		cm_must(w, ib_cm_delay(s->cm, w->world.now_ns, e->id) == WEFT_OK,
+			"a request cannot be delayed");
 }
 
-static void event_of_leg(struct cm_world *w, struct side *s, struct leg *l,
+static void event_of_leg(struct cm_world *w, struct cm_side *s, struct cm_leg *l,
 			 const struct ib_cm_event *e)
 {
 	switch (e->kind) {
 	case IB_CM_REPLIED:
-		must(w, l->is_active && !l->is_ended && number_in(e) == e->peer.qpn,
-		     "a reply came that was not due");
+		cm_must(w, l->is_active && !l->is_ended && number_in(e) == e->peer.qpn,
+			"a reply came that was not due");
 		l->peer_qpn = e->peer.qpn;
 		l->decide_ns = later(w);
 		break;
 	case IB_CM_ESTABLISHED:
-		must(w, !l->is_active && !l->is_established && !l->is_ended,
-		     "one was established that could not be");
+		cm_must(w, !l->is_active && !l->is_established && !l->is_ended,
+			"one was established that could not be");
 		l->is_established = true;
 		if (below(w, 2) == 0)
 			l->decide_ns = later(w);
@@ -427,31 +355,31 @@ static void event_of_leg(struct cm_world *w, struct side *s, struct leg *l,
 	case IB_CM_DISCONNECTED:
 		if (e->is_by_peer && below(w, 2))
 			(void)ib_cm_disconnect(s->cm, w->world.now_ns, l->id, private_of(&l->qpn));
-		leg_end(w, l, e);
+		cm_judge_ended(w, l, e);
 		break;
 	case IB_CM_RELEASED:
-		must(w, l->is_ended, "one was released before it ended");
+		cm_must(w, l->is_ended, "one was released before it ended");
 		l->is_released = true;
 		break;
 	default:
-		leg_end(w, l, e);
+		cm_judge_ended(w, l, e);
 		break;
 	}
 }
 
-static void side_events(struct cm_world *w, struct side *s)
+static void side_events(struct cm_world *w, struct cm_side *s)
 {
 	struct ib_cm_event e;
 
 	while (ib_cm_event(s->cm, &e)) {
-		struct leg *l = leg_of(s, e.id);
+		struct cm_leg *l = leg_of(s, e.id);
 
 		if (e.kind == IB_CM_REQUESTED || e.kind == IB_CM_SIDR_REQUESTED)
 			event_begin(w, s, &e);
-		else if (must(w,
-			      l && !l->is_left && !l->is_released &&
-				      (!l->is_active || e.owner == s),
-			      "an event came for what its consumer had left"))
+		else if (cm_must(w,
+				 l && !l->is_left && !l->is_released &&
+					 (!l->is_active || e.owner == s),
+				 "an event came for what its consumer had left"))
 			event_of_leg(w, s, l, &e);
 	}
 }
@@ -462,12 +390,12 @@ static uint64_t next_time(const struct cm_world *w)
 {
 	uint64_t at = UINT64_MAX;
 
-	for (int i = 0; i < FLIGHTS_MAX; i++) {
+	for (int i = 0; i < CM_FLIGHTS_MAX; i++) {
 		if (w->flights[i].is_used && w->flights[i].at_ns < at)
 			at = w->flights[i].at_ns;
 	}
-	for (int k = 0; k < SIDES; k++) {
-		const struct side *s = &w->sides[k];
+	for (int k = 0; k < CM_SIDES; k++) {
+		const struct cm_side *s = &w->sides[k];
 		uint64_t due = ib_cm_due(s->cm);
 
 		at = due < at ? due : at;
@@ -479,7 +407,7 @@ static uint64_t next_time(const struct cm_world *w)
 
 static void side_turn(struct cm_world *w, int k)
 {
-	struct side *s = &w->sides[k];
+	struct cm_side *s = &w->sides[k];
 
 	ib_cm_expire(s->cm, w->world.now_ns);
 	side_events(w, s);
@@ -489,14 +417,14 @@ static void side_turn(struct cm_world *w, int k)
 	}
 	side_events(w, s);
 	side_send(w, k);
-	must(w, !ib_cm_has_output(s->cm), "an agent has something to send and does not");
-	must(w, ib_cm_due(s->cm) > w->world.now_ns, "a deadline stays where it is");
+	cm_must(w, !ib_cm_has_output(s->cm), "an agent has something to send and does not");
+	cm_must(w, ib_cm_due(s->cm) > w->world.now_ns, "a deadline stays where it is");
 }
 
 static void turn(struct cm_world *w)
 {
-	for (int i = 0; i < FLIGHTS_MAX; i++) {
-		struct flight *f = &w->flights[i];
+	for (int i = 0; i < CM_FLIGHTS_MAX; i++) {
+		struct cm_flight *f = &w->flights[i];
 
 		if (f->is_used && f->at_ns <= w->world.now_ns) {
 			flight_land(w, f);
@@ -504,7 +432,7 @@ static void turn(struct cm_world *w)
 				side_events(w, &w->sides[f->to]);
 		}
 	}
-	for (int k = 0; k < SIDES; k++)
+	for (int k = 0; k < CM_SIDES; k++)
 		side_turn(w, k);
 }
 
@@ -523,69 +451,15 @@ static bool time_pass(struct cm_world *w)
 	if (at > w->world.now_ns)
 		now_set(w, at);
 	turn(w);
-	must(w, w->rounds++ < ROUNDS_MAX, "it does not come to rest");
+	cm_must(w, w->rounds++ < ROUNDS_MAX, "it does not come to rest");
 	return true;
-}
-
-/* ---- The judge ------------------------------------------------------------------------------ */
-
-static bool is_connected(struct side *s, const struct leg *l)
-{
-	return ib_cm_state(s->cm, l->id) == IB_CM_CONNECTED && !l->is_released;
-}
-
-/* Whether a leg is connected whose queue pair and this one's name each other. */
-static bool has_partner(struct cm_world *w, const struct leg *l)
-{
-	for (int k = 0; k < SIDES; k++) {
-		for (uint32_t i = 0; i < w->sides[k].leg_count; i++) {
-			const struct leg *other = &w->sides[k].legs[i];
-
-			if (other->qpn == l->peer_qpn && other->peer_qpn == l->qpn &&
-			    is_connected(&w->sides[k], other))
-				return true;
-		}
-	}
-	return false;
-}
-
-static void leg_judge(struct cm_world *w, struct side *s, const struct leg *l)
-{
-	if (is_connected(s, l)) {
-		must(w, l->is_established && !l->is_ended,
-		     "one is connected that its consumer takes for another state");
-		must(w, w->had_crash || has_partner(w, l), "only one of two ends is connected");
-	} else {
-		must(w, l->is_left || l->is_ended, "a cm_id never ended");
-		must(w, l->is_left || l->is_released, "a cm_id was never released");
-	}
-}
-
-static void judge_agreement(struct cm_world *w)
-{
-	for (int k = 0; k < SIDES; k++) {
-		for (uint32_t i = 0; i < w->sides[k].leg_count; i++)
-			leg_judge(w, &w->sides[k], &w->sides[k].legs[i]);
-	}
-}
-
-static void judge_end(struct cm_world *w)
-{
-	for (int k = 0; k < SIDES; k++) {
-		const struct ib_cm_counts *c = ib_cm_counts(w->sides[k].cm);
-
-		must(w, c->cm_ids == 0 && c->half_open == 0 && c->timewait == 0, "cm_ids are left");
-		must(w, ib_cm_due(w->sides[k].cm) == UINT64_MAX, "a deadline is left");
-		must(w, c->full == 0, "there was no room for a cm_id");
-	}
-	judge_agreement(w);
 }
 
 /* ---- The world ------------------------------------------------------------------------------ */
 
 static void crash(struct cm_world *w, int k)
 {
-	struct side *s = &w->sides[k];
+	struct cm_side *s = &w->sides[k];
 
 	ib_cm_destroy(s->cm);
 	s->cm = agent_new(w, k);
@@ -596,7 +470,7 @@ static void crash(struct cm_world *w, int k)
 
 static void ask(struct cm_world *w)
 {
-	int from = (int)below(w, SIDES), to = (int)below(w, SIDES);
+	int from = (int)below(w, CM_SIDES), to = (int)below(w, CM_SIDES);
 
 	if (below(w, 5) == 0)
 		begin_resolve(w, from, to);
@@ -604,18 +478,18 @@ static void ask(struct cm_world *w)
 		begin_connect(w, from, to);
 	side_send(w, from);
 	if (w->asked++ == w->crash_at)
-		crash(w, (int)below(w, SIDES));
+		crash(w, (int)below(w, CM_SIDES));
 	w->until_ns = w->world.now_ns + below(w, 20000) * (uint64_t)MS;
 }
 
 /* Consumers of connected ends disconnect, or forget, soon; of two ends one at least. */
 static void part(struct cm_world *w)
 {
-	for (int k = 0; k < SIDES; k++) {
+	for (int k = 0; k < CM_SIDES; k++) {
 		for (uint32_t i = 0; i < w->sides[k].leg_count; i++) {
-			struct leg *l = &w->sides[k].legs[i];
+			struct cm_leg *l = &w->sides[k].legs[i];
 
-			if (is_connected(&w->sides[k], l) && (below(w, 2) || k == 0))
+			if (cm_is_connected(&w->sides[k], l) && (below(w, 2) || k == 0))
 				l->decide_ns = w->world.now_ns + below(w, 100) * (uint64_t)MS;
 		}
 	}
@@ -624,11 +498,11 @@ static void part(struct cm_world *w)
 /* Of ends whose peer crashed no peer would disconnect. */
 static void forget_rest(struct cm_world *w)
 {
-	for (int k = 0; k < SIDES; k++) {
+	for (int k = 0; k < CM_SIDES; k++) {
 		for (uint32_t i = 0; i < w->sides[k].leg_count; i++) {
-			struct leg *l = &w->sides[k].legs[i];
+			struct cm_leg *l = &w->sides[k].legs[i];
 
-			if (is_connected(&w->sides[k], l))
+			if (cm_is_connected(&w->sides[k], l))
 				leg_forget(w, &w->sides[k], l);
 		}
 		side_send(w, k);
@@ -639,26 +513,26 @@ static void forget_rest(struct cm_world *w)
 static bool phase_move(struct cm_world *w)
 {
 	w->rounds = 0;
-	if (w->phase == ASKING && w->asked < w->requests) {
+	if (w->phase == CM_ASKING && w->asked < w->requests) {
 		ask(w);
 		return true;
 	}
 	w->until_ns = UINT64_MAX;
 	switch (w->phase) {
-	case ASKING:
-		w->phase = RESTING;
+	case CM_ASKING:
+		w->phase = CM_RESTING;
 		return true;
-	case RESTING:
-		judge_agreement(w);
+	case CM_RESTING:
+		cm_judge_agreement(w);
 		part(w);
-		w->phase = PARTING;
+		w->phase = CM_PARTING;
 		return true;
-	case PARTING:
+	case CM_PARTING:
 		forget_rest(w);
-		w->phase = ENDING;
+		w->phase = CM_ENDING;
 		return true;
 	default:
-		judge_end(w);
+		cm_judge_end(w);
 		return false;
 	}
 }
@@ -689,7 +563,7 @@ static int cm_open(struct roce_world *roce)
 	w->loss = below(w, 2) ? below(w, 200000) : 0;
 	w->doubling = below(w, 2) ? below(w, 300000) : 0;
 	w->slow = below(w, 3) == 0 ? below(w, 200000) : 0;
-	for (int k = 0; k < SIDES; k++) {
+	for (int k = 0; k < CM_SIDES; k++) {
 		w->sides[k].cm = agent_new(w, k);
 		if (!w->sides[k].cm)
 			return -1;
@@ -703,7 +577,7 @@ static void cm_close(struct roce_world *roce)
 {
 	struct cm_world *w = roce->state;
 
-	for (int k = 0; k < SIDES && !roce_has_failed(roce); k++)
+	for (int k = 0; k < CM_SIDES && !roce_has_failed(roce); k++)
 		ib_cm_destroy(w->sides[k].cm);
 	world_fini(&w->world);
 }
