@@ -25,8 +25,8 @@ ROUNDS, ROUNDS_USED = 5, 3
 SECONDS = 1.5
 GIB, MIB, SECTOR = 1 << 30, 1 << 20, 512
 SPIN = "50us"
-# Of a message that says that requests have ended, without its entries: docs/wire/rio.md.
-TOLD_BYTES = 48
+# Of a "notified" message without its entries: docs/wire/rio.md.
+NOTIFIED_BYTES = 48
 # Requester, I/O unit, relay and owner want to run at once; what is missing others have used.
 PROCESSORS_WANTED, PROCESSORS_MISSING = 4, 0.2
 
@@ -195,7 +195,7 @@ class Bench:
         is payload. And the bytes of control."""
         large, small = (self.carried(device, servers, block) for block in (MIB, SECTOR))
         messages = large["messages_in"] - small["messages_in"]
-        more = max(0, large["payload_in"] - small["payload_in"] - messages * TOLD_BYTES)
+        more = max(0, large["payload_in"] - small["payload_in"] - messages * NOTIFIED_BYTES)
         return more // SECTOR * SECTOR, large["bytes_in"] + large["bytes_out"]
 
     def measure(self):

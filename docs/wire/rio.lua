@@ -13,7 +13,7 @@ local rio = Proto("weft_rio", "weft directed remote I/O")
 
 local types = { [1] = "hello", [2] = "welcome", [3] = "prove", [4] = "request", [5] = "command",
 	[6] = "status", [7] = "announce", [8] = "grant", [9] = "devices", [10] = "revoke",
-	[11] = "cancel", [12] = "ping", [13] = "pong", [14] = "bye", [15] = "told",
+	[11] = "cancel", [12] = "ping", [13] = "pong", [14] = "bye", [15] = "notified",
 	[16] = "inquire", [17] = "report" }
 local seen_kinds = { [1] = "requester", [2] = "owner", [3] = "I/O unit", [4] = "device" }
 local roles = { [1] = "requester", [2] = "owner", [3] = "I/O unit" }
@@ -55,9 +55,9 @@ local f = {
 	timeout = ProtoField.uint32("weft_rio.timeout", "Timeout in ms"),
 	urgent = ProtoField.bool("weft_rio.urgent", "Urgent", 32, nil, 1),
 	asked = ProtoField.uint64("weft_rio.asked", "Id of the request", base.HEX),
-	told_count = ProtoField.uint32("weft_rio.told.count", "Told"),
-	told_id = ProtoField.uint64("weft_rio.told.id", "Id", base.HEX),
-	told_done = ProtoField.uint64("weft_rio.told.done", "Bytes done"),
+	notified_count = ProtoField.uint32("weft_rio.notified.count", "Notified"),
+	notified_id = ProtoField.uint64("weft_rio.notified.id", "Id", base.HEX),
+	notified_done = ProtoField.uint64("weft_rio.notified.done", "Bytes done"),
 	inquire_first = ProtoField.uint32("weft_rio.inquire.first", "First entry"),
 	report_total = ProtoField.uint32("weft_rio.report.total", "Entries in all"),
 	report_count = ProtoField.uint32("weft_rio.report.count", "Entries"),
@@ -429,11 +429,11 @@ bodies[14] = function(c, tree)
 end
 
 bodies[15] = function(c, tree)
-	local count = put(c, tree, f.told_count, 4):uint()
+	local count = put(c, tree, f.notified_count, 4):uint()
 	put_zero(c, tree, 4)
 	for _ = 1, count do
-		put(c, tree, f.told_id, 8)
-		put(c, tree, f.told_done, 8)
+		put(c, tree, f.notified_id, 8)
+		put(c, tree, f.notified_done, 8)
 	end
 	return string.format("%u went well", count)
 end

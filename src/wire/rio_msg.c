@@ -17,7 +17,7 @@ static const char *const type_names[RIO_MSG_TYPE_COUNT] = {
 	[RIO_REQUEST] = "request",   [RIO_COMMAND] = "command", [RIO_STATUS] = "status",
 	[RIO_ANNOUNCE] = "announce", [RIO_GRANT] = "grant",	[RIO_DEVICES] = "devices",
 	[RIO_REVOKE] = "revoke",     [RIO_CANCEL] = "cancel",	[RIO_PING] = "ping",
-	[RIO_PONG] = "pong",	     [RIO_BYE] = "bye",		[RIO_NOTIFIED] = "told",
+	[RIO_PONG] = "pong",	     [RIO_BYE] = "bye",		[RIO_NOTIFIED] = "notified",
 	[RIO_INQUIRE] = "inquire",   [RIO_REPORT] = "report",
 };
 

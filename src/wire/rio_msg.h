@@ -140,7 +140,7 @@ enum { RIO_COMMAND_URGENT = 1 };
 struct rio_request {
 	struct platform requester; /* commands only, as the next */
 	uint64_t asked;		   /* the requester's id of the request */
-	bool is_urgent;		   /* the owner needs its room: no waiting with the told */
+	bool is_urgent;		   /* the requester is short of room: do not batch the notice */
 	uint32_t timeout_ms;	   /* 0: as the receiver has it */
 	struct rio_bytes list;
 };
@@ -165,7 +165,7 @@ struct rio_device {
 	struct rio_bytes name; /* UTF-8, 1..RIO_DEVICE_NAME_MAX */
 };
 
-/* What went well, and was told to the requester by the I/O unit itself: rio_notified_next/put. */
+/* Commands that went well and of which the I/O unit has notified the requester itself. */
 struct rio_notified {
 	uint32_t count;
 	struct rio_bytes entries;
@@ -273,7 +273,7 @@ const char *rio_msg_type_name(enum rio_msg_type type);
 enum rio_msg_err rio_device_next(struct rio_device *d, struct rd *r);
 void rio_device_put(const struct rio_device *d, struct wr *w);
 
-/* The same of what was told; entries that were decoded are good. */
+/* The next entry of a RIO_NOTIFIED; decoding has checked all of them. */
 struct rio_notified_entry rio_notified_next(struct rd *r);
 void rio_notified_put(const struct rio_notified_entry *e, struct wr *w);
 

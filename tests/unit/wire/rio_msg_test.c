@@ -310,7 +310,7 @@ TEST(test_rio_02e_a_command_has_no_other_flag_than_urgent)
 	EXPECT(!v.request.is_urgent);
 }
 
-TEST(test_rio_02i_what_was_told_is_as_many_as_it_says)
+TEST(test_rio_02i_notified_has_as_many_entries_as_it_says)
 {
 	struct rio_msg m = fixture_message(RIO_NOTIFIED), v;
 	uint8_t bytes[BYTES_MAX], *keep;
