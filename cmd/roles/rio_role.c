@@ -42,7 +42,7 @@ int rio_role_fail(const char *command, const char *what, enum weft_reason reason
 
 static void (*stop_call)(void *of);
 static void *stop_of;
-static atomic_bool is_told;
+static atomic_bool is_stopping;
 
 /* The second one, of either kind, may come when there is nothing left to be stopped. */
 static void on_signal(int signal)
@@ -50,7 +50,7 @@ static void on_signal(int signal)
 	int error = errno;
 
 	(void)signal;
-	if (!atomic_exchange(&is_told, true))
+	if (!atomic_exchange(&is_stopping, true))
 		stop_call(stop_of);
 	errno = error;
 }

@@ -18,7 +18,7 @@
 #include "sim/roce/roce_world.h"
 #include "sim/world/sim_trace.h"
 
-enum { LAST_EVENTS = 24, FAILURES_TOLD = 3, WORDS_BYTES = 256, PROGRESS_SEEDS = 100 };
+enum { LAST_EVENTS = 24, FAILURES_SHOWN = 3, WORDS_BYTES = 256, PROGRESS_SEEDS = 100 };
 
 /* What all runs together did. */
 struct sim_sums {
@@ -200,13 +200,13 @@ static void print_event(FILE *to, const struct trace_event *e)
 }
 
 /* The first few failures at length; what follows is often the same. */
-static void print_failure(const struct sim_args *args, void *w, uint64_t seed, bool is_told)
+static void print_failure(const struct sim_args *args, void *w, uint64_t seed, bool shows_events)
 {
 	const struct sim_kind *kind = &sim_kinds[args->world];
 	const struct trace *trace = &kind->clock(w)->trace;
 
 	fprintf(stderr, "seed %" PRIu64 " failed: %s\n", seed, kind->failure(w));
-	if (!is_told)
+	if (!shows_events)
 		return;
 	fprintf(stderr, "the last events:\n");
 	for (uint64_t i = trace->count > LAST_EVENTS ? trace->count - LAST_EVENTS : 0;
@@ -240,12 +240,12 @@ static void run_one(void *w, uint64_t seed, const struct sim_args *args, struct 
 		for (; shown < trace->count; shown++)
 			show(trace_at(trace, shown), args, &sums->story);
 	}
-	sums->story.is_told = true;
+	sums->story.is_over = true;
 	is_good = kind->failure(w)[0] == 0;
 	if (args->shows_hash)
 		printf("seed %" PRIu64 " hash 0x%016" PRIx64 "\n", seed, trace->hash);
 	if (!is_good)
-		print_failure(args, w, seed, sums->failed < FAILURES_TOLD);
+		print_failure(args, w, seed, sums->failed < FAILURES_SHOWN);
 	sums->runs++;
 	sums->failed += !is_good;
 	sums->events += trace->count;

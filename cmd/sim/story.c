@@ -27,7 +27,7 @@ static bool is_news(struct story *s, const struct trace_event *e)
 {
 	uint32_t op = (uint32_t)(e->b >> 8);
 
-	if (s->is_told || s->told >= LINES_MAX)
+	if (s->is_over || s->line_count >= LINES_MAX)
 		return false;
 	if (e->kind >= SIM_TRACE_SCENARIO)
 		return is_scenario_news(s, e);
@@ -64,7 +64,7 @@ void story_take(struct story *s, const struct trace_event *e)
 	count(s, e);
 	if (!is_news(s, e))
 		return;
-	if (s->told++ == 0)
+	if (s->line_count++ == 0)
 		printf("What happened first, of each kind:\n\n");
 	sim_words(e, text, sizeof(text));
 	printf("%s\n", text);

@@ -15,8 +15,8 @@
 enum { STORY_KINDS = 64 };
 
 struct story {
-	bool is_told;			     /* the timeline is over */
-	uint32_t told;			     /* lines of the timeline so far */
+	bool is_over;			     /* the timeline is over */
+	uint32_t line_count;		     /* lines of the timeline so far */
 	uint8_t seen[WEFT_REASON_COUNT];     /* reasons that the timeline has shown */
 	uint8_t seen_kind[STORY_KINDS];	     /* the same of a world's own kinds of events */
 	uint8_t seen_op[WEFT_OP_SEND_COUNT]; /* operations that it has shown to succeed */

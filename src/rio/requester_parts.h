@@ -232,7 +232,7 @@ void debts_forget(struct rio_requester *q);
 bool requests_are_held(const struct rio_requester *q);
 
 /* The I/O unit's connection is gone: ends requests whose outcome only that unit could report. */
-void requests_untold(struct rio_requester *q, struct platform iounit);
+void requests_end_unreported(struct rio_requester *q, struct platform iounit);
 
 /* Acts: completes the last CLOSE; windows; messages to the owner. */
 void window_act_done(struct rio_requester *q);

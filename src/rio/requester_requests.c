@@ -223,7 +223,7 @@ static void await_word(struct rio_requester *q, struct request *r)
 	}
 }
 
-void requests_untold(struct rio_requester *q, struct platform iounit)
+void requests_end_unreported(struct rio_requester *q, struct platform iounit)
 {
 	for (uint32_t i = 0; i < q->config.requests_max; i++) {
 		struct request *r = &q->requests[i];

@@ -240,7 +240,7 @@ enum weft_reason rio_requester_asked(struct rio_requester *q, const struct rio_b
 	u->counter = d.counter;
 	/* Data and notices of the former connection that have not arrived never will. */
 	connection_end(q, u);
-	requests_untold(q, u->name);
+	requests_end_unreported(q, u->name);
 	u->is_connected = true;
 	rio_session_of_data(&u->session, u->token, d.nonce);
 	rio_seal(u->token, answer, RIO_DATA_SEALED_BYTES, answer + RIO_DATA_SEALED_BYTES);
@@ -266,5 +266,5 @@ void rio_requester_lost(struct rio_requester *q, struct platform iounit)
 
 	if (u)
 		connection_end(q, u);
-	requests_untold(q, iounit);
+	requests_end_unreported(q, iounit);
 }

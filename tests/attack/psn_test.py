@@ -95,9 +95,9 @@ def stop_in_a_read(heard, server, client):
         psn, count = read_request(heard.read(read_request))
         os.kill(server.pid, signal.SIGSTOP)
         answers = [psn_of(roce_parts(f)[2]) for f in heard.drain() if is_answer_of(f, client)]
-        told = max(((n - psn) & 0xffffff for n in answers), default=0)
+        answered = max(((n - psn) & 0xffffff for n in answers), default=0)
         # What is asked for again, after a loss, may be a short rest.
-        if count >= 4 * NEAR and told < 2 * NEAR and not heard.has_lost():
+        if count >= 4 * NEAR and answered < 2 * NEAR and not heard.has_lost():
             return [(psn + i) & 0xffffff for i in range(count - NEAR, count)]
         os.kill(server.pid, signal.SIGCONT)
     raise AssertionError("the server is always stopped too late")

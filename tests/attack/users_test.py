@@ -170,7 +170,7 @@ def test_another_user_cannot_bind_the_port(_):
         expect_served("after the attack")
 
 
-def test_another_users_program_is_told_why_it_has_no_roce(folder):
+def test_another_users_program_learns_why_it_has_no_roce(folder):
     in_network()
     place_for_all(folder)
     (weft,) = copy_for_all(folder, WEFT)

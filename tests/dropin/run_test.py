@@ -461,14 +461,14 @@ OLD_CALLS = r"""
 import ctypes, platform, sys
 libc = ctypes.CDLL(None, use_errno=True)
 version = 1 if platform.machine() == "x86_64" else 0
-def told(call, *words):
+def result_of(call, *words):
     room = ctypes.create_string_buffer(b"\xff" * 256, 256)
     return call(*words, room), room.raw
 for path in sys.argv[1:]:
     path = path.encode()
     for old, now in (("__xstat", "stat"), ("__lxstat", "lstat"), ("__xstat64", "stat64"),
                      ("__lxstat64", "lstat64")):
-        before, after = told(libc[old], version, path), told(libc[now], path)
+        before, after = result_of(libc[old], version, path), result_of(libc[now], path)
         print(before[0], before == after)
 """
 

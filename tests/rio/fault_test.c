@@ -358,7 +358,7 @@ TEST(test_rio_02i_a_late_request_ends_in_time_and_nothing_is_written_afterwards)
 }
 
 /* No process listens: the waiting caller is told why. */
-TEST(test_rio_02i_who_finds_no_owner_is_told_so)
+TEST(test_rio_02i_caller_that_finds_no_owner_learns_why)
 {
 	struct weft_rio_requester *q;
 	struct weft_rio_device d;

@@ -173,7 +173,7 @@ TEST(test_rio_05_another_file_of_the_same_name_is_another_device)
 }
 
 /* A new owner gives the device the number that it had; the requester knows better. */
-TEST(test_rio_05_a_loss_is_told_although_the_owner_is_another)
+TEST(test_rio_05_a_loss_is_reported_although_the_owner_is_another)
 {
 	static struct user user;
 

@@ -159,7 +159,7 @@ def test_rio_03_cluster_shows_every_peer(folder):
         expect_equal("devices", cluster.seen()["devices"], [])
 
 
-def test_rio_03_who_may_not_watch_is_told_and_noted(folder):
+def test_rio_03_denied_watch_is_answered_and_logged(folder):
     with Cluster(folder) as cluster:
         for words in (("--once",), ("--json", "--once"), ()):
             done = cluster.weft("cluster", "app.conf", *words)

@@ -257,7 +257,7 @@ def test_who_leaves_in_order_had_no_error(folder):
         expect("told: " + said, " 1.1 has left, the owner\n" in said)
 
 
-def test_a_member_that_a_mirror_leaves_out_is_told_once(folder):
+def test_a_member_that_a_mirror_leaves_out_is_reported_once(folder):
     """A process that opens the mirror anew must know which members to leave out."""
     with Roles(folder, "mirror(mem:1M,fault:at=0+4096(mem:1M))") as roles:
         image = roles.path("image")

@@ -93,7 +93,7 @@ TEST(test_rio_02c_more_threads_ask_than_requests_may_be_under_way)
 }
 
 /* Nothing ends what they wait for but that the owner leaves. */
-TEST(test_rio_03_all_who_wait_are_told_that_the_owner_left)
+TEST(test_rio_03_all_waiting_threads_learn_that_the_owner_left)
 {
 	pthread_t threads[THREADS];
 

@@ -185,7 +185,7 @@ static void open_crowd(void)
 	cluster_own(&c, &self);
 }
 
-TEST(test_rio_03_a_crowd_is_told_of_in_parts_to_several_threads)
+TEST(test_rio_03_a_crowd_is_reported_in_parts_to_several_threads)
 {
 	pthread_t threads[WATCHERS];
 	void *room;

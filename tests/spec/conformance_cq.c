@@ -212,7 +212,7 @@ static void overrun(struct end *a)
 	a->pair->is_overrun = true;
 }
 
-TEST(test_qp_10_overrun_is_told_and_stops_its_queue_pairs)
+TEST(test_qp_10_overrun_is_reported_and_stops_its_queue_pairs)
 {
 	struct pair p;
 	struct end *a = &p.ends[0], *b = &p.ends[1];

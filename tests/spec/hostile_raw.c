@@ -177,10 +177,10 @@ bool rig_event(struct rig *r, const struct weft_qp *qp, enum weft_event_kind kin
 void expect_event(struct rig *r, const struct weft_qp *qp, enum weft_event_kind kind,
 		  enum weft_reason reason)
 {
-	enum weft_reason told = WEFT_REASON_COUNT;
+	enum weft_reason reported = WEFT_REASON_COUNT;
 
-	EXPECT(rig_event(r, qp, kind, &told));
-	EXPECT_STR(weft_reason_name(told), weft_reason_name(reason));
+	EXPECT(rig_event(r, qp, kind, &reported));
+	EXPECT_STR(weft_reason_name(reported), weft_reason_name(reason));
 }
 
 enum weft_reason error_of(struct weft_qp *qp)

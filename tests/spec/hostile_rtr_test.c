@@ -64,7 +64,7 @@ TEST(test_rfc6581_9_the_peer_leaves_instead)
 }
 
 /* Dials without such a message, and then waits to be spoken to, as siw's programs do. */
-TEST(test_rfc5044_7_1_2_listener_sends_first_if_told_so)
+TEST(test_rfc5044_7_1_2_listener_sends_first_if_configured)
 {
 	enum { SEND_BYTES = 24 };
 	const struct weft_connect_options options = { .first_wait_ns = 1000 * 1000 };

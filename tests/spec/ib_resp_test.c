@@ -512,7 +512,7 @@ TEST(test_rc_02_packets_that_are_none_of_ours_are_dropped)
 }
 
 /* Annex A17: the identification of IPv4 is covered, and sockets do not tell it. */
-TEST(test_rc_02_an_identification_that_is_not_told)
+TEST(test_rc_02_an_ipv4_identification_that_sockets_hide)
 {
 	struct bed *b = open();
 	struct bed_way way = { .from = b->config.path.to, .is_ipv4_hidden = true };

@@ -447,7 +447,7 @@ TEST(test_rfc6581_9_only_a_write_opens_again)
 }
 
 /* Programs have servers that send first, whether the other end asked to be ready or not. */
-TEST(test_rfc5044_7_1_2_responder_sends_after_a_silence_if_told_so)
+TEST(test_rfc5044_7_1_2_responder_sends_after_a_silence_if_configured)
 {
 	struct setup setup = responder;
 
@@ -469,7 +469,7 @@ TEST(test_rfc5044_7_1_2_responder_sends_after_a_silence_if_told_so)
 }
 
 /* One that announced a message to open with has to send it. */
-TEST(test_rfc6581_9_responder_waits_for_the_rtr_whatever_it_was_told)
+TEST(test_rfc6581_9_responder_waits_for_the_rtr_however_configured)
 {
 	struct setup setup = with_rtr(IWARP_RTR_WRITE, false, 2);
 

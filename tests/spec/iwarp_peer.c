@@ -199,7 +199,7 @@ static void skip_marker(struct reader *r)
 	struct rd rd = rd_of(marker, sizeof(marker));
 	bool is_between = r->at == r->first;
 	size_t back = is_between ? 0 : r->at - r->first;
-	uint16_t told = 0;
+	uint16_t fpdu_pointer = 0;
 
 	if (!r->b->terms.sends_markers || r->at % MPA_MARKER_EVERY != 0)
 		return;
@@ -207,8 +207,8 @@ static void skip_marker(struct reader *r)
 		marker[i] = next_raw(r);
 	if (r->is_short)
 		return;
-	REQUIRE(mpa_marker_decode(&told, &rd) == MPA_OK);
-	REQUIRE(told == back);
+	REQUIRE(mpa_marker_decode(&fpdu_pointer, &rd) == MPA_OK);
+	REQUIRE(fpdu_pointer == back);
 	r->first = is_between ? r->at : r->first;
 }
 
@@ -249,7 +249,7 @@ const struct frame *peer_next(struct bed *b)
 {
 	static struct frame f;
 	struct reader r = { .b = b, .at = b->out.at, .first = b->out.at, .crc = CRC32C_BEGIN };
-	uint32_t length, sum, told;
+	uint32_t length, sum, sent;
 
 	f.u = (struct ddp_untagged){ 0 };
 	f.t = (struct ddp_tagged){ 0 };
@@ -261,11 +261,11 @@ const struct frame *peer_next(struct bed *b)
 		REQUIRE(next_byte(&r) == 0);
 	skip_marker(&r);
 	sum = crc32c_end(r.crc);
-	told = next_crc(&r);
+	sent = next_crc(&r);
 	if (r.is_short)
 		return NULL;
 	if (b->terms.has_crc)
-		REQUIRE(sum == told);
+		REQUIRE(sum == sent);
 	b->out.at = r.at;
 	decode_frame(&f, length);
 	return &f;

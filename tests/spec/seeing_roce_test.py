@@ -207,32 +207,32 @@ def trace_of(place, faults, *args):
     child = place.start("verify", "4", WEFT_TRACE=path, WEFT_FAULTS=faults)
     child.stdin.close()
     child.wait(seeing.PATIENCE_S)
-    told = place.ask("trace", *args, path)
-    if told.returncode or told.stderr:
-        raise ValueError("exit status %d: %s" % (told.returncode, told.stderr))
-    return told.stdout
+    result = place.ask("trace", *args, path)
+    if result.returncode or result.stderr:
+        raise ValueError("exit status %d: %s" % (result.returncode, result.stderr))
+    return result.stdout
 
 
 @test
 def test_trace_roce_tells_of_peers_and_repair(place):
-    told = trace_of(place, "seed=5,loss=0.02")
-    peers = re.findall(r"adapter (\d)  QP (\w+)  its peer is at 127\.0\.0\.1:4791, QP (\w+)$", told, re.M)
+    text = trace_of(place, "seed=5,loss=0.02")
+    peers = re.findall(r"adapter (\d)  QP (\w+)  its peer is at 127\.0\.0\.1:4791, QP (\w+)$", text, re.M)
     if [p[0] for p in sorted(peers)] != ["1", "2"] or peers[0][1:] != peers[1][:0:-1]:
         yield "peers: %s" % peers
-    if " a fault on purpose: loss" not in told:
-        yield "no fault is told"
-    said = re.findall(r"QP \w+  says NAK PSN sequence error, PSN (\w+)$", told, re.M)
-    heard = re.findall(r"QP \w+  hears NAK PSN sequence error, PSN (\w+)$", told, re.M)
+    if " a fault on purpose: loss" not in text:
+        yield "no fault is shown"
+    said = re.findall(r"QP \w+  says NAK PSN sequence error, PSN (\w+)$", text, re.M)
+    heard = re.findall(r"QP \w+  hears NAK PSN sequence error, PSN (\w+)$", text, re.M)
     if not heard or set(heard) - set(said):
         yield "NAKs said: %s, heard: %s" % (said, heard)
 
 
 @test
 def test_trace_roce_tells_why_packets_were_dropped(place):
-    told = trace_of(place, "seed=5,corrupt=0.02", "--kind", "dropped").splitlines()
-    if not told or not all("  a packet for it is dropped: " in t for t in told) or \
-            sum(1 for t in told if ": ib_icrc: " in t) < 5:
-        yield "%s" % told[:20]
+    lines = trace_of(place, "seed=5,corrupt=0.02", "--kind", "dropped").splitlines()
+    if not lines or not all("  a packet for it is dropped: " in t for t in lines) or \
+            sum(1 for t in lines if ": ib_icrc: " in t) < 5:
+        yield "%s" % lines[:20]
 
 
 @test
@@ -285,14 +285,14 @@ def test_stat_roce_shows_counters_of_a_running_process(place):
 @test
 def test_stat_roce_in_words(place):
     child = place.start("hold", "4")
-    told = place.ask("stat", str(child.pid))
-    if told.returncode or told.stderr:
-        yield "exit status %d: %s" % (told.returncode, told.stderr)
+    result = place.ask("stat", str(child.pid))
+    if result.returncode or result.stderr:
+        yield "exit status %d: %s" % (result.returncode, result.stderr)
     row = r"^  01\w{4} RTS   RC   127\.0\.0\.1:4791 +%d +%d +\d+ +\d+ +\d+ +\d+ +\d+ +\d+ +\d+ +\d+  ok$"
     for what in (r"^  RoCE          \d+ packets in, \d+ out; \d+ sent again, ",
                  r"^  dropped       \d+ packets", row % (MESSAGES_IN, MESSAGES_OUT)):
-        if not re.search(what, told.stdout, re.M):
-            yield "not there: %s in %s" % (what, told.stdout)
+        if not re.search(what, result.stdout, re.M):
+            yield "not there: %s in %s" % (what, result.stdout)
     if not re.search(r"^ *%d  seeing_roce_sam\w* +2 +2 +%d " % (
             child.pid, 2 * (MESSAGES_IN + MESSAGES_OUT + DATAGRAMS)), place.ask("stat").stdout, re.M):
         yield "not in the list: " + place.ask("stat").stdout
@@ -341,9 +341,9 @@ def test_stat_roce_tells_why_packets_were_dropped(place):
 
     if not seeing.until(lambda: drops() == wanted):
         yield "dropped: %s" % drops()
-    told = place.ask("stat", str(child.pid)).stdout
-    if not re.search(r"^  dropped       \d+ packets: .*3 for ib_icrc", told, re.M):
-        yield "in words: " + told
+    text = place.ask("stat", str(child.pid)).stdout
+    if not re.search(r"^  dropped       \d+ packets: .*3 for ib_icrc", text, re.M):
+        yield "in words: " + text
 
 
 @test

@@ -169,7 +169,7 @@ def test_capture_of_a_killed_process_that_polled(place):
 
 
 @test
-def test_capture_that_cannot_be_made_is_told_once(place):
+def test_capture_that_cannot_be_made_is_reported_once(place):
     done = place.run("story", WEFT_PCAP=place.path("no/such/file"))
     if done.returncode != 0:
         yield "exit status %d: %s" % (done.returncode, done.stderr)
@@ -226,15 +226,15 @@ def test_trace_tells_the_story(place):
     if done.returncode or done.stderr:
         yield "exit status %d: %s" % (done.returncode, done.stderr)
     path = place.path(os.listdir(place.directory)[0])
-    told = place.ask("trace", path)
-    if told.returncode or told.stderr:
-        yield "exit status %d: %s" % (told.returncode, told.stderr)
-    yield from order_faults(told.stdout, STORY)
-    times = [line.split()[0] for line in told.stdout.splitlines()]
+    result = place.ask("trace", path)
+    if result.returncode or result.stderr:
+        yield "exit status %d: %s" % (result.returncode, result.stderr)
+    yield from order_faults(result.stdout, STORY)
+    times = [line.split()[0] for line in result.stdout.splitlines()]
     if times != sorted(times) and times[0][:2] != "23":
         yield "times go back"
-    if told.stdout.count("is not connected") != 1 or "resets" in told.stdout:
-        yield "the connection that failed is told more than once"
+    if result.stdout.count("is not connected") != 1 or "resets" in result.stdout:
+        yield "the connection that failed is shown more than once"
     only = place.ask("trace", "--qp", "010001", "--kind", "terminate", path).stdout.splitlines()
     if len(only) != 2 or not all("QP 010001  " in o and "Terminate 1/1/0x00" in o for o in only):
         yield "by --qp and --kind: %s" % only
@@ -289,10 +289,10 @@ def test_trace_that_is_none_is_refused_in_one_sentence(place):
              (written("later", content[:17] + b"\2" + content[18:]), "version 2"),
              (written("zero", content[:18] + b"\0\0" + content[20:]), "no trace of weft")]
     for path, why in cases:
-        told = place.ask("trace", path)
-        if told.returncode != 1 or told.stdout or told.stderr.count("\n") != 1 or \
-                why not in told.stderr:
-            yield "%s: exit status %d: %s" % (path, told.returncode, told.stderr)
+        result = place.ask("trace", path)
+        if result.returncode != 1 or result.stdout or result.stderr.count("\n") != 1 or \
+                why not in result.stderr:
+            yield "%s: exit status %d: %s" % (path, result.returncode, result.stderr)
     cut = place.ask("trace", written("cut", content[:-7]))
     if cut.returncode != 0 or "within an event" not in cut.stderr or "dials" not in cut.stdout:
         yield "cut short: exit status %d: %s" % (cut.returncode, cut.stderr)
@@ -331,14 +331,14 @@ def test_log_tells_each_failure_once(place):
 
 @test
 def test_log_tells_good_ends_too(place):
-    told = place.run("story", WEFT_LOG="info").stderr
-    if told.count(": agreed: CRC, no markers, 16 Reads in, 16 out\n") != 4 or \
-            told.count(": ended by this program.\n") != 1 or told.count(": ended: peer_gone: ") != 1:
-        yield told
+    log = place.run("story", WEFT_LOG="info").stderr
+    if log.count(": agreed: CRC, no markers, 16 Reads in, 16 out\n") != 4 or \
+            log.count(": ended by this program.\n") != 1 or log.count(": ended: peer_gone: ") != 1:
+        yield log
 
 
 @test
-def test_log_level_that_is_none_is_told(place):
+def test_unknown_log_level_is_reported(place):
     lines = place.run("story", WEFT_LOG="loud").stderr.splitlines()
     if len(lines) != 4 or "WEFT_LOG=loud: " not in lines[0]:
         yield "%s" % lines
@@ -354,10 +354,10 @@ PAYLOAD = 1 + 8 + 24 + 1000 + 1500 + 200000
 
 
 def stat(place, *args):
-    told = place.ask("stat", "--json", *args)
-    if told.returncode or told.stderr:
-        raise ValueError("exit status %d: %s" % (told.returncode, told.stderr))
-    return json.loads(told.stdout)
+    result = place.ask("stat", "--json", *args)
+    if result.returncode or result.stderr:
+        raise ValueError("exit status %d: %s" % (result.returncode, result.stderr))
+    return json.loads(result.stdout)
 
 
 def counter_faults(of, wanted):
@@ -399,15 +399,15 @@ def test_stat_shows_counters_of_a_running_process(place):
 @test
 def test_stat_in_words(place):
     child = place.start("hold")
-    told = place.ask("stat", str(child.pid))
-    if told.returncode or told.stderr:
-        yield "exit status %d: %s" % (told.returncode, told.stderr)
+    result = place.ask("stat", str(child.pid))
+    if result.returncode or result.stderr:
+        yield "exit status %d: %s" % (result.returncode, result.stderr)
     row = r"^  010000 RTS   127\.0\.0\.1:\d+ +9 +32 +\d+ +\d+ +\d+ +\d+ +\d\.\d\d +\d+\.\d  ok$"
     for what in (r"^process %d \(seeing_sample\), weft \d" % child.pid,
                  r"^adapter 1: 1 QPs, 1 CQs, 0 SRQs, 1 PDs, 1 regions, 0 windows, 1 connections, 0 ",
                  r"^  per message   \d\.\d\d system calls that moved bytes, \d+\.\d bytes copied$", row):
-        if not re.search(what, told.stdout, re.M):
-            yield "not there: %s in %s" % (what, told.stdout)
+        if not re.search(what, result.stdout, re.M):
+            yield "not there: %s in %s" % (what, result.stdout)
     listing = place.ask("stat").stdout
     if not re.search(r"^ *%d  seeing_sample +2 +2 +%d " % (
             child.pid, 2 * (MESSAGES_IN + MESSAGES_OUT)), listing, re.M):
@@ -500,7 +500,7 @@ def test_stat_is_for_the_same_user_only(place):
         s = stat_socket(child.pid)
         os._exit(0 if s.recv(1) == b"" else 1)
     if os.waitpid(pid, 0)[1] != 0:
-        yield "another user is told"
+        yield "another user is answered"
     if "adapters" not in stat(place, str(child.pid)):
         yield "no notification comes any more"
 
@@ -519,9 +519,9 @@ def test_stat_of_one_that_ends_meanwhile_or_speaks_otherwise(place):
             door.settimeout(PATIENCE_S)
             with door.accept()[0] as s:
                 s.sendall(said)
-            out, told = asker.communicate(timeout=PATIENCE_S)
-        if asker.returncode != 1 or out or told.count("\n") != 1 or why not in told:
-            yield "exit status %d: %s" % (asker.returncode, told)
+            out, err = asker.communicate(timeout=PATIENCE_S)
+        if asker.returncode != 1 or out or err.count("\n") != 1 or why not in err:
+            yield "exit status %d: %s" % (asker.returncode, err)
 
 
 @test
@@ -530,10 +530,10 @@ def test_stat_of_those_that_do_not_answer(place):
     stopped = place.start("hold")
     os.kill(stopped.pid, signal.SIGSTOP)
     for child, why in ((off, "shows no counters"), (stopped, "does not answer")):
-        told = place.ask("stat", str(child.pid))
-        if told.returncode != 1 or told.stdout or told.stderr.count("\n") != 1 or \
-                why not in told.stderr:
-            yield "exit status %d: %s" % (told.returncode, told.stderr)
+        result = place.ask("stat", str(child.pid))
+        if result.returncode != 1 or result.stdout or result.stderr.count("\n") != 1 or \
+                why not in result.stderr:
+            yield "exit status %d: %s" % (result.returncode, result.stderr)
     listed = place.ask("stat").stdout
     if not re.search(r"^ *%d  \(does not answer\)$" % stopped.pid, listed, re.M) or \
             re.search(r"^ *%d " % off.pid, listed, re.M):

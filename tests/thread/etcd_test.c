@@ -181,7 +181,7 @@ TEST(test_etcd_address_vanishes_with_its_lease)
 	etcd_server_stop(&server);
 }
 
-TEST(test_etcd_that_is_gone_is_told)
+TEST(test_etcd_that_is_gone_is_reported)
 {
 	struct weft_address a;
 	struct etcd *e;
@@ -383,7 +383,7 @@ static uint64_t term_at_fake(const char *read, const char *written)
 #define TERM_IS(value) HTTP_200 "{\"kvs\":[{\"mod_revision\":\"3\"," value "}]}"
 
 /* A second owner with the number of the first would be taken for it, or for an earlier one. */
-TEST(test_rio_09_what_is_no_term_in_etcd_is_told)
+TEST(test_rio_09_what_is_no_term_in_etcd_is_reported)
 {
 	static const char *const bad[] = {
 		TERM_IS("\"value\":\"YWJj\""),	   /* abc */
@@ -408,7 +408,7 @@ TEST(test_rio_09_what_is_no_term_in_etcd_is_told)
 	}
 }
 
-TEST(test_rio_09_why_etcd_does_not_keep_a_term_is_told)
+TEST(test_rio_09_why_etcd_does_not_keep_a_term_is_reported)
 {
 	if (!etcd_is_built())
 		SKIP("built without libcurl and jansson");

@@ -443,7 +443,7 @@ static void write_also(void)
 	(void)!write(also, &one, sizeof(one));
 }
 
-TEST(test_qp_10_who_leads_is_told_whether_its_descriptor_woke_it)
+TEST(test_qp_10_leader_learns_whether_its_descriptor_woke_it)
 {
 	struct deed d = { .act = write_also };
 	uint64_t end = thread_now_ns() + PATIENCE_NS, count;

@@ -106,27 +106,27 @@ static void serve_late(bool is_datagram)
 		.qp_number = 0x20002, .psn = 0x123456, .q_key = 0x77, .timeout_code = 14
 	};
 	struct weft_cm_service *service;
-	struct weft_cm_id_news asked, told;
+	struct weft_cm_id_news asked, answer;
 	struct weft_cm_id *c;
 
 	open_both(is_datagram);
 	ask(PATIENCE_NS);
 	await_refusal();
-	MUST(weft_cm_id_next(cm_id, &told));
-	REQUIRE(told.kind == WEFT_CM_NONE); /* not reported yet */
+	MUST(weft_cm_id_next(cm_id, &answer));
+	REQUIRE(answer.kind == WEFT_CM_NONE); /* not reported yet */
 	MUST(weft_cm_service_open(server, &at, &service));
 	c = await_request(service);
 	asked = await_news(c);
 	MUST(weft_cm_id_accept(c, &offer));
-	told = await_news(cm_id);
+	answer = await_news(cm_id);
 	MUST(weft_cm_service_close(service));
 	MUST(weft_cm_id_close(c));
 	close_both();
 	EXPECT_EQ(asked.kind, WEFT_CM_REQUEST);
 	EXPECT_MEM(asked.private_data, question, sizeof(question));
-	EXPECT_EQ(told.kind, WEFT_CM_REPLY);
-	EXPECT_EQ(told.qp_number, offer.qp_number);
-	EXPECT_EQ(is_datagram ? told.q_key : told.psn, is_datagram ? offer.q_key : offer.psn);
+	EXPECT_EQ(answer.kind, WEFT_CM_REPLY);
+	EXPECT_EQ(answer.qp_number, offer.qp_number);
+	EXPECT_EQ(is_datagram ? answer.q_key : answer.psn, is_datagram ? offer.q_key : offer.psn);
 }
 
 TEST(test_iba_12_11_a_service_of_datagrams_that_comes_late_is_found)
@@ -147,7 +147,7 @@ TEST(test_iba_12_9_a_service_of_connections_that_comes_late_is_found)
 	serve_late(false);
 }
 
-/* No time, and one that is over when the first answer comes: that answer is told. */
+/* No time, and one that is over when the first answer comes: that answer is answer. */
 TEST(test_iba_12_11_a_service_that_does_not_come_is_refused_in_the_end)
 {
 	static const uint64_t waits_ns[] = { 0, 1 };

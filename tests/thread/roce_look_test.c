@@ -121,7 +121,7 @@ TEST(test_roce_before_a_deadline_passes_all_sockets_are_read)
 	EXPECT_EQ(came, PAIRS - 1);
 }
 
-TEST(test_roce_a_program_is_told_what_was_carried)
+TEST(test_roce_a_program_learns_what_was_carried)
 {
 	const char *why_not = own_network_enter();
 	struct weft_roce_counts n;

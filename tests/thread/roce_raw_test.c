@@ -333,7 +333,7 @@ static int open_without_rights(void)
 	return weft_raw_open(a, "weft2") == WEFT_R_TUN_RIGHTS ? 0 : 2;
 }
 
-TEST(test_raw_01_who_may_not_make_an_interface_is_told)
+TEST(test_raw_01_interface_without_rights_is_refused)
 {
 	const char *why_not = tun_network_enter();
 	int status;

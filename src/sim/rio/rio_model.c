@@ -229,7 +229,7 @@ void rw_model_asked(struct rio_world *w, uint32_t ask)
 	}
 }
 
-static void told(struct rio_world *w, struct rw_ask *a)
+static void record_outcome(struct rio_world *w, struct rw_ask *a)
 {
 	a->reported_seq = ++w->seq;
 	a->is_over = true;
@@ -252,7 +252,7 @@ void rw_model_ended(struct rio_world *w, uint32_t ask)
 	struct rw_ask *a = &w->asks[ask];
 	uint32_t end = a->first + a->count;
 
-	told(w, a);
+	record_outcome(w, a);
 	if (a->reason == WEFT_R_RIO_WRITES_LOST)
 		rw_values_loss_reported(w, a);
 	if (a->reason != WEFT_OK || a->is_wrong)
@@ -273,7 +273,7 @@ void rw_model_lost(struct rio_world *w, uint32_t node)
 		if (a->node != node || a->is_over)
 			continue;
 		a->reason = WEFT_R_PEER_GONE;
-		told(w, a);
+		record_outcome(w, a);
 	}
 }
 

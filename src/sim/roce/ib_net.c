@@ -231,8 +231,7 @@ struct sim_datagram *ib_net_pipe(struct ib_net *net, int node)
 	return &net->nodes[node].out;
 }
 
-/* The notice has arrived. */
-static void node_told(struct ib_net *net, const struct world_event *event)
+static void notice_arrived(struct ib_net *net, const struct world_event *event)
 {
 	uint32_t n = (uint32_t)event->arg;
 	struct wire *w = net->wires[n];
@@ -252,7 +251,7 @@ int ib_net_step(struct ib_net *net)
 	int who = ib_nodes_step(&net->world, nodes, 2, &event);
 
 	if (event.kind == EVENT_LEFT)
-		node_told(net, &event);
+		notice_arrived(net, &event);
 	return who;
 }
 

@@ -82,19 +82,19 @@ class Qemu:
         self.qmp.write(json.dumps({"execute": command, "arguments": arguments}) + "\n")
         self.qmp.flush()
         while True:
-            told = self.hear()
-            if "event" in told:
-                self.events.append(told)
-            elif "error" in told:
-                sys.exit("%s: %s: %s" % (self.name, command, told["error"]["desc"]))
+            message = self.hear()
+            if "event" in message:
+                self.events.append(message)
+            elif "error" in message:
+                sys.exit("%s: %s: %s" % (self.name, command, message["error"]["desc"]))
             else:
-                return told["return"]
+                return message["return"]
 
     def await_migration(self):
         """Until it is over. How it ended."""
         while True:
-            told = self.events.pop(0) if self.events else self.hear()
-            status = told.get("data", {}).get("status") if told.get("event") == "MIGRATION" else None
+            message = self.events.pop(0) if self.events else self.hear()
+            status = message.get("data", {}).get("status") if message.get("event") == "MIGRATION" else None
             if status in ("completed", "failed"):
                 return status
 

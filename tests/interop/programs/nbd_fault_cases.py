@@ -138,7 +138,7 @@ def iounit_dies(cluster):
     expect_same(cluster, "disk", data)
 
 
-def loss_is_told(cluster):
+def loss_is_reported(cluster):
     """Nothing is under way when the I/O unit dies: the next flush of each connection says once that
     writes which were acknowledged are lost."""
     cluster.start_all()
@@ -160,7 +160,7 @@ def loss_is_told(cluster):
         raw.expect(0, FLUSH, 0, 0)
 
 
-def loss_is_told_at_once(cluster):
+def loss_is_reported_at_once(cluster):
     """Two connections flush at the same moment: neither hears yes before it heard of the loss."""
     cluster.start_all()
     with RawClient(cluster.path("socket")) as raw, RawClient(cluster.path("socket")) as other:
@@ -271,8 +271,8 @@ CASES = [
     NbdCase("owner_dies", "nbdcopy qemu-io", SLOW, owner_dies),
     NbdCase("iounit_dies", "nbdcopy", SLOW_FILE, iounit_dies),
     NbdCase("iounit_dies_reading", "nbdcopy", SLOW_FILE, iounit_dies_reading),
-    NbdCase("loss_is_told", "", "mem:16M", loss_is_told),
-    NbdCase("loss_is_told_at_once", "", "mem:16M", loss_is_told_at_once),
+    NbdCase("loss_is_reported", "", "mem:16M", loss_is_reported),
+    NbdCase("loss_is_reported_at_once", "", "mem:16M", loss_is_reported_at_once),
     NbdCase("nothing_is_lost", "", "delay:500ms(file:DIR/disk,size=16M)", nothing_is_lost),
     NbdCase("device_changes", "nbdinfo qemu-io", "mem:16M", device_changes),
     NbdCase("device_changes_unheard", "qemu-io", "mem:16M", device_changes_unheard),

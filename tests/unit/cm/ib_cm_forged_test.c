@@ -367,7 +367,7 @@ TEST(test_ib_cm_known_peers_crowd_too)
 }
 
 /* Who was ended and is true after all learns it when it answers. */
-TEST(test_ib_cm_displaced_unproven_peer_is_told_when_it_answers)
+TEST(test_ib_cm_displaced_unproven_peer_is_rejected_when_it_answers)
 {
 	struct cm_ids ids;
 	struct ib_cm_event e;

@@ -17,7 +17,7 @@ static const char question[] = "may I?", answer[] = "you may";
 /* On InfiniBand's wire all of the room for it is there, however much was meant (IBA 12.6). */
 enum { REQ_BYTES = 56, REP_BYTES = 196, REJ_BYTES = 148, REJ_CONSUMER = 28, REJ_SERVICE_ID = 8 };
 
-static size_t told_bytes(size_t bytes, size_t room)
+static size_t delivered_bytes(size_t bytes, size_t room)
 {
 	return cm_is_roce() ? room : bytes;
 }
@@ -37,7 +37,7 @@ TEST(test_rdma_connect_brings_private_data_and_depths_both_ways)
 
 	EXPECT(event->listen_id == p.listener);
 	EXPECT_EQ(event->status, 0);
-	EXPECT_EQ(event->param.conn.private_data_len, told_bytes(sizeof(question), REQ_BYTES));
+	EXPECT_EQ(event->param.conn.private_data_len, delivered_bytes(sizeof(question), REQ_BYTES));
 	EXPECT_MEM(event->param.conn.private_data, question, sizeof(question));
 	EXPECT_EQ(event->param.conn.responder_resources, 5);
 	EXPECT_EQ(event->param.conn.initiator_depth, 3);
@@ -50,7 +50,7 @@ TEST(test_rdma_connect_brings_private_data_and_depths_both_ways)
 	event = cm_event(p.near_channel);
 	REQUIRE(event && event->event == RDMA_CM_EVENT_ESTABLISHED);
 	EXPECT(event->id == p.near);
-	EXPECT_EQ(event->param.conn.private_data_len, told_bytes(sizeof(answer), REP_BYTES));
+	EXPECT_EQ(event->param.conn.private_data_len, delivered_bytes(sizeof(answer), REP_BYTES));
 	EXPECT_MEM(event->param.conn.private_data, answer, sizeof(answer));
 	EXPECT_EQ(event->param.conn.responder_resources, 2);
 	EXPECT_EQ(event->param.conn.initiator_depth, 4);
@@ -72,7 +72,7 @@ TEST(test_rdma_connect_without_parameters_asks_for_all_that_the_device_can)
 	EXPECT_EQ(ibv_query_device(p.near->verbs, &attr), 0);
 	EXPECT_EQ(event->param.conn.responder_resources, attr.max_qp_init_rd_atom);
 	EXPECT_EQ(event->param.conn.initiator_depth, attr.max_qp_rd_atom);
-	EXPECT_EQ(event->param.conn.private_data_len, told_bytes(0, REQ_BYTES));
+	EXPECT_EQ(event->param.conn.private_data_len, delivered_bytes(0, REQ_BYTES));
 	p.far = event->id;
 	EXPECT_EQ(rdma_ack_cm_event(event), 0);
 	cm_pair_free(&p);
@@ -116,7 +116,7 @@ TEST(test_rdma_reject_tells_the_other_end_with_private_data)
 	event = cm_event(p.near_channel);
 	REQUIRE(event && event->event == RDMA_CM_EVENT_REJECTED);
 	EXPECT_EQ(event->status, cm_is_roce() ? REJ_CONSUMER : -ECONNREFUSED);
-	EXPECT_EQ(event->param.conn.private_data_len, told_bytes(sizeof(answer), REJ_BYTES));
+	EXPECT_EQ(event->param.conn.private_data_len, delivered_bytes(sizeof(answer), REJ_BYTES));
 	EXPECT_MEM(event->param.conn.private_data, answer, sizeof(answer));
 	EXPECT_EQ(rdma_ack_cm_event(event), 0);
 	EXPECT_EQ(rdma_reject(p.far, NULL, 0), -1);

@@ -129,7 +129,7 @@ TEST(test_rdma_connect_of_datagrams_finds_the_queue_pair_behind_a_service)
 }
 
 /* As Linux has it: the status is that of the answer. */
-TEST(test_rdma_connect_of_datagrams_is_told_no)
+TEST(test_rdma_connect_of_datagrams_is_rejected)
 {
 	struct rdma_event_channel *near, *far;
 	struct rdma_cm_id *listener, *id, *another;

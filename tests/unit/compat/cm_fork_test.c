@@ -290,17 +290,17 @@ static void hold_and_fork(int tell, const int *alive, bool is_by_system_call)
 
 static void expect_kept_by_both(bool is_by_system_call)
 {
-	int alive[2], told[2], status;
+	int alive[2], port_pipe[2], status;
 	uint16_t port;
 	pid_t pid;
 
-	REQUIRE(pipe(alive) == 0 && pipe(told) == 0);
+	REQUIRE(pipe(alive) == 0 && pipe(port_pipe) == 0);
 	pid = fork();
 	REQUIRE(pid >= 0);
 	if (pid == 0)
-		hold_and_fork(told[1], alive, is_by_system_call);
-	close(told[1]);
-	REQUIRE(read(told[0], &port, sizeof(port)) == sizeof(port));
+		hold_and_fork(port_pipe[1], alive, is_by_system_call);
+	close(port_pipe[1]);
+	REQUIRE(read(port_pipe[0], &port, sizeof(port)) == sizeof(port));
 	EXPECT_EQ(bind_once(port, false), EADDRINUSE);
 	EXPECT_EQ(kill(pid, SIGKILL), 0);
 	EXPECT_EQ(waitpid(pid, &status, 0), pid);
@@ -309,7 +309,7 @@ static void expect_kept_by_both(bool is_by_system_call)
 	close(alive[1]);
 	expect_good(-1); /* the child of the one that was killed */
 	EXPECT_EQ(bind_once(port, false), 0);
-	close(told[0]);
+	close(port_pipe[0]);
 }
 
 /* As in the kernel, where the open file has it: it is free when both are gone. */

@@ -65,7 +65,7 @@ TEST(test_roce_cm_a_request_is_refused_where_no_random_number_is_to_be_had)
 	struct rdma_conn_param ask = { .retry_count = 7, .rnr_retry_count = 7 };
 	struct cm_pair p = { 0 };
 	struct rdma_cm_event *event;
-	bool is_told;
+	bool is_answered;
 
 	NEEDS_ROCE();
 	p.near_channel = cm_channel();
@@ -80,9 +80,9 @@ TEST(test_roce_cm_a_request_is_refused_where_no_random_number_is_to_be_had)
 					  { .fd = p.near_channel->fd, .events = POLLIN } };
 
 		REQUIRE(poll(both, 2, -1) > 0);
-		is_told = both[1].revents != 0;
+		is_answered = both[1].revents != 0;
 		EXPECT_EQ(rdma_get_cm_event(p.far_channel, &event), -1);
-	} while (!is_told);
+	} while (!is_answered);
 	atomic_store(&is_random_gone, false);
 	event = cm_event(p.near_channel);
 	REQUIRE(event && event->event == RDMA_CM_EVENT_REJECTED);

@@ -11,7 +11,7 @@
 #include "test.h"
 
 /* What the requester knows: include/weft/rio.h, struct weft_rio_result. */
-static uint64_t loss, told;
+static uint64_t loss, reported;
 static bool can_fua = true;
 /* Happens in the next request, in its middle: when it was asked, and has not ended. */
 static void (*meanwhile)(void);
@@ -81,26 +81,26 @@ enum weft_reason weft_rio_request_do(struct weft_rio_requester *requester,
 				     struct weft_rio_result *ended)
 {
 	void (*now)(void) = meanwhile;
-	uint64_t told_before = told;
+	uint64_t reported_before = reported;
 
 	(void)requester;
 	asked_count = request->transaction_count;
 	memcpy(asked, request->transactions, asked_count * sizeof(asked[0]));
 	*ended = (struct weft_rio_result){ .reason = outcome };
 	outcome = WEFT_OK;
-	if (is_flushing(request) && loss > told) {
+	if (is_flushing(request) && loss > reported) {
 		ended->reason = WEFT_R_RIO_WRITES_LOST; /* it is not asked for */
 	} else {
 		meanwhile = NULL;
 		if (now)
 			now();
-		if (is_flushing(request) && ended->reason == WEFT_OK && loss > told_before)
+		if (is_flushing(request) && ended->reason == WEFT_OK && loss > reported_before)
 			ended->reason = WEFT_R_RIO_WRITES_LOST;
 	}
 	if (is_flushing(request))
 		ended->loss = loss;
 	if (ended->reason == WEFT_R_RIO_WRITES_LOST)
-		told = loss;
+		reported = loss;
 	return ended->reason;
 }
 
@@ -110,7 +110,7 @@ static void begin(void)
 {
 	static const struct directed_config config = { .name = "disk" };
 
-	loss = told = 0;
+	loss = reported = 0;
 	can_fua = true;
 	meanwhile = NULL;
 	outcome = WEFT_OK;
@@ -157,7 +157,7 @@ TEST(test_rio_05_every_user_hears_of_a_loss_once)
 }
 
 /* The requester tells A of the loss while it asks for the flush of B. */
-static void a_is_told(void)
+static void a_hears_of_the_loss(void)
 {
 	loss = 1;
 	EXPECT_EQ(flush(&a), WEFT_R_RIO_WRITES_LOST);
@@ -172,14 +172,14 @@ TEST(test_rio_05_two_users_that_flush_at_once_both_hear_of_a_loss)
 {
 	/* Both were asked when the loss became known. */
 	begin();
-	meanwhile = a_is_told;
+	meanwhile = a_hears_of_the_loss;
 	EXPECT_EQ(flush(&b), WEFT_R_RIO_WRITES_LOST);
 	EXPECT_EQ(flush(&a), WEFT_OK);
 	EXPECT_EQ(flush(&b), WEFT_OK);
 	directed_close(d);
 	/* The requester has told A, whose thread has not come back, when B asks. */
 	begin();
-	loss = told = 1;
+	loss = reported = 1;
 	meanwhile = a_flushes;
 	EXPECT_EQ(flush(&b), WEFT_R_RIO_WRITES_LOST);
 	EXPECT_EQ(flush(&a), WEFT_OK);
@@ -190,7 +190,7 @@ TEST(test_rio_05_two_users_that_flush_at_once_both_hear_of_a_loss)
 TEST(test_rio_05_two_flushes_of_one_user_at_once_both_fail)
 {
 	begin();
-	loss = told = 1; /* another user was told */
+	loss = reported = 1; /* another user was told */
 	meanwhile = a_flushes;
 	EXPECT_EQ(flush(&a), WEFT_R_RIO_WRITES_LOST);
 	EXPECT_EQ(flush(&a), WEFT_OK);
@@ -201,7 +201,7 @@ TEST(test_rio_05_two_flushes_of_one_user_at_once_both_fail)
 TEST(test_rio_05_a_flush_that_fails_otherwise_tells_of_no_loss)
 {
 	begin();
-	loss = told = 1;
+	loss = reported = 1;
 	outcome = WEFT_R_RIO_TIMEOUT;
 	EXPECT_EQ(flush(&b), WEFT_R_RIO_TIMEOUT);
 	EXPECT_EQ(flush(&b), WEFT_R_RIO_WRITES_LOST);
@@ -212,7 +212,7 @@ TEST(test_rio_05_a_flush_that_fails_otherwise_tells_of_no_loss)
 TEST(test_rio_05_a_user_that_comes_after_a_loss_has_lost_nothing)
 {
 	begin();
-	loss = told = 1;
+	loss = reported = 1;
 	REQUIRE(directed_user_init(d, &b) == WEFT_OK);
 	EXPECT_EQ(flush(&b), WEFT_OK);
 	directed_close(d);
@@ -247,7 +247,7 @@ TEST(test_rio_05_fua_on_a_device_without_it_does_not_fail_for_the_loss_of_other_
 	directed_close(d);
 	/* It was asked for when the loss became known. */
 	begin_without_fua();
-	meanwhile = a_is_told;
+	meanwhile = a_hears_of_the_loss;
 	EXPECT_EQ(act(&b, WEFT_RIO_WRITE), WEFT_OK);
 	EXPECT_EQ(flush(&b), WEFT_R_RIO_WRITES_LOST);
 	EXPECT_EQ(flush(&b), WEFT_OK);

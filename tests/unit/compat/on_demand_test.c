@@ -70,7 +70,7 @@ static enum ibv_wc_status remote(struct roce *r, enum ibv_wr_opcode opcode, cons
 	return roce_wc(&r->near).status;
 }
 
-TEST(test_on_demand_caps_are_told)
+TEST(test_on_demand_caps_are_reported)
 {
 	struct ibv_device_attr_ex attr;
 	struct ibv_context *c = roce_context();

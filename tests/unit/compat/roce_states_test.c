@@ -165,7 +165,7 @@ TEST(test_roce_current_state_that_is_not_is_refused)
 	roce_free(&r);
 }
 
-TEST(test_roce_attributes_are_told_as_they_were_set)
+TEST(test_roce_attributes_are_returned_as_they_were_set)
 {
 	struct ibv_qp_init_attr init;
 	struct ibv_qp_attr attr, way;
@@ -210,7 +210,7 @@ TEST(test_roce_attributes_are_told_as_they_were_set)
 }
 
 /* EINVAL, and a line that says why for who asked for such lines. */
-static bool is_refused_and_told(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
+static bool is_refused_and_logged(struct ibv_qp *qp, struct ibv_qp_attr *attr, int mask)
 {
 	int before = dup(STDERR_FILENO), ends[2], error;
 	char line[512];
@@ -238,7 +238,7 @@ TEST(test_roce_a_state_that_is_not_the_present_one_is_refused)
 	roce_connect(&r);
 	(void)roce_attr(&r, IBV_QPS_RTS, r.far.qp->qp_num, &attr);
 	attr.cur_qp_state = IBV_QPS_SQD;
-	EXPECT(is_refused_and_told(r.near.qp, &attr, IBV_QP_STATE | IBV_QP_CUR_STATE));
+	EXPECT(is_refused_and_logged(r.near.qp, &attr, IBV_QP_STATE | IBV_QP_CUR_STATE));
 	roce_free(&r);
 }
 
@@ -304,7 +304,7 @@ TEST(test_roce_values_out_of_range_are_refused)
 			attr.retry_cnt |= w->retry_cnt;
 			attr.rnr_retry |= w->rnr_retry;
 			attr.max_rd_atomic |= w->max_rd_atomic;
-			EXPECT(is_refused_and_told(r.near.qp, &attr, mask));
+			EXPECT(is_refused_and_logged(r.near.qp, &attr, mask));
 		}
 		step(&r, (enum ibv_qp_state)to);
 	}

@@ -197,7 +197,7 @@ TEST(test_roce_rc_peer_that_does_not_answer_ends_after_its_retries)
 }
 
 /* IBA 11.6.3.1: the first message that comes to one that is in RTR. */
-TEST(test_roce_first_message_in_rtr_is_told)
+TEST(test_roce_first_message_in_rtr_raises_an_event)
 {
 	struct ibv_send_wr wr = { .wr_id = 1, .opcode = IBV_WR_SEND };
 	struct roce r;
@@ -213,7 +213,7 @@ TEST(test_roce_first_message_in_rtr_is_told)
 	roce_free(&r);
 }
 
-TEST(test_roce_last_of_a_shared_receive_queue_is_told)
+TEST(test_roce_last_wqe_of_a_shared_receive_queue_raises_an_event)
 {
 	struct ibv_srq_init_attr attr = { .attr = { .max_wr = 4, .max_sge = 1 } };
 	struct ibv_qp_attr error = { .qp_state = IBV_QPS_ERR };
@@ -260,7 +260,7 @@ TEST(test_roce_an_armed_queue_tells_of_requests_that_failed)
 	struct ibv_send_wr wr = { .opcode = IBV_WR_SEND };
 	struct pollfd p = { .events = POLLIN };
 	struct roce_end slow;
-	struct ibv_cq *told;
+	struct ibv_cq *event_cq;
 	struct ibv_wc wc;
 	void *context;
 	struct roce r;
@@ -279,16 +279,16 @@ TEST(test_roce_an_armed_queue_tells_of_requests_that_failed)
 	roce_recv(&r.far, 1, 0, 4096);
 	for (uint64_t i = 0; i < 4; i++)
 		REQUIRE(roce_post(&slow, &wr, 0, 4096) == 0);
-	for (int told_of = 0; told_of < 4;) {
+	for (int completions = 0; completions < 4;) {
 		REQUIRE(poll(&p, 1, 10000) == 1);
-		REQUIRE(ibv_get_cq_event(channel, &told, &context) == 0);
-		ibv_ack_cq_events(told, 1);
-		REQUIRE(ibv_req_notify_cq(told, 0) == 0);
-		while (ibv_poll_cq(told, 1, &wc) == 1) {
-			EXPECT_EQ(wc.status, told_of == 0   ? IBV_WC_SUCCESS
-					     : told_of == 1 ? IBV_WC_RNR_RETRY_EXC_ERR
-							    : IBV_WC_WR_FLUSH_ERR);
-			told_of++;
+		REQUIRE(ibv_get_cq_event(channel, &event_cq, &context) == 0);
+		ibv_ack_cq_events(event_cq, 1);
+		REQUIRE(ibv_req_notify_cq(event_cq, 0) == 0);
+		while (ibv_poll_cq(event_cq, 1, &wc) == 1) {
+			EXPECT_EQ(wc.status, completions == 0	? IBV_WC_SUCCESS
+					     : completions == 1 ? IBV_WC_RNR_RETRY_EXC_ERR
+								: IBV_WC_WR_FLUSH_ERR);
+			completions++;
 		}
 	}
 	EXPECT_EQ(ibv_destroy_qp(slow.qp), 0);

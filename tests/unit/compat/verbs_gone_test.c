@@ -57,7 +57,7 @@ TEST(test_the_last_destroyed_cqs_stay_while_others_come_and_go)
 /* man ibv_close_device: it "does not release all the resources allocated using context". */
 TEST(test_ibv_close_device_before_its_objects)
 {
-	struct ibv_cq *told;
+	struct ibv_cq *event_cq;
 	struct ibv_wc wc;
 	struct loop l;
 	void *which;
@@ -69,8 +69,8 @@ TEST(test_ibv_close_device_before_its_objects)
 	for (int i = 0; i <= LOOP_CQ; i++)
 		EXPECT_EQ(loop_write_nothing(&l), 0);
 	EXPECT_EQ(ibv_poll_cq(l.cq, 1, &wc), 1);
-	EXPECT_EQ(ibv_get_cq_event(l.channel, &told, &which), 0);
-	ibv_ack_cq_events(told, 1);
+	EXPECT_EQ(ibv_get_cq_event(l.channel, &event_cq, &which), 0);
+	ibv_ack_cq_events(event_cq, 1);
 	EXPECT_EQ(ibv_destroy_qp(l.near), 0);
 	EXPECT_EQ(ibv_destroy_qp(l.far), 0);
 	EXPECT_EQ(ibv_destroy_cq(l.cq), 0);

@@ -122,7 +122,7 @@ static void *destroy_cq(void *cq)
 /* man ibv_get_cq_event: destroying waits for the acknowledgement; so long the queue is there. */
 TEST(test_a_cq_is_polled_until_its_events_are_acknowledged)
 {
-	struct ibv_cq *told;
+	struct ibv_cq *event_cq;
 	struct ibv_wc wc;
 	struct loop l;
 	pthread_t thread;
@@ -132,8 +132,8 @@ TEST(test_a_cq_is_polled_until_its_events_are_acknowledged)
 	loop_make(&l);
 	EXPECT_EQ(ibv_req_notify_cq(l.cq, 0), 0);
 	REQUIRE(loop_write_nothing(&l) == 0);
-	REQUIRE(ibv_get_cq_event(l.channel, &told, &which) == 0);
-	EXPECT(told == l.cq);
+	REQUIRE(ibv_get_cq_event(l.channel, &event_cq, &which) == 0);
+	EXPECT(event_cq == l.cq);
 	EXPECT_EQ(ibv_destroy_cq(l.cq), EBUSY); /* at once, events taken or not */
 	EXPECT_EQ(ibv_destroy_qp(l.near), 0);
 	EXPECT_EQ(ibv_destroy_qp(l.far), 0);

@@ -30,7 +30,7 @@ static struct {
 	pthread_cond_t changed;
 	bool is_ours;	 /* else calls go to the real one */
 	bool is_failing; /* pages were not written; told once for each */
-	bool has_told[DESCRIPTORS];
+	bool has_reported[DESCRIPTORS];
 	bool is_held;		 /* calls do not return, but for those that came before */
 	uint32_t inside, synced; /* calls that are held; calls of fdatasync() so far */
 } kernel = { .lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER };
@@ -40,8 +40,8 @@ static int kernel_sync(int fd)
 {
 	int err = 0;
 
-	if (kernel.is_failing && !kernel.has_told[fd]) {
-		kernel.has_told[fd] = true;
+	if (kernel.is_failing && !kernel.has_reported[fd]) {
+		kernel.has_reported[fd] = true;
 		err = EIO;
 	}
 	if (!kernel.is_held || kernel.inside > 0)
@@ -56,7 +56,7 @@ static int kernel_sync(int fd)
 
 void (*_Atomic kernel_call)(int fd);
 
-static void call_told(int fd)
+static void run_hook(int fd)
 {
 	void (*call)(int fd) = kernel_call;
 
@@ -69,7 +69,7 @@ int fdatasync(int fd)
 {
 	int err = -1;
 
-	call_told(fd);
+	run_hook(fd);
 	pthread_mutex_lock(&kernel.lock);
 	if (kernel.is_ours) {
 		kernel.synced++;
@@ -86,7 +86,7 @@ ssize_t pwritev2(int fd, const struct iovec *iov, int count, off_t offset, int f
 {
 	int err = 0;
 
-	call_told(fd);
+	run_hook(fd);
 	pthread_mutex_lock(&kernel.lock);
 	if (kernel.is_ours && (flags & RWF_DSYNC))
 		err = kernel_sync(fd);
@@ -99,7 +99,7 @@ ssize_t pwritev2(int fd, const struct iovec *iov, int count, off_t offset, int f
 
 ssize_t preadv2(int fd, const struct iovec *iov, int count, off_t offset, int flags)
 {
-	call_told(fd);
+	run_hook(fd);
 	return syscall(SYS_preadv2, fd, iov, count, offset, 0, flags);
 }
 
@@ -123,7 +123,7 @@ static void kernel_set(bool is_ours, bool is_failing, bool is_held)
 	kernel.is_ours = is_ours;
 	kernel.is_failing = is_failing;
 	for (int i = 0; i < DESCRIPTORS; i++)
-		kernel.has_told[i] = false;
+		kernel.has_reported[i] = false;
 	kernel.is_held = is_held;
 	kernel.synced = 0;
 	pthread_mutex_unlock(&kernel.lock);

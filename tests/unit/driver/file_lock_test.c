@@ -88,7 +88,7 @@ static void disk_unmount(int loop)
 }
 
 /* Writes when it is told to, which never ends. */
-static void child(const char *text, int told, int tells)
+static void child(const char *text, int go, int ready)
 {
 	struct device_refusal why;
 	uint8_t bytes[BLOCK];
@@ -97,7 +97,7 @@ static void child(const char *text, int told, int tells)
 
 	if (device_open(text, &d, &why) != WEFT_OK)
 		fprintf(stderr, "%s\n", why.text);
-	if (why.reason != WEFT_OK || write(tells, "x", 1) != 1 || read(told, bytes, 1) != 1)
+	if (why.reason != WEFT_OK || write(ready, "x", 1) != 1 || read(go, bytes, 1) != 1)
 		_exit(1);
 	run = (struct store_run){ device_store(d), device_descriptor(d), 0 };
 	memset(bytes, 7, sizeof(bytes));
@@ -144,7 +144,7 @@ static pid_t thaw(void)
 static void play(const char *engine)
 {
 	char text[200];
-	int told[2], tells[2], status;
+	int go[2], ready[2], status;
 	struct device_refusal why;
 	uint8_t bytes[BLOCK];
 	struct store_run run;
@@ -152,17 +152,17 @@ static void play(const char *engine)
 	pid_t pid, thawer;
 
 	frozen = open(disk, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	REQUIRE(frozen >= 0 && pipe2(told, O_CLOEXEC) == 0 && pipe2(tells, O_CLOEXEC) == 0);
+	REQUIRE(frozen >= 0 && pipe2(go, O_CLOEXEC) == 0 && pipe2(ready, O_CLOEXEC) == 0);
 	snprintf(text, sizeof(text), "file:%s/disk,size=64k,%s", disk, engine);
 	pid = fork();
 	REQUIRE(pid >= 0);
 	if (pid == 0)
-		child(text, told[0], tells[1]);
-	close(told[0]);
-	close(tells[1]);
-	REQUIRE(read(tells[0], bytes, 1) == 1);
+		child(text, go[0], ready[1]);
+	close(go[0]);
+	close(ready[1]);
+	REQUIRE(read(ready[0], bytes, 1) == 1);
 	REQUIRE(ioctl(frozen, FIFREEZE, 0) == 0);
-	REQUIRE(write(told[1], "x", 1) == 1);
+	REQUIRE(write(go[1], "x", 1) == 1);
 	while (!is_stuck(pid))
 		REQUIRE(waitpid(pid, &status, WNOHANG) == 0);
 	REQUIRE(kill(pid, SIGKILL) == 0);
@@ -181,8 +181,8 @@ static void play(const char *engine)
 	REQUIRE(bytes[0] == 9);
 	device_close(d);
 	REQUIRE(waitpid(thawer, &status, 0) == thawer && status == 0);
-	close(told[1]);
-	close(tells[0]);
+	close(go[1]);
+	close(ready[0]);
 	close(frozen);
 	frozen = -1;
 	snprintf(text, sizeof(text), "%s/disk", disk);

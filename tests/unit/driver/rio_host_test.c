@@ -306,7 +306,7 @@ TEST(test_rio_02_host_spins_as_long_as_its_file_says)
 	folder_remove();
 }
 
-TEST(test_rio_14_the_library_is_told_what_the_files_say)
+TEST(test_rio_14_the_library_gets_what_the_files_say)
 {
 	struct weft_rio_peer peers[RIO_CONFIG_PEERS_MAX];
 	uint8_t key[RIO_KEY_BYTES];

@@ -210,7 +210,7 @@ bool side_wait(struct side *s)
 	return side_take(s, PATIENCE_MS);
 }
 
-bool side_is_told(const struct side *s)
+bool side_is_readable(const struct side *s)
 {
 	struct pollfd fd = { .fd = s->epoll, .events = POLLIN };
 

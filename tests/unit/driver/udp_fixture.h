@@ -54,7 +54,7 @@ bool side_await(struct side *s, uint32_t count);
 bool side_wait(struct side *s);
 
 /* Whether the kernel has something to tell of, now. */
-bool side_is_told(const struct side *s);
+bool side_is_readable(const struct side *s);
 
 /* "127.0.0.1", "::1" */
 struct ib_path path_of(const char *from, const char *to, uint16_t from_port);

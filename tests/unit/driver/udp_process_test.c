@@ -336,11 +336,11 @@ TEST(test_udp_door_without_descriptors_waits)
 	EXPECT(send(fd, &byte, 1, MSG_NOSIGNAL) == 1);
 	before = descriptors_end();
 	EXPECT(side_wait(&mine));
-	EXPECT(!side_is_told(&mine));
+	EXPECT(!side_is_readable(&mine));
 	EXPECT(udp_has_paused_listeners(mine.udp));
 	udp_listeners_resume(mine.udp); /* too early */
 	EXPECT(side_wait(&mine));
-	EXPECT(!side_is_told(&mine));
+	EXPECT(!side_is_readable(&mine));
 	EXPECT(setrlimit(RLIMIT_NOFILE, &before) == 0);
 	udp_listeners_resume(mine.udp);
 	EXPECT(side_wait(&mine));

@@ -222,7 +222,7 @@ TEST(test_rio_02i_the_owner_hears_later_of_writes_too)
 }
 
 /* Also what went well and could not be told to its requester: it is not connected. */
-TEST(test_rio_02i_what_no_requester_was_told_of_is_a_status_at_once)
+TEST(test_rio_02i_status_goes_at_once_if_no_requester_was_notified)
 {
 	struct unit_list l;
 

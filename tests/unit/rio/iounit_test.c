@@ -343,7 +343,7 @@ static void command_read(uint64_t id, int requester, uint32_t length)
 	world_command(&w, id, &l);
 }
 
-TEST(test_rio_02f_who_cannot_be_reached_or_does_not_answer_truly_is_told_of)
+TEST(test_rio_02f_unreachable_or_lying_requester_is_reported)
 {
 	world_open(&w, 1, false);
 	world_grant(&w, 0);

@@ -18,7 +18,7 @@ static void open_quiet(void)
 
 /* ---- Who is told of whom -------------------------------------------------------------------- */
 
-TEST(test_rio_03_requester_and_unit_are_told_of_each_other_with_one_token)
+TEST(test_rio_03_requester_and_unit_are_announced_to_each_other_with_one_token)
 {
 	const struct heard *announce, *grant;
 	struct rio_device d;
@@ -61,7 +61,7 @@ TEST(test_rio_03_requester_and_unit_are_told_of_each_other_with_one_token)
 	bed_close(&b);
 }
 
-TEST(test_rio_03_a_requester_that_comes_later_is_told_too)
+TEST(test_rio_03_a_requester_that_comes_later_gets_the_announcement_too)
 {
 	open_quiet();
 	bed_allow_all(&b);
@@ -171,7 +171,7 @@ TEST(test_rio_03_who_leaves_is_revoked_with_the_other)
 }
 
 /* They go before anything was said: there is nothing to take back. */
-TEST(test_rio_03_who_was_not_told_of_is_not_revoked)
+TEST(test_rio_03_a_peer_that_was_not_announced_is_not_revoked)
 {
 	open_quiet();
 	bed_allow_all(&b);

@@ -469,7 +469,7 @@ TEST(test_rio_04_slots_are_shared)
 
 /* ---- Turns: RIO-04 -------------------------------------------------------------------------- */
 
-TEST(test_rio_04_a_unit_is_told_no_more_than_it_takes_and_requesters_take_turns)
+TEST(test_rio_04_a_unit_gets_no_more_than_it_takes_and_requesters_take_turns)
 {
 	static const int order[] = { A, A, B, C, B, A, C, A };
 	const struct heard *h;

@@ -235,11 +235,11 @@ static uint64_t read_within(struct asker_world *w, uint64_t timeout_ns)
 	return id;
 }
 
-TEST(test_rio_02c_the_owner_is_told_how_long_a_request_may_take)
+TEST(test_rio_02c_the_owner_learns_how_long_a_request_may_take)
 {
 	static const struct {
 		uint64_t timeout_ns;
-		uint32_t told_ms;
+		uint32_t sent_ms;
 	} cases[] = { { 0, ASKER_TIMEOUT_MS },
 		      { 1, 1 },
 		      { NS_PER_MS, 1 },
@@ -252,13 +252,13 @@ TEST(test_rio_02c_the_owner_is_told_how_long_a_request_may_take)
 		asker_open(&w, 4, LIST_MAX);
 		w.now_ns = 12345;
 		read_within(&w, cases[i].timeout_ns);
-		EXPECT_EQ(asker_latest(&w, RIO_REQUEST)->timeout_ms, cases[i].told_ms);
+		EXPECT_EQ(asker_latest(&w, RIO_REQUEST)->timeout_ms, cases[i].sent_ms);
 		asker_close(&w);
 	}
 }
 
 /* What it has waited here the owner has not any more. */
-TEST(test_rio_02c_the_owner_is_told_what_is_left_of_the_time)
+TEST(test_rio_02c_the_owner_learns_what_is_left_of_the_time)
 {
 	struct asker_world w;
 	uint64_t first;

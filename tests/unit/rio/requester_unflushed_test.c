@@ -299,7 +299,7 @@ static void unit_leaves(uint32_t unit)
 }
 
 /* Devices that leave with writes and never return: a loss is told all the same, if one does. */
-TEST(test_rio_05_a_loss_is_told_although_there_was_no_room_to_remember_it)
+TEST(test_rio_05_a_loss_is_reported_although_there_was_no_room_to_remember_it)
 {
 	const uint32_t count = 2 * ASKER_DEVICES + 2;
 
@@ -327,7 +327,7 @@ TEST(test_rio_05_a_loss_is_told_although_there_was_no_room_to_remember_it)
 /* ---- Several flushes, several users --------------------------------------------------------- */
 
 /* Both began before the loss was told: neither says that what was written is durable. */
-TEST(test_rio_05_flushes_under_way_when_a_loss_is_told_fail_too)
+TEST(test_rio_05_flushes_under_way_when_a_loss_is_reported_fail_too)
 {
 	uint64_t first, second;
 

@@ -128,7 +128,7 @@ static void run_for(uint64_t seconds)
 	now_ns = end_ns;
 }
 
-static void expect_told(uint64_t offset)
+static void expect_event(uint64_t offset)
 {
 	struct store_event e = { .member = 9 };
 
@@ -149,12 +149,12 @@ TEST(test_mirror_names_the_next_place_of_a_region_when_the_first_is_mended)
 	begin();
 	wides[0].is_bad[0] = wides[0].is_bad[1] = true;
 	run_for(30);
-	expect_told(REGION_AT);
+	expect_event(REGION_AT);
 	run_for(300);
 	EXPECT(!store_event(mirror, &e));
 	wides[0].is_bad[0] = false;
 	run_for(120);
-	expect_told(REGION_AT + CHUNK);
+	expect_event(REGION_AT + CHUNK);
 	/* It is tried again, and not told again. */
 	run_for(300);
 	EXPECT(!store_event(mirror, &e));
@@ -171,12 +171,12 @@ TEST(test_mirror_names_a_place_of_a_region_that_breaks_later)
 	begin();
 	wides[0].is_bad[1] = true;
 	run_for(30);
-	expect_told(REGION_AT + CHUNK);
+	expect_event(REGION_AT + CHUNK);
 	wides[0].is_bad[0] = true;
 	run_for(120);
-	expect_told(REGION_AT);
+	expect_event(REGION_AT);
 	wides[0].is_bad[0] = false;
 	run_for(120);
-	expect_told(REGION_AT + CHUNK);
+	expect_event(REGION_AT + CHUNK);
 	end();
 }

@@ -227,7 +227,7 @@ static bool has_event(struct bed *bed, enum weft_event_kind kind)
 	return is_found;
 }
 
-TEST(test_qp_10_every_overrun_is_told)
+TEST(test_qp_10_every_overrun_is_reported)
 {
 	const struct weft_qp_attr reset = { .state = WEFT_QPS_RESET };
 	struct bed bed;
