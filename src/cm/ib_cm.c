@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Cm_ids: where they are found, what moves they make, what the owner hears of them. */
+/* Cm_ids: how they are found, their states and moves, and what the owner learns of them. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,13 +27,15 @@ enum {
 	TO_TIMEWAIT = 1 << IB_CM_TIMEWAIT,
 };
 
-/* IBA 12.9.7. Besides it: from REP Sent by DREQ, which unlike a REJ is sent until answered. */
+/*
+ * IBA 12.9.7. In addition REP Sent may end by a DREQ: unlike a REJ, it is repeated until answered.
+ */
 static const struct {
 	const char *name;
 	uint32_t moves;
 	bool is_half_open;
 	bool is_established;
-	bool holds_qpn; /* the peer's: it may be connected to no other */
+	bool holds_qpn; /* no other cm_id may be connected to the peer's QP */
 } states[IB_CM_STATE_COUNT] = {
 	[IB_CM_IDLE] = { "IDLE", TO_REQ_SENT | TO_REQ_RCVD | TO_SIDR_SENT | TO_SIDR_RCVD, false,
 			 false, false },
@@ -85,7 +87,7 @@ void cm_id_move(struct ib_cm *cm, struct cm_id *c, enum ib_cm_state to, enum wef
 							  .a = from,
 							  .b = to,
 							  .reason = (uint16_t)reason });
-	/* One that stays half open keeps its place: the unproven peers are in order of age. */
+	/* A cm_id that stays half open keeps its place: unproven peers are listed by age. */
 	if (states[from].is_half_open && !states[to].is_half_open)
 		cm_id_count_half_open(cm, c, -1);
 	c->state = to;
@@ -198,7 +200,7 @@ static struct cm_id *slot_take(struct ib_cm *cm)
 {
 	struct cm_id *c;
 
-	/* Of those that only wait, the oldest makes room. */
+	/* If all slots are used, free the oldest cm_id in time wait. */
 	if (list_is_empty(&cm->free) && cm->slots_used == cm->config.cm_ids_max &&
 	    !list_is_empty(&cm->aged))
 		cm_id_release(cm, CONTAINER_OF(cm->aged.next, struct cm_id, aged));
@@ -291,7 +293,7 @@ void cm_id_end(struct ib_cm *cm, uint64_t now_ns, struct cm_id *c, enum weft_rea
 	if (!c->is_known)
 		cm_id_forget(cm, c);
 	cm_id_move(cm, c, IB_CM_TIMEWAIT, reason);
-	/* What was still to be said before is void, but not what was said last. */
+	/* An MRA that is due is void now; the last message is still sent. */
 	c->owes &= (uint32_t)~OWES_MRA;
 	if (c->owes == 0)
 		list_remove(&c->to_send);
@@ -323,7 +325,7 @@ void cm_id_tell(struct ib_cm *cm, struct cm_id *c, enum ib_cm_event_kind kind)
 {
 	if (c->is_forgotten)
 		return;
-	/* A reply that the owner has not seen is of no use any more. */
+	/* Drop a reply that the owner has not seen yet. */
 	if (kind == IB_CM_FAILED)
 		c->events &= ~(1U << IB_CM_REPLIED);
 	c->events |= 1U << kind;
@@ -438,7 +440,7 @@ struct ib_cm *ib_cm_create(const struct ib_cm_config *config)
 		return NULL;
 	cm->config = *config;
 	config_complete(&cm->config);
-	/* More would leave too few of the ids. */
+	/* An id has 24 random bits: a larger table would leave too few ids free. */
 	CHECK(cm->config.adapter_slot > 0 && cm->config.cm_ids_max <= 1 << 16);
 	CHECK(cm->config.retries <= 15);
 	cm->secret = (struct secret){ .key = { config->key[0], config->key[1] } };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the owner asks for. */
+/* Calls of the owner. */
 #include <string.h>
 
 #include "base/check.h"
@@ -135,7 +135,7 @@ static bool reply_is_open(const struct cm_id *c)
 	return c->state == IB_CM_REP_RCVD || c->state == IB_CM_MRA_REP_SENT;
 }
 
-/* IBA 12.6.8: a path that the requester named besides, and that is not used here. */
+/* IBA 12.6.8: an alternate path of the requester is not used here. */
 static uint8_t failover_of(const struct ibcm_req *q)
 {
 	static const uint8_t none[IBCM_GID_BYTES];

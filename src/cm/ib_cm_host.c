@@ -14,14 +14,14 @@
 #include "base/least.h"
 #include "cm/ib_cm_inside.h"
 
-/* An unproven peer that has not answered for so long makes room for others, where room is short. */
+/* If room is short, an unproven peer is displaced once it has not answered for this time. */
 static const uint64_t unproven_ns = 250 * 1000 * 1000;
 
-/* Messages to unproven peers beyond one for each of theirs: so many, and one more each second. */
+/* Messages to unproven peers beyond one for each message of theirs; refilled by one each second. */
 enum { RESEND_BUDGET_MAX = 8 };
 static const uint64_t resend_each_ns = 1000 * 1000 * 1000;
 
-/* An unproven peer's credit for messages of its that were not answered. */
+/* The number of unanswered messages for which an unproven peer gets credit. */
 enum { CREDIT_MAX = 16 };
 
 static bool is_host(const struct host *h, bool is_ipv6, const uint8_t *address)
@@ -130,8 +130,8 @@ void cm_id_count_half_open(struct ib_cm *cm, struct cm_id *c, int by)
 }
 
 /*
- * Of the address with the most unproven peers the oldest one. Of those that came less than
- * unproven_ns ago only for a peer that is known, which unproven peers cannot keep out.
+ * Returns the oldest unproven peer of the address that has the most of them. A peer younger than
+ * unproven_ns is displaced only for a known peer, which unproven peers must not keep out.
  */
 static struct cm_id *unproven_oldest(const struct ib_cm *cm, uint64_t now_ns, bool is_any_age)
 {
@@ -150,8 +150,8 @@ static struct cm_id *unproven_oldest(const struct ib_cm *cm, uint64_t now_ns, bo
 }
 
 /*
- * Nothing is said: there was an answer to all that came. But should the peer be true and answer, it
- * learns that it came too late.
+ * Sends nothing: all messages of the peer were answered. If the peer is genuine and sends its next
+ * message, it gets a REJ (timeout).
  */
 static void unproven_end(struct ib_cm *cm, uint64_t now_ns, struct cm_id *c)
 {
@@ -210,8 +210,8 @@ void cm_id_credit(struct cm_id *c)
 }
 
 /*
- * A forged address must not get more from us than came in its name. What is sent again because it
- * may be lost comes from the budget, which is small.
+ * A forged source address must not attract more messages than were sent in its name.
+ * Retransmissions come from the resend budget, which is small.
  */
 bool cm_id_may_say(struct ib_cm *cm, struct cm_id *c, uint32_t least_credit)
 {

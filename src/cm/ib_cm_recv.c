@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What arrives for a cm_id: by kind of message, and in each by state (IBA 12.9.7). */
+/* Messages that arrive for a cm_id: by kind, then by state (IBA 12.9.7). */
 #include <string.h>
 
 #include "base/check.h"
 #include "cm/ib_cm_inside.h"
 
-/* IBA 12.6.9: of an APR. */
+/* IBA 12.6.9: status codes of an APR. */
 enum { APR_COMM_ID = 1, APR_UNSUPPORTED = 2 };
 
-/* A message in the state in which it is taken. */
+/* A received message and the cm_id that it is for. */
 struct take {
 	struct ib_cm *cm;
 	uint64_t now_ns;
@@ -23,7 +23,7 @@ static enum weft_reason duplicate(const struct take *t)
 	return WEFT_OK;
 }
 
-/* What was said last is said again. */
+/* Sends the last message again. */
 static enum weft_reason repeat(const struct take *t)
 {
 	cm_id_say_again(t->cm, t->c);
@@ -45,12 +45,12 @@ static void keep_end(const struct take *t)
 
 /* ---- REP ------------------------------------------------------------------------------------ */
 
-/* IBA 12.6.8, and a QP of the peer that is connected already (12.9.8.3.1). */
+/* IBA 12.6.8; also refuses a QP of the peer that is connected already (12.9.8.3.1). */
 static enum weft_reason rep_refuse(const struct take *t, uint16_t code, enum weft_reason reason)
 {
 	const struct ib_cm_reject r = { .code = code };
 
-	/* Answered as from REP Rcvd: the REJ is about the REP. */
+	/* Pass through REP Rcvd: the REJ is about the REP. */
 	t->c->peer_id = t->m->local_id;
 	cm_id_move(t->cm, t->c, IB_CM_REP_RCVD, reason);
 	cm_id_say_reject(t->cm, t->c, &r);
@@ -85,7 +85,7 @@ static enum weft_reason rep_first(const struct take *t)
 	};
 	keep(c->begin, &c->begin_bytes, t->m->private_data);
 	cm_id_index_add(t->cm, c, BY_PEER_QPN);
-	/* The REQ needs no sending any more. */
+	/* The REQ need not be sent again. */
 	cm_id_hush(c);
 	cm_id_move(t->cm, c, IB_CM_REP_RCVD, WEFT_OK);
 	cm_id_wait_owner(t->cm, t->now_ns, c);
@@ -175,7 +175,10 @@ static enum weft_reason recv_mra(const struct take *t)
 	return WEFT_OK;
 }
 
-/* What a REJ means here. What is not listed was refused by the peer's CM and not its program. */
+/*
+ * The meaning of a REJ here. Codes that are not listed are refusals by the peer's CM, not by its
+ * program.
+ */
 static enum weft_reason reject_reason(uint16_t code)
 {
 	switch (code) {
@@ -202,7 +205,7 @@ static enum weft_reason recv_rej(const struct take *t)
 
 	if (c->state == IB_CM_TIMEWAIT || c->state == IB_CM_DREQ_RCVD)
 		return duplicate(t);
-	/* A peer that was connected knows our id: only with both ids a connection ends. */
+	/* A peer that was connected knows our id: a REJ without it does not end a connection. */
 	if (t->m->remote_id == 0 && !cm_id_is_half_open(c))
 		return WEFT_R_CM_STATE;
 	t->cm->counts.rejects_in++;
@@ -243,7 +246,7 @@ static enum weft_reason dreq_first(const struct take *t)
 	return WEFT_OK;
 }
 
-/* The passive end parts before we have answered its REP, or even seen it. */
+/* The passive end disconnects before we have answered its REP, or even received it. */
 static enum weft_reason dreq_early(const struct take *t)
 {
 	t->c->peer_id = t->m->local_id;
@@ -257,13 +260,13 @@ static enum weft_reason recv_dreq(const struct take *t)
 {
 	struct cm_id *c = t->c;
 
-	/* IBA 12.6.10: it names our QP. */
+	/* IBA 12.6.10: a DREQ names our QP. */
 	if (t->m->dreq_remote_qpn != c->qpn)
 		return WEFT_R_CM_FORM;
 	switch (c->state) {
 	case IB_CM_REP_SENT:
 	case IB_CM_MRA_REP_RCVD:
-		/* The RTU was lost, and what came after it says the same. */
+		/* The RTU was lost; the DREQ proves as much. */
 		c->begin_bytes = 0;
 		cm_id_establish(t->cm, t->now_ns, c);
 		return dreq_first(t);
@@ -274,7 +277,7 @@ static enum weft_reason recv_dreq(const struct take *t)
 	case IB_CM_REP_RCVD:
 	case IB_CM_MRA_REP_SENT:
 		return dreq_early(t);
-	case IB_CM_DREQ_SENT: /* both at once */
+	case IB_CM_DREQ_SENT: /* both ends disconnect at once */
 		c->is_by_peer = true;
 		keep_end(t);
 		answer_drep(t);
@@ -330,7 +333,7 @@ static enum weft_reason recv_sidr_rep(const struct take *t)
 
 /* ---- Any ------------------------------------------------------------------------------------ */
 
-/* No cm_id has that id. A peer that would wait for us is told (IBA 12.9.7). */
+/* No cm_id has the id. Answers a peer that would otherwise wait for us (IBA 12.9.7). */
 static enum weft_reason recv_unknown(struct ib_cm *cm, const struct ibcm_ip *ip,
 				     const struct ibcm_msg *m)
 {
@@ -348,14 +351,14 @@ static struct cm_id *addressee(const struct ib_cm *cm, const struct ibcm_ip *ip,
 {
 	struct cm_id *c;
 
-	/* IBA 12.6.7: a requester that gave up before it heard from us. */
+	/* IBA 12.6.7: the requester gave up before it received our id. */
 	if (m->kind == IBCM_REJ && m->remote_id == 0)
 		return cm_id_find_peer(cm, ip, m->local_id, false);
 	c = cm_id_find(cm, m->kind == IBCM_SIDR_REP ? m->sidr_rep.request_id : m->remote_id);
 	return c && c->state != IB_CM_IDLE ? c : NULL;
 }
 
-/* The right sender, by its address and, once it is known, its id. */
+/* Checks the sender's address and, once the peer's id is known, its id. */
 static enum weft_reason sender_check(const struct cm_id *c, const struct ibcm_ip *ip,
 				     const struct ibcm_msg *m)
 {
@@ -416,7 +419,7 @@ static enum weft_reason recv_message(struct ib_cm *cm, uint64_t now_ns, const st
 	reason = sender_check(c, ip, m);
 	if (reason != WEFT_OK)
 		return reason;
-	/* Who says our id received it at the address that it went to. */
+	/* A peer that names our id has received messages at its address. */
 	if (m->remote_id == c->id && !c->is_active)
 		cm_id_prove(cm, c);
 	return recv_known(&(struct take){ cm, now_ns, ip, m, c });

@@ -14,7 +14,7 @@ bool qpn_is_sound(uint32_t qpn)
 
 /* ---- Stale connections ---------------------------------------------------------------------- */
 
-/* So often, and no longer after the last time, a peer is asked whether it knows of a connection. */
+/* Consecutive challenges of a peer, and how long after the last one an answer counts. */
 enum { CHALLENGES_MAX = 4 };
 static const uint64_t challenge_ns = UINT64_C(10) * 1000 * 1000 * 1000;
 
@@ -22,7 +22,7 @@ static void stale_end(struct ib_cm *cm, uint64_t now_ns, struct cm_id *old)
 {
 	static const struct ib_cm_reject stale = { .code = IBCM_REJECT_STALE };
 
-	/* Should the other end still have it, it learns of that. */
+	/* If the other end still has the connection, the REJ ends it there. */
 	cm_id_say_reject(cm, old, &stale);
 	cm_id_end(cm, now_ns, old, WEFT_R_CM_STALE);
 }
@@ -62,10 +62,11 @@ bool challenge_is_open(const struct cm_id *c, uint64_t now_ns)
 }
 
 /*
- * A REQ says that the peer began anew, and can be forged: so it ends no connection. As RFC
- * 5961 section 4.2 does with a SYN, the peer is asked (stray_challenge). If it has forgotten the
- * connection it says so by a DREP, with the ids of both ends, that ends it, and the REQ succeeds
- * when it is sent again. A peer that has the connection says nothing; then the REQ is refused.
+ * A REQ says that the peer began anew, but it can be forged, so it ends no connection. As RFC 5961
+ * section 4.2 does with a SYN, the peer is challenged (stray_challenge). A peer that has forgotten
+ * the connection answers with a DREP that carries the ids of both ends. That ends the connection,
+ * and the REQ succeeds when it is sent again. A peer that still has the connection does not answer;
+ * then the REQ is refused.
  */
 static enum weft_reason challenge(struct ib_cm *cm, uint64_t now_ns, struct cm_id *old,
 				  const struct ibcm_ip *ip, const struct ibcm_msg *m)
@@ -95,15 +96,15 @@ static bool service_has_header(uint64_t service_id)
 	       ibcm_is_service(service_id, IBCM_PS_IPOIB);
 }
 
-/* In the space of IB ports both are possible: it has one if there is one that is true. */
+/* In the IB port space the header is optional: there is one if the bytes form a valid header. */
 static bool service_may_have_header(uint64_t service_id)
 {
 	return ibcm_is_service(service_id, IBCM_PS_IB);
 }
 
 /*
- * Reads the header, and makes *back what an answer needs: from us to the peer, with the ports of
- * the RDMA CM. The addresses must be those that the message came by.
+ * Reads the header and fills *back with the addresses of an answer: from us to the peer, with the
+ * ports of the RDMA CM. The addresses in the header must be those of the packet.
  */
 static enum weft_reason header_read(const struct ibcm_ip *ip, uint64_t service_id,
 				    struct ibcm_bytes private, struct ibcm_ip *back,
@@ -143,7 +144,7 @@ static void keep_begin(struct cm_id *c, struct ibcm_bytes private)
 
 /* ---- REQ ------------------------------------------------------------------------------------ */
 
-/* Code 0: it may be taken. Otherwise why not, to us and to the sender. */
+/* Code 0: accepted. Otherwise the reason for us and the code for the peer. */
 struct verdict {
 	enum weft_reason reason;
 	uint16_t code;
@@ -158,7 +159,7 @@ static struct verdict req_check(const struct ib_cm *cm, const struct ibcm_ip *ip
 	gid_of(ip, &ip->to, ours);
 	if (!(cm->config.transports & 1U << q->transport))
 		return (struct verdict){ WEFT_R_CM_FORM, IBCM_REJECT_TRANSPORT };
-	/* A REQ that speaks for another would have our packets go there. */
+	/* A REQ with another sender's GID would direct our packets there. */
 	if (memcmp(q->primary.local_gid, theirs, sizeof(theirs)) != 0 ||
 	    memcmp(q->primary.remote_gid, ours, sizeof(ours)) != 0)
 		return (struct verdict){ WEFT_R_CM_SENDER, IBCM_REJECT_GID };
@@ -169,7 +170,7 @@ static struct verdict req_check(const struct ib_cm *cm, const struct ibcm_ip *ip
 	return (struct verdict){ WEFT_OK, 0 };
 }
 
-/* The same request again; or another with its id, by a peer that forgot what it said before. */
+/* False: another request with the same id, from a peer that lost its state. */
 static bool req_is_same(const struct cm_id *c, const struct ibcm_req *q)
 {
 	return c->peer.qpn == q->qpn && c->peer.psn == q->psn && c->service_id == q->service_id;
@@ -181,7 +182,7 @@ static void req_again(struct ib_cm *cm, uint64_t now_ns, struct cm_id *c, const 
 	cm->counts.duplicates++;
 	cm_id_credit(c);
 	if (c->state == IB_CM_REQ_RCVD || c->state == IB_CM_MRA_REQ_SENT) {
-		/* It was sent again, so who sent it should know that it came. */
+		/* The peer sends again, so let it know that the REQ has arrived. */
 		cm_id_say_mra(cm, c);
 		cm_id_wait_owner(cm, now_ns, c);
 	} else if (c->state == IB_CM_REP_SENT) {
@@ -208,7 +209,7 @@ static void req_fill(struct ib_cm *cm, struct cm_id *c, const struct ibcm_msg *m
 	c->service_id = q->service_id;
 	c->traffic_class = q->primary.traffic_class;
 	c->ack_code = q->primary.ack_timeout;
-	/* IBA 12.6.5: the retries and times that the requester gives to both. */
+	/* IBA 12.6.5: the requester chooses retries and timeouts for both ends. */
 	c->retries = q->cm_retries < c->retries ? q->cm_retries : c->retries;
 	c->response_ns = ib_cm_code_ns(theirs);
 	c->mra_ns = ib_cm_code_ns(ours) / 2;
@@ -232,7 +233,7 @@ static enum weft_reason refuse(struct ib_cm *cm, const struct ibcm_ip *ip, const
 	return v.reason;
 }
 
-/* Without room nothing is said: it will be sent again, and there may be some then. */
+/* Sends no answer if there is no room: the peer repeats the request, and there may be room then. */
 static enum weft_reason passive_new(struct ib_cm *cm, uint64_t now_ns, const struct ibcm_ip *back,
 				    bool is_unproven, struct cm_id **c)
 {
@@ -254,7 +255,7 @@ static enum weft_reason passive_new(struct ib_cm *cm, uint64_t now_ns, const str
 	return reason;
 }
 
-/* Something of that id is here. True: and this is the same. */
+/* Looks for a cm_id with the same peer id. True: the message repeats its request. */
 static bool req_meets(struct ib_cm *cm, uint64_t now_ns, const struct ibcm_ip *ip,
 		      const struct ibcm_msg *m)
 {
@@ -268,8 +269,9 @@ static bool req_meets(struct ib_cm *cm, uint64_t now_ns, const struct ibcm_ip *i
 }
 
 /*
- * What the request contradicts: another of the same id, and one of the same queue pair. What is
- * established stays; the same peer's older request does not, as it has lost patience with that.
+ * Handles cm_ids that conflict with the request: one with the same id, and one with the same queue
+ * pair. An established connection stays. An older request of the same peer ends: the peer has given
+ * it up.
  */
 static enum weft_reason req_supersedes(struct ib_cm *cm, uint64_t now_ns, const struct ibcm_ip *ip,
 				       const struct ibcm_msg *m)
@@ -293,7 +295,7 @@ static enum weft_reason req_supersedes(struct ib_cm *cm, uint64_t now_ns, const 
 	return WEFT_OK;
 }
 
-/* Whether a REQ is of a peer that has shown that it receives what is sent to the address. */
+/* Whether a REQ comes from a peer that has proved that it receives messages at its address. */
 static bool is_unproven(struct ib_cm *cm, const struct ibcm_ip *ip, const struct ibcm_req *q)
 {
 	return !host_is_proved(host_find(cm, ip->is_ipv6, &ip->from), q->ca_guid);
@@ -383,7 +385,7 @@ enum weft_reason recv_sidr_req(struct ib_cm *cm, uint64_t now_ns, const struct i
 	keep_begin(c, m->private_data);
 	cm_id_index_add(cm, c, BY_PEER_ID);
 	cm_id_move(cm, c, IB_CM_SIDR_RCVD, WEFT_OK);
-	/* Who asks is told nothing of a delay, and does not wait longer than this. */
+	/* SIDR has no MRA to announce a delay: the requester waits no longer than this. */
 	cm_id_wait(cm, now_ns, c, c->response_ns * (c->retries + 1U));
 	cm_id_tell(cm, c, IB_CM_SIDR_REQUESTED);
 	return WEFT_OK;

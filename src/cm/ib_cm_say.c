@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Messages that go out: of cm_ids, and answers to what belongs to none. */
+/* Outgoing messages: those of cm_ids, and answers to messages that belong to no cm_id. */
 #include <string.h>
 
 #include "base/check.h"
@@ -7,7 +7,7 @@
 
 /* ---- Of cm_ids ----------------------------------------------------------------------- */
 
-/* An MRA is not worth the one answer to an unproven peer: it would wait for another in vain. */
+/* An MRA needs two credits: if it used the last one, there would be none for the answer itself. */
 static void cm_id_owe(struct ib_cm *cm, struct cm_id *c, enum debt debt)
 {
 	if (!(c->owes & debt) && !cm_id_may_say(cm, c, debt == OWES_MRA ? 2 : 1))
@@ -17,7 +17,7 @@ static void cm_id_owe(struct ib_cm *cm, struct cm_id *c, enum debt debt)
 		list_add_tail(&cm->to_send, &c->to_send);
 }
 
-/* What the peer is to hear; nothing is sent yet. */
+/* Stores the message for the peer; sends nothing yet. */
 static void cm_id_keep(struct cm_id *c, struct ibcm_msg *m)
 {
 	m->tid = c->tid;
@@ -27,7 +27,7 @@ static void cm_id_keep(struct cm_id *c, struct ibcm_msg *m)
 	c->message_kind = m->kind;
 	c->sent = 0;
 	c->tries = 0;
-	/* An MRA was about what is answered now. */
+	/* The answer makes a pending MRA void. */
 	if (c->owes)
 		cm_id_credit(c);
 	c->owes = 0;
@@ -69,7 +69,7 @@ static void mra_encode(const struct ib_cm *cm, const struct cm_id *c, uint8_t *b
 	ibcm_encode(&m, bytes);
 }
 
-/* Of which message a REJ speaks in each state (IBA 12.6.7.1). */
+/* The message that a REJ is about, by state (IBA 12.6.7.1). */
 static enum ibcm_about about_of(enum ib_cm_state state)
 {
 	if (state == IB_CM_REQ_RCVD || state == IB_CM_MRA_REQ_SENT)
@@ -87,7 +87,7 @@ void cm_id_keep_reject(struct ib_cm *cm, struct cm_id *c, const struct ib_cm_rej
 			      .private_data = r->private_data };
 	uint8_t guid[8];
 
-	/* IBA 12.6.7.2: who is not known to the peer by an id is so by its CA. */
+	/* IBA 12.6.7.2: a peer that does not know our id identifies us by our CA. */
 	if (r->code == IBCM_REJECT_TIMEOUT) {
 		for (int i = 0; i < 8; i++)
 			guid[i] = (uint8_t)(cm->config.ca_guid >> (56 - 8 * i));

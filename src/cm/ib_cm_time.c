@@ -13,10 +13,10 @@ void cm_id_wait(struct ib_cm *cm, uint64_t now_ns, struct cm_id *c, uint64_t wai
 }
 
 /*
- * IBA 12.9.8.5 lets a sender wait for as long as it said that the answer may take. To send again
- * sooner costs the peer a duplicate, and makes good a loss that is not the peer's being slow: so at
- * first it is soon, and doubles up to what people do not mind. The last times are for a peer that
- * stands still: it has the whole time.
+ * IBA 12.9.8.5 lets a sender wait for as long as it said that the answer may take. Sending again
+ * sooner costs the peer a duplicate if it is only slow, and repairs a loss quickly. So the first
+ * interval is short, and intervals double up to one that users do not mind. The last tries wait the
+ * full time, for a peer that is stopped.
  */
 void cm_id_wait_answer(struct ib_cm *cm, uint64_t now_ns, struct cm_id *c)
 {
@@ -107,7 +107,7 @@ uint64_t ib_cm_due(const struct ib_cm *cm)
 	return timer_queue_due(&cm->timers);
 }
 
-/* Bound: the timers, as each is set again for later than now if at all. */
+/* Bound: the timers. Each is set again only for later than now. */
 void ib_cm_expire(struct ib_cm *cm, uint64_t now_ns)
 {
 	struct timer *t;

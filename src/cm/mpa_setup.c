@@ -16,10 +16,10 @@ enum {
 	TO_FAILED = 1 << MPA_STATE_FAILED,
 };
 
-/* What a state waits for. The peer is behind both frames, so those waits have a deadline. */
+/* What a state waits for. Waits for a frame depend on the peer, so they have a deadline. */
 enum wait { WAIT_NONE = 0, WAIT_PROGRAM, WAIT_FRAME_IN, WAIT_FRAME_OUT };
 
-/* event: what the owner learns when the state is entered. */
+/* event: reported to the owner when the state is entered. */
 static const struct {
 	const char *name;
 	enum wait wait;
@@ -92,14 +92,16 @@ static size_t private_room(bool is_enhanced)
 	return MPA_PRIVATE_MAX - (is_enhanced ? MPA_ENHANCED_BYTES : 0);
 }
 
-/* Makes the frame that goes out, in place of the one that came. enhanced counts if start has it. */
+/*
+ * Builds the outgoing frame in place of the received one. `enhanced` is used if start.is_enhanced.
+ */
 static void frame_make(struct mpa_setup *s, struct mpa_start start,
 		       const struct mpa_enhanced *enhanced, struct mpa_bytes private_data)
 {
 	struct wr w = wr_of(s->frame, sizeof(s->frame));
 	size_t before = start.is_enhanced ? MPA_ENHANCED_BYTES : 0;
 
-	/* Moved first and not just copied: it may be the peer's own, sent back. */
+	/* Move the private data first: it may lie in this very frame, as received from the peer. */
 	if (private_data.length > 0)
 		memmove(s->frame + MPA_START_BYTES + before, private_data.bytes,
 			private_data.length);
@@ -124,8 +126,8 @@ enum weft_reason mpa_setup_init_initiator(struct mpa_setup *s, const struct mpa_
 		.revision = config->revision,
 	};
 	/*
-	 * RFC 6581 section 9.2. A Send is not offered: whether it uses up a receive of the peer is
-	 * not said. A Read needs one to be allowed in flight.
+	 * RFC 6581 section 9.2. A Send is not offered, because the RFC does not say whether it
+	 * consumes a receive of the peer. A Read needs ord > 0.
 	 */
 	const struct mpa_enhanced enhanced = {
 		.is_peer_to_peer = config->is_peer_to_peer,
@@ -180,7 +182,7 @@ static enum iwarp_rtr rtr_choose(const struct mpa_enhanced *offer, uint16_t ird)
 		return IWARP_RTR_READ;
 	if (offer->rtr_by_send)
 		return IWARP_RTR_SEND;
-	/* Nothing in common: name what is supported here, and the initiator will terminate. */
+	/* Nothing in common: name what is supported here; the initiator will terminate. */
 	return IWARP_RTR_WRITE;
 }
 
@@ -195,7 +197,7 @@ static enum iwarp_rtr rtr_common(const struct mpa_enhanced *answer, uint16_t ord
 	return IWARP_RTR_NONE;
 }
 
-/* RFC 6581 section 9.1: the initiator's judgement of what the responder made of its depths. */
+/* RFC 6581 section 9.1: the initiator checks the depths in the responder's reply. */
 static enum weft_reason initiator_agree(struct mpa_setup *s)
 {
 	const struct mpa_enhanced *answer = &s->theirs_enhanced;
@@ -211,7 +213,9 @@ static enum weft_reason initiator_agree(struct mpa_setup *s)
 
 /* ---- Frames in ------------------------------------------------------------------------------ */
 
-/* RFC 5044 section 7.1.2, RFC 6581 section 6: is this the frame that is due, and its kind? */
+/*
+ * RFC 5044 section 7.1.2, RFC 6581 section 6: is this the expected frame, and of the expected kind?
+ */
 static enum weft_reason start_check(const struct mpa_setup *s, const struct mpa_start *start)
 {
 	bool is_reply_due = s->state == MPA_STATE_AWAITING_REPLY;
@@ -219,7 +223,7 @@ static enum weft_reason start_check(const struct mpa_setup *s, const struct mpa_
 	/* Both ends are initiators, or a reply came without a request. */
 	if (start->is_reply != is_reply_due)
 		return WEFT_R_MPA_KEY;
-	/* The reply is of the request's kind. A rejection is one whatever its kind. */
+	/* The reply must have the request's revision. A rejection is valid with any revision. */
 	if (is_reply_due && !start->is_rejected &&
 	    (start->revision != s->config.revision ||
 	     start->is_enhanced != (s->config.revision == 2)))
@@ -254,7 +258,7 @@ static void frame_take(struct mpa_setup *s)
 	struct rd r = rd_of(s->frame + MPA_START_BYTES, s->theirs.private_bytes);
 	enum weft_reason reason;
 
-	/* start_take() has seen that it is long enough. */
+	/* start_take() has checked the length. */
 	if (s->theirs.is_enhanced)
 		CHECK(mpa_enhanced_decode(&s->theirs_enhanced, &r) == MPA_OK);
 	s->private_at = (uint16_t)(r.at - s->frame);
@@ -330,8 +334,8 @@ void mpa_setup_sent(struct mpa_setup *s, size_t length)
 }
 
 /*
- * The reply in kind: revision and S are the request's. C says what came of both wishes: RFC 5044
- * section 7.1.2 leaves that open, but Linux goes by the reply alone.
+ * The reply has the request's revision and S flag. C says what was agreed: RFC 5044 section 7.1.2
+ * leaves that open, but Linux relies on the reply alone.
  */
 static void reply_make(struct mpa_setup *s, bool is_rejected, struct mpa_bytes private_data)
 {
@@ -344,7 +348,7 @@ static void reply_make(struct mpa_setup *s, bool is_rejected, struct mpa_bytes p
 		.is_enhanced = s->theirs.is_enhanced,
 		.revision = s->theirs.revision,
 	};
-	/* RFC 6581 section 9.1: what the initiator leaves open is left open. */
+	/* RFC 6581 section 9.1: a depth that the initiator leaves open stays open. */
 	const struct mpa_enhanced enhanced = {
 		.is_peer_to_peer = request->is_peer_to_peer,
 		.rtr_by_send = s->terms.rtr == IWARP_RTR_SEND,
