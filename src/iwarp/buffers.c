@@ -42,11 +42,11 @@ void buffers_fini(struct iwarp_stream *s)
 
 bool iwarp_is_cramped(const struct iwarp_stream *s)
 {
-	/* With markers it has a large buffer of its own, for good. */
+	/* A stream that takes markers always has a large buffer of its own. */
 	return s->is_cramped && !s->buffers && !s->terms.takes_markers && s->state == STREAM_OPEN;
 }
 
-/* Moves what is on its way to other memory, which is large enough. */
+/* Moves the unprocessed bytes to another buffer, which is large enough. */
 static void move_rx(struct rx *rx, uint8_t *bytes, uint32_t size)
 {
 	uint32_t n = rx->end - rx->start;

@@ -22,7 +22,10 @@ static uint32_t rx_available(const struct rx *rx)
 	return rx->end - rx->start;
 }
 
-/* What must be there of an FPDU to know where its payload goes: its kind may be known already. */
+/*
+ * Bytes of an FPDU needed to know where its payload goes. The first DDP byte says whether it is
+ * tagged.
+ */
 static uint32_t header_bytes_due(const struct rx *rx)
 {
 	bool is_tagged = rx->segment.is_tagged;
@@ -45,7 +48,7 @@ static bool crc_is_good(const struct iwarp_stream *s, uint32_t crc, const uint8_
 	return !s->terms.has_crc || crc32c_end(crc) == mpa_crc_decode(trailer);
 }
 
-/* A good FPDU has come: a responder may send from now on (RFC 5044 section 7.1.2). */
+/* A valid FPDU has arrived: a responder may send from now on (RFC 5044 section 7.1.2). */
 static void fpdu_arrived(struct iwarp_stream *s)
 {
 	s->counts.fpdus_in++;
@@ -59,10 +62,10 @@ static void fpdu_arrived(struct iwarp_stream *s)
 	stream_attention(s);
 }
 
-/* Copies payload that lies in our buffer to its place. */
+/* Copies payload from our buffer to its destination. */
 static enum rx_result place(struct iwarp_stream *s, const uint8_t *from, uint32_t length)
 {
-	/* Bound: every round places something. */
+	/* Bound: each iteration places some bytes. */
 	while (length > 0) {
 		struct mem_span spans[RX_SPANS];
 		uint32_t count, left = length;
@@ -86,7 +89,7 @@ static enum rx_result place(struct iwarp_stream *s, const uint8_t *from, uint32_
 	return RX_OK;
 }
 
-/* An FPDU that is in the buffer whole, framing taken off and CRC checked. */
+/* Handles an FPDU that lies in the buffer as a whole, without framing and with its CRC checked. */
 static enum rx_result whole_ulpdu(struct iwarp_stream *s, uint64_t now_ns, const uint8_t *ulpdu,
 				  uint32_t ulpdu_bytes)
 {
@@ -117,7 +120,7 @@ static enum rx_result rx_whole(struct iwarp_stream *s, uint64_t now_ns, uint32_t
 	const uint8_t *fpdu = rx->bytes + rx->start;
 	enum rx_result r;
 
-	/* A message that waits for its receive comes here again, checked already. */
+	/* A message that waited for a receive comes here again; its CRC is checked already. */
 	if (!rx->is_checked) {
 		if (s->terms.has_crc &&
 		    !crc_is_good(s, crc32c_add(CRC32C_BEGIN, fpdu, covered), fpdu + covered))
@@ -135,7 +138,7 @@ static enum rx_result rx_whole(struct iwarp_stream *s, uint64_t now_ns, uint32_t
 	return RX_OK;
 }
 
-/* The header of a large FPDU is there: its payload will be received in place. */
+/* The header of a large FPDU has arrived: its payload will be received in place. */
 static enum rx_result rx_begin(struct iwarp_stream *s, uint64_t now_ns, uint32_t ulpdu_bytes)
 {
 	struct rx *rx = &s->rx;
@@ -147,12 +150,12 @@ static enum rx_result rx_begin(struct iwarp_stream *s, uint64_t now_ns, uint32_t
 	if (r != RX_OK)
 		return r;
 	if (!rdmap_rx_is_placed(&rx->segment)) {
-		/* None of our own messages is that long. */
+		/* No message without placed payload is that long. */
 		stream_refuse(s, WEFT_R_RDMAP_BODY, &rx->segment);
 		return RX_REFUSED;
 	}
 	r = rdmap_rx_open(s, now_ns);
-	if (r == RX_OK) /* refused now if it must be, not when its payload comes */
+	if (r == RX_OK) /* refuse bad memory before the payload comes */
 		r = rdmap_rx_spans(s, &first, 1, &count);
 	if (r != RX_OK)
 		return r;
@@ -168,7 +171,7 @@ static enum rx_result rx_begin(struct iwarp_stream *s, uint64_t now_ns, uint32_t
 	return RX_OK;
 }
 
-/* Payload that came together with its header, or with what was before it. */
+/* Takes payload that was received into the buffer, behind its header. */
 static enum rx_result rx_payload(struct iwarp_stream *s)
 {
 	struct rx *rx = &s->rx;
@@ -208,7 +211,7 @@ static enum rx_result rx_trailer(struct iwarp_stream *s, uint64_t now_ns)
 
 /* ---- Markers -------------------------------------------------------------------------------- */
 
-/* RFC 5044 section 4.3: checks the markers of the FPDU in the buffer and takes them out of it. */
+/* RFC 5044 section 4.3: checks the markers of the FPDU in the buffer and removes them. */
 static bool unmark(struct iwarp_stream *s, uint32_t raw_bytes)
 {
 	struct rx *rx = &s->rx;
@@ -236,7 +239,10 @@ static bool unmark(struct iwarp_stream *s, uint32_t raw_bytes)
 	return true;
 }
 
-/* The length field of the FPDU that begins at start, behind a marker perhaps. False: not there. */
+/*
+ * Reads the length field of the FPDU that begins at start; a marker may come first. False: it is
+ * incomplete.
+ */
 static bool marked_length(const struct rx *rx, uint32_t *ulpdu_bytes)
 {
 	uint32_t at = mpa_marker_front(rx->position);
@@ -248,7 +254,7 @@ static bool marked_length(const struct rx *rx, uint32_t *ulpdu_bytes)
 	return true;
 }
 
-/* With markers an FPDU is taken whole, through the buffer. False: there is none yet. */
+/* With markers an FPDU passes through the buffer as a whole. False: it is incomplete. */
 static bool rx_marked(struct iwarp_stream *s, uint64_t now_ns, enum rx_result *result)
 {
 	struct rx *rx = &s->rx;
@@ -256,7 +262,7 @@ static bool rx_marked(struct iwarp_stream *s, uint64_t now_ns, enum rx_result *r
 	uint8_t *fpdu = rx->bytes + rx->start;
 
 	*result = RX_REFUSED;
-	if (rx->is_checked) /* it has waited; its markers are out of it */
+	if (rx->is_checked) /* it has waited; its markers are removed */
 		ulpdu_bytes = rx->segment.ulpdu_bytes;
 	else if (!marked_length(rx, &ulpdu_bytes))
 		return false;
@@ -328,7 +334,7 @@ void rx_process(struct iwarp_stream *s, uint64_t now_ns)
 {
 	enum rx_result result = RX_OK;
 
-	/* Bound: every step takes bytes off the buffer, or leaves. */
+	/* Bound: each step consumes bytes of the buffer, or ends the loop. */
 	while (s->state == STREAM_OPEN && result == RX_OK) {
 		if (!rx_step(s, now_ns, &result))
 			break;
@@ -341,7 +347,7 @@ void rx_process(struct iwarp_stream *s, uint64_t now_ns)
 	}
 }
 
-/* How much of what follows may be read together with what is due now. */
+/* How many bytes to read beyond those that are due now. */
 static uint32_t read_ahead(const struct iwarp_stream *s)
 {
 	const struct rx *rx = &s->rx;
@@ -355,8 +361,8 @@ static uint32_t read_ahead(const struct iwarp_stream *s)
 	else if (!rx->is_bulk)
 		return room;
 	/*
-	 * After a large FPDU comes another one, with as many small ones between them as the last
-	 * time: up to its header, so that its payload is placed.
+	 * Expect another large FPDU, behind as many small ones as the last time. Read only up to
+	 * its header, so that its payload can be received in place.
 	 */
 	return available < next && next - available < room ? next - available : room;
 }
@@ -367,7 +373,10 @@ bool iwarp_wants(const struct iwarp_stream *s)
 	       !(s->state == STREAM_OPEN && s->rx.is_blocked);
 }
 
-/* Whether memory is in the list already: a receive may name some twice, or throw bytes away. */
+/*
+ * Whether the list already has this memory: a receive may name a range twice, and discarded bytes
+ * share a buffer.
+ */
 static bool is_listed(const struct span_list *l, const struct mem_span *span)
 {
 	for (uint32_t i = 0; i < l->count; i++) {
@@ -389,7 +398,7 @@ void iwarp_want(struct iwarp_stream *s, uint64_t now_ns, struct span_list *l)
 	l->may_go = false;
 	if (!iwarp_wants(s))
 		return;
-	if (s->state != STREAM_OPEN) { /* only for the end that comes after it */
+	if (s->state != STREAM_OPEN) { /* read and discard, to see the peer's FIN */
 		span_list_add(l, rx->bytes, rx->size);
 		return;
 	}
@@ -404,7 +413,7 @@ void iwarp_want(struct iwarp_stream *s, uint64_t now_ns, struct span_list *l)
 
 		if (rdmap_rx_spans(s, spans, RX_SPANS, &count) != RX_OK)
 			return;
-		/* The CRC is taken of what lies there: nothing is overwritten before. */
+		/* The CRC is computed from the placed bytes: list no memory twice. */
 		for (uint32_t i = 0; i < count && !is_listed(l, &spans[i]); i++) {
 			span_list_add(l, spans[i].bytes, spans[i].length);
 			l->may_go |= mem_span_may_go(&spans[i]);
@@ -415,7 +424,10 @@ void iwarp_want(struct iwarp_stream *s, uint64_t now_ns, struct span_list *l)
 	span_list_add(l, rx->bytes + rx->end, read_ahead(s));
 }
 
-/* The part of what arrived that was received in place. What has gone since is refused. */
+/*
+ * Accounts for the bytes that were received in place. If the memory is gone by now, the FPDU is
+ * refused.
+ */
 static size_t got_in_place(struct iwarp_stream *s, const struct span_list *l, size_t n)
 {
 	struct rx *rx = &s->rx;
@@ -437,7 +449,7 @@ static size_t got_in_place(struct iwarp_stream *s, const struct span_list *l, si
 	return placed;
 }
 
-/* As much as was asked for came at once, and it was all small messages: ask for more. */
+/* The read was full and held only small messages: read more at a time. */
 static void rx_grow(struct iwarp_stream *s)
 {
 	struct rx *rx = &s->rx;
@@ -458,7 +470,7 @@ void iwarp_got(struct iwarp_stream *s, uint64_t now_ns, const struct span_list *
 	CHECK(n <= l->length);
 	s->counts.bytes_in += n;
 	if (s->state != STREAM_OPEN)
-		return; /* thrown away */
+		return; /* discarded */
 	if (rx->stage == RX_PAYLOAD)
 		n -= got_in_place(s, l, n);
 	rx->end += (uint32_t)n;

@@ -10,7 +10,7 @@ enum {
 	TX_SPANS = 16,
 	HEADER_MAX = MPA_HEADER_BYTES + DDP_HEADER_MAX + RDMAP_ATOMIC_REQUEST_BYTES,
 	TRAILER_MAX = 3 + MPA_CRC_BYTES,
-	MARKERS_MAX = 6, /* of an FPDU of TX_MARKED_MAX */
+	MARKERS_MAX = 6, /* markers in an FPDU of TX_MARKED_MAX */
 	FPDU_MAX = HEADER_MAX + TX_COPY_MAX + TRAILER_MAX + MARKERS_MAX * MPA_MARKER_BYTES
 };
 
@@ -30,7 +30,7 @@ static struct tx_fpdu *fpdu_at(struct tx *tx, uint32_t n)
 	return &tx->fpdus[n < tx->fpdus_max ? n : n - tx->fpdus_max];
 }
 
-/* What of an FPDU lies in tx.bytes before its payload, and the payload if that is a copy. */
+/* Bytes of an FPDU in tx.bytes up to its trailer: the header, and the payload if it was copied. */
 static uint32_t front_bytes(const struct tx_fpdu *f)
 {
 	return f->header_bytes + (f->source == TX_COPY ? f->payload_bytes : 0);
@@ -41,7 +41,7 @@ static uint32_t outer_payload(const struct tx_fpdu *f)
 	return f->source == TX_COPY ? 0 : f->payload_bytes;
 }
 
-/* What it takes of tx.bytes. */
+/* Bytes of tx.bytes that the FPDU uses. */
 static uint32_t own_bytes(const struct tx_fpdu *f)
 {
 	return front_bytes(f) + f->trailer_bytes + f->marker_count * (uint32_t)MPA_MARKER_BYTES;
@@ -55,18 +55,18 @@ static uint32_t whole_bytes(const struct tx_fpdu *f)
 
 /* ---- Spans ---------------------------------------------------------------------------------- */
 
-/* Walks over the bytes of an FPDU as they go out, markers included. */
+/* Walks over the bytes of an FPDU in wire order, markers included. */
 struct walk {
 	struct iwarp_stream *s;
 	const struct tx_fpdu *f;
-	struct span_list *list;		 /* where the bytes are listed; or NULL: */
-	uint32_t crc;			 /* they are summed */
-	uint32_t skip;			 /* bytes that have gone out already */
+	struct span_list *list;		 /* lists the bytes; NULL: computes the CRC */
+	uint32_t crc;			 /* of the bytes so far */
+	uint32_t skip;			 /* bytes that were sent already */
 	uint32_t at;			 /* position in the FPDU */
-	uint32_t markers;		 /* passed */
-	bool is_full;			 /* the list takes no more */
-	const struct mem_paging *paging; /* of payload that may go; NULL: it stays */
-	bool is_gone;			 /* before it was summed */
+	uint32_t markers;		 /* passed so far */
+	bool is_full;			 /* the list has no room */
+	const struct mem_paging *paging; /* for on-demand memory; NULL: payload stays mapped */
+	bool is_gone;			 /* before its CRC was computed */
 };
 
 static void walk_bytes(struct walk *w, uint8_t *bytes, size_t length)
@@ -105,12 +105,12 @@ static void walk_marked(struct walk *w, uint8_t *bytes, size_t length)
 	}
 }
 
-/* The payload where it lies, found and checked anew each time. */
+/* The payload in the consumer's memory, looked up and checked again each time. */
 static enum weft_reason walk_payload(struct walk *w)
 {
 	uint32_t done = 0;
 
-	/* Bound: every round passes something. */
+	/* Bound: each iteration passes some bytes. */
 	while (done < outer_payload(w->f) && !w->is_full) {
 		struct mem_span spans[TX_SPANS];
 		uint32_t count = TX_SPANS, before = done;
@@ -133,7 +133,7 @@ static enum weft_reason walk_payload(struct walk *w)
 	return WEFT_OK;
 }
 
-/* All of it, or for the CRC all that comes before the CRC itself. */
+/* Walks over the whole FPDU, or, for the CRC, over all bytes before the CRC. */
 static enum weft_reason walk_fpdu(struct walk *w)
 {
 	const struct tx_fpdu *f = w->f;
@@ -141,7 +141,7 @@ static enum weft_reason walk_fpdu(struct walk *w)
 	uint32_t pad = f->trailer_bytes - MPA_CRC_BYTES;
 	enum weft_reason r;
 
-	if (outer_payload(f) == 0 && f->marker_count == 0) { /* it lies in one stretch */
+	if (outer_payload(f) == 0 && f->marker_count == 0) { /* it is contiguous */
 		walk_bytes(w, front, whole_bytes(f) - (w->list ? 0 : MPA_CRC_BYTES));
 		return WEFT_OK;
 	}
@@ -154,7 +154,7 @@ static enum weft_reason walk_fpdu(struct walk *w)
 		return WEFT_OK;
 	}
 	walk_marked(w, trailer, pad);
-	/* A marker between pad and CRC is still before the CRC. */
+	/* The CRC covers a marker between pad and CRC. */
 	if (w->markers < f->marker_count)
 		walk_bytes(w, trailer + f->trailer_bytes + MPA_MARKER_BYTES * w->markers,
 			   MPA_MARKER_BYTES);
@@ -163,7 +163,9 @@ static enum weft_reason walk_fpdu(struct walk *w)
 
 /* ---- Cutting -------------------------------------------------------------------------------- */
 
-/* How much of the message goes into its next FPDU: as much as in the others. */
+/*
+ * The payload of the message's next FPDU: FPDUs of a message have equal size, except for rounding.
+ */
 static uint32_t piece_bytes(const struct iwarp_stream *s)
 {
 	const struct tx_message *m = &s->tx.message;
@@ -209,7 +211,7 @@ static void encode_header(struct iwarp_stream *s, struct tx_fpdu *f, bool is_las
 	f->header_bytes = (uint8_t)(MPA_HEADER_BYTES + ddp_bytes + m->body_bytes);
 }
 
-/* RFC 5044 section 4.3: writes the markers that fall into the FPDU. */
+/* RFC 5044 section 4.3: writes the markers of the FPDU. */
 static void encode_markers(struct iwarp_stream *s, struct tx_fpdu *f)
 {
 	uint32_t bytes = f->header_bytes + f->payload_bytes + f->trailer_bytes;
@@ -226,10 +228,10 @@ static void encode_markers(struct iwarp_stream *s, struct tx_fpdu *f)
 }
 
 /*
- * A small payload is copied behind its header: the kernel takes one stretch of memory much faster
- * than three, and what is copied is not looked up again. For a Read's answer it is also a snapshot:
- * its owner may change that memory at any time, between our CRC of it and the kernel's copy too.
- * For a large answer with a CRC that is the owner's care (docs/iwarp.md).
+ * Copies a small payload behind its header: the kernel sends one contiguous range much faster than
+ * three, and the memory need not be looked up again. For a Read response the copy is also a
+ * snapshot: the consumer may change the memory at any time, even between our CRC and the kernel's
+ * copy. For a large response with a CRC the consumer must prevent that (docs/iwarp.md).
  */
 static enum weft_reason take_snapshot(struct iwarp_stream *s, struct tx_fpdu *f)
 {
@@ -237,7 +239,7 @@ static enum weft_reason take_snapshot(struct iwarp_stream *s, struct tx_fpdu *f)
 	struct mem_span spans[TX_SPANS];
 	uint32_t done = 0;
 
-	/* Bound: every round copies something. */
+	/* Bound: each iteration copies some bytes. */
 	while (done < f->payload_bytes) {
 		uint32_t count = TX_SPANS, before = done;
 		enum weft_reason r = rdmap_tx_spans(s, f, done, spans, &count);
@@ -317,7 +319,7 @@ bool tx_cut(struct iwarp_stream *s)
 
 /* ---- Going out ------------------------------------------------------------------------------ */
 
-/* Takes back what was listed since the list was like this. */
+/* Restores the list to an earlier state. */
 static void list_cut_back(struct span_list *l, const struct span_list *was)
 {
 	l->count = was->count;
@@ -356,7 +358,7 @@ void iwarp_have(struct iwarp_stream *s, uint64_t now_ns, struct span_list *l)
 			list_cut_back(l, &was);
 			if (n == 0)
 				stream_refuse(s, WEFT_R_SOURCE_GONE, NULL);
-			return; /* what is before it goes first */
+			return; /* send the FPDUs before it first */
 		}
 	}
 }
@@ -403,7 +405,10 @@ bool tx_prune(struct iwarp_stream *s)
 		tx->used = 0;
 		return true;
 	}
-	/* Half gone: its rest may go if it is ours alone. At the front it leaves room behind it. */
+	/*
+	 * Half of the FPDU is sent. The rest may follow if it lies in our buffer; moved to the
+	 * front, it leaves room for a Terminate.
+	 */
 	tx->count = 1;
 	tx->phase = (f->phase + whole_bytes(f)) % MPA_MARKER_EVERY;
 	f->ends = TX_NOTHING;

@@ -12,7 +12,7 @@ static enum rx_result refuse(struct iwarp_stream *s, enum weft_reason reason)
 	return RX_REFUSED;
 }
 
-/* The peer asked for something that it may not have: the consumer is told as well (RKEY-09). */
+/* The peer has no right to what it asked for: the consumer is notified too (RKEY-09). */
 static enum rx_result refuse_access(struct iwarp_stream *s, enum weft_reason reason)
 {
 	const struct rx_segment *seg = &s->rx.segment;
@@ -78,7 +78,7 @@ enum rx_result rdmap_rx_header(struct iwarp_stream *s, const uint8_t *ulpdu, uin
 	seg->is_tagged = ulpdu_bytes > 0 && ddp_is_tagged(ulpdu[0]);
 	seg->header_bytes = seg->is_tagged ? DDP_TAGGED_BYTES : DDP_UNTAGGED_BYTES;
 	if (ulpdu_bytes < seg->header_bytes) {
-		seg->header_bytes = 0; /* none that could be shown */
+		seg->header_bytes = 0; /* no complete header to report */
 		return refuse(s, WEFT_R_RDMAP_BODY);
 	}
 	memcpy(seg->header, ulpdu, seg->header_bytes);
@@ -109,7 +109,7 @@ static bool is_invalidate(enum rdmap_opcode opcode)
 
 /* ---- Checks --------------------------------------------------------------------------------- */
 
-/* RFC 5041 section 5.4: what comes untagged comes in order, as TCP keeps it. */
+/* RFC 5041 section 5.4: untagged segments come in order, because TCP keeps it. */
 static enum rx_result check_order(struct iwarp_stream *s, uint32_t offset_due)
 {
 	const struct rx_segment *seg = &s->rx.segment;
@@ -119,7 +119,10 @@ static enum rx_result check_order(struct iwarp_stream *s, uint32_t offset_due)
 	return seg->mo == offset_due ? RX_OK : refuse(s, WEFT_R_DDP_OFFSET);
 }
 
-/* A receive for the message that begins: now, later (RX_BLOCKED), or in the end never. */
+/*
+ * Claims a receive for a new message. RX_BLOCKED: there is none yet; when the time is over, the
+ * stream is refused.
+ */
 static enum rx_result claim_receive(struct iwarp_stream *s, uint64_t now_ns)
 {
 	struct weft_qp *qp = s->qp;
@@ -139,7 +142,9 @@ static enum rx_result claim_receive(struct iwarp_stream *s, uint64_t now_ns)
 	return RX_BLOCKED;
 }
 
-/* The receive itself is at fault, or the message too long for it: it ends, and the stream. */
+/*
+ * The receive is invalid, or too short for the message: completes it in error and ends the stream.
+ */
 static enum rx_result fail_receive(struct iwarp_stream *s, enum weft_status status,
 				   enum weft_reason reason)
 {
@@ -155,7 +160,7 @@ static enum rx_result fail_receive(struct iwarp_stream *s, enum weft_status stat
 	return refuse(s, status == WEFT_ERR_LOCAL_LENGTH ? reason : WEFT_R_PEER_RECEIVE);
 }
 
-/* RFC 6581 section 9: a ready-to-receive Send is no message of the consumer's. */
+/* RFC 6581 section 9: a ready-to-receive Send is not delivered to the consumer. */
 static bool is_rtr_send(const struct iwarp_stream *s)
 {
 	const struct rx_segment *seg = &s->rx.segment;
@@ -177,7 +182,7 @@ static enum rx_result open_send(struct iwarp_stream *s, uint64_t now_ns)
 
 	if (result != RX_OK || is_rtr_send(s))
 		return result;
-	/* A receive that is claimed already: the message has begun. */
+	/* If a receive is claimed, this segment continues a message. */
 	if (qp->recv && seg->opcode != rx->send_opcode)
 		return refuse(s, WEFT_R_RDMAP_OPCODE);
 	result = claim_receive(s, now_ns);
@@ -212,7 +217,7 @@ static enum weft_reason write_access(struct iwarp_stream *s, struct mem_grant *g
 	return qp_access(s->qp, &access, grant);
 }
 
-/* IWARP-09, as far as the queue pair decides it: the rest is checked where bytes are placed. */
+/* IWARP-09, the check of the queue pair's rights; the tag is checked when bytes are placed. */
 static enum rx_result open_write(struct iwarp_stream *s)
 {
 	/* RFC 5041 section 5.2: a message of no bytes is not checked. */
@@ -231,8 +236,8 @@ static struct stretch sink_stretch(struct send_wqe *wqe)
 }
 
 /*
- * RFC 5040 section 5.4: answers come in the order of the requests, and bring back their sink.
- * Linux gives an answer of no bytes no sink at all.
+ * RFC 5040 section 5.4: responses come in the order of the requests and name their sink. In a
+ * response of no bytes Linux names none.
  */
 static enum rx_result open_response(struct iwarp_stream *s)
 {
@@ -307,7 +312,7 @@ enum rx_result rdmap_rx_spans(struct iwarp_stream *s, struct mem_span *spans, ui
 
 /* ---- Delivery ------------------------------------------------------------------------------- */
 
-/* SQR-09: the tag goes before the consumer sees the completion. */
+/* SQR-09: the tag is invalidated before the consumer sees the completion. */
 static enum rx_result deliver_send(struct iwarp_stream *s)
 {
 	struct rx *rx = &s->rx;
@@ -343,7 +348,7 @@ static enum rx_result deliver_write(struct iwarp_stream *s)
 {
 	struct rx *rx = &s->rx;
 	const struct rx_segment *seg = &rx->segment;
-	/* The segment ends with the FPDU's CRC, and TCP has delivered just that much. */
+	/* The segment ends with the FPDU's CRC; TCP has delivered exactly up to there. */
 	uint64_t end = rx->first + mpa_fpdu_bytes(seg->ulpdu_bytes);
 	const struct touch_stream touch = {
 		.end_sn = (uint32_t)(end - 1),
@@ -381,7 +386,7 @@ static enum rx_result deliver_response(struct iwarp_stream *s)
 		return RX_OK;
 	s->counts.messages_in++;
 	out.byte_count = wqe->length;
-	/* AMB-04: the answer is a message to its sink, and the one touch of it if that is all. */
+	/* AMB-04: the response is a message to its sink, and so uses up a one-touch sink. */
 	if (wqe->length > 0)
 		mem_touch_message(&s->adapter->mem, wqe_segments(wqe)->tag);
 	readq_answered(s, &out);
@@ -425,7 +430,10 @@ static enum rx_result deliver_atomic(struct iwarp_stream *s, const uint8_t *body
 	return RX_OK;
 }
 
-/* RFC 7306 section 6: takes a receive like a Send. The verbs' 32 bits are the first half. */
+/*
+ * RFC 7306 section 6: consumes a receive like a Send. The immediate data of verbs is the first 32
+ * bits.
+ */
 static enum rx_result deliver_immediate(struct iwarp_stream *s, uint64_t now_ns,
 					const uint8_t *body)
 {
@@ -444,7 +452,7 @@ static enum rx_result deliver_immediate(struct iwarp_stream *s, uint64_t now_ns,
 		return result;
 	if (seg->bytes != RDMAP_IMMEDIATE_BYTES || !seg->is_last)
 		return refuse(s, WEFT_R_RDMAP_BODY);
-	if (s->qp->recv) /* of a Send that is not whole yet */
+	if (s->qp->recv) /* a Send is incomplete */
 		return refuse(s, WEFT_R_RDMAP_OPCODE);
 	result = claim_receive(s, now_ns);
 	if (result != RX_OK)

@@ -26,7 +26,7 @@ static void begin_immediate(struct iwarp_stream *s, const struct send_wqe *wqe)
 	s->tx.has_message = true;
 }
 
-/* Cuts the message at hand while there is room. False: there is none for its next FPDU. */
+/* Cuts the current message into FPDUs while there is room. False: no room for its next FPDU. */
 static bool cut_message(struct iwarp_stream *s)
 {
 	struct tx *tx = &s->tx;
@@ -46,11 +46,11 @@ void tx_fill(struct iwarp_stream *s)
 
 	if (s->state != STREAM_OPEN || tx->is_held)
 		return;
-	/* Bound: every round cuts an FPDU, or leaves. */
+	/* Bound: each iteration cuts an FPDU, or ends the loop. */
 	while (cut_message(s)) {
 		/*
-		 * Answers and requests take turns where both are due. A request that does not come,
-		 * as in SQD, has its turn only as long as something else is on its way.
+		 * Responses and requests take turns if both are due. If no request comes, as in
+		 * SQD, its turn lasts only while other FPDUs are queued.
 		 */
 		bool is_turn_over = tx->was_response && s->qp->sq.wait == SEND_FULL &&
 				    tx->count > 0;
@@ -94,7 +94,7 @@ static void begin_write(struct iwarp_stream *s, const struct send_wqe *wqe)
 	m->to = wqe->remote_addr;
 }
 
-/* A message that has a body instead of payload, and is answered. */
+/* A request that has a body instead of payload, and gets a response. */
 static struct wr begin_request(struct iwarp_stream *s, enum rdmap_opcode opcode, uint32_t bytes)
 {
 	struct tx_message *m = &s->tx.message;
@@ -126,7 +126,7 @@ static void begin_read(struct iwarp_stream *s, struct send_wqe *wqe)
 	readq_sent(s, wqe);
 }
 
-/* RFC 7306 section 5: without fields, and every bit compared and swapped. */
+/* RFC 7306 section 5: one field of 64 bits; all bits are compared and swapped. */
 static void begin_atomic(struct iwarp_stream *s, struct send_wqe *wqe)
 {
 	bool is_swap = wqe->opcode == WEFT_OP_COMPARE_SWAP;
@@ -181,13 +181,13 @@ enum issue rdmap_tx_issue(struct weft_qp *qp, struct send_wqe *wqe)
 		s->is_cramped |= !s->tx.has_message && s->tx.ready < TX_BATCH && !s->buffers;
 		return ISSUE_NO_ROOM;
 	}
-	/* The ready-to-receive Read is one of those that the peer serves at a time. */
+	/* The ready-to-receive Read counts against the peer's limit of outstanding Reads. */
 	if (s->reads.is_rtr_pending && wqe_is_read(wqe) && qp->sq.reads >= s->terms.ord)
 		return ISSUE_NO_ROOM;
 	if (!request_check(qp, wqe, false))
 		return ISSUE_BEGUN;
 	if (wqe->flags & WEFT_INLINE)
-		s->counts.payload_copied += wqe->length; /* when it was posted */
+		s->counts.payload_copied += wqe->length; /* copied when it was posted */
 	begin_message(s, wqe);
 	cut_message(s);
 	return ISSUE_BEGUN;
@@ -239,7 +239,7 @@ void rdmap_tx_terminate(struct iwarp_stream *s, const struct rdmap_terminate *t)
 	CHECK(!w.is_short);
 	m->body_bytes = (uint32_t)(w.at - m->body);
 	s->tx.has_message = true;
-	CHECK(tx_has_room(s)); /* tx_prune() has made it */
+	CHECK(tx_has_room(s)); /* tx_prune() has made room */
 	tx_cut(s);
 }
 
@@ -263,7 +263,7 @@ enum weft_reason rdmap_tx_spans(struct iwarp_stream *s, const struct tx_fpdu *f,
 	}
 	wqe = send_queue_at(&s->qp->sq, f->slot);
 	if (wqe->flags & WEFT_INLINE) {
-		/* The slot is ours, and only read from. */
+		/* The slot is ours, and sending only reads it: the cast is safe. */
 		spans[0] = (struct mem_span){
 			.bytes = (uint8_t *)(uintptr_t)wqe_inline(wqe) + f->offset + offset,
 			.length = f->payload_bytes - offset,

@@ -50,8 +50,8 @@ enum weft_reason readq_access(struct iwarp_stream *s, uint32_t slot, uint32_t of
 }
 
 /*
- * IWARP-06: refused, with all that is known about the request. It may have come a while ago: what
- * arrived since is not to blame.
+ * IWARP-06: refuses with the header of the request, which may have come a while ago. The segment
+ * that arrived last is not at fault.
  */
 static void refuse_request(struct iwarp_stream *s, const struct inbound *in,
 			   enum weft_reason reason)
@@ -98,12 +98,15 @@ enum rx_result readq_request(struct iwarp_stream *s, const uint8_t *body)
 {
 	struct readq *q = &s->reads;
 	const struct rx_segment *seg = &s->rx.segment;
-	uint32_t n = seg->msn - q->in_msn; /* from in_first on, modulo 2^32 */
+	uint32_t n = seg->msn - q->in_msn; /* index from in_first on, modulo 2^32 */
 	struct inbound *in;
 	struct mem_grant grant;
 	enum weft_reason r;
 
-	/* IWARP-05, IWARP-08: a free entry of the queue, also past a gap; nothing else. */
+	/*
+	 * IWARP-05, IWARP-08: the number must be that of a free entry of the queue; gaps are
+	 * allowed.
+	 */
 	if (n >= q->in_max)
 		return refuse(s, n == q->in_count ? WEFT_R_READS_BEYOND : WEFT_R_DDP_MSN);
 	in = &q->inbound[in_slot(q, n)];
@@ -166,8 +169,8 @@ static uint32_t tag_of(const struct inbound *in)
 }
 
 /*
- * TOUCH-10: what may be read once is still there while its answer is on its way. The next one waits
- * until that has gone out, and finds that it is too late.
+ * TOUCH-10: a one-touch entry stays valid until its response is sent. The next Read of it waits
+ * until then, and is refused.
  */
 bool readq_has_next(const struct iwarp_stream *s)
 {
@@ -195,8 +198,8 @@ bool readq_answer(struct iwarp_stream *s)
 	enum weft_reason r = readq_access(s, slot, 0, &grant);
 
 	/*
-	 * An earlier one may have used up what this one was granted when it came. The answers
-	 * before it were right: they go out first.
+	 * An earlier request may have used up the one-touch entry that was valid when this one
+	 * came. Earlier responses are correct: send them first.
 	 */
 	if (r != WEFT_OK) {
 		if (s->tx.count == 0)
@@ -224,7 +227,10 @@ void readq_taken(struct iwarp_stream *s)
 	struct inbound *in = &q->inbound[q->in_first];
 
 	CHECK(q->in_begun > 0);
-	/* TOUCH-10; the kernel keeps what is not acknowledged yet, so nothing needs the memory. */
+	/*
+	 * TOUCH-10. The kernel holds a copy until it is acknowledged, so the memory is not needed
+	 * any more.
+	 */
 	if (!in->is_atomic && in->read.size > 0)
 		mem_touch_message(&s->adapter->mem, in->read.source_stag);
 	in->is_here = false;
@@ -263,11 +269,11 @@ void readq_answered(struct iwarp_stream *s, const struct outcome *out)
 	send_queue_end(s->qp, wqe, out);
 }
 
-/* One whose number fits none of ours has lost it on the way: then it is the oldest. */
+/* If the number matches no outstanding request, the oldest one counts as refused. */
 void readq_refused(struct iwarp_stream *s, uint32_t msn, const struct outcome *out)
 {
 	const struct readq *q = &s->reads;
-	uint32_t after = s->tx.msn[RDMAP_QN_REQUEST] - msn; /* so many were sent after it */
+	uint32_t after = s->tx.msn[RDMAP_QN_REQUEST] - msn; /* requests sent after it */
 	uint32_t n = after < q->out_count ? q->out_count - 1 - after : 0;
 
 	if (q->out_count > 0)

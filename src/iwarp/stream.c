@@ -6,8 +6,9 @@
 #include "base/check.h"
 
 /*
- * The ways a stream goes. From OPEN it terminates after an error of either end that can be told, or
- * closes in good order; both end when the peer has ended its direction, or its time is over.
+ * The moves of a stream. From OPEN it goes to TERMINATING after an error that a Terminate can
+ * report, or to CLOSING in good order. Both end when the peer has closed its direction, or when the
+ * time is over.
  */
 static const struct {
 	const char *name;
@@ -64,9 +65,9 @@ struct iwarp_stream *iwarp_last(const struct list *attention)
 /* ---- A silent peer -------------------------------------------------------------------------- */
 
 /*
- * Linux's siw looks at what arrives between its MPA reply and the end of its accept() only when
- * something more arrives: our opening, and the first request behind it, would lie there for ever.
- * A Write of no bytes does nothing at the other end, so it may come once more.
+ * Linux's siw reads bytes that arrived between its MPA reply and the end of its accept() only when
+ * more bytes arrive. Our opening message and the first request behind it would lie there for ever.
+ * A Write of no bytes has no effect at the peer, so it can be repeated.
  */
 enum { AGAIN_MAX = 6 };
 
@@ -102,7 +103,7 @@ static void silence_expire(struct iwarp_stream *s, uint64_t now_ns)
 		s->again_wait_ns *= 2;
 		s->silence_ns = now_ns + s->again_wait_ns;
 	}
-	/* Else there is more to come, which will do as well. */
+	/* Otherwise more bytes are about to be sent anyway. */
 	if (!s->tx.has_message && tx_has_room(s))
 		rdmap_tx_rtr(s);
 }
@@ -159,7 +160,7 @@ void iwarp_destroy(struct iwarp_stream *s)
 
 /* ---- Ends ----------------------------------------------------------------------------------- */
 
-/* The queue pair fails, if it is still there; its way back here only lets go of it. */
+/* Fails the queue pair, if it is still attached. Its call back into the stream only detaches it. */
 static void fail_qp(struct iwarp_stream *s, enum weft_reason reason)
 {
 	if (s->qp)
@@ -168,8 +169,8 @@ static void fail_qp(struct iwarp_stream *s, enum weft_reason reason)
 }
 
 /*
- * Nothing but a Terminate may still go out. Returns false if not even that can, because an FPDU is
- * half gone and its rest belongs to the consumer.
+ * Drops all output except a possible Terminate. False: not even a Terminate can follow, because an
+ * FPDU is half sent and its rest lies in the consumer's memory.
  */
 static bool end_output(struct iwarp_stream *s)
 {
@@ -177,7 +178,7 @@ static bool end_output(struct iwarp_stream *s)
 	return tx_prune(s);
 }
 
-/* The same where nothing has to follow: if half a frame is out, the peer sees that it was cut. */
+/* The same if nothing has to follow: a half-sent FPDU is cut, which the peer notices. */
 static void cut_output(struct iwarp_stream *s)
 {
 	if (end_output(s))
@@ -186,7 +187,7 @@ static void cut_output(struct iwarp_stream *s)
 	s->tx.used = 0;
 }
 
-/* Our direction ends now: the owner shuts it when all has been taken. */
+/* Closes our direction: the owner shuts it down once all output is sent. */
 static void begin_close(struct iwarp_stream *s)
 {
 	stream_move(s, STREAM_CLOSING);
@@ -211,7 +212,7 @@ static void begin_terminate(struct iwarp_stream *s, const struct rdmap_terminate
 	if (!end_output(s)) {
 		stream_move(s, STREAM_ABORTED);
 	} else if (s->tx.is_held) {
-		/* RFC 5044 section 7.1.2: a responder sends nothing before a good FPDU came. */
+		/* RFC 5044 section 7.1.2: a responder sends nothing before a valid FPDU arrived. */
 		begin_close(s);
 	} else {
 		stream_move(s, STREAM_TERMINATING);
@@ -247,7 +248,7 @@ void stream_terminated(struct iwarp_stream *s, const struct rdmap_terminate *t)
 
 	s->peer_words = rdmap_terminate_text(t->layer, t->type, t->code);
 	trace_terminate(s, TRACE_TERMINATE_TAKEN, t, reason);
-	/* A refused Read is still there to be told about; what was only sent has ended by now. */
+	/* A refused Read is still outstanding; Sends and Writes have completed by now. */
 	if (terminate_is_of_request(t, &msn))
 		readq_refused(s, msn,
 			      &(struct outcome){
@@ -279,7 +280,7 @@ void iwarp_lost(struct iwarp_stream *s)
 	stream_abort(s, WEFT_R_STREAM_LOST);
 }
 
-/* The queue pair leaves. If the stream itself was the cause, it has moved before. */
+/* The queue pair detaches. If the stream caused this, it has left OPEN already. */
 static void iwarp_down(struct weft_qp *qp, enum weft_reason why)
 {
 	struct iwarp_stream *s = qp->stream;
@@ -304,7 +305,9 @@ void iwarp_refuse(struct iwarp_stream *s, enum weft_reason reason)
 
 /* ---- Deadlines and actions ------------------------------------------------------------------ */
 
-/* The peer's time to take our end, and to end its direction, has yet to begin. */
+/*
+ * Whether the time in which the peer must take our output and close its direction has yet to start.
+ */
 static bool is_close_wait_due(const struct iwarp_stream *s)
 {
 	return (s->state == STREAM_TERMINATING || s->state == STREAM_CLOSING) &&
@@ -315,8 +318,10 @@ uint64_t iwarp_due(const struct iwarp_stream *s)
 {
 	uint64_t silence_ns = silence_due(s), due_ns;
 
-	/* Whatever ended the stream had no clock; and to a peer that takes nothing, nothing more
-	 * is sent that would look at one. */
+	/*
+	 * The call that ended the stream had no clock, so the timer starts at once: a peer that
+	 * takes no bytes causes no later call that has one.
+	 */
 	if (is_close_wait_due(s))
 		return 0;
 	due_ns = s->rx.deadline_ns < s->close_ns ? s->rx.deadline_ns : s->close_ns;
@@ -387,7 +392,10 @@ const struct iwarp_counts *iwarp_counts(const struct iwarp_stream *s)
 
 /* ---- The transport's face to the verbs ------------------------------------------------------ */
 
-/* AMB-04: one sink; and a Send with immediate does not exist (RFC 7306 has it for Writes). */
+/*
+ * AMB-04: a Read has one sink. There is no Send with immediate: RFC 7306 defines it for Writes
+ * only.
+ */
 static enum weft_reason iwarp_check(const struct weft_qp *qp, const struct weft_send_wr *wr)
 {
 	bool is_read = wr->opcode == WEFT_OP_READ || wr->opcode == WEFT_OP_COMPARE_SWAP ||
@@ -398,14 +406,14 @@ static enum weft_reason iwarp_check(const struct weft_qp *qp, const struct weft_
 	return is_read && qp->reads_max == 0 ? WEFT_R_READS_NONE : WEFT_OK;
 }
 
-/* Something has changed for the queue pair: perhaps the receive that a message waits for. */
+/* The queue pair has changed: a receive that a message waits for may have been posted. */
 static void iwarp_advance(struct weft_qp *qp, uint64_t now_ns)
 {
 	struct iwarp_stream *s = qp->stream;
 
 	if (!s->rx.is_blocked)
 		return;
-	if (!qp_has_receive(qp)) { /* another one of a shared queue was faster */
+	if (!qp_has_receive(qp)) { /* another queue pair took it from the shared queue */
 		qp_await_receive(qp, qp_recv_queue(qp));
 		return;
 	}

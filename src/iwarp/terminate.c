@@ -7,7 +7,7 @@ enum {
 	LAYER_RDMAP = 0,
 	LAYER_DDP = 1,
 	LAYER_MPA = 2,
-	/* Types of RDMAP and of DDP. */
+	/* Error types of RDMAP and of DDP. */
 	LOCAL = 0,
 	PROTECTION = 1,
 	OPERATION = 2,
@@ -16,16 +16,15 @@ enum {
 };
 
 /*
- * What is told to the peer, for each reason: as the answer to a Read or atomic request, and as the
- * answer to anything else. Reasons that are not here are this side's own affair (RFC 5040 section
- * 4.8: local catastrophic error).
+ * The Terminate for each reason: in answer to a Read or atomic request, and in answer to anything
+ * else. Reasons that are not listed are local (RFC 5040 section 4.8: local catastrophic error).
  */
 static const struct cause {
 	uint8_t reason;
 	uint8_t request[3]; /* layer, type, code */
 	uint8_t other[3];
 } causes[] = {
-	/* IWARP-06 and IWARP-09, a to f. DDP has no code for rights, so RDMAP speaks. */
+	/* IWARP-06 and IWARP-09, a to f. DDP has no code for access rights, so RDMAP's is used. */
 	{ WEFT_R_TAG_INDEX, { 0, 1, 0x00 }, { 1, 1, 0x00 } },
 	{ WEFT_R_TAG_INVALID, { 0, 1, 0x00 }, { 1, 1, 0x00 } },
 	{ WEFT_R_TAG_SPENT, { 0, 1, 0x00 }, { 1, 1, 0x00 } },
@@ -69,7 +68,7 @@ static bool is_request(enum rdmap_opcode opcode)
 	return opcode == RDMAP_READ_REQUEST || opcode == RDMAP_ATOMIC_REQUEST;
 }
 
-/* Refusals of a Send's tag have one code (SQR-10), whatever is wrong with the tag. */
+/* All refusals of a Send's tag have one code (SQR-10). */
 static bool is_bad_invalidate(enum weft_reason reason, const struct rx_segment *seg)
 {
 	bool is_of_tag = (reason >= WEFT_R_TAG_INDEX && reason <= WEFT_R_TAG_INSTANCE) ||
@@ -87,7 +86,7 @@ static void set_cause(struct rdmap_terminate *t, const uint8_t cause[3])
 	t->code = cause[2];
 }
 
-/* RFC 5040 section 4.8: which headers go with which error. */
+/* RFC 5040 section 4.8: which headers a Terminate carries, by error. */
 static void add_headers(struct rdmap_terminate *t, const struct rx_segment *seg)
 {
 	bool is_local = t->layer != LAYER_MPA && t->type == LOCAL;
@@ -130,7 +129,7 @@ void terminate_of(enum weft_reason reason, const struct rx_segment *seg, struct 
 
 /* ---- The peer's ----------------------------------------------------------------------------- */
 
-/* What a cause of the peer's means here: the first of ours that would be told so. */
+/* The reason for a Terminate of the peer: the first of ours that has this code. */
 static const struct {
 	uint8_t cause[3];
 	uint8_t reason;
