@@ -37,7 +37,7 @@ enum weft_reason weft_space_destroy(struct weft_space *space)
 	return r;
 }
 
-/* Requests that wait for a page go on, or end. */
+/* Requests that wait for a page continue, or end. */
 static void leave_changed(struct weft_adapter *a)
 {
 	if (list_is_empty(&a->core.absent)) {
@@ -118,7 +118,7 @@ static bool is_region_reserved(const struct weft_region_options *o)
 	return !RESERVED_IS_ZERO(o) || (o->pages && !RESERVED_IS_ZERO(o->pages));
 }
 
-/* The lock of a protection domain's adapter, taken. */
+/* Takes the lock of the protection domain's adapter. */
 static struct weft_adapter *enter_pd(const struct weft_pd *pd)
 {
 	struct weft_adapter *a = adapter_of(pd->adapter);
@@ -225,7 +225,7 @@ enum weft_reason weft_region_prefetch(struct weft_pd *pd, const struct weft_sge 
 	return r;
 }
 
-/* Calls that make a tag for a protection domain. */
+/* Common part of calls that allocate a tag in a protection domain. */
 static enum weft_reason make_tag(struct weft_pd *pd, uint32_t *tag,
 				 enum weft_reason (*make)(struct mem_table *, uint32_t, uint32_t *))
 {
@@ -240,7 +240,7 @@ static enum weft_reason make_tag(struct weft_pd *pd, uint32_t *tag,
 	return r;
 }
 
-/* Calls that end one. */
+/* Common part of calls that free a tag. */
 static enum weft_reason end_tag(struct weft_pd *pd, uint32_t tag,
 				enum weft_reason (*end)(struct mem_table *, uint32_t, uint32_t))
 {
@@ -295,7 +295,7 @@ enum weft_reason weft_window_unbind(struct weft_pd *pd, uint32_t tag)
 	return end_tag(pd, tag, mem_window_unbind);
 }
 
-/* qp_number 0: for all queue pairs of the domain. The lock is held. */
+/* qp_number 0: all queue pairs of the domain. Called with the lock held. */
 static enum weft_reason bind_now(struct weft_pd *pd, uint32_t qp_number, struct weft_bind *bind)
 {
 	struct mem_table *mem = &adapter_of(pd->adapter)->core.mem;

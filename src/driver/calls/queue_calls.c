@@ -24,7 +24,7 @@ enum weft_reason weft_cq_create(struct weft_adapter *adapter, const struct weft_
 	return r;
 }
 
-/* The lock of a completion queue's adapter, taken. */
+/* Takes the lock of the completion queue's adapter. */
 static struct weft_adapter *enter_cq(const struct weft_cq *cq)
 {
 	struct weft_adapter *a = adapter_of(cq->adapter);
@@ -223,7 +223,7 @@ enum weft_reason weft_qp_modify(struct weft_qp *qp, const struct weft_qp_attr *a
 	a = net_enter_settled(qp);
 	(void)adapter_now_ns(a); /* the time that closing may take begins */
 	r = qp_modify(qp, attr, fields);
-	/* A queue pair that was taken out of use is not connected any more. */
+	/* A queue pair that was reset is not connected any more. */
 	if (r == WEFT_OK && qp->link && (fields & WEFT_QP_STATE) &&
 	    (attr->state == WEFT_QPS_RESET || attr->state == WEFT_QPS_ERROR))
 		link_qp_moved(qp->link, attr->state == WEFT_QPS_RESET);
@@ -256,7 +256,7 @@ enum weft_reason weft_qp_connect(struct weft_qp *qp, struct weft_qp *peer)
 	return r;
 }
 
-/* Sends what was posted, unless it may wait for more. */
+/* Sends posted requests, unless they may wait for more. */
 static void leave_posting(struct weft_adapter *a, const struct weft_qp *qp)
 {
 	if (qp->stream && a->net && progress_may_wait(a->net, send_queue_last_bytes(&qp->sq)))
@@ -342,7 +342,7 @@ enum weft_reason weft_srq_create(struct weft_pd *pd, const struct weft_srq_optio
 	return r;
 }
 
-/* The lock of a shared receive queue's adapter, taken. */
+/* Takes the lock of the shared receive queue's adapter. */
 static struct weft_adapter *enter_srq(const struct weft_srq *srq)
 {
 	struct weft_adapter *a = adapter_of(srq->adapter);

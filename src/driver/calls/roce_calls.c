@@ -107,7 +107,7 @@ static enum weft_reason set_path(struct roce *roce, const struct weft_qp *qp,
 
 /* ---- States --------------------------------------------------------------------------------- */
 
-/* UD has a path with every request, RD a context; what packets may hold is the port's. */
+/* UD requests name a path each, RD requests a context. The port limits the packet size. */
 static enum weft_reason make_conn(struct roce *roce, struct weft_qp *qp,
 				  const struct weft_roce_attr *w)
 {
@@ -308,7 +308,7 @@ static enum weft_reason join(struct ib_conn *c, const struct weft_address *group
 	return r;
 }
 
-/* By any interface: the core has one membership for all of them. */
+/* The interface does not matter: the core has one membership for all of them. */
 static bool is_in_group(const struct roce_conn *rc, const struct weft_address *group)
 {
 	for (const struct list *l = rc->members.next; l != &rc->members; l = l->next) {

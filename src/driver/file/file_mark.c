@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Which file a file store is, and whether it is still the one that acknowledged what was written.
+ * Which file a file store is, and whether it still has all acknowledged writes.
  *
- * After a failed flush the kernel takes for written what it could not write, and only the process
- * that was told knows. So the file has a mark, a random number in an extended attribute, which is
- * another one from then on. The mark is in the kernel's memory at once: like the page cache, it
+ * After a failed flush the kernel treats the lost pages as written, and only the process that got
+ * the error knows. So the file has a mark: a random number in an extended attribute, which is
+ * changed on such a failure. The mark is in the kernel's memory at once. Like the page cache, it
  * need not outlive this boot of the host.
  */
 #include <fcntl.h>
@@ -25,8 +25,8 @@ static bool mark_write(const struct file_store *f)
 }
 
 /*
- * It has the length of the one that is there, so it needs no room. A file system that refuses it
- * takes no changes any more, and no device is opened on it for writing.
+ * The new mark is as long as the old one, so it needs no space. A file system that still refuses it
+ * takes no changes any more, so no device will be opened on it for writing.
  */
 void file_mark_anew(const struct file_store *f)
 {

@@ -31,7 +31,7 @@ void file_pool_fini(struct file_pool *p)
 	close(p->event_fd);
 }
 
-/* The lock is held: so the descriptor is readable just when the list is not empty. */
+/* Called with the lock held: the descriptor is readable exactly while the list is not empty. */
 static void done_add(struct file_pool *p, struct store_request *r)
 {
 	const uint64_t one = 1;
@@ -97,7 +97,7 @@ void file_pool_put(struct file_store *f, struct store_request *r)
 	pthread_mutex_unlock(&p->lock);
 	if (!needs_more || worker_start(f) || p->count > 0)
 		return;
-	/* There is no thread, and none to be had. */
+	/* There is no thread and none can be created: do the work here. */
 	pthread_mutex_lock(&p->lock);
 	list_remove(&r->link);
 	p->todo_count--;

@@ -11,7 +11,7 @@ enum { RING_ENTRIES = 128 };
 struct file_ring {
 	struct io_uring ring;
 	uint32_t in_flight;
-	struct list waiting; /* more than there are entries */
+	struct list waiting; /* requests beyond the ring's entries */
 };
 
 int file_ring_create(struct file_ring **out)
@@ -59,7 +59,7 @@ void file_ring_put(struct file_store *f, struct store_request *r)
 {
 	struct io_uring_sqe *sqe = NULL;
 
-	/* Never more than the kernel has room to answer. */
+	/* The completion queue must have room for every request in flight. */
 	if (f->ring->in_flight < RING_ENTRIES && list_is_empty(&f->ring->waiting))
 		sqe = io_uring_get_sqe(&f->ring->ring);
 	if (sqe)
@@ -68,7 +68,7 @@ void file_ring_put(struct file_store *f, struct store_request *r)
 		list_add_tail(&f->ring->waiting, &r->link);
 }
 
-/* True: it is done. Else a thread does it once more, and finds out what is the matter. */
+/* True: the request has ended. False: a thread repeats it, and finds the error if there is one. */
 static bool ended(struct file_store *f, struct store_request *r, int result)
 {
 	if (result == -EAGAIN || result == -EINTR || result == -ECANCELED || result == -EINVAL ||
@@ -121,7 +121,7 @@ void file_ring_take(struct file_store *f)
 
 	do {
 		waiting_go(f);
-		/* Where the kernel is short of memory it takes them at the next call. */
+		/* If the kernel is short of memory, it takes them at the next call. */
 		if (io_uring_sq_ready(&g->ring) > 0)
 			(void)io_uring_submit(&g->ring);
 	} while (take_done(f) && !list_is_empty(&g->waiting));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* In place of file_ring.c where there is no liburing. */
+/* Replaces file_ring.c in builds without liburing. */
 #include <errno.h>
 
 #include "driver/file/file_inside.h"

@@ -28,9 +28,9 @@ static struct file_store *file_of(struct store *s)
 /* ---- Calls ---------------------------------------------------------------------------------- */
 
 /*
- * What waits for the page cache to be written goes to a thread also where there is a ring: the
- * kernel would hand it to workers of its own, one after the other for a file, and threads together
- * do two to five times as many (docs/store.md).
+ * Requests that wait for the page cache to be written go to threads even if there is a ring: the
+ * kernel would pass them to its own workers, one at a time for each file. Threads are two to five
+ * times as fast (docs/store.md).
  */
 static bool is_for_ring(const struct file_store *f, const struct store_request *r)
 {
@@ -158,8 +158,8 @@ static int open_claimed(const struct file_store_config *c, struct stat *st)
 }
 
 /*
- * Requests of a process that was killed may go on after its end, and keep the claim until they are
- * done. In a file that was opened before that, an old write could land behind a new one.
+ * Requests of a killed process may go on after its end, and hold the lock on the file until they
+ * are done. If the file were opened before, an old write could overwrite a new one.
  */
 static int open_there(const struct file_store_config *c, struct stat *st)
 {
@@ -174,7 +174,7 @@ static int open_there(const struct file_store_config *c, struct stat *st)
 	return fd;
 }
 
-/* A name that a crash takes away again would take the flushed writes with it. */
+/* If a crash removed the file's name, the flushed writes would be lost with it. */
 static int sync_folder(const char *path)
 {
 	char copy[PATH_MAX];
@@ -186,14 +186,14 @@ static int sync_folder(const char *path)
 	fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	/* Some file systems have nothing to do there, and say so. */
+	/* Some file systems do not support this, and need not. */
 	if (fsync(fd) < 0 && errno != EINVAL)
 		err = -errno;
 	close(fd);
 	return err;
 }
 
-/* A write past the limit would be a signal, not an error: so it is refused before. */
+/* A write past the limit raises a signal instead of an error: refuse it before. */
 static int limit_check(uint64_t size_bytes)
 {
 	struct rlimit limit;
@@ -291,7 +291,7 @@ static void direct_try(struct file_store *f)
 #endif
 	if (f->is_block && ioctl(f->fd, BLKSSZGET, &sector) == 0)
 		offset_align = (uint32_t)sector;
-	/* 0 is how the kernel says that it cannot. */
+	/* 0: the kernel does not support direct I/O here. */
 	if (memory_align == 0 || offset_align == 0 ||
 	    f->store.shape.block_bytes % offset_align != 0)
 		return;

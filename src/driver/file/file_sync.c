@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Brings what was written to the disk, for any number of threads, and never says that it is there
- * when it may not be.
+ * Makes writes durable, for any number of threads, and never reports success for writes that may be
+ * lost.
  *
- * The kernel reports that pages could not be written once for each open file description, to the
- * call that asks next, and then takes them for written. So
- *  - syncs have a description of their own: a FUA write, which is told on that of the data, cannot
- *    take away what a flush must be told, however late its own end is looked at;
- *  - one sync is under way at a time, and what it was told is written down before the next begins:
- *    two at once would share one report, and the other would say that all is well.
- * Requests that come while one is under way share the next, so none waits for more than two.
+ * The kernel reports lost pages once for each open file description, to the next call that asks,
+ * and treats them as written from then on. So:
+ *  - Syncs have a file description of their own. A FUA write, which gets errors on that of the
+ *    data, cannot take away the error that a flush must get, however late its own completion is
+ *    handled.
+ *  - One sync runs at a time, and its result is stored before the next begins. Two at once would
+ *    share one report, and one of them would report success.
+ *
+ * Requests that come during a sync share the next one, so none waits for more than two.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -32,7 +34,7 @@ static int open_flags(const struct file_store_config *c)
 	return (c->is_readonly ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NOCTTY;
 }
 
-/* The name may have been given to another file meanwhile, or to a pipe: none is waited for. */
+/* The name may belong to another file by now, or to a FIFO: do not block on it. */
 int file_sync_by_name(int fd, const struct file_store_config *c)
 {
 	int own = open(c->path, open_flags(c) | O_NONBLOCK);
@@ -50,7 +52,7 @@ int file_sync_open(struct file_store *f, const struct file_store_config *c)
 	struct file_sync *s = &f->sync;
 	char same[32];
 
-	/* The file that is open, whatever is at its name by now. */
+	/* Reopen the open file itself: its name may belong to another file by now. */
 	snprintf(same, sizeof(same), "/proc/self/fd/%d", f->fd);
 	s->fd = open(same, open_flags(c));
 	if (s->fd < 0) /* there is no /proc here */
@@ -69,7 +71,7 @@ void file_sync_close(struct file_store *f)
 	close(f->sync.fd);
 }
 
-/* The lock is held, and released meanwhile. */
+/* Called with the lock held, which is released meanwhile. */
 static void sync_once(struct file_store *f)
 {
 	struct file_sync *s = &f->sync;
@@ -85,7 +87,7 @@ static void sync_once(struct file_store *f)
 	pthread_cond_broadcast(&s->has_ended);
 }
 
-/* The one that has begun may have looked already at what this request is about. */
+/* A sync in progress may have passed this request's data already: wait for the next one. */
 static void sync_next(struct file_store *f)
 {
 	struct file_sync *s = &f->sync;
@@ -106,8 +108,8 @@ static void sync_next(struct file_store *f)
 }
 
 /*
- * After a failure a flush that goes well would be a lie, of this process or the next. The next one
- * is warned before the caller is told.
+ * After a failure no later flush may succeed, of this process or the next. The mark that warns the
+ * next process is changed before the caller gets the error.
  */
 void file_sync(struct file_store *f, struct store_request *r)
 {
@@ -121,7 +123,7 @@ void file_sync(struct file_store *f, struct store_request *r)
 	store_request_end(r, WEFT_R_STORE_LOST, error);
 }
 
-/* It may be the failure of an earlier write that this one was told. */
+/* The error may be that of an earlier write. */
 void file_write_failed(struct file_store *f, const struct store_request *r, int error)
 {
 	if (error != EIO || !(r->flags & STORE_FUA))

@@ -17,7 +17,7 @@ _Static_assert(sizeof(struct span) == sizeof(struct iovec) &&
 
 enum { BOUNCE_BYTES = 256 * 1024, DIRECT_ALIGN = 4096, ZERO_BYTES = 64 * 1024 };
 
-/* A read got nothing: the file ends before the device. No errno is negative. */
+/* A read got no bytes: the file ends before the device. No errno is negative. */
 enum { END_OF_FILE = -1 };
 
 static const uint8_t zeroes[ZERO_BYTES] __attribute__((aligned(DIRECT_ALIGN)));
@@ -51,7 +51,10 @@ bool file_is_aligned(const struct file_store *f, const struct store_request *r)
 
 	for (uint32_t i = 0; i < r->span_count; i++)
 		bits |= (uintptr_t)r->spans[i].bytes | r->spans[i].length;
-	/* A length must be one of blocks too: pieces of a request are read or written apart. */
+	/*
+	 * Lengths must be whole blocks too, because the spans of a request may be read or written
+	 * separately.
+	 */
 	return bits % f->memory_align == 0 && bits % f->store.shape.block_bytes == 0;
 }
 
@@ -111,8 +114,8 @@ static void bounce_copy(const struct store_request *r, uint64_t skip, uint8_t *b
 }
 
 /*
- * Memory that direct I/O cannot use. The page cache is no way out: two blocks of a page, one
- * written through it and one past it, could undo each other.
+ * Copies through aligned memory. The page cache is no alternative: of two blocks in one page, one
+ * written through the cache and one past it, each could overwrite the other.
  */
 static int move_bounced(int fd, const struct store_request *r, int flags)
 {
@@ -181,7 +184,7 @@ static int discard(const struct file_store *f, const struct store_request *r)
 	return is_unsupported(err) ? 0 : err;
 }
 
-/* What keeps the room allocated comes first; a hole reads as zeroes too. */
+/* Prefer the call that keeps the space allocated; a hole reads as zeroes too. */
 static int zero(struct file_store *f, const struct store_request *r)
 {
 	int err = range_call(f, r, FALLOC_FL_ZERO_RANGE, BLKZEROOUT);

@@ -44,7 +44,10 @@ void adapter_show_events(struct weft_adapter *a)
 		(void)call_read(a->event_fd, &count, sizeof(count));
 }
 
-/* Core and network give each other work until both rest, or others have waited long enough. */
+/*
+ * Core and network give each other work until both rest, or until other threads have waited long
+ * enough.
+ */
 static void work(struct weft_adapter *a, bool can_wait)
 {
 	bool has_moved;
@@ -53,7 +56,7 @@ static void work(struct weft_adapter *a, bool can_wait)
 	if (a->net)
 		progress_sends(a->net);
 	if (a->core.trace)
-		(void)adapter_now_ns(a); /* who comes here may have slept */
+		(void)adapter_now_ns(a); /* the caller may have slept */
 	do {
 		core_work(a);
 		has_moved = a->host->output(a, can_wait);
@@ -78,7 +81,7 @@ void adapter_work(struct weft_adapter *a)
 void adapter_poll(struct weft_adapter *a, bool can_wait)
 {
 	a->polls++;
-	/* Polls that find nothing are many: the next one should come soon. */
+	/* Most polls find nothing, so do no more than needed for them. */
 	if (a->host->poll(a, false) || !list_is_empty(&a->core.ready) || a->waiters > 0 ||
 	    adapter_due_all(a) != UINT64_MAX)
 		work(a, can_wait);

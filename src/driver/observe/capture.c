@@ -14,7 +14,7 @@ enum {
 	BUFFER_BYTES = 256 * 1024,
 	LOCAL = 0,
 	REMOTE = 1,
-	/* A receiver that sends nothing itself acknowledges so often, far within the window. */
+	/* A receiver that sends no bytes acknowledges after so many, far within the window. */
 	ACK_EVERY_SHIFT = 26
 };
 
@@ -24,12 +24,12 @@ static const char comment[] =
 
 struct capture {
 	int fd;
-	int error; /* 0 or negative errno: stopped */
+	int error; /* 0, or negative errno: the capture has stopped */
 	pid_t owner;
 	uint32_t stream_count;
 	int64_t real_minus_monotonic_ns;
-	off_t file_bytes; /* whole blocks that are in the file */
-	size_t used;	  /* whole blocks that wait here; none once it has stopped */
+	off_t file_bytes; /* whole blocks in the file */
+	size_t used;	  /* whole blocks in the buffer; 0 once stopped */
 	uint8_t buffer[BUFFER_BYTES];
 };
 
@@ -68,7 +68,7 @@ void capture_flush(struct capture *c)
 	if (c->error == 0)
 		c->file_bytes += (off_t)c->used;
 	else if (c->error != -EOWNERDEAD)
-		(void)!ftruncate(c->fd, c->file_bytes); /* to where it is whole; not a pipe */
+		(void)!ftruncate(c->fd, c->file_bytes); /* cut off a partial block; a pipe cannot */
 	c->used = 0;
 }
 
@@ -86,7 +86,7 @@ int capture_error(const struct capture *c)
 
 /* ---- segments ------------------------------------------------------------------------------- */
 
-/* What is left of a half's held bytes and, after them, of the caller's. */
+/* The remaining held bytes of a half, then those of the caller. */
 struct source {
 	const uint8_t *held;
 	size_t held_bytes;
@@ -94,7 +94,7 @@ struct source {
 	size_t offset; /* into *v */
 };
 
-/* The next piece in one place, of at most length bytes, which must be there. */
+/* The next contiguous piece, at most length bytes; there must be that many. */
 static size_t source_take(struct source *from, size_t length, const uint8_t **piece)
 {
 	size_t n = from->held_bytes;
@@ -106,7 +106,7 @@ static size_t source_take(struct source *from, size_t length, const uint8_t **pi
 		from->held_bytes -= n;
 		return n;
 	}
-	/* Bound: the spans hold what is asked for. */
+	/* Bound: the spans hold at least that many bytes. */
 	while (from->v->iov_len == from->offset) {
 		from->v++;
 		from->offset = 0;
@@ -149,7 +149,7 @@ static size_t min_size(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-/* A packet's headers, encoded, and where the payload behind them is. */
+/* A packet's encoded headers, and the payload behind them. */
 struct parts {
 	uint8_t headers[INET_HEADERS_MAX];
 	size_t header_bytes, payload_bytes;
@@ -189,7 +189,7 @@ struct segment {
 	uint64_t now_ns;
 };
 
-/* One segment, and the bytes and flags of it that are counted in its half. */
+/* Writes a segment, and adds its bytes and flags to its half's sequence number. */
 static void segment_put(struct capture_stream *s, const struct segment *g)
 {
 	struct capture_half *h = &s->half[g->from];
@@ -228,7 +228,7 @@ static void bare_put(struct capture_stream *s, int from, uint8_t flags, uint64_t
 
 /* ---- streams -------------------------------------------------------------------------------- */
 
-/* False: not an address of IP. An IPv4 address within IPv6 (RFC 4291 section 2.5.5.2) is IPv4. */
+/* False: not an IP address. An IPv4-mapped IPv6 address (RFC 4291 section 2.5.5.2) is IPv4. */
 static bool end_set(struct inet_end *end, const struct sockaddr *address, bool *is_ipv6)
 {
 	struct sockaddr_in in;
@@ -265,7 +265,10 @@ void capture_stream_open(struct capture *c, struct capture_stream *s,
 	    s->is_ipv6 != is_remote_ipv6)
 		return;
 	s->capture = c;
-	/* By another number a reader tells a new connection from an old one of the same ports. */
+	/*
+	 * The initial number lets a reader distinguish a new connection from an old one with the
+	 * same ports.
+	 */
 	s->half[initiator].seq = c->stream_count++ << 16;
 	s->half[!initiator].seq = s->half[initiator].seq + (1 << 15);
 	bare_put(s, initiator, INET_TCP_SYN, now_ns);
@@ -273,7 +276,7 @@ void capture_stream_open(struct capture *c, struct capture_stream *s,
 	bare_put(s, initiator, INET_TCP_ACK, now_ns);
 }
 
-/* Puts length bytes as segments. */
+/* Writes length bytes as segments. */
 static void bytes_put(struct capture_stream *s, struct segment *g, size_t length)
 {
 	struct capture_half *h = &s->half[g->from];
@@ -293,7 +296,7 @@ static void bytes_put(struct capture_stream *s, struct segment *g, size_t length
 		bare_put(s, !g->from, INET_TCP_ACK, g->now_ns);
 }
 
-/* How far the frame goes that begins here; 0 if too little of it is here to tell. */
+/* The length of the frame that begins here; 0: too few bytes to know. */
 static uint32_t frame_begin(struct capture_stream *s, const struct segment *g, size_t length)
 {
 	uint8_t head[MPA_SCAN_HEAD_MAX];
@@ -327,13 +330,13 @@ void capture_stream_bytes(struct capture_stream *s, const struct capture_bytes *
 		left -= n;
 		h->frame_left -= (uint32_t)n;
 	}
-	/* The source may begin in h->held. */
+	/* The source may begin with h->held. */
 	source_copy(&g.payload, rest, left);
 	memcpy(h->held, rest, left);
 	h->held_bytes = (uint8_t)left;
 }
 
-/* Bytes that wait will get no company any more. */
+/* Writes held bytes: no more will follow them. */
 static void held_put(struct capture_stream *s, int from, uint64_t now_ns)
 {
 	struct capture_half *h = &s->half[from];

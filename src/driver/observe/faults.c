@@ -6,14 +6,14 @@
 
 #include "driver/observe/observe.h"
 
-/* What the process has to tell when it ends; observe_lock() guards it. */
+/* Reported when the process ends; guarded by observe_lock(). */
 static struct {
 	bool is_on, has_complained;
-	struct list adapters; /* that are open */
+	struct list adapters; /* open ones */
 	uint64_t happened[FAULT_COUNT];
 } process = { .adapters = { &process.adapters, &process.adapters } };
 
-/* Once: a program may try one device after the other. */
+/* Complains once: a program may open one device after the other. */
 static void complain(const struct fault_complaint *c)
 {
 	observe_lock();

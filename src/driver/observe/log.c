@@ -104,7 +104,7 @@ void log_event(struct observed *o, enum log_level level, const struct trace_even
 	enum weft_reason reason = (enum weft_reason)e->reason;
 
 	if (e->kind == TRACE_QP_STATE && (e->b == WEFT_QPS_ERROR || e->b == WEFT_QPS_SQE)) {
-		/* From SQE on to ERROR it was told before. */
+		/* The move from SQE to ERROR follows one that was logged. */
 		if (reason != WEFT_OK && e->a != WEFT_QPS_SQE && level >= level_of(reason))
 			say_failure(e, ends, level_of(reason) == LOG_INFO ? "ended" : "failed");
 	} else if (e->kind == TRACE_CONNECT_FAILED && e->who != 0) {

@@ -14,8 +14,8 @@ enum { VARIABLES = 4 };
 
 static struct {
 	pthread_mutex_t lock;
-	const char *reported[VARIABLES]; /* that could not be had */
-	uint32_t adapters;		 /* ever */
+	const char *reported[VARIABLES]; /* variables whose file could not be opened */
+	uint32_t adapters;		 /* opened so far */
 } process = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 void observe_lock(void)
@@ -42,7 +42,7 @@ void observe_forget(void)
 	faults_forget();
 }
 
-/* Whether it was; it is from now on. */
+/* Whether the variable was reported before; marks it as reported. */
 static bool is_reported(const char *variable)
 {
 	int i = 0;

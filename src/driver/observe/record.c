@@ -16,19 +16,19 @@
 enum { PIECE_BYTES = 16384 };
 
 struct recording {
-	/* The process's lock guards these. */
+	/* Guarded by the process's lock. */
 	struct list link; /* of the process */
 	uint32_t users;
 	bool is_kept;
-	/* Its own lock guards these. */
+	/* Guarded by its own lock. */
 	pthread_mutex_t lock;
 	struct capture *capture;
-	struct list records; /* of streams that are captured here */
+	struct list records; /* of streams captured in this file */
 	uint64_t flushed_ns;
-	char path[]; /* as it was given */
+	char path[]; /* the path as given */
 };
 
-/* The process's lock guards it. */
+/* Guarded by the process's lock. */
 static struct list recordings = { &recordings, &recordings };
 
 static const uint64_t flush_every_ns = 500 * 1000 * 1000;
@@ -59,7 +59,7 @@ static int recording_create(const char *path, struct recording **made)
 		free(r);
 		return err;
 	}
-	/* Even if nothing ever happens it is a capture. */
+	/* The file is a valid capture even if nothing ever happens. */
 	capture_flush(r->capture);
 	pthread_mutex_init(&r->lock, NULL);
 	list_init(&r->link);
@@ -126,7 +126,9 @@ void recordings_flush(void)
 	for (struct list *at = recordings.next; at != &recordings; at = at->next) {
 		struct recording *r = CONTAINER_OF(at, struct recording, link);
 
-		/* A thread that is in the middle of it may have been stopped there for good. */
+		/*
+		 * Do not block: the holder of the lock may be a thread that was stopped for good.
+		 */
 		if (pthread_mutex_trylock(&r->lock) == 0) {
 			capture_flush(r->capture);
 			pthread_mutex_unlock(&r->lock);
@@ -142,7 +144,7 @@ void recordings_forget(void)
 
 /* ---- Streams -------------------------------------------------------------------------------- */
 
-/* Whether the other end is captured in the same file: the bytes would be there twice. */
+/* Whether the other end is captured in the same file: then the bytes would be there twice. */
 static bool has_mirror(const struct recording *r, const struct record *record)
 {
 	for (const struct list *at = r->records.next; at != &r->records; at = at->next) {
@@ -169,8 +171,8 @@ static struct sockaddr_in6 end_of(const struct weft_address *a)
 }
 
 /*
- * While the recording's lock is held the clock is read: adapters that share a file write there in
- * the order of these times.
+ * The clock is read with the recording's lock held, so that adapters that share a file write in the
+ * order of these times.
  */
 void record_open(struct record *record, struct observed *of, bool is_initiator)
 {
@@ -195,7 +197,7 @@ void record_open(struct record *record, struct observed *of, bool is_initiator)
 	pthread_mutex_unlock(&r->lock);
 }
 
-/* Of memory that may have gone since: what has gone stands there as zeroes. */
+/* Copies memory that may be unmapped by now; unmapped bytes are captured as zeroes. */
 static void put_by_copy(struct record *record, const struct span_list *l, size_t n,
 			bool is_outgoing)
 {
@@ -204,7 +206,7 @@ static void put_by_copy(struct record *record, const struct span_list *l, size_t
 	struct iovec v = { piece, 0 };
 	size_t at = 0; /* in the span */
 
-	/* Bound: every round takes a byte at least, or passes a span. */
+	/* Bound: each iteration takes at least a byte, or passes a span. */
 	for (uint32_t i = 0; n > 0;) {
 		size_t k = l->spans[i].length - at, room = sizeof(piece) - v.iov_len;
 
@@ -257,7 +259,7 @@ void record_end(struct record *record, bool is_outgoing, bool is_reset)
 	pthread_mutex_unlock(&r->lock);
 }
 
-/* The recording's lock is held. */
+/* Called with the recording's lock held. */
 static void leave(struct record *record)
 {
 	list_remove(&record->link);
@@ -296,8 +298,8 @@ void record_leave_all(struct observed *of)
 /* ---- Packets of RoCE ------------------------------------------------------------------------ */
 
 /*
- * Sockets do not tell how IPv4 numbered a packet, but a good ICRC does (iba_icrc.h). Of a bad one
- * nothing is known: it stands there as it would be sent by us.
+ * Sockets do not report the identification of an IPv4 packet, but a valid ICRC reveals it
+ * (iba_icrc.h). With an invalid ICRC it is unknown, and captured as in packets of ours.
  */
 static void see_ipv4_word(const struct ib_in *in, struct capture_datagram *d)
 {
@@ -325,7 +327,10 @@ void record_packet_in(struct observed *o, const struct ib_in *in)
 		.hop_limit = in->hop_limit,
 	};
 
-	/* No packet of RoCE: UDP over IPv6 may be so long, and who hands on may say anything. */
+	/*
+	 * Not a RoCE packet: UDP over IPv6 allows such a length, and so may a process that hands
+	 * packets on.
+	 */
 	if (in->length > INET_UDP_PAYLOAD_MAX)
 		return;
 	see_ipv4_word(in, &d);

@@ -10,29 +10,29 @@
 #include "wire/trace_file.h"
 
 enum {
-	RING_TRACED = 1 << 14, /* more than a call makes, but for one that flushes huge queues */
+	RING_TRACED = 1 << 14, /* more events than a call causes, unless it flushes huge queues */
 	RING_LOGGED = 1 << 10,
 	BATCH = 64
 };
 
 struct observer {
 	struct trace trace;
-	uint64_t seen;	  /* events that were looked at */
-	int fd;		  /* of the file, or -1 */
-	int64_t clock_ns; /* the wall clock, less that of the adapter */
+	uint64_t seen;	  /* events handled */
+	int fd;		  /* the file, or -1 */
+	int64_t clock_ns; /* wall clock minus adapter clock */
 	enum log_level level;
 };
 
-/* Kept until the process ends: the next adapter goes on where one was closed. */
+/* Kept until the process ends: later adapters append to the same file. */
 struct trace_output {
 	struct list link;
 	int fd;
-	char path[]; /* as it was given */
+	char path[]; /* the path as given */
 };
 
-/* The process's lock guards it. */
+/* Guarded by the process's lock. */
 static struct list outputs = { &outputs, &outputs };
-static int64_t first_clock_ns; /* adapters begin with the same, so that their times compare */
+static int64_t first_clock_ns; /* all adapters use the same offset, so that their times compare */
 
 /* ---- Files ---------------------------------------------------------------------------------- */
 
@@ -52,7 +52,7 @@ static int output_begin(const char *path)
 	return err;
 }
 
-/* The descriptor for a path, or a negative errno. The process's lock is held. */
+/* The descriptor for a path, or a negative errno. Called with the process's lock held. */
 static int output_get(const char *path)
 {
 	size_t length = strlen(path) + 1;
@@ -114,7 +114,7 @@ int observer_open(struct observed *of, const char *path, enum log_level level)
 	observe_unlock();
 	if (path && o->fd < 0)
 		err = o->fd;
-	if (o->fd < 0) /* what the log looks at is little */
+	if (o->fd < 0) /* the log needs only these */
 		o->trace.only = 1ULL << TRACE_QP_STATE | 1ULL << TRACE_AGREED |
 				1ULL << TRACE_CONNECT_FAILED | 1ULL << TRACE_FAULT;
 	if (err < 0 && level <= LOG_OFF) {
@@ -150,7 +150,7 @@ static bool has_room(const struct wr *w, uint32_t records)
 	return (size_t)(w->end - w->at) >= records * (size_t)TRACE_FILE_RECORD_BYTES;
 }
 
-/* The next event, and before it how many are missing. */
+/* Writes the next event, and before it the number of lost events, if any. */
 static uint16_t drain_one(struct observed *of, struct wr *w)
 {
 	struct observer *o = of->observer;
@@ -172,7 +172,7 @@ static uint16_t drain_one(struct observed *of, struct wr *w)
 	return e->kind;
 }
 
-/* Up to as many as fit a batch. */
+/* Writes as many events as fit a batch. */
 static void drain_batch(struct observed *of)
 {
 	struct observer *o = of->observer;
@@ -181,7 +181,9 @@ static void drain_batch(struct observed *of)
 	uint16_t last = TRACE_NONE;
 	int err;
 
-	/* An address and what it belongs to are written together: others write there too. */
+	/*
+	 * Write an address together with its event: others may write to the file between calls.
+	 */
 	while (o->seen < o->trace.count && (last == TRACE_ADDRESS || has_room(&w, 4)))
 		last = drain_one(of, &w);
 	err = o->fd < 0 ? 0 : output_write(o->fd, bytes, (size_t)(w.at - bytes));

@@ -10,7 +10,7 @@
 #include "base/least.h"
 #include "driver/sys/system_reason.h"
 
-/* Of cm_ids: so many, and one for each queue pair, up to what the agent can number. */
+/* The number of cm_ids: so many, and one for each queue pair, up to the agent's limit. */
 enum { BESIDE_QPS = 4096, CONVERSATIONS_MAX = 1 << 16 };
 
 static const uint64_t leave_after_ns = 1000 * 1000;
@@ -121,9 +121,9 @@ void cm_id_conn_ended(struct roce_conn *rc)
 }
 
 /*
- * The other end has left. What it said last on the connection came by another socket and may not
- * have been read yet: before this deadline passes every socket is. By other ways of a network it
- * may still be behind; then a NAK that the parting words repeat stands for it.
+ * The peer has disconnected. Its last packets on the connection came by another socket and may be
+ * unread, but every socket is read before this deadline expires. In a network, packets may also
+ * still be under way; if so, the NAK repeated in the DREQ replaces them.
  */
 static void end_conn_soon(struct weft_cm_id *c, const struct ib_cm_event *e)
 {
@@ -242,7 +242,7 @@ static bool asks_again(struct weft_cm_id *c, const struct ib_cm_event *e)
 	return true;
 }
 
-/* As if there were no such service. */
+/* Reports a refusal as if there were no such service. */
 static void tell_refused(struct weft_cm_id *c)
 {
 	const struct cm_id_again *a = c->again;
@@ -327,8 +327,8 @@ static void refuse(struct roce *r, const struct ib_cm_event *e, enum ibcm_reject
 }
 
 /*
- * Of the requests that the program has not taken, the oldest that is over makes room, or for a peer
- * that is known the oldest of an unproven peer.
+ * If the backlog is full, the oldest request that has ended makes room; for a known peer, also the
+ * oldest of an unproven peer.
  */
 static bool has_room(struct weft_cm_service *s, bool is_unproven)
 {
@@ -405,7 +405,7 @@ static void take_event(struct roce *r, const struct ib_cm_event *e)
 		tell(c, e->reject ? WEFT_CM_REJECTED : WEFT_CM_FAILED, e);
 		return;
 	case IB_CM_DISCONNECTED:
-		/* What the other end waits for need not wait for the program. */
+		/* Answer at once: the peer need not wait for the program. */
 		(void)ib_cm_disconnect(r->cm, r->net->now_ns, e->id, (struct ibcm_bytes){ 0 });
 		c->id = 0;
 		neighbour_leave(c);
@@ -436,7 +436,7 @@ void cm_ids_input(struct roce *r)
 	bool has_come = false;
 
 	while (ib_port_mad(r->port, &mad)) {
-		/* It came by this path to us; an answer would go back. */
+		/* The reverse of the path by which the message came. */
 		struct ibcm_ip ip = {
 			.is_ipv6 = mad.path.is_ipv6,
 			.from = mad.path.to,
@@ -454,7 +454,7 @@ void cm_ids_output(struct roce *r)
 {
 	struct ib_cm_out out;
 
-	/* What there is no room for waits with the agent, and is not lost. */
+	/* Messages without room here stay with the agent. */
 	while (ib_port_mad_has_room(r->port) && ib_cm_send(r->cm, r->net->now_ns, &out)) {
 		struct ib_mad mad = {
 			.path = {
@@ -467,12 +467,15 @@ void cm_ids_output(struct roce *r)
 			},
 		};
 
-		/* A process that is stopped does not get it again and again. */
+		/*
+		 * Each attempt has another source port, so that not all reach a socket of a stopped
+		 * process.
+		 */
 		mad.path.from.port = udp_source_port(
 			(uint32_t)udp_adapter_slot(r->udp) << 16 | (out.attempt & 15), IBA_QPN_GSI);
 		mad.path.to.port = IBA_UDP_PORT;
 		memcpy(mad.bytes, out.bytes, sizeof(mad.bytes));
-		/* There is no such way now: it is as good as lost, and comes again. */
+		/* If there is no route now, the message counts as lost, and is repeated. */
 		if (udp_source(r->udp, &mad.path) == WEFT_OK)
 			CHECK(ib_port_mad_send(r->port, &mad));
 	}

@@ -13,12 +13,12 @@
 #include "driver/sys/calls.h"
 #include "driver/sys/system_reason.h"
 
-enum { FRAMES_MAX = 64 }; /* then others are looked at first */
+enum { FRAMES_MAX = 64 }; /* then others have their turn */
 
 struct tun {
 	struct watch watch;
 	struct roce *roce;
-	uint8_t frame[IB_RAW_MAX + 1]; /* of more than is good its length tells */
+	uint8_t frame[IB_RAW_MAX + 1]; /* one byte more, to detect a long frame */
 };
 
 static enum weft_reason reason_of(int error)
@@ -42,7 +42,7 @@ static enum weft_reason reason_of(int error)
 	}
 }
 
-/* The core drops packets without a receiver: the host sends some of its own accord. */
+/* The core drops packets without a receiver; the host sends some by itself. */
 static void on_readable(struct watch *w, uint32_t events)
 {
 	struct tun *tun = CONTAINER_OF(w, struct tun, watch);
@@ -54,7 +54,7 @@ static void on_readable(struct watch *w, uint32_t events)
 		if (n >= 0)
 			(void)ib_port_recv_raw(tun->roce->port, tun->frame, (size_t)n);
 	}
-	/* The interface has gone, and epoll would tell of nothing else. */
+	/* The interface is gone, and epoll would report it again and again. */
 	if (n < 0 && errno != EAGAIN && errno != EINTR) {
 		net_watch(tun->roce->net, w, 0);
 		tun_abandon(tun);
@@ -108,7 +108,7 @@ void tun_close(struct tun *tun)
 	free(tun);
 }
 
-/* The kernel knows, even if epoll was not asked since. */
+/* Asks the kernel: epoll may not have been asked since. */
 bool tun_is_open(const struct tun *tun)
 {
 	struct ifreq r;
@@ -134,7 +134,7 @@ bool tun_output(struct tun *tun)
 	while (ib_port_send_raw(roce->port, tun->frame, &length)) {
 		has_moved = true;
 		if (call_write(tun->watch.fd, tun->frame, length) < 0) {
-			roce->refused++; /* and lost, as on any network */
+			roce->refused++; /* lost, as on any network */
 			roce->refused_for = WEFT_R_TUN_REFUSED;
 		}
 	}

@@ -26,18 +26,18 @@
 
 enum { CLIENTS_MAX = 8, BACKLOG = 16, NS_PER_S = 1000000000, NS_PER_MS = 1000000 };
 
-/* How long a client may take to read, as it takes another's place; to wait for descriptors. */
+/* How long a client may keep its place; the delay after running out of descriptors. */
 static const uint64_t client_ns = NS_PER_S;
 static const uint64_t retry_ns = 100 * (uint64_t)NS_PER_MS;
 
 enum state { STAT_NONE = 0, STAT_RUNNING, STAT_STOPPING };
 
-/* The lock is taken after an adapter's, and never held while one is waited for. */
+/* Taken after an adapter's lock, and never held while waiting for one. */
 static struct {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	struct list adapters;
-	struct weft_adapter *busy; /* the one that the thread is looking at */
+	struct weft_adapter *busy; /* the adapter that the thread reads */
 	enum state state;
 	pthread_t thread;
 	int listener, wake;
@@ -51,7 +51,7 @@ static struct {
 
 /* ---- Reports -------------------------------------------------------------------------------- */
 
-/* The adapter that comes next by its number, locked and not to go away; or NULL. */
+/* The adapter with the next higher number, locked and kept from closing; NULL: none. */
 static struct weft_adapter *adapter_after(uint32_t number)
 {
 	struct weft_adapter *next = NULL;
@@ -80,7 +80,7 @@ static void adapter_done(struct weft_adapter *a)
 	pthread_mutex_unlock(&stat.lock);
 }
 
-/* The report in memory of its own, NULL when that is short. */
+/* Allocates the report; NULL: out of memory. */
 static char *report(size_t *length)
 {
 	char *text = NULL;
@@ -120,7 +120,7 @@ struct client {
 struct server {
 	struct client clients[CLIENTS_MAX];
 	uint32_t count;
-	uint64_t accept_ns; /* not before */
+	uint64_t accept_ns; /* accept no client before */
 };
 
 static bool is_same_user(int fd)
@@ -132,7 +132,7 @@ static bool is_same_user(int fd)
 	       peer.uid == geteuid();
 }
 
-/* Sends what it takes; false when it has all, or never will. */
+/* Sends as much as the socket takes. False: all is sent, or the client is gone. */
 static bool client_send(struct client *c)
 {
 	while (c->sent < c->length) {
@@ -174,7 +174,7 @@ static void serve_old(struct server *s, const struct pollfd *fds)
 {
 	uint64_t now_ns = clock_ns();
 
-	/* From the last on: one that goes is replaced by one that had its turn. */
+	/* In reverse order: a closed client's place goes to the last one, which had its turn. */
 	for (uint32_t i = s->count; i-- > 0;) {
 		struct client *c = &s->clients[i];
 
@@ -197,7 +197,7 @@ static int timeout_ms(const struct server *s, bool is_accepting)
 	return due <= now_ns ? 0 : (int)((due - now_ns) / NS_PER_MS) + 1;
 }
 
-/* Waits and serves, once. False: it is time to stop. */
+/* Waits and serves, once. False: the thread must stop. */
 static bool serve(struct server *s)
 {
 	bool is_accepting = s->count < CLIENTS_MAX && clock_ns() >= s->accept_ns;
@@ -280,7 +280,7 @@ void stat_add(struct weft_adapter *a)
 	if (wish && strcmp(wish, "off") == 0)
 		return;
 	pthread_mutex_lock(&stat.lock);
-	/* The thread that stops does not wait for this adapter: it does not know it yet. */
+	/* The stopping thread does not know this adapter yet, so it does not wait for it. */
 	while (stat.state == STAT_STOPPING)
 		pthread_cond_wait(&stat.changed, &stat.lock);
 	list_add_tail(&stat.adapters, &a->stat_link);
@@ -332,7 +332,7 @@ static void lock_reset(void)
 
 static void forget(void)
 {
-	/* The names are the parent's; a copy held here would outlive it. */
+	/* The names belong to the parent; a copy held here would outlive it. */
 	close_sockets();
 	pthread_cond_init(&stat.changed, NULL);
 	while (!list_is_empty(&stat.adapters))

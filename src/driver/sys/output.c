@@ -41,7 +41,7 @@ static int path_expand(const char *path, char *out, size_t size)
 	return 0;
 }
 
-/* The number behind it, if the path is that of a descriptor of this process; else -1. */
+/* The descriptor number if the path names a descriptor of this process; else -1. */
 static int path_descriptor(const char *path)
 {
 	static const char *const folders[] = { "/dev/fd/", "/proc/self/fd/" };
@@ -101,7 +101,7 @@ static int file_prepare(int fd)
 	return fcntl(fd, F_SETFL, O_APPEND) < 0 ? -errno : 0;
 }
 
-/* What is there already. */
+/* Opens an existing file. */
 static int file_open(const char *path)
 {
 	int fd = open(path, O_WRONLY | FLAGS | O_NONBLOCK), err;
@@ -127,7 +127,7 @@ int output_open(const char *path)
 		fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 		return fd < 0 ? -errno : fd;
 	}
-	/* Bound: it must come and go between two calls each time. */
+	/* Bound: the file would have to appear and disappear between two calls each time. */
 	for (int tries = 0; tries < TRIES_MAX; tries++) {
 		fd = open(expanded, O_WRONLY | O_CREAT | O_EXCL | FLAGS, 0600);
 		if (fd >= 0) {

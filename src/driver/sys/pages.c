@@ -11,7 +11,7 @@ static uintptr_t page_size(void)
 	return (uintptr_t)sysconf(_SC_PAGESIZE);
 }
 
-/* MADV_POPULATE_ is of Linux 5.14. 0 or errno, which is as it was. */
+/* Returns 0 or an errno value; errno is unchanged. MADV_POPULATE_ needs Linux 5.14. */
 static int populate(uintptr_t first, size_t length, bool is_written)
 {
 	int error = errno, why = 0;
@@ -37,7 +37,7 @@ static bool can_populate(void)
 	return populate(0, 0, false) == 0;
 }
 
-/* Some containers' rules have no process_vm_readv(). */
+/* Some containers forbid process_vm_readv(). */
 bool pages_can_be_asked(void)
 {
 	uint8_t from = 1, to = 0;
@@ -55,7 +55,7 @@ bool pages_are_there(uint64_t addr, uint64_t length, bool is_written)
 	return populate(first, end + page - first, is_written) == 0;
 }
 
-/* Kernels that do not tell know whether there is something. */
+/* Kernels without MADV_POPULATE_ only know whether the page is mapped. */
 static bool is_page(uintptr_t page, bool is_written)
 {
 	int why = populate(page, 1, is_written), error = errno;

@@ -15,7 +15,7 @@ enum weft_reason socket_reason_of(int error)
 	case EACCES:
 	case ENODEV:
 		return WEFT_R_ADDRESS;
-	case EMSGSIZE: /* of a datagram */
+	case EMSGSIZE: /* a datagram is too large */
 		return WEFT_R_ROCE_TOO_LARGE;
 	case ECONNREFUSED:
 		return WEFT_R_CONNECT_REFUSED;

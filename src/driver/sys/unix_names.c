@@ -83,7 +83,7 @@ static bool line_read(const char *file, char *line, size_t room)
 	return got > 0;
 }
 
-/* Read once: it is asked for with every connection. */
+/* Cached: every connection needs it. */
 static uid_t overflow_uid(void)
 {
 	static _Atomic uint64_t known = UINT64_MAX;
@@ -99,7 +99,7 @@ static uid_t overflow_uid(void)
 	return (uid_t)uid;
 }
 
-/* Not kept: a process may enter another user namespace. */
+/* Not cached: a process may enter another user namespace. */
 static bool is_every_user_mapped(void)
 {
 	char line[LINE_BYTES], *at;
@@ -107,7 +107,7 @@ static bool is_every_user_mapped(void)
 	if (!line_read("/proc/self/uid_map", line, sizeof(line)) || strtoul(line, &at, 10) != 0)
 		return false;
 	(void)strtoul(at, &at, 10);
-	return strtoul(at, NULL, 10) == UINT32_MAX; /* all but (uid_t)-1, which is none */
+	return strtoul(at, NULL, 10) == UINT32_MAX; /* all but (uid_t)-1, which is invalid */
 }
 
 bool unix_user_is_trusted(uid_t uid)
@@ -119,7 +119,7 @@ bool unix_user_is_trusted(uid_t uid)
 
 /* ---- The owner of a name -------------------------------------------------------------------- */
 
-/* What the kernel reports of a unix socket. */
+/* What the kernel reports about a unix socket. */
 struct found {
 	const struct unix_diag_msg *socket;
 	const char *name;
@@ -155,7 +155,7 @@ static struct found found_parse(const struct nlmsghdr *h)
 	return f;
 }
 
-/* The usual name; or that, a dot and anything: a spare or hidden one. */
+/* The usual name, or a spare or hidden one: the usual name, a dot and any text. */
 static bool has_name(const struct unix_names *names, const struct found *f)
 {
 	size_t usual = strlen(names->usual);
@@ -167,8 +167,8 @@ static bool has_name(const struct unix_names *names, const struct found *f)
 }
 
 /*
- * Whether it has a name, or is about to listen there, for this user or root. Connections that were
- * not accepted have the same name, and the kernel counts them as root's: they are not looked at.
+ * Whether the socket has a name, or is about to listen there, for this user or root. Connections
+ * that were not accepted have the same name and count as root's: ignore them.
  */
 static bool is_holder(const struct unix_names *names, const struct found *f)
 {
@@ -207,11 +207,11 @@ static void found_note(const struct found *f, struct unix_name *name)
 }
 
 struct answer {
-	uint32_t parts; /* that tell of sockets */
+	uint32_t parts; /* with sockets in them */
 	bool is_interrupted;
 };
 
-/* One part of it: 0 if there is more to come, 1 or a negative errno if not. */
+/* Reads one part of the answer: 0: more to come; else 1 or a negative errno. */
 static int answer_read(struct answer *a, int s, const struct unix_names *names,
 		       struct unix_name *found)
 {

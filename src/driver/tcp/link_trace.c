@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What the trace tells of a link. */
+/* Trace events of a link. */
 #include "driver/tcp/link.h"
 
 void link_trace(const struct link *link, enum trace_kind kind, enum weft_reason reason)

@@ -42,7 +42,7 @@ static void silent_end(struct link *link)
 	(*silent_of(link))--;
 }
 
-/* Of one listener, NULL: of all. False: there is none. */
+/* Drops a silent connection of one listener, or (NULL) of any. False: there is none. */
 static bool silent_drop(struct tcp *tcp, const struct weft_listener *of)
 {
 	struct link *found = NULL;

@@ -68,7 +68,7 @@ static int open_socket(const struct weft_address *a)
 
 static void set(int fd, int level, int name, int value)
 {
-	/* What the kernel does not know it does without. */
+	/* A kernel without the option works without it. */
 	(void)setsockopt(fd, level, name, &value, sizeof(value));
 }
 
@@ -84,7 +84,10 @@ enum weft_reason socket_listen(const struct weft_address *at, int *fd)
 	set(s, SOL_SOCKET, SO_REUSEADDR, 1);
 	if (at->family != 4)
 		set(s, IPPROTO_IPV6, IPV6_V6ONLY, at->family == 6);
-	/* In MPA the initiator sends first: the kernel holds a silent one back for a while. */
+	/*
+	 * In MPA the initiator sends first: let the kernel hold silent connections back for a
+	 * while.
+	 */
 	set(s, IPPROTO_TCP, TCP_DEFER_ACCEPT, SILENCE_S);
 	if (bind(s, &k.any, length) == 0 && listen(s, BACKLOG) == 0) {
 		*fd = s;
@@ -170,7 +173,7 @@ void socket_addresses(int fd, struct weft_address *local, struct weft_address *r
 		from_kernel(&k, remote);
 }
 
-/* The list as the kernel takes it; it does not change what is sent. */
+/* The list as a msghdr. The cast is safe: the kernel does not change the list. */
 static struct msghdr message_of(const struct span_list *l)
 {
 	return (struct msghdr){
@@ -212,7 +215,7 @@ enum socket_result socket_send(int fd, const struct span_list *l, size_t *n)
 
 void socket_watch_peer(int fd, uint64_t silence_ns)
 {
-	enum { NS_PER_S = 1000000000, LONGEST_S = 32767 /* that Linux takes */ };
+	enum { NS_PER_S = 1000000000, LONGEST_S = 32767 /* Linux's limit */ };
 	uint64_t whole = silence_ns / NS_PER_S + (silence_ns % NS_PER_S > 0);
 	int silence_s = whole < LONGEST_S ? (int)whole : LONGEST_S;
 	/* Probe an idle connection after half the time, then so often that probes may be lost. */

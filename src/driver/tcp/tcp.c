@@ -125,7 +125,7 @@ static void retry(struct carrier *c)
 	listeners_retry(tcp_from(c));
 }
 
-/* The links' watches have read all that there is. */
+/* The watches of the links have read all input. */
 static bool input(struct carrier *c)
 {
 	(void)c;

@@ -18,7 +18,7 @@ enum {
 	REST_READS = 1024
 };
 
-/* No int: one such value would make every constant of its enum unsigned. */
+/* Not an enum: the value would make every constant of it unsigned. */
 static const uint32_t not_watched = UINT32_MAX;
 
 /* ---- Watching ------------------------------------------------------------------------------- */
@@ -91,7 +91,7 @@ static uint32_t overruns_of(const struct udp_socket *s)
 
 	if (s->watch.fd < 0 || (s->kind != UDP_SHARED && s->kind != UDP_FLOW))
 		return 0;
-	/* A kernel that does not tell leaves it 0. */
+	/* A kernel without SO_MEMINFO leaves it 0. */
 	(void)getsockopt(s->watch.fd, SOL_SOCKET, SO_MEMINFO, info, &length);
 	return info[SK_MEMINFO_DROPS];
 }
@@ -154,7 +154,7 @@ bool udp_is_shared_asked(const struct udp *u)
 	return list_is_linked(&u->shared[0].ready_link) || list_is_linked(&u->shared[1].ready_link);
 }
 
-/* Most often the one that had something last; now and then each of the others. */
+/* Mostly the socket that had input last; now and then each of the others. */
 static struct udp_socket *next_hot(struct udp *u)
 {
 	uint32_t turn = u->hot_turn++;
@@ -179,7 +179,7 @@ void udp_stand_by(struct udp *u, bool is_polled)
 		watch_again(u->hot[i]);
 }
 
-/* A flow that must wait does so at the end of the queue. */
+/* Flows that must wait are skipped, and keep their place. */
 static struct udp_socket *ready_next(struct udp *u)
 {
 	for (struct list *at = u->ready.next; at != &u->ready; at = at->next) {
@@ -206,7 +206,7 @@ static bool read_from(struct udp_socket *s)
 	return false;
 }
 
-/* Each has one turn: what has more comes back behind the others. */
+/* Each socket has one turn; if it has more input, it goes behind the others. */
 static void read_ready(struct udp_socket *s)
 {
 	list_remove(&s->ready_link);
@@ -266,7 +266,7 @@ static enum weft_reason open_shared(struct udp *u, bool is_ipv6)
 
 	if (fd == -EADDRINUSE)
 		return WEFT_R_ROCE_PORT;
-	/* A host may do without IPv6, but not because of what we lack. */
+	/* A host without IPv6 is fine; any other failure is not. */
 	if (is_ipv6 && (fd == -EAFNOSUPPORT || fd == -EADDRNOTAVAIL))
 		return WEFT_OK;
 	if (fd < 0)
@@ -388,7 +388,7 @@ uint64_t udp_overruns(const struct udp *u)
 	return sum;
 }
 
-/* A mix of which each bit has a say in all that are kept. */
+/* A hash: each input bit affects all bits that are kept. */
 uint16_t udp_source_port(uint32_t sender_qp, uint32_t receiver_qp)
 {
 	uint32_t v = sender_qp >> 16 << 12 | receiver_qp >> 16 << 4 | (sender_qp & 15);

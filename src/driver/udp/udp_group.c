@@ -23,7 +23,7 @@ bool udp_has_service(const struct udp *u, uint64_t service_id)
 	return service_find(u, service_id) != NULL;
 }
 
-/* A name that only one can have, and where requests are handed on to. */
+/* A name that only one process can have, to which others hand on requests. */
 enum weft_reason udp_claim_service(struct udp *u, uint64_t service_id)
 {
 	struct udp_service *s = service_find(u, service_id);
@@ -149,7 +149,7 @@ void udp_leave(struct udp *u, const struct weft_address *group, const struct wef
 
 	if (!g || --g->refs > 0)
 		return;
-	(void)membership(u, g, false); /* of an interface that is gone, it is gone as well */
+	(void)membership(u, g, false); /* if the interface is gone, so is the membership */
 	list_remove(&g->link);
 	free(g);
 }

@@ -15,7 +15,7 @@
 enum {
 	RECORD_MAGIC = 0x77664831, /* "wfH1" */
 	IS_IPV6 = 1,
-	/* In vain, between two calls of udp_retry_slots(): for a slot, and for management. */
+	/* Failed lookups between two calls of udp_retry_slots(): of a slot, and for management. */
 	SLOT_SEARCHES = 1,
 	MANAGEMENT_SEARCHES = 64
 };

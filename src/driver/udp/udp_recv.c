@@ -41,7 +41,7 @@ static void prepare(struct udp *u, const struct udp_socket *s, uint32_t count)
 	}
 }
 
-/* As many as came last, or more if all that were asked for came; few if they are large. */
+/* As many messages as came last; twice as many if the read was full; few if they are large. */
 static uint32_t ask_for_next(const struct udp *u, uint32_t asked, uint32_t count)
 {
 	uint32_t max = u->heads[count - 1].msg_len > UDP_LARGE_BYTES ? UDP_BUFFERS_LARGE
@@ -84,7 +84,7 @@ bool udp_read(struct udp_socket *s)
 	count = call_recvmmsg(s->watch.fd, u->heads, asked);
 	if (count <= 0) {
 		u->counts.calls_empty++;
-		/* An error that was waiting, as of a flow whose peer is gone, was read by this. */
+		/* The call returned a pending error, for example of a flow whose peer is gone. */
 		if (count < 0 && errno != EAGAIN)
 			return errno != EBADF;
 		found_empty(s);
@@ -153,7 +153,7 @@ static void see_ipv6(const struct cmsghdr *c, struct ib_in *in)
 	}
 }
 
-/* A message that came by UDP. */
+/* Starts with a message that came by UDP. */
 static void begin_packets(struct udp *u, uint32_t i)
 {
 	struct msghdr *m = &u->heads[i].msg_hdr;
@@ -179,10 +179,10 @@ static void begin_packets(struct udp *u, uint32_t i)
 		u->stretch.each = u->stretch.length;
 }
 
-/* Begins the next record or message with packets; false: there is none. */
+/* Starts with the next record or message that has packets; false: there is none. */
 static bool begin_next(struct udp *u)
 {
-	/* Bound: every round has a record or a message less to look at. */
+	/* Bound: each iteration passes a record or a message. */
 	while (u->stretch.length == 0) {
 		uint32_t i = u->fetched_next;
 

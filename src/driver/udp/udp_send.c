@@ -12,7 +12,7 @@
 
 enum {
 	OPTION_UDP_SEGMENT = 103,
-	/* Other source ports that are tried where one cannot be had. */
+	/* Other source ports to try if one is not available. */
 	PORTS_TRIED = 16,
 	PORT_BASE = 0xc000
 };
@@ -182,15 +182,15 @@ bool udp_is_blocked(const struct udp *u)
 /* ---- Runs ----------------------------------------------------------------------------------- */
 
 /*
- * Packets that leave together as messages of one call, all by one socket. Those that are in pieces
- * are copied to one piece of memory first: two pieces more for each packet, its headers and its
- * ICRC, cost the kernel more than that.
+ * The packets that a single call sends, as messages by one socket. Packets in several pieces are
+ * copied to contiguous memory first: two more pieces for each packet, headers and ICRC, would cost
+ * the kernel more than the copy.
  */
 struct call {
 	struct udp_sender *sender;
 	uint32_t runs, packets;
-	size_t staged;	/* bytes that were copied */
-	bool is_single; /* no packets are joined */
+	size_t staged;	/* bytes copied */
+	bool is_single; /* send without GSO */
 };
 
 static bool is_same_way(const struct ib_out *a, const struct ib_out *b)
@@ -206,7 +206,7 @@ static bool is_same_way(const struct ib_out *a, const struct ib_out *b)
 	       memcmp(&p->to, &q->to, sizeof(p->to)) == 0;
 }
 
-/* From the first on: how many the kernel can cut apart again. */
+/* How many packets, from the first on, can form one GSO message. */
 static uint32_t run_length(const struct call *c, const struct ib_out *outs, uint32_t count)
 {
 	size_t each = outs[0].spans.length, bytes = each;
@@ -282,7 +282,7 @@ static void stage(struct udp *u, struct call *c, const struct span_list *l)
 	}
 }
 
-/* Where they lie behind each other already; NULL: they do not. */
+/* The start of the packets if they are contiguous in memory; else NULL. */
 static uint8_t *in_one_piece(const struct ib_out *outs, uint32_t packets)
 {
 	uint8_t *first = outs[0].spans.spans[0].bytes, *at = first;
@@ -300,7 +300,7 @@ static size_t run_bytes(const struct ib_out *outs, uint32_t packets)
 	return (packets - 1) * outs[0].spans.length + outs[packets - 1].spans.length;
 }
 
-/* False: what must be copied finds no room any more. */
+/* False: no room for a copy. */
 static bool run_add(struct udp *u, struct call *c, struct ib_out *outs, uint32_t packets)
 {
 	struct msghdr *m = &u->runs[c->runs].msg_hdr;
@@ -363,7 +363,7 @@ static void count_sent(struct udp *u, struct udp_batch *b, uint32_t runs)
 	}
 }
 
-/* What the first run of a call met. WEFT_OK: try again, or wait. */
+/* Handles an error of the first run. WEFT_OK: try again, or wait. */
 static enum weft_reason failed(struct udp *u, struct udp_batch *b, struct call *c, int error)
 {
 	bool is_joined = u->run_packets[0] > 1;
@@ -374,12 +374,12 @@ static enum weft_reason failed(struct udp *u, struct udp_batch *b, struct call *
 	case EAGAIN:
 		sender_block(c->sender);
 		return WEFT_OK;
-	case EIO: /* the device cannot cut them apart: from now on we do */
+	case EIO: /* no GSO by this device: send single packets from now on */
 		if (!is_joined)
 			break;
 		c->sender->is_refusing_batches = true;
 		return WEFT_OK;
-	case EINVAL: /* it may be because they are joined */
+	case EINVAL: /* GSO may be the cause */
 		if (!is_joined)
 			break;
 		c->is_single = true;
@@ -397,7 +397,9 @@ enum weft_reason udp_send(struct udp *u, struct udp_batch *b)
 	struct call c = { 0 };
 
 	b->refused = 0;
-	/* Bound: every round sends or refuses packets, or is the last but one for its first. */
+	/*
+	 * Bound: each iteration sends or refuses packets, or is the only retry of its first packet.
+	 */
 	while (b->done < b->count) {
 		struct ib_out *first = &b->outs[b->done];
 		enum weft_reason r = WEFT_OK;

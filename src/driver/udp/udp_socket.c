@@ -11,15 +11,15 @@
 #include "driver/sys/calls.h"
 #include "driver/udp/udp_inside.h"
 
-/* Of Linux, where the library's headers are older. */
+/* Linux has these, older libraries' headers do not. */
 enum { OPTION_UDP_NO_CHECK6_RX = 102, OPTION_UDP_GRO = 104, OPTION_IPV6_MULTICAST_ALL = 29 };
 
-/* Asked for; the kernel gives what its limits allow. */
+/* The kernel grants as much as its limits allow. */
 enum { BUFFER_BYTES = 4 * 1024 * 1024, BACKLOG = 1024 };
 
 void udp_set(int fd, int level, int name, int value)
 {
-	/* What the kernel does not know it does without. */
+	/* A kernel without the option works without it. */
 	(void)setsockopt(fd, level, name, &value, sizeof(value));
 }
 
@@ -80,7 +80,7 @@ uint32_t udp_interface_of(bool is_ipv6, const uint8_t *address)
 	return index;
 }
 
-/* An address that is good on one link only needs to be told which. */
+/* A link-local address needs the interface too. */
 static socklen_t local_name_of(union udp_name *name, bool is_ipv6, const struct inet_end *end)
 {
 	socklen_t length = udp_name_of(name, is_ipv6, end);
@@ -99,8 +99,8 @@ static int udp_socket_open(bool is_ipv6)
 	if (fd < 0)
 		return -errno;
 	/*
-	 * Shared with sockets of the same user alone, as the kernel sees to it. SO_REUSEADDR would
-	 * share with other users, who could then take our packets.
+	 * The kernel shares the port only among sockets of one user. SO_REUSEADDR would share it
+	 * with other users, who could then receive our packets.
 	 */
 	udp_set(fd, SOL_SOCKET, SO_REUSEPORT, 1);
 	if (is_ipv6)
@@ -117,10 +117,10 @@ static int failed(int fd)
 }
 
 /*
- * A forged ICMP error makes the kernel believe that a path takes only small packets, and
- * RoCE cannot send smaller ones than its two ends agreed on: so no socket goes by that. Those that
- * send keep the flag against fragments (with it the identification is 0, which the ICRC counts on),
- * those that receive do not even let the kernel take note.
+ * A forged ICMP error makes the kernel believe that a path takes only small packets, but RoCE
+ * packets cannot become smaller than the two ends agreed on. So no socket follows the path MTU.
+ * Sending sockets keep the DF flag: with it the identification is 0, as the ICRC expects. Receiving
+ * sockets do not even let the kernel store the path MTU.
  */
 static void ignore_path_mtu(int fd, bool is_ipv6, bool is_sender)
 {
@@ -139,7 +139,9 @@ static void set_input(int fd, bool is_ipv6)
 	udp_set(fd, SOL_SOCKET, SO_RCVBUFFORCE, BUFFER_BYTES); /* needs CAP_NET_ADMIN */
 	udp_set(fd, SOL_UDP, OPTION_UDP_GRO, 1);
 	if (is_ipv6) {
-		/* The ICRC is checksum enough: Linux's rxe, and adapters, make no other. */
+		/*
+		 * The ICRC replaces the UDP checksum: Linux's rxe and hardware adapters send none.
+		 */
 		udp_set(fd, SOL_UDP, OPTION_UDP_NO_CHECK6_RX, 1);
 		udp_set(fd, IPPROTO_IPV6, IPV6_RECVTCLASS, 1);
 		udp_set(fd, IPPROTO_IPV6, IPV6_RECVHOPLIMIT, 1);
@@ -159,7 +161,7 @@ int udp_shared_open(bool is_ipv6)
 	if (fd < 0)
 		return fd;
 	set_input(fd, is_ipv6);
-	/* Groups that others on this host have joined are none of ours. */
+	/* Do not receive groups that only other sockets of this host joined. */
 	if (is_ipv6) {
 		udp_set(fd, IPPROTO_IPV6, IPV6_RECVPKTINFO, 1);
 		udp_set(fd, IPPROTO_IPV6, OPTION_IPV6_MULTICAST_ALL, 0);
@@ -212,7 +214,7 @@ int udp_flow_socket_open(bool is_ipv6, const struct inet_end *at, const struct i
 	return failed(fd);
 }
 
-/* Packets sent to our source ports have no receiver: the kernel drops them. */
+/* Packets sent to our source ports have no receiver: let the kernel drop them. */
 static void take_nothing(int fd)
 {
 	struct sock_filter nothing = BPF_STMT(BPF_RET | BPF_K, 0);
@@ -222,7 +224,7 @@ static void take_nothing(int fd)
 	udp_set(fd, SOL_SOCKET, SO_RCVBUF, 0);
 }
 
-/* Never connected: a connected one counts the identification of its packets on and on. */
+/* Never connected: the kernel increments the identification of a connected socket's packets. */
 int udp_sender_socket_open(bool is_ipv6, const struct inet_end *from)
 {
 	union udp_name name;
@@ -262,7 +264,7 @@ struct unix_names udp_unix_names(const struct udp_owner_key *owner_key)
 	return names;
 }
 
-/* Any process may take a name, and connect to one. */
+/* Any process can bind a name, and connect to one. */
 bool udp_unix_is_trusted(int fd)
 {
 	struct ucred who = { .uid = (uid_t)-1 };
@@ -301,7 +303,7 @@ int udp_unix_listen_hidden(const struct unix_names *names)
 	return failed(fd);
 }
 
-/* Its buffer is all that can lie unread at the other end. */
+/* The sender's buffer limits the unread packets at the other end. */
 int udp_unix_connect(const struct unix_name *name)
 {
 	int fd = unix_socket();
@@ -310,7 +312,7 @@ int udp_unix_connect(const struct unix_name *name)
 		return fd;
 	udp_set(fd, SOL_SOCKET, SO_SNDBUF, BUFFER_BYTES);
 	if (call_connect(fd, (const void *)&name->un, name->size) < 0) {
-		if (errno == EPROTOTYPE) /* a socket of another kind is none of weft's */
+		if (errno == EPROTOTYPE) /* not a socket of weft */
 			errno = EACCES;
 		return failed(fd);
 	}
