@@ -121,7 +121,7 @@ static void meet(struct rio_owner *o, struct owner_pair *p)
 	list_add_tail(&o->meeting, &p->meet_link);
 }
 
-/* One peer has left: revokes it at the other one if that was told of it. */
+/* One peer of a pair has left: revokes it at the other if it was announced there. */
 static void part(struct rio_owner *o, struct owner_pair *p, bool is_gone_unit)
 {
 	enum notify_state was = is_gone_unit ? p->of_unit : p->of_requester;

@@ -3,8 +3,8 @@
  *	device	= kind [":" item {"," item}] ["(" device {"," device} ")"]
  *	item	= word | word "=" value | value, which comes first
  *
- * A comma inside parentheses is followed by another item, or by another device, which is seen by
- * its beginning with a kind and ":" or "(".
+ * A comma inside parentheses is followed by another item or another device. A device begins with a
+ * kind and ":" or "(".
  */
 #include "store/plan.h"
 

@@ -5,8 +5,8 @@
  *	device	 | 0 | 1 | 2 | 3 | 4 | 5 |
  *	member 0 | 0 | 2 | 4 |		member 1 | 1 | 3 | 5 |
  *
- * So what a range has on one member is one range there. A part works through it, in pieces of as
- * many spans as a request takes.
+ * So the share of one member in a range is contiguous there. A part works through it, in pieces of
+ * as many spans as a request takes.
  */
 #include <stdlib.h>
 #include <string.h>
