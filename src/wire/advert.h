@@ -11,7 +11,7 @@
  *	       16  addr    (64 bits)
  *	       24  length  (64 bits), addr + length does not wrap
  *
- * The coder and decoder are weft_advert_encode() and weft_advert_decode() of weft.h.
+ * The coder and decoder are weft_advert_encode() and weft_advert_decode() of <weft/advert.h>.
  */
 #pragma once
 
