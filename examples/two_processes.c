@@ -147,7 +147,7 @@ static void run_listener(struct side *s, const struct weft_address *at)
 	must(weft_request_accept(caller, s->qp, &options), "accept");
 	await_event(s, WEFT_EVENT_CONNECTED);
 	await_completion(s);
-	printf("listener: somebody wrote \"%.*s\" here\n", BYTES, s->memory);
+	printf("listener: the peer wrote \"%.*s\" here\n", BYTES, s->memory);
 	must(weft_listener_close(listener), "stop listening");
 }
 

@@ -254,8 +254,8 @@ static void source_gone(struct ib_conn *c, struct send_wqe *wqe)
 }
 
 /*
- * SEND-09, SEND-10: a page that was written out since comes back by its pager, who has been told:
- * the packet waits, and whatever is behind it.
+ * SEND-09, SEND-10: the pager has been asked for a page that was written out. The packet waits for
+ * it, and so do those behind it.
  */
 bool request_waits(struct ib_conn *c, struct send_wqe *wqe, enum weft_reason reason)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Who has a key and breaks every other rule: it is refused with a reason, or its connection ends;
- * nothing has changed, and others are served.
+ * A peer with a valid key that breaks every other rule is refused with a reason, or its connection
+ * ends. Nothing has changed, and other peers are served.
  */
 #include <netinet/in.h>
 #include <stdio.h>
@@ -694,7 +694,7 @@ static void expect_kept_out(void)
 	d = question_of(6);
 	EXPECT(!is_let_in(&d, token, -1));
 	EXPECT(is_let_in(&d, other, -1));
-	/* Whom the owner has revoked is gone. */
+	/* A peer that the owner has revoked is not let in. */
 	raw_say(&owner, &(struct rio_msg){ .type = RIO_REVOKE, .revoked = { FIRST_IOUNIT, 1 } });
 	raw_say(&owner, &(struct rio_msg){ .type = RIO_PING, .id = 1 });
 	REQUIRE(raw_hear(&owner, RIO_PONG, &(struct rio_msg){ 0 }));

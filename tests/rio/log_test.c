@@ -57,7 +57,10 @@ static struct weft_rio_requester *open_logging(struct cluster_move *block)
 	return q;
 }
 
-/* Who is refused something finds it in the log when it hears of that, whatever went well before. */
+/*
+ * A refusal is in the log before the requester learns of it, however many requests succeeded
+ * before.
+ */
 TEST(test_rio_03_a_refusal_is_in_the_log_at_once)
 {
 	struct cluster_move block;

@@ -429,7 +429,7 @@ TEST(test_rio_03_unknown_peers_are_not_let_in)
 	EXPECT(knock(&self) != WEFT_OK);
 	EXPECT(cluster_noted(&c, "no connection from 127.0.0.1:"));
 	EXPECT(!cluster_noted(&c, "came requester"));
-	/* Who looks for another owner does not find it here. */
+	/* A requester that expects another owner's key is not connected. */
 	owner.key[3] ^= 1;
 	self = cluster_self(FIRST_REQUESTER, &owner, 1);
 	EXPECT(knock(&self) != WEFT_OK);

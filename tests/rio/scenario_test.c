@@ -145,7 +145,10 @@ TEST(test_rio_s3_rio_08_a_connection_is_made_on_demand_kept_and_made_again)
 	EXPECT_EQ(connections(q), 1);
 	weft_rio_iounit_traffic(c.iounits[0], &moved);
 	EXPECT_EQ(moved.connections, 1);
-	/* The unit is gone, and back; then the owner, who had let them meet. */
+	/*
+	 * The unit stops and starts again; then the owner, which had announced the two to each
+	 * other.
+	 */
 	cluster_stop_iounit(&c, 0);
 	cluster_start_iounit(&c, 0);
 	read_soon(q, &m);
@@ -300,7 +303,7 @@ TEST(test_mem_13_a_requester_reaches_only_what_it_was_authorised_to)
 	t.operation = WEFT_RIO_READ;
 	look_at_memory_of(p);
 	EXPECT_MEM(b, big, sizeof(b));
-	/* Who asked for that did not spoil it. */
+	/* The refused requests did not spoil it. */
 	EXPECT_EQ(cluster_io(q, &t), WEFT_OK);
 	look_at_memory_of(p);
 	memset(big + 8192, 0, 4096);

@@ -95,7 +95,7 @@ TEST(test_rio_01_who_watches_sees_that_the_owner_carried_no_payload)
 	EXPECT_EQ(seen[2].now, 0xeeeeeeeeU);
 	EXPECT_EQ(weft_rio_requester_inquire(w, 10 * SECONDS, NULL, 0, &count), WEFT_OK);
 	EXPECT_EQ(count, 6U);
-	/* Who is not named may not. */
+	/* A requester that is not named may not. */
 	EXPECT_EQ(weft_rio_requester_inquire(q, 10 * SECONDS, seen, SEEN_MAX, &count),
 		  WEFT_R_RIO_DENIED);
 	EXPECT_EQ(count, 0U);

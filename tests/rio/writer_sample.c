@@ -72,7 +72,7 @@ static void say(const char *what, const struct written *w, const char *why)
 	int length = snprintf(line, sizeof(line), "%s %u %llu%s%s\n", what, w->slot,
 			      (unsigned long long)w->version, *why ? " " : "", why);
 
-	/* At once: who is killed has said it. */
+	/* Unbuffered: the line must be out if the process is killed now. */
 	if (write(STDOUT_FILENO, line, (size_t)length) != length)
 		_exit(1);
 }

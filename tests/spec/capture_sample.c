@@ -323,7 +323,10 @@ static void put_long_messages(struct connection *c, int direction)
 
 /* ---- connections ---------------------------------------------------------------------------- */
 
-/* Who dials has ports by which Wireshark knows other protocols: a system may choose those too. */
+/*
+ * The dialling end uses ports that Wireshark assigns to other protocols: a system may choose these
+ * too.
+ */
 static void connection_open(struct connection *c, struct capture *file, int family)
 {
 	struct sockaddr_in in[2] = { { .sin_family = AF_INET, .sin_port = htons(34980) },

@@ -294,7 +294,7 @@ static bool event_recall(struct end *e, enum weft_event_kind kind, uint32_t numb
 	return false;
 }
 
-/* Who keeps the events of an end's adapter: the first end of the first pair that uses it. */
+/* The end that keeps the events of e's adapter: the first end of the first pair that uses it. */
 static struct end *events_keeper(struct end *e)
 {
 	struct pair *p = e->pair;

@@ -83,7 +83,7 @@ TEST(test_rfc5044_7_1_listener_takes_the_longest_request)
 	rig_close(&r);
 }
 
-/* Who comes then waits, and is not lost. */
+/* Peers that connect meanwhile wait, and are not lost. */
 TEST(test_rfc5042_6_4_listener_without_descriptors_goes_on_later)
 {
 	struct sockaddr_in at = { .sin_family = AF_INET };

@@ -359,7 +359,7 @@ TEST(test_iba_13_5_3_mads_that_arrive)
 	EXPECT(!ib_port_mad(b->port, &mad));
 	p.opcode = IBA_UD_SEND_IMM;
 	EXPECT_EQ(put_mad(b, p, MAD_BYTES), WEFT_R_IB_SERVICE);
-	/* Who floods it finds it full; what was there stays. */
+	/* A flood fills the queue; messages that were in it stay. */
 	p.opcode = IBA_UD_SEND;
 	for (int i = 0; i < 1000; i++)
 		taken += put_mad(b, p, MAD_BYTES) == WEFT_OK;

@@ -641,7 +641,7 @@ TEST(test_rc_03_early_answers_are_checked_as_others_are)
 
 /* ---- The responder -------------------------------------------------------------------------- */
 
-/* IBA 9.7.5.1.7: who asks for a part of an answer, or for the rest of it, gets that. */
+/* IBA 9.7.5.1.7: a request for a part of an answer, or for its rest, gets just that. */
 TEST(test_rc_02_iba_9_7_5_1_7_a_part_of_an_answer_is_answered_alone)
 {
 	const uint32_t first = PSN_PEERS;

@@ -175,7 +175,7 @@ TEST(test_ud_01_iba_9_8_3_what_a_datagram_delivers)
 	EXPECT_EQ(bed_put(b, p, data, MTU + 4), WEFT_R_IB_LENGTH);
 	bed_unchanged(b);
 	bed_incomplete(b);
-	/* In whatever order, from whomever. */
+	/* In any order, from any sender. */
 	p.psn = 3;
 	EXPECT_EQ(bed_put(b, p, data, 8), WEFT_OK);
 	MUST(cq_poll(b->cq, &c, 1, &count));

@@ -530,7 +530,7 @@ static void write_both_ways(struct bed *b, uint32_t tag, size_t offset)
 	EXPECT(bed_poll(b, &c) && c.status == WEFT_SUCCESS);
 }
 
-/* The mover is slow: who has an on-demand region does not pay for it in all others. */
+/* The mover is slow: an on-demand region must not slow down access to the others. */
 TEST(test_on_demand_memory_alone_is_read_by_the_mover)
 {
 	for (size_t i = 0; i < LARGE; i++)

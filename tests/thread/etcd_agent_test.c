@@ -100,7 +100,7 @@ TEST(test_rio_14_agents_find_each_other)
 	EXPECT_EQ(await_address(a).port, 7471);
 	EXPECT_EQ(await_address(b).port, 7470);
 	EXPECT(!etcd_agent_trouble(a, why));
-	/* Who knew where it was knows it still. */
+	/* An agent keeps the last known address. */
 	etcd_agent_stop(b);
 	EXPECT(await_in_etcd(two, false));
 	EXPECT_EQ(await_address(a).port, 7471);

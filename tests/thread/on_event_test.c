@@ -200,7 +200,7 @@ TEST(test_dialling_from_an_address_that_is_not_ours)
 	side_close(&s);
 }
 
-/* Who listens a little late is found all the same, if the program says so. */
+/* A listener that comes a little late is found, if the program allows for it. */
 TEST(test_dialling_again_until_a_listener_is_there)
 {
 	const struct weft_connect_options patient = { .refused_wait_ns = UINT64_C(20000000000) };

@@ -169,7 +169,7 @@ TEST(test_iba_12_11_a_service_that_does_not_come_is_refused_in_the_end)
 	}
 }
 
-/* Who is closed while it waits asks no more. */
+/* A cm_id that is closed while it waits does not ask again. */
 TEST(test_iba_12_11_who_is_closed_does_not_ask_again)
 {
 	const char *why_not = own_network_enter();

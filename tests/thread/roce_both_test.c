@@ -61,7 +61,7 @@ static void datagram_by(struct weft_qp *qp, struct weft_qp *peer, struct end *ne
 	MUST(weft_ah_destroy(ah));
 }
 
-/* Who has a peer gets no other, by whichever way. */
+/* A queue pair that has a peer gets no other, by any call. */
 static void expect_no_other_peer(struct weft_qp *qp, const struct end *far, struct weft_qp *other)
 {
 	const struct weft_roce_attr r = roce_way(weft_qp_number(other));

@@ -272,7 +272,9 @@ TEST(test_roce_a_flood_to_an_unused_slot_is_not_answered)
 	EXPECT_EQ(out, 0);
 }
 
-/* Who knows the numbers ends the connection, and no more: a key that is wrong, a range too far. */
+/*
+ * An attacker that knows the numbers can end the connection by a wrong key or range, and no more.
+ */
 TEST(test_roce_forged_keys_and_ranges_leave_no_trace)
 {
 	const char *why_not = own_network_enter();

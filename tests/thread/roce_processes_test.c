@@ -651,9 +651,9 @@ TEST(test_roce_what_a_process_said_last_arrives)
 }
 
 /*
- * Who follows one that was killed has its place, but other numbers. The peers of the former have
- * not heard that it is gone: to them the same queue pair would ask for a second connection, which
- * is refused (IBA 12.9.8.3.1).
+ * The successor of a killed process has its slot, but other numbers. Peers of the killed one may
+ * not know that it is gone: to them the same queue pair would ask for a second connection, which is
+ * refused (IBA 12.9.8.3.1).
  */
 TEST(test_roce_numbers_do_not_begin_anew_with_every_process)
 {

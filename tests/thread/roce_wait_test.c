@@ -164,7 +164,7 @@ TEST(test_roce_an_acknowledgement_waits_for_one_poll_only)
 	close_both();
 }
 
-/* Who has what it wanted may not come again. */
+/* A program that has what it wanted may not poll again. */
 TEST(test_roce_a_poll_that_finds_something_acknowledges_it)
 {
 	const char *why_not = own_network_enter();

@@ -248,8 +248,8 @@ int ibv_rereg_mr(struct ibv_mr *ibv, int flags, struct ibv_pd *pd, void *addr, s
 }
 
 /*
- * Who asks not to wait finds it done all the same. Everything that an access would be refused for
- * is EFAULT, as man ibv_advise_mr has it.
+ * The advice is carried out at once, even if the program asked not to wait. As man ibv_advise_mr
+ * has it, everything that an access would be refused for is EFAULT.
  */
 int advise_mr(struct ibv_pd *pd, enum ibv_advise_mr_advice advice, uint32_t flags,
 	      struct ibv_sge *list, uint32_t count)

@@ -142,7 +142,7 @@ static int translate_operation(const struct ibv_send_wr *wr, struct weft_send_wr
 	}
 }
 
-/* Whom a datagram is for. */
+/* The destination of a datagram. */
 static void set_destination(const struct ibv_send_wr *wr, struct weft_send_wr *w)
 {
 	w->ah = wr->wr.ud.ah ? ah_of(wr->wr.ud.ah)->weft : NULL;

@@ -130,7 +130,7 @@ static bool is_multicast(const struct sockaddr *address)
 	return a.family == 4 ? a.ip[0] >> 4 == 0xe : a.ip[0] == 0xff;
 }
 
-/* Who only sends is told where to. One that failed is not joined, and may be tried again. */
+/* A send-only member just gets the address to send to. A failed join may be tried again. */
 static int join(struct id *id, const struct sockaddr *address, bool is_member, void *context)
 {
 	struct group *g;

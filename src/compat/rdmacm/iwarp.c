@@ -35,7 +35,7 @@ static void failed(struct id *id, enum weft_reason reason)
 	id_failed(id, event, status);
 }
 
-/* Who has no queue pair of ours must still make its own ready, and say so: rdma_establish(). */
+/* A program that brings its own queue pair must make it ready and call rdma_establish(). */
 static void iwarp_hear(struct id *id, const struct weft_event *event)
 {
 	bool is_response = id->is_active && id->wire->is_external;

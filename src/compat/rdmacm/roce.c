@@ -251,8 +251,8 @@ static void hang_up(struct ibv_qp *qp)
 }
 
 /*
- * The queue pair first, as Linux does, and its end is the other's too. The event comes when the
- * other end has answered: who waits for it is there to say it again if it got lost.
+ * The queue pair first, as Linux does. The event comes when the other end has answered, so that a
+ * program that waits for it is there to repeat the message if it is lost.
  */
 static int roce_disconnect(struct id *id)
 {

@@ -134,7 +134,7 @@ TEST(test_id_table_random_use_agrees_with_a_list)
 	id_table_fini(&t);
 }
 
-/* Who looks at the generation alone can tell whose an id is. */
+/* The generation alone tells which adapter an id belongs to. */
 TEST(test_id_table_with_a_fixed_generation)
 {
 	struct id_table t;

@@ -33,7 +33,7 @@ TEST(test_iba_12_9_8_5_request_is_sent_again)
 	EXPECT(b->now_ns - begin > 30000ULL * MS);
 	e = bed_event(b, A, IB_CM_FAILED);
 	EXPECT(e.reason == WEFT_R_CONNECT_TIMEOUT && e.reject == 0);
-	/* Who may be there after all is told, also without its id. */
+	/* A REJ goes out, in case the peer is there after all; it lacks the peer's id. */
 	bed_take(b, A, IBCM_REJ);
 	EXPECT(b->m.remote_id == 0 && b->m.rej.reason == IBCM_REJECT_TIMEOUT);
 	bed_quiet(b, A);

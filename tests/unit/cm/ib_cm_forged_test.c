@@ -366,7 +366,7 @@ TEST(test_ib_cm_known_peers_crowd_too)
 	bed_close(b);
 }
 
-/* Who was ended and is true after all learns it when it answers. */
+/* A genuine peer that was displaced learns of it when it answers. */
 TEST(test_ib_cm_displaced_unproven_peer_is_rejected_when_it_answers)
 {
 	struct cm_ids ids;

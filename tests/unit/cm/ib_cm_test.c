@@ -158,7 +158,7 @@ static void reject_looks(uint16_t code, enum weft_reason reason)
 	EXPECT_EQ(ib_cm_counts(b->cm[A])->rejects_in, 1);
 	bed_pass(b, 60ULL * 1000 * MS);
 	bed_event(b, A, IB_CM_RELEASED);
-	/* Who rejects hears no more of it. */
+	/* The rejecting side gets no event. */
 	bed_no_event(b, B);
 	EXPECT_EQ(ib_cm_counts(b->cm[A])->cm_ids, 0);
 	EXPECT_EQ(ib_cm_counts(b->cm[B])->cm_ids, 0);

@@ -61,7 +61,7 @@ TEST(test_attributes_beyond_those_known_are_zero)
 	EXPECT_EQ(ibv_close_device(context), 0);
 }
 
-/* Who polls its memory sees bytes of one copy in whatever order the processors have them seen. */
+/* A program that polls its memory may see the bytes of one copy in any order. */
 TEST(test_ibv_query_qp_data_in_order_promises_nothing)
 {
 	static const enum ibv_wr_opcode ops[] = { IBV_WR_SEND, IBV_WR_RDMA_WRITE,

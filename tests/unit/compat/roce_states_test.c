@@ -419,7 +419,7 @@ TEST(test_roce_sqd_tells_when_it_is_drained_and_then_lets_more_change)
 	EXPECT_EQ(attr.retry_cnt, 2);
 	EXPECT_EQ(attr.max_rd_atomic, 1);
 	EXPECT_EQ(attr.ah_attr.grh.hop_limit, 9);
-	/* Who does not ask is not told. */
+	/* A program that does not ask for the event gets none. */
 	EXPECT_EQ(set_state(r.near.qp, IBV_QPS_SQD), 0);
 	EXPECT_EQ(set_state(r.near.qp, IBV_QPS_RTS), 0);
 	EXPECT(roce_has_no_event(r.context));

@@ -240,7 +240,7 @@ TEST(test_file_store_fua_that_did_not_reach_the_disk_is_a_failed_flush)
 	end();
 }
 
-/* Who opens it next must not take it for the file that kept what was written. */
+/* The next process must not take it for the file that kept its writes. */
 TEST(test_rio_05_a_file_that_was_not_flushed_is_another_from_then_on)
 {
 	struct store_request w = { .op = STORE_WRITE, .flags = STORE_FUA };

@@ -109,7 +109,7 @@ TEST(test_rkey_08c_on_demand_refuses_what_is_not_there)
 	gate_fini(&g);
 }
 
-/* The other checks come first: who may not reach it learns nothing of what is there. */
+/* The other checks come first: a peer without access must not learn what is mapped. */
 TEST(test_on_demand_asks_nothing_for_who_may_not)
 {
 	struct gate g;

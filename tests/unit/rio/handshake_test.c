@@ -249,7 +249,7 @@ TEST(test_rio_03_who_answers_must_be_the_one_that_was_dialled)
 	}
 }
 
-/* Who has a known public key, but not its secret, can begin a greeting and not end it. */
+/* A peer with a known public key, but without its secret, can begin a handshake and not end it. */
 TEST(test_rio_03_who_only_says_a_known_key_does_not_prove_it)
 {
 	struct rio_identity thief;

@@ -364,7 +364,7 @@ TEST(test_rio_03_who_is_let_in_anew_is_dialled_when_the_old_connection_is_gone)
 		t = take_all();
 		EXPECT_EQ(t.statuses, 0U);
 		EXPECT_EQ(t.dials, 1U);
-		/* Who cannot be reached then is not. */
+		/* The dial fails. */
 		rio_iounit_dialled(w.unit, first, WEFT_R_CONNECT_TIMEOUT, NULL);
 		t = take_all();
 		EXPECT_EQ(t.statuses, 1U);

@@ -267,7 +267,7 @@ static void read_in_parts(uint64_t id)
 	EXPECT(w.notified[id]);
 }
 
-/* Who has nothing of it under way is not hung up for it: what moves there is another's. */
+/* A connection that carries no data of the late command is not closed: its moves are another's. */
 TEST(test_rio_02i_what_waits_to_be_said_is_not_late)
 {
 	uint64_t from;

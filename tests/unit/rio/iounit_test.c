@@ -97,7 +97,7 @@ TEST(test_rio_10_a_connection_is_made_when_it_is_needed_and_kept)
 	world_close(&w);
 }
 
-/* Who is told that there is no more to be done sleeps. */
+/* The caller sleeps when there is no act left. */
 TEST(test_rio_10_all_that_is_to_be_done_is_said_at_once)
 {
 	FOR_BOTH_DEVICES(seed)

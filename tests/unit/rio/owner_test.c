@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Who is told of whom, what is allowed, what is handed on. */
+/* Announcements of peers to each other, what is allowed, what is handed on. */
 #include <string.h>
 
 #include "test.h"
@@ -55,7 +55,7 @@ TEST(test_rio_03_requester_and_unit_are_announced_to_each_other_with_one_token)
 	EXPECT_EQ(d.block_bytes, 4096U);
 	EXPECT_EQ(d.name.length, 7U);
 	EXPECT_MEM(d.name.bytes, "archive", 7);
-	/* Whom no rule knows is told nothing. */
+	/* A requester that no rule names gets no message. */
 	EXPECT_EQ(b.ends[B].heard_count, 0U);
 	EXPECT_EQ(b.ends[U].heard_count, 1U);
 	bed_close(&b);

@@ -132,7 +132,7 @@ TEST(test_rio_16_a_fetch_that_fails_refuses_the_request)
 	bed_close(&b);
 }
 
-/* Who does not answer holds up himself. */
+/* A requester that does not answer delays only itself. */
 TEST(test_rio_04_each_requester_fetches_one_list_at_a_time)
 {
 	bed_open_all(&b);
@@ -374,7 +374,7 @@ TEST(test_mem_13_a_slot_is_closed_before_it_is_used_again)
 	bed_run(&b);
 	EXPECT(b.closed == 1 && b.exposed == 2 && b.windows[0].handle != handle);
 	rio_list_destroy(bed_list_of(&b, bed_heard(&b, U, RIO_COMMAND)));
-	/* Who leaves has nothing any more; what it was told to do goes on with its list. */
+	/* A requester that leaves has no lists any more; a command that was sent keeps its list. */
 	bed_leave(&b, B);
 	bed_run(&b);
 	EXPECT_EQ(b.closed, 1U);

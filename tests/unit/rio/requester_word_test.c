@@ -135,7 +135,7 @@ TEST(test_rio_02i_the_owners_word_does_not_end_what_the_unit_tells)
 	asker_close(&w);
 }
 
-/* Who knows a device's number may ask for it before he is told who has it. */
+/* A requester that knows a device's number may ask for it before its unit is announced. */
 TEST(test_rio_02i_a_unit_that_is_announced_after_the_request_tells_of_it)
 {
 	for (int is_owner_first = 0; is_owner_first < 2; is_owner_first++) {

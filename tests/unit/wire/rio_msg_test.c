@@ -466,7 +466,7 @@ TEST(test_rio_02f_addresses)
 		EXPECT_EQ(recoded(&m), is_good ? RIO_MSG_OK : RIO_MSG_ERR_ADDRESS);
 		m.prove.address.port = 0;
 		EXPECT_EQ(recoded(&m), RIO_MSG_ERR_ADDRESS);
-		/* Who takes no data connections says all zeros. */
+		/* A side that takes no data connections sends all zeros. */
 		memset(m.prove.address.ip, 0, RIO_IP_BYTES);
 		EXPECT_EQ(recoded(&m), family == 0 ? RIO_MSG_OK : RIO_MSG_ERR_ADDRESS);
 		m.prove.address.port = 1;
