@@ -11,7 +11,7 @@ import subprocess
 
 from jobs import Job
 
-C_SUITES = ["unit", "spec", "sim", "thread"]
+C_SUITES = ["unit", "spec", "sim", "live"]
 # What a variant runs, how many seeds, and what it costs in CPU seconds where nothing is known yet.
 Variant = collections.namedtuple("Variant", "suites sim_seeds conformance_seeds build_s tests_s")
 PLAN = {
@@ -19,14 +19,14 @@ PLAN = {
     "clang": Variant(["compilers"], 0, 0, 55, 6),
     "gcc-san": Variant(C_SUITES, 200, 4, 110, 190),
     "clang-san": Variant(C_SUITES, 200, 6, 115, 200),
-    "tsan": Variant(["thread"], 0, 0, 45, 100),
+    "tsan": Variant(["tsan"], 0, 0, 45, 100),
     "fuzz": Variant(["fuzz"], 0, 0, 45, 45),
     "other": Variant(["unit", "spec", "sim"], 100, 2, 150, 600),  # by QEMU: ./dev other
     "distro": Variant(C_SUITES, 200, 4, 0, 150),  # gcc's, of another Debian: tests/distro/distro.py
 }
 STEPS = 600  # of a build, where nothing is known yet
 # How much of a processor's time a test takes: half if it waits for others most of the time.
-WEIGHTS = {"thread": 1, "script": 1}
+WEIGHTS = {"live": 1, "script": 1}
 WEIGHT = 2
 # Worlds are made and unmade by the thousand: glibc keeps their pages instead of asking for new ones.
 KEPT_MEMORY = {"MALLOC_TRIM_THRESHOLD_": "1000000000", "MALLOC_MMAP_THRESHOLD_": "1000000000"}
@@ -88,10 +88,12 @@ def tests_of(variant, names):
     before, common = wrapper(variant), environment(variant, names)
     tests = []
     for t in described_tests(directory):
-        suite, name = t["suite"][0].split(":")[-1], t["name"]
+        # The first says how it runs; any of them, which variants run it.
+        own_suites, name = [s.split(":")[-1] for s in t["suite"]], t["name"]
+        suite = own_suites[0]
         # A program of ours chooses among its tests by itself; a script runs whole.
-        if suite not in suites or (names and suite not in C_SUITES and
-                                   not any(n in name for n in names)):
+        if not set(own_suites) & set(suites) or (names and suite not in C_SUITES and
+                                                 not any(n in name for n in names)):
             continue
         path = os.path.abspath("%s/tests/%s/%s" % (LOGS, variant, name))
         if os.path.exists(path + ".times"):

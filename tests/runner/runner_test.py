@@ -16,6 +16,8 @@ import records  # noqa: E402
 import run as runner  # noqa: E402
 from script import expect, expect_equal, main  # noqa: E402
 
+TESTS_OF = plan.tests_of  # which others of this file replace
+
 
 def shell(folder, name, words, **how):
     return jobs.Job(name, ["sh", "-c", words], os.path.join(folder, name), **how)
@@ -123,6 +125,22 @@ def test_dying_is_a_failure(folder):
         expect_equal(words, (got[-1].what, got[-1].why), ("not ok", why))
     got = runner.program_results("gcc", finish(shell(folder, "a", "echo not ok one: x; exit 1")))
     expect_equal("a test that failed", [(r.test, r.what) for r in got], [("one", "not ok")])
+
+
+def test_a_variant_runs_what_is_of_one_of_its_suites(folder):
+    real, plan.described_tests = plan.described_tests, lambda directory: [
+        {"name": name, "suite": ["weft:" + s for s in suites.split()], "cmd": ["true"], "env": {},
+         "timeout": 1, "is_parallel": True, "priority": 0}
+        for name, suites in (("a", "live tsan"), ("b", "unit"), ("c", "unit tsan"),
+                             ("d", "script"))]
+    try:
+        for variant, suites in (("gcc", "a live, b unit, c unit, d script"),
+                                ("tsan", "a live, c unit"),
+                                ("gcc-san", "a live, b unit, c unit"), ("clang", "")):
+            got = ", ".join("%s %s" % (t.name, t.suite) for t in TESTS_OF(variant, []))
+            expect_equal(variant, got, suites)
+    finally:
+        plan.described_tests = real
 
 
 def test_tests_run_beside_the_next_build(folder):
