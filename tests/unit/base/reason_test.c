@@ -3,6 +3,7 @@
 
 #include <ctype.h>
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <weft/reason.h>
@@ -63,6 +64,40 @@ TEST(test_reason_names_and_texts_are_unique)
 			EXPECT(strcmp(weft_reason_text(a), weft_reason_text(b)) != 0);
 		}
 	}
+}
+
+/* Goes on to the line that begins the enum. */
+static void find_enum(FILE *header)
+{
+	char line[200];
+
+	do
+		REQUIRE(fgets(line, sizeof(line), header));
+	while (strcmp(line, "enum weft_reason {\n") != 0);
+}
+
+/* By the header itself: a constant's number is its place there. */
+TEST(test_reason_names_are_those_of_the_constants)
+{
+	FILE *header = fopen(INCLUDE_DIR "/weft/reason.h", "r");
+	char line[200], constant[100];
+	int number = 0;
+
+	REQUIRE(header);
+	find_enum(header);
+	while (fgets(line, sizeof(line), header) && line[0] != '}') {
+		if (sscanf(line, " WEFT_%99[A-Z0-9_]", constant) != 1)
+			continue;
+		if (strcmp(constant, "REASON_COUNT") == 0)
+			break;
+		for (char *at = constant; *at; at++)
+			*at = (char)tolower((unsigned char)*at);
+		EXPECT_STR(weft_reason_name((enum weft_reason)number),
+			   strncmp(constant, "r_", 2) == 0 ? constant + 2 : constant);
+		number++;
+	}
+	(void)fclose(header);
+	EXPECT_EQ(number, WEFT_REASON_COUNT);
 }
 
 TEST(test_reason_ok_is_0_and_no_error)
