@@ -84,11 +84,6 @@ TEST(test_mirror_mark_regions_are_at_most_4096)
 
 /* ---- When they are written ------------------------------------------------------------------ */
 
-struct bed {
-	struct probe probes[2];
-	struct store *mirror;
-};
-
 static struct store_request *asked(struct probe *p, uint32_t n)
 {
 	REQUIRE(n < p->asked_count && p->asked[n]);
@@ -96,22 +91,19 @@ static struct store_request *asked(struct probe *p, uint32_t n)
 }
 
 /* Both members have marks and are current: the mirror is open, with one mark written. */
-static void bed_init(struct bed *b)
+static void mirror_init(struct probed *mirror)
 {
-	struct store *members[2] = { &b->probes[0].store, &b->probes[1].store };
-	struct mirror_store_config c = { .joint = { members, 2, 6 } };
+	struct mirror_store_config c = { .joint = probed_init(mirror, 2, SIZE, 6) };
 	struct mirror_mark m = sample(8);
 	uint32_t member;
 
 	m.dirty[0] = 0;
-	for (uint32_t i = 0; i < 2; i++)
-		probe_init(&b->probes[i], SIZE);
-	REQUIRE(mirror_store_open(&c, &b->mirror) == WEFT_OK);
-	EXPECT_EQ(b->mirror->shape.size_bytes, DATA);
-	EXPECT(!store_next_done(b->mirror, 0));
-	EXPECT_EQ(mirror_store_opened(b->mirror, &member), WEFT_R_BUSY);
+	REQUIRE(mirror_store_open(&c, &mirror->store) == WEFT_OK);
+	EXPECT_EQ(mirror->store->shape.size_bytes, DATA);
+	EXPECT(!store_next_done(mirror->store, 0));
+	EXPECT_EQ(mirror_store_opened(mirror->store, &member), WEFT_R_BUSY);
 	for (uint32_t i = 0; i < 2; i++) {
-		struct store_request *r = asked(&b->probes[i], 0);
+		struct store_request *r = asked(&mirror->probes[i], 0);
 
 		EXPECT_EQ(r->op, STORE_READ);
 		EXPECT_EQ(r->offset, DATA);
@@ -119,41 +111,41 @@ static void bed_init(struct bed *b)
 		m.number = i;
 		memset(r->spans[0].bytes, 0, MARK_AREA_BYTES);
 		mark_encode(&m, r->spans[0].bytes);
-		probe_end(&b->probes[i], 0, WEFT_OK);
+		probe_end(&mirror->probes[i], 0, WEFT_OK);
 	}
-	EXPECT(!store_next_done(b->mirror, 0));
+	EXPECT(!store_next_done(mirror->store, 0));
 	for (uint32_t i = 0; i < 2; i++) {
-		struct store_request *r = asked(&b->probes[i], 1);
+		struct store_request *r = asked(&mirror->probes[i], 1);
 
 		EXPECT_EQ(r->op, STORE_WRITE);
 		EXPECT_EQ(r->flags, STORE_FUA);
 		/* The copy that is not the latest is overwritten. */
 		EXPECT_EQ(r->offset, DATA + MARK_BYTES);
-		EXPECT_EQ(mirror_store_opened(b->mirror, &member), WEFT_R_BUSY);
-		probe_end(&b->probes[i], 1, WEFT_OK);
+		EXPECT_EQ(mirror_store_opened(mirror->store, &member), WEFT_R_BUSY);
+		probe_end(&mirror->probes[i], 1, WEFT_OK);
 	}
-	EXPECT(!store_next_done(b->mirror, 0));
-	EXPECT_EQ(mirror_store_opened(b->mirror, &member), WEFT_OK);
-	EXPECT_EQ(mirror_store_out(b->mirror), 0);
+	EXPECT(!store_next_done(mirror->store, 0));
+	EXPECT_EQ(mirror_store_opened(mirror->store, &member), WEFT_OK);
+	EXPECT_EQ(mirror_store_out(mirror->store), 0);
 }
 
-static void bed_fini(struct bed *b)
+static void mirror_fini(struct probed *mirror)
 {
 	for (uint32_t i = 0; i < 2; i++) {
-		for (uint32_t n = 0; n < b->probes[i].asked_count; n++) {
-			if (b->probes[i].asked[n])
-				probe_end(&b->probes[i], n, WEFT_OK);
+		for (uint32_t n = 0; n < mirror->probes[i].asked_count; n++) {
+			if (mirror->probes[i].asked[n])
+				probe_end(&mirror->probes[i], n, WEFT_OK);
 		}
 	}
-	for (int i = 0; i < 8 && !store_settle(b->mirror, 0); i++) {
+	for (int i = 0; i < 8 && !store_settle(mirror->store, 0); i++) {
 		for (uint32_t m = 0; m < 2; m++) {
-			for (uint32_t n = 0; n < b->probes[m].asked_count; n++) {
-				if (b->probes[m].asked[n])
-					probe_end(&b->probes[m], n, WEFT_OK);
+			for (uint32_t n = 0; n < mirror->probes[m].asked_count; n++) {
+				if (mirror->probes[m].asked[n])
+					probe_end(&mirror->probes[m], n, WEFT_OK);
 			}
 		}
 	}
-	store_destroy(b->mirror);
+	store_destroy(mirror->store);
 }
 
 static struct store_request write_of(uint64_t offset)
@@ -163,102 +155,102 @@ static struct store_request write_of(uint64_t offset)
 	};
 }
 
-static void both(struct bed *b, uint32_t n)
+static void both(struct probed *mirror, uint32_t n)
 {
-	probe_end(&b->probes[0], n, WEFT_OK);
-	probe_end(&b->probes[1], n, WEFT_OK);
+	probe_end(&mirror->probes[0], n, WEFT_OK);
+	probe_end(&mirror->probes[1], n, WEFT_OK);
 }
 
 TEST(test_mirror_region_is_dirty_in_all_marks_before_the_write_goes_out)
 {
 	struct store_request w = write_of(4096), again = write_of(4608);
 	struct mirror_mark m;
-	struct bed b;
+	struct probed mirror;
 
-	bed_init(&b);
-	EXPECT_EQ(store_submit(b.mirror, &w, 0), WEFT_OK);
+	mirror_init(&mirror);
+	EXPECT_EQ(store_submit(mirror.store, &w, 0), WEFT_OK);
 	for (uint32_t i = 0; i < 2; i++) {
-		struct store_request *r = asked(&b.probes[i], 2);
+		struct store_request *r = asked(&mirror.probes[i], 2);
 
 		EXPECT_EQ(r->offset, DATA);
 		EXPECT_EQ(r->flags, STORE_FUA);
 		EXPECT(mark_decode(&m, r->spans[0].bytes));
 		EXPECT(m.dirty[0] == 2 && m.generation == 5 && m.serial == 10 && m.number == i);
 	}
-	probe_end(&b.probes[0], 2, WEFT_OK);
-	EXPECT(!store_next_done(b.mirror, 0));
-	EXPECT_EQ(b.probes[0].asked_count, 3);
-	probe_end(&b.probes[1], 2, WEFT_OK);
-	EXPECT(!store_next_done(b.mirror, 0));
-	EXPECT_EQ(asked(&b.probes[0], 3)->offset, 4096);
-	EXPECT_EQ(asked(&b.probes[1], 3)->offset, 4096);
-	both(&b, 3);
-	EXPECT(store_next_done(b.mirror, 0) == &w);
+	probe_end(&mirror.probes[0], 2, WEFT_OK);
+	EXPECT(!store_next_done(mirror.store, 0));
+	EXPECT_EQ(mirror.probes[0].asked_count, 3);
+	probe_end(&mirror.probes[1], 2, WEFT_OK);
+	EXPECT(!store_next_done(mirror.store, 0));
+	EXPECT_EQ(asked(&mirror.probes[0], 3)->offset, 4096);
+	EXPECT_EQ(asked(&mirror.probes[1], 3)->offset, 4096);
+	both(&mirror, 3);
+	EXPECT(store_next_done(mirror.store, 0) == &w);
 	/* Later writes to the region cost no mark. */
 	for (uint32_t i = 4; i < 20; i++) {
-		EXPECT_EQ(store_submit(b.mirror, &again, i), WEFT_OK);
-		EXPECT_EQ(asked(&b.probes[0], i)->offset, 4608);
-		both(&b, i);
-		EXPECT(store_next_done(b.mirror, i) == &again);
-		EXPECT_EQ(b.probes[0].asked_count, i + 1);
+		EXPECT_EQ(store_submit(mirror.store, &again, i), WEFT_OK);
+		EXPECT_EQ(asked(&mirror.probes[0], i)->offset, 4608);
+		both(&mirror, i);
+		EXPECT(store_next_done(mirror.store, i) == &again);
+		EXPECT_EQ(mirror.probes[0].asked_count, i + 1);
 	}
-	bed_fini(&b);
+	mirror_fini(&mirror);
 }
 
 TEST(test_mirror_write_that_a_member_failed_is_done_when_the_marks_of_the_others_say_so)
 {
 	struct store_request w = write_of(0), next = write_of(512);
 	struct mirror_mark m;
-	struct bed b;
+	struct probed mirror;
 
-	bed_init(&b);
-	EXPECT_EQ(store_submit(b.mirror, &w, 0), WEFT_OK);
-	both(&b, 2);
-	EXPECT(!store_next_done(b.mirror, 0));
-	probe_end(&b.probes[0], 3, WEFT_R_STORE_IO);
-	probe_end(&b.probes[1], 3, WEFT_OK);
-	EXPECT(!store_next_done(b.mirror, 0));
-	EXPECT_EQ(mirror_store_out(b.mirror), 1);
-	EXPECT_EQ(b.probes[0].asked_count, 4);
-	EXPECT(mark_decode(&m, asked(&b.probes[1], 4)->spans[0].bytes));
+	mirror_init(&mirror);
+	EXPECT_EQ(store_submit(mirror.store, &w, 0), WEFT_OK);
+	both(&mirror, 2);
+	EXPECT(!store_next_done(mirror.store, 0));
+	probe_end(&mirror.probes[0], 3, WEFT_R_STORE_IO);
+	probe_end(&mirror.probes[1], 3, WEFT_OK);
+	EXPECT(!store_next_done(mirror.store, 0));
+	EXPECT_EQ(mirror_store_out(mirror.store), 1);
+	EXPECT_EQ(mirror.probes[0].asked_count, 4);
+	EXPECT(mark_decode(&m, asked(&mirror.probes[1], 4)->spans[0].bytes));
 	EXPECT(m.generation == 6 && m.members == 2);
 	/* Nor is one that was never sent to the member. */
-	EXPECT_EQ(store_submit(b.mirror, &next, 0), WEFT_OK);
-	EXPECT_EQ(asked(&b.probes[1], 5)->offset, 512);
-	probe_end(&b.probes[1], 5, WEFT_OK);
-	EXPECT(!store_next_done(b.mirror, 0));
-	probe_end(&b.probes[1], 4, WEFT_OK);
-	EXPECT(store_next_done(b.mirror, 0) == &w);
-	EXPECT(store_next_done(b.mirror, 0) == &next);
+	EXPECT_EQ(store_submit(mirror.store, &next, 0), WEFT_OK);
+	EXPECT_EQ(asked(&mirror.probes[1], 5)->offset, 512);
+	probe_end(&mirror.probes[1], 5, WEFT_OK);
+	EXPECT(!store_next_done(mirror.store, 0));
+	probe_end(&mirror.probes[1], 4, WEFT_OK);
+	EXPECT(store_next_done(mirror.store, 0) == &w);
+	EXPECT(store_next_done(mirror.store, 0) == &next);
 	EXPECT(w.reason == WEFT_OK && next.reason == WEFT_OK);
-	bed_fini(&b);
+	mirror_fini(&mirror);
 }
 
 TEST(test_mirror_write_fails_when_the_marks_cannot_be_written)
 {
 	struct store_request w = write_of(0);
-	struct bed b;
+	struct probed mirror;
 
-	bed_init(&b);
-	EXPECT_EQ(store_submit(b.mirror, &w, 0), WEFT_OK);
-	both(&b, 2);
-	EXPECT(!store_next_done(b.mirror, 0));
-	probe_end(&b.probes[0], 3, WEFT_R_STORE_IO);
-	probe_end(&b.probes[1], 3, WEFT_OK);
-	EXPECT(!store_next_done(b.mirror, 0));
-	probe_end(&b.probes[1], 4, WEFT_R_STORE_FULL);
-	EXPECT(store_next_done(b.mirror, 0) == &w);
+	mirror_init(&mirror);
+	EXPECT_EQ(store_submit(mirror.store, &w, 0), WEFT_OK);
+	both(&mirror, 2);
+	EXPECT(!store_next_done(mirror.store, 0));
+	probe_end(&mirror.probes[0], 3, WEFT_R_STORE_IO);
+	probe_end(&mirror.probes[1], 3, WEFT_OK);
+	EXPECT(!store_next_done(mirror.store, 0));
+	probe_end(&mirror.probes[1], 4, WEFT_R_STORE_FULL);
+	EXPECT(store_next_done(mirror.store, 0) == &w);
 	EXPECT_EQ(w.reason, WEFT_R_STORE_FULL);
 	/* The next one tries again. */
-	EXPECT_EQ(store_submit(b.mirror, &w, 0), WEFT_OK);
-	EXPECT_EQ(asked(&b.probes[1], 5)->offset, 0);
-	probe_end(&b.probes[1], 5, WEFT_OK);
-	EXPECT(!store_next_done(b.mirror, 0));
-	EXPECT(asked(&b.probes[1], 6)->offset >= DATA);
-	probe_end(&b.probes[1], 6, WEFT_OK);
-	EXPECT(store_next_done(b.mirror, 0) == &w);
+	EXPECT_EQ(store_submit(mirror.store, &w, 0), WEFT_OK);
+	EXPECT_EQ(asked(&mirror.probes[1], 5)->offset, 0);
+	probe_end(&mirror.probes[1], 5, WEFT_OK);
+	EXPECT(!store_next_done(mirror.store, 0));
+	EXPECT(asked(&mirror.probes[1], 6)->offset >= DATA);
+	probe_end(&mirror.probes[1], 6, WEFT_OK);
+	EXPECT(store_next_done(mirror.store, 0) == &w);
 	EXPECT_EQ(w.reason, WEFT_OK);
-	bed_fini(&b);
+	mirror_fini(&mirror);
 }
 
 TEST(test_mirror_region_is_clean_again_after_a_flush_and_only_then)
@@ -266,119 +258,116 @@ TEST(test_mirror_region_is_clean_again_after_a_flush_and_only_then)
 	const uint64_t later_ns = UINT64_C(10000000000);
 	struct store_request w = write_of(4096);
 	struct mirror_mark m;
-	struct bed b;
+	struct probed mirror;
 
-	bed_init(&b);
-	EXPECT_EQ(store_submit(b.mirror, &w, 0), WEFT_OK);
-	both(&b, 2);
-	EXPECT(!store_next_done(b.mirror, 0));
-	both(&b, 3);
-	EXPECT(store_next_done(b.mirror, 0) == &w);
+	mirror_init(&mirror);
+	EXPECT_EQ(store_submit(mirror.store, &w, 0), WEFT_OK);
+	both(&mirror, 2);
+	EXPECT(!store_next_done(mirror.store, 0));
+	both(&mirror, 3);
+	EXPECT(store_next_done(mirror.store, 0) == &w);
 	/* It was written since the last look. */
-	store_expire(b.mirror, store_due(b.mirror));
-	EXPECT_EQ(b.probes[0].asked_count, 4);
-	EXPECT(store_due(b.mirror) < later_ns);
-	store_expire(b.mirror, later_ns);
-	EXPECT_EQ(asked(&b.probes[0], 4)->op, STORE_FLUSH);
-	probe_end(&b.probes[0], 4, WEFT_OK);
-	EXPECT(!store_next_done(b.mirror, later_ns));
-	EXPECT_EQ(b.probes[0].asked_count, 5);
-	probe_end(&b.probes[1], 4, WEFT_OK);
-	EXPECT(!store_next_done(b.mirror, later_ns));
-	EXPECT(mark_decode(&m, asked(&b.probes[0], 5)->spans[0].bytes));
+	store_expire(mirror.store, store_due(mirror.store));
+	EXPECT_EQ(mirror.probes[0].asked_count, 4);
+	EXPECT(store_due(mirror.store) < later_ns);
+	store_expire(mirror.store, later_ns);
+	EXPECT_EQ(asked(&mirror.probes[0], 4)->op, STORE_FLUSH);
+	probe_end(&mirror.probes[0], 4, WEFT_OK);
+	EXPECT(!store_next_done(mirror.store, later_ns));
+	EXPECT_EQ(mirror.probes[0].asked_count, 5);
+	probe_end(&mirror.probes[1], 4, WEFT_OK);
+	EXPECT(!store_next_done(mirror.store, later_ns));
+	EXPECT(mark_decode(&m, asked(&mirror.probes[0], 5)->spans[0].bytes));
 	EXPECT_EQ(m.dirty[0], 0);
 	/* A write that comes meanwhile waits for a mark in which it is dirty once more. */
-	EXPECT_EQ(store_submit(b.mirror, &w, later_ns), WEFT_OK);
-	EXPECT_EQ(b.probes[0].asked_count, 6);
-	both(&b, 5);
-	EXPECT(!store_next_done(b.mirror, later_ns));
-	EXPECT(mark_decode(&m, asked(&b.probes[0], 6)->spans[0].bytes));
+	EXPECT_EQ(store_submit(mirror.store, &w, later_ns), WEFT_OK);
+	EXPECT_EQ(mirror.probes[0].asked_count, 6);
+	both(&mirror, 5);
+	EXPECT(!store_next_done(mirror.store, later_ns));
+	EXPECT(mark_decode(&m, asked(&mirror.probes[0], 6)->spans[0].bytes));
 	EXPECT_EQ(m.dirty[0], 2);
-	both(&b, 6);
-	EXPECT(!store_next_done(b.mirror, later_ns));
-	both(&b, 7);
-	EXPECT(store_next_done(b.mirror, later_ns) == &w);
-	EXPECT_EQ(store_due(b.mirror) > later_ns, true);
-	bed_fini(&b);
+	both(&mirror, 6);
+	EXPECT(!store_next_done(mirror.store, later_ns));
+	both(&mirror, 7);
+	EXPECT(store_next_done(mirror.store, later_ns) == &w);
+	EXPECT_EQ(store_due(mirror.store) > later_ns, true);
+	mirror_fini(&mirror);
 }
 
 TEST(test_mirror_read_beside_a_write_is_read_from_one_member)
 {
 	struct store_request w = write_of(0), r[4];
-	struct bed b;
+	struct probed mirror;
 
-	bed_init(&b);
-	EXPECT_EQ(store_submit(b.mirror, &w, 0), WEFT_OK);
-	both(&b, 2);
-	EXPECT(!store_next_done(b.mirror, 0));
+	mirror_init(&mirror);
+	EXPECT_EQ(store_submit(mirror.store, &w, 0), WEFT_OK);
+	both(&mirror, 2);
+	EXPECT(!store_next_done(mirror.store, 0));
 	for (int i = 0; i < 4; i++) {
 		r[i] = write_of(0);
 		r[i].op = STORE_READ;
-		EXPECT_EQ(store_submit(b.mirror, &r[i], 0), WEFT_OK);
+		EXPECT_EQ(store_submit(mirror.store, &r[i], 0), WEFT_OK);
 	}
-	EXPECT_EQ(b.probes[0].asked_count, 8);
-	EXPECT_EQ(b.probes[1].asked_count, 4);
+	EXPECT_EQ(mirror.probes[0].asked_count, 8);
+	EXPECT_EQ(mirror.probes[1].asked_count, 4);
 	for (uint32_t i = 3; i < 8; i++)
-		probe_end(&b.probes[0], i, WEFT_OK);
-	probe_end(&b.probes[1], 3, WEFT_OK);
+		probe_end(&mirror.probes[0], i, WEFT_OK);
+	probe_end(&mirror.probes[1], 3, WEFT_OK);
 	for (int i = 0; i < 5; i++)
-		EXPECT(store_next_done(b.mirror, 0) != NULL);
-	bed_fini(&b);
+		EXPECT(store_next_done(mirror.store, 0) != NULL);
+	mirror_fini(&mirror);
 }
 
 /* ---- Members that come back ----------------------------------------------------------------- */
 
-static void both_all(struct bed *b)
+static void both_all(struct probed *mirror)
 {
 	for (uint32_t i = 0; i < 2; i++) {
-		for (uint32_t n = 0; n < b->probes[i].asked_count; n++) {
-			struct store_request *r = b->probes[i].asked[n];
+		for (uint32_t n = 0; n < mirror->probes[i].asked_count; n++) {
+			struct store_request *r = mirror->probes[i].asked[n];
 
 			if (!r)
 				continue;
 			if (r->op == STORE_READ)
 				memset(r->spans[0].bytes, 0, (size_t)r->length);
-			probe_end(&b->probes[i], n, WEFT_OK);
+			probe_end(&mirror->probes[i], n, WEFT_OK);
 		}
 	}
 }
 
-static bool is_flushing(struct bed *b)
+static bool is_flushing(struct probed *mirror)
 {
-	struct probe *p = &b->probes[1];
+	struct probe *p = &mirror->probes[1];
 
 	return p->asked[p->asked_count - 1] && p->asked[p->asked_count - 1]->op == STORE_FLUSH;
 }
 
 /* The first has the data, the second was copied to: the flush before it is current is under way. */
-static void bed_init_copied(struct bed *b)
+static void mirror_init_copied(struct probed *mirror)
 {
-	struct store *members[2] = { &b->probes[0].store, &b->probes[1].store };
-	struct mirror_store_config c = { .joint = { members, 2, 6 } };
+	struct mirror_store_config c = { .joint = probed_init(mirror, 2, SIZE, 6) };
 	struct mirror_mark m = sample(8);
 
 	m.dirty[0] = 0;
 	m.members = 1;
-	for (uint32_t i = 0; i < 2; i++)
-		probe_init(&b->probes[i], SIZE);
-	REQUIRE(mirror_store_open(&c, &b->mirror) == WEFT_OK);
-	EXPECT(!store_next_done(b->mirror, 0));
+	REQUIRE(mirror_store_open(&c, &mirror->store) == WEFT_OK);
+	EXPECT(!store_next_done(mirror->store, 0));
 	for (uint32_t i = 0; i < 2; i++) {
 		m.number = i;
-		memset(asked(&b->probes[i], 0)->spans[0].bytes, 0, MARK_AREA_BYTES);
-		mark_encode(&m, asked(&b->probes[i], 0)->spans[0].bytes);
-		probe_end(&b->probes[i], 0, WEFT_OK);
+		memset(asked(&mirror->probes[i], 0)->spans[0].bytes, 0, MARK_AREA_BYTES);
+		mark_encode(&m, asked(&mirror->probes[i], 0)->spans[0].bytes);
+		probe_end(&mirror->probes[i], 0, WEFT_OK);
 	}
-	for (int i = 0; i < 40 && !is_flushing(b); i++) {
-		EXPECT(!store_next_done(b->mirror, 0));
-		if (is_flushing(b))
+	for (int i = 0; i < 40 && !is_flushing(mirror); i++) {
+		EXPECT(!store_next_done(mirror->store, 0));
+		if (is_flushing(mirror))
 			break;
-		both_all(b);
-		if (store_due(b->mirror) == 0)
-			store_expire(b->mirror, 0);
+		both_all(mirror);
+		if (store_due(mirror->store) == 0)
+			store_expire(mirror->store, 0);
 	}
-	REQUIRE(is_flushing(b));
-	EXPECT_EQ(mirror_store_out(b->mirror), 2);
+	REQUIRE(is_flushing(mirror));
+	EXPECT_EQ(mirror_store_out(mirror->store), 2);
 }
 
 static struct store_request *last(struct probe *p)
@@ -396,83 +385,83 @@ TEST(test_mirror_member_is_current_when_all_marks_say_so)
 {
 	struct store_event event;
 	struct mirror_mark m;
-	struct bed b;
+	struct probed mirror;
 
-	bed_init_copied(&b);
-	both_all(&b);
-	EXPECT(!store_next_done(b.mirror, 0));
+	mirror_init_copied(&mirror);
+	both_all(&mirror);
+	EXPECT(!store_next_done(mirror.store, 0));
 	/* First the one that has the data says that the other has, too. */
-	EXPECT_EQ(last(&b.probes[0])->op, STORE_WRITE);
-	EXPECT(mark_decode(&m, last(&b.probes[0])->spans[0].bytes));
+	EXPECT_EQ(last(&mirror.probes[0])->op, STORE_WRITE);
+	EXPECT(mark_decode(&m, last(&mirror.probes[0])->spans[0].bytes));
 	EXPECT(m.members == 3 && m.generation == 6);
-	EXPECT_EQ(b.probes[1].store.under_way, 0);
-	EXPECT_EQ(mirror_store_out(b.mirror), 2);
-	last_end(&b.probes[0], WEFT_OK);
-	EXPECT(!store_next_done(b.mirror, 0));
-	EXPECT(mark_decode(&m, last(&b.probes[1])->spans[0].bytes));
+	EXPECT_EQ(mirror.probes[1].store.under_way, 0);
+	EXPECT_EQ(mirror_store_out(mirror.store), 2);
+	last_end(&mirror.probes[0], WEFT_OK);
+	EXPECT(!store_next_done(mirror.store, 0));
+	EXPECT(mark_decode(&m, last(&mirror.probes[1])->spans[0].bytes));
 	EXPECT(m.members == 3 && m.generation == 6);
-	EXPECT_EQ(mirror_store_out(b.mirror), 2);
-	EXPECT(!store_event(b.mirror, &event));
-	both_all(&b);
-	EXPECT(!store_next_done(b.mirror, 0));
-	EXPECT_EQ(mirror_store_out(b.mirror), 0);
-	EXPECT(store_event(b.mirror, &event));
+	EXPECT_EQ(mirror_store_out(mirror.store), 2);
+	EXPECT(!store_event(mirror.store, &event));
+	both_all(&mirror);
+	EXPECT(!store_next_done(mirror.store, 0));
+	EXPECT_EQ(mirror_store_out(mirror.store), 0);
+	EXPECT(store_event(mirror.store, &event));
 	EXPECT(event.member == 1 && event.reason == WEFT_OK);
-	bed_fini(&b);
+	mirror_fini(&mirror);
 }
 
 TEST(test_mirror_write_that_only_a_joining_member_did_fails)
 {
 	struct store_request w = write_of(0);
-	struct bed b;
+	struct probed mirror;
 
-	bed_init_copied(&b);
-	EXPECT_EQ(store_submit(b.mirror, &w, 0), WEFT_OK);
-	EXPECT_EQ(last(&b.probes[0])->op, STORE_WRITE); /* the mark in which it is dirty */
-	last_end(&b.probes[0], WEFT_OK);
-	EXPECT(!store_next_done(b.mirror, 0));
-	EXPECT_EQ(last(&b.probes[0])->offset, 0);
-	probe_end(&b.probes[0], b.probes[0].asked_count - 3, WEFT_OK);
-	probe_end(&b.probes[1], b.probes[1].asked_count - 2, WEFT_OK);
-	EXPECT(!store_next_done(b.mirror, 0));
+	mirror_init_copied(&mirror);
+	EXPECT_EQ(store_submit(mirror.store, &w, 0), WEFT_OK);
+	EXPECT_EQ(last(&mirror.probes[0])->op, STORE_WRITE); /* the mark in which it is dirty */
+	last_end(&mirror.probes[0], WEFT_OK);
+	EXPECT(!store_next_done(mirror.store, 0));
+	EXPECT_EQ(last(&mirror.probes[0])->offset, 0);
+	probe_end(&mirror.probes[0], mirror.probes[0].asked_count - 3, WEFT_OK);
+	probe_end(&mirror.probes[1], mirror.probes[1].asked_count - 2, WEFT_OK);
+	EXPECT(!store_next_done(mirror.store, 0));
 	/* Both are flushed, and the mark that names the second is under way. */
-	probe_end(&b.probes[0], b.probes[0].asked_count - 2, WEFT_R_STORE_IO);
-	probe_end(&b.probes[1], b.probes[1].asked_count - 1, WEFT_OK);
-	EXPECT(store_next_done(b.mirror, 0) == &w);
+	probe_end(&mirror.probes[0], mirror.probes[0].asked_count - 2, WEFT_R_STORE_IO);
+	probe_end(&mirror.probes[1], mirror.probes[1].asked_count - 1, WEFT_OK);
+	EXPECT(store_next_done(mirror.store, 0) == &w);
 	EXPECT_EQ(w.reason, WEFT_R_STORE_IO);
-	EXPECT_EQ(mirror_store_out(b.mirror), 2);
-	bed_fini(&b);
+	EXPECT_EQ(mirror_store_out(mirror.store), 2);
+	mirror_fini(&mirror);
 }
 
 /* A mark is under way on the first only, the second is flushed, and the first fails a write. */
 TEST(test_mirror_mark_that_ends_after_a_member_was_flushed_wakes_what_waits)
 {
 	struct store_request w = write_of(0), next = write_of(4096);
-	struct bed b;
+	struct probed mirror;
 	uint32_t mark;
 
-	bed_init_copied(&b);
-	EXPECT_EQ(store_submit(b.mirror, &w, 0), WEFT_OK);
-	last_end(&b.probes[0], WEFT_OK);
-	EXPECT(!store_next_done(b.mirror, 0));
-	EXPECT_EQ(store_submit(b.mirror, &next, 0), WEFT_OK);
-	mark = b.probes[0].asked_count - 1;
-	EXPECT(asked(&b.probes[0], mark)->offset >= DATA);
-	probe_end(&b.probes[0], mark - 3, WEFT_OK);
-	probe_end(&b.probes[1], b.probes[1].asked_count - 2, WEFT_OK);
-	EXPECT(!store_next_done(b.mirror, 0));
-	probe_end(&b.probes[0], mark - 1, WEFT_R_STORE_IO);
-	probe_end(&b.probes[1], b.probes[1].asked_count - 1, WEFT_OK);
-	(void)store_next_done(b.mirror, 0);
-	probe_end(&b.probes[0], mark, WEFT_OK);
-	for (int i = 0; i < 8 && b.mirror->under_way > 0; i++) {
-		while (store_next_done(b.mirror, 0))
+	mirror_init_copied(&mirror);
+	EXPECT_EQ(store_submit(mirror.store, &w, 0), WEFT_OK);
+	last_end(&mirror.probes[0], WEFT_OK);
+	EXPECT(!store_next_done(mirror.store, 0));
+	EXPECT_EQ(store_submit(mirror.store, &next, 0), WEFT_OK);
+	mark = mirror.probes[0].asked_count - 1;
+	EXPECT(asked(&mirror.probes[0], mark)->offset >= DATA);
+	probe_end(&mirror.probes[0], mark - 3, WEFT_OK);
+	probe_end(&mirror.probes[1], mirror.probes[1].asked_count - 2, WEFT_OK);
+	EXPECT(!store_next_done(mirror.store, 0));
+	probe_end(&mirror.probes[0], mark - 1, WEFT_R_STORE_IO);
+	probe_end(&mirror.probes[1], mirror.probes[1].asked_count - 1, WEFT_OK);
+	(void)store_next_done(mirror.store, 0);
+	probe_end(&mirror.probes[0], mark, WEFT_OK);
+	for (int i = 0; i < 8 && mirror.store->under_way > 0; i++) {
+		while (store_next_done(mirror.store, 0))
 			continue;
-		both_all(&b);
+		both_all(&mirror);
 	}
-	EXPECT_EQ(b.mirror->under_way, 0);
+	EXPECT_EQ(mirror.store->under_way, 0);
 	EXPECT(w.reason != WEFT_R_BUSY && next.reason == WEFT_OK);
-	bed_fini(&b);
+	mirror_fini(&mirror);
 }
 
 /* ---- Members that were used apart ----------------------------------------------------------- */

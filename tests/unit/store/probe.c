@@ -53,3 +53,14 @@ void probe_end(struct probe *p, uint32_t n, enum weft_reason reason)
 	list_add_tail(&p->done, &p->asked[n]->link);
 	p->asked[n] = NULL;
 }
+
+struct joint_config probed_init(struct probed *s, uint32_t count, uint64_t size_bytes,
+				uint32_t requests_max)
+{
+	REQUIRE(count <= PROBES);
+	for (uint32_t i = 0; i < count; i++) {
+		probe_init(&s->probes[i], size_bytes);
+		s->members[i] = &s->probes[i].store;
+	}
+	return (struct joint_config){ s->members, count, requests_max };
+}

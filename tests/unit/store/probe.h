@@ -7,7 +7,7 @@
 
 #include "store/store.h"
 
-enum { PROBE_ASKED_MAX = 64 };
+enum { PROBE_ASKED_MAX = 64, PROBES = 3 };
 
 struct probe {
 	struct store store;
@@ -21,3 +21,14 @@ void probe_init(struct probe *p, uint64_t size_bytes);
 
 /* Ends the request that came as the n-th, counted from 0. */
 void probe_end(struct probe *p, uint32_t n, enum weft_reason reason);
+
+/* A store of several devices, which are all of that kind. */
+struct probed {
+	struct probe probes[PROBES];
+	struct store *members[PROBES];
+	struct store *store;
+};
+
+/* The first `count` of its devices, for the store that the caller creates of them. */
+struct joint_config probed_init(struct probed *s, uint32_t count, uint64_t size_bytes,
+				uint32_t requests_max);

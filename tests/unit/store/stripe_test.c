@@ -7,23 +7,13 @@
 
 #define TIB (UINT64_C(1) << 40)
 
-enum { UNIT = 4096, MEMBERS = 3 };
+enum { UNIT = 4096, MEMBERS = PROBES };
 
-struct bed {
-	struct probe probes[MEMBERS];
-	struct store *members[MEMBERS];
-	struct store *stripe;
-};
-
-static void bed_init(struct bed *b, uint64_t member_bytes, uint32_t requests_max)
+static void stripe_init(struct probed *stripe, uint64_t member_bytes, uint32_t requests_max)
 {
-	struct joint_config c = { b->members, MEMBERS, requests_max };
+	const struct joint_config c = probed_init(stripe, MEMBERS, member_bytes, requests_max);
 
-	for (int i = 0; i < MEMBERS; i++) {
-		probe_init(&b->probes[i], member_bytes);
-		b->members[i] = &b->probes[i].store;
-	}
-	REQUIRE(stripe_store_create(&c, UNIT, &b->stripe) == WEFT_OK);
+	REQUIRE(stripe_store_create(&c, UNIT, &stripe->store) == WEFT_OK);
 }
 
 static bool is_asked(const struct probe *p, uint32_t n, uint64_t offset, uint64_t length)
@@ -41,123 +31,124 @@ TEST(test_stripe_splits_by_units_and_joins)
 				   &span,	1,	   0,	       0,
 				   { 0 },	0 };
 	const struct store_request *asked;
-	struct bed b;
+	struct probed stripe;
 
-	bed_init(&b, 16 * UNIT, 4);
-	EXPECT_EQ(b.stripe->shape.size_bytes, 48 * UNIT);
-	EXPECT_EQ(store_submit(b.stripe, &r, 0), WEFT_OK);
-	EXPECT(is_asked(&b.probes[1], 0, 512, 2 * UNIT - 512));
-	EXPECT(is_asked(&b.probes[2], 0, 0, 2 * UNIT - 512));
-	EXPECT(is_asked(&b.probes[0], 0, UNIT, UNIT));
-	asked = b.probes[1].asked[0];
+	stripe_init(&stripe, 16 * UNIT, 4);
+	EXPECT_EQ(stripe.store->shape.size_bytes, 48 * UNIT);
+	EXPECT_EQ(store_submit(stripe.store, &r, 0), WEFT_OK);
+	EXPECT(is_asked(&stripe.probes[1], 0, 512, 2 * UNIT - 512));
+	EXPECT(is_asked(&stripe.probes[2], 0, 0, 2 * UNIT - 512));
+	EXPECT(is_asked(&stripe.probes[0], 0, UNIT, UNIT));
+	asked = stripe.probes[1].asked[0];
 	EXPECT_EQ(asked->flags, STORE_FUA);
 	EXPECT_EQ(asked->span_count, 2);
 	EXPECT(asked->spans[0].bytes == bytes && asked->spans[0].length == UNIT - 512);
 	EXPECT(asked->spans[1].bytes == bytes + 3 * UNIT - 512 && asked->spans[1].length == UNIT);
-	probe_end(&b.probes[1], 0, WEFT_OK);
-	probe_end(&b.probes[0], 0, WEFT_OK);
-	EXPECT(!store_next_done(b.stripe, 0));
-	probe_end(&b.probes[2], 0, WEFT_OK);
-	EXPECT(store_next_done(b.stripe, 0) == &r);
+	probe_end(&stripe.probes[1], 0, WEFT_OK);
+	probe_end(&stripe.probes[0], 0, WEFT_OK);
+	EXPECT(!store_next_done(stripe.store, 0));
+	probe_end(&stripe.probes[2], 0, WEFT_OK);
+	EXPECT(store_next_done(stripe.store, 0) == &r);
 	EXPECT_EQ(r.reason, WEFT_OK);
-	store_destroy(b.stripe);
+	store_destroy(stripe.store);
 }
 
 TEST(test_stripe_short_request_touches_only_its_member)
 {
-	struct bed b;
+	struct probed stripe;
 
 	for (uint64_t unit = 0; unit < 7; unit++) {
 		struct store_request r = { .op = STORE_DISCARD, .offset = unit * UNIT + 512 };
 
-		bed_init(&b, 16 * UNIT, 4);
+		stripe_init(&stripe, 16 * UNIT, 4);
 		r.length = 512;
-		EXPECT_EQ(store_submit(b.stripe, &r, 0), WEFT_OK);
+		EXPECT_EQ(store_submit(stripe.store, &r, 0), WEFT_OK);
 		for (uint64_t m = 0; m < MEMBERS; m++)
-			EXPECT_EQ(b.probes[m].asked_count, m == unit % MEMBERS);
-		EXPECT(is_asked(&b.probes[unit % MEMBERS], 0, unit / MEMBERS * UNIT + 512, 512));
-		probe_end(&b.probes[unit % MEMBERS], 0, WEFT_OK);
-		EXPECT(store_next_done(b.stripe, 0) == &r);
-		store_destroy(b.stripe);
+			EXPECT_EQ(stripe.probes[m].asked_count, m == unit % MEMBERS);
+		EXPECT(is_asked(&stripe.probes[unit % MEMBERS], 0, unit / MEMBERS * UNIT + 512,
+				512));
+		probe_end(&stripe.probes[unit % MEMBERS], 0, WEFT_OK);
+		EXPECT(store_next_done(stripe.store, 0) == &r);
+		store_destroy(stripe.store);
 	}
 }
 
 TEST(test_stripe_first_failure_is_the_requests)
 {
 	struct store_request r = { .op = STORE_WRITE_ZEROES, .length = 3 * UNIT };
-	struct bed b;
+	struct probed stripe;
 
-	bed_init(&b, 16 * UNIT, 4);
-	EXPECT_EQ(store_submit(b.stripe, &r, 0), WEFT_OK);
-	probe_end(&b.probes[2], 0, WEFT_R_STORE_FULL);
-	EXPECT(!store_next_done(b.stripe, 0));
-	probe_end(&b.probes[0], 0, WEFT_R_STORE_IO);
-	probe_end(&b.probes[1], 0, WEFT_OK);
-	EXPECT(store_next_done(b.stripe, 0) == &r);
+	stripe_init(&stripe, 16 * UNIT, 4);
+	EXPECT_EQ(store_submit(stripe.store, &r, 0), WEFT_OK);
+	probe_end(&stripe.probes[2], 0, WEFT_R_STORE_FULL);
+	EXPECT(!store_next_done(stripe.store, 0));
+	probe_end(&stripe.probes[0], 0, WEFT_R_STORE_IO);
+	probe_end(&stripe.probes[1], 0, WEFT_OK);
+	EXPECT(store_next_done(stripe.store, 0) == &r);
 	EXPECT_EQ(r.reason, WEFT_R_STORE_FULL);
 	EXPECT_EQ(r.error, 5);
-	store_destroy(b.stripe);
+	store_destroy(stripe.store);
 }
 
 TEST(test_stripe_flush_reaches_all_members)
 {
 	struct store_request r = { .op = STORE_FLUSH };
-	struct bed b;
+	struct probed stripe;
 
-	bed_init(&b, 16 * UNIT, 4);
-	EXPECT_EQ(store_submit(b.stripe, &r, 0), WEFT_OK);
+	stripe_init(&stripe, 16 * UNIT, 4);
+	EXPECT_EQ(store_submit(stripe.store, &r, 0), WEFT_OK);
 	for (int m = 0; m < MEMBERS; m++) {
-		EXPECT(!store_next_done(b.stripe, 0));
-		EXPECT(is_asked(&b.probes[m], 0, 0, 0));
-		EXPECT_EQ(b.probes[m].asked[0]->op, STORE_FLUSH);
-		probe_end(&b.probes[m], 0, WEFT_OK);
+		EXPECT(!store_next_done(stripe.store, 0));
+		EXPECT(is_asked(&stripe.probes[m], 0, 0, 0));
+		EXPECT_EQ(stripe.probes[m].asked[0]->op, STORE_FLUSH);
+		probe_end(&stripe.probes[m], 0, WEFT_OK);
 	}
-	EXPECT(store_next_done(b.stripe, 0) == &r);
-	store_destroy(b.stripe);
+	EXPECT(store_next_done(stripe.store, 0) == &r);
+	store_destroy(stripe.store);
 }
 
 TEST(test_stripe_more_requests_than_jobs_wait_in_order)
 {
 	struct store_request r[3];
-	struct bed b;
+	struct probed stripe;
 
-	bed_init(&b, 16 * UNIT, 2);
+	stripe_init(&stripe, 16 * UNIT, 2);
 	for (uint32_t i = 0; i < 3; i++) {
 		r[i] = (struct store_request){ .op = STORE_DISCARD, .offset = 512 * i };
 		r[i].length = 512;
-		EXPECT_EQ(store_submit(b.stripe, &r[i], 0), WEFT_OK);
+		EXPECT_EQ(store_submit(stripe.store, &r[i], 0), WEFT_OK);
 	}
-	EXPECT_EQ(b.probes[0].asked_count, 2);
-	probe_end(&b.probes[0], 1, WEFT_OK);
-	EXPECT(store_next_done(b.stripe, 0) == &r[1]);
-	EXPECT(is_asked(&b.probes[0], 2, 1024, 512));
-	probe_end(&b.probes[0], 0, WEFT_OK);
-	probe_end(&b.probes[0], 2, WEFT_OK);
-	EXPECT(store_next_done(b.stripe, 0) == &r[0]);
-	EXPECT(store_next_done(b.stripe, 0) == &r[2]);
-	EXPECT(!store_next_done(b.stripe, 0));
-	store_destroy(b.stripe);
+	EXPECT_EQ(stripe.probes[0].asked_count, 2);
+	probe_end(&stripe.probes[0], 1, WEFT_OK);
+	EXPECT(store_next_done(stripe.store, 0) == &r[1]);
+	EXPECT(is_asked(&stripe.probes[0], 2, 1024, 512));
+	probe_end(&stripe.probes[0], 0, WEFT_OK);
+	probe_end(&stripe.probes[0], 2, WEFT_OK);
+	EXPECT(store_next_done(stripe.store, 0) == &r[0]);
+	EXPECT(store_next_done(stripe.store, 0) == &r[2]);
+	EXPECT(!store_next_done(stripe.store, 0));
+	store_destroy(stripe.store);
 }
 
 TEST(test_stripe_beyond_2_tib_and_whole_device)
 {
 	struct store_request r = { .op = STORE_WRITE_ZEROES, .length = 9 * TIB };
 	struct store_request one = { .op = STORE_DISCARD, .offset = 9 * TIB - 512, .length = 512 };
-	struct bed b;
+	struct probed stripe;
 
-	bed_init(&b, 3 * TIB, 4);
-	EXPECT_EQ(b.stripe->shape.size_bytes, 9 * TIB);
-	EXPECT_EQ(store_submit(b.stripe, &r, 0), WEFT_OK);
-	EXPECT_EQ(store_submit(b.stripe, &one, 0), WEFT_OK);
+	stripe_init(&stripe, 3 * TIB, 4);
+	EXPECT_EQ(stripe.store->shape.size_bytes, 9 * TIB);
+	EXPECT_EQ(store_submit(stripe.store, &r, 0), WEFT_OK);
+	EXPECT_EQ(store_submit(stripe.store, &one, 0), WEFT_OK);
 	for (int m = 0; m < MEMBERS; m++) {
-		EXPECT(is_asked(&b.probes[m], 0, 0, 3 * TIB));
-		probe_end(&b.probes[m], 0, WEFT_OK);
+		EXPECT(is_asked(&stripe.probes[m], 0, 0, 3 * TIB));
+		probe_end(&stripe.probes[m], 0, WEFT_OK);
 	}
-	EXPECT(is_asked(&b.probes[2], 1, 3 * TIB - 512, 512));
-	probe_end(&b.probes[2], 1, WEFT_OK);
-	EXPECT(store_next_done(b.stripe, 0) == &r);
-	EXPECT(store_next_done(b.stripe, 0) == &one);
-	store_destroy(b.stripe);
+	EXPECT(is_asked(&stripe.probes[2], 1, 3 * TIB - 512, 512));
+	probe_end(&stripe.probes[2], 1, WEFT_OK);
+	EXPECT(store_next_done(stripe.store, 0) == &r);
+	EXPECT(store_next_done(stripe.store, 0) == &one);
+	store_destroy(stripe.store);
 }
 
 /* Pieces of at most 64 spans, each of whole blocks, one after the other. */
@@ -236,21 +227,21 @@ TEST(test_stripe_goes_no_further_after_a_failure)
 	static uint8_t bytes[MEMBERS * 65 * UNIT];
 	struct span span = { bytes, sizeof(bytes) };
 	struct store_request w = { STORE_WRITE, 0, 0, sizeof(bytes), &span, 1, 0, 0, { 0 }, 0 };
-	struct bed b;
+	struct probed stripe;
 
-	bed_init(&b, 65 * UNIT, 1);
-	EXPECT_EQ(store_submit(b.stripe, &w, 0), WEFT_OK);
+	stripe_init(&stripe, 65 * UNIT, 1);
+	EXPECT_EQ(store_submit(stripe.store, &w, 0), WEFT_OK);
 	for (int m = 0; m < MEMBERS; m++)
-		EXPECT(is_asked(&b.probes[m], 0, 0, 64 * UNIT));
-	probe_end(&b.probes[1], 0, WEFT_R_STORE_IO);
-	EXPECT(!store_next_done(b.stripe, 0));
-	probe_end(&b.probes[0], 0, WEFT_OK);
-	probe_end(&b.probes[2], 0, WEFT_OK);
-	EXPECT(store_next_done(b.stripe, 0) == &w);
+		EXPECT(is_asked(&stripe.probes[m], 0, 0, 64 * UNIT));
+	probe_end(&stripe.probes[1], 0, WEFT_R_STORE_IO);
+	EXPECT(!store_next_done(stripe.store, 0));
+	probe_end(&stripe.probes[0], 0, WEFT_OK);
+	probe_end(&stripe.probes[2], 0, WEFT_OK);
+	EXPECT(store_next_done(stripe.store, 0) == &w);
 	EXPECT_EQ(w.reason, WEFT_R_STORE_IO);
 	for (int m = 0; m < MEMBERS; m++)
-		EXPECT_EQ(b.probes[m].asked_count, 1);
-	store_destroy(b.stripe);
+		EXPECT_EQ(stripe.probes[m].asked_count, 1);
+	store_destroy(stripe.store);
 }
 
 TEST(test_stripe_memory_is_that_of_a_unit)
