@@ -9,8 +9,8 @@ enum { BYTES = 4096 };
 
 static _Alignas(4096) uint8_t memory[2 * BYTES];
 
-/* A connected pair on one completion queue. */
-struct bed {
+/* A connected pair on one completion queue, by the public calls. */
+struct public_pair {
 	struct weft_adapter *adapter;
 	struct weft_pd *pd;
 	struct weft_cq *cq;
@@ -18,7 +18,7 @@ struct bed {
 	uint32_t tag; /* of memory, with every right */
 };
 
-static void bed_open(struct bed *bed, uint32_t cq_entries, enum weft_qp_service service)
+static void pair_open(struct public_pair *pair, uint32_t cq_entries, enum weft_qp_service service)
 {
 	const struct weft_region_options region = {
 		.addr = (uintptr_t)memory,
@@ -27,26 +27,26 @@ static void bed_open(struct bed *bed, uint32_t cq_entries, enum weft_qp_service 
 	};
 	struct weft_qp_options o = { .service = service };
 
-	MUST(weft_adapter_open(NULL, &bed->adapter));
-	MUST(weft_pd_create(bed->adapter, &(struct weft_pd_options){ .is_privileged = true },
-			    &bed->pd));
-	MUST(weft_cq_create(bed->adapter, &(struct weft_cq_options){ .entries_max = cq_entries },
-			    &bed->cq));
-	o.send_cq = o.recv_cq = bed->cq;
-	MUST(weft_qp_create(bed->pd, &o, &bed->a));
-	MUST(weft_qp_create(bed->pd, &o, &bed->b));
-	MUST(weft_qp_connect(bed->a, bed->b));
-	MUST(weft_region_register(bed->pd, &region, &bed->tag));
+	MUST(weft_adapter_open(NULL, &pair->adapter));
+	MUST(weft_pd_create(pair->adapter, &(struct weft_pd_options){ .is_privileged = true },
+			    &pair->pd));
+	MUST(weft_cq_create(pair->adapter, &(struct weft_cq_options){ .entries_max = cq_entries },
+			    &pair->cq));
+	o.send_cq = o.recv_cq = pair->cq;
+	MUST(weft_qp_create(pair->pd, &o, &pair->a));
+	MUST(weft_qp_create(pair->pd, &o, &pair->b));
+	MUST(weft_qp_connect(pair->a, pair->b));
+	MUST(weft_region_register(pair->pd, &region, &pair->tag));
 }
 
-static void bed_close(struct bed *bed)
+static void pair_close(struct public_pair *pair)
 {
-	MUST(weft_qp_destroy(bed->a));
-	MUST(weft_qp_destroy(bed->b));
-	MUST(weft_cq_destroy(bed->cq));
-	MUST(weft_region_deregister(bed->pd, bed->tag));
-	MUST(weft_pd_destroy(bed->pd));
-	MUST(weft_adapter_close(bed->adapter));
+	MUST(weft_qp_destroy(pair->a));
+	MUST(weft_qp_destroy(pair->b));
+	MUST(weft_cq_destroy(pair->cq));
+	MUST(weft_region_deregister(pair->pd, pair->tag));
+	MUST(weft_pd_destroy(pair->pd));
+	MUST(weft_adapter_close(pair->adapter));
 }
 
 /* 24 + 8 bits leave 256 instances, but binds that failed must not use them up. */
@@ -54,53 +54,53 @@ TEST(test_mem_04c_failed_binds_do_not_lead_back_to_the_tag_in_use)
 {
 	struct weft_bind good = { .length = 16, .rights = WEFT_REMOTE_READ };
 	struct weft_bind bad;
-	struct bed bed;
+	struct public_pair pair;
 	uint32_t first;
 
-	bed_open(&bed, 0, WEFT_RC);
-	MUST(weft_window_alloc(bed.pd, &good.window_tag));
-	good.region_tag = bed.tag;
+	pair_open(&pair, 0, WEFT_RC);
+	MUST(weft_window_alloc(pair.pd, &good.window_tag));
+	good.region_tag = pair.tag;
 	good.addr = (uintptr_t)memory;
 	bad = good;
 	bad.length = 3 * BYTES;
-	MUST(weft_window_bind(bed.pd, &good));
+	MUST(weft_window_bind(pair.pd, &good));
 	first = good.tag;
 	for (int i = 0; i < 600; i++) {
-		EXPECT_EQ(weft_window_bind(bed.pd, &bad), WEFT_R_RANGE_BOUNDS);
+		EXPECT_EQ(weft_window_bind(pair.pd, &bad), WEFT_R_RANGE_BOUNDS);
 		if (i % 51 == 0) {
 			uint32_t before = good.tag;
 
 			good.addr++;
-			MUST(weft_window_bind(bed.pd, &good));
+			MUST(weft_window_bind(pair.pd, &good));
 			EXPECT(good.tag != before && good.tag != first);
 		}
 	}
-	MUST(weft_window_unbind(bed.pd, good.tag));
-	MUST(weft_window_free(bed.pd, good.tag));
-	bed_close(&bed);
+	MUST(weft_window_unbind(pair.pd, good.tag));
+	MUST(weft_window_free(pair.pd, good.tag));
+	pair_close(&pair);
 }
 
 /* A request may choose its key, but not the key that is bound. */
 TEST(test_mem_04c_a_bind_cannot_ask_for_the_tag_in_use)
 {
 	struct weft_send_wr wr = { .opcode = WEFT_OP_BIND };
-	struct bed bed;
+	struct public_pair pair;
 
-	bed_open(&bed, 0, WEFT_RC);
+	pair_open(&pair, 0, WEFT_RC);
 	wr.bind = (struct weft_bind){
-		.region_tag = bed.tag,
+		.region_tag = pair.tag,
 		.addr = (uintptr_t)memory,
 		.length = 16,
 		.rights = WEFT_REMOTE_READ,
 	};
-	MUST(weft_window_alloc(bed.pd, &wr.bind.window_tag));
-	MUST(weft_qp_post_send(bed.a, &wr, 1, NULL));
-	EXPECT_EQ(weft_qp_post_send(bed.a, &wr, 1, NULL), WEFT_R_TAG_INSTANCE);
+	MUST(weft_window_alloc(pair.pd, &wr.bind.window_tag));
+	MUST(weft_qp_post_send(pair.a, &wr, 1, NULL));
+	EXPECT_EQ(weft_qp_post_send(pair.a, &wr, 1, NULL), WEFT_R_TAG_INSTANCE);
 	wr.bind.tag ^= 0x40;
-	MUST(weft_qp_post_send(bed.a, &wr, 1, NULL));
-	MUST(weft_window_unbind(bed.pd, wr.bind.tag));
-	MUST(weft_window_free(bed.pd, wr.bind.tag));
-	bed_close(&bed);
+	MUST(weft_qp_post_send(pair.a, &wr, 1, NULL));
+	MUST(weft_window_unbind(pair.pd, wr.bind.tag));
+	MUST(weft_window_free(pair.pd, wr.bind.tag));
+	pair_close(&pair);
 }
 
 static void space_open(struct weft_adapter *adapter, bool is_virtual, struct weft_space **space)
@@ -146,18 +146,18 @@ TEST(test_rkey_03_a_space_of_another_adapter_is_refused)
 	struct weft_adapter *other;
 	struct weft_space *foreign;
 	struct weft_region_options o = { .addr = 0x10000, .length = 8, .rights = 0x3f };
-	struct bed bed;
+	struct public_pair pair;
 	uint32_t tag;
 
-	bed_open(&bed, 0, WEFT_RC);
+	pair_open(&pair, 0, WEFT_RC);
 	MUST(weft_adapter_open(NULL, &other));
 	space_open(other, true, &foreign);
 	MUST(weft_space_map(foreign, 0x10000, BYTES, 0));
 	o.space = foreign;
-	EXPECT_EQ(weft_region_register(bed.pd, &o, &tag), WEFT_R_BAD_ARGUMENT);
+	EXPECT_EQ(weft_region_register(pair.pd, &o, &tag), WEFT_R_BAD_ARGUMENT);
 	MUST(weft_space_destroy(foreign));
 	MUST(weft_adapter_close(other));
-	bed_close(&bed);
+	pair_close(&pair);
 }
 
 /* The space could be destroyed before the request's turn. */
@@ -166,18 +166,18 @@ TEST(test_sqr_07_a_posted_registration_is_in_the_domains_own_space)
 	struct weft_send_wr wr = { .opcode = WEFT_OP_REGISTER };
 	struct weft_usage before, after;
 	struct weft_space *other;
-	struct bed bed;
+	struct public_pair pair;
 
-	bed_open(&bed, 0, WEFT_RC);
-	space_open(bed.adapter, true, &other);
+	pair_open(&pair, 0, WEFT_RC);
+	space_open(pair.adapter, true, &other);
 	wr.reg.region.length = 8;
 	wr.reg.region.space = other;
-	MUST(weft_adapter_query(bed.adapter, &before));
-	EXPECT_EQ(weft_qp_post_send(bed.a, &wr, 1, NULL), WEFT_R_REG_SPACE);
-	MUST(weft_adapter_query(bed.adapter, &after));
+	MUST(weft_adapter_query(pair.adapter, &before));
+	EXPECT_EQ(weft_qp_post_send(pair.a, &wr, 1, NULL), WEFT_R_REG_SPACE);
+	MUST(weft_adapter_query(pair.adapter, &after));
 	EXPECT_EQ(before.tags_free, after.tags_free);
 	MUST(weft_space_destroy(other));
-	bed_close(&bed);
+	pair_close(&pair);
 }
 
 TEST(test_rkey_02b_no_process_has_memory_there)
@@ -185,19 +185,19 @@ TEST(test_rkey_02b_no_process_has_memory_there)
 	static const uint64_t nowhere[] = { 0, 8, 4095, UINT64_C(1) << 56,
 					    UINT64_C(0xffff800000000000) };
 	struct weft_region_options o = { .length = 16, .rights = 0x3f };
-	struct bed bed;
+	struct public_pair pair;
 	uint32_t tag;
 
-	bed_open(&bed, 0, WEFT_RC);
+	pair_open(&pair, 0, WEFT_RC);
 	for (size_t i = 0; i < sizeof(nowhere) / sizeof(nowhere[0]); i++) {
 		o.addr = nowhere[i];
-		EXPECT_EQ(weft_region_register(bed.pd, &o, &tag), WEFT_R_REG_SPACE);
+		EXPECT_EQ(weft_region_register(pair.pd, &o, &tag), WEFT_R_REG_SPACE);
 	}
-	bed_close(&bed);
+	pair_close(&pair);
 }
 
 /* Posts two Writes of nothing to a queue of one, and empties it. */
-static void overrun_once(struct bed *bed)
+static void overrun_once(struct public_pair *pair)
 {
 	struct weft_send_wr wrs[2] = { { .opcode = WEFT_OP_WRITE, .flags = WEFT_SIGNALLED },
 				       { .opcode = WEFT_OP_WRITE, .flags = WEFT_SIGNALLED } };
@@ -205,23 +205,23 @@ static void overrun_once(struct bed *bed)
 	struct weft_qp_attr attr;
 	uint32_t count;
 
-	MUST(weft_qp_post_send(bed->a, wrs, 2, NULL));
-	MUST(weft_qp_query(bed->a, &attr));
+	MUST(weft_qp_post_send(pair->a, wrs, 2, NULL));
+	MUST(weft_qp_query(pair->a, &attr));
 	REQUIRE(attr.state == WEFT_QPS_ERROR && attr.reason == WEFT_R_CQ_OVERRUN);
-	MUST(weft_cq_poll(bed->cq, &c, 1, &count));
+	MUST(weft_cq_poll(pair->cq, &c, 1, &count));
 	REQUIRE(count == 1 && c.status == WEFT_SUCCESS);
-	REQUIRE(weft_cq_poll(bed->cq, &c, 1, &count) == WEFT_R_CQ_OVERRUN);
-	MUST(weft_cq_poll(bed->cq, &c, 1, &count)); /* said once */
+	REQUIRE(weft_cq_poll(pair->cq, &c, 1, &count) == WEFT_R_CQ_OVERRUN);
+	MUST(weft_cq_poll(pair->cq, &c, 1, &count)); /* said once */
 	REQUIRE(count == 0);
 }
 
-static bool has_event(struct bed *bed, enum weft_event_kind kind)
+static bool has_event(struct public_pair *pair, enum weft_event_kind kind)
 {
 	struct weft_event event;
 	bool is_there = true, is_found = false;
 
 	while (is_there) {
-		MUST(weft_event_next(bed->adapter, 0, &event, &is_there));
+		MUST(weft_event_next(pair->adapter, 0, &event, &is_there));
 		is_found = is_found || (is_there && event.kind == kind);
 	}
 	return is_found;
@@ -230,18 +230,18 @@ static bool has_event(struct bed *bed, enum weft_event_kind kind)
 TEST(test_qp_10_every_overrun_is_reported)
 {
 	const struct weft_qp_attr reset = { .state = WEFT_QPS_RESET };
-	struct bed bed;
+	struct public_pair pair;
 
-	bed_open(&bed, 1, WEFT_RC);
+	pair_open(&pair, 1, WEFT_RC);
 	for (int i = 0; i < 3; i++) {
-		overrun_once(&bed);
-		EXPECT(has_event(&bed, WEFT_EVENT_CQ_OVERRUN));
-		EXPECT(!has_event(&bed, WEFT_EVENT_CQ_OVERRUN));
-		MUST(weft_qp_modify(bed.a, &reset, WEFT_QP_STATE));
-		MUST(weft_qp_modify(bed.b, &reset, WEFT_QP_STATE));
-		MUST(weft_qp_connect(bed.a, bed.b));
+		overrun_once(&pair);
+		EXPECT(has_event(&pair, WEFT_EVENT_CQ_OVERRUN));
+		EXPECT(!has_event(&pair, WEFT_EVENT_CQ_OVERRUN));
+		MUST(weft_qp_modify(pair.a, &reset, WEFT_QP_STATE));
+		MUST(weft_qp_modify(pair.b, &reset, WEFT_QP_STATE));
+		MUST(weft_qp_connect(pair.a, pair.b));
 	}
-	bed_close(&bed);
+	pair_close(&pair);
 }
 
 /* The consumer's choice holds for every service. */
@@ -252,26 +252,26 @@ TEST(test_sqr_06a_sqr_06b_the_choice_is_not_only_for_reliable_connections)
 		const struct weft_recv_wr recv = { .id = 1 };
 		struct weft_sge bad = { .addr = 1, .length = 1, .tag = 0xffffffff };
 		struct weft_send_wr wr = { .sges = &bad, .sge_count = 1 };
-		struct bed bed;
+		struct public_pair pair;
 
-		bed_open(&bed, 0, WEFT_UC);
-		MUST(weft_qp_modify(bed.a, &attr, WEFT_QP_ON_FAILURE));
-		MUST(weft_qp_post_recv(bed.a, &recv, 1, NULL));
-		MUST(weft_qp_post_send(bed.a, &wr, 1, NULL));
-		MUST(weft_qp_query(bed.a, &attr));
+		pair_open(&pair, 0, WEFT_UC);
+		MUST(weft_qp_modify(pair.a, &attr, WEFT_QP_ON_FAILURE));
+		MUST(weft_qp_post_recv(pair.a, &recv, 1, NULL));
+		MUST(weft_qp_post_send(pair.a, &wr, 1, NULL));
+		MUST(weft_qp_query(pair.a, &attr));
 		EXPECT_EQ(attr.state, choice == WEFT_FAIL_DRAIN ? WEFT_QPS_SQE : WEFT_QPS_ERROR);
 		EXPECT_EQ(attr.recv_queued, choice == WEFT_FAIL_DRAIN);
-		bed_close(&bed);
+		pair_close(&pair);
 	}
 }
 
-static struct weft_send_wr bind_request(struct bed *bed, uint32_t window, bool is_qp_bound)
+static struct weft_send_wr bind_request(struct public_pair *pair, uint32_t window, bool is_qp_bound)
 {
 	struct weft_send_wr wr = { .opcode = WEFT_OP_BIND };
 
 	wr.bind = (struct weft_bind){
 		.window_tag = window,
-		.region_tag = bed->tag,
+		.region_tag = pair->tag,
 		.addr = (uintptr_t)memory,
 		.length = 16,
 		.rights = WEFT_REMOTE_WRITE,
@@ -286,26 +286,26 @@ TEST(test_rkey_07_a_window_of_one_queue_pair_ends_with_its_stream)
 	const struct weft_qp_attr reset = { .state = WEFT_QPS_RESET };
 	struct weft_send_wr wr;
 	struct weft_usage usage;
-	struct bed bed;
+	struct public_pair pair;
 	uint32_t window;
 
-	bed_open(&bed, 0, WEFT_RC);
-	MUST(weft_window_alloc(bed.pd, &window));
-	wr = bind_request(&bed, window, true);
-	MUST(weft_qp_post_send(bed.a, &wr, 1, NULL));
-	MUST(weft_qp_modify(bed.a, &reset, WEFT_QP_STATE));
-	EXPECT_EQ(weft_window_unbind(bed.pd, wr.bind.tag), WEFT_R_WINDOW_UNBOUND);
+	pair_open(&pair, 0, WEFT_RC);
+	MUST(weft_window_alloc(pair.pd, &window));
+	wr = bind_request(&pair, window, true);
+	MUST(weft_qp_post_send(pair.a, &wr, 1, NULL));
+	MUST(weft_qp_modify(pair.a, &reset, WEFT_QP_STATE));
+	EXPECT_EQ(weft_window_unbind(pair.pd, wr.bind.tag), WEFT_R_WINDOW_UNBOUND);
 	/* One of the whole domain stays. */
-	MUST(weft_qp_modify(bed.b, &reset, WEFT_QP_STATE));
-	MUST(weft_qp_connect(bed.a, bed.b));
-	wr = bind_request(&bed, window, false);
-	MUST(weft_qp_post_send(bed.a, &wr, 1, NULL));
-	MUST(weft_qp_modify(bed.a, &reset, WEFT_QP_STATE));
-	MUST(weft_window_unbind(bed.pd, wr.bind.tag));
-	MUST(weft_window_free(bed.pd, wr.bind.tag));
-	MUST(weft_adapter_query(bed.adapter, &usage));
+	MUST(weft_qp_modify(pair.b, &reset, WEFT_QP_STATE));
+	MUST(weft_qp_connect(pair.a, pair.b));
+	wr = bind_request(&pair, window, false);
+	MUST(weft_qp_post_send(pair.a, &wr, 1, NULL));
+	MUST(weft_qp_modify(pair.a, &reset, WEFT_QP_STATE));
+	MUST(weft_window_unbind(pair.pd, wr.bind.tag));
+	MUST(weft_window_free(pair.pd, wr.bind.tag));
+	MUST(weft_adapter_query(pair.adapter, &usage));
 	EXPECT_EQ(usage.windows, 0);
-	bed_close(&bed);
+	pair_close(&pair);
 }
 
 /* Else the bind would meet another window under the same number. */
@@ -313,17 +313,17 @@ TEST(test_rkey_02d_a_window_is_not_freed_while_a_bind_of_it_is_queued)
 {
 	struct weft_send_wr wrs[2] = { { .opcode = WEFT_OP_DELAY, .delay_ns = UINT64_MAX } };
 	const struct weft_qp_attr reset = { .state = WEFT_QPS_RESET };
-	struct bed bed;
+	struct public_pair pair;
 	uint32_t window;
 
-	bed_open(&bed, 0, WEFT_RC);
-	MUST(weft_window_alloc(bed.pd, &window));
-	wrs[1] = bind_request(&bed, window, false);
-	MUST(weft_qp_post_send(bed.a, wrs, 2, NULL));
-	EXPECT_EQ(weft_window_free(bed.pd, window), WEFT_R_BUSY);
-	MUST(weft_qp_modify(bed.a, &reset, WEFT_QP_STATE));
-	MUST(weft_window_free(bed.pd, window));
-	bed_close(&bed);
+	pair_open(&pair, 0, WEFT_RC);
+	MUST(weft_window_alloc(pair.pd, &window));
+	wrs[1] = bind_request(&pair, window, false);
+	MUST(weft_qp_post_send(pair.a, wrs, 2, NULL));
+	EXPECT_EQ(weft_window_free(pair.pd, window), WEFT_R_BUSY);
+	MUST(weft_qp_modify(pair.a, &reset, WEFT_QP_STATE));
+	MUST(weft_window_free(pair.pd, window));
+	pair_close(&pair);
 }
 
 /* Sharing gives nothing that registering would refuse. */
@@ -334,21 +334,21 @@ TEST(test_mem_09_sharing_keeps_to_the_rules_of_registering)
 	struct weft_pd_options domain = { 0 };
 	struct weft_space *space;
 	struct weft_pd *user;
-	struct bed bed;
+	struct public_pair pair;
 	uint32_t tag, shared;
 
-	bed_open(&bed, 0, WEFT_RC);
-	space_open(bed.adapter, false, &space);
+	pair_open(&pair, 0, WEFT_RC);
+	space_open(pair.adapter, false, &space);
 	MUST(weft_space_map(space, 0x10000, BYTES, 0));
 	domain.space = space;
-	MUST(weft_pd_create(bed.adapter, &domain, &user));
+	MUST(weft_pd_create(pair.adapter, &domain, &user));
 	MUST(weft_region_register(user, &o, &tag));
 	/* Not even a privileged domain, for the space is another process's own. */
-	EXPECT_EQ(weft_region_share(bed.pd, tag, &again, &shared), WEFT_R_REG_VIRTUAL);
+	EXPECT_EQ(weft_region_share(pair.pd, tag, &again, &shared), WEFT_R_REG_VIRTUAL);
 	MUST(weft_region_share(user, tag, &again, &shared));
 	MUST(weft_region_deregister(user, shared));
 	MUST(weft_region_deregister(user, tag));
 	MUST(weft_pd_destroy(user));
 	MUST(weft_space_destroy(space));
-	bed_close(&bed);
+	pair_close(&pair);
 }
