@@ -42,32 +42,42 @@ void node_be_patient(struct node *n)
 	MUST(weft_qp_modify(n->qp, &attr, WEFT_QP_RECEIVER_WAIT));
 }
 
-void node_open(struct weft_adapter *adapter, struct node *n, const struct node *beside)
+/* The queue pair of a node that has all else. */
+static void node_open_qp(struct node *n)
+{
+	const struct weft_qp_options qp = { .send_cq = n->cq, .recv_cq = n->cq };
+
+	MUST(weft_qp_create(n->pd, &qp, &n->qp));
+	node_be_patient(n);
+}
+
+void node_open_sized(struct weft_adapter *adapter, struct node *n, uint32_t bytes)
 {
 	struct weft_region_options region = {
-		.length = NODE_BYTES,
+		.length = bytes,
 		.rights = WEFT_LOCAL_READ | WEFT_LOCAL_WRITE | WEFT_REMOTE_READ |
 			  WEFT_REMOTE_WRITE | WEFT_REMOTE_ATOMIC | WEFT_BIND,
 	};
-	struct weft_qp_options qp = { 0 };
 
-	if (beside) {
-		*n = *beside;
-	} else {
-		MUST(weft_pd_create(adapter, NULL, &n->pd));
-		MUST(weft_cq_create(adapter, &(struct weft_cq_options){ .entries_max = 8192 },
-				    &n->cq));
-		n->memory = aligned_alloc(64, NODE_BYTES);
-		REQUIRE(n->memory);
-		for (uint32_t i = 0; i < NODE_BYTES; i++)
-			n->memory[i] = 0;
-		region.addr = (uintptr_t)n->memory;
-		MUST(weft_region_register(n->pd, &region, &n->tag));
+	MUST(weft_pd_create(adapter, NULL, &n->pd));
+	MUST(weft_cq_create(adapter, &(struct weft_cq_options){ .entries_max = 8192 }, &n->cq));
+	n->memory = aligned_alloc(64, bytes);
+	REQUIRE(n->memory);
+	for (uint32_t i = 0; i < bytes; i++)
+		n->memory[i] = 0;
+	region.addr = (uintptr_t)n->memory;
+	MUST(weft_region_register(n->pd, &region, &n->tag));
+	node_open_qp(n);
+}
+
+void node_open(struct weft_adapter *adapter, struct node *n, const struct node *beside)
+{
+	if (!beside) {
+		node_open_sized(adapter, n, NODE_BYTES);
+		return;
 	}
-	qp.send_cq = n->cq;
-	qp.recv_cq = n->cq;
-	MUST(weft_qp_create(n->pd, &qp, &n->qp));
-	node_be_patient(n);
+	*n = *beside;
+	node_open_qp(n);
 }
 
 void nodes_connect(struct node *a, struct node *b)
@@ -155,24 +165,29 @@ bool node_take(struct weft_cq *cq, struct weft_completion *c)
 
 /* ---- Two adapters, one connection ----------------------------------------------------------- */
 
-void end_open(struct end *e)
+void tcp_end_open_with(struct tcp_end *e, const struct weft_adapter_options *o, uint32_t bytes)
 {
 	const struct weft_address any = { .family = 4, .ip = { 127, 0, 0, 1 } };
 
-	MUST(weft_adapter_open(NULL, &e->adapter));
-	node_open(e->adapter, &e->node, NULL);
+	MUST(weft_adapter_open(o, &e->adapter));
+	node_open_sized(e->adapter, &e->node, bytes);
 	MUST(weft_listener_open(e->adapter, &any, NULL, &e->listener));
 	MUST(weft_listener_address(e->listener, &e->at));
 }
 
-void end_close(struct end *e)
+void tcp_end_open(struct tcp_end *e)
+{
+	tcp_end_open_with(e, NULL, NODE_BYTES);
+}
+
+void tcp_end_close(struct tcp_end *e)
 {
 	MUST(weft_listener_close(e->listener));
 	node_close(&e->node, NULL);
 	MUST(weft_adapter_close(e->adapter));
 }
 
-enum weft_reason end_await(struct end *e, enum weft_event_kind kind)
+enum weft_reason tcp_end_await(struct tcp_end *e, enum weft_event_kind kind)
 {
 	struct weft_event event;
 	bool has_event;
@@ -186,15 +201,21 @@ enum weft_reason end_await(struct end *e, enum weft_event_kind kind)
 	}
 }
 
-void ends_connect(struct end *near, struct end *far, const struct weft_connect_options *options)
+struct weft_request *tcp_end_request(struct tcp_end *e)
 {
 	struct weft_request *request;
 
-	MUST(weft_qp_dial(near->node.qp, &far->at, options));
-	end_await(far, WEFT_EVENT_REQUEST);
-	MUST(weft_listener_next(far->listener, &request));
+	MUST(weft_listener_next(e->listener, &request));
 	REQUIRE(request);
-	MUST(weft_request_accept(request, far->node.qp, options));
-	end_await(far, WEFT_EVENT_CONNECTED);
-	end_await(near, WEFT_EVENT_CONNECTED);
+	return request;
+}
+
+void tcp_ends_connect(struct tcp_end *near, struct tcp_end *far,
+		      const struct weft_connect_options *options)
+{
+	MUST(weft_qp_dial(near->node.qp, &far->at, options));
+	tcp_end_await(far, WEFT_EVENT_REQUEST);
+	MUST(weft_request_accept(tcp_end_request(far), far->node.qp, options));
+	tcp_end_await(far, WEFT_EVENT_CONNECTED);
+	tcp_end_await(near, WEFT_EVENT_CONNECTED);
 }

@@ -29,6 +29,9 @@ struct node {
 void node_open(struct weft_adapter *adapter, struct node *n, const struct node *beside);
 void node_close(struct node *n, const struct node *beside);
 
+/* With so many bytes of memory instead of NODE_BYTES. */
+void node_open_sized(struct weft_adapter *adapter, struct node *n, uint32_t bytes);
+
 /* A message of the queue pair waits for its receive as long as a test waits for anything. */
 void node_be_patient(struct node *n);
 void nodes_connect(struct node *a, struct node *b);
@@ -63,17 +66,24 @@ bool thread_holds(bool is_true, const char *file, int line, const char *what);
 /* Runs count threads of run(arguments[i]) and waits for them; the test fails if one of them did. */
 void threads_run(void *(*run)(void *), void **arguments, uint32_t count);
 
-/* An adapter of its own that listens, with a node; two of them are connected over loopback. */
-struct end {
+/* An adapter that listens, with a node; two of them are connected over loopback. */
+struct tcp_end {
 	struct weft_adapter *adapter;
 	struct node node;
 	struct weft_listener *listener;
 	struct weft_address at;
 };
 
-void end_open(struct end *e);
-void end_close(struct end *e);
+void tcp_end_open(struct tcp_end *e);
+void tcp_end_close(struct tcp_end *e);
+
+/* With options of the adapter (NULL: none), and so many bytes of memory. */
+void tcp_end_open_with(struct tcp_end *e, const struct weft_adapter_options *o, uint32_t bytes);
 
 /* The next event of this kind; how it went. */
-enum weft_reason end_await(struct end *e, enum weft_event_kind kind);
-void ends_connect(struct end *near, struct end *far, const struct weft_connect_options *options);
+enum weft_reason tcp_end_await(struct tcp_end *e, enum weft_event_kind kind);
+
+/* Who was dialled takes the request. */
+struct weft_request *tcp_end_request(struct tcp_end *e);
+void tcp_ends_connect(struct tcp_end *near, struct tcp_end *far,
+		      const struct weft_connect_options *options);

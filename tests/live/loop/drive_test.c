@@ -6,7 +6,7 @@ enum { ROUNDS = 50 };
 
 static const uint64_t moment_ns = UINT64_C(300) * 1000 * 1000;
 
-static struct end near, far;
+static struct tcp_end near, far;
 
 /* Reads of the far memory, which the far adapter must serve. */
 static void read_begin(uint64_t id)
@@ -76,15 +76,15 @@ TEST(test_qp_10_the_thread_rests_though_the_program_never_waited)
 {
 	uint64_t id;
 
-	end_open(&near);
-	end_open(&far);
-	ends_connect(&near, &far, NULL);
+	tcp_end_open(&near);
+	tcp_end_open(&far);
+	tcp_ends_connect(&near, &far, NULL);
 	MUST(weft_adapter_drive(far.adapter, true));
 	id = read_until_unserved();
 	MUST(weft_adapter_drive(far.adapter, false));
 	EXPECT(has_ended(id, PATIENCE_NS));
-	end_close(&near);
-	end_close(&far);
+	tcp_end_close(&near);
+	tcp_end_close(&far);
 }
 
 TEST(test_qp_10_a_program_that_drives_its_adapter_serves_peers_alone)
@@ -94,9 +94,9 @@ TEST(test_qp_10_a_program_that_drives_its_adapter_serves_peers_alone)
 	void *drives[] = { (void *)driver_run, &is_over },
 	     *reads[] = { (void *)reader_run, &is_over };
 
-	end_open(&near);
-	end_open(&far);
-	ends_connect(&near, &far, NULL);
+	tcp_end_open(&near);
+	tcp_end_open(&far);
+	tcp_ends_connect(&near, &far, NULL);
 	MUST(weft_adapter_drive(far.adapter, true));
 	threads_run(either_run, (void *[]){ drives, reads }, 2);
 	/* The promise is broken: nothing serves the peer. */
@@ -108,6 +108,6 @@ TEST(test_qp_10_a_program_that_drives_its_adapter_serves_peers_alone)
 	MUST(weft_adapter_drive(far.adapter, false));
 	read_begin(++id);
 	EXPECT(has_ended(id, PATIENCE_NS));
-	end_close(&near);
-	end_close(&far);
+	tcp_end_close(&near);
+	tcp_end_close(&far);
 }

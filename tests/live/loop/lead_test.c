@@ -18,7 +18,7 @@ enum { TRIES = 4, RECEIVES = 64, ASKS = 2 * HOT_ASKED };
 
 static const uint64_t ms = 1000000;
 
-static struct end near, far;
+static struct tcp_end near, far;
 static bool has_left; /* something to be sent, when the near end woke up last */
 
 /* ---- The near end, which leads -------------------------------------------------------------- */
@@ -149,16 +149,16 @@ static void make_unwatched(struct node *n, struct node *peer)
 
 static void open_both(void)
 {
-	end_open(&near);
-	end_open(&far);
-	ends_connect(&near, &far, NULL);
+	tcp_end_open(&near);
+	tcp_end_open(&far);
+	tcp_ends_connect(&near, &far, NULL);
 	post_receives(&near.node, RECEIVES);
 }
 
 static void close_both(void)
 {
-	end_close(&near);
-	end_close(&far);
+	tcp_end_close(&near);
+	tcp_end_close(&far);
 }
 
 /* ---- What happens while it sleeps ----------------------------------------------------------- */
@@ -347,13 +347,13 @@ static bool has_cold, has_near;
 
 static void open_cold(void)
 {
-	struct end x = near, y = far;
+	struct tcp_end x = near, y = far;
 
 	node_open(near.adapter, &cold, NULL);
 	node_open(far.adapter, &cold_far, NULL);
 	x.node = cold;
 	y.node = cold_far;
-	ends_connect(&x, &y, NULL);
+	tcp_ends_connect(&x, &y, NULL);
 	post_receives(&cold, RECEIVES);
 }
 

@@ -6,19 +6,13 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include <weft/weft.h>
-
-#include "test.h"
+#include "live/verbs_fixture.h"
 
 enum { BYTES = 64, ROUNDS = 50, PATIENCE_MS = 30000 };
 
-struct side {
-	struct weft_adapter *adapter;
-	struct weft_pd *pd;
-	struct weft_cq *cq;
-	struct weft_qp *qp;
-	uint8_t memory[BYTES];
-	uint32_t tag;
+/* An end whose events go to a handler. */
+struct handled_end {
+	struct tcp_end end;
 	int fd; /* one for each event */
 	atomic_uint seen[WEFT_EVENT_COUNT];
 };
@@ -26,103 +20,77 @@ struct side {
 static void on_event(void *context, const struct weft_event *event)
 {
 	const uint64_t one = 1;
-	struct side *s = context;
+	struct handled_end *e = context;
 
-	atomic_fetch_add(&s->seen[event->kind], 1);
-	if (write(s->fd, &one, sizeof(one)) != sizeof(one))
+	atomic_fetch_add(&e->seen[event->kind], 1);
+	if (write(e->fd, &one, sizeof(one)) != sizeof(one))
 		abort();
 }
 
-static void side_open(struct side *s)
+static void handled_open(struct handled_end *e)
 {
-	const struct weft_adapter_options options = {
-		.tags_max = 64,
-		.translations_max = 64,
-		.on_event = on_event,
-		.context = s,
-	};
-	struct weft_qp_options qp = { 0 };
+	const struct weft_adapter_options options = { .on_event = on_event, .context = e };
 
-	*s = (struct side){ .fd = eventfd(0, EFD_SEMAPHORE) };
-	REQUIRE(s->fd >= 0);
-	MUST(weft_adapter_open(&options, &s->adapter));
-	MUST(weft_pd_create(s->adapter, NULL, &s->pd));
-	MUST(weft_cq_create(s->adapter, NULL, &s->cq));
-	qp.send_cq = qp.recv_cq = s->cq;
-	MUST(weft_qp_create(s->pd, &qp, &s->qp));
-	MUST(weft_region_register(s->pd,
-				  &(struct weft_region_options){
-					  .addr = (uintptr_t)s->memory,
-					  .length = BYTES,
-					  .rights = WEFT_LOCAL_READ | WEFT_LOCAL_WRITE,
-				  },
-				  &s->tag));
+	*e = (struct handled_end){ .fd = eventfd(0, EFD_SEMAPHORE) };
+	REQUIRE(e->fd >= 0);
+	tcp_end_open_with(&e->end, &options, BYTES);
 }
 
-static void side_close(struct side *s)
+static void handled_close(struct handled_end *e)
 {
-	MUST(weft_qp_destroy(s->qp));
-	MUST(weft_cq_destroy(s->cq));
-	MUST(weft_region_deregister(s->pd, s->tag));
-	MUST(weft_pd_destroy(s->pd));
-	MUST(weft_adapter_close(s->adapter));
-	close(s->fd);
+	tcp_end_close(&e->end);
+	close(e->fd);
 }
 
 /* Sleeps until the handler has been called once more. */
-static void side_sleep(struct side *s)
+static void handled_sleep(struct handled_end *e)
 {
-	struct pollfd p = { .fd = s->fd, .events = POLLIN };
+	struct pollfd p = { .fd = e->fd, .events = POLLIN };
 	uint64_t one;
 
 	REQUIRE(poll(&p, 1, PATIENCE_MS) == 1);
-	REQUIRE(read(s->fd, &one, sizeof(one)) == sizeof(one));
+	REQUIRE(read(e->fd, &one, sizeof(one)) == sizeof(one));
 }
 
-static void side_await(struct side *s, enum weft_event_kind kind)
+static void handled_await(struct handled_end *e, enum weft_event_kind kind)
 {
-	while (atomic_load(&s->seen[kind]) == 0)
-		side_sleep(s);
+	while (atomic_load(&e->seen[kind]) == 0)
+		handled_sleep(e);
 }
 
 /* Connects from an address of our choice; no thread polls. */
-static void sides_connect(struct side *near, struct side *far)
+static void handled_connect(struct handled_end *near, struct handled_end *far)
 {
 	const struct weft_address from = { .family = 4, .ip = { 127, 0, 0, 9 } };
 	const struct weft_connect_options dial = { .from = &from };
-	struct weft_address at = { .family = 4, .ip = { 127, 0, 0, 1 } };
-	struct weft_listener *listener;
 	struct weft_request *request;
 	struct weft_peer peer;
 
-	MUST(weft_listener_open(far->adapter, &at, NULL, &listener));
-	MUST(weft_listener_address(listener, &at));
-	MUST(weft_qp_dial(near->qp, &at, &dial));
-	side_await(far, WEFT_EVENT_REQUEST);
-	MUST(weft_listener_next(listener, &request));
-	REQUIRE(request);
+	MUST(weft_qp_dial(near->end.node.qp, &far->end.at, &dial));
+	handled_await(far, WEFT_EVENT_REQUEST);
+	request = tcp_end_request(&far->end);
 	MUST(weft_request_query(request, &peer));
 	EXPECT_EQ(peer.remote.ip[3], 9);
 	EXPECT(peer.remote.port != 0);
-	MUST(weft_request_accept(request, far->qp, NULL));
-	side_await(near, WEFT_EVENT_CONNECTED);
-	side_await(far, WEFT_EVENT_CONNECTED);
-	MUST(weft_listener_close(listener));
+	MUST(weft_request_accept(request, far->end.node.qp, NULL));
+	handled_await(near, WEFT_EVENT_CONNECTED);
+	handled_await(far, WEFT_EVENT_CONNECTED);
 }
 
-static void post_receive(struct side *s)
+static void post_receive(struct handled_end *e)
 {
-	const struct weft_sge segment = { (uintptr_t)s->memory, BYTES, s->tag };
+	const struct weft_sge segment = node_seg(&e->end.node, 0, BYTES);
 
-	MUST(weft_qp_post_recv(s->qp, &(struct weft_recv_wr){ .sges = &segment, .sge_count = 1 }, 1,
+	MUST(weft_qp_post_recv(e->end.node.qp,
+			       &(struct weft_recv_wr){ .sges = &segment, .sge_count = 1 }, 1,
 			       NULL));
 }
 
-static void post_send(struct side *s)
+static void post_send(struct handled_end *e)
 {
-	const struct weft_sge segment = { (uintptr_t)s->memory, BYTES, s->tag };
+	const struct weft_sge segment = node_seg(&e->end.node, 0, BYTES);
 
-	MUST(weft_qp_post_send(s->qp,
+	MUST(weft_qp_post_send(e->end.node.qp,
 			       &(struct weft_send_wr){
 				       .opcode = WEFT_OP_SEND,
 				       .sges = &segment,
@@ -132,17 +100,17 @@ static void post_send(struct side *s)
 }
 
 /* Arms, polls once more, sleeps on the descriptor: as verbs programs do. */
-static void receive_asleep(struct side *s)
+static void receive_asleep(struct handled_end *e)
 {
 	struct weft_completion c;
 	uint32_t count = 0;
 
 	while (count == 0) {
-		MUST(weft_cq_arm(s->cq, WEFT_ARM_NEXT));
-		MUST(weft_cq_poll(s->cq, &c, 1, &count));
+		MUST(weft_cq_arm(e->end.node.cq, WEFT_ARM_NEXT));
+		MUST(weft_cq_poll(e->end.node.cq, &c, 1, &count));
 		if (count == 0) {
-			side_sleep(s);
-			MUST(weft_cq_poll(s->cq, &c, 1, &count));
+			handled_sleep(e);
+			MUST(weft_cq_poll(e->end.node.cq, &c, 1, &count));
 		}
 	}
 	EXPECT_EQ(c.status, WEFT_SUCCESS);
@@ -151,11 +119,11 @@ static void receive_asleep(struct side *s)
 
 TEST(test_qp_10_who_sleeps_on_a_descriptor_is_woken)
 {
-	struct side near, far;
+	struct handled_end near, far;
 
-	side_open(&near);
-	side_open(&far);
-	sides_connect(&near, &far);
+	handled_open(&near);
+	handled_open(&far);
+	handled_connect(&near, &far);
 	for (int i = 0; i < ROUNDS; i++) {
 		struct weft_completion c;
 		uint32_t count;
@@ -163,14 +131,14 @@ TEST(test_qp_10_who_sleeps_on_a_descriptor_is_woken)
 		post_receive(&far);
 		/* Long enough for the sleeper's thread to have stood back, some of the times. */
 		for (int polls = 0; polls < i * 50; polls++)
-			MUST(weft_cq_poll(far.cq, &c, 1, &count));
+			MUST(weft_cq_poll(far.end.node.cq, &c, 1, &count));
 		post_send(&near);
 		receive_asleep(&far);
 	}
 	EXPECT(atomic_load(&far.seen[WEFT_EVENT_COMPLETION]) > 0);
-	side_close(&near);
-	side_await(&far, WEFT_EVENT_QP_ERROR);
-	side_close(&far);
+	handled_close(&near);
+	handled_await(&far, WEFT_EVENT_QP_ERROR);
+	handled_close(&far);
 }
 
 /* Events that a handler takes are not delivered elsewhere. */
@@ -178,26 +146,26 @@ TEST(test_events_go_to_the_handler_alone)
 {
 	struct weft_event event;
 	bool has_event = true;
-	struct side s;
+	struct handled_end e;
 
-	side_open(&s);
-	MUST(weft_qp_modify(s.qp, &(struct weft_qp_attr){ .state = WEFT_QPS_ERROR },
+	handled_open(&e);
+	MUST(weft_qp_modify(e.end.node.qp, &(struct weft_qp_attr){ .state = WEFT_QPS_ERROR },
 			    WEFT_QP_STATE));
-	MUST(weft_event_next(s.adapter, 0, &event, &has_event));
+	MUST(weft_event_next(e.end.adapter, 0, &event, &has_event));
 	EXPECT(!has_event);
-	side_close(&s);
+	handled_close(&e);
 }
 
 TEST(test_dialling_from_an_address_that_is_not_ours)
 {
 	const struct weft_address from = { .family = 4, .ip = { 192, 0, 2, 1 } };
 	const struct weft_address to = { .family = 4, .ip = { 127, 0, 0, 1 }, .port = 9 };
-	struct side s;
+	struct handled_end e;
 
-	side_open(&s);
-	EXPECT_EQ(weft_qp_dial(s.qp, &to, &(struct weft_connect_options){ .from = &from }),
+	handled_open(&e);
+	EXPECT_EQ(weft_qp_dial(e.end.node.qp, &to, &(struct weft_connect_options){ .from = &from }),
 		  WEFT_R_ADDRESS);
-	side_close(&s);
+	handled_close(&e);
 }
 
 /* A listener that comes a little late is found, if the program allows for it. */
@@ -208,26 +176,26 @@ TEST(test_dialling_again_until_a_listener_is_there)
 	struct weft_address at = { .family = 4, .ip = { 127, 0, 0, 1 } };
 	struct weft_listener *listener;
 	struct weft_request *request;
-	struct side near, far;
+	struct handled_end near, far;
 	enum weft_reason r;
 
-	side_open(&near);
-	side_open(&far);
-	MUST(weft_listener_open(far.adapter, &at, NULL, &listener));
+	handled_open(&near);
+	handled_open(&far);
+	MUST(weft_listener_open(far.end.adapter, &at, NULL, &listener));
 	MUST(weft_listener_address(listener, &at));
 	MUST(weft_listener_close(listener));
-	r = weft_qp_dial(near.qp, &at, &hasty);
+	r = weft_qp_dial(near.end.node.qp, &at, &hasty);
 	if (r == WEFT_OK)
-		side_await(&near, WEFT_EVENT_CONNECT_FAILED);
+		handled_await(&near, WEFT_EVENT_CONNECT_FAILED);
 	else
 		EXPECT_EQ(r, WEFT_R_CONNECT_REFUSED);
-	MUST(weft_qp_dial(near.qp, &at, &patient));
-	MUST(weft_listener_open(far.adapter, &at, NULL, &listener));
-	side_await(&far, WEFT_EVENT_REQUEST);
+	MUST(weft_qp_dial(near.end.node.qp, &at, &patient));
+	MUST(weft_listener_open(far.end.adapter, &at, NULL, &listener));
+	handled_await(&far, WEFT_EVENT_REQUEST);
 	MUST(weft_listener_next(listener, &request));
-	MUST(weft_request_accept(request, far.qp, NULL));
-	side_await(&near, WEFT_EVENT_CONNECTED);
+	MUST(weft_request_accept(request, far.end.node.qp, NULL));
+	handled_await(&near, WEFT_EVENT_CONNECTED);
 	MUST(weft_listener_close(listener));
-	side_close(&near);
-	side_close(&far);
+	handled_close(&near);
+	handled_close(&far);
 }

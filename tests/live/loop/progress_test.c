@@ -83,7 +83,7 @@ static void post_many(struct node *n, const struct node *to)
 }
 
 /* How long it takes a program that polls. */
-static uint64_t time_polled(struct end *near, const struct end *far)
+static uint64_t time_polled(struct tcp_end *near, const struct tcp_end *far)
 {
 	uint64_t start = thread_now_ns();
 	struct weft_completion c;
@@ -94,7 +94,7 @@ static uint64_t time_polled(struct end *near, const struct end *far)
 }
 
 /* How long until one who sleeps hears that all was sent. */
-static uint64_t time_to_event(struct end *near, const struct end *far)
+static uint64_t time_to_event(struct tcp_end *near, const struct tcp_end *far)
 {
 	struct weft_completion c;
 	struct weft_event event;
@@ -120,12 +120,12 @@ TEST(test_qp_07c_requests_that_a_call_left_go_on)
 {
 	bool is_heard = false, is_empty = false;
 	struct weft_completion c;
-	struct end near, far;
+	struct tcp_end near, far;
 
-	end_open(&near);
-	end_open(&far);
+	tcp_end_open(&near);
+	tcp_end_open(&far);
 	make_deep(&near.node);
-	ends_connect(&near, &far, NULL);
+	tcp_ends_connect(&near, &far, NULL);
 	for (int i = 0; i < TRIES && !is_heard; i++) {
 		uint64_t soon = 800 * ms + 2 * time_polled(&near, &far);
 
@@ -142,8 +142,8 @@ TEST(test_qp_07c_requests_that_a_call_left_go_on)
 		REQUIRE(node_take(near.node.cq, &c));
 	}
 	EXPECT(is_empty);
-	end_close(&near);
-	end_close(&far);
+	tcp_end_close(&near);
+	tcp_end_close(&far);
 }
 
 /* ---- Requests that wait for each other ------------------------------------------------------ */
@@ -160,7 +160,7 @@ static void post_writes(struct node *near, struct node *far, int count)
 }
 
 /* System calls that so many bursts take, each followed by polls. */
-static uint64_t calls_of_bursts(struct end *near, struct end *far)
+static uint64_t calls_of_bursts(struct tcp_end *near, struct tcp_end *far)
 {
 	struct weft_traffic before, after;
 	struct weft_completion c;
@@ -182,27 +182,27 @@ static uint64_t calls_of_bursts(struct end *near, struct end *far)
 TEST(test_qp_07b_small_requests_posted_one_by_one_are_sent_together)
 {
 	uint64_t until = thread_now_ns() + PATIENCE_NS, calls;
-	struct end near, far;
+	struct tcp_end near, far;
 
-	end_open(&near);
-	end_open(&far);
-	ends_connect(&near, &far, NULL);
+	tcp_end_open(&near);
+	tcp_end_open(&far);
+	tcp_ends_connect(&near, &far, NULL);
 	do
 		calls = calls_of_bursts(&near, &far);
 	while (calls >= BURST * BURSTS / 2 && thread_now_ns() < until);
 	EXPECT(calls < BURST * BURSTS / 2);
-	end_close(&near);
-	end_close(&far);
+	tcp_end_close(&near);
+	tcp_end_close(&far);
 }
 
 /* The last of them has no poll to follow it. */
 TEST(test_qp_07b_requests_that_wait_for_others_go_without_polls)
 {
-	struct end near, far;
+	struct tcp_end near, far;
 
-	end_open(&near);
-	end_open(&far);
-	ends_connect(&near, &far, NULL);
+	tcp_end_open(&near);
+	tcp_end_open(&far);
+	tcp_ends_connect(&near, &far, NULL);
 	for (int i = 1; i <= BURSTS; i++) {
 		struct weft_completion c;
 		bool has;
@@ -213,8 +213,8 @@ TEST(test_qp_07b_requests_that_wait_for_others_go_without_polls)
 		for (int ended = 0; ended < 1 + i % BURST; ended += has)
 			REQUIRE(node_poll(near.node.cq, &c, &has));
 	}
-	end_close(&near);
-	end_close(&far);
+	tcp_end_close(&near);
+	tcp_end_close(&far);
 }
 
 /* They were posted before: so they are sent before. */
@@ -223,11 +223,11 @@ TEST(test_qp_07b_requests_that_wait_for_others_go_before_the_end)
 	for (int how = 0; how < 3; how++) {
 		const struct weft_qp_attr error = { .state = WEFT_QPS_ERROR };
 		struct weft_traffic before, after;
-		struct end near, far;
+		struct tcp_end near, far;
 
-		end_open(&near);
-		end_open(&far);
-		ends_connect(&near, &far, NULL);
+		tcp_end_open(&near);
+		tcp_end_open(&far);
+		tcp_ends_connect(&near, &far, NULL);
 		read_polling(&near.node, &far.node);
 		MUST(weft_qp_traffic(far.node.qp, &before));
 		post_writes(&near.node, &far.node, BURST);
@@ -237,7 +237,7 @@ TEST(test_qp_07b_requests_that_wait_for_others_go_before_the_end)
 			MUST(weft_qp_modify(near.node.qp, &error, WEFT_QP_STATE));
 		else
 			MUST(weft_qp_destroy(near.node.qp));
-		(void)end_await(&far, WEFT_EVENT_QP_ERROR);
+		(void)tcp_end_await(&far, WEFT_EVENT_QP_ERROR);
 		MUST(weft_qp_traffic(far.node.qp, &after));
 		EXPECT(after.messages_in - before.messages_in >= BURST);
 		if (how == 2)
@@ -245,15 +245,15 @@ TEST(test_qp_07b_requests_that_wait_for_others_go_before_the_end)
 					    &(struct weft_qp_options){ .send_cq = near.node.cq,
 								       .recv_cq = near.node.cq },
 					    &near.node.qp));
-		end_close(&near);
-		end_close(&far);
+		tcp_end_close(&near);
+		tcp_end_close(&far);
 	}
 }
 
 /* ---- Deadlines ------------------------------------------------------------------------------ */
 
 /* Whether the thread will look in time: it stands by and looks soon, or sleeps no longer. */
-static bool is_deadline_known(struct end *e)
+static bool is_deadline_known(struct tcp_end *e)
 {
 	const struct net *net = e->adapter->net;
 	bool is;
@@ -268,11 +268,11 @@ static bool is_deadline_known(struct end *e)
 /* A poll right after the call that made a deadline must not keep the thread from knowing of it. */
 TEST(test_qp_07f_a_delay_ends_though_polling_stopped)
 {
-	struct end e;
+	struct tcp_end e;
 	struct node peer;
 	struct weft_send_wr delay = { .opcode = WEFT_OP_DELAY, .delay_ns = 20 * ms };
 
-	end_open(&e);
+	tcp_end_open(&e);
 	node_open(e.adapter, &peer, &e.node);
 	nodes_connect(&e.node, &peer);
 	for (int i = 0; i < 4; i++) {
@@ -287,26 +287,26 @@ TEST(test_qp_07f_a_delay_ends_though_polling_stopped)
 		EXPECT(time_to_empty(&e.node) < PATIENCE_NS);
 	}
 	node_close(&peer, &e.node);
-	end_close(&e);
+	tcp_end_close(&e);
 }
 
 /* RFC 6581 section 9: the time that the first message may take, if it may take any. */
 TEST(test_rfc6581_9_a_set_up_may_take_for_ever)
 {
 	const struct weft_connect_options patient = { .timeout_ns = UINT64_MAX };
-	struct end near, far;
+	struct tcp_end near, far;
 
-	end_open(&near);
-	end_open(&far);
-	ends_connect(&near, &far, &patient);
-	end_close(&near);
-	end_close(&far);
+	tcp_end_open(&near);
+	tcp_end_open(&far);
+	tcp_ends_connect(&near, &far, &patient);
+	tcp_end_close(&near);
+	tcp_end_close(&far);
 }
 
 /* ---- Peers of a program that computes ------------------------------------------------------- */
 
 /* Awaits that the thread has taken over, without a call that would help it. */
-static bool thread_takes_over(struct end *e, bool *is_watched)
+static bool thread_takes_over(struct tcp_end *e, bool *is_watched)
 {
 	uint64_t start = thread_now_ns();
 	bool is_standing_by = true;
@@ -329,14 +329,14 @@ static bool thread_takes_over(struct end *e, bool *is_watched)
 /* A busy connection is not watched while the program polls; it is when the program has stopped. */
 TEST(test_iwarp_07_a_read_is_answered_while_the_program_computes)
 {
-	struct end near, far;
+	struct tcp_end near, far;
 	struct weft_sge s;
 	struct weft_send_wr read;
 	bool is_watched = false;
 
-	end_open(&near);
-	end_open(&far);
-	ends_connect(&near, &far, NULL);
+	tcp_end_open(&near);
+	tcp_end_open(&far);
+	tcp_ends_connect(&near, &far, NULL);
 	s = node_seg(&near.node, 0, 8);
 	read = node_wr(WEFT_OP_READ, 0, &s, &far.node);
 	for (int i = 0; i < 20; i++) {
@@ -349,8 +349,8 @@ TEST(test_iwarp_07_a_read_is_answered_while_the_program_computes)
 		EXPECT(thread_takes_over(&far, &is_watched));
 		EXPECT(is_watched);
 	}
-	end_close(&near);
-	end_close(&far);
+	tcp_end_close(&near);
+	tcp_end_close(&far);
 }
 
 /* It finds what it wants at every poll; what its peer writes to its memory comes all the same. */
@@ -358,11 +358,11 @@ TEST(test_iwarp_07_who_finds_all_it_wants_still_hears_of_its_peer)
 {
 	enum { WRITES = 3200, ASKED = WRITES / 64 };
 	struct weft_traffic before, after;
-	struct end near, far;
+	struct tcp_end near, far;
 
-	end_open(&near);
-	end_open(&far);
-	ends_connect(&near, &far, NULL);
+	tcp_end_open(&near);
+	tcp_end_open(&far);
+	tcp_ends_connect(&near, &far, NULL);
 	read_polling(&near.node, &far.node); /* the thread leaves it to the program */
 	MUST(weft_qp_traffic(near.node.qp, &before));
 	for (int i = 0; i < WRITES; i++) {
@@ -373,8 +373,8 @@ TEST(test_iwarp_07_who_finds_all_it_wants_still_hears_of_its_peer)
 	}
 	MUST(weft_qp_traffic(near.node.qp, &after));
 	EXPECT(after.calls_in - before.calls_in >= ASKED);
-	end_close(&near);
-	end_close(&far);
+	tcp_end_close(&near);
+	tcp_end_close(&far);
 }
 
 /* How often the far end polls, every 3 ms, until the Read has ended. */
@@ -403,20 +403,20 @@ static uint32_t polls_until_read(struct node *near, struct node *far)
 TEST(test_iwarp_07_a_read_is_answered_by_a_program_that_polls_seldom)
 {
 	enum { PAIRS = 6 };
-	struct end near, far;
+	struct tcp_end near, far;
 	struct node a[PAIRS], b[PAIRS];
 	uint32_t polls = 0;
 
-	end_open(&near);
-	end_open(&far);
+	tcp_end_open(&near);
+	tcp_end_open(&far);
 	for (int i = 0; i < PAIRS; i++) {
-		struct end x = near, y = far;
+		struct tcp_end x = near, y = far;
 
 		node_open(near.adapter, &a[i], &near.node);
 		node_open(far.adapter, &b[i], &far.node);
 		x.node = a[i];
 		y.node = b[i];
-		ends_connect(&x, &y, NULL);
+		tcp_ends_connect(&x, &y, NULL);
 	}
 	/* Each reads for the first time. */
 	for (int i = 0; i < PAIRS; i++)
@@ -426,6 +426,6 @@ TEST(test_iwarp_07_a_read_is_answered_by_a_program_that_polls_seldom)
 		node_close(&a[i], &near.node);
 		node_close(&b[i], &far.node);
 	}
-	end_close(&near);
-	end_close(&far);
+	tcp_end_close(&near);
+	tcp_end_close(&far);
 }

@@ -8,19 +8,19 @@
 
 enum { ROUNDS = 200, SECOND_MS = 1000, PATIENCE_MS = 30 * SECOND_MS };
 
-static struct end near, far;
+static struct tcp_end near, far;
 
 static void open_both(void)
 {
-	end_open(&near);
-	end_open(&far);
-	ends_connect(&near, &far, NULL);
+	tcp_end_open(&near);
+	tcp_end_open(&far);
+	tcp_ends_connect(&near, &far, NULL);
 }
 
 static void close_both(void)
 {
-	end_close(&near);
-	end_close(&far);
+	tcp_end_close(&near);
+	tcp_end_close(&far);
 }
 
 static bool is_readable(int fd, int timeout_ms)

@@ -9,7 +9,7 @@
 
 enum { BYTES = 5000, GRH = 40 };
 
-static struct weft_qp *qp_open(const struct end *e, enum weft_qp_service service)
+static struct weft_qp *qp_open(const struct tcp_end *e, enum weft_qp_service service)
 {
 	const struct weft_qp_options o = { .send_cq = e->node.cq,
 					   .recv_cq = e->node.cq,
@@ -21,7 +21,8 @@ static struct weft_qp *qp_open(const struct end *e, enum weft_qp_service service
 }
 
 /* All of one end's first bytes to the other's, by any of its queue pairs. */
-static void write_by(struct weft_qp *qp, struct end *near, const struct end *far, uint8_t value)
+static void write_by(struct weft_qp *qp, struct tcp_end *near, const struct tcp_end *far,
+		     uint8_t value)
 {
 	const struct weft_sge s = node_seg(&near->node, 0, BYTES);
 	struct weft_send_wr wr = node_wr(WEFT_OP_WRITE, value, &s, &far->node);
@@ -40,7 +41,8 @@ static void write_by(struct weft_qp *qp, struct end *near, const struct end *far
 	}
 }
 
-static void datagram_by(struct weft_qp *qp, struct weft_qp *peer, struct end *near, struct end *far)
+static void datagram_by(struct weft_qp *qp, struct weft_qp *peer, struct tcp_end *near,
+			struct tcp_end *far)
 {
 	const struct weft_path path = { .from = roce_loopback, .to = roce_loopback };
 	const struct weft_sge s = node_seg(&near->node, 0, 100);
@@ -62,7 +64,8 @@ static void datagram_by(struct weft_qp *qp, struct weft_qp *peer, struct end *ne
 }
 
 /* A queue pair that has a peer gets no other, by any call. */
-static void expect_no_other_peer(struct weft_qp *qp, const struct end *far, struct weft_qp *other)
+static void expect_no_other_peer(struct weft_qp *qp, const struct tcp_end *far,
+				 struct weft_qp *other)
 {
 	const struct weft_roce_attr r = roce_way(weft_qp_number(other));
 
@@ -75,17 +78,17 @@ TEST(test_ipt_01_rc_01_rdma_over_tcp_and_udp_of_one_adapter)
 {
 	const char *why_not = own_network_enter();
 	struct weft_qp *rc[2], *ud[2], *spare;
-	struct end ends[2];
+	struct tcp_end ends[2];
 
 	if (why_not)
 		SKIP(why_not);
 	for (int i = 0; i < 2; i++) {
-		end_open(&ends[i]);
+		tcp_end_open(&ends[i]);
 		MUST(weft_roce_open(ends[i].adapter));
 		rc[i] = qp_open(&ends[i], WEFT_RC);
 		ud[i] = qp_open(&ends[i], WEFT_UD);
 	}
-	ends_connect(&ends[0], &ends[1], NULL);
+	tcp_ends_connect(&ends[0], &ends[1], NULL);
 	roce_start_both(rc[0], rc[1]);
 	roce_start_both(ud[0], ud[1]);
 	for (uint8_t i = 1; i < 6; i += 2) {
@@ -102,6 +105,6 @@ TEST(test_ipt_01_rc_01_rdma_over_tcp_and_udp_of_one_adapter)
 		MUST(weft_qp_destroy(rc[i]));
 		MUST(weft_qp_destroy(ud[i]));
 	}
-	end_close(&ends[0]);
-	end_close(&ends[1]);
+	tcp_end_close(&ends[0]);
+	tcp_end_close(&ends[1]);
 }

@@ -15,11 +15,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#include <weft/weft.h>
+#include "live/verbs_fixture.h"
 
-#include "test.h"
-
-enum { IN = 0, OUT = 1, MEMORY = 300000, INLINE = 40, LARGE = 200000 };
+enum { IN = 0, OUT = 1, MEMORY = 300 * 1024, INLINE = 40, LARGE = 200000 };
 
 static struct {
 	atomic_uint_fast64_t calls, bytes, empty;
@@ -137,107 +135,71 @@ long syscall(long number, ...)
 
 /* ---- Two ends ------------------------------------------------------------------------------- */
 
-struct side {
-	struct weft_adapter *adapter;
-	struct weft_pd *pd;
-	struct weft_cq *cq;
-	struct weft_qp *qp;
-	uint8_t *memory;
-	uint32_t tag, completed;
+struct polled_end {
+	struct tcp_end end;
+	uint32_t completed;
 	bool is_connected, has_ended;
 };
 
-static void side_open(struct side *s)
+static void polled_open(struct polled_end *e)
 {
-	struct weft_region_options region = { .length = MEMORY };
-
-	*s = (struct side){ .memory = calloc(1, MEMORY) };
-	REQUIRE(s->memory);
-	REQUIRE(weft_adapter_open(NULL, &s->adapter) == WEFT_OK);
-	REQUIRE(weft_pd_create(s->adapter, NULL, &s->pd) == WEFT_OK);
-	REQUIRE(weft_cq_create(s->adapter, NULL, &s->cq) == WEFT_OK);
-	REQUIRE(weft_qp_create(s->pd,
-			       &(struct weft_qp_options){ .send_cq = s->cq, .recv_cq = s->cq },
-			       &s->qp) == WEFT_OK);
-	REQUIRE(weft_qp_modify(s->qp, &(struct weft_qp_attr){ .state = WEFT_QPS_INIT },
-			       WEFT_QP_STATE) == WEFT_OK);
-	region.addr = (uintptr_t)s->memory;
-	region.rights = WEFT_LOCAL_READ | WEFT_LOCAL_WRITE | WEFT_REMOTE_READ | WEFT_REMOTE_WRITE;
-	REQUIRE(weft_region_register(s->pd, &region, &s->tag) == WEFT_OK);
+	*e = (struct polled_end){ 0 };
+	tcp_end_open_with(&e->end, NULL, MEMORY);
 }
 
-static void side_close(struct side *s)
-{
-	REQUIRE(weft_qp_destroy(s->qp) == WEFT_OK);
-	REQUIRE(weft_region_deregister(s->pd, s->tag) == WEFT_OK);
-	REQUIRE(weft_cq_destroy(s->cq) == WEFT_OK);
-	REQUIRE(weft_pd_destroy(s->pd) == WEFT_OK);
-	REQUIRE(weft_adapter_close(s->adapter) == WEFT_OK);
-	free(s->memory);
-}
-
-static void side_poll(struct side *s)
+static void polled_poll(struct polled_end *e)
 {
 	struct weft_completion c[4];
-	struct weft_event e;
+	struct weft_event event;
 	uint32_t n;
 	bool has_event;
 
-	REQUIRE(weft_cq_poll(s->cq, c, 4, &n) == WEFT_OK);
+	MUST(weft_cq_poll(e->end.node.cq, c, 4, &n));
 	for (uint32_t i = 0; i < n; i++)
-		s->completed += c[i].status == WEFT_SUCCESS;
-	REQUIRE(weft_event_next(s->adapter, 0, &e, &has_event) == WEFT_OK);
+		e->completed += c[i].status == WEFT_SUCCESS;
+	MUST(weft_event_next(e->end.adapter, 0, &event, &has_event));
 	if (has_event) {
-		s->is_connected |= e.kind == WEFT_EVENT_CONNECTED;
-		s->has_ended |= e.kind == WEFT_EVENT_QP_ERROR;
+		e->is_connected |= event.kind == WEFT_EVENT_CONNECTED;
+		e->has_ended |= event.kind == WEFT_EVENT_QP_ERROR;
 	}
 }
 
-static void poll_both(struct side *near, struct side *far)
+static void poll_both(struct polled_end *near, struct polled_end *far)
 {
-	side_poll(near);
-	side_poll(far);
+	polled_poll(near);
+	polled_poll(far);
 }
 
-static void connect_both(struct side *near, struct side *far)
+static void connect_both(struct polled_end *near, struct polled_end *far)
 {
-	struct weft_address at = { .family = 4, .ip = { 127, 0, 0, 1 } };
 	struct weft_request *request = NULL;
-	struct weft_listener *listener;
 
-	REQUIRE(weft_listener_open(far->adapter, &at, NULL, &listener) == WEFT_OK);
-	REQUIRE(weft_listener_address(listener, &at) == WEFT_OK);
-	REQUIRE(weft_qp_dial(near->qp, &at, NULL) == WEFT_OK);
+	MUST(weft_qp_dial(near->end.node.qp, &far->end.at, NULL));
 	while (!request) {
-		side_poll(near);
-		REQUIRE(weft_listener_next(listener, &request) == WEFT_OK);
+		polled_poll(near);
+		MUST(weft_listener_next(far->end.listener, &request));
 	}
-	REQUIRE(weft_request_accept(request, far->qp, NULL) == WEFT_OK);
+	MUST(weft_request_accept(request, far->end.node.qp, NULL));
 	while (!near->is_connected || !far->is_connected)
 		poll_both(near, far);
-	REQUIRE(weft_listener_close(listener) == WEFT_OK);
 }
 
-static void carry(struct side *near, struct side *far, enum weft_opcode opcode, uint32_t length)
+static void carry(struct polled_end *near, struct polled_end *far, enum weft_opcode opcode,
+		  uint32_t length)
 {
-	const struct weft_sge place = { (uintptr_t)far->memory, MEMORY, far->tag };
+	const struct weft_sge place = node_seg(&far->end.node, 0, MEMORY);
 	const struct weft_recv_wr receive = { .sges = &place, .sge_count = 1 };
-	struct weft_sge s = { (uintptr_t)near->memory, length, near->tag };
-	struct weft_send_wr wr = {
-		.opcode = opcode,
-		.flags = WEFT_SIGNALLED | (length <= INLINE ? WEFT_INLINE : 0),
-		.sges = &s,
-		.sge_count = 1,
-		.remote_addr = (uintptr_t)far->memory,
-		.remote_tag = far->tag,
-	};
+	const struct weft_sge s = node_seg(&near->end.node, 0, length);
+	struct weft_send_wr wr = node_wr(opcode, 0, &s, &far->end.node);
 	uint32_t near_due = near->completed + 1, far_due = far->completed;
 
+	if (length <= INLINE)
+		wr.flags |= WEFT_INLINE;
 	if (opcode == WEFT_OP_SEND) {
-		REQUIRE(weft_qp_post_recv(far->qp, &receive, 1, NULL) == WEFT_OK);
+		MUST(weft_qp_post_recv(far->end.node.qp, &receive, 1, NULL));
 		far_due++;
 	}
-	REQUIRE(weft_qp_post_send(near->qp, &wr, 1, NULL) == WEFT_OK);
+	MUST(weft_qp_post_send(near->end.node.qp, &wr, 1, NULL));
 	while (near->completed < near_due || far->completed < far_due)
 		poll_both(near, far);
 }
@@ -254,31 +216,31 @@ static bool is_true(struct weft_traffic *near, struct weft_traffic *far)
 
 TEST(test_traffic_counts_every_call_byte_and_copy)
 {
-	struct side near, far;
+	struct polled_end near, far;
 	struct weft_traffic n, f;
 	time_t end = time(NULL) + 10;
 
 	/* Queries for counters must not be counted. */
 	REQUIRE(setenv("WEFT_STAT", "off", 1) == 0);
-	side_open(&near);
-	side_open(&far);
+	polled_open(&near);
+	polled_open(&far);
 	connect_both(&near, &far);
 	/* Inline: copied as it is posted, behind its header, and at the other end: it is small. */
 	carry(&near, &far, WEFT_OP_SEND, INLINE);
-	REQUIRE(weft_qp_traffic(near.qp, &n) == WEFT_OK);
-	REQUIRE(weft_qp_traffic(far.qp, &f) == WEFT_OK);
+	MUST(weft_qp_traffic(near.end.node.qp, &n));
+	MUST(weft_qp_traffic(far.end.node.qp, &f));
 	EXPECT_EQ(n.payload_copied, 2 * INLINE);
 	EXPECT_EQ(f.payload_copied, INLINE);
 	carry(&near, &far, WEFT_OP_SEND, LARGE);
 	carry(&near, &far, WEFT_OP_WRITE, LARGE);
 	carry(&near, &far, WEFT_OP_READ, LARGE);
-	REQUIRE(weft_qp_disconnect(near.qp) == WEFT_OK);
+	MUST(weft_qp_disconnect(near.end.node.qp));
 	while (!near.has_ended || !far.has_ended)
 		poll_both(&near, &far);
 	do {
 		poll_both(&near, &far);
-		REQUIRE(weft_qp_traffic(near.qp, &n) == WEFT_OK);
-		REQUIRE(weft_qp_traffic(far.qp, &f) == WEFT_OK);
+		MUST(weft_qp_traffic(near.end.node.qp, &n));
+		MUST(weft_qp_traffic(far.end.node.qp, &f));
 	} while (!is_true(&n, &f) && time(NULL) < end);
 	EXPECT_EQ(n.calls_in + f.calls_in, counted[IN].calls);
 	EXPECT_EQ(n.calls_out + f.calls_out, counted[OUT].calls);
@@ -293,6 +255,6 @@ TEST(test_traffic_counts_every_call_byte_and_copy)
 	/* Of what is large, no more than what comes with the header of its first frame. */
 	EXPECT(n.payload_copied < LARGE / 20 && f.payload_copied < LARGE / 20);
 	EXPECT(n.calls_out > n.messages_out / 2);
-	side_close(&near);
-	side_close(&far);
+	tcp_end_close(&near.end);
+	tcp_end_close(&far.end);
 }
