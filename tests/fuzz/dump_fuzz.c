@@ -67,7 +67,7 @@ static void try_file(const uint8_t *data, size_t size)
 }
 
 /* One direction: what was given of its bytes, and what was taken. */
-struct side {
+struct direction {
 	uint8_t bytes[STREAM_MAX];
 	size_t length, at;
 };
@@ -80,7 +80,7 @@ static void tell_item(const struct mpa_dissect *d, const struct mpa_item *item)
 	CHECK((item->fault == MPA_FAULT_NONE) == (item->text[0] == 0));
 }
 
-static void give(struct mpa_dissect *d, int from, struct side *s)
+static void give(struct mpa_dissect *d, int from, struct direction *s)
 {
 	struct rd r = rd_of(s->bytes + s->at, s->length - s->at);
 	struct mpa_item item;
@@ -93,7 +93,7 @@ static void give(struct mpa_dissect *d, int from, struct side *s)
 /* A pair of start frames by the first byte; then pieces: a byte that says side and length. */
 static void try_streams(struct rd r)
 {
-	static struct side sides[2];
+	static struct direction sides[2];
 	struct mpa_dissect d;
 	struct mpa_item item;
 	uint8_t terms = rd_u8(&r);
@@ -118,7 +118,7 @@ static void try_streams(struct rd r)
 	}
 	while (r.at < r.end) {
 		uint8_t head = rd_u8(&r);
-		struct side *s = &sides[head & 1];
+		struct direction *s = &sides[head & 1];
 		size_t length = head >> 1, left = (size_t)(r.end - r.at);
 
 		length = length < left ? length : left;

@@ -39,7 +39,7 @@ struct pipe {
 	size_t length, at;
 };
 
-struct end {
+struct fuzzed_stream {
 	struct weft_pd *pd;
 	struct weft_cq *cq;
 	struct weft_qp *qp;
@@ -60,14 +60,15 @@ struct end {
 
 struct rig {
 	struct adapter adapter;
-	struct end ends[2];
+	struct fuzzed_stream ends[2];
 	uint32_t count;
 	uint64_t now_ns;
 };
 
 /* ---- Life ----------------------------------------------------------------------------------- */
 
-static uint32_t region(struct rig *rig, struct end *e, size_t at, size_t length, uint32_t rights)
+static uint32_t region(struct rig *rig, struct fuzzed_stream *e, size_t at, size_t length,
+		       uint32_t rights)
 {
 	const struct mem_owner owner = pd_owner(e->pd);
 	const struct weft_region_options options = {
@@ -82,7 +83,7 @@ static uint32_t region(struct rig *rig, struct end *e, size_t at, size_t length,
 	return tag;
 }
 
-static void register_all(struct rig *rig, struct end *e)
+static void register_all(struct rig *rig, struct fuzzed_stream *e)
 {
 	const uint32_t reading = WEFT_LOCAL_READ | WEFT_REMOTE_READ;
 
@@ -94,7 +95,7 @@ static void register_all(struct rig *rig, struct end *e)
 	e->tags[5] = region(rig, e, CANARY + 4096, 4096, WEFT_LOCAL_WRITE | WEFT_REMOTE_READ);
 }
 
-static void end_open(struct rig *rig, struct end *e, const struct iwarp_terms *terms)
+static void end_open(struct rig *rig, struct fuzzed_stream *e, const struct iwarp_terms *terms)
 {
 	const struct weft_qp_attr attr = { .receiver_wait_ns = 50 };
 	struct weft_qp_options qp = { .sges_max = SEGMENTS, .send_max = 16, .recv_max = 16 };
@@ -123,7 +124,7 @@ static void end_open(struct rig *rig, struct end *e, const struct iwarp_terms *t
 	CHECK(iwarp_create(e->qp, &config, &e->stream) == WEFT_OK);
 }
 
-static void drain(struct end *e)
+static void drain(struct fuzzed_stream *e)
 {
 	struct weft_completion c;
 	uint32_t count;
@@ -137,7 +138,7 @@ static void drain(struct end *e)
 }
 
 /* Memory never granted for writing, and memory after its queue pair has failed, is unchanged. */
-static void check_memory(struct end *e)
+static void check_memory(struct fuzzed_stream *e)
 {
 	const size_t behind = CANARY + WRITABLE;
 
@@ -150,7 +151,7 @@ static void check_memory(struct end *e)
 	e->is_failed = e->qp->state == WEFT_QPS_ERROR || e->qp->state == WEFT_QPS_RESET;
 }
 
-static void end_close(struct rig *rig, struct end *e)
+static void end_close(struct rig *rig, struct fuzzed_stream *e)
 {
 	struct mem_table *mem = &rig->adapter.mem;
 
@@ -188,7 +189,7 @@ static size_t least(size_t a, size_t b)
 	return a < b ? a : b;
 }
 
-static bool move_in(struct rig *rig, struct end *e, size_t max)
+static bool move_in(struct rig *rig, struct fuzzed_stream *e, size_t max)
 {
 	struct span_list l;
 	size_t n, done = 0;
@@ -214,7 +215,7 @@ static bool move_in(struct rig *rig, struct end *e, size_t max)
 	return true;
 }
 
-static bool move_out(struct rig *rig, struct end *e, size_t max)
+static bool move_out(struct rig *rig, struct fuzzed_stream *e, size_t max)
 {
 	struct span_list l;
 	size_t n, done = 0;
@@ -234,9 +235,9 @@ static bool move_out(struct rig *rig, struct end *e, size_t max)
 	return true;
 }
 
-static bool act(struct rig *rig, struct end *e)
+static bool act(struct rig *rig, struct fuzzed_stream *e)
 {
-	struct end *other = &rig->ends[e == &rig->ends[0]];
+	struct fuzzed_stream *other = &rig->ends[e == &rig->ends[0]];
 
 	switch (iwarp_action(e->stream)) {
 	case IWARP_NOTHING:
@@ -267,7 +268,7 @@ static void move(struct rig *rig, size_t max, uint32_t rounds)
 	for (uint32_t round = 0; round < rounds && has_moved; round++) {
 		has_moved = false;
 		for (uint32_t i = 0; i < rig->count; i++) {
-			struct end *e = &rig->ends[i];
+			struct fuzzed_stream *e = &rig->ends[i];
 
 			while (adapter_progress(&rig->adapter, rig->now_ns))
 				continue;
@@ -290,7 +291,7 @@ static void move(struct rig *rig, size_t max, uint32_t rounds)
 
 /* ---- FPDUs with any fields ------------------------------------------------------------------ */
 
-static uint32_t some_tag(struct rd *r, const struct end *e)
+static uint32_t some_tag(struct rd *r, const struct fuzzed_stream *e)
 {
 	uint8_t how = rd_u8(r);
 
@@ -299,7 +300,7 @@ static uint32_t some_tag(struct rd *r, const struct end *e)
 	return how < 240 ? e->tags[how % TAGS] + 1 : rd_u32(r);
 }
 
-static uint64_t some_addr(struct rd *r, const struct end *e)
+static uint64_t some_addr(struct rd *r, const struct fuzzed_stream *e)
 {
 	uint16_t how = rd_u16(r);
 
@@ -317,7 +318,8 @@ static uint32_t some_length(struct rd *r)
 	return how < 250 ? 64U * (how - 100) : rd_u32(r);
 }
 
-static void put_marked(struct end *e, const uint8_t *bytes, size_t length, uint64_t *first)
+static void put_marked(struct fuzzed_stream *e, const uint8_t *bytes, size_t length,
+		       uint64_t *first)
 {
 	for (size_t i = 0; i < length; i++) {
 		if (e->terms.takes_markers && e->in_position % MPA_MARKER_EVERY == 0) {
@@ -335,7 +337,7 @@ static void put_marked(struct end *e, const uint8_t *bytes, size_t length, uint6
 	}
 }
 
-static void put_fpdu(struct end *e, const uint8_t *ulpdu, uint32_t length)
+static void put_fpdu(struct fuzzed_stream *e, const uint8_t *ulpdu, uint32_t length)
 {
 	static const uint8_t pad[4];
 	uint8_t head[2] = { (uint8_t)(length >> 8), (uint8_t)length }, crc[MPA_CRC_BYTES];
@@ -353,7 +355,7 @@ static void put_fpdu(struct end *e, const uint8_t *ulpdu, uint32_t length)
 	put_marked(e, crc, sizeof(crc), &first);
 }
 
-static void put_body(struct rd *r, struct end *e, enum rdmap_opcode opcode, struct wr *w)
+static void put_body(struct rd *r, struct fuzzed_stream *e, enum rdmap_opcode opcode, struct wr *w)
 {
 	if (opcode == RDMAP_READ_REQUEST) {
 		rdmap_read_request_encode(
@@ -385,7 +387,7 @@ static void put_body(struct rd *r, struct end *e, enum rdmap_opcode opcode, stru
 }
 
 /* A message of one segment, nearly always numbered right. */
-static void put_segment(struct rd *r, struct end *e)
+static void put_segment(struct rd *r, struct fuzzed_stream *e)
 {
 	static const uint8_t queues[RDMAP_OPCODE_COUNT] = {
 		[RDMAP_READ_REQUEST] = RDMAP_QN_REQUEST,
@@ -430,7 +432,8 @@ static void put_segment(struct rd *r, struct end *e)
 
 /* ---- What else happens ---------------------------------------------------------------------- */
 
-static uint32_t some_segments(struct rd *r, const struct end *e, struct weft_sge *segments)
+static uint32_t some_segments(struct rd *r, const struct fuzzed_stream *e,
+			      struct weft_sge *segments)
 {
 	uint32_t count = rd_u8(r) % (SEGMENTS + 1);
 
@@ -442,7 +445,7 @@ static uint32_t some_segments(struct rd *r, const struct end *e, struct weft_sge
 	return count;
 }
 
-static void post_send(struct rd *r, struct end *e, const struct end *peer)
+static void post_send(struct rd *r, struct fuzzed_stream *e, const struct fuzzed_stream *peer)
 {
 	struct weft_sge segments[SEGMENTS];
 	struct weft_send_wr wr = { .id = e->posted, .sges = segments };
@@ -458,7 +461,7 @@ static void post_send(struct rd *r, struct end *e, const struct end *peer)
 	e->posted += qp_post_send(e->qp, &wr, 1, &posted) == WEFT_OK;
 }
 
-static void post_recv(struct rd *r, struct end *e)
+static void post_recv(struct rd *r, struct fuzzed_stream *e)
 {
 	struct weft_sge segments[SEGMENTS];
 	struct weft_recv_wr wr = { .id = e->posted, .sges = segments };
@@ -468,7 +471,7 @@ static void post_recv(struct rd *r, struct end *e)
 	e->posted += qp_post_recv(e->qp, &wr, 1, &posted) == WEFT_OK;
 }
 
-static void put_raw(struct rd *r, struct end *e)
+static void put_raw(struct rd *r, struct fuzzed_stream *e)
 {
 	uint32_t length = rd_u8(r);
 
@@ -481,7 +484,7 @@ static void put_raw(struct rd *r, struct end *e)
 }
 
 /* Changes a byte on its way. */
-static void spoil(struct rd *r, struct end *e)
+static void spoil(struct rd *r, struct fuzzed_stream *e)
 {
 	size_t left = e->in.length - e->in.at;
 
@@ -489,7 +492,7 @@ static void spoil(struct rd *r, struct end *e)
 		e->in.bytes[e->in.at + rd_u16(r) % left] ^= rd_u8(r);
 }
 
-static void change(struct rig *rig, struct rd *r, struct end *e)
+static void change(struct rig *rig, struct rd *r, struct fuzzed_stream *e)
 {
 	uint8_t what = rd_u8(r);
 
@@ -525,7 +528,7 @@ static void step(struct rig *rig, struct rd *r)
 {
 	static const size_t sizes[] = { 1, 3, 17, 64, 700, 1500, 5000, SIZE_MAX };
 	uint8_t what = rd_u8(r);
-	struct end *e = &rig->ends[what % rig->count], *peer = &rig->ends[rig->count - 1];
+	struct fuzzed_stream *e = &rig->ends[what % rig->count], *peer = &rig->ends[rig->count - 1];
 	bool is_alone = rig->count == 1;
 
 	if (e == peer)

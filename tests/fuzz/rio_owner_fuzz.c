@@ -19,7 +19,7 @@
 
 static void leave(int end)
 {
-	struct end *e = &w.ends[end];
+	struct owner_peer *e = &w.ends[end];
 
 	if (!e->is_here)
 		return;
@@ -40,7 +40,7 @@ static void leave(int end)
 
 static void come(int end)
 {
-	struct end *e = &w.ends[end];
+	struct owner_peer *e = &w.ends[end];
 	struct rio_handshake c = { .requests_max = COMMANDS };
 	enum weft_reason r;
 

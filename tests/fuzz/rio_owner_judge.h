@@ -43,7 +43,7 @@ struct command {
 	struct wish *wish;
 };
 
-struct end {
+struct owner_peer {
 	struct platform platform;
 	bool is_here, is_away; /* it is to be sent away */
 	uint32_t number;
@@ -65,7 +65,7 @@ struct owner_world {
 	uint8_t lists[LISTS * RIO_LIST_BYTES_MAX];
 	struct window windows[LISTS]; /* by which they are read */
 	uint32_t exposed;	      /* so far */
-	struct end ends[ENDS];
+	struct owner_peer ends[ENDS];
 	struct wish wishes[WISHES];
 	uint32_t wish_count;
 	struct command commands[KEPT];

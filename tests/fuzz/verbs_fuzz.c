@@ -13,7 +13,7 @@
 
 enum { MEMORY = 4096, TAGS = 8, STEPS_MAX = 200, SEGMENTS = 5, CQ_MAX = 4096 };
 
-struct end {
+struct fuzzed_qp {
 	struct weft_pd *pd;
 	struct weft_cq *cq;
 	struct weft_qp *qp;
@@ -23,12 +23,12 @@ struct end {
 
 struct rig {
 	struct adapter adapter;
-	struct end ends[2];
+	struct fuzzed_qp ends[2];
 	uint64_t now_ns;
 	uint64_t posted, completed;
 };
 
-static void end_open(struct rig *rig, struct end *e, enum weft_qp_service service)
+static void end_open(struct rig *rig, struct fuzzed_qp *e, enum weft_qp_service service)
 {
 	const struct weft_qp_attr attr = { .is_register_enabled = true, .receiver_wait_ns = 100 };
 	struct weft_region_options region = { .addr = (uintptr_t)e->memory, .length = MEMORY };
@@ -54,7 +54,7 @@ static void end_open(struct rig *rig, struct end *e, enum weft_qp_service servic
 }
 
 /* A tag that exists, nearly exists, or any. */
-static uint32_t some_tag(struct rd *r, const struct end *e)
+static uint32_t some_tag(struct rd *r, const struct fuzzed_qp *e)
 {
 	uint8_t how = rd_u8(r);
 
@@ -63,14 +63,14 @@ static uint32_t some_tag(struct rd *r, const struct end *e)
 	return how < 230 ? e->tags[how % TAGS] + how : rd_u32(r);
 }
 
-static uint64_t some_addr(struct rd *r, const struct end *e)
+static uint64_t some_addr(struct rd *r, const struct fuzzed_qp *e)
 {
 	uint8_t how = rd_u8(r);
 
 	return how < 230 ? (uintptr_t)e->memory + how * 8 : rd_u64(r);
 }
 
-static uint32_t some_segments(struct rd *r, const struct end *e, struct weft_sge *segments)
+static uint32_t some_segments(struct rd *r, const struct fuzzed_qp *e, struct weft_sge *segments)
 {
 	uint32_t count = rd_u8(r) % (SEGMENTS + 1);
 
@@ -82,7 +82,7 @@ static uint32_t some_segments(struct rd *r, const struct end *e, struct weft_sge
 	return count < SEGMENTS ? count : SEGMENTS;
 }
 
-static void post_send(struct rig *rig, struct rd *r, struct end *e, struct end *peer)
+static void post_send(struct rig *rig, struct rd *r, struct fuzzed_qp *e, struct fuzzed_qp *peer)
 {
 	struct weft_sge segments[SEGMENTS];
 	struct weft_send_wr wr = { .id = rig->posted, .sges = segments };
@@ -117,7 +117,7 @@ static void post_send(struct rig *rig, struct rd *r, struct end *e, struct end *
 		e->tags[rd_u8(r) % TAGS / 2 * 2 + 1] = wr.bind.tag;
 }
 
-static void post_recv(struct rig *rig, struct rd *r, struct end *e)
+static void post_recv(struct rig *rig, struct rd *r, struct fuzzed_qp *e)
 {
 	struct weft_sge segments[SEGMENTS];
 	struct weft_recv_wr wr = { .id = rig->posted, .sges = segments };
@@ -127,7 +127,7 @@ static void post_recv(struct rig *rig, struct rd *r, struct end *e)
 	rig->posted += qp_post_recv(e->qp, &wr, 1, &posted) == WEFT_OK;
 }
 
-static void drain(struct rig *rig, struct end *e)
+static void drain(struct rig *rig, struct fuzzed_qp *e)
 {
 	struct weft_completion c;
 	uint32_t count;
@@ -141,7 +141,7 @@ static void drain(struct rig *rig, struct end *e)
 static void step(struct rig *rig, struct rd *r)
 {
 	uint8_t what = rd_u8(r);
-	struct end *e = &rig->ends[what & 1], *peer = &rig->ends[!(what & 1)];
+	struct fuzzed_qp *e = &rig->ends[what & 1], *peer = &rig->ends[!(what & 1)];
 	struct weft_qp_attr attr = { .state = (enum weft_qp_state)(what % 9) };
 
 	switch (what >> 4) {
@@ -168,7 +168,7 @@ static void step(struct rig *rig, struct rd *r)
 	drain(rig, peer);
 }
 
-static void end_close(struct rig *rig, struct end *e)
+static void end_close(struct rig *rig, struct fuzzed_qp *e)
 {
 	struct mem_table *mem = &rig->adapter.mem;
 

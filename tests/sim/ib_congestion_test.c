@@ -48,7 +48,7 @@ struct ring {
 	uint32_t first, count, bytes;
 };
 
-struct end {
+struct net_host {
 	struct adapter adapter;
 	struct weft_pd *pd;
 	struct weft_cq *cq;
@@ -61,7 +61,7 @@ struct end {
 };
 
 static struct net {
-	struct end ends[SENDERS + 1];
+	struct net_host ends[SENDERS + 1];
 	struct ring queue, forth, back;
 	uint64_t now_us, budget, dropped, carried;
 	uint32_t mark_bytes;
@@ -161,7 +161,7 @@ static void deliver(struct ring *r)
 
 /* ---- Ends ----------------------------------------------------------------------------------- */
 
-static void end_open(struct end *e)
+static void end_open(struct net_host *e)
 {
 	const struct adapter_config ac = {
 		.options = { .tags_max = 32, .translations_max = 256, .qps_max = 8 },
@@ -200,7 +200,7 @@ static struct ib_config config_of(int from, int to, uint32_t peer_qp)
 
 static void connect(int sender)
 {
-	struct end *a = &net.ends[sender], *b = &net.ends[RECEIVER];
+	struct net_host *a = &net.ends[sender], *b = &net.ends[RECEIVER];
 	const struct weft_qp_options ao = { .send_cq = a->cq, .recv_cq = a->cq };
 	const struct weft_qp_options bo = { .send_cq = b->cq, .recv_cq = b->cq };
 
@@ -232,7 +232,7 @@ static void net_open(uint32_t mark_bytes)
 static void net_close(void)
 {
 	for (int i = 0; i <= SENDERS; i++) {
-		struct end *e = &net.ends[i];
+		struct net_host *e = &net.ends[i];
 
 		for (int n = 0; n < SENDERS; n++) {
 			if (!e->qps[n])
@@ -253,10 +253,10 @@ static void net_close(void)
 }
 
 /* Keeps so many Writes in the queue. */
-static void work(struct end *e)
+static void work(struct net_host *e)
 {
 	const struct weft_sge s = { (uintptr_t)e->memory, MESSAGE, e->tag };
-	struct end *r = &net.ends[RECEIVER];
+	struct net_host *r = &net.ends[RECEIVER];
 	struct weft_completion c[DEPTH];
 	uint32_t count, posted;
 
@@ -278,7 +278,7 @@ static void work(struct end *e)
 
 static void end_run(int i)
 {
-	struct end *e = &net.ends[i];
+	struct net_host *e = &net.ends[i];
 	uint64_t now_ns = net.now_us * US;
 	struct ib_out out = { .ipv4_id = 0 };
 

@@ -19,7 +19,7 @@ static const uint64_t patience_ns = UINT64_C(20) * 1000000000;
 
 /* ---- Opening -------------------------------------------------------------------------------- */
 
-static void end_open_memory(struct end *e, const struct pair_options *o)
+static void end_open_memory(struct pair_end *e, const struct pair_options *o)
 {
 	struct weft_pd_options pd = { .is_privileged = o->is_privileged };
 	struct weft_space_options space = { .size_bytes = END_BYTES, .mappings_max = 8 };
@@ -39,7 +39,7 @@ static void end_open_memory(struct end *e, const struct pair_options *o)
 	e->tag = end_register(e, 0, END_BYTES, ALL_RIGHTS);
 }
 
-static void end_open_queues(struct end *e, const struct pair_options *o)
+static void end_open_queues(struct pair_end *e, const struct pair_options *o)
 {
 	const struct weft_cq_options cq = { .entries_max = o->cq_entries };
 
@@ -51,7 +51,7 @@ static void end_open_queues(struct end *e, const struct pair_options *o)
 		MUST(weft_srq_create(e->pd, NULL, &e->srq));
 }
 
-static void end_open_qp(struct end *e, const struct pair_options *o)
+static void end_open_qp(struct pair_end *e, const struct pair_options *o)
 {
 	const struct weft_qp_attr attr = {
 		.is_register_enabled = o->is_privileged,
@@ -94,7 +94,7 @@ void pair_open(struct pair *p, const struct pair_options *options)
 	pair_maker.connect(p);
 }
 
-struct weft_qp *end_qp_create(struct end *e, enum weft_qp_service service)
+struct weft_qp *end_qp_create(struct pair_end *e, enum weft_qp_service service)
 {
 	const struct weft_qp_options o = {
 		.send_cq = e->send_cq,
@@ -180,7 +180,7 @@ static void pair_close_qps(struct pair *p)
 		MUST_EQ(flushed, queued);
 }
 
-static void end_close(struct end *e)
+static void end_close(struct pair_end *e)
 {
 	MUST(weft_region_deregister(e->pd, e->tag));
 	if (e->srq)
@@ -195,7 +195,7 @@ static void end_close(struct end *e)
 }
 
 /* Nothing has been left behind in the adapter. */
-static void end_check_usage(const struct end *e)
+static void end_check_usage(const struct pair_end *e)
 {
 	const struct weft_usage *was = &e->before;
 	struct weft_usage now;
@@ -255,19 +255,20 @@ uint8_t pattern(uint32_t seed, uint64_t position)
 	return (uint8_t)(x >> 56);
 }
 
-void end_fill(struct end *e, uint64_t offset, uint64_t length, uint32_t seed)
+void end_fill(struct pair_end *e, uint64_t offset, uint64_t length, uint32_t seed)
 {
 	for (uint64_t i = 0; i < length; i++)
 		e->memory[offset + i] = pattern(seed, i);
 }
 
 /* A peer may be writing the byte just now: to look is a race, and meant to be. */
-__attribute__((no_sanitize("thread"))) static uint8_t byte_now(const struct end *e, uint64_t offset)
+__attribute__((no_sanitize("thread"))) static uint8_t byte_now(const struct pair_end *e,
+							       uint64_t offset)
 {
 	return *(const volatile uint8_t *)(e->memory + offset);
 }
 
-void byte_holds(const struct end *e, uint64_t offset, uint8_t value)
+void byte_holds(const struct pair_end *e, uint64_t offset, uint8_t value)
 {
 	uint64_t since;
 
@@ -279,14 +280,14 @@ void byte_holds(const struct end *e, uint64_t offset, uint8_t value)
 	MUST_EQ(byte_now(e, offset), value);
 }
 
-void end_holds(const struct end *e, uint64_t offset, uint64_t length, uint32_t seed)
+void end_holds(const struct pair_end *e, uint64_t offset, uint64_t length, uint32_t seed)
 {
 	for (uint64_t i = 0; i < length; i++)
 		byte_holds(e, offset + i, pattern(seed, i));
 	pair_settle(e->pair); /* the end of the message, which is no payload */
 }
 
-void end_is_blank(const struct end *e, uint64_t offset, uint64_t length)
+void end_is_blank(const struct pair_end *e, uint64_t offset, uint64_t length)
 {
 	for (uint64_t i = 0; i < length; i++) {
 		if (e->memory[offset + i] != BLANK)
@@ -294,12 +295,12 @@ void end_is_blank(const struct end *e, uint64_t offset, uint64_t length)
 	}
 }
 
-struct weft_sge end_seg(const struct end *e, uint64_t offset, uint32_t length)
+struct weft_sge end_seg(const struct pair_end *e, uint64_t offset, uint32_t length)
 {
 	return (struct weft_sge){ .addr = e->addr + offset, .length = length, .tag = e->tag };
 }
 
-uint32_t end_register(struct end *e, uint64_t offset, uint64_t length, uint32_t rights)
+uint32_t end_register(struct pair_end *e, uint64_t offset, uint64_t length, uint32_t rights)
 {
 	const struct weft_region_options o = {
 		.addr = e->addr + offset,
@@ -312,7 +313,7 @@ uint32_t end_register(struct end *e, uint64_t offset, uint64_t length, uint32_t 
 	return tag;
 }
 
-uint32_t end_bind(struct end *e, uint64_t offset, uint64_t length, uint32_t rights)
+uint32_t end_bind(struct pair_end *e, uint64_t offset, uint64_t length, uint32_t rights)
 {
 	struct weft_bind bind = {
 		.region_tag = e->tag,
@@ -326,13 +327,13 @@ uint32_t end_bind(struct end *e, uint64_t offset, uint64_t length, uint32_t righ
 	return bind.tag;
 }
 
-void end_unbind(struct end *e, uint32_t tag)
+void end_unbind(struct pair_end *e, uint32_t tag)
 {
 	MUST(weft_window_unbind(e->pd, tag));
 	MUST(weft_window_free(e->pd, tag));
 }
 
-void end_cut(const struct end *e, uint64_t offset, uint32_t length, uint32_t count,
+void end_cut(const struct pair_end *e, uint64_t offset, uint32_t length, uint32_t count,
 	     struct weft_sge *pieces)
 {
 	uint64_t above = offset + length + (uint64_t)count * PIECE_GAP;
@@ -350,7 +351,7 @@ void end_cut(const struct end *e, uint64_t offset, uint32_t length, uint32_t cou
 	}
 }
 
-void pieces_fill(struct end *e, const struct weft_sge *pieces, uint32_t count, uint32_t seed)
+void pieces_fill(struct pair_end *e, const struct weft_sge *pieces, uint32_t count, uint32_t seed)
 {
 	uint64_t at = 0;
 
@@ -360,7 +361,7 @@ void pieces_fill(struct end *e, const struct weft_sge *pieces, uint32_t count, u
 	}
 }
 
-void pieces_hold(const struct end *e, const struct weft_sge *pieces, uint32_t count,
+void pieces_hold(const struct pair_end *e, const struct weft_sge *pieces, uint32_t count,
 		 uint32_t length, uint32_t seed)
 {
 	uint64_t at = 0;

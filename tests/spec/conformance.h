@@ -54,9 +54,9 @@ struct pair_options {
 
 #define SPACE_ADDR ((uint64_t)0x40000)
 
-struct end {
+struct pair_end {
 	struct pair *pair;
-	struct end *peer;
+	struct pair_end *peer;
 	struct weft_adapter *adapter;
 	struct weft_space *space; /* NULL: the process */
 	struct weft_pd *pd;
@@ -73,7 +73,7 @@ struct end {
 
 struct pair {
 	struct pair_options options;
-	struct end ends[2];
+	struct pair_end ends[2];
 	bool is_overrun; /* completions were lost on purpose: do not count them at the end */
 };
 
@@ -100,7 +100,7 @@ struct pair_maker {
 	uint64_t (*now_ns)(const struct pair *p);
 
 	/* How e's requests reach another end's node; NULL: they need not be told. */
-	void (*aim)(const struct end *e, struct weft_send_wr *wr, const struct end *at);
+	void (*aim)(const struct pair_end *e, struct weft_send_wr *wr, const struct pair_end *at);
 };
 
 extern const struct pair_maker pair_maker;
@@ -139,41 +139,41 @@ void pair_quiet(struct pair *p);
 void pair_blank(struct pair *p);
 
 /* One of several queue pairs of an end: made and destroyed by the case. */
-struct weft_qp *end_qp_create(struct end *e, enum weft_qp_service service);
+struct weft_qp *end_qp_create(struct pair_end *e, enum weft_qp_service service);
 
 /* ---- Memory --------------------------------------------------------------------------------- */
 
 /* The bytes that pattern `seed` puts at a position. */
 uint8_t pattern(uint32_t seed, uint64_t position);
-void end_fill(struct end *e, uint64_t offset, uint64_t length, uint32_t seed);
+void end_fill(struct pair_end *e, uint64_t offset, uint64_t length, uint32_t seed);
 
 /*
  * The memory holds the pattern before long, or is still blank; else the case ends. A Write may end
  * before its bytes are there, and no event tells when they are.
  */
-void end_holds(const struct end *e, uint64_t offset, uint64_t length, uint32_t seed);
-void end_is_blank(const struct end *e, uint64_t offset, uint64_t length);
+void end_holds(const struct pair_end *e, uint64_t offset, uint64_t length, uint32_t seed);
+void end_is_blank(const struct pair_end *e, uint64_t offset, uint64_t length);
 
-struct weft_sge end_seg(const struct end *e, uint64_t offset, uint32_t length);
+struct weft_sge end_seg(const struct pair_end *e, uint64_t offset, uint32_t length);
 
 /* Cuts length bytes from offset on into uneven pieces, the first highest, with gaps after each. */
-void end_cut(const struct end *e, uint64_t offset, uint32_t length, uint32_t count,
+void end_cut(const struct pair_end *e, uint64_t offset, uint32_t length, uint32_t count,
 	     struct weft_sge *pieces);
-void pieces_fill(struct end *e, const struct weft_sge *pieces, uint32_t count, uint32_t seed);
+void pieces_fill(struct pair_end *e, const struct weft_sge *pieces, uint32_t count, uint32_t seed);
 
 /* The same of one byte. */
-void byte_holds(const struct end *e, uint64_t offset, uint8_t value);
+void byte_holds(const struct pair_end *e, uint64_t offset, uint8_t value);
 
 /* The same of the pieces' first length bytes; what follows and the gaps are blank. */
-void pieces_hold(const struct end *e, const struct weft_sge *pieces, uint32_t count,
+void pieces_hold(const struct pair_end *e, const struct weft_sge *pieces, uint32_t count,
 		 uint32_t length, uint32_t seed);
 
 /* Registers part of the memory with chosen rights; deregistered by the case. */
-uint32_t end_register(struct end *e, uint64_t offset, uint64_t length, uint32_t rights);
+uint32_t end_register(struct pair_end *e, uint64_t offset, uint64_t length, uint32_t rights);
 
 /* Binds a new window to part of the memory; freed with end_unbind(). */
-uint32_t end_bind(struct end *e, uint64_t offset, uint64_t length, uint32_t rights);
-void end_unbind(struct end *e, uint32_t tag);
+uint32_t end_bind(struct pair_end *e, uint64_t offset, uint64_t length, uint32_t rights);
+void end_unbind(struct pair_end *e, uint32_t tag);
 
 /* ---- Work ----------------------------------------------------------------------------------- */
 
@@ -182,74 +182,76 @@ struct weft_send_wr wr_make(enum weft_opcode opcode, uint64_t id, const struct w
 			    uint32_t count);
 
 /* The same of one segment of e's, towards the peer's memory where that matters. */
-struct weft_send_wr end_wr(struct end *e, enum weft_opcode opcode, uint64_t id,
+struct weft_send_wr end_wr(struct pair_end *e, enum weft_opcode opcode, uint64_t id,
 			   const struct weft_sge *segment, uint64_t remote_offset);
 
 /* Of a service that is not connected: it goes to this queue pair, at that end. */
-void end_aim(const struct end *e, struct weft_send_wr *wr, const struct end *at,
+void end_aim(const struct pair_end *e, struct weft_send_wr *wr, const struct pair_end *at,
 	     const struct weft_qp *qp);
 
-void end_post(struct end *e, struct weft_send_wr *wr);
-void end_post_recv(struct end *e, uint64_t id, uint64_t offset, uint32_t length);
+void end_post(struct pair_end *e, struct weft_send_wr *wr);
+void end_post_recv(struct pair_end *e, uint64_t id, uint64_t offset, uint32_t length);
 
 /* Waits for the next completion. */
-struct weft_completion end_take(struct end *e, struct weft_cq *cq);
+struct weft_completion end_take(struct pair_end *e, struct weft_cq *cq);
 
 /* Waits for the next completion of the queue: it must be of this request, and good. */
-struct weft_completion end_sent(struct end *e, uint64_t id);
-struct weft_completion end_received(struct end *e, uint64_t id);
+struct weft_completion end_sent(struct pair_end *e, uint64_t id);
+struct weft_completion end_received(struct pair_end *e, uint64_t id);
 
 /* The same for requests of these ids, in order. */
-void end_all_sent(struct end *e, uint64_t first, uint64_t last);
+void end_all_sent(struct pair_end *e, uint64_t first, uint64_t last);
 
 /*
  * The requests of these ids wait for a receive of the peer. Takes the completions of those that
  * have ended all the same, as they may where the wire does not acknowledge; gives the first of the
  * rest.
  */
-uint64_t end_waiting(struct end *e, uint64_t first, uint64_t last);
+uint64_t end_waiting(struct pair_end *e, uint64_t first, uint64_t last);
 
 /*
  * The next completion is of this request, which failed like this; WEFT_REASON_COUNT: whatever the
  * reason.
  */
-void end_send_failed(struct end *e, uint64_t id, enum weft_status status, enum weft_reason reason);
-void end_recv_failed(struct end *e, uint64_t id, enum weft_status status, enum weft_reason reason);
+void end_send_failed(struct pair_end *e, uint64_t id, enum weft_status status,
+		     enum weft_reason reason);
+void end_recv_failed(struct pair_end *e, uint64_t id, enum weft_status status,
+		     enum weft_reason reason);
 
 /* The next send completions, or receive completions, flush the ids first to last. */
-void end_sends_flushed(struct end *e, uint64_t first, uint64_t last);
-void end_recvs_flushed(struct end *e, uint64_t first, uint64_t last);
+void end_sends_flushed(struct pair_end *e, uint64_t first, uint64_t last);
+void end_recvs_flushed(struct pair_end *e, uint64_t first, uint64_t last);
 
 /* The same, but where the wire does not acknowledge, some before them may have ended well. */
-void end_sends_cut(struct end *e, uint64_t first, uint64_t last);
+void end_sends_cut(struct pair_end *e, uint64_t first, uint64_t last);
 
 /*
  * The next send completions are of the ids first to last, of which the peer refused the first: it
  * failed like this and the others were flushed, if the transport can tell; else they were cut.
  */
-void end_sends_refused(struct end *e, uint64_t first, uint64_t last, enum weft_status status,
+void end_sends_refused(struct pair_end *e, uint64_t first, uint64_t last, enum weft_status status,
 		       enum weft_reason reason);
 
 /*
  * Posts a request that the peer refuses: the peer's consumer is told the reason, the requester too
  * if the transport can, and the connection is over.
  */
-void end_refused(struct end *e, struct weft_send_wr *wr, enum weft_reason reason);
+void end_refused(struct pair_end *e, struct weft_send_wr *wr, enum weft_reason reason);
 
 /* Posts the request, it succeeds, and the peer has taken it. */
-void end_succeeds(struct end *e, struct weft_send_wr *wr);
+void end_succeeds(struct pair_end *e, struct weft_send_wr *wr);
 
 /* ---- States and events ---------------------------------------------------------------------- */
 
-struct weft_qp_attr end_query(struct end *e);
+struct weft_qp_attr end_query(struct pair_end *e);
 
 /* It failed because the peer refused something for this reason, as far as the wire can tell. */
-void end_refused_for(struct end *e, enum weft_reason reason);
-void end_modify(struct end *e, enum weft_qp_state state);
-void end_await(struct end *e, enum weft_qp_state state);
+void end_refused_for(struct pair_end *e, enum weft_reason reason);
+void end_modify(struct pair_end *e, enum weft_qp_state state);
+void end_await(struct pair_end *e, enum weft_qp_state state);
 
 /* Waits for an event of this object. */
-struct weft_event end_event(struct end *e, enum weft_event_kind kind, uint32_t number);
+struct weft_event end_event(struct pair_end *e, enum weft_event_kind kind, uint32_t number);
 
 /* Whether there has been one that was not asked for, by all that was given to the wire. */
-bool end_has_event(struct end *e, enum weft_event_kind kind, uint32_t number);
+bool end_has_event(struct pair_end *e, enum weft_event_kind kind, uint32_t number);

@@ -14,7 +14,7 @@ TEST(test_qp_10_qp_s1_one_queue_for_many_queue_pairs)
 		pair_open(&p[i], &(struct pair_options){ .beside = &p[0] });
 	for (uint64_t n = 0; n < EACH; n++) {
 		for (uint64_t i = 0; i < PAIRS; i++) {
-			struct end *a = &p[i].ends[0];
+			struct pair_end *a = &p[i].ends[0];
 			const struct weft_sge s = end_seg(a, SRC, 8);
 			struct weft_send_wr wr = end_wr(a, WEFT_OP_SEND, 100 * i + n, &s, 0);
 
@@ -23,7 +23,7 @@ TEST(test_qp_10_qp_s1_one_queue_for_many_queue_pairs)
 		}
 	}
 	for (uint64_t i = 0; i < PAIRS * EACH; i++) {
-		struct end *a = &p[0].ends[0];
+		struct pair_end *a = &p[0].ends[0];
 		struct weft_completion c = end_take(a, a->send_cq);
 		uint64_t who = c.id / 100;
 
@@ -47,7 +47,7 @@ TEST(test_qp_10_qp_s1_one_queue_for_many_queue_pairs)
 TEST(test_qp_10_one_queue_for_both_sides_of_a_queue_pair)
 {
 	struct pair p;
-	struct end *a = &p.ends[0];
+	struct pair_end *a = &p.ends[0];
 	struct weft_sge s;
 	struct weft_send_wr wr;
 	uint32_t seen = 0;
@@ -68,7 +68,7 @@ TEST(test_qp_10_one_queue_for_both_sides_of_a_queue_pair)
 TEST(test_qp_10_polling_takes_at_most_what_is_asked_for)
 {
 	struct pair p;
-	struct end *a = &p.ends[0];
+	struct pair_end *a = &p.ends[0];
 	const struct weft_sge nothing = { 0 };
 	struct weft_completion c[8] = { { .id = 99 } };
 	uint32_t count = 7, got = 0;
@@ -100,13 +100,13 @@ TEST(test_qp_10_polling_takes_at_most_what_is_asked_for)
 
 /* ---- Arming --------------------------------------------------------------------------------- */
 
-static bool has_completion_event(struct end *e, struct weft_cq *cq)
+static bool has_completion_event(struct pair_end *e, struct weft_cq *cq)
 {
 	return end_has_event(e, WEFT_EVENT_COMPLETION, weft_cq_number(cq));
 }
 
 /* A message to b, solicited or not, seen to have arrived. */
-static void send_to(struct end *b, uint32_t flags)
+static void send_to(struct pair_end *b, uint32_t flags)
 {
 	struct weft_send_wr wr = end_wr(b->peer, WEFT_OP_SEND, 1, NULL, 0);
 
@@ -119,7 +119,7 @@ static void send_to(struct end *b, uint32_t flags)
 TEST(test_qp_10_arm_for_the_next_completion)
 {
 	struct pair p;
-	struct end *b = &p.ends[1];
+	struct pair_end *b = &p.ends[1];
 	struct weft_event event;
 
 	pair_open(&p, NULL);
@@ -139,7 +139,7 @@ TEST(test_qp_10_arm_for_the_next_completion)
 TEST(test_qp_10_arm_for_solicited_completions)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 	struct weft_send_wr wr;
 
 	pair_open(&p, NULL);
@@ -170,7 +170,7 @@ TEST(test_qp_10_the_wider_arm_wins)
 	static const enum weft_arm orders[2][2] = { { WEFT_ARM_NEXT, WEFT_ARM_SOLICITED },
 						    { WEFT_ARM_SOLICITED, WEFT_ARM_NEXT } };
 	struct pair p;
-	struct end *b = &p.ends[1];
+	struct pair_end *b = &p.ends[1];
 
 	pair_open(&p, NULL);
 	for (int i = 0; i < 2; i++) {
@@ -191,7 +191,7 @@ TEST(test_qp_10_the_wider_arm_wins)
 enum { ENTRIES = 4, REQUESTS = 10 };
 
 /* Posts more than the queue holds; polls what came through. */
-static void overrun(struct end *a)
+static void overrun(struct pair_end *a)
 {
 	const struct weft_sge nothing = { 0 };
 	struct weft_send_wr wrs[REQUESTS];
@@ -215,7 +215,7 @@ static void overrun(struct end *a)
 TEST(test_qp_10_overrun_is_reported_and_stops_its_queue_pairs)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 
 	pair_open(&p, &(struct pair_options){ .cq_entries = ENTRIES });
 	overrun(a);
@@ -257,7 +257,7 @@ TEST(test_qp_10_overrun_stops_whose_completion_was_lost_and_no_other)
 TEST(test_qp_10_a_full_queue_is_no_overrun)
 {
 	struct pair p;
-	struct end *a = &p.ends[0];
+	struct pair_end *a = &p.ends[0];
 	const struct weft_sge nothing = { 0 };
 
 	pair_open(&p, &(struct pair_options){ .cq_entries = 7 });
@@ -279,14 +279,14 @@ TEST(test_qp_10_a_full_queue_is_no_overrun)
 TEST(test_qp_10_a_queue_forgets_one_queue_pair)
 {
 	static struct pair p, q;
-	struct end *a = &p.ends[0], *b = &q.ends[0];
+	struct pair_end *a = &p.ends[0], *b = &q.ends[0];
 	const struct weft_sge nothing = { 0 };
 	uint64_t since;
 
 	pair_open(&p, &(struct pair_options){ .cq_entries = 7 });
 	pair_open(&q, &(struct pair_options){ .beside = &p });
 	for (uint64_t id = 0; id < 6; id++) {
-		struct end *e = id % 2 ? b : a;
+		struct pair_end *e = id % 2 ? b : a;
 		struct weft_send_wr wr = end_wr(e, WEFT_OP_WRITE, id, &nothing, 0);
 
 		end_post(e, &wr);
@@ -307,7 +307,7 @@ TEST(test_qp_10_a_queue_forgets_one_queue_pair)
 TEST(test_qp_10_a_queue_changes_its_room)
 {
 	struct pair p;
-	struct end *a = &p.ends[0];
+	struct pair_end *a = &p.ends[0];
 	const struct weft_sge nothing = { 0 };
 	struct weft_completion c;
 	uint64_t since;
@@ -344,7 +344,7 @@ TEST(test_qp_10_a_queue_changes_its_room)
 TEST(test_qp_10_overrun_by_receives)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 	struct weft_completion c;
 	uint32_t count;
 

@@ -3,7 +3,7 @@
 #include "conformance.h"
 
 /* Three ids in a's send queue: a Send that the case knows, and two Writes that must be flushed. */
-static void post_three(struct end *a, uint32_t length)
+static void post_three(struct pair_end *a, uint32_t length)
 {
 	const struct weft_sge s = end_seg(a, SRC, length), t = end_seg(a, SRC, 8);
 	struct weft_send_wr wrs[3] = {
@@ -15,7 +15,7 @@ static void post_three(struct end *a, uint32_t length)
 	MUST(weft_qp_post_send(a->qp, wrs, 3, NULL));
 }
 
-static void set_wait(struct end *e, uint64_t wait_ns)
+static void set_wait(struct pair_end *e, uint64_t wait_ns)
 {
 	const struct weft_qp_attr attr = { .receiver_wait_ns = wait_ns };
 
@@ -26,7 +26,7 @@ static void set_wait(struct end *e, uint64_t wait_ns)
 TEST(test_qp_08_a_message_longer_than_its_receive)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 
 	pair_open(&p, NULL);
 	for (uint32_t over = 1; over <= 4096; over *= 64) {
@@ -50,7 +50,7 @@ TEST(test_qp_08_a_message_longer_than_its_receive)
 TEST(test_qp_08_a_receive_of_no_room)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 	const struct weft_recv_wr empty = { .id = 10 };
 	struct weft_send_wr wr;
 
@@ -70,7 +70,7 @@ TEST(test_qp_08_a_receive_of_no_room)
 TEST(test_qp_08_no_receive_and_no_patience)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 
 	pair_open(&p, NULL);
 	set_wait(a, 0);
@@ -96,7 +96,7 @@ TEST(test_qp_08_patience_ends_after_its_time)
 	static const enum weft_opcode opcodes[] = { WEFT_OP_SEND, WEFT_OP_WRITE_IMM };
 	const uint64_t wait_ns = 5 * 1000 * 1000;
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 
 	pair_open(&p, NULL);
 	set_wait(a, wait_ns); /* which end counts the time is the transport's affair */
@@ -122,7 +122,7 @@ TEST(test_qp_08_a_receive_posted_in_time)
 	static const enum weft_opcode opcodes[] = { WEFT_OP_SEND, WEFT_OP_WRITE_IMM,
 						    WEFT_OP_SEND_IMM };
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 
 	pair_open(&p, NULL);
 	set_wait(a, UINT64_MAX); /* waits for ever */
@@ -150,7 +150,7 @@ TEST(test_qp_08_a_receive_posted_in_time)
 TEST(test_qp_08_a_waiting_send_holds_its_own_queue_only)
 {
 	static struct pair p, q;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 	struct weft_sge s;
 	struct weft_send_wr wr;
 	uint64_t waiting;
@@ -182,7 +182,7 @@ TEST(test_qp_08_a_waiting_send_holds_its_own_queue_only)
 TEST(test_rkey_09_the_peer_is_destroyed_in_the_middle)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 	struct weft_sge s;
 	struct weft_send_wr wr;
 	uint64_t waiting;
@@ -209,7 +209,7 @@ TEST(test_rkey_09_the_peer_is_destroyed_in_the_middle)
 TEST(test_qp_14_an_idle_end_learns_that_its_peer_is_gone)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 
 	pair_open(&p, NULL);
 	if (pair_can(PAIR_ONE_ADAPTER)) {
@@ -254,7 +254,7 @@ TEST(test_qp_14_other_queue_pairs_are_undisturbed)
 TEST(test_rkey_09_the_first_error_is_kept)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 	struct weft_sge s;
 	struct weft_send_wr wrs[2];
 	struct weft_event event;

@@ -76,7 +76,7 @@ uint64_t rd_pair_now_ns(const struct pair *p)
 	return ib_mesh_world(mesh_of(p))->now_ns;
 }
 
-void rd_pair_aim(const struct end *e, struct weft_send_wr *wr, const struct end *at)
+void rd_pair_aim(const struct pair_end *e, struct weft_send_wr *wr, const struct pair_end *at)
 {
 	struct ib_mesh *mesh = ib_mesh_of(ib_host_node(e->adapter));
 

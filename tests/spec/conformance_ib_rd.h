@@ -19,4 +19,4 @@ void rd_pair_connect(struct pair *p);
 void rd_pair_progress(struct pair *p);
 void rd_pair_settle(struct pair *p);
 uint64_t rd_pair_now_ns(const struct pair *p);
-void rd_pair_aim(const struct end *e, struct weft_send_wr *wr, const struct end *at);
+void rd_pair_aim(const struct pair_end *e, struct weft_send_wr *wr, const struct pair_end *at);

@@ -157,7 +157,7 @@ static void sim_settle(struct pair *p)
 		sim_settle_by(p, ib_net_is_flowing);
 }
 
-static void sim_aim(const struct end *e, struct weft_send_wr *wr, const struct end *at)
+static void sim_aim(const struct pair_end *e, struct weft_send_wr *wr, const struct pair_end *at)
 {
 	if (is_rd(e->pair))
 		rd_pair_aim(e, wr, at);

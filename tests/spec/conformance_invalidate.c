@@ -5,7 +5,7 @@
 enum { PAGE = 4096, ALL_REMOTE = WEFT_REMOTE_READ | WEFT_REMOTE_WRITE | WEFT_REMOTE_ATOMIC };
 
 /* A Send from a that asks the peer to give up a tag; the peer has a receive. */
-static struct weft_send_wr invalidate_wr(struct end *a, const struct weft_sge *s, uint32_t tag)
+static struct weft_send_wr invalidate_wr(struct pair_end *a, const struct weft_sge *s, uint32_t tag)
 {
 	struct weft_send_wr wr = end_wr(a, WEFT_OP_SEND_INVALIDATE, 1, s, 0);
 
@@ -16,7 +16,7 @@ static struct weft_send_wr invalidate_wr(struct end *a, const struct weft_sge *s
 TEST(test_sqr_09_a_send_takes_a_window_away_before_its_completion)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 	struct weft_sge s;
 	struct weft_send_wr wr;
 	struct weft_completion c;
@@ -46,7 +46,7 @@ TEST(test_sqr_09_a_send_takes_a_window_away_before_its_completion)
 /* The tag is refused, the message is not delivered, nothing has been deregistered. */
 static void invalidate_refused(struct pair *p, uint32_t tag, enum weft_reason reason)
 {
-	struct end *a = &p->ends[0], *b = &p->ends[1];
+	struct pair_end *a = &p->ends[0], *b = &p->ends[1];
 	struct weft_usage before, after;
 	struct weft_sge s = end_seg(a, SRC, 8);
 	struct weft_send_wr wr = invalidate_wr(a, &s, tag);
@@ -68,7 +68,7 @@ static void invalidate_refused(struct pair *p, uint32_t tag, enum weft_reason re
 TEST(test_sqr_10_a_tag_that_may_not_be_invalidated)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 	struct weft_region_options o = { .length = 64, .rights = ALL_REMOTE | WEFT_BIND };
 	struct weft_bind theirs = { .length = 64, .rights = WEFT_REMOTE_READ };
 	struct weft_pd *other;
@@ -108,7 +108,7 @@ TEST(test_sqr_10_a_tag_that_may_not_be_invalidated)
 TEST(test_sqr_10_a_window_of_another_queue_pair)
 {
 	static struct pair p, q;
-	struct end *b = &p.ends[1];
+	struct pair_end *b = &p.ends[1];
 	struct weft_send_wr wr;
 
 	pair_open(&p, NULL);
@@ -133,7 +133,7 @@ TEST(test_sqr_10_a_window_of_another_queue_pair)
 TEST(test_sqr_10_local_invalidate_obeys_the_same_rules)
 {
 	struct pair p;
-	struct end *a = &p.ends[0];
+	struct pair_end *a = &p.ends[0];
 	struct weft_send_wr wr;
 	uint32_t tag;
 
@@ -184,7 +184,7 @@ struct full {
 static void full_open(struct full *f, enum weft_failure on_failure)
 {
 	struct weft_region_options o = { .length = PAGE, .va = PAGE, .rights = WEFT_REMOTE_READ };
-	struct end *a = &f->p.ends[0], *b = &f->p.ends[1];
+	struct pair_end *a = &f->p.ends[0], *b = &f->p.ends[1];
 
 	pair_open(&f->p, &(struct pair_options){ .is_privileged = true,
 						 .on_failure = on_failure,
@@ -214,7 +214,7 @@ static void full_open(struct full *f, enum weft_failure on_failure)
 /* What both options have in common: one good, one error, the rest flushed, nothing moved. */
 static void full_failed(struct full *f)
 {
-	struct end *a = &f->p.ends[0], *b = &f->p.ends[1];
+	struct pair_end *a = &f->p.ends[0], *b = &f->p.ends[1];
 
 	end_sent(a, GOOD);
 	end_send_failed(a, BAD, WEFT_ERR_REGISTER, WEFT_R_SQR_SPACE);
@@ -235,7 +235,7 @@ static void full_close(struct full *f)
 TEST(test_sqr_06a_sqr_s3_qp_14_option_1_drains)
 {
 	static struct full f;
-	struct end *a = &f.p.ends[0], *b = &f.p.ends[1];
+	struct pair_end *a = &f.p.ends[0], *b = &f.p.ends[1];
 	struct weft_sge s;
 	struct weft_send_wr wr;
 
@@ -279,7 +279,7 @@ TEST(test_sqr_06a_sqr_s3_qp_14_option_1_drains)
 TEST(test_sqr_06b_sqr_s3_qp_14_option_2_terminates)
 {
 	static struct full f;
-	struct end *a = &f.p.ends[0], *b = &f.p.ends[1];
+	struct pair_end *a = &f.p.ends[0], *b = &f.p.ends[1];
 
 	full_open(&f, WEFT_FAIL_TERMINATE);
 	full_failed(&f);
@@ -298,7 +298,7 @@ TEST(test_sqr_06b_sqr_s3_qp_14_option_2_terminates)
 TEST(test_sqr_06a_option_1_for_a_bad_segment)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 	struct weft_sge s, bad;
 	struct weft_send_wr wrs[3];
 
@@ -332,7 +332,7 @@ TEST(test_sqr_06a_option_1_for_a_bad_segment)
 TEST(test_sqr_06a_option_1_is_for_failures_on_this_side)
 {
 	struct pair p;
-	struct end *a = &p.ends[0];
+	struct pair_end *a = &p.ends[0];
 	struct weft_sge s;
 	struct weft_send_wr wr;
 

@@ -54,7 +54,7 @@ static void iwarp_progress(struct pair *p)
 
 static void iwarp_connect(struct pair *p)
 {
-	struct end *a = &p->ends[0], *b = &p->ends[1];
+	struct pair_end *a = &p->ends[0], *b = &p->ends[1];
 	struct weft_address at = { .family = 4, .ip = { 127, 0, 0, 1 } };
 	struct weft_listener *listener;
 	struct weft_request *request = NULL;

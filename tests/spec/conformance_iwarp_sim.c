@@ -130,7 +130,7 @@ static void sim_connect(struct pair *p)
 {
 	struct weft_qp *const qps[2] = { p->ends[0].qp, p->ends[1].qp };
 	struct sim_wire_options o = wire_of(sim_net_world(net_of(p)));
-	struct end *first = &p->ends[o.initiator], *second = first->peer;
+	struct pair_end *first = &p->ends[o.initiator], *second = first->peer;
 	uint64_t since = sim_now_ns(p);
 	struct weft_send_wr wr;
 
@@ -191,7 +191,7 @@ TEST(test_rfc6581_a_ready_to_receive_read_counts)
 	static const enum iwarp_rtr rtrs[] = { IWARP_RTR_SEND, IWARP_RTR_WRITE, IWARP_RTR_READ };
 	struct sim_wire_options o = perfect;
 	struct pair p;
-	struct end *a = &p.ends[0];
+	struct pair_end *a = &p.ends[0];
 
 	forced = &o;
 	o.bytes_max[1] = 1;

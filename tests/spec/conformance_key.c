@@ -7,8 +7,8 @@
 
 enum { ID = 31, ALL_REMOTE = WEFT_REMOTE_READ | WEFT_REMOTE_WRITE | WEFT_REMOTE_ATOMIC };
 
-static struct weft_send_wr access_wr(struct end *a, enum weft_opcode opcode, struct weft_sge *s,
-				     uint32_t tag, uint64_t remote_offset)
+static struct weft_send_wr access_wr(struct pair_end *a, enum weft_opcode opcode,
+				     struct weft_sge *s, uint32_t tag, uint64_t remote_offset)
 {
 	struct weft_send_wr wr = end_wr(a, opcode, ID, s, remote_offset);
 
@@ -19,7 +19,7 @@ static struct weft_send_wr access_wr(struct end *a, enum weft_opcode opcode, str
 TEST(test_rkey_12_rkey_s1_advertise_by_send_and_be_reached)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 	struct weft_advert offer, got;
 	struct weft_sge s;
 	struct weft_send_wr wr;
@@ -57,7 +57,7 @@ TEST(test_rkey_12_rkey_s1_advertise_by_send_and_be_reached)
 TEST(test_rkey_08a_rkey_08b_rkey_09_rkey_s2_wrong_key)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 	uint32_t tag, foreign;
 	struct weft_sge s;
 	struct weft_send_wr wr;
@@ -111,7 +111,7 @@ TEST(test_rkey_11_rights_are_chosen_at_bind)
 		{ WEFT_OP_FETCH_ADD, WEFT_REMOTE_ATOMIC, WEFT_R_RIGHT_REMOTE_ATOMIC },
 	};
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 
 	pair_open(&p, NULL);
 	for (unsigned int i = 0; i < sizeof(ops) / sizeof(*ops); i++) {
@@ -137,7 +137,7 @@ TEST(test_rkey_11_rights_are_chosen_at_bind)
 	pair_close(&p);
 }
 
-static enum weft_reason try_bind(struct end *e, uint32_t region, uint32_t rights)
+static enum weft_reason try_bind(struct pair_end *e, uint32_t region, uint32_t rights)
 {
 	struct weft_bind bind = {
 		.region_tag = region,
@@ -158,7 +158,7 @@ static enum weft_reason try_bind(struct end *e, uint32_t region, uint32_t rights
 TEST(test_rkey_11_never_more_than_the_region)
 {
 	struct pair p;
-	struct end *b = &p.ends[1];
+	struct pair_end *b = &p.ends[1];
 	uint32_t region;
 
 	pair_open(&p, &(struct pair_options){ .policy = WEFT_POLICY_STRICT });
@@ -188,7 +188,7 @@ TEST(test_rkey_11_never_more_than_the_region)
 TEST(test_rkey_11_strict_policy_keeps_regions_from_peers)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 	struct weft_sge s;
 	struct weft_send_wr wr;
 	uint32_t tag, sink;
@@ -222,7 +222,7 @@ TEST(test_rkey_11_strict_policy_keeps_regions_from_peers)
 TEST(test_qp_09_addresses_belong_to_their_own_space)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 	struct weft_sge s;
 	struct weft_send_wr wr;
 
@@ -251,7 +251,7 @@ TEST(test_qp_09_addresses_belong_to_their_own_space)
 TEST(test_rkey_08c_unmapped_after_registering)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 	struct weft_sge s;
 	struct weft_send_wr wr;
 
@@ -284,7 +284,7 @@ TEST(test_rkey_08d_never_mapped_raises_a_fault)
 {
 	const uint64_t away = UINT64_C(0x700000000);
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 	struct weft_region_options o = { .addr = away, .length = 8192, .rights = ALL_REMOTE };
 	struct weft_sge s;
 	struct weft_send_wr wr;
@@ -325,7 +325,7 @@ TEST(test_rkey_03_rkey_s3_virtual_addresses_are_for_the_kernel)
 {
 	const uint64_t va = UINT64_C(0xffff800000000000);
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 	struct weft_space_options so = { .size_bytes = 8192,
 					 .mappings_max = 4,
 					 .is_virtual = true };

@@ -35,7 +35,7 @@ struct flawed {
 	uint32_t region;    /* or 0 */
 };
 
-static uint32_t foreign_region(struct end *e, struct flawed *f)
+static uint32_t foreign_region(struct pair_end *e, struct flawed *f)
 {
 	const struct weft_region_options o = {
 		.addr = e->addr + PART,
@@ -50,7 +50,7 @@ static uint32_t foreign_region(struct end *e, struct flawed *f)
 	return tag;
 }
 
-static void flaw_make_entry(struct end *e, struct flawed *f, enum weft_right missing)
+static void flaw_make_entry(struct pair_end *e, struct flawed *f, enum weft_right missing)
 {
 	switch (f->flaw) {
 	case FLAW_INVALID:
@@ -79,7 +79,7 @@ static void flaw_make_entry(struct end *e, struct flawed *f, enum weft_right mis
 	}
 }
 
-static void flaw_make(struct end *e, enum flaw flaw, enum weft_right missing, struct flawed *f)
+static void flaw_make(struct pair_end *e, enum flaw flaw, enum weft_right missing, struct flawed *f)
 {
 	*f = (struct flawed){ .flaw = flaw };
 	f->region = end_register(e, PART, PART_BYTES, LOCAL);
@@ -112,7 +112,7 @@ static void flaw_make(struct end *e, enum flaw flaw, enum weft_right missing, st
 	}
 }
 
-static void flaw_undo(struct end *e, struct flawed *f)
+static void flaw_undo(struct pair_end *e, struct flawed *f)
 {
 	if (f->flaw == FLAW_WINDOW)
 		end_unbind(e, f->segment.tag);
@@ -125,7 +125,7 @@ static void flaw_undo(struct end *e, struct flawed *f)
 }
 
 /* Three pieces from offset on, the one at `place` bad. */
-static void pieces_with(const struct end *e, uint64_t offset, const struct flawed *f,
+static void pieces_with(const struct pair_end *e, uint64_t offset, const struct flawed *f,
 			uint32_t adapter_slot, struct weft_sge *pieces)
 {
 	for (uint32_t i = 0; i < PIECES; i++)
@@ -137,7 +137,7 @@ static void pieces_with(const struct end *e, uint64_t offset, const struct flawe
 static void request_fails(struct pair *p, enum weft_opcode opcode, enum flaw flaw,
 			  uint32_t adapter_slot)
 {
-	struct end *a = &p->ends[0], *b = &p->ends[1];
+	struct pair_end *a = &p->ends[0], *b = &p->ends[1];
 	bool is_sink = opcode == WEFT_OP_READ;
 	struct weft_sge pieces[PIECES];
 	struct flawed f;
@@ -170,7 +170,7 @@ static void request_fails(struct pair *p, enum weft_opcode opcode, enum flaw fla
 /* The bad segment in the receive that a Send meets. */
 static void receive_fails(struct pair *p, enum flaw flaw, uint32_t adapter_slot)
 {
-	struct end *a = &p->ends[0], *b = &p->ends[1];
+	struct pair_end *a = &p->ends[0], *b = &p->ends[1];
 	const struct weft_sge source = end_seg(a, SRC, 48);
 	struct weft_send_wr wr = end_wr(a, WEFT_OP_SEND, SEND_ID, &source, 0);
 	struct weft_sge pieces[PIECES];
@@ -252,7 +252,7 @@ TEST(test_loc_01_loc_06_a_tag_outside_the_table)
 TEST(test_loc_02g_loc_s1_bind_to_a_region_without_binding)
 {
 	struct pair p;
-	struct end *a = &p.ends[0];
+	struct pair_end *a = &p.ends[0];
 	struct weft_send_wr wr;
 	uint32_t region, window;
 
@@ -279,7 +279,7 @@ TEST(test_loc_02g_loc_s1_bind_to_a_region_without_binding)
 TEST(test_loc_03_just_the_right_that_is_needed)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 	uint32_t readable, writable;
 	struct weft_sge source, sink;
 	struct weft_recv_wr recv;
@@ -313,7 +313,7 @@ TEST(test_loc_03_just_the_right_that_is_needed)
 TEST(test_loc_01_segments_of_no_bytes_are_no_access)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 	struct weft_sge source[3], sink[3];
 	struct weft_recv_wr recv;
 	struct weft_send_wr wr;

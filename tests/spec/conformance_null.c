@@ -9,7 +9,7 @@ enum { ID = 9, HEAD = 100, TAIL = 28, SIZES = 4 };
 /* In one frame, in several, and more than the null region's memory before it repeats. */
 static const uint32_t sizes[SIZES] = { 1, 3000, 40000, 100000 };
 
-static uint32_t null_region(struct end *e)
+static uint32_t null_region(struct pair_end *e)
 {
 	uint32_t tag;
 
@@ -18,14 +18,14 @@ static uint32_t null_region(struct end *e)
 }
 
 /* Memory of our own, nothing, and memory again: in that order they make one message. */
-static void around(struct end *e, uint32_t null, uint32_t middle, struct weft_sge parts[3])
+static void around(struct pair_end *e, uint32_t null, uint32_t middle, struct weft_sge parts[3])
 {
 	parts[0] = end_seg(e, SRC, HEAD);
 	parts[1] = (struct weft_sge){ .addr = 77, .length = middle, .tag = null };
 	parts[2] = end_seg(e, SRC + HEAD, TAIL);
 }
 
-static void holds_zeroes(const struct end *e, uint64_t offset, uint32_t length)
+static void holds_zeroes(const struct pair_end *e, uint64_t offset, uint32_t length)
 {
 	for (uint32_t i = 0; i < length; i++)
 		REQUIRE(e->memory[offset + i] == 0);
@@ -34,7 +34,7 @@ static void holds_zeroes(const struct end *e, uint64_t offset, uint32_t length)
 TEST(test_null_region_gathers_zeroes)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 	uint32_t null;
 
 	pair_open(&p, NULL);
@@ -65,7 +65,7 @@ TEST(test_null_region_gathers_zeroes)
 TEST(test_null_region_discards_what_a_receive_gets)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 	uint32_t null;
 
 	pair_open(&p, NULL);
@@ -99,7 +99,7 @@ TEST(test_null_region_discards_what_a_receive_gets)
 TEST(test_null_region_writes_zeroes_and_is_the_sink_of_a_read)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 	uint32_t null;
 
 	pair_open(&p, NULL);
@@ -127,7 +127,7 @@ TEST(test_null_region_writes_zeroes_and_is_the_sink_of_a_read)
 TEST(test_qp_07d_null_region_takes_the_result_of_an_atomic)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 	const uint64_t begin = 40;
 	uint64_t word;
 	uint32_t null;
@@ -154,7 +154,7 @@ TEST(test_qp_07d_null_region_takes_the_result_of_an_atomic)
 TEST(test_iwarp_06f_iwarp_09f_peer_does_not_reach_a_null_region)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 	struct weft_sge bytes;
 	uint32_t null;
 

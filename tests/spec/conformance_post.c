@@ -8,7 +8,7 @@ enum { LIST = 5, MIDDLE = 2, INLINE_DEFAULT = 64, SEGMENTS_DEFAULT = 4 };
 static void fill_send_queue(uint32_t send_max)
 {
 	struct pair p;
-	struct end *a = &p.ends[0];
+	struct pair_end *a = &p.ends[0];
 	const struct weft_sge nothing = { 0 };
 
 	pair_open(&p, &(struct pair_options){ .qp = { .send_max = send_max } });
@@ -42,7 +42,7 @@ TEST(test_qp_02_the_receive_queue_is_as_long_as_asked)
 {
 	static const uint32_t sizes[] = { 1, 5, 200 };
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 
 	for (int i = 0; i < 3; i++) {
 		pair_open(&p, &(struct pair_options){ .qp = { .recv_max = sizes[i] } });
@@ -70,7 +70,7 @@ TEST(test_qp_02_the_receive_queue_is_as_long_as_asked)
 TEST(test_qp_02_qp_03_a_list_longer_than_the_queue)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 	const struct weft_sge nothing = { 0 };
 	struct weft_send_wr wrs[10];
 	struct weft_recv_wr recvs[10];
@@ -100,7 +100,7 @@ TEST(test_qp_02_outstanding_requests_take_turns)
 {
 	enum { READS = 40 };
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 
 	pair_open(&p, &(struct pair_options){ .qp = { .outstanding_max = 1 } });
 	end_fill(b, SRC, READS * 8, 3);
@@ -185,7 +185,7 @@ enum { BADS = sizeof(bads) / sizeof(*bads) };
 TEST(test_qp_03_qp_06_a_bad_request_stops_the_list_at_its_place)
 {
 	struct pair p;
-	struct end *a = &p.ends[0];
+	struct pair_end *a = &p.ends[0];
 
 	pair_open(&p, NULL);
 	for (unsigned int i = 0; i < BADS; i++) {
@@ -221,7 +221,7 @@ TEST(test_qp_03_qp_08_a_bad_receive_stops_the_list_at_its_place)
 		{ { .sges = huge, .sge_count = 2 }, WEFT_R_WR_LENGTH },
 	};
 	struct pair p;
-	struct end *b = &p.ends[1];
+	struct pair_end *b = &p.ends[1];
 	uint32_t queued = 0;
 
 	pair_open(&p, NULL);
@@ -242,7 +242,7 @@ TEST(test_qp_03_qp_08_a_bad_receive_stops_the_list_at_its_place)
 TEST(test_qp_02_qp_06_the_largest_and_smallest_requests)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 	struct weft_send_wr wr;
 	struct weft_recv_wr recv = { .id = 3, .sges = wide };
 
@@ -268,7 +268,7 @@ TEST(test_qp_02_qp_06_the_largest_and_smallest_requests)
 TEST(test_qp_03_posting_does_not_wait)
 {
 	struct pair p;
-	struct end *a = &p.ends[0];
+	struct pair_end *a = &p.ends[0];
 	struct weft_sge s;
 	struct weft_send_wr wr;
 	uint64_t waiting;
@@ -297,7 +297,7 @@ TEST(test_qp_03_posting_does_not_wait)
 TEST(test_qp_03_all_requests_are_posted_or_none)
 {
 	struct pair p;
-	struct end *a = &p.ends[0];
+	struct pair_end *a = &p.ends[0];
 
 	pair_open(&p, NULL);
 	for (unsigned int i = 0; i < BADS; i++) {
@@ -324,7 +324,7 @@ TEST(test_qp_02_qp_03_all_that_fit_or_none)
 {
 	enum { MAX = 6 };
 	struct pair p;
-	struct end *a = &p.ends[0];
+	struct pair_end *a = &p.ends[0];
 	struct weft_send_wr wrs[MAX + 1];
 
 	pair_open(&p, &(struct pair_options){ .qp = { .send_max = MAX } });
@@ -351,7 +351,7 @@ TEST(test_qp_02_qp_03_all_that_fit_or_none)
 TEST(test_qp_03_rkey_02d_sqr_02_what_was_promised_is_taken_back)
 {
 	struct pair p;
-	struct end *a = &p.ends[0];
+	struct pair_end *a = &p.ends[0];
 	struct weft_send_wr wrs[5];
 	uint32_t window, reserved, chosen;
 

@@ -15,7 +15,7 @@ static const struct pair_options wide = {
 
 static void write_once(struct pair *p, uint32_t size, uint32_t pieces, uint32_t flags)
 {
-	struct end *a = &p->ends[0], *b = &p->ends[1];
+	struct pair_end *a = &p->ends[0], *b = &p->ends[1];
 	struct weft_sge source[PAIR_SEGMENTS];
 	struct weft_send_wr wr;
 
@@ -57,7 +57,7 @@ TEST(test_qp_07c_write_of_inline_data)
 TEST(test_qp_07c_write_with_immediate_takes_a_receive_and_leaves_its_buffer)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 
 	pair_open(&p, &wide);
 	for (int i = 0; i < SIZE_COUNT; i++) {
@@ -85,7 +85,7 @@ TEST(test_qp_07c_write_with_immediate_takes_a_receive_and_leaves_its_buffer)
 
 static void read_once(struct pair *p, uint32_t size, uint32_t pieces)
 {
-	struct end *a = &p->ends[0], *b = &p->ends[1];
+	struct pair_end *a = &p->ends[0], *b = &p->ends[1];
 	struct weft_sge sink[PAIR_SEGMENTS];
 	struct weft_send_wr wr;
 
@@ -115,7 +115,7 @@ TEST(test_qp_07b_read_of_every_size)
 static void one_sink_only(void)
 {
 	struct pair p;
-	struct end *a = &p.ends[0];
+	struct pair_end *a = &p.ends[0];
 	struct weft_sge sink[2];
 	struct weft_send_wr wr;
 	uint32_t posted = 9;
@@ -152,7 +152,7 @@ TEST(test_qp_07b_read_scatters)
 TEST(test_qp_07b_fence_waits_for_the_read)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 	struct weft_sge s;
 	struct weft_send_wr wrs[2];
 
@@ -177,7 +177,7 @@ TEST(test_qp_07b_qp_07c_no_bytes_need_no_right)
 {
 	static const enum weft_opcode opcodes[] = { WEFT_OP_WRITE, WEFT_OP_READ };
 	struct pair p;
-	struct end *a = &p.ends[0];
+	struct pair_end *a = &p.ends[0];
 
 	pair_open(&p, NULL);
 	for (int i = 0; i < 2; i++) {
@@ -191,7 +191,7 @@ TEST(test_qp_07b_qp_07c_no_bytes_need_no_right)
 	pair_close(&p);
 }
 
-static uint64_t word_get(const struct end *e, uint64_t offset)
+static uint64_t word_get(const struct pair_end *e, uint64_t offset)
 {
 	uint64_t word;
 
@@ -199,13 +199,13 @@ static uint64_t word_get(const struct end *e, uint64_t offset)
 	return word;
 }
 
-static void word_set(struct end *e, uint64_t offset, uint64_t word)
+static void word_set(struct pair_end *e, uint64_t offset, uint64_t word)
 {
 	memcpy(e->memory + offset, &word, sizeof(word));
 }
 
 /* Runs an atomic on the peer's word at DST; returns the old value that came back to SRC. */
-static uint64_t atomic_run(struct end *e, enum weft_opcode opcode, uint64_t compare_add,
+static uint64_t atomic_run(struct pair_end *e, enum weft_opcode opcode, uint64_t compare_add,
 			   uint64_t swap)
 {
 	const struct weft_sge s = end_seg(e, SRC, 8);
@@ -221,7 +221,7 @@ static uint64_t atomic_run(struct end *e, enum weft_opcode opcode, uint64_t comp
 TEST(test_qp_07d_compare_and_swap)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 
 	if (!pair_can(PAIR_ATOMICS))
 		SKIP("this transport has no atomics");
@@ -243,7 +243,7 @@ TEST(test_qp_07d_compare_and_swap)
 TEST(test_qp_07d_fetch_and_add)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 
 	if (!pair_can(PAIR_ATOMICS))
 		SKIP("this transport has no atomics");
@@ -262,7 +262,7 @@ TEST(test_qp_07d_fetch_and_add)
 TEST(test_qp_07d_the_old_value_scatters)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 	struct weft_sge s[2];
 	struct weft_send_wr wr;
 
@@ -285,7 +285,7 @@ TEST(test_qp_07d_the_old_value_scatters)
 TEST(test_qp_07d_an_atomic_needs_an_aligned_word)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 
 	if (!pair_can(PAIR_ATOMICS))
 		SKIP("this transport has no atomics");
@@ -308,7 +308,7 @@ TEST(test_qp_07d_loc_02f_the_old_value_needs_local_write)
 {
 	static const enum weft_policy policies[] = { WEFT_POLICY_OPEN, WEFT_POLICY_STRICT };
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 
 	if (!pair_can(PAIR_ATOMICS))
 		SKIP("this transport has no atomics");
@@ -358,7 +358,7 @@ TEST(test_qp_16_remote_rights_of_the_queue_pair)
 	};
 	const uint32_t all = WEFT_REMOTE_WRITE | WEFT_REMOTE_READ | WEFT_REMOTE_ATOMIC;
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 
 	if (!pair_can(PAIR_ATOMICS))
 		SKIP("this transport has no atomics");

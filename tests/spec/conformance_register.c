@@ -26,7 +26,7 @@ struct paged {
 	struct weft_page_list list;
 };
 
-static void paged_init(struct paged *g, const struct end *e)
+static void paged_init(struct paged *g, const struct pair_end *e)
 {
 	uint64_t real = e->space ? 0 : e->addr;
 
@@ -53,13 +53,13 @@ static struct weft_send_wr register_wr(const struct paged *g, enum weft_opcode o
 	return wr;
 }
 
-static void region_fill(struct end *e, uint32_t seed)
+static void region_fill(struct pair_end *e, uint32_t seed)
 {
 	for (uint64_t i = 0; i < LENGTH; i++)
 		e->memory[byte_offset(i)] = pattern(seed, i);
 }
 
-static void region_holds(const struct end *e, uint32_t seed)
+static void region_holds(const struct pair_end *e, uint32_t seed)
 {
 	for (uint64_t i = 0; i < LENGTH; i++)
 		byte_holds(e, byte_offset(i), pattern(seed, i));
@@ -68,7 +68,7 @@ static void region_holds(const struct end *e, uint32_t seed)
 	end_is_blank(e, byte_offset(LENGTH - 1) + 1, 16); /* and after */
 }
 
-static struct weft_usage usage_of(const struct end *e)
+static struct weft_usage usage_of(const struct pair_end *e)
 {
 	struct weft_usage usage;
 
@@ -77,7 +77,8 @@ static struct weft_usage usage_of(const struct end *e)
 }
 
 /* A's Write of LENGTH bytes from SRC to the peer's region. */
-static struct weft_send_wr write_wr(struct end *a, uint64_t id, struct weft_sge *s, uint32_t tag)
+static struct weft_send_wr write_wr(struct pair_end *a, uint64_t id, struct weft_sge *s,
+				    uint32_t tag)
 {
 	struct weft_send_wr wr;
 
@@ -92,7 +93,7 @@ static struct weft_send_wr write_wr(struct end *a, uint64_t id, struct weft_sge 
 TEST(test_sqr_03_sqr_05_sqr_s1_qp_07g_use_the_tag_in_the_next_request)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 	struct paged g;
 	struct weft_sge s;
 	struct weft_send_wr wr;
@@ -124,7 +125,7 @@ TEST(test_sqr_03_sqr_05_sqr_s1_qp_07g_use_the_tag_in_the_next_request)
 TEST(test_sqr_03_a_reserved_tag_in_one_list)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 	struct paged g;
 	struct weft_sge s;
 	struct weft_send_wr wrs[4];
@@ -155,7 +156,7 @@ TEST(test_sqr_03_a_reserved_tag_in_one_list)
 TEST(test_sqr_02_the_tag_comes_before_the_entry)
 {
 	struct pair p;
-	struct end *a = &p.ends[0];
+	struct pair_end *a = &p.ends[0];
 	struct paged g;
 	struct weft_send_wr wr;
 	struct weft_usage before;
@@ -183,7 +184,7 @@ TEST(test_sqr_01_sqr_07_off_until_privileged_code_enables_it)
 {
 	const struct weft_qp_attr on = { .is_register_enabled = true }, off = { 0 };
 	struct pair p;
-	struct end *a = &p.ends[0];
+	struct pair_end *a = &p.ends[0];
 	struct paged g;
 	struct weft_send_wr wr;
 
@@ -209,7 +210,7 @@ TEST(test_sqr_01_sqr_07_off_until_privileged_code_enables_it)
 }
 
 /* One failing registration under option 1; the queue pair is made operational again. */
-static void register_fails(struct end *a, struct weft_send_wr *wr, enum weft_reason reason)
+static void register_fails(struct pair_end *a, struct weft_send_wr *wr, enum weft_reason reason)
 {
 	struct weft_usage before = usage_of(a), after;
 
@@ -231,7 +232,7 @@ TEST(test_sqr_04a_not_enabled)
 {
 	const struct weft_qp_attr off = { 0 };
 	struct pair p;
-	struct end *a = &p.ends[0];
+	struct pair_end *a = &p.ends[0];
 	struct paged g;
 	struct weft_send_wr wr;
 
@@ -251,7 +252,7 @@ TEST(test_sqr_04a_not_enabled)
 TEST(test_sqr_04b_the_tag_points_at_no_entry_of_ours)
 {
 	struct pair p;
-	struct end *a = &p.ends[0];
+	struct pair_end *a = &p.ends[0];
 	struct paged g;
 	struct weft_send_wr wr;
 	struct weft_pd *other;
@@ -288,7 +289,7 @@ TEST(test_sqr_04b_the_tag_points_at_no_entry_of_ours)
 TEST(test_sqr_04c_another_instance)
 {
 	struct pair p;
-	struct end *a = &p.ends[0];
+	struct pair_end *a = &p.ends[0];
 	struct paged g;
 	struct weft_send_wr wr;
 	uint32_t tag;
@@ -307,7 +308,7 @@ TEST(test_sqr_04c_another_instance)
 TEST(test_sqr_04d_no_room_for_the_translations)
 {
 	struct pair p;
-	struct end *a = &p.ends[0];
+	struct pair_end *a = &p.ends[0];
 	struct paged g;
 	struct weft_send_wr wr;
 	struct weft_region_options o;
@@ -338,7 +339,7 @@ TEST(test_sqr_04d_no_room_for_the_translations)
 TEST(test_sqr_04d_qp_03_no_index_left)
 {
 	struct pair p;
-	struct end *a = &p.ends[0];
+	struct pair_end *a = &p.ends[0];
 	struct paged g;
 	struct weft_send_wr wr;
 	uint32_t tags[8], count = 0, posted = 9;
@@ -364,7 +365,7 @@ TEST(test_sqr_04d_qp_03_no_index_left)
 TEST(test_sqr_04_a_bad_page_list_fails_the_request)
 {
 	struct pair p;
-	struct end *a = &p.ends[0];
+	struct pair_end *a = &p.ends[0];
 	struct paged g, bad;
 	struct weft_send_wr wr;
 
@@ -401,7 +402,7 @@ TEST(test_sqr_04_a_bad_page_list_fails_the_request)
 TEST(test_sqr_08_sqr_09_sqr_s2_register_send_use_and_invalidate)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 	struct paged g;
 	struct weft_sge s, message;
 	struct weft_send_wr wr;
@@ -449,7 +450,7 @@ TEST(test_sqr_08_sqr_09_sqr_s2_register_send_use_and_invalidate)
 TEST(test_sqr_s4_one_transaction_and_the_table_is_as_before)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 	struct paged g;
 	struct weft_sge s;
 	struct weft_send_wr wr;
@@ -484,7 +485,7 @@ TEST(test_sqr_s4_one_transaction_and_the_table_is_as_before)
 TEST(test_sqr_08_sqr_06a_a_failed_register_and_send_can_be_retried)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 	struct paged g;
 	struct weft_sge message;
 	struct weft_send_wr wr;
@@ -517,7 +518,7 @@ TEST(test_sqr_08_sqr_06a_a_failed_register_and_send_can_be_retried)
 static void register_send_flushed(bool is_held)
 {
 	struct pair p;
-	struct end *b = &p.ends[1];
+	struct pair_end *b = &p.ends[1];
 	struct paged g;
 	struct weft_sge message;
 	struct weft_send_wr wr;

@@ -81,7 +81,7 @@ static void rd_connect(struct pair *p)
 	}
 }
 
-static void roce_aim(const struct end *e, struct weft_send_wr *wr, const struct end *at)
+static void roce_aim(const struct pair_end *e, struct weft_send_wr *wr, const struct pair_end *at)
 {
 	const struct rd_ways *w = ways_of(e->adapter);
 
@@ -91,7 +91,7 @@ static void roce_aim(const struct end *e, struct weft_send_wr *wr, const struct 
 	wr->remote_q_key = RD_KEY;
 }
 
-static bool ways_are_busy(const struct end *e)
+static bool ways_are_busy(const struct pair_end *e)
 {
 	const struct rd_ways *w = ways_of(e->adapter);
 	int self = w && w->adapters[1] == e->adapter;
@@ -148,7 +148,7 @@ static uint64_t roce_now_ns(const struct pair *p)
 }
 
 /* Whether an end has something to say, or waits for an answer that comes by itself. */
-static bool is_busy(const struct end *e)
+static bool is_busy(const struct pair_end *e)
 {
 	const struct roce *r = roce_of(e->adapter->net);
 	const struct ib_conn *c = e->qp ? ib_conn_of(e->qp) : NULL;
@@ -158,7 +158,7 @@ static bool is_busy(const struct end *e)
 }
 
 /* Looks everywhere, as the thread behind an adapter does. True: it has nothing to do. */
-static bool looks_idle(struct end *e, struct weft_roce_counts *counts)
+static bool looks_idle(struct pair_end *e, struct weft_roce_counts *counts)
 {
 	bool is_idle;
 
@@ -197,7 +197,7 @@ static void roce_settle(struct pair *p)
 }
 
 /* What a cm_id has to tell next, and that it is this. */
-static struct weft_cm_id_news news_of(struct end *e, struct weft_cm_id *c,
+static struct weft_cm_id_news news_of(struct pair_end *e, struct weft_cm_id *c,
 				      enum weft_cm_id_kind kind)
 {
 	struct weft_cm_id_news news = { .kind = WEFT_CM_NONE };
@@ -213,7 +213,7 @@ static struct weft_cm_id_news news_of(struct end *e, struct weft_cm_id *c,
 	return news;
 }
 
-static struct weft_cm_id_offer offer_of(struct end *e, uint32_t psn)
+static struct weft_cm_id_offer offer_of(struct pair_end *e, uint32_t psn)
 {
 	return (struct weft_cm_id_offer){
 		.qp_number = weft_qp_number(e->qp),
@@ -272,7 +272,7 @@ static void forget_cm_ids(const struct pair *p, bool is_all)
 	cm_id_count = kept;
 }
 
-static void keep_cm_id(const struct end *e, struct weft_cm_id *c)
+static void keep_cm_id(const struct pair_end *e, struct weft_cm_id *c)
 {
 	REQUIRE(cm_id_count < CONTACTS_MAX);
 	cm_ids[cm_id_count].adapter = e->adapter;
@@ -285,7 +285,7 @@ static void keep_cm_id(const struct end *e, struct weft_cm_id *c)
 
 static void roce_connect(struct pair *p)
 {
-	struct end *a = &p->ends[0], *b = &p->ends[1];
+	struct pair_end *a = &p->ends[0], *b = &p->ends[1];
 	struct weft_cm_id_options how = {
 		.path = { .from = loopback, .to = loopback, .mtu_bytes = 1024 },
 		.port_space = WEFT_PORT_SPACE_TCP,

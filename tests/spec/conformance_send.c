@@ -17,7 +17,7 @@ static const struct pair_options wide = {
 /* One message of `size` bytes from `from` pieces into `to` pieces that hold `room` bytes. */
 static void send_once(struct pair *p, uint32_t size, uint32_t room, uint32_t from, uint32_t to)
 {
-	struct end *a = &p->ends[0], *b = &p->ends[1];
+	struct pair_end *a = &p->ends[0], *b = &p->ends[1];
 	struct weft_sge source[PAIR_SEGMENTS], sink[PAIR_SEGMENTS];
 	const struct weft_recv_wr recv = { .id = 2, .sges = sink, .sge_count = to };
 	struct weft_send_wr wr;
@@ -78,7 +78,7 @@ TEST(test_qp_08_receive_scatters_one_send)
 TEST(test_qp_06_zero_segments_are_a_message_too)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 	const struct weft_recv_wr recv = { .id = 2 };
 	struct weft_send_wr wr = wr_make(WEFT_OP_SEND, 1, NULL, 0);
 	struct weft_completion c;
@@ -102,7 +102,7 @@ TEST(test_qp_06_zero_segments_are_a_message_too)
 static void send_imm_refused(void)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 	const struct weft_sge none = { 0 };
 	struct weft_send_wr wrs[3];
 	uint32_t posted = 9;
@@ -126,7 +126,7 @@ TEST(test_qp_07a_send_with_immediate)
 {
 	static const uint32_t values[] = { 0, 1, 0x80000000, UINT32_MAX, 0x01020304 };
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 
 	if (!pair_can(PAIR_SEND_IMM)) {
 		send_imm_refused();
@@ -157,7 +157,7 @@ TEST(test_qp_07a_send_with_immediate)
 TEST(test_qp_05_qp_07a_inline_data_is_copied_at_posting)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 	uint8_t bytes[WEFT_INLINE_MAX];
 	const struct weft_sge pieces[] = {
 		{ .addr = (uintptr_t)bytes, .length = 500, .tag = 0xdead },
@@ -187,7 +187,7 @@ TEST(test_qp_05_qp_07a_inline_data_is_copied_at_posting)
 TEST(test_qp_07a_unsignalled_success_makes_no_completion)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 
 	pair_open(&p, NULL);
 	for (uint64_t id = 0; id < 40; id++) {
@@ -209,7 +209,7 @@ TEST(test_qp_07a_unsignalled_success_makes_no_completion)
 TEST(test_qp_07a_a_queue_pair_may_signal_every_send)
 {
 	struct pair p;
-	struct end *a = &p.ends[0];
+	struct pair_end *a = &p.ends[0];
 
 	pair_open(&p, &(struct pair_options){ .qp = { .is_every_send_signalled = true } });
 	for (uint64_t id = 0; id < 10; id++) {
@@ -225,7 +225,7 @@ TEST(test_qp_07a_a_queue_pair_may_signal_every_send)
 TEST(test_qp_07a_a_failing_unsignalled_request_completes)
 {
 	struct pair p;
-	struct end *a = &p.ends[0];
+	struct pair_end *a = &p.ends[0];
 	struct weft_sge s;
 	struct weft_send_wr wr;
 
@@ -244,7 +244,7 @@ TEST(test_qp_08_messages_meet_receives_in_order)
 {
 	enum { COUNT = 300, EACH = 16 };
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 	uint64_t sent = 0, received = 0, posted = 0;
 
 	pair_open(&p, NULL);
@@ -296,7 +296,7 @@ TEST(test_qp_13_both_directions_at_once)
 TEST(test_qp_04_each_queue_starts_work_by_its_own_post)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 	struct weft_sge s;
 	struct weft_send_wr wr;
 	uint64_t waiting;
@@ -329,7 +329,7 @@ TEST(test_qp_08_receive_that_names_memory_twice)
 {
 	enum { HALF = 20000 };
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 	struct weft_sge all, into[2];
 	struct weft_send_wr wr;
 	const struct weft_recv_wr recv = { .id = 7, .sges = into, .sge_count = 2 };

@@ -27,7 +27,7 @@ static bool open_kind(struct pair *p, int i)
 	return true;
 }
 
-static struct weft_send_wr send_wr(struct end *e, uint64_t id, const struct weft_sge *s)
+static struct weft_send_wr send_wr(struct pair_end *e, uint64_t id, const struct weft_sge *s)
 {
 	return end_wr(e, WEFT_OP_SEND, id, s, 0);
 }
@@ -40,7 +40,7 @@ TEST(test_qp_13_qp_s4_every_kind_carries_messages_both_ways)
 		if (!open_kind(&p, i))
 			continue;
 		for (int from = 0; from < 2; from++) {
-			struct end *a = &p.ends[from], *b = &p.ends[!from];
+			struct pair_end *a = &p.ends[from], *b = &p.ends[!from];
 			const struct weft_sge s = end_seg(a, SRC, 1000);
 			struct weft_send_wr wr = send_wr(a, 1, &s);
 			struct weft_completion c;
@@ -73,7 +73,7 @@ TEST(test_qp_13_qp_s4_every_kind_carries_messages_both_ways)
 TEST(test_qp_11_qp_s4_completion_waits_for_the_receiver_or_not)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 
 	for (int i = 0; i < KINDS; i++) {
 		struct weft_sge s;
@@ -113,7 +113,7 @@ TEST(test_qp_12_qp_s4_the_peer_or_the_named_destination)
 	struct pair p, q;
 
 	for (int i = 0; i < KINDS; i++) {
-		struct end *a = &p.ends[0], *named = &q.ends[1], *to;
+		struct pair_end *a = &p.ends[0], *named = &q.ends[1], *to;
 		struct weft_sge s;
 		struct weft_send_wr wr;
 
@@ -138,7 +138,7 @@ TEST(test_qp_12_qp_s4_the_peer_or_the_named_destination)
 TEST(test_qp_11_qp_12_no_queue_pair_of_that_number)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 
 	for (int i = 0; i < KINDS; i++) {
 		struct weft_sge s;
@@ -166,7 +166,8 @@ TEST(test_qp_11_qp_12_no_queue_pair_of_that_number)
 }
 
 /* A queue pair of the end in some state, with a receive where it may have one. */
-static struct weft_qp *qp_in(struct end *e, enum weft_qp_service service, enum weft_qp_state state)
+static struct weft_qp *qp_in(struct pair_end *e, enum weft_qp_service service,
+			     enum weft_qp_state state)
 {
 	const struct weft_recv_wr recv = { .id = 9 };
 	struct weft_qp_attr attr = { .state = state };
@@ -184,7 +185,7 @@ static struct weft_qp *qp_in(struct end *e, enum weft_qp_service service, enum w
 }
 
 /* A message to that queue pair comes to nothing. */
-static void goes_nowhere(struct end *a, struct weft_qp *to, bool has_receive)
+static void goes_nowhere(struct pair_end *a, struct weft_qp *to, bool has_receive)
 {
 	struct weft_send_wr wr = send_wr(a, 1, NULL);
 
@@ -205,7 +206,7 @@ TEST(test_qp_12_a_destination_that_takes_no_messages)
 {
 	static const enum weft_qp_state deaf[] = { WEFT_QPS_RESET, WEFT_QPS_INIT, WEFT_QPS_ERROR };
 	struct pair p;
-	struct end *a = &p.ends[0];
+	struct pair_end *a = &p.ends[0];
 
 	for (int i = 0; i < KINDS; i++) {
 		if (is_connected(all[i]) || !open_kind(&p, i))
@@ -235,7 +236,7 @@ TEST(test_qp_03_qp_13_operations_of_each_kind)
 		[WEFT_OP_DELAY] = RC | UC | RD | UD,
 	};
 	struct pair p;
-	struct end *a = &p.ends[0];
+	struct pair_end *a = &p.ends[0];
 
 	for (int i = 0; i < KINDS; i++) {
 		if (!open_kind(&p, i))
@@ -266,7 +267,7 @@ TEST(test_qp_03_qp_13_operations_of_each_kind)
 TEST(test_qp_11_rkey_09_a_refusal_by_kind)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 
 	for (int i = 0; i < KINDS; i++) {
 		struct weft_sge s;
@@ -296,7 +297,7 @@ TEST(test_qp_11_rkey_09_a_refusal_by_kind)
 TEST(test_qp_08_qp_11_a_short_receive_by_kind)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 
 	for (int i = 0; i < KINDS; i++) {
 		struct weft_sge s;
@@ -327,7 +328,7 @@ TEST(test_qp_08_qp_11_a_short_receive_by_kind)
 TEST(test_qp_11_an_unacknowledged_peer_goes_unnoticed)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 
 	for (int i = 0; i < KINDS; i++) {
 		struct weft_sge s;
@@ -349,7 +350,7 @@ TEST(test_qp_11_an_unacknowledged_peer_goes_unnoticed)
 TEST(test_rkey_07_qp_07d_one_reliable_datagram_queue_pair_for_many_peers)
 {
 	static struct pair p, q;
-	struct end *b = &p.ends[1];
+	struct pair_end *b = &p.ends[1];
 	uint32_t tag;
 
 	if (!pair_has_service(WEFT_RD) || !pair_can(PAIR_ATOMICS))
@@ -360,8 +361,8 @@ TEST(test_rkey_07_qp_07d_one_reliable_datagram_queue_pair_for_many_peers)
 	for (uint64_t k = 0; k < 8; k++)
 		b->memory[DST + k] = 0;
 	for (int i = 0; i < 3; i++) {
-		struct end *peers[] = { &p.ends[0], &q.ends[0], &q.ends[1] };
-		struct end *a = peers[i];
+		struct pair_end *peers[] = { &p.ends[0], &q.ends[0], &q.ends[1] };
+		struct pair_end *a = peers[i];
 		const struct weft_sge s = end_seg(a, SRC, 8);
 		struct weft_send_wr wr = end_wr(a, WEFT_OP_FETCH_ADD, 1, &s, DST);
 

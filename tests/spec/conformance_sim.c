@@ -120,7 +120,7 @@ void sim_move(struct pair *p, int who)
 void sim_settle_by(struct pair *p, bool (*is_flowing)(const struct weft_qp *qp))
 {
 	uint64_t since = pair_maker.now_ns(p);
-	const struct end *a = &p->ends[0], *b = &p->ends[1];
+	const struct pair_end *a = &p->ends[0], *b = &p->ends[1];
 
 	while ((a->qp && is_flowing(a->qp)) || (b->qp && is_flowing(b->qp)))
 		REQUIRE(pair_wait(p, since));
@@ -140,7 +140,7 @@ static uint64_t run_once(uint64_t with)
 	pairs_opened = 0;
 	pair_open(&p, NULL);
 	for (int i = 0; i < 4; i++) {
-		struct end *e = &p.ends[i % 2];
+		struct pair_end *e = &p.ends[i % 2];
 
 		s = end_seg(e, SRC, sim_kind.request_bytes);
 		wr = end_wr(e, i < 2 ? WEFT_OP_WRITE : WEFT_OP_READ, 1, &s, DST);

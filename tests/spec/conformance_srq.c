@@ -19,7 +19,7 @@ static void close_all(struct pair *p)
 		pair_close(&p[i]);
 }
 
-static void send_byte(struct end *a, uint64_t id, uint8_t value)
+static void send_byte(struct pair_end *a, uint64_t id, uint8_t value)
 {
 	const struct weft_sge s = { .addr = (uintptr_t)&value, .length = 1 };
 	struct weft_send_wr wr = end_wr(a, WEFT_OP_SEND, id, &s, 0);
@@ -31,7 +31,7 @@ static void send_byte(struct end *a, uint64_t id, uint8_t value)
 TEST(test_qp_08_several_queue_pairs_share_receives)
 {
 	static struct pair p[PAIRS];
-	struct end *b = &p[0].ends[1];
+	struct pair_end *b = &p[0].ends[1];
 	uint32_t from[PAIRS] = { 0 };
 
 	open_all(p);
@@ -61,7 +61,7 @@ TEST(test_qp_08_several_queue_pairs_share_receives)
 TEST(test_qp_08_a_queue_pair_with_a_shared_queue_has_none_of_its_own)
 {
 	struct pair p;
-	struct end *b = &p.ends[1];
+	struct pair_end *b = &p.ends[1];
 	const struct weft_recv_wr recv = { .id = 1 };
 	uint32_t posted = 9;
 
@@ -75,7 +75,7 @@ TEST(test_qp_08_a_queue_pair_with_a_shared_queue_has_none_of_its_own)
 TEST(test_qp_02_qp_03_a_shared_queue_has_its_limits)
 {
 	struct pair p;
-	struct end *b = &p.ends[1];
+	struct pair_end *b = &p.ends[1];
 	struct weft_recv_wr wrs[SRQ_MAX + 5] = { { 0 } };
 	struct weft_sge five[5] = { { 0 } };
 	uint32_t posted = 0;
@@ -105,7 +105,7 @@ TEST(test_qp_02_qp_03_a_shared_queue_has_its_limits)
 TEST(test_qp_08_the_limit_event_comes_once)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 	uint32_t number = 0;
 	struct weft_event event;
 	bool has_event = false;
@@ -156,7 +156,7 @@ static uint32_t all_queued(struct pair *p)
 TEST(test_qp_08_waiting_senders_are_served_one_by_one)
 {
 	static struct pair p[PAIRS];
-	struct end *b = &p[0].ends[1];
+	struct pair_end *b = &p[0].ends[1];
 	uint32_t left = PAIRS, seen = 0;
 
 	open_all(p);
@@ -190,7 +190,7 @@ TEST(test_qp_08_waiting_senders_are_served_one_by_one)
 TEST(test_qp_14_shared_receives_outlive_a_failed_queue_pair)
 {
 	static struct pair p[PAIRS];
-	struct end *b = &p[0].ends[1];
+	struct pair_end *b = &p[0].ends[1];
 
 	open_all(p);
 	for (uint64_t id = 0; id < 2; id++)
@@ -213,7 +213,7 @@ TEST(test_qp_14_shared_receives_outlive_a_failed_queue_pair)
 TEST(test_qp_14_destroying_a_receiver_that_is_waited_for)
 {
 	static struct pair p[PAIRS];
-	struct end *b = &p[0].ends[1];
+	struct pair_end *b = &p[0].ends[1];
 	uint64_t gone, waiting;
 
 	open_all(p);
@@ -238,7 +238,7 @@ TEST(test_qp_14_destroying_a_receiver_that_is_waited_for)
 TEST(test_loc_06_a_bad_shared_receive)
 {
 	static struct pair p[PAIRS];
-	struct end *b = &p[0].ends[1];
+	struct pair_end *b = &p[0].ends[1];
 	struct weft_sge s;
 	const struct weft_recv_wr recv = { .id = 1, .sges = &s, .sge_count = 1 };
 

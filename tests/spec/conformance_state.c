@@ -18,7 +18,7 @@ static const uint32_t legal[WEFT_QPS_COUNT] = {
 enum { BAD_ID = 77 };
 static const uint64_t for_ever = UINT64_MAX;
 
-static enum weft_reason ask(struct end *e, enum weft_qp_state state)
+static enum weft_reason ask(struct pair_end *e, enum weft_qp_state state)
 {
 	const struct weft_qp_attr attr = { .state = state };
 
@@ -26,7 +26,7 @@ static enum weft_reason ask(struct end *e, enum weft_qp_state state)
 }
 
 /* A request that fails on this side: an operational queue pair goes to SQE, given option 1. */
-static void fail_locally(struct end *e)
+static void fail_locally(struct pair_end *e)
 {
 	const struct weft_sge bad = { .addr = 8, .length = 8, .tag = 0xffffff00 };
 	struct weft_send_wr wr = end_wr(e, WEFT_OP_SEND, BAD_ID, &bad, 0);
@@ -37,7 +37,7 @@ static void fail_locally(struct end *e)
 }
 
 /* From RESET to the state, on the ways of a datagram service, which needs no peer. */
-static void walk_to(struct end *e, enum weft_qp_state state)
+static void walk_to(struct pair_end *e, enum weft_qp_state state)
 {
 	static const enum weft_qp_state way[] = { WEFT_QPS_INIT, WEFT_QPS_RTR, WEFT_QPS_RTS };
 
@@ -65,7 +65,7 @@ static void moves_without_a_peer(void)
 	static const enum weft_qp_state reachable[] = { WEFT_QPS_RESET, WEFT_QPS_INIT,
 							WEFT_QPS_ERROR };
 	struct pair p;
-	struct end *a = &p.ends[0];
+	struct pair_end *a = &p.ends[0];
 
 	pair_open(&p, NULL);
 	for (int i = 0; i < 3; i++) {
@@ -87,7 +87,7 @@ static void moves_without_a_peer(void)
 TEST(test_qp_14_every_move_is_legal_or_refused)
 {
 	struct pair p;
-	struct end *a = &p.ends[0];
+	struct pair_end *a = &p.ends[0];
 
 	if (!pair_has_service(WEFT_UD)) {
 		moves_without_a_peer();
@@ -111,7 +111,7 @@ TEST(test_qp_14_every_move_is_legal_or_refused)
 	pair_close(&p);
 }
 
-static void stays_operational(struct end *e)
+static void stays_operational(struct pair_end *e)
 {
 	pair_settle(e->pair);
 	MUST_EQ(end_query(e).state, WEFT_QPS_RTS);
@@ -122,7 +122,7 @@ TEST(test_qp_14_moves_of_a_connected_queue_pair)
 	static const enum weft_qp_state reachable[] = { WEFT_QPS_RTS, WEFT_QPS_SQD, WEFT_QPS_SQE,
 							WEFT_QPS_ERROR };
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 
 	for (int i = 0; i < 4; i++) {
 		for (int to = 0; to < WEFT_QPS_COUNT; to++) {
@@ -151,7 +151,7 @@ TEST(test_qp_14_moves_of_a_connected_queue_pair)
 TEST(test_qp_12_qp_14_no_peer_no_rtr)
 {
 	struct pair p;
-	struct end *a = &p.ends[0];
+	struct pair_end *a = &p.ends[0];
 
 	pair_open(&p, NULL);
 	end_modify(a, WEFT_QPS_RESET);
@@ -165,7 +165,7 @@ TEST(test_qp_12_qp_14_no_peer_no_rtr)
 TEST(test_qp_03_modify_changes_all_or_nothing)
 {
 	struct pair p;
-	struct end *a = &p.ends[0];
+	struct pair_end *a = &p.ends[0];
 	struct weft_qp_attr was, attr, now;
 
 	pair_open(&p, NULL);
@@ -208,7 +208,7 @@ TEST(test_qp_03_modify_changes_all_or_nothing)
 /* ---- What is flushed ------------------------------------------------------------------------ */
 
 /* Ids 1 to 4 in the send queue, held back; 10 to 12 in the receive queue. */
-static void load(struct end *e)
+static void load(struct pair_end *e)
 {
 	const struct weft_sge s = end_seg(e, SRC, 8);
 	struct weft_send_wr wrs[4];
@@ -228,7 +228,7 @@ static void load(struct end *e)
 TEST(test_qp_14_error_flushes_everything_at_both_ends)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 	struct weft_send_wr wr;
 
 	pair_open(&p, NULL);
@@ -258,7 +258,7 @@ TEST(test_qp_14_error_flushes_everything_at_both_ends)
 TEST(test_qp_14_reset_flushes_and_forgets)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 	const struct weft_sge nothing = { 0 };
 	struct weft_send_wr wr;
 	struct weft_recv_wr recv = { .id = 5 };
@@ -289,7 +289,7 @@ TEST(test_qp_14_reset_flushes_and_forgets)
 TEST(test_qp_14_init_takes_receives_only)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 	struct weft_sge s;
 	struct weft_send_wr wr;
 
@@ -314,7 +314,7 @@ TEST(test_qp_14_init_takes_receives_only)
 TEST(test_qp_14_destroying_flushes_what_is_queued)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 	uint32_t number;
 
 	pair_open(&p, NULL);
@@ -342,7 +342,7 @@ TEST(test_qp_14_destroying_flushes_what_is_queued)
 
 /* ---- The pause ------------------------------------------------------------------------------ */
 
-static bool is_drained(struct end *e)
+static bool is_drained(struct pair_end *e)
 {
 	return end_has_event(e, WEFT_EVENT_QP_DRAINED, weft_qp_number(e->qp));
 }
@@ -351,7 +351,7 @@ static bool is_drained(struct end *e)
  * A request that has begun and cannot end before the peer has posted a receive: a Send if it is
  * acknowledged and holds up what follows, else a Read behind a Send.
  */
-static void begin_waiting(struct end *a, uint64_t id)
+static void begin_waiting(struct pair_end *a, uint64_t id)
 {
 	const struct weft_sge s = end_seg(a, SRC, 64), sink = end_seg(a, DST, 8);
 	struct weft_send_wr wr = end_wr(a, WEFT_OP_SEND, id, &s, 0);
@@ -368,7 +368,7 @@ static void begin_waiting(struct end *a, uint64_t id)
 TEST(test_qp_14_sqd_finishes_what_has_begun_and_holds_the_rest)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 	struct weft_sge s;
 	struct weft_send_wr wrs[4];
 
@@ -408,7 +408,7 @@ TEST(test_qp_14_sqd_finishes_what_has_begun_and_holds_the_rest)
 TEST(test_qp_14_sqd_keeps_serving_the_peer)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 	struct weft_sge s;
 	struct weft_send_wr wr;
 
@@ -434,7 +434,7 @@ TEST(test_qp_14_sqd_keeps_serving_the_peer)
 TEST(test_qp_14_sqd_taken_back_before_it_was_reached)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 	struct weft_sge s;
 	struct weft_send_wr wr;
 
@@ -458,7 +458,7 @@ TEST(test_qp_14_sqd_taken_back_before_it_was_reached)
 TEST(test_qp_14_sqd_to_error_flushes)
 {
 	struct pair p;
-	struct end *a = &p.ends[0];
+	struct pair_end *a = &p.ends[0];
 
 	pair_open(&p, NULL);
 	load(a);
@@ -475,7 +475,7 @@ TEST(test_qp_14_sqd_failing_meanwhile)
 {
 	const struct weft_qp_attr wait = { .receiver_wait_ns = 1000 * 1000 };
 	struct pair p;
-	struct end *a = &p.ends[0];
+	struct pair_end *a = &p.ends[0];
 	struct weft_sge s;
 	struct weft_send_wr wr;
 

@@ -20,7 +20,7 @@ TEST(test_qp_07f_qp_s2_delay_spaces_its_own_queue_only)
 {
 	enum { STEPS = 5 };
 	static struct pair p, q;
-	struct end *a = &p.ends[0], *c = &q.ends[0];
+	struct pair_end *a = &p.ends[0], *c = &q.ends[0];
 	const struct weft_sge nothing = { 0 };
 	const uint64_t delay_ns = 4 * ms_ns;
 	struct weft_send_wr wr;
@@ -59,7 +59,7 @@ TEST(test_qp_07f_qp_s2_delay_spaces_its_own_queue_only)
 TEST(test_qp_07f_delay_holds_what_follows)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 	struct weft_sge s;
 	struct weft_send_wr wrs[3];
 	uint64_t start;
@@ -88,7 +88,7 @@ TEST(test_qp_07f_delay_holds_what_follows)
 TEST(test_qp_07f_a_delay_of_nothing)
 {
 	struct pair p;
-	struct end *a = &p.ends[0];
+	struct pair_end *a = &p.ends[0];
 	struct weft_send_wr wr = delay_wr(1, 0);
 
 	pair_open(&p, NULL);
@@ -102,12 +102,12 @@ TEST(test_qp_07f_a_delay_of_nothing)
 
 /* ---- QP-S3 ---------------------------------------------------------------------------------- */
 
-static void word_set(struct end *e, uint64_t word)
+static void word_set(struct pair_end *e, uint64_t word)
 {
 	memcpy(e->memory + DST, &word, sizeof(word));
 }
 
-static uint64_t word_get(const struct end *e, uint64_t offset)
+static uint64_t word_get(const struct pair_end *e, uint64_t offset)
 {
 	uint64_t word;
 
@@ -137,7 +137,7 @@ TEST(test_qp_07d_qp_s3_fetch_and_add_of_many)
 	word_set(&p[0].ends[1], 0);
 	for (uint64_t n = 0; n < EACH; n++) {
 		for (uint64_t i = 0; i < NODES; i++) {
-			struct end *a = &p[i].ends[0];
+			struct pair_end *a = &p[i].ends[0];
 			const struct weft_sge s = end_seg(a, SRC + 8 * (n * NODES + i), 8);
 			struct weft_send_wr wr = end_wr(a, WEFT_OP_FETCH_ADD, 1, &s, DST);
 
@@ -172,7 +172,7 @@ TEST(test_qp_07d_qp_s3_one_winner_for_each_compare_and_swap)
 		int winners = 0;
 
 		for (uint64_t i = 0; i < NODES; i++) {
-			struct end *a = &p[i].ends[0];
+			struct pair_end *a = &p[i].ends[0];
 			const struct weft_sge s = end_seg(a, SRC + 8 * i, 8);
 			struct weft_send_wr wr = end_wr(a, WEFT_OP_COMPARE_SWAP, 1, &s, DST);
 
@@ -213,7 +213,7 @@ TEST(test_qp_18_thousands_of_queue_pairs)
 		pair_open(&p[i], &o);
 	}
 	for (uint32_t i = 0; i < PAIRS; i++) {
-		struct end *a = &p[i].ends[0];
+		struct pair_end *a = &p[i].ends[0];
 		const struct weft_sge s = { .addr = (uintptr_t)&i, .length = sizeof(i) };
 		struct weft_send_wr wr = end_wr(a, WEFT_OP_SEND, i, &s, 0);
 

@@ -15,7 +15,7 @@ static bool is_known(enum weft_opcode opcode)
 }
 
 /* A one-touch window over b's bytes at DST, asked for through the send queue. */
-static uint32_t bind_one_touch(struct end *b, uint32_t window)
+static uint32_t bind_one_touch(struct pair_end *b, uint32_t window)
 {
 	struct weft_send_wr wr = wr_make(WEFT_OP_BIND, ID, NULL, 0);
 
@@ -32,7 +32,7 @@ static uint32_t bind_one_touch(struct end *b, uint32_t window)
 }
 
 /* The operation by this tag; the peer has a receive for a Write with immediate. */
-static struct weft_send_wr touch_wr(struct end *a, enum weft_opcode opcode,
+static struct weft_send_wr touch_wr(struct pair_end *a, enum weft_opcode opcode,
 				    const struct weft_sge *s, uint32_t tag)
 {
 	struct weft_send_wr wr = end_wr(a, opcode, ID, s, DST + 8);
@@ -43,7 +43,7 @@ static struct weft_send_wr touch_wr(struct end *a, enum weft_opcode opcode,
 	return wr;
 }
 
-static void touch_good(struct end *a, enum weft_opcode opcode, uint32_t length, uint32_t tag)
+static void touch_good(struct pair_end *a, enum weft_opcode opcode, uint32_t length, uint32_t tag)
 {
 	const struct weft_sge s = end_seg(a, SRC, length);
 	struct weft_send_wr wr = touch_wr(a, opcode, &s, tag);
@@ -53,7 +53,8 @@ static void touch_good(struct end *a, enum weft_opcode opcode, uint32_t length, 
 		end_received(a->peer, ID);
 }
 
-static void touch_refused(struct end *a, enum weft_opcode opcode, uint32_t length, uint32_t tag)
+static void touch_refused(struct pair_end *a, enum weft_opcode opcode, uint32_t length,
+			  uint32_t tag)
 {
 	const struct weft_sge s = end_seg(a, SRC, length);
 	struct weft_send_wr wr = touch_wr(a, opcode, &s, tag);
@@ -69,7 +70,7 @@ static void touch_refused(struct end *a, enum weft_opcode opcode, uint32_t lengt
 TEST(test_touch_01_touch_03_touch_s1_rkey_10_good_once_then_refused)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 
 	pair_open(&p, NULL);
 	for (int first = 0; first < OPCODES; first++) {
@@ -92,7 +93,7 @@ TEST(test_touch_01_touch_03_touch_s1_rkey_10_good_once_then_refused)
 TEST(test_touch_01_a_whole_long_message_is_one_touch)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 	struct weft_sge s;
 	struct weft_send_wr wr;
 	struct weft_bind bind;
@@ -122,7 +123,7 @@ TEST(test_touch_01_a_whole_long_message_is_one_touch)
 TEST(test_loc_04_touch_02_one_touch_is_asked_for_when_binding)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 	uint32_t window, tag;
 
 	pair_open(&p, NULL);
@@ -142,7 +143,7 @@ TEST(test_loc_04_touch_02_one_touch_is_asked_for_when_binding)
 TEST(test_touch_02_a_region_may_be_one_touch_too)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 	struct weft_region_options o = { .length = 4096,
 					 .rights = ALL_REMOTE,
 					 .is_one_touch = true };
@@ -163,7 +164,7 @@ TEST(test_touch_02_a_region_may_be_one_touch_too)
 TEST(test_touch_10_a_read_uses_the_touch_when_it_is_answered)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 	struct weft_sge s;
 	struct weft_send_wr wr;
 	uint32_t window, tag;
@@ -185,7 +186,7 @@ TEST(test_touch_10_a_read_uses_the_touch_when_it_is_answered)
 TEST(test_touch_11_a_fresh_bind_opens_it_again_under_another_tag)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 	uint32_t window, old, tag;
 	struct weft_sge s;
 	struct weft_send_wr wr;
@@ -213,7 +214,7 @@ TEST(test_touch_11_a_fresh_bind_opens_it_again_under_another_tag)
 TEST(test_touch_01_refused_and_empty_messages_do_not_touch)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 	const struct weft_sge nothing = { 0 };
 	struct weft_sge s;
 	struct weft_send_wr wr;
@@ -240,7 +241,7 @@ TEST(test_touch_01_refused_and_empty_messages_do_not_touch)
 TEST(test_touch_01_a_response_touches_its_sink)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 	struct weft_region_options o = {
 		.length = 64,
 		.rights = WEFT_LOCAL_WRITE,

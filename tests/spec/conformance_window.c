@@ -11,8 +11,8 @@ enum {
 };
 
 /* A Write, or Read, of a's bytes at SRC towards the peer's memory at offset by this tag. */
-static struct weft_send_wr access_wr(struct end *a, enum weft_opcode opcode, struct weft_sge *s,
-				     uint32_t tag, uint64_t remote_offset)
+static struct weft_send_wr access_wr(struct pair_end *a, enum weft_opcode opcode,
+				     struct weft_sge *s, uint32_t tag, uint64_t remote_offset)
 {
 	struct weft_send_wr wr = end_wr(a, opcode, WRITE_ID, s, remote_offset);
 
@@ -20,7 +20,7 @@ static struct weft_send_wr access_wr(struct end *a, enum weft_opcode opcode, str
 	return wr;
 }
 
-static void write_good(struct end *a, uint32_t tag, uint64_t offset, uint32_t length)
+static void write_good(struct pair_end *a, uint32_t tag, uint64_t offset, uint32_t length)
 {
 	struct weft_sge s = end_seg(a, SRC, length);
 	struct weft_send_wr wr = access_wr(a, WEFT_OP_WRITE, &s, tag, offset);
@@ -31,8 +31,8 @@ static void write_good(struct end *a, uint32_t tag, uint64_t offset, uint32_t le
 }
 
 /* Refused, the peer's memory as it was but for `granted` bytes, and the pair connected again. */
-static void refused_but(struct end *a, struct weft_send_wr *wr, uint64_t offset, uint32_t granted,
-			enum weft_reason reason)
+static void refused_but(struct pair_end *a, struct weft_send_wr *wr, uint64_t offset,
+			uint32_t granted, enum weft_reason reason)
 {
 	static uint8_t was[END_BYTES];
 
@@ -43,7 +43,7 @@ static void refused_but(struct end *a, struct weft_send_wr *wr, uint64_t offset,
 	pair_revive(a->pair);
 }
 
-static void write_refused(struct end *a, uint32_t tag, uint64_t offset, uint32_t length,
+static void write_refused(struct pair_end *a, uint32_t tag, uint64_t offset, uint32_t length,
 			  enum weft_reason reason)
 {
 	struct weft_sge s = end_seg(a, SRC, length);
@@ -53,7 +53,7 @@ static void write_refused(struct end *a, uint32_t tag, uint64_t offset, uint32_t
 }
 
 /* Only the last byte is out of bounds: of a long message what comes before may be in place. */
-static void write_exceeds(struct end *a, uint32_t tag, uint64_t offset, uint32_t length)
+static void write_exceeds(struct pair_end *a, uint32_t tag, uint64_t offset, uint32_t length)
 {
 	struct weft_sge s = end_seg(a, SRC, length);
 	struct weft_send_wr wr = access_wr(a, WEFT_OP_WRITE, &s, tag, offset);
@@ -62,7 +62,7 @@ static void write_exceeds(struct end *a, uint32_t tag, uint64_t offset, uint32_t
 	refused_but(a, &wr, offset, is_whole ? 0 : length - 1, WEFT_R_RANGE_BOUNDS);
 }
 
-static void read_refused(struct end *a, uint32_t tag, uint64_t offset, uint32_t length,
+static void read_refused(struct pair_end *a, uint32_t tag, uint64_t offset, uint32_t length,
 			 enum weft_reason reason)
 {
 	struct weft_sge s = end_seg(a, DST, length);
@@ -78,7 +78,7 @@ TEST(test_rkey_01_rkey_s2_any_size_and_alignment_to_the_byte)
 {
 	static const uint32_t sizes[] = { 1, 2, 7, 8, 63, 4095, 4097 };
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 
 	pair_open(&p, NULL);
 	for (unsigned int i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
@@ -106,7 +106,7 @@ TEST(test_rkey_02a_allocate_until_the_table_is_full)
 {
 	enum { TAGS = 20 };
 	struct pair p;
-	struct end *b = &p.ends[1];
+	struct pair_end *b = &p.ends[1];
 	uint32_t tags[TAGS], count = 0, spare = 7;
 	enum weft_reason r = WEFT_OK;
 
@@ -133,7 +133,7 @@ TEST(test_rkey_02a_allocate_until_the_table_is_full)
 TEST(test_rkey_02b_bind_needs_authority_over_the_whole_range)
 {
 	struct pair p;
-	struct end *b = &p.ends[1];
+	struct pair_end *b = &p.ends[1];
 	struct weft_bind bind, good;
 	struct weft_pd *other;
 
@@ -179,7 +179,7 @@ TEST(test_rkey_02b_bind_needs_authority_over_the_whole_range)
 TEST(test_rkey_02c_unbind)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 	struct weft_bind bind;
 	struct weft_pd *other;
 
@@ -211,7 +211,7 @@ TEST(test_rkey_02c_unbind)
 TEST(test_rkey_02c_unbind_as_a_bind_of_nothing)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 	struct weft_bind bind;
 	struct weft_send_wr wr;
 	uint32_t tag;
@@ -236,7 +236,7 @@ TEST(test_rkey_02c_unbind_as_a_bind_of_nothing)
 TEST(test_rkey_02d_deallocate)
 {
 	struct pair p;
-	struct end *b = &p.ends[1];
+	struct pair_end *b = &p.ends[1];
 	uint32_t tag;
 
 	pair_open(&p, NULL);
@@ -256,7 +256,7 @@ TEST(test_rkey_02d_deallocate)
 TEST(test_rkey_04_qp_07e_bind_in_the_order_of_the_queue)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 	struct weft_sge s;
 	struct weft_send_wr wr;
 	uint8_t advert[WEFT_ADVERT_BYTES];
@@ -298,7 +298,7 @@ TEST(test_rkey_04_qp_07e_bind_in_the_order_of_the_queue)
 TEST(test_rkey_05_one_range_at_a_time_and_reusable)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 	struct weft_bind bind;
 	uint32_t first, old;
 
@@ -348,7 +348,7 @@ TEST(test_rkey_06_rkey_07_one_key_for_ten_queue_pairs)
 TEST(test_rkey_06_a_window_of_one_queue_pair)
 {
 	static struct pair p, q;
-	struct end *b = &p.ends[1];
+	struct pair_end *b = &p.ends[1];
 	struct weft_send_wr wr;
 
 	pair_open(&p, NULL);

@@ -16,7 +16,7 @@ struct weft_send_wr wr_make(enum weft_opcode opcode, uint64_t id, const struct w
 	};
 }
 
-void end_aim(const struct end *e, struct weft_send_wr *wr, const struct end *at,
+void end_aim(const struct pair_end *e, struct weft_send_wr *wr, const struct pair_end *at,
 	     const struct weft_qp *qp)
 {
 	wr->dest_qp_number = weft_qp_number(qp);
@@ -24,7 +24,7 @@ void end_aim(const struct end *e, struct weft_send_wr *wr, const struct end *at,
 		pair_maker.aim(e, wr, at);
 }
 
-struct weft_send_wr end_wr(struct end *e, enum weft_opcode opcode, uint64_t id,
+struct weft_send_wr end_wr(struct pair_end *e, enum weft_opcode opcode, uint64_t id,
 			   const struct weft_sge *segment, uint64_t remote_offset)
 {
 	struct weft_send_wr wr = wr_make(opcode, id, segment, segment ? 1 : 0);
@@ -35,7 +35,7 @@ struct weft_send_wr end_wr(struct end *e, enum weft_opcode opcode, uint64_t id,
 	return wr;
 }
 
-void end_post(struct end *e, struct weft_send_wr *wr)
+void end_post(struct pair_end *e, struct weft_send_wr *wr)
 {
 	uint32_t posted = 0;
 
@@ -43,7 +43,7 @@ void end_post(struct end *e, struct weft_send_wr *wr)
 	MUST_EQ(posted, 1);
 }
 
-void end_post_recv(struct end *e, uint64_t id, uint64_t offset, uint32_t length)
+void end_post_recv(struct pair_end *e, uint64_t id, uint64_t offset, uint32_t length)
 {
 	const struct weft_sge segment = end_seg(e, offset, length);
 	const struct weft_recv_wr wr = { .id = id, .sges = &segment, .sge_count = 1 };
@@ -58,7 +58,7 @@ void end_post_recv(struct end *e, uint64_t id, uint64_t offset, uint32_t length)
 
 /* ---- Completions ---------------------------------------------------------------------------- */
 
-struct weft_completion end_take(struct end *e, struct weft_cq *cq)
+struct weft_completion end_take(struct pair_end *e, struct weft_cq *cq)
 {
 	uint64_t start = pair_maker.now_ns(e->pair);
 	struct weft_completion c;
@@ -72,7 +72,7 @@ struct weft_completion end_take(struct end *e, struct weft_cq *cq)
 	}
 }
 
-static void is_good(const struct end *e, const struct weft_completion *c, uint64_t id)
+static void is_good(const struct pair_end *e, const struct weft_completion *c, uint64_t id)
 {
 	MUST_EQ(c->id, id);
 	MUST_EQ(c->status, WEFT_SUCCESS);
@@ -80,7 +80,7 @@ static void is_good(const struct end *e, const struct weft_completion *c, uint64
 	MUST_EQ(c->qp_number, weft_qp_number(e->qp));
 }
 
-static struct weft_completion end_take_good(struct end *e, struct weft_cq *cq, uint64_t id)
+static struct weft_completion end_take_good(struct pair_end *e, struct weft_cq *cq, uint64_t id)
 {
 	struct weft_completion c = end_take(e, cq);
 
@@ -88,7 +88,7 @@ static struct weft_completion end_take_good(struct end *e, struct weft_cq *cq, u
 	return c;
 }
 
-struct weft_completion end_sent(struct end *e, uint64_t id)
+struct weft_completion end_sent(struct pair_end *e, uint64_t id)
 {
 	struct weft_completion c = end_take_good(e, e->send_cq, id);
 
@@ -97,7 +97,7 @@ struct weft_completion end_sent(struct end *e, uint64_t id)
 	return c;
 }
 
-struct weft_completion end_received(struct end *e, uint64_t id)
+struct weft_completion end_received(struct pair_end *e, uint64_t id)
 {
 	struct weft_completion c = end_take_good(e, e->recv_cq, id);
 
@@ -107,13 +107,13 @@ struct weft_completion end_received(struct end *e, uint64_t id)
 	return c;
 }
 
-void end_all_sent(struct end *e, uint64_t first, uint64_t last)
+void end_all_sent(struct pair_end *e, uint64_t first, uint64_t last)
 {
 	for (uint64_t id = first; id <= last; id++)
 		end_sent(e, id);
 }
 
-uint64_t end_waiting(struct end *e, uint64_t first, uint64_t last)
+uint64_t end_waiting(struct pair_end *e, uint64_t first, uint64_t last)
 {
 	struct weft_completion c;
 	uint32_t count = 1;
@@ -149,7 +149,8 @@ static void failed_like(const struct weft_completion *c, enum weft_status status
 		EXPECT_STR(weft_reason_name(c->reason), weft_reason_name(reason));
 }
 
-void end_send_failed(struct end *e, uint64_t id, enum weft_status status, enum weft_reason reason)
+void end_send_failed(struct pair_end *e, uint64_t id, enum weft_status status,
+		     enum weft_reason reason)
 {
 	struct weft_completion c = end_take(e, e->send_cq);
 
@@ -158,7 +159,8 @@ void end_send_failed(struct end *e, uint64_t id, enum weft_status status, enum w
 	failed_like(&c, status, reason);
 }
 
-void end_recv_failed(struct end *e, uint64_t id, enum weft_status status, enum weft_reason reason)
+void end_recv_failed(struct pair_end *e, uint64_t id, enum weft_status status,
+		     enum weft_reason reason)
 {
 	struct weft_completion c = end_take(e, e->recv_cq);
 
@@ -167,19 +169,19 @@ void end_recv_failed(struct end *e, uint64_t id, enum weft_status status, enum w
 	failed_like(&c, status, reason);
 }
 
-void end_sends_flushed(struct end *e, uint64_t first, uint64_t last)
+void end_sends_flushed(struct pair_end *e, uint64_t first, uint64_t last)
 {
 	for (uint64_t id = first; id <= last; id++)
 		end_send_failed(e, id, WEFT_ERR_FLUSHED, WEFT_R_FLUSHED);
 }
 
-void end_recvs_flushed(struct end *e, uint64_t first, uint64_t last)
+void end_recvs_flushed(struct pair_end *e, uint64_t first, uint64_t last)
 {
 	for (uint64_t id = first; id <= last; id++)
 		end_recv_failed(e, id, WEFT_ERR_FLUSHED, WEFT_R_FLUSHED);
 }
 
-void end_sends_cut(struct end *e, uint64_t first, uint64_t last)
+void end_sends_cut(struct pair_end *e, uint64_t first, uint64_t last)
 {
 	bool is_flushing = pair_can(PAIR_ACKNOWLEDGES);
 
@@ -194,7 +196,7 @@ void end_sends_cut(struct end *e, uint64_t first, uint64_t last)
 	}
 }
 
-void end_sends_refused(struct end *e, uint64_t first, uint64_t last, enum weft_status status,
+void end_sends_refused(struct pair_end *e, uint64_t first, uint64_t last, enum weft_status status,
 		       enum weft_reason reason)
 {
 	if (!pair_can(PAIR_REFUSAL_COMPLETES)) {
@@ -213,7 +215,7 @@ static bool is_answered(enum weft_opcode opcode)
 }
 
 /* It is still there when the refusal comes, which may say less than the peer knows. */
-static void end_request_failed(struct end *e, uint64_t id)
+static void end_request_failed(struct pair_end *e, uint64_t id)
 {
 	struct weft_completion c = end_take(e, e->send_cq);
 
@@ -222,7 +224,7 @@ static void end_request_failed(struct end *e, uint64_t id)
 	REQUIRE(c.reason != WEFT_OK);
 }
 
-void end_refused(struct end *e, struct weft_send_wr *wr, enum weft_reason reason)
+void end_refused(struct pair_end *e, struct weft_send_wr *wr, enum weft_reason reason)
 {
 	struct weft_event event;
 
@@ -239,7 +241,7 @@ void end_refused(struct end *e, struct weft_send_wr *wr, enum weft_reason reason
 	}
 }
 
-void end_succeeds(struct end *e, struct weft_send_wr *wr)
+void end_succeeds(struct pair_end *e, struct weft_send_wr *wr)
 {
 	end_post(e, wr);
 	MUST_EQ(end_sent(e, wr->id).opcode, wr->opcode);
@@ -248,7 +250,7 @@ void end_succeeds(struct end *e, struct weft_send_wr *wr)
 
 /* ---- States and events ---------------------------------------------------------------------- */
 
-struct weft_qp_attr end_query(struct end *e)
+struct weft_qp_attr end_query(struct pair_end *e)
 {
 	struct weft_qp_attr attr;
 
@@ -256,7 +258,7 @@ struct weft_qp_attr end_query(struct end *e)
 	return attr;
 }
 
-void end_refused_for(struct end *e, enum weft_reason reason)
+void end_refused_for(struct pair_end *e, enum weft_reason reason)
 {
 	if (pair_can(PAIR_NAMES_REASON))
 		MUST_EQ(end_query(e).reason, reason);
@@ -264,7 +266,7 @@ void end_refused_for(struct end *e, enum weft_reason reason)
 		REQUIRE(end_query(e).reason != WEFT_OK);
 }
 
-void end_modify(struct end *e, enum weft_qp_state state)
+void end_modify(struct pair_end *e, enum weft_qp_state state)
 {
 	const struct weft_qp_attr attr = { .state = state };
 
@@ -272,7 +274,7 @@ void end_modify(struct end *e, enum weft_qp_state state)
 	MUST_EQ(end_query(e).state, state);
 }
 
-void end_await(struct end *e, enum weft_qp_state state)
+void end_await(struct pair_end *e, enum weft_qp_state state)
 {
 	uint64_t start = pair_maker.now_ns(e->pair);
 
@@ -281,7 +283,7 @@ void end_await(struct end *e, enum weft_qp_state state)
 }
 
 /* Takes a remembered event out. */
-static bool event_recall(struct end *e, enum weft_event_kind kind, uint32_t number,
+static bool event_recall(struct pair_end *e, enum weft_event_kind kind, uint32_t number,
 			 struct weft_event *event)
 {
 	for (uint32_t i = 0; i < e->event_count; i++) {
@@ -295,7 +297,7 @@ static bool event_recall(struct end *e, enum weft_event_kind kind, uint32_t numb
 }
 
 /* The end that keeps the events of e's adapter: the first end of the first pair that uses it. */
-static struct end *events_keeper(struct end *e)
+static struct pair_end *events_keeper(struct pair_end *e)
 {
 	struct pair *p = e->pair;
 
@@ -305,9 +307,9 @@ static struct end *events_keeper(struct end *e)
 }
 
 /* Remembers every event there is now. */
-static struct end *events_fetch(struct end *e)
+static struct pair_end *events_fetch(struct pair_end *e)
 {
-	struct end *keeper = events_keeper(e);
+	struct pair_end *keeper = events_keeper(e);
 	struct weft_event event;
 	bool has_event = true;
 
@@ -321,7 +323,7 @@ static struct end *events_fetch(struct end *e)
 	return keeper;
 }
 
-struct weft_event end_event(struct end *e, enum weft_event_kind kind, uint32_t number)
+struct weft_event end_event(struct pair_end *e, enum weft_event_kind kind, uint32_t number)
 {
 	uint64_t start = pair_maker.now_ns(e->pair);
 	struct weft_event event;
@@ -331,7 +333,7 @@ struct weft_event end_event(struct end *e, enum weft_event_kind kind, uint32_t n
 	return event;
 }
 
-bool end_has_event(struct end *e, enum weft_event_kind kind, uint32_t number)
+bool end_has_event(struct pair_end *e, enum weft_event_kind kind, uint32_t number)
 {
 	struct weft_event event;
 

@@ -8,7 +8,7 @@ enum { MTU = 256, P0 = PSN_PEERS, WORD = 512, ALL = 0xffffff };
 
 static const uint8_t data[MTU] = { 5, 5, 5 };
 
-static uint64_t word_of(const struct bed *b)
+static uint64_t word_of(const struct ib_bed *b)
 {
 	uint64_t word;
 
@@ -16,7 +16,7 @@ static uint64_t word_of(const struct bed *b)
 	return word;
 }
 
-static struct iba_packet fetch_add(struct bed *b, uint32_t n, uint64_t add)
+static struct iba_packet fetch_add(struct ib_bed *b, uint32_t n, uint64_t add)
 {
 	struct iba_packet p = peer_reth(b, IBA_FETCH_ADD, P0 + n, WORD, 0);
 
@@ -30,7 +30,7 @@ static struct iba_packet fetch_add(struct bed *b, uint32_t n, uint64_t add)
  */
 TEST(test_qp_s3_an_atomic_that_is_long_over_is_not_carried_out_again)
 {
-	struct bed *b = bed_open(NULL, WEFT_RC);
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
 	uint64_t first = word_of(b);
 
 	for (uint32_t n = 0; n < 6; n++) {
@@ -60,7 +60,7 @@ TEST(test_qp_s3_an_atomic_that_is_long_over_is_not_carried_out_again)
 /* A queue pair that begins anew with the same number: what is still under way is not for it. */
 TEST(test_rc_02_old_packets_after_a_restart_change_nothing)
 {
-	struct bed *b = bed_open(NULL, WEFT_RC);
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
 	struct ib_config k = b->config;
 
 	MUST(bed_put(b, peer_reth(b, IBA_WRITE_ONLY, P0, 0, 8), data, 8));
@@ -99,7 +99,7 @@ TEST(test_rc_03_answers_to_what_was_never_sent)
 {
 	static const enum iba_op ops[] = { IBA_ACKNOWLEDGE, IBA_ATOMIC_ACKNOWLEDGE,
 					   IBA_READ_RESPONSE_ONLY, IBA_READ_RESPONSE_FIRST };
-	struct bed *b = bed_open(NULL, WEFT_RC);
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
 
 	bed_post(b, (struct weft_send_wr){ .id = 1, .opcode = WEFT_OP_READ }, 0, 8);
 	bed_expect(b, IBA_READ_REQUEST, PSN_OURS);
@@ -126,7 +126,7 @@ TEST(test_rc_03_answers_to_what_was_never_sent)
 TEST(test_qp_14_sqd_finishes_what_has_begun)
 {
 	const struct weft_qp_attr sqd = { .state = WEFT_QPS_SQD };
-	struct bed *b = bed_open(NULL, WEFT_RC);
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
 	struct weft_event e;
 	uint32_t probes = 0;
 
@@ -162,7 +162,7 @@ TEST(test_qp_14_sqd_finishes_what_has_begun)
 /* IBA 9.7.7.2: a peer without receives gives credits when it has one, and that ends the wait. */
 TEST(test_iba_9_7_7_2_credits_end_the_wait_for_a_receive)
 {
-	struct bed *b = bed_open(NULL, WEFT_RC);
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
 
 	bed_post(b, (struct weft_send_wr){ .id = 1, .opcode = WEFT_OP_SEND }, 0, 8);
 	bed_expect(b, IBA_SEND_ONLY, PSN_OURS);
@@ -178,7 +178,7 @@ TEST(test_iba_9_7_7_2_credits_end_the_wait_for_a_receive)
 }
 
 /* The question: the number before the oldest, as a Write of nothing. */
-static void expect_question(struct bed *b, uint32_t psn)
+static void expect_question(struct ib_bed *b, uint32_t psn)
 {
 	const struct bed_packet *p = bed_expect(b, IBA_WRITE_ONLY, psn);
 
@@ -186,10 +186,10 @@ static void expect_question(struct bed *b, uint32_t psn)
 }
 
 /* Counted retries; the peer has told that it has no receive for a second Send. */
-static struct bed *open_without_credits(uint8_t rnr_retries)
+static struct ib_bed *open_without_credits(uint8_t rnr_retries)
 {
 	struct ib_config k = bed_config();
-	struct bed *b;
+	struct ib_bed *b;
 
 	k.rnr_retries = rnr_retries;
 	b = bed_open(&k, WEFT_RC);
@@ -208,7 +208,7 @@ static struct bed *open_without_credits(uint8_t rnr_retries)
  */
 TEST(test_iba_9_7_7_2_5_no_try_without_credits_if_it_would_be_the_last)
 {
-	struct bed *b = open_without_credits(0);
+	struct ib_bed *b = open_without_credits(0);
 
 	bed_silent(b);
 	bed_wait(b, iba_timeout_ns(14));
@@ -233,7 +233,7 @@ TEST(test_iba_9_7_7_2_5_no_try_without_credits_if_it_would_be_the_last)
 TEST(test_iba_9_7_7_2_5_the_last_try_comes_when_nothing_else_helps)
 {
 	for (int is_impatient = 0; is_impatient < 2; is_impatient++) {
-		struct bed *b = open_without_credits(0);
+		struct ib_bed *b = open_without_credits(0);
 		uint64_t patience_ns = 8 * iba_timeout_ns(14);
 
 		b->qp->receiver_wait_ns = is_impatient ? iba_timeout_ns(14) : UINT64_MAX;
@@ -256,7 +256,7 @@ TEST(test_iba_9_7_7_2_5_the_last_try_comes_when_nothing_else_helps)
 /* Of several retries the last is spared; a Write, which needs no receive, waits for none. */
 TEST(test_iba_9_7_7_2_5_tries_that_are_not_the_last)
 {
-	struct bed *b = open_without_credits(1);
+	struct ib_bed *b = open_without_credits(1);
 
 	bed_expect(b, IBA_SEND_FIRST, iba_psn_add(PSN_OURS, 1));
 	MUST(bed_put(b, peer_ack(iba_syndrome_rnr(1), iba_psn_add(PSN_OURS, 1), 1), NULL, 0));
@@ -282,7 +282,7 @@ TEST(test_iba_9_7_7_2_5_tries_that_are_not_the_last)
 /* What is asked of us: a duplicate is answered with the credits of now. */
 TEST(test_iba_9_7_7_2_a_duplicate_asks_for_credits)
 {
-	struct bed *b = bed_open(NULL, WEFT_RC);
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
 	struct iba_packet question = peer_op(IBA_WRITE_ONLY, P0 - 1);
 
 	for (uint32_t n = 0; n < 3; n++) {
@@ -306,7 +306,7 @@ TEST(test_iba_9_7_7_2_a_duplicate_asks_for_credits)
  */
 TEST(test_rc_04_a_timeout_sends_one_packet_again_not_all)
 {
-	struct bed *b = bed_open(NULL, WEFT_RC);
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
 
 	bed_post(b, (struct weft_send_wr){ .id = 1, .opcode = WEFT_OP_WRITE }, 0, 8 * MTU);
 	EXPECT_EQ(b->out_count, 8);
@@ -339,7 +339,7 @@ TEST(test_rc_04_a_timeout_sends_one_packet_again_not_all)
 	bed_close(b);
 }
 
-static enum weft_reason put_nak(struct bed *b, uint32_t n)
+static enum weft_reason put_nak(struct ib_bed *b, uint32_t n)
 {
 	uint8_t syndrome = iba_syndrome_nak(IBA_NAK_SEQUENCE);
 
@@ -357,7 +357,7 @@ TEST(test_rc_04_iba_9_9_2_4_1_a_peer_that_always_complains)
 
 	for (uint32_t i = 0; i < 16; i++) {
 		struct ib_config config = bed_config();
-		struct bed *b;
+		struct ib_bed *b;
 
 		config.retries = (uint8_t)(i % 8);
 		config.timeout_code = timeouts[i / 8];
@@ -389,7 +389,7 @@ TEST(test_rc_04_losses_with_progress_between_them_cost_nothing)
 {
 	enum { PACKETS = 32 };
 	struct ib_config config = bed_config();
-	struct bed *b;
+	struct ib_bed *b;
 
 	config.retries = 1;
 	b = bed_open(&config, WEFT_RC);
@@ -414,7 +414,7 @@ TEST(test_rc_04_losses_with_progress_between_them_cost_nothing)
  */
 TEST(test_rc_04_a_read_is_not_asked_for_again_within_the_timeout)
 {
-	struct bed *b = bed_open(NULL, WEFT_RC);
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
 
 	bed_post(b, (struct weft_send_wr){ .id = 1, .opcode = WEFT_OP_READ }, 0, 8 * MTU);
 	bed_expect(b, IBA_READ_REQUEST, PSN_OURS);

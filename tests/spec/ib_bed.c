@@ -11,7 +11,7 @@ enum {
 		     WEFT_REMOTE_ATOMIC | WEFT_BIND
 };
 
-static struct bed the_bed;
+static struct ib_bed the_bed;
 
 struct ib_config bed_config(void)
 {
@@ -35,25 +35,25 @@ struct ib_config bed_config(void)
 	return k;
 }
 
-static struct bed *bed_make(const struct ib_config *config, struct weft_qp_options qo);
+static struct ib_bed *bed_make(const struct ib_config *config, struct weft_qp_options qo);
 
-struct bed *bed_open(const struct ib_config *config, enum weft_qp_service service)
+struct ib_bed *bed_open(const struct ib_config *config, enum weft_qp_service service)
 {
-	struct bed *b = bed_open_receiving(config, service);
+	struct ib_bed *b = bed_open_receiving(config, service);
 
 	MUST(ib_start(b->conn, &b->config));
 	return b;
 }
 
-struct bed *bed_open_receiving(const struct ib_config *config, enum weft_qp_service service)
+struct ib_bed *bed_open_receiving(const struct ib_config *config, enum weft_qp_service service)
 {
 	return bed_make(config, (struct weft_qp_options){ .service = service });
 }
 
-struct bed *bed_open_xrc(uint32_t domain)
+struct ib_bed *bed_open_xrc(uint32_t domain)
 {
-	struct bed *b = bed_make(NULL,
-				 (struct weft_qp_options){ .is_xrc = true, .xrc_domain = domain });
+	struct ib_bed *b = bed_make(
+		NULL, (struct weft_qp_options){ .is_xrc = true, .xrc_domain = domain });
 
 	MUST(ib_start(b->conn, &b->config));
 	return b;
@@ -62,7 +62,7 @@ struct bed *bed_open_xrc(uint32_t domain)
 /* All is there. */
 static bool is_there(uint64_t addr, uint64_t length, bool is_written)
 {
-	struct bed *b = &the_bed;
+	struct ib_bed *b = &the_bed;
 
 	(void)is_written;
 	REQUIRE(addr >= (uintptr_t)b->memory && length <= BED_BYTES);
@@ -73,9 +73,9 @@ static bool is_there(uint64_t addr, uint64_t length, bool is_written)
 	return true;
 }
 
-static struct bed *bed_make(const struct ib_config *config, struct weft_qp_options qo)
+static struct ib_bed *bed_make(const struct ib_config *config, struct weft_qp_options qo)
 {
-	struct bed *b = &the_bed;
+	struct ib_bed *b = &the_bed;
 	const struct adapter_config ac = {
 		.options = { .tags_max = 32, .translations_max = 256, .qps_max = 8 },
 		.secret = { 3, 4 },
@@ -83,7 +83,7 @@ static struct bed *bed_make(const struct ib_config *config, struct weft_qp_optio
 	};
 	const struct weft_cq_options co = { .entries_max = 256 };
 
-	*b = (struct bed){ .config = config ? *config : bed_config() };
+	*b = (struct ib_bed){ .config = config ? *config : bed_config() };
 	b->memory = aligned_alloc(4096, BED_BYTES);
 	b->shadow = malloc(BED_BYTES);
 	b->out = malloc(BED_OUT_MAX * sizeof(*b->out));
@@ -112,14 +112,14 @@ static struct bed *bed_make(const struct ib_config *config, struct weft_qp_optio
 }
 
 /* Says what it has to say last. */
-static void conn_end(struct bed *b)
+static void conn_end(struct ib_bed *b)
 {
 	bed_run(b);
 	REQUIRE(ib_port_event(b->port) == b->conn);
 	ib_destroy(b->conn);
 }
 
-void bed_reset(struct bed *b)
+void bed_reset(struct ib_bed *b)
 {
 	const struct weft_qp_attr reset = { .state = WEFT_QPS_RESET };
 
@@ -127,7 +127,7 @@ void bed_reset(struct bed *b)
 	conn_end(b);
 }
 
-void bed_close(struct bed *b)
+void bed_close(struct ib_bed *b)
 {
 	struct weft_completion c;
 	uint32_t count;
@@ -152,7 +152,7 @@ void bed_close(struct bed *b)
 /* ---- Packets out ---------------------------------------------------------------------------- */
 
 /* Every packet that goes out is one that would be taken: lengths and ICRC are right. */
-static void take_out(struct bed *b, const struct ib_out *out)
+static void take_out(struct ib_bed *b, const struct ib_out *out)
 {
 	struct bed_packet *to = &b->out[(b->out_first + b->out_count++) % BED_OUT_MAX];
 	uint8_t bytes[IBA_PACKET_MAX];
@@ -181,7 +181,7 @@ static void take_out(struct bed *b, const struct ib_out *out)
 	to->p.payload = to->payload;
 }
 
-void bed_run(struct bed *b)
+void bed_run(struct ib_bed *b)
 {
 	struct ib_out out = { .ipv4_id = IPV4_ID };
 	uint8_t room[IBA_PACKET_MAX];
@@ -200,7 +200,7 @@ void bed_run(struct bed *b)
 }
 
 /* Deadline by deadline. */
-void bed_wait(struct bed *b, uint64_t ns)
+void bed_wait(struct ib_bed *b, uint64_t ns)
 {
 	uint64_t end = b->now_ns + ns;
 
@@ -213,7 +213,7 @@ void bed_wait(struct bed *b, uint64_t ns)
 	b->now_ns = end;
 }
 
-struct bed_packet *bed_next(struct bed *b)
+struct bed_packet *bed_next(struct ib_bed *b)
 {
 	struct bed_packet *p = &b->out[b->out_first];
 
@@ -223,7 +223,7 @@ struct bed_packet *bed_next(struct bed *b)
 	return p;
 }
 
-struct bed_packet *bed_expect(struct bed *b, enum iba_op op, uint32_t psn)
+struct bed_packet *bed_expect(struct ib_bed *b, enum iba_op op, uint32_t psn)
 {
 	struct bed_packet *p = bed_next(b);
 
@@ -238,7 +238,7 @@ struct bed_packet *bed_expect(struct bed *b, enum iba_op op, uint32_t psn)
 	return p;
 }
 
-void bed_expect_ack(struct bed *b, uint8_t syndrome, uint32_t psn)
+void bed_expect_ack(struct ib_bed *b, uint8_t syndrome, uint32_t psn)
 {
 	struct bed_packet *p = bed_expect(b, IBA_ACKNOWLEDGE, psn);
 
@@ -248,14 +248,14 @@ void bed_expect_ack(struct bed *b, uint8_t syndrome, uint32_t psn)
 		REQUIRE(p->p.syndrome == syndrome);
 }
 
-void bed_silent(struct bed *b)
+void bed_silent(struct ib_bed *b)
 {
 	REQUIRE(b->out_count == 0);
 }
 
 /* ---- Packets in ----------------------------------------------------------------------------- */
 
-enum weft_reason bed_put_by(struct bed *b, const struct bed_way *way, struct iba_packet p,
+enum weft_reason bed_put_by(struct ib_bed *b, const struct bed_way *way, struct iba_packet p,
 			    const void *payload, uint32_t bytes)
 {
 	uint8_t buffer[IBA_PACKET_MAX + 64];
@@ -297,7 +297,7 @@ enum weft_reason bed_put_by(struct bed *b, const struct bed_way *way, struct iba
 	return r;
 }
 
-enum weft_reason bed_put(struct bed *b, struct iba_packet p, const void *payload, uint32_t bytes)
+enum weft_reason bed_put(struct ib_bed *b, struct iba_packet p, const void *payload, uint32_t bytes)
 {
 	const struct bed_way way = { .from = b->config.path.to };
 
@@ -315,7 +315,7 @@ struct iba_packet peer_op(enum iba_op op, uint32_t psn)
 	};
 }
 
-struct iba_packet peer_reth(struct bed *b, enum iba_op op, uint32_t psn, uint64_t offset,
+struct iba_packet peer_reth(struct ib_bed *b, enum iba_op op, uint32_t psn, uint64_t offset,
 			    uint32_t bytes)
 {
 	struct iba_packet p = peer_op(op, psn);
@@ -338,7 +338,7 @@ struct iba_packet peer_ack(uint8_t syndrome, uint32_t psn, uint32_t msn)
 
 /* ---- Work ----------------------------------------------------------------------------------- */
 
-void bed_post(struct bed *b, struct weft_send_wr wr, uint64_t offset, uint32_t bytes)
+void bed_post(struct ib_bed *b, struct weft_send_wr wr, uint64_t offset, uint32_t bytes)
 {
 	const struct weft_sge s = { (uintptr_t)b->memory + offset, bytes, b->tag };
 	uint32_t posted;
@@ -352,7 +352,7 @@ void bed_post(struct bed *b, struct weft_send_wr wr, uint64_t offset, uint32_t b
 	bed_run(b);
 }
 
-void bed_recv(struct bed *b, uint64_t id, uint64_t offset, uint32_t bytes)
+void bed_recv(struct ib_bed *b, uint64_t id, uint64_t offset, uint32_t bytes)
 {
 	const struct weft_sge s = { (uintptr_t)b->memory + offset, bytes, b->tag };
 	const struct weft_recv_wr wr = { .id = id, .sges = &s, .sge_count = 1 };
@@ -363,7 +363,7 @@ void bed_recv(struct bed *b, uint64_t id, uint64_t offset, uint32_t bytes)
 	bed_run(b);
 }
 
-void bed_completed(struct bed *b, uint64_t id, enum weft_status status)
+void bed_completed(struct ib_bed *b, uint64_t id, enum weft_status status)
 {
 	struct weft_completion c;
 	uint32_t count;
@@ -376,7 +376,7 @@ void bed_completed(struct bed *b, uint64_t id, enum weft_status status)
 	REQUIRE(c.status == status);
 }
 
-void bed_incomplete(struct bed *b)
+void bed_incomplete(struct ib_bed *b)
 {
 	struct weft_completion c;
 	uint32_t count;
@@ -385,12 +385,12 @@ void bed_incomplete(struct bed *b)
 	REQUIRE(count == 0);
 }
 
-void bed_note(struct bed *b)
+void bed_note(struct ib_bed *b)
 {
 	memcpy(b->shadow, b->memory, BED_BYTES);
 }
 
-void bed_unchanged(struct bed *b)
+void bed_unchanged(struct ib_bed *b)
 {
 	REQUIRE(memcmp(b->shadow, b->memory, BED_BYTES) == 0);
 }

@@ -28,7 +28,7 @@ struct bed_packet {
 	uint8_t payload[IBA_PAYLOAD_MAX];
 };
 
-struct bed {
+struct ib_bed {
 	struct adapter adapter;
 	struct weft_pd *pd;
 	struct weft_cq *cq;
@@ -50,23 +50,24 @@ struct bed {
 };
 
 /* NULL: RC, MTU 256, two Reads each way, seven retries. The second is in RTR. */
-struct bed *bed_open(const struct ib_config *config, enum weft_qp_service service);
-struct bed *bed_open_receiving(const struct ib_config *config, enum weft_qp_service service);
+struct ib_bed *bed_open(const struct ib_config *config, enum weft_qp_service service);
+struct ib_bed *bed_open_receiving(const struct ib_config *config, enum weft_qp_service service);
 struct ib_config bed_config(void);
 
 /* An XRC queue pair in RTS; 0: it is no target. */
-struct bed *bed_open_xrc(uint32_t domain);
-void bed_close(struct bed *b);
+struct ib_bed *bed_open_xrc(uint32_t domain);
+void bed_close(struct ib_bed *b);
 
 /* The queue pair goes to RESET, and the connection with it. */
-void bed_reset(struct bed *b);
+void bed_reset(struct ib_bed *b);
 
 /* Lets everything move. */
-void bed_run(struct bed *b);
-void bed_wait(struct bed *b, uint64_t ns);
+void bed_run(struct ib_bed *b);
+void bed_wait(struct ib_bed *b, uint64_t ns);
 
 /* A packet of the peer to the queue pair: fills in the rest, and gives what became of it. */
-enum weft_reason bed_put(struct bed *b, struct iba_packet p, const void *payload, uint32_t bytes);
+enum weft_reason bed_put(struct ib_bed *b, struct iba_packet p, const void *payload,
+			 uint32_t bytes);
 
 /* The same, with all as it is, and changes made to its bytes (NULL: none) before it arrives. */
 struct bed_way {
@@ -77,27 +78,27 @@ struct bed_way {
 	const struct inet_end *to; /* NULL: the queue pair's */
 	uint8_t ecn;
 };
-enum weft_reason bed_put_by(struct bed *b, const struct bed_way *way, struct iba_packet p,
+enum weft_reason bed_put_by(struct ib_bed *b, const struct bed_way *way, struct iba_packet p,
 			    const void *payload, uint32_t bytes);
 
 /* Some packets of the peer. */
 struct iba_packet peer_op(enum iba_op op, uint32_t psn);
-struct iba_packet peer_reth(struct bed *b, enum iba_op op, uint32_t psn, uint64_t offset,
+struct iba_packet peer_reth(struct ib_bed *b, enum iba_op op, uint32_t psn, uint64_t offset,
 			    uint32_t bytes);
 struct iba_packet peer_ack(uint8_t syndrome, uint32_t psn, uint32_t msn);
 
 /* The next packet that went out; the test ends if there is none. */
-struct bed_packet *bed_next(struct bed *b);
-struct bed_packet *bed_expect(struct bed *b, enum iba_op op, uint32_t psn);
-void bed_expect_ack(struct bed *b, uint8_t type, uint32_t psn);
-void bed_silent(struct bed *b);
+struct bed_packet *bed_next(struct ib_bed *b);
+struct bed_packet *bed_expect(struct ib_bed *b, enum iba_op op, uint32_t psn);
+void bed_expect_ack(struct ib_bed *b, uint8_t type, uint32_t psn);
+void bed_silent(struct ib_bed *b);
 
 /* Work of the queue pair. */
-void bed_post(struct bed *b, struct weft_send_wr wr, uint64_t offset, uint32_t bytes);
-void bed_recv(struct bed *b, uint64_t id, uint64_t offset, uint32_t bytes);
-void bed_completed(struct bed *b, uint64_t id, enum weft_status status);
-void bed_incomplete(struct bed *b);
+void bed_post(struct ib_bed *b, struct weft_send_wr wr, uint64_t offset, uint32_t bytes);
+void bed_recv(struct ib_bed *b, uint64_t id, uint64_t offset, uint32_t bytes);
+void bed_completed(struct ib_bed *b, uint64_t id, enum weft_status status);
+void bed_incomplete(struct ib_bed *b);
 
 /* Memory is as it was when noted. */
-void bed_note(struct bed *b);
-void bed_unchanged(struct bed *b);
+void bed_note(struct ib_bed *b);
+void bed_unchanged(struct ib_bed *b);

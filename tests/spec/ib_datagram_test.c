@@ -9,7 +9,7 @@ enum { MTU = 256, Q_KEY = 0x1234567, GRH = 40, THERE = 0x775566 };
 
 static const uint8_t data[MTU] = { 9, 8, 7, 6 };
 
-static struct bed *open_ud(void)
+static struct ib_bed *open_ud(void)
 {
 	struct ib_config config = bed_config();
 
@@ -39,7 +39,7 @@ static struct weft_send_wr to_handle(const struct weft_ah *ah, uint32_t q_key)
 
 TEST(test_ud_01_a_request_goes_where_its_handle_says)
 {
-	struct bed *b = open_ud();
+	struct ib_bed *b = open_ud();
 	struct weft_path path = a_path();
 	struct weft_ah *ah;
 	struct bed_packet *p;
@@ -82,7 +82,7 @@ TEST(test_ud_01_a_request_goes_where_its_handle_says)
 
 TEST(test_ud_03_what_a_handle_does_not_allow)
 {
-	struct bed *b = open_ud();
+	struct ib_bed *b = open_ud();
 	struct weft_path path = a_path();
 	struct weft_sge s = { (uintptr_t)b->memory, MTU, b->tag };
 	struct weft_send_wr wr = to_handle(NULL, 1);
@@ -124,7 +124,7 @@ TEST(test_ud_03_what_a_handle_does_not_allow)
 TEST(test_ud_01_a_handle_that_is_gone)
 {
 	const struct weft_qp_attr rts = { .state = WEFT_QPS_RTS };
-	struct bed *b = open_ud();
+	struct ib_bed *b = open_ud();
 	const struct weft_path path = a_path();
 	struct weft_ah *ah;
 
@@ -172,7 +172,7 @@ static struct iba_packet datagram(uint32_t dest_qp)
 }
 
 /* The next completion: of a datagram that was taken. */
-static void expect_datagram(struct bed *b, uint64_t id)
+static void expect_datagram(struct ib_bed *b, uint64_t id)
 {
 	struct weft_completion c = { 0 };
 	uint32_t count;
@@ -188,7 +188,7 @@ static void expect_datagram(struct bed *b, uint64_t id)
 TEST(test_raw_01_a_raw_queue_pair_takes_no_datagrams)
 {
 	const struct ib_raw raw = { .next_header = 17, .is_any = true };
-	struct bed *b = open_ud();
+	struct ib_bed *b = open_ud();
 
 	MUST(ib_raw_bind(b->conn, &raw));
 	bed_recv(b, 1, 0, GRH + 8);
@@ -203,7 +203,7 @@ struct second {
 };
 
 /* Another queue pair of the same port. */
-static struct second second_open(struct bed *b)
+static struct second second_open(struct ib_bed *b)
 {
 	const struct weft_qp_options o = { .send_cq = b->cq, .recv_cq = b->cq, .service = WEFT_UD };
 	struct second s;
@@ -213,7 +213,7 @@ static struct second second_open(struct bed *b)
 	return s;
 }
 
-static void second_recv(struct bed *b, struct second *s, uint64_t id, uint64_t offset)
+static void second_recv(struct ib_bed *b, struct second *s, uint64_t id, uint64_t offset)
 {
 	const struct weft_sge at = { (uintptr_t)b->memory + offset, MTU, b->tag };
 	const struct weft_recv_wr wr = { .id = id, .sges = &at, .sge_count = 1 };
@@ -223,7 +223,7 @@ static void second_recv(struct bed *b, struct second *s, uint64_t id, uint64_t o
 	b->posted++;
 }
 
-static void second_close(struct bed *b, struct second *s)
+static void second_close(struct ib_bed *b, struct second *s)
 {
 	qp_destroy(s->qp);
 	bed_run(b);
@@ -231,7 +231,7 @@ static void second_close(struct bed *b, struct second *s)
 	ib_destroy(s->conn);
 }
 
-static enum weft_reason put_group(struct bed *b, const struct ib_group *g, struct iba_packet p)
+static enum weft_reason put_group(struct ib_bed *b, const struct ib_group *g, struct iba_packet p)
 {
 	struct inet_end to = { .port = IBA_UDP_PORT };
 	const struct bed_way way = { .from = { { 198, 51, 100, 7 }, 0xc777 }, .to = &to };
@@ -249,7 +249,7 @@ TEST(test_iba_10_5_datagrams_to_a_group)
 	const struct ib_group one = { .address = { 239, 1, 1, 1 } };
 	const struct ib_group two = { .address = { 239, 1, 1, 2 } };
 	const struct ib_group unicast = { .address = { 10, 1, 1, 1 } };
-	struct bed *b = open_ud();
+	struct ib_bed *b = open_ud();
 	struct second s = second_open(b);
 	struct iba_packet p = datagram(IBA_QPN_MULTICAST);
 
@@ -303,7 +303,7 @@ TEST(test_iba_10_5_a_member_that_fails)
 {
 	const struct ib_group one = { .address = { 239, 1, 1, 1 } };
 	const struct ib_group two = { .address = { 239, 1, 1, 2 } };
-	struct bed *b = open_ud();
+	struct ib_bed *b = open_ud();
 	struct second s = second_open(b);
 	const struct weft_sge bad = { 0, MTU, b->tag };
 	const struct weft_recv_wr wr = { .id = 30, .sges = &bad, .sge_count = 1 };
@@ -324,7 +324,7 @@ TEST(test_iba_10_5_a_member_that_fails)
 	bed_close(b);
 }
 
-static enum weft_reason put_mad(struct bed *b, struct iba_packet p, uint32_t bytes)
+static enum weft_reason put_mad(struct ib_bed *b, struct iba_packet p, uint32_t bytes)
 {
 	const struct bed_way way = { .from = { { 198, 51, 100, 7 }, 0xc777 } };
 	uint8_t mad[MAD_BYTES + 4];
@@ -337,7 +337,7 @@ static enum weft_reason put_mad(struct bed *b, struct iba_packet p, uint32_t byt
 /* IBA 13.5.3.3: management datagrams come to queue pair 1, with their own key. */
 TEST(test_iba_13_5_3_mads_that_arrive)
 {
-	struct bed *b = bed_open(NULL, WEFT_RC);
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
 	struct iba_packet p = datagram(IBA_QPN_GSI);
 	struct ib_mad mad;
 	uint32_t taken = 0;
@@ -373,7 +373,7 @@ TEST(test_iba_13_5_3_mads_that_arrive)
 
 TEST(test_iba_13_5_3_mads_that_are_sent)
 {
-	struct bed *b = bed_open(NULL, WEFT_RC);
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
 	struct ib_mad mad = { .path = b->config.path };
 	struct bed_packet *p;
 	uint32_t queued = 0;

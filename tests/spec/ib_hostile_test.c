@@ -12,7 +12,7 @@ enum { MTU = 256, P0 = PSN_PEERS, ALL = 0x1000000, STRIDE = 0x10001, MANY = 2000
 
 static uint8_t data[4096 + 64];
 
-static struct bed *open(enum weft_qp_service service)
+static struct ib_bed *open(enum weft_qp_service service)
 {
 	struct ib_config config = bed_config();
 
@@ -21,7 +21,7 @@ static struct bed *open(enum weft_qp_service service)
 	return bed_open(&config, service);
 }
 
-static struct iba_packet good_write(struct bed *b)
+static struct iba_packet good_write(struct ib_bed *b)
 {
 	struct iba_packet p = peer_reth(b, IBA_WRITE_ONLY, P0, 64, 12);
 
@@ -31,7 +31,7 @@ static struct iba_packet good_write(struct bed *b)
 }
 
 /* What it was before, and after all as usual. */
-static void expect_untouched(struct bed *b)
+static void expect_untouched(struct ib_bed *b)
 {
 	bed_unchanged(b);
 	bed_silent(b);
@@ -68,7 +68,7 @@ static void lengthen(uint8_t *bytes, size_t *length)
 /* IBA 7.8.2: of all bits only the eight that a network may set are not covered. */
 TEST(test_rc_04_every_bit_that_is_wrong_is_noticed)
 {
-	struct bed *b = open(WEFT_RC);
+	struct ib_bed *b = open(WEFT_RC);
 	struct bed_way way = { .from = b->config.path.to, .change = flip_bit };
 	size_t bits = iba_packet_bytes(good_write(b).opcode, 12) * 8;
 
@@ -86,7 +86,7 @@ TEST(test_rc_04_every_bit_that_is_wrong_is_noticed)
 
 TEST(test_rc_04_packets_of_every_wrong_length_are_dropped)
 {
-	struct bed *b = open(WEFT_RC);
+	struct ib_bed *b = open(WEFT_RC);
 	struct bed_way way = { .from = b->config.path.to, .change = cut_to };
 	size_t length = iba_packet_bytes(good_write(b).opcode, 12);
 
@@ -111,7 +111,7 @@ static const enum iba_op ops[] = { IBA_WRITE_ONLY,   IBA_SEND_ONLY, IBA_READ_REQ
  */
 TEST(test_rc_03_forged_psns_change_nothing)
 {
-	struct bed *b = open(WEFT_RC);
+	struct ib_bed *b = open(WEFT_RC);
 	uint32_t naks = 0;
 
 	bed_recv(b, 7, 0, 64);
@@ -142,7 +142,7 @@ TEST(test_rc_03_forged_psns_change_nothing)
 /* Around the end of the numbers: what was there before it is old, what comes after it is new. */
 TEST(test_rc_02_psns_wrap)
 {
-	struct bed *b = open(WEFT_RC);
+	struct ib_bed *b = open(WEFT_RC);
 
 	for (uint32_t n = 0; n < 8; n++) {
 		struct iba_packet p = peer_reth(b, IBA_FETCH_ADD, P0 + n, 512, 0);
@@ -171,7 +171,7 @@ TEST(test_rc_02_psns_wrap)
 /* Of those that were never given out; a datagram is cheap, and must be cheap to refuse. */
 TEST(test_rc_02_a_flood_to_unknown_queue_pairs_leaves_nothing)
 {
-	struct bed *b = open(WEFT_RC);
+	struct ib_bed *b = open(WEFT_RC);
 	struct bed_way way = { .from = b->config.path.to };
 	struct iba_packet p = good_write(b);
 
@@ -194,13 +194,13 @@ TEST(test_rc_02_a_flood_to_unknown_queue_pairs_leaves_nothing)
 /* ---- Numbers that a true peer cannot be at --------------------------------------------------- */
 
 /* A packet of the peer in its place, which is acknowledged. */
-static void peer_goes_on(struct bed *b, uint32_t n)
+static void peer_goes_on(struct ib_bed *b, uint32_t n)
 {
 	MUST(bed_put(b, peer_reth(b, IBA_WRITE_ONLY, P0 + n, 64, 12), data, 12));
 	bed_expect_ack(b, 0, (P0 + n) % ALL);
 }
 
-static uint32_t naks_to(struct bed *b, uint32_t psn)
+static uint32_t naks_to(struct ib_bed *b, uint32_t psn)
 {
 	uint32_t naks = 0;
 
@@ -219,7 +219,7 @@ TEST(test_rc_03_forged_psns_bring_few_naks)
 {
 	enum { ROUNDS = 1000, NEAR = 4096 };
 	static const uint32_t near[] = { 0, 1, 2, 255, 4095 };
-	struct bed *b = open(WEFT_RC);
+	struct ib_bed *b = open(WEFT_RC);
 	uint32_t naks = 0;
 
 	for (uint32_t n = 0; n < ROUNDS; n++) {
@@ -246,7 +246,7 @@ TEST(test_rc_04_forged_naks_within_a_read_end_nothing)
 	enum { PARTS = 32, NEAR = 4096, COUNT = PARTS * BED_BYTES / MTU };
 	static const uint8_t naks[] = { IBA_NAK_INVALID, IBA_NAK_ACCESS, IBA_NAK_OPERATION,
 					IBA_NAK_SEQUENCE };
-	struct bed *b = open(WEFT_RC);
+	struct ib_bed *b = open(WEFT_RC);
 	struct weft_sge parts[PARTS];
 	struct weft_send_wr wr = { .id = 1,
 				   .opcode = WEFT_OP_READ,
@@ -282,7 +282,7 @@ TEST(test_rc_04_forged_naks_within_a_read_end_nothing)
 
 TEST(test_ud_01_forged_q_keys_deliver_nothing)
 {
-	struct bed *b = open(WEFT_UD);
+	struct ib_bed *b = open(WEFT_UD);
 	struct iba_packet p = { .opcode = IBA_UD_SEND, .src_qp = 0x99 };
 
 	bed_recv(b, 1, 0, 256);
@@ -307,7 +307,7 @@ TEST(test_rkey_09_forged_r_keys_change_nothing)
 					    IBA_FETCH_ADD };
 
 	for (uint32_t i = 0; i < 32 * 4; i++) {
-		struct bed *b = open(WEFT_RC);
+		struct ib_bed *b = open(WEFT_RC);
 		enum iba_op op = asks[i % 4];
 		struct iba_packet p = peer_reth(b, op, P0, 0, op == IBA_WRITE_FIRST ? 2 * MTU : 8);
 		uint32_t bytes = op == IBA_WRITE_ONLY ? 8 : op == IBA_WRITE_FIRST ? MTU : 0;
@@ -327,7 +327,7 @@ TEST(test_rkey_09_forged_r_keys_change_nothing)
 /* IBA 9.6.1.1: all that a connected queue pair may be sent comes from its peer. */
 TEST(test_rc_01_spoofed_sources_are_not_heard)
 {
-	struct bed *b = open(WEFT_RC);
+	struct ib_bed *b = open(WEFT_RC);
 	struct bed_way way = { .from = b->config.path.to };
 	struct iba_packet nak = peer_ack(iba_syndrome_nak(IBA_NAK_ACCESS), PSN_OURS, 0);
 
@@ -359,7 +359,7 @@ TEST(test_rc_01_spoofed_sources_are_not_heard)
  */
 TEST(test_rc_02_a_flood_of_duplicate_reads_is_answered_once)
 {
-	struct bed *b = open(WEFT_RC);
+	struct ib_bed *b = open(WEFT_RC);
 	struct iba_packet p = peer_reth(b, IBA_READ_REQUEST, P0, 0, 8 * MTU);
 
 	MUST(bed_put(b, p, NULL, 0));
@@ -377,7 +377,7 @@ TEST(test_rc_02_a_flood_of_duplicate_reads_is_answered_once)
 
 TEST(test_qp_s3_a_flood_of_duplicate_atomics_is_carried_out_once)
 {
-	struct bed *b = open(WEFT_RC);
+	struct ib_bed *b = open(WEFT_RC);
 	struct iba_packet p = peer_reth(b, IBA_FETCH_ADD, P0, 512, 0);
 	uint64_t was, is;
 

@@ -9,7 +9,7 @@ enum { MTU = 256, P0 = PSN_PEERS, US = 1000, MS = 1000 * US };
 static const uint8_t data[MTU];
 
 /* A Write of the peer that is marked, or not. */
-static enum weft_reason put_marked(struct bed *b, uint32_t psn, uint8_t ecn)
+static enum weft_reason put_marked(struct ib_bed *b, uint32_t psn, uint8_t ecn)
 {
 	const struct bed_way way = { .from = b->config.path.to, .ecn = ecn };
 	struct iba_packet p = peer_reth(b, IBA_WRITE_ONLY, psn, 0, 8);
@@ -21,7 +21,7 @@ static enum weft_reason put_marked(struct bed *b, uint32_t psn, uint8_t ecn)
 	return bed_put_by(b, &way, p, data, 8);
 }
 
-static enum weft_reason put_notice(struct bed *b)
+static enum weft_reason put_notice(struct ib_bed *b)
 {
 	const struct iba_packet p = { .opcode = IBA_CNP, .has_becn = true };
 
@@ -34,7 +34,7 @@ TEST(test_iba_a17_9_a_marked_packet_makes_a_notice)
 	static const enum weft_qp_service services[] = { WEFT_RC, WEFT_UC };
 
 	for (int i = 0; i < 2; i++) {
-		struct bed *b = bed_open(NULL, services[i]);
+		struct ib_bed *b = bed_open(NULL, services[i]);
 		struct bed_packet *p;
 
 		MUST(put_marked(b, P0, IB_ECN_ECT0));
@@ -66,7 +66,7 @@ TEST(test_iba_a17_9_a_marked_packet_makes_a_notice)
 /* Only packets with data are marked: slowing down answers does not help. */
 TEST(test_iba_a17_9_what_may_be_marked)
 {
-	struct bed *b = bed_open(NULL, WEFT_RC);
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
 
 	bed_post(b, (struct weft_send_wr){ .id = 1, .opcode = WEFT_OP_WRITE }, 0, 8);
 	EXPECT_EQ(bed_next(b)->ecn, IB_ECN_ECT0);
@@ -80,7 +80,7 @@ TEST(test_iba_a17_9_what_may_be_marked)
 }
 
 /* Counts what goes out in a time; it is not answered. */
-static uint32_t packets_in(struct bed *b, uint64_t ns)
+static uint32_t packets_in(struct ib_bed *b, uint64_t ns)
 {
 	uint32_t count = 0;
 
@@ -115,7 +115,7 @@ TEST(test_rc_04_a_rate_that_was_asked_for)
 	for (int i = 0; i < 2; i++) {
 		const uint64_t rate = UINT64_C(100) * WIRE_BITS * 1000; /* 100 packets in 1 ms */
 		struct ib_config k = at_rate(rate);
-		struct bed *b = bed_open(&k, services[i]);
+		struct ib_bed *b = bed_open(&k, services[i]);
 		uint32_t count;
 
 		bed_post(b, (struct weft_send_wr){ .id = 1, .opcode = WEFT_OP_WRITE }, 0,
@@ -142,7 +142,7 @@ TEST(test_rc_04_a_rate_that_was_asked_for)
 TEST(test_rc_02_a_slow_rate_asks_for_acknowledgements)
 {
 	struct ib_config k = at_rate(UINT64_C(1000) * WIRE_BITS);
-	struct bed *b;
+	struct ib_bed *b;
 	uint32_t next = PSN_OURS;
 
 	k.timeout_code = 14;
@@ -171,7 +171,7 @@ TEST(test_rc_04_a_notice_slows_down_and_is_forgotten)
 {
 	const uint64_t rate = UINT64_C(1000) * WIRE_BITS * 1000; /* 1000 packets in 1 ms */
 	struct ib_config k = at_rate(rate);
-	struct bed *b = bed_open(&k, WEFT_RC);
+	struct ib_bed *b = bed_open(&k, WEFT_RC);
 	uint32_t before, slow, later;
 
 	for (uint64_t i = 0; i < 40; i++)
@@ -204,7 +204,7 @@ TEST(test_rc_04_a_notice_slows_down_and_is_forgotten)
 TEST(test_rc_04_a_notice_to_one_without_a_rate)
 {
 	struct ib_config k = at_rate(0);
-	struct bed *b = bed_open(&k, WEFT_UC);
+	struct ib_bed *b = bed_open(&k, WEFT_UC);
 	uint32_t count;
 
 	/* A queue pair that sends nothing has nothing to slow down. */
@@ -238,7 +238,7 @@ TEST(test_rc_04_a_notice_to_one_without_a_rate)
 TEST(test_rc_04_answers_keep_the_pace)
 {
 	struct ib_config k = at_rate(UINT64_C(100) * WIRE_BITS * 1000);
-	struct bed *b = bed_open(&k, WEFT_RC);
+	struct ib_bed *b = bed_open(&k, WEFT_RC);
 	uint32_t count;
 
 	MUST(bed_put(b, peer_reth(b, IBA_READ_REQUEST, P0, 0, 150 * MTU), NULL, 0));

@@ -10,9 +10,9 @@ enum { MTU = 256, P0 = PSN_PEERS, PACKETS = 8, LONG = BED_BYTES };
 static const uint8_t data[MTU] = { 6, 5, 4 };
 
 /* A bed whose one region is on demand. */
-static struct bed *open_paged(const struct ib_config *config)
+static struct ib_bed *open_paged(const struct ib_config *config)
 {
-	struct bed *b = bed_open(config, WEFT_RC);
+	struct ib_bed *b = bed_open(config, WEFT_RC);
 	const struct mem_owner owner = pd_owner(b->pd);
 	const struct weft_region_options o = {
 		.addr = (uintptr_t)b->memory,
@@ -27,7 +27,7 @@ static struct bed *open_paged(const struct ib_config *config)
 	return b;
 }
 
-static void expect_asked(const struct bed *b, uint32_t packets)
+static void expect_asked(const struct ib_bed *b, uint32_t packets)
 {
 	EXPECT_EQ(b->asked_bytes, packets * MTU);
 	EXPECT_EQ(b->asked_most, packets ? MTU : 0);
@@ -35,7 +35,7 @@ static void expect_asked(const struct bed *b, uint32_t packets)
 
 TEST(test_on_demand_a_write_asks_packet_by_packet)
 {
-	struct bed *b = open_paged(NULL);
+	struct ib_bed *b = open_paged(NULL);
 
 	MUST(bed_put(b, peer_reth(b, IBA_WRITE_FIRST, P0, 0, LONG), data, MTU));
 	expect_asked(b, 1);
@@ -49,7 +49,7 @@ TEST(test_on_demand_a_write_asks_packet_by_packet)
 /* What is refused asks for nothing, nor does what has come before. */
 TEST(test_on_demand_refused_packets_ask_for_nothing)
 {
-	struct bed *b = open_paged(NULL);
+	struct ib_bed *b = open_paged(NULL);
 
 	EXPECT_EQ(bed_put(b, peer_reth(b, IBA_WRITE_FIRST, P0 + 1, 0, LONG), data, MTU),
 		  WEFT_R_IB_PSN);
@@ -63,7 +63,7 @@ TEST(test_on_demand_refused_packets_ask_for_nothing)
 
 TEST(test_on_demand_a_receive_asks_packet_by_packet)
 {
-	struct bed *b = open_paged(NULL);
+	struct ib_bed *b = open_paged(NULL);
 
 	bed_recv(b, 1, 0, LONG);
 	expect_asked(b, 0);
@@ -76,7 +76,7 @@ TEST(test_on_demand_a_receive_asks_packet_by_packet)
 
 TEST(test_on_demand_a_read_is_answered_packet_by_packet)
 {
-	struct bed *b = open_paged(NULL);
+	struct ib_bed *b = open_paged(NULL);
 
 	b->is_held = true;
 	MUST(bed_put(b, peer_reth(b, IBA_READ_REQUEST, P0, 0, PACKETS * MTU), NULL, 0));
@@ -107,7 +107,7 @@ TEST(test_send_04_bytes_beside_some_on_demand_are_handed_over_once)
 	struct weft_region_options ro = { .addr = AT,
 					  .length = sizeof(frame),
 					  .rights = WEFT_LOCAL_READ };
-	struct bed *b = open_paged(NULL);
+	struct ib_bed *b = open_paged(NULL);
 	const struct mem_owner owner = pd_owner(b->pd);
 	struct weft_sge parts[] = { { AT, PART, 0 }, { (uintptr_t)b->memory, PART, b->tag } };
 	struct weft_pins pins;

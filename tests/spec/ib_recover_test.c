@@ -15,23 +15,23 @@ static uint32_t psn(uint32_t n)
 	return iba_psn_add(PSN_OURS, n);
 }
 
-static enum weft_reason ack(struct bed *b, uint32_t n)
+static enum weft_reason ack(struct ib_bed *b, uint32_t n)
 {
 	return bed_put(b, peer_ack(iba_syndrome_ack(UNUSED), psn(n), 0), NULL, 0);
 }
 
-static enum weft_reason nak(struct bed *b, uint32_t n)
+static enum weft_reason nak(struct ib_bed *b, uint32_t n)
 {
 	return bed_put(b, peer_ack(iba_syndrome_nak(IBA_NAK_SEQUENCE), psn(n), 0), NULL, 0);
 }
 
-static void post_write(struct bed *b, uint64_t id, uint32_t packets)
+static void post_write(struct ib_bed *b, uint64_t id, uint32_t packets)
 {
 	bed_post(b, (struct weft_send_wr){ .id = id, .opcode = WEFT_OP_WRITE }, 0, packets * MTU);
 }
 
 /* One packet, number n, that is acknowledged after so long. */
-static void round_trip(struct bed *b, uint32_t n, uint64_t ns)
+static void round_trip(struct ib_bed *b, uint32_t n, uint64_t ns)
 {
 	post_write(b, 100 + n, 1);
 	bed_expect(b, IBA_WRITE_ONLY, psn(n));
@@ -42,7 +42,7 @@ static void round_trip(struct bed *b, uint32_t n, uint64_t ns)
 }
 
 /* Numbers from first up to end go out, all of one Write that began with number 1. */
-static void expect_packets(struct bed *b, uint32_t first, uint32_t end, uint32_t last)
+static void expect_packets(struct ib_bed *b, uint32_t first, uint32_t end, uint32_t last)
 {
 	for (uint32_t n = first; n < end; n++)
 		bed_expect(b,
@@ -61,7 +61,7 @@ static void expect_packets(struct bed *b, uint32_t first, uint32_t end, uint32_t
  */
 TEST(test_rc_04_rfc6298_round_trips_are_of_packets_that_went_once)
 {
-	struct bed *b = bed_open(NULL, WEFT_RC);
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
 
 	round_trip(b, 0, 100 * US);
 	for (uint32_t n = 1; n < 4; n++) {
@@ -82,7 +82,7 @@ TEST(test_rc_04_rfc6298_round_trips_are_of_packets_that_went_once)
 /* RFC 6298 section 2.3: a peer whose round trips vary is given more time. */
 TEST(test_rc_04_rfc6298_a_peer_that_varies_is_given_time)
 {
-	struct bed *b = bed_open(NULL, WEFT_RC);
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
 
 	for (uint32_t n = 0; n < 32; n++)
 		round_trip(b, n, n % 2 ? 100 * US : 1000 * US);
@@ -100,7 +100,7 @@ TEST(test_rc_04_rfc6298_a_peer_that_varies_is_given_time)
 TEST(test_rc_04_the_timeout_is_the_longest_silence)
 {
 	struct ib_config config = bed_config();
-	struct bed *b;
+	struct ib_bed *b;
 
 	config.timeout_code = 6; /* 262 us */
 	b = bed_open(&config, WEFT_RC);
@@ -128,7 +128,7 @@ TEST(test_rc_04_the_timeout_is_the_longest_silence)
  */
 TEST(test_rc_04_rfc8985_the_answer_to_a_lone_probe_brings_the_rest)
 {
-	struct bed *b = bed_open(NULL, WEFT_RC);
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
 
 	round_trip(b, 0, 1000 * US);
 	post_write(b, 1, 8);
@@ -146,7 +146,7 @@ TEST(test_rc_04_rfc8985_the_answer_to_a_lone_probe_brings_the_rest)
 /* The peer has more than the probe, but not all: it has half a round trip to show more. */
 TEST(test_rc_04_rfc8985_a_probe_that_was_not_needed_is_followed_soon)
 {
-	struct bed *b = bed_open(NULL, WEFT_RC);
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
 
 	round_trip(b, 0, 100 * US);
 	post_write(b, 1, 8);
@@ -169,7 +169,7 @@ TEST(test_rc_04_rfc8985_a_probe_that_was_not_needed_is_followed_soon)
 /* A peer that misses another packet than before has had that: what is sent again lost one, too. */
 TEST(test_rc_04_a_nak_of_another_packet_is_another_loss)
 {
-	struct bed *b = bed_open(NULL, WEFT_RC);
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
 
 	round_trip(b, 0, 1000 * US);
 	post_write(b, 1, 8);
@@ -188,7 +188,7 @@ TEST(test_rc_04_a_nak_of_another_packet_is_another_loss)
 /* The same complaint too soon is of what was sent before; it may be not: a probe finds out. */
 TEST(test_rc_04_a_nak_that_may_be_old_is_looked_into)
 {
-	struct bed *b = bed_open(NULL, WEFT_RC);
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
 
 	round_trip(b, 0, 1000 * US);
 	post_write(b, 1, 8);
@@ -213,7 +213,7 @@ enum { READS = 16, READ_PACKETS = 4, ANSWERS = READS * READ_PACKETS };
 
 /* A peer that answers every request for a Read in full, in the order in which they came. */
 struct reader {
-	struct bed *b;
+	struct ib_bed *b;
 	struct asked {
 		uint32_t n, count; /* packets of the answers */
 	} asked[BED_OUT_MAX];
@@ -324,7 +324,7 @@ TEST(test_rc_04_lost_answers_are_asked_for_one_after_the_other)
 }
 
 /* Reads of so many packets each, the first of which has this number; they are asked for. */
-static void post_reads(struct bed *b, uint32_t base, uint32_t reads, uint32_t count)
+static void post_reads(struct ib_bed *b, uint32_t base, uint32_t reads, uint32_t count)
 {
 	for (uint32_t i = 0; i < reads; i++)
 		bed_post(b, (struct weft_send_wr){ .id = base / count + i, .opcode = WEFT_OP_READ },
@@ -334,7 +334,7 @@ static void post_reads(struct bed *b, uint32_t base, uint32_t reads, uint32_t co
 }
 
 /* So many answers, from this one on, to Reads of so many each. */
-static void put_answers(struct bed *b, uint32_t from, uint32_t packets, uint32_t count)
+static void put_answers(struct ib_bed *b, uint32_t from, uint32_t packets, uint32_t count)
 {
 	static const uint8_t data[MTU];
 
@@ -356,7 +356,7 @@ static void put_answers(struct bed *b, uint32_t from, uint32_t packets, uint32_t
 TEST(test_rc_04_reads_behind_a_lost_nak_are_asked_for_without_a_silence_each)
 {
 	struct ib_config config = bed_config();
-	struct bed *b;
+	struct ib_bed *b;
 
 	config.reads_out = READS;
 	b = bed_open(&config, WEFT_RC);
@@ -385,7 +385,7 @@ TEST(test_rc_04_reads_behind_a_lost_nak_are_asked_for_without_a_silence_each)
 TEST(test_rc_04_reads_behind_a_slow_answer_are_not_asked_for_again)
 {
 	struct ib_config config = bed_config();
-	struct bed *b;
+	struct ib_bed *b;
 
 	config.reads_out = READS;
 	b = bed_open(&config, WEFT_RC);
@@ -409,7 +409,7 @@ TEST(test_rc_04_reads_behind_a_slow_answer_are_not_asked_for_again)
 TEST(test_rc_04_iba_9_7_5_1_7_what_is_missing_is_asked_for_read_by_read)
 {
 	struct ib_config config = bed_config();
-	struct bed *b;
+	struct ib_bed *b;
 
 	config.reads_out = READS;
 	b = bed_open(&config, WEFT_RC);
@@ -444,7 +444,7 @@ TEST(test_rc_04_iba_9_7_5_1_7_what_is_missing_is_asked_for_read_by_read)
 TEST(test_rc_04_what_is_lost_of_the_answer_to_a_probe_is_asked_for_at_once)
 {
 	struct ib_config config = bed_config();
-	struct bed *b;
+	struct ib_bed *b;
 
 	config.reads_out = READS;
 	b = bed_open(&config, WEFT_RC);
@@ -463,7 +463,7 @@ TEST(test_rc_04_what_is_lost_of_the_answer_to_a_probe_is_asked_for_at_once)
 TEST(test_rc_04_an_answer_that_is_overtaken_is_asked_for_once_more)
 {
 	struct ib_config config = bed_config();
-	struct bed *b;
+	struct ib_bed *b;
 
 	config.reads_out = READS;
 	b = bed_open(&config, WEFT_RC);
@@ -492,7 +492,7 @@ TEST(test_rc_04_an_answer_that_is_overtaken_is_asked_for_once_more)
 TEST(test_rc_02_the_window_holds_for_the_answers_to_reads)
 {
 	struct ib_config config = bed_config();
-	struct bed *b;
+	struct ib_bed *b;
 
 	config.reads_out = READS;
 	config.window_packets = 4;
@@ -523,7 +523,7 @@ TEST(test_rc_02_the_window_holds_for_the_answers_to_reads)
 TEST(test_rc_02_the_window_for_answers_counts_no_writes)
 {
 	struct ib_config config = bed_config();
-	struct bed *b;
+	struct ib_bed *b;
 
 	config.reads_out = READS;
 	config.window_packets = 4;
@@ -551,7 +551,7 @@ TEST(test_rc_02_the_window_for_answers_counts_no_writes)
 /* A NAK tells of a lost request, and that the answer before it was lost, too: both go again. */
 TEST(test_rc_04_a_nak_behind_a_lost_answer)
 {
-	struct bed *b = bed_open(NULL, WEFT_RC);
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
 	static uint8_t data[MTU];
 	struct iba_packet p = peer_ack(iba_syndrome_ack(UNUSED), psn(0), 0);
 
@@ -611,7 +611,7 @@ TEST(test_rc_04_a_refusal_behind_a_lost_answer_sends_nothing_again)
 /* An early answer counts once, and only as what was asked for. */
 TEST(test_rc_03_early_answers_are_checked_as_others_are)
 {
-	struct bed *b = bed_open(NULL, WEFT_RC);
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
 	static uint8_t data[2 * MTU];
 	struct iba_packet p = peer_ack(iba_syndrome_ack(UNUSED), psn(6), 0);
 
@@ -645,7 +645,7 @@ TEST(test_rc_03_early_answers_are_checked_as_others_are)
 TEST(test_rc_02_iba_9_7_5_1_7_a_part_of_an_answer_is_answered_alone)
 {
 	const uint32_t first = PSN_PEERS;
-	struct bed *b = bed_open(NULL, WEFT_RC);
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
 
 	MUST(bed_put(b, peer_reth(b, IBA_READ_REQUEST, first, 0, 6 * MTU), NULL, 0));
 	MUST(bed_put(b, peer_reth(b, IBA_READ_REQUEST, first + 6, 8192, 8), NULL, 0));
@@ -676,7 +676,7 @@ TEST(test_rc_02_iba_9_7_5_1_7_a_part_of_an_answer_is_answered_alone)
 TEST(test_rc_02_a_part_of_an_answer_that_is_going_out)
 {
 	const uint32_t first = PSN_PEERS;
-	struct bed *b = bed_open(NULL, WEFT_RC);
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
 	struct ib_out out = { 0 };
 
 	b->is_held = true;
@@ -702,7 +702,7 @@ TEST(test_rc_02_iba_9_7_5_1_7_what_is_asked_for_again_has_its_turn)
 	const uint32_t first = PSN_PEERS;
 	struct ib_config config = bed_config();
 	struct ib_out out = { 0 };
-	struct bed *b;
+	struct ib_bed *b;
 
 	config.reads_in = 4;
 	b = bed_open(&config, WEFT_RC);
@@ -735,7 +735,7 @@ TEST(test_rc_02_three_requests_at_most_wait_to_be_answered_again)
 	enum { PACKETS = 16, AGREED = 3 };
 	const uint32_t first = PSN_PEERS;
 	struct ib_config config = bed_config();
-	struct bed *b;
+	struct ib_bed *b;
 
 	config.reads_in = AGREED;
 	b = bed_open(&config, WEFT_RC);
@@ -758,7 +758,7 @@ TEST(test_rc_02_requests_to_answer_again_are_bounded)
 {
 	enum { PACKETS = 16 };
 	const uint32_t first = PSN_PEERS;
-	struct bed *b = bed_open(NULL, WEFT_RC);
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
 
 	MUST(bed_put(b, peer_reth(b, IBA_READ_REQUEST, first, 0, PACKETS * MTU), NULL, 0));
 	MUST(bed_put(b, peer_reth(b, IBA_READ_REQUEST, first + PACKETS, 0, 8), NULL, 0));

@@ -13,7 +13,7 @@ static uint32_t psn(uint32_t n)
 	return (S0 + n) & IBA_PSN_MASK;
 }
 
-static enum weft_reason ack(struct bed *b, uint32_t n)
+static enum weft_reason ack(struct ib_bed *b, uint32_t n)
 {
 	return bed_put(b, peer_ack(CREDITS_OFF, psn(n), 0), NULL, 0);
 }
@@ -40,7 +40,7 @@ TEST(test_rc_02_qp_17_messages_are_cut_by_the_mtu)
 			uint32_t count = iba_psn_count(bytes, mtu), i;
 			const enum iba_op *ops = k % 2 ? sends : writes;
 			struct ib_config config = bed_config();
-			struct bed *b;
+			struct ib_bed *b;
 
 			config.path.mtu_bytes = mtu;
 			b = bed_open(&config, WEFT_RC);
@@ -72,7 +72,7 @@ TEST(test_rc_02_qp_17_messages_are_cut_by_the_mtu)
 
 TEST(test_rc_02_acknowledgements_are_cumulative)
 {
-	struct bed *b = bed_open(NULL, WEFT_RC);
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
 
 	for (uint64_t id = 1; id <= 4; id++)
 		bed_post(b, request(WEFT_OP_WRITE, id), 0, 2 * MTU);
@@ -98,7 +98,7 @@ TEST(test_rc_02_acknowledgements_are_cumulative)
  */
 TEST(test_rc_02_a_send_ends_before_its_answer_comes)
 {
-	struct bed *b = bed_open(NULL, WEFT_RC);
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
 
 	bed_recv(b, 9, 0, 64);
 	bed_post(b, request(WEFT_OP_SEND, 1), 64, 8);
@@ -117,7 +117,7 @@ TEST(test_rc_02_a_send_ends_before_its_answer_comes)
 /* SEND-09, SEND-13: from the lost packet on, asked of the memory again. */
 TEST(test_send_09_send_11_send_13_what_was_lost_is_gathered_again)
 {
-	struct bed *b = bed_open(NULL, WEFT_RC);
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
 	struct bed_packet *p;
 
 	bed_post(b, request(WEFT_OP_WRITE, 1), 0, 2 * MTU);
@@ -146,7 +146,7 @@ TEST(test_send_09_send_11_send_13_what_was_lost_is_gathered_again)
 TEST(test_send_15_the_source_has_gone)
 {
 	struct ib_config config = bed_config();
-	struct bed *b;
+	struct ib_bed *b;
 
 	config.window_packets = 2;
 	b = bed_open(&config, WEFT_RC);
@@ -174,7 +174,7 @@ TEST(test_rc_04_iba_9_9_2_4_1_a_silent_peer)
 
 	for (uint8_t retries = 0; retries <= 7; retries++) {
 		struct ib_config config = bed_config();
-		struct bed *b;
+		struct ib_bed *b;
 
 		config.retries = retries;
 		b = bed_open(&config, WEFT_RC);
@@ -195,7 +195,7 @@ TEST(test_rc_04_iba_9_9_2_4_1_a_silent_peer)
 TEST(test_rc_04_progress_gives_the_retries_back)
 {
 	struct ib_config config = bed_config();
-	struct bed *b;
+	struct ib_bed *b;
 
 	config.retries = 1;
 	b = bed_open(&config, WEFT_RC);
@@ -211,7 +211,7 @@ TEST(test_rc_04_progress_gives_the_retries_back)
 	bed_close(b);
 }
 
-static enum weft_reason rnr(struct bed *b, uint32_t n, uint8_t code)
+static enum weft_reason rnr(struct ib_bed *b, uint32_t n, uint8_t code)
 {
 	return bed_put(b, peer_ack(iba_syndrome_rnr(code), psn(n), 0), NULL, 0);
 }
@@ -219,7 +219,7 @@ static enum weft_reason rnr(struct bed *b, uint32_t n, uint8_t code)
 TEST(test_rc_04_iba_9_9_2_4_2_a_peer_without_receives)
 {
 	struct ib_config config = bed_config();
-	struct bed *b;
+	struct ib_bed *b;
 
 	config.rnr_retries = 2;
 	b = bed_open(&config, WEFT_RC);
@@ -247,7 +247,7 @@ TEST(test_rc_04_iba_9_9_2_4_2_a_peer_without_receives)
 /* The NAK was overtaken by word that its sender has left: that says it again. */
 TEST(test_iba_9_7_5_2_a_nak_that_came_by_another_way)
 {
-	struct bed *b = bed_open(NULL, WEFT_RC);
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
 
 	bed_post(b, request(WEFT_OP_WRITE, 1), 0, 8);
 	bed_post(b, request(WEFT_OP_WRITE, 2), 0, 8);
@@ -272,7 +272,7 @@ TEST(test_iba_9_7_5_2_a_nak_that_came_by_another_way)
 /* The first error wins, even if the peer's leave is heard before the error was polled. */
 TEST(test_iba_9_7_5_2_a_nak_and_then_the_peer_leaves)
 {
-	struct bed *b = bed_open(NULL, WEFT_RC);
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
 
 	bed_post(b, request(WEFT_OP_WRITE, 1), 0, 8);
 	bed_expect(b, IBA_WRITE_ONLY, psn(0));
@@ -287,7 +287,7 @@ TEST(test_iba_9_7_5_2_a_nak_and_then_the_peer_leaves)
 /* QP-08: the consumer's own patience. */
 TEST(test_qp_08_patience_with_a_peer_without_receives)
 {
-	struct bed *b = bed_open(NULL, WEFT_RC);
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
 
 	b->qp->receiver_wait_ns = 3 * iba_rnr_ns(14);
 	bed_post(b, request(WEFT_OP_SEND, 1), 0, 8);
@@ -306,7 +306,7 @@ TEST(test_qp_08_patience_with_a_peer_without_receives)
 /* IBA 9.7.7.2: beyond what the peer has receives for, one packet finds out. */
 TEST(test_iba_9_7_7_2_credits)
 {
-	struct bed *b = bed_open(NULL, WEFT_RC);
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
 	uint8_t one = iba_syndrome_ack(iba_credit_code(1));
 
 	bed_post(b, request(WEFT_OP_WRITE, 1), 0, 8);
@@ -336,7 +336,7 @@ TEST(test_iba_9_7_7_2_credits)
 
 /* ---- Answers -------------------------------------------------------------------------------- */
 
-static enum weft_reason response(struct bed *b, enum iba_op op, uint32_t n, uint32_t bytes)
+static enum weft_reason response(struct ib_bed *b, enum iba_op op, uint32_t n, uint32_t bytes)
 {
 	static uint8_t data[MTU * 2];
 	struct iba_packet p = peer_ack(CREDITS_OFF, psn(n), 0);
@@ -348,7 +348,7 @@ static enum weft_reason response(struct bed *b, enum iba_op op, uint32_t n, uint
 
 TEST(test_iba_9_7_5_1_4_a_read_whose_answer_is_lost_in_parts)
 {
-	struct bed *b = bed_open(NULL, WEFT_RC);
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
 	struct bed_packet *p;
 
 	bed_post(b, request(WEFT_OP_READ, 1), 512, 3 * MTU + 7);
@@ -396,7 +396,7 @@ TEST(test_iba_9_7_5_1_4_a_read_whose_answer_is_lost_in_parts)
 /* An answer acknowledges what was sent before its request. */
 TEST(test_iba_9_7_5_1_2_an_answer_acknowledges)
 {
-	struct bed *b = bed_open(NULL, WEFT_RC);
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
 	struct iba_packet p = peer_ack(CREDITS_OFF, psn(2), 3);
 	uint64_t old = 0;
 
@@ -426,7 +426,7 @@ TEST(test_rc_03_naks_end_the_request_that_they_name)
 	};
 
 	for (int i = 0; i < 3; i++) {
-		struct bed *b = bed_open(NULL, WEFT_RC);
+		struct ib_bed *b = bed_open(NULL, WEFT_RC);
 		uint8_t nak = iba_syndrome_nak(naks[i].nak);
 
 		for (uint64_t id = 1; id <= 3; id++)
@@ -455,7 +455,7 @@ TEST(test_qp_07c_a_packet_of_very_many_pieces)
 	uint64_t pages[BED_BYTES / 4096];
 	struct weft_sge s[WEFT_SGES_MAX];
 	struct bed_packet *p;
-	struct bed *b;
+	struct ib_bed *b;
 	uint32_t tag;
 
 	config.path.mtu_bytes = 4096;

@@ -8,7 +8,7 @@ enum { P0 = PSN_PEERS, MTU = 256 };
 
 static uint8_t data[4096];
 
-static struct bed *open(void)
+static struct ib_bed *open(void)
 {
 	for (size_t i = 0; i < sizeof(data); i++)
 		data[i] = (uint8_t)(200 - i * 3);
@@ -17,7 +17,7 @@ static struct bed *open(void)
 
 TEST(test_rc_01_rc_02_a_send_of_three_packets)
 {
-	struct bed *b = open();
+	struct ib_bed *b = open();
 	struct iba_packet p = peer_op(IBA_SEND_FIRST, P0);
 	struct bed_packet *ack;
 
@@ -45,7 +45,7 @@ TEST(test_rc_01_rc_02_a_send_of_three_packets)
 
 TEST(test_rc_03_iba_9_7_5_2_what_comes_too_early_is_refused_once)
 {
-	struct bed *b = open();
+	struct ib_bed *b = open();
 
 	for (uint32_t i = 1; i < 4; i++) {
 		EXPECT_EQ(bed_put(b, peer_reth(b, IBA_WRITE_ONLY, P0 + i, 0, 8), data, 8),
@@ -70,7 +70,7 @@ TEST(test_rc_03_iba_9_7_5_2_what_comes_too_early_is_refused_once)
 /* That a program has not looked yet is no reason to let the peer wait. */
 TEST(test_rc_03_an_acknowledgement_means_arrived_not_consumed)
 {
-	struct bed *b = open();
+	struct ib_bed *b = open();
 
 	bed_recv(b, 7, 0, 8);
 	EXPECT_EQ(bed_put(b, peer_op(IBA_SEND_ONLY, P0), data, 8), WEFT_OK);
@@ -84,7 +84,7 @@ TEST(test_rc_03_an_acknowledgement_means_arrived_not_consumed)
 
 TEST(test_rc_02_an_acknowledgement_goes_before_a_send_and_behind_a_write)
 {
-	struct bed *b = open();
+	struct ib_bed *b = open();
 	const struct weft_send_wr write = { .opcode = WEFT_OP_WRITE, .remote_tag = 1 };
 
 	b->is_held = true;
@@ -127,7 +127,7 @@ TEST(test_rc_02_an_acknowledgement_goes_before_a_send_and_behind_a_write)
 
 TEST(test_rc_04_iba_9_7_5_2_8_no_receive)
 {
-	struct bed *b = open();
+	struct ib_bed *b = open();
 
 	for (int i = 0; i < 3; i++) {
 		EXPECT_EQ(bed_put(b, peer_op(IBA_SEND_ONLY, P0), data, 8), WEFT_OK);
@@ -159,7 +159,7 @@ TEST(test_rc_04_iba_9_7_5_2_8_no_receive)
 
 TEST(test_iba_9_7_5_1_5_a_duplicate_is_acknowledged_and_not_carried_out)
 {
-	struct bed *b = open();
+	struct ib_bed *b = open();
 
 	bed_recv(b, 1, 64, 8);
 	bed_recv(b, 2, 128, 8);
@@ -184,7 +184,7 @@ TEST(test_iba_9_7_5_1_5_a_duplicate_is_acknowledged_and_not_carried_out)
 
 /* ---- Reads and atomics ---------------------------------------------------------------------- */
 
-static void expect_response(struct bed *b, uint32_t first, uint32_t count, uint64_t offset,
+static void expect_response(struct ib_bed *b, uint32_t first, uint32_t count, uint64_t offset,
 			    uint32_t bytes)
 {
 	for (uint32_t i = 0; i < count; i++) {
@@ -202,7 +202,7 @@ static void expect_response(struct bed *b, uint32_t first, uint32_t count, uint6
 
 TEST(test_iba_9_7_5_1_7_a_read_and_what_was_lost_of_it)
 {
-	struct bed *b = open();
+	struct ib_bed *b = open();
 	struct iba_packet p;
 
 	EXPECT_EQ(bed_put(b, peer_reth(b, IBA_READ_REQUEST, P0, 1000, 3 * MTU + 5), NULL, 0),
@@ -235,7 +235,7 @@ TEST(test_iba_9_7_5_1_7_a_read_and_what_was_lost_of_it)
 	bed_close(b);
 }
 
-static uint64_t word(const struct bed *b)
+static uint64_t word(const struct ib_bed *b)
 {
 	uint64_t v;
 
@@ -245,7 +245,7 @@ static uint64_t word(const struct bed *b)
 
 TEST(test_qp_s3_iba_9_7_5_1_5_an_atomic_is_carried_out_once)
 {
-	struct bed *b = open();
+	struct ib_bed *b = open();
 	struct iba_packet p = peer_reth(b, IBA_FETCH_ADD, P0, 64, 0);
 	uint64_t was = word(b);
 
@@ -279,7 +279,7 @@ TEST(test_qp_s3_iba_9_7_5_1_5_an_atomic_is_carried_out_once)
 
 TEST(test_iba_9_7_4_1_7_more_reads_than_agreed)
 {
-	struct bed *b = open();
+	struct ib_bed *b = open();
 
 	b->is_held = true; /* so that none is answered */
 	for (uint32_t i = 0; i < 3; i++)
@@ -300,7 +300,7 @@ TEST(test_iba_9_7_4_1_7_more_reads_than_agreed)
 TEST(test_touch_10_a_one_touch_read_and_its_lost_answer)
 {
 	for (int i = 0; i < 3; i++) {
-		struct bed *b = open();
+		struct ib_bed *b = open();
 		const struct mem_owner owner = pd_owner(b->pd);
 		const struct weft_region_options ro = { .addr = (uintptr_t)b->memory,
 							.length = 4096,
@@ -384,7 +384,7 @@ TEST(test_rc_03_bad_requests_are_refused_and_change_nothing)
 {
 	for (size_t i = 0; i < sizeof(bads) / sizeof(*bads); i++) {
 		const struct bad *bad = &bads[i];
-		struct bed *b = open();
+		struct ib_bed *b = open();
 		uint32_t psn = P0;
 		struct iba_packet p;
 
@@ -428,7 +428,7 @@ TEST(test_rc_03_a_request_beyond_the_longest_message_is_refused)
 	for (size_t i = 0; i < 4; i++) {
 		enum iba_op op = ops[i / 2];
 		struct ib_config k = bed_config();
-		struct bed *b;
+		struct ib_bed *b;
 		struct iba_packet p;
 
 		k.path.mtu_bytes = sizeof(data);
@@ -464,7 +464,7 @@ static void cut(uint8_t *bytes, size_t *length)
 
 TEST(test_rc_02_packets_that_are_none_of_ours_are_dropped)
 {
-	struct bed *b = open();
+	struct ib_bed *b = open();
 	const struct iba_packet good = { .opcode = iba_opcode(IBA_RC, IBA_WRITE_ONLY),
 					 .psn = P0,
 					 .dest_qp = b->qp->number,
@@ -514,7 +514,7 @@ TEST(test_rc_02_packets_that_are_none_of_ours_are_dropped)
 /* Annex A17: the identification of IPv4 is covered, and sockets do not tell it. */
 TEST(test_rc_02_an_ipv4_identification_that_sockets_hide)
 {
-	struct bed *b = open();
+	struct ib_bed *b = open();
 	struct bed_way way = { .from = b->config.path.to, .is_ipv4_hidden = true };
 
 	for (uint32_t i = 0; i < 3; i++) {

@@ -10,7 +10,7 @@ enum { MTU = 256, P0 = PSN_PEERS, SLOT = 254 };
 static const uint8_t data[MTU] = { 1, 2, 3, 4 };
 
 /* Takes the next event; false if there is none. */
-static bool next_event(struct bed *b, enum weft_event_kind kind)
+static bool next_event(struct ib_bed *b, enum weft_event_kind kind)
 {
 	struct weft_event e;
 
@@ -22,7 +22,7 @@ static bool next_event(struct bed *b, enum weft_event_kind kind)
 /* QP-14, IBA 10.3.1: in RTR the peer is served, and nothing can be sent but answers. */
 TEST(test_qp_14_iba_10_3_1_rtr_serves_and_does_not_send)
 {
-	struct bed *b = bed_open_receiving(NULL, WEFT_RC);
+	struct ib_bed *b = bed_open_receiving(NULL, WEFT_RC);
 	const struct weft_sge s = { (uintptr_t)b->memory, 4, b->tag };
 	struct weft_send_wr wr = { .opcode = WEFT_OP_WRITE, .sges = &s, .sge_count = 1 };
 	uint32_t posted;
@@ -53,7 +53,7 @@ TEST(test_qp_14_iba_10_3_1_rtr_serves_and_does_not_send)
 /* IBA 11.6.3.2: told once, by what was taken, and only where it is news. */
 TEST(test_iba_11_6_3_2_communication_is_established_in_rtr)
 {
-	struct bed *b = bed_open_receiving(NULL, WEFT_RC);
+	struct ib_bed *b = bed_open_receiving(NULL, WEFT_RC);
 	struct iba_packet p = peer_reth(b, IBA_WRITE_ONLY, P0, 0, 4);
 
 	EXPECT_EQ(bed_put(b, peer_op(IBA_SEND_ONLY, P0 + 5), data, 4), WEFT_R_IB_PSN);
@@ -75,7 +75,7 @@ TEST(test_iba_11_6_3_2_communication_is_established_in_rtr)
 
 TEST(test_qp_14_a_start_that_is_refused_changes_nothing)
 {
-	struct bed *b = bed_open_receiving(NULL, WEFT_RC);
+	struct ib_bed *b = bed_open_receiving(NULL, WEFT_RC);
 	struct ib_config k = b->config;
 	struct ib_conn *other;
 
@@ -96,7 +96,7 @@ TEST(test_qp_14_a_start_that_is_refused_changes_nothing)
 /* IBA 11.2.5.2: most of it only while the send queue is drained. */
 TEST(test_iba_11_2_5_2_what_may_change_later)
 {
-	struct bed *b = bed_open(NULL, WEFT_RC);
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
 	struct ib_config k = b->config;
 
 	k.rnr_timer_code = 3;
@@ -149,7 +149,7 @@ TEST(test_iba_11_2_5_2_what_may_change_later)
 /* More Reads at a time, while some wait to be answered. */
 TEST(test_iba_11_2_5_2_more_reads_of_the_peer)
 {
-	struct bed *b = bed_open(NULL, WEFT_RC);
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
 	const struct weft_qp_attr sqd = { .state = WEFT_QPS_SQD };
 	struct ib_config k = b->config;
 
@@ -176,7 +176,7 @@ TEST(test_iba_11_2_5_2_more_reads_of_the_peer)
 /* Whose a queue pair is can be read from its number. */
 TEST(test_qp_15_numbers_of_a_place)
 {
-	struct bed *b = bed_open(NULL, WEFT_RC);
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
 	const struct weft_qp_options o = { .send_cq = b->cq, .recv_cq = b->cq };
 	uint32_t old = b->qp->number, first = 0;
 

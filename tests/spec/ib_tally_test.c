@@ -14,7 +14,7 @@ static uint32_t out_psn(uint32_t n)
 /* However often its packets went out, and in which order they were lost. */
 TEST(test_ib_tally_a_message_that_is_sent_again_counts_once)
 {
-	struct bed *b = bed_open(NULL, WEFT_RC);
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
 	const struct qp_tally *t = &b->qp->tally;
 
 	EXPECT(t->is_begun);
@@ -45,7 +45,7 @@ TEST(test_ib_tally_a_message_that_is_sent_again_counts_once)
 
 TEST(test_ib_tally_a_read_and_its_answer_are_messages)
 {
-	struct bed *b = bed_open(NULL, WEFT_RC);
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
 	const struct qp_tally *t = &b->qp->tally;
 	struct iba_packet last = peer_op(IBA_READ_RESPONSE_LAST, out_psn(1));
 	struct iba_packet first = peer_op(IBA_READ_RESPONSE_FIRST, PSN_OURS);
@@ -76,7 +76,7 @@ TEST(test_ib_tally_a_read_and_its_answer_are_messages)
 
 TEST(test_ib_tally_what_comes_is_counted_when_it_is_whole)
 {
-	struct bed *b = bed_open(NULL, WEFT_RC);
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
 	const struct qp_tally *t = &b->qp->tally;
 
 	MUST(bed_put(b, peer_op(IBA_SEND_FIRST, P0), data, MTU));
@@ -107,7 +107,7 @@ static void damage(uint8_t *bytes, size_t *length)
 /* By reason; and none of it is the queue pair's. */
 TEST(test_ib_tally_drops_are_told_apart)
 {
-	struct bed *b = bed_open(NULL, WEFT_RC);
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
 	const struct bed_way damaged = { .from = b->config.path.to, .change = damage };
 	struct bed_way other = { .from = b->config.path.to };
 	struct iba_packet p = peer_op(IBA_SEND_ONLY, P0);
@@ -128,7 +128,7 @@ TEST(test_ib_tally_drops_are_told_apart)
 /* When its connection has ended, it can still be seen what there was; a new one begins at 0. */
 TEST(test_ib_tally_outlives_the_connection)
 {
-	struct bed *b = bed_open(NULL, WEFT_RC);
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
 	const struct qp_tally *t = &b->qp->tally;
 	struct ib_config k = b->config;
 
@@ -144,7 +144,7 @@ TEST(test_ib_tally_outlives_the_connection)
 
 TEST(test_ib_tally_timeouts)
 {
-	struct bed *b = bed_open(NULL, WEFT_RC);
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
 
 	bed_post(b, (struct weft_send_wr){ .id = 1, .opcode = WEFT_OP_WRITE }, 0, 8);
 	for (int i = 0; i < 1000 && b->qp->tally.timeouts < 2; i++)
@@ -159,7 +159,7 @@ TEST(test_ib_tally_timeouts)
 
 TEST(test_ib_tally_datagrams)
 {
-	struct bed *b = bed_open(NULL, WEFT_UC);
+	struct ib_bed *b = bed_open(NULL, WEFT_UC);
 	const struct qp_tally *t = &b->qp->tally;
 
 	bed_post(b, (struct weft_send_wr){ .id = 1, .opcode = WEFT_OP_WRITE }, 0, MTU + 1);

@@ -8,7 +8,7 @@ enum { MTU = 256, P0 = PSN_PEERS, Q_KEY = 0x1234567, GRH = 40 };
 
 static uint8_t data[MTU + 4];
 
-static struct iba_packet uc_op(struct bed *b, enum iba_op op, uint32_t psn)
+static struct iba_packet uc_op(struct ib_bed *b, enum iba_op op, uint32_t psn)
 {
 	struct iba_packet p = peer_reth(b, op, psn, 0, 3 * MTU);
 
@@ -19,7 +19,7 @@ static struct iba_packet uc_op(struct bed *b, enum iba_op op, uint32_t psn)
 /* QP-11: a request completes when it is on the wire; IBA 9.8.2: there is no answer. */
 TEST(test_qp_11_uc_completes_on_the_wire)
 {
-	struct bed *b = bed_open(NULL, WEFT_UC);
+	struct ib_bed *b = bed_open(NULL, WEFT_UC);
 
 	b->is_held = true;
 	bed_post(b, (struct weft_send_wr){ .id = 1, .opcode = WEFT_OP_WRITE }, 0, MTU + 1);
@@ -39,7 +39,7 @@ TEST(test_qp_11_uc_completes_on_the_wire)
 /* IBA 9.8.2.2.2: a gap loses the message, and the next one is whole again. */
 TEST(test_iba_9_8_2_uc_loses_what_has_a_gap)
 {
-	struct bed *b = bed_open(NULL, WEFT_UC);
+	struct ib_bed *b = bed_open(NULL, WEFT_UC);
 
 	memset(data, 0x3c, sizeof(data));
 	bed_recv(b, 1, 1024, 3 * MTU);
@@ -73,7 +73,7 @@ TEST(test_iba_9_8_2_uc_loses_what_has_a_gap)
 /* IBA 9.8.2.2.2: so one that the network doubles, or lets others overtake, is delivered so. */
 TEST(test_iba_9_8_2_uc_a_message_begins_with_any_number)
 {
-	struct bed *b = bed_open(NULL, WEFT_UC);
+	struct ib_bed *b = bed_open(NULL, WEFT_UC);
 
 	for (uint64_t id = 1; id <= 3; id++)
 		bed_recv(b, id, 1024, 3 * MTU);
@@ -102,7 +102,7 @@ TEST(test_iba_9_8_2_uc_a_message_begins_with_any_number)
 /* The receive of a Send that was cut short serves whatever comes next. */
 TEST(test_iba_9_8_2_uc_write_after_a_send_that_has_a_gap)
 {
-	struct bed *b = bed_open(NULL, WEFT_UC);
+	struct ib_bed *b = bed_open(NULL, WEFT_UC);
 	struct iba_packet write = peer_reth(b, IBA_WRITE_ONLY_IMM, P0 + 2, 4096, 4);
 
 	write.opcode = iba_opcode(IBA_UC, IBA_WRITE_ONLY_IMM);
@@ -117,7 +117,7 @@ TEST(test_iba_9_8_2_uc_write_after_a_send_that_has_a_gap)
 	bed_close(b);
 }
 
-static struct bed *open_ud(void)
+static struct ib_bed *open_ud(void)
 {
 	struct ib_config config = bed_config();
 
@@ -135,7 +135,7 @@ static struct iba_packet datagram(uint32_t psn)
 
 TEST(test_ud_01_ud_03_one_packet_is_one_message)
 {
-	struct bed *b = open_ud();
+	struct ib_bed *b = open_ud();
 	struct weft_sge s = { (uintptr_t)b->memory, MTU + 1, b->tag };
 	struct weft_send_wr wr = {
 		.id = 1, .opcode = WEFT_OP_SEND, .dest_qp_number = 0x77, .sges = &s, .sge_count = 1
@@ -159,7 +159,7 @@ TEST(test_ud_01_ud_03_one_packet_is_one_message)
 
 TEST(test_ud_01_iba_9_8_3_what_a_datagram_delivers)
 {
-	struct bed *b = open_ud();
+	struct ib_bed *b = open_ud();
 	struct iba_packet p = datagram(5);
 	struct weft_completion c;
 	uint32_t count;

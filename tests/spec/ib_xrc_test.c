@@ -8,7 +8,7 @@ enum { P0 = PSN_PEERS, MTU = 256, DOMAIN = 5, OTHER = 6 };
 
 static const uint8_t data[1024] = { 1, 2, 3, 4, 5, 6, 7, 8 };
 
-static struct weft_srq *srq_of(struct bed *b, struct weft_pd *pd, uint32_t domain)
+static struct weft_srq *srq_of(struct ib_bed *b, struct weft_pd *pd, uint32_t domain)
 {
 	const struct weft_srq_options o = { .xrc_domain = domain, .xrc_cq = b->cq };
 	struct weft_srq *srq;
@@ -17,7 +17,7 @@ static struct weft_srq *srq_of(struct bed *b, struct weft_pd *pd, uint32_t domai
 	return srq;
 }
 
-static void recv_at(struct bed *b, struct weft_srq *srq, uint64_t id, uint64_t offset)
+static void recv_at(struct ib_bed *b, struct weft_srq *srq, uint64_t id, uint64_t offset)
 {
 	const struct weft_sge s = { (uintptr_t)b->memory + offset, 1024, b->tag };
 	const struct weft_recv_wr wr = { .id = id, .sges = &s, .sge_count = 1 };
@@ -28,7 +28,7 @@ static void recv_at(struct bed *b, struct weft_srq *srq, uint64_t id, uint64_t o
 }
 
 /* A receive that a message will end. */
-static void recv_to_end(struct bed *b, struct weft_srq *srq, uint64_t id, uint64_t offset)
+static void recv_to_end(struct ib_bed *b, struct weft_srq *srq, uint64_t id, uint64_t offset)
 {
 	recv_at(b, srq, id, offset);
 	b->posted++;
@@ -43,7 +43,7 @@ static struct iba_packet to_srq(struct iba_packet p, uint32_t srq_number)
 
 TEST(test_iba_a14_a_send_goes_to_the_queue_that_it_names)
 {
-	struct bed *b = bed_open_xrc(DOMAIN);
+	struct ib_bed *b = bed_open_xrc(DOMAIN);
 	struct weft_srq *one = srq_of(b, b->pd, DOMAIN), *two = srq_of(b, b->pd, DOMAIN);
 
 	recv_to_end(b, one, 1, 0);
@@ -64,7 +64,7 @@ TEST(test_iba_a14_a_send_goes_to_the_queue_that_it_names)
 
 TEST(test_iba_a14_a_queue_without_receives_is_not_ready)
 {
-	struct bed *b = bed_open_xrc(DOMAIN);
+	struct ib_bed *b = bed_open_xrc(DOMAIN);
 	struct weft_srq *srq = srq_of(b, b->pd, DOMAIN);
 
 	EXPECT_EQ(bed_put(b, to_srq(peer_op(IBA_SEND_ONLY, P0), srq->number), data, 8), WEFT_OK);
@@ -80,7 +80,7 @@ TEST(test_iba_a14_a_queue_without_receives_is_not_ready)
 TEST(test_iba_a14_a_queue_goes_while_a_message_is_arriving_in_it)
 {
 	for (int i = 0; i < 3; i++) {
-		struct bed *b = bed_open_xrc(DOMAIN);
+		struct ib_bed *b = bed_open_xrc(DOMAIN);
 		struct weft_srq *srq = srq_of(b, b->pd, DOMAIN), *two = srq_of(b, b->pd, DOMAIN);
 		uint32_t number = srq->number;
 
@@ -111,7 +111,7 @@ TEST(test_iba_a14_a_queue_goes_while_a_message_is_arriving_in_it)
 /* The request waited at the SRQ: it must not stay there afterwards. */
 TEST(test_iba_a14_a_queue_goes_while_a_peer_waits_for_its_receives)
 {
-	struct bed *b = bed_open_xrc(DOMAIN);
+	struct ib_bed *b = bed_open_xrc(DOMAIN);
 	struct weft_srq *srq = srq_of(b, b->pd, DOMAIN);
 	uint32_t number = srq->number;
 
@@ -126,7 +126,7 @@ TEST(test_iba_a14_a_queue_goes_while_a_peer_waits_for_its_receives)
 
 static void expect_refused(struct iba_packet p, uint32_t bytes)
 {
-	struct bed *b = bed_open_xrc(DOMAIN);
+	struct ib_bed *b = bed_open_xrc(DOMAIN);
 	struct weft_srq *other = srq_of(b, b->pd, OTHER);
 
 	recv_at(b, other, 9, 0);
@@ -168,7 +168,7 @@ TEST(test_iba_a14_a_queue_of_another_domain_or_none_is_refused)
 /* One that was made to send has no domain: nothing is served. */
 TEST(test_iba_a14_an_initiator_is_no_target)
 {
-	struct bed *b = bed_open_xrc(0);
+	struct ib_bed *b = bed_open_xrc(0);
 
 	EXPECT_EQ(bed_put(b, to_srq(peer_op(IBA_SEND_ONLY, P0), 0), data, 8), WEFT_OK);
 	EXPECT_EQ(b->qp->reason, WEFT_R_IB_XRC);
@@ -178,7 +178,7 @@ TEST(test_iba_a14_an_initiator_is_no_target)
 
 TEST(test_iba_a14_a_message_stays_with_the_queue_of_its_first_packet)
 {
-	struct bed *b = bed_open_xrc(DOMAIN);
+	struct ib_bed *b = bed_open_xrc(DOMAIN);
 	struct weft_srq *one = srq_of(b, b->pd, DOMAIN), *two = srq_of(b, b->pd, DOMAIN);
 
 	recv_to_end(b, one, 1, 0);
@@ -200,7 +200,7 @@ struct two {
 	struct weft_srq *own, *foreign_srq;
 };
 
-static struct two two_open(struct bed *b)
+static struct two two_open(struct ib_bed *b)
 {
 	struct two t;
 
@@ -220,7 +220,7 @@ static void two_close(struct two *t)
 /* A14: what a peer may reach is what the domain of the named queue may. */
 TEST(test_iba_a14_the_queue_says_whose_memory_is_reached)
 {
-	struct bed *b = bed_open_xrc(DOMAIN);
+	struct ib_bed *b = bed_open_xrc(DOMAIN);
 	struct two t = two_open(b);
 
 	EXPECT_EQ(
@@ -245,7 +245,7 @@ TEST(test_iba_a14_the_queue_says_whose_memory_is_reached)
 /* A Read is answered from the domain that its request named, whatever came in between. */
 TEST(test_iba_a14_a_read_is_answered_by_the_queue_that_it_named)
 {
-	struct bed *b = bed_open_xrc(DOMAIN);
+	struct ib_bed *b = bed_open_xrc(DOMAIN);
 	struct two t = two_open(b);
 
 	b->is_held = true;
@@ -265,7 +265,7 @@ TEST(test_iba_a14_a_read_is_answered_by_the_queue_that_it_named)
 
 TEST(test_iba_a14_every_request_carries_the_number)
 {
-	struct bed *b = bed_open_xrc(0);
+	struct ib_bed *b = bed_open_xrc(0);
 	struct weft_send_wr wr = { .id = 1, .opcode = WEFT_OP_SEND, .dest_qp_number = 0x765432 };
 	uint32_t psn = PSN_OURS;
 
@@ -288,7 +288,7 @@ TEST(test_iba_a14_every_request_carries_the_number)
 /* A packet of plain RC is not for it, nor one of XRC for another. */
 TEST(test_iba_a14_xrc_is_a_service_of_its_own)
 {
-	struct bed *b = bed_open_xrc(DOMAIN);
+	struct ib_bed *b = bed_open_xrc(DOMAIN);
 
 	EXPECT_EQ(bed_put(b, peer_op(IBA_SEND_ONLY, P0), data, 8), WEFT_R_IB_SERVICE);
 	bed_silent(b);
@@ -302,7 +302,7 @@ TEST(test_iba_a14_xrc_is_a_service_of_its_own)
 
 TEST(test_iba_a14_options_that_do_not_go_together)
 {
-	struct bed *b = bed_open(NULL, WEFT_RC);
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
 	struct weft_qp_options o = { .send_cq = b->cq, .recv_cq = b->cq };
 	struct weft_srq_options so = { .xrc_domain = DOMAIN };
 	const struct weft_recv_wr recv = { 0 };

@@ -41,13 +41,13 @@ struct pair {
 static size_t starts[PAIRS + 4];
 static uint32_t large_count;
 
-static void put_large(struct bed *b, uint32_t tag, uint32_t length)
+static void put_large(struct iwarp_bed *b, uint32_t tag, uint32_t length)
 {
 	starts[large_count++] = b->in.length;
 	peer_write(b, tag, addr_of(b, 0), payload, length);
 }
 
-static void put_pairs(struct bed *b, uint32_t tag, const struct pair *p)
+static void put_pairs(struct iwarp_bed *b, uint32_t tag, const struct pair *p)
 {
 	large_count = 0;
 	for (uint32_t i = 0; i < PAIRS; i++) {
@@ -57,19 +57,19 @@ static void put_pairs(struct bed *b, uint32_t tag, const struct pair *p)
 	}
 }
 
-static void open_receives(struct bed *b, uint32_t tag)
+static void open_receives(struct iwarp_bed *b, uint32_t tag)
 {
 	for (uint32_t i = 0; i < PAIRS * BETWEEN_MAX; i++)
 		bed_receive(b, tag, 300000, 512);
 }
 
-static uint64_t copied(const struct bed *b)
+static uint64_t copied(const struct iwarp_bed *b)
 {
 	return iwarp_counts(b->stream)->payload_copied;
 }
 
 /* Receives until a header of a large one behind these is the last that came: its number. */
-static uint32_t warm_up(struct bed *b)
+static uint32_t warm_up(struct iwarp_bed *b)
 {
 	uint32_t next = WARM;
 
@@ -91,7 +91,7 @@ TEST(test_iwarp_10_rfc5044_6_small_ones_come_with_the_large_one_before_them)
 	for (size_t i = 0; i < sizeof(pairs) / sizeof(*pairs); i++) {
 		const struct pair *p = &pairs[i];
 
-		for (struct bed *b = bed_first(&plain); b; b = bed_next(b)) {
+		for (struct iwarp_bed *b = bed_first(&plain); b; b = bed_next(b)) {
 			uint32_t tag = bed_region(b, 0, MEMORY_BYTES, ALL_RIGHTS);
 
 			open_receives(b, tag);
@@ -115,7 +115,7 @@ TEST(test_iwarp_10_rfc5044_6_what_is_asked_for_ends_with_the_next_large_header)
 {
 	const struct pair p = { 6001, 60, 1 };
 
-	for (struct bed *b = bed_first(&plain); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(&plain); b; b = bed_next(b)) {
 		uint32_t tag = bed_region(b, 0, MEMORY_BYTES, ALL_RIGHTS);
 
 		open_receives(b, tag);
@@ -141,7 +141,7 @@ TEST(test_iwarp_10_rfc5044_6_large_ones_in_a_row_after_others_are_not_copied)
 {
 	const struct pair p = { 5000, 60, 2 };
 
-	for (struct bed *b = bed_first(&plain); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(&plain); b; b = bed_next(b)) {
 		uint32_t tag = bed_region(b, 0, MEMORY_BYTES, ALL_RIGHTS);
 		uint32_t between = 2 * mpa_fpdu_bytes(DDP_UNTAGGED_BYTES + p.small);
 		uint64_t before;
@@ -173,7 +173,7 @@ TEST(test_iwarp_10_rfc5044_6_many_small_ones_between_large_ones)
 {
 	enum { SMALL = 100, MANY = 200, ROUNDS = 3 };
 
-	for (struct bed *b = bed_first(&plain); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(&plain); b; b = bed_next(b)) {
 		uint32_t tag = bed_region(b, 0, MEMORY_BYTES, ALL_RIGHTS);
 
 		for (uint32_t i = 0; i < ROUNDS; i++) {
@@ -208,7 +208,7 @@ static uint32_t length_of(struct prng *prng, uint32_t *pattern, uint32_t i)
 	return is_large ? 600 + prng_below(prng, 3400) : prng_below(prng, 480);
 }
 
-static void put_random(struct bed *b, struct prng *prng, uint32_t tag)
+static void put_random(struct iwarp_bed *b, struct prng *prng, uint32_t tag)
 {
 	uint32_t pattern = 1, received = 0;
 
@@ -244,7 +244,7 @@ static size_t piece(struct prng *prng)
 TEST(test_iwarp_10_iwarp_11_any_order_of_sizes_arrives_in_any_pieces)
 {
 	for (uint64_t seed = 1; seed <= SEEDS; seed++) {
-		for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+		for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 			struct prng prng = { seed * 100 + b->way };
 			uint32_t tag = bed_region(b, 0, MEMORY_BYTES, ALL_RIGHTS);
 			uint32_t moves = 0, buffers_at = prng_below(&prng, 200);

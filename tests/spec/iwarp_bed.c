@@ -22,11 +22,11 @@ static const struct {
 
 enum { WAYS = sizeof(ways) / sizeof(*ways), WAYS_PLAIN = 5, CQ_MAX = 256 };
 
-static struct bed the_bed;
+static struct iwarp_bed the_bed;
 
 /* ---- Life ----------------------------------------------------------------------------------- */
 
-static void open_qp(struct bed *b)
+static void open_qp(struct iwarp_bed *b)
 {
 	const struct weft_qp_attr attr = { .receiver_wait_ns = RECEIVER_WAIT_NS };
 	const struct iwarp_config config = {
@@ -47,7 +47,7 @@ static void open_qp(struct bed *b)
 	REQUIRE(iwarp_owner(b->stream) == b);
 }
 
-struct weft_qp *bed_qp(struct bed *b)
+struct weft_qp *bed_qp(struct iwarp_bed *b)
 {
 	const struct weft_qp_options options = {
 		.send_cq = b->cq,
@@ -76,9 +76,9 @@ static bool move(void *to, const void *from, uint64_t length)
 	return true;
 }
 
-static struct bed *bed_open(const struct setup *setup, size_t way)
+static struct iwarp_bed *bed_open(const struct setup *setup, size_t way)
 {
-	struct bed *b = &the_bed;
+	struct iwarp_bed *b = &the_bed;
 	struct adapter_config config = {
 		.options = { .tags_max = 32, .translations_max = 64, .qps_max = 8 },
 		.secret = { 3, 4 },
@@ -86,7 +86,7 @@ static struct bed *bed_open(const struct setup *setup, size_t way)
 		.move = move,
 	};
 
-	*b = (struct bed){ .setup = *setup, .way = way, .out_credit = SIZE_MAX };
+	*b = (struct iwarp_bed){ .setup = *setup, .way = way, .out_credit = SIZE_MAX };
 	b->in_max = ways[way].in_max;
 	b->out_max = ways[way].out_max;
 	b->terms = setup->terms;
@@ -108,7 +108,7 @@ static struct bed *bed_open(const struct setup *setup, size_t way)
 	return b;
 }
 
-struct bed *bed_first(const struct setup *setup)
+struct iwarp_bed *bed_first(const struct setup *setup)
 {
 	static const struct setup defaults = {
 		.terms = { .is_initiator = true, .has_crc = true, .ird = 2, .ord = 2 },
@@ -117,7 +117,7 @@ struct bed *bed_first(const struct setup *setup)
 	return bed_open(setup ? setup : &defaults, 0);
 }
 
-static void forget_memory(struct bed *b)
+static void forget_memory(struct iwarp_bed *b)
 {
 	struct mem_table *mem = &b->adapter.mem;
 
@@ -134,7 +134,7 @@ static void forget_memory(struct bed *b)
 	}
 }
 
-static void bed_close(struct bed *b)
+static void bed_close(struct iwarp_bed *b)
 {
 	struct weft_completion c;
 
@@ -159,7 +159,7 @@ static void bed_close(struct bed *b)
 	free(b->out.bytes);
 }
 
-struct bed *bed_next(struct bed *b)
+struct iwarp_bed *bed_next(struct iwarp_bed *b)
 {
 	struct setup setup = b->setup;
 	size_t way = b->way + 1;
@@ -192,7 +192,7 @@ void pipe_put(struct pipe *p, const void *bytes, size_t length)
 	p->length += length;
 }
 
-bool bed_move_in(struct bed *b, size_t most)
+bool bed_move_in(struct iwarp_bed *b, size_t most)
 {
 	struct span_list l;
 	size_t n, done = 0;
@@ -213,7 +213,7 @@ bool bed_move_in(struct bed *b, size_t most)
 	return true;
 }
 
-static bool move_out(struct bed *b)
+static bool move_out(struct iwarp_bed *b)
 {
 	struct span_list l;
 	size_t n, done = 0;
@@ -234,7 +234,7 @@ static bool move_out(struct bed *b)
 	return true;
 }
 
-static bool act(struct bed *b)
+static bool act(struct iwarp_bed *b)
 {
 	switch (iwarp_action(b->stream)) {
 	case IWARP_NOTHING:
@@ -255,7 +255,7 @@ static bool act(struct bed *b)
 	return false;
 }
 
-void bed_move(struct bed *b)
+void bed_move(struct iwarp_bed *b)
 {
 	bool has_moved = true;
 
@@ -277,13 +277,13 @@ void bed_move(struct bed *b)
 	}
 }
 
-void bed_wait(struct bed *b, uint64_t ns)
+void bed_wait(struct iwarp_bed *b, uint64_t ns)
 {
 	b->now_ns += ns;
 	bed_move(b);
 }
 
-void bed_eof(struct bed *b)
+void bed_eof(struct iwarp_bed *b)
 {
 	bed_move(b);
 	if (b->stream)
@@ -292,7 +292,7 @@ void bed_eof(struct bed *b)
 	bed_move(b);
 }
 
-void bed_lost(struct bed *b)
+void bed_lost(struct iwarp_bed *b)
 {
 	iwarp_lost(b->stream);
 	bed_move(b);
@@ -300,7 +300,7 @@ void bed_lost(struct bed *b)
 
 /* ---- The consumer --------------------------------------------------------------------------- */
 
-uint32_t bed_region(struct bed *b, size_t offset, size_t length, uint32_t rights)
+uint32_t bed_region(struct iwarp_bed *b, size_t offset, size_t length, uint32_t rights)
 {
 	const struct mem_owner owner = pd_owner(b->pd);
 	const struct weft_region_options options = {
@@ -314,7 +314,7 @@ uint32_t bed_region(struct bed *b, size_t offset, size_t length, uint32_t rights
 	return tag;
 }
 
-uint32_t bed_region_on_demand(struct bed *b, size_t offset, size_t length)
+uint32_t bed_region_on_demand(struct iwarp_bed *b, size_t offset, size_t length)
 {
 	const struct mem_owner owner = pd_owner(b->pd);
 	const struct weft_region_options options = {
@@ -329,7 +329,7 @@ uint32_t bed_region_on_demand(struct bed *b, size_t offset, size_t length)
 	return tag;
 }
 
-uint32_t bed_window(struct bed *b, const struct weft_bind *bind)
+uint32_t bed_window(struct iwarp_bed *b, const struct weft_bind *bind)
 {
 	struct weft_bind v = *bind;
 	uint32_t tag;
@@ -343,12 +343,12 @@ uint32_t bed_window(struct bed *b, const struct weft_bind *bind)
 	return v.tag;
 }
 
-void bed_deregister(struct bed *b, uint32_t tag)
+void bed_deregister(struct iwarp_bed *b, uint32_t tag)
 {
 	MUST(mem_region_deregister(&b->adapter.mem, b->pd->number, tag));
 }
 
-enum weft_reason bed_post(struct bed *b, struct weft_send_wr *wr)
+enum weft_reason bed_post(struct iwarp_bed *b, struct weft_send_wr *wr)
 {
 	uint32_t posted;
 	enum weft_reason r;
@@ -361,7 +361,7 @@ enum weft_reason bed_post(struct bed *b, struct weft_send_wr *wr)
 	return r;
 }
 
-void bed_receive(struct bed *b, uint32_t tag, size_t offset, uint32_t length)
+void bed_receive(struct iwarp_bed *b, uint32_t tag, size_t offset, uint32_t length)
 {
 	const struct weft_sge segment = { addr_of(b, offset), length, tag };
 	const struct weft_recv_wr wr = {
@@ -379,7 +379,7 @@ void bed_receive(struct bed *b, uint32_t tag, size_t offset, uint32_t length)
 	bed_move(b);
 }
 
-bool bed_poll(struct bed *b, struct weft_completion *c)
+bool bed_poll(struct iwarp_bed *b, struct weft_completion *c)
 {
 	uint32_t count;
 
@@ -388,7 +388,8 @@ bool bed_poll(struct bed *b, struct weft_completion *c)
 	return count == 1;
 }
 
-void expect_completion(struct bed *b, uint64_t id, enum weft_status status, enum weft_reason reason)
+void expect_completion(struct iwarp_bed *b, uint64_t id, enum weft_status status,
+		       enum weft_reason reason)
 {
 	struct weft_completion c;
 
@@ -398,24 +399,24 @@ void expect_completion(struct bed *b, uint64_t id, enum weft_status status, enum
 	EXPECT_EQ(c.status, status);
 }
 
-void expect_no_completion(struct bed *b)
+void expect_no_completion(struct iwarp_bed *b)
 {
 	struct weft_completion c;
 
 	EXPECT(!bed_poll(b, &c));
 }
 
-bool is_unchanged(const struct bed *b)
+bool is_unchanged(const struct iwarp_bed *b)
 {
 	return memcmp(b->memory, b->shadow, MEMORY_BYTES) == 0;
 }
 
-void bed_note(struct bed *b)
+void bed_note(struct iwarp_bed *b)
 {
 	memcpy(b->shadow, b->memory, MEMORY_BYTES);
 }
 
-enum weft_reason bed_event(struct bed *b, enum weft_event_kind kind)
+enum weft_reason bed_event(struct iwarp_bed *b, enum weft_event_kind kind)
 {
 	struct weft_event e;
 
@@ -426,7 +427,7 @@ enum weft_reason bed_event(struct bed *b, enum weft_event_kind kind)
 	return WEFT_REASON_COUNT;
 }
 
-void bed_modify(struct bed *b, enum weft_qp_state state)
+void bed_modify(struct iwarp_bed *b, enum weft_qp_state state)
 {
 	MUST(qp_modify(b->qp, &(struct weft_qp_attr){ .state = state }, WEFT_QP_STATE));
 	bed_move(b);
@@ -434,7 +435,7 @@ void bed_modify(struct bed *b, enum weft_qp_state state)
 
 /* ---- Ends ----------------------------------------------------------------------------------- */
 
-static void expect_failed(struct bed *b, enum weft_reason reason)
+static void expect_failed(struct iwarp_bed *b, enum weft_reason reason)
 {
 	struct weft_qp_attr attr;
 
@@ -445,7 +446,8 @@ static void expect_failed(struct bed *b, enum weft_reason reason)
 	EXPECT_EQ(attr.recv_queued, 0);
 }
 
-static void expect_headers(struct bed *b, const struct rdmap_terminate *t, enum headers headers)
+static void expect_headers(struct iwarp_bed *b, const struct rdmap_terminate *t,
+			   enum headers headers)
 {
 	EXPECT_EQ(t->has_length, headers != HEADERS_NONE);
 	EXPECT_EQ(t->has_ddp, headers != HEADERS_NONE);
@@ -465,7 +467,7 @@ static void expect_headers(struct bed *b, const struct rdmap_terminate *t, enum 
 	EXPECT_EQ(t->read.source_to, b->read.source_to);
 }
 
-void expect_shut(struct bed *b)
+void expect_shut(struct iwarp_bed *b)
 {
 	size_t length;
 
@@ -485,7 +487,7 @@ void expect_shut(struct bed *b)
 	EXPECT_EQ(b->out.length, length);
 }
 
-static void expect_end(struct bed *b, const struct end *end)
+static void expect_end(struct iwarp_bed *b, const struct stream_end *end)
 {
 	struct rdmap_terminate t;
 	const struct frame *f;
@@ -512,13 +514,13 @@ static void expect_end(struct bed *b, const struct end *end)
 	EXPECT(is_unchanged(b));
 }
 
-void expect_refused(struct bed *b, const struct end *end)
+void expect_refused(struct iwarp_bed *b, const struct stream_end *end)
 {
 	expect_end(b, end);
 	EXPECT_EQ(bed_event(b, WEFT_EVENT_QP_ERROR), end->reason);
 }
 
-void expect_terminated(struct bed *b, enum weft_reason reason)
+void expect_terminated(struct iwarp_bed *b, enum weft_reason reason)
 {
-	expect_end(b, &(struct end){ .reason = reason });
+	expect_end(b, &(struct stream_end){ .reason = reason });
 }

@@ -7,7 +7,7 @@
 /* ---- The peer's Terminate ------------------------------------------------------------------- */
 
 /* The stream ends in order, without a Terminate of our own. */
-static void expect_quiet_end(struct bed *b, enum weft_reason reason)
+static void expect_quiet_end(struct iwarp_bed *b, enum weft_reason reason)
 {
 	struct weft_qp_attr attr;
 
@@ -55,7 +55,7 @@ TEST(test_iwarp_13_terminate_received)
 	};
 
 	for (size_t i = 0; i < sizeof(known) / sizeof(*known); i++) {
-		for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+		for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 			const struct rdmap_terminate t = {
 				.layer = known[i].cause[0],
 				.type = known[i].cause[1],
@@ -102,7 +102,7 @@ TEST(test_iwarp_13_terminate_names_the_read)
 	};
 
 	for (uint32_t refused = 1; refused <= 3; refused++) {
-		for (struct bed *b = bed_first(&setup); b; b = bed_next(b)) {
+		for (struct iwarp_bed *b = bed_first(&setup); b; b = bed_next(b)) {
 			struct weft_send_wr read = { .opcode = WEFT_OP_READ };
 			const struct rdmap_terminate t = refusal_of(refused);
 
@@ -129,7 +129,7 @@ TEST(test_iwarp_13_terminate_names_no_read)
 	static const uint32_t numbers[] = { 0, 1, 3, UINT32_MAX };
 
 	for (size_t i = 0; i < 4; i++) {
-		for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+		for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 			struct weft_send_wr read = { .opcode = WEFT_OP_READ };
 			const struct rdmap_terminate t = refusal_of(numbers[i]);
 
@@ -152,13 +152,13 @@ TEST(test_rfc5040_4_8_bad_terminate)
 	static const uint8_t word[4] = { 0x11, 0, 0xc0, 0 };
 
 	for (uint32_t length = 0; length < 4; length++) {
-		for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+		for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 			const struct ddp_untagged h = untagged(RDMAP_TERMINATE, RDMAP_QN_TERMINATE,
 							       1);
 
 			peer_untagged(b, &h, word, length);
-			expect_refused(
-				b, &(struct end){ WEFT_R_RDMAP_BODY, { 0, 2, 0xff }, HEADERS_DDP });
+			expect_refused(b, &(struct stream_end){
+						  WEFT_R_RDMAP_BODY, { 0, 2, 0xff }, HEADERS_DDP });
 		}
 	}
 }
@@ -167,7 +167,7 @@ TEST(test_rfc5040_4_8_bad_terminate)
 TEST(test_iwarp_13_terminate_while_sending)
 {
 	for (size_t gone = 0; gone <= 100; gone += 100) {
-		for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+		for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 			uint32_t tag = bed_region(b, 0, MEMORY_BYTES, ALL_RIGHTS);
 			const struct weft_sge segment = { addr_of(b, 0), 100000, tag };
 			struct weft_send_wr send = { .sges = &segment, .sge_count = 1 };
@@ -196,7 +196,7 @@ TEST(test_iwarp_13_terminate_while_sending_from_a_desk)
 		.send_max = BEFORE + 1,
 	};
 
-	for (struct bed *b = bed_first(&setup); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(&setup); b; b = bed_next(b)) {
 		uint32_t tag = bed_region(b, 0, MEMORY_BYTES, ALL_RIGHTS);
 		struct weft_sge segment = { addr_of(b, 0), BYTES, tag };
 		struct weft_send_wr send = { .sges = &segment, .sge_count = 1 };
@@ -229,7 +229,7 @@ TEST(test_iwarp_13_terminate_while_sending_from_a_desk)
 
 TEST(test_rfc5044_8_peer_closes_between_fpdus)
 {
-	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 		bed_receive(b, 0, 0, 0);
 		bed_receive(b, 0, 0, 0);
 		peer_send(b, RDMAP_SEND, 0, NULL, 0);
@@ -248,7 +248,7 @@ TEST(test_rfc5044_8_peer_closes_inside_an_fpdu)
 
 	for (size_t i = 0; i < 2; i++) {
 		for (size_t cut = 1; cut < sizes[i]; cut += 1 + cut / 3) {
-			for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+			for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 				uint32_t tag = bed_region(b, 0, 4096, ALL_RIGHTS);
 
 				bed_receive(b, tag, 0, 4096);
@@ -265,7 +265,7 @@ TEST(test_rfc5044_8_peer_closes_inside_an_fpdu)
 
 TEST(test_rfc5044_8_connection_is_lost)
 {
-	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 		struct weft_send_wr read = { .opcode = WEFT_OP_READ };
 
 		MUST(bed_post(b, &read));
@@ -279,7 +279,7 @@ TEST(test_rfc5044_8_connection_is_lost)
 /* The owner of the connection gives it up. */
 TEST(test_rfc5044_8_stream_is_destroyed)
 {
-	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 		bed_receive(b, 0, 0, 0);
 		iwarp_destroy(b->stream);
 		b->stream = NULL;
@@ -293,7 +293,7 @@ TEST(test_rfc5044_8_stream_is_destroyed)
 
 TEST(test_iwarp_12_error_by_the_consumer)
 {
-	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 		bed_receive(b, 0, 0, 0);
 		bed_modify(b, WEFT_QPS_ERROR);
 		expect_terminated(b, WEFT_R_FLUSHED);
@@ -304,7 +304,7 @@ TEST(test_iwarp_12_error_by_the_consumer)
 /* SQR-06b: a request fails here. The peer is told that something went wrong, not what. */
 TEST(test_sqr_06b_request_fails_here)
 {
-	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 		const struct weft_sge segment = { addr_of(b, 0), 8, 0x12345678 };
 		struct weft_send_wr send = { .sges = &segment, .sge_count = 1 };
 
@@ -317,19 +317,20 @@ TEST(test_sqr_06b_request_fails_here)
 /* RFC 6581 section 8: what set-up found out too late. */
 TEST(test_rfc6581_8_refused_after_set_up)
 {
-	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 		bool is_depth = b->way % 2;
 
 		iwarp_refuse(b->stream, is_depth ? WEFT_R_MPA_DEPTH : WEFT_R_MPA_RTR);
-		expect_refused(b, &(struct end){ is_depth ? WEFT_R_MPA_DEPTH : WEFT_R_MPA_RTR,
-						 { 2, 0, is_depth ? 6 : 7 },
-						 HEADERS_NONE });
+		expect_refused(b,
+			       &(struct stream_end){ is_depth ? WEFT_R_MPA_DEPTH : WEFT_R_MPA_RTR,
+						     { 2, 0, is_depth ? 6 : 7 },
+						     HEADERS_NONE });
 	}
 }
 
 TEST(test_iwarp_12_disconnect_in_order)
 {
-	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 		struct weft_send_wr send = { .opcode = WEFT_OP_SEND };
 
 		bed_receive(b, 0, 0, 0);
@@ -346,7 +347,7 @@ TEST(test_iwarp_12_disconnect_in_order)
 
 TEST(test_iwarp_12_reset_in_order)
 {
-	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 		bed_receive(b, 0, 0, 0);
 		bed_modify(b, WEFT_QPS_RESET);
 		expect_shut(b);
@@ -357,7 +358,7 @@ TEST(test_iwarp_12_reset_in_order)
 
 TEST(test_iwarp_12_destroyed_in_order)
 {
-	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 		uint32_t tag = bed_region(b, 0, MEMORY_BYTES, ALL_RIGHTS);
 
 		/* With an answer of ours half out, which is a copy and goes on. */
@@ -376,7 +377,7 @@ TEST(test_iwarp_12_destroyed_in_order)
 /* The same with a request of no bytes: it was flushed, and its FPDU is ours alone. */
 TEST(test_iwarp_12_terminate_follows_an_empty_send)
 {
-	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 		struct weft_send_wr send = { .opcode = WEFT_OP_SEND };
 
 		b->out_credit = 7;
@@ -395,7 +396,7 @@ TEST(test_iwarp_12_terminate_follows_an_empty_send)
 /* What is half out and our own is ended before the Terminate. */
 TEST(test_iwarp_12_terminate_follows_a_whole_fpdu)
 {
-	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 		uint32_t tag = bed_region(b, 0, MEMORY_BYTES, ALL_RIGHTS);
 
 		b->out_credit = 1;
@@ -407,7 +408,8 @@ TEST(test_iwarp_12_terminate_follows_a_whole_fpdu)
 		b->out_credit = SIZE_MAX;
 		bed_move(b);
 		(void)expect_frame(b, RDMAP_READ_RESPONSE);
-		expect_refused(b, &(struct end){ WEFT_R_TAG_INVALID, { 1, 1, 0 }, HEADERS_DDP });
+		expect_refused(
+			b, &(struct stream_end){ WEFT_R_TAG_INVALID, { 1, 1, 0 }, HEADERS_DDP });
 	}
 }
 
@@ -419,7 +421,7 @@ TEST(test_iwarp_12_terminate_behind_much)
 	};
 
 	for (uint32_t taken = 0; taken < 16; taken++) {
-		for (struct bed *b = bed_first(&setup); b; b = bed_next(b)) {
+		for (struct iwarp_bed *b = bed_first(&setup); b; b = bed_next(b)) {
 			uint32_t tag = bed_region(b, 0, MEMORY_BYTES, ALL_RIGHTS), n = 0;
 
 			/* Up to somewhere in the middle of one of these. */
@@ -442,7 +444,7 @@ TEST(test_iwarp_12_terminate_behind_much)
 
 TEST(test_iwarp_12_peer_never_closes)
 {
-	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 		peer_write(b, 0x100, 0, b->memory, 8);
 		bed_move(b);
 		(void)expect_frame(b, RDMAP_TERMINATE);
@@ -461,7 +463,7 @@ TEST(test_iwarp_12_peer_never_closes)
 /* The Terminate itself finds no way out. */
 TEST(test_iwarp_12_peer_stops_reading)
 {
-	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 		b->out_credit = 5;
 		bed_modify(b, WEFT_QPS_ERROR);
 		EXPECT(!b->is_shut);
@@ -473,7 +475,7 @@ TEST(test_iwarp_12_peer_stops_reading)
 /* It closes while our Terminate is still going out. */
 TEST(test_iwarp_12_peer_closes_first)
 {
-	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 		b->out_credit = 5;
 		bed_modify(b, WEFT_QPS_ERROR);
 		bed_eof(b);

@@ -8,9 +8,9 @@ static uint8_t payload[8192];
 
 /* ---- Headers that are wrong ----------------------------------------------------------------- */
 
-static void refuse_ulpdu(const uint8_t *ulpdu, uint32_t length, const struct end *end)
+static void refuse_ulpdu(const uint8_t *ulpdu, uint32_t length, const struct stream_end *end)
 {
-	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 		uint32_t tag = bed_region(b, 0, 8192, ALL_RIGHTS);
 
 		bed_receive(b, tag, 0, 8192);
@@ -25,13 +25,17 @@ TEST(test_rfc5041_4_1_ddp_version)
 {
 	uint8_t ulpdu[4000] = { 0x42, 0x43 };
 
-	refuse_ulpdu(ulpdu, 18, &(struct end){ WEFT_R_DDP_VERSION, { 1, 2, 6 }, HEADERS_DDP });
+	refuse_ulpdu(ulpdu, 18,
+		     &(struct stream_end){ WEFT_R_DDP_VERSION, { 1, 2, 6 }, HEADERS_DDP });
 	ulpdu[0] = 0x40;
-	refuse_ulpdu(ulpdu, 4000, &(struct end){ WEFT_R_DDP_VERSION, { 1, 2, 6 }, HEADERS_DDP });
+	refuse_ulpdu(ulpdu, 4000,
+		     &(struct stream_end){ WEFT_R_DDP_VERSION, { 1, 2, 6 }, HEADERS_DDP });
 	ulpdu[0] = 0xc3;
 	ulpdu[1] = 0x40;
-	refuse_ulpdu(ulpdu, 14, &(struct end){ WEFT_R_DDP_VERSION, { 1, 1, 4 }, HEADERS_DDP });
-	refuse_ulpdu(ulpdu, 4000, &(struct end){ WEFT_R_DDP_VERSION, { 1, 1, 4 }, HEADERS_DDP });
+	refuse_ulpdu(ulpdu, 14,
+		     &(struct stream_end){ WEFT_R_DDP_VERSION, { 1, 1, 4 }, HEADERS_DDP });
+	refuse_ulpdu(ulpdu, 4000,
+		     &(struct stream_end){ WEFT_R_DDP_VERSION, { 1, 1, 4 }, HEADERS_DDP });
 }
 
 /* RFC 5040 section 4.1: RV is 1, or 0 of those who came before. */
@@ -39,17 +43,20 @@ TEST(test_rfc5040_4_1_rdmap_version)
 {
 	uint8_t ulpdu[18] = { 0x41, 0x83, [13] = 1 };
 
-	refuse_ulpdu(ulpdu, 18, &(struct end){ WEFT_R_RDMAP_VERSION, { 0, 2, 5 }, HEADERS_DDP });
+	refuse_ulpdu(ulpdu, 18,
+		     &(struct stream_end){ WEFT_R_RDMAP_VERSION, { 0, 2, 5 }, HEADERS_DDP });
 	ulpdu[1] = 0xc3;
-	refuse_ulpdu(ulpdu, 18, &(struct end){ WEFT_R_RDMAP_VERSION, { 0, 2, 5 }, HEADERS_DDP });
+	refuse_ulpdu(ulpdu, 18,
+		     &(struct stream_end){ WEFT_R_RDMAP_VERSION, { 0, 2, 5 }, HEADERS_DDP });
 	/* The messages of RFC 7306 are not older than it. */
 	ulpdu[1] = 0x08;
-	refuse_ulpdu(ulpdu, 18, &(struct end){ WEFT_R_RDMAP_OPCODE, { 0, 2, 6 }, HEADERS_DDP });
+	refuse_ulpdu(ulpdu, 18,
+		     &(struct stream_end){ WEFT_R_RDMAP_OPCODE, { 0, 2, 6 }, HEADERS_DDP });
 }
 
 TEST(test_rfc5040_4_1_old_version_is_taken)
 {
-	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 		struct ddp_untagged h = untagged(RDMAP_SEND, RDMAP_QN_SEND, 1);
 
 		bed_receive(b, 0, 0, 0);
@@ -62,7 +69,7 @@ TEST(test_rfc5040_4_1_old_version_is_taken)
 
 TEST(test_iwarp_01d_rfc5040_4_1_unexpected_opcode)
 {
-	const struct end end = { WEFT_R_RDMAP_OPCODE, { 0, 2, 6 }, HEADERS_DDP };
+	const struct stream_end end = { WEFT_R_RDMAP_OPCODE, { 0, 2, 6 }, HEADERS_DDP };
 
 	for (uint8_t opcode = 12; opcode < 16; opcode++) {
 		uint8_t ulpdu[2000] = { 0x41, (uint8_t)(0x40 | opcode), [13] = 1 };
@@ -84,7 +91,7 @@ TEST(test_iwarp_01d_rfc5040_4_1_unexpected_opcode)
 TEST(test_rfc5041_4_short_segment)
 {
 	static const uint8_t ulpdu[17] = { 0x41, 0x43 }, tagged_one[13] = { 0xc1, 0x40 };
-	const struct end end = { WEFT_R_RDMAP_BODY, { 0, 2, 0xff }, HEADERS_NONE };
+	const struct stream_end end = { WEFT_R_RDMAP_BODY, { 0, 2, 0xff }, HEADERS_NONE };
 
 	refuse_ulpdu(ulpdu, 0, &end);
 	refuse_ulpdu(ulpdu, 1, &end);
@@ -100,7 +107,7 @@ TEST(test_rfc5044_4_4_crc_off)
 {
 	static const struct setup setup = { .terms = { .is_initiator = true } };
 
-	for (struct bed *b = bed_first(&setup); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(&setup); b; b = bed_next(b)) {
 		uint32_t tag = bed_region(b, 0, 8192, ALL_RIGHTS);
 
 		bed_receive(b, tag, 0, 8192);
@@ -119,7 +126,7 @@ TEST(test_rfc5044_4_4_crc_off)
 TEST(test_iwarp_01e_rfc5044_4_4_every_byte_is_covered)
 {
 	for (size_t at = 2; at < 52; at++) {
-		for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+		for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 			uint32_t tag = bed_region(b, 0, 8192, ALL_RIGHTS);
 
 			bed_receive(b, tag, 0, 8192);
@@ -128,8 +135,8 @@ TEST(test_iwarp_01e_rfc5044_4_4_every_byte_is_covered)
 				b->in.bytes[at] ^= 0x10;
 			else
 				b->in.bytes[at + 4] ^= 0x10; /* behind the marker */
-			expect_refused(b,
-				       &(struct end){ WEFT_R_MPA_CRC, { 2, 0, 2 }, HEADERS_NONE });
+			expect_refused(b, &(struct stream_end){
+						  WEFT_R_MPA_CRC, { 2, 0, 2 }, HEADERS_NONE });
 		}
 	}
 }
@@ -141,13 +148,14 @@ TEST(test_rfc5044_4_3_bad_marker)
 		.terms = { .is_initiator = true, .has_crc = true, .takes_markers = true },
 	};
 
-	for (struct bed *b = bed_first(&setup); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(&setup); b; b = bed_next(b)) {
 		uint32_t tag = bed_region(b, 0, 8192, ALL_RIGHTS);
 
 		peer_write(b, tag, addr_of(b, 0), b->memory, 300);
 		b->is_marker_bad = true;
 		peer_write(b, tag, addr_of(b, 0), payload, 300);
-		expect_refused(b, &(struct end){ WEFT_R_MPA_MARKER, { 2, 0, 3 }, HEADERS_NONE });
+		expect_refused(
+			b, &(struct stream_end){ WEFT_R_MPA_MARKER, { 2, 0, 3 }, HEADERS_NONE });
 	}
 }
 
@@ -162,7 +170,7 @@ TEST(test_iwarp_02_rfc5044_4_3_markers_everywhere)
 			   .ird = 1 },
 	};
 
-	for (struct bed *b = bed_first(&setup); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(&setup); b; b = bed_next(b)) {
 		uint32_t tag = bed_region(b, 0, 8192, ALL_RIGHTS);
 
 		for (uint32_t n = 0; n < 700; n += 1 + n % 3) {
@@ -210,7 +218,7 @@ TEST(test_iwarp_01_iwarp_01c_rfc5044_b_vectors)
 	memset(second + 24, 0, 24);
 	put(second, 0, "002a41430000000000000000000000020000000000000014");
 	put(second, 48, "84925898");
-	for (struct bed *b = bed_first(&setup); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(&setup); b; b = bed_next(b)) {
 		uint32_t tag = bed_region(b, 0, 8192, ALL_RIGHTS);
 		struct weft_sge segment = { addr_of(b, 0), 24, tag };
 		struct weft_send_wr send = { .sges = &segment, .sge_count = 1 };
@@ -250,7 +258,7 @@ static const struct setup responder = { .terms = { .has_crc = true, .ird = 2, .o
 /* RFC 5044 section 7.1.2: a responder sends nothing before a good FPDU has come. */
 TEST(test_rfc5044_7_1_2_responder_waits_for_an_fpdu)
 {
-	for (struct bed *b = bed_first(&responder); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(&responder); b; b = bed_next(b)) {
 		struct weft_send_wr send = { .opcode = WEFT_OP_SEND };
 		size_t length;
 
@@ -273,7 +281,7 @@ TEST(test_rfc5044_7_1_2_responder_waits_for_an_fpdu)
 /* If the first one is bad there is nothing to say: the connection is ended without a word. */
 TEST(test_rfc5044_7_1_2_responder_is_silent_after_a_bad_fpdu)
 {
-	for (struct bed *b = bed_first(&responder); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(&responder); b; b = bed_next(b)) {
 		b->is_crc_bad = true;
 		peer_write(b, 0, 0, NULL, 0);
 		bed_move(b);
@@ -286,9 +294,10 @@ TEST(test_rfc5044_7_1_2_responder_is_silent_after_a_bad_fpdu)
 /* One that is framed well opens the direction for the Terminate that answers it. */
 TEST(test_rfc5044_7_1_2_first_fpdu_is_refused)
 {
-	for (struct bed *b = bed_first(&responder); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(&responder); b; b = bed_next(b)) {
 		peer_write(b, 0x100, 0, payload, 8);
-		expect_refused(b, &(struct end){ WEFT_R_TAG_INVALID, { 1, 1, 0 }, HEADERS_DDP });
+		expect_refused(
+			b, &(struct stream_end){ WEFT_R_TAG_INVALID, { 1, 1, 0 }, HEADERS_DDP });
 	}
 }
 
@@ -315,7 +324,7 @@ TEST(test_rfc6581_9_initiator_opens_with_rtr)
 	for (enum iwarp_rtr rtr = IWARP_RTR_SEND; rtr <= IWARP_RTR_READ; rtr++) {
 		const struct setup setup = with_rtr(rtr, true, 2);
 
-		for (struct bed *b = bed_first(&setup); b; b = bed_next(b)) {
+		for (struct iwarp_bed *b = bed_first(&setup); b; b = bed_next(b)) {
 			struct weft_send_wr send = { .opcode = WEFT_OP_SEND };
 			const struct frame *f;
 
@@ -346,7 +355,7 @@ TEST(test_rfc6581_9_initiator_opens_again_while_nothing_comes)
 	struct setup setup = with_rtr(IWARP_RTR_WRITE, true, 2);
 
 	setup.again_wait_ns = SILENCE_NS;
-	for (struct bed *b = bed_first(&setup); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(&setup); b; b = bed_next(b)) {
 		struct weft_send_wr send = { .opcode = WEFT_OP_SEND };
 		uint64_t wait_ns = SILENCE_NS;
 
@@ -375,7 +384,7 @@ TEST(test_rfc6581_9_initiator_does_not_open_again_once_something_came)
 	struct setup setup = with_rtr(IWARP_RTR_WRITE, true, 2);
 
 	setup.again_wait_ns = SILENCE_NS;
-	for (struct bed *b = bed_first(&setup); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(&setup); b; b = bed_next(b)) {
 		bed_move(b);
 		(void)expect_frame(b, RDMAP_WRITE);
 		bed_wait(b, SILENCE_NS - 1);
@@ -394,7 +403,7 @@ TEST(test_rfc6581_9_initiator_does_not_open_again_behind_a_full_ring)
 	struct setup setup = with_rtr(IWARP_RTR_WRITE, true, 2);
 
 	setup.again_wait_ns = SILENCE_NS;
-	for (struct bed *b = bed_first(&setup); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(&setup); b; b = bed_next(b)) {
 		struct weft_send_wr send = { .opcode = WEFT_OP_SEND };
 
 		b->out_credit = 0;
@@ -419,7 +428,7 @@ TEST(test_rfc6581_9_initiator_does_not_open_again_at_the_end)
 	struct setup setup = with_rtr(IWARP_RTR_WRITE, true, 2);
 
 	setup.again_wait_ns = SILENCE_NS;
-	for (struct bed *b = bed_first(&setup); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(&setup); b; b = bed_next(b)) {
 		size_t length;
 
 		bed_move(b);
@@ -441,7 +450,7 @@ TEST(test_rfc6581_9_only_a_write_opens_again)
 
 		setup.again_wait_ns = SILENCE_NS;
 		setup.first_wait_ns = SILENCE_NS;
-		for (struct bed *b = bed_first(&setup); b; b = bed_next(b))
+		for (struct iwarp_bed *b = bed_first(&setup); b; b = bed_next(b))
 			EXPECT_EQ(iwarp_due(b->stream), UINT64_MAX);
 	}
 }
@@ -453,7 +462,7 @@ TEST(test_rfc5044_7_1_2_responder_sends_after_a_silence_if_configured)
 
 	setup.again_wait_ns = SILENCE_NS;
 	setup.first_wait_ns = 2 * SILENCE_NS;
-	for (struct bed *b = bed_first(&setup); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(&setup); b; b = bed_next(b)) {
 		struct weft_send_wr send = { .opcode = WEFT_OP_SEND };
 
 		MUST(bed_post(b, &send));
@@ -475,7 +484,7 @@ TEST(test_rfc6581_9_responder_waits_for_the_rtr_however_configured)
 
 	setup.again_wait_ns = SILENCE_NS;
 	setup.first_wait_ns = SILENCE_NS;
-	for (struct bed *b = bed_first(&setup); b; b = bed_next(b))
+	for (struct iwarp_bed *b = bed_first(&setup); b; b = bed_next(b))
 		EXPECT_EQ(iwarp_due(b->stream), UINT64_MAX);
 }
 
@@ -484,7 +493,7 @@ TEST(test_rfc6581_9_responder_takes_rtr)
 	for (enum iwarp_rtr rtr = IWARP_RTR_SEND; rtr <= IWARP_RTR_READ; rtr++) {
 		const struct setup setup = with_rtr(rtr, false, 2);
 
-		for (struct bed *b = bed_first(&setup); b; b = bed_next(b)) {
+		for (struct iwarp_bed *b = bed_first(&setup); b; b = bed_next(b)) {
 			bed_receive(b, 0, 0, 0);
 			if (rtr == IWARP_RTR_SEND)
 				peer_send(b, RDMAP_SEND, 0, NULL, 0);
@@ -511,7 +520,7 @@ TEST(test_rfc6581_9_first_send_is_no_rtr)
 {
 	const struct setup setup = with_rtr(IWARP_RTR_SEND, false, 2);
 
-	for (struct bed *b = bed_first(&setup); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(&setup); b; b = bed_next(b)) {
 		uint32_t tag = bed_region(b, 0, 8192, ALL_RIGHTS);
 		struct ddp_untagged h = untagged(RDMAP_SEND, RDMAP_QN_SEND, 1);
 
@@ -532,13 +541,14 @@ TEST(test_rfc6581_9_rtr_read_answered_with_bytes)
 {
 	const struct setup setup = with_rtr(IWARP_RTR_READ, true, 2);
 
-	for (struct bed *b = bed_first(&setup); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(&setup); b; b = bed_next(b)) {
 		uint32_t tag = bed_region(b, 0, 8192, ALL_RIGHTS);
 
 		bed_move(b);
 		(void)expect_frame(b, RDMAP_READ_REQUEST);
 		peer_response(b, tag, addr_of(b, 0), payload, 8);
-		expect_refused(b, &(struct end){ WEFT_R_RDMAP_RESPONSE, { 0, 2, 6 }, HEADERS_DDP });
+		expect_refused(
+			b, &(struct stream_end){ WEFT_R_RDMAP_RESPONSE, { 0, 2, 6 }, HEADERS_DDP });
 	}
 }
 
@@ -547,7 +557,7 @@ TEST(test_rfc6581_9_atomic_answered_before_the_rtr_read)
 {
 	const struct setup setup = with_rtr(IWARP_RTR_READ, true, 2);
 
-	for (struct bed *b = bed_first(&setup); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(&setup); b; b = bed_next(b)) {
 		uint32_t tag = bed_region(b, 0, 8192, ALL_RIGHTS);
 		const struct weft_sge segment = { addr_of(b, 0), 8, tag };
 		struct weft_send_wr atomic = {
@@ -560,7 +570,8 @@ TEST(test_rfc6581_9_atomic_answered_before_the_rtr_read)
 		(void)expect_frame(b, RDMAP_READ_REQUEST);
 		(void)expect_frame(b, RDMAP_ATOMIC_REQUEST);
 		peer_atomic_response(b, 0, 0);
-		expect_refused(b, &(struct end){ WEFT_R_RDMAP_RESPONSE, { 0, 2, 6 }, HEADERS_DDP });
+		expect_refused(
+			b, &(struct stream_end){ WEFT_R_RDMAP_RESPONSE, { 0, 2, 6 }, HEADERS_DDP });
 	}
 }
 
@@ -569,7 +580,7 @@ TEST(test_rfc6581_9_rtr_read_counts)
 {
 	const struct setup setup = with_rtr(IWARP_RTR_READ, true, 1);
 
-	for (struct bed *b = bed_first(&setup); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(&setup); b; b = bed_next(b)) {
 		struct weft_send_wr read = { .opcode = WEFT_OP_READ };
 
 		MUST(bed_post(b, &read));

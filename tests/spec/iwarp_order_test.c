@@ -5,13 +5,13 @@
 #include <string.h>
 
 /* Each reads other bytes, so that the answers tell them apart. */
-static void ask(struct bed *b, uint32_t tag, uint32_t msn)
+static void ask(struct iwarp_bed *b, uint32_t tag, uint32_t msn)
 {
 	b->msn[RDMAP_QN_REQUEST] = msn - 1;
 	peer_read(b, tag, addr_of(b, msn * 64), 8);
 }
 
-static void expect_answer(struct bed *b, uint32_t msn)
+static void expect_answer(struct iwarp_bed *b, uint32_t msn)
 {
 	const struct frame *f = expect_frame(b, RDMAP_READ_RESPONSE);
 
@@ -29,7 +29,7 @@ TEST(test_iwarp_05_iwarp_s2_numbers_inside_the_queue_are_served_in_order)
 					      { 3, 1, 2 }, { 3, 2, 1 }, { 1, 2, 3 } };
 
 	for (size_t i = 0; i < 6; i++) {
-		for (struct bed *b = bed_first(&three); b; b = bed_next(b)) {
+		for (struct iwarp_bed *b = bed_first(&three); b; b = bed_next(b)) {
 			uint32_t tag = bed_region(b, 0, 4096, ALL_RIGHTS);
 
 			for (uint32_t round = 0; round < 3; round++) {
@@ -47,7 +47,7 @@ TEST(test_iwarp_05_iwarp_s2_numbers_inside_the_queue_are_served_in_order)
 /* What is missing is waited for: nothing is answered past it. */
 TEST(test_iwarp_05_a_gap_holds_the_answers_behind_it)
 {
-	for (struct bed *b = bed_first(&three); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(&three); b; b = bed_next(b)) {
 		uint32_t tag = bed_region(b, 0, 4096, ALL_RIGHTS);
 
 		ask(b, tag, 2);
@@ -63,22 +63,22 @@ TEST(test_iwarp_05_a_gap_holds_the_answers_behind_it)
 
 TEST(test_iwarp_05_iwarp_s2_a_number_beyond_the_queue_terminates)
 {
-	for (struct bed *b = bed_first(&three); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(&three); b; b = bed_next(b)) {
 		uint32_t tag = bed_region(b, 0, 4096, ALL_RIGHTS);
 
 		ask(b, tag, 2);
 		ask(b, tag, 4);
-		expect_refused(b, &(struct end){ WEFT_R_DDP_MSN, { 1, 2, 3 }, HEADERS_DDP });
+		expect_refused(b, &(struct stream_end){ WEFT_R_DDP_MSN, { 1, 2, 3 }, HEADERS_DDP });
 	}
 }
 
 TEST(test_iwarp_05_a_number_that_is_here_already_terminates)
 {
-	for (struct bed *b = bed_first(&three); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(&three); b; b = bed_next(b)) {
 		uint32_t tag = bed_region(b, 0, 4096, ALL_RIGHTS);
 
 		ask(b, tag, 2);
 		ask(b, tag, 2);
-		expect_refused(b, &(struct end){ WEFT_R_DDP_MSN, { 1, 2, 3 }, HEADERS_DDP });
+		expect_refused(b, &(struct stream_end){ WEFT_R_DDP_MSN, { 1, 2, 3 }, HEADERS_DDP });
 	}
 }

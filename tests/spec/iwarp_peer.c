@@ -9,14 +9,14 @@
 
 /* ---- The peer's bytes ----------------------------------------------------------------------- */
 
-void peer_bytes(struct bed *b, const void *bytes, size_t length)
+void peer_bytes(struct iwarp_bed *b, const void *bytes, size_t length)
 {
 	pipe_put(&b->in, bytes, length);
 	b->in_position += length;
 }
 
 /* RFC 5044 section 4.3, from the peer's side: at is where the length field is. */
-static void put_marked(struct bed *b, const uint8_t *bytes, size_t length, uint64_t *at)
+static void put_marked(struct iwarp_bed *b, const uint8_t *bytes, size_t length, uint64_t *at)
 {
 	for (size_t i = 0; i < length; i++) {
 		if (b->terms.takes_markers && b->in_position % MPA_MARKER_EVERY == 0) {
@@ -33,7 +33,7 @@ static void put_marked(struct bed *b, const uint8_t *bytes, size_t length, uint6
 	}
 }
 
-void peer_ulpdu(struct bed *b, const uint8_t *ulpdu, uint32_t length)
+void peer_ulpdu(struct iwarp_bed *b, const uint8_t *ulpdu, uint32_t length)
 {
 	static const uint8_t zeros[4];
 	size_t from = b->in.length;
@@ -62,7 +62,7 @@ void peer_ulpdu(struct bed *b, const uint8_t *ulpdu, uint32_t length)
 	b->is_marker_bad = false;
 }
 
-static void put_segment(struct bed *b, const uint8_t *header, size_t header_bytes,
+static void put_segment(struct iwarp_bed *b, const uint8_t *header, size_t header_bytes,
 			const void *payload, uint32_t length)
 {
 	uint8_t *ulpdu = malloc(header_bytes + length);
@@ -75,7 +75,8 @@ static void put_segment(struct bed *b, const uint8_t *header, size_t header_byte
 	free(ulpdu);
 }
 
-void peer_tagged(struct bed *b, const struct ddp_tagged *h, const void *payload, uint32_t length)
+void peer_tagged(struct iwarp_bed *b, const struct ddp_tagged *h, const void *payload,
+		 uint32_t length)
 {
 	uint8_t header[DDP_TAGGED_BYTES];
 	struct wr w = wr_of(header, sizeof(header));
@@ -84,7 +85,7 @@ void peer_tagged(struct bed *b, const struct ddp_tagged *h, const void *payload,
 	put_segment(b, header, sizeof(header), payload, length);
 }
 
-void peer_untagged(struct bed *b, const struct ddp_untagged *h, const void *payload,
+void peer_untagged(struct iwarp_bed *b, const struct ddp_untagged *h, const void *payload,
 		   uint32_t length)
 {
 	uint8_t header[DDP_UNTAGGED_BYTES];
@@ -94,7 +95,7 @@ void peer_untagged(struct bed *b, const struct ddp_untagged *h, const void *payl
 	put_segment(b, header, sizeof(header), payload, length);
 }
 
-void peer_send(struct bed *b, enum rdmap_opcode opcode, uint32_t ulp32, const void *payload,
+void peer_send(struct iwarp_bed *b, enum rdmap_opcode opcode, uint32_t ulp32, const void *payload,
 	       uint32_t length)
 {
 	struct ddp_untagged h = untagged(opcode, RDMAP_QN_SEND, ++b->msn[RDMAP_QN_SEND]);
@@ -103,21 +104,23 @@ void peer_send(struct bed *b, enum rdmap_opcode opcode, uint32_t ulp32, const vo
 	peer_untagged(b, &h, payload, length);
 }
 
-void peer_write(struct bed *b, uint32_t tag, uint64_t to, const void *payload, uint32_t length)
+void peer_write(struct iwarp_bed *b, uint32_t tag, uint64_t to, const void *payload,
+		uint32_t length)
 {
 	const struct ddp_tagged h = tagged(RDMAP_WRITE, tag, to);
 
 	peer_tagged(b, &h, payload, length);
 }
 
-void peer_response(struct bed *b, uint32_t tag, uint64_t to, const void *payload, uint32_t length)
+void peer_response(struct iwarp_bed *b, uint32_t tag, uint64_t to, const void *payload,
+		   uint32_t length)
 {
 	const struct ddp_tagged h = tagged(RDMAP_READ_RESPONSE, tag, to);
 
 	peer_tagged(b, &h, payload, length);
 }
 
-void peer_read(struct bed *b, uint32_t tag, uint64_t from, uint32_t length)
+void peer_read(struct iwarp_bed *b, uint32_t tag, uint64_t from, uint32_t length)
 {
 	struct ddp_untagged h = untagged(RDMAP_READ_REQUEST, RDMAP_QN_REQUEST,
 					 ++b->msn[RDMAP_QN_REQUEST]);
@@ -135,7 +138,7 @@ void peer_read(struct bed *b, uint32_t tag, uint64_t from, uint32_t length)
 	peer_untagged(b, &h, body, sizeof(body));
 }
 
-void peer_atomic(struct bed *b, const struct rdmap_atomic_request *request)
+void peer_atomic(struct iwarp_bed *b, const struct rdmap_atomic_request *request)
 {
 	struct ddp_untagged h = untagged(RDMAP_ATOMIC_REQUEST, RDMAP_QN_REQUEST,
 					 ++b->msn[RDMAP_QN_REQUEST]);
@@ -146,7 +149,7 @@ void peer_atomic(struct bed *b, const struct rdmap_atomic_request *request)
 	peer_untagged(b, &h, body, sizeof(body));
 }
 
-void peer_atomic_response(struct bed *b, uint32_t id, uint64_t original)
+void peer_atomic_response(struct iwarp_bed *b, uint32_t id, uint64_t original)
 {
 	const struct rdmap_atomic_response answer = { id, original };
 	struct ddp_untagged h = untagged(RDMAP_ATOMIC_RESPONSE, RDMAP_QN_ATOMIC_RESPONSE,
@@ -158,7 +161,7 @@ void peer_atomic_response(struct bed *b, uint32_t id, uint64_t original)
 	peer_untagged(b, &h, body, sizeof(body));
 }
 
-void peer_terminate(struct bed *b, const struct rdmap_terminate *t)
+void peer_terminate(struct iwarp_bed *b, const struct rdmap_terminate *t)
 {
 	struct ddp_untagged h = untagged(RDMAP_TERMINATE, RDMAP_QN_TERMINATE,
 					 ++b->msn[RDMAP_QN_TERMINATE]);
@@ -173,7 +176,7 @@ void peer_terminate(struct bed *b, const struct rdmap_terminate *t)
 
 /* Reads the core's bytes one after the other, past markers, which it checks. */
 struct reader {
-	struct bed *b;
+	struct iwarp_bed *b;
 	size_t at, first; /* first: of the FPDU's length field */
 	uint32_t crc;
 	bool is_short;
@@ -245,7 +248,7 @@ static void decode_frame(struct frame *f, uint32_t length)
 	f->bytes = (uint32_t)(rd.end - rd.at);
 }
 
-const struct frame *peer_next(struct bed *b)
+const struct frame *peer_next(struct iwarp_bed *b)
 {
 	static struct frame f;
 	struct reader r = { .b = b, .at = b->out.at, .first = b->out.at, .crc = CRC32C_BEGIN };
@@ -271,7 +274,7 @@ const struct frame *peer_next(struct bed *b)
 	return &f;
 }
 
-const struct frame *expect_frame(struct bed *b, enum rdmap_opcode opcode)
+const struct frame *expect_frame(struct iwarp_bed *b, enum rdmap_opcode opcode)
 {
 	const struct frame *f = peer_next(b);
 
@@ -279,7 +282,7 @@ const struct frame *expect_frame(struct bed *b, enum rdmap_opcode opcode)
 	return f;
 }
 
-size_t peer_left(const struct bed *b)
+size_t peer_left(const struct iwarp_bed *b)
 {
 	return b->out.length - b->out.at;
 }

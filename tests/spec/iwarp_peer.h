@@ -7,7 +7,7 @@
  * Every scenario runs in several ways, which differ in how many bytes the connection moves at a
  * time and in whether there are markers:
  *
- *	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+ *	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
  *		...
  *	}
  *
@@ -46,7 +46,7 @@ struct pipe {
 
 void pipe_put(struct pipe *p, const void *bytes, size_t length);
 
-struct bed {
+struct iwarp_bed {
 	/* Given. */
 	struct setup setup;
 	size_t way;
@@ -80,81 +80,84 @@ struct bed {
 	uint64_t moved; /* bytes, by the mover of on-demand memory */
 };
 
-struct bed *bed_first(const struct setup *setup);
-struct bed *bed_next(struct bed *b);
+struct iwarp_bed *bed_first(const struct setup *setup);
+struct iwarp_bed *bed_next(struct iwarp_bed *b);
 
 /* Another queue pair of the same domain and queues, in RESET. */
-struct weft_qp *bed_qp(struct bed *b);
+struct weft_qp *bed_qp(struct iwarp_bed *b);
 
 /* Lets everything move until it rests; and at a later time. */
-void bed_move(struct bed *b);
-void bed_wait(struct bed *b, uint64_t ns);
+void bed_move(struct iwarp_bed *b);
+void bed_wait(struct iwarp_bed *b, uint64_t ns);
 
 /* One receive, of so many bytes at most. False: nothing has come, or nothing is wanted. */
-bool bed_move_in(struct bed *b, size_t most);
+bool bed_move_in(struct iwarp_bed *b, size_t most);
 
 /* The peer ends its direction; the connection breaks. */
-void bed_eof(struct bed *b);
-void bed_lost(struct bed *b);
+void bed_eof(struct iwarp_bed *b);
+void bed_lost(struct iwarp_bed *b);
 
 /* ---- The consumer --------------------------------------------------------------------------- */
 
-static inline uint64_t addr_of(const struct bed *b, size_t offset)
+static inline uint64_t addr_of(const struct iwarp_bed *b, size_t offset)
 {
 	return (uintptr_t)b->memory + offset;
 }
 
 /* Registers part of the memory. */
-uint32_t bed_region(struct bed *b, size_t offset, size_t length, uint32_t rights);
-uint32_t bed_region_on_demand(struct bed *b, size_t offset, size_t length);
+uint32_t bed_region(struct iwarp_bed *b, size_t offset, size_t length, uint32_t rights);
+uint32_t bed_region_on_demand(struct iwarp_bed *b, size_t offset, size_t length);
 
 /* The same, but only a window is remotely usable; of the queue pair or, if 0, of the domain. */
-uint32_t bed_window(struct bed *b, const struct weft_bind *bind);
+uint32_t bed_window(struct iwarp_bed *b, const struct weft_bind *bind);
 
-void bed_deregister(struct bed *b, uint32_t tag);
+void bed_deregister(struct iwarp_bed *b, uint32_t tag);
 
 /* Posts a request, signalled; ids count from 1 on. A receive of one segment, or of none. */
-enum weft_reason bed_post(struct bed *b, struct weft_send_wr *wr);
-void bed_receive(struct bed *b, uint32_t tag, size_t offset, uint32_t length);
+enum weft_reason bed_post(struct iwarp_bed *b, struct weft_send_wr *wr);
+void bed_receive(struct iwarp_bed *b, uint32_t tag, size_t offset, uint32_t length);
 
 /* The next completion. False: there is none. */
-bool bed_poll(struct bed *b, struct weft_completion *c);
+bool bed_poll(struct iwarp_bed *b, struct weft_completion *c);
 
 /* The next completion is the one of this id and status, for this reason. */
-void expect_completion(struct bed *b, uint64_t id, enum weft_status status,
+void expect_completion(struct iwarp_bed *b, uint64_t id, enum weft_status status,
 		       enum weft_reason reason);
-void expect_no_completion(struct bed *b);
+void expect_no_completion(struct iwarp_bed *b);
 
 /* Whether memory is as it was when last noted. */
-bool is_unchanged(const struct bed *b);
-void bed_note(struct bed *b);
+bool is_unchanged(const struct iwarp_bed *b);
+void bed_note(struct iwarp_bed *b);
 
 /* Takes events until one of this kind: its reason, or WEFT_REASON_COUNT. */
-enum weft_reason bed_event(struct bed *b, enum weft_event_kind kind);
+enum weft_reason bed_event(struct iwarp_bed *b, enum weft_event_kind kind);
 
-void bed_modify(struct bed *b, enum weft_qp_state state);
+void bed_modify(struct iwarp_bed *b, enum weft_qp_state state);
 
 /* ---- The peer's bytes ----------------------------------------------------------------------- */
 
-void peer_bytes(struct bed *b, const void *bytes, size_t length);
+void peer_bytes(struct iwarp_bed *b, const void *bytes, size_t length);
 
 /* A ULPDU, framed. */
-void peer_ulpdu(struct bed *b, const uint8_t *ulpdu, uint32_t length);
+void peer_ulpdu(struct iwarp_bed *b, const uint8_t *ulpdu, uint32_t length);
 
 /* A segment with its payload. */
-void peer_tagged(struct bed *b, const struct ddp_tagged *h, const void *payload, uint32_t length);
-void peer_untagged(struct bed *b, const struct ddp_untagged *h, const void *payload,
+void peer_tagged(struct iwarp_bed *b, const struct ddp_tagged *h, const void *payload,
+		 uint32_t length);
+void peer_untagged(struct iwarp_bed *b, const struct ddp_untagged *h, const void *payload,
 		   uint32_t length);
 
 /* Whole messages of one segment, numbered right. */
-void peer_send(struct bed *b, enum rdmap_opcode opcode, uint32_t ulp32, const void *payload,
+void peer_send(struct iwarp_bed *b, enum rdmap_opcode opcode, uint32_t ulp32, const void *payload,
 	       uint32_t length);
-void peer_write(struct bed *b, uint32_t tag, uint64_t to, const void *payload, uint32_t length);
-void peer_response(struct bed *b, uint32_t tag, uint64_t to, const void *payload, uint32_t length);
-void peer_read(struct bed *b, uint32_t tag, uint64_t from, uint32_t length);
-void peer_atomic(struct bed *b, const struct rdmap_atomic_request *request);
-void peer_atomic_response(struct bed *b, uint32_t id, uint64_t original);
-void peer_terminate(struct bed *b, const struct rdmap_terminate *t);
+void peer_write(struct iwarp_bed *b, uint32_t tag, uint64_t to, const void *payload,
+		uint32_t length);
+void peer_response(struct iwarp_bed *b, uint32_t tag, uint64_t to, const void *payload,
+		   uint32_t length);
+void peer_read(struct iwarp_bed *b, uint32_t tag, uint64_t from, uint32_t length);
+void peer_atomic(struct iwarp_bed *b, const struct rdmap_atomic_request *request);
+void peer_atomic_response(struct iwarp_bed *b, uint32_t id, uint64_t original);
+void peer_terminate(struct iwarp_bed *b, const struct rdmap_terminate *t);
 
 static inline struct ddp_untagged untagged(enum rdmap_opcode opcode, uint32_t qn, uint32_t msn)
 {
@@ -189,20 +192,20 @@ struct frame {
 };
 
 /* The next FPDU, which must be right in itself. NULL: there is no whole one. */
-const struct frame *peer_next(struct bed *b);
+const struct frame *peer_next(struct iwarp_bed *b);
 
 /* The next FPDU must be this message; returns it. */
-const struct frame *expect_frame(struct bed *b, enum rdmap_opcode opcode);
+const struct frame *expect_frame(struct iwarp_bed *b, enum rdmap_opcode opcode);
 
 /* Bytes that were not read yet. */
-size_t peer_left(const struct bed *b);
+size_t peer_left(const struct iwarp_bed *b);
 
 /* ---- Ends ----------------------------------------------------------------------------------- */
 
 /* Headers of a Terminate: none, length and DDP header, these and the Read Request's body. */
 enum headers { HEADERS_NONE, HEADERS_DDP, HEADERS_READ };
 
-struct end {
+struct stream_end {
 	enum weft_reason reason;
 	uint8_t cause[3]; /* layer, type, code */
 	enum headers headers;
@@ -213,10 +216,10 @@ struct end {
  * unchanged, one Terminate with the cause and headers has gone out and nothing after it, the
  * stream was shut, and closes when the peer does.
  */
-void expect_refused(struct bed *b, const struct end *end);
+void expect_refused(struct iwarp_bed *b, const struct stream_end *end);
 
 /* The queue pair failed and a Terminate without headers went out; then as above. */
-void expect_terminated(struct bed *b, enum weft_reason reason);
+void expect_terminated(struct iwarp_bed *b, enum weft_reason reason);
 
 /* Our direction was shut in good order, nothing more was sent, and the stream closes. */
-void expect_shut(struct bed *b);
+void expect_shut(struct iwarp_bed *b);

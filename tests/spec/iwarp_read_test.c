@@ -14,8 +14,8 @@ struct ask {
 };
 
 struct refusal {
-	void (*spoil)(struct bed *b, struct ask *ask);
-	struct end end;
+	void (*spoil)(struct iwarp_bed *b, struct ask *ask);
+	struct stream_end end;
 	enum weft_policy policy;
 };
 
@@ -26,7 +26,7 @@ static void refuse_read(const struct refusal *refusal)
 		.policy = refusal->policy,
 	};
 
-	for (struct bed *b = bed_first(&setup); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(&setup); b; b = bed_next(b)) {
 		struct ask ask = {
 			.tag = bed_region(b, REGION_AT, REGION_BYTES, ALL_RIGHTS),
 			.from = addr_of(b, REGION_AT),
@@ -39,7 +39,7 @@ static void refuse_read(const struct refusal *refusal)
 	}
 }
 
-static void spoil_index(struct bed *b, struct ask *ask)
+static void spoil_index(struct iwarp_bed *b, struct ask *ask)
 {
 	(void)b;
 	ask->tag |= 0xffff0000;
@@ -53,7 +53,7 @@ TEST(test_iwarp_06a_read_of_no_entry)
 	});
 }
 
-static void spoil_valid(struct bed *b, struct ask *ask)
+static void spoil_valid(struct iwarp_bed *b, struct ask *ask)
 {
 	bed_deregister(b, ask->tag);
 }
@@ -66,7 +66,7 @@ TEST(test_iwarp_06a_iwarp_s1_read_of_deregistered)
 	});
 }
 
-static void spoil_nothing(struct bed *b, struct ask *ask)
+static void spoil_nothing(struct iwarp_bed *b, struct ask *ask)
 {
 	(void)b;
 	(void)ask;
@@ -81,7 +81,7 @@ TEST(test_iwarp_06b_read_of_region_under_strict_policy)
 	});
 }
 
-static void spoil_pd(struct bed *b, struct ask *ask)
+static void spoil_pd(struct iwarp_bed *b, struct ask *ask)
 {
 	struct weft_pd *pd = b->pd;
 
@@ -98,7 +98,7 @@ TEST(test_iwarp_06c_read_of_another_domain)
 	});
 }
 
-static void spoil_instance(struct bed *b, struct ask *ask)
+static void spoil_instance(struct iwarp_bed *b, struct ask *ask)
 {
 	(void)b;
 	ask->tag ^= 1;
@@ -112,13 +112,13 @@ TEST(test_iwarp_06d_read_of_another_instance)
 	});
 }
 
-static void spoil_before(struct bed *b, struct ask *ask)
+static void spoil_before(struct iwarp_bed *b, struct ask *ask)
 {
 	(void)b;
 	ask->from--;
 }
 
-static void spoil_after(struct bed *b, struct ask *ask)
+static void spoil_after(struct iwarp_bed *b, struct ask *ask)
 {
 	(void)b;
 	ask->length = REGION_BYTES + 1;
@@ -136,7 +136,7 @@ TEST(test_iwarp_06e_read_out_of_bounds)
 	});
 }
 
-static void spoil_wrap(struct bed *b, struct ask *ask)
+static void spoil_wrap(struct iwarp_bed *b, struct ask *ask)
 {
 	(void)b;
 	ask->from = UINT64_MAX - 100;
@@ -150,7 +150,7 @@ TEST(test_iwarp_06e_read_wraps)
 	});
 }
 
-static void spoil_right(struct bed *b, struct ask *ask)
+static void spoil_right(struct iwarp_bed *b, struct ask *ask)
 {
 	ask->tag = bed_region(b, REGION_AT, REGION_BYTES, ALL_RIGHTS & ~WEFT_REMOTE_READ);
 }
@@ -163,7 +163,7 @@ TEST(test_iwarp_06f_read_without_right)
 	});
 }
 
-static void spoil_qp_right(struct bed *b, struct ask *ask)
+static void spoil_qp_right(struct iwarp_bed *b, struct ask *ask)
 {
 	const struct weft_qp_attr attr = { .remote_rights = WEFT_REMOTE_WRITE };
 
@@ -186,21 +186,21 @@ TEST(test_iwarp_05_rfc5041_5_1_request_number_out_of_range)
 	static const uint32_t numbers[] = { 0, 3, UINT32_MAX };
 
 	for (size_t i = 0; i < 3; i++) {
-		for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+		for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 			uint32_t tag = bed_region(b, 0, 4096, ALL_RIGHTS);
 
 			b->msn[RDMAP_QN_REQUEST] = numbers[i] - 1;
 			peer_read(b, tag, addr_of(b, 0), 8);
-			expect_refused(b,
-				       &(struct end){ WEFT_R_DDP_MSN, { 1, 2, 3 }, HEADERS_DDP });
+			expect_refused(b, &(struct stream_end){
+						  WEFT_R_DDP_MSN, { 1, 2, 3 }, HEADERS_DDP });
 		}
 	}
 }
 
 /* The body must be there and nothing more, in one segment from offset 0. */
-static void refuse_body(uint32_t length, uint32_t mo, bool is_last, const struct end *end)
+static void refuse_body(uint32_t length, uint32_t mo, bool is_last, const struct stream_end *end)
 {
-	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 		struct ddp_untagged h = untagged(RDMAP_READ_REQUEST, RDMAP_QN_REQUEST, 1);
 		uint8_t body[4096] = { 0 };
 
@@ -213,20 +213,21 @@ static void refuse_body(uint32_t length, uint32_t mo, bool is_last, const struct
 
 TEST(test_rfc5040_4_4_read_request_body)
 {
-	const struct end body = { WEFT_R_RDMAP_BODY, { 0, 2, 0xff }, HEADERS_DDP };
+	const struct stream_end body = { WEFT_R_RDMAP_BODY, { 0, 2, 0xff }, HEADERS_DDP };
 
 	refuse_body(0, 0, true, &body);
 	refuse_body(27, 0, true, &body);
 	refuse_body(29, 0, true, &body);
 	refuse_body(4000, 0, true, &body);
 	refuse_body(28, 0, false, &body);
-	refuse_body(28, 4, true, &(struct end){ WEFT_R_DDP_OFFSET, { 1, 2, 4 }, HEADERS_DDP });
+	refuse_body(28, 4, true,
+		    &(struct stream_end){ WEFT_R_DDP_OFFSET, { 1, 2, 4 }, HEADERS_DDP });
 }
 
 /* IWARP-08: as many as were agreed, and one more. The connection takes nothing meanwhile. */
 TEST(test_iwarp_08_iwarp_s2_reads_beyond_the_depth)
 {
-	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 		uint32_t tag = bed_region(b, 0, MEMORY_BYTES, WEFT_REMOTE_READ);
 
 		b->out_credit = 0;
@@ -237,7 +238,8 @@ TEST(test_iwarp_08_iwarp_s2_reads_beyond_the_depth)
 		peer_read(b, tag, addr_of(b, 0), 8);
 		bed_move(b);
 		b->out_credit = SIZE_MAX;
-		expect_refused(b, &(struct end){ WEFT_R_READS_BEYOND, { 1, 2, 2 }, HEADERS_DDP });
+		expect_refused(
+			b, &(struct stream_end){ WEFT_R_READS_BEYOND, { 1, 2, 2 }, HEADERS_DDP });
 	}
 }
 
@@ -245,16 +247,17 @@ TEST(test_iwarp_08_no_depth_no_reads)
 {
 	static const struct setup setup = { .terms = { .is_initiator = true, .has_crc = true } };
 
-	for (struct bed *b = bed_first(&setup); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(&setup); b; b = bed_next(b)) {
 		peer_read(b, 0, 0, 0);
-		expect_refused(b, &(struct end){ WEFT_R_READS_BEYOND, { 1, 2, 2 }, HEADERS_DDP });
+		expect_refused(
+			b, &(struct stream_end){ WEFT_R_READS_BEYOND, { 1, 2, 2 }, HEADERS_DDP });
 	}
 }
 
 /* ---- Answers -------------------------------------------------------------------------------- */
 
 /* Reads the answer to a Read of this length from this offset; msn is the request's. */
-static void expect_answer(struct bed *b, uint32_t msn, size_t offset, uint32_t length)
+static void expect_answer(struct iwarp_bed *b, uint32_t msn, size_t offset, uint32_t length)
 {
 	uint32_t done = 0;
 	bool is_last = false;
@@ -277,7 +280,7 @@ TEST(test_iwarp_07_read_is_answered)
 	static const uint32_t sizes[] = { 1, 127, 128, 129, 5000, 65536 };
 
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
-		for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+		for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 			uint32_t tag = bed_region(b, 0, MEMORY_BYTES, WEFT_REMOTE_READ);
 
 			peer_read(b, tag, addr_of(b, 300), sizes[i]);
@@ -300,7 +303,7 @@ TEST(test_iwarp_07_read_is_answered)
 
 TEST(test_rfc5040_5_4_empty_read_is_not_checked)
 {
-	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 		MUST(qp_modify(b->qp, &(struct weft_qp_attr){ .remote_rights = 0 },
 			       WEFT_QP_REMOTE_RIGHTS));
 		peer_read(b, 0xffffffff, UINT64_MAX, 0);
@@ -313,7 +316,7 @@ TEST(test_rfc5040_5_4_empty_read_is_not_checked)
 /* RFC 5040 section 5.5: a Read sees what an earlier Write of the same stream brought. */
 TEST(test_rfc5040_5_5_read_after_write)
 {
-	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 		uint32_t tag = bed_region(b, 0, MEMORY_BYTES, ALL_RIGHTS);
 
 		peer_write(b, tag, addr_of(b, 64), "new words", 9);
@@ -327,14 +330,15 @@ TEST(test_rfc5040_5_5_read_after_write)
 /* The first Read was served when the second was refused: what went before a Terminate is whole. */
 TEST(test_rfc5040_7_good_read_then_bad_one)
 {
-	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 		uint32_t tag = bed_region(b, 0, MEMORY_BYTES, WEFT_REMOTE_READ);
 
 		peer_read(b, tag, addr_of(b, 0), 3000);
 		bed_move(b);
 		expect_answer(b, 1, 0, 3000);
 		peer_read(b, tag, addr_of(b, MEMORY_BYTES), 1);
-		expect_refused(b, &(struct end){ WEFT_R_RANGE_BOUNDS, { 0, 1, 1 }, HEADERS_READ });
+		expect_refused(
+			b, &(struct stream_end){ WEFT_R_RANGE_BOUNDS, { 0, 1, 1 }, HEADERS_READ });
 	}
 }
 
@@ -348,7 +352,7 @@ TEST(test_iwarp_06a_deregistered_before_the_answer)
 		.terms = { .is_initiator = true, .has_crc = true, .ird = 4 },
 	};
 
-	for (struct bed *b = bed_first(&setup); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(&setup); b; b = bed_next(b)) {
 		uint32_t all = bed_region(b, 0, MEMORY_BYTES, ALL_RIGHTS);
 		uint32_t tag = bed_region(b, 0, MEMORY_BYTES, WEFT_REMOTE_READ);
 		uint8_t header[DDP_HEADER_MAX];
@@ -368,7 +372,8 @@ TEST(test_iwarp_06a_deregistered_before_the_answer)
 		memcpy(b->header, header, sizeof(header));
 		b->header_bytes = DDP_UNTAGGED_BYTES;
 		b->ulpdu_bytes = ulpdu_bytes;
-		expect_refused(b, &(struct end){ WEFT_R_TAG_INVALID, { 0, 1, 0 }, HEADERS_READ });
+		expect_refused(
+			b, &(struct stream_end){ WEFT_R_TAG_INVALID, { 0, 1, 0 }, HEADERS_READ });
 	}
 }
 
@@ -377,7 +382,7 @@ TEST(test_iwarp_06a_deregistered_before_the_answer)
 /* Between two FPDUs of an answer: the peer is told. */
 TEST(test_rfc5042_6_2_3_deregistered_between_two_fpdus_of_an_answer)
 {
-	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 		uint32_t tag = bed_region(b, 0, MEMORY_BYTES, WEFT_REMOTE_READ);
 		const struct frame *f;
 
@@ -403,7 +408,7 @@ TEST(test_rfc5042_6_2_3_deregistered_between_two_fpdus_of_an_answer)
 /* With half an FPDU out it cannot be ended well: not one byte more, and a reset. */
 TEST(test_rfc5042_6_2_3_deregistered_with_half_an_fpdu_out)
 {
-	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 		uint32_t tag = bed_region(b, 0, MEMORY_BYTES, WEFT_REMOTE_READ);
 
 		b->out_credit = 900;
@@ -423,7 +428,7 @@ TEST(test_rfc5042_6_2_3_deregistered_with_half_an_fpdu_out)
 /* A small answer was copied: it goes out as it was. */
 TEST(test_rfc5042_6_2_3_small_answer_is_a_copy)
 {
-	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 		uint32_t tag = bed_region(b, 0, MEMORY_BYTES, WEFT_REMOTE_READ);
 
 		b->out_credit = 20;
@@ -440,7 +445,7 @@ TEST(test_rfc5042_6_2_3_small_answer_is_a_copy)
 
 /* ---- One touch ------------------------------------------------------------------------------ */
 
-static uint32_t touch_window(struct bed *b)
+static uint32_t touch_window(struct iwarp_bed *b)
 {
 	const struct weft_bind bind = {
 		.addr = addr_of(b, REGION_AT),
@@ -457,7 +462,7 @@ TEST(test_touch_10_read_once)
 	static const uint32_t sizes[] = { 100, 5000, REGION_BYTES };
 
 	for (size_t i = 0; i < 3; i++) {
-		for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+		for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 			uint32_t tag = touch_window(b);
 
 			b->out_credit = 60;
@@ -469,8 +474,8 @@ TEST(test_touch_10_read_once)
 			expect_answer(b, 1, REGION_AT, sizes[i]);
 			EXPECT_EQ(b->adapter.mem.entries[weft_tag_index(tag)].state, MEM_RESERVED);
 			peer_read(b, tag, addr_of(b, REGION_AT), 8);
-			expect_refused(
-				b, &(struct end){ WEFT_R_TAG_SPENT, { 0, 1, 0 }, HEADERS_READ });
+			expect_refused(b, &(struct stream_end){
+						  WEFT_R_TAG_SPENT, { 0, 1, 0 }, HEADERS_READ });
 		}
 	}
 }
@@ -482,7 +487,7 @@ static void read_twice(bool has_crc, uint32_t first, uint32_t second)
 		.terms = { .is_initiator = true, .has_crc = has_crc, .ird = 2 },
 	};
 
-	for (struct bed *b = bed_first(&setup); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(&setup); b; b = bed_next(b)) {
 		uint32_t tag = touch_window(b);
 
 		b->out_credit = 0;
@@ -492,7 +497,8 @@ static void read_twice(bool has_crc, uint32_t first, uint32_t second)
 		b->out_credit = SIZE_MAX;
 		bed_move(b);
 		expect_answer(b, 1, REGION_AT, first);
-		expect_refused(b, &(struct end){ WEFT_R_TAG_SPENT, { 0, 1, 0 }, HEADERS_READ });
+		expect_refused(b,
+			       &(struct stream_end){ WEFT_R_TAG_SPENT, { 0, 1, 0 }, HEADERS_READ });
 	}
 }
 
@@ -519,9 +525,9 @@ static struct rdmap_atomic_request add(uint32_t tag, uint64_t to, uint64_t value
 	};
 }
 
-static void refuse_atomic(uint32_t rights, uint64_t offset, const struct end *end)
+static void refuse_atomic(uint32_t rights, uint64_t offset, const struct stream_end *end)
 {
-	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 		uint32_t tag = bed_region(b, 0, 4096, rights);
 		struct rdmap_atomic_request a = add(tag, addr_of(b, offset), 1);
 
@@ -533,17 +539,17 @@ static void refuse_atomic(uint32_t rights, uint64_t offset, const struct end *en
 TEST(test_rfc7306_5_atomic_refused)
 {
 	refuse_atomic(ALL_RIGHTS, 4,
-		      &(struct end){ WEFT_R_ATOMIC_ALIGN, { 0, 2, 7 }, HEADERS_DDP });
+		      &(struct stream_end){ WEFT_R_ATOMIC_ALIGN, { 0, 2, 7 }, HEADERS_DDP });
 	refuse_atomic(ALL_RIGHTS, 4096,
-		      &(struct end){ WEFT_R_RANGE_BOUNDS, { 0, 1, 1 }, HEADERS_DDP });
+		      &(struct stream_end){ WEFT_R_RANGE_BOUNDS, { 0, 1, 1 }, HEADERS_DDP });
 	refuse_atomic(ALL_RIGHTS & ~WEFT_REMOTE_ATOMIC, 8,
-		      &(struct end){ WEFT_R_RIGHT_REMOTE_ATOMIC, { 0, 1, 2 }, HEADERS_DDP });
+		      &(struct stream_end){ WEFT_R_RIGHT_REMOTE_ATOMIC, { 0, 1, 2 }, HEADERS_DDP });
 }
 
 TEST(test_rfc7306_8_2_atomic_body)
 {
 	for (uint32_t which = 0; which < 3; which++) {
-		for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+		for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 			uint32_t tag = bed_region(b, 0, 4096, ALL_RIGHTS);
 			struct rdmap_atomic_request a = add(tag, addr_of(b, 0), 1);
 			struct ddp_untagged h = untagged(RDMAP_ATOMIC_REQUEST, RDMAP_QN_REQUEST, 1);
@@ -556,13 +562,13 @@ TEST(test_rfc7306_8_2_atomic_body)
 			h.is_last = which != 1;
 			peer_untagged(b, &h, body,
 				      RDMAP_ATOMIC_REQUEST_BYTES + (which == 2 ? 4 : 0));
-			expect_refused(
-				b, &(struct end){ WEFT_R_RDMAP_BODY, { 0, 2, 0xff }, HEADERS_DDP });
+			expect_refused(b, &(struct stream_end){
+						  WEFT_R_RDMAP_BODY, { 0, 2, 0xff }, HEADERS_DDP });
 		}
 	}
 }
 
-static uint64_t expect_atomic_answer(struct bed *b, uint32_t msn)
+static uint64_t expect_atomic_answer(struct iwarp_bed *b, uint32_t msn)
 {
 	const struct frame *f = expect_frame(b, RDMAP_ATOMIC_RESPONSE);
 	struct rd r = rd_of(f->payload, f->bytes);
@@ -581,7 +587,7 @@ TEST(test_rfc7306_5_4_atomics_and_reads_in_order)
 		.terms = { .is_initiator = true, .has_crc = true, .ird = 4 },
 	};
 
-	for (struct bed *b = bed_first(&setup); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(&setup); b; b = bed_next(b)) {
 		uint32_t tag = bed_region(b, 0, 4096, ALL_RIGHTS);
 		struct rdmap_atomic_request a = add(tag, addr_of(b, 8), 5);
 		uint64_t value = 1000;
@@ -610,7 +616,7 @@ TEST(test_rfc7306_5_4_atomics_and_reads_in_order)
 /* The last word is the first's as well: what an atomic uses up is gone for the next. */
 TEST(test_touch_10_atomic_once)
 {
-	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 		uint32_t tag = touch_window(b);
 		struct rdmap_atomic_request a = add(tag, addr_of(b, REGION_AT), 0);
 
@@ -618,6 +624,7 @@ TEST(test_touch_10_atomic_once)
 		bed_move(b);
 		(void)expect_atomic_answer(b, 1);
 		peer_atomic(b, &a);
-		expect_refused(b, &(struct end){ WEFT_R_TAG_SPENT, { 0, 1, 0 }, HEADERS_DDP });
+		expect_refused(b,
+			       &(struct stream_end){ WEFT_R_TAG_SPENT, { 0, 1, 0 }, HEADERS_DDP });
 	}
 }

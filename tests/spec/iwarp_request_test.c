@@ -14,8 +14,8 @@ static void fill(uint8_t with)
 }
 
 /* Posts a request over part of the memory. */
-static enum weft_reason post(struct bed *b, struct weft_send_wr *wr, uint32_t tag, size_t offset,
-			     uint32_t length)
+static enum weft_reason post(struct iwarp_bed *b, struct weft_send_wr *wr, uint32_t tag,
+			     size_t offset, uint32_t length)
 {
 	const struct weft_sge segment = { addr_of(b, offset), length, tag };
 
@@ -40,7 +40,7 @@ TEST(test_rfc5040_5_1_sends)
 		{ WEFT_OP_SEND_INVALIDATE, WEFT_SOLICITED, RDMAP_SEND_SE_INVALIDATE, 0xabcdef01 },
 	};
 
-	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 		uint32_t tag = bed_region(b, 0, MEMORY_BYTES, WEFT_LOCAL_READ);
 
 		for (uint32_t i = 0; i < 4; i++) {
@@ -73,7 +73,7 @@ TEST(test_rfc5041_5_3_large_messages_in_segments)
 	static const uint32_t sizes[] = { 1984, 1985, 65504, 65505, 200001 };
 
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
-		for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+		for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 			uint32_t tag = bed_region(b, 0, MEMORY_BYTES, WEFT_LOCAL_READ), done = 0;
 			struct weft_send_wr write = {
 				.opcode = WEFT_OP_WRITE,
@@ -111,7 +111,7 @@ TEST(test_rfc5041_5_3_large_messages_in_segments)
 
 TEST(test_rfc7306_6_write_with_immediate)
 {
-	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 		uint32_t tag = bed_region(b, 0, MEMORY_BYTES, WEFT_LOCAL_READ);
 		struct weft_send_wr wr = { .opcode = WEFT_OP_WRITE_IMM, .imm = 0xcafe1234 };
 		static const uint8_t body[8] = { 0xca, 0xfe, 0x12, 0x34 };
@@ -139,7 +139,7 @@ TEST(test_amb_04_what_the_wire_does_not_have)
 {
 	static const struct setup setup = { .terms = { .is_initiator = true, .ird = 1 } };
 
-	for (struct bed *b = bed_first(&setup); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(&setup); b; b = bed_next(b)) {
 		struct weft_sge segments[2] = { { 0 } };
 		struct weft_send_wr wr = { .opcode = WEFT_OP_SEND_IMM };
 
@@ -160,7 +160,7 @@ TEST(test_rfc5040_5_4_read_is_answered)
 
 	fill(0x44);
 	for (size_t i = 0; i < 3; i++) {
-		for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+		for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 			uint32_t tag = bed_region(b, 0, MEMORY_BYTES, WEFT_LOCAL_WRITE);
 			struct weft_send_wr read = {
 				.opcode = WEFT_OP_READ,
@@ -212,7 +212,7 @@ struct bad_answer {
 
 static void refuse_answer(const struct bad_answer *bad)
 {
-	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 		uint32_t tag = bed_region(b, 0, MEMORY_BYTES, ALL_RIGHTS);
 		struct weft_send_wr read = { .opcode = WEFT_OP_READ };
 		struct ddp_tagged h = tagged(RDMAP_READ_RESPONSE, tag + bad->tag_by,
@@ -222,7 +222,8 @@ static void refuse_answer(const struct bad_answer *bad)
 		(void)expect_frame(b, RDMAP_READ_REQUEST);
 		h.is_last = !bad->is_open;
 		peer_tagged(b, &h, payload, bad->length);
-		expect_refused(b, &(struct end){ WEFT_R_RDMAP_RESPONSE, { 0, 2, 6 }, HEADERS_DDP });
+		expect_refused(
+			b, &(struct stream_end){ WEFT_R_RDMAP_RESPONSE, { 0, 2, 6 }, HEADERS_DDP });
 		expect_completion(b, 1, WEFT_ERR_FLUSHED, WEFT_R_FLUSHED);
 	}
 }
@@ -242,7 +243,7 @@ TEST(test_rfc5040_5_4_answer_does_not_fit)
 TEST(test_rfc5040_5_4_answer_with_a_gap)
 {
 	for (int by = -1; by <= 1; by += 2) {
-		for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+		for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 			uint32_t tag = bed_region(b, 0, MEMORY_BYTES, ALL_RIGHTS);
 			struct weft_send_wr read = { .opcode = WEFT_OP_READ };
 			struct ddp_tagged h = tagged(RDMAP_READ_RESPONSE, tag, addr_of(b, 0));
@@ -253,9 +254,9 @@ TEST(test_rfc5040_5_4_answer_with_a_gap)
 			peer_tagged(b, &h, b->memory, 1000);
 			h.to += (uint64_t)(1000 + by);
 			peer_tagged(b, &h, payload, 100);
-			expect_refused(
-				b,
-				&(struct end){ WEFT_R_RDMAP_RESPONSE, { 0, 2, 6 }, HEADERS_DDP });
+			expect_refused(b, &(struct stream_end){ WEFT_R_RDMAP_RESPONSE,
+								{ 0, 2, 6 },
+								HEADERS_DDP });
 		}
 	}
 }
@@ -265,13 +266,13 @@ TEST(test_rfc5040_5_4_unexpected_answer)
 	static const uint32_t sizes[] = { 0, 8, LARGE };
 
 	for (size_t i = 0; i < 3; i++) {
-		for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+		for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 			uint32_t tag = bed_region(b, 0, MEMORY_BYTES, ALL_RIGHTS);
 
 			peer_response(b, tag, addr_of(b, 0), payload, sizes[i]);
-			expect_refused(
-				b,
-				&(struct end){ WEFT_R_RDMAP_RESPONSE, { 0, 2, 6 }, HEADERS_DDP });
+			expect_refused(b, &(struct stream_end){ WEFT_R_RDMAP_RESPONSE,
+								{ 0, 2, 6 },
+								HEADERS_DDP });
 		}
 	}
 }
@@ -282,7 +283,7 @@ TEST(test_iwarp_09a_sink_is_gone)
 	static const uint32_t sizes[] = { 8, LARGE };
 
 	for (size_t i = 0; i < 2; i++) {
-		for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+		for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 			uint32_t tag = bed_region(b, 0, MEMORY_BYTES, ALL_RIGHTS);
 			struct weft_send_wr read = { .opcode = WEFT_OP_READ };
 
@@ -290,8 +291,8 @@ TEST(test_iwarp_09a_sink_is_gone)
 			(void)expect_frame(b, RDMAP_READ_REQUEST);
 			bed_deregister(b, tag);
 			peer_response(b, tag, addr_of(b, 0), payload, sizes[i]);
-			expect_refused(
-				b, &(struct end){ WEFT_R_TAG_INVALID, { 1, 1, 0 }, HEADERS_DDP });
+			expect_refused(b, &(struct stream_end){
+						  WEFT_R_TAG_INVALID, { 1, 1, 0 }, HEADERS_DDP });
 			expect_completion(b, 1, WEFT_ERR_FLUSHED, WEFT_R_FLUSHED);
 		}
 	}
@@ -305,7 +306,7 @@ TEST(test_rfc5042_6_2_3_sink_is_gone_in_the_middle)
 	};
 
 	fill(0x11);
-	for (struct bed *b = bed_first(&setup); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(&setup); b; b = bed_next(b)) {
 		uint32_t tag = bed_region(b, 0, MEMORY_BYTES, ALL_RIGHTS);
 		struct weft_send_wr read = { .opcode = WEFT_OP_READ };
 		size_t all;
@@ -327,7 +328,7 @@ TEST(test_rfc5042_6_2_3_sink_is_gone_in_the_middle)
 
 TEST(test_rfc7306_5_atomics)
 {
-	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 		uint32_t tag = bed_region(b, 0, MEMORY_BYTES, WEFT_LOCAL_WRITE);
 		struct weft_send_wr wr = {
 			.opcode = WEFT_OP_FETCH_ADD,
@@ -377,25 +378,25 @@ TEST(test_rfc7306_5_atomics)
 
 enum bad_atomic { BAD_ID, BAD_MSN, BAD_SHORT, BAD_LONG, BAD_OPEN, BAD_NONE, BAD_KIND, BAD_COUNT };
 
-static struct end atomic_end(enum bad_atomic bad)
+static struct stream_end atomic_end(enum bad_atomic bad)
 {
 	if (bad == BAD_MSN)
-		return (struct end){ WEFT_R_DDP_MSN, { 1, 2, 3 }, HEADERS_DDP };
+		return (struct stream_end){ WEFT_R_DDP_MSN, { 1, 2, 3 }, HEADERS_DDP };
 	if (bad == BAD_SHORT || bad == BAD_LONG || bad == BAD_OPEN)
-		return (struct end){ WEFT_R_RDMAP_BODY, { 0, 2, 0xff }, HEADERS_DDP };
-	return (struct end){ WEFT_R_RDMAP_RESPONSE, { 0, 2, 6 }, HEADERS_DDP };
+		return (struct stream_end){ WEFT_R_RDMAP_BODY, { 0, 2, 0xff }, HEADERS_DDP };
+	return (struct stream_end){ WEFT_R_RDMAP_RESPONSE, { 0, 2, 6 }, HEADERS_DDP };
 }
 
 TEST(test_rfc7306_5_atomic_answer_is_wrong)
 {
 	for (enum bad_atomic bad = 0; bad < BAD_COUNT; bad++) {
-		for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+		for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 			uint32_t tag = bed_region(b, 0, MEMORY_BYTES, ALL_RIGHTS);
 			struct weft_send_wr wr = { .opcode = WEFT_OP_FETCH_ADD };
 			struct ddp_untagged h = untagged(RDMAP_ATOMIC_RESPONSE,
 							 RDMAP_QN_ATOMIC_RESPONSE, 1);
 			uint8_t body[16] = { 0 };
-			const struct end end = atomic_end(bad);
+			const struct stream_end end = atomic_end(bad);
 
 			if (bad == BAD_KIND) /* a Read in flight, answered as an atomic */
 				wr.opcode = WEFT_OP_READ;
@@ -417,20 +418,21 @@ TEST(test_rfc7306_5_atomic_answer_is_wrong)
 /* An atomic in flight, answered as a Read. */
 TEST(test_rfc7306_5_atomic_answered_as_a_read)
 {
-	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 		uint32_t tag = bed_region(b, 0, MEMORY_BYTES, ALL_RIGHTS);
 		struct weft_send_wr wr = { .opcode = WEFT_OP_FETCH_ADD };
 
 		MUST(post(b, &wr, tag, 0, 8));
 		(void)expect_frame(b, RDMAP_ATOMIC_REQUEST);
 		peer_response(b, tag, addr_of(b, 0), payload, 8);
-		expect_refused(b, &(struct end){ WEFT_R_RDMAP_RESPONSE, { 0, 2, 6 }, HEADERS_DDP });
+		expect_refused(
+			b, &(struct stream_end){ WEFT_R_RDMAP_RESPONSE, { 0, 2, 6 }, HEADERS_DDP });
 	}
 }
 
 TEST(test_rfc5042_6_2_3_atomic_sink_is_gone)
 {
-	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 		uint32_t tag = bed_region(b, 0, MEMORY_BYTES, ALL_RIGHTS);
 		struct weft_send_wr wr = { .opcode = WEFT_OP_FETCH_ADD };
 
@@ -447,7 +449,7 @@ TEST(test_rfc5042_6_2_3_atomic_sink_is_gone)
 /* All of the message is made ready, and nothing of it has gone: the peer is told. */
 TEST(test_rfc5042_6_2_3_source_is_gone_before_a_send)
 {
-	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 		uint32_t tag = bed_region(b, 0, MEMORY_BYTES, WEFT_LOCAL_READ);
 		struct weft_send_wr send = { .opcode = WEFT_OP_SEND };
 
@@ -465,7 +467,7 @@ TEST(test_rfc5042_6_2_3_source_is_gone_in_the_middle_of_a_send)
 	static const size_t cuts[] = { 1, 20, 600, 1900 };
 
 	for (size_t i = 0; i < 4; i++) {
-		for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+		for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 			uint32_t tag = bed_region(b, 0, MEMORY_BYTES, WEFT_LOCAL_READ);
 			struct weft_send_wr send = { .opcode = WEFT_OP_SEND };
 
@@ -485,7 +487,7 @@ TEST(test_rfc5042_6_2_3_source_is_gone_in_the_middle_of_a_send)
 /* What went before it is not harmed. */
 TEST(test_rfc5042_6_2_3_source_of_a_later_send_is_gone)
 {
-	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 		uint32_t good = bed_region(b, 0, MEMORY_BYTES, WEFT_LOCAL_READ);
 		uint32_t bad = bed_region(b, 0, MEMORY_BYTES, WEFT_LOCAL_READ);
 		struct weft_send_wr send = { .opcode = WEFT_OP_SEND };
@@ -506,7 +508,7 @@ TEST(test_rfc5042_6_2_3_source_of_a_later_send_is_gone)
 /* Inline data is ours from the post on. */
 TEST(test_qp_07_inline_data_is_a_copy)
 {
-	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 		struct weft_send_wr send = { .opcode = WEFT_OP_SEND, .flags = WEFT_INLINE };
 		const struct frame *f;
 
@@ -527,7 +529,7 @@ TEST(test_qp_07_inline_data_is_a_copy)
 /* RFC 5040 section 5.5: a Send does not wait for the Read before it; completions are in order. */
 TEST(test_rfc5040_5_5_send_passes_a_read)
 {
-	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 		uint32_t tag = bed_region(b, 0, MEMORY_BYTES, ALL_RIGHTS);
 		struct weft_send_wr read = { .opcode = WEFT_OP_READ }, send = { 0 };
 
@@ -545,7 +547,7 @@ TEST(test_rfc5040_5_5_send_passes_a_read)
 
 TEST(test_qp_07_fence_waits_for_reads)
 {
-	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 		uint32_t tag = bed_region(b, 0, MEMORY_BYTES, ALL_RIGHTS);
 		struct weft_send_wr read = { .opcode = WEFT_OP_READ };
 		struct weft_send_wr fenced = { .flags = WEFT_FENCE }, send = { 0 };
@@ -571,7 +573,7 @@ TEST(test_qp_07_fence_waits_for_reads)
 /* QP-02: no more Reads and atomics in flight than were agreed; others go past. */
 TEST(test_qp_02_no_more_reads_than_agreed)
 {
-	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 		uint32_t tag = bed_region(b, 0, MEMORY_BYTES, ALL_RIGHTS);
 		struct weft_send_wr read = { .opcode = WEFT_OP_READ };
 		struct weft_send_wr atomic = { .opcode = WEFT_OP_FETCH_ADD }, send = { 0 };
@@ -595,7 +597,7 @@ TEST(test_qp_02_no_more_reads_than_agreed)
 /* QP-14: what had begun is finished, and then the event comes; later requests wait. */
 TEST(test_qp_14_drain_with_reads_in_flight)
 {
-	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 		uint32_t tag = bed_region(b, 0, MEMORY_BYTES, ALL_RIGHTS);
 		struct weft_send_wr read = { .opcode = WEFT_OP_READ }, send = { 0 };
 
@@ -618,7 +620,7 @@ TEST(test_qp_14_drain_with_reads_in_flight)
 }
 
 /* Posts small Sends until one has to wait for room; returns how many. */
-static uint32_t post_until_full(struct bed *b, uint32_t tag)
+static uint32_t post_until_full(struct iwarp_bed *b, uint32_t tag)
 {
 	uint32_t n = 0;
 
@@ -635,7 +637,7 @@ static uint32_t post_until_full(struct bed *b, uint32_t tag)
 /* While the queue is drained, and one of ours waits for room, the peer's Reads are served. */
 TEST(test_qp_14_reads_are_served_while_drained)
 {
-	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 		uint32_t tag = bed_region(b, 0, MEMORY_BYTES, ALL_RIGHTS);
 		uint32_t sends = post_until_full(b, tag);
 
@@ -658,7 +660,7 @@ TEST(test_qp_14_reads_are_served_while_drained)
 /* SQR-06a: a request fails when its turn comes; the peer's Reads are served all the same. */
 TEST(test_sqr_06a_reads_are_served_after_a_failure)
 {
-	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 		const struct weft_qp_attr attr = { .on_failure = WEFT_FAIL_DRAIN };
 		uint32_t tag = bed_region(b, 0, MEMORY_BYTES, ALL_RIGHTS), sends;
 		uint32_t doomed = bed_region(b, 0, MEMORY_BYTES, ALL_RIGHTS);
@@ -690,7 +692,7 @@ TEST(test_rfc5040_5_5_neither_side_starves)
 		.terms = { .is_initiator = true, .has_crc = true, .ird = 8 },
 	};
 
-	for (struct bed *b = bed_first(&setup); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(&setup); b; b = bed_next(b)) {
 		uint32_t tag = bed_region(b, 0, MEMORY_BYTES, ALL_RIGHTS), answers = 0, sends = 0;
 
 		sends = post_until_full(b, tag);

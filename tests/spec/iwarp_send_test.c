@@ -22,7 +22,7 @@ TEST(test_iwarp_11_send_is_delivered)
 
 	fill(0x21);
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
-		for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+		for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 			uint32_t tag = bed_region(b, 0, ROOM, WEFT_LOCAL_WRITE);
 
 			bed_receive(b, tag, 16, LARGE);
@@ -54,7 +54,7 @@ TEST(test_iwarp_03_iwarp_11_send_in_segments)
 
 	for (size_t i = 0; i < sizeof(payload); i++)
 		payload[i] = (uint8_t)(i * 13);
-	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 		uint32_t tag = bed_region(b, 0, ROOM, WEFT_LOCAL_WRITE), offset = 0;
 		const struct weft_sge list[] = {
 			{ addr_of(b, 0), 50, tag },
@@ -88,7 +88,7 @@ TEST(test_iwarp_03_iwarp_11_send_in_segments)
 
 TEST(test_qp_10_solicited_send_raises_the_armed_event)
 {
-	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 		uint32_t tag = bed_region(b, 0, ROOM, WEFT_LOCAL_WRITE);
 
 		bed_receive(b, tag, 0, 64);
@@ -106,9 +106,10 @@ TEST(test_qp_10_solicited_send_raises_the_armed_event)
 /* ---- Order ---------------------------------------------------------------------------------- */
 
 /* One bad segment, with a receive for it. */
-static void refuse_segment(const struct ddp_untagged *h, uint32_t length, const struct end *end)
+static void refuse_segment(const struct ddp_untagged *h, uint32_t length,
+			   const struct stream_end *end)
 {
-	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 		uint32_t tag = bed_region(b, 0, ROOM, WEFT_LOCAL_WRITE);
 
 		bed_receive(b, tag, 0, ROOM);
@@ -121,7 +122,7 @@ static void refuse_segment(const struct ddp_untagged *h, uint32_t length, const 
 TEST(test_iwarp_03_rfc5041_5_1_message_number)
 {
 	static const uint32_t numbers[] = { 0, 2, 3, UINT32_MAX };
-	const struct end end = { WEFT_R_DDP_MSN, { 1, 2, 3 }, HEADERS_DDP };
+	const struct stream_end end = { WEFT_R_DDP_MSN, { 1, 2, 3 }, HEADERS_DDP };
 
 	for (size_t i = 0; i < 4; i++) {
 		struct ddp_untagged h = untagged(RDMAP_SEND, RDMAP_QN_SEND, numbers[i]);
@@ -133,7 +134,7 @@ TEST(test_iwarp_03_rfc5041_5_1_message_number)
 
 TEST(test_rfc5041_5_1_message_number_again)
 {
-	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 		uint32_t tag = bed_region(b, 0, ROOM, WEFT_LOCAL_WRITE);
 		struct ddp_untagged h = untagged(RDMAP_SEND, RDMAP_QN_SEND, 1);
 
@@ -141,7 +142,7 @@ TEST(test_rfc5041_5_1_message_number_again)
 		bed_receive(b, tag, 64, 64);
 		peer_untagged(b, &h, b->memory, 8);
 		peer_untagged(b, &h, payload, 8);
-		expect_refused(b, &(struct end){ WEFT_R_DDP_MSN, { 1, 2, 3 }, HEADERS_DDP });
+		expect_refused(b, &(struct stream_end){ WEFT_R_DDP_MSN, { 1, 2, 3 }, HEADERS_DDP });
 		expect_completion(b, 1, WEFT_SUCCESS, WEFT_OK);
 		expect_completion(b, 2, WEFT_ERR_FLUSHED, WEFT_R_FLUSHED);
 	}
@@ -150,7 +151,7 @@ TEST(test_rfc5041_5_1_message_number_again)
 TEST(test_rfc5041_5_1_message_offset)
 {
 	struct ddp_untagged h = untagged(RDMAP_SEND, RDMAP_QN_SEND, 1);
-	const struct end end = { WEFT_R_DDP_OFFSET, { 1, 2, 4 }, HEADERS_DDP };
+	const struct stream_end end = { WEFT_R_DDP_OFFSET, { 1, 2, 4 }, HEADERS_DDP };
 
 	h.mo = 8;
 	refuse_segment(&h, 8, &end);
@@ -164,7 +165,7 @@ TEST(test_rfc5041_5_1_second_offset)
 	static const uint32_t offsets[] = { 0, 99, 101 };
 
 	for (size_t i = 0; i < 3; i++) {
-		for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+		for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 			uint32_t tag = bed_region(b, 0, ROOM, WEFT_LOCAL_WRITE);
 			struct ddp_untagged h = untagged(RDMAP_SEND, RDMAP_QN_SEND, 1);
 
@@ -173,8 +174,8 @@ TEST(test_rfc5041_5_1_second_offset)
 			peer_untagged(b, &h, b->memory, 100);
 			h.mo = offsets[i];
 			peer_untagged(b, &h, payload, 100);
-			expect_refused(
-				b, &(struct end){ WEFT_R_DDP_OFFSET, { 1, 2, 4 }, HEADERS_DDP });
+			expect_refused(b, &(struct stream_end){
+						  WEFT_R_DDP_OFFSET, { 1, 2, 4 }, HEADERS_DDP });
 			expect_completion(b, 1, WEFT_ERR_FLUSHED, WEFT_R_FLUSHED);
 		}
 	}
@@ -183,8 +184,8 @@ TEST(test_rfc5041_5_1_second_offset)
 TEST(test_rfc5041_5_1_queue_number)
 {
 	struct ddp_untagged h = untagged(RDMAP_SEND, 4, 1);
-	const struct end queue = { WEFT_R_DDP_QUEUE, { 1, 2, 1 }, HEADERS_DDP };
-	const struct end opcode = { WEFT_R_RDMAP_OPCODE, { 0, 2, 6 }, HEADERS_DDP };
+	const struct stream_end queue = { WEFT_R_DDP_QUEUE, { 1, 2, 1 }, HEADERS_DDP };
+	const struct stream_end opcode = { WEFT_R_RDMAP_OPCODE, { 0, 2, 6 }, HEADERS_DDP };
 
 	refuse_segment(&h, 8, &queue);
 	h.qn = UINT32_MAX;
@@ -201,7 +202,7 @@ TEST(test_rfc5041_5_1_queue_number)
 
 static void refuse_too_long(uint32_t first, uint32_t second, uint32_t room)
 {
-	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 		uint32_t tag = bed_region(b, 0, ROOM, WEFT_LOCAL_WRITE);
 		struct ddp_untagged h = untagged(RDMAP_SEND, RDMAP_QN_SEND, 1);
 
@@ -213,8 +214,8 @@ static void refuse_too_long(uint32_t first, uint32_t second, uint32_t room)
 		h.is_last = true;
 		if (second > 0)
 			peer_untagged(b, &h, payload, second);
-		expect_refused(b,
-			       &(struct end){ WEFT_R_RECEIVE_TOO_SHORT, { 1, 2, 5 }, HEADERS_DDP });
+		expect_refused(b, &(struct stream_end){
+					  WEFT_R_RECEIVE_TOO_SHORT, { 1, 2, 5 }, HEADERS_DDP });
 		expect_completion(b, 1, WEFT_ERR_LOCAL_LENGTH, WEFT_R_RECEIVE_TOO_SHORT);
 		expect_completion(b, 2, WEFT_ERR_FLUSHED, WEFT_R_FLUSHED);
 	}
@@ -233,13 +234,13 @@ TEST(test_rfc5041_5_1_message_too_long)
 /* LOC-02: the receive's own list does not pass. That is this side's fault. */
 TEST(test_loc_02_receive_list_is_bad)
 {
-	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 		uint32_t tag = bed_region(b, 0, ROOM, WEFT_LOCAL_READ);
 
 		bed_receive(b, tag, 0, 64);
 		peer_send(b, RDMAP_SEND, 0, payload, 8);
-		expect_refused(b,
-			       &(struct end){ WEFT_R_RIGHT_LOCAL_WRITE, { 0, 2, 7 }, HEADERS_DDP });
+		expect_refused(b, &(struct stream_end){
+					  WEFT_R_RIGHT_LOCAL_WRITE, { 0, 2, 7 }, HEADERS_DDP });
 		expect_completion(b, 1, WEFT_ERR_LOCAL_ACCESS, WEFT_R_RIGHT_LOCAL_WRITE);
 	}
 }
@@ -253,7 +254,7 @@ TEST(test_rfc5042_6_2_3_deregistered_in_the_middle_of_a_send)
 	};
 
 	fill(0x55);
-	for (struct bed *b = bed_first(&setup); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(&setup); b; b = bed_next(b)) {
 		uint32_t tag = bed_region(b, 0, ROOM, WEFT_LOCAL_WRITE);
 		size_t all;
 
@@ -277,7 +278,7 @@ TEST(test_iwarp_01d_rfc5040_4_3_opcode_changes_in_a_message)
 	static const uint32_t sizes[] = { 0, 100, LARGE };
 
 	for (size_t i = 0; i < 3; i++) {
-		for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+		for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 			uint32_t tag = bed_region(b, 0, ROOM, WEFT_LOCAL_WRITE);
 			struct ddp_untagged h = untagged(RDMAP_SEND, RDMAP_QN_SEND, 1);
 
@@ -287,8 +288,8 @@ TEST(test_iwarp_01d_rfc5040_4_3_opcode_changes_in_a_message)
 			h = untagged(RDMAP_SEND_SE, RDMAP_QN_SEND, 1);
 			h.mo = sizes[i];
 			peer_untagged(b, &h, payload, 8);
-			expect_refused(
-				b, &(struct end){ WEFT_R_RDMAP_OPCODE, { 0, 2, 6 }, HEADERS_DDP });
+			expect_refused(b, &(struct stream_end){
+						  WEFT_R_RDMAP_OPCODE, { 0, 2, 6 }, HEADERS_DDP });
 		}
 	}
 }
@@ -301,7 +302,7 @@ TEST(test_rfc5041_5_1_send_waits_for_a_receive)
 
 	fill(0x66);
 	for (size_t i = 0; i < 2; i++) {
-		for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+		for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 			uint32_t tag = bed_region(b, 0, MEMORY_BYTES, ALL_RIGHTS);
 
 			peer_send(b, RDMAP_SEND, 0, payload, sizes[i]);
@@ -333,24 +334,24 @@ TEST(test_rfc5041_5_1_no_receive_in_time)
 	static const uint32_t sizes[] = { 8, LARGE };
 
 	for (size_t i = 0; i < 2; i++) {
-		for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+		for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 			peer_send(b, RDMAP_SEND, 0, payload, sizes[i]);
 			bed_move(b);
 			bed_wait(b, RECEIVER_WAIT_NS);
-			expect_refused(b, &(struct end){ WEFT_R_RECEIVER_NOT_READY,
-							 { 1, 2, 2 },
-							 HEADERS_DDP });
+			expect_refused(b, &(struct stream_end){ WEFT_R_RECEIVER_NOT_READY,
+								{ 1, 2, 2 },
+								HEADERS_DDP });
 		}
 	}
 }
 
 TEST(test_rfc5041_5_1_no_receive_and_no_wait)
 {
-	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 		MUST(qp_modify(b->qp, &(struct weft_qp_attr){ 0 }, WEFT_QP_RECEIVER_WAIT));
 		peer_send(b, RDMAP_SEND, 0, payload, 8);
-		expect_refused(
-			b, &(struct end){ WEFT_R_RECEIVER_NOT_READY, { 1, 2, 2 }, HEADERS_DDP });
+		expect_refused(b, &(struct stream_end){
+					  WEFT_R_RECEIVER_NOT_READY, { 1, 2, 2 }, HEADERS_DDP });
 	}
 }
 
@@ -360,7 +361,7 @@ struct other {
 	struct iwarp_stream *stream;
 };
 
-static void other_open(struct bed *b, struct other *o)
+static void other_open(struct iwarp_bed *b, struct other *o)
 {
 	const struct iwarp_config config = { .terms = b->terms, .attention = &b->attention };
 	const struct weft_qp_attr attr = { .receiver_wait_ns = RECEIVER_WAIT_NS };
@@ -371,7 +372,7 @@ static void other_open(struct bed *b, struct other *o)
 }
 
 /* Gives it what the first stream's peer has sent up to now. */
-static void other_feed(struct bed *b, struct other *o)
+static void other_feed(struct iwarp_bed *b, struct other *o)
 {
 	struct span_list l;
 	size_t n = b->in.length;
@@ -390,7 +391,7 @@ TEST(test_rfc5041_5_1_two_streams_wait_for_shared_receives)
 		.has_srq = true,
 	};
 
-	for (struct bed *b = bed_first(&setup); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(&setup); b; b = bed_next(b)) {
 		uint32_t tag = bed_region(b, 0, ROOM, WEFT_LOCAL_WRITE);
 		struct other o;
 
@@ -411,14 +412,14 @@ TEST(test_rfc5041_5_1_two_streams_wait_for_shared_receives)
 
 /* ---- Invalidation --------------------------------------------------------------------------- */
 
-static uint32_t some_window(struct bed *b)
+static uint32_t some_window(struct iwarp_bed *b)
 {
 	return bed_window(b, &(struct weft_bind){ .addr = addr_of(b, 0),
 						  .length = 64,
 						  .rights = WEFT_REMOTE_WRITE });
 }
 
-static enum mem_state state_of(const struct bed *b, uint32_t tag)
+static enum mem_state state_of(const struct iwarp_bed *b, uint32_t tag)
 {
 	return (enum mem_state)b->adapter.mem.entries[weft_tag_index(tag)].state;
 }
@@ -429,7 +430,7 @@ TEST(test_sqr_09_send_with_invalidate)
 						     RDMAP_SEND_SE_INVALIDATE };
 
 	for (size_t i = 0; i < 2; i++) {
-		for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+		for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 			uint32_t tag = bed_region(b, 0, ROOM, ALL_RIGHTS);
 			uint32_t window = some_window(b);
 			struct weft_completion c;
@@ -444,31 +445,31 @@ TEST(test_sqr_09_send_with_invalidate)
 			EXPECT_EQ(state_of(b, window), MEM_RESERVED);
 			bed_note(b);
 			peer_write(b, window, addr_of(b, 0), payload, 8);
-			expect_refused(
-				b, &(struct end){ WEFT_R_TAG_INVALID, { 1, 1, 0 }, HEADERS_DDP });
+			expect_refused(b, &(struct stream_end){
+						  WEFT_R_TAG_INVALID, { 1, 1, 0 }, HEADERS_DDP });
 		}
 	}
 }
 
 /* Which tag, made out of a good window's; how it is refused. */
 struct bad_tag {
-	uint32_t (*spoil)(struct bed *b, uint32_t window);
+	uint32_t (*spoil)(struct iwarp_bed *b, uint32_t window);
 	enum weft_reason reason;
 };
 
-static uint32_t spoil_index(struct bed *b, uint32_t window)
+static uint32_t spoil_index(struct iwarp_bed *b, uint32_t window)
 {
 	(void)b;
 	return window | 0xffff0000;
 }
 
-static uint32_t spoil_valid(struct bed *b, uint32_t window)
+static uint32_t spoil_valid(struct iwarp_bed *b, uint32_t window)
 {
 	MUST(mem_window_unbind(&b->adapter.mem, b->pd->number, window));
 	return window;
 }
 
-static uint32_t spoil_pd(struct bed *b, uint32_t window)
+static uint32_t spoil_pd(struct iwarp_bed *b, uint32_t window)
 {
 	struct weft_pd *pd = b->pd;
 	uint32_t tag;
@@ -480,13 +481,13 @@ static uint32_t spoil_pd(struct bed *b, uint32_t window)
 	return tag;
 }
 
-static uint32_t spoil_instance(struct bed *b, uint32_t window)
+static uint32_t spoil_instance(struct iwarp_bed *b, uint32_t window)
 {
 	(void)b;
 	return window ^ 1;
 }
 
-static uint32_t spoil_region(struct bed *b, uint32_t window)
+static uint32_t spoil_region(struct iwarp_bed *b, uint32_t window)
 {
 	(void)window;
 	return bed_region(b, 0, 64, ALL_RIGHTS);
@@ -503,7 +504,7 @@ TEST(test_sqr_10_invalidate_refused)
 	};
 
 	for (size_t i = 0; i < 2 * sizeof(bad) / sizeof(*bad); i++) {
-		for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+		for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 			uint32_t tag = bed_region(b, 0, ROOM, WEFT_LOCAL_WRITE);
 			uint32_t window = some_window(b), named = bad[i / 2].spoil(b, window);
 			enum mem_state was = MEM_FREE;
@@ -512,8 +513,8 @@ TEST(test_sqr_10_invalidate_refused)
 				was = state_of(b, named);
 			bed_receive(b, tag, 0, ROOM);
 			peer_send(b, RDMAP_SEND_INVALIDATE, named, payload, i % 2 ? LARGE : 8);
-			expect_refused(
-				b, &(struct end){ bad[i / 2].reason, { 0, 1, 9 }, HEADERS_DDP });
+			expect_refused(b, &(struct stream_end){
+						  bad[i / 2].reason, { 0, 1, 9 }, HEADERS_DDP });
 			expect_completion(b, 1, WEFT_ERR_FLUSHED, WEFT_R_FLUSHED);
 			if (weft_tag_index(named) < b->adapter.mem.tags_max)
 				EXPECT_EQ(state_of(b, named), was);
@@ -524,7 +525,7 @@ TEST(test_sqr_10_invalidate_refused)
 /* RFC 5040 section 4.2: the field means nothing in other Sends. */
 TEST(test_rfc5040_4_2_invalidate_stag_is_ignored_otherwise)
 {
-	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 		uint32_t tag = bed_region(b, 0, ROOM, WEFT_LOCAL_WRITE), window = some_window(b);
 
 		bed_receive(b, tag, 0, 64);
@@ -541,7 +542,7 @@ static const uint8_t immediate[8] = { 0x12, 0x34, 0x56, 0x78 };
 
 TEST(test_rfc7306_6_immediate)
 {
-	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 		uint32_t tag = bed_region(b, 0, ROOM, ALL_RIGHTS);
 		struct weft_completion c;
 
@@ -568,7 +569,7 @@ TEST(test_rfc7306_6_immediate)
 
 TEST(test_rfc7306_6_immediate_body)
 {
-	const struct end end = { WEFT_R_RDMAP_BODY, { 0, 2, 0xff }, HEADERS_DDP };
+	const struct stream_end end = { WEFT_R_RDMAP_BODY, { 0, 2, 0xff }, HEADERS_DDP };
 	struct ddp_untagged h = untagged(RDMAP_IMMEDIATE, RDMAP_QN_SEND, 1);
 
 	refuse_segment(&h, 0, &end);
@@ -579,13 +580,13 @@ TEST(test_rfc7306_6_immediate_body)
 	refuse_segment(&h, 8, &end);
 	h.is_last = true;
 	h.mo = 8;
-	refuse_segment(&h, 8, &(struct end){ WEFT_R_DDP_OFFSET, { 1, 2, 4 }, HEADERS_DDP });
+	refuse_segment(&h, 8, &(struct stream_end){ WEFT_R_DDP_OFFSET, { 1, 2, 4 }, HEADERS_DDP });
 }
 
 /* Not in the middle of a Send, even of one that has brought nothing yet. */
 TEST(test_rfc7306_6_immediate_inside_a_send)
 {
-	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 		uint32_t tag = bed_region(b, 0, ROOM, ALL_RIGHTS);
 		struct ddp_untagged h = untagged(RDMAP_SEND, RDMAP_QN_SEND, 1);
 
@@ -593,6 +594,7 @@ TEST(test_rfc7306_6_immediate_inside_a_send)
 		h.is_last = false;
 		peer_untagged(b, &h, NULL, 0);
 		peer_send(b, RDMAP_IMMEDIATE, 0, immediate, 8);
-		expect_refused(b, &(struct end){ WEFT_R_RDMAP_OPCODE, { 0, 2, 6 }, HEADERS_DDP });
+		expect_refused(
+			b, &(struct stream_end){ WEFT_R_RDMAP_OPCODE, { 0, 2, 6 }, HEADERS_DDP });
 	}
 }

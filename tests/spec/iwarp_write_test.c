@@ -15,8 +15,8 @@ static void fill(uint8_t with)
 
 /* Makes a Write that is to be refused, out of one that is good. */
 struct refusal {
-	void (*spoil)(struct bed *b, struct ddp_tagged *h);
-	struct end end;
+	void (*spoil)(struct iwarp_bed *b, struct ddp_tagged *h);
+	struct stream_end end;
 	enum weft_policy policy;
 };
 
@@ -31,7 +31,7 @@ static void refuse_write(const struct refusal *refusal)
 
 	fill(0xee);
 	for (size_t i = 0; i < 2; i++) {
-		for (struct bed *b = bed_first(&setup); b; b = bed_next(b)) {
+		for (struct iwarp_bed *b = bed_first(&setup); b; b = bed_next(b)) {
 			uint32_t tag = bed_region(b, REGION_AT, REGION_BYTES, ALL_RIGHTS);
 			struct ddp_tagged h = tagged(RDMAP_WRITE, tag, addr_of(b, REGION_AT));
 
@@ -52,7 +52,7 @@ static void refuse_write(const struct refusal *refusal)
 	}
 }
 
-static void spoil_index(struct bed *b, struct ddp_tagged *h)
+static void spoil_index(struct iwarp_bed *b, struct ddp_tagged *h)
 {
 	(void)b;
 	h->stag = 0xffffff00 | (h->stag & 0xff);
@@ -70,11 +70,11 @@ TEST(test_iwarp_09a_write_to_no_entry)
 TEST(test_iwarp_09a_large_write_to_no_entry_is_refused_by_its_header)
 {
 	enum { SEEN = MPA_HEADER_BYTES + DDP_TAGGED_BYTES };
-	static const struct end end = { WEFT_R_TAG_INDEX, { 1, 1, 0 }, HEADERS_DDP };
+	static const struct stream_end end = { WEFT_R_TAG_INDEX, { 1, 1, 0 }, HEADERS_DDP };
 	const struct setup setup = { .terms = { .is_initiator = true, .has_crc = true },
 				     .is_plain = true };
 
-	for (struct bed *b = bed_first(&setup); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(&setup); b; b = bed_next(b)) {
 		uint32_t tag = bed_region(b, REGION_AT, REGION_BYTES, ALL_RIGHTS);
 		struct ddp_tagged h = tagged(RDMAP_WRITE, tag, addr_of(b, REGION_AT));
 
@@ -85,7 +85,7 @@ TEST(test_iwarp_09a_large_write_to_no_entry_is_refused_by_its_header)
 	}
 }
 
-static void spoil_valid(struct bed *b, struct ddp_tagged *h)
+static void spoil_valid(struct iwarp_bed *b, struct ddp_tagged *h)
 {
 	uint32_t tag = bed_region(b, 0, 4096, ALL_RIGHTS);
 
@@ -102,7 +102,7 @@ TEST(test_iwarp_09a_iwarp_s1_write_to_deregistered)
 	});
 }
 
-static void spoil_nothing(struct bed *b, struct ddp_tagged *h)
+static void spoil_nothing(struct iwarp_bed *b, struct ddp_tagged *h)
 {
 	(void)b;
 	(void)h;
@@ -117,7 +117,7 @@ TEST(test_iwarp_09b_write_to_region_under_strict_policy)
 	});
 }
 
-static void spoil_pd(struct bed *b, struct ddp_tagged *h)
+static void spoil_pd(struct iwarp_bed *b, struct ddp_tagged *h)
 {
 	struct weft_pd *pd = b->pd;
 
@@ -134,7 +134,7 @@ TEST(test_iwarp_09c_write_to_another_domain)
 	});
 }
 
-static void spoil_qp(struct bed *b, struct ddp_tagged *h)
+static void spoil_qp(struct iwarp_bed *b, struct ddp_tagged *h)
 {
 	const struct weft_bind bind = {
 		.addr = addr_of(b, REGION_AT),
@@ -155,7 +155,7 @@ TEST(test_iwarp_09c_write_to_another_queue_pairs_window)
 	});
 }
 
-static void spoil_instance(struct bed *b, struct ddp_tagged *h)
+static void spoil_instance(struct iwarp_bed *b, struct ddp_tagged *h)
 {
 	(void)b;
 	h->stag ^= 0x80;
@@ -169,13 +169,13 @@ TEST(test_iwarp_09d_write_to_another_instance)
 	});
 }
 
-static void spoil_before(struct bed *b, struct ddp_tagged *h)
+static void spoil_before(struct iwarp_bed *b, struct ddp_tagged *h)
 {
 	(void)b;
 	h->to--;
 }
 
-static void spoil_after(struct bed *b, struct ddp_tagged *h)
+static void spoil_after(struct iwarp_bed *b, struct ddp_tagged *h)
 {
 	(void)b;
 	h->to += REGION_BYTES - 7;
@@ -193,7 +193,7 @@ TEST(test_iwarp_09e_write_out_of_bounds)
 	});
 }
 
-static void spoil_wrap(struct bed *b, struct ddp_tagged *h)
+static void spoil_wrap(struct iwarp_bed *b, struct ddp_tagged *h)
 {
 	(void)b;
 	h->to = UINT64_MAX - 6;
@@ -207,7 +207,7 @@ TEST(test_iwarp_09e_rfc5041_5_2_write_wraps)
 	});
 }
 
-static void spoil_right(struct bed *b, struct ddp_tagged *h)
+static void spoil_right(struct iwarp_bed *b, struct ddp_tagged *h)
 {
 	h->stag = bed_region(b, REGION_AT, REGION_BYTES, ALL_RIGHTS & ~WEFT_REMOTE_WRITE);
 }
@@ -220,7 +220,7 @@ TEST(test_iwarp_09f_write_without_right)
 	});
 }
 
-static void spoil_qp_right(struct bed *b, struct ddp_tagged *h)
+static void spoil_qp_right(struct iwarp_bed *b, struct ddp_tagged *h)
 {
 	const struct weft_qp_attr attr = { .remote_rights = WEFT_REMOTE_READ };
 
@@ -238,7 +238,7 @@ TEST(test_iwarp_09f_write_that_the_queue_pair_does_not_let_in)
 
 TEST(test_rkey_09_refused_write_raises_an_event)
 {
-	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 		peer_write(b, 0x12345678, 0, payload, 8);
 		bed_move(b);
 		EXPECT_EQ(bed_event(b, WEFT_EVENT_QP_REFUSED), WEFT_R_TAG_INDEX);
@@ -253,7 +253,7 @@ TEST(test_iwarp_03_iwarp_04e_iwarp_10_write_is_placed)
 
 	fill(0xab);
 	for (size_t i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
-		for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+		for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 			uint32_t tag = bed_region(b, 0, MEMORY_BYTES, WEFT_REMOTE_WRITE);
 
 			peer_write(b, tag, addr_of(b, 100), payload, sizes[i]);
@@ -279,7 +279,7 @@ TEST(test_iwarp_10_large_writes_are_not_copied)
 		.is_plain = true,
 	};
 
-	for (struct bed *b = bed_first(&setup); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(&setup); b; b = bed_next(b)) {
 		uint32_t tag = bed_region(b, 0, MEMORY_BYTES, WEFT_REMOTE_WRITE);
 
 		for (uint32_t i = 0; i < 10; i++)
@@ -293,7 +293,7 @@ TEST(test_iwarp_10_large_writes_are_not_copied)
 /* RFC 5041 section 5.2: the STag and TO of a message of no bytes are not checked. */
 TEST(test_rfc5041_5_2_empty_write_is_not_checked)
 {
-	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 		const struct weft_qp_attr attr = { .remote_rights = 0 };
 
 		MUST(qp_modify(b->qp, &attr, WEFT_QP_REMOTE_RIGHTS));
@@ -309,7 +309,7 @@ TEST(test_rfc5041_5_2_empty_write_is_not_checked)
 TEST(test_iwarp_09e_second_segment_out_of_bounds)
 {
 	fill(0xcd);
-	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 		uint32_t tag = bed_region(b, 0, 8192, WEFT_REMOTE_WRITE);
 		struct ddp_tagged h = tagged(RDMAP_WRITE, tag, addr_of(b, 4096));
 
@@ -320,7 +320,8 @@ TEST(test_iwarp_09e_second_segment_out_of_bounds)
 		EXPECT(is_unchanged(b));
 		EXPECT_EQ(iwarp_counts(b->stream)->messages_in, 0);
 		peer_write(b, tag, addr_of(b, 8192), payload, 1);
-		expect_refused(b, &(struct end){ WEFT_R_RANGE_BOUNDS, { 1, 1, 1 }, HEADERS_DDP });
+		expect_refused(
+			b, &(struct stream_end){ WEFT_R_RANGE_BOUNDS, { 1, 1, 1 }, HEADERS_DDP });
 	}
 }
 
@@ -335,7 +336,7 @@ TEST(test_rfc5042_6_2_3_deregistered_in_the_middle_of_a_write)
 
 	fill(0x77);
 	for (size_t i = 0; i < 3; i++) {
-		for (struct bed *b = bed_first(&setup); b; b = bed_next(b)) {
+		for (struct iwarp_bed *b = bed_first(&setup); b; b = bed_next(b)) {
 			uint32_t tag = bed_region(b, 0, MEMORY_BYTES, WEFT_REMOTE_WRITE);
 			size_t all;
 
@@ -347,8 +348,8 @@ TEST(test_rfc5042_6_2_3_deregistered_in_the_middle_of_a_write)
 			bed_deregister(b, tag);
 			bed_note(b);
 			b->in.length = all;
-			expect_refused(
-				b, &(struct end){ WEFT_R_TAG_INVALID, { 1, 1, 0 }, HEADERS_DDP });
+			expect_refused(b, &(struct stream_end){
+						  WEFT_R_TAG_INVALID, { 1, 1, 0 }, HEADERS_DDP });
 		}
 	}
 }
@@ -361,7 +362,7 @@ TEST(test_rfc5042_6_2_3_deregistered_before_the_trailer)
 		.is_plain = true,
 	};
 
-	for (struct bed *b = bed_first(&setup); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(&setup); b; b = bed_next(b)) {
 		uint32_t tag = bed_region(b, 0, MEMORY_BYTES, WEFT_REMOTE_WRITE);
 
 		peer_write(b, tag, addr_of(b, 0), payload, LARGE);
@@ -382,14 +383,15 @@ TEST(test_rfc5042_6_2_3_deregistered_before_the_trailer)
 /* RFC 5044 section 4.4, small: checked before it is placed. */
 TEST(test_rfc5044_4_4_bad_crc_small)
 {
-	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 		uint32_t tag = bed_region(b, 0, 4096, ALL_RIGHTS);
 
 		bed_receive(b, tag, 0, 64);
 		b->is_crc_bad = true;
 		peer_write(b, tag, addr_of(b, 0), payload, 100);
 		peer_send(b, RDMAP_SEND, 0, payload, 8);
-		expect_refused(b, &(struct end){ WEFT_R_MPA_CRC, { 2, 0, 2 }, HEADERS_NONE });
+		expect_refused(b,
+			       &(struct stream_end){ WEFT_R_MPA_CRC, { 2, 0, 2 }, HEADERS_NONE });
 		expect_completion(b, 1, WEFT_ERR_FLUSHED, WEFT_R_FLUSHED);
 	}
 }
@@ -402,7 +404,7 @@ TEST(test_rfc5044_4_4_bad_crc_small)
 TEST(test_iwarp_15_rfc5044_4_4_bad_crc_in_a_large_write)
 {
 	fill(0x99);
-	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 		uint32_t tag = bed_region(b, 4096, 16384, ALL_RIGHTS);
 		struct ddp_tagged h = tagged(RDMAP_WRITE, tag, addr_of(b, 4096));
 
@@ -419,14 +421,15 @@ TEST(test_iwarp_15_rfc5044_4_4_bad_crc_in_a_large_write)
 		bed_move(b);
 		memset(b->shadow + 4096, 0x99, b->terms.takes_markers ? LARGE : 2 * LARGE);
 		EXPECT(is_unchanged(b));
-		expect_refused(b, &(struct end){ WEFT_R_MPA_CRC, { 2, 0, 2 }, HEADERS_NONE });
+		expect_refused(b,
+			       &(struct stream_end){ WEFT_R_MPA_CRC, { 2, 0, 2 }, HEADERS_NONE });
 		expect_completion(b, 1, WEFT_ERR_FLUSHED, WEFT_R_FLUSHED);
 	}
 }
 
 /* ---- One touch ------------------------------------------------------------------------------ */
 
-static uint32_t touch_window(struct bed *b, bool is_one_touch)
+static uint32_t touch_window(struct iwarp_bed *b, bool is_one_touch)
 {
 	const struct weft_bind bind = {
 		.addr = addr_of(b, REGION_AT),
@@ -445,7 +448,7 @@ TEST(test_touch_05a_touch_05d_touch_s1_one_message_then_refused)
 
 	fill(0x31);
 	for (size_t i = 0; i < 2; i++) {
-		for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+		for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 			uint32_t tag = touch_window(b, true);
 			struct ddp_tagged h = tagged(RDMAP_WRITE, tag, addr_of(b, REGION_AT));
 
@@ -466,15 +469,15 @@ TEST(test_touch_05a_touch_05d_touch_s1_one_message_then_refused)
 			h.to = addr_of(b, REGION_AT);
 			h.is_last = sizes[i] == 64;
 			peer_tagged(b, &h, payload, sizes[i]);
-			expect_refused(b,
-				       &(struct end){ WEFT_R_TAG_SPENT, { 1, 1, 0 }, HEADERS_DDP });
+			expect_refused(b, &(struct stream_end){
+						  WEFT_R_TAG_SPENT, { 1, 1, 0 }, HEADERS_DDP });
 		}
 	}
 }
 
 TEST(test_touch_05b_many_touches)
 {
-	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 		uint32_t tag = touch_window(b, false);
 
 		for (uint32_t i = 0; i < 3; i++)
@@ -488,7 +491,7 @@ TEST(test_touch_05b_many_touches)
 /* TOUCH-05c: an entry that was touched out of order, by another path, has no second last one. */
 TEST(test_touch_05c_second_last_segment)
 {
-	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 		uint32_t tag = touch_window(b, true);
 		struct mem_entry *e = &b->adapter.mem.entries[weft_tag_index(tag)];
 
@@ -498,7 +501,8 @@ TEST(test_touch_05c_second_last_segment)
 		bed_move(b);
 		EXPECT_EQ(b->qp->state, WEFT_QPS_RTS); /* no bytes, no touch */
 		peer_write(b, tag, addr_of(b, REGION_AT), b->memory + REGION_AT, 8);
-		expect_refused(b, &(struct end){ WEFT_R_TOUCH_SECOND, { 1, 1, 0 }, HEADERS_DDP });
+		expect_refused(
+			b, &(struct stream_end){ WEFT_R_TOUCH_SECOND, { 1, 1, 0 }, HEADERS_DDP });
 		EXPECT_EQ(e->state, MEM_RESERVED);
 	}
 }
@@ -506,7 +510,7 @@ TEST(test_touch_05c_second_last_segment)
 /* ---- On-demand memory ----------------------------------------------------------------------- */
 
 /* A Write of the peer to the region, and one of ours from it. */
-static void write_both_ways(struct bed *b, uint32_t tag, size_t offset)
+static void write_both_ways(struct iwarp_bed *b, uint32_t tag, size_t offset)
 {
 	const struct weft_sge s = { addr_of(b, offset), LARGE, tag };
 	struct weft_send_wr wr = {
@@ -535,7 +539,7 @@ TEST(test_on_demand_memory_alone_is_read_by_the_mover)
 {
 	for (size_t i = 0; i < LARGE; i++)
 		payload[i] = (uint8_t)(i * 11);
-	for (struct bed *b = bed_first(NULL); b; b = bed_next(b)) {
+	for (struct iwarp_bed *b = bed_first(NULL); b; b = bed_next(b)) {
 		uint32_t plain = bed_region(b, 0, LARGE, ALL_RIGHTS);
 		uint32_t paged = bed_region_on_demand(b, LARGE, LARGE);
 

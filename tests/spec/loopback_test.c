@@ -15,7 +15,7 @@
 TEST(test_qp_15_two_queue_pairs_of_one_adapter)
 {
 	struct pair p;
-	struct end *a = &p.ends[0];
+	struct pair_end *a = &p.ends[0];
 	struct weft_qp *qp, *uc, *ud, *other;
 
 	pair_open(&p, NULL);
@@ -48,7 +48,7 @@ TEST(test_qp_15_two_queue_pairs_of_one_adapter)
 TEST(test_qp_15_one_domain_for_both_ends)
 {
 	struct pair p;
-	struct end *a = &p.ends[0];
+	struct pair_end *a = &p.ends[0];
 	struct weft_qp *x, *y;
 	struct weft_sge s;
 	struct weft_send_wr wr;
@@ -79,7 +79,7 @@ TEST(test_qp_15_one_domain_for_both_ends)
 TEST(test_qp_12_qp_15_messages_for_a_former_peer_are_lost)
 {
 	struct pair p;
-	struct end *a = &p.ends[0], *b = &p.ends[1];
+	struct pair_end *a = &p.ends[0], *b = &p.ends[1];
 	struct weft_qp *other;
 	struct weft_send_wr wr;
 
@@ -104,7 +104,7 @@ TEST(test_qp_12_qp_15_messages_for_a_former_peer_are_lost)
 TEST(test_qp_01_a_queue_pair_belongs_to_one_adapter)
 {
 	struct pair p, q;
-	struct end *a = &p.ends[0], *c = &q.ends[0];
+	struct pair_end *a = &p.ends[0], *c = &q.ends[0];
 	struct weft_qp_options o = { 0 };
 	struct weft_qp *qp, *far;
 
@@ -165,7 +165,7 @@ static bool post_and_poll(struct pair *p)
 {
 	static const enum weft_opcode opcodes[] = { WEFT_OP_WRITE, WEFT_OP_READ, WEFT_OP_FETCH_ADD,
 						    WEFT_OP_SEND, WEFT_OP_WRITE_IMM };
-	struct end *a = &p->ends[0], *b = &p->ends[1];
+	struct pair_end *a = &p->ends[0], *b = &p->ends[1];
 
 	for (unsigned int i = 0; i < sizeof(opcodes) / sizeof(*opcodes); i++) {
 		const struct weft_sge s = end_seg(a, SRC, 8), t = end_seg(b, DST + 64, 8);

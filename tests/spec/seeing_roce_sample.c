@@ -26,7 +26,7 @@ static struct weft_path path = { .mtu_bytes = 1024, .traffic_class = 0x68, .hop_
 
 static uint8_t timeout_code = 18;
 
-static void connect_one(const struct side *s, const struct side *to)
+static void connect_one(const struct seeing_side *s, const struct seeing_side *to)
 {
 	const struct weft_roce_attr r = {
 		.path = path,
@@ -45,13 +45,13 @@ static void connect_one(const struct side *s, const struct side *to)
 	MUST(weft_qp_to_rts(s->qp, &r));
 }
 
-static void connect_both(const struct side *near, const struct side *far)
+static void connect_both(const struct seeing_side *near, const struct seeing_side *far)
 {
 	connect_one(near, far);
 	connect_one(far, near);
 }
 
-static struct weft_qp *datagram_qp(struct side *s)
+static struct weft_qp *datagram_qp(struct seeing_side *s)
 {
 	const struct weft_qp_options options = { .send_cq = s->cq,
 						 .recv_cq = s->cq,
@@ -68,7 +68,7 @@ static struct weft_qp *datagram_qp(struct side *s)
 	return qp;
 }
 
-static void send_datagram(struct side *near, struct side *far)
+static void send_datagram(struct seeing_side *near, struct seeing_side *far)
 {
 	struct weft_qp *rc[2] = { near->qp, far->qp };
 	struct weft_sge s = { (uintptr_t)near->memory, SMALL, near->tag };
@@ -93,7 +93,7 @@ static void send_datagram(struct side *near, struct side *far)
 	far->qp = rc[1];
 }
 
-static void await_news(struct side *near, struct side *far, struct weft_cm_id *c,
+static void await_news(struct seeing_side *near, struct seeing_side *far, struct weft_cm_id *c,
 		       enum weft_cm_id_kind kind)
 {
 	struct weft_cm_id_news news = { .kind = WEFT_CM_NONE };
@@ -107,7 +107,7 @@ static void await_news(struct side *near, struct side *far, struct weft_cm_id *c
 		exit(1);
 }
 
-static void be_refused(struct side *near, struct side *far)
+static void be_refused(struct seeing_side *near, struct seeing_side *far)
 {
 	struct weft_cm_service_options service = { .at = path.to,
 						   .port_space = WEFT_PORT_SPACE_TCP };
@@ -144,7 +144,7 @@ static void fill(uint8_t *bytes, uint32_t length, uint32_t *state)
 		bytes[i] = (uint8_t)((*state = *state * 1664525 + 1013904223) >> 24);
 }
 
-static void verify(struct side *near, struct side *far)
+static void verify(struct seeing_side *near, struct seeing_side *far)
 {
 	const enum weft_opcode ops[] = { WEFT_OP_SEND, WEFT_OP_WRITE, WEFT_OP_READ };
 	uint32_t state = 1;
@@ -177,7 +177,7 @@ int main(int argc, char **argv)
 	bool is_ipv6 = argc > 2 && strcmp(argv[2], "6") == 0;
 	bool is_sending = strcmp(mode, "work") == 0;
 	bool is_started = strcmp(mode, "start") == 0 && argc > 3;
-	static struct side near, far; /* left open: the end of the process must do */
+	static struct seeing_side near, far; /* left open: the end of the process must do */
 
 	/* Where packets are lost, an answer is not waited for so long. */
 	if (strcmp(mode, "verify") == 0)

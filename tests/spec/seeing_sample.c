@@ -20,7 +20,8 @@
 
 enum { QPS = 2000 };
 
-static void connect_both(struct side *near, struct side *far, struct weft_listener *listener)
+static void connect_both(struct seeing_side *near, struct seeing_side *far,
+			 struct weft_listener *listener)
 {
 	struct weft_request *request = NULL;
 	struct weft_address at;
@@ -40,13 +41,14 @@ static void connect_both(struct side *near, struct side *far, struct weft_listen
 	}
 }
 
-static void again(struct side *s)
+static void again(struct seeing_side *s)
 {
 	MUST(weft_qp_destroy(s->qp));
 	side_qp(s);
 }
 
-static void tell_story(struct side *near, struct side *far, struct weft_listener *listener)
+static void tell_story(struct seeing_side *near, struct seeing_side *far,
+		       struct weft_listener *listener)
 {
 	struct weft_address at;
 
@@ -69,7 +71,7 @@ static void tell_story(struct side *near, struct side *far, struct weft_listener
 		side_poll(near);
 }
 
-static void many_qps(struct side *s)
+static void many_qps(struct seeing_side *s)
 {
 	struct weft_qp *one = s->qp;
 
@@ -84,7 +86,7 @@ int main(int argc, char **argv)
 	bool is_sending = strcmp(mode, "work") == 0;
 	struct weft_address at = { .family = 4, .ip = { 127, 0, 0, 1 } };
 	struct weft_listener *listener;
-	static struct side near, far; /* left open: the end of the process must do */
+	static struct seeing_side near, far; /* left open: the end of the process must do */
 
 	side_open(&near, false);
 	side_open(&far, false);

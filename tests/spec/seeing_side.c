@@ -19,7 +19,7 @@ void must(enum weft_reason r, const char *what)
 	exit(1);
 }
 
-void side_qp(struct side *s)
+void side_qp(struct seeing_side *s)
 {
 	MUST(weft_qp_create(s->pd, &(struct weft_qp_options){ .send_cq = s->cq, .recv_cq = s->cq },
 			    &s->qp));
@@ -29,7 +29,7 @@ void side_qp(struct side *s)
 	s->has_failed = false;
 }
 
-void side_open(struct side *s, bool is_roce)
+void side_open(struct seeing_side *s, bool is_roce)
 {
 	struct weft_region_options region = {
 		.length = MEMORY,
@@ -37,7 +37,7 @@ void side_open(struct side *s, bool is_roce)
 			  WEFT_REMOTE_WRITE | WEFT_REMOTE_ATOMIC | WEFT_BIND,
 	};
 
-	*s = (struct side){ .memory = calloc(1, MEMORY) };
+	*s = (struct seeing_side){ .memory = calloc(1, MEMORY) };
 	if (!s->memory)
 		exit(1);
 	MUST(weft_adapter_open(NULL, &s->adapter));
@@ -50,7 +50,7 @@ void side_open(struct side *s, bool is_roce)
 	side_qp(s);
 }
 
-void side_poll(struct side *s)
+void side_poll(struct seeing_side *s)
 {
 	struct weft_completion c[COMPLETIONS];
 	struct weft_event e;
@@ -69,7 +69,8 @@ void side_poll(struct side *s)
 		s->has_failed = true;
 }
 
-void carry(struct side *near, struct side *far, struct weft_send_wr *wr, uint32_t receives)
+void carry(struct seeing_side *near, struct seeing_side *far, struct weft_send_wr *wr,
+	   uint32_t receives)
 {
 	const struct weft_sge adapter_slot = { (uintptr_t)far->memory + HALF, HALF, far->tag };
 	const struct weft_recv_wr receive = { .sges = &adapter_slot, .sge_count = 1 };
@@ -87,7 +88,7 @@ void carry(struct side *near, struct side *far, struct weft_send_wr *wr, uint32_
 }
 
 /* A window of the far side, for a Send to end. */
-static uint32_t window_of(struct side *far)
+static uint32_t window_of(struct seeing_side *far)
 {
 	struct weft_send_wr wr = { .opcode = WEFT_OP_BIND, .flags = WEFT_SIGNALLED };
 	uint32_t due = far->completed + 1;
@@ -103,7 +104,7 @@ static uint32_t window_of(struct side *far)
 	return wr.bind.tag;
 }
 
-void every_message(struct side *near, struct side *far)
+void every_message(struct seeing_side *near, struct seeing_side *far)
 {
 	static const uint32_t lengths[] = { 0, 1, 8, SMALL, 1000, 1500, LARGE };
 	const enum weft_opcode plain[] = { WEFT_OP_SEND, WEFT_OP_WRITE, WEFT_OP_READ };
@@ -139,7 +140,7 @@ void every_message(struct side *near, struct side *far)
 	}
 }
 
-void bad_write(struct side *near, struct side *far)
+void bad_write(struct seeing_side *near, struct seeing_side *far)
 {
 	struct weft_sge s = { (uintptr_t)near->memory, SMALL, near->tag };
 	struct weft_send_wr wr = {
@@ -157,7 +158,7 @@ void bad_write(struct side *near, struct side *far)
 	}
 }
 
-static void send_one(struct side *near, struct side *far)
+static void send_one(struct seeing_side *near, struct seeing_side *far)
 {
 	struct weft_sge s = { (uintptr_t)near->memory, SMALL, near->tag };
 	struct weft_send_wr wr = { .opcode = WEFT_OP_SEND, .sges = &s, .sge_count = 1 };
@@ -165,7 +166,7 @@ static void send_one(struct side *near, struct side *far)
 	carry(near, far, &wr, 1);
 }
 
-void stay(struct side *near, struct side *far, bool is_polling, bool is_sending)
+void stay(struct seeing_side *near, struct seeing_side *far, bool is_polling, bool is_sending)
 {
 	char byte;
 

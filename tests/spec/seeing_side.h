@@ -10,7 +10,7 @@ enum { MEMORY = 1 << 20, HALF = MEMORY / 2, LARGE = 200000, SMALL = 24 };
 
 void must(enum weft_reason r, const char *what);
 
-struct side {
+struct seeing_side {
 	struct weft_adapter *adapter;
 	struct weft_pd *pd;
 	struct weft_cq *cq;
@@ -22,16 +22,17 @@ struct side {
 };
 
 /* Gives it a queue pair, in INIT; opens the rest, with one. RoCE's need a place in the network. */
-void side_qp(struct side *s);
-void side_open(struct side *s, bool is_roce);
-void side_poll(struct side *s);
+void side_qp(struct seeing_side *s);
+void side_open(struct seeing_side *s, bool is_roce);
+void side_poll(struct seeing_side *s);
 
 /* Carries out a request, and what the other side receives for it. */
-void carry(struct side *near, struct side *far, struct weft_send_wr *wr, uint32_t receives);
-void every_message(struct side *near, struct side *far);
+void carry(struct seeing_side *near, struct seeing_side *far, struct weft_send_wr *wr,
+	   uint32_t receives);
+void every_message(struct seeing_side *near, struct seeing_side *far);
 
 /* The far side refuses a tag that was never given. */
-void bad_write(struct side *near, struct side *far);
+void bad_write(struct seeing_side *near, struct seeing_side *far);
 
 /* Says "ready PID", and stays until the input ends. */
-void stay(struct side *near, struct side *far, bool is_polling, bool is_sending);
+void stay(struct seeing_side *near, struct seeing_side *far, bool is_polling, bool is_sending);

@@ -14,7 +14,7 @@
 /* A thread may have to learn a few times; before it did so in most rounds. */
 enum { ROUNDS = 400, BACKOFFS_MAX = 2 * ROUNDS / 20 };
 
-struct side {
+struct spinner {
 	struct weft_adapter *adapter;
 	struct node node;
 	const struct node *peer;
@@ -22,20 +22,20 @@ struct side {
 	uint64_t before; /* bytes that came in other ways */
 };
 
-static void side_open(struct side *s)
+static void spinner_open(struct spinner *s)
 {
 	s->adapter = roce_adapter_open();
 	node_open(s->adapter, &s->node, NULL);
 }
 
-static void side_close(struct side *s)
+static void spinner_close(struct spinner *s)
 {
 	node_close(&s->node, NULL);
 	MUST(weft_adapter_close(s->adapter));
 }
 
 /* How often a Write lay unread until the thread of this side no longer stood by. */
-static uint32_t backoffs(const struct side *s)
+static uint32_t backoffs(const struct spinner *s)
 {
 	uint32_t count;
 
@@ -46,7 +46,7 @@ static uint32_t backoffs(const struct side *s)
 }
 
 /* Looks at what has come without a call that would help it to come. */
-static bool await_write(const struct side *s, uint64_t bytes)
+static bool await_write(const struct spinner *s, uint64_t bytes)
 {
 	uint64_t start = thread_now_ns();
 	struct weft_traffic t;
@@ -60,7 +60,7 @@ static bool await_write(const struct side *s, uint64_t bytes)
 }
 
 /* Until the threads of both stand by, or leave it: both poll for Reads of the first. */
-static void read_polling(struct side *first, struct side *second)
+static void read_polling(struct spinner *first, struct spinner *second)
 {
 	const struct weft_sge seg = node_seg(&first->node, 0, 8);
 	struct weft_send_wr read = node_wr(WEFT_OP_READ, 0, &seg, &second->node);
@@ -81,7 +81,7 @@ static void read_polling(struct side *first, struct side *second)
 /* Writes to each other in turn: half of a round each. */
 static void *run(void *argument)
 {
-	struct side *s = argument;
+	struct spinner *s = argument;
 	const struct weft_sge seg = node_seg(&s->node, 0, 8);
 	struct weft_send_wr write = node_wr(WEFT_OP_WRITE, 0, &seg, s->peer);
 
@@ -98,13 +98,13 @@ static void *run(void *argument)
 TEST(test_roce_a_program_that_polls_only_for_its_own_hears_of_its_peer)
 {
 	const char *why_not = own_network_enter();
-	struct side sides[2] = { { .is_first = true }, { .is_first = false } };
+	struct spinner sides[2] = { { .is_first = true }, { .is_first = false } };
 	void *arguments[] = { &sides[0], &sides[1] };
 
 	if (why_not)
 		SKIP(why_not);
-	side_open(&sides[0]);
-	side_open(&sides[1]);
+	spinner_open(&sides[0]);
+	spinner_open(&sides[1]);
 	sides[0].peer = &sides[1].node;
 	sides[1].peer = &sides[0].node;
 	roce_start_both(sides[0].node.qp, sides[1].node.qp);
@@ -118,6 +118,6 @@ TEST(test_roce_a_program_that_polls_only_for_its_own_hears_of_its_peer)
 	}
 	threads_run(run, arguments, 2);
 	EXPECT(backoffs(&sides[0]) + backoffs(&sides[1]) <= BACKOFFS_MAX);
-	side_close(&sides[0]);
-	side_close(&sides[1]);
+	spinner_close(&sides[0]);
+	spinner_close(&sides[1]);
 }

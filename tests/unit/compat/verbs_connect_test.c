@@ -20,7 +20,7 @@ static enum ibv_qp_state state_of(struct ibv_qp *qp)
 }
 
 /* One thread's ends, and those that they are to name; both threads come to each pair together. */
-struct side {
+struct connecting_thread {
 	struct ibv_qp *qps[PAIRS];
 	uint32_t peers[PAIRS];
 	int results[PAIRS];
@@ -30,7 +30,7 @@ struct side {
 
 static void *side_run(void *arg)
 {
-	struct side *side = arg;
+	struct connecting_thread *side = arg;
 
 	for (int i = 0; i < PAIRS; i++) {
 		atomic_fetch_add(side->arrived, 1);
@@ -42,7 +42,7 @@ static void *side_run(void *arg)
 	return NULL;
 }
 
-static void sides_make(struct loop *l, struct side *a, struct side *b)
+static void sides_make(struct loop *l, struct connecting_thread *a, struct connecting_thread *b)
 {
 	for (int i = 0; i < PAIRS; i++) {
 		a->qps[i] = loop_qp(l);
@@ -52,7 +52,7 @@ static void sides_make(struct loop *l, struct side *a, struct side *b)
 	}
 }
 
-static void sides_run(struct side *a, struct side *b)
+static void sides_run(struct connecting_thread *a, struct connecting_thread *b)
 {
 	atomic_int arrived = 0;
 	pthread_t thread;
@@ -65,7 +65,7 @@ static void sides_run(struct side *a, struct side *b)
 
 TEST(test_two_threads_that_name_each_others_queue_pair_connect_both)
 {
-	struct side a = { 0 }, b = { 0 };
+	struct connecting_thread a = { 0 }, b = { 0 };
 	struct loop l;
 
 	loop_make(&l);
@@ -85,7 +85,7 @@ TEST(test_two_threads_that_name_each_others_queue_pair_connect_both)
 /* It was there, or it was not. */
 TEST(test_a_queue_pair_is_named_while_another_thread_destroys_it)
 {
-	struct side a = { 0 }, b = { .is_destroyer = true };
+	struct connecting_thread a = { 0 }, b = { .is_destroyer = true };
 	struct loop l;
 
 	loop_make(&l);

@@ -8,7 +8,7 @@
 
 enum { POSTS = 3, BYTES = 64, LIST_MAX = 2 };
 
-struct bed {
+struct flushed_qp {
 	struct ibv_context *context;
 	struct ibv_pd *pd;
 	struct ibv_cq *cq;
@@ -17,7 +17,7 @@ struct bed {
 	uint8_t memory[BYTES];
 };
 
-static void bed_open(struct bed *b)
+static void flushed_qp_open(struct flushed_qp *b)
 {
 	struct ibv_device **list = ibv_get_device_list(NULL);
 	struct ibv_qp_init_attr init = {
@@ -43,7 +43,7 @@ static void bed_open(struct bed *b)
 	REQUIRE(ibv_modify_qp(b->qp, &attr, IBV_QP_STATE) == 0);
 }
 
-static void bed_close(struct bed *b)
+static void flushed_qp_close(struct flushed_qp *b)
 {
 	EXPECT_EQ(ibv_destroy_qp(b->qp), 0);
 	EXPECT_EQ(ibv_destroy_cq(b->cq), 0);
@@ -53,7 +53,8 @@ static void bed_close(struct bed *b)
 }
 
 /* A list of `count` at an address that is 4 off. */
-static struct ibv_sge *crooked(uint64_t room[2 * LIST_MAX + 1], const struct bed *b, size_t count)
+static struct ibv_sge *crooked(uint64_t room[2 * LIST_MAX + 1], const struct flushed_qp *b,
+			       size_t count)
 {
 	struct ibv_sge sge = { .addr = (uintptr_t)b->memory, .length = 8, .lkey = b->mr->lkey };
 	uint8_t *at = (uint8_t *)room + 4;
@@ -63,7 +64,7 @@ static struct ibv_sge *crooked(uint64_t room[2 * LIST_MAX + 1], const struct bed
 	return (struct ibv_sge *)(void *)at;
 }
 
-static void expect_ids(struct bed *b)
+static void expect_ids(struct flushed_qp *b)
 {
 	struct ibv_wc wc;
 
@@ -77,11 +78,11 @@ static void expect_ids(struct bed *b)
 
 TEST(test_ibv_post_recv_takes_lists_that_are_not_aligned)
 {
-	struct bed b;
+	struct flushed_qp b;
 	uint64_t room[POSTS][2 * LIST_MAX + 1];
 	struct ibv_recv_wr wr[POSTS], *bad;
 
-	bed_open(&b);
+	flushed_qp_open(&b);
 	for (int i = 0; i < POSTS; i++)
 		wr[i] = (struct ibv_recv_wr){ .wr_id = (uint64_t)i,
 					      .next = i + 1 < POSTS ? &wr[i + 1] : NULL,
@@ -89,16 +90,16 @@ TEST(test_ibv_post_recv_takes_lists_that_are_not_aligned)
 					      .num_sge = LIST_MAX };
 	EXPECT_EQ(ibv_post_recv(b.qp, wr, &bad), 0);
 	expect_ids(&b);
-	bed_close(&b);
+	flushed_qp_close(&b);
 }
 
 TEST(test_ibv_post_send_takes_lists_that_are_not_aligned)
 {
-	struct bed b;
+	struct flushed_qp b;
 	uint64_t room[POSTS][2 * LIST_MAX + 1];
 	struct ibv_send_wr wr[POSTS], *bad;
 
-	bed_open(&b);
+	flushed_qp_open(&b);
 	for (int i = 0; i < POSTS; i++)
 		wr[i] = (struct ibv_send_wr){ .wr_id = (uint64_t)i,
 					      .next = i + 1 < POSTS ? &wr[i + 1] : NULL,
@@ -112,5 +113,5 @@ TEST(test_ibv_post_send_takes_lists_that_are_not_aligned)
 	wr[POSTS - 1].num_sge = -1;
 	EXPECT_EQ(ibv_post_send(b.qp, wr, &bad), EINVAL);
 	EXPECT(bad == &wr[POSTS - 1]);
-	bed_close(&b);
+	flushed_qp_close(&b);
 }

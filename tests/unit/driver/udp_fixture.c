@@ -17,7 +17,7 @@
 enum { PATIENCE_MS = 20000, OPEN_MAX = 16 };
 
 /* What a test that failed has left open. */
-static struct side *opened[OPEN_MAX];
+static struct udp_side *opened[OPEN_MAX];
 
 void world_leave(void)
 {
@@ -28,7 +28,7 @@ void world_leave(void)
 	}
 }
 
-static void note(const struct side *was, struct side *is)
+static void note(const struct udp_side *was, struct udp_side *is)
 {
 	for (int i = 0; i < OPEN_MAX; i++) {
 		if (opened[i] == was) {
@@ -53,7 +53,7 @@ const char *world_enter(void)
 
 static void watch(void *owner, struct watch *w, uint32_t events)
 {
-	struct side *s = owner;
+	struct udp_side *s = owner;
 	struct epoll_event e = { .events = events, .data.ptr = w };
 	int what = EPOLL_CTL_MOD;
 
@@ -67,7 +67,7 @@ static void watch(void *owner, struct watch *w, uint32_t events)
 	REQUIRE(epoll_ctl(s->epoll, what, w->fd, &e) == 0);
 }
 
-void side_open(struct side *s)
+void side_open(struct udp_side *s)
 {
 	const struct udp_config config = { .watch = watch, .owner = s };
 
@@ -79,14 +79,14 @@ void side_open(struct side *s)
 	note(NULL, s);
 }
 
-void side_close(struct side *s)
+void side_close(struct udp_side *s)
 {
 	udp_close(s->udp);
 	close(s->epoll);
 	note(s, NULL);
 }
 
-void side_forget(struct side *s)
+void side_forget(struct udp_side *s)
 {
 	s->count = 0;
 }
@@ -115,7 +115,7 @@ static bool is_icrc_good(const struct ib_in *in)
 	       IBA_IPV4_DF;
 }
 
-static void see(struct side *s, const struct ib_in *in)
+static void see(struct udp_side *s, const struct ib_in *in)
 {
 	struct seen *seen = &s->seen[s->count];
 	struct iba_packet p;
@@ -132,7 +132,7 @@ static void see(struct side *s, const struct ib_in *in)
 		udp_flow_learn(s->udp, s->learning, in);
 }
 
-static bool side_take(struct side *s, int patience_ms)
+static bool side_take(struct udp_side *s, int patience_ms)
 {
 	struct epoll_event events[16];
 	const struct ib_in *in;
@@ -193,7 +193,7 @@ static void settle(void)
 	REQUIRE(sched_setaffinity(0, sizeof(all), &all) == 0);
 }
 
-void sides_pump(struct side **sides, uint32_t count)
+void sides_pump(struct udp_side **sides, uint32_t count)
 {
 	bool has_moved = true;
 
@@ -205,19 +205,19 @@ void sides_pump(struct side **sides, uint32_t count)
 	}
 }
 
-bool side_wait(struct side *s)
+bool side_wait(struct udp_side *s)
 {
 	return side_take(s, PATIENCE_MS);
 }
 
-bool side_is_readable(const struct side *s)
+bool side_is_readable(const struct udp_side *s)
 {
 	struct pollfd fd = { .fd = s->epoll, .events = POLLIN };
 
 	return poll(&fd, 1, 0) > 0;
 }
 
-bool side_await(struct side *s, uint32_t count)
+bool side_await(struct udp_side *s, uint32_t count)
 {
 	while (s->count < count) {
 		if (!side_take(s, PATIENCE_MS))
@@ -284,7 +284,7 @@ void make(struct ib_out *out, const struct making *m)
 			      iba_trailer_encode(crc, p.pad, out->bytes + at)));
 }
 
-void side_send(struct side *s, struct ib_out *outs, uint32_t count)
+void side_send(struct udp_side *s, struct ib_out *outs, uint32_t count)
 {
 	struct udp_batch b = { .outs = outs, .count = count };
 

@@ -18,7 +18,7 @@ struct seen {
 	struct ib_in in; /* the bytes are gone */
 };
 
-struct side {
+struct udp_side {
 	struct udp *udp;
 	int epoll;
 	uint32_t adapter_slot;
@@ -40,21 +40,21 @@ void world_leave(void);
 			SKIP(why);                                                                 \
 	} while (0)
 
-void side_open(struct side *s);
-void side_close(struct side *s);
-void side_forget(struct side *s);
+void side_open(struct udp_side *s);
+void side_close(struct udp_side *s);
+void side_forget(struct udp_side *s);
 
 /* Takes what is there, at all of them, until nothing comes any more. */
-void sides_pump(struct side **sides, uint32_t count);
+void sides_pump(struct udp_side **sides, uint32_t count);
 
 /* The same for one; waits until it has seen so many in all. False: it has not. */
-bool side_await(struct side *s, uint32_t count);
+bool side_await(struct udp_side *s, uint32_t count);
 
 /* Waits until something happens there, and sees to it. False: nothing does. */
-bool side_wait(struct side *s);
+bool side_wait(struct udp_side *s);
 
 /* Whether the kernel has something to tell of, now. */
-bool side_is_readable(const struct side *s);
+bool side_is_readable(const struct udp_side *s);
 
 /* "127.0.0.1", "::1" */
 struct ib_path path_of(const char *from, const char *to, uint16_t from_port);
@@ -73,4 +73,4 @@ struct making {
 void make(struct ib_out *out, const struct making *m);
 
 /* Sends them all, now. */
-void side_send(struct side *s, struct ib_out *outs, uint32_t count);
+void side_send(struct udp_side *s, struct ib_out *outs, uint32_t count);

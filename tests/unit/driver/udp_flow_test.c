@@ -4,8 +4,8 @@
 
 enum { QPS = 32, ROUND = 8 };
 
-static struct side a, b, c;
-static struct side *all[] = { &a, &b, &c };
+static struct udp_side a, b, c;
+static struct udp_side *all[] = { &a, &b, &c };
 static struct ib_out outs[MADE_MAX];
 static struct ib_path paths[QPS];
 static struct udp_flow_ref ears[QPS];
@@ -121,7 +121,7 @@ TEST(test_udp_late_flow_keeps_the_order)
 			     .path = &path, .dest_qp = our_qp(0), .psn = i, .payload_bytes = 64 });
 		side_send(&a, outs, 1);
 		if (i == 19) { /* whatever the kernel gave to a lies with b now */
-			struct side *one[] = { &a };
+			struct udp_side *one[] = { &a };
 
 			sides_pump(one, 1);
 		}

@@ -8,8 +8,8 @@
 
 enum { PORTS = 24 };
 
-static struct side a, b, c;
-static struct side *all[] = { &a, &b, &c };
+static struct udp_side a, b, c;
+static struct udp_side *all[] = { &a, &b, &c };
 
 static void open_all(void)
 {

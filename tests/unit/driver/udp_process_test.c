@@ -22,10 +22,10 @@ struct worker {
 	uint32_t adapter_slot;
 };
 
-static struct side mine;
+static struct udp_side mine;
 static struct ib_out outs[PORTS];
 
-static void answer(struct side *s, const struct seen *seen)
+static void answer(struct udp_side *s, const struct seen *seen)
 {
 	struct ib_path back = { .is_ipv6 = seen->in.is_ipv6,
 				.from = seen->in.to,
@@ -45,7 +45,7 @@ static void answer(struct side *s, const struct seen *seen)
 
 static void work(int ready)
 {
-	static struct side s;
+	static struct udp_side s;
 	uint8_t adapter_slot;
 
 	world_leave();
@@ -216,7 +216,7 @@ TEST(test_udp_stopped_process_delays_no_flow)
 /* A child gives its copies back: the slot is free when the parent is gone, and not before. */
 TEST(test_udp_child_of_fork_holds_nothing)
 {
-	static struct side other;
+	static struct udp_side other;
 	struct worker w;
 	uint8_t byte = 0;
 	pid_t child;
@@ -266,7 +266,7 @@ TEST(test_iba_12_6_service_of_a_dead_process_is_free)
 	EXPECT(pipe(ready) == 0);
 	child = fork();
 	if (child == 0) {
-		static struct side s;
+		static struct udp_side s;
 
 		world_leave();
 		side_open(&s);
@@ -318,7 +318,7 @@ TEST(test_udp_nonsense_at_the_door)
 	/* It leaves, and is not watched for ever. */
 	close(fd);
 	EXPECT(side_wait(&mine));
-	sides_pump((struct side *[]){ &mine }, 1);
+	sides_pump((struct udp_side *[]){ &mine }, 1);
 	side_close(&mine);
 }
 

@@ -10,8 +10,8 @@
 
 enum { BATCH = 15 };
 
-static struct side a, b, c;
-static struct side *all[] = { &a, &b, &c };
+static struct udp_side a, b, c;
+static struct udp_side *all[] = { &a, &b, &c };
 static struct ib_out outs[MADE_MAX];
 
 static void open_all(void)
@@ -26,12 +26,12 @@ static void close_all(void)
 		side_close(all[i]);
 }
 
-static uint32_t qp_of(const struct side *s, uint32_t slot)
+static uint32_t qp_of(const struct udp_side *s, uint32_t slot)
 {
 	return s->adapter_slot << 16 | slot;
 }
 
-static bool are_in_order(const struct side *s, uint32_t count)
+static bool are_in_order(const struct udp_side *s, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {
 		if (!s->seen[i].is_good || s->seen[i].psn != i)
@@ -79,7 +79,7 @@ static void exchange(const char *address)
 
 	open_all();
 	for (uint32_t i = 0; i < 32; i++) {
-		const struct side *to = i % 2 ? &b : &c;
+		const struct udp_side *to = i % 2 ? &b : &c;
 		struct making m = { .path = &paths[i], .dest_qp = qp_of(to, 7), .psn = i };
 
 		paths[i] = path_of(address, address, (uint16_t)(0xc000 + i * 77));
@@ -136,7 +136,7 @@ TEST(test_udp_unused_slot_is_not_tried_for_each_packet)
 {
 	struct ib_path path = path_of("127.0.0.1", "127.0.0.1", 0xc000);
 	struct making m = { .path = &path, .dest_qp = 2u << 16 | 7, .payload_bytes = 8 };
-	struct side *alone[] = { &a };
+	struct udp_side *alone[] = { &a };
 	uint64_t calls;
 
 	WORLD_OR_SKIP();

@@ -18,8 +18,8 @@
 
 enum { BATCH = 15, IP_BYTES = 20, UDP_BYTES = 8, LO_MTU = 65536 };
 
-static struct side a, b, c;
-static struct side *all[] = { &a, &b, &c };
+static struct udp_side a, b, c;
+static struct udp_side *all[] = { &a, &b, &c };
 static struct ib_out outs[MADE_MAX];
 
 static void open_all(void)
@@ -386,7 +386,7 @@ TEST(test_udp_full_socket_says_when_it_is_not)
 
 /* ---- Polling -------------------------------------------------------------------------------- */
 
-static uint32_t poll_hot(struct side *s, uint32_t polls)
+static uint32_t poll_hot(struct udp_side *s, uint32_t polls)
 {
 	uint32_t count = 0;
 

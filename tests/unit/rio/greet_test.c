@@ -9,14 +9,14 @@
 
 enum { REQUESTS = 32, LIST = 4096, MESSAGE = 512 };
 
-struct side {
+struct greeter {
 	struct rio_identity identity;
 	struct rio_greet greet;
 };
 
 /* Two who know each other, before a word was said. */
 struct two {
-	struct side dialler, dialled;
+	struct greeter dialler, dialled;
 	uint8_t bytes[RIO_GREETING_MAX];
 	size_t length;
 	struct rio_address from; /* where the dialler takes data connections, as it says */
@@ -24,7 +24,7 @@ struct two {
 
 static const struct rio_address address = { .family = 4, .port = 7480, .ip = { 192, 0, 2, 7 } };
 
-static void side_init(struct side *s, uint32_t unit, enum rio_role role)
+static void greeter_init(struct greeter *s, uint32_t unit, enum rio_role role)
 {
 	uint8_t seed[RIO_SEED_BYTES], random[RIO_SEED_BYTES];
 
@@ -37,8 +37,8 @@ static void side_init(struct side *s, uint32_t unit, enum rio_role role)
 
 static void two_init(struct two *t)
 {
-	side_init(&t->dialler, 7, RIO_REQUESTER);
-	side_init(&t->dialled, 3, RIO_OWNER);
+	greeter_init(&t->dialler, 7, RIO_REQUESTER);
+	greeter_init(&t->dialled, 3, RIO_OWNER);
 }
 
 static enum weft_reason take_hello(struct two *t)
@@ -167,10 +167,10 @@ TEST(test_rio_03_a_hello_that_was_altered_on_its_way_is_found_out)
 TEST(test_rio_03_who_is_not_the_one_that_was_dialled_is_refused)
 {
 	struct two t;
-	struct side other;
+	struct greeter other;
 
 	two_init(&t);
-	side_init(&other, 4, RIO_OWNER);
+	greeter_init(&other, 4, RIO_OWNER);
 	two_say(&t, 1);
 	REQUIRE(rio_greet_take_hello(&other.greet, t.bytes, t.length) == WEFT_OK);
 	t.length = rio_greet_welcome(&other.greet, REQUESTS, LIST, t.bytes);
@@ -246,14 +246,14 @@ TEST(test_rio_03_a_key_that_makes_no_secret_is_refused)
 
 /* ---- After the greeting --------------------------------------------------------------------- */
 
-static size_t ping(struct side *s, uint8_t *bytes)
+static size_t ping(struct greeter *s, uint8_t *bytes)
 {
 	const struct rio_msg m = { .type = RIO_PING, .id = 5 };
 
 	return rio_session_close(&s->greet.session, &m, bytes, MESSAGE);
 }
 
-static enum weft_reason hear(struct side *s, const uint8_t *bytes, size_t length)
+static enum weft_reason hear(struct greeter *s, const uint8_t *bytes, size_t length)
 {
 	struct rio_msg m;
 	enum weft_reason r = rio_session_open(&s->greet.session, bytes, length, &m);
@@ -387,7 +387,7 @@ TEST(test_rio_11_the_same_token_looks_different_each_time)
 	token_init(token);
 	said = announce_of(token);
 	for (int i = 0; i < 4; i++) {
-		struct side *from = i < 2 ? &t.dialler : &t.dialled;
+		struct greeter *from = i < 2 ? &t.dialler : &t.dialled;
 		size_t length = rio_session_close(&from->greet.session, &said, bytes, MESSAGE);
 
 		REQUIRE(rio_msg_decode(&m, bytes, length) == RIO_MSG_OK);

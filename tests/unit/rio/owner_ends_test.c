@@ -5,7 +5,7 @@
 
 enum { A = 0, B = 1, C = 2, U = BED_UNIT, V = BED_UNIT + 1, MS = 1000 * 1000 };
 
-static struct bed b;
+static struct owner_bed b;
 static struct paper p;
 
 /* ---- Ends ----------------------------------------------------------------------------------- */

@@ -10,7 +10,7 @@ static bool is_unit(int end)
 	return end >= BED_UNIT;
 }
 
-void bed_open(struct bed *b)
+void bed_open(struct owner_bed *b)
 {
 	memset(b, 0, sizeof(*b));
 	b->config = (struct rio_owner_config){
@@ -37,22 +37,22 @@ void bed_open(struct bed *b)
 	}
 }
 
-void bed_start(struct bed *b)
+void bed_start(struct owner_bed *b)
 {
 	REQUIRE(rio_owner_create(&b->config, &b->policy, &b->owner) == WEFT_OK);
 }
 
-void bed_close(struct bed *b)
+void bed_close(struct owner_bed *b)
 {
 	rio_owner_destroy(b->owner);
 }
 
-void bed_allow(struct bed *b, struct rio_rule rule)
+void bed_allow(struct owner_bed *b, struct rio_rule rule)
 {
 	REQUIRE(rio_policy_add(&b->policy, &rule) == WEFT_OK);
 }
 
-void bed_allow_all(struct bed *b)
+void bed_allow_all(struct owner_bed *b)
 {
 	bed_allow(b, (struct rio_rule){ .operations = 1U << SGL_READ | 1U << SGL_WRITE |
 						      1U << SGL_FLUSH | 1U << SGL_WRITE_ZEROES |
@@ -61,7 +61,7 @@ void bed_allow_all(struct bed *b)
 
 /* ---- They come and go ----------------------------------------------------------------------- */
 
-enum weft_reason bed_try_come(struct bed *b, int end)
+enum weft_reason bed_try_come(struct owner_bed *b, int end)
 {
 	static uint8_t sessions;
 	struct bed_end *e = &b->ends[end];
@@ -87,19 +87,19 @@ enum weft_reason bed_try_come(struct bed *b, int end)
 	return WEFT_OK;
 }
 
-void bed_come(struct bed *b, int end)
+void bed_come(struct owner_bed *b, int end)
 {
 	REQUIRE(bed_try_come(b, end) == WEFT_OK);
 }
 
-void bed_leave(struct bed *b, int end)
+void bed_leave(struct owner_bed *b, int end)
 {
 	REQUIRE(b->ends[end].is_here);
 	b->ends[end].is_here = false;
 	rio_owner_left(b->owner, b->ends[end].number, WEFT_R_STREAM_LOST);
 }
 
-enum weft_reason bed_try_say(struct bed *b, int end, const struct rio_msg *m)
+enum weft_reason bed_try_say(struct owner_bed *b, int end, const struct rio_msg *m)
 {
 	uint8_t bytes[RIO_MSG_BYTES_MAX];
 	size_t length = rio_session_close(&b->ends[end].session, m, bytes, sizeof(bytes));
@@ -108,12 +108,12 @@ enum weft_reason bed_try_say(struct bed *b, int end, const struct rio_msg *m)
 	return rio_owner_take(b->owner, b->ends[end].number, bytes, length, b->now_ns);
 }
 
-void bed_say(struct bed *b, int end, const struct rio_msg *m)
+void bed_say(struct owner_bed *b, int end, const struct rio_msg *m)
 {
 	REQUIRE(bed_try_say(b, end, m) == WEFT_OK);
 }
 
-void bed_tell_devices(struct bed *b, int end)
+void bed_tell_devices(struct owner_bed *b, int end)
 {
 	static const struct rio_device devices[2] = {
 		{ .number = 1,
@@ -139,7 +139,7 @@ void bed_tell_devices(struct bed *b, int end)
 				     .entries = { entries, (size_t)(w.at - entries) } } });
 }
 
-void bed_all_come(struct bed *b)
+void bed_all_come(struct owner_bed *b)
 {
 	for (int i = 0; i < BED_ENDS; i++)
 		bed_come(b, i);
@@ -151,7 +151,7 @@ void bed_all_come(struct bed *b)
 
 /* ---- What the owner does -------------------------------------------------------------------- */
 
-static int end_of(const struct bed *b, uint32_t number)
+static int end_of(const struct owner_bed *b, uint32_t number)
 {
 	for (int i = 0; i < BED_ENDS; i++) {
 		if (b->ends[i].is_here && b->ends[i].number == number)
@@ -160,7 +160,7 @@ static int end_of(const struct bed *b, uint32_t number)
 	return -1;
 }
 
-static void hear(struct bed *b, const struct rio_owner_act *act)
+static void hear(struct owner_bed *b, const struct rio_owner_act *act)
 {
 	int end = end_of(b, act->number);
 	struct bed_end *e = &b->ends[end];
@@ -176,7 +176,7 @@ static void hear(struct bed *b, const struct rio_owner_act *act)
 	h->is_old = false;
 }
 
-void bed_fetched(struct bed *b, uint32_t fetch, enum weft_reason reason)
+void bed_fetched(struct owner_bed *b, uint32_t fetch, enum weft_reason reason)
 {
 	struct bed_fetch f = b->fetches[fetch];
 
@@ -189,7 +189,7 @@ void bed_fetched(struct bed *b, uint32_t fetch, enum weft_reason reason)
 	rio_owner_fetched(b->owner, f.act.id, reason);
 }
 
-static void begin_fetch(struct bed *b, const struct rio_owner_act *act)
+static void begin_fetch(struct owner_bed *b, const struct rio_owner_act *act)
 {
 	int end = end_of(b, act->number);
 
@@ -200,7 +200,7 @@ static void begin_fetch(struct bed *b, const struct rio_owner_act *act)
 		bed_fetched(b, b->fetch_count - 1, WEFT_OK);
 }
 
-static void expose(struct bed *b, const struct rio_owner_act *act)
+static void expose(struct owner_bed *b, const struct rio_owner_act *act)
 {
 	struct bed_window *v = &b->windows[act->id];
 	int end = end_of(b, act->number);
@@ -221,7 +221,7 @@ static void expose(struct bed *b, const struct rio_owner_act *act)
 }
 
 /* A unit reads exactly the list it was given: the slot is not reused meanwhile. */
-static void expect_unchanged(const struct bed *b)
+static void expect_unchanged(const struct owner_bed *b)
 {
 	for (uint32_t i = 0; i < BED_LISTS; i++) {
 		const struct bed_window *v = &b->windows[i];
@@ -230,7 +230,7 @@ static void expect_unchanged(const struct bed *b)
 	}
 }
 
-bool bed_step(struct bed *b)
+bool bed_step(struct owner_bed *b)
 {
 	struct rio_owner_act act;
 
@@ -266,7 +266,7 @@ bool bed_step(struct bed *b)
 	return true;
 }
 
-void bed_run(struct bed *b)
+void bed_run(struct owner_bed *b)
 {
 	int steps = 0;
 
@@ -274,14 +274,14 @@ void bed_run(struct bed *b)
 		REQUIRE(++steps < 10000);
 }
 
-void bed_forget(struct bed *b)
+void bed_forget(struct owner_bed *b)
 {
 	for (int i = 0; i < BED_ENDS; i++)
 		b->ends[i].heard_count = 0;
 	b->note_count = 0;
 }
 
-struct heard *bed_heard(struct bed *b, int end, enum rio_msg_type type)
+struct heard *bed_heard(struct owner_bed *b, int end, enum rio_msg_type type)
 {
 	for (uint32_t i = 0; i < b->ends[end].heard_count; i++) {
 		struct heard *h = &b->ends[end].heard[i];
@@ -294,7 +294,7 @@ struct heard *bed_heard(struct bed *b, int end, enum rio_msg_type type)
 	return NULL;
 }
 
-uint32_t bed_count(const struct bed *b, int end, enum rio_msg_type type)
+uint32_t bed_count(const struct owner_bed *b, int end, enum rio_msg_type type)
 {
 	uint32_t count = 0;
 
@@ -303,7 +303,8 @@ uint32_t bed_count(const struct bed *b, int end, enum rio_msg_type type)
 	return count;
 }
 
-struct bed_note *bed_note_of(struct bed *b, enum rio_note_kind kind, uint64_t request, uint32_t nth)
+struct bed_note *bed_note_of(struct owner_bed *b, enum rio_note_kind kind, uint64_t request,
+			     uint32_t nth)
 {
 	for (uint32_t i = 0; i < b->note_count; i++) {
 		struct bed_note *n = &b->notes[i];
@@ -314,7 +315,7 @@ struct bed_note *bed_note_of(struct bed *b, enum rio_note_kind kind, uint64_t re
 	return NULL;
 }
 
-void bed_status(struct bed *b, int unit, uint64_t id, enum weft_reason reason, uint64_t bytes)
+void bed_status(struct owner_bed *b, int unit, uint64_t id, enum weft_reason reason, uint64_t bytes)
 {
 	bed_say(b, unit,
 		&(struct rio_msg){ .type = RIO_STATUS,
@@ -324,13 +325,13 @@ void bed_status(struct bed *b, int unit, uint64_t id, enum weft_reason reason, u
 					       .text = { (const uint8_t *)"as it went", 10 } } });
 }
 
-void bed_cancel(struct bed *b, int end, uint64_t id)
+void bed_cancel(struct owner_bed *b, int end, uint64_t id)
 {
 	bed_say(b, end, &(struct rio_msg){ .type = RIO_CANCEL, .id = id });
 }
 
 /* Who heard this. */
-static int unit_of(const struct bed *b, const struct heard *h)
+static int unit_of(const struct owner_bed *b, const struct heard *h)
 {
 	int unit = BED_UNIT;
 
@@ -340,7 +341,7 @@ static int unit_of(const struct bed *b, const struct heard *h)
 }
 
 /* That he can read by this handle; NULL: none. */
-static const struct bed_window *window_of(const struct bed *b, uint32_t handle, int unit)
+static const struct bed_window *window_of(const struct owner_bed *b, uint32_t handle, int unit)
 {
 	for (uint32_t i = 0; i < BED_LISTS; i++) {
 		const struct bed_window *v = &b->windows[i];
@@ -351,7 +352,7 @@ static const struct bed_window *window_of(const struct bed *b, uint32_t handle, 
 	return NULL;
 }
 
-struct rio_list *bed_list_of(struct bed *b, const struct heard *command)
+struct rio_list *bed_list_of(struct owner_bed *b, const struct heard *command)
 {
 	const struct rio_list_limits limits = rio_list_limits_default();
 	struct rio_list *l = rio_list_create(&limits);
@@ -439,7 +440,7 @@ void paper_last(struct paper *p)
 	sgl_set_last(p->latest);
 }
 
-enum weft_reason bed_try_ask(struct bed *b, int end, uint64_t id, const struct paper *p,
+enum weft_reason bed_try_ask(struct owner_bed *b, int end, uint64_t id, const struct paper *p,
 			     uint32_t timeout_ms)
 {
 	return bed_try_say(
@@ -450,12 +451,12 @@ enum weft_reason bed_try_ask(struct bed *b, int end, uint64_t id, const struct p
 						.list = { p->bytes, paper_bytes(p) } } });
 }
 
-void bed_ask(struct bed *b, int end, uint64_t id, const struct paper *p)
+void bed_ask(struct owner_bed *b, int end, uint64_t id, const struct paper *p)
 {
 	REQUIRE(bed_try_ask(b, end, id, p, 0) == WEFT_OK);
 }
 
-void bed_ask_read(struct bed *b, int end, uint64_t id, uint32_t device)
+void bed_ask_read(struct owner_bed *b, int end, uint64_t id, uint32_t device)
 {
 	static struct paper p;
 
@@ -466,7 +467,7 @@ void bed_ask_read(struct bed *b, int end, uint64_t id, uint32_t device)
 	bed_ask(b, end, id, &p);
 }
 
-void bed_open_all(struct bed *b)
+void bed_open_all(struct owner_bed *b)
 {
 	bed_open(b);
 	bed_start(b);
@@ -474,14 +475,14 @@ void bed_open_all(struct bed *b)
 	bed_all_come(b);
 }
 
-enum weft_reason bed_ended_with(struct bed *b, int end)
+enum weft_reason bed_ended_with(struct owner_bed *b, int end)
 {
 	const struct heard *h = bed_heard(b, end, RIO_STATUS);
 
 	return h ? (enum weft_reason)h->m.status.reason : WEFT_REASON_COUNT;
 }
 
-uint32_t bed_under_way(struct bed *b, int end)
+uint32_t bed_under_way(struct owner_bed *b, int end)
 {
 	struct rio_owner_peer q;
 
@@ -489,7 +490,7 @@ uint32_t bed_under_way(struct bed *b, int end)
 	return q.now;
 }
 
-size_t bed_write_chained(struct bed *b, int end, struct paper *p, uint32_t pieces)
+size_t bed_write_chained(struct owner_bed *b, int end, struct paper *p, uint32_t pieces)
 {
 	static struct paper rest;
 	const uint64_t at = 64;
@@ -504,7 +505,7 @@ size_t bed_write_chained(struct bed *b, int end, struct paper *p, uint32_t piece
 	return paper_bytes(&rest);
 }
 
-size_t bed_ask_chained(struct bed *b, int end, uint64_t id, uint32_t pieces)
+size_t bed_ask_chained(struct owner_bed *b, int end, uint64_t id, uint32_t pieces)
 {
 	static struct paper p;
 	size_t length = bed_write_chained(b, end, &p, pieces);
@@ -513,7 +514,7 @@ size_t bed_ask_chained(struct bed *b, int end, uint64_t id, uint32_t pieces)
 	return length;
 }
 
-void bed_status_next(struct bed *b, int unit)
+void bed_status_next(struct owner_bed *b, int unit)
 {
 	const struct heard *h = bed_heard(b, unit, RIO_COMMAND);
 

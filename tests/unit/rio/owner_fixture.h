@@ -70,7 +70,7 @@ struct bed_note {
 	uint32_t order;
 };
 
-struct bed {
+struct owner_bed {
 	struct rio_owner *owner;
 	struct rio_owner_config config;
 	struct rio_policy policy;
@@ -88,53 +88,54 @@ struct bed {
 };
 
 /* No peer is connected, and nothing is allowed. The configuration may change before bed_start(). */
-void bed_open(struct bed *b);
-void bed_start(struct bed *b);
-void bed_close(struct bed *b);
+void bed_open(struct owner_bed *b);
+void bed_start(struct owner_bed *b);
+void bed_close(struct owner_bed *b);
 
 /* Every requester may do everything with every device. */
-void bed_allow_all(struct bed *b);
-void bed_allow(struct bed *b, struct rio_rule rule);
+void bed_allow_all(struct owner_bed *b);
+void bed_allow(struct owner_bed *b, struct rio_rule rule);
 
 /* It comes, with a new session; it leaves. A unit tells of its two devices. */
-enum weft_reason bed_try_come(struct bed *b, int end);
-void bed_come(struct bed *b, int end);
-void bed_leave(struct bed *b, int end);
-void bed_tell_devices(struct bed *b, int end);
+enum weft_reason bed_try_come(struct owner_bed *b, int end);
+void bed_come(struct owner_bed *b, int end);
+void bed_leave(struct owner_bed *b, int end);
+void bed_tell_devices(struct owner_bed *b, int end);
 
 /* All of them, units with their devices; what they hear of it is not kept. */
-void bed_all_come(struct bed *b);
+void bed_all_come(struct owner_bed *b);
 /* Open, with all that. */
-void bed_open_all(struct bed *b);
+void bed_open_all(struct owner_bed *b);
 
-enum weft_reason bed_try_say(struct bed *b, int end, const struct rio_msg *m);
-void bed_say(struct bed *b, int end, const struct rio_msg *m);
+enum weft_reason bed_try_say(struct owner_bed *b, int end, const struct rio_msg *m);
+void bed_say(struct owner_bed *b, int end, const struct rio_msg *m);
 
 /* One act of the owner; false: there is none. All of them. */
-bool bed_step(struct bed *b);
-void bed_run(struct bed *b);
-void bed_fetched(struct bed *b, uint32_t fetch, enum weft_reason reason);
+bool bed_step(struct owner_bed *b);
+void bed_run(struct owner_bed *b);
+void bed_fetched(struct owner_bed *b, uint32_t fetch, enum weft_reason reason);
 
 /* The next message of this type that was not found yet; NULL: there is none. */
-struct heard *bed_heard(struct bed *b, int end, enum rio_msg_type type);
+struct heard *bed_heard(struct owner_bed *b, int end, enum rio_msg_type type);
 /* How many of these there are. */
-uint32_t bed_count(const struct bed *b, int end, enum rio_msg_type type);
-void bed_forget(struct bed *b);
+uint32_t bed_count(const struct owner_bed *b, int end, enum rio_msg_type type);
+void bed_forget(struct owner_bed *b);
 
 /* The nth note of this kind about that request; NULL: there is none. */
-struct bed_note *bed_note_of(struct bed *b, enum rio_note_kind kind, uint64_t request,
+struct bed_note *bed_note_of(struct owner_bed *b, enum rio_note_kind kind, uint64_t request,
 			     uint32_t nth);
-void bed_status(struct bed *b, int unit, uint64_t id, enum weft_reason reason, uint64_t bytes);
+void bed_status(struct owner_bed *b, int unit, uint64_t id, enum weft_reason reason,
+		uint64_t bytes);
 /* Of the next command that was not found yet. */
-void bed_status_next(struct bed *b, int unit);
-void bed_cancel(struct bed *b, int end, uint64_t id);
+void bed_status_next(struct owner_bed *b, int unit);
+void bed_cancel(struct owner_bed *b, int end, uint64_t id);
 
 /* The reason of the next status that was not found yet; WEFT_REASON_COUNT: there is none. */
-enum weft_reason bed_ended_with(struct bed *b, int end);
-uint32_t bed_under_way(struct bed *b, int end);
+enum weft_reason bed_ended_with(struct owner_bed *b, int end);
+uint32_t bed_under_way(struct owner_bed *b, int end);
 
 /* The whole of a command's list, as a unit would fetch it. */
-struct rio_list *bed_list_of(struct bed *b, const struct heard *command);
+struct rio_list *bed_list_of(struct owner_bed *b, const struct heard *command);
 
 /* ---- Lists as they are being written -------------------------------------------------------- */
 
@@ -160,16 +161,16 @@ void paper_last(struct paper *p);
 size_t paper_bytes(const struct paper *p);
 
 /* Said as a request, with so many ms; what the owner thinks of that. */
-enum weft_reason bed_try_ask(struct bed *b, int end, uint64_t id, const struct paper *p,
+enum weft_reason bed_try_ask(struct owner_bed *b, int end, uint64_t id, const struct paper *p,
 			     uint32_t timeout_ms);
-void bed_ask(struct bed *b, int end, uint64_t id, const struct paper *p);
+void bed_ask(struct owner_bed *b, int end, uint64_t id, const struct paper *p);
 
 /* A good request for 512 bytes into the requester's memory. */
-void bed_ask_read(struct bed *b, int end, uint64_t id, uint32_t device);
+void bed_ask_read(struct owner_bed *b, int end, uint64_t id, uint32_t device);
 
 /*
  * One that lies in its memory, at 64, with so many segments of unit 0's device 1: a chain pointer.
  * The length of the part there.
  */
-size_t bed_write_chained(struct bed *b, int end, struct paper *p, uint32_t pieces);
-size_t bed_ask_chained(struct bed *b, int end, uint64_t id, uint32_t pieces);
+size_t bed_write_chained(struct owner_bed *b, int end, struct paper *p, uint32_t pieces);
+size_t bed_ask_chained(struct owner_bed *b, int end, uint64_t id, uint32_t pieces);

@@ -17,7 +17,7 @@ enum {
 	MANY_NOTIFIED = 32
 };
 
-static struct bed b;
+static struct owner_bed b;
 
 /* With room for so many requests of each; a unit takes as many commands as there are. */
 static void open_with(uint32_t requests)

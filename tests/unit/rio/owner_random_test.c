@@ -44,7 +44,7 @@ static struct {
 	uint64_t last_command;
 } w;
 
-static struct bed b;
+static struct owner_bed b;
 static struct paper p, rest;
 
 static uint32_t below(uint32_t bound)

@@ -7,7 +7,7 @@
 
 enum { A = 0, B = 1, C = 2, U = BED_UNIT, V = BED_UNIT + 1 };
 
-static struct bed b;
+static struct owner_bed b;
 
 static void inquire(int end, uint64_t id, uint32_t first)
 {

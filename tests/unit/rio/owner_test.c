@@ -7,7 +7,7 @@
 
 enum { A = 0, B = 1, C = 2, U = BED_UNIT, V = BED_UNIT + 1, READ = 1 << SGL_READ };
 
-static struct bed b;
+static struct owner_bed b;
 static struct paper p;
 
 static void open_quiet(void)

@@ -51,7 +51,7 @@ static struct {
 	bool is_uc;
 } options = { .mtu = 1024, .depth = 4 };
 
-struct end {
+struct qp_address {
 	char gid[33];
 	uint32_t qpn, psn, rkey;
 	uint64_t addr;
@@ -63,7 +63,7 @@ static struct ibv_cq *send_cq, *recv_cq;
 static struct ibv_qp *qp;
 static struct ibv_mr *region_mr, *local_mr;
 static uint8_t *region, *local;
-static struct end ours, theirs;
+static struct qp_address ours, theirs;
 static FILE *to, *from; /* the other end, over TCP */
 static uint64_t word_expected;
 static bool is_bad;
