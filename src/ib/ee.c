@@ -172,11 +172,6 @@ struct ib_ee *ib_port_ee_event(struct ib_port *port)
 	return CONTAINER_OF(list_pop(&port->ees_ended), struct ib_ee, ended_link);
 }
 
-size_t ib_ee_bytes(void)
-{
-	return sizeof(struct ib_ee);
-}
-
 /* ---- Turns ---------------------------------------------------------------------------------- */
 
 /* RD-04: the queue pair that is to have it, and how it proves that it may. */

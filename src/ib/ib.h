@@ -348,9 +348,6 @@ bool ib_ee_is_busy(const struct ib_ee *ee);
 /* A context that has failed; NULL: none. */
 struct ib_ee *ib_port_ee_event(struct ib_port *port);
 
-/* The memory of one context. */
-size_t ib_ee_bytes(void);
-
 /* ---- Raw datagrams (RAW) -------------------------------------------------------------------- */
 
 enum { IB_RAW_MAX = IBA_PAYLOAD_MAX };

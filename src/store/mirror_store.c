@@ -534,14 +534,6 @@ static const struct store_calls mirror_calls = {
 	.destroy = mirror_destroy,
 };
 
-uint32_t mirror_store_out(const struct store *mirror)
-{
-	const struct mirror_store *mi = CONTAINER_OF(mirror, struct mirror_store, store);
-
-	CHECK(mirror->calls == &mirror_calls);
-	return (set_of(mi->joint.count) - 1) & ~mi->current;
-}
-
 enum weft_reason mirror_store_opened(const struct store *mirror, uint32_t *member)
 {
 	const struct mirror_store *mi = CONTAINER_OF(mirror, struct mirror_store, store);

@@ -220,9 +220,6 @@ enum weft_reason mirror_store_opened(const struct store *mirror, uint32_t *membe
 /* Refuses a mirror that is being opened, regardless of its marks. */
 void mirror_store_refuse(struct store *mirror, enum weft_reason reason, uint32_t member);
 
-/* Bit n is set if member n does not have all the data. */
-uint32_t mirror_store_out(const struct store *mirror);
-
 /* ---- Filters -------------------------------------------------------------------------------- */
 
 /* Delays every request by delay_ns on its way to the device below. */

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "ib/port.h"
 #include "ib_host.h"
 #include "test.h"
 #include "wire/iba_grh.h"
@@ -25,6 +26,11 @@ struct node {
 static struct node nodes[N];
 static struct ib_mesh *mesh;
 static int count;
+
+static struct ib_port *port_of(int node)
+{
+	return ib_mesh_node(mesh, node)->port;
+}
 
 static void node_open(struct node *n)
 {
@@ -323,8 +329,8 @@ TEST(test_trn_s1_rd_03_all_to_all_by_datagrams_takes_3_and_3_contexts)
 /* It is one allocation, and its slot in the table of the adapter is 13 bytes. */
 TEST(test_rd_02_a_context_costs_no_more_than_4_kib)
 {
-	EXPECT(ib_ee_bytes() <= 4096 - 64);
-	EXPECT(ib_ee_bytes() > sizeof(struct ib_ee_config));
+	EXPECT(sizeof(struct ib_ee) <= 4096 - 64);
+	EXPECT(sizeof(struct ib_ee) > sizeof(struct ib_ee_config));
 }
 
 /* ---- Who shares a context ------------------------------------------------------------------- */
@@ -384,7 +390,7 @@ TEST(test_rd_02_a_missing_receive_delays_no_other_queue_pair)
 		sent(0, 10 + i, WEFT_SUCCESS);
 	}
 	EXPECT(ib_mesh_world(mesh)->now_ns - began < 50 * 1000 * 1000);
-	EXPECT(ib_port_counts(ib_mesh_port(mesh, 1))->rnrs_out > 0);
+	EXPECT(ib_port_counts(port_of(1))->rnrs_out > 0);
 	receive(1, empty, 7, BYTES / 2, 1000);
 	sent(0, 1, WEFT_SUCCESS);
 	EXPECT_EQ(take(nodes[1].recv_cq).id, 7);
@@ -429,7 +435,7 @@ TEST(test_rd_01_an_error_of_one_is_not_one_of_the_context)
 		if (i == 4)
 			EXPECT_EQ(take(nodes[1].recv_cq).status, WEFT_ERR_LOCAL_LENGTH);
 		if (i < 2)
-			EXPECT_EQ(ib_port_counts(ib_mesh_port(mesh, 1))->dropped_for,
+			EXPECT_EQ(ib_port_counts(port_of(1))->dropped_for,
 				  i == 0 ? WEFT_R_IB_QKEY : WEFT_R_IB_RDD);
 		EXPECT_EQ(state_of(a), WEFT_QPS_SQE);
 		EXPECT_EQ(state_of(b), WEFT_QPS_RTS);
@@ -463,8 +469,8 @@ TEST(test_rd_02_a_context_that_fails_ends_what_is_on_it)
 		sent(0, 1, WEFT_ERR_PEER_GONE);
 	EXPECT_EQ(state_of(a), WEFT_QPS_SQE);
 	EXPECT_EQ(state_of(b), WEFT_QPS_SQE);
-	EXPECT(ib_port_ee_event(ib_mesh_port(mesh, 0)) == ib_mesh_ee(mesh, 0, 1));
-	EXPECT(!ib_port_ee_event(ib_mesh_port(mesh, 0)));
+	EXPECT(ib_port_ee_event(port_of(0)) == ib_mesh_ee(mesh, 0, 1));
+	EXPECT(!ib_port_ee_event(port_of(0)));
 	EXPECT_EQ(ib_ee_why(ib_mesh_ee(mesh, 0, 1)), WEFT_R_PEER_GONE);
 	MUST(weft_qp_modify(a, &rts, WEFT_QP_STATE));
 	post(0, a, 2, other, request(WEFT_OP_WRITE, 2, 100));
@@ -554,9 +560,9 @@ TEST(test_rd_02_a_context_is_made_of_good_values)
 
 	world_open(1, NULL);
 	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
-		EXPECT_EQ(ib_ee_create(ib_mesh_port(mesh, 0), &bad[i], &ee), WEFT_R_BAD_ARGUMENT);
+		EXPECT_EQ(ib_ee_create(port_of(0), &bad[i], &ee), WEFT_R_BAD_ARGUMENT);
 	EXPECT(!ee);
-	MUST(ib_ee_create(ib_mesh_port(mesh, 0), &good, &ee));
+	MUST(ib_ee_create(port_of(0), &good, &ee));
 	EXPECT_EQ(ib_ee_connect(ee, 0, 0), WEFT_R_BAD_ARGUMENT);
 	EXPECT_EQ(ib_ee_connect(ee, 1 << 24, 0), WEFT_R_BAD_ARGUMENT);
 	EXPECT_EQ(ib_ee_connect(ee, 1, 1 << 24), WEFT_R_BAD_ARGUMENT);
@@ -646,8 +652,8 @@ TEST(test_trn_s3_raw_01_raw_02_raw_03_frames_by_next_header_and_destination)
 
 		frame_make(nodes[0].memory, cases[i].next_header, cases[i].to);
 		MUST(weft_qp_post_send(nodes[0].qps[0], &wr, 1, NULL));
-		REQUIRE(ib_port_send_raw(ib_mesh_port(mesh, 0), wire, &length));
-		EXPECT(!ib_port_send_raw(ib_mesh_port(mesh, 0), wire, &length));
+		REQUIRE(ib_port_send_raw(port_of(0), wire, &length));
+		EXPECT(!ib_port_send_raw(port_of(0), wire, &length));
 		sent(0, i, WEFT_SUCCESS);
 		/* It left as it was made, and comes as it left. */
 		EXPECT_EQ(length, FRAME);
@@ -655,7 +661,7 @@ TEST(test_trn_s3_raw_01_raw_02_raw_03_frames_by_next_header_and_destination)
 		for (uint32_t k = 0; k < 3; k++)
 			receive(1, nodes[1].qps[k], k, BYTES / 2 + k * 1000, FRAME);
 		memset(nodes[1].memory, 0, BYTES);
-		EXPECT_EQ(ib_port_recv_raw(ib_mesh_port(mesh, 1), wire, length),
+		EXPECT_EQ(ib_port_recv_raw(port_of(1), wire, length),
 			  cases[i].at < 3 ? WEFT_OK : WEFT_R_PEER_UNKNOWN);
 		if (cases[i].at == 3)
 			continue;
@@ -667,11 +673,10 @@ TEST(test_trn_s3_raw_01_raw_02_raw_03_frames_by_next_header_and_destination)
 	}
 	/* What is no frame is dropped. */
 	frame_make(frame, NEXT_TCP, 5);
-	EXPECT_EQ(ib_port_recv_raw(ib_mesh_port(mesh, 1), frame, IBA_GRH_BYTES - 1),
-		  WEFT_R_IB_SHORT);
-	EXPECT_EQ(ib_port_recv_raw(ib_mesh_port(mesh, 1), frame, FRAME - 1), WEFT_R_IB_LENGTH);
+	EXPECT_EQ(ib_port_recv_raw(port_of(1), frame, IBA_GRH_BYTES - 1), WEFT_R_IB_SHORT);
+	EXPECT_EQ(ib_port_recv_raw(port_of(1), frame, FRAME - 1), WEFT_R_IB_LENGTH);
 	frame[0] = 0x45;
-	EXPECT(ib_port_recv_raw(ib_mesh_port(mesh, 1), frame, FRAME) != WEFT_OK);
+	EXPECT(ib_port_recv_raw(port_of(1), frame, FRAME) != WEFT_OK);
 	world_close();
 }
 
@@ -687,9 +692,9 @@ TEST(test_raw_01_a_receive_that_cannot_take_a_frame_ends)
 	two_nodes();
 	(void)raw_open(1, &udp, WEFT_OK);
 	frame_make(frame, NEXT_UDP, 5);
-	EXPECT_EQ(ib_port_recv_raw(ib_mesh_port(mesh, 1), frame, FRAME), WEFT_R_RECEIVER_NOT_READY);
+	EXPECT_EQ(ib_port_recv_raw(port_of(1), frame, FRAME), WEFT_R_RECEIVER_NOT_READY);
 	MUST(weft_qp_post_recv(nodes[1].qps[0], &wr, 1, NULL));
-	EXPECT(ib_port_recv_raw(ib_mesh_port(mesh, 1), frame, FRAME) != WEFT_OK);
+	EXPECT(ib_port_recv_raw(port_of(1), frame, FRAME) != WEFT_OK);
 	c = take(nodes[1].recv_cq);
 	EXPECT_EQ(c.id, 7);
 	EXPECT_EQ(c.status, WEFT_ERR_LOCAL_ACCESS);
@@ -727,7 +732,7 @@ TEST(test_raw_01_send_05_a_frame_that_was_taken_pins_nothing)
 	(void)raw_open(0, &(struct ib_raw){ .next_header = NEXT_TCP, .is_any = true }, WEFT_OK);
 	nodes[0].pd = own;
 	MUST(weft_qp_post_send(nodes[0].qps[0], &wr, 1, NULL));
-	REQUIRE(ib_port_send_raw(ib_mesh_port(mesh, 0), wire, &length));
+	REQUIRE(ib_port_send_raw(port_of(0), wire, &length));
 	EXPECT_EQ(length, LONG);
 	MUST(weft_space_query(space, &pins));
 	EXPECT_EQ(pins.count, 0);

@@ -86,9 +86,6 @@ void file_sync(struct file_store *f, struct store_request *r);
 /* A read or write failed with this errno: EIO of a write with FUA counts as a failed flush. */
 void file_write_failed(struct file_store *f, const struct store_request *r, int error);
 
-/* Threads that wait for a sync of another thread; for tests. */
-uint32_t file_sync_waiting(struct file_store *f);
-
 /* ---- file_pool.c ---------------------------------------------------------------------------- */
 
 /* 0 or a negative errno. */

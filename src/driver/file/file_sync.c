@@ -131,13 +131,3 @@ void file_write_failed(struct file_store *f, const struct store_request *r, int 
 	atomic_store(&f->lost, error);
 	file_mark_anew(f);
 }
-
-uint32_t file_sync_waiting(struct file_store *f)
-{
-	uint32_t waiting;
-
-	pthread_mutex_lock(&f->sync.lock);
-	waiting = f->sync.waiting;
-	pthread_mutex_unlock(&f->sync.lock);
-	return waiting;
-}

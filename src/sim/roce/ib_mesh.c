@@ -164,11 +164,6 @@ struct world *ib_mesh_world(struct ib_mesh *mesh)
 	return &mesh->world;
 }
 
-struct ib_port *ib_mesh_port(struct ib_mesh *mesh, int node)
-{
-	return mesh->nodes[node].ib.port;
-}
-
 struct sim_datagram *ib_mesh_pipe(struct ib_mesh *mesh, int from, int to)
 {
 	return &mesh->pipes[from][to];

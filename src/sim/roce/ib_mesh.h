@@ -29,7 +29,6 @@ void ib_mesh_close(struct ib_mesh *mesh);
 struct ib_mesh *ib_mesh_of(struct ib_node *n);
 struct ib_node *ib_mesh_node(struct ib_mesh *mesh, int node);
 struct world *ib_mesh_world(struct ib_mesh *mesh);
-struct ib_port *ib_mesh_port(struct ib_mesh *mesh, int node);
 struct sim_datagram *ib_mesh_pipe(struct ib_mesh *mesh, int from, int to);
 
 /* Makes a context at each node for the other; of the path only family and MTU count. */

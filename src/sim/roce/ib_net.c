@@ -221,11 +221,6 @@ struct world *ib_net_world(struct ib_net *net)
 	return &net->world;
 }
 
-struct ib_port *ib_net_port(struct ib_net *net, int node)
-{
-	return net->nodes[node].ib.port;
-}
-
 struct sim_datagram *ib_net_pipe(struct ib_net *net, int node)
 {
 	return &net->nodes[node].out;

@@ -35,7 +35,6 @@ void ib_net_close(struct ib_net *net);
 struct ib_net *ib_net_of(struct ib_node *n);
 struct ib_node *ib_net_node(struct ib_net *net, int node);
 struct world *ib_net_world(struct ib_net *net);
-struct ib_port *ib_net_port(struct ib_net *net, int node);
 struct sim_datagram *ib_net_pipe(struct ib_net *net, int node);
 
 /* Connects one queue pair of each node, at once. */

@@ -123,11 +123,6 @@ void world_alarm_cancel(struct world *w, struct world_alarm *alarm)
 	(void)heap_take(w, alarm->position);
 }
 
-uint64_t world_due(const struct world *w)
-{
-	return w->count ? w->heap[1].time_ns : WORLD_NEVER;
-}
-
 bool world_next(struct world *w, struct world_event *event)
 {
 	struct world_entry entry;

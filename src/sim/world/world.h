@@ -76,8 +76,5 @@ static inline bool world_alarm_is_set(const struct world_alarm *alarm)
 	return alarm->position != 0;
 }
 
-/* The time of the next event; WORLD_NEVER: none is left. */
-uint64_t world_due(const struct world *w);
-
 /* Advances the clock to the next event, traces it and takes it. False: none is left. */
 bool world_next(struct world *w, struct world_event *event);

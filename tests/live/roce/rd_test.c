@@ -6,6 +6,7 @@
 
 #include "driver/roce/roce.h"
 #include "driver/udp/udp_inside.h"
+#include "ib/port.h"
 #include "live/roce/rd_fixture.h"
 #include "own_network.h"
 
@@ -78,7 +79,7 @@ static struct weft_roce_counts counts_of(int node)
 /* What the core has of it, and what the driver has. */
 TEST(test_rd_02_a_context_on_udp_costs_no_more_than_4_kib)
 {
-	EXPECT(ib_ee_bytes() + sizeof(struct roce_ee) + sizeof(struct udp_flow) <= 4096);
+	EXPECT(sizeof(struct ib_ee) + sizeof(struct roce_ee) + sizeof(struct udp_flow) <= 4096);
 }
 
 /* ---- What they do --------------------------------------------------------------------------- */

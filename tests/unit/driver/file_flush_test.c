@@ -183,13 +183,24 @@ static void submit(struct store_request *r)
 	REQUIRE(store_submit(run.store, r, 0) == WEFT_OK);
 }
 
+/* Flushes that wait for one that is under way. */
+static uint32_t waiting_now(void)
+{
+	uint32_t waiting;
+
+	pthread_mutex_lock(&file->sync.lock);
+	waiting = file->sync.waiting;
+	pthread_mutex_unlock(&file->sync.lock);
+	return waiting;
+}
+
 /* So many flushes wait for one that is under way, or one more has ended instead: NULL, or that. */
 static struct store_request *await_waiting(uint32_t count)
 {
 	struct store_request *done = NULL;
 	uint64_t begin_ms = store_run_clock();
 
-	while (!done && file_sync_waiting(file) < count) {
+	while (!done && waiting_now() < count) {
 		REQUIRE(store_run_may_wait(begin_ms));
 		sched_yield();
 		done = store_next_done(run.store, 0);

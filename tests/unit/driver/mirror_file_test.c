@@ -87,9 +87,9 @@ static int get_one_value(struct store_run *run, uint64_t block)
 /* Until no member is behind. */
 static void copied(struct store_run *run)
 {
-	for (int i = 0; i < WAIT_STEPS && mirror_store_out(run->store); i++)
+	for (int i = 0; i < WAIT_STEPS && mirror_out(run->store); i++)
 		(void)get(run, 0);
-	REQUIRE(mirror_store_out(run->store) == 0);
+	REQUIRE(mirror_out(run->store) == 0);
 }
 
 /* What a member itself has. */
@@ -192,7 +192,7 @@ TEST(test_mirror_of_files_left_out_member_is_not_read_until_it_was_copied)
 	d = opened("mirror(fault:at=1k+1(file:@/a),file:@/b)", &run);
 	EXPECT_EQ(put(&run, 2, 2), WEFT_OK);
 	EXPECT_EQ(put(&run, 3, 2), WEFT_OK);
-	EXPECT_EQ(mirror_store_out(run.store), 1);
+	EXPECT_EQ(mirror_out(run.store), 1);
 	device_close(d);
 	EXPECT_EQ(member_byte("a", 3 * BLOCK), 1);
 	d = opened(plain, &run);
@@ -328,7 +328,7 @@ TEST(test_mirror_of_memory_needs_no_marks)
 	store_folder_make(folder);
 	d = opened("mirror(mem:64k,delay:1us(mem:64k))", &run);
 	EXPECT_EQ(run.store->shape.size_bytes, SIZE);
-	EXPECT_EQ(mirror_store_out(run.store), 0);
+	EXPECT_EQ(mirror_out(run.store), 0);
 	device_close(d);
 	store_folder_remove(folder);
 }

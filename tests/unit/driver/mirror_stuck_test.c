@@ -9,6 +9,7 @@
 #include "test.h"
 #include "unit/driver/kernel_call.h"
 #include "unit/driver/store_run.h"
+#include "unit/store/mirror_look.h"
 
 enum { BLOCK = 512 };
 
@@ -89,7 +90,7 @@ static void write_until_complete(struct store_run *run, uint8_t block[BLOCK])
 {
 	uint64_t begin_ms = store_run_clock();
 
-	while (mirror_store_out(run->store) != 0) {
+	while (mirror_out(run->store) != 0) {
 		REQUIRE(store_run_may_wait(begin_ms));
 		REQUIRE(store_run_op(run, STORE_WRITE, 0, block, BLOCK) == WEFT_OK);
 	}
@@ -130,7 +131,7 @@ TEST(test_store_mirror_whose_member_is_stuck_closes_later_and_names_it)
 	memset(block, 0, sizeof(block));
 	EXPECT_EQ(store_run_op(&run, STORE_READ, 0, block, sizeof(block)), WEFT_OK);
 	EXPECT_EQ(block[0], 7);
-	EXPECT_EQ(mirror_store_out(device_store(d)), 0);
+	EXPECT_EQ(mirror_out(device_store(d)), 0);
 	EXPECT(device_close_report(d, &why));
 	end();
 }

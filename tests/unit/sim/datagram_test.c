@@ -344,17 +344,24 @@ TEST(test_datagram_arrived_before_cut_can_still_be_pulled)
 /* A pipe that is gone leaves no event behind. */
 TEST(test_datagram_fini_calls_off_its_event)
 {
-	struct run r;
-	struct world_event event;
+	const struct sim_faults faults = { .delay_min_ns = 5, .delay_max_ns = 5 };
 
-	run_open(&r, 13, &(struct sim_faults){ .delay_min_ns = 5, .delay_max_ns = 5 }, 1);
-	EXPECT(world_next(&r.world, &event));
-	tick(&r);
-	EXPECT_EQ(world_due(&r.world), 5);
-	sim_datagram_fini(&r.pipe);
-	EXPECT(!world_next(&r.world, &event));
-	world_fini(&r.world);
-	free(r.copies);
+	for (int is_gone = 0; is_gone < 2; is_gone++) {
+		struct run r;
+		struct world_event event;
+
+		run_open(&r, 13, &faults, 1);
+		EXPECT(world_next(&r.world, &event));
+		tick(&r);
+		if (is_gone)
+			sim_datagram_fini(&r.pipe);
+		EXPECT_EQ(world_next(&r.world, &event), !is_gone);
+		EXPECT_EQ(r.world.now_ns, is_gone ? 0 : 5);
+		if (!is_gone)
+			sim_datagram_fini(&r.pipe);
+		world_fini(&r.world);
+		free(r.copies);
+	}
 }
 
 static uint64_t swarm_hash(uint64_t seed)

@@ -13,6 +13,7 @@
 #include "store/mirror_area.h"
 #include "store/store.h"
 #include "test.h"
+#include "unit/store/mirror_look.h"
 
 enum {
 	BLOCK = 512,
@@ -438,12 +439,12 @@ static void play(struct world *w, uint32_t steps)
 
 		slot_begin(w, op, first, count);
 		if (dice == 19 && prng_below(&w->prng, 4) == 0 &&
-		    __builtin_popcount(mirror_store_out(w->mirror)) + 1 < (int)w->count) {
+		    __builtin_popcount(mirror_out(w->mirror)) + 1 < (int)w->count) {
 			uint32_t m = prng_below(&w->prng, w->count);
 
 			/* The last that has all the data is not broken. */
 			for (uint32_t k = 0; k < w->count; k++) {
-				if (!(mirror_store_out(w->mirror) >> k & 1) && k != m &&
+				if (!(mirror_out(w->mirror) >> k & 1) && k != m &&
 				    !w->lames[k].is_broken)
 					w->lames[m].is_broken = true;
 			}
@@ -473,9 +474,9 @@ static uint32_t world_play(uint64_t seed, bool is_marked)
 	check_all(&w);
 	mirror_end(&w);
 	mirror_make(&w);
-	for (int i = 0; i < 20000 && mirror_store_out(w.mirror) && is_marked; i++)
+	for (int i = 0; i < 20000 && mirror_out(w.mirror) && is_marked; i++)
 		(void)go_on(&w);
-	REQUIRE(!is_marked || mirror_store_out(w.mirror) == 0);
+	REQUIRE(!is_marked || mirror_out(w.mirror) == 0);
 	check_all(&w);
 	mirror_end(&w);
 	for (uint32_t i = 1; i < w.count && is_marked; i++) {

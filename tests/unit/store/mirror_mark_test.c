@@ -5,6 +5,7 @@
 #include "store/mirror_area.h"
 #include "store/store.h"
 #include "test.h"
+#include "unit/store/mirror_look.h"
 #include "unit/store/probe.h"
 
 enum { DATA = 64 * 1024, SIZE = DATA + MARK_AREA_BYTES };
@@ -126,7 +127,7 @@ static void mirror_init(struct probed *mirror)
 	}
 	EXPECT(!store_next_done(mirror->store, 0));
 	EXPECT_EQ(mirror_store_opened(mirror->store, &member), WEFT_OK);
-	EXPECT_EQ(mirror_store_out(mirror->store), 0);
+	EXPECT_EQ(mirror_out(mirror->store), 0);
 }
 
 static void mirror_fini(struct probed *mirror)
@@ -210,7 +211,7 @@ TEST(test_mirror_write_that_a_member_failed_is_done_when_the_marks_of_the_others
 	probe_end(&mirror.probes[0], 3, WEFT_R_STORE_IO);
 	probe_end(&mirror.probes[1], 3, WEFT_OK);
 	EXPECT(!store_next_done(mirror.store, 0));
-	EXPECT_EQ(mirror_store_out(mirror.store), 1);
+	EXPECT_EQ(mirror_out(mirror.store), 1);
 	EXPECT_EQ(mirror.probes[0].asked_count, 4);
 	EXPECT(mark_decode(&m, asked(&mirror.probes[1], 4)->spans[0].bytes));
 	EXPECT(m.generation == 6 && m.members == 2);
@@ -367,7 +368,7 @@ static void mirror_init_copied(struct probed *mirror)
 			store_expire(mirror->store, 0);
 	}
 	REQUIRE(is_flushing(mirror));
-	EXPECT_EQ(mirror_store_out(mirror->store), 2);
+	EXPECT_EQ(mirror_out(mirror->store), 2);
 }
 
 static struct store_request *last(struct probe *p)
@@ -395,16 +396,16 @@ TEST(test_mirror_member_is_current_when_all_marks_say_so)
 	EXPECT(mark_decode(&m, last(&mirror.probes[0])->spans[0].bytes));
 	EXPECT(m.members == 3 && m.generation == 6);
 	EXPECT_EQ(mirror.probes[1].store.under_way, 0);
-	EXPECT_EQ(mirror_store_out(mirror.store), 2);
+	EXPECT_EQ(mirror_out(mirror.store), 2);
 	last_end(&mirror.probes[0], WEFT_OK);
 	EXPECT(!store_next_done(mirror.store, 0));
 	EXPECT(mark_decode(&m, last(&mirror.probes[1])->spans[0].bytes));
 	EXPECT(m.members == 3 && m.generation == 6);
-	EXPECT_EQ(mirror_store_out(mirror.store), 2);
+	EXPECT_EQ(mirror_out(mirror.store), 2);
 	EXPECT(!store_event(mirror.store, &event));
 	both_all(&mirror);
 	EXPECT(!store_next_done(mirror.store, 0));
-	EXPECT_EQ(mirror_store_out(mirror.store), 0);
+	EXPECT_EQ(mirror_out(mirror.store), 0);
 	EXPECT(store_event(mirror.store, &event));
 	EXPECT(event.member == 1 && event.reason == WEFT_OK);
 	mirror_fini(&mirror);
@@ -429,7 +430,7 @@ TEST(test_mirror_write_that_only_a_joining_member_did_fails)
 	probe_end(&mirror.probes[1], mirror.probes[1].asked_count - 1, WEFT_OK);
 	EXPECT(store_next_done(mirror.store, 0) == &w);
 	EXPECT_EQ(w.reason, WEFT_R_STORE_IO);
-	EXPECT_EQ(mirror_store_out(mirror.store), 2);
+	EXPECT_EQ(mirror_out(mirror.store), 2);
 	mirror_fini(&mirror);
 }
 
@@ -494,7 +495,7 @@ static enum weft_reason use(uint32_t set, uint32_t *member)
 			store_expire(mirror, 0);
 	}
 	reason = mirror_store_opened(mirror, member);
-	REQUIRE(reason != WEFT_OK || mirror_store_out(mirror) == (7 & ~set));
+	REQUIRE(reason != WEFT_OK || mirror_out(mirror) == (7 & ~set));
 	while (!store_settle(mirror, 0))
 		continue;
 	store_destroy(mirror);

@@ -87,7 +87,7 @@ TEST(test_mirror_member_that_fails_a_write_is_left_out_and_reported)
 	probe_end(&mirror.probes[2], 0, WEFT_OK);
 	EXPECT(store_next_done(mirror.store, 0) == &w);
 	EXPECT_EQ(w.reason, WEFT_OK);
-	EXPECT_EQ(mirror_store_out(mirror.store), 2);
+	EXPECT_EQ(mirror_out(mirror.store), 2);
 	EXPECT(store_event(mirror.store, &event));
 	EXPECT_EQ(event.member, 1);
 	EXPECT_EQ(event.reason, WEFT_R_STORE_FULL);
@@ -126,7 +126,7 @@ TEST(test_mirror_failed_read_is_read_from_another)
 	probe_end(&mirror.probes[1], 0, WEFT_OK);
 	EXPECT(store_next_done(mirror.store, 0) == &r);
 	EXPECT_EQ(r.reason, WEFT_OK);
-	EXPECT_EQ(mirror_store_out(mirror.store), 1);
+	EXPECT_EQ(mirror_out(mirror.store), 1);
 	store_destroy(mirror.store);
 }
 
@@ -149,7 +149,7 @@ TEST(test_mirror_what_all_fail_fails_and_leaves_none_out)
 		probe_end(&mirror.probes[m], 1, WEFT_R_STORE_FULL);
 	EXPECT(store_next_done(mirror.store, 0) == &w);
 	EXPECT_EQ(w.reason, WEFT_R_STORE_FULL);
-	EXPECT_EQ(mirror_store_out(mirror.store), 0);
+	EXPECT_EQ(mirror_out(mirror.store), 0);
 	EXPECT(!store_event(mirror.store, &event));
 	/* It is forgotten when its job, of 6, comes round again: then one that fails leaves. */
 	for (uint32_t i = 2; i < 7; i++) {
@@ -160,7 +160,7 @@ TEST(test_mirror_what_all_fail_fails_and_leaves_none_out)
 		EXPECT(store_next_done(mirror.store, 0) == &w);
 		EXPECT_EQ(w.reason, WEFT_OK);
 	}
-	EXPECT_EQ(mirror_store_out(mirror.store), 4);
+	EXPECT_EQ(mirror_out(mirror.store), 4);
 	store_destroy(mirror.store);
 }
 
@@ -179,13 +179,13 @@ TEST(test_mirror_write_that_only_a_left_member_has_fails)
 	probe_end(&mirror.probes[2], 0, WEFT_R_STORE_IO);
 	EXPECT(store_next_done(mirror.store, 0) == &a);
 	EXPECT_EQ(a.reason, WEFT_OK);
-	EXPECT_EQ(mirror_store_out(mirror.store), 6);
+	EXPECT_EQ(mirror_out(mirror.store), 6);
 	probe_end(&mirror.probes[0], 1, WEFT_R_STORE_FULL);
 	probe_end(&mirror.probes[1], 1, WEFT_OK);
 	probe_end(&mirror.probes[2], 1, WEFT_OK);
 	EXPECT(store_next_done(mirror.store, 0) == &c);
 	EXPECT_EQ(c.reason, WEFT_R_STORE_FULL);
-	EXPECT_EQ(mirror_store_out(mirror.store), 6);
+	EXPECT_EQ(mirror_out(mirror.store), 6);
 	store_destroy(mirror.store);
 }
 
@@ -331,7 +331,7 @@ TEST(test_mirror_read_of_what_may_differ_fails_if_all_fail_it)
 		probe_end(&mirror.probes[m], 1, WEFT_R_STORE_IO);
 	EXPECT(store_next_done(mirror.store, 0) == &r);
 	EXPECT_EQ(r.reason, WEFT_R_STORE_IO);
-	EXPECT_EQ(mirror_store_out(mirror.store), 0);
+	EXPECT_EQ(mirror_out(mirror.store), 0);
 	EXPECT(!mirror_is_equal(mirror.store));
 	for (int m = 0; m < MEMBERS; m++) {
 		if (mirror.probes[m].asked[mirror.probes[m].asked_count - 1])

@@ -9,6 +9,7 @@
 #include "store/mirror_inside.h"
 #include "store/store.h"
 #include "test.h"
+#include "unit/store/mirror_look.h"
 
 enum { SIZE = 1 << 20, DATA = SIZE - MARK_AREA_BYTES, BAD = 333 * 1024, STEPS = 1000 };
 
@@ -132,7 +133,7 @@ TEST(test_mirror_copies_all_but_what_cannot_be_read_and_names_it)
 	EXPECT(is_copied(CHUNK_AT + CHUNK, DATA - CHUNK_AT - CHUNK));
 	EXPECT(!is_copied(CHUNK_AT, CHUNK));
 	/* It does not have all the data, so it is neither read nor current. */
-	EXPECT_EQ(mirror_store_out(mirror), 2);
+	EXPECT_EQ(mirror_out(mirror), 2);
 	EXPECT(store_event(mirror, &e));
 	EXPECT_EQ(e.member, 0);
 	EXPECT_EQ(e.reason, WEFT_R_STORE_IO);
@@ -143,7 +144,7 @@ TEST(test_mirror_copies_all_but_what_cannot_be_read_and_names_it)
 	/* It is tried again, and not told again. */
 	run_for(300 * seconds);
 	EXPECT(!store_event(mirror, &e));
-	EXPECT_EQ(mirror_store_out(mirror), 2);
+	EXPECT_EQ(mirror_out(mirror), 2);
 	end();
 }
 
@@ -172,7 +173,7 @@ TEST(test_mirror_copies_what_can_be_read_again_and_is_complete)
 	EXPECT(store_event(mirror, &e));
 	run_for(120 * seconds);
 	EXPECT(is_copied(0, DATA));
-	EXPECT_EQ(mirror_store_out(mirror), 0);
+	EXPECT_EQ(mirror_out(mirror), 0);
 	EXPECT(store_event(mirror, &e));
 	EXPECT_EQ(e.member, 1);
 	EXPECT_EQ(e.reason, WEFT_OK);

@@ -9,6 +9,7 @@
 #include "store/mirror_inside.h"
 #include "store/store.h"
 #include "test.h"
+#include "unit/store/mirror_look.h"
 
 enum {
 	CHUNK = SYNC_CHUNK_BYTES,
@@ -158,10 +159,10 @@ TEST(test_mirror_names_the_next_place_of_a_region_when_the_first_is_mended)
 	/* It is tried again, and not told again. */
 	run_for(300);
 	EXPECT(!store_event(mirror, &e));
-	EXPECT_EQ(mirror_store_out(mirror), 2);
+	EXPECT_EQ(mirror_out(mirror), 2);
 	wides[0].is_bad[1] = false;
 	run_for(120);
-	EXPECT_EQ(mirror_store_out(mirror), 0);
+	EXPECT_EQ(mirror_out(mirror), 0);
 	end();
 }
 
