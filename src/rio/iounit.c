@@ -105,7 +105,7 @@ void rio_iounit_destroy(struct rio_iounit *u)
 
 bool rio_iounit_is_idle(const struct rio_iounit *u)
 {
-	return u->counts.commands_now == 0 && u->counts.pieces_now == 0 && u->moves_under_way == 0;
+	return u->commands_now == 0 && u->pieces_now == 0 && u->moves_under_way == 0;
 }
 
 enum weft_reason rio_iounit_add_device(struct rio_iounit *u, uint32_t number, const char *name,
@@ -131,11 +131,6 @@ enum weft_reason rio_iounit_add_device(struct rio_iounit *u, uint32_t number, co
 	list_init(&d->hungry);
 	u->device_count++;
 	return WEFT_OK;
-}
-
-void rio_iounit_count(const struct rio_iounit *u, struct rio_iounit_counts *counts)
-{
-	*counts = u->counts;
 }
 
 /* ---- What has come -------------------------------------------------------------------------- */

@@ -120,14 +120,3 @@ struct rio_act {
 
 /* Pulls the next act; false: none is due. */
 bool rio_iounit_act(struct rio_iounit *u, struct rio_act *act);
-
-/* ---- Statistics ----------------------------------------------------------------------------- */
-
-struct rio_iounit_counts {
-	uint64_t commands, refused, failed;
-	uint64_t read_bytes, written_bytes; /* device data that was moved */
-	uint64_t dialled;
-	uint32_t commands_now, pieces_now, platforms_now;
-};
-
-void rio_iounit_count(const struct rio_iounit *u, struct rio_iounit_counts *counts);

@@ -26,7 +26,7 @@ void unit_command_free(struct rio_iounit *u, struct unit_command *c)
 	if (c->is_dropped)
 		u->dropped--;
 	c->state = COMMAND_FREE;
-	u->counts.commands_now--;
+	u->commands_now--;
 	list_remove(&c->tell_link);
 	list_remove(&c->waiter.link);
 	list_push(&u->free_commands, &c->waiter.link);
@@ -48,15 +48,13 @@ void unit_command_notified(struct rio_iounit *u, struct unit_command *c)
 	if (u->notified_count == 1)
 		u->notify_ns = u->now_ns + RIO_NOTIFY_WAIT_NS;
 	if (u->notified_count >= RIO_NOTIFY_BATCH || c->is_urgent || u->is_hurried ||
-	    rio_is_short_of(max - u->counts.commands_now, max))
+	    rio_is_short_of(max - u->commands_now, max))
 		u->notify_ns = u->now_ns;
 }
 
 /* All work of the command has ended. */
 static void say(struct rio_iounit *u, struct unit_command *c)
 {
-	if (c->reason != WEFT_OK)
-		u->counts.failed++;
 	if (c->is_dropped) {
 		unit_command_free(u, c);
 		return;
@@ -205,7 +203,6 @@ static void begin(struct rio_iounit *u, struct unit_command *c)
 	c->state = COMMAND_RUNNING;
 	c->grants = u->grants;
 	if (r != WEFT_OK) {
-		u->counts.refused++;
 		unit_command_fail(u, c, r);
 		return;
 	}
@@ -353,12 +350,10 @@ bool unit_command_tell_act(struct rio_iounit *u, struct unit_command *c, struct 
 	if (c->is_notified && (!is_up || connection_of(c, p) != p->connections)) {
 		/* The connection is gone: it is unknown which data arrived. */
 		c->is_notified = false;
-		if (c->state == COMMAND_SAYING) {
+		if (c->state == COMMAND_SAYING)
 			c->reason = WEFT_R_PEER_GONE;
-			u->counts.failed++;
-		} else {
+		else
 			unit_command_fail(u, c, WEFT_R_PEER_GONE);
-		}
 	}
 	if (!is_up || c->reason != WEFT_OK)
 		return false;
@@ -420,14 +415,11 @@ void unit_command_begin(struct rio_iounit *u, uint64_t id, const struct rio_requ
 		.is_urgent = request->is_urgent,
 	};
 	list_init(&c->tell_link);
-	u->counts.commands++;
-	u->counts.commands_now++;
+	u->commands_now++;
 	timer_queue_set(&u->timers, &c->timer, late_ns);
 	r = rio_list_take(c->list, request->list.bytes, request->list.length);
-	if (r != WEFT_OK) {
-		u->counts.refused++;
+	if (r != WEFT_OK)
 		unit_command_fail(u, c, r);
-	} else {
+	else
 		unit_command_ready(u, c);
-	}
 }

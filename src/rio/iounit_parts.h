@@ -199,10 +199,10 @@ struct rio_iounit {
 	struct list telling;  /* commands whose last data has just been sent */
 	struct list notified; /* commands of which the requester was told, but not yet the owner */
 	uint32_t notified_count;
-	uint64_t notify_ns;	   /* when the batched notice to the owner must go out */
-	bool is_hurried;	   /* shutting down: notices are not batched */
-	struct list platforms_due; /* platforms with an act due */
-	struct rio_iounit_counts counts;
+	uint64_t notify_ns;		   /* when the batched notice to the owner must go out */
+	bool is_hurried;		   /* shutting down: notices are not batched */
+	struct list platforms_due;	   /* platforms with an act due */
+	uint32_t commands_now, pieces_now; /* slots in use */
 };
 
 /* ---- iounit.c ------------------------------------------------------------------------------- */

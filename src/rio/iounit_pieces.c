@@ -66,7 +66,7 @@ void rio_iounit_ended(struct rio_iounit *u, uint32_t id, enum weft_reason reason
  */
 bool unit_piece_is_free(const struct rio_iounit *u, const struct unit_device *d)
 {
-	uint32_t left = u->config.pieces_max - u->counts.pieces_now;
+	uint32_t left = u->config.pieces_max - u->pieces_now;
 
 	return d && u->device_count > 1 ? d->pieces < left : left > 0;
 }
@@ -90,7 +90,7 @@ static struct unit_piece *piece_take(struct rio_iounit *u, struct unit_command *
 	c->pieces++;
 	if (d)
 		d->pieces++;
-	u->counts.pieces_now++;
+	u->pieces_now++;
 	return p;
 }
 
@@ -112,7 +112,7 @@ static void piece_give_back(struct rio_iounit *u, struct unit_piece *p)
 		p->command->pieces--;
 	if (p->device)
 		p->device->pieces--;
-	u->counts.pieces_now--;
+	u->pieces_now--;
 	fence_open(u, p);
 	list_remove(&p->waiter.link);
 	list_push(&u->free_pieces, &p->waiter.link);
@@ -129,13 +129,8 @@ static void piece_end(struct rio_iounit *u, struct unit_piece *p)
 
 	if (is_of_data(c))
 		c->moving -= p->bytes.length;
-	if (p->reason == WEFT_OK && is_of_data(c)) {
+	if (p->reason == WEFT_OK && is_of_data(c))
 		c->done_bytes += p->bytes.length;
-		if (c->now.operation == SGL_READ)
-			u->counts.read_bytes += p->bytes.length;
-		else
-			u->counts.written_bytes += p->bytes.length;
-	}
 	piece_give_back(u, p);
 	if (p->reason != WEFT_OK)
 		unit_command_fail(u, c, p->reason);

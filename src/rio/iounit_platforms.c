@@ -47,12 +47,10 @@ static void wake(struct rio_iounit *u, struct unit_platform *p)
 }
 
 /* Frees the slot of a revoked platform once no connection and no move uses it. */
-static void tidy(struct rio_iounit *u, struct unit_platform *p)
+static void tidy(struct unit_platform *p)
 {
-	if (p->is_revoked && p->moves == 0 && p->state == PLATFORM_GRANTED) {
+	if (p->is_revoked && p->moves == 0 && p->state == PLATFORM_GRANTED)
 		p->state = PLATFORM_FREE;
-		u->counts.platforms_now--;
-	}
 }
 
 enum weft_reason unit_platform_grant(struct rio_iounit *u, const struct rio_grant *grant)
@@ -73,7 +71,6 @@ enum weft_reason unit_platform_grant(struct rio_iounit *u, const struct rio_gran
 	if (!p)
 		return WEFT_R_LIMIT;
 	if (!is_used(p)) {
-		u->counts.platforms_now++;
 		p->name = grant->requester;
 		p->state = PLATFORM_GRANTED;
 	}
@@ -95,7 +92,7 @@ void unit_platform_revoke(struct rio_iounit *u, struct platform name)
 	p->is_revoked = true;
 	unit_platform_hang_up(u, p);
 	wake(u, p); /* waiters find the platform revoked */
-	tidy(u, p);
+	tidy(p);
 }
 
 void unit_platform_hang_up(struct rio_iounit *u, struct unit_platform *p)
@@ -135,7 +132,7 @@ void unit_platform_move_done(struct rio_iounit *u, struct unit_platform *p)
 	p->moves--;
 	if (!list_is_empty(&p->waiting) && p->state == PLATFORM_UP)
 		list_add_tail(&u->movers, list_pop(&p->waiting));
-	tidy(u, p);
+	tidy(p);
 }
 
 /* ---- What has come -------------------------------------------------------------------------- */
@@ -221,7 +218,7 @@ void rio_iounit_dialled(struct rio_iounit *u, struct platform platform, enum wef
 			fail_waiting(u, p, reason);
 		}
 	}
-	tidy(u, p);
+	tidy(p);
 	unit_run(u);
 }
 
@@ -232,7 +229,7 @@ void rio_iounit_lost(struct rio_iounit *u, struct platform platform)
 	if (!p || (p->state != PLATFORM_UP && p->state != PLATFORM_LEAVING))
 		return;
 	end_connection(u, p, WEFT_R_PEER_GONE);
-	tidy(u, p);
+	tidy(p);
 	unit_run(u);
 }
 
@@ -250,7 +247,6 @@ static void ask(struct rio_iounit *u, struct unit_platform *p, struct rio_act *a
 	rio_data_encode(&d, p->question);
 	rio_seal(p->token, p->question, RIO_DATA_SEALED_BYTES, p->question + RIO_DATA_SEALED_BYTES);
 	p->state = PLATFORM_DIALLING;
-	u->counts.dialled++;
 	*act = (struct rio_act){
 		.kind = RIO_ACT_DIAL,
 		.platform = p->name,

@@ -88,8 +88,6 @@ TEST(test_rio_07_what_went_over_the_agents_connections_is_there_or_has_failed)
 /* Four commands, one connection per platform; and none to a platform that no command needs. */
 TEST(test_rio_07_one_connection_to_each_platform_carries_all)
 {
-	struct rio_iounit_counts counts;
-
 	world_open(&w, 1, true);
 	for (int i = 0; i < REQUESTERS; i++)
 		world_grant(&w, i);
@@ -101,8 +99,6 @@ TEST(test_rio_07_one_connection_to_each_platform_carries_all)
 		world_command(&w, id, &l);
 	}
 	world_run(&w);
-	rio_iounit_count(w.unit, &counts);
-	EXPECT_EQ(counts.dialled, 2U);
 	EXPECT_EQ(w.dials, 2U);
 	EXPECT(w.requesters[0].is_up && w.requesters[1].is_up && !w.requesters[2].is_up);
 	EXPECT_EQ(w.status_count, (uint32_t)COMMANDS);

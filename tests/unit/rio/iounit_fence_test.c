@@ -200,13 +200,10 @@ TEST(test_rio_02_who_waits_may_time_out_and_has_not_begun)
 /* Commands end although their requests are at the device: others have their slots. */
 TEST(test_rio_02_a_stuck_device_keeps_no_command)
 {
-	struct rio_iounit_counts counts;
-
 	old_gets_stuck(9);
 	old_fails(0);
-	rio_iounit_count(w.unit, &counts);
-	EXPECT_EQ(counts.commands_now, 0U);
-	EXPECT_EQ(counts.pieces_now, 2U);
+	EXPECT_EQ(w.unit->commands_now, 0U);
+	EXPECT_EQ(w.unit->pieces_now, 2U);
 	EXPECT(!rio_iounit_is_idle(w.unit));
 	world_unstick(&w);
 	world_run(&w);

@@ -353,11 +353,8 @@ static void hear(struct unit_world *w, const struct rio_act *act)
 	} else if (m.type == RIO_NOTIFIED) {
 		hear_notified(w, &m.notified);
 	} else if (m.type == RIO_DEVICES) {
-		struct rio_iounit_counts counts;
-
-		rio_iounit_count(w->unit, &counts);
 		w->devices_said++;
-		w->commands_at_devices = counts.commands_now;
+		w->commands_at_devices = w->unit->commands_now;
 	} else if (m.type == RIO_STATUS) {
 		*s = (struct status){ m.id, m.status.reason, m.status.transaction,
 				      m.status.done_bytes, false };

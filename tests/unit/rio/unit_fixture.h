@@ -7,7 +7,7 @@
 #pragma once
 
 #include "base/prng.h"
-#include "rio/iounit.h"
+#include "rio/iounit_parts.h"
 #include "wire/sgl.h"
 
 enum {
