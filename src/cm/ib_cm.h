@@ -133,14 +133,8 @@ struct ib_cm_end {
 };
 
 enum {
-	IB_CM_REQ_DATA = 92 - IBCM_IP_BYTES, /* 92 without the header of the RDMA CM */
-	IB_CM_REP_DATA = 196,
-	IB_CM_RTU_DATA = 224,
-	IB_CM_REJ_DATA = 148,
-	IB_CM_DREQ_DATA = 220,
-	IB_CM_DREP_DATA = 224,
+	IB_CM_REQ_DATA = 92 - IBCM_IP_BYTES,	   /* 92 without the header of the RDMA CM */
 	IB_CM_SIDR_REQ_DATA = 216 - IBCM_IP_BYTES, /* 216 without the header */
-	IB_CM_SIDR_REP_DATA = 136,
 	IB_CM_DATA_MAX = 224
 };
 

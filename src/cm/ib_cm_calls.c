@@ -114,7 +114,7 @@ enum weft_reason ib_cm_ready(struct ib_cm *cm, uint64_t now_ns, uint32_t id,
 		return WEFT_R_CM_UNKNOWN;
 	if (c->state != IB_CM_REP_RCVD && c->state != IB_CM_MRA_REP_SENT)
 		return WEFT_R_CM_STATE;
-	if (!data_fits(private_data, IB_CM_RTU_DATA))
+	if (!data_fits(private_data, ibcm_private_max(IBCM_RTU)))
 		return WEFT_R_PRIVATE_DATA;
 	cm_id_untell(c, IB_CM_REPLIED);
 	timer_queue_cancel(&cm->timers, &c->timer);
@@ -157,7 +157,7 @@ enum weft_reason ib_cm_accept(struct ib_cm *cm, uint64_t now_ns, uint32_t id,
 		return WEFT_R_CM_STATE;
 	if (!qpn_is_sound(e->qpn) || e->psn > 0xffffff || e->rnr_retries > 7 || e->ack_delay > 31)
 		return WEFT_R_BAD_ARGUMENT;
-	if (!data_fits(a->private_data, IB_CM_REP_DATA))
+	if (!data_fits(a->private_data, ibcm_private_max(IBCM_REP)))
 		return WEFT_R_PRIVATE_DATA;
 	m.rep = (struct ibcm_rep){
 		.q_key = e->q_key,
@@ -190,7 +190,8 @@ enum weft_reason ib_cm_reject(struct ib_cm *cm, uint64_t now_ns, uint32_t id,
 		return WEFT_R_CM_UNKNOWN;
 	if (!request_is_open(c) && !reply_is_open(c))
 		return WEFT_R_CM_STATE;
-	if (!data_fits(r->private_data, IB_CM_REJ_DATA) || !data_fits(r->info, IBCM_INFO_MAX))
+	if (!data_fits(r->private_data, ibcm_private_max(IBCM_REJ)) ||
+	    !data_fits(r->info, IBCM_INFO_MAX))
 		return WEFT_R_PRIVATE_DATA;
 	cm_id_forget(cm, c);
 	cm_id_say_reject(cm, c, r);
@@ -246,13 +247,13 @@ enum weft_reason ib_cm_disconnect(struct ib_cm *cm, uint64_t now_ns, uint32_t id
 	case IB_CM_REP_SENT:
 	case IB_CM_MRA_REP_RCVD:
 	case IB_CM_CONNECTED:
-		if (!data_fits(private_data, IB_CM_DREQ_DATA))
+		if (!data_fits(private_data, ibcm_private_max(IBCM_DREQ)))
 			return WEFT_R_PRIVATE_DATA;
 		cm_id_untell(c, IB_CM_ESTABLISHED);
 		cm_id_say_dreq(cm, now_ns, c, private_data);
 		return WEFT_OK;
 	case IB_CM_DREQ_RCVD:
-		if (!data_fits(private_data, IB_CM_DREP_DATA))
+		if (!data_fits(private_data, ibcm_private_max(IBCM_DREP)))
 			return WEFT_R_PRIVATE_DATA;
 		cm_id_say_drep(cm, c, private_data);
 		cm_id_end(cm, now_ns, c, WEFT_R_PEER_GONE);
@@ -381,7 +382,8 @@ enum weft_reason ib_cm_answer(struct ib_cm *cm, uint64_t now_ns, uint32_t id,
 		return WEFT_R_CM_UNKNOWN;
 	if (c->state != IB_CM_SIDR_RCVD)
 		return WEFT_R_CM_STATE;
-	if (!data_fits(a->private_data, IB_CM_SIDR_REP_DATA) || !data_fits(a->info, IBCM_INFO_MAX))
+	if (!data_fits(a->private_data, ibcm_private_max(IBCM_SIDR_REP)) ||
+	    !data_fits(a->info, IBCM_INFO_MAX))
 		return WEFT_R_PRIVATE_DATA;
 	cm_id_forget(cm, c);
 	cm_id_say_sidr(cm, c, a);

@@ -58,7 +58,7 @@ TEST(test_iba_12_11_service_is_found)
 	e = bed_event(b, A, IB_CM_RESOLVED);
 	EXPECT(e.id == id && e.owner == b && e.status == IBCM_SIDR_OK);
 	EXPECT(e.peer.qpn == QPN_B && e.peer.q_key == IBCM_QKEY_UDP);
-	EXPECT_EQ(e.private_bytes, IB_CM_SIDR_REP_DATA);
+	EXPECT_EQ(e.private_bytes, 136);
 	EXPECT_MEM(e.private_data, "me", 3);
 	EXPECT_EQ(ib_cm_counts(b->cm[A])->cm_ids, 0);
 	bed_land(b, A);

@@ -38,13 +38,13 @@ TEST(test_iba_12_9_6_connection_set_up)
 	EXPECT(e.peer.qpn == QPN_B && e.peer.psn == 0x654321 && e.peer.ack_delay == 15);
 	EXPECT(e.peer.reads_in == 3 && e.peer.reads_out == 4 && e.peer.rnr_retries == 2);
 	EXPECT(e.ca_guid == 0xaa01 && e.ip.to.port == 0 && e.ip.from.port == PORT_A);
-	EXPECT_EQ(e.private_bytes, IB_CM_REP_DATA);
+	EXPECT_EQ(e.private_bytes, 196);
 	EXPECT_MEM(e.private_data, "welcome", 8);
 	EXPECT_EQ(ib_cm_ready(b->cm[A], b->now_ns, id_a, DATA("so be it")), WEFT_OK);
 	EXPECT_EQ(bed_state(b, A, id_a), IB_CM_CONNECTED);
 	bed_carry(b, A, IBCM_RTU);
 	e = bed_event(b, B, IB_CM_ESTABLISHED);
-	EXPECT(e.owner == b && e.private_bytes == IB_CM_RTU_DATA);
+	EXPECT(e.owner == b && e.private_bytes == 224);
 	EXPECT_MEM(e.private_data, "so be it", 9);
 	EXPECT_EQ(bed_state(b, B, id_b), IB_CM_CONNECTED);
 	EXPECT(ib_cm_due(b->cm[A]) == UINT64_MAX && ib_cm_due(b->cm[B]) == UINT64_MAX);
@@ -65,13 +65,13 @@ TEST(test_iba_12_9_8_4_parting_and_time_wait)
 	EXPECT_EQ(b->m.dreq_remote_qpn, QPN_B);
 	e = bed_event(b, B, IB_CM_DISCONNECTED);
 	EXPECT(e.is_by_peer && e.reason == WEFT_R_PEER_GONE && e.reject == 0);
-	EXPECT_EQ(e.private_bytes, IB_CM_DREQ_DATA);
+	EXPECT_EQ(e.private_bytes, 220);
 	EXPECT_MEM(e.private_data, "bye", 4);
 	bed_quiet(b, B);
 	EXPECT_EQ(ib_cm_disconnect(b->cm[B], b->now_ns, ids.id[B], DATA("so long")), WEFT_OK);
 	bed_carry(b, B, IBCM_DREP);
 	e = bed_event(b, A, IB_CM_DISCONNECTED);
-	EXPECT(!e.is_by_peer && e.reason == WEFT_OK && e.private_bytes == IB_CM_DREP_DATA);
+	EXPECT(!e.is_by_peer && e.reason == WEFT_OK && e.private_bytes == 224);
 	EXPECT_MEM(e.private_data, "so long", 8);
 	/* The time wait of the ACK timeout's code 19. */
 	for (int i = 0; i < 2; i++) {
@@ -151,7 +151,7 @@ static void reject_looks(uint16_t code, enum weft_reason reason)
 	EXPECT(b->m.rej.about == IBCM_ABOUT_REQ && b->m.rej.reason == code);
 	e = bed_event(b, A, IB_CM_FAILED);
 	EXPECT(e.reason == reason && e.reject == code && e.reject_about == IBCM_ABOUT_REQ);
-	EXPECT_EQ(e.private_bytes, IB_CM_REJ_DATA);
+	EXPECT_EQ(e.private_bytes, 148);
 	EXPECT_MEM(e.private_data, "no", 3);
 	EXPECT(e.info_bytes == (code == IBCM_REJECT_TIMEOUT ? 8 : 5));
 	EXPECT_EQ(ib_cm_counts(b->cm[B])->rejects_out, 1);
