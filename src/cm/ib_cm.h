@@ -233,7 +233,11 @@ struct ib_cm_accept {
 /* Sets the owner in the events of a request, before it is accepted. */
 void ib_cm_own(struct ib_cm *cm, uint32_t id, void *owner);
 
-/* After REQUESTED, at any later time. Sends a REP. Our queue pair must be able to receive. */
+/*
+ * After REQUESTED, at any later time: the agent sends an MRA by itself if the owner, here or after
+ * REPLIED, has not answered within half of the time that the peer grants. Sends a REP. Our queue
+ * pair must be able to receive.
+ */
 enum weft_reason ib_cm_accept(struct ib_cm *cm, uint64_t now_ns, uint32_t id,
 			      const struct ib_cm_accept *a);
 
@@ -245,12 +249,6 @@ struct ib_cm_reject {
 /* After REQUESTED or REPLIED. Sends a REJ; no event follows. */
 enum weft_reason ib_cm_reject(struct ib_cm *cm, uint64_t now_ns, uint32_t id,
 			      const struct ib_cm_reject *r);
-
-/*
- * After REQUESTED or REPLIED: sends an MRA, as the owner needs more time. The agent sends one by
- * itself if the owner has not answered within half of the time that the peer grants.
- */
-enum weft_reason ib_cm_delay(struct ib_cm *cm, uint64_t now_ns, uint32_t id);
 
 /* The first packet has come on the queue pair: counts as an RTU. Else has no effect. */
 enum weft_reason ib_cm_established(struct ib_cm *cm, uint64_t now_ns, uint32_t id);

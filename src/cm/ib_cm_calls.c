@@ -199,19 +199,6 @@ enum weft_reason ib_cm_reject(struct ib_cm *cm, uint64_t now_ns, uint32_t id,
 	return WEFT_OK;
 }
 
-enum weft_reason ib_cm_delay(struct ib_cm *cm, uint64_t now_ns, uint32_t id)
-{
-	struct cm_id *c = cm_id_find(cm, id);
-
-	if (!c)
-		return WEFT_R_CM_UNKNOWN;
-	if (!request_is_open(c) && !reply_is_open(c))
-		return WEFT_R_CM_STATE;
-	cm_id_say_mra(cm, c);
-	cm_id_wait_owner(cm, now_ns, c);
-	return WEFT_OK;
-}
-
 void ib_cm_own(struct ib_cm *cm, uint32_t id, void *owner)
 {
 	struct cm_id *c = cm_id_find(cm, id);

@@ -207,8 +207,6 @@ static void call(struct play *p)
 		(void)ib_cm_reject(p->cm, p->now_ns, id, &reject);
 		break;
 	case 3:
-		(void)ib_cm_delay(p->cm, p->now_ns, id);
-		break;
 	case 4:
 		(void)ib_cm_established(p->cm, p->now_ns, id);
 		break;

@@ -330,9 +330,6 @@ static void event_begin(struct cm_world *w, struct cm_side *s, const struct ib_c
 	cm_must(w, e->ip.from.port == SERVICE_PORT && e->has_ip_header,
 		"a request came to another service");
 	l->decide_ns = l->is_sidr ? w->world.now_ns + below(w, 3000) * (uint64_t)MS : later(w);
-	if (!l->is_sidr && below(w, 6) == 0)
-		cm_must(w, ib_cm_delay(s->cm, w->world.now_ns, e->id) == WEFT_OK,
-			"a request cannot be delayed");
 }
 
 static void event_of_leg(struct cm_world *w, struct cm_side *s, struct cm_leg *l,

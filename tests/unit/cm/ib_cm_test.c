@@ -251,7 +251,7 @@ TEST(test_iba_12_6_6_mra_of_the_reply)
 
 	bed_open(b, NULL);
 	ids = bed_replied(b);
-	EXPECT_EQ(ib_cm_delay(b->cm[A], b->now_ns, ids.id[A]), WEFT_OK);
+	bed_due(b, A);
 	EXPECT_EQ(bed_state(b, A, ids.id[A]), IB_CM_MRA_REP_SENT);
 	bed_carry(b, A, IBCM_MRA);
 	EXPECT(b->m.mra.about == IBCM_ABOUT_REP && b->m.remote_id == ids.id[B]);
@@ -270,15 +270,19 @@ TEST(test_ib_cm_limit_of_a_request)
 {
 	struct ib_cm_connect c = bed_request();
 	struct ib_cm_event e;
+	uint64_t limit_ns;
 	uint32_t id;
 
 	bed_open(b, NULL);
 	c.timeout_ns = 3000ULL * MS;
 	EXPECT_EQ(ib_cm_connect(b->cm[A], b->now_ns, &c, &id), WEFT_OK);
+	limit_ns = b->now_ns + c.timeout_ns;
 	bed_carry(b, A, IBCM_REQ);
-	EXPECT_EQ(ib_cm_delay(b->cm[B], b->now_ns, bed_event(b, B, IB_CM_REQUESTED).id), WEFT_OK);
+	bed_event(b, B, IB_CM_REQUESTED);
+	bed_due(b, A);
+	bed_carry(b, A, IBCM_REQ); /* again: the owner has it already */
 	bed_carry(b, B, IBCM_MRA);
-	EXPECT_EQ(ib_cm_due(b->cm[A]), b->now_ns + 3000ULL * MS);
+	EXPECT_EQ(ib_cm_due(b->cm[A]), limit_ns);
 	bed_due(b, A);
 	e = bed_event(b, A, IB_CM_FAILED);
 	EXPECT(e.reason == WEFT_R_CONNECT_TIMEOUT && e.reject == 0 && e.private_bytes == 0);
@@ -351,7 +355,6 @@ TEST(test_ib_cm_arguments)
 	}
 	EXPECT_EQ(ib_cm_connect(b->cm[A], b->now_ns, &c, &id), WEFT_OK);
 	EXPECT_EQ(ib_cm_ready(b->cm[A], b->now_ns, id, NO_DATA), WEFT_R_CM_STATE);
-	EXPECT_EQ(ib_cm_delay(b->cm[A], b->now_ns, id), WEFT_R_CM_STATE);
 	EXPECT_EQ(ib_cm_accept(b->cm[A], b->now_ns, id, &a), WEFT_R_CM_STATE);
 	EXPECT_EQ(ib_cm_ready(b->cm[A], b->now_ns, 1, NO_DATA), WEFT_R_CM_UNKNOWN);
 	bed_carry(b, A, IBCM_REQ);
