@@ -154,5 +154,5 @@ bool mpa_setup_must_terminate(const struct mpa_setup *s);
 /* After MPA_SETUP_ESTABLISHED, or if mpa_setup_must_terminate(). */
 const struct iwarp_terms *mpa_setup_terms(const struct mpa_setup *s);
 
-/* Never NULL. */
+/* Never NULL. For debuggers, and for the test that every state has its name. */
 const char *mpa_setup_state_name(enum mpa_setup_state state);

@@ -285,12 +285,16 @@ struct ib_block {
 	uint32_t next_psn; /* of the next request: the blocks form a chain (SEND-12) */
 };
 
-/* SEND-13: finds it by PSN. False: the packet is not in flight, or has no payload in memory. */
+/*
+ * SEND-13: finds it by PSN. False: the packet is not in flight, or has no payload in memory. For
+ * the tests of SEND-11 to 13: the transport itself walks its requests, in order.
+ */
 bool ib_block_find(const struct ib_conn *c, uint32_t psn, struct ib_block *block);
 
 /*
  * Whether packets are in flight, or due to be sent, that make progress without a further call. A
- * request that waits for a receive of the peer does not count.
+ * request that waits for a receive of the peer does not count. The conformance suite lets a pair
+ * come to rest by it, in the simulator and over sockets.
  */
 bool ib_is_busy(const struct ib_conn *c);
 
@@ -342,7 +346,7 @@ struct ib_ee *ib_port_find_ee(const struct ib_port *port, uint32_t number);
 /* WEFT_OK, or why the context has failed. */
 enum weft_reason ib_ee_why(const struct ib_ee *ee);
 
-/* Whether packets are in flight, or due to be sent, that make progress without a further call. */
+/* As ib_is_busy(). */
 bool ib_ee_is_busy(const struct ib_ee *ee);
 
 /* A context that has failed; NULL: none. */

@@ -345,7 +345,11 @@ enum touch_action touch_decide(const struct touch_input *in);
 enum weft_reason mem_touch_segment(struct mem_table *t, uint32_t tag, bool is_last,
 				   const struct touch_stream *stream, bool *is_placed);
 
-/* TOUCH-06: the in-order point of the stream that touched this tag moved to next_sn. */
+/*
+ * TOUCH-06: the in-order point of the stream that touched this tag moved to next_sn. Only tests
+ * place out of order, as TOUCH-05 allows: iwarp/ places in order, where mem_touch_segment() closes
+ * the entry itself.
+ */
 void mem_touch_advance(struct mem_table *t, uint32_t tag, uint32_t next_sn);
 
 /* Whether the tag names an entry that ends with its first message. */

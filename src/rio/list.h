@@ -69,7 +69,7 @@ bool rio_list_is_whole(const struct rio_list *list);
 
 uint32_t rio_list_transactions(const struct rio_list *list);
 
-/* The sum of the lengths of all transactions. */
+/* The sum of the lengths of all transactions. For tests: they hold it against their own sum. */
 uint64_t rio_list_data_bytes(const struct rio_list *list);
 
 /*

@@ -113,7 +113,7 @@ struct rdmap_terminate {
 	bool is_ambiguous;		/* the other order gives another valid meaning */
 };
 
-/* Decodes in the order of the RFC. */
+/* Decodes in the order of the RFC alone: tests hold what weft sends, and the other call, to it. */
 enum rdmap_err rdmap_terminate_decode(struct rdmap_terminate *t, struct rd *r);
 
 /*

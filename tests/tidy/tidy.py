@@ -346,6 +346,39 @@ def rule_meson(tree):
             yield path, 0, "listed in no meson.build"
 
 
+# Functions of src/ that only tests call; at each declaration a comment says why. The list only shrinks.
+TEST_ONLY = "tests/tidy/test_only"
+PRODUCT_DIRS = ("src", "cmd", "examples", "bench")
+
+
+def uncommented(lines):
+    """The lines without their comments, under the same numbers."""
+    return re.sub(r"/\*.*?\*/", lambda m: "\n" * m[0].count("\n"), "\n".join(lines),
+                  flags=re.DOTALL).split("\n")
+
+
+def rule_test_only(tree):
+    allowed = tree.files.get(TEST_ONLY, [])
+    declared, used = {}, set()
+    for path, lines in tree.code().items():
+        if path.split("/")[0] not in PRODUCT_DIRS:
+            continue
+        for i, line in enumerate(uncommented(lines)):
+            # Outside of functions, what has parentheses is declared or defined there.
+            outside = re.match(r"(?!static\b|typedef\b)[a-z][\w\s*]*?\b(\w+)\(", line)
+            if not outside:
+                used.update(re.findall(r"\w+", line))
+            elif path.startswith("src/") and path.endswith(".h"):
+                declared[outside[1]] = path, i + 1
+    # What the drop-in libraries export, others call.
+    unused = {n for n in declared if n not in used and not n.startswith(("weftv_", "ibv_", "__"))}
+    for name in sorted(unused - set(allowed)):
+        yield declared[name] + (f"only tests call {name}(): let them see it from outside",)
+    for i, name in enumerate(allowed):
+        if name not in unused:
+            yield TEST_ONLY, i + 1, f"take {name} off the list"
+
+
 def rule_paths(tree):
     for path, lines in tree.files.items():
         for i, line in enumerate(lines):
@@ -437,7 +470,7 @@ def rule_format(tree):
 SOURCE_RULES = [rule_file_length, rule_function_length, rule_parameters, rule_columns,
                 rule_includes, rule_room_size, rule_preprocessor, rule_spdx, rule_words, rule_vague_words,
                 rule_walks, rule_whitespace,
-                rule_typedef, rule_meson, rule_paths]
+                rule_typedef, rule_meson, rule_test_only, rule_paths]
 SYMBOL_RULES = [rule_globals, rule_symbols, rule_symbol_arrows]
 
 

@@ -18,6 +18,9 @@ GOOD = {
                      "static const int three = 3;\n\n"
                      "int mem_add(int a, int (*b)(int, int), int c, int d, int e)\n{\n"
                      "\treturn b(a, three) + c + d + e;\n}\n",
+    "cmd/sum.c": SPDX + "#include \"mem/mem.h\"\n\nint sum(void)\n{\n"
+                 "\treturn mem_add(1, NULL, 2, 3, 4);\n}\n",
+    "cmd/meson.build": "# SPDX-License-Identifier: BSD-2-Clause\ncmd_src = files('sum.c')\n",
     "src/mem/meson.build": "# SPDX-License-Identifier: BSD-2-Clause\nmem_src = files('mem.c')\n",
     "include/weft/weft.h": SPDX + "#pragma once\n\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n",
 }
@@ -71,6 +74,10 @@ BAD = {
                 {"src/mem/a.h": "typedef unsigned int mem_tag_t;\n"},
                 {"src/mem/a.h": "typedef void (*mem_call_t)(int);\n"}],
     "meson": [{"src/mem/forgotten.c": SPDX}, {"tests/unit/mem/a_test.c": SPDX}],
+    "test_only": [{"src/mem/a.h": "/* cmd_a() calls mem_g(). */\nint mem_g(void);\n"},
+                  {"src/mem/a.h": "int mem_g(void);\n", "src/mem/a.c": "int mem_g(void)\n{\n}\n",
+                   "tests/a_test.c": "\tmem_g();\n"},
+                  {"tests/tidy/test_only": "mem_gone\n"}],
     "paths": [{"README.md": "see /ho" "me/ada/notes\n"}],
     "format": [{"src/mem/mem.c": SPDX + "int f( void ){ return 1; }\n"}],
 }
@@ -82,6 +89,8 @@ HOLDS = {
                  "src/driver/sys/a.c": "#include <unistd.h>\n"},
     "meson": {"tests/meson.build": "'unit/mem/a_test.c'", "tests/unit/mem/a_test.c": SPDX},
     "paths": {".git": "gitdir: /ho" "me/ada/weft/.git/worktrees/a\n"},
+    "test_only": {"tests/tidy/test_only": "mem_g\n", "src/mem/a.h": "int mem_g(void);\nint mem_h(void);\n",
+                  "cmd/sim/a.c": "\tmem_h();\n"},
     "preprocessor": {"src/driver/sys/a.c": "#ifdef __linux__\n#endif\n"},
 }
 # rule: (room: C text) that breaks it

@@ -51,6 +51,7 @@ enum id_state {
 	ID_STATE_COUNT
 };
 
+/* For debuggers, and for the test that every state has its name. */
 const char *id_state_name(enum id_state state);
 
 /* Whether the move is legal. */

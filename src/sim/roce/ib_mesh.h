@@ -26,7 +26,9 @@ struct ib_mesh *ib_mesh_open(const struct ib_mesh_options *options,
 /* Before the adapters go; ends every connection and every context. */
 void ib_mesh_close(struct ib_mesh *mesh);
 
+/* The network that a node is of. For tests, whose adapters know only their node. */
 struct ib_mesh *ib_mesh_of(struct ib_node *n);
+
 struct ib_node *ib_mesh_node(struct ib_mesh *mesh, int node);
 struct world *ib_mesh_world(struct ib_mesh *mesh);
 struct sim_datagram *ib_mesh_pipe(struct ib_mesh *mesh, int from, int to);
@@ -41,12 +43,12 @@ struct ib_ee *ib_mesh_ee(struct ib_mesh *mesh, int at, int to);
 enum weft_reason ib_mesh_attach(struct ib_mesh *mesh, struct weft_qp *qp,
 				const struct ib_config *k);
 
-/* Connects two queue pairs of RC. */
+/* Connects two queue pairs of RC. For the test that counts what RD saves (TRN-S1). */
 enum weft_reason ib_mesh_connect(struct ib_mesh *mesh, const int nodes[2],
 				 struct weft_qp *const qps[2], const struct ib_config *k);
 
 /* As ib_net_step(): the node that has something to do, or -1: all, as a while has passed. */
 int ib_mesh_step(struct ib_mesh *mesh);
 
-/* Whether something is under way. */
+/* Whether something is under way. For tests that let it settle. */
 bool ib_mesh_is_flowing(const struct ib_mesh *mesh);

@@ -32,7 +32,9 @@ struct ib_net *ib_net_open(const struct ib_net_options *options, struct adapter 
 /* Before the adapters go. */
 void ib_net_close(struct ib_net *net);
 
+/* The network that a node is of. For tests, whose adapters know only their node. */
 struct ib_net *ib_net_of(struct ib_node *n);
+
 struct ib_node *ib_net_node(struct ib_net *net, int node);
 struct world *ib_net_world(struct ib_net *net);
 struct sim_datagram *ib_net_pipe(struct ib_net *net, int node);
@@ -44,5 +46,5 @@ enum weft_reason ib_net_connect(struct ib_net *net, struct weft_qp *const qps[2]
 /* As ib_nodes_step() in ib_node.h. */
 int ib_net_step(struct ib_net *net);
 
-/* Whether something is under way on the queue pair's connection. */
+/* Whether something is under way on the queue pair's connection. For tests that let it settle. */
 bool ib_net_is_flowing(const struct weft_qp *qp);

@@ -62,7 +62,10 @@ void sim_datagram_send(struct sim_datagram *d, const uint8_t *bytes, size_t leng
 /* Takes the earliest arrived datagram into bytes[bytes_max]. False: there is none. */
 bool sim_datagram_recv(struct sim_datagram *d, uint8_t *bytes, size_t bytes_max, size_t *length);
 
-/* Partition: datagrams in transit are lost, and so is everything sent until the pipe is healed. */
+/*
+ * Partition: datagrams in transit are lost, and so is everything sent until the pipe is healed. For
+ * tests that say when: worlds lose by chance.
+ */
 void sim_datagram_cut(struct sim_datagram *d);
 void sim_datagram_heal(struct sim_datagram *d);
 

@@ -94,6 +94,9 @@ void sim_stream_close(struct sim_stream *s);
  */
 void sim_stream_reset(struct sim_stream *s);
 
-/* Partition: nothing passes until the pipe is healed; faults may reset the stream before that. */
+/*
+ * Partition: nothing passes until the pipe is healed; faults may reset the stream before that.
+ * Worlds cut by sim_faults, only tests by a call.
+ */
 void sim_stream_cut(struct sim_stream *s);
 void sim_stream_heal(struct sim_stream *s);
