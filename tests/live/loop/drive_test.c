@@ -60,7 +60,7 @@ static void *either_run(void *argument)
 	return ((void *(*)(void *))of[0])(of[1]);
 }
 
-/* Until weft's thread has come to rest, it may serve the far adapter. The last Read is not served. */
+/* Until weft's thread rests, it may serve the far adapter. The last Read is not served. */
 static uint64_t read_until_unserved(void)
 {
 	uint64_t id = 0, end_ns = thread_now_ns() + PATIENCE_NS;

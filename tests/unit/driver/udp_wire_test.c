@@ -538,7 +538,7 @@ TEST(test_udp_groups_come_to_all_who_joined_ipv6)
 	groups("ff15::77", "ff15::78", "fd77::1");
 }
 
-/* An address is of use when the kernel has its route, some time after it was given: 20 s is long. */
+/* An address is of use when the kernel has its route, some time after it was given. */
 static bool has_link_local(void)
 {
 	static const char words[] = "ip addr replace fe80::77/64 dev weft0 nodad && n=0 && "
