@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "ib/port.h"
+#include "ib/ee.h"
 #include "ib_host.h"
 #include "test.h"
 #include "wire/iba_grh.h"

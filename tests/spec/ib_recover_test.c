@@ -583,7 +583,7 @@ TEST(test_rc_04_a_nak_behind_a_lost_answer)
 TEST(test_rc_04_a_refusal_behind_a_lost_answer_sends_nothing_again)
 {
 	const struct iba_packet no = peer_ack(iba_syndrome_nak(IBA_NAK_INVALID), psn(1), 0);
-	struct bed *b = bed_open(NULL, WEFT_RC);
+	struct ib_bed *b = bed_open(NULL, WEFT_RC);
 	static uint8_t data[MTU];
 	struct iba_packet p = peer_ack(iba_syndrome_ack(UNUSED), psn(0), 0);
 

@@ -18,9 +18,9 @@ GOOD = {
                      "static const int three = 3;\n\n"
                      "int mem_add(int a, int (*b)(int, int), int c, int d, int e)\n{\n"
                      "\treturn b(a, three) + c + d + e;\n}\n",
-    "cmd/sum.c": SPDX + "#include \"mem/mem.h\"\n\nint sum(void)\n{\n"
+    "cmd/trace/sum.c": SPDX + "#include \"mem/mem.h\"\n\nint sum(void)\n{\n"
                  "\treturn mem_add(1, NULL, 2, 3, 4);\n}\n",
-    "cmd/meson.build": "# SPDX-License-Identifier: BSD-2-Clause\ncmd_src = files('sum.c')\n",
+    "cmd/meson.build": "# SPDX-License-Identifier: BSD-2-Clause\ncmd_src = files('trace/sum.c')\n",
     "src/mem/meson.build": "# SPDX-License-Identifier: BSD-2-Clause\nmem_src = files('mem.c')\n",
     "include/weft/weft.h": SPDX + "#pragma once\n\n#ifdef __cplusplus\nextern \"C\" {\n#endif\n",
 }

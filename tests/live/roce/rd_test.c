@@ -6,7 +6,7 @@
 
 #include "driver/roce/roce.h"
 #include "driver/udp/udp_inside.h"
-#include "ib/port.h"
+#include "ib/ee.h"
 #include "live/roce/rd_fixture.h"
 #include "own_network.h"
 
