@@ -114,8 +114,8 @@ static const struct reason_row rows[WEFT_REASON_COUNT] = {
 				  "An atomic works on 8 bytes at an address that is a multiple "
 				  "of 8." },
 	[WEFT_R_SPACE_MAPPING] = { "space_mapping", "RKEY-08c", EFAULT,
-				   "The address space has no mapping for some of the range any "
-				   "more." },
+				   "Some of the range is not mapped any more, or may not be used "
+				   "so." },
 	[WEFT_R_SPACE_UNMAPPED] = { "space_unmapped", "RKEY-08d", EFAULT,
 				    "The mapping is known but no page has been put behind it." },
 
@@ -295,10 +295,11 @@ static const struct reason_row rows[WEFT_REASON_COUNT] = {
 	[WEFT_R_STREAM_CUT] = { "stream_cut", "IWARP-01c", ECONNRESET,
 				"The stream ended in the middle of a frame." },
 	[WEFT_R_SOURCE_GONE] = { "source_gone", "LOC-06", EFAULT,
-				 "Memory was deregistered while a message from it was on its "
-				 "way out." },
+				 "Memory was deregistered or unmapped while a message from it "
+				 "was on its way out." },
 	[WEFT_R_SINK_GONE] = { "sink_gone", "LOC-06", EFAULT,
-			       "Memory was deregistered while a message into it was arriving." },
+			       "Memory was deregistered or unmapped while a message into it was "
+			       "arriving." },
 	[WEFT_R_WR_WIRE] = { "wr_wire", "QP-07a", EOPNOTSUPP,
 			     "The wire of this connection has no such message: iWARP has no "
 			     "Send with immediate (Write with immediate it has), and a Read "

@@ -16,7 +16,7 @@ enum { SPANS_MAX = 64 };
 struct span_list {
 	struct span spans[SPANS_MAX];
 	uint32_t count;
-	_Bool may_go; /* some of it is on-demand memory, which the program may unmap at any time */
+	_Bool may_go; /* some of it is memory of the program, which may unmap it at any time */
 	size_t length;
 };
 

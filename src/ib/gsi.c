@@ -114,10 +114,12 @@ bool gsi_next(struct ib_port *port, struct ib_out *out)
 	port->mad_psn = iba_psn_add(port->mad_psn, 1);
 	p.p_key = mad.p_key ? mad.p_key : port->p_keys[0];
 	out->own_path = mad.path;
-	load.spans[0] = (struct mem_span){ .bytes = mad.bytes, .length = MAD_BYTES };
+	load_init_in(&load, out, p.opcode);
+	memcpy(load.room, mad.bytes, MAD_BYTES);
+	load.spans[0] = (struct mem_span){ .bytes = load.room, .length = MAD_BYTES };
 	load.count = 1;
 	load.bytes = MAD_BYTES;
-	load.is_bounced = false;
+	load.is_copied = true;
 	packet_write(port, &out->own_path, &p, &load, out);
 	return true;
 }

@@ -9,6 +9,11 @@
 #include "ib/port.h"
 #include "wire/iba_icrc.h"
 
+static uint8_t *own_bytes(struct ib_out *out)
+{
+	return out->room ? out->room : out->bytes;
+}
+
 /* ---- Payload -------------------------------------------------------------------------------- */
 
 bool request_is_inline(const struct send_wqe *wqe)
@@ -16,64 +21,83 @@ bool request_is_inline(const struct send_wqe *wqe)
 	return wqe->flags & WEFT_INLINE;
 }
 
-/* SEND-04: it is copied out of its space, now. */
-static void hand_over(const struct mem_span *span)
+void load_init(struct load *load, uint8_t *room, bool is_snapshot)
 {
-	if (span->paging)
-		span->paging->counts.bytes_handed += span->length;
+	load->count = 0;
+	load->bytes = 0;
+	load->room = room;
+	load->is_snapshot = is_snapshot;
+	load->is_copied = load->is_bounced = false;
 }
 
-/* What there is goes to a bounce buffer: it is in too many pieces, or may go. False: it went. */
-static bool bounce(struct ib_conn *c, struct load *load)
+void load_init_in(struct load *load, struct ib_out *out, uint8_t opcode)
 {
-	uint8_t *to = c->port->bounce[c->port->bounced % IB_BOUNCES];
-	uint64_t at = load->is_bounced ? load->spans[0].length : 0;
-	uint32_t i = load->is_bounced;
+	load_init(load, own_bytes(out) + iba_form(opcode)->header_bytes, out->room);
+}
 
-	for (; i < load->count; i++) {
-		if (!mem_span_read(&load->spans[i], to + at))
+static void load_begin(struct load *load, uint64_t bytes)
+{
+	bool is_copied = load->is_snapshot || bytes <= IB_COPY_MAX;
+
+	load->bytes = (uint32_t)bytes;
+	load->copy = is_copied ? load->room : NULL;
+	load->copied = 0;
+}
+
+/* Copies the spans behind what was copied before. False: one of them is missing. */
+static bool copy_out(struct load *load, bool is_pinned)
+{
+	for (uint32_t i = load->is_copied; i < load->count; i++) {
+		const struct mem_span *span = &load->spans[i];
+
+		if (!mem_span_read(span, load->copy + load->copied))
 			return false;
-		at += load->spans[i].length;
-		hand_over(&load->spans[i]);
+		load->copied += span->length;
+		if (mem_span_has_pins(span) && !is_pinned) /* SEND-04 */
+			span->paging->counts.bytes_handed += span->length;
 	}
-	load->spans[0] = (struct mem_span){ .bytes = to, .length = at, .paging = NULL };
+	load->spans[0] = (struct mem_span){ .bytes = load->copy, .length = load->copied };
 	load->count = 1;
-	c->port->counts.bounced += !load->is_bounced;
-	load->is_bounced = true;
+	load->is_copied = true;
 	return true;
 }
 
-/* In packet_make(). */
-static bool is_copied_later(const struct load *load, const struct mem_span *span)
+/* The same, if need be to a buffer of the port: they are too many, or may go. */
+static bool bounce(struct ib_conn *c, struct load *load)
 {
-	return load->bytes <= IB_COPY_MAX && !mem_span_may_go(span);
+	if (!load->copy) {
+		load->copy = c->port->bounce[c->port->bounced % IB_BOUNCES];
+		load->is_bounced = true;
+		c->port->counts.bounced++;
+	}
+	return copy_out(load, false);
 }
 
-/*
- * All of it is there: it is pinned until it has left, unless it is copied anyway, or may not or
- * cannot be pinned. False: some of it has gone by now.
- */
-static bool hold(struct ib_conn *c, struct load *load)
+/* SEND-05: until the packet has left. False: they must not be pinned, or cannot. */
+static bool pin_all(struct ib_conn *c, const struct load *load)
 {
 	uint32_t held = c->port->held_count;
 
-	if (load->is_bounced)
-		return bounce(c, load);
+	if (load->is_copied || load->bytes <= IB_COPY_MAX)
+		return false;
 	for (uint32_t i = 0; i < load->count; i++) {
 		const struct mem_span *span = &load->spans[i];
 
-		if (!span->paging || is_copied_later(load, span))
-			continue;
-		if (!port_hold(c->port, span)) {
+		if ((!load->copy && mem_span_may_go(span)) ||
+		    (mem_span_has_pins(span) && !port_hold(c->port, span))) {
 			port_release(c->port, held);
-			return bounce(c, load);
+			return false;
 		}
 	}
-	for (uint32_t i = 0; i < load->count; i++) {
-		if (is_copied_later(load, &load->spans[i]))
-			hand_over(&load->spans[i]);
-	}
 	return true;
+}
+
+/* All spans are there: pins or copies them. False: one of them is missing by now. */
+static bool hold(struct ib_conn *c, struct load *load)
+{
+	if (!pin_all(c, load))
+		return bounce(c, load);
+	return !load->copy || copy_out(load, true);
 }
 
 static uint64_t span_bytes(const struct mem_span *spans, uint32_t count)
@@ -85,13 +109,10 @@ static uint64_t span_bytes(const struct mem_span *spans, uint32_t count)
 	return bytes;
 }
 
-enum weft_reason packet_gather(struct ib_conn *c, const struct stretch *part, struct load *load)
+static enum weft_reason gather(struct ib_conn *c, const struct stretch *part, struct load *load)
 {
 	struct stretch rest = *part;
 
-	load->count = 0;
-	load->bytes = (uint32_t)part->length;
-	load->is_bounced = false;
 	/* Bound: every round takes a span at least. */
 	while (rest.length > 0) {
 		struct mem_span *to = &load->spans[load->count];
@@ -114,9 +135,7 @@ enum weft_reason packet_gather(struct ib_conn *c, const struct stretch *part, st
 
 enum weft_reason packet_gather_grant(struct ib_conn *c, struct mem_grant *grant, struct load *load)
 {
-	load->count = 0;
-	load->bytes = (uint32_t)grant->length;
-	load->is_bounced = false;
+	load_begin(load, grant->length);
 	while (grant->length > 0) {
 		load->count += mem_grant_spans(grant, &load->spans[load->count],
 					       IB_OUT_SPANS_MAX - load->count);
@@ -190,9 +209,7 @@ enum weft_reason request_payload(struct ib_conn *c, struct send_wqe *wqe, uint32
 	uint32_t length = wqe->length - offset < mtu ? wqe->length - offset : mtu;
 	struct stretch part = request_stretch(wqe);
 
-	load->count = 0;
-	load->bytes = length;
-	load->is_bounced = false;
+	load_begin(load, length);
 	if (length == 0)
 		return WEFT_OK;
 	if (request_is_inline(wqe)) {
@@ -202,41 +219,29 @@ enum weft_reason request_payload(struct ib_conn *c, struct send_wqe *wqe, uint32
 			.length = length,
 		};
 		load->count = 1;
-		return WEFT_OK;
+		return hold(c, load) ? WEFT_OK : WEFT_R_SPACE_MAPPING;
 	}
 	part.offset = offset;
 	part.length = length;
-	return packet_gather(c, &part, load);
+	return gather(c, &part, load);
 }
 
 /* ---- The packet ----------------------------------------------------------------------------- */
 
-static uint8_t *own_bytes(struct ib_out *out)
-{
-	return out->room ? out->room : out->bytes;
-}
-
 /*
  * What is copied leaves as it was copied: its ICRC is that of the copy, as the memory may change
- * meanwhile, by right where a peer reads what its owner writes. Small ones always are.
+ * meanwhile, by right where a peer reads what its owner writes.
  */
-static uint32_t add_payload(struct ib_out *out, uint32_t at, const struct load *load, uint32_t *crc)
+static uint32_t add_payload(struct ib_out *out, const struct load *load, uint32_t *crc)
 {
-	uint8_t *to = own_bytes(out) + at;
-	bool is_copied = out->room || load->bytes <= IB_COPY_MAX;
-
 	for (uint32_t i = 0; i < load->count; i++) {
 		uint8_t *bytes = load->spans[i].bytes;
 		size_t length = (size_t)load->spans[i].length;
 
-		if (is_copied) {
-			bytes = memcpy(to, bytes, length);
-			to += length;
-		}
 		*crc = crc32_add(*crc, bytes, length);
 		CHECK(span_list_add(&out->spans, bytes, length));
 	}
-	return (uint32_t)(to - own_bytes(out));
+	return load->is_copied && !load->is_bounced ? load->bytes : 0;
 }
 
 void packet_write(struct ib_port *port, const struct ib_path *path, struct iba_packet *p,
@@ -264,8 +269,8 @@ void packet_write(struct ib_port *port, const struct ib_path *path, struct iba_p
 	crc = iba_icrc_begin(&ip, iba_packet_bytes(p->opcode, bytes));
 	crc = iba_icrc_add_packet(crc, own, at);
 	if (bytes > 0)
-		at = add_payload(out, at, load, &crc);
-	is_kept = bytes > IB_COPY_MAX && load->is_bounced && !out->room;
+		at += add_payload(out, load, &crc);
+	is_kept = bytes > 0 && load->is_bounced;
 	port->bounced += is_kept;
 	out->is_last = is_kept && port->bounced % IB_BOUNCES == 0;
 	CHECK(span_list_add(&out->spans, own + at, iba_trailer_encode(crc, p->pad, own + at)));

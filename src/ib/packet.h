@@ -8,9 +8,18 @@
 struct load {
 	struct mem_span spans[IB_OUT_SPANS_MAX];
 	uint32_t count;
-	uint32_t bytes;	 /* in all */
-	bool is_bounced; /* copied to port->bounce */
+	uint32_t bytes;	  /* in all */
+	uint8_t *room;	  /* for a copy; used if the payload is short, or it must be copied */
+	bool is_snapshot; /* it must */
+	uint8_t *copy;	  /* where it is copied to; NULL: it is sent from where it lies */
+	uint64_t copied;  /* bytes of it so far */
+	bool is_copied;	  /* the first span is that of the copy */
+	bool is_bounced;  /* the copy is in port->bounce */
 };
+
+/* A payload that is still to be gathered; load_init_in: for a packet that is built in *out. */
+void load_init(struct load *load, uint8_t *room, bool is_snapshot);
+void load_init_in(struct load *load, struct ib_out *out, uint8_t opcode);
 
 /* Builds a packet for a path, which must live as long as *out. load: its payload, or NULL. */
 void packet_write(struct ib_port *port, const struct ib_path *path, struct iba_packet *p,
@@ -20,10 +29,7 @@ void packet_write(struct ib_port *port, const struct ib_path *path, struct iba_p
 void packet_make(struct ib_conn *c, struct iba_packet *p, const struct load *load,
 		 struct ib_out *out);
 
-/*
- * Gathers the payload of a stretch of a list, or of a grant. WEFT_OK: all of it is in *load.
- */
-enum weft_reason packet_gather(struct ib_conn *c, const struct stretch *part, struct load *load);
+/* Gathers the payload of a grant. WEFT_OK: all of it is in *load. */
 enum weft_reason packet_gather_grant(struct ib_conn *c, struct mem_grant *grant, struct load *load);
 
 /* Whether the data of the request is inline. */

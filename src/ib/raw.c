@@ -105,18 +105,16 @@ static bool take_frame(struct ib_conn *c, uint8_t frame[IB_RAW_MAX], size_t *len
 	struct send_wqe *wqe = rc_req_wqe(c, rc_req_at(&c->req, 0));
 	uint32_t held = c->port->held_count;
 	struct load load;
-	enum weft_reason r = request_payload(c, wqe, 0, &load);
+	enum weft_reason r;
 
+	load_init(&load, frame, true);
+	r = request_payload(c, wqe, 0, &load);
 	if (r != WEFT_OK) {
 		if (!request_waits(c, wqe, r))
 			uc_gone(c, WEFT_R_SOURCE_GONE);
 		return false;
 	}
-	*length = 0;
-	for (uint32_t i = 0; i < load.count; i++) {
-		memcpy(frame + *length, load.spans[i].bytes, load.spans[i].length);
-		*length += load.spans[i].length;
-	}
+	*length = load.bytes;
 	port_release(c->port, held); /* it is copied, and there may be no batch that ends */
 	uc_sent(c);
 	return true;

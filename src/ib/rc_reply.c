@@ -135,6 +135,7 @@ static bool answer_read(struct ib_conn *c, struct resource *e, const struct part
 	struct load load;
 	enum weft_reason reason = open_part(c, e, part->packet * c->path.mtu_bytes, &grant);
 
+	load_init_in(&load, out, p.opcode);
 	if (reason == WEFT_OK)
 		reason = packet_gather_grant(c, &grant, &load);
 	if (reason != WEFT_OK) {

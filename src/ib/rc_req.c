@@ -325,7 +325,8 @@ static void ask_for_ack(struct ib_conn *c, uint64_t now_ns, struct iba_packet *p
 }
 
 /* Of the oldest request what is missing: packets of it, and payload. */
-static enum weft_reason oldest_packet(struct ib_conn *c, struct iba_packet *p, struct load *load)
+static enum weft_reason oldest_packet(struct ib_conn *c, struct iba_packet *p, struct load *load,
+				      struct ib_out *out)
 {
 	struct requester *q = &c->req;
 	const struct sent *s = rc_req_at(q, 0);
@@ -339,6 +340,7 @@ static enum weft_reason oldest_packet(struct ib_conn *c, struct iba_packet *p, s
 	}
 	if (!wqe_is_read(wqe)) {
 		request_packet(c, wqe, i, p);
+		load_init_in(load, out, p->opcode);
 		return request_payload(c, wqe, i, load);
 	}
 	if (wqe->opcode == WEFT_OP_READ)
@@ -380,7 +382,7 @@ static bool probe_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 	enum weft_reason r;
 
 	load.count = load.bytes = 0;
-	r = oldest_packet(c, &p, &load);
+	r = oldest_packet(c, &p, &load, out);
 	if (r != WEFT_OK) {
 		rc_retry_go_back(c, now_ns, q->psn_una);
 		if (!c->is_ee)
@@ -437,6 +439,7 @@ static bool request_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 		atomic_packet(c, wqe, &p);
 	} else {
 		request_packet(c, wqe, i, &p);
+		load_init_in(&load, out, p.opcode);
 		r = request_payload(c, wqe, i, &load);
 		if (r != WEFT_OK) {
 			if (c->is_ee || !request_waits(c, wqe, r))

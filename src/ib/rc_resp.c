@@ -156,16 +156,15 @@ static enum weft_reason open_range(struct ib_conn *c, const struct iba_packet *p
 }
 
 /* Once, and never again: the answer is kept (QP-S3). */
-static uint64_t run_atomic(const struct iba_packet *p, struct mem_grant *grant)
+static bool run_atomic(const struct iba_packet *p, struct mem_grant *grant, uint64_t *original)
 {
-	struct mem_span word;
+	const struct mem_atomic op = {
+		.is_add = iba_op(p->opcode) == IBA_FETCH_ADD,
+		.add = p->swap_add,
+		.swap = { p->compare, UINT64_MAX, p->swap_add, UINT64_MAX },
+	};
 
-	CHECK(mem_grant_spans(grant, &word, 1) == 1 && word.length == sizeof(uint64_t));
-	if (iba_op(p->opcode) == IBA_FETCH_ADD)
-		return mem_fetch_add((uint64_t *)(void *)word.bytes, p->swap_add, 0);
-	return mem_compare_swap(
-		(uint64_t *)(void *)word.bytes,
-		&(struct mem_swap){ p->compare, UINT64_MAX, p->swap_add, UINT64_MAX });
+	return mem_atomic_run(&op, grant, original);
 }
 
 static void take_read(struct ib_conn *c, const struct iba_packet *p)
@@ -176,6 +175,7 @@ static void take_read(struct ib_conn *c, const struct iba_packet *p)
 	struct mem_grant grant;
 	struct resource *e;
 	enum weft_reason reason;
+	uint64_t original = 0;
 
 	/* IBA 9.7.4.1.7: no more at a time than was agreed. */
 	if (r->res_next - r->res_answered >= r->res_max) {
@@ -191,6 +191,8 @@ static void take_read(struct ib_conn *c, const struct iba_packet *p)
 		return;
 	}
 	reason = open_range(c, p, &grant);
+	if (reason == WEFT_OK && is_atomic && !run_atomic(p, &grant, &original))
+		reason = WEFT_R_SPACE_MAPPING;
 	if (reason != WEFT_OK) {
 		qp_refused(c->resp.qp, reason, p->va, p->r_key);
 		/* IBA 9.7.4.1.4: an atomic that is not aligned is a bad request. */
@@ -211,7 +213,7 @@ static void take_read(struct ib_conn *c, const struct iba_packet *p)
 		.r_key = p->r_key,
 		.pd = qp_peer_pd(c->resp.qp),
 		.length = is_atomic ? 0 : p->dma_bytes,
-		.original = is_atomic ? run_atomic(p, &grant) : 0,
+		.original = original,
 	};
 	if (is_atomic)
 		mem_touch_message(&c->port->adapter->mem, p->r_key);

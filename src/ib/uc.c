@@ -61,6 +61,7 @@ bool uc_next(struct ib_conn *c, uint64_t now_ns, struct ib_out *out)
 	wqe = rc_req_wqe(c, s);
 	i = iba_psn_distance(s->psn, q->psn_send);
 	request_packet(c, wqe, i, &p);
+	load_init_in(&load, out, p.opcode);
 	r = request_payload(c, wqe, i, &load);
 	if (r != WEFT_OK) {
 		if (!request_waits(c, wqe, r))

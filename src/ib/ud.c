@@ -87,13 +87,14 @@ bool ud_next(struct ib_conn *c, struct ib_out *out)
 		uc_gone(c, WEFT_R_PEER_UNKNOWN);
 		return false;
 	}
+	request_packet(c, wqe, 0, &p);
+	load_init_in(&load, out, p.opcode);
 	r = request_payload(c, wqe, 0, &load);
 	if (r != WEFT_OK) {
 		if (!request_waits(c, wqe, r))
 			uc_gone(c, WEFT_R_SOURCE_GONE);
 		return false;
 	}
-	request_packet(c, wqe, 0, &p);
 	p.dest_qp = wqe->dest_qp_number;
 	p.q_key = q_key_of(c, wqe);
 	packet_write(c->port, path, &p, &load, out);

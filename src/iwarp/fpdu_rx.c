@@ -431,7 +431,7 @@ void iwarp_want(struct iwarp_stream *s, uint64_t now_ns, struct span_list *l)
 static size_t got_in_place(struct iwarp_stream *s, const struct span_list *l, size_t n)
 {
 	struct rx *rx = &s->rx;
-	const struct mem_paging *paging = l->may_go ? &s->adapter->mem.demand : NULL;
+	const struct mem_paging *paging = l->may_go ? &s->adapter->mem.process : NULL;
 	uint32_t left = rx->segment.bytes - rx->placed;
 	size_t placed = n < left ? n : left, at = 0;
 
@@ -447,6 +447,11 @@ static size_t got_in_place(struct iwarp_stream *s, const struct span_list *l, si
 	rx->placed += (uint32_t)placed;
 	rx->position += placed;
 	return placed;
+}
+
+void iwarp_sink_gone(struct iwarp_stream *s)
+{
+	(void)rdmap_rx_gone(s);
 }
 
 /* The read was full and held only small messages: read more at a time. */

@@ -119,6 +119,8 @@ static enum weft_reason walk_payload(struct walk *w)
 		if (r != WEFT_OK)
 			return r;
 		for (uint32_t i = 0; i < count && !w->is_full; i++) {
+			if (w->s->tx.is_doubtful && !mem_span_is_there(&spans[i]))
+				return WEFT_R_SPACE_MAPPING;
 			w->paging = mem_span_may_go(&spans[i]) ? spans[i].paging : NULL;
 			if (w->list)
 				w->list->may_go |= w->paging != NULL;
@@ -278,6 +280,16 @@ static void end_piece(struct iwarp_stream *s, struct tx_fpdu *f, bool is_last)
 	stream_attention(s);
 }
 
+/* The payload of an FPDU is missing: its request fails, if it is of one; the stream ends. */
+static void source_gone(struct iwarp_stream *s, uint8_t source, uint32_t slot)
+{
+	if (source == TX_REQUEST && s->state == STREAM_OPEN)
+		send_queue_end(s->qp, send_queue_at(&s->qp->sq, slot),
+			       &(struct outcome){ .status = WEFT_ERR_LOCAL_ACCESS,
+						  .reason = WEFT_R_SOURCE_GONE });
+	stream_refuse(s, WEFT_R_SOURCE_GONE, NULL);
+}
+
 bool tx_cut(struct iwarp_stream *s)
 {
 	struct tx *tx = &s->tx;
@@ -310,7 +322,7 @@ bool tx_cut(struct iwarp_stream *s)
 		mpa_crc_encode(crc32c_end(sum.crc), tx->bytes + f->at + front_bytes(f) + pad);
 	}
 	if (r != WEFT_OK) {
-		stream_refuse(s, WEFT_R_SOURCE_GONE, NULL);
+		source_gone(s, (uint8_t)m->source, m->slot);
 		return false;
 	}
 	end_piece(s, f, is_last);
@@ -357,10 +369,20 @@ void iwarp_have(struct iwarp_stream *s, uint64_t now_ns, struct span_list *l)
 		if (walk_fpdu(&w) != WEFT_OK) {
 			list_cut_back(l, &was);
 			if (n == 0)
-				stream_refuse(s, WEFT_R_SOURCE_GONE, NULL);
+				source_gone(s, w.f->source, w.f->slot);
 			return; /* send the FPDUs before it first */
 		}
 	}
+}
+
+/* The list may hold FPDUs whose payload is there, before the one whose payload is not. */
+void iwarp_source_gone(struct iwarp_stream *s)
+{
+	const struct tx_fpdu *f = fpdu_at(&s->tx, 0);
+
+	if (s->tx.is_doubtful)
+		source_gone(s, f->source, f->slot);
+	s->tx.is_doubtful = true;
 }
 
 void iwarp_sent(struct iwarp_stream *s, uint64_t now_ns, size_t n)
@@ -369,6 +391,7 @@ void iwarp_sent(struct iwarp_stream *s, uint64_t now_ns, size_t n)
 
 	(void)now_ns;
 	s->counts.bytes_out += n;
+	tx->is_doubtful = false;
 	while (n > 0) {
 		const struct tx_fpdu *f = fpdu_at(tx, 0);
 		uint32_t left;

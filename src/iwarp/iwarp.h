@@ -94,6 +94,10 @@ bool iwarp_wants(const struct iwarp_stream *s);
 /* n bytes, at most l->length, were received into the list. */
 void iwarp_got(struct iwarp_stream *s, uint64_t now_ns, const struct span_list *l, size_t n);
 
+/* Memory that iwarp_want() or iwarp_have() listed is not mapped any more. */
+void iwarp_sink_gone(struct iwarp_stream *s);
+void iwarp_source_gone(struct iwarp_stream *s);
+
 /* The peer closed its direction; the connection was reset or lost. */
 void iwarp_eof(struct iwarp_stream *s, uint64_t now_ns);
 void iwarp_lost(struct iwarp_stream *s);

@@ -142,21 +142,23 @@ static enum rx_result claim_receive(struct iwarp_stream *s, uint64_t now_ns)
 	return RX_BLOCKED;
 }
 
-/*
- * The receive is invalid, or too short for the message: completes it in error and ends the stream.
- */
-static enum rx_result fail_receive(struct iwarp_stream *s, enum weft_status status,
-				   enum weft_reason reason)
+/* The receive is invalid, too short for the message, or missing: completes it in error. */
+static void end_receive(struct iwarp_stream *s, enum weft_status status, enum weft_reason reason)
 {
 	struct weft_completion completion = {
 		.status = status,
 		.opcode = WEFT_OP_RECV,
 		.reason = reason,
 	};
-	struct weft_qp *qp = s->qp;
 
-	qp_recv_retire(qp, &completion, false);
-	qp_record(qp, reason);
+	qp_recv_retire(s->qp, &completion, false);
+	qp_record(s->qp, reason);
+}
+
+static enum rx_result fail_receive(struct iwarp_stream *s, enum weft_status status,
+				   enum weft_reason reason)
+{
+	end_receive(s, status, reason);
 	return refuse(s, status == WEFT_ERR_LOCAL_LENGTH ? reason : WEFT_R_PEER_RECEIVE);
 }
 
@@ -277,8 +279,18 @@ enum rx_result rdmap_rx_open(struct iwarp_stream *s, uint64_t now_ns)
 
 enum rx_result rdmap_rx_gone(struct iwarp_stream *s)
 {
-	return s->rx.segment.opcode == RDMAP_WRITE ? refuse_access(s, WEFT_R_SPACE_MAPPING)
-						   : refuse(s, WEFT_R_SINK_GONE);
+	switch (s->rx.segment.opcode) {
+	case RDMAP_WRITE:
+		return refuse_access(s, WEFT_R_SPACE_MAPPING);
+	case RDMAP_READ_RESPONSE:
+	case RDMAP_ATOMIC_RESPONSE:
+		readq_answered(s, &(struct outcome){ .status = WEFT_ERR_LOCAL_ACCESS,
+						     .reason = WEFT_R_SINK_GONE });
+		break;
+	default:
+		end_receive(s, WEFT_ERR_LOCAL_ACCESS, WEFT_R_SINK_GONE);
+	}
+	return refuse(s, WEFT_R_SINK_GONE);
 }
 
 enum rx_result rdmap_rx_spans(struct iwarp_stream *s, struct mem_span *spans, uint32_t max,
@@ -418,7 +430,7 @@ static enum rx_result deliver_atomic(struct iwarp_stream *s, const uint8_t *body
 	all.length = sizeof(answer.original);
 	reason = qp_segments_spans(s->qp, &all, spans, sizeof(answer.original), &count);
 	if (reason != WEFT_OK)
-		return refuse(s, WEFT_R_SINK_GONE);
+		return rdmap_rx_gone(s);
 	for (uint32_t i = 0, at = 0; i < count; at += (uint32_t)spans[i++].length) {
 		if (!mem_span_write(&spans[i], (const uint8_t *)&answer.original + at))
 			return rdmap_rx_gone(s);

@@ -129,31 +129,30 @@ enum rx_result readq_request(struct iwarp_stream *s, const uint8_t *body)
 	return RX_OK;
 }
 
-static uint64_t run_atomic(const struct rdmap_atomic_request *a, struct mem_grant *grant)
+static bool run_atomic(const struct rdmap_atomic_request *a, struct mem_grant *grant,
+		       uint64_t *original)
 {
-	struct mem_span word;
+	const struct mem_atomic op = {
+		.is_add = a->opcode == RDMAP_FETCH_ADD,
+		.add = a->add_swap,
+		.mask = a->add_swap_mask,
+		.swap = {
+			.compare = a->compare,
+			.compare_mask = a->compare_mask,
+			.swap = a->add_swap,
+			.swap_mask = a->add_swap_mask,
+		},
+	};
 
-	CHECK(mem_grant_spans(grant, &word, 1) == 1 && word.length == sizeof(uint64_t));
-	if (a->opcode == RDMAP_FETCH_ADD)
-		return mem_fetch_add((uint64_t *)(void *)word.bytes, a->add_swap, a->add_swap_mask);
-	return mem_compare_swap((uint64_t *)(void *)word.bytes,
-				&(struct mem_swap){
-					.compare = a->compare,
-					.compare_mask = a->compare_mask,
-					.swap = a->add_swap,
-					.swap_mask = a->add_swap_mask,
-				});
+	return mem_atomic_run(&op, grant, original);
 }
 
 static void answer_atomic(struct iwarp_stream *s, const struct rdmap_atomic_request *a,
-			  struct mem_grant *grant)
+			  uint64_t original)
 {
 	struct tx_message *m = &s->tx.message;
 	struct wr w = wr_of(m->body, sizeof(m->body));
-	const struct rdmap_atomic_response answer = {
-		.id = a->id,
-		.original = run_atomic(a, grant),
-	};
+	const struct rdmap_atomic_response answer = { .id = a->id, .original = original };
 
 	m->opcode = RDMAP_ATOMIC_RESPONSE;
 	m->qn = RDMAP_QN_ATOMIC_RESPONSE;
@@ -196,7 +195,10 @@ bool readq_answer(struct iwarp_stream *s)
 	struct inbound *in = &q->inbound[slot];
 	struct mem_grant grant;
 	enum weft_reason r = readq_access(s, slot, 0, &grant);
+	uint64_t original = 0;
 
+	if (r == WEFT_OK && in->is_atomic && !run_atomic(&in->atomic, &grant, &original))
+		r = WEFT_R_SPACE_MAPPING;
 	/*
 	 * An earlier request may have used up the one-touch entry that was valid when this one
 	 * came. Earlier responses are correct: send them first.
@@ -209,7 +211,7 @@ bool readq_answer(struct iwarp_stream *s)
 	s->tx.message = (struct tx_message){ .ends = TX_RESPONSE, .slot = slot };
 	q->in_begun++;
 	if (in->is_atomic) {
-		answer_atomic(s, &in->atomic, &grant);
+		answer_atomic(s, &in->atomic, original);
 		return true;
 	}
 	s->tx.message.opcode = RDMAP_READ_RESPONSE;

@@ -136,6 +136,7 @@ struct tx {
 	uint32_t ready;	   /* payload bytes in the ring */
 	uint32_t phase;	   /* of the next FPDU */
 	bool is_held;	   /* a responder must not send before the initiator's first FPDU */
+	bool is_doubtful;  /* the kernel missed some payload: look at it before it is listed */
 	bool has_message;  /* message is being split */
 	bool was_response; /* the last message was a response: requests are next */
 	struct tx_message message;

@@ -212,18 +212,19 @@ void request_atomic(struct request *req)
 	struct send_wqe *wqe = req->wqe;
 	struct mem_vec remote, old_vec;
 	struct mem_grant old_grant;
-	struct mem_span word;
+	const struct mem_atomic op = {
+		.is_add = wqe->opcode == WEFT_OP_FETCH_ADD,
+		.add = wqe->operand,
+		.swap = { wqe->operand, UINT64_MAX, wqe->swap, UINT64_MAX },
+	};
 	uint64_t old;
 
 	if (!open_remote(req, MEM_REMOTE_ATOMIC, WEFT_REMOTE_ATOMIC, &remote))
 		return;
-	CHECK(mem_grant_spans(&remote.grants[0], &word, 1) == 1 && word.length == 8);
-	if (wqe->opcode == WEFT_OP_FETCH_ADD)
-		old = mem_fetch_add((uint64_t *)(void *)word.bytes, wqe->operand, 0);
-	else
-		old = mem_compare_swap(
-			(uint64_t *)(void *)word.bytes,
-			&(struct mem_swap){ wqe->operand, UINT64_MAX, wqe->swap, UINT64_MAX });
+	if (!mem_atomic_run(&op, &remote.grants[0], &old)) {
+		request_refused(req, WEFT_R_SPACE_MAPPING, wqe->remote_tag);
+		return;
+	}
 	old_grant = mem_grant_of(&old, sizeof(old));
 	mem_vec_init(&old_vec);
 	mem_vec_add(&old_vec, &old_grant);

@@ -239,7 +239,7 @@ uint32_t mem_grant_spans(struct mem_grant *g, struct mem_span *spans, uint32_t m
 	if (!g->space->is_flat)
 		return spans_by_space(g, spans, max);
 	spans[0] = (struct mem_span){ g->origin, mem_space_byte(g->space, g->origin), g->length,
-				      NULL };
+				      g->space->paging };
 	g->origin += g->length;
 	g->length = 0;
 	return 1;
@@ -257,7 +257,20 @@ static struct mem_span vec_next(struct mem_vec *v)
 
 enum { CHUNK = 4096 };
 
-/* One at least of the two may go: by way of memory of ours, so that it is known which one did. */
+/* At once. False: one of the two is missing. */
+static bool copy(const struct mem_span *to, const struct mem_span *from, uint64_t length)
+{
+	const struct mem_paging *paging = mem_span_may_go(to)	  ? to->paging
+					  : mem_span_may_go(from) ? from->paging
+								  : NULL;
+
+	if (paging)
+		return paging->guard->copy(to->bytes, from->bytes, length);
+	memmove(to->bytes, from->bytes, length);
+	return true;
+}
+
+/* By way of memory of ours, to learn which of the two is missing. */
 static enum mem_gone carry(struct mem_span to, struct mem_span from, uint64_t length)
 {
 	uint8_t chunk[CHUNK];
@@ -275,23 +288,46 @@ static enum mem_gone carry(struct mem_span to, struct mem_span from, uint64_t le
 	return MEM_NONE_GONE;
 }
 
+static void look_at(void *argument)
+{
+	enum { PAGE_LEAST = 4096 };
+	const struct mem_span *s = argument;
+	const volatile uint8_t *bytes = s->bytes;
+
+	for (uint64_t i = 0; i < s->length; i += PAGE_LEAST)
+		(void)bytes[i];
+	(void)bytes[s->length - 1];
+}
+
+bool mem_span_is_there(const struct mem_span *s)
+{
+	struct mem_span copy = *s;
+
+	return !mem_span_may_go(s) || s->paging->guard->run(s->bytes, s->length, look_at, &copy);
+}
+
+struct sum {
+	uint32_t crc;
+	const uint8_t *bytes;
+	size_t length;
+};
+
+static void sum_up(void *argument)
+{
+	struct sum *s = argument;
+
+	s->crc = crc32c_add(s->crc, s->bytes, s->length);
+}
+
 bool mem_crc32c(const struct mem_paging *paging, uint32_t *crc, const uint8_t *bytes, size_t length)
 {
-	uint8_t chunk[CHUNK];
+	struct sum sum = { *crc, bytes, length };
 
-	if (!paging || !paging->move) {
-		*crc = crc32c_add(*crc, bytes, length);
-		return true;
-	}
-	while (length > 0) {
-		size_t n = length < CHUNK ? length : CHUNK;
-
-		if (!paging->move(chunk, bytes, n))
-			return false;
-		*crc = crc32c_add(*crc, chunk, n);
-		bytes += n;
-		length -= n;
-	}
+	if (!paging || !paging->guard)
+		sum_up(&sum);
+	else if (!paging->guard->run(bytes, length, sum_up, &sum))
+		return false;
+	*crc = sum.crc;
 	return true;
 }
 
@@ -310,9 +346,7 @@ enum mem_gone mem_vec_copy(struct mem_vec *to, struct mem_vec *from, uint64_t le
 		n = t.length < f.length ? t.length : f.length;
 		n = n < length ? n : length;
 		CHECK(n > 0);
-		if (!mem_span_may_go(&t) && !mem_span_may_go(&f))
-			memmove(t.bytes, f.bytes, n);
-		else
+		if (!copy(&t, &f, n))
 			gone = carry(t, f, n);
 		if (gone != MEM_NONE_GONE)
 			return gone;

@@ -2,6 +2,8 @@
 /* FetchOp (QP-07d): atomic towards the owner's own threads too, which may use the same word. */
 #include "mem/mem.h"
 
+#include "base/check.h"
+
 /*
  * RFC 7306 section 5.1.2: a set bit of the mask is the highest of its field, out of which nothing
  * is carried; no bits: one field of 64.
@@ -34,4 +36,32 @@ uint64_t mem_compare_swap(uint64_t *word, const struct mem_swap *s)
 					      (old & ~s->swap_mask) | (s->swap & s->swap_mask),
 					      false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST));
 	return old;
+}
+
+struct run {
+	const struct mem_atomic *op;
+	uint64_t *word, original;
+};
+
+static void run(void *argument)
+{
+	struct run *r = argument;
+
+	r->original = r->op->is_add ? mem_fetch_add(r->word, r->op->add, r->op->mask)
+				    : mem_compare_swap(r->word, &r->op->swap);
+}
+
+bool mem_atomic_run(const struct mem_atomic *op, struct mem_grant *grant, uint64_t *original)
+{
+	struct run r = { .op = op };
+	struct mem_span word;
+
+	CHECK(mem_grant_spans(grant, &word, 1) == 1 && word.length == sizeof(*r.word));
+	r.word = (uint64_t *)(void *)word.bytes;
+	if (!mem_span_may_go(&word))
+		run(&r);
+	else if (!word.paging->guard->run(word.bytes, word.length, run, &r))
+		return false;
+	*original = r.original;
+	return true;
 }

@@ -71,9 +71,9 @@ struct mem_limits {
 	uint32_t tags_max, translations_max;
 	uint32_t pds_max, qps_max; /* numbered by id tables of that size */
 	enum weft_policy policy;
-	uint64_t secret[2];  /* makes tags hard to guess */
-	mem_probe *is_there; /* NULL: there are no on-demand regions */
-	mem_mover *move;     /* for them; NULL: memory that was checked stays mapped until used */
+	uint64_t secret[2];	       /* makes tags hard to guess */
+	mem_probe *is_there;	       /* NULL: there are no on-demand regions */
+	const struct mem_guard *guard; /* NULL: the memory of the process stays mapped */
 };
 
 struct mem_table {
@@ -92,6 +92,7 @@ struct mem_table {
 	void *null_memory;	     /* of both */
 	struct weft_space on_demand; /* of on-demand regions */
 	struct mem_paging demand;    /* of on_demand */
+	struct mem_paging process;   /* of the process */
 	struct trace *trace;	     /* may be NULL */
 	uint64_t refused;
 };
@@ -219,20 +220,27 @@ struct mem_span {
 	struct mem_paging *paging; /* NULL: it stays mapped */
 };
 
-/*
- * Copies a span to or from memory of ours. The program may unmap on-demand memory between the check
- * and the access, so all code accesses spans through these functions, except atomics and code that
- * passes spans to the kernel. False: the memory was unmapped.
- */
+/* The program may unmap the memory between the check and the access. */
 static inline bool mem_span_may_go(const struct mem_span *s)
 {
-	return s->paging && s->paging->move;
+	return s->paging && s->paging->guard;
 }
+
+/* Whether it must be pinned while it is sent from (SEND-05). */
+static inline bool mem_span_has_pins(const struct mem_span *s)
+{
+	return s->paging && !s->paging->is_flat;
+}
+
+/*
+ * Copies a span to or from memory of ours. All code accesses spans through these functions and
+ * those below, or passes them to the kernel, which reports EFAULT. False: the memory is missing.
+ */
 
 static inline bool mem_span_read(const struct mem_span *s, void *to)
 {
 	if (mem_span_may_go(s))
-		return s->paging->move(to, s->bytes, s->length);
+		return s->paging->guard->copy(to, s->bytes, s->length);
 	memcpy(to, s->bytes, s->length);
 	return true;
 }
@@ -240,12 +248,15 @@ static inline bool mem_span_read(const struct mem_span *s, void *to)
 static inline bool mem_span_write(const struct mem_span *s, const void *from)
 {
 	if (mem_span_may_go(s))
-		return s->paging->move(s->bytes, from, s->length);
+		return s->paging->guard->copy(s->bytes, from, s->length);
 	memcpy(s->bytes, from, s->length);
 	return true;
 }
 
-/* Adds bytes of a span with that paging to a CRC. False: the memory was unmapped. */
+/* Whether the span can be read now. */
+bool mem_span_is_there(const struct mem_span *s);
+
+/* Adds bytes of a span with that paging to a CRC. False: the memory is missing. */
 bool mem_crc32c(const struct mem_paging *paging, uint32_t *crc, const uint8_t *bytes,
 		size_t length);
 
@@ -304,6 +315,15 @@ struct mem_swap {
 
 /* Returns the old value. */
 uint64_t mem_compare_swap(uint64_t *word, const struct mem_swap *s);
+
+struct mem_atomic {
+	bool is_add;
+	uint64_t add, mask;
+	struct mem_swap swap;
+};
+
+/* Executes one on a word that passed the check. False: it is missing; no state has changed. */
+bool mem_atomic_run(const struct mem_atomic *op, struct mem_grant *grant, uint64_t *original);
 
 /* ---- One touch (touch.c) -------------------------------------------------------------------- */
 

@@ -11,23 +11,20 @@
 
 #include <weft/weft.h>
 
+#include "mem/guard.h"
+
 enum { MEM_PINS_MAX = 64 };
 
 struct mem_pin {
 	uint64_t real, length;
 };
 
-/*
- * Copies within the process, where either side may be unmapped at any time. False: memory was
- * missing; some of it may have been copied. Provided by the owner of the adapter.
- */
-typedef bool mem_mover(void *to, const void *from, uint64_t length);
-
 struct mem_paging {
 	/* Fixed. */
-	bool has_pager;	 /* a missing page will come back: a send from it waits */
-	bool is_handing; /* data is copied out (SEND-04), never pinned */
-	mem_mover *move; /* on-demand memory is accessed through this only; or NULL */
+	bool has_pager;		       /* a missing page will come back: a send from it waits */
+	bool is_handing;	       /* data is copied out (SEND-04), never pinned */
+	bool is_flat;		       /* of the process: nothing is pinned */
+	const struct mem_guard *guard; /* NULL: the memory stays mapped */
 	/* Pins; counts.count of them. */
 	struct weft_pins counts;
 	uint64_t counted_ns; /* the time up to which counts.byte_ns is summed */

@@ -49,7 +49,8 @@ int mem_table_init(struct mem_table *t, const struct mem_limits *limits)
 	mem_space_init_endless(&t->zeroes, t->null_memory, MEM_NULL_BYTES);
 	mem_space_init_endless(&t->discard, (uint8_t *)t->null_memory + MEM_NULL_BYTES,
 			       MEM_NULL_BYTES);
-	t->demand = (struct mem_paging){ .is_handing = true, .move = limits->move };
+	t->demand = (struct mem_paging){ .is_handing = true, .guard = limits->guard };
+	t->process = (struct mem_paging){ .is_flat = true, .guard = limits->guard };
 	mem_space_init_on_demand(&t->on_demand, limits->is_there, &t->demand);
 	return 0;
 }

@@ -49,7 +49,7 @@ enum weft_reason adapter_init(struct adapter *a, const struct adapter_config *co
 		.policy = o->policy,
 		.secret = { config->secret[0], config->secret[1] },
 		.is_there = config->is_there,
-		.move = config->move,
+		.guard = config->guard,
 	};
 
 	if (!options_are_good(o))
@@ -72,6 +72,7 @@ enum weft_reason adapter_init(struct adapter *a, const struct adapter_config *co
 		adapter_release(a);
 		return WEFT_R_NO_MEMORY;
 	}
+	a->process.paging = &a->mem.process;
 	a->mem.trace = config->trace;
 	return WEFT_OK;
 }
@@ -172,6 +173,7 @@ enum weft_reason space_create(struct adapter *a, const struct weft_space_options
 		return r;
 	}
 	s->owner = a;
+	s->paging->guard = a->mem.process.guard;
 	a->space_count++;
 	*space = s;
 	return WEFT_OK;

@@ -34,11 +34,11 @@ struct adapter {
 
 struct adapter_config {
 	struct weft_adapter_options options;
-	uint64_t secret[2];	   /* random, from outside */
-	struct trace *trace;	   /* may be NULL */
-	struct fault_plan *faults; /* NULL: none */
-	mem_probe *is_there;	   /* NULL: there are no on-demand regions */
-	mem_mover *move;	   /* for them, see struct mem_limits */
+	uint64_t secret[2];	       /* random, from outside */
+	struct trace *trace;	       /* may be NULL */
+	struct fault_plan *faults;     /* NULL: none */
+	mem_probe *is_there;	       /* NULL: there are no on-demand regions */
+	const struct mem_guard *guard; /* see struct mem_limits */
 };
 
 enum weft_reason adapter_init(struct adapter *a, const struct adapter_config *config);

@@ -88,11 +88,13 @@ TEST(test_on_demand_a_read_is_answered_packet_by_packet)
 	bed_close(b);
 }
 
-static bool move(void *to, const void *from, uint64_t length)
+static bool copy(void *to, const void *from, uint64_t length)
 {
 	memcpy(to, from, length);
 	return true;
 }
+
+static const struct mem_guard guard = { .copy = copy };
 
 /* SEND-04: what is copied out is counted once, however it is found that it must be. */
 TEST(test_send_04_bytes_beside_some_on_demand_are_handed_over_once)
@@ -112,7 +114,7 @@ TEST(test_send_04_bytes_beside_some_on_demand_are_handed_over_once)
 	struct weft_sge parts[] = { { AT, PART, 0 }, { (uintptr_t)b->memory, PART, b->tag } };
 	struct weft_pins pins;
 
-	b->adapter.mem.demand.move = move; /* from now on it may go */
+	b->adapter.mem.demand.guard = &guard; /* from now on it may go */
 	MUST(space_create(&b->adapter, &so, &ro.space));
 	MUST(mem_space_map(ro.space, AT, sizeof(frame), 0));
 	MUST(mem_region_register(&b->adapter.mem, &owner, &ro, &parts[0].tag));

@@ -69,12 +69,22 @@ static bool is_there(uint64_t addr, uint64_t length, bool is_written)
 	return true;
 }
 
-static bool move(void *to, const void *from, uint64_t length)
+static bool copy(void *to, const void *from, uint64_t length)
 {
-	the_bed.moved += length;
+	the_bed.guarded += length;
 	memmove(to, from, length);
 	return true;
 }
+
+static bool run(const void *bytes, uint64_t length, void (*work)(void *), void *argument)
+{
+	(void)bytes;
+	the_bed.guarded += length;
+	work(argument);
+	return true;
+}
+
+static const struct mem_guard guard = { .copy = copy, .run = run };
 
 static struct iwarp_bed *bed_open(const struct setup *setup, size_t way)
 {
@@ -83,7 +93,7 @@ static struct iwarp_bed *bed_open(const struct setup *setup, size_t way)
 		.options = { .tags_max = 32, .translations_max = 64, .qps_max = 8 },
 		.secret = { 3, 4 },
 		.is_there = is_there,
-		.move = move,
+		.guard = &guard,
 	};
 
 	*b = (struct iwarp_bed){ .setup = *setup, .way = way, .out_credit = SIZE_MAX };

@@ -77,7 +77,7 @@ struct iwarp_bed {
 	/* The consumer. */
 	uint8_t *memory, *shadow;
 	uint32_t posted, completed;
-	uint64_t moved; /* bytes, by the mover of on-demand memory */
+	uint64_t guarded; /* bytes that were accessed under guard */
 };
 
 struct iwarp_bed *bed_first(const struct setup *setup);

@@ -458,7 +458,7 @@ TEST(test_rfc5042_6_2_3_source_is_gone_before_a_send)
 		bed_deregister(b, tag);
 		b->out_credit = SIZE_MAX;
 		expect_terminated(b, WEFT_R_SOURCE_GONE);
-		expect_completion(b, 1, WEFT_ERR_FLUSHED, WEFT_R_FLUSHED);
+		expect_completion(b, 1, WEFT_ERR_LOCAL_ACCESS, WEFT_R_SOURCE_GONE);
 	}
 }
 
@@ -479,7 +479,7 @@ TEST(test_rfc5042_6_2_3_source_is_gone_in_the_middle_of_a_send)
 			EXPECT(b->is_aborted);
 			EXPECT_EQ(b->out.length, cuts[i]);
 			EXPECT_EQ(b->qp->reason, WEFT_R_SOURCE_GONE);
-			expect_completion(b, 1, WEFT_ERR_FLUSHED, WEFT_R_FLUSHED);
+			expect_completion(b, 1, WEFT_ERR_LOCAL_ACCESS, WEFT_R_SOURCE_GONE);
 		}
 	}
 }
@@ -501,7 +501,7 @@ TEST(test_rfc5042_6_2_3_source_of_a_later_send_is_gone)
 		EXPECT_EQ(expect_frame(b, RDMAP_SEND)->bytes, 1500);
 		expect_terminated(b, WEFT_R_SOURCE_GONE);
 		expect_completion(b, 1, WEFT_SUCCESS, WEFT_OK);
-		expect_completion(b, 2, WEFT_ERR_FLUSHED, WEFT_R_FLUSHED);
+		expect_completion(b, 2, WEFT_ERR_LOCAL_ACCESS, WEFT_R_SOURCE_GONE);
 	}
 }
 

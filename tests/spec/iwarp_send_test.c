@@ -268,7 +268,7 @@ TEST(test_rfc5042_6_2_3_deregistered_in_the_middle_of_a_send)
 		bed_note(b);
 		b->in.length = all;
 		expect_terminated(b, WEFT_R_SINK_GONE);
-		expect_completion(b, 1, WEFT_ERR_FLUSHED, WEFT_R_FLUSHED);
+		expect_completion(b, 1, WEFT_ERR_LOCAL_ACCESS, WEFT_R_SINK_GONE);
 	}
 }
 

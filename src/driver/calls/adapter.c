@@ -11,6 +11,7 @@
 #include "driver/stat/stat.h"
 #include "driver/sys/calls.h"
 #include "driver/sys/clock.h"
+#include "driver/sys/guard.h"
 #include "driver/sys/pages.h"
 #include "driver/sys/system_reason.h"
 
@@ -82,10 +83,9 @@ enum weft_reason weft_adapter_open(const struct weft_adapter_options *options,
 		fork_notice();
 	if (options)
 		config.options = *options;
-	if (pages_can_be_asked()) {
+	config.guard = &fault_guard;
+	if (pages_can_be_asked())
 		config.is_there = pages_are_there;
-		config.move = pages_move;
-	}
 	if (getrandom(config.secret, sizeof(config.secret), 0) != sizeof(config.secret))
 		return system_reason(errno);
 	a = calloc(1, sizeof(*a));
@@ -112,6 +112,7 @@ enum weft_reason weft_adapter_open(const struct weft_adapter_options *options,
 	a->event_fd = -1;
 	a->on_event = config.options.on_event;
 	a->on_event_context = config.options.context;
+	guard_open();
 	observe_open(&a->observed);
 	fork_enlist(a, &stat_fork_part);
 	*adapter = a;
@@ -143,6 +144,7 @@ enum weft_reason weft_adapter_close(struct weft_adapter *adapter)
 		stat_remove(adapter);
 	fork_delist(adapter);
 	observe_close(&adapter->observed);
+	guard_close();
 	if (adapter->event_fd >= 0)
 		call_close(adapter->event_fd);
 	pthread_cond_destroy(&adapter->has_event);

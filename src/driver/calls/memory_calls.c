@@ -2,6 +2,7 @@
 /* Public calls on address spaces, protection domains and tags. */
 #include "base/reserved.h"
 #include "driver/loop/adapter_lock.h"
+#include "driver/sys/guard.h"
 
 enum weft_reason weft_space_create(struct weft_adapter *adapter,
 				   const struct weft_space_options *options,
@@ -151,6 +152,7 @@ enum weft_reason weft_region_register(struct weft_pd *pd, const struct weft_regi
 		return WEFT_R_NULL_ARGUMENT;
 	if (is_region_reserved(options))
 		return WEFT_R_RESERVED;
+	guard_renew();
 	owner = pd_owner(pd);
 	a = enter_pd(pd);
 	r = adapter_is_short(a) ? WEFT_R_NO_MEMORY

@@ -15,6 +15,7 @@
 #include "driver/loop/net.h"
 #include "driver/sys/calls.h"
 #include "driver/sys/clock.h"
+#include "driver/sys/guard.h"
 #include "driver/sys/system_reason.h"
 
 enum { NS_PER_MS = 1000000, MS_MAX = 1000, MS_MAX_SEEN = 250 };
@@ -311,6 +312,7 @@ static void *progress_run(void *context)
 		uint64_t polls = a->polls;
 
 		observe_tick(&a->observed);
+		guard_renew();
 		if (is_led_since(net, &then)) {
 			follow(net);
 			then = leading_now(net);
@@ -345,8 +347,10 @@ enum weft_reason progress_start(struct net *net)
 	error = pthread_cond_init(&net->rouse, &attr);
 	if (error != 0)
 		return system_reason(error);
-	/* The program's signals are for its own threads. */
+	/* The program's signals are for its own threads. A fault is this thread's own. */
 	sigfillset(&all);
+	sigdelset(&all, SIGSEGV);
+	sigdelset(&all, SIGBUS);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	move(net, PROGRESS_WATCHING);
 	error = pthread_create(&net->thread, NULL, progress_run, net);

@@ -9,7 +9,7 @@
 #include "driver/observe/observe.h"
 #include "driver/sys/address.h"
 #include "driver/sys/clock.h"
-#include "driver/sys/pages.h"
+#include "driver/sys/guard.h"
 #include "ib/ib.h"
 #include "wire/iba_icrc.h"
 
@@ -212,7 +212,7 @@ static void put_by_copy(struct record *record, const struct span_list *l, size_t
 
 		k = k < n ? k : n;
 		k = k < room ? k : room;
-		if (!pages_move(piece + v.iov_len, l->spans[i].bytes + at, k))
+		if (!fault_guard.copy(piece + v.iov_len, l->spans[i].bytes + at, k))
 			memset(piece + v.iov_len, 0, k);
 		v.iov_len += k;
 		n -= k;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Whether memory is mapped at addresses of this process, and copies that survive unmapped pages. */
+/* Whether memory is mapped at addresses of this process. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Whether this kernel supports both. */
+/* Whether this kernel can tell. */
 bool pages_can_be_asked(void);
 
 /* A mem_probe. Another thread may unmap the pages between this check and the access. */
@@ -16,6 +16,3 @@ bool pages_are_there(uint64_t addr, uint64_t length, bool is_written);
  * checks only that something is mapped.
  */
 bool pages_at_ends_are_there(uint64_t addr, uint64_t length, bool is_written);
-
-/* A mem_mover: the kernel copies, so an unmapped page is an error and not a fault. */
-bool pages_move(void *to, const void *from, uint64_t length);

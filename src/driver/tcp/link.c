@@ -278,7 +278,7 @@ enum socket_result link_socket_recv(struct link *link, const struct span_list *l
 
 	link->traffic.calls_in++;
 	link->traffic.calls_empty += r == SOCKET_WAIT;
-	if (r == SOCKET_WAIT)
+	if (r == SOCKET_WAIT || r == SOCKET_MISSING)
 		return r;
 	net_look_at_clock(link->net);
 	if (!link->record.recording)

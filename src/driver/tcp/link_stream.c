@@ -42,6 +42,9 @@ bool link_stream_input(struct link *link)
 		case SOCKET_END:
 			iwarp_eof(link->stream, link->net->now_ns);
 			return true;
+		case SOCKET_MISSING:
+			iwarp_sink_gone(link->stream);
+			return true;
 		case SOCKET_LOST:
 			link_stream_lost(link);
 			return true;
@@ -72,6 +75,9 @@ static bool stream_output(struct link *link)
 		case SOCKET_WAIT:
 			link_block(link, true);
 			return has_moved;
+		case SOCKET_MISSING:
+			iwarp_source_gone(link->stream);
+			break; /* what says so goes out */
 		default:
 			/* Unread bytes may tell why: a Terminate before the peer's reset. */
 			(void)link_stream_input(link);

@@ -190,6 +190,8 @@ static enum socket_result result_of(ssize_t moved, size_t *n)
 	}
 	if (moved == 0)
 		return SOCKET_END;
+	if (errno == EFAULT)
+		return SOCKET_MISSING;
 	return errno == EAGAIN || errno == EINTR || errno == ENOBUFS ? SOCKET_WAIT : SOCKET_LOST;
 }
 

@@ -19,7 +19,8 @@ enum weft_reason socket_connected(int fd);
 
 void socket_addresses(int fd, struct weft_address *local, struct weft_address *remote);
 
-enum socket_result { SOCKET_MOVED = 0, SOCKET_WAIT, SOCKET_END, SOCKET_LOST };
+/* SOCKET_MISSING: memory of the list is not mapped; no byte was moved. */
+enum socket_result { SOCKET_MOVED = 0, SOCKET_WAIT, SOCKET_END, SOCKET_MISSING, SOCKET_LOST };
 
 /* Moves bytes; *n says how many with SOCKET_MOVED. */
 enum socket_result socket_recv(int fd, const struct span_list *l, size_t *n);

@@ -14,6 +14,13 @@ struct weft_adapter *roce_adapter_open(void)
 	return a;
 }
 
+void tcp_end_open_roce(struct tcp_end *e)
+{
+	node_close(&e->node, NULL);
+	MUST(weft_roce_open(e->adapter));
+	node_open(e->adapter, &e->node, NULL);
+}
+
 struct weft_roce_attr roce_way(uint32_t peer_number)
 {
 	return (struct weft_roce_attr){

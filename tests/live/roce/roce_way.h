@@ -9,6 +9,11 @@ extern const struct weft_address roce_loopback;
 /* An adapter that has RoCE. */
 struct weft_adapter *roce_adapter_open(void);
 
+struct tcp_end;
+
+/* Opens RoCE on the adapter of an end, whose queue pair is created anew. */
+void tcp_end_open_roce(struct tcp_end *e);
+
 /* How to reach a queue pair of loopback: one Read each way, and patience. */
 struct weft_roce_attr roce_way(uint32_t peer_number);
 

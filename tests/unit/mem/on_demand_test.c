@@ -23,12 +23,23 @@ static bool is_there(uint64_t addr, uint64_t length, bool is_written)
 	       !(is_written && memory.is_read_only);
 }
 
-static bool move(void *to, const void *from, uint64_t length)
+static bool copy(void *to, const void *from, uint64_t length)
 {
 	if (!memory.is_gone)
 		memmove(to, from, length);
 	return !memory.is_gone;
 }
+
+static bool run(const void *bytes, uint64_t length, void (*work)(void *), void *argument)
+{
+	(void)bytes;
+	(void)length;
+	if (!memory.is_gone)
+		work(argument);
+	return !memory.is_gone;
+}
+
+static const struct mem_guard guard = { .copy = copy, .run = run };
 
 static void paged_init(struct gate *g)
 {
@@ -39,7 +50,7 @@ static void paged_init(struct gate *g)
 		.qps_max = QPS_MAX,
 		.secret = { 11, 12 },
 		.is_there = is_there,
-		.move = move,
+		.guard = &guard,
 	};
 
 	gate_init_limits(g, &limits);

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+#include "driver/sys/guard.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "driver/sys/clock.h"
+
+/* An access that is under way in a thread. */
+struct access {
+	jmp_buf missing;
+	uintptr_t first, second; /* two ranges, */
+	uint64_t length;	 /* each of that length */
+};
+
+static _Thread_local struct access *volatile current __attribute__((tls_model("initial-exec")));
+
+/* Whether this thread lets the signals through: blocked, a fault would end the process. */
+static _Thread_local bool is_open __attribute__((tls_model("initial-exec")));
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static uint32_t users; /* guarded by the lock */
+
+/* How often to look whether the program has installed handlers of its own, and when it was done. */
+static const uint64_t renew_ns = UINT64_C(100) * 1000 * 1000;
+static atomic_uint_fast64_t installed_ns;
+
+static const int signals[] = { SIGSEGV, SIGBUS };
+
+enum { SIGNALS = sizeof(signals) / sizeof(signals[0]) };
+
+/*
+ * The program's own actions. A handler reads them without the lock: `next` names the newest, and
+ * the one before stays as it is meanwhile.
+ */
+static struct sigaction before[SIGNALS][2];
+static atomic_uint next[SIGNALS];
+
+/* The latest fault that this thread passed on. */
+static _Thread_local struct {
+	const void *context;
+	const uint8_t *frame;
+} passing __attribute__((tls_model("initial-exec")));
+
+/* ---- The handler ---------------------------------------------------------------------------- */
+
+static bool is_part(uintptr_t at, uintptr_t start, uint64_t length)
+{
+	return at - start < length;
+}
+
+static void end_by_default(int number)
+{
+	struct sigaction none = { .sa_handler = SIG_DFL };
+
+	(void)sigaction(number, &none, NULL);
+}
+
+/* As the kernel calls a handler: with the signals blocked that its action names. */
+static void call_handler(const struct sigaction *a, int number, siginfo_t *info, void *context)
+{
+	sigset_t mask = a->sa_mask, was;
+
+	if (!(a->sa_flags & SA_NODEFER))
+		sigaddset(&mask, number);
+	if (a->sa_flags & SA_RESETHAND)
+		end_by_default(number);
+	pthread_sigmask(SIG_BLOCK, &mask, &was);
+	if (a->sa_flags & SA_SIGINFO)
+		a->sa_sigaction(number, info, context);
+	else
+		a->sa_handler(number);
+	pthread_sigmask(SIG_SETMASK, &was, NULL);
+}
+
+/*
+ * The action that a fault is passed on to. A handler that the program installed over ours, and
+ * under which ours was installed anew, may call ours in turn, with the same context and deeper in
+ * the stack: then the action before it is meant.
+ */
+static struct sigaction action_before(int i, const void *context, const uint8_t *frame)
+{
+	bool is_called = context == passing.context && frame < passing.frame;
+	unsigned int newest = atomic_load(&next[i]);
+
+	passing.context = context;
+	passing.frame = frame;
+	return before[i][is_called ? 1 - newest : newest];
+}
+
+/* Not ours: as if this handler were not there. */
+static void pass_on(int number, siginfo_t *info, void *context)
+{
+	uint8_t frame;
+	struct sigaction a = action_before(number == SIGBUS, context, &frame);
+	bool is_sent = info->si_code <= 0; /* by a process: what interrupted does not fault again */
+
+	if ((a.sa_flags & SA_SIGINFO) || (a.sa_handler != SIG_DFL && a.sa_handler != SIG_IGN)) {
+		call_handler(&a, number, info, context);
+		return;
+	}
+	if (is_sent && a.sa_handler == SIG_IGN)
+		return;
+	end_by_default(number);
+	if (is_sent)
+		(void)raise(number);
+}
+
+static void on_fault(int number, siginfo_t *info, void *context)
+{
+	struct access *a = current;
+	uintptr_t at = (uintptr_t)info->si_addr;
+
+	if (a && info->si_code > 0 &&
+	    (is_part(at, a->first, a->length) || is_part(at, a->second, a->length))) {
+		current = NULL;
+		_longjmp(a->missing, 1);
+	}
+	/* The program's handler may never return. */
+	current = NULL;
+	pass_on(number, info, context);
+	current = a;
+}
+
+/* ---- Its installation ----------------------------------------------------------------------- */
+
+/* With the lock. */
+static void install(int i)
+{
+	struct sigaction now, ours = { .sa_sigaction = on_fault };
+	unsigned int other = 1 - atomic_load(&next[i]);
+
+	/* No signal is blocked while it runs, so the jump has no mask to restore. */
+	ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
+	sigemptyset(&ours.sa_mask);
+	if (sigaction(signals[i], NULL, &now) < 0 ||
+	    ((now.sa_flags & SA_SIGINFO) && now.sa_sigaction == on_fault))
+		return;
+	before[i][other] = now;
+	atomic_store(&next[i], other);
+	(void)sigaction(signals[i], &ours, NULL);
+}
+
+/* With the lock. A handler that was installed over ours may call ours: then ours stays. */
+static void uninstall(int i)
+{
+	struct sigaction now;
+
+	if (sigaction(signals[i], NULL, &now) == 0 && (now.sa_flags & SA_SIGINFO) &&
+	    now.sa_sigaction == on_fault)
+		(void)sigaction(signals[i], &before[i][atomic_load(&next[i])], NULL);
+}
+
+/* With the lock. */
+static void install_all(void)
+{
+	atomic_store(&installed_ns, clock_ns());
+	for (int i = 0; i < SIGNALS; i++)
+		install(i);
+}
+
+void guard_renew(void)
+{
+	if (clock_ns() - atomic_load(&installed_ns) < renew_ns)
+		return;
+	pthread_mutex_lock(&lock);
+	if (users > 0)
+		install_all();
+	pthread_mutex_unlock(&lock);
+}
+
+void guard_open(void)
+{
+	pthread_mutex_lock(&lock);
+	users++;
+	install_all();
+	pthread_mutex_unlock(&lock);
+}
+
+void guard_close(void)
+{
+	pthread_mutex_lock(&lock);
+	if (--users == 0) {
+		for (int i = 0; i < SIGNALS; i++)
+			uninstall(i);
+	}
+	pthread_mutex_unlock(&lock);
+}
+
+/* ---- Guarded access ------------------------------------------------------------------------- */
+
+static void let_through(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	for (int i = 0; i < SIGNALS; i++)
+		sigaddset(&set, signals[i]);
+	pthread_sigmask(SIG_UNBLOCK, &set, NULL);
+	is_open = true;
+}
+
+/* The stores to `current` are volatile: the compiler may move the access across neither. */
+static void begin(struct access *a)
+{
+	if (!is_open)
+		let_through();
+	current = a;
+	atomic_signal_fence(memory_order_seq_cst);
+}
+
+static void end(void)
+{
+	atomic_signal_fence(memory_order_seq_cst);
+	current = NULL;
+}
+
+static bool guard_copy(void *to, const void *from, uint64_t length)
+{
+	struct access a;
+
+	a.first = (uintptr_t)to;
+	a.second = (uintptr_t)from;
+	a.length = length;
+	if (_setjmp(a.missing))
+		return false;
+	begin(&a);
+	memmove(to, from, length);
+	end();
+	return true;
+}
+
+static bool guard_run(const void *bytes, uint64_t length, void (*work)(void *), void *argument)
+{
+	struct access a;
+
+	a.first = a.second = (uintptr_t)bytes;
+	a.length = length;
+	if (_setjmp(a.missing))
+		return false;
+	begin(&a);
+	work(argument);
+	end();
+	return true;
+}
+
+const struct mem_guard fault_guard = { .copy = guard_copy, .run = guard_run };

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * Access to memory that the program may unmap, protect or truncate at any time: the access fails,
+ * and the program lives.
+ *
+ * A handler of SIGSEGV and SIGBUS notices a missing page and leaves the access by a jump. It costs
+ * nothing while all pages are there. A copy by the kernel (process_vm_readv) would cost a system
+ * call for every packet, and userfaultfd reports neither mprotect() nor a truncated file. A fault
+ * outside such an access, or at an address that is not part of it, goes to the handler that the
+ * program installed before.
+ */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "mem/guard.h"
+
+/* Copies and calls that survive missing pages. */
+extern const struct mem_guard fault_guard;
+
+/* Installs the handlers, removes them: counted, one for each open adapter. */
+void guard_open(void);
+void guard_close(void);
+
+/*
+ * Installs them anew, if the program has installed its own since, which become the next to call.
+ * Looks only now and then: to be called often.
+ */
+void guard_renew(void);

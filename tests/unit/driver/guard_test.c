@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/* The guard: accesses that survive missing pages, beside handlers of the program's own. */
+#include "driver/sys/guard.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "test.h"
+
+static uint8_t *page_of(int protection)
+{
+	uint8_t *page = mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), protection,
+			     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	REQUIRE(page != MAP_FAILED);
+	return page;
+}
+
+static void page_end(uint8_t *page)
+{
+	munmap(page, (size_t)sysconf(_SC_PAGESIZE));
+}
+
+/* ---- Accesses ------------------------------------------------------------------------------- */
+
+TEST(test_vmm_04_a_copy_from_or_to_a_missing_page_fails)
+{
+	uint8_t *gone = page_of(PROT_NONE), *there = page_of(PROT_READ | PROT_WRITE);
+
+	guard_open();
+	memset(there, 7, 100);
+	EXPECT(!fault_guard.copy(there, gone, 100));
+	EXPECT(!fault_guard.copy(gone, there, 100));
+	EXPECT(fault_guard.copy(there + 200, there, 100));
+	EXPECT_MEM(there + 200, there, 100);
+	EXPECT(fault_guard.copy(there + 1, there, 100)); /* as memmove() */
+	EXPECT_EQ(there[100], 7);
+	guard_close();
+	page_end(gone);
+	page_end(there);
+}
+
+TEST(test_vmm_04_a_page_past_the_end_of_its_file_is_missing)
+{
+	size_t page = (size_t)sysconf(_SC_PAGESIZE);
+	int file = memfd_create("weft", 0);
+	uint8_t byte, *memory;
+
+	REQUIRE(file >= 0 && ftruncate(file, (off_t)page) == 0);
+	memory = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+	REQUIRE(memory != MAP_FAILED);
+	guard_open();
+	EXPECT(fault_guard.copy(&byte, memory, 1));
+	REQUIRE(ftruncate(file, 0) == 0);
+	EXPECT(!fault_guard.copy(&byte, memory, 1)); /* SIGBUS */
+	guard_close();
+	page_end(memory);
+	close(file);
+}
+
+static void write_to(void *argument)
+{
+	*(volatile uint8_t *)argument = 1;
+}
+
+TEST(test_vmm_04_a_call_that_meets_a_missing_page_is_left)
+{
+	uint8_t *gone = page_of(PROT_READ), *there = page_of(PROT_READ | PROT_WRITE);
+
+	guard_open();
+	EXPECT(!fault_guard.run(gone, 1, write_to, gone));
+	EXPECT(fault_guard.run(there, 1, write_to, there));
+	EXPECT_EQ(there[0], 1);
+	guard_close();
+	page_end(gone);
+	page_end(there);
+}
+
+/* A program blocks all signals in its worker threads: a fault would then end the process. */
+static void *blocked_run(void *argument)
+{
+	sigset_t all;
+	uint8_t byte;
+
+	sigfillset(&all);
+	pthread_sigmask(SIG_BLOCK, &all, NULL);
+	for (int i = 0; i < 3; i++) {
+		if (fault_guard.copy(&byte, argument, 1))
+			return argument;
+	}
+	return NULL;
+}
+
+TEST(test_vmm_04_a_thread_that_blocks_all_signals_survives)
+{
+	uint8_t *gone = page_of(PROT_NONE);
+	void *failed = gone;
+	pthread_t thread;
+
+	guard_open();
+	REQUIRE(pthread_create(&thread, NULL, blocked_run, gone) == 0);
+	REQUIRE(pthread_join(thread, &failed) == 0);
+	EXPECT(failed == NULL);
+	guard_close();
+	page_end(gone);
+}
+
+/* ---- The program's own handlers ------------------------------------------------------------- */
+
+static sigjmp_buf own;
+static volatile int own_calls;
+static void *volatile own_address;
+static struct sigaction own_before;
+
+static void own_handler(int number, siginfo_t *info, void *context)
+{
+	(void)number;
+	(void)context;
+	own_calls++;
+	own_address = info->si_addr;
+	siglongjmp(own, 1);
+}
+
+/* As a library does that passes on what is not its own. */
+static void chained_handler(int number, siginfo_t *info, void *context)
+{
+	own_calls++;
+	own_before.sa_sigaction(number, info, context);
+}
+
+static void install(void (*handler)(int, siginfo_t *, void *), struct sigaction *before)
+{
+	struct sigaction a = { .sa_sigaction = handler, .sa_flags = SA_SIGINFO | SA_ONSTACK };
+
+	sigemptyset(&a.sa_mask);
+	REQUIRE(sigaction(SIGSEGV, &a, before) == 0);
+}
+
+/* Until the guard has noticed that the program's handler is on top. */
+static void await_renewal(void)
+{
+	struct sigaction old, now;
+
+	REQUIRE(sigaction(SIGSEGV, NULL, &old) == 0);
+	do {
+		guard_renew();
+		REQUIRE(sigaction(SIGSEGV, NULL, &now) == 0);
+	} while (now.sa_sigaction == old.sa_sigaction);
+}
+
+/* The program's own fault, which is none of the guard's. */
+static void expect_own_fault(uint8_t *gone)
+{
+	own_calls = 0;
+	if (sigsetjmp(own, 1) == 0)
+		*(volatile uint8_t *)gone = 1;
+	MUST_EQ(own_calls, 1);
+	REQUIRE(own_address == gone);
+}
+
+TEST(test_vmm_04_a_fault_of_the_program_goes_to_its_handler)
+{
+	uint8_t *gone = page_of(PROT_NONE), byte;
+	struct sigaction was, after;
+
+	install(own_handler, &was);
+	guard_open();
+	for (int i = 0; i < 3; i++) {
+		expect_own_fault(gone);
+		own_calls = 0;
+		EXPECT(!fault_guard.copy(&byte, gone, 1));
+		EXPECT_EQ(own_calls, 0);
+	}
+	guard_close();
+	REQUIRE(sigaction(SIGSEGV, NULL, &after) == 0);
+	EXPECT(after.sa_sigaction == own_handler);
+	expect_own_fault(gone);
+	sigaction(SIGSEGV, &was, NULL);
+	page_end(gone);
+}
+
+TEST(test_vmm_04_a_handler_installed_later_is_called_after_the_guards)
+{
+	uint8_t *gone = page_of(PROT_NONE), byte;
+	struct sigaction was;
+
+	guard_open();
+	install(own_handler, &was);
+	await_renewal();
+	expect_own_fault(gone);
+	EXPECT(!fault_guard.copy(&byte, gone, 1));
+	expect_own_fault(gone);
+	guard_close();
+	sigaction(SIGSEGV, &was, NULL);
+	page_end(gone);
+}
+
+/* It calls what was there before it: that is the guard's, which passed the fault on to it. */
+TEST(test_vmm_04_handlers_that_call_each_other_come_to_an_end)
+{
+	uint8_t *gone = page_of(PROT_NONE), byte;
+	struct sigaction was;
+
+	install(own_handler, &was);
+	guard_open();
+	install(chained_handler, &own_before);
+	await_renewal();
+	for (int i = 0; i < 3; i++) {
+		own_calls = 0;
+		if (sigsetjmp(own, 1) == 0)
+			*(volatile uint8_t *)gone = 1;
+		EXPECT_EQ(own_calls, 2);
+		EXPECT(!fault_guard.copy(&byte, gone, 1));
+	}
+	guard_close();
+	sigaction(SIGSEGV, &was, NULL);
+	page_end(gone);
+}
+
+/* A handler of another signal interrupts a guarded access, and faults by itself. */
+static uint8_t *interrupted;
+
+static void interrupt(int number)
+{
+	(void)number;
+	*(volatile uint8_t *)interrupted = 1;
+}
+
+static void raise_in(void *argument)
+{
+	(void)argument;
+	raise(SIGUSR1);
+}
+
+TEST(test_vmm_04_a_fault_of_another_address_within_an_access_is_the_programs)
+{
+	uint8_t *gone = page_of(PROT_NONE), *there = page_of(PROT_READ | PROT_WRITE), byte;
+	struct sigaction was;
+
+	install(own_handler, &was);
+	signal(SIGUSR1, interrupt);
+	interrupted = gone;
+	guard_open();
+	own_calls = 0;
+	if (sigsetjmp(own, 1) == 0)
+		fault_guard.run(there, 1, raise_in, NULL);
+	EXPECT_EQ(own_calls, 1);
+	EXPECT(!fault_guard.copy(&byte, gone, 1));
+	guard_close();
+	signal(SIGUSR1, SIG_DFL);
+	sigaction(SIGSEGV, &was, NULL);
+	page_end(gone);
+	page_end(there);
+}
+
+/* ---- No handler ----------------------------------------------------------------------------- */
+
+/* The signal that ends a child that does this. */
+static int ended_by(void (*act)(uint8_t *gone), void (*action)(int))
+{
+	uint8_t *gone = page_of(PROT_NONE);
+	pid_t child = fork();
+	int status;
+
+	REQUIRE(child >= 0);
+	if (child == 0) {
+		const struct rlimit no_core = { 0, 0 };
+
+		setrlimit(RLIMIT_CORE, &no_core);
+		signal(SIGSEGV, action);
+		guard_open();
+		act(gone);
+		_exit(0);
+	}
+	REQUIRE(waitpid(child, &status, 0) == child);
+	page_end(gone);
+	return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+static void fault(uint8_t *gone)
+{
+	*(volatile uint8_t *)gone = 1;
+}
+
+static void send_to_itself(uint8_t *gone)
+{
+	(void)gone;
+	kill(getpid(), SIGSEGV);
+}
+
+TEST(test_vmm_04_without_a_handler_a_fault_ends_the_program)
+{
+	EXPECT_EQ(ended_by(fault, SIG_DFL), SIGSEGV);
+	EXPECT_EQ(ended_by(fault, SIG_IGN), SIGSEGV);
+	EXPECT_EQ(ended_by(send_to_itself, SIG_DFL), SIGSEGV);
+	EXPECT_EQ(ended_by(send_to_itself, SIG_IGN), 0);
+}
