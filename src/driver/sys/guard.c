@@ -7,6 +7,9 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <string.h>
+#include <sys/uio.h>
+#include <ucontext.h>
+#include <unistd.h>
 
 #include "driver/sys/clock.h"
 
@@ -118,7 +121,9 @@ static void on_fault(int number, siginfo_t *info, void *context)
 	if (a && info->si_code > 0 &&
 	    (is_part(at, a->first, a->length) || is_part(at, a->second, a->length))) {
 		current = NULL;
-		_longjmp(a->missing, 1);
+		/* As a return would: a sanitizer blocks all signals while a handler runs. */
+		pthread_sigmask(SIG_SETMASK, &((ucontext_t *)context)->uc_sigmask, NULL);
+		longjmp(a->missing, 1);
 	}
 	/* The program's handler may never return. */
 	current = NULL;
@@ -134,7 +139,6 @@ static void install(int i)
 	struct sigaction now, ours = { .sa_sigaction = on_fault };
 	unsigned int other = 1 - atomic_load(&next[i]);
 
-	/* No signal is blocked while it runs, so the jump has no mask to restore. */
 	ours.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
 	sigemptyset(&ours.sa_mask);
 	if (sigaction(signals[i], NULL, &now) < 0 ||
@@ -219,14 +223,44 @@ static void end(void)
 	current = NULL;
 }
 
+/* The thread sanitizer cannot be left by a jump: with it, the kernel copies. */
+static const bool is_by_kernel = WEFT_CALLS_LIBRARY;
+
+static bool copy_by_kernel(void *to, const void *from, uint64_t length)
+{
+	struct iovec ours = { to, length }, others = { (void *)(uintptr_t)from, length };
+	int error = errno;
+	ssize_t n = process_vm_readv(getpid(), &ours, 1, &others, 1, 0);
+
+	errno = error;
+	return n >= 0 && (uint64_t)n == length;
+}
+
+/* Whether the kernel can read them. */
+static bool is_there(const void *bytes, uint64_t length)
+{
+	uint8_t copy[4096];
+
+	for (uint64_t at = 0; at < length; at += sizeof(copy)) {
+		uint64_t left = length - at;
+
+		if (!copy_by_kernel(copy, (const uint8_t *)bytes + at,
+				    left < sizeof(copy) ? left : sizeof(copy)))
+			return false;
+	}
+	return true;
+}
+
 static bool guard_copy(void *to, const void *from, uint64_t length)
 {
 	struct access a;
 
+	if (is_by_kernel)
+		return copy_by_kernel(to, from, length);
 	a.first = (uintptr_t)to;
 	a.second = (uintptr_t)from;
 	a.length = length;
-	if (_setjmp(a.missing))
+	if (setjmp(a.missing))
 		return false;
 	begin(&a);
 	memmove(to, from, length);
@@ -238,9 +272,11 @@ static bool guard_run(const void *bytes, uint64_t length, void (*work)(void *), 
 {
 	struct access a;
 
+	if (is_by_kernel && !is_there(bytes, length))
+		return false;
 	a.first = a.second = (uintptr_t)bytes;
 	a.length = length;
-	if (_setjmp(a.missing))
+	if (setjmp(a.missing))
 		return false;
 	begin(&a);
 	work(argument);
