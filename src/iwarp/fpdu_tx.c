@@ -65,7 +65,7 @@ struct walk {
 	uint32_t at;			 /* position in the FPDU */
 	uint32_t markers;		 /* passed so far */
 	bool is_full;			 /* the list has no room */
-	const struct mem_paging *paging; /* for on-demand memory; NULL: payload stays mapped */
+	const struct mem_paging *paging; /* of payload that may be unmapped; NULL: it stays */
 	bool is_gone;			 /* before its CRC was computed */
 };
 
